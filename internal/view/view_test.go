@@ -1,0 +1,75 @@
+package view
+
+import "testing"
+
+func TestMasterIsLowestLiveReplica(t *testing.T) {
+	v := New(2, 3)
+	steps := []struct {
+		fail   Process
+		master Process
+		ok     bool
+	}{
+		{Process{1, 1}, Process{1, 0}, true},
+		{Process{1, 0}, Process{1, 2}, true},
+		{Process{1, 2}, Process{}, false},
+	}
+	for _, s := range steps {
+		next, changed := v.With(s.fail, Failed)
+		if !changed || next.Epoch != v.Epoch+1 {
+			t.Fatalf("failing %v: epoch %d, changed %v; want epoch %d", s.fail, next.Epoch, changed, v.Epoch+1)
+		}
+		v = next
+		if got, ok := v.Master(1); got != s.master || ok != s.ok {
+			t.Errorf("after %v failed: master %v %v, want %v %v", s.fail, got, ok, s.master, s.ok)
+		}
+	}
+	if got, ok := v.Master(0); got != (Process{0, 0}) || !ok {
+		t.Errorf("rank 0 was touched: master %v %v", got, ok)
+	}
+}
+
+func TestFailedIsFinal(t *testing.T) {
+	v, _ := New(1, 2).With(Process{0, 0}, Failed)
+	for _, s := range []State{Live, Finished, Failed} {
+		if _, changed := v.With(Process{0, 0}, s); changed {
+			t.Errorf("a failed process became %v", s)
+		}
+	}
+}
+
+func TestWithLeavesTheOldViewAlone(t *testing.T) {
+	v := New(2, 2)
+	v.With(Process{1, 1}, Failed)
+	if !v.Live(Process{1, 1}) {
+		t.Error("With changed its receiver")
+	}
+}
+
+func TestParseProcess(t *testing.T) {
+	if p, err := ParseProcess("3.1"); err != nil || p != (Process{3, 1}) {
+		t.Errorf("got %v, %v", p, err)
+	}
+	for _, bad := range []string{"", "3", "3.", ".1", "-1.0", "1.-2", "a.b", "1.2.3"} {
+		if _, err := ParseProcess(bad); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+}
+
+func TestValid(t *testing.T) {
+	bad := []View{
+		{},
+		{N: 1, R: 1},
+		{N: 1, R: 1, States: []State{9}},
+		{N: -1, R: -1, States: []State{Live}},
+		{N: 1 << 40, R: 1 << 40},
+	}
+	for _, v := range bad {
+		if v.Valid() == nil {
+			t.Errorf("%+v passed", v)
+		}
+	}
+	if err := New(3, 2).Valid(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,32 @@
+package channel
+
+import (
+	"context"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+// A Sender is the writing end of a channel. Frames arrive whole and in the
+// order of the calls. One goroutine at a time may use it.
+type Sender interface {
+	// Send writes the frames, and returns when their payloads may be reused.
+	// It blocks while the receiver is behind.
+	Send(frames ...Frame) error
+	// Close tells the receiver that no frame follows.
+	Close() error
+}
+
+// A Receiver is the reading end of a channel. One goroutine at a time may use
+// it; Close may be called from another, and ends a blocked Receive.
+type Receiver interface {
+	// Receive returns the next frame. alloc chooses where its payload goes: it
+	// is given the header and returns Size bytes. The error is io.EOF after
+	// the sender closed between two frames.
+	Receive(alloc func(Header) []byte) (Frame, error)
+	Close() error
+}
+
+// An Opener opens channels from this process to others of its job.
+type Opener interface {
+	Open(ctx context.Context, to view.Process) (Sender, error)
+}

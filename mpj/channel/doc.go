@@ -1,0 +1,15 @@
+// Package channel carries frames from one process of a job to another: a fixed
+// header and a payload, whole and in order. A channel goes one way and has one
+// Sender and one Receiver.
+//
+//	engine -> Sender ==== self | stream ==== Receiver -> engine
+//
+// self stays within the process. stream is a connected descriptor that the
+// peer hands over and bridges to a libp2p stream when the other process is on
+// another peer; the process itself owns no network rights. All kinds pass one
+// shared test suite.
+//
+// A channel promises order and wholeness while it lives, and says so when it
+// breaks. It does not promise that a frame that was sent has arrived: that is
+// the business of package protection above it.
+package channel

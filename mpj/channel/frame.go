@@ -1,0 +1,80 @@
+package channel
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// HeaderSize is the length in bytes of every frame's header on the wire.
+const HeaderSize = 32
+
+// MaxPayload bounds the payload of one frame, in bytes.
+const MaxPayload = 1 << 32
+
+// A Kind says what a frame is for. The channels only carry it; package
+// protection and the protocols behind it give the values their meaning.
+type Kind uint8
+
+// The kinds of frames.
+const (
+	Data        Kind = iota + 1 // a message of the program
+	Ack                         // messages up to Seq have arrived
+	Determinant                 // the outcome of a nondeterministic call
+	DeterminantAck
+	Stable // a determinant is at every live replica
+	Sync   // a new master asks for the determinants of its rank
+	SyncReply
+	maxKind = SyncReply
+)
+
+// A Header is the fixed part of a frame. Its wire form is HeaderSize bytes,
+// little-endian: kind, three zero bytes, context, rank, tag, seq, size.
+type Header struct {
+	Kind    Kind
+	Context uint32 // the communicator's context
+	Rank    uint32 // Data: source rank; other kinds: as their protocol says
+	Tag     int32
+	Seq     uint64 // position among the frames of (source, destination, context)
+	Size    uint64 // bytes of payload that follow
+}
+
+// A Frame is what a channel carries whole and in order.
+type Frame struct {
+	Header
+	Payload []byte // Size bytes
+}
+
+// AppendHeader appends the wire form of h to b.
+func AppendHeader(b []byte, h Header) []byte {
+	b = append(b, byte(h.Kind), 0, 0, 0)
+	b = binary.LittleEndian.AppendUint32(b, h.Context)
+	b = binary.LittleEndian.AppendUint32(b, h.Rank)
+	b = binary.LittleEndian.AppendUint32(b, uint32(h.Tag))
+	b = binary.LittleEndian.AppendUint64(b, h.Seq)
+	return binary.LittleEndian.AppendUint64(b, h.Size)
+}
+
+// ParseHeader reads what AppendHeader writes. It refuses anything else: an
+// unknown kind, padding that is not zero, a size above MaxPayload.
+func ParseHeader(b []byte) (Header, error) {
+	if len(b) != HeaderSize {
+		return Header{}, fmt.Errorf("channel: header of %d bytes, want %d", len(b), HeaderSize)
+	}
+	h := Header{
+		Kind:    Kind(b[0]),
+		Context: binary.LittleEndian.Uint32(b[4:]),
+		Rank:    binary.LittleEndian.Uint32(b[8:]),
+		Tag:     int32(binary.LittleEndian.Uint32(b[12:])),
+		Seq:     binary.LittleEndian.Uint64(b[16:]),
+		Size:    binary.LittleEndian.Uint64(b[24:]),
+	}
+	switch {
+	case h.Kind == 0 || h.Kind > maxKind:
+		return Header{}, fmt.Errorf("channel: frame of unknown kind %d", h.Kind)
+	case b[1]|b[2]|b[3] != 0:
+		return Header{}, fmt.Errorf("channel: padding of a header is not zero")
+	case h.Size > MaxPayload:
+		return Header{}, fmt.Errorf("channel: payload of %d bytes, at most %d are taken", h.Size, uint64(MaxPayload))
+	}
+	return h, nil
+}
