@@ -1,0 +1,211 @@
+package proclink
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+)
+
+// MaxMessage bounds one encoded message, in bytes. The largest is a view of
+// view.MaxProcesses processes.
+const MaxMessage = 1 << 20
+
+// A Conn is one end of the line. Send may be called by several goroutines,
+// Receive by one.
+type Conn struct {
+	unix *net.UnixConn
+
+	sending sync.Mutex
+
+	descriptors []*os.File // received, not yet claimed by their message
+}
+
+// Pair returns the two ends of a new line: the peer's, and the file that its
+// process inherits.
+func Pair() (*Conn, *os.File, error) {
+	ours, theirs, err := SocketPair()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer ours.Close()
+	conn, err := FromFile(ours)
+	if err != nil {
+		theirs.Close()
+		return nil, nil, err
+	}
+	return conn, theirs, nil
+}
+
+// SocketPair returns two connected stream sockets, closed on exec.
+func SocketPair() (a, b *os.File, err error) {
+	syscall.ForkLock.RLock()
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err == nil {
+		syscall.CloseOnExec(fds[0])
+		syscall.CloseOnExec(fds[1])
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, nil, os.NewSyscallError("socketpair", err)
+	}
+	return os.NewFile(uintptr(fds[0]), "socketpair"), os.NewFile(uintptr(fds[1]), "socketpair"), nil
+}
+
+// FromFile makes a Conn of an inherited socket. It works on a duplicate: the
+// caller still closes f.
+func FromFile(f *os.File) (*Conn, error) {
+	c, err := net.FileConn(f)
+	if err != nil {
+		return nil, fmt.Errorf("line to the peer: %w", err)
+	}
+	unix, ok := c.(*net.UnixConn)
+	if !ok {
+		c.Close()
+		return nil, fmt.Errorf("line to the peer: descriptor is a %s socket, not a Unix one", c.LocalAddr().Network())
+	}
+	return &Conn{unix: unix}, nil
+}
+
+// Send writes m. With a Channel or Accept message goes descriptor, which the
+// caller still owns and closes; with all others it is nil.
+func (c *Conn) Send(m Message, descriptor *os.File) error {
+	if m.Type.carriesDescriptor() != (descriptor != nil) {
+		return fmt.Errorf("%s message: descriptor %v", m.Type, descriptor)
+	}
+	body, err := json.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("encode %s message: %w", m.Type, err)
+	}
+	if len(body) > MaxMessage {
+		return fmt.Errorf("%s message has %d bytes, at most %d go", m.Type, len(body), MaxMessage)
+	}
+	var rights []byte
+	if descriptor != nil {
+		rights = syscall.UnixRights(int(descriptor.Fd()))
+	}
+	return c.write(append(binary.BigEndian.AppendUint32(nil, uint32(len(body))), body...), rights)
+}
+
+// write sends b whole, with rights attached to its first byte.
+func (c *Conn) write(b, rights []byte) error {
+	c.sending.Lock()
+	defer c.sending.Unlock()
+	for len(b) > 0 {
+		n, _, err := c.unix.WriteMsgUnix(b, rights, nil)
+		if err != nil {
+			return err
+		}
+		b, rights = b[n:], nil
+	}
+	return nil
+}
+
+// Receive returns the next message, and the descriptor that came with it if
+// its type carries one; the caller then owns it. The error is io.EOF when the
+// other side closed the line between two messages.
+func (c *Conn) Receive() (Message, *os.File, error) {
+	var head [4]byte
+	if err := c.readFull(head[:]); err != nil {
+		return Message{}, nil, err
+	}
+	size := binary.BigEndian.Uint32(head[:])
+	if size > MaxMessage {
+		return Message{}, nil, fmt.Errorf("message of %d bytes, at most %d are taken", size, MaxMessage)
+	}
+	body := make([]byte, size)
+	if err := c.readFull(body); err != nil {
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF
+		}
+		return Message{}, nil, err
+	}
+	return c.decode(body)
+}
+
+func (c *Conn) decode(body []byte) (Message, *os.File, error) {
+	var m Message
+	if err := json.Unmarshal(body, &m); err != nil {
+		return Message{}, nil, fmt.Errorf("decode message: %w", err)
+	}
+	if m.View != nil {
+		if err := m.View.Valid(); err != nil {
+			return Message{}, nil, fmt.Errorf("%s message: %w", m.Type, err)
+		}
+	}
+	if !m.Type.carriesDescriptor() {
+		return m, nil, nil
+	}
+	if len(c.descriptors) == 0 || m.Process == nil {
+		return Message{}, nil, fmt.Errorf("%s message without its descriptor or process", m.Type)
+	}
+	f := c.descriptors[0]
+	c.descriptors = c.descriptors[1:]
+	return m, f, nil
+}
+
+// readFull fills b and collects the descriptors that arrive on the way. The
+// error is io.EOF only when nothing at all was read.
+func (c *Conn) readFull(b []byte) error {
+	oob := make([]byte, syscall.CmsgSpace(4*maxDescriptors))
+	for read := 0; read < len(b); {
+		n, oobn, _, _, err := c.unix.ReadMsgUnix(b[read:], oob)
+		if oobn > 0 {
+			if err := c.collect(oob[:oobn]); err != nil {
+				return err
+			}
+		}
+		read += n
+		switch {
+		case err != nil && !errors.Is(err, io.EOF):
+			return err
+		case n == 0 && read == 0:
+			return io.EOF
+		case n == 0:
+			return io.ErrUnexpectedEOF
+		}
+	}
+	return nil
+}
+
+// maxDescriptors bounds those that wait for their message, so that a hostile
+// process cannot fill its peer's table.
+const maxDescriptors = 16
+
+func (c *Conn) collect(oob []byte) error {
+	messages, err := syscall.ParseSocketControlMessage(oob)
+	if err != nil {
+		return fmt.Errorf("parse control message: %w", err)
+	}
+	for _, m := range messages {
+		fds, err := syscall.ParseUnixRights(&m)
+		if err != nil {
+			return fmt.Errorf("parse descriptors: %w", err)
+		}
+		for _, fd := range fds {
+			syscall.CloseOnExec(fd)
+			c.descriptors = append(c.descriptors, os.NewFile(uintptr(fd), "channel"))
+		}
+	}
+	if len(c.descriptors) > maxDescriptors {
+		return fmt.Errorf("more than %d descriptors without their messages", maxDescriptors)
+	}
+	return nil
+}
+
+// Close ends the line; a blocked Receive returns with an error.
+func (c *Conn) Close() error { return c.unix.Close() }
+
+// CloseUnclaimed closes descriptors whose message never came. The reader calls
+// it once Receive has failed.
+func (c *Conn) CloseUnclaimed() {
+	for _, f := range c.descriptors {
+		f.Close()
+	}
+	c.descriptors = nil
+}

@@ -1,0 +1,22 @@
+// Package proclink is the line between a peer and one process of a job on the
+// same machine: an inherited Unix socket that carries small control messages
+// and, with some of them, an open descriptor.
+//
+//	process                                peer
+//	   |-- hello ------------------------->|  version checked
+//	   |<------------- setup{self, view} --|
+//	   |-- init -------------------------->|  every process must say so
+//	   |<------------------ start{view} ---|  mpj.Init returns
+//	   |-- open{to} ---------------------->|
+//	   |<-------------- channel{to} + fd --|  or refused{to, text}
+//	   |<------------- accept{from} + fd --|  somebody opened a channel to us
+//	   |<------------------- view{view} ---|
+//	   |<------------------------ ping ----|  check-alive
+//	   |-- pong -------------------------->|
+//	   |-- finalized --------------------->|
+//	   |<------------------------ bye -----|
+//
+// The peer is the switchboard, not the wire: the program's messages go through
+// the descriptors, never through this line. The process may be hostile to its
+// peer: messages are bounded, and one that cannot be decoded ends the line.
+package proclink
