@@ -1,0 +1,131 @@
+package jobspec
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/crypto"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/record"
+
+	"github.com/p2pmpi/p2pmpi/internal/version"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+// A Spec is a job as its submitter describes it.
+type Spec struct {
+	ID        string     `json:"id"`        // 32 hexadecimal digits, never used twice
+	Submitter p2ppeer.ID `json:"submitter"` // who signs
+	Protocol  int        `json:"protocol"`  // version.Protocol of the submitter
+	Created   time.Time  `json:"created"`
+	N         int        `json:"n"`         // ranks
+	R         int        `json:"r"`         // replicas of each rank
+	Name      string     `json:"name"`      // of the program, for people
+	Args      []string   `json:"args"`      // without the program's own name
+	Programs  []Program  `json:"programs"`  // one for each platform
+	Inputs    string     `json:"inputs"`    // digest of the manifest of the input files
+	InputsLen int64      `json:"inputsLen"` // bytes of that manifest
+}
+
+// A Program is the executable for one platform.
+type Program struct {
+	OS     string `json:"os"`     // as runtime.GOOS
+	Arch   string `json:"arch"`   // as runtime.GOARCH
+	Digest string `json:"digest"` // SHA-256, hexadecimal
+	Size   int64  `json:"size"`   // bytes
+}
+
+// Limits on what a spec from outside may say.
+const (
+	MaxEncoded  = 1 << 20 // bytes of a signed spec
+	MaxArgs     = 4096
+	MaxPrograms = 64
+)
+
+var (
+	idPattern     = regexp.MustCompile(`^[0-9a-f]{32}$`)
+	digestPattern = regexp.MustCompile(`^[0-9a-f]{64}$`)
+)
+
+// Validate reports the first thing that is wrong with s.
+func (s *Spec) Validate() error {
+	switch {
+	case !idPattern.MatchString(s.ID):
+		return fmt.Errorf("job ID %q is not 32 hexadecimal digits", s.ID)
+	case s.Protocol != version.Protocol:
+		return fmt.Errorf("job speaks protocol %d, this peer %d", s.Protocol, version.Protocol)
+	case s.N < 1 || s.R < 1 || s.N > view.MaxProcesses/s.R:
+		return fmt.Errorf("job with n=%d r=%d", s.N, s.R)
+	case s.Name == "" || len(s.Name) > 255:
+		return errors.New("job without a proper program name")
+	case len(s.Args) > MaxArgs:
+		return fmt.Errorf("job with %d arguments, at most %d are taken", len(s.Args), MaxArgs)
+	case len(s.Programs) < 1 || len(s.Programs) > MaxPrograms:
+		return fmt.Errorf("job with %d programs, want 1 to %d", len(s.Programs), MaxPrograms)
+	case !digestPattern.MatchString(s.Inputs) || s.InputsLen < 0:
+		return errors.New("job without a proper digest of its inputs")
+	}
+	for _, p := range s.Programs {
+		if !digestPattern.MatchString(p.Digest) || p.Size <= 0 {
+			return fmt.Errorf("program for %s/%s without a proper digest and size", p.OS, p.Arch)
+		}
+	}
+	return nil
+}
+
+// Program returns the executable for a platform.
+func (s *Spec) Program(os, arch string) (Program, bool) {
+	for _, p := range s.Programs {
+		if p.OS == os && p.Arch == arch {
+			return p, true
+		}
+	}
+	return Program{}, false
+}
+
+// Sign returns s in an envelope signed with the submitter's key.
+func (s *Spec) Sign(key crypto.PrivKey) ([]byte, error) {
+	if err := s.Validate(); err != nil {
+		return nil, fmt.Errorf("sign job %s: %w", s.ID, err)
+	}
+	envelope, err := record.Seal((*signed)(s), key)
+	if err != nil {
+		return nil, fmt.Errorf("sign job %s: %w", s.ID, err)
+	}
+	return envelope.Marshal()
+}
+
+// Verify opens what Sign returned. The spec is then valid and was signed by
+// the peer that it names as its submitter.
+func Verify(envelope []byte) (*Spec, error) {
+	if len(envelope) > MaxEncoded {
+		return nil, fmt.Errorf("job of %d bytes, at most %d are taken", len(envelope), MaxEncoded)
+	}
+	var s Spec
+	e, err := record.ConsumeTypedEnvelope(envelope, (*signed)(&s))
+	if err != nil {
+		return nil, fmt.Errorf("verify job: %w", err)
+	}
+	signer, err := p2ppeer.IDFromPublicKey(e.PublicKey)
+	if err != nil {
+		return nil, fmt.Errorf("verify job: %w", err)
+	}
+	if signer != s.Submitter {
+		return nil, fmt.Errorf("verify job: signed by %s, submitted by %s", signer, s.Submitter)
+	}
+	if err := s.Validate(); err != nil {
+		return nil, fmt.Errorf("verify job: %w", err)
+	}
+	return &s, nil
+}
+
+// signed is Spec as a record that libp2p can put into an envelope.
+type signed Spec
+
+func (*signed) Domain() string                   { return "p2pmpi-job" }
+func (*signed) Codec() []byte                    { return []byte("/p2pmpi/job") }
+func (s *signed) MarshalRecord() ([]byte, error) { return json.Marshal((*Spec)(s)) }
+func (s *signed) UnmarshalRecord(b []byte) error { return json.Unmarshal(b, (*Spec)(s)) }

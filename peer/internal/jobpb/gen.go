@@ -1,0 +1,5 @@
+// Package jobpb holds the messages of a job's control stream between the
+// submitter's side (peer/job) and the peers that run it (peer/launch).
+package jobpb
+
+//go:generate protoc --go_out=. --go_opt=paths=source_relative job.proto
