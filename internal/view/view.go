@@ -32,10 +32,11 @@ func ParseProcess(s string) (Process, error) {
 // State is what the view says of one process.
 type State byte
 
-// The states of a process. Live is the only one that can be left.
+// The states of a process. A live process finishes or fails; a finished one can
+// still fail, when its peer goes before its output is out. Failed is final.
 const (
 	Live     State = iota // takes part
-	Finished              // has finalized; needs nothing any more
+	Finished              // has ended well; needs nothing any more
 	Failed                // out of the view for good
 )
 
@@ -118,6 +119,25 @@ func (v View) IsMaster(p Process) bool {
 	return ok && m == p
 }
 
+// Speaker returns the process whose output and files count for rank: its
+// replica of the lowest index that has not failed. It differs from the master
+// only when a replica has finished before others. ok is false when all failed.
+func (v View) Speaker(rank int) (p Process, ok bool) {
+	for k := range v.R {
+		p = Process{Rank: rank, Replica: k}
+		if v.State(p) != Failed {
+			return p, true
+		}
+	}
+	return Process{}, false
+}
+
+// Speaks reports whether p is the speaker of its rank.
+func (v View) Speaks(p Process) bool {
+	s, ok := v.Speaker(p.Rank)
+	return ok && s == p
+}
+
 // Processes returns every process of the job, rank by rank.
 func (v View) Processes() []Process {
 	ps := make([]Process, 0, v.N*v.R)
@@ -140,11 +160,11 @@ func (v View) LiveReplicas(rank int) []Process {
 	return ps
 }
 
-// With returns the next epoch, in which p is in state s. A process that is not
-// live any more keeps its state, and the view stays as it is: changed is then
-// false.
+// With returns the next epoch, in which p is in state s. States only advance,
+// from Live over Finished to Failed; a change that is none leaves the view as
+// it is, and changed is false.
 func (v View) With(p Process, s State) (next View, changed bool) {
-	if !v.Live(p) || s == Live {
+	if s <= v.State(p) {
 		return v, false
 	}
 	next = v

@@ -37,6 +37,20 @@ func TestFailedIsFinal(t *testing.T) {
 	}
 }
 
+func TestSpeakerStaysWithAFinishedProcess(t *testing.T) {
+	v, _ := New(1, 2).With(Process{0, 0}, Finished)
+	if m, _ := v.Master(0); m != (Process{0, 1}) {
+		t.Errorf("master %v, want 0.1", m)
+	}
+	if !v.Speaks(Process{0, 0}) || v.Speaks(Process{0, 1}) {
+		t.Error("a finished process no longer speaks")
+	}
+	v, changed := v.With(Process{0, 0}, Failed)
+	if !changed || !v.Speaks(Process{0, 1}) {
+		t.Error("the output of a finished process that failed is nobody's")
+	}
+}
+
 func TestWithLeavesTheOldViewAlone(t *testing.T) {
 	v := New(2, 2)
 	v.With(Process{1, 1}, Failed)
