@@ -1,0 +1,42 @@
+package jobpb
+
+import (
+	"fmt"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+// MaxMessage bounds one message of the control stream, in bytes.
+const MaxMessage = 4 << 20
+
+// FromProcess returns p's wire form.
+func FromProcess(p view.Process) *Process {
+	return &Process{Rank: uint32(p.Rank), Replica: uint32(p.Replica)}
+}
+
+// View returns the process; a nil message is process 0.0, which the receiver
+// must be ready for as for any other.
+func (p *Process) View() view.Process {
+	return view.Process{Rank: int(p.GetRank()), Replica: int(p.GetReplica())}
+}
+
+// FromView returns v's wire form.
+func FromView(v view.View) *View {
+	states := make([]byte, len(v.States))
+	for i, s := range v.States {
+		states[i] = byte(s)
+	}
+	return &View{Epoch: v.Epoch, N: uint32(v.N), R: uint32(v.R), States: states}
+}
+
+// View returns the view, or an error when it is not a valid one.
+func (m *View) View() (view.View, error) {
+	v := view.View{Epoch: m.GetEpoch(), N: int(m.GetN()), R: int(m.GetR())}
+	for _, s := range m.GetStates() {
+		v.States = append(v.States, view.State(s))
+	}
+	if err := v.Valid(); err != nil {
+		return view.View{}, fmt.Errorf("view of epoch %d: %w", v.Epoch, err)
+	}
+	return v, nil
+}
