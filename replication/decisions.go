@@ -1,0 +1,198 @@
+package replication
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
+)
+
+// MaxOutcome bounds the bytes of one outcome. The engine's are far below.
+const MaxOutcome = 64 << 10
+
+// What frames can make a replica hold.
+const (
+	maxHeldBytes = 64 << 20 // outcomes that are not stable, heldCost included
+	heldCost     = 64       // about what an outcome costs apart from its bytes
+	maxSpans     = 1 << 20  // see indexSet
+)
+
+// Decisions knows the outcomes of the rank's nondeterministic calls.
+type decisions struct {
+	replicas int
+	known    map[uint32]*indexSet // by context: the points with an outcome
+	spans    int                  // in all of known
+	// held are the outcomes that are not known to be stable. Of the others
+	// only the point is remembered.
+	held     map[protection.Point]*held
+	retained int // bytes of outcomes held, plus one for each
+	exposed  int // held outcomes that this process's program has seen
+}
+
+// A held outcome is waiting to become stable.
+type held struct {
+	protection.Determinant
+	has  []bool // by replica: it is known to have this
+	seen bool   // by this process's program
+}
+
+func newDecisions(replicas int) decisions {
+	return decisions{
+		replicas: replicas,
+		known:    make(map[uint32]*indexSet),
+		held:     make(map[protection.Point]*held),
+	}
+}
+
+func (d *decisions) has(pt protection.Point) bool {
+	s := d.known[pt.Context]
+	return s != nil && s.contains(pt.Index)
+}
+
+// hold records the outcome of a point that had none.
+func (d *decisions) hold(det protection.Determinant, seen bool) *held {
+	s := d.known[det.Context]
+	if s == nil {
+		s = new(indexSet)
+		d.known[det.Context] = s
+	}
+	before := len(s.spans)
+	s.add(det.Index)
+	d.spans += len(s.spans) - before
+	h := &held{Determinant: det, has: make([]bool, d.replicas), seen: seen}
+	d.held[det.Point] = h
+	d.retained += len(det.Outcome) + 1
+	if seen {
+		d.exposed++
+	}
+	return h
+}
+
+// drop forgets the bytes of an outcome that is stable.
+func (d *decisions) drop(h *held) {
+	delete(d.held, h.Point)
+	d.retained -= len(h.Outcome) + 1
+	if h.seen {
+		d.exposed--
+	}
+}
+
+// check refuses what would contradict an outcome that is held.
+func (d *decisions) check(det protection.Determinant) error {
+	if len(det.Outcome) > MaxOutcome {
+		return fmt.Errorf("outcome of %d bytes, at most %d are taken", len(det.Outcome), MaxOutcome)
+	}
+	if h := d.held[det.Point]; h != nil && !bytes.Equal(h.Outcome, det.Outcome) {
+		return fmt.Errorf("second outcome %x of point %v, which has %x", det.Outcome, det.Point, h.Outcome)
+	}
+	return nil
+}
+
+// inOrder returns the held outcomes by context and index.
+func (d *decisions) inOrder() []*held {
+	return slices.SortedFunc(maps.Values(d.held), func(a, b *held) int { return comparePoints(a.Point, b.Point) })
+}
+
+func comparePoints(a, b protection.Point) int {
+	return cmp.Or(cmp.Compare(a.Context, b.Context), cmp.Compare(a.Index, b.Index))
+}
+
+// Decider implements protection.Protocol: the master decides, once it knows
+// what its predecessors decided.
+func (p *Protocol) Decider() bool { return p.takeover.promoted && !p.takeover.syncing }
+
+// Decide implements protection.Protocol. A point that already has an outcome
+// keeps it, and that one is what Decided shows, if it has not yet. The outcome
+// has at most MaxOutcome bytes and is the protocol's from now on. A process
+// that is not the decider waits for Decided instead of calling this; its call
+// does nothing.
+func (p *Protocol) Decide(d protection.Determinant) protection.Output {
+	p.reset()
+	if !p.Decider() || !p.active() || p.decisions.has(d.Point) {
+		return p.out
+	}
+	h := p.decisions.hold(d, false)
+	p.propose(h)
+	p.settle(h)
+	return p.out
+}
+
+// propose sends an outcome to the live replicas that may lack it.
+func (p *Protocol) propose(h *held) {
+	for _, q := range p.others {
+		if !h.has[q.Replica] {
+			p.emit(q, p.control(channel.Determinant, h.Context, h.Index, h.Outcome))
+		}
+	}
+}
+
+// settle makes an outcome stable if every live replica has it: the program may
+// see it, and the replicas may forget it.
+func (p *Protocol) settle(h *held) {
+	for _, q := range p.others {
+		if !h.has[q.Replica] {
+			return
+		}
+	}
+	p.decisions.drop(h)
+	if !h.seen {
+		p.out.Decided = append(p.out.Decided, h.Determinant)
+	}
+	for _, q := range p.others {
+		p.emit(q, p.control(channel.Stable, h.Context, h.Index, nil))
+	}
+}
+
+// receiveDeterminant takes an outcome from the master. Nobody else has one for
+// us: a new master proposes only after this process has named it master itself
+// in answering its Sync.
+func (p *Protocol) receiveDeterminant(from view.Process, f channel.Frame) error {
+	if m, _ := p.v.Master(p.self.Rank); from != m {
+		return fmt.Errorf("determinant from a replica; the master is %v", m)
+	}
+	d := &p.decisions
+	det := protection.Determinant{Point: protection.Point{Context: f.Context, Index: f.Seq}, Outcome: f.Payload}
+	if err := d.check(det); err != nil {
+		return err
+	}
+	if !d.has(det.Point) {
+		if d.retained+len(det.Outcome)+heldCost*(len(d.held)+1) > maxHeldBytes || d.spans >= maxSpans {
+			return fmt.Errorf("%d determinants that are not stable, in %d ranges, are too many", len(d.held), d.spans)
+		}
+		d.hold(det, true)
+		p.out.Decided = append(p.out.Decided, det)
+	}
+	p.emit(from, p.control(channel.DeterminantAck, f.Context, f.Seq, nil))
+	return nil
+}
+
+// receiveDeterminantAck notes that a replica has an outcome.
+func (p *Protocol) receiveDeterminantAck(from view.Process, f channel.Frame) error {
+	pt := protection.Point{Context: f.Context, Index: f.Seq}
+	if !p.Decider() || !p.decisions.has(pt) {
+		return fmt.Errorf("acknowledges a determinant that was not proposed")
+	}
+	if h := p.decisions.held[pt]; h != nil {
+		h.has[from.Replica] = true
+		p.settle(h)
+		p.speak()
+	}
+	return nil
+}
+
+// receiveStable forgets an outcome that every live replica has.
+func (p *Protocol) receiveStable(from view.Process, f channel.Frame) error {
+	pt := protection.Point{Context: f.Context, Index: f.Seq}
+	if m, _ := p.v.Master(p.self.Rank); from != m || !p.decisions.has(pt) {
+		return fmt.Errorf("calls a determinant stable that it did not propose")
+	}
+	if h := p.decisions.held[pt]; h != nil {
+		p.decisions.drop(h)
+	}
+	return nil
+}

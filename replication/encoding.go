@@ -1,0 +1,63 @@
+package replication
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+)
+
+// A SyncReply's payload is a row of determinants, ordered by point, each
+//
+//	context 4 | index 8 | length 4 | outcome
+//
+// little-endian. There is one encoding of each set.
+const heldHeader = 16
+
+// encodeHeld writes outcomes, which are in order of their points.
+func encodeHeld(hs []*held) []byte {
+	size := 0
+	for _, h := range hs {
+		size += heldHeader + len(h.Outcome)
+	}
+	b := make([]byte, 0, size)
+	for _, h := range hs {
+		b = appendDeterminant(b, h.Determinant)
+	}
+	return b
+}
+
+func appendDeterminant(b []byte, d protection.Determinant) []byte {
+	b = binary.LittleEndian.AppendUint32(b, d.Context)
+	b = binary.LittleEndian.AppendUint64(b, d.Index)
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(d.Outcome)))
+	return append(b, d.Outcome...)
+}
+
+// decodeHeld reads what encodeHeld writes and nothing else. The outcomes share
+// memory with b.
+func decodeHeld(b []byte) ([]protection.Determinant, error) {
+	if most := maxHeldBytes; len(b) > most {
+		return nil, fmt.Errorf("determinants in %d bytes, at most %d are taken", len(b), most)
+	}
+	var ds []protection.Determinant
+	for len(b) > 0 {
+		if len(b) < heldHeader {
+			return nil, fmt.Errorf("determinant %d is cut off in its header", len(ds))
+		}
+		d := protection.Determinant{Point: protection.Point{
+			Context: binary.LittleEndian.Uint32(b), Index: binary.LittleEndian.Uint64(b[4:]),
+		}}
+		n := int(binary.LittleEndian.Uint32(b[12:]))
+		b = b[heldHeader:]
+		if n > MaxOutcome || n > len(b) {
+			return nil, fmt.Errorf("determinant %d: outcome of %d bytes, %d left", len(ds), n, len(b))
+		}
+		d.Outcome, b = b[:n:n], b[n:]
+		if len(ds) > 0 && comparePoints(ds[len(ds)-1].Point, d.Point) >= 0 {
+			return nil, fmt.Errorf("determinant %d is out of order", len(ds))
+		}
+		ds = append(ds, d)
+	}
+	return ds, nil
+}

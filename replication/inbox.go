@@ -1,0 +1,115 @@
+package replication
+
+import (
+	"fmt"
+
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
+)
+
+// An acknowledgement goes out after this many messages or bytes of a stream,
+// or at the next Tick. More of either saves frames, and keeps more in the
+// senders' backup tables.
+const (
+	ackMessages = 32
+	ackBytes    = 256 << 10
+)
+
+// An inbox knows what has arrived.
+type inbox struct {
+	streams  map[stream]*arrivals
+	all      []*arrivals // the same, in order of creation
+	contexts map[int]int // by rank: streams from it
+	due      []*arrivals // those with something not acknowledged
+}
+
+// Arrivals is the receiving side of one stream.
+type arrivals struct {
+	context uint32
+	source  int
+	next    uint64 // number of the next message; earlier ones have been delivered
+	// What arrived since the last acknowledgement, duplicates included: they
+	// show that a sender does not know.
+	messages, bytes int
+	listed          bool // is in due
+}
+
+func newInbox() inbox {
+	return inbox{streams: make(map[stream]*arrivals), contexts: make(map[int]int)}
+}
+
+// from returns the arrivals of a stream.
+func (in *inbox) from(context uint32, source int) (*arrivals, error) {
+	s := stream{context, source}
+	a := in.streams[s]
+	if a == nil {
+		if in.contexts[source] >= maxContexts {
+			return nil, fmt.Errorf("more than %d contexts", maxContexts)
+		}
+		in.contexts[source]++
+		a = &arrivals{context: context, source: source, next: 1}
+		in.streams[s] = a
+		in.all = append(in.all, a)
+	}
+	return a, nil
+}
+
+// receiveData delivers the next message of a stream, drops one that is here
+// already, and drops one that is too early: the channel has lost something,
+// and when it is reopened all that is missing comes again, in order.
+func (p *Protocol) receiveData(from view.Process, f channel.Frame) error {
+	if f.Seq == 0 {
+		return fmt.Errorf("message without a number")
+	}
+	a, err := p.inbox.from(f.Context, from.Rank)
+	if err != nil {
+		return err
+	}
+	if f.Seq > a.next {
+		return nil
+	}
+	if f.Seq == a.next {
+		a.next++
+		p.out.Deliver = append(p.out.Deliver, protection.DataMessage(f, from.Rank, p.self.Rank))
+	}
+	a.messages++
+	a.bytes += len(f.Payload)
+	if a.messages >= ackMessages || a.bytes >= ackBytes {
+		p.acknowledge(a)
+	} else if !a.listed {
+		a.listed = true
+		p.inbox.due = append(p.inbox.due, a)
+	}
+	return nil
+}
+
+// acknowledge tells every live replica of the source what is here. All of them
+// keep the messages, not only the master that sent them.
+func (p *Protocol) acknowledge(a *arrivals) {
+	f := p.control(channel.Ack, a.context, a.next-1, nil)
+	for _, q := range p.live[a.source] {
+		p.emit(q, f)
+	}
+	a.messages, a.bytes = 0, 0
+}
+
+// acknowledgeDue sends the acknowledgements that have waited.
+func (p *Protocol) acknowledgeDue() {
+	for _, a := range p.inbox.due {
+		a.listed = false
+		if a.messages > 0 {
+			p.acknowledge(a)
+		}
+	}
+	p.inbox.due = p.inbox.due[:0]
+}
+
+// acknowledgeAll tells q again what is here from its rank.
+func (p *Protocol) acknowledgeAll(q view.Process) {
+	for _, a := range p.inbox.all {
+		if a.source == q.Rank && a.next > 1 {
+			p.emit(q, p.control(channel.Ack, a.context, a.next-1, nil))
+		}
+	}
+}

@@ -1,0 +1,46 @@
+package replication
+
+import (
+	"math"
+	"slices"
+	"sort"
+)
+
+// An indexSet is a set of numbers, kept as the ranges that they fill. The
+// indices of decided points come nearly in order and without holes, so that a
+// whole run is one or two spans, wherever the engine starts to count.
+type indexSet struct{ spans []span }
+
+// A span is the numbers lo..hi, both included.
+type span struct{ lo, hi uint64 }
+
+// at returns the place of the first span that does not end before i.
+func (s *indexSet) at(i uint64) int {
+	if n := len(s.spans); n == 0 || s.spans[n-1].hi < i {
+		return n // the usual case
+	}
+	return sort.Search(len(s.spans), func(k int) bool { return s.spans[k].hi >= i })
+}
+
+func (s *indexSet) contains(i uint64) bool {
+	k := s.at(i)
+	return k < len(s.spans) && s.spans[k].lo <= i
+}
+
+// add puts i, which is not in the set, into it.
+func (s *indexSet) add(i uint64) {
+	k := s.at(i)
+	left := k > 0 && s.spans[k-1].hi+1 == i
+	right := k < len(s.spans) && i != math.MaxUint64 && i+1 == s.spans[k].lo
+	switch {
+	case left && right:
+		s.spans[k-1].hi = s.spans[k].hi
+		s.spans = slices.Delete(s.spans, k, k+1)
+	case left:
+		s.spans[k-1].hi = i
+	case right:
+		s.spans[k].lo = i
+	default:
+		s.spans = slices.Insert(s.spans, k, span{i, i})
+	}
+}

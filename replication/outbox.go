@@ -1,0 +1,181 @@
+package replication
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
+)
+
+// maxContexts bounds how many contexts frames from one rank can make this
+// process remember.
+const maxContexts = 1 << 16
+
+// A stream is named by its context and by the rank at the other end.
+type stream struct {
+	context uint32
+	rank    int
+}
+
+// An outbox is the backup table, and what it needs to know of the destinations.
+type outbox struct {
+	replicas int
+	order    uint64 // messages kept so far: numbers them in program order
+	retained int    // payload bytes in the table, plus one for each message
+	streams  map[stream]*backlog
+	all      []*backlog  // the same, in order of creation, so that output is deterministic
+	foreign  map[int]int // by rank: the backlogs that an Ack made before a Send
+}
+
+// A backlog is the part of the backup table for one stream.
+type backlog struct {
+	dest  int
+	seq   uint64   // of the last message produced
+	acked []uint64 // by replica of dest: it has every message up to this one
+	queue []backup // kept messages in order of Seq, from head on
+	head  int
+}
+
+// A backup is one message of the table.
+type backup struct {
+	m     protection.Message
+	order uint64
+	of    *backlog
+}
+
+func newOutbox(replicas int) outbox {
+	return outbox{replicas: replicas, streams: make(map[stream]*backlog), foreign: make(map[int]int)}
+}
+
+// to returns the backlog of a stream.
+func (o *outbox) to(context uint32, dest int) *backlog {
+	s := stream{context, dest}
+	b := o.streams[s]
+	if b == nil {
+		b = &backlog{dest: dest, acked: make([]uint64, o.replicas)}
+		o.streams[s] = b
+		o.all = append(o.all, b)
+	}
+	return b
+}
+
+// keep puts m into the table, unless every live replica of its destination has
+// it already; kept is false then.
+func (o *outbox) keep(b *backlog, m protection.Message, live []view.Process) (kept bool) {
+	if b.settled(live) >= m.Seq {
+		return false
+	}
+	b.compact()
+	b.queue = append(b.queue, backup{m, o.order, b})
+	o.order++
+	o.retained += len(m.Payload) + 1
+	return true
+}
+
+// settled returns up to where every live replica of the destination has the
+// messages. Without one, nobody lacks any.
+func (b *backlog) settled(live []view.Process) uint64 {
+	upTo := uint64(math.MaxUint64)
+	for _, q := range live {
+		upTo = min(upTo, b.acked[q.Replica])
+	}
+	return upTo
+}
+
+// compact gives the space of forgotten messages back to the queue once it is
+// most of it.
+func (b *backlog) compact() {
+	if b.head > 0 && b.head >= len(b.queue)/2 && len(b.queue) == cap(b.queue) {
+		n := copy(b.queue, b.queue[b.head:])
+		clear(b.queue[n:])
+		b.queue, b.head = b.queue[:n], 0
+	}
+}
+
+// forget drops the messages that no live replica of the destination lacks.
+func (o *outbox) forget(b *backlog, live []view.Process) {
+	upTo := b.settled(live)
+	for b.head < len(b.queue) && b.queue[b.head].m.Seq <= upTo {
+		o.retained -= len(b.queue[b.head].m.Payload) + 1
+		b.queue[b.head] = backup{}
+		b.head++
+	}
+	if b.head == len(b.queue) {
+		b.queue, b.head = b.queue[:0], 0
+	}
+}
+
+// forgetGone drops the messages that waited only for processes that are not
+// live any more.
+func (o *outbox) forgetGone(live [][]view.Process) {
+	for _, b := range o.all {
+		o.forget(b, live[b.dest])
+	}
+}
+
+// transmit sends m to the live replicas of its destination that lack it.
+func (p *Protocol) transmit(b *backlog, m protection.Message) {
+	f := protection.DataFrame(m)
+	for _, q := range p.live[b.dest] {
+		if b.acked[q.Replica] < m.Seq {
+			p.emit(q, f)
+		}
+	}
+}
+
+// inOrder returns the kept messages of the given backlogs in program order.
+func inOrder(bs []*backlog) []backup {
+	var kept []backup
+	for _, b := range bs {
+		kept = append(kept, b.queue[b.head:]...)
+	}
+	slices.SortFunc(kept, func(a, b backup) int { return cmp.Compare(a.order, b.order) })
+	return kept
+}
+
+// flush sends the whole backup table to whoever lacks something of it.
+func (p *Protocol) flush() {
+	for _, k := range inOrder(p.outbox.all) {
+		p.transmit(k.of, k.m)
+	}
+}
+
+// resend sends what q lacks of the backup table.
+func (p *Protocol) resend(q view.Process) {
+	var bs []*backlog
+	for _, b := range p.outbox.all {
+		if b.dest == q.Rank {
+			bs = append(bs, b)
+		}
+	}
+	for _, k := range inOrder(bs) {
+		if k.of.acked[q.Replica] < k.m.Seq {
+			p.emit(q, protection.DataFrame(k.m))
+		}
+	}
+}
+
+// receiveAck notes that from has the messages of a stream up to f.Seq, which
+// this process may not have produced yet.
+func (p *Protocol) receiveAck(from view.Process, f channel.Frame) error {
+	if f.Seq == 0 {
+		return fmt.Errorf("acknowledges nothing")
+	}
+	o := &p.outbox
+	if o.streams[stream{f.Context, from.Rank}] == nil {
+		if o.foreign[from.Rank] >= maxContexts {
+			return fmt.Errorf("more than %d contexts", maxContexts)
+		}
+		o.foreign[from.Rank]++
+	}
+	b := o.to(f.Context, from.Rank)
+	if f.Seq > b.acked[from.Replica] {
+		b.acked[from.Replica] = f.Seq
+		o.forget(b, p.live[b.dest])
+	}
+	return nil
+}

@@ -1,0 +1,221 @@
+package replication
+
+import (
+	"fmt"
+
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
+)
+
+// A Protocol is the replication protocol of one process. It implements
+// protection.Protocol.
+type Protocol struct {
+	self view.Process
+	v    view.View
+	live [][]view.Process // by rank: its live replicas, lowest index first
+	// others are the live replicas of the own rank without this process; none
+	// once this process is out of the view.
+	others []view.Process
+
+	outbox    outbox
+	inbox     inbox
+	decisions decisions
+	takeover  takeover
+
+	out protection.Output
+}
+
+var _ protection.Protocol = (*Protocol)(nil)
+
+// New returns the protocol of process self, which has taken no step yet, in a
+// job whose view is v. Replica 0 starts as master. Another replica that v
+// already names master takes over at its first Tick or View, because an earlier
+// master may have left determinants with the others.
+func New(self view.Process, v view.View) *Protocol {
+	p := &Protocol{
+		self:      self,
+		outbox:    newOutbox(v.R),
+		inbox:     newInbox(),
+		decisions: newDecisions(v.R),
+		takeover:  newTakeover(v.R),
+	}
+	p.adopt(v)
+	if self.Replica == 0 && p.active() {
+		p.takeover.promoted, p.takeover.speaking = true, true
+	}
+	return p
+}
+
+// adopt makes v the current view.
+func (p *Protocol) adopt(v view.View) {
+	p.v = v
+	p.live = make([][]view.Process, v.N)
+	for rank := range p.live {
+		p.live[rank] = v.LiveReplicas(rank)
+	}
+	p.others = nil
+	if !p.active() {
+		return
+	}
+	for _, q := range p.live[p.self.Rank] {
+		if q != p.self {
+			p.others = append(p.others, q)
+		}
+	}
+}
+
+// active reports whether this process still takes part. One that is out of the
+// view does nothing any more (R5).
+func (p *Protocol) active() bool { return p.v.Live(p.self) }
+
+// reset empties the Output of the last call, and lets go of its payloads.
+func (p *Protocol) reset() {
+	clear(p.out.Send)
+	clear(p.out.Deliver)
+	clear(p.out.Decided)
+	p.out = protection.Output{Send: p.out.Send[:0], Deliver: p.out.Deliver[:0], Decided: p.out.Decided[:0]}
+}
+
+// emit puts a frame of this process on the channel to q.
+func (p *Protocol) emit(q view.Process, f channel.Frame) {
+	p.out.Send = append(p.out.Send, protection.Envelope{To: q, Frame: f})
+}
+
+// control returns a frame that carries no message of the program.
+func (p *Protocol) control(kind channel.Kind, context uint32, seq uint64, payload []byte) channel.Frame {
+	return channel.Frame{
+		Header: channel.Header{
+			Kind: kind, Context: context, Rank: uint32(p.self.Rank), Seq: seq, Size: uint64(len(payload)),
+		},
+		Payload: payload,
+	}
+}
+
+// Send implements protection.Protocol. m.Dest is a rank of the job.
+func (p *Protocol) Send(m protection.Message) protection.Output {
+	p.reset()
+	if !p.active() {
+		return p.out
+	}
+	b := p.outbox.to(m.Context, m.Dest)
+	b.seq++
+	m.Source, m.Seq = p.self.Rank, b.seq
+	if m.Dest == p.self.Rank {
+		p.out.Deliver = append(p.out.Deliver, m)
+		return p.out
+	}
+	if p.outbox.keep(b, m, p.live[m.Dest]) && p.takeover.speaking {
+		p.transmit(b, m)
+	}
+	return p.out
+}
+
+// Receive implements protection.Protocol. Frames of failed processes are
+// refused without an error: their sender may not know yet (R5).
+func (p *Protocol) Receive(from view.Process, f channel.Frame) (protection.Output, error) {
+	p.reset()
+	if err := p.receive(from, f); err != nil {
+		return p.out, fmt.Errorf("frame of kind %d, context %d, seq %d from %v: %w", f.Kind, f.Context, f.Seq, from, err)
+	}
+	return p.out, nil
+}
+
+func (p *Protocol) receive(from view.Process, f channel.Frame) error {
+	if from == p.self || !p.v.Contains(from) {
+		return fmt.Errorf("sender is no other process of the job")
+	}
+	if f.Rank != uint32(from.Rank) {
+		return fmt.Errorf("header names rank %d", f.Rank)
+	}
+	state := p.v.State(from)
+	if !p.active() || state == view.Failed {
+		return nil
+	}
+	if own := from.Rank == p.self.Rank; own == (f.Kind == channel.Data || f.Kind == channel.Ack) {
+		return fmt.Errorf("kind does not belong between rank %d and rank %d", from.Rank, p.self.Rank)
+	}
+	// What a finished process sent last may still be under way. Its messages
+	// count. The rest it sent about itself, and it needs nothing any more.
+	if state == view.Finished && f.Kind != channel.Data {
+		return nil
+	}
+	switch f.Kind {
+	case channel.Data:
+		return p.receiveData(from, f)
+	case channel.Ack:
+		return p.receiveAck(from, f)
+	case channel.Determinant:
+		return p.receiveDeterminant(from, f)
+	case channel.DeterminantAck:
+		return p.receiveDeterminantAck(from, f)
+	case channel.Stable:
+		return p.receiveStable(from, f)
+	case channel.Sync:
+		return p.receiveSync(from)
+	case channel.SyncReply:
+		return p.receiveSyncReply(from, f)
+	}
+	return fmt.Errorf("unknown kind")
+}
+
+// View implements protection.Protocol.
+func (p *Protocol) View(v view.View) protection.Output {
+	p.reset()
+	if v.Epoch <= p.v.Epoch || v.N != p.v.N || v.R != p.v.R || v.Valid() != nil || !p.active() {
+		return p.out
+	}
+	before, _ := p.v.Master(p.self.Rank)
+	p.adopt(v)
+	if !p.active() {
+		return p.out
+	}
+	p.outbox.forgetGone(p.live)
+	p.promote()
+	p.advance()
+	if now, _ := v.Master(p.self.Rank); now != before {
+		p.answerSync(now)
+	}
+	return p.out
+}
+
+// Reopened implements protection.Protocol: whatever q may need and has not
+// acknowledged goes to it once more.
+func (p *Protocol) Reopened(q view.Process) protection.Output {
+	p.reset()
+	if !p.active() || !p.v.Live(q) || q == p.self {
+		return p.out
+	}
+	if q.Rank == p.self.Rank {
+		p.reconcile(q)
+		return p.out
+	}
+	if p.takeover.speaking {
+		p.resend(q)
+	}
+	p.acknowledgeAll(q)
+	return p.out
+}
+
+// Tick implements protection.Protocol.
+func (p *Protocol) Tick() protection.Output {
+	p.reset()
+	if !p.active() {
+		return p.out
+	}
+	if p.promote() {
+		p.advance()
+	}
+	p.acknowledgeDue()
+	return p.out
+}
+
+// Retained implements protection.Protocol: the payload bytes in the backup
+// table and the bytes of outcomes that are not known to be stable, and one more
+// for each entry.
+func (p *Protocol) Retained() int {
+	if !p.active() {
+		return 0
+	}
+	return p.outbox.retained + p.decisions.retained
+}
