@@ -1,0 +1,73 @@
+package job
+
+import "github.com/p2pmpi/p2pmpi/internal/view"
+
+// PieceSize is the length in bytes of the records into which a line that is
+// longer is cut. A shorter record without a newline at its end is the last
+// that a process wrote.
+const PieceSize = 64 << 10
+
+// An Emission makes sure that each record of a rank's output reaches the user
+// once, whichever replica it comes from (R6). Replicas write the same records,
+// so a record is known by its number.
+//
+// An unfinished last line is held back: when its process was killed in the
+// middle of it, another replica will write the line whole.
+type Emission struct {
+	ranks [][2]emitted
+}
+
+// emitted is the state of one stream of one rank.
+type emitted struct {
+	next uint64 // number of the record that the user gets next
+	tail tail
+}
+
+type tail struct {
+	from view.Process
+	data []byte
+}
+
+// NewEmission returns the emission of a job of n ranks.
+func NewEmission(n int) *Emission { return &Emission{ranks: make([][2]emitted, n)} }
+
+// Add takes consecutive records, the first of which has number first, of the
+// process that speaks for its rank, and returns those that the user has not
+// got yet. A gap means that the peer broke the protocol: ok is false.
+func (e *Emission) Add(p view.Process, s Stream, first uint64, records [][]byte) (fresh [][]byte, ok bool) {
+	o := &e.ranks[p.Rank][s-1]
+	if first > o.next {
+		return nil, false
+	}
+	for i, r := range records {
+		switch {
+		case first+uint64(i) < o.next:
+		case unfinished(r):
+			o.tail = tail{from: p, data: r}
+		default:
+			fresh = append(fresh, r)
+			o.next++
+		}
+	}
+	return fresh, true
+}
+
+func unfinished(record []byte) bool {
+	return len(record) < PieceSize && (len(record) == 0 || record[len(record)-1] != '\n')
+}
+
+// Next returns how many records of a rank's stream the user has got.
+func (e *Emission) Next(rank int, s Stream) uint64 { return e.ranks[rank][s-1].next }
+
+// Tail returns the unfinished last line of a rank's stream once the job is
+// over in view v, or nil.
+func (e *Emission) Tail(v view.View, rank int, s Stream) []byte {
+	t := e.ranks[rank][s-1].tail
+	if len(t.data) == 0 {
+		return nil
+	}
+	if speaker, ok := v.Speaker(rank); ok && speaker != t.from {
+		return nil
+	}
+	return t.data
+}

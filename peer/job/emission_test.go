@@ -1,0 +1,85 @@
+package job
+
+import (
+	"bytes"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+func records(lines ...string) [][]byte {
+	var rs [][]byte
+	for _, l := range lines {
+		rs = append(rs, []byte(l))
+	}
+	return rs
+}
+
+func TestR6RecordsAreEmittedOnceAcrossReplicas(t *testing.T) {
+	e := NewEmission(1)
+	steps := []struct {
+		from  view.Process
+		first uint64
+		in    [][]byte
+		want  string
+	}{
+		{proc(0, 0), 0, records("a\n", "b\n"), "a\nb\n"},
+		{proc(0, 0), 1, records("b\n", "c\n"), "c\n"},
+		{proc(0, 0), 3, records("d, torn by the k"), ""},
+		{proc(0, 1), 0, records("a\n", "b\n", "c\n", "d, whole\n"), "d, whole\n"},
+		{proc(0, 1), 4, records("tail"), ""},
+	}
+	for i, s := range steps {
+		fresh, ok := e.Add(s.from, Stdout, s.first, s.in)
+		if got := string(bytes.Join(fresh, nil)); got != s.want || !ok {
+			t.Errorf("step %d: got %q %v, want %q", i, got, ok, s.want)
+		}
+	}
+	v, _ := view.New(1, 2).With(proc(0, 0), view.Failed)
+	if got := e.Tail(v, 0, Stdout); string(got) != "tail" {
+		t.Errorf("tail %q", got)
+	}
+	if got := e.Tail(view.New(1, 2), 0, Stdout); got != nil {
+		t.Errorf("tail %q of a process that does not speak", got)
+	}
+}
+
+func TestEmissionRefusesAGap(t *testing.T) {
+	e := NewEmission(1)
+	if _, ok := e.Add(proc(0, 0), Stderr, 1, records("b\n")); ok {
+		t.Error("record 1 was taken before record 0")
+	}
+}
+
+// TestR6RandomFailovers lets replicas that have got differently far take over
+// from each other at random, and compares with what one alone would print.
+func TestR6RandomFailovers(t *testing.T) {
+	seed := rand.Uint64()
+	rng := rand.New(rand.NewPCG(seed, 1))
+	for range 2000 {
+		var all [][]byte
+		for range rng.IntN(20) {
+			all = append(all, []byte(strings.Repeat("x", rng.IntN(5))+"\n"))
+		}
+		e := NewEmission(1)
+		var got []byte
+		take := func(k int, from, to uint64) {
+			fresh, ok := e.Add(proc(0, k), Stdout, from, all[from:to])
+			if !ok {
+				t.Fatalf("seed %d: gap at %d", seed, from)
+			}
+			got = append(got, bytes.Join(fresh, nil)...)
+		}
+		for k := range 5 {
+			next := e.Next(0, Stdout)
+			from := next - min(next, uint64(rng.IntN(3))) // acknowledgements lag
+			take(k, from, from+uint64(rng.IntN(len(all)-int(from)+1)))
+		}
+		take(5, e.Next(0, Stdout), uint64(len(all)))
+		if want := bytes.Join(all, nil); !bytes.Equal(got, want) {
+			t.Fatalf("seed %d: got %q, want %q", seed, got, want)
+		}
+	}
+}

@@ -1,0 +1,84 @@
+package job
+
+import (
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+// A Kind says what an Event tells.
+type Kind string
+
+// The kinds of events.
+const (
+	PhaseEvent   Kind = "phase"   // Phase, and what is known of it
+	PlacedEvent  Kind = "placed"  // Placed: which process runs on which peer
+	OutputEvent  Kind = "output"  // Rank, Stream, Data
+	ViewEvent    Kind = "view"    // View: a process has failed or finished; Text
+	WarningEvent Kind = "warning" // Text
+	ResultEvent  Kind = "result"  // Result; the last event
+)
+
+// A Phase is a part of a job's life.
+type Phase string
+
+// The phases, in order.
+const (
+	Discovering Phase = "discovering"
+	Reserving   Phase = "reserving" // Count of Total slots
+	Staging     Phase = "staging"   // Count of Total bytes
+	Starting    Phase = "starting"
+	Running     Phase = "running"
+	Collecting  Phase = "collecting"
+	Releasing   Phase = "releasing"
+)
+
+// An Event is one thing that the user may want to see. Which fields count
+// depends on its Kind.
+type Event struct {
+	Kind   Kind       `json:"event"`
+	Time   time.Time  `json:"time"`
+	Job    string     `json:"job,omitempty"`
+	Phase  Phase      `json:"phase,omitempty"`
+	Count  int64      `json:"count,omitempty"`
+	Total  int64      `json:"total,omitempty"`
+	Placed []Placed   `json:"placed,omitempty"`
+	Rank   int        `json:"rank"`
+	Stream Stream     `json:"stream,omitempty"`
+	Data   []byte     `json:"data,omitempty"`
+	View   *view.View `json:"view,omitempty"`
+	Text   string     `json:"text,omitempty"`
+	Result *Result    `json:"result,omitempty"`
+}
+
+// Placed says where a process runs.
+type Placed struct {
+	view.Process
+	Peer string `json:"peer"` // peer ID
+}
+
+// A Stream is one of the two outputs of a process.
+type Stream int
+
+// The streams.
+const (
+	Stdout Stream = 1
+	Stderr Stream = 2
+)
+
+// A Result is how a job ended: the exit status of p2prun and a sentence.
+type Result struct {
+	Status  int    `json:"status"`
+	Message string `json:"message,omitempty"`
+	Hint    string `json:"hint,omitempty"` // what the user can do
+}
+
+// The exit statuses that are not the program's own.
+const (
+	StatusOK        = 0
+	StatusUsage     = 64  // wrong usage or bad input
+	StatusShortage  = 69  // not enough peers in time
+	StatusLost      = 70  // a rank lost all its replicas
+	StatusTimeout   = 75  // the job took longer than --timeout
+	StatusCancelled = 130 // by the user
+)

@@ -1,0 +1,82 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/filetransfer"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/reservation"
+)
+
+// A Request is what the user wants to run. Local files are named by absolute
+// paths, since the peer that reads them may have another working folder.
+type Request struct {
+	Programs  []Executable          `json:"programs"` // one for each platform
+	Name      string                `json:"name"`     // of the program, for people
+	Args      []string              `json:"args"`
+	N         int                   `json:"n"` // ranks
+	R         int                   `json:"r"` // replicas of each rank
+	Strategy  string                `json:"strategy"`
+	Inputs    []filetransfer.Source `json:"inputs"`    // files to stage
+	Outputs   []string              `json:"outputs"`   // patterns of files to collect
+	OutputDir string                `json:"outputDir"` // where they go
+	Wait      time.Duration         `json:"wait"`      // for enough peers
+	Timeout   time.Duration         `json:"timeout"`   // for the whole job; 0 is none
+}
+
+// An Executable is the program for one platform.
+type Executable struct {
+	Platform
+	Path string `json:"path"`
+}
+
+// A Platform is what an executable runs on.
+type Platform struct {
+	OS   string `json:"os"`   // as runtime.GOOS
+	Arch string `json:"arch"` // as runtime.GOARCH
+}
+
+// String writes a platform as Go does, "linux/amd64".
+func (p Platform) String() string { return p.OS + "/" + p.Arch }
+
+// Validate reports every field of r that is wrong.
+func (r Request) Validate() error {
+	var errs []error
+	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if r.N < 1 {
+		wrong("-n is %d: a job needs at least 1 rank", r.N)
+	}
+	if r.R < 1 {
+		wrong("-r is %d: each rank needs at least 1 replica", r.R)
+	}
+	if r.N >= 1 && r.R >= 1 && r.N > view.MaxProcesses/r.R {
+		wrong("-n %d -r %d: a job has at most %d processes", r.N, r.R, view.MaxProcesses)
+	}
+	if len(r.Programs) == 0 {
+		wrong("no program")
+	}
+	for _, p := range r.Programs {
+		if !filepath.IsAbs(p.Path) {
+			wrong("program %q: not an absolute path", p.Path)
+		}
+	}
+	if _, err := reservation.ParseStrategy(r.Strategy); err != nil {
+		errs = append(errs, err)
+	}
+	for _, pattern := range r.Outputs {
+		if _, err := path.Match(pattern, ""); err != nil {
+			wrong("-o %q: %w", pattern, err)
+		}
+	}
+	if len(r.Outputs) > 0 && !filepath.IsAbs(r.OutputDir) {
+		wrong("output folder %q: not an absolute path", r.OutputDir)
+	}
+	if r.Wait < 0 || r.Timeout < 0 {
+		wrong("a time to wait is negative")
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,275 @@
+package job
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+// An Exit is how a process ended, as its peer saw it.
+type Exit struct {
+	Code        int    // exit status, or -1
+	Signal      string // that killed it, or empty
+	Reason      string // why its peer ended it, or empty
+	Initialized bool   // it had called mpj.Init
+	Finalized   bool   // it had finalized
+}
+
+// good reports whether the process did what a process should: it ended with
+// status 0, and finalized if it was a message-passing program at all.
+func (e Exit) good() bool { return e.Code == 0 && e.Initialized == e.Finalized }
+
+// String says how the process ended, as the rest of a sentence.
+func (e Exit) String() string {
+	switch {
+	case e.Reason != "":
+		return "was ended by its peer: " + e.Reason
+	case e.Signal != "":
+		return "was killed by signal " + e.Signal
+	case e.Code != 0:
+		return fmt.Sprintf("exited with status %d", e.Code)
+	case e.Initialized && !e.Finalized:
+		return "ended without calling Finalize"
+	}
+	return "ended"
+}
+
+// A Watch follows the processes of a running job and decides: the views, when
+// all may leave mpj.Init, and the result. It starts no goroutine, reads no
+// clock and opens nothing; its owner hands it one event at a time and carries
+// out the Step. Once a Step has a Result, further events change nothing.
+type Watch struct {
+	view  view.View
+	procs []watched
+	begun bool
+	over  bool
+}
+
+// watched is what is known of one process.
+type watched struct {
+	initialized bool
+	exit        *Exit
+	drained     bool   // the user has all its output
+	why         string // it is not live, as the rest of a sentence
+}
+
+// A Step is what follows from an event.
+type Step struct {
+	View   *view.View // new: to be told to every peer
+	Begin  bool       // every live process has called mpj.Init: let them go on
+	Notes  []string   // what happened, one sentence each, for the user
+	Result *Result    // the job is over
+}
+
+// NewWatch returns the watch of a job whose processes have all been started.
+func NewWatch(n, r int) *Watch {
+	return &Watch{view: view.New(n, r), procs: make([]watched, n*r)}
+}
+
+// View returns the current view.
+func (w *Watch) View() view.View { return w.view }
+
+func (w *Watch) at(p view.Process) *watched { return &w.procs[p.Rank*w.view.R+p.Replica] }
+
+// Initialized: p has called mpj.Init.
+func (w *Watch) Initialized(p view.Process) Step {
+	var s Step
+	if !w.view.Live(p) || w.over {
+		return s
+	}
+	w.at(p).initialized = true
+	w.settle(&s)
+	return s
+}
+
+// Exited: the peer of p says that p has ended (F2).
+func (w *Watch) Exited(p view.Process, e Exit) Step {
+	var s Step
+	if !w.view.Live(p) || w.over || w.at(p).exit != nil {
+		return s
+	}
+	w.at(p).exit = &e
+	w.judge(&s, p)
+	w.settle(&s)
+	return s
+}
+
+// Drained: the user has got everything that p wrote, and p's streams are
+// closed. It is said of speakers only.
+func (w *Watch) Drained(p view.Process) Step {
+	var s Step
+	if !w.view.Contains(p) || w.over {
+		return s
+	}
+	w.at(p).drained = true
+	w.judge(&s, p)
+	w.settle(&s)
+	return s
+}
+
+// Lost: the processes ps are gone with their peer; why is the rest of a
+// sentence that begins with the process.
+func (w *Watch) Lost(ps []view.Process, why string) Step {
+	var s Step
+	if w.over {
+		return s
+	}
+	for _, p := range ps {
+		// A finished process whose output is out needs its peer no more.
+		if w.view.Live(p) || w.view.State(p) == view.Finished && !w.at(p).drained {
+			w.fail(&s, p, why)
+		}
+	}
+	w.settle(&s)
+	return s
+}
+
+// Aborted: p has called Abort, which ends the whole job.
+func (w *Watch) Aborted(p view.Process, code int, reason string) Step {
+	var s Step
+	if !w.view.Live(p) || w.over {
+		return s
+	}
+	if code < 1 || code > 125 {
+		code = 1
+	}
+	text := fmt.Sprintf("rank %d called Abort", p.Rank)
+	if reason != "" {
+		text += ": " + reason
+	}
+	w.end(&s, Result{Status: code, Message: text})
+	return s
+}
+
+// judge moves p, which has ended, out of the live ones. The speaker of a rank
+// is judged only when its output is out, so that what it wrote before it ended
+// is not lost.
+func (w *Watch) judge(s *Step, p view.Process) {
+	e := w.at(p).exit
+	if e == nil || !w.view.Live(p) || w.view.Speaks(p) && !w.at(p).drained {
+		return
+	}
+	if !e.good() {
+		w.fail(s, p, e.String())
+		return
+	}
+	w.at(p).why = e.String()
+	w.change(s, p, view.Finished)
+}
+
+func (w *Watch) fail(s *Step, p view.Process, why string) {
+	wasMaster := w.view.IsMaster(p)
+	w.at(p).why = why
+	w.change(s, p, view.Failed)
+	note := fmt.Sprintf("rank %d replica %d %s", p.Rank, p.Replica, why)
+	if m, ok := w.view.Master(p.Rank); ok && wasMaster {
+		note += fmt.Sprintf("; replica %d is its master now", m.Replica)
+	}
+	s.Notes = append(s.Notes, note)
+	// The next speaker may have ended long ago and only waited for its turn.
+	if next, ok := w.view.Speaker(p.Rank); ok {
+		w.judge(s, next)
+	}
+}
+
+func (w *Watch) change(s *Step, p view.Process, to view.State) {
+	if next, changed := w.view.With(p, to); changed {
+		w.view = next
+		s.View = &next
+	}
+}
+
+// settle draws the conclusions from what has changed.
+func (w *Watch) settle(s *Step) {
+	done := 0
+	for rank := range w.view.N {
+		p, ok := w.view.Speaker(rank)
+		if !ok {
+			w.end(s, w.lost(rank))
+			return
+		}
+		if w.view.State(p) == view.Finished && w.at(p).drained {
+			done++
+		}
+	}
+	if done == w.view.N {
+		w.end(s, Result{Status: StatusOK})
+		return
+	}
+	w.settleInit(s)
+}
+
+// settleInit lets everybody leave mpj.Init, or finds out that they never will.
+func (w *Watch) settleInit(s *Step) {
+	if w.begun {
+		return
+	}
+	waiting, gone, missing := -1, -1, false
+	for _, p := range w.view.Processes() {
+		switch {
+		case w.view.State(p) == view.Finished:
+			gone = p.Rank
+		case !w.view.Live(p):
+		case w.at(p).initialized:
+			waiting = p.Rank
+		default:
+			missing = true
+		}
+	}
+	switch {
+	case waiting < 0:
+	case gone >= 0:
+		w.end(s, Result{
+			Status:  StatusLost,
+			Message: fmt.Sprintf("rank %d ended without calling mpj.Init, while rank %d waits in it", gone, waiting),
+		})
+	case !missing:
+		w.begun = true
+		s.Begin = true
+	}
+}
+
+func (w *Watch) end(s *Step, r Result) {
+	w.over = true
+	s.Result = &r
+}
+
+// lost is the result of a job whose rank has no replica left (R7). When the
+// replicas that ended by themselves agree on an exit status, that status is
+// the program's own and the job's.
+func (w *Watch) lost(rank int) Result {
+	status, agreed, byItself := 0, true, 0
+	var ends []string
+	for k := range w.view.R {
+		p := view.Process{Rank: rank, Replica: k}
+		ends = append(ends, fmt.Sprintf("replica %d %s", k, w.at(p).why))
+		if e := w.at(p).exit; e != nil && e.Code > 0 && e.Reason == "" {
+			agreed = agreed && (status == 0 || status == e.Code)
+			status = e.Code
+			byItself++
+		}
+	}
+	if byItself == w.view.R && agreed && status <= 125 {
+		return Result{Status: status, Message: fmt.Sprintf("rank %d exited with status %d", rank, status)}
+	}
+	if byItself > 0 && agreed && status <= 125 {
+		return Result{Status: status, Message: fmt.Sprintf("rank %d exited with status %d (%s)", rank, status, strings.Join(ends, ", "))}
+	}
+	return Result{
+		Status:  StatusLost,
+		Message: fmt.Sprintf("rank %d lost all its replicas: %s", rank, strings.Join(ends, ", ")),
+		Hint:    "start it again, with a larger -r if peers are unreliable",
+	}
+}
+
+// Uninitialized reports whether the job ran without any process calling
+// mpj.Init: every rank did the same work alone.
+func (w *Watch) Uninitialized() bool {
+	for i := range w.procs {
+		if w.procs[i].initialized {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,196 @@
+package job
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+func proc(rank, replica int) view.Process { return view.Process{Rank: rank, Replica: replica} }
+
+var wellEnded = Exit{Initialized: true, Finalized: true}
+
+// running returns the watch of a job in which every process has left mpj.Init.
+func running(t *testing.T, n, r int) *Watch {
+	t.Helper()
+	w := NewWatch(n, r)
+	ps := w.View().Processes()
+	for i, p := range ps {
+		if s := w.Initialized(p); s.Begin != (i == len(ps)-1) {
+			t.Fatalf("begin after %d of %d processes", i+1, len(ps))
+		}
+	}
+	return w
+}
+
+// finish ends p well, with all its output out.
+func finish(w *Watch, p view.Process) Step {
+	w.Exited(p, wellEnded)
+	return w.Drained(p)
+}
+
+func TestJobIsDoneWhenEachRankHasOneFinishedReplica(t *testing.T) {
+	w := running(t, 2, 2)
+	if s := finish(w, proc(0, 0)); s.Result != nil {
+		t.Fatalf("over after one rank: %+v", s.Result)
+	}
+	if s := finish(w, proc(1, 0)); s.Result == nil || s.Result.Status != StatusOK {
+		t.Errorf("not over with both ranks done: %+v", s.Result)
+	}
+}
+
+func TestV1EachChangeHasItsOwnEpoch(t *testing.T) {
+	w := running(t, 2, 2)
+	s := w.Lost([]view.Process{proc(0, 0), proc(1, 1)}, "is lost")
+	if s.View == nil || s.View.Epoch != 3 {
+		t.Fatalf("two failures gave view %+v, want epoch 3", s.View)
+	}
+	if s := w.Lost([]view.Process{proc(0, 0)}, "is lost again"); s.View != nil {
+		t.Errorf("a process failed twice: %+v", s.View)
+	}
+}
+
+func TestR6OutputOfAProcessThatExitedIsAwaited(t *testing.T) {
+	w := running(t, 1, 2)
+	if s := w.Exited(proc(0, 0), Exit{Code: 3, Initialized: true}); s.View != nil {
+		t.Fatal("the speaker was judged before its output was out")
+	}
+	s := w.Drained(proc(0, 0))
+	if s.View == nil || w.View().State(proc(0, 0)) != view.Failed {
+		t.Errorf("not judged after its output was out: %+v", s)
+	}
+}
+
+func TestR6FinishedSpeakerIsReplacedWhenItsPeerGoesBeforeItsOutputIsOut(t *testing.T) {
+	w := running(t, 1, 2)
+	w.Exited(proc(0, 1), wellEnded) // not the speaker: judged at once
+	if got := w.View().State(proc(0, 1)); got != view.Finished {
+		t.Fatalf("0.1 is %v, want finished", got)
+	}
+	s := w.Lost([]view.Process{proc(0, 0)}, "is lost")
+	if s.Result != nil {
+		t.Fatalf("over before the output of 0.1 is out: %+v", s.Result)
+	}
+	if s := w.Drained(proc(0, 1)); s.Result == nil || s.Result.Status != StatusOK {
+		t.Errorf("not over: %+v", s.Result)
+	}
+}
+
+func TestR7RankWithoutReplicaFailsTheJob(t *testing.T) {
+	killed := Exit{Code: -1, Signal: "killed", Initialized: true}
+	cases := []struct {
+		name   string
+		r      int
+		do     func(*Watch) Step
+		status int
+		says   string
+	}{
+		{"both peers lost", 2, func(w *Watch) Step {
+			w.Lost([]view.Process{proc(1, 0)}, "is lost with its peer A")
+			return w.Lost([]view.Process{proc(1, 1)}, "is lost with its peer B")
+		}, StatusLost, "rank 1 lost all its replicas: replica 0 is lost with its peer A, replica 1 is lost with its peer B"},
+		{"killed", 1, func(w *Watch) Step {
+			w.Exited(proc(1, 0), killed)
+			return w.Drained(proc(1, 0))
+		}, StatusLost, "killed by signal killed"},
+		{"own status on all", 2, func(w *Watch) Step {
+			for k := range 2 {
+				w.Exited(proc(1, k), Exit{Code: 3, Initialized: true})
+			}
+			return w.Drained(proc(1, 0))
+		}, 3, "rank 1 exited with status 3"},
+		{"one lost, then own status", 2, func(w *Watch) Step {
+			w.Lost([]view.Process{proc(1, 1)}, "is lost")
+			w.Exited(proc(1, 0), Exit{Code: 3, Initialized: true})
+			return w.Drained(proc(1, 0))
+		}, 3, "replica 1 is lost"},
+		{"statuses differ", 2, func(w *Watch) Step {
+			w.Exited(proc(1, 1), Exit{Code: 4, Initialized: true})
+			w.Exited(proc(1, 0), Exit{Code: 3, Initialized: true})
+			return w.Drained(proc(1, 0))
+		}, StatusLost, "status 4"},
+		{"status that p2prun cannot have", 1, func(w *Watch) Step {
+			w.Exited(proc(1, 0), Exit{Code: 255, Initialized: true})
+			return w.Drained(proc(1, 0))
+		}, StatusLost, "status 255"},
+		{"no Finalize", 1, func(w *Watch) Step {
+			w.Exited(proc(1, 0), Exit{Initialized: true})
+			return w.Drained(proc(1, 0))
+		}, StatusLost, "without calling Finalize"},
+		{"hung", 1, func(w *Watch) Step {
+			w.Exited(proc(1, 0), Exit{Code: -1, Signal: "killed", Reason: "no answer for 5s", Initialized: true})
+			return w.Drained(proc(1, 0))
+		}, StatusLost, "no answer for 5s"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			s := c.do(running(t, 2, c.r))
+			if s.Result == nil {
+				t.Fatal("the job goes on")
+			}
+			if s.Result.Status != c.status || !strings.Contains(s.Result.Message, c.says) {
+				t.Errorf("got %d %q, want %d with %q", s.Result.Status, s.Result.Message, c.status, c.says)
+			}
+		})
+	}
+}
+
+func TestMasterOfTheRankIsNamedWhenItChanges(t *testing.T) {
+	w := running(t, 2, 3)
+	s := w.Lost([]view.Process{proc(1, 0)}, "is lost")
+	want := "rank 1 replica 0 is lost; replica 1 is its master now"
+	if len(s.Notes) != 1 || s.Notes[0] != want {
+		t.Errorf("got %q, want %q", s.Notes, want)
+	}
+}
+
+func TestInitWithoutSomebodyIsNotWaitedFor(t *testing.T) {
+	w := NewWatch(2, 1)
+	w.Initialized(proc(0, 0))
+	w.Exited(proc(1, 0), Exit{})
+	s := w.Drained(proc(1, 0))
+	if s.Result == nil || s.Result.Status != StatusLost || !strings.Contains(s.Result.Message, "rank 1 ended without calling mpj.Init") {
+		t.Errorf("got %+v", s.Result)
+	}
+}
+
+func TestProgramsThatNeverInitAreRun(t *testing.T) {
+	w := NewWatch(2, 1)
+	for i := range 2 {
+		w.Exited(proc(i, 0), Exit{})
+	}
+	w.Drained(proc(0, 0))
+	if s := w.Drained(proc(1, 0)); s.Result == nil || s.Result.Status != StatusOK || !w.Uninitialized() {
+		t.Errorf("got %+v", s.Result)
+	}
+}
+
+func TestInitBeginsWithoutTheFailed(t *testing.T) {
+	w := NewWatch(2, 2)
+	for _, p := range []view.Process{proc(0, 0), proc(0, 1), proc(1, 1)} {
+		if s := w.Initialized(p); s.Begin {
+			t.Fatal("began without 1.0")
+		}
+	}
+	if s := w.Lost([]view.Process{proc(1, 0)}, "is lost"); !s.Begin {
+		t.Error("did not begin when the missing one had failed")
+	}
+}
+
+func TestAbortEndsTheJobWithItsStatus(t *testing.T) {
+	for code, want := range map[int]int{7: 7, 0: 1, 300: 1} {
+		w := running(t, 2, 1)
+		if s := w.Aborted(proc(1, 0), code, "no food"); s.Result == nil || s.Result.Status != want || !strings.Contains(s.Result.Message, "no food") {
+			t.Errorf("Abort(%d): %+v, want %d", code, s.Result, want)
+		}
+	}
+}
+
+func TestNothingHappensOnceTheJobIsOver(t *testing.T) {
+	w := running(t, 1, 1)
+	finish(w, proc(0, 0))
+	if s := w.Lost([]view.Process{proc(0, 0)}, "late"); s.View != nil || s.Result != nil || s.Notes != nil {
+		t.Errorf("got %+v", s)
+	}
+}
