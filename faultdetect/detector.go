@@ -1,0 +1,161 @@
+package faultdetect
+
+import (
+	"fmt"
+	"time"
+)
+
+const (
+	// DefaultPeriod is the gossip period of P2P-MPI.
+	DefaultPeriod = 500 * time.Millisecond
+
+	// TicksPerPeriod is how often Tick is to be called in a period. The first
+	// tick of a period sends the table; each asks the suspects. One question
+	// would make two lost messages on top of a suspicion a false failure: at
+	// 5 % loss that is one in ten, with four questions one in ten thousand.
+	TicksPerPeriod = 4
+
+	// MaxMembers bounds a group that is named by another peer.
+	MaxMembers = 1 << 16
+
+	// startGrace is how many periods apart (5 s at the default) the members'
+	// start messages may arrive: so much later may the first heartbeat be.
+	startGrace = 10
+
+	// catchUpEvery is after how many periods a member that lags behind may
+	// add a heartbeat. Clocks drift apart by far less than 1 in 16, and no
+	// liar can speed a group up by more. 17 is prime to 2⌈log₂ n⌉ of every
+	// group, so that it is not always the same round that is left out.
+	catchUpEvery = 16
+)
+
+// Config describes a group as one of its members sees it.
+type Config struct {
+	Members int           // n, at most MaxMembers
+	Self    int           // this member's index, 0..n-1
+	Period  time.Duration // between two heartbeats; the same at all members
+	Offset  uint64        // the heartbeat to start from; the same at all members
+}
+
+func (c Config) validate() error {
+	switch {
+	case c.Members < 1 || c.Members > MaxMembers:
+		return fmt.Errorf("group of %d members: want 1 to %d", c.Members, MaxMembers)
+	case c.Self < 0 || c.Self >= c.Members:
+		return fmt.Errorf("member %d in a group of %d", c.Self, c.Members)
+	case c.Period <= 0:
+		return fmt.Errorf("period of %v", c.Period)
+	case c.Offset > maxHeartbeat:
+		return fmt.Errorf("heartbeat offset %d exceeds %d", c.Offset, uint64(maxHeartbeat))
+	}
+	return nil
+}
+
+// maxHeartbeat keeps sums of heartbeats from overflowing.
+const maxHeartbeat = 1 << 62
+
+// A Detector judges which members of a group are live, suspect or failed.
+// It starts no goroutine and reads no clock: its caller hands it one event at
+// a time (Tick, Receive, Report) and carries out the Output. The
+// algorithm is the gossip of van Renesse et al. (1998) with the targets of
+// P2P-MPI's double binary round robin.
+type Detector struct {
+	n, self int
+	period  time.Duration
+
+	heartbeat uint64        // own
+	now       time.Duration // of the latest Tick
+	periods   int           // own periods that this member has run: its measure of silence
+	behind    bool          // a member's own heartbeat has been two or more ahead
+	caughtUp  int           // value of periods when a heartbeat was added last
+
+	members []member
+}
+
+// member is what is known of one other member.
+type member struct {
+	heartbeat uint64 // largest known
+	heard     int    // in periods: when it last gave a sign of life
+	state     State
+	asked     int // of a suspect: questions so far
+	refute    int // of a suspect: what heard must reach for it to be live again
+}
+
+// New returns the detector of one member, at time zero.
+func New(c Config) (*Detector, error) {
+	if err := c.validate(); err != nil {
+		return nil, fmt.Errorf("faultdetect: %w", err)
+	}
+	d := &Detector{
+		n: c.Members, self: c.Self, period: c.Period,
+		heartbeat: c.Offset,
+		members:   make([]member, c.Members),
+	}
+	for i := range d.members {
+		d.members[i] = member{heartbeat: c.Offset, heard: startGrace}
+	}
+	return d, nil
+}
+
+// Heartbeat returns this member's own heartbeat.
+func (d *Detector) Heartbeat() uint64 { return d.heartbeat }
+
+// State returns what this member believes of another. It believes itself live.
+func (d *Detector) State(member int) State { return d.members[member].state }
+
+// Tick tells the time since New. It is to be called TicksPerPeriod times per
+// period; when it was not, because this member was stopped or starved, the
+// time that it missed is held against nobody.
+func (d *Detector) Tick(now time.Duration) Output {
+	var out Output
+	begun := int64(now/d.period) - int64(d.now/d.period)
+	if now-d.now > d.period {
+		d.askAnew()
+	}
+	d.now = max(now, d.now)
+	if begun > 0 {
+		d.beginPeriod(uint64(begun))
+		if m, ok := d.table(); ok {
+			out.Send = append(out.Send, m)
+		}
+	}
+	d.judge(&out, begun > 0)
+	return out
+}
+
+// beginPeriod advances the own heartbeat to where the clock says that it
+// should be, and by one more now and then when this member lags behind.
+func (d *Detector) beginPeriod(begun uint64) {
+	d.periods++
+	d.heartbeat += begun
+	if d.behind && d.periods-d.caughtUp >= catchUpEvery {
+		d.heartbeat++
+		d.behind, d.caughtUp = false, d.periods
+	}
+	d.members[d.self].heartbeat = d.heartbeat
+	d.members[d.self].heard = d.periods
+}
+
+// table is the gossip of this round. ok is false when there is nobody to
+// tell.
+func (d *Detector) table() (m Message, ok bool) {
+	to, ok := liveTarget(d.n, d.self, d.heartbeat, func(i int) bool {
+		return d.members[i].state == Failed
+	})
+	if !ok {
+		return Message{}, false
+	}
+	m = d.message(to, Table)
+	m.Table = make([]uint64, d.n)
+	for i := range d.members {
+		m.Table[i] = d.members[i].heartbeat
+	}
+	return m, true
+}
+
+func (d *Detector) message(to int, k Kind) Message {
+	return Message{From: d.self, To: to, Kind: k, Heartbeat: d.heartbeat}
+}
+
+// silence is for how many periods nothing has been heard of a member.
+func (d *Detector) silence(i int) int { return max(0, d.periods-d.members[i].heard) }

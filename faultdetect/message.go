@@ -1,0 +1,57 @@
+package faultdetect
+
+import "fmt"
+
+// Kind says what a message is for.
+type Kind byte
+
+// The kinds of messages. Each is a sign of life of its sender.
+const (
+	Table Kind = 1 + iota // the sender's heartbeats, once per period to one member
+	Ping                  // are you there?
+	Pong                  // the answer to Ping
+)
+
+// A Message goes from one member of a group to another.
+type Message struct {
+	From, To  int
+	Kind      Kind
+	Heartbeat uint64   // the sender's own
+	Table     []uint64 // what the sender knows of each member, itself included; of kind Table only
+}
+
+// State is what a member believes of another.
+type State byte
+
+// The states of a member. Failed is final.
+const (
+	Live State = iota
+	Suspect
+	Failed
+)
+
+// String names the state as in the literature.
+func (s State) String() string {
+	switch s {
+	case Live:
+		return "live"
+	case Suspect:
+		return "suspect"
+	case Failed:
+		return "failed"
+	}
+	return fmt.Sprintf("state %d", byte(s))
+}
+
+// A Verdict says that a member has come into a new state.
+type Verdict struct {
+	Member  int
+	State   State
+	Silence int // periods since the last sign of life, as far as this member ran in them
+}
+
+// Output is what one event asks the caller to do.
+type Output struct {
+	Send     []Message
+	Verdicts []Verdict
+}

@@ -1,0 +1,102 @@
+package faultdetect
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestTargetsAreThoseOfDoubleBinaryRoundRobin(t *testing.T) {
+	tests := []struct {
+		name    string
+		n, self int
+		want    []int // from heartbeat 0 on, one more than a full turn
+	}{
+		{"alone", 1, 0, []int{0, 0}},
+		{"two", 2, 1, []int{0, 0, 0}},
+		{"three", 3, 0, []int{1, 2, 2, 1, 1}},
+		{"eight, +1 +2 +4 -1 -2 -4", 8, 0, []int{1, 2, 4, 7, 6, 4, 1}},
+		{"eight, from the middle", 8, 5, []int{6, 7, 1, 4, 3, 1, 6}},
+		{"six is not a power of two", 6, 4, []int{5, 0, 2, 3, 2, 0, 5}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var got []int
+			for h := range tt.want {
+				got = append(got, Target(tt.n, tt.self, uint64(h)))
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("targets of %d of %d: %v, want %v", tt.self, tt.n, got, tt.want)
+			}
+		})
+	}
+}
+
+func TestRounds(t *testing.T) {
+	for n, want := range map[int]int{1: 0, 2: 2, 3: 4, 4: 4, 5: 6, 7: 6, 8: 6, 16: 8, 32: 10, 64: 12, 128: 14, 192: 16} {
+		if got := Rounds(n); got != want {
+			t.Errorf("Rounds(%d) = %d, want %d", n, got, want)
+		}
+	}
+}
+
+func TestLiveTargetWithoutFailuresIsTarget(t *testing.T) {
+	nobody := func(int) bool { return false }
+	for n := 2; n <= 40; n++ {
+		for h := range uint64(Rounds(n)) {
+			to, ok := liveTarget(n, n/2, h, nobody)
+			if want := Target(n, n/2, h); want != n/2 && (to != want || !ok) {
+				t.Fatalf("n=%d heartbeat %d: %d %v, want %d", n, h, to, ok, want)
+			}
+		}
+	}
+}
+
+// TestF3GossipGoesOnAmongAnySurvivors tries every set of crashes in groups of
+// up to 13 members: once the survivors agree on it, each hears of every other
+// within ⌈log₂ n⌉ periods, by gossip alone.
+func TestF3GossipGoesOnAmongAnySurvivors(t *testing.T) {
+	for n := 2; n <= 13; n++ {
+		for crashed := range uint32(1)<<n - 1 {
+			if got := oldestNews(n, crashed); got > HalfRounds(n) {
+				t.Fatalf("n=%d, crashed %0*b: news %d rounds old, want at most %d", n, n, crashed, got, HalfRounds(n))
+			}
+		}
+	}
+}
+
+// oldestNews runs the rounds among the members that crashed leaves, and returns
+// the greatest age that a survivor's heartbeat comes to at another survivor.
+func oldestNews(n int, crashed uint32) (oldest int) {
+	failed := func(i int) bool { return crashed>>i&1 == 1 }
+	known := make([][]int, n) // known[i][j]: newest heartbeat of j at i
+	sent := make([][]int, n)
+	for i := range n {
+		known[i], sent[i] = make([]int, n), make([]int, n)
+	}
+	for round := 1; round <= 2*Rounds(n); round++ {
+		for i := range n {
+			known[i][i] = round
+			copy(sent[i], known[i])
+		}
+		for i := range n {
+			to, ok := liveTarget(n, i, uint64(round), failed)
+			if !ok || failed(i) {
+				continue
+			}
+			for j, h := range sent[i] {
+				known[to][j] = max(known[to][j], h)
+			}
+		}
+		if round < Rounds(n) {
+			continue // still filling
+		}
+		for i := range n {
+			for j := range n {
+				if !failed(i) && !failed(j) {
+					oldest = max(oldest, round-known[i][j])
+				}
+			}
+		}
+	}
+	return oldest
+}
