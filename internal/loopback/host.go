@@ -1,0 +1,143 @@
+package loopback
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
+)
+
+// Host is a libp2p host that can also open streams to itself.
+type Host struct {
+	host.Host
+
+	mu       sync.Mutex
+	handlers map[protocol.ID]network.StreamHandler
+	streams  map[*stream]struct{}
+	running  sync.WaitGroup
+	closed   bool
+}
+
+// Wrap returns h with streams to itself.
+func Wrap(h host.Host) *Host {
+	return &Host{
+		Host:     h,
+		handlers: make(map[protocol.ID]network.StreamHandler),
+		streams:  make(map[*stream]struct{}),
+	}
+}
+
+// SetStreamHandler implements host.Host.
+func (h *Host) SetStreamHandler(pid protocol.ID, handler network.StreamHandler) {
+	h.mu.Lock()
+	h.handlers[pid] = handler
+	h.mu.Unlock()
+	h.Host.SetStreamHandler(pid, handler)
+}
+
+// RemoveStreamHandler implements host.Host.
+func (h *Host) RemoveStreamHandler(pid protocol.ID) {
+	h.mu.Lock()
+	delete(h.handlers, pid)
+	h.mu.Unlock()
+	h.Host.RemoveStreamHandler(pid)
+}
+
+// NewStream implements host.Host. A stream to the host itself is served by its
+// handler of the first protocol that it has one for.
+func (h *Host) NewStream(ctx context.Context, p p2ppeer.ID, pids ...protocol.ID) (network.Stream, error) {
+	if p != h.ID() {
+		return h.Host.NewStream(ctx, p, pids...)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.closed {
+		return nil, errors.New("open stream to self: host is closed")
+	}
+	for _, pid := range pids {
+		if handler, ok := h.handlers[pid]; ok {
+			return h.open(pid, handler)
+		}
+	}
+	return nil, fmt.Errorf("open stream to self: no handler for %v", pids)
+}
+
+func (h *Host) open(pid protocol.ID, handler network.StreamHandler) (network.Stream, error) {
+	near, far, err := pair()
+	if err != nil {
+		return nil, fmt.Errorf("open stream to self: %w", err)
+	}
+	shared := &fate{}
+	ours := &stream{UnixConn: near, host: h, protocol: pid, fate: shared, direction: network.DirOutbound}
+	theirs := &stream{UnixConn: far, host: h, protocol: pid, fate: shared, direction: network.DirInbound}
+	h.streams[ours] = struct{}{}
+	h.streams[theirs] = struct{}{}
+	h.running.Add(1)
+	go func() { // ends with the handler, which Close unblocks
+		defer h.running.Done()
+		handler(theirs)
+	}()
+	return ours, nil
+}
+
+func pair() (near, far *net.UnixConn, err error) {
+	a, b, err := proclink.SocketPair()
+	if err != nil {
+		return nil, nil, err
+	}
+	if near, err = unixConn(a); err != nil {
+		b.Close()
+		return nil, nil, err
+	}
+	if far, err = unixConn(b); err != nil {
+		near.Close()
+		return nil, nil, err
+	}
+	return near, far, nil
+}
+
+// unixConn takes over f.
+func unixConn(f *os.File) (*net.UnixConn, error) {
+	defer f.Close()
+	c, err := net.FileConn(f)
+	if err != nil {
+		return nil, err
+	}
+	return c.(*net.UnixConn), nil // SocketPair makes no other kind
+}
+
+func (h *Host) forget(s *stream) {
+	h.mu.Lock()
+	delete(h.streams, s)
+	h.mu.Unlock()
+}
+
+// Close resets the streams to itself, waits for their handlers, and closes the
+// host.
+func (h *Host) Close() error {
+	h.mu.Lock()
+	h.closed = true
+	var open []*stream
+	for s := range h.streams {
+		open = append(open, s)
+	}
+	h.mu.Unlock()
+	for _, s := range open {
+		s.Reset()
+	}
+	err := h.Host.Close()
+	h.running.Wait()
+	return err
+}

@@ -1,0 +1,87 @@
+package loopback
+
+import (
+	"io"
+	"net"
+	"sync/atomic"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+	ma "github.com/multiformats/go-multiaddr"
+)
+
+// fate is what the two ends of a stream share.
+type fate struct{ reset atomic.Bool }
+
+// stream is one end of a stream to oneself.
+type stream struct {
+	*net.UnixConn
+	host      *Host
+	protocol  protocol.ID
+	direction network.Direction
+	fate      *fate
+}
+
+// Read implements network.Stream. A stream that was reset ends with an error,
+// never with io.EOF, as on a network.
+func (s *stream) Read(b []byte) (int, error) {
+	n, err := s.UnixConn.Read(b)
+	if err == io.EOF && s.fate.reset.Load() {
+		err = network.ErrReset
+	}
+	return n, err
+}
+
+// Close implements network.Stream.
+func (s *stream) Close() error {
+	s.host.forget(s)
+	return s.UnixConn.Close()
+}
+
+// Reset implements network.Stream.
+func (s *stream) Reset() error {
+	s.fate.reset.Store(true)
+	return s.Close()
+}
+
+// ResetWithError implements network.Stream.
+func (s *stream) ResetWithError(network.StreamErrorCode) error { return s.Reset() }
+
+// ID implements network.Stream.
+func (s *stream) ID() string { return "loopback " + string(s.protocol) }
+
+// Protocol implements network.Stream.
+func (s *stream) Protocol() protocol.ID { return s.protocol }
+
+// SetProtocol implements network.Stream.
+func (s *stream) SetProtocol(id protocol.ID) error {
+	s.protocol = id
+	return nil
+}
+
+// Stat implements network.Stream.
+func (s *stream) Stat() network.Stats { return network.Stats{Direction: s.direction} }
+
+// Scope implements network.Stream.
+func (s *stream) Scope() network.StreamScope { return &network.NullScope{} }
+
+// Conn implements network.Stream.
+func (s *stream) Conn() network.Conn { return conn{host: s.host} }
+
+// conn says that both sides of a stream are the same peer. The rest of
+// network.Conn is not there: the connection cannot be closed or counted.
+type conn struct {
+	network.Conn
+	host *Host
+}
+
+func (c conn) LocalPeer() p2ppeer.ID         { return c.host.ID() }
+func (c conn) RemotePeer() p2ppeer.ID        { return c.host.ID() }
+func (c conn) LocalMultiaddr() ma.Multiaddr  { return unspecified }
+func (c conn) RemoteMultiaddr() ma.Multiaddr { return unspecified }
+func (c conn) ID() string                    { return "loopback" }
+func (c conn) Stat() network.ConnStats       { return network.ConnStats{} }
+func (c conn) IsClosed() bool                { return false }
+
+var unspecified = ma.StringCast("/ip4/127.0.0.1/tcp/0")
