@@ -1,0 +1,138 @@
+package replication
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+// A process is one replica in a random schedule: a Protocol, and in place of
+// the engine a matcher just large enough for the scripted programs.
+type process struct {
+	*Protocol
+	id      view.Process
+	job     *job
+	script  []op
+	pc      int
+	seen    memory
+	log     []memory                     // seen after each step that saw something
+	points  []uint64                     // whose outcome the program has used
+	arrived []protection.Message         // not matched yet, in order of arrival
+	last    map[stream]uint64            // number of the last message delivered
+	decided map[uint64][]byte            // by index
+	tried   map[uint64]bool              // Decide has been called
+	gone    bool                         // crashed or finished: takes no step any more
+	lost    map[view.Process]lostChannel // channels to be reopened
+}
+
+// A lostChannel is one whose loss its sender has not heard of yet.
+type lostChannel struct{ swallows bool }
+
+func (p *process) done() bool { return p.pc == len(p.script) }
+
+// step runs one call of the program, if it can proceed.
+func (p *process) step() error {
+	if p.done() || !p.active() {
+		return nil
+	}
+	switch o := p.script[p.pc]; o.kind {
+	case opSend:
+		p.pc++
+		return p.job.carryOut(p, p.Send(protection.Message{
+			Context: o.context, Dest: o.rank, Tag: int32(p.pc), Payload: p.seen.payload(),
+		}))
+	case opRecv:
+		p.match(o.context, o.rank, 0)
+	case opRecvAny:
+		out, ok := p.decided[o.index]
+		if !ok {
+			return p.decideAny(o)
+		}
+		source, seq := binary.LittleEndian.Uint64(out), binary.LittleEndian.Uint64(out[8:])
+		if p.match(wild, int(source), seq) {
+			p.points = append(p.points, o.index)
+		}
+	case opDraw:
+		out, ok := p.decided[o.index]
+		if !ok {
+			return p.decideDraw(o)
+		}
+		p.points = append(p.points, o.index)
+		p.see(binary.LittleEndian.Uint64(out))
+	}
+	return nil
+}
+
+// see finishes a call that has shown the program something.
+func (p *process) see(values ...uint64) {
+	p.pc++
+	p.seen = p.seen.with(values...)
+	p.log = append(p.log, p.seen)
+}
+
+// match takes the first unmatched message from source, which must be number
+// seq if that is given.
+func (p *process) match(context uint32, source int, seq uint64) bool {
+	for i, m := range p.arrived {
+		if m.Context == context && m.Source == source && (seq == 0 || m.Seq == seq) {
+			p.arrived = append(p.arrived[:i], p.arrived[i+1:]...)
+			p.see(uint64(context), uint64(source), m.Seq, uint64(m.Tag), binary.LittleEndian.Uint64(m.Payload))
+			return true
+		}
+	}
+	return false
+}
+
+// decideAny chooses the first message that is here.
+func (p *process) decideAny(o op) error {
+	for _, m := range p.arrived {
+		if m.Context == wild {
+			b := binary.LittleEndian.AppendUint64(nil, uint64(m.Source))
+			return p.decide(o, binary.LittleEndian.AppendUint64(b, m.Seq))
+		}
+	}
+	return nil
+}
+
+// decideDraw draws a number, different at every process, and sometimes also
+// those of later calls, so that several determinants are under way.
+func (p *process) decideDraw(o op) error {
+	rng := p.job.rng
+	for _, later := range p.script[p.pc+1:] {
+		if later.kind == opDraw && rng.IntN(2) == 0 {
+			if err := p.decide(later, binary.LittleEndian.AppendUint64(nil, rng.Uint64())); err != nil {
+				return err
+			}
+		}
+	}
+	return p.decide(o, binary.LittleEndian.AppendUint64(nil, rng.Uint64()))
+}
+
+func (p *process) decide(o op, outcome []byte) error {
+	if !p.Decider() || p.tried[o.index] {
+		return nil
+	}
+	p.tried[o.index] = true
+	return p.job.carryOut(p, p.Decide(protection.Determinant{Point: protection.Point{Index: o.index}, Outcome: outcome}))
+}
+
+// take does to the process what out asks for.
+func (p *process) take(out protection.Output) error {
+	for _, m := range out.Deliver {
+		s := stream{m.Context, m.Source}
+		if m.Seq != p.last[s]+1 || m.Dest != p.id.Rank {
+			return fmt.Errorf("R2: %v was delivered %+v after number %d", p.id, m, p.last[s])
+		}
+		p.last[s]++
+		p.arrived = append(p.arrived, m)
+	}
+	for _, d := range out.Decided {
+		if _, again := p.decided[d.Index]; again {
+			return fmt.Errorf("R1: %v was shown point %d twice", p.id, d.Index)
+		}
+		p.decided[d.Index] = d.Outcome
+	}
+	return nil
+}

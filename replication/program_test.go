@@ -1,0 +1,88 @@
+package replication
+
+import (
+	"encoding/binary"
+	"hash/fnv"
+	"math/rand/v2"
+)
+
+// The contexts of the test programs: in one, receives name their source; in the
+// other, they take what comes.
+const (
+	named uint32 = iota
+	wild
+)
+
+// An op is one call of a scripted program.
+type op struct {
+	kind    opKind
+	context uint32
+	rank    int    // of opSend the destination, of opRecv the source
+	index   uint64 // of opRecvAny and opDraw the point, from 0
+}
+
+type opKind int
+
+const (
+	opSend    opKind = iota
+	opRecv           // from a named rank
+	opRecvAny        // from whoever is first
+	opDraw           // a random number
+)
+
+// scripts returns a program for each of n ranks that together cannot deadlock:
+// they are made as one sequence in which every receive stands behind enough
+// sends to be satisfied.
+func scripts(rng *rand.Rand, n, length int) [][]op {
+	all := make([][]op, n)
+	points := make([]uint64, n)
+	type pending struct {
+		context      uint32
+		source, dest int
+	}
+	var open []pending
+	receive := func(i int) {
+		m := open[i]
+		open = append(open[:i], open[i+1:]...)
+		o := op{kind: opRecv, context: m.context, rank: m.source}
+		if m.context == wild {
+			o.kind, o.index = opRecvAny, points[m.dest]
+			points[m.dest]++
+		}
+		all[m.dest] = append(all[m.dest], o)
+	}
+	for range length {
+		switch rank := rng.IntN(n); {
+		case rng.IntN(8) == 0:
+			all[rank] = append(all[rank], op{kind: opDraw, index: points[rank]})
+			points[rank]++
+		case len(open) > 0 && rng.IntN(5) < 2:
+			receive(rng.IntN(len(open)))
+		default:
+			m := pending{uint32(rng.IntN(2)), rank, rng.IntN(n)}
+			all[rank] = append(all[rank], op{kind: opSend, context: m.context, rank: m.dest})
+			open = append(open, m)
+		}
+	}
+	for len(open) > 0 {
+		receive(rng.IntN(len(open)))
+	}
+	return all
+}
+
+// A memory is what a program has seen so far, as a hash: every payload that it
+// sends carries it, so that replicas that have seen different things are found
+// out by what they send.
+type memory uint64
+
+func (m memory) with(values ...uint64) memory {
+	h := fnv.New64a()
+	b := binary.LittleEndian.AppendUint64(nil, uint64(m))
+	for _, v := range values {
+		b = binary.LittleEndian.AppendUint64(b, v)
+	}
+	h.Write(b)
+	return memory(h.Sum64())
+}
+
+func (m memory) payload() []byte { return binary.LittleEndian.AppendUint64(nil, uint64(m)) }

@@ -1,0 +1,184 @@
+package replication
+
+import (
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+var (
+	schedules = flag.Int("schedules", 20000, "random schedules to run")
+	seed      = flag.Uint64("seed", 0, "the one schedule to run, with its trace (0: many)")
+)
+
+// TestRandomSchedules holds R1 to R5 through whole jobs: random programs,
+// interleavings, crashes, false failures, late views and broken channels.
+func TestRandomSchedules(t *testing.T) {
+	if *seed != 0 {
+		if err := runSchedule(*seed, t.Logf); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	base := rand.Uint64() | 1
+	t.Logf("first seed %d", base)
+	var next atomic.Int64
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for i := next.Add(1); i <= int64(*schedules) && !t.Failed(); i = next.Add(1) {
+				if err := runSchedule(base+uint64(i), nil); err != nil {
+					t.Errorf("%v\nreplay: go test -run TestRandomSchedules -v -seed %d", err, base+uint64(i))
+				}
+			}
+		})
+	}
+	workers.Wait()
+}
+
+// runSchedule runs one job until nothing is left to do, and judges the end.
+func runSchedule(seed uint64, trace func(string, ...any)) error {
+	j := newJob(rand.New(rand.NewPCG(seed, 1)))
+	j.trace = trace
+	const most = 20000
+	for range most {
+		if err := j.event(); err != nil {
+			return err
+		}
+		if done, err := j.quiet(); done || err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("R2: nothing has come to an end after %d events: %s", most, j.state())
+}
+
+// event lets one random thing happen.
+func (j *job) event() error {
+	p := j.procs[j.rng.IntN(len(j.procs))]
+	switch x := j.rng.IntN(100); {
+	case x < 55:
+		return j.deliverSome()
+	case p.gone:
+		return nil
+	case x < 85:
+		return j.stepSome(p)
+	case x < 90:
+		return j.carryOut(p, p.Tick())
+	case x < 95:
+		return j.learn(p)
+	case x < 97:
+		return j.reopen(p)
+	default:
+		j.misfortune(p)
+		return nil
+	}
+}
+
+// deliverSome delivers a few frames of one queue; slow ones seldom get a turn.
+func (j *job) deliverSome() error {
+	start := j.rng.IntN(len(j.queues))
+	for k := range j.queues {
+		i := (start + k) % len(j.queues)
+		if len(j.queues[i]) == 0 || j.rng.IntN(j.slow[i]) != 0 {
+			continue
+		}
+		for range 1 + j.rng.IntN(len(j.queues[i])) {
+			if err := j.deliver(i); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return nil
+}
+
+func (j *job) stepSome(p *process) error {
+	for range 1 + j.rng.IntN(4) {
+		if err := p.step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// learn makes the view of what has crashed, or hands p a newer view, perhaps
+// past some in between.
+func (j *job) learn(p *process) error {
+	if len(j.silent) > 0 && j.rng.IntN(2) == 0 {
+		j.conclude(j.silent[0], view.Failed)
+		j.silent = j.silent[1:]
+	}
+	if behind := len(j.views) - 1 - j.to[j.index(p.id)]; behind > 0 {
+		return j.inform(p, j.to[j.index(p.id)]+1+j.rng.IntN(behind))
+	}
+	return nil
+}
+
+// misfortune crashes p, or has the view fail it though it runs, or lets it
+// finish, or breaks one of its channels.
+func (j *job) misfortune(p *process) {
+	live := j.current().Live(p.id)
+	switch x := j.rng.IntN(10); {
+	case x < 4 && live && j.crashes > 0 && j.spare(p):
+		j.crash(p)
+	case x < 5 && live && j.crashes > 0 && j.spare(p):
+		j.crashes--
+		j.conclude(p, view.Failed)
+	case x < 8 && live && p.done() && p.Retained() == 0:
+		j.conclude(p, view.Finished)
+		p.gone = true
+	case j.resets > 0:
+		if q := j.procs[j.rng.IntN(len(j.procs))]; q != p {
+			j.breakChannel(p, q.id)
+		}
+	}
+}
+
+// quiet reports whether the job has come to its end, and checks that the end
+// is right: every live process has run its whole program (R2), saw what the
+// other replicas of its rank saw (R1), and keeps nothing any more (R3).
+func (j *job) quiet() (bool, error) {
+	for i, p := range j.procs {
+		if p.gone || !p.active() {
+			continue
+		}
+		if j.to[i] != len(j.views)-1 || len(p.lost) > 0 {
+			return false, nil
+		}
+		if !p.done() || p.Retained() != 0 || p.v.IsMaster(p.id) && !p.Decider() {
+			return false, nil
+		}
+	}
+	for _, p := range j.procs {
+		for _, q := range j.procs[p.id.Rank*j.r:][:j.r] {
+			if j.counts(p) && j.counts(q) && !slices.Equal(p.log, q.log) {
+				return true, fmt.Errorf("R1: %v and %v saw different things", p.id, q.id)
+			}
+		}
+	}
+	return true, nil
+}
+
+// counts reports whether what p has seen has to be right: it has neither
+// crashed nor been failed.
+func (j *job) counts(p *process) bool {
+	s := j.current().State(p.id)
+	return s == view.Finished || s == view.Live && !p.gone
+}
+
+// state describes a job that does not come to its end.
+func (j *job) state() string {
+	s := fmt.Sprintf("n=%d r=%d epoch %d", j.n, j.r, j.current().Epoch)
+	for i, p := range j.procs {
+		s += fmt.Sprintf("\n%v: gone %v, %v, epoch %d, at %d of %d, retains %d, decider %v, speaking %v",
+			p.id, p.gone, j.current().State(p.id), j.to[i]+1, p.pc, len(p.script), p.Retained(), p.Decider(), p.takeover.speaking)
+	}
+	return s
+}
