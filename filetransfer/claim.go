@@ -1,0 +1,172 @@
+package filetransfer
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// A claim is the right of one caller to fill some missing contents: while it
+// lasts, whoever else wants one of them waits for done instead of fetching it
+// a second time. Its space is set aside below the limit from the beginning.
+type claim struct {
+	store   *Store
+	wants   []Want
+	offsets map[Digest]int64 // bytes of each that lie in its partial file
+	done    chan struct{}    // closed by release
+}
+
+// claim takes over those of the wanted contents that are neither complete nor
+// claimed. busy is nil, or closed once some of the others are worth another
+// try. With nothing to claim and nothing busy, all is in the store.
+func (s *Store) claim(wants []Want) (c *claim, busy <-chan struct{}, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c = &claim{store: s, offsets: map[Digest]int64{}, done: make(chan struct{})}
+	var need int64
+	for _, w := range wants {
+		it := s.items[w.Digest]
+		if it != nil && it.claim == nil && !it.complete && it.bytes > w.Size { // nothing to resume
+			if err := s.remove(w.Digest); err != nil {
+				c.drop()
+				return nil, nil, err
+			}
+			it = nil
+		}
+		switch {
+		case it == nil:
+			it = &item{}
+			s.add(w.Digest, it)
+		case it.complete || it.claim == c:
+			continue
+		case it.claim != nil:
+			busy = it.claim.done
+			continue
+		}
+		it.claim = c
+		c.wants = append(c.wants, w)
+		c.offsets[w.Digest] = it.bytes
+		need += w.Size - it.bytes
+	}
+	if err := s.makeRoom(need); err != nil {
+		c.drop()
+		return nil, nil, err
+	}
+	c.setAside(need)
+	return c, busy, nil
+}
+
+// setAside counts the wanted sizes in full. Called with the store's mu held.
+func (c *claim) setAside(need int64) {
+	for _, w := range c.wants {
+		c.store.items[w.Digest].bytes = w.Size
+	}
+	c.store.bytes += need
+}
+
+// drop undoes a claim that found no room. Called with the store's mu held.
+func (c *claim) drop() {
+	for _, w := range c.wants {
+		if it := c.store.items[w.Digest]; it.bytes == 0 {
+			c.store.forget(w.Digest)
+		} else {
+			it.claim = nil
+		}
+	}
+}
+
+// release ends the claim. Partial files that are left stay for the next one to
+// resume; the space that they do not use is given back.
+func (c *claim) release() {
+	s := c.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range c.wants {
+		it := s.items[w.Digest]
+		if it == nil || it.claim != c {
+			continue
+		}
+		it.claim = nil
+		s.forget(w.Digest)
+		if info, err := os.Stat(s.partialPath(w.Digest)); err == nil {
+			s.add(w.Digest, &item{bytes: info.Size()})
+		}
+	}
+	close(c.done)
+}
+
+// Put stores b, pinned for the job, and returns its digest: for a manifest,
+// which is served as content. The error wraps ErrFull when it does not fit.
+func (s *Store) Put(ctx context.Context, job string, b []byte) (Digest, error) {
+	w := Want{Digest: DigestOf(b), Size: int64(len(b))}
+	err := s.fill(ctx, job, w, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil })
+	if err != nil {
+		return Digest{}, fmt.Errorf("store content %s: %w", w.Digest, err)
+	}
+	return w.Digest, nil
+}
+
+// Import copies a local file into the store, pinned for the job, and returns
+// its digest. The error wraps ErrFull when it does not fit.
+func (s *Store) Import(ctx context.Context, job, path string) (Digest, error) {
+	e, err := entryOf(ctx, Source{From: path})
+	if err != nil {
+		return Digest{}, fmt.Errorf("store %q: %w", path, err)
+	}
+	err = s.fill(ctx, job, Want{Digest: e.Digest, Size: e.Size}, func() (io.ReadCloser, error) { return os.Open(path) })
+	if err != nil {
+		return Digest{}, fmt.Errorf("store %q: %w", path, err)
+	}
+	return e.Digest, nil
+}
+
+// fill makes w complete from a local reader, unless it is already.
+func (s *Store) fill(ctx context.Context, job string, w Want, open func() (io.ReadCloser, error)) error {
+	s.Pin(job, []Digest{w.Digest})
+	return s.obtain(ctx, []Want{w}, func(c *claim) error {
+		r, err := open()
+		if err != nil {
+			return err
+		}
+		defer r.Close()
+		p, err := c.open(ctx, w, 0)
+		if err != nil {
+			return err
+		}
+		if _, err := io.Copy(p, contextReader{ctx, r}); err != nil {
+			p.close()
+			return err
+		}
+		if ok, err := p.commit(); err != nil || !ok {
+			return cmp.Or(err, errors.New("it changed while it was read"))
+		}
+		return nil
+	})
+}
+
+// obtain has all wants complete when it returns nil. It calls fill with each
+// claim that it gets, and waits for what others are filling.
+func (s *Store) obtain(ctx context.Context, wants []Want, fill func(*claim) error) error {
+	for {
+		c, busy, err := s.claim(wants)
+		if err != nil {
+			return err
+		}
+		if len(c.wants) > 0 {
+			err = fill(c)
+		}
+		c.release()
+		if err != nil || busy == nil {
+			return err
+		}
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}

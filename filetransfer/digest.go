@@ -1,0 +1,66 @@
+package filetransfer
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"strconv"
+)
+
+// A Digest names content: the SHA-256 of its bytes (FIPS 180-4).
+type Digest [sha256.Size]byte
+
+// String writes d as 64 hexadecimal digits.
+func (d Digest) String() string { return hex.EncodeToString(d[:]) }
+
+// ParseDigest reads what String writes, and nothing else: upper-case digits
+// are refused, so that a content has one name.
+func ParseDigest(s string) (Digest, error) {
+	var d Digest
+	b, err := hex.DecodeString(s)
+	if err != nil || len(b) != len(d) || hex.EncodeToString(b) != s {
+		return Digest{}, fmt.Errorf("digest %.80q: want %d lower-case hexadecimal digits", s, 2*len(d))
+	}
+	copy(d[:], b)
+	return d, nil
+}
+
+// DigestOf returns the digest of b.
+func DigestOf(b []byte) Digest { return sha256.Sum256(b) }
+
+// A Want is content to fetch: its name, and how many bytes it must have.
+type Want struct {
+	Digest Digest
+	Size   int64
+	Name   string // what errors call it, beside the digest: a path; may be empty
+}
+
+func (w Want) String() string {
+	if w.Name == "" {
+		return w.Digest.String()
+	}
+	return strconv.Quote(w.Name) + " (" + w.Digest.String() + ")"
+}
+
+// digestReader hashes r to its end and returns how many bytes there were.
+func digestReader(ctx context.Context, r io.Reader) (Digest, int64, error) {
+	h := sha256.New()
+	n, err := io.Copy(h, contextReader{ctx, r})
+	return Digest(h.Sum(nil)), n, err
+}
+
+// A contextReader fails once its context has ended, so that hashing or copying
+// a huge file can be cancelled.
+type contextReader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (c contextReader) Read(b []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(b)
+}

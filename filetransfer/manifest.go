@@ -1,0 +1,225 @@
+package filetransfer
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"strings"
+	"unicode"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/p2pmpi/p2pmpi/filetransfer/internal/pb"
+)
+
+// Bounds of a manifest. One that comes from another peer and exceeds them is
+// refused before memory is spent on it.
+const (
+	MaxEntries       = 200_000  // files
+	MaxManifestBytes = 32 << 20 // its encoding
+	MaxPathBytes     = 1024     // one staged path
+	MaxPathDepth     = 64       // names in one staged path
+	MaxNameBytes     = 255      // one name in it; the limit of Linux file systems
+	MaxFileBytes     = 1 << 44  // one file; MaxEntries of them still fit an int64
+)
+
+// An Entry is one file of a Manifest.
+type Entry struct {
+	Path   string      // where it goes: slash-separated, relative, clean
+	Size   int64       // bytes
+	Mode   fs.FileMode // permission bits only
+	Digest Digest
+}
+
+// A Manifest lists the files to stage or to collect, in the order in which a
+// walk meets them: by path, where "/" sorts below every other character, so
+// that what is in a folder follows the folder's name at once.
+type Manifest []Entry
+
+// Validate says whether m is fit to be laid out below a folder (promise T3):
+// every path is relative, clean and free of control characters, none occurs
+// twice or is a file in one place and a folder in another, and all is within
+// the bounds above. What Build and UnmarshalManifest return is valid.
+func (m Manifest) Validate() error {
+	if len(m) > MaxEntries {
+		return fmt.Errorf("manifest: %d files, at most %d are taken", len(m), MaxEntries)
+	}
+	sizes := make(map[Digest]int64, len(m))
+	for i, e := range m {
+		if err := e.validate(); err != nil {
+			return fmt.Errorf("manifest: %w", err)
+		}
+		if i > 0 {
+			if err := checkNeighbours(m[i-1].Path, e.Path); err != nil {
+				return fmt.Errorf("manifest: %w", err)
+			}
+		}
+		if size, ok := sizes[e.Digest]; ok && size != e.Size {
+			return fmt.Errorf("manifest: content %s with sizes %d and %d", e.Digest, size, e.Size)
+		}
+		sizes[e.Digest] = e.Size
+	}
+	return nil
+}
+
+func (e Entry) validate() error {
+	if err := validPath(e.Path); err != nil {
+		return err
+	}
+	if e.Size < 0 || e.Size > MaxFileBytes {
+		return fmt.Errorf("%q: size %d is out of range", e.Path, e.Size)
+	}
+	if e.Mode&^fs.ModePerm != 0 {
+		return fmt.Errorf("%q: mode %v has more than permission bits", e.Path, e.Mode)
+	}
+	return nil
+}
+
+// validPath is the gate of promise T3. fs.ValidPath refuses what is absolute,
+// empty, unclean, not UTF-8, or has a "..".
+func validPath(p string) error {
+	switch {
+	case len(p) > MaxPathBytes:
+		return fmt.Errorf("path %.40q... is longer than %d bytes", p, MaxPathBytes)
+	case p == "." || !fs.ValidPath(p):
+		return fmt.Errorf("path %q is not relative and clean", p)
+	case strings.Count(p, "/") >= MaxPathDepth:
+		return fmt.Errorf("path %q is deeper than %d", p, MaxPathDepth)
+	case strings.ContainsFunc(p, unicode.IsControl):
+		return fmt.Errorf("path %q has a control character", p)
+	}
+	for name := range strings.SplitSeq(p, "/") {
+		if len(name) > MaxNameBytes {
+			return fmt.Errorf("path %q has a name longer than %d bytes", p, MaxNameBytes)
+		}
+	}
+	return nil
+}
+
+// checkNeighbours looks at two paths in a row. In walk order a file that is
+// also a folder stands right before what is in it, so neighbours suffice.
+func checkNeighbours(a, b string) error {
+	switch c := comparePaths(a, b); {
+	case c == 0:
+		return fmt.Errorf("path %q occurs twice", b)
+	case c > 0:
+		return fmt.Errorf("path %q comes after %q: not in order", b, a)
+	case strings.HasPrefix(b, a+"/"):
+		return fmt.Errorf("path %q is a file and the folder of %q", a, b)
+	}
+	return nil
+}
+
+// comparePaths orders as a walk does. No valid path has a byte below "/" that
+// could be taken for the separator, because control characters are refused.
+func comparePaths(a, b string) int {
+	for i := range min(len(a), len(b)) {
+		if x, y := a[i], b[i]; x != y {
+			switch {
+			case x == '/':
+				return -1
+			case y == '/':
+				return 1
+			}
+			return int(x) - int(y)
+		}
+	}
+	return len(a) - len(b)
+}
+
+// Wants returns the contents that m needs, each once, in the order of m.
+func (m Manifest) Wants() []Want {
+	seen := make(map[Digest]bool, len(m))
+	wants := make([]Want, 0, len(m))
+	for _, e := range m {
+		if !seen[e.Digest] {
+			seen[e.Digest] = true
+			wants = append(wants, Want{Digest: e.Digest, Size: e.Size, Name: e.Path})
+		}
+	}
+	return wants
+}
+
+// Bytes returns how much space the files of m take once laid out.
+func (m Manifest) Bytes() int64 {
+	var sum int64
+	for _, e := range m {
+		sum += e.Size
+	}
+	return sum
+}
+
+// Marshal returns the encoding of m, the same bytes for the same manifest. An
+// invalid manifest, or one above MaxManifestBytes, is an error.
+func (m Manifest) Marshal() ([]byte, error) {
+	if err := m.Validate(); err != nil {
+		return nil, err
+	}
+	msg := &pb.Manifest{Entries: make([]*pb.Entry, len(m))}
+	for i, e := range m {
+		msg.Entries[i] = &pb.Entry{Path: e.Path, Size: uint64(e.Size), Mode: uint32(e.Mode), Digest: e.Digest[:]}
+	}
+	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(msg)
+	if err != nil {
+		return nil, fmt.Errorf("manifest: %w", err)
+	}
+	if len(b) > MaxManifestBytes {
+		return nil, fmt.Errorf("manifest: %d bytes, at most %d are taken", len(b), MaxManifestBytes)
+	}
+	return b, nil
+}
+
+// Digest returns the name of m as content: the digest of its encoding. It
+// fails as Marshal does.
+func (m Manifest) Digest() (Digest, error) {
+	b, err := m.Marshal()
+	return DigestOf(b), err
+}
+
+// UnmarshalManifest reads what Marshal writes and nothing else: the result is
+// valid and encodes to the same bytes again.
+func UnmarshalManifest(b []byte) (Manifest, error) {
+	if len(b) > MaxManifestBytes {
+		return nil, fmt.Errorf("manifest: %d bytes, at most %d are taken", len(b), MaxManifestBytes)
+	}
+	if err := boundFields(b, MaxEntries); err != nil {
+		return nil, err
+	}
+	var msg pb.Manifest
+	if err := proto.Unmarshal(b, &msg); err != nil {
+		return nil, fmt.Errorf("manifest: %w", err)
+	}
+	m := make(Manifest, len(msg.GetEntries()))
+	for i, e := range msg.GetEntries() {
+		if len(e.GetDigest()) != len(Digest{}) {
+			return nil, fmt.Errorf("manifest: %.200q has a digest of %d bytes", e.GetPath(), len(e.GetDigest()))
+		}
+		m[i] = Entry{Path: e.GetPath(), Size: int64(e.GetSize()), Mode: fs.FileMode(e.GetMode()), Digest: Digest(e.GetDigest())}
+	}
+	canonical, err := m.Marshal()
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(canonical, b) {
+		return nil, fmt.Errorf("manifest: not in its canonical encoding")
+	}
+	return m, nil
+}
+
+// boundFields refuses a message with more than limit top-level fields. An
+// empty entry takes two bytes on the wire and a hundred once decoded, so the
+// count is bounded before the decoder runs.
+func boundFields(b []byte, limit int) error {
+	for n := 0; len(b) > 0; n++ {
+		_, _, size := protowire.ConsumeField(b)
+		if size < 0 {
+			return fmt.Errorf("manifest: %w", protowire.ParseError(size))
+		}
+		if n == limit {
+			return fmt.Errorf("manifest: more than %d files", limit)
+		}
+		b = b[size:]
+	}
+	return nil
+}

@@ -1,0 +1,109 @@
+package filetransfer
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+)
+
+// Bounds of Match. Patterns come from the submitter, and the folder was filled
+// by its program.
+const (
+	MaxPatterns = 256
+	maxWalk     = 1_000_000 // names looked at
+)
+
+// Match returns the regular files below dir that any of the patterns names,
+// for Build and Serve: the -o option of p2prun. A pattern is a shell glob
+// (path.Match) relative to dir in which "*" does not match "/": "*.out" takes
+// files at the top only, "out/*.txt" those in out. A pattern that names a
+// folder takes everything below it. Symbolic links are ignored, as are pipes,
+// sockets and devices.
+//
+// Call it once the job's processes are gone: a process that still runs could
+// exchange what was matched for something else before it is read.
+func Match(ctx context.Context, dir string, patterns []string) ([]Source, error) {
+	if err := validPatterns(patterns); err != nil {
+		return nil, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("match files: %w", err)
+	}
+	defer root.Close()
+	c := collection{ctx: ctx, dir: dir, patterns: patterns}
+	if err := fs.WalkDir(root.FS(), ".", c.visit); err != nil {
+		return nil, fmt.Errorf("match files in %q: %w", dir, err)
+	}
+	return c.found, nil
+}
+
+func validPatterns(patterns []string) error {
+	if len(patterns) > MaxPatterns {
+		return fmt.Errorf("match files: %d patterns, at most %d are taken", len(patterns), MaxPatterns)
+	}
+	for _, p := range patterns {
+		if err := validPath(p); err != nil {
+			return fmt.Errorf("match files: pattern: %w", err)
+		}
+		if _, err := path.Match(p, ""); err != nil {
+			return fmt.Errorf("match files: pattern %q: %w", p, err)
+		}
+	}
+	return nil
+}
+
+// A collection is one walk of Match.
+type collection struct {
+	ctx      context.Context
+	dir      string
+	patterns []string
+	visited  int
+	found    []Source
+}
+
+func (c *collection) visit(name string, d fs.DirEntry, err error) error {
+	if err != nil {
+		return err
+	}
+	if c.visited++; c.visited > maxWalk {
+		return fmt.Errorf("more than %d names", maxWalk)
+	}
+	if err := c.ctx.Err(); err != nil {
+		return err
+	}
+	if !d.Type().IsRegular() || !c.matches(name) {
+		return nil
+	}
+	if len(c.found) == MaxEntries {
+		return fmt.Errorf("more than %d files match", MaxEntries)
+	}
+	c.found = append(c.found, Source{Path: name, From: filepath.Join(c.dir, filepath.FromSlash(name))})
+	return nil
+}
+
+// matches reports whether a pattern names the file or a folder that it is in.
+func (c *collection) matches(name string) bool {
+	for _, p := range c.patterns {
+		if ok, _ := path.Match(p, ancestor(name, strings.Count(p, "/")+1)); ok {
+			return true
+		}
+	}
+	return false
+}
+
+// ancestor returns the first depth names of a path, or all of a shorter one.
+func ancestor(name string, depth int) string {
+	for i := range len(name) {
+		if name[i] == '/' {
+			if depth--; depth == 0 {
+				return name[:i]
+			}
+		}
+	}
+	return name
+}

@@ -1,0 +1,290 @@
+package filetransfer
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Errors on which a caller acts.
+var (
+	// ErrMissing: the content is not in the store, or was found corrupted
+	// there and has been dropped. Fetching it again helps.
+	ErrMissing = errors.New("content is not in the store")
+	// ErrFull: the content does not fit below the store's limit beside what
+	// running jobs use. Another peer, or a later time, may do.
+	ErrFull = errors.New("the store is full")
+)
+
+const (
+	partialDir = "partial"
+	fileMode   = 0o600
+	dirMode    = 0o700
+)
+
+// A Store is a peer's cache of contents by digest, in one folder:
+//
+//	<aa>/<digest>     complete: verified when its last byte arrived
+//	partial/<digest>  the beginning of a content, to be resumed
+//
+// A complete file comes to be by renaming a verified partial one, so it is
+// never seen half-written, whenever the process is killed. Nothing is synced:
+// after a power loss a file may hold wrong bytes, which Materialize finds out.
+//
+// A Store may be used by many goroutines of one process, and its folder by one
+// process at a time.
+type Store struct {
+	dir   string
+	limit int64
+
+	mu    sync.Mutex
+	items map[Digest]*item
+	bytes int64          // sum of items' bytes; never above limit
+	uses  uint64         // counts uses, the clock of the eviction order
+	pins  map[Digest]int // number of jobs that have pinned it
+	jobs  map[string]jobPins
+}
+
+type jobPins map[Digest]struct{}
+
+// An item is what the store holds, or has set space aside for, of one content.
+type item struct {
+	bytes    int64 // counted against the limit: of the file, or set aside for a claim
+	used     uint64
+	complete bool
+	claim    *claim // non-nil while somebody is filling it
+}
+
+// OpenStore opens the cache in dir, which is made if need be, and takes up
+// what an earlier process has left there, complete and partial. The limit is
+// in bytes; content above it is evicted, partial and least recently used first.
+func OpenStore(dir string, limit int64) (*Store, error) {
+	if limit <= 0 {
+		return nil, fmt.Errorf("open store %q: limit of %d bytes", dir, limit)
+	}
+	s := &Store{dir: dir, limit: limit, items: map[Digest]*item{}, pins: map[Digest]int{}, jobs: map[string]jobPins{}}
+	if err := os.MkdirAll(filepath.Join(dir, partialDir), dirMode); err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	if err := s.index(); err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	if err := s.makeRoom(0); err != nil {
+		return nil, fmt.Errorf("open store: %w", err)
+	}
+	return s, nil
+}
+
+// index takes up the files of the folder, in the order of their last use;
+// partial ones count as used before all others, so they are evicted first.
+func (s *Store) index() error {
+	files, err := s.scan()
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(files, func(a, b indexed) int {
+		switch {
+		case a.complete == b.complete:
+			return a.used.Compare(b.used)
+		case b.complete:
+			return -1
+		}
+		return 1
+	})
+	for _, f := range files {
+		if s.items[f.digest] != nil { // a partial that the complete file supersedes
+			if err := s.remove(f.digest); err != nil {
+				return err
+			}
+		}
+		s.add(f.digest, &item{bytes: f.bytes, complete: f.complete})
+	}
+	return nil
+}
+
+// An indexed file is one that an earlier process has left.
+type indexed struct {
+	digest   Digest
+	bytes    int64
+	used     time.Time
+	complete bool
+}
+
+// scan lists the store's files. Files that are not its own are left alone.
+func (s *Store) scan() (files []indexed, err error) {
+	err = filepath.WalkDir(s.dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		d, err := ParseDigest(e.Name())
+		if err != nil || !e.Type().IsRegular() {
+			return nil
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		if complete := path == s.Path(d); complete || path == s.partialPath(d) {
+			files = append(files, indexed{d, info.Size(), info.ModTime(), complete})
+		}
+		return nil
+	})
+	return files, err
+}
+
+// Path returns where the content lies if it is complete. Whoever keeps a path
+// for longer than a moment pins the content first.
+func (s *Store) Path(d Digest) string {
+	name := d.String()
+	return filepath.Join(s.dir, name[:2], name)
+}
+
+func (s *Store) partialPath(d Digest) string {
+	return filepath.Join(s.dir, partialDir, d.String())
+}
+
+// Has reports whether the content is complete in the store.
+func (s *Store) Has(d Digest) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	it, ok := s.items[d]
+	return ok && it.complete
+}
+
+// Bytes returns how much of the limit is taken.
+func (s *Store) Bytes() int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bytes
+}
+
+// Open opens complete content for reading. The caller verifies what it reads;
+// Materialize does. The error wraps ErrMissing when the store lacks it.
+func (s *Store) Open(d Digest) (*os.File, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if it, ok := s.items[d]; !ok || !it.complete {
+		return nil, fmt.Errorf("open content %s: %w", d, ErrMissing)
+	}
+	f, err := os.Open(s.Path(d))
+	if errors.Is(err, fs.ErrNotExist) { // somebody has cleared the folder under us
+		s.forget(d)
+		return nil, fmt.Errorf("open content %s: %w", d, ErrMissing)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open content: %w", err)
+	}
+	return f, nil
+}
+
+// Pin keeps the contents from eviction until Unpin of the same job (promise
+// T4). They may still be missing: a Fetch that brings them later finds them
+// pinned. Pinning twice is the same as once.
+func (s *Store) Pin(job string, contents []Digest) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pins := s.jobs[job]
+	if pins == nil {
+		pins = make(jobPins, len(contents))
+		s.jobs[job] = pins
+	}
+	now := time.Now()
+	for _, d := range contents {
+		if _, ok := pins[d]; !ok {
+			pins[d] = struct{}{}
+			s.pins[d]++
+		}
+		if it, ok := s.items[d]; ok && it.complete {
+			s.uses++
+			it.used = s.uses
+			// The file's time carries the order of use over to the next
+			// process. A failure costs a worse choice of eviction, no more.
+			_ = os.Chtimes(s.Path(d), now, now)
+		}
+	}
+}
+
+// Unpin takes back all pins of the job. The contents stay until their space is
+// needed.
+func (s *Store) Unpin(job string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for d := range s.jobs[job] {
+		if s.pins[d]--; s.pins[d] == 0 {
+			delete(s.pins, d)
+		}
+	}
+	delete(s.jobs, job)
+}
+
+// drop removes complete content that was found to be corrupted, pinned or not.
+func (s *Store) drop(d Digest) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if it, ok := s.items[d]; !ok || !it.complete {
+		return nil
+	}
+	return s.remove(d)
+}
+
+// The methods below are called with mu held.
+
+func (s *Store) add(d Digest, it *item) {
+	s.uses++
+	it.used = s.uses
+	s.items[d] = it
+	s.bytes += it.bytes
+}
+
+func (s *Store) forget(d Digest) {
+	s.bytes -= s.items[d].bytes
+	delete(s.items, d)
+}
+
+func (s *Store) remove(d Digest) error {
+	path := s.partialPath(d)
+	if s.items[d].complete {
+		path = s.Path(d)
+	}
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	s.forget(d)
+	return nil
+}
+
+// makeRoom evicts until need more bytes fit below the limit.
+func (s *Store) makeRoom(need int64) error {
+	excess := s.bytes + need - s.limit
+	if excess <= 0 {
+		return nil
+	}
+	var candidates []candidate
+	for d, it := range s.items {
+		if it.claim == nil && s.pins[d] == 0 {
+			candidates = append(candidates, candidate{digest: d, bytes: it.bytes, used: it.used})
+		}
+	}
+	drop, ok := chooseEvictions(candidates, excess)
+	if !ok {
+		return fmt.Errorf("%d more bytes beside %d in use, limit %d: %w", need, s.bytes-total(candidates), s.limit, ErrFull)
+	}
+	for _, d := range drop {
+		if err := s.remove(d); err != nil {
+			return fmt.Errorf("evict: %w", err)
+		}
+	}
+	return nil
+}
+
+func total(candidates []candidate) (sum int64) {
+	for _, c := range candidates {
+		sum += c.bytes
+	}
+	return sum
+}
