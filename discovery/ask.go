@@ -1,0 +1,156 @@
+package discovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+	"github.com/libp2p/go-msgio/pbio"
+
+	"github.com/p2pmpi/p2pmpi/discovery/internal/pb"
+)
+
+// offerProtocol carries Requests and their Responses, in order, on one stream.
+const offerProtocol protocol.ID = "/p2pmpi/offer/1.0.0"
+
+const (
+	maxRequest   = 256              // bytes of a Request
+	maxResponse  = maxEnvelope + 64 // bytes of a Response
+	echoes       = 2                // round trips timed; the best counts
+	maxPerStream = 1 + echoes       // requests that a peer answers on one stream
+	serveTimeout = 5 * time.Second  // for all of one stream
+)
+
+// serveOffer answers one asker's requests: what this peer has now, or an echo.
+func (s *Service) serveOffer(stream network.Stream) {
+	if !s.enter() {
+		stream.Reset()
+		return
+	}
+	defer s.wg.Done()
+	defer stream.Close()
+	stop := context.AfterFunc(s.ctx, func() { stream.Reset() })
+	defer stop()
+	stream.SetDeadline(time.Now().Add(serveTimeout))
+
+	r, w := pbio.NewDelimitedReader(stream, maxRequest), pbio.NewDelimitedWriter(stream)
+	for range maxPerStream {
+		var req pb.Request
+		if err := r.ReadMsg(&req); err != nil {
+			return // the asker has what it wants, or talks nonsense
+		}
+		resp, err := s.answer(&req)
+		if err == nil {
+			err = w.WriteMsg(resp)
+		}
+		if err != nil {
+			s.log.Debug().Err(err).Stringer("peer", stream.Conn().RemotePeer()).Msg("offer not given")
+			stream.Reset()
+			return
+		}
+	}
+}
+
+// answer makes the Response to req. Another network learns nothing but that.
+func (s *Service) answer(req *pb.Request) (*pb.Response, error) {
+	if req.GetNetwork() != s.cfg.Network {
+		return &pb.Response{Refusal: pb.Response_OTHER_NETWORK}, nil
+	}
+	if req.GetEcho() {
+		return &pb.Response{}, nil
+	}
+	key := s.host.Peerstore().PrivKey(s.host.ID())
+	if key == nil {
+		return nil, errors.New("seal offer: the host has no private key")
+	}
+	envelope, err := Seal(s.ownOffer(), key)
+	if err != nil {
+		return nil, err
+	}
+	return &pb.Response{Envelope: envelope}, nil
+}
+
+// ask connects to a peer if need be, gets its offer and measures the round
+// trip. It takes at most cfg.AskTimeout. A peer that is no candidate gives
+// a *Refusal.
+func (s *Service) ask(ctx context.Context, info p2ppeer.AddrInfo) (Candidate, *Refusal) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.AskTimeout)
+	defer cancel()
+	// An offer is small enough for a relayed connection with limits.
+	ctx = network.WithAllowLimitedConn(ctx, "offer")
+	if err := s.host.Connect(ctx, info); err != nil {
+		return Candidate{}, &Refusal{Unreachable, err}
+	}
+	stream, err := s.host.NewStream(ctx, info.ID, offerProtocol)
+	if err != nil {
+		return Candidate{}, s.noStream(info.ID, err)
+	}
+	defer stream.Close()
+	stop := context.AfterFunc(ctx, func() { stream.Reset() })
+	defer stop()
+	offer, rtt, err := s.converse(stream)
+	if err != nil {
+		if r, ok := errors.AsType[*Refusal](err); ok {
+			return Candidate{}, r
+		}
+		return Candidate{}, s.noStream(info.ID, err)
+	}
+	info.Addrs = s.host.Peerstore().Addrs(info.ID)
+	return Candidate{AddrInfo: info, Offer: offer, RTT: rtt}, nil
+}
+
+// noStream tells a peer that does not speak the offer protocol from one that
+// does not answer. Streams are negotiated lazily, so that shows up at the first
+// read as often as at the opening.
+func (s *Service) noStream(id p2ppeer.ID, err error) *Refusal {
+	known, perr := s.host.Peerstore().GetProtocols(id)
+	speaks, serr := s.host.Peerstore().SupportsProtocols(id, offerProtocol)
+	if perr == nil && serr == nil && len(known) > 0 && len(speaks) == 0 {
+		return &Refusal{OffersNothing, err}
+	}
+	return &Refusal{Silent, err}
+}
+
+// converse gets the offer, and then the round-trip time on the stream that is
+// by then open and warm: the first exchange pays for negotiation and signature.
+func (s *Service) converse(stream network.Stream) (Offer, time.Duration, error) {
+	r, w := pbio.NewDelimitedReader(stream, maxResponse), pbio.NewDelimitedWriter(stream)
+	from := stream.Conn().RemotePeer()
+	resp, err := exchange(r, w, &pb.Request{Network: s.cfg.Network})
+	if err != nil {
+		return Offer{}, 0, fmt.Errorf("ask %s for its offer: %w", from, err)
+	}
+	if resp.GetRefusal() == pb.Response_OTHER_NETWORK {
+		return Offer{}, 0, refuse(OtherNetwork, "it is not of network %q", s.cfg.Network)
+	}
+	offer, err := Open(resp.GetEnvelope(), from, s.cfg.Network, time.Now())
+	if err != nil {
+		return Offer{}, 0, err
+	}
+	var best time.Duration
+	for range echoes {
+		start := time.Now()
+		if _, err := exchange(r, w, &pb.Request{Network: s.cfg.Network, Echo: true}); err != nil {
+			return Offer{}, 0, fmt.Errorf("measure the round trip to %s: %w", from, err)
+		}
+		if rtt := time.Since(start); best == 0 || rtt < best {
+			best = rtt
+		}
+	}
+	return offer, best, nil
+}
+
+func exchange(r pbio.Reader, w pbio.Writer, req *pb.Request) (*pb.Response, error) {
+	if err := w.WriteMsg(req); err != nil {
+		return nil, err
+	}
+	var resp pb.Response
+	if err := r.ReadMsg(&resp); err != nil {
+		return nil, err
+	}
+	return &resp, nil
+}

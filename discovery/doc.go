@@ -1,0 +1,27 @@
+// Package discovery knows who is out there, what they offer and how near they
+// are.
+//
+//	supernodes --\                     /-- connected peers --\
+//	mDNS ---------+--> host, kad-dht --+-- routing table -----+--> gathering --> candidates,
+//	              |                    |-- rendezvous --------|      |   ^       nearest first
+//	              \-- peers met -------+-- remembered peers --/      v   |
+//	                                                             ask each one:
+//	                                                      signed offer + round trip
+//
+// A Service joins the network's own DHT (protocol prefix /p2pmpi/<network>),
+// keeps trying to reach the supernodes that it was given, listens to its LAN,
+// and announces itself under the network's rendezvous. All of that yields hints
+// only: provider records outlive a peer by two days and routing tables lag. The
+// truth about a peer is its own signed Offer, asked for at the moment of need
+// over /p2pmpi/offer/1.0.0; Candidates asks many peers at once.
+//
+// Which answers count, how long to wait for the silent and in which order the
+// candidates stand is decided by a pure core, gathering; offers are judged by
+// the pure function Open. The rest moves bytes.
+//
+// A supernode is a peer like any other. It introduces newcomers and may then
+// vanish: Introduced returns only when the newcomer has met the others itself.
+//
+// Not promised: an offered slot may be gone when it is asked for (package
+// reservation decides that), and a candidate may be unreachable a moment later.
+package discovery

@@ -1,0 +1,4 @@
+// Package pb holds the wire format of the offer protocol.
+package pb
+
+//go:generate protoc --go_out=. --go_opt=paths=source_relative discovery.proto

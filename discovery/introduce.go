@@ -1,0 +1,317 @@
+package discovery
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+	"github.com/libp2p/go-libp2p/p2p/net/swarm"
+	"golang.org/x/sync/errgroup"
+)
+
+// advertiseRetry is how soon a failed announcement is tried again. Failing is
+// cheap: it means that the routing table is still empty.
+const advertiseRetry = 10 * time.Second
+
+// tablePoll is how often the routing table is looked at while it takes in the
+// first peer; kad-dht tells nobody when it has.
+const tablePoll = 10 * time.Millisecond
+
+// An IntroductionError says that no supernode could be reached. The service
+// keeps trying.
+type IntroductionError struct {
+	Failures []SupernodeError // one for each supernode
+}
+
+// Error lists every supernode's addresses with the cause.
+func (e *IntroductionError) Error() string {
+	causes := make([]string, len(e.Failures))
+	for i, f := range e.Failures {
+		causes[i] = f.Error()
+	}
+	return "no supernode reached: " + strings.Join(causes, "; ")
+}
+
+// Unwrap returns the failures.
+func (e *IntroductionError) Unwrap() []error {
+	errs := make([]error, len(e.Failures))
+	for i := range e.Failures {
+		errs[i] = &e.Failures[i]
+	}
+	return errs
+}
+
+// A SupernodeError is why one supernode could not introduce us.
+type SupernodeError struct {
+	Supernode p2ppeer.AddrInfo
+	Err       error
+}
+
+// Error is one line: the address tried and its cause, for each address, in
+// place of libp2p's own paragraph.
+func (e *SupernodeError) Error() string {
+	dial, ok := errors.AsType[*swarm.DialError](e.Err)
+	if !ok || len(dial.DialErrors) == 0 {
+		return fmt.Sprintf("%v: %v", e.Supernode, e.Err)
+	}
+	causes := make([]string, len(dial.DialErrors))
+	for i, d := range dial.DialErrors {
+		causes[i] = fmt.Sprintf("%s: %v", d.Address, d.Cause)
+	}
+	return fmt.Sprintf("%s at %s", e.Supernode.ID, strings.Join(causes, ", "))
+}
+
+// Unwrap returns the cause.
+func (e *SupernodeError) Unwrap() error { return e.Err }
+
+// introduction is where the attempts to be introduced stand.
+type introduction struct {
+	mu       sync.Mutex
+	done     bool          // introduced once; never undone
+	err      error         // of the last attempt
+	attempts int           // finished
+	changed  chan struct{} // closed and replaced at the end of each attempt
+}
+
+func newIntroduction(done bool) *introduction {
+	return &introduction{done: done, changed: make(chan struct{})}
+}
+
+// finished notes an attempt's outcome and wakes those who wait.
+func (i *introduction) finished(err error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.done = i.done || err == nil
+	i.err = err
+	i.attempts++
+	close(i.changed)
+	i.changed = make(chan struct{})
+}
+
+func (i *introduction) state() (done bool, attempts int, err error, changed <-chan struct{}) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.done, i.attempts, i.err, i.changed
+}
+
+// Introduced blocks until this peer has met a supernode and, through it, the
+// others: from then on no supernode is needed. Without supernodes it returns
+// at once. When the attempt under way, or the next one, reaches no supernode, it
+// returns an *IntroductionError; attempts go on in the background, and
+// calling again waits for the next.
+func (s *Service) Introduced(ctx context.Context) error {
+	_, before, _, _ := s.intro.state()
+	for {
+		done, attempts, err, changed := s.intro.state()
+		if done {
+			return nil
+		}
+		if attempts > before {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for an introduction: %w", ctx.Err())
+		case <-s.ctx.Done():
+			return fmt.Errorf("wait for an introduction: discovery closed: %w", s.ctx.Err())
+		}
+	}
+}
+
+// introduceLoop attempts to reach a supernode for ever: until introduced, and
+// afterwards whenever none is connected, because a supernode that restarts
+// knows nobody and its newcomers would otherwise form a network of their own.
+func (s *Service) introduceLoop(ctx context.Context) {
+	backoff := s.cfg.RetryMin
+	for ctx.Err() == nil {
+		err := s.introduce(ctx)
+		s.intro.finished(err)
+		wait := s.cfg.RetryMax
+		if err != nil {
+			s.log.Debug().Err(err).Dur("retry", backoff).Msg("not introduced")
+			wait = backoff/2 + rand.N(backoff) // so that peers do not come back in step
+			backoff = min(2*backoff, s.cfg.RetryMax)
+		} else {
+			backoff = s.cfg.RetryMin
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// introduce is one attempt. A supernode that is still connected is enough.
+func (s *Service) introduce(ctx context.Context) error {
+	if s.acquainted() {
+		return nil
+	}
+	if err := s.meetSupernodes(ctx); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.IntroduceTimeout)
+	defer cancel()
+	s.meetOthers(ctx)
+	return nil
+}
+
+// acquainted reports whether we have been introduced and still hold a
+// connection to a supernode.
+func (s *Service) acquainted() bool {
+	done, _, _, _ := s.intro.state()
+	if !done {
+		return false
+	}
+	for _, ai := range s.cfg.Supernodes {
+		if s.host.Network().Connectedness(ai.ID) == network.Connected {
+			return true
+		}
+	}
+	return false
+}
+
+// meetSupernodes connects to all supernodes at the same time; one is enough.
+func (s *Service) meetSupernodes(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.IntroduceTimeout)
+	defer cancel()
+	failures := make(chan SupernodeError, len(s.cfg.Supernodes))
+	met := make(chan struct{}, len(s.cfg.Supernodes))
+	var wg sync.WaitGroup
+	for _, ai := range s.cfg.Supernodes {
+		wg.Go(func() {
+			if err := s.meet(ctx, ai); err != nil {
+				failures <- SupernodeError{ai, err}
+				return
+			}
+			met <- struct{}{}
+		})
+	}
+	defer wg.Wait()
+	defer cancel() // a silent second supernode is not waited for
+	failed := &IntroductionError{}
+	for range s.cfg.Supernodes {
+		select {
+		case <-met:
+			return nil
+		case f := <-failures:
+			failed.Failures = append(failed.Failures, f)
+		}
+	}
+	return failed
+}
+
+// meet connects to one supernode and makes sure that it is of our network.
+// Attempts are spaced by introduceLoop, so the swarm's own backoff, which would
+// also hide the cause of the failure, is lifted.
+func (s *Service) meet(ctx context.Context, ai p2ppeer.AddrInfo) error {
+	if sw, ok := s.host.Network().(*swarm.Swarm); ok {
+		sw.Backoff().Clear(ai.ID)
+	}
+	if err := s.host.Connect(ctx, ai); err != nil {
+		return err
+	}
+	protocols, err := s.host.Peerstore().GetProtocols(ai.ID)
+	if err != nil {
+		return err
+	}
+	return checkNetwork(s.cfg.Network, protocols)
+}
+
+// checkNetwork finds the DHT of our network among a peer's protocols, or
+// names the network that it belongs to instead.
+func checkNetwork(name string, protocols []protocol.ID) error {
+	for _, p := range protocols {
+		rest, ours := strings.CutPrefix(string(p), "/p2pmpi/")
+		other, isDHT := strings.CutSuffix(rest, "/kad/1.0.0")
+		if !ours || !isDHT {
+			continue
+		}
+		if other == name {
+			return nil
+		}
+		return refuse(OtherNetwork, "it belongs to network %.80q, not %q", other, name)
+	}
+	return errors.New("it answers, but is no peer that introduces others")
+}
+
+// meetOthers learns of the other peers, and makes itself known, through the
+// peers in the routing table. First this peer announces itself and then looks
+// who else did: of two that do so at the same time, one at least finds the
+// other, and connecting tells both. What fails here is made up for later by
+// the DHT's own refreshing and by searches.
+func (s *Service) meetOthers(ctx context.Context) {
+	if err := s.awaitTable(ctx); err != nil {
+		s.log.Debug().Err(err).Msg("routing table still empty")
+		return
+	}
+	select {
+	case err := <-s.dht.RefreshRoutingTable():
+		s.log.Debug().Err(err).Int("peers", s.dht.RoutingTable().Size()).Msg("routing table refreshed")
+	case <-ctx.Done():
+	}
+	if s.cfg.Offer != nil {
+		if _, err := s.rendezvous.Advertise(ctx, s.namespace()); err != nil {
+			s.log.Debug().Err(err).Msg("not announced yet")
+		}
+	}
+	s.connectFound(ctx)
+}
+
+// awaitTable waits until the routing table holds somebody.
+func (s *Service) awaitTable(ctx context.Context) error {
+	ticker := time.NewTicker(tablePoll)
+	defer ticker.Stop()
+	for s.dht.RoutingTable().Size() == 0 {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// connectFound connects to the peers of the rendezvous, bounded like a search.
+// Peers that are gone are passed over.
+func (s *Service) connectFound(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.SearchTimeout)
+	defer cancel()
+	var group errgroup.Group
+	group.SetLimit(s.cfg.Parallel)
+	for info := range s.found(ctx) {
+		if info.ID == s.host.ID() {
+			continue
+		}
+		group.Go(func() error {
+			if s.host.Connect(ctx, info) == nil {
+				s.book.hint(info, time.Now())
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // always nil: failures are expected
+}
+
+// advertiseLoop renews our rendezvous record; introductions announce us besides.
+func (s *Service) advertiseLoop(ctx context.Context) {
+	wait := advertiseRetry
+	for {
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return
+		}
+		wait = s.cfg.AdvertiseEvery
+		if _, err := s.rendezvous.Advertise(ctx, s.namespace()); err != nil {
+			wait = min(advertiseRetry, wait)
+		}
+	}
+}

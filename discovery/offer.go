@@ -1,0 +1,236 @@
+package discovery
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/crypto"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/record"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/p2pmpi/p2pmpi/discovery/internal/pb"
+	"github.com/p2pmpi/p2pmpi/internal/version"
+)
+
+// Bounds of what an offer may say. They are far above honest values and keep a
+// liar from distorting sums or filling a screen.
+const (
+	MaxSlots       = 1 << 16 // slots of one peer, and its jobs
+	maxMemoryBytes = 1 << 50
+	maxKinds       = 8
+	maxToken       = 64      // bytes in a name: network, OS, release, ...
+	maxEnvelope    = 4 << 10 // bytes of a sealed offer, an RSA key included
+)
+
+// An offer is valid for offerLifetime; it is asked for afresh each time, so
+// that is only a bound on replays. clockSkew is how far two peers' clocks may
+// disagree: volunteers' clocks are often minutes off.
+const (
+	offerLifetime = time.Minute
+	maxLifetime   = time.Hour
+	clockSkew     = 5 * time.Minute
+)
+
+// An Offer is what a peer signs and announces: what it has for jobs now.
+type Offer struct {
+	Peer        p2ppeer.ID // who offers, and the only one who may sign this
+	Network     string
+	SlotsTotal  int    // slots that the owner donates
+	SlotsFree   int    // of those, not held by any job
+	MaxJobs     int    // jobs at once, 0 for no limit
+	Jobs        int    // jobs that hold slots now
+	MemoryBytes uint64 // of the machine; 0 when unknown
+	OS, Arch    string // in Go's words: linux, amd64
+	Kinds       []string
+	Protocol    int // version.Protocol of the peer
+	Release     string
+	Issued      time.Time // by the peer's clock, to the millisecond
+	Expires     time.Time
+}
+
+var _ record.Record = (*Offer)(nil)
+
+// offerCodec marks the payload of an envelope as an Offer.
+var offerCodec = []byte("/p2pmpi/offer")
+
+// Domain keeps an offer's signature from being valid for anything else.
+func (o *Offer) Domain() string { return "p2pmpi-offer" }
+
+// Codec is the payload type of an envelope that holds an offer.
+func (o *Offer) Codec() []byte { return offerCodec }
+
+// MarshalRecord encodes o.
+func (o *Offer) MarshalRecord() ([]byte, error) {
+	return proto.Marshal(&pb.Offer{
+		Protocol:    uint32(o.Protocol),
+		Peer:        []byte(o.Peer),
+		Network:     o.Network,
+		SlotsTotal:  uint32(o.SlotsTotal),
+		SlotsFree:   uint32(o.SlotsFree),
+		MaxJobs:     uint32(o.MaxJobs),
+		Jobs:        uint32(o.Jobs),
+		MemoryBytes: o.MemoryBytes,
+		Os:          o.OS,
+		Arch:        o.Arch,
+		Kinds:       o.Kinds,
+		Release:     o.Release,
+		Issued:      o.Issued.UnixMilli(),
+		Expires:     o.Expires.UnixMilli(),
+	})
+}
+
+// UnmarshalRecord decodes data into o. It does not judge what it reads: Open
+// does, because an offer of another protocol version must be named as that and
+// not as nonsense.
+func (o *Offer) UnmarshalRecord(data []byte) error {
+	var m pb.Offer
+	if err := proto.Unmarshal(data, &m); err != nil {
+		return fmt.Errorf("decode offer: %w", err)
+	}
+	id, err := p2ppeer.IDFromBytes(m.GetPeer())
+	if err != nil {
+		return fmt.Errorf("decode offer: peer ID: %w", err)
+	}
+	*o = Offer{
+		Peer:        id,
+		Network:     m.GetNetwork(),
+		SlotsTotal:  int(m.GetSlotsTotal()),
+		SlotsFree:   int(m.GetSlotsFree()),
+		MaxJobs:     int(m.GetMaxJobs()),
+		Jobs:        int(m.GetJobs()),
+		MemoryBytes: m.GetMemoryBytes(),
+		OS:          m.GetOs(),
+		Arch:        m.GetArch(),
+		Kinds:       m.GetKinds(),
+		Protocol:    int(m.GetProtocol()),
+		Release:     m.GetRelease(),
+		Issued:      time.UnixMilli(m.GetIssued()),
+		Expires:     time.UnixMilli(m.GetExpires()),
+	}
+	return nil
+}
+
+// Seal signs o with its peer's key and returns the envelope's bytes.
+func Seal(o Offer, key crypto.PrivKey) ([]byte, error) {
+	if err := o.valid(); err != nil {
+		return nil, fmt.Errorf("seal offer: %w", err)
+	}
+	envelope, err := record.Seal(&o, key)
+	if err != nil {
+		return nil, fmt.Errorf("seal offer: %w", err)
+	}
+	data, err := envelope.Marshal()
+	if err != nil {
+		return nil, fmt.Errorf("seal offer: %w", err)
+	}
+	return data, nil
+}
+
+// Open reads an envelope that the peer from gave, and returns the offer in it
+// if that is signed by from itself, is of this network and protocol version,
+// is plausible and has not expired at now. Any other is refused with a
+// *Refusal that says why.
+func Open(data []byte, from p2ppeer.ID, network string, now time.Time) (Offer, error) {
+	o, err := openSigned(data, from)
+	if err != nil {
+		return Offer{}, &Refusal{BadOffer, err}
+	}
+	if o.Protocol != version.Protocol {
+		return Offer{}, refuse(OtherVersion, "protocol %d, ours is %d", o.Protocol, version.Protocol)
+	}
+	if err := o.valid(); err != nil {
+		return Offer{}, &Refusal{BadOffer, err}
+	}
+	if o.Network != network {
+		return Offer{}, refuse(OtherNetwork, "network %q, ours is %q", o.Network, network)
+	}
+	if err := o.current(now); err != nil {
+		return Offer{}, &Refusal{Expired, err}
+	}
+	return o, nil
+}
+
+// openSigned checks who signed, and only then looks inside.
+func openSigned(data []byte, from p2ppeer.ID) (Offer, error) {
+	if len(data) > maxEnvelope {
+		return Offer{}, fmt.Errorf("envelope of %d bytes, at most %d allowed", len(data), maxEnvelope)
+	}
+	var o Offer
+	envelope, err := record.ConsumeTypedEnvelope(data, &o)
+	if err != nil {
+		return Offer{}, err
+	}
+	if string(envelope.PayloadType) != string(offerCodec) {
+		return Offer{}, errors.New("envelope holds no offer")
+	}
+	if o.Peer != from || !from.MatchesPublicKey(envelope.PublicKey) {
+		return Offer{}, errors.New("signed by somebody else")
+	}
+	return o, nil
+}
+
+// valid refuses absurd numbers and unprintable names.
+func (o *Offer) valid() error {
+	if o.SlotsTotal < 0 || o.SlotsTotal > MaxSlots || o.SlotsFree < 0 || o.SlotsFree > o.SlotsTotal {
+		return fmt.Errorf("%d free of %d slots", o.SlotsFree, o.SlotsTotal)
+	}
+	if o.MaxJobs < 0 || o.MaxJobs > MaxSlots || o.Jobs < 0 || o.Jobs > MaxSlots {
+		return fmt.Errorf("%d of %d jobs", o.Jobs, o.MaxJobs)
+	}
+	if o.MemoryBytes > maxMemoryBytes {
+		return fmt.Errorf("%d bytes of memory", o.MemoryBytes)
+	}
+	if len(o.Kinds) > maxKinds {
+		return fmt.Errorf("%d program kinds", len(o.Kinds))
+	}
+	for _, name := range append([]string{o.Network, o.OS, o.Arch, o.Release}, o.Kinds...) {
+		if !validToken(name) {
+			return fmt.Errorf("name %.80q: want 1 to %d letters, digits or . _ - +", name, maxToken)
+		}
+	}
+	if life := o.Expires.Sub(o.Issued); life <= 0 || life > maxLifetime {
+		return fmt.Errorf("lifetime of %v", life)
+	}
+	return nil
+}
+
+// current reports why o is not valid at now, clocks being what they are.
+func (o *Offer) current(now time.Time) error {
+	if ahead := o.Issued.Sub(now); ahead > clockSkew {
+		return fmt.Errorf("issued %v in the future: check the clocks", ahead.Round(time.Second))
+	}
+	if late := now.Sub(o.Expires); late > clockSkew {
+		return fmt.Errorf("expired %v ago: check the clocks", late.Round(time.Second))
+	}
+	return nil
+}
+
+// full reports why o has nothing for a new job, or "".
+func (o *Offer) full() string {
+	switch {
+	case o.SlotsFree == 0:
+		return fmt.Sprintf("0 free of %d slots", o.SlotsTotal)
+	case o.MaxJobs > 0 && o.Jobs >= o.MaxJobs:
+		return fmt.Sprintf("%d of %d jobs running", o.Jobs, o.MaxJobs)
+	}
+	return ""
+}
+
+// validToken reports whether s is a short printable name that is safe in a
+// protocol ID, on a terminal and in a log.
+func validToken(s string) bool {
+	if s == "" || len(s) > maxToken {
+		return false
+	}
+	for _, c := range []byte(s) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		case c == '.', c == '_', c == '-', c == '+':
+		default:
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,209 @@
+package discovery
+
+import (
+	"bytes"
+	"crypto/rand"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/crypto"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/record"
+	"github.com/libp2p/go-msgio/pbio"
+
+	"github.com/p2pmpi/p2pmpi/discovery/internal/pb"
+	"github.com/p2pmpi/p2pmpi/internal/version"
+)
+
+var testNow = time.UnixMilli(1_700_000_000_000)
+
+func newKey(t testing.TB) (crypto.PrivKey, p2ppeer.ID) {
+	t.Helper()
+	key, _, err := crypto.GenerateEd25519Key(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := p2ppeer.IDFromPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key, id
+}
+
+func testOffer(id p2ppeer.ID) Offer {
+	return Offer{
+		Peer: id, Network: "test", SlotsTotal: 4, SlotsFree: 3, MaxJobs: 2, Jobs: 1,
+		MemoryBytes: 1 << 30, OS: "linux", Arch: "amd64", Kinds: []string{"native"},
+		Protocol: version.Protocol, Release: version.Release,
+		Issued: testNow, Expires: testNow.Add(offerLifetime),
+	}
+}
+
+// sealUnchecked signs whatever o says, as a hostile peer would.
+func sealUnchecked(t testing.TB, o Offer, key crypto.PrivKey) []byte {
+	t.Helper()
+	envelope, err := record.Seal(&o, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := envelope.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func TestOfferSurvivesItsJourney(t *testing.T) {
+	key, id := newKey(t)
+	want := testOffer(id)
+	data, err := Seal(want, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Open(data, id, "test", testNow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	key, id := newKey(t)
+	_, otherID := newKey(t)
+	for _, tt := range []struct {
+		name   string
+		change func(*Offer)
+		from   p2ppeer.ID
+		at     time.Duration // after testNow
+		want   Reason
+		detail string
+	}{
+		{"an offer about somebody else", func(o *Offer) { o.Peer = otherID }, id, 0, BadOffer, "somebody else"},
+		{"an offer signed by somebody else", func(o *Offer) { o.Peer = otherID }, otherID, 0, BadOffer, "somebody else"},
+		{"an offer passed on", func(*Offer) {}, otherID, 0, BadOffer, "somebody else"},
+		{"another version, however odd", func(o *Offer) { o.Protocol++; o.OS = "\x1b[2J" }, id, 0, OtherVersion, "ours is"},
+		{"another network", func(o *Offer) { o.Network = "elsewhere" }, id, 0, OtherNetwork, "elsewhere"},
+		{"an expired offer", func(*Offer) {}, id, offerLifetime + clockSkew + time.Second, Expired, "ago"},
+		{"an offer of the future", func(*Offer) {}, id, -clockSkew - time.Second, Expired, "future"},
+		{"more slots free than there are", func(o *Offer) { o.SlotsFree = 5 }, id, 0, BadOffer, "5 free of 4"},
+		{"absurdly many slots", func(o *Offer) { o.SlotsTotal = MaxSlots + 1 }, id, 0, BadOffer, "slots"},
+		{"negative slots", func(o *Offer) { o.SlotsFree = -1 }, id, 0, BadOffer, "slots"},
+		{"absurdly many jobs", func(o *Offer) { o.Jobs = MaxSlots + 1 }, id, 0, BadOffer, "jobs"},
+		{"absurdly much memory", func(o *Offer) { o.MemoryBytes = 1 << 60 }, id, 0, BadOffer, "memory"},
+		{"an unprintable name", func(o *Offer) { o.Release = "1\x1b[2J" }, id, 0, BadOffer, "name"},
+		{"a long name", func(o *Offer) { o.Arch = strings.Repeat("a", maxToken+1) }, id, 0, BadOffer, "name"},
+		{"many kinds", func(o *Offer) { o.Kinds = make([]string, maxKinds+1) }, id, 0, BadOffer, "kinds"},
+		{"a long life", func(o *Offer) { o.Expires = testNow.Add(2 * maxLifetime) }, id, 0, BadOffer, "lifetime"},
+		{"a negative life", func(o *Offer) { o.Expires = testNow.Add(-1) }, id, 0, BadOffer, "lifetime"},
+		{"an oversized envelope", func(o *Offer) { o.Release = strings.Repeat("a", maxEnvelope) }, id, 0, BadOffer, "bytes"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			o := testOffer(id)
+			tt.change(&o)
+			_, err := Open(sealUnchecked(t, o, key), tt.from, "test", testNow.Add(tt.at))
+			r, ok := err.(*Refusal)
+			if !ok || r.Reason != tt.want || !strings.Contains(r.Error(), tt.detail) {
+				t.Errorf("got %v, want %v with %q", err, tt.want, tt.detail)
+			}
+		})
+	}
+}
+
+func TestOpenRefusesAlteredBytes(t *testing.T) {
+	key, id := newKey(t)
+	data := sealUnchecked(t, testOffer(id), key)
+	for i := range data {
+		altered := bytes.Clone(data)
+		altered[i] ^= 1
+		if got, err := Open(altered, id, "test", testNow); err == nil && !reflect.DeepEqual(got, testOffer(id)) {
+			t.Fatalf("byte %d altered and accepted as %+v", i, got)
+		}
+	}
+}
+
+func TestClocksMayDisagreeALittle(t *testing.T) {
+	key, id := newKey(t)
+	data := sealUnchecked(t, testOffer(id), key)
+	for _, skew := range []time.Duration{-clockSkew, 0, clockSkew} {
+		if _, err := Open(data, id, "test", testNow.Add(skew)); err != nil {
+			t.Errorf("%v off: %v", skew, err)
+		}
+	}
+}
+
+func TestFull(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		offer Offer
+		want  string
+	}{
+		{"slots and no job limit", Offer{SlotsTotal: 2, SlotsFree: 1, Jobs: 9}, ""},
+		{"no slots", Offer{SlotsTotal: 2}, "0 free of 2 slots"},
+		{"job limit reached", Offer{SlotsTotal: 2, SlotsFree: 1, MaxJobs: 1, Jobs: 1}, "1 of 1 jobs running"},
+		{"job limit not reached", Offer{SlotsTotal: 2, SlotsFree: 1, MaxJobs: 2, Jobs: 1}, ""},
+	} {
+		if got := tt.offer.full(); got != tt.want {
+			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+func FuzzOpen(f *testing.F) {
+	key, id := newKey(f)
+	f.Add(sealUnchecked(f, testOffer(id), key))
+	f.Add([]byte{})
+	f.Add([]byte{0x0a, 0xff, 0xff, 0xff, 0xff, 0x7f})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if o, err := Open(data, id, "test", testNow); err == nil && o.valid() != nil {
+			t.Errorf("accepted %+v", o)
+		}
+	})
+}
+
+// FuzzUnmarshalRecord decodes payloads as Open does once a signature is right:
+// any peer can sign anything.
+func FuzzUnmarshalRecord(f *testing.F) {
+	_, id := newKey(f)
+	o := testOffer(id)
+	good, err := o.MarshalRecord()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	f.Add([]byte{0x08, 0xff})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var o, again Offer
+		if o.UnmarshalRecord(data) != nil || o.valid() != nil {
+			return
+		}
+		encoded, err := o.MarshalRecord()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := again.UnmarshalRecord(encoded); err != nil || !reflect.DeepEqual(o, again) {
+			t.Errorf("got %+v (%v), want %+v", again, err, o)
+		}
+	})
+}
+
+func FuzzRequest(f *testing.F) {
+	f.Add([]byte{8, 0x0a, 4, 't', 'e', 's', 't', 0x10, 1})
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0x7f})
+	s := &Service{cfg: Config{Network: "other"}}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var req pb.Request
+		if pbio.NewDelimitedReader(bytes.NewReader(data), maxRequest).ReadMsg(&req) != nil {
+			return
+		}
+		if req.GetNetwork() == s.cfg.Network {
+			return
+		}
+		if resp, err := s.answer(&req); err != nil || len(resp.GetEnvelope()) > 0 {
+			t.Errorf("another network was told %v, %v", resp, err)
+		}
+	})
+}
