@@ -1,0 +1,47 @@
+package mpj
+
+import "unsafe"
+
+// Integer is the set of integer types that messages are made of.
+type Integer interface {
+	~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64
+}
+
+// Float is the set of floating-point types.
+type Float interface{ ~float32 | ~float64 }
+
+// Complex is the set of complex types.
+type Complex interface{ ~complex64 | ~complex128 }
+
+// Ordered is the set of number types that have a least and a greatest value.
+type Ordered interface{ Integer | Float }
+
+// Number is the set of types that can be added and multiplied.
+type Number interface{ Ordered | Complex }
+
+// An Element is what a message is a slice of. bool is not one, because a byte
+// from elsewhere need not be a valid bool: use byte, or SendValue.
+type Element interface{ Number }
+
+// On the wire elements are little-endian and int and uint have 8 bytes, as in
+// the memory of every machine that Init accepts. So bytesOf is all that lies
+// between a slice and its message.
+func bytesOf[T Element](s []T) []byte {
+	if len(s) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*sizeOf[T]())
+}
+
+// sizeOf returns the bytes of one element.
+func sizeOf[T Element]() int {
+	var zero T
+	return int(unsafe.Sizeof(zero))
+}
+
+// wireMachine reports whether this machine keeps elements in memory as the
+// wire has them.
+func wireMachine() bool {
+	one := uint16(1)
+	return *(*byte)(unsafe.Pointer(&one)) == 1 && unsafe.Sizeof(int(0)) == 8
+}

@@ -1,0 +1,156 @@
+package mpj
+
+import (
+	"errors"
+
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+)
+
+// A Request is a send or receive under way. It is active until a Wait or Test
+// has reported it complete; after that every Wait and Test returns the same
+// result at once. A nil Request counts as one that is not active.
+type Request struct {
+	engine   *engine.Engine
+	request  *engine.Request
+	op       string
+	reported bool
+}
+
+func (r *Request) active() bool { return r != nil && !r.reported }
+
+// result reports r, which is complete.
+func (r *Request) result() (Status, error) {
+	if r == nil {
+		return Status{}, nil
+	}
+	r.reported = true
+	s, err := r.engine.Wait(r.request)
+	return statusOf(s), wrap(r.op, err)
+}
+
+// Wait waits until r is complete. Of a send it returns the zero Status.
+func (r *Request) Wait() (Status, error) { return r.result() }
+
+// Test reports whether r is complete, and if so what Wait would return.
+func (r *Request) Test() (s Status, done bool, err error) {
+	if r.active() {
+		done, err := r.engine.Testall([]*engine.Request{r.request})
+		if err != nil || !done {
+			return Status{}, false, wrap("Test", err)
+		}
+	}
+	s, err = r.result()
+	return s, true, err
+}
+
+// Waitall waits for all requests. It returns their statuses in order and all
+// their errors joined.
+func Waitall(requests ...*Request) ([]Status, error) {
+	statuses := make([]Status, len(requests))
+	var failed error
+	for i, r := range requests {
+		s, err := r.result()
+		statuses[i] = s
+		failed = errors.Join(failed, err)
+	}
+	return statuses, failed
+}
+
+// Waitany waits for one of the active requests and returns its index, or
+// Undefined when none is active.
+func Waitany(requests ...*Request) (int, Status, error) {
+	e, pending, index := pendingOf(requests)
+	if e == nil {
+		return Undefined, Status{}, nil
+	}
+	i, err := e.Waitany(pending)
+	if err != nil {
+		return Undefined, Status{}, wrap("Waitany", err)
+	}
+	s, err := requests[index[i]].result()
+	return index[i], s, err
+}
+
+// Waitsome waits for at least one of the active requests and returns the
+// indices and statuses of all that are complete, or none when none is active.
+func Waitsome(requests ...*Request) ([]int, []Status, error) {
+	e, pending, index := pendingOf(requests)
+	if e == nil {
+		return nil, nil, nil
+	}
+	done, err := e.Waitsome(pending)
+	if err != nil {
+		return nil, nil, wrap("Waitsome", err)
+	}
+	return resultsOf(requests, index, done)
+}
+
+// Testall reports whether all requests are complete, and if so what Waitall
+// would return.
+func Testall(requests ...*Request) (statuses []Status, done bool, err error) {
+	if e, pending, _ := pendingOf(requests); e != nil {
+		done, err := e.Testall(pending)
+		if err != nil || !done {
+			return nil, false, wrap("Testall", err)
+		}
+	}
+	statuses, err = Waitall(requests...)
+	return statuses, true, err
+}
+
+// Testany is Waitany without waiting: done tells whether a request was
+// complete or none was active.
+func Testany(requests ...*Request) (index int, s Status, done bool, err error) {
+	e, pending, indices := pendingOf(requests)
+	if e == nil {
+		return Undefined, Status{}, true, nil
+	}
+	i, err := e.Testany(pending)
+	if err != nil || i < 0 {
+		return Undefined, Status{}, false, wrap("Testany", err)
+	}
+	s, err = requests[indices[i]].result()
+	return indices[i], s, true, err
+}
+
+// Testsome is Waitsome without waiting: it may return no index at all.
+func Testsome(requests ...*Request) ([]int, []Status, error) {
+	e, pending, index := pendingOf(requests)
+	if e == nil {
+		return nil, nil, nil
+	}
+	done, err := e.Testsome(pending)
+	if err != nil {
+		return nil, nil, wrap("Testsome", err)
+	}
+	return resultsOf(requests, index, done)
+}
+
+// pendingOf returns the active ones among requests, with the index of each,
+// and the engine that they are all on.
+func pendingOf(requests []*Request) (e *engine.Engine, pending []*engine.Request, index []int) {
+	for i, r := range requests {
+		if r.active() {
+			e = r.engine
+			pending = append(pending, r.request)
+			index = append(index, i)
+		}
+	}
+	return e, pending, index
+}
+
+// resultsOf reports the requests that are named by done, by way of index.
+func resultsOf(requests []*Request, index, done []int) ([]int, []Status, error) {
+	var (
+		indices  []int
+		statuses []Status
+		failed   error
+	)
+	for _, i := range done {
+		s, err := requests[index[i]].result()
+		indices = append(indices, index[i])
+		statuses = append(statuses, s)
+		failed = errors.Join(failed, err)
+	}
+	return indices, statuses, failed
+}

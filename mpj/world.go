@@ -1,0 +1,76 @@
+package mpj
+
+import (
+	"context"
+	"sync"
+
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+)
+
+// A World is this process's membership of a job. Its Comm is the communicator
+// of all ranks.
+type World struct {
+	*Comm
+
+	engine  *engine.Engine
+	replica int
+	job     job
+
+	finalize sync.Once
+	err      error // of Finalize
+}
+
+// A job is what a World belongs to: the one of the peer that started this
+// process, or one within the process.
+type job interface {
+	// Finalize says that this process needs and owes nothing more.
+	Finalize(ctx context.Context) error
+	// Abort ends the whole job with the status code. It does not return.
+	Abort(code int, reason string)
+}
+
+// The contexts of the world communicator. The engine keeps context 0.
+const (
+	worldMessages    = 2
+	worldCollectives = 3
+)
+
+func newWorld(e *engine.Engine, rank, size, replica int, j job) *World {
+	return &World{
+		Comm: &Comm{
+			engine: e, rank: rank, size: size,
+			messages: worldMessages, collectives: worldCollectives,
+		},
+		engine: e, replica: replica, job: j,
+	}
+}
+
+// Finalize ends this process's part in the job. It waits until every message
+// that it sent has arrived. Each process calls it last, once it has received
+// all messages meant for it; only then is its rank done.
+func (w *World) Finalize() error {
+	w.finalize.Do(func() {
+		ctx := w.engine.Context()
+		if w.err = wrap("Finalize", w.engine.Flush()); w.err == nil {
+			w.err = wrap("Finalize", w.job.Finalize(ctx))
+		}
+		w.engine.Close()
+	})
+	return w.err
+}
+
+// Abort ends the whole job at once. p2prun exits with code, which is 1 to 125,
+// and shows the reason. Abort does not return.
+func (w *World) Abort(code int, reason string) { w.job.Abort(code, reason) }
+
+// Wtime returns seconds since some moment in the past, the same at all
+// replicas. A program measures time with it and not with package time.
+func (w *World) Wtime() (float64, error) {
+	t, err := w.engine.Wtime()
+	return t, wrap("Wtime", err)
+}
+
+// Replica returns which replica of its rank this process is, 0..r-1. It is for
+// people who look for a fault. A program that computes or sends anything that
+// depends on it breaks the promise that all replicas of a rank do the same.
+func (w *World) Replica() int { return w.replica }
