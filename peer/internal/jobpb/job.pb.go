@@ -78,7 +78,8 @@ func (x *Process) GetReplica() uint32 {
 	return 0
 }
 
-// ToPeer is what the submitter says. Order: prepare, start, then any of the rest.
+// ToPeer is what the submitter says. Order: prepare, start, join, then any of
+// the rest.
 type ToPeer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Body:
@@ -90,6 +91,7 @@ type ToPeer struct {
 	//	*ToPeer_Emitted
 	//	*ToPeer_Collect
 	//	*ToPeer_Stop
+	//	*ToPeer_Join
 	Body          isToPeer_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -195,6 +197,15 @@ func (x *ToPeer) GetStop() *Stop {
 	return nil
 }
 
+func (x *ToPeer) GetJoin() *Join {
+	if x != nil {
+		if x, ok := x.Body.(*ToPeer_Join); ok {
+			return x.Join
+		}
+	}
+	return nil
+}
+
 type isToPeer_Body interface {
 	isToPeer_Body()
 }
@@ -227,6 +238,10 @@ type ToPeer_Stop struct {
 	Stop *Stop `protobuf:"bytes,7,opt,name=stop,proto3,oneof"`
 }
 
+type ToPeer_Join struct {
+	Join *Join `protobuf:"bytes,8,opt,name=join,proto3,oneof"`
+}
+
 func (*ToPeer_Prepare) isToPeer_Body() {}
 
 func (*ToPeer_Start) isToPeer_Body() {}
@@ -241,7 +256,10 @@ func (*ToPeer_Collect) isToPeer_Body() {}
 
 func (*ToPeer_Stop) isToPeer_Body() {}
 
-// Prepare redeems the reservation key and stages the files.
+func (*ToPeer_Join) isToPeer_Body() {}
+
+// Prepare redeems the reservation key, stages the files and lays them out in
+// the scratch folders, so that start only has to start.
 type Prepare struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Spec          []byte                 `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`           // signed, see package jobspec
@@ -307,9 +325,6 @@ type Start struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Members       []*Member              `protobuf:"bytes,1,rep,name=members,proto3" json:"members,omitempty"`
 	View          *View                  `protobuf:"bytes,2,opt,name=view,proto3" json:"view,omitempty"`
-	Group         [][]byte               `protobuf:"bytes,3,rep,name=group,proto3" json:"group,omitempty"`                        // peer IDs of the fault detector's group; the submitter is the last
-	Heartbeat     uint64                 `protobuf:"varint,4,opt,name=heartbeat,proto3" json:"heartbeat,omitempty"`               // everybody's first heartbeat (alignment)
-	PeriodNs      int64                  `protobuf:"varint,5,opt,name=period_ns,json=periodNs,proto3" json:"period_ns,omitempty"` // gossip period
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -358,21 +373,64 @@ func (x *Start) GetView() *View {
 	return nil
 }
 
-func (x *Start) GetGroup() [][]byte {
+// Join makes the peer a member of the job's fault detection. It is sent to all
+// once all have started, so that nobody is missed who is still starting. The
+// submitter's own peer, when it runs processes too, is a member already and
+// ignores it.
+type Join struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Group         [][]byte               `protobuf:"bytes,1,rep,name=group,proto3" json:"group,omitempty"`                        // peer IDs of the members, the submitter among them
+	Heartbeat     uint64                 `protobuf:"varint,2,opt,name=heartbeat,proto3" json:"heartbeat,omitempty"`               // everybody's first heartbeat (alignment)
+	PeriodNs      int64                  `protobuf:"varint,3,opt,name=period_ns,json=periodNs,proto3" json:"period_ns,omitempty"` // gossip period
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Join) Reset() {
+	*x = Join{}
+	mi := &file_job_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Join) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Join) ProtoMessage() {}
+
+func (x *Join) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Join.ProtoReflect.Descriptor instead.
+func (*Join) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Join) GetGroup() [][]byte {
 	if x != nil {
 		return x.Group
 	}
 	return nil
 }
 
-func (x *Start) GetHeartbeat() uint64 {
+func (x *Join) GetHeartbeat() uint64 {
 	if x != nil {
 		return x.Heartbeat
 	}
 	return 0
 }
 
-func (x *Start) GetPeriodNs() int64 {
+func (x *Join) GetPeriodNs() int64 {
 	if x != nil {
 		return x.PeriodNs
 	}
@@ -390,7 +448,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_job_proto_msgTypes[4]
+	mi := &file_job_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -402,7 +460,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[4]
+	mi := &file_job_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -415,7 +473,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{4}
+	return file_job_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Member) GetProcess() *Process {
@@ -448,7 +506,7 @@ type Begin struct {
 
 func (x *Begin) Reset() {
 	*x = Begin{}
-	mi := &file_job_proto_msgTypes[5]
+	mi := &file_job_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -460,7 +518,7 @@ func (x *Begin) String() string {
 func (*Begin) ProtoMessage() {}
 
 func (x *Begin) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[5]
+	mi := &file_job_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -473,7 +531,7 @@ func (x *Begin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Begin.ProtoReflect.Descriptor instead.
 func (*Begin) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{5}
+	return file_job_proto_rawDescGZIP(), []int{6}
 }
 
 type View struct {
@@ -488,7 +546,7 @@ type View struct {
 
 func (x *View) Reset() {
 	*x = View{}
-	mi := &file_job_proto_msgTypes[6]
+	mi := &file_job_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -500,7 +558,7 @@ func (x *View) String() string {
 func (*View) ProtoMessage() {}
 
 func (x *View) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[6]
+	mi := &file_job_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -513,7 +571,7 @@ func (x *View) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use View.ProtoReflect.Descriptor instead.
 func (*View) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{6}
+	return file_job_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *View) GetEpoch() uint64 {
@@ -557,7 +615,7 @@ type Emitted struct {
 
 func (x *Emitted) Reset() {
 	*x = Emitted{}
-	mi := &file_job_proto_msgTypes[7]
+	mi := &file_job_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -569,7 +627,7 @@ func (x *Emitted) String() string {
 func (*Emitted) ProtoMessage() {}
 
 func (x *Emitted) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[7]
+	mi := &file_job_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -582,7 +640,7 @@ func (x *Emitted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Emitted.ProtoReflect.Descriptor instead.
 func (*Emitted) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{7}
+	return file_job_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Emitted) GetRank() uint32 {
@@ -617,7 +675,7 @@ type Collect struct {
 
 func (x *Collect) Reset() {
 	*x = Collect{}
-	mi := &file_job_proto_msgTypes[8]
+	mi := &file_job_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -629,7 +687,7 @@ func (x *Collect) String() string {
 func (*Collect) ProtoMessage() {}
 
 func (x *Collect) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[8]
+	mi := &file_job_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -642,7 +700,7 @@ func (x *Collect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collect.ProtoReflect.Descriptor instead.
 func (*Collect) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{8}
+	return file_job_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Collect) GetProcess() *Process {
@@ -670,7 +728,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_job_proto_msgTypes[9]
+	mi := &file_job_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -682,7 +740,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[9]
+	mi := &file_job_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -695,7 +753,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{9}
+	return file_job_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Stop) GetReason() string {
@@ -728,7 +786,7 @@ type FromPeer struct {
 
 func (x *FromPeer) Reset() {
 	*x = FromPeer{}
-	mi := &file_job_proto_msgTypes[10]
+	mi := &file_job_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -740,7 +798,7 @@ func (x *FromPeer) String() string {
 func (*FromPeer) ProtoMessage() {}
 
 func (x *FromPeer) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[10]
+	mi := &file_job_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -753,7 +811,7 @@ func (x *FromPeer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FromPeer.ProtoReflect.Descriptor instead.
 func (*FromPeer) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{10}
+	return file_job_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *FromPeer) GetBody() isFromPeer_Body {
@@ -942,7 +1000,7 @@ type Staging struct {
 
 func (x *Staging) Reset() {
 	*x = Staging{}
-	mi := &file_job_proto_msgTypes[11]
+	mi := &file_job_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -954,7 +1012,7 @@ func (x *Staging) String() string {
 func (*Staging) ProtoMessage() {}
 
 func (x *Staging) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[11]
+	mi := &file_job_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -967,7 +1025,7 @@ func (x *Staging) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Staging.ProtoReflect.Descriptor instead.
 func (*Staging) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{11}
+	return file_job_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Staging) GetBytes() int64 {
@@ -994,7 +1052,7 @@ type Prepared struct {
 
 func (x *Prepared) Reset() {
 	*x = Prepared{}
-	mi := &file_job_proto_msgTypes[12]
+	mi := &file_job_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1006,7 +1064,7 @@ func (x *Prepared) String() string {
 func (*Prepared) ProtoMessage() {}
 
 func (x *Prepared) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[12]
+	mi := &file_job_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1019,7 +1077,7 @@ func (x *Prepared) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prepared.ProtoReflect.Descriptor instead.
 func (*Prepared) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{12}
+	return file_job_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Prepared) GetError() string {
@@ -1039,7 +1097,7 @@ type Started struct {
 
 func (x *Started) Reset() {
 	*x = Started{}
-	mi := &file_job_proto_msgTypes[13]
+	mi := &file_job_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1051,7 +1109,7 @@ func (x *Started) String() string {
 func (*Started) ProtoMessage() {}
 
 func (x *Started) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[13]
+	mi := &file_job_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1064,7 +1122,7 @@ func (x *Started) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Started.ProtoReflect.Descriptor instead.
 func (*Started) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{13}
+	return file_job_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Started) GetError() string {
@@ -1083,7 +1141,7 @@ type Initialized struct {
 
 func (x *Initialized) Reset() {
 	*x = Initialized{}
-	mi := &file_job_proto_msgTypes[14]
+	mi := &file_job_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1095,7 +1153,7 @@ func (x *Initialized) String() string {
 func (*Initialized) ProtoMessage() {}
 
 func (x *Initialized) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[14]
+	mi := &file_job_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1108,7 +1166,7 @@ func (x *Initialized) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Initialized.ProtoReflect.Descriptor instead.
 func (*Initialized) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{14}
+	return file_job_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Initialized) GetProcess() *Process {
@@ -1127,7 +1185,7 @@ type Finalized struct {
 
 func (x *Finalized) Reset() {
 	*x = Finalized{}
-	mi := &file_job_proto_msgTypes[15]
+	mi := &file_job_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1139,7 +1197,7 @@ func (x *Finalized) String() string {
 func (*Finalized) ProtoMessage() {}
 
 func (x *Finalized) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[15]
+	mi := &file_job_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1152,7 +1210,7 @@ func (x *Finalized) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finalized.ProtoReflect.Descriptor instead.
 func (*Finalized) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{15}
+	return file_job_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Finalized) GetProcess() *Process {
@@ -1177,7 +1235,7 @@ type Output struct {
 
 func (x *Output) Reset() {
 	*x = Output{}
-	mi := &file_job_proto_msgTypes[16]
+	mi := &file_job_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1189,7 +1247,7 @@ func (x *Output) String() string {
 func (*Output) ProtoMessage() {}
 
 func (x *Output) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[16]
+	mi := &file_job_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1202,7 +1260,7 @@ func (x *Output) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Output.ProtoReflect.Descriptor instead.
 func (*Output) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{16}
+	return file_job_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Output) GetProcess() *Process {
@@ -1255,7 +1313,7 @@ type Exited struct {
 
 func (x *Exited) Reset() {
 	*x = Exited{}
-	mi := &file_job_proto_msgTypes[17]
+	mi := &file_job_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1267,7 +1325,7 @@ func (x *Exited) String() string {
 func (*Exited) ProtoMessage() {}
 
 func (x *Exited) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[17]
+	mi := &file_job_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1280,7 +1338,7 @@ func (x *Exited) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exited.ProtoReflect.Descriptor instead.
 func (*Exited) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{17}
+	return file_job_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Exited) GetProcess() *Process {
@@ -1337,7 +1395,7 @@ type Aborted struct {
 
 func (x *Aborted) Reset() {
 	*x = Aborted{}
-	mi := &file_job_proto_msgTypes[18]
+	mi := &file_job_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1349,7 +1407,7 @@ func (x *Aborted) String() string {
 func (*Aborted) ProtoMessage() {}
 
 func (x *Aborted) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[18]
+	mi := &file_job_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1362,7 +1420,7 @@ func (x *Aborted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Aborted.ProtoReflect.Descriptor instead.
 func (*Aborted) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{18}
+	return file_job_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Aborted) GetProcess() *Process {
@@ -1396,7 +1454,7 @@ type Suspect struct {
 
 func (x *Suspect) Reset() {
 	*x = Suspect{}
-	mi := &file_job_proto_msgTypes[19]
+	mi := &file_job_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1408,7 +1466,7 @@ func (x *Suspect) String() string {
 func (*Suspect) ProtoMessage() {}
 
 func (x *Suspect) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[19]
+	mi := &file_job_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1421,7 +1479,7 @@ func (x *Suspect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Suspect.ProtoReflect.Descriptor instead.
 func (*Suspect) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{19}
+	return file_job_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Suspect) GetPeer() []byte {
@@ -1443,7 +1501,7 @@ type Collected struct {
 
 func (x *Collected) Reset() {
 	*x = Collected{}
-	mi := &file_job_proto_msgTypes[20]
+	mi := &file_job_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1455,7 +1513,7 @@ func (x *Collected) String() string {
 func (*Collected) ProtoMessage() {}
 
 func (x *Collected) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[20]
+	mi := &file_job_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1468,7 +1526,7 @@ func (x *Collected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collected.ProtoReflect.Descriptor instead.
 func (*Collected) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{20}
+	return file_job_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Collected) GetProcess() *Process {
@@ -1500,7 +1558,7 @@ type Stopped struct {
 
 func (x *Stopped) Reset() {
 	*x = Stopped{}
-	mi := &file_job_proto_msgTypes[21]
+	mi := &file_job_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1512,7 +1570,7 @@ func (x *Stopped) String() string {
 func (*Stopped) ProtoMessage() {}
 
 func (x *Stopped) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[21]
+	mi := &file_job_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1525,7 +1583,7 @@ func (x *Stopped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stopped.ProtoReflect.Descriptor instead.
 func (*Stopped) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{21}
+	return file_job_proto_rawDescGZIP(), []int{22}
 }
 
 var File_job_proto protoreflect.FileDescriptor
@@ -1536,7 +1594,7 @@ const file_job_proto_rawDesc = "" +
 	"p2pmpi.job\"7\n" +
 	"\aProcess\x12\x12\n" +
 	"\x04rank\x18\x01 \x01(\rR\x04rank\x12\x18\n" +
-	"\areplica\x18\x02 \x01(\rR\areplica\"\xc9\x02\n" +
+	"\areplica\x18\x02 \x01(\rR\areplica\"\xf1\x02\n" +
 	"\x06ToPeer\x12/\n" +
 	"\aprepare\x18\x01 \x01(\v2\x13.p2pmpi.job.PrepareH\x00R\aprepare\x12)\n" +
 	"\x05start\x18\x02 \x01(\v2\x11.p2pmpi.job.StartH\x00R\x05start\x12)\n" +
@@ -1544,18 +1602,20 @@ const file_job_proto_rawDesc = "" +
 	"\x04view\x18\x04 \x01(\v2\x10.p2pmpi.job.ViewH\x00R\x04view\x12/\n" +
 	"\aemitted\x18\x05 \x01(\v2\x13.p2pmpi.job.EmittedH\x00R\aemitted\x12/\n" +
 	"\acollect\x18\x06 \x01(\v2\x13.p2pmpi.job.CollectH\x00R\acollect\x12&\n" +
-	"\x04stop\x18\a \x01(\v2\x10.p2pmpi.job.StopH\x00R\x04stopB\x06\n" +
+	"\x04stop\x18\a \x01(\v2\x10.p2pmpi.job.StopH\x00R\x04stop\x12&\n" +
+	"\x04join\x18\b \x01(\v2\x10.p2pmpi.job.JoinH\x00R\x04joinB\x06\n" +
 	"\x04body\"b\n" +
 	"\aPrepare\x12\x12\n" +
 	"\x04spec\x18\x01 \x01(\fR\x04spec\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x121\n" +
-	"\tprocesses\x18\x03 \x03(\v2\x13.p2pmpi.job.ProcessR\tprocesses\"\xac\x01\n" +
+	"\tprocesses\x18\x03 \x03(\v2\x13.p2pmpi.job.ProcessR\tprocesses\"[\n" +
 	"\x05Start\x12,\n" +
 	"\amembers\x18\x01 \x03(\v2\x12.p2pmpi.job.MemberR\amembers\x12$\n" +
-	"\x04view\x18\x02 \x01(\v2\x10.p2pmpi.job.ViewR\x04view\x12\x14\n" +
-	"\x05group\x18\x03 \x03(\fR\x05group\x12\x1c\n" +
-	"\theartbeat\x18\x04 \x01(\x04R\theartbeat\x12\x1b\n" +
-	"\tperiod_ns\x18\x05 \x01(\x03R\bperiodNs\"a\n" +
+	"\x04view\x18\x02 \x01(\v2\x10.p2pmpi.job.ViewR\x04view\"W\n" +
+	"\x04Join\x12\x14\n" +
+	"\x05group\x18\x01 \x03(\fR\x05group\x12\x1c\n" +
+	"\theartbeat\x18\x02 \x01(\x04R\theartbeat\x12\x1b\n" +
+	"\tperiod_ns\x18\x03 \x01(\x03R\bperiodNs\"a\n" +
 	"\x06Member\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\fR\x04peer\x12\x14\n" +
@@ -1637,66 +1697,68 @@ func file_job_proto_rawDescGZIP() []byte {
 	return file_job_proto_rawDescData
 }
 
-var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_job_proto_goTypes = []any{
 	(*Process)(nil),     // 0: p2pmpi.job.Process
 	(*ToPeer)(nil),      // 1: p2pmpi.job.ToPeer
 	(*Prepare)(nil),     // 2: p2pmpi.job.Prepare
 	(*Start)(nil),       // 3: p2pmpi.job.Start
-	(*Member)(nil),      // 4: p2pmpi.job.Member
-	(*Begin)(nil),       // 5: p2pmpi.job.Begin
-	(*View)(nil),        // 6: p2pmpi.job.View
-	(*Emitted)(nil),     // 7: p2pmpi.job.Emitted
-	(*Collect)(nil),     // 8: p2pmpi.job.Collect
-	(*Stop)(nil),        // 9: p2pmpi.job.Stop
-	(*FromPeer)(nil),    // 10: p2pmpi.job.FromPeer
-	(*Staging)(nil),     // 11: p2pmpi.job.Staging
-	(*Prepared)(nil),    // 12: p2pmpi.job.Prepared
-	(*Started)(nil),     // 13: p2pmpi.job.Started
-	(*Initialized)(nil), // 14: p2pmpi.job.Initialized
-	(*Finalized)(nil),   // 15: p2pmpi.job.Finalized
-	(*Output)(nil),      // 16: p2pmpi.job.Output
-	(*Exited)(nil),      // 17: p2pmpi.job.Exited
-	(*Aborted)(nil),     // 18: p2pmpi.job.Aborted
-	(*Suspect)(nil),     // 19: p2pmpi.job.Suspect
-	(*Collected)(nil),   // 20: p2pmpi.job.Collected
-	(*Stopped)(nil),     // 21: p2pmpi.job.Stopped
+	(*Join)(nil),        // 4: p2pmpi.job.Join
+	(*Member)(nil),      // 5: p2pmpi.job.Member
+	(*Begin)(nil),       // 6: p2pmpi.job.Begin
+	(*View)(nil),        // 7: p2pmpi.job.View
+	(*Emitted)(nil),     // 8: p2pmpi.job.Emitted
+	(*Collect)(nil),     // 9: p2pmpi.job.Collect
+	(*Stop)(nil),        // 10: p2pmpi.job.Stop
+	(*FromPeer)(nil),    // 11: p2pmpi.job.FromPeer
+	(*Staging)(nil),     // 12: p2pmpi.job.Staging
+	(*Prepared)(nil),    // 13: p2pmpi.job.Prepared
+	(*Started)(nil),     // 14: p2pmpi.job.Started
+	(*Initialized)(nil), // 15: p2pmpi.job.Initialized
+	(*Finalized)(nil),   // 16: p2pmpi.job.Finalized
+	(*Output)(nil),      // 17: p2pmpi.job.Output
+	(*Exited)(nil),      // 18: p2pmpi.job.Exited
+	(*Aborted)(nil),     // 19: p2pmpi.job.Aborted
+	(*Suspect)(nil),     // 20: p2pmpi.job.Suspect
+	(*Collected)(nil),   // 21: p2pmpi.job.Collected
+	(*Stopped)(nil),     // 22: p2pmpi.job.Stopped
 }
 var file_job_proto_depIdxs = []int32{
 	2,  // 0: p2pmpi.job.ToPeer.prepare:type_name -> p2pmpi.job.Prepare
 	3,  // 1: p2pmpi.job.ToPeer.start:type_name -> p2pmpi.job.Start
-	5,  // 2: p2pmpi.job.ToPeer.begin:type_name -> p2pmpi.job.Begin
-	6,  // 3: p2pmpi.job.ToPeer.view:type_name -> p2pmpi.job.View
-	7,  // 4: p2pmpi.job.ToPeer.emitted:type_name -> p2pmpi.job.Emitted
-	8,  // 5: p2pmpi.job.ToPeer.collect:type_name -> p2pmpi.job.Collect
-	9,  // 6: p2pmpi.job.ToPeer.stop:type_name -> p2pmpi.job.Stop
-	0,  // 7: p2pmpi.job.Prepare.processes:type_name -> p2pmpi.job.Process
-	4,  // 8: p2pmpi.job.Start.members:type_name -> p2pmpi.job.Member
-	6,  // 9: p2pmpi.job.Start.view:type_name -> p2pmpi.job.View
-	0,  // 10: p2pmpi.job.Member.process:type_name -> p2pmpi.job.Process
-	0,  // 11: p2pmpi.job.Collect.process:type_name -> p2pmpi.job.Process
-	11, // 12: p2pmpi.job.FromPeer.staging:type_name -> p2pmpi.job.Staging
-	12, // 13: p2pmpi.job.FromPeer.prepared:type_name -> p2pmpi.job.Prepared
-	14, // 14: p2pmpi.job.FromPeer.initialized:type_name -> p2pmpi.job.Initialized
-	16, // 15: p2pmpi.job.FromPeer.output:type_name -> p2pmpi.job.Output
-	17, // 16: p2pmpi.job.FromPeer.exited:type_name -> p2pmpi.job.Exited
-	18, // 17: p2pmpi.job.FromPeer.aborted:type_name -> p2pmpi.job.Aborted
-	19, // 18: p2pmpi.job.FromPeer.suspect:type_name -> p2pmpi.job.Suspect
-	20, // 19: p2pmpi.job.FromPeer.collected:type_name -> p2pmpi.job.Collected
-	21, // 20: p2pmpi.job.FromPeer.stopped:type_name -> p2pmpi.job.Stopped
-	15, // 21: p2pmpi.job.FromPeer.finalized:type_name -> p2pmpi.job.Finalized
-	13, // 22: p2pmpi.job.FromPeer.started:type_name -> p2pmpi.job.Started
-	0,  // 23: p2pmpi.job.Initialized.process:type_name -> p2pmpi.job.Process
-	0,  // 24: p2pmpi.job.Finalized.process:type_name -> p2pmpi.job.Process
-	0,  // 25: p2pmpi.job.Output.process:type_name -> p2pmpi.job.Process
-	0,  // 26: p2pmpi.job.Exited.process:type_name -> p2pmpi.job.Process
-	0,  // 27: p2pmpi.job.Aborted.process:type_name -> p2pmpi.job.Process
-	0,  // 28: p2pmpi.job.Collected.process:type_name -> p2pmpi.job.Process
-	29, // [29:29] is the sub-list for method output_type
-	29, // [29:29] is the sub-list for method input_type
-	29, // [29:29] is the sub-list for extension type_name
-	29, // [29:29] is the sub-list for extension extendee
-	0,  // [0:29] is the sub-list for field type_name
+	6,  // 2: p2pmpi.job.ToPeer.begin:type_name -> p2pmpi.job.Begin
+	7,  // 3: p2pmpi.job.ToPeer.view:type_name -> p2pmpi.job.View
+	8,  // 4: p2pmpi.job.ToPeer.emitted:type_name -> p2pmpi.job.Emitted
+	9,  // 5: p2pmpi.job.ToPeer.collect:type_name -> p2pmpi.job.Collect
+	10, // 6: p2pmpi.job.ToPeer.stop:type_name -> p2pmpi.job.Stop
+	4,  // 7: p2pmpi.job.ToPeer.join:type_name -> p2pmpi.job.Join
+	0,  // 8: p2pmpi.job.Prepare.processes:type_name -> p2pmpi.job.Process
+	5,  // 9: p2pmpi.job.Start.members:type_name -> p2pmpi.job.Member
+	7,  // 10: p2pmpi.job.Start.view:type_name -> p2pmpi.job.View
+	0,  // 11: p2pmpi.job.Member.process:type_name -> p2pmpi.job.Process
+	0,  // 12: p2pmpi.job.Collect.process:type_name -> p2pmpi.job.Process
+	12, // 13: p2pmpi.job.FromPeer.staging:type_name -> p2pmpi.job.Staging
+	13, // 14: p2pmpi.job.FromPeer.prepared:type_name -> p2pmpi.job.Prepared
+	15, // 15: p2pmpi.job.FromPeer.initialized:type_name -> p2pmpi.job.Initialized
+	17, // 16: p2pmpi.job.FromPeer.output:type_name -> p2pmpi.job.Output
+	18, // 17: p2pmpi.job.FromPeer.exited:type_name -> p2pmpi.job.Exited
+	19, // 18: p2pmpi.job.FromPeer.aborted:type_name -> p2pmpi.job.Aborted
+	20, // 19: p2pmpi.job.FromPeer.suspect:type_name -> p2pmpi.job.Suspect
+	21, // 20: p2pmpi.job.FromPeer.collected:type_name -> p2pmpi.job.Collected
+	22, // 21: p2pmpi.job.FromPeer.stopped:type_name -> p2pmpi.job.Stopped
+	16, // 22: p2pmpi.job.FromPeer.finalized:type_name -> p2pmpi.job.Finalized
+	14, // 23: p2pmpi.job.FromPeer.started:type_name -> p2pmpi.job.Started
+	0,  // 24: p2pmpi.job.Initialized.process:type_name -> p2pmpi.job.Process
+	0,  // 25: p2pmpi.job.Finalized.process:type_name -> p2pmpi.job.Process
+	0,  // 26: p2pmpi.job.Output.process:type_name -> p2pmpi.job.Process
+	0,  // 27: p2pmpi.job.Exited.process:type_name -> p2pmpi.job.Process
+	0,  // 28: p2pmpi.job.Aborted.process:type_name -> p2pmpi.job.Process
+	0,  // 29: p2pmpi.job.Collected.process:type_name -> p2pmpi.job.Process
+	30, // [30:30] is the sub-list for method output_type
+	30, // [30:30] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_job_proto_init() }
@@ -1712,8 +1774,9 @@ func file_job_proto_init() {
 		(*ToPeer_Emitted)(nil),
 		(*ToPeer_Collect)(nil),
 		(*ToPeer_Stop)(nil),
+		(*ToPeer_Join)(nil),
 	}
-	file_job_proto_msgTypes[10].OneofWrappers = []any{
+	file_job_proto_msgTypes[11].OneofWrappers = []any{
 		(*FromPeer_Staging)(nil),
 		(*FromPeer_Prepared)(nil),
 		(*FromPeer_Initialized)(nil),
@@ -1732,7 +1795,7 @@ func file_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_proto_rawDesc), len(file_job_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   22,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
