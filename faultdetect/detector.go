@@ -33,7 +33,7 @@ const (
 type Config struct {
 	Members int           // n, at most MaxMembers
 	Self    int           // this member's index, 0..n-1
-	Period  time.Duration // between two heartbeats; the same at all members
+	Period  time.Duration // between two heartbeats, at least 1 ms; the same at all members
 	Offset  uint64        // the heartbeat to start from; the same at all members
 }
 
@@ -43,8 +43,8 @@ func (c Config) validate() error {
 		return fmt.Errorf("group of %d members: want 1 to %d", c.Members, MaxMembers)
 	case c.Self < 0 || c.Self >= c.Members:
 		return fmt.Errorf("member %d in a group of %d", c.Self, c.Members)
-	case c.Period <= 0:
-		return fmt.Errorf("period of %v", c.Period)
+	case c.Period < time.Millisecond:
+		return fmt.Errorf("period of %v: want at least 1ms", c.Period)
 	case c.Offset > maxHeartbeat:
 		return fmt.Errorf("heartbeat offset %d exceeds %d", c.Offset, uint64(maxHeartbeat))
 	}
@@ -113,13 +113,15 @@ func (d *Detector) Tick(now time.Duration) Output {
 		d.askAnew()
 	}
 	d.now = max(now, d.now)
-	if begun > 0 {
-		d.beginPeriod(uint64(begun))
-		if m, ok := d.table(); ok {
-			out.Send = append(out.Send, m)
-		}
+	if begun <= 0 {
+		d.judge(&out, false)
+		return out
 	}
-	d.judge(&out, begun > 0)
+	d.beginPeriod(uint64(begun))
+	d.judge(&out, true)
+	if m, ok := d.table(); ok {
+		out.Send = append(out.Send, m)
+	}
 	return out
 }
 

@@ -1,0 +1,210 @@
+package faultdetect
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-msgio/pbio"
+	"github.com/rs/zerolog"
+
+	"github.com/p2pmpi/p2pmpi/faultdetect/internal/pb"
+)
+
+// maxBeats is how many messages a member may send in a period. It needs nine
+// at most (a table, four questions, four answers); what a stall of ten periods
+// has piled up still passes.
+const maxBeats = 100
+
+var errFlood = errors.New("too many messages in a period")
+
+// A Group is this peer's membership in the failure detection of one job.
+type Group struct {
+	service *Service
+	job     string
+	peers   []p2ppeer.ID
+	self    int
+	period  time.Duration
+	verdict func(Verdict)
+	log     zerolog.Logger
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup // run, the writers and the readers
+	inbox  chan Message
+	wake   chan struct{} // reported has grown
+
+	mu       sync.Mutex // also held to end ctx
+	reported []int
+	inbound  map[int]network.Stream // one per member
+
+	// Only run touches these.
+	detector *Detector
+	writers  map[int]*writer
+}
+
+func newGroup(s *Service, c GroupConfig, d *Detector) *Group {
+	g := &Group{
+		service: s, job: c.Job, peers: slices.Clone(c.Members), self: c.Self,
+		period: c.Period, verdict: c.Verdict,
+		log:      s.log.With().Str("job", c.Job).Logger(),
+		inbox:    make(chan Message, 64),
+		wake:     make(chan struct{}, 1),
+		inbound:  map[int]network.Stream{},
+		detector: d,
+		writers:  map[int]*writer{},
+	}
+	g.ctx, g.cancel = context.WithCancel(s.ctx)
+	g.wg.Go(func() { g.run(time.Now()) }) // ends with ctx
+	return g
+}
+
+func (g *Group) index(p p2ppeer.ID) int { return slices.Index(g.peers, p) }
+
+// Report says that member p seems to be silent, for instance because a
+// connection to it closed. It is asked directly, and failed unless it answers
+// within a period. Report does not block.
+func (g *Group) Report(p p2ppeer.ID) {
+	i := g.index(p)
+	if i < 0 {
+		return
+	}
+	g.mu.Lock()
+	if !slices.Contains(g.reported, i) {
+		g.reported = append(g.reported, i)
+	}
+	g.mu.Unlock()
+	select {
+	case g.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Close leaves the group; to the others this peer is then silent. It returns
+// when nothing of the group runs any more, the Verdict function included.
+func (g *Group) Close() {
+	g.mu.Lock() // so that admit adds no reader once we wait
+	g.cancel()
+	g.mu.Unlock()
+	g.wg.Wait()
+	g.service.mu.Lock()
+	defer g.service.mu.Unlock()
+	if g.service.groups[g.job] == g {
+		delete(g.service.groups, g.job)
+	}
+}
+
+// run owns the detector: it brings it events and carries out what it says.
+func (g *Group) run(start time.Time) {
+	ticker := time.NewTicker(g.period / TicksPerPeriod)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-g.ctx.Done():
+			return
+		case m := <-g.inbox:
+			g.receive(m)
+		case <-g.wake:
+			g.takeReports()
+		case <-ticker.C:
+			// What has come before the tick counts before it: nobody is failed
+			// over an answer that only was not read yet.
+			for range len(g.inbox) {
+				g.receive(<-g.inbox)
+			}
+			g.carryOut(g.detector.Tick(time.Since(start)))
+		}
+	}
+}
+
+func (g *Group) receive(m Message) {
+	out, err := g.detector.Receive(m)
+	if err != nil {
+		g.log.Warn().Err(err).Stringer("peer", g.peers[m.From]).Msg("message refused")
+	}
+	g.carryOut(out)
+}
+
+func (g *Group) takeReports() {
+	g.mu.Lock()
+	reported := g.reported
+	g.reported = nil
+	g.mu.Unlock()
+	for _, i := range reported {
+		g.carryOut(g.detector.Report(i))
+	}
+}
+
+func (g *Group) carryOut(out Output) {
+	for _, m := range out.Send {
+		w := g.writers[m.To]
+		if w == nil {
+			w = g.newWriter(m.To)
+			g.writers[m.To] = w
+		}
+		w.put(m)
+	}
+	for _, v := range out.Verdicts {
+		g.log.Debug().Stringer("peer", g.peers[v.Member]).Stringer("state", v.State).Int("silence", v.Silence).Msg("verdict")
+		if w := g.writers[v.Member]; v.State == Failed && w != nil {
+			w.cancel()
+			delete(g.writers, v.Member)
+		}
+		g.verdict(v)
+	}
+}
+
+// read hands what a member sends on a stream to the detector. A newer stream
+// of that member ends an older one.
+func (g *Group) read(stream network.Stream, r *bufio.Reader, from int) error {
+	if !g.admit(stream, from) {
+		return context.Canceled
+	}
+	defer g.wg.Done()
+	stop := context.AfterFunc(g.ctx, func() { _ = stream.Reset() })
+	defer stop()
+	reader := pbio.NewDelimitedReader(r, maxBeat(len(g.peers)))
+	for since, beats := time.Now(), 1; ; beats++ {
+		var b pb.Beat
+		if err := reader.ReadMsg(&b); err != nil {
+			return fmt.Errorf("read from member %d: %w", from, err)
+		}
+		if time.Since(since) > g.period {
+			since, beats = time.Now(), 1
+		}
+		if beats > maxBeats {
+			return fmt.Errorf("member %d: %w", from, errFlood)
+		}
+		m, err := decode(&b, from, g.self, len(g.peers))
+		if err != nil {
+			return fmt.Errorf("decode message of member %d: %w", from, err)
+		}
+		select {
+		case g.inbox <- m:
+		case <-g.ctx.Done():
+			return nil
+		}
+	}
+}
+
+// admit makes stream the one that is read of a member. It counts as running
+// until wg.Done, if the group is not closed.
+func (g *Group) admit(stream network.Stream, from int) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.ctx.Err() != nil {
+		return false
+	}
+	if old := g.inbound[from]; old != nil {
+		_ = old.Reset()
+	}
+	g.inbound[from] = stream
+	g.wg.Add(1)
+	return true
+}

@@ -1,0 +1,181 @@
+package faultdetect
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+	"github.com/libp2p/go-msgio/pbio"
+	"github.com/rs/zerolog"
+
+	"github.com/p2pmpi/p2pmpi/faultdetect/internal/pb"
+)
+
+// Protocol is the libp2p protocol that members of a group speak.
+const Protocol protocol.ID = "/p2pmpi/faultdetect/1.0.0"
+
+// helloTimeout is how long a new stream may keep its first message to itself.
+const helloTimeout = 5 * time.Second
+
+// ErrClosed is the error of using a Service after Close.
+var ErrClosed = errors.New("faultdetect: service closed")
+
+// A Service runs this peer's part in the failure detection of any number of
+// jobs.
+type Service struct {
+	host host.Host
+	log  zerolog.Logger
+
+	ctx    context.Context // ends with Close
+	cancel context.CancelFunc
+	wg     sync.WaitGroup // one per inbound stream
+
+	mu     sync.Mutex
+	groups map[string]*Group // by job
+}
+
+// NewService begins to accept the streams of other members. It does not close
+// the host.
+func NewService(h host.Host, log zerolog.Logger) *Service {
+	s := &Service{host: h, log: log, groups: map[string]*Group{}}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	h.SetStreamHandler(Protocol, s.accept)
+	return s
+}
+
+// GroupConfig describes the group of one job. All members must agree on all
+// but Self and Verdict; the submitter's start message tells them.
+type GroupConfig struct {
+	Job     string        // at most 256 bytes
+	Members []p2ppeer.ID  // in the order that gives each its index; the host must know their addresses
+	Self    int           // this peer's index
+	Period  time.Duration // DefaultPeriod when 0
+	Offset  uint64        // the heartbeat to start from
+
+	// Verdict is told of every change of a member's state, in order, by one
+	// goroutine, which is also the one that keeps the heartbeat going: it must
+	// return promptly and must not call Close.
+	Verdict func(Verdict)
+}
+
+// Join makes this peer a member of a job's group, and starts its heartbeat at
+// once. It is to be called when the submitter's start message has come. The
+// Group must be closed.
+func (s *Service) Join(c GroupConfig) (*Group, error) {
+	if c.Period == 0 {
+		c.Period = DefaultPeriod
+	}
+	if err := s.validate(c); err != nil {
+		return nil, fmt.Errorf("join the failure detection of job %q: %w", c.Job, err)
+	}
+	d, err := New(Config{Members: len(c.Members), Self: c.Self, Period: c.Period, Offset: c.Offset})
+	if err != nil {
+		return nil, fmt.Errorf("join the failure detection of job %q: %w", c.Job, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.ctx.Err() != nil:
+		return nil, ErrClosed
+	case s.groups[c.Job] != nil:
+		return nil, fmt.Errorf("join the failure detection of job %q: already a member", c.Job)
+	}
+	g := newGroup(s, c, d)
+	s.groups[c.Job] = g
+	return g, nil
+}
+
+func (s *Service) validate(c GroupConfig) error {
+	switch {
+	case c.Job == "" || len(c.Job) > maxHello/2:
+		return fmt.Errorf("job name of %d bytes: want 1 to %d", len(c.Job), maxHello/2)
+	case c.Self < 0 || c.Self >= len(c.Members) || c.Members[c.Self] != s.host.ID():
+		return fmt.Errorf("this peer is not member %d", c.Self)
+	case c.Verdict == nil:
+		return errors.New("nobody to tell verdicts to")
+	}
+	sorted := slices.Sorted(slices.Values(c.Members))
+	if len(slices.Compact(sorted)) != len(c.Members) {
+		return errors.New("a peer is a member twice")
+	}
+	return nil
+}
+
+// accept reads what another peer sends on one stream, until either side has
+// enough.
+func (s *Service) accept(stream network.Stream) {
+	s.mu.Lock()
+	if s.ctx.Err() != nil {
+		s.mu.Unlock()
+		_ = stream.Reset()
+		return
+	}
+	s.wg.Add(1)
+	s.mu.Unlock()
+	defer s.wg.Done()
+	stop := context.AfterFunc(s.ctx, func() { _ = stream.Reset() })
+	defer stop()
+	defer func() { _ = stream.Reset() }() // nothing goes back on it
+
+	// The reader of the Hello and that of the Beats share this buffer, since
+	// bufio does not put another one around a large enough one.
+	buffer := bufio.NewReaderSize(stream, 4096)
+	g, from, err := s.hello(stream, buffer)
+	if err == nil {
+		err = g.read(stream, buffer, from)
+	}
+	if err != nil {
+		s.log.Debug().Err(err).Stringer("peer", stream.Conn().RemotePeer()).Msg("heartbeat stream ended")
+	}
+}
+
+// hello reads the job's name, and finds out which member the remote peer is.
+func (s *Service) hello(stream network.Stream, r *bufio.Reader) (g *Group, from int, err error) {
+	if err := stream.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
+		return nil, 0, fmt.Errorf("set deadline: %w", err)
+	}
+	var hello pb.Hello
+	if err := pbio.NewDelimitedReader(r, maxHello).ReadMsg(&hello); err != nil {
+		return nil, 0, fmt.Errorf("read hello: %w", err)
+	}
+	if err := stream.SetReadDeadline(time.Time{}); err != nil {
+		return nil, 0, fmt.Errorf("clear deadline: %w", err)
+	}
+	s.mu.Lock()
+	g = s.groups[hello.GetJob()]
+	s.mu.Unlock()
+	if g == nil {
+		return nil, 0, fmt.Errorf("job %q is not here", hello.GetJob())
+	}
+	from = g.index(stream.Conn().RemotePeer())
+	if from < 0 || from == g.self {
+		return nil, 0, fmt.Errorf("not a member of job %q", hello.GetJob())
+	}
+	return g, from, nil
+}
+
+// Close leaves all groups. It returns when nothing of the service runs any
+// more.
+func (s *Service) Close() error {
+	s.host.RemoveStreamHandler(Protocol)
+	s.mu.Lock()
+	s.cancel()
+	var groups []*Group
+	for _, g := range s.groups {
+		groups = append(groups, g)
+	}
+	s.mu.Unlock()
+	for _, g := range groups {
+		g.Close()
+	}
+	s.wg.Wait()
+	return nil
+}

@@ -1,0 +1,125 @@
+package faultdetect
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/p2p/net/swarm"
+	"github.com/libp2p/go-msgio/pbio"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/p2pmpi/p2pmpi/faultdetect/internal/pb"
+)
+
+// dialTimeout bounds the making of a connection and a stream. It may well take
+// several periods over a wide network; only this target's messages wait.
+const dialTimeout = 5 * time.Second
+
+// A writer sends to one member, on one stream that it keeps. It has a
+// goroutine of its own, so that a target that is slow, frozen or gone delays
+// neither the ticks nor other targets.
+type writer struct {
+	group  *Group
+	to     int
+	queue  chan Message
+	cancel context.CancelFunc
+	stream network.Stream // nil when there is none
+	stop   func() bool    // of the stream's end with the context
+}
+
+func (g *Group) newWriter(to int) *writer {
+	w := &writer{group: g, to: to, queue: make(chan Message, 2)}
+	var ctx context.Context
+	ctx, w.cancel = context.WithCancel(g.ctx)
+	g.wg.Go(func() { w.run(ctx) }) // ends with ctx: group closed, or member failed
+	return w
+}
+
+// put queues a message and never blocks: of a target that does not keep up,
+// the older message is dropped, because the newer one says more.
+func (w *writer) put(m Message) {
+	for {
+		select {
+		case w.queue <- m:
+			return
+		default:
+		}
+		select {
+		case <-w.queue:
+		default:
+		}
+	}
+}
+
+func (w *writer) run(ctx context.Context) {
+	defer w.drop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case m := <-w.queue:
+			if err := w.send(ctx, m); err != nil && ctx.Err() == nil {
+				w.group.log.Debug().Err(err).Stringer("peer", w.group.peers[w.to]).Msg("heartbeat not sent")
+			}
+		}
+	}
+}
+
+// send writes m on the kept stream or, if that has ended, on a new one.
+func (w *writer) send(ctx context.Context, m Message) error {
+	b := encode(m)
+	if w.stream != nil && w.write(b) == nil {
+		return nil
+	}
+	if err := w.open(ctx); err != nil {
+		return fmt.Errorf("open heartbeat stream to member %d: %w", w.to, err)
+	}
+	if err := w.write(&pb.Hello{Job: w.group.job}); err != nil {
+		return fmt.Errorf("greet member %d: %w", w.to, err)
+	}
+	if err := w.write(b); err != nil {
+		return fmt.Errorf("send heartbeat to member %d: %w", w.to, err)
+	}
+	return nil
+}
+
+func (w *writer) open(ctx context.Context) error {
+	h, to := w.group.service.host, w.group.peers[w.to]
+	// libp2p does not dial again for 5 s and more after a failure, by which
+	// time the member would be failed. One dial at a time is restraint enough.
+	if s, ok := h.Network().(interface{ Backoff() *swarm.DialBackoff }); ok {
+		s.Backoff().Clear(to)
+	}
+	dialCtx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	stream, err := h.NewStream(network.WithAllowLimitedConn(dialCtx, "heartbeats are few and small"), to, Protocol)
+	if err != nil {
+		return err
+	}
+	w.stream = stream
+	w.stop = context.AfterFunc(ctx, func() { _ = stream.Reset() })
+	return nil
+}
+
+// write gives a message a period's time. After an error the stream is gone: a
+// part of the message may have been sent.
+func (w *writer) write(m proto.Message) error {
+	err := w.stream.SetWriteDeadline(time.Now().Add(w.group.period))
+	if err == nil {
+		err = pbio.NewDelimitedWriter(w.stream).WriteMsg(m)
+	}
+	if err != nil {
+		w.drop()
+	}
+	return err
+}
+
+func (w *writer) drop() {
+	if w.stream != nil {
+		w.stop()
+		_ = w.stream.Reset()
+		w.stream = nil
+	}
+}
