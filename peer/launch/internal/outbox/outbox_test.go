@@ -1,0 +1,213 @@
+package outbox
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+// texts returns a batch's records as strings.
+func texts(b Batch) []string {
+	var ts []string
+	for _, r := range b.Records {
+		ts = append(ts, string(r))
+	}
+	return ts
+}
+
+func TestRecordsAreLinesOrPieces(t *testing.T) {
+	long := strings.Repeat("x", MaxRecord)
+	cases := map[string]struct {
+		in    []string
+		whole bool
+		want  []string
+	}{
+		"lines":                    {in: []string{"a\nb\n"}, want: []string{"a\n", "b\n"}},
+		"line in three reads":      {in: []string{"a", "b", "c\nd\n"}, want: []string{"abc\n", "d\n"}},
+		"empty lines":              {in: []string{"\n\n"}, want: []string{"\n", "\n"}},
+		"unfinished, ended itself": {in: []string{"a\nb"}, whole: true, want: []string{"a\n", "b"}},
+		"unfinished, killed":       {in: []string{"a\nb"}, want: []string{"a\n"}},
+		"long line":                {in: []string{long + "yz\n"}, want: []string{long, "yz\n"}},
+		"piece ends at newline":    {in: []string{long[1:], "\n", "b\n"}, want: []string{long[1:] + "\n", "b\n"}},
+		"newline after a piece":    {in: []string{long, "\n"}, want: []string{long, "\n"}},
+		"nothing":                  {in: nil, want: nil},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			var b Box
+			for _, s := range c.in {
+				b.Append([]byte(s))
+			}
+			b.Close(c.whole)
+			got, ok := b.Next(10 * MaxRecord)
+			if !ok || !got.End || got.First != 0 || !reflect.DeepEqual(texts(got), c.want) {
+				t.Errorf("got %d records %.40q, end %v, ok %v; want %.40q", len(got.Records), texts(got), got.End, ok, c.want)
+			}
+			if again, ok := b.Next(10 * MaxRecord); ok {
+				t.Errorf("handed out twice: %+v", again)
+			}
+		})
+	}
+}
+
+func TestR6TakeOverBeginsAtTheFirstUnacknowledged(t *testing.T) {
+	var b Box
+	b.Append([]byte("0\n1\n2\n3\n"))
+	b.Next(1 << 20)
+	b.Acknowledge(2)
+	b.Rewind()
+	got, _ := b.Next(1 << 20)
+	if want := []string{"2\n", "3\n"}; got.First != 2 || !reflect.DeepEqual(texts(got), want) {
+		t.Errorf("got %d: %q, want 2: %q", got.First, texts(got), want)
+	}
+}
+
+func TestR6SlowReplicaDropsWhatTheUserHasAlready(t *testing.T) {
+	var b Box
+	b.Append([]byte("0\n1"))
+	b.Acknowledge(3)
+	b.Append([]byte("\n2\n3\n"))
+	b.Close(true)
+	b.Rewind()
+	got, ok := b.Next(1 << 20)
+	if !ok || got.First != 3 || !reflect.DeepEqual(texts(got), []string{"3\n"}) || !got.End {
+		t.Errorf("got %+v %q, %v; want record 3 and the end", got, texts(got), ok)
+	}
+}
+
+func TestEndComesAloneWhenAllWasTaken(t *testing.T) {
+	var b Box
+	b.Append([]byte("0\n"))
+	b.Next(1 << 20)
+	if _, ok := b.Next(1 << 20); ok {
+		t.Error("an end before Close")
+	}
+	b.Close(true)
+	got, ok := b.Next(1 << 20)
+	if !ok || !got.End || len(got.Records) != 0 || got.First != 1 {
+		t.Errorf("got %+v, %v; want the end alone", got, ok)
+	}
+}
+
+func TestFullUntilAcknowledged(t *testing.T) {
+	var b Box
+	lines := 0
+	for ; !b.Full(); lines++ {
+		b.Append([]byte("\n"))
+	}
+	if lines > Limit/overhead {
+		t.Errorf("%d empty lines went in", lines)
+	}
+	b.Next(Limit * 2)
+	if !b.Full() {
+		t.Error("sending made room; only the user's getting it may")
+	}
+	b.Acknowledge(uint64(lines))
+	if b.Full() || b.size != 0 {
+		t.Errorf("size %d after everything was acknowledged", b.size)
+	}
+}
+
+// TestR6NeverTornNeverLostNeverTwice runs replicas of one rank that write the
+// same bytes in different chunks, a speaker that changes at random moments and
+// acknowledgements that lag, against a user who counts records.
+func TestR6NeverTornNeverLostNeverTwice(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	for round := range 200 {
+		r := rand.New(rand.NewPCG(seed, uint64(round)))
+		if err := fuzzOnce(r); err != nil {
+			t.Fatalf("seed %d round %d: %v", seed, round, err)
+		}
+	}
+}
+
+// replica is a Box and what its program has still to write.
+type replica struct {
+	Box
+	left []byte
+}
+
+func fuzzOnce(r *rand.Rand) error {
+	written := randomOutput(r)
+	replicas := make([]replica, 3)
+	for i := range replicas {
+		replicas[i].left = written
+	}
+	var got []byte
+	var count uint64
+	for speaker := 0; ; {
+		w := &replicas[r.IntN(len(replicas))]
+		n := r.IntN(len(w.left) + 1)
+		w.Append(w.left[:n])
+		if w.left = w.left[n:]; len(w.left) == 0 {
+			w.Close(true)
+		}
+		batch, ok := replicas[speaker].Next(1 + r.IntN(200))
+		if ok && batch.First > count {
+			return fmt.Errorf("records %d..%d were lost", count, batch.First-1)
+		}
+		for i, record := range batch.Records {
+			if batch.First+uint64(i) == count {
+				got = append(got, record...)
+				count++
+			}
+		}
+		if batch.End {
+			break
+		}
+		if speaker < 2 && r.IntN(10) == 0 {
+			speaker++ // the one before has failed
+			replicas[speaker].Rewind()
+		}
+		replicas[r.IntN(len(replicas))].Acknowledge(count)
+	}
+	if !bytes.Equal(got, written) {
+		return fmt.Errorf("user got %d bytes, written were %d", len(got), len(written))
+	}
+	return nil
+}
+
+// randomOutput returns lines of all lengths, now and then longer than a record.
+func randomOutput(r *rand.Rand) []byte {
+	var out []byte
+	for range r.IntN(60) {
+		n := r.IntN(30)
+		if r.IntN(20) == 0 {
+			n = MaxRecord - 2 + r.IntN(5)
+		}
+		out = append(out, bytes.Repeat([]byte{byte('a' + r.IntN(26))}, n)...)
+		out = append(out, '\n')
+	}
+	return append(out, "unfinished"[:r.IntN(10)]...)
+}
+
+func FuzzBox(f *testing.F) {
+	f.Add([]byte("a\nb"), 3)
+	f.Add([]byte("\n\n\n"), 1)
+	f.Fuzz(func(t *testing.T, in []byte, step int) {
+		step = max(1, step)
+		var b Box
+		for rest := in; len(rest) > 0; {
+			n := min(step, len(rest))
+			b.Append(rest[:n])
+			rest = rest[n:]
+		}
+		b.Close(true)
+		var out []byte
+		for batch, ok := b.Next(100); ok; batch, ok = b.Next(100) {
+			for _, record := range batch.Records {
+				if len(record) > MaxRecord || bytes.IndexByte(record[:len(record)-1], '\n') >= 0 {
+					t.Fatalf("record of %d bytes with a newline inside", len(record))
+				}
+				out = append(out, record...)
+			}
+		}
+		if !bytes.Equal(out, in) {
+			t.Fatalf("got %q, want %q", out, in)
+		}
+	})
+}

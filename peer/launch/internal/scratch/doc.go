@@ -1,0 +1,10 @@
+// Package scratch lays out the folders in which processes run, and removes them.
+//
+//	<root>/<job>/program/<name>     the executable, shared by the job's processes here
+//	<root>/<job>/<rank>.<replica>/  working folder of one process: its inputs, its output files
+//
+// Nothing outside <root> is ever removed, and nothing that a process leaves in
+// its folder, such as folders without permissions or symbolic links, keeps it
+// from being removed or leads out of it. Whoever removes has made sure that the
+// processes are gone.
+package scratch

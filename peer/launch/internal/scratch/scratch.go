@@ -1,0 +1,96 @@
+package scratch
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+// programFolder is where a job's executable lies. No process is called so.
+const programFolder = "program"
+
+// A Job is the folder of one job on this peer.
+type Job string
+
+// NewJob makes the folder of a job below root. It must not exist yet: two jobs
+// of one name would share files.
+func NewJob(root, job string) (Job, error) {
+	if err := os.MkdirAll(root, 0o700); err != nil {
+		return "", fmt.Errorf("make scratch folder: %w", err)
+	}
+	j := Job(filepath.Join(root, job))
+	if err := os.Mkdir(string(j), 0o700); err != nil {
+		return "", fmt.Errorf("make scratch folder: %w", err)
+	}
+	if err := os.Mkdir(j.Program(), 0o700); err != nil {
+		return "", fmt.Errorf("make scratch folder: %w", err)
+	}
+	return j, nil
+}
+
+// Program is the folder for the executable.
+func (j Job) Program() string { return filepath.Join(string(j), programFolder) }
+
+// Process is the folder of one process, which MakeProcess makes.
+func (j Job) Process(p view.Process) string { return filepath.Join(string(j), p.String()) }
+
+// MakeProcess makes the folder of one process.
+func (j Job) MakeProcess(p view.Process) error {
+	if err := os.Mkdir(j.Process(p), 0o700); err != nil {
+		return fmt.Errorf("make scratch folder: %w", err)
+	}
+	return nil
+}
+
+// Remove removes the job's folder and all that is in it.
+func (j Job) Remove() error { return remove(string(j)) }
+
+// RemoveProcess removes the folder of one process and, with the last one, that
+// of its job. It serves supervisors whose peer is gone: no one else will.
+func RemoveProcess(folder string) error {
+	err := remove(folder)
+	job := filepath.Dir(folder)
+	rest, readErr := os.ReadDir(job)
+	if readErr != nil || len(rest) > 1 || len(rest) == 1 && rest[0].Name() != programFolder {
+		return err // others are still there, or were faster
+	}
+	return errors.Join(err, remove(job))
+}
+
+// RemoveStale removes every job's folder below root, left over by a peer that
+// was killed together with its supervisors.
+func RemoveStale(root string) error {
+	jobs, err := os.ReadDir(root)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("remove stale scratch folders: %w", err)
+	}
+	var errs []error
+	for _, j := range jobs {
+		errs = append(errs, remove(filepath.Join(root, j.Name())))
+	}
+	return errors.Join(errs...)
+}
+
+// remove is os.RemoveAll, also of folders that deny their owner.
+func remove(folder string) error {
+	if os.RemoveAll(folder) == nil {
+		return nil
+	}
+	filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if d != nil && d.IsDir() {
+			os.Chmod(path, 0o700) // before its entries are read; WalkDir follows no links
+		}
+		return nil
+	})
+	if err := os.RemoveAll(folder); err != nil {
+		return fmt.Errorf("remove scratch folder: %w", err)
+	}
+	return nil
+}

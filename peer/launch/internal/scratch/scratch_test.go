@@ -1,0 +1,89 @@
+package scratch
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+func newJob(t *testing.T) (Job, string) {
+	t.Helper()
+	root := filepath.Join(t.TempDir(), "scratch")
+	j, err := NewJob(root, "j")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j, root
+}
+
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}
+
+func TestLastProcessTakesTheJobsFolderAlong(t *testing.T) {
+	j, root := newJob(t)
+	a, b := view.Process{Rank: 0}, view.Process{Rank: 1}
+	for _, p := range []view.Process{a, b} {
+		if err := j.MakeProcess(p); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := RemoveProcess(j.Process(a)); err != nil || exists(j.Process(a)) || !exists(j.Process(b)) || !exists(j.Program()) {
+		t.Errorf("after the first: %v", err)
+	}
+	if err := RemoveProcess(j.Process(b)); err != nil || exists(string(j)) || !exists(root) {
+		t.Errorf("after the last: %v", err)
+	}
+}
+
+func TestS4NothingThatAProcessLeavesStays(t *testing.T) {
+	j, root := newJob(t)
+	p := view.Process{}
+	if err := j.MakeProcess(p); err != nil {
+		t.Fatal(err)
+	}
+	outside := filepath.Join(root, "..", "kept")
+	if err := os.WriteFile(outside, nil, 0o400); err != nil {
+		t.Fatal(err)
+	}
+	deep := filepath.Join(j.Process(p), "a", "b")
+	if err := os.MkdirAll(deep, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(filepath.Dir(outside), filepath.Join(deep, "link")); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{deep, filepath.Dir(deep)} {
+		if err := os.Chmod(d, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := j.Remove(); err != nil || exists(string(j)) {
+		t.Errorf("job's folder is still there: %v", err)
+	}
+	if !exists(outside) {
+		t.Error("a symbolic link led out")
+	}
+}
+
+func TestTwoJobsNeverShareAFolder(t *testing.T) {
+	_, root := newJob(t)
+	if _, err := NewJob(root, "j"); err == nil {
+		t.Error("the folder was given twice")
+	}
+	if err := RemoveStale(root); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := NewJob(root, "j"); err != nil {
+		t.Errorf("after RemoveStale: %v", err)
+	}
+}
+
+func TestRemoveStaleWithoutScratch(t *testing.T) {
+	if err := RemoveStale(filepath.Join(t.TempDir(), "none")); err != nil {
+		t.Error(err)
+	}
+}

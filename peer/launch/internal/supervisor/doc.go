@@ -1,0 +1,34 @@
+// Package supervisor starts the program of one process of a job and makes sure
+// that it ends with its peer, also when the peer is killed with SIGKILL, with
+// all processes that it has started, and that its scratch folder goes too.
+//
+//	peer ── life pipe: order, then held open ──> supervisor ── fork ──> exec stage ── execve ──> program
+//	  ^                                            |  |                 (confine)                   |
+//	  └─ report pipe: started, exited ─────────────┘  └── reaps it, and its orphans as subreaper ───┘
+//	  └─ stdout, stderr, line ────────────────────────────────────────────────────────────────────────┘
+//
+// The supervisor is the peer's own executable, started again under another
+// name: Main, called first thing in main, recognises it. It reads its order
+// from the life pipe and then waits for one of two things.
+//
+//   - The program ends. The supervisor reports how, kills what the program has
+//     left behind, so that its pipes reach their end, and waits for its peer to
+//     let go.
+//   - The life pipe ends: the peer lets go, or is gone, however it died; the
+//     kernel closes a dead process's pipes. The supervisor kills the program and
+//     all its descendants, removes the scratch folder and exits.
+//
+// On Linux the supervisor is a subreaper: a descendant that outlives its parent,
+// in whatever session or process group it has put itself, becomes a child of the
+// supervisor and so can be found and killed. The program also asks the kernel to
+// be killed when the supervisor dies (PDEATHSIG). Elsewhere the program's process
+// group is killed, which a program can leave.
+//
+// Between fork and execve there is a stage, again the same executable. It runs
+// as the process that the program will be, and calls confine: that is the place
+// for namespaces, Landlock, seccomp and cgroups.
+//
+// The program gets no standard input, its pipes, its line to the peer as the
+// descriptor that proclink.FDVariable names, and an environment that tells
+// nothing about the owner.
+package supervisor

@@ -1,0 +1,180 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strconv"
+	"syscall"
+
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
+)
+
+// The names under which the peer starts its own executable, as argv[0].
+const (
+	superviseName = "p2pmpi-supervisor"
+	stageName     = "p2pmpi-stage"
+)
+
+// The supervisor's descriptors beside the three that every process has. The
+// program has its line at the same place, and none of the others.
+const (
+	lineFD = 3 + iota
+	lifeFD
+	reportFD
+)
+
+// An order is what the peer writes into the life pipe.
+type order struct {
+	Program string
+	Args    []string
+	Scratch string
+}
+
+// started is the supervisor's first report; an Exit is the second.
+type started struct {
+	PID   int
+	Error string // why the program does not run
+}
+
+// Main does the work of a supervisor if this process was started as one; its
+// caller then exits with the status. Whoever starts processes calls it first
+// thing in main, before flags are read or anything is opened.
+func Main() (status int, ours bool) {
+	switch os.Args[0] {
+	case superviseName:
+		return supervise(), true
+	case stageName:
+		return stage(), true
+	}
+	return 0, false
+}
+
+// supervise is the life of a supervisor.
+func supervise() int {
+	// The kernel sends PDEATHSIG when the thread that forked ends, so this
+	// goroutine keeps its thread until the process exits.
+	runtime.LockOSThread()
+	life, report := os.NewFile(lifeFD, "life"), json.NewEncoder(os.NewFile(reportFD, "report"))
+	if err := closeOnExec(); err != nil {
+		report.Encode(started{Error: err.Error()})
+		return 1
+	}
+	var o order
+	if err := json.NewDecoder(life).Decode(&o); err != nil {
+		return 1 // the peer was killed between two calls
+	}
+	pid, err := start(o)
+	if err != nil {
+		report.Encode(started{Error: err.Error()})
+		return 1
+	}
+	report.Encode(started{PID: pid})
+	detach()
+	gone := make(chan struct{})
+	go func() { // ends with the life pipe
+		io.Copy(io.Discard, life)
+		close(gone)
+	}()
+	watch(pid, gone, func(e Exit) { report.Encode(e) })
+	scratch.RemoveProcess(o.Scratch) // nobody is left to tell of an error
+	return 0
+}
+
+// watch returns when the program and all its descendants are gone, and the peer
+// has let go.
+func watch(pid int, gone <-chan struct{}, report func(Exit)) {
+	exited, childless := reap(pid)
+	select {
+	case e := <-exited:
+		report(e) // at once (promise F2)
+		sweep(pid, childless)
+	case <-gone:
+		sweep(pid, childless)
+		report(<-exited) // the peer may only have let go of this process
+	}
+	<-gone
+}
+
+// reap collects the ends of all children: the program's, and those of its
+// orphans. Childless is closed when there is none left, and none can come.
+func reap(program int) (exited <-chan Exit, childless <-chan struct{}) {
+	e, c := make(chan Exit, 1), make(chan struct{})
+	go func() { // ends when the last child does
+		defer close(c)
+		for {
+			var status syscall.WaitStatus
+			pid, err := syscall.Wait4(-1, &status, 0, nil)
+			switch {
+			case err == syscall.EINTR:
+			case err != nil: // ECHILD
+				return
+			case pid == program:
+				e <- exitOf(status)
+			}
+		}
+	}()
+	return e, c
+}
+
+// exitOf says how a program with that wait status ended.
+func exitOf(s syscall.WaitStatus) Exit {
+	if s.Signaled() {
+		return Exit{Code: -1, Signal: s.Signal().String()}
+	}
+	return Exit{Code: s.ExitStatus()}
+}
+
+// start forks the stage that becomes the program, and waits until it has.
+func start(o order) (pid int, err error) {
+	if err := adoptOrphans(); err != nil {
+		return 0, fmt.Errorf("become subreaper: %w", err)
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return 0, err
+	}
+	defer null.Close()
+	failure, failed, err := os.Pipe()
+	if err != nil {
+		return 0, err
+	}
+	defer failure.Close()
+	pid, err = syscall.ForkExec(executable, append([]string{stageName, o.Program}, o.Args...), &syscall.ProcAttr{
+		Dir:   o.Scratch,
+		Env:   environment(o.Scratch),
+		Files: []uintptr{null.Fd(), 1, 2, lineFD, failed.Fd()},
+		Sys:   programAttributes(),
+	})
+	failed.Close()
+	if err != nil {
+		return 0, fmt.Errorf("fork in %s: %w", o.Scratch, err)
+	}
+	return pid, stageError(failure)
+}
+
+// environment is the program's. PATH is for programs that run tools of the
+// machine; the folders are its own.
+func environment(folder string) []string {
+	return []string{
+		"PATH=/usr/local/bin:/usr/bin:/bin",
+		"LANG=C.UTF-8",
+		"HOME=" + folder,
+		"TMPDIR=" + folder,
+		proclink.FDVariable + "=" + strconv.Itoa(lineFD),
+	}
+}
+
+// detach lets go of what the program has got now, so that its pipes and its
+// line end when it ends.
+func detach() {
+	if null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0); err == nil {
+		dup2(int(null.Fd()), 1)
+		dup2(int(null.Fd()), 2)
+		null.Close()
+	}
+	syscall.Close(lineFD)
+}

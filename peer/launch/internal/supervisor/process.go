@@ -1,0 +1,152 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// startTimeout bounds the time from fork to the program's first instruction.
+// Loaded machines need seconds.
+const startTimeout = 30 * time.Second
+
+// A Command says what to run and how it is connected.
+type Command struct {
+	Title   string   // for the owner who lists processes: job and process
+	Program string   // absolute path of an executable file
+	Args    []string // without the program's own name
+	Scratch string   // absolute path of its working folder, removed with it
+
+	Line, Stdout, Stderr *os.File // the process's ends; Start leaves them open
+}
+
+// An Exit says how a program ended.
+type Exit struct {
+	Code   int    // exit status, or -1
+	Signal string // that killed it, or empty
+}
+
+// A Process is a program under its supervisor.
+type Process struct {
+	cmd    *exec.Cmd
+	life   *os.File
+	report *os.File
+	letGo  sync.Once
+
+	pid  int // of the program
+	exit Exit
+	done chan struct{} // closed when exit is known
+}
+
+// Start starts a program and returns when it runs, or when it is certain that
+// it does not: the error is then for the submitter, and nothing is left but the
+// scratch folder.
+func Start(c Command) (*Process, error) {
+	p, err := fork(c)
+	if err != nil {
+		return nil, fmt.Errorf("start supervisor: %w", err)
+	}
+	report := json.NewDecoder(p.report)
+	if err := p.command(c, report); err != nil {
+		p.cmd.Process.Kill() // the program, if there is one, goes with it
+		p.cmd.Wait()
+		p.life.Close()
+		p.report.Close()
+		return nil, fmt.Errorf("start program: %w", err)
+	}
+	go p.watch(report) // ends with the supervisor
+	return p, nil
+}
+
+// fork starts the supervisor with its two pipes.
+func fork(c Command) (*Process, error) {
+	lifeRead, lifeWrite, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer lifeRead.Close()
+	reportRead, reportWrite, err := os.Pipe()
+	if err != nil {
+		lifeWrite.Close()
+		return nil, err
+	}
+	defer reportWrite.Close()
+	cmd := &exec.Cmd{
+		Path:        executable,
+		Args:        []string{superviseName, c.Title},
+		Env:         []string{"GOMAXPROCS=1"}, // nothing of the owner's; it only waits
+		Dir:         "/",                      // keeps no file system busy
+		Stdout:      c.Stdout,
+		Stderr:      c.Stderr,
+		ExtraFiles:  []*os.File{c.Line, lifeRead, reportWrite},
+		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // the terminal's Ctrl-C is not for it
+	}
+	if err := cmd.Start(); err != nil {
+		lifeWrite.Close()
+		reportRead.Close()
+		return nil, err
+	}
+	return &Process{cmd: cmd, life: lifeWrite, report: reportRead, done: make(chan struct{})}, nil
+}
+
+// command gives the supervisor its order and waits until it is carried out.
+func (p *Process) command(c Command, report *json.Decoder) error {
+	deadline := time.Now().Add(startTimeout)
+	p.life.SetWriteDeadline(deadline)
+	p.report.SetReadDeadline(deadline)
+	o := order{Program: c.Program, Args: c.Args, Scratch: c.Scratch}
+	if err := json.NewEncoder(p.life).Encode(o); err != nil {
+		return err
+	}
+	var s started
+	if err := report.Decode(&s); err != nil {
+		return err
+	}
+	if s.Error != "" {
+		return errors.New(s.Error)
+	}
+	p.pid = s.PID
+	return p.report.SetReadDeadline(time.Time{})
+}
+
+// watch waits for the program's end.
+func (p *Process) watch(report *json.Decoder) {
+	defer close(p.done)
+	if report.Decode(&p.exit) == nil {
+		return
+	}
+	// The supervisor was killed, by the program or by the owner. The kernel
+	// kills the program then; its group may still be there.
+	syscall.Kill(-p.pid, syscall.SIGKILL)
+	p.exit = Exit{Code: -1, Signal: syscall.SIGKILL.String()}
+}
+
+// Wait returns how the program ended, as soon as it has.
+func (p *Process) Wait() Exit {
+	<-p.done
+	return p.exit
+}
+
+// Kill lets go of the program: its supervisor kills it and whatever it started,
+// and removes its scratch folder. Kill does not wait for that.
+func (p *Process) Kill() { p.letGo.Do(func() { p.life.Close() }) }
+
+// sweepTimeout is how long a supervisor may take to kill and remove. One that
+// takes longer has been stopped by its own program.
+const sweepTimeout = 10 * time.Second
+
+// Close kills the program, if it still runs, and returns when its supervisor
+// has gone.
+func (p *Process) Close() {
+	p.Kill()
+	force := time.AfterFunc(sweepTimeout, func() { p.cmd.Process.Kill() })
+	p.cmd.Wait() // its status says nothing that the report did not
+	force.Stop()
+	<-p.done
+	p.report.Close()
+}

@@ -1,0 +1,273 @@
+package supervisor
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
+)
+
+// peerVariable makes this test binary a peer that the test can kill; its value
+// is the scratch folder.
+const peerVariable = "SUPERVISOR_TEST_PEER"
+
+func TestMain(m *testing.M) {
+	// syscall.Exit, as os.Exit of the race detector takes a second.
+	if status, ours := Main(); ours {
+		syscall.Exit(status)
+	}
+	if os.Getenv(proclink.FDVariable) != "" {
+		syscall.Exit(program(os.Args[1:]))
+	}
+	if folder := os.Getenv(peerVariable); folder != "" {
+		syscall.Exit(peer(folder))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// program is what runs under the supervisor.
+func program(args []string) int {
+	switch args[0] {
+	case "exit":
+		fmt.Println("out")
+		fmt.Fprintln(os.Stderr, "err")
+		status, _ := strconv.Atoi(args[1])
+		return status
+	case "kill":
+		syscall.Kill(os.Getpid(), syscall.SIGTERM)
+	case "describe":
+		describe()
+		return 0
+	case "orphan": // a descendant in another session, whose parent is gone
+		child := exec.Command(os.Args[0], "parent")
+		child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		child.Stdout = os.Stdout
+		if err := child.Run(); err != nil {
+			return 1
+		}
+		fmt.Println("ready", os.Getppid())
+		if len(args) > 1 {
+			return 0
+		}
+	case "parent":
+		child := exec.Command(os.Args[0], "sleep")
+		child.Stdout = os.Stdout
+		if err := child.Start(); err != nil {
+			return 1
+		}
+		return 0
+	case "sleep":
+		fmt.Println("asleep")
+	}
+	time.Sleep(time.Hour)
+	return 0
+}
+
+// describe prints what a program sees of its surroundings.
+func describe() {
+	cwd, _ := os.Getwd()
+	fmt.Println("cwd", cwd)
+	fmt.Println("env", os.Environ())
+	in, err := io.ReadAll(os.Stdin)
+	fmt.Println("stdin", len(in), err)
+	entries, _ := os.ReadDir("/proc/self/fd")
+	for _, e := range entries {
+		// The Go runtime opens files of its own.
+		if link, err := os.Readlink("/proc/self/fd/" + e.Name()); err == nil &&
+			(strings.HasPrefix(link, "pipe:") || strings.HasPrefix(link, "socket:")) {
+			fmt.Println("fd", e.Name())
+		}
+	}
+}
+
+// peer starts a program with an orphan below it, and waits to be killed.
+func peer(folder string) int {
+	self, _ := os.Executable()
+	line, other, err := proclink.Pair()
+	if err != nil {
+		return 1
+	}
+	defer line.Close()
+	if _, err := Start(Command{Program: self, Args: []string{"orphan"}, Scratch: folder,
+		Line: other, Stdout: os.Stdout, Stderr: os.Stderr}); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	time.Sleep(time.Hour)
+	return 0
+}
+
+// running is a program under test and the test's ends of its pipes.
+type running struct {
+	*Process
+	line           *proclink.Conn
+	stdout, stderr *os.File
+	scratch        string
+}
+
+func newScratch(t *testing.T) string {
+	t.Helper()
+	job, err := scratch.NewJob(filepath.Join(t.TempDir(), "scratch"), "job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := job.MakeProcess(view.Process{}); err != nil {
+		t.Fatal(err)
+	}
+	return job.Process(view.Process{})
+}
+
+// run starts this test binary as a program.
+func run(t *testing.T, args ...string) *running {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := tryRun(t, self, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	return r
+}
+
+func tryRun(t *testing.T, path string, args ...string) (*running, error) {
+	t.Helper()
+	r := &running{scratch: newScratch(t)}
+	line, inherited, err := proclink.Pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { line.Close() })
+	r.line = line
+	c := Command{Title: "test", Program: path, Args: args, Scratch: r.scratch, Line: inherited}
+	for _, pipe := range []struct{ read, write **os.File }{{&r.stdout, &c.Stdout}, {&r.stderr, &c.Stderr}} {
+		if *pipe.read, *pipe.write, err = os.Pipe(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { (*pipe.read).Close() })
+		(*pipe.read).SetReadDeadline(time.Now().Add(20 * time.Second))
+	}
+	r.Process, err = Start(c)
+	for _, f := range []*os.File{inherited, c.Stdout, c.Stderr} {
+		f.Close()
+	}
+	return r, err
+}
+
+func readAll(t *testing.T, f *os.File) string {
+	t.Helper()
+	b, err := io.ReadAll(f)
+	if err != nil {
+		t.Fatalf("pipe did not end: %v", err)
+	}
+	return string(b)
+}
+
+// readLine returns the next line of f.
+func readLine(t *testing.T, f *os.File) string {
+	t.Helper()
+	line, err := bufio.NewReader(f).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(line)
+}
+
+func TestExitIsReported(t *testing.T) {
+	cases := map[string]struct {
+		args []string
+		want Exit
+	}{
+		"success": {[]string{"exit", "0"}, Exit{}},
+		"failure": {[]string{"exit", "3"}, Exit{Code: 3}},
+		"signal":  {[]string{"kill"}, Exit{Code: -1, Signal: "terminated"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := run(t, c.args...)
+			if got := r.Wait(); got != c.want {
+				t.Errorf("got %+v, want %+v", got, c.want)
+			}
+			if out, err := readAll(t, r.stdout), readAll(t, r.stderr); c.args[0] == "exit" && (out != "out\n" || err != "err\n") {
+				t.Errorf("stdout %q, stderr %q", out, err)
+			}
+			if _, err := os.Stat(r.scratch); err != nil {
+				t.Errorf("scratch folder went before the files could be collected: %v", err)
+			}
+		})
+	}
+}
+
+func TestO1ProgramSeesNothingOfItsPeer(t *testing.T) {
+	t.Setenv("OWNERS_SECRET", "x")
+	r := run(t, "describe")
+	got := readAll(t, r.stdout)
+	lines := strings.Split(strings.TrimSpace(got), "\n")
+	for _, want := range []string{"cwd " + r.scratch, "stdin 0 <nil>", "fd 1", "fd 2", "fd 3"} {
+		if !slices.Contains(lines, want) {
+			t.Errorf("no line %q in\n%s", want, got)
+		}
+	}
+	for _, never := range []string{"SECRET", "fd 4", "fd 5", "fd 6"} {
+		if strings.Contains(got, never) {
+			t.Errorf("%q in\n%s", never, got)
+		}
+	}
+}
+
+func TestKillTakesDescendantsAndScratchAlong(t *testing.T) {
+	r := run(t, "orphan")
+	readLine(t, r.stdout)
+	r.Kill()
+	if got := r.Wait(); got.Signal != "killed" {
+		t.Errorf("got %+v", got)
+	}
+	readAll(t, r.stdout) // ends when the orphan is gone
+	r.Close()
+	if _, err := os.Stat(filepath.Dir(r.scratch)); !os.IsNotExist(err) {
+		t.Errorf("scratch folder is left: %v", err)
+	}
+}
+
+func TestOrphansEndWithTheProgram(t *testing.T) {
+	r := run(t, "orphan", "and exit")
+	if got := r.Wait(); got != (Exit{}) {
+		t.Errorf("got %+v", got)
+	}
+	if out := readAll(t, r.stdout); !strings.Contains(out, "ready") {
+		t.Errorf("stdout %q", out)
+	}
+}
+
+func TestProgramThatCannotRun(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "text")
+	if err := os.WriteFile(file, []byte("not a program\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"/no/such/program": "no such file", file: "exec format error"} {
+		r, err := tryRun(t, name)
+		if err == nil {
+			r.Close()
+			t.Fatalf("%s ran", name)
+		}
+		if !strings.Contains(err.Error(), want) {
+			t.Errorf("got %q, want it to say %q", err, want)
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package supervisor
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// executable is this program, also when its file has been replaced meanwhile.
+const executable = "/proc/self/exe"
+
+func adoptOrphans() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
+
+// programAttributes puts the program into a process group of its own, and has
+// the kernel kill it when the supervisor's forking thread ends.
+func programAttributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+func dup2(from, to int) error { return unix.Dup3(from, to, 0) }
+
+// closeOnExec keeps every descriptor but the standard three from the program:
+// the supervisor's own, and any that a library in the peer left open.
+func closeOnExec() error {
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if fd, err := strconv.Atoi(e.Name()); err == nil && fd > 2 {
+			syscall.CloseOnExec(fd)
+		}
+	}
+	return nil
+}
+
+// sweep kills the program and all its descendants, and returns when the last
+// one is reaped. A process that forks faster than it is found is found in a
+// later turn: each turn kills all that there are.
+func sweep(_ int, childless <-chan struct{}) {
+	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
+		for _, pid := range descendants(os.Getpid()) {
+			syscall.Kill(pid, syscall.SIGKILL)
+		}
+		select {
+		case <-childless:
+			return
+		case <-time.After(wait):
+		}
+	}
+}
+
+// descendants returns the processes below pid.
+func descendants(pid int) []int {
+	children := map[int][]int{}
+	stats, _ := filepath.Glob("/proc/[0-9]*/stat")
+	for _, path := range stats {
+		if child, parent, ok := parent(path); ok {
+			children[parent] = append(children[parent], child)
+		}
+	}
+	below := children[pid]
+	for i := 0; i < len(below); i++ {
+		below = append(below, children[below[i]]...)
+	}
+	return below
+}
+
+// parent reads a process and its parent from its stat file: "pid (name) state
+// ppid ...", where the name may hold anything.
+func parent(stat string) (pid, ppid int, ok bool) {
+	b, err := os.ReadFile(stat)
+	if err != nil {
+		return 0, 0, false // it has ended
+	}
+	fields := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
+	if len(fields) < 2 {
+		return 0, 0, false
+	}
+	pid, err1 := strconv.Atoi(filepath.Base(filepath.Dir(stat)))
+	ppid, err2 := strconv.Atoi(string(fields[1]))
+	return pid, ppid, err1 == nil && err2 == nil
+}
+
+// KillStale kills the processes that run in or from a folder: programs that
+// outlived both their peer and their supervisor.
+func KillStale(folder string) {
+	for _, kind := range []string{"exe", "cwd"} {
+		links, _ := filepath.Glob("/proc/[0-9]*/" + kind)
+		for _, link := range links {
+			target, err := os.Readlink(link)
+			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(link)))
+			if err == nil && pid != os.Getpid() && strings.HasPrefix(target, folder+"/") {
+				syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+	}
+}

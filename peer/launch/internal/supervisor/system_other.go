@@ -1,0 +1,48 @@
+//go:build !linux
+
+package supervisor
+
+import (
+	"os"
+	"syscall"
+	"time"
+)
+
+// executable is this program.
+var executable, _ = os.Executable()
+
+// confine does nothing here yet; see confine_linux.go.
+func confine() error { return nil }
+
+// adoptOrphans does nothing: only Linux and FreeBSD have subreapers.
+func adoptOrphans() error { return nil }
+
+// programAttributes puts the program into a process group of its own.
+func programAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+func dup2(from, to int) error { return syscall.Dup2(from, to) }
+
+// closeOnExec keeps the supervisor's own descriptors from the program.
+func closeOnExec() error {
+	for _, fd := range []int{lineFD, lifeFD, reportFD} {
+		syscall.CloseOnExec(fd)
+	}
+	return nil
+}
+
+// sweep kills the program's process group and returns when the program is
+// reaped. Descendants that left the group stay: see doc.go.
+func sweep(program int, childless <-chan struct{}) {
+	for {
+		syscall.Kill(-program, syscall.SIGKILL)
+		select {
+		case <-childless:
+			return
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+// KillStale does nothing: which processes run in a folder is not to be had
+// portably.
+func KillStale(string) {}
