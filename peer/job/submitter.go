@@ -1,0 +1,132 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/rs/zerolog"
+
+	"github.com/p2pmpi/p2pmpi/discovery"
+	"github.com/p2pmpi/p2pmpi/faultdetect"
+	"github.com/p2pmpi/p2pmpi/filetransfer"
+	"github.com/p2pmpi/p2pmpi/reservation"
+)
+
+// Config is what a Submitter works with. The services belong to the caller.
+type Config struct {
+	Host      host.Host
+	Key       crypto.PrivKey // signs the jobs; the host's own
+	Discovery *discovery.Service
+	Files     *filetransfer.Service
+	Detector  *faultdetect.Service
+	Period    time.Duration // of the fault detector's gossip; 0 for its default
+	Log       zerolog.Logger
+}
+
+// A Submitter runs jobs for the users of one peer.
+type Submitter struct {
+	cfg    Config
+	holder *reservation.Client
+
+	mu   sync.Mutex
+	jobs map[string]Status
+}
+
+// Status is a job that this peer has submitted and that is not over.
+type Status struct {
+	Job   string    `json:"job"`
+	Name  string    `json:"name"`
+	N     int       `json:"n"`
+	R     int       `json:"r"`
+	Phase Phase     `json:"phase"`
+	Since time.Time `json:"since"`
+}
+
+// NewSubmitter returns a submitter that uses the services in cfg.
+func NewSubmitter(cfg Config) *Submitter {
+	if cfg.Period == 0 {
+		cfg.Period = faultdetect.DefaultPeriod
+	}
+	return &Submitter{cfg: cfg, holder: reservation.NewClient(cfg.Host, nil), jobs: make(map[string]Status)}
+}
+
+// Jobs returns the jobs that are running, oldest first.
+func (s *Submitter) Jobs() []Status {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var out []Status
+	for _, j := range s.jobs {
+		out = append(out, j)
+	}
+	slices.SortFunc(out, func(a, b Status) int { return a.Since.Compare(b.Since) })
+	return out
+}
+
+func (s *Submitter) setStatus(j Status) {
+	s.mu.Lock()
+	s.jobs[j.Job] = j
+	s.mu.Unlock()
+}
+
+func (s *Submitter) forget(id string) {
+	s.mu.Lock()
+	delete(s.jobs, id)
+	s.mu.Unlock()
+}
+
+// Platforms returns the platforms of the peers that can be found now, so that
+// a program can be built for them.
+func (s *Submitter) Platforms(ctx context.Context) ([]Platform, error) {
+	candidates, _, err := s.cfg.Discovery.Candidates(ctx, discovery.Need{All: true})
+	if err != nil {
+		return nil, fmt.Errorf("look for peers: %w", err)
+	}
+	var out []Platform
+	for _, c := range candidates {
+		p := Platform{OS: c.Offer.OS, Arch: c.Offer.Arch}
+		if !slices.Contains(out, p) {
+			out = append(out, p)
+		}
+	}
+	return out, nil
+}
+
+// errTimeout is the cause of a job that took longer than its Timeout.
+var errTimeout = errors.New("timed out")
+
+// Run runs one job to its end, and tells emit what happens. It returns when
+// every peer that can be reached has released the job. Calls of emit do not
+// overlap; after an error from it the job is cancelled. When ctx ends the job
+// does, with StatusCancelled.
+func (s *Submitter) Run(ctx context.Context, req Request, emit func(Event) error) Result {
+	if err := req.Validate(); err != nil {
+		return Result{Status: StatusUsage, Message: err.Error()}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if req.Timeout > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeoutCause(ctx, req.Timeout, errTimeout)
+		defer stop()
+	}
+	j := newRun(s, req, emit, cancel)
+	defer s.forget(j.spec.ID)
+	return j.run(ctx)
+}
+
+// stoppedBy is the result of a job that ended because ctx did.
+func stoppedBy(ctx context.Context, req Request) Result {
+	if errors.Is(context.Cause(ctx), errTimeout) {
+		return Result{
+			Status:  StatusTimeout,
+			Message: fmt.Sprintf("the job was ended after %v, as --timeout says", req.Timeout),
+		}
+	}
+	return Result{Status: StatusCancelled, Message: "cancelled"}
+}
