@@ -1,0 +1,391 @@
+package filetransfer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/libp2p/go-libp2p"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/peerstore"
+	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
+	"github.com/rs/zerolog"
+)
+
+const job = "job"
+
+// newService starts a peer on loopback with an empty store.
+func newService(t testing.TB, limit int64) *Service {
+	t.Helper()
+	h, err := libp2p.New(libp2p.ListenAddrStrings("/ip4/127.0.0.1/tcp/0"), libp2p.Transport(tcp.NewTCPTransport), libp2p.DisableRelay())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := NewService(h, openStore(t, t.TempDir(), limit), zerolog.Nop())
+	t.Cleanup(func() {
+		if err := errors.Join(s.Close(), h.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// newPair starts a submitter and a peer that knows its address.
+func newPair(t testing.TB) (submitter, peer *Service) {
+	t.Helper()
+	submitter, peer = newService(t, 1<<30), newService(t, 1<<30)
+	peer.host.Peerstore().AddAddrs(submitter.host.ID(), submitter.host.Addrs(), peerstore.PermanentAddrTTL)
+	return submitter, peer
+}
+
+// offer serves one content to the peer from a file of its own.
+func offer(t testing.TB, from, to *Service, b []byte) (w Want, path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "file")
+	writeFile(t, path, b)
+	w = Want{Digest: DigestOf(b), Size: int64(len(b)), Name: "file"}
+	t.Cleanup(from.Serve(job, []p2ppeer.ID{to.host.ID()}, map[Digest]string{w.Digest: path}))
+	return w, path
+}
+
+// A cutLink breaks after budget bytes have been read, and does it to the other
+// side too.
+type cutLink struct {
+	link
+	budget int
+}
+
+var errCut = errors.New("cut by the test")
+
+func (c *cutLink) Read(b []byte) (int, error) {
+	if c.budget == 0 {
+		_ = c.link.Reset()
+		return 0, errCut
+	}
+	n, err := c.link.Read(b[:min(len(b), c.budget)])
+	c.budget -= n
+	return n, err
+}
+
+// cutLinks breaks the first streams that s opens after as many bytes as said.
+func cutLinks(s *Service, budgets ...int) {
+	s.open = func(ctx context.Context, to p2ppeer.ID) (link, error) {
+		l, err := s.openStream(ctx, to)
+		if err != nil || len(budgets) == 0 {
+			return l, err
+		}
+		l = &cutLink{link: l, budget: budgets[0]}
+		budgets = budgets[1:]
+		return l, nil
+	}
+}
+
+func TestT1WhatArrivesIsWhatWasSubmitted(t *testing.T) {
+	submitter, peer := newPair(t)
+	src := t.TempDir()
+	big := content(1, 3*maxChunk+17)
+	writeFile(t, filepath.Join(src, "prog"), big)
+	files := append(tree(t, filepath.Join(src, "in"), 3*window), Source{"prog", filepath.Join(src, "prog")})
+	m, err := Build(t.Context(), files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	enc, err := m.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := Locate(m, files)
+	name := put(t, submitter.store, job, enc)
+	at[name] = submitter.store.Path(name)
+	defer submitter.Serve(job, []p2ppeer.ID{peer.host.ID()}, at)()
+
+	got, err := peer.FetchManifest(t.Context(), submitter.host.ID(), job, Want{Digest: name, Size: int64(len(enc))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seen int64
+	if err := peer.Fetch(t.Context(), submitter.host.ID(), job, got.Wants(), func(n int64) { seen += n }); err != nil {
+		t.Fatal(err)
+	}
+	if seen != m.Bytes() || peer.Stats().BytesReceived != seen+int64(len(enc)) {
+		t.Errorf("progress says %d of %d bytes, stats %+v", seen, m.Bytes(), peer.Stats())
+	}
+	dir := t.TempDir()
+	if err := peer.store.Materialize(t.Context(), got, dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		want, _ := os.ReadFile(f.From)
+		wantFile(t, filepath.Join(dir, f.Path), want)
+	}
+	wantBytes(t, peer.store)
+
+	before := submitter.Stats() // nothing is sent twice to the same peer
+	if err := peer.Fetch(t.Context(), submitter.host.ID(), "next job", got.Wants(), nil); err != nil {
+		t.Fatal(err)
+	}
+	if after := submitter.Stats(); after != before {
+		t.Errorf("sent again: %+v, then %+v", before, after)
+	}
+}
+
+func TestT1WrongBytesAreAnErrorThatNamesPeerAndContent(t *testing.T) {
+	submitter, peer := newPair(t)
+	good := content(1, 2*maxChunk)
+	bad := bytes.Clone(good)
+	bad[maxChunk] ^= 1
+	_, path := offer(t, submitter, peer, bad)
+	w := Want{Digest: DigestOf(good), Size: int64(len(good)), Name: "prog"}
+	defer submitter.Serve(job, []p2ppeer.ID{peer.host.ID()}, map[Digest]string{w.Digest: path})()
+	err := peer.Fetch(t.Context(), submitter.host.ID(), job, []Want{w}, nil)
+	if err == nil {
+		t.Fatal("wrong bytes were taken")
+	}
+	for _, part := range []string{submitter.host.ID().String(), w.Digest.String(), "prog"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q does not name %s", err, part)
+		}
+	}
+	if peer.store.Has(w.Digest) || peer.store.Bytes() != 0 {
+		t.Errorf("has it: %v, %d bytes", peer.store.Has(w.Digest), peer.store.Bytes())
+	}
+	wantBytes(t, peer.store)
+}
+
+func TestT1FileThatChangesOrGoesIsRefused(t *testing.T) {
+	tests := map[string]struct {
+		change func(path string) error
+		want   string
+	}{
+		"longer":  {func(p string) error { return os.WriteFile(p, content(2, 150), 0o600) }, "has changed"},
+		"touched": {func(p string) error { return os.Chtimes(p, time.Unix(1, 0), time.Unix(1, 0)) }, "has changed"},
+		"removed": {os.Remove, "cannot be read"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			submitter, peer := newPair(t)
+			w, path := offer(t, submitter, peer, content(1, 100))
+			if err := tt.change(path); err != nil {
+				t.Fatal(err)
+			}
+			err := peer.Fetch(t.Context(), submitter.host.ID(), job, []Want{w}, nil)
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("got %v, want it to say %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestT2BrokenStreamResumesWithinOneFetch(t *testing.T) {
+	submitter, peer := newPair(t)
+	b := content(1, 20*maxChunk)
+	w, _ := offer(t, submitter, peer, b)
+	cutLinks(peer, 3*maxChunk+100, 0, 10, 7*maxChunk)
+	if err := peer.Fetch(t.Context(), submitter.host.ID(), job, []Want{w}, nil); err != nil {
+		t.Fatal(err)
+	}
+	wantFile(t, peer.store.Path(w.Digest), b)
+	if got := peer.Stats().BytesReceived; got != w.Size {
+		t.Errorf("took %d bytes for a content of %d", got, w.Size)
+	}
+}
+
+func TestT2NextProcessFetchesOnlyTheRest(t *testing.T) {
+	submitter, peer := newPair(t)
+	b := content(1, 20*maxChunk)
+	w, _ := offer(t, submitter, peer, b)
+	cutLinks(peer, 12*maxChunk, 0, 0, 0, 0, 0, 0)
+	if err := peer.Fetch(t.Context(), submitter.host.ID(), job, []Want{w}, nil); !errors.Is(err, errCut) {
+		t.Fatalf("got %v", err)
+	}
+	wantBytes(t, peer.store)
+	there := peer.store.Bytes()
+	if there < 10*maxChunk || there >= w.Size {
+		t.Fatalf("%d bytes stayed", there)
+	}
+	next := newService(t, 1<<30) // another process on the same cache
+	next.store = openStore(t, peer.store.dir, 1<<30)
+	next.host.Peerstore().AddAddrs(submitter.host.ID(), submitter.host.Addrs(), peerstore.PermanentAddrTTL)
+	sv := submitter.Serve(job, []p2ppeer.ID{next.host.ID()}, submitter.servedPaths())
+	defer sv()
+	before := submitter.Stats().BytesSent
+	if err := next.Fetch(t.Context(), submitter.host.ID(), job, []Want{w}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := submitter.Stats().BytesSent - before; got != w.Size-there {
+		t.Errorf("sent %d bytes, %d were missing", got, w.Size-there)
+	}
+	wantFile(t, next.store.Path(w.Digest), b)
+}
+
+// servedPaths lists what is on offer, to offer it to somebody else.
+func (s *Service) servedPaths() map[Digest]string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	paths := map[Digest]string{}
+	for _, svs := range s.servings {
+		for _, sv := range svs {
+			for d, f := range sv.files {
+				paths[d] = f.path
+			}
+		}
+	}
+	return paths
+}
+
+// A partial file of which the disk has lost bytes is fetched anew.
+func TestT2CorruptedPartialStartsOver(t *testing.T) {
+	submitter, peer := newPair(t)
+	b := content(1, 1000)
+	w, _ := offer(t, submitter, peer, b)
+	writeFile(t, peer.store.partialPath(w.Digest), make([]byte, 600))
+	peer.store = openStore(t, peer.store.dir, 1<<20)
+	if err := peer.Fetch(t.Context(), submitter.host.ID(), job, []Want{w}, nil); err != nil {
+		t.Fatal(err)
+	}
+	wantFile(t, peer.store.Path(w.Digest), b)
+	if got := peer.Stats().BytesReceived; got != 1400 {
+		t.Errorf("took %d bytes, want the missing 400 and then all 1000", got)
+	}
+}
+
+func TestT2StalledStreamIsReplaced(t *testing.T) {
+	submitter, peer := newPair(t)
+	w, _ := offer(t, submitter, peer, content(1, 1000))
+	peer.stall = 50 * time.Millisecond
+	stalled := false
+	silent := make(chan net.Conn, 1)
+	peer.open = func(ctx context.Context, to p2ppeer.ID) (link, error) {
+		if stalled {
+			return peer.openStream(ctx, to)
+		}
+		stalled = true
+		ours, theirs := net.Pipe()
+		go func() { // ends when the fetch resets its end
+			buf := make([]byte, 1024)
+			for {
+				if _, err := theirs.Read(buf); err != nil {
+					silent <- theirs
+					return
+				}
+			}
+		}()
+		return pipeLink{ours}, nil
+	}
+	if err := peer.Fetch(t.Context(), submitter.host.ID(), job, []Want{w}, nil); err != nil {
+		t.Fatal(err)
+	}
+	_ = (<-silent).Close()
+}
+
+func TestT4FetchThatCannotFitIsRefused(t *testing.T) {
+	submitter, peer := newPair(t)
+	w, _ := offer(t, submitter, peer, content(1, 1000))
+	peer.store = openStore(t, t.TempDir(), 999)
+	if err := peer.Fetch(t.Context(), submitter.host.ID(), job, []Want{w}, nil); !errors.Is(err, ErrFull) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestServeAnswersOnlyTheAllowed(t *testing.T) {
+	submitter, peer := newPair(t)
+	w, path := offer(t, submitter, peer, content(1, 100))
+	secret := Want{Digest: DigestOf([]byte("secret")), Size: 6}
+	defer submitter.Serve(job, []p2ppeer.ID{submitter.host.ID()}, map[Digest]string{secret.Digest: path})()
+	stop := submitter.Serve("over", []p2ppeer.ID{peer.host.ID()}, map[Digest]string{w.Digest: path})
+	stop()
+	stop() // twice is as good as once
+	tests := []struct {
+		name string
+		job  string
+		want Want
+	}{
+		{"another job", "other", w},
+		{"a job that is over", "over", w},
+		{"content for another peer", job, secret},
+		{"content that nobody serves", job, Want{Digest: Digest{1}, Size: 1}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			err := peer.Fetch(t.Context(), submitter.host.ID(), tt.job, []Want{tt.want}, nil)
+			if err == nil || !strings.Contains(err.Error(), "does not serve") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	if err := peer.Fetch(t.Context(), submitter.host.ID(), job, []Want{{Digest: w.Digest, Size: 99}}, nil); err == nil {
+		t.Error("a content longer than wanted was taken")
+	}
+}
+
+func TestPeerFetchesFromItself(t *testing.T) {
+	s := newService(t, 1<<20)
+	b := content(1, 2*maxChunk)
+	w, _ := offer(t, s, s, b[:maxChunk+1])
+	if err := s.Fetch(t.Context(), s.host.ID(), job, []Want{w}, nil); err != nil {
+		t.Fatal(err)
+	}
+	wantFile(t, s.store.Path(w.Digest), b[:maxChunk+1])
+}
+
+func TestConcurrentFetchesTransferOnce(t *testing.T) {
+	submitter, peer := newPair(t)
+	w, _ := offer(t, submitter, peer, content(1, 10*maxChunk))
+	var wg sync.WaitGroup
+	for range 5 {
+		wg.Go(func() {
+			if err := peer.Fetch(t.Context(), submitter.host.ID(), job, []Want{w}, nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if got := submitter.Stats(); got.BytesSent != w.Size || got.FilesSent != 1 {
+		t.Errorf("sent %+v, want it once", got)
+	}
+}
+
+func TestFetchEndsWithItsContextAndWithClose(t *testing.T) {
+	for _, end := range []string{"context", "close"} {
+		t.Run(end, func(t *testing.T) {
+			submitter, peer := newPair(t)
+			w, _ := offer(t, submitter, peer, content(1, 4*maxChunk))
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			var once atomic.Bool
+			err := peer.Fetch(ctx, submitter.host.ID(), job, []Want{w}, func(int64) {
+				if !once.Swap(true) {
+					if end == "context" {
+						cancel()
+					} else {
+						go peer.Close() // waits for this Fetch; the cleanup waits for it
+						<-peer.ctx.Done()
+					}
+				}
+			})
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+func TestFetchFromAPeerThatIsNotThereFails(t *testing.T) {
+	submitter, peer := newPair(t)
+	w, _ := offer(t, submitter, peer, content(1, 10))
+	if err := errors.Join(submitter.Close(), submitter.host.Close()); err != nil {
+		t.Fatal(err)
+	}
+	err := peer.Fetch(t.Context(), submitter.host.ID(), job, []Want{w}, nil)
+	if err == nil || !strings.Contains(err.Error(), "gave up") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,194 @@
+package filetransfer
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+func TestStoreKeepsWhatIsPut(t *testing.T) {
+	dir := t.TempDir()
+	s := openStore(t, dir, 1000)
+	b := content(1, 100)
+	d := put(t, s, "job", b)
+	from := filepath.Join(t.TempDir(), "file")
+	writeFile(t, from, b)
+	if got, err := s.Import(t.Context(), "job", from); err != nil || got != d {
+		t.Fatalf("the same bytes from a file: %v, %v; want %v", got, err, d)
+	}
+	if !s.Has(d) || s.Bytes() != 100 {
+		t.Fatalf("has %v, %d bytes", s.Has(d), s.Bytes())
+	}
+	if again := openStore(t, dir, 1000); !again.Has(d) || again.Bytes() != 100 {
+		t.Error("the next process does not find it")
+	}
+	if _, err := s.Open(Digest{}); !errors.Is(err, ErrMissing) {
+		t.Errorf("content that is not there: %v", err)
+	}
+}
+
+func TestT4StoreNeverExceedsItsLimit(t *testing.T) {
+	s := openStore(t, t.TempDir(), 1000)
+	for i := range 50 {
+		job := "job"
+		put(t, s, job, content(byte(i), 100+i))
+		wantBytes(t, s)
+		s.Unpin(job)
+	}
+}
+
+func TestT4PinnedContentIsNeverEvicted(t *testing.T) {
+	s := openStore(t, t.TempDir(), 1000)
+	a := put(t, s, "running", content(1, 400))
+	b := put(t, s, "over", content(2, 400))
+	s.Pin("second", []Digest{a})
+	if _, err := s.Put(t.Context(), "big", content(3, 300)); !errors.Is(err, ErrFull) {
+		t.Fatalf("no room beside two pinned contents: %v", err)
+	}
+	s.Unpin("over")
+	put(t, s, "big", content(3, 300))
+	if !s.Has(a) || s.Has(b) {
+		t.Errorf("has pinned %v, unpinned %v", s.Has(a), s.Has(b))
+	}
+	s.Unpin("running") // the second job still uses it
+	if _, err := s.Put(t.Context(), "more", content(4, 400)); !errors.Is(err, ErrFull) {
+		t.Errorf("content of the second job went: %v", err)
+	}
+	wantBytes(t, s)
+}
+
+// What is used goes last, also when another process had used it.
+func TestT4LeastRecentlyUsedGoesFirst(t *testing.T) {
+	dir := t.TempDir()
+	s := openStore(t, dir, 1000)
+	a, b := put(t, s, "j", content(1, 400)), put(t, s, "j", content(2, 400))
+	past := time.Now().Add(-time.Hour)
+	for _, d := range []Digest{a, b} {
+		if err := os.Chtimes(s.Path(d), past, past); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.Pin("k", []Digest{a})
+	s = openStore(t, dir, 1000)
+	put(t, s, "l", content(3, 400))
+	if !s.Has(a) || s.Has(b) {
+		t.Errorf("has used %v, unused %v", s.Has(a), s.Has(b))
+	}
+}
+
+func TestOpenStoreEvictsDownToASmallerLimit(t *testing.T) {
+	dir := t.TempDir()
+	s := openStore(t, dir, 1000)
+	put(t, s, "j", content(1, 400))
+	put(t, s, "j", content(2, 400))
+	wantBytes(t, openStore(t, dir, 500))
+	if _, err := OpenStore(dir, 0); err == nil {
+		t.Error("a limit of nothing was taken")
+	}
+}
+
+// A killed process leaves partial files at any length, and perhaps one beside
+// its complete content. None of that is ever taken for content.
+func TestT1StoreAfterKill(t *testing.T) {
+	dir := t.TempDir()
+	s := openStore(t, dir, 1000)
+	whole, half := content(1, 100), content(2, 100)
+	d := put(t, s, "j", whole)
+	writeFile(t, s.partialPath(d), whole[:30])
+	writeFile(t, s.partialPath(DigestOf(half)), half[:40])
+	writeFile(t, filepath.Join(dir, "ab", d.String()), whole) // not its folder
+	writeFile(t, filepath.Join(dir, "README"), whole)
+	s = openStore(t, dir, 1000)
+	if !s.Has(d) || s.Has(DigestOf(half)) || s.Bytes() != 140 {
+		t.Fatalf("whole %v, half %v, %d bytes", s.Has(d), s.Has(DigestOf(half)), s.Bytes())
+	}
+	c, _, err := s.claim([]Want{{Digest: DigestOf(half), Size: 100}})
+	if err != nil || c.offsets[DigestOf(half)] != 40 {
+		t.Fatalf("claim %+v, %v; want offset 40", c, err)
+	}
+	c.release()
+	if s.Bytes() != 140 {
+		t.Errorf("%d bytes after the claim, want 140", s.Bytes())
+	}
+}
+
+func TestPartialLongerThanWantedIsNotResumed(t *testing.T) {
+	s := openStore(t, t.TempDir(), 1000)
+	b := content(1, 100)
+	writeFile(t, s.partialPath(DigestOf(b)), make([]byte, 150))
+	s = openStore(t, s.dir, 1000)
+	put(t, s, "j", b)
+	wantFile(t, s.Path(DigestOf(b)), b)
+	wantBytes(t, s)
+}
+
+// Space is set aside when content is claimed, not when it arrives.
+func TestT4ClaimsCountInFull(t *testing.T) {
+	s := openStore(t, t.TempDir(), 1000)
+	old := put(t, s, "old", content(1, 500))
+	s.Unpin("old")
+	c, _, err := s.claim([]Want{{Digest: Digest{1}, Size: 400}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := s.claim([]Want{{Digest: Digest{2}, Size: 700}}); !errors.Is(err, ErrFull) {
+		t.Fatalf("700 bytes beside 400 claimed of 1000: %v", err)
+	}
+	if !s.Has(old) {
+		t.Error("something was evicted in vain")
+	}
+	c.release()
+	if s.Bytes() != 500 {
+		t.Errorf("%d bytes, want 500", s.Bytes())
+	}
+}
+
+func TestOneContentIsFilledOnceAtATime(t *testing.T) {
+	s := openStore(t, t.TempDir(), 1<<20)
+	b := content(1, 1000)
+	var fills atomic.Int32
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			err := s.obtain(t.Context(), []Want{{Digest: DigestOf(b), Size: 1000}}, func(c *claim) error {
+				if fills.Add(1) == 1 {
+					return errors.New("the first one fails; another takes over")
+				}
+				p, err := c.open(t.Context(), c.wants[0], 0)
+				if err != nil {
+					return err
+				}
+				_, _ = p.Write(b) // commit checks
+				_, err = p.commit()
+				return err
+			})
+			if err != nil && fills.Load() > 2 {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if n := fills.Load(); n != 2 || !s.Has(DigestOf(b)) {
+		t.Errorf("filled %d times, has %v", n, s.Has(DigestOf(b)))
+	}
+}
+
+func TestWaitingForAnotherFillEndsWithTheContext(t *testing.T) {
+	s := openStore(t, t.TempDir(), 1000)
+	w := []Want{{Digest: Digest{1}, Size: 10}}
+	c, _, err := s.claim(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.release()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := s.obtain(ctx, w, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
