@@ -1,0 +1,120 @@
+package reservation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/host"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+	"github.com/libp2p/go-msgio/pbio"
+	"github.com/multiformats/go-multistream"
+
+	"github.com/p2pmpi/p2pmpi/reservation/internal/pb"
+)
+
+// requestTimeout ends a request whose context has no earlier deadline.
+const requestTimeout = 5 * time.Second
+
+// A Client is the Requester over libp2p: a short stream for each request. The
+// host must know the peers' addresses. The local peer's own slots are asked for
+// without the network, since no host dials itself.
+type Client struct {
+	host  host.Host
+	local *Service
+}
+
+// NewClient returns a client that speaks through h. local is the service of the
+// same peer, nil when it offers no slots.
+func NewClient(h host.Host, local *Service) *Client { return &Client{host: h, local: local} }
+
+// Hold asks peer for up to slots slots for job. The error wraps a Reason.
+func (c *Client) Hold(ctx context.Context, peer p2ppeer.ID, job string, slots int) (Grant, error) {
+	asked := time.Now()
+	a, err := c.call(ctx, peer, holdRequest(job, slots))
+	if err != nil {
+		return Grant{}, fmt.Errorf("hold %d slots at %s: %w", slots, peer, err)
+	}
+	g, err := grantOf(a, asked)
+	if err != nil {
+		return Grant{}, fmt.Errorf("hold %d slots at %s: %w", slots, peer, err)
+	}
+	return g, nil
+}
+
+// Confirm keeps slots of the slots that key holds at peer and gives back the
+// rest; again, it renews their lease. The error wraps a Reason.
+func (c *Client) Confirm(ctx context.Context, peer p2ppeer.ID, key Key, slots int) error {
+	a, err := c.call(ctx, peer, confirmRequest(key, slots))
+	if err == nil {
+		err = answerError(a)
+	}
+	if err != nil {
+		return fmt.Errorf("confirm %d slots at %s: %w", slots, peer, err)
+	}
+	return nil
+}
+
+// Release gives back what job holds at peer and has not started. When ctx ends
+// before the answer comes, the peer may still carry it out.
+func (c *Client) Release(ctx context.Context, peer p2ppeer.ID, job string) error {
+	a, err := c.call(ctx, peer, releaseRequest(job))
+	if err == nil {
+		err = answerError(a)
+	}
+	if err != nil {
+		return fmt.Errorf("release slots at %s: %w", peer, err)
+	}
+	return nil
+}
+
+// call sends a request to peer and returns its answer.
+func (c *Client) call(ctx context.Context, peer p2ppeer.ID, q *pb.Request) (*pb.Answer, error) {
+	if peer == c.host.ID() {
+		if c.local == nil {
+			return nil, Busy
+		}
+		return c.local.answer(q, peer), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	stream, err := c.host.NewStream(ctx, peer, ProtocolID)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", streamReason(err), err)
+	}
+	// Closed, not reset, also on failure: what has been sent is to arrive.
+	defer stream.Close()
+	defer context.AfterFunc(ctx, func() { _ = stream.SetDeadline(time.Unix(1, 0)) })()
+	if err := pbio.NewDelimitedWriter(stream).WriteMsg(q); err != nil {
+		return nil, fmt.Errorf("%w: send request: %w", silence(err), err)
+	}
+	_ = stream.CloseWrite()
+	var a pb.Answer
+	if err := pbio.NewDelimitedReader(stream, maxMessage).ReadMsg(&a); err != nil {
+		return nil, fmt.Errorf("%w: read answer: %w", silence(err), err)
+	}
+	return &a, nil
+}
+
+// streamReason says what it means that no stream could be opened.
+func streamReason(err error) Reason {
+	var unsupported multistream.ErrNotSupported[protocol.ID]
+	switch {
+	case errors.As(err, &unsupported):
+		return Version
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
+		return Silent
+	}
+	return Unreachable
+}
+
+// silence is Silent, or Version where a lazily negotiated stream finds out only
+// when it is used that the peer does not speak the protocol.
+func silence(err error) Reason {
+	if streamReason(err) == Version {
+		return Version
+	}
+	return Silent
+}

@@ -1,0 +1,37 @@
+// Package reservation says whose slots are whose, and finds slots for a job.
+//
+//	submitter                            peer
+//	    |-- Hold(job, slots) ------------->|  owner's limits and lists decide
+//	    |<-- key, slots, lease; or reason -|  held: ends with its lease (S2)
+//	    |-- Confirm(key, slots) ---------->|  confirmed: the surplus is free again
+//	    |          ... staging ...         |  renewed by whoever works for the job
+//	    |          ... launch ...          |  Redeem(key): running, only once
+//	    |-- Release(job) ----------------->|  free, unless processes already run
+//	    |                                  |  Release(key), once they are gone: free
+//
+// The peer's side is a [Ledger], a pure core, and a [Service] that puts it on
+// the network. A slot in the ledger goes through these states:
+//
+//	        Hold           Confirm             Redeem
+//	free ---------> held -----------> confirmed --------> running
+//	  ^               |                   |                  |
+//	  +-- lease over, or Release ---------+                  |
+//	  +-- Release by the peer itself: the processes are gone +
+//
+// The submitter's side is [Reserve]: one attempt, all or nothing, around a pure
+// core that decides whom to ask for how much. It asks in parallel and for more
+// than it needs, because an offer is a hint: a slot may be gone by the time it
+// is asked for. A [Strategy] then says which processes go where. An attempt
+// that fails gives everything back at once and the caller tries again after a
+// [Backoff], so that submitters who each hold half do not starve each other.
+//
+// Promised are S1 (a slot is never given twice), S2 (a hold that is not
+// confirmed expires), S3 (the owner's limits and lists always win) and, of S4,
+// that what is not running does not outlive its lease. What runs keeps its
+// slots until the peer itself says that the processes are gone: a submitter
+// cannot free slots that are still being used, and need not be there to free
+// those that are not. Not promised is any order among submitters who wait.
+//
+// When the submitter vanishes, its leases end. When the peer vanishes, so does
+// its ledger, together with its processes.
+package reservation

@@ -1,0 +1,247 @@
+package reservation
+
+import (
+	"slices"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+// Leases. The first two are those of P2P-MPI 0.29: time enough to ask the other
+// peers, and a little more for each process to be placed.
+const (
+	HoldBase       = 30 * time.Second // of a hold, whatever its size
+	HoldPerSlot    = time.Second      // of a hold, added for each slot
+	ConfirmedLease = time.Minute      // of a confirmed hold; renewable
+)
+
+// maxSlots bounds the slots that a request can ask for.
+const maxSlots = view.MaxProcesses
+
+// maxJobName bounds the bytes of a job's name: a peer keeps what a stranger sent.
+const maxJobName = 128
+
+// Limits are the owner's (promise S3).
+type Limits struct {
+	Slots   int          // processes at once, of all jobs; 0 gives nothing away
+	MaxJobs int          // jobs at once; 0 is no limit
+	Allow   []p2ppeer.ID // the only submitters admitted; empty admits everybody
+	Deny    []p2ppeer.ID // never admitted, whatever Allow says
+}
+
+// Admits reports whether the owner's lists let submitter in.
+func (l Limits) Admits(submitter p2ppeer.ID) bool {
+	if slices.Contains(l.Deny, submitter) {
+		return false
+	}
+	return len(l.Allow) == 0 || slices.Contains(l.Allow, submitter)
+}
+
+// A Request asks for slots for a job. Submitter and Job together name the job:
+// a stranger who uses another's name gets a job of his own.
+type Request struct {
+	Job       string
+	Submitter p2ppeer.ID
+	Slots     int // at most so many
+}
+
+func (q Request) valid() bool {
+	return q.Job != "" && len(q.Job) <= maxJobName && q.Slots >= 1 && q.Slots <= maxSlots
+}
+
+// A Grant answers a Request: 1..Request.Slots slots, held until Expires.
+type Grant struct {
+	Key     Key
+	Slots   int
+	Expires time.Time
+}
+
+// A Ledger is the record of one peer's slots, a pure core: it starts no
+// goroutine, reads no clock and draws no key. Every call first lets the leases
+// end that are over at its time, which must not go backwards. It is not safe
+// for concurrent use; Service makes it so.
+type Ledger struct {
+	limits   Limits
+	draining bool
+	holds    []*hold // in the order of their making; at most limits.Slots of them
+}
+
+// A hold is one key's slots, in whichever state.
+type hold struct {
+	Request // Slots is what it has now
+	key     Key
+	state   State
+	expires time.Time // of no meaning once Running
+}
+
+// NewLedger returns the ledger of a peer all of whose slots are free.
+func NewLedger(limits Limits) *Ledger { return &Ledger{limits: limits} }
+
+// Hold gives up to q.Slots of the free slots to the job and remembers them
+// under key, which must be new and unguessable. The hold ends HoldBase plus
+// HoldPerSlot for each slot later, unless it is confirmed (S2).
+//
+// A job that asks again before it runs, as after a lost answer, is given its
+// first hold again, with its key and expiry, grown when it asks for more and
+// there is more. A job that runs may hold further slots. The error is a Reason.
+func (l *Ledger) Hold(q Request, key Key, now time.Time) (Grant, error) {
+	l.Expire(now)
+	switch {
+	case !q.valid():
+		return Grant{}, Malformed
+	case !l.limits.Admits(q.Submitter):
+		return Grant{}, Denied
+	case l.draining:
+		return Grant{}, Draining
+	}
+	if h := l.waiting(q.Submitter, q.Job); h != nil {
+		h.Slots += max(0, min(q.Slots-h.Slots, l.free()))
+		return h.grant(), nil
+	}
+	switch {
+	case l.full(q):
+		return Grant{}, MaxJobs
+	case l.free() < 1:
+		return Grant{}, Busy
+	case l.find(key) != nil:
+		return Grant{}, Malformed // the keys of two holds must differ
+	}
+	h := &hold{Request: q, key: key, state: Held}
+	h.Slots = min(q.Slots, l.free())
+	h.expires = now.Add(HoldBase + time.Duration(h.Slots)*HoldPerSlot)
+	l.holds = append(l.holds, h)
+	return h.grant(), nil
+}
+
+// Confirm keeps slots of what key holds, frees the rest, and starts the
+// renewable ConfirmedLease. Done again, it is a renewal, and may give back more.
+// The error is a Reason.
+func (l *Ledger) Confirm(key Key, submitter p2ppeer.ID, slots int, now time.Time) error {
+	h := l.live(key, now)
+	switch {
+	case h == nil || h.state == Running || h.Submitter != submitter:
+		return UnknownKey
+	case h.state == Held && l.draining:
+		return Draining
+	case slots < 1 || slots > h.Slots:
+		return Malformed
+	}
+	h.Slots, h.state, h.expires = slots, Confirmed, now.Add(ConfirmedLease)
+	return nil
+}
+
+// Renew starts a confirmed hold's lease anew. The error is a Reason.
+func (l *Ledger) Renew(key Key, now time.Time) error {
+	h := l.live(key, now)
+	if h == nil || h.state != Confirmed {
+		return UnknownKey
+	}
+	h.expires = now.Add(ConfirmedLease)
+	return nil
+}
+
+// Redeem spends the right to start the job's processes, which there is once,
+// and returns how many they may be. From here on the slots stay the job's until
+// Release. The error is a Reason.
+func (l *Ledger) Redeem(key Key, job string, submitter p2ppeer.ID, now time.Time) (slots int, err error) {
+	h := l.live(key, now)
+	if h == nil || h.state != Confirmed || h.Job != job || h.Submitter != submitter {
+		return 0, UnknownKey
+	}
+	h.state = Running
+	return h.Slots, nil
+}
+
+// Release frees what key holds, in whatever state: the peer itself says that
+// nothing of the job is left. Releasing again does nothing.
+func (l *Ledger) Release(key Key) {
+	l.holds = slices.DeleteFunc(l.holds, func(h *hold) bool { return h.key == key })
+}
+
+// Withdraw frees what the submitter's job holds and has not started. It is what
+// a submitter can do from afar: processes that run keep their slots, or these
+// would be given twice (S1). Withdrawing again does nothing.
+func (l *Ledger) Withdraw(job string, submitter p2ppeer.ID) {
+	if h := l.waiting(submitter, job); h != nil {
+		l.Release(h.key)
+	}
+}
+
+// Drain refuses every hold and first confirmation from now on. What is
+// confirmed may still start: its submitter counts on it.
+func (l *Ledger) Drain() { l.draining = true }
+
+// Expire frees the holds whose lease is over at now and returns their keys.
+func (l *Ledger) Expire(now time.Time) []Key {
+	var over []Key
+	l.holds = slices.DeleteFunc(l.holds, func(h *hold) bool {
+		if h.state == Running || now.Before(h.expires) {
+			return false
+		}
+		over = append(over, h.key)
+		return true
+	})
+	return over
+}
+
+// NextExpiry returns when the next lease ends; ok is false when none does.
+func (l *Ledger) NextExpiry() (at time.Time, ok bool) {
+	for _, h := range l.holds {
+		if h.state != Running && (!ok || h.expires.Before(at)) {
+			at, ok = h.expires, true
+		}
+	}
+	return at, ok
+}
+
+func (h *hold) grant() Grant { return Grant{Key: h.key, Slots: h.Slots, Expires: h.expires} }
+
+// free counts the slots that nobody has.
+func (l *Ledger) free() int {
+	free := l.limits.Slots
+	for _, h := range l.holds {
+		free -= h.Slots
+	}
+	return max(0, free)
+}
+
+func (l *Ledger) find(key Key) *hold {
+	for _, h := range l.holds {
+		if h.key == key {
+			return h
+		}
+	}
+	return nil
+}
+
+// live finds the hold of key that is not over at now.
+func (l *Ledger) live(key Key, now time.Time) *hold {
+	l.Expire(now)
+	return l.find(key)
+}
+
+// waiting finds the one hold of the job that has not started.
+func (l *Ledger) waiting(submitter p2ppeer.ID, job string) *hold {
+	for _, h := range l.holds {
+		if h.state != Running && h.Job == job && h.Submitter == submitter {
+			return h
+		}
+	}
+	return nil
+}
+
+// full reports whether one more job would be one too many; a job that already
+// has slots here is not one more.
+func (l *Ledger) full(q Request) bool {
+	type name struct {
+		submitter p2ppeer.ID
+		job       string
+	}
+	jobs := map[name]bool{}
+	for _, h := range l.holds {
+		jobs[name{h.Submitter, h.Job}] = true
+	}
+	return l.limits.MaxJobs > 0 && len(jobs) >= l.limits.MaxJobs && !jobs[name{q.Submitter, q.Job}]
+}

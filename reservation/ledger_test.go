@@ -1,0 +1,270 @@
+package reservation
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+)
+
+const (
+	alice = p2ppeer.ID("alice")
+	bob   = p2ppeer.ID("bob")
+)
+
+// start is when every table begins.
+var start = time.Date(2011, 6, 1, 12, 0, 0, 0, time.UTC)
+
+// keyOf makes the keys of tables.
+func keyOf(b byte) Key { return Key{b} }
+
+func mustHold(t *testing.T, l *Ledger, job string, slots int, key Key, now time.Time) Grant {
+	t.Helper()
+	g, err := l.Hold(Request{Job: job, Submitter: alice, Slots: slots}, key, now)
+	if err != nil {
+		t.Fatalf("hold %d slots for %s: %v", slots, job, err)
+	}
+	return g
+}
+
+func mustConfirm(t *testing.T, l *Ledger, key Key, slots int, now time.Time) {
+	t.Helper()
+	if err := l.Confirm(key, alice, slots, now); err != nil {
+		t.Fatalf("confirm %d slots: %v", slots, err)
+	}
+}
+
+func TestS3OwnersLimitsAlwaysWin(t *testing.T) {
+	long := strings.Repeat("x", maxJobName+1)
+	tests := []struct {
+		name    string
+		limits  Limits
+		earlier []Request
+		drain   bool
+		request Request
+		slots   int
+		err     error
+	}{
+		{"all free", Limits{Slots: 4}, nil, false, Request{"j", alice, 3}, 3, nil},
+		{"fewer than wanted", Limits{Slots: 4}, []Request{{"i", bob, 3}}, false, Request{"j", alice, 3}, 1, nil},
+		{"none free", Limits{Slots: 4}, []Request{{"i", bob, 4}}, false, Request{"j", alice, 1}, 0, Busy},
+		{"gives nothing away", Limits{}, nil, false, Request{"j", alice, 1}, 0, Busy},
+		{"one job too many", Limits{Slots: 4, MaxJobs: 1}, []Request{{"i", bob, 1}}, false, Request{"j", alice, 1}, 0, MaxJobs},
+		{"same name, other submitter is another job", Limits{Slots: 4, MaxJobs: 1}, []Request{{"j", bob, 1}}, false, Request{"j", alice, 1}, 0, MaxJobs},
+		{"denied", Limits{Slots: 4, Deny: []p2ppeer.ID{alice}}, nil, false, Request{"j", alice, 1}, 0, Denied},
+		{"denied though allowed", Limits{Slots: 4, Allow: []p2ppeer.ID{alice}, Deny: []p2ppeer.ID{alice}}, nil, false, Request{"j", alice, 1}, 0, Denied},
+		{"not among those allowed", Limits{Slots: 4, Allow: []p2ppeer.ID{bob}}, nil, false, Request{"j", alice, 1}, 0, Denied},
+		{"among those allowed", Limits{Slots: 4, Allow: []p2ppeer.ID{bob, alice}}, nil, false, Request{"j", alice, 1}, 1, nil},
+		{"draining", Limits{Slots: 4}, nil, true, Request{"j", alice, 1}, 0, Draining},
+		{"no slots wanted", Limits{Slots: 4}, nil, false, Request{"j", alice, 0}, 0, Malformed},
+		{"negative slots wanted", Limits{Slots: 4}, nil, false, Request{"j", alice, -1}, 0, Malformed},
+		{"no job", Limits{Slots: 4}, nil, false, Request{"", alice, 1}, 0, Malformed},
+		{"long job", Limits{Slots: 4}, nil, false, Request{long, alice, 1}, 0, Malformed},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			l := NewLedger(tt.limits)
+			for i, q := range tt.earlier {
+				if _, err := l.Hold(q, keyOf(byte(i+1)), start); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if tt.drain {
+				l.Drain()
+			}
+			g, err := l.Hold(tt.request, keyOf(99), start)
+			if g.Slots != tt.slots || !errors.Is(err, tt.err) {
+				t.Errorf("got %d slots, %v; want %d, %v", g.Slots, err, tt.slots, tt.err)
+			}
+		})
+	}
+}
+
+func TestS2UnconfirmedHoldExpires(t *testing.T) {
+	l := NewLedger(Limits{Slots: 4})
+	g := mustHold(t, l, "j", 4, keyOf(1), start)
+	if want := start.Add(34 * time.Second); !g.Expires.Equal(want) {
+		t.Fatalf("expires %v, want %v: 30 s and 1 s per slot", g.Expires, want)
+	}
+	// Asking again must not stretch it.
+	if again := mustHold(t, l, "j", 4, keyOf(2), start.Add(20*time.Second)); again != g {
+		t.Fatalf("asked again: %+v, want %+v", again, g)
+	}
+	if over := l.Expire(g.Expires.Add(-1)); len(over) != 0 {
+		t.Fatalf("%v ended early", over)
+	}
+	if err := l.Confirm(keyOf(1), alice, 1, g.Expires); !errors.Is(err, UnknownKey) {
+		t.Errorf("confirm after the lease: %v, want %v", err, UnknownKey)
+	}
+	if s := l.Snapshot(); s.Free != 4 || len(s.Jobs) != 0 {
+		t.Errorf("after the lease: %+v", s)
+	}
+}
+
+func TestConfirmKeepsSomeAndFreesTheRest(t *testing.T) {
+	l := NewLedger(Limits{Slots: 4})
+	g := mustHold(t, l, "j", 4, keyOf(1), start)
+	for _, slots := range []int{-1, 0, 5} {
+		if err := l.Confirm(g.Key, alice, slots, start); !errors.Is(err, Malformed) {
+			t.Errorf("confirm %d of 4: %v, want %v", slots, err, Malformed)
+		}
+	}
+	if err := l.Confirm(g.Key, bob, 3, start); !errors.Is(err, UnknownKey) {
+		t.Errorf("another submitter's confirm: %v, want %v", err, UnknownKey)
+	}
+	mustConfirm(t, l, g.Key, 3, start)
+	mustConfirm(t, l, g.Key, 3, start.Add(time.Second)) // the answer got lost
+	if s := l.Snapshot(); s.Confirmed != 3 || s.Free != 1 {
+		t.Errorf("%+v, want 3 confirmed and 1 free", s)
+	}
+	if over := l.Expire(start.Add(time.Second + ConfirmedLease - 1)); len(over) != 0 {
+		t.Error("a confirmed hold ended before its lease")
+	}
+}
+
+func TestS4ConfirmedHoldEndsUnlessRenewed(t *testing.T) {
+	l := NewLedger(Limits{Slots: 2})
+	g := mustHold(t, l, "j", 2, keyOf(1), start)
+	if err := l.Renew(g.Key, start); !errors.Is(err, UnknownKey) {
+		t.Errorf("renewing an unconfirmed hold: %v, want %v", err, UnknownKey)
+	}
+	mustConfirm(t, l, g.Key, 2, start)
+	renewed := start.Add(ConfirmedLease - time.Second)
+	if err := l.Renew(g.Key, renewed); err != nil {
+		t.Fatal(err)
+	}
+	if at, ok := l.NextExpiry(); !ok || !at.Equal(renewed.Add(ConfirmedLease)) {
+		t.Errorf("next expiry %v %v", at, ok)
+	}
+	if over := l.Expire(renewed.Add(ConfirmedLease)); len(over) != 1 || over[0] != g.Key {
+		t.Errorf("ended %v, want %v", over, g.Key)
+	}
+}
+
+func TestKeyIsRedeemedOnce(t *testing.T) {
+	tests := []struct {
+		name      string
+		key       Key
+		job       string
+		submitter p2ppeer.ID
+		at        time.Duration
+		err       error
+	}{
+		{"unknown key", keyOf(9), "j", alice, 0, UnknownKey},
+		{"unconfirmed", keyOf(2), "k", alice, 0, UnknownKey},
+		{"other job", keyOf(1), "k", alice, 0, UnknownKey},
+		{"other submitter", keyOf(1), "j", bob, 0, UnknownKey},
+		{"first", keyOf(1), "j", alice, time.Second, nil},
+		{"second", keyOf(1), "j", alice, 2 * time.Second, UnknownKey},
+	}
+	l := NewLedger(Limits{Slots: 3})
+	mustHold(t, l, "j", 2, keyOf(1), start)
+	mustHold(t, l, "k", 1, keyOf(2), start)
+	mustConfirm(t, l, keyOf(1), 2, start)
+	for _, tt := range tests {
+		slots, err := l.Redeem(tt.key, tt.job, tt.submitter, start.Add(tt.at))
+		if !errors.Is(err, tt.err) || (err == nil) != (slots == 2) {
+			t.Errorf("%s: got %d, %v; want %v", tt.name, slots, err, tt.err)
+		}
+	}
+}
+
+func TestS1RunningSlotsAreFreedByThePeerAlone(t *testing.T) {
+	l := NewLedger(Limits{Slots: 2, MaxJobs: 1})
+	g := mustHold(t, l, "j", 1, keyOf(1), start)
+	mustConfirm(t, l, g.Key, 1, start)
+	if _, err := l.Redeem(g.Key, "j", alice, start); err != nil {
+		t.Fatal(err)
+	}
+	later := start.Add(24 * time.Hour)
+	l.Withdraw("j", alice)
+	if over := l.Expire(later); len(over) != 0 || l.Snapshot().Running != 1 {
+		t.Fatalf("running slots were freed: %+v", l.Snapshot())
+	}
+	if _, ok := l.NextExpiry(); ok {
+		t.Error("a running job has an expiry")
+	}
+	// A job that runs may hold more, under a key of its own.
+	if more := mustHold(t, l, "j", 2, keyOf(2), later); more.Key != keyOf(2) || more.Slots != 1 {
+		t.Errorf("further hold: %+v", more)
+	}
+	l.Release(g.Key)
+	l.Release(g.Key)
+	if s := l.Snapshot(); s.Running != 0 || s.Free != 1 {
+		t.Errorf("after release: %+v", s)
+	}
+}
+
+func TestAskingAgainIsTheSameHold(t *testing.T) {
+	tests := []struct {
+		name  string
+		taken int // by another job
+		again int
+		want  int
+	}{
+		{"as much", 0, 2, 2},
+		{"less", 0, 1, 2},
+		{"more", 0, 4, 4},
+		{"more than is free", 1, 4, 3},
+		{"more when none is free", 2, 4, 2},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			l := NewLedger(Limits{Slots: 4, MaxJobs: 2})
+			first := mustHold(t, l, "j", 2, keyOf(1), start)
+			if tt.taken > 0 {
+				mustHold(t, l, "other", tt.taken, keyOf(3), start)
+			}
+			again := mustHold(t, l, "j", tt.again, keyOf(2), start.Add(time.Second))
+			if again.Key != first.Key || again.Slots != tt.want || !again.Expires.Equal(first.Expires) {
+				t.Errorf("got %+v after %+v, want %d slots", again, first, tt.want)
+			}
+		})
+	}
+}
+
+func TestWithdrawFreesOwnHoldsOnly(t *testing.T) {
+	l := NewLedger(Limits{Slots: 2})
+	mustHold(t, l, "j", 1, keyOf(1), start)
+	l.Withdraw("j", bob)
+	l.Withdraw("k", alice)
+	if got := l.Snapshot().Held; got != 1 {
+		t.Fatalf("%d held, want 1", got)
+	}
+	l.Withdraw("j", alice)
+	l.Withdraw("j", alice)
+	if got := l.Snapshot().Free; got != 2 {
+		t.Errorf("%d free, want 2", got)
+	}
+}
+
+func TestDrainLetsWhatIsConfirmedStart(t *testing.T) {
+	l := NewLedger(Limits{Slots: 3})
+	mustHold(t, l, "held", 1, keyOf(1), start)
+	mustHold(t, l, "confirmed", 1, keyOf(2), start)
+	mustConfirm(t, l, keyOf(2), 1, start)
+	l.Drain()
+	if err := l.Confirm(keyOf(1), alice, 1, start); !errors.Is(err, Draining) {
+		t.Errorf("first confirm while draining: %v, want %v", err, Draining)
+	}
+	if err := l.Renew(keyOf(2), start); err != nil {
+		t.Errorf("renew while draining: %v", err)
+	}
+	if _, err := l.Redeem(keyOf(2), "confirmed", alice, start); err != nil {
+		t.Errorf("redeem while draining: %v", err)
+	}
+}
+
+func TestKeyText(t *testing.T) {
+	k := newKey()
+	if got, err := ParseKey(k.String()); err != nil || got != k {
+		t.Errorf("got %v, %v; want %v", got, err, k)
+	}
+	for _, bad := range []string{"", "00", k.String() + "00", "zz" + k.String()[2:]} {
+		if _, err := ParseKey(bad); err == nil {
+			t.Errorf("%q was taken", bad)
+		}
+	}
+}

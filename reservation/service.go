@@ -1,0 +1,246 @@
+package reservation
+
+import (
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-msgio/pbio"
+	"github.com/rs/zerolog"
+
+	"github.com/p2pmpi/p2pmpi/internal/version"
+	"github.com/p2pmpi/p2pmpi/reservation/internal/pb"
+)
+
+// streamTimeout bounds how long a remote peer can occupy a stream.
+const streamTimeout = 5 * time.Second
+
+// Config is what a Service needs to know.
+type Config struct {
+	Limits Limits
+	Log    zerolog.Logger
+}
+
+// A Service answers remote submitters out of a Ledger, ends leases when they
+// are over, and tells the local peer what its slots are doing. Its methods are
+// safe for concurrent use.
+type Service struct {
+	host    host.Host
+	log     zerolog.Logger
+	changed chan struct{} // holds one token when something has changed
+	rearm   chan struct{} // holds one token when the next expiry may be sooner
+	stop    chan struct{}
+	running sync.WaitGroup // the expirer and every stream handler
+
+	mu      sync.Mutex
+	ledger  *Ledger
+	closed  bool
+	streams map[network.Stream]bool // being answered
+}
+
+// NewService starts to serve ProtocolID at h. Close it to stop.
+func NewService(h host.Host, c Config) *Service {
+	s := &Service{
+		host:    h,
+		log:     c.Log,
+		changed: make(chan struct{}, 1),
+		rearm:   make(chan struct{}, 1),
+		stop:    make(chan struct{}),
+		ledger:  NewLedger(c.Limits),
+		streams: map[network.Stream]bool{},
+	}
+	s.running.Go(s.expire) // ends with stop
+	h.SetStreamHandler(ProtocolID, s.handle)
+	return s
+}
+
+// Close ends the service, cutting off the submitters that it is answering, and
+// returns when all its goroutines have ended. The slots are as good as free.
+func (s *Service) Close() error {
+	s.host.RemoveStreamHandler(ProtocolID)
+	s.mu.Lock()
+	already := s.closed
+	s.closed = true
+	for stream := range s.streams {
+		_ = stream.Reset()
+	}
+	s.mu.Unlock()
+	if !already {
+		close(s.stop)
+	}
+	s.running.Wait()
+	return nil
+}
+
+// Redeem spends the right to start the job's processes and returns how many
+// they may be. The caller owes a Release once they are gone.
+func (s *Service) Redeem(key Key, job string, submitter p2ppeer.ID) (slots int, err error) {
+	s.update(func(l *Ledger, now time.Time) { slots, err = l.Redeem(key, job, submitter, now) })
+	if err == nil {
+		s.log.Info().Str("job", job).Stringer("peer", submitter).Int("slots", slots).Msg("slots redeemed")
+	}
+	return slots, err
+}
+
+// Release frees the slots of key; for the launcher, when nothing of the job is
+// left.
+func (s *Service) Release(key Key) {
+	s.update(func(l *Ledger, _ time.Time) { l.Release(key) })
+}
+
+// Renew starts a confirmed hold's lease anew, for as long as something is being
+// done for it, such as staging.
+func (s *Service) Renew(key Key) (err error) {
+	s.update(func(l *Ledger, now time.Time) { err = l.Renew(key, now) })
+	return err
+}
+
+// Drain refuses whatever is new from now on.
+func (s *Service) Drain() {
+	s.update(func(l *Ledger, _ time.Time) { l.Drain() })
+}
+
+// Snapshot returns the state of every slot now.
+func (s *Service) Snapshot() (st Status) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expired(s.ledger.Expire(time.Now()))
+	return s.ledger.Snapshot()
+}
+
+// Changed returns the channel, one for all callers, that gets a token when the
+// slots may have changed since the last token was taken; then take a Snapshot.
+func (s *Service) Changed() <-chan struct{} { return s.changed }
+
+// hold, confirm and withdraw are the calls of a submitter, remote or local.
+func (s *Service) hold(q Request) (g Grant, err error) {
+	s.update(func(l *Ledger, now time.Time) { g, err = l.Hold(q, newKey(), now) })
+	s.log.Debug().Str("job", q.Job).Stringer("peer", q.Submitter).Int("slots", g.Slots).AnErr("refusal", err).Msg("hold")
+	return g, err
+}
+
+func (s *Service) confirm(key Key, submitter p2ppeer.ID, slots int) (err error) {
+	s.update(func(l *Ledger, now time.Time) { err = l.Confirm(key, submitter, slots, now) })
+	return err
+}
+
+func (s *Service) withdraw(job string, submitter p2ppeer.ID) {
+	s.update(func(l *Ledger, _ time.Time) { l.Withdraw(job, submitter) })
+}
+
+// update carries out one call on the ledger and tells those who wait for one.
+func (s *Service) update(call func(l *Ledger, now time.Time)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	s.expired(s.ledger.Expire(now))
+	call(s.ledger, now)
+	signal(s.changed)
+	signal(s.rearm)
+}
+
+// expired notes the leases that ended by themselves. mu is held.
+func (s *Service) expired(keys []Key) {
+	if len(keys) > 0 {
+		s.log.Debug().Int("leases", len(keys)).Msg("leases ended")
+		signal(s.changed)
+	}
+}
+
+// signal leaves a token in c unless there is one.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// expire ends leases on time, so that the offer says so without being asked.
+func (s *Service) expire() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case <-s.rearm:
+		case <-timer.C:
+		}
+		s.mu.Lock()
+		now := time.Now()
+		s.expired(s.ledger.Expire(now))
+		at, ok := s.ledger.NextExpiry()
+		s.mu.Unlock()
+		timer.Stop()
+		if ok {
+			timer.Reset(at.Sub(now))
+		}
+	}
+}
+
+// handle answers one stream.
+func (s *Service) handle(stream network.Stream) {
+	if !s.enter(stream) {
+		_ = stream.Reset()
+		return
+	}
+	defer s.leave(stream)
+	_ = stream.SetDeadline(time.Now().Add(streamTimeout))
+	var q pb.Request
+	if err := pbio.NewDelimitedReader(stream, maxMessage).ReadMsg(&q); err != nil {
+		s.log.Debug().Err(err).Stringer("peer", stream.Conn().RemotePeer()).Msg("reservation request unreadable")
+		_ = stream.Reset()
+		return
+	}
+	// An answer that gets lost needs no care: see Hold and Withdraw.
+	_ = pbio.NewDelimitedWriter(stream).WriteMsg(s.answer(&q, stream.Conn().RemotePeer()))
+	_ = stream.Close()
+}
+
+// enter counts a handler in, unless the service is closed.
+func (s *Service) enter(stream network.Stream) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.streams[stream] = true
+	s.running.Add(1)
+	return true
+}
+
+func (s *Service) leave(stream network.Stream) {
+	s.mu.Lock()
+	delete(s.streams, stream)
+	s.mu.Unlock()
+	s.running.Done()
+}
+
+// answer carries out a request of submitter, who is who he says: libp2p has
+// checked. Whatever the request contains, the answer is one of the protocol.
+func (s *Service) answer(q *pb.Request, submitter p2ppeer.ID) *pb.Answer {
+	if q.GetProtocol() != version.Protocol {
+		return refusal(Version)
+	}
+	switch call := q.GetCall().(type) {
+	case *pb.Request_Hold:
+		slots := min(call.Hold.GetSlots(), maxSlots)
+		g, err := s.hold(Request{Job: call.Hold.GetJob(), Submitter: submitter, Slots: int(slots)})
+		if err != nil {
+			return refusal(err)
+		}
+		return grantAnswer(g, time.Now())
+	case *pb.Request_Confirm:
+		key, err := keyFromBytes(call.Confirm.GetKey())
+		if err != nil {
+			return refusal(Malformed)
+		}
+		return refusal(s.confirm(key, submitter, int(min(call.Confirm.GetSlots(), maxSlots))))
+	case *pb.Request_Release:
+		s.withdraw(call.Release.GetJob(), submitter)
+		return refusal(nil)
+	}
+	return refusal(Malformed)
+}

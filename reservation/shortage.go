@@ -1,0 +1,36 @@
+package reservation
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// A ShortageError says that an attempt found too few slots, how many it found,
+// and why not more. Trying again later, or with other candidates, may help.
+type ShortageError struct {
+	Need       Need
+	FoundSlots int            // granted; of each peer at most Need.N count
+	FoundPeers int            // that granted some
+	Considered int            // candidates
+	Reasons    map[Reason]int // candidates that gave nothing, by reason
+}
+
+// NeededSlots returns how many slots the job needs.
+func (e *ShortageError) NeededSlots() int { return e.Need.N * e.Need.R }
+
+// Error writes, for instance, "found 5 of the 8 slots needed (n=4 r=2); 9 peers
+// considered, 3 busy, 1 silent".
+func (e *ShortageError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "found %d of the %d slots needed (n=%d r=%d)", e.FoundSlots, e.NeededSlots(), e.Need.N, e.Need.R)
+	if e.FoundPeers < e.Need.R {
+		fmt.Fprintf(&b, " on %d of at least %d peers", e.FoundPeers, e.Need.R)
+	}
+	fmt.Fprintf(&b, "; %d peers considered", e.Considered)
+	for _, reason := range slices.Sorted(maps.Keys(e.Reasons)) {
+		fmt.Fprintf(&b, ", %d %s", e.Reasons[reason], reason.String())
+	}
+	return b.String()
+}

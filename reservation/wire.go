@@ -1,0 +1,85 @@
+package reservation
+
+import (
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/version"
+	"github.com/p2pmpi/p2pmpi/reservation/internal/pb"
+)
+
+// ProtocolID names the reservation protocol among peers.
+const ProtocolID = "/p2pmpi/reservation/1.0.0"
+
+// maxMessage bounds a request and an answer, in bytes.
+const maxMessage = 512
+
+// wireReasons are the reasons that a peer may give, and their numbers.
+var wireReasons = map[Reason]pb.Reason{
+	Busy:       pb.Reason_BUSY,
+	MaxJobs:    pb.Reason_MAX_JOBS,
+	Denied:     pb.Reason_DENIED,
+	Draining:   pb.Reason_DRAINING,
+	Version:    pb.Reason_VERSION,
+	UnknownKey: pb.Reason_UNKNOWN_KEY,
+	Malformed:  pb.Reason_MALFORMED,
+}
+
+// refusal is the answer that carries err, which is nil or a Reason.
+func refusal(err error) *pb.Answer {
+	if err == nil {
+		return &pb.Answer{}
+	}
+	return &pb.Answer{Reason: wireReasons[reasonOf(err)]}
+}
+
+// answerError is what refusal was given; Malformed for a number that we do not
+// know.
+func answerError(a *pb.Answer) error {
+	if a.GetReason() == pb.Reason_NONE {
+		return nil
+	}
+	for r, number := range wireReasons {
+		if number == a.GetReason() {
+			return r
+		}
+	}
+	return Malformed
+}
+
+func grantAnswer(g Grant, now time.Time) *pb.Answer {
+	return &pb.Answer{Key: g.Key[:], Slots: uint32(g.Slots), LeaseMillis: uint32(max(0, g.Expires.Sub(now).Milliseconds()))}
+}
+
+// grantOf reads an answer to a request that was sent at the time asked: the
+// lease began no earlier, so it ends no earlier than we think.
+func grantOf(a *pb.Answer, asked time.Time) (Grant, error) {
+	if err := answerError(a); err != nil {
+		return Grant{}, err
+	}
+	key, err := keyFromBytes(a.GetKey())
+	if err != nil || a.GetSlots() < 1 || a.GetSlots() > maxSlots {
+		return Grant{}, Malformed
+	}
+	lease := time.Duration(a.GetLeaseMillis()) * time.Millisecond
+	return Grant{Key: key, Slots: int(a.GetSlots()), Expires: asked.Add(lease)}, nil
+}
+
+func holdRequest(job string, slots int) *pb.Request {
+	return &pb.Request{Protocol: version.Protocol, Call: &pb.Request_Hold{Hold: &pb.Hold{Job: job, Slots: wireSlots(slots)}}}
+}
+
+func confirmRequest(key Key, slots int) *pb.Request {
+	return &pb.Request{Protocol: version.Protocol, Call: &pb.Request_Confirm{Confirm: &pb.Confirm{Key: key[:], Slots: wireSlots(slots)}}}
+}
+
+func releaseRequest(job string) *pb.Request {
+	return &pb.Request{Protocol: version.Protocol, Call: &pb.Request_Release{Release: &pb.Release{Job: job}}}
+}
+
+// wireSlots sends a number out of range as 0, which every peer refuses.
+func wireSlots(slots int) uint32 {
+	if slots < 0 || slots > maxSlots {
+		return 0
+	}
+	return uint32(slots)
+}
