@@ -161,6 +161,10 @@ func TestReportAsksAtOnce(t *testing.T) {
 	if again := d.Report(3); len(again.Send)+len(again.Verdicts) != 0 {
 		t.Errorf("a second report: %+v", again)
 	}
+	receive(t, d, Message{From: 3, To: 0, Kind: Table, Heartbeat: offset + 12, Table: make([]uint64, 4)})
+	if d.State(3) != Suspect {
+		t.Error("cleared by a message that may have been under way")
+	}
 	// News that may be older than the report clear nobody; younger ones do.
 	receive(t, d, Message{From: 1, To: 0, Kind: Table, Heartbeat: offset + 12, Table: []uint64{0, 0, 0, offset + 12}})
 	if d.State(3) != Suspect {

@@ -43,7 +43,8 @@ func (d *Detector) check(m Message) error {
 }
 
 // heardFrom takes a message as its sender's sign of life, now, whatever its
-// counter says.
+// counter says. Only an answer clears one that was reported in this very
+// period: anything else may have been under way since before.
 func (d *Detector) heardFrom(out *Output, m Message) {
 	if m.Heartbeat >= d.heartbeat+2 { // one ahead is only another phase of the period
 		d.behind = true
@@ -51,7 +52,7 @@ func (d *Detector) heardFrom(out *Output, m Message) {
 	d.learn(out, m.From, m.Heartbeat)
 	from := &d.members[m.From]
 	from.heard = max(from.heard, d.periods)
-	if from.state == Suspect {
+	if from.state == Suspect && (from.heard >= from.refute || m.Kind == Pong) {
 		d.enter(out, m.From, Live)
 	}
 }

@@ -1,0 +1,276 @@
+package faultdetect
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/host"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/x/simlibp2p"
+	"github.com/libp2p/go-msgio/pbio"
+	"github.com/marcopolo/simnet"
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/p2pmpi/p2pmpi/faultdetect/internal/pb"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A testGroup is a job's group of real libp2p hosts on a simulated network, at
+// virtual time.
+type testGroup struct {
+	t        *testing.T
+	hosts    []host.Host
+	services []*Service
+	groups   []*Group
+
+	mu       sync.Mutex
+	verdicts [][]Verdict // by observer
+}
+
+// inGroup runs test with a group of n that has been gossiping for a while.
+func inGroup(t *testing.T, n int, test func(*testing.T, *testGroup)) {
+	synctest.Test(t, func(t *testing.T) {
+		link := simnet.LinkSettings{BitsPerSecond: 20 * simlibp2p.OneMbps}
+		network, meta, err := simlibp2p.SimpleLibp2pNetwork([]simlibp2p.NodeLinkSettingsAndCount{
+			{LinkSettings: simnet.NodeBiDiLinkSettings{Downlink: link, Uplink: link}, Count: n},
+		}, simnet.StaticLatency(10*time.Millisecond), simlibp2p.NetworkSettings{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		network.Start()
+		defer network.Close()
+		g := &testGroup{t: t, hosts: meta.Nodes, verdicts: make([][]Verdict, n)}
+		defer g.close()
+		g.join()
+		time.Sleep(20 * DefaultPeriod)
+		for i, v := range g.told() {
+			if len(v) > 0 {
+				t.Errorf("before anything happened, member %d: %+v", i, v)
+			}
+		}
+		test(t, g)
+	})
+}
+
+func (g *testGroup) join() {
+	var ids []p2ppeer.ID
+	for _, h := range g.hosts {
+		ids = append(ids, h.ID())
+		for _, other := range g.hosts {
+			h.Peerstore().AddAddrs(other.ID(), other.Addrs(), time.Hour)
+		}
+	}
+	for i, h := range g.hosts {
+		s := NewService(h, zerolog.Nop())
+		group, err := s.Join(GroupConfig{Job: "a job", Members: ids, Self: i, Offset: 1000, Verdict: func(v Verdict) {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.verdicts[i] = append(g.verdicts[i], v)
+		}})
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		g.services, g.groups = append(g.services, s), append(g.groups, group)
+	}
+}
+
+func (g *testGroup) told() [][]Verdict {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	told := make([][]Verdict, len(g.verdicts))
+	for i := range told {
+		told[i] = append(told[i], g.verdicts[i]...)
+	}
+	return told
+}
+
+func (g *testGroup) close() {
+	for i := range g.hosts {
+		if err := g.services[i].Close(); err != nil {
+			g.t.Error(err)
+		}
+		_ = g.hosts[i].Close()
+	}
+}
+
+// wantFailed checks that all but the gone have failed exactly the gone.
+func (g *testGroup) wantFailed(gone ...int) {
+	g.t.Helper()
+	is := map[int]bool{}
+	for _, i := range gone {
+		is[i] = true
+	}
+	for i, verdicts := range g.told() {
+		failed := map[int]bool{}
+		for _, v := range verdicts {
+			failed[v.Member] = failed[v.Member] || v.State == Failed
+		}
+		for j := range g.hosts {
+			if !is[i] && i != j && failed[j] != is[j] {
+				g.t.Errorf("member %d is failed at %d: %v, want %v", j, i, failed[j], is[j])
+			}
+		}
+	}
+}
+
+func TestF1ClosedHostFailsAtAllOthers(t *testing.T) {
+	inGroup(t, 4, func(t *testing.T, g *testGroup) {
+		_ = g.hosts[2].Close()
+		time.Sleep(time.Duration(Rounds(4)+2) * DefaultPeriod)
+		g.wantFailed(2)
+		_ = g.hosts[0].Close()
+		time.Sleep(time.Duration(Rounds(4)+2) * DefaultPeriod)
+		g.wantFailed(2, 0)
+	})
+}
+
+func TestF1LeavingTheGroupIsSilence(t *testing.T) {
+	inGroup(t, 4, func(t *testing.T, g *testGroup) {
+		g.groups[1].Close()
+		time.Sleep(time.Duration(Rounds(4)+2) * DefaultPeriod)
+		g.wantFailed(1)
+	})
+}
+
+func TestV3ReportedMemberThatAnswersIsLive(t *testing.T) {
+	inGroup(t, 4, func(t *testing.T, g *testGroup) {
+		g.groups[0].Report(g.hosts[3].ID())
+		g.groups[0].Report(g.hosts[0].ID()) // itself: nothing to ask
+		time.Sleep(20 * DefaultPeriod)
+		g.wantFailed()
+		states := []State{}
+		for _, v := range g.told()[0] {
+			states = append(states, v.State)
+		}
+		if len(states) != 2 || states[0] != Suspect || states[1] != Live {
+			t.Errorf("verdicts %v, want suspect, live", states)
+		}
+	})
+}
+
+func TestF1ReportedMemberFailsWithinTwoPeriods(t *testing.T) {
+	inGroup(t, 4, func(t *testing.T, g *testGroup) {
+		_ = g.hosts[3].Close()
+		g.groups[0].Report(g.hosts[3].ID())
+		time.Sleep(2 * DefaultPeriod)
+		told := g.told()[0]
+		if len(told) != 2 || told[1].State != Failed || told[1].Member != 3 {
+			t.Errorf("verdicts %+v, want member 3 suspect and failed", told)
+		}
+	})
+}
+
+// TestO4StrangersAndNonsenseAreRefused sends what no right member sends: the
+// stream is reset, and nobody suffers for it.
+func TestO4StrangersAndNonsenseAreRefused(t *testing.T) {
+	inGroup(t, 3, func(t *testing.T, g *testGroup) {
+		tests := map[string][]byte{
+			"not a hello":    {0xff, 0xff, 0xff, 0xff, 0x0f},
+			"long hello":     append([]byte{0xff, 0x7f}, make([]byte, 100)...),
+			"no such job":    frame(t, &pb.Hello{Job: "another"}),
+			"too long beat":  append(frame(t, &pb.Hello{Job: "a job"}), 0xff, 0xff, 0x03),
+			"wrong table":    append(frame(t, &pb.Hello{Job: "a job"}), frame(t, &pb.Beat{Kind: pb.Beat_TABLE, Lag: make([]int64, 9)})...),
+			"flood of pings": append(frame(t, &pb.Hello{Job: "a job"}), flood(t)...),
+		}
+		for name, raw := range tests {
+			stream, err := g.hosts[1].NewStream(t.Context(), g.hosts[0].ID(), Protocol)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = stream.SetDeadline(time.Now().Add(time.Minute))
+			_, _ = stream.Write(raw) // may be refused before its end
+			if _, err := stream.Read(make([]byte, 1)); err == nil || err == io.EOF || isTimeout(err) {
+				t.Errorf("%s: read says %v, want a reset", name, err)
+			}
+		}
+		time.Sleep(20 * DefaultPeriod)
+		g.wantFailed()
+	})
+}
+
+func isTimeout(err error) bool {
+	t, ok := err.(interface{ Timeout() bool })
+	return ok && t.Timeout()
+}
+
+func frame(t *testing.T, m proto.Message) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := pbio.NewDelimitedWriter(&b).WriteMsg(m); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func flood(t *testing.T) (raw []byte) {
+	for range 2 * maxBeats {
+		raw = append(raw, frame(t, &pb.Beat{Kind: pb.Beat_PING})...)
+	}
+	return raw
+}
+
+// TestV3LateMemberIsWaitedFor lets one member's start message be late; until
+// then it refuses the others' streams.
+func TestV3LateMemberIsWaitedFor(t *testing.T) {
+	inGroup(t, 4, func(t *testing.T, g *testGroup) {
+		ids := g.groups[0].peers
+		join := func(i int) *Group {
+			group, err := g.services[i].Join(GroupConfig{Job: "late", Members: ids, Self: i, Verdict: func(v Verdict) {
+				if v.State == Failed {
+					t.Errorf("member %d failed at %d", v.Member, i)
+				}
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return group
+		}
+		var groups []*Group
+		for i := range 3 {
+			groups = append(groups, join(i))
+		}
+		time.Sleep((startGrace - 1) * DefaultPeriod)
+		groups = append(groups, join(3))
+		time.Sleep(40 * DefaultPeriod)
+		for _, group := range groups {
+			group.Close()
+		}
+	})
+}
+
+func TestJoinRefusesWrongGroups(t *testing.T) {
+	inGroup(t, 3, func(t *testing.T, g *testGroup) {
+		ids := g.groups[0].peers
+		for name, spoil := range map[string]func(*GroupConfig){
+			"no job":          func(c *GroupConfig) { c.Job = "" },
+			"long job":        func(c *GroupConfig) { c.Job = string(make([]byte, maxHello)) },
+			"joined already":  func(c *GroupConfig) { c.Job = "a job" },
+			"somebody else":   func(c *GroupConfig) { c.Self = 1 },
+			"outside":         func(c *GroupConfig) { c.Self = 3 },
+			"a member twice":  func(c *GroupConfig) { c.Members = []p2ppeer.ID{ids[0], ids[1], ids[1]} },
+			"no verdict":      func(c *GroupConfig) { c.Verdict = nil },
+			"negative period": func(c *GroupConfig) { c.Period = -1 },
+		} {
+			c := GroupConfig{Job: "another", Members: ids, Verdict: func(Verdict) {}}
+			spoil(&c)
+			if _, err := g.services[0].Join(c); err == nil {
+				t.Errorf("%s: joined", name)
+			}
+		}
+		if err := g.services[0].Close(); err != nil {
+			t.Error(err)
+		}
+		_, err := g.services[0].Join(GroupConfig{Job: "another", Members: ids, Verdict: func(Verdict) {}})
+		if !errors.Is(err, ErrClosed) {
+			t.Errorf("after Close: %v, want ErrClosed", err)
+		}
+	})
+}
