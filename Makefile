@@ -1,0 +1,24 @@
+# What people need; CI does the same through .ci/run.
+
+LINT_VERSION := v2.12.2
+
+.PHONY: build test e2e lint generate bench
+
+build:            ## the three commands into bin/
+	go build -trimpath -o bin/ ./cmd/...
+
+test:             ## every test, with the race detector
+	go test -race ./...
+
+e2e:              ## only the tests with real processes
+	go test -race -count=1 -v ./e2e/...
+
+lint:             ## go vet and golangci-lint
+	go vet ./...
+	go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION) run
+
+generate:         ## protobuf code; needs protoc and protoc-gen-go
+	go generate ./...
+
+bench:            ## the benchmarks that are kept
+	go test -run '^$$' -bench . -benchmem ./mpj/... ./replication ./filetransfer ./faultdetect
