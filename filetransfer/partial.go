@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 )
 
 // A partial is a content that is being written.
@@ -24,33 +25,35 @@ type partial struct {
 // open opens the partial file of a claimed content, for appending at offset.
 // What lies before it is read back, because the digest is of the whole.
 func (c *claim) open(ctx context.Context, w Want, offset int64) (*partial, error) {
-	f, err := os.OpenFile(c.store.partialPath(w.Digest), os.O_RDWR|os.O_CREATE, fileMode)
+	flags := os.O_RDWR | os.O_CREATE
+	if offset == 0 {
+		flags |= os.O_TRUNC
+	}
+	f, err := os.OpenFile(c.store.partialPath(w.Digest), flags, fileMode)
 	if err != nil {
 		return nil, err
 	}
 	p := &partial{store: c.store, want: w, offset: offset, f: f, hash: sha256.New()}
-	if err := p.rewind(ctx); err != nil {
+	if offset == 0 {
+		return p, nil
+	}
+	if err := p.readBack(ctx); err != nil {
 		f.Close()
-		return nil, err
+		return nil, fmt.Errorf("read back partial content %s: %w", w.Digest, err)
 	}
 	return p, nil
 }
 
-func (p *partial) rewind(ctx context.Context) error {
+// readBack hashes the bytes before offset and cuts off what lies behind them.
+func (p *partial) readBack(ctx context.Context) error {
 	if err := p.f.Truncate(p.offset); err != nil {
 		return err
 	}
-	if p.offset == 0 {
-		return nil
-	}
 	n, err := io.Copy(p.hash, contextReader{ctx, p.f})
 	if err == nil && n != p.offset {
-		err = fmt.Errorf("%d bytes where %d were", n, p.offset)
+		return fmt.Errorf("%d bytes where %d were", n, p.offset)
 	}
-	if err != nil {
-		return fmt.Errorf("read back partial content %s: %w", p.want.Digest, err)
-	}
-	return nil
+	return err
 }
 
 // Write appends b. It refuses what goes beyond the wanted size, for which no
@@ -82,8 +85,8 @@ func (p *partial) commit() (ok bool, err error) {
 	}
 	it := s.items[d]
 	it.complete, it.claim = true, nil
-	s.uses++
-	it.used = s.uses
+	s.use(it)
+	it.stamped = time.Now()
 	return true, nil
 }
 

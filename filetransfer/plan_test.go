@@ -12,7 +12,7 @@ func TestT2PlanUnderDrops(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	for range 200 {
+	for range 50 {
 		var wants []Want
 		offsets := map[Digest]int64{}
 		left := map[Digest]int64{} // bytes that the asker still lacks

@@ -93,7 +93,7 @@ func TestT1WhatArrivesIsWhatWasSubmitted(t *testing.T) {
 	src := t.TempDir()
 	big := content(1, 3*maxChunk+17)
 	writeFile(t, filepath.Join(src, "prog"), big)
-	files := append(tree(t, filepath.Join(src, "in"), 3*window), Source{"prog", filepath.Join(src, "prog")})
+	files := append(tree(t, filepath.Join(src, "in"), window+batch), Source{"prog", filepath.Join(src, "prog")})
 	m, err := Build(t.Context(), files)
 	if err != nil {
 		t.Fatal(err)

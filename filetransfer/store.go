@@ -25,6 +25,7 @@ const (
 	partialDir = "partial"
 	fileMode   = 0o600
 	dirMode    = 0o700
+	stampEvery = time.Hour
 )
 
 // A Store is a peer's cache of contents by digest, in one folder:
@@ -56,6 +57,7 @@ type jobPins map[Digest]struct{}
 type item struct {
 	bytes    int64 // counted against the limit: of the file, or set aside for a claim
 	used     uint64
+	stamped  time.Time // when a use was last recorded in the file's time
 	complete bool
 	claim    *claim // non-nil while somebody is filling it
 }
@@ -102,7 +104,7 @@ func (s *Store) index() error {
 				return err
 			}
 		}
-		s.add(f.digest, &item{bytes: f.bytes, complete: f.complete})
+		s.add(f.digest, &item{bytes: f.bytes, stamped: f.used, complete: f.complete})
 	}
 	return nil
 }
@@ -193,18 +195,14 @@ func (s *Store) Pin(job string, contents []Digest) {
 		pins = make(jobPins, len(contents))
 		s.jobs[job] = pins
 	}
-	now := time.Now()
 	for _, d := range contents {
 		if _, ok := pins[d]; !ok {
 			pins[d] = struct{}{}
 			s.pins[d]++
 		}
 		if it, ok := s.items[d]; ok && it.complete {
-			s.uses++
-			it.used = s.uses
-			// The file's time carries the order of use over to the next
-			// process. A failure costs a worse choice of eviction, no more.
-			_ = os.Chtimes(s.Path(d), now, now)
+			s.use(it)
+			s.stamp(d, it)
 		}
 	}
 }
@@ -234,9 +232,23 @@ func (s *Store) drop(d Digest) error {
 
 // The methods below are called with mu held.
 
-func (s *Store) add(d Digest, it *item) {
+func (s *Store) use(it *item) {
 	s.uses++
 	it.used = s.uses
+}
+
+// stamp gives the file the time of its use, which carries the order of
+// eviction over to the next process. Once an hour is exact enough for that, and
+// spares a job of many small files as many system calls.
+func (s *Store) stamp(d Digest, it *item) {
+	if now := time.Now(); now.Sub(it.stamped) >= stampEvery {
+		it.stamped = now
+		_ = os.Chtimes(s.Path(d), now, now) // a failure costs a worse choice later, no more
+	}
+}
+
+func (s *Store) add(d Digest, it *item) {
+	s.use(it)
 	s.items[d] = it
 	s.bytes += it.bytes
 }

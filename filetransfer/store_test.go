@@ -67,12 +67,13 @@ func TestT4LeastRecentlyUsedGoesFirst(t *testing.T) {
 	dir := t.TempDir()
 	s := openStore(t, dir, 1000)
 	a, b := put(t, s, "j", content(1, 400)), put(t, s, "j", content(2, 400))
-	past := time.Now().Add(-time.Hour)
+	past := time.Now().Add(-2 * stampEvery)
 	for _, d := range []Digest{a, b} {
 		if err := os.Chtimes(s.Path(d), past, past); err != nil {
 			t.Fatal(err)
 		}
 	}
+	s = openStore(t, dir, 1000)
 	s.Pin("k", []Digest{a})
 	s = openStore(t, dir, 1000)
 	put(t, s, "l", content(3, 400))

@@ -1,0 +1,60 @@
+package filetransfer
+
+import (
+	"os"
+	"testing"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+)
+
+// BenchmarkFetch measures one large file over loopback, hashed and written.
+func BenchmarkFetch(b *testing.B) {
+	submitter, peer := newPair(b)
+	w, _ := offer(b, submitter, peer, content(1, 64<<20))
+	b.SetBytes(w.Size)
+	for b.Loop() {
+		peer.store = openStore(b, b.TempDir(), 1<<30)
+		if err := peer.Fetch(b.Context(), submitter.host.ID(), job, []Want{w}, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkSmallFiles measures the way of 10,000 small files through each
+// step.
+func BenchmarkSmallFiles(b *testing.B) {
+	submitter, peer := newPair(b)
+	files := tree(b, b.TempDir(), 10_000)
+	m, err := Build(b.Context(), files)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer submitter.Serve(job, []p2ppeer.ID{peer.host.ID()}, Locate(m, files))()
+	b.Run("Build", func(b *testing.B) {
+		for b.Loop() {
+			if _, err := Build(b.Context(), files); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	dir := b.TempDir() // of all the stores: the last one is laid out from
+	b.Run("Fetch", func(b *testing.B) {
+		for b.Loop() {
+			var err error
+			if dir, err = os.MkdirTemp(dir, ""); err != nil {
+				b.Fatal(err)
+			}
+			peer.store = openStore(b, dir, 1<<30)
+			if err := peer.Fetch(b.Context(), submitter.host.ID(), job, m.Wants(), nil); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("Materialize", func(b *testing.B) {
+		for b.Loop() {
+			if err := peer.store.Materialize(b.Context(), m, b.TempDir()); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}
