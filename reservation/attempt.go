@@ -154,19 +154,23 @@ func (a *attempt) expected() int {
 
 // granted takes a peer's answer. What goes beyond the question is ignored.
 func (a *attempt) granted(index int, g Grant) {
-	p := &a.peers[index]
-	p.pending = false
 	if g.Slots < 1 {
-		p.granted, p.reason = 0, Malformed
+		a.refused(index, Malformed)
 		return
 	}
+	p := &a.peers[index]
+	p.pending = false
 	p.granted, p.key = min(g.Slots, p.wanted), g.Key
 }
 
-// refused puts a peer, with all that it holds, out of the attempt.
+// refused takes a peer's refusal, or its silence. A peer that was asked for more
+// keeps what it gave before, but is not asked again.
 func (a *attempt) refused(index int, why Reason) {
 	p := &a.peers[index]
-	p.pending, p.granted, p.reason = false, 0, why
+	p.pending = false
+	if p.granted == 0 {
+		p.reason = why
+	}
 }
 
 // pending reports whether an answer is awaited.
@@ -206,15 +210,16 @@ func (a *attempt) place() ([]Placement, error) {
 	return placed, nil
 }
 
-// confirmed takes what became of a placement's Confirm: the peer now holds the
-// slots of these processes only, or is out.
+// confirmed takes what became of a placement's Confirm: the peer is out, or now
+// holds the slots of these processes only; if others are out it can be asked
+// for more.
 func (a *attempt) confirmed(p Placement, err error) {
 	i := slices.IndexFunc(a.peers, func(q asked) bool { return q.Peer == p.Peer })
 	if err != nil {
-		a.refused(i, reasonOf(err))
+		a.peers[i].granted, a.peers[i].reason = 0, reasonOf(err)
 		return
 	}
-	a.peers[i].granted = len(p.Processes)
+	a.peers[i].granted, a.peers[i].wanted = len(p.Processes), len(p.Processes)
 }
 
 // unused returns the peers that may hold slots for us which placed does not
@@ -227,10 +232,10 @@ func (a *attempt) unused(placed []Placement) (granted, silent []p2ppeer.ID) {
 	for _, p := range a.peers {
 		switch {
 		case used[p.Peer]:
-		case p.granted > 0:
-			granted = append(granted, p.Peer)
 		case p.reason == Silent:
 			silent = append(silent, p.Peer)
+		case p.key != Key{}:
+			granted = append(granted, p.Peer)
 		}
 	}
 	return granted, silent

@@ -77,7 +77,6 @@ func Reserve(ctx context.Context, r Requester, candidates []Candidate, need Need
 		return nil, fmt.Errorf("reserve slots for job %q: %w", need.Job, err)
 	}
 	a := newAttempt(candidates, need)
-	holdSlots(ctx, r, a)
 	placed := settle(ctx, r, a)
 	if placed == nil || ctx.Err() != nil {
 		err := failure(ctx, a)
@@ -154,11 +153,13 @@ func holdSlots(ctx context.Context, r Requester, a *attempt) {
 	}
 }
 
-// settle places the processes and confirms their slots. Where a confirmation
-// fails, it places them anew on what is left; each round loses a peer or is the
-// last. It returns nil when what is left does not suffice, or ctx has ended.
+// settle holds slots, places the processes and confirms their slots. Where a
+// confirmation fails, it begins anew with what is left; each round loses a peer
+// or is the last. It returns nil when what is left does not suffice, or ctx has
+// ended.
 func settle(ctx context.Context, r Requester, a *attempt) []Placement {
 	for ctx.Err() == nil {
+		holdSlots(ctx, r, a)
 		placed, err := a.place()
 		if err != nil {
 			return nil

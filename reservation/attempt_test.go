@@ -1,0 +1,172 @@
+package reservation
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+)
+
+// candidates advertise that many slots each, named a, b, c, ...
+func candidates(slots ...int) []Candidate {
+	cs := make([]Candidate, len(slots))
+	for i, s := range slots {
+		cs[i] = Candidate{Peer: p2ppeer.ID(rune('a' + i)), Slots: s}
+	}
+	return cs
+}
+
+// reply answers the question to peer; no slots means the reason.
+type reply struct {
+	peer  string
+	slots int
+	why   Reason
+}
+
+func TestAttemptAsksUntilEnough(t *testing.T) {
+	tests := []struct {
+		name       string
+		need       Need
+		candidates []Candidate
+		script     []reply
+		want       string // asks, a semicolon after each reply's
+		enough     bool
+	}{
+		{
+			"spread asks each for one when there are many",
+			Need{N: 2, R: 1, Strategy: Spread}, candidates(4, 4, 4, 4, 4, 4),
+			[]reply{{"a", 1, 0}, {"b", 1, 0}},
+			"a1 b1 c1 d1 e1;;", true,
+		},
+		{
+			"concentrate asks the nearest for all that is of use",
+			Need{N: 2, R: 2, Strategy: Concentrate}, candidates(4, 4, 4, 4, 4, 4),
+			[]reply{{"a", 2, 0}, {"b", 2, 0}},
+			"a2 b2 c2 d2 e2;;", true,
+		},
+		{
+			"a refusal is made up for by the next",
+			Need{N: 1, R: 1, Strategy: Spread}, candidates(1, 1, 1),
+			[]reply{{"a", 0, Busy}, {"b", 0, Denied}, {"c", 1, 0}},
+			"a1;b1;c1;", true,
+		},
+		{
+			"when nobody is left, those that gave all are asked for more",
+			Need{N: 4, R: 1, Strategy: Spread}, candidates(4, 1, 1, 1, 1, 1, 1, 1, 1, 1),
+			[]reply{{"a", 1, 0}, {"b", 0, Busy}, {"c", 0, Busy}, {"d", 0, Busy}, {"e", 0, Busy}, {"f", 0, Busy},
+				{"g", 0, Busy}, {"h", 0, Busy}, {"i", 0, Busy}, {"j", 0, Busy}, {"a", 2, 0}, {"a", 4, 0}},
+			"a1 b1 c1 d1 e1 f1 g1 h1 i1 j1;;a2;;;;;;;;;a4;", true,
+		},
+		{
+			"who refuses more keeps what it gave",
+			Need{N: 2, R: 1, Strategy: Spread}, candidates(2, 1, 1, 1, 1, 1),
+			[]reply{{"a", 1, 0}, {"b", 0, Busy}, {"c", 0, Busy}, {"d", 1, 0}, {"a", 0, Silent}},
+			"a1 b1 c1 d1 e1;;f1;a2;;", true,
+		},
+		{
+			"who gave less than asked is not asked again",
+			Need{N: 4, R: 1, Strategy: Concentrate}, candidates(4),
+			[]reply{{"a", 3, 0}},
+			"a4;", false,
+		},
+		{
+			"who advertises nothing is asked last",
+			Need{N: 1, R: 1, Strategy: Spread}, candidates(0, 1),
+			[]reply{{"b", 0, Silent}, {"a", 1, 0}},
+			"b1;a1;", true,
+		},
+		{
+			"a peer named twice counts once",
+			Need{N: 1, R: 2, Strategy: Spread}, append(candidates(1), candidates(1)...),
+			[]reply{{"a", 1, 0}},
+			"a1;", false,
+		},
+		{
+			"more than asked for is not believed",
+			Need{N: 2, R: 2, Strategy: Spread}, candidates(1, 1),
+			[]reply{{"a", 99, 0}, {"b", 99, 0}},
+			"a1 b1;;", false,
+		},
+		{
+			"a grant of nothing is a refusal",
+			Need{N: 1, R: 1, Strategy: Spread}, candidates(1, 1),
+			[]reply{{"a", 0, 0}, {"b", -1, 0}},
+			"a1;b1;", false,
+		},
+		{
+			"the data strategies ask the best cache first",
+			Need{N: 1, R: 1, Strategy: DataSpread}, []Candidate{{"a", 1, 5}, {"b", 1, 9}},
+			[]reply{{"b", 0, Busy}, {"a", 1, 0}},
+			"b1;a1;", true,
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			a := newAttempt(tt.candidates, tt.need)
+			got := play(a, tt.script)
+			if got != tt.want || a.enough() != tt.enough {
+				t.Errorf("asked %q, enough %v; want %q, %v", got, a.enough(), tt.want, tt.enough)
+			}
+			if _, err := a.place(); (err == nil) != tt.enough {
+				t.Errorf("enough %v, but placing: %v", tt.enough, err)
+			}
+		})
+	}
+}
+
+// play runs the script and writes down what the attempt asks.
+func play(a *attempt, script []reply) string {
+	var b strings.Builder
+	write := func() {
+		for i, q := range a.next() {
+			if i > 0 {
+				b.WriteByte(' ')
+			}
+			fmt.Fprintf(&b, "%s%d", string(a.peers[q.index].Peer), q.slots)
+		}
+	}
+	write()
+	for _, r := range script {
+		b.WriteByte(';')
+		for i, p := range a.peers {
+			if string(p.Peer) != r.peer {
+				continue
+			}
+			if r.why != 0 {
+				a.refused(i, r.why)
+			} else {
+				a.granted(i, Grant{Slots: r.slots})
+			}
+		}
+		write()
+	}
+	return b.String()
+}
+
+func TestShortageSaysWhy(t *testing.T) {
+	a := newAttempt(candidates(2, 2, 2, 2), Need{N: 2, R: 3, Strategy: Spread})
+	play(a, []reply{{"a", 2, 0}, {"b", 0, Busy}, {"c", 0, Busy}, {"d", 0, Silent}})
+	want := "found 2 of the 6 slots needed (n=2 r=3) on 1 of at least 3 peers; 4 peers considered, 2 busy, 1 silent"
+	if got := a.shortage().Error(); got != want {
+		t.Errorf("got  %q\nwant %q", got, want)
+	}
+}
+
+func TestReasonOf(t *testing.T) {
+	tests := []struct {
+		name string
+		err  error
+		want Reason
+	}{
+		{"bare", Busy, Busy},
+		{"wrapped with its cause", fmt.Errorf("hold: %w: %w", Unreachable, errors.New("refused")), Unreachable},
+		{"none", errors.New("stream reset"), Silent},
+	}
+	for _, tt := range tests {
+		if got := reasonOf(tt.err); got != tt.want {
+			t.Errorf("%s: got %v, want %v", tt.name, got, tt.want)
+		}
+	}
+}

@@ -1,0 +1,244 @@
+package reservation
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/libp2p/go-libp2p"
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/peerstore"
+	"github.com/libp2p/go-libp2p/core/protocol"
+	"github.com/libp2p/go-msgio/pbio"
+	"github.com/rs/zerolog"
+
+	"github.com/p2pmpi/p2pmpi/internal/version"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/reservation/internal/pb"
+)
+
+// newHost returns a host on loopback that knows the addresses of others.
+func newHost(t *testing.T, others ...host.Host) host.Host {
+	t.Helper()
+	h, err := libp2p.New(libp2p.ListenAddrStrings("/ip4/127.0.0.1/tcp/0"), libp2p.DisableRelay())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.Close() })
+	for _, o := range others {
+		h.Peerstore().AddAddrs(o.ID(), o.Addrs(), peerstore.PermanentAddrTTL)
+	}
+	return h
+}
+
+func newService(t *testing.T, h host.Host, limits Limits) *Service {
+	t.Helper()
+	s := NewService(h, Config{Limits: limits, Log: zerolog.Nop()})
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// await waits until the service says that as many slots are free.
+func await(t *testing.T, s *Service, free int) {
+	t.Helper()
+	deadline := time.After(5 * time.Second)
+	for s.Snapshot().Free != free {
+		select {
+		case <-s.Changed():
+		case <-deadline:
+			t.Fatalf("%+v, want %d free", s.Snapshot(), free)
+		}
+	}
+}
+
+func TestReserveOverLibp2p(t *testing.T) {
+	hosts := []host.Host{newHost(t), newHost(t)}
+	own := newHost(t, hosts...)
+	services := []*Service{newService(t, hosts[0], Limits{Slots: 2}), newService(t, hosts[1], Limits{Slots: 2}), newService(t, own, Limits{Slots: 2})}
+	var candidates []Candidate
+	for _, h := range append(hosts, own) {
+		candidates = append(candidates, Candidate{Peer: h.ID(), Slots: 2})
+	}
+	gone := newHost(t)
+	own.Peerstore().AddAddrs(gone.ID(), gone.Addrs(), peerstore.PermanentAddrTTL)
+	gone.Close()
+	candidates = append(candidates, Candidate{Peer: gone.ID(), Slots: 2})
+
+	res, err := Reserve(t.Context(), NewClient(own, services[2]), candidates, Need{Job: "j", N: 2, R: 3, Strategy: Concentrate})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, p := range res.Placements {
+		if p.Peer != candidates[i].Peer || len(p.Processes) != 2 || p.Processes[0] != (view.Process{Rank: 0, Replica: i}) {
+			t.Errorf("placement %d: %+v", i, p)
+		}
+	}
+	// One peer starts its processes; the others' slots are given back.
+	if n, err := services[0].Redeem(res.Placements[0].Key, "j", own.ID()); n != 2 || err != nil {
+		t.Errorf("redeem: %d, %v", n, err)
+	}
+	if err := services[1].Renew(res.Placements[1].Key); err != nil {
+		t.Errorf("renew: %v", err)
+	}
+	res.Release(t.Context())
+	await(t, services[0], 0)
+	await(t, services[1], 2)
+	await(t, services[2], 2)
+	services[0].Release(res.Placements[0].Key)
+	await(t, services[0], 2)
+}
+
+func TestRefusalsArriveWithTheirReason(t *testing.T) {
+	server := newHost(t)
+	client := newHost(t, server)
+	other := newHost(t)
+	tests := []struct {
+		name   string
+		limits Limits
+		drain  bool
+		call   func(c *Client) error
+		want   error
+	}{
+		{"busy", Limits{}, false, holdAt(server, 1), Busy},
+		{"denied", Limits{Slots: 1, Deny: []p2ppeer.ID{client.ID()}}, false, holdAt(server, 1), Denied},
+		{"draining", Limits{Slots: 1}, true, holdAt(server, 1), Draining},
+		{"no slots wanted", Limits{Slots: 1}, false, holdAt(server, 0), Malformed},
+		{"too many wanted", Limits{Slots: 1}, false, holdAt(server, maxSlots+1), Malformed},
+		{"unknown key", Limits{Slots: 1}, false, func(c *Client) error {
+			return c.Confirm(context.Background(), server.ID(), Key{1}, 1)
+		}, UnknownKey},
+		{"unreachable", Limits{}, false, holdAt(other, 1), Unreachable},
+		{"no local slots", Limits{}, false, holdAt(client, 1), Busy},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := newService(t, server, tt.limits)
+			if tt.drain {
+				s.Drain()
+			}
+			if err := tt.call(NewClient(client, nil)); !errors.Is(err, tt.want) {
+				t.Errorf("got %v, want %v", err, tt.want)
+			}
+			s.Close()
+		})
+	}
+	// Without a service the peer does not speak the protocol.
+	if err := holdAt(server, 1)(NewClient(client, nil)); !errors.Is(err, Version) {
+		t.Errorf("got %v, want %v", err, Version)
+	}
+}
+
+func holdAt(at host.Host, slots int) func(*Client) error {
+	return func(c *Client) error {
+		_, err := c.Hold(context.Background(), at.ID(), "j", slots)
+		return err
+	}
+}
+
+func TestKeyIsOfNoUseToAnotherSubmitter(t *testing.T) {
+	server := newHost(t)
+	s := newService(t, server, Limits{Slots: 2})
+	mine, theirs := newHost(t, server), newHost(t, server)
+	g, err := NewClient(mine, nil).Hold(t.Context(), server.ID(), "j", 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	thief := NewClient(theirs, nil)
+	if err := thief.Confirm(t.Context(), server.ID(), g.Key, 1); !errors.Is(err, UnknownKey) {
+		t.Errorf("confirm: %v, want %v", err, UnknownKey)
+	}
+	if err := thief.Release(t.Context(), server.ID(), "j"); err != nil {
+		t.Errorf("release: %v", err)
+	}
+	if got := s.Snapshot().Held; got != 2 {
+		t.Errorf("%d held, want 2", got)
+	}
+}
+
+// converse sends one request as it is and returns the answer.
+func converse(t *testing.T, from host.Host, to p2ppeer.ID, q *pb.Request) *pb.Answer {
+	t.Helper()
+	stream, err := from.NewStream(t.Context(), to, ProtocolID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	if err := pbio.NewDelimitedWriter(stream).WriteMsg(q); err != nil {
+		t.Fatal(err)
+	}
+	var a pb.Answer
+	if err := pbio.NewDelimitedReader(stream, maxMessage).ReadMsg(&a); err != nil {
+		t.Fatal(err)
+	}
+	return &a
+}
+
+func TestOtherVersionIsRefusedAsSuch(t *testing.T) {
+	server := newHost(t)
+	newService(t, server, Limits{Slots: 1})
+	q := holdRequest("j", 1)
+	q.Protocol = version.Protocol + 1
+	if got := converse(t, newHost(t, server), server.ID(), q).GetReason(); got != pb.Reason_VERSION {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestSilentPeerIsGivenUp(t *testing.T) {
+	server := newHost(t)
+	server.SetStreamHandler(ProtocolID, func(network.Stream) {})
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := NewClient(newHost(t, server), nil).Hold(ctx, server.ID(), "j", 1)
+	if !errors.Is(err, Silent) {
+		t.Errorf("got %v, want %v", err, Silent)
+	}
+}
+
+func TestCloseCutsOffWhoNeverAsks(t *testing.T) {
+	server := newHost(t)
+	s := newService(t, server, Limits{Slots: 1})
+	stream, err := newHost(t, server).NewStream(t.Context(), server.ID(), ProtocolID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Reset()
+	if _, err := stream.Write([]byte{9}); err != nil { // the length of what never comes
+		t.Fatal(err)
+	}
+	began := time.Now()
+	s.Close()
+	s.Close()
+	if took := time.Since(began); took > streamTimeout/2 {
+		t.Errorf("closing took %v", took)
+	}
+}
+
+// TestS2LeaseEndsByItself needs no network: the handler is not called.
+func TestS2LeaseEndsByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := NewService(noNetwork{}, Config{Limits: Limits{Slots: 2}, Log: zerolog.Nop()})
+		defer s.Close()
+		if _, err := s.hold(Request{Job: "j", Submitter: alice, Slots: 2}); err != nil {
+			t.Fatal(err)
+		}
+		began := time.Now()
+		<-s.Changed() // the hold itself
+		<-s.Changed() // its end
+		if took, want := time.Since(began), HoldBase+2*HoldPerSlot; took != want {
+			t.Errorf("the lease ended after %v, want %v", took, want)
+		}
+		if got := s.Snapshot().Free; got != 2 {
+			t.Errorf("%d free, want 2", got)
+		}
+	})
+}
+
+// noNetwork is a host that nobody can reach.
+type noNetwork struct{ host.Host }
+
+func (noNetwork) SetStreamHandler(protocol.ID, network.StreamHandler) {}
+func (noNetwork) RemoveStreamHandler(protocol.ID)                     {}
