@@ -36,7 +36,7 @@ type Config struct {
 	// waits for slow links; shorter gives up sooner on peers that are gone.
 	AskTimeout time.Duration
 
-	// SearchTimeout bounds the rendezvous lookup within one search for candidates.
+	// SearchTimeout bounds one lookup in the DHT: for candidates, and at an introduction.
 	SearchTimeout time.Duration
 
 	// Parallel is how many peers are asked at the same time.
@@ -45,8 +45,7 @@ type Config struct {
 	// Grace is how long late answers are waited for once enough slots were found.
 	Grace time.Duration
 
-	// IntroduceTimeout bounds one attempt to reach the supernodes, and then one
-	// to learn the others from them.
+	// IntroduceTimeout bounds one attempt to reach the supernodes.
 	IntroduceTimeout time.Duration
 
 	// RetryMin and RetryMax bound the backoff between attempts to reach the

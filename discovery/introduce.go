@@ -157,8 +157,6 @@ func (s *Service) introduce(ctx context.Context) error {
 	if err := s.meetSupernodes(ctx); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.IntroduceTimeout)
-	defer cancel()
 	s.meetOthers(ctx)
 	return nil
 }
@@ -208,7 +206,8 @@ func (s *Service) meetSupernodes(ctx context.Context) error {
 	return failed
 }
 
-// meet connects to one supernode and makes sure that it is of our network.
+// meet connects to one supernode and makes sure that it is of our network and
+// that the DHT has a peer to begin with.
 // Attempts are spaced by introduceLoop, so the swarm's own backoff, which would
 // also hide the cause of the failure, is lifted.
 func (s *Service) meet(ctx context.Context, ai p2ppeer.AddrInfo) error {
@@ -222,7 +221,13 @@ func (s *Service) meet(ctx context.Context, ai p2ppeer.AddrInfo) error {
 	if err != nil {
 		return err
 	}
-	return checkNetwork(s.cfg.Network, protocols)
+	if err := checkNetwork(s.cfg.Network, protocols); err != nil {
+		return err
+	}
+	if err := s.awaitTable(ctx); err != nil {
+		return fmt.Errorf("it answers no DHT query: %w", err)
+	}
+	return nil
 }
 
 // checkNetwork finds the DHT of our network among a peer's protocols, or
@@ -230,7 +235,7 @@ func (s *Service) meet(ctx context.Context, ai p2ppeer.AddrInfo) error {
 func checkNetwork(name string, protocols []protocol.ID) error {
 	for _, p := range protocols {
 		rest, ours := strings.CutPrefix(string(p), "/p2pmpi/")
-		other, isDHT := strings.CutSuffix(rest, "/kad/1.0.0")
+		other, isDHT := strings.CutSuffix(rest, kadSuffix)
 		if !ours || !isDHT {
 			continue
 		}
@@ -246,23 +251,31 @@ func checkNetwork(name string, protocols []protocol.ID) error {
 // peers in the routing table. First this peer announces itself and then looks
 // who else did: of two that do so at the same time, one at least finds the
 // other, and connecting tells both. What fails here is made up for later by
-// the DHT's own refreshing and by searches.
+// the DHT's own refreshing and by searches. Each step is bounded, because a
+// single frozen peer holds up a DHT lookup to its end.
 func (s *Service) meetOthers(ctx context.Context) {
-	if err := s.awaitTable(ctx); err != nil {
-		s.log.Debug().Err(err).Msg("routing table still empty")
-		return
-	}
-	select {
-	case err := <-s.dht.RefreshRoutingTable():
-		s.log.Debug().Err(err).Int("peers", s.dht.RoutingTable().Size()).Msg("routing table refreshed")
-	case <-ctx.Done():
-	}
+	refreshed := s.dht.RefreshRoutingTable()
 	if s.cfg.Offer != nil {
-		if _, err := s.rendezvous.Advertise(ctx, s.namespace()); err != nil {
+		if err := s.advertise(ctx); err != nil {
 			s.log.Debug().Err(err).Msg("not announced yet")
 		}
 	}
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.SearchTimeout)
+	defer cancel()
 	s.connectFound(ctx)
+	select {
+	case err := <-refreshed:
+		s.log.Debug().Err(err).Int("peers", s.dht.RoutingTable().Size()).Msg("routing table refreshed")
+	case <-ctx.Done():
+	}
+}
+
+// advertise renews our rendezvous record at the peers nearest to it.
+func (s *Service) advertise(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.SearchTimeout)
+	defer cancel()
+	_, err := s.rendezvous.Advertise(ctx, s.namespace())
+	return err
 }
 
 // awaitTable waits until the routing table holds somebody.
@@ -279,11 +292,9 @@ func (s *Service) awaitTable(ctx context.Context) error {
 	return nil
 }
 
-// connectFound connects to the peers of the rendezvous, bounded like a search.
-// Peers that are gone are passed over.
+// connectFound connects to the peers of the rendezvous until ctx ends. Peers
+// that are gone are passed over.
 func (s *Service) connectFound(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, s.cfg.SearchTimeout)
-	defer cancel()
 	var group errgroup.Group
 	group.SetLimit(s.cfg.Parallel)
 	for info := range s.found(ctx) {
@@ -300,7 +311,7 @@ func (s *Service) connectFound(ctx context.Context) {
 	_ = group.Wait() // always nil: failures are expected
 }
 
-// advertiseLoop renews our rendezvous record; introductions announce us besides.
+// advertiseLoop announces this peer now and then; introductions do so besides.
 func (s *Service) advertiseLoop(ctx context.Context) {
 	wait := advertiseRetry
 	for {
@@ -310,7 +321,7 @@ func (s *Service) advertiseLoop(ctx context.Context) {
 			return
 		}
 		wait = s.cfg.AdvertiseEvery
-		if _, err := s.rendezvous.Advertise(ctx, s.namespace()); err != nil {
+		if err := s.advertise(ctx); err != nil {
 			wait = min(advertiseRetry, wait)
 		}
 	}

@@ -87,6 +87,11 @@ func newDHT(h host.Host, cfg Config) (*dht.IpfsDHT, error) {
 
 func dhtPrefix(network string) protocol.ID { return protocol.ID("/p2pmpi/" + network) }
 
+// kadSuffix is what kad-dht adds to the prefix.
+const kadSuffix = "/kad/1.0.0"
+
+func kadProtocol(network string) protocol.ID { return dhtPrefix(network) + kadSuffix }
+
 func (s *Service) start() {
 	if s.cfg.Offer != nil {
 		s.host.SetStreamHandler(offerProtocol, s.serveOffer)
@@ -135,6 +140,7 @@ func (s *Service) Close() error {
 	if s.cfg.Offer != nil {
 		s.host.RemoveStreamHandler(offerProtocol)
 	}
+	s.host.RemoveStreamHandler(kadProtocol(s.cfg.Network)) // dht.Close leaves it
 	var err error
 	if s.lan != nil {
 		err = s.lan.close()

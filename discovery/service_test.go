@@ -11,6 +11,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
 )
 
 // wantAll fails unless s finds exactly the peers of want as candidates.
@@ -161,6 +162,36 @@ func TestSilentPeerIsGivenUpAfterAskTimeout(t *testing.T) {
 	if len(considered) != 1 {
 		t.Errorf("got %v, want the silent peer", considered)
 	}
+}
+
+// freeze makes a peer that others know keep its connections and answer nothing,
+// as one stopped in mid-run does.
+func freeze(t *testing.T, s *Service) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []protocol.ID{offerProtocol, kadProtocol(s.cfg.Network)} {
+		s.host.SetStreamHandler(p, func(network.Stream) {})
+	}
+	for _, conn := range s.host.Network().Conns() {
+		for _, stream := range conn.GetStreams() {
+			stream.Reset()
+		}
+	}
+}
+
+func TestFrozenPeerHoldsUpNobody(t *testing.T) {
+	super := newHost(t)
+	peers := []*Service{newService(t, super, testConfig())}
+	for range 3 {
+		peers = append(peers, boot(t, testConfig(super)))
+	}
+	freeze(t, peers[1])
+	cfg := testConfig(super)
+	cfg.SearchTimeout, cfg.AskTimeout = 500*time.Millisecond, 500*time.Millisecond
+	newcomer := boot(t, cfg)
+	wantAll(t, newcomer, []*Service{peers[0], peers[2], peers[3], newcomer})
 }
 
 func TestUnreachableSupernodeIsNamed(t *testing.T) {
