@@ -18,7 +18,11 @@ type job struct {
 	n, r   int
 	procs  []*process // by rank and replica
 	queues [][]channel.Frame
+	busy   []int           // the queues with frames in them, and perhaps others
+	listed []bool          // by queue: is in busy
 	slow   []int           // by queue: how seldom it is chosen
+	lazy   []int           // by process: how seldom its program gets a turn
+	calm   int             // how seldom something bad happens
 	views  []view.View     // by epoch, from 1
 	to     []int           // by process: the epoch that it knows
 	silent []*process      // crashed, and not yet failed in the view
@@ -26,6 +30,9 @@ type job struct {
 
 	crashes, resets int // still allowed
 }
+
+// seldom are the odds against something, of which each job draws its own.
+var seldom = []int{1, 1, 1, 4, 20}
 
 // A name names a message everywhere.
 type name struct {
@@ -38,7 +45,7 @@ func newJob(rng *rand.Rand) *job {
 	j := &job{rng: rng, n: 2 + rng.IntN(2), r: 2 + rng.IntN(2), sent: make(map[name][]byte)}
 	j.crashes, j.resets = rng.IntN(j.n*(j.r-1)+1), rng.IntN(4)
 	j.views = []view.View{view.New(j.n, j.r)}
-	all := scripts(rng, j.n, 6*j.n+rng.IntN(8*j.n))
+	all := scripts(rng, j.n, 5*j.n+rng.IntN(5*j.n))
 	for _, id := range j.views[0].Processes() {
 		j.procs = append(j.procs, &process{
 			Protocol: New(id, j.views[0]), id: id, job: j, script: all[id.Rank],
@@ -48,10 +55,16 @@ func newJob(rng *rand.Rand) *job {
 	}
 	j.to = make([]int, len(j.procs))
 	j.queues = make([][]channel.Frame, len(j.procs)*len(j.procs))
+	j.listed = make([]bool, len(j.queues))
 	j.slow = make([]int, len(j.queues))
 	for i := range j.slow {
-		j.slow[i] = []int{1, 1, 1, 4, 20}[rng.IntN(5)]
+		j.slow[i] = seldom[rng.IntN(len(seldom))]
 	}
+	j.lazy = make([]int, len(j.procs))
+	for i := range j.lazy {
+		j.lazy[i] = seldom[rng.IntN(len(seldom))]
+	}
+	j.calm = seldom[rng.IntN(len(seldom))]
 	return j
 }
 
@@ -63,10 +76,20 @@ func (j *job) tracef(format string, args ...any) {
 
 func (j *job) index(p view.Process) int { return p.Rank*j.r + p.Replica }
 
-// queue returns the frames on the way from one process to another.
-func (j *job) queue(from, to view.Process) *[]channel.Frame {
-	return &j.queues[j.index(from)*len(j.procs)+j.index(to)]
+// queue returns the number of the queue from one process to another.
+func (j *job) queue(from, to view.Process) int { return j.index(from)*len(j.procs) + j.index(to) }
+
+// put appends a frame to queue i.
+func (j *job) put(i int, f channel.Frame) {
+	j.queues[i] = append(j.queues[i], f)
+	if !j.listed[i] {
+		j.listed[i] = true
+		j.busy = append(j.busy, i)
+	}
 }
+
+// cut loses what is in queue i but a prefix.
+func (j *job) cut(i int) { j.queues[i] = j.queues[i][:j.rng.IntN(len(j.queues[i])+1)] }
 
 func (j *job) current() view.View { return j.views[len(j.views)-1] }
 
@@ -82,8 +105,7 @@ func (j *job) carryOut(p *process, out protection.Output) error {
 		if lost, ok := p.lost[e.To]; ok && lost.swallows {
 			continue
 		}
-		q := j.queue(p.id, e.To)
-		*q = append(*q, e.Frame)
+		j.put(j.queue(p.id, e.To), e.Frame)
 	}
 	for _, d := range out.Decided {
 		j.tracef("  %v decided %d = %x", p.id, d.Index, d.Outcome)
@@ -147,8 +169,7 @@ func (j *job) crash(p *process) {
 	p.gone = true
 	j.silent = append(j.silent, p)
 	for _, to := range j.procs {
-		q := j.queue(p.id, to.id)
-		*q = (*q)[:j.rng.IntN(len(*q)+1)]
+		j.cut(j.queue(p.id, to.id))
 	}
 }
 
@@ -172,8 +193,7 @@ func (j *job) inform(p *process, epoch int) error {
 func (j *job) breakChannel(p *process, q view.Process) {
 	j.tracef("channel %v -> %v breaks", p.id, q)
 	j.resets--
-	frames := j.queue(p.id, q)
-	*frames = (*frames)[:j.rng.IntN(len(*frames)+1)]
+	j.cut(j.queue(p.id, q))
 	p.lost[q] = lostChannel{swallows: j.rng.IntN(2) == 0}
 }
 

@@ -65,45 +65,59 @@ func (j *job) event() error {
 	switch x := j.rng.IntN(100); {
 	case x < 55:
 		return j.deliverSome()
+	case x < 80:
+		return j.stepSome()
 	case p.gone:
 		return nil
-	case x < 85:
-		return j.stepSome(p)
-	case x < 90:
+	case x < 87:
 		return j.carryOut(p, p.Tick())
 	case x < 95:
 		return j.learn(p)
 	case x < 97:
 		return j.reopen(p)
-	default:
+	case j.rng.IntN(j.calm) == 0:
 		j.misfortune(p)
-		return nil
-	}
-}
-
-// deliverSome delivers a few frames of one queue; slow ones seldom get a turn.
-func (j *job) deliverSome() error {
-	start := j.rng.IntN(len(j.queues))
-	for k := range j.queues {
-		i := (start + k) % len(j.queues)
-		if len(j.queues[i]) == 0 || j.rng.IntN(j.slow[i]) != 0 {
-			continue
-		}
-		for range 1 + j.rng.IntN(len(j.queues[i])) {
-			if err := j.deliver(i); err != nil {
-				return err
-			}
-		}
-		return nil
 	}
 	return nil
 }
 
-func (j *job) stepSome(p *process) error {
-	for range 1 + j.rng.IntN(4) {
-		if err := p.step(); err != nil {
-			return err
+// deliverSome delivers a few frames of one queue; slow ones seldom get a turn.
+func (j *job) deliverSome() error {
+	for tries := 0; tries < 6 && len(j.busy) > 0; tries++ {
+		k := j.rng.IntN(len(j.busy))
+		i := j.busy[k]
+		if waiting := len(j.queues[i]); waiting > 0 {
+			if j.rng.IntN(j.slow[i]) != 0 {
+				continue
+			}
+			for range 1 + j.rng.IntN(waiting) {
+				if err := j.deliver(i); err != nil {
+					return err
+				}
+			}
+			return nil
 		}
+		j.listed[i] = false
+		j.busy[k] = j.busy[len(j.busy)-1]
+		j.busy = j.busy[:len(j.busy)-1]
+	}
+	return nil
+}
+
+// stepSome lets one program make a few calls; lazy ones seldom get a turn.
+func (j *job) stepSome() error {
+	for range 6 {
+		i := j.rng.IntN(len(j.procs))
+		p := j.procs[i]
+		if p.gone || p.done() || j.rng.IntN(j.lazy[i]) != 0 {
+			continue
+		}
+		for range 1 + j.rng.IntN(8) {
+			if err := p.step(); err != nil {
+				return err
+			}
+		}
+		return nil
 	}
 	return nil
 }
