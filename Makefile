@@ -1,6 +1,6 @@
 # What people need; CI does the same through .ci/run.
 
-LINT_VERSION := v2.12.2
+LINT_VERSION := v2.15.0
 
 .PHONY: build test e2e lint generate bench
 

@@ -1,0 +1,466 @@
+package e2e
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// limit bounds everything that a test waits for. It is far above what anything
+// takes; a test that meets it has failed.
+const limit = 2 * time.Minute
+
+// bin is the folder of the built commands and programs.
+var bin string
+
+func TestMain(m *testing.M) { os.Exit(testMain(m)) }
+
+func testMain(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "p2pmpi-e2e-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	bin = dir
+	build := exec.Command("go", "build", "-o", dir+"/", "./cmd/...", "./examples/...", "./e2e/programs/...")
+	build.Dir = ".."
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// environment is that of every process: nothing of the owner's configuration.
+func environment(home string) []string {
+	return []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + os.TempDir(),
+		"GOCACHE=" + goEnv("GOCACHE"), "GOMODCACHE=" + goEnv("GOMODCACHE"), "GOFLAGS=" + os.Getenv("GOFLAGS"),
+		"P2PMPI_MDNS=false", "P2PMPI_NAT=false",
+	}
+}
+
+var goEnv = func() func(string) string {
+	var mu sync.Mutex
+	known := make(map[string]string)
+	return func(name string) string {
+		mu.Lock()
+		defer mu.Unlock()
+		if _, ok := known[name]; !ok {
+			out, _ := exec.Command("go", "env", name).Output()
+			known[name] = strings.TrimSpace(string(out))
+		}
+		return known[name]
+	}
+}()
+
+// peerProcess is a running p2pboot.
+type peerProcess struct {
+	t     *testing.T
+	cmd   *exec.Cmd
+	home  string
+	id    string
+	addr  string // a TCP address with the peer ID
+	log   *lockedBuffer
+	ended chan struct{} // closed when the process is gone
+}
+
+// boot starts p2pboot on a new home and returns when it is ready.
+func boot(t *testing.T, args ...string) *peerProcess {
+	t.Helper()
+	return bootAt(t, t.TempDir(), args...)
+}
+
+func bootAt(t *testing.T, home string, args ...string) *peerProcess {
+	t.Helper()
+	args = append([]string{"--home", home, "--listen", "/ip4/127.0.0.1/tcp/0", "--listen", "/ip4/127.0.0.1/udp/0/quic-v1"}, args...)
+	p := &peerProcess{t: t, home: home, log: &lockedBuffer{}, ended: make(chan struct{})}
+	p.cmd = exec.Command(filepath.Join(bin, "p2pboot"), args...)
+	p.cmd.Env = environment(home)
+	p.cmd.Stderr = p.log
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ready := make(chan string, 1)
+	go func() { // ends with the process
+		first := true
+		for lines := bufio.NewScanner(out); lines.Scan(); first = false {
+			if first {
+				ready <- lines.Text()
+			}
+		}
+		p.cmd.Wait()
+		close(p.ended)
+	}()
+	t.Cleanup(p.halt)
+	select {
+	case line := <-ready:
+		p.parseReady(line)
+	case <-p.ended:
+		t.Fatalf("p2pboot ended before it was ready:\n%s", p.log)
+	case <-time.After(limit):
+		t.Fatalf("p2pboot is not ready:\n%s", p.log)
+	}
+	return p
+}
+
+func (p *peerProcess) parseReady(line string) {
+	p.t.Helper()
+	words := strings.Fields(line)
+	if len(words) < 3 || words[0] != "ready" {
+		p.t.Fatalf("p2pboot printed %q", line)
+	}
+	p.id = words[1]
+	for _, a := range words[2:] {
+		if strings.Contains(a, "/tcp/") {
+			p.addr = a
+			if !strings.Contains(a, "/p2p/") {
+				p.addr += "/p2p/" + p.id
+			}
+		}
+	}
+	if p.addr == "" {
+		p.t.Fatalf("no TCP address in %q", line)
+	}
+}
+
+// halt ends the process as an owner would, and insists that it works.
+func (p *peerProcess) halt() {
+	p.signal(syscall.SIGCONT)
+	p.signal(syscall.SIGTERM)
+	select {
+	case <-p.ended:
+	case <-time.After(limit):
+		p.t.Errorf("p2pboot of %s does not end on SIGTERM:\n%s", p.home, p.log)
+		p.signal(syscall.SIGQUIT)
+		<-p.ended
+	}
+	if p.t.Failed() {
+		p.t.Logf("log of peer %s:\n%s", p.id, p.log)
+	}
+}
+
+func (p *peerProcess) signal(s syscall.Signal) { p.cmd.Process.Signal(s) }
+
+// kill ends the process as a power cut would.
+func (p *peerProcess) kill() {
+	p.signal(syscall.SIGKILL)
+	<-p.ended
+}
+
+func (p *peerProcess) alive() bool {
+	select {
+	case <-p.ended:
+		return false
+	default:
+		return true
+	}
+}
+
+// status is what a script reads from the control socket.
+type status struct {
+	Slots  struct{ Total, Free int }
+	Hosted []json.RawMessage
+}
+
+func (p *peerProcess) status() (status, error) {
+	var s status
+	client := http.Client{
+		Timeout: 10 * time.Second,
+		Transport: &http.Transport{
+			DisableKeepAlives: true,
+			DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+				return (&net.Dialer{}).DialContext(ctx, "unix", filepath.Join(p.home, "control.sock"))
+			},
+		},
+	}
+	resp, err := client.Get("http://peer/v1/status")
+	if err != nil {
+		return s, err
+	}
+	defer resp.Body.Close()
+	return s, json.NewDecoder(resp.Body).Decode(&s)
+}
+
+// eventually polls, since other processes give no event to wait for.
+func eventually(t *testing.T, what string, check func() error) {
+	t.Helper()
+	deadline := time.Now().Add(limit)
+	for {
+		err := check()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: %v", what, err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// expectNothingLeft waits until the peers that live have all their slots back
+// and nothing of any job is there (S4).
+func expectNothingLeft(t *testing.T, peers []*peerProcess) {
+	t.Helper()
+	for _, p := range peers {
+		if p.alive() {
+			eventually(t, "peer "+p.id, p.idle)
+		}
+	}
+	for _, p := range peers {
+		eventually(t, "processes of "+p.home, func() error { return noProcessIn(p.home) })
+	}
+}
+
+// idle reports what a job has left at the peer.
+func (p *peerProcess) idle() error {
+	s, err := p.status()
+	if err != nil {
+		return err
+	}
+	if s.Slots.Free != s.Slots.Total || s.Slots.Total == 0 || len(s.Hosted) != 0 {
+		return fmt.Errorf("%d of %d slots free, jobs %s", s.Slots.Free, s.Slots.Total, s.Hosted)
+	}
+	left, err := os.ReadDir(filepath.Join(p.home, "scratch"))
+	if err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	if len(left) > 0 {
+		return fmt.Errorf("scratch has %v", left)
+	}
+	return nil
+}
+
+// noProcessIn reports a rank process that lives in a peer's scratch folders.
+func noProcessIn(home string) error {
+	for pid, cwd := range workingFolders() {
+		if strings.HasPrefix(cwd, filepath.Join(home, "scratch")+"/") {
+			return fmt.Errorf("process %d is left in %s", pid, cwd)
+		}
+	}
+	return nil
+}
+
+// workingFolders returns the working folder of every process on the machine.
+func workingFolders() map[int]string {
+	dirs := make(map[int]string)
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		if pid, err := strconv.Atoi(e.Name()); err == nil {
+			if cwd, err := os.Readlink(filepath.Join("/proc", e.Name(), "cwd")); err == nil {
+				dirs[pid] = strings.TrimSuffix(cwd, " (deleted)")
+			}
+		}
+	}
+	return dirs
+}
+
+// rankProcess returns the program's own process of a rank and replica on p.
+func (p *peerProcess) rankProcess(process string) (pid int, ok bool) {
+	for pid, cwd := range workingFolders() {
+		if !strings.HasPrefix(cwd, filepath.Join(p.home, "scratch")+"/") || filepath.Base(cwd) != process {
+			continue
+		}
+		exe, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
+		if !strings.HasSuffix(exe, "p2pboot") { // its supervisor is not meant
+			return pid, true
+		}
+	}
+	return 0, false
+}
+
+// grid boots peers with one supernode, which is killed once all have met.
+func grid(t *testing.T, n int, args ...string) []*peerProcess {
+	t.Helper()
+	supernode := boot(t, "--slots", "0")
+	var peers []*peerProcess
+	for range n {
+		peers = append(peers, boot(t, append([]string{"--supernode", supernode.addr}, args...)...))
+	}
+	supernode.kill()
+	return peers
+}
+
+// event is a line of p2prun --json.
+type event struct {
+	Event  string
+	Phase  string
+	Text   string
+	Placed []struct {
+		Rank, Replica int
+		Peer          string
+	}
+	Result *struct {
+		Status  int
+		Message string
+	}
+}
+
+// job is a running p2prun.
+type job struct {
+	t      *testing.T
+	cmd    *exec.Cmd
+	stdout *lockedBuffer
+	stderr *lockedBuffer
+	events chan event // of --json; closed at its end
+	placed map[string]string
+	ended  chan struct{}
+	status int // valid when ended is closed
+}
+
+// submit starts p2prun with --json. Without a home of a running peer it is a
+// submit-only peer.
+func submit(t *testing.T, home string, args ...string) *job {
+	t.Helper()
+	return startJob(t, append([]string{"--home", home, "--json"}, args...)...)
+}
+
+func startJob(t *testing.T, args ...string) *job {
+	t.Helper()
+	j := &job{
+		t: t, stdout: &lockedBuffer{}, stderr: &lockedBuffer{},
+		events: make(chan event, 1<<16), ended: make(chan struct{}),
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*limit)
+	j.cmd = exec.CommandContext(ctx, filepath.Join(bin, "p2prun"), args...)
+	j.cmd.Env = environment(t.TempDir())
+	j.cmd.Dir = t.TempDir()
+	j.cmd.Stdout = j.stdout
+	errs, err := j.cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() { // ends with the process
+		defer cancel()
+		j.follow(errs)
+		j.cmd.Wait()
+		j.status = j.cmd.ProcessState.ExitCode()
+		close(j.ended)
+	}()
+	t.Cleanup(func() {
+		j.cmd.Process.Kill()
+		<-j.ended
+		if t.Failed() {
+			t.Logf("p2prun %v: exit status %d\nstdout:\n%s\nstderr:\n%s", args, j.status, tail(j.stdout), tail(j.stderr))
+		}
+	})
+	return j
+}
+
+// follow reads what p2prun says until it ends.
+func (j *job) follow(r io.Reader) {
+	defer close(j.events)
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, 16<<20)
+	for lines.Scan() {
+		fmt.Fprintln(j.stderr, lines.Text())
+		var e event
+		if json.Unmarshal(lines.Bytes(), &e) == nil && e.Event != "" {
+			j.events <- e
+		}
+	}
+}
+
+// waitFor returns the first event that match wants.
+func (j *job) waitFor(what string, match func(event) bool) event {
+	j.t.Helper()
+	timeout := time.After(limit)
+	for {
+		select {
+		case e, ok := <-j.events:
+			if !ok {
+				j.t.Fatalf("p2prun ended before %s", what)
+			}
+			if e.Event == "placed" {
+				j.notePlaced(e)
+			}
+			if match(e) {
+				return e
+			}
+		case <-timeout:
+			j.t.Fatalf("no %s", what)
+		}
+	}
+}
+
+func (j *job) notePlaced(e event) {
+	j.placed = make(map[string]string)
+	for _, p := range e.Placed {
+		j.placed[fmt.Sprintf("%d.%d", p.Rank, p.Replica)] = p.Peer
+	}
+}
+
+// waitRunning returns when the ranks run; then the job's placement is known.
+func (j *job) waitRunning() {
+	j.t.Helper()
+	j.waitFor("phase running", func(e event) bool { return e.Event == "phase" && e.Phase == "running" })
+}
+
+// peerOf returns the peer that runs a process.
+func (j *job) peerOf(peers []*peerProcess, process string) *peerProcess {
+	j.t.Helper()
+	for _, p := range peers {
+		if p.id == j.placed[process] {
+			return p
+		}
+	}
+	j.t.Fatalf("process %s is on no peer of %v", process, j.placed)
+	return nil
+}
+
+// wait returns the exit status.
+func (j *job) wait() int {
+	j.t.Helper()
+	select {
+	case <-j.ended:
+	case <-time.After(2 * limit):
+		j.t.Fatalf("p2prun does not end:\n%s", tail(j.stderr))
+	}
+	return j.status
+}
+
+// lockedBuffer is a buffer that is written while it is read.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+// tail is the end of a long text.
+func tail(b *lockedBuffer) string {
+	s := b.String()
+	return s[max(0, len(s)-8000):]
+}

@@ -1,0 +1,116 @@
+// Stepper is a program whose every answer is known, for killing things at it.
+// Each step it exchanges a number around the ring, then lets rank 0 take one
+// number from each other rank in any order (wildcard receives), and prints one
+// line at each rank now and then.
+//
+//	stepper [-steps K] [-every J] [-work D] [-exit S -at K] [-abort S] [-panic]
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/mpj"
+)
+
+var (
+	steps  = flag.Int("steps", 100, "how many steps")
+	every  = flag.Int("every", 10, "a line every so many steps")
+	work   = flag.Duration("work", 5*time.Millisecond, "busy time in each step")
+	exit   = flag.Int("exit", 0, "rank 0 exits with this status half-way")
+	abort  = flag.Int("abort", 0, "rank 0 aborts with this status half-way")
+	panics = flag.Bool("panic", false, "rank 0 panics half-way")
+	write  = flag.String("write", "", "every rank writes a file of this name")
+)
+
+func main() {
+	flag.Parse()
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "stepper:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	world, err := mpj.Init(context.Background())
+	if err != nil {
+		return err
+	}
+	var sum int64
+	for step := range *steps {
+		if world.Rank() == 0 && step == *steps/2 {
+			misbehave(world)
+		}
+		got, err := ring(world.Comm, int64(step))
+		if err != nil {
+			return fmt.Errorf("step %d: %w", step, err)
+		}
+		all, err := gatherAnyOrder(world.Comm, got)
+		if err != nil {
+			return fmt.Errorf("step %d: %w", step, err)
+		}
+		sum += all
+		if (step+1)%*every == 0 {
+			fmt.Printf("rank %d step %d sum %d\n", world.Rank(), step+1, sum)
+		}
+		spin(*work)
+	}
+	if *write != "" {
+		if err := os.WriteFile(*write, fmt.Appendf(nil, "rank %d sum %d\n", world.Rank(), sum), 0o644); err != nil {
+			return err
+		}
+	}
+	return world.Finalize()
+}
+
+func misbehave(world *mpj.World) {
+	switch {
+	case *exit != 0:
+		fmt.Fprintln(os.Stderr, "stepper gives up")
+		os.Exit(*exit)
+	case *abort != 0:
+		world.Abort(*abort, "stepper aborts")
+	case *panics:
+		panic("stepper panics")
+	}
+}
+
+// ring sends x to the next rank and returns what comes from the one before.
+func ring(c *mpj.Comm, x int64) (int64, error) {
+	n, me := c.Size(), c.Rank()
+	out, in := []int64{x*int64(n) + int64(me)}, []int64{0}
+	if err := mpj.Send(c, out, (me+1)%n, 1); err != nil {
+		return 0, err
+	}
+	_, err := mpj.Recv(c, in, (me+n-1)%n, 1)
+	return in[0], err
+}
+
+// gatherAnyOrder adds up x over all ranks at rank 0, in the order of arrival,
+// and gives everybody the result.
+func gatherAnyOrder(c *mpj.Comm, x int64) (int64, error) {
+	result := []int64{x}
+	if c.Rank() != 0 {
+		if err := mpj.Send(c, result, 0, 2); err != nil {
+			return 0, err
+		}
+	} else {
+		for range c.Size() - 1 {
+			in := []int64{0}
+			if _, err := mpj.Recv(c, in, mpj.AnySource, 2); err != nil {
+				return 0, err
+			}
+			result[0] += in[0]
+		}
+	}
+	return result[0], mpj.Bcast(c, result, 0)
+}
+
+// spin computes for d, as a program does that does not call mpj.
+func spin(d time.Duration) {
+	for start := time.Now(); time.Since(start) < d; {
+	}
+}

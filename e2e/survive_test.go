@@ -1,0 +1,258 @@
+package e2e
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// stepperOutput is what stepper prints with n ranks: the lines of each rank in
+// order, the ranks in any order between each other.
+func stepperOutput(n, steps, every int) []string {
+	var out []string
+	sum := 0
+	for step := range steps {
+		for rank := range n {
+			sum += step*n + rank
+		}
+		if (step+1)%every == 0 {
+			for rank := range n {
+				out = append(out, fmt.Sprintf("rank %d step %d sum %d", rank, step+1, sum))
+			}
+		}
+	}
+	return out
+}
+
+// expectStepper compares a job's output with the known answer: every line once,
+// none torn, those of each rank in order.
+func expectStepper(t *testing.T, j *job, n, steps, every int) {
+	t.Helper()
+	got := strings.Split(strings.TrimSuffix(j.stdout.String(), "\n"), "\n")
+	perRank := func(lines []string) []string {
+		sorted := slices.Clone(lines)
+		slices.SortStableFunc(sorted, func(a, b string) int {
+			return strings.Compare(strings.SplitN(a, " step", 2)[0], strings.SplitN(b, " step", 2)[0])
+		})
+		return sorted
+	}
+	want := perRank(stepperOutput(n, steps, every))
+	if !slices.Equal(perRank(got), want) {
+		t.Errorf("output:\n%s\nwant:\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// firstOutput waits until the program is at work.
+func (j *job) firstOutput() {
+	j.t.Helper()
+	j.waitFor("output", func(e event) bool { return j.stdout.String() != "" || e.Event == "result" })
+}
+
+// TestSurvives runs a program of three ranks twice over on six peers whose
+// supernode is gone, takes something away from it while it runs, and expects
+// the same answer, printed once, and nothing left behind.
+func TestSurvives(t *testing.T) {
+	cases := map[string]func(t *testing.T, j *job, peers []*peerProcess){
+		"nothing lost": func(*testing.T, *job, []*peerProcess) {},
+		"the peer of a master killed": func(_ *testing.T, j *job, peers []*peerProcess) {
+			j.peerOf(peers, "0.0").kill()
+		},
+		"the peer of a replica killed": func(_ *testing.T, j *job, peers []*peerProcess) {
+			j.peerOf(peers, "1.1").kill()
+		},
+		"the process of a master alone killed": func(t *testing.T, j *job, peers []*peerProcess) {
+			killProcess(t, j.peerOf(peers, "1.0"), "1.0", syscall.SIGKILL)
+		},
+		"the process of a master alone stopped": func(t *testing.T, j *job, peers []*peerProcess) {
+			killProcess(t, j.peerOf(peers, "2.0"), "2.0", syscall.SIGSTOP)
+		},
+		"two peers of different ranks killed": func(_ *testing.T, j *job, peers []*peerProcess) {
+			j.peerOf(peers, "0.0").kill()
+			j.peerOf(peers, "2.1").kill()
+		},
+		"the peer of a master stopped for good": func(_ *testing.T, j *job, peers []*peerProcess) {
+			j.peerOf(peers, "0.0").signal(syscall.SIGSTOP)
+		},
+	}
+	for name, lose := range cases {
+		t.Run(name, func(t *testing.T) {
+			peers := grid(t, 6, "--slots", "1")
+			j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "3", "-r", "2", "-w", "60", "--timeout", "110s",
+				filepath.Join(bin, "stepper"), "-steps", "300", "-every", "20")
+			j.waitRunning()
+			j.firstOutput()
+			lose(t, j, peers)
+			if s := j.wait(); s != 0 {
+				t.Fatalf("exit status %d", s)
+			}
+			expectStepper(t, j, 3, 300, 20)
+			for _, p := range peers {
+				p.signal(syscall.SIGCONT)
+			}
+			expectNothingLeft(t, peers)
+		})
+	}
+}
+
+func killProcess(t *testing.T, p *peerProcess, process string, s syscall.Signal) {
+	t.Helper()
+	pid, ok := p.rankProcess(process)
+	if !ok {
+		t.Fatalf("no process %s on peer %s", process, p.id)
+	}
+	if err := syscall.Kill(pid, s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestR7BothReplicasKilled takes all replicas of a rank away.
+func TestR7BothReplicasKilled(t *testing.T) {
+	peers := grid(t, 6, "--slots", "1")
+	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "3", "-r", "2", "-w", "60", "--timeout", "110s",
+		filepath.Join(bin, "stepper"), "-steps", "100000")
+	j.waitRunning()
+	j.firstOutput()
+	j.peerOf(peers, "1.0").kill()
+	j.peerOf(peers, "1.1").kill()
+	if s := j.wait(); s != 70 {
+		t.Errorf("exit status %d, want 70", s)
+	}
+	if text := j.stderr.String(); !strings.Contains(text, "rank 1 lost all its replicas") {
+		t.Errorf("the rank is not named in:\n%s", text)
+	}
+	expectNothingLeft(t, peers)
+}
+
+// TestS4SubmitterKilled kills p2prun, once as a client of a peer and once as a
+// peer of its own.
+func TestS4SubmitterKilled(t *testing.T) {
+	peers := grid(t, 3, "--slots", "2")
+	for name, args := range map[string][]string{
+		"client of a peer": {"--home", peers[0].home},
+		"submit-only peer": {"--home", t.TempDir(), "--supernode", peers[0].addr},
+	} {
+		t.Run(name, func(t *testing.T) {
+			args = append(args, "--json", "-n", "3", "-r", "2", "-w", "60", filepath.Join(bin, "stepper"), "-steps", "100000")
+			j := startJob(t, args...)
+			j.waitRunning()
+			j.firstOutput()
+			j.cmd.Process.Kill()
+			<-j.ended
+			expectNothingLeft(t, peers)
+		})
+	}
+}
+
+// TestWordcountOverTheGoDistribution counts every .go file of the Go
+// distribution, loses the peer of a master on the way, and compares with a
+// count made here.
+func TestWordcountOverTheGoDistribution(t *testing.T) {
+	list, want := goFiles(t)
+	peers := grid(t, 6, "--slots", "1")
+	for _, lost := range []string{"none", "0.0", "1.1"} {
+		t.Run("lost "+lost, func(t *testing.T) {
+			if lost != "none" {
+				peers = grid(t, 6, "--slots", "1")
+			}
+			j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "3", "-r", "2", "-w", "60", "-l", list,
+				filepath.Join(bin, "wordcount"), "-all")
+			j.waitRunning()
+			if lost != "none" {
+				j.peerOf(peers, lost).kill()
+			}
+			if s := j.wait(); s != 0 {
+				t.Fatalf("exit status %d", s)
+			}
+			compareCounts(t, j.stdout.String(), want)
+			expectNothingLeft(t, peers)
+		})
+	}
+}
+
+// goFiles writes a list of all .go files of the Go distribution and counts
+// their words in another way than the example does.
+func goFiles(t *testing.T) (list string, counts map[string]int) {
+	t.Helper()
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	word := regexp.MustCompile(`[\pL\pN_]+`)
+	counts = make(map[string]int)
+	var names []string
+	err = filepath.WalkDir(strings.TrimSpace(string(root)), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() || !strings.HasSuffix(path, ".go") {
+			return err
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		for _, w := range word.FindAll(text, -1) {
+			counts[string(w)]++
+		}
+		names = append(names, path)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d files, %d different words", len(names), len(counts))
+	list = filepath.Join(t.TempDir(), "files")
+	if err := os.WriteFile(list, []byte(strings.Join(names, "\n")+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return list, counts
+}
+
+var countLine = regexp.MustCompile(`^\s*(\d+)\s+(\S+)$`)
+
+// compareCounts expects a line "count word" for each word and none twice.
+func compareCounts(t *testing.T, out string, want map[string]int) {
+	t.Helper()
+	got := make(map[string]int)
+	for _, l := range strings.Split(out, "\n") {
+		if m := countLine.FindStringSubmatch(l); m != nil {
+			if _, twice := got[m[2]]; twice {
+				t.Errorf("%q is printed twice", m[2])
+			}
+			got[m[2]], _ = strconv.Atoi(m[1])
+		}
+	}
+	wrong := 0
+	for w, n := range want {
+		if got[w] != n {
+			if wrong++; wrong <= 5 {
+				t.Errorf("%q counted %d times, want %d", w, got[w], n)
+			}
+		}
+	}
+	if wrong > 5 || len(got) != len(want) {
+		t.Errorf("%d counts are wrong; %d words, want %d", wrong, len(got), len(want))
+	}
+}
+
+// TestCollectsOutputFiles brings the file of each rank back once.
+func TestCollectsOutputFiles(t *testing.T) {
+	peers := grid(t, 4, "--slots", "1")
+	j := submit(t, peers[0].home, "-n", "2", "-r", "2", "-w", "60", "-o", "*.txt", filepath.Join(bin, "stepper"), "-steps", "20", "-write", "sum.txt")
+	if s := j.wait(); s != 0 {
+		t.Fatalf("exit status %d", s)
+	}
+	for rank := range 2 {
+		got, err := os.ReadFile(filepath.Join(j.cmd.Dir, fmt.Sprintf("rank%d", rank), "sum.txt"))
+		want := fmt.Sprintf("rank %d sum %d\n", rank, 40*39/2)
+		if err != nil || string(got) != want {
+			t.Errorf("rank %d: %q, %v; want %q", rank, got, err, want)
+		}
+	}
+	expectNothingLeft(t, peers)
+}
