@@ -95,15 +95,15 @@ func (t *transfer) run(ctx context.Context) error {
 			return fmt.Errorf("gave up after %d attempts: %w", t.plan.failures, err)
 		}
 		t.svc.log.Debug().Err(err).Stringer("peer", t.from).Str("job", t.job).Msg("transfer interrupted, resuming")
-		if err := pause(ctx, t.plan.failures); err != nil {
+		if err := pause(ctx, t.svc.backoff<<(t.plan.failures-1)); err != nil {
 			return err
 		}
 	}
 }
 
-// pause waits before the next stream, longer with each that failed.
-func pause(ctx context.Context, failures int) error {
-	timer := time.NewTimer(min(firstBackoff<<(failures-1), maxBackoff))
+// pause waits for d, or for the end of ctx, which is its error.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
 	case <-timer.C:

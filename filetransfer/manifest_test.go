@@ -72,7 +72,7 @@ func TestT3FileThatIsAFolderIsFoundByItsNeighbour(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	rng := rand.New(rand.NewPCG(seed, 0))
-	for range 20_000 {
+	for range 3_000 {
 		var paths []string
 		for range 2 + rng.IntN(5) {
 			var p []byte

@@ -18,8 +18,7 @@ import (
 const (
 	stallTimeout = 30 * time.Second       // without a byte, before a stream is given up
 	openTimeout  = 15 * time.Second       // to connect to the peer and open a stream
-	firstBackoff = 100 * time.Millisecond // between two streams; doubles up to maxBackoff
-	maxBackoff   = 2 * time.Second
+	firstBackoff = 100 * time.Millisecond // between two streams; doubles with each failure in a row
 )
 
 var errClosed = errors.New("file transfer service is closed")
@@ -30,8 +29,10 @@ type Service struct {
 	host  host.Host
 	store *Store
 	log   zerolog.Logger
-	stall time.Duration
-	open  func(context.Context, p2ppeer.ID) (link, error) // tests cut links here
+
+	// Constant but for tests, which shorten the times and cut the links.
+	stall, backoff time.Duration
+	open           func(context.Context, p2ppeer.ID) (link, error)
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -56,7 +57,7 @@ type Stats struct {
 // Serve. The store is what Fetch fills.
 func NewService(h host.Host, store *Store, log zerolog.Logger) *Service {
 	s := &Service{
-		host: h, store: store, log: log, stall: stallTimeout,
+		host: h, store: store, log: log, stall: stallTimeout, backoff: firstBackoff,
 		servings: map[string][]*serving{}, links: map[link]struct{}{},
 	}
 	s.open = s.openStream

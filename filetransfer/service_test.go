@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -17,7 +18,10 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/peerstore"
 	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
+	"github.com/libp2p/go-msgio/pbio"
 	"github.com/rs/zerolog"
+
+	"github.com/p2pmpi/p2pmpi/filetransfer/internal/pb"
 )
 
 const job = "job"
@@ -30,6 +34,7 @@ func newService(t testing.TB, limit int64) *Service {
 		t.Fatal(err)
 	}
 	s := NewService(h, openStore(t, t.TempDir(), limit), zerolog.Nop())
+	s.backoff = time.Millisecond
 	t.Cleanup(func() {
 		if err := errors.Join(s.Close(), h.Close()); err != nil {
 			t.Error(err)
@@ -93,7 +98,7 @@ func TestT1WhatArrivesIsWhatWasSubmitted(t *testing.T) {
 	src := t.TempDir()
 	big := content(1, 3*maxChunk+17)
 	writeFile(t, filepath.Join(src, "prog"), big)
-	files := append(tree(t, filepath.Join(src, "in"), window+batch), Source{"prog", filepath.Join(src, "prog")})
+	files := append(tree(t, filepath.Join(src, "in"), window+10), Source{"prog", filepath.Join(src, "prog")})
 	m, err := Build(t.Context(), files)
 	if err != nil {
 		t.Fatal(err)
@@ -351,6 +356,74 @@ func TestConcurrentFetchesTransferOnce(t *testing.T) {
 	if got := submitter.Stats(); got.BytesSent != w.Size || got.FilesSent != 1 {
 		t.Errorf("sent %+v, want it once", got)
 	}
+}
+
+// Whatever a stranger sends, the link ends, and so does Close.
+func TestO4BrokenRequestsAreCut(t *testing.T) {
+	item := encodeRequest(job, make([]need, batch))
+	unbounded := encodeRequest(job, make([]need, batch+1))
+	tests := map[string]func(io.Writer) error{
+		"garbage":          func(w io.Writer) error { _, err := w.Write(content(1, 100)); return err },
+		"huge message":     func(w io.Writer) error { _, err := w.Write([]byte{0xff, 0xff, 0xff, 0x7f}); return err },
+		"too many items":   pbWriter(1, unbounded),
+		"no items":         pbWriter(1, &pb.Request{Job: job}),
+		"long job":         pbWriter(1, encodeRequest(strings.Repeat("j", maxJob+1), make([]need, 1))),
+		"short digest":     pbWriter(1, &pb.Request{Items: []*pb.Item{{Digest: []byte{1}}}}),
+		"endless offset":   pbWriter(1, encodeRequest(job, []need{{offset: MaxFileBytes + 1}})),
+		"too many ahead":   pbWriter(1<<20, item),
+		"nothing for long": func(io.Writer) error { return nil },
+	}
+	for name, write := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := newService(t, 1<<20)
+			s.stall = 200 * time.Millisecond
+			l, err := s.openStream(t.Context(), s.host.ID())
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = write(l) // may fail already
+			if _, err := io.Copy(io.Discard, l); err != nil && !errors.Is(err, io.ErrClosedPipe) {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func pbWriter(times int, msg *pb.Request) func(io.Writer) error {
+	return func(w io.Writer) error {
+		for range times {
+			if err := pbio.NewDelimitedWriter(w).WriteMsg(msg); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+func TestCloseEndsLinksThatAreServed(t *testing.T) {
+	submitter, peer := newPair(t)
+	w, _ := offer(t, submitter, peer, content(1, 100))
+	l, err := peer.openStream(t.Context(), submitter.host.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := pbWriter(1, encodeRequest(job, []need{{Want: w}}))(l); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := newChunkReader(l).next(); err != nil { // being served now
+		t.Fatal(err)
+	}
+	closed := make(chan error, 1)
+	go func() { closed <- submitter.Close() }()
+	select {
+	case err := <-closed:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(stallTimeout / 2):
+		t.Error("Close waits for a peer that holds its stream open")
+	}
+	_ = l.Reset()
 }
 
 func TestFetchEndsWithItsContextAndWithClose(t *testing.T) {
