@@ -134,6 +134,21 @@ func drift(w *world) {
 	}
 }
 
+// TestDriftingClocksStayAligned lets clocks come up to 20 periods apart.
+// Without catching up, members would question each other all the time.
+func TestDriftingClocksStayAligned(t *testing.T) {
+	w := newWorld(t, 8, 8)
+	drift(w)
+	w.run(4000 * simPeriod)
+	least, most := w.detectors[0].Heartbeat(), uint64(0)
+	for _, d := range w.detectors {
+		least, most = min(least, d.Heartbeat()), max(most, d.Heartbeat())
+	}
+	if most-least > 2 || w.pings > 40 {
+		t.Errorf("%v: heartbeats %d to %d, %d questions; want at most 2 apart and few questions", w, least, most, w.pings)
+	}
+}
+
 // TestV3ObserverThatWasStoppedFailsNobody stops a member for longer than anyone
 // is tolerated. The others may fail it; it must not fail them.
 func TestV3ObserverThatWasStoppedFailsNobody(t *testing.T) {
