@@ -1,0 +1,115 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/p2pmpi/p2pmpi/internal/version"
+)
+
+// Exit statuses, those of sysexits.h where it has one. A program run by p2prun
+// may end with any of 1 to 125 besides.
+const (
+	OK          = 0
+	Usage       = 64  // wrong usage, configuration or input, or a home that cannot be used
+	Unavailable = 69  // not enough peers, or no peer where one was needed
+	Lost        = 70  // a rank lost all its replicas
+	TimedOut    = 75  // the job took longer than --timeout
+	Cancelled   = 130 // by the user
+)
+
+// A Failure is an error that knows how the command ends.
+type Failure struct {
+	Status int
+	Err    error
+	Hint   string // what the user can do; may be empty
+}
+
+// Error is the error's own text.
+func (f *Failure) Error() string { return f.Err.Error() }
+
+// Unwrap returns the cause.
+func (f *Failure) Unwrap() error { return f.Err }
+
+// Fail makes err end the command with status.
+func Fail(status int, err error, hint string) error {
+	if err == nil {
+		return nil
+	}
+	return &Failure{status, err, hint}
+}
+
+// Misused makes a wrong usage of a sentence.
+func Misused(format string, args ...any) error {
+	return &Failure{Status: Usage, Err: fmt.Errorf(format, args...)}
+}
+
+// New returns a command that takes its errors and its help from here.
+func New(use, short string) *cobra.Command {
+	c := &cobra.Command{
+		Use:                   use,
+		Short:                 short,
+		Version:               version.Release,
+		SilenceUsage:          true,
+		SilenceErrors:         true,
+		DisableFlagsInUseLine: true,
+	}
+	c.SetVersionTemplate("{{.Name}} {{.Version}}\n")
+	c.SetHelpTemplate(helpTemplate)
+	c.CompletionOptions.DisableDefaultCmd = true
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return &Failure{Usage, err, c.Name() + " --help lists the options"}
+	})
+	c.Flags().SortFlags = false
+	return c
+}
+
+// helpTemplate is cobra's, with options wrapped at 80 columns and examples last.
+const helpTemplate = `{{.Short}}
+
+Usage:
+  {{.UseLine}}
+
+{{.Long}}
+
+Options:
+{{.LocalFlags.FlagUsagesWrapped 80 | trimTrailingWhitespaces}}
+
+Examples:
+{{.Example}}
+`
+
+// Run carries out c with args, says on stderr what went wrong, and returns the
+// exit status.
+func Run(ctx context.Context, c *cobra.Command, args []string, stdout, stderr io.Writer) int {
+	c.SetArgs(args)
+	c.SetOut(stdout)
+	c.SetErr(stderr)
+	err := c.ExecuteContext(ctx)
+	if err == nil {
+		return OK
+	}
+	f, ok := errors.AsType[*Failure](err)
+	if !ok {
+		f = &Failure{Status: Usage, Err: err}
+	}
+	Report(stderr, c.Name(), f)
+	return f.Status
+}
+
+// Report writes a failure in the commands' form. An error of several lines, one
+// for each thing wrong, becomes several errors; a failure with an empty text
+// says nothing, since it was said before.
+func Report(stderr io.Writer, name string, f *Failure) {
+	for line := range strings.Lines(f.Error()) {
+		fmt.Fprintf(stderr, "%s: error: %s\n", name, strings.TrimSuffix(line, "\n"))
+	}
+	if f.Hint != "" {
+		fmt.Fprintf(stderr, "%s: hint: %s\n", name, f.Hint)
+	}
+}

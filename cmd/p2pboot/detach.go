@@ -1,0 +1,64 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
+	"github.com/p2pmpi/p2pmpi/peer"
+)
+
+// runDetached starts this command again in a session of its own, with its
+// messages in <home>/log, and returns when the peer is ready or has failed.
+func runDetached(ctx context.Context, home string, args []string, stdout, stderr io.Writer) error {
+	self, err := os.Executable()
+	if err != nil {
+		return command.Fail(command.Unavailable, fmt.Errorf("find this program's own file: %w", err), "")
+	}
+	log, err := peer.OpenLog(home)
+	if err != nil {
+		return explain(ctx, err)
+	}
+	defer log.Close()
+	start, err := log.Seek(0, io.SeekEnd)
+	if err != nil {
+		return command.Fail(command.Unavailable, fmt.Errorf("open log: %w", err), "")
+	}
+	child := exec.Command(self, append(slices.Clone(args), "--detach=false")...)
+	child.Stderr = log
+	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	out, err := child.StdoutPipe()
+	if err == nil {
+		err = child.Start()
+	}
+	if err != nil {
+		return command.Fail(command.Unavailable, fmt.Errorf("start in the background: %w", err), "")
+	}
+	stop := context.AfterFunc(ctx, func() { child.Process.Signal(syscall.SIGTERM) })
+	defer stop()
+	ready, err := bufio.NewReader(out).ReadString('\n')
+	if err == nil && strings.HasPrefix(ready, "ready ") {
+		io.WriteString(stdout, ready)
+		return child.Process.Release()
+	}
+	return failedDetached(child, log, start, stderr)
+}
+
+// failedDetached passes on what the child has said and its status.
+func failedDetached(child *exec.Cmd, log *os.File, start int64, stderr io.Writer) error {
+	err := child.Wait()
+	io.Copy(stderr, io.NewSectionReader(log, start, 1<<20))
+	exit, ok := errors.AsType[*exec.ExitError](err)
+	if ok && exit.ExitCode() > 0 {
+		return command.Fail(exit.ExitCode(), errors.New(""), "")
+	}
+	return command.Fail(command.Unavailable, fmt.Errorf("the peer in the background ended before it was ready (%v)", err), "")
+}

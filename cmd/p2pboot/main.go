@@ -1,0 +1,111 @@
+// Command p2pboot donates this machine to a network: it starts a peer, which
+// takes processes of other people's jobs until p2phalt or a signal ends it.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
+	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/launch"
+)
+
+func main() {
+	if status, ok := launch.Supervise(); ok {
+		os.Exit(status)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the process at once
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+const long = `Donates this machine to a network: starts a peer that takes processes of other
+people's jobs. Prints one line "ready PEER-ID ADDRESS..." when it can; give one
+of the addresses to others as their --supernode. Runs until p2phalt, SIGTERM or
+Ctrl-C; the jobs then go on elsewhere.
+
+Every option --some-thing is also the key some-thing of the configuration file
+and the environment variable P2PMPI_SOME_THING. An option wins over the
+environment, and that over the file.
+
+Exit status: 0 ended as asked, 64 wrong usage, configuration or home, or a peer
+is running on the home already, 69 the peer could not start.`
+
+const examples = `  p2pboot                                    donate every processor
+  p2pboot --slots 2 --max-jobs 1             no more than two, for one job
+  p2pboot --supernode /ip4/192.0.2.1/tcp/4001/p2p/12D3KooW...
+  p2pboot --home /srv/p2pmpi --http 127.0.0.1:8080 --detach`
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	cfg := peer.DefaultConfig()
+	c := command.New("p2pboot [OPTION]...", "Donate this machine to a network.")
+	c.Long, c.Example = long, examples
+	c.Args = noArgs
+	cfg.AddHomeFlags(c.Flags())
+	cfg.AddVolunteerFlags(c.Flags())
+	cfg.AddNetworkFlags(c.Flags())
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := peer.Fill(c.Flags()); err != nil {
+			return command.Fail(command.Usage, err, "")
+		}
+		if err := cfg.Validate(); err != nil {
+			return command.Fail(command.Usage, err, "")
+		}
+		if detach, _ := c.Flags().GetBool("detach"); detach {
+			return runDetached(ctx, cfg.Home, args, stdout, stderr)
+		}
+		return boot(ctx, cfg, stdout, stderr)
+	}
+	return command.Run(ctx, c, args, stdout, stderr)
+}
+
+func noArgs(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return command.Misused("unexpected argument %q", args[0])
+	}
+	return nil
+}
+
+// boot runs a peer until it is told to end.
+func boot(ctx context.Context, cfg peer.Config, stdout, stderr io.Writer) error {
+	log, err := command.Logger(stderr, cfg.LogLevel)
+	if err != nil {
+		return err
+	}
+	p, err := peer.New(ctx, cfg, peer.Volunteer, log)
+	if err != nil {
+		return explain(ctx, err)
+	}
+	fmt.Fprintln(stdout, "ready", p.ID(), strings.Join(p.Addresses(), " "))
+	select {
+	case <-ctx.Done():
+	case <-p.Halted():
+	}
+	if err := p.Close(); err != nil {
+		log.Error().Err(err).Msg("not ended in order")
+	}
+	return nil
+}
+
+// explain gives the status that a failed start ends with.
+func explain(ctx context.Context, err error) error {
+	if running, ok := errors.AsType[*peer.RunningError](err); ok {
+		return command.Fail(command.Usage, running, "give each peer a --home of its own, or end that one with p2phalt")
+	}
+	if home, ok := errors.AsType[*peer.HomeError](err); ok {
+		return command.Fail(command.Usage, home, "choose another folder with --home or P2PMPI_HOME")
+	}
+	if ctx.Err() != nil { // told to end while starting
+		return nil
+	}
+	return command.Fail(command.Unavailable, err, "")
+}

@@ -1,0 +1,88 @@
+// Command p2phalt takes this machine back from its network: it ends the peer
+// that p2pboot has started.
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
+	"github.com/p2pmpi/p2pmpi/peer"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+const long = `Takes this machine back: ends the peer that p2pboot has started, and returns
+when it has gone. The processes that it runs end with it, and their jobs go on
+elsewhere where they have other replicas.
+
+Every option is also a configuration key and an environment variable
+P2PMPI_...; see p2pboot --help.
+
+Exit status: 0 the peer has gone, 64 wrong usage, 69 no peer is running on the
+home, 130 interrupted while waiting.`
+
+const examples = `  p2phalt            end the peer, in order
+  p2phalt --drain    take no new jobs, and end when the present ones have
+  p2phalt --now      end at once`
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	cfg := peer.DefaultConfig()
+	c := command.New("p2phalt [--home DIR] [--drain | --now]", "Take this machine back from its network.")
+	c.Long, c.Example = long, examples
+	cfg.AddHomeFlags(c.Flags())
+	peer.AddHaltFlags(c.Flags())
+	c.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return command.Misused("unexpected argument %q", args[0])
+		}
+		return nil
+	}
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := peer.Fill(c.Flags()); err != nil {
+			return command.Fail(command.Usage, err, "")
+		}
+		drain, _ := c.Flags().GetBool("drain")
+		now, _ := c.Flags().GetBool("now")
+		return halt(ctx, cfg.Home, drain, now)
+	}
+	return command.Run(ctx, c, args, stdout, stderr)
+}
+
+// halt ends the peer on home.
+func halt(ctx context.Context, home string, drain, now bool) error {
+	how := peer.Orderly
+	switch {
+	case drain && now:
+		return command.Misused("--drain and --now exclude each other")
+	case drain:
+		how = peer.Drain
+	case now:
+		how = peer.Now
+	}
+	client, err := peer.Dial(ctx, home)
+	if errors.Is(err, peer.ErrNoPeer) {
+		return command.Fail(command.Unavailable, err, "name the peer's folder with --home or P2PMPI_HOME")
+	}
+	if err != nil {
+		return command.Fail(command.Usage, err, "")
+	}
+	defer client.Close()
+	if err := client.Halt(ctx, how); err != nil {
+		if ctx.Err() != nil {
+			return command.Fail(command.Cancelled, errors.New("interrupted; the peer was asked to end, and still may"), "")
+		}
+		return command.Fail(command.Unavailable, err, "")
+	}
+	return nil
+}

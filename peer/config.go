@@ -1,0 +1,188 @@
+package peer
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
+	"github.com/rs/zerolog"
+
+	"github.com/p2pmpi/p2pmpi/faultdetect"
+)
+
+// A Config is everything that the owner can choose.
+type Config struct {
+	// Home is the folder of this peer. Several peers can live on one machine in
+	// homes of their own.
+	Home string
+
+	// Listen is the multiaddrs that the host listens on. Port 0 takes a free one.
+	Listen []string
+
+	// Supernodes are the multiaddrs, /p2p/<peer ID> at the end, of peers that
+	// introduce this one. Without any, mDNS and incoming connections have to do.
+	Supernodes []string
+
+	// Network is the name of the network. Peers of different names never meet.
+	Network string
+
+	// Slots is how many processes of others may run here at once. More slots
+	// than processors make every process slower; 0 only introduces and submits.
+	Slots int
+
+	// MaxJobs is how many jobs may hold slots here at once, 0 for no limit.
+	MaxJobs int
+
+	// Allow, unless empty, names the only submitters that get slots; Deny names
+	// those that never do. Both hold peer IDs. The owner's lists always win (S3).
+	Allow, Deny []string
+
+	// HTTP is the host:port of the status page and the metrics; empty is none.
+	HTTP string
+
+	// MDNS finds the peers of the local network without a supernode.
+	MDNS bool
+
+	// NAT makes the peer reachable behind address translation: port mapping,
+	// reachability checks, relays and hole punching. Off, it makes no connection
+	// that nobody asked for, as on loopback or in a closed cluster.
+	NAT bool
+
+	// GossipPeriod is how often a job's peers tell each other that they are
+	// alive. Shorter finds a silent peer sooner and sends more.
+	GossipPeriod time.Duration
+
+	// CacheLimit is how many MiB of staged files are kept. Files that a running
+	// job uses stay whatever the limit (T4).
+	CacheLimit int64
+
+	// LogLevel is the least level of messages: trace, debug, info, warn, error.
+	LogLevel string
+}
+
+// DefaultConfig returns the settings for the open network.
+func DefaultConfig() Config {
+	return Config{
+		Home: defaultHome(),
+		Listen: []string{
+			"/ip4/0.0.0.0/tcp/0", "/ip4/0.0.0.0/udp/0/quic-v1",
+			"/ip6/::/tcp/0", "/ip6/::/udp/0/quic-v1", // passed over where there is no IPv6
+		},
+		Network:      "public",
+		Slots:        runtime.NumCPU(),
+		MDNS:         true,
+		NAT:          true,
+		GossipPeriod: faultdetect.DefaultPeriod,
+		CacheLimit:   10 << 10,
+		LogLevel:     "info",
+	}
+}
+
+// LocalConfig returns the settings for peers that all live on this machine:
+// those of DefaultConfig, except that nothing leaves it. One transport is
+// enough there, and TCP is the one that notices at once when a peer is killed.
+func LocalConfig() Config {
+	c := DefaultConfig()
+	c.Listen = []string{"/ip4/127.0.0.1/tcp/0"}
+	c.Network = "local"
+	c.MDNS = false
+	c.NAT = false
+	return c
+}
+
+func defaultHome() string {
+	dir, err := os.UserHomeDir()
+	if err != nil {
+		return "" // Validate asks for --home
+	}
+	return filepath.Join(dir, ".p2pmpi")
+}
+
+// networkName is what discovery takes as the name of a network.
+var networkName = regexp.MustCompile(`^[A-Za-z0-9._+-]{1,64}$`)
+
+// Validate reports every wrong field at once, each by the name of its option.
+func (c Config) Validate() error {
+	var errs []error
+	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if c.Home == "" {
+		wrong("home: no home folder is known; name one with --home or P2PMPI_HOME")
+	}
+	for _, a := range c.Listen {
+		if _, err := ma.NewMultiaddr(a); err != nil {
+			wrong("listen %q: not a multiaddr such as /ip4/0.0.0.0/tcp/4001", a)
+		}
+	}
+	if _, err := addrInfos(c.Supernodes); err != nil {
+		errs = append(errs, err)
+	}
+	if !networkName.MatchString(c.Network) {
+		wrong("network %.80q: want 1 to 64 letters, digits or . _ - +", c.Network)
+	}
+	if c.Slots < 0 || c.Slots > maxSlots {
+		wrong("slots %d: want 0 to %d", c.Slots, maxSlots)
+	}
+	if c.MaxJobs < 0 {
+		wrong("max-jobs %d: want 0 (no limit) or more", c.MaxJobs)
+	}
+	for name, list := range map[string][]string{"allow": c.Allow, "deny": c.Deny} {
+		if _, err := peerIDs(name, list); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	if c.GossipPeriod < 10*time.Millisecond {
+		wrong("gossip-period %v: want at least 10ms", c.GossipPeriod)
+	}
+	if c.CacheLimit < 1 {
+		wrong("cache-limit %d: want at least 1 MiB", c.CacheLimit)
+	}
+	if _, err := zerolog.ParseLevel(c.LogLevel); err != nil || c.LogLevel == "" {
+		wrong("log-level %q: want trace, debug, info, warn or error", c.LogLevel)
+	}
+	return errors.Join(errs...)
+}
+
+// maxSlots is far above what a machine can run, and below what an offer may say.
+const maxSlots = 1 << 12
+
+// addrInfos parses the multiaddrs of supernodes; several of one peer are one.
+func addrInfos(addrs []string) ([]p2ppeer.AddrInfo, error) {
+	var errs []error
+	parsed := make([]ma.Multiaddr, 0, len(addrs))
+	for _, s := range addrs {
+		a, err := ma.NewMultiaddr(s)
+		if err == nil {
+			_, err = p2ppeer.AddrInfoFromP2pAddr(a)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("supernode %q: not a multiaddr such as /ip4/192.0.2.1/tcp/4001/p2p/12D3Koo...", s))
+			continue
+		}
+		parsed = append(parsed, a)
+	}
+	if len(errs) > 0 {
+		return nil, errors.Join(errs...)
+	}
+	return p2ppeer.AddrInfosFromP2pAddrs(parsed...)
+}
+
+// peerIDs parses a list of peer IDs; option names the list in errors.
+func peerIDs(option string, list []string) ([]p2ppeer.ID, error) {
+	var ids []p2ppeer.ID
+	var errs []error
+	for _, s := range list {
+		id, err := p2ppeer.Decode(s)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%s %q: not a peer ID", option, s))
+			continue
+		}
+		ids = append(ids, id)
+	}
+	return ids, errors.Join(errs...)
+}

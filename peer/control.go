@@ -1,0 +1,191 @@
+package peer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/peer/job"
+)
+
+// maxRequest bounds the body of a request. A job with 200,000 input files fits.
+const maxRequest = 64 << 20
+
+// control answers the owner on the control socket. The socket's mode is the
+// only check of who asks.
+type control struct {
+	peer   *Peer
+	server *http.Server
+	served sync.WaitGroup
+
+	mu     sync.Mutex
+	refuse bool           // no new jobs
+	jobs   sync.WaitGroup // submitted here and not over; Add under mu
+}
+
+// startControl opens the control socket and the status page.
+func (p *Peer) startControl() error {
+	if p.role == SubmitOnly {
+		return nil
+	}
+	c := &control{peer: p}
+	listener, err := listenUnix(p.home.socket())
+	if err != nil {
+		return &HomeError{string(p.home), fmt.Errorf("open control socket: %w", err)}
+	}
+	c.server = &http.Server{
+		Handler:           c.routes(),
+		ReadHeaderTimeout: 10 * time.Second,
+		BaseContext:       func(net.Listener) context.Context { return p.life },
+	}
+	p.control = c
+	c.served.Go(func() { c.server.Serve(listener) }) // ends with close
+	p.owns("control socket", c.close)
+	return p.startPage()
+}
+
+// listenUnix listens on a socket that nobody but the owner can connect to. The
+// home's own mode keeps others out before the socket's has been set.
+func listenUnix(path string) (net.Listener, error) {
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (c *control) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, http.StatusOK, c.peer.Status())
+	})
+	mux.HandleFunc("GET /v1/platforms", c.platforms)
+	mux.HandleFunc("POST /v1/jobs", c.runJob)
+	mux.HandleFunc("POST /v1/halt", c.halt)
+	return mux
+}
+
+// close ends the jobs submitted here, whose cancelled context is the peer's
+// life, and stops serving.
+func (c *control) close() error {
+	c.refuseJobs()
+	ctx, cancel := context.WithTimeout(context.Background(), orderlyTimeout)
+	defer cancel()
+	err := c.server.Shutdown(ctx)
+	if err != nil {
+		err = errors.Join(err, c.server.Close())
+	}
+	c.served.Wait()
+	return err
+}
+
+func (c *control) refuseJobs() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refuse = true
+}
+
+// awaitJobs returns when every job submitted here is over, or false when ctx ends.
+func (c *control) awaitJobs(ctx context.Context) bool {
+	over := make(chan struct{})
+	go func() { // ends with the jobs, which end with the peer's life
+		c.jobs.Wait()
+		close(over)
+	}()
+	select {
+	case <-over:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (c *control) platforms(w http.ResponseWriter, r *http.Request) {
+	platforms, err := c.peer.submitter.Platforms(r.Context())
+	if err != nil {
+		fail(w, http.StatusServiceUnavailable, err)
+		return
+	}
+	reply(w, http.StatusOK, platforms)
+}
+
+// halt answers before it acts, so that the answer gets out.
+func (c *control) halt(w http.ResponseWriter, r *http.Request) {
+	how := Halt(r.URL.Query().Get("mode"))
+	switch how {
+	case "":
+		how = Orderly
+	case Orderly, Drain, Now:
+	default:
+		fail(w, http.StatusBadRequest, fmt.Errorf("mode %.40q: want orderly, drain or now", how))
+		return
+	}
+	reply(w, http.StatusAccepted, map[string]string{"peer": c.peer.ID().String(), "mode": string(how)})
+	c.peer.Halt(how)
+}
+
+// runJob runs a job and streams its events, a line each. When the client hangs
+// up, or the peer ends, the request's context does and the job is cancelled.
+func (c *control) runJob(w http.ResponseWriter, r *http.Request) {
+	var req job.Request
+	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest)).Decode(&req); err != nil {
+		fail(w, http.StatusBadRequest, fmt.Errorf("read job: %w", err))
+		return
+	}
+	if !c.admit() {
+		fail(w, http.StatusServiceUnavailable, errors.New("the peer is about to end and takes no more jobs"))
+		return
+	}
+	defer c.jobs.Done()
+	w.Header().Set("Content-Type", "application/x-ndjson")
+	lines := json.NewEncoder(w)
+	flusher := http.NewResponseController(w)
+	emit := func(e job.Event) error {
+		if err := lines.Encode(e); err != nil {
+			return err
+		}
+		return flusher.Flush()
+	}
+	result := c.peer.submitter.Run(r.Context(), req, emit)
+	if err := emit(job.Event{Kind: job.ResultEvent, Time: time.Now(), Result: &result}); err != nil {
+		c.peer.log.Debug().Err(err).Msg("nobody waits for the job's result")
+	}
+}
+
+// admit counts a new job in, unless the peer is about to end.
+func (c *control) admit() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.refuse {
+		return false
+	}
+	c.jobs.Add(1)
+	return true
+}
+
+// A problem is the body of an answer that is not 2xx.
+type problem struct {
+	Error string `json:"error"`
+}
+
+func fail(w http.ResponseWriter, status int, err error) {
+	reply(w, status, problem{err.Error()})
+}
+
+func reply(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	encoder := json.NewEncoder(w)
+	encoder.SetIndent("", "  ")
+	encoder.Encode(body) // an error means that the client is gone
+}

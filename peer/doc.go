@@ -1,0 +1,50 @@
+// Package peer is one machine's daemon: identity, configuration, libp2p host,
+// the life of the services, and the control socket through which the owner and
+// the owner's programs talk to it.
+//
+//	<home>/config.yaml, P2PMPI_..., flags          <home>/control.sock
+//	               |                                  ^    |
+//	               v                      p2prun, p2phalt, |
+//	             Config                   curl, scripts ---+
+//	               |                                       v
+//	New:  lock -> identity -> host -> services -> control socket -> introduced
+//	                           |         |
+//	                           |         +-- discovery, reservation, filetransfer,
+//	                           |             faultdetect, peer/launch, peer/job
+//	                           +-- TCP, QUIC; TLS, Noise; relays, hole punching
+//	Close:  the same, backwards, in bounded time
+//
+// A volunteer (Role Volunteer, what p2pboot starts) has a home, offers slots and
+// runs other people's processes. A submit-only peer (Role SubmitOnly, what
+// p2prun becomes when no peer runs on its machine) has neither: its identity
+// and its cache last as long as it does, and it offers nothing.
+//
+// # Home
+//
+//	config.yaml    options, read by p2pboot, p2prun and p2phalt
+//	identity       Ed25519 private key, mode 0600; the peer ID follows from it
+//	lock           held while a peer runs; says which
+//	control.sock   control socket, mode 0600, while a peer runs
+//	cache/         staged files by digest
+//	scratch/       folders of running processes
+//	log            messages of a peer that was started with --detach
+//
+// The lock is the kernel's and ends with the process, however that ends, so
+// neither a lock file nor a socket that a killed peer has left is in the way of
+// the next. The lock's descriptor is not inherited by the processes of jobs.
+//
+// # Control socket
+//
+// HTTP with JSON bodies, over a Unix socket that only the owner can open:
+//
+//	GET  /v1/status               Status
+//	GET  /v1/platforms            [job.Platform, ...] of the peers found now
+//	POST /v1/jobs                 job.Request -> lines of job.Event, the last of
+//	                              kind "result"; hanging up cancels the job
+//	POST /v1/halt?mode=orderly    answers at once; the peer is gone when the
+//	               drain|now      lock is free. drain waits for the jobs first
+//
+// For instance: curl --unix-socket ~/.p2pmpi/control.sock http://p2pmpi/v1/status
+//
+// This is the only package that knows viper; the services get plain structs.
+package peer

@@ -1,0 +1,150 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+)
+
+// A HomeError says that a home cannot be used; it is the owner's to mend.
+type HomeError struct {
+	Home string
+	Err  error
+}
+
+// Error names the home and the cause.
+func (e *HomeError) Error() string { return fmt.Sprintf("home %s: %v", e.Home, e.Err) }
+
+// Unwrap returns the cause.
+func (e *HomeError) Unwrap() error { return e.Err }
+
+// A RunningError says that a peer runs on this home already.
+type RunningError struct {
+	Home string
+	Peer string // "12D3Koo... (process 4711)", or empty while it starts
+}
+
+// Error names the home and the peer that has it.
+func (e *RunningError) Error() string {
+	if e.Peer == "" {
+		return fmt.Sprintf("a peer is already running on home %s", e.Home)
+	}
+	return fmt.Sprintf("peer %s is already running on home %s", e.Peer, e.Home)
+}
+
+// home is the folder of one peer. Its methods name what stands in it.
+type home string
+
+func (h home) identity() string { return filepath.Join(string(h), "identity") }
+func (h home) lock() string     { return filepath.Join(string(h), "lock") }
+func (h home) socket() string   { return filepath.Join(string(h), "control.sock") }
+func (h home) cache() string    { return filepath.Join(string(h), "cache") }
+
+// maxSocketPath is what fits into a Unix socket's address on every system, less
+// the closing zero.
+const maxSocketPath = 103
+
+// openHome creates the folder if need be and makes sure that a peer can live
+// in it. Others get no rights: the folder holds a private key.
+func openHome(dir string) (home, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", &HomeError{dir, err}
+	}
+	h := home(abs)
+	if err := os.MkdirAll(abs, 0o700); err != nil {
+		return "", &HomeError{abs, plainPathError(err)}
+	}
+	if len(h.socket()) > maxSocketPath {
+		return "", &HomeError{abs, fmt.Errorf("its name is too long for a control socket: %d bytes, at most %d",
+			len(abs), maxSocketPath-len("/control.sock"))}
+	}
+	probe, err := os.CreateTemp(abs, ".probe")
+	if err != nil {
+		return "", &HomeError{abs, fmt.Errorf("cannot write in it: %w", plainPathError(err))}
+	}
+	probe.Close()
+	os.Remove(probe.Name())
+	return h, nil
+}
+
+// plainPathError leaves out what a HomeError says already.
+func plainPathError(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return fmt.Errorf("%s %s: %w", path.Op, path.Path, path.Err)
+	}
+	return err
+}
+
+// A homeLock is held while a peer runs. The kernel lets go of it when the
+// process ends, however it ends. Its descriptor is closed on exec, as all of
+// Go's are, so no process of a job can hold it longer.
+type homeLock struct{ file *flock.Flock }
+
+// lockHome takes the lock, and clears away the socket of a peer that was killed.
+func lockHome(h home) (*homeLock, error) {
+	l := &homeLock{flock.New(h.lock())}
+	ok, err := l.file.TryLock()
+	if err != nil {
+		return nil, &HomeError{string(h), fmt.Errorf("lock: %w", err)}
+	}
+	if !ok {
+		who, _ := os.ReadFile(h.lock())
+		return nil, &RunningError{Home: string(h), Peer: strings.TrimSpace(string(who))}
+	}
+	if err := os.Remove(h.socket()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		l.release()
+		return nil, &HomeError{string(h), plainPathError(err)}
+	}
+	return l, nil
+}
+
+// describe writes into the lock file who holds it.
+func (l *homeLock) describe(peerID string) error {
+	text := fmt.Sprintf("%s (process %d)\n", peerID, os.Getpid())
+	return os.WriteFile(l.file.Path(), []byte(text), 0o600)
+}
+
+func (l *homeLock) release() error {
+	os.Truncate(l.file.Path(), 0) // says at most that nobody is named
+	return l.file.Unlock()
+}
+
+// lockPoll is how often AwaitHalt looks whether the lock is free: file locks
+// tell nobody.
+const lockPoll = 10 * time.Millisecond
+
+// AwaitGone returns when no peer runs on the home dir, or when ctx ends.
+func AwaitGone(ctx context.Context, dir string) error {
+	l := flock.New(home(dir).lock())
+	ok, err := l.TryRLockContext(ctx, lockPoll)
+	if ok {
+		err = l.Unlock()
+	}
+	if err != nil {
+		return fmt.Errorf("wait for the peer on home %s to go: %w", dir, err)
+	}
+	return nil
+}
+
+// OpenLog opens the file for the messages of a detached peer, to append to,
+// and makes the home if need be. The error is a *HomeError.
+func OpenLog(dir string) (*os.File, error) {
+	h, err := openHome(dir)
+	if err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(string(h), "log"), os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, &HomeError{string(h), plainPathError(err)}
+	}
+	return f, nil
+}

@@ -1,0 +1,185 @@
+package peer
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+
+	"github.com/libp2p/go-libp2p"
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	rcmgr "github.com/libp2p/go-libp2p/p2p/host/resource-manager"
+	"github.com/libp2p/go-libp2p/p2p/muxer/yamux"
+	"github.com/libp2p/go-libp2p/p2p/net/connmgr"
+	"github.com/libp2p/go-libp2p/p2p/net/swarm"
+	"github.com/libp2p/go-libp2p/p2p/security/noise"
+	libp2ptls "github.com/libp2p/go-libp2p/p2p/security/tls"
+	quic "github.com/libp2p/go-libp2p/p2p/transport/quic"
+	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
+	"github.com/libp2p/go-libp2p/x/rate"
+	ma "github.com/multiformats/go-multiaddr"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/p2pmpi/p2pmpi/internal/version"
+)
+
+// protocolVersion is what peers tell each other when they connect.
+var protocolVersion = fmt.Sprintf("%s%d", protocolPrefix, version.Protocol)
+
+const protocolPrefix = "p2pmpi/"
+
+// newHost starts the libp2p host that cfg describes. Its metrics go to reg, a
+// registry of its own since several peers can share a process.
+func newHost(cfg Config, key crypto.PrivKey, reg prometheus.Registerer) (host.Host, error) {
+	resources, err := newResourceManager()
+	if err != nil {
+		return nil, err
+	}
+	conns, err := connmgr.NewConnManager(256, 384, connmgr.WithGracePeriod(time.Minute))
+	if err != nil {
+		return nil, fmt.Errorf("connection manager: %w", err)
+	}
+	options := []libp2p.Option{
+		libp2p.Identity(key),
+		libp2p.ListenAddrStrings(cfg.Listen...),
+		libp2p.Transport(tcp.NewTCPTransport),
+		libp2p.Transport(quic.NewTransport),
+		// TLS first: in bulk it is twice as fast as Noise.
+		libp2p.Security(libp2ptls.ID, libp2ptls.New),
+		libp2p.Security(noise.ID, noise.New),
+		libp2p.Muxer(yamux.ID, yamux.DefaultTransport),
+		libp2p.DialRanker(rankTCPFirst),
+		libp2p.ProtocolVersion(protocolVersion),
+		libp2p.UserAgent(protocolPrefix + version.Release),
+		libp2p.ResourceManager(resources),
+		libp2p.ConnectionManager(conns),
+		libp2p.PrometheusRegisterer(reg),
+	}
+	reach, err := reachability(cfg)
+	if err != nil {
+		return nil, err
+	}
+	h, err := libp2p.New(append(options, reach...)...)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %v: %w", cfg.Listen, err)
+	}
+	return h, nil
+}
+
+// reachability is how a peer is reached behind address translation. The
+// supernodes are the relays that it asks: they are the peers that it knows
+// before it can be reached. A relayed connection is only there to punch a
+// hole; libp2p's own limits on it stay.
+func reachability(cfg Config) ([]libp2p.Option, error) {
+	if !cfg.NAT {
+		return []libp2p.Option{libp2p.DisableRelay()}, nil
+	}
+	options := []libp2p.Option{
+		libp2p.EnableRelay(),
+		libp2p.EnableRelayService(), // serves once it is known to be reachable
+		libp2p.EnableHolePunching(),
+		libp2p.EnableAutoNATv2(),
+		libp2p.NATPortMap(),
+	}
+	relays, err := addrInfos(cfg.Supernodes)
+	if err != nil {
+		return nil, err
+	}
+	if len(relays) > 0 {
+		options = append(options, libp2p.EnableAutoRelayWithStaticRelays(relays))
+	}
+	return options, nil
+}
+
+// tcpHeadStart is how long QUIC waits for TCP: a round trip and the handshakes,
+// so that QUIC is used where TCP does not get through, and hardly elsewhere.
+const tcpHeadStart = 300 * time.Millisecond
+
+// rankTCPFirst dials TCP before QUIC, against libp2p's custom. The end of a
+// killed process closes its TCP connections within milliseconds, so that all
+// peers of a job know at once; QUIC finds out after 43 s. TCP also carries more.
+func rankTCPFirst(addrs []ma.Multiaddr) []network.AddrDelay {
+	var first, rest []ma.Multiaddr
+	for _, a := range addrs {
+		if isDirectTCP(a) {
+			first = append(first, a)
+		} else {
+			rest = append(rest, a)
+		}
+	}
+	ranked := swarm.DefaultDialRanker(first)
+	for _, r := range swarm.DefaultDialRanker(rest) {
+		if len(first) > 0 {
+			r.Delay += tcpHeadStart
+		}
+		ranked = append(ranked, r)
+	}
+	return ranked
+}
+
+func isDirectTCP(a ma.Multiaddr) bool {
+	tcp, relayed := false, false
+	for _, c := range a {
+		tcp = tcp || c.Protocol().Code == ma.P_TCP
+		relayed = relayed || c.Protocol().Code == ma.P_CIRCUIT
+	}
+	return tcp && !relayed
+}
+
+// connsPerAddress is how many connections one address may hold. libp2p allows
+// eight, but a laboratory of machines behind one translated address is one
+// address here.
+const connsPerAddress = 64
+
+// newResourceManager bounds what others can make this peer hold (O4), and leaves
+// room for jobs: a pair of processes has two streams, so two peers with 32
+// processes of a job each have 2,048 between them, all of one protocol.
+func newResourceManager() (network.ResourceManager, error) {
+	limits := rcmgr.DefaultLimits
+	libp2p.SetDefaultServiceLimits(&limits)
+	raise := func(l *rcmgr.BaseLimit, streams int) {
+		l.Streams, l.StreamsInbound, l.StreamsOutbound = streams, streams, streams
+	}
+	raise(&limits.SystemBaseLimit, 32<<10)
+	raise(&limits.ProtocolBaseLimit, 16<<10)
+	raise(&limits.PeerBaseLimit, 4<<10)
+	raise(&limits.ProtocolPeerBaseLimit, 4<<10)
+	limits.SystemBaseLimit.Conns = 1024
+	limits.SystemBaseLimit.ConnsInbound = 768
+	limits.SystemBaseLimit.ConnsOutbound = 768
+	limits.ProtocolPeerBaseLimit.Memory = 64 << 20
+
+	// New connections are rationed by source as well. Loopback is exempt in both.
+	newConns := &rate.Limiter{
+		NetworkPrefixLimits: []rate.PrefixLimit{
+			{Prefix: netip.MustParsePrefix("127.0.0.0/8")},
+			{Prefix: netip.MustParsePrefix("::1/128")},
+		},
+		SubnetRateLimiter: rate.SubnetLimiter{
+			IPv4SubnetLimits: []rate.SubnetLimit{{PrefixLength: 32, Limit: rate.Limit{RPS: 2, Burst: 2 * connsPerAddress}}},
+			IPv6SubnetLimits: []rate.SubnetLimit{{PrefixLength: 56, Limit: rate.Limit{RPS: 2, Burst: 2 * connsPerAddress}}},
+			GracePeriod:      time.Minute,
+		},
+	}
+	manager, err := rcmgr.NewResourceManager(
+		rcmgr.NewFixedLimiter(limits.AutoScale()),
+		rcmgr.WithLimitPerSubnet(
+			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 32, ConnCount: connsPerAddress}},
+			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 56, ConnCount: connsPerAddress}},
+		),
+		rcmgr.WithConnRateLimiters(newConns),
+		rcmgr.WithMetricsDisabled(), // they are global, and peers may share a process
+	)
+	if err != nil {
+		return nil, fmt.Errorf("resource manager: %w", err)
+	}
+	return manager, nil
+}
+
+// otherVersion reports whether a remote host speaks another version of our
+// protocols, by the version string that it identifies itself with.
+func otherVersion(remote string) bool {
+	return strings.HasPrefix(remote, protocolPrefix) && remote != protocolVersion
+}

@@ -1,0 +1,77 @@
+package peer
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/libp2p/go-libp2p/core/crypto"
+)
+
+// newIdentity returns a key that nobody has had before.
+func newIdentity() (crypto.PrivKey, error) {
+	key, _, err := crypto.GenerateEd25519Key(rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("generate identity: %w", err)
+	}
+	return key, nil
+}
+
+// loadIdentity returns the key in file, which it creates the first time.
+func loadIdentity(file string) (crypto.PrivKey, error) {
+	info, err := os.Stat(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return createIdentity(file)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("identity: %w", err)
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		return nil, fmt.Errorf("identity %s can be read by others (mode %#o): use chmod 600, or remove it for a new one", file, mode)
+	}
+	encoded, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("identity: %w", err)
+	}
+	key, err := crypto.UnmarshalPrivateKey(encoded)
+	if err != nil {
+		return nil, fmt.Errorf("identity %s holds no private key: restore it, or remove it for a new identity", file)
+	}
+	if key.Type() != crypto.Ed25519 {
+		return nil, fmt.Errorf("identity %s holds a key of type %v, want Ed25519", file, key.Type())
+	}
+	return key, nil
+}
+
+// createIdentity makes a key and keeps it in file. The file appears complete or
+// not at all, so that a crash leaves no half key behind.
+func createIdentity(file string) (crypto.PrivKey, error) {
+	key, err := newIdentity()
+	if err != nil {
+		return nil, err
+	}
+	encoded, err := crypto.MarshalPrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("encode identity: %w", err)
+	}
+	if err := writeAtomically(file, encoded); err != nil {
+		return nil, fmt.Errorf("keep identity: %w", err)
+	}
+	return key, nil
+}
+
+func writeAtomically(file string, content []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(file), ".identity") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name()) // no longer there once renamed
+	_, err = tmp.Write(content)
+	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), file)
+}

@@ -1,0 +1,230 @@
+package peer
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"github.com/spf13/viper"
+)
+
+// An option is written the same way everywhere: --cache-limit on the command
+// line, P2PMPI_CACHE_LIMIT in the environment, cache-limit in the file.
+const envPrefix = "P2PMPI"
+
+// AddHomeFlags adds the options that every command has to flags.
+func (c *Config) AddHomeFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&c.Home, "home", c.Home, "`DIR` of this peer (default ~/.p2pmpi)")
+	flags.String("config", "", "configuration `FILE` (default DIR/config.yaml)")
+	flags.StringVar(&c.LogLevel, "log-level", c.LogLevel, "`LEVEL`: trace, debug, info, warn or error")
+	flags.Lookup("home").DefValue = "" // differs from user to user; the help says it in words
+}
+
+// AddNetworkFlags adds the options of commands that join a network to flags.
+func (c *Config) AddNetworkFlags(flags *pflag.FlagSet) {
+	flags.StringSliceVar(&c.Supernodes, "supernode", c.Supernodes, "`ADDR` of a peer that introduces this one")
+	flags.StringVar(&c.Network, "network", c.Network, "`NAME` of the network to join")
+	flags.StringSliceVar(&c.Listen, "listen", c.Listen, "multiaddr `ADDR` to listen on\n(default TCP and QUIC on all interfaces)")
+	flags.Lookup("listen").DefValue = "[]" // too long a word for the help
+	flags.BoolVar(&c.MDNS, "mdns", c.MDNS, "find peers on the local network")
+	flags.BoolVar(&c.NAT, "nat", c.NAT, "map ports, use relays and hole punching")
+	flags.DurationVar(&c.GossipPeriod, "gossip-period", c.GossipPeriod, "`TIME` between two signs of life")
+	flags.Int64Var(&c.CacheLimit, "cache-limit", c.CacheLimit, "`MIB` of staged files to keep")
+}
+
+// AddVolunteerFlags adds the options of a peer that donates slots to flags.
+func (c *Config) AddVolunteerFlags(flags *pflag.FlagSet) {
+	flags.IntVar(&c.Slots, "slots", c.Slots, "`N` processes that may run here at once\n(default one for each processor)")
+	flags.Lookup("slots").DefValue = "0" // differs from machine to machine
+	flags.IntVar(&c.MaxJobs, "max-jobs", c.MaxJobs, "`N` jobs at once, 0 for no limit")
+	flags.StringSliceVar(&c.Allow, "allow", c.Allow, "only submitters with these peer `IDS`")
+	flags.StringSliceVar(&c.Deny, "deny", c.Deny, "no submitters with these peer `IDS`")
+	flags.StringVar(&c.HTTP, "http", c.HTTP, "`ADDR` (host:port) of status page and metrics")
+	flags.Bool("detach", false, "return when ready, and run in the background")
+}
+
+// AddHaltFlags adds p2phalt's own options to flags.
+func AddHaltFlags(flags *pflag.FlagSet) {
+	flags.Bool("drain", false, "let the jobs that run here end first")
+	flags.Bool("now", false, "do not wait for anybody")
+}
+
+// RunOptions are p2prun's own. They stand here because the commands share one
+// configuration file, and each must know the keys of all.
+type RunOptions struct {
+	Ranks     int           // -n
+	Replicas  int           // -r, of each rank
+	Strategy  string        // -a
+	Files     string        // -l, a file that lists input files
+	Inputs    []string      // -i, input files
+	Outputs   []string      // -o, patterns of files to collect
+	Wait      int           // -w, seconds to wait for enough peers
+	Timeout   time.Duration // of the whole job, 0 for none
+	Local     int           // throw-away peers to start on this machine, 0 for none
+	Lose      time.Duration // after which one of those is killed, 0 for never
+	TagOutput bool          // write "[rank] " before each line
+	JSON      bool          // events as JSON lines on standard error
+}
+
+// DefaultRunOptions returns what p2prun does when it is told no more than -n.
+func DefaultRunOptions() RunOptions {
+	return RunOptions{Replicas: 1, Strategy: "spread", Wait: 10}
+}
+
+// AddFlags adds p2prun's own options to flags.
+func (o *RunOptions) AddFlags(flags *pflag.FlagSet) {
+	flags.IntVarP(&o.Ranks, "ranks", "n", o.Ranks, "`N`umber of ranks (required)")
+	flags.IntVarP(&o.Replicas, "replicas", "r", o.Replicas, "of each rank; 2 survive one loss")
+	flags.StringVarP(&o.Strategy, "strategy", "a", o.Strategy, "spread, concentrate, dataspread or\ndataconcentrate")
+	flags.StringVarP(&o.Files, "files", "l", o.Files, "`FILE` that lists input files, one a line")
+	flags.StringArrayVarP(&o.Inputs, "input", "i", o.Inputs, "input `FILE` to stage")
+	flags.StringArrayVarP(&o.Outputs, "output", "o", o.Outputs, "`PATTERN` of output files to collect")
+	flags.IntVarP(&o.Wait, "wait", "w", o.Wait, "`SECONDS` to wait for enough peers")
+	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "end the job after this time")
+	flags.IntVar(&o.Local, "local", o.Local, "start `P` throw-away peers on this machine")
+	flags.DurationVar(&o.Lose, "lose", o.Lose, "with --local: kill a peer this long after the\nranks began, to watch the job survive")
+	flags.BoolVar(&o.TagOutput, "tag-output", o.TagOutput, `write "[rank] " before each line`)
+	flags.BoolVar(&o.JSON, "json", o.JSON, "events as JSON lines on standard error")
+}
+
+// Fill gives every flag that the command line leaves alone the value that the
+// environment has for it, or else the configuration file. It must be called
+// after flags are parsed. Every error is the user's: it names the option and
+// where its value stands.
+func Fill(flags *pflag.FlagSet) error {
+	v := viper.New()
+	v.SetEnvPrefix(envPrefix)
+	v.SetEnvKeyReplacer(strings.NewReplacer("-", "_"))
+	v.AutomaticEnv()
+	if err := v.BindPFlags(flags); err != nil {
+		return fmt.Errorf("bind options: %w", err)
+	}
+	early := func(name string) string { // of an option that says where the file is
+		if v.IsSet(name) {
+			return v.GetString(name)
+		}
+		return flags.Lookup(name).Value.String()
+	}
+	if err := readFile(v, early("config"), early("home")); err != nil {
+		return err
+	}
+	var errs []error
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Changed || !v.IsSet(f.Name) || f.Name == "help" || f.Name == "version" {
+			return
+		}
+		if err := set(f, v.Get(f.Name)); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", origin(v, f.Name), err))
+		}
+	})
+	return errors.Join(errs...)
+}
+
+// readFile reads the configuration file into v. A file that was not asked for
+// by name need not exist.
+func readFile(v *viper.Viper, file, home string) error {
+	asked := file != ""
+	if !asked {
+		if home == "" {
+			return nil
+		}
+		file = filepath.Join(home, "config.yaml")
+	}
+	read := viper.New()
+	read.SetConfigFile(file)
+	read.SetConfigType("yaml")
+	err := read.ReadInConfig()
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && !asked:
+		return nil
+	case err != nil:
+		return fmt.Errorf("configuration file %s: %s", file, plainCause(err))
+	}
+	if err := checkKeys(read.AllKeys(), asked); err != nil {
+		return fmt.Errorf("configuration file %s: %w", file, err)
+	}
+	v.SetConfigFile(file) // for error messages
+	return v.MergeConfigMap(read.AllSettings())
+}
+
+// plainCause says what is wrong with a configuration file, on one line.
+func plainCause(err error) string {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err.Error()
+	}
+	text := err.Error()
+	if parse, ok := errors.AsType[viper.ConfigParseError](err); ok {
+		text = strings.TrimPrefix(parse.Unwrap().Error(), "yaml: ")
+	}
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// checkKeys refuses keys that no option has: a misspelt limit that is passed
+// over in silence is a machine that is not protected.
+func checkKeys(keys []string, asked bool) error {
+	known := allKeys()
+	unknown := slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return slices.Contains(known, k) })
+	if len(unknown) > 0 {
+		slices.Sort(unknown)
+		return fmt.Errorf("unknown key %s", strings.Join(unknown, ", "))
+	}
+	if slices.Contains(keys, "home") && !asked {
+		return errors.New("a home cannot say that it is somewhere else; use --home")
+	}
+	return nil
+}
+
+// allKeys returns the names of every command's options.
+func allKeys() []string {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	var c Config
+	c.AddHomeFlags(flags)
+	c.AddNetworkFlags(flags)
+	c.AddVolunteerFlags(flags)
+	AddHaltFlags(flags)
+	new(RunOptions).AddFlags(flags)
+	var keys []string
+	flags.VisitAll(func(f *pflag.Flag) {
+		if f.Name != "config" {
+			keys = append(keys, f.Name)
+		}
+	})
+	return keys
+}
+
+// set gives f the value that viper found. A list is a YAML list, or text with
+// commas between its elements.
+func set(f *pflag.Flag, value any) error {
+	list, isList := f.Value.(pflag.SliceValue)
+	elements, given := value.([]any)
+	switch {
+	case isList && given:
+		texts := make([]string, len(elements))
+		for i, e := range elements {
+			texts[i] = fmt.Sprint(e)
+		}
+		return list.Replace(texts)
+	case isList:
+		return list.Replace(strings.FieldsFunc(fmt.Sprint(value), func(r rune) bool { return r == ',' }))
+	}
+	if err := f.Value.Set(fmt.Sprint(value)); err != nil {
+		return fmt.Errorf("%q is no %s", fmt.Sprint(value), f.Value.Type())
+	}
+	return nil
+}
+
+// origin says where the value of an option comes from, for an error message.
+func origin(v *viper.Viper, name string) string {
+	env := envPrefix + "_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+	if _, ok := os.LookupEnv(env); ok {
+		return "environment variable " + env
+	}
+	return fmt.Sprintf("configuration file %s: key %s", v.ConfigFileUsed(), name)
+}

@@ -1,0 +1,85 @@
+package peer
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"html/template"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+//go:embed page.html
+var pageText string
+
+var page = template.Must(template.New("page").Funcs(template.FuncMap{
+	"short": func(id string) string { return id[max(0, len(id)-8):] },
+	"ago":   func(t time.Time) time.Duration { return time.Since(t).Round(time.Second) },
+	"rtt":   func(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) },
+}).Parse(pageText))
+
+// startPage serves the status page and the metrics over plain HTTP where the
+// owner asked for it. They can be read there, and nothing can be done.
+func (p *Peer) startPage() error {
+	if p.cfg.HTTP == "" {
+		return nil
+	}
+	listener, err := net.Listen("tcp", p.cfg.HTTP)
+	if err != nil {
+		return fmt.Errorf("serve the status page: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", p.servePage)
+	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
+		reply(w, http.StatusOK, p.Status())
+	})
+	mux.Handle("GET /metrics", promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{}))
+	server := &http.Server{
+		Handler:           knownHost(mux),
+		ReadHeaderTimeout: 10 * time.Second,
+		WriteTimeout:      30 * time.Second,
+	}
+	done := make(chan struct{})
+	go func() { // ends with Shutdown
+		defer close(done)
+		server.Serve(listener)
+	}()
+	p.log.Info().Str("http", "http://"+listener.Addr().String()).Msg("status page")
+	p.owns("status page", func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+		defer cancel()
+		server.Shutdown(ctx)
+		err := server.Close() // readers that are still there have had their second
+		<-done
+		return err
+	})
+	return nil
+}
+
+func (p *Peer) servePage(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
+	if err := page.Execute(w, p.Status()); err != nil {
+		p.log.Debug().Err(err).Msg("write status page")
+	}
+}
+
+// knownHost refuses requests by a name that is not an address or localhost: a
+// web site elsewhere could point a name of its own here and read the page
+// through its visitor's browser.
+func knownHost(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name, _, err := net.SplitHostPort(r.Host)
+		if err != nil {
+			name = r.Host
+		}
+		if name != "localhost" && net.ParseIP(name) == nil {
+			http.Error(w, "use the address, not a name", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,250 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/host"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"github.com/p2pmpi/p2pmpi/discovery"
+	"github.com/p2pmpi/p2pmpi/faultdetect"
+	"github.com/p2pmpi/p2pmpi/filetransfer"
+	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/launch"
+	"github.com/p2pmpi/p2pmpi/reservation"
+)
+
+// A Role is what a peer is for.
+type Role int
+
+// The roles.
+const (
+	Volunteer  Role = iota // donates slots, has a home and a control socket
+	SubmitOnly             // runs its user's jobs elsewhere and is gone
+)
+
+// A Halt says how a peer ends.
+type Halt string
+
+// The ways to end. In each, everything is given back before the peer is gone.
+const (
+	Orderly Halt = "orderly" // jobs' processes on this peer end, and go on elsewhere
+	Drain   Halt = "drain"   // nothing new is taken, and what runs is waited for
+	Now     Halt = "now"     // as orderly, without waiting for anybody
+)
+
+// How long Close may take before what is left is abandoned to the end of the process.
+const (
+	orderlyTimeout = 15 * time.Second
+	nowTimeout     = 2 * time.Second
+)
+
+// A Peer is a running peer. Its methods are safe for concurrent use.
+type Peer struct {
+	cfg     Config
+	role    Role
+	log     zerolog.Logger
+	started time.Time
+	home    home
+	key     crypto.PrivKey
+
+	host      host.Host
+	registry  *prometheus.Registry
+	slots     *reservation.Service // nil when submit-only, as are launcher and control
+	launcher  *launch.Service
+	discovery *discovery.Service
+	files     *filetransfer.Service
+	detector  *faultdetect.Service
+	submitter *job.Submitter
+	control   *control
+
+	life  context.Context // ends when Close begins
+	end   context.CancelFunc
+	parts []part // in the order of starting
+
+	halted   chan struct{} // closed when the peer is to be closed
+	draining sync.WaitGroup
+	closing  sync.Once
+	closed   error
+
+	mu       sync.Mutex
+	asked    Halt // the strongest halt asked for
+	isHalted bool // halted is closed
+}
+
+// A part is something to close.
+type part struct {
+	name  string
+	close func() error
+}
+
+// New starts a peer and returns when it can take jobs: the services run and,
+// where there are supernodes, one has introduced it. Supernodes that do not
+// answer are logged, not waited for: the network may heal, and they are tried
+// for ever. The peer lives until Close; ctx only bounds the start.
+//
+// The error is a *HomeError or a *RunningError where the owner has to act.
+func New(ctx context.Context, cfg Config, role Role, log zerolog.Logger) (*Peer, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	p := &Peer{
+		cfg: cfg, role: role, log: log, started: time.Now(),
+		registry: prometheus.NewRegistry(),
+		halted:   make(chan struct{}),
+	}
+	p.life, p.end = context.WithCancel(context.Background())
+	p.owns("drain", func() error { p.draining.Wait(); return nil })
+	if err := p.start(); err != nil {
+		return nil, errors.Join(err, p.close(orderlyTimeout))
+	}
+	if err := p.discovery.Introduced(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil, errors.Join(err, p.close(orderlyTimeout))
+		}
+		p.log.Warn().Msg(err.Error() + "; will keep trying")
+	}
+	return p, nil
+}
+
+func (p *Peer) start() error {
+	steps := []func() error{p.startHome, p.startHost, p.startServices}
+	if p.role == Volunteer {
+		steps = append(steps, p.startVolunteer)
+	}
+	// Discovery announces the peer, so it comes when all else answers.
+	for _, step := range append(steps, p.startDiscovery, p.startControl) {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// owns makes close run when the peer is closed, before that of earlier parts.
+func (p *Peer) owns(name string, close func() error) {
+	p.parts = append(p.parts, part{name, close})
+}
+
+// startHome opens and locks the home, or makes a temporary one.
+func (p *Peer) startHome() (err error) {
+	if p.role == SubmitOnly {
+		dir, err := os.MkdirTemp("", "p2prun-")
+		if err != nil {
+			return fmt.Errorf("make a temporary home: %w", err)
+		}
+		p.owns("temporary home", func() error { return os.RemoveAll(dir) })
+		p.home = home(dir)
+		p.key, err = newIdentity()
+		return err
+	}
+	if p.home, err = openHome(p.cfg.Home); err != nil {
+		return err
+	}
+	lock, err := lockHome(p.home)
+	if err != nil {
+		return err
+	}
+	p.owns("lock", lock.release)
+	if p.key, err = loadIdentity(p.home.identity()); err != nil {
+		return &HomeError{string(p.home), err}
+	}
+	id, err := p2ppeer.IDFromPrivateKey(p.key)
+	if err != nil {
+		return &HomeError{string(p.home), err}
+	}
+	return lock.describe(id.String())
+}
+
+// ID returns the peer's ID.
+func (p *Peer) ID() p2ppeer.ID { return p.host.ID() }
+
+// Addresses returns the multiaddrs under which others can reach the peer,
+// complete with its ID, as --supernode takes them.
+func (p *Peer) Addresses() []string {
+	addrs, err := p2ppeer.AddrInfoToP2pAddrs(&p2ppeer.AddrInfo{ID: p.host.ID(), Addrs: p.host.Addrs()})
+	if err != nil {
+		return nil // an ID that is no ID; libp2p gave it to us
+	}
+	out := make([]string, len(addrs))
+	for i, a := range addrs {
+		out[i] = a.String()
+	}
+	return out
+}
+
+// Submitter returns what runs this peer's own jobs.
+func (p *Peer) Submitter() *job.Submitter { return p.submitter }
+
+// Halt asks the peer to end. It returns at once; Halted tells when to Close. A
+// stronger wish overtakes a weaker one: an impatient owner need not wait for a
+// drain.
+func (p *Peer) Halt(how Halt) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.log.Info().Str("how", string(how)).Msg("asked to halt")
+	strength := map[Halt]int{Drain: 1, Orderly: 2, Now: 3}
+	if strength[how] <= strength[p.asked] {
+		return
+	}
+	p.asked = how
+	switch {
+	case how == Drain:
+		p.draining.Go(p.drain) // ends when the jobs have, or with the peer's life
+	case !p.isHalted:
+		p.isHalted = true
+		close(p.halted)
+	}
+}
+
+// Halted is closed when the peer is to be closed because it was asked to halt.
+func (p *Peer) Halted() <-chan struct{} { return p.halted }
+
+// Close ends the peer as the strongest Halt asked for says, or else in order,
+// and returns when all is given back and every goroutine has ended, or a bound
+// is over; then the error says what hung.
+func (p *Peer) Close() error {
+	p.mu.Lock()
+	timeout := orderlyTimeout
+	if p.asked == Now {
+		timeout = nowTimeout
+	}
+	p.mu.Unlock()
+	return p.close(timeout)
+}
+
+func (p *Peer) close(timeout time.Duration) error {
+	p.closing.Do(func() {
+		p.end()
+		done := make(chan error, 1)
+		at := make(chan string, len(p.parts))
+		go func() { // ends when all parts have closed
+			var errs []error
+			for i := len(p.parts) - 1; i >= 0; i-- {
+				at <- p.parts[i].name
+				if err := p.parts[i].close(); err != nil {
+					errs = append(errs, fmt.Errorf("close %s: %w", p.parts[i].name, err))
+				}
+			}
+			done <- errors.Join(errs...)
+		}()
+		select {
+		case p.closed = <-done:
+		case <-time.After(timeout):
+			var last string
+			for len(at) > 0 {
+				last = <-at
+			}
+			p.closed = fmt.Errorf("close %s: not done after %v", last, timeout)
+		}
+	})
+	return p.closed
+}

@@ -1,0 +1,188 @@
+package peer
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/libp2p/go-libp2p/core/event"
+	"github.com/libp2p/go-libp2p/p2p/host/eventbus"
+	"github.com/pbnjay/memory"
+
+	"github.com/p2pmpi/p2pmpi/discovery"
+	"github.com/p2pmpi/p2pmpi/faultdetect"
+	"github.com/p2pmpi/p2pmpi/filetransfer"
+	"github.com/p2pmpi/p2pmpi/internal/loopback"
+	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/launch"
+	"github.com/p2pmpi/p2pmpi/reservation"
+)
+
+// startHost starts the libp2p host, and begins to look at who connects.
+func (p *Peer) startHost() error {
+	h, err := newHost(p.cfg, p.key, p.registry)
+	if err != nil {
+		return err
+	}
+	wrapped := loopback.Wrap(h) // a submitter may use its own slots
+	p.host = wrapped
+	p.owns("host", wrapped.Close)
+	p.log = p.log.With().Stringer("peer", h.ID()).Logger()
+	return p.startVersionCheck()
+}
+
+// startVersionCheck drops connections to peers of another protocol version.
+// Their services would refuse each other request by request; so the owner reads
+// one sentence instead. Hosts of other systems are not looked at: they speak
+// none of our protocols.
+func (p *Peer) startVersionCheck() error {
+	identified, err := p.host.EventBus().Subscribe(new(event.EvtPeerIdentificationCompleted), eventbus.Name("p2pmpi version"))
+	if err != nil {
+		return fmt.Errorf("watch who connects: %w", err)
+	}
+	done := make(chan struct{})
+	go func() { // ends with the subscription
+		defer close(done)
+		for e := range identified.Out() {
+			p.checkVersion(e.(event.EvtPeerIdentificationCompleted))
+		}
+	}()
+	p.owns("version check", func() error {
+		err := identified.Close()
+		<-done
+		return err
+	})
+	return nil
+}
+
+// checkVersion closes the connections to a peer that speaks another version of
+// our protocols.
+func (p *Peer) checkVersion(e event.EvtPeerIdentificationCompleted) {
+	if !otherVersion(e.ProtocolVersion) {
+		return
+	}
+	p.log.Warn().Stringer("from", e.Peer).Msgf("refused a peer that speaks %.40q; this one speaks %q: the older of the two has to be renewed",
+		e.ProtocolVersion, protocolVersion)
+	if err := p.host.Network().ClosePeer(e.Peer); err != nil {
+		p.log.Debug().Err(err).Stringer("from", e.Peer).Msg("close connection")
+	}
+}
+
+// startServices starts what every peer needs to submit jobs.
+func (p *Peer) startServices() error {
+	store, err := filetransfer.OpenStore(p.home.cache(), p.cfg.CacheLimit<<20)
+	if err != nil {
+		return &HomeError{string(p.home), err}
+	}
+	p.files = filetransfer.NewService(p.host, store, p.log)
+	p.owns("file transfer", p.files.Close)
+	p.detector = faultdetect.NewService(p.host, p.log)
+	p.owns("fault detection", p.detector.Close)
+	return nil
+}
+
+// startVolunteer starts what donates slots.
+func (p *Peer) startVolunteer() error {
+	limits, err := p.cfg.limits()
+	if err != nil {
+		return err
+	}
+	p.slots = reservation.NewService(p.host, reservation.Config{Limits: limits, Log: p.log})
+	p.owns("reservation", p.slots.Close)
+	p.launcher, err = launch.NewService(p.host, launch.Config{
+		Home:         string(p.home),
+		Reservations: p.slots,
+		Files:        p.files,
+		Detector:     p.detector,
+		Log:          p.log,
+	})
+	if err != nil {
+		return fmt.Errorf("start the launcher: %w", err)
+	}
+	p.owns("launcher", p.launcher.Close)
+	return nil
+}
+
+// limits are the owner's, as the reservation service wants them.
+func (c Config) limits() (reservation.Limits, error) {
+	allow, err := peerIDs("allow", c.Allow)
+	if err != nil {
+		return reservation.Limits{}, err
+	}
+	deny, err := peerIDs("deny", c.Deny)
+	if err != nil {
+		return reservation.Limits{}, err
+	}
+	return reservation.Limits{Slots: c.Slots, MaxJobs: c.MaxJobs, Allow: allow, Deny: deny}, nil
+}
+
+// startDiscovery joins the network; a submit-only peer does so without being
+// relied on by others.
+func (p *Peer) startDiscovery() error {
+	supernodes, err := addrInfos(p.cfg.Supernodes)
+	if err != nil {
+		return err
+	}
+	cfg := discovery.DefaultConfig()
+	cfg.Network = p.cfg.Network
+	cfg.Supernodes = supernodes
+	cfg.MDNS = p.cfg.MDNS
+	cfg.DHTServer = p.role == Volunteer
+	cfg.Log = p.log
+	if p.role == Volunteer {
+		cfg.Offer = p.offer
+	}
+	if p.discovery, err = discovery.New(p.life, p.host, cfg); err != nil {
+		return err
+	}
+	p.owns("discovery", p.discovery.Close)
+	p.submitter = job.NewSubmitter(job.Config{
+		Host:      p.host,
+		Key:       p.key,
+		Discovery: p.discovery,
+		Files:     p.files,
+		Detector:  p.detector,
+		Period:    p.cfg.GossipPeriod,
+		Log:       p.log,
+	})
+	return nil
+}
+
+// offer is what this peer has for jobs now.
+func (p *Peer) offer() discovery.Offer {
+	s := p.slots.Snapshot()
+	o := discovery.Offer{
+		SlotsTotal:  s.Total,
+		SlotsFree:   s.Free,
+		MaxJobs:     p.cfg.MaxJobs,
+		Jobs:        len(s.Jobs),
+		MemoryBytes: memory.TotalMemory(),
+		Kinds:       []string{"native"},
+	}
+	if s.Draining {
+		o.SlotsFree = 0
+	}
+	return o
+}
+
+// drain waits until nothing is left of any job, and lets the peer be closed.
+func (p *Peer) drain() {
+	p.control.refuseJobs()
+	p.slots.Drain()
+	if p.control.awaitJobs(p.life) && p.awaitSlots(p.life) {
+		p.Halt(Orderly)
+	}
+}
+
+// awaitSlots returns when all slots are free, or false when ctx ends.
+func (p *Peer) awaitSlots(ctx context.Context) bool {
+	for {
+		if s := p.slots.Snapshot(); s.Free == s.Total {
+			return true
+		}
+		select {
+		case <-p.slots.Changed():
+		case <-ctx.Done():
+			return false
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package peer
+
+import (
+	"os"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/version"
+	"github.com/p2pmpi/p2pmpi/peer/job"
+)
+
+// A Status is what the owner sees of a peer.
+type Status struct {
+	Peer      string       `json:"peer"` // ID
+	Release   string       `json:"release"`
+	Protocol  int          `json:"protocol"`
+	Network   string       `json:"network"`
+	Home      string       `json:"home"`
+	Process   int          `json:"process"` // of the operating system
+	Since     time.Time    `json:"since"`
+	Addresses []string     `json:"addresses"`
+	Slots     Slots        `json:"slots"`
+	Hosted    []HostedJob  `json:"hosted"`    // jobs that hold slots here
+	Submitted []job.Status `json:"submitted"` // jobs started from here
+	Known     []Known      `json:"known"`     // other peers, nearest first
+}
+
+// Slots says what has become of the slots: the rest make up the total.
+type Slots struct {
+	Total     int  `json:"total"`
+	Free      int  `json:"free"`
+	Held      int  `json:"held"`      // waiting for their submitter's word
+	Confirmed int  `json:"confirmed"` // waiting for their processes
+	Running   int  `json:"running"`
+	Draining  bool `json:"draining"` // nothing new is taken
+}
+
+// A HostedJob is a job of somebody that has slots here.
+type HostedJob struct {
+	Job       string    `json:"job"`
+	Submitter string    `json:"submitter"` // peer ID
+	State     string    `json:"state"`
+	Slots     int       `json:"slots"`
+	Expires   time.Time `json:"expires,omitzero"` // unless it runs
+}
+
+// Known is another peer, as it was when it last answered.
+type Known struct {
+	Peer     string        `json:"peer"` // ID
+	OS       string        `json:"os"`
+	Arch     string        `json:"arch"`
+	Total    int           `json:"slotsTotal"`
+	Free     int           `json:"slotsFree"`
+	RTT      time.Duration `json:"rtt"` // nanoseconds
+	Answered time.Time     `json:"answered"`
+}
+
+// Status returns the state of the peer now.
+func (p *Peer) Status() Status {
+	s := Status{
+		Peer:      p.ID().String(),
+		Release:   version.Release,
+		Protocol:  version.Protocol,
+		Network:   p.cfg.Network,
+		Home:      string(p.home),
+		Process:   os.Getpid(),
+		Since:     p.started,
+		Addresses: p.Addresses(),
+		Hosted:    []HostedJob{}, // a list in JSON even when it is empty
+		Submitted: append([]job.Status{}, p.submitter.Jobs()...),
+		Known:     []Known{},
+	}
+	if p.slots != nil {
+		s.Slots, s.Hosted = p.slotStatus()
+	}
+	for _, k := range p.discovery.Peers() {
+		s.Known = append(s.Known, Known{
+			Peer: k.AddrInfo.ID.String(),
+			OS:   k.Offer.OS, Arch: k.Offer.Arch,
+			Total: k.Offer.SlotsTotal, Free: k.Offer.SlotsFree,
+			RTT: k.RTT, Answered: k.Answered,
+		})
+	}
+	return s
+}
+
+func (p *Peer) slotStatus() (Slots, []HostedJob) {
+	s := p.slots.Snapshot()
+	jobs := []HostedJob{}
+	for _, j := range s.Jobs {
+		jobs = append(jobs, HostedJob{
+			Job: j.Job, Submitter: j.Submitter.String(), State: j.State.String(),
+			Slots: j.Slots, Expires: j.Expires,
+		})
+	}
+	return Slots{
+		Total: s.Total, Free: s.Free, Held: s.Held, Confirmed: s.Confirmed, Running: s.Running,
+		Draining: s.Draining,
+	}, jobs
+}
