@@ -1,0 +1,203 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestMistakes makes each mistake once: its exit status, one clear sentence,
+// nothing left behind and nothing on standard output.
+func TestMistakes(t *testing.T) {
+	peers := grid(t, 2, "--slots", "2")
+	stepper := filepath.Join(bin, "stepper")
+	dir := t.TempDir()
+	file := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	badList := file("badlist", "/nonexistent/input.txt\n")
+	notProgram := file("notprogram", "just text")
+	broken := file("broken.yaml", "slots: [1\n")
+	unknownKey := file("unknown.yaml", "slotz: 3\n")
+	notFolder := file("notfolder", "")
+	network := []string{"--supernode", peers[0].addr}
+
+	cases := []struct {
+		name   string
+		args   []string
+		status int
+		says   string
+	}{
+		{"unknown program", []string{"-n", "1", "/nonexistent/program"}, 64, "/nonexistent/program"},
+		{"program that is none", []string{"-n", "1", notProgram}, 64, notProgram},
+		{"no program", []string{"-n", "1"}, 64, "PROGRAM"},
+		{"unreadable file in the list", []string{"-n", "1", "-l", badList, stepper}, 64, "/nonexistent/input.txt"},
+		{"unreadable list", []string{"-n", "1", "-l", "/nonexistent/list", stepper}, 64, "/nonexistent/list"},
+		{"n of 0", []string{"-n", "0", stepper}, 64, "-n"},
+		{"r of 0", []string{"-n", "1", "-r", "0", stepper}, 64, "-r"},
+		{"n missing", []string{stepper}, 64, "-n"},
+		{"unknown strategy", []string{"-n", "1", "-a", "everywhere", stepper}, 64, "everywhere"},
+		{"unknown option", []string{"--nonsense", stepper}, 64, "--nonsense"},
+		{"more slots than exist", []string{"-n", "8", "-w", "1", stepper}, 69, "of the 8 slots needed"},
+		{"more replicas than peers", []string{"-n", "1", "-r", "3", "-w", "1", stepper}, 69, "-r"},
+		{"corrupt configuration", []string{"--config", broken, "-n", "1", stepper}, 64, broken},
+		{"unknown key in the configuration", []string{"--config", unknownKey, "-n", "1", stepper}, 64, "slotz"},
+		{"exits 3", []string{"-n", "2", stepper, "-exit", "3"}, 3, "status 3"},
+		{"exits 3 at all replicas", []string{"-n", "2", "-r", "2", stepper, "-exit", "3"}, 3, "status 3"},
+		{"panics", []string{"-n", "2", "-r", "2", stepper, "-panic"}, 2, "stepper panics"},
+		{"aborts", []string{"-n", "2", stepper, "-abort", "7"}, 7, "stepper aborts"},
+		{"never calls Init", []string{"-n", "2", "true"}, 0, "never called mpj.Init"},
+		{"loops for ever", []string{"-n", "2", "--timeout", "3s", stepper, "-steps", "1000000000", "-every", "1000000000"}, 75, "--timeout"},
+		{"loops for ever without Init", []string{"-n", "2", "--timeout", "3s", "sleep", "100000"}, 75, "--timeout"},
+		{"Go package that does not compile", []string{"-n", "1", badPackage(t)}, 64, "undefined"},
+		{"wasm", []string{"-n", "1", file("x.wasm", "\x00asm")}, 64, "wasm"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			args := append([]string{"--home", t.TempDir()}, network...)
+			j := startJob(t, append(args, c.args...)...)
+			if s := j.wait(); s != c.status {
+				t.Errorf("exit status %d, want %d", s, c.status)
+			}
+			if text := j.stderr.String(); !strings.Contains(text, c.says) {
+				t.Errorf("%q is not in:\n%s", c.says, text)
+			}
+			if out := j.stdout.String(); strings.TrimSpace(out) != "" && !strings.HasPrefix(out, "rank ") {
+				t.Errorf("standard output: %q", out)
+			}
+			expectNothingLeft(t, peers)
+		})
+	}
+	t.Run("home that cannot be written", func(t *testing.T) {
+		expectBootFails(t, 64, notFolder, "--home", filepath.Join(notFolder, "home"))
+	})
+	t.Run("second boot on one home", func(t *testing.T) {
+		expectBootFails(t, 64, "already", "--home", peers[0].home)
+	})
+	t.Run("boot with a corrupt configuration", func(t *testing.T) {
+		expectBootFails(t, 64, broken, "--home", t.TempDir(), "--config", broken)
+	})
+	t.Run("halt without a peer", func(t *testing.T) {
+		out, err := exec.Command(filepath.Join(bin, "p2phalt"), "--home", t.TempDir()).CombinedOutput()
+		if exitCode(err) != 69 || !strings.Contains(string(out), "no peer") {
+			t.Errorf("%v: %s", err, out)
+		}
+	})
+}
+
+// badPackage is a Go package in a module of its own that does not compile.
+func badPackage(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":  "module bad\n\ngo 1.24\n",
+		"main.go": "package main\n\nfunc main() { nonsense() }\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func expectBootFails(t *testing.T, status int, says string, args ...string) {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(bin, "p2pboot"), args...)
+	cmd.Env = environment(t.TempDir())
+	out, err := cmd.CombinedOutput()
+	if exitCode(err) != status || !strings.Contains(string(out), says) {
+		t.Errorf("%v, want exit status %d and %q:\n%s", err, status, says, out)
+	}
+}
+
+func exitCode(err error) int {
+	if e, ok := err.(*exec.ExitError); ok {
+		return e.ExitCode()
+	}
+	return -1
+}
+
+// TestSupernodeThatDoesNotAnswer warns, and does not keep a volunteer from
+// donating nor a submitter waiting for ever.
+func TestSupernodeThatDoesNotAnswer(t *testing.T) {
+	gone := boot(t)
+	gone.kill()
+	p := boot(t, "--supernode", gone.addr)
+	if log := p.log.String(); !strings.Contains(log, gone.id) {
+		t.Errorf("the supernode is not named in:\n%s", log)
+	}
+	j := startJob(t, "--home", t.TempDir(), "--supernode", gone.addr, "-n", "1", "-w", "1", filepath.Join(bin, "stepper"))
+	if s := j.wait(); s != 69 {
+		t.Errorf("exit status %d, want 69", s)
+	}
+	if text := j.stderr.String(); !strings.Contains(text, gone.id) {
+		t.Errorf("the supernode is not named in:\n%s", text)
+	}
+}
+
+// TestPeerReturnsAfterKill boots again on a home whose peer was killed.
+func TestPeerReturnsAfterKill(t *testing.T) {
+	p := boot(t, "--slots", "1")
+	j := submit(t, t.TempDir(), "--supernode", p.addr, "-n", "1", filepath.Join(bin, "stepper"), "-steps", "100000", "-every", "1")
+	j.waitRunning()
+	j.firstOutput()
+	p.kill()
+	if s := j.wait(); s != 70 {
+		t.Errorf("exit status %d, want 70", s)
+	}
+	again := bootAt(t, p.home, "--slots", "1")
+	if again.id != p.id {
+		t.Errorf("peer %s came back as %s", p.id, again.id)
+	}
+	expectNothingLeft(t, []*peerProcess{again})
+}
+
+// TestHalt takes a machine back while a job runs on it; the job goes on.
+func TestHalt(t *testing.T) {
+	for _, mode := range []string{"", "--now"} {
+		t.Run("p2phalt "+mode, func(t *testing.T) {
+			peers := grid(t, 3, "--slots", "1")
+			j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "1", "-r", "2", "-w", "60",
+				filepath.Join(bin, "stepper"), "-steps", "300", "-every", "20")
+			j.waitRunning()
+			j.firstOutput()
+			master := j.peerOf(peers, "0.0")
+			args := []string{"--home", master.home}
+			if mode != "" {
+				args = append(args, mode)
+			}
+			if out, err := exec.Command(filepath.Join(bin, "p2phalt"), args...).CombinedOutput(); err != nil {
+				t.Errorf("%v: %s", err, out)
+			}
+			if master.alive() {
+				<-master.ended
+			}
+			if s := j.wait(); s != 0 {
+				t.Fatalf("exit status %d", s)
+			}
+			expectStepper(t, j, 1, 300, 20)
+			expectNothingLeft(t, peers)
+		})
+	}
+}
+
+// TestInterrupt is a user's Ctrl-C.
+func TestInterrupt(t *testing.T) {
+	peers := grid(t, 2, "--slots", "2")
+	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "2", "-r", "2", "-w", "60",
+		filepath.Join(bin, "stepper"), "-steps", "100000")
+	j.waitRunning()
+	j.firstOutput()
+	j.cmd.Process.Signal(syscall.SIGINT)
+	if s := j.wait(); s != 130 {
+		t.Errorf("exit status %d, want 130", s)
+	}
+	expectNothingLeft(t, peers)
+}
