@@ -1,0 +1,179 @@
+package replication
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
+)
+
+var update = flag.Bool("update", false, "rewrite the transcripts in testdata")
+
+// TestTranscripts replays the orders of failures in testdata. Lines that begin
+// in the first column are commands; indented ones are what they led to.
+func TestTranscripts(t *testing.T) {
+	files, _ := filepath.Glob("testdata/*.txt")
+	if len(files) == 0 {
+		t.Fatal("no transcripts")
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := replay(string(want))
+			if *update {
+				if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			} else if got != string(want) {
+				t.Errorf("got:\n%s\nrewrite with -update and read the diff", got)
+			}
+		})
+	}
+}
+
+// replay returns the transcript with its outcomes as they are now.
+func replay(text string) string {
+	var b strings.Builder
+	s := new(stage)
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(line, "\t") {
+			continue
+		}
+		b.WriteString(line)
+		if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+			s.out = &b
+			s.command(strings.Fields(line))
+		}
+	}
+	return b.String()
+}
+
+// A stage is a job whose every event is commanded.
+type stage struct {
+	procs  map[view.Process]*Protocol
+	queues map[[2]view.Process][]channel.Frame
+	v      view.View
+	out    *strings.Builder
+}
+
+// command carries out one of:
+//
+//	job N R               n ranks, r replicas
+//	send P DEST TEXT      P's program sends, in context 0
+//	decide P INDEX TEXT   P's engine decides
+//	deliver P Q           all frames from P to Q arrive
+//	lose P Q              they do not
+//	fail P | finish P     in the view; nobody knows yet
+//	view P...             P learns the view
+//	reopen P Q            P's channel to Q was lost and opened anew
+//	tick P...
+//	state P...
+func (s *stage) command(f []string) {
+	var ps []view.Process
+	for _, word := range f[1:] {
+		if p, err := view.ParseProcess(word); err == nil {
+			ps = append(ps, p)
+		}
+	}
+	switch f[0] {
+	case "job":
+		s.begin(number(f[1]), number(f[2]))
+	case "send":
+		s.show(ps[0], s.procs[ps[0]].Send(protection.Message{Dest: number(f[2]), Payload: []byte(f[3])}))
+	case "decide":
+		pt := protection.Point{Index: uint64(number(f[2]))}
+		s.show(ps[0], s.procs[ps[0]].Decide(protection.Determinant{Point: pt, Outcome: []byte(f[3])}))
+	case "deliver":
+		s.deliver(ps[0], ps[1])
+	case "lose":
+		s.queues[[2]view.Process(ps)] = nil
+	case "fail":
+		s.v, _ = s.v.With(ps[0], view.Failed)
+	case "finish":
+		s.v, _ = s.v.With(ps[0], view.Finished)
+	case "reopen":
+		s.show(ps[0], s.procs[ps[0]].Reopened(ps[1]))
+	default:
+		for _, p := range ps {
+			s.each(f[0], p)
+		}
+	}
+}
+
+// each carries out a command that is given once for several processes.
+func (s *stage) each(command string, p view.Process) {
+	q := s.procs[p]
+	switch command {
+	case "view":
+		s.show(p, q.View(s.v))
+	case "tick":
+		s.show(p, q.Tick())
+	case "state":
+		fmt.Fprintf(s.out, "\t%v epoch %d, decider %v, speaking %v, retains %d\n",
+			p, q.v.Epoch, q.Decider(), q.takeover.speaking, q.Retained())
+	default:
+		fmt.Fprintf(s.out, "\tunknown command\n")
+	}
+}
+
+func (s *stage) begin(n, r int) {
+	s.v = view.New(n, r)
+	s.procs = make(map[view.Process]*Protocol)
+	s.queues = make(map[[2]view.Process][]channel.Frame)
+	for _, p := range s.v.Processes() {
+		s.procs[p] = New(p, s.v)
+	}
+}
+
+func (s *stage) deliver(from, to view.Process) {
+	way := [2]view.Process{from, to}
+	frames := s.queues[way]
+	s.queues[way] = nil
+	for _, f := range frames {
+		out, err := s.procs[to].Receive(from, f)
+		if err != nil {
+			fmt.Fprintf(s.out, "\t%v: %v\n", to, err)
+		}
+		s.show(to, out)
+	}
+}
+
+// show writes down what p asks for, and puts its frames on their way.
+func (s *stage) show(p view.Process, out protection.Output) {
+	for _, m := range out.Deliver {
+		fmt.Fprintf(s.out, "\t%v is delivered %q, number %d from rank %d\n", p, m.Payload, m.Seq, m.Source)
+	}
+	for _, d := range out.Decided {
+		fmt.Fprintf(s.out, "\t%v sees that point %d is %q\n", p, d.Index, d.Outcome)
+	}
+	for _, e := range out.Send {
+		f := e.Frame
+		fmt.Fprintf(s.out, "\t%v -> %v %s %d %q\n", p, e.To, kindNames[f.Kind], f.Seq, f.Payload)
+		way := [2]view.Process{p, e.To}
+		s.queues[way] = append(s.queues[way], f)
+	}
+}
+
+var kindNames = map[channel.Kind]string{
+	channel.Data: "data", channel.Ack: "ack", channel.Determinant: "determinant",
+	channel.DeterminantAck: "determinant-ack", channel.Stable: "stable",
+	channel.Sync: "sync", channel.SyncReply: "sync-reply",
+}
+
+func number(s string) int {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		panic(err)
+	}
+	return n
+}
