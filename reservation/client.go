@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
 	"github.com/libp2p/go-msgio/pbio"
@@ -82,27 +83,34 @@ func (c *Client) call(ctx context.Context, peer p2ppeer.ID, q *pb.Request) (*pb.
 	defer cancel()
 	stream, err := c.host.NewStream(ctx, peer, ProtocolID)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", streamReason(err), err)
+		return nil, fmt.Errorf("%w: %w", dialReason(err), err)
 	}
 	// Closed, not reset, also on failure: what has been sent is to arrive.
 	defer stream.Close()
 	defer context.AfterFunc(ctx, func() { _ = stream.SetDeadline(time.Unix(1, 0)) })()
 	if err := pbio.NewDelimitedWriter(stream).WriteMsg(q); err != nil {
-		return nil, fmt.Errorf("%w: send request: %w", silence(err), err)
+		return nil, fmt.Errorf("%w: send request: %w", streamReason(err), err)
 	}
 	_ = stream.CloseWrite()
 	var a pb.Answer
 	if err := pbio.NewDelimitedReader(stream, maxMessage).ReadMsg(&a); err != nil {
-		return nil, fmt.Errorf("%w: read answer: %w", silence(err), err)
+		return nil, fmt.Errorf("%w: read answer: %w", streamReason(err), err)
 	}
 	return &a, nil
 }
 
-// streamReason says what it means that no stream could be opened.
-func streamReason(err error) Reason {
+// notSpoken reports whether err is a peer's word that it does not speak the
+// protocol: at once, or, where libp2p believed it did, by a reset later on.
+func notSpoken(err error) bool {
 	var unsupported multistream.ErrNotSupported[protocol.ID]
+	late := &network.StreamError{ErrorCode: network.StreamProtocolNegotiationFailed, Remote: true}
+	return errors.As(err, &unsupported) || errors.Is(err, late)
+}
+
+// dialReason says what it means that no stream could be opened.
+func dialReason(err error) Reason {
 	switch {
-	case errors.As(err, &unsupported):
+	case notSpoken(err):
 		return Version
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return Silent
@@ -110,10 +118,9 @@ func streamReason(err error) Reason {
 	return Unreachable
 }
 
-// silence is Silent, or Version where a lazily negotiated stream finds out only
-// when it is used that the peer does not speak the protocol.
-func silence(err error) Reason {
-	if streamReason(err) == Version {
+// streamReason says what it means that an open stream gave no answer.
+func streamReason(err error) Reason {
+	if notSpoken(err) {
 		return Version
 	}
 	return Silent

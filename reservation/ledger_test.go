@@ -257,6 +257,27 @@ func TestDrainLetsWhatIsConfirmedStart(t *testing.T) {
 	}
 }
 
+func TestSnapshotCountsEverySlotOnce(t *testing.T) {
+	l := NewLedger(Limits{Slots: 9})
+	for i, job := range []string{"running", "confirmed", "held"} {
+		mustHold(t, l, job, i+1, keyOf(byte(i+1)), start)
+	}
+	mustConfirm(t, l, keyOf(1), 1, start)
+	mustConfirm(t, l, keyOf(2), 2, start)
+	if _, err := l.Redeem(keyOf(1), "running", alice, start); err != nil {
+		t.Fatal(err)
+	}
+	s := l.Snapshot()
+	if s.Total != 9 || s.Free != 3 || s.Running != 1 || s.Confirmed != 2 || s.Held != 3 {
+		t.Errorf("%+v", s)
+	}
+	for i, j := range s.Jobs {
+		if j.Job != j.State.String() || j.Slots != i+1 || j.Expires.IsZero() != (j.State == Running) {
+			t.Errorf("job %d: %+v", i, j)
+		}
+	}
+}
+
 func TestKeyText(t *testing.T) {
 	k := newKey()
 	if got, err := ParseKey(k.String()); err != nil || got != k {

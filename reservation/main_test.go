@@ -7,8 +7,5 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
-		// go-libp2p and what it stands on keep these for the life of the process.
-		goleak.IgnoreAnyFunction("github.com/libp2p/go-nat.DiscoverGateway"),
-	)
+	goleak.VerifyTestMain(m)
 }

@@ -55,7 +55,7 @@ func (m *model) step(l *Ledger, rnd *rand.Rand, fresh Key, now time.Time) error 
 	case 3:
 		err := l.Confirm(key, submitter, n, now)
 		if may := known && b.state != Running && n >= 1 && n <= b.slots; (err == nil) != may {
-			return fmt.Errorf("confirm %d of %+v by %s: %v", n, b, submitter, err)
+			return fmt.Errorf("confirm %d of %+v by %s: allowed %v", n, b, submitter, err == nil)
 		}
 		if err == nil {
 			b.slots, b.state, b.until = n, Confirmed, now.Add(ConfirmedLease)
@@ -63,7 +63,7 @@ func (m *model) step(l *Ledger, rnd *rand.Rand, fresh Key, now time.Time) error 
 	case 4:
 		_, err := l.Redeem(key, b.job, submitter, now)
 		if may := known && b.state == Confirmed; (err == nil) != may {
-			return fmt.Errorf("redeem of %+v by %s: %v", b, submitter, err)
+			return fmt.Errorf("redeem of %+v by %s: allowed %v", b, submitter, err == nil)
 		}
 		if err == nil {
 			b.state = Running

@@ -187,6 +187,33 @@ func TestOtherVersionIsRefusedAsSuch(t *testing.T) {
 	}
 }
 
+func TestUnreadableRequestsAreCutOff(t *testing.T) {
+	server := newHost(t)
+	s := newService(t, server, Limits{Slots: 1})
+	client := newHost(t, server)
+	tests := map[string][]byte{
+		"longer than allowed": {0xff, 0xff, 0x7f},
+		"not protobuf":        {2, 0xff, 0xff},
+		"endless length":      {0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+	}
+	for name, b := range tests {
+		stream, err := client.NewStream(t.Context(), server.ID(), ProtocolID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := stream.Write(b); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := stream.Read(make([]byte, 1)); err == nil {
+			t.Errorf("%s: %d bytes of answer", name, n)
+		}
+		_ = stream.Reset()
+	}
+	if got := s.Snapshot().Free; got != 1 {
+		t.Errorf("%d free, want 1", got)
+	}
+}
+
 func TestSilentPeerIsGivenUp(t *testing.T) {
 	server := newHost(t)
 	server.SetStreamHandler(ProtocolID, func(network.Stream) {})

@@ -90,7 +90,7 @@ func checkAssignment(s Strategy, peers []PeerSlots, n, r int) error {
 	}
 	got, err := s.Assign(peers, n, r)
 	if (err == nil) != (usableSlots >= n*r) {
-		return fmt.Errorf("%d usable slots: %v", usableSlots, err)
+		return fmt.Errorf("%d usable slots: assigned %v", usableSlots, err == nil)
 	}
 	if err != nil {
 		return nil
