@@ -16,20 +16,22 @@ const programFolder = "program"
 // A Job is the folder of one job on this peer.
 type Job string
 
-// NewJob makes the folder of a job below root. It must not exist yet: two jobs
-// of one name would share files.
-func NewJob(root, job string) (Job, error) {
-	if err := os.MkdirAll(root, 0o700); err != nil {
-		return "", fmt.Errorf("make scratch folder: %w", err)
+// At is the folder of a job below root, which Make makes.
+func At(root, job string) Job { return Job(filepath.Join(root, job)) }
+
+// Make makes the job's folder. It must not exist yet: two jobs of one name
+// would share files.
+func (j Job) Make() error {
+	err := os.MkdirAll(filepath.Dir(string(j)), 0o700)
+	for _, folder := range []string{string(j), j.Program()} {
+		if err == nil {
+			err = os.Mkdir(folder, 0o700)
+		}
 	}
-	j := Job(filepath.Join(root, job))
-	if err := os.Mkdir(string(j), 0o700); err != nil {
-		return "", fmt.Errorf("make scratch folder: %w", err)
+	if err != nil {
+		return fmt.Errorf("make scratch folder: %w", err)
 	}
-	if err := os.Mkdir(j.Program(), 0o700); err != nil {
-		return "", fmt.Errorf("make scratch folder: %w", err)
-	}
-	return j, nil
+	return nil
 }
 
 // Program is the folder for the executable.

@@ -11,8 +11,8 @@ import (
 func newJob(t *testing.T) (Job, string) {
 	t.Helper()
 	root := filepath.Join(t.TempDir(), "scratch")
-	j, err := NewJob(root, "j")
-	if err != nil {
+	j := At(root, "j")
+	if err := j.Make(); err != nil {
 		t.Fatal(err)
 	}
 	return j, root
@@ -70,14 +70,14 @@ func TestS4NothingThatAProcessLeavesStays(t *testing.T) {
 }
 
 func TestTwoJobsNeverShareAFolder(t *testing.T) {
-	_, root := newJob(t)
-	if _, err := NewJob(root, "j"); err == nil {
+	j, root := newJob(t)
+	if err := j.Make(); err == nil {
 		t.Error("the folder was given twice")
 	}
 	if err := RemoveStale(root); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := NewJob(root, "j"); err != nil {
+	if err := j.Make(); err != nil {
 		t.Errorf("after RemoveStale: %v", err)
 	}
 }

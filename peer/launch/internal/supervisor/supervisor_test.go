@@ -121,8 +121,8 @@ type running struct {
 
 func newScratch(t *testing.T) string {
 	t.Helper()
-	job, err := scratch.NewJob(filepath.Join(t.TempDir(), "scratch"), "job")
-	if err != nil {
+	job := scratch.At(filepath.Join(t.TempDir(), "scratch"), "job")
+	if err := job.Make(); err != nil {
 		t.Fatal(err)
 	}
 	if err := job.MakeProcess(view.Process{}); err != nil {

@@ -1,0 +1,123 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/p2pmpi/p2pmpi/internal/jobspec"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
+	"github.com/p2pmpi/p2pmpi/reservation"
+)
+
+// An admission is what a valid Prepare asks for.
+type admission struct {
+	spec      *jobspec.Spec
+	program   jobspec.Program // for this machine
+	key       reservation.Key
+	processes []view.Process
+}
+
+// checkPrepare says whether a first message is a Prepare that this machine can
+// do, sent by the job's own submitter. It changes nothing.
+func checkPrepare(m *jobpb.ToPeer, submitter p2ppeer.ID, os, arch string) (a admission, err error) {
+	p := m.GetPrepare()
+	if p == nil {
+		return a, errors.New("the first message was not Prepare")
+	}
+	if a.spec, err = jobspec.Verify(p.Spec); err != nil {
+		return a, err
+	}
+	if a.spec.Submitter != submitter {
+		return a, fmt.Errorf("job of %s was brought by %s", a.spec.Submitter, submitter)
+	}
+	if len(p.Key) != len(a.key) {
+		return a, fmt.Errorf("reservation key of %d bytes", len(p.Key))
+	}
+	copy(a.key[:], p.Key)
+	if a.processes, err = checkProcesses(p.Processes, a.spec.N, a.spec.R); err != nil {
+		return a, err
+	}
+	program, ok := a.spec.Program(os, arch)
+	if !ok {
+		return a, fmt.Errorf("job has no program for %s/%s", os, arch)
+	}
+	a.program = program
+	return a, nil
+}
+
+// checkProcesses reads the processes that a peer is to run: at least one, all
+// of a job of n ranks with r replicas, and no two of one rank, which would fail
+// together.
+func checkProcesses(ps []*jobpb.Process, n, r int) ([]view.Process, error) {
+	if len(ps) == 0 {
+		return nil, errors.New("no processes to run")
+	}
+	ranks := make(map[int]bool, len(ps))
+	processes := make([]view.Process, 0, len(ps))
+	for _, m := range ps {
+		p := m.View()
+		if p.Rank < 0 || p.Rank >= n || p.Replica < 0 || p.Replica >= r {
+			return nil, fmt.Errorf("process %v of a job with n=%d r=%d", p, n, r)
+		}
+		if ranks[p.Rank] {
+			return nil, fmt.Errorf("two processes of rank %d on one peer", p.Rank)
+		}
+		ranks[p.Rank] = true
+		processes = append(processes, p)
+	}
+	return processes, nil
+}
+
+// admit takes the job in: its key is redeemed and its ID claimed. An error
+// leaves nothing, and is for the submitter.
+func (s *Service) admit(m *jobpb.ToPeer, submitter p2ppeer.ID) (*job, error) {
+	a, err := checkPrepare(m, submitter, runtime.GOOS, runtime.GOARCH)
+	if err != nil {
+		return nil, err
+	}
+	j := newJob(s, a)
+	if err := s.claim(j); err != nil {
+		return nil, err
+	}
+	slots, err := s.config.Reservations.Redeem(a.key, a.spec.ID, submitter)
+	if err != nil {
+		s.forget(j)
+		return nil, fmt.Errorf("redeem reservation key: %w", err)
+	}
+	if slots < len(a.processes) {
+		s.config.Reservations.Release(a.key)
+		s.forget(j)
+		return nil, fmt.Errorf("%d processes for %d slots", len(a.processes), slots)
+	}
+	return j, nil
+}
+
+// newJob returns the job that a describes, before anything is done for it.
+func newJob(s *Service, a admission) *job {
+	j := &job{
+		service: s, admission: a,
+		submitter: a.spec.Submitter, order: a.processes,
+		since: time.Now(), state: Staging,
+		log: s.config.Log.With().Str("job", a.spec.ID).Logger(),
+
+		folder:   scratch.At(s.scratch, a.spec.ID),
+		events:   make(chan func()),
+		done:     make(chan struct{}),
+		local:    make(map[view.Process]*process),
+		channels: make(map[channelID]context.CancelFunc),
+		alive:    newAliveCheck(),
+		view:     view.View{N: a.spec.N, R: a.spec.R}, // epoch 0: none yet
+	}
+	j.ctx, j.cancel = context.WithCancel(s.ctx)
+	for _, p := range a.processes {
+		j.local[p] = newProcess(j, p)
+	}
+	return j
+}

@@ -1,0 +1,73 @@
+package launch
+
+import (
+	"context"
+	"io"
+	"net"
+)
+
+// An end is one side of a bridge: the socket to a process or the stream to its
+// other peer.
+type end interface {
+	io.ReadWriteCloser
+	CloseWrite() error
+	Reset() error // ends both directions at once; may be called at any time
+}
+
+// A socket is this peer's end of a socket pair with a process.
+type socket struct{ *net.UnixConn }
+
+// Reset closes the socket, which has no better way to say that it broke.
+func (s socket) Reset() error { return s.Close() }
+
+// carrySize is that of the buffer of a channel. A libp2p stream does not take
+// more than this in one frame.
+const carrySize = 64 << 10
+
+// carry copies a channel's bytes to dst until src has no more, and returns when
+// dst has closed too, having taken everything. When ctx ends, when either side
+// breaks, or when dst closes before the end, both sides are reset: the sender
+// then knows that the channel is broken.
+func carry(ctx context.Context, dst, src end) {
+	reset := func() {
+		dst.Reset()
+		src.Reset()
+	}
+	stop := context.AfterFunc(ctx, reset)
+	defer stop()
+	closed := make(chan error, 1)
+	go func() { // ends with dst, which is closed or reset below
+		var b [1]byte
+		_, err := dst.Read(b[:]) // nothing comes back on a channel
+		closed <- err
+	}()
+	copied := make(chan error, 1)
+	go func() { // ends with src, likewise
+		_, err := io.CopyBuffer(writer{dst}, reader{src}, make([]byte, carrySize))
+		copied <- err
+	}()
+	select {
+	case err := <-copied:
+		if err == nil {
+			err = dst.CloseWrite()
+		}
+		if err != nil {
+			reset()
+		}
+		if <-closed != io.EOF {
+			reset()
+		}
+	case <-closed:
+		reset()
+		<-copied
+	}
+	dst.Close()
+	src.Close()
+}
+
+// reader and writer hide what else their ends can do: io.Copy would use it
+// instead of the buffer.
+type (
+	reader struct{ io.Reader }
+	writer struct{ io.Writer }
+)

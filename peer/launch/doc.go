@@ -1,0 +1,56 @@
+// Package launch is the peer's side of a job: it stages the job's files, starts
+// its processes, each in a scratch folder of its own, carries their output and
+// their channels, watches them, kills them and leaves nothing behind.
+//
+//	submitter's peer                      this peer
+//	  peer/job ====== control stream ======= job (one goroutine) ──── reservation, filetransfer,
+//	                                          │                       faultdetect
+//	                          ┌───────────────┼───────────────┐
+//	                          │ line          │ stdout,stderr │ life pipe
+//	                          v               v               v
+//	                       program  <────────────────────  supervisor
+//	                          │ socket pair
+//	another peer ── channel stream ── bridge
+//
+// One goroutine owns each hosted job. Whatever happens to the job, a message of
+// the submitter, of a process, a verdict of the fault detector, a broken stream,
+// reaches it as an event, so what follows from it is written without locks and
+// in the order in which it happens.
+//
+// # A job's life here
+//
+//	staging   Prepare: signature checked, key redeemed, files fetched and laid out
+//	staged    Prepared was said
+//	starting  Start: every process under its supervisor (package internal/supervisor)
+//	running   Started was said; processes meet in mpj.Init, then Begin
+//	ending    processes killed, scratch removed, slots free
+//
+// A job ends when the submitter says Stop, when the control stream ends, for
+// whatever reason, when the fault detector says that the submitter's peer has
+// failed, when the submitter breaks the order above, and when this peer closes.
+// Nothing of it is left then (S4): no process, no descendant of one, no file, no
+// stream, no pin, no slot. If this peer is killed instead, the supervisors do
+// that, and NewService removes what even they left.
+//
+// # Output
+//
+// What a process writes is cut into records and kept until the user has it
+// (package internal/outbox); only the replica that speaks for its rank in the
+// current view sends (R6). A program that writes faster than the user reads is
+// made to wait once a mebibyte of its output is under way.
+//
+// # Channels
+//
+// A process has no network rights. It asks for a channel to another process and
+// is handed one end of a socket pair, whose other end goes to that process when
+// it is on this peer too, and is bridged to a libp2p stream to its peer when it
+// is not. Either peer checks the other against the job's membership table, so
+// no one can speak for a process that it does not run, and a process that has
+// failed in the view is spoken to by nobody (R5).
+//
+// # Not promised
+//
+// A program is not confined yet beyond its priority, its environment and its
+// descriptors: see confine in package internal/supervisor for the place where
+// that will be. A program can stop or kill its own supervisor; that ends it.
+package launch

@@ -1,0 +1,250 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-msgio/pbio"
+	"github.com/rs/zerolog"
+
+	"github.com/p2pmpi/p2pmpi/faultdetect"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
+)
+
+// A job is this peer's part of a job. The goroutine that calls run owns all
+// that is not said to be fixed; others reach it through do.
+type job struct {
+	admission          // fixed
+	progress  progress // of staging
+	service   *Service
+	submitter p2ppeer.ID
+	order     []view.Process // that run here, as asked for; fixed
+	since     time.Time
+	log       zerolog.Logger
+
+	ctx     context.Context // ends with the job
+	cancel  context.CancelFunc
+	events  chan func()
+	done    chan struct{}  // closed when no event is taken any more
+	running sync.WaitGroup // goroutines that end with ctx, done or their process
+	working sync.WaitGroup // goroutines that still make something: files, processes
+
+	state   State // written under service.mu
+	asked   bool  // the submitter has said Stop
+	ended   error // why the job is over, or nil
+	refusal *jobpb.FromPeer
+
+	folder   scratch.Job
+	local    map[view.Process]*process // fixed
+	members  membership
+	view     view.View
+	begun    bool
+	detector *faultdetect.Group
+	alive    aliveCheck
+	channels map[channelID]context.CancelFunc // bridges to other peers
+	serving  []func()                         // take collected files off offer
+
+	queue []*jobpb.FromPeer // to the submitter, before any output
+	head  *jobpb.FromPeer   // offered to the writer
+	turn  int               // which process may send output next
+}
+
+// do hands the owner an event and returns once it is being handled. It is false
+// when the job is over.
+func (j *job) do(event func()) bool {
+	select {
+	case j.events <- event:
+		return true
+	case <-j.done:
+		return false
+	}
+}
+
+// run is the job from its admission to its end. It closes l.
+func (j *job) run(l link, in pbio.Reader) {
+	j.log.Info().Stringer("peer", j.submitter).Str("name", j.spec.Name).Int("processes", len(j.order)).Msg("job taken")
+	out, written := make(chan *jobpb.FromPeer), make(chan struct{})
+	j.running.Add(1)
+	go j.read(in)               // ends with l
+	go j.write(l, out, written) // ends with out
+	j.working.Add(1)
+	go j.stage()
+	j.loop(out)
+	if !j.asked && j.refusal == nil {
+		l.Reset() // nobody is to wait for more; the writer may be stuck
+	}
+	j.cleanUp()
+	if j.asked {
+		j.refusal = stopped()
+	}
+	if j.refusal != nil {
+		select {
+		case out <- j.refusal:
+		case <-j.service.ctx.Done():
+		}
+	}
+	close(out)
+	stop := context.AfterFunc(j.service.ctx, func() { l.Reset() })
+	<-written
+	stop()
+	l.Close()
+	j.running.Wait()
+	j.log.Info().AnErr("reason", j.ended).Msg("job gone")
+	j.service.forget(j)
+}
+
+// tickPeriod is how often the job looks at the clock: it asks its processes
+// whether they are alive, and tells that staging goes on.
+const tickPeriod = time.Second
+
+// loop handles events until the job is over.
+func (j *job) loop(out chan<- *jobpb.FromPeer) {
+	tick := time.NewTicker(tickPeriod)
+	defer tick.Stop()
+	for j.ended == nil {
+		var ready chan<- *jobpb.FromPeer
+		if j.next() {
+			ready = out
+		}
+		select {
+		case ready <- j.head:
+			j.head = nil
+		case event := <-j.events:
+			event()
+		case <-tick.C:
+			j.tick()
+		case <-j.ctx.Done():
+			j.end(errors.New("this peer is closing"))
+		}
+	}
+	close(j.done)
+}
+
+// end makes the job be over; the first reason stays.
+func (j *job) end(reason error) {
+	if j.ended == nil {
+		j.ended = reason
+		j.enter(Ending)
+	}
+}
+
+// refuse ends the job with a last message that tells the submitter why.
+func (j *job) refuse(m *jobpb.FromPeer, reason error) {
+	if j.ended == nil {
+		j.refusal = m
+		j.end(reason)
+	}
+}
+
+func (j *job) enter(s State) {
+	j.service.mu.Lock()
+	defer j.service.mu.Unlock()
+	j.state = s
+}
+
+// say queues a message to the submitter.
+func (j *job) say(m *jobpb.FromPeer) { j.queue = append(j.queue, m) }
+
+// hear handles one message of the submitter, which may come in any order; only
+// the right one is obeyed.
+func (j *job) hear(m *jobpb.ToPeer) {
+	var err error
+	switch b := m.Body.(type) {
+	case *jobpb.ToPeer_Start:
+		if err = j.inOrder(m, Staged); err == nil {
+			j.start(b.Start)
+		}
+	case *jobpb.ToPeer_Join:
+		if err = j.inOrder(m, Running); err == nil {
+			err = j.join(b.Join)
+		}
+	case *jobpb.ToPeer_Begin:
+		if err = j.inOrder(m, Running); err == nil {
+			j.begin()
+		}
+	case *jobpb.ToPeer_View:
+		if err = j.inOrder(m, Starting, Running); err == nil {
+			err = j.adopt(b.View)
+		}
+	case *jobpb.ToPeer_Emitted:
+		j.emitted(b.Emitted)
+	case *jobpb.ToPeer_Collect:
+		if err = j.inOrder(m, Running); err == nil {
+			err = j.collect(b.Collect)
+		}
+	case *jobpb.ToPeer_Stop:
+		j.asked = true
+		err = fmt.Errorf("stopped by the submitter: %s", clip(b.Stop.GetReason()))
+	default:
+		err = errOrder(m.Body)
+	}
+	if err != nil {
+		j.end(err)
+	}
+}
+
+// inOrder says whether the job is in a state in which m means something.
+func (j *job) inOrder(m *jobpb.ToPeer, states ...State) error {
+	if slices.Contains(states, j.state) {
+		return nil
+	}
+	return errOrder(m.Body)
+}
+
+// errOrder says that a message came at a time when it means nothing.
+func errOrder(m any) error { return fmt.Errorf("%T out of order", m) }
+
+// tick lets a second pass.
+func (j *job) tick() {
+	switch j.state {
+	case Staging:
+		j.reportStaging()
+	case Running:
+		j.checkAlive()
+	}
+}
+
+// begin lets mpj.Init return in every process here.
+func (j *job) begin() {
+	if j.begun {
+		return
+	}
+	j.begun = true
+	for _, id := range j.order {
+		if p := j.local[id]; p.initialized {
+			p.start()
+		}
+	}
+}
+
+// cleanUp leaves nothing of the job on this peer.
+func (j *job) cleanUp() {
+	j.cancel()
+	j.working.Wait()
+	for _, p := range j.local {
+		p.kill() // all at once, before waiting for each
+	}
+	for _, p := range j.local {
+		p.close()
+	}
+	if j.detector != nil {
+		j.detector.Close()
+	}
+	for _, stop := range j.serving {
+		stop()
+	}
+	j.unprotect()
+	s := j.service.config
+	s.Files.Store().Unpin(j.spec.ID)
+	if err := j.folder.Remove(); err != nil {
+		j.log.Error().Err(err).Msg("scratch folder stays")
+	}
+	s.Reservations.Release(j.key)
+}

@@ -1,0 +1,82 @@
+package launch
+
+import (
+	"strings"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/outbox"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
+)
+
+// What a peer says on the control stream.
+
+// maxText bounds, in bytes, what people are to read.
+const maxText = 4096
+
+func text(err error) string {
+	if err == nil {
+		return ""
+	}
+	return clip(err.Error())
+}
+
+// clip makes a text that a program or a file name had a part in fit for the wire.
+func clip(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxText)], "?") }
+
+func staging(done, total int64) *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Staging{Staging: &jobpb.Staging{Bytes: done, Total: total}}}
+}
+
+func prepared(err error) *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Prepared{Prepared: &jobpb.Prepared{Error: text(err)}}}
+}
+
+func started(err error) *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Started{Started: &jobpb.Started{Error: text(err)}}}
+}
+
+func initialized(p view.Process) *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Initialized{
+		Initialized: &jobpb.Initialized{Process: jobpb.FromProcess(p)},
+	}}
+}
+
+func finalized(p view.Process) *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Finalized{
+		Finalized: &jobpb.Finalized{Process: jobpb.FromProcess(p)},
+	}}
+}
+
+func aborted(p view.Process, code int, reason string) *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Aborted{Aborted: &jobpb.Aborted{
+		Process: jobpb.FromProcess(p), Code: int32(code), Reason: clip(reason),
+	}}}
+}
+
+func exited(p *process, e supervisor.Exit) *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Exited{Exited: &jobpb.Exited{
+		Process: jobpb.FromProcess(p.id), Code: int32(e.Code), Signal: e.Signal, Reason: p.reason,
+		Initialized: p.initialized, Finalized: p.finalized,
+	}}}
+}
+
+func outputOf(p view.Process, stream int, b outbox.Batch) *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Output{Output: &jobpb.Output{
+		Process: jobpb.FromProcess(p), Stream: uint32(stream), First: b.First, Records: b.Records, End: b.End,
+	}}}
+}
+
+func suspect(peer []byte) *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Suspect{Suspect: &jobpb.Suspect{Peer: peer}}}
+}
+
+func collected(p view.Process, manifest []byte, err error) *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Collected{Collected: &jobpb.Collected{
+		Process: jobpb.FromProcess(p), Manifest: manifest, Error: text(err),
+	}}}
+}
+
+func stopped() *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Stopped{Stopped: &jobpb.Stopped{}}}
+}

@@ -1,0 +1,100 @@
+package launch
+
+import (
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/outbox"
+)
+
+// An output is one output stream of a process.
+type output struct {
+	box  outbox.Box
+	eof  bool          // the pipe has ended
+	room chan struct{} // gets a token when a full box has room again
+}
+
+const (
+	readSize  = 32 << 10  // of the pipe at a time
+	batchSize = 128 << 10 // of records in one message
+)
+
+// drain reads one output stream of the process to its end. While the box is
+// full it does not read, the pipe fills, and the program waits in its write.
+func (p *process) drain(stream int) {
+	defer p.job.running.Done()
+	buf := make([]byte, readSize)
+	o := &p.out[stream]
+	full := make(chan bool, 1)
+	for {
+		n, err := p.pipes[stream].Read(buf)
+		ok := p.job.do(func() {
+			o.box.Append(buf[:n])
+			if err != nil {
+				o.eof = true
+				p.settle(stream)
+			}
+			full <- o.box.Full()
+		})
+		if !ok || err != nil {
+			return
+		}
+		if <-full {
+			select {
+			case <-o.room:
+			case <-p.job.done:
+				return
+			}
+		}
+	}
+}
+
+// settle closes a box once its pipe has ended and it is known how the process
+// did: one that was killed may have been in the middle of a line.
+func (p *process) settle(stream int) {
+	if o := &p.out[stream]; o.eof && p.exit != nil {
+		o.box.Close(p.exit.Signal == "" && p.reason == "")
+	}
+}
+
+// emitted drops the records that the user has got.
+func (j *job) emitted(m *jobpb.Emitted) {
+	for _, id := range j.order {
+		if id.Rank != int(m.Rank) {
+			continue
+		}
+		p := j.local[id]
+		for s, count := range [streams]uint64{m.Stdout, m.Stderr} {
+			o := &p.out[s]
+			o.box.Acknowledge(count)
+			if !o.box.Full() {
+				select {
+				case o.room <- struct{}{}:
+				default:
+				}
+			}
+		}
+	}
+}
+
+// next puts the next message to the submitter into head: first what was said,
+// then the output of the processes that speak, by turns.
+func (j *job) next() bool {
+	if j.head != nil {
+		return true
+	}
+	if len(j.queue) > 0 {
+		j.head, j.queue = j.queue[0], j.queue[1:]
+		return true
+	}
+	for range streams * len(j.order) {
+		j.turn = (j.turn + 1) % (streams * len(j.order))
+		p, s := j.local[j.order[j.turn/streams]], j.turn%streams
+		if !p.speaks || p.instance == nil {
+			continue
+		}
+		if b, ok := p.out[s].box.Next(batchSize); ok {
+			j.head = outputOf(p.id, s+1, b)
+			return true
+		}
+	}
+	return false
+}

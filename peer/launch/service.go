@@ -1,0 +1,243 @@
+package launch
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+	"github.com/rs/zerolog"
+
+	"github.com/p2pmpi/p2pmpi/faultdetect"
+	"github.com/p2pmpi/p2pmpi/filetransfer"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
+	"github.com/p2pmpi/p2pmpi/reservation"
+)
+
+// The protocols that a Service speaks.
+const (
+	ControlProtocol protocol.ID = "/p2pmpi/job/1.0.0"
+	ChannelProtocol protocol.ID = "/p2pmpi/channel/1.0.0"
+)
+
+// Supervise does the work of a process's supervisor if this process was started
+// as one by a Service; the caller then exits with the status. The main function
+// of every command that may run a Service, and TestMain of every test that
+// does, calls it first thing.
+func Supervise() (status int, isSupervisor bool) { return supervisor.Main() }
+
+// Config is what a Service needs. All fields but Log are required.
+type Config struct {
+	Home         string // the peer's home; processes run below <Home>/scratch
+	Reservations *reservation.Service
+	Files        *filetransfer.Service
+	Detector     *faultdetect.Service
+	Log          zerolog.Logger
+}
+
+// A Service hosts this peer's parts of jobs.
+type Service struct {
+	host    host.Host
+	config  Config
+	scratch string
+
+	ctx     context.Context // of everything; ends with Close
+	cancel  context.CancelFunc
+	serving sync.WaitGroup // streams being handled, hosted jobs among them
+	pending chan struct{}  // tokens of streams that have not said what they are for
+
+	mu     sync.Mutex
+	closed bool
+	jobs   map[string]*job
+	gone   chan struct{} // closed and replaced whenever a job has gone
+}
+
+// maxPending bounds the streams that have opened and said nothing yet.
+const maxPending = 128
+
+// NewService removes what an earlier peer that was killed has left in
+// <Home>/scratch, and begins to host jobs. Only one Service may use a home.
+func NewService(h host.Host, c Config) (*Service, error) {
+	home, err := filepath.Abs(c.Home)
+	if err != nil {
+		return nil, fmt.Errorf("scratch folder below %q: %w", c.Home, err)
+	}
+	s := &Service{
+		host: h, config: c, scratch: filepath.Join(home, "scratch"),
+		pending: make(chan struct{}, maxPending),
+		jobs:    make(map[string]*job),
+		gone:    make(chan struct{}),
+	}
+	supervisor.KillStale(s.scratch)
+	if err := scratch.RemoveStale(s.scratch); err != nil {
+		return nil, err
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	h.SetStreamHandler(ControlProtocol, s.handle(func(stream network.Stream) {
+		s.serveControl(stream, stream.Conn().RemotePeer())
+	}))
+	h.SetStreamHandler(ChannelProtocol, s.handle(s.serveChannel))
+	return s, nil
+}
+
+// handle runs serve for each incoming stream until Close, which resets them.
+func (s *Service) handle(serve network.StreamHandler) network.StreamHandler {
+	return func(stream network.Stream) {
+		if !s.enter() {
+			stream.Reset()
+			return
+		}
+		defer s.serving.Done()
+		serve(stream)
+	}
+}
+
+// HostLocal serves a control stream whose submitter is this very peer, which
+// libp2p does not connect to itself. It returns when the job has ended; conn is
+// closed then.
+func (s *Service) HostLocal(conn net.Conn) {
+	if !s.enter() {
+		conn.Close()
+		return
+	}
+	defer s.serving.Done()
+	s.serveControl(localLink{conn}, s.host.ID())
+}
+
+// enter counts the caller as serving unless the service is closed.
+func (s *Service) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.serving.Add(1)
+	return true
+}
+
+// Close ends every job here, kills its processes and returns when nothing of
+// them is left.
+func (s *Service) Close() error {
+	s.host.RemoveStreamHandler(ControlProtocol)
+	s.host.RemoveStreamHandler(ChannelProtocol)
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.cancel()
+	s.serving.Wait()
+	return nil
+}
+
+// WaitIdle returns when this peer hosts no job, for an owner who lets running
+// jobs end first. Whoever drains has the reservation service refuse new ones.
+func (s *Service) WaitIdle(ctx context.Context) error {
+	for {
+		s.mu.Lock()
+		idle, gone := len(s.jobs) == 0, s.gone
+		s.mu.Unlock()
+		if idle {
+			return nil
+		}
+		select {
+		case <-gone:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// claim makes j the one job of its ID. A job of the same submitter that is
+// still ending is waited for: the submitter may have been faster to try again.
+func (s *Service) claim(j *job) error {
+	ctx, cancel := context.WithTimeout(s.ctx, claimTimeout)
+	defer cancel()
+	for {
+		s.mu.Lock()
+		before, taken := s.jobs[j.spec.ID]
+		gone := s.gone
+		if !taken {
+			s.jobs[j.spec.ID] = j
+		}
+		s.mu.Unlock()
+		switch {
+		case !taken:
+			return nil
+		case before.submitter != j.submitter:
+			return fmt.Errorf("job %s is here already, of another submitter", j.spec.ID)
+		}
+		select {
+		case <-gone:
+		case <-ctx.Done():
+			return fmt.Errorf("job %s is here already", j.spec.ID)
+		}
+	}
+}
+
+// claimTimeout is how long a job's earlier attempt may take to end.
+const claimTimeout = 5 * time.Second
+
+// forget says that nothing of j is left.
+func (s *Service) forget(j *job) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.jobs, j.spec.ID)
+	close(s.gone)
+	s.gone = make(chan struct{})
+}
+
+func (s *Service) lookup(id string) (*job, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j, ok := s.jobs[id]
+	return j, ok
+}
+
+// A State says how far a hosted job is. The package comment tells what each
+// means.
+type State string
+
+// The states of a hosted job, in order.
+const (
+	Staging  State = "staging"
+	Staged   State = "staged"
+	Starting State = "starting"
+	Running  State = "running"
+	Ending   State = "ending"
+)
+
+// A JobStatus tells the owner what runs here, and for whom (O3).
+type JobStatus struct {
+	Job       string         `json:"job"`
+	Submitter p2ppeer.ID     `json:"submitter"`
+	Name      string         `json:"name"` // of the program
+	Processes []view.Process `json:"processes"`
+	Since     time.Time      `json:"since"`
+	State     State          `json:"state"`
+}
+
+// Jobs returns the jobs that this peer hosts, oldest first.
+func (s *Service) Jobs() []JobStatus {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var jobs []JobStatus
+	for _, j := range s.jobs {
+		jobs = append(jobs, JobStatus{
+			Job: j.spec.ID, Submitter: j.submitter, Name: j.spec.Name,
+			Processes: slices.Clone(j.order), Since: j.since, State: j.state,
+		})
+	}
+	slices.SortFunc(jobs, func(a, b JobStatus) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Job, b.Job))
+	})
+	return jobs
+}

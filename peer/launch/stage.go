@@ -1,0 +1,124 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"sync/atomic"
+
+	"github.com/p2pmpi/p2pmpi/filetransfer"
+)
+
+// progress counts the bytes of a job's contents.
+type progress struct{ here, total atomic.Int64 }
+
+// stage fetches the job's contents and lays them out.
+func (j *job) stage() {
+	defer j.working.Done()
+	err := j.makeFolders()
+	if err == nil {
+		err = j.bring(j.ctx)
+	}
+	j.do(func() { j.staged(err) })
+}
+
+func (j *job) staged(err error) {
+	if err != nil {
+		j.refuse(prepared(err), err)
+		return
+	}
+	j.reportStaging()
+	j.enter(Staged)
+	j.say(prepared(nil))
+}
+
+// reportStaging also tells a submitter that waits that this peer is at work.
+func (j *job) reportStaging() { j.say(staging(j.progress.here.Load(), j.progress.total.Load())) }
+
+func (j *job) makeFolders() error {
+	err := j.folder.Make()
+	for _, p := range j.order {
+		if err == nil {
+			err = j.folder.MakeProcess(p)
+		}
+	}
+	return err
+}
+
+// layOutAttempts bounds how often contents that turn out to be corrupted in the
+// store are fetched again.
+const layOutAttempts = 3
+
+// bring fetches what the store lacks and copies it into the folders.
+func (j *job) bring(ctx context.Context) error {
+	inputs, err := j.fetchManifest(ctx)
+	if err != nil {
+		return err
+	}
+	program, err := j.programManifest()
+	if err != nil {
+		return err
+	}
+	for attempt := 1; ; attempt++ {
+		if err = j.fetch(ctx, append(program.Wants(), inputs.Wants()...)); err != nil {
+			return err
+		}
+		err = j.layOut(ctx, program, inputs)
+		if !errors.Is(err, filetransfer.ErrMissing) || attempt == layOutAttempts {
+			return err
+		}
+	}
+}
+
+func (j *job) fetchManifest(ctx context.Context) (filetransfer.Manifest, error) {
+	digest, err := filetransfer.ParseDigest(j.spec.Inputs)
+	if err != nil {
+		return nil, err
+	}
+	want := filetransfer.Want{Digest: digest, Size: j.spec.InputsLen}
+	return j.service.config.Files.FetchManifest(ctx, j.submitter, j.spec.ID, want)
+}
+
+// programManifest is the job's executable as a file to be laid out, under its
+// own name where that can be a file name.
+func (j *job) programManifest() (filetransfer.Manifest, error) {
+	digest, err := filetransfer.ParseDigest(j.program.Digest)
+	if err != nil {
+		return nil, err
+	}
+	m := filetransfer.Manifest{{Path: path.Base(j.spec.Name), Size: j.program.Size, Mode: 0o700, Digest: digest}}
+	if m.Validate() != nil {
+		m[0].Path = "program"
+	}
+	return m, m.Validate()
+}
+
+func (j *job) fetch(ctx context.Context, want []filetransfer.Want) error {
+	files := j.service.config.Files
+	var here, total int64
+	for _, w := range want {
+		total += w.Size
+		if files.Store().Has(w.Digest) {
+			here += w.Size
+		}
+	}
+	j.progress.here.Store(here)
+	j.progress.total.Store(total)
+	return files.Fetch(ctx, j.submitter, j.spec.ID, want, func(bytes int64) { j.progress.here.Add(bytes) })
+}
+
+// layOut gives each process files of its own, so that no process can change
+// what another reads.
+func (j *job) layOut(ctx context.Context, program, inputs filetransfer.Manifest) error {
+	store := j.service.config.Files.Store()
+	if err := store.Materialize(ctx, program, j.folder.Program()); err != nil {
+		return fmt.Errorf("lay out program: %w", err)
+	}
+	for _, p := range j.order {
+		if err := store.Materialize(ctx, inputs, j.folder.Process(p)); err != nil {
+			return fmt.Errorf("lay out inputs of process %v: %w", p, err)
+		}
+	}
+	return nil
+}

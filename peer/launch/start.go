@@ -1,0 +1,219 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/peerstore"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/p2pmpi/p2pmpi/faultdetect"
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
+)
+
+// start takes the membership table and starts the processes.
+func (j *job) start(m *jobpb.Start) {
+	members, err := newMembership(m.Members, j.spec.N, j.spec.R, j.service.host.ID(), j.local)
+	if err == nil {
+		j.members = members
+		err = j.adopt(m.View)
+	}
+	if err != nil {
+		j.refuse(started(err), err)
+		return
+	}
+	j.enter(Starting)
+	j.protect()
+	j.working.Add(1)
+	go j.launchAll()
+}
+
+// protect keeps the connections to the job's peers from being trimmed, and
+// remembers where those peers are.
+func (j *job) protect() {
+	h := j.service.host
+	h.ConnManager().Protect(j.submitter, j.tag())
+	for peer, addrs := range j.members.addrs {
+		if peer != h.ID() {
+			h.Peerstore().AddAddrs(peer, addrs, peerstore.AddressTTL)
+			h.ConnManager().Protect(peer, j.tag())
+		}
+	}
+}
+
+func (j *job) unprotect() {
+	h := j.service.host
+	h.ConnManager().Unprotect(j.submitter, j.tag())
+	for peer := range j.members.addrs {
+		h.ConnManager().Unprotect(peer, j.tag())
+	}
+}
+
+// tag names the job to the connection manager. The submitter's own side of the
+// job has another one.
+func (j *job) tag() string { return "launch " + j.spec.ID }
+
+// An instance is a running process: its supervisor, and this peer's ends of its
+// line and its pipes.
+type instance struct {
+	*supervisor.Process
+	line  *proclink.Conn
+	pipes [streams]*os.File // standard output, standard error
+}
+
+// streams is how many output streams a process has.
+const streams = 2
+
+func (i *instance) close() {
+	i.Process.Close()
+	i.line.Close()
+	for _, p := range i.pipes {
+		p.Close()
+	}
+}
+
+// startsAtOnce bounds the processes that are being started at one time: each
+// costs two executions of the peer's own binary.
+const startsAtOnce = 4
+
+// launchAll starts every process, or none.
+func (j *job) launchAll() {
+	defer j.working.Done()
+	instances := make([]*instance, len(j.order))
+	var starting errgroup.Group
+	starting.SetLimit(startsAtOnce)
+	for i, p := range j.order {
+		starting.Go(func() (err error) {
+			instances[i], err = j.launch(p)
+			return err
+		})
+	}
+	err := starting.Wait()
+	if err == nil && j.do(func() { j.launched(instances) }) {
+		return
+	}
+	for _, i := range instances {
+		if i != nil {
+			i.close()
+		}
+	}
+	j.do(func() { j.refuse(started(err), err) })
+}
+
+// launch starts one process.
+func (j *job) launch(p view.Process) (*instance, error) {
+	program, err := j.executable()
+	if err != nil {
+		return nil, err
+	}
+	line, inherited, err := proclink.Pair()
+	if err != nil {
+		return nil, fmt.Errorf("start process %v: %w", p, err)
+	}
+	defer inherited.Close()
+	i := &instance{line: line}
+	c := supervisor.Command{
+		Title:   "job " + j.spec.ID + " process " + p.String(),
+		Program: program, Args: j.spec.Args,
+		Scratch: j.folder.Process(p), Line: inherited,
+	}
+	for s, write := range []**os.File{&c.Stdout, &c.Stderr} {
+		var pipeErr error
+		i.pipes[s], *write, pipeErr = os.Pipe()
+		err = errors.Join(err, pipeErr)
+		defer (*write).Close()
+	}
+	if err == nil {
+		i.Process, err = supervisor.Start(c)
+	}
+	if err != nil {
+		line.Close()
+		i.pipes[0].Close() // nil files may be closed
+		i.pipes[1].Close()
+		return nil, fmt.Errorf("start process %v: %w", p, err)
+	}
+	return i, nil
+}
+
+// executable is where the job's program was laid out.
+func (j *job) executable() (string, error) {
+	m, err := j.programManifest()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(j.folder.Program(), path.Base(m[0].Path)), nil
+}
+
+// launched begins to watch the processes, which all run.
+func (j *job) launched(instances []*instance) {
+	for i, id := range j.order {
+		j.local[id].run(instances[i])
+	}
+	j.enter(Running)
+	j.say(started(nil))
+}
+
+// Bounds of a gossip period that comes from outside.
+const (
+	minPeriod = 10 * time.Millisecond
+	maxPeriod = time.Minute
+)
+
+// join makes this peer a member of the job's fault detection. Where the
+// submitter is this peer, it is one already.
+func (j *job) join(m *jobpb.Join) error {
+	if j.detector != nil {
+		return errOrder(m)
+	}
+	self := j.service.host.ID()
+	if j.submitter == self {
+		return nil
+	}
+	period := time.Duration(m.PeriodNs)
+	if period != 0 && (period < minPeriod || period > maxPeriod) {
+		return fmt.Errorf("gossip period of %v", period)
+	}
+	group := faultdetect.GroupConfig{Job: j.spec.ID, Self: -1, Period: period, Offset: m.Heartbeat}
+	for i, b := range m.Group {
+		id, err := p2ppeer.IDFromBytes(b)
+		if err != nil {
+			return fmt.Errorf("fault detection group: member %d: %w", i, err)
+		}
+		if id == self {
+			group.Self = i
+		}
+		group.Members = append(group.Members, id)
+	}
+	if !slices.Contains(group.Members, j.submitter) {
+		return errors.New("fault detection group without the submitter")
+	}
+	group.Verdict = func(v faultdetect.Verdict) {
+		j.do(func() { j.judge(group.Members[v.Member], v.State) })
+	}
+	detector, err := j.service.config.Detector.Join(group)
+	if err != nil {
+		return err
+	}
+	j.detector = detector
+	return nil
+}
+
+// judge acts on what the fault detector says of a peer.
+func (j *job) judge(peer p2ppeer.ID, s faultdetect.State) {
+	switch {
+	case s != faultdetect.Failed:
+	case peer == j.submitter:
+		j.end(errors.New("the submitter's peer has failed"))
+	default:
+		j.say(suspect([]byte(peer)))
+	}
+}
