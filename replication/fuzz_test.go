@@ -1,0 +1,76 @@
+package replication
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
+)
+
+// FuzzDecodeHeld holds that no payload of a SyncReply does harm, and that there
+// is only one encoding of what it says.
+func FuzzDecodeHeld(f *testing.F) {
+	d := protection.Determinant{Point: protection.Point{Context: 1, Index: 2}, Outcome: []byte("abc")}
+	one := appendDeterminant(nil, d)
+	d.Index = 3
+	f.Add([]byte{})
+	f.Add(one)
+	f.Add(appendDeterminant(one, d))
+	f.Add(append(one, one...))
+	f.Add(one[:heldHeader+1])
+	f.Fuzz(func(t *testing.T, b []byte) {
+		ds, err := decodeHeld(b)
+		if err != nil {
+			return
+		}
+		var back []byte
+		for _, d := range ds {
+			back = appendDeterminant(back, d)
+		}
+		if !bytes.Equal(back, b) {
+			t.Errorf("%x was read as %v, which is %x", b, ds, back)
+		}
+	})
+}
+
+// FuzzReceive feeds a row of frames, five bytes each and a payload, to a
+// replica that is made master half-way. It must not panic, must change nothing
+// that it calls an error, and must not keep more than it was given.
+func FuzzReceive(f *testing.F) {
+	row := func(from byte, kind channel.Kind, seq byte, payload string) []byte {
+		return append([]byte{from, byte(kind), 0, seq, byte(len(payload))}, payload...)
+	}
+	f.Add(row(3, channel.Data, 1, "hello"))
+	f.Add(append(row(0, channel.Determinant, 1, "a"), row(0, channel.Stable, 1, "")...))
+	f.Add(append(row(2, channel.Sync, 0, ""), row(3, channel.Ack, 9, "")...))
+	f.Add(append(row(0x82, channel.SyncReply, 0, string(appendDeterminant(nil, protection.Determinant{}))),
+		row(2, channel.DeterminantAck, 0, "")...))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		v := view.New(2, 3)
+		p := New(view.Process{Replica: 1}, v)
+		p.Send(protection.Message{Dest: 1, Payload: []byte("kept")})
+		given := p.Retained() + len(b)
+		for len(b) >= 5 {
+			from := view.Process{Rank: int(b[0]&7) / 3, Replica: int(b[0]&7) % 3}
+			if b[0]&0x80 != 0 {
+				next, _ := v.With(view.Process{}, view.Failed)
+				p.View(next)
+			}
+			n := min(int(b[4]), len(b)-5)
+			fr := channel.Frame{
+				Header:  channel.Header{Kind: channel.Kind(b[1]), Context: uint32(b[2]), Rank: uint32(from.Rank), Seq: uint64(b[3]), Size: uint64(n)},
+				Payload: b[5 : 5+n],
+			}
+			b = b[5+n:]
+			before := p.Retained()
+			if out, err := p.Receive(from, fr); err != nil && (p.Retained() != before || len(out.Send)+len(out.Deliver)+len(out.Decided) > 0) {
+				t.Fatalf("refused with %v, and yet %+v", err, out)
+			}
+		}
+		if p.Retained() > given {
+			t.Errorf("keeps %d of %d bytes", p.Retained(), given)
+		}
+	})
+}

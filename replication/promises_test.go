@@ -1,0 +1,268 @@
+package replication
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
+)
+
+func data(rank uint32, seq uint64, payload []byte) channel.Frame {
+	return channel.Frame{
+		Header:  channel.Header{Kind: channel.Data, Rank: rank, Seq: seq, Size: uint64(len(payload))},
+		Payload: payload,
+	}
+}
+
+func frame(kind channel.Kind, rank uint32, seq uint64, payload string) channel.Frame {
+	return channel.Frame{Header: channel.Header{Kind: kind, Rank: rank, Seq: seq}, Payload: []byte(payload)}
+}
+
+// numbers returns the numbers of the messages that out delivers.
+func numbers(out protection.Output) []uint64 {
+	var got []uint64
+	for _, m := range out.Deliver {
+		got = append(got, m.Seq)
+	}
+	return got
+}
+
+func TestR2DuplicatesAndGapsAreDropped(t *testing.T) {
+	p := New(view.Process{Rank: 0}, view.New(2, 2))
+	steps := []struct {
+		name    string
+		replica int
+		seq     uint64
+		want    []uint64
+	}{
+		{"first", 0, 1, []uint64{1}},
+		{"same again", 0, 1, nil},
+		{"next", 0, 2, []uint64{2}},
+		{"too early", 0, 4, nil},
+		{"new master begins anew", 1, 1, nil},
+		{"and goes on", 1, 3, []uint64{3}},
+		{"resent after the gap", 0, 4, []uint64{4}},
+	}
+	for _, s := range steps {
+		out, err := p.Receive(view.Process{Rank: 1, Replica: s.replica}, data(1, s.seq, nil))
+		if got := numbers(out); err != nil || !slices.Equal(got, s.want) {
+			t.Errorf("%s: delivered %v, %v; want %v", s.name, got, err, s.want)
+		}
+	}
+}
+
+func TestR2DuplicateIsAcknowledgedAgain(t *testing.T) {
+	p := New(view.Process{Rank: 0}, view.New(2, 2))
+	for i := range 2 {
+		if _, err := p.Receive(view.Process{Rank: 1}, data(1, 1, nil)); err != nil {
+			t.Fatal(err)
+		}
+		out := p.Tick()
+		if len(out.Send) != 2 || out.Send[0].Frame.Kind != channel.Ack || out.Send[0].Frame.Seq != 1 {
+			t.Errorf("arrival %d led to %+v", i, out.Send)
+		}
+	}
+	if out := p.Tick(); len(out.Send) != 0 {
+		t.Errorf("acknowledged without cause: %+v", out.Send)
+	}
+}
+
+func TestAcknowledgementsGoToAllReplicasInTime(t *testing.T) {
+	tests := []struct {
+		name    string
+		size    int
+		arrival int // the one that is answered
+	}{
+		{"by number", 0, ackMessages},
+		{"by bytes", ackBytes / 4, 4},
+		{"one large message", ackBytes, 1},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p := New(view.Process{Rank: 0}, view.New(2, 3))
+			for i := 1; i <= tt.arrival; i++ {
+				out, err := p.Receive(view.Process{Rank: 1}, data(1, uint64(i), make([]byte, tt.size)))
+				if err != nil || len(out.Send) != 0 && i < tt.arrival {
+					t.Fatalf("arrival %d: %+v, %v", i, out.Send, err)
+				}
+				if i < tt.arrival {
+					continue
+				}
+				for k, e := range out.Send {
+					if want := (view.Process{Rank: 1, Replica: k}); e.To != want || e.Frame.Seq != uint64(i) {
+						t.Errorf("acknowledged %d to %v, want %d to %v", e.Frame.Seq, e.To, i, want)
+					}
+				}
+				if len(out.Send) != 3 {
+					t.Errorf("%d acknowledgements, want 3", len(out.Send))
+				}
+			}
+			if out := p.Tick(); len(out.Send) != 0 {
+				t.Errorf("acknowledged twice: %+v", out.Send)
+			}
+		})
+	}
+}
+
+func TestSelfMessagesStayHere(t *testing.T) {
+	for k := range 2 {
+		p := New(view.Process{Rank: 1, Replica: k}, view.New(2, 2))
+		for seq := uint64(1); seq < 3; seq++ {
+			out := p.Send(protection.Message{Dest: 1})
+			if len(out.Send) != 0 || len(out.Deliver) != 1 || out.Deliver[0].Seq != seq || out.Deliver[0].Source != 1 {
+				t.Errorf("replica %d: %+v", k, out)
+			}
+		}
+		if p.Retained() != 0 {
+			t.Errorf("replica %d retains %d", k, p.Retained())
+		}
+	}
+}
+
+func TestR2FlushKeepsProgramOrder(t *testing.T) {
+	p := New(view.Process{Rank: 0, Replica: 1}, view.New(3, 2))
+	var want []uint64
+	for i := range 60 {
+		p.Send(protection.Message{Context: uint32(i % 3), Dest: 1 + i%2, Tag: int32(i)})
+		want = append(want, uint64(i))
+	}
+	v, _ := view.New(3, 2).With(view.Process{Rank: 0}, view.Failed)
+	var got []uint64
+	for _, e := range p.View(v).Send {
+		if e.To.Replica == 1 {
+			got = append(got, uint64(e.Frame.Tag))
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("sent %v, want %v", got, want)
+	}
+}
+
+func TestR3TableForgetsInOrder(t *testing.T) {
+	p := New(view.Process{Rank: 0}, view.New(2, 2))
+	most := 0
+	for i := uint64(1); i <= 10000; i++ {
+		p.Send(protection.Message{Dest: 1, Payload: make([]byte, 9)})
+		most = max(most, p.Retained())
+		if i%100 == 0 {
+			for k := range 2 {
+				if _, err := p.Receive(view.Process{Rank: 1, Replica: k}, frame(channel.Ack, 1, i-50, "")); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	if b := p.outbox.all[0]; p.Retained() != 500 || most != 1500 || cap(b.queue) > 1024 {
+		t.Errorf("retains %d, at most %d, in a queue of %d; want 500, 1500, no more than 1024", p.Retained(), most, cap(b.queue))
+	}
+}
+
+func TestR4MasterFromTheStartAsksFirst(t *testing.T) {
+	v, _ := view.New(1, 3).With(view.Process{}, view.Failed)
+	p := New(view.Process{Replica: 1}, v)
+	if p.Decider() {
+		t.Error("decides without asking what the failed master decided")
+	}
+	if out := p.Tick(); len(out.Send) != 1 || out.Send[0].Frame.Kind != channel.Sync {
+		t.Errorf("first tick: %+v", out.Send)
+	}
+	if _, err := p.Receive(view.Process{Replica: 2}, frame(channel.SyncReply, 0, 0, "")); err != nil || !p.Decider() {
+		t.Errorf("after the answer: %v, decider %v", err, p.Decider())
+	}
+}
+
+func TestR5FinishedProcess(t *testing.T) {
+	v, _ := view.New(2, 2).With(view.Process{Rank: 1}, view.Finished)
+	p := New(view.Process{Rank: 0}, v)
+	out, err := p.Receive(view.Process{Rank: 1}, data(1, 1, nil))
+	if got := numbers(out); err != nil || !slices.Equal(got, []uint64{1}) {
+		t.Errorf("its last message: delivered %v, %v", got, err)
+	}
+	if out := p.Tick(); len(out.Send) != 1 || out.Send[0].To != (view.Process{Rank: 1, Replica: 1}) {
+		t.Errorf("acknowledged to %+v, want 1.1 only", out.Send)
+	}
+	if out := p.Reopened(view.Process{Rank: 1}); len(out.Send) != 0 {
+		t.Errorf("reopened: %+v", out.Send)
+	}
+}
+
+func TestOlderViewsAreIgnored(t *testing.T) {
+	v2, _ := view.New(2, 2).With(view.Process{Rank: 1}, view.Failed)
+	v3, _ := v2.With(view.Process{Rank: 0}, view.Failed)
+	p := New(view.Process{Rank: 0, Replica: 1}, view.New(2, 2))
+	p.View(v3)
+	if p.View(v2); p.v.Epoch != 3 || !p.Decider() {
+		t.Errorf("epoch %d, decider %v", p.v.Epoch, p.Decider())
+	}
+}
+
+// TestReceiveRefuses holds that what breaks the protocol is an error and
+// changes nothing.
+func TestReceiveRefuses(t *testing.T) {
+	big := string(make([]byte, MaxOutcome+1))
+	conflict := string(appendDeterminant(nil, protection.Determinant{Point: protection.Point{Index: 1}, Outcome: []byte("b")}))
+	unknown := string(appendDeterminant(nil, protection.Determinant{Point: protection.Point{Index: 9}}))
+	tests := []struct {
+		name          string
+		replica, from view.Process
+		f             channel.Frame
+	}{
+		{"from itself", view.Process{}, view.Process{}, data(0, 1, nil)},
+		{"from no process", view.Process{}, view.Process{Rank: 7}, data(7, 1, nil)},
+		{"from a negative rank", view.Process{}, view.Process{Rank: -1}, data(1<<32-1, 1, nil)},
+		{"other rank in the header", view.Process{}, view.Process{Rank: 1}, data(0, 1, nil)},
+		{"data without a number", view.Process{}, view.Process{Rank: 1}, data(1, 0, nil)},
+		{"data within the rank", view.Process{}, view.Process{Replica: 1}, data(0, 1, nil)},
+		{"ack within the rank", view.Process{}, view.Process{Replica: 1}, frame(channel.Ack, 0, 1, "")},
+		{"ack of nothing", view.Process{}, view.Process{Rank: 1}, frame(channel.Ack, 1, 0, "")},
+		{"determinant of another rank", view.Process{}, view.Process{Rank: 1}, frame(channel.Determinant, 1, 1, "")},
+		{"unknown kind", view.Process{}, view.Process{Replica: 1}, frame(200, 0, 1, "")},
+		{"determinant to the master", view.Process{}, view.Process{Replica: 1}, frame(channel.Determinant, 0, 7, "")},
+		{"determinant from a replica", view.Process{Replica: 1}, view.Process{Replica: 2}, frame(channel.Determinant, 0, 7, "")},
+		{"determinant too long", view.Process{Replica: 1}, view.Process{}, frame(channel.Determinant, 0, 7, big)},
+		{"second outcome", view.Process{Replica: 1}, view.Process{}, frame(channel.Determinant, 0, 1, "b")},
+		{"stable but unknown", view.Process{Replica: 1}, view.Process{}, frame(channel.Stable, 0, 9, "")},
+		{"stable from a replica", view.Process{Replica: 1}, view.Process{Replica: 2}, frame(channel.Stable, 0, 1, "")},
+		{"ack of what was not proposed", view.Process{}, view.Process{Replica: 1}, frame(channel.DeterminantAck, 0, 9, "")},
+		{"ack of a determinant to a replica", view.Process{Replica: 1}, view.Process{Replica: 2}, frame(channel.DeterminantAck, 0, 1, "")},
+		{"sync from a higher replica", view.Process{Replica: 1}, view.Process{Replica: 2}, frame(channel.Sync, 0, 0, "")},
+		{"reply to a replica", view.Process{Replica: 1}, view.Process{Replica: 2}, frame(channel.SyncReply, 0, 0, "")},
+		{"reply cut off", view.Process{}, view.Process{Replica: 1}, frame(channel.SyncReply, 0, 0, conflict[:9])},
+		{"reply with another outcome", view.Process{}, view.Process{Replica: 1}, frame(channel.SyncReply, 0, 0, conflict)},
+		{"reply with what was not proposed", view.Process{}, view.Process{Replica: 1}, frame(channel.SyncReply, 0, 0, unknown)},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p := New(tt.replica, view.New(2, 3))
+			if point := (protection.Point{Index: 1}); p.Decider() {
+				p.Decide(protection.Determinant{Point: point, Outcome: []byte("a")})
+			} else if _, err := p.Receive(view.Process{}, frame(channel.Determinant, 0, 1, "a")); err != nil {
+				t.Fatal(err)
+			}
+			before := p.Retained()
+			out, err := p.Receive(tt.from, tt.f)
+			if err == nil || len(out.Send)+len(out.Deliver)+len(out.Decided) != 0 || p.Retained() != before {
+				t.Errorf("got %+v, %v, retains %d", out, err, p.Retained())
+			}
+		})
+	}
+}
+
+func TestContextsFromOneRankAreBounded(t *testing.T) {
+	p := New(view.Process{Rank: 0}, view.New(2, 2))
+	for _, kind := range []channel.Kind{channel.Data, channel.Ack} {
+		f := frame(kind, 1, 1, "")
+		for i := range uint32(maxContexts) {
+			f.Context = i
+			if _, err := p.Receive(view.Process{Rank: 1}, f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		f.Context = maxContexts
+		if _, err := p.Receive(view.Process{Rank: 1}, f); err == nil {
+			t.Errorf("kind %d: context %d was taken", kind, maxContexts)
+		}
+	}
+}
