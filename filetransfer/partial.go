@@ -90,8 +90,9 @@ func (p *partial) commit() (ok bool, err error) {
 	return true, nil
 }
 
-// close leaves the partial file to be resumed.
-func (p *partial) close() error { return p.f.Close() }
+// close leaves the partial file to be resumed. What the file system fails to
+// keep of it is found out by the digest.
+func (p *partial) close() { _ = p.f.Close() }
 
 // moveInto renames within the store, making the target's folder on first use.
 func moveInto(from, to string) error {

@@ -72,7 +72,7 @@ var errCut = errors.New("cut by the test")
 
 func (c *cutLink) Read(b []byte) (int, error) {
 	if c.budget == 0 {
-		_ = c.link.Reset()
+		_ = c.Reset()
 		return 0, errCut
 	}
 	n, err := c.link.Read(b[:min(len(b), c.budget)])

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 )
@@ -82,63 +81,6 @@ func OpenStore(dir string, limit int64) (*Store, error) {
 	return s, nil
 }
 
-// index takes up the files of the folder, in the order of their last use;
-// partial ones count as used before all others, so they are evicted first.
-func (s *Store) index() error {
-	files, err := s.scan()
-	if err != nil {
-		return err
-	}
-	slices.SortStableFunc(files, func(a, b indexed) int {
-		switch {
-		case a.complete == b.complete:
-			return a.used.Compare(b.used)
-		case b.complete:
-			return -1
-		}
-		return 1
-	})
-	for _, f := range files {
-		if s.items[f.digest] != nil { // a partial that the complete file supersedes
-			if err := s.remove(f.digest); err != nil {
-				return err
-			}
-		}
-		s.add(f.digest, &item{bytes: f.bytes, stamped: f.used, complete: f.complete})
-	}
-	return nil
-}
-
-// An indexed file is one that an earlier process has left.
-type indexed struct {
-	digest   Digest
-	bytes    int64
-	used     time.Time
-	complete bool
-}
-
-// scan lists the store's files. Files that are not its own are left alone.
-func (s *Store) scan() (files []indexed, err error) {
-	err = filepath.WalkDir(s.dir, func(path string, e fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		d, err := ParseDigest(e.Name())
-		if err != nil || !e.Type().IsRegular() {
-			return nil
-		}
-		info, err := e.Info()
-		if err != nil {
-			return err
-		}
-		if complete := path == s.Path(d); complete || path == s.partialPath(d) {
-			files = append(files, indexed{d, info.Size(), info.ModTime(), complete})
-		}
-		return nil
-	})
-	return files, err
-}
-
 // Path returns where the content lies if it is complete. Whoever keeps a path
 // for longer than a moment pins the content first.
 func (s *Store) Path(d Digest) string {
@@ -184,42 +126,6 @@ func (s *Store) Open(d Digest) (*os.File, error) {
 	return f, nil
 }
 
-// Pin keeps the contents from eviction until Unpin of the same job (promise
-// T4). They may still be missing: a Fetch that brings them later finds them
-// pinned. Pinning twice is the same as once.
-func (s *Store) Pin(job string, contents []Digest) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	pins := s.jobs[job]
-	if pins == nil {
-		pins = make(jobPins, len(contents))
-		s.jobs[job] = pins
-	}
-	for _, d := range contents {
-		if _, ok := pins[d]; !ok {
-			pins[d] = struct{}{}
-			s.pins[d]++
-		}
-		if it, ok := s.items[d]; ok && it.complete {
-			s.use(it)
-			s.stamp(d, it)
-		}
-	}
-}
-
-// Unpin takes back all pins of the job. The contents stay until their space is
-// needed.
-func (s *Store) Unpin(job string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for d := range s.jobs[job] {
-		if s.pins[d]--; s.pins[d] == 0 {
-			delete(s.pins, d)
-		}
-	}
-	delete(s.jobs, job)
-}
-
 // drop removes complete content that was found to be corrupted, pinned or not.
 func (s *Store) drop(d Digest) error {
 	s.mu.Lock()
@@ -235,16 +141,6 @@ func (s *Store) drop(d Digest) error {
 func (s *Store) use(it *item) {
 	s.uses++
 	it.used = s.uses
-}
-
-// stamp gives the file the time of its use, which carries the order of
-// eviction over to the next process. Once an hour is exact enough for that, and
-// spares a job of many small files as many system calls.
-func (s *Store) stamp(d Digest, it *item) {
-	if now := time.Now(); now.Sub(it.stamped) >= stampEvery {
-		it.stamped = now
-		_ = os.Chtimes(s.Path(d), now, now) // a failure costs a worse choice later, no more
-	}
 }
 
 func (s *Store) add(d Digest, it *item) {

@@ -1,0 +1,52 @@
+package filetransfer
+
+import (
+	"os"
+	"time"
+)
+
+// Pin keeps the contents from eviction until Unpin of the same job (promise
+// T4). They may still be missing: a Fetch that brings them later finds them
+// pinned. Pinning twice is the same as once.
+func (s *Store) Pin(job string, contents []Digest) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pins := s.jobs[job]
+	if pins == nil {
+		pins = make(jobPins, len(contents))
+		s.jobs[job] = pins
+	}
+	for _, d := range contents {
+		if _, ok := pins[d]; !ok {
+			pins[d] = struct{}{}
+			s.pins[d]++
+		}
+		if it, ok := s.items[d]; ok && it.complete {
+			s.use(it)
+			s.stamp(d, it)
+		}
+	}
+}
+
+// Unpin takes back all pins of the job. The contents stay until their space is
+// needed.
+func (s *Store) Unpin(job string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for d := range s.jobs[job] {
+		if s.pins[d]--; s.pins[d] == 0 {
+			delete(s.pins, d)
+		}
+	}
+	delete(s.jobs, job)
+}
+
+// stamp, called with mu held, gives the file the time of its use, which carries the order of
+// eviction over to the next process. Once an hour is exact enough for that, and
+// spares a job of many small files as many system calls.
+func (s *Store) stamp(d Digest, it *item) {
+	if now := time.Now(); now.Sub(it.stamped) >= stampEvery {
+		it.stamped = now
+		_ = os.Chtimes(s.Path(d), now, now) // a failure costs a worse choice later, no more
+	}
+}
