@@ -41,9 +41,9 @@ func (s *Store) Unpin(job string) {
 	delete(s.jobs, job)
 }
 
-// stamp, called with mu held, gives the file the time of its use, which carries the order of
-// eviction over to the next process. Once an hour is exact enough for that, and
-// spares a job of many small files as many system calls.
+// stamp gives the file the time of its use, which carries the order of eviction
+// over to the next process. Once an hour is exact enough for that, and spares a
+// job of many small files as many system calls. Called with mu held.
 func (s *Store) stamp(d Digest, it *item) {
 	if now := time.Now(); now.Sub(it.stamped) >= stampEvery {
 		it.stamped = now
