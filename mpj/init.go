@@ -1,6 +1,19 @@
 package mpj
 
-import "context"
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/link"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
+)
 
 // Init joins the job that this process was started for, and returns when every
 // process of the job has called it. A program that was started by hand, not by
@@ -9,4 +22,94 @@ import "context"
 // The communication functions take no context of their own: when ctx ends, all
 // that are blocked, in every communicator, return an error that wraps its
 // cause. A process calls Init once.
-func Init(ctx context.Context) (*World, error) { return nil, nil }
+func Init(ctx context.Context) (*World, error) {
+	if !wireMachine() {
+		return nil, failf(ErrOther, "Init", "machines that are not little-endian with 64-bit int are not supported yet")
+	}
+	inherited, ok := os.LookupEnv(proclink.FDVariable)
+	if !ok {
+		return alone(ctx), nil
+	}
+	w, err := join(ctx, inherited)
+	if err != nil {
+		return nil, &Error{Class: ErrOther, Op: "Init", Err: err}
+	}
+	return w, nil
+}
+
+// joined takes the place of the descriptor's number, so that neither a second
+// Init nor a child process uses it.
+const joined = "joined"
+
+// join joins the job over the inherited descriptor.
+func join(ctx context.Context, inherited string) (*World, error) {
+	if inherited == joined {
+		return nil, fmt.Errorf("this process has joined its job already")
+	}
+	fd, err := strconv.ParseUint(inherited, 10, 31)
+	if err != nil {
+		return nil, fmt.Errorf("%s is no descriptor: %w", proclink.FDVariable, err)
+	}
+	if err := os.Setenv(proclink.FDVariable, joined); err != nil {
+		return nil, err
+	}
+	l, err := link.Dial(os.NewFile(uintptr(fd), "line to the peer"))
+	if err != nil {
+		return nil, err
+	}
+	self, v := l.Self(), l.View()
+	e := newEngine(ctx, self, v, l)
+	l.Serve(e, exit)
+	if err := l.Start(ctx); err != nil {
+		e.Close()
+		l.Close()
+		return nil, err
+	}
+	return newWorld(e, self, v.N, peerJob{l}), nil
+}
+
+func newEngine(ctx context.Context, self view.Process, v view.View, o channel.Opener) *engine.Engine {
+	start := time.Now()
+	return engine.New(ctx, engine.Config{
+		Self: self, View: v, Protocol: localworld.Protect(self, v), Opener: o,
+		Clock: func() time.Duration { return time.Since(start) },
+	})
+}
+
+// exitLost is the status of a process whose peer is gone.
+const exitLost = 70
+
+// exit ends the process because its peer is gone: nobody limits it any more and
+// nobody waits for what it computes.
+func exit(err error) {
+	fmt.Fprintln(os.Stderr, "mpj: this process ends with its peer:", err)
+	os.Exit(exitLost)
+}
+
+// peerJob is the job of the peer at the other end of the line.
+type peerJob struct{ *link.Link }
+
+// Abort implements job. The peer ends this process.
+func (j peerJob) Abort(code int, reason string) {
+	if err := j.Link.Abort(code, reason); err != nil {
+		exit(err)
+	}
+	select {}
+}
+
+// alone returns the world of a program that was started by hand.
+func alone(ctx context.Context) *World {
+	self, v := view.Process{}, view.New(1, 1)
+	return newWorld(newEngine(ctx, self, v, nil), self, 1, aloneJob{})
+}
+
+// aloneJob is a job that is nothing but this process.
+type aloneJob struct{}
+
+func (aloneJob) Finalize(context.Context) error { return nil }
+func (aloneJob) Close()                         {}
+
+func (aloneJob) Abort(code int, reason string) {
+	fmt.Fprintln(os.Stderr, "mpj: abort:", reason)
+	os.Exit(code)
+}

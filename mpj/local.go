@@ -1,10 +1,54 @@
 package mpj
 
-import "context"
+import (
+	"context"
+	"fmt"
+	"runtime"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
+)
 
 // RunLocal runs program as the n ranks of a world within this process, each in
-// a goroutine of its own, and returns when all have returned: with the errors
-// joined, or with an error that names the status and reason of an Abort. It is for
-// tests, examples and debugging. It finalizes the worlds of programs that did
-// not do so themselves.
-func RunLocal(ctx context.Context, n int, program func(*World) error) error { return nil }
+// a goroutine of its own, and returns when all have returned. The first error
+// that one returns ends the world for the others and is returned, and so is an
+// error that names the status and reason of an Abort. It is for tests,
+// examples and debugging. Programs that return nil without calling Finalize are
+// finalized.
+func RunLocal(ctx context.Context, n int, program func(*World) error) error {
+	if n < 1 {
+		return failf(ErrArg, "RunLocal", "%d ranks", n)
+	}
+	return runIn(localworld.New(ctx, localworld.Config{Ranks: n, Replicas: 1}), program)
+}
+
+// runIn runs program as every process of a job.
+func runIn(job *localworld.World, program func(*World) error) error {
+	return job.Run(func(p view.Process, e *engine.Engine) error {
+		w := newWorld(e, p, job.Ranks(), localJob{job, p})
+		if err := program(w); err != nil {
+			return err
+		}
+		return w.Finalize()
+	})
+}
+
+// localJob is a job within this process.
+type localJob struct {
+	job  *localworld.World
+	self view.Process
+}
+
+func (j localJob) Finalize(context.Context) error {
+	j.job.Finish(j.self)
+	return nil
+}
+
+func (j localJob) Close() {}
+
+// Abort implements job. It ends the goroutine of the calling rank.
+func (j localJob) Abort(code int, reason string) {
+	j.job.Fail(fmt.Errorf("rank %d aborted with status %d: %s", j.self.Rank, code, reason))
+	runtime.Goexit()
+}

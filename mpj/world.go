@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 )
 
@@ -12,7 +13,6 @@ import (
 type World struct {
 	*Comm
 
-	engine  *engine.Engine
 	replica int
 	job     job
 
@@ -25,6 +25,8 @@ type World struct {
 type job interface {
 	// Finalize says that this process needs and owes nothing more.
 	Finalize(ctx context.Context) error
+	// Close leaves the job, whether finalized or not.
+	Close()
 	// Abort ends the whole job with the status code. It does not return.
 	Abort(code int, reason string)
 }
@@ -35,13 +37,13 @@ const (
 	worldCollectives = 3
 )
 
-func newWorld(e *engine.Engine, rank, size, replica int, j job) *World {
+func newWorld(e *engine.Engine, self view.Process, size int, j job) *World {
 	return &World{
 		Comm: &Comm{
-			engine: e, rank: rank, size: size,
+			engine: e, rank: self.Rank, size: size,
 			messages: worldMessages, collectives: worldCollectives,
 		},
-		engine: e, replica: replica, job: j,
+		replica: self.Replica, job: j,
 	}
 }
 
@@ -50,11 +52,13 @@ func newWorld(e *engine.Engine, rank, size, replica int, j job) *World {
 // all messages meant for it; only then is its rank done.
 func (w *World) Finalize() error {
 	w.finalize.Do(func() {
-		ctx := w.engine.Context()
-		if w.err = wrap("Finalize", w.engine.Flush()); w.err == nil {
-			w.err = wrap("Finalize", w.job.Finalize(ctx))
+		err := w.engine.Flush()
+		if err == nil {
+			err = w.job.Finalize(w.engine.Context())
 		}
 		w.engine.Close()
+		w.job.Close()
+		w.err = wrap("Finalize", err)
 	})
 	return w.err
 }
@@ -64,11 +68,9 @@ func (w *World) Finalize() error {
 func (w *World) Abort(code int, reason string) { w.job.Abort(code, reason) }
 
 // Wtime returns seconds since some moment in the past, the same at all
-// replicas. A program measures time with it and not with package time.
-func (w *World) Wtime() (float64, error) {
-	t, err := w.engine.Wtime()
-	return t, wrap("Wtime", err)
-}
+// replicas. A program measures time with it and not with package time. In a
+// world that has ended the time stands still.
+func (w *World) Wtime() float64 { return w.engine.Wtime() }
 
 // Replica returns which replica of its rank this process is, 0..r-1. It is for
 // people who look for a fault. A program that computes or sends anything that

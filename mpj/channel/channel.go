@@ -7,7 +7,8 @@ import (
 )
 
 // A Sender is the writing end of a channel. Frames arrive whole and in the
-// order of the calls. One goroutine at a time may use it.
+// order of the calls. One goroutine at a time may use it; Close may be called
+// from another, and ends a blocked Send.
 type Sender interface {
 	// Send writes the frames, and returns when their payloads may be reused.
 	// It blocks while the receiver is behind.

@@ -1,0 +1,229 @@
+package channel
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"syscall"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// kinds are the channels that pass the suite below.
+var kinds = map[string]func(testing.TB) (Sender, Receiver){
+	"self":   func(testing.TB) (Sender, Receiver) { return Self() },
+	"stream": streamPair,
+}
+
+func streamPair(t testing.TB) (Sender, Receiver) {
+	a, b := connected(t)
+	return NewStreamSender(a), NewStreamReceiver(b)
+}
+
+// connected returns two ends of a socket pair.
+func connected(t testing.TB) (a, b net.Conn) {
+	t.Helper()
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ends := make([]net.Conn, 2)
+	for i, fd := range fds {
+		f := os.NewFile(uintptr(fd), "socketpair")
+		ends[i], err = FromFile(f)
+		f.Close()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { ends[i].Close() })
+	}
+	return ends[0], ends[1]
+}
+
+// eachKind runs a test of the suite over every channel.
+func eachKind(t *testing.T, test func(*testing.T, Sender, Receiver)) {
+	for name, open := range kinds {
+		t.Run(name, func(t *testing.T) {
+			s, r := open(t)
+			defer r.Close()
+			defer s.Close()
+			test(t, s, r)
+		})
+	}
+}
+
+func frame(seq int, payload []byte) Frame {
+	return Frame{Header: Header{Kind: Data, Context: 2, Seq: uint64(seq), Size: uint64(len(payload))}, Payload: payload}
+}
+
+func fresh(h Header) []byte { return make([]byte, h.Size) }
+
+func TestFramesArriveWholeAndInOrder(t *testing.T) {
+	sizes := []int{0, 1, HeaderSize, 1000, streamBuffer - HeaderSize, streamBuffer, 3 << 20, 0, 7}
+	eachKind(t, func(t *testing.T, s Sender, r Receiver) {
+		var sent []Frame
+		for round := range 3 {
+			for i, n := range sizes {
+				sent = append(sent, frame(len(sent), bytes.Repeat([]byte{byte(16*round + i)}, n)))
+			}
+		}
+		var sending sync.WaitGroup
+		sending.Go(func() {
+			for i := 0; i < len(sent); i += 3 { // in batches of one to three
+				n := 1 + i%3
+				if err := errors.Join(s.Send(sent[i:i+n]...), s.Send(sent[i+n:i+3]...)); err != nil {
+					t.Error(err)
+				}
+			}
+			s.Close()
+		})
+		for i, want := range sent {
+			got, err := r.Receive(fresh)
+			if err != nil || got.Header != want.Header || !bytes.Equal(got.Payload, want.Payload) {
+				t.Fatalf("frame %d: got %+v, %v; want %+v", i, got.Header, err, want.Header)
+			}
+		}
+		if f, err := r.Receive(fresh); err != io.EOF {
+			t.Errorf("after the last frame: got %+v, %v; want EOF", f.Header, err)
+		}
+		sending.Wait()
+	})
+}
+
+func TestManyFramesInOneSend(t *testing.T) {
+	eachKind(t, func(t *testing.T, s Sender, r Receiver) {
+		frames := make([]Frame, 2*maxBatch+3)
+		for i := range frames {
+			frames[i] = frame(i, []byte{byte(i)})
+		}
+		var sending sync.WaitGroup
+		sending.Go(func() {
+			if err := s.Send(frames...); err != nil {
+				t.Error(err)
+			}
+		})
+		for i := range frames {
+			if f, err := r.Receive(fresh); err != nil || f.Seq != uint64(i) || f.Payload[0] != byte(i) {
+				t.Fatalf("got %+v, %v; want frame %d", f, err, i)
+			}
+		}
+		sending.Wait()
+	})
+}
+
+func TestPayloadMayBeReusedAfterSend(t *testing.T) {
+	eachKind(t, func(t *testing.T, s Sender, r Receiver) {
+		var sending sync.WaitGroup
+		sending.Go(func() {
+			b := []byte{0}
+			for i := range 100 {
+				b[0] = byte(i)
+				if err := s.Send(frame(i, b)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		for i := range 100 {
+			if f, err := r.Receive(fresh); err != nil || f.Payload[0] != byte(i) {
+				t.Fatalf("got %v, %v; want %d", f.Payload, err, i)
+			}
+		}
+		sending.Wait()
+	})
+}
+
+func TestCloseEndsABlockedCall(t *testing.T) {
+	eachKind(t, func(t *testing.T, s Sender, r Receiver) {
+		var blocked sync.WaitGroup
+		blocked.Go(func() {
+			if _, err := r.Receive(fresh); err == nil || err == io.EOF {
+				t.Errorf("Receive on a closed channel: %v", err)
+			}
+		})
+		r.Close()
+		blocked.Wait()
+		for range 100 { // a socket takes some frames before it notices
+			if err := s.Send(frame(1, make([]byte, 1<<16))); err != nil {
+				return
+			}
+		}
+		t.Error("Send to a receiver that is gone went on")
+	})
+}
+
+func TestWrongSizeIsRefused(t *testing.T) {
+	eachKind(t, func(t *testing.T, s Sender, _ Receiver) {
+		f := frame(1, []byte("abc"))
+		f.Size = 2
+		if s.Send(f) == nil {
+			t.Error("a frame whose size is not that of its payload went")
+		}
+	})
+}
+
+func TestStreamCutWithinAFrame(t *testing.T) {
+	whole := append(AppendHeader(nil, Header{Kind: Data, Size: 5}), "hello"...)
+	for _, n := range []int{1, HeaderSize - 1, HeaderSize, HeaderSize + 4} {
+		a, b := connected(t)
+		a.Write(whole[:n])
+		a.Close()
+		if _, err := NewStreamReceiver(b).Receive(fresh); err != io.ErrUnexpectedEOF {
+			t.Errorf("cut after %d bytes: got %v, want an unexpected EOF", n, err)
+		}
+	}
+}
+
+// FuzzHeader holds that what decodes encodes to the same bytes: there is one
+// form of every header and no room to hide anything in.
+func FuzzHeader(f *testing.F) {
+	f.Add(AppendHeader(nil, Header{Kind: Data, Context: 2, Rank: 1, Tag: -1, Seq: 7, Size: 9}))
+	f.Add(AppendHeader(nil, Header{Kind: SyncReply, Size: MaxPayload}))
+	f.Add(make([]byte, HeaderSize))
+	f.Add([]byte("short"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		h, err := ParseHeader(b)
+		if err != nil {
+			return
+		}
+		if again := AppendHeader(nil, h); !bytes.Equal(again, b) {
+			t.Errorf("%x decodes to %+v, which encodes to %x", b, h, again)
+		}
+	})
+}
+
+func BenchmarkSend(b *testing.B) {
+	for name, open := range kinds {
+		for _, size := range []int{1, 1 << 20} {
+			b.Run(name+"/"+sizeName(size), func(b *testing.B) {
+				s, r := open(b)
+				var receiving sync.WaitGroup
+				into := make([]byte, size)
+				receiving.Go(func() {
+					for range b.N {
+						r.Receive(func(Header) []byte { return into })
+					}
+				})
+				f := frame(1, make([]byte, size))
+				b.SetBytes(int64(size))
+				b.ReportAllocs()
+				for range b.N {
+					s.Send(f)
+				}
+				receiving.Wait()
+			})
+		}
+	}
+}
+
+func sizeName(n int) string {
+	if n == 1 {
+		return "1B"
+	}
+	return "1MiB"
+}

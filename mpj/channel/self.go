@@ -1,0 +1,92 @@
+package channel
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"sync"
+)
+
+// Self returns the two ends of a channel within this process. Send hands its
+// frames over one by one and returns when the receiver has copied them all; a
+// frame is whole or not there, also when an end closes in between.
+func Self() (Sender, Receiver) {
+	s := &self{}
+	s.changed.L = &s.mu
+	return selfSender{s}, selfReceiver{s}
+}
+
+type self struct {
+	mu       sync.Mutex
+	changed  sync.Cond
+	frames   []Frame // of the Send under way, not yet received
+	taking   bool    // the receiver copies frames[0] outside mu
+	finished bool    // by the sender
+	gone     bool    // the receiver closed
+}
+
+type (
+	selfSender   struct{ *self }
+	selfReceiver struct{ *self }
+)
+
+func (s selfSender) Send(frames ...Frame) error {
+	for _, f := range frames {
+		if uint64(len(f.Payload)) != f.Size || f.Size > MaxPayload {
+			return fmt.Errorf("channel: frame with a payload of %d bytes says %d, at most %d go", len(f.Payload), f.Size, uint64(MaxPayload))
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.frames = frames
+	s.changed.Broadcast()
+	for s.taking || len(s.frames) > 0 && !s.gone && !s.finished {
+		s.changed.Wait()
+	}
+	left := len(s.frames)
+	s.frames = nil
+	if left > 0 || s.gone || s.finished {
+		return fmt.Errorf("channel: send: %w", net.ErrClosed)
+	}
+	return nil
+}
+
+func (s selfSender) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.finished = true
+	s.changed.Broadcast()
+	return nil
+}
+
+func (r selfReceiver) Receive(alloc func(Header) []byte) (Frame, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(r.frames) == 0 && !r.gone && !r.finished {
+		r.changed.Wait()
+	}
+	switch {
+	case r.gone:
+		return Frame{}, fmt.Errorf("channel: receive: %w", net.ErrClosed)
+	case r.finished:
+		return Frame{}, io.EOF
+	}
+	f := r.frames[0]
+	r.taking = true
+	r.mu.Unlock()
+	payload := alloc(f.Header)
+	copy(payload, f.Payload)
+	r.mu.Lock()
+	r.taking = false
+	r.frames = r.frames[1:]
+	r.changed.Broadcast()
+	return Frame{Header: f.Header, Payload: payload}, nil
+}
+
+func (r selfReceiver) Close() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.gone = true
+	r.changed.Broadcast()
+	return nil
+}

@@ -1,0 +1,129 @@
+package channel
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+)
+
+// FromFile returns a connected socket's connection. It works on a duplicate:
+// the caller still closes f.
+func FromFile(f *os.File) (net.Conn, error) {
+	conn, err := net.FileConn(f)
+	if err != nil {
+		return nil, fmt.Errorf("channel from descriptor: %w", err)
+	}
+	return conn, nil
+}
+
+// NewStreamSender returns the writing end of a channel over conn, which it
+// takes over. All frames of one Send leave in as few writes as the system
+// allows; payloads are not copied.
+func NewStreamSender(conn net.Conn) Sender { return &streamSender{conn: conn} }
+
+// NewStreamReceiver returns the reading end of a channel over conn, which it
+// takes over. Payloads that are longer than its small buffer are read straight
+// to their place.
+func NewStreamReceiver(conn net.Conn) Receiver {
+	return &streamReceiver{conn: conn, buffer: make([]byte, streamBuffer)}
+}
+
+// maxBatch bounds the frames of one vectored write: two parts each, and the
+// system takes 1024 parts.
+const maxBatch = 512
+
+type streamSender struct {
+	conn    net.Conn
+	headers []byte
+	parts   [][]byte
+	vector  net.Buffers // what is left of parts; a field so that it stays off the heap
+}
+
+func (s *streamSender) Send(frames ...Frame) error {
+	for len(frames) > 0 {
+		n := min(len(frames), maxBatch)
+		if err := s.write(frames[:n]); err != nil {
+			return err
+		}
+		frames = frames[n:]
+	}
+	return nil
+}
+
+func (s *streamSender) write(frames []Frame) error {
+	if need := len(frames) * HeaderSize; cap(s.headers) < need {
+		s.headers = make([]byte, 0, need)
+	}
+	s.headers, s.parts = s.headers[:0], s.parts[:0]
+	for _, f := range frames {
+		if uint64(len(f.Payload)) != f.Size || f.Size > MaxPayload {
+			return fmt.Errorf("channel: frame with a payload of %d bytes says %d, at most %d go", len(f.Payload), f.Size, uint64(MaxPayload))
+		}
+		start := len(s.headers)
+		s.headers = AppendHeader(s.headers, f.Header)
+		s.parts = append(s.parts, s.headers[start:])
+		if f.Size > 0 {
+			s.parts = append(s.parts, f.Payload)
+		}
+	}
+	s.vector = s.parts
+	_, err := s.vector.WriteTo(s.conn)
+	clear(s.parts) // no payload is held until the next write
+	return err
+}
+
+func (s *streamSender) Close() error { return s.conn.Close() }
+
+const streamBuffer = 16 << 10
+
+type streamReceiver struct {
+	conn   net.Conn
+	buffer []byte
+	unread []byte // the part of buffer that holds bytes not yet taken
+}
+
+func (r *streamReceiver) Receive(alloc func(Header) []byte) (Frame, error) {
+	for len(r.unread) < HeaderSize {
+		if err := r.fill(); err != nil {
+			return Frame{}, err
+		}
+	}
+	h, err := ParseHeader(r.unread[:HeaderSize])
+	if err != nil {
+		return Frame{}, err
+	}
+	r.unread = r.unread[HeaderSize:]
+	payload := alloc(h)
+	n := copy(payload, r.unread)
+	r.unread = r.unread[n:]
+	if _, err := io.ReadFull(r.conn, payload[n:]); err != nil {
+		return Frame{}, cut(err)
+	}
+	return Frame{Header: h, Payload: payload}, nil
+}
+
+// fill reads more bytes behind those that are unread.
+func (r *streamReceiver) fill() error {
+	n := copy(r.buffer, r.unread)
+	m, err := r.conn.Read(r.buffer[n:])
+	r.unread = r.buffer[:n+m]
+	if err == nil || m > 0 {
+		return nil
+	}
+	if n > 0 {
+		return cut(err)
+	}
+	return err
+}
+
+// cut turns the end of the stream within a frame into an error.
+func cut(err error) error {
+	if errors.Is(err, io.EOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+func (r *streamReceiver) Close() error { return r.conn.Close() }

@@ -1,0 +1,45 @@
+package mpj_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/p2pmpi/p2pmpi/mpj"
+)
+
+// Two ranks exchange a message. In a program of its own, mpj.Init takes the
+// place of RunLocal, and p2prun starts the ranks.
+func Example() {
+	err := mpj.RunLocal(context.Background(), 2, func(world *mpj.World) error {
+		comm := world.Comm
+		if comm.Rank() == 0 {
+			return mpj.Send(comm, []float64{3, 4}, 1, 0)
+		}
+		buf := make([]float64, 10)
+		status, err := mpj.Recv(comm, buf, 0, mpj.AnyTag)
+		if err != nil {
+			return err
+		}
+		fmt.Println("rank 1 received", buf[:mpj.Count[float64](status)])
+		return nil
+	})
+	if err != nil {
+		fmt.Println(err)
+	}
+	// Output: rank 1 received [3 4]
+}
+
+// Every rank contributes to a sum and learns it.
+func ExampleAllreduce() {
+	mpj.RunLocal(context.Background(), 4, func(world *mpj.World) error {
+		sum := make([]int, 1)
+		if err := mpj.Allreduce(world.Comm, []int{world.Rank()}, sum, mpj.Sum); err != nil {
+			return err
+		}
+		if world.Rank() == 0 {
+			fmt.Println("0+1+2+3 =", sum[0])
+		}
+		return nil
+	})
+	// Output: 0+1+2+3 = 6
+}

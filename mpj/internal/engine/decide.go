@@ -1,0 +1,201 @@
+package engine
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+)
+
+// decisionContext is the context of the points that belong to no communicator:
+// those of requests and of the clock. Its mailbox never sees a message.
+const decisionContext = 0
+
+// A decision is a point that the program has reached and whose outcome it does
+// not know yet.
+type decision struct {
+	request *Request // a wildcard receive; nil for a call that waits itself
+
+	outcome []byte
+	decided bool
+	waiter  *waiter
+}
+
+var errMalformed = errors.New("a determinant does not fit its call: the replicas of this rank do not run alike")
+
+// orMalformed returns err, or errMalformed in its place.
+func orMalformed(err error) error {
+	if err == nil {
+		err = errMalformed
+	}
+	return err
+}
+
+// nextPoint takes the next point of the mailbox's context.
+func (b *mailbox) nextPoint(context uint32) protection.Point {
+	b.points++
+	return protection.Point{Context: context, Index: b.points}
+}
+
+// decide waits for the outcome of point p. At the decider choose is asked,
+// whenever w is woken, until it has one. e.mu is held.
+func (e *Engine) decide(p protection.Point, w *waiter, choose func() ([]uint64, bool)) ([]uint64, error) {
+	if outcome, ok := e.early[p]; ok {
+		delete(e.early, p)
+		return e.decode(outcome)
+	}
+	d := &decision{waiter: w}
+	e.open[p] = d
+	proposed := false
+	err := e.await(w, func() bool {
+		if e.decider && !d.decided && !proposed {
+			if values, ok := choose(); ok {
+				proposed = true
+				e.apply(e.protocol.Decide(protection.Determinant{Point: p, Outcome: encodeOutcome(values...)}))
+			}
+		}
+		return d.decided
+	})
+	if err != nil {
+		delete(e.open, p)
+		return nil, err
+	}
+	return e.decode(d.outcome)
+}
+
+// decode is decodeOutcome for the engine: an error ends it.
+func (e *Engine) decode(outcome []byte) ([]uint64, error) {
+	values, err := decodeOutcome(outcome)
+	if err != nil {
+		e.fail(err)
+	}
+	return values, err
+}
+
+// propose gives the protocol the message that is bound to wildcard r.
+func (e *Engine) propose(r *Request) {
+	e.open[r.point] = &decision{request: r}
+	outcome := encodeOutcome(uint64(r.bound.Source), r.bound.Seq)
+	e.apply(e.protocol.Decide(protection.Determinant{Point: r.point, Outcome: outcome}))
+}
+
+// decided takes an outcome that the program may see from now on.
+func (e *Engine) decided(det protection.Determinant) {
+	d, ok := e.open[det.Point]
+	if !ok {
+		e.early[det.Point] = det.Outcome
+		return
+	}
+	delete(e.open, det.Point)
+	if d.request == nil {
+		d.outcome, d.decided = det.Outcome, true
+		d.waiter.wake()
+		return
+	}
+	source, seq, err := e.decodeName(det.Outcome)
+	if err != nil {
+		e.fail(err)
+		return
+	}
+	b := e.mailbox(det.Context)
+	if b.decide(d.request, source, seq) {
+		d.request.complete(d.request.bound.Message)
+	}
+	e.settle(b)
+}
+
+// decodeName reads the outcome of a wildcard receive.
+func (e *Engine) decodeName(outcome []byte) (source int, seq uint64, err error) {
+	rank, n := binary.Uvarint(outcome)
+	if n <= 0 || rank >= uint64(e.view.N) {
+		return 0, 0, errMalformed
+	}
+	seq, m := binary.Uvarint(outcome[n:])
+	if m <= 0 || n+m != len(outcome) {
+		return 0, 0, errMalformed
+	}
+	return int(rank), seq, nil
+}
+
+// takeOver makes the choices that waited for this process to become the
+// decider.
+func (e *Engine) takeOver() {
+	for _, b := range e.mailboxes {
+		e.settle(b)
+	}
+	for _, d := range e.open {
+		d.waiter.wake()
+	}
+}
+
+// decideRequests decides the outcome of a call about requests: indices of
+// some that are done.
+func (e *Engine) decideRequests(rs []*Request, choose func() ([]uint64, bool)) ([]int, error) {
+	w := waiters.Get().(*waiter)
+	defer waiters.Put(w)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, r := range rs {
+		r.waiter = w
+	}
+	values, err := e.decide(e.mailbox(decisionContext).nextPoint(decisionContext), w, choose)
+	for _, r := range rs {
+		r.waiter = nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	indices := make([]int, len(values))
+	for i, v := range values {
+		if v >= uint64(len(rs)) {
+			e.fail(errMalformed)
+			return nil, errMalformed
+		}
+		indices[i] = int(v)
+	}
+	return indices, nil
+}
+
+// Wtime returns seconds since some moment in the past. A new decider goes on
+// from the last time that the old one gave. Once the engine has stopped the
+// time stands still.
+func (e *Engine) Wtime() float64 {
+	w := waiters.Get().(*waiter)
+	defer waiters.Put(w)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	values, err := e.decide(e.mailbox(decisionContext).nextPoint(decisionContext), w, func() ([]uint64, bool) {
+		return []uint64{math.Float64bits(e.clock().Seconds() + e.clockOffset)}, true
+	})
+	if err == nil && len(values) == 1 {
+		e.time = math.Float64frombits(values[0])
+		if !e.decider {
+			e.clockOffset = e.time - e.clock().Seconds()
+		}
+	}
+	return e.time
+}
+
+// An outcome is a list of unsigned numbers: what they mean depends on the call.
+
+func encodeOutcome(values ...uint64) []byte {
+	var b []byte
+	for _, v := range values {
+		b = binary.AppendUvarint(b, v)
+	}
+	return b
+}
+
+func decodeOutcome(b []byte) ([]uint64, error) {
+	var values []uint64
+	for len(b) > 0 {
+		v, n := binary.Uvarint(b)
+		if n <= 0 {
+			return nil, errMalformed
+		}
+		values = append(values, v)
+		b = b[n:]
+	}
+	return values, nil
+}

@@ -1,0 +1,278 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
+)
+
+// ErrClosed is the error of every call on an engine that was closed.
+var ErrClosed = errors.New("engine is closed")
+
+// ErrExpelled ends an engine whose own process has left the view: what it
+// computes from then on is nobody's answer (R5).
+var ErrExpelled = errors.New("this process is out of the job's view")
+
+// A Config says what an engine works for and with.
+type Config struct {
+	Self     view.Process
+	View     view.View
+	Protocol protection.Protocol
+	Opener   channel.Opener
+	// Clock returns the time since some moment in the past, for Wtime.
+	Clock func() time.Duration
+}
+
+// An Engine is the engine of one process. Its methods may be called by several
+// goroutines; of calls whose outcome depends on timing, one at a time.
+type Engine struct {
+	self   view.Process
+	opener channel.Opener
+	clock  func() time.Duration
+
+	ctx     context.Context // of everything that blocks; ends with the engine
+	cancel  context.CancelFunc
+	stopped chan struct{}  // closed when err is set
+	running sync.WaitGroup // readers, writers and the tick
+
+	mu        sync.Mutex
+	err       error // why the engine has stopped
+	view      view.View
+	protocol  protection.Protocol
+	decider   bool // what protocol.Decider said last
+	mailboxes map[uint32]*mailbox
+	open      map[protection.Point]*decision // reached, not decided
+	early     map[protection.Point][]byte    // decided, not reached
+
+	applying   bool // apply is working off the next two
+	deliveries []protection.Message
+	outcomes   []protection.Determinant
+
+	outlets map[view.Process]*outlet
+	inlets  map[view.Process]*inlet
+	queued  int        // bytes in outlets
+	stalled []*Request // sends that wait for the flow
+	flush   *waiter    // of Flush
+	tick    *time.Timer
+	ticking bool
+
+	clockOffset float64 // seconds that make clock continue the last decider's
+	time        float64 // last outcome of Wtime
+}
+
+// New returns the engine of a process. It stops, and fails all calls, when ctx
+// ends; Close must be called in any case.
+func New(ctx context.Context, c Config) *Engine {
+	e := &Engine{
+		self: c.Self, opener: c.Opener, clock: c.Clock,
+		stopped:   make(chan struct{}),
+		view:      c.View,
+		protocol:  c.Protocol,
+		decider:   c.Protocol.Decider(),
+		mailboxes: make(map[uint32]*mailbox),
+		open:      make(map[protection.Point]*decision),
+		early:     make(map[protection.Point][]byte),
+		outlets:   make(map[view.Process]*outlet),
+		inlets:    make(map[view.Process]*inlet),
+	}
+	e.ctx, e.cancel = context.WithCancel(ctx)
+	e.mu.Lock()
+	e.armTick() // the view may already name this process master
+	e.mu.Unlock()
+	e.running.Add(1)
+	context.AfterFunc(e.ctx, func() { // runs at the latest when Close cancels
+		defer e.running.Done()
+		e.Fail(context.Cause(ctx))
+	})
+	return e
+}
+
+// Context returns a context that ends when the engine stops.
+func (e *Engine) Context() context.Context { return e.ctx }
+
+// View takes a newer view of the job.
+func (e *Engine) View(v view.View) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if v.Epoch <= e.view.Epoch || e.err != nil {
+		return
+	}
+	e.view = v
+	if v.State(e.self) == view.Failed {
+		e.fail(ErrExpelled)
+		return
+	}
+	for p, o := range e.outlets {
+		if !v.Live(p) {
+			e.drop(o)
+		}
+	}
+	e.apply(e.protocol.View(v))
+	e.relieve()
+	e.armTick()
+}
+
+// apply does what the protocol asks for. Deliveries and outcomes may lead to
+// further calls of the protocol, so they are copied first and worked off here,
+// whatever depth apply is called at. e.mu is held.
+func (e *Engine) apply(out protection.Output) {
+	for _, envelope := range out.Send {
+		e.enqueue(envelope)
+	}
+	e.deliveries = append(e.deliveries, out.Deliver...)
+	e.outcomes = append(e.outcomes, out.Decided...)
+	if e.applying {
+		return
+	}
+	e.applying = true
+	for i, j := 0, 0; i < len(e.deliveries) || j < len(e.outcomes); {
+		if j < len(e.outcomes) {
+			e.decided(e.outcomes[j])
+			j++
+			continue
+		}
+		e.deliver(e.deliveries[i])
+		i++
+	}
+	clear(e.deliveries)
+	clear(e.outcomes)
+	e.deliveries, e.outcomes = e.deliveries[:0], e.outcomes[:0]
+	e.applying = false
+	if !e.decider && e.protocol.Decider() {
+		e.decider = true
+		e.takeOver()
+	}
+}
+
+// mailbox returns the mailbox of context.
+func (e *Engine) mailbox(context uint32) *mailbox {
+	b := e.mailboxes[context]
+	if b == nil {
+		b = new(mailbox)
+		e.mailboxes[context] = b
+	}
+	return b
+}
+
+func (e *Engine) deliver(m protection.Message) {
+	b := e.mailbox(m.Context)
+	if r, m, ok := b.arrive(m, e.decider); ok {
+		e.matched(r, m)
+	}
+	b.wakeProbes()
+}
+
+// settle makes all matches that have become possible in b.
+func (e *Engine) settle(b *mailbox) {
+	for {
+		r, m, ok := b.match(e.decider, func(*Request) bool { return true })
+		if !ok {
+			b.wakeProbes()
+			return
+		}
+		e.matched(r, m)
+	}
+}
+
+// matched completes r with m, by way of a decision when r is a wildcard.
+func (e *Engine) matched(r *Request, m message) {
+	if r.proposed {
+		e.propose(r)
+		return
+	}
+	r.complete(m.Message)
+}
+
+// Fail stops the engine: every call that waits, and every later one, returns
+// err. The first call counts.
+func (e *Engine) Fail(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.fail(err)
+}
+
+func (e *Engine) fail(err error) {
+	if e.err != nil {
+		return
+	}
+	if err == nil {
+		err = ErrClosed
+	}
+	e.err = err
+	close(e.stopped)
+	e.cancel()
+	for _, o := range e.outlets {
+		e.drop(o)
+	}
+	for _, in := range e.inlets {
+		in.receiver.Close()
+	}
+	if e.tick != nil && e.tick.Stop() {
+		e.running.Done()
+	}
+}
+
+// Close stops the engine and returns when all its goroutines have ended.
+func (e *Engine) Close() {
+	e.Fail(ErrClosed)
+	e.running.Wait()
+}
+
+// Flush waits until every message of this process is where it has to be: it
+// then owes nothing to anybody.
+func (e *Engine) Flush() error {
+	w := waiters.Get().(*waiter)
+	defer waiters.Put(w)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.flush = w
+	defer func() { e.flush = nil }()
+	return e.await(w, func() bool { return e.err == nil && e.queued == 0 && e.protocol.Retained() == 0 })
+}
+
+// tickInterval is how long acknowledgements may be held back. Short against
+// the time in which a sender fills its share of flowLimit.
+const tickInterval = 10 * time.Millisecond
+
+// armTick sees to it that the protocol is told of the passing of time while it
+// may owe acknowledgements: once after whatever arrived, and again as long as
+// that makes it send something. e.mu is held.
+func (e *Engine) armTick() {
+	if e.ticking || e.view.R == 1 || e.err != nil {
+		return
+	}
+	e.ticking = true
+	e.running.Add(1)
+	if e.tick == nil {
+		e.tick = time.AfterFunc(tickInterval, e.onTick)
+	} else {
+		e.tick.Reset(tickInterval)
+	}
+}
+
+func (e *Engine) onTick() {
+	defer e.running.Done()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.ticking = false
+	if e.err != nil {
+		return
+	}
+	out := e.protocol.Tick()
+	if len(out.Send) > 0 {
+		e.armTick()
+	}
+	e.apply(out)
+	e.relieve()
+}
+
+// protocolError describes what process from has done.
+func protocolError(from view.Process, err error) error {
+	return fmt.Errorf("process %v broke the protocol: %w", from, err)
+}

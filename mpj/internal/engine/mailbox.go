@@ -1,0 +1,193 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+)
+
+// A message has arrived and is not matched.
+type message struct {
+	protection.Message
+	arrival uint64 // number in its mailbox, in order of arrival; from 1
+}
+
+// A mailbox matches the messages of one context with its posted receives. It
+// is a pure value: the engine tells it of every message and receive, and is
+// told of every match.
+//
+// A post takes the first message, in order of arrival, that it could take, and
+// only if no earlier post still in the mailbox could take that too. Mostly the
+// second half makes nobody wait, since the earlier post would have the message
+// by then. It does while a wildcard's outcome is not known: at a replica, which
+// must not choose, and at the decider from proposing a message to the
+// protocol's decided. A wildcard stays in the mailbox that long, what it could
+// take waits, and so do the posts that could take the same, and those
+// behind these. So a named receive shows the program nothing that depends on
+// an outcome that some replica may still lack (R4). One wildcard need not wait
+// for another's outcome: its own says by name what it got.
+//
+// Once decided, a wildcard is exact: it takes one message, by name, and leaves
+// all others alone. So every match at a replica is the one that the decider
+// made, whatever the order of arrival from different sources.
+type mailbox struct {
+	posts      []*Request // in program order
+	unexpected []message  // in order of arrival
+	arrivals   uint64
+	wildcards  int // among posts
+	points     uint64
+	probes     []*waiter // to wake when a message has come or a post has gone
+}
+
+// takes reports whether post r could take m.
+func (r *Request) takes(m protection.Message) bool {
+	if r.exact {
+		return r.source == m.Source && r.seq == m.Seq
+	}
+	return matches(r.source, r.tag, m)
+}
+
+func matches(source int, tag int32, m protection.Message) bool {
+	return (source == AnySource || source == m.Source) && (tag == AnyTag || tag == m.Tag)
+}
+
+// mayTake reports whether r may take anything now.
+func (r *Request) mayTake(decider bool) bool {
+	return !r.wildcard || r.exact || decider && !r.proposed
+}
+
+// arrive takes m and returns the post that gets it, if there is one.
+func (b *mailbox) arrive(m protection.Message, decider bool) (*Request, message, bool) {
+	b.arrivals++
+	arrived := message{m, b.arrivals}
+	if b.wildcards == 0 { // then nothing waits for an outcome
+		for i, r := range b.posts {
+			if r.takes(m) {
+				b.removePost(i)
+				return r, arrived, true
+			}
+		}
+		b.unexpected = append(b.unexpected, arrived)
+		return nil, message{}, false
+	}
+	b.unexpected = append(b.unexpected, arrived)
+	return b.match(decider, func(r *Request) bool { return r.takes(m) })
+}
+
+// post takes r and returns the message that it gets, if there is one.
+func (b *mailbox) post(r *Request, decider bool) (message, bool) {
+	b.posts = append(b.posts, r)
+	if r.wildcard {
+		b.wildcards++
+	}
+	i := len(b.posts) - 1
+	j, ok := b.choice(i, decider)
+	if !ok {
+		return message{}, false
+	}
+	return b.take(i, j), true
+}
+
+// match returns a post, among those that the caller wants, and its message, if
+// there are two that belong together now. Exact posts come first, so that no
+// wildcard at a new decider takes what an outcome has given away.
+func (b *mailbox) match(decider bool, wanted func(*Request) bool) (*Request, message, bool) {
+	for _, exact := range []bool{true, false} {
+		for i, r := range b.posts {
+			if r.exact != exact || !wanted(r) {
+				continue
+			}
+			if j, ok := b.choice(i, decider); ok {
+				return r, b.take(i, j), true
+			}
+		}
+	}
+	return nil, message{}, false
+}
+
+// choice returns the index of the message that post i may take now.
+func (b *mailbox) choice(i int, decider bool) (j int, ok bool) {
+	r := b.posts[i]
+	if !r.mayTake(decider) {
+		return 0, false
+	}
+	j = slices.IndexFunc(b.unexpected, func(m message) bool { return r.takes(m.Message) })
+	return j, j >= 0 && (r.exact || !b.claimed(b.unexpected[j], i, r.wildcard))
+}
+
+// claimed reports whether one of the first n posts could take m. A proposed
+// one claims nothing from a wildcard.
+func (b *mailbox) claimed(m message, n int, wildcard bool) bool {
+	return slices.ContainsFunc(b.posts[:n], func(r *Request) bool {
+		return !(r.proposed && wildcard) && r.takes(m.Message)
+	})
+}
+
+// take gives message j to post i. A wildcard whose outcome is not known stays,
+// with the message bound to it.
+func (b *mailbox) take(i, j int) message {
+	r, m := b.posts[i], b.unexpected[j]
+	b.removeMessage(j)
+	if r.wildcard && !r.exact {
+		r.proposed, r.bound = true, m
+	} else {
+		b.removePost(i)
+	}
+	return m
+}
+
+// probe returns the message that a receive posted now would take.
+func (b *mailbox) probe(source int, tag int32) (message, bool) {
+	for _, m := range b.unexpected {
+		if matches(source, tag, m.Message) {
+			return m, !b.claimed(m, len(b.posts), false)
+		}
+	}
+	return message{}, false
+}
+
+// decide tells wildcard r which message it gets. done says that r has it and is
+// out of the mailbox. Otherwise r is exact from now on, and gives back what was
+// bound to it.
+func (b *mailbox) decide(r *Request, source int, seq uint64) (done bool) {
+	if r.proposed && r.bound.Source == source && r.bound.Seq == seq {
+		b.removePost(slices.Index(b.posts, r))
+		return true
+	}
+	if r.proposed {
+		b.giveBack(r.bound)
+		r.proposed, r.bound = false, message{}
+	}
+	r.exact, r.source, r.seq = true, source, seq
+	return false
+}
+
+func (b *mailbox) giveBack(m message) {
+	i, _ := slices.BinarySearchFunc(b.unexpected, m.arrival, func(u message, arrival uint64) int {
+		return cmp.Compare(u.arrival, arrival)
+	})
+	b.unexpected = slices.Insert(b.unexpected, i, m)
+}
+
+func (b *mailbox) removePost(i int) {
+	if b.posts[i].wildcard {
+		b.wildcards--
+	}
+	b.posts = slices.Delete(b.posts, i, i+1)
+}
+
+func (b *mailbox) removeMessage(i int) {
+	if i > 0 {
+		b.unexpected = slices.Delete(b.unexpected, i, i+1)
+		return
+	}
+	b.unexpected[0] = message{} // the usual case, and cheap with many waiting
+	b.unexpected = b.unexpected[1:]
+}
+
+func (b *mailbox) wakeProbes() {
+	for _, w := range b.probes {
+		w.wake()
+	}
+}

@@ -1,0 +1,70 @@
+package engine
+
+import "slices"
+
+// Probe waits for a message that a receive from source with tag would take,
+// and describes it. With a named source that is the same message at all
+// replicas; from AnySource it is a decision.
+func (e *Engine) Probe(context uint32, source int, tag int32) (Status, error) {
+	var found Status
+	look := func(b *mailbox) bool {
+		m, ok := b.probe(source, tag)
+		found = statusOf(m.Message)
+		return ok
+	}
+	w := waiters.Get().(*waiter)
+	defer waiters.Put(w)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	b := e.mailbox(context)
+	b.probes = append(b.probes, w)
+	defer b.forgetProbe(w)
+	if source != AnySource {
+		err := e.await(w, func() bool { return look(b) })
+		return found, err
+	}
+	values, err := e.decide(b.nextPoint(context), w, func() ([]uint64, bool) {
+		ok := look(b)
+		return found.values(), ok
+	})
+	if err != nil || len(values) != 3 {
+		return Status{}, orMalformed(err)
+	}
+	return statusFrom(values), nil
+}
+
+// Iprobe describes the message that Probe would describe now, if there is one.
+// That is a decision also with a named source.
+func (e *Engine) Iprobe(context uint32, source int, tag int32) (Status, bool, error) {
+	w := waiters.Get().(*waiter)
+	defer waiters.Put(w)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	b := e.mailbox(context)
+	values, err := e.decide(b.nextPoint(context), w, func() ([]uint64, bool) {
+		if m, ok := b.probe(source, tag); ok {
+			return statusOf(m.Message).values(), true
+		}
+		return nil, true
+	})
+	if err != nil || len(values) == 0 {
+		return Status{}, false, err
+	}
+	if len(values) != 3 {
+		return Status{}, false, errMalformed
+	}
+	return statusFrom(values), true, nil
+}
+
+func (b *mailbox) forgetProbe(w *waiter) {
+	b.probes = slices.DeleteFunc(b.probes, func(p *waiter) bool { return p == w })
+}
+
+// values is the outcome that says s.
+func (s Status) values() []uint64 {
+	return []uint64{uint64(s.Source), uint64(s.Tag), uint64(s.Size)}
+}
+
+func statusFrom(values []uint64) Status {
+	return Status{Source: int(values[0]), Tag: int32(values[1]), Size: int(values[2])}
+}

@@ -1,0 +1,278 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
+)
+
+// Version is the version of the line's protocol that this process speaks.
+const Version = 1
+
+// An Engine is what the peer's news are for.
+type Engine interface {
+	Accept(from view.Process, r channel.Receiver)
+	View(v view.View)
+}
+
+// A Link is the process's end of the line.
+type Link struct {
+	conn *proclink.Conn
+	self view.Process
+	view view.View // of the setup
+
+	started chan struct{} // of capacity 1
+	over    chan struct{} // closed when the line may end: the peer said goodbye, or Close
+	leave   sync.Once     // closes over
+	ended   chan struct{} // the reader has ended
+	lost    func(error)
+
+	mu    sync.Mutex
+	opens map[view.Process]chan opened
+}
+
+// opened is the answer to an Open.
+type opened struct {
+	file *os.File
+	err  error
+}
+
+// Dial says hello over the inherited socket f, which it closes, and returns
+// when the peer has said who this process is.
+func Dial(f *os.File) (*Link, error) {
+	defer f.Close()
+	conn, err := proclink.FromFile(f)
+	if err != nil {
+		return nil, err
+	}
+	l := &Link{
+		conn:    conn,
+		started: make(chan struct{}, 1),
+		over:    make(chan struct{}),
+		ended:   make(chan struct{}),
+		opens:   make(map[view.Process]chan opened),
+	}
+	if err := l.greet(); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("join the job: %w", err)
+	}
+	return l, nil
+}
+
+func (l *Link) greet() error {
+	if err := l.conn.Send(proclink.Message{Type: proclink.Hello, Version: Version}, nil); err != nil {
+		return err
+	}
+	for {
+		m, f, err := l.conn.Receive()
+		switch {
+		case err != nil:
+			return err
+		case m.Type == proclink.Setup && m.Process != nil && m.View != nil && m.View.Contains(*m.Process):
+			l.self, l.view = *m.Process, *m.View
+			return nil
+		case m.Type == proclink.Ping:
+			if err := l.pong(m); err != nil {
+				return err
+			}
+		default:
+			if f != nil {
+				f.Close()
+			}
+			return fmt.Errorf("peer says %q where it should tell this process who it is", m.Type)
+		}
+	}
+}
+
+// Self returns which process of the job this is.
+func (l *Link) Self() view.Process { return l.self }
+
+// View returns the view that the process starts with.
+func (l *Link) View() view.View { return l.view }
+
+// Serve reads the line for e in a goroutine of its own, until Close. It calls
+// lost, from that goroutine, when the line ends before the peer said goodbye.
+func (l *Link) Serve(e Engine, lost func(error)) {
+	l.lost = lost
+	go l.read(e) // until the line ends
+}
+
+func (l *Link) read(e Engine) {
+	defer close(l.ended)
+	defer l.conn.CloseUnclaimed()
+	for {
+		m, f, err := l.conn.Receive()
+		if err == nil {
+			err = l.handle(e, m, f)
+		}
+		if err != nil {
+			l.end(err)
+			return
+		}
+	}
+}
+
+// end is the end of the line.
+func (l *Link) end(err error) {
+	select {
+	case <-l.over:
+		return
+	default:
+	}
+	if errors.Is(err, io.EOF) {
+		err = errors.New("the peer has closed it")
+	}
+	l.lost(fmt.Errorf("line to the peer: %w", err))
+}
+
+func (l *Link) handle(e Engine, m proclink.Message, f *os.File) error {
+	switch m.Type {
+	case proclink.Ping:
+		return l.pong(m)
+	case proclink.Update, proclink.Start:
+		if m.View == nil {
+			return fmt.Errorf("%s message without a view", m.Type)
+		}
+		e.View(*m.View)
+		if m.Type == proclink.Start {
+			select {
+			case l.started <- struct{}{}:
+			default: // said twice
+			}
+		}
+	case proclink.Accept:
+		defer f.Close()
+		conn, err := channel.FromFile(f)
+		if err != nil {
+			return err
+		}
+		e.Accept(*m.Process, channel.NewStreamReceiver(conn))
+	case proclink.Channel:
+		l.answer(*m.Process, opened{file: f})
+	case proclink.Refused:
+		if m.Process == nil {
+			return fmt.Errorf("%s message without a process", m.Type)
+		}
+		l.answer(*m.Process, opened{err: errors.New(m.Text)})
+	case proclink.Bye:
+		l.leave.Do(func() { close(l.over) })
+		return io.EOF
+	default:
+		return fmt.Errorf("peer says %q, which is not for a process", m.Type)
+	}
+	return nil
+}
+
+func (l *Link) pong(ping proclink.Message) error {
+	return l.conn.Send(proclink.Message{Type: proclink.Pong, Count: ping.Count}, nil)
+}
+
+// Start tells the peer that the program is ready, and returns when all
+// processes of the job are.
+func (l *Link) Start(ctx context.Context) error {
+	if err := l.conn.Send(proclink.Message{Type: proclink.Init}, nil); err != nil {
+		return fmt.Errorf("init: %w", err)
+	}
+	select {
+	case <-l.started:
+		return nil
+	case <-l.ended:
+		return errors.New("init: the line to the peer has ended")
+	case <-ctx.Done():
+		return fmt.Errorf("init: %w", context.Cause(ctx))
+	}
+}
+
+// Open implements channel.Opener. For one process, one call at a time.
+func (l *Link) Open(ctx context.Context, to view.Process) (channel.Sender, error) {
+	answer := make(chan opened, 1)
+	l.mu.Lock()
+	l.opens[to] = answer
+	l.mu.Unlock()
+	if err := l.conn.Send(proclink.Message{Type: proclink.Open, Process: &to}, nil); err != nil {
+		return nil, fmt.Errorf("open a channel to %v: %w", to, err)
+	}
+	var o opened
+	select {
+	case o = <-answer:
+	case <-l.ended:
+		o.err = errors.New("the line to the peer has ended")
+	case <-ctx.Done():
+		l.abandon(to, answer)
+		o.err = context.Cause(ctx)
+	}
+	if o.err != nil {
+		return nil, fmt.Errorf("open a channel to %v: %w", to, o.err)
+	}
+	defer o.file.Close()
+	conn, err := channel.FromFile(o.file)
+	if err != nil {
+		return nil, err
+	}
+	return channel.NewStreamSender(conn), nil
+}
+
+// answer hands o to the Open that waits for it, if there is one.
+func (l *Link) answer(to view.Process, o opened) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	waiting := l.opens[to]
+	delete(l.opens, to)
+	switch {
+	case waiting != nil:
+		waiting <- o
+	case o.file != nil:
+		o.file.Close()
+	}
+}
+
+// abandon forgets an Open, and its answer if that has come already.
+func (l *Link) abandon(to view.Process, waiting chan opened) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.opens, to)
+	select {
+	case o := <-waiting:
+		if o.file != nil {
+			o.file.Close()
+		}
+	default:
+	}
+}
+
+// Finalize tells the peer that this process is done, and waits for its
+// goodbye.
+func (l *Link) Finalize(ctx context.Context) error {
+	if err := l.conn.Send(proclink.Message{Type: proclink.Finalized}, nil); err != nil {
+		return fmt.Errorf("finalize: %w", err)
+	}
+	select {
+	case <-l.over:
+		return nil
+	case <-l.ended:
+		return errors.New("finalize: the line to the peer has ended")
+	case <-ctx.Done():
+		return fmt.Errorf("finalize: %w", context.Cause(ctx))
+	}
+}
+
+// Abort asks the peer to end the whole job. The peer then ends this process
+// too.
+func (l *Link) Abort(code int, reason string) error {
+	return l.conn.Send(proclink.Message{Type: proclink.Abort, Code: code, Text: reason}, nil)
+}
+
+// Close ends the line, and returns when its goroutine has ended. It counts as
+// a goodbye: lost is not called.
+func (l *Link) Close() {
+	l.leave.Do(func() { close(l.over) })
+	l.conn.Close()
+	<-l.ended
+}

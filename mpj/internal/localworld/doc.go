@@ -1,0 +1,9 @@
+// Package localworld runs a whole job within one process: an engine for every
+// process of the job, channels between them, and the authority on the view.
+// Programs are debugged in it, and tests kill its processes.
+//
+//	Run -> program(0.0) -> engine 0.0 --\
+//	    -> program(0.1) -> engine 0.1 ---+-- channels: self, or socket pairs
+//	    -> program(1.0) -> engine 1.0 --/
+//	Kill, Finish -> next view -> every engine
+package localworld
