@@ -20,16 +20,12 @@ import (
 const requestTimeout = 5 * time.Second
 
 // A Client is the Requester over libp2p: a short stream for each request. The
-// host must know the peers' addresses. The local peer's own slots are asked for
-// without the network, since no host dials itself.
-type Client struct {
-	host  host.Host
-	local *Service
-}
+// host must know the peers' addresses; to ask for its own slots it must be able
+// to open streams to itself, see package loopback.
+type Client struct{ host host.Host }
 
-// NewClient returns a client that speaks through h. local is the service of the
-// same peer, nil when it offers no slots.
-func NewClient(h host.Host, local *Service) *Client { return &Client{host: h, local: local} }
+// NewClient returns a client that speaks through h.
+func NewClient(h host.Host) *Client { return &Client{host: h} }
 
 // Hold asks peer for up to slots slots for job. The error wraps a Reason.
 func (c *Client) Hold(ctx context.Context, peer p2ppeer.ID, job string, slots int) (Grant, error) {
@@ -73,12 +69,6 @@ func (c *Client) Release(ctx context.Context, peer p2ppeer.ID, job string) error
 
 // call sends a request to peer and returns its answer.
 func (c *Client) call(ctx context.Context, peer p2ppeer.ID, q *pb.Request) (*pb.Answer, error) {
-	if peer == c.host.ID() {
-		if c.local == nil {
-			return nil, Busy
-		}
-		return c.local.answer(q, peer), nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	stream, err := c.host.NewStream(ctx, peer, ProtocolID)

@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/p2pmpi/p2pmpi/internal/version"
+	"github.com/p2pmpi/p2pmpi/internal/loopback"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/reservation/internal/pb"
 )
@@ -28,11 +29,12 @@ func newHost(t *testing.T, others ...host.Host) host.Host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { h.Close() })
+	own := loopback.Wrap(h)
+	t.Cleanup(func() { own.Close() })
 	for _, o := range others {
 		h.Peerstore().AddAddrs(o.ID(), o.Addrs(), peerstore.PermanentAddrTTL)
 	}
-	return h
+	return own
 }
 
 func newService(t *testing.T, h host.Host, limits Limits) *Service {
@@ -68,7 +70,7 @@ func TestReserveOverLibp2p(t *testing.T) {
 	gone.Close()
 	candidates = append(candidates, Candidate{Peer: gone.ID(), Slots: 2})
 
-	res, err := Reserve(t.Context(), NewClient(own, services[2]), candidates, Need{Job: "j", N: 2, R: 3, Strategy: Concentrate})
+	res, err := Reserve(t.Context(), NewClient(own), candidates, Need{Job: "j", N: 2, R: 3, Strategy: Concentrate})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -112,7 +114,6 @@ func TestRefusalsArriveWithTheirReason(t *testing.T) {
 			return c.Confirm(context.Background(), server.ID(), Key{1}, 1)
 		}, UnknownKey},
 		{"unreachable", Limits{}, false, holdAt(other, 1), Unreachable},
-		{"no local slots", Limits{}, false, holdAt(client, 1), Busy},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -120,14 +121,14 @@ func TestRefusalsArriveWithTheirReason(t *testing.T) {
 			if tt.drain {
 				s.Drain()
 			}
-			if err := tt.call(NewClient(client, nil)); !errors.Is(err, tt.want) {
+			if err := tt.call(NewClient(client)); !errors.Is(err, tt.want) {
 				t.Errorf("got %v, want %v", err, tt.want)
 			}
 			s.Close()
 		})
 	}
 	// Without a service the peer does not speak the protocol.
-	if err := holdAt(server, 1)(NewClient(client, nil)); !errors.Is(err, Version) {
+	if err := holdAt(server, 1)(NewClient(client)); !errors.Is(err, Version) {
 		t.Errorf("got %v, want %v", err, Version)
 	}
 }
@@ -143,11 +144,11 @@ func TestKeyIsOfNoUseToAnotherSubmitter(t *testing.T) {
 	server := newHost(t)
 	s := newService(t, server, Limits{Slots: 2})
 	mine, theirs := newHost(t, server), newHost(t, server)
-	g, err := NewClient(mine, nil).Hold(t.Context(), server.ID(), "j", 2)
+	g, err := NewClient(mine).Hold(t.Context(), server.ID(), "j", 2)
 	if err != nil {
 		t.Fatal(err)
 	}
-	thief := NewClient(theirs, nil)
+	thief := NewClient(theirs)
 	if err := thief.Confirm(t.Context(), server.ID(), g.Key, 1); !errors.Is(err, UnknownKey) {
 		t.Errorf("confirm: %v, want %v", err, UnknownKey)
 	}
@@ -219,7 +220,7 @@ func TestSilentPeerIsGivenUp(t *testing.T) {
 	server.SetStreamHandler(ProtocolID, func(network.Stream) {})
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	_, err := NewClient(newHost(t, server), nil).Hold(ctx, server.ID(), "j", 1)
+	_, err := NewClient(newHost(t, server)).Hold(ctx, server.ID(), "j", 1)
 	if !errors.Is(err, Silent) {
 		t.Errorf("got %v, want %v", err, Silent)
 	}

@@ -115,9 +115,9 @@ func (j *run) shortage(err error) *Result {
 	}
 	text := fmt.Sprintf("found %d of the %d slots needed (-n %d -r %d) within %v",
 		short.found, j.req.N*j.req.R, j.req.N, j.req.R, j.req.Wait)
-	if short.found >= j.req.N*j.req.R {
-		text = fmt.Sprintf("found slots on %d peers: the %d replicas of a rank must be on different peers (-n %d -r %d)",
-			short.peers, j.req.R, j.req.N, j.req.R)
+	if short.peers > 0 && short.peers < j.req.R {
+		text = fmt.Sprintf("found slots on %d peers within %v: the %d replicas of a rank (-r) must be on different peers",
+			short.peers, j.req.Wait, j.req.R)
 	}
 	if len(short.why) > 0 {
 		text += "; passed over: " + counts(short.why)

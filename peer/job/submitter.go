@@ -20,7 +20,7 @@ import (
 
 // Config is what a Submitter works with. The services belong to the caller.
 type Config struct {
-	Host      host.Host
+	Host      host.Host      // able to open streams to itself, see package loopback
 	Key       crypto.PrivKey // signs the jobs; the host's own
 	Discovery *discovery.Service
 	Files     *filetransfer.Service
@@ -53,7 +53,7 @@ func NewSubmitter(cfg Config) *Submitter {
 	if cfg.Period == 0 {
 		cfg.Period = faultdetect.DefaultPeriod
 	}
-	return &Submitter{cfg: cfg, holder: reservation.NewClient(cfg.Host, nil), jobs: make(map[string]Status)}
+	return &Submitter{cfg: cfg, holder: reservation.NewClient(cfg.Host), jobs: make(map[string]Status)}
 }
 
 // Jobs returns the jobs that are running, oldest first.
