@@ -113,8 +113,9 @@ func newJob(s *Service, a admission) *job {
 		local:    make(map[view.Process]*process),
 		channels: make(map[channelID]context.CancelFunc),
 		alive:    newAliveCheck(),
-		view:     view.View{N: a.spec.N, R: a.spec.R}, // epoch 0: none yet
+		view:     view.New(a.spec.N, a.spec.R),
 	}
+	j.view.Epoch = 0 // the submitter's first is 1
 	j.ctx, j.cancel = context.WithCancel(s.ctx)
 	for _, p := range a.processes {
 		j.local[p] = newProcess(j, p)

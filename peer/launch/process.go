@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"time"
@@ -149,7 +150,7 @@ func (p *process) listen(heard chan<- struct{}) {
 				return
 			}
 			continue
-		case errors.As(err, &broken): // closed, by either side
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &broken): // closed, by either side
 		default:
 			p.job.do(func() { p.babbles(err) })
 		}

@@ -1,0 +1,162 @@
+package launch
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/filetransfer"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+)
+
+func TestPlainProgramRunsAndLeavesNothing(t *testing.T) {
+	j := newTestJob(t, 2, 1, nil, "print", "line", "3", "5")
+	j.start()
+	if jobs := j.peers[0].launch.Jobs(); len(jobs) != 1 || jobs[0].State != Running || len(jobs[0].Processes) != 2 || jobs[0].Name != "prog" {
+		t.Errorf("status %+v", jobs)
+	}
+	for rank := range 2 {
+		p := view.Process{Rank: rank}
+		if e := j.links[0].exited(p); e.Code != 5 || e.Signal != "" || e.Reason != "" || e.Initialized {
+			t.Errorf("exit of %v: %v", p, e)
+		}
+		if got := j.links[0].output(p, 1); got != "line 0\nline 1\nline 2\n" {
+			t.Errorf("stdout of %v: %q", p, got)
+		}
+		if got := j.links[0].output(p, 2); got != "complaint\n" {
+			t.Errorf("stderr of %v: %q", p, got)
+		}
+	}
+	j.stop()
+}
+
+func TestProcessesMeetAndTalkAcrossPeers(t *testing.T) {
+	j := newTestJob(t, 3, 2, nil, "ring")
+	// Ranks on two peers each: replica k of rank i is at peer (i+k) mod 2.
+	j.prepareCrossed()
+	for _, l := range j.links {
+		for range 3 {
+			await(l, (*jobpb.FromPeer).GetInitialized)
+		}
+	}
+	j.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Begin{Begin: &jobpb.Begin{}}})
+	for rank := range 3 {
+		l, p := j.links[rank%2], view.Process{Rank: rank}
+		want := fmt.Sprintf("%d got \"hello of %d\" <nil>\n", rank, (rank+2)%3)
+		if got := l.output(p, 1); got != want {
+			t.Errorf("rank %d wrote %q, want %q", rank, got, want)
+		}
+		if e := l.exited(p); e.Code != 0 || !e.Initialized || !e.Finalized {
+			t.Errorf("exit of %v: %v", p, e)
+		}
+	}
+	j.stop()
+}
+
+// prepareCrossed starts the job with replica k of rank i at peer (i+k) mod 2.
+func (j *testJob) prepareCrossed() {
+	j.Helper()
+	start := &jobpb.Start{View: jobpb.FromView(view.New(j.spec.N, j.spec.R))}
+	for at, peer := range j.peers {
+		m := j.prepareMessage(0, j.reserve(peer, j.spec.N))
+		for i, p := range m.GetPrepare().Processes {
+			p.Replica = uint32((i + at) % 2)
+			row := &jobpb.Member{Process: p, Peer: []byte(peer.ID())}
+			for _, a := range peer.Addrs() {
+				row.Addrs = append(row.Addrs, a.Bytes())
+			}
+			start.Members = append(start.Members, row)
+		}
+		l := j.connect(peer)
+		l.say(m)
+		j.links = append(j.links, l)
+	}
+	for _, l := range j.links {
+		if p := await(l, (*jobpb.FromPeer).GetPrepared); p.Error != "" {
+			j.Fatal(p.Error)
+		}
+	}
+	j.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Start{Start: start}})
+	for _, l := range j.links {
+		if s := await(l, (*jobpb.FromPeer).GetStarted); s.Error != "" {
+			j.Fatal(s.Error)
+		}
+	}
+}
+
+func TestFilesGoInAndComeBack(t *testing.T) {
+	j := newTestJob(t, 1, 1, map[string]string{"in/data": "flour"}, "files")
+	j.start()
+	p := view.Process{}
+	if e := j.links[0].exited(p); e.Code != 0 {
+		t.Fatalf("%v %q", e, j.links[0].output(p, 1))
+	}
+	j.links[0].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Collect{Collect: &jobpb.Collect{
+		Process: jobpb.FromProcess(p), Patterns: []string{"*.out"},
+	}}})
+	c := await(j.links[0], (*jobpb.FromPeer).GetCollected)
+	m, err := filetransfer.UnmarshalManifest(c.Manifest)
+	if err != nil || c.Error != "" || len(m) != 1 || m[0].Path != "result.out" {
+		t.Fatalf("collected %v, %q, %v", m, c.Error, err)
+	}
+	if err := j.submitter.files.Fetch(t.Context(), j.peers[0].ID(), j.spec.ID, m.Wants(), nil); err != nil {
+		t.Fatal(err)
+	}
+	j.stop()
+}
+
+func TestR6OnlyTheSpeakerSendsOutputAndTheNextTakesOver(t *testing.T) {
+	j := newTestJob(t, 1, 2, nil, "print", "line", "3", "0")
+	j.start()
+	p, q := view.Process{}, view.Process{Replica: 1}
+	if got := j.links[0].output(p, 1); strings.Count(got, "\n") != 3 {
+		t.Errorf("master wrote %q", got)
+	}
+	j.links[1].exited(q)
+	for _, m := range j.links[1].kept {
+		if m.GetOutput() != nil {
+			t.Errorf("a replica that does not speak sent %v", m)
+		}
+	}
+	// The user has two lines when the master's peer fails.
+	j.links[1].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Emitted{Emitted: &jobpb.Emitted{Stdout: 2}}})
+	failed, _ := view.New(1, 2).With(p, view.Failed)
+	j.tellView(failed)
+	o := await(j.links[1], func(m *jobpb.FromPeer) *jobpb.Output {
+		if m.GetOutput().GetStream() == 1 {
+			return m.GetOutput()
+		}
+		return nil
+	})
+	if o.First != 2 || len(o.Records) != 1 || !o.End {
+		t.Errorf("new speaker sent %v, want record 2 and the end", o)
+	}
+	j.stop()
+}
+
+func TestR5ProcessOutsideTheViewIsKilledQuietly(t *testing.T) {
+	j := newTestJob(t, 2, 1, nil, "sleep")
+	j.start()
+	p := view.Process{Rank: 1}
+	await(j.links[0], (*jobpb.FromPeer).GetOutput)
+	v, _ := view.New(2, 1).With(p, view.Failed)
+	j.tellView(v)
+	j.stop()
+	for _, m := range j.links[0].kept {
+		if m.GetExited() != nil {
+			t.Errorf("there was a word about it: %v", m)
+		}
+	}
+}
+
+func TestBackPressureHoldsTheProgramBack(t *testing.T) {
+	j := newTestJob(t, 1, 1, nil, "print", strings.Repeat("x", 1000), "10000", "0")
+	j.start()
+	// Ten megabytes, of which the peer holds one at a time.
+	got := j.links[0].output(view.Process{}, 1)
+	if n := strings.Count(got, "\n"); n != 10000 {
+		t.Errorf("%d lines came", n)
+	}
+	j.stop()
+}

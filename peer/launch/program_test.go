@@ -1,0 +1,185 @@
+package launch
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/version"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+// TestMain makes this binary its own supervisor and its own program.
+func TestMain(m *testing.M) {
+	// syscall.Exit, as os.Exit of the race detector takes a second.
+	if status, ours := Supervise(); ours {
+		syscall.Exit(status)
+	}
+	if os.Getenv(proclink.FDVariable) != "" {
+		syscall.Exit(program(os.Args[1:]))
+	}
+	goleak.VerifyTestMain(m,
+		// go-libp2p's own, which live as long as the process.
+		goleak.IgnoreAnyFunction("github.com/ipfs/go-log/v2/writer.(*MirrorWriter).logRoutine"),
+		goleak.IgnoreAnyFunction("go.opencensus.io/stats/view.(*worker).start"),
+	)
+}
+
+// program is what the tests' jobs run; its arguments say what it does.
+func program(args []string) int {
+	role, args := args[0], args[1:]
+	switch role {
+	case "print": // what, how often, exit status
+		times, _ := strconv.Atoi(args[1])
+		out := bufio.NewWriter(os.Stdout)
+		for i := range times {
+			fmt.Fprintf(out, "%s %d\n", args[0], i)
+		}
+		out.Flush()
+		fmt.Fprintln(os.Stderr, "complaint")
+		status, _ := strconv.Atoi(args[2])
+		return status
+	case "files":
+		b, err := os.ReadFile("in/data")
+		if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		os.WriteFile("result.out", []byte("made of "+string(b)), 0o600)
+		os.WriteFile("other", b, 0o600)
+		return 0
+	case "sleep":
+		fmt.Println("asleep")
+		time.Sleep(time.Hour)
+	case "babble":
+		f := os.NewFile(3, "line")
+		f.WriteString("this is not a message, and it is long enough to be seen as one")
+		time.Sleep(time.Hour)
+	case "ring":
+		return ring()
+	case "abort":
+		l := enter(version.Protocol)
+		l.say(proclink.Abort, func(m *proclink.Message) { m.Code, m.Text = 7, "enough" })
+		return 7
+	case "hang":
+		l := enter(version.Protocol)
+		l.say(proclink.Init, nil)
+		time.Sleep(time.Hour)
+	case "old":
+		enter(version.Protocol - 1)
+	}
+	return 100
+}
+
+// A processLine is the process's end of its line.
+type processLine struct {
+	*proclink.Conn
+	self    view.Process
+	view    view.View
+	channel *os.File
+	accept  *os.File
+}
+
+// enter says hello and takes the setup.
+func enter(protocol int) *processLine {
+	conn, err := proclink.FromFile(os.NewFile(3, "line"))
+	if err != nil {
+		panic(err)
+	}
+	l := &processLine{Conn: conn}
+	l.say(proclink.Hello, func(m *proclink.Message) { m.Version = protocol })
+	m := l.await(proclink.Setup)
+	l.self, l.view = *m.Process, *m.View
+	return l
+}
+
+func (l *processLine) say(t proclink.Type, fill func(*proclink.Message)) {
+	m := proclink.Message{Type: t}
+	if fill != nil {
+		fill(&m)
+	}
+	if err := l.Send(m, nil); err != nil {
+		panic(err)
+	}
+}
+
+// await returns the next message of a type, and keeps the descriptors that come.
+func (l *processLine) await(t proclink.Type) proclink.Message {
+	for {
+		m, f, err := l.Receive()
+		if err != nil {
+			panic(err)
+		}
+		switch m.Type {
+		case proclink.Channel:
+			l.channel = f
+		case proclink.Accept:
+			l.accept = f
+		case proclink.Ping:
+			l.say(proclink.Pong, func(p *proclink.Message) { p.Count = m.Count })
+		}
+		if m.Type == t {
+			return m
+		}
+	}
+}
+
+// ring sends a word to the next rank and prints the one from the rank before.
+func ring() int {
+	l := enter(version.Protocol)
+	l.say(proclink.Init, nil)
+	l.await(proclink.Start)
+	next := view.Process{Rank: (l.self.Rank + 1) % l.view.N, Replica: l.self.Replica}
+	l.say(proclink.Open, func(m *proclink.Message) { m.Process = &next })
+	l.await(proclink.Channel)
+	for l.accept == nil {
+		l.await(proclink.Accept)
+	}
+	fmt.Fprintf(l.channel, "hello of %d", l.self.Rank)
+	l.channel.Close()
+	word, err := io.ReadAll(l.accept)
+	fmt.Printf("%d got %q %v\n", l.self.Rank, word, err)
+	l.say(proclink.Finalized, nil)
+	l.await(proclink.Bye)
+	return 0
+}
+
+// script writes a small program that becomes this binary: jobs then stage a
+// hundred bytes instead of a hundred megabytes.
+func script(t *testing.T) string {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "prog")
+	text := fmt.Sprintf("#!/bin/sh\nexec %s \"$@\"\n", self)
+	if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// processesBelow returns the command lines of the processes that run in or
+// below a folder.
+func processesBelow(folder string) []string {
+	var found []string
+	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
+	for _, link := range links {
+		if target, err := os.Readlink(link); err == nil && strings.HasPrefix(target, folder) {
+			line, _ := os.ReadFile(filepath.Join(filepath.Dir(link), "cmdline"))
+			found = append(found, strings.ReplaceAll(string(line), "\x00", " "))
+		}
+	}
+	return found
+}

@@ -1,0 +1,402 @@
+package launch
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/libp2p/go-libp2p"
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/host"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-msgio/pbio"
+	"github.com/rs/zerolog"
+
+	"github.com/p2pmpi/p2pmpi/faultdetect"
+	"github.com/p2pmpi/p2pmpi/filetransfer"
+	"github.com/p2pmpi/p2pmpi/internal/jobspec"
+	"github.com/p2pmpi/p2pmpi/internal/version"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/reservation"
+)
+
+// patience is how long a test waits for an event that must come.
+const patience = 20 * time.Second
+
+// A member is one host with all services: a peer, or a submitter that uses only
+// some of them.
+type member struct {
+	host.Host
+	home         string
+	reservations *reservation.Service
+	files        *filetransfer.Service
+	detector     *faultdetect.Service
+	launch       *Service
+	key          crypto.PrivKey
+}
+
+func newMember(t *testing.T, slots int) *member {
+	t.Helper()
+	key, _, err := crypto.GenerateEd25519Key(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &member{home: t.TempDir(), key: key}
+	m.Host, err = libp2p.New(libp2p.Identity(key), libp2p.ListenAddrStrings("/ip4/127.0.0.1/tcp/0"), libp2p.DisableRelay())
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.WarnLevel)
+	store, err := filetransfer.OpenStore(filepath.Join(m.home, "cache"), 1<<30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.reservations = reservation.NewService(m.Host, reservation.Config{Limits: reservation.Limits{Slots: slots}, Log: log})
+	m.files = filetransfer.NewService(m.Host, store, log)
+	m.detector = faultdetect.NewService(m.Host, log)
+	m.launch, err = NewService(m.Host, Config{
+		Home: m.home, Reservations: m.reservations, Files: m.files, Detector: m.detector, Log: log,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(m.close)
+	return m
+}
+
+func (m *member) close() {
+	m.launch.Close()
+	m.detector.Close()
+	m.files.Close()
+	m.reservations.Close()
+	m.Host.Close()
+}
+
+// A testJob is the submitter's side of a job, as far as the tests need one.
+type testJob struct {
+	*testing.T
+	submitter *member
+	spec      *jobspec.Spec
+	peers     []*member
+	links     []*testLink
+}
+
+// newJob describes a job of the test program, whose inputs are files of the
+// given contents, and puts its files on offer.
+func newTestJob(t *testing.T, n, r int, inputs map[string]string, args ...string) *testJob {
+	t.Helper()
+	j := &testJob{T: t, submitter: newMember(t, 0)}
+	id := make([]byte, 16)
+	rand.Read(id)
+	j.spec = &jobspec.Spec{
+		ID: hex.EncodeToString(id), Submitter: j.submitter.ID(), Protocol: version.Protocol,
+		N: n, R: r, Name: "prog", Args: args,
+	}
+	program := filetransfer.Source{Path: "prog", From: script(t)}
+	var sources []filetransfer.Source
+	for path, text := range inputs {
+		from := filepath.Join(t.TempDir(), "input")
+		if err := os.WriteFile(from, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		sources = append(sources, filetransfer.Source{Path: path, From: from})
+	}
+	files := make(map[filetransfer.Digest]string)
+	build := func(s ...filetransfer.Source) filetransfer.Manifest {
+		m, err := filetransfer.Build(t.Context(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for d, path := range filetransfer.Locate(m, s) {
+			files[d] = path
+		}
+		return m
+	}
+	p := build(program)[0]
+	j.spec.Programs = []jobspec.Program{{OS: runtime.GOOS, Arch: runtime.GOARCH, Digest: p.Digest.String(), Size: p.Size}}
+	encoded, err := build(sources...).Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := j.submitter.files.Store()
+	digest, err := store.Put(t.Context(), j.spec.ID, encoded)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files[digest] = store.Path(digest)
+	j.spec.Inputs, j.spec.InputsLen = digest.String(), int64(len(encoded))
+	for range r {
+		j.peers = append(j.peers, newMember(t, n))
+	}
+	var ids []p2ppeer.ID
+	for _, peer := range j.peers {
+		ids = append(ids, peer.ID())
+		j.meet(j.submitter, peer)
+		j.meet(peer, j.submitter)
+	}
+	j.submitter.files.Serve(j.spec.ID, ids, files)
+	return j
+}
+
+// meet lets a know where b is.
+func (j *testJob) meet(a, b *member) { a.Peerstore().AddAddrs(b.ID(), b.Addrs(), time.Hour) }
+
+// reserve holds and confirms n slots on a peer.
+func (j *testJob) reserve(peer *member, n int) reservation.Key {
+	j.Helper()
+	client := reservation.NewClient(j.submitter.Host)
+	grant, err := client.Hold(j.Context(), peer.ID(), j.spec.ID, n)
+	if err == nil {
+		err = client.Confirm(j.Context(), peer.ID(), grant.Key, n)
+	}
+	if err != nil {
+		j.Fatal(err)
+	}
+	return grant.Key
+}
+
+// prepareMessage asks for replica k of every rank.
+func (j *testJob) prepareMessage(k int, key reservation.Key) *jobpb.ToPeer {
+	j.Helper()
+	envelope, err := j.spec.Sign(j.submitter.key)
+	if err != nil {
+		j.Fatal(err)
+	}
+	m := &jobpb.Prepare{Spec: envelope, Key: key[:]}
+	for rank := range j.spec.N {
+		m.Processes = append(m.Processes, &jobpb.Process{Rank: uint32(rank), Replica: uint32(k)})
+	}
+	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Prepare{Prepare: m}}
+}
+
+// prepare brings the job to all peers: peer k runs replica k of every rank.
+func (j *testJob) prepare() {
+	j.Helper()
+	for k, peer := range j.peers {
+		l := j.connect(peer)
+		l.say(j.prepareMessage(k, j.reserve(peer, j.spec.N)))
+		j.links = append(j.links, l)
+	}
+	for _, l := range j.links {
+		if p := await(l, (*jobpb.FromPeer).GetPrepared); p.Error != "" {
+			j.Fatalf("not prepared: %s", p.Error)
+		}
+	}
+}
+
+func (j *testJob) startMessage() *jobpb.ToPeer {
+	m := &jobpb.Start{View: jobpb.FromView(view.New(j.spec.N, j.spec.R))}
+	for k, peer := range j.peers {
+		for rank := range j.spec.N {
+			row := &jobpb.Member{Process: &jobpb.Process{Rank: uint32(rank), Replica: uint32(k)}, Peer: []byte(peer.ID())}
+			for _, a := range peer.Addrs() {
+				row.Addrs = append(row.Addrs, a.Bytes())
+			}
+			m.Members = append(m.Members, row)
+		}
+	}
+	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Start{Start: m}}
+}
+
+// start prepares the job and starts its processes.
+func (j *testJob) start() {
+	j.Helper()
+	j.prepare()
+	j.tell(j.startMessage())
+	for _, l := range j.links {
+		if s := await(l, (*jobpb.FromPeer).GetStarted); s.Error != "" {
+			j.Fatalf("not started: %s", s.Error)
+		}
+	}
+}
+
+func (j *testJob) tell(m *jobpb.ToPeer) {
+	for _, l := range j.links {
+		l.say(m)
+	}
+}
+
+func (j *testJob) tellView(v view.View) {
+	j.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_View{View: jobpb.FromView(v)}})
+}
+
+// stop ends the job everywhere, politely, and checks that nothing is left.
+func (j *testJob) stop() {
+	j.Helper()
+	j.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Stop{Stop: &jobpb.Stop{Reason: "test"}}})
+	for _, l := range j.links {
+		await(l, (*jobpb.FromPeer).GetStopped)
+		l.awaitEnd()
+	}
+	j.gone()
+}
+
+// gone waits until the peers host no job, and checks that nothing is left (S4).
+func (j *testJob) gone() {
+	j.Helper()
+	for _, peer := range j.peers {
+		peer.checkNothingLeft(j.T)
+	}
+}
+
+func (m *member) checkNothingLeft(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := m.launch.WaitIdle(ctx); err != nil {
+		t.Fatalf("job is still here: %+v", m.launch.Jobs())
+	}
+	if left := processesBelow(m.home); len(left) > 0 {
+		t.Errorf("processes are left: %q", left)
+	}
+	if left, _ := os.ReadDir(filepath.Join(m.home, "scratch")); len(left) > 0 {
+		t.Errorf("scratch folders are left: %v", left)
+	}
+	if s := m.reservations.Snapshot(); s.Running != 0 {
+		t.Errorf("slots are still in use: %+v", s)
+	}
+}
+
+// A testLink is the submitter's end of one control stream.
+type testLink struct {
+	*testing.T
+	stream link
+	heard  chan *jobpb.FromPeer // closed at the end of the stream
+	kept   []*jobpb.FromPeer    // heard while something else was awaited
+}
+
+func (j *testJob) connect(peer *member) *testLink {
+	j.Helper()
+	s, err := j.submitter.NewStream(j.Context(), peer.ID(), ControlProtocol)
+	if err != nil {
+		j.Fatal(err)
+	}
+	return newTestLink(j.T, s)
+}
+
+func newTestLink(t *testing.T, s link) *testLink {
+	l := &testLink{T: t, stream: s, heard: make(chan *jobpb.FromPeer, 1024)}
+	t.Cleanup(func() { s.Reset() })
+	go func() { // ends with the stream
+		defer close(l.heard)
+		in := pbio.NewDelimitedReader(s, jobpb.MaxMessage)
+		for {
+			m := &jobpb.FromPeer{}
+			if in.ReadMsg(m) != nil {
+				return
+			}
+			l.heard <- m
+		}
+	}()
+	return l
+}
+
+func (l *testLink) say(m *jobpb.ToPeer) {
+	l.Helper()
+	l.stream.SetWriteDeadline(time.Now().Add(patience))
+	if err := pbio.NewDelimitedWriter(l.stream).WriteMsg(m); err != nil {
+		l.Fatal(err)
+	}
+}
+
+var errEnded = errors.New("control stream ended")
+
+func (l *testLink) next() (*jobpb.FromPeer, error) {
+	select {
+	case m, ok := <-l.heard:
+		if !ok {
+			return nil, errEnded
+		}
+		return m, nil
+	case <-time.After(patience):
+		return nil, context.DeadlineExceeded
+	}
+}
+
+// await returns the next message that get takes; others are kept for later.
+func await[M comparable](l *testLink, get func(*jobpb.FromPeer) M) M {
+	l.Helper()
+	var none M
+	for i, m := range l.kept {
+		if b := get(m); b != none {
+			l.kept = append(l.kept[:i:i], l.kept[i+1:]...)
+			return b
+		}
+	}
+	for {
+		m, err := l.next()
+		if err != nil {
+			l.Fatalf("waiting for %T: %v; heard %v", none, err, l.kept)
+		}
+		if b := get(m); b != none {
+			return b
+		}
+		l.kept = append(l.kept, m)
+	}
+}
+
+// awaitEnd waits for the end of the stream.
+func (l *testLink) awaitEnd() {
+	l.Helper()
+	for {
+		switch _, err := l.next(); err {
+		case nil:
+		case errEnded:
+			return
+		default:
+			l.Fatal("control stream does not end")
+		}
+	}
+}
+
+// output returns what a process writes to a stream, until its end, and
+// acknowledges it.
+func (l *testLink) output(p view.Process, stream uint32) string {
+	l.Helper()
+	var text strings.Builder
+	var next uint64
+	for {
+		o := await(l, func(m *jobpb.FromPeer) *jobpb.Output {
+			if o := m.GetOutput(); o != nil && o.Process.View() == p && o.Stream == stream {
+				return o
+			}
+			return nil
+		})
+		if o.First != next {
+			l.Fatalf("record %d came, want %d", o.First, next)
+		}
+		for _, r := range o.Records {
+			text.Write(r)
+			next++
+		}
+		if o.End {
+			return text.String()
+		}
+		m := &jobpb.Emitted{Rank: uint32(p.Rank)}
+		if stream == 1 {
+			m.Stdout = next
+		} else {
+			m.Stderr = next
+		}
+		l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Emitted{Emitted: m}})
+	}
+}
+
+// exited waits for the end of a process.
+func (l *testLink) exited(p view.Process) *jobpb.Exited {
+	l.Helper()
+	return await(l, func(m *jobpb.FromPeer) *jobpb.Exited {
+		if e := m.GetExited(); e != nil && e.Process.View() == p {
+			return e
+		}
+		return nil
+	})
+}
