@@ -10,7 +10,8 @@ import (
 // A message has arrived and is not matched.
 type message struct {
 	protection.Message
-	arrival uint64 // number in its mailbox, in order of arrival; from 1
+	arrival uint64 // number in its mailbox, in order of arrival
+	bound   bool   // to a wildcard that is proposed
 }
 
 // A mailbox matches the messages of one context with its posted receives. It
@@ -22,9 +23,9 @@ type message struct {
 // second half makes nobody wait, since the earlier post would have the message
 // by then. It does while a wildcard's outcome is not known: at a replica, which
 // must not choose, and at the decider from proposing a message to the
-// protocol's decided. A wildcard stays in the mailbox that long, what it could
-// take waits, and so do the posts that could take the same, and those
-// behind these. So a named receive shows the program nothing that depends on
+// protocol's decided. A wildcard stays in the mailbox that long, and so does the
+// message that is bound to it; what it could take waits, and so do the posts
+// that could take the same, and those behind these. So a named receive shows the program nothing that depends on
 // an outcome that some replica may still lack (R4). One wildcard need not wait
 // for another's outcome: its own says by name what it got.
 //
@@ -60,7 +61,7 @@ func (r *Request) mayTake(decider bool) bool {
 // arrive takes m and returns the post that gets it, if there is one.
 func (b *mailbox) arrive(m protection.Message, decider bool) (*Request, message, bool) {
 	b.arrivals++
-	arrived := message{m, b.arrivals}
+	arrived := message{Message: m, arrival: b.arrivals}
 	if b.wildcards == 0 { // then nothing waits for an outcome
 		for i, r := range b.posts {
 			if r.takes(m) {
@@ -112,7 +113,9 @@ func (b *mailbox) choice(i int, decider bool) (j int, ok bool) {
 	if !r.mayTake(decider) {
 		return 0, false
 	}
-	j = slices.IndexFunc(b.unexpected, func(m message) bool { return r.takes(m.Message) })
+	j = slices.IndexFunc(b.unexpected, func(m message) bool {
+		return r.takes(m.Message) && !(m.bound && r.wildcard)
+	})
 	return j, j >= 0 && (r.exact || !b.claimed(b.unexpected[j], i, r.wildcard))
 }
 
@@ -124,17 +127,17 @@ func (b *mailbox) claimed(m message, n int, wildcard bool) bool {
 	})
 }
 
-// take gives message j to post i. A wildcard whose outcome is not known stays,
-// with the message bound to it.
+// take gives message j to post i, and removes both; or it binds the message
+// to a wildcard whose outcome is not known.
 func (b *mailbox) take(i, j int) message {
-	r, m := b.posts[i], b.unexpected[j]
-	b.removeMessage(j)
+	r := b.posts[i]
 	if r.wildcard && !r.exact {
-		r.proposed, r.bound = true, m
-	} else {
-		b.removePost(i)
+		b.unexpected[j].bound = true
+		r.proposed, r.bound = true, b.unexpected[j]
+		return r.bound
 	}
-	return m
+	b.removePost(i)
+	return b.removeMessage(j)
 }
 
 // probe returns the message that a receive posted now would take.
@@ -148,26 +151,23 @@ func (b *mailbox) probe(source int, tag int32) (message, bool) {
 }
 
 // decide tells wildcard r which message it gets. done says that r has it and is
-// out of the mailbox. Otherwise r is exact from now on, and gives back what was
-// bound to it.
+// out of the mailbox. Otherwise r is exact from now on, and what was bound to it
+// is free again.
 func (b *mailbox) decide(r *Request, source int, seq uint64) (done bool) {
-	if r.proposed && r.bound.Source == source && r.bound.Seq == seq {
-		b.removePost(slices.Index(b.posts, r))
-		return true
-	}
 	if r.proposed {
-		b.giveBack(r.bound)
+		j, _ := slices.BinarySearchFunc(b.unexpected, r.bound.arrival, func(m message, arrival uint64) int {
+			return cmp.Compare(m.arrival, arrival)
+		})
+		if r.bound.Source == source && r.bound.Seq == seq {
+			b.removePost(slices.Index(b.posts, r))
+			b.removeMessage(j)
+			return true
+		}
+		b.unexpected[j].bound = false
 		r.proposed, r.bound = false, message{}
 	}
 	r.exact, r.source, r.seq = true, source, seq
 	return false
-}
-
-func (b *mailbox) giveBack(m message) {
-	i, _ := slices.BinarySearchFunc(b.unexpected, m.arrival, func(u message, arrival uint64) int {
-		return cmp.Compare(u.arrival, arrival)
-	})
-	b.unexpected = slices.Insert(b.unexpected, i, m)
 }
 
 func (b *mailbox) removePost(i int) {
@@ -177,13 +177,15 @@ func (b *mailbox) removePost(i int) {
 	b.posts = slices.Delete(b.posts, i, i+1)
 }
 
-func (b *mailbox) removeMessage(i int) {
+func (b *mailbox) removeMessage(i int) message {
+	m := b.unexpected[i]
 	if i > 0 {
 		b.unexpected = slices.Delete(b.unexpected, i, i+1)
-		return
+		return m
 	}
 	b.unexpected[0] = message{} // the usual case, and cheap with many waiting
 	b.unexpected = b.unexpected[1:]
+	return m
 }
 
 func (b *mailbox) wakeProbes() {

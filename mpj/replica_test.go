@@ -1,0 +1,250 @@
+package mpj
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
+)
+
+// A victim is a process that a test kills.
+type victim struct {
+	view.Process
+	self bool // at the given round of its own program; else of anybody's
+}
+
+var victims = []victim{
+	{view.Process{Rank: 0, Replica: 0}, true}, {view.Process{Rank: 0, Replica: 0}, false},
+	{view.Process{Rank: 0, Replica: 1}, true}, {view.Process{Rank: 0, Replica: 1}, false},
+	{view.Process{Rank: 2, Replica: 0}, true}, {view.Process{Rank: 2, Replica: 0}, false},
+	{view.Process{Rank: 1, Replica: 1}, false},
+}
+
+// A trial runs a program with 3 ranks and kills victims while it runs.
+type trial struct {
+	job  *localworld.World
+	mu   sync.Mutex
+	seen map[view.Process][]string // what each process has observed
+
+	rounds atomic.Int64
+	kill   map[int64]victim // by round of anybody
+	dying  map[view.Process]int
+}
+
+// see records an observation of w, and kills whoever is to be killed then.
+func (tr *trial) see(w *World, format string, args ...any) {
+	p := view.Process{Rank: w.Rank(), Replica: w.Replica()}
+	tr.mu.Lock()
+	tr.seen[p] = append(tr.seen[p], fmt.Sprintf(format, args...))
+	n := len(tr.seen[p])
+	tr.mu.Unlock()
+	if at, ok := tr.dying[p]; ok && n == at {
+		tr.job.Kill(p)
+	}
+	if v, ok := tr.kill[tr.rounds.Add(1)]; ok {
+		tr.job.Kill(v.Process)
+	}
+}
+
+// kills runs program once with each victim, killed early, and late, and twice
+// with two of them.
+func kills(t *testing.T, replicas int, program func(*trial, *World) error) {
+	plans := [][]victim{nil, {victims[1], victims[4]}, {victims[2], victims[5]}}
+	for _, v := range victims {
+		plans = append(plans, []victim{v})
+	}
+	for _, plan := range plans {
+		for _, at := range []int{3, 40} {
+			t.Run(fmt.Sprintf("%v at %d", plan, at), func(t *testing.T) {
+				tr := &trial{
+					job:  localworld.New(context.Background(), localworld.Config{Ranks: 3, Replicas: replicas, Sockets: at == 40}),
+					seen: make(map[view.Process][]string),
+					kill: make(map[int64]victim), dying: make(map[view.Process]int),
+				}
+				for i, v := range plan {
+					if v.self {
+						tr.dying[v.Process] = at
+					} else {
+						tr.kill[int64(3*at+i)] = v
+					}
+				}
+				if err := runIn(tr.job, func(w *World) error { return program(tr, w) }); err != nil {
+					t.Fatal(err)
+				}
+				tr.compare(t, plan)
+			})
+		}
+	}
+}
+
+// compare holds R1: the replicas of a rank have seen the same, and one that was
+// killed the beginning of it.
+func (tr *trial) compare(t *testing.T, plan []victim) {
+	for rank := range 3 {
+		var whole []string
+		for p, seen := range tr.seen {
+			if p.Rank == rank && len(seen) > len(whole) {
+				whole = seen
+			}
+		}
+		for p, seen := range tr.seen {
+			killed := slices.ContainsFunc(plan, func(v victim) bool { return v.Process == p })
+			if p.Rank == rank && (!slices.Equal(seen, whole[:len(seen)]) || !killed && len(seen) < len(whole)) {
+				t.Errorf("%v saw\n%v\nanother replica\n%v", p, seen, whole)
+			}
+		}
+	}
+}
+
+func TestR2CollectivesSurviveKills(t *testing.T) {
+	kills(t, 2, func(tr *trial, w *World) error {
+		all, sum := make([]int, 3), make([]int, 1)
+		for round := range 60 {
+			if err := Allreduce(w.Comm, []int{round + w.Rank()}, sum, Sum); err != nil {
+				return err
+			}
+			if err := Allgather(w.Comm, sum, all); err != nil {
+				return err
+			}
+			if err := want("Allgather", all, []int{3*round + 3, 3*round + 3, 3*round + 3}); err != nil {
+				return err
+			}
+			tr.see(w, "%v", all)
+		}
+		return nil
+	})
+}
+
+const wildMessages = 40 // that ranks 1 and 2 send rank 0 in the tests below
+
+// wild is a program in which rank 0 receives in many nondeterministic ways,
+// and tells the others what it got.
+func wild(receive func(tr *trial, w *World, round int) (int, error)) func(*trial, *World) error {
+	return func(tr *trial, w *World) error {
+		if w.Rank() > 0 {
+			return sendAndListen(tr, w)
+		}
+		for round := range 2 * wildMessages {
+			got, err := receive(tr, w, round)
+			if err != nil {
+				return err
+			}
+			tr.see(w, "%d", got)
+			for dest := 1; dest < 3; dest++ {
+				if err := Send(w.Comm, []int{got}, dest, 9); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+}
+
+func sendAndListen(tr *trial, w *World) error {
+	heard := make([]int, 1)
+	for i := range wildMessages {
+		if err := Send(w.Comm, []int{100*w.Rank() + i}, 0, i%3); err != nil {
+			return err
+		}
+		for range 2 {
+			if _, err := Recv(w.Comm, heard, 0, 9); err != nil {
+				return err
+			}
+			tr.see(w, "%d", heard[0])
+		}
+	}
+	return nil
+}
+
+func TestR4WildcardsAreDecidedOnce(t *testing.T) {
+	kinds := map[string]func(*trial, *World, int) (int, error){
+		"Recv":    recvAny,
+		"Probe":   probeAny,
+		"Iprobe":  iprobeAny,
+		"Test":    testAny,
+		"Waitany": waitAny,
+	}
+	for name, receive := range kinds {
+		t.Run(name, func(t *testing.T) {
+			for _, replicas := range []int{2, 3} {
+				kills(t, replicas, wild(receive))
+			}
+		})
+	}
+}
+
+func recvAny(_ *trial, w *World, _ int) (int, error) {
+	buf := make([]int, 1)
+	_, err := Recv(w.Comm, buf, AnySource, AnyTag)
+	return buf[0], err
+}
+
+func probeAny(_ *trial, w *World, _ int) (int, error) {
+	s, err := Probe(w.Comm, AnySource, AnyTag)
+	if err != nil {
+		return 0, err
+	}
+	buf := make([]int, Count[int](s))
+	_, err = Recv(w.Comm, buf, s.Source, s.Tag)
+	return buf[0], err
+}
+
+func iprobeAny(tr *trial, w *World, round int) (int, error) {
+	for {
+		s, ok, err := Iprobe(w.Comm, AnySource, AnyTag)
+		if err != nil {
+			return 0, err
+		}
+		if ok {
+			buf := make([]int, Count[int](s))
+			_, err = Recv(w.Comm, buf, s.Source, s.Tag)
+			return buf[0], err
+		}
+	}
+}
+
+func testAny(tr *trial, w *World, round int) (int, error) {
+	buf := make([]int, 1)
+	r, err := Irecv(w.Comm, buf, AnySource, AnyTag)
+	if err != nil {
+		return 0, err
+	}
+	for tests := 0; ; tests++ {
+		s, done, err := r.Test()
+		if err != nil {
+			return 0, err
+		}
+		if done {
+			tr.see(w, "%d tests, %v, at %v", tests, s, w.Wtime())
+			return buf[0], nil
+		}
+	}
+}
+
+// waitAny keeps a receive open from each rank. That a program may carry
+// requests from one round to the next is what makes it worth a test.
+func waitAny(tr *trial, w *World, round int) (int, error) {
+	bufs := [][]int{make([]int, 1), make([]int, 1)}
+	left := 2*wildMessages - round
+	if left%2 == 1 { // the second of a pair
+		return recvAny(tr, w, round)
+	}
+	var rs []*Request
+	for _, buf := range bufs {
+		r, err := Irecv(w.Comm, buf, AnySource, AnyTag)
+		if err != nil {
+			return 0, err
+		}
+		rs = append(rs, r)
+	}
+	i, _, err := Waitany(rs...)
+	if err != nil {
+		return 0, err
+	}
+	return bufs[i][0], nil
+}
