@@ -31,7 +31,7 @@ type control struct {
 
 // startControl opens the control socket and the status page.
 func (p *Peer) startControl() error {
-	if p.role == SubmitOnly {
+	if p.role != Volunteer {
 		return nil
 	}
 	c := &control{peer: p}

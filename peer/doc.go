@@ -17,7 +17,8 @@
 // A volunteer (Role Volunteer, what p2pboot starts) has a home, offers slots and
 // runs other people's processes. A submit-only peer (Role SubmitOnly, what
 // p2prun becomes when no peer runs on its machine) has neither: its identity
-// and its cache last as long as it does, and it offers nothing.
+// and its cache last as long as it does, and it offers nothing. An Introducer is
+// a submit-only peer that introduces others to each other for that long.
 //
 // # Home
 //

@@ -3,6 +3,7 @@ package peer
 import (
 	"fmt"
 	"net/netip"
+	"regexp"
 	"strings"
 	"time"
 
@@ -176,6 +177,17 @@ func newResourceManager() (network.ResourceManager, error) {
 		return nil, fmt.Errorf("resource manager: %w", err)
 	}
 	return manager, nil
+}
+
+var portInAddr = regexp.MustCompile(`/(tcp|udp)/[0-9]+`)
+
+// anyPort replaces the ports of listening addresses by 0, any free one.
+func anyPort(listen []string) []string {
+	out := make([]string, len(listen))
+	for i, a := range listen {
+		out[i] = portInAddr.ReplaceAllString(a, "/$1/0")
+	}
+	return out
 }
 
 // otherVersion reports whether a remote host speaks another version of our

@@ -29,6 +29,7 @@ type Role int
 const (
 	Volunteer  Role = iota // donates slots, has a home and a control socket
 	SubmitOnly             // runs its user's jobs elsewhere and is gone
+	Introducer             // submit-only, and the supernode of peers that end with it
 )
 
 // A Halt says how a peer ends.
@@ -58,13 +59,15 @@ type Peer struct {
 
 	host      host.Host
 	registry  *prometheus.Registry
-	slots     *reservation.Service // nil when submit-only, as are launcher and control
+	slots     *reservation.Service // nil unless a volunteer, as are launcher and control
 	launcher  *launch.Service
 	discovery *discovery.Service
 	files     *filetransfer.Service
 	detector  *faultdetect.Service
 	submitter *job.Submitter
 	control   *control
+
+	unmet error // see Unmet
 
 	life  context.Context // ends when Close begins
 	end   context.CancelFunc
@@ -106,14 +109,18 @@ func New(ctx context.Context, cfg Config, role Role, log zerolog.Logger) (*Peer,
 	if err := p.start(); err != nil {
 		return nil, errors.Join(err, p.close(orderlyTimeout))
 	}
-	if err := p.discovery.Introduced(ctx); err != nil {
+	if p.unmet = p.discovery.Introduced(ctx); p.unmet != nil {
 		if ctx.Err() != nil {
-			return nil, errors.Join(err, p.close(orderlyTimeout))
+			return nil, errors.Join(p.unmet, p.close(orderlyTimeout))
 		}
-		p.log.Warn().Msg(err.Error() + "; will keep trying")
+		p.log.Warn().Msg(p.unmet.Error() + "; will keep trying")
 	}
 	return p, nil
 }
+
+// Unmet returns why no supernode had introduced the peer when New returned, or
+// nil if one had, or none was needed.
+func (p *Peer) Unmet() error { return p.unmet }
 
 func (p *Peer) start() error {
 	steps := []func() error{p.startHome, p.startHost, p.startServices}
@@ -136,7 +143,7 @@ func (p *Peer) owns(name string, close func() error) {
 
 // startHome opens and locks the home, or makes a temporary one.
 func (p *Peer) startHome() (err error) {
-	if p.role == SubmitOnly {
+	if p.role != Volunteer {
 		dir, err := os.MkdirTemp("", "p2prun-")
 		if err != nil {
 			return fmt.Errorf("make a temporary home: %w", err)

@@ -19,6 +19,10 @@ import (
 
 // startHost starts the libp2p host, and begins to look at who connects.
 func (p *Peer) startHost() error {
+	if p.role != Volunteer {
+		// Ports belong to the volunteer that this machine may have as well.
+		p.cfg.Listen = anyPort(p.cfg.Listen)
+	}
 	h, err := newHost(p.cfg, p.key, p.registry)
 	if err != nil {
 		return err
@@ -126,7 +130,7 @@ func (p *Peer) startDiscovery() error {
 	cfg.Network = p.cfg.Network
 	cfg.Supernodes = supernodes
 	cfg.MDNS = p.cfg.MDNS
-	cfg.DHTServer = p.role == Volunteer
+	cfg.DHTServer = p.role != SubmitOnly
 	cfg.Log = p.log
 	if p.role == Volunteer {
 		cfg.Offer = p.offer

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -112,4 +113,13 @@ func Report(stderr io.Writer, name string, f *Failure) {
 	if f.Hint != "" {
 		fmt.Fprintf(stderr, "%s: hint: %s\n", name, f.Hint)
 	}
+}
+
+// Cause leaves the operation and the file's name out of err, for a sentence
+// that names the file already.
+func Cause(err error) error {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
+		return path.Err
+	}
+	return err
 }

@@ -1,0 +1,210 @@
+package display
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
+	"github.com/p2pmpi/p2pmpi/peer/job"
+)
+
+// Config says where and how to show a job.
+type Config struct {
+	Name           string // of the command, before each sentence
+	Stdout, Stderr io.Writer
+	Ranks          int
+	Replicas       int
+	Tag            bool // "[rank] " before each line of output
+	JSON           bool // events as JSON lines instead of sentences
+}
+
+// redraw is how often the live line is brought up to date.
+const redraw = 200 * time.Millisecond
+
+// A Display shows one job. Its methods are safe for concurrent use.
+type Display struct {
+	cfg     Config
+	live    bool
+	started time.Time
+	done    chan struct{}
+	drawer  sync.WaitGroup
+
+	mu    sync.Mutex
+	lines Lines
+	state *State
+	shown bool  // the live line is on the screen
+	over  bool  // the result has been shown
+	err   error // of the first write that failed
+}
+
+// New returns a display and, on a terminal, begins to draw. Close it.
+func New(cfg Config) *Display {
+	d := &Display{
+		cfg:     cfg,
+		live:    command.IsTerminal(cfg.Stderr) && !cfg.JSON,
+		started: time.Now(),
+		done:    make(chan struct{}),
+		lines:   Lines{Tag: cfg.Tag},
+		state:   NewState(cfg.Ranks, cfg.Replicas),
+	}
+	if d.live {
+		d.drawer.Go(d.draw) // ends with Close
+	}
+	return d
+}
+
+// Event shows an event. The error is that of a standard output, or standard
+// error, to which nothing can be written any more.
+func (d *Display) Event(e job.Event) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if e.Kind == job.OutputEvent && (e.Stream == job.Stdout || !d.cfg.JSON) {
+		d.write(d.stream(e.Stream), d.lines.Add(e.Rank, int(e.Stream), e.Data))
+		return d.err
+	}
+	if d.cfg.JSON {
+		d.writeJSON(e)
+		return d.err
+	}
+	newPhase := d.state.Take(e)
+	switch {
+	case e.Text != "":
+		d.say(e.Text)
+	case newPhase && !d.live:
+		d.say(d.state.Sentence())
+	}
+	return d.err
+}
+
+func (d *Display) stream(s job.Stream) io.Writer {
+	if s == job.Stderr {
+		return d.cfg.Stderr
+	}
+	return d.cfg.Stdout
+}
+
+// Say shows a sentence of the command's own.
+func (d *Display) Say(format string, args ...any) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.cfg.JSON {
+		d.writeJSON(job.Event{Kind: job.WarningEvent, Time: time.Now(), Text: fmt.Sprintf(format, args...)})
+		return
+	}
+	d.say(fmt.Sprintf(format, args...))
+}
+
+func (d *Display) say(text string) {
+	d.write(d.cfg.Stderr, fmt.Appendf(nil, "%s: %s\n", d.cfg.Name, text))
+}
+
+// Result shows how the job has ended: last lines without a newline first, then
+// the sentence. Nothing is to be shown after it.
+func (d *Display) Result(r job.Result) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.erase()
+	d.over = true
+	if d.writeRests() && d.live {
+		io.WriteString(d.cfg.Stderr, "\n") // the cursor stands behind such a line
+	}
+	switch {
+	case d.cfg.JSON:
+		d.writeJSON(job.Event{Kind: job.ResultEvent, Time: time.Now(), Result: &r})
+	case r.Status == command.OK:
+		d.say(fmt.Sprintf("done in %v", time.Since(d.started).Round(100*time.Millisecond)))
+	default:
+		command.Report(d.cfg.Stderr, d.cfg.Name, &command.Failure{Status: r.Status, Err: fmt.Errorf("%s", r.Message), Hint: r.Hint})
+	}
+}
+
+// writeRests writes the unfinished lines, each on a line of its own where others
+// follow, and reports whether there were any.
+func (d *Display) writeRests() (any bool) {
+	for _, stream := range []job.Stream{job.Stdout, job.Stderr} {
+		ranks := d.lines.Open(int(stream))
+		slices.Sort(ranks)
+		for i, rank := range ranks {
+			text := d.lines.Rest(rank, int(stream))
+			if i < len(ranks)-1 {
+				text = append(text, '\n')
+			}
+			d.write(d.stream(stream), text)
+			any = true
+		}
+	}
+	return any
+}
+
+func (d *Display) writeJSON(e job.Event) {
+	line, err := json.Marshal(e)
+	if err != nil {
+		d.err = err
+		return
+	}
+	d.write(d.cfg.Stderr, append(line, '\n'))
+}
+
+// write takes the live line away and writes text. mu is held.
+func (d *Display) write(w io.Writer, text []byte) {
+	if len(text) == 0 || d.err != nil {
+		return
+	}
+	d.erase()
+	_, d.err = w.Write(text)
+}
+
+// erase takes the live line away. mu is held.
+func (d *Display) erase() {
+	if d.shown {
+		io.WriteString(d.cfg.Stderr, "\r\x1b[K")
+		d.shown = false
+	}
+}
+
+// draw keeps the live line up to date until Close.
+func (d *Display) draw() {
+	tick := time.NewTicker(redraw)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			d.drawLine()
+		case <-d.done:
+			return
+		}
+	}
+}
+
+func (d *Display) drawLine() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.state.phase == "" || d.over {
+		return
+	}
+	width := 80
+	if f, ok := d.cfg.Stderr.(*os.File); ok {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil {
+			width = w
+		}
+	}
+	// One column stays free: a full line would wrap, and could not be erased.
+	fmt.Fprintf(d.cfg.Stderr, "\r\x1b[K%s", d.state.Line(time.Since(d.started), width-1))
+	d.shown = true
+}
+
+// Close takes the live line away for good.
+func (d *Display) Close() {
+	close(d.done)
+	d.drawer.Wait()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.erase()
+}

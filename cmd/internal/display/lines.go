@@ -1,0 +1,72 @@
+package display
+
+import (
+	"bytes"
+	"fmt"
+)
+
+// maxLine bounds how much of a line without an end is held back. A longer line
+// goes out in pieces, between which other ranks may write.
+const maxLine = 16 << 20
+
+// source is one output stream of one rank.
+type source struct{ rank, stream int }
+
+// Lines makes whole lines of the pieces in which the ranks' output comes. It
+// is pure. The zero Lines is ready.
+type Lines struct {
+	Tag  bool // put "[rank] " before each line
+	open map[source][]byte
+}
+
+// Add takes the next piece of a stream and returns what can be written now.
+func (l *Lines) Add(rank, stream int, piece []byte) []byte {
+	from := source{rank, stream}
+	line := append(l.open[from], piece...)
+	end := bytes.LastIndexByte(line, '\n') + 1
+	if len(line)-end > maxLine {
+		end = len(line)
+	}
+	l.keep(from, line[end:])
+	return l.tagged(rank, line[:end])
+}
+
+func (l *Lines) keep(from source, rest []byte) {
+	if l.open == nil {
+		l.open = make(map[source][]byte)
+	}
+	if len(rest) == 0 {
+		delete(l.open, from)
+		return
+	}
+	l.open[from] = bytes.Clone(rest)
+}
+
+// Rest returns what is left of a stream that has ended without a newline.
+func (l *Lines) Rest(rank, stream int) []byte {
+	from := source{rank, stream}
+	rest := l.open[from]
+	delete(l.open, from)
+	return l.tagged(rank, rest)
+}
+
+// Open returns the ranks whose stream has an unfinished line.
+func (l *Lines) Open(stream int) (ranks []int) {
+	for s := range l.open {
+		if s.stream == stream {
+			ranks = append(ranks, s.rank)
+		}
+	}
+	return ranks
+}
+
+func (l *Lines) tagged(rank int, text []byte) []byte {
+	if !l.Tag || len(text) == 0 {
+		return text
+	}
+	var out []byte
+	for line := range bytes.Lines(text) {
+		out = fmt.Appendf(out, "[%d] %s", rank, line)
+	}
+	return out
+}

@@ -1,0 +1,110 @@
+package display
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/job"
+)
+
+// State is what is known of a job on its way, from its events. It is pure.
+type State struct {
+	phase        job.Phase
+	count, total int64
+	view         view.View
+}
+
+// NewState returns the state of a job of n ranks with r replicas that has yet to
+// begin.
+func NewState(n, r int) *State { return &State{view: view.New(n, r)} }
+
+// Take takes in an event, and reports whether the job has entered a new phase.
+func (s *State) Take(e job.Event) (newPhase bool) {
+	switch {
+	case e.Kind == job.PhaseEvent:
+		newPhase = e.Phase != s.phase
+		s.phase, s.count, s.total = e.Phase, e.Count, e.Total
+	case e.Kind == job.ViewEvent && e.View != nil && e.View.Valid() == nil:
+		s.view = *e.View
+	}
+	return newPhase
+}
+
+// Sentence says what the phase is about, for a log.
+func (s *State) Sentence() string {
+	switch s.phase {
+	case job.Discovering:
+		return "looking for peers"
+	case job.Reserving:
+		return fmt.Sprintf("reserving %d slots", s.total)
+	case job.Staging:
+		return "staging program and input files"
+	case job.Starting:
+		return fmt.Sprintf("starting %d processes", s.view.N*s.view.R)
+	case job.Running:
+		return "running"
+	case job.Collecting:
+		return "collecting output files"
+	case job.Releasing:
+		return "releasing the slots"
+	}
+	return string(s.phase)
+}
+
+// Line writes the state in at most width characters, after elapsed time.
+func (s *State) Line(elapsed time.Duration, width int) string {
+	head := fmt.Sprintf("%d:%02d %s", int(elapsed.Minutes()), int(elapsed.Seconds())%60, s.phase)
+	var tail string
+	switch {
+	case s.phase == job.Staging && s.total > 0:
+		tail = fmt.Sprintf("%s of %s", size(s.count), size(s.total))
+	case s.phase == job.Running:
+		tail = s.ranks()
+		if len([]rune(head))+len([]rune(tail))+2 > width {
+			tail = s.summary()
+		}
+	case s.total > 0:
+		tail = fmt.Sprintf("%d of %d", s.count, s.total)
+	}
+	line := []rune(strings.TrimSpace(head + "  " + tail))
+	return string(line[:min(len(line), max(width, 0))])
+}
+
+// The signs of a process's state. The master is the first live replica.
+var signs = map[view.State]string{view.Live: "●", view.Finished: "✓", view.Failed: "✗"}
+
+func (s *State) ranks() string {
+	var b strings.Builder
+	for i := range s.view.N {
+		fmt.Fprintf(&b, "  rank %d ", i)
+		for k := range s.view.R {
+			b.WriteString(signs[s.view.State(view.Process{Rank: i, Replica: k})])
+		}
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// summary is for jobs that are too large for ranks.
+func (s *State) summary() string {
+	count := make(map[view.State]int)
+	for _, state := range s.view.States {
+		count[state]++
+	}
+	text := fmt.Sprintf("%d ranks", s.view.N)
+	for _, state := range []view.State{view.Live, view.Finished, view.Failed} {
+		if count[state] > 0 {
+			text += fmt.Sprintf(", %d processes %s", count[state], state)
+		}
+	}
+	return text
+}
+
+// size writes a number of bytes for people.
+func size(bytes int64) string {
+	if bytes < 1<<20 {
+		return fmt.Sprintf("%.1f KiB", float64(bytes)/(1<<10))
+	}
+	return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
+}

@@ -1,0 +1,91 @@
+package localnet
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
+	"github.com/p2pmpi/p2pmpi/peer"
+)
+
+// marker in the environment makes this program a throw-away peer.
+const marker = "P2PMPI_LOCAL_PEER"
+
+// settings is what a throw-away peer is told on its standard input.
+type settings struct {
+	Home         string        `json:"home"`
+	Supernode    []string      `json:"supernode"`
+	Network      string        `json:"network"`
+	Slots        int           `json:"slots"`
+	GossipPeriod time.Duration `json:"gossipPeriod"`
+	LogLevel     string        `json:"logLevel"`
+}
+
+// Child does the work of a throw-away peer if this process was started as one;
+// the caller then exits with the status. Main functions call it early.
+func Child() (status int, isChild bool) {
+	if os.Getenv(marker) == "" {
+		return 0, false
+	}
+	os.Unsetenv(marker) // not for what this process starts
+	if err := serve(os.Stdin, os.Stdout, os.Stderr); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return command.Unavailable, true
+	}
+	return command.OK, true
+}
+
+// serve runs a peer until stdin ends.
+func serve(stdin io.Reader, stdout, stderr io.Writer) error {
+	in := bufio.NewReader(stdin)
+	line, err := in.ReadBytes('\n')
+	if err != nil {
+		return fmt.Errorf("read settings: %w", err)
+	}
+	var s settings
+	if err := json.Unmarshal(line, &s); err != nil {
+		return fmt.Errorf("read settings: %w", err)
+	}
+	defer removeHome(s.Home)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() { // ends with p2prun, or with this process
+		io.Copy(io.Discard, in)
+		cancel()
+	}()
+	log, err := command.Logger(stderr, s.LogLevel)
+	if err != nil {
+		return err
+	}
+	p, err := peer.New(ctx, s.config(), peer.Volunteer, log)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintln(stdout, "ready", p.ID(), strings.Join(p.Addresses(), " "))
+	<-ctx.Done()
+	return p.Close()
+}
+
+func (s settings) config() peer.Config {
+	c := peer.LocalConfig()
+	c.Home = s.Home
+	c.Supernodes = s.Supernode
+	c.Network = s.Network
+	c.Slots = s.Slots
+	c.GossipPeriod = s.GossipPeriod
+	c.LogLevel = s.LogLevel
+	return c
+}
+
+// removeHome removes a home, and the folder around it once that is empty.
+func removeHome(home string) {
+	os.RemoveAll(home)
+	os.Remove(filepath.Dir(home)) // fails while other homes are there
+}

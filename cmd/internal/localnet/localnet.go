@@ -1,0 +1,173 @@
+package localnet
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// Config says which peers to start.
+type Config struct {
+	Peers        int
+	Slots        int      // of each
+	Supernode    []string // multiaddrs of who introduces them to each other
+	Network      string
+	GossipPeriod time.Duration
+	LogLevel     string // of what goes to stderr
+	Stderr       *os.File
+}
+
+// A Net is a number of throw-away peers.
+type Net struct {
+	dir string
+
+	mu    sync.Mutex
+	peers map[string]*child // by peer ID
+}
+
+// A child is one throw-away peer.
+type child struct {
+	cmd   *exec.Cmd
+	stdin io.Closer
+	home  string
+}
+
+// startTimeout bounds the start of one peer on a machine that is busy with
+// starting them all.
+const startTimeout = 60 * time.Second
+
+// closeTimeout is how long Close lets peers end by themselves.
+const closeTimeout = 5 * time.Second
+
+// Start starts the peers and returns when all are ready. It must be followed by
+// Close unless it fails.
+func Start(ctx context.Context, c Config) (*Net, error) {
+	dir, err := os.MkdirTemp("", "p2pmpi-local-")
+	if err != nil {
+		return nil, fmt.Errorf("make homes for local peers: %w", err)
+	}
+	n := &Net{dir: dir, peers: make(map[string]*child)}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	group, ctx := errgroup.WithContext(ctx)
+	for i := range c.Peers {
+		group.Go(func() error { return n.start(ctx, c, filepath.Join(dir, strconv.Itoa(i))) })
+	}
+	if err := group.Wait(); err != nil {
+		n.Close()
+		return nil, fmt.Errorf("start local peers: %w", err)
+	}
+	return n, nil
+}
+
+// start starts one peer and waits until it is ready.
+func (n *Net) start(ctx context.Context, c Config, home string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	ch := &child{cmd: exec.Command(self), home: home}
+	ch.cmd.Env = append(os.Environ(), marker+"=1")
+	ch.cmd.Stderr = c.Stderr
+	// A Ctrl-C is meant for p2prun, which then ends the peers in order.
+	ch.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	stdin, err := ch.cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	ch.stdin = stdin
+	stdout, err := ch.cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := ch.cmd.Start(); err != nil {
+		return err
+	}
+	id, err := ch.await(ctx, c, stdin, stdout)
+	if err != nil {
+		ch.end(0)
+		return err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.peers[id] = ch
+	return nil
+}
+
+// await tells the peer its settings and waits for its ready line.
+func (c *child) await(ctx context.Context, cfg Config, stdin io.Writer, stdout io.Reader) (id string, err error) {
+	stop := context.AfterFunc(ctx, func() { c.cmd.Process.Kill() })
+	defer stop()
+	err = json.NewEncoder(stdin).Encode(settings{
+		Home: c.home, Supernode: cfg.Supernode, Network: cfg.Network, Slots: cfg.Slots,
+		GossipPeriod: cfg.GossipPeriod, LogLevel: cfg.LogLevel,
+	})
+	if err != nil {
+		return "", err
+	}
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	if ctx.Err() != nil {
+		return "", ctx.Err()
+	}
+	if err != nil {
+		return "", errors.New("a peer ended before it was ready")
+	}
+	words := strings.Fields(line)
+	if len(words) < 2 || words[0] != "ready" {
+		return "", fmt.Errorf("a peer said %.80q instead of ready", line)
+	}
+	return words[1], nil
+}
+
+// Kill kills the peer of the given ID with SIGKILL, as a crash of its machine
+// would, and returns when its process has gone.
+func (n *Net) Kill(id string) error {
+	n.mu.Lock()
+	c := n.peers[id]
+	delete(n.peers, id)
+	n.mu.Unlock()
+	if c == nil {
+		return fmt.Errorf("kill peer %s: not one of the local ones", id)
+	}
+	c.end(0)
+	return nil
+}
+
+// end lets the peer end by itself for as long as patience, then kills it, and
+// removes what it may have left.
+func (c *child) end(patience time.Duration) {
+	if patience > 0 {
+		c.stdin.Close()
+	}
+	timer := time.AfterFunc(patience, func() { c.cmd.Process.Kill() })
+	defer timer.Stop()
+	c.cmd.Wait() // its error is that of a killed process
+	c.stdin.Close()
+	os.RemoveAll(c.home)
+}
+
+// Close ends all peers and returns when they have gone.
+func (n *Net) Close() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var ending sync.WaitGroup
+	for _, c := range n.peers {
+		ending.Go(func() { c.end(closeTimeout) })
+	}
+	ending.Wait()
+	clear(n.peers)
+	os.RemoveAll(n.dir)
+}

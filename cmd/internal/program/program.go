@@ -1,0 +1,139 @@
+// Package program turns the PROGRAM of p2prun's command line into executables:
+// a file is taken as it is, a Go package is built for every platform asked for.
+//
+//	./prog, prog in PATH       -> file, for this machine's platform
+//	./examples/ep, import path -> go list -> go build, once for each platform
+//	x.wasm                     -> refused, until peers run WebAssembly
+package program
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
+	"github.com/p2pmpi/p2pmpi/peer/job"
+)
+
+// A Program is what is to be run, before it is known where.
+type Program struct {
+	Name string // for people
+	file string // an executable, or empty
+	dir  string // where pkg is to be built
+	pkg  string // a Go package, as go build takes it
+}
+
+// Local is the platform of this machine.
+var Local = job.Platform{OS: runtime.GOOS, Arch: runtime.GOARCH}
+
+// Find finds the program that arg names: a file or a Go package's folder, when
+// there is one of that name; else an executable in PATH, when arg has no slash;
+// else a Go package by its import path.
+func Find(ctx context.Context, arg string) (*Program, error) {
+	info, err := os.Stat(arg)
+	slash := strings.ContainsRune(arg, filepath.Separator)
+	switch {
+	case err == nil && info.IsDir() && (slash || arg == "."):
+		return findPackage(ctx, arg, ".")
+	case err == nil && !info.IsDir() && slash:
+		return checkFile(arg, info)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("program %s: %w", arg, command.Cause(err))
+	case !slash:
+		return findInPath(arg)
+	case strings.HasPrefix(arg, ".") || filepath.IsAbs(arg):
+		return nil, fmt.Errorf("program %s: no such file or folder", arg)
+	}
+	return findPackage(ctx, ".", arg)
+}
+
+// findInPath finds a bare name as a shell does; a file of that name in the
+// current folder, as mpirun would take it, comes second.
+func findInPath(name string) (*Program, error) {
+	if found, err := exec.LookPath(name); err == nil {
+		abs, err := filepath.Abs(found)
+		return &Program{Name: name, file: abs}, err
+	}
+	if info, err := os.Stat(name); err == nil && !info.IsDir() {
+		return checkFile(name, info)
+	}
+	return nil, fmt.Errorf("program %s: not in PATH and not in this folder (./%s names a Go package's folder)", name, name)
+}
+
+func checkFile(name string, info fs.FileInfo) (*Program, error) {
+	if filepath.Ext(name) == ".wasm" {
+		return nil, fmt.Errorf("program %s: WebAssembly modules are not supported yet", name)
+	}
+	if filepath.Ext(name) == ".go" {
+		return nil, fmt.Errorf("program %s: name the folder of the Go package instead of a file in it", name)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("program %s: not a regular file", name)
+	}
+	if info.Mode().Perm()&0o111 == 0 {
+		return nil, fmt.Errorf("program %s: not executable", name)
+	}
+	abs, err := filepath.Abs(name)
+	return &Program{Name: filepath.Base(name), file: abs}, err
+}
+
+// findPackage makes sure that pkg, seen from dir, is a Go program.
+func findPackage(ctx context.Context, dir, pkg string) (*Program, error) {
+	shown := dir
+	if pkg != "." {
+		shown = pkg
+	}
+	if _, err := exec.LookPath("go"); err != nil {
+		return nil, fmt.Errorf("program %s: a Go package, and there is no go command to build it", shown)
+	}
+	list := exec.CommandContext(ctx, "go", "list", "-f", "{{.Name}} {{.ImportPath}}", "--", pkg)
+	list.Dir = dir
+	var out, errs bytes.Buffer
+	list.Stdout, list.Stderr = &out, &errs
+	if err := list.Run(); err != nil {
+		return nil, fmt.Errorf("program %s: not an executable and not a Go package: %s", shown, firstLine(errs.String()))
+	}
+	kind, importPath, _ := strings.Cut(strings.TrimSpace(out.String()), " ")
+	if kind != "main" {
+		return nil, fmt.Errorf("program %s: a Go package, but no program (package %s, want package main)", shown, kind)
+	}
+	return &Program{Name: path.Base(importPath), dir: dir, pkg: pkg}, nil
+}
+
+// Portable reports whether the program can be had for other platforms too.
+func (p *Program) Portable() bool { return p.pkg != "" }
+
+// Build returns the executable for a platform, which it puts into the folder
+// into when it has to be built. The error of a build that fails has the
+// compiler's words, several lines of them.
+func (p *Program) Build(ctx context.Context, platform job.Platform, into string) (job.Executable, error) {
+	if !p.Portable() {
+		return job.Executable{Platform: platform, Path: p.file}, nil
+	}
+	target := filepath.Join(into, platform.OS+"-"+platform.Arch, p.Name)
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", target, "--", p.pkg)
+	build.Dir = p.dir
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+platform.OS, "GOARCH="+platform.Arch)
+	var errs bytes.Buffer
+	build.Stderr = &errs
+	if err := build.Run(); err != nil {
+		if ctx.Err() != nil {
+			return job.Executable{}, ctx.Err()
+		}
+		return job.Executable{}, fmt.Errorf("build %s for %s failed:\n%s", p.Name, platform, strings.TrimSpace(errs.String()))
+	}
+	return job.Executable{Platform: platform, Path: target}, nil
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return line
+}

@@ -1,0 +1,81 @@
+// Command p2prun runs a parallel program on the peers of a network.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
+	"github.com/p2pmpi/p2pmpi/cmd/internal/localnet"
+	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/launch"
+)
+
+func main() {
+	if status, ok := launch.Supervise(); ok {
+		os.Exit(status)
+	}
+	if status, ok := localnet.Child(); ok {
+		os.Exit(status)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	context.AfterFunc(ctx, stop)   // the first asks politely, the second ends the process at once
+	signal.Ignore(syscall.SIGPIPE) // a reader that has had enough ends the job in order
+	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+}
+
+const long = `Runs PROGRAM on the peers of a network, as N ranks of R replicas each. PROGRAM
+is an executable file, the name of one in PATH, or a Go package (./folder or
+import path), which is built first for the platforms of the peers. The job is
+handed to the peer that runs on --home; without one, p2prun joins the network
+by itself, by --supernode or over the local network.
+
+Standard output is the ranks' standard output and nothing else. The first
+Ctrl-C cancels the job, the second ends p2prun at once.
+
+Every option --some-thing is also the key some-thing of the configuration file
+and the environment variable P2PMPI_SOME_THING; see p2pboot --help.
+
+Exit status: 0 the job succeeded; 1 to 125 the program's own, when all replicas
+of a rank exited with it; 64 wrong usage; 69 not enough peers within -w; 70 a
+rank lost all its replicas; 75 timed out; 130 cancelled.`
+
+const examples = `  p2prun --local 6 -n 3 -r 2 ./examples/ep W
+                                   six throw-away peers on this machine
+  p2prun --local 6 -n 3 -r 2 --lose 2s ./examples/ep A
+                                   the same, and lose one while it runs
+  p2prun -n 16 -r 2 ./prog         on the network of the peer at home
+  p2prun -n 4 -l files -o 'out/*' wordcount
+                                   stage the files listed, collect the results`
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	cfg := peer.DefaultConfig()
+	cfg.LogLevel = "warn"
+	opt := peer.DefaultRunOptions()
+	c := command.New("p2prun [OPTION]... -n N PROGRAM [ARG]...", "Run a parallel program on the peers of a network.")
+	c.Long, c.Example = long, examples
+	flags := c.Flags()
+	flags.SetInterspersed(false) // what follows PROGRAM is the program's
+	opt.AddFlags(flags)
+	cfg.AddHomeFlags(flags)
+	cfg.AddNetworkFlags(flags)
+	c.Args = cobra.ArbitraryArgs
+	status := command.OK
+	c.RunE = func(c *cobra.Command, args []string) error {
+		if err := peer.Fill(flags); err != nil {
+			return command.Fail(command.Usage, err, "")
+		}
+		var err error
+		status, err = submit(ctx, cfg, opt, args, stdout, stderr)
+		return err
+	}
+	if failed := command.Run(ctx, c, args, stdout, stderr); failed != command.OK {
+		return failed
+	}
+	return status
+}

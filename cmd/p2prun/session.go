@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
+	"github.com/p2pmpi/p2pmpi/cmd/internal/localnet"
+	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/job"
+)
+
+// A session is the way to the network: the peer that runs at home, or a peer of
+// p2prun's own that lasts as long as it does. Exactly one of client and own is
+// set.
+type session struct {
+	client *peer.Client
+	own    *peer.Peer
+	net    *localnet.Net // with --local
+
+	done   chan struct{} // closed by close
+	timers sync.WaitGroup
+}
+
+// open finds the peer at home or becomes one. With --local it becomes one in
+// any case, and starts the others.
+func open(ctx context.Context, cfg peer.Config, opt peer.RunOptions, stderr io.Writer) (*session, error) {
+	s := &session{done: make(chan struct{})}
+	var err error
+	if opt.Local == 0 {
+		s.client, err = peer.Dial(ctx, cfg.Home)
+		if err == nil {
+			return s, nil
+		}
+		if !errors.Is(err, peer.ErrNoPeer) {
+			return nil, command.Fail(command.Usage, err, "")
+		}
+	}
+	if err := s.join(ctx, cfg, opt, stderr); err != nil {
+		s.close()
+		return nil, failure(ctx, err)
+	}
+	return s, nil
+}
+
+// join becomes a peer, of the network or of one on this machine alone.
+func (s *session) join(ctx context.Context, cfg peer.Config, opt peer.RunOptions, stderr io.Writer) error {
+	log, err := command.Logger(stderr, cfg.LogLevel)
+	if err != nil {
+		return err
+	}
+	role := peer.SubmitOnly
+	if opt.Local > 0 {
+		role = peer.Introducer
+		local := peer.LocalConfig()
+		local.Home, local.GossipPeriod, local.CacheLimit, local.LogLevel = cfg.Home, cfg.GossipPeriod, cfg.CacheLimit, cfg.LogLevel
+		cfg = local
+	}
+	if s.own, err = peer.New(ctx, cfg, role, log); err != nil || opt.Local == 0 {
+		return err
+	}
+	s.net, err = localnet.Start(ctx, localnet.Config{
+		Peers:        opt.Local,
+		Slots:        (opt.Ranks*opt.Replicas + opt.Local - 1) / opt.Local,
+		Supernode:    s.own.Addresses(),
+		Network:      cfg.Network,
+		GossipPeriod: cfg.GossipPeriod,
+		LogLevel:     "error", // of peers that may be killed; warnings would be noise
+		Stderr:       file(stderr),
+	})
+	return err
+}
+
+// file returns w if it is one that a child process can have, else nothing.
+func file(w io.Writer) *os.File {
+	f, _ := w.(*os.File)
+	return f
+}
+
+func (s *session) platforms(ctx context.Context) ([]job.Platform, error) {
+	if s.client != nil {
+		return s.client.Platforms(ctx)
+	}
+	return s.own.Submitter().Platforms(ctx)
+}
+
+func (s *session) run(ctx context.Context, req job.Request, emit func(job.Event) error) (job.Result, error) {
+	if s.client != nil {
+		return s.client.Run(ctx, req, emit)
+	}
+	return s.own.Submitter().Run(ctx, req, emit), nil
+}
+
+// explain adds to the result of a job that found too few peers what this peer
+// knows of the reason.
+func (s *session) explain(r *job.Result) {
+	if r.Status != command.Unavailable || s.own == nil {
+		return
+	}
+	if err := s.own.Unmet(); err != nil {
+		r.Message = fmt.Sprintf("%s; %v", r.Message, err)
+		r.Hint = "check the address given with --supernode, and that p2pboot runs there"
+	}
+}
+
+// after calls f in its own goroutine when d is over, unless the session closes
+// before.
+func (s *session) after(d time.Duration, f func()) {
+	s.timers.Go(func() {
+		select {
+		case <-time.After(d):
+			f()
+		case <-s.done:
+		}
+	})
+}
+
+// close leaves the network, and ends the peers of --local.
+func (s *session) close() {
+	close(s.done)
+	s.timers.Wait()
+	if s.net != nil {
+		s.net.Close()
+	}
+	if s.own != nil {
+		s.own.Close() // what hangs ends with the process
+	}
+	if s.client != nil {
+		s.client.Close()
+	}
+}

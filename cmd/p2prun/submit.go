@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
+	"github.com/p2pmpi/p2pmpi/cmd/internal/display"
+	"github.com/p2pmpi/p2pmpi/cmd/internal/inputs"
+	"github.com/p2pmpi/p2pmpi/cmd/internal/program"
+	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/job"
+)
+
+// submit runs one job and returns its exit status. An error is a failure that
+// has yet to be reported; it is the user's mistake unless it says otherwise.
+func submit(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []string, stdout, stderr io.Writer) (int, error) {
+	req, err := request(opt, args)
+	if err == nil {
+		err = cfg.Validate()
+	}
+	if err != nil {
+		return 0, command.Fail(command.Usage, err, "p2prun --help lists the options")
+	}
+	prog, err := program.Find(ctx, args[0])
+	if err != nil {
+		return 0, command.Fail(command.Usage, err, "")
+	}
+	req.Name = prog.Name
+	built, err := os.MkdirTemp("", "p2prun-build-")
+	if err != nil {
+		return 0, command.Fail(command.Unavailable, fmt.Errorf("make a folder for the program: %w", err), "")
+	}
+	defer os.RemoveAll(built)
+	// This machine's platform comes first, so that mistakes come to light before
+	// any peer is asked.
+	if req.Programs, err = build(ctx, prog, []job.Platform{program.Local}, built); err != nil {
+		return 0, err
+	}
+	show := display.New(display.Config{
+		Name: "p2prun", Stdout: stdout, Stderr: stderr,
+		Ranks: opt.Ranks, Replicas: opt.Replicas, Tag: opt.TagOutput, JSON: opt.JSON,
+	})
+	defer show.Close()
+	s, err := open(ctx, cfg, opt, stderr)
+	if err != nil {
+		return 0, err
+	}
+	defer s.close()
+	if err := buildForPeers(ctx, s, prog, &req, built); err != nil {
+		return 0, err
+	}
+	result, err := s.run(ctx, req, watchdog(s, opt, show))
+	if err != nil {
+		return 0, failure(ctx, err)
+	}
+	s.explain(&result)
+	show.Result(result)
+	return result.Status, nil
+}
+
+// request is what the options ask for, less the program.
+func request(opt peer.RunOptions, args []string) (job.Request, error) {
+	if len(args) == 0 {
+		return job.Request{}, errors.New("no PROGRAM given")
+	}
+	cwd, err := os.Getwd()
+	if err != nil {
+		return job.Request{}, fmt.Errorf("find the current folder: %w", err)
+	}
+	req := job.Request{
+		Name: args[0], Args: args[1:],
+		N: opt.Ranks, R: opt.Replicas, Strategy: opt.Strategy,
+		Outputs: opt.Outputs, OutputDir: cwd,
+		Wait: time.Duration(opt.Wait) * time.Second, Timeout: opt.Timeout,
+	}
+	// The program is not there yet; all else can be judged now.
+	trial := req
+	trial.Programs = []job.Executable{{Platform: program.Local, Path: cwd}}
+	if err := errors.Join(trial.Validate(), checkLocal(opt)); err != nil {
+		return job.Request{}, err
+	}
+	names := slices.Clone(opt.Inputs)
+	if opt.Files != "" {
+		listed, err := inputs.List(opt.Files)
+		if err != nil {
+			return job.Request{}, err
+		}
+		names = append(names, listed...)
+	}
+	req.Inputs, err = inputs.Sources(cwd, names)
+	return req, err
+}
+
+// maxLocal bounds --local: each peer is a process.
+const maxLocal = 256
+
+func checkLocal(opt peer.RunOptions) error {
+	switch {
+	case opt.Local < 0 || opt.Local > maxLocal:
+		return fmt.Errorf("--local is %d: want 1 to %d", opt.Local, maxLocal)
+	case opt.Local > 0 && opt.Local < opt.Replicas:
+		return fmt.Errorf("--local %d with -r %d: the replicas of a rank are on different peers, so at least %d are needed",
+			opt.Local, opt.Replicas, opt.Replicas)
+	case opt.Lose < 0:
+		return fmt.Errorf("--lose is %v: want a time", opt.Lose)
+	case opt.Lose > 0 && opt.Local == 0:
+		return errors.New("--lose kills a peer, and only those of --local are there for that")
+	}
+	return nil
+}
+
+// build builds the program for each platform.
+func build(ctx context.Context, prog *program.Program, platforms []job.Platform, into string) ([]job.Executable, error) {
+	var out []job.Executable
+	for _, platform := range platforms {
+		e, err := prog.Build(ctx, platform, into)
+		if ctx.Err() != nil {
+			return nil, cancelled()
+		}
+		if err != nil {
+			return nil, command.Fail(command.Usage, err, "")
+		}
+		out = append(out, e)
+	}
+	return out, nil
+}
+
+// buildForPeers builds a Go package for the platforms of the peers that can be
+// found, beside this machine's own.
+func buildForPeers(ctx context.Context, s *session, prog *program.Program, req *job.Request, into string) error {
+	if !prog.Portable() || s.net != nil { // local peers are of this platform
+		return nil
+	}
+	platforms, err := s.platforms(ctx)
+	if err != nil {
+		return failure(ctx, err)
+	}
+	others := slices.DeleteFunc(platforms, func(p job.Platform) bool { return p == program.Local })
+	more, err := build(ctx, prog, others, into)
+	req.Programs = append(req.Programs, more...)
+	return err
+}
+
+// failure is that of a job that could not be run to a result.
+func failure(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return cancelled()
+	}
+	return command.Fail(command.Unavailable, err, "")
+}
+
+func cancelled() error {
+	return command.Fail(command.Cancelled, errors.New("cancelled"), "")
+}
+
+// watchdog returns what shows a job's events and, with --lose, kills the peer of
+// rank 0's master in time.
+func watchdog(s *session, opt peer.RunOptions, show *display.Display) func(job.Event) error {
+	if opt.Lose == 0 {
+		return show.Event
+	}
+	victim := newVictim(opt.Ranks, opt.Replicas)
+	var once sync.Once
+	return func(e job.Event) error {
+		victim.take(e)
+		if e.Kind == job.PhaseEvent && e.Phase == job.Running {
+			once.Do(func() {
+				s.after(opt.Lose, func() { victim.kill(s.net, show) })
+			})
+		}
+		return show.Event(e)
+	}
+}
