@@ -189,7 +189,7 @@ func (s *Service) serveChannel(stream network.Stream) {
 	}
 	<-taken
 	if err != nil {
-		s.config.Log.Debug().Stringer("peer", remote).Str("job", open.Job).Err(err).Msg("channel refused")
+		s.config.Log.Debug().Stringer("asked_by", remote).Str("job", open.Job).Err(err).Msg("channel refused")
 		answer(stream, err)
 		return
 	}

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-msgio/pbio"
 	"github.com/rs/zerolog"
@@ -67,18 +68,18 @@ func (j *job) do(event func()) bool {
 	}
 }
 
-// run is the job from its admission to its end. It closes l.
-func (j *job) run(l link, in pbio.Reader) {
-	j.log.Info().Stringer("peer", j.submitter).Str("name", j.spec.Name).Int("processes", len(j.order)).Msg("job taken")
+// run is the job from its admission to its end. It closes the stream.
+func (j *job) run(stream network.Stream, in pbio.Reader) {
+	j.log.Info().Stringer("submitter", j.submitter).Str("name", j.spec.Name).Int("processes", len(j.order)).Msg("job taken")
 	out, written := make(chan *jobpb.FromPeer), make(chan struct{})
 	j.running.Add(1)
-	go j.read(in)               // ends with l
-	go j.write(l, out, written) // ends with out
+	go j.read(in)                    // ends with the stream
+	go j.write(stream, out, written) // ends with out
 	j.working.Add(1)
 	go j.stage()
 	j.loop(out)
 	if !j.asked && j.refusal == nil {
-		l.Reset() // nobody is to wait for more; the writer may be stuck
+		stream.Reset() // nobody is to wait for more; the writer may be stuck
 	}
 	j.cleanUp()
 	if j.asked {
@@ -91,10 +92,10 @@ func (j *job) run(l link, in pbio.Reader) {
 		}
 	}
 	close(out)
-	stop := context.AfterFunc(j.service.ctx, func() { l.Reset() })
+	stop := context.AfterFunc(j.service.ctx, func() { stream.Reset() })
 	<-written
 	stop()
-	l.Close()
+	stream.Close()
 	j.running.Wait()
 	j.log.Info().AnErr("reason", j.ended).Msg("job gone")
 	j.service.forget(j)

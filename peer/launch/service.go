@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"net"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -54,7 +53,7 @@ type Service struct {
 	ctx     context.Context // of everything; ends with Close
 	cancel  context.CancelFunc
 	serving sync.WaitGroup // streams being handled, hosted jobs among them
-	pending chan struct{}  // tokens of streams that have not said what they are for
+	pending chan struct{}  // tokens of control streams that have said nothing yet
 
 	mu     sync.Mutex
 	closed bool
@@ -62,8 +61,8 @@ type Service struct {
 	gone   chan struct{} // closed and replaced whenever a job has gone
 }
 
-// maxPending bounds the streams that have opened and said nothing yet.
-const maxPending = 128
+// maxPending bounds the control streams that have opened and said nothing yet.
+const maxPending = 32
 
 // NewService removes what an earlier peer that was killed has left in
 // <Home>/scratch, and begins to host jobs. Only one Service may use a home.
@@ -83,9 +82,7 @@ func NewService(h host.Host, c Config) (*Service, error) {
 		return nil, err
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
-	h.SetStreamHandler(ControlProtocol, s.handle(func(stream network.Stream) {
-		s.serveControl(stream, stream.Conn().RemotePeer())
-	}))
+	h.SetStreamHandler(ControlProtocol, s.handle(s.serveControl))
 	h.SetStreamHandler(ChannelProtocol, s.handle(s.serveChannel))
 	return s, nil
 }
@@ -100,18 +97,6 @@ func (s *Service) handle(serve network.StreamHandler) network.StreamHandler {
 		defer s.serving.Done()
 		serve(stream)
 	}
-}
-
-// HostLocal serves a control stream whose submitter is this very peer, which
-// libp2p does not connect to itself. It returns when the job has ended; conn is
-// closed then.
-func (s *Service) HostLocal(conn net.Conn) {
-	if !s.enter() {
-		conn.Close()
-		return
-	}
-	defer s.serving.Done()
-	s.serveControl(localLink{conn}, s.host.ID())
 }
 
 // enter counts the caller as serving unless the service is closed.

@@ -15,6 +15,7 @@ import (
 	"github.com/libp2p/go-libp2p"
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-msgio/pbio"
 	"github.com/rs/zerolog"
@@ -268,7 +269,7 @@ func (m *member) checkNothingLeft(t *testing.T) {
 // A testLink is the submitter's end of one control stream.
 type testLink struct {
 	*testing.T
-	stream link
+	stream network.Stream
 	heard  chan *jobpb.FromPeer // closed at the end of the stream
 	kept   []*jobpb.FromPeer    // heard while something else was awaited
 }
@@ -282,7 +283,7 @@ func (j *testJob) connect(peer *member) *testLink {
 	return newTestLink(j.T, s)
 }
 
-func newTestLink(t *testing.T, s link) *testLink {
+func newTestLink(t *testing.T, s network.Stream) *testLink {
 	l := &testLink{T: t, stream: s, heard: make(chan *jobpb.FromPeer, 1024)}
 	t.Cleanup(func() { s.Reset() })
 	go func() { // ends with the stream

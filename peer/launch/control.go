@@ -1,34 +1,25 @@
 package launch
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"time"
 
-	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-msgio/pbio"
 
+	"github.com/p2pmpi/p2pmpi/internal/jobspec"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// A link is a stream as this package uses it. It is a libp2p stream, or one end
-// of a pipe when the submitter is this peer itself.
-type link interface {
-	io.ReadWriteCloser
-	Reset() error // ends both directions at once; may be called at any time
-	SetReadDeadline(time.Time) error
-	SetWriteDeadline(time.Time) error
-}
-
-// localLink is one end of a net.Pipe or a socket pair.
-type localLink struct{ net.Conn }
-
-func (l localLink) Reset() error { return l.Close() }
-
 const (
+	// maxPrepare bounds the first message, in bytes: a signed job and a list of
+	// processes. So a stranger's claim to send more costs no memory.
+	maxPrepare = jobspec.MaxEncoded + 512<<10
+
 	// prepareTimeout is how long a control stream may say nothing at first.
 	prepareTimeout = 30 * time.Second
 
@@ -38,43 +29,44 @@ const (
 )
 
 // serveControl hosts the job that a control stream brings, until it ends.
-func (s *Service) serveControl(l link, submitter p2ppeer.ID) {
-	log := s.config.Log.With().Stringer("peer", submitter).Logger()
+func (s *Service) serveControl(stream network.Stream) {
+	submitter := stream.Conn().RemotePeer()
+	log := s.config.Log.With().Stringer("submitter", submitter).Logger()
 	select {
 	case s.pending <- struct{}{}:
 	default:
-		l.Reset()
+		stream.Reset()
 		return
 	}
-	stop := context.AfterFunc(s.ctx, func() { l.Reset() })
-	l.SetReadDeadline(time.Now().Add(prepareTimeout))
-	in := pbio.NewDelimitedReader(l, jobpb.MaxMessage)
+	stop := context.AfterFunc(s.ctx, func() { stream.Reset() })
+	stream.SetReadDeadline(time.Now().Add(prepareTimeout))
+	in := bufio.NewReader(stream) // shared by both readers, which take it as it is
 	var first jobpb.ToPeer
-	err := in.ReadMsg(&first)
+	err := pbio.NewDelimitedReader(in, maxPrepare).ReadMsg(&first)
 	<-s.pending
 	if !stop() || err != nil {
 		log.Debug().Err(err).Msg("control stream without a first message")
-		l.Reset()
+		stream.Reset()
 		return
 	}
-	l.SetReadDeadline(time.Time{})
+	stream.SetReadDeadline(time.Time{})
 	j, err := s.admit(&first, submitter)
 	if err != nil {
 		log.Info().Err(err).Msg("job refused")
-		refuse(l, err)
+		refuse(stream, err)
 		return
 	}
-	j.run(l, in)
+	j.run(stream, pbio.NewDelimitedReader(in, jobpb.MaxMessage))
 }
 
 // refuse answers Prepare with the reason and ends the stream.
-func refuse(l link, reason error) {
-	l.SetWriteDeadline(time.Now().Add(writeTimeout))
-	if err := pbio.NewDelimitedWriter(l).WriteMsg(prepared(reason)); err != nil {
-		l.Reset()
+func refuse(stream network.Stream, reason error) {
+	stream.SetWriteDeadline(time.Now().Add(writeTimeout))
+	if err := pbio.NewDelimitedWriter(stream).WriteMsg(prepared(reason)); err != nil {
+		stream.Reset()
 		return
 	}
-	l.Close()
+	stream.Close()
 }
 
 // read turns what the submitter says into events, until the stream ends.
@@ -97,18 +89,18 @@ func (j *job) read(in pbio.Reader) {
 
 // write sends what the job says, until out is closed. After an error, which
 // ends the job, it only drains.
-func (j *job) write(l link, out <-chan *jobpb.FromPeer, written chan<- struct{}) {
+func (j *job) write(stream network.Stream, out <-chan *jobpb.FromPeer, written chan<- struct{}) {
 	defer close(written)
-	w := pbio.NewDelimitedWriter(l)
+	w := pbio.NewDelimitedWriter(stream)
 	broken := false
 	for m := range out {
 		if broken {
 			continue
 		}
-		l.SetWriteDeadline(time.Now().Add(writeTimeout))
+		stream.SetWriteDeadline(time.Now().Add(writeTimeout))
 		if err := w.WriteMsg(m); err != nil {
 			broken = true
-			l.Reset() // the reader then ends the job
+			stream.Reset() // the reader then ends the job
 		}
 	}
 }

@@ -1,0 +1,147 @@
+package launch
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/faultdetect"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+)
+
+func TestS4NothingIsLeftWhenTheSubmitterVanishes(t *testing.T) {
+	cases := map[string]func(j *testJob){
+		"while staging is done": func(j *testJob) { j.prepare(); j.links[0].stream.Reset() },
+		"while running":         func(j *testJob) { j.start(); j.links[0].stream.Reset() },
+		"in good order":         func(j *testJob) { j.start(); j.links[0].stream.Close() },
+		"with its host":         func(j *testJob) { j.start(); j.submitter.Close() },
+	}
+	for name, vanish := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newTestJob(t, 2, 1, nil, "sleep")
+			vanish(j)
+			j.gone()
+		})
+	}
+}
+
+func TestS4CloseEndsEverything(t *testing.T) {
+	j := newTestJob(t, 2, 1, nil, "sleep")
+	j.start()
+	if err := j.peers[0].launch.Close(); err != nil {
+		t.Error(err)
+	}
+	j.links[0].awaitEnd()
+	j.gone()
+}
+
+func TestNewServiceRemovesWhatAKilledPeerLeft(t *testing.T) {
+	m := newMember(t, 0)
+	m.launch.Close()
+	if err := os.MkdirAll(filepath.Join(m.home, "scratch", "job", "0.0"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	s, err := NewService(m.Host, m.launch.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	m.checkNothingLeft(t)
+}
+
+// joinAll makes the peers and, if it is to take part, the submitter members of
+// one fault detection group.
+func (j *testJob) joinAll(submitterToo bool) {
+	j.Helper()
+	m := &jobpb.Join{Heartbeat: 1, PeriodNs: int64(50 * time.Millisecond)}
+	var members []p2ppeer.ID
+	for _, peer := range append(j.peers, j.submitter) {
+		m.Group = append(m.Group, []byte(peer.ID()))
+		members = append(members, peer.ID())
+	}
+	if submitterToo {
+		group, err := j.submitter.detector.Join(faultdetect.GroupConfig{
+			Job: j.spec.ID, Members: members, Self: len(members) - 1,
+			Period: 50 * time.Millisecond, Offset: 1, Verdict: func(faultdetect.Verdict) {},
+		})
+		if err != nil {
+			j.Fatal(err)
+		}
+		j.Cleanup(group.Close)
+	}
+	j.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Join{Join: m}})
+}
+
+func TestJobEndsWhenTheSubmittersPeerHasFailed(t *testing.T) {
+	t.Parallel()
+	j := newTestJob(t, 1, 2, nil, "sleep")
+	j.start()
+	j.joinAll(false) // the control streams stay, the heartbeats never come
+	for _, l := range j.links {
+		l.awaitEnd()
+	}
+	j.gone()
+}
+
+func TestFailureOfAnotherPeerIsTold(t *testing.T) {
+	t.Parallel()
+	j := newTestJob(t, 1, 2, nil, "sleep")
+	j.start()
+	j.joinAll(true)
+	j.peers[1].close()
+	s := await(j.links[0], (*jobpb.FromPeer).GetSuspect)
+	if got := p2ppeer.ID(s.Peer); got != j.peers[1].ID() {
+		t.Errorf("suspect %v, want %v", got, j.peers[1].ID())
+	}
+	j.links = j.links[:1]
+	j.stop()
+}
+
+func TestProcessThatMisbehavesIsEnded(t *testing.T) {
+	cases := map[string]struct {
+		role   string
+		reason string
+	}{
+		"writes nonsense to its line":  {"babble", "broke the protocol of its line: message of 1952999795 bytes, at most 1048576 are taken"},
+		"speaks an older protocol":     {"old", "the program speaks protocol 0, its peer 1"},
+		"does not answer (V3: in 5 s)": {"hang", "has not answered its peer for 5s"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newTestJob(t, 1, 1, nil, c.role)
+			j.start()
+			if e := j.links[0].exited(view.Process{}); e.Reason != c.reason || e.Signal != "killed" {
+				t.Errorf("got %v, want reason %q", e, c.reason)
+			}
+			j.stop()
+		})
+	}
+}
+
+func TestAbortReachesTheSubmitter(t *testing.T) {
+	j := newTestJob(t, 1, 1, nil, "abort")
+	j.start()
+	if a := await(j.links[0], (*jobpb.FromPeer).GetAborted); a.Code != 7 || a.Reason != "enough" {
+		t.Errorf("got %v", a)
+	}
+	j.links[0].exited(view.Process{})
+	j.stop()
+}
+
+func TestProgramThatCannotRunIsAnAnswer(t *testing.T) {
+	j := newTestJob(t, 1, 1, nil, "sleep")
+	j.prepare()
+	j.peers[0].launch.jobs[j.spec.ID].admission.spec.Args = []string{"\x00"}
+	j.tell(j.startMessage())
+	if s := await(j.links[0], (*jobpb.FromPeer).GetStarted); s.Error == "" {
+		t.Error("started")
+	}
+	j.links[0].awaitEnd()
+	j.gone()
+}

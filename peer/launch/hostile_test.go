@@ -1,0 +1,237 @@
+package launch
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/libp2p/go-msgio/pbio"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/pb"
+)
+
+// refused checks that the peer answers a first message with a reason that says
+// want, and ends the stream.
+func (l *testLink) refused(want string) {
+	l.Helper()
+	p := await(l, (*jobpb.FromPeer).GetPrepared)
+	if !strings.Contains(p.Error, want) {
+		l.Errorf("refused with %q, want %q in it", p.Error, want)
+	}
+	l.awaitEnd()
+}
+
+func TestO4HostileFirstMessageLeavesNothing(t *testing.T) {
+	j := newTestJob(t, 2, 2, nil, "sleep")
+	peer := j.peers[0]
+	key := j.reserve(peer, 2)
+	good := j.prepareMessage(0, key)
+	stranger := newTestJob(t, 1, 1, nil, "sleep")
+	cases := map[string]struct {
+		change func(*jobpb.Prepare)
+		want   string
+	}{
+		"no job":              {func(p *jobpb.Prepare) { p.Spec = nil }, "verify job"},
+		"changed job":         {func(p *jobpb.Prepare) { p.Spec[len(p.Spec)/2] ^= 1 }, "verify job"},
+		"somebody else's job": {func(p *jobpb.Prepare) { p.Spec = stranger.prepareMessage(0, key).GetPrepare().Spec }, "brought by"},
+		"wrong key":           {func(p *jobpb.Prepare) { p.Key[0] ^= 1 }, "unknown key"},
+		"short key":           {func(p *jobpb.Prepare) { p.Key = p.Key[:3] }, "key of 3 bytes"},
+		"no processes":        {func(p *jobpb.Prepare) { p.Processes = nil }, "no processes"},
+		"rank out of range":   {func(p *jobpb.Prepare) { p.Processes[0].Rank = 1 << 31 }, "process 2147483648.0"},
+		"two of one rank":     {func(p *jobpb.Prepare) { p.Processes[0] = &jobpb.Process{Rank: 1, Replica: 1} }, "two processes of rank 1"},
+		"same process twice":  {func(p *jobpb.Prepare) { p.Processes[0] = p.Processes[1] }, "two processes of rank 1"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			m := proto.Clone(good).(*jobpb.ToPeer)
+			c.change(m.GetPrepare())
+			l := j.connect(peer)
+			l.say(m)
+			l.refused(c.want)
+			peer.checkNothingLeft(t)
+		})
+	}
+	t.Run("not Prepare", func(t *testing.T) {
+		l := j.connect(peer)
+		l.say(j.startMessage())
+		l.refused("not Prepare")
+	})
+	for name, b := range map[string][]byte{"too long": {0xff, 0xff, 0xff, 0x7f}, "not a message": {3, 0xff, 0xff, 0xff}} {
+		t.Run(name, func(t *testing.T) {
+			l := j.connect(peer)
+			l.stream.Write(b)
+			l.awaitEnd()
+		})
+	}
+	if s := peer.reservations.Snapshot(); s.Confirmed != 2 {
+		t.Errorf("the key was spent: %+v", s)
+	}
+}
+
+func TestS1MoreProcessesThanSlotsAreRefused(t *testing.T) {
+	j := newTestJob(t, 2, 1, nil, "sleep")
+	l := j.connect(j.peers[0])
+	l.say(j.prepareMessage(0, j.reserve(j.peers[0], 1)))
+	l.refused("2 processes for 1 slots")
+	j.gone()
+}
+
+func TestKeyIsRedeemedOnce(t *testing.T) {
+	j := newTestJob(t, 1, 1, nil, "sleep")
+	key := j.reserve(j.peers[0], 1)
+	first := j.connect(j.peers[0])
+	first.say(j.prepareMessage(0, key))
+	await(first, (*jobpb.FromPeer).GetPrepared)
+	j.spec.ID = strings.Repeat("ab", 16)
+	second := j.connect(j.peers[0])
+	second.say(j.prepareMessage(0, key))
+	second.refused("redeem")
+	if jobs := j.peers[0].launch.Jobs(); len(jobs) != 1 {
+		t.Errorf("the first job is gone too: %v", jobs)
+	}
+	first.stream.Reset()
+	j.gone()
+}
+
+func TestMessagesOutOfOrderEndTheJob(t *testing.T) {
+	begin := &jobpb.ToPeer{Body: &jobpb.ToPeer_Begin{Begin: &jobpb.Begin{}}}
+	join := &jobpb.ToPeer{Body: &jobpb.ToPeer_Join{Join: &jobpb.Join{}}}
+	newer := view.New(1, 1)
+	newer.Epoch = 9
+	cases := map[string]struct {
+		started bool
+		say     func(j *testJob) *jobpb.ToPeer
+	}{
+		"Prepare twice": {false, func(j *testJob) *jobpb.ToPeer {
+			return &jobpb.ToPeer{Body: &jobpb.ToPeer_Prepare{Prepare: &jobpb.Prepare{}}}
+		}},
+		"Begin before Start": {false, func(*testJob) *jobpb.ToPeer { return begin }},
+		"Join before Start":  {false, func(*testJob) *jobpb.ToPeer { return join }},
+		"View before Start": {false, func(*testJob) *jobpb.ToPeer {
+			return &jobpb.ToPeer{Body: &jobpb.ToPeer_View{View: jobpb.FromView(newer)}}
+		}},
+		"nothing at all":       {false, func(*testJob) *jobpb.ToPeer { return &jobpb.ToPeer{} }},
+		"Start twice":          {true, (*testJob).startMessage},
+		"Join without a group": {true, func(*testJob) *jobpb.ToPeer { return join }},
+		"View of another job": {true, func(*testJob) *jobpb.ToPeer {
+			return &jobpb.ToPeer{Body: &jobpb.ToPeer_View{View: jobpb.FromView(view.New(2, 3))}}
+		}},
+		"View that is none": {true, func(*testJob) *jobpb.ToPeer { return &jobpb.ToPeer{Body: &jobpb.ToPeer_View{}} }},
+		"Collect from stranger": {true, func(*testJob) *jobpb.ToPeer {
+			return &jobpb.ToPeer{Body: &jobpb.ToPeer_Collect{Collect: &jobpb.Collect{Process: &jobpb.Process{Rank: 7}}}}
+		}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newTestJob(t, 1, 1, nil, "sleep")
+			if c.started {
+				j.start()
+			} else {
+				j.prepare()
+			}
+			j.links[0].say(c.say(j))
+			j.links[0].awaitEnd()
+			j.gone()
+		})
+	}
+}
+
+func TestStartMustBeTrueAboutThisPeer(t *testing.T) {
+	cases := map[string]func(j *testJob, s *jobpb.Start){
+		"own process elsewhere": func(j *testJob, s *jobpb.Start) { s.Members[0].Peer = []byte(j.submitter.ID()) },
+		"stranger's here":       func(j *testJob, s *jobpb.Start) { s.Members[1].Peer = s.Members[0].Peer },
+		"own process missing":   func(j *testJob, s *jobpb.Start) { s.Members = s.Members[1:] },
+		"process twice":         func(j *testJob, s *jobpb.Start) { s.Members[1] = s.Members[0] },
+		"not a peer":            func(j *testJob, s *jobpb.Start) { s.Members[0].Peer = []byte("x") },
+		"no view":               func(j *testJob, s *jobpb.Start) { s.View = nil },
+	}
+	for name, change := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newTestJob(t, 1, 2, nil, "sleep")
+			j.prepare()
+			m := j.startMessage()
+			change(j, m.GetStart())
+			j.links[0].say(m)
+			if s := await(j.links[0], (*jobpb.FromPeer).GetStarted); s.Error == "" {
+				t.Error("started")
+			}
+			j.links[0].awaitEnd()
+			j.links[1].stream.Reset()
+			j.gone()
+		})
+	}
+}
+
+func TestNobodySpeaksForAProcessThatItDoesNotRun(t *testing.T) {
+	j := newTestJob(t, 2, 1, nil, "sleep")
+	j.start()
+	stranger := newMember(t, 0)
+	j.meet(stranger, j.peers[0])
+	process := func(rank uint32) *pb.Process { return &pb.Process{Rank: rank} }
+	cases := map[string]*pb.Open{
+		"another's process": {Job: j.spec.ID, From: process(0), To: process(1)},
+		"no such process":   {Job: j.spec.ID, From: process(9), To: process(1)},
+		"no such job":       {Job: "x", From: process(0), To: process(1)},
+		"nothing":           {},
+	}
+	for name, open := range cases {
+		s, err := stranger.NewStream(t.Context(), j.peers[0].ID(), ChannelProtocol)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.SetDeadline(time.Now().Add(patience))
+		pbio.NewDelimitedWriter(s).WriteMsg(open)
+		var a pb.Answer
+		if err := pbio.NewDelimitedReader(s, maxOpening).ReadMsg(&a); err != nil || a.Error == "" {
+			t.Errorf("%s: answered %q, %v", name, a.Error, err)
+		}
+		s.Reset()
+	}
+	j.stop()
+}
+
+func FuzzCheckPrepare(f *testing.F) {
+	b, err := proto.Marshal(&jobpb.ToPeer{Body: &jobpb.ToPeer_Prepare{Prepare: &jobpb.Prepare{
+		Key: make([]byte, 16), Processes: []*jobpb.Process{{}, nil},
+	}}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Add([]byte{0xff})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var m jobpb.ToPeer
+		if proto.Unmarshal(b, &m) != nil {
+			return
+		}
+		if _, err := checkPrepare(&m, "nobody", "linux", "amd64"); err == nil {
+			t.Error("a job that nobody signed was admitted")
+		}
+	})
+}
+
+func FuzzMembership(f *testing.F) {
+	b, err := proto.Marshal(&jobpb.Start{Members: []*jobpb.Member{{
+		Process: &jobpb.Process{Rank: 1}, Peer: []byte("\x00\x01a"), Addrs: [][]byte{{4, 127, 0, 0, 1}},
+	}, nil}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var m jobpb.Start
+		if proto.Unmarshal(b, &m) != nil {
+			return
+		}
+		own := view.Process{Rank: 1}
+		table, err := newMembership(m.Members, 2, 2, "self", map[view.Process]*process{own: {}})
+		if err == nil && table.peerOf[own] != "self" {
+			t.Errorf("own process at %q", table.peerOf[own])
+		}
+	})
+}
