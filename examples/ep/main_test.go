@@ -1,0 +1,121 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/mpj"
+)
+
+// sequential computes a class without any communication.
+func sequential(c class) (total sums, counts annuli) {
+	for k := range c.batches() {
+		s := batch(k, &counts)
+		total.x += s.x
+		total.y += s.y
+	}
+	return total, counts
+}
+
+// countsOfS are those of NPB's own output for class S.
+var countsOfS = annuli{6140517, 5865300, 1100361, 68546, 1648, 17}
+
+func TestKernelVerifiesClassS(t *testing.T) {
+	total, counts := sequential(classes[0])
+	if !classes[0].verify(total) || counts != countsOfS {
+		t.Errorf("sums %v, counts %v; want %v, %v", total, counts, classes[0].expected, countsOfS)
+	}
+}
+
+func TestVerifyRefusesOtherSums(t *testing.T) {
+	for _, c := range classes {
+		for _, factor := range []float64{1 + 2*epsilon, 1 - 2*epsilon, -1} {
+			if s := (sums{c.expected.x * factor, c.expected.y}); c.verify(s) {
+				t.Errorf("class %s accepts %v for %v", c.name, s, c.expected)
+			}
+		}
+	}
+}
+
+func TestShareLeavesNoBatchOutAndGivesNoneTwice(t *testing.T) {
+	for _, ranks := range []int{1, 2, 3, 7, 256, 1000} {
+		next := 0
+		for rank := range ranks {
+			from, to := share(256, rank, ranks)
+			if from != next || to < from {
+				t.Errorf("rank %d of %d has batches %d to %d, the one before ended at %d", rank, ranks, from, to, next)
+			}
+			next = to
+		}
+		if next != 256 {
+			t.Errorf("%d ranks have %d of 256 batches", ranks, next)
+		}
+	}
+}
+
+// TestReport runs class S: rank 0 reports, and nobody else says anything.
+func TestReport(t *testing.T) {
+	for _, n := range []int{1, 3} {
+		t.Run(fmt.Sprintf("n=%d", n), func(t *testing.T) {
+			stdout, stderr := make([]bytes.Buffer, n), make([]bytes.Buffer, n)
+			err := mpj.RunLocal(context.Background(), n, func(w *mpj.World) error {
+				return run(w, []string{"s"}, &stdout[w.Rank()], &stderr[w.Rank()])
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range []string{
+				"\n Class        = S\n", "\n Verification = SUCCESSFUL\n", "\n Gaussian     = 13176389 pairs\n",
+				"\n        5 ..  6            17\n", fmt.Sprintf("\n Ranks        = %d\n", n),
+			} {
+				if !strings.Contains(stdout[0].String(), want) {
+					t.Errorf("no %q in the report:\n%s", want, stdout[0].String())
+				}
+			}
+			if got := stderr[0].String(); !strings.HasPrefix(got, "ep: 10 % done\n") || !strings.HasSuffix(got, "ep: 100 % done\n") {
+				t.Errorf("progress:\n%s", got)
+			}
+			for rank := 1; rank < n; rank++ {
+				if stdout[rank].Len()+stderr[rank].Len() > 0 {
+					t.Errorf("rank %d writes %q, %q", rank, stdout[rank].String(), stderr[rank].String())
+				}
+			}
+		})
+	}
+}
+
+// TestSumsAreTheSameForEveryNumberOfRanks compares the last bits.
+func TestSumsAreTheSameForEveryNumberOfRanks(t *testing.T) {
+	small := class{"tiny", batchBits + 3, sums{}}
+	wantSums, wantCounts := sequential(small)
+	for _, n := range []int{1, 2, 3, 5, 11} {
+		err := mpj.RunLocal(context.Background(), n, func(w *mpj.World) error {
+			total, counts, err := compute(w.Comm, small, io.Discard)
+			if err == nil && w.Rank() == 0 && (total != wantSums || counts != wantCounts) {
+				err = fmt.Errorf("%v, %v; want %v, %v", total, counts, wantSums, wantCounts)
+			}
+			return err
+		})
+		if err != nil {
+			t.Errorf("%d ranks: %v", n, err)
+		}
+	}
+}
+
+func TestUsage(t *testing.T) {
+	for _, args := range [][]string{{"Z"}, {""}, {"S", "W"}, {"-h"}} {
+		if _, err := classOf(args); !errors.Is(err, errUsage) {
+			t.Errorf("arguments %q: %v", args, err)
+		}
+	}
+	for args, want := range map[string]string{"": "S", "S": "S", "w": "W", "A": "A", "B": "B"} {
+		if c, err := classOf(strings.Fields(args)); err != nil || c.name != want {
+			t.Errorf("arguments %q: class %q, %v", args, c.name, err)
+		}
+	}
+}
