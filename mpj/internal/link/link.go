@@ -255,11 +255,15 @@ func (l *Link) Finalize(ctx context.Context) error {
 	}
 	select {
 	case <-l.over:
-		return nil
-	case <-l.ended:
-		return errors.New("finalize: the line to the peer has ended")
+	case <-l.ended: // perhaps with a goodbye
 	case <-ctx.Done():
 		return fmt.Errorf("finalize: %w", context.Cause(ctx))
+	}
+	select {
+	case <-l.over:
+		return nil
+	default:
+		return errors.New("finalize: the line to the peer has ended")
 	}
 }
 
