@@ -124,13 +124,14 @@ const wildMessages = 40 // that ranks 1 and 2 send rank 0 in the tests below
 
 // wild is a program in which rank 0 receives in many nondeterministic ways,
 // and tells the others what it got.
-func wild(receive func(tr *trial, w *World, round int) (int, error)) func(*trial, *World) error {
+func wild(receive func(*receiver, *trial, *World, int) (int, error)) func(*trial, *World) error {
 	return func(tr *trial, w *World) error {
 		if w.Rank() > 0 {
 			return sendAndListen(tr, w)
 		}
+		var v receiver
 		for round := range 2 * wildMessages {
-			got, err := receive(tr, w, round)
+			got, err := receive(&v, tr, w, round)
 			if err != nil {
 				return err
 			}
@@ -162,12 +163,12 @@ func sendAndListen(tr *trial, w *World) error {
 }
 
 func TestR4WildcardsAreDecidedOnce(t *testing.T) {
-	kinds := map[string]func(*trial, *World, int) (int, error){
-		"Recv":    recvAny,
-		"Probe":   probeAny,
-		"Iprobe":  iprobeAny,
-		"Test":    testAny,
-		"Waitany": waitAny,
+	kinds := map[string]func(*receiver, *trial, *World, int) (int, error){
+		"Recv":    (*receiver).recvAny,
+		"Probe":   (*receiver).probeAny,
+		"Iprobe":  (*receiver).iprobeAny,
+		"Test":    (*receiver).testAny,
+		"Waitany": (*receiver).waitAny,
 	}
 	for name, receive := range kinds {
 		t.Run(name, func(t *testing.T) {
@@ -178,13 +179,19 @@ func TestR4WildcardsAreDecidedOnce(t *testing.T) {
 	}
 }
 
-func recvAny(_ *trial, w *World, _ int) (int, error) {
+// A receiver is what rank 0 keeps between rounds.
+type receiver struct {
+	requests [2]*Request
+	bufs     [2][]int
+}
+
+func (*receiver) recvAny(_ *trial, w *World, _ int) (int, error) {
 	buf := make([]int, 1)
 	_, err := Recv(w.Comm, buf, AnySource, AnyTag)
 	return buf[0], err
 }
 
-func probeAny(_ *trial, w *World, _ int) (int, error) {
+func (*receiver) probeAny(_ *trial, w *World, _ int) (int, error) {
 	s, err := Probe(w.Comm, AnySource, AnyTag)
 	if err != nil {
 		return 0, err
@@ -194,7 +201,7 @@ func probeAny(_ *trial, w *World, _ int) (int, error) {
 	return buf[0], err
 }
 
-func iprobeAny(tr *trial, w *World, round int) (int, error) {
+func (*receiver) iprobeAny(tr *trial, w *World, round int) (int, error) {
 	for {
 		s, ok, err := Iprobe(w.Comm, AnySource, AnyTag)
 		if err != nil {
@@ -208,7 +215,7 @@ func iprobeAny(tr *trial, w *World, round int) (int, error) {
 	}
 }
 
-func testAny(tr *trial, w *World, round int) (int, error) {
+func (*receiver) testAny(tr *trial, w *World, round int) (int, error) {
 	buf := make([]int, 1)
 	r, err := Irecv(w.Comm, buf, AnySource, AnyTag)
 	if err != nil {
@@ -226,25 +233,22 @@ func testAny(tr *trial, w *World, round int) (int, error) {
 	}
 }
 
-// waitAny keeps a receive open from each rank. That a program may carry
-// requests from one round to the next is what makes it worth a test.
-func waitAny(tr *trial, w *World, round int) (int, error) {
-	bufs := [][]int{make([]int, 1), make([]int, 1)}
-	left := 2*wildMessages - round
-	if left%2 == 1 { // the second of a pair
-		return recvAny(tr, w, round)
-	}
-	var rs []*Request
-	for _, buf := range bufs {
-		r, err := Irecv(w.Comm, buf, AnySource, AnyTag)
-		if err != nil {
-			return 0, err
+// waitAny receives two at a time, one in an even round and the other one in
+// the next.
+func (v *receiver) waitAny(_ *trial, w *World, round int) (int, error) {
+	if round%2 == 0 {
+		v.bufs = [2][]int{make([]int, 1), make([]int, 1)}
+		for i := range v.requests {
+			r, err := Irecv(w.Comm, v.bufs[i], AnySource, AnyTag)
+			if err != nil {
+				return 0, err
+			}
+			v.requests[i] = r
 		}
-		rs = append(rs, r)
 	}
-	i, _, err := Waitany(rs...)
+	i, _, err := Waitany(v.requests[:]...)
 	if err != nil {
 		return 0, err
 	}
-	return bufs[i][0], nil
+	return v.bufs[i][0], nil
 }
