@@ -1,0 +1,98 @@
+// Pi computes π as the integral of 4/(1+x²) from 0 to 1: the first program
+// that many people write with message passing. Rank 0 tells the others how
+// fine to divide the interval (Bcast), each rank integrates its share, and
+// Reduce adds the shares up at rank 0.
+//
+//	p2prun -n 4 -r 2 ./examples/pi 1000000000
+//
+// The argument is the number of intervals; without it there are ten million.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strconv"
+
+	"github.com/p2pmpi/p2pmpi/mpj"
+)
+
+var errUsage = errors.New("usage: pi [INTERVALS], a whole number from 1 to 10^15")
+
+// The number of intervals: without an argument, and at most, so that every
+// index is exact as a float64.
+const (
+	defaultIntervals = 10_000_000
+	maxIntervals     = 1_000_000_000_000_000
+)
+
+func main() {
+	world, err := mpj.Init(context.Background())
+	if err == nil {
+		err = run(world, os.Args[1:], os.Stdout)
+	}
+	if err == nil {
+		err = world.Finalize()
+	}
+	switch {
+	case errors.Is(err, errUsage):
+		if world.Rank() == 0 {
+			fmt.Fprintln(os.Stderr, err)
+		}
+		os.Exit(2)
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "pi:", err)
+		os.Exit(1)
+	}
+}
+
+func run(world *mpj.World, args []string, stdout io.Writer) error {
+	// All ranks have the arguments. Only rank 0 looks at them here, as in
+	// programs that read their parameters from a file; 0 says that they are wrong.
+	intervals := make([]int, 1)
+	if world.Rank() == 0 {
+		intervals[0] = parse(args)
+	}
+	if err := mpj.Bcast(world.Comm, intervals, 0); err != nil {
+		return err
+	}
+	n := intervals[0]
+	if n == 0 {
+		return errUsage
+	}
+
+	start := world.Wtime()
+	from, to := share(n, world.Rank(), world.Size())
+	pi := []float64{rectangles(from, to, n)}
+	if err := mpj.Reduce(world.Comm, pi, pi, mpj.Sum, 0); err != nil {
+		return err
+	}
+	if world.Rank() != 0 {
+		return nil
+	}
+	_, err := fmt.Fprintf(stdout, "pi is about %.15f\nerror       %.1e\nintervals   %d\nranks       %d\ntime        %.3f seconds\n",
+		pi[0], math.Abs(pi[0]-math.Pi), n, world.Size(), world.Wtime()-start)
+	return err
+}
+
+// parse returns the number of intervals that the arguments ask for, or 0.
+func parse(args []string) int {
+	if len(args) == 0 {
+		return defaultIntervals
+	}
+	n, err := strconv.Atoi(args[0])
+	if err != nil || len(args) > 1 || n < 1 || n > maxIntervals {
+		return 0
+	}
+	return n
+}
+
+// share returns which of n intervals are for a rank: from up to, not
+// including, to. Shares differ by at most one.
+func share(n, rank, ranks int) (from, to int) {
+	start := func(rank int) int { return rank*(n/ranks) + min(rank, n%ranks) }
+	return start(rank), start(rank + 1)
+}
