@@ -3,6 +3,7 @@ package launch
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -22,7 +23,6 @@ func TestS4NothingIsLeftWhenTheSubmitterVanishes(t *testing.T) {
 	}
 	for name, vanish := range cases {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			j := newTestJob(t, 2, 1, nil, "sleep")
 			vanish(j)
 			j.gone()
@@ -135,12 +135,16 @@ func TestAbortReachesTheSubmitter(t *testing.T) {
 }
 
 func TestProgramThatCannotRunIsAnAnswer(t *testing.T) {
-	j := newTestJob(t, 1, 1, nil, "sleep")
+	bed := newTestbed(t, 1, 1)
+	bed.program = filepath.Join(t.TempDir(), "text")
+	if err := os.WriteFile(bed.program, []byte("not a program\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	j := bed.newJob(t, 1, 1, nil)
 	j.prepare()
-	j.peers[0].launch.jobs[j.spec.ID].admission.spec.Args = []string{"\x00"}
 	j.tell(j.startMessage())
-	if s := await(j.links[0], (*jobpb.FromPeer).GetStarted); s.Error == "" {
-		t.Error("started")
+	if s := await(j.links[0], (*jobpb.FromPeer).GetStarted); !strings.Contains(s.Error, "exec format error") {
+		t.Errorf("answer %q", s.Error)
 	}
 	j.links[0].awaitEnd()
 	j.gone()

@@ -29,7 +29,8 @@ func TestO4HostileFirstMessageLeavesNothing(t *testing.T) {
 	peer := j.peers[0]
 	key := j.reserve(peer, 2)
 	good := j.prepareMessage(0, key)
-	stranger := newTestJob(t, 1, 1, nil, "sleep")
+	stranger := newTestJob(t, 1, 0, nil, "sleep")
+	stranger.spec.R = 1
 	cases := map[string]struct {
 		change func(*jobpb.Prepare)
 		want   string
@@ -124,10 +125,10 @@ func TestMessagesOutOfOrderEndTheJob(t *testing.T) {
 			return &jobpb.ToPeer{Body: &jobpb.ToPeer_Collect{Collect: &jobpb.Collect{Process: &jobpb.Process{Rank: 7}}}}
 		}},
 	}
+	bed := newTestbed(t, 1, 1)
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			j := newTestJob(t, 1, 1, nil, "sleep")
+			j := bed.newJob(t, 1, 1, nil, "sleep")
 			if c.started {
 				j.start()
 			} else {
@@ -149,10 +150,10 @@ func TestStartMustBeTrueAboutThisPeer(t *testing.T) {
 		"not a peer":            func(j *testJob, s *jobpb.Start) { s.Members[0].Peer = []byte("x") },
 		"no view":               func(j *testJob, s *jobpb.Start) { s.View = nil },
 	}
+	bed := newTestbed(t, 2, 1)
 	for name, change := range cases {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			j := newTestJob(t, 1, 2, nil, "sleep")
+			j := bed.newJob(t, 1, 2, nil, "sleep")
 			j.prepare()
 			m := j.startMessage()
 			change(j, m.GetStart())
@@ -171,7 +172,7 @@ func TestNobodySpeaksForAProcessThatItDoesNotRun(t *testing.T) {
 	j := newTestJob(t, 2, 1, nil, "sleep")
 	j.start()
 	stranger := newMember(t, 0)
-	j.meet(stranger, j.peers[0])
+	stranger.meet(j.peers[0])
 	process := func(rank uint32) *pb.Process { return &pb.Process{Rank: rank} }
 	cases := map[string]*pb.Open{
 		"another's process": {Job: j.spec.ID, From: process(0), To: process(1)},

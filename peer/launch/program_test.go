@@ -58,9 +58,6 @@ func program(args []string) int {
 		os.WriteFile("result.out", []byte("made of "+string(b)), 0o600)
 		os.WriteFile("other", b, 0o600)
 		return 0
-	case "sleep":
-		fmt.Println("asleep")
-		time.Sleep(time.Hour)
 	case "babble":
 		f := os.NewFile(3, "line")
 		f.WriteString("this is not a message, and it is long enough to be seen as one")
@@ -154,8 +151,8 @@ func ring() int {
 	return 0
 }
 
-// script writes a small program that becomes this binary: jobs then stage a
-// hundred bytes instead of a hundred megabytes.
+// script writes a small program that sleeps or becomes this binary: jobs then
+// stage a hundred bytes instead of a hundred megabytes.
 func script(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -163,7 +160,7 @@ func script(t *testing.T) string {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "prog")
-	text := fmt.Sprintf("#!/bin/sh\nexec %s \"$@\"\n", self)
+	text := fmt.Sprintf("#!/bin/sh\n[ $1 = sleep ] && echo asleep && exec sleep 3600\nexec %s \"$@\"\n", self)
 	if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -81,6 +81,9 @@ func (m *member) close() {
 	m.Host.Close()
 }
 
+// meet tells m where b is.
+func (m *member) meet(b *member) { m.Peerstore().AddAddrs(b.ID(), b.Addrs(), time.Hour) }
+
 // A testJob is the submitter's side of a job, as far as the tests need one.
 type testJob struct {
 	*testing.T
@@ -90,18 +93,43 @@ type testJob struct {
 	links     []*testLink
 }
 
-// newJob describes a job of the test program, whose inputs are files of the
-// given contents, and puts its files on offer.
+// A testbed is a submitter and some peers that know each other.
+type testbed struct {
+	submitter *member
+	peers     []*member
+	program   string // what its jobs run
+}
+
+func newTestbed(t *testing.T, peers, slots int) *testbed {
+	t.Helper()
+	b := &testbed{submitter: newMember(t, 0), program: script(t)}
+	for range peers {
+		peer := newMember(t, slots)
+		b.peers = append(b.peers, peer)
+		b.submitter.meet(peer)
+		peer.meet(b.submitter)
+	}
+	return b
+}
+
+// newTestJob describes a job on r peers of its own.
 func newTestJob(t *testing.T, n, r int, inputs map[string]string, args ...string) *testJob {
 	t.Helper()
-	j := &testJob{T: t, submitter: newMember(t, 0)}
+	return newTestbed(t, r, n).newJob(t, n, r, inputs, args...)
+}
+
+// newJob describes a job of the test program, whose inputs are files of the
+// given contents, and puts its files on offer.
+func (b *testbed) newJob(t *testing.T, n, r int, inputs map[string]string, args ...string) *testJob {
+	t.Helper()
+	j := &testJob{T: t, submitter: b.submitter, peers: b.peers[:r]}
 	id := make([]byte, 16)
 	rand.Read(id)
 	j.spec = &jobspec.Spec{
 		ID: hex.EncodeToString(id), Submitter: j.submitter.ID(), Protocol: version.Protocol,
 		N: n, R: r, Name: "prog", Args: args,
 	}
-	program := filetransfer.Source{Path: "prog", From: script(t)}
+	program := filetransfer.Source{Path: "prog", From: b.program}
 	var sources []filetransfer.Source
 	for path, text := range inputs {
 		from := filepath.Join(t.TempDir(), "input")
@@ -134,21 +162,13 @@ func newTestJob(t *testing.T, n, r int, inputs map[string]string, args ...string
 	}
 	files[digest] = store.Path(digest)
 	j.spec.Inputs, j.spec.InputsLen = digest.String(), int64(len(encoded))
-	for range r {
-		j.peers = append(j.peers, newMember(t, n))
-	}
 	var ids []p2ppeer.ID
 	for _, peer := range j.peers {
 		ids = append(ids, peer.ID())
-		j.meet(j.submitter, peer)
-		j.meet(peer, j.submitter)
 	}
-	j.submitter.files.Serve(j.spec.ID, ids, files)
+	t.Cleanup(j.submitter.files.Serve(j.spec.ID, ids, files))
 	return j
 }
-
-// meet lets a know where b is.
-func (j *testJob) meet(a, b *member) { a.Peerstore().AddAddrs(b.ID(), b.Addrs(), time.Hour) }
 
 // reserve holds and confirms n slots on a peer.
 func (j *testJob) reserve(peer *member, n int) reservation.Key {
