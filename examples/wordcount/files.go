@@ -1,0 +1,110 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// A file is one to be counted.
+type file struct {
+	Name string
+	Size int64 // bytes, when it was listed
+}
+
+// list returns the regular files below the folder root in the order of their
+// names, and the names of what is neither a regular file nor a folder.
+func list(root string) (files []file, others []string, err error) {
+	err = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil || d.IsDir():
+			return err
+		case !d.Type().IsRegular():
+			others = append(others, name)
+			return nil
+		}
+		info, err := d.Info()
+		if err == nil {
+			files = append(files, file{name, info.Size()})
+		}
+		return err
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("list files: %w", err)
+	}
+	slices.SortFunc(files, func(a, b file) int { return cmp.Compare(a.Name, b.Name) })
+	return files, others, nil
+}
+
+// shares divides files among ranks so that all have about the same number of
+// bytes: the largest file that is left goes to the rank that has least.
+func shares(files []file, ranks int) [][]file {
+	bySize := slices.Clone(files)
+	slices.SortStableFunc(bySize, func(a, b file) int { return cmp.Compare(b.Size, a.Size) })
+	shares, load := make([][]file, ranks), make([]int64, ranks)
+	for _, f := range bySize {
+		least := 0
+		for rank := range load {
+			if load[rank] < load[least] {
+				least = rank
+			}
+		}
+		shares[least] = append(shares[least], f)
+		load[least] += f.Size + fileCost
+	}
+	return shares
+}
+
+// fileCost is the size, in bytes, of a file that takes as long to count as
+// another one takes to open. It also spreads empty files.
+const fileCost = 4 << 10
+
+// batches cuts files into pieces that are worth a message: of at least
+// batchSize bytes, or many files.
+func batches(files []file) [][]file {
+	var all [][]file
+	first, size := 0, int64(0)
+	for i, f := range files {
+		size += f.Size + fileCost
+		if size >= batchSize || i == len(files)-1 {
+			all = append(all, files[first:i+1])
+			first, size = i+1, 0
+		}
+	}
+	return all
+}
+
+const batchSize = 1 << 20
+
+// totals are what is known of files without their words.
+type totals struct{ files, bytes, words int64 }
+
+// count counts the words of files in t and returns their totals.
+func count(t tally, files []file, buf []byte) (totals, error) {
+	var sum totals
+	for _, f := range files {
+		if err := countFile(t, f.Name, buf, &sum); err != nil {
+			return sum, fmt.Errorf("count words of %s: %w", f.Name, err)
+		}
+	}
+	return sum, nil
+}
+
+func countFile(t tally, name string, buf []byte, sum *totals) error {
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	words, err := t.read(f, buf)
+	if err != nil {
+		return err
+	}
+	size, err := f.Seek(0, io.SeekCurrent)
+	sum.files, sum.bytes, sum.words = sum.files+1, sum.bytes+size, sum.words+words
+	return err
+}

@@ -1,0 +1,155 @@
+// Wordcount counts the words of all regular files in its working folder, which
+// is where staged files are, and prints the most frequent ones.
+//
+//	find . -name '*.txt' >list
+//	p2prun -n 4 -r 2 -l list ./examples/wordcount -top 10
+//
+// A word is a longest run of letters and numbers, as Unicode has them, and
+// underscores; "The" and "the" are two words. Files may hold anything: bytes
+// that are no UTF-8 separate words. A file that cannot be read is an error.
+//
+//	files -- divide --> count --\ /-- add up --\
+//	        (by size, or         X              >-- table (rank 0)
+//	         -farm: on demand)  / \            /
+//	      \-----------> count --/ \-- add up -/
+//	                      each word goes to the rank that owns it
+//
+// By default the files are divided beforehand, in shares of equal size. With
+// -farm, rank 0 deals them out in small batches to whichever rank asks first,
+// which suits machines of unequal speed. Who counts what is then different in
+// each run, but never among the replicas of a rank, and the table is the same.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"os"
+
+	"github.com/p2pmpi/p2pmpi/mpj"
+)
+
+var errUsage = errors.New("wrong usage")
+
+func main() {
+	world, err := mpj.Init(context.Background())
+	if err == nil {
+		err = run(world, os.Args[1:], os.Stdout, os.Stderr)
+	}
+	if err == nil {
+		err = world.Finalize()
+	}
+	switch {
+	case errors.Is(err, errUsage):
+		os.Exit(2) // rank 0 has said why
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "wordcount:", err)
+		os.Exit(1)
+	}
+}
+
+func run(world *mpj.World, args []string, stdout, stderr io.Writer) error {
+	if world.Rank() != 0 {
+		stderr = io.Discard
+	}
+	top, farm, err := parse(args, stderr)
+	if err != nil {
+		return err
+	}
+	files, err := listOnce(world.Comm, stderr)
+	if err != nil {
+		return err
+	}
+	counted := make(tally)
+	mine, err := countShare(world.Comm, counted, files, farm)
+	if err != nil {
+		return err
+	}
+	owned, err := shuffle(world.Comm, counted)
+	if err != nil {
+		return err
+	}
+	t, err := tabulate(world.Comm, owned, mine, top)
+	if err != nil || world.Rank() != 0 {
+		return err
+	}
+	if t.totals.files != int64(len(files)) {
+		return fmt.Errorf("%d files of %d were counted", t.totals.files, len(files))
+	}
+	return t.print(stdout)
+}
+
+// parse returns how many words to print, and whether to deal files out on
+// demand.
+func parse(args []string, stderr io.Writer) (top int, farm bool, err error) {
+	flags := flag.NewFlagSet("wordcount", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.Usage = func() {
+		fmt.Fprintln(stderr, "usage: wordcount [-top K | -all] [-farm]")
+		flags.PrintDefaults()
+	}
+	all := flags.Bool("all", false, "print all words")
+	flags.BoolVar(&farm, "farm", false, "deal files out to the ranks that ask for work")
+	flags.IntVar(&top, "top", 20, "print the `K` most frequent words")
+	if err := flags.Parse(args); err != nil {
+		return 0, false, errUsage // printed by flags
+	}
+	if flags.NArg() > 0 || top < 0 {
+		flags.Usage()
+		return 0, false, errUsage
+	}
+	if *all {
+		top = math.MaxInt
+	}
+	return top, farm, nil
+}
+
+// listOnce returns the files in the working folder of rank 0 at every rank, so
+// that all divide the same list.
+func listOnce(c *mpj.Comm, stderr io.Writer) ([]file, error) {
+	var files []file
+	if c.Rank() == 0 {
+		var others []string
+		var err error
+		if files, others, err = list("."); err != nil {
+			return nil, err
+		}
+		if len(others) > 0 {
+			fmt.Fprintf(stderr, "wordcount: not counted, because no regular file: %q and %d others\n", others[0], len(others)-1)
+		}
+	}
+	return mpj.BcastValue(c, files, 0)
+}
+
+// countShare counts the words of this rank's part of files in t.
+func countShare(c *mpj.Comm, t tally, files []file, farm bool) (totals, error) {
+	buf := make([]byte, 64<<10)
+	if !farm || c.Size() == 1 {
+		return count(t, shares(files, c.Size())[c.Rank()], buf)
+	}
+	all := batches(files)
+	if c.Rank() == 0 {
+		return totals{}, deal(c, len(all))
+	}
+	var sum totals
+	err := ask(c, func(batch int) error {
+		part, err := count(t, all[batch], buf)
+		sum = totals{sum.files + part.files, sum.bytes + part.bytes, sum.words + part.words}
+		return err
+	})
+	return sum, err
+}
+
+// tabulate brings what all ranks know together at rank 0.
+func tabulate(c *mpj.Comm, owned tally, mine totals, top int) (table, error) {
+	entries, err := collect(c, owned.sorted(byCount), top)
+	if err != nil {
+		return table{}, err
+	}
+	n := []int64{mine.files, mine.bytes, mine.words, int64(len(owned))}
+	err = mpj.Reduce(c, n, n, mpj.Sum, 0)
+	return table{entries, totals{n[0], n[1], n[2]}, n[3]}, err
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// An entry is a word and how often it occurs.
+type entry struct {
+	Word  string
+	Count int64
+}
+
+// A tally counts words. It holds pointers so that counting a known word
+// allocates nothing.
+type tally map[string]*int64
+
+func (t tally) add(word []byte) {
+	if count := t[string(word)]; count != nil {
+		*count++
+		return
+	}
+	t.merge(entry{string(word), 1})
+}
+
+// merge adds e, which was counted elsewhere.
+func (t tally) merge(e entry) {
+	if count := t[e.Word]; count != nil {
+		*count += e.Count
+		return
+	}
+	t[e.Word] = &e.Count
+}
+
+// sorted returns the entries of t in the given order. A map has none, and
+// replicas of a rank must send the same bytes.
+func (t tally) sorted(order func(a, b entry) int) []entry {
+	entries := make([]entry, 0, len(t))
+	for word, count := range t {
+		entries = append(entries, entry{word, *count})
+	}
+	slices.SortFunc(entries, order)
+	return entries
+}
+
+// byWord is the order of words by their bytes.
+func byWord(a, b entry) int { return strings.Compare(a.Word, b.Word) }
+
+// byCount puts frequent words first, and words of one count in order.
+func byCount(a, b entry) int { return cmp.Or(cmp.Compare(b.Count, a.Count), byWord(a, b)) }
+
+// read counts the words of r, whatever its bytes are, and returns how many
+// there are. buf is working space that may be used again.
+func (t tally) read(r io.Reader, buf []byte) (words int64, err error) {
+	s := bufio.NewScanner(r)
+	s.Buffer(buf, math.MaxInt) // a word may be as long as the file
+	s.Split(splitWord)
+	for s.Scan() {
+		t.add(s.Bytes())
+		words++
+	}
+	return words, s.Err()
+}
+
+// splitWord is a bufio.SplitFunc for words: longest runs of letters, numbers
+// and underscores. A byte that is no UTF-8 ends a word as a space does.
+func splitWord(data []byte, atEOF bool) (advance int, word []byte, err error) {
+	start, end := 0, 0 // data[start:end] is the word so far
+	for end < len(data) {
+		if !atEOF && !utf8.FullRune(data[end:]) {
+			return start, nil, nil // the rest of the character comes with more data
+		}
+		in, size := inWord(data[end:])
+		switch {
+		case in:
+			end += size
+		case start < end:
+			return end, data[start:end], nil
+		default:
+			end += size
+			start = end
+		}
+	}
+	if atEOF && start < end {
+		return end, data[start:end], nil
+	}
+	return start, nil, nil
+}
+
+// inWord reports whether data starts with a character of a word, and how many
+// bytes the character has.
+func inWord(data []byte) (in bool, size int) {
+	if b := data[0]; b < utf8.RuneSelf {
+		return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || b == '_', 1
+	}
+	r, size := utf8.DecodeRune(data)
+	return unicode.IsLetter(r) || unicode.IsNumber(r), size
+}
