@@ -79,16 +79,16 @@ func DefaultRunOptions() RunOptions {
 
 // AddFlags adds p2prun's own options to flags.
 func (o *RunOptions) AddFlags(flags *pflag.FlagSet) {
-	flags.IntVarP(&o.Ranks, "ranks", "n", o.Ranks, "`N`umber of ranks (required)")
-	flags.IntVarP(&o.Replicas, "replicas", "r", o.Replicas, "of each rank; 2 survive one loss")
-	flags.StringVarP(&o.Strategy, "strategy", "a", o.Strategy, "spread, concentrate, dataspread or\ndataconcentrate")
+	flags.IntVarP(&o.Ranks, "ranks", "n", o.Ranks, "`N` ranks (required)")
+	flags.IntVarP(&o.Replicas, "replicas", "r", o.Replicas, "`R` of each rank; 2 survive one loss")
+	flags.StringVarP(&o.Strategy, "strategy", "a", o.Strategy, "`HOW`: spread, concentrate, dataspread or\ndataconcentrate")
 	flags.StringVarP(&o.Files, "files", "l", o.Files, "`FILE` that lists input files, one a line")
 	flags.StringArrayVarP(&o.Inputs, "input", "i", o.Inputs, "input `FILE` to stage")
 	flags.StringArrayVarP(&o.Outputs, "output", "o", o.Outputs, "`PATTERN` of output files to collect")
 	flags.IntVarP(&o.Wait, "wait", "w", o.Wait, "`SECONDS` to wait for enough peers")
-	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "end the job after this time")
+	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "end the job after `TIME`, such as 90s or 10m")
 	flags.IntVar(&o.Local, "local", o.Local, "start `P` throw-away peers on this machine")
-	flags.DurationVar(&o.Lose, "lose", o.Lose, "with --local: kill a peer this long after the\nranks began, to watch the job survive")
+	flags.DurationVar(&o.Lose, "lose", o.Lose, "with --local: kill a peer `TIME` after the\nranks began, to watch the job survive")
 	flags.BoolVar(&o.TagOutput, "tag-output", o.TagOutput, `write "[rank] " before each line`)
 	flags.BoolVar(&o.JSON, "json", o.JSON, "events as JSON lines on standard error")
 }

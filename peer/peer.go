@@ -91,8 +91,8 @@ type part struct {
 
 // New starts a peer and returns when it can take jobs: the services run and,
 // where there are supernodes, one has introduced it. Supernodes that do not
-// answer are logged, not waited for: the network may heal, and they are tried
-// for ever. The peer lives until Close; ctx only bounds the start.
+// answer are no error, since they are tried for ever and the network may heal;
+// Unmet tells. The peer lives until Close; ctx only bounds the start.
 //
 // The error is a *HomeError or a *RunningError where the owner has to act.
 func New(ctx context.Context, cfg Config, role Role, log zerolog.Logger) (*Peer, error) {
@@ -109,11 +109,9 @@ func New(ctx context.Context, cfg Config, role Role, log zerolog.Logger) (*Peer,
 	if err := p.start(); err != nil {
 		return nil, errors.Join(err, p.close(orderlyTimeout))
 	}
-	if p.unmet = p.discovery.Introduced(ctx); p.unmet != nil {
-		if ctx.Err() != nil {
-			return nil, errors.Join(p.unmet, p.close(orderlyTimeout))
-		}
-		p.log.Warn().Msg(p.unmet.Error() + "; will keep trying")
+	p.unmet = p.discovery.Introduced(ctx)
+	if ctx.Err() != nil {
+		return nil, errors.Join(ctx.Err(), p.close(orderlyTimeout))
 	}
 	return p, nil
 }

@@ -85,6 +85,9 @@ func boot(ctx context.Context, cfg peer.Config, stdout, stderr io.Writer) error 
 	if err != nil {
 		return explain(ctx, err)
 	}
+	if err := p.Unmet(); err != nil {
+		log.Warn().Msgf("%v; will keep trying", err)
+	}
 	fmt.Fprintln(stdout, "ready", p.ID(), strings.Join(p.Addresses(), " "))
 	select {
 	case <-ctx.Done():

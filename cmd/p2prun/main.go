@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"os"
 	"os/signal"
@@ -11,8 +12,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
+	"github.com/p2pmpi/p2pmpi/cmd/internal/display"
 	"github.com/p2pmpi/p2pmpi/cmd/internal/localnet"
 	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
@@ -53,6 +56,8 @@ const examples = `  p2prun --local 6 -n 3 -r 2 ./examples/ep W
   p2prun -n 4 -l files -o 'out/*' wordcount
                                    stage the files listed, collect the results`
 
+const hintHelp = "p2prun --help lists the options"
+
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cfg := peer.DefaultConfig()
 	cfg.LogLevel = "warn"
@@ -70,8 +75,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		if err := peer.Fill(flags); err != nil {
 			return command.Fail(command.Usage, err, "")
 		}
+		if opt.Ranks == 0 && !flags.Changed("ranks") {
+			return command.Fail(command.Usage, errors.New("the number of ranks is missing: -n N"), hintHelp)
+		}
 		var err error
 		status, err = submit(ctx, cfg, opt, args, stdout, stderr)
+		if f, ok := errors.AsType[*command.Failure](err); ok && opt.JSON {
+			status = f.Status
+			return display.WriteResult(stderr, job.Result{Status: f.Status, Message: f.Error(), Hint: f.Hint})
+		}
 		return err
 	}
 	if failed := command.Run(ctx, c, args, stdout, stderr); failed != command.OK {

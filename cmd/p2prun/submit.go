@@ -26,28 +26,32 @@ func submit(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []st
 		err = cfg.Validate()
 	}
 	if err != nil {
-		return 0, command.Fail(command.Usage, err, "p2prun --help lists the options")
+		return 0, command.Fail(command.Usage, err, hintHelp)
 	}
 	prog, err := program.Find(ctx, args[0])
 	if err != nil {
 		return 0, command.Fail(command.Usage, err, "")
 	}
 	req.Name = prog.Name
+	prog.TrimPath = opt.Local == 0 // else it does not leave this machine
 	built, err := os.MkdirTemp("", "p2prun-build-")
 	if err != nil {
 		return 0, command.Fail(command.Unavailable, fmt.Errorf("make a folder for the program: %w", err), "")
 	}
 	defer os.RemoveAll(built)
-	// This machine's platform comes first, so that mistakes come to light before
-	// any peer is asked.
-	if req.Programs, err = build(ctx, prog, []job.Platform{program.Local}, built); err != nil {
-		return 0, err
-	}
 	show := display.New(display.Config{
 		Name: "p2prun", Stdout: stdout, Stderr: stderr,
 		Ranks: opt.Ranks, Replicas: opt.Replicas, Tag: opt.TagOutput, JSON: opt.JSON,
 	})
 	defer show.Close()
+	// This machine's platform comes first, so that mistakes come to light before
+	// any peer is asked.
+	if prog.Portable() {
+		show.Say("building %s", args[0])
+	}
+	if req.Programs, err = build(ctx, prog, []job.Platform{program.Local}, built); err != nil {
+		return 0, err
+	}
 	s, err := open(ctx, cfg, opt, stderr)
 	if err != nil {
 		return 0, err

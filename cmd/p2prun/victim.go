@@ -43,9 +43,8 @@ func (v *victim) kill(net *localnet.Net, show *display.Display) {
 		show.Say("nothing was lost: rank 0 had ended already")
 		return
 	}
+	show.Say("killing peer %s, which runs the master of rank 0 (replica %d)", id, master.Replica)
 	if err := net.Kill(id); err != nil {
 		show.Say("nothing was lost: %v", err)
-		return
 	}
-	show.Say("killed peer %s, which ran the master of rank 0 (replica %d)", id, master.Replica)
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/p2pmpi/p2pmpi/internal/version"
 )
@@ -64,10 +65,30 @@ func New(use, short string) *cobra.Command {
 	c.SetHelpTemplate(helpTemplate)
 	c.CompletionOptions.DisableDefaultCmd = true
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return &Failure{Usage, err, c.Name() + " --help lists the options"}
+		return &Failure{Usage, plainFlagError(err), c.Name() + " --help lists the options"}
 	})
 	c.Flags().SortFlags = false
 	return c
+}
+
+// plainFlagError leaves strconv's words out of pflag's error.
+func plainFlagError(err error) error {
+	invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
+	if !ok {
+		return err
+	}
+	f := invalid.GetFlag()
+	name := "--" + f.Name
+	if f.Shorthand != "" {
+		name = "-" + f.Shorthand
+	}
+	return fmt.Errorf("%s %q: want %s", name, invalid.GetValue(), kinds[f.Value.Type()])
+}
+
+// kinds names the types of options for people.
+var kinds = map[string]string{
+	"bool": "true or false", "int": "a whole number", "int64": "a whole number",
+	"duration": "a time such as 500ms, 10s or 2m", "stringSlice": "a list with commas between",
 }
 
 // helpTemplate is cobra's, with options wrapped at 80 columns and examples last.

@@ -2,6 +2,7 @@ package display
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -39,6 +40,7 @@ type Display struct {
 	mu    sync.Mutex
 	lines Lines
 	state *State
+	said  map[job.Phase]bool // once each: a search may be repeated many times
 	shown bool  // the live line is on the screen
 	over  bool  // the result has been shown
 	err   error // of the first write that failed
@@ -53,6 +55,7 @@ func New(cfg Config) *Display {
 		done:    make(chan struct{}),
 		lines:   Lines{Tag: cfg.Tag},
 		state:   NewState(cfg.Ranks, cfg.Replicas),
+		said:    make(map[job.Phase]bool),
 	}
 	if d.live {
 		d.drawer.Go(d.draw) // ends with Close
@@ -73,11 +76,12 @@ func (d *Display) Event(e job.Event) error {
 		d.writeJSON(e)
 		return d.err
 	}
-	newPhase := d.state.Take(e)
+	d.state.Take(e)
 	switch {
 	case e.Text != "":
 		d.say(e.Text)
-	case newPhase && !d.live:
+	case e.Kind == job.PhaseEvent && !d.live && !d.said[e.Phase]:
+		d.said[e.Phase] = true
 		d.say(d.state.Sentence())
 	}
 	return d.err
@@ -117,7 +121,7 @@ func (d *Display) Result(r job.Result) {
 	}
 	switch {
 	case d.cfg.JSON:
-		d.writeJSON(job.Event{Kind: job.ResultEvent, Time: time.Now(), Result: &r})
+		d.err = errors.Join(d.err, WriteResult(d.cfg.Stderr, r))
 	case r.Status == command.OK:
 		d.say(fmt.Sprintf("done in %v", time.Since(d.started).Round(100*time.Millisecond)))
 	default:
@@ -141,6 +145,12 @@ func (d *Display) writeRests() (any bool) {
 		}
 	}
 	return any
+}
+
+// WriteResult writes the last event of a job as --json does, for a job that
+// failed before there was a display.
+func WriteResult(w io.Writer, r job.Result) error {
+	return json.NewEncoder(w).Encode(job.Event{Kind: job.ResultEvent, Time: time.Now(), Result: &r})
 }
 
 func (d *Display) writeJSON(e job.Event) {

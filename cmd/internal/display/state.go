@@ -20,16 +20,14 @@ type State struct {
 // begin.
 func NewState(n, r int) *State { return &State{view: view.New(n, r)} }
 
-// Take takes in an event, and reports whether the job has entered a new phase.
-func (s *State) Take(e job.Event) (newPhase bool) {
+// Take takes in an event.
+func (s *State) Take(e job.Event) {
 	switch {
 	case e.Kind == job.PhaseEvent:
-		newPhase = e.Phase != s.phase
 		s.phase, s.count, s.total = e.Phase, e.Count, e.Total
 	case e.Kind == job.ViewEvent && e.View != nil && e.View.Valid() == nil:
 		s.view = *e.View
 	}
-	return newPhase
 }
 
 // Sentence says what the phase is about, for a log.

@@ -26,6 +26,11 @@ import (
 // A Program is what is to be run, before it is known where.
 type Program struct {
 	Name string // for people
+
+	// TrimPath keeps the names of this machine's folders out of what is built.
+	// It costs a first build the standard library, compiled anew.
+	TrimPath bool
+
 	file string // an executable, or empty
 	dir  string // where pkg is to be built
 	pkg  string // a Go package, as go build takes it
@@ -41,6 +46,8 @@ func Find(ctx context.Context, arg string) (*Program, error) {
 	info, err := os.Stat(arg)
 	slash := strings.ContainsRune(arg, filepath.Separator)
 	switch {
+	case filepath.Ext(arg) == ".wasm":
+		return nil, fmt.Errorf("program %s: WebAssembly modules are not supported yet", arg)
 	case err == nil && info.IsDir() && (slash || arg == "."):
 		return findPackage(ctx, arg, ".")
 	case err == nil && !info.IsDir() && slash:
@@ -69,9 +76,6 @@ func findInPath(name string) (*Program, error) {
 }
 
 func checkFile(name string, info fs.FileInfo) (*Program, error) {
-	if filepath.Ext(name) == ".wasm" {
-		return nil, fmt.Errorf("program %s: WebAssembly modules are not supported yet", name)
-	}
 	if filepath.Ext(name) == ".go" {
 		return nil, fmt.Errorf("program %s: name the folder of the Go package instead of a file in it", name)
 	}
@@ -119,7 +123,11 @@ func (p *Program) Build(ctx context.Context, platform job.Platform, into string)
 		return job.Executable{Platform: platform, Path: p.file}, nil
 	}
 	target := filepath.Join(into, platform.OS+"-"+platform.Arch, p.Name)
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", target, "--", p.pkg)
+	args := []string{"build", "-o", target}
+	if p.TrimPath {
+		args = append(args, "-trimpath")
+	}
+	build := exec.CommandContext(ctx, "go", append(args, "--", p.pkg)...)
 	build.Dir = p.dir
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+platform.OS, "GOARCH="+platform.Arch)
 	var errs bytes.Buffer
