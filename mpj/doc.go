@@ -1,0 +1,66 @@
+// Package mpj is message passing for Go programs that run on many machines: the
+// interface of MPI, under its names, for slices of numbers and, with less
+// speed, for any value.
+//
+//	func main() {
+//		world, err := mpj.Init(context.Background())
+//		if err != nil {
+//			log.Fatal(err)
+//		}
+//		comm := world.Comm
+//		sum := make([]float64, 1)
+//		mine := []float64{work(comm.Rank(), comm.Size())}
+//		if err := mpj.Reduce(comm, mine, sum, mpj.Sum, 0); err != nil {
+//			log.Fatal(err)
+//		}
+//		if comm.Rank() == 0 {
+//			fmt.Println(sum[0])
+//		}
+//		if err := world.Finalize(); err != nil {
+//			log.Fatal(err)
+//		}
+//	}
+//
+// Every process of a job runs the same program. Init tells it which rank it
+// is, Finalize says that it is done. p2prun starts the program as n ranks;
+// started by hand it is a world of one, and RunLocal runs any number of ranks as goroutines.
+//
+// # What to use first
+//
+// The collectives: Bcast, Scatter and Gather, Reduce and Allreduce, Alltoall.
+// Then Send and Recv between pairs of ranks, Sendrecv to exchange, and Isend
+// and Irecv with Waitall to compute meanwhile. SendValue, RecvValue and
+// BcastValue carry what is no slice of numbers. AnySource is for farming out
+// tasks whose length is not known.
+//
+// Functions take the communicator first; those of C that have a type argument
+// are generic here. Their errors are all *Error and say which call failed on
+// what; errors.Is finds the class. There is no context argument: the one given
+// to Init ends everything that blocks.
+//
+// Messages between two ranks in one communicator arrive in the order in which
+// they were sent. Send returns once the message is copied, and waits only
+// while tens of megabytes have not arrived yet, so that ranks may send to each
+// other before they receive.
+//
+// # Replicas
+//
+// p2prun -r 2 runs every rank twice, on different machines, so that the job
+// survives the loss of one. Programs need nothing for that but to be
+// repeatable: with the same messages, a rank does the same. All that comes
+// from this package is the same at all replicas, also what depends on timing:
+// which message AnySource matched, what Test, Waitany and Iprobe said,
+// Wtime. A program must not let what it sends, prints or writes depend on
+//
+//   - time: use Wtime, not package time;
+//   - a random source without a fixed seed: seed it with the rank, say;
+//   - the order of ranging over a map: sort the keys;
+//   - which goroutine comes first: let one of them communicate, or receive from
+//     named ranks;
+//   - the machine: environment, host name, process number, NumCPU, addresses;
+//   - Replica.
+//
+// Not promised: that a message longer than its buffer is kept (ErrTruncate);
+// that one of a rank which is lost with all its replicas arrives, since the
+// job then ends.
+package mpj
