@@ -54,16 +54,24 @@ func (d *decisions) has(pt protection.Point) bool {
 	return s != nil && s.contains(pt.Index)
 }
 
-// hold records the outcome of a point that had none.
-func (d *decisions) hold(det protection.Determinant, seen bool) *held {
-	s := d.known[det.Context]
+// record notes that a point has an outcome. It reports whether it had none.
+func (d *decisions) record(pt protection.Point) (first bool) {
+	if d.has(pt) {
+		return false
+	}
+	s := d.known[pt.Context]
 	if s == nil {
 		s = new(indexSet)
-		d.known[det.Context] = s
+		d.known[pt.Context] = s
 	}
 	before := len(s.spans)
-	s.add(det.Index)
+	s.add(pt.Index)
 	d.spans += len(s.spans) - before
+	return true
+}
+
+// hold keeps an outcome until it is known to be stable.
+func (d *decisions) hold(det protection.Determinant, seen bool) *held {
 	h := &held{Determinant: det, has: make([]bool, d.replicas), seen: seen}
 	d.held[det.Point] = h
 	d.retained += len(det.Outcome) + 1
@@ -116,6 +124,7 @@ func (p *Protocol) Decide(d protection.Determinant) protection.Output {
 	if !p.Decider() || !p.active() || p.decisions.has(d.Point) {
 		return p.out
 	}
+	p.decisions.record(d.Point)
 	h := p.decisions.hold(d, false)
 	p.propose(h)
 	p.settle(h)
@@ -150,7 +159,9 @@ func (p *Protocol) settle(h *held) {
 
 // receiveDeterminant takes an outcome from the master. Nobody else has one for
 // us: a new master proposes only after this process has named it master itself
-// in answering its Sync.
+// in answering its Sync. One that is known to be stable may come again from a
+// new master that has not heard so; it is held until the master has, because
+// what is held is what is told again when an acknowledgement may be lost.
 func (p *Protocol) receiveDeterminant(from view.Process, f channel.Frame) error {
 	if m, _ := p.v.Master(p.self.Rank); from != m {
 		return fmt.Errorf("determinant from a replica; the master is %v", m)
@@ -160,12 +171,14 @@ func (p *Protocol) receiveDeterminant(from view.Process, f channel.Frame) error 
 	if err := d.check(det); err != nil {
 		return err
 	}
-	if !d.has(det.Point) {
+	if d.held[det.Point] == nil {
 		if d.retained+len(det.Outcome)+heldCost*(len(d.held)+1) > maxHeldBytes || d.spans >= maxSpans {
 			return fmt.Errorf("%d determinants that are not stable, in %d ranges, are too many", len(d.held), d.spans)
 		}
 		d.hold(det, true)
-		p.out.Decided = append(p.out.Decided, det)
+		if d.record(det.Point) {
+			p.out.Decided = append(p.out.Decided, det)
+		}
 	}
 	p.emit(from, p.control(channel.DeterminantAck, f.Context, f.Seq, nil))
 	return nil

@@ -23,6 +23,7 @@ type job struct {
 	slow   []int           // by queue: how seldom it is chosen
 	lazy   []int           // by process: how seldom its program gets a turn
 	calm   int             // how seldom something bad happens
+	haste  int             // how often frames arrive, in percent of events
 	views  []view.View     // by epoch, from 1
 	to     []int           // by process: the epoch that it knows
 	silent []*process      // crashed, and not yet failed in the view
@@ -43,7 +44,7 @@ type name struct {
 
 func newJob(rng *rand.Rand) *job {
 	j := &job{rng: rng, n: 2 + rng.IntN(2), r: 2 + rng.IntN(2), sent: make(map[name][]byte)}
-	j.crashes, j.resets = rng.IntN(j.n*(j.r-1)+1), rng.IntN(4)
+	j.crashes, j.resets = rng.IntN(j.n*(j.r-1)+1), rng.IntN(5)
 	j.views = []view.View{view.New(j.n, j.r)}
 	all := scripts(rng, j.n, 5*j.n+rng.IntN(5*j.n))
 	for _, id := range j.views[0].Processes() {
@@ -65,6 +66,7 @@ func newJob(rng *rand.Rand) *job {
 		j.lazy[i] = seldom[rng.IntN(len(seldom))]
 	}
 	j.calm = seldom[rng.IntN(len(seldom))]
+	j.haste = []int{5, 15, 50}[rng.IntN(3)]
 	return j
 }
 
@@ -96,7 +98,9 @@ func (j *job) current() view.View { return j.views[len(j.views)-1] }
 // carryOut does what p's protocol asks for.
 func (j *job) carryOut(p *process, out protection.Output) error {
 	for _, e := range out.Send {
-		j.tracef("  %v -> %v %+v %x", p.id, e.To, e.Frame.Header, e.Frame.Payload)
+		if j.trace != nil {
+			j.trace("  %v -> %v %+v %x", p.id, e.To, e.Frame.Header, e.Frame.Payload)
+		}
 		if e.Frame.Kind == channel.Data {
 			if err := j.checkLeak(p, e); err != nil {
 				return err
@@ -142,7 +146,9 @@ func (j *job) deliver(i int) error {
 	if to.gone {
 		return nil
 	}
-	j.tracef("%v receives %+v from %v", to.id, f.Header, from.id)
+	if j.trace != nil {
+		j.trace("%v receives %+v from %v", to.id, f.Header, from.id)
+	}
 	out, err := to.Receive(from.id, f)
 	if err != nil {
 		return fmt.Errorf("%v: %w", to.id, err)

@@ -47,8 +47,11 @@ func (p *process) step() error {
 		p.match(o.context, o.rank, 0)
 	case opRecvAny:
 		out, ok := p.decided[o.index]
-		if !ok {
+		if !ok && p.mayDecide(o) {
 			return p.decideAny(o)
+		}
+		if !ok {
+			return nil
 		}
 		source, seq := binary.LittleEndian.Uint64(out), binary.LittleEndian.Uint64(out[8:])
 		if p.match(wild, int(source), seq) {
@@ -56,8 +59,11 @@ func (p *process) step() error {
 		}
 	case opDraw:
 		out, ok := p.decided[o.index]
-		if !ok {
+		if !ok && p.mayDecide(o) {
 			return p.decideDraw(o)
+		}
+		if !ok {
+			return nil
 		}
 		p.points = append(p.points, o.index)
 		p.see(binary.LittleEndian.Uint64(out))
@@ -101,7 +107,7 @@ func (p *process) decideAny(o op) error {
 func (p *process) decideDraw(o op) error {
 	rng := p.job.rng
 	for _, later := range p.script[p.pc+1:] {
-		if later.kind == opDraw && rng.IntN(2) == 0 {
+		if later.kind == opDraw && p.mayDecide(later) && rng.IntN(2) == 0 {
 			if err := p.decide(later, binary.LittleEndian.AppendUint64(nil, rng.Uint64())); err != nil {
 				return err
 			}
@@ -110,10 +116,9 @@ func (p *process) decideDraw(o op) error {
 	return p.decide(o, binary.LittleEndian.AppendUint64(nil, rng.Uint64()))
 }
 
+func (p *process) mayDecide(o op) bool { return p.Decider() && !p.tried[o.index] }
+
 func (p *process) decide(o op, outcome []byte) error {
-	if !p.Decider() || p.tried[o.index] {
-		return nil
-	}
 	p.tried[o.index] = true
 	return p.job.carryOut(p, p.Decide(protection.Determinant{Point: protection.Point{Index: o.index}, Outcome: outcome}))
 }

@@ -63,7 +63,7 @@ func runSchedule(seed uint64, trace func(string, ...any)) error {
 func (j *job) event() error {
 	p := j.procs[j.rng.IntN(len(j.procs))]
 	switch x := j.rng.IntN(100); {
-	case x < 55:
+	case x < j.haste:
 		return j.deliverSome()
 	case x < 80:
 		return j.stepSome()
@@ -83,7 +83,7 @@ func (j *job) event() error {
 
 // deliverSome delivers a few frames of one queue; slow ones seldom get a turn.
 func (j *job) deliverSome() error {
-	for tries := 0; tries < 6 && len(j.busy) > 0; tries++ {
+	for tries := 0; tries < 3 && len(j.busy) > 0; tries++ {
 		k := j.rng.IntN(len(j.busy))
 		i := j.busy[k]
 		if waiting := len(j.queues[i]); waiting > 0 {
@@ -105,21 +105,25 @@ func (j *job) deliverSome() error {
 }
 
 // stepSome lets one program make a few calls; lazy ones seldom get a turn.
+// When none gets on, something is delivered.
 func (j *job) stepSome() error {
-	for range 6 {
+	for range 3 {
 		i := j.rng.IntN(len(j.procs))
 		p := j.procs[i]
 		if p.gone || p.done() || j.rng.IntN(j.lazy[i]) != 0 {
 			continue
 		}
+		before := p.pc
 		for range 1 + j.rng.IntN(8) {
 			if err := p.step(); err != nil {
 				return err
 			}
 		}
-		return nil
+		if p.pc > before {
+			return nil
+		}
 	}
-	return nil
+	return j.deliverSome()
 }
 
 // learn makes the view of what has crashed, or hands p a newer view, perhaps
@@ -136,7 +140,7 @@ func (j *job) learn(p *process) error {
 }
 
 // misfortune crashes p, or has the view fail it though it runs, or lets it
-// finish, or breaks one of its channels.
+// finish, or breaks a channel that has something on it.
 func (j *job) misfortune(p *process) {
 	live := j.current().Live(p.id)
 	switch x := j.rng.IntN(10); {
@@ -148,9 +152,10 @@ func (j *job) misfortune(p *process) {
 	case x < 8 && live && p.done() && p.Retained() == 0:
 		j.conclude(p, view.Finished)
 		p.gone = true
-	case j.resets > 0:
-		if q := j.procs[j.rng.IntN(len(j.procs))]; q != p {
-			j.breakChannel(p, q.id)
+	case j.resets > 0 && len(j.busy) > 0:
+		i := j.busy[j.rng.IntN(len(j.busy))]
+		if from := j.procs[i/len(j.procs)]; !from.gone {
+			j.breakChannel(from, j.procs[i%len(j.procs)].id)
 		}
 	}
 }

@@ -143,6 +143,7 @@ func (p *Protocol) merge(from view.Process, det protection.Determinant) {
 		p.emit(from, p.control(channel.Stable, det.Context, det.Index, nil))
 		return
 	case h == nil:
+		p.decisions.record(det.Point)
 		h = p.decisions.hold(det, false)
 	}
 	h.has[from.Replica] = true
