@@ -147,7 +147,7 @@ func TestPeerReturnsAfterKill(t *testing.T) {
 	p := boot(t, "--slots", "1")
 	j := submit(t, t.TempDir(), "--supernode", p.addr, "-n", "1", filepath.Join(bin, "stepper"), "-steps", "100000", "-every", "1")
 	j.waitRunning()
-	j.firstOutput()
+	j.printed("step 10 ")
 	p.kill()
 	if s := j.wait(); s != 70 {
 		t.Errorf("exit status %d, want 70", s)
@@ -167,7 +167,7 @@ func TestHalt(t *testing.T) {
 			j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "1", "-r", "2", "-w", "60",
 				filepath.Join(bin, "stepper"), "-steps", "300", "-every", "20")
 			j.waitRunning()
-			j.firstOutput()
+			j.printed("step 100 ")
 			master := j.peerOf(peers, "0.0")
 			args := []string{"--home", master.home}
 			if mode != "" {
@@ -194,7 +194,7 @@ func TestInterrupt(t *testing.T) {
 	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "2", "-r", "2", "-w", "60",
 		filepath.Join(bin, "stepper"), "-steps", "100000")
 	j.waitRunning()
-	j.firstOutput()
+	j.printed("step 10 ")
 	j.cmd.Process.Signal(syscall.SIGINT)
 	if s := j.wait(); s != 130 {
 		t.Errorf("exit status %d, want 130", s)

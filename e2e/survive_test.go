@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -50,10 +51,15 @@ func expectStepper(t *testing.T, j *job, n, steps, every int) {
 	}
 }
 
-// firstOutput waits until the program is at work.
-func (j *job) firstOutput() {
+// printed waits until the program has printed so much.
+func (j *job) printed(text string) {
 	j.t.Helper()
-	j.waitFor("output", func(e event) bool { return j.stdout.String() != "" || e.Event == "result" })
+	eventually(j.t, "output "+text, func() error {
+		if !strings.Contains(j.stdout.String(), text) {
+			return errors.New("not printed")
+		}
+		return nil
+	})
 }
 
 // TestSurvives runs a program of three ranks twice over on six peers whose
@@ -88,7 +94,7 @@ func TestSurvives(t *testing.T) {
 			j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "3", "-r", "2", "-w", "60", "--timeout", "110s",
 				filepath.Join(bin, "stepper"), "-steps", "300", "-every", "20")
 			j.waitRunning()
-			j.firstOutput()
+			j.printed("rank 1 step 100 ")
 			lose(t, j, peers)
 			if s := j.wait(); s != 0 {
 				t.Fatalf("exit status %d", s)
@@ -119,7 +125,7 @@ func TestR7BothReplicasKilled(t *testing.T) {
 	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "3", "-r", "2", "-w", "60", "--timeout", "110s",
 		filepath.Join(bin, "stepper"), "-steps", "100000")
 	j.waitRunning()
-	j.firstOutput()
+	j.printed("step 10 ")
 	j.peerOf(peers, "1.0").kill()
 	j.peerOf(peers, "1.1").kill()
 	if s := j.wait(); s != 70 {
@@ -143,7 +149,7 @@ func TestS4SubmitterKilled(t *testing.T) {
 			args = append(args, "--json", "-n", "3", "-r", "2", "-w", "60", filepath.Join(bin, "stepper"), "-steps", "100000")
 			j := startJob(t, args...)
 			j.waitRunning()
-			j.firstOutput()
+			j.printed("step 10 ")
 			j.cmd.Process.Kill()
 			<-j.ended
 			expectNothingLeft(t, peers)
