@@ -11,7 +11,7 @@ import (
 // flowLimit is how many bytes may be on their way, or kept for processes that
 // lack them, before a send waits. Raising it costs memory and hides slow
 // links; lowering it makes every sender wait for the slowest replica.
-const flowLimit = 64 << 20
+var flowLimit = 64 << 20 // a variable for tests
 
 // load is what flowLimit limits. e.mu is held.
 func (e *Engine) load() int { return e.queued + e.protocol.Retained() }

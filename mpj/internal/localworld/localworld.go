@@ -20,6 +20,9 @@ type Config struct {
 	Ranks    int
 	Replicas int
 	Sockets  bool // connect processes with socket pairs
+	// Wrap, if not nil, returns what is used in place of a new channel's
+	// writing end. Tests break channels with it.
+	Wrap func(channel.Sender) channel.Sender
 }
 
 // A World is a job in this process.
@@ -149,6 +152,9 @@ func (o opener) Open(_ context.Context, to view.Process) (channel.Sender, error)
 		}
 	}
 	o.world.engines[to].Accept(o.self, r)
+	if o.world.config.Wrap != nil {
+		s = o.world.config.Wrap(s)
+	}
 	return s, nil
 }
 

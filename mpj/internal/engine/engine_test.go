@@ -1,0 +1,228 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const context2 = 2 // a context for messages
+
+// A brittle sender breaks after some frames, having sent a part of the last.
+type brittle struct {
+	channel.Sender
+	left int
+}
+
+func (b *brittle) Send(frames ...channel.Frame) error {
+	if b.left >= len(frames) {
+		b.left -= len(frames)
+		return b.Sender.Send(frames...)
+	}
+	b.Sender.Send(frames[:b.left]...)
+	b.Sender.Close()
+	return errors.New("broken by the test")
+}
+
+func TestR2ChannelsMayBreak(t *testing.T) {
+	for seed := range uint64(8) {
+		var mu sync.Mutex
+		random := rand.New(rand.NewPCG(seed, 0))
+		job := localworld.New(context.Background(), localworld.Config{
+			Ranks: 3, Replicas: 2, Sockets: seed%2 == 1,
+			Wrap: func(s channel.Sender) channel.Sender {
+				mu.Lock()
+				defer mu.Unlock()
+				return &brittle{s, random.IntN(30)}
+			},
+		})
+		err := job.Run(func(p view.Process, e *engine.Engine) error {
+			if err := gossip(p, e); err != nil {
+				return err
+			}
+			if err := e.Flush(); err != nil {
+				return err
+			}
+			job.Finish(p)
+			return nil
+		})
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
+}
+
+// gossip sends to the next rank and receives from the one before, by name and
+// from anybody in turn.
+func gossip(p view.Process, e *engine.Engine) error {
+	for i := range 60 {
+		if err := e.Send(context2, (p.Rank+1)%3, 0, []byte{byte(i)}); err != nil {
+			return err
+		}
+		source := (p.Rank + 2) % 3
+		if i%2 == 0 {
+			source = engine.AnySource
+		}
+		buf := make([]byte, 1)
+		if _, err := e.Recv(context2, source, 0, buf); err != nil {
+			return err
+		}
+		if buf[0] != byte(i) {
+			return fmt.Errorf("message %d came in place of %d", buf[0], i)
+		}
+	}
+	return nil
+}
+
+// Without replicas nothing that was lost can be sent again.
+func TestBrokenChannelWithoutReplicasIsAnError(t *testing.T) {
+	job := localworld.New(context.Background(), localworld.Config{
+		Ranks: 2, Replicas: 1,
+		Wrap: func(s channel.Sender) channel.Sender { return &brittle{s, 3} },
+	})
+	err := job.Run(func(p view.Process, e *engine.Engine) error {
+		if p.Rank == 0 {
+			for range 5 {
+				if err := e.Send(context2, 1, 0, nil); err != nil {
+					return err
+				}
+			}
+		}
+		_, err := e.Recv(context2, 1-p.Rank, 1, nil)
+		return err
+	})
+	if err == nil {
+		t.Error("a lost message went unnoticed")
+	}
+}
+
+// A sender that is far ahead of its receiver's channel waits, and all the same
+// two that flood each other do not wait for each other.
+func TestFloodsPassEachOther(t *testing.T) {
+	defer engine.SetFlowLimit(1 << 20)()
+	for _, replicas := range []int{1, 2} {
+		job := localworld.New(context.Background(), localworld.Config{Ranks: 2, Replicas: replicas, Sockets: true})
+		err := job.Run(func(p view.Process, e *engine.Engine) error {
+			const messages, size = 100, 64 << 10 // more than the limit together, each less
+			buf := make([]byte, size)
+			for range messages {
+				if err := e.Send(context2, 1-p.Rank, 0, buf); err != nil {
+					return err
+				}
+			}
+			for range messages {
+				if _, err := e.Recv(context2, 1-p.Rank, 0, buf); err != nil {
+					return err
+				}
+			}
+			if err := e.Flush(); err != nil {
+				return err
+			}
+			job.Finish(p)
+			return nil
+		})
+		if err != nil {
+			t.Errorf("r=%d: %v", replicas, err)
+		}
+	}
+}
+
+// nobody opens channels to nobody.
+type nobody struct{}
+
+func (nobody) Open(ctx context.Context, to view.Process) (channel.Sender, error) {
+	return nil, fmt.Errorf("no way to %v", to)
+}
+
+func newEngine(t *testing.T, self view.Process, v view.View) *engine.Engine {
+	t.Helper()
+	e := engine.New(context.Background(), engine.Config{
+		Self: self, View: v, Protocol: localworld.Protect(self, v), Opener: nobody{},
+	})
+	t.Cleanup(e.Close)
+	return e
+}
+
+func TestR5ExpelledProcessStops(t *testing.T) {
+	v, self := view.New(2, 2), view.Process{Rank: 0, Replica: 1}
+	e := newEngine(t, self, v)
+	next, _ := v.With(self, view.Failed)
+	e.View(next)
+	if _, err := e.Recv(context2, 1, 0, nil); !errors.Is(err, engine.ErrExpelled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSendToALostRankFails(t *testing.T) {
+	v := view.New(2, 1)
+	e := newEngine(t, view.Process{}, v)
+	next, _ := v.With(view.Process{Rank: 1}, view.Failed)
+	e.View(next)
+	if err := e.Send(context2, 1, 0, nil); err == nil {
+		t.Error("sent")
+	}
+}
+
+func TestSendToAFinishedRankIsDropped(t *testing.T) {
+	v := view.New(2, 1)
+	e := newEngine(t, view.Process{}, v)
+	if err := e.Send(context2, 1, 0, []byte("unread")); err != nil {
+		t.Fatal(err)
+	}
+	next, _ := v.With(view.Process{Rank: 1}, view.Finished)
+	e.View(next)
+	if err := errors.Join(e.Send(context2, 1, 0, nil), e.Flush()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestHostileFrameEndsTheEngine(t *testing.T) {
+	e := newEngine(t, view.Process{}, view.New(2, 1))
+	s, r := channel.Self()
+	e.Accept(view.Process{Rank: 1}, r)
+	s.Send(channel.Frame{Header: channel.Header{Kind: channel.SyncReply, Rank: 1}})
+	if _, err := e.Recv(context2, 1, 0, nil); err == nil || errors.Is(err, engine.ErrClosed) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// Every call that waits is ended by Close, and Close returns.
+func TestCloseEndsWhatWaits(t *testing.T) {
+	e := newEngine(t, view.Process{}, view.New(2, 1))
+	r, err := e.Irecv(context2, 1, 0, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rs := []*engine.Request{r}
+	calls := map[string]func() error{
+		"Recv":     func() error { _, err := e.Recv(context2, 1, 0, nil); return err },
+		"Probe":    func() error { _, err := e.Probe(context2, 1, 0); return err },
+		"ProbeAny": func() error { _, err := e.Probe(context2, engine.AnySource, 0); return err },
+		"Wait":     func() error { _, err := e.Wait(r); return err },
+	}
+	var waiting sync.WaitGroup
+	for name, call := range calls {
+		waiting.Go(func() {
+			if err := call(); !errors.Is(err, engine.ErrClosed) {
+				t.Errorf("%s: got %v", name, err)
+			}
+		})
+	}
+	e.Close()
+	waiting.Wait()
+	if _, err := e.Waitany(rs); !errors.Is(err, engine.ErrClosed) {
+		t.Errorf("Waitany: got %v", err)
+	}
+}
