@@ -60,7 +60,7 @@ func collect(c *mpj.Comm, owned []entry, top int) ([]entry, error) {
 }
 
 // entriesPerMessage keeps messages, and their backups, small.
-const entriesPerMessage = 1 << 13
+const entriesPerMessage = 1 << 10
 
 // sendEntries sends entries in several messages, of which the last is empty.
 func sendEntries(c *mpj.Comm, entries []entry, dest, tag int) error {

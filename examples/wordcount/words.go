@@ -73,7 +73,7 @@ func (t tally) read(r io.Reader, buf []byte) (words int64, err error) {
 func splitWord(data []byte, atEOF bool) (advance int, word []byte, err error) {
 	start, end := 0, 0 // data[start:end] is the word so far
 	for end < len(data) {
-		if !atEOF && !utf8.FullRune(data[end:]) {
+		if !atEOF && data[end] >= utf8.RuneSelf && !utf8.FullRune(data[end:]) {
 			return start, nil, nil // the rest of the character comes with more data
 		}
 		in, size := inWord(data[end:])

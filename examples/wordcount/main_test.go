@@ -1,0 +1,182 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/mpj"
+)
+
+// An output is what the ranks of one run print.
+type output struct{ stdout, stderr []bytes.Buffer }
+
+func runAll(n int, args ...string) (output, error) {
+	out := output{make([]bytes.Buffer, n), make([]bytes.Buffer, n)}
+	err := mpj.RunLocal(context.Background(), n, func(w *mpj.World) error {
+		return run(w, args, &out.stdout[w.Rank()], &out.stderr[w.Rank()])
+	})
+	return out, err
+}
+
+// others returns what the ranks but 0 print.
+func (o output) others() string {
+	var b bytes.Buffer
+	for rank := 1; rank < len(o.stdout); rank++ {
+		b.Write(o.stdout[rank].Bytes())
+		b.Write(o.stderr[rank].Bytes())
+	}
+	return b.String()
+}
+
+// modes are all ways to run wordcount that must print the same.
+func modes(t *testing.T, test func(t *testing.T, n int, args ...string)) {
+	for _, n := range []int{1, 2, 3} {
+		t.Run(fmt.Sprintf("n=%d", n), func(t *testing.T) { test(t, n) })
+		t.Run(fmt.Sprintf("n=%d farm", n), func(t *testing.T) { test(t, n, "-farm") })
+	}
+}
+
+func TestTable(t *testing.T) {
+	write(t, map[string]string{"one": "to be or not to be", "two/three": "that is the question: to be", "empty": ""})
+	modes(t, func(t *testing.T, n int, args ...string) {
+		out, err := runAll(n, append(args, "-top", "3")...)
+		want := `count  word
+    3  be
+    3  to
+    1  is
+
+files     3
+bytes     45
+words     12
+distinct  8
+`
+		if got := out.stdout[0].String(); err != nil || got != want {
+			t.Errorf("%v\n%s\nwant\n%s", err, got, want)
+		}
+		if got := out.others() + out.stderr[0].String(); got != "" {
+			t.Errorf("also printed: %q", got)
+		}
+	})
+}
+
+// TestAllCountsAreThoseOfAnIndependentCount counts text and junk, enough to
+// take several messages between each two ranks.
+func TestAllCountsAreThoseOfAnIndependentCount(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewPCG(seed, 0))
+	contents := make(map[string]string)
+	var text strings.Builder
+	for i := range 20 {
+		file := randomText(random, 1+random.IntN(20_000))
+		contents[fmt.Sprintf("folder%d/file%d", i%3, i)] = file
+		text.WriteString(file + "\n")
+	}
+	write(t, contents)
+	want, _ := reference(text.String())
+	modes(t, func(t *testing.T, n int, args ...string) {
+		out, err := runAll(n, append(args, "-all")...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := parseTable(out.stdout[0].String()); !maps.Equal(got, want) {
+			t.Errorf("%d words, want %d, or their counts differ", len(got), len(want))
+		}
+	})
+}
+
+// parseTable returns the counts in a printed table. A word that is there twice
+// is wrong.
+func parseTable(printed string) map[string]int64 {
+	counts := make(map[string]int64)
+	for line := range strings.Lines(printed) {
+		var n int64
+		var word string
+		if _, err := fmt.Sscan(line, &n, &word); err != nil {
+			continue
+		}
+		if counts[word] > 0 {
+			n = -1
+		}
+		counts[word] = n
+	}
+	return counts
+}
+
+// randomText is text of few short words and many long ones, between bytes of
+// all kinds.
+func randomText(random *rand.Rand, size int) string {
+	var b strings.Builder
+	for b.Len() < size {
+		switch random.IntN(4) {
+		case 0:
+			b.WriteByte(byte(random.IntN(256)))
+		case 1:
+			b.WriteString([]string{"the", "of", "中文", "x_1"}[random.IntN(4)])
+		case 2:
+			fmt.Fprintf(&b, " word%d ", random.IntN(20_000))
+		default:
+			b.WriteByte(' ')
+		}
+	}
+	return b.String()
+}
+
+func TestEmptyFolder(t *testing.T) {
+	write(t, nil)
+	modes(t, func(t *testing.T, n int, args ...string) {
+		out, err := runAll(n, args...)
+		want := "count  word\n\nfiles     0\nbytes     0\nwords     0\ndistinct  0\n"
+		if got := out.stdout[0].String(); err != nil || got != want {
+			t.Errorf("%q, %v", got, err)
+		}
+	})
+}
+
+// TestUnreadableFileIsAnError has a file in the list that is not there any more.
+func TestUnreadableFileIsAnError(t *testing.T) {
+	write(t, map[string]string{"here": "a"})
+	files := []file{{"here", 1}, {"gone", 1}}
+	for _, farm := range []bool{false, true} {
+		for _, n := range []int{1, 3} {
+			err := mpj.RunLocal(context.Background(), n, func(w *mpj.World) error {
+				_, err := countShare(w.Comm, make(tally), files, farm)
+				return err
+			})
+			if !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "count words of gone: ") {
+				t.Errorf("farm %v, %d ranks: %v", farm, n, err)
+			}
+		}
+	}
+}
+
+func TestLinksAreReported(t *testing.T) {
+	write(t, map[string]string{"file": "a"})
+	if err := os.Symlink("file", "link"); err != nil {
+		t.Fatal(err)
+	}
+	out, err := runAll(2)
+	if got := out.stderr[0].String(); err != nil || !strings.Contains(got, `no regular file: "link" and 0 others`) || out.others() != "" {
+		t.Errorf("%q, %q, %v", got, out.others(), err)
+	}
+}
+
+func TestUsage(t *testing.T) {
+	for _, args := range [][]string{{"file"}, {"-top"}, {"-top", "x"}, {"-top", "-1"}, {"-what"}, {"-h"}} {
+		out, err := runAll(2, args...)
+		if !errors.Is(err, errUsage) {
+			t.Errorf("arguments %q: %v", args, err)
+		}
+		if got := out.stderr[0].String(); out.others() != "" || out.stdout[0].Len() > 0 || strings.Count(got, "usage: wordcount") != 1 {
+			t.Errorf("arguments %q: %q, others %q", args, got, out.others())
+		}
+	}
+}
