@@ -64,11 +64,10 @@ func (p *Peer) checkVersion(e event.EvtPeerIdentificationCompleted) {
 	if !otherVersion(e.ProtocolVersion) {
 		return
 	}
-	p.log.Warn().Stringer("from", e.Peer).Msgf("refused a peer that speaks %.40q; this one speaks %q: the older of the two has to be renewed",
+	err := p.host.Network().ClosePeer(e.Peer)
+	p.log.Warn().Err(err).Stringer("from", e.Peer).Msgf(
+		"refused a peer that speaks %.40q; this one speaks %q: the older of the two has to be renewed",
 		e.ProtocolVersion, protocolVersion)
-	if err := p.host.Network().ClosePeer(e.Peer); err != nil {
-		p.log.Debug().Err(err).Stringer("from", e.Peer).Msg("close connection")
-	}
 }
 
 // startServices starts what every peer needs to submit jobs.

@@ -1,0 +1,17 @@
+package peer
+
+import (
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/p2pmpi/p2pmpi/peer/launch"
+)
+
+func TestMain(m *testing.M) {
+	if status, ok := launch.Supervise(); ok {
+		os.Exit(status)
+	}
+	goleak.VerifyTestMain(m)
+}

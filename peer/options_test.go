@@ -1,0 +1,129 @@
+package peer
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+// fill parses args as a command does, with file as the configuration, and
+// returns what came of it.
+func fill(t *testing.T, file string, env map[string]string, args ...string) (Config, RunOptions, error) {
+	t.Helper()
+	t.Setenv("P2PMPI_HOME", t.TempDir())
+	if file != "" {
+		if err := os.WriteFile(filepath.Join(os.Getenv("P2PMPI_HOME"), "config.yaml"), []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for k, v := range env {
+		t.Setenv(k, v)
+	}
+	c, o := DefaultConfig(), DefaultRunOptions()
+	flags := pflag.NewFlagSet("test", pflag.ContinueOnError)
+	c.AddHomeFlags(flags)
+	c.AddNetworkFlags(flags)
+	c.AddVolunteerFlags(flags)
+	o.AddFlags(flags)
+	if err := flags.Parse(args); err != nil {
+		t.Fatal(err)
+	}
+	return c, o, Fill(flags)
+}
+
+func TestFlagBeatsEnvironmentBeatsFileBeatsDefault(t *testing.T) {
+	const file = "slots: 3\nmax-jobs: 4\nnetwork: file\ngossip-period: 2s\nlisten: [/ip4/127.0.0.1/tcp/1, /ip4/127.0.0.1/tcp/2]\nreplicas: 2\n"
+	env := map[string]string{"P2PMPI_SLOTS": "5", "P2PMPI_NETWORK": "env", "P2PMPI_DENY": "a,b", "P2PMPI_MDNS": "false"}
+	c, o, err := fill(t, file, env, "--slots", "7")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct{ got, want any }{
+		"flag over environment":    {c.Slots, 7},
+		"environment over file":    {c.Network, "env"},
+		"file over default":        {c.MaxJobs, 4},
+		"default":                  {c.CacheLimit, int64(10 << 10)},
+		"duration from file":       {c.GossipPeriod, 2 * time.Second},
+		"list from file":           {strings.Join(c.Listen, " "), "/ip4/127.0.0.1/tcp/1 /ip4/127.0.0.1/tcp/2"},
+		"list from environment":    {strings.Join(c.Deny, " "), "a b"},
+		"bool from environment":    {c.MDNS, false},
+		"p2prun's option in file":  {o.Replicas, 2},
+		"home from environment":    {c.Home, os.Getenv("P2PMPI_HOME")},
+		"untouched run option":     {o.Strategy, "spread"},
+		"untouched bool of config": {c.NAT, true},
+	}
+	for name, test := range tests {
+		if test.got != test.want {
+			t.Errorf("%s: got %v, want %v", name, test.got, test.want)
+		}
+	}
+}
+
+func TestWrongConfigurationIsOneClearSentence(t *testing.T) {
+	tests := map[string]struct {
+		file string
+		env  map[string]string
+		args []string
+		want []string
+	}{
+		"unknown key":        {file: "slotz: 3\nother:\n  deep: 1\n", want: []string{"config.yaml", "unknown key other.deep, slotz"}},
+		"corrupt":            {file: "slots: 3\nnetwork: [oops\n", want: []string{"config.yaml", "line "}},
+		"not YAML's map":     {file: "just words\n", want: []string{"config.yaml"}},
+		"type in file":       {file: "slots: many\n", want: []string{"config.yaml", "key slots", `"many"`}},
+		"type in env":        {env: map[string]string{"P2PMPI_MAX_JOBS": "x"}, want: []string{"P2PMPI_MAX_JOBS", `"x"`}},
+		"home in home":       {file: "home: /elsewhere\n", want: []string{"config.yaml", "--home"}},
+		"named file missing": {args: []string{"--config", "/does/not/exist"}, want: []string{"/does/not/exist", "no such file"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			_, _, err := fill(t, test.file, test.env, test.args...)
+			if err == nil {
+				t.Fatal("got no error")
+			}
+			for _, w := range test.want {
+				if !strings.Contains(err.Error(), w) {
+					t.Errorf("got %q, want it to contain %q", err, w)
+				}
+			}
+			if strings.Contains(err.Error(), "\n") {
+				t.Errorf("got several lines: %q", err)
+			}
+		})
+	}
+}
+
+func TestEveryOptionIsAKey(t *testing.T) {
+	keys := allKeys()
+	for _, want := range []string{"home", "listen", "supernode", "network", "slots", "max-jobs", "http", "detach",
+		"ranks", "replicas", "strategy", "files", "input", "output", "wait", "timeout", "local", "tag-output", "json", "drain", "now"} {
+		if !slices.Contains(keys, want) {
+			t.Errorf("%s is no key", want)
+		}
+	}
+}
+
+func TestValidateReportsEveryWrongField(t *testing.T) {
+	c := Config{
+		Listen: []string{"tcp://x"}, Supernodes: []string{"/ip4/127.0.0.1/tcp/1"}, Network: "a b",
+		Slots: -1, MaxJobs: -1, Allow: []string{"me"}, LogLevel: "loud",
+	}
+	err := c.Validate()
+	if err == nil {
+		t.Fatal("passed")
+	}
+	for _, option := range []string{"home", "listen", "supernode", "network", "slots", "max-jobs", "allow", "gossip-period", "cache-limit", "log-level"} {
+		if !strings.Contains(err.Error(), option) {
+			t.Errorf("got no word of %s in:\n%v", option, err)
+		}
+	}
+	for name, good := range map[string]Config{"default": DefaultConfig(), "local": LocalConfig()} {
+		if err := good.Validate(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

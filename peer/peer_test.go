@@ -1,0 +1,329 @@
+package peer
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/libp2p/go-libp2p"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/rs/zerolog"
+
+	"github.com/p2pmpi/p2pmpi/peer/job"
+)
+
+// deadline bounds what a test waits for; nothing comes near it unless it hangs.
+const deadline = 20 * time.Second
+
+// shortDir is a home whose socket's name fits, whatever the test is called.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "peer")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return dir
+}
+
+// boot starts a peer on loopback that introduces itself to supernodes.
+func boot(t *testing.T, change func(*Config)) *Peer {
+	t.Helper()
+	cfg := LocalConfig()
+	cfg.Home = shortDir(t)
+	cfg.Slots = 2
+	if change != nil {
+		change(&cfg)
+	}
+	p, err := New(t.Context(), cfg, Volunteer, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return p
+}
+
+func dial(t *testing.T, p *Peer) *Client {
+	t.Helper()
+	c, err := Dial(t.Context(), string(p.home))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+func TestTwoPeersMeetAndRunAJob(t *testing.T) {
+	first := boot(t, nil)
+	second := boot(t, func(c *Config) { c.Supernodes = first.Addresses() })
+	if err := second.Unmet(); err != nil {
+		t.Fatal(err)
+	}
+	client := dial(t, second)
+	platforms, err := client.Platforms(t.Context())
+	if err != nil || len(platforms) != 1 {
+		t.Fatalf("got platforms %v, %v; want one", platforms, err)
+	}
+	req := job.Request{
+		Programs: []job.Executable{{Platform: platforms[0], Path: "/bin/sh"}},
+		Name:     "sh", Args: []string{"-c", "echo out"},
+		N: 4, R: 1, Strategy: "spread", Wait: deadline,
+	}
+	var out bytes.Buffer
+	result, err := client.Run(t.Context(), req, func(e job.Event) error {
+		out.Write(e.Data)
+		return nil
+	})
+	if err != nil || result.Status != job.StatusOK {
+		t.Fatalf("got %+v, %v; want success", result, err)
+	}
+	if got, want := out.String(), strings.Repeat("out\n", 4); got != want {
+		t.Errorf("got output %q, want %q", got, want)
+	}
+	status, err := client.Status(t.Context())
+	if err != nil || len(status.Known) != 1 && len(status.Known) != 2 || status.Peer != second.ID().String() {
+		t.Errorf("got status %+v, %v; want the other peer known", status, err)
+	}
+}
+
+func TestS4HangingUpCancelsTheJob(t *testing.T) {
+	p := boot(t, nil)
+	client := dial(t, p)
+	platforms, err := client.Platforms(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := job.Request{
+		Programs: []job.Executable{{Platform: platforms[0], Path: "/bin/sleep"}},
+		Name:     "sleep", Args: []string{"1000"},
+		N: 1, R: 1, Strategy: "spread", Wait: deadline,
+	}
+	ctx, hangUp := context.WithCancel(t.Context())
+	_, err = client.Run(ctx, req, func(e job.Event) error {
+		if e.Phase == job.Running {
+			hangUp()
+		}
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("got %v, want cancelled", err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	if !p.control.awaitJobs(ctx) || !p.awaitSlots(ctx) {
+		t.Error("the job's slots were not given back")
+	}
+}
+
+func TestControlSocketIsTheOwnersAlone(t *testing.T) {
+	p := boot(t, nil)
+	info, err := os.Stat(p.home.socket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := info.Mode().Perm(); got != 0o600 {
+		t.Errorf("got mode %#o, want 0600", got)
+	}
+}
+
+func TestControlSocketAPI(t *testing.T) {
+	p := boot(t, nil)
+	client := dial(t, p)
+	tests := map[string]struct {
+		method, path, body string
+		status             int
+		want               string
+	}{
+		"status":        {"GET", "/v1/status", "", 200, p.ID().String()},
+		"no such thing": {"GET", "/v1/nothing", "", 404, ""},
+		"wrong method":  {"GET", "/v1/jobs", "", 405, ""},
+		"bad mode":      {"POST", "/v1/halt?mode=gently", "", 400, "gently"},
+		"not JSON":      {"POST", "/v1/jobs", "hello", 400, "read job"},
+		"empty job":     {"POST", "/v1/jobs", "{}", 200, `"status":64`},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			req, err := http.NewRequestWithContext(t.Context(), test.method, "http://p2pmpi"+test.path, strings.NewReader(test.body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := client.http.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			body, _ := io.ReadAll(resp.Body)
+			if resp.StatusCode != test.status || !strings.Contains(string(body), test.want) {
+				t.Errorf("got %d %s, want %d with %q", resp.StatusCode, body, test.status, test.want)
+			}
+		})
+	}
+}
+
+func TestHaltReturnsWhenThePeerHasGone(t *testing.T) {
+	for _, how := range []Halt{Orderly, Drain, Now} {
+		t.Run(string(how), func(t *testing.T) {
+			p := boot(t, nil)
+			client := dial(t, p)
+			closed := make(chan error, 1)
+			go func() { // as p2pboot does; ends when halted
+				<-p.Halted()
+				closed <- p.Close()
+			}()
+			ctx, cancel := context.WithTimeout(t.Context(), deadline)
+			defer cancel()
+			if err := client.Halt(ctx, how); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-closed; err != nil {
+				t.Error(err)
+			}
+			if _, err := os.Stat(p.home.socket()); err == nil {
+				t.Error("the socket is still there")
+			}
+			if _, err := Dial(t.Context(), string(p.home)); !errors.Is(err, ErrNoPeer) {
+				t.Errorf("got %v, want ErrNoPeer", err)
+			}
+		})
+	}
+}
+
+func TestSupernodeThatDoesNotAnswerIsNamed(t *testing.T) {
+	const nobody = "/ip4/127.0.0.1/tcp/1/p2p/12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf"
+	p := boot(t, func(c *Config) { c.Supernodes = []string{nobody} })
+	if err := p.Unmet(); err == nil || !strings.Contains(err.Error(), "/ip4/127.0.0.1/tcp/1") {
+		t.Errorf("got %v, want the address named", err)
+	}
+}
+
+// lines collects log lines and tells of each.
+type lines struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	more chan struct{}
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.text.Write(b)
+	select {
+	case l.more <- struct{}{}:
+	default:
+	}
+	return len(b), nil
+}
+
+func (l *lines) has(s string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Contains(l.text.String(), s)
+}
+
+func TestPeerOfAnotherProtocolVersionIsRefused(t *testing.T) {
+	log := &lines{more: make(chan struct{}, 1)}
+	cfg := LocalConfig()
+	cfg.Home = shortDir(t)
+	p, err := New(t.Context(), cfg, Volunteer, zerolog.New(log).Level(zerolog.WarnLevel))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	newer, err := libp2p.New(libp2p.NoListenAddrs, libp2p.ProtocolVersion("p2pmpi/999"), libp2p.DisableMetrics())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer newer.Close()
+	if err := newer.Connect(t.Context(), p2ppeer.AddrInfo{ID: p.ID(), Addrs: p.host.Addrs()}); err != nil {
+		t.Fatal(err)
+	}
+	timeout := time.After(deadline)
+	for !log.has("p2pmpi/999") || len(p.host.Network().ConnsToPeer(newer.ID())) > 0 {
+		select {
+		case <-log.more:
+		case <-timeout:
+			t.Fatalf("not refused; log: %s", log.text.String())
+		}
+	}
+}
+
+func TestStatusPage(t *testing.T) {
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := free.Addr().String()
+	free.Close()
+	p := boot(t, func(c *Config) { c.HTTP = addr })
+	tests := map[string]struct {
+		path, host string
+		status     int
+		want       string
+	}{
+		"page":             {"/", addr, 200, "2 of 2"},
+		"metrics":          {"/metrics", addr, 200, "libp2p_"},
+		"status":           {"/v1/status", addr, 200, p.ID().String()},
+		"localhost":        {"/", "localhost", 200, p.ID().String()},
+		"foreign name":     {"/", "evil.example", 403, "address"},
+		"nothing to do":    {"/v1/halt", addr, 404, ""},
+		"nothing but root": {"/x", addr, 404, ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+addr+test.path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Host, req.Close = test.host, true
+			resp, err := http.DefaultClient.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			body, _ := io.ReadAll(resp.Body)
+			if resp.StatusCode != test.status || !strings.Contains(string(body), test.want) {
+				t.Errorf("got %d %.200s, want %d with %q", resp.StatusCode, body, test.status, test.want)
+			}
+		})
+	}
+}
+
+func TestStatusHasListsNotNull(t *testing.T) {
+	p := boot(t, nil)
+	b, err := json.Marshal(p.Status())
+	if err != nil || bytes.Contains(b, []byte("null")) {
+		t.Errorf("got %s, %v", b, err)
+	}
+}
+
+func TestSubmitOnlyPeerLeavesNothing(t *testing.T) {
+	cfg := LocalConfig()
+	cfg.Home = filepath.Join(shortDir(t), "untouched")
+	p, err := New(t.Context(), cfg, SubmitOnly, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	temp := string(p.home)
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	for _, dir := range []string{temp, cfg.Home} {
+		if _, err := os.Stat(dir); err == nil {
+			t.Errorf("%s is there", dir)
+		}
+	}
+}
