@@ -42,7 +42,7 @@ func start(t *testing.T, program string, inherit bool) *process {
 	}
 	defer line.Close()
 	p := &process{Cmd: exec.Command(os.Args[0]), Conn: conn, output: new(strings.Builder)}
-	p.Env = append(os.Environ(), programVariable+"="+program)
+	p.Env = append(os.Environ(), programVariable+"="+program, "GORACE=atexit_sleep_ms=0")
 	if inherit {
 		p.Env = append(p.Env, proclink.FDVariable+"=3")
 		p.ExtraFiles = []*os.File{line}

@@ -35,7 +35,7 @@ func (e *Engine) read(from view.Process, in, before *inlet) {
 		<-before.ended
 	}
 	for {
-		f, err := in.receiver.Receive(allocate)
+		f, err := in.receiver.Receive(place)
 		if err != nil {
 			return // from opens another one if it has more to say
 		}
@@ -45,7 +45,8 @@ func (e *Engine) read(from view.Process, in, before *inlet) {
 	}
 }
 
-func allocate(h channel.Header) []byte { return make([]byte, h.Size) }
+// place returns where the payload of a frame goes.
+func place(h channel.Header) []byte { return allocate(int(h.Size)) }
 
 // receive gives the protocol a frame and reports whether the engine goes on.
 func (e *Engine) receive(from view.Process, f channel.Frame) bool {

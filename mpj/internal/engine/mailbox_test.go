@@ -136,7 +136,7 @@ func (s *script) play(r *replica, known map[int]name, check func()) {
 
 // Whatever the order of arrival, a replica makes the decider's matches.
 func TestR4ReplicasMatchAsTheDecider(t *testing.T) {
-	for seed := range uint64(6000) {
+	for seed := range uint64(3000) {
 		s := newScript(seed)
 		known := make(map[int]name)
 		decider := newReplica(true)
@@ -183,7 +183,7 @@ func TestR4NothingUndecidedShows(t *testing.T) {
 // A new decider goes on from any state of a replica without contradicting what
 // the old one had decided, and nothing is matched twice.
 func TestR4TakeoverKeepsWhatWasDecided(t *testing.T) {
-	for seed := range uint64(6000) {
+	for seed := range uint64(3000) {
 		s := newScript(seed)
 		known := make(map[int]name)
 		s.play(newReplica(true), known, nil)

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -56,7 +55,7 @@ func (e *Engine) reachable(rank int) bool {
 
 // Isend sends a copy of payload. The request is done when the flow allows.
 func (e *Engine) Isend(context uint32, dest int, tag int32, payload []byte) (*Request, error) {
-	payload = slices.Clone(payload)
+	payload = duplicate(payload)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	flowing, err := e.start(context, dest, tag, payload)
@@ -72,7 +71,7 @@ func (e *Engine) Isend(context uint32, dest int, tag int32, payload []byte) (*Re
 
 // Send sends a copy of payload and waits while the flow does not allow more.
 func (e *Engine) Send(context uint32, dest int, tag int32, payload []byte) error {
-	payload = slices.Clone(payload)
+	payload = duplicate(payload)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	flowing, err := e.start(context, dest, tag, payload)

@@ -135,10 +135,16 @@ func (e *Engine) take(o *outlet, batch *[]channel.Frame) bool {
 	}
 }
 
-// written takes note that frames are in the channel.
+// written takes note that frames are in the channel. Without replicas nobody
+// keeps their payloads.
 func (e *Engine) written(frames []channel.Frame) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.view.R == 1 {
+		for _, f := range frames {
+			release(f.Payload)
+		}
+	}
 	e.forget(frames)
 	e.relieve()
 }

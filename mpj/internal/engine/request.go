@@ -89,6 +89,7 @@ func (r *Request) result() (Status, error) {
 		return r.status, &TruncateError{Status: r.status, Capacity: len(r.buf)}
 	}
 	copy(r.buf, r.payload)
+	release(r.payload)
 	r.payload = nil
 	return r.status, nil
 }

@@ -1,0 +1,46 @@
+package engine
+
+import (
+	"math/bits"
+	"sync"
+)
+
+// Large payloads are used again: to get fresh memory from the system costs more
+// than to copy a message into it.
+
+// Payloads of these sizes, in powers of two, are kept. Smaller ones are cheap,
+// and larger ones too rare to hold on to.
+const (
+	smallestKept = 12 // 4 KiB
+	largestKept  = 23 // 8 MiB
+)
+
+var kept [largestKept + 1]sync.Pool // by the power; of *[]byte with that capacity
+
+// allocate returns size bytes of any content, for the payload of a message.
+func allocate(size int) []byte {
+	power := bits.Len(uint(size - 1))
+	if size < 1<<smallestKept || power > largestKept {
+		return make([]byte, size)
+	}
+	if b, ok := kept[power].Get().(*[]byte); ok {
+		return (*b)[:size]
+	}
+	return make([]byte, size, 1<<power)
+}
+
+// release takes a payload that nobody uses any more.
+func release(payload []byte) {
+	power := bits.Len(uint(cap(payload))) - 1
+	if power >= smallestKept && power <= largestKept && cap(payload) == 1<<power {
+		b := payload // a variable of its own: only here it goes to the heap
+		kept[power].Put(&b)
+	}
+}
+
+// duplicate returns a copy of payload.
+func duplicate(payload []byte) []byte {
+	b := allocate(len(payload))
+	copy(b, payload)
+	return b
+}

@@ -1,0 +1,187 @@
+package link
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// An audience is the engine of the tests.
+type audience struct {
+	views   chan view.View
+	accepts chan view.Process
+}
+
+func (a audience) View(v view.View) { a.views <- v }
+
+func (a audience) Accept(from view.Process, r channel.Receiver) {
+	r.Close()
+	a.accepts <- from
+}
+
+// dial returns both ends of a line after the greeting, in a job of 2 ranks,
+// and where the link says that it was lost.
+func dial(t *testing.T) (peer *proclink.Conn, l *Link, e audience, lost chan error) {
+	t.Helper()
+	peer, file, err := proclink.Pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	self, v := view.Process{Rank: 1}, view.New(2, 1)
+	if err := peer.Send(proclink.Message{Type: proclink.Setup, Process: &self, View: &v}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if l, err = Dial(file); err != nil {
+		t.Fatal(err)
+	}
+	if m, _, err := peer.Receive(); err != nil || m.Type != proclink.Hello || m.Version != Version {
+		t.Fatalf("got %+v, %v; want hello", m, err)
+	}
+	e, lost = audience{make(chan view.View, 1), make(chan view.Process, 1)}, make(chan error, 1)
+	l.Serve(e, func(err error) { lost <- err })
+	t.Cleanup(func() { l.Close(); peer.Close() })
+	return peer, l, e, lost
+}
+
+func TestGreetingThatIsNoneIsAnError(t *testing.T) {
+	v, self, outside := view.New(2, 1), view.Process{Rank: 1}, view.Process{Rank: 2}
+	cases := map[string]proclink.Message{
+		"another message": {Type: proclink.Start, View: &v},
+		"no view":         {Type: proclink.Setup, Process: &self},
+		"no process":      {Type: proclink.Setup, View: &v},
+		"outside the job": {Type: proclink.Setup, Process: &outside, View: &v},
+	}
+	for name, m := range cases {
+		t.Run(name, func(t *testing.T) {
+			peer, file, err := proclink.Pair()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer peer.Close()
+			if err := peer.Send(m, nil); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Dial(file); err == nil {
+				t.Error("the process joined")
+			}
+		})
+	}
+}
+
+func TestViewsAndChannelsReachTheEngine(t *testing.T) {
+	peer, _, e, _ := dial(t)
+	v, _ := view.New(2, 1).With(view.Process{Rank: 0}, view.Finished)
+	peer.Send(proclink.Message{Type: proclink.Update, View: &v}, nil)
+	if got := <-e.views; got.Epoch != v.Epoch {
+		t.Errorf("got view %d, want %d", got.Epoch, v.Epoch)
+	}
+	a, b := sockets(t)
+	defer a.Close()
+	peer.Send(proclink.Message{Type: proclink.Accept, Process: &view.Process{Rank: 0}}, b)
+	b.Close()
+	if from := <-e.accepts; from.Rank != 0 {
+		t.Errorf("got a channel from %v", from)
+	}
+}
+
+func sockets(t *testing.T) (a, b *os.File) {
+	t.Helper()
+	a, b, err := proclink.SocketPair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a, b
+}
+
+func TestRefusalIsTheErrorOfOpen(t *testing.T) {
+	peer, l, _, _ := dial(t)
+	go func() {
+		m, _, _ := peer.Receive()
+		peer.Send(proclink.Message{Type: proclink.Refused, Process: m.Process, Text: "not today"}, nil)
+	}()
+	_, err := l.Open(context.Background(), view.Process{Rank: 0})
+	if err == nil || !strings.Contains(err.Error(), "open a channel to 0.0: not today") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// An answer that comes after the caller has gone closes its descriptor.
+func TestOpenMayBeCancelled(t *testing.T) {
+	peer, l, e, _ := dial(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := l.Open(ctx, view.Process{Rank: 0}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	ours, theirs := sockets(t)
+	defer ours.Close()
+	peer.Send(proclink.Message{Type: proclink.Channel, Process: &view.Process{Rank: 0}}, theirs)
+	theirs.Close()
+	v := view.New(2, 1)
+	peer.Send(proclink.Message{Type: proclink.Update, View: &v}, nil)
+	<-e.views // what came before has been handled
+	if n, err := ours.Read(make([]byte, 1)); n != 0 || err == nil {
+		t.Errorf("the descriptor is still open: read %d, %v", n, err)
+	}
+}
+
+func TestLineThatEndsIsLost(t *testing.T) {
+	v := view.New(1, 1)
+	cases := map[string]func(*proclink.Conn){
+		"closed":         func(c *proclink.Conn) { c.Close() },
+		"nonsense":       func(c *proclink.Conn) { c.Send(proclink.Message{Type: "nonsense"}, nil) },
+		"not for us":     func(c *proclink.Conn) { c.Send(proclink.Message{Type: proclink.Hello}, nil) },
+		"no view":        func(c *proclink.Conn) { c.Send(proclink.Message{Type: proclink.Update}, nil) },
+		"refused nobody": func(c *proclink.Conn) { c.Send(proclink.Message{Type: proclink.Refused}, nil) },
+		"setup again":    func(c *proclink.Conn) { c.Send(proclink.Message{Type: proclink.Setup, View: &v}, nil) },
+	}
+	for name, end := range cases {
+		t.Run(name, func(t *testing.T) {
+			peer, l, _, lost := dial(t)
+			end(peer)
+			if err := <-lost; err == nil || !strings.Contains(err.Error(), "line to the peer") {
+				t.Errorf("got %v", err)
+			}
+			if _, err := l.Open(context.Background(), view.Process{}); err == nil {
+				t.Error("opened a channel over a lost line")
+			}
+		})
+	}
+}
+
+func TestGoodbyeIsNoLoss(t *testing.T) {
+	peer, l, _, lost := dial(t)
+	go func() {
+		peer.Receive()
+		peer.Send(proclink.Message{Type: proclink.Bye}, nil)
+		peer.Close()
+	}()
+	if err := l.Finalize(context.Background()); err != nil {
+		t.Error(err)
+	}
+	l.Close()
+	select {
+	case err := <-lost:
+		t.Errorf("lost: %v", err)
+	default:
+	}
+}
+
+func TestStartEndsWithItsContext(t *testing.T) {
+	_, l, _, _ := dial(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := l.Start(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
