@@ -37,32 +37,29 @@ func main() {
 	if err == nil {
 		err = world.Finalize()
 	}
-	switch {
-	case errors.Is(err, errUsage):
-		if world.Rank() == 0 {
-			fmt.Fprintln(os.Stderr, err)
-		}
-		os.Exit(2)
-	case err != nil:
+	if errors.Is(err, errUsage) {
+		world.Abort(2, err.Error()) // the whole job, with one message
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "pi:", err)
-		os.Exit(1)
+		os.Exit(1) // this process: its replicas go on, if they can
 	}
 }
 
 func run(world *mpj.World, args []string, stdout io.Writer) error {
-	// All ranks have the arguments. Only rank 0 looks at them here, as in
-	// programs that read their parameters from a file; 0 says that they are wrong.
+	// All ranks have the arguments. Only rank 0 looks at them here, as a program
+	// does that asks its user.
 	intervals := make([]int, 1)
 	if world.Rank() == 0 {
-		intervals[0] = parse(args)
+		var err error
+		if intervals[0], err = parse(args); err != nil {
+			return err
+		}
 	}
 	if err := mpj.Bcast(world.Comm, intervals, 0); err != nil {
 		return err
 	}
 	n := intervals[0]
-	if n == 0 {
-		return errUsage
-	}
 
 	start := world.Wtime()
 	from, to := share(n, world.Rank(), world.Size())
@@ -78,16 +75,16 @@ func run(world *mpj.World, args []string, stdout io.Writer) error {
 	return err
 }
 
-// parse returns the number of intervals that the arguments ask for, or 0.
-func parse(args []string) int {
+// parse returns the number of intervals that the arguments ask for.
+func parse(args []string) (int, error) {
 	if len(args) == 0 {
-		return defaultIntervals
+		return defaultIntervals, nil
 	}
 	n, err := strconv.Atoi(args[0])
 	if err != nil || len(args) > 1 || n < 1 || n > maxIntervals {
-		return 0
+		return 0, errUsage
 	}
-	return n
+	return n, nil
 }
 
 // share returns which of n intervals are for a rank: from up to, not

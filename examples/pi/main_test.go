@@ -80,7 +80,7 @@ func TestUsage(t *testing.T) {
 			t.Errorf("arguments %q: %q, %v", args, got[0], err)
 		}
 	}
-	if got := parse(nil); got != defaultIntervals {
-		t.Errorf("without arguments there are %d intervals", got)
+	if got, err := parse(nil); err != nil || got != defaultIntervals {
+		t.Errorf("without arguments: %d intervals, %v", got, err)
 	}
 }

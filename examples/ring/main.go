@@ -35,15 +35,12 @@ func main() {
 	if err == nil {
 		err = world.Finalize()
 	}
-	switch {
-	case errors.Is(err, errUsage):
-		if world.Rank() == 0 {
-			fmt.Fprintln(os.Stderr, err)
-		}
-		os.Exit(2)
-	case err != nil:
+	if errors.Is(err, errUsage) {
+		world.Abort(2, err.Error()) // the whole job, with one message
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "ring:", err)
-		os.Exit(1)
+		os.Exit(1) // this process: its replicas go on, if they can
 	}
 }
 

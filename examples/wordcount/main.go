@@ -8,11 +8,13 @@
 // underscores; "The" and "the" are two words. Files may hold anything: bytes
 // that are no UTF-8 separate words. A file that cannot be read is an error.
 //
-//	files -- divide --> count --\ /-- add up --\
-//	        (by size, or         X              >-- table (rank 0)
-//	         -farm: on demand)  / \            /
-//	      \-----------> count --/ \-- add up -/
-//	                      each word goes to the rank that owns it
+//	        files           words             counts
+//	rank 0  -----> count ---+   +---> add up -------> table
+//	rank 1  -----> count ---+===+---> add up ---------^
+//	rank 2  -----> count ---+   +---> add up ---------^
+//	            each word to the rank that owns it
+//
+// Without -top there are 20 words, with -all all of them.
 //
 // By default the files are divided beforehand, in shares of equal size. With
 // -farm, rank 0 deals them out in small batches to whichever rank asks first,
@@ -32,7 +34,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-var errUsage = errors.New("wrong usage")
+var errUsage = errors.New("usage: wordcount [-top K | -all] [-farm]")
 
 func main() {
 	world, err := mpj.Init(context.Background())
@@ -42,20 +44,17 @@ func main() {
 	if err == nil {
 		err = world.Finalize()
 	}
-	switch {
-	case errors.Is(err, errUsage):
-		os.Exit(2) // rank 0 has said why
-	case err != nil:
+	if errors.Is(err, errUsage) {
+		world.Abort(2, err.Error()) // the whole job, with one message
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "wordcount:", err)
-		os.Exit(1)
+		os.Exit(1) // this process: its replicas go on, if they can
 	}
 }
 
 func run(world *mpj.World, args []string, stdout, stderr io.Writer) error {
-	if world.Rank() != 0 {
-		stderr = io.Discard
-	}
-	top, farm, err := parse(args, stderr)
+	top, farm, err := parse(args)
 	if err != nil {
 		return err
 	}
@@ -84,24 +83,18 @@ func run(world *mpj.World, args []string, stdout, stderr io.Writer) error {
 
 // parse returns how many words to print, and whether to deal files out on
 // demand.
-func parse(args []string, stderr io.Writer) (top int, farm bool, err error) {
+func parse(args []string) (top int, farm bool, err error) {
 	flags := flag.NewFlagSet("wordcount", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	flags.Usage = func() {
-		fmt.Fprintln(stderr, "usage: wordcount [-top K | -all] [-farm]")
-		flags.PrintDefaults()
-	}
+	flags.SetOutput(io.Discard) // the error says it
 	all := flags.Bool("all", false, "print all words")
 	flags.BoolVar(&farm, "farm", false, "deal files out to the ranks that ask for work")
 	flags.IntVar(&top, "top", 20, "print the `K` most frequent words")
-	if err := flags.Parse(args); err != nil {
-		return 0, false, errUsage // printed by flags
-	}
-	if flags.NArg() > 0 || top < 0 {
-		flags.Usage()
+	switch err := flags.Parse(args); {
+	case err != nil:
+		return 0, false, fmt.Errorf("%w: %w", errUsage, err)
+	case flags.NArg() > 0 || top < 0:
 		return 0, false, errUsage
-	}
-	if *all {
+	case *all:
 		top = math.MaxInt
 	}
 	return top, farm, nil
