@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -130,9 +131,12 @@ func TestSupernodeThatDoesNotAnswer(t *testing.T) {
 	gone := boot(t)
 	gone.kill()
 	p := boot(t, "--supernode", gone.addr)
-	if log := p.log.String(); !strings.Contains(log, gone.id) {
-		t.Errorf("the supernode is not named in:\n%s", log)
-	}
+	eventually(t, "warning", func() error {
+		if log := p.log.String(); !strings.Contains(log, gone.id) {
+			return fmt.Errorf("the supernode is not named in:\n%s", log)
+		}
+		return nil
+	})
 	j := startJob(t, "--home", t.TempDir(), "--supernode", gone.addr, "-n", "1", "-w", "1", filepath.Join(bin, "stepper"))
 	if s := j.wait(); s != 69 {
 		t.Errorf("exit status %d, want 69", s)
