@@ -2,6 +2,7 @@ package launch
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net"
 )
@@ -54,7 +55,7 @@ func carry(ctx context.Context, dst, src end) {
 		if err != nil {
 			reset()
 		}
-		if <-closed != io.EOF {
+		if !errors.Is(<-closed, io.EOF) {
 			reset()
 		}
 	case <-closed:

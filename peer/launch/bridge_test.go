@@ -12,7 +12,7 @@ import (
 
 // bridged returns both ends of a channel that a bridge carries over three
 // sockets, and a channel that is closed when the bridge has ended.
-func bridged(t *testing.T, ctx context.Context) (in, out *net.UnixConn, done chan struct{}) {
+func bridged(ctx context.Context, t *testing.T) (in, out *net.UnixConn, done chan struct{}) {
 	t.Helper()
 	conn := func(f *os.File) *net.UnixConn {
 		defer f.Close()
@@ -50,7 +50,7 @@ func await1(t *testing.T, done chan struct{}) {
 }
 
 func TestBridgeCarriesEverythingBeforeTheEnd(t *testing.T) {
-	in, out, done := bridged(t, t.Context())
+	in, out, done := bridged(t.Context(), t)
 	sent := bytes.Repeat([]byte("0123456789abcdef"), 1<<16)
 	go func() {
 		in.Write(sent)
@@ -70,7 +70,7 @@ func TestBridgeCarriesEverythingBeforeTheEnd(t *testing.T) {
 }
 
 func TestSenderLearnsThatTheReceiverIsGone(t *testing.T) {
-	in, out, done := bridged(t, t.Context())
+	in, out, done := bridged(t.Context(), t)
 	out.Close()
 	await1(t, done)
 	if _, err := in.Write([]byte("x")); err == nil {
@@ -80,7 +80,7 @@ func TestSenderLearnsThatTheReceiverIsGone(t *testing.T) {
 
 func TestR5BridgeBreaksWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	in, out, done := bridged(t, ctx)
+	in, out, done := bridged(ctx, t)
 	cancel()
 	await1(t, done)
 	if _, err := in.Write([]byte("x")); err == nil {
@@ -92,7 +92,7 @@ func TestR5BridgeBreaksWithItsContext(t *testing.T) {
 }
 
 func TestNothingComesBackOnAChannel(t *testing.T) {
-	_, out, done := bridged(t, t.Context())
+	_, out, done := bridged(t.Context(), t)
 	out.Write([]byte("x"))
 	await1(t, done)
 }

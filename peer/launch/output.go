@@ -25,7 +25,7 @@ func (p *process) drain(stream int) {
 	o := &p.out[stream]
 	full := make(chan bool, 1)
 	for {
-		n, err := p.pipes[stream].Read(buf)
+		n, err := p.live.pipes[stream].Read(buf)
 		ok := p.job.do(func() {
 			o.box.Append(buf[:n])
 			if err != nil {
@@ -88,7 +88,7 @@ func (j *job) next() bool {
 	for range streams * len(j.order) {
 		j.turn = (j.turn + 1) % (streams * len(j.order))
 		p, s := j.local[j.order[j.turn/streams]], j.turn%streams
-		if !p.speaks || p.instance == nil {
+		if !p.speaks || p.live == nil {
 			continue
 		}
 		if b, ok := p.out[s].box.Next(batchSize); ok {

@@ -21,14 +21,14 @@ type process struct {
 	job *job
 	id  view.Process
 
-	*instance // nil until it runs
+	live *instance // nil until it runs
 
 	ctx    context.Context // ends with the process
 	cancel context.CancelFunc
 	toLine chan letter
 	early  []letter // for a process that has not said hello
 
-	greeted, initialized, finalized bool // what it has said
+	greeted, initialized, finalized, aborted bool // what it has said
 
 	out      [streams]output
 	speaks   bool             // for its rank, in the current view
@@ -59,7 +59,7 @@ func newProcess(j *job, id view.Process) *process {
 
 // run begins to watch a process that has been started.
 func (p *process) run(i *instance) {
-	p.instance = i
+	p.live = i
 	if p.expelled {
 		p.kill()
 	}
@@ -76,15 +76,15 @@ func (p *process) run(i *instance) {
 
 // kill ends the process and its descendants, without waiting for that.
 func (p *process) kill() {
-	if p.instance != nil {
-		p.instance.Kill()
+	if p.live != nil {
+		p.live.program.Kill()
 	}
 }
 
 // close ends the process and returns when nothing of it is left.
 func (p *process) close() {
-	if p.instance != nil {
-		p.instance.close()
+	if p.live != nil {
+		p.live.close()
 	}
 	for _, l := range p.early {
 		l.drop()
@@ -106,7 +106,7 @@ const lineTimeout = time.Second
 // await reports the end of the process, after its last words (F2).
 func (p *process) await(heard <-chan struct{}) {
 	defer p.job.running.Done()
-	e := p.instance.Wait()
+	e := p.live.program.Wait()
 	select {
 	case <-heard:
 	case <-time.After(lineTimeout):
@@ -137,9 +137,9 @@ func (j *job) exited(p *process, e supervisor.Exit) {
 func (p *process) listen(heard chan<- struct{}) {
 	defer p.job.running.Done()
 	defer close(heard)
-	defer p.line.CloseUnclaimed()
+	defer p.live.line.CloseUnclaimed()
 	for {
-		m, f, err := p.line.Receive()
+		m, f, err := p.live.line.Receive()
 		if f != nil {
 			f.Close() // processes have none to give
 		}
@@ -167,7 +167,7 @@ func (p *process) deliver() {
 	for {
 		select {
 		case l := <-p.toLine:
-			p.line.Send(l.message, l.descriptor) // an error means that the process is gone
+			p.live.line.Send(l.message, l.descriptor) // an error means that the process is gone
 			l.drop()
 		case <-p.ctx.Done():
 			for len(p.toLine) > 0 {
@@ -231,7 +231,8 @@ func (j *job) hearProcess(p *process, m proclink.Message) {
 		j.alive.Forget(p.id) // it may take its time to exit
 		j.say(finalized(p.id))
 		p.tell(proclink.Message{Type: proclink.Bye}, nil)
-	case m.Type == proclink.Abort && p.greeted:
+	case m.Type == proclink.Abort && p.greeted && !p.aborted:
+		p.aborted = true
 		j.say(aborted(p.id, m.Code, m.Text))
 	default:
 		p.babbles(fmt.Errorf("message %.20q out of order", m.Type))

@@ -65,16 +65,16 @@ func (j *job) tag() string { return "launch " + j.spec.ID }
 // An instance is a running process: its supervisor, and this peer's ends of its
 // line and its pipes.
 type instance struct {
-	*supervisor.Process
-	line  *proclink.Conn
-	pipes [streams]*os.File // standard output, standard error
+	program *supervisor.Process
+	line    *proclink.Conn
+	pipes   [streams]*os.File // standard output, standard error
 }
 
 // streams is how many output streams a process has.
 const streams = 2
 
 func (i *instance) close() {
-	i.Process.Close()
+	i.program.Close()
 	i.line.Close()
 	for _, p := range i.pipes {
 		p.Close()
@@ -133,7 +133,7 @@ func (j *job) launch(p view.Process) (*instance, error) {
 		defer (*write).Close()
 	}
 	if err == nil {
-		i.Process, err = supervisor.Start(c)
+		i.program, err = supervisor.Start(c)
 	}
 	if err != nil {
 		line.Close()

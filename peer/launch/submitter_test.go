@@ -78,7 +78,7 @@ func (m *member) close() {
 	m.detector.Close()
 	m.files.Close()
 	m.reservations.Close()
-	m.Host.Close()
+	m.Close()
 }
 
 // meet tells m where b is.
@@ -368,11 +368,11 @@ func await[M comparable](l *testLink, get func(*jobpb.FromPeer) M) M {
 func (l *testLink) awaitEnd() {
 	l.Helper()
 	for {
-		switch _, err := l.next(); err {
-		case nil:
-		case errEnded:
+		_, err := l.next()
+		if errors.Is(err, errEnded) {
 			return
-		default:
+		}
+		if err != nil {
 			l.Fatal("control stream does not end")
 		}
 	}

@@ -38,7 +38,7 @@ func TestS4NothingOutlivesAKilledPeer(t *testing.T) {
 		t.Fatal(err)
 	}
 	folder := newScratch(t)
-	cmd := exec.Command(self)
+	cmd := exec.CommandContext(t.Context(), self)
 	cmd.Env = append(os.Environ(), peerVariable+"="+folder)
 	cmd.Stderr = os.Stderr
 	stdout, err := cmd.StdoutPipe()
@@ -73,17 +73,18 @@ func TestS4NothingOutlivesAKilledPeer(t *testing.T) {
 	}
 }
 
+// TestProgramEndsWithItsSupervisor: also what it has started, although nobody
+// is there to adopt it.
 func TestProgramEndsWithItsSupervisor(t *testing.T) {
-	r := run(t, "orphan", "and stay")
-	var supervisor int
-	fmt.Sscanf(readLine(t, r.stdout), "ready %d", &supervisor)
-	r2 := run(t, "sleep")
-	readLine(t, r2.stdout)
-	r2.cmd.Process.Kill()
-	if got := r2.Wait(); got.Signal != "killed" {
+	r := run(t, "orphan")
+	readLine(t, r.stdout)
+	if err := r.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.Wait(); got.Signal != "killed" {
 		t.Errorf("got %+v", got)
 	}
-	readAll(t, r2.stdout)
+	readAll(t, r.stdout)
 }
 
 func TestKillStaleFindsProgramsByFolder(t *testing.T) {

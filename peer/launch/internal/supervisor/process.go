@@ -38,9 +38,10 @@ type Process struct {
 	report *os.File
 	letGo  sync.Once
 
-	pid  int // of the program
-	exit Exit
-	done chan struct{} // closed when exit is known
+	scratch string
+	pid     int // of the program
+	exit    Exit
+	done    chan struct{} // closed when exit is known
 }
 
 // Start starts a program and returns when it runs, or when it is certain that
@@ -91,7 +92,7 @@ func fork(c Command) (*Process, error) {
 		reportRead.Close()
 		return nil, err
 	}
-	return &Process{cmd: cmd, life: lifeWrite, report: reportRead, done: make(chan struct{})}, nil
+	return &Process{cmd: cmd, life: lifeWrite, report: reportRead, scratch: c.Scratch, done: make(chan struct{})}, nil
 }
 
 // command gives the supervisor its order and waits until it is carried out.
@@ -121,8 +122,9 @@ func (p *Process) watch(report *json.Decoder) {
 		return
 	}
 	// The supervisor was killed, by the program or by the owner. The kernel
-	// kills the program then; its group may still be there.
+	// kills the program then; what it has started may still be there.
 	syscall.Kill(-p.pid, syscall.SIGKILL)
+	KillStale(p.scratch)
 	p.exit = Exit{Code: -1, Signal: syscall.SIGKILL.String()}
 }
 

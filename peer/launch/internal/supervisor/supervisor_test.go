@@ -53,7 +53,7 @@ func program(args []string) int {
 		describe()
 		return 0
 	case "orphan": // a descendant in another session, whose parent is gone
-		child := exec.Command(os.Args[0], "parent")
+		child := &exec.Cmd{Path: os.Args[0], Args: []string{os.Args[0], "parent"}}
 		child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		child.Stdout = os.Stdout
 		if err := child.Run(); err != nil {
@@ -64,7 +64,7 @@ func program(args []string) int {
 			return 0
 		}
 	case "parent":
-		child := exec.Command(os.Args[0], "sleep")
+		child := &exec.Cmd{Path: os.Args[0], Args: []string{os.Args[0], "sleep"}}
 		child.Stdout = os.Stdout
 		if err := child.Start(); err != nil {
 			return 1

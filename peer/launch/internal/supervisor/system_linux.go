@@ -88,17 +88,33 @@ func parent(stat string) (pid, ppid int, ok bool) {
 	return pid, ppid, err1 == nil && err2 == nil
 }
 
-// KillStale kills the processes that run in or from a folder: programs that
-// outlived both their peer and their supervisor.
+// KillStale kills the processes that run in or from a folder, for want of a
+// supervisor who would, and returns when they are gone.
 func KillStale(folder string) {
+	for end := time.Now().Add(sweepTimeout); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		stale := runningIn(folder)
+		if len(stale) == 0 {
+			return
+		}
+		for _, pid := range stale {
+			syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+}
+
+// runningIn returns the processes whose executable or working folder is folder
+// or below it. Those that have ended have neither.
+func runningIn(folder string) []int {
+	var found []int
 	for _, kind := range []string{"exe", "cwd"} {
 		links, _ := filepath.Glob("/proc/[0-9]*/" + kind)
 		for _, link := range links {
 			target, err := os.Readlink(link)
 			pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(link)))
-			if err == nil && pid != os.Getpid() && strings.HasPrefix(target, folder+"/") {
-				syscall.Kill(pid, syscall.SIGKILL)
+			if err == nil && pid != os.Getpid() && strings.HasPrefix(target+"/", folder+"/") {
+				found = append(found, pid)
 			}
 		}
 	}
+	return found
 }
