@@ -46,12 +46,16 @@ func (j *job) open(p *process, to view.Process) {
 	go j.openRemote(ctx, p, to)
 }
 
-// openable says whether the view and the membership table let from speak to to.
+// openable says whether there may be a channel: both processes are in the view
+// and the membership table, and the receiver, if it is here, still runs.
 func (j *job) openable(c channelID) error {
 	for _, p := range []view.Process{c.from, c.to} {
 		if _, ok := j.members.peerOf[p]; !ok || j.view.State(p) == view.Failed {
 			return fmt.Errorf("process %v is not in the view", p)
 		}
+	}
+	if q, ok := j.local[c.to]; ok && q.exit != nil {
+		return fmt.Errorf("process %v has ended", c.to)
 	}
 	return nil
 }
@@ -222,10 +226,10 @@ func (j *job) accept(remote p2ppeer.ID, open *pb.Open) (context.Context, socket,
 		return nil, socket{}, err
 	}
 	q, ok := j.local[c.to]
-	switch {
-	case !ok || q.exit != nil:
+	if !ok {
 		return nil, socket{}, fmt.Errorf("process %v does not run here", c.to)
-	case j.members.peerOf[c.from] != remote:
+	}
+	if j.members.peerOf[c.from] != remote {
 		return nil, socket{}, fmt.Errorf("process %v does not run at %s", c.from, remote)
 	}
 	ours, theirs, err := socketPair()

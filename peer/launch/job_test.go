@@ -34,12 +34,8 @@ func TestPlainProgramRunsAndLeavesNothing(t *testing.T) {
 func TestProcessesMeetAndTalkAcrossPeers(t *testing.T) {
 	j := newTestJob(t, 3, 2, nil, "ring")
 	// Ranks on two peers each: replica k of rank i is at peer (i+k) mod 2.
-	j.prepareCrossed()
-	for _, l := range j.links {
-		for range 3 {
-			await(l, (*jobpb.FromPeer).GetInitialized)
-		}
-	}
+	j.startCrossed()
+	j.awaitInitialized()
 	j.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Begin{Begin: &jobpb.Begin{}}})
 	for rank := range 3 {
 		l, p := j.links[rank%2], view.Process{Rank: rank}
@@ -54,8 +50,8 @@ func TestProcessesMeetAndTalkAcrossPeers(t *testing.T) {
 	j.stop()
 }
 
-// prepareCrossed starts the job with replica k of rank i at peer (i+k) mod 2.
-func (j *testJob) prepareCrossed() {
+// startCrossed starts the job with replica k of rank i at peer (i+k) mod 2.
+func (j *testJob) startCrossed() {
 	j.Helper()
 	start := &jobpb.Start{View: jobpb.FromView(view.New(j.spec.N, j.spec.R))}
 	for at, peer := range j.peers {
@@ -81,6 +77,16 @@ func (j *testJob) prepareCrossed() {
 	for _, l := range j.links {
 		if s := await(l, (*jobpb.FromPeer).GetStarted); s.Error != "" {
 			j.Fatal(s.Error)
+		}
+	}
+}
+
+// awaitInitialized waits until every process has called mpj.Init.
+func (j *testJob) awaitInitialized() {
+	j.Helper()
+	for _, l := range j.links {
+		for range j.spec.N {
+			await(l, (*jobpb.FromPeer).GetInitialized)
 		}
 	}
 }
@@ -148,6 +154,25 @@ func TestR5ProcessOutsideTheViewIsKilledQuietly(t *testing.T) {
 			t.Errorf("there was a word about it: %v", m)
 		}
 	}
+}
+
+// TestR5ChannelsToAFailedProcessBreak: its sender learns that at once, although
+// the failed process and its peer are there and silent.
+func TestR5ChannelsToAFailedProcessBreak(t *testing.T) {
+	bed := newTestbed(t, 2, 2)
+	j := bed.newJob(t, 2, 2, nil, "hold")
+	j.startCrossed() // 0.0 and 1.1 at the first peer, 1.0 and 0.1 at the second
+	j.awaitInitialized()
+	p := view.Process{}
+	j.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Begin{Begin: &jobpb.Begin{}}})
+	await(j.links[0], (*jobpb.FromPeer).GetOutput)
+	failed, _ := view.New(2, 2).With(view.Process{Rank: 1}, view.Failed)
+	j.links[0].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_View{View: jobpb.FromView(failed)}})
+	j.links[0].exited(p)
+	if got, want := j.links[0].outputFrom(p, 1, 1), "broken\nthen: process 1.0 is not in the view\n"; got != want {
+		t.Errorf("wrote %q, want %q", got, want)
+	}
+	j.stop()
 }
 
 func TestBackPressureHoldsTheProgramBack(t *testing.T) {

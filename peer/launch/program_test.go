@@ -2,6 +2,7 @@ package launch
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -64,6 +65,8 @@ func program(args []string) int {
 		time.Sleep(time.Hour)
 	case "ring":
 		return ring()
+	case "hold":
+		return hold()
 	case "abort":
 		l := enter(version.Protocol)
 		l.say(proclink.Abort, func(m *proclink.Message) { m.Code, m.Text = 7, "enough" })
@@ -148,6 +151,28 @@ func ring() int {
 	fmt.Printf("%d got %q %v\n", l.self.Rank, word, err)
 	l.say(proclink.Finalized, nil)
 	l.await(proclink.Bye)
+	return 0
+}
+
+// hold opens a channel from rank 0 to rank 1, says so, and says when it breaks
+// and what becomes of the next one. Rank 1 takes the channel and does nothing.
+func hold() int {
+	l := enter(version.Protocol)
+	l.say(proclink.Init, nil)
+	l.await(proclink.Start)
+	if l.self.Rank == 1 {
+		l.await(proclink.Bye) // which never comes
+	}
+	to := view.Process{Rank: 1}
+	open := func(m *proclink.Message) { m.Process = &to }
+	l.say(proclink.Open, open)
+	l.await(proclink.Channel)
+	fmt.Println("open")
+	if _, err := io.Copy(io.Discard, l.channel); err == nil || errors.Is(err, syscall.ECONNRESET) {
+		fmt.Println("broken")
+	}
+	l.say(proclink.Open, open)
+	fmt.Println("then:", l.await(proclink.Refused).Text)
 	return 0
 }
 

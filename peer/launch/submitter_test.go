@@ -382,8 +382,13 @@ func (l *testLink) awaitEnd() {
 // acknowledges it.
 func (l *testLink) output(p view.Process, stream uint32) string {
 	l.Helper()
+	return l.outputFrom(p, stream, 0)
+}
+
+// outputFrom is output from record next on.
+func (l *testLink) outputFrom(p view.Process, stream uint32, next uint64) string {
+	l.Helper()
 	var text strings.Builder
-	var next uint64
 	for {
 		o := await(l, func(m *jobpb.FromPeer) *jobpb.Output {
 			if o := m.GetOutput(); o != nil && o.Process.View() == p && o.Stream == stream {
