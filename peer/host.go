@@ -11,6 +11,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	rcmgr "github.com/libp2p/go-libp2p/p2p/host/resource-manager"
 	"github.com/libp2p/go-libp2p/p2p/muxer/yamux"
 	"github.com/libp2p/go-libp2p/p2p/net/connmgr"
@@ -34,6 +35,10 @@ const protocolPrefix = "p2pmpi/"
 // newHost starts the libp2p host that cfg describes. Its metrics go to reg, a
 // registry of its own since several peers can share a process.
 func newHost(cfg Config, key crypto.PrivKey, reg prometheus.Registerer) (host.Host, error) {
+	listen, relays, err := parseAddrs(cfg)
+	if err != nil {
+		return nil, err
+	}
 	resources, err := newResourceManager()
 	if err != nil {
 		return nil, err
@@ -44,7 +49,7 @@ func newHost(cfg Config, key crypto.PrivKey, reg prometheus.Registerer) (host.Ho
 	}
 	options := []libp2p.Option{
 		libp2p.Identity(key),
-		libp2p.ListenAddrStrings(cfg.Listen...),
+		libp2p.NoListenAddrs, // yet: New would leave goroutines behind if it could not
 		libp2p.Transport(tcp.NewTCPTransport),
 		libp2p.Transport(quic.NewTransport),
 		// TLS first: in bulk it is twice as fast as Noise.
@@ -58,24 +63,37 @@ func newHost(cfg Config, key crypto.PrivKey, reg prometheus.Registerer) (host.Ho
 		libp2p.ConnectionManager(conns),
 		libp2p.PrometheusRegisterer(reg),
 	}
-	reach, err := reachability(cfg)
+	h, err := libp2p.New(append(options, reachability(cfg, relays)...)...)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("start libp2p: %w", err)
 	}
-	h, err := libp2p.New(append(options, reach...)...)
-	if err != nil {
-		return nil, fmt.Errorf("listen on %v: %w", cfg.Listen, err)
+	if err := h.Network().Listen(listen...); err != nil { // not even one address
+		h.Close()
+		return nil, fmt.Errorf("listen on %s: %w", strings.Join(cfg.Listen, ", "), err)
 	}
 	return h, nil
+}
+
+// parseAddrs returns the addresses of cfg, which Validate has passed.
+func parseAddrs(cfg Config) (listen []ma.Multiaddr, supernodes []p2ppeer.AddrInfo, err error) {
+	for _, s := range cfg.Listen {
+		a, err := ma.NewMultiaddr(s)
+		if err != nil {
+			return nil, nil, fmt.Errorf("listen %q: %w", s, err)
+		}
+		listen = append(listen, a)
+	}
+	supernodes, err = addrInfos(cfg.Supernodes)
+	return listen, supernodes, err
 }
 
 // reachability is how a peer is reached behind address translation. The
 // supernodes are the relays that it asks: they are the peers that it knows
 // before it can be reached. A relayed connection is only there to punch a
 // hole; libp2p's own limits on it stay.
-func reachability(cfg Config) ([]libp2p.Option, error) {
+func reachability(cfg Config, relays []p2ppeer.AddrInfo) []libp2p.Option {
 	if !cfg.NAT {
-		return []libp2p.Option{libp2p.DisableRelay()}, nil
+		return []libp2p.Option{libp2p.DisableRelay()}
 	}
 	options := []libp2p.Option{
 		libp2p.EnableRelay(),
@@ -84,14 +102,10 @@ func reachability(cfg Config) ([]libp2p.Option, error) {
 		libp2p.EnableAutoNATv2(),
 		libp2p.NATPortMap(),
 	}
-	relays, err := addrInfos(cfg.Supernodes)
-	if err != nil {
-		return nil, err
-	}
 	if len(relays) > 0 {
 		options = append(options, libp2p.EnableAutoRelayWithStaticRelays(relays))
 	}
-	return options, nil
+	return options
 }
 
 // tcpHeadStart is how long QUIC waits for TCP: a round trip and the handshakes,

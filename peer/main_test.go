@@ -13,5 +13,6 @@ func TestMain(m *testing.M) {
 	if status, ok := launch.Supervise(); ok {
 		os.Exit(status)
 	}
+	os.Setenv("GORACE", "atexit_sleep_ms=0") // or each process lingers for a second
 	goleak.VerifyTestMain(m)
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -141,7 +142,7 @@ func readFile(v *viper.Viper, file, home string) error {
 	read.SetConfigType("yaml")
 	err := read.ReadInConfig()
 	switch {
-	case errors.Is(err, fs.ErrNotExist) && !asked:
+	case !asked && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)):
 		return nil
 	case err != nil:
 		return fmt.Errorf("configuration file %s: %s", file, plainCause(err))

@@ -2,9 +2,11 @@ package command
 
 import (
 	"io"
+	"log/slog"
 	"os"
 	"time"
 
+	"github.com/libp2p/go-libp2p/gologshim"
 	"github.com/rs/zerolog"
 	"golang.org/x/term"
 )
@@ -19,7 +21,20 @@ func Logger(w io.Writer, level string) (zerolog.Logger, error) {
 	if IsTerminal(w) {
 		w = zerolog.ConsoleWriter{Out: w, TimeFormat: time.TimeOnly}
 	}
-	return zerolog.New(w).Level(l).With().Timestamp().Logger(), nil
+	log := zerolog.New(w).Level(l).With().Timestamp().Logger()
+	captureLibp2p(log)
+	return log, nil
+}
+
+// captureLibp2p makes libp2p, which would write to standard error in a form of
+// its own, write to log, for those who look for a fault. What an owner has to
+// know comes back as an error as well.
+func captureLibp2p(log zerolog.Logger) {
+	handler := slog.DiscardHandler
+	if log.GetLevel() <= zerolog.DebugLevel {
+		handler = zerolog.NewSlogHandler(log)
+	}
+	gologshim.SetDefaultHandler(handler)
 }
 
 // IsTerminal reports whether w is a terminal.

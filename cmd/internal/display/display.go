@@ -41,9 +41,9 @@ type Display struct {
 	lines Lines
 	state *State
 	said  map[job.Phase]bool // once each: a search may be repeated many times
-	shown bool  // the live line is on the screen
-	over  bool  // the result has been shown
-	err   error // of the first write that failed
+	shown bool               // the live line is on the screen
+	over  bool               // the result has been shown
+	err   error              // of the first write that failed
 }
 
 // New returns a display and, on a terminal, begins to draw. Close it.

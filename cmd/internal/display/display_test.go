@@ -1,0 +1,143 @@
+package display
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/job"
+)
+
+func TestLinesAreNeverTorn(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	const ranks, count = 4, 50
+	text := make([]string, ranks) // what each rank has yet to say
+	want := make([]string, ranks)
+	for r := range ranks {
+		for i := range count {
+			want[r] += fmt.Sprintf("%d:%d:%s\n", r, i, strings.Repeat("x", rnd.IntN(20)))
+		}
+		text[r] = want[r]
+	}
+	var l Lines
+	var out []byte
+	for len(strings.Join(text, "")) > 0 {
+		r := rnd.IntN(ranks)
+		n := min(len(text[r]), rnd.IntN(15))
+		out = append(out, l.Add(r, 1, []byte(text[r][:n]))...)
+		text[r] = text[r][n:]
+	}
+	got := make([]string, ranks)
+	for line := range strings.Lines(string(out)) {
+		var r int
+		if _, err := fmt.Sscanf(line, "%d:", &r); err != nil {
+			t.Fatalf("torn line %q", line)
+		}
+		got[r] += line
+	}
+	for r := range ranks {
+		if got[r] != want[r] {
+			t.Errorf("rank %d: got other output than it wrote", r)
+		}
+	}
+}
+
+func TestTagStandsBeforeEachLine(t *testing.T) {
+	l := Lines{Tag: true}
+	out := string(l.Add(2, 1, []byte("a\nb\nc")))
+	out += string(l.Add(2, 1, []byte("d\n")))
+	out += string(l.Add(2, 1, []byte("end")))
+	out += string(l.Rest(2, 1))
+	if want := "[2] a\n[2] b\n[2] cd\n[2] end"; out != want {
+		t.Errorf("got %q, want %q", out, want)
+	}
+}
+
+func TestLineShowsWhatFits(t *testing.T) {
+	s := NewState(2, 2)
+	v := view.New(2, 2)
+	v.States[3] = view.Failed
+	s.Take(job.Event{Kind: job.PhaseEvent, Phase: job.Running})
+	s.Take(job.Event{Kind: job.ViewEvent, View: &v})
+	tests := map[string]struct {
+		width int
+		want  string
+	}{
+		"wide":    {80, "1:05 running  rank 0 ●●  rank 1 ●✗"},
+		"narrow":  {30, "1:05 running  2 ranks, 3 proce"},
+		"nothing": {0, ""},
+	}
+	for name, test := range tests {
+		if got := s.Line(65*time.Second, test.width); got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
+
+// show runs a little job through a display and returns what it wrote.
+func show(cfg Config, r job.Result) (stdout, stderr string) {
+	var out, errs bytes.Buffer
+	cfg.Name, cfg.Stdout, cfg.Stderr, cfg.Ranks, cfg.Replicas = "p2prun", &out, &errs, 1, 1
+	d := New(cfg)
+	for range 2 {
+		d.Event(job.Event{Kind: job.PhaseEvent, Phase: job.Reserving, Total: 1})
+	}
+	d.Event(job.Event{Kind: job.OutputEvent, Stream: job.Stdout, Data: []byte("out\nrest")})
+	d.Event(job.Event{Kind: job.OutputEvent, Stream: job.Stderr, Data: []byte("err\n")})
+	d.Event(job.Event{Kind: job.WarningEvent, Text: "careful"})
+	d.Result(r)
+	d.Close()
+	return out.String(), errs.String()
+}
+
+func TestR6StdoutIsTheRanksAndNothingElse(t *testing.T) {
+	for _, cfg := range []Config{{}, {JSON: true}} {
+		stdout, _ := show(cfg, job.Result{Status: 3, Message: "no"})
+		if want := "out\nrest"; stdout != want {
+			t.Errorf("got %q, want %q", stdout, want)
+		}
+	}
+}
+
+func TestSentences(t *testing.T) {
+	_, stderr := show(Config{}, job.Result{Status: 69, Message: "found 0", Hint: "boot more"})
+	want := "p2prun: reserving 1 slots\nerr\np2prun: careful\np2prun: error: found 0\np2prun: hint: boot more\n"
+	if stderr != want {
+		t.Errorf("got %q, want %q", stderr, want)
+	}
+}
+
+func TestJSONIsAnEventALine(t *testing.T) {
+	_, stderr := show(Config{JSON: true}, job.Result{Status: 69})
+	var kinds []string
+	for line := range strings.Lines(stderr) {
+		var e job.Event
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("line %q: %v", line, err)
+		}
+		kinds = append(kinds, string(e.Kind))
+	}
+	if got, want := strings.Join(kinds, " "), "phase phase output warning result"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no reader") }
+
+func TestLostReaderIsAnError(t *testing.T) {
+	d := New(Config{Name: "p2prun", Stdout: full{}, Stderr: &bytes.Buffer{}, Ranks: 1, Replicas: 1})
+	defer d.Close()
+	if d.Event(job.Event{Kind: job.OutputEvent, Stream: job.Stdout, Data: []byte("x\n")}) == nil {
+		t.Error("got no error, want the job to be told")
+	}
+}

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/p2pmpi/p2pmpi/peer/launch"
+)
+
+func TestMain(m *testing.M) {
+	if status, ok := launch.Supervise(); ok {
+		os.Exit(status)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func TestHelpFitsATerminal(t *testing.T) {
+	var out, errs bytes.Buffer
+	if status := run(t.Context(), []string{"--help"}, &out, &errs); status != 0 || errs.Len() > 0 {
+		t.Fatalf("got status %d, %s", status, errs.String())
+	}
+	for line := range strings.Lines(out.String()) {
+		if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	for _, want := range []string{"Examples:", "Exit status:", "--supernode"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %s", want)
+		}
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, []byte("slots: [\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct {
+		args   []string
+		status int
+		want   string
+	}{
+		"unknown option": {[]string{"--slotz", "1"}, 64, "p2pboot: error: unknown flag: --slotz\np2pboot: hint:"},
+		"no number":      {[]string{"--slots", "many"}, 64, `p2pboot: error: --slots "many": want a whole number`},
+		"argument":       {[]string{"now"}, 64, `unexpected argument "now"`},
+		"negative":       {[]string{"--slots", "-1"}, 64, "slots -1: want 0 to"},
+		"corrupt file":   {[]string{"--config", file}, 64, "configuration file " + file + ": line"},
+		"unusable home":  {[]string{"--home", filepath.Join(file, "x")}, 64, "p2pboot: error: home " + file},
+		"address in use": {[]string{"--home", t.TempDir(), "--nat=false", "--mdns=false", "--listen", "/ip4/192.0.2.1/tcp/1"}, 69, "192.0.2.1"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var out, errs bytes.Buffer
+			if status := run(t.Context(), test.args, &out, &errs); status != test.status {
+				t.Errorf("got status %d, want %d", status, test.status)
+			}
+			if !strings.Contains(errs.String(), test.want) || out.Len() > 0 {
+				t.Errorf("got %q and output %q, want %q", errs.String(), out.String(), test.want)
+			}
+		})
+	}
+}
+
+func TestReadyLineThenOrderlyEnd(t *testing.T) {
+	home, err := os.MkdirTemp("", "boot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(home)
+	ctx, terminate := context.WithCancel(t.Context())
+	defer terminate()
+	r, w := io.Pipe()
+	ended := make(chan int, 1)
+	args := []string{"--home", home, "--listen", "/ip4/127.0.0.1/tcp/0", "--nat=false", "--mdns=false"}
+	var errs bytes.Buffer
+	go func() { // ends after terminate
+		ended <- run(ctx, args, w, &errs)
+		w.Close()
+	}()
+	out := bufio.NewReader(r)
+	ready, err := out.ReadString('\n')
+	if err != nil {
+		t.Fatalf("got no ready line: %s", errs.String())
+	}
+	words := strings.Fields(ready)
+	if len(words) != 3 || words[0] != "ready" || !strings.HasSuffix(words[2], "/p2p/"+words[1]) {
+		t.Errorf("got %q, want: ready ID ADDRESS", ready)
+	}
+	var second bytes.Buffer
+	if status := run(t.Context(), args, io.Discard, &second); status != 64 || !strings.Contains(second.String(), words[1]) {
+		t.Errorf("second peer on the home: got status %d, %q; want 64 and the peer named", status, second.String())
+	}
+	terminate()
+	if status := <-ended; status != 0 {
+		t.Errorf("got status %d, want 0", status)
+	}
+	if rest, _ := io.ReadAll(out); len(rest) > 0 {
+		t.Errorf("got more output: %q", rest)
+	}
+	if _, err := os.Stat(filepath.Join(home, "control.sock")); err == nil {
+		t.Error("the control socket is still there")
+	}
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+func TestHelpFitsATerminal(t *testing.T) {
+	var out, errs bytes.Buffer
+	if status := run(t.Context(), []string{"--help"}, &out, &errs); status != 0 || errs.Len() > 0 {
+		t.Fatalf("got status %d, %s", status, errs.String())
+	}
+	for line := range strings.Lines(out.String()) {
+		if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	if !strings.Contains(out.String(), "Examples:") || !strings.Contains(out.String(), "Exit status:") {
+		t.Error("no examples or no exit statuses")
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	tests := map[string]struct {
+		args   []string
+		status int
+		want   string
+	}{
+		"no peer":      {[]string{"--home", t.TempDir()}, 69, "p2phalt: error: no peer is running on home"},
+		"both":         {[]string{"--drain", "--now"}, 64, "exclude each other"},
+		"argument":     {[]string{"please"}, 64, `unexpected argument "please"`},
+		"unknown flag": {[]string{"--force"}, 64, "unknown flag"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var out, errs bytes.Buffer
+			if status := run(t.Context(), test.args, &out, &errs); status != test.status {
+				t.Errorf("got status %d, want %d", status, test.status)
+			}
+			if !strings.Contains(errs.String(), test.want) {
+				t.Errorf("got %q, want %q", errs.String(), test.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/p2pmpi/p2pmpi/cmd/internal/localnet"
+	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/launch"
+)
+
+func TestMain(m *testing.M) {
+	if status, ok := launch.Supervise(); ok {
+		os.Exit(status)
+	}
+	if status, ok := localnet.Child(); ok {
+		os.Exit(status)
+	}
+	os.Setenv("GORACE", "atexit_sleep_ms=0") // or each process lingers for a second
+	goleak.VerifyTestMain(m)
+}
+
+// alone keeps a test's p2prun off every network and home but its own.
+func alone(t *testing.T) {
+	t.Helper()
+	t.Setenv("P2PMPI_HOME", t.TempDir())
+	t.Setenv("P2PMPI_LISTEN", "/ip4/127.0.0.1/tcp/0")
+	t.Setenv("P2PMPI_MDNS", "false")
+	t.Setenv("P2PMPI_NAT", "false")
+	t.Setenv("TMPDIR", t.TempDir())
+}
+
+// nothingLeft checks that the temporary folder is as empty as it was.
+func nothingLeft(t *testing.T) {
+	t.Helper()
+	left, err := os.ReadDir(os.Getenv("TMPDIR"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+func TestHelpFitsATerminal(t *testing.T) {
+	var out, errs bytes.Buffer
+	if status := run(t.Context(), []string{"--help"}, &out, &errs); status != 0 || errs.Len() > 0 {
+		t.Fatalf("got status %d, %s", status, errs.String())
+	}
+	for line := range strings.Lines(out.String()) {
+		if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	for _, want := range []string{"Examples:", "Exit status:", "-n, --ranks", "-l, --files"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %s", want)
+		}
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	alone(t)
+	const nobody = "/ip4/127.0.0.1/tcp/1/p2p/12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf"
+	tests := map[string]struct {
+		args   string
+		status int
+		want   string
+	}{
+		"no program":             {"-n 1", 64, "no PROGRAM"},
+		"no -n":                  {"/bin/true", 64, "number of ranks is missing"},
+		"-n 0":                   {"-n 0 /bin/true", 64, "-n is 0"},
+		"-n no number":           {"-n x /bin/true", 64, `-n "x": want a whole number`},
+		"-r 0":                   {"-n 1 -r 0 /bin/true", 64, "-r is 0"},
+		"strategy":               {"-n 1 -a best /bin/true", 64, `strategy "best"`},
+		"pattern":                {"-n 1 -o [ /bin/true", 64, "-o"},
+		"timeout":                {"-n 1 --timeout -1s /bin/true", 64, "negative"},
+		"unknown program":        {"-n 1 surely-no-such-program", 64, "surely-no-such-program: not in PATH"},
+		"missing input":          {"-n 1 -i nope /bin/true", 64, "input file nope"},
+		"missing list":           {"-n 1 -l nope /bin/true", 64, "file list nope"},
+		"input outside":          {"-n 1 -i ../nope /bin/true", 64, "outside the current folder"},
+		"too few local":          {"--local 1 -n 1 -r 2 /bin/true", 64, "at least 2 are needed"},
+		"lose what is not there": {"-n 1 --lose 1s /bin/true", 64, "--local"},
+		"supernode":              {"-n 1 --supernode here /bin/true", 64, `supernode "here"`},
+		"nobody there":           {"-n 2 -r 2 -w 0 --supernode " + nobody + " /bin/true", 69, "found 0 of the 4 slots needed (-n 2 -r 2)"},
+		"supernode named":        {"-n 1 -w 0 --supernode " + nobody + " /bin/true", 69, "/ip4/127.0.0.1/tcp/1"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var out, errs bytes.Buffer
+			if status := run(t.Context(), strings.Fields(test.args), &out, &errs); status != test.status {
+				t.Errorf("got status %d, want %d", status, test.status)
+			}
+			if !strings.Contains(errs.String(), "p2prun: error: ") || !strings.Contains(errs.String(), test.want) || out.Len() > 0 {
+				t.Errorf("got %q and output %q, want %q", errs.String(), out.String(), test.want)
+			}
+			nothingLeft(t)
+		})
+	}
+}
+
+func TestMistakesAreEventsWithJSON(t *testing.T) {
+	alone(t)
+	var out, errs bytes.Buffer
+	status := run(t.Context(), []string{"--json", "-n", "1", "-r", "0", "/bin/true"}, &out, &errs)
+	var e job.Event
+	if err := json.Unmarshal(errs.Bytes(), &e); err != nil || e.Result == nil || e.Result.Status != 64 || status != 64 {
+		t.Errorf("got status %d, %q, %v", status, errs.String(), err)
+	}
+}
+
+func TestLocalJobEndsAsTheProgramDoes(t *testing.T) {
+	tests := map[string]struct {
+		script string
+		status int
+		stdout string
+	}{
+		"succeeds":   {"echo out; echo err >&2", 0, "[0] out\n[1] out\n"},
+		"exits 3":    {"exit 3", 3, ""},
+		"no newline": {"printf tail", 0, "[0] tail\n[1] tail"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			alone(t)
+			var out, errs bytes.Buffer
+			args := []string{"--local", "2", "-n", "2", "--tag-output", "sh", "-c", test.script}
+			if status := run(t.Context(), args, &out, &errs); status != test.status {
+				t.Errorf("got status %d, want %d: %s", status, test.status, errs.String())
+			}
+			if got := sorted(out.String()); got != test.stdout {
+				t.Errorf("got %q, want %q", got, test.stdout)
+			}
+			nothingLeft(t)
+		})
+	}
+}
+
+// sorted puts the lines of two ranks, which come in any order, in theirs.
+func sorted(s string) string {
+	if first, second, ok := strings.Cut(s, "\n"); ok && strings.HasPrefix(first, "[1]") {
+		return strings.TrimSuffix(second, "\n") + "\n" + first + s[len(s)-len(second)+len(strings.TrimSuffix(second, "\n")):]
+	}
+	return s
+}
+
+func TestStagedAndCollected(t *testing.T) {
+	alone(t)
+	t.Chdir(t.TempDir())
+	if err := os.MkdirAll("data", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{"data/in": "hello", "list": "# files\ndata/in\n"} {
+		if err := os.WriteFile(name, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out, errs bytes.Buffer
+	args := []string{"--local", "1", "-n", "1", "-l", "list", "-o", "result", "sh", "-c", "tr a-z A-Z <data/in >result"}
+	if status := run(t.Context(), args, &out, &errs); status != 0 {
+		t.Fatalf("got status %d: %s", status, errs.String())
+	}
+	got, err := os.ReadFile("result")
+	if err != nil || string(got) != "HELLO" {
+		t.Errorf("got %q, %v; want the collected file", got, err)
+	}
+	nothingLeft(t)
+}
+
+// trigger calls do once, when text has been written to it.
+type trigger struct {
+	text string
+	do   func()
+	once sync.Once
+	seen bytes.Buffer
+}
+
+func (w *trigger) Write(b []byte) (int, error) {
+	w.seen.Write(b)
+	if strings.Contains(w.seen.String(), w.text) {
+		w.once.Do(w.do)
+	}
+	return len(b), nil
+}
+
+func TestCancelledJobExits130AndLeavesNothing(t *testing.T) {
+	alone(t)
+	ctx, interrupt := context.WithCancel(t.Context())
+	errs := &trigger{text: "running", do: interrupt}
+	var out bytes.Buffer
+	if status := run(ctx, []string{"--local", "1", "-n", "1", "sleep", "1000"}, &out, errs); status != 130 {
+		t.Errorf("got status %d, want 130: %s", status, errs.seen.String())
+	}
+	nothingLeft(t)
+}
+
+func TestTimedOutJobExits75(t *testing.T) {
+	alone(t)
+	var out, errs bytes.Buffer
+	if status := run(t.Context(), []string{"--local", "1", "-n", "1", "--timeout", "1s", "sleep", "1000"}, &out, &errs); status != 75 {
+		t.Errorf("got status %d, want 75: %s", status, errs.String())
+	}
+	nothingLeft(t)
+}
+
+func TestCompileErrorsAreShown(t *testing.T) {
+	alone(t)
+	t.Chdir(t.TempDir())
+	for name, content := range map[string]string{"go.mod": "module m\n", "main.go": "package main\nfunc main() { nonsense() }\n"} {
+		if err := os.WriteFile(filepath.Join(".", name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out, errs bytes.Buffer
+	if status := run(t.Context(), []string{"--local", "1", "-n", "1", "."}, &out, &errs); status != 64 {
+		t.Errorf("got status %d, want 64", status)
+	}
+	if !strings.Contains(errs.String(), "undefined: nonsense") {
+		t.Errorf("got %q, want the compiler's words", errs.String())
+	}
+	nothingLeft(t)
+}
