@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	schedules = flag.Int("schedules", 20000, "random schedules to run")
+	schedules = flag.Int("schedules", defaultSchedules, "random schedules to run")
 	seed      = flag.Uint64("seed", 0, "the one schedule to run, with its trace (0: many)")
 )
 
@@ -48,9 +48,12 @@ func runSchedule(seed uint64, trace func(string, ...any)) error {
 	j := newJob(rand.New(rand.NewPCG(seed, 1)))
 	j.trace = trace
 	const most = 20000
-	for range most {
+	for i := range most {
 		if err := j.event(); err != nil {
 			return err
+		}
+		if i%8 != 0 {
+			continue // looking takes longer than an event
 		}
 		if done, err := j.quiet(); done || err != nil {
 			return err
@@ -113,13 +116,14 @@ func (j *job) stepSome() error {
 		if p.gone || p.done() || j.rng.IntN(j.lazy[i]) != 0 {
 			continue
 		}
-		before := p.pc
-		for range 1 + j.rng.IntN(8) {
+		start, most := p.pc, p.pc+1+j.rng.IntN(8)
+		for at := -1; p.pc > at && p.pc < most; {
+			at = p.pc
 			if err := p.step(); err != nil {
 				return err
 			}
 		}
-		if p.pc > before {
+		if p.pc > start {
 			return nil
 		}
 	}

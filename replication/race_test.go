@@ -1,0 +1,7 @@
+//go:build race
+
+package replication
+
+// The race detector makes a schedule six times as long and has little to find
+// in a core without goroutines.
+const defaultSchedules = 5000
