@@ -2,28 +2,15 @@ package launch
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
-	"os"
-	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/libp2p/go-libp2p"
-	"github.com/libp2p/go-libp2p/core/crypto"
-	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
-	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-msgio/pbio"
-	"github.com/rs/zerolog"
 
-	"github.com/p2pmpi/p2pmpi/faultdetect"
-	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/internal/jobspec"
-	"github.com/p2pmpi/p2pmpi/internal/version"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/reservation"
@@ -32,58 +19,6 @@ import (
 // patience is how long a test waits for an event that must come.
 const patience = 20 * time.Second
 
-// A member is one host with all services: a peer, or a submitter that uses only
-// some of them.
-type member struct {
-	host.Host
-	home         string
-	reservations *reservation.Service
-	files        *filetransfer.Service
-	detector     *faultdetect.Service
-	launch       *Service
-	key          crypto.PrivKey
-}
-
-func newMember(t *testing.T, slots int) *member {
-	t.Helper()
-	key, _, err := crypto.GenerateEd25519Key(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &member{home: t.TempDir(), key: key}
-	m.Host, err = libp2p.New(libp2p.Identity(key), libp2p.ListenAddrStrings("/ip4/127.0.0.1/tcp/0"), libp2p.DisableRelay())
-	if err != nil {
-		t.Fatal(err)
-	}
-	log := zerolog.New(zerolog.NewTestWriter(t)).Level(zerolog.WarnLevel)
-	store, err := filetransfer.OpenStore(filepath.Join(m.home, "cache"), 1<<30)
-	if err != nil {
-		t.Fatal(err)
-	}
-	m.reservations = reservation.NewService(m.Host, reservation.Config{Limits: reservation.Limits{Slots: slots}, Log: log})
-	m.files = filetransfer.NewService(m.Host, store, log)
-	m.detector = faultdetect.NewService(m.Host, log)
-	m.launch, err = NewService(m.Host, Config{
-		Home: m.home, Reservations: m.reservations, Files: m.files, Detector: m.detector, Log: log,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(m.close)
-	return m
-}
-
-func (m *member) close() {
-	m.launch.Close()
-	m.detector.Close()
-	m.files.Close()
-	m.reservations.Close()
-	m.Close()
-}
-
-// meet tells m where b is.
-func (m *member) meet(b *member) { m.Peerstore().AddAddrs(b.ID(), b.Addrs(), time.Hour) }
-
 // A testJob is the submitter's side of a job, as far as the tests need one.
 type testJob struct {
 	*testing.T
@@ -91,83 +26,6 @@ type testJob struct {
 	spec      *jobspec.Spec
 	peers     []*member
 	links     []*testLink
-}
-
-// A testbed is a submitter and some peers that know each other.
-type testbed struct {
-	submitter *member
-	peers     []*member
-	program   string // what its jobs run
-}
-
-func newTestbed(t *testing.T, peers, slots int) *testbed {
-	t.Helper()
-	b := &testbed{submitter: newMember(t, 0), program: script(t)}
-	for range peers {
-		peer := newMember(t, slots)
-		b.peers = append(b.peers, peer)
-		b.submitter.meet(peer)
-		peer.meet(b.submitter)
-	}
-	return b
-}
-
-// newTestJob describes a job on r peers of its own.
-func newTestJob(t *testing.T, n, r int, inputs map[string]string, args ...string) *testJob {
-	t.Helper()
-	return newTestbed(t, r, n).newJob(t, n, r, inputs, args...)
-}
-
-// newJob describes a job of the test program, whose inputs are files of the
-// given contents, and puts its files on offer.
-func (b *testbed) newJob(t *testing.T, n, r int, inputs map[string]string, args ...string) *testJob {
-	t.Helper()
-	j := &testJob{T: t, submitter: b.submitter, peers: b.peers[:r]}
-	id := make([]byte, 16)
-	rand.Read(id)
-	j.spec = &jobspec.Spec{
-		ID: hex.EncodeToString(id), Submitter: j.submitter.ID(), Protocol: version.Protocol,
-		N: n, R: r, Name: "prog", Args: args,
-	}
-	program := filetransfer.Source{Path: "prog", From: b.program}
-	var sources []filetransfer.Source
-	for path, text := range inputs {
-		from := filepath.Join(t.TempDir(), "input")
-		if err := os.WriteFile(from, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		sources = append(sources, filetransfer.Source{Path: path, From: from})
-	}
-	files := make(map[filetransfer.Digest]string)
-	build := func(s ...filetransfer.Source) filetransfer.Manifest {
-		m, err := filetransfer.Build(t.Context(), s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for d, path := range filetransfer.Locate(m, s) {
-			files[d] = path
-		}
-		return m
-	}
-	p := build(program)[0]
-	j.spec.Programs = []jobspec.Program{{OS: runtime.GOOS, Arch: runtime.GOARCH, Digest: p.Digest.String(), Size: p.Size}}
-	encoded, err := build(sources...).Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	store := j.submitter.files.Store()
-	digest, err := store.Put(t.Context(), j.spec.ID, encoded)
-	if err != nil {
-		t.Fatal(err)
-	}
-	files[digest] = store.Path(digest)
-	j.spec.Inputs, j.spec.InputsLen = digest.String(), int64(len(encoded))
-	var ids []p2ppeer.ID
-	for _, peer := range j.peers {
-		ids = append(ids, peer.ID())
-	}
-	t.Cleanup(j.submitter.files.Serve(j.spec.ID, ids, files))
-	return j
 }
 
 // reserve holds and confirms n slots on a peer.
@@ -265,24 +123,6 @@ func (j *testJob) gone() {
 	j.Helper()
 	for _, peer := range j.peers {
 		peer.checkNothingLeft(j.T)
-	}
-}
-
-func (m *member) checkNothingLeft(t *testing.T) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if err := m.launch.WaitIdle(ctx); err != nil {
-		t.Fatalf("job is still here: %+v", m.launch.Jobs())
-	}
-	if left := processesBelow(m.home); len(left) > 0 {
-		t.Errorf("processes are left: %q", left)
-	}
-	if left, _ := os.ReadDir(filepath.Join(m.home, "scratch")); len(left) > 0 {
-		t.Errorf("scratch folders are left: %v", left)
-	}
-	if s := m.reservations.Snapshot(); s.Running != 0 {
-		t.Errorf("slots are still in use: %+v", s)
 	}
 }
 

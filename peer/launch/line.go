@@ -1,0 +1,144 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/version"
+)
+
+// A letter is a message on its way to a process.
+type letter struct {
+	message    proclink.Message
+	descriptor *os.File // or nil
+}
+
+// maxLetters bounds those that wait for a process. There is one for each
+// channel and each view, so one that leaves so many unread never reads.
+const maxLetters = 4096
+
+// listen turns what the process says into events, until its line ends.
+func (p *process) listen(heard chan<- struct{}) {
+	defer p.job.running.Done()
+	defer close(heard)
+	defer p.live.line.CloseUnclaimed()
+	for {
+		m, f, err := p.live.line.Receive()
+		if f != nil {
+			f.Close() // processes have none to give
+		}
+		var broken *net.OpError
+		switch {
+		case err == nil:
+			if !p.job.do(func() { p.job.hearProcess(p, m) }) {
+				return
+			}
+			continue
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.As(err, &broken): // closed, by either side
+		default:
+			p.job.do(func() { p.babbles(err) })
+		}
+		return
+	}
+}
+
+// babbles ends a process that does not keep to the protocol of its line.
+func (p *process) babbles(err error) { p.end("broke the protocol of its line: " + err.Error()) }
+
+// deliver sends letters until the process ends.
+func (p *process) deliver() {
+	defer p.job.running.Done()
+	for {
+		select {
+		case l := <-p.toLine:
+			p.live.line.Send(l.message, l.descriptor) // an error means that the process is gone
+			l.drop()
+		case <-p.ctx.Done():
+			for len(p.toLine) > 0 {
+				(<-p.toLine).drop()
+			}
+			return
+		}
+	}
+}
+
+// drop closes the letter's descriptor.
+func (l letter) drop() {
+	if l.descriptor != nil {
+		l.descriptor.Close()
+	}
+}
+
+// tell sends the process a message, and hands over the descriptor. It waits for
+// the process's hello, before which it would not be understood.
+func (p *process) tell(m proclink.Message, descriptor *os.File) {
+	l := letter{m, descriptor}
+	switch {
+	case p.exit != nil || p.expelled:
+		l.drop()
+	case !p.greeted && len(p.early) < maxLetters:
+		p.early = append(p.early, l)
+	default:
+		select {
+		case p.toLine <- l:
+		default:
+			l.drop()
+			p.end("does not read its line")
+		}
+	}
+}
+
+// start lets the process leave mpj.Init.
+func (p *process) start() {
+	v := p.job.view
+	p.tell(proclink.Message{Type: proclink.Start, View: &v}, nil)
+}
+
+// hearProcess handles one message of a process.
+func (j *job) hearProcess(p *process, m proclink.Message) {
+	switch {
+	case p.exit != nil || p.expelled:
+	case m.Type == proclink.Hello && !p.greeted:
+		j.greet(p, m.Version)
+	case m.Type == proclink.Init && p.greeted && !p.initialized:
+		p.initialized = true
+		j.say(initialized(p.id))
+		if j.begun {
+			p.start()
+		}
+	case m.Type == proclink.Open && p.initialized && m.Process != nil:
+		j.open(p, *m.Process)
+	case m.Type == proclink.Pong:
+		j.alive.Answered(p.id)
+	case m.Type == proclink.Finalized && p.initialized && !p.finalized:
+		p.finalized = true
+		j.alive.Forget(p.id) // it may take its time to exit
+		j.say(finalized(p.id))
+		p.tell(proclink.Message{Type: proclink.Bye}, nil)
+	case m.Type == proclink.Abort && p.greeted && !p.aborted:
+		p.aborted = true
+		j.say(aborted(p.id, m.Code, m.Text))
+	default:
+		p.babbles(fmt.Errorf("message %.20q out of order", m.Type))
+	}
+}
+
+// greet answers a process's hello.
+func (j *job) greet(p *process, protocol int) {
+	if protocol != version.Protocol {
+		p.end(fmt.Sprintf("the program speaks protocol %d, its peer %d", protocol, version.Protocol))
+		return
+	}
+	early := p.early
+	p.greeted, p.early = true, nil
+	v, id := j.view, p.id
+	p.tell(proclink.Message{Type: proclink.Setup, Job: j.spec.ID, Process: &id, View: &v}, nil)
+	for _, l := range early {
+		p.tell(l.message, l.descriptor)
+	}
+	j.alive.Watch(p.id)
+}
