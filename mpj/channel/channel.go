@@ -13,6 +13,9 @@ type Sender interface {
 	// Send writes the frames, and returns when their payloads may be reused.
 	// It blocks while the receiver is behind.
 	Send(frames ...Frame) error
+	// Broken is closed when the receiver is gone, or the way to it. A sender
+	// that has nothing to send learns so that what it sent may not have arrived.
+	Broken() <-chan struct{}
 	// Close tells the receiver that no frame follows.
 	Close() error
 }

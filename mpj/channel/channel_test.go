@@ -157,6 +157,18 @@ func TestCloseEndsABlockedCall(t *testing.T) {
 	})
 }
 
+func TestIdleSenderLearnsThatTheReceiverIsGone(t *testing.T) {
+	eachKind(t, func(t *testing.T, s Sender, r Receiver) {
+		select {
+		case <-s.Broken():
+			t.Error("broken while whole")
+		default:
+		}
+		r.Close()
+		<-s.Broken()
+	})
+}
+
 func TestWrongSizeIsRefused(t *testing.T) {
 	eachKind(t, func(t *testing.T, s Sender, _ Receiver) {
 		f := frame(1, []byte("abc"))

@@ -11,7 +11,7 @@ import (
 // frames over one by one and returns when the receiver has copied them all; a
 // frame is whole or not there, also when an end closes in between.
 func Self() (Sender, Receiver) {
-	s := &self{}
+	s := &self{broken: make(chan struct{})}
 	s.changed.L = &s.mu
 	return selfSender{s}, selfReceiver{s}
 }
@@ -23,6 +23,7 @@ type self struct {
 	taking   bool    // the receiver copies frames[0] outside mu
 	finished bool    // by the sender
 	gone     bool    // the receiver closed
+	broken   chan struct{}
 }
 
 type (
@@ -50,6 +51,8 @@ func (s selfSender) Send(frames ...Frame) error {
 	}
 	return nil
 }
+
+func (s selfSender) Broken() <-chan struct{} { return s.broken }
 
 func (s selfSender) Close() error {
 	s.mu.Lock()
@@ -86,7 +89,10 @@ func (r selfReceiver) Receive(alloc func(Header) []byte) (Frame, error) {
 func (r selfReceiver) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.gone = true
-	r.changed.Broadcast()
+	if !r.gone {
+		r.gone = true
+		close(r.broken)
+		r.changed.Broadcast()
+	}
 	return nil
 }

@@ -21,7 +21,11 @@ func FromFile(f *os.File) (net.Conn, error) {
 // NewStreamSender returns the writing end of a channel over conn, which it
 // takes over. All frames of one Send leave in as few writes as the system
 // allows; payloads are not copied.
-func NewStreamSender(conn net.Conn) Sender { return &streamSender{conn: conn} }
+func NewStreamSender(conn net.Conn) Sender {
+	s := &streamSender{conn: conn, broken: make(chan struct{})}
+	go s.watch() // until conn is closed, here or at the other end
+	return s
+}
 
 // NewStreamReceiver returns the reading end of a channel over conn, which it
 // takes over. Payloads that are longer than its small buffer are read straight
@@ -36,6 +40,7 @@ const maxBatch = 512
 
 type streamSender struct {
 	conn    net.Conn
+	broken  chan struct{}
 	headers []byte
 	parts   [][]byte
 	vector  net.Buffers // what is left of parts; a field so that it stays off the heap
@@ -74,7 +79,19 @@ func (s *streamSender) write(frames []Frame) error {
 	return err
 }
 
-func (s *streamSender) Close() error { return s.conn.Close() }
+// watch waits for the end of conn. Nothing else ever comes from there.
+func (s *streamSender) watch() {
+	defer close(s.broken)
+	s.conn.Read(make([]byte, 1))
+}
+
+func (s *streamSender) Broken() <-chan struct{} { return s.broken }
+
+func (s *streamSender) Close() error {
+	err := s.conn.Close()
+	<-s.broken
+	return err
+}
 
 const streamBuffer = 16 << 10
 

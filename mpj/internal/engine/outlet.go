@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -17,10 +18,14 @@ type outlet struct {
 	sender channel.Sender // while open
 	// dropped says that nothing goes to this process any more.
 	dropped bool
+
+	opened time.Time     // when a channel was opened last
+	wait   time.Duration // before the next is
 }
 
 // reopenFirst and reopenMost are the waits before a channel is opened again:
-// the first, and the one that doubling it ends at.
+// the first, and the one that doubling it ends at. A channel that lived for
+// longer than the latter makes the count start anew.
 const (
 	reopenFirst = 5 * time.Millisecond
 	reopenMost  = 500 * time.Millisecond
@@ -28,8 +33,10 @@ const (
 
 // patience is how long, in a job without replicas, a process whose channel
 // broke may still turn out to have left the view, before that is an error:
-// what was on the way cannot be sent again.
-const patience = 2 * time.Second
+// what was on the way cannot be sent again. Longer than a view ever takes.
+var patience = 30 * time.Second // a variable for tests
+
+var errBroken = errors.New("the channel broke")
 
 func size(f channel.Frame) int { return channel.HeaderSize + len(f.Payload) }
 
@@ -84,20 +91,25 @@ func (e *Engine) write(o *outlet) {
 	var (
 		sender channel.Sender
 		batch  []channel.Frame
-		broken error
+		broken error // why there is no sender any more
 	)
-	for e.take(o, &batch) {
+	for e.take(o, sender, &batch) {
 		if sender == nil {
 			if sender = e.connect(o, broken); sender == nil {
 				break
 			}
 		}
-		if broken != nil {
+		switch {
+		case broken != nil:
 			e.resend(o, batch)
 			broken, batch = nil, nil
 			continue
+		case len(batch) == 0:
+			broken = errBroken
+		default:
+			broken = sender.Send(batch...)
 		}
-		if broken = sender.Send(batch...); broken != nil {
+		if broken != nil {
 			sender.Close()
 			sender = nil
 			continue
@@ -115,23 +127,29 @@ func (e *Engine) write(o *outlet) {
 	}
 }
 
-// take waits for frames of o and exchanges them with *batch, if that is empty.
-// It returns false when o is dropped.
-func (e *Engine) take(o *outlet, batch *[]channel.Frame) bool {
+// take waits until there is something to do for the goroutine of o, and returns
+// false when that is to end. Frames it exchanges with *batch, if that is empty.
+// It comes back without any when the channel breaks or has been broken.
+func (e *Engine) take(o *outlet, sender channel.Sender, batch *[]channel.Frame) bool {
+	var broken <-chan struct{}
+	if sender != nil {
+		broken = sender.Broken()
+	}
 	for {
 		e.mu.Lock()
-		if o.dropped {
-			e.mu.Unlock()
-			return false
-		}
-		if len(*batch) == 0 {
+		dropped := o.dropped
+		if !dropped && len(*batch) == 0 {
 			*batch, o.frames = o.frames, *batch
 		}
 		e.mu.Unlock()
-		if len(*batch) > 0 {
+		if dropped || len(*batch) > 0 || sender == nil && !o.opened.IsZero() {
+			return !dropped
+		}
+		select {
+		case <-o.filled:
+		case <-broken:
 			return true
 		}
-		<-o.filled
 	}
 }
 
@@ -152,23 +170,25 @@ func (e *Engine) written(frames []channel.Frame) {
 // connect opens the channel of o, again and again until o is dropped; it then
 // returns nil. broken is why there was one before that is no more, or nil.
 func (e *Engine) connect(o *outlet, broken error) channel.Sender {
-	start, wait := time.Now(), reopenFirst
+	start, err := time.Now(), broken
+	if start.Sub(o.opened) > reopenMost {
+		o.wait = 0
+	}
 	for {
-		var s channel.Sender
-		err := broken
-		if broken == nil || e.replicated() {
-			s, err = e.opener.Open(e.ctx, o.to)
+		if o.wait > 0 && !e.pause(o, o.wait) {
+			return nil
 		}
-		if err == nil {
-			return e.connected(o, s)
+		o.wait = min(max(reopenFirst, 2*o.wait), reopenMost)
+		if broken == nil || e.replicated() {
+			var s channel.Sender
+			if s, err = e.opener.Open(e.ctx, o.to); err == nil {
+				o.opened = time.Now()
+				return e.connected(o, s)
+			}
 		}
 		if !e.replicated() && time.Since(start) > patience {
 			e.Fail(fmt.Errorf("channel to process %v: %w", o.to, err))
 		}
-		if !e.pause(o, wait) {
-			return nil
-		}
-		wait = min(2*wait, reopenMost)
 	}
 }
 

@@ -60,7 +60,7 @@ type Request struct {
 var requests = sync.Pool{New: func() any { return new(Request) }}
 
 func (r *Request) complete(m protection.Message) {
-	r.status, r.payload = statusOf(m), m.Payload
+	r.status, r.payload, r.bound = statusOf(m), m.Payload, message{}
 	r.finish()
 }
 

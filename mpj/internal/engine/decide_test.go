@@ -1,0 +1,31 @@
+package engine
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+// Outcomes come from other processes of the rank: whatever they say, decoding
+// neither panics nor yields a rank that does not exist.
+func FuzzOutcome(f *testing.F) {
+	f.Add(encodeOutcome(1, 7))
+	f.Add(encodeOutcome())
+	f.Add(encodeOutcome(1<<63, 0, 3))
+	f.Add([]byte{0x80})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		e := &Engine{view: view.New(3, 2)}
+		if source, _, err := e.decodeName(b); err == nil && (source < 0 || source > 2) {
+			t.Errorf("%x names rank %d", b, source)
+		}
+		values, err := decodeOutcome(b)
+		if err != nil {
+			return
+		}
+		again, err := decodeOutcome(encodeOutcome(values...))
+		if err != nil || !slices.Equal(again, values) {
+			t.Errorf("%v becomes %v, %v", values, again, err)
+		}
+	})
+}
