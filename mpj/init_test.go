@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -117,49 +118,70 @@ func sumProgram() int {
 	return 0
 }
 
-// switchboard answers what p asks for until it has finalized.
-func switchboard(t *testing.T, ps map[view.Process]*process, self view.Process) {
+// A switchboard is the peer of all processes of a job.
+type switchboard struct {
+	ps map[view.Process]*process
+
+	mu   sync.Mutex
+	view view.View
+}
+
+// serve answers what a process asks for until it has finalized.
+func (b *switchboard) serve(t *testing.T, self view.Process) {
 	for {
-		m, _, err := ps[self].Receive()
+		m, _, err := b.ps[self].Receive()
 		switch {
 		case err != nil:
-			t.Errorf("line to %v: %v\n%s", self, err, ps[self].output)
+			t.Errorf("line to %v: %v\n%s", self, err, b.ps[self].output)
 			return
 		case m.Type == proclink.Finalized:
-			ps[self].Send(proclink.Message{Type: proclink.Bye}, nil)
+			b.ps[self].Send(proclink.Message{Type: proclink.Bye}, nil)
+			b.finish(self)
 			return
 		case m.Type == proclink.Open:
-			a, b, err := proclink.SocketPair()
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			ps[*m.Process].Send(proclink.Message{Type: proclink.Accept, Process: &self}, a)
-			ps[self].Send(proclink.Message{Type: proclink.Channel, Process: m.Process}, b)
-			a.Close()
-			b.Close()
+			b.connect(t, self, *m.Process)
 		}
+	}
+}
+
+func (b *switchboard) connect(t *testing.T, from, to view.Process) {
+	out, in, err := proclink.SocketPair()
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer out.Close()
+	defer in.Close()
+	b.ps[to].Send(proclink.Message{Type: proclink.Accept, Process: &from}, in)
+	b.ps[from].Send(proclink.Message{Type: proclink.Channel, Process: &to}, out)
+}
+
+// finish tells everybody that p has finished.
+func (b *switchboard) finish(p view.Process) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.view, _ = b.view.With(p, view.Finished)
+	for _, other := range b.ps {
+		other.Send(proclink.Message{Type: proclink.Update, View: &b.view}, nil)
 	}
 }
 
 func TestProcessesMeetThroughTheirPeer(t *testing.T) {
 	for _, v := range []view.View{view.New(1, 1), view.New(3, 1), view.New(2, 2)} {
 		t.Run(fmt.Sprintf("n=%d,r=%d", v.N, v.R), func(t *testing.T) {
-			ps := make(map[view.Process]*process)
+			b := &switchboard{ps: make(map[view.Process]*process), view: v}
 			for _, self := range v.Processes() {
-				ps[self] = start(t, "sum", true)
-				ps[self].greet(t, self, v)
+				b.ps[self] = start(t, "sum", true)
+				b.ps[self].greet(t, self, v)
 			}
-			done := make(chan struct{})
-			for self, p := range ps {
+			var serving sync.WaitGroup
+			for self, p := range b.ps {
 				p.tell(t, proclink.Message{Type: proclink.Start, View: &v})
-				go func() { switchboard(t, ps, self); done <- struct{}{} }()
+				serving.Go(func() { b.serve(t, self) })
 			}
-			for range ps {
-				<-done
-			}
+			serving.Wait()
 			want := fmt.Sprintln("sum", v.N*(v.N-1)/2)
-			for self, p := range ps {
+			for self, p := range b.ps {
 				if status := p.status(t); status != 0 || p.output.String() != want {
 					t.Errorf("%v ended with status %d and said %q, want %q", self, status, p.output, want)
 				}
