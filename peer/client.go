@@ -37,7 +37,7 @@ func Dial(ctx context.Context, dir string) (*Client, error) {
 	}
 	conn, err := connect(ctx, "", "")
 	if err != nil {
-		return nil, fmt.Errorf("%w on home %s (%v)", ErrNoPeer, abs, plainDialError(err))
+		return nil, fmt.Errorf("%w on home %s (%w)", ErrNoPeer, abs, plainDialError(err))
 	}
 	conn.Close()
 	return &Client{abs, &http.Client{Transport: &http.Transport{DialContext: connect}}}, nil

@@ -161,7 +161,7 @@ func addrInfos(addrs []string) ([]p2ppeer.AddrInfo, error) {
 			_, err = p2ppeer.AddrInfoFromP2pAddr(a)
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("supernode %q: not a multiaddr such as /ip4/192.0.2.1/tcp/4001/p2p/12D3Koo...", s))
+			errs = append(errs, fmt.Errorf("supernode %q: not a multiaddr such as /ip4/192.0.2.1/tcp/4001/p2p/PEER-ID", s))
 			continue
 		}
 		parsed = append(parsed, a)

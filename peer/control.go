@@ -35,7 +35,7 @@ func (p *Peer) startControl() error {
 		return nil
 	}
 	c := &control{peer: p}
-	listener, err := listenUnix(p.home.socket())
+	listener, err := listenUnix(p.life, p.home.socket())
 	if err != nil {
 		return &HomeError{string(p.home), fmt.Errorf("open control socket: %w", err)}
 	}
@@ -52,8 +52,8 @@ func (p *Peer) startControl() error {
 
 // listenUnix listens on a socket that nobody but the owner can connect to. The
 // home's own mode keeps others out before the socket's has been set.
-func listenUnix(path string) (net.Listener, error) {
-	l, err := net.Listen("unix", path)
+func listenUnix(ctx context.Context, path string) (net.Listener, error) {
+	l, err := new(net.ListenConfig).Listen(ctx, "unix", path)
 	if err != nil {
 		return nil, err
 	}

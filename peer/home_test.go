@@ -93,7 +93,7 @@ func TestWhatAKilledPeerLeftIsNotInTheWay(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer lock.release()
-	l, err := listenUnix(h.socket())
+	l, err := listenUnix(t.Context(), h.socket())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -56,7 +56,7 @@ func newHost(cfg Config, key crypto.PrivKey, reg prometheus.Registerer) (host.Ho
 		libp2p.Security(libp2ptls.ID, libp2ptls.New),
 		libp2p.Security(noise.ID, noise.New),
 		libp2p.Muxer(yamux.ID, yamux.DefaultTransport),
-		libp2p.DialRanker(rankTCPFirst),
+		libp2p.SwarmOpts(swarm.WithDialRanker(rankTCPFirst)),
 		libp2p.ProtocolVersion(protocolVersion),
 		libp2p.UserAgent(protocolPrefix + version.Release),
 		libp2p.ResourceManager(resources),

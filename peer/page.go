@@ -27,7 +27,7 @@ func (p *Peer) startPage() error {
 	if p.cfg.HTTP == "" {
 		return nil
 	}
-	listener, err := net.Listen("tcp", p.cfg.HTTP)
+	listener, err := new(net.ListenConfig).Listen(p.life, "tcp", p.cfg.HTTP)
 	if err != nil {
 		return fmt.Errorf("serve the status page: %w", err)
 	}

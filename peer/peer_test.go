@@ -262,7 +262,7 @@ func TestPeerOfAnotherProtocolVersionIsRefused(t *testing.T) {
 }
 
 func TestStatusPage(t *testing.T) {
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	free, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -284,7 +284,7 @@ func TestStatusPage(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			req, err := http.NewRequestWithContext(t.Context(), "GET", "http://"+addr+test.path, nil)
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+test.path, nil)
 			if err != nil {
 				t.Fatal(err)
 			}

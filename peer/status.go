@@ -21,7 +21,8 @@ type Status struct {
 	Slots     Slots        `json:"slots"`
 	Hosted    []HostedJob  `json:"hosted"`    // jobs that hold slots here
 	Submitted []job.Status `json:"submitted"` // jobs started from here
-	Known     []Known      `json:"known"`     // other peers, nearest first
+	Connected int          `json:"connected"` // peers with a connection
+	Known     []Known      `json:"known"`     // peers that have answered a search from here, nearest first
 }
 
 // Slots says what has become of the slots: the rest make up the total.
@@ -67,6 +68,7 @@ func (p *Peer) Status() Status {
 		Addresses: p.Addresses(),
 		Hosted:    []HostedJob{}, // a list in JSON even when it is empty
 		Submitted: append([]job.Status{}, p.submitter.Jobs()...),
+		Connected: len(p.host.Network().Peers()),
 		Known:     []Known{},
 	}
 	if p.slots != nil {

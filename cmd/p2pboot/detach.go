@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -32,7 +33,8 @@ func runDetached(ctx context.Context, home string, args []string, stdout, stderr
 	if err != nil {
 		return command.Fail(command.Unavailable, fmt.Errorf("open log: %w", err), "")
 	}
-	child := exec.Command(self, append(slices.Clone(args), "--detach=false")...)
+	// The child outlives this process, and so its context.
+	child := exec.CommandContext(context.WithoutCancel(ctx), self, append(slices.Clone(args), "--detach=false")...)
 	child.Stderr = log
 	child.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	out, err := child.StdoutPipe()
@@ -54,11 +56,11 @@ func runDetached(ctx context.Context, home string, args []string, stdout, stderr
 
 // failedDetached passes on what the child has said and its status.
 func failedDetached(child *exec.Cmd, log *os.File, start int64, stderr io.Writer) error {
-	err := child.Wait()
+	err := cmp.Or(child.Wait(), errors.New("it exited without a word"))
 	io.Copy(stderr, io.NewSectionReader(log, start, 1<<20))
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	if ok && exit.ExitCode() > 0 {
 		return command.Fail(exit.ExitCode(), errors.New(""), "")
 	}
-	return command.Fail(command.Unavailable, fmt.Errorf("the peer in the background ended before it was ready (%v)", err), "")
+	return command.Fail(command.Unavailable, fmt.Errorf("the peer in the background ended before it was ready: %w", err), "")
 }

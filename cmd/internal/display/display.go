@@ -201,7 +201,7 @@ func (d *Display) drawLine() {
 	}
 	width := 80
 	if f, ok := d.cfg.Stderr.(*os.File); ok {
-		if w, _, err := term.GetSize(int(f.Fd())); err == nil {
+		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
 			width = w
 		}
 	}

@@ -79,7 +79,7 @@ func (n *Net) start(ctx context.Context, c Config, home string) error {
 	if err != nil {
 		return err
 	}
-	ch := &child{cmd: exec.Command(self), home: home}
+	ch := &child{cmd: exec.CommandContext(context.WithoutCancel(ctx), self), home: home} // ended by end
 	ch.cmd.Env = append(os.Environ(), marker+"=1")
 	ch.cmd.Stderr = c.Stderr
 	// A Ctrl-C is meant for p2prun, which then ends the peers in order.

@@ -82,7 +82,7 @@ func TestBuild(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command(e.Path).CombinedOutput(); err != nil || string(out) != "here\n" {
+	if out, err := exec.CommandContext(t.Context(), e.Path).CombinedOutput(); err != nil || string(out) != "here\n" {
 		t.Errorf("got %q, %v from the program", out, err)
 	}
 	broken, err := Find(t.Context(), "./broken")
