@@ -44,7 +44,7 @@ func TestTranscripts(t *testing.T) {
 // replay returns the transcript with its outcomes as they are now.
 func replay(text string) string {
 	var b strings.Builder
-	s := new(stage)
+	s := new(rehearsal)
 	for line := range strings.Lines(text) {
 		if strings.HasPrefix(line, "\t") {
 			continue
@@ -58,8 +58,8 @@ func replay(text string) string {
 	return b.String()
 }
 
-// A stage is a job whose every event is commanded.
-type stage struct {
+// A rehearsal is a job whose every event is commanded.
+type rehearsal struct {
 	procs  map[view.Process]*Protocol
 	queues map[[2]view.Process][]channel.Frame
 	v      view.View
@@ -78,7 +78,7 @@ type stage struct {
 //	reopen P Q            P's channel to Q was lost and opened anew
 //	tick P...
 //	state P...
-func (s *stage) command(f []string) {
+func (s *rehearsal) command(f []string) {
 	var ps []view.Process
 	for _, word := range f[1:] {
 		if p, err := view.ParseProcess(word); err == nil {
@@ -111,7 +111,7 @@ func (s *stage) command(f []string) {
 }
 
 // each carries out a command that is given once for several processes.
-func (s *stage) each(command string, p view.Process) {
+func (s *rehearsal) each(command string, p view.Process) {
 	q := s.procs[p]
 	switch command {
 	case "view":
@@ -126,7 +126,7 @@ func (s *stage) each(command string, p view.Process) {
 	}
 }
 
-func (s *stage) begin(n, r int) {
+func (s *rehearsal) begin(n, r int) {
 	s.v = view.New(n, r)
 	s.procs = make(map[view.Process]*Protocol)
 	s.queues = make(map[[2]view.Process][]channel.Frame)
@@ -135,7 +135,7 @@ func (s *stage) begin(n, r int) {
 	}
 }
 
-func (s *stage) deliver(from, to view.Process) {
+func (s *rehearsal) deliver(from, to view.Process) {
 	way := [2]view.Process{from, to}
 	frames := s.queues[way]
 	s.queues[way] = nil
@@ -149,7 +149,7 @@ func (s *stage) deliver(from, to view.Process) {
 }
 
 // show writes down what p asks for, and puts its frames on their way.
-func (s *stage) show(p view.Process, out protection.Output) {
+func (s *rehearsal) show(p view.Process, out protection.Output) {
 	for _, m := range out.Deliver {
 		fmt.Fprintf(s.out, "\t%v is delivered %q, number %d from rank %d\n", p, m.Payload, m.Seq, m.Source)
 	}
