@@ -19,7 +19,8 @@ import (
 // A Config is everything that the owner can choose.
 type Config struct {
 	// Home is the folder of this peer. Several peers can live on one machine in
-	// homes of their own.
+	// homes of their own. A peer that is no volunteer makes a temporary home in it,
+	// which must exist.
 	Home string
 
 	// Listen is the multiaddrs that the host listens on. Port 0 takes a free one.

@@ -139,10 +139,10 @@ func (p *Peer) owns(name string, close func() error) {
 	p.parts = append(p.parts, part{name, close})
 }
 
-// startHome opens and locks the home, or makes a temporary one.
+// startHome opens and locks the home, or makes a temporary one in it.
 func (p *Peer) startHome() (err error) {
 	if p.role != Volunteer {
-		dir, err := os.MkdirTemp("", "p2prun-")
+		dir, err := os.MkdirTemp(p.cfg.Home, "submit-")
 		if err != nil {
 			return fmt.Errorf("make a temporary home: %w", err)
 		}

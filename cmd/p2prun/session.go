@@ -11,6 +11,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
 	"github.com/p2pmpi/p2pmpi/cmd/internal/localnet"
+	"github.com/p2pmpi/p2pmpi/cmd/internal/workdir"
 	"github.com/p2pmpi/p2pmpi/peer"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
@@ -29,7 +30,7 @@ type session struct {
 
 // open finds the peer at home or becomes one. With --local it becomes one in
 // any case, and starts the others.
-func open(ctx context.Context, cfg peer.Config, opt peer.RunOptions, stderr io.Writer) (*session, error) {
+func open(ctx context.Context, cfg peer.Config, opt peer.RunOptions, work *workdir.Dir, stderr io.Writer) (*session, error) {
 	s := &session{done: make(chan struct{})}
 	var err error
 	if opt.Local == 0 {
@@ -41,7 +42,7 @@ func open(ctx context.Context, cfg peer.Config, opt peer.RunOptions, stderr io.W
 			return nil, command.Fail(command.Usage, err, "")
 		}
 	}
-	if err := s.join(ctx, cfg, opt, stderr); err != nil {
+	if err := s.join(ctx, cfg, opt, work, stderr); err != nil {
 		s.close()
 		return nil, failure(ctx, err)
 	}
@@ -49,7 +50,7 @@ func open(ctx context.Context, cfg peer.Config, opt peer.RunOptions, stderr io.W
 }
 
 // join becomes a peer, of the network or of one on this machine alone.
-func (s *session) join(ctx context.Context, cfg peer.Config, opt peer.RunOptions, stderr io.Writer) error {
+func (s *session) join(ctx context.Context, cfg peer.Config, opt peer.RunOptions, work *workdir.Dir, stderr io.Writer) error {
 	log, err := command.Logger(stderr, cfg.LogLevel)
 	if err != nil {
 		return err
@@ -58,13 +59,21 @@ func (s *session) join(ctx context.Context, cfg peer.Config, opt peer.RunOptions
 	if opt.Local > 0 {
 		role = peer.Introducer
 		local := peer.LocalConfig()
-		local.Home, local.GossipPeriod, local.CacheLimit, local.LogLevel = cfg.Home, cfg.GossipPeriod, cfg.CacheLimit, cfg.LogLevel
+		local.GossipPeriod, local.CacheLimit, local.LogLevel = cfg.GossipPeriod, cfg.CacheLimit, cfg.LogLevel
 		cfg = local
+	}
+	if cfg.Home, err = work.Sub("own"); err != nil {
+		return err
+	}
+	homes, err := work.Sub("peers")
+	if err != nil {
+		return err
 	}
 	if s.own, err = peer.New(ctx, cfg, role, log); err != nil || opt.Local == 0 {
 		return err
 	}
 	s.net, err = localnet.Start(ctx, localnet.Config{
+		Dir:          homes,
 		Peers:        opt.Local,
 		Slots:        (opt.Ranks*opt.Replicas + opt.Local - 1) / opt.Local,
 		Supernode:    s.own.Addresses(),

@@ -14,6 +14,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/cmd/internal/display"
 	"github.com/p2pmpi/p2pmpi/cmd/internal/inputs"
 	"github.com/p2pmpi/p2pmpi/cmd/internal/program"
+	"github.com/p2pmpi/p2pmpi/cmd/internal/workdir"
 	"github.com/p2pmpi/p2pmpi/peer"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
@@ -34,11 +35,15 @@ func submit(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []st
 	}
 	req.Name = prog.Name
 	prog.TrimPath = opt.Local == 0 // else it does not leave this machine
-	built, err := os.MkdirTemp("", "p2prun-build-")
+	work, err := workdir.New()
 	if err != nil {
-		return 0, command.Fail(command.Unavailable, fmt.Errorf("make a folder for the program: %w", err), "")
+		return 0, command.Fail(command.Unavailable, err, "name a folder with room in TMPDIR")
 	}
-	defer os.RemoveAll(built)
+	defer work.Close()
+	built, err := work.Sub("build")
+	if err != nil {
+		return 0, command.Fail(command.Unavailable, err, "")
+	}
 	show := display.New(display.Config{
 		Name: "p2prun", Stdout: stdout, Stderr: stderr,
 		Ranks: opt.Ranks, Replicas: opt.Replicas, Tag: opt.TagOutput, JSON: opt.JSON,
@@ -52,7 +57,7 @@ func submit(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []st
 	if req.Programs, err = build(ctx, prog, []job.Platform{program.Local}, built); err != nil {
 		return 0, err
 	}
-	s, err := open(ctx, cfg, opt, stderr)
+	s, err := open(ctx, cfg, opt, work, stderr)
 	if err != nil {
 		return 0, err
 	}

@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
+	"github.com/p2pmpi/p2pmpi/cmd/internal/workdir"
 	"github.com/p2pmpi/p2pmpi/peer"
 )
 
@@ -53,7 +53,8 @@ func serve(stdin io.Reader, stdout, stderr io.Writer) error {
 	if err := json.Unmarshal(line, &s); err != nil {
 		return fmt.Errorf("read settings: %w", err)
 	}
-	defer removeHome(s.Home)
+	defer workdir.Sweep() // where p2prun was killed and cannot
+	defer os.RemoveAll(s.Home)
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() { // ends with p2prun, or with this process
@@ -82,10 +83,4 @@ func (s settings) config() peer.Config {
 	c.GossipPeriod = s.GossipPeriod
 	c.LogLevel = s.LogLevel
 	return c
-}
-
-// removeHome removes a home, and the folder around it once that is empty.
-func removeHome(home string) {
-	os.RemoveAll(home)
-	os.Remove(filepath.Dir(home)) // fails while other homes are there
 }

@@ -8,6 +8,5 @@
 //
 // Each peer is a process of its own with a home of its own and listens on
 // 127.0.0.1 only. It ends when p2prun does, however that ends, because its end
-// of the stdin pipe then closes; it removes its home, and the last one the folder
-// around the homes.
+// of the stdin pipe then closes, and it removes its home.
 package localnet

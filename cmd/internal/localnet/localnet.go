@@ -21,6 +21,7 @@ import (
 
 // Config says which peers to start.
 type Config struct {
+	Dir          string // an empty folder for the homes
 	Peers        int
 	Slots        int      // of each
 	Supernode    []string // multiaddrs of who introduces them to each other
@@ -32,8 +33,6 @@ type Config struct {
 
 // A Net is a number of throw-away peers.
 type Net struct {
-	dir string
-
 	mu    sync.Mutex
 	peers map[string]*child // by peer ID
 }
@@ -55,16 +54,12 @@ const closeTimeout = 5 * time.Second
 // Start starts the peers and returns when all are ready. It must be followed by
 // Close unless it fails.
 func Start(ctx context.Context, c Config) (*Net, error) {
-	dir, err := os.MkdirTemp("", "p2pmpi-local-")
-	if err != nil {
-		return nil, fmt.Errorf("make homes for local peers: %w", err)
-	}
-	n := &Net{dir: dir, peers: make(map[string]*child)}
+	n := &Net{peers: make(map[string]*child)}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range c.Peers {
-		group.Go(func() error { return n.start(ctx, c, filepath.Join(dir, strconv.Itoa(i))) })
+		group.Go(func() error { return n.start(ctx, c, filepath.Join(c.Dir, strconv.Itoa(i))) })
 	}
 	if err := group.Wait(); err != nil {
 		n.Close()
@@ -169,5 +164,4 @@ func (n *Net) Close() {
 	}
 	ending.Wait()
 	clear(n.peers)
-	os.RemoveAll(n.dir)
 }

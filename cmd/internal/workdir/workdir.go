@@ -1,0 +1,88 @@
+// Package workdir gives p2prun a temporary folder that is removed at the end,
+// also at the end of a p2prun that was killed.
+//
+//	TMPDIR/p2prun-123/lock   locked while its p2prun lives
+//	                 /...    whatever p2prun puts there
+//
+// The kernel lets go of the lock when the process ends, however it ends. So a
+// folder whose lock is free belongs to nobody any more, and whoever comes by,
+// the next p2prun or a throw-away peer that has lost its own, sweeps it away.
+package workdir
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/gofrs/flock"
+)
+
+const prefix = "p2prun-"
+
+// A Dir is a temporary folder.
+type Dir struct {
+	path string
+	lock *flock.Flock
+}
+
+// New makes a folder, after sweeping away those of the killed.
+func New() (*Dir, error) {
+	Sweep()
+	for {
+		path, err := os.MkdirTemp("", prefix)
+		if err != nil {
+			return nil, fmt.Errorf("make a temporary folder: %w", err)
+		}
+		d := &Dir{path, flock.New(lockName(path))}
+		ok, err := d.lock.TryLock()
+		if err != nil {
+			os.RemoveAll(path)
+			return nil, fmt.Errorf("make a temporary folder: %w", err)
+		}
+		// A sweeper may have come between: then the lock is its, or the file is gone.
+		if _, err := os.Stat(lockName(path)); ok && err == nil {
+			return d, nil
+		}
+		d.lock.Close()
+	}
+}
+
+func lockName(dir string) string { return filepath.Join(dir, "lock") }
+
+// Sub makes a folder in d and returns its name.
+func (d *Dir) Sub(name string) (string, error) {
+	sub := filepath.Join(d.path, name)
+	if err := os.Mkdir(sub, 0o700); err != nil {
+		return "", fmt.Errorf("make a temporary folder: %w", err)
+	}
+	return sub, nil
+}
+
+// Close removes the folder with all that is in it.
+func (d *Dir) Close() error {
+	err := os.RemoveAll(d.path)
+	d.lock.Close()
+	if err != nil {
+		return fmt.Errorf("remove temporary folder: %w", err)
+	}
+	return nil
+}
+
+// Sweep removes the folders of p2pruns that have been killed. What it may not
+// or cannot remove it leaves.
+func Sweep() {
+	folders, err := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*"))
+	if err != nil {
+		return
+	}
+	for _, f := range folders {
+		if _, err := os.Stat(lockName(f)); err != nil {
+			continue // just being made, or not ours
+		}
+		lock := flock.New(lockName(f), flock.SetFlag(os.O_RDONLY))
+		if ok, err := lock.TryLock(); ok && err == nil {
+			os.RemoveAll(f)
+			lock.Close()
+		}
+	}
+}
