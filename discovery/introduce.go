@@ -32,7 +32,7 @@ const tablePoll = 10 * time.Millisecond
 func (s *Service) Introduced(ctx context.Context) error {
 	_, before, _, _ := s.intro.state()
 	for {
-		done, attempts, err, changed := s.intro.state()
+		done, attempts, changed, err := s.intro.state()
 		if done {
 			return nil
 		}

@@ -81,8 +81,8 @@ func (i *introduction) finished(err error) {
 	i.changed = make(chan struct{})
 }
 
-func (i *introduction) state() (done bool, attempts int, err error, changed <-chan struct{}) {
+func (i *introduction) state() (done bool, attempts int, changed <-chan struct{}, err error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	return i.done, i.attempts, i.err, i.changed
+	return i.done, i.attempts, i.changed, i.err
 }

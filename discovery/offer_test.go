@@ -3,6 +3,7 @@ package discovery
 import (
 	"bytes"
 	"crypto/rand"
+	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -105,7 +106,7 @@ func TestOpenRefuses(t *testing.T) {
 			o := testOffer(id)
 			tt.change(&o)
 			_, err := Open(sealUnchecked(t, o, key), tt.from, "test", testNow.Add(tt.at))
-			r, ok := err.(*Refusal)
+			r, ok := errors.AsType[*Refusal](err)
 			if !ok || r.Reason != tt.want || !strings.Contains(r.Error(), tt.detail) {
 				t.Errorf("got %v, want %v with %q", err, tt.want, tt.detail)
 			}

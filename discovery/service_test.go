@@ -1,6 +1,7 @@
 package discovery
 
 import (
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -200,7 +201,7 @@ func TestUnreachableSupernodeIsNamed(t *testing.T) {
 	gone.Close()
 	s := newService(t, newHost(t), cfg)
 	err := s.Introduced(testContext(t))
-	ie, ok := err.(*IntroductionError)
+	ie, ok := errors.AsType[*IntroductionError](err)
 	if !ok || len(ie.Failures) != 1 {
 		t.Fatalf("got %v, want an IntroductionError", err)
 	}

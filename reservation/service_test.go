@@ -16,8 +16,8 @@ import (
 	"github.com/libp2p/go-msgio/pbio"
 	"github.com/rs/zerolog"
 
-	"github.com/p2pmpi/p2pmpi/internal/version"
 	"github.com/p2pmpi/p2pmpi/internal/loopback"
+	"github.com/p2pmpi/p2pmpi/internal/version"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/reservation/internal/pb"
 )

@@ -1,6 +1,7 @@
 package loopback
 
 import (
+	"errors"
 	"io"
 	"net"
 	"sync/atomic"
@@ -27,7 +28,7 @@ type stream struct {
 // never with io.EOF, as on a network.
 func (s *stream) Read(b []byte) (int, error) {
 	n, err := s.UnixConn.Read(b)
-	if err == io.EOF && s.fate.reset.Load() {
+	if errors.Is(err, io.EOF) && s.fate.reset.Load() {
 		err = network.ErrReset
 	}
 	return n, err

@@ -120,7 +120,7 @@ func (c *Conn) Receive() (Message, *os.File, error) {
 	}
 	body := make([]byte, size)
 	if err := c.readFull(body); err != nil {
-		if err == io.EOF {
+		if errors.Is(err, io.EOF) {
 			err = io.ErrUnexpectedEOF
 		}
 		return Message{}, nil, err

@@ -2,6 +2,7 @@ package proclink
 
 import (
 	"encoding/binary"
+	"errors"
 	"io"
 	"os"
 	"reflect"
@@ -46,7 +47,7 @@ func TestMessagesArriveAsSent(t *testing.T) {
 			t.Errorf("got %+v, %v, %v; want %+v", got, f, err, want)
 		}
 	}
-	if _, _, err := process.Receive(); err != io.EOF {
+	if _, _, err := process.Receive(); !errors.Is(err, io.EOF) {
 		t.Errorf("after the last message: %v, want EOF", err)
 	}
 }
@@ -91,7 +92,7 @@ func TestHostileBytesEndTheLine(t *testing.T) {
 			peer, process := line(t)
 			process.unix.Write(b)
 			process.Close()
-			if m, _, err := peer.Receive(); err == nil || err == io.EOF {
+			if m, _, err := peer.Receive(); err == nil || errors.Is(err, io.EOF) {
 				t.Errorf("got %+v, %v", m, err)
 			}
 		})

@@ -89,7 +89,7 @@ func TestFramesArriveWholeAndInOrder(t *testing.T) {
 				t.Fatalf("frame %d: got %+v, %v; want %+v", i, got.Header, err, want.Header)
 			}
 		}
-		if f, err := r.Receive(fresh); err != io.EOF {
+		if f, err := r.Receive(fresh); !errors.Is(err, io.EOF) {
 			t.Errorf("after the last frame: got %+v, %v; want EOF", f.Header, err)
 		}
 		sending.Wait()
@@ -142,7 +142,7 @@ func TestCloseEndsABlockedCall(t *testing.T) {
 	eachKind(t, func(t *testing.T, s Sender, r Receiver) {
 		var blocked sync.WaitGroup
 		blocked.Go(func() {
-			if _, err := r.Receive(fresh); err == nil || err == io.EOF {
+			if _, err := r.Receive(fresh); err == nil || errors.Is(err, io.EOF) {
 				t.Errorf("Receive on a closed channel: %v", err)
 			}
 		})
@@ -185,7 +185,7 @@ func TestStreamCutWithinAFrame(t *testing.T) {
 		a, b := connected(t)
 		a.Write(whole[:n])
 		a.Close()
-		if _, err := NewStreamReceiver(b).Receive(fresh); err != io.ErrUnexpectedEOF {
+		if _, err := NewStreamReceiver(b).Receive(fresh); !errors.Is(err, io.ErrUnexpectedEOF) {
 			t.Errorf("cut after %d bytes: got %v, want an unexpected EOF", n, err)
 		}
 	}

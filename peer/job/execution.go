@@ -15,7 +15,7 @@ import (
 
 // stopTimeout bounds how long peers have for freeing everything of a job that
 // is over before the submitter stops waiting for their word.
-const stopTimeout = 10 * time.Second
+const stopTimeout = 30 * time.Second
 
 // execution is a job on its peers: the streams to them, and the cores that say
 // what follows from what they say. The goroutine of Submitter.Run owns it.

@@ -72,7 +72,7 @@ func (w *Watch) View() view.View { return w.view }
 
 func (w *Watch) at(p view.Process) *watched { return &w.procs[p.Rank*w.view.R+p.Replica] }
 
-// Initialized: p has called mpj.Init.
+// Initialized says that p has called mpj.Init.
 func (w *Watch) Initialized(p view.Process) Step {
 	var s Step
 	if !w.view.Live(p) || w.over {
@@ -83,7 +83,7 @@ func (w *Watch) Initialized(p view.Process) Step {
 	return s
 }
 
-// Exited: the peer of p says that p has ended (F2).
+// Exited says that p has ended, as its peer tells (F2).
 func (w *Watch) Exited(p view.Process, e Exit) Step {
 	var s Step
 	if !w.view.Live(p) || w.over || w.at(p).exit != nil {
@@ -95,7 +95,7 @@ func (w *Watch) Exited(p view.Process, e Exit) Step {
 	return s
 }
 
-// Drained: the user has got everything that p wrote, and p's streams are
+// Drained says that the user has got everything that p wrote, and p's streams are
 // closed. It is said of speakers only.
 func (w *Watch) Drained(p view.Process) Step {
 	var s Step
@@ -108,7 +108,7 @@ func (w *Watch) Drained(p view.Process) Step {
 	return s
 }
 
-// Lost: the processes ps are gone with their peer; why is the rest of a
+// Lost says that the processes ps are gone with their peer; why is the rest of a
 // sentence that begins with the process.
 func (w *Watch) Lost(ps []view.Process, why string) Step {
 	var s Step
@@ -125,7 +125,7 @@ func (w *Watch) Lost(ps []view.Process, why string) Step {
 	return s
 }
 
-// Aborted: p has called Abort, which ends the whole job.
+// Aborted says that p has called Abort, which ends the whole job.
 func (w *Watch) Aborted(p view.Process, code int, reason string) Step {
 	var s Step
 	if !w.view.Live(p) || w.over {
