@@ -323,3 +323,38 @@ func TestSubmitOnlyPeerLeavesNothing(t *testing.T) {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
 }
+
+func TestO3OwnerSeesWhoRunsWhat(t *testing.T) {
+	p := boot(t, nil)
+	client := dial(t, p)
+	platforms, err := client.Platforms(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := job.Request{
+		Programs: []job.Executable{{Platform: platforms[0], Path: "/bin/sleep"}},
+		Name:     "sleep", Args: []string{"1000"},
+		N: 2, R: 1, Strategy: "spread", Wait: deadline,
+	}
+	ctx, hangUp := context.WithCancel(t.Context())
+	defer hangUp()
+	var seen Status
+	_, err = client.Run(ctx, req, func(e job.Event) error {
+		if e.Phase == job.Running {
+			seen, err = client.Status(t.Context())
+			hangUp()
+		}
+		return err
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	if len(seen.Hosted) != 1 || seen.Hosted[0].Program != "sleep" || len(seen.Hosted[0].Processes) != 2 ||
+		seen.Hosted[0].Submitter != p.ID().String() || seen.Slots.Running != 2 || len(seen.Submitted) != 1 {
+		t.Errorf("got %+v, want the job with its program, processes and submitter", seen)
+	}
+	var html bytes.Buffer
+	if err := page.Execute(&html, seen); err != nil || !strings.Contains(html.String(), "<td>sleep<td>0.0 1.0 ") {
+		t.Errorf("got %v and no job on the page:\n%s", err, html.String())
+	}
+}

@@ -2,10 +2,13 @@ package peer
 
 import (
 	"os"
+	"slices"
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/version"
+	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
 // A Status is what the owner sees of a peer.
@@ -35,13 +38,17 @@ type Slots struct {
 	Draining  bool `json:"draining"` // nothing new is taken
 }
 
-// A HostedJob is a job of somebody that has slots here.
+// A HostedJob is a job of somebody that has slots here (O3). Program, Processes
+// and Since are known from when its processes are being started.
 type HostedJob struct {
-	Job       string    `json:"job"`
-	Submitter string    `json:"submitter"` // peer ID
-	State     string    `json:"state"`
-	Slots     int       `json:"slots"`
-	Expires   time.Time `json:"expires,omitzero"` // unless it runs
+	Job       string         `json:"job"`
+	Submitter string         `json:"submitter"` // peer ID
+	State     string         `json:"state"`
+	Slots     int            `json:"slots"`
+	Expires   time.Time      `json:"expires,omitzero"` // unless it runs
+	Program   string         `json:"program,omitempty"`
+	Processes []view.Process `json:"processes,omitempty"`
+	Since     time.Time      `json:"since,omitzero"`
 }
 
 // Known is another peer, as it was when it last answered.
@@ -87,12 +94,19 @@ func (p *Peer) Status() Status {
 
 func (p *Peer) slotStatus() (Slots, []HostedJob) {
 	s := p.slots.Snapshot()
+	launched := p.launcher.Jobs()
 	jobs := []HostedJob{}
 	for _, j := range s.Jobs {
-		jobs = append(jobs, HostedJob{
+		h := HostedJob{
 			Job: j.Job, Submitter: j.Submitter.String(), State: j.State.String(),
 			Slots: j.Slots, Expires: j.Expires,
-		})
+		}
+		i := slices.IndexFunc(launched, func(l launch.JobStatus) bool { return l.Job == j.Job && l.Submitter == j.Submitter })
+		if i >= 0 {
+			l := launched[i]
+			h.State, h.Program, h.Processes, h.Since = string(l.State), l.Name, l.Processes, l.Since
+		}
+		jobs = append(jobs, h)
 	}
 	return Slots{
 		Total: s.Total, Free: s.Free, Held: s.Held, Confirmed: s.Confirmed, Running: s.Running,

@@ -224,3 +224,18 @@ func TestCompileErrorsAreShown(t *testing.T) {
 	}
 	nothingLeft(t)
 }
+
+func TestR6JobSurvivesTheLossOfAPeerAndAnswersOnce(t *testing.T) {
+	alone(t)
+	var out, errs bytes.Buffer
+	args := []string{"--local", "2", "-n", "1", "-r", "2", "--lose", "100ms", "sh", "-c", "sleep 2; echo answer"}
+	if status := run(t.Context(), args, &out, &errs); status != 0 || out.String() != "answer\n" {
+		t.Errorf("got status %d, output %q, want one answer: %s", status, out.String(), errs.String())
+	}
+	for _, want := range []string{"killing peer 12D3KooW", "rank 0 replica 0 failed"} {
+		if !strings.Contains(errs.String(), want) {
+			t.Errorf("got %q, want %q", errs.String(), want)
+		}
+	}
+	nothingLeft(t)
+}
