@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/p2pmpi/p2pmpi/peer"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
@@ -19,8 +20,14 @@ func TestMain(m *testing.M) {
 	if status, ok := launch.Supervise(); ok {
 		os.Exit(status)
 	}
+	if os.Getenv(asCommand) != "" { // the detached child
+		main()
+	}
 	goleak.VerifyTestMain(m)
 }
+
+// asCommand in the environment makes the test binary p2pboot.
+const asCommand = "P2PMPI_TEST_P2PBOOT"
 
 func TestHelpFitsATerminal(t *testing.T) {
 	var out, errs bytes.Buffer
@@ -108,5 +115,30 @@ func TestReadyLineThenOrderlyEnd(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(home, "control.sock")); err == nil {
 		t.Error("the control socket is still there")
+	}
+}
+
+func TestDetachedPeerIsReadyAndSaysWhyWhenItIsNot(t *testing.T) {
+	home, err := os.MkdirTemp("", "boot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(home)
+	t.Setenv(asCommand, "1")
+	args := []string{"--home", home, "--listen", "/ip4/127.0.0.1/tcp/0", "--nat=false", "--mdns=false", "--detach"}
+	var out, errs bytes.Buffer
+	if status := run(t.Context(), args, &out, &errs); status != 0 || !strings.HasPrefix(out.String(), "ready ") {
+		t.Fatalf("got status %d, %q, %s; want it ready", status, out.String(), errs.String())
+	}
+	client, err := peer.Dial(t.Context(), home)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if status := run(t.Context(), args, io.Discard, &errs); status != 64 || !strings.Contains(errs.String(), "already running") {
+		t.Errorf("second: got status %d, %q; want 64 and the reason", status, errs.String())
+	}
+	if err := client.Halt(t.Context(), peer.Now); err != nil {
+		t.Error(err)
 	}
 }
