@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -123,15 +122,9 @@ func (s *Service) leaveLink(l link) {
 	s.wg.Done()
 }
 
-// openStream reaches the peer. This peer reaches itself through a pipe, so that
-// a submitter that also has slots is no special case further up.
+// openStream reaches the peer. A host that can open streams to itself (see
+// package loopback) makes a submitter that also has slots no special case.
 func (s *Service) openStream(ctx context.Context, to p2ppeer.ID) (link, error) {
-	if to == s.host.ID() {
-		ours, theirs := net.Pipe()
-		// Ends when our end is closed, at the latest by Fetch.
-		s.wg.Go(func() { s.serveLink(pipeLink{theirs}, to) })
-		return pipeLink{ours}, nil
-	}
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
 	st, err := s.host.NewStream(ctx, to, ProtocolID)

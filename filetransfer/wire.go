@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"time"
 
 	"github.com/libp2p/go-msgio/pbio"
@@ -24,19 +23,13 @@ const (
 	maxJob     = 256       // bytes of a job's name
 )
 
-// A link is the stream between two peers as this package uses it. It is a
-// libp2p stream, or one end of a pipe when a peer fetches from itself.
+// A link is the stream between two peers as this package uses it.
 type link interface {
 	io.ReadWriteCloser
 	Reset() error // ends both directions at once; may be called at any time
 	SetReadDeadline(time.Time) error
 	SetWriteDeadline(time.Time) error
 }
-
-// A pipeLink is one end of a net.Pipe.
-type pipeLink struct{ net.Conn }
-
-func (p pipeLink) Reset() error { return p.Close() }
 
 // A request is one item of a pb.Request.
 type request struct {

@@ -1,8 +1,6 @@
 package loopback
 
 import (
-	"errors"
-	"io"
 	"net"
 	"sync/atomic"
 
@@ -28,8 +26,8 @@ type stream struct {
 // never with io.EOF, as on a network.
 func (s *stream) Read(b []byte) (int, error) {
 	n, err := s.UnixConn.Read(b)
-	if errors.Is(err, io.EOF) && s.fate.reset.Load() {
-		err = network.ErrReset
+	if err != nil && s.fate.reset.Load() {
+		err = network.ErrReset // whatever the socket calls it
 	}
 	return n, err
 }
