@@ -30,7 +30,6 @@ func (p *Peer) startHost() error {
 	wrapped := loopback.Wrap(h) // a submitter may use its own slots
 	p.host = wrapped
 	p.owns("host", wrapped.Close)
-	p.log = p.log.With().Stringer("peer", h.ID()).Logger()
 	return p.startVersionCheck()
 }
 
