@@ -9,12 +9,10 @@ import (
 	"sync"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/version"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
-
-// Version is the version of the line's protocol that this process speaks.
-const Version = 1
 
 // An Engine is what the peer's news are for.
 type Engine interface {
@@ -67,7 +65,7 @@ func Dial(f *os.File) (*Link, error) {
 }
 
 func (l *Link) greet() error {
-	if err := l.conn.Send(proclink.Message{Type: proclink.Hello, Version: Version}, nil); err != nil {
+	if err := l.conn.Send(proclink.Message{Type: proclink.Hello, Version: version.Protocol}, nil); err != nil {
 		return err
 	}
 	for {

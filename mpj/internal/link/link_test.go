@@ -10,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/version"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
@@ -44,7 +45,7 @@ func dial(t *testing.T) (peer *proclink.Conn, l *Link, e audience, lost chan err
 	if l, err = Dial(file); err != nil {
 		t.Fatal(err)
 	}
-	if m, _, err := peer.Receive(); err != nil || m.Type != proclink.Hello || m.Version != Version {
+	if m, _, err := peer.Receive(); err != nil || m.Type != proclink.Hello || m.Version != version.Protocol {
 		t.Fatalf("got %+v, %v; want hello", m, err)
 	}
 	e, lost = audience{make(chan view.View, 1), make(chan view.Process, 1)}, make(chan error, 1)
