@@ -42,7 +42,7 @@ func (c *Client) Hold(ctx context.Context, peer p2ppeer.ID, job string, slots in
 }
 
 // Confirm keeps slots of the slots that key holds at peer and gives back the
-// rest; again, it renews their lease. The error wraps a Reason.
+// rest; again, it starts their lease anew. The error wraps a Reason.
 func (c *Client) Confirm(ctx context.Context, peer p2ppeer.ID, key Key, slots int) error {
 	a, err := c.call(ctx, peer, confirmRequest(key, slots))
 	if err == nil {

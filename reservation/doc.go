@@ -4,8 +4,8 @@
 //	    |-- Hold(job, slots) ------------->|  owner's limits and lists decide
 //	    |<-- key, slots, lease; or reason -|  held: ends with its lease (S2)
 //	    |-- Confirm(key, slots) ---------->|  confirmed: the surplus is free again
-//	    |          ... staging ...         |  renewed by whoever works for the job
-//	    |          ... launch ...          |  Redeem(key): running, only once
+//	    |-- job, key (peer/launch) ------->|  Redeem(key): running, only once
+//	    |                                  |  staging, processes
 //	    |-- Release(job) ----------------->|  free, unless processes already run
 //	    |                                  |  Release(key), once they are gone: free
 //

@@ -2,7 +2,6 @@ package reservation
 
 import (
 	"crypto/rand"
-	"encoding/hex"
 	"fmt"
 )
 
@@ -16,18 +15,6 @@ func newKey() Key {
 	var k Key
 	rand.Read(k[:]) // never fails: see crypto/rand
 	return k
-}
-
-// String writes k in hexadecimal.
-func (k Key) String() string { return hex.EncodeToString(k[:]) }
-
-// ParseKey reads what String writes.
-func ParseKey(s string) (Key, error) {
-	b, err := hex.DecodeString(s)
-	if err != nil {
-		return Key{}, fmt.Errorf("reservation key: %w", err)
-	}
-	return keyFromBytes(b)
 }
 
 func keyFromBytes(b []byte) (Key, error) {

@@ -14,7 +14,7 @@ import (
 const (
 	HoldBase       = 30 * time.Second // of a hold, whatever its size
 	HoldPerSlot    = time.Second      // of a hold, added for each slot
-	ConfirmedLease = time.Minute      // of a confirmed hold; renewable
+	ConfirmedLease = time.Minute      // of a confirmed hold, until its processes are brought
 )
 
 // maxSlots bounds the slots that a request can ask for.
@@ -116,7 +116,7 @@ func (l *Ledger) Hold(q Request, key Key, now time.Time) (Grant, error) {
 }
 
 // Confirm keeps slots of what key holds, frees the rest, and starts the
-// renewable ConfirmedLease. Done again, it is a renewal, and may give back more.
+// ConfirmedLease. Done again, it starts the lease anew, and may give back more.
 // The error is a Reason.
 func (l *Ledger) Confirm(key Key, submitter p2ppeer.ID, slots int, now time.Time) error {
 	h := l.live(key, now)
@@ -129,16 +129,6 @@ func (l *Ledger) Confirm(key Key, submitter p2ppeer.ID, slots int, now time.Time
 		return Malformed
 	}
 	h.Slots, h.state, h.expires = slots, Confirmed, now.Add(ConfirmedLease)
-	return nil
-}
-
-// Renew starts a confirmed hold's lease anew. The error is a Reason.
-func (l *Ledger) Renew(key Key, now time.Time) error {
-	h := l.live(key, now)
-	if h == nil || h.state != Confirmed {
-		return UnknownKey
-	}
-	h.expires = now.Add(ConfirmedLease)
 	return nil
 }
 

@@ -124,21 +124,16 @@ func TestConfirmKeepsSomeAndFreesTheRest(t *testing.T) {
 	}
 }
 
-func TestS4ConfirmedHoldEndsUnlessRenewed(t *testing.T) {
+func TestS4ConfirmedHoldEndsUnlessConfirmedAgain(t *testing.T) {
 	l := NewLedger(Limits{Slots: 2})
 	g := mustHold(t, l, "j", 2, keyOf(1), start)
-	if err := l.Renew(g.Key, start); !errors.Is(err, UnknownKey) {
-		t.Errorf("renewing an unconfirmed hold: %v, want %v", err, UnknownKey)
-	}
 	mustConfirm(t, l, g.Key, 2, start)
-	renewed := start.Add(ConfirmedLease - time.Second)
-	if err := l.Renew(g.Key, renewed); err != nil {
-		t.Fatal(err)
-	}
-	if at, ok := l.NextExpiry(); !ok || !at.Equal(renewed.Add(ConfirmedLease)) {
+	again := start.Add(ConfirmedLease - time.Second)
+	mustConfirm(t, l, g.Key, 2, again)
+	if at, ok := l.NextExpiry(); !ok || !at.Equal(again.Add(ConfirmedLease)) {
 		t.Errorf("next expiry %v %v", at, ok)
 	}
-	if over := l.Expire(renewed.Add(ConfirmedLease)); len(over) != 1 || over[0] != g.Key {
+	if over := l.Expire(again.Add(ConfirmedLease)); len(over) != 1 || over[0] != g.Key {
 		t.Errorf("ended %v, want %v", over, g.Key)
 	}
 }
@@ -249,9 +244,7 @@ func TestDrainLetsWhatIsConfirmedStart(t *testing.T) {
 	if err := l.Confirm(keyOf(1), alice, 1, start); !errors.Is(err, Draining) {
 		t.Errorf("first confirm while draining: %v, want %v", err, Draining)
 	}
-	if err := l.Renew(keyOf(2), start); err != nil {
-		t.Errorf("renew while draining: %v", err)
-	}
+	mustConfirm(t, l, keyOf(2), 1, start) // again, as after a lost answer
 	if _, err := l.Redeem(keyOf(2), "confirmed", alice, start); err != nil {
 		t.Errorf("redeem while draining: %v", err)
 	}
@@ -274,18 +267,6 @@ func TestSnapshotCountsEverySlotOnce(t *testing.T) {
 	for i, j := range s.Jobs {
 		if j.Job != j.State.String() || j.Slots != i+1 || j.Expires.IsZero() != (j.State == Running) {
 			t.Errorf("job %d: %+v", i, j)
-		}
-	}
-}
-
-func TestKeyText(t *testing.T) {
-	k := newKey()
-	if got, err := ParseKey(k.String()); err != nil || got != k {
-		t.Errorf("got %v, %v; want %v", got, err, k)
-	}
-	for _, bad := range []string{"", "00", k.String() + "00", "zz" + k.String()[2:]} {
-		if _, err := ParseKey(bad); err == nil {
-			t.Errorf("%q was taken", bad)
 		}
 	}
 }

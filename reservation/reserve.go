@@ -46,8 +46,8 @@ type Placement struct {
 	Processes []view.Process
 }
 
-// A Reservation is confirmed slots for every process of a job. It lasts for
-// ConfirmedLease, and as long as the peers renew it.
+// A Reservation is confirmed slots for every process of a job. Keys that are not
+// redeemed within ConfirmedLease are of no use any more.
 type Reservation struct {
 	Job        string
 	Placements []Placement // in the order of the strategy; no peer twice

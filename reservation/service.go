@@ -90,13 +90,6 @@ func (s *Service) Release(key Key) {
 	s.update(func(l *Ledger, _ time.Time) { l.Release(key) })
 }
 
-// Renew starts a confirmed hold's lease anew, for as long as something is being
-// done for it, such as staging.
-func (s *Service) Renew(key Key) (err error) {
-	s.update(func(l *Ledger, now time.Time) { err = l.Renew(key, now) })
-	return err
-}
-
 // Drain refuses whatever is new from now on.
 func (s *Service) Drain() {
 	s.update(func(l *Ledger, _ time.Time) { l.Drain() })

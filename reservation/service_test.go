@@ -83,9 +83,6 @@ func TestReserveOverLibp2p(t *testing.T) {
 	if n, err := services[0].Redeem(res.Placements[0].Key, "j", own.ID()); n != 2 || err != nil {
 		t.Errorf("redeem: %d, %v", n, err)
 	}
-	if err := services[1].Renew(res.Placements[1].Key); err != nil {
-		t.Errorf("renew: %v", err)
-	}
 	res.Release(t.Context())
 	await(t, services[0], 0)
 	await(t, services[1], 2)

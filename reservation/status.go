@@ -13,7 +13,7 @@ type State byte
 // The states of a hold, in the order in which it goes through them.
 const (
 	Held      State = iota + 1 // ends with its lease unless confirmed
-	Confirmed                  // ends with its lease unless renewed or redeemed
+	Confirmed                  // ends with its lease unless redeemed
 	Running                    // redeemed; ends when the peer releases it
 )
 

@@ -3,7 +3,6 @@ package view
 import (
 	"fmt"
 	"strconv"
-	"strings"
 )
 
 // A Process is one running copy of a rank: replica k of rank i. Within a job
@@ -16,17 +15,6 @@ type Process struct {
 // String writes p as "rank.replica".
 func (p Process) String() string {
 	return strconv.Itoa(p.Rank) + "." + strconv.Itoa(p.Replica)
-}
-
-// ParseProcess reads what String writes.
-func ParseProcess(s string) (Process, error) {
-	rank, replica, ok := strings.Cut(s, ".")
-	i, err1 := strconv.Atoi(rank)
-	k, err2 := strconv.Atoi(replica)
-	if !ok || err1 != nil || err2 != nil || i < 0 || k < 0 {
-		return Process{}, fmt.Errorf("process %q: want rank.replica", s)
-	}
-	return Process{Rank: i, Replica: k}, nil
 }
 
 // State is what the view says of one process.

@@ -59,17 +59,6 @@ func TestWithLeavesTheOldViewAlone(t *testing.T) {
 	}
 }
 
-func TestParseProcess(t *testing.T) {
-	if p, err := ParseProcess("3.1"); err != nil || p != (Process{3, 1}) {
-		t.Errorf("got %v, %v", p, err)
-	}
-	for _, bad := range []string{"", "3", "3.", ".1", "-1.0", "1.-2", "a.b", "1.2.3"} {
-		if _, err := ParseProcess(bad); err == nil {
-			t.Errorf("%q was taken", bad)
-		}
-	}
-}
-
 func TestValid(t *testing.T) {
 	bad := []View{
 		{},
