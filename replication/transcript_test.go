@@ -81,7 +81,8 @@ type rehearsal struct {
 func (s *rehearsal) command(f []string) {
 	var ps []view.Process
 	for _, word := range f[1:] {
-		if p, err := view.ParseProcess(word); err == nil {
+		var p view.Process
+		if n, _ := fmt.Sscanf(word, "%d.%d", &p.Rank, &p.Replica); n == 2 {
 			ps = append(ps, p)
 		}
 	}
