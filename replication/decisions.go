@@ -31,14 +31,13 @@ type decisions struct {
 	// only the point is remembered.
 	held     map[protection.Point]*held
 	retained int // bytes of outcomes held, plus one for each
-	exposed  int // held outcomes that this process's program has seen
 }
 
 // A held outcome is waiting to become stable.
 type held struct {
 	protection.Determinant
-	has  []bool // by replica: it is known to have this
-	seen bool   // by this process's program
+	has   []bool // by replica: it is known to have this
+	shown bool   // to this process's program, since it was stable before
 }
 
 func newDecisions(replicas int) decisions {
@@ -71,13 +70,10 @@ func (d *decisions) record(pt protection.Point) (first bool) {
 }
 
 // hold keeps an outcome until it is known to be stable.
-func (d *decisions) hold(det protection.Determinant, seen bool) *held {
-	h := &held{Determinant: det, has: make([]bool, d.replicas), seen: seen}
+func (d *decisions) hold(det protection.Determinant, shown bool) *held {
+	h := &held{Determinant: det, has: make([]bool, d.replicas), shown: shown}
 	d.held[det.Point] = h
 	d.retained += len(det.Outcome) + 1
-	if seen {
-		d.exposed++
-	}
 	return h
 }
 
@@ -85,9 +81,6 @@ func (d *decisions) hold(det protection.Determinant, seen bool) *held {
 func (d *decisions) drop(h *held) {
 	delete(d.held, h.Point)
 	d.retained -= len(h.Outcome) + 1
-	if h.seen {
-		d.exposed--
-	}
 }
 
 // check refuses what would contradict an outcome that is held.
@@ -140,20 +133,25 @@ func (p *Protocol) propose(h *held) {
 	}
 }
 
-// settle makes an outcome stable if every live replica has it: the program may
-// see it, and the replicas may forget it.
+// settle makes an outcome stable if every live replica has it: the programs may
+// see it, here and at the replicas, and nobody needs to keep it.
 func (p *Protocol) settle(h *held) {
 	for _, q := range p.others {
 		if !h.has[q.Replica] {
 			return
 		}
 	}
-	p.decisions.drop(h)
-	if !h.seen {
-		p.out.Decided = append(p.out.Decided, h.Determinant)
-	}
+	p.show(h)
 	for _, q := range p.others {
 		p.emit(q, p.control(channel.Stable, h.Context, h.Index, nil))
+	}
+}
+
+// show lets the program see an outcome that is stable, once, and forgets it.
+func (p *Protocol) show(h *held) {
+	p.decisions.drop(h)
+	if !h.shown {
+		p.out.Decided = append(p.out.Decided, h.Determinant)
 	}
 }
 
@@ -175,10 +173,8 @@ func (p *Protocol) receiveDeterminant(from view.Process, f channel.Frame) error 
 		if d.retained+len(det.Outcome)+heldCost*(len(d.held)+1) > maxHeldBytes || d.spans >= maxSpans {
 			return fmt.Errorf("%d determinants that are not stable, in %d ranges, are too many", len(d.held), d.spans)
 		}
-		d.hold(det, true)
-		if d.record(det.Point) {
-			p.out.Decided = append(p.out.Decided, det)
-		}
+		first := d.record(det.Point)
+		d.hold(det, !first)
 	}
 	p.emit(from, p.control(channel.DeterminantAck, f.Context, f.Seq, nil))
 	return nil
@@ -193,19 +189,18 @@ func (p *Protocol) receiveDeterminantAck(from view.Process, f channel.Frame) err
 	if h := p.decisions.held[pt]; h != nil {
 		h.has[from.Replica] = true
 		p.settle(h)
-		p.speak()
 	}
 	return nil
 }
 
-// receiveStable forgets an outcome that every live replica has.
+// receiveStable shows an outcome that every live replica has.
 func (p *Protocol) receiveStable(from view.Process, f channel.Frame) error {
 	pt := protection.Point{Context: f.Context, Index: f.Seq}
 	if m, _ := p.v.Master(p.self.Rank); from != m || !p.decisions.has(pt) {
 		return fmt.Errorf("calls a determinant stable that it did not propose")
 	}
 	if h := p.decisions.held[pt]; h != nil {
-		p.decisions.drop(h)
+		p.show(h)
 	}
 	return nil
 }

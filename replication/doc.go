@@ -31,35 +31,23 @@
 //
 // # Determinants
 //
-// The master decides each nondeterministic call, proposes the outcome to the
-// live replicas of its rank, and shows it to its own program only when all of
-// them have it: the determinant is then stable. A replica's program sees it on
-// arrival. A replica that becomes master first asks the others what they hold
-// (Sync). They answer once their own view names it master too, and from then on
-// refuse the old one. What it learns it proposes anew, and decides by itself
-// only after the last answer.
+// The master decides each nondeterministic call and proposes the outcome to the
+// live replicas of its rank. When all of them have it, the determinant is
+// stable: the master shows it to its program and tells the replicas, which show
+// it to theirs. A replica that becomes master first asks the others what they
+// hold (Sync). They answer once their own view names it master too, and from
+// then on refuse the old one. What it learns it proposes anew, and decides by
+// itself only after the last answer.
 //
 // # Why no effect leaves before its determinant is everywhere (R4)
 //
-// The only effect that leaves a rank is a Data frame: acknowledgements say what
-// has arrived, and arrival depends on no outcome of the receiving rank. Only a
-// master sends Data frames. There are three kinds of outcome that a message of
-// a master can depend on:
-//
-//  1. It decided or learnt the outcome as master. Its program sees it only when
-//     it is stable.
-//  2. It got the outcome as a replica, and knows that it is stable.
-//  3. It got the outcome as a replica, and does not know. With r >= 3 another
-//     live replica may lack it, and if this process now spoke and failed, that
-//     one could become master and decide otherwise: the message would be an
-//     orphan. So a new master that has such outcomes (it is exposed) lets no
-//     Data frame out, neither from its backup table nor new ones, until all of
-//     them are stable. The backup table holds the sends meanwhile.
-//
-// The third set only shrinks after the takeover, so the gate opens once and for
-// all. Acknowledgements, Sync and proposals pass it, hence it does open: each
-// live replica answers without regard to its program, and one that does not
-// answer is failed by the view.
+// No program, of a master or of a replica, sees an outcome before it is stable.
+// So whatever a process does, be it a message, a line of output or a file,
+// depends only on outcomes that every live replica of its rank has, whoever
+// becomes master next and however many fail. A replica could see an outcome on
+// arrival instead, one message earlier, but with r >= 3 it could then become
+// master, print, and fail before a third one has heard of the outcome; that one
+// would decide otherwise. A replica is not on the critical path, and waits.
 //
 // No two masters get different outcomes of one point to live replicas. The
 // second waits for the answer of every process that is live in its view. Each
@@ -70,9 +58,6 @@
 // # What is not promised
 //
 // The package does not detect failures and does not make views; it believes
-// the one authority that numbers them. Output other than messages (standard
-// output, files) is the engine's: while Retained is not 0, an outcome that the
-// program has seen may not be everywhere yet. What is remembered per context
-// (next numbers, ranges of decided points) is small but stays as long as the
-// process.
+// the one authority that numbers them. What is remembered per context (next
+// numbers, ranges of decided points) is small but stays as long as the process.
 package replication

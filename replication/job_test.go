@@ -113,22 +113,27 @@ func (j *job) carryOut(p *process, out protection.Output) error {
 	}
 	for _, d := range out.Decided {
 		j.tracef("  %v decided %d = %x", p.id, d.Index, d.Outcome)
+		if err := j.checkShown(p, d.Point); err != nil {
+			return err
+		}
 	}
 	return p.take(out)
 }
 
-// checkLeak holds R4 against a message that leaves p: whatever outcome p's
-// program has used is at every replica that is live for p, and no message of
-// the same name has ever gone out with other contents.
-func (j *job) checkLeak(p *process, e protection.Envelope) error {
-	for _, q := range p.others {
-		other := j.procs[j.index(q)]
-		for _, index := range p.points {
-			if !other.gone && !other.decisions.has(protection.Point{Index: index}) {
-				return fmt.Errorf("R4: %v sends to %v before %v has the outcome of point %d", p.id, e.To, q, index)
-			}
+// checkShown holds R4 against an outcome that p's program is about to see: it
+// is at every live replica of the rank before it can have any effect.
+func (j *job) checkShown(p *process, pt protection.Point) error {
+	for _, q := range j.current().LiveReplicas(p.id.Rank) {
+		if other := j.procs[j.index(q)]; !other.gone && !other.decisions.has(pt) {
+			return fmt.Errorf("R4: %v sees the outcome of point %d before %v has it", p.id, pt.Index, q)
 		}
 	}
+	return nil
+}
+
+// checkLeak holds R1 against a message that leaves p: no message of the same
+// name has ever gone out with other contents.
+func (j *job) checkLeak(p *process, e protection.Envelope) error {
 	id := name{stream{e.Frame.Context, p.id.Rank}, e.To.Rank, e.Frame.Seq}
 	if before, ok := j.sent[id]; ok && !bytes.Equal(before, e.Frame.Payload) {
 		return fmt.Errorf("R1: %v sends %+v with %x, which was %x", p.id, id, e.Frame.Payload, before)

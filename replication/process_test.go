@@ -18,7 +18,6 @@ type process struct {
 	pc      int
 	seen    memory
 	log     []memory                     // seen after each step that saw something
-	points  []uint64                     // whose outcome the program has used
 	arrived []protection.Message         // not matched yet, in order of arrival
 	last    map[stream]uint64            // number of the last message delivered
 	decided map[uint64][]byte            // by index
@@ -54,9 +53,7 @@ func (p *process) step() error {
 			return nil
 		}
 		source, seq := binary.LittleEndian.Uint64(out), binary.LittleEndian.Uint64(out[8:])
-		if p.match(wild, int(source), seq) {
-			p.points = append(p.points, o.index)
-		}
+		p.match(wild, int(source), seq)
 	case opDraw:
 		out, ok := p.decided[o.index]
 		if !ok && p.mayDecide(o) {
@@ -65,7 +62,6 @@ func (p *process) step() error {
 		if !ok {
 			return nil
 		}
-		p.points = append(p.points, o.index)
 		p.see(binary.LittleEndian.Uint64(out))
 	}
 	return nil
@@ -80,15 +76,14 @@ func (p *process) see(values ...uint64) {
 
 // match takes the first unmatched message from source, which must be number
 // seq if that is given.
-func (p *process) match(context uint32, source int, seq uint64) bool {
+func (p *process) match(context uint32, source int, seq uint64) {
 	for i, m := range p.arrived {
 		if m.Context == context && m.Source == source && (seq == 0 || m.Seq == seq) {
 			p.arrived = append(p.arrived[:i], p.arrived[i+1:]...)
 			p.see(uint64(context), uint64(source), m.Seq, uint64(m.Tag), binary.LittleEndian.Uint64(m.Payload))
-			return true
+			return
 		}
 	}
-	return false
 }
 
 // decideAny chooses the first message that is here.

@@ -42,7 +42,7 @@ func New(self view.Process, v view.View) *Protocol {
 	}
 	p.adopt(v)
 	if self.Replica == 0 && p.active() {
-		p.takeover.promoted, p.takeover.speaking = true, true
+		p.takeover.promoted = true
 	}
 	return p
 }
@@ -105,7 +105,7 @@ func (p *Protocol) Send(m protection.Message) protection.Output {
 		p.out.Deliver = append(p.out.Deliver, m)
 		return p.out
 	}
-	if p.outbox.keep(b, m, p.live[m.Dest]) && p.takeover.speaking {
+	if p.outbox.keep(b, m, p.live[m.Dest]) && p.takeover.promoted {
 		p.transmit(b, m)
 	}
 	return p.out
@@ -190,7 +190,7 @@ func (p *Protocol) Reopened(q view.Process) protection.Output {
 		p.reconcile(q)
 		return p.out
 	}
-	if p.takeover.speaking {
+	if p.takeover.promoted {
 		p.resend(q)
 	}
 	p.acknowledgeAll(q)

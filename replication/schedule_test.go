@@ -200,8 +200,8 @@ func (j *job) counts(p *process) bool {
 func (j *job) state() string {
 	s := fmt.Sprintf("n=%d r=%d epoch %d", j.n, j.r, j.current().Epoch)
 	for i, p := range j.procs {
-		s += fmt.Sprintf("\n%v: gone %v, %v, epoch %d, at %d of %d, retains %d, decider %v, speaking %v",
-			p.id, p.gone, j.current().State(p.id), j.to[i]+1, p.pc, len(p.script), p.Retained(), p.Decider(), p.takeover.speaking)
+		s += fmt.Sprintf("\n%v: gone %v, %v, epoch %d, at %d of %d, retains %d, decider %v",
+			p.id, p.gone, j.current().State(p.id), j.to[i]+1, p.pc, len(p.script), p.Retained(), p.Decider())
 	}
 	return s
 }

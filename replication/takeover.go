@@ -11,8 +11,6 @@ import (
 // A takeover is how far this process is on its way from replica to master.
 //
 //	replica --- view ---> promoted, syncing --- all answered ---> decider
-//	                         |                                      |
-//	                         +-- no exposed outcome (left) ---------+--> speaking
 //
 // Each step is taken once; a process that is master never stops being it while
 // it is live.
@@ -20,7 +18,6 @@ type takeover struct {
 	promoted bool   // the view has named this process master
 	syncing  bool   // and someone has not answered yet
 	awaited  []bool // by replica: its SyncReply is still to come
-	speaking bool   // Data frames may leave: see the package comment
 	asked    []bool // as a replica, by replica: it may be sent a SyncReply
 }
 
@@ -33,13 +30,15 @@ func newTakeover(replicas int) takeover {
 	return t
 }
 
-// promote begins the takeover when the view says so, once.
+// promote begins the takeover when the view says so, once: what has piled up in
+// the backup table goes out, and the other replicas are asked what they hold.
 func (p *Protocol) promote() (begun bool) {
 	t := &p.takeover
 	if t.promoted || !p.v.IsMaster(p.self) {
 		return false
 	}
 	t.promoted, t.syncing = true, true
+	p.flush()
 	for _, q := range p.others {
 		t.awaited[q.Replica] = true
 		p.emit(q, p.control(channel.Sync, 0, 0, nil))
@@ -64,17 +63,6 @@ func (p *Protocol) advance() {
 		for _, h := range p.decisions.inOrder() {
 			p.settle(h)
 		}
-	}
-	p.speak()
-}
-
-// speak lets Data frames out from the moment on that no outcome is exposed,
-// beginning with what has piled up in the backup table.
-func (p *Protocol) speak() {
-	t := &p.takeover
-	if t.promoted && !t.speaking && p.decisions.exposed == 0 {
-		t.speaking = true
-		p.flush()
 	}
 }
 

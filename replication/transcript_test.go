@@ -120,8 +120,8 @@ func (s *rehearsal) each(command string, p view.Process) {
 	case "tick":
 		s.show(p, q.Tick())
 	case "state":
-		fmt.Fprintf(s.out, "\t%v epoch %d, decider %v, speaking %v, retains %d\n",
-			p, q.v.Epoch, q.Decider(), q.takeover.speaking, q.Retained())
+		fmt.Fprintf(s.out, "\t%v epoch %d, decider %v, retains %d\n",
+			p, q.v.Epoch, q.Decider(), q.Retained())
 	default:
 		fmt.Fprintf(s.out, "\tunknown command\n")
 	}
