@@ -118,7 +118,7 @@ func (l *homeLock) release() error {
 	return l.file.Unlock()
 }
 
-// lockPoll is how often AwaitHalt looks whether the lock is free: file locks
+// lockPoll is how often AwaitGone looks whether the lock is free: file locks
 // tell nobody.
 const lockPoll = 10 * time.Millisecond
 

@@ -184,20 +184,25 @@ func checkKeys(keys []string, asked bool) error {
 
 // allKeys returns the names of every command's options.
 func allKeys() []string {
-	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
-	var c Config
-	c.AddHomeFlags(flags)
-	c.AddNetworkFlags(flags)
-	c.AddVolunteerFlags(flags)
-	AddHaltFlags(flags)
-	new(RunOptions).AddFlags(flags)
 	var keys []string
-	flags.VisitAll(func(f *pflag.Flag) {
+	everyFlag().VisitAll(func(f *pflag.Flag) {
 		if f.Name != "config" {
 			keys = append(keys, f.Name)
 		}
 	})
 	return keys
+}
+
+// everyFlag returns the options of all commands, at their zero values.
+func everyFlag() *pflag.FlagSet {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	c := new(Config)
+	c.AddHomeFlags(flags)
+	c.AddNetworkFlags(flags)
+	c.AddVolunteerFlags(flags)
+	AddHaltFlags(flags)
+	new(RunOptions).AddFlags(flags)
+	return flags
 }
 
 // set gives f the value that viper found. A list is a YAML list, or text with

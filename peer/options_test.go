@@ -64,6 +64,47 @@ func TestFlagBeatsEnvironmentBeatsFileBeatsDefault(t *testing.T) {
 	}
 }
 
+// TestPrecedenceHoldsForEveryOption gives every option of every command a value
+// in the file, the environment and the command line, and takes them away again
+// one by one.
+func TestPrecedenceHoldsForEveryOption(t *testing.T) {
+	values := map[string][3]string{ // by type: in the file, the environment and the command line
+		"string": {"file", "env", "flag"}, "int": {"1", "2", "3"}, "int64": {"1", "2", "3"},
+		"duration": {"1s", "2s", "3s"}, "bool": {"true", "false", "true"},
+		"stringSlice": {"[file]", "[env]", "[flag]"}, "stringArray": {"[file]", "[env]", "[flag]"},
+	}
+	for _, key := range allKeys() {
+		t.Run(key, func(t *testing.T) {
+			flags := everyFlag()
+			v, known := values[flags.Lookup(key).Value.Type()]
+			if !known {
+				t.Fatalf("no values for an option of type %s", flags.Lookup(key).Value.Type())
+			}
+			config := filepath.Join(t.TempDir(), "c.yaml")
+			if err := os.WriteFile(config, []byte(key+": "+v[0]+"\n"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			expect := func(want string, args ...string) {
+				t.Helper()
+				flags := everyFlag()
+				if err := flags.Parse(append(args, "--config", config)); err != nil {
+					t.Fatal(err)
+				}
+				if err := Fill(flags); err != nil {
+					t.Fatal(err)
+				}
+				if got := flags.Lookup(key).Value.String(); got != want {
+					t.Errorf("%v: got %s, want %s", args, got, want)
+				}
+			}
+			expect(v[0])
+			t.Setenv(envPrefix+"_"+strings.ToUpper(strings.ReplaceAll(key, "-", "_")), strings.Trim(v[1], "[]"))
+			expect(v[1])
+			expect(v[2], "--"+key+"="+strings.Trim(v[2], "[]"))
+		})
+	}
+}
+
 func TestWrongConfigurationIsOneClearSentence(t *testing.T) {
 	tests := map[string]struct {
 		file string

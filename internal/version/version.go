@@ -1,4 +1,3 @@
-// Package version says which release this is and which protocol it speaks.
 package version
 
 // Protocol is the number that two peers, and a peer and its processes, must

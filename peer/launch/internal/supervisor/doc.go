@@ -15,7 +15,7 @@
 //     left behind, so that its pipes reach their end, and waits for its peer to
 //     let go.
 //   - The life pipe ends: the peer lets go, or is gone, however it died; the
-//     kernel closes a dead process's pipes. The supervisor kills the program and
+//     kernel closes its pipes. The supervisor kills the program and
 //     all its descendants, removes the scratch folder and exits.
 //
 // On Linux the supervisor is a subreaper: a descendant that outlives its parent,

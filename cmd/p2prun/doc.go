@@ -1,0 +1,2 @@
+// Command p2prun runs a parallel program on the peers of a network.
+package main
