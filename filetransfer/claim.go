@@ -1,12 +1,8 @@
 package filetransfer
 
 import (
-	"bytes"
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 )
 
@@ -103,49 +99,23 @@ func (c *claim) release() {
 // which is served as content. The error wraps ErrFull when it does not fit.
 func (s *Store) Put(ctx context.Context, job string, b []byte) (Digest, error) {
 	w := Want{Digest: DigestOf(b), Size: int64(len(b))}
-	err := s.fill(ctx, job, w, func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b)), nil })
-	if err != nil {
-		return Digest{}, fmt.Errorf("store content %s: %w", w.Digest, err)
-	}
-	return w.Digest, nil
-}
-
-// Import copies a local file into the store, pinned for the job, and returns
-// its digest. The error wraps ErrFull when it does not fit.
-func (s *Store) Import(ctx context.Context, job, path string) (Digest, error) {
-	e, err := entryOf(ctx, Source{From: path})
-	if err != nil {
-		return Digest{}, fmt.Errorf("store %q: %w", path, err)
-	}
-	err = s.fill(ctx, job, Want{Digest: e.Digest, Size: e.Size}, func() (io.ReadCloser, error) { return os.Open(path) })
-	if err != nil {
-		return Digest{}, fmt.Errorf("store %q: %w", path, err)
-	}
-	return e.Digest, nil
-}
-
-// fill makes w complete from a local reader, unless it is already.
-func (s *Store) fill(ctx context.Context, job string, w Want, open func() (io.ReadCloser, error)) error {
 	s.Pin(job, []Digest{w.Digest})
-	return s.obtain(ctx, []Want{w}, func(c *claim) error {
-		r, err := open()
-		if err != nil {
-			return err
-		}
-		defer r.Close()
+	err := s.obtain(ctx, []Want{w}, func(c *claim) error {
 		p, err := c.open(ctx, w, 0)
 		if err != nil {
 			return err
 		}
-		if _, err := io.Copy(p, contextReader{ctx, r}); err != nil {
+		if _, err := p.Write(b); err != nil {
 			p.close()
 			return err
 		}
-		if ok, err := p.commit(); err != nil || !ok {
-			return cmp.Or(err, errors.New("it changed while it was read"))
-		}
-		return nil
+		_, err = p.commit() // b has its own digest
+		return err
 	})
+	if err != nil {
+		return Digest{}, fmt.Errorf("store content %s: %w", w.Digest, err)
+	}
+	return w.Digest, nil
 }
 
 // obtain has all wants complete when it returns nil. It calls fill with each

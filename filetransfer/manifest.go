@@ -141,15 +141,6 @@ func (m Manifest) Wants() []Want {
 	return wants
 }
 
-// Bytes returns how much space the files of m take once laid out.
-func (m Manifest) Bytes() int64 {
-	var sum int64
-	for _, e := range m {
-		sum += e.Size
-	}
-	return sum
-}
-
 // Marshal returns the encoding of m, the same bytes for the same manifest. An
 // invalid manifest, or one above MaxManifestBytes, is an error.
 func (m Manifest) Marshal() ([]byte, error) {
@@ -168,13 +159,6 @@ func (m Manifest) Marshal() ([]byte, error) {
 		return nil, fmt.Errorf("manifest: %d bytes, at most %d are taken", len(b), MaxManifestBytes)
 	}
 	return b, nil
-}
-
-// Digest returns the name of m as content: the digest of its encoding. It
-// fails as Marshal does.
-func (m Manifest) Digest() (Digest, error) {
-	b, err := m.Marshal()
-	return DigestOf(b), err
 }
 
 // UnmarshalManifest reads what Marshal writes and nothing else: the result is
