@@ -35,6 +35,19 @@ func TestF1SilentMemberFailsEverywhere(t *testing.T) {
 	}
 }
 
+// TestF1SilentSoonAfterTheStart crashes a member as soon as all have heard of it:
+// the time that late members are given to start is not for one that has started.
+func TestF1SilentSoonAfterTheStart(t *testing.T) {
+	for _, n := range sizes {
+		w := newWorld(t, n, uint64(n))
+		w.crash[w.rng.IntN(n)] = time.Duration(HalfRounds(n)+1) * simPeriod
+		w.run(time.Duration(3*Rounds(n)+startGrace) * simPeriod)
+		if worst := w.slowest(); worst > float64(Rounds(n)+2) {
+			t.Errorf("n=%d: failed %.2f periods after the crash, want at most %d", n, worst, Rounds(n)+2)
+		}
+	}
+}
+
 // TestF3SurvivorsLearnOfEveryCrash crashes every set of members of small
 // groups, at once and one after the other.
 func TestF3SurvivorsLearnOfEveryCrash(t *testing.T) {

@@ -75,10 +75,20 @@ type Detector struct {
 // member is what is known of one other member.
 type member struct {
 	heartbeat uint64 // largest known
-	heard     int    // in periods: when it last gave a sign of life
+	heard     int    // in periods: when it last gave a sign of life; before the first, startGrace
+	met       bool   // it has given one
 	state     State
 	asked     int // of a suspect: questions so far
 	refute    int // of a suspect: what heard must reach for it to be live again
+}
+
+// showsLife notes that the member was alive in a period. The first time ends
+// the grace, or a member that falls silent soon after the start would have it.
+func (m *member) showsLife(period int) {
+	if m.met {
+		period = max(period, m.heard)
+	}
+	m.heard, m.met = period, true
 }
 
 // New returns the detector of one member, at time zero.

@@ -51,7 +51,7 @@ func (d *Detector) heardFrom(out *Output, m Message) {
 	}
 	d.learn(out, m.From, m.Heartbeat)
 	from := &d.members[m.From]
-	from.heard = max(from.heard, d.periods)
+	from.showsLife(d.periods)
 	if from.state == Suspect && (from.heard >= from.refute || m.Kind == Pong) {
 		d.enter(out, m.From, Live)
 	}
@@ -75,7 +75,7 @@ func (d *Detector) learn(out *Output, i int, heartbeat uint64) {
 	if heartbeat < d.heartbeat {
 		age = int(min(d.heartbeat-heartbeat, uint64(d.periods+startGrace)))
 	}
-	m.heard = max(m.heard, d.periods-age)
+	m.showsLife(d.periods - age)
 	if m.state == Suspect && m.heard >= m.refute {
 		d.enter(out, i, Live)
 	}
