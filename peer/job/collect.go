@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"strings"
 
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -14,9 +15,9 @@ import (
 // collect brings the output files of every rank into the user's folder, each
 // from one process that finished (R6). It runs when the job has succeeded.
 func (e *execution) collect(ctx context.Context) Result {
-	e.j.phase(Collecting, 0, int64(e.j.req.N))
 	manifests := make([]filetransfer.Manifest, e.j.req.N)
 	for rank := range manifests {
+		e.j.phase(Collecting, int64(rank), int64(e.j.req.N))
 		m, err := e.collectRank(ctx, rank)
 		if ctx.Err() != nil {
 			return stoppedBy(ctx, e.j.req)
@@ -28,35 +29,69 @@ func (e *execution) collect(ctx context.Context) Result {
 			}
 		}
 		manifests[rank] = m
-		e.j.phase(Collecting, int64(rank+1), int64(e.j.req.N))
 	}
-	for _, m := range arrange(manifests) {
-		if err := e.j.s.cfg.Files.Store().Materialize(ctx, m, e.j.req.OutputDir); err != nil {
-			return Result{
-				Status:  StatusUsage,
-				Message: "the job succeeded, but its output files could not be written: " + err.Error(),
-			}
+	e.j.phase(Collecting, int64(e.j.req.N), int64(e.j.req.N))
+	err := e.meanwhile(ctx, nil, func(ctx context.Context) error { return e.layOut(ctx, arrange(manifests)) })
+	switch {
+	case ctx.Err() != nil:
+		return stoppedBy(ctx, e.j.req)
+	case err != nil:
+		return Result{
+			Status:  StatusUsage,
+			Message: "the job succeeded, but its output files could not be written: " + err.Error(),
 		}
 	}
 	return Result{Status: StatusOK}
 }
 
-// collectRank fetches a rank's files from the first of its finished processes
-// that can give them.
-func (e *execution) collectRank(ctx context.Context, rank int) (filetransfer.Manifest, error) {
-	errs := []error{errors.New("no process of it is left")}
-	for k := range e.j.req.R {
-		p := view.Process{Rank: rank, Replica: k}
-		if e.watch.View().State(p) != view.Finished || e.runsOn[p].err != nil {
-			continue
+// layOut writes what was collected into the user's folder.
+func (e *execution) layOut(ctx context.Context, manifests []filetransfer.Manifest) error {
+	for _, m := range manifests {
+		if err := e.j.s.cfg.Files.Store().Materialize(ctx, m, e.j.req.OutputDir); err != nil {
+			return err
 		}
-		m, err := e.collectFrom(ctx, p)
-		if err == nil {
-			return m, nil
-		}
-		errs = append(errs, err)
 	}
-	return nil, errs[len(errs)-1]
+	return nil
+}
+
+// collectRank fetches a rank's files from the first of its finished processes
+// that can give them. It waits for those that have yet to end when no other is
+// left.
+func (e *execution) collectRank(ctx context.Context, rank int) (filetransfer.Manifest, error) {
+	cause := errors.New("no process of it is left")
+	for {
+		p, ok, wait := e.giver(rank)
+		switch {
+		case ok:
+			m, err := e.collectFrom(ctx, p)
+			if err == nil || ctx.Err() != nil {
+				return m, err
+			}
+			e.j.log.Info().Err(err).Int("rank", p.Rank).Int("replica", p.Replica).Msg("files not collected")
+			cause = err
+		case !wait:
+			return nil, cause
+		case e.turn(ctx, nil) != nil:
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// giver returns a finished process of rank that was not asked for its files.
+// Without one, wait tells whether there may be one later.
+func (e *execution) giver(rank int) (p view.Process, ok, wait bool) {
+	for k := range e.j.req.R {
+		p = view.Process{Rank: rank, Replica: k}
+		_, asked := e.answers[p]
+		switch state := e.watch.View().State(p); {
+		case e.runsOn[p].err != nil || asked:
+		case state == view.Finished:
+			return p, true, false
+		case state == view.Live:
+			wait = true
+		}
+	}
+	return p, false, wait
 }
 
 func (e *execution) collectFrom(ctx context.Context, p view.Process) (filetransfer.Manifest, error) {
@@ -64,75 +99,77 @@ func (e *execution) collectFrom(ctx context.Context, p view.Process) (filetransf
 	l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Collect{Collect: &jobpb.Collect{
 		Process: jobpb.FromProcess(p), Patterns: e.j.req.Outputs,
 	}}})
-	c, err := e.collected(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	if c.Error != "" {
-		return nil, errors.New(c.Error)
-	}
-	m, err := filetransfer.UnmarshalManifest(c.Manifest)
-	if err != nil {
-		return nil, err
-	}
-	var want []filetransfer.Want
-	for _, entry := range m {
-		want = append(want, filetransfer.Want{Digest: entry.Digest, Size: entry.Size, Name: entry.Path})
-	}
-	return m, e.j.s.cfg.Files.Fetch(ctx, l.peer, e.j.spec.ID, want, nil)
-}
-
-// collected waits for the manifest of p's files.
-func (e *execution) collected(ctx context.Context, p view.Process) (*jobpb.Collected, error) {
-	for {
-		select {
-		case h := <-e.inbox:
-			if h.err != nil {
-				h.link.lose(h.err)
-			} else if b, ok := h.msg.Body.(*jobpb.FromPeer_Collected); ok && b.Collected.Process.View() == p {
-				return b.Collected, nil
-			}
-		case v := <-e.verdicts:
-			e.judge(v)
-		case <-e.printed:
-		case <-ctx.Done():
+	for e.answers[p] = nil; e.answers[p] == nil; {
+		if l.err != nil {
+			return nil, fmt.Errorf("its peer is lost: %w", l.err)
+		}
+		if e.turn(ctx, nil) != nil {
 			return nil, context.Cause(ctx)
 		}
-		if err := e.runsOn[p].err; err != nil {
-			return nil, fmt.Errorf("its peer is lost: %w", err)
+	}
+	answer := e.answers[p]
+	if answer.Error != "" {
+		return nil, errors.New(plain(answer.Error))
+	}
+	m, err := filetransfer.UnmarshalManifest(answer.Manifest)
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range m {
+		// Nothing else may appear in the user's folder, whoever says so.
+		if !named(e.j.req.Outputs, f.Path) {
+			return nil, fmt.Errorf("its peer offers the file %q, which no pattern names", plain(f.Path))
 		}
 	}
+	return m, e.meanwhile(ctx, l, func(ctx context.Context) error {
+		return e.j.s.cfg.Files.Fetch(ctx, l.peer, e.j.spec.ID, m.Wants(), nil)
+	})
 }
 
-// arrange decides under which paths the files of all ranks go into one folder.
-// Where ranks have written different files of one name, each goes into a folder
-// rank<i> of its own; what they have written alike is there once. The manifests
-// returned can be laid out one after the other.
-func arrange(ranks []filetransfer.Manifest) []filetransfer.Manifest {
-	digests := make(map[string]map[filetransfer.Digest]bool)
-	for _, m := range ranks {
-		for _, f := range m {
-			if digests[f.Path] == nil {
-				digests[f.Path] = make(map[filetransfer.Digest]bool)
-			}
-			digests[f.Path][f.Digest] = true
+// collected takes the list of p's files, if it was asked for.
+func (e *execution) collected(l *link, p view.Process, m *jobpb.Collected) *Result {
+	if answer, asked := e.answers[p]; !asked || answer != nil {
+		return e.breach(l, fmt.Errorf("files of %v, which nobody asked for", p))
+	}
+	e.answers[p] = m
+	return nil
+}
+
+// named reports whether one of the patterns names the file or a folder that it
+// is in, as filetransfer.Match does.
+func named(patterns []string, file string) bool {
+	for _, p := range patterns {
+		names := strings.Split(file, "/")
+		depth := min(len(names), strings.Count(p, "/")+1)
+		if ok, _ := path.Match(p, strings.Join(names[:depth], "/")); ok {
+			return true
 		}
 	}
-	var out []filetransfer.Manifest
-	taken := make(map[string]bool)
-	for rank, m := range ranks {
-		var shared, own filetransfer.Manifest
-		for _, f := range m {
-			switch {
-			case len(digests[f.Path]) > 1:
-				f.Path = path.Join(fmt.Sprintf("rank%d", rank), f.Path)
-				own = append(own, f)
-			case !taken[f.Path]:
-				taken[f.Path] = true
-				shared = append(shared, f)
-			}
+	return false
+}
+
+// meanwhile handles what happens while work runs in a goroutine of its own, so
+// that neither views nor heartbeats wait for it. The work is cancelled when l,
+// unless it is nil, is lost.
+func (e *execution) meanwhile(ctx context.Context, l *link, work func(context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	over := make(chan struct{})
+	var err error
+	go func() { // ends with the work
+		defer close(over)
+		err = work(ctx)
+	}()
+	for {
+		ended := e.turn(ctx, over) != nil
+		if ended || l != nil && l.err != nil {
+			cancel()
+			<-over
 		}
-		out = append(out, shared, own)
+		select {
+		case <-over:
+			return err
+		default:
+		}
 	}
-	return out
 }

@@ -3,12 +3,14 @@
 // or a reason.
 //
 //	Run: discover -> reserve -> stage -> start -> watch -> collect -> release
-//	                                              |
-//	   control streams of the job's peers --------+   one each, open all the time
-//	   fault detector (gossip among the peers) ---+
-//	                                              v
+//	        ^                     |       |        |
+//	        +--- other peers -----+-------+        |
+//	                                               |
+//	   control streams of the job's peers ---------+   one each, open all the time
+//	   fault detector (gossip among the peers) ----+
+//	                                               v
 //	                        Watch (who lives, who is done) -> views -> peers
-//	                        Emission (output once) ---------> the user
+//	                        Emission (output once) -> printer -> the user
 //
 // The submitter is the one authority on the job's view: whatever is heard of a
 // process, from its peer, from a broken control stream or from the detector,
@@ -18,5 +20,20 @@
 // behind Watch.
 //
 // Watch and Emission are pure cores. Submitter is the thin service that owns the
-// streams and the clock.
+// streams and the clock. One goroutine, that of Submitter.Run, owns each job. It
+// waits for nothing but the next event: a peer that does not read, a user who
+// does not, a file that is long on its way hold up themselves only.
+//
+// # When a peer is lost
+//
+//	while staging or starting   the attempt ends everywhere, and begins anew without the peer
+//	while running               its processes fail in the next view; the job goes on with the other replicas
+//	while collecting            the files come from another replica, which may still have to end
+//	while releasing             it is not waited for
+//
+// # Not promised
+//
+// A peer that is there, answers its detector and never ends its process holds
+// the job up until the user's --timeout. The answers of peers are not compared:
+// one that lies about output is believed.
 package job

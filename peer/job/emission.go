@@ -33,15 +33,18 @@ func NewEmission(n int) *Emission { return &Emission{ranks: make([][2]emitted, n
 
 // Add takes consecutive records, the first of which has number first, of the
 // process that speaks for its rank, and returns those that the user has not
-// got yet. A gap means that the peer broke the protocol: ok is false.
+// got yet. ok is false when the peer broke the protocol: there is a gap, or more
+// after an unfinished line.
 func (e *Emission) Add(p view.Process, s Stream, first uint64, records [][]byte) (fresh [][]byte, ok bool) {
 	o := &e.ranks[p.Rank][s-1]
 	if first > o.next {
 		return nil, false
 	}
 	for i, r := range records {
-		switch {
-		case first+uint64(i) < o.next:
+		switch number := first + uint64(i); {
+		case number < o.next:
+		case number > o.next:
+			return nil, false
 		case unfinished(r):
 			o.tail = tail{from: p, data: r}
 		default:

@@ -82,3 +82,7 @@ const (
 	StatusTimeout   = 75  // the job took longer than --timeout
 	StatusCancelled = 130 // by the user
 )
+
+// maxStatus is the largest exit status that can be the program's own and the
+// job's; those above mean something to shells.
+const maxStatus = 125

@@ -2,8 +2,6 @@ package job
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -25,8 +23,6 @@ const (
 	// writeTimeout bounds one message. The messages are small, so a peer that
 	// takes longer has not read for a long time.
 	writeTimeout = 10 * time.Second
-	// outgoing bounds the messages that wait for a peer which does not read.
-	outgoing = 1024
 )
 
 // A link is the control stream to one of the job's peers.
@@ -34,13 +30,17 @@ type link struct {
 	peer      p2ppeer.ID
 	processes []view.Process
 
-	stream  network.Stream
-	out     chan *jobpb.ToPeer
+	stream  network.Stream // nil when it could not be opened
+	out     *outgoing
+	closed  chan struct{}
 	running sync.WaitGroup
 
 	// Owned by the goroutine that runs the job.
+	answered      bool  // what it was last asked for: to stage, or to start
+	redeemed      bool  // its reservation key; its slots are its own to free now
+	stopped       bool  // nothing of the job is left there
 	staged, total int64 // bytes
-	stopped       bool
+	early         int   // bytes that it said before the job was running
 	err           error // not nil: the peer is lost to the job
 }
 
@@ -51,25 +51,25 @@ type heard struct {
 	err  error
 }
 
-// openLink opens the control stream to a peer. What it hears goes to inbox
-// until done is closed.
-func openLink(ctx context.Context, h host.Host, p p2ppeer.ID, processes []view.Process, inbox chan<- heard, done <-chan struct{}) (*link, error) {
-	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
-	defer cancel()
-	s, err := h.NewStream(ctx, p, Protocol)
-	if err != nil {
-		return nil, fmt.Errorf("open control stream to %s: %w", p, err)
-	}
-	l := &link{peer: p, processes: processes, stream: s, out: make(chan *jobpb.ToPeer, outgoing)}
-	l.running.Add(2)
-	go l.read(inbox, done)
-	go l.write()
-	return l, nil
+func newLink(p p2ppeer.ID, processes []view.Process) *link {
+	return &link{peer: p, processes: processes, out: newOutgoing(), closed: make(chan struct{})}
 }
 
-// read ends when the stream does.
+// open opens the stream. What it hears goes to inbox until done is closed.
+func (l *link) open(ctx context.Context, h host.Host, inbox chan<- heard, done <-chan struct{}) error {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	stream, err := h.NewStream(ctx, l.peer, Protocol)
+	if err != nil {
+		return err
+	}
+	l.stream = stream
+	l.running.Go(func() { l.read(inbox, done) }) // ends with the stream
+	l.running.Go(l.write)                        // ends with the stream or close
+	return nil
+}
+
 func (l *link) read(inbox chan<- heard, done <-chan struct{}) {
-	defer l.running.Done()
 	reader := pbio.NewDelimitedReader(l.stream, jobpb.MaxMessage)
 	for {
 		h := heard{link: l, msg: &jobpb.FromPeer{}}
@@ -87,50 +87,48 @@ func (l *link) read(inbox chan<- heard, done <-chan struct{}) {
 	}
 }
 
-// write ends when out is closed. After an error it only drains.
 func (l *link) write() {
-	defer l.running.Done()
 	writer := pbio.NewDelimitedWriter(l.stream)
-	var broken bool
-	for m := range l.out {
-		if broken {
-			continue
+	for {
+		select {
+		case <-l.out.wake:
+		case <-l.closed:
+			return
 		}
-		l.stream.SetWriteDeadline(time.Now().Add(writeTimeout))
-		if err := writer.WriteMsg(m); err != nil {
-			l.stream.Reset() // read then reports the loss
-			broken = true
+		for _, m := range l.out.take() {
+			l.stream.SetWriteDeadline(time.Now().Add(writeTimeout))
+			if err := writer.WriteMsg(m); err != nil {
+				l.stream.Reset() // read then reports the loss
+				return
+			}
 		}
 	}
 }
 
-// say queues a message. A peer that has not read the last ones is reset.
+// say queues a message. It never blocks.
 func (l *link) say(m *jobpb.ToPeer) {
-	if l.err != nil {
-		return
-	}
-	select {
-	case l.out <- m:
-	default:
-		l.stream.Reset()
+	if l.err == nil {
+		l.out.put(m)
 	}
 }
-
-// errLost marks a link whose peer the detector has given up.
-var errLost = errors.New("silent")
 
 // lose gives the peer up: should it still be there, the reset stream tells it
 // that the job goes on without it.
 func (l *link) lose(err error) {
-	if l.err == nil {
-		l.err = err
+	if l.err != nil {
+		return
+	}
+	l.err = err
+	if l.stream != nil {
 		l.stream.Reset()
 	}
 }
 
 // close ends the link and its goroutines. The inbox's done must be closed.
 func (l *link) close() {
-	close(l.out)
-	l.stream.Reset()
+	close(l.closed)
+	if l.stream != nil {
+		l.stream.Reset()
+	}
 	l.running.Wait()
 }

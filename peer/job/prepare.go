@@ -4,70 +4,46 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"time"
+	"sync"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
-	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// silenceTimeout is how long a peer may say nothing while it stages or starts.
-// It reports progress far more often than this.
-const silenceTimeout = 60 * time.Second
-
-// prepare brings the job to the peers of a reservation and starts its
-// processes. When it fails nothing is left of the attempt, and the peers that
-// were at fault are excluded from the next.
-func (j *run) prepare(ctx context.Context, reserved *reservation.Reservation) (*execution, error) {
-	e := newExecution(j, reserved)
-	err := e.open(ctx)
-	if err == nil {
-		err = e.stage(ctx)
+// prepare brings the job to the peers and starts its processes. After an error
+// the peers that were at fault have lost their links.
+func (e *execution) prepare(ctx context.Context) error {
+	if err := e.open(ctx); err != nil {
+		return err
 	}
-	if err == nil {
-		err = e.start(ctx)
+	if err := e.stage(ctx); err != nil {
+		return err
 	}
-	if err == nil {
-		return e, nil
+	if err := e.start(ctx); err != nil {
+		return err
 	}
-	for _, l := range e.links {
-		if l.err != nil {
-			j.excluded[l.peer] = l.err
-		}
-	}
-	e.stop("could not be started everywhere")
-	e.close()
-	return nil, err
+	return e.join()
 }
 
-// open puts the job's contents on offer and opens the control streams.
+// open opens the control streams.
 func (e *execution) open(ctx context.Context) error {
-	var peers []p2ppeer.ID
-	for _, p := range e.reserved.Placements {
-		peers = append(peers, p.Peer)
-		e.j.s.cfg.Host.ConnManager().Protect(p.Peer, e.tag())
+	errs := make([]error, len(e.links))
+	var opening sync.WaitGroup
+	for i, l := range e.links {
+		opening.Go(func() { errs[i] = l.open(ctx, e.j.s.cfg.Host, e.inbox, e.done) })
 	}
-	e.stopServing = e.j.s.cfg.Files.Serve(e.j.spec.ID, peers, maps.Clone(e.j.local))
-	for _, p := range e.reserved.Placements {
-		l, err := openLink(ctx, e.j.s.cfg.Host, p.Peer, p.Processes, e.inbox, e.done)
-		if err != nil {
-			e.j.excluded[p.Peer] = err
-			return err
-		}
-		e.links = append(e.links, l)
-		for _, q := range p.Processes {
-			e.runsOn[q] = l
+	opening.Wait()
+	for i, l := range e.links {
+		if errs[i] != nil {
+			l.lose(errs[i])
 		}
 	}
-	return nil
+	return e.fault("open a control stream to")
 }
-
-// tag names the job to the connection manager.
-func (e *execution) tag() string { return "job " + e.j.spec.ID }
 
 // stage has every peer redeem its key and fetch what it lacks.
 func (e *execution) stage(ctx context.Context) error {
@@ -79,25 +55,29 @@ func (e *execution) stage(ctx context.Context) error {
 		}
 		l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Prepare{Prepare: m}})
 	}
-	return e.await(ctx, "stage", func(l *link, m *jobpb.FromPeer) (bool, error) {
-		switch b := m.Body.(type) {
-		case *jobpb.FromPeer_Staging:
-			l.staged, l.total = b.Staging.Bytes, b.Staging.Total
-			e.j.phase(Staging, e.sum(func(l *link) int64 { return l.staged }), e.sum(func(l *link) int64 { return l.total }))
-			return false, nil
-		case *jobpb.FromPeer_Prepared:
-			return true, answer(b.Prepared.Error)
-		}
-		return false, fmt.Errorf("unexpected %T", m.Body)
-	})
+	return e.await(ctx, "stage the job at", e.hearStaging)
 }
 
-func answer(text string) error {
-	if text == "" {
-		return nil
+func (e *execution) hearStaging(h heard) error {
+	l := h.link
+	switch b := h.msg.Body.(type) {
+	case *jobpb.FromPeer_Staging:
+		if !l.answered {
+			l.staged, l.total = sane(b.Staging.Bytes), sane(b.Staging.Total)
+			e.j.phase(Staging, e.sum(func(l *link) int64 { return l.staged }), e.sum(func(l *link) int64 { return l.total }))
+			return nil
+		}
+	case *jobpb.FromPeer_Prepared:
+		if !l.answered {
+			l.redeemed = b.Prepared.Error == ""
+			return l.answer(b.Prepared.Error)
+		}
 	}
-	return errors.New(text)
+	return unexpected(h.msg)
 }
+
+// sane is a number of bytes from a peer, within what sums can hold.
+func sane(n int64) int64 { return min(max(n, 0), 1<<46) }
 
 func (e *execution) sum(of func(*link) int64) int64 {
 	var n int64
@@ -107,31 +87,48 @@ func (e *execution) sum(of func(*link) int64) int64 {
 	return n
 }
 
+// answer takes a peer's answer, of which the text is empty or an error.
+func (l *link) answer(text string) error {
+	l.answered = true
+	if text == "" {
+		return nil
+	}
+	return errors.New(plain(text))
+}
+
+func unexpected(m *jobpb.FromPeer) error {
+	return fmt.Errorf("it broke the protocol: unexpected %T", m.Body)
+}
+
 // start gives every peer the membership table and has it start its processes.
-// What the first processes say before the last is started is kept for the
-// watch.
 func (e *execution) start(ctx context.Context) error {
 	e.j.phase(Starting, 0, 0)
 	m := &jobpb.Start{View: jobpb.FromView(e.watch.View())}
 	for _, l := range e.links {
+		addrs := e.addrs(l.peer)
 		for _, p := range l.processes {
-			m.Members = append(m.Members, &jobpb.Member{
-				Process: jobpb.FromProcess(p), Peer: []byte(l.peer), Addrs: e.addrs(l.peer),
-			})
+			m.Members = append(m.Members, &jobpb.Member{Process: jobpb.FromProcess(p), Peer: []byte(l.peer), Addrs: addrs})
 		}
 	}
 	e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Start{Start: m}})
-	err := e.await(ctx, "start on", func(l *link, m *jobpb.FromPeer) (bool, error) {
-		if b, ok := m.Body.(*jobpb.FromPeer_Started); ok {
-			return true, answer(b.Started.Error)
-		}
-		e.early = append(e.early, heard{link: l, msg: m})
-		return false, nil
-	})
-	if err != nil {
-		return err
+	return e.await(ctx, "start the job at", e.hearStarting)
+}
+
+// hearStarting keeps what the first processes say before the last is started:
+// until then the job may begin anew elsewhere.
+func (e *execution) hearStarting(h heard) error {
+	l := h.link
+	if b, ok := h.msg.Body.(*jobpb.FromPeer_Started); ok && !l.answered {
+		return l.answer(b.Started.Error)
 	}
-	return e.join()
+	if !l.answered {
+		return unexpected(h.msg)
+	}
+	if l.early += proto.Size(h.msg); l.early > len(l.processes)*2*maxUnread {
+		return fmt.Errorf("it broke the protocol: %d bytes before the job was running", l.early)
+	}
+	e.early = append(e.early, h)
+	return nil
 }
 
 // addrs returns the addresses by which the job's other peers can reach p.
@@ -149,43 +146,6 @@ func (e *execution) addrs(p p2ppeer.ID) [][]byte {
 	return out
 }
 
-// await has take look at what the peers say until it has been satisfied by each
-// once. An error names the peer, whose link is then lost.
-func (e *execution) await(ctx context.Context, what string, take func(*link, *jobpb.FromPeer) (bool, error)) error {
-	satisfied := make(map[*link]bool)
-	silence := time.NewTimer(silenceTimeout)
-	defer silence.Stop()
-	for len(satisfied) < len(e.links) {
-		select {
-		case h := <-e.inbox:
-			silence.Reset(silenceTimeout)
-			err, ok := h.err, false
-			if err == nil && !satisfied[h.link] {
-				ok, err = take(h.link, h.msg)
-			} else if err == nil {
-				e.early = append(e.early, h)
-			}
-			if err != nil {
-				h.link.lose(err)
-				return fmt.Errorf("%s %s: %w", what, h.link.peer, err)
-			}
-			if ok {
-				satisfied[h.link] = true
-			}
-		case <-silence.C:
-			for _, l := range e.links {
-				if !satisfied[l] {
-					l.lose(errLost)
-				}
-			}
-			return fmt.Errorf("%s %d peers: no word for %v", what, len(e.links)-len(satisfied), silenceTimeout)
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-	return nil
-}
-
 // firstHeartbeat is where everybody's heartbeat counter starts, so that all are
 // in the same round (the seed's alignment at MPI_Init).
 const firstHeartbeat = 1
@@ -193,24 +153,25 @@ const firstHeartbeat = 1
 // join makes the job's peers, in the order of their placements, and the
 // submitter members of one group of the fault detector.
 func (e *execution) join() error {
+	cfg := e.j.s.cfg
 	self := -1
-	for _, l := range e.links {
-		if l.peer == e.j.s.cfg.Host.ID() {
-			self = len(e.group)
+	for i, l := range e.links {
+		if l.peer == cfg.Host.ID() {
+			self = i
 		}
 		e.group = append(e.group, l.peer)
 	}
 	if self < 0 {
 		self = len(e.group)
-		e.group = append(e.group, e.j.s.cfg.Host.ID())
+		e.group = append(e.group, cfg.Host.ID())
 	}
-	group, err := e.j.s.cfg.Detector.Join(faultdetect.GroupConfig{
+	e.failed = make(chan int, len(e.group)) // each member can fail once, so the detector never waits
+	group, err := cfg.Detector.Join(faultdetect.GroupConfig{
 		Job: e.j.spec.ID, Members: e.group, Self: self,
-		Period: e.j.s.cfg.Period, Offset: firstHeartbeat,
+		Period: cfg.Period, Offset: firstHeartbeat,
 		Verdict: func(v faultdetect.Verdict) {
-			select {
-			case e.verdicts <- v:
-			case <-e.done:
+			if v.State == faultdetect.Failed {
+				e.failed <- v.Member
 			}
 		},
 	})
@@ -218,17 +179,10 @@ func (e *execution) join() error {
 		return fmt.Errorf("join the fault detector: %w", err)
 	}
 	e.detector = group
-	m := &jobpb.Join{Heartbeat: firstHeartbeat, PeriodNs: int64(e.j.s.cfg.Period)}
+	m := &jobpb.Join{Heartbeat: firstHeartbeat, PeriodNs: int64(cfg.Period)}
 	for _, id := range e.group {
 		m.Group = append(m.Group, []byte(id))
 	}
 	e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Join{Join: m}})
 	return nil
-}
-
-// tell says the same to every peer.
-func (e *execution) tell(m *jobpb.ToPeer) {
-	for _, l := range e.links {
-		l.say(m)
-	}
 }

@@ -2,103 +2,125 @@ package job
 
 import (
 	"sync"
+	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A printer hands records to the user in a goroutine of its own, so that a
-// user who reads slowly holds up the output but not the job's view. What waits
-// in it is bounded by what the peers send without an acknowledgement.
+// A printer hands events to the user in a goroutine of its own, so that a user
+// who reads slowly, or not at all, holds up the output and nothing else. What
+// waits in it is bounded: output by what may be unread (see flow), views by the
+// number of processes, and of one phase only the latest count waits.
 type printer struct {
-	emit   func(Event) error
-	events chan<- printed
-	done   <-chan struct{}
+	job    string
+	sink   func(Event) error
+	failed func(error) // called once, after which nothing more is shown
+
+	wake  chan struct{} // gets a token when there is something to do for run
+	news  chan struct{} // gets a token when there is a receipt
+	ended chan struct{}
 
 	mu     sync.Mutex
-	queue  []line
-	wake   chan struct{} // holds one token when the queue is not empty
-	closed chan struct{}
-	ended  chan struct{}
+	queue  []item
+	shown  []item // of which the job wants a receipt
+	closed bool
 }
 
-// line is one record on its way out, or the end of a process's output.
-type line struct {
-	rank    int
-	stream  Stream
-	record  []byte
-	next    uint64        // records of this stream that the user then has
-	drained *view.Process // everything of this process is out
+// An item waits for the user: an event, or the end of a process's output.
+type item struct {
+	event   Event
+	next    uint64        // of output: how many records of its stream the user then has
+	drained *view.Process // no event: all that this process wrote has been shown
 }
 
-// printed says what the user has got.
-type printed struct{ lines []line }
-
-func newPrinter(emit func(Event) error, events chan<- printed, done <-chan struct{}) *printer {
+func newPrinter(job string, sink func(Event) error, failed func(error)) *printer {
 	p := &printer{
-		emit: emit, events: events, done: done,
-		wake: make(chan struct{}, 1), closed: make(chan struct{}), ended: make(chan struct{}),
+		job: job, sink: sink, failed: failed,
+		wake: make(chan struct{}, 1), news: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
-	go p.run() // ends at close
+	go p.run() // ends with close
 	return p
 }
 
-func (p *printer) print(l line) {
+// print queues an item. It never blocks.
+func (p *printer) print(i item) {
+	i.event.Time, i.event.Job = time.Now(), p.job
 	p.mu.Lock()
-	p.queue = append(p.queue, l)
+	if last := len(p.queue) - 1; last >= 0 && samePhase(p.queue[last].event, i.event) {
+		p.queue[last] = i
+	} else {
+		p.queue = append(p.queue, i)
+	}
 	p.mu.Unlock()
+	signal(p.wake)
+}
+
+func samePhase(a, b Event) bool {
+	return a.Kind == PhaseEvent && b.Kind == PhaseEvent && a.Phase == b.Phase
+}
+
+// signal leaves a token in c unless there is one.
+func signal(c chan<- struct{}) {
 	select {
-	case p.wake <- struct{}{}:
+	case c <- struct{}{}:
 	default:
 	}
 }
 
-func (p *printer) take() []line {
+// receipts returns the output that was shown, and the ends of output that were
+// reached, since the last call.
+func (p *printer) receipts() []item {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	q := p.queue
-	p.queue = nil
-	return q
+	shown := p.shown
+	p.shown = nil
+	return shown
 }
 
 func (p *printer) run() {
 	defer close(p.ended)
-	for {
-		select {
-		case <-p.wake:
-		case <-p.closed:
+	broken := false
+	for range p.wake {
+		items, closed := p.take()
+		for _, i := range items {
+			broken = broken || !p.show(i)
 		}
-		lines := p.take()
-		if p.write(lines) && len(lines) > 0 {
-			select {
-			case p.events <- printed{lines}:
-			case <-p.done:
-			}
-		}
-		select {
-		case <-p.closed:
-			p.write(p.take())
+		if closed {
 			return
-		default:
 		}
 	}
 }
 
-// write hands lines to the user. When that fails the job has been cancelled,
-// and nothing more is said of them.
-func (p *printer) write(lines []line) bool {
-	for _, l := range lines {
-		if l.record == nil {
-			continue
-		}
-		if p.emit(Event{Kind: OutputEvent, Rank: l.rank, Stream: l.stream, Data: l.record}) != nil {
+func (p *printer) take() (items []item, closed bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	items = p.queue
+	p.queue = nil
+	return items, p.closed
+}
+
+// show hands one item to the user.
+func (p *printer) show(i item) bool {
+	if i.drained == nil {
+		if err := p.sink(i.event); err != nil {
+			p.failed(err)
 			return false
 		}
+	}
+	if i.drained != nil || i.next > 0 {
+		p.mu.Lock()
+		p.shown = append(p.shown, i)
+		p.mu.Unlock()
+		signal(p.news)
 	}
 	return true
 }
 
-// close returns when everything that was handed in is out. done must be closed.
+// close returns when everything that was handed in has been shown.
 func (p *printer) close() {
-	close(p.closed)
+	p.mu.Lock()
+	p.closed = true
+	p.mu.Unlock()
+	signal(p.wake)
 	<-p.ended
 }

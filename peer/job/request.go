@@ -3,6 +3,7 @@ package job
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"path/filepath"
 	"time"
@@ -67,9 +68,14 @@ func (r Request) Validate() error {
 	if _, err := reservation.ParseStrategy(r.Strategy); err != nil {
 		errs = append(errs, err)
 	}
+	if len(r.Outputs) > filetransfer.MaxPatterns {
+		wrong("%d patterns with -o: at most %d are taken", len(r.Outputs), filetransfer.MaxPatterns)
+	}
 	for _, pattern := range r.Outputs {
 		if _, err := path.Match(pattern, ""); err != nil {
 			wrong("-o %q: %w", pattern, err)
+		} else if !fs.ValidPath(pattern) || pattern == "." {
+			wrong("-o %q: want a path below the program's folder, without \".\" and \"..\"", pattern)
 		}
 	}
 	if len(r.Outputs) > 0 && !filepath.IsAbs(r.OutputDir) {

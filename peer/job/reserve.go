@@ -25,23 +25,16 @@ func (j *run) reserve(ctx context.Context, deadline time.Time) (*reservation.Res
 		if err == nil {
 			return reserved, nil
 		}
-		pause := reservation.Backoff(attempt, rnd)
-		if ctx.Err() == nil && time.Now().Add(pause).Before(deadline) {
-			wait(ctx, pause)
-		} else if ctx.Err() == nil {
+		left := time.Until(deadline)
+		if ctx.Err() == nil && left <= 0 {
 			return nil, j.shortage(err)
 		}
-		if ctx.Err() != nil {
+		select {
+		case <-time.After(min(left, reservation.Backoff(attempt, rnd))):
+		case <-ctx.Done():
 			r := stoppedBy(ctx, j.req)
 			return nil, &r
 		}
-	}
-}
-
-func wait(ctx context.Context, d time.Duration) {
-	select {
-	case <-time.After(d):
-	case <-ctx.Done():
 	}
 }
 
@@ -97,8 +90,8 @@ func (j *run) eligible(found []discovery.Candidate, why map[string]int) []reserv
 			why["other platform"]++
 			continue
 		}
-		if j.excluded[c.AddrInfo.ID] != nil {
-			why["could not stage"]++
+		if j.excluded[c.AddrInfo.ID] {
+			why["could not run it"]++
 			continue
 		}
 		j.s.cfg.Host.Peerstore().AddAddrs(c.AddrInfo.ID, c.AddrInfo.Addrs, time.Hour)

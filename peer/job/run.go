@@ -6,7 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"maps"
-	"sync"
+	"os"
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
@@ -15,18 +15,14 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/internal/jobspec"
 	"github.com/p2pmpi/p2pmpi/internal/version"
-	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
 // run is one job on its way. One goroutine, that of Submitter.Run, owns it.
 type run struct {
-	s      *Submitter
-	req    Request
-	cancel context.CancelCauseFunc
-	log    zerolog.Logger
-
-	emitting sync.Mutex
-	sink     func(Event) error
+	s       *Submitter
+	req     Request
+	log     zerolog.Logger
+	printer *printer
 
 	spec     jobspec.Spec
 	envelope []byte
@@ -34,15 +30,15 @@ type run struct {
 	local    map[filetransfer.Digest]string // where the job's contents are here
 
 	status   Status
-	excluded map[p2ppeer.ID]error // peers that could not stage
+	excluded map[p2ppeer.ID]bool // peers that could not stage or start the job
 }
 
-func newRun(s *Submitter, req Request, emit func(Event) error, cancel context.CancelCauseFunc) *run {
+func newRun(s *Submitter, req Request) *run {
 	var id [16]byte
 	rand.Read(id[:]) // never fails
 	j := &run{
-		s: s, req: req, cancel: cancel, sink: emit,
-		excluded: make(map[p2ppeer.ID]error),
+		s: s, req: req,
+		excluded: make(map[p2ppeer.ID]bool),
 		spec: jobspec.Spec{
 			ID:        hex.EncodeToString(id[:]),
 			Submitter: s.cfg.Host.ID(),
@@ -59,17 +55,10 @@ func newRun(s *Submitter, req Request, emit func(Event) error, cancel context.Ca
 	return j
 }
 
-// emit tells the user something; a user who does not listen ends the job.
-func (j *run) emit(e Event) error {
-	j.emitting.Lock()
-	defer j.emitting.Unlock()
-	e.Time, e.Job = time.Now(), j.spec.ID
-	err := j.sink(e)
-	if err != nil {
-		j.cancel(fmt.Errorf("nobody listens: %w", err))
-	}
-	return err
-}
+// emit tells the user something. It never blocks.
+func (j *run) emit(e Event) { j.printer.print(item{event: e}) }
+
+func (j *run) warn(text string) { j.emit(Event{Kind: WarningEvent, Text: text}) }
 
 func (j *run) phase(p Phase, count, total int64) {
 	j.status.Phase = p
@@ -77,34 +66,47 @@ func (j *run) phase(p Phase, count, total int64) {
 	j.emit(Event{Kind: PhaseEvent, Phase: p, Count: count, Total: total})
 }
 
-// stageAttempts bounds how often a job whose peers cannot stage it looks for
-// others.
+// stageAttempts bounds how often a job whose peers cannot stage or start it
+// looks for others.
 const stageAttempts = 3
 
 func (j *run) run(ctx context.Context) Result {
+	defer j.s.cfg.Files.Store().Unpin(j.spec.ID)
 	if err := j.describe(ctx); err != nil {
 		if ctx.Err() != nil {
 			return stoppedBy(ctx, j.req)
 		}
 		return Result{Status: StatusUsage, Message: err.Error()}
 	}
-	defer j.s.cfg.Files.Store().Unpin(j.spec.ID)
 	deadline := time.Now().Add(j.req.Wait)
 	for attempt := 1; ; attempt++ {
 		reserved, result := j.reserve(ctx, deadline)
 		if result != nil {
 			return *result
 		}
-		e, err := j.prepare(ctx, reserved)
+		e := newExecution(j, reserved)
+		err := e.prepare(ctx)
 		if err == nil {
 			return e.finish(ctx)
 		}
-		if ctx.Err() != nil {
+		j.exclude(e)
+		e.stop("could not be started everywhere")
+		e.close()
+		switch {
+		case ctx.Err() != nil:
 			return stoppedBy(ctx, j.req)
+		case attempt == stageAttempts:
+			return Result{Status: StatusShortage, Message: fmt.Sprintf("gave up after %d attempts: %v", attempt, err)}
 		}
-		j.emit(Event{Kind: WarningEvent, Text: err.Error()})
-		if attempt == stageAttempts {
-			return Result{Status: StatusShortage, Message: err.Error()}
+		j.warn(err.Error())
+	}
+}
+
+// exclude leaves the peers that were at fault out of the next attempt.
+func (j *run) exclude(e *execution) {
+	for _, l := range e.links {
+		if l.err != nil {
+			j.excluded[l.peer] = true
 		}
 	}
 }
@@ -112,7 +114,10 @@ func (j *run) run(ctx context.Context) Result {
 // describe hashes what the job needs and signs the job.
 func (j *run) describe(ctx context.Context) error {
 	j.phase(Discovering, 0, 0)
-	var err error
+	err := j.checkOutputDir()
+	if err != nil {
+		return err
+	}
 	if j.inputs, err = filetransfer.Build(ctx, j.req.Inputs); err != nil {
 		return err
 	}
@@ -132,7 +137,25 @@ func (j *run) describe(ctx context.Context) error {
 	j.local[digest] = store.Path(digest)
 	j.spec.Inputs, j.spec.InputsLen = digest.String(), int64(len(encoded))
 	j.envelope, err = j.spec.Sign(j.s.cfg.Key)
+	if len(j.envelope) > jobspec.MaxEncoded {
+		err = fmt.Errorf("the job's description has %d bytes, at most %d are taken: put long arguments into a file", len(j.envelope), jobspec.MaxEncoded)
+	}
 	return err
+}
+
+// checkOutputDir finds out in time what would spoil the end of a long job.
+func (j *run) checkOutputDir() error {
+	if len(j.req.Outputs) == 0 {
+		return nil
+	}
+	info, err := os.Stat(j.req.OutputDir)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is not a folder", j.req.OutputDir)
+	}
+	if err != nil {
+		return fmt.Errorf("output folder: %w", err)
+	}
+	return nil
 }
 
 func (j *run) describePrograms(ctx context.Context) error {
@@ -152,13 +175,3 @@ func (j *run) describePrograms(ctx context.Context) error {
 	}
 	return nil
 }
-
-// release gives reserved slots back, also when the job's own context has ended.
-// What cannot be reached expires by itself.
-func release(reserved *reservation.Reservation) {
-	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
-	defer cancel()
-	reserved.Release(ctx)
-}
-
-const releaseTimeout = 5 * time.Second

@@ -33,10 +33,27 @@ type Config struct {
 type Submitter struct {
 	cfg    Config
 	holder *reservation.Client
+	waits  waits
 
 	mu   sync.Mutex
 	jobs map[string]Status
 }
+
+// waits is how long a Submitter waits for peers. Constant but for tests, which
+// shorten the times.
+type waits struct {
+	// silence is how long a peer may say nothing while it stages or starts. It
+	// reports progress far more often than this.
+	silence time.Duration
+	// grace is how long peers that stage or start have to say that they fail
+	// too, once one has.
+	grace time.Duration
+	// stop is how long peers have for freeing everything of a job that is over
+	// before the submitter stops waiting for their word.
+	stop time.Duration
+}
+
+var defaultWaits = waits{silence: time.Minute, grace: time.Second, stop: 30 * time.Second}
 
 // Status is a job that this peer has submitted and that is not over.
 type Status struct {
@@ -53,7 +70,10 @@ func NewSubmitter(cfg Config) *Submitter {
 	if cfg.Period == 0 {
 		cfg.Period = faultdetect.DefaultPeriod
 	}
-	return &Submitter{cfg: cfg, holder: reservation.NewClient(cfg.Host), jobs: make(map[string]Status)}
+	return &Submitter{
+		cfg: cfg, holder: reservation.NewClient(cfg.Host), waits: defaultWaits,
+		jobs: make(map[string]Status),
+	}
 }
 
 // Jobs returns the jobs that are running, oldest first.
@@ -101,8 +121,9 @@ func (s *Submitter) Platforms(ctx context.Context) ([]Platform, error) {
 var errTimeout = errors.New("timed out")
 
 // Run runs one job to its end, and tells emit what happens. It returns when
-// every peer that can be reached has released the job. Calls of emit do not
-// overlap; after an error from it the job is cancelled. When ctx ends the job
+// every peer that can be reached has released the job and emit has taken every
+// event. Calls of emit do not overlap, and one that blocks holds up only the
+// output; after an error from it the job is cancelled. When ctx ends the job
 // does, with StatusCancelled.
 func (s *Submitter) Run(ctx context.Context, req Request, emit func(Event) error) Result {
 	if err := req.Validate(); err != nil {
@@ -115,8 +136,10 @@ func (s *Submitter) Run(ctx context.Context, req Request, emit func(Event) error
 		ctx, stop = context.WithTimeoutCause(ctx, req.Timeout, errTimeout)
 		defer stop()
 	}
-	j := newRun(s, req, emit, cancel)
+	j := newRun(s, req)
 	defer s.forget(j.spec.ID)
+	j.printer = newPrinter(j.spec.ID, emit, func(err error) { cancel(fmt.Errorf("nobody listens: %w", err)) })
+	defer j.printer.close()
 	return j.run(ctx)
 }
 

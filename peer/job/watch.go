@@ -2,43 +2,15 @@ package job
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// An Exit is how a process ended, as its peer saw it.
-type Exit struct {
-	Code        int    // exit status, or -1
-	Signal      string // that killed it, or empty
-	Reason      string // why its peer ended it, or empty
-	Initialized bool   // it had called mpj.Init
-	Finalized   bool   // it had finalized
-}
-
-// good reports whether the process did what a process should: it ended with
-// status 0, and finalized if it was a message-passing program at all.
-func (e Exit) good() bool { return e.Code == 0 && e.Initialized == e.Finalized }
-
-// String says how the process ended, as the rest of a sentence.
-func (e Exit) String() string {
-	switch {
-	case e.Reason != "":
-		return "was ended by its peer: " + e.Reason
-	case e.Signal != "":
-		return "was killed by signal " + e.Signal
-	case e.Code != 0:
-		return fmt.Sprintf("exited with status %d", e.Code)
-	case e.Initialized && !e.Finalized:
-		return "ended without calling Finalize"
-	}
-	return "ended"
-}
-
 // A Watch follows the processes of a running job and decides: the views, when
 // all may leave mpj.Init, and the result. It starts no goroutine, reads no
 // clock and opens nothing; its owner hands it one event at a time and carries
-// out the Step. Once a Step has a Result, further events change nothing.
+// out the Step. There is one Result. The view follows what happens after it too,
+// since output files may still be collected.
 type Watch struct {
 	view  view.View
 	procs []watched
@@ -75,7 +47,7 @@ func (w *Watch) at(p view.Process) *watched { return &w.procs[p.Rank*w.view.R+p.
 // Initialized says that p has called mpj.Init.
 func (w *Watch) Initialized(p view.Process) Step {
 	var s Step
-	if !w.view.Live(p) || w.over {
+	if !w.view.Live(p) {
 		return s
 	}
 	w.at(p).initialized = true
@@ -86,7 +58,7 @@ func (w *Watch) Initialized(p view.Process) Step {
 // Exited says that p has ended, as its peer tells (F2).
 func (w *Watch) Exited(p view.Process, e Exit) Step {
 	var s Step
-	if !w.view.Live(p) || w.over || w.at(p).exit != nil {
+	if !w.view.Live(p) || w.at(p).exit != nil {
 		return s
 	}
 	w.at(p).exit = &e
@@ -99,7 +71,7 @@ func (w *Watch) Exited(p view.Process, e Exit) Step {
 // closed. It is said of speakers only.
 func (w *Watch) Drained(p view.Process) Step {
 	var s Step
-	if !w.view.Contains(p) || w.over {
+	if !w.view.Contains(p) {
 		return s
 	}
 	w.at(p).drained = true
@@ -112,9 +84,6 @@ func (w *Watch) Drained(p view.Process) Step {
 // sentence that begins with the process.
 func (w *Watch) Lost(ps []view.Process, why string) Step {
 	var s Step
-	if w.over {
-		return s
-	}
 	for _, p := range ps {
 		// A finished process whose output is out needs its peer no more.
 		if w.view.Live(p) || w.view.State(p) == view.Finished && !w.at(p).drained {
@@ -131,7 +100,7 @@ func (w *Watch) Aborted(p view.Process, code int, reason string) Step {
 	if !w.view.Live(p) || w.over {
 		return s
 	}
-	if code < 1 || code > 125 {
+	if code < 1 || code > maxStatus {
 		code = 1
 	}
 	text := fmt.Sprintf("rank %d called Abort", p.Rank)
@@ -182,6 +151,9 @@ func (w *Watch) change(s *Step, p view.Process, to view.State) {
 
 // settle draws the conclusions from what has changed.
 func (w *Watch) settle(s *Step) {
+	if w.over {
+		return
+	}
 	done := 0
 	for rank := range w.view.N {
 		p, ok := w.view.Speaker(rank)
@@ -233,34 +205,6 @@ func (w *Watch) settleInit(s *Step) {
 func (w *Watch) end(s *Step, r Result) {
 	w.over = true
 	s.Result = &r
-}
-
-// lost is the result of a job whose rank has no replica left (R7). When the
-// replicas that ended by themselves agree on an exit status, that status is
-// the program's own and the job's.
-func (w *Watch) lost(rank int) Result {
-	status, agreed, byItself := 0, true, 0
-	var ends []string
-	for k := range w.view.R {
-		p := view.Process{Rank: rank, Replica: k}
-		ends = append(ends, fmt.Sprintf("replica %d %s", k, w.at(p).why))
-		if e := w.at(p).exit; e != nil && e.Code > 0 && e.Reason == "" {
-			agreed = agreed && (status == 0 || status == e.Code)
-			status = e.Code
-			byItself++
-		}
-	}
-	if byItself == w.view.R && agreed && status <= 125 {
-		return Result{Status: status, Message: fmt.Sprintf("rank %d exited with status %d", rank, status)}
-	}
-	if byItself > 0 && agreed && status <= 125 {
-		return Result{Status: status, Message: fmt.Sprintf("rank %d exited with status %d (%s)", rank, status, strings.Join(ends, ", "))}
-	}
-	return Result{
-		Status:  StatusLost,
-		Message: fmt.Sprintf("rank %d lost all its replicas: %s", rank, strings.Join(ends, ", ")),
-		Hint:    "start it again, with a larger -r if peers are unreliable",
-	}
 }
 
 // Uninitialized reports whether the job ran without any process calling

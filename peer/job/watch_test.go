@@ -187,10 +187,17 @@ func TestAbortEndsTheJobWithItsStatus(t *testing.T) {
 	}
 }
 
-func TestNothingHappensOnceTheJobIsOver(t *testing.T) {
-	w := running(t, 1, 1)
+func TestThereIsOneResultAndTheViewGoesOn(t *testing.T) {
+	w := running(t, 1, 2)
 	finish(w, proc(0, 0))
-	if s := w.Lost([]view.Process{proc(0, 0)}, "late"); s.View != nil || s.Result != nil || s.Notes != nil {
+	s := w.Exited(proc(0, 1), wellEnded) // its files may be needed
+	if s.Result != nil || w.View().State(proc(0, 1)) != view.Finished {
 		t.Errorf("got %+v", s)
+	}
+	if s := w.Aborted(proc(0, 1), 1, "late"); s.Result != nil {
+		t.Errorf("a second result: %+v", s.Result)
+	}
+	if s := w.Lost([]view.Process{proc(0, 0), proc(0, 1)}, "late"); s.Result != nil {
+		t.Errorf("a second result: %+v", s.Result)
 	}
 }

@@ -1,0 +1,86 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// await hands what the peers say to take until each has answered. When one
+// fails, the others have a moment to fail too, so that the next attempt can do
+// without all of them.
+func (e *execution) await(ctx context.Context, doing string, take func(heard) error) error {
+	last := make(map[*link]time.Time) // word of each
+	for _, l := range e.links {
+		l.answered = false
+		last[l] = time.Now()
+	}
+	var grace <-chan time.Time
+	look := time.NewTicker(e.j.s.waits.silence / 8)
+	defer look.Stop()
+	for e.unanswered() > 0 {
+		select {
+		case h := <-e.inbox:
+			if h.link.err != nil {
+				continue
+			}
+			last[h.link] = time.Now()
+			if h.err == nil {
+				h.err = take(h)
+			}
+			if h.err != nil {
+				h.link.lose(h.err)
+			}
+		case <-look.C:
+			e.loseSilent(last)
+		case <-grace:
+			return e.fault(doing)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		if grace == nil && e.fault(doing) != nil {
+			grace = time.After(e.j.s.waits.grace)
+		}
+	}
+	return e.fault(doing)
+}
+
+// unanswered counts the peers that may still answer.
+func (e *execution) unanswered() int {
+	n := 0
+	for _, l := range e.links {
+		if l.err == nil && !l.answered {
+			n++
+		}
+	}
+	return n
+}
+
+// loseSilent gives up the peers that owe an answer and have not said a word
+// for too long.
+func (e *execution) loseSilent(last map[*link]time.Time) {
+	for _, l := range e.links {
+		if !l.answered && time.Since(last[l]) > e.j.s.waits.silence {
+			l.lose(fmt.Errorf("no word for %v", e.j.s.waits.silence))
+		}
+	}
+}
+
+// fault says which peers are lost, or nil.
+func (e *execution) fault(doing string) error {
+	var first error
+	more := 0
+	for _, l := range e.links {
+		switch {
+		case l.err == nil:
+		case first == nil:
+			first = fmt.Errorf("%s %s: %w", doing, l.peer, l.err)
+		default:
+			more++
+		}
+	}
+	if more > 0 {
+		return fmt.Errorf("%w (and %d other peers failed)", first, more)
+	}
+	return first
+}

@@ -1,0 +1,71 @@
+package job
+
+import (
+	"context"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/reservation"
+)
+
+// stop ends the job on every peer and waits until they have said that nothing
+// of it is left.
+func (e *execution) stop(reason string) {
+	e.j.phase(Releasing, 0, 0)
+	e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Stop{Stop: &jobpb.Stop{Reason: reason}}})
+	timeout := time.NewTimer(e.j.s.waits.stop)
+	defer timeout.Stop()
+	for e.unstopped() > 0 {
+		select {
+		case h := <-e.inbox:
+			if h.err != nil {
+				h.link.lose(h.err)
+			} else if _, ok := h.msg.Body.(*jobpb.FromPeer_Stopped); ok {
+				h.link.stopped = true
+			}
+		case member := <-e.failed:
+			if l := e.linkTo(e.group[member]); l != nil {
+				l.lose(errSilent)
+			}
+		case <-timeout.C:
+			e.j.log.Warn().Int("peers", e.unstopped()).Msg("no word from peers that were told to stop; they free the job when they notice that its stream is gone")
+			return
+		}
+	}
+}
+
+// unstopped counts the peers that may still say that they have stopped.
+func (e *execution) unstopped() int {
+	n := 0
+	for _, l := range e.links {
+		if l.err == nil && !l.stopped {
+			n++
+		}
+	}
+	return n
+}
+
+// close ends everything of the execution that is on this side, and gives back
+// the slots that no peer has made its own.
+func (e *execution) close() {
+	close(e.done)
+	if e.detector != nil {
+		e.detector.Close()
+	}
+	e.stopServing()
+	var unused []reservation.Placement
+	for i, l := range e.links {
+		l.close()
+		e.j.s.cfg.Host.ConnManager().Unprotect(l.peer, e.tag())
+		if !l.redeemed {
+			unused = append(unused, e.reserved.Placements[i])
+		}
+	}
+	// The job's own context may have ended. What cannot be reached expires.
+	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
+	defer cancel()
+	e.reserved.Placements = unused
+	e.reserved.Release(ctx)
+}
+
+const releaseTimeout = 5 * time.Second

@@ -1,0 +1,95 @@
+package job
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+)
+
+// An Exit is how a process ended, as its peer saw it.
+type Exit struct {
+	Code        int    // exit status, or -1
+	Signal      string // that killed it, or empty
+	Reason      string // why its peer ended it, or empty
+	Initialized bool   // it had called mpj.Init
+	Finalized   bool   // it had finalized
+}
+
+// good reports whether the process did what a process should: it ended with
+// status 0, and finalized if it was a message-passing program at all.
+func (e Exit) good() bool {
+	return e.Code == 0 && e.byItself() && e.Initialized == e.Finalized
+}
+
+// byItself reports whether the process ended because its program did.
+func (e Exit) byItself() bool { return e.Signal == "" && e.Reason == "" }
+
+// String says how the process ended, as the rest of a sentence.
+func (e Exit) String() string {
+	switch {
+	case e.Reason != "":
+		return "was ended by its peer: " + e.Reason
+	case e.Signal != "":
+		return "was killed by signal " + e.Signal
+	case e.Code != 0:
+		return fmt.Sprintf("exited with status %d", e.Code)
+	case e.Initialized && !e.Finalized:
+		return "ended without calling Finalize"
+	}
+	return "ended"
+}
+
+// lost is the result of a job whose rank has no replica left (R7). When the
+// replicas that ended by themselves agree on an exit status, that status is
+// the program's own and the job's.
+func (w *Watch) lost(rank int) Result {
+	ends := make([]string, w.view.R)
+	statuses := make(map[int]int) // how many replicas exited with each
+	status, byItself := 0, 0
+	for k := range w.view.R {
+		p := w.at(view.Process{Rank: rank, Replica: k})
+		ends[k] = fmt.Sprintf("replica %d %s", k, p.why)
+		if p.exit != nil && p.exit.byItself() {
+			byItself++
+			status = p.exit.Code
+			statuses[status]++
+		}
+	}
+	all := strings.Join(ends, ", ")
+	if len(statuses) == 1 && status >= 1 && status <= maxStatus {
+		text := fmt.Sprintf("rank %d exited with status %d", rank, status)
+		if byItself < w.view.R {
+			text += " (" + all + ")"
+		}
+		return Result{Status: status, Message: text}
+	}
+	r := Result{Status: StatusLost, Message: fmt.Sprintf("rank %d lost all its replicas: %s", rank, all)}
+	if byItself < w.view.R {
+		r.Hint = "start it again, with a larger -r if peers are unreliable"
+	}
+	return r
+}
+
+func exitOf(m *jobpb.Exited) Exit {
+	return Exit{
+		Code: int(m.Code), Signal: plain(m.Signal), Reason: plain(m.Reason),
+		Initialized: m.Initialized, Finalized: m.Finalized,
+	}
+}
+
+// maxText bounds, in bytes, what a peer can have the user read in one sentence.
+const maxText = 1 << 10
+
+// plain makes a text from a peer fit for a sentence: short, and on one line.
+func plain(text string) string {
+	text = strings.ToValidUTF8(text[:min(len(text), maxText)], "")
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
+}

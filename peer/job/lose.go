@@ -1,0 +1,53 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+)
+
+// suspect has the detector ask a peer that another one reports as failed. The
+// report alone fails nobody.
+func (e *execution) suspect(id p2ppeer.ID) {
+	if id != e.j.s.cfg.Host.ID() {
+		e.detector.Report(id) // it does not know strangers
+	}
+}
+
+var errSilent = errors.New("its heartbeat has stopped")
+
+// silent handles the detector's verdict that a member has failed.
+func (e *execution) silent(member int) *Result {
+	if l := e.linkTo(e.group[member]); l != nil && l.err == nil {
+		return e.lose(l, "it has been silent for too long", errSilent)
+	}
+	return nil
+}
+
+func (e *execution) linkTo(id p2ppeer.ID) *link {
+	for _, l := range e.links {
+		if l.peer == id {
+			return l
+		}
+	}
+	return nil
+}
+
+// breach gives up a peer that said what no peer says.
+func (e *execution) breach(l *link, err error) *Result {
+	return e.lose(l, "it broke the protocol", err)
+}
+
+func (e *execution) lose(l *link, why string, err error) *Result {
+	e.j.log.Info().Stringer("peer", l.peer).Err(err).Msg("peer lost")
+	l.lose(err)
+	return e.apply(e.watch.Lost(l.processes, fmt.Sprintf("failed with its peer %s: %s", short(l.peer), why)))
+}
+
+// short is a peer ID as people can compare it: its last digits, since all
+// begin alike.
+func short(p p2ppeer.ID) string {
+	s := p.String()
+	return "…" + s[max(0, len(s)-6):]
+}

@@ -1,0 +1,113 @@
+package job
+
+import (
+	"fmt"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+)
+
+// A flow is one stream of a rank on its way to the user.
+type flow struct {
+	shown  uint64 // records that the user has
+	unread int    // bytes of records that wait for the user, with their overhead
+}
+
+const (
+	// maxUnread is how much of a stream may wait for the user. A peer stops
+	// reading its program's output at 1 MiB, which the user may have to read
+	// first; nobody needs as much as this.
+	maxUnread = 4 << 20
+
+	// recordOverhead is counted for each record beside its bytes, so that empty
+	// lines have a limit too.
+	recordOverhead = 40
+)
+
+// output handles records that the speaker of a rank wrote.
+func (e *execution) output(l *link, p view.Process, m *jobpb.Output) *Result {
+	if !e.watch.View().Speaks(p) {
+		return nil // sent before its peer knew the view
+	}
+	s := Stream(m.Stream)
+	if s != Stdout && s != Stderr {
+		return e.breach(l, fmt.Errorf("output stream %d", m.Stream))
+	}
+	ended := e.ended[p]
+	if ended[s-1] {
+		return e.breach(l, fmt.Errorf("output of %v after its end", p))
+	}
+	next := e.emission.Next(p.Rank, s)
+	fresh, ok := e.emission.Add(p, s, m.First, m.Records)
+	if !ok {
+		return e.breach(l, fmt.Errorf("output of %v from record %d, want %d", p, m.First, next))
+	}
+	f := &e.flows[p.Rank][s-1]
+	for i, r := range fresh {
+		f.unread += len(r) + recordOverhead
+		e.j.printer.print(item{event: outputEvent(p.Rank, s, r), next: next + uint64(i) + 1})
+	}
+	if f.unread > maxUnread {
+		return e.breach(l, fmt.Errorf("%d bytes of output of %v without an acknowledgement", f.unread, p))
+	}
+	if m.End {
+		ended[s-1] = true
+		e.ended[p] = ended
+	}
+	if ended[0] && ended[1] {
+		e.j.printer.print(item{drained: &p})
+	}
+	return nil
+}
+
+func outputEvent(rank int, s Stream, data []byte) Event {
+	return Event{Kind: OutputEvent, Rank: rank, Stream: s, Data: data}
+}
+
+// shown handles what has reached the user.
+func (e *execution) shown() *Result {
+	for _, i := range e.j.printer.receipts() {
+		if i.drained != nil {
+			if r := e.apply(e.watch.Drained(*i.drained)); r != nil {
+				return r
+			}
+			continue
+		}
+		f := &e.flows[i.event.Rank][i.event.Stream-1]
+		f.shown = i.next
+		f.unread -= len(i.event.Data) + recordOverhead
+		e.unsaid[i.event.Rank] = true
+	}
+	return nil
+}
+
+// acknowledge lets the peers of a rank drop what the user has got.
+func (e *execution) acknowledge() {
+	for rank := range e.unsaid {
+		f := e.flows[rank]
+		m := &jobpb.Emitted{Rank: uint32(rank), Stdout: f[0].shown, Stderr: f[1].shown}
+		for k := range e.j.req.R {
+			e.runsOn[view.Process{Rank: rank, Replica: k}].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Emitted{Emitted: m}})
+		}
+		delete(e.unsaid, rank)
+	}
+}
+
+// printTails gives the user the unfinished last lines, now that nobody will
+// finish them. Each but the last is ended, so that they do not run together.
+func (e *execution) printTails() {
+	for _, s := range []Stream{Stdout, Stderr} {
+		var tails []Event
+		for rank := range e.j.req.N {
+			if data := e.emission.Tail(e.watch.View(), rank, s); data != nil {
+				tails = append(tails, outputEvent(rank, s, data))
+			}
+		}
+		for i, t := range tails {
+			if i < len(tails)-1 {
+				t.Data = append(t.Data, '\n')
+			}
+			e.j.emit(t)
+		}
+	}
+}
