@@ -123,24 +123,6 @@ func (s *Service) Close() error {
 	return nil
 }
 
-// WaitIdle returns when this peer hosts no job, for an owner who lets running
-// jobs end first. Whoever drains has the reservation service refuse new ones.
-func (s *Service) WaitIdle(ctx context.Context) error {
-	for {
-		s.mu.Lock()
-		idle, gone := len(s.jobs) == 0, s.gone
-		s.mu.Unlock()
-		if idle {
-			return nil
-		}
-		select {
-		case <-gone:
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		}
-	}
-}
-
 // claim makes j the one job of its ID. A job of the same submitter that is
 // still ending is waited for: the submitter may have been faster to try again.
 func (s *Service) claim(j *job) error {

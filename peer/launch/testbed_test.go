@@ -158,7 +158,7 @@ func (m *member) checkNothingLeft(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if err := m.launch.WaitIdle(ctx); err != nil {
+	if err := m.launch.waitIdle(ctx); err != nil {
 		t.Fatalf("job is still here: %+v", m.launch.Jobs())
 	}
 	if left := processesBelow(m.home); len(left) > 0 {
@@ -169,5 +169,22 @@ func (m *member) checkNothingLeft(t *testing.T) {
 	}
 	if s := m.reservations.Snapshot(); s.Running != 0 {
 		t.Errorf("slots are still in use: %+v", s)
+	}
+}
+
+// waitIdle returns when this peer hosts no job.
+func (s *Service) waitIdle(ctx context.Context) error {
+	for {
+		s.mu.Lock()
+		idle, gone := len(s.jobs) == 0, s.gone
+		s.mu.Unlock()
+		if idle {
+			return nil
+		}
+		select {
+		case <-gone:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
 }

@@ -14,14 +14,12 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/version"
 )
 
-// Exit statuses, those of sysexits.h where it has one. A program run by p2prun
-// may end with any of 1 to 125 besides.
+// Exit statuses of commands, those of sysexits.h where it has one. A job's own
+// are in package peer/job.
 const (
 	OK          = 0
 	Usage       = 64  // wrong usage, configuration or input, or a home that cannot be used
 	Unavailable = 69  // not enough peers, or no peer where one was needed
-	Lost        = 70  // a rank lost all its replicas
-	TimedOut    = 75  // the job took longer than --timeout
 	Cancelled   = 130 // by the user
 )
 
