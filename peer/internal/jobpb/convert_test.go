@@ -1,0 +1,57 @@
+package jobpb
+
+import (
+	"reflect"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+func TestViewsAndProcessesComeBackAsTheyWere(t *testing.T) {
+	v, _ := view.New(3, 2).With(view.Process{Rank: 2, Replica: 1}, view.Failed)
+	v, _ = v.With(view.Process{Rank: 1}, view.Finished)
+	got, err := FromView(v).View()
+	if err != nil || !reflect.DeepEqual(got, v) {
+		t.Errorf("got %+v, %v; want %+v", got, err, v)
+	}
+	for _, p := range v.Processes() {
+		if got := FromProcess(p).View(); got != p {
+			t.Errorf("got %v, want %v", got, p)
+		}
+	}
+	if got := (*Process)(nil).View(); got != (view.Process{}) {
+		t.Errorf("no process is %v", got)
+	}
+}
+
+// FuzzView holds that what is taken from the wire is a valid view, and that a
+// view has one form there.
+func FuzzView(f *testing.F) {
+	for _, m := range []*View{
+		FromView(view.New(2, 2)), {}, {N: 1 << 31, R: 1 << 31}, {N: 1, R: 1, States: []byte{9}},
+	} {
+		b, err := proto.Marshal(m)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var m View
+		if proto.Unmarshal(b, &m) != nil {
+			return
+		}
+		v, err := m.View()
+		if err != nil {
+			return
+		}
+		if err := v.Valid(); err != nil {
+			t.Errorf("%+v was taken: %v", v, err)
+		}
+		if again, err := FromView(v).View(); err != nil || !reflect.DeepEqual(again, v) {
+			t.Errorf("%+v comes back as %+v, %v", v, again, err)
+		}
+	})
+}
