@@ -113,6 +113,7 @@ func newJob(s *Service, a admission) *job {
 		local:    make(map[view.Process]*process),
 		channels: make(map[channelID]context.CancelFunc),
 		alive:    newAliveCheck(),
+		watching: newAliveCheck(),
 		view:     view.New(a.spec.N, a.spec.R),
 	}
 	j.view.Epoch = 0 // the submitter's first is 1

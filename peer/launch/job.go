@@ -48,7 +48,8 @@ type job struct {
 	view     view.View
 	begun    bool
 	detector *faultdetect.Group
-	alive    aliveCheck
+	alive    aliveCheck                       // of the programs
+	watching aliveCheck                       // of their supervisors
 	channels map[channelID]context.CancelFunc // bridges to other peers
 	serving  []func()                         // take collected files off offer
 
@@ -209,6 +210,7 @@ func (j *job) tick() {
 		j.reportStaging()
 	case Running:
 		j.checkAlive()
+		j.checkSupervisors()
 	}
 }
 

@@ -45,6 +45,7 @@ func newProcess(j *job, id view.Process) *process {
 // run begins to watch a process that has been started.
 func (p *process) run(i *instance) {
 	p.live = i
+	p.job.watching.Watch(p.id)
 	if p.expelled {
 		p.kill()
 	}
@@ -102,6 +103,7 @@ func (j *job) exited(p *process, e supervisor.Exit) {
 	p.exit = &e
 	p.cancel()
 	j.alive.Forget(p.id)
+	j.watching.Forget(p.id)
 	for _, l := range p.early {
 		l.drop()
 	}
@@ -129,8 +131,8 @@ func newAliveCheck() aliveCheck {
 	return aliveCheck{CheckAlive: faultdetect.NewCheckAlive(tickPeriod, faultdetect.DefaultHang), since: time.Now()}
 }
 
-// checkAlive asks the processes whether they are there, and ends those that
-// have not answered for too long: one that was stopped, or never yields.
+// checkAlive asks the programs whether they are there, and ends those that have
+// not answered for too long: one that was stopped, or never yields.
 func (j *job) checkAlive() {
 	ask, hung := j.alive.Tick(time.Since(j.alive.since))
 	j.alive.count++
@@ -139,5 +141,18 @@ func (j *job) checkAlive() {
 	}
 	for _, id := range hung {
 		j.local[id].end(fmt.Sprintf("has not answered its peer for %v", faultdetect.DefaultHang))
+	}
+}
+
+// checkSupervisors does the same with the supervisors. From one that a program
+// has stopped, nobody would ever hear how the program ended.
+func (j *job) checkSupervisors() {
+	ask, hung := j.watching.Tick(time.Since(j.watching.since))
+	for _, id := range ask {
+		j.local[id].live.program.Ask()
+	}
+	for _, id := range hung {
+		j.local[id].end(fmt.Sprintf("its supervisor has not answered for %v", faultdetect.DefaultHang))
+		j.local[id].live.program.KillSupervisor()
 	}
 }

@@ -75,6 +75,9 @@ func program(args []string) int {
 		l := enter(version.Protocol)
 		l.say(proclink.Init, nil)
 		time.Sleep(time.Hour)
+	case "stop":
+		syscall.Kill(os.Getppid(), syscall.SIGSTOP)
+		return 0
 	case "old":
 		enter(version.Protocol - 1)
 	}

@@ -18,6 +18,9 @@
 //     kernel closes its pipes. The supervisor kills the program and
 //     all its descendants, removes the scratch folder and exits.
 //
+// Meanwhile it answers its peer's questions whether it is there: a program may
+// have stopped it, and then neither would be noticed.
+//
 // On Linux the supervisor is a subreaper: a descendant that outlives its parent,
 // in whatever session or process group it has put itself, becomes a child of the
 // supervisor and so can be found and killed. The program also asks the kernel to

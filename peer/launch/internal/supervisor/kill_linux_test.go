@@ -87,6 +87,21 @@ func TestProgramEndsWithItsSupervisor(t *testing.T) {
 	readAll(t, r.stdout)
 }
 
+// TestKillSupervisorThatIsStopped: it can do nothing by itself any more.
+func TestKillSupervisorThatIsStopped(t *testing.T) {
+	r := run(t, "orphan")
+	readLine(t, r.stdout)
+	if err := r.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	r.Ask()
+	r.KillSupervisor()
+	if got := r.Wait(); got.Signal != "killed" {
+		t.Errorf("got %+v", got)
+	}
+	readAll(t, r.stdout)
+}
+
 func TestKillStaleFindsProgramsByFolder(t *testing.T) {
 	r := run(t, "sleep")
 	readLine(t, r.stdout)

@@ -27,17 +27,24 @@ const (
 	reportFD
 )
 
-// An order is what the peer writes into the life pipe.
+// An order is what the peer writes into the life pipe. Every byte after it asks
+// whether the supervisor is there.
 type order struct {
 	Program string
 	Args    []string
 	Scratch string
 }
 
-// started is the supervisor's first report; an Exit is the second.
+// started is the supervisor's first report.
 type started struct {
 	PID   int
 	Error string // why the program does not run
+}
+
+// A word is each of the supervisor's later reports: that it is there, or, as
+// the last, how the program ended.
+type word struct {
+	Exit *Exit `json:",omitempty"`
 }
 
 // Main does the work of a supervisor if this process was started as one; its
@@ -74,29 +81,50 @@ func supervise() int {
 	}
 	report.Encode(started{PID: pid})
 	detach()
-	gone := make(chan struct{})
-	go func() { // ends with the life pipe
-		io.Copy(io.Discard, life)
-		close(gone)
-	}()
-	watch(pid, gone, func(e Exit) { report.Encode(e) })
+	watch(pid, listen(life), func(w word) { report.Encode(w) })
 	scratch.RemoveProcess(o.Scratch) // nobody is left to tell of an error
 	return 0
 }
 
+// listen passes on what the peer asks; the channel is closed when the peer lets
+// go, or is gone.
+func listen(life io.Reader) <-chan struct{} {
+	asked := make(chan struct{})
+	go func() { // ends with the life pipe
+		defer close(asked)
+		for question := make([]byte, 1); ; {
+			if _, err := life.Read(question); err != nil {
+				return
+			}
+			asked <- struct{}{}
+		}
+	}()
+	return asked
+}
+
 // watch returns when the program and all its descendants are gone, and the peer
 // has let go.
-func watch(pid int, gone <-chan struct{}, report func(Exit)) {
+func watch(pid int, asked <-chan struct{}, report func(word)) {
 	exited, childless := reap(pid)
-	select {
-	case e := <-exited:
-		report(e) // at once (promise F2)
-		sweep(pid, childless)
-	case <-gone:
-		sweep(pid, childless)
-		report(<-exited) // the peer may only have let go of this process
+	for {
+		select {
+		case e := <-exited:
+			report(word{Exit: &e}) // at once (promise F2)
+			sweep(pid, childless)
+			for range asked { // what could be answered now would come after the last word
+			}
+			return
+		case _, held := <-asked:
+			if held {
+				report(word{})
+				continue
+			}
+			sweep(pid, childless)
+			e := <-exited
+			report(word{Exit: &e}) // the peer may only have let go of this process
+			return
+		}
 	}
-	<-gone
 }
 
 // reap collects the ends of all children: the program's, and those of its

@@ -23,6 +23,8 @@ type Command struct {
 	Scratch string   // absolute path of its working folder, removed with it
 
 	Line, Stdout, Stderr *os.File // the process's ends; Start leaves them open
+
+	Answered func() // called whenever the supervisor has answered Ask
 }
 
 // An Exit says how a program ended.
@@ -60,7 +62,7 @@ func Start(c Command) (*Process, error) {
 		p.report.Close()
 		return nil, fmt.Errorf("start program: %w", err)
 	}
-	go p.watch(report) // ends with the supervisor
+	go p.watch(report, c.Answered) // ends with the supervisor
 	return p, nil
 }
 
@@ -116,17 +118,33 @@ func (p *Process) command(c Command, report *json.Decoder) error {
 }
 
 // watch waits for the program's end.
-func (p *Process) watch(report *json.Decoder) {
+func (p *Process) watch(report *json.Decoder, answered func()) {
 	defer close(p.done)
-	if report.Decode(&p.exit) == nil {
-		return
+	for {
+		var w word
+		if report.Decode(&w) != nil {
+			break
+		}
+		if w.Exit != nil {
+			p.exit = *w.Exit
+			return
+		}
+		answered()
 	}
-	// The supervisor was killed, by the program or by the owner. The kernel
-	// kills the program then; what it has started may still be there.
+	// The supervisor was killed, by the program, by the owner, or because it did
+	// not answer. The kernel kills the program then; what it has started may
+	// still be there.
 	syscall.Kill(-p.pid, syscall.SIGKILL)
 	KillStale(p.scratch)
 	p.exit = Exit{Code: -1, Signal: syscall.SIGKILL.String()}
 }
+
+// Ask has the supervisor call Command.Answered, if it is not stopped. A stopped
+// one would not notice that the program or the peer ends.
+func (p *Process) Ask() { p.life.Write([]byte{'?'}) } // an error means that it is over
+
+// KillSupervisor ends a supervisor that does not answer, and the program with it.
+func (p *Process) KillSupervisor() { p.cmd.Process.Kill() }
 
 // Wait returns how the program ended, as soon as it has.
 func (p *Process) Wait() Exit {

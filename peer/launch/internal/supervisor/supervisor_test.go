@@ -117,6 +117,7 @@ type running struct {
 	line           *proclink.Conn
 	stdout, stderr *os.File
 	scratch        string
+	answered       chan struct{}
 }
 
 func newScratch(t *testing.T) string {
@@ -148,14 +149,15 @@ func run(t *testing.T, args ...string) *running {
 
 func tryRun(t *testing.T, path string, args ...string) (*running, error) {
 	t.Helper()
-	r := &running{scratch: newScratch(t)}
+	r := &running{scratch: newScratch(t), answered: make(chan struct{}, 1)}
 	line, inherited, err := proclink.Pair()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { line.Close() })
 	r.line = line
-	c := Command{Title: "test", Program: path, Args: args, Scratch: r.scratch, Line: inherited}
+	c := Command{Title: "test", Program: path, Args: args, Scratch: r.scratch, Line: inherited,
+		Answered: func() { r.answered <- struct{}{} }}
 	for _, pipe := range []struct{ read, write **os.File }{{&r.stdout, &c.Stdout}, {&r.stderr, &c.Stderr}} {
 		if *pipe.read, *pipe.write, err = os.Pipe(); err != nil {
 			t.Fatal(err)
@@ -253,6 +255,23 @@ func TestOrphansEndWithTheProgram(t *testing.T) {
 	if out := readAll(t, r.stdout); !strings.Contains(out, "ready") {
 		t.Errorf("stdout %q", out)
 	}
+}
+
+// TestSupervisorAnswers: each question once, and none after its last word.
+func TestSupervisorAnswers(t *testing.T) {
+	r := run(t, "sleep")
+	for range 3 {
+		r.Ask()
+		select {
+		case <-r.answered:
+		case <-time.After(20 * time.Second):
+			t.Fatal("no answer")
+		}
+	}
+	r.Kill()
+	r.Ask()
+	r.Wait()
+	r.Ask()
 }
 
 func TestProgramThatCannotRun(t *testing.T) {
