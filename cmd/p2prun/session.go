@@ -20,6 +20,7 @@ import (
 // p2prun's own that lasts as long as it does. Exactly one of client and own is
 // set.
 type session struct {
+	home   string // of the peer that was looked for
 	client *peer.Client
 	own    *peer.Peer
 	net    *localnet.Net // with --local
@@ -31,7 +32,7 @@ type session struct {
 // open finds the peer at home or becomes one. With --local it becomes one in
 // any case, and starts the others.
 func open(ctx context.Context, cfg peer.Config, opt peer.RunOptions, work *workdir.Dir, stderr io.Writer) (*session, error) {
-	s := &session{done: make(chan struct{})}
+	s := &session{home: cfg.Home, done: make(chan struct{})}
 	var err error
 	if opt.Local == 0 {
 		s.client, err = peer.Dial(ctx, cfg.Home)
@@ -114,6 +115,8 @@ func (s *session) explain(r *job.Result) {
 	if err := s.own.Unmet(); err != nil {
 		r.Message = fmt.Sprintf("%s; %v", r.Message, err)
 		r.Hint = "check the address given with --supernode, and that p2pboot runs there"
+	} else if s.net == nil && s.own.Status().Connected == 0 {
+		r.Hint = fmt.Sprintf("no peer runs on the home %s, and none was found: boot one with p2pboot, name one with --supernode, or try --local 4 on this machine alone", s.home)
 	}
 }
 

@@ -126,11 +126,12 @@ func Run(ctx context.Context, c *cobra.Command, args []string, stdout, stderr io
 // for each thing wrong, becomes several errors; a failure with an empty text
 // says nothing, since it was said before.
 func Report(stderr io.Writer, name string, f *Failure) {
+	width := Width(stderr)
 	for line := range strings.Lines(f.Error()) {
-		fmt.Fprintf(stderr, "%s: error: %s\n", name, strings.TrimSuffix(line, "\n"))
+		io.WriteString(stderr, Sentence(name+": error", strings.TrimSuffix(line, "\n"), width))
 	}
 	if f.Hint != "" {
-		fmt.Fprintf(stderr, "%s: hint: %s\n", name, f.Hint)
+		io.WriteString(stderr, Sentence(name+": hint", f.Hint, width))
 	}
 }
 

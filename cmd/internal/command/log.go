@@ -3,12 +3,10 @@ package command
 import (
 	"io"
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/libp2p/go-libp2p/gologshim"
 	"github.com/rs/zerolog"
-	"golang.org/x/term"
 )
 
 // Logger returns a logger of the given level that writes to w: for people when
@@ -39,6 +37,5 @@ func captureLibp2p(log zerolog.Logger) {
 
 // IsTerminal reports whether w is a terminal.
 func IsTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
+	return Width(w) > 0
 }

@@ -5,12 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"sync"
 	"time"
-
-	"golang.org/x/term"
 
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
 	"github.com/p2pmpi/p2pmpi/peer/job"
@@ -106,7 +103,7 @@ func (d *Display) Say(format string, args ...any) {
 }
 
 func (d *Display) say(text string) {
-	d.write(d.cfg.Stderr, fmt.Appendf(nil, "%s: %s\n", d.cfg.Name, text))
+	d.write(d.cfg.Stderr, []byte(command.Sentence(d.cfg.Name, text, command.Width(d.cfg.Stderr))))
 }
 
 // Result shows how the job has ended: last lines without a newline first, then
@@ -199,12 +196,7 @@ func (d *Display) drawLine() {
 	if d.state.phase == "" || d.over {
 		return
 	}
-	width := 80
-	if f, ok := d.cfg.Stderr.(*os.File); ok {
-		if w, _, err := term.GetSize(int(f.Fd())); err == nil && w > 0 {
-			width = w
-		}
-	}
+	width := command.Width(d.cfg.Stderr)
 	// One column stays free: a full line would wrap, and could not be erased.
 	fmt.Fprintf(d.cfg.Stderr, "\r\x1b[K%s", d.state.Line(time.Since(d.started), width-1))
 	d.shown = true

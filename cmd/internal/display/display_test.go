@@ -109,7 +109,7 @@ func TestR6StdoutIsTheRanksAndNothingElse(t *testing.T) {
 
 func TestSentences(t *testing.T) {
 	_, stderr := show(Config{}, job.Result{Status: 69, Message: "found 0", Hint: "boot more"})
-	want := "p2prun: reserving 1 slots\nerr\np2prun: careful\np2prun: error: found 0\np2prun: hint: boot more\n"
+	want := "p2prun: reserving 1 slot\nerr\np2prun: careful\np2prun: error: found 0\np2prun: hint: boot more\n"
 	if stderr != want {
 		t.Errorf("got %q, want %q", stderr, want)
 	}

@@ -36,11 +36,11 @@ func (s *State) Sentence() string {
 	case job.Discovering:
 		return "looking for peers"
 	case job.Reserving:
-		return fmt.Sprintf("reserving %d slots", s.total)
+		return "reserving " + number(s.total, "slot", "slots")
 	case job.Staging:
 		return "staging program and input files"
 	case job.Starting:
-		return fmt.Sprintf("starting %d processes", s.view.N*s.view.R)
+		return "starting " + number(int64(s.view.N*s.view.R), "process", "processes")
 	case job.Running:
 		return "running"
 	case job.Collecting:
@@ -49,6 +49,14 @@ func (s *State) Sentence() string {
 		return "releasing the slots"
 	}
 	return string(s.phase)
+}
+
+// number writes how many there are of something.
+func number(n int64, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 // Line writes the state in at most width characters, after elapsed time.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -60,6 +61,9 @@ func Find(ctx context.Context, arg string) (*Program, error) {
 // current folder, as mpirun would take it, comes second.
 func findInPath(name string) (*Program, error) {
 	if found, err := exec.LookPath(name); err == nil {
+		if err := checkStart(found); err != nil {
+			return nil, fmt.Errorf("program %s: %w", found, err)
+		}
 		abs, err := filepath.Abs(found)
 		return &Program{Name: name, file: abs}, err
 	}
@@ -77,10 +81,35 @@ func checkFile(name string, info fs.FileInfo) (*Program, error) {
 		return nil, fmt.Errorf("program %s: not a regular file", name)
 	}
 	if info.Mode().Perm()&0o111 == 0 {
-		return nil, fmt.Errorf("program %s: not executable", name)
+		return nil, fmt.Errorf("program %s: not executable; chmod +x makes it so", name)
+	}
+	if err := checkStart(name); err != nil {
+		return nil, fmt.Errorf("program %s: %w", name, err)
 	}
 	abs, err := filepath.Abs(name)
 	return &Program{Name: filepath.Base(name), file: abs}, err
+}
+
+// checkStart looks at how a file begins. Only what the system itself can execute
+// will do: unlike a shell, a peer does not guess what a text may be.
+func checkStart(name string) error {
+	f, err := os.Open(name)
+	if errors.Is(err, fs.ErrPermission) {
+		return errors.New("not readable, so it cannot be brought to peers")
+	}
+	if err != nil {
+		return command.Cause(err)
+	}
+	defer f.Close()
+	start := make([]byte, 4)
+	n, err := io.ReadFull(f, start)
+	switch start = start[:n]; {
+	case err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
+		return command.Cause(err)
+	case bytes.HasPrefix(start, []byte("#!")), runtime.GOOS != "linux", bytes.Equal(start, []byte("\x7fELF")):
+		return nil
+	}
+	return errors.New("neither an executable of this system nor a script, which begins with a line such as #!/bin/sh")
 }
 
 // findPackage makes sure that pkg, seen from dir, is a Go program.

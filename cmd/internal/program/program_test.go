@@ -22,6 +22,8 @@ func source(t *testing.T) {
 		"lib/lib.go":     "package lib\n",
 		"empty/README":   "",
 		"script":         "#!/bin/sh\n",
+		"nothing":        "",
+		"no-first-line":  "echo here\n",
 		"plain.txt":      "",
 		"x.wasm":         "",
 	} {
@@ -32,8 +34,10 @@ func source(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Chmod("script", 0o700); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"script", "nothing", "no-first-line"} {
+		if err := os.Chmod(name, 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -52,6 +56,8 @@ func TestFind(t *testing.T) {
 		"missing, no slash":     {arg: "surely-no-such-program", wrong: "not in PATH"},
 		"folder, no slash":      {arg: "prog", wrong: "./prog names"},
 		"Go file":               {arg: "./prog/main.go", wrong: "name the folder"},
+		"script without #!":     {arg: "./no-first-line", wrong: "begins with a line such as #!/bin/sh"},
+		"empty file":            {arg: "./nothing", wrong: "neither an executable"},
 		"not executable":        {arg: "./plain.txt", wrong: "not executable"},
 		"WebAssembly":           {arg: "x.wasm", wrong: "not supported yet"},
 		"device":                {arg: "/dev/null", wrong: "not a regular file"},
