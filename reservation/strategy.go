@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
@@ -38,7 +39,7 @@ func ParseStrategy(name string) (Strategy, error) {
 	if i := slices.Index(strategyNames[:], name); i >= 0 {
 		return Strategy(i), nil
 	}
-	return 0, fmt.Errorf("strategy %q: want one of %q", name, strategyNames)
+	return 0, fmt.Errorf("strategy %q: want %s", name, strings.Join(strategyNames[:], ", "))
 }
 
 // The two ways in which peers do not suffice for n ranks of r replicas.

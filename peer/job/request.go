@@ -81,8 +81,11 @@ func (r Request) Validate() error {
 	if len(r.Outputs) > 0 && !filepath.IsAbs(r.OutputDir) {
 		wrong("output folder %q: not an absolute path", r.OutputDir)
 	}
-	if r.Wait < 0 || r.Timeout < 0 {
-		wrong("a time to wait is negative")
+	if r.Wait < 0 {
+		wrong("-w is %v: want 0 seconds or more", r.Wait)
+	}
+	if r.Timeout < 0 {
+		wrong("--timeout is %v: want a time such as 90s, or 0 for no limit", r.Timeout)
 	}
 	return errors.Join(errs...)
 }
