@@ -1,0 +1,88 @@
+package job
+
+import (
+	"strings"
+	"testing"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+)
+
+// newHearing returns a running job of 2 ranks and 2 replicas, each process on a
+// peer of its own, of which nothing is there but what they say.
+func newHearing(t testing.TB) *execution {
+	j := &run{req: Request{N: 2, R: 2, Outputs: []string{"*"}}}
+	j.printer = newPrinter("job", func(Event) error { return nil }, func(error) {})
+	t.Cleanup(j.printer.close)
+	e := &execution{
+		j: j, watch: NewWatch(2, 2), emission: NewEmission(2),
+		runsOn: make(map[view.Process]*link), flows: make([][2]flow, 2), unsaid: make(map[int]bool),
+		ended: make(map[view.Process][2]bool), answers: make(map[view.Process]*jobpb.Collected),
+	}
+	for _, p := range e.watch.View().Processes() {
+		l := newLink(p2ppeer.ID("peer "+p.String()), []view.Process{p})
+		e.links = append(e.links, l)
+		e.runsOn[p] = l
+	}
+	return e
+}
+
+func TestNobodySpeaksForAProcessOfAnotherPeer(t *testing.T) {
+	p := jobpb.FromProcess(view.Process{Rank: 1})
+	for name, m := range map[string]*jobpb.FromPeer{
+		"exited":    {Body: &jobpb.FromPeer_Exited{Exited: &jobpb.Exited{Process: p, Code: 1}}},
+		"aborted":   {Body: &jobpb.FromPeer_Aborted{Aborted: &jobpb.Aborted{Process: p}}},
+		"output":    {Body: &jobpb.FromPeer_Output{Output: &jobpb.Output{Process: p, Stream: 1}}},
+		"collected": {Body: &jobpb.FromPeer_Collected{Collected: &jobpb.Collected{Process: p}}},
+		"nothing":   {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := newHearing(t)
+			liar := e.links[0]
+			if r := e.hear(heard{link: liar, msg: m}); r != nil || liar.err == nil {
+				t.Errorf("result %v, link %v; want the liar lost", r, liar.err)
+			}
+			if v := e.watch.View(); !v.Live(p.View()) || v.State(view.Process{}) != view.Failed {
+				t.Errorf("view %v", v)
+			}
+		})
+	}
+}
+
+// FuzzHear holds that whatever a peer says neither brings the submitter down
+// nor takes a process of another peer out of the view.
+func FuzzHear(f *testing.F) {
+	for _, m := range []*jobpb.FromPeer{
+		{Body: &jobpb.FromPeer_Output{Output: &jobpb.Output{Stream: 1, Records: [][]byte{[]byte("line\n"), []byte("tail")}, End: true}}},
+		{Body: &jobpb.FromPeer_Exited{Exited: &jobpb.Exited{Code: 3, Reason: strings.Repeat("\x1b", 99)}}},
+		{Body: &jobpb.FromPeer_Aborted{Aborted: &jobpb.Aborted{Process: &jobpb.Process{Rank: 1 << 31}, Code: -1}}},
+		{Body: &jobpb.FromPeer_Collected{Collected: &jobpb.Collected{Manifest: []byte("x")}}},
+		{Body: &jobpb.FromPeer_Initialized{}},
+		{},
+	} {
+		b, err := proto.Marshal(m)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		m := &jobpb.FromPeer{}
+		if proto.Unmarshal(b, m) != nil || m.GetSuspect() != nil { // the detector's business
+			return
+		}
+		e := newHearing(t)
+		for range 2 {
+			e.hear(heard{link: e.links[0], msg: m})
+		}
+		e.printTails()
+		for _, p := range e.watch.View().Processes()[1:] {
+			if !e.watch.View().Live(p) {
+				t.Errorf("%v makes process %v %v", m, p, e.watch.View().State(p))
+			}
+		}
+	})
+}
