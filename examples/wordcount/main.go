@@ -12,7 +12,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-var errUsage = errors.New("usage: wordcount [-top K | -all] [-farm]")
+var errUsage = errors.New("usage: wordcount [-top K | -all] [-farm]; it counts the files that are staged, or in the current folder")
 
 func main() {
 	world, err := mpj.Init(context.Background())
@@ -68,9 +68,9 @@ func parse(args []string) (top int, farm bool, err error) {
 	flags.BoolVar(&farm, "farm", false, "deal files out to the ranks that ask for work")
 	flags.IntVar(&top, "top", 20, "print the `K` most frequent words")
 	switch err := flags.Parse(args); {
-	case err != nil:
+	case err != nil && !errors.Is(err, flag.ErrHelp):
 		return 0, false, fmt.Errorf("%w: %w", errUsage, err)
-	case flags.NArg() > 0 || top < 0:
+	case err != nil || flags.NArg() > 0 || top < 0:
 		return 0, false, errUsage
 	case *all:
 		top = math.MaxInt
