@@ -1,0 +1,94 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+)
+
+// TestS4JobThatIsEndedInAnyPhaseLeavesNothing: by the user, or because nobody
+// listens any more.
+func TestS4JobThatIsEndedInAnyPhaseLeavesNothing(t *testing.T) {
+	b := newBed(t, never, 1, 1)
+	scripts := map[Phase]func(*part){
+		Discovering: nil,
+		Reserving:   nil,
+		Staging:     func(*part) {},
+		Starting:    func(p *part) { p.prepared("") },
+		Running:     func(p *part) { p.start() },
+		Collecting:  func(p *part) { p.start(); p.ends(p.processes[0]) },
+	}
+	for phase, script := range scripts {
+		for _, silent := range []bool{false, true} {
+			name := string(phase) + ", cancelled"
+			if silent {
+				name = string(phase) + ", nobody listens"
+			}
+			t.Run(name, func(t *testing.T) {
+				req := b.in(t).request(2, 1)
+				if script == nil {
+					req.N = 3 // one slot too many to go on
+				} else {
+					b.play(script)
+				}
+				req.Outputs, req.OutputDir = []string{"*"}, t.TempDir()
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				var heard int // after the error
+				o := b.runUntil(ctx, req, func(e Event) error {
+					switch {
+					case heard > 0:
+						heard++
+					case e.Kind == PhaseEvent && e.Phase == phase && silent:
+						heard++
+						return errors.New("broken pipe")
+					case e.Kind == PhaseEvent && e.Phase == phase:
+						cancel()
+					}
+					return nil
+				})
+				o.want(StatusCancelled, "cancelled")
+				if heard > 1 {
+					t.Errorf("told %d events after the error", heard-1)
+				}
+			})
+		}
+	}
+	b.in(t)
+}
+
+func TestS4JobThatTakesTooLongIsEnded(t *testing.T) {
+	b := newBed(t, never, 1)
+	b.play((*part).start)
+	req := b.request(1, 1)
+	req.Timeout = 300 * time.Millisecond
+	b.run(req, nil).want(StatusTimeout, "the job was ended after 300ms, as --timeout says")
+}
+
+// TestJobIsOverAlthoughAPeerDoesNotStop: and its slots are that peer's to free.
+func TestJobIsOverAlthoughAPeerDoesNotStop(t *testing.T) {
+	b := newBed(t, never, 1, 1)
+	b.submitter.waits.stop = 300 * time.Millisecond
+	cases := map[string]func(*part){
+		"says nothing": func(p *part) { p.startNever() },
+		"vanishes":     (*part).vanish,
+		"goes on":      func(p *part) { p.ends(p.processes[0]) },
+	}
+	for name, atStop := range cases {
+		t.Run(name, func(t *testing.T) {
+			b.in(t).play(func(p *part) {
+				if p.number == 0 {
+					p.atStop = func() { atStop(p) }
+				}
+				p.start()
+				p.ends(p.processes[0])
+			})
+			b.run(b.request(2, 1), nil).want(StatusOK, "")
+		})
+	}
+	b.in(t)
+}
+
+// startNever waits for the end of the stream.
+func (p *part) startNever() { p.started("") }

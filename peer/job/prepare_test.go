@@ -1,0 +1,176 @@
+package job
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+)
+
+// stagingMessage reports progress.
+func stagingMessage(bytes, total int64) *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Staging{Staging: &jobpb.Staging{Bytes: bytes, Total: total}}}
+}
+
+// TestPeerAtFaultIsReplaced: whatever a peer does wrong before the job runs, the
+// job begins anew at another one, and the user gets nothing twice.
+func TestPeerAtFaultIsReplaced(t *testing.T) {
+	b := newBed(t, never, 1, 1)
+	b.submitter.waits.silence = 300 * time.Millisecond
+	cases := map[string]struct {
+		fault func(*part)
+		says  string
+	}{
+		"vanishes when asked to stage":        {(*part).vanish, "stage the job at"},
+		"cannot stage":                        {func(p *part) { p.prepared("disk\x1b full") }, "disk  full"},
+		"says nothing while staging":          {func(*part) {}, "no word for 300ms"},
+		"starts before it has staged":         {func(p *part) { p.say(startedMessage("")) }, "unexpected *jobpb.FromPeer_Started"},
+		"runs before it has staged":           {func(p *part) { p.ends(proc(0, 0), "early\n") }, "unexpected *jobpb.FromPeer_Output"},
+		"vanishes between staged and started": {func(p *part) { p.prepared(""); await(p, (*jobpb.ToPeer).GetStart); p.vanish() }, "start the job at"},
+		"cannot start":                        {func(p *part) { p.prepared(""); p.started("exec format error") }, "exec format error"},
+		"says nothing while starting":         {func(p *part) { p.prepared("") }, "no word for 300ms"},
+		"runs before it has started":          {func(p *part) { p.prepared(""); p.ends(proc(0, 0), "early\n") }, "unexpected *jobpb.FromPeer_Output"},
+		"writes garbage":                      {func(p *part) { p.stream.Write([]byte{3, 0xff, 0xff, 0xff}) }, "stage the job at"},
+		"begins a message without bounds":     {func(p *part) { p.stream.Write([]byte{0xff, 0xff, 0xff, 0x7f}) }, "stage the job at"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			first := make(chan *member, 1)
+			b.in(t).play(func(p *part) {
+				if p.number == 0 {
+					first <- p.peer
+					c.fault(p)
+					return
+				}
+				if p.peer == <-first {
+					p.Error("the peer at fault was asked again")
+				}
+				p.say(stagingMessage(-1, 1<<62))
+				p.start()
+				p.ends(proc(0, 0), "out\n")
+			})
+			o := b.run(b.request(1, 1), nil)
+			o.want(StatusOK, "")
+			o.told(c.says)
+			o.wrote(0, Stdout, "out\n")
+		})
+	}
+	b.in(t)
+}
+
+// TestEveryPeerAtFaultIsLeftOutAtOnce: three peers fail together, and one more
+// attempt is enough.
+func TestEveryPeerAtFaultIsLeftOutAtOnce(t *testing.T) {
+	b := newBed(t, never, 1, 1, 1, 1, 1, 1)
+	b.submitter.waits.grace = patience
+	b.play(func(p *part) {
+		if p.number < 3 {
+			p.prepared("disk full")
+			return
+		}
+		p.start()
+		for _, q := range p.processes {
+			p.ends(q)
+		}
+	})
+	o := b.run(b.request(3, 1), nil)
+	o.want(StatusOK, "")
+	o.told("(and 2 other peers failed)")
+	if n := strings.Count(o.phases(), "reserving"); n != 2 {
+		t.Errorf("phases %q, want two attempts", o.phases())
+	}
+}
+
+func TestAttemptsAreBounded(t *testing.T) {
+	b := newBed(t, never, 1, 1, 1, 1)
+	b.play(func(p *part) { p.prepared(fmt.Sprint("no room, part ", p.number)) })
+	o := b.run(b.request(1, 1), nil)
+	o.want(StatusShortage, "gave up after 3 attempts: stage the job at")
+	if b.stage.parts != stageAttempts {
+		t.Errorf("%d attempts, want %d", b.stage.parts, stageAttempts)
+	}
+}
+
+func TestShortageAfterAFaultSaysSo(t *testing.T) {
+	b := newBed(t, never, 1)
+	b.play(func(p *part) { p.prepared("no room") })
+	req := b.request(1, 1)
+	req.Wait = 0
+	o := b.run(req, nil)
+	o.want(StatusShortage, "found 0 of the 1 slots needed (-n 1 -r 1) within 0s; passed over: 1 could not run it")
+	o.told("no room")
+}
+
+// TestSilentPeerIsNoticedBesideABusyOne: a peer that reports progress all the
+// time does not speak for one that says nothing, and is not blamed for it.
+func TestSilentPeerIsNoticedBesideABusyOne(t *testing.T) {
+	b := newBed(t, never, 1, 1, 1)
+	b.submitter.waits.silence = 300 * time.Millisecond
+	b.play(func(p *part) {
+		switch p.number {
+		case 0: // says nothing
+		case 1:
+			tick := time.NewTicker(20 * time.Millisecond)
+			defer tick.Stop()
+			for i := range int64(25) {
+				<-tick.C
+				p.say(stagingMessage(i, 1000))
+			}
+		default:
+			p.start()
+			p.ends(p.processes[0])
+		}
+	})
+	o := b.run(b.request(1, 2), nil)
+	o.want(StatusOK, "")
+	o.told("no word for 300ms")
+}
+
+// TestR6WhatIsSaidBeforeTheLastStartedCounts: a process may end before another
+// peer has started.
+func TestR6WhatIsSaidBeforeTheLastStartedCounts(t *testing.T) {
+	b := newBed(t, never, 1, 1)
+	done := make(chan struct{})
+	b.play(func(p *part) {
+		p.prepared("")
+		if p.runs(proc(0, 0)) {
+			p.started("")
+			p.ends(proc(0, 0), "early\n")
+			close(done)
+			return
+		}
+		await(p, (*jobpb.ToPeer).GetStart)
+		<-done
+		p.say(startedMessage(""))
+		p.ends(proc(1, 0), "late\n")
+	})
+	o := b.run(b.request(2, 1), nil)
+	o.want(StatusOK, "")
+	o.wrote(0, Stdout, "early\n")
+	o.wrote(1, Stdout, "late\n")
+}
+
+// TestFloodBeforeTheJobRunsIsBounded: what is kept for later has a limit.
+func TestFloodBeforeTheJobRunsIsBounded(t *testing.T) {
+	b := newBed(t, never, 1, 1, 1)
+	line := strings.Repeat("x", 1<<20-1) + "\n"
+	b.play(func(p *part) {
+		p.prepared("")
+		switch p.number {
+		case 0:
+			p.started("")
+			for i := uint64(0); ; i++ {
+				p.writes(p.processes[0], i, line)
+			}
+		case 1: // does not start before the flood is over
+		default:
+			p.started("")
+			p.ends(p.processes[0])
+		}
+	})
+	o := b.run(b.request(1, 2), nil)
+	o.want(StatusOK, "")
+	o.told("bytes before the job was running")
+}

@@ -1,0 +1,82 @@
+package job
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+)
+
+func TestPrinterKeepsTheLatestCountOfAPhaseOnly(t *testing.T) {
+	taken, goOn := make(chan struct{}), make(chan struct{})
+	var got []int64
+	p := newPrinter("job", func(e Event) error {
+		if got = append(got, e.Count); len(got) == 1 {
+			close(taken)
+			<-goOn
+		}
+		return nil
+	}, nil)
+	phase := func(phase Phase, count int64) {
+		p.print(item{event: Event{Kind: PhaseEvent, Phase: phase, Count: count}})
+	}
+	phase(Staging, 1)
+	<-taken
+	for i := range int64(1000) {
+		phase(Staging, 2+i)
+	}
+	phase(Starting, 0)
+	phase(Staging, 5)
+	close(goOn)
+	p.close()
+	if len(got) != 4 || got[0] != 1 || got[1] != 1001 || got[3] != 5 {
+		t.Errorf("counts %d", got)
+	}
+}
+
+func TestPrinterGivesReceiptsForWhatWasShownOnly(t *testing.T) {
+	var failure error
+	p := newPrinter("job", func(e Event) error {
+		if e.Rank == 2 {
+			return errors.New("broken pipe")
+		}
+		return nil
+	}, func(err error) { failure = err })
+	ended := proc(0, 0)
+	p.print(item{event: outputEvent(0, Stdout, []byte("a\n")), next: 1})
+	p.print(item{drained: &ended})
+	p.print(item{event: Event{Kind: WarningEvent}})
+	p.print(item{event: outputEvent(2, Stdout, []byte("b\n")), next: 1})
+	p.print(item{event: outputEvent(3, Stdout, []byte("c\n")), next: 1})
+	p.close()
+	shown := p.receipts()
+	if len(shown) != 2 || shown[0].event.Rank != 0 || shown[1].drained != &ended {
+		t.Errorf("receipts %+v", shown)
+	}
+	if failure == nil {
+		t.Error("the failure was not told")
+	}
+}
+
+func TestOutgoingKeepsTheLatestWordOnly(t *testing.T) {
+	o := newOutgoing()
+	begin := &jobpb.ToPeer{Body: &jobpb.ToPeer_Begin{Begin: &jobpb.Begin{}}}
+	for i := range uint64(10000) {
+		o.put(&jobpb.ToPeer{Body: &jobpb.ToPeer_Emitted{Emitted: &jobpb.Emitted{Rank: uint32(i % 2), Stdout: i}}})
+		o.put(&jobpb.ToPeer{Body: &jobpb.ToPeer_View{View: &jobpb.View{Epoch: i}}})
+		if i == 0 {
+			o.put(begin)
+		}
+	}
+	queue := o.take()
+	if len(queue) != 4 {
+		t.Fatalf("%d messages wait, want 4", len(queue))
+	}
+	if queue[0].GetEmitted().GetStdout() != 9998 || queue[1].GetView().GetEpoch() != 9999 || queue[2] != begin || queue[3].GetEmitted().GetStdout() != 9999 {
+		t.Errorf("waiting: %v", queue)
+	}
+	o.put(begin)
+	if queue := o.take(); len(queue) != 1 {
+		t.Errorf("waiting after all was taken: %v", queue)
+	}
+}

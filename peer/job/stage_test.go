@@ -1,0 +1,313 @@
+package job
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-msgio/pbio"
+
+	"github.com/p2pmpi/p2pmpi/faultdetect"
+	"github.com/p2pmpi/p2pmpi/filetransfer"
+	"github.com/p2pmpi/p2pmpi/internal/jobspec"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/reservation"
+)
+
+// A stage is where peers are played by a script instead of by package launch, so
+// that a test says who says what when.
+type stage struct {
+	mu     sync.Mutex
+	script func(*part)
+	parts  int // played so far
+	acting sync.WaitGroup
+}
+
+// play gives the peers of b their script for the next job. A part obeys Stop
+// once the script returns, or where it waits for something else; a part whose
+// stream ends is over.
+func (b *bed) play(script func(*part)) {
+	b.stage.mu.Lock()
+	defer b.stage.mu.Unlock()
+	first := b.stage.script == nil
+	b.stage.script, b.stage.parts = script, 0
+	if !first {
+		return
+	}
+	for _, m := range append([]*member{b.own}, b.peers...) {
+		m.SetStreamHandler(Protocol, func(s network.Stream) { b.act(m, s) })
+	}
+	b.Cleanup(b.stage.acting.Wait)
+}
+
+// A part is what one peer plays in one job.
+type part struct {
+	*bed
+	peer   *member
+	number int // 0 is the first of the job to be asked to stage
+	stream network.Stream
+	in     pbio.Reader
+
+	spec      *jobspec.Spec
+	key       reservation.Key
+	processes []view.Process
+	joining   *jobpb.Join
+	group     *faultdetect.Group
+	offered   []func()
+	atStop    func()          // what it does when told to stop; nil is nothing
+	kept      []*jobpb.ToPeer // said while something else was awaited
+}
+
+// What ends a script early.
+var (
+	errOver    = errors.New("the stream has ended")
+	errStopped = errors.New("the job has ended")
+)
+
+func (b *bed) act(m *member, s network.Stream) {
+	b.stage.acting.Add(1)
+	defer b.stage.acting.Done()
+	p := &part{bed: b, peer: m, stream: s, in: pbio.NewDelimitedReader(s, jobpb.MaxMessage)}
+	defer p.leave()
+	prepare := await(p, (*jobpb.ToPeer).GetPrepare)
+	b.stage.mu.Lock()
+	script := b.stage.script
+	p.number = b.stage.parts
+	b.stage.parts++
+	b.stage.mu.Unlock()
+	spec, err := jobspec.Verify(prepare.Spec)
+	if err != nil {
+		b.Error(err)
+		return
+	}
+	p.spec = spec
+	copy(p.key[:], prepare.Key)
+	for _, q := range prepare.Processes {
+		p.processes = append(p.processes, q.View())
+	}
+	p.perform(script)
+	if p.atStop != nil {
+		p.atStop()
+	}
+	p.free()
+	p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Stopped{Stopped: &jobpb.Stopped{}}})
+	s.Close()
+}
+
+// perform follows the script until its end or until Stop, whichever is last.
+func (p *part) perform(script func(*part)) {
+	defer func() {
+		switch r := recover(); r {
+		case nil:
+			await(p, (*jobpb.ToPeer).GetStop)
+		case any(errStopped):
+		default:
+			panic(r)
+		}
+	}()
+	script(p)
+}
+
+// leave ends a part. That the stream has ended is no fault of the test's.
+func (p *part) leave() {
+	p.free()
+	p.stream.Reset()
+	if r := recover(); r != nil && r != any(errOver) {
+		panic(r)
+	}
+}
+
+// free leaves nothing of the job on the peer.
+func (p *part) free() {
+	if p.group != nil {
+		p.group.Close()
+	}
+	for _, stop := range p.offered {
+		stop()
+	}
+	p.offered = nil
+	p.peer.slots.Release(p.key)
+}
+
+func (p *part) say(m *jobpb.FromPeer) {
+	p.stream.SetWriteDeadline(time.Now().Add(patience))
+	if err := pbio.NewDelimitedWriter(p.stream).WriteMsg(m); err != nil {
+		panic(errOver)
+	}
+}
+
+// await returns the next message that get takes; others are kept for later.
+func await[M comparable](p *part, get func(*jobpb.ToPeer) M) M {
+	var none M
+	for i, m := range p.kept {
+		if b := get(m); b != none {
+			p.kept = append(p.kept[:i:i], p.kept[i+1:]...)
+			return b
+		}
+	}
+	for {
+		p.stream.SetReadDeadline(time.Now().Add(2 * patience))
+		m := &jobpb.ToPeer{}
+		if err := p.in.ReadMsg(m); err != nil {
+			panic(errOver)
+		}
+		if b := get(m); b != none {
+			return b
+		}
+		if m.GetStop() != nil {
+			panic(errStopped)
+		}
+		p.kept = append(p.kept, m)
+	}
+}
+
+// until waits for a view in which process q is in a state.
+func (p *part) until(q view.Process, s view.State) {
+	await(p, func(m *jobpb.ToPeer) *jobpb.View {
+		if v, err := m.GetView().View(); m.GetView() != nil && err == nil && v.State(q) == s {
+			return m.GetView()
+		}
+		return nil
+	})
+}
+
+// vanish ends the part at once, as the end of its peer would.
+func (p *part) vanish() { panic(errOver) }
+
+func (p *part) runs(q view.Process) bool {
+	for _, o := range p.processes {
+		if o == q {
+			return true
+		}
+	}
+	return false
+}
+
+// prepared redeems the key, and says how staging went.
+func (p *part) prepared(problem string) {
+	if problem == "" {
+		if _, err := p.peer.slots.Redeem(p.key, p.spec.ID, p.spec.Submitter); err != nil {
+			p.Errorf("redeem the key: %v", err)
+		}
+	}
+	p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Prepared{Prepared: &jobpb.Prepared{Error: problem}}})
+}
+
+// started waits for Start, and says how that went.
+func (p *part) started(problem string) {
+	await(p, (*jobpb.ToPeer).GetStart)
+	p.say(startedMessage(problem))
+}
+
+func startedMessage(problem string) *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Started{Started: &jobpb.Started{Error: problem}}}
+}
+
+// start stages and starts, and returns when the others have too: the job runs.
+func (p *part) start() {
+	p.prepared("")
+	p.started("")
+	p.joining = await(p, (*jobpb.ToPeer).GetJoin)
+}
+
+// join takes part in the fault detection.
+func (p *part) join() {
+	m := p.joining
+	c := faultdetect.GroupConfig{
+		Job: p.spec.ID, Period: time.Duration(m.PeriodNs), Offset: m.Heartbeat,
+		Verdict: func(faultdetect.Verdict) {},
+	}
+	for i, id := range m.Group {
+		c.Members = append(c.Members, p2ppeer.ID(id))
+		if p2ppeer.ID(id) == p.peer.ID() {
+			c.Self = i
+		}
+	}
+	var err error
+	if p.group, err = p.peer.detector.Join(c); err != nil {
+		p.Error(err)
+	}
+}
+
+// enter says that all processes have called mpj.Init, and waits until they may
+// go on.
+func (p *part) enter() {
+	for _, q := range p.processes {
+		p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Initialized{Initialized: &jobpb.Initialized{Process: jobpb.FromProcess(q)}}})
+	}
+	await(p, (*jobpb.ToPeer).GetBegin)
+}
+
+func outputMessage(q view.Process, s Stream, first uint64, end bool, lines ...string) *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Output{Output: &jobpb.Output{
+		Process: jobpb.FromProcess(q), Stream: uint32(s), First: first, End: end, Records: records(lines...),
+	}}}
+}
+
+// writes says that q wrote lines to its standard output, first of them number
+// first.
+func (p *part) writes(q view.Process, first uint64, lines ...string) {
+	p.say(outputMessage(q, Stdout, first, false, lines...))
+}
+
+// closes says that q has closed both streams, the standard output after count
+// records.
+func (p *part) closes(q view.Process, count uint64) {
+	p.say(outputMessage(q, Stdout, count, true))
+	p.say(outputMessage(q, Stderr, 0, true))
+}
+
+// exits says how q ended.
+func (p *part) exits(q view.Process, e Exit) {
+	p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Exited{Exited: &jobpb.Exited{
+		Process: jobpb.FromProcess(q), Code: int32(e.Code), Signal: e.Signal, Reason: e.Reason,
+		Initialized: e.Initialized, Finalized: e.Finalized,
+	}}})
+}
+
+// ends has q write lines to an empty standard output, and end well.
+func (p *part) ends(q view.Process, lines ...string) {
+	p.say(outputMessage(q, Stdout, 0, true, lines...))
+	p.say(outputMessage(q, Stderr, 0, true))
+	p.exits(q, Exit{})
+}
+
+// offers answers Collect for q with files of these contents.
+func (p *part) offers(q view.Process, files map[string]string) {
+	await(p, (*jobpb.ToPeer).GetCollect)
+	p.say(collectedMessage(q, p.put(files), ""))
+}
+
+// put puts files on offer and returns their encoded manifest.
+func (p *part) put(files map[string]string) []byte {
+	dir := p.TempDir()
+	var sources []filetransfer.Source
+	for name, text := range files {
+		from := filepath.Join(dir, filetransfer.DigestOf([]byte(name)).String())
+		if err := os.WriteFile(from, []byte(text), 0o600); err != nil {
+			p.Error(err)
+		}
+		sources = append(sources, filetransfer.Source{Path: name, From: from})
+	}
+	m, err := filetransfer.Build(p.Context(), sources)
+	if err != nil {
+		p.Error(err)
+	}
+	encoded, err := m.Marshal()
+	if err != nil {
+		p.Error(err)
+	}
+	p.offered = append(p.offered, p.peer.files.Serve(p.spec.ID, []p2ppeer.ID{p.own.ID()}, filetransfer.Locate(m, sources)))
+	return encoded
+}
+
+func collectedMessage(q view.Process, manifest []byte, problem string) *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Collected{Collected: &jobpb.Collected{
+		Process: jobpb.FromProcess(q), Manifest: manifest, Error: problem,
+	}}}
+}
