@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // stepperOutput is what stepper prints with n ranks: the lines of each rank in
@@ -95,7 +96,12 @@ func TestSurvives(t *testing.T) {
 				filepath.Join(bin, "stepper"), "-steps", "300", "-every", "20")
 			j.waitRunning()
 			j.printed("rank 1 step 100 ")
+			lost := time.Now()
 			lose(t, j, peers)
+			if name != "nothing lost" {
+				j.waitFor("failure in the view", func(e event) bool { return e.Event == "view" && strings.Contains(e.Text, "replica") })
+				t.Logf("in the view after %v", time.Since(lost).Round(time.Millisecond))
+			}
 			if s := j.wait(); s != 0 {
 				t.Fatalf("exit status %d", s)
 			}
