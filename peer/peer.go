@@ -70,7 +70,7 @@ type Peer struct {
 	unmet error // see Unmet
 
 	life  context.Context // ends when Close begins
-	end   context.CancelFunc
+	end   context.CancelCauseFunc
 	parts []part // in the order of starting
 
 	halted   chan struct{} // closed when the peer is to be closed
@@ -104,7 +104,7 @@ func New(ctx context.Context, cfg Config, role Role, log zerolog.Logger) (*Peer,
 		registry: prometheus.NewRegistry(),
 		halted:   make(chan struct{}),
 	}
-	p.life, p.end = context.WithCancel(context.Background())
+	p.life, p.end = context.WithCancelCause(context.Background())
 	p.owns("drain", func() error { p.draining.Wait(); return nil })
 	if err := p.start(); err != nil {
 		return nil, errors.Join(err, p.close(orderlyTimeout))
@@ -226,9 +226,12 @@ func (p *Peer) Close() error {
 	return p.close(timeout)
 }
 
+// errEnding is what people who have submitted a job here are told.
+var errEnding = errors.New("the peer that it was handed to is ending")
+
 func (p *Peer) close(timeout time.Duration) error {
 	p.closing.Do(func() {
-		p.end()
+		p.end(errEnding)
 		done := make(chan error, 1)
 		at := make(chan string, len(p.parts))
 		go func() { // ends when all parts have closed

@@ -173,6 +173,34 @@ func TestControlSocketAPI(t *testing.T) {
 	}
 }
 
+// TestO2HaltEndsWhatWasSubmittedHere, and says so: the user did not cancel it.
+func TestO2HaltEndsWhatWasSubmittedHere(t *testing.T) {
+	p := boot(t, nil)
+	client := dial(t, p)
+	platforms, err := client.Platforms(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	req := job.Request{
+		Programs: []job.Executable{{Platform: platforms[0], Path: "/bin/sleep"}},
+		Name:     "sleep", Args: []string{"1000"},
+		N: 1, R: 1, Strategy: "spread", Wait: deadline,
+	}
+	closed := make(chan error, 1)
+	result, err := client.Run(t.Context(), req, func(e job.Event) error {
+		if e.Phase == job.Running {
+			go func() { closed <- p.Close() }()
+		}
+		return nil
+	})
+	if want := "cancelled: the peer that it was handed to is ending"; err != nil || result.Status != job.StatusCancelled || result.Message != want {
+		t.Errorf("got %+v, %v; want %q", result, err, want)
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestHaltReturnsWhenThePeerHasGone(t *testing.T) {
 	for _, how := range []Halt{Orderly, Drain, Now} {
 		t.Run(string(how), func(t *testing.T) {

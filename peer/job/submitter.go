@@ -151,5 +151,9 @@ func stoppedBy(ctx context.Context, req Request) Result {
 			Message: fmt.Sprintf("the job was ended after %v, as --timeout says", req.Timeout),
 		}
 	}
-	return Result{Status: StatusCancelled, Message: "cancelled"}
+	text := "cancelled"
+	if why := context.Cause(ctx); !errors.Is(why, context.Canceled) {
+		text += ": " + why.Error()
+	}
+	return Result{Status: StatusCancelled, Message: text}
 }

@@ -87,6 +87,21 @@ func TestProgramEndsWithItsSupervisor(t *testing.T) {
 	readAll(t, r.stdout)
 }
 
+// TestKillWakesAStoppedSupervisor, which then does its work at once.
+func TestKillWakesAStoppedSupervisor(t *testing.T) {
+	r := run(t, "orphan")
+	readLine(t, r.stdout)
+	if err := r.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	r.Kill()
+	r.cmd.Wait()
+	if got := r.cmd.ProcessState.ExitCode(); got != 0 {
+		t.Errorf("the supervisor ended with %d", got)
+	}
+	readAll(t, r.stdout)
+}
+
 // TestKillSupervisorThatIsStopped: it can do nothing by itself any more.
 func TestKillSupervisorThatIsStopped(t *testing.T) {
 	r := run(t, "orphan")

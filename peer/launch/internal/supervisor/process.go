@@ -152,12 +152,18 @@ func (p *Process) Wait() Exit {
 	return p.exit
 }
 
-// Kill lets go of the program: its supervisor kills it and whatever it started,
-// and removes its scratch folder. Kill does not wait for that.
-func (p *Process) Kill() { p.letGo.Do(func() { p.life.Close() }) }
+// Kill lets go of the program: its supervisor, which is woken if it was stopped,
+// kills it and whatever it started, and removes its scratch folder. Kill does not
+// wait for that.
+func (p *Process) Kill() {
+	p.letGo.Do(func() {
+		p.life.Close()
+		p.cmd.Process.Signal(syscall.SIGCONT) // an error means that it is gone
+	})
+}
 
 // sweepTimeout is how long a supervisor may take to kill and remove. One that
-// takes longer has been stopped by its own program.
+// takes longer is being held by its own program.
 const sweepTimeout = 10 * time.Second
 
 // Close kills the program, if it still runs, and returns when its supervisor
