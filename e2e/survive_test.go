@@ -63,42 +63,48 @@ func (j *job) printed(text string) {
 	})
 }
 
+// losses are what a job of two ranks or more, each with two replicas on six
+// peers, has to survive.
+var losses = []struct {
+	name string
+	lose func(t *testing.T, j *job, peers []*peerProcess)
+}{
+	{"nothing", func(*testing.T, *job, []*peerProcess) {}},
+	{"the peer of a master killed", func(_ *testing.T, j *job, peers []*peerProcess) {
+		j.peerOf(peers, "0.0").kill()
+	}},
+	{"the peer of a replica killed", func(_ *testing.T, j *job, peers []*peerProcess) {
+		j.peerOf(peers, "1.1").kill()
+	}},
+	{"the process of a master alone killed", func(t *testing.T, j *job, peers []*peerProcess) {
+		killProcess(t, j.peerOf(peers, "1.0"), "1.0", syscall.SIGKILL)
+	}},
+	{"the process of a master alone stopped", func(t *testing.T, j *job, peers []*peerProcess) {
+		killProcess(t, j.peerOf(peers, "2.0"), "2.0", syscall.SIGSTOP)
+	}},
+	{"two peers of different ranks killed", func(_ *testing.T, j *job, peers []*peerProcess) {
+		j.peerOf(peers, "0.0").kill()
+		j.peerOf(peers, "2.1").kill()
+	}},
+	{"the peer of a master stopped for good", func(_ *testing.T, j *job, peers []*peerProcess) {
+		j.peerOf(peers, "0.0").signal(syscall.SIGSTOP)
+	}},
+}
+
 // TestSurvives runs a program of three ranks twice over on six peers whose
 // supernode is gone, takes something away from it while it runs, and expects
 // the same answer, printed once, and nothing left behind.
 func TestSurvives(t *testing.T) {
-	cases := map[string]func(t *testing.T, j *job, peers []*peerProcess){
-		"nothing lost": func(*testing.T, *job, []*peerProcess) {},
-		"the peer of a master killed": func(_ *testing.T, j *job, peers []*peerProcess) {
-			j.peerOf(peers, "0.0").kill()
-		},
-		"the peer of a replica killed": func(_ *testing.T, j *job, peers []*peerProcess) {
-			j.peerOf(peers, "1.1").kill()
-		},
-		"the process of a master alone killed": func(t *testing.T, j *job, peers []*peerProcess) {
-			killProcess(t, j.peerOf(peers, "1.0"), "1.0", syscall.SIGKILL)
-		},
-		"the process of a master alone stopped": func(t *testing.T, j *job, peers []*peerProcess) {
-			killProcess(t, j.peerOf(peers, "2.0"), "2.0", syscall.SIGSTOP)
-		},
-		"two peers of different ranks killed": func(_ *testing.T, j *job, peers []*peerProcess) {
-			j.peerOf(peers, "0.0").kill()
-			j.peerOf(peers, "2.1").kill()
-		},
-		"the peer of a master stopped for good": func(_ *testing.T, j *job, peers []*peerProcess) {
-			j.peerOf(peers, "0.0").signal(syscall.SIGSTOP)
-		},
-	}
-	for name, lose := range cases {
-		t.Run(name, func(t *testing.T) {
+	for _, c := range losses {
+		t.Run(c.name, func(t *testing.T) {
 			peers := grid(t, 6, "--slots", "1")
 			j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "3", "-r", "2", "-w", "60", "--timeout", "110s",
 				filepath.Join(bin, "stepper"), "-steps", "300", "-every", "20")
 			j.waitRunning()
 			j.printed("rank 1 step 100 ")
 			lost := time.Now()
-			lose(t, j, peers)
-			if name != "nothing lost" {
+			c.lose(t, j, peers)
+			if c.name != "nothing" {
 				j.waitFor("failure in the view", func(e event) bool { return e.Event == "view" && strings.Contains(e.Text, "replica") })
 				t.Logf("in the view after %v", time.Since(lost).Round(time.Millisecond))
 			}
@@ -106,9 +112,7 @@ func TestSurvives(t *testing.T) {
 				t.Fatalf("exit status %d", s)
 			}
 			expectStepper(t, j, 3, 300, 20)
-			for _, p := range peers {
-				p.signal(syscall.SIGCONT)
-			}
+			wake(peers)
 			expectNothingLeft(t, peers)
 		})
 	}
@@ -116,10 +120,14 @@ func TestSurvives(t *testing.T) {
 
 func killProcess(t *testing.T, p *peerProcess, process string, s syscall.Signal) {
 	t.Helper()
-	pid, ok := p.rankProcess(process)
-	if !ok {
-		t.Fatalf("no process %s on peer %s", process, p.id)
-	}
+	var pid int
+	eventually(t, "process "+process+" on peer "+p.id, func() error {
+		var ok bool
+		if pid, ok = p.rankProcess(process); !ok {
+			return errors.New("not there")
+		}
+		return nil
+	})
 	if err := syscall.Kill(pid, s); err != nil {
 		t.Fatal(err)
 	}
@@ -163,29 +171,48 @@ func TestS4SubmitterKilled(t *testing.T) {
 	}
 }
 
-// TestWordcountOverTheGoDistribution counts every .go file of the Go
-// distribution, loses the peer of a master on the way, and compares with a
-// count made here.
+// TestWordcountOverTheGoDistribution counts the words of every .go file of the
+// Go distribution, takes something away on the way, and compares with a count
+// made here. The peers are the same ones throughout: what was killed boots again
+// on its home, with what it has cached.
 func TestWordcountOverTheGoDistribution(t *testing.T) {
 	list, want := goFiles(t)
 	peers := grid(t, 6, "--slots", "1")
-	for _, lost := range []string{"none", "0.0", "1.1"} {
-		t.Run("lost "+lost, func(t *testing.T) {
-			if lost != "none" {
-				peers = grid(t, 6, "--slots", "1")
-			}
+	for _, c := range losses {
+		t.Run(c.name, func(t *testing.T) {
 			j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "3", "-r", "2", "-w", "60", "-l", list,
 				filepath.Join(bin, "wordcount"), "-all")
 			j.waitRunning()
-			if lost != "none" {
-				j.peerOf(peers, lost).kill()
-			}
+			c.lose(t, j, peers)
 			if s := j.wait(); s != 0 {
 				t.Fatalf("exit status %d", s)
 			}
 			compareCounts(t, j.stdout.String(), want)
+			wake(peers)
 			expectNothingLeft(t, peers)
+			peers = reboot(t, peers)
 		})
+	}
+}
+
+// reboot boots the peers that were killed again, introduced by one that lives.
+func reboot(t *testing.T, peers []*peerProcess) []*peerProcess {
+	t.Helper()
+	alive := peers[slices.IndexFunc(peers, (*peerProcess).alive)]
+	var out []*peerProcess
+	for _, p := range peers {
+		if !p.alive() {
+			p = bootAt(alive.t, p.home, "--supernode", alive.addr, "--slots", "1")
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// wake lets peers that were stopped find out what has happened meanwhile.
+func wake(peers []*peerProcess) {
+	for _, p := range peers {
+		p.signal(syscall.SIGCONT)
 	}
 }
 

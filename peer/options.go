@@ -82,7 +82,7 @@ func DefaultRunOptions() RunOptions {
 func (o *RunOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVarP(&o.Ranks, "ranks", "n", o.Ranks, "`N` ranks (required)")
 	flags.IntVarP(&o.Replicas, "replicas", "r", o.Replicas, "`R` of each rank; 2 survive one loss")
-	flags.StringVarP(&o.Strategy, "strategy", "a", o.Strategy, "`HOW`: spread, concentrate, dataspread or\ndataconcentrate")
+	flags.StringVarP(&o.Strategy, "strategy", "a", o.Strategy, "`HOW`: spread or concentrate")
 	flags.StringVarP(&o.Files, "files", "l", o.Files, "`FILE` that lists input files, one a line")
 	flags.StringArrayVarP(&o.Inputs, "input", "i", o.Inputs, "input `FILE` to stage")
 	flags.StringArrayVarP(&o.Outputs, "output", "o", o.Outputs, "`PATTERN` of output files to collect")

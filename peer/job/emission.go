@@ -1,11 +1,9 @@
 package job
 
-import "github.com/p2pmpi/p2pmpi/internal/view"
-
-// PieceSize is the length in bytes of the records into which a line that is
-// longer is cut. A shorter record without a newline at its end is the last
-// that a process wrote.
-const PieceSize = 64 << 10
+import (
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+)
 
 // An Emission makes sure that each record of a rank's output reaches the user
 // once, whichever replica it comes from (R6). Replicas write the same records,
@@ -56,7 +54,7 @@ func (e *Emission) Add(p view.Process, s Stream, first uint64, records [][]byte)
 }
 
 func unfinished(record []byte) bool {
-	return len(record) < PieceSize && (len(record) == 0 || record[len(record)-1] != '\n')
+	return len(record) < jobpb.MaxRecord && (len(record) == 0 || record[len(record)-1] != '\n')
 }
 
 // Next returns how many records of a rank's stream the user has got.

@@ -65,8 +65,11 @@ func (r Request) Validate() error {
 			wrong("program %q: not an absolute path", p.Path)
 		}
 	}
-	if _, err := reservation.ParseStrategy(r.Strategy); err != nil {
+	switch s, err := reservation.ParseStrategy(r.Strategy); {
+	case err != nil:
 		errs = append(errs, err)
+	case s == reservation.DataSpread || s == reservation.DataConcentrate:
+		wrong("-a %v: peers do not say yet what they have cached; use spread or concentrate", s)
 	}
 	if len(r.Outputs) > filetransfer.MaxPatterns {
 		wrong("%d patterns with -o: at most %d are taken", len(r.Outputs), filetransfer.MaxPatterns)

@@ -6,6 +6,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
+// MaxRecord is the length in bytes of the records into which a line of output
+// that is longer is cut. A shorter record without a newline at its end is the
+// last that a process wrote.
+const MaxRecord = 64 << 10
+
 // MaxMessage bounds one message of the control stream, in bytes.
 const MaxMessage = 4 << 20
 

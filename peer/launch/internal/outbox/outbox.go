@@ -1,10 +1,15 @@
 package outbox
 
-import "bytes"
+import (
+	"bytes"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+)
 
 const (
-	// MaxRecord is the length in bytes of the pieces of a longer line.
-	MaxRecord = 64 << 10
+	// MaxRecord is the length in bytes of the pieces of a longer line. The
+	// submitter goes by it too.
+	MaxRecord = jobpb.MaxRecord
 
 	// Limit is how many bytes a Box holds before it is Full.
 	Limit = 1 << 20
