@@ -1,10 +1,19 @@
 // Package e2e checks the whole system with real processes: p2pboot, p2prun and
 // p2phalt as a user starts them, real programs, SIGKILL and SIGSTOP. Traffic
-// stays on loopback. Every process has a bound in time, and each test ends with
-// a look for what a job may have left: slots, processes, scratch files.
+// stays on loopback, or in network namespaces that a test makes for itself, as a
+// LAN of machines whose links it cuts and slows down. Every process has a bound in
+// time, and each test ends with a look for what a job may have left: slots,
+// processes, scratch files.
 //
 //	go test ./e2e/            all of it
 //	go test ./e2e/ -run Kill  only what kills
+//	go test ./e2e/ -run LAN   only those with links
+//
+// Network namespaces need root, or a user namespace in which the tests are root:
+//
+//	unshare --user --map-root-user --net go test ./e2e/ -run LAN
+//
+// Without either, the tests with links are skipped. They use ip and tc (iproute2).
 //
 // The tests build the commands and the programs once, into a temporary folder.
 package e2e

@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -46,13 +47,37 @@ func testMain(m *testing.M) int {
 	return m.Run()
 }
 
-// environment is that of every process: nothing of the owner's configuration.
-func environment(home string) []string {
-	return []string{
+// A machine is where processes are started: this one, on loopback, or one of a LAN
+// that a test makes for itself.
+type machine struct {
+	addr string   // IPv4
+	env  []string // of every process, besides what prepare gives
+	boot []string // options of every p2pboot
+	lan  *port    // where it is plugged in; nil on loopback
+}
+
+// loopback is this machine, from which nothing is sent.
+var loopback = &machine{
+	addr: "127.0.0.1",
+	env:  []string{"P2PMPI_MDNS=false", "P2PMPI_NAT=false"},
+	boot: []string{"--listen", "/ip4/127.0.0.1/tcp/0", "--listen", "/ip4/127.0.0.1/udp/0/quic-v1"},
+}
+
+// prepare gives cmd an environment with nothing of the owner's configuration,
+// and has it end with the test even if that is killed.
+func (m *machine) prepare(cmd *exec.Cmd, home string) {
+	cmd.Env = append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + os.TempDir(),
 		"GOCACHE=" + goEnv("GOCACHE"), "GOMODCACHE=" + goEnv("GOMODCACHE"), "GOFLAGS=" + os.Getenv("GOFLAGS"),
-		"P2PMPI_MDNS=false", "P2PMPI_NAT=false",
+	}, m.env...)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+}
+
+func (m *machine) start(cmd *exec.Cmd) error {
+	if m.lan == nil {
+		return cmd.Start()
 	}
+	return m.lan.inside.do(cmd.Start)
 }
 
 var goEnv = func() func(string) string {
@@ -71,13 +96,15 @@ var goEnv = func() func(string) string {
 
 // peerProcess is a running p2pboot.
 type peerProcess struct {
-	t     *testing.T
-	cmd   *exec.Cmd
-	home  string
-	id    string
-	addr  string // a TCP address with the peer ID
-	log   *lockedBuffer
-	ended chan struct{} // closed when the process is gone
+	t       *testing.T
+	machine *machine
+	cmd     *exec.Cmd
+	home    string
+	id      string
+	addr    string // a TCP address of its machine, with the peer ID
+	log     *lockedBuffer
+	ready   chan string   // the ready line
+	ended   chan struct{} // closed when the process is gone
 }
 
 // boot starts p2pboot on a new home and returns when it is ready.
@@ -88,39 +115,54 @@ func boot(t *testing.T, args ...string) *peerProcess {
 
 func bootAt(t *testing.T, home string, args ...string) *peerProcess {
 	t.Helper()
-	args = append([]string{"--home", home, "--listen", "/ip4/127.0.0.1/tcp/0", "--listen", "/ip4/127.0.0.1/udp/0/quic-v1"}, args...)
-	p := &peerProcess{t: t, home: home, log: &lockedBuffer{}, ended: make(chan struct{})}
-	p.cmd = exec.Command(filepath.Join(bin, "p2pboot"), args...)
-	p.cmd.Env = environment(home)
+	p := loopback.startPeer(t, home, args...)
+	p.awaitReady()
+	return p
+}
+
+// startPeer starts p2pboot; awaitReady has to follow.
+func (m *machine) startPeer(t *testing.T, home string, args ...string) *peerProcess {
+	t.Helper()
+	p := &peerProcess{
+		t: t, machine: m, home: home, log: &lockedBuffer{},
+		ready: make(chan string, 1), ended: make(chan struct{}),
+	}
+	p.cmd = exec.Command(filepath.Join(bin, "p2pboot"), slices.Concat([]string{"--home", home}, m.boot, args)...)
+	m.prepare(p.cmd, home)
 	p.cmd.Stderr = p.log
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := p.cmd.Start(); err != nil {
+	if err := m.start(p.cmd); err != nil {
 		t.Fatal(err)
 	}
-	ready := make(chan string, 1)
 	go func() { // ends with the process
 		first := true
 		for lines := bufio.NewScanner(out); lines.Scan(); first = false {
 			if first {
-				ready <- lines.Text()
+				p.ready <- lines.Text()
 			}
 		}
 		p.cmd.Wait()
 		close(p.ended)
 	}()
 	t.Cleanup(p.halt)
+	return p
+}
+
+// awaitReady returns when the peer can take jobs; its ID and address are then
+// known.
+func (p *peerProcess) awaitReady() {
+	p.t.Helper()
 	select {
-	case line := <-ready:
+	case line := <-p.ready:
 		p.parseReady(line)
 	case <-p.ended:
-		t.Fatalf("p2pboot ended before it was ready:\n%s", p.log)
+		p.t.Fatalf("p2pboot ended before it was ready:\n%s", p.log)
 	case <-time.After(limit):
-		t.Fatalf("p2pboot is not ready:\n%s", p.log)
+		p.t.Fatalf("p2pboot is not ready:\n%s", p.log)
 	}
-	return p
 }
 
 func (p *peerProcess) parseReady(line string) {
@@ -131,15 +173,12 @@ func (p *peerProcess) parseReady(line string) {
 	}
 	p.id = words[1]
 	for _, a := range words[2:] {
-		if strings.Contains(a, "/tcp/") {
+		if strings.HasPrefix(a, "/ip4/"+p.machine.addr+"/tcp/") {
 			p.addr = a
-			if !strings.Contains(a, "/p2p/") {
-				p.addr += "/p2p/" + p.id
-			}
 		}
 	}
-	if p.addr == "" {
-		p.t.Fatalf("no TCP address in %q", line)
+	if !strings.HasSuffix(p.addr, "/p2p/"+p.id) {
+		p.t.Fatalf("no TCP address of %s with the peer ID in %q", p.machine.addr, line)
 	}
 }
 
@@ -303,6 +342,7 @@ func grid(t *testing.T, n int, args ...string) []*peerProcess {
 // event is a line of p2prun --json.
 type event struct {
 	Event  string
+	Time   time.Time
 	Phase  string
 	Text   string
 	Placed []struct {
@@ -331,10 +371,20 @@ type job struct {
 // submit-only peer.
 func submit(t *testing.T, home string, args ...string) *job {
 	t.Helper()
-	return startJob(t, append([]string{"--home", home, "--json"}, args...)...)
+	return loopback.submit(t, home, args...)
+}
+
+func (m *machine) submit(t *testing.T, home string, args ...string) *job {
+	t.Helper()
+	return m.startJob(t, append([]string{"--home", home, "--json"}, args...)...)
 }
 
 func startJob(t *testing.T, args ...string) *job {
+	t.Helper()
+	return loopback.startJob(t, args...)
+}
+
+func (m *machine) startJob(t *testing.T, args ...string) *job {
 	t.Helper()
 	j := &job{
 		t: t, stdout: &lockedBuffer{}, stderr: &lockedBuffer{},
@@ -342,14 +392,14 @@ func startJob(t *testing.T, args ...string) *job {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 2*limit)
 	j.cmd = exec.CommandContext(ctx, filepath.Join(bin, "p2prun"), args...)
-	j.cmd.Env = environment(t.TempDir())
+	m.prepare(j.cmd, t.TempDir())
 	j.cmd.Dir = t.TempDir()
 	j.cmd.Stdout = j.stdout
 	errs, err := j.cmd.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := j.cmd.Start(); err != nil {
+	if err := m.start(j.cmd); err != nil {
 		t.Fatal(err)
 	}
 	go func() { // ends with the process

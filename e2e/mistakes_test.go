@@ -46,6 +46,7 @@ func TestMistakes(t *testing.T) {
 		{"r of 0", []string{"-n", "1", "-r", "0", stepper}, 64, "-r"},
 		{"n missing", []string{stepper}, 64, "-n"},
 		{"unknown strategy", []string{"-n", "1", "-a", "everywhere", stepper}, 64, "everywhere"},
+		{"strategy that is not there yet", []string{"-n", "1", "-a", "dataspread", stepper}, 64, "use spread or concentrate"},
 		{"unknown option", []string{"--nonsense", stepper}, 64, "--nonsense"},
 		{"more slots than exist", []string{"-n", "8", "-w", "1", stepper}, 69, "of the 8 slots needed"},
 		{"more replicas than peers", []string{"-n", "1", "-r", "3", "-w", "1", stepper}, 69, "-r"},
@@ -112,7 +113,7 @@ func badPackage(t *testing.T) string {
 func expectBootFails(t *testing.T, status int, says string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(bin, "p2pboot"), args...)
-	cmd.Env = environment(t.TempDir())
+	loopback.prepare(cmd, t.TempDir())
 	out, err := cmd.CombinedOutput()
 	if exitCode(err) != status || !strings.Contains(string(out), says) {
 		t.Errorf("%v, want exit status %d and %q:\n%s", err, status, says, out)

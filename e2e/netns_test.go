@@ -1,0 +1,165 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// A netns is a network namespace: interfaces, addresses and routes of its own.
+// It has no name. It lives as long as this file is open or a process runs in
+// it, so nothing is left of it even after a test that was killed.
+type netns struct{ file *os.File }
+
+// newNetns makes an empty namespace for the time of the test. Without the right
+// to make one the test is skipped.
+func newNetns(t *testing.T) netns {
+	t.Helper()
+	var ns netns
+	err := onThread(func() (err error) {
+		if err = unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return os.NewSyscallError("unshare", err)
+		}
+		ns.file, err = os.Open("/proc/thread-self/ns/net")
+		return err
+	})
+	if errors.Is(err, unix.EPERM) {
+		t.Skip("this needs root, or a user namespace: unshare --user --map-root-user --net go test ./e2e/ -run LAN")
+	}
+	if err != nil {
+		t.Fatalf("make a network namespace: %v", err)
+	}
+	t.Cleanup(func() { ns.file.Close() })
+	return ns
+}
+
+// do runs f on a thread inside the namespace: processes that f starts are born
+// there.
+func (ns netns) do(f func() error) error {
+	return onThread(func() error {
+		if err := unix.Setns(int(ns.file.Fd()), unix.CLONE_NEWNET); err != nil {
+			return os.NewSyscallError("setns", err)
+		}
+		return f()
+	})
+}
+
+// onThread runs f on a thread that nobody else uses, and takes the thread home
+// to its namespace afterwards.
+func onThread(f func() error) error {
+	runtime.LockOSThread()
+	home, err := os.Open("/proc/thread-self/ns/net")
+	if err != nil {
+		runtime.UnlockOSThread()
+		return err
+	}
+	defer home.Close()
+	result := f()
+	if err := unix.Setns(int(home.Fd()), unix.CLONE_NEWNET); err != nil {
+		return errors.Join(result, fmt.Errorf("thread is lost in a namespace: %w", err)) // locked: it ends with its goroutine
+	}
+	runtime.UnlockOSThread()
+	return result
+}
+
+// path is what the tools of iproute2 take as the name of the namespace.
+func (ns netns) path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), ns.file.Fd()) }
+
+// run runs a command inside the namespace.
+func (ns netns) run(t *testing.T, words ...string) {
+	t.Helper()
+	err := ns.do(func() error {
+		out, err := exec.Command(words[0], words[1:]...).CombinedOutput()
+		if err != nil {
+			return fmt.Errorf("%s: %w\n%s", strings.Join(words, " "), err, out)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatalf("in a network namespace: %v", err)
+	}
+}
+
+// runAll runs a command on each line inside the namespace.
+func (ns netns) runAll(t *testing.T, commands string) {
+	t.Helper()
+	for line := range strings.Lines(commands) {
+		ns.run(t, strings.Fields(line)...)
+	}
+}
+
+// A port is where a machine is plugged into a switch.
+type port struct {
+	t      *testing.T
+	hub    netns // the switch
+	name   string
+	inside netns // the machine
+}
+
+// newLAN makes a switch and so many machines on it, with the addresses
+// 10.77.0.1 and up. Nothing leads out of it.
+//
+//	   hub         machine 0            machine 1
+//	┌───────┐     ┌──────────────┐     ┌──────────────┐
+//	│ lan   │  ┌──┤ eth0  .1     │  ┌──┤ eth0  .2     │
+//	│  ├ p0─┼──┘  └──────────────┘  │  └──────────────┘
+//	│  └ p1─┼───────────────────────┘
+//	└───────┘   veth: a cable
+func newLAN(t *testing.T, machines int) []*machine {
+	t.Helper()
+	hub := newNetns(t)
+	hub.runAll(t, `ip link add lan type bridge
+		ip link set lan up`)
+	var all []*machine
+	for i := range machines {
+		p := &port{t: t, hub: hub, name: fmt.Sprintf("p%d", i), inside: newNetns(t)}
+		m := &machine{addr: fmt.Sprintf("10.77.0.%d", i+1), lan: p}
+		hub.runAll(t, fmt.Sprintf(`ip link add %s type veth peer name eth0 netns %s
+			ip link set %[1]s master lan up`, p.name, p.inside.path()))
+		p.inside.runAll(t, fmt.Sprintf(`ip link set lo up
+			ip addr add %s/24 dev eth0
+			ip link set eth0 up
+			ip route add default dev eth0`, m.addr)) // the default route, so that there is one for multicast
+		all = append(all, m)
+	}
+	return all
+}
+
+// cut pulls the plug: what is sent is lost, and nobody is told.
+func (p *port) cut() {
+	p.t.Helper()
+	p.hub.run(p.t, "ip", "link", "set", p.name, "down")
+}
+
+// heal puts the plug back.
+func (p *port) heal() {
+	p.t.Helper()
+	p.hub.run(p.t, "ip", "link", "set", p.name, "up")
+}
+
+// slow limits the cable to so many Mbit/s each way, with a queue of 50 ms.
+func (p *port) slow(mbit int) {
+	p.t.Helper()
+	limit := fmt.Sprintf("root tbf rate %dmbit burst 16kb latency 50ms", mbit)
+	p.hub.runAll(p.t, "tc qdisc add dev "+p.name+" "+limit)
+	p.inside.runAll(p.t, "tc qdisc add dev eth0 "+limit)
+}
+
+// lossy drops so many percent of all packets, each way. The filter is classic
+// BPF, which wants no tool but tc and no module: "load a random word; below
+// the threshold return 2 (drop), else 0 (pass)".
+func (p *port) lossy(percent int) {
+	p.t.Helper()
+	const random = 0xfffff000 + 56 // SKF_AD_OFF + SKF_AD_RANDOM
+	filter := fmt.Sprintf("4,32 0 0 %d,53 0 1 %d,6 0 0 0,6 0 0 2", int64(random), int64(percent)<<32/100)
+	p.inside.run(p.t, "tc", "qdisc", "add", "dev", "eth0", "clsact")
+	for _, way := range []string{"ingress", "egress"} {
+		p.inside.run(p.t, "tc", "filter", "add", "dev", "eth0", way, "bpf", "direct-action", "bytecode", filter)
+	}
+}
