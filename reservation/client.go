@@ -27,7 +27,9 @@ type Client struct{ host host.Host }
 // NewClient returns a client that speaks through h.
 func NewClient(h host.Host) *Client { return &Client{host: h} }
 
-// Hold asks peer for up to slots slots for job. The error wraps a Reason.
+// Hold asks peer for up to slots slots for job. When ctx ends before the answer
+// comes, the peer gives back what it holds, or may hold later. The error wraps a
+// Reason.
 func (c *Client) Hold(ctx context.Context, peer p2ppeer.ID, job string, slots int) (Grant, error) {
 	asked := time.Now()
 	a, err := c.call(ctx, peer, holdRequest(job, slots))
@@ -68,20 +70,23 @@ func (c *Client) Release(ctx context.Context, peer p2ppeer.ID, job string) error
 }
 
 // call sends a request to peer and returns its answer.
-func (c *Client) call(ctx context.Context, peer p2ppeer.ID, q *pb.Request) (*pb.Answer, error) {
+func (c *Client) call(ctx context.Context, peer p2ppeer.ID, q *pb.Request) (answer *pb.Answer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
 	stream, err := c.host.NewStream(ctx, peer, ProtocolID)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", dialReason(err), err)
 	}
-	// Closed, not reset, also on failure: what has been sent is to arrive.
-	defer stream.Close()
+	defer func() {
+		if err != nil && q.GetHold() != nil {
+			_ = stream.Reset() // see taken
+		}
+		_ = stream.Close() // not reset, also on failure: what has been sent is to arrive
+	}()
 	defer context.AfterFunc(ctx, func() { _ = stream.SetDeadline(time.Unix(1, 0)) })()
 	if err := pbio.NewDelimitedWriter(stream).WriteMsg(q); err != nil {
 		return nil, fmt.Errorf("%w: send request: %w", streamReason(err), err)
 	}
-	_ = stream.CloseWrite()
 	var a pb.Answer
 	if err := pbio.NewDelimitedReader(stream, maxMessage).ReadMsg(&a); err != nil {
 		return nil, fmt.Errorf("%w: read answer: %w", streamReason(err), err)

@@ -2,7 +2,8 @@
 //
 //	submitter                            peer
 //	    |-- Hold(job, slots) ------------->|  owner's limits and lists decide
-//	    |<-- key, slots, lease; or reason -|  held: ends with its lease (S2)
+//	    |<-- key, slots, lease; or reason -|  held: ends with its lease (S2), or at
+//	    |                                  |  once if the submitter does not wait for it
 //	    |-- Confirm(key, slots) ---------->|  confirmed: the surplus is free again
 //	    |-- job, key (peer/launch) ------->|  Redeem(key): running, only once
 //	    |                                  |  staging, processes

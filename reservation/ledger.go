@@ -150,6 +150,14 @@ func (l *Ledger) Release(key Key) {
 	l.holds = slices.DeleteFunc(l.holds, func(h *hold) bool { return h.key == key })
 }
 
+// Abandon frees what key holds unless it is confirmed: the submitter has not
+// taken the grant. Abandoning again does nothing.
+func (l *Ledger) Abandon(key Key) {
+	if h := l.find(key); h != nil && h.state == Held {
+		l.Release(key)
+	}
+}
+
 // Withdraw frees what the submitter's job holds and has not started. It is what
 // a submitter can do from afar: processes that run keep their slots, or these
 // would be given twice (S1). Withdrawing again does nothing.

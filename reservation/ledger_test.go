@@ -220,6 +220,19 @@ func TestAskingAgainIsTheSameHold(t *testing.T) {
 	}
 }
 
+func TestAbandonFreesWhatIsNotConfirmed(t *testing.T) {
+	l := NewLedger(Limits{Slots: 3})
+	mustHold(t, l, "held", 1, keyOf(1), start)
+	mustHold(t, l, "confirmed", 1, keyOf(2), start)
+	mustConfirm(t, l, keyOf(2), 1, start)
+	for _, k := range []Key{keyOf(1), keyOf(1), keyOf(2), keyOf(3)} {
+		l.Abandon(k)
+	}
+	if got := l.Snapshot(); got.Held != 0 || got.Confirmed != 1 || got.Free != 2 {
+		t.Errorf("got %+v", got)
+	}
+}
+
 func TestWithdrawFreesOwnHoldsOnly(t *testing.T) {
 	l := NewLedger(Limits{Slots: 2})
 	mustHold(t, l, "j", 1, keyOf(1), start)

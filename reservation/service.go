@@ -1,6 +1,8 @@
 package reservation
 
 import (
+	"errors"
+	"io"
 	"sync"
 	"time"
 
@@ -187,9 +189,21 @@ func (s *Service) handle(stream network.Stream) {
 		_ = stream.Reset()
 		return
 	}
-	// An answer that gets lost needs no care: see Hold and Withdraw.
-	_ = pbio.NewDelimitedWriter(stream).WriteMsg(s.answer(&q, stream.Conn().RemotePeer()))
+	a := s.answer(&q, stream.Conn().RemotePeer())
+	// An answer that gets lost needs no care: see taken, Confirm and Withdraw.
+	_ = pbio.NewDelimitedWriter(stream).WriteMsg(a)
+	if key, err := keyFromBytes(a.GetKey()); err == nil && !taken(stream) {
+		s.update(func(l *Ledger, _ time.Time) { l.Abandon(key) })
+	}
 	_ = stream.Close()
+}
+
+// taken waits for the submitter's word that it has got a grant: it closes the
+// stream then, and resets it when it has stopped waiting. A Release on another
+// stream, which might be faster than the Hold, does not serve for that.
+func taken(stream network.Stream) bool {
+	_, err := stream.Read(make([]byte, 1))
+	return errors.Is(err, io.EOF)
 }
 
 // enter counts a handler in, unless the service is closed.

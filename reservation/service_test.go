@@ -3,6 +3,7 @@ package reservation
 import (
 	"context"
 	"errors"
+	"io"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -173,6 +174,69 @@ func converse(t *testing.T, from host.Host, to p2ppeer.ID, q *pb.Request) *pb.An
 		t.Fatal(err)
 	}
 	return &a
+}
+
+// TestS4AbandonedHoldIsGivenBack: the submitter stops waiting at the moment at
+// which the hold is made, so that no Release of his can come after it.
+func TestS4AbandonedHoldIsGivenBack(t *testing.T) {
+	server := newHost(t)
+	s := newService(t, server, Limits{Slots: 2})
+	for name, client := range map[string]host.Host{"over the network": newHost(t, server), "own slots": server} {
+		t.Run(name, func(t *testing.T) {
+			stream, err := client.NewStream(t.Context(), server.ID(), ProtocolID)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := pbio.NewDelimitedWriter(stream).WriteMsg(holdRequest("j", 2)); err != nil {
+				t.Fatal(err)
+			}
+			await(t, s, 0)
+			stream.Reset()
+			await(t, s, 2)
+		})
+	}
+}
+
+// TestHoldThatIsGivenUpIsReset, and one that is answered is closed: that is how
+// the peer can tell.
+func TestHoldThatIsGivenUpIsReset(t *testing.T) {
+	server := newHost(t)
+	asked, ends := make(chan struct{}), make(chan error)
+	answer := make(chan bool, 1)
+	server.SetStreamHandler(ProtocolID, func(s network.Stream) {
+		defer s.Close()
+		var q pb.Request
+		if err := pbio.NewDelimitedReader(s, maxMessage).ReadMsg(&q); err != nil {
+			t.Error(err)
+		}
+		if <-answer {
+			key := newKey()
+			pbio.NewDelimitedWriter(s).WriteMsg(&pb.Answer{Key: key[:], Slots: 1, LeaseMillis: 1000})
+		}
+		asked <- struct{}{}
+		_, err := s.Read(make([]byte, 1))
+		ends <- err
+	})
+	for _, answers := range []bool{true, false} {
+		answer <- answers
+		ctx, cancel := context.WithCancel(t.Context())
+		held := make(chan error, 1)
+		go func() { // ends with ctx at the latest
+			_, err := NewClient(newHost(t, server)).Hold(ctx, server.ID(), "j", 1)
+			held <- err
+		}()
+		<-asked
+		if !answers {
+			cancel()
+		}
+		if err := <-held; (err == nil) != answers {
+			t.Errorf("answered %v, got %v", answers, err)
+		}
+		if err := <-ends; errors.Is(err, io.EOF) != answers {
+			t.Errorf("answered %v, the peer reads %v", answers, err)
+		}
+		cancel()
+	}
 }
 
 func TestOtherVersionIsRefusedAsSuch(t *testing.T) {
