@@ -87,6 +87,10 @@ func TestMistakes(t *testing.T) {
 	t.Run("boot with a corrupt configuration", func(t *testing.T) {
 		expectBootFails(t, 64, broken, "--home", t.TempDir(), "--config", broken)
 	})
+	t.Run("boot on a port that another peer listens on", func(t *testing.T) {
+		listen := strings.SplitAfter(peers[0].addr, "/p2p/")[0]
+		expectBootFails(t, 69, "address already in use", "--home", t.TempDir(), "--listen", strings.TrimSuffix(listen, "/p2p/"))
+	})
 	t.Run("halt without a peer", func(t *testing.T) {
 		out, err := exec.Command(filepath.Join(bin, "p2phalt"), "--home", t.TempDir()).CombinedOutput()
 		if exitCode(err) != 69 || !strings.Contains(string(out), "no peer") {

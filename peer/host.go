@@ -1,10 +1,14 @@
 package peer
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"regexp"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/libp2p/go-libp2p"
@@ -22,6 +26,7 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
 	"github.com/libp2p/go-libp2p/x/rate"
 	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/p2pmpi/p2pmpi/internal/version"
@@ -37,6 +42,9 @@ const protocolPrefix = "p2pmpi/"
 func newHost(cfg Config, key crypto.PrivKey, reg prometheus.Registerer) (host.Host, error) {
 	listen, relays, err := parseAddrs(cfg)
 	if err != nil {
+		return nil, err
+	}
+	if err := portsFree(listen); err != nil {
 		return nil, err
 	}
 	resources, err := newResourceManager()
@@ -85,6 +93,26 @@ func parseAddrs(cfg Config) (listen []ma.Multiaddr, supernodes []p2ppeer.AddrInf
 	}
 	supernodes, err = addrInfos(cfg.Supernodes)
 	return listen, supernodes, err
+}
+
+// portsFree refuses a TCP port that somebody listens on already. libp2p shares
+// ports (SO_REUSEPORT, which hole punching needs), so two peers would both
+// start, and who dials the one would meet the other.
+func portsFree(listen []ma.Multiaddr) error {
+	for _, a := range listen {
+		network, address, err := manet.DialArgs(a)
+		if err != nil || !strings.HasPrefix(network, "tcp") || strings.HasSuffix(address, ":0") {
+			continue // not TCP, or a free port of the system's choice
+		}
+		probe, err := new(net.ListenConfig).Listen(context.Background(), network, address)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return fmt.Errorf("listen on %s: %w", a, syscall.EADDRINUSE)
+		}
+		if err == nil {
+			probe.Close()
+		}
+	}
+	return nil
 }
 
 // reachability is how a peer is reached behind address translation. The

@@ -105,7 +105,7 @@ func framed(s string) []byte {
 
 func FuzzReceive(f *testing.F) {
 	f.Add(framed(`{"type":"hello","version":1}`))
-	f.Add(framed(`{"type":"view","view":{"epoch":1,"n":1,"r":1,"states":"AA=="}}`))
+	f.Add(framed(`{"type":"view","view":{"epoch":1,"n":1,"r":1,"states":["live"]}}`))
 	f.Add([]byte{0, 0, 0, 1})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) > 1<<16 {

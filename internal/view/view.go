@@ -41,6 +41,20 @@ func (s State) String() string {
 	return "state " + strconv.Itoa(int(s))
 }
 
+// MarshalText writes s as String does, so that a view in JSON can be read.
+func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText reads what MarshalText writes.
+func (s *State) UnmarshalText(text []byte) error {
+	for known := Live; known <= Failed; known++ {
+		if string(text) == known.String() {
+			*s = known
+			return nil
+		}
+	}
+	return fmt.Errorf("state %.20q: want live, finished or failed", text)
+}
+
 // A View is the numbered list of a job's processes (promise V1: one view per
 // epoch). Later epochs replace earlier ones. The zero View is that of no job.
 type View struct {

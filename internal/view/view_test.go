@@ -1,6 +1,10 @@
 package view
 
-import "testing"
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+)
 
 func TestMasterIsLowestLiveReplica(t *testing.T) {
 	v := New(2, 3)
@@ -56,6 +60,22 @@ func TestWithLeavesTheOldViewAlone(t *testing.T) {
 	v.With(Process{1, 1}, Failed)
 	if !v.Live(Process{1, 1}) {
 		t.Error("With changed its receiver")
+	}
+}
+
+func TestViewInJSONIsReadable(t *testing.T) {
+	v, _ := New(1, 2).With(Process{0, 0}, Failed)
+	b, err := json.Marshal(v)
+	want := `{"epoch":2,"n":1,"r":2,"states":["failed","live"]}`
+	if err != nil || string(b) != want {
+		t.Errorf("got %s, %v; want %s", b, err, want)
+	}
+	var got View
+	if err := json.Unmarshal(b, &got); err != nil || !reflect.DeepEqual(got, v) {
+		t.Errorf("came back as %+v, %v", got, err)
+	}
+	if err := json.Unmarshal([]byte(`{"states":["asleep"]}`), &got); err == nil {
+		t.Error("an unknown state was taken")
 	}
 }
 
