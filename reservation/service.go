@@ -203,7 +203,7 @@ func (s *Service) handle(stream network.Stream) {
 // stream, which might be faster than the Hold, does not serve for that.
 func taken(stream network.Stream) bool {
 	_, err := stream.Read(make([]byte, 1))
-	return errors.Is(err, io.EOF)
+	return errors.Is(err, io.EOF) && !errors.Is(err, network.ErrReset) // as when the connection ends
 }
 
 // enter counts a handler in, unless the service is closed.

@@ -181,9 +181,23 @@ func converse(t *testing.T, from host.Host, to p2ppeer.ID, q *pb.Request) *pb.An
 func TestS4AbandonedHoldIsGivenBack(t *testing.T) {
 	server := newHost(t)
 	s := newService(t, server, Limits{Slots: 2})
-	for name, client := range map[string]host.Host{"over the network": newHost(t, server), "own slots": server} {
+	reset := func(stream network.Stream) { stream.Reset() }
+	cases := map[string]struct {
+		client  host.Host
+		abandon func(network.Stream)
+	}{
+		"over the network": {newHost(t, server), reset},
+		"own slots":        {server, reset},
+		"connection ends":  {newHost(t, server), func(stream network.Stream) { stream.Conn().Close() }},
+		"connection breaks": {newHost(t, server), func(stream network.Stream) {
+			for _, c := range server.Network().ConnsToPeer(stream.Conn().LocalPeer()) {
+				c.Close()
+			}
+		}},
+	}
+	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			stream, err := client.NewStream(t.Context(), server.ID(), ProtocolID)
+			stream, err := c.client.NewStream(t.Context(), server.ID(), ProtocolID)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -191,7 +205,7 @@ func TestS4AbandonedHoldIsGivenBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			await(t, s, 0)
-			stream.Reset()
+			c.abandon(stream)
 			await(t, s, 2)
 		})
 	}
