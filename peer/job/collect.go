@@ -121,9 +121,13 @@ func (e *execution) collectFrom(ctx context.Context, p view.Process) (filetransf
 			return nil, fmt.Errorf("its peer offers the file %q, which no pattern names", plain(f.Path))
 		}
 	}
-	return m, e.meanwhile(ctx, l, func(ctx context.Context) error {
+	err = e.meanwhile(ctx, l, func(ctx context.Context) error {
 		return e.j.s.cfg.Files.Fetch(ctx, l.peer, e.j.spec.ID, m.Wants(), nil)
 	})
+	if err != nil && l.err != nil {
+		err = fmt.Errorf("its peer is lost: %w", l.err)
+	}
+	return m, err
 }
 
 // collected takes the list of p's files, if it was asked for.

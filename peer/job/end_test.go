@@ -71,7 +71,7 @@ func TestJobIsOverAlthoughAPeerDoesNotStop(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	b.submitter.waits.stop = 300 * time.Millisecond
 	cases := map[string]func(*part){
-		"says nothing": func(p *part) { p.startNever() },
+		"says nothing": func(p *part) { p.started("") }, // is not asked to a second time
 		"vanishes":     (*part).vanish,
 		"goes on":      func(p *part) { p.ends(p.processes[0]) },
 	}
@@ -89,6 +89,3 @@ func TestJobIsOverAlthoughAPeerDoesNotStop(t *testing.T) {
 	}
 	b.in(t)
 }
-
-// startNever waits for the end of the stream.
-func (p *part) startNever() { p.started("") }

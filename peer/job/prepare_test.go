@@ -18,25 +18,28 @@ func stagingMessage(bytes, total int64) *jobpb.FromPeer {
 // job begins anew at another one, and the user gets nothing twice.
 func TestPeerAtFaultIsReplaced(t *testing.T) {
 	b := newBed(t, never, 1, 1)
-	b.submitter.waits.silence = 300 * time.Millisecond
 	cases := map[string]struct {
 		fault func(*part)
 		says  string
 	}{
 		"vanishes when asked to stage":        {(*part).vanish, "stage the job at"},
 		"cannot stage":                        {func(p *part) { p.prepared("disk\x1b full") }, "disk  full"},
-		"says nothing while staging":          {func(*part) {}, "no word for 300ms"},
+		"says nothing while staging":          {func(*part) {}, "no word for 1s"},
 		"starts before it has staged":         {func(p *part) { p.say(startedMessage("")) }, "unexpected *jobpb.FromPeer_Started"},
 		"runs before it has staged":           {func(p *part) { p.ends(proc(0, 0), "early\n") }, "unexpected *jobpb.FromPeer_Output"},
 		"vanishes between staged and started": {func(p *part) { p.prepared(""); await(p, (*jobpb.ToPeer).GetStart); p.vanish() }, "start the job at"},
 		"cannot start":                        {func(p *part) { p.prepared(""); p.started("exec format error") }, "exec format error"},
-		"says nothing while starting":         {func(p *part) { p.prepared("") }, "no word for 300ms"},
+		"says nothing while starting":         {func(p *part) { p.prepared("") }, "no word for 1s"},
 		"runs before it has started":          {func(p *part) { p.prepared(""); p.ends(proc(0, 0), "early\n") }, "unexpected *jobpb.FromPeer_Output"},
 		"writes garbage":                      {func(p *part) { p.stream.Write([]byte{3, 0xff, 0xff, 0xff}) }, "stage the job at"},
 		"begins a message without bounds":     {func(p *part) { p.stream.Write([]byte{0xff, 0xff, 0xff, 0x7f}) }, "stage the job at"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
+			b.submitter.waits.silence = defaultWaits.silence
+			if strings.HasPrefix(c.says, "no word") {
+				b.submitter.waits.silence = time.Second
+			}
 			first := make(chan *member, 1)
 			b.in(t).play(func(p *part) {
 				if p.number == 0 {
@@ -107,12 +110,12 @@ func TestShortageAfterAFaultSaysSo(t *testing.T) {
 // time does not speak for one that says nothing, and is not blamed for it.
 func TestSilentPeerIsNoticedBesideABusyOne(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1)
-	b.submitter.waits.silence = 300 * time.Millisecond
+	b.submitter.waits.silence = time.Second
 	b.play(func(p *part) {
 		switch p.number {
 		case 0: // says nothing
 		case 1:
-			tick := time.NewTicker(20 * time.Millisecond)
+			tick := time.NewTicker(50 * time.Millisecond)
 			defer tick.Stop()
 			for i := range int64(25) {
 				<-tick.C
@@ -125,7 +128,7 @@ func TestSilentPeerIsNoticedBesideABusyOne(t *testing.T) {
 	})
 	o := b.run(b.request(1, 2), nil)
 	o.want(StatusOK, "")
-	o.told("no word for 300ms")
+	o.told("no word for 1s")
 }
 
 // TestR6WhatIsSaidBeforeTheLastStartedCounts: a process may end before another

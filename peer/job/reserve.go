@@ -66,8 +66,15 @@ func (j *run) attempt(ctx context.Context) (*reservation.Reservation, error) {
 	if err != nil {
 		return nil, err
 	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	need := reservation.Need{Job: j.spec.ID, N: j.req.N, R: j.req.R, Strategy: strategy}
-	reserved, err := reservation.Reserve(ctx, j.s.holder, candidates, need)
+	// Slots whose holder does not hear the answer stay held until the lease ends,
+	// so the user's impatience does not end the asking at once (S4).
+	asking, cancel := lingering(ctx, j.s.waits.answers)
+	defer cancel()
+	reserved, err := reservation.Reserve(asking, j.s.holder, candidates, need)
 	var short *reservation.ShortageError
 	if errors.As(err, &short) {
 		for reason, n := range short.Reasons {
@@ -79,6 +86,22 @@ func (j *run) attempt(ctx context.Context) (*reservation.Reservation, error) {
 		j.phase(Reserving, int64(want), int64(want))
 	}
 	return reserved, err
+}
+
+// lingering returns a context that ends some time after ctx does.
+func lingering(ctx context.Context, longer time.Duration) (context.Context, context.CancelFunc) {
+	late, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		defer cancel()
+		select {
+		case <-time.After(longer):
+		case <-late.Done():
+		}
+	})
+	return late, func() {
+		stop()
+		cancel()
+	}
 }
 
 // eligible returns the candidates that can run the program, and counts the

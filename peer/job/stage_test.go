@@ -2,17 +2,13 @@ package job
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
-	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-msgio/pbio"
 
 	"github.com/p2pmpi/p2pmpi/faultdetect"
-	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/internal/jobspec"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
@@ -55,6 +51,7 @@ type part struct {
 
 	spec      *jobspec.Spec
 	key       reservation.Key
+	redeemed  bool
 	processes []view.Process
 	joining   *jobpb.Join
 	group     *faultdetect.Group
@@ -122,7 +119,8 @@ func (p *part) leave() {
 	}
 }
 
-// free leaves nothing of the job on the peer.
+// free leaves nothing of the job on the peer. Slots whose key was not redeemed
+// are the submitter's to give back.
 func (p *part) free() {
 	if p.group != nil {
 		p.group.Close()
@@ -131,7 +129,9 @@ func (p *part) free() {
 		stop()
 	}
 	p.offered = nil
-	p.peer.slots.Release(p.key)
+	if p.redeemed {
+		p.peer.slots.Release(p.key)
+	}
 }
 
 func (p *part) say(m *jobpb.FromPeer) {
@@ -186,128 +186,4 @@ func (p *part) runs(q view.Process) bool {
 		}
 	}
 	return false
-}
-
-// prepared redeems the key, and says how staging went.
-func (p *part) prepared(problem string) {
-	if problem == "" {
-		if _, err := p.peer.slots.Redeem(p.key, p.spec.ID, p.spec.Submitter); err != nil {
-			p.Errorf("redeem the key: %v", err)
-		}
-	}
-	p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Prepared{Prepared: &jobpb.Prepared{Error: problem}}})
-}
-
-// started waits for Start, and says how that went.
-func (p *part) started(problem string) {
-	await(p, (*jobpb.ToPeer).GetStart)
-	p.say(startedMessage(problem))
-}
-
-func startedMessage(problem string) *jobpb.FromPeer {
-	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Started{Started: &jobpb.Started{Error: problem}}}
-}
-
-// start stages and starts, and returns when the others have too: the job runs.
-func (p *part) start() {
-	p.prepared("")
-	p.started("")
-	p.joining = await(p, (*jobpb.ToPeer).GetJoin)
-}
-
-// join takes part in the fault detection.
-func (p *part) join() {
-	m := p.joining
-	c := faultdetect.GroupConfig{
-		Job: p.spec.ID, Period: time.Duration(m.PeriodNs), Offset: m.Heartbeat,
-		Verdict: func(faultdetect.Verdict) {},
-	}
-	for i, id := range m.Group {
-		c.Members = append(c.Members, p2ppeer.ID(id))
-		if p2ppeer.ID(id) == p.peer.ID() {
-			c.Self = i
-		}
-	}
-	var err error
-	if p.group, err = p.peer.detector.Join(c); err != nil {
-		p.Error(err)
-	}
-}
-
-// enter says that all processes have called mpj.Init, and waits until they may
-// go on.
-func (p *part) enter() {
-	for _, q := range p.processes {
-		p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Initialized{Initialized: &jobpb.Initialized{Process: jobpb.FromProcess(q)}}})
-	}
-	await(p, (*jobpb.ToPeer).GetBegin)
-}
-
-func outputMessage(q view.Process, s Stream, first uint64, end bool, lines ...string) *jobpb.FromPeer {
-	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Output{Output: &jobpb.Output{
-		Process: jobpb.FromProcess(q), Stream: uint32(s), First: first, End: end, Records: records(lines...),
-	}}}
-}
-
-// writes says that q wrote lines to its standard output, first of them number
-// first.
-func (p *part) writes(q view.Process, first uint64, lines ...string) {
-	p.say(outputMessage(q, Stdout, first, false, lines...))
-}
-
-// closes says that q has closed both streams, the standard output after count
-// records.
-func (p *part) closes(q view.Process, count uint64) {
-	p.say(outputMessage(q, Stdout, count, true))
-	p.say(outputMessage(q, Stderr, 0, true))
-}
-
-// exits says how q ended.
-func (p *part) exits(q view.Process, e Exit) {
-	p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Exited{Exited: &jobpb.Exited{
-		Process: jobpb.FromProcess(q), Code: int32(e.Code), Signal: e.Signal, Reason: e.Reason,
-		Initialized: e.Initialized, Finalized: e.Finalized,
-	}}})
-}
-
-// ends has q write lines to an empty standard output, and end well.
-func (p *part) ends(q view.Process, lines ...string) {
-	p.say(outputMessage(q, Stdout, 0, true, lines...))
-	p.say(outputMessage(q, Stderr, 0, true))
-	p.exits(q, Exit{})
-}
-
-// offers answers Collect for q with files of these contents.
-func (p *part) offers(q view.Process, files map[string]string) {
-	await(p, (*jobpb.ToPeer).GetCollect)
-	p.say(collectedMessage(q, p.put(files), ""))
-}
-
-// put puts files on offer and returns their encoded manifest.
-func (p *part) put(files map[string]string) []byte {
-	dir := p.TempDir()
-	var sources []filetransfer.Source
-	for name, text := range files {
-		from := filepath.Join(dir, filetransfer.DigestOf([]byte(name)).String())
-		if err := os.WriteFile(from, []byte(text), 0o600); err != nil {
-			p.Error(err)
-		}
-		sources = append(sources, filetransfer.Source{Path: name, From: from})
-	}
-	m, err := filetransfer.Build(p.Context(), sources)
-	if err != nil {
-		p.Error(err)
-	}
-	encoded, err := m.Marshal()
-	if err != nil {
-		p.Error(err)
-	}
-	p.offered = append(p.offered, p.peer.files.Serve(p.spec.ID, []p2ppeer.ID{p.own.ID()}, filetransfer.Locate(m, sources)))
-	return encoded
-}
-
-func collectedMessage(q view.Process, manifest []byte, problem string) *jobpb.FromPeer {
-	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Collected{Collected: &jobpb.Collected{
-		Process: jobpb.FromProcess(q), Manifest: manifest, Error: problem,
-	}}}
 }

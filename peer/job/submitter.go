@@ -42,6 +42,9 @@ type Submitter struct {
 // waits is how long a Submitter waits for peers. Constant but for tests, which
 // shorten the times.
 type waits struct {
+	// answers is how long peers that are being asked for slots have to answer when
+	// the job has been ended meanwhile.
+	answers time.Duration
 	// silence is how long a peer may say nothing while it stages or starts. It
 	// reports progress far more often than this.
 	silence time.Duration
@@ -53,7 +56,9 @@ type waits struct {
 	stop time.Duration
 }
 
-var defaultWaits = waits{silence: time.Minute, grace: time.Second, stop: 30 * time.Second}
+var defaultWaits = waits{
+	answers: 2 * time.Second, silence: time.Minute, grace: time.Second, stop: 30 * time.Second,
+}
 
 // Status is a job that this peer has submitted and that is not over.
 type Status struct {

@@ -1,0 +1,129 @@
+package job
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+
+	"github.com/p2pmpi/p2pmpi/faultdetect"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+)
+
+// TestR7RankWithoutReplicaEndsTheJob is about the exit status and the sentence.
+func TestR7RankWithoutReplicaEndsTheJob(t *testing.T) {
+	b := newBed(t, never, 2, 2)
+	all := func(e Exit) func(*part, view.Process) {
+		return func(p *part, q view.Process) {
+			p.exits(q, e)
+			if q.Replica > 0 {
+				p.until(proc(1, 0), view.Failed)
+			}
+			p.closes(q, 0)
+		}
+	}
+	cases := map[string]struct {
+		rank1  func(*part, view.Process)
+		status int
+		says   string
+	}{
+		"its peers are lost": {func(p *part, _ view.Process) { p.vanish() }, StatusLost, "rank "},
+		"own status":         {all(Exit{Code: 3, Initialized: true}), 3, "rank 1 exited with status 3"},
+		"killed":             {all(Exit{Code: -1, Signal: "killed"}), StatusLost, "rank 1 lost all its replicas: replica 0 was killed by signal killed, replica 1 was killed"},
+		"no Finalize":        {all(Exit{Initialized: true}), StatusLost, "replica 0 ended without calling Finalize"},
+		"hung":               {all(Exit{Code: -1, Signal: "killed", Reason: "has not\nanswered"}), StatusLost, "was ended by its peer: has not answered"},
+		"Abort": {func(p *part, q view.Process) {
+			p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Aborted{Aborted: &jobpb.Aborted{Process: jobpb.FromProcess(q), Code: 7, Reason: "no\x1b food"}}})
+		}, 7, "rank 1 called Abort: no  food"},
+		"never in Init, others wait there": {all(Exit{}), StatusLost, "rank 1 ended without calling mpj.Init, while rank 0 waits in it"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			b.in(t).play(func(p *part) {
+				p.start()
+				for _, q := range p.processes {
+					if q.Rank == 0 {
+						p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Initialized{Initialized: &jobpb.Initialized{Process: jobpb.FromProcess(q)}}})
+					}
+				}
+				for _, q := range p.processes {
+					if q.Rank == 1 {
+						c.rank1(p, q)
+					}
+				}
+			})
+			b.run(b.request(2, 2), nil).want(c.status, c.says)
+		})
+	}
+	b.in(t)
+}
+
+// TestInitIsLeftTogether: Begin comes when the last live process has called
+// mpj.Init, and the failed are not waited for.
+func TestInitIsLeftTogether(t *testing.T) {
+	b := newBed(t, never, 1, 1, 1)
+	b.play(func(p *part) {
+		p.start()
+		q := p.processes[0]
+		if q == proc(0, 0) {
+			p.vanish()
+		}
+		p.enter()
+		p.closes(q, 0)
+		p.exits(q, wellEnded)
+	})
+	b.run(b.request(1, 3), nil).want(StatusOK, "")
+}
+
+// TestSuspectReportLeadsToAQuestionOnly: a peer that another one reports as
+// failed is asked by the submitter itself, and goes on.
+func TestSuspectReportLeadsToAQuestionOnly(t *testing.T) {
+	m, q := proc(0, 0), proc(0, 1)
+	b := newBed(t, never, 1, 1)
+	asked := make(chan struct{})
+	accused := make(chan *member, 1)
+	b.play(func(p *part) {
+		p.start()
+		if p.runs(m) {
+			p.peer.SetStreamHandler(faultdetect.Protocol, func(s network.Stream) {
+				close(asked) // there is no gossip at this period
+				s.Reset()
+			})
+			accused <- p.peer
+			p.until(q, view.Finished)
+			<-asked
+			p.ends(m, "a\n")
+			return
+		}
+		for _, id := range [][]byte{[]byte((<-accused).ID()), []byte(b.own.ID()), []byte("nonsense"), nil} {
+			p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Suspect{Suspect: &jobpb.Suspect{Peer: id}}})
+		}
+		p.exits(q, Exit{})
+	})
+	o := b.run(b.request(1, 2), nil)
+	o.want(StatusOK, "")
+	o.wrote(0, Stdout, "a\n")
+	if strings.Contains(o.texts(), "failed") {
+		t.Errorf("the user was told %q", o.texts())
+	}
+}
+
+// TestF1SilentPeerFails: it keeps its streams open and sends no heartbeat.
+func TestF1SilentPeerFails(t *testing.T) {
+	m, q := proc(0, 0), proc(0, 1)
+	b := newBed(t, 100*time.Millisecond, 1, 1)
+	b.play(func(p *part) {
+		p.start()
+		if p.runs(m) {
+			return
+		}
+		p.join()
+		p.until(m, view.Failed)
+		p.ends(q)
+	})
+	o := b.run(b.request(1, 2), nil)
+	o.want(StatusOK, "")
+	o.told("it has been silent for too long; replica 1 is its master now")
+}

@@ -1,0 +1,91 @@
+package job
+
+import (
+	"context"
+	"crypto/rand"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/libp2p/go-libp2p"
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/rs/zerolog"
+
+	"github.com/p2pmpi/p2pmpi/discovery"
+	"github.com/p2pmpi/p2pmpi/faultdetect"
+	"github.com/p2pmpi/p2pmpi/filetransfer"
+	"github.com/p2pmpi/p2pmpi/internal/loopback"
+	"github.com/p2pmpi/p2pmpi/peer/launch"
+	"github.com/p2pmpi/p2pmpi/reservation"
+)
+
+// A member is one host with all services that a job needs; but for the launcher,
+// which is played where a test wants to say when what happens.
+type member struct {
+	*loopback.Host
+	key       crypto.PrivKey
+	home      string
+	slots     *reservation.Service
+	files     *filetransfer.Service
+	detector  *faultdetect.Service
+	discovery *discovery.Service
+	launcher  *launch.Service // nil where it is played
+	close     func()
+}
+
+func newMember(t *testing.T, slots int) *member {
+	t.Helper()
+	key, _, err := crypto.GenerateEd25519Key(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := libp2p.New(libp2p.Identity(key), libp2p.ListenAddrStrings("/ip4/127.0.0.1/tcp/0"), libp2p.DisableRelay())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &member{Host: loopback.Wrap(h), key: key, home: t.TempDir()}
+	log := zerolog.Nop()
+	store, err := filetransfer.OpenStore(filepath.Join(m.home, "cache"), 1<<30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.slots = reservation.NewService(m.Host, reservation.Config{Limits: reservation.Limits{Slots: slots}, Log: log})
+	m.files = filetransfer.NewService(m.Host, store, log)
+	m.detector = faultdetect.NewService(m.Host, log)
+	cfg := discovery.DefaultConfig()
+	cfg.Network, cfg.MDNS, cfg.DHTServer, cfg.Grace = "test", false, false, 10*time.Millisecond
+	if slots > 0 {
+		cfg.Offer = func() discovery.Offer {
+			s := m.slots.Snapshot()
+			return discovery.Offer{SlotsTotal: s.Total, SlotsFree: s.Free, Kinds: []string{"native"}}
+		}
+	}
+	if m.discovery, err = discovery.New(context.Background(), m.Host, cfg); err != nil {
+		t.Fatal(err)
+	}
+	m.close = sync.OnceFunc(func() {
+		m.discovery.Close()
+		if m.launcher != nil {
+			m.launcher.Close()
+		}
+		m.detector.Close()
+		m.files.Close()
+		m.slots.Close()
+		m.Close()
+	})
+	t.Cleanup(m.close)
+	return m
+}
+
+// launches makes m really launch processes.
+func (m *member) launches(t *testing.T) {
+	t.Helper()
+	var err error
+	m.launcher, err = launch.NewService(m.Host, launch.Config{
+		Home: m.home, Reservations: m.slots, Files: m.files, Detector: m.detector, Log: zerolog.Nop(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
