@@ -49,13 +49,15 @@ type Process struct {
 // Start starts a program and returns when it runs, or when it is certain that
 // it does not: the error is then for the submitter, and nothing is left but the
 // scratch folder.
-func Start(c Command) (*Process, error) {
+func Start(c Command) (*Process, error) { return startBy(c, time.Now().Add(startTimeout)) }
+
+func startBy(c Command, deadline time.Time) (*Process, error) {
 	p, err := fork(c)
 	if err != nil {
 		return nil, fmt.Errorf("start supervisor: %w", err)
 	}
 	report := json.NewDecoder(p.report)
-	if err := p.command(c, report); err != nil {
+	if err := p.command(c, report, deadline); err != nil {
 		p.cmd.Process.Kill() // the program, if there is one, goes with it
 		p.cmd.Wait()
 		p.life.Close()
@@ -98,8 +100,7 @@ func fork(c Command) (*Process, error) {
 }
 
 // command gives the supervisor its order and waits until it is carried out.
-func (p *Process) command(c Command, report *json.Decoder) error {
-	deadline := time.Now().Add(startTimeout)
+func (p *Process) command(c Command, report *json.Decoder, deadline time.Time) error {
 	p.life.SetWriteDeadline(deadline)
 	p.report.SetReadDeadline(deadline)
 	o := order{Program: c.Program, Args: c.Args, Scratch: c.Scratch}
@@ -114,7 +115,8 @@ func (p *Process) command(c Command, report *json.Decoder) error {
 		return errors.New(s.Error)
 	}
 	p.pid = s.PID
-	return p.report.SetReadDeadline(time.Time{})
+	// Both pipes are used for as long as the program runs.
+	return errors.Join(p.life.SetWriteDeadline(time.Time{}), p.report.SetReadDeadline(time.Time{}))
 }
 
 // watch waits for the program's end.

@@ -149,6 +149,11 @@ func run(t *testing.T, args ...string) *running {
 
 func tryRun(t *testing.T, path string, args ...string) (*running, error) {
 	t.Helper()
+	return tryRunBy(t, time.Now().Add(startTimeout), path, args...)
+}
+
+func tryRunBy(t *testing.T, deadline time.Time, path string, args ...string) (*running, error) {
+	t.Helper()
 	r := &running{scratch: newScratch(t), answered: make(chan struct{}, 1)}
 	line, inherited, err := proclink.Pair()
 	if err != nil {
@@ -165,7 +170,7 @@ func tryRun(t *testing.T, path string, args ...string) (*running, error) {
 		t.Cleanup(func() { (*pipe.read).Close() })
 		(*pipe.read).SetReadDeadline(time.Now().Add(20 * time.Second))
 	}
-	r.Process, err = Start(c)
+	r.Process, err = startBy(c, deadline)
 	for _, f := range []*os.File{inherited, c.Stdout, c.Stderr} {
 		f.Close()
 	}
@@ -261,17 +266,40 @@ func TestOrphansEndWithTheProgram(t *testing.T) {
 func TestSupervisorAnswers(t *testing.T) {
 	r := run(t, "sleep")
 	for range 3 {
-		r.Ask()
-		select {
-		case <-r.answered:
-		case <-time.After(20 * time.Second):
-			t.Fatal("no answer")
-		}
+		r.ask(t)
 	}
 	r.Kill()
 	r.Ask()
 	r.Wait()
 	r.Ask()
+}
+
+// TestSupervisorAnswersLongAfterItsStart: what bounds the start does not bound
+// the life of the program.
+func TestSupervisorAnswersLongAfterItsStart(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(5 * time.Second)
+	r, err := tryRunBy(t, deadline, self, "sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(r.Close)
+	<-time.After(time.Until(deadline))
+	r.ask(t)
+}
+
+// ask returns when the supervisor has answered.
+func (r *running) ask(t *testing.T) {
+	t.Helper()
+	r.Ask()
+	select {
+	case <-r.answered:
+	case <-time.After(20 * time.Second):
+		t.Fatal("no answer")
+	}
 }
 
 func TestProgramThatCannotRun(t *testing.T) {
