@@ -130,24 +130,25 @@ func TestLANManyPeersBehindOneAddress(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// TestV3LANSlowLink stages 20 MB over a link of 10 Mbit/s on which at the same
-// time the heartbeats of another job go, submitted by the same peer.
+// TestV3LANSlowLink stages 20 MB to every machine, one of them behind a link of 10
+// Mbit/s, over which the heartbeats of another job of the same submitter go
+// at the same time.
 func TestV3LANSlowLink(t *testing.T) {
 	t.Parallel()
 	machines := newLAN(t, 6)
 	machines[1].lan.slow(10)
 	submitter := machines[0].startPeer(t, t.TempDir(), "--slots", "0")
 	submitter.awaitReady()
-	peers := lanGrid(t, machines, "--slots", "2", "--supernode", submitter.addr)
+	peers := lanGrid(t, machines, "--slots", "3", "--supernode", submitter.addr)
 	input, digest := randomFile(t, 20<<20)
 
 	long := machines[0].submit(t, submitter.home, "-n", "3", "-r", "2", "-w", "60", filepath.Join(bin, "stepper"), "-steps", "1000000", "-work", "0", "-pause", "20ms")
 	long.waitRunning()
-	j := machines[0].submit(t, submitter.home, "-n", "2", "-r", "2", "-w", "60", "-i", input, "sha256sum", strings.TrimPrefix(input, "/"))
+	j := machines[0].submit(t, submitter.home, "-n", "5", "-w", "60", "-i", input, "sha256sum", strings.TrimPrefix(input, "/"))
 	if s := j.wait(); s != 0 {
 		t.Fatalf("exit status %d", s)
 	}
-	want := strings.Repeat(fmt.Sprintf("%x  %s\n", digest, strings.TrimPrefix(input, "/")), 2)
+	want := strings.Repeat(fmt.Sprintf("%x  %s\n", digest, strings.TrimPrefix(input, "/")), 5)
 	if got := j.stdout.String(); got != want {
 		t.Errorf("output %q, want %q", got, want)
 	}
@@ -178,8 +179,8 @@ func TestV3LANPacketLoss(t *testing.T) {
 	peers := lanGrid(t, machines, "--slots", "1")
 	machines[1].lan.lossy(5)
 	start := time.Now()
-	j := machines[0].steady(t, peers[1], 600)
-	expectSteady(t, j, 600)
+	j := machines[0].steady(t, peers[1], 400)
+	expectSteady(t, j, 400)
 	t.Logf("the job took %v", time.Since(start))
 	expectNobodyFailed(t, j)
 	expectNothingLeft(t, peers)
