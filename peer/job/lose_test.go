@@ -54,7 +54,11 @@ func TestR7RankWithoutReplicaEndsTheJob(t *testing.T) {
 					}
 				}
 			})
-			b.run(b.request(2, 2), nil).want(c.status, c.says)
+			o := b.run(b.request(2, 2), nil)
+			o.want(c.status, c.says)
+			if helps := name == "its peers are lost" || name == "killed" || name == "hung"; helps != (o.Hint != "") {
+				t.Errorf("hint %q", o.Hint)
+			}
 		})
 	}
 	b.in(t)
