@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/p2pmpi/p2pmpi/filetransfer"
@@ -40,6 +41,9 @@ func (e *execution) collect(ctx context.Context) Result {
 			Status:  StatusUsage,
 			Message: "the job succeeded, but its output files could not be written: " + err.Error(),
 		}
+	}
+	if !slices.ContainsFunc(manifests, func(m filetransfer.Manifest) bool { return len(m) > 0 }) {
+		e.j.warn(fmt.Sprintf("no rank has written a file that matches -o %s", strings.Join(e.j.req.Outputs, " or ")))
 	}
 	return Result{Status: StatusOK}
 }

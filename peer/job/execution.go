@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -76,7 +77,7 @@ func (e *execution) finish(ctx context.Context) Result {
 		result = e.collect(ctx)
 	}
 	e.printTails()
-	e.stop(result.Message)
+	e.stop(cmp.Or(result.Message, "done"))
 	e.close()
 	if result.Status == StatusOK && e.watch.Uninitialized() && e.j.req.N*e.j.req.R > 1 {
 		e.j.warn("the program never called mpj.Init: each rank did the whole work by itself")
