@@ -9,77 +9,94 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// TestR6OutputIsThereOnce lets the master of the one rank, 0.0, and its other
-// replica, 0.1, say things in unlucky orders.
+// unlucky are orders in which the master of a job's one rank and the rank's
+// other replica say things, and what the user is to get.
+var unlucky = map[string]struct {
+	master, other func(*part)
+	want          string
+}{
+	"exits come before output": {
+		func(p *part) {
+			p.exits(master, Exit{})
+			p.until(other, view.Finished)
+			p.writes(master, 0, "a\n")
+			p.closes(master, 1)
+		},
+		func(p *part) { p.exits(other, Exit{}) },
+		"a\n",
+	},
+	"records come twice": {
+		func(p *part) {
+			p.writes(master, 0, "a\n", "b\n")
+			p.writes(master, 1, "b\n", "c\n")
+			p.closes(master, 3)
+			p.exits(master, Exit{})
+		},
+		func(p *part) {},
+		"a\nb\nc\n",
+	},
+	"the master is lost and the other begins at the beginning": {
+		func(p *part) { p.writes(master, 0, "a\n", "b\n"); p.acknowledged(2); p.vanish() },
+		func(p *part) { p.until(master, view.Failed); p.ends(other, "a\n", "b\n", "c\n") },
+		"a\nb\nc\n",
+	},
+	"the master is lost and the other begins where the user is": {
+		func(p *part) { p.writes(master, 0, "a\n", "b\n"); p.acknowledged(2); p.vanish() },
+		func(p *part) {
+			p.acknowledged(2)
+			p.until(master, view.Failed)
+			p.writes(other, 2, "c\n")
+			p.closes(other, 3)
+			p.exits(other, Exit{})
+		},
+		"a\nb\nc\n",
+	},
+	"the master is lost after its exit and before its output": {
+		func(p *part) { p.exits(master, Exit{}); p.until(other, view.Finished); p.vanish() },
+		func(p *part) {
+			p.exits(other, Exit{})
+			p.until(master, view.Failed)
+			p.writes(other, 0, "a\n")
+			p.closes(other, 1)
+		},
+		"a\n",
+	},
+	"the master is lost within a line": {
+		func(p *part) { p.writes(master, 0, "a\n", "half a li"); p.acknowledged(1); p.vanish() },
+		func(p *part) { p.until(master, view.Failed); p.ends(other, "a\n", "half a line\n", "rest") },
+		"a\nhalf a line\nrest",
+	},
+	"the master is killed and its last words count": {
+		func(p *part) {
+			p.exits(master, Exit{Code: -1, Signal: "killed"})
+			p.writes(master, 0, "a\n")
+			p.closes(master, 1)
+		},
+		func(p *part) { p.until(master, view.Failed); p.ends(other, "a\n", "b\n") },
+		"a\nb\n",
+	},
+	"the other speaks out of turn": {
+		func(p *part) { p.until(other, view.Finished); p.ends(master, "a\n") },
+		func(p *part) { p.ends(other, "x\n") },
+		"a\n",
+	},
+	"the other is lost": {
+		func(p *part) { p.until(other, view.Failed); p.ends(master, "a\n") },
+		(*part).vanish,
+		"a\n",
+	},
+}
+
+// The processes of a job of one rank.
+var master, other = proc(0, 0), proc(0, 1)
+
 func TestR6OutputIsThereOnce(t *testing.T) {
-	m, q := proc(0, 0), proc(0, 1)
 	b := newBed(t, never, 1, 1)
-	cases := map[string]struct {
-		master, other func(*part)
-		want          string
-	}{
-		"exits come before output": {
-			func(p *part) { p.exits(m, Exit{}); p.until(q, view.Finished); p.writes(m, 0, "a\n"); p.closes(m, 1) },
-			func(p *part) { p.exits(q, Exit{}) },
-			"a\n",
-		},
-		"records come twice": {
-			func(p *part) {
-				p.writes(m, 0, "a\n", "b\n")
-				p.writes(m, 1, "b\n", "c\n")
-				p.closes(m, 3)
-				p.exits(m, Exit{})
-			},
-			func(p *part) {},
-			"a\nb\nc\n",
-		},
-		"the master is lost and the other begins at the beginning": {
-			func(p *part) { p.writes(m, 0, "a\n", "b\n"); p.acknowledged(2); p.vanish() },
-			func(p *part) { p.until(m, view.Failed); p.ends(q, "a\n", "b\n", "c\n") },
-			"a\nb\nc\n",
-		},
-		"the master is lost and the other begins where the user is": {
-			func(p *part) { p.writes(m, 0, "a\n", "b\n"); p.acknowledged(2); p.vanish() },
-			func(p *part) {
-				p.acknowledged(2)
-				p.until(m, view.Failed)
-				p.writes(q, 2, "c\n")
-				p.closes(q, 3)
-				p.exits(q, Exit{})
-			},
-			"a\nb\nc\n",
-		},
-		"the master is lost after its exit and before its output": {
-			func(p *part) { p.exits(m, Exit{}); p.until(q, view.Finished); p.vanish() },
-			func(p *part) { p.exits(q, Exit{}); p.until(m, view.Failed); p.writes(q, 0, "a\n"); p.closes(q, 1) },
-			"a\n",
-		},
-		"the master is lost within a line": {
-			func(p *part) { p.writes(m, 0, "a\n", "half a li"); p.acknowledged(1); p.vanish() },
-			func(p *part) { p.until(m, view.Failed); p.ends(q, "a\n", "half a line\n", "rest") },
-			"a\nhalf a line\nrest",
-		},
-		"the master is killed and its last words count": {
-			func(p *part) { p.exits(m, Exit{Code: -1, Signal: "killed"}); p.writes(m, 0, "a\n"); p.closes(m, 1) },
-			func(p *part) { p.until(m, view.Failed); p.ends(q, "a\n", "b\n") },
-			"a\nb\n",
-		},
-		"the other speaks out of turn": {
-			func(p *part) { p.until(q, view.Finished); p.ends(m, "a\n") },
-			func(p *part) { p.ends(q, "x\n") },
-			"a\n",
-		},
-		"the other is lost": {
-			func(p *part) { p.until(q, view.Failed); p.ends(m, "a\n") },
-			(*part).vanish,
-			"a\n",
-		},
-	}
-	for name, c := range cases {
+	for name, c := range unlucky {
 		t.Run(name, func(t *testing.T) {
 			b.in(t).play(func(p *part) {
 				p.start()
-				if p.runs(m) {
+				if p.runs(master) {
 					c.master(p)
 				} else {
 					c.other(p)
