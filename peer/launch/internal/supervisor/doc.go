@@ -23,7 +23,8 @@
 //
 // On Linux the supervisor is a subreaper: a descendant that outlives its parent,
 // in whatever session or process group it has put itself, becomes a child of the
-// supervisor and so can be found and killed. The program also asks the kernel to
+// supervisor and so can be found and killed. A supervisor that was stopped is
+// woken by the kernel when its peer dies. The program also asks the kernel to
 // be killed when the supervisor dies (PDEATHSIG). Elsewhere the program's process
 // group is killed, which a program can leave.
 //

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"bufio"
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -31,8 +32,36 @@ func awaitExit(t *testing.T, pidfd int) {
 	}
 }
 
-// TestS4NothingOutlivesAKilledPeer: the peer gets no chance to clean up.
+// TestS4NothingOutlivesAKilledPeer: the peer gets no chance to clean up, and a
+// supervisor that is stopped none to notice.
 func TestS4NothingOutlivesAKilledPeer(t *testing.T) {
+	for name, prepare := range map[string]func(t *testing.T, supervisor int){
+		"supervisor runs":       func(*testing.T, int) {},
+		"supervisor is stopped": stop,
+	} {
+		t.Run(name, func(t *testing.T) { testKilledPeer(t, prepare) })
+	}
+}
+
+// stop returns when the process is stopped.
+func stop(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; <-time.After(time.Millisecond) {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("process %d is not stopped: %q, %v", pid, stat, err)
+		}
+		if bytes.Contains(stat, []byte(") T ")) {
+			return
+		}
+	}
+}
+
+func testKilledPeer(t *testing.T, prepare func(t *testing.T, supervisor int)) {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +90,9 @@ func TestS4NothingOutlivesAKilledPeer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	prepare(t, supervisor)
 	cmd.Process.Signal(syscall.SIGKILL)
+	stdout.(*os.File).SetReadDeadline(time.Now().Add(20 * time.Second))
 	// The program and its orphan hold the pipe; it ends with the last of them.
 	if _, err := io.Copy(io.Discard, out); err != nil {
 		t.Fatal(err)
@@ -91,9 +122,7 @@ func TestProgramEndsWithItsSupervisor(t *testing.T) {
 func TestKillWakesAStoppedSupervisor(t *testing.T) {
 	r := run(t, "orphan")
 	readLine(t, r.stdout)
-	if err := r.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	stop(t, r.cmd.Process.Pid)
 	r.Kill()
 	r.cmd.Wait()
 	if got := r.cmd.ProcessState.ExitCode(); got != 0 {
@@ -106,9 +135,7 @@ func TestKillWakesAStoppedSupervisor(t *testing.T) {
 func TestKillSupervisorThatIsStopped(t *testing.T) {
 	r := run(t, "orphan")
 	readLine(t, r.stdout)
-	if err := r.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	stop(t, r.cmd.Process.Pid)
 	r.Ask()
 	r.KillSupervisor()
 	if got := r.Wait(); got.Signal != "killed" {

@@ -89,7 +89,7 @@ func fork(c Command) (*Process, error) {
 		Stdout:      c.Stdout,
 		Stderr:      c.Stderr,
 		ExtraFiles:  []*os.File{c.Line, lifeRead, reportWrite},
-		SysProcAttr: &syscall.SysProcAttr{Setsid: true}, // the terminal's Ctrl-C is not for it
+		SysProcAttr: supervisorAttributes(),
 	}
 	if err := cmd.Start(); err != nil {
 		lifeWrite.Close()

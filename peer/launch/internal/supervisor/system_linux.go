@@ -17,6 +17,12 @@ const executable = "/proc/self/exe"
 
 func adoptOrphans() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
+// supervisorAttributes keeps the terminal's Ctrl-C from the supervisor, and has
+// the kernel wake it when its peer ends: one that is stopped would not see that.
+func supervisorAttributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGCONT}
+}
+
 // programAttributes puts the program into a process group of its own, and has
 // the kernel kill it when the supervisor's forking thread ends.
 func programAttributes() *syscall.SysProcAttr {

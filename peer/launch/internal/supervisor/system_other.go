@@ -17,6 +17,9 @@ func confine() error { return nil }
 // adoptOrphans does nothing: only Linux and FreeBSD have subreapers.
 func adoptOrphans() error { return nil }
 
+// supervisorAttributes keeps the terminal's Ctrl-C from the supervisor.
+func supervisorAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+
 // programAttributes puts the program into a process group of its own.
 func programAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
