@@ -9,6 +9,12 @@
 //	go test ./e2e/ -run Kill  only what kills
 //	go test ./e2e/ -run LAN   only those with links
 //
+// TestNemesis takes random things away from random jobs for a while. It prints
+// its seed; to look for a rare fault, or for one again:
+//
+//	go test ./e2e/ -run Nemesis -v -timeout 0 -nemesis.time 20m
+//	go test ./e2e/ -run Nemesis -v -nemesis.seed 687047151129312766
+//
 // Network namespaces need root, or a user namespace in which the tests are root:
 //
 //	unshare --user --map-root-user --net go test ./e2e/ -run LAN

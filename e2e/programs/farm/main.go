@@ -1,0 +1,117 @@
+// Farm is a program in which everything depends on the order of arrival, for
+// killing things at it. Rank 0 hands out tasks to whoever answered; each answer
+// is a hash of all that its worker has seen, which rank 0 works out too, so two
+// replicas that saw different orders are found out at once. Every now and then
+// all ranks print the hash of the order.
+//
+//	farm [-tasks K] [-every J] [-style recv|probe|iprobe|test|waitany|mixed] [-size N] [-work D]
+//
+// The output of two runs differs, but within one the same number of tasks has
+// the same hash at all ranks.
+package main
+
+import (
+	"context"
+	"encoding/binary"
+	"flag"
+	"fmt"
+	"hash/fnv"
+	"os"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/mpj"
+)
+
+var (
+	tasks = flag.Int("tasks", 1000, "how many tasks")
+	every = flag.Int("every", 100, "a line at each rank every so many tasks")
+	style = flag.String("style", "mixed", "how rank 0 receives: recv, probe, iprobe, test, waitany or mixed")
+	size  = flag.Int("size", 2, "numbers in each message, at least 2")
+	work  = flag.Duration("work", time.Millisecond, "busy time in each task")
+)
+
+// The tags.
+const (
+	taskTag = 1 + iota
+	answerTag
+	orderTag // the hash of the order so far
+	doneTag  // the same, for the last time
+)
+
+func main() {
+	flag.Parse()
+	world, err := mpj.Init(context.Background())
+	if err == nil && world.Rank() == 0 {
+		err = newMaster(world.Comm).run()
+	} else if err == nil {
+		err = worker(world.Comm)
+	}
+	if err == nil {
+		err = world.Finalize()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "farm:", err)
+		os.Exit(1)
+	}
+}
+
+// worker answers tasks until all are done.
+func worker(c *mpj.Comm) error {
+	var state uint64
+	buf := make([]uint64, *size)
+	for {
+		s, err := mpj.Recv(c, buf, 0, mpj.AnyTag)
+		if err != nil {
+			return err
+		}
+		state = mix(state, buf[0])
+		if s.Tag == taskTag {
+			if !intact(buf) {
+				return fmt.Errorf("rank %d got a damaged task", c.Rank())
+			}
+			spin(*work)
+			fill(buf, state)
+			if err := mpj.Send(c, buf, 0, answerTag); err != nil {
+				return err
+			}
+			continue
+		}
+		printOrder(c.Rank(), buf[1], buf[0])
+		if s.Tag == doneTag {
+			return nil
+		}
+	}
+}
+
+func printOrder(rank int, tasks, order uint64) {
+	fmt.Printf("rank %d tasks %d order %016x\n", rank, tasks, order)
+}
+
+// mix is the hash of two numbers.
+func mix(a, b uint64) uint64 {
+	h := fnv.New64a()
+	h.Write(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, a), b))
+	return h.Sum64()
+}
+
+// fill makes a message whose every number is known from its first.
+func fill(buf []uint64, x uint64) {
+	for i := range buf {
+		buf[i] = x + uint64(i)*uint64(i)
+	}
+}
+
+func intact(buf []uint64) bool {
+	for i := range buf {
+		if buf[i] != buf[0]+uint64(i)*uint64(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// spin computes for d, as a program does that does not call mpj.
+func spin(d time.Duration) {
+	for start := time.Now(); time.Since(start) < d; {
+	}
+}

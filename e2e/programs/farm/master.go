@@ -1,0 +1,192 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/p2pmpi/p2pmpi/mpj"
+)
+
+// A master is rank 0.
+type master struct {
+	c      *mpj.Comm
+	states []uint64       // of the workers, when they have done all that they were sent
+	want   []uint64       // what each will answer
+	busy   []bool         // they have a task
+	posted []*mpj.Request // receives of the styles test and waitany
+	bufs   [][]uint64
+	order  uint64 // hash of the answers in the order in which they were taken
+	given  int
+	taken  int
+}
+
+func newMaster(c *mpj.Comm) *master {
+	n := c.Size()
+	m := &master{
+		c: c, states: make([]uint64, n), want: make([]uint64, n),
+		busy: make([]bool, n), posted: make([]*mpj.Request, n),
+	}
+	for range n {
+		m.bufs = append(m.bufs, make([]uint64, *size))
+	}
+	return m
+}
+
+func (m *master) run() error {
+	for w := 1; w < m.c.Size(); w++ {
+		if err := m.give(w); err != nil {
+			return err
+		}
+	}
+	for m.taken < *tasks && m.c.Size() > 1 {
+		w, err := m.take()
+		if err == nil && m.taken%*every == 0 && m.taken < *tasks {
+			err = m.tell(orderTag)
+		}
+		if err == nil {
+			err = m.give(w)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return m.tell(doneTag)
+}
+
+// give hands worker w the next task, which depends on the order so far.
+func (m *master) give(w int) error {
+	if m.given == *tasks {
+		return nil
+	}
+	m.given++
+	task := mix(m.order, uint64(m.given))
+	m.states[w] = mix(m.states[w], task)
+	m.want[w], m.busy[w] = m.states[w], true
+	buf := make([]uint64, *size)
+	fill(buf, task)
+	return mpj.Send(m.c, buf, w, taskTag)
+}
+
+// tell prints the order here and has every worker print it.
+func (m *master) tell(tag int) error {
+	printOrder(0, uint64(m.taken), m.order)
+	for w := 1; w < m.c.Size(); w++ {
+		m.states[w] = mix(m.states[w], m.order)
+		if err := mpj.Send(m.c, []uint64{m.order, uint64(m.taken)}, w, tag); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// take takes an answer of any worker and checks it.
+func (m *master) take() (worker int, err error) {
+	w, err := m.receive()
+	if err != nil {
+		return 0, err
+	}
+	buf := m.bufs[w]
+	if !m.busy[w] || buf[0] != m.want[w] || !intact(buf) {
+		return 0, fmt.Errorf("answer %d, of rank %d, is %016x, want %016x", m.taken, w, buf[0], m.want[w])
+	}
+	m.busy[w] = false
+	m.taken++
+	m.order = mix(mix(m.order, uint64(w)), buf[0])
+	return w, nil
+}
+
+var styles = []string{"recv", "probe", "iprobe", "test", "waitany"}
+
+// receive receives an answer into the buffer of its worker, in one of the ways
+// that depend on timing.
+func (m *master) receive() (worker int, err error) {
+	how := *style
+	if how == "mixed" {
+		how = styles[m.taken/50%len(styles)]
+	}
+	switch {
+	case how == "test" || how == "waitany":
+		if err := m.post(); err != nil {
+			return 0, err
+		}
+	case m.posts():
+		how = "waitany" // for the last time
+	}
+	switch how {
+	case "recv":
+		buf := make([]uint64, *size)
+		s, err := mpj.Recv(m.c, buf, mpj.AnySource, answerTag)
+		if err == nil {
+			m.bufs[s.Source] = buf
+		}
+		return s.Source, err
+	case "probe":
+		s, err := mpj.Probe(m.c, mpj.AnySource, answerTag)
+		return m.from(s.Source, err)
+	case "iprobe":
+		return m.from(m.poll())
+	case "test":
+		return m.completed(m.test())
+	case "waitany":
+		w, _, err := mpj.Waitany(m.posted...)
+		return m.completed(w, err)
+	}
+	return 0, fmt.Errorf("unknown style %q", how)
+}
+
+// poll asks the workers in turn.
+func (m *master) poll() (int, error) {
+	for {
+		for w := 1; w < m.c.Size(); w++ {
+			if _, ok, err := mpj.Iprobe(m.c, w, answerTag); ok || err != nil {
+				return w, err
+			}
+		}
+	}
+}
+
+// from receives the answer of worker w, which is there.
+func (m *master) from(w int, err error) (int, error) {
+	if err != nil {
+		return 0, err
+	}
+	_, err = mpj.Recv(m.c, m.bufs[w], w, answerTag)
+	return w, err
+}
+
+// post posts a receive for each worker that has a task.
+func (m *master) post() error {
+	for w := range m.posted {
+		if m.busy[w] && m.posted[w] == nil {
+			r, err := mpj.Irecv(m.c, m.bufs[w], w, answerTag)
+			if err != nil {
+				return err
+			}
+			m.posted[w] = r
+		}
+	}
+	return nil
+}
+
+// posts reports whether a receive is posted.
+func (m *master) posts() bool {
+	return slices.ContainsFunc(m.posted, func(r *mpj.Request) bool { return r != nil })
+}
+
+func (m *master) test() (int, error) {
+	for {
+		w, _, done, err := mpj.Testany(m.posted...)
+		if done || err != nil {
+			return w, err
+		}
+	}
+}
+
+// completed takes the receive for worker w out.
+func (m *master) completed(w int, err error) (int, error) {
+	if err != nil {
+		return 0, err
+	}
+	m.posted[w] = nil
+	return w, nil
+}
