@@ -212,3 +212,17 @@ func TestInterrupt(t *testing.T) {
 	}
 	expectNothingLeft(t, peers)
 }
+
+// TestR6AbortLosesNoOutput aborts right after a line was printed.
+func TestR6AbortLosesNoOutput(t *testing.T) {
+	peers := grid(t, 2, "--slots", "1")
+	j := startJob(t, "--home", t.TempDir(), "--supernode", peers[0].addr, "-n", "1", "-r", "2", "-w", "60",
+		filepath.Join(bin, "stepper"), "-steps", "2", "-every", "10", "-abort", "7")
+	if s := j.wait(); s != 7 {
+		t.Errorf("exit status %d, want 7", s)
+	}
+	if out := j.stdout.String(); out != "rank 0 gives up\n" {
+		t.Errorf("standard output: %q", out)
+	}
+	expectNothingLeft(t, peers)
+}

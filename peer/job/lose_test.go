@@ -36,6 +36,7 @@ func TestR7RankWithoutReplicaEndsTheJob(t *testing.T) {
 		"hung":               {all(Exit{Code: -1, Signal: "killed", Reason: "has not\nanswered"}), StatusLost, "was ended by its peer: has not answered"},
 		"Abort": {func(p *part, q view.Process) {
 			p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Aborted{Aborted: &jobpb.Aborted{Process: jobpb.FromProcess(q), Code: 7, Reason: "no\x1b food"}}})
+			p.closes(q, 0)
 		}, 7, "rank 1 called Abort: no  food"},
 		"never in Init, others wait there": {all(Exit{}), StatusLost, "rank 1 ended without calling mpj.Init, while rank 0 waits in it"},
 	}

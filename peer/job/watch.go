@@ -22,8 +22,9 @@ type Watch struct {
 type watched struct {
 	initialized bool
 	exit        *Exit
-	drained     bool   // the user has all its output
-	why         string // it is not live, as the rest of a sentence
+	aborted     *Result // of the job, since it called Abort
+	drained     bool    // the user has all its output
+	why         string  // it is not live, as the rest of a sentence
 }
 
 // A Step is what follows from an event.
@@ -94,7 +95,8 @@ func (w *Watch) Lost(ps []view.Process, why string) Step {
 	return s
 }
 
-// Aborted says that p has called Abort, which ends the whole job.
+// Aborted says that p has called Abort, which ends the whole job once what its
+// rank has written before is out.
 func (w *Watch) Aborted(p view.Process, code int, reason string) Step {
 	var s Step
 	if !w.view.Live(p) || w.over {
@@ -107,16 +109,23 @@ func (w *Watch) Aborted(p view.Process, code int, reason string) Step {
 	if reason != "" {
 		text += ": " + reason
 	}
-	w.end(&s, Result{Status: code, Message: text})
+	w.at(p).aborted = &Result{Status: code, Message: text}
+	w.judge(&s, p)
 	return s
 }
 
 // judge moves p, which has ended, out of the live ones. The speaker of a rank
 // is judged only when its output is out, so that what it wrote before it ended
-// is not lost.
+// is not lost. A process that called Abort is judged only as the speaker.
 func (w *Watch) judge(s *Step, p view.Process) {
-	e := w.at(p).exit
-	if e == nil || !w.view.Live(p) || w.view.Speaks(p) && !w.at(p).drained {
+	e, aborted := w.at(p).exit, w.at(p).aborted
+	if e == nil && aborted == nil || !w.view.Live(p) || w.view.Speaks(p) && !w.at(p).drained {
+		return
+	}
+	if aborted != nil {
+		if w.view.Speaks(p) && !w.over {
+			w.end(s, *aborted)
+		}
 		return
 	}
 	if !e.good() {

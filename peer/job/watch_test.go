@@ -181,9 +181,27 @@ func TestInitBeginsWithoutTheFailed(t *testing.T) {
 func TestAbortEndsTheJobWithItsStatus(t *testing.T) {
 	for code, want := range map[int]int{7: 7, 0: 1, 300: 1} {
 		w := running(t, 2, 1)
-		if s := w.Aborted(proc(1, 0), code, "no food"); s.Result == nil || s.Result.Status != want || !strings.Contains(s.Result.Message, "no food") {
+		if s := w.Aborted(proc(1, 0), code, "no food"); s.Result != nil {
+			t.Fatalf("Abort(%d): over before its output is out", code)
+		}
+		w.Exited(proc(1, 0), Exit{Code: -1, Signal: "killed", Reason: "has called Abort", Initialized: true})
+		if s := w.Drained(proc(1, 0)); s.Result == nil || s.Result.Status != want || !strings.Contains(s.Result.Message, "no food") {
 			t.Errorf("Abort(%d): %+v, want %d", code, s.Result, want)
 		}
+	}
+}
+
+func TestR6AbortOfAReplicaWaitsForTheSpeaker(t *testing.T) {
+	w := running(t, 1, 2)
+	w.Aborted(proc(0, 1), 7, "")
+	if s := w.Exited(proc(0, 1), Exit{Code: -1, Signal: "killed", Initialized: true}); s.Result != nil || s.View != nil {
+		t.Fatalf("a replica that is ahead ended the job: %+v", s)
+	}
+	if s := w.Lost([]view.Process{proc(0, 0)}, "is lost"); s.Result != nil {
+		t.Fatalf("over before the output of 0.1 is out: %+v", s.Result)
+	}
+	if s := w.Drained(proc(0, 1)); s.Result == nil || s.Result.Status != 7 {
+		t.Errorf("got %+v, want status 7", s.Result)
 	}
 }
 

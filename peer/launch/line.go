@@ -122,6 +122,7 @@ func (j *job) hearProcess(p *process, m proclink.Message) {
 	case m.Type == proclink.Abort && p.greeted && !p.aborted:
 		p.aborted = true
 		j.say(aborted(p.id, m.Code, m.Text))
+		p.end("has called Abort") // so that its output comes to an end
 	default:
 		p.babbles(fmt.Errorf("message %.20q out of order", m.Type))
 	}

@@ -74,6 +74,7 @@ func misbehave(world *mpj.World) {
 		fmt.Fprintln(os.Stderr, "stepper gives up")
 		os.Exit(*exit)
 	case *abort != 0:
+		fmt.Println("rank 0 gives up")
 		world.Abort(*abort, "stepper aborts")
 	case *panics:
 		panic("stepper panics")
