@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	nemesisTime = flag.Duration("nemesis.time", 40*time.Second, "how long TestNemesis begins new jobs")
+	nemesisTime = flag.Duration("nemesis.time", 20*time.Second, "how long TestNemesis begins new jobs")
 	nemesisSeed = flag.Uint64("nemesis.seed", 0, "of TestNemesis; 0 for a new one")
 )
 
@@ -67,9 +67,11 @@ func (m *nemesis) battle() {
 		m.strikeUnplaced(phase, supernode)
 	}
 	m.job.waitRunning()
+	// A program that is stopped before it has joined the job cannot be told from
+	// one that takes its time, so the first strike waits until all are at work.
 	for range m.rnd.IntN(5) {
-		m.strike()
 		m.awaitOutput()
+		m.strike()
 	}
 	what := fmt.Sprintf("%v after %q", args, m.done)
 	if s := m.job.wait(); s != 0 {
