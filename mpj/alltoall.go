@@ -3,24 +3,30 @@ package mpj
 // Allgather puts the send of all ranks, in rank order, into the recv of every
 // rank, which has Size() times the length of send.
 func Allgather[T Element](c *Comm, send, recv []T) error {
-	if len(recv) != c.size*len(send) {
-		return failf(ErrBuffer, "Allgather", "recv has %d elements for %d ranks with %d each", len(recv), c.size, len(send))
+	if err := c.checkCollective("Allgather"); err != nil {
+		return err
 	}
-	return wrap("Allgather", allgather(c, send, recv, evenly(c.size, len(send))))
+	if len(recv) != c.size*len(send) {
+		return c.failf(ErrBuffer, "Allgather", "recv has %d elements for %d ranks with %d each", len(recv), c.size, len(send))
+	}
+	return c.wrap("Allgather", allgather(c, send, recv, evenly(c.size, len(send))))
 }
 
 // Allgatherv is Allgather with blocks of different lengths: that of rank i has
 // counts[i] elements and goes to recv[displs[i]:]. With nil displs the blocks
 // follow each other. All ranks give the same counts.
 func Allgatherv[T Element](c *Comm, send, recv []T, counts, displs []int) error {
+	if err := c.checkCollective("Allgatherv"); err != nil {
+		return err
+	}
 	b, err := c.blocksOf("Allgatherv", "recv", counts, displs, len(recv))
 	if err != nil {
 		return err
 	}
 	if counts[c.rank] != len(send) {
-		return failf(ErrBuffer, "Allgatherv", "send has %d elements, counts[%d] is %d", len(send), c.rank, counts[c.rank])
+		return c.failf(ErrBuffer, "Allgatherv", "send has %d elements, counts[%d] is %d", len(send), c.rank, counts[c.rank])
 	}
-	return wrap("Allgatherv", allgather(c, send, recv, b))
+	return c.wrap("Allgatherv", allgather(c, send, recv, b))
 }
 
 // allgather passes the blocks round a ring: in every step each rank hands on
@@ -41,11 +47,14 @@ func allgather[T Element](c *Comm, send, recv []T, b blocks) error {
 // Alltoall sends the j-th of Size() equal parts of send to rank j, and puts the
 // part that came from rank i into the i-th part of recv.
 func Alltoall[T Element](c *Comm, send, recv []T) error {
+	if err := c.checkCollective("Alltoall"); err != nil {
+		return err
+	}
 	if len(send) != len(recv) || len(send)%c.size != 0 {
-		return failf(ErrBuffer, "Alltoall", "send has %d elements and recv %d for %d ranks", len(send), len(recv), c.size)
+		return c.failf(ErrBuffer, "Alltoall", "send has %d elements and recv %d for %d ranks", len(send), len(recv), c.size)
 	}
 	b := evenly(c.size, len(send)/c.size)
-	return wrap("Alltoall", alltoall(c, send, b, recv, b))
+	return c.wrap("Alltoall", alltoall(c, send, b, recv, b))
 }
 
 // Alltoallv is Alltoall with parts of different lengths: rank j gets
@@ -53,6 +62,9 @@ func Alltoall[T Element](c *Comm, send, recv []T) error {
 // recvCounts[i] elements, goes to recv[recvDispls[i]:]. With nil displacements
 // the parts follow each other.
 func Alltoallv[T Element](c *Comm, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) error {
+	if err := c.checkCollective("Alltoallv"); err != nil {
+		return err
+	}
 	out, err := c.blocksOf("Alltoallv", "send", sendCounts, sendDispls, len(send))
 	if err != nil {
 		return err
@@ -62,9 +74,9 @@ func Alltoallv[T Element](c *Comm, send []T, sendCounts, sendDispls []int, recv 
 		return err
 	}
 	if sendCounts[c.rank] != recvCounts[c.rank] {
-		return failf(ErrCount, "Alltoallv", "rank %d sends itself %d elements and expects %d", c.rank, sendCounts[c.rank], recvCounts[c.rank])
+		return c.failf(ErrCount, "Alltoallv", "rank %d sends itself %d elements and expects %d", c.rank, sendCounts[c.rank], recvCounts[c.rank])
 	}
-	return wrap("Alltoallv", alltoall(c, send, out, recv, in))
+	return c.wrap("Alltoallv", alltoall(c, send, out, recv, in))
 }
 
 // alltoall exchanges pairwise: in step k with the ranks at distance k.

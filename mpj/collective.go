@@ -25,12 +25,12 @@ const (
 )
 
 func (c *Comm) send(s step, b []byte, dest int) error {
-	return c.engine.Send(c.collectives, dest, int32(s), b)
+	return c.engine.Send(c.context(collectiveSlot), c.worldRank(dest), int32(s), b)
 }
 
 // recv receives exactly len(b) bytes.
 func (c *Comm) recv(s step, b []byte, source int) error {
-	got, err := c.engine.Recv(c.collectives, source, int32(s), b)
+	got, err := c.engine.Recv(c.context(collectiveSlot), c.worldRank(source), int32(s), b)
 	if err == nil && got.Size != len(b) {
 		err = fmt.Errorf("rank %d sent %d bytes where rank %d expects %d", source, got.Size, c.rank, len(b))
 	}
@@ -47,9 +47,12 @@ func (c *Comm) exchange(s step, send []byte, dest int, recv []byte, source int) 
 
 // Barrier returns when every rank of c has called it.
 func Barrier(c *Comm) error {
+	if err := c.checkCollective("Barrier"); err != nil {
+		return err
+	}
 	for k := 1; k < c.size; k *= 2 {
 		if err := c.exchange(barrierStep, nil, (c.rank+k)%c.size, nil, (c.rank-k+c.size)%c.size); err != nil {
-			return wrap("Barrier", err)
+			return c.wrap("Barrier", err)
 		}
 	}
 	return nil
@@ -60,7 +63,7 @@ func Bcast[T Element](c *Comm, buf []T, root int) error {
 	if err := c.checkRoot("Bcast", root); err != nil {
 		return err
 	}
-	return wrap("Bcast", c.bcast(bytesOf(buf), root))
+	return c.wrap("Bcast", c.bcast(bytesOf(buf), root))
 }
 
 func (c *Comm) bcast(b []byte, root int) error {
@@ -76,7 +79,7 @@ func (c *Comm) bcast(b []byte, root int) error {
 func (c *Comm) bcastWhole(b []byte, root int) ([]byte, error) {
 	if parent, ok := c.parent(root); ok {
 		var err error
-		if b, _, err = c.engine.RecvWhole(c.collectives, parent, int32(bcastStep)); err != nil {
+		if b, _, err = c.engine.RecvWhole(c.context(collectiveSlot), c.worldRank(parent), int32(bcastStep)); err != nil {
 			return nil, err
 		}
 	}

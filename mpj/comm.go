@@ -11,26 +11,83 @@ const (
 	AnySource = engine.AnySource
 	// AnyTag lets a receive or probe match a message of any tag.
 	AnyTag = engine.AnyTag
+	// ProcNull is the rank of nobody: what is sent to it vanishes, and a
+	// receive from it returns at once with Source ProcNull and Size 0.
+	ProcNull = -2
 	// MaxTag is the largest tag; the smallest is 0.
 	MaxTag = math.MaxInt32
-	// Undefined is what Count returns when a message is no whole number of
-	// elements, and the index that Waitany returns when no request is active.
-	Undefined = -1
+	// Undefined stands for a number that there is not: what Count returns when
+	// a message is no whole number of elements, the index that Waitany returns
+	// when no request is active, the rank of a process in a group that it is
+	// not a member of.
+	Undefined = -3
 )
 
-// A Comm is a communicator: ranks that may send to each other, and a context
-// that keeps their messages apart from those of every other communicator.
+// A Comm is a communicator: ranks that may send to each other, and contexts
+// that keep their messages apart from those of every other communicator.
 //
 // Several goroutines may use one at the same time for calls whose outcome does
 // not depend on timing. Receives and probes with AnySource, and all of Test*,
 // Iprobe, Waitany, Waitsome and Wtime, are for one goroutine at a time.
 type Comm struct {
 	engine *engine.Engine
-	rank   int
-	size   int
+	world  *World
+	id     uint32 // 24 bits; the engine has 0, the world communicator 1
 
-	messages    uint32 // context of the program's own messages
-	collectives uint32 // context of the collectives, so that the two never meet
+	rank, size int
+	// ranks has the world rank of each rank that messages name; nil means that
+	// they are the same. named is how many there are, and inverse has the rank
+	// of each world rank, or Undefined.
+	ranks   []int
+	named   int
+	inverse []int32
+}
+
+// worldID is the id of the world communicator.
+const worldID = 1
+
+// The slots of a communicator's contexts. Those of the non-blocking
+// collectives follow from the number of the operation.
+const (
+	messageSlot       = 0 // the program's own messages
+	collectiveSlot    = 1 // blocking collectives
+	managementSlot    = 2 // agreement on new communicators
+	neighbourhoodSlot = 3 // neighbourhood collectives
+)
+
+// context returns the engine's context for one kind of messages of c. The
+// engine numbers messages by context, source and destination: no two
+// goroutines of this package send in one at the same time.
+func (c *Comm) context(slot uint32) uint32 { return c.id<<8 | slot }
+
+// worldRank returns the world rank of rank.
+func (c *Comm) worldRank(rank int) int {
+	if c.ranks == nil || rank < 0 { // AnySource stays what it is
+		return rank
+	}
+	return c.ranks[rank]
+}
+
+// rankOf returns the rank of the process with a rank of the world, or
+// Undefined.
+func (c *Comm) rankOf(world int) int {
+	switch {
+	case world < 0:
+		return Undefined
+	case c.ranks == nil && world < c.named:
+		return world
+	case world < len(c.inverse):
+		return int(c.inverse[world])
+	}
+	return Undefined
+}
+
+// place returns where rank runs.
+func (c *Comm) place(rank int) place {
+	if c.world.places == nil {
+		return place{}
+	}
+	return c.world.places[c.worldRank(rank)]
 }
 
 // Rank returns the number of this process in c, 0..Size()-1.
@@ -55,33 +112,49 @@ func Count[T Element](s Status) int {
 	return s.Size / sizeOf[T]()
 }
 
-func statusOf(s engine.Status) Status {
-	return Status{Source: s.Source, Tag: int(s.Tag), Size: s.Size}
+// statusOf returns what the engine says of a message in the terms of c.
+func (c *Comm) statusOf(s engine.Status) Status {
+	return Status{Source: c.rankOf(s.Source), Tag: int(s.Tag), Size: s.Size}
 }
 
+// nothing is the status of what was received from ProcNull.
+var nothing = Status{Source: ProcNull, Tag: AnyTag}
+
+// checkDest refuses a message that cannot be sent. dest may be ProcNull.
 func (c *Comm) checkDest(op string, dest, tag int) error {
-	if dest < 0 || dest >= c.size {
-		return failf(ErrRank, op, "dest %d, ranks are 0..%d", dest, c.size-1)
+	if dest != ProcNull && (dest < 0 || dest >= c.named) {
+		return c.failf(ErrRank, op, "dest %d, ranks are 0..%d", dest, c.named-1)
 	}
 	if tag < 0 || tag > MaxTag {
-		return failf(ErrTag, op, "tag %d, tags are 0..%d", tag, MaxTag)
+		return c.failf(ErrTag, op, "tag %d, tags are 0..%d", tag, MaxTag)
 	}
 	return nil
 }
 
+// checkSource refuses a receive that cannot be. source may be ProcNull.
 func (c *Comm) checkSource(op string, source, tag int) error {
-	if source != AnySource && (source < 0 || source >= c.size) {
-		return failf(ErrRank, op, "source %d, ranks are 0..%d or AnySource", source, c.size-1)
+	if source != AnySource && source != ProcNull && (source < 0 || source >= c.named) {
+		return c.failf(ErrRank, op, "source %d, ranks are 0..%d or AnySource", source, c.named-1)
 	}
 	if tag != AnyTag && (tag < 0 || tag > MaxTag) {
-		return failf(ErrTag, op, "tag %d, tags are 0..%d or AnyTag", tag, MaxTag)
+		return c.failf(ErrTag, op, "tag %d, tags are 0..%d or AnyTag", tag, MaxTag)
 	}
 	return nil
 }
 
+// checkCollective refuses a collective on a communicator that has none. Every
+// collective without a root calls it first.
+func (c *Comm) checkCollective(op string) error {
+	return nil
+}
+
+// checkRoot is checkCollective for a collective with a root.
 func (c *Comm) checkRoot(op string, root int) error {
+	if err := c.checkCollective(op); err != nil {
+		return err
+	}
 	if root < 0 || root >= c.size {
-		return failf(ErrRoot, op, "root %d, ranks are 0..%d", root, c.size-1)
+		return c.failf(ErrRoot, op, "root %d, ranks are 0..%d", root, c.size-1)
 	}
 	return nil
 }

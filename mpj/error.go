@@ -32,6 +32,7 @@ func (c Class) Error() string { return string(c) }
 type Error struct {
 	Class  Class
 	Op     string // the function that failed, such as "Recv"
+	Rank   int    // in the communicator that it was called on, or Undefined
 	Detail string // which argument or message, in words
 	Err    error  // the cause below, or nil
 }
@@ -39,6 +40,9 @@ type Error struct {
 // Error names the function, the class and the detail.
 func (e *Error) Error() string {
 	s := fmt.Sprintf("mpj.%s: %s", e.Op, e.Class)
+	if e.Rank >= 0 {
+		s = fmt.Sprintf("mpj.%s at rank %d: %s", e.Op, e.Rank, e.Class)
+	}
 	if e.Detail != "" {
 		s += ": " + e.Detail
 	}
@@ -56,23 +60,46 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Class, e.Err}
 }
 
-// failf returns the error of function op.
+// failf returns the error of function op, which was called on no communicator.
 func failf(class Class, op, format string, args ...any) error {
-	return &Error{Class: class, Op: op, Detail: fmt.Sprintf(format, args...)}
+	return &Error{Class: class, Op: op, Rank: Undefined, Detail: fmt.Sprintf(format, args...)}
 }
 
-// wrap turns an error from below into one of function op; nil stays nil.
-func wrap(op string, err error) error {
-	var truncated *engine.TruncateError
-	switch {
-	case err == nil:
+// failf returns the error of function op on c.
+func (c *Comm) failf(class Class, op, format string, args ...any) error {
+	return c.handle(&Error{Class: class, Op: op, Detail: fmt.Sprintf(format, args...)})
+}
+
+// wrap turns an error from below into one of function op on c; nil, and what is
+// an *Error already, stay what they are.
+func (c *Comm) wrap(op string, err error) error {
+	if err == nil {
 		return nil
-	case errors.As(err, &truncated):
-		return failf(ErrTruncate, op, "%v", truncated)
-	case errors.Is(err, engine.ErrClosed):
-		return &Error{Class: ErrFinalized, Op: op}
-	case errors.Is(err, context.Canceled):
-		return &Error{Class: ErrOther, Op: op, Detail: "the context of the world ended", Err: err}
 	}
-	return &Error{Class: ErrOther, Op: op, Err: err}
+	var truncated *engine.TruncateError
+	var ready *Error
+	switch {
+	case errors.As(err, &ready):
+		return err
+	case errors.As(err, &truncated):
+		return c.failf(ErrTruncate, op, "%s", c.truncation(truncated))
+	case errors.Is(err, engine.ErrClosed):
+		return c.handle(&Error{Class: ErrFinalized, Op: op})
+	case errors.Is(err, context.Canceled):
+		return c.handle(&Error{Class: ErrOther, Op: op, Detail: "the context of the world ended", Err: err})
+	}
+	return c.handle(&Error{Class: ErrOther, Op: op, Err: err})
+}
+
+// truncation describes a lost message in the ranks of c.
+func (c *Comm) truncation(e *engine.TruncateError) string {
+	t := *e
+	t.Status.Source = c.rankOf(e.Status.Source)
+	return t.Error()
+}
+
+// handle completes an error of c that is about to be returned.
+func (c *Comm) handle(err *Error) error {
+	err.Rank = c.rank
+	return err
 }

@@ -26,7 +26,7 @@ func packed(counts []int) blocks {
 // length elements.
 func (c *Comm) blocksOf(op, buffer string, counts, displs []int, length int) (blocks, error) {
 	if len(counts) != c.size || displs != nil && len(displs) != c.size {
-		return blocks{}, failf(ErrCount, op, "%d counts and %d displacements of %s for %d ranks", len(counts), len(displs), buffer, c.size)
+		return blocks{}, c.failf(ErrCount, op, "%d counts and %d displacements of %s for %d ranks", len(counts), len(displs), buffer, c.size)
 	}
 	b := blocks{counts, displs}
 	if displs == nil {
@@ -34,7 +34,7 @@ func (c *Comm) blocksOf(op, buffer string, counts, displs []int, length int) (bl
 	}
 	for i, n := range b.counts {
 		if n < 0 || b.displs[i] < 0 || b.displs[i] > length-n {
-			return blocks{}, failf(ErrCount, op, "%s has %d elements, block of rank %d is %d from %d on", buffer, length, i, n, b.displs[i])
+			return blocks{}, c.failf(ErrCount, op, "%s has %d elements, block of rank %d is %d from %d on", buffer, length, i, n, b.displs[i])
 		}
 	}
 	return b, nil
@@ -52,9 +52,9 @@ func Gather[T Element](c *Comm, send, recv []T, root int) error {
 		return err
 	}
 	if c.rank == root && len(recv) != c.size*len(send) {
-		return failf(ErrBuffer, "Gather", "recv has %d elements for %d ranks with %d each", len(recv), c.size, len(send))
+		return c.failf(ErrBuffer, "Gather", "recv has %d elements for %d ranks with %d each", len(recv), c.size, len(send))
 	}
-	return wrap("Gather", gather(c, send, recv, evenly(c.size, len(send)), root))
+	return c.wrap("Gather", gather(c, send, recv, evenly(c.size, len(send)), root))
 }
 
 // Gatherv is Gather with blocks of different lengths: that of rank i has
@@ -71,10 +71,10 @@ func Gatherv[T Element](c *Comm, send, recv []T, counts, displs []int, root int)
 			return err
 		}
 		if counts[root] != len(send) {
-			return failf(ErrBuffer, "Gatherv", "send has %d elements, counts[%d] is %d", len(send), root, counts[root])
+			return c.failf(ErrBuffer, "Gatherv", "send has %d elements, counts[%d] is %d", len(send), root, counts[root])
 		}
 	}
-	return wrap("Gatherv", gather(c, send, recv, b, root))
+	return c.wrap("Gatherv", gather(c, send, recv, b, root))
 }
 
 func gather[T Element](c *Comm, send, recv []T, b blocks, root int) error {
@@ -100,9 +100,9 @@ func Scatter[T Element](c *Comm, send, recv []T, root int) error {
 		return err
 	}
 	if c.rank == root && len(send) != c.size*len(recv) {
-		return failf(ErrBuffer, "Scatter", "send has %d elements for %d ranks with %d each", len(send), c.size, len(recv))
+		return c.failf(ErrBuffer, "Scatter", "send has %d elements for %d ranks with %d each", len(send), c.size, len(recv))
 	}
-	return wrap("Scatter", scatter(c, send, evenly(c.size, len(recv)), recv, root))
+	return c.wrap("Scatter", scatter(c, send, evenly(c.size, len(recv)), recv, root))
 }
 
 // Scatterv is Scatter with blocks of different lengths: rank i gets counts[i]
@@ -119,10 +119,10 @@ func Scatterv[T Element](c *Comm, send []T, counts, displs []int, recv []T, root
 			return err
 		}
 		if counts[root] != len(recv) {
-			return failf(ErrBuffer, "Scatterv", "recv has %d elements, counts[%d] is %d", len(recv), root, counts[root])
+			return c.failf(ErrBuffer, "Scatterv", "recv has %d elements, counts[%d] is %d", len(recv), root, counts[root])
 		}
 	}
-	return wrap("Scatterv", scatter(c, send, b, recv, root))
+	return c.wrap("Scatterv", scatter(c, send, b, recv, root))
 }
 
 func scatter[T Element](c *Comm, send []T, b blocks, recv []T, root int) error {

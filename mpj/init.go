@@ -32,7 +32,7 @@ func Init(ctx context.Context) (*World, error) {
 	}
 	w, err := join(ctx, inherited)
 	if err != nil {
-		return nil, &Error{Class: ErrOther, Op: "Init", Err: err}
+		return nil, &Error{Class: ErrOther, Op: "Init", Rank: Undefined, Err: err}
 	}
 	return w, nil
 }

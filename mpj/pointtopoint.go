@@ -7,7 +7,10 @@ func Send[T Element](c *Comm, buf []T, dest, tag int) error {
 	if err := c.checkDest("Send", dest, tag); err != nil {
 		return err
 	}
-	return wrap("Send", c.engine.Send(c.messages, dest, int32(tag), bytesOf(buf)))
+	if dest == ProcNull {
+		return nil
+	}
+	return c.wrap("Send", c.engine.Send(c.context(messageSlot), c.worldRank(dest), int32(tag), bytesOf(buf)))
 }
 
 // Recv receives a message of rank source (or AnySource) with tag (or AnyTag)
@@ -17,8 +20,11 @@ func Recv[T Element](c *Comm, buf []T, source, tag int) (Status, error) {
 	if err := c.checkSource("Recv", source, tag); err != nil {
 		return Status{}, err
 	}
-	s, err := c.engine.Recv(c.messages, source, int32(tag), bytesOf(buf))
-	return statusOf(s), wrap("Recv", err)
+	if source == ProcNull {
+		return nothing, nil
+	}
+	s, err := c.engine.Recv(c.context(messageSlot), c.worldRank(source), int32(tag), bytesOf(buf))
+	return c.statusOf(s), c.wrap("Recv", err)
 }
 
 // Sendrecv sends send to dest and receives from source at the same time, so
@@ -30,15 +36,19 @@ func Sendrecv[S, R Element](c *Comm, send []S, dest, sendTag int, recv []R, sour
 	if err := c.checkSource("Sendrecv", source, recvTag); err != nil {
 		return Status{}, err
 	}
-	r, err := c.engine.Irecv(c.messages, source, int32(recvTag), bytesOf(recv))
-	if err != nil {
-		return Status{}, wrap("Sendrecv", err)
+	r := &Request{comm: c, op: "Sendrecv", receive: true}
+	if source != ProcNull {
+		var err error
+		if r.request, err = c.engine.Irecv(c.context(messageSlot), c.worldRank(source), int32(recvTag), bytesOf(recv)); err != nil {
+			return Status{}, c.wrap("Sendrecv", err)
+		}
 	}
-	if err := c.engine.Send(c.messages, dest, int32(sendTag), bytesOf(send)); err != nil {
-		return Status{}, wrap("Sendrecv", err)
+	if dest != ProcNull {
+		if err := c.engine.Send(c.context(messageSlot), c.worldRank(dest), int32(sendTag), bytesOf(send)); err != nil {
+			return Status{}, c.wrap("Sendrecv", err)
+		}
 	}
-	s, err := c.engine.Wait(r)
-	return statusOf(s), wrap("Sendrecv", err)
+	return r.result()
 }
 
 // Isend is Send without waiting. The message is already copied when it
@@ -48,11 +58,14 @@ func Isend[T Element](c *Comm, buf []T, dest, tag int) (*Request, error) {
 	if err := c.checkDest("Isend", dest, tag); err != nil {
 		return nil, err
 	}
-	r, err := c.engine.Isend(c.messages, dest, int32(tag), bytesOf(buf))
-	if err != nil {
-		return nil, wrap("Isend", err)
+	if dest == ProcNull {
+		return &Request{comm: c, op: "Isend"}, nil
 	}
-	return &Request{engine: c.engine, request: r, op: "Isend"}, nil
+	r, err := c.engine.Isend(c.context(messageSlot), c.worldRank(dest), int32(tag), bytesOf(buf))
+	if err != nil {
+		return nil, c.wrap("Isend", err)
+	}
+	return &Request{comm: c, request: r, op: "Isend"}, nil
 }
 
 // Irecv is Recv without waiting. buf belongs to the request until it is
@@ -61,11 +74,14 @@ func Irecv[T Element](c *Comm, buf []T, source, tag int) (*Request, error) {
 	if err := c.checkSource("Irecv", source, tag); err != nil {
 		return nil, err
 	}
-	r, err := c.engine.Irecv(c.messages, source, int32(tag), bytesOf(buf))
-	if err != nil {
-		return nil, wrap("Irecv", err)
+	if source == ProcNull {
+		return &Request{comm: c, op: "Irecv", receive: true}, nil
 	}
-	return &Request{engine: c.engine, request: r, op: "Irecv"}, nil
+	r, err := c.engine.Irecv(c.context(messageSlot), c.worldRank(source), int32(tag), bytesOf(buf))
+	if err != nil {
+		return nil, c.wrap("Irecv", err)
+	}
+	return &Request{comm: c, request: r, op: "Irecv", receive: true}, nil
 }
 
 // Probe waits for a message that a Recv with the same source and tag would
@@ -74,8 +90,11 @@ func Probe(c *Comm, source, tag int) (Status, error) {
 	if err := c.checkSource("Probe", source, tag); err != nil {
 		return Status{}, err
 	}
-	s, err := c.engine.Probe(c.messages, source, int32(tag))
-	return statusOf(s), wrap("Probe", err)
+	if source == ProcNull {
+		return nothing, nil
+	}
+	s, err := c.engine.Probe(c.context(messageSlot), c.worldRank(source), int32(tag))
+	return c.statusOf(s), c.wrap("Probe", err)
 }
 
 // Iprobe is Probe without waiting: ok tells whether there is such a message.
@@ -83,6 +102,9 @@ func Iprobe(c *Comm, source, tag int) (s Status, ok bool, err error) {
 	if err := c.checkSource("Iprobe", source, tag); err != nil {
 		return Status{}, false, err
 	}
-	found, ok, err := c.engine.Iprobe(c.messages, source, int32(tag))
-	return statusOf(found), ok, wrap("Iprobe", err)
+	if source == ProcNull {
+		return nothing, true, nil
+	}
+	found, ok, err := c.engine.Iprobe(c.context(messageSlot), c.worldRank(source), int32(tag))
+	return c.statusOf(found), ok, c.wrap("Iprobe", err)
 }

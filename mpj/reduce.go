@@ -8,9 +8,9 @@ func Reduce[T Element](c *Comm, send, recv []T, op Op[T], root int) error {
 		return err
 	}
 	if c.rank == root && len(recv) != len(send) {
-		return failf(ErrBuffer, "Reduce", "send has %d elements and recv %d", len(send), len(recv))
+		return c.failf(ErrBuffer, "Reduce", "send has %d elements and recv %d", len(send), len(recv))
 	}
-	return wrap("Reduce", reduce(c, send, recv, op, root))
+	return c.wrap("Reduce", reduce(c, send, recv, op, root))
 }
 
 // reduce runs up the binomial tree of rank 0 whatever the root is: there every
@@ -51,23 +51,29 @@ func reduce[T Element](c *Comm, send, recv []T, op Op[T], root int) error {
 
 // Allreduce is Reduce with the result at every rank.
 func Allreduce[T Element](c *Comm, send, recv []T, op Op[T]) error {
+	if err := c.checkCollective("Allreduce"); err != nil {
+		return err
+	}
 	if len(recv) != len(send) {
-		return failf(ErrBuffer, "Allreduce", "send has %d elements and recv %d", len(send), len(recv))
+		return c.failf(ErrBuffer, "Allreduce", "send has %d elements and recv %d", len(send), len(recv))
 	}
 	if err := reduce(c, send, recv, op, 0); err != nil {
-		return wrap("Allreduce", err)
+		return c.wrap("Allreduce", err)
 	}
-	return wrap("Allreduce", c.bcast(bytesOf(recv), 0))
+	return c.wrap("Allreduce", c.bcast(bytesOf(recv), 0))
 }
 
 // Scan combines at each rank the send of ranks 0 up to its own, in order, into
 // recv. send and recv may be the same slice.
 func Scan[T Element](c *Comm, send, recv []T, op Op[T]) error {
+	if err := c.checkCollective("Scan"); err != nil {
+		return err
+	}
 	if len(recv) != len(send) {
-		return failf(ErrBuffer, "Scan", "send has %d elements and recv %d", len(send), len(recv))
+		return c.failf(ErrBuffer, "Scan", "send has %d elements and recv %d", len(send), len(recv))
 	}
 	copy(recv, send)
-	return wrap("Scan", scan(c, recv, op))
+	return c.wrap("Scan", scan(c, recv, op))
 }
 
 // scan doubles, in every step, the run of ranks that end at its own and are

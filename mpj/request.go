@@ -10,13 +10,14 @@ import (
 // has reported it complete; after that every Wait and Test returns the same
 // result at once. A nil Request counts as one that is not active.
 type Request struct {
-	engine   *engine.Engine
-	request  *engine.Request
+	comm     *Comm
+	request  *engine.Request // nil when there is nothing to do: with ProcNull
 	op       string
+	receive  bool
 	reported bool
 }
 
-func (r *Request) active() bool { return r != nil && !r.reported }
+func (r *Request) active() bool { return r != nil && r.request != nil && !r.reported }
 
 // result reports r, which is complete.
 func (r *Request) result() (Status, error) {
@@ -24,8 +25,22 @@ func (r *Request) result() (Status, error) {
 		return Status{}, nil
 	}
 	r.reported = true
-	s, err := r.engine.Wait(r.request)
-	return statusOf(s), wrap(r.op, err)
+	if r.request == nil {
+		return r.status(engine.Status{}), nil
+	}
+	s, err := r.comm.engine.Wait(r.request)
+	return r.status(s), r.comm.wrap(r.op, err)
+}
+
+// status returns what Wait says of r when the engine says s.
+func (r *Request) status(s engine.Status) Status {
+	switch {
+	case !r.receive:
+		return Status{}
+	case r.request == nil:
+		return nothing
+	}
+	return r.comm.statusOf(s)
 }
 
 // Wait waits until r is complete. Of a send it returns the zero Status.
@@ -34,9 +49,9 @@ func (r *Request) Wait() (Status, error) { return r.result() }
 // Test reports whether r is complete, and if so what Wait would return.
 func (r *Request) Test() (s Status, done bool, err error) {
 	if r.active() {
-		done, err := r.engine.Testall([]*engine.Request{r.request})
+		done, err := r.comm.engine.Testall([]*engine.Request{r.request})
 		if err != nil || !done {
-			return Status{}, false, wrap("Test", err)
+			return Status{}, false, r.comm.wrap("Test", err)
 		}
 	}
 	s, err = r.result()
@@ -59,13 +74,13 @@ func Waitall(requests ...*Request) ([]Status, error) {
 // Waitany waits for one of the active requests and returns its index, or
 // Undefined when none is active.
 func Waitany(requests ...*Request) (int, Status, error) {
-	e, pending, index := pendingOf(requests)
-	if e == nil {
+	c, pending, index := pendingOf(requests)
+	if c == nil {
 		return Undefined, Status{}, nil
 	}
-	i, err := e.Waitany(pending)
+	i, err := c.engine.Waitany(pending)
 	if err != nil {
-		return Undefined, Status{}, wrap("Waitany", err)
+		return Undefined, Status{}, c.wrap("Waitany", err)
 	}
 	s, err := requests[index[i]].result()
 	return index[i], s, err
@@ -74,13 +89,13 @@ func Waitany(requests ...*Request) (int, Status, error) {
 // Waitsome waits for at least one of the active requests and returns the
 // indices and statuses of all that are complete, or none when none is active.
 func Waitsome(requests ...*Request) ([]int, []Status, error) {
-	e, pending, index := pendingOf(requests)
-	if e == nil {
+	c, pending, index := pendingOf(requests)
+	if c == nil {
 		return nil, nil, nil
 	}
-	done, err := e.Waitsome(pending)
+	done, err := c.engine.Waitsome(pending)
 	if err != nil {
-		return nil, nil, wrap("Waitsome", err)
+		return nil, nil, c.wrap("Waitsome", err)
 	}
 	return resultsOf(requests, index, done)
 }
@@ -88,10 +103,10 @@ func Waitsome(requests ...*Request) ([]int, []Status, error) {
 // Testall reports whether all requests are complete, and if so what Waitall
 // would return.
 func Testall(requests ...*Request) (statuses []Status, done bool, err error) {
-	if e, pending, _ := pendingOf(requests); e != nil {
-		done, err := e.Testall(pending)
+	if c, pending, _ := pendingOf(requests); c != nil {
+		done, err := c.engine.Testall(pending)
 		if err != nil || !done {
-			return nil, false, wrap("Testall", err)
+			return nil, false, c.wrap("Testall", err)
 		}
 	}
 	statuses, err = Waitall(requests...)
@@ -101,13 +116,13 @@ func Testall(requests ...*Request) (statuses []Status, done bool, err error) {
 // Testany is Waitany without waiting: done tells whether a request was
 // complete or none was active.
 func Testany(requests ...*Request) (index int, s Status, done bool, err error) {
-	e, pending, indices := pendingOf(requests)
-	if e == nil {
+	c, pending, indices := pendingOf(requests)
+	if c == nil {
 		return Undefined, Status{}, true, nil
 	}
-	i, err := e.Testany(pending)
+	i, err := c.engine.Testany(pending)
 	if err != nil || i < 0 {
-		return Undefined, Status{}, false, wrap("Testany", err)
+		return Undefined, Status{}, false, c.wrap("Testany", err)
 	}
 	s, err = requests[indices[i]].result()
 	return indices[i], s, true, err
@@ -115,28 +130,28 @@ func Testany(requests ...*Request) (index int, s Status, done bool, err error) {
 
 // Testsome is Waitsome without waiting: it may return no index at all.
 func Testsome(requests ...*Request) ([]int, []Status, error) {
-	e, pending, index := pendingOf(requests)
-	if e == nil {
+	c, pending, index := pendingOf(requests)
+	if c == nil {
 		return nil, nil, nil
 	}
-	done, err := e.Testsome(pending)
+	done, err := c.engine.Testsome(pending)
 	if err != nil {
-		return nil, nil, wrap("Testsome", err)
+		return nil, nil, c.wrap("Testsome", err)
 	}
 	return resultsOf(requests, index, done)
 }
 
 // pendingOf returns the active ones among requests, with the index of each,
-// and the engine that they are all on.
-func pendingOf(requests []*Request) (e *engine.Engine, pending []*engine.Request, index []int) {
+// and the communicator of one of them.
+func pendingOf(requests []*Request) (c *Comm, pending []*engine.Request, index []int) {
 	for i, r := range requests {
 		if r.active() {
-			e = r.engine
+			c = r.comm
 			pending = append(pending, r.request)
 			index = append(index, i)
 		}
 	}
-	return e, pending, index
+	return c, pending, index
 }
 
 // resultsOf reports the requests that are named by done, by way of index.

@@ -11,11 +11,11 @@ func SendValue[V any](c *Comm, v V, dest, tag int) error {
 	if err := c.checkDest("SendValue", dest, tag); err != nil {
 		return err
 	}
-	b, err := encode("SendValue", v)
-	if err != nil {
+	b, err := encode(c, "SendValue", v)
+	if err != nil || dest == ProcNull {
 		return err
 	}
-	return wrap("SendValue", c.engine.Send(c.messages, dest, int32(tag), b))
+	return c.wrap("SendValue", c.engine.Send(c.context(messageSlot), c.worldRank(dest), int32(tag), b))
 }
 
 // RecvValue receives what SendValue sent. V is the type that was sent.
@@ -23,12 +23,15 @@ func RecvValue[V any](c *Comm, source, tag int) (v V, s Status, err error) {
 	if err := c.checkSource("RecvValue", source, tag); err != nil {
 		return v, Status{}, err
 	}
-	b, received, err := c.engine.RecvWhole(c.messages, source, int32(tag))
-	if err != nil {
-		return v, Status{}, wrap("RecvValue", err)
+	if source == ProcNull {
+		return v, nothing, nil
 	}
-	v, err = decode[V]("RecvValue", b)
-	return v, statusOf(received), err
+	b, received, err := c.engine.RecvWhole(c.context(messageSlot), c.worldRank(source), int32(tag))
+	if err != nil {
+		return v, Status{}, c.wrap("RecvValue", err)
+	}
+	v, err = decode[V](c, "RecvValue", b)
+	return v, c.statusOf(received), err
 }
 
 // BcastValue returns root's v at every rank of c; elsewhere v is not looked at.
@@ -39,28 +42,28 @@ func BcastValue[V any](c *Comm, v V, root int) (V, error) {
 	var b []byte
 	if c.rank == root {
 		var err error
-		if b, err = encode("BcastValue", v); err != nil {
+		if b, err = encode(c, "BcastValue", v); err != nil {
 			return v, err
 		}
 	}
 	b, err := c.bcastWhole(b, root)
 	if err != nil || c.rank == root {
-		return v, wrap("BcastValue", err)
+		return v, c.wrap("BcastValue", err)
 	}
-	return decode[V]("BcastValue", b)
+	return decode[V](c, "BcastValue", b)
 }
 
-func encode(op string, v any) ([]byte, error) {
+func encode(c *Comm, op string, v any) ([]byte, error) {
 	var b bytes.Buffer
 	if err := gob.NewEncoder(&b).Encode(v); err != nil {
-		return nil, &Error{Class: ErrArg, Op: op, Detail: "value cannot be encoded", Err: err}
+		return nil, c.handle(&Error{Class: ErrArg, Op: op, Detail: "value cannot be encoded", Err: err})
 	}
 	return b.Bytes(), nil
 }
 
-func decode[V any](op string, b []byte) (v V, err error) {
+func decode[V any](c *Comm, op string, b []byte) (v V, err error) {
 	if err := gob.NewDecoder(bytes.NewReader(b)).Decode(&v); err != nil {
-		return v, &Error{Class: ErrOther, Op: op, Detail: "message cannot be decoded", Err: err}
+		return v, c.handle(&Error{Class: ErrOther, Op: op, Detail: "message cannot be decoded", Err: err})
 	}
 	return v, nil
 }

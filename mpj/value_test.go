@@ -8,7 +8,7 @@ func FuzzDecode(f *testing.F) {
 		Name  string
 		Parts map[string][]int
 	}
-	b, err := encode("SendValue", value{"x", map[string][]int{"a": {1, 2}}})
+	b, err := encode(new(Comm), "SendValue", value{"x", map[string][]int{"a": {1, 2}}})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -16,11 +16,11 @@ func FuzzDecode(f *testing.F) {
 	f.Add(b[:len(b)-1])
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		v, err := decode[value]("RecvValue", b)
+		v, err := decode[value](new(Comm), "RecvValue", b)
 		if err != nil {
 			return
 		}
-		if _, err := encode("SendValue", v); err != nil {
+		if _, err := encode(new(Comm), "SendValue", v); err != nil {
 			t.Errorf("%+v was received and cannot be sent: %v", v, err)
 		}
 	})

@@ -15,6 +15,7 @@ type World struct {
 
 	replica int
 	job     job
+	places  []place // by world rank; nil: all on one machine
 
 	finalize sync.Once
 	err      error // of Finalize
@@ -31,20 +32,14 @@ type job interface {
 	Abort(code int, reason string)
 }
 
-// The contexts of the world communicator. The engine keeps context 0.
-const (
-	worldMessages    = 2
-	worldCollectives = 3
-)
+// A place says where a rank runs. Ranks with the same machine share memory;
+// ranks with the same cluster are near each other.
+type place struct{ machine, cluster int }
 
 func newWorld(e *engine.Engine, self view.Process, size int, j job) *World {
-	return &World{
-		Comm: &Comm{
-			engine: e, rank: self.Rank, size: size,
-			messages: worldMessages, collectives: worldCollectives,
-		},
-		replica: self.Replica, job: j,
-	}
+	w := &World{replica: self.Replica, job: j}
+	w.Comm = &Comm{engine: e, world: w, id: worldID, rank: self.Rank, size: size, named: size}
+	return w
 }
 
 // Finalize ends this process's part in the job. It waits until every message
@@ -58,7 +53,7 @@ func (w *World) Finalize() error {
 		}
 		w.engine.Close()
 		w.job.Close()
-		w.err = wrap("Finalize", err)
+		w.err = w.wrap("Finalize", err)
 	})
 	return w.err
 }
