@@ -1,15 +1,13 @@
 package main
 
-import "math"
+import (
+	"math"
 
-// The generator x -> a x mod 2^46 of NPB, with its multiplier and seed. The
-// product modulo 2^64 has the right low 46 bits, so that one integer
-// multiplication is NPB's randlc, to the bit.
-const (
-	multiplier = 1220703125 // 5^13
-	seed       = 271828183
-	modulus    = 1 << 46
+	"github.com/p2pmpi/p2pmpi/examples/internal/npb"
 )
+
+// seed is where EP starts; the other kernels have npb.Seed.
+const seed npb.Random = 271828183
 
 // A batch is 2^16 pairs of numbers (MK in NPB). Any batch can be computed
 // without the ones before it.
@@ -34,18 +32,6 @@ func (q *annuli) pairs() int64 {
 	return n
 }
 
-// power returns a^n modulo 2^46, by squaring.
-func power(a, n uint64) uint64 {
-	r := uint64(1)
-	for ; n > 0; n /= 2 {
-		if n&1 == 1 {
-			r *= a
-		}
-		a *= a
-	}
-	return r % modulus
-}
-
 // batch turns the k-th batch of uniform pairs in the square (-1, 1) x (-1, 1)
 // into Gaussian ones by Marsaglia's polar method, which rejects the pairs
 // outside the unit circle. It counts the others in q and returns their sums.
@@ -54,11 +40,12 @@ func power(a, n uint64) uint64 {
 // instruction: processors that have it would round differently from the others.
 func batch(k int, q *annuli) sums {
 	var s sums
-	state := uint64(seed) * power(multiplier, uint64(k)*2*batchPairs) % modulus
+	random := seed.Skip(uint64(k) * 2 * batchPairs)
 	for range batchPairs {
 		var x, y float64
-		x, state = next(state)
-		y, state = next(state)
+		random, x = random.Next()
+		random, y = random.Next()
+		x, y = float64(2*x)-1, float64(2*y)-1 // exact
 		t := float64(x*x) + float64(y*y)
 		if t > 1 {
 			continue
@@ -70,11 +57,4 @@ func batch(k int, q *annuli) sums {
 		s.y += y
 	}
 	return s
-}
-
-// next returns the uniform number after state, in (-1, 1), and the new state.
-// Nothing in it is rounded.
-func next(state uint64) (float64, uint64) {
-	state = state * multiplier % modulus
-	return float64(int64(state))*0x1p-45 - 1, state
 }

@@ -1,86 +1,70 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io"
-	"os"
+	"math"
 
+	"github.com/p2pmpi/p2pmpi/examples/internal/npb"
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-var (
-	errUsage        = errors.New("usage: ep [S|W|A|B]")
-	errVerification = errors.New("the sums are not those of NPB")
-)
+var kernel = npb.Kernel{Name: "ep", Classes: []string{"S", "W", "A", "B"}, Sequential: true, Run: run}
 
-func main() {
-	world, err := mpj.Init(context.Background())
-	if err == nil {
-		err = run(world, os.Args[1:], os.Stdout, os.Stderr)
-	}
-	if err == nil {
-		err = world.Finalize()
-	}
-	if errors.Is(err, errUsage) {
-		world.Abort(2, err.Error()) // the whole job, with one message
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "ep:", err)
-		os.Exit(1) // this process: its replicas go on, if they can
-	}
-}
+func main() { kernel.Main() }
 
-func run(world *mpj.World, args []string, stdout, stderr io.Writer) error {
-	class, err := classOf(args)
+func run(r *npb.Run) (npb.Result, error) {
+	class := classes[r.Class]
+	if err := r.Start(); err != nil {
+		return npb.Result{}, err
+	}
+	total, counts, err := compute(r, class.batches())
 	if err != nil {
-		return err
+		return npb.Result{}, err
 	}
-	if world.Rank() != 0 {
-		stderr = io.Discard
+	if err := r.Stop(); err != nil {
+		return npb.Result{}, err
 	}
-	if err := mpj.Barrier(world.Comm); err != nil {
-		return err
-	}
-	start := world.Wtime()
-	total, counts, err := compute(world.Comm, class, stderr)
-	if err != nil || world.Rank() != 0 {
-		return err
-	}
-	r := result{class, world.Size(), total, counts, world.Wtime() - start}
-	if err := r.print(stdout); err != nil {
-		return err
-	}
-	if !class.verify(total) {
-		return errVerification
-	}
-	return nil
+	return npb.Result{
+		Fields:     fields(class, total, counts),
+		Operations: math.Ldexp(1, class.bits+1), // uniform random numbers
+		Verified:   class.verify(total),
+	}, nil
 }
 
 // compute divides the batches among the ranks and returns the totals at rank 0.
-func compute(c *mpj.Comm, class class, progress io.Writer) (total sums, counts annuli, err error) {
-	batches := class.batches()
-	from, to := share(batches, c.Rank(), c.Size())
+func compute(r *npb.Run, batches int) (total sums, counts annuli, err error) {
+	from, to := share(batches, r.Rank(), r.Size())
 	mine := make([]float64, 0, 2*(to-from))
 	for k := from; k < to; k++ {
 		s := batch(k, &counts)
 		mine = append(mine, s.x, s.y)
-		if done, all := k+1-from, to-from; done*10/all > (done-1)*10/all {
-			fmt.Fprintf(progress, "ep: %d %% done\n", done*100/all)
-		}
+		progress(r.Progress, k+1-from, to-from)
 	}
-	all, err := gather(c, mine, batches)
-	if err != nil {
-		return total, counts, err
+	all := mine
+	if r.World != nil {
+		err = r.Communicate(func() error {
+			all, err = gather(r.World.Comm, mine, batches)
+			if err != nil {
+				return err
+			}
+			return mpj.Reduce(r.World.Comm, counts[:], counts[:], mpj.Sum, 0)
+		})
 	}
 	// Sums of floating-point numbers depend on the order. This one is that of
 	// the batches, whoever computed them.
-	for i := 0; i < len(all); i += 2 {
+	for i := 0; i+1 < len(all); i += 2 {
 		total.x += all[i]
 		total.y += all[i+1]
 	}
-	return total, counts, mpj.Reduce(c, counts[:], counts[:], mpj.Sum, 0)
+	return total, counts, err
+}
+
+// progress says at every tenth of the work how much is done.
+func progress(w io.Writer, done, all int) {
+	if done*10/all > (done-1)*10/all {
+		fmt.Fprintf(w, "ep: %d %% done\n", done*100/all)
+	}
 }
 
 // share returns which of the batches are for a rank: from up to, not

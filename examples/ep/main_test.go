@@ -3,18 +3,18 @@ package main
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
 	"testing"
 
+	"github.com/p2pmpi/p2pmpi/examples/internal/npb"
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-// sequential computes a class without any communication.
-func sequential(c class) (total sums, counts annuli) {
-	for k := range c.batches() {
+// sequential computes some batches without any communication.
+func sequential(batches int) (total sums, counts annuli) {
+	for k := range batches {
 		s := batch(k, &counts)
 		total.x += s.x
 		total.y += s.y
@@ -23,10 +23,10 @@ func sequential(c class) (total sums, counts annuli) {
 }
 
 func TestVerifyRefusesOtherSums(t *testing.T) {
-	for _, c := range classes {
+	for name, c := range classes {
 		for _, factor := range []float64{1 + 2*epsilon, 1 - 2*epsilon, -1} {
 			if s := (sums{c.expected.x * factor, c.expected.y}); c.verify(s) {
-				t.Errorf("class %s accepts %v for %v", c.name, s, c.expected)
+				t.Errorf("class %s accepts %v for %v", name, s, c.expected)
 			}
 		}
 	}
@@ -55,7 +55,7 @@ func TestReport(t *testing.T) {
 		t.Run(fmt.Sprintf("n=%d", n), func(t *testing.T) {
 			stdout, stderr := make([]bytes.Buffer, n), make([]bytes.Buffer, n)
 			err := mpj.RunLocal(context.Background(), n, func(w *mpj.World) error {
-				return run(w, []string{"s"}, &stdout[w.Rank()], &stderr[w.Rank()])
+				return kernel.Execute(w, []string{"s"}, &stdout[w.Rank()], &stderr[w.Rank()])
 			})
 			if err != nil {
 				t.Fatal(err)
@@ -82,11 +82,11 @@ func TestReport(t *testing.T) {
 
 // TestSumsAreTheSameForEveryNumberOfRanks compares the last bits.
 func TestSumsAreTheSameForEveryNumberOfRanks(t *testing.T) {
-	small := class{"tiny", batchBits + 3, sums{}}
-	wantSums, wantCounts := sequential(small)
+	const batches = 8
+	wantSums, wantCounts := sequential(batches)
 	for _, n := range []int{1, 2, 3, 5, 11} {
 		err := mpj.RunLocal(context.Background(), n, func(w *mpj.World) error {
-			total, counts, err := compute(w.Comm, small, io.Discard)
+			total, counts, err := compute(&npb.Run{World: w, Progress: io.Discard}, batches)
 			if err == nil && w.Rank() == 0 && (total != wantSums || counts != wantCounts) {
 				err = fmt.Errorf("%v, %v; want %v, %v", total, counts, wantSums, wantCounts)
 			}
@@ -94,19 +94,6 @@ func TestSumsAreTheSameForEveryNumberOfRanks(t *testing.T) {
 		})
 		if err != nil {
 			t.Errorf("%d ranks: %v", n, err)
-		}
-	}
-}
-
-func TestUsage(t *testing.T) {
-	for _, args := range [][]string{{"Z"}, {""}, {"S", "W"}, {"-h"}} {
-		if _, err := classOf(args); !errors.Is(err, errUsage) {
-			t.Errorf("arguments %q: %v", args, err)
-		}
-	}
-	for args, want := range map[string]string{"": "S", "S": "S", "w": "W", "A": "A", "B": "B"} {
-		if c, err := classOf(strings.Fields(args)); err != nil || c.name != want {
-			t.Errorf("arguments %q: class %q, %v", args, c.name, err)
 		}
 	}
 }
