@@ -1,0 +1,70 @@
+package channel
+
+import (
+	"os"
+	"testing"
+)
+
+func init() {
+	kinds["shm"] = func(t testing.TB) (Sender, Receiver) { return shmPair(t, 1<<18) }
+	kinds["shm, small ring"] = func(t testing.TB) (Sender, Receiver) { return shmPair(t, minRing) }
+}
+
+// shmPair returns the two ends of a ring, with a bell each.
+func shmPair(t testing.TB, capacity int) (*ShmSender, *ShmReceiver) {
+	t.Helper()
+	bells := testBells(t, 2)
+	file := must(NewRing(capacity))(t)
+	defer file.Close()
+	s := must(OpenShmSender(file, bells[0], bells[1]))(t)
+	r := must(OpenShmReceiver(file, bells[1], bells[0]))(t)
+	return s, r
+}
+
+func testBells(t testing.TB, n int) []*Bell {
+	t.Helper()
+	file := must(NewBoard(n))(t)
+	defer file.Close()
+	return bellsOf(t, file, n)
+}
+
+func bellsOf(t testing.TB, file *os.File, n int) []*Bell {
+	t.Helper()
+	board := must(MapBoard(file))(t)
+	defer board.Close()
+	bells := make([]*Bell, n)
+	for i := range bells {
+		bells[i] = must(board.Bell(i))(t)
+	}
+	return bells
+}
+
+// must takes the result of a call that has to succeed in this test.
+func must[T any](v T, err error) func(testing.TB) T {
+	return func(t testing.TB) T {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+}
+
+func TestShmAllocatesNothing(t *testing.T) {
+	s, r := shmPair(t, 1<<18)
+	for _, size := range []int{1, inlineSize, inlineSize + 1, 1 << 16} {
+		f, into := frame(1, make([]byte, size)), make([]byte, size)
+		place := func(Header) []byte { return into }
+		got := testing.AllocsPerRun(100, func() {
+			if done, err := s.TrySend(f); !done || err != nil {
+				t.Fatal(done, err)
+			}
+			if _, ok, err := r.TryReceive(place); !ok || err != nil {
+				t.Fatal(ok, err)
+			}
+		})
+		if got != 0 {
+			t.Errorf("a frame of %d bytes costs %v allocations, want 0", size, got)
+		}
+	}
+}

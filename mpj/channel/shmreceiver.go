@@ -1,0 +1,161 @@
+package channel
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime"
+)
+
+// A ShmReceiver is the reading end of a channel through shared memory. Whoever
+// polls it uses Ready and TryReceive; Receive makes it a Receiver for those
+// who block. One goroutine at a time may use it; Close may be called from
+// another.
+//
+// It does not notice that the other process has ended without closing: that is
+// like silence, and a view says what it was.
+type ShmReceiver struct {
+	*ring
+	own, other *Bell
+
+	cellsTaken, bulkTaken uint64 // where the next record is
+	cellsFreed, bulkFreed uint64 // what the sender may know of it
+
+	frame Frame  // under way
+	begun bool   // frame has its header and its place
+	got   uint64 // bytes of its payload that are there
+	err   error  // nothing more comes
+}
+
+// OpenShmReceiver opens the receiving end of a ring, which it maps; the caller
+// still closes the file. own is the bell of this process, and other that of
+// the sending one. A ring has one receiver in its life.
+func OpenShmReceiver(ring *os.File, own, other *Bell) (*ShmReceiver, error) {
+	r, err := openRing(ring)
+	if err != nil {
+		return nil, err
+	}
+	return newShmReceiver(r, own, other), nil
+}
+
+func newShmReceiver(r *ring, own, other *Bell) *ShmReceiver {
+	return &ShmReceiver{ring: r, own: own, other: other}
+}
+
+// Ready reports whether TryReceive would find anything: a part of a frame, an
+// end, or corruption. It is two loads of memory that is in the cache while
+// nothing happens.
+func (r *ShmReceiver) Ready() bool {
+	ready := r.cell(r.cellsTaken).stamp.Load() != stale(r.cellsTaken) || r.control.gone.Load() != 0
+	runtime.KeepAlive(r)
+	return ready
+}
+
+// TryReceive takes what is there, and reports whether a frame is whole by now.
+// What is there of one that is not has been taken, and the next call goes on
+// with it. alloc chooses where a payload goes, once for each frame, when its
+// header is there: it returns Size bytes, which belong to the receiver until
+// the frame is whole. The error is io.EOF after the sender closed between two
+// frames. It never blocks, and allocates nothing.
+func (r *ShmReceiver) TryReceive(alloc func(Header) []byte) (f Frame, ok bool, err error) {
+	defer runtime.KeepAlive(r)
+	for r.err == nil {
+		c := r.cell(r.cellsTaken)
+		if stamp := c.stamp.Load(); stamp != r.cellsTaken+1 {
+			return Frame{}, false, r.idle(stamp)
+		}
+		if !r.begun {
+			r.err = r.begin(c, alloc)
+		} else {
+			r.err = r.take(c.part)
+		}
+		if r.err == nil && r.got == r.frame.Size {
+			f, r.frame, r.begun = r.frame, Frame{}, false
+			return f, true, nil
+		}
+	}
+	return Frame{}, false, r.err
+}
+
+// begin takes the first record of a frame.
+func (r *ShmReceiver) begin(c *cell, alloc func(Header) []byte) error {
+	header := c.header // what was checked does not change any more
+	h, err := ParseHeader(header[:])
+	if err != nil {
+		return err
+	}
+	part := c.part
+	payload := alloc(h)
+	if uint64(len(payload)) != h.Size {
+		return fmt.Errorf("channel: %d bytes to receive a payload of %d into", len(payload), h.Size)
+	}
+	r.frame, r.begun, r.got = Frame{Header: h, Payload: payload}, true, 0
+	if h.Size > inlineSize {
+		return r.take(part)
+	}
+	r.got = uint64(copy(payload, c.inline[:]))
+	r.free(0)
+	return nil
+}
+
+// take copies the part of the payload that a record has in the bulk.
+func (r *ShmReceiver) take(part uint64) error {
+	if part == 0 || part > r.frame.Size-r.got || part > uint64(len(r.bulk)) {
+		return fmt.Errorf("channel: shared ring is corrupt: %d bytes follow %d of %d", part, r.got, r.frame.Size)
+	}
+	r.read(r.bulkTaken, r.frame.Payload[r.got:r.got+part])
+	r.got += part
+	r.free(bulkLength(part))
+	return nil
+}
+
+// free gives the room of a record with n bytes in the bulk back, not each time
+// but in portions: the sender then seldom misses the cache for it.
+func (r *ShmReceiver) free(n uint64) {
+	r.cellsTaken++
+	r.bulkTaken += n
+	if r.cellsTaken-r.cellsFreed < cellCount/8 && r.bulkTaken-r.bulkFreed < uint64(len(r.bulk))/8 {
+		return
+	}
+	r.cellsFreed, r.bulkFreed = r.cellsTaken, r.bulkTaken
+	r.control.freeCells.Store(r.cellsFreed)
+	r.control.freeBulk.Store(r.bulkFreed)
+	if r.granted() {
+		r.other.Ring()
+	}
+}
+
+// granted reports whether the room that the sender wished for is there. A
+// sender that writes its wish after this looks at the room after that.
+func (r *ShmReceiver) granted() bool {
+	granted := false
+	if want := r.control.wantCells.Load(); want != 0 && r.cellsFreed-want < 1<<63 {
+		r.control.wantCells.Store(0)
+		granted = true
+	}
+	if want := r.control.wantBulk.Load(); want != 0 && r.bulkFreed-want < 1<<63 {
+		r.control.wantBulk.Store(0)
+		granted = true
+	}
+	return granted
+}
+
+// idle says what it means that the next cell has another stamp than that of a
+// published record.
+func (r *ShmReceiver) idle(stamp uint64) error {
+	gone := r.control.gone.Load()
+	switch {
+	case stamp != stale(r.cellsTaken):
+		r.err = fmt.Errorf("channel: shared ring is corrupt: record %d has stamp %d", r.cellsTaken, stamp)
+	case gone&receiverGone != 0:
+		r.err = fmt.Errorf("channel: receive: %w", net.ErrClosed)
+	case gone == 0:
+	case r.cell(r.cellsTaken).stamp.Load() != stamp: // published before it closed
+	case r.begun:
+		r.err = io.ErrUnexpectedEOF
+	default:
+		r.err = io.EOF
+	}
+	return r.err
+}
