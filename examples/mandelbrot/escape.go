@@ -1,0 +1,48 @@
+package main
+
+// A region is the part of the complex plane that is painted.
+type region struct {
+	x, y          float64 // the centre
+	span          float64 // from the left edge to the right one
+	width, height int     // pixels
+	limit         int32   // steps after which a point counts as one of the set
+}
+
+// row computes a row of pixels, from the top: for each, how many steps of
+// z -> z² + c leave the circle of radius 2, or 0 when limit steps do not.
+func (r region) row(row int, steps []int32) {
+	pixel := r.span / float64(r.width)
+	y := r.y + (float64(r.height-1)/2-float64(row))*pixel
+	for column := range steps {
+		x := r.x + (float64(column)-float64(r.width-1)/2)*pixel
+		steps[column] = escape(x, y, r.limit)
+	}
+}
+
+// escape returns after how many steps the point x+iy is known not to belong to
+// the set, or 0 when limit steps do not tell.
+//
+// The conversions to float64 forbid to fuse a product and a sum into one
+// instruction: processors that have it would paint another picture.
+func escape(x, y float64, limit int32) int32 {
+	if inside(x, y) {
+		return 0
+	}
+	var re, im float64
+	for step := int32(1); step <= limit; step++ {
+		re2, im2 := float64(re*re), float64(im*im)
+		if re2+im2 > 4 {
+			return step
+		}
+		re, im = re2-im2+x, float64(2*re*im)+y
+	}
+	return 0
+}
+
+// inside reports whether a point lies in the set's cardioid or in the circle
+// left of it. These hold most of the points that would take limit steps.
+func inside(x, y float64) bool {
+	y2 := float64(y * y)
+	q := float64((x-0.25)*(x-0.25)) + y2
+	return float64(q*(q+(x-0.25))) <= y2/4 || float64((x+1)*(x+1))+y2 <= 1.0/16
+}
