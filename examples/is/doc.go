@@ -1,0 +1,22 @@
+// Is is the "integer sort" kernel of the NAS Parallel Benchmarks: it ranks
+// integer keys with a bucket sort, ten times over. It moves nearly all of its
+// data through the network each time, in few large messages.
+//
+//	p2prun --local 4 -n 4 ./examples/is -class S
+//
+// The classes are S, W, A and B; -times adds the time spent in messages. The
+// number of ranks is any up to 256, where NPB wants a power of two. A
+// verification that fails gives exit status 1.
+//
+// # One ranking
+//
+//	keys of a rank --count--> sizes of its buckets
+//	                              | Allreduce
+//	                              v
+//	                 sizes of all --> which rank gets which run of buckets,
+//	                              |   so that all get about as many keys
+//	keys, bucket by bucket        | Alltoall: how many keys are coming
+//	        \_____________________| Alltoallv: the keys
+//	                              v
+//	              keys of a range --count--> how many are smaller than each
+package main
