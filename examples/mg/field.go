@@ -1,0 +1,111 @@
+package main
+
+// The axes.
+const (
+	x = iota
+	y
+	z
+)
+
+// A field is the values at the points of a box of a grid, and of one layer of
+// points around it. Along x they follow each other in memory.
+type field struct {
+	size   [3]int // with the layer around
+	values []float64
+	whole  bool // the box is all of the grid, whatever the number of ranks
+}
+
+// newField returns a field with the given numbers of points inside.
+func newField(inside [3]int, whole bool) *field {
+	f := &field{whole: whole}
+	points := 1
+	for axis, n := range inside {
+		f.size[axis] = n + 2
+		points *= n + 2
+	}
+	f.values = make([]float64, points)
+	return f
+}
+
+// inside returns the numbers of points without the layer around.
+func (f *field) inside() [3]int { return [3]int{f.size[x] - 2, f.size[y] - 2, f.size[z] - 2} }
+
+// row returns the points along x with these coordinates; 0 is in the layer.
+func (f *field) row(j, k int) []float64 {
+	from := f.size[x] * (j + f.size[y]*k)
+	return f.values[from : from+f.size[x] : from+f.size[x]]
+}
+
+// rows calls do for each row inside.
+func (f *field) rows(do func(j, k int)) {
+	for k := 1; k < f.size[z]-1; k++ {
+		for j := 1; j < f.size[y]-1; j++ {
+			do(j, k)
+		}
+	}
+}
+
+// A face is a layer of points across an axis. So that the three pairs together
+// make the layer around complete, with edges and corners, the faces across y
+// have what came across x in them, and those across z what came across both.
+
+// faceLength returns the number of points in a face.
+func (f *field) faceLength(axis int) int {
+	switch axis {
+	case x:
+		return (f.size[y] - 2) * (f.size[z] - 2)
+	case y:
+		return f.size[x] * (f.size[z] - 2)
+	}
+	return f.size[x] * f.size[y]
+}
+
+// copyFace copies the face at the given place on the axis to buf, or from
+// buf.
+func (f *field) copyFace(axis, at int, buf []float64, toField bool) {
+	move := func(part []float64) {
+		if toField {
+			copy(part, buf)
+		} else {
+			copy(buf, part)
+		}
+		buf = buf[len(part):]
+	}
+	switch axis {
+	case x:
+		f.rows(func(j, k int) { move(f.row(j, k)[at : at+1]) })
+	case y:
+		for k := 1; k < f.size[z]-1; k++ {
+			move(f.row(at, k))
+		}
+	case z:
+		from := f.size[x] * f.size[y] * at
+		move(f.values[from : from+f.size[x]*f.size[y]])
+	}
+}
+
+// take copies to f, and to the layer around it, the box of whole whose first
+// point inside is at.
+func (f *field) take(whole *field, at [3]int) {
+	for k := range f.size[z] {
+		for j := range f.size[y] {
+			copy(f.row(j, k), whole.row(at[y]+j, at[z]+k)[at[x]:])
+		}
+	}
+}
+
+// pack returns the points inside f, without the layer.
+func (f *field) pack() (packed []float64) {
+	f.rows(func(j, k int) { packed = append(packed, f.row(j, k)[1:f.size[x]-1]...) })
+	return packed
+}
+
+// unpack is the reverse of pack, for a box of n points whose first is at.
+func (f *field) unpack(packed []float64, at, n [3]int) {
+	for k := range n[z] {
+		for j := range n[y] {
+			copy(f.row(at[y]+j+1, at[z]+k+1)[at[x]+1:], packed[:n[x]])
+			packed = packed[n[x]:]
+		}
+	}
+}

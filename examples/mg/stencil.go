@@ -1,0 +1,71 @@
+package main
+
+// Each of these operators reads 27 points for each that it writes. With the
+// sums of a row's four nearest rows and of its four diagonal ones, which three
+// neighbouring points share, it needs far fewer additions.
+
+// around puts, for each point along row (j, k), the sum of its 4 nearest
+// points in the plane across x into near, and that of the 4 diagonal ones into
+// far.
+func (f *field) around(j, k int, near, far []float64) {
+	sum4(near, f.row(j-1, k), f.row(j+1, k), f.row(j, k-1), f.row(j, k+1))
+	sum4(far, f.row(j-1, k-1), f.row(j+1, k-1), f.row(j-1, k+1), f.row(j+1, k+1))
+}
+
+func sum4(sum, a, b, c, d []float64) {
+	a, b, c, d = a[:len(sum)], b[:len(sum)], c[:len(sum)], d[:len(sum)]
+	for i := range sum {
+		sum[i] = a[i] + b[i] + c[i] + d[i]
+	}
+}
+
+// residualRow puts v - A u into r, which may be v. near and far are those of u.
+func residualRow(r, v, u, near, far []float64) {
+	n := len(r)
+	v, u, near, far = v[:n], u[:n], near[:n], far[:n]
+	for i := 1; i < n-1; i++ {
+		r[i] = v[i] - laplace[0]*u[i] -
+			laplace[2]*(far[i]+near[i-1]+near[i+1]) -
+			laplace[3]*(far[i-1]+far[i+1])
+	}
+}
+
+// smoothRow adds S r to u. near and far are those of r.
+func smoothRow(s stencil, u, r, near, far []float64) {
+	n := len(u)
+	r, near, far = r[:n], near[:n], far[:n]
+	for i := 1; i < n-1; i++ {
+		u[i] += s[0]*r[i] +
+			s[1]*(r[i-1]+r[i+1]+near[i]) +
+			s[2]*(far[i]+near[i-1]+near[i+1])
+	}
+}
+
+// restrictRow puts a weighted mean of the fine points around each coarse one
+// into it. near and far are those of fine.
+func restrictRow(coarse, fine, near, far []float64) {
+	for i := 1; i < len(coarse)-1; i++ {
+		f, n, d := fine[2*i-1:2*i+2], near[2*i-1:2*i+2], far[2*i-1:2*i+2]
+		coarse[i] = 0.5*f[1] +
+			0.25*(f[0]+f[2]+n[1]) +
+			0.125*(n[0]+n[2]+d[1]) +
+			0.0625*(d[0]+d[2])
+	}
+}
+
+// interpolateRow adds to a row of fine points the weighted coarse ones: each to
+// the fine point at its place, and the mean of two to the one between them.
+func interpolateRow(fine, coarse []float64, weight float64) {
+	half := weight / 2
+	for i := 0; i+1 < len(coarse) && 2*i+1 < len(fine); i++ {
+		fine[2*i] += weight * coarse[i]
+		fine[2*i+1] += half * (coarse[i] + coarse[i+1])
+	}
+}
+
+func sum2(sum, a, b []float64) {
+	a, b = a[:len(sum)], b[:len(sum)]
+	for i := range sum {
+		sum[i] = a[i] + b[i]
+	}
+}
