@@ -2,6 +2,8 @@ package mpj
 
 import (
 	"math"
+	"sync"
+	"sync/atomic"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 )
@@ -37,10 +39,23 @@ type Comm struct {
 	rank, size int
 	// ranks has the world rank of each rank that messages name; nil means that
 	// they are the same. named is how many there are, and inverse has the rank
-	// of each world rank, or Undefined.
+	// of each world rank, or Undefined. Messages on an intercommunicator name
+	// the remote group.
 	ranks   []int
 	named   int
 	inverse []int32
+	local   *Comm // of an intercommunicator: the local group, with the same id
+
+	freed atomic.Bool
+
+	making  sync.Mutex // held while a communicator is made of this one
+	lineage lineage
+	made    uint64 // communicators made of this one
+
+	mu         sync.Mutex // guards what follows
+	name       string
+	errhandler Errhandler
+	attributes []attribute // in the order in which they were set
 }
 
 // worldID is the id of the world communicator.
@@ -53,6 +68,7 @@ const (
 	collectiveSlot    = 1 // blocking collectives
 	managementSlot    = 2 // agreement on new communicators
 	neighbourhoodSlot = 3 // neighbourhood collectives
+	leaderSlot        = 4 // leaders of groups that become an intercommunicator
 )
 
 // context returns the engine's context for one kind of messages of c. The
@@ -90,11 +106,63 @@ func (c *Comm) place(rank int) place {
 	return c.world.places[c.worldRank(rank)]
 }
 
-// Rank returns the number of this process in c, 0..Size()-1.
+// Rank returns the number of this process in c, 0..Size()-1; of an
+// intercommunicator in the local group.
 func (c *Comm) Rank() int { return c.rank }
 
-// Size returns the number of ranks in c.
+// Size returns the number of ranks in c; of an intercommunicator in the local
+// group.
 func (c *Comm) Size() int { return c.size }
+
+// Group returns the ranks of c; of an intercommunicator the local group.
+func (c *Comm) Group() Group {
+	if c.local != nil {
+		return c.local.Group()
+	}
+	return c.namedGroup()
+}
+
+// namedGroup returns the group whose ranks messages on c name.
+func (c *Comm) namedGroup() Group {
+	g := Group{members: make([]int, c.named), self: c.world.rank}
+	for i := range g.members {
+		g.members[i] = c.worldRank(i)
+	}
+	return g
+}
+
+// Compare says how alike c and d are: Identical when they are one, Congruent
+// when they have the same ranks in the same order, Similar in another order.
+func (c *Comm) Compare(d *Comm) Comparison {
+	if c == d {
+		return Identical
+	}
+	if (c.local == nil) != (d.local == nil) {
+		return Unequal
+	}
+	comparison := c.namedGroup().Compare(d.namedGroup())
+	if c.local != nil {
+		comparison = max(comparison, c.Group().Compare(d.Group()))
+	}
+	if comparison == Identical {
+		return Congruent
+	}
+	return comparison
+}
+
+// Name returns the name of c for people: "world", or what SetName gave, or "".
+func (c *Comm) Name() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.name
+}
+
+// SetName names c. Errors show the name.
+func (c *Comm) SetName(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.name = name
+}
 
 // A Status describes a message that was received or probed.
 type Status struct {
@@ -122,6 +190,9 @@ var nothing = Status{Source: ProcNull, Tag: AnyTag}
 
 // checkDest refuses a message that cannot be sent. dest may be ProcNull.
 func (c *Comm) checkDest(op string, dest, tag int) error {
+	if err := c.check(op); err != nil {
+		return err
+	}
 	if dest != ProcNull && (dest < 0 || dest >= c.named) {
 		return c.failf(ErrRank, op, "dest %d, ranks are 0..%d", dest, c.named-1)
 	}
@@ -133,6 +204,9 @@ func (c *Comm) checkDest(op string, dest, tag int) error {
 
 // checkSource refuses a receive that cannot be. source may be ProcNull.
 func (c *Comm) checkSource(op string, source, tag int) error {
+	if err := c.check(op); err != nil {
+		return err
+	}
 	if source != AnySource && source != ProcNull && (source < 0 || source >= c.named) {
 		return c.failf(ErrRank, op, "source %d, ranks are 0..%d or AnySource", source, c.named-1)
 	}
@@ -142,9 +216,27 @@ func (c *Comm) checkSource(op string, source, tag int) error {
 	return nil
 }
 
-// checkCollective refuses a collective on a communicator that has none. Every
-// collective without a root calls it first.
+// check refuses a call on a communicator that there is not: the nil that Split
+// and others return to ranks outside, or one that was freed.
+func (c *Comm) check(op string) error {
+	if c == nil {
+		return failf(ErrComm, op, "this process is not in the communicator, which is nil")
+	}
+	if c.freed.Load() {
+		return c.failf(ErrComm, op, "communicator %q was freed", c.Name())
+	}
+	return nil
+}
+
+// checkCollective is check for a collective, which an intercommunicator does
+// not have. Every collective without a root calls it first.
 func (c *Comm) checkCollective(op string) error {
+	if err := c.check(op); err != nil {
+		return err
+	}
+	if c.local != nil {
+		return c.failf(ErrComm, op, "communicator %q is an intercommunicator: Merge makes one that has collectives", c.Name())
+	}
 	return nil
 }
 

@@ -15,6 +15,11 @@ type Class string
 // The classes of errors.
 const (
 	ErrArg       Class = "invalid argument"
+	ErrComm      Class = "invalid communicator"
+	ErrDims      Class = "invalid dimensions"
+	ErrGroup     Class = "invalid group"
+	ErrKeyval    Class = "invalid attribute key"
+	ErrTopology  Class = "invalid topology"
 	ErrBuffer    Class = "buffers of unequal or too small length"
 	ErrCount     Class = "invalid count"
 	ErrFinalized Class = "the world is finalized"
@@ -35,6 +40,8 @@ type Error struct {
 	Rank   int    // in the communicator that it was called on, or Undefined
 	Detail string // which argument or message, in words
 	Err    error  // the cause below, or nil
+
+	handled bool // the communicator's error handler has seen it
 }
 
 // Error names the function, the class and the detail.
@@ -80,7 +87,10 @@ func (c *Comm) wrap(op string, err error) error {
 	var ready *Error
 	switch {
 	case errors.As(err, &ready):
-		return err
+		if ready.handled {
+			return err
+		}
+		return c.handle(ready)
 	case errors.As(err, &truncated):
 		return c.failf(ErrTruncate, op, "%s", c.truncation(truncated))
 	case errors.Is(err, engine.ErrClosed):
@@ -98,8 +108,12 @@ func (c *Comm) truncation(e *engine.TruncateError) string {
 	return t.Error()
 }
 
-// handle completes an error of c that is about to be returned.
+// handle completes an error of c that is about to be returned, and gives it to
+// the error handler.
 func (c *Comm) handle(err *Error) error {
-	err.Rank = c.rank
+	err.Rank, err.handled = c.rank, true
+	if h := c.Errhandler(); h != nil {
+		return h(c, err)
+	}
 	return err
 }

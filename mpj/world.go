@@ -17,6 +17,8 @@ type World struct {
 	job     job
 	places  []place // by world rank; nil: all on one machine
 
+	identities *identities
+
 	finalize sync.Once
 	err      error // of Finalize
 }
@@ -37,8 +39,8 @@ type job interface {
 type place struct{ machine, cluster int }
 
 func newWorld(e *engine.Engine, self view.Process, size int, j job) *World {
-	w := &World{replica: self.Replica, job: j}
-	w.Comm = &Comm{engine: e, world: w, id: worldID, rank: self.Rank, size: size, named: size}
+	w := &World{replica: self.Replica, job: j, identities: newIdentities()}
+	w.Comm = &Comm{engine: e, world: w, id: worldID, rank: self.Rank, size: size, named: size, name: "world"}
 	return w
 }
 

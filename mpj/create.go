@@ -1,0 +1,220 @@
+package mpj
+
+import (
+	"cmp"
+	"hash/fnv"
+	"slices"
+)
+
+// The communicators that are made of one are made in one order: all its ranks
+// make the same calls, as with collectives. Several goroutines may make
+// communicators of different ones at the same time.
+
+// Dup returns a communicator with the ranks of c, its topology, its error
+// handler and the attributes that their copy functions let through, and with
+// contexts of its own. All ranks of c call it. A library that is given a
+// communicator duplicates it, to keep its messages apart from the program's.
+func (c *Comm) Dup() (*Comm, error) {
+	if err := c.check("Dup"); err != nil {
+		return nil, err
+	}
+	d, err := c.dup()
+	if err != nil {
+		return nil, c.wrap("Dup", err)
+	}
+	c.copyAttributes(d)
+	return d, nil
+}
+
+func (c *Comm) dup() (*Comm, error) {
+	c.making.Lock()
+	defer c.making.Unlock()
+	l := c.descend()
+	id, err := c.world.identify(l, c.agreement())
+	if err != nil {
+		return nil, err
+	}
+	if c.local != nil {
+		return c.interOf(id, l, c.Group().members, c.namedGroup().members), nil
+	}
+	d := c.child(id, l, c.namedGroup().members)
+	return d, nil
+}
+
+// agreement returns the agreement of all ranks of c.
+func (c *Comm) agreement() agreement {
+	if c.local != nil {
+		return c.span().every
+	}
+	return c.every
+}
+
+// Split makes a communicator of all ranks that give the same color, ordered by
+// key and, where keys are the same, as they are in c. A rank that gives
+// Undefined as color gets nil. All ranks of c call it.
+func (c *Comm) Split(color, key int) (*Comm, error) { return c.split("Split", color, key) }
+
+// A SplitKind says which ranks SplitType brings together.
+type SplitKind int
+
+const (
+	// SplitMachine brings together the ranks on one machine, which share memory.
+	SplitMachine SplitKind = iota
+	// SplitCluster brings together the ranks on machines near each other.
+	SplitCluster
+)
+
+// SplitType makes a communicator of the ranks that share what kind says with
+// this one, ordered by key. All ranks of c call it.
+func (c *Comm) SplitType(kind SplitKind, key int) (*Comm, error) {
+	if err := c.checkCollective("SplitType"); err != nil {
+		return nil, err
+	}
+	at := c.place(c.rank)
+	switch kind {
+	case SplitMachine:
+		return c.split("SplitType", at.machine, key)
+	case SplitCluster:
+		return c.split("SplitType", at.cluster, key)
+	}
+	return nil, c.failf(ErrArg, "SplitType", "kind %d", kind)
+}
+
+func (c *Comm) split(op string, color, key int) (*Comm, error) {
+	if err := c.checkCollective(op); err != nil {
+		return nil, err
+	}
+	d, err := c.splitOff(op, color, key)
+	return d, c.wrap(op, err)
+}
+
+func (c *Comm) splitOff(op string, color, key int) (*Comm, error) {
+	c.making.Lock()
+	defer c.making.Unlock()
+	l := c.descend()
+	all, err := c.gatherAll(int64(color), int64(key))
+	if err != nil {
+		return nil, err
+	}
+	for i := range c.size {
+		if theirs := all[2*i]; theirs < 0 && theirs != Undefined {
+			return nil, failf(ErrArg, op, "rank %d gives color %d: colors are at least 0, or Undefined", i, theirs)
+		}
+	}
+	id, err := c.world.identify(l, c.every)
+	if err != nil || color == Undefined {
+		return nil, err
+	}
+	return c.child(id, l, c.sameColor(all)), nil
+}
+
+// sameColor returns the world ranks of those that gave the color of this rank,
+// by key. all has color and key of each rank.
+func (c *Comm) sameColor(all []int64) []int {
+	var ranks []int
+	for i := range c.size {
+		if all[2*i] == all[2*c.rank] {
+			ranks = append(ranks, i)
+		}
+	}
+	slices.SortStableFunc(ranks, func(a, b int) int { return cmp.Compare(all[2*a+1], all[2*b+1]) })
+	for i, r := range ranks {
+		ranks[i] = c.worldRank(r)
+	}
+	return ranks
+}
+
+// Create makes a communicator of the members of g, which are ranks of c, in
+// their order. All ranks of c call it, with the same group or with groups that
+// have no member in common; one that is not in the group that it gives gets
+// nil.
+func (c *Comm) Create(g Group) (*Comm, error) {
+	if err := c.checkCollective("Create"); err != nil {
+		return nil, err
+	}
+	d, err := c.create(g)
+	return d, c.wrap("Create", err)
+}
+
+func (c *Comm) create(g Group) (*Comm, error) {
+	c.making.Lock()
+	defer c.making.Unlock()
+	l := c.descend()
+	outside := g.where(func(m int) bool { return c.rankOf(m) == Undefined }).Size()
+	all, err := c.gatherAll(int64(outside), g.digest())
+	if err != nil {
+		return nil, err
+	}
+	for i := range c.size {
+		if all[2*i] > 0 {
+			return nil, failf(ErrGroup, "Create", "of the group that rank %d gives %d members are not in the communicator", i, all[2*i])
+		}
+	}
+	id, err := c.world.identify(l, c.every)
+	if err != nil || g.Rank() == Undefined {
+		return nil, err
+	}
+	mine := all[2*c.rank+1]
+	for i, m := range g.members {
+		if r := c.rankOf(m); all[2*r+1] != mine {
+			return nil, failf(ErrGroup, "Create", "rank %d, member %d of the group, gives another group", r, i)
+		}
+	}
+	return c.child(id, l, g.members), nil
+}
+
+// digest returns a hash of the members in order.
+func (g Group) digest() int64 {
+	h := fnv.New64a()
+	for _, m := range g.members {
+		h.Write([]byte{byte(m), byte(m >> 8), byte(m >> 16), byte(m >> 24)})
+	}
+	return int64(h.Sum64())
+}
+
+// Free ends c: later calls on it fail with ErrComm. Sends and receives that are
+// under way still complete. The delete functions of its attributes are called;
+// an error of one keeps c. All ranks of c call Free; the world cannot be freed.
+func (c *Comm) Free() error {
+	if err := c.check("Free"); err != nil {
+		return err
+	}
+	if c.id == worldID {
+		return c.failf(ErrComm, "Free", "the world is not freed but finalized")
+	}
+	if err := c.deleteAttributes("Free"); err != nil {
+		return err
+	}
+	c.freed.Store(true)
+	return nil
+}
+
+// child returns the communicator with the id of these world ranks, of which
+// this process is one.
+func (c *Comm) child(id uint32, l lineage, members []int) *Comm {
+	d := &Comm{engine: c.engine, world: c.world, id: id, lineage: l, errhandler: c.Errhandler()}
+	d.address(members)
+	d.size = len(members)
+	d.rank = d.rankOf(c.world.rank)
+	return d
+}
+
+// address makes members, world ranks, those that messages on d name.
+func (d *Comm) address(members []int) {
+	d.named = len(members)
+	identity := true
+	for rank, m := range members {
+		identity = identity && m == rank
+	}
+	if identity {
+		return
+	}
+	d.ranks = slices.Clone(members)
+	d.inverse = make([]int32, slices.Max(members)+1)
+	for i := range d.inverse {
+		d.inverse[i] = Undefined
+	}
+	for rank, m := range members {
+		d.inverse[m] = int32(rank)
+	}
+}

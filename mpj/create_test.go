@@ -1,0 +1,308 @@
+package mpj
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// works checks that c has these world ranks, in order, and that a collective and
+// messages round a ring work on it.
+func works(c *Comm, members ...int) error {
+	sum, n := make([]int, 1), c.Size()
+	buf := make([]int, 1)
+	right, left := (c.Rank()+1)%n, (c.Rank()-1+n)%n
+	s, err := Sendrecv(c, []int{c.Rank()}, right, 3, buf, AnySource, 3)
+	return first(err,
+		want("members", c.Group().members, members),
+		want("source and content", []int{s.Source, buf[0]}, []int{left, left}),
+		Allreduce(c, []int{c.world.Rank()}, sum, Sum),
+		want("sum of world ranks", sum, []int{total(members)}))
+}
+
+func total(s []int) (sum int) {
+	for _, v := range s {
+		sum += v
+	}
+	return sum
+}
+
+// numbers returns from, from+step, ... below n.
+func numbers(from, step, n int) []int {
+	var s []int
+	for i := from; i < n; i += step {
+		s = append(s, i)
+	}
+	return s
+}
+
+func reversed(s []int) []int {
+	r := make([]int, len(s))
+	for i, v := range s {
+		r[len(s)-1-i] = v
+	}
+	return r
+}
+
+func TestDupKeepsMessagesApart(t *testing.T) {
+	inEveryShape(t, func(w *World) error {
+		d, err := w.Dup()
+		if err != nil {
+			return err
+		}
+		if got := d.Compare(w.Comm); got != Congruent {
+			return fmt.Errorf("a duplicate is %v", got)
+		}
+		mine, theirs := make([]int, 1), make([]int, 1)
+		err = first(
+			Send(w.Comm, []int{1}, w.Rank(), 0), Send(d, []int{2}, w.Rank(), 0),
+			second(Recv(d, theirs, AnySource, 0)), second(Recv(w.Comm, mine, AnySource, 0)))
+		return first(err, want("messages", []int{mine[0], theirs[0]}, []int{1, 2}), works(d, numbers(0, 1, w.Size())...))
+	})
+}
+
+func second(_ Status, err error) error { return err }
+
+func TestSplitIsByColorAndKey(t *testing.T) {
+	inEveryShape(t, func(w *World) error {
+		n := w.Size()
+		odd, err1 := w.Split(w.Rank()%2, -w.Rank())
+		same, err2 := w.Split(7, 0)
+		some, err3 := w.Split(map[bool]int{true: 1, false: Undefined}[w.Rank() > 0], 0)
+		if err := first(err1, err2, err3); err != nil {
+			return err
+		}
+		if (some != nil) != (w.Rank() > 0) {
+			return fmt.Errorf("color Undefined gives %v", some)
+		}
+		if some != nil {
+			if err := works(some, numbers(1, 1, n)...); err != nil {
+				return err
+			}
+		}
+		return first(works(odd, reversed(numbers(w.Rank()%2, 2, n))...), works(same, numbers(0, 1, n)...))
+	})
+}
+
+func TestCreateIsOfAGroup(t *testing.T) {
+	inEveryShape(t, func(w *World) error {
+		members := reversed(numbers(0, 2, w.Size()))
+		even, err := w.Group().Incl(members)
+		if err != nil {
+			return err
+		}
+		c, err := w.Create(even)
+		if err != nil || c == nil {
+			return first(err, want("outside", []bool{c == nil}, []bool{w.Rank()%2 == 1}))
+		}
+		none, err := c.Create(GroupEmpty)
+		return first(err, works(c, members...), want("of nobody", []bool{none == nil}, []bool{true}))
+	})
+}
+
+// Disjoint groups, in one call.
+func TestCreateOfSeveralGroups(t *testing.T) {
+	inEveryShape(t, func(w *World) error {
+		members := numbers(w.Rank()%2, 2, w.Size())
+		g, err := w.Group().Incl(members)
+		if err != nil {
+			return err
+		}
+		c, err := w.Create(g)
+		if err != nil {
+			return err
+		}
+		return works(c, members...)
+	})
+}
+
+// Communicators of communicators, kept and freed, never mix.
+func TestSplitDownToOne(t *testing.T) {
+	inEveryShape(t, func(w *World) error {
+		c := w.Comm
+		for c.Size() > 1 {
+			half, err := c.Split(c.Rank()*2/c.Size(), 0)
+			if err != nil {
+				return err
+			}
+			if err := works(half, half.Group().members...); err != nil {
+				return err
+			}
+			if c != w.Comm {
+				if err := c.Free(); err != nil {
+					return err
+				}
+			}
+			c = half
+		}
+		return Barrier(w.Comm)
+	})
+}
+
+// SplitType follows the places that the world knows of.
+func TestSplitTypeFollowsPlaces(t *testing.T) {
+	err := RunLocal(context.Background(), 6, func(w *World) error {
+		w.places = []place{{0, 0}, {1, 0}, {0, 0}, {2, 1}, {1, 0}, {2, 1}}
+		machine, err1 := w.SplitType(SplitMachine, 0)
+		cluster, err2 := w.SplitType(SplitCluster, 0)
+		if err := first(err1, err2); err != nil {
+			return err
+		}
+		_, err3 := w.SplitType(9, 0)
+		return first(
+			works(machine, [][]int{{0, 2}, {1, 4}, {0, 2}, {3, 5}, {1, 4}, {3, 5}}[w.Rank()]...),
+			works(cluster, [][]int{{0, 1, 2, 4}, {3, 5}}[w.places[w.Rank()].cluster]...),
+			isClass(err3, ErrArg))
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func isClass(err error, class Class) error {
+	if !errors.Is(err, class) {
+		return fmt.Errorf("got %v, want %q", err, class)
+	}
+	return nil
+}
+
+// Goroutines make communicators of different ones at the same time, started in
+// different order at each rank.
+func TestConcurrentCreation(t *testing.T) {
+	err := RunLocal(context.Background(), 4, func(w *World) error {
+		const parallel, rounds = 4, 25
+		parents := make([]*Comm, parallel)
+		for i := range parents {
+			var err error
+			if parents[i], err = w.Dup(); err != nil {
+				return err
+			}
+		}
+		var all sync.WaitGroup
+		errs := make([]error, parallel)
+		for k := range parallel {
+			i := (k*(w.Rank()+1) + w.Rank()) % parallel
+			if w.Rank() == 1 || w.Rank() == 3 { // 2k and 4k are not onto
+				i = (k + w.Rank()) % parallel
+			}
+			all.Go(func() {
+				for round := range rounds {
+					c, err := parents[i].Split(w.Rank()%2, round)
+					if err == nil {
+						sum := make([]int, 1)
+						err = first(Allreduce(c, []int{1}, sum, Sum), want("sum", sum, []int{2}), c.Free())
+					}
+					if err != nil {
+						errs[i] = err
+						return
+					}
+				}
+			})
+		}
+		all.Wait()
+		return first(errs...)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// When processes have many ids in use, different ones at each, a creation still
+// finds one that is unused everywhere.
+func TestIdsThatAreUsedSomewhereArePassedOver(t *testing.T) {
+	err := RunLocal(context.Background(), 3, func(w *World) error {
+		for k := range 10 {
+			if k%3 == w.Rank() {
+				w.identities.take(w.lineage.next(1).candidate(k))
+			}
+		}
+		d, err := w.Dup()
+		if err != nil {
+			return err
+		}
+		return first(works(d, 0, 1, 2), want("id", []uint32{d.id}, []uint32{w.lineage.next(1).candidate(10)}))
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWrongCreationsAreErrors(t *testing.T) {
+	err := RunLocal(context.Background(), 3, func(w *World) error {
+		_, err1 := w.Split(-5*w.Rank(), 0)
+		if err := isClass(err1, ErrArg); err != nil || !strings.Contains(err1.Error(), "rank 1 gives color -5") {
+			return fmt.Errorf("negative color: %w", err1)
+		}
+		c, err := w.Split(w.Rank()%2, 0)
+		if err != nil {
+			return err
+		}
+		_, err2 := c.Create(w.Group())
+		g, err := w.Group().Incl([]int{0, 1, 2}[w.Rank():])
+		if err != nil {
+			return err
+		}
+		_, err3 := w.Create(g)
+		if w.Rank() == 2 {
+			err3 = isClass(nil, "") // its group, of itself alone, is fine
+			err3 = nil
+		} else {
+			err3 = isClass(err3, ErrGroup)
+		}
+		return first(isClass(err2, ErrGroup), err3, isClass(w.Free(), ErrComm), Barrier(w.Comm))
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// A communicator that is no more, or that this process is not in, is named by
+// every call on it.
+func TestFreedAndNilCommunicatorsAreRefused(t *testing.T) {
+	err := RunLocal(context.Background(), 2, func(w *World) error {
+		freed, err := w.Dup()
+		if err != nil {
+			return err
+		}
+		freed.SetName("spare")
+		r, err := Irecv(freed, make([]int, 1), 1-w.Rank(), 0)
+		if err := first(err, Send(freed, []int{1}, 1-w.Rank(), 0), freed.Free()); err != nil {
+			return err
+		}
+		if _, err := r.Wait(); err != nil {
+			t.Errorf("a receive that was posted before Free: %v", err)
+		}
+		for _, c := range []*Comm{freed, nil} {
+			for op, err := range onComm(c) {
+				if !errors.Is(err, ErrComm) || !strings.Contains(err.Error(), op) {
+					t.Errorf("%s: got %v", op, err)
+				}
+				if c != nil && !strings.Contains(err.Error(), `"spare" was freed`) {
+					t.Errorf("%s: %v does not name the communicator", op, err)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func onComm(c *Comm) map[string]error {
+	one := make([]int, 1)
+	_, recv := Recv(c, one, 0, 0)
+	_, dup := c.Dup()
+	_, split := c.Split(0, 0)
+	_, create := c.Create(GroupEmpty)
+	_, inter := c.IntercommCreate(0, c, 0, 0)
+	_, merge := c.Merge(true)
+	return map[string]error{
+		"Send": Send(c, one, 0, 0), "Recv": recv, "Barrier": Barrier(c), "Bcast": Bcast(c, one, 0),
+		"Allreduce": Allreduce(c, one, one, Sum), "Dup": dup, "Split": split, "Create": create,
+		"IntercommCreate": inter, "Merge": merge, "Free": c.Free(),
+	}
+}

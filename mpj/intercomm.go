@@ -1,0 +1,272 @@
+package mpj
+
+import (
+	"errors"
+	"slices"
+)
+
+// An intercommunicator joins two groups that have no process in common. Rank
+// and Size are about the local group; the ranks that messages name are those
+// of the remote group. It has point-to-point messages, Dup, Merge and Free;
+// for collectives Merge it.
+//
+//	local group          remote group
+//	0  1  2 -- Send(c, b, 1) --> 0  1
+//
+// What all its processes have to agree on goes by way of two of them, called
+// leaders as in MPI: within either group, between the leaders, and back.
+
+// A span connects a group with another one for the time of a call.
+type span struct {
+	local  *Comm
+	leader int // rank in local
+	// swap, which only the leader calls, sends to the remote leader and
+	// receives from it.
+	swap func(send, recv []byte) error
+}
+
+// IntercommCreate makes an intercommunicator of the ranks of c, the local
+// group, and those of another communicator, whose ranks call it as well. The
+// leaders, which are rank localLeader of c and its like on the other side, are
+// both in peer: there the other one is remoteLeader, and tag tells apart
+// several creations by the same two leaders at the same time. Elsewhere peer and
+// remoteLeader do not count.
+func (c *Comm) IntercommCreate(localLeader int, peer *Comm, remoteLeader, tag int) (*Comm, error) {
+	const op = "IntercommCreate"
+	if err := c.checkCollective(op); err != nil {
+		return nil, err
+	}
+	if localLeader < 0 || localLeader >= c.size {
+		return nil, c.failf(ErrRank, op, "localLeader %d, ranks are 0..%d", localLeader, c.size-1)
+	}
+	d, err := c.intercommCreate(localLeader, peer, remoteLeader, tag)
+	return d, c.wrap(op, err)
+}
+
+func (c *Comm) intercommCreate(localLeader int, peer *Comm, remoteLeader, tag int) (*Comm, error) {
+	c.making.Lock()
+	defer c.making.Unlock()
+	l, local := c.descend(), c.namedGroup()
+	s := span{local: c, leader: localLeader, swap: func(send, recv []byte) error {
+		return c.world.swap(peer.context(leaderSlot), int32(tag), send, peer.worldRank(remoteLeader), recv, peer.worldRank(remoteLeader))
+	}}
+	var told []int64
+	var failed error
+	if c.rank == localLeader {
+		told, failed = s.introduce(l, local, peer, remoteLeader, tag)
+	}
+	told, err := c.share(told, localLeader)
+	if err != nil || failed != nil {
+		return nil, errors.Join(failed, err)
+	}
+	if len(told) == 0 {
+		return nil, failf(ErrComm, "IntercommCreate", "the local leader, rank %d, did not reach the remote one", localLeader)
+	}
+	remote := Group{members: make([]int, len(told)-1), self: local.self}
+	for i, m := range told[1:] {
+		remote.members[i] = int(m)
+	}
+	if common := local.Intersection(remote).Size(); common > 0 {
+		return nil, failf(ErrComm, "IntercommCreate", "%d processes are in both groups", common)
+	}
+	l = l.join(lineage(told[0]))
+	id, err := c.world.identify(l, s.every)
+	if err != nil {
+		return nil, err
+	}
+	return c.interOf(id, l, local.members, remote.members), nil
+}
+
+// introduce exchanges lineage and members with the remote leader.
+func (s span) introduce(l lineage, local Group, peer *Comm, remoteLeader, tag int) ([]int64, error) {
+	if err := peer.checkDest("IntercommCreate", remoteLeader, tag); err != nil {
+		return nil, err
+	}
+	if remoteLeader == ProcNull || peer.local == nil && remoteLeader == peer.rank {
+		return nil, failf(ErrRank, "IntercommCreate", "remoteLeader %d is not another process of peer", remoteLeader)
+	}
+	mine := []int64{int64(l)}
+	for _, m := range local.members {
+		mine = append(mine, int64(m))
+	}
+	length := []int64{0}
+	if err := s.swap(bytesOf([]int64{int64(len(mine))}), bytesOf(length)); err != nil {
+		return nil, err
+	}
+	if n := length[0]; n < 2 || n > int64(s.local.world.size)+1 {
+		return nil, errUnlike
+	}
+	theirs := make([]int64, length[0])
+	if err := s.swap(bytesOf(mine), bytesOf(theirs)); err != nil {
+		return nil, err
+	}
+	for _, m := range theirs[1:] {
+		if m < 0 || m >= int64(s.local.world.size) {
+			return nil, errUnlike
+		}
+	}
+	return theirs, nil
+}
+
+// join returns the lineage of what is made of l and m together, whichever of
+// them is one's own.
+func (l lineage) join(m lineage) lineage { return min(l, m).with(max(l, m)) }
+
+// every is the agreement of both groups.
+func (s span) every(l lineage, v vote) (vote, error) {
+	v, err := s.local.every(l, v)
+	if err != nil && !errors.Is(err, errUnlike) {
+		return v, err
+	}
+	var failed error
+	if s.local.rank == s.leader {
+		theirs := make([]byte, ballotSize)
+		if failed = s.swap(ballot(l, v), theirs); failed == nil {
+			v = max(v, l.count(theirs))
+		} else {
+			v = spoiled
+		}
+	}
+	v, err = s.local.every(l, v)
+	return v, errors.Join(failed, err)
+}
+
+// interOf returns the intercommunicator with the id of two groups of world
+// ranks. It inherits from c.
+func (c *Comm) interOf(id uint32, l lineage, local, remote []int) *Comm {
+	d := c.child(id, l, local)
+	x := &Comm{engine: c.engine, world: c.world, id: id, lineage: l, errhandler: d.errhandler, local: d, rank: d.rank, size: d.size}
+	x.address(remote)
+	return x
+}
+
+// TestInter reports whether c is an intercommunicator.
+func (c *Comm) TestInter() bool { return c.local != nil }
+
+// RemoteSize returns the number of ranks in the remote group of an
+// intercommunicator, and 0 of any other.
+func (c *Comm) RemoteSize() int {
+	if c.local == nil {
+		return 0
+	}
+	return c.named
+}
+
+// RemoteGroup returns the remote group of an intercommunicator, and GroupEmpty
+// of any other.
+func (c *Comm) RemoteGroup() Group {
+	if c.local == nil {
+		return GroupEmpty
+	}
+	return c.namedGroup()
+}
+
+// span returns the span of intercommunicator c. Rank 0 leads either group.
+func (c *Comm) span() span {
+	return span{local: c.local, swap: func(send, recv []byte) error { return c.swap(send, 0, recv, 0) }}
+}
+
+// Merge makes a communicator of both groups of intercommunicator c. All ranks
+// of a group give the same high: the group that gives true comes after the
+// other one. When both give the same, the group whose rank 0 has the lower
+// rank in the world comes first. All ranks of c call it.
+func (c *Comm) Merge(high bool) (*Comm, error) {
+	if err := c.check("Merge"); err != nil {
+		return nil, err
+	}
+	if c.local == nil {
+		return nil, c.failf(ErrComm, "Merge", "communicator %q is no intercommunicator", c.Name())
+	}
+	d, err := c.merge(high)
+	return d, c.wrap("Merge", err)
+}
+
+func (c *Comm) merge(high bool) (*Comm, error) {
+	c.making.Lock()
+	defer c.making.Unlock()
+	l := c.descend()
+	var flag int64
+	if high {
+		flag = 1
+	}
+	all, err := c.local.gatherAll(flag)
+	if err != nil {
+		return nil, err
+	}
+	theirs, err := c.tellHigh(all)
+	if err != nil {
+		return nil, err
+	}
+	low, up := c.local.namedGroup().members, c.namedGroup().members
+	if flag > theirs || flag == theirs && up[0] < low[0] {
+		low, up = up, low
+	}
+	id, err := c.world.identify(l, c.span().every)
+	if err != nil {
+		return nil, err
+	}
+	return c.child(id, l, slices.Concat(low, up)), nil
+}
+
+// tellHigh tells the remote group which high all gave, and returns what its
+// ranks gave.
+func (c *Comm) tellHigh(all []int64) (int64, error) {
+	mine, theirs := all[:1], make([]int64, 1)
+	odd := slices.IndexFunc(all, func(flag int64) bool { return flag != all[0] })
+	if odd >= 0 {
+		mine = []int64{disagreed}
+	}
+	var failed error
+	if c.rank == 0 {
+		if failed = c.swap(bytesOf(mine), 0, bytesOf(theirs), 0); failed != nil {
+			theirs[0] = disagreed
+		}
+	}
+	theirs, err := c.local.share(theirs, 0)
+	switch {
+	case err != nil || failed != nil:
+		return 0, errors.Join(failed, err)
+	case odd >= 0:
+		return 0, failf(ErrArg, "Merge", "ranks 0 and %d of the local group give different values of high", odd)
+	case len(theirs) != 1 || theirs[0] == disagreed:
+		return 0, failf(ErrArg, "Merge", "the ranks of the remote group give different values of high")
+	}
+	return theirs[0], nil
+}
+
+// disagreed takes the place of high where ranks give different ones.
+const disagreed = -1
+
+// share returns root's numbers at every rank of c, by way of the binomial tree
+// of root.
+func (c *Comm) share(numbers []int64, root int) ([]int64, error) {
+	if c.size == 1 {
+		return numbers, nil
+	}
+	v := (c.rank - root + c.size) % c.size
+	b, bit := bytesOf(numbers), 1
+	for ; bit < c.size && v&bit == 0; bit *= 2 {
+	}
+	if v != 0 {
+		var err error
+		parent := (v&(v-1) + root) % c.size
+		if b, _, err = c.engine.RecvWhole(c.context(managementSlot), c.worldRank(parent), managementTag); err != nil {
+			return nil, err
+		}
+	}
+	for bit /= 2; bit > 0; bit /= 2 {
+		if v+bit >= c.size {
+			continue
+		}
+		child := (v + bit + root) % c.size
+		if err := c.engine.Send(c.context(managementSlot), c.worldRank(child), managementTag, b); err != nil {
+			return nil, err
+		}
+	}
+	if len(b)%8 != 0 {
+		return nil, errUnlike
+	}
+	shared := make([]int64, len(b)/8)
+	copy(bytesOf(shared), b)
+	return shared, nil
+}
