@@ -39,7 +39,7 @@ func (k Kernel) Main() {
 		err = world.Finalize()
 	}
 	if errors.Is(err, ErrUsage) {
-		world.Abort(2, err.Error()) // the whole job, with one message
+		world.Abort(2, k.Name+": "+err.Error()) // the whole job, with one message
 	}
 	k.exit(err)
 }

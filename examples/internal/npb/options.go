@@ -11,7 +11,7 @@ import (
 
 // ErrUsage is wrapped by the errors about arguments and about the number of
 // ranks: what the user can put right. They are the same at every rank.
-var ErrUsage = errors.New("usage")
+var ErrUsage = errors.New("wrong usage")
 
 // options are what the arguments ask for.
 type options struct {
@@ -52,5 +52,5 @@ func (k Kernel) usage(reason string) error {
 	if k.Sequential {
 		flags += " [-sequential]"
 	}
-	return fmt.Errorf("%s: %s; %w: %s %s [-class %s]", k.Name, reason, ErrUsage, k.Name, flags, strings.Join(k.Classes, "|"))
+	return fmt.Errorf("%w: %s; it is %s %s [-class %s]", ErrUsage, reason, k.Name, flags, strings.Join(k.Classes, "|"))
 }

@@ -1,0 +1,27 @@
+package e2e
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestKernelsWithReplicas runs the NAS kernels, each rank twice, on peers of
+// their own: the report comes once (R6), and NPB's own verification accepts it.
+func TestKernelsWithReplicas(t *testing.T) {
+	peers := grid(t, 4)
+	for _, kernel := range []string{"ep", "cg", "is", "mg", "ft"} {
+		t.Run(kernel, func(t *testing.T) {
+			j := submit(t, peers[0].home, "-n", "2", "-r", "2", filepath.Join(bin, kernel), "-class", "S", "-times")
+			if status := j.wait(); status != 0 {
+				t.Fatalf("exit status %d", status)
+			}
+			for _, line := range []string{"Class        = S", "Ranks        = 2", "Verification = SUCCESSFUL"} {
+				if n := strings.Count(j.stdout.String(), " "+line+"\n"); n != 1 {
+					t.Errorf("line %q comes %d times in\n%s", line, n, j.stdout.String())
+				}
+			}
+		})
+	}
+	expectNothingLeft(t, peers)
+}
