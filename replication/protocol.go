@@ -219,3 +219,19 @@ func (p *Protocol) Retained() int {
 	}
 	return p.outbox.retained + p.decisions.retained
 }
+
+// Sent implements protection.Protocol.
+func (p *Protocol) Sent(context uint32, dest int) uint64 {
+	if b := p.outbox.streams[stream{context, dest}]; b != nil {
+		return b.seq
+	}
+	return 0
+}
+
+// Received implements protection.Protocol.
+func (p *Protocol) Received(context uint32, source int) uint64 {
+	if a := p.inbox.streams[stream{context, source}]; a != nil {
+		return a.next - 1
+	}
+	return 0
+}

@@ -1,8 +1,6 @@
 package protection
 
 import (
-	"fmt"
-
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
@@ -15,6 +13,7 @@ type Message struct {
 	Dest    int // rank
 	Tag     int32
 	Seq     uint64 // 1, 2, ... for each (Context, Source, Dest)
+	Sync    bool   // its sender waits until it has been matched
 	Payload []byte
 }
 
@@ -68,100 +67,20 @@ type Protocol interface {
 	Reopened(p view.Process) Output
 	// Tick lets some time pass, so that delayed acknowledgements go out.
 	Tick() Output
+	// Sent returns the number of the last message that Send numbered for a rank,
+	// and Received that of the last one delivered from a rank, in a context.
+	Sent(context uint32, dest int) uint64
+	Received(context uint32, source int) uint64
 	// Retained returns the bytes that the protocol keeps for others: 0 when
 	// every message of this process is where it has to be.
 	Retained() int
 }
 
-// None is the Protocol of a job without replicas: messages go straight
-// through, the process decides for itself, and nothing is kept.
-type None struct {
-	self view.Process
-	v    view.View
-	sent map[route]uint64
-	out  Output
-}
-
-type route struct {
-	context uint32
-	dest    int
-}
-
-// NewNone returns the protocol of process self in a job with one replica.
-func NewNone(self view.Process, v view.View) *None {
-	return &None{self: self, v: v, sent: make(map[route]uint64)}
-}
-
-func (p *None) reset() {
-	p.out = Output{Send: p.out.Send[:0], Deliver: p.out.Deliver[:0], Decided: p.out.Decided[:0]}
-}
-
-// Send implements Protocol.
-func (p *None) Send(m Message) Output {
-	p.reset()
-	r := route{m.Context, m.Dest}
-	p.sent[r]++
-	m.Source, m.Seq = p.self.Rank, p.sent[r]
-	if m.Dest == p.self.Rank {
-		p.out.Deliver = append(p.out.Deliver, m)
-	} else {
-		p.out.Send = append(p.out.Send, Envelope{To: view.Process{Rank: m.Dest}, Frame: DataFrame(m)})
-	}
-	return p.out
-}
-
-// Receive implements Protocol.
-func (p *None) Receive(from view.Process, f channel.Frame) (Output, error) {
-	p.reset()
-	if !p.v.Contains(from) || from == p.self {
-		return p.out, fmt.Errorf("frame from %v, which is no other process of the job", from)
-	}
-	if f.Kind != channel.Data {
-		return p.out, fmt.Errorf("frame of kind %d from %v in a job without replicas", f.Kind, from)
-	}
-	p.out.Deliver = append(p.out.Deliver, DataMessage(f, from.Rank, p.self.Rank))
-	return p.out, nil
-}
-
-// Decider implements Protocol.
-func (p *None) Decider() bool { return true }
-
-// Decide implements Protocol.
-func (p *None) Decide(d Determinant) Output {
-	p.reset()
-	p.out.Decided = append(p.out.Decided, d)
-	return p.out
-}
-
-// View implements Protocol.
-func (p *None) View(v view.View) Output {
-	p.reset()
-	if v.Epoch > p.v.Epoch {
-		p.v = v
-	}
-	return p.out
-}
-
-// Reopened implements Protocol.
-func (p *None) Reopened(view.Process) Output {
-	p.reset()
-	return p.out
-}
-
-// Tick implements Protocol.
-func (p *None) Tick() Output {
-	p.reset()
-	return p.out
-}
-
-// Retained implements Protocol.
-func (p *None) Retained() int { return 0 }
-
 // DataFrame returns the frame that carries m.
 func DataFrame(m Message) channel.Frame {
 	return channel.Frame{
 		Header: channel.Header{
-			Kind: channel.Data, Context: m.Context, Rank: uint32(m.Source),
+			Kind: channel.Data, Sync: m.Sync, Context: m.Context, Rank: uint32(m.Source),
 			Tag: m.Tag, Seq: m.Seq, Size: uint64(len(m.Payload)),
 		},
 		Payload: m.Payload,
@@ -172,6 +91,6 @@ func DataFrame(m Message) channel.Frame {
 func DataMessage(f channel.Frame, source, dest int) Message {
 	return Message{
 		Context: f.Context, Source: source, Dest: dest,
-		Tag: f.Tag, Seq: f.Seq, Payload: f.Payload,
+		Tag: f.Tag, Seq: f.Seq, Sync: f.Sync, Payload: f.Payload,
 	}
 }

@@ -9,7 +9,7 @@ import (
 const HeaderSize = 32
 
 // MaxPayload bounds the payload of one frame, in bytes.
-const MaxPayload = 1 << 32
+const MaxPayload = 1<<32 - 1
 
 // A Kind says what a frame is for. The channels only carry it; package
 // protection and the protocols behind it give the values their meaning.
@@ -28,9 +28,11 @@ const (
 )
 
 // A Header is the fixed part of a frame. Its wire form is HeaderSize bytes,
-// little-endian: kind, three zero bytes, context, rank, tag, seq, size.
+// little-endian: kind, sync (0 or 1), two zero bytes, context, rank, tag, seq,
+// size.
 type Header struct {
 	Kind    Kind
+	Sync    bool   // Data: its sender waits for a Receipt
 	Context uint32 // the communicator's context
 	Rank    uint32 // Data: source rank; other kinds: as their protocol says
 	Tag     int32
@@ -46,7 +48,11 @@ type Frame struct {
 
 // AppendHeader appends the wire form of h to b.
 func AppendHeader(b []byte, h Header) []byte {
-	b = append(b, byte(h.Kind), 0, 0, 0)
+	sync := byte(0)
+	if h.Sync {
+		sync = 1
+	}
+	b = append(b, byte(h.Kind), sync, 0, 0)
 	b = binary.LittleEndian.AppendUint32(b, h.Context)
 	b = binary.LittleEndian.AppendUint32(b, h.Rank)
 	b = binary.LittleEndian.AppendUint32(b, uint32(h.Tag))
@@ -62,6 +68,7 @@ func ParseHeader(b []byte) (Header, error) {
 	}
 	h := Header{
 		Kind:    Kind(b[0]),
+		Sync:    b[1] == 1,
 		Context: binary.LittleEndian.Uint32(b[4:]),
 		Rank:    binary.LittleEndian.Uint32(b[8:]),
 		Tag:     int32(binary.LittleEndian.Uint32(b[12:])),
@@ -71,7 +78,7 @@ func ParseHeader(b []byte) (Header, error) {
 	switch {
 	case h.Kind == 0 || h.Kind > maxKind:
 		return Header{}, fmt.Errorf("channel: frame of unknown kind %d", h.Kind)
-	case b[1]|b[2]|b[3] != 0:
+	case b[1] > 1 || b[2]|b[3] != 0:
 		return Header{}, fmt.Errorf("channel: padding of a header is not zero")
 	case h.Size > MaxPayload:
 		return Header{}, fmt.Errorf("channel: payload of %d bytes, at most %d are taken", h.Size, uint64(MaxPayload))

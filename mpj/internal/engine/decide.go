@@ -41,6 +41,9 @@ func (b *mailbox) nextPoint(context uint32) protection.Point {
 // decide waits for the outcome of point p. At the decider choose is asked,
 // whenever w is woken, until it has one. e.mu is held.
 func (e *Engine) decide(p protection.Point, w *waiter, choose func() ([]uint64, bool)) ([]uint64, error) {
+	if e.protocol == nil {
+		return e.choose(w, choose)
+	}
 	if outcome, ok := e.early[p]; ok {
 		delete(e.early, p)
 		return e.decode(outcome)
@@ -62,6 +65,19 @@ func (e *Engine) decide(p protection.Point, w *waiter, choose func() ([]uint64, 
 		return nil, err
 	}
 	return e.decode(d.outcome)
+}
+
+// choose waits for the outcome of a point where no other process has a say.
+func (e *Engine) choose(w *waiter, choose func() ([]uint64, bool)) (values []uint64, err error) {
+	if e.err != nil {
+		return nil, e.err
+	}
+	e.progress()
+	err = e.await(w, func() (ok bool) {
+		values, ok = choose()
+		return ok
+	})
+	return values, err
 }
 
 // decode is decodeOutcome for the engine: an error ends it.
@@ -100,7 +116,7 @@ func (e *Engine) decided(det protection.Determinant) {
 	}
 	b := e.mailbox(det.Context)
 	if b.decide(d.request, source, seq) {
-		d.request.complete(d.request.bound.Message)
+		e.complete(d.request, d.request.bound)
 	}
 	e.settle(b)
 }
@@ -133,9 +149,9 @@ func (e *Engine) takeOver() {
 // some that are done.
 func (e *Engine) decideRequests(rs []*Request, choose func() ([]uint64, bool)) ([]int, error) {
 	w := waiters.Get().(*waiter)
-	defer waiters.Put(w)
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	defer w.put()
 	for _, r := range rs {
 		r.waiter = w
 	}
@@ -161,10 +177,13 @@ func (e *Engine) decideRequests(rs []*Request, choose func() ([]uint64, bool)) (
 // from the last time that the old one gave. Once the engine has stopped the
 // time stands still.
 func (e *Engine) Wtime() float64 {
+	if e.protocol == nil {
+		return e.clock().Seconds()
+	}
 	w := waiters.Get().(*waiter)
-	defer waiters.Put(w)
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	defer w.put()
 	values, err := e.decide(e.mailbox(decisionContext).nextPoint(decisionContext), w, func() ([]uint64, bool) {
 		return []uint64{math.Float64bits(e.clock().Seconds() + e.clockOffset)}, true
 	})

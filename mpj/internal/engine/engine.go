@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"time"
 
@@ -21,10 +20,17 @@ var ErrExpelled = errors.New("this process is out of the job's view")
 
 // A Config says what an engine works for and with.
 type Config struct {
-	Self     view.Process
-	View     view.View
+	Self view.Process
+	View view.View
+	// Protocol protects the process; nil when there are no replicas.
 	Protocol protection.Protocol
 	Opener   channel.Opener
+	// Bell is where this process sleeps when it waits for rings; nil when it has
+	// none.
+	Bell Bell
+	// Crowded says that the job has more processes here than there are
+	// processors.
+	Crowded bool
 	// Clock returns the time since some moment in the past, for Wtime.
 	Clock func() time.Duration
 }
@@ -44,9 +50,11 @@ type Engine struct {
 	mu        sync.Mutex
 	err       error // why the engine has stopped
 	view      view.View
-	protocol  protection.Protocol
-	decider   bool // what protocol.Decider said last
+	protocol  protection.Protocol // nil: see direct.go
+	decider   bool                // what protocol.Decider said last
 	mailboxes map[uint32]*mailbox
+	last      uint32 // the mailbox that was used last
+	lastBox   *mailbox
 	open      map[protection.Point]*decision // reached, not decided
 	early     map[protection.Point][]byte    // decided, not reached
 
@@ -54,13 +62,24 @@ type Engine struct {
 	deliveries []protection.Message
 	outcomes   []protection.Determinant
 
-	outlets map[view.Process]*outlet
-	inlets  map[view.Process]*inlet
-	queued  int        // bytes in outlets
-	stalled []*Request // sends that wait for the flow
-	flush   *waiter    // of Flush
-	tick    *time.Timer
-	ticking bool
+	outlets  []*outlet // by process: rank*r + replica
+	inlets   []*inlet
+	poller   poller
+	sleepers []*waiter
+	queued   int        // bytes in outlets
+	stalled  []*Request // sends that wait for the flow
+	flush    *waiter    // of Flush
+	tick     *time.Timer
+	ticking  bool
+
+	// Of synchronous sends with a protocol:
+	unmatched map[letter]*Request
+	receipts  map[letter]struct{} // that came before their send
+
+	// Without a protocol:
+	bodies    int    // payloads that wait for their receive, or are on their way
+	selfSeq   uint64 // messages of this process to itself
+	selfBytes int    // of these, those that have not been matched
 
 	clockOffset float64 // seconds that make clock continue the last decider's
 	time        float64 // last outcome of Wtime
@@ -74,7 +93,7 @@ func New(ctx context.Context, c Config) *Engine {
 		stopped:   make(chan struct{}),
 		view:      c.View,
 		protocol:  c.Protocol,
-		decider:   c.Protocol.Decider(),
+		decider:   c.Protocol == nil || c.Protocol.Decider(),
 		mailboxes: make(map[uint32]*mailbox),
 		open:      make(map[protection.Point]*decision),
 		early:     make(map[protection.Point][]byte),
@@ -83,8 +102,14 @@ func New(ctx context.Context, c Config) *Engine {
 	}
 	e.ctx, e.cancel = context.WithCancel(ctx)
 	e.mu.Lock()
-	e.armTick() // the view may already name this process master
+	if e.protocol != nil {
+		e.armTick() // the view may already name this process master
+	}
 	e.mu.Unlock()
+	if c.Bell != nil {
+		e.running.Add(1)
+		go e.pump() // until the engine stops
+	}
 	e.running.Add(1)
 	context.AfterFunc(e.ctx, func() { // runs at the latest when Close cancels
 		defer e.running.Done()
@@ -108,12 +133,16 @@ func (e *Engine) View(v view.View) {
 		e.fail(ErrExpelled)
 		return
 	}
-	for p, o := range e.outlets {
-		if !v.Live(p) {
+	for _, o := range e.outlets {
+		if o != nil && !v.Live(o.to) {
 			e.drop(o)
 		}
 	}
+	if e.protocol == nil {
+		return
+	}
 	e.apply(e.protocol.View(v))
+	e.ask()
 	e.relieve()
 	e.armTick()
 }
@@ -152,11 +181,15 @@ func (e *Engine) apply(out protection.Output) {
 
 // mailbox returns the mailbox of context.
 func (e *Engine) mailbox(context uint32) *mailbox {
+	if e.last == context && e.lastBox != nil {
+		return e.lastBox
+	}
 	b := e.mailboxes[context]
 	if b == nil {
 		b = new(mailbox)
 		e.mailboxes[context] = b
 	}
+	e.last, e.lastBox = context, b
 	return b
 }
 
@@ -186,7 +219,13 @@ func (e *Engine) matched(r *Request, m message) {
 		e.propose(r)
 		return
 	}
-	r.complete(m.Message)
+	e.complete(r, m)
+}
+
+// complete ends receive r with m.
+func (e *Engine) complete(r *Request, m message) {
+	e.report(m)
+	r.complete(m)
 }
 
 // Fail stops the engine: every call that waits, and every later one, returns
@@ -211,7 +250,15 @@ func (e *Engine) fail(err error) {
 		e.drop(o)
 	}
 	for _, in := range e.inlets {
-		in.receiver.Close()
+		if in != nil && in.ring == nil {
+			in.receiver.Close()
+		}
+	}
+	for _, w := range e.sleepers {
+		w.wake()
+	}
+	if e.poller.bell != nil {
+		e.poller.bell.Disarm()
 	}
 	if e.tick != nil && e.tick.Stop() {
 		e.running.Done()
@@ -222,18 +269,34 @@ func (e *Engine) fail(err error) {
 func (e *Engine) Close() {
 	e.Fail(ErrClosed)
 	e.running.Wait()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i, in := range e.inlets { // nobody polls any more
+		if in != nil && in.ring != nil {
+			in.receiver.Close()
+			e.inlets[i].ring = nil
+		}
+	}
+	for _, o := range e.outlets {
+		if o != nil && o.ring != nil {
+			o.sender.Close()
+			o.ring = nil
+		}
+	}
 }
 
 // Flush waits until every message of this process is where it has to be: it
 // then owes nothing to anybody.
 func (e *Engine) Flush() error {
 	w := waiters.Get().(*waiter)
-	defer waiters.Put(w)
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	defer w.put()
 	e.flush = w
 	defer func() { e.flush = nil }()
-	return e.await(w, func() bool { return e.err == nil && e.queued == 0 && e.protocol.Retained() == 0 })
+	return e.await(w, func() bool {
+		return e.err == nil && e.queued == 0 && (e.protocol == nil || e.protocol.Retained() == 0)
+	})
 }
 
 // tickInterval is how long acknowledgements may be held back. Short against
@@ -244,7 +307,7 @@ const tickInterval = 10 * time.Millisecond
 // may owe acknowledgements: once after whatever arrived, and again as long as
 // that makes it send something. e.mu is held.
 func (e *Engine) armTick() {
-	if e.ticking || e.view.R == 1 || e.err != nil {
+	if e.ticking || e.err != nil {
 		return
 	}
 	e.ticking = true
@@ -264,15 +327,14 @@ func (e *Engine) onTick() {
 	if e.err != nil {
 		return
 	}
+	if e.protocol == nil {
+		e.acknowledgeDue()
+		return
+	}
 	out := e.protocol.Tick()
 	if len(out.Send) > 0 {
 		e.armTick()
 	}
 	e.apply(out)
 	e.relieve()
-}
-
-// protocolError describes what process from has done.
-func protocolError(from view.Process, err error) error {
-	return fmt.Errorf("process %v broke the protocol: %w", from, err)
 }

@@ -1,14 +1,40 @@
 package engine
 
 import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
-// An inlet is a channel from another process, which one goroutine reads.
+// An inlet is a channel from another process. One goroutine reads it, or, if
+// it is a ring, whoever makes progress.
 type inlet struct {
+	from     view.Process
 	receiver channel.Receiver
+	ring     ringReceiver
+	alloc    func(channel.Header) []byte // of ring; a field so that it is made once
 	ended    chan struct{}
+
+	link *inflow
+}
+
+// An inflow is what an engine without a protocol knows of one process, whatever
+// channel its frames come on.
+type inflow struct {
+	seq       uint64              // of the last frame that is here
+	unacked   int                 // bytes since the last acknowledgement, with headers
+	frames    int                 // likewise
+	consumed  uint32              // bytes of eager messages that have been matched, modulo 2^32
+	returned  uint32              // of these, those that the sender knows of
+	lossless  bool                // the channel cannot break
+	cleared   map[uint64]*Request // receives that wait for the body of a message
+	claimed   uint64              // the frame that is coming in, for which request was looked up
+	request   *Request            // that it goes to, if there is one
+	duplicate bool                // that frame is here already
 }
 
 // Accept takes over a channel on which process from sends. A channel that from
@@ -16,52 +42,98 @@ type inlet struct {
 func (e *Engine) Accept(from view.Process, r channel.Receiver) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.err != nil {
+	if e.err != nil || !e.view.Contains(from) {
 		r.Close()
 		return
 	}
-	in, before := &inlet{r, make(chan struct{})}, e.inlets[from]
-	e.inlets[from] = in
+	i := from.Rank*e.view.R + from.Replica
+	before := e.inlets[i]
+	in := &inlet{from: from, receiver: r, ended: make(chan struct{})}
+	e.inlets[i] = in
+	if e.protocol == nil {
+		if in.link = new(inflow); before != nil {
+			in.link = before.link
+		}
+	}
+	if ring, ok := r.(ringReceiver); ok && before == nil {
+		in.ring, in.alloc = ring, func(h channel.Header) []byte { return e.place(in, h) }
+		if in.link != nil {
+			in.link.lossless = true
+		}
+		close(in.ended)
+		e.addRing(in)
+		return
+	}
 	e.running.Add(1)
-	go e.read(from, in, before) // until the channel ends
+	go e.read(in, before) // until the channel ends
 }
 
-func (e *Engine) read(from view.Process, in, before *inlet) {
+func (e *Engine) read(in, before *inlet) {
 	defer e.running.Done()
 	defer close(in.ended)
 	defer in.receiver.Close()
 	if before != nil {
 		before.receiver.Close()
 		<-before.ended
+		e.mu.Lock()
+		e.acknowledge(in) // what from keeps, so that it need not all come again
+		e.mu.Unlock()
+	}
+	alloc := func(h channel.Header) []byte {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		return e.place(in, h)
 	}
 	for {
-		f, err := in.receiver.Receive(place)
+		f, err := in.receiver.Receive(alloc)
 		if err != nil {
 			return // from opens another one if it has more to say
 		}
-		if !e.receive(from, f) {
+		e.mu.Lock()
+		goesOn := e.err == nil && e.arrived(in, f)
+		e.mu.Unlock()
+		if !goesOn {
 			return
 		}
 	}
 }
 
-// place returns where the payload of a frame goes.
-func place(h channel.Header) []byte { return allocate(int(h.Size)) }
+func isEnd(err error) bool { return errors.Is(err, io.EOF) }
 
-// receive gives the protocol a frame and reports whether the engine goes on.
-func (e *Engine) receive(from view.Process, f channel.Frame) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.err != nil {
-		return false
+// place returns where the payload of a frame goes: to the buffer of the receive
+// that it is for, when nothing has to be asked first. e.mu is held.
+func (e *Engine) place(in *inlet, h channel.Header) []byte {
+	if e.protocol == nil {
+		if b := e.claim(in.link, in.from, h); b != nil {
+			return b
+		}
 	}
-	out, err := e.protocol.Receive(from, f)
+	return allocate(int(h.Size))
+}
+
+// arrived takes a frame, and reports whether the engine goes on. e.mu is held.
+func (e *Engine) arrived(in *inlet, f channel.Frame) bool {
+	var err error
+	switch {
+	case e.protocol == nil:
+		err = e.arrivedDirect(in, f)
+	case f.Kind == channel.Receipt || f.Kind == channel.Query:
+		e.arrivedReceipt(in.from, f)
+	default:
+		var out protection.Output
+		if out, err = e.protocol.Receive(in.from, f); err == nil {
+			e.apply(out)
+			e.relieve()
+			e.armTick()
+		}
+	}
 	if err != nil {
-		e.fail(protocolError(from, err))
-		return false
+		e.fail(protocolError(in.from, err))
 	}
-	e.apply(out)
-	e.relieve()
-	e.armTick()
-	return true
+	return e.err == nil
+}
+
+// protocolError describes what process from has done.
+func protocolError(from view.Process, err error) error {
+	return fmt.Errorf("process %v broke the protocol: %w", from, err)
 }

@@ -12,6 +12,19 @@ type message struct {
 	protection.Message
 	arrival uint64 // number in its mailbox, in order of arrival
 	bound   bool   // to a wildcard that is proposed
+
+	// Without a protocol the payload may still be with its sender.
+	announced bool
+	full      int      // bytes
+	sender    *Request // if that is this process
+}
+
+// size returns the bytes of m.
+func (m message) size() int {
+	if m.announced {
+		return m.full
+	}
+	return len(m.Payload)
 }
 
 // A mailbox matches the messages of one context with its posted receives. It
@@ -46,10 +59,10 @@ func (r *Request) takes(m protection.Message) bool {
 	if r.exact {
 		return r.source == m.Source && r.seq == m.Seq
 	}
-	return matches(r.source, r.tag, m)
+	return matches(r.source, r.tag, &m)
 }
 
-func matches(source int, tag int32, m protection.Message) bool {
+func matches(source int, tag int32, m *protection.Message) bool {
 	return (source == AnySource || source == m.Source) && (tag == AnyTag || tag == m.Tag)
 }
 
@@ -57,6 +70,42 @@ func matches(source int, tag int32, m protection.Message) bool {
 func (r *Request) mayTake(decider bool) bool {
 	return !r.wildcard || r.exact || decider && !r.proposed
 }
+
+// Where every message may be matched as soon as there is a receive for it,
+// nothing in the mailbox fits anything else in it, and the next three are
+// enough.
+
+// claim removes and returns the first post that takes a message.
+func (b *mailbox) claim(source int, tag int32) *Request {
+	for i, r := range b.posts {
+		if (r.source == AnySource || r.source == source) && (r.tag == AnyTag || r.tag == tag) {
+			b.removePost(i)
+			return r
+		}
+	}
+	return nil
+}
+
+// find removes and returns the first message that r takes.
+func (b *mailbox) find(r *Request) (message, bool) {
+	for i := range b.unexpected {
+		if matches(r.source, r.tag, &b.unexpected[i].Message) {
+			return b.removeMessage(i), true
+		}
+	}
+	return message{}, false
+}
+
+// add keeps a message that no post takes.
+func (b *mailbox) add(m message) { b.unexpected = append(b.unexpected, m) }
+
+func (b *mailbox) append(r *Request) {
+	r.posted = true
+	b.posts = append(b.posts, r)
+}
+
+// remove takes back a post.
+func (b *mailbox) remove(r *Request) { b.removePost(slices.Index(b.posts, r)) }
 
 // arrive takes m and returns the post that gets it, if there is one.
 func (b *mailbox) arrive(m protection.Message, decider bool) (*Request, message, bool) {
@@ -78,7 +127,7 @@ func (b *mailbox) arrive(m protection.Message, decider bool) (*Request, message,
 
 // post takes r and returns the message that it gets, if there is one.
 func (b *mailbox) post(r *Request, decider bool) (message, bool) {
-	b.posts = append(b.posts, r)
+	b.append(r)
 	if r.wildcard {
 		b.wildcards++
 	}
@@ -143,7 +192,7 @@ func (b *mailbox) take(i, j int) message {
 // probe returns the message that a receive posted now would take.
 func (b *mailbox) probe(source int, tag int32) (message, bool) {
 	for _, m := range b.unexpected {
-		if matches(source, tag, m.Message) {
+		if matches(source, tag, &m.Message) {
 			return m, !b.claimed(m, len(b.posts), false)
 		}
 	}
@@ -174,6 +223,7 @@ func (b *mailbox) removePost(i int) {
 	if b.posts[i].wildcard {
 		b.wildcards--
 	}
+	b.posts[i].posted = false
 	b.posts = slices.Delete(b.posts, i, i+1)
 }
 

@@ -1,44 +1,73 @@
 package engine
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
-// flowLimit is how many bytes may be on their way, or kept for processes that
-// lack them, before a send waits. Raising it costs memory and hides slow
-// links; lowering it makes every sender wait for the slowest replica.
-var flowLimit = 64 << 20 // a variable for tests
+// ErrReplicated is the error of a call that replicas cannot make alike.
+var ErrReplicated = errors.New("not possible with replicas (r > 1)")
 
-// load is what flowLimit limits. e.mu is held.
-func (e *Engine) load() int { return e.queued + e.protocol.Retained() }
+// MaxMessage is the length in bytes of the longest message.
+const MaxMessage = channel.MaxPayload
 
-// relieve ends the waits that a lower load ends. e.mu is held.
-func (e *Engine) relieve() {
-	if len(e.stalled) > 0 && e.load() < flowLimit {
-		for _, r := range e.stalled {
-			r.finish()
-		}
-		e.stalled = e.stalled[:0]
+// Send sends payload and returns when it may be used again: at once if the
+// message is short or there is room, else when the receiver has taken it.
+func (e *Engine) Send(context uint32, dest int, tag int32, payload []byte, mode Mode) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.sendable(dest, payload); err != nil {
+		return err
 	}
-	e.flush.wake()
+	if e.sendAtOnce(context, dest, tag, payload, mode) {
+		return nil
+	}
+	r := requests.Get().(*Request)
+	e.sendLater(r, context, dest, tag, payload, mode)
+	err := e.wait(r)
+	if err == nil {
+		err = r.err
+		*r = Request{}
+		requests.Put(r)
+	}
+	return err
 }
 
-// start copies payload and sends it. It returns false when the sender should
-// wait before it sends more; the message is on its way in any case, so that one
-// larger than the limit goes through. e.mu is held.
-func (e *Engine) start(context uint32, dest int, tag int32, payload []byte) (flowing bool, err error) {
+// sent is the request of a send that was done at once.
+var sent = &Request{done: true}
+
+// Isend is Send without waiting: payload belongs to the engine until the
+// request is done.
+func (e *Engine) Isend(context uint32, dest int, tag int32, payload []byte, mode Mode) (*Request, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.sendable(dest, payload); err != nil {
+		return nil, err
+	}
+	if e.sendAtOnce(context, dest, tag, payload, mode) {
+		return sent, nil
+	}
+	r := new(Request)
+	e.sendLater(r, context, dest, tag, payload, mode)
+	e.leave()
+	return r, nil
+}
+
+func (e *Engine) sendable(dest int, payload []byte) error {
 	if e.err != nil {
-		return false, e.err
+		return e.err
+	}
+	if uint64(len(payload)) > MaxMessage {
+		return fmt.Errorf("message of %d bytes, at most %d go", len(payload), uint64(MaxMessage))
 	}
 	if !e.reachable(dest) {
-		return false, fmt.Errorf("rank %d has no live replica", dest)
+		return fmt.Errorf("rank %d has no live replica", dest)
 	}
-	flowing = e.load() < flowLimit
-	e.apply(e.protocol.Send(protection.Message{Context: context, Dest: dest, Tag: tag, Payload: payload}))
-	return flowing, nil
+	return nil
 }
 
 // reachable reports whether some replica of rank has not failed. A rank that
@@ -53,43 +82,56 @@ func (e *Engine) reachable(rank int) bool {
 	return false
 }
 
-// Isend sends a copy of payload. The request is done when the flow allows.
-func (e *Engine) Isend(context uint32, dest int, tag int32, payload []byte) (*Request, error) {
-	payload = duplicate(payload)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	flowing, err := e.start(context, dest, tag, payload)
-	if err != nil {
-		return nil, err
+// sendAtOnce sends the message if that needs no waiting.
+func (e *Engine) sendAtOnce(context uint32, dest int, tag int32, payload []byte, mode Mode) bool {
+	switch {
+	case mode == Synchronous:
+		return false
+	case e.protocol != nil:
+		if e.load() >= flowLimit {
+			return false
+		}
+		e.protect(protection.Message{Context: context, Dest: dest, Tag: tag, Payload: duplicate(payload)})
+		return true
+	case dest == e.self.Rank:
+		return e.sendToSelf(context, tag, payload)
 	}
-	r := &Request{done: flowing}
-	if !flowing {
+	o := e.outlet(view.Process{Rank: dest})
+	if !o.eager(len(payload)) {
+		return false
+	}
+	e.sendEagerly(o, context, tag, payload)
+	return true
+}
+
+// sendLater sends the message so that r is done when its payload is free.
+func (e *Engine) sendLater(r *Request, context uint32, dest int, tag int32, payload []byte, mode Mode) {
+	switch {
+	case e.protocol == nil:
+		e.announce(r, context, dest, tag, payload)
+	case mode == Synchronous:
+		e.sendSynchronously(r, protection.Message{Context: context, Dest: dest, Tag: tag, Payload: duplicate(payload), Sync: true})
+	default: // it is on its way in any case, so that one larger than the limit goes through
+		e.protect(protection.Message{Context: context, Dest: dest, Tag: tag, Payload: duplicate(payload)})
 		e.stalled = append(e.stalled, r)
 	}
-	return r, nil
 }
 
-// Send sends a copy of payload and waits while the flow does not allow more.
-func (e *Engine) Send(context uint32, dest int, tag int32, payload []byte) error {
-	payload = duplicate(payload)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	flowing, err := e.start(context, dest, tag, payload)
-	if err != nil || flowing {
-		return err
-	}
-	r := &Request{}
-	e.stalled = append(e.stalled, r)
-	return e.wait(r)
-}
-
-// post posts a receive. e.mu is held.
+// post posts receive r. e.mu is held.
 func (e *Engine) post(r *Request, context uint32, source int, tag int32) error {
 	if e.err != nil {
 		return e.err
 	}
-	r.source, r.tag = source, tag
+	r.context, r.source, r.tag = context, source, tag
 	b := e.mailbox(context)
+	if e.protocol == nil {
+		if m, ok := b.find(r); ok {
+			e.give(r, m)
+		} else {
+			b.append(r)
+		}
+		return nil
+	}
 	if r.wildcard = source == AnySource; r.wildcard {
 		r.point = b.nextPoint(context)
 		if err := e.preset(r); err != nil {
@@ -124,7 +166,11 @@ func (e *Engine) Irecv(context uint32, source int, tag int32, buf []byte) (*Requ
 	r := &Request{buf: buf}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return r, e.post(r, context, source, tag)
+	if err := e.post(r, context, source, tag); err != nil {
+		return nil, err
+	}
+	e.leave()
+	return r, nil
 }
 
 // Recv receives into buf and waits for it.
@@ -142,7 +188,7 @@ func (e *Engine) Recv(context uint32, source int, tag int32, buf []byte) (Status
 
 // RecvWhole receives a message of any length.
 func (e *Engine) RecvWhole(context uint32, source int, tag int32) ([]byte, Status, error) {
-	r := new(Request)
+	r := &Request{whole: true}
 	if err := e.receiveNow(r, context, source, tag); err != nil {
 		return nil, Status{}, err
 	}

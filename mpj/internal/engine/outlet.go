@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
@@ -10,17 +9,41 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
-// An outlet is the queue of frames to one process, which one goroutine writes.
+// An outlet is what goes to one process: a queue of frames, and the channel.
+// Who writes? A ring is filled by whoever makes progress. Another channel is
+// written by the outlet's own goroutine, or, when that has nothing to do, by the
+// goroutine of the program that sends. In an engine without a protocol the
+// queue keeps what was written until the receiver has acknowledged it, because
+// the channel may break.
 type outlet struct {
-	to     view.Process
-	frames []channel.Frame
-	filled chan struct{}  // of capacity 1: frames or dropped has changed
-	sender channel.Sender // while open
+	to      view.Process
+	queue   []parcel
+	written int            // so many of the queue are in the channel
+	filled  chan struct{}  // of capacity 1: something has changed for the goroutine
+	sender  channel.Sender // while open
+	ring    ringSender     // the same, if it is one
+	writing bool           // somebody uses sender
+	pushing bool           // is in the poller's list
+	broken  bool           // sender has failed
 	// dropped says that nothing goes to this process any more.
 	dropped bool
 
+	// Without a protocol:
+	seq       uint64 // of the last frame
+	credit    int    // bytes that may still go eagerly
+	granted   uint32 // what the receiver has consumed so far, as it counts
+	announced map[uint64]*Request
+
 	opened time.Time     // when a channel was opened last
 	wait   time.Duration // before the next is
+}
+
+// A parcel is a frame in a queue. When it is done with, its payload goes back
+// to where it came from, and the send that it belongs to is done.
+type parcel struct {
+	channel.Frame
+	pooled bool
+	owner  *Request
 }
 
 // reopenFirst and reopenMost are the waits before a channel is opened again:
@@ -31,30 +54,51 @@ const (
 	reopenMost  = 500 * time.Millisecond
 )
 
-// patience is how long, in a job without replicas, a process whose channel
-// broke may still turn out to have left the view, before that is an error:
-// what was on the way cannot be sent again. Longer than a view ever takes.
+// patience is how long, in a job without replicas, a process to which there is
+// no channel may still turn out to have left the view, or to come back, before
+// that is an error. Longer than a view ever takes.
 var patience = 30 * time.Second // a variable for tests
-
-var errBroken = errors.New("the channel broke")
 
 func size(f channel.Frame) int { return channel.HeaderSize + len(f.Payload) }
 
-// enqueue puts a frame into the outlet of its destination. e.mu is held.
+// outlet returns what goes to p. e.mu is held.
+func (e *Engine) outlet(p view.Process) *outlet {
+	i := p.Rank*e.view.R + p.Replica
+	o := e.outlets[i]
+	if o == nil {
+		o = &outlet{to: p, filled: make(chan struct{}, 1), credit: eagerCredit}
+		e.outlets[i] = o
+		e.running.Add(1)
+		go e.write(o) // until o is dropped, or has a ring
+	}
+	return o
+}
+
+// enqueue gives a frame of the protocol's to its destination. e.mu is held.
 func (e *Engine) enqueue(envelope protection.Envelope) {
 	if e.err != nil || !e.view.Live(envelope.To) {
 		return
 	}
-	o := e.outlets[envelope.To]
-	if o == nil {
-		o = &outlet{to: envelope.To, filled: make(chan struct{}, 1)}
-		e.outlets[envelope.To] = o
-		e.running.Add(1)
-		go e.write(o) // until o is dropped
+	e.put(e.outlet(envelope.To), parcel{Frame: envelope.Frame})
+}
+
+// put appends a parcel to the queue of o and lets it be written. e.mu is held.
+func (e *Engine) put(o *outlet, p parcel) {
+	if o.dropped {
+		e.done(p)
+		return
 	}
-	o.frames = append(o.frames, envelope.Frame)
-	e.queued += size(envelope.Frame)
-	o.signal()
+	o.queue = append(o.queue, p)
+	e.queued += size(p.Frame)
+	if o.ring == nil {
+		o.signal()
+		return
+	}
+	e.push(o)
+	if len(o.queue) > 0 && !o.pushing {
+		o.pushing = true
+		e.poller.pushing = append(e.poller.pushing, o)
+	}
 }
 
 func (o *outlet) signal() {
@@ -64,183 +108,240 @@ func (o *outlet) signal() {
 	}
 }
 
-// drop ends the writing to a process that has left the view. e.mu is held.
+// push moves what there is room for into the ring of o.
+func (e *Engine) push(o *outlet) {
+	n := 0
+	for n < len(o.queue) && !o.dropped {
+		done, err := o.ring.TrySend(o.queue[n].Frame)
+		if err != nil { // the receiver is gone: the view will say so
+			n = len(o.queue)
+			break
+		}
+		if !done {
+			break
+		}
+		n++
+	}
+	e.pop(o, n)
+}
+
+// pop ends the first n parcels of o. e.mu is held.
+func (e *Engine) pop(o *outlet, n int) {
+	if n == 0 {
+		return
+	}
+	for i := range n {
+		e.done(o.queue[i])
+		e.queued -= size(o.queue[i].Frame)
+		o.queue[i] = parcel{}
+	}
+	o.written = max(0, o.written-n)
+	if o.queue = o.queue[n:]; len(o.queue) == 0 {
+		o.queue = nil
+	}
+	e.relieve()
+}
+
+// done ends one parcel.
+func (e *Engine) done(p parcel) {
+	if p.pooled {
+		release(p.Payload)
+	}
+	if p.owner != nil {
+		e.bodies--
+		p.owner.body = nil
+		p.owner.finish()
+	}
+}
+
+// drop ends the writing to a process that has left the view: what waits for it
+// waits no more. e.mu is held.
 func (e *Engine) drop(o *outlet) {
-	if o.dropped {
+	if o == nil || o.dropped {
 		return
 	}
 	o.dropped = true
-	e.forget(o.frames)
-	o.frames = nil
+	e.pop(o, len(o.queue))
+	for name, r := range o.announced {
+		delete(o.announced, name)
+		e.bodies--
+		r.finish()
+	}
 	if o.sender != nil {
 		o.sender.Close()
 	}
 	o.signal()
 }
 
-// forget takes frames out of the account of queued bytes.
-func (e *Engine) forget(frames []channel.Frame) {
-	for _, f := range frames {
-		e.queued -= size(f)
+// writeNow writes the queue of o from the calling goroutine, if the outlet's
+// own has nothing to do. It spares a small message two switches of goroutines.
+// e.mu is held, but not while it writes.
+func (e *Engine) writeNow(o *outlet) {
+	if o.sender == nil || o.ring != nil || o.writing || o.broken || o.dropped || len(o.queue)-o.written != 1 {
+		o.signal()
+		return
+	}
+	o.writing = true
+	o.written++
+	f, sender := o.queue[o.written-1].Frame, o.sender
+	e.mu.Unlock()
+	err := sender.Send(f)
+	e.mu.Lock()
+	e.wrote(o, 1, err)
+	if o.broken || o.written < len(o.queue) || o.dropped {
+		o.signal()
+	}
+}
+
+// wrote takes note that n frames of the queue are in the channel.
+func (e *Engine) wrote(o *outlet, n int, err error) {
+	o.writing = false
+	switch {
+	case o.dropped:
+	case err != nil:
+		o.broken = true
+	case e.protocol != nil: // it keeps for itself what may have to go again
+		e.pop(o, n)
 	}
 }
 
 // write is the goroutine of o.
 func (e *Engine) write(o *outlet) {
 	defer e.running.Done()
-	var (
-		sender channel.Sender
-		batch  []channel.Frame
-		broken error // why there is no sender any more
-	)
-	for e.take(o, sender, &batch) {
-		if sender == nil {
-			if sender = e.connect(o, broken); sender == nil {
-				break
-			}
+	defer func() {
+		if o.sender != nil && o.ring == nil {
+			o.sender.Close()
 		}
-		switch {
-		case broken != nil:
-			e.resend(o, batch)
-			broken, batch = nil, nil
-			continue
-		case len(batch) == 0:
-			broken = errBroken
-		default:
-			broken = sender.Send(batch...)
-		}
-		if broken != nil {
-			sender.Close()
-			sender = nil
-			continue
-		}
-		e.written(batch)
-		clear(batch)
-		batch = batch[:0]
-	}
-	e.mu.Lock()
-	e.forget(batch)
-	e.relieve()
-	e.mu.Unlock()
-	if sender != nil {
-		sender.Close()
-	}
-}
-
-// take waits until there is something to do for the goroutine of o, and returns
-// false when that is to end. Frames it exchanges with *batch, if that is empty.
-// It comes back without any when the channel breaks or has been broken.
-func (e *Engine) take(o *outlet, sender channel.Sender, batch *[]channel.Frame) bool {
-	var broken <-chan struct{}
-	if sender != nil {
-		broken = sender.Broken()
-	}
-	for {
-		e.mu.Lock()
-		dropped := o.dropped
-		if !dropped && len(*batch) == 0 {
-			*batch, o.frames = o.frames, *batch
-		}
-		e.mu.Unlock()
-		if dropped || len(*batch) > 0 || sender == nil && !o.opened.IsZero() {
-			return !dropped
-		}
-		select {
-		case <-o.filled:
-		case <-broken:
-			return true
-		}
-	}
-}
-
-// written takes note that frames are in the channel. Without replicas nobody
-// keeps their payloads.
-func (e *Engine) written(frames []channel.Frame) {
+	}()
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.view.R == 1 {
-		for _, f := range frames {
-			release(f.Payload)
+	var frames []channel.Frame
+	for e.due(o) {
+		if o.sender == nil {
+			if !e.connect(o) || o.ring != nil {
+				return
+			}
+			continue
 		}
+		first := o.written
+		for _, p := range o.queue[first:] {
+			frames = append(frames, p.Frame)
+		}
+		o.writing = true
+		o.written = len(o.queue)
+		sender := o.sender
+		e.mu.Unlock()
+		err := sender.Send(frames...)
+		e.mu.Lock()
+		e.wrote(o, len(frames), err)
+		clear(frames)
+		frames = frames[:0]
 	}
-	e.forget(frames)
-	e.relieve()
 }
 
-// connect opens the channel of o, again and again until o is dropped; it then
-// returns nil. broken is why there was one before that is no more, or nil.
-func (e *Engine) connect(o *outlet, broken error) channel.Sender {
-	start, err := time.Now(), broken
+// due waits until the goroutine of o has something to do, and returns false
+// when o is dropped. e.mu is held, but not while it waits.
+func (e *Engine) due(o *outlet) bool {
+	for {
+		if o.dropped {
+			return false
+		}
+		if o.broken && !o.writing {
+			o.sender.Close()
+			o.sender, o.broken = nil, false
+		}
+		if o.sender == nil && (len(o.queue) > 0 || !o.opened.IsZero()) {
+			return true
+		}
+		if o.sender != nil && !o.writing && o.written < len(o.queue) {
+			return true
+		}
+		var broken <-chan struct{}
+		if o.sender != nil {
+			broken = o.sender.Broken()
+		}
+		e.mu.Unlock()
+		select {
+		case <-o.filled:
+			e.mu.Lock()
+		case <-broken:
+			e.mu.Lock()
+			o.broken = true
+			if o.writing {
+				e.pause(o, reopenFirst) // the writer will notice as well
+			}
+		}
+	}
+}
+
+// connect opens the channel of o, again and again until it succeeds or o is
+// dropped; it then returns false. e.mu is held, but not meanwhile.
+func (e *Engine) connect(o *outlet) bool {
+	start := time.Now()
+	again := !o.opened.IsZero()
 	if start.Sub(o.opened) > reopenMost {
 		o.wait = 0
 	}
-	for {
+	for !o.dropped {
 		if o.wait > 0 && !e.pause(o, o.wait) {
-			return nil
+			break
 		}
 		o.wait = min(max(reopenFirst, 2*o.wait), reopenMost)
-		if broken == nil || e.replicated() {
-			var s channel.Sender
-			if s, err = e.opener.Open(e.ctx, o.to); err == nil {
-				o.opened = time.Now()
-				return e.connected(o, s)
-			}
+		e.mu.Unlock()
+		s, err := e.opener.Open(e.ctx, o.to)
+		e.mu.Lock()
+		if err == nil {
+			return e.connected(o, s, again)
 		}
-		if !e.replicated() && time.Since(start) > patience {
-			e.Fail(fmt.Errorf("channel to process %v: %w", o.to, err))
+		if e.protocol == nil && time.Since(start) > patience {
+			e.fail(fmt.Errorf("channel to process %v: %w", o.to, err))
 		}
 	}
+	return false
 }
 
-func (e *Engine) replicated() bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.view.R > 1
-}
-
-// connected keeps s, so that drop can close it.
-func (e *Engine) connected(o *outlet, s channel.Sender) channel.Sender {
-	e.mu.Lock()
-	defer e.mu.Unlock()
+// connected uses s from now on. What was in the last channel and may not have
+// arrived goes again.
+func (e *Engine) connected(o *outlet, s channel.Sender, again bool) bool {
 	if o.dropped {
 		s.Close()
-		return nil
+		return false
 	}
-	o.sender = s
-	return s
-}
-
-// pause waits and reports whether o has not been dropped meanwhile.
-func (e *Engine) pause(o *outlet, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	for {
-		e.mu.Lock()
-		dropped := o.dropped
-		e.mu.Unlock()
-		if dropped {
-			return false
+	o.opened, o.sender = time.Now(), s
+	if ring, ok := s.(ringSender); ok {
+		o.ring = ring
+		e.push(o)
+		if len(o.queue) > 0 {
+			o.pushing = true
+			e.poller.pushing = append(e.poller.pushing, o)
+			e.poller.watch()
 		}
-		select {
-		case <-o.filled: // perhaps dropped
-		case <-timer.C:
-			return true
-		}
+		return true
 	}
-}
-
-// resend starts again on a new channel after the last one broke: the protocol
-// gives out anew, in order, whatever may not have arrived, so that nothing of
-// the old queue is needed.
-func (e *Engine) resend(o *outlet, lost []channel.Frame) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.forget(lost)
-	e.forget(o.frames)
-	o.frames = nil
-	if !o.dropped {
+	o.written = 0
+	if again && e.protocol != nil {
+		e.pop(o, len(o.queue))
 		e.apply(e.protocol.Reopened(o.to))
 		e.relieve()
 		e.armTick()
 	}
+	return true
+}
+
+// pause waits and reports whether o has not been dropped meanwhile. e.mu is
+// held, but not while it waits.
+func (e *Engine) pause(o *outlet, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for !o.dropped {
+		e.mu.Unlock()
+		select {
+		case <-o.filled: // perhaps dropped
+			e.mu.Lock()
+		case <-timer.C:
+			e.mu.Lock()
+			return !o.dropped
+		}
+	}
+	return false
 }

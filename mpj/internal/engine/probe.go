@@ -9,13 +9,13 @@ func (e *Engine) Probe(context uint32, source int, tag int32) (Status, error) {
 	var found Status
 	look := func(b *mailbox) bool {
 		m, ok := b.probe(source, tag)
-		found = statusOf(m.Message)
+		found = statusOf(m)
 		return ok
 	}
 	w := waiters.Get().(*waiter)
-	defer waiters.Put(w)
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	defer w.put()
 	b := e.mailbox(context)
 	b.probes = append(b.probes, w)
 	defer b.forgetProbe(w)
@@ -37,13 +37,13 @@ func (e *Engine) Probe(context uint32, source int, tag int32) (Status, error) {
 // That is a decision also with a named source.
 func (e *Engine) Iprobe(context uint32, source int, tag int32) (Status, bool, error) {
 	w := waiters.Get().(*waiter)
-	defer waiters.Put(w)
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	defer w.put()
 	b := e.mailbox(context)
 	values, err := e.decide(b.nextPoint(context), w, func() ([]uint64, bool) {
 		if m, ok := b.probe(source, tag); ok {
-			return statusOf(m.Message).values(), true
+			return statusOf(m).values(), true
 		}
 		return nil, true
 	})

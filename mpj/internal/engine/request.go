@@ -14,15 +14,27 @@ const (
 	AnyTag    = -1
 )
 
+// A Mode is the mode of a send, as in MPI. The buffered mode is a copy of the
+// caller's and Standard.
+type Mode uint8
+
+// The modes.
+const (
+	Standard    Mode = iota
+	Synchronous      // done once a receive has matched the message
+	Ready            // the receive is posted already; here the same as Standard
+)
+
 // A Status describes a message.
 type Status struct {
-	Source int // rank
-	Tag    int32
-	Size   int // bytes
+	Source    int // rank
+	Tag       int32
+	Size      int // bytes
+	Cancelled bool
 }
 
-func statusOf(m protection.Message) Status {
-	return Status{Source: m.Source, Tag: m.Tag, Size: len(m.Payload)}
+func statusOf(m message) Status {
+	return Status{Source: m.Source, Tag: m.Tag, Size: m.size()}
 }
 
 // A TruncateError says that a message was longer than the buffer of the
@@ -37,21 +49,30 @@ func (e *TruncateError) Error() string {
 	return fmt.Sprintf("message of %d bytes from rank %d with tag %d, buffer of %d bytes", e.Status.Size, e.Status.Source, e.Status.Tag, e.Capacity)
 }
 
-// A Request is a send or receive under way. It belongs to the engine until it
-// is done.
+// A Request is a send, a receive or an operation of the caller's under way. It
+// belongs to the engine until it is done.
 type Request struct {
 	// Of a receive:
-	source   int
-	tag      int32
-	buf      []byte
+	source int
+	tag    int32
+	buf    []byte
+	whole  bool // takes a message of any length, in a buffer of its own
+	hold   bool // of Mprobe: is done once it has its message, and takes it later
+	posted bool // is in its mailbox
+	// Of a receive in a protected engine:
 	wildcard bool // source was AnySource
 	exact    bool // takes the message (source, seq) and no other
 	seq      uint64
 	point    protection.Point // of a wildcard
 	proposed bool             // the protocol has been given bound as its outcome
-	bound    message
+	bound    message          // of hold: the message that it has
+
+	// Of a send whose payload waits for its receive:
+	context uint32
+	body    []byte
 
 	done    bool
+	err     error // why it failed
 	status  Status
 	payload []byte // received, not yet copied to buf
 	waiter  *waiter
@@ -59,8 +80,14 @@ type Request struct {
 
 var requests = sync.Pool{New: func() any { return new(Request) }}
 
-func (r *Request) complete(m protection.Message) {
-	r.status, r.payload, r.bound = statusOf(m), m.Payload, message{}
+// complete ends receive r with m, whose payload is here.
+func (r *Request) complete(m message) {
+	r.status, r.bound = statusOf(m), message{}
+	if r.hold {
+		r.bound = m
+	} else {
+		r.payload = m.Payload
+	}
 	r.finish()
 }
 
@@ -76,22 +103,42 @@ func (e *Engine) wait(r *Request) error {
 	}
 	w := waiters.Get().(*waiter)
 	r.waiter = w
-	err := e.await(w, func() bool { return r.done })
+	for !r.done {
+		if e.err != nil {
+			r.waiter = nil
+			return e.err
+		}
+		e.sleep(w)
+	}
 	r.waiter = nil
-	waiters.Put(w)
-	return err
+	w.put()
+	return nil
 }
 
-// result copies what r received to its buffer. The program's own goroutine
-// does that, without holding the engine up.
+// result returns what has become of r. It copies what r received to its
+// buffer if it is not there already: the program's own goroutine does that,
+// without holding the engine up.
 func (r *Request) result() (Status, error) {
-	if len(r.payload) > len(r.buf) {
-		return r.status, &TruncateError{Status: r.status, Capacity: len(r.buf)}
+	if r.err != nil {
+		return r.status, r.err
+	}
+	if r.whole || r.payload == nil {
+		return r.status, r.truncated()
+	}
+	if err := r.truncated(); err != nil {
+		return r.status, err
 	}
 	copy(r.buf, r.payload)
 	release(r.payload)
 	r.payload = nil
 	return r.status, nil
+}
+
+func (r *Request) truncated() error {
+	if !r.whole && !r.hold && r.status.Size > len(r.buf) {
+		return &TruncateError{Status: r.status, Capacity: len(r.buf)}
+	}
+	return nil
 }
 
 // Wait waits until r is done and returns its result. It may be called again.
@@ -105,67 +152,40 @@ func (e *Engine) Wait(r *Request) (Status, error) {
 	return r.result()
 }
 
-// Waitany waits until one of the requests is done and returns its index.
-func (e *Engine) Waitany(rs []*Request) (int, error) {
-	done, err := e.decideRequests(rs, func() ([]uint64, bool) {
-		done := firstDone(rs)
-		return done, len(done) > 0
-	})
-	if err != nil || len(done) != 1 {
-		return -1, orMalformed(err)
+// Begin returns a request that the caller completes with Finish.
+func (e *Engine) Begin() *Request { return &Request{whole: true} }
+
+// Finish completes a request that Begin made.
+func (e *Engine) Finish(r *Request, s Status, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r.status, r.err = s, err
+	r.finish()
+}
+
+// Go runs f in a goroutine that Close waits for. Once the engine has stopped
+// every call of f on it fails, so that f ends.
+func (e *Engine) Go(f func()) {
+	e.running.Go(f)
+}
+
+// Cancel cancels a receive that has not matched: it is done then, and its
+// Status says so. Any other request goes on. Replicas cannot do it, because
+// a named receive of one may have matched when that of another has not.
+func (e *Engine) Cancel(r *Request) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err != nil {
+		return e.err
 	}
-	return done[0], nil
-}
-
-// Waitsome waits until some of the requests are done and returns their indices.
-func (e *Engine) Waitsome(rs []*Request) ([]int, error) {
-	return e.decideRequests(rs, func() ([]uint64, bool) {
-		done := allDone(rs)
-		return done, len(done) > 0
-	})
-}
-
-// Testany returns the index of a request that is done, or -1.
-func (e *Engine) Testany(rs []*Request) (int, error) {
-	done, err := e.decideRequests(rs, func() ([]uint64, bool) { return firstDone(rs), true })
-	if err != nil || len(done) == 0 {
-		return -1, err
+	if e.protocol != nil {
+		return ErrReplicated
 	}
-	return done[0], nil
-}
-
-// Testsome returns the indices of the requests that are done.
-func (e *Engine) Testsome(rs []*Request) ([]int, error) {
-	return e.decideRequests(rs, func() ([]uint64, bool) { return allDone(rs), true })
-}
-
-// Testall reports whether all requests are done. At a replica they may not be
-// so yet, but will: Wait for them.
-func (e *Engine) Testall(rs []*Request) (bool, error) {
-	done, err := e.decideRequests(rs, func() ([]uint64, bool) {
-		if done := allDone(rs); len(done) == len(rs) {
-			return done, true
-		}
-		return nil, true
-	})
-	return err == nil && len(done) == len(rs), err
-}
-
-func firstDone(rs []*Request) []uint64 {
-	for i, r := range rs {
-		if r.done {
-			return []uint64{uint64(i)}
-		}
+	e.progress()
+	if r.posted {
+		e.mailbox(r.context).remove(r)
+		r.status = Status{Source: AnySource, Tag: AnyTag, Cancelled: true}
+		r.finish()
 	}
 	return nil
-}
-
-func allDone(rs []*Request) []uint64 {
-	var done []uint64
-	for i, r := range rs {
-		if r.done {
-			done = append(done, uint64(i))
-		}
-	}
-	return done
 }

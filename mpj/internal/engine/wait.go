@@ -1,21 +1,48 @@
 package engine
 
-import "sync"
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+)
 
 // A waiter is where one goroutine of the program sleeps until something has
-// changed. Waking it too often is harmless: it looks again.
-type waiter struct{ changed chan struct{} }
+// changed. Waking it too often is harmless: it looks again. The engine's mutex
+// guards it.
+type waiter struct {
+	changed  chan struct{} // of capacity 1
+	spinning bool          // looks at woken instead
+	woken    atomic.Bool
+	stale    bool // changed may be full
+}
 
-var waiters = sync.Pool{New: func() any { return &waiter{make(chan struct{}, 1)} }}
+var waiters = sync.Pool{New: func() any { return &waiter{changed: make(chan struct{}, 1)} }}
 
 func (w *waiter) wake() {
 	if w == nil {
 		return
 	}
+	w.woken.Store(true)
+	if w.spinning {
+		return
+	}
+	w.stale = true
 	select {
 	case w.changed <- struct{}{}:
 	default:
 	}
+}
+
+// put gives back a waiter that nobody wakes any more.
+func (w *waiter) put() {
+	if w.stale {
+		w.stale = false
+		select {
+		case <-w.changed:
+		default:
+		}
+	}
+	waiters.Put(w)
 }
 
 // await waits until done returns true, which it looks at whenever w is woken.
@@ -25,12 +52,25 @@ func (e *Engine) await(w *waiter, done func() bool) error {
 		if e.err != nil {
 			return e.err
 		}
-		e.mu.Unlock()
-		select {
-		case <-w.changed:
-		case <-e.stopped:
-		}
-		e.mu.Lock()
+		e.sleep(w)
 	}
 	return nil
+}
+
+// sleep returns when w has been woken, or earlier. Meanwhile rings are polled:
+// by this goroutine for a while if no other does, then by the pump. e.mu is held
+// at the beginning and the end, and whoever wakes w holds it too.
+func (e *Engine) sleep(w *waiter) {
+	w.woken.Store(false)
+	if e.poller.free() && e.spin(w) {
+		return
+	}
+	e.sleepers = append(e.sleepers, w)
+	e.poller.watch()
+	e.mu.Unlock()
+	<-w.changed
+	e.mu.Lock()
+	w.stale = false
+	i := slices.Index(e.sleepers, w)
+	e.sleepers = slices.Delete(e.sleepers, i, i+1)
 }

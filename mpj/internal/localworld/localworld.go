@@ -56,7 +56,7 @@ func (w *World) Ranks() int { return w.config.Ranks }
 // there are no replicas.
 func Protect(self view.Process, v view.View) protection.Protocol {
 	if v.R == 1 {
-		return protection.NewNone(self, v)
+		return nil
 	}
 	return replication.New(self, v)
 }

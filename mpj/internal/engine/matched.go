@@ -1,0 +1,82 @@
+package engine
+
+// A Matched is a message that a probe has taken out of its mailbox. Only Mrecv
+// and Imrecv, once, can receive it.
+type Matched struct{ request *Request }
+
+// Mprobe waits for the message that a receive would take, and takes it. It is
+// a receive without a buffer, so that it chooses as receives do.
+func (e *Engine) Mprobe(context uint32, source int, tag int32) (*Matched, Status, error) {
+	r := &Request{hold: true}
+	if err := e.receiveNow(r, context, source, tag); err != nil {
+		return nil, Status{}, err
+	}
+	return &Matched{r}, r.status, nil
+}
+
+// Improbe is Mprobe without waiting: ok tells whether there was a message.
+func (e *Engine) Improbe(context uint32, source int, tag int32) (m *Matched, s Status, ok bool, err error) {
+	r := &Request{hold: true, context: context, source: source, tag: tag}
+	w := waiters.Get().(*waiter)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	defer w.put()
+	b := e.mailbox(context)
+	if e.protocol == nil {
+		e.progress()
+		found, ok := b.find(r)
+		if !ok || e.err != nil {
+			return nil, Status{}, false, e.err
+		}
+		e.give(r, found)
+		return &Matched{r}, r.status, true, nil
+	}
+	values, err := e.decide(b.nextPoint(context), w, func() ([]uint64, bool) {
+		if m, ok := b.probe(source, tag); ok {
+			return []uint64{uint64(m.Source), m.Seq}, true
+		}
+		return nil, true
+	})
+	if err != nil || len(values) == 0 {
+		return nil, Status{}, false, err
+	}
+	if len(values) != 2 || values[0] >= uint64(e.view.N) {
+		return nil, Status{}, false, errMalformed
+	}
+	r.exact, r.source, r.seq = true, int(values[0]), values[1]
+	if m, ok := b.post(r, e.decider); ok {
+		e.matched(r, m)
+	}
+	if err := e.wait(r); err != nil {
+		return nil, Status{}, false, err
+	}
+	return &Matched{r}, r.status, true, nil
+}
+
+// Imrecv receives a matched message into buf.
+func (e *Engine) Imrecv(m *Matched, buf []byte) (*Request, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err != nil {
+		return nil, e.err
+	}
+	held := m.request.bound
+	m.request.bound = message{}
+	r := &Request{buf: buf}
+	if e.protocol == nil {
+		e.give(r, held)
+		e.leave()
+	} else {
+		r.complete(held)
+	}
+	return r, nil
+}
+
+// Mrecv receives a matched message into buf and waits for it.
+func (e *Engine) Mrecv(m *Matched, buf []byte) (Status, error) {
+	r, err := e.Imrecv(m, buf)
+	if err != nil {
+		return Status{}, err
+	}
+	return e.Wait(r)
+}

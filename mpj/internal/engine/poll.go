@@ -1,0 +1,279 @@
+package engine
+
+import (
+	"runtime"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
+)
+
+// A Bell is where this process sleeps until another has put something into one
+// of its rings, or made room in one: see channel.Bell.
+type Bell interface {
+	Arm()    // from now on others ring
+	Sleep()  // until rung or disarmed
+	Disarm() // others need not ring; ends Sleep
+}
+
+// A ring is a channel's end in shared memory. It never blocks, and somebody has
+// to look at it.
+type (
+	ringReceiver interface {
+		Ready() bool
+		TryReceive(alloc func(channel.Header) []byte) (channel.Frame, bool, error)
+	}
+	ringSender interface {
+		TrySend(channel.Frame) (done bool, err error)
+	}
+)
+
+// A poller is what the engine needs to know of its rings. Who looks at them?
+//
+//	spinning   a goroutine of the program that waits in a call: the fast case,
+//	           in which nobody makes a system call
+//	watching   the pump, which sleeps at the bell: when all that wait have spun
+//	           for long enough, or the program computes
+//	resting    nobody: the program is between two calls. If it has not come back
+//	           within restTime, the pump watches.
+type poller struct {
+	bell    Bell
+	crowded bool // more processes than processors: spinning keeps others from working
+
+	inlets   []*inlet // those with rings; replaced, not changed
+	next     int      // where the next pass begins, so that none comes first always
+	pushing  []*outlet
+	polls    uint64 // passes so far
+	spinning bool
+	watching bool
+	kick     chan struct{} // of capacity 1: watching has changed
+}
+
+// Spinning is limited by time, so that a process that waits for long leaves its
+// processor to others; a wake-up through the bell costs about 50 µs.
+const (
+	spinTime  = 50 * time.Microsecond
+	yieldTime = 500 * time.Microsecond // with a yield to other processes every time
+	restTime  = time.Millisecond
+	spinLooks = 128 // between two looks at the clock
+)
+
+// free reports whether the caller may spin: there are rings and nobody does.
+func (p *poller) free() bool {
+	return !p.spinning && (len(p.inlets) > 0 || len(p.pushing) > 0)
+}
+
+// watch lets the pump watch the rings if nobody looks at them.
+func (p *poller) watch() {
+	if p.bell == nil || p.spinning || p.watching {
+		return
+	}
+	p.watching = true
+	select {
+	case p.kick <- struct{}{}:
+	default:
+	}
+}
+
+// rest tells the pump that it need not watch.
+func (p *poller) rest() {
+	if p.watching {
+		p.watching = false
+		p.bell.Disarm()
+	}
+}
+
+// spin polls the rings until w is woken, and returns false when it has taken
+// too long. e.mu is held at the beginning and the end.
+func (e *Engine) spin(w *waiter) bool {
+	p := &e.poller
+	p.rest()
+	p.spinning, w.spinning = true, true
+	woken := e.pollFor(w)
+	p.spinning, w.spinning = false, false
+	e.leave()
+	return woken
+}
+
+func (e *Engine) pollFor(w *waiter) bool {
+	p := &e.poller
+	var start time.Time
+	for {
+		if e.progress() {
+			start = time.Time{}
+		}
+		if w.woken.Load() || e.err != nil {
+			return true
+		}
+		inlets, pushing := p.inlets, len(p.pushing) > 0
+		e.mu.Unlock()
+		found := look(inlets, w, p.crowded || !start.IsZero())
+		e.mu.Lock()
+		switch {
+		case found:
+		case start.IsZero():
+			start = time.Now()
+		case time.Since(start) > yieldTime, !p.crowded && !pushing && time.Since(start) > spinTime:
+			return false
+		}
+	}
+}
+
+// look looks at the rings spinLooks times, and reports whether there is
+// something to do.
+func look(inlets []*inlet, w *waiter, yield bool) bool {
+	for range spinLooks {
+		for _, in := range inlets {
+			if in.ring.Ready() {
+				return true
+			}
+		}
+		if w.woken.Load() {
+			return true
+		}
+		if yield {
+			yieldProcessor()
+		}
+	}
+	runtime.Gosched()
+	return false
+}
+
+// leave lets the pump go on with what the program has left to do. e.mu is held.
+func (e *Engine) leave() {
+	if len(e.poller.pushing) > 0 || e.bodies > 0 || len(e.sleepers) > 0 {
+		e.poller.watch()
+	}
+}
+
+// progress takes what is in the rings and fills those with room, and reports
+// whether there was anything. It never blocks. e.mu is held.
+func (e *Engine) progress() (moved bool) {
+	p := &e.poller
+	p.polls++
+	for range p.inlets {
+		in := p.inlets[p.next%len(p.inlets)]
+		p.next++
+		if in.ring.Ready() {
+			e.drain(in)
+			moved = true
+		}
+		if e.err != nil {
+			return moved
+		}
+	}
+	if len(p.pushing) > 0 {
+		moved = e.pushAll() || moved
+	}
+	return moved
+}
+
+// drainMost bounds the frames of one pass, so that no ring waits for another.
+const drainMost = 32
+
+// drain takes frames from a ring.
+func (e *Engine) drain(in *inlet) {
+	for range drainMost {
+		f, ok, err := in.ring.TryReceive(in.alloc)
+		if err != nil {
+			e.closeRing(in, err)
+			return
+		}
+		if !ok || !e.arrived(in, f) {
+			return
+		}
+	}
+}
+
+// pushAll fills the rings of the outlets that have something for them.
+func (e *Engine) pushAll() (moved bool) {
+	p := &e.poller
+	left := p.pushing[:0]
+	for _, o := range p.pushing {
+		before := len(o.queue)
+		e.push(o)
+		moved = moved || len(o.queue) < before
+		if o.pushing = len(o.queue) > 0 && !o.dropped; o.pushing {
+			left = append(left, o)
+		}
+	}
+	clear(p.pushing[len(left):])
+	p.pushing = left
+	return moved
+}
+
+// pump is the goroutine that watches the rings while the program does not.
+func (e *Engine) pump() {
+	defer e.running.Done()
+	p := &e.poller
+	timer := time.NewTimer(restTime)
+	defer timer.Stop()
+	var polls uint64
+	for {
+		select {
+		case <-p.kick:
+		case <-timer.C:
+		case <-e.stopped:
+			return
+		}
+		e.mu.Lock()
+		if p.polls == polls && !p.spinning {
+			p.watching = true
+		}
+		polls = p.polls
+		e.mu.Unlock()
+		e.watchBell()
+		timer.Reset(restTime)
+	}
+}
+
+// watchBell polls and sleeps at the bell as long as the pump is to watch.
+func (e *Engine) watchBell() {
+	armed := false
+	defer e.poller.bell.Disarm()
+	for {
+		e.mu.Lock()
+		if !e.poller.watching || e.err != nil {
+			e.mu.Unlock()
+			return
+		}
+		moved := e.progress()
+		e.mu.Unlock()
+		switch {
+		case moved:
+			armed = false
+		case !armed:
+			e.poller.bell.Arm()
+			armed = true // and look once more
+		default:
+			e.poller.bell.Sleep()
+			armed = false
+		}
+	}
+}
+
+// addRing begins to poll the ring of an inlet. e.mu is held.
+func (e *Engine) addRing(in *inlet) {
+	p := &e.poller
+	p.inlets = append(p.inlets[:len(p.inlets):len(p.inlets)], in)
+	for _, w := range e.sleepers {
+		w.wake()
+	}
+	p.rest()
+	p.watch()
+}
+
+// closeRing ends a ring: from has nothing more to say, or is broken.
+func (e *Engine) closeRing(in *inlet, err error) {
+	p := &e.poller
+	kept := make([]*inlet, 0, len(p.inlets))
+	for _, other := range p.inlets {
+		if other != in {
+			kept = append(kept, other)
+		}
+	}
+	p.inlets = kept
+	in.receiver.Close()
+	if !isEnd(err) && e.view.Live(in.from) {
+		e.fail(protocolError(in.from, err))
+	}
+}

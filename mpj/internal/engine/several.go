@@ -1,0 +1,128 @@
+package engine
+
+// The calls here look at several requests at once. What they find depends on
+// timing, so it is a decision.
+
+// Waitany waits until one of the requests is done and returns its index.
+func (e *Engine) Waitany(rs []*Request) (int, error) {
+	if e.protocol == nil {
+		return e.waitDirect(rs)
+	}
+	done, err := e.decideRequests(rs, func() ([]uint64, bool) {
+		done := firstDone(rs)
+		return done, len(done) > 0
+	})
+	if err != nil || len(done) != 1 {
+		return -1, orMalformed(err)
+	}
+	return done[0], nil
+}
+
+// waitDirect is Waitany where the process decides for itself.
+func (e *Engine) waitDirect(rs []*Request) (int, error) {
+	w := waiters.Get().(*waiter)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, r := range rs {
+		r.waiter = w
+	}
+	found := -1
+	err := e.await(w, func() bool {
+		found = indexDone(rs)
+		return found >= 0
+	})
+	for _, r := range rs {
+		r.waiter = nil
+	}
+	if err == nil {
+		w.put()
+	}
+	return found, err
+}
+
+func indexDone(rs []*Request) int {
+	for i, r := range rs {
+		if r.done {
+			return i
+		}
+	}
+	return -1
+}
+
+// Waitsome waits until some of the requests are done and returns their indices.
+func (e *Engine) Waitsome(rs []*Request) ([]int, error) {
+	return e.decideRequests(rs, func() ([]uint64, bool) {
+		done := allDone(rs)
+		return done, len(done) > 0
+	})
+}
+
+// Testany returns the index of a request that is done, or -1.
+func (e *Engine) Testany(rs []*Request) (int, error) {
+	if e.protocol == nil {
+		return e.look(func() int { return indexDone(rs) })
+	}
+	done, err := e.decideRequests(rs, func() ([]uint64, bool) { return firstDone(rs), true })
+	if err != nil || len(done) == 0 {
+		return -1, err
+	}
+	return done[0], nil
+}
+
+// look makes what progress can be made and returns what find then finds.
+func (e *Engine) look(find func() int) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err != nil {
+		return -1, e.err
+	}
+	e.progress()
+	return find(), nil
+}
+
+// Testsome returns the indices of the requests that are done.
+func (e *Engine) Testsome(rs []*Request) ([]int, error) {
+	return e.decideRequests(rs, func() ([]uint64, bool) { return allDone(rs), true })
+}
+
+// Testall reports whether all requests are done. At a replica they may not be
+// so yet, but will: Wait for them.
+func (e *Engine) Testall(rs []*Request) (bool, error) {
+	if e.protocol == nil {
+		pending, err := e.look(func() int { return indexPending(rs) })
+		return err == nil && pending < 0, err
+	}
+	done, err := e.decideRequests(rs, func() ([]uint64, bool) {
+		if indexPending(rs) < 0 {
+			return allDone(rs), true
+		}
+		return nil, true
+	})
+	return err == nil && len(done) == len(rs), err
+}
+
+func indexPending(rs []*Request) int {
+	for i, r := range rs {
+		if !r.done {
+			return i
+		}
+	}
+	return -1
+}
+
+func firstDone(rs []*Request) []uint64 {
+	if i := indexDone(rs); i >= 0 {
+		return []uint64{uint64(i)}
+	}
+	return nil
+}
+
+func allDone(rs []*Request) []uint64 {
+	var done []uint64
+	for i, r := range rs {
+		if r.done {
+			done = append(done, uint64(i))
+		}
+	}
+	return done
+}
