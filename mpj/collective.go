@@ -1,6 +1,10 @@
 package mpj
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+)
 
 // Collectives run over fixed trees and rings, on a context of their own, and
 // only receive from named ranks. So what they compute depends on the arguments
@@ -25,12 +29,17 @@ const (
 )
 
 func (c *Comm) send(s step, b []byte, dest int) error {
-	return c.engine.Send(c.context(collectiveSlot), c.worldRank(dest), int32(s), b)
+	return c.engine.Send(c.context(collectiveSlot), c.worldRank(dest), int32(s), b, engine.Standard)
 }
 
 // recv receives exactly len(b) bytes.
 func (c *Comm) recv(s step, b []byte, source int) error {
 	got, err := c.engine.Recv(c.context(collectiveSlot), c.worldRank(source), int32(s), b)
+	return c.exact(got, err, b, source)
+}
+
+// exact makes an error of a message that is shorter than its place.
+func (c *Comm) exact(got engine.Status, err error, b []byte, source int) error {
 	if err == nil && got.Size != len(b) {
 		err = fmt.Errorf("rank %d sent %d bytes where rank %d expects %d", source, got.Size, c.rank, len(b))
 	}
@@ -39,10 +48,8 @@ func (c *Comm) recv(s step, b []byte, source int) error {
 
 // exchange sends to one rank and receives from another at the same time.
 func (c *Comm) exchange(s step, send []byte, dest int, recv []byte, source int) error {
-	if err := c.send(s, send, dest); err != nil {
-		return err
-	}
-	return c.recv(s, recv, source)
+	got, err := c.engine.Sendrecv(c.context(collectiveSlot), c.worldRank(dest), int32(s), send, c.worldRank(source), int32(s), recv)
+	return c.exact(got, err, recv, source)
 }
 
 // Barrier returns when every rank of c has called it.

@@ -1,5 +1,7 @@
 package mpj
 
+import "github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+
 // Send sends buf to rank dest of c. It returns when buf may be used again, not
 // when the message has been received; it waits only while very much of what
 // was sent before has not arrived yet.
@@ -10,7 +12,7 @@ func Send[T Element](c *Comm, buf []T, dest, tag int) error {
 	if dest == ProcNull {
 		return nil
 	}
-	return c.wrap("Send", c.engine.Send(c.context(messageSlot), c.worldRank(dest), int32(tag), bytesOf(buf)))
+	return c.wrap("Send", c.engine.Send(c.context(messageSlot), c.worldRank(dest), int32(tag), bytesOf(buf), engine.Standard))
 }
 
 // Recv receives a message of rank source (or AnySource) with tag (or AnyTag)
@@ -44,7 +46,7 @@ func Sendrecv[S, R Element](c *Comm, send []S, dest, sendTag int, recv []R, sour
 		}
 	}
 	if dest != ProcNull {
-		if err := c.engine.Send(c.context(messageSlot), c.worldRank(dest), int32(sendTag), bytesOf(send)); err != nil {
+		if err := c.engine.Send(c.context(messageSlot), c.worldRank(dest), int32(sendTag), bytesOf(send), engine.Standard); err != nil {
 			return Status{}, c.wrap("Sendrecv", err)
 		}
 	}
@@ -61,7 +63,7 @@ func Isend[T Element](c *Comm, buf []T, dest, tag int) (*Request, error) {
 	if dest == ProcNull {
 		return &Request{comm: c, op: "Isend"}, nil
 	}
-	r, err := c.engine.Isend(c.context(messageSlot), c.worldRank(dest), int32(tag), bytesOf(buf))
+	r, err := c.engine.Isend(c.context(messageSlot), c.worldRank(dest), int32(tag), bytesOf(buf), engine.Standard)
 	if err != nil {
 		return nil, c.wrap("Isend", err)
 	}

@@ -3,6 +3,8 @@ package mpj
 import (
 	"bytes"
 	"encoding/gob"
+
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 )
 
 // SendValue sends any Go value that package encoding/gob can encode. It is
@@ -15,7 +17,7 @@ func SendValue[V any](c *Comm, v V, dest, tag int) error {
 	if err != nil || dest == ProcNull {
 		return err
 	}
-	return c.wrap("SendValue", c.engine.Send(c.context(messageSlot), c.worldRank(dest), int32(tag), b))
+	return c.wrap("SendValue", c.engine.Send(c.context(messageSlot), c.worldRank(dest), int32(tag), b, engine.Standard))
 }
 
 // RecvValue receives what SendValue sent. V is the type that was sent.

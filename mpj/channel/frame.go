@@ -24,7 +24,12 @@ const (
 	Stable // a determinant is at every live replica
 	Sync   // a new master asks for the determinants of its rank
 	SyncReply
-	maxKind = SyncReply
+	Receipt  // a synchronous message has been matched
+	Query    // has it been?
+	Announce // the header of a message whose payload waits to be asked for
+	Clear    // asks for it
+	Body     // brings it
+	maxKind  = Body
 )
 
 // A Header is the fixed part of a frame. Its wire form is HeaderSize bytes,

@@ -90,9 +90,9 @@ func (e *Engine) numbered(o *outlet, kind channel.Kind) channel.Frame {
 	return channel.Frame{Header: channel.Header{Kind: kind, Seq: o.seq}}
 }
 
-// name puts the number of an announced message into the header of a Clear or a
+// setName puts the number of an announced message into the header of a Clear or a
 // Body.
-func name(h *channel.Header, seq uint64) { h.Context, h.Tag = uint32(seq), int32(uint32(seq>>32)) }
+func setName(h *channel.Header, seq uint64) { h.Context, h.Tag = uint32(seq), int32(uint32(seq>>32)) }
 
 func nameOf(h channel.Header) uint64 { return uint64(h.Context) | uint64(uint32(h.Tag))<<32 }
 
@@ -179,7 +179,7 @@ func (e *Engine) clear(r *Request, m message) {
 	from := view.Process{Rank: m.Source}
 	o := e.outlet(from)
 	f := e.numbered(o, channel.Clear)
-	name(&f.Header, m.Seq)
+	setName(&f.Header, m.Seq)
 	switch {
 	case r.whole:
 		r.payload = make([]byte, m.full)
@@ -258,7 +258,7 @@ func (e *Engine) acknowledged(from view.Process, h channel.Header) error {
 // claim returns where the payload of a frame goes, if that is the buffer of a
 // receive: a match is made when the header is here.
 func (e *Engine) claim(link *inflow, from view.Process, h channel.Header) []byte {
-	link.duplicate = h.Kind != channel.Ack && h.Seq <= link.seq
+	link.duplicate = h.Kind != channel.Ack && h.Seq <= link.seq && h.Seq > 0
 	if link.duplicate || h.Kind != channel.Data && h.Kind != channel.Body || e.err != nil {
 		return nil
 	}
@@ -353,7 +353,7 @@ func (e *Engine) takeClear(from view.Process, h channel.Header) error {
 		return nil
 	}
 	f := e.numbered(o, channel.Body)
-	name(&f.Header, nameOf(h))
+	setName(&f.Header, nameOf(h))
 	f.Payload, f.Size = r.body, uint64(len(r.body))
 	e.put(o, parcel{Frame: f, owner: r})
 	return nil

@@ -97,8 +97,11 @@ func New(ctx context.Context, c Config) *Engine {
 		mailboxes: make(map[uint32]*mailbox),
 		open:      make(map[protection.Point]*decision),
 		early:     make(map[protection.Point][]byte),
-		outlets:   make(map[view.Process]*outlet),
-		inlets:    make(map[view.Process]*inlet),
+		outlets:   make([]*outlet, c.View.N*c.View.R),
+		inlets:    make([]*inlet, c.View.N*c.View.R),
+		poller:    poller{bell: c.Bell, crowded: c.Crowded, kick: make(chan struct{}, 1)},
+		unmatched: make(map[letter]*Request),
+		receipts:  make(map[letter]struct{}),
 	}
 	e.ctx, e.cancel = context.WithCancel(ctx)
 	e.mu.Lock()

@@ -46,7 +46,7 @@ func (e *Engine) Accept(from view.Process, r channel.Receiver) {
 		r.Close()
 		return
 	}
-	i := from.Rank*e.view.R + from.Replica
+	i := e.index(from)
 	before := e.inlets[i]
 	in := &inlet{from: from, receiver: r, ended: make(chan struct{})}
 	e.inlets[i] = in

@@ -204,3 +204,38 @@ func (e *Engine) receiveNow(r *Request, context uint32, source int, tag int32) e
 	}
 	return e.wait(r)
 }
+
+// Sendrecv sends to one rank and receives from another at the same time.
+func (e *Engine) Sendrecv(context uint32, dest int, sendTag int32, send []byte, source int, recvTag int32, recv []byte) (Status, error) {
+	r := requests.Get().(*Request)
+	r.buf = recv
+	if err := e.exchange(r, context, dest, sendTag, send, source, recvTag); err != nil {
+		return Status{}, err // r may still be posted: leave it
+	}
+	s, err := r.result()
+	*r = Request{}
+	requests.Put(r)
+	return s, err
+}
+
+func (e *Engine) exchange(r *Request, context uint32, dest int, sendTag int32, send []byte, source int, recvTag int32) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.sendable(dest, send); err != nil {
+		return err
+	}
+	if err := e.post(r, context, source, recvTag); err != nil {
+		return err
+	}
+	if e.sendAtOnce(context, dest, sendTag, send, Standard) {
+		return e.wait(r)
+	}
+	s := requests.Get().(*Request)
+	e.sendLater(s, context, dest, sendTag, send, Standard)
+	if err := e.wait(s); err != nil {
+		return err
+	}
+	*s = Request{}
+	requests.Put(s)
+	return e.wait(r)
+}

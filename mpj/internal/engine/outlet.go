@@ -61,9 +61,12 @@ var patience = 30 * time.Second // a variable for tests
 
 func size(f channel.Frame) int { return channel.HeaderSize + len(f.Payload) }
 
+// index is the place of process p in outlets and inlets.
+func (e *Engine) index(p view.Process) int { return p.Rank*e.view.R + p.Replica }
+
 // outlet returns what goes to p. e.mu is held.
 func (e *Engine) outlet(p view.Process) *outlet {
-	i := p.Rank*e.view.R + p.Replica
+	i := e.index(p)
 	o := e.outlets[i]
 	if o == nil {
 		o = &outlet{to: p, filled: make(chan struct{}, 1), credit: eagerCredit}
@@ -202,7 +205,19 @@ func (e *Engine) wrote(o *outlet, n int, err error) {
 		o.broken = true
 	case e.protocol != nil: // it keeps for itself what may have to go again
 		e.pop(o, n)
+	default:
+		e.popAcks(o)
 	}
+}
+
+// popAcks ends the acknowledgements at the head of the queue, which nobody
+// acknowledges.
+func (e *Engine) popAcks(o *outlet) {
+	n := 0
+	for n < o.written && o.queue[n].Kind == channel.Ack {
+		n++
+	}
+	e.pop(o, n)
 }
 
 // write is the goroutine of o.
@@ -319,7 +334,13 @@ func (e *Engine) connected(o *outlet, s channel.Sender, again bool) bool {
 		return true
 	}
 	o.written = 0
-	if again && e.protocol != nil {
+	switch in := e.inlets[e.index(o.to)]; {
+	case !again:
+	case e.protocol == nil:
+		if in != nil { // the last one may have been lost
+			e.acknowledge(in)
+		}
+	default:
 		e.pop(o, len(o.queue))
 		e.apply(e.protocol.Reopened(o.to))
 		e.relieve()
