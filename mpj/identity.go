@@ -155,7 +155,7 @@ func (w *World) swap(context uint32, tag int32, send []byte, dest int, recv []by
 	if err != nil {
 		return err
 	}
-	if err := w.engine.Send(context, dest, tag, send); err != nil {
+	if err := w.engine.Send(context, dest, tag, send, engine.Standard); err != nil {
 		return err
 	}
 	s, err := w.engine.Wait(r)

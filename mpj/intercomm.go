@@ -3,6 +3,8 @@ package mpj
 import (
 	"errors"
 	"slices"
+
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 )
 
 // An intercommunicator joins two groups that have no process in common. Rank
@@ -259,7 +261,7 @@ func (c *Comm) share(numbers []int64, root int) ([]int64, error) {
 			continue
 		}
 		child := (v + bit + root) % c.size
-		if err := c.engine.Send(c.context(managementSlot), c.worldRank(child), managementTag, b); err != nil {
+		if err := c.engine.Send(c.context(managementSlot), c.worldRank(child), managementTag, b, engine.Standard); err != nil {
 			return nil, err
 		}
 	}
