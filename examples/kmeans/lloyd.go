@@ -1,0 +1,100 @@
+package main
+
+import (
+	"math"
+
+	"github.com/p2pmpi/p2pmpi/mpj"
+)
+
+// A clustering is where the centroids are, and what is known of them.
+type clustering struct {
+	centroids points
+	counts    []int64 // points of each
+	inertia   float64 // sum of the squares of all distances to the nearest centroid
+	steps     int
+	converged bool // else the limit of steps was reached
+}
+
+// totals is what the ranks add up in a step, in one vector for one message.
+type totals struct {
+	all     []float64
+	sums    []float64 // of the coordinates in each cluster
+	counts  []float64 // of the points in it; exact up to 2^53
+	moved   *float64  // points that belong to another cluster than a step before
+	inertia *float64
+}
+
+func newTotals(k, dims int) totals {
+	all := make([]float64, k*dims+k+2)
+	sums, rest := all[:k*dims], all[k*dims:]
+	return totals{all, sums, rest[:k], &rest[k], &rest[k+1]}
+}
+
+// cluster moves the centroids, until no point changes its cluster or limit
+// steps are done. mine are the points of this rank; the result is the same at
+// all.
+func cluster(c *mpj.Comm, mine, centroids points, limit int) (clustering, error) {
+	k, dims := centroids.count(), centroids.dims
+	result := clustering{centroids: centroids, counts: make([]int64, k)}
+	belongs := make([]int, mine.count())
+	for i := range belongs {
+		belongs[i] = -1
+	}
+	t := newTotals(k, dims)
+	for result.steps < limit && !result.converged {
+		result.steps++
+		clear(t.all)
+		t.assign(mine, centroids, belongs)
+		if err := mpj.Allreduce(c, t.all, t.all, mpj.Sum); err != nil {
+			return result, err
+		}
+		t.move(centroids)
+		result.inertia, result.converged = *t.inertia, *t.moved == 0
+	}
+	for i, n := range t.counts {
+		result.counts[i] = int64(n)
+	}
+	return result, nil
+}
+
+// assign finds the nearest centroid of every point, and adds the point to it.
+func (t totals) assign(mine, centroids points, belongs []int) {
+	for i := range belongs {
+		p := mine.at(i)
+		best, least := nearest(p, centroids)
+		if belongs[i] != best {
+			belongs[i] = best
+			*t.moved++
+		}
+		*t.inertia += least
+		t.counts[best]++
+		sum := t.sums[best*len(p):][:len(p)]
+		for j, x := range p {
+			sum[j] += x
+		}
+	}
+}
+
+// nearest returns the number of the centroid that is nearest to p, the first of
+// several, and the square of its distance.
+func nearest(p []float64, centroids points) (best int, least float64) {
+	least = math.Inf(1)
+	for k := range centroids.count() {
+		if d := squareDistance(p, centroids.at(k)); d < least {
+			best, least = k, d
+		}
+	}
+	return best, least
+}
+
+// move puts every centroid in the middle of its points. One that has none stays.
+func (t totals) move(centroids points) {
+	for k, n := range t.counts {
+		if n == 0 {
+			continue
+		}
+		for j := range centroids.at(k) {
+			centroids.at(k)[j] = t.sums[k*centroids.dims+j] / n
+		}
+	}
+}
