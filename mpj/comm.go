@@ -52,6 +52,8 @@ type Comm struct {
 	lineage lineage
 	made    uint64 // communicators made of this one
 
+	topology topology // nil without one
+
 	mu         sync.Mutex // guards what follows
 	name       string
 	errhandler Errhandler

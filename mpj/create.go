@@ -38,6 +38,7 @@ func (c *Comm) dup() (*Comm, error) {
 		return c.interOf(id, l, c.Group().members, c.namedGroup().members), nil
 	}
 	d := c.child(id, l, c.namedGroup().members)
+	d.topology = c.topology
 	return d, nil
 }
 

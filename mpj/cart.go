@@ -1,0 +1,238 @@
+package mpj
+
+import "math"
+
+// A cart is a grid of ranks: the last coordinate changes fastest.
+type cart struct {
+	dims    []int
+	periods []bool
+}
+
+func (*cart) kind() Topology { return CartTopology }
+
+// edges returns for each dimension the neighbour below and the one above. A
+// message that goes down comes from above: so the two directions have tags of
+// their own.
+func (t *cart) edges(rank int) (in, out []edge) {
+	for dim := range t.dims {
+		below, above := t.shift(rank, dim, -1), t.shift(rank, dim, 1)
+		down, up := int32(2*dim), int32(2*dim+1)
+		out = append(out, edge{below, down}, edge{above, up})
+		in = append(in, edge{below, up}, edge{above, down})
+	}
+	return in, out
+}
+
+// gridSize returns the number of ranks in a grid, or -1 when that is no int.
+func gridSize(dims []int) int {
+	n := 1
+	for _, d := range dims {
+		if d < 0 || d > 0 && n > math.MaxInt/d {
+			return -1
+		}
+		n *= d
+	}
+	return n
+}
+
+func (t *cart) coords(rank int) []int {
+	coords := make([]int, len(t.dims))
+	for i := len(t.dims) - 1; i >= 0; i-- {
+		coords[i] = rank % t.dims[i]
+		rank /= t.dims[i]
+	}
+	return coords
+}
+
+// rank returns the rank at coords, which are wrapped in periodic dimensions, or
+// ProcNull outside.
+func (t *cart) rank(coords []int) int {
+	rank := 0
+	for i, at := range coords {
+		d := t.dims[i]
+		if at < 0 || at >= d {
+			if !t.periods[i] {
+				return ProcNull
+			}
+			at = (at%d + d) % d
+		}
+		rank = rank*d + at
+	}
+	return rank
+}
+
+// shift returns the rank that is disp steps away in dim, or ProcNull.
+func (t *cart) shift(rank, dim, disp int) int {
+	coords := t.coords(rank)
+	if d := t.dims[dim]; !t.periods[dim] && (disp > d || disp < -d) {
+		return ProcNull // also where the sum is no int
+	}
+	coords[dim] += disp
+	return t.rank(coords)
+}
+
+// CartCreate arranges the first ranks of c in a grid with len(dims) dimensions,
+// which wraps round in dimension i when periods[i] is true, and returns its
+// communicator, or nil at the ranks that are left over. With reorder a rank may
+// get another number than in c, such that neighbours are on one machine. All
+// ranks of c call it with the same arguments.
+func (c *Comm) CartCreate(dims []int, periods []bool, reorder bool) (*Comm, error) {
+	if err := c.checkCollective("CartCreate"); err != nil {
+		return nil, err
+	}
+	t, invalid := c.newCart("CartCreate", dims, periods)
+	arguments := append([]int{flag(reorder)}, dims...)
+	for _, p := range periods {
+		arguments = append(arguments, flag(p))
+	}
+	d, err := c.carve("CartCreate", arguments, gridSize(dims), func() []int { return c.cartOrder(t, reorder) }, invalid)
+	if d != nil {
+		d.topology = t
+	}
+	return d, c.wrap("CartCreate", err)
+}
+
+func flag(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// newCart returns the grid that the arguments describe.
+func (c *Comm) newCart(op string, dims []int, periods []bool) (*cart, error) {
+	if len(dims) != len(periods) {
+		return nil, failf(ErrDims, op, "%d dimensions and %d periods", len(dims), len(periods))
+	}
+	for i, d := range dims {
+		if d < 1 {
+			return nil, failf(ErrDims, op, "dims[%d] is %d", i, d)
+		}
+	}
+	if n := gridSize(dims); n < 0 || n > c.size {
+		return nil, failf(ErrDims, op, "a grid of %v for %d ranks", dims, c.size)
+	}
+	return &cart{dims: append([]int(nil), dims...), periods: append([]bool(nil), periods...)}, nil
+}
+
+// cartOf returns the grid of c.
+func (c *Comm) cartOf(op string) (*cart, error) {
+	if err := c.check(op); err != nil {
+		return nil, err
+	}
+	t, ok := c.topology.(*cart)
+	if !ok {
+		return nil, c.failf(ErrTopology, op, "communicator %q has %v", c.Name(), c.TopoTest())
+	}
+	return t, nil
+}
+
+// CartdimGet returns the number of dimensions of the grid of c.
+func (c *Comm) CartdimGet() (int, error) {
+	t, err := c.cartOf("CartdimGet")
+	if err != nil {
+		return 0, err
+	}
+	return len(t.dims), nil
+}
+
+// CartGet returns the grid of c, and the coordinates of this rank in it.
+func (c *Comm) CartGet() (dims []int, periods []bool, coords []int, err error) {
+	t, err := c.cartOf("CartGet")
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	return append(dims, t.dims...), append(periods, t.periods...), t.coords(c.rank), nil
+}
+
+// CartRank returns the rank at coords. A coordinate outside of a periodic
+// dimension is wrapped round.
+func (c *Comm) CartRank(coords []int) (int, error) {
+	t, err := c.cartOf("CartRank")
+	if err != nil {
+		return Undefined, err
+	}
+	if len(coords) != len(t.dims) {
+		return Undefined, c.failf(ErrDims, "CartRank", "%d coordinates in %d dimensions", len(coords), len(t.dims))
+	}
+	rank := t.rank(coords)
+	if rank == ProcNull {
+		return Undefined, c.failf(ErrArg, "CartRank", "coordinates %v in a grid of %v", coords, t.dims)
+	}
+	return rank, nil
+}
+
+// CartCoords returns the coordinates of rank.
+func (c *Comm) CartCoords(rank int) ([]int, error) {
+	t, err := c.cartOf("CartCoords")
+	if err != nil {
+		return nil, err
+	}
+	if rank < 0 || rank >= c.size {
+		return nil, c.failf(ErrRank, "CartCoords", "rank %d, ranks are 0..%d", rank, c.size-1)
+	}
+	return t.coords(rank), nil
+}
+
+// CartShift returns the ranks that this one receives from and sends to when
+// everybody sends disp steps up in dimension dim, down when disp is negative.
+// Either is ProcNull beyond the edge of the grid.
+func (c *Comm) CartShift(dim, disp int) (source, dest int, err error) {
+	t, err := c.cartOf("CartShift")
+	if err != nil {
+		return Undefined, Undefined, err
+	}
+	if dim < 0 || dim >= len(t.dims) {
+		return Undefined, Undefined, c.failf(ErrDims, "CartShift", "dimension %d of %d", dim, len(t.dims))
+	}
+	if t.periods[dim] {
+		disp %= t.dims[dim]
+	}
+	return t.shift(c.rank, dim, -disp), t.shift(c.rank, dim, disp), nil
+}
+
+// CartSub divides the grid of c into grids with only the dimensions i for which
+// remain[i] is true: rows and columns, say. It returns the one that this rank
+// is in. All ranks of c call it with the same argument.
+func (c *Comm) CartSub(remain []bool) (*Comm, error) {
+	t, err := c.cartOf("CartSub")
+	if err != nil {
+		return nil, err
+	}
+	if len(remain) != len(t.dims) {
+		return nil, c.failf(ErrDims, "CartSub", "remain has %d values for %d dimensions", len(remain), len(t.dims))
+	}
+	sub := new(cart)
+	color, key := 0, 0
+	for i, at := range t.coords(c.rank) {
+		if remain[i] {
+			sub.dims, sub.periods = append(sub.dims, t.dims[i]), append(sub.periods, t.periods[i])
+			key = key*t.dims[i] + at
+		} else {
+			color = color*t.dims[i] + at
+		}
+	}
+	d, err := c.split("CartSub", color, key)
+	if d != nil {
+		d.topology = sub
+	}
+	return d, err
+}
+
+// CartMap returns the rank that this process would have in the grid that
+// CartCreate makes with reorder, or Undefined when it would be left over.
+func (c *Comm) CartMap(dims []int, periods []bool) (int, error) {
+	if err := c.checkCollective("CartMap"); err != nil {
+		return Undefined, err
+	}
+	t, err := c.newCart("CartMap", dims, periods)
+	if err != nil {
+		return Undefined, c.wrap("CartMap", err)
+	}
+	for i, r := range c.cartOrder(t, true) {
+		if r == c.rank {
+			return i, nil
+		}
+	}
+	return Undefined, nil
+}

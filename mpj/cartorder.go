@@ -1,0 +1,90 @@
+package mpj
+
+// cartOrder returns the rank in c of each rank of grid t. With reorder, and when
+// the grid can be cut into equal boxes that fill one machine each, the ranks of
+// a box are on one machine, so that the fewest neighbours are on different
+// ones. All ranks compute the same.
+func (c *Comm) cartOrder(t *cart, reorder bool) []int {
+	n := gridSize(t.dims)
+	order := unordered(n)()
+	machines := c.machines(n)
+	if !reorder || len(machines) < 2 {
+		return order
+	}
+	box := t.bestBox(len(machines[0]))
+	if box == nil {
+		return order
+	}
+	boxes := make([]int, len(t.dims)) // how many there are in each dimension
+	for i, d := range t.dims {
+		boxes[i] = d / box[i]
+	}
+	for rank := range n {
+		which, inside := 0, 0
+		for i, at := range t.coords(rank) {
+			which = which*boxes[i] + at/box[i]
+			inside = inside*box[i] + at%box[i]
+		}
+		order[rank] = machines[which][inside]
+	}
+	return order
+}
+
+// machines returns the ranks below n of c by machine, each machine's in order,
+// or nil when they are not equally many.
+func (c *Comm) machines(n int) [][]int {
+	var machines [][]int
+	at := make(map[int]int) // index in machines
+	for rank := range n {
+		m := c.place(rank).machine
+		i, ok := at[m]
+		if !ok {
+			i = len(machines)
+			at[m] = i
+			machines = append(machines, nil)
+		}
+		machines[i] = append(machines[i], rank)
+	}
+	for _, ranks := range machines {
+		if len(ranks) != len(machines[0]) {
+			return nil
+		}
+	}
+	return machines
+}
+
+// bestBox returns the sides of the box of volume ranks that divides t and has
+// the least surface across which there are neighbours, or nil without one.
+func (t *cart) bestBox(volume int) []int {
+	var best []int
+	least := 0
+	box := make([]int, len(t.dims))
+	var try func(dim, rest int)
+	try = func(dim, rest int) {
+		if dim == len(box) {
+			if s := t.surface(box, volume); rest == 1 && (best == nil || s < least) {
+				best, least = append([]int(nil), box...), s
+			}
+			return
+		}
+		for side := 1; side <= t.dims[dim] && side <= rest; side++ {
+			if t.dims[dim]%side == 0 && rest%side == 0 {
+				box[dim] = side
+				try(dim+1, rest/side)
+			}
+		}
+	}
+	try(0, volume)
+	return best
+}
+
+// surface returns the edges that leave one side of a box in each dimension.
+func (t *cart) surface(box []int, volume int) int {
+	edges := 0
+	for i, side := range box {
+		if side < t.dims[i] {
+			edges += volume / side
+		}
+	}
+	return edges
+}

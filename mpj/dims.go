@@ -1,0 +1,90 @@
+package mpj
+
+import "slices"
+
+// DimsCreate fills in the zeros of dims such that the product of all is nodes
+// and those filled in are as close to each other as possible, the greatest
+// first. The others stay as they are, and nodes has to be a multiple of their
+// product.
+func DimsCreate(nodes int, dims []int) error {
+	if nodes < 1 {
+		return failf(ErrDims, "DimsCreate", "%d nodes", nodes)
+	}
+	free, rest := 0, nodes
+	for i, d := range dims {
+		switch {
+		case d < 0:
+			return failf(ErrDims, "DimsCreate", "dims[%d] is %d", i, d)
+		case d == 0:
+			free++
+		case rest%d != 0:
+			return failf(ErrDims, "DimsCreate", "%d nodes are no multiple of the dimensions in %v", nodes, dims)
+		default:
+			rest /= d
+		}
+	}
+	if free == 0 && rest != 1 {
+		return failf(ErrDims, "DimsCreate", "%v are not %d nodes", dims, nodes)
+	}
+	factors := balanced(rest, free)
+	for i, d := range dims {
+		if d == 0 {
+			dims[i], factors = factors[0], factors[1:]
+		}
+	}
+	return nil
+}
+
+// balanced returns the count factors of n with the least sum, which are those
+// closest to each other, in falling order.
+func balanced(n, count int) []int {
+	var best []int
+	least := -1
+	factors := make([]int, 0, count)
+	divisors := divisorsOf(n)
+	// try adds factors of rest, none above limit, to those chosen.
+	var try func(rest, limit, sum int)
+	try = func(rest, limit, sum int) {
+		if least >= 0 && sum >= least {
+			return
+		}
+		if len(factors) == count {
+			if rest == 1 {
+				best, least = slices.Clone(factors), sum
+			}
+			return
+		}
+		for _, d := range divisors {
+			if d <= limit && rest%d == 0 && reaches(d, count-len(factors), rest) {
+				factors = append(factors, d)
+				try(rest/d, d, sum+d)
+				factors = factors[:len(factors)-1]
+			}
+		}
+	}
+	try(n, n, 0)
+	return best
+}
+
+// reaches reports whether a product of count factors up to d can be n.
+func reaches(d, count, n int) bool {
+	for ; count > 0 && n > 1; count-- {
+		n = (n + d - 1) / d
+	}
+	return n <= 1
+}
+
+// divisorsOf returns the divisors of n in rising order.
+func divisorsOf(n int) []int {
+	var low, high []int
+	for d := 1; d <= n/d; d++ {
+		if n%d == 0 {
+			low = append(low, d)
+			if d != n/d {
+				high = append(high, n/d)
+			}
+		}
+	}
+	slices.Reverse(high)
+	return append(low, high...)
+}

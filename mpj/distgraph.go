@@ -1,0 +1,260 @@
+package mpj
+
+import (
+	"cmp"
+	"slices"
+)
+
+// A distGraph is what a rank knows of a distributed graph: its own edges.
+type distGraph struct {
+	sources, sourceWeights []int
+	dests, destWeights     []int
+	weighted               bool
+}
+
+func (*distGraph) kind() Topology { return DistGraphTopology }
+
+func (t *distGraph) edges(int) (in, out []edge) {
+	for _, s := range t.sources {
+		in = append(in, edge{rank: s})
+	}
+	for _, d := range t.dests {
+		out = append(out, edge{rank: d})
+	}
+	return in, out
+}
+
+// DistGraphCreateAdjacent arranges the ranks of c in a graph in which this rank
+// has edges from sources and to dests. Weights are kept for DistGraphNeighbors;
+// nil at all ranks means that there are none. What one rank gives as an edge to
+// another, the other one gives as an edge from it, as often. reorder lets ranks
+// change numbers; they do not at present. All ranks of c call it.
+func (c *Comm) DistGraphCreateAdjacent(sources, sourceWeights, dests, destWeights []int, reorder bool) (*Comm, error) {
+	const op = "DistGraphCreateAdjacent"
+	if err := c.checkCollective(op); err != nil {
+		return nil, err
+	}
+	t := &distGraph{
+		sources: slices.Clone(sources), sourceWeights: slices.Clone(sourceWeights),
+		dests: slices.Clone(dests), destWeights: slices.Clone(destWeights),
+		weighted: sourceWeights != nil || destWeights != nil,
+	}
+	invalid := cmp.Or(c.checkEdges(op, "sources", sources, sourceWeights, t.weighted),
+		c.checkEdges(op, "dests", dests, destWeights, t.weighted))
+	d, err := c.withGraph(op, t, invalid)
+	return d, c.wrap(op, err)
+}
+
+// checkEdges refuses edges to ranks that there are not, and edges of which only
+// some have weights.
+func (c *Comm) checkEdges(op, name string, ranks, weights []int, weighted bool) error {
+	for i, r := range ranks {
+		if r < 0 || r >= c.size {
+			return failf(ErrRank, op, "%s[%d] is %d, ranks are 0..%d", name, i, r, c.size-1)
+		}
+	}
+	if weighted && len(weights) != len(ranks) {
+		return failf(ErrArg, op, "%d %s and %d weights", len(ranks), name, len(weights))
+	}
+	for i, w := range weights {
+		if w < 0 {
+			return failf(ErrArg, op, "weight %d of %s is %d", i, name, w)
+		}
+	}
+	return nil
+}
+
+// withGraph makes the communicator of graph t, whose arguments were invalid at
+// this rank unless nil. All ranks agree that their edges fit each other: over
+// all ranks, the sum of a hash of each edge is the same of edges in and out.
+func (c *Comm) withGraph(op string, t *distGraph, invalid error) (*Comm, error) {
+	c.making.Lock()
+	defer c.making.Unlock()
+	l := c.descend()
+	var difference int64
+	for _, d := range t.dests {
+		difference += digest([]int{c.rank, d})
+	}
+	for _, s := range t.sources {
+		difference -= digest([]int{s, c.rank})
+	}
+	all, err := c.gatherAll(int64(flag(invalid != nil)), difference, int64(flag(t.weighted)))
+	if err != nil {
+		return nil, err
+	}
+	if invalid != nil {
+		return nil, invalid
+	}
+	var sum int64
+	for i := 0; i < len(all); i += 3 {
+		if all[i] != 0 {
+			return nil, failf(ErrTopology, op, "rank %d gives invalid arguments", i/3)
+		}
+		if all[i+2] != all[2] {
+			return nil, failf(ErrArg, op, "of ranks 0 and %d only one gives weights", i/3)
+		}
+		sum += all[i+1]
+	}
+	if sum != 0 {
+		return nil, failf(ErrTopology, op, "some edge is given by only one of its ranks")
+	}
+	id, err := c.world.identify(l, c.every)
+	if err != nil {
+		return nil, err
+	}
+	d := c.child(id, l, c.namedGroup().members)
+	d.topology = t
+	return d, nil
+}
+
+// DistGraphCreate is DistGraphCreateAdjacent for edges that may be given by any
+// rank: this one gives degrees[i] edges from sources[i], and dests lists where
+// they lead, one source after the other. So do weights, unless nil at all ranks.
+// The edges of a rank are ordered by the rank that gave them.
+func (c *Comm) DistGraphCreate(sources, degrees, dests, weights []int, reorder bool) (*Comm, error) {
+	const op = "DistGraphCreate"
+	if err := c.checkCollective(op); err != nil {
+		return nil, err
+	}
+	out, invalid := c.edgesBySource(op, sources, degrees, dests, weights)
+	t, err := c.collectEdges(out)
+	if err != nil {
+		return nil, c.wrap(op, err)
+	}
+	t.weighted = weights != nil
+	d, err := c.withGraph(op, t, invalid)
+	return d, c.wrap(op, err)
+}
+
+// A givenEdge is an edge on its way from the rank that gives it to its ends.
+type givenEdge struct{ from, to, weight int }
+
+// edgesBySource returns the edges that the arguments of DistGraphCreate give.
+func (c *Comm) edgesBySource(op string, sources, degrees, dests, weights []int) ([]givenEdge, error) {
+	if len(degrees) != len(sources) {
+		return nil, failf(ErrArg, op, "%d sources and %d degrees", len(sources), len(degrees))
+	}
+	err := cmp.Or(c.checkEdges(op, "sources", sources, nil, false), c.checkEdges(op, "dests", dests, weights, weights != nil))
+	if err != nil {
+		return nil, err
+	}
+	var given []givenEdge
+	for i, n := range degrees {
+		if n < 0 || n > len(dests)-len(given) {
+			return nil, failf(ErrArg, op, "degrees[%d] is %d, of %d destinations", i, n, len(dests))
+		}
+		for range n {
+			e := givenEdge{from: sources[i], to: dests[len(given)]}
+			if weights != nil {
+				e.weight = weights[len(given)]
+			}
+			given = append(given, e)
+		}
+	}
+	if len(given) != len(dests) {
+		return nil, failf(ErrArg, op, "%d destinations, the degrees add up to %d", len(dests), len(given))
+	}
+	return given, nil
+}
+
+// collectEdges brings all edges that ranks give to both of their ends.
+func (c *Comm) collectEdges(given []givenEdge) (*distGraph, error) {
+	c.making.Lock()
+	defer c.making.Unlock()
+	mail := make([][]int64, c.size)
+	for _, e := range given {
+		numbers := []int64{int64(e.from), int64(e.to), int64(e.weight)}
+		mail[e.from] = append(mail[e.from], numbers...)
+		if e.to != e.from {
+			mail[e.to] = append(mail[e.to], numbers...)
+		}
+	}
+	t := new(distGraph)
+	came, err := c.deliverAll(mail)
+	if err != nil {
+		return nil, err
+	}
+	for _, numbers := range came {
+		if len(numbers)%3 != 0 {
+			return nil, errUnlike
+		}
+		for i := 0; i < len(numbers); i += 3 {
+			t.add(c.rank, int(numbers[i]), int(numbers[i+1]), int(numbers[i+2]))
+		}
+	}
+	return t, nil
+}
+
+// add adds an edge to what rank knows.
+func (t *distGraph) add(rank, from, to, weight int) {
+	if from == rank {
+		t.dests, t.destWeights = append(t.dests, to), append(t.destWeights, weight)
+	}
+	if to == rank {
+		t.sources, t.sourceWeights = append(t.sources, from), append(t.sourceWeights, weight)
+	}
+}
+
+// deliverAll sends mail[i] to each rank i, and returns what came from each.
+func (c *Comm) deliverAll(mail [][]int64) ([][]int64, error) {
+	context := c.context(managementSlot)
+	came := make([][]int64, c.size)
+	came[c.rank] = mail[c.rank]
+	for k := 1; k < c.size; k++ {
+		dest, source := (c.rank+k)%c.size, (c.rank-k+c.size)%c.size
+		r, err := c.engine.Isend(context, c.worldRank(dest), managementTag, bytesOf(mail[dest]))
+		if err != nil {
+			return nil, err
+		}
+		b, _, err := c.engine.RecvWhole(context, c.worldRank(source), managementTag)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := c.engine.Wait(r); err != nil {
+			return nil, err
+		}
+		if len(b)%8 != 0 {
+			return nil, errUnlike
+		}
+		came[source] = make([]int64, len(b)/8)
+		copy(bytesOf(came[source]), b)
+	}
+	return came, nil
+}
+
+// distGraphOf returns the distributed graph of c.
+func (c *Comm) distGraphOf(op string) (*distGraph, error) {
+	if err := c.check(op); err != nil {
+		return nil, err
+	}
+	t, ok := c.topology.(*distGraph)
+	if !ok {
+		return nil, c.failf(ErrTopology, op, "communicator %q has %v", c.Name(), c.TopoTest())
+	}
+	return t, nil
+}
+
+// DistGraphNeighborsCount returns how many edges lead to and from this rank, and
+// whether they have weights.
+func (c *Comm) DistGraphNeighborsCount() (in, out int, weighted bool, err error) {
+	t, err := c.distGraphOf("DistGraphNeighborsCount")
+	if err != nil {
+		return 0, 0, false, err
+	}
+	return len(t.sources), len(t.dests), t.weighted, nil
+}
+
+// DistGraphNeighbors returns the ranks at the other ends of the edges to and
+// from this one, in the order of the blocks of neighbourhood collectives, and
+// the weights of the edges, which are nil when there are none.
+func (c *Comm) DistGraphNeighbors() (sources, sourceWeights, dests, destWeights []int, err error) {
+	t, err := c.distGraphOf("DistGraphNeighbors")
+	if err != nil {
+		return nil, nil, nil, nil, err
+	}
+	sources, dests = slices.Clone(t.sources), slices.Clone(t.dests)
+	if t.weighted {
+		sourceWeights, destWeights = slices.Clone(t.sourceWeights), slices.Clone(t.destWeights)
+	}
+	return sources, sourceWeights, dests, destWeights, nil
+}

@@ -1,0 +1,111 @@
+package mpj
+
+import (
+	"fmt"
+	"hash/fnv"
+)
+
+// A Topology says how the ranks of a communicator are arranged.
+type Topology int
+
+const (
+	// NoTopology is that of a communicator without one.
+	NoTopology Topology = iota
+	// CartTopology is a grid, made by CartCreate.
+	CartTopology
+	// GraphTopology is a graph that every rank knows, made by GraphCreate.
+	GraphTopology
+	// DistGraphTopology is a graph of which each rank knows its own edges, made by
+	// DistGraphCreate or DistGraphCreateAdjacent.
+	DistGraphTopology
+)
+
+// String returns the name of the constant.
+func (t Topology) String() string {
+	names := [...]string{"NoTopology", "CartTopology", "GraphTopology", "DistGraphTopology"}
+	if t < 0 || int(t) >= len(names) {
+		return fmt.Sprintf("Topology(%d)", int(t))
+	}
+	return names[t]
+}
+
+// A topology is what a communicator knows of its Topology.
+type topology interface {
+	kind() Topology
+	// edges returns the edges to and from rank, which is that of this process,
+	// in the order of the blocks of neighbourhood collectives.
+	edges(rank int) (in, out []edge)
+}
+
+// An edge leads from or to a rank, which may be ProcNull. Between two ranks with
+// several edges, one that is out on one side is in on the other where the tags
+// are the same; edges with one tag follow each other in the same order on both
+// sides.
+type edge struct {
+	rank int
+	tag  int32
+}
+
+// TopoTest returns the topology of c.
+func (c *Comm) TopoTest() Topology {
+	if c.topology == nil {
+		return NoTopology
+	}
+	return c.topology.kind()
+}
+
+// carve makes a communicator of the first n ranks of c in a given order, at all
+// ranks of c; it returns nil at the others. arguments is what all ranks have to
+// give alike; invalid, unless nil, what is wrong with them.
+func (c *Comm) carve(op string, arguments []int, n int, order func() []int, invalid error) (*Comm, error) {
+	c.making.Lock()
+	defer c.making.Unlock()
+	l := c.descend()
+	mine := digest(arguments)
+	all, err := c.gatherAll(mine)
+	if err != nil {
+		return nil, err
+	}
+	for i, theirs := range all {
+		if theirs != mine {
+			return nil, failf(ErrArg, op, "ranks %d and %d give different arguments", c.rank, i)
+		}
+	}
+	if invalid != nil {
+		return nil, invalid
+	}
+	id, err := c.world.identify(l, c.every)
+	if err != nil {
+		return nil, err
+	}
+	members := make([]int, n)
+	member := false
+	for i, r := range order() {
+		members[i] = c.worldRank(r)
+		member = member || r == c.rank
+	}
+	if !member {
+		return nil, nil
+	}
+	return c.child(id, l, members), nil
+}
+
+// digest returns a hash of numbers in order.
+func digest(numbers []int) int64 {
+	h := fnv.New64a()
+	for _, n := range numbers {
+		h.Write(bytesOf([]int64{int64(n)}))
+	}
+	return int64(h.Sum64())
+}
+
+// unordered returns the order of the first n ranks as they are.
+func unordered(n int) func() []int {
+	return func() []int {
+		order := make([]int, n)
+		for i := range order {
+			order[i] = i
+		}
+		return order
+	}
+}
