@@ -1,0 +1,136 @@
+package main
+
+import (
+	"slices"
+	"sort"
+
+	"github.com/p2pmpi/p2pmpi/mpj"
+)
+
+// sortAll sorts the lines of all ranks: afterwards each has a part of them, all
+// of it before that of the next rank.
+func sortAll(c *mpj.Comm, o options, lines []line) ([]line, error) {
+	slices.SortFunc(lines, o.compare)
+	if c.Size() == 1 {
+		return lines, nil
+	}
+	splitters, err := o.split(c, lines)
+	if err != nil {
+		return nil, err
+	}
+	return o.exchange(c, lines, splitters)
+}
+
+// split returns the lines at which to divide: part i of the result holds what
+// is less than the i-th splitter and not less than the one before.
+func (o options) split(c *mpj.Comm, lines []line) ([]line, error) {
+	samples, err := gather(c, sample(lines, c.Size()*samplesPerPart))
+	if err != nil {
+		return nil, err
+	}
+	if o.integers {
+		if _, err := parseNumbers(samples); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(samples, o.compare)
+	return sample(samples, c.Size()-1), nil
+}
+
+// samplesPerPart is how many samples a rank takes for every part that there
+// will be. More make the parts more even, and cost more to sort.
+const samplesPerPart = 4
+
+// sample returns count evenly spaced lines of sorted ones, or all when there are
+// not more.
+func sample(lines []line, count int) []line {
+	if len(lines) <= count {
+		return lines
+	}
+	samples := make([]line, count)
+	for i := range samples {
+		samples[i] = lines[(i+1)*len(lines)/(count+1)]
+	}
+	return samples
+}
+
+// gather returns the lines of all ranks at each of them. Their texts travel in
+// one Allgatherv and their places in another one.
+func gather(c *mpj.Comm, mine []line) ([]line, error) {
+	places := make([]int64, len(mine))
+	for i, l := range mine {
+		places[i] = l.at
+	}
+	texts, err := allgather(c, join(mine))
+	if err != nil {
+		return nil, err
+	}
+	if places, err = allgather(c, places); err != nil {
+		return nil, err
+	}
+	all := split(texts, 0)
+	for i := range all {
+		all[i].at = places[i]
+	}
+	return all, nil
+}
+
+// allgather is Allgatherv for ranks that do not know how much the others have.
+func allgather[T mpj.Element](c *mpj.Comm, mine []T) ([]T, error) {
+	counts := make([]int, c.Size())
+	if err := mpj.Allgather(c, []int{len(mine)}, counts); err != nil {
+		return nil, err
+	}
+	all := make([]T, total(counts))
+	return all, mpj.Allgatherv(c, mine, all, counts, nil)
+}
+
+func total(counts []int) int {
+	sum := 0
+	for _, n := range counts {
+		sum += n
+	}
+	return sum
+}
+
+// exchange sends every line to the rank that its part belongs to, and merges
+// what comes. The places of lines do not travel: the part of a rank before holds
+// lines before in the file, and merge keeps their order.
+func (o options) exchange(c *mpj.Comm, lines, splitters []line) ([]line, error) {
+	sendCounts, recvCounts := make([]int, c.Size()), make([]int, c.Size())
+	from := 0
+	for rank := range sendCounts {
+		to := len(lines)
+		if rank < len(splitters) {
+			to = sort.Search(len(lines), func(i int) bool { return o.compare(lines[i], splitters[rank]) >= 0 })
+		}
+		for _, l := range lines[from:to] {
+			sendCounts[rank] += len(l.text) + 1
+		}
+		from = to
+	}
+	if err := mpj.Alltoall(c, sendCounts, recvCounts); err != nil {
+		return nil, err
+	}
+	text := make([]byte, total(recvCounts))
+	if err := mpj.Alltoallv(c, join(lines), sendCounts, nil, text, recvCounts, nil); err != nil {
+		return nil, err
+	}
+	return o.mergeParts(text, recvCounts)
+}
+
+// mergeParts merges the lines of parts, of which the i-th has counts[i] bytes.
+func (o options) mergeParts(text []byte, counts []int) ([]line, error) {
+	parts := make([][]line, len(counts))
+	at := 0
+	for i, n := range counts {
+		parts[i] = split(text[at:at+n], int64(at))
+		at += n
+		if o.integers {
+			if _, err := parseNumbers(parts[i]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return merge(parts, o.compare), nil
+}
