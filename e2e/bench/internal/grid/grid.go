@@ -1,0 +1,134 @@
+package grid
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// patience bounds what is waited for besides jobs; all of it takes a second or two.
+const patience = time.Minute
+
+// Build builds packages of this module, given by import path, into dir.
+func Build(ctx context.Context, dir string, packages ...string) error {
+	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-o", dir + "/"}, packages...)...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", strings.Join(packages, " "), err, out)
+	}
+	return nil
+}
+
+// Commands are the packages that a Grid needs the binaries of.
+var Commands = []string{"github.com/p2pmpi/p2pmpi/cmd/p2pboot", "github.com/p2pmpi/p2pmpi/cmd/p2prun"}
+
+// A Grid is a number of peers on loopback.
+type Grid struct {
+	bin   string // folder of the commands
+	dir   string // of the peers' homes
+	peers []*peerProcess
+}
+
+// A peerProcess is a running p2pboot.
+type peerProcess struct {
+	home    string
+	address string // with which others find it
+	cmd     *exec.Cmd
+	log     bytes.Buffer
+}
+
+// Boot boots so many peers of so many slots each, with the commands in bin and
+// their homes in dir. The first introduces the others.
+func Boot(ctx context.Context, bin, dir string, peers, slots int) (*Grid, error) {
+	g := &Grid{bin: bin, dir: dir}
+	for i := range peers {
+		args := []string{"--slots", strconv.Itoa(slots)}
+		if i > 0 {
+			args = append(args, "--supernode", g.peers[0].address)
+		}
+		p, err := g.boot(ctx, fmt.Sprintf("peer%d", i), args)
+		if err != nil {
+			return nil, errors.Join(err, g.Close())
+		}
+		g.peers = append(g.peers, p)
+	}
+	return g, nil
+}
+
+func (g *Grid) boot(ctx context.Context, name string, args []string) (*peerProcess, error) {
+	p := &peerProcess{home: filepath.Join(g.dir, name)}
+	if err := os.Mkdir(p.home, 0o700); err != nil {
+		return nil, err
+	}
+	p.cmd = g.command(ctx, "p2pboot", append([]string{"--home", p.home, "--listen", "/ip4/127.0.0.1/tcp/0"}, args...)...)
+	p.cmd.Stderr = &p.log
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	// It prints one line, or ends and closes its output.
+	overdue := time.AfterFunc(patience, func() { p.cmd.Process.Kill() })
+	defer overdue.Stop()
+	line, err := bufio.NewReader(out).ReadString('\n')
+	words := strings.Fields(line)
+	if err != nil || len(words) < 3 || words[0] != "ready" {
+		p.cmd.Process.Kill()
+		p.cmd.Wait()
+		return nil, fmt.Errorf("boot %s: it printed %q\n%s", name, line, &p.log)
+	}
+	p.address = words[2]
+	return p, nil
+}
+
+// command is one of ours with nothing of the owner's configuration.
+func (g *Grid) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, filepath.Join(g.bin, name), args...)
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + g.dir, "TMPDIR=" + os.TempDir(),
+		"P2PMPI_MDNS=false", "P2PMPI_NAT=false",
+	}
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = 10 * time.Second
+	EndWithParent(cmd)
+	return cmd
+}
+
+// Run runs p2prun at the first peer with these arguments, in dir, and returns the
+// ranks' output. When ctx ends it cancels the job.
+func (g *Grid) Run(ctx context.Context, dir string, args ...string) ([]byte, error) {
+	cmd := g.command(ctx, "p2prun", append([]string{"--home", g.peers[0].home}, args...)...)
+	var stderr bytes.Buffer
+	cmd.Dir, cmd.Stderr = dir, &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return out, fmt.Errorf("p2prun: %w\n%s", err, &stderr)
+	}
+	return out, nil
+}
+
+// Close halts the peers, and returns when all are gone.
+func (g *Grid) Close() error {
+	for _, p := range g.peers {
+		p.cmd.Process.Signal(syscall.SIGTERM)
+	}
+	var errs []error
+	for _, p := range g.peers {
+		overdue := time.AfterFunc(patience, func() { p.cmd.Process.Kill() })
+		if err := p.cmd.Wait(); err != nil && p.cmd.ProcessState == nil {
+			errs = append(errs, fmt.Errorf("halt %s: %w", p.home, err))
+		}
+		overdue.Stop()
+	}
+	return errors.Join(errs...)
+}

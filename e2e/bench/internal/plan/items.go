@@ -1,0 +1,89 @@
+package plan
+
+// The sizes, in bytes. Reductions are of float64, so theirs begin at 8.
+var (
+	pairSizes       = []int{1, 4, 16, 64, 256, 1 << 10, 4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20}
+	rateSizes       = []int{1, 8, 64, 512}
+	bandwidthSizes  = []int{4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20}
+	collectiveSizes = []int{1, 8, 64, 512, 4 << 10, 32 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20}
+	overlapSizes    = []int{64 << 20}
+)
+
+// Those of a quick look.
+var (
+	quickSizes           = []int{1, 1 << 10, 1 << 20}
+	quickRateSizes       = []int{1}
+	quickBandwidthSizes  = []int{1 << 20}
+	quickCollectiveSizes = []int{8, 64 << 10}
+	quickOverlapSizes    = []int{16 << 20}
+)
+
+// blockLimit bounds the block of the collectives whose buffers hold one for
+// each rank.
+const blockLimit = 16 << 20
+
+// Of returns what two processes do, or with more than two: collectives, and of the
+// pairs' tests the latency of short messages.
+func Of(processes int, quick bool) []Item {
+	var items []Item
+	add := func(test string, sizes, quickSizes []int) {
+		if quick {
+			sizes = quickSizes
+		}
+		for _, bytes := range sizes {
+			if fits(test, bytes, processes) {
+				items = append(items, Item{Test: test, Bytes: bytes, Count: count(test, bytes, quick)})
+			}
+		}
+	}
+	add(Latency, pairSizes, quickSizes)
+	if processes == 2 {
+		add(Rate, rateSizes, quickRateSizes)
+		add(Bandwidth, bandwidthSizes, quickBandwidthSizes)
+		add(Bidirectional, bandwidthSizes, quickBandwidthSizes)
+		add(OverlapSend, overlapSizes, quickOverlapSizes)
+		add(OverlapRecv, overlapSizes, quickOverlapSizes)
+	}
+	for _, test := range Collectives {
+		add(test, collectiveSizes, quickCollectiveSizes)
+	}
+	return items
+}
+
+// fits tells whether a test is made with messages of that length.
+func fits(test string, bytes, processes int) bool {
+	switch test {
+	case Barrier:
+		return bytes == 8 // once; it has no length
+	case Reduce, Allreduce:
+		return bytes%8 == 0
+	case Allgather, Alltoall:
+		return bytes <= blockLimit
+	case Latency:
+		return processes == 2 || bytes <= 4<<20
+	}
+	return true
+}
+
+// count is how many operations an item has: the same for all contenders, so that
+// none gets more time to warm up, and bounded by the bytes that are moved, so that
+// the slowest ends in time.
+func count(test string, bytes int, quick bool) int {
+	volume, most := 64<<20, 2000
+	if quick {
+		volume, most = 16<<20, 200
+	}
+	switch test {
+	case OverlapSend, OverlapRecv:
+		return Batches
+	case Rate, Bandwidth, Bidirectional: // windows
+		return min(max(2*volume/(bytes*Window(bytes)), 3), most/10)
+	case Latency:
+		return min(max(volume/bytes, 4), most)
+	}
+	return min(max(volume/(4*bytes), 3), most/2)
+}
+
+// Window is how many messages of the windowed tests are on their way before the
+// receiver answers.
+func Window(bytes int) int { return min(max((16<<20)/bytes, 2), 64) }

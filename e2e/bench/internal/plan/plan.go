@@ -1,0 +1,91 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// The tests. Those of pairs are between ranks 0 and 1, 2 and 3, … at the same
+// time.
+const (
+	Latency       = "latency"       // half the round trip of a message of Bytes
+	Bandwidth     = "bandwidth"     // time of a message in a window of Window(Bytes), one way
+	Bidirectional = "bidirectional" // the same, both ways at once: time of one message each way
+	Rate          = "rate"          // as bandwidth, for small messages
+	OverlapSend   = "overlapsend"   // how much of a send's time computing hides
+	OverlapRecv   = "overlaprecv"   // the same of a receive's
+
+	Barrier   = "barrier"
+	Bcast     = "bcast"     // Bytes from a root that changes with each operation
+	Reduce    = "reduce"    // Bytes of float64 to such a root
+	Allreduce = "allreduce" // Bytes of float64
+	Allgather = "allgather" // Bytes of each rank
+	Alltoall  = "alltoall"  // Bytes from each rank to each
+)
+
+// Pairs and Collectives are the tests in the order in which they are shown.
+var (
+	Pairs       = []string{Latency, Rate, Bandwidth, Bidirectional, OverlapSend, OverlapRecv}
+	Collectives = []string{Barrier, Bcast, Reduce, Allreduce, Allgather, Alltoall}
+)
+
+// An Item is one measurement: Count operations of a test with Bytes bytes.
+type Item struct {
+	Test  string
+	Bytes int
+	Count int
+}
+
+// String is how an item stands on a contender's command line.
+func (i Item) String() string { return fmt.Sprintf("%s:%d:%d", i.Test, i.Bytes, i.Count) }
+
+// maxBytes and maxCount bound what Parse takes.
+const (
+	maxBytes = 64 << 20
+	maxCount = 1_000_000
+)
+
+// Parse returns the item that String wrote.
+func Parse(s string) (Item, error) {
+	words := strings.Split(s, ":")
+	if len(words) != 3 || !slices.Contains(slices.Concat(Pairs, Collectives), words[0]) {
+		return Item{}, fmt.Errorf("%q is not TEST:BYTES:COUNT", s)
+	}
+	bytes, err := strconv.Atoi(words[1])
+	if err != nil || bytes < 0 || bytes > maxBytes {
+		return Item{}, fmt.Errorf("%q: bytes are 0 to %d", s, maxBytes)
+	}
+	count, err := strconv.Atoi(words[2])
+	if err != nil || count < 1 || count > maxCount {
+		return Item{}, fmt.Errorf("%q: counts are 1 to %d", s, maxCount)
+	}
+	return Item{Test: words[0], Bytes: bytes, Count: count}, nil
+}
+
+// ParseAll parses a command line.
+func ParseAll(words []string) ([]Item, error) {
+	items := make([]Item, len(words))
+	for i, w := range words {
+		var err error
+		if items[i], err = Parse(w); err != nil {
+			return nil, err
+		}
+	}
+	return items, nil
+}
+
+// A Result is the line that a contender prints for an item.
+type Result struct {
+	Test    string  `json:"test"`
+	Bytes   int     `json:"bytes"`
+	Seconds float64 `json:"seconds"`
+	// Overlap, of the overlap tests, is the part of the transfer's time that
+	// computing hid: 1 all of it, 0 nothing, less than 0 when both together took
+	// longer than one after the other.
+	Overlap *float64 `json:"overlap,omitempty"`
+	// Allocs, of the contenders that can tell, is how many heap allocations a
+	// message costs in both processes together.
+	Allocs *float64 `json:"allocs,omitempty"`
+}

@@ -1,0 +1,88 @@
+package report
+
+import (
+	"slices"
+
+	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/plan"
+)
+
+// A Contender is one way of doing the same: a library or a connection, with so
+// many processes.
+type Contender struct {
+	Name      string
+	Processes int
+}
+
+// A Key names what is measured once in a round.
+type Key struct {
+	Contender
+	Test  string
+	Bytes int
+}
+
+// Results holds what was measured: for each key one result in each round, where
+// it was not missed.
+type Results struct {
+	values     map[Key]map[int]plan.Result
+	contenders []Contender // in the order of tables
+	rounds     int
+}
+
+// NewResults returns an empty one that shows contenders in this order.
+func NewResults(contenders []Contender) *Results {
+	return &Results{values: make(map[Key]map[int]plan.Result), contenders: contenders}
+}
+
+// Add notes a result of a contender in a round; rounds count from 0.
+func (r *Results) Add(round int, c Contender, result plan.Result) {
+	key := Key{c, result.Test, result.Bytes}
+	if r.values[key] == nil {
+		r.values[key] = make(map[int]plan.Result)
+	}
+	r.values[key][round] = result
+	r.rounds = max(r.rounds, round+1)
+}
+
+// Rounds is how many rounds have results.
+func (r *Results) Rounds() int { return r.rounds }
+
+// Bytes returns the sizes at which a test was made with so many processes.
+func (r *Results) Bytes(test string, processes int) []int {
+	var sizes []int
+	for key := range r.values {
+		if key.Test == test && key.Processes == processes && !slices.Contains(sizes, key.Bytes) {
+			sizes = append(sizes, key.Bytes)
+		}
+	}
+	slices.Sort(sizes)
+	return sizes
+}
+
+// Contenders returns those that made a test with so many processes.
+func (r *Results) Contenders(test string, processes int) []Contender {
+	var made []Contender
+	for _, c := range r.contenders {
+		if c.Processes == processes && slices.ContainsFunc(r.Bytes(test, processes), func(bytes int) bool {
+			return len(r.values[Key{c, test, bytes}]) > 0
+		}) {
+			made = append(made, c)
+		}
+	}
+	return made
+}
+
+// seconds is the time of a key over the rounds.
+func (r *Results) seconds(key Key) Figure {
+	return r.figure(key, func(p plan.Result) (float64, bool) { return p.Seconds, true })
+}
+
+// figure is a number of a key's results over the rounds.
+func (r *Results) figure(key Key, of func(plan.Result) (float64, bool)) Figure {
+	var samples []float64
+	for _, p := range r.values[key] {
+		if x, ok := of(p); ok {
+			samples = append(samples, x)
+		}
+	}
+	return FigureOf(samples)
+}

@@ -1,0 +1,141 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/plan"
+)
+
+// Table writes a Markdown table; the first row is its head.
+func Table(rows [][]string) string {
+	var b strings.Builder
+	for i, row := range rows {
+		b.WriteString("| " + strings.Join(row, " | ") + " |\n")
+		if i == 0 {
+			b.WriteString("|" + strings.Repeat(" --- |", len(row)) + "\n")
+		}
+	}
+	return b.String()
+}
+
+// A Unit is how the time of an operation is shown.
+type Unit struct {
+	Name string
+	Of   func(seconds float64, bytes int) float64
+}
+
+// The units.
+var (
+	Micros   = Unit{"µs", func(s float64, _ int) float64 { return s * 1e6 }}
+	GBytes   = Unit{"GB/s", func(s float64, bytes int) float64 { return float64(bytes) / s / 1e9 }}
+	BothWays = Unit{"GB/s", func(s float64, bytes int) float64 { return 2 * float64(bytes) / s / 1e9 }}
+	MRates   = Unit{"million messages/s", func(s float64, _ int) float64 { return 1 / s / 1e6 }}
+)
+
+// show is the figure of a key in a unit.
+func (r *Results) show(key Key, unit Unit) Figure {
+	return r.seconds(key).Map(func(s float64) float64 { return unit.Of(s, key.Bytes) })
+}
+
+// BySize is a table of a test with a row for each contender and a column for each
+// of these sizes at which it was made; all of them without any.
+func (r *Results) BySize(test string, processes int, unit Unit, sizes ...int) string {
+	made := r.Bytes(test, processes)
+	if len(sizes) > 0 {
+		made = slices.DeleteFunc(made, func(b int) bool { return !slices.Contains(sizes, b) })
+	}
+	head := []string{unit.Name}
+	for _, bytes := range made {
+		head = append(head, Size(bytes))
+	}
+	rows := [][]string{head}
+	for _, c := range r.Contenders(test, processes) {
+		row := []string{c.Name}
+		for _, bytes := range made {
+			row = append(row, r.show(Key{c, test, bytes}, unit).String())
+		}
+		rows = append(rows, row)
+	}
+	if len(rows) == 1 {
+		return ""
+	}
+	return Table(rows)
+}
+
+// Collectives is a table for each collective made with so many processes.
+func (r *Results) Collectives(processes int) string {
+	var b strings.Builder
+	for _, test := range plan.Collectives {
+		table := r.BySize(test, processes, Micros, 1, 8, 512, 4<<10, 32<<10, 256<<10, 1<<20, 4<<20, 16<<20, 64<<20)
+		if table == "" {
+			continue
+		}
+		if test == plan.Barrier {
+			table = strings.Replace(table, "| 8 B |", "| time |", 1)
+		}
+		fmt.Fprintf(&b, "%s, %d processes:\n\n%s\n", strings.ToUpper(test[:1])+test[1:], processes, table)
+	}
+	return b.String()
+}
+
+// Overlap is a table of how much of a transfer's time computing hides, in percent.
+func (r *Results) Overlap() string {
+	rows := [][]string{{"hidden, %", "receive", "send"}}
+	for _, c := range r.Contenders(plan.OverlapRecv, 2) {
+		row := []string{c.Name}
+		for _, test := range []string{plan.OverlapRecv, plan.OverlapSend} {
+			var f Figure
+			for _, bytes := range r.Bytes(test, 2) {
+				f = r.overlap(Key{c, test, bytes})
+			}
+			row = append(row, f.String())
+		}
+		rows = append(rows, row)
+	}
+	if len(rows) == 1 {
+		return ""
+	}
+	return Table(rows)
+}
+
+// overlap is the part of the transfer that was hidden, in percent.
+func (r *Results) overlap(key Key) Figure {
+	return r.figure(key, func(p plan.Result) (float64, bool) {
+		if p.Overlap == nil {
+			return 0, false
+		}
+		return 100 * *p.Overlap, true
+	})
+}
+
+// Allocations is a table of the heap allocations that a message costs, in sender and
+// receiver together.
+func (r *Results) Allocations(sizes ...int) string {
+	head := []string{"allocations"}
+	for _, bytes := range sizes {
+		head = append(head, Size(bytes))
+	}
+	rows := [][]string{head}
+	for _, c := range r.Contenders(plan.Latency, 2) {
+		row, any := []string{c.Name}, false
+		for _, bytes := range sizes {
+			f := r.figure(Key{c, plan.Latency, bytes}, func(p plan.Result) (float64, bool) {
+				if p.Allocs == nil {
+					return 0, false
+				}
+				return *p.Allocs, true
+			})
+			any = any || f.N > 0
+			row = append(row, f.String())
+		}
+		if any {
+			rows = append(rows, row)
+		}
+	}
+	if len(rows) == 1 {
+		return ""
+	}
+	return Table(rows)
+}

@@ -1,0 +1,124 @@
+package report
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/plan"
+)
+
+// A Target says how one contender should compare with another.
+type Target struct {
+	Path    string // what is compared, in words
+	Against string
+	Ours    Contender
+	Theirs  Contender
+	Tests   []string
+	Sizes   []int // with several tests or sizes: the geometric mean of all
+	Limit   float64
+	// Speed compares bandwidths, which should be at least Limit; otherwise times are
+	// compared, which should be at most Limit.
+	Speed bool
+}
+
+// Targets is a table of the targets for which there are results.
+func (r *Results) Targets(targets []Target) string {
+	rows := [][]string{{"path", "against", "target", "measured", "ours", "theirs", "met"}}
+	for _, t := range targets {
+		if row := r.target(t); row != nil {
+			rows = append(rows, row)
+		}
+	}
+	if len(rows) == 1 {
+		return ""
+	}
+	return Table(rows)
+}
+
+func (r *Results) target(t Target) []string {
+	value, n := r.ratio(t, func(k Key) (float64, bool) {
+		f := r.seconds(k)
+		return f.Median, f.N > 0
+	})
+	if n == 0 {
+		return nil
+	}
+	var rounds []float64
+	for round := range r.rounds {
+		x, m := r.ratio(t, func(k Key) (float64, bool) {
+			p, ok := r.values[k][round]
+			return p.Seconds, ok
+		})
+		if m == n {
+			rounds = append(rounds, x)
+		}
+	}
+	spread := FigureOf(rounds)
+	spread.Median = value
+	sign, met := "≤", value <= t.Limit
+	if t.Speed {
+		sign, met = "≥", value >= t.Limit
+	}
+	answer := "**no**"
+	if met {
+		answer = "yes"
+	}
+	ours, theirs := r.both(t)
+	return []string{t.Path, t.Against, fmt.Sprintf("%s %.2f×", sign, t.Limit), spread.String() + "×", ours, theirs, answer}
+}
+
+// both are the two medians of a target, where it is about a single size.
+func (r *Results) both(t Target) (ours, theirs string) {
+	if len(t.Tests)*len(t.Sizes) > 1 {
+		return "", ""
+	}
+	unit := Micros
+	if t.Speed {
+		unit = GBytes
+	}
+	show := func(c Contender) string {
+		return short(r.show(Key{c, t.Tests[0], t.Sizes[0]}, unit).Median) + " " + unit.Name
+	}
+	return show(t.Ours), show(t.Theirs)
+}
+
+// ratio is the geometric mean of the ratios over the tests and sizes that both have
+// and their number.
+func (r *Results) ratio(t Target, of func(Key) (float64, bool)) (mean float64, n int) {
+	var logs float64
+	for _, test := range t.Tests {
+		for _, bytes := range t.Sizes {
+			ours, ok := of(Key{t.Ours, test, bytes})
+			theirs, too := of(Key{t.Theirs, test, bytes})
+			if !ok || !too {
+				continue
+			}
+			logs += math.Log(ours / theirs)
+			n++
+		}
+	}
+	if t.Speed {
+		logs = -logs
+	}
+	return math.Exp(logs / float64(max(n, 1))), n
+}
+
+// OverlapTarget is the row of Targets for what overlap should reach, in percent.
+func (r *Results) OverlapTarget(c Contender, test string, percent float64) []string {
+	for _, bytes := range r.Bytes(test, c.Processes) {
+		f := r.overlap(Key{c, test, bytes})
+		if f.N == 0 {
+			continue
+		}
+		met := "**no**"
+		if f.Median >= percent {
+			met = "yes"
+		}
+		word := "receive"
+		if test == plan.OverlapSend {
+			word = "send"
+		}
+		return []string{fmt.Sprintf("%s, %s of %s while computing", c.Name, word, Size(bytes)), "nothing hidden", fmt.Sprintf("≥ %.0f %%", percent), f.String() + " %", "", "", met}
+	}
+	return nil
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/plan"
+	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/report"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	status := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(status)
+}
+
+// options are those of the command line.
+type options struct {
+	quick   bool
+	only    *regexp.Regexp
+	rounds  int
+	seed    uint64
+	out     string
+	profile string
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o, err := parse(args, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "bench:", err)
+		return 64
+	}
+	if err := bench(ctx, o, stdout, stderr); err != nil {
+		fmt.Fprintln(stderr, "bench:", err)
+		return 1
+	}
+	return 0
+}
+
+func parse(args []string, stderr io.Writer) (options, error) {
+	var o options
+	var only string
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.BoolVar(&o.quick, "quick", false, "a few sizes, few operations")
+	flags.StringVar(&only, "only", "", "only what matches `REGEXP`: \"mpj stream n=2/latency\" is what it is matched with")
+	flags.IntVar(&o.rounds, "rounds", 3, "`N` rounds")
+	flags.Uint64Var(&o.seed, "seed", rand.Uint64(), "`SEED` of the order within rounds")
+	flags.StringVar(&o.out, "out", "", "write tables into `DIR`/benchmarks.md and plots into DIR/benchmarks, not to standard output")
+	flags.StringVar(&o.profile, "profile", "", "collect CPU profiles of our ranks in `DIR`; figures then suffer")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if flags.NArg() > 0 || o.rounds < 1 {
+		return o, errors.New("usage: bench [OPTION]..., and at least one round")
+	}
+	var err error
+	o.only, err = regexp.Compile(only)
+	return o, err
+}
+
+func bench(ctx context.Context, o options, stdout, stderr io.Writer) error {
+	field := present(contenders(), o, stderr)
+	if len(field) == 0 {
+		return errors.New("nobody to measure")
+	}
+	if o.profile != "" {
+		dir, err := filepath.Abs(o.profile)
+		if err != nil {
+			return err
+		}
+		o.profile = dir
+	}
+	w, err := openWorkshop(ctx, field)
+	if err != nil {
+		return err
+	}
+	defer w.close()
+	w.profile = o.profile
+	fmt.Fprintf(stderr, "bench: %d contenders, %d rounds, seed %d\n", len(field), o.rounds, o.seed)
+	start := time.Now()
+	results := measure(ctx, w, field, o, stderr)
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	return publish(results, o, time.Since(start), stdout)
+}
+
+// present are the contenders that are wanted and installed.
+func present(all []contender, o options, stderr io.Writer) []contender {
+	var field []contender
+	for _, c := range all {
+		if len(wanted(c, o)) == 0 {
+			continue
+		}
+		if c.needs != "" {
+			if _, err := exec.LookPath(c.needs); err != nil {
+				fmt.Fprintf(stderr, "bench: no %s here, %s is left out\n", c.needs, c.Name)
+				continue
+			}
+		}
+		field = append(field, c)
+	}
+	return field
+}
+
+// wanted are the items that a contender is to measure.
+func wanted(c contender, o options) []string {
+	var words []string
+	for _, item := range plan.Of(c.Processes, o.quick) {
+		full := fmt.Sprintf("%s n=%d/%s", c.Name, c.Processes, item.Test)
+		if (c.tests == nil || slices.Contains(c.tests, item.Test)) && o.only.MatchString(full) {
+			words = append(words, item.String())
+		}
+	}
+	return words
+}
+
+// measure runs the rounds. Whoever fails takes no further part.
+func measure(ctx context.Context, w *workshop, field []contender, o options, stderr io.Writer) *report.Results {
+	var shown []report.Contender
+	for _, c := range field {
+		shown = append(shown, c.Contender)
+	}
+	results := report.NewResults(shown)
+	random := rand.New(rand.NewPCG(o.seed, 0))
+	failed := make(map[report.Contender]bool)
+	for round := range o.rounds {
+		for _, i := range random.Perm(len(field)) {
+			c := field[i]
+			if failed[c.Contender] || ctx.Err() != nil {
+				continue
+			}
+			start := time.Now()
+			err := one(ctx, w, c, wanted(c, o), func(r plan.Result) { results.Add(round, c.Contender, r) })
+			fmt.Fprintf(stderr, "bench: round %d/%d  %-20s n=%d  %5.1f s\n", round+1, o.rounds, c.Name, c.Processes, time.Since(start).Seconds())
+			if err != nil {
+				failed[c.Contender] = true
+				fmt.Fprintf(stderr, "bench: %s n=%d: %v\n", c.Name, c.Processes, err)
+			}
+		}
+	}
+	return results
+}
+
+// one runs a contender once.
+func one(ctx context.Context, w *workshop, c contender, items []string, add func(plan.Result)) error {
+	ctx, cancel := context.WithTimeout(ctx, perRun)
+	defer cancel()
+	out, err := c.run(ctx, w, items)
+	for lines := json.NewDecoder(bytes.NewReader(out)); lines.More(); {
+		var r plan.Result
+		if malformed := lines.Decode(&r); malformed != nil {
+			return errors.Join(err, fmt.Errorf("read its output: %w", malformed))
+		}
+		add(r)
+	}
+	return err
+}

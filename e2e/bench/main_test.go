@@ -1,0 +1,97 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/report"
+)
+
+// TestTablesComeOut runs the command as people do, on real peers, and looks at what
+// it writes: a table of what ran, the sections of what did not run as they were.
+func TestTablesComeOut(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	defer cancel()
+	docs := t.TempDir()
+	page, err := os.ReadFile("../../docs/benchmarks.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(docs, "benchmarks.md")
+	if err := os.WriteFile(file, page, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var stderr bytes.Buffer
+	args := []string{"-quick", "-rounds", "2", "-only", "(mpj stream|TCP) n=2/(latency|overlaprecv)", "-out", docs}
+	if status := run(ctx, args, new(bytes.Buffer), &stderr); status != 0 {
+		t.Fatalf("exit status %d\n%s", status, &stderr)
+	}
+	got, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	latency := between(t, string(got), "latency")
+	for _, row := range []string{"| mpj stream | ", "| TCP | "} {
+		if !strings.Contains(latency, row) {
+			t.Errorf("no row %q in\n%s\n%s", row, latency, &stderr)
+		}
+	}
+	if overlap := between(t, string(got), "overlap"); !strings.Contains(overlap, "| mpj stream | ") {
+		t.Errorf("no overlap in\n%s", overlap)
+	}
+	if between(t, string(got), "bandwidth") != between(t, string(page), "bandwidth") {
+		t.Error("a section without results has changed")
+	}
+	if plot, err := os.ReadFile(filepath.Join(docs, "benchmarks", "latency.svg")); err != nil || !bytes.Contains(plot, []byte("<svg")) {
+		t.Errorf("no plot of latency: %v", err)
+	}
+}
+
+// between is a section of the page.
+func between(t *testing.T, page, name string) string {
+	t.Helper()
+	_, rest, ok := strings.Cut(page, "<!-- bench:"+name+" -->")
+	text, _, too := strings.Cut(rest, "<!-- /bench:"+name+" -->")
+	if !ok || !too {
+		t.Fatalf("docs/benchmarks.md has no section %s", name)
+	}
+	return text
+}
+
+// TestEverySectionHasItsPlace compares what is written with the page in docs.
+func TestEverySectionHasItsPlace(t *testing.T) {
+	page, err := os.ReadFile("../../docs/benchmarks.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range sections(report.NewResults(nil), options{}, 0) {
+		between(t, string(page), s.name)
+	}
+}
+
+// TestTargetsNameContenders guards against a renamed contender: its targets would
+// silently be gone.
+func TestTargetsNameContenders(t *testing.T) {
+	known := make(map[report.Contender]bool)
+	for _, c := range contenders() {
+		known[c.Contender] = true
+	}
+	for _, target := range targets() {
+		if !known[target.Ours] || !known[target.Theirs] {
+			t.Errorf("%s: %v against %v, which do not both exist", target.Path, target.Ours, target.Theirs)
+		}
+	}
+}
+
+func TestUsage(t *testing.T) {
+	for _, args := range [][]string{{"-rounds", "0"}, {"-only", "("}, {"more"}, {"-x"}} {
+		if status := run(t.Context(), args, new(bytes.Buffer), new(bytes.Buffer)); status != 64 {
+			t.Errorf("%q: exit status %d, want 64", args, status)
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"runtime/pprof"
+
+	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/plan"
+	"github.com/p2pmpi/p2pmpi/mpj"
+)
+
+var profile = flag.String("profile", "", "`FILE` for a CPU profile of this rank")
+
+func main() {
+	flag.Parse()
+	items, err := plan.ParseAll(flag.Args())
+	if err == nil {
+		err = join(items)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "prog:", err)
+		os.Exit(1)
+	}
+}
+
+// join is this process's part in the job.
+func join(items []plan.Item) error {
+	world, err := mpj.Init(context.Background())
+	if err != nil {
+		return err
+	}
+	if *profile != "" {
+		f, err := os.Create(*profile)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := pprof.StartCPUProfile(f); err != nil {
+			return err
+		}
+		defer pprof.StopCPUProfile()
+	}
+	if err := measureAll(world.Comm, items, os.Stdout); err != nil {
+		return err
+	}
+	return world.Finalize()
+}
+
+// measureAll prints the results of all items at rank 0.
+func measureAll(c *mpj.Comm, items []plan.Item, stdout io.Writer) error {
+	out := json.NewEncoder(stdout)
+	for _, item := range items {
+		result, err := measure(c, item)
+		if err != nil {
+			return fmt.Errorf("%s: %w", item, err)
+		}
+		if c.Rank() == 0 {
+			if err := out.Encode(result); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func measure(c *mpj.Comm, item plan.Item) (plan.Result, error) {
+	result := plan.Result{Test: item.Test, Bytes: item.Bytes}
+	if item.Test == plan.OverlapSend || item.Test == plan.OverlapRecv {
+		part, seconds, err := overlap(c, item)
+		result.Overlap, result.Seconds = &part, seconds
+		return result, err
+	}
+	op, operations := collective(c, item), 1
+	if op == nil {
+		op, operations = pair(c, item)
+	}
+	heap := startCount()
+	seconds, err := plan.Median(item.Count, func(n int) (float64, error) { return timed(c, n, op) })
+	if err != nil {
+		return result, err
+	}
+	result.Seconds = seconds / float64(operations)
+	if item.Test == plan.Latency {
+		result.Allocs, err = heap.perMessage(c, item.Count)
+	}
+	return result, err
+}

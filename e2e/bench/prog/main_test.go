@@ -1,0 +1,45 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/plan"
+	"github.com/p2pmpi/p2pmpi/mpj"
+)
+
+// TestEveryItemGivesALine makes each test of the quick plan once.
+func TestEveryItemGivesALine(t *testing.T) {
+	for _, n := range []int{2, 4} {
+		items := plan.Of(n, true)
+		for i := range items {
+			items[i].Count = 1
+			items[i].Bytes = min(items[i].Bytes, 1<<16)
+		}
+		outputs := make([]bytes.Buffer, n)
+		err := mpj.RunLocal(context.Background(), n, func(w *mpj.World) error {
+			return measureAll(w.Comm, items, &outputs[w.Rank()])
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := json.NewDecoder(&outputs[0])
+		for _, item := range items {
+			var got plan.Result
+			if err := lines.Decode(&got); err != nil || got.Test != item.Test || got.Bytes != item.Bytes || got.Seconds <= 0 {
+				t.Errorf("%s gave %+v, %v", item, got, err)
+			}
+			overlap := item.Test == plan.OverlapSend || item.Test == plan.OverlapRecv
+			if (got.Overlap != nil) != overlap || (got.Allocs != nil) != (item.Test == plan.Latency) {
+				t.Errorf("%s gave %+v", item, got)
+			}
+		}
+		for rank := 1; rank < n; rank++ {
+			if outputs[rank].Len() > 0 {
+				t.Errorf("rank %d prints %s", rank, &outputs[rank])
+			}
+		}
+	}
+}

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/plan"
+	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/report"
+)
+
+// What each path of ours is compared with.
+const (
+	ourShm    = "mpj socket pair"
+	ourStream = "mpj stream"
+	ourTwice  = "mpj stream, r=2"
+	openShm   = "Open MPI shm"
+	rawLibp2p = "libp2p TLS"
+)
+
+// targets are what is to be reached.
+func targets() []report.Target {
+	return append([]report.Target{
+		faster("shm, 1 B half round trip", ourShm, openShm, 2, 1, 1.3),
+		wider("shm, 1 MiB", ourShm, openShm, 1<<20, 0.8),
+		wider("shm, 4 MiB", ourShm, openShm, 4<<20, 0.8),
+		faster("shm, 1 B, 4 processes", ourShm, openShm, 4, 1, 1.0),
+		faster("stream, 1 B", ourStream, rawLibp2p, 2, 1, 1.5),
+		wider("stream, 1 MiB", ourStream, rawLibp2p, 1<<20, 0.8),
+		faster("r=2 on distinct peers, 1 B", ourTwice, ourStream, 2, 1, 1.3),
+		wider("r=2 on distinct peers, 1 MiB", ourTwice, ourStream, 1<<20, 0.45),
+	}, collectiveTargets()...)
+}
+
+// collectiveTargets are about the geometric mean from 8 B to 4 MiB.
+func collectiveTargets() []report.Target {
+	sizes := []int{8, 64, 512, 4 << 10, 32 << 10, 256 << 10, 1 << 20, 4 << 20}
+	var targets []report.Target
+	for _, path := range [][2]string{{ourShm, openShm}} {
+		for _, test := range []string{plan.Allreduce, plan.Alltoall, plan.Bcast} {
+			targets = append(targets, report.Target{
+				Path: path[0] + ", " + test + ", 4 processes, 8 B to 4 MiB", Against: path[1],
+				Ours: name(path[0], 4), Theirs: name(path[1], 4), Tests: []string{test}, Sizes: sizes, Limit: 1.3,
+			})
+		}
+	}
+	return targets
+}
+
+// faster compares the time of a message.
+func faster(path, ours, theirs string, processes, bytes int, limit float64) report.Target {
+	return report.Target{
+		Path: path, Against: theirs, Ours: name(ours, processes), Theirs: name(theirs, processes),
+		Tests: []string{plan.Latency}, Sizes: []int{bytes}, Limit: limit,
+	}
+}
+
+// wider compares bandwidths, of messages that go to and fro.
+func wider(path, ours, theirs string, bytes int, limit float64) report.Target {
+	t := faster(path, ours, theirs, 2, bytes, limit)
+	t.Speed = true
+	return t
+}
