@@ -1,0 +1,157 @@
+package layout
+
+import (
+	"errors"
+	"fmt"
+)
+
+// limit bounds every size, displacement and extent in bytes. It is what an
+// address space has, and so small that no sum of two of them overflows.
+const limit = 1 << 47
+
+// errTooLarge is the error of a datatype that no memory has room for.
+var errTooLarge = errors.New("the datatype spans more than 2^47 bytes")
+
+// A Layout describes one item of a datatype: its bytes relative to an origin,
+// and its extent, the distance from one item to the next. It is immutable.
+type Layout struct {
+	segments  []segment
+	size      int        // bytes of data
+	lb, ub    int        // bounds, as MPI has them: of data, or as resized
+	low, high int        // true bounds: the data lie in [low, high)
+	align     int        // largest basic type's, for the padding of Struct
+	signature *signature // what GetElements counts by
+}
+
+// Basic returns the layout of an element of size bytes.
+func Basic(size int) *Layout {
+	return &Layout{
+		segments: []segment{{length: size, count: 1}},
+		size:     size, ub: size, high: size, align: size,
+		signature: &signature{size: size, elements: 1},
+	}
+}
+
+// Size returns the bytes of data in one item, gaps not counted.
+func (l *Layout) Size() int { return l.size }
+
+// Extent returns the distance in bytes from one item to the next.
+func (l *Layout) Extent() int { return l.ub - l.lb }
+
+// LB returns the lower bound in bytes; it may be negative.
+func (l *Layout) LB() int { return l.lb }
+
+// UB returns the upper bound in bytes.
+func (l *Layout) UB() int { return l.ub }
+
+// TrueLB returns the least offset of any byte of data.
+func (l *Layout) TrueLB() int { return l.low }
+
+// TrueExtent returns the bytes from the first to the last byte of data.
+func (l *Layout) TrueExtent() int { return l.high - l.low }
+
+// Contiguous returns count items of t, one after the other.
+func Contiguous(count int, t *Layout) (*Layout, error) {
+	return Hvector(count, 1, t.Extent(), t)
+}
+
+// Hvector returns count blocks of blocklength items of t each, whose beginnings
+// are stride bytes apart.
+func Hvector(count, blocklength, stride int, t *Layout) (*Layout, error) {
+	if count < 0 || blocklength < 0 {
+		return nil, fmt.Errorf("%d blocks of %d items", count, blocklength)
+	}
+	block, err := t.repeat(blocklength, t.Extent())
+	if err != nil {
+		return nil, err
+	}
+	return block.repeat(count, stride)
+}
+
+// Hindexed returns blocks of blocklengths[i] items of t at displacements[i]
+// bytes.
+func Hindexed(blocklengths, displacements []int, t *Layout) (*Layout, error) {
+	if len(blocklengths) != len(displacements) {
+		return nil, fmt.Errorf("%d block lengths and %d displacements", len(blocklengths), len(displacements))
+	}
+	b := builder{Layout: Layout{align: t.align, signature: t.signature}}
+	for i, n := range blocklengths {
+		if err := b.add(n, displacements[i], t); err != nil {
+			return nil, fmt.Errorf("block %d: %w", i, err)
+		}
+	}
+	return b.layout(), nil
+}
+
+// A Block is a part of a Struct.
+type Block struct {
+	Length       int // items
+	Displacement int // bytes
+	Type         *Layout
+}
+
+// Struct returns the blocks one after the other. Its extent is padded so that
+// the next item is as well aligned as this one, as a C or Go struct is.
+func Struct(blocks []Block) (*Layout, error) {
+	b := builder{Layout: Layout{align: 1, signature: new(signature)}}
+	for i, block := range blocks {
+		if err := b.add(block.Length, block.Displacement, block.Type); err != nil {
+			return nil, fmt.Errorf("block %d: %w", i, err)
+		}
+		b.align = max(b.align, block.Type.align)
+		b.signature.add(block.Length, block.Type.signature)
+	}
+	l := b.layout()
+	if over := l.Extent() % l.align; over > 0 {
+		l.ub += l.align - over
+	}
+	return l, nil
+}
+
+// Subarray returns the block of an array in row-major order (C's and Go's)
+// with these sizes that begins at starts and has subsizes items of t in each
+// dimension. Its extent is that of the whole array.
+func Subarray(sizes, subsizes, starts []int, t *Layout) (*Layout, error) {
+	if len(sizes) == 0 || len(subsizes) != len(sizes) || len(starts) != len(sizes) {
+		return nil, fmt.Errorf("%d sizes, %d subsizes, %d starts", len(sizes), len(subsizes), len(starts))
+	}
+	whole, origin, block := t.Extent(), 0, t
+	for i := len(sizes) - 1; i >= 0; i-- {
+		if subsizes[i] < 1 || starts[i] < 0 || starts[i] > sizes[i]-subsizes[i] {
+			return nil, fmt.Errorf("dimension %d: %d from %d on of %d", i, subsizes[i], starts[i], sizes[i])
+		}
+		var err error
+		if block, err = block.repeat(subsizes[i], whole); err != nil {
+			return nil, err
+		}
+		origin += starts[i] * whole // less than the new whole
+		if whole, err = product(whole, sizes[i]); err != nil {
+			return nil, err
+		}
+	}
+	l, err := Hindexed([]int{1}, []int{origin}, block)
+	if err != nil {
+		return nil, err
+	}
+	return Resized(l, 0, whole)
+}
+
+// Resized returns t with the given lower bound and extent in bytes.
+func Resized(t *Layout, lb, extent int) (*Layout, error) {
+	if extent < 0 || extent > limit || lb < -limit || lb > limit {
+		return nil, fmt.Errorf("extent %d from %d on", extent, lb)
+	}
+	l := *t
+	l.lb, l.ub = lb, lb+extent
+	return &l, nil
+}
+
+// product returns a*b, or an error when it is over the limit.
+func product(a, b int) (int, error) {
+	if a != 0 && b != 0 && (a > limit || a < -limit || b > limit/abs(a) || b < -(limit/abs(a))) {
+		return 0, errTooLarge
+	}
+	return a * b, nil
+}
+
+func abs(a int) int { return max(a, -a) }

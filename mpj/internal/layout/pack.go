@@ -1,0 +1,131 @@
+package layout
+
+import (
+	"encoding/binary"
+	"fmt"
+)
+
+// Check returns an error unless count items from origin on lie in a memory of
+// so many bytes. Append and Unpack need that to have been checked.
+func (l *Layout) Check(origin, count, memory int) error {
+	if count < 0 {
+		return fmt.Errorf("%d items", count)
+	}
+	if count == 0 || l.size == 0 {
+		return nil
+	}
+	span, err := product(count-1, l.Extent())
+	if err != nil {
+		return err
+	}
+	if _, err := product(count, l.size); err != nil {
+		return err
+	}
+	if origin < -limit || origin > limit {
+		return errTooLarge
+	}
+	if low, high := origin+l.low, origin+span+l.high; low < 0 || high > memory {
+		return fmt.Errorf("%d items would touch bytes %d to %d of a buffer of %d bytes", count, low, high-1, memory)
+	}
+	return nil
+}
+
+// Run returns where the data of count items lie relative to their origin when
+// they are one run of bytes, which needs no packing.
+func (l *Layout) Run(count int) (offset, length int, ok bool) {
+	if count == 0 || l.size == 0 {
+		return 0, 0, true
+	}
+	s := l.segments[0]
+	if len(l.segments) != 1 || s.count != 1 || count > 1 && s.length != l.Extent() {
+		return 0, 0, false
+	}
+	return s.offset, s.length * count, true
+}
+
+// Append appends the data of count items from origin on to dst.
+func (l *Layout) Append(dst, memory []byte, origin, count int) []byte {
+	n := len(dst)
+	dst = grow(dst, l.size*count)
+	for i := range count {
+		at := origin + i*l.Extent()
+		for _, s := range l.segments {
+			n += s.pack(dst[n:], memory, at+s.offset)
+		}
+	}
+	return dst
+}
+
+// Unpack puts packed into count items from origin on. There may be fewer bytes
+// than the items have; it takes no more, and returns how many it took.
+func (l *Layout) Unpack(memory []byte, origin, count int, packed []byte) int {
+	n := 0
+	for i := range count {
+		at := origin + i*l.Extent()
+		for _, s := range l.segments {
+			taken := s.unpack(memory, at+s.offset, packed[n:])
+			if n += taken; taken < s.length*s.count {
+				return n
+			}
+		}
+	}
+	return n
+}
+
+// pack copies the runs of s, the first of them at offset at of memory.
+func (s segment) pack(dst, memory []byte, at int) int {
+	switch s.length {
+	case 8:
+		for i := range s.count {
+			binary.LittleEndian.PutUint64(dst[8*i:], binary.LittleEndian.Uint64(memory[at:]))
+			at += s.stride
+		}
+	case 4:
+		for i := range s.count {
+			binary.LittleEndian.PutUint32(dst[4*i:], binary.LittleEndian.Uint32(memory[at:]))
+			at += s.stride
+		}
+	default:
+		for i := range s.count {
+			copy(dst[i*s.length:], memory[at:at+s.length])
+			at += s.stride
+		}
+	}
+	return s.length * s.count
+}
+
+// unpack is the way back; packed may end within s.
+func (s segment) unpack(memory []byte, at int, packed []byte) int {
+	whole := min(s.count, len(packed)/s.length)
+	switch s.length {
+	case 8:
+		for i := range whole {
+			binary.LittleEndian.PutUint64(memory[at:], binary.LittleEndian.Uint64(packed[8*i:]))
+			at += s.stride
+		}
+	case 4:
+		for i := range whole {
+			binary.LittleEndian.PutUint32(memory[at:], binary.LittleEndian.Uint32(packed[4*i:]))
+			at += s.stride
+		}
+	default:
+		for i := range whole {
+			copy(memory[at:at+s.length], packed[i*s.length:])
+			at += s.stride
+		}
+	}
+	if whole == s.count {
+		return s.length * s.count
+	}
+	return whole*s.length + copy(memory[at:at+s.length], packed[whole*s.length:])
+}
+
+// grow returns dst longer by n bytes.
+func grow(dst []byte, n int) []byte {
+	if n <= cap(dst)-len(dst) {
+		return dst[:len(dst)+n]
+	}
+	longer := make([]byte, len(dst)+n, max(len(dst)+n, 2*cap(dst)))
+	copy(longer, dst)
+	return longer
+}
