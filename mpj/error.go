@@ -28,6 +28,7 @@ const (
 	ErrRoot      Class = "invalid root"
 	ErrTag       Class = "invalid tag"
 	ErrTruncate  Class = "message longer than the receive buffer"
+	ErrType      Class = "invalid datatype"
 )
 
 // Error makes a Class usable with errors.Is.

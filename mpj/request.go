@@ -15,6 +15,7 @@ type Request struct {
 	op       string
 	receive  bool
 	reported bool
+	unpack   *unpacking // of a receive with a datatype that has gaps
 }
 
 func (r *Request) active() bool { return r != nil && r.request != nil && !r.reported }
@@ -29,6 +30,10 @@ func (r *Request) result() (Status, error) {
 		return r.status(engine.Status{}), nil
 	}
 	s, err := r.comm.engine.Wait(r.request)
+	if r.unpack != nil && err == nil {
+		r.unpack.into.take(r.unpack.packed[:s.Size])
+		r.unpack = nil
+	}
 	return r.status(s), r.comm.wrap(r.op, err)
 }
 

@@ -99,7 +99,7 @@ func Struct(blocks []Block) (*Layout, error) {
 			return nil, fmt.Errorf("block %d: %w", i, err)
 		}
 		b.align = max(b.align, block.Type.align)
-		b.signature.add(block.Length, block.Type.signature)
+		b.signature.add(block.Length*block.Type.size, block.Type.signature)
 	}
 	l := b.layout()
 	if over := l.Extent() % l.align; over > 0 {

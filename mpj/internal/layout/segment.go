@@ -72,7 +72,7 @@ func (b *builder) strided(n, displacement, stride int, t *Layout) error {
 	if n == 0 {
 		return nil
 	}
-	if abs(displacement) > limit || n > limit {
+	if displacement < -limit || displacement > limit {
 		return errTooLarge
 	}
 	span, err := product(n-1, stride)

@@ -14,12 +14,14 @@ type part struct {
 	of *signature
 }
 
-func (s *signature) add(n int, of *signature) {
-	if n == 0 || of.size == 0 {
+// add appends items of so many bytes in all that repeat of.
+func (s *signature) add(bytes int, of *signature) {
+	if bytes == 0 {
 		return
 	}
+	n := bytes / of.size
 	s.parts = append(s.parts, part{n, of})
-	s.size += n * of.size
+	s.size += bytes
 	s.elements += n * of.elements
 }
 

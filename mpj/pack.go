@@ -1,0 +1,49 @@
+package mpj
+
+// Pack appends the elements of src to dst, as a message of them is, and returns
+// the longer dst. Pack and PackTyped together build a message of parts of many kinds,
+// which is sent and received as []byte:
+//
+//	b := mpj.Pack(nil, []int{len(names)})
+//	b = mpj.Pack(b, weights)
+//	err := mpj.Send(comm, b, 1, 0)
+func Pack[T Element](dst []byte, src []T) []byte { return append(dst, bytesOf(src)...) }
+
+// PackTyped is Pack for items of a datatype.
+func PackTyped(dst []byte, x Typed) ([]byte, error) {
+	if err := x.usable("PackTyped"); err != nil {
+		return dst, err
+	}
+	if b, ok := x.run(); ok {
+		return append(dst, b...), nil
+	}
+	return x.of.Append(dst, x.memory, x.origin, x.count), nil
+}
+
+// PackSize returns the bytes that count elements of type T have in a message.
+// Typed.Size says that of items of a datatype.
+func PackSize[T Element](count int) int { return count * sizeOf[T]() }
+
+// Unpack fills dst from the beginning of src and returns what is left of src.
+// It changes nothing when src is shorter than dst.
+func Unpack[T Element](src []byte, dst []T) (rest []byte, err error) {
+	b := bytesOf(dst)
+	if len(src) < len(b) {
+		return src, failf(ErrTruncate, "Unpack", "%d elements need %d bytes, %d are left", len(dst), len(b), len(src))
+	}
+	copy(b, src)
+	return src[len(b):], nil
+}
+
+// UnpackTyped is Unpack for items of a datatype.
+func UnpackTyped(src []byte, x Typed) (rest []byte, err error) {
+	if err := x.usable("UnpackTyped"); err != nil {
+		return src, err
+	}
+	n := x.Size()
+	if len(src) < n {
+		return src, failf(ErrTruncate, "UnpackTyped", "%d items need %d bytes, %d are left", x.count, n, len(src))
+	}
+	x.take(src[:n])
+	return src[n:], nil
+}

@@ -1,0 +1,132 @@
+package mpj
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/p2pmpi/p2pmpi/mpj/internal/layout"
+)
+
+// A Field is a part of a TypeStruct: items of a datatype at a displacement.
+type Field struct {
+	block layout.Block
+	err   *Error
+}
+
+// FieldOf returns the part that is blocklength items of t at a displacement in
+// bytes, such as unsafe.Offsetof gives.
+func FieldOf[U any](blocklength, displacement int, t Datatype[U]) Field {
+	if err := t.fault(); err != nil {
+		return Field{err: err}
+	}
+	return Field{block: layout.Block{Length: blocklength, Displacement: displacement, Type: t.of}}
+}
+
+// TypeStruct returns a datatype over a []T that is made of parts of different
+// types, MPI_Type_create_struct. Mostly TypeStructOf is what is wanted. T has
+// no pointers, and nothing else that TypeStructOf refuses.
+func TypeStruct[T any](fields ...Field) Datatype[T] {
+	if err := checkPlain(reflect.TypeFor[T]()); err != nil {
+		return made[T]("TypeStruct", nil, err)
+	}
+	blocks := make([]layout.Block, len(fields))
+	for i, f := range fields {
+		if f.err != nil {
+			return Datatype[T]{err: f.err}
+		}
+		blocks[i] = f.block
+	}
+	l, err := layout.Struct(blocks)
+	return made[T]("TypeStruct", l, err)
+}
+
+// TypeStructOf returns the datatype of the Go struct T, or of the named fields
+// of it; its extent is the size of T, so that it fits a []T. Padding is not
+// sent. T consists of numbers, arrays and structs of such: a pointer, string, slice or map
+// means nothing in another process, and not every byte is a bool. It looks into T by reflection,
+// once: keep the result.
+func TypeStructOf[T any](fields ...string) Datatype[T] {
+	l, err := structLayout(reflect.TypeFor[T](), fields)
+	return made[T]("TypeStructOf", l, err)
+}
+
+func structLayout(t reflect.Type, names []string) (*layout.Layout, error) {
+	if t.Kind() != reflect.Struct {
+		return nil, fmt.Errorf("%v is not a struct", t)
+	}
+	if err := checkPlain(t); err != nil {
+		return nil, err
+	}
+	if len(names) == 0 {
+		return plainLayout(t)
+	}
+	var blocks []layout.Block
+	for _, name := range names {
+		f, ok := t.FieldByName(name)
+		if !ok || len(f.Index) > 1 {
+			return nil, fmt.Errorf("%v has no field %s", t, name)
+		}
+		l, err := plainLayout(f.Type)
+		if err != nil {
+			return nil, err
+		}
+		blocks = append(blocks, layout.Block{Length: 1, Displacement: int(f.Offset), Type: l})
+	}
+	return sized(blocks, t)
+}
+
+// checkPlain refuses a type whose bytes cannot come from another process.
+func checkPlain(t reflect.Type) error {
+	switch t.Kind() {
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64,
+		reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64,
+		reflect.Float32, reflect.Float64, reflect.Complex64, reflect.Complex128:
+		return nil
+	case reflect.Array:
+		return checkPlain(t.Elem())
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if err := checkPlain(t.Field(i).Type); err != nil {
+				return fmt.Errorf("field %s of %v: %w", t.Field(i).Name, t, err)
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf("a %v is not made of numbers alone", t)
+}
+
+// plainLayout returns the layout of a type that checkPlain lets pass.
+func plainLayout(t reflect.Type) (*layout.Layout, error) {
+	switch t.Kind() {
+	case reflect.Array:
+		l, err := plainLayout(t.Elem())
+		if err != nil {
+			return nil, err
+		}
+		return layout.Contiguous(t.Len(), l)
+	case reflect.Struct:
+		var blocks []layout.Block
+		for i := range t.NumField() {
+			f := t.Field(i)
+			if f.Name == "_" { // padding
+				continue
+			}
+			l, err := plainLayout(f.Type)
+			if err != nil {
+				return nil, err
+			}
+			blocks = append(blocks, layout.Block{Length: 1, Displacement: int(f.Offset), Type: l})
+		}
+		return sized(blocks, t)
+	}
+	return layout.Basic(int(t.Size())), nil
+}
+
+// sized returns the layout of blocks within a t.
+func sized(blocks []layout.Block, t reflect.Type) (*layout.Layout, error) {
+	l, err := layout.Struct(blocks)
+	if err != nil {
+		return nil, err
+	}
+	return layout.Resized(l, 0, int(t.Size()))
+}
