@@ -3,6 +3,8 @@ package mpj
 import (
 	"cmp"
 	"slices"
+
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 )
 
 // A distGraph is what a rank knows of a distributed graph: its own edges.
@@ -202,7 +204,7 @@ func (c *Comm) deliverAll(mail [][]int64) ([][]int64, error) {
 	came[c.rank] = mail[c.rank]
 	for k := 1; k < c.size; k++ {
 		dest, source := (c.rank+k)%c.size, (c.rank-k+c.size)%c.size
-		r, err := c.engine.Isend(context, c.worldRank(dest), managementTag, bytesOf(mail[dest]))
+		r, err := c.engine.Isend(context, c.worldRank(dest), managementTag, bytesOf(mail[dest]), engine.Standard)
 		if err != nil {
 			return nil, err
 		}

@@ -159,7 +159,7 @@ func (c *Comm) neighborhood(in []edge, recv [][]byte, out []edge, send [][]byte)
 		if e.rank == ProcNull {
 			continue
 		}
-		r, err := c.engine.Isend(context, c.worldRank(e.rank), e.tag, send[i])
+		r, err := c.engine.Isend(context, c.worldRank(e.rank), e.tag, send[i], engine.Standard)
 		if err != nil {
 			return err
 		}
