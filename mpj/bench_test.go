@@ -12,6 +12,8 @@ import (
 func BenchmarkPingPong(b *testing.B) {
 	configs := map[string]localworld.Config{
 		"self":       {Ranks: 2, Replicas: 1},
+		"rings":      {Ranks: 2, Replicas: 1, Rings: true},
+		"rings,r=2":  {Ranks: 2, Replicas: 2, Rings: true},
 		"stream":     {Ranks: 2, Replicas: 1, Sockets: true},
 		"stream,r=2": {Ranks: 2, Replicas: 2, Sockets: true},
 	}

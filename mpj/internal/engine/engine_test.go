@@ -121,6 +121,29 @@ func TestChannelsMayBreak(t *testing.T) {
 	}
 }
 
+// Rings carry everything, in order, with and without replicas, and with more
+// processes than processors.
+func TestRings(t *testing.T) {
+	for _, replicas := range []int{1, 2} {
+		job := localworld.New(context.Background(), localworld.Config{Ranks: 3, Replicas: replicas, Rings: true})
+		err := job.Run(func(p view.Process, e *engine.Engine) error {
+			for range 20 {
+				if err := gossip(p, e); err != nil {
+					return err
+				}
+			}
+			if err := e.Flush(); err != nil {
+				return err
+			}
+			job.Finish(p)
+			return nil
+		})
+		if err != nil {
+			t.Errorf("r=%d: %v", replicas, err)
+		}
+	}
+}
+
 // gossip sends to the next rank and receives from the one before, by name and
 // from anybody in turn, messages short and long.
 func gossip(p view.Process, e *engine.Engine) error {
@@ -168,7 +191,7 @@ func TestUnreachableProcessWithoutReplicasIsAnError(t *testing.T) {
 func TestFloodsPassEachOther(t *testing.T) {
 	defer engine.SetFlowLimit(1 << 20)()
 	for _, replicas := range []int{1, 2} {
-		job := localworld.New(context.Background(), localworld.Config{Ranks: 2, Replicas: replicas, Sockets: true})
+		job := localworld.New(context.Background(), localworld.Config{Ranks: 2, Replicas: replicas, Sockets: replicas == 2, Rings: replicas == 1})
 		err := job.Run(func(p view.Process, e *engine.Engine) error {
 			messages, size := 100, 64<<10 // more than the limit together, each less
 			if replicas == 1 {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"time"
 
@@ -20,6 +21,7 @@ type Config struct {
 	Ranks    int
 	Replicas int
 	Sockets  bool // connect processes with socket pairs
+	Rings    bool // connect processes through shared memory
 	// Wrap, if not nil, returns what is used in place of a new channel's
 	// writing end. Tests break channels with it.
 	Wrap func(channel.Sender) channel.Sender
@@ -29,6 +31,7 @@ type Config struct {
 type World struct {
 	config  Config
 	engines map[view.Process]*engine.Engine
+	bells   map[view.Process]*channel.Bell // with Rings
 
 	mu     sync.Mutex
 	view   view.View
@@ -39,14 +42,47 @@ type World struct {
 // does.
 func New(ctx context.Context, c Config) *World {
 	w := &World{config: c, engines: make(map[view.Process]*engine.Engine), view: view.New(c.Ranks, c.Replicas)}
+	if c.Rings {
+		var err error
+		if w.bells, err = hangBells(w.view.Processes()); err != nil {
+			w.config.Rings = false // what Open needs is not there either
+			w.failed = err
+		}
+	}
 	start := time.Now()
 	for _, p := range w.view.Processes() {
-		w.engines[p] = engine.New(ctx, engine.Config{
+		config := engine.Config{
 			Self: p, View: w.view, Protocol: Protect(p, w.view), Opener: opener{w, p},
-			Clock: func() time.Duration { return time.Since(start) },
-		})
+			Clock:   func() time.Duration { return time.Since(start) },
+			Crowded: c.Ranks*c.Replicas > runtime.NumCPU(),
+		}
+		if bell := w.bells[p]; bell != nil {
+			config.Bell = bell
+		}
+		w.engines[p] = engine.New(ctx, config)
 	}
 	return w
+}
+
+// hangBells returns a bell for each process.
+func hangBells(processes []view.Process) (map[view.Process]*channel.Bell, error) {
+	f, err := channel.NewBoard(len(processes))
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	board, err := channel.MapBoard(f)
+	if err != nil {
+		return nil, err
+	}
+	defer board.Close()
+	bells := make(map[view.Process]*channel.Bell)
+	for i, p := range processes {
+		if bells[p], err = board.Bell(i); err != nil {
+			return nil, err
+		}
+	}
+	return bells, nil
 }
 
 // Ranks returns n.
@@ -144,12 +180,9 @@ type opener struct {
 
 // Open implements channel.Opener.
 func (o opener) Open(_ context.Context, to view.Process) (channel.Sender, error) {
-	s, r := channel.Self()
-	if o.world.config.Sockets {
-		var err error
-		if s, r, err = sockets(); err != nil {
-			return nil, err
-		}
+	s, r, err := o.pair(to)
+	if err != nil {
+		return nil, err
 	}
 	o.world.engines[to].Accept(o.self, r)
 	if o.world.config.Wrap != nil {
@@ -157,6 +190,35 @@ func (o opener) Open(_ context.Context, to view.Process) (channel.Sender, error)
 	}
 	return s, nil
 }
+
+func (o opener) pair(to view.Process) (channel.Sender, channel.Receiver, error) {
+	switch {
+	case o.world.config.Rings:
+		return rings(o.world.bells[o.self], o.world.bells[to])
+	case o.world.config.Sockets:
+		return sockets()
+	}
+	s, r := channel.Self()
+	return s, r, nil
+}
+
+// rings returns the ends of a channel through shared memory.
+func rings(own, other *channel.Bell) (channel.Sender, channel.Receiver, error) {
+	f, err := channel.NewRing(ringSize)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	s, err := channel.OpenShmSender(f, own, other)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := channel.OpenShmReceiver(f, other, own)
+	return s, r, err
+}
+
+// ringSize is what is on the way between two processes at most, in bytes.
+const ringSize = 256 << 10
 
 // sockets returns the ends of a stream channel.
 func sockets() (channel.Sender, channel.Receiver, error) {
