@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -17,7 +18,16 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if rounds, ok := os.LookupEnv(partnerVariable); ok {
+		if err := partner(rounds); err != nil {
+			fmt.Fprintln(os.Stderr, "partner:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	goleak.VerifyTestMain(m)
+}
 
 const context2 = 2 // a context for messages
 
