@@ -29,6 +29,7 @@ type outbox struct {
 	streams  map[stream]*backlog
 	all      []*backlog  // the same, in order of creation, so that output is deterministic
 	foreign  map[int]int // by rank: the backlogs that an Ack made before a Send
+	released *[][]byte   // where payloads go that are kept no more
 }
 
 // A backlog is the part of the backup table for one stream.
@@ -67,6 +68,7 @@ func (o *outbox) to(context uint32, dest int) *backlog {
 // it already; kept is false then.
 func (o *outbox) keep(b *backlog, m protection.Message, live []view.Process) (kept bool) {
 	if b.settled(live) >= m.Seq {
+		o.release(m)
 		return false
 	}
 	b.compact()
@@ -74,6 +76,13 @@ func (o *outbox) keep(b *backlog, m protection.Message, live []view.Process) (ke
 	o.order++
 	o.retained += len(m.Payload) + 1
 	return true
+}
+
+// release says that nobody will need the payload of m from this process.
+func (o *outbox) release(m protection.Message) {
+	if len(m.Payload) > 0 {
+		*o.released = append(*o.released, m.Payload)
+	}
 }
 
 // settled returns up to where every live replica of the destination has the
@@ -101,6 +110,7 @@ func (o *outbox) forget(b *backlog, live []view.Process) {
 	upTo := b.settled(live)
 	for b.head < len(b.queue) && b.queue[b.head].m.Seq <= upTo {
 		o.retained -= len(b.queue[b.head].m.Payload) + 1
+		o.release(b.queue[b.head].m)
 		b.queue[b.head] = backup{}
 		b.head++
 	}

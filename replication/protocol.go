@@ -40,6 +40,7 @@ func New(self view.Process, v view.View) *Protocol {
 		decisions: newDecisions(v.R),
 		takeover:  newTakeover(v.R),
 	}
+	p.outbox.released = &p.out.Released
 	p.adopt(v)
 	if self.Replica == 0 && p.active() {
 		p.takeover.promoted = true
@@ -74,7 +75,10 @@ func (p *Protocol) reset() {
 	clear(p.out.Send)
 	clear(p.out.Deliver)
 	clear(p.out.Decided)
-	p.out = protection.Output{Send: p.out.Send[:0], Deliver: p.out.Deliver[:0], Decided: p.out.Decided[:0]}
+	clear(p.out.Released)
+	p.out = protection.Output{
+		Send: p.out.Send[:0], Deliver: p.out.Deliver[:0], Decided: p.out.Decided[:0], Released: p.out.Released[:0],
+	}
 }
 
 // emit puts a frame of this process on the channel to q.

@@ -43,6 +43,9 @@ type Output struct {
 	Send    []Envelope    // to put on the channels; the order counts per destination
 	Deliver []Message     // now here; in order per (Context, Source)
 	Decided []Determinant // outcomes that the program may see from now on
+	// Released are payloads given to Send that the protocol does not keep any
+	// more. Frames with them may not have left yet.
+	Released [][]byte
 }
 
 // A Protocol protects one process of a job. Its methods are called by one

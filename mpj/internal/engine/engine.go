@@ -75,6 +75,9 @@ type Engine struct {
 	// Of synchronous sends with a protocol:
 	unmatched map[letter]*Request
 	receipts  map[letter]struct{} // that came before their send
+	// lent counts who uses a long payload that a send has copied: the protocol
+	// and the queues that it is in.
+	lent map[*byte]int
 
 	// Without a protocol:
 	bodies    int    // payloads that wait for their receive, or are on their way
@@ -102,6 +105,7 @@ func New(ctx context.Context, c Config) *Engine {
 		poller:    poller{bell: c.Bell, crowded: c.Crowded, kick: make(chan struct{}, 1)},
 		unmatched: make(map[letter]*Request),
 		receipts:  make(map[letter]struct{}),
+		lent:      make(map[*byte]int),
 	}
 	e.ctx, e.cancel = context.WithCancel(ctx)
 	e.mu.Lock()
@@ -155,7 +159,11 @@ func (e *Engine) View(v view.View) {
 // whatever depth apply is called at. e.mu is held.
 func (e *Engine) apply(out protection.Output) {
 	for _, envelope := range out.Send {
+		e.hold(envelope.Frame.Payload)
 		e.enqueue(envelope)
+	}
+	for _, payload := range out.Released {
+		e.letGo(payload)
 	}
 	e.deliveries = append(e.deliveries, out.Deliver...)
 	e.outcomes = append(e.outcomes, out.Decided...)

@@ -59,7 +59,7 @@ const (
 // that is an error. Longer than a view ever takes.
 var patience = 30 * time.Second // a variable for tests
 
-func size(f channel.Frame) int { return channel.HeaderSize + len(f.Payload) }
+func size(f channel.Frame) int { return channel.HeaderSize + int(f.Size) }
 
 // index is the place of process p in outlets and inlets.
 func (e *Engine) index(p view.Process) int { return p.Rank*e.view.R + p.Replica }
@@ -80,6 +80,7 @@ func (e *Engine) outlet(p view.Process) *outlet {
 // enqueue gives a frame of the protocol's to its destination. e.mu is held.
 func (e *Engine) enqueue(envelope protection.Envelope) {
 	if e.err != nil || !e.view.Live(envelope.To) {
+		e.letGo(envelope.Frame.Payload)
 		return
 	}
 	e.put(e.outlet(envelope.To), parcel{Frame: envelope.Frame})
@@ -147,8 +148,11 @@ func (e *Engine) pop(o *outlet, n int) {
 
 // done ends one parcel.
 func (e *Engine) done(p parcel) {
-	if p.pooled {
+	switch {
+	case p.pooled:
 		release(p.Payload)
+	case e.protocol != nil:
+		e.letGo(p.Payload)
 	}
 	if p.owner != nil {
 		e.bodies--
@@ -164,6 +168,11 @@ func (e *Engine) drop(o *outlet) {
 		return
 	}
 	o.dropped = true
+	if o.writing { // what is being written is not to be used again
+		for i := range o.written {
+			o.queue[i].Payload, o.queue[i].pooled = nil, false
+		}
+	}
 	e.pop(o, len(o.queue))
 	for name, r := range o.announced {
 		delete(o.announced, name)

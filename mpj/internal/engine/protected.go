@@ -29,7 +29,37 @@ func (e *Engine) relieve() {
 }
 
 // protect sends m, whose payload is the protocol's from now on.
-func (e *Engine) protect(m protection.Message) { e.apply(e.protocol.Send(m)) }
+func (e *Engine) protect(m protection.Message) {
+	if m.Dest != e.self.Rank && len(m.Payload) >= 1<<smallestKept {
+		e.lent[&m.Payload[0]] = 1
+	}
+	e.apply(e.protocol.Send(m))
+}
+
+// hold counts another user of a payload, if it is a long one.
+func (e *Engine) hold(payload []byte) {
+	if len(payload) < 1<<smallestKept {
+		return
+	}
+	if n, ok := e.lent[&payload[0]]; ok {
+		e.lent[&payload[0]] = n + 1
+	}
+}
+
+// letGo takes a user away. A payload without any is used again.
+func (e *Engine) letGo(payload []byte) {
+	if len(payload) < 1<<smallestKept {
+		return
+	}
+	switch n := e.lent[&payload[0]]; n {
+	case 0:
+	case 1:
+		delete(e.lent, &payload[0])
+		release(payload)
+	default:
+		e.lent[&payload[0]] = n - 1
+	}
+}
 
 // A letter names a message of this process whose match is to be reported.
 type letter struct {
