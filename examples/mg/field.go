@@ -63,25 +63,37 @@ func (f *field) faceLength(axis int) int {
 // copyFace copies the face at the given place on the axis to buf, or from
 // buf.
 func (f *field) copyFace(axis, at int, buf []float64, toField bool) {
-	move := func(part []float64) {
-		if toField {
+	if axis == x {
+		f.copyColumn(at, buf, toField)
+		return
+	}
+	first, last, run := 1, f.size[z]-1, f.size[x] // of memory, for each layer across z
+	if axis == z {
+		first, last, run = at, at+1, f.size[x]*f.size[y]
+		at = 0
+	}
+	for k := first; k < last; k++ {
+		from := f.size[x] * (at + f.size[y]*k)
+		if part := f.values[from : from+run]; toField {
 			copy(part, buf)
 		} else {
 			copy(buf, part)
 		}
-		buf = buf[len(part):]
+		buf = buf[run:]
 	}
-	switch axis {
-	case x:
-		f.rows(func(j, k int) { move(f.row(j, k)[at : at+1]) })
-	case y:
-		for k := 1; k < f.size[z]-1; k++ {
-			move(f.row(at, k))
+}
+
+// copyColumn is copyFace for the axis along which each point of a face is in a
+// row of its own.
+func (f *field) copyColumn(at int, buf []float64, toField bool) {
+	f.rows(func(j, k int) {
+		if p := &f.row(j, k)[at]; toField {
+			*p = buf[0]
+		} else {
+			buf[0] = *p
 		}
-	case z:
-		from := f.size[x] * f.size[y] * at
-		move(f.values[from : from+f.size[x]*f.size[y]])
-	}
+		buf = buf[1:]
+	})
 }
 
 // take copies to f, and to the layer around it, the box of whole whose first

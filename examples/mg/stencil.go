@@ -23,10 +23,11 @@ func sum4(sum, a, b, c, d []float64) {
 func residualRow(r, v, u, near, far []float64) {
 	n := len(r)
 	v, u, near, far = v[:n], u[:n], near[:n], far[:n]
+	self, edges, corners := laplace[0], laplace[2], laplace[3]
 	for i := 1; i < n-1; i++ {
-		r[i] = v[i] - laplace[0]*u[i] -
-			laplace[2]*(far[i]+near[i-1]+near[i+1]) -
-			laplace[3]*(far[i-1]+far[i+1])
+		r[i] = v[i] - self*u[i] -
+			edges*(far[i]+near[i-1]+near[i+1]) -
+			corners*(far[i-1]+far[i+1])
 	}
 }
 
@@ -34,10 +35,11 @@ func residualRow(r, v, u, near, far []float64) {
 func smoothRow(s stencil, u, r, near, far []float64) {
 	n := len(u)
 	r, near, far = r[:n], near[:n], far[:n]
+	self, faces, edges := s[0], s[1], s[2]
 	for i := 1; i < n-1; i++ {
-		u[i] += s[0]*r[i] +
-			s[1]*(r[i-1]+r[i+1]+near[i]) +
-			s[2]*(far[i]+near[i-1]+near[i+1])
+		u[i] += self*r[i] +
+			faces*(r[i-1]+r[i+1]+near[i]) +
+			edges*(far[i]+near[i-1]+near[i+1])
 	}
 }
 
@@ -56,10 +58,12 @@ func restrictRow(coarse, fine, near, far []float64) {
 // interpolateRow adds to a row of fine points the weighted coarse ones: each to
 // the fine point at its place, and the mean of two to the one between them.
 func interpolateRow(fine, coarse []float64, weight float64) {
-	half := weight / 2
-	for i := 0; i+1 < len(coarse) && 2*i+1 < len(fine); i++ {
-		fine[2*i] += weight * coarse[i]
-		fine[2*i+1] += half * (coarse[i] + coarse[i+1])
+	half, left := weight/2, coarse[0]
+	for _, right := range coarse[1:] {
+		pair := fine[:2]
+		pair[0] += weight * left
+		pair[1] += half * (left + right)
+		fine, left = fine[2:], right
 	}
 }
 
