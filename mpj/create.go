@@ -30,7 +30,7 @@ func (c *Comm) dup() (*Comm, error) {
 	c.making.Lock()
 	defer c.making.Unlock()
 	l := c.descend()
-	id, err := c.world.identify(l, c.agreement())
+	id, err := c.identify(l, c.agreement())
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (c *Comm) splitOff(op string, color, key int) (*Comm, error) {
 			return nil, failf(ErrArg, op, "rank %d gives color %d: colors are at least 0, or Undefined", i, theirs)
 		}
 	}
-	id, err := c.world.identify(l, c.every)
+	id, err := c.identify(l, c.every)
 	if err != nil || color == Undefined {
 		return nil, err
 	}
@@ -151,7 +151,7 @@ func (c *Comm) create(g Group) (*Comm, error) {
 			return nil, failf(ErrGroup, "Create", "of the group that rank %d gives %d members are not in the communicator", i, all[2*i])
 		}
 	}
-	id, err := c.world.identify(l, c.every)
+	id, err := c.identify(l, c.every)
 	if err != nil || g.Rank() == Undefined {
 		return nil, err
 	}

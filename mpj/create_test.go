@@ -306,3 +306,63 @@ func onComm(c *Comm) map[string]error {
 		"IntercommCreate": inter, "Merge": merge, "Free": c.Free(),
 	}
 }
+
+// Two goroutines make communicators while the processes that choose their ids
+// fail: the replicas that go on have the same ids.
+func TestR4IdsAreDecidedOnce(t *testing.T) {
+	kills(t, 2, func(tr *trial, w *World) error {
+		other, err := w.Dup()
+		if err != nil {
+			return err
+		}
+		const rounds = 6
+		ids := make([][]uint32, 2)
+		errs := make([]error, 2)
+		var both sync.WaitGroup
+		for i, parent := range []*Comm{w.Comm, other} {
+			both.Go(func() {
+				for k := range rounds {
+					c, err := parent.Split(0, k)
+					if err != nil {
+						errs[i] = err
+						return
+					}
+					ids[i] = append(ids[i], c.id)
+				}
+			})
+		}
+		both.Wait()
+		if err := first(errs...); err != nil {
+			return err
+		}
+		for k := range rounds {
+			tr.see(w, "%d and %d", ids[0][k], ids[1][k])
+		}
+		return nil
+	})
+}
+
+func TestR2CommunicatorsSurviveKills(t *testing.T) {
+	kills(t, 2, func(tr *trial, w *World) error {
+		for round := range 10 {
+			c, err := w.Split(round%3, -w.Rank())
+			if err != nil {
+				return err
+			}
+			g, err := c.CartCreate([]int{3}, []bool{true}, false)
+			if err != nil {
+				return err
+			}
+			recv := make([]int, 2)
+			if err := NeighborAllgather(g, []int{100*round + w.Rank()}, recv); err != nil {
+				return err
+			}
+			tr.see(w, "%v", recv)
+			if err := first(g.Free(), c.Free()); err != nil {
+				return err
+			}
+			tr.see(w, "freed")
+		}
+		return nil
+	})
+}

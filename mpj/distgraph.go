@@ -100,7 +100,7 @@ func (c *Comm) withGraph(op string, t *distGraph, invalid error) (*Comm, error) 
 	if sum != 0 {
 		return nil, failf(ErrTopology, op, "some edge is given by only one of its ranks")
 	}
-	id, err := c.world.identify(l, c.every)
+	id, err := c.identify(l, c.every)
 	if err != nil {
 		return nil, err
 	}

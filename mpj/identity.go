@@ -110,12 +110,16 @@ func (l lineage) count(ballot []byte) vote {
 // is spoiled.
 type agreement func(l lineage, v vote) (vote, error)
 
-// identify finds the id of the communicator with lineage l among all that take
-// part in the agreement.
-func (w *World) identify(l lineage, agree agreement) (uint32, error) {
+// identify finds the id of the communicator with lineage l that is made of c,
+// among all that take part in the agreement. c.making is held.
+func (c *Comm) identify(l lineage, agree agreement) (uint32, error) {
+	w := c.world
 	for k := range attempts {
 		id := l.candidate(k)
-		mine := w.identities.take(id)
+		mine, err := c.take(id)
+		if err != nil {
+			return 0, err
+		}
 		all, err := agree(l, mine)
 		if err == nil && all == unused {
 			return id, nil
@@ -128,6 +132,17 @@ func (w *World) identify(l lineage, agree agreement) (uint32, error) {
 		}
 	}
 	return 0, fmt.Errorf("no unused id for a communicator in %d attempts", attempts)
+}
+
+// take takes id if it is unused. When another goroutine makes a communicator at
+// the same time, that depends on timing: so the replicas of this rank agree.
+func (c *Comm) take(id uint32) (vote, error) {
+	s := c.world.identities
+	v, err := c.engine.Choose(c.context(managementSlot), func() uint64 { return uint64(s.take(id)) })
+	if err == nil && vote(v) == unused {
+		s.take(id) // at a replica that did not choose
+	}
+	return vote(v), err
 }
 
 // descend returns the lineage of the next communicator that c makes. c.making

@@ -72,7 +72,7 @@ func (c *Comm) intercommCreate(localLeader int, peer *Comm, remoteLeader, tag in
 		return nil, failf(ErrComm, "IntercommCreate", "%d processes are in both groups", common)
 	}
 	l = l.join(lineage(told[0]))
-	id, err := c.world.identify(l, s.every)
+	id, err := c.identify(l, s.every)
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +203,7 @@ func (c *Comm) merge(high bool) (*Comm, error) {
 	if flag > theirs || flag == theirs && up[0] < low[0] {
 		low, up = up, low
 	}
-	id, err := c.world.identify(l, c.span().every)
+	id, err := c.identify(l, c.span().every)
 	if err != nil {
 		return nil, err
 	}

@@ -74,7 +74,7 @@ func (c *Comm) carve(op string, arguments []int, n int, order func() []int, inva
 	if invalid != nil {
 		return nil, invalid
 	}
-	id, err := c.world.identify(l, c.every)
+	id, err := c.identify(l, c.every)
 	if err != nil {
 		return nil, err
 	}

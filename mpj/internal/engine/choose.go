@@ -1,0 +1,21 @@
+package engine
+
+// Choose returns a number that depends on timing, the same at all replicas:
+// the one that choose returns at the decider. It takes a point of context, in
+// which one goroutine at a time calls it. choose must not call the engine.
+func (e *Engine) Choose(context uint32, choose func() uint64) (uint64, error) {
+	if e.protocol == nil {
+		return choose(), nil
+	}
+	w := waiters.Get().(*waiter)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	defer w.put()
+	values, err := e.decide(e.mailbox(context).nextPoint(context), w, func() ([]uint64, bool) {
+		return []uint64{choose()}, true
+	})
+	if err != nil || len(values) != 1 {
+		return 0, orMalformed(err)
+	}
+	return values[0], nil
+}
