@@ -187,6 +187,7 @@ func (c *Comm) Free() error {
 		return err
 	}
 	c.freed.Store(true)
+	c.world.identities.set(c.id, nil)
 	return nil
 }
 
@@ -197,6 +198,7 @@ func (c *Comm) child(id uint32, l lineage, members []int) *Comm {
 	d.address(members)
 	d.size = len(members)
 	d.rank = d.rankOf(c.world.rank)
+	c.world.identities.set(id, d)
 	return d
 }
 

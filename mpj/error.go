@@ -24,6 +24,7 @@ const (
 	ErrCount     Class = "invalid count"
 	ErrFinalized Class = "the world is finalized"
 	ErrOther     Class = "communication failed"
+	ErrPending   Class = "messages were never received"
 	ErrRank      Class = "invalid rank"
 	ErrRoot      Class = "invalid root"
 	ErrTag       Class = "invalid tag"

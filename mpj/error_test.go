@@ -210,3 +210,33 @@ func TestWtimeGoesOn(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A program that ends with messages that it has not received is told which.
+func TestFinalizeNamesUnmatchedMessages(t *testing.T) {
+	err := RunLocal(context.Background(), 2, func(w *World) error {
+		d, err := w.Dup()
+		if err != nil {
+			return err
+		}
+		d.SetName("forgotten")
+		if w.Rank() == 0 {
+			err = first(Send(w.Comm, []int32{1}, 1, 7), Send(d, []int{1, 2}, 1, 8))
+		}
+		if err := first(err, Barrier(d)); err != nil {
+			return err
+		}
+		err = w.Finalize()
+		if w.Rank() == 0 {
+			return err
+		}
+		for _, says := range []string{"mpj.Finalize at rank 1: ", "2 messages: ", `4 bytes from rank 0 with tag 7 in communicator "world"`, `16 bytes from rank 0 with tag 8 in communicator "forgotten"`} {
+			if err := isClass(err, ErrPending); err != nil || !strings.Contains(w.err.Error(), says) {
+				t.Errorf("got %v, want one that says %q", w.err, says)
+			}
+		}
+		return nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "tag 7") { // Finalize again, by RunLocal
+		t.Errorf("got %v", err)
+	}
+}

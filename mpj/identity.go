@@ -30,24 +30,39 @@ var errUnlike = errors.New("the ranks make communicators in different order")
 // process has used half of all ids, 2 tries are needed on average.
 const attempts = 64
 
-// An identities is the set of ids that this process has used.
+// An identities is the set of ids that this process has used, each with the
+// communicator that has it, or nil: not made yet, freed, or the engine's.
 type identities struct {
 	mu   sync.Mutex
-	used map[uint32]bool
+	used map[uint32]*Comm
 }
 
-func newIdentities() *identities {
-	return &identities{used: map[uint32]bool{0: true, worldID: true}}
+func newIdentities(world *Comm) *identities {
+	return &identities{used: map[uint32]*Comm{0: nil, worldID: world}}
+}
+
+// set says which communicator has an id that is in use.
+func (s *identities) set(id uint32, c *Comm) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used[id] = c
+}
+
+// of returns the communicator with an id, or nil.
+func (s *identities) of(id uint32) *Comm {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.used[id]
 }
 
 // take takes id if it is unused, and says whether it was.
 func (s *identities) take(id uint32) vote {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.used[id] {
+	if _, ok := s.used[id]; ok {
 		return used
 	}
-	s.used[id] = true
+	s.used[id] = nil
 	return unused
 }
 

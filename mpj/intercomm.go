@@ -139,6 +139,7 @@ func (c *Comm) interOf(id uint32, l lineage, local, remote []int) *Comm {
 	d := c.child(id, l, local)
 	x := &Comm{engine: c.engine, world: c.world, id: id, lineage: l, errhandler: d.errhandler, local: d, rank: d.rank, size: d.size}
 	x.address(remote)
+	c.world.identities.set(id, x)
 	return x
 }
 

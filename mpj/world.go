@@ -1,7 +1,10 @@
 package mpj
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -39,25 +42,51 @@ type job interface {
 type place struct{ machine, cluster int }
 
 func newWorld(e *engine.Engine, self view.Process, size int, j job) *World {
-	w := &World{replica: self.Replica, job: j, identities: newIdentities()}
+	w := &World{replica: self.Replica, job: j}
 	w.Comm = &Comm{engine: e, world: w, id: worldID, rank: self.Rank, size: size, named: size, name: "world"}
+	w.identities = newIdentities(w.Comm)
 	return w
 }
 
 // Finalize ends this process's part in the job. It waits until every message
 // that it sent has arrived. Each process calls it last, once it has received
-// all messages meant for it; only then is its rank done.
+// all messages meant for it; only then is its rank done. Messages that came and
+// were never received are an error, ErrPending, that names them; the rank is
+// done all the same.
 func (w *World) Finalize() error {
 	w.finalize.Do(func() {
 		err := w.engine.Flush()
 		if err == nil {
-			err = w.job.Finalize(w.engine.Context())
+			left := w.unmatched()
+			err = cmp.Or(w.job.Finalize(w.engine.Context()), left)
 		}
 		w.engine.Close()
 		w.job.Close()
 		w.err = w.wrap("Finalize", err)
 	})
 	return w.err
+}
+
+// unmatched returns an error that names messages that were never received.
+func (w *World) unmatched() error {
+	const most = 5 // that are named
+	left := w.engine.Unmatched()
+	var names []string
+	count := 0
+	for _, m := range left {
+		c := w.identities.of(m.Context >> 8)
+		if c == nil || m.Context&0xff != messageSlot {
+			continue
+		}
+		if count++; count <= most {
+			s := c.statusOf(m.Status)
+			names = append(names, fmt.Sprintf("%d bytes from rank %d with tag %d in communicator %q", s.Size, s.Source, s.Tag, c.Name()))
+		}
+	}
+	if count == 0 {
+		return nil
+	}
+	return failf(ErrPending, "Finalize", "%d messages: %s", count, strings.Join(names, "; "))
 }
 
 // Abort ends the whole job at once. p2prun exits with code, which is 1 to 125,

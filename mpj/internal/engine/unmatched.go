@@ -1,0 +1,28 @@
+package engine
+
+import (
+	"cmp"
+	"slices"
+)
+
+// An Unmatched is a message that has arrived and that no receive has taken.
+type Unmatched struct {
+	Context uint32
+	Status  Status
+}
+
+// Unmatched returns the messages that are here and that no receive has taken,
+// by context and in order of arrival: what a program that ends has forgotten.
+func (e *Engine) Unmatched() []Unmatched {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.progress()
+	var all []Unmatched
+	for context, b := range e.mailboxes {
+		for _, m := range b.unexpected {
+			all = append(all, Unmatched{context, statusOf(m)})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Unmatched) int { return cmp.Compare(a.Context, b.Context) })
+	return all
+}
