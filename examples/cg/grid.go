@@ -39,9 +39,14 @@ type grid struct {
 	rows, columns int
 	row, column   int
 
-	order int       // of the matrix
-	in    []float64 // where pieces of w arrive
+	order  int       // of the matrix
+	in     []float64 // where pieces of w arrive
+	mine   []float64 // what sum adds to
+	theirs []float64 // and where its numbers arrive
 }
+
+// maxSums is how many numbers can be summed at once.
+const maxSums = 2
 
 // The tags of the grid's messages.
 const (
@@ -58,6 +63,7 @@ func newGrid(run *npb.Run, order int) *grid {
 	g := &grid{comm: run.World.Comm, run: run, order: order, rows: 1 << (log / 2), columns: 1 << ((log + 1) / 2)}
 	g.row, g.column = g.comm.Rank()/g.columns, g.comm.Rank()%g.columns
 	g.in = make([]float64, g.block().rows.len())
+	g.mine, g.theirs = make([]float64, maxSums), make([]float64, maxSums)
 	return g
 }
 
@@ -79,22 +85,21 @@ func (g *grid) rank(row, column int) int { return row*g.columns + column }
 
 // sum adds up the x of the ranks of this row, that is, over all columns of the
 // matrix. Every rank gets the same bits: in each step two ranks add the same two
-// numbers.
+// numbers. The result is valid until the next sum.
 func (g *grid) sum(x ...float64) ([]float64, error) {
-	theirs := make([]float64, len(x))
+	mine, theirs := g.mine[:len(x)], g.theirs[:len(x)]
+	copy(mine, x)
 	err := g.run.Communicate(func() error {
 		for bit := 1; bit < g.columns; bit *= 2 {
 			partner := g.rank(g.row, g.column^bit)
-			if _, err := mpj.Sendrecv(g.comm, x, partner, sumTag, theirs, partner, sumTag); err != nil {
+			if _, err := mpj.Sendrecv(g.comm, mine, partner, sumTag, theirs, partner, sumTag); err != nil {
 				return err
 			}
-			for i, y := range theirs {
-				x[i] += y
-			}
+			add(mine, theirs)
 		}
 		return nil
 	})
-	return x, err
+	return mine, err
 }
 
 // transpose adds up the w of the ranks of this row, each of which has a part of

@@ -84,6 +84,9 @@ func TestReport(t *testing.T) {
 func TestSumsAreTheSameForEveryNumberOfRanks(t *testing.T) {
 	const batches = 8
 	wantSums, wantCounts := sequential(batches)
+	if total, counts, err := compute(&npb.Run{Progress: io.Discard}, batches); total != wantSums || counts != wantCounts || err != nil {
+		t.Errorf("without a world: %v, %v, %v; want %v, %v", total, counts, err, wantSums, wantCounts)
+	}
 	for _, n := range []int{1, 2, 3, 5, 11} {
 		err := mpj.RunLocal(context.Background(), n, func(w *mpj.World) error {
 			total, counts, err := compute(&npb.Run{World: w, Progress: io.Discard}, batches)
