@@ -58,7 +58,11 @@ func join(ctx context.Context, inherited string) (*World, error) {
 		return nil, err
 	}
 	self, v := l.Self(), l.View()
-	e := newEngine(ctx, self, v, l)
+	config := engineConfig(self, v, l)
+	if bell := l.Bell(); bell != nil {
+		config.Bell, config.Crowded = bell, l.Crowded()
+	}
+	e := engine.New(ctx, config)
 	l.Serve(e, exit)
 	if err := l.Start(ctx); err != nil {
 		e.Close()
@@ -68,12 +72,12 @@ func join(ctx context.Context, inherited string) (*World, error) {
 	return newWorld(e, self, v.N, peerJob{l}), nil
 }
 
-func newEngine(ctx context.Context, self view.Process, v view.View, o channel.Opener) *engine.Engine {
+func engineConfig(self view.Process, v view.View, o channel.Opener) engine.Config {
 	start := time.Now()
-	return engine.New(ctx, engine.Config{
+	return engine.Config{
 		Self: self, View: v, Protocol: localworld.Protect(self, v), Opener: o,
 		Clock: func() time.Duration { return time.Since(start) },
-	})
+	}
 }
 
 // exitLost is the status of a process whose peer is gone.
@@ -100,7 +104,7 @@ func (j peerJob) Abort(code int, reason string) {
 // alone returns the world of a program that was started by hand.
 func alone(ctx context.Context) *World {
 	self, v := view.Process{}, view.New(1, 1)
-	return newWorld(newEngine(ctx, self, v, nil), self, 1, aloneJob{})
+	return newWorld(engine.New(ctx, engineConfig(self, v, nil)), self, 1, aloneJob{})
 }
 
 // aloneJob is a job that is nothing but this process.

@@ -72,10 +72,11 @@ func FromFile(f *os.File) (*Conn, error) {
 	return &Conn{unix: unix}, nil
 }
 
-// Send writes m. With a Channel or Accept message goes descriptor, which the
-// caller still owns and closes; with all others it is nil.
+// Send writes m. With a Channel or Accept message, and with a Setup of Kind
+// Shm, goes descriptor, which the caller still owns and closes; with all others
+// it is nil.
 func (c *Conn) Send(m Message, descriptor *os.File) error {
-	if m.Type.carriesDescriptor() != (descriptor != nil) {
+	if m.carriesDescriptor() != (descriptor != nil) {
 		return fmt.Errorf("%s message: descriptor %v", m.Type, descriptor)
 	}
 	body, err := json.Marshal(m)
@@ -138,7 +139,7 @@ func (c *Conn) decode(body []byte) (Message, *os.File, error) {
 			return Message{}, nil, fmt.Errorf("%s message: %w", m.Type, err)
 		}
 	}
-	if !m.Type.carriesDescriptor() {
+	if !m.carriesDescriptor() {
 		return m, nil, nil
 	}
 	if len(c.descriptors) == 0 || m.Process == nil {

@@ -4,12 +4,12 @@
 //
 //	process                                peer
 //	   |-- hello ------------------------->|  version checked
-//	   |<------------- setup{self, view} --|
+//	   |<-- setup{self, view} + board fd --|
 //	   |-- init -------------------------->|  every process must say so
 //	   |<------------------ start{view} ---|  mpj.Init returns
 //	   |-- open{to} ---------------------->|
-//	   |<-------------- channel{to} + fd --|  or refused{to, text}
-//	   |<------------- accept{from} + fd --|  somebody opened a channel to us
+//	   |<-------- channel{to, kind} + fd --|  or refused{to, text}
+//	   |<------- accept{from, kind} + fd --|  somebody opened a channel to us
 //	   |<------------------- view{view} ---|
 //	   |<------------------------ ping ----|  check-alive
 //	   |-- pong -------------------------->|

@@ -21,14 +21,24 @@ const (
 
 // The messages of a peer to its process.
 const (
-	Setup   Type = "setup"   // Job, Process (who you are), View
+	Setup   Type = "setup"   // Job, Process (who you are), View, Crowded; with Kind Shm: Cell, descriptor of the board
 	Start   Type = "start"   // View: every process has called mpj.Init
 	Update  Type = "view"    // View: a newer one
-	Channel Type = "channel" // Process, descriptor: answers Open
+	Channel Type = "channel" // Process, Kind, descriptor; with Kind Shm: Cell: answers Open
 	Refused Type = "refused" // Process, Text: answers Open
-	Accept  Type = "accept"  // Process (who sends), descriptor
+	Accept  Type = "accept"  // Process (who sends), Kind, descriptor; with Kind Shm: Cell
 	Ping    Type = "ping"    // Count
 	Bye     Type = "bye"     // answers Finalized
+)
+
+// A Kind says what the descriptor of a channel is.
+type Kind string
+
+// The kinds of channels between processes, best first.
+const (
+	Shm    Kind = "shm"    // a ring of shared memory
+	TCP    Kind = "tcp"    // a TCP connection on which the processes speak TLS
+	Stream Kind = "stream" // a socket pair, bridged by the peers or shared
 )
 
 // A Message is one control message. Which fields count depends on its Type.
@@ -41,7 +51,22 @@ type Message struct {
 	Count   uint64        `json:"count,omitempty"`
 	Code    int           `json:"code,omitempty"`
 	Text    string        `json:"text,omitempty"`
+	Kind    Kind          `json:"kind,omitempty"`
+	// Cell is the number of a process's bell on the board of its job and peer:
+	// in a Setup its own, in a Channel or Accept that of Process.
+	Cell int `json:"cell,omitempty"`
+	// Crowded says that the job has more processes on this machine than there
+	// are processors: who waits should not spin.
+	Crowded bool `json:"crowded,omitempty"`
 }
 
-// carriesDescriptor reports whether messages of type t come with a descriptor.
-func (t Type) carriesDescriptor() bool { return t == Channel || t == Accept }
+// carriesDescriptor reports whether m comes with a descriptor.
+func (m Message) carriesDescriptor() bool {
+	switch m.Type {
+	case Channel, Accept:
+		return true
+	case Setup:
+		return m.Kind == Shm
+	}
+	return false
+}

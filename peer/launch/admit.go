@@ -118,8 +118,8 @@ func newJob(s *Service, a admission) *job {
 	}
 	j.view.Epoch = 0 // the submitter's first is 1
 	j.ctx, j.cancel = context.WithCancel(s.ctx)
-	for _, p := range a.processes {
-		j.local[p] = newProcess(j, p)
+	for cell, p := range a.processes {
+		j.local[p] = newProcess(j, p, cell)
 	}
 	return j
 }

@@ -75,17 +75,6 @@ func (j *job) replace(c channelID) context.Context {
 	return ctx
 }
 
-// openLocal joins two processes of this peer.
-func (j *job) openLocal(p, q *process) {
-	a, b, err := proclink.SocketPair()
-	if err != nil {
-		p.refuse(q.id, err)
-		return
-	}
-	p.tell(proclink.Message{Type: proclink.Channel, Process: &q.id}, a)
-	q.tell(proclink.Message{Type: proclink.Accept, Process: &p.id}, b)
-}
-
 // openRemote joins a process of this peer with one of another, and carries its
 // bytes.
 func (j *job) openRemote(ctx context.Context, p *process, to view.Process) {
@@ -102,7 +91,7 @@ func (j *job) openRemote(ctx context.Context, p *process, to view.Process) {
 		j.do(func() { p.refuse(to, err) })
 		return
 	}
-	if !j.do(func() { p.tell(proclink.Message{Type: proclink.Channel, Process: &to}, theirs) }) {
+	if !j.do(func() { p.tell(proclink.Message{Type: proclink.Channel, Process: &to, Kind: proclink.Stream}, theirs) }) {
 		theirs.Close()
 	}
 	carry(ctx, stream, ours)
@@ -236,7 +225,7 @@ func (j *job) accept(remote p2ppeer.ID, open *pb.Open) (context.Context, socket,
 	if err != nil {
 		return nil, socket{}, err
 	}
-	q.tell(proclink.Message{Type: proclink.Accept, Process: &c.from}, theirs)
+	q.tell(proclink.Message{Type: proclink.Accept, Process: &c.from, Kind: proclink.Stream}, theirs)
 	j.running.Add(1)
 	return j.replace(c), ours, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -44,6 +45,7 @@ type job struct {
 
 	folder   scratch.Job
 	local    map[view.Process]*process // fixed
+	board    *os.File                  // shared memory with the bells of the processes here, or nil
 	members  membership
 	view     view.View
 	begun    bool
@@ -239,6 +241,9 @@ func (j *job) cleanUp() {
 	}
 	if j.detector != nil {
 		j.detector.Close()
+	}
+	if j.board != nil {
+		j.board.Close()
 	}
 	for _, stop := range j.serving {
 		stop()

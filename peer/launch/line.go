@@ -136,8 +136,7 @@ func (j *job) greet(p *process, protocol int) {
 	}
 	early := p.early
 	p.greeted, p.early = true, nil
-	v, id := j.view, p.id
-	p.tell(proclink.Message{Type: proclink.Setup, Job: j.spec.ID, Process: &id, View: &v}, nil)
+	j.setup(p)
 	for _, l := range early {
 		p.tell(l.message, l.descriptor)
 	}

@@ -18,6 +18,9 @@ type process struct {
 
 	live *instance // nil until it runs
 
+	cell   int  // of its bell on the job's board
+	shares bool // it has the board
+
 	ctx    context.Context // ends with the process
 	cancel context.CancelFunc
 	toLine chan letter
@@ -33,8 +36,8 @@ type process struct {
 	asked    bool             // its files have been collected
 }
 
-func newProcess(j *job, id view.Process) *process {
-	p := &process{job: j, id: id, toLine: make(chan letter, maxLetters)}
+func newProcess(j *job, id view.Process, cell int) *process {
+	p := &process{job: j, id: id, cell: cell, toLine: make(chan letter, maxLetters)}
 	p.ctx, p.cancel = context.WithCancel(j.ctx)
 	for s := range p.out {
 		p.out[s].room = make(chan struct{}, 1)

@@ -2,6 +2,7 @@ package launch
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/version"
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
 // TestMain makes this binary its own supervisor and its own program.
@@ -139,21 +141,18 @@ func (l *processLine) await(t proclink.Type) proclink.Message {
 
 // ring sends a word to the next rank and prints the one from the rank before.
 func ring() int {
-	l := enter(version.Protocol)
-	l.say(proclink.Init, nil)
-	l.await(proclink.Start)
-	next := view.Process{Rank: (l.self.Rank + 1) % l.view.N, Replica: l.self.Replica}
-	l.say(proclink.Open, func(m *proclink.Message) { m.Process = &next })
-	l.await(proclink.Channel)
-	for l.accept == nil {
-		l.await(proclink.Accept)
+	w, err := mpj.Init(context.Background())
+	if err != nil {
+		panic(err)
 	}
-	fmt.Fprintf(l.channel, "hello of %d", l.self.Rank)
-	l.channel.Close()
-	word, err := io.ReadAll(l.accept)
-	fmt.Printf("%d got %q %v\n", l.self.Rank, word, err)
-	l.say(proclink.Finalized, nil)
-	l.await(proclink.Bye)
+	n, rank := w.Size(), w.Rank()
+	word := make([]byte, len("hello of 0"))
+	sent := fmt.Appendf(nil, "hello of %d", rank)
+	_, err = mpj.Sendrecv(w.Comm, sent, (rank+1)%n, 0, word, (rank+n-1)%n, 0)
+	fmt.Printf("%d got %q %v\n", rank, word, err)
+	if err := w.Finalize(); err != nil {
+		panic(err)
+	}
 	return 0
 }
 

@@ -32,6 +32,7 @@ func (j *job) start(m *jobpb.Start) {
 		return
 	}
 	j.enter(Starting)
+	j.makeBoard()
 	j.protect()
 	j.working.Add(1)
 	go j.launchAll()

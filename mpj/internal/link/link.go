@@ -26,6 +26,10 @@ type Link struct {
 	self view.Process
 	view view.View // of the setup
 
+	board   *channel.Board // nil: no shared memory here
+	bell    *channel.Bell  // this process's on the board
+	crowded bool
+
 	started chan struct{} // of capacity 1
 	over    chan struct{} // closed when the line may end: the peer said goodbye, or Close
 	leave   sync.Once     // closes over
@@ -38,8 +42,9 @@ type Link struct {
 
 // opened is the answer to an Open.
 type opened struct {
-	file *os.File
-	err  error
+	message proclink.Message
+	file    *os.File
+	err     error
 }
 
 // Dial says hello over the inherited socket f, which it closes, and returns
@@ -74,8 +79,8 @@ func (l *Link) greet() error {
 		case err != nil:
 			return err
 		case m.Type == proclink.Setup && m.Process != nil && m.View != nil && m.View.Contains(*m.Process):
-			l.self, l.view = *m.Process, *m.View
-			return nil
+			l.self, l.view, l.crowded = *m.Process, *m.View, m.Crowded
+			return l.takeBoard(f, m.Cell)
 		case m.Type == proclink.Ping:
 			if err := l.pong(m); err != nil {
 				return err
@@ -94,6 +99,14 @@ func (l *Link) Self() view.Process { return l.self }
 
 // View returns the view that the process starts with.
 func (l *Link) View() view.View { return l.view }
+
+// Bell returns where this process sleeps until something happens in shared
+// memory; nil when it has none.
+func (l *Link) Bell() *channel.Bell { return l.bell }
+
+// Crowded reports whether the job has more processes on this machine than
+// there are processors.
+func (l *Link) Crowded() bool { return l.crowded }
 
 // Serve reads the line for e in a goroutine of its own, until Close. It calls
 // lost, from that goroutine, when the line ends before the peer said goodbye.
@@ -146,14 +159,13 @@ func (l *Link) handle(e Engine, m proclink.Message, f *os.File) error {
 			}
 		}
 	case proclink.Accept:
-		defer f.Close()
-		conn, err := channel.FromFile(f)
+		r, err := l.receiver(m, f)
 		if err != nil {
-			return err
+			return fmt.Errorf("channel from %v: %w", *m.Process, err)
 		}
-		e.Accept(*m.Process, channel.NewStreamReceiver(conn))
+		e.Accept(*m.Process, r)
 	case proclink.Channel:
-		l.answer(*m.Process, opened{file: f})
+		l.answer(*m.Process, opened{message: m, file: f})
 	case proclink.Refused:
 		if m.Process == nil {
 			return fmt.Errorf("%s message without a process", m.Type)
@@ -206,15 +218,14 @@ func (l *Link) Open(ctx context.Context, to view.Process) (channel.Sender, error
 		l.abandon(to, answer)
 		o.err = context.Cause(ctx)
 	}
+	var s channel.Sender
+	if o.err == nil {
+		s, o.err = l.sender(o.message, o.file)
+	}
 	if o.err != nil {
 		return nil, fmt.Errorf("open a channel to %v: %w", to, o.err)
 	}
-	defer o.file.Close()
-	conn, err := channel.FromFile(o.file)
-	if err != nil {
-		return nil, err
-	}
-	return channel.NewStreamSender(conn), nil
+	return s, nil
 }
 
 // answer hands o to the Open that waits for it, if there is one.

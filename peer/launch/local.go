@@ -1,0 +1,94 @@
+package launch
+
+import (
+	"os"
+	"runtime"
+	"syscall"
+
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
+)
+
+// ringCapacity is how many bytes of long payloads are under way from one process
+// to another of this peer. More does not fit into a processor's own cache.
+const ringCapacity = 256 << 10
+
+// makeBoard makes the shared memory in which the job's processes here wake each
+// other. Without it, which is no error, they speak over socket pairs.
+func (j *job) makeBoard() {
+	if len(j.order) < 2 {
+		return
+	}
+	board, err := channel.NewBoard(len(j.order))
+	if err != nil {
+		j.log.Debug().Err(err).Msg("no shared memory for this job")
+		return
+	}
+	j.board = board
+}
+
+// setup tells a process who it is.
+func (j *job) setup(p *process) {
+	v, id := j.view, p.id
+	m := proclink.Message{Type: proclink.Setup, Job: j.spec.ID, Process: &id, View: &v, Crowded: len(j.order) > runtime.NumCPU()}
+	var board *os.File
+	if j.board != nil {
+		var err error
+		if board, err = duplicate(j.board); err == nil {
+			m.Kind, m.Cell, p.shares = proclink.Shm, p.cell, true
+		}
+	}
+	p.tell(m, board)
+}
+
+// openLocal joins two processes of this peer.
+func (j *job) openLocal(p, q *process) {
+	open := j.openPair
+	if p.shares && q.shares {
+		open = j.openRing
+	}
+	if err := open(p, q); err != nil {
+		p.refuse(q.id, err)
+	}
+}
+
+// openRing joins two processes by shared memory.
+func (j *job) openRing(p, q *process) error {
+	ring, err := channel.NewRing(ringCapacity)
+	if err != nil {
+		return err
+	}
+	same, err := duplicate(ring)
+	if err != nil {
+		ring.Close()
+		return err
+	}
+	p.tell(proclink.Message{Type: proclink.Channel, Process: &q.id, Kind: proclink.Shm, Cell: q.cell}, ring)
+	q.tell(proclink.Message{Type: proclink.Accept, Process: &p.id, Kind: proclink.Shm, Cell: p.cell}, same)
+	return nil
+}
+
+// openPair joins two processes by a socket pair.
+func (j *job) openPair(p, q *process) error {
+	a, b, err := proclink.SocketPair()
+	if err != nil {
+		return err
+	}
+	p.tell(proclink.Message{Type: proclink.Channel, Process: &q.id, Kind: proclink.Stream}, a)
+	q.tell(proclink.Message{Type: proclink.Accept, Process: &p.id, Kind: proclink.Stream}, b)
+	return nil
+}
+
+// duplicate returns another descriptor of f, closed on exec.
+func duplicate(f *os.File) (*os.File, error) {
+	syscall.ForkLock.RLock()
+	fd, err := syscall.Dup(int(f.Fd()))
+	if err == nil {
+		syscall.CloseOnExec(fd)
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, os.NewSyscallError("dup", err)
+	}
+	return os.NewFile(uintptr(fd), f.Name()), nil
+}
