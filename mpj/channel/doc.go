@@ -2,9 +2,16 @@
 // header and a payload, whole and in order. A channel goes one way and has one
 // Sender and one Receiver.
 //
-//	engine -> Sender ==== self | stream ==== Receiver -> engine
+//	engine -> Sender ==== self | shm | stream ==== Receiver -> engine
 //
-// self stays within the process. stream is a connected descriptor that the
+// self stays within the process. shm is a ring in memory that two processes of
+// one machine share; it can be polled, and its processes sleep on bells:
+//
+//	TrySend   payload -> bulk    header -> cell    stamp    Ring
+//	TryReceive                             look at stamp -> header, payload
+//	nothing?  Arm    look again    Sleep
+//
+// stream is a connected descriptor that the
 // peer hands over and bridges to a libp2p stream when the other process is on
 // another peer; the process itself owns no network rights. All kinds pass one
 // shared test suite.

@@ -1,6 +1,9 @@
 package channel
 
 import (
+	"errors"
+	"io"
+	"net"
 	"os"
 	"testing"
 )
@@ -66,5 +69,62 @@ func TestShmAllocatesNothing(t *testing.T) {
 		if got != 0 {
 			t.Errorf("a frame of %d bytes costs %v allocations, want 0", size, got)
 		}
+	}
+}
+
+func TestShmEnds(t *testing.T) {
+	whole, cut := frame(1, make([]byte, 100)), frame(2, make([]byte, 2*minRing))
+	s, r := shmPair(t, minRing)
+	s.TrySend(whole)
+	s.TrySend(cut)
+	s.Close()
+	if f, ok, err := r.TryReceive(fresh); !ok || err != nil {
+		t.Errorf("what was sent before the end: got %+v, %v", f, err)
+	}
+	for range 2 {
+		if !r.Ready() {
+			t.Error("an end is nothing to receive")
+		}
+		if _, _, err := r.TryReceive(fresh); !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("cut within a frame: got %v, want an unexpected EOF", err)
+		}
+	}
+	s, r = shmPair(t, minRing)
+	if r.Ready() {
+		t.Error("a new ring has something to receive")
+	}
+	r.Close()
+	if _, err := s.TrySend(whole); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("to a receiver that closed: got %v, want closed", err)
+	}
+}
+
+func TestSenderWithoutRoomIsRung(t *testing.T) {
+	for name, size := range map[string]int{"of cells": 1, "of bulk": 1000} {
+		t.Run(name, func(t *testing.T) {
+			s, r := shmPair(t, minRing)
+			f := frame(1, make([]byte, size))
+			for {
+				s.own.Arm()
+				done, err := s.TrySend(f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !done {
+					break
+				}
+			}
+			for r.Ready() {
+				if _, _, err := r.TryReceive(fresh); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if s.own.state.Load() != awake {
+				t.Error("room was made, and nobody rang")
+			}
+			if done, err := s.TrySend(f); !done || err != nil {
+				t.Errorf("into an empty ring: got %v, %v", done, err)
+			}
+		})
 	}
 }

@@ -1,0 +1,180 @@
+package channel
+
+import (
+	"encoding/binary"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"unsafe"
+)
+
+// heapRing returns a ring in ordinary memory: the same code without a second
+// mapping, for tests that write into it whatever they like.
+func heapRing(t testing.TB) (*ring, []byte) {
+	words := make([]uint64, (bulkOffset+minRing)/8)
+	b := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 8*len(words))
+	return must(newRing(&memory{b}))(t), b
+}
+
+// FuzzShm holds that nothing that another process writes into a ring makes
+// either end touch other memory, panic or go on for ever. The input is a
+// program: an odd word is a place and the next one what is written there, an
+// even one moves the ends.
+func FuzzShm(f *testing.F) {
+	f.Add([]byte{0, 0, 0, 0, 2, 0, 0, 0})
+	f.Add([]byte{1, 0x10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0})
+	hostile := AppendHeader([]byte{1, 0x10, 1, 0, 1, 0, 0, 0}, Header{Kind: Data, Size: MaxPayload})
+	f.Add(append(hostile, 0, 0, 0, 0))
+	f.Fuzz(func(t *testing.T, program []byte) {
+		bells := testHeapBells(2)
+		ring, shared := heapRing(t)
+		s, r := newShmSender(ring, bells[0], bells[1]), newShmReceiver(ring, bells[1], bells[0])
+		payload := make([]byte, 3*minRing)
+		under := Frame{}
+		for ; len(program) >= 4; program = program[4:] {
+			word := binary.LittleEndian.Uint32(program)
+			if word&1 != 0 {
+				place := int(word>>1) % (len(shared) / 4) * 4
+				copy(shared[place:], program[4:min(len(program), 12)])
+				program = program[min(len(program)-4, 8):]
+				continue
+			}
+			if !s.begun {
+				under = frame(1, payload[:int(word>>3)%len(payload)])
+			}
+			s.TrySend(under)
+			for range 4 {
+				r.TryReceive(func(h Header) []byte { return payload[:min(h.Size, uint64(len(payload)))] })
+			}
+		}
+	})
+}
+
+func testHeapBells(n int) []*Bell {
+	bells := make([]*Bell, n)
+	for i := range bells {
+		bells[i] = &Bell{state: new(atomic.Uint32)}
+	}
+	return bells
+}
+
+func TestShmCorruptionIsAnError(t *testing.T) {
+	long := frame(1, make([]byte, 2*minRing))
+	for name, c := range map[string]struct {
+		spoil    func(*ring)
+		sending  bool // the sender notices
+		mentions string
+	}{
+		"stamp of no lap":         {func(r *ring) { r.cells[0].stamp.Store(7) }, false, "stamp 7"},
+		"unknown kind":            {func(r *ring) { r.cells[0].header[0] = 99 }, false, "kind 99"},
+		"payload above the limit": {func(r *ring) { r.cells[0].header[31] = 1 }, false, "at most"},
+		"empty part":              {func(r *ring) { r.cells[0].part = 0 }, false, "corrupt"},
+		"part beyond the frame":   {func(r *ring) { r.cells[0].part = 3 * minRing }, false, "corrupt"},
+		"part beyond the ring":    {func(r *ring) { r.cells[0].part = minRing + 1 }, false, "corrupt"},
+		"part that overflows":     {func(r *ring) { r.cells[0].part = 1<<64 - 1 }, false, "corrupt"},
+		"more taken than given":   {func(r *ring) { r.control.freeBulk.Store(1 << 20) }, true, "corrupt"},
+		"more records than given": {func(r *ring) { r.control.freeCells.Store(9) }, true, "corrupt"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			bells := testHeapBells(2)
+			ring, _ := heapRing(t)
+			s, r := newShmSender(ring, bells[0], bells[1]), newShmReceiver(ring, bells[1], bells[0])
+			if done, err := s.TrySend(long); done || err != nil {
+				t.Fatalf("a frame longer than the ring: got %v, %v", done, err)
+			}
+			c.spoil(ring)
+			for range 2 { // the second time too
+				var err error
+				if c.sending {
+					_, err = s.TrySend(long)
+				} else {
+					_, _, err = r.TryReceive(fresh)
+				}
+				if err == nil || !strings.Contains(err.Error(), c.mentions) {
+					t.Errorf("got %v, want an error that mentions %q", err, c.mentions)
+				}
+			}
+		})
+	}
+}
+
+func TestShmRefusesMemoryThatCouldShrink(t *testing.T) {
+	f := must(os.CreateTemp(t.TempDir(), ""))(t)
+	defer f.Close()
+	if err := f.Truncate(bulkOffset + minRing); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenShmSender(f, nil, nil); err == nil {
+		t.Error("a ring in a file without seals was opened")
+	}
+	sealed := must(newMemory("odd", bulkOffset+minRing+1))(t)
+	defer sealed.Close()
+	if _, err := OpenShmReceiver(sealed, nil, nil); err == nil {
+		t.Error("a ring of an odd length was opened")
+	}
+	if sealed.Truncate(1) == nil {
+		t.Error("sealed memory shrank")
+	}
+	for _, capacity := range []int{-1, 0, minRing - 1, minRing + 1, 2 * maxRing} {
+		if f, err := NewRing(capacity); err == nil {
+			f.Close()
+			t.Errorf("a ring of %d bytes was made", capacity)
+		}
+	}
+}
+
+func TestBoardRefusesCellsThatItHasNot(t *testing.T) {
+	file := must(NewBoard(3))(t)
+	defer file.Close()
+	board := must(MapBoard(file))(t)
+	for _, cell := range []int{-1, 3} {
+		if _, err := board.Bell(cell); err == nil {
+			t.Errorf("bell %d of 3 exists", cell)
+		}
+	}
+	bell := must(board.Bell(2))(t)
+	board.Close()
+	if _, err := board.Bell(0); err == nil {
+		t.Error("a closed board has bells")
+	}
+	runtime.GC()
+	bell.Ring() // its memory is still there
+}
+
+// A bell that loses a wake-up leaves both sides asleep here, until the test
+// times out.
+func TestBellLosesNoWakeUp(t *testing.T) {
+	const rounds = 20000
+	bells := testBells(t, 2)
+	var turn atomic.Uint64 // whose parity says who goes on
+	side := func(own int, random *rand.Rand) {
+		for {
+			bells[own].Arm()
+			now := turn.Load()
+			if now >= rounds {
+				bells[own].Disarm()
+				bells[1-own].Ring()
+				return
+			}
+			if now%2 != uint64(own) {
+				if random.IntN(3) == 0 {
+					runtime.Gosched()
+				}
+				bells[own].Sleep()
+				continue
+			}
+			bells[own].Disarm()
+			turn.Add(1)
+			bells[1-own].Ring()
+		}
+	}
+	var sides sync.WaitGroup
+	for own := range bells {
+		sides.Go(func() { side(own, rand.New(rand.NewPCG(1, uint64(own)))) })
+	}
+	sides.Wait()
+}
