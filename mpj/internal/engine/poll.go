@@ -55,6 +55,8 @@ const (
 	yieldTime = 500 * time.Microsecond // with a yield to other processes every time
 	restTime  = time.Millisecond
 	spinLooks = 128 // between two looks at the clock
+	// yieldLooks is the same with a yield every time, which may take long.
+	yieldLooks = 4
 )
 
 // free reports whether the caller may spin: there are rings and nobody does.
@@ -118,10 +120,14 @@ func (e *Engine) pollFor(w *waiter) bool {
 	}
 }
 
-// look looks at the rings spinLooks times, and reports whether there is
-// something to do.
+// look looks at the rings some times, and reports whether there is something to
+// do.
 func look(inlets []*inlet, w *waiter, yield bool) bool {
-	for range spinLooks {
+	looks := spinLooks
+	if yield {
+		looks = yieldLooks
+	}
+	for range looks {
 		for _, in := range inlets {
 			if in.ring.Ready() {
 				return true

@@ -1,0 +1,330 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
+)
+
+// configs are the ways in which processes may be joined.
+func configs(ranks int) map[string]localworld.Config {
+	return map[string]localworld.Config{
+		"self":        {Ranks: ranks, Replicas: 1},
+		"rings":       {Ranks: ranks, Replicas: 1, Rings: true},
+		"sockets":     {Ranks: ranks, Replicas: 1, Sockets: true},
+		"self,r=2":    {Ranks: ranks, Replicas: 2},
+		"rings,r=2":   {Ranks: ranks, Replicas: 2, Rings: true},
+		"sockets,r=2": {Ranks: ranks, Replicas: 2, Sockets: true},
+	}
+}
+
+// everyWay runs program as every process of a job, joined in every way. What
+// program sends is where it has to be before its process finishes.
+func everyWay(t *testing.T, ranks int, program func(*localworld.World, view.Process, *engine.Engine) error) {
+	for name, config := range configs(ranks) {
+		t.Run(name, func(t *testing.T) {
+			job := localworld.New(context.Background(), config)
+			err := job.Run(func(p view.Process, e *engine.Engine) error {
+				if err := program(job, p, e); err != nil {
+					return err
+				}
+				if err := e.Flush(); err != nil {
+					return err
+				}
+				job.Finish(p)
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A transfer goes on while the program of one side, or the other, does not call
+// the engine.
+func TestProgressWithoutTheProgram(t *testing.T) {
+	const size = 8 << 20
+	for _, idle := range []int{0, 1} {
+		t.Run(fmt.Sprintf("rank %d computes", idle), func(t *testing.T) {
+			for name, config := range configs(2) {
+				t.Run(name, func(t *testing.T) {
+					job := localworld.New(context.Background(), config)
+					over := make(chan struct{}, config.Replicas)
+					err := job.Run(func(p view.Process, e *engine.Engine) error {
+						r, err := startTransfer(p, e, make([]byte, size))
+						if err != nil {
+							return err
+						}
+						if p.Rank == idle {
+							<-over // there is one from each replica of the other
+						}
+						if _, err := e.Wait(r); err != nil {
+							return err
+						}
+						if p.Rank != idle {
+							over <- struct{}{}
+						}
+						if err := e.Flush(); err != nil {
+							return err
+						}
+						job.Finish(p)
+						return nil
+					})
+					if err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		})
+	}
+}
+
+func startTransfer(p view.Process, e *engine.Engine, buf []byte) (*engine.Request, error) {
+	if p.Rank == 0 {
+		return e.Isend(context2, 1, 0, buf, engine.Standard)
+	}
+	return e.Irecv(context2, 0, 0, buf)
+}
+
+// A synchronous send is done when its message has been matched, and not before.
+func TestSynchronousSend(t *testing.T) {
+	everyWay(t, 2, func(_ *localworld.World, p view.Process, e *engine.Engine) error {
+		for round := range 20 {
+			if p.Rank == 1 {
+				if _, err := e.Recv(context2, 0, 1, nil); err != nil {
+					return err
+				}
+				if _, err := e.Recv(context2, 0, 0, make([]byte, 100)); err != nil {
+					return err
+				}
+				continue
+			}
+			r, err := e.Isend(context2, 1, 0, make([]byte, round), engine.Synchronous)
+			if err != nil {
+				return err
+			}
+			if done, err := e.Testall([]*engine.Request{r}); err != nil || done {
+				return fmt.Errorf("done %v before any receive: %w", done, err)
+			}
+			if err := e.Send(context2, 1, 1, nil, engine.Standard); err != nil {
+				return err
+			}
+			if _, err := e.Wait(r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// Two that synchronously send to each other, with receives posted, go on,
+// whoever of their replicas fails.
+func TestR2SynchronousSendsSurviveKills(t *testing.T) {
+	for _, victim := range []view.Process{{}, {Replica: 1}, {Rank: 1}, {Rank: 1, Replica: 1}} {
+		for _, at := range []int{0, 7, 19} {
+			job := localworld.New(context.Background(), localworld.Config{Ranks: 2, Replicas: 2, Sockets: at == 7})
+			err := job.Run(func(p view.Process, e *engine.Engine) error {
+				for round := range 30 {
+					if p == victim && round == at {
+						job.Kill(p)
+					}
+					r, err := e.Irecv(context2, 1-p.Rank, 0, make([]byte, 1))
+					if err != nil {
+						return err
+					}
+					if err := e.Send(context2, 1-p.Rank, 0, []byte{byte(round)}, engine.Synchronous); err != nil {
+						return err
+					}
+					if _, err := e.Wait(r); err != nil {
+						return err
+					}
+				}
+				if err := e.Flush(); err != nil {
+					return err
+				}
+				job.Finish(p)
+				return nil
+			})
+			if err != nil {
+				t.Errorf("%v killed in round %d: %v", victim, at, err)
+			}
+		}
+	}
+}
+
+// A message that a probe has taken is nobody else's, and is received once.
+func TestMatchedProbe(t *testing.T) {
+	everyWay(t, 2, func(_ *localworld.World, p view.Process, e *engine.Engine) error {
+		sizes := []int{3, 200_000, 0}
+		if p.Rank == 0 {
+			var rs []*engine.Request
+			for i, n := range sizes {
+				r, err := e.Isend(context2, 1, int32(i), make([]byte, n), engine.Standard)
+				if err != nil {
+					return err
+				}
+				rs = append(rs, r)
+			}
+			for _, r := range rs {
+				if _, err := e.Wait(r); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+		first, s, err := e.Mprobe(context2, engine.AnySource, engine.AnyTag)
+		if err != nil || s.Size != sizes[0] || s.Tag != 0 {
+			return fmt.Errorf("first: %+v, %w", s, err)
+		}
+		var second *engine.Matched
+		for ok := false; !ok; {
+			if second, s, ok, err = e.Improbe(context2, 0, 1); err != nil {
+				return err
+			}
+		}
+		if s, err := e.Recv(context2, 0, engine.AnyTag, nil); err != nil || s.Tag != 2 {
+			return fmt.Errorf("third: %+v, %w", s, err)
+		}
+		for i, m := range []*engine.Matched{second, first} {
+			if s, err := e.Mrecv(m, make([]byte, sizes[1-i])); err != nil || s.Size != sizes[1-i] {
+				return fmt.Errorf("matched %d: %+v, %w", 1-i, s, err)
+			}
+		}
+		return nil
+	})
+}
+
+// A receive that nothing has matched can be taken back; one that has matched
+// not.
+func TestCancel(t *testing.T) {
+	everyWay(t, 2, func(_ *localworld.World, p view.Process, e *engine.Engine) error {
+		if p.Rank == 0 {
+			return e.Send(context2, 1, 5, []byte{1}, engine.Standard)
+		}
+		never, err := e.Irecv(context2, 0, 4, nil)
+		if err != nil {
+			return err
+		}
+		taken, err := e.Irecv(context2, 0, 5, make([]byte, 1))
+		if err != nil {
+			return err
+		}
+		if _, err := e.Wait(taken); err != nil {
+			return err
+		}
+		err = e.Cancel(never)
+		if errors.Is(err, engine.ErrReplicated) {
+			return nil // and says so
+		}
+		if s, waitErr := e.Wait(never); err != nil || waitErr != nil || !s.Cancelled {
+			return fmt.Errorf("cancelled: %+v, %w, %w", s, err, waitErr)
+		}
+		if err := e.Cancel(taken); err != nil {
+			return err
+		}
+		if s, err := e.Wait(taken); err != nil || s.Cancelled {
+			return fmt.Errorf("received: %+v, %w", s, err)
+		}
+		return nil
+	})
+}
+
+// A truncated message is an error at its receiver and no hindrance to its
+// sender, however it comes.
+func TestTruncation(t *testing.T) {
+	everyWay(t, 2, func(_ *localworld.World, p view.Process, e *engine.Engine) error {
+		for _, size := range []int{100, 200_000} {
+			if p.Rank == 0 {
+				if err := e.Send(context2, 1, 0, make([]byte, size), engine.Standard); err != nil {
+					return err
+				}
+				continue
+			}
+			var truncated *engine.TruncateError
+			_, err := e.Recv(context2, 0, 0, make([]byte, size-1))
+			if !errors.As(err, &truncated) || truncated.Status.Size != size {
+				return fmt.Errorf("%d bytes: %w", size, err)
+			}
+		}
+		return nil
+	})
+}
+
+// What a receiver has to keep is bounded by credit: beyond it, messages wait at
+// their sender.
+func TestUnexpectedMessagesAreBounded(t *testing.T) {
+	const messages, size = 200, 60 << 10
+	for _, name := range []string{"self", "rings", "sockets"} {
+		sent := make(chan struct{})
+		job := localworld.New(context.Background(), configs(2)[name])
+		err := job.Run(func(p view.Process, e *engine.Engine) error {
+			defer job.Finish(p)
+			if p.Rank == 0 {
+				n, err := flood(e, messages, size, sent)
+				if n > 1<<20/size {
+					err = fmt.Errorf("%d messages of %d bytes went before any was received", n, size)
+				}
+				return errors.Join(err, e.Flush())
+			}
+			<-sent
+			for range messages {
+				if _, err := e.Recv(context2, 0, 0, make([]byte, size)); err != nil {
+					return err
+				}
+			}
+			return e.Flush()
+		})
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// flood starts messages to rank 1, says so, and waits for them. It returns how
+// many were done before it said so.
+func flood(e *engine.Engine, messages, size int, sent chan<- struct{}) (int, error) {
+	var rs []*engine.Request
+	buf := make([]byte, size)
+	for range messages {
+		r, err := e.Isend(context2, 1, 0, buf, engine.Standard)
+		if err != nil {
+			return 0, err
+		}
+		rs = append(rs, r)
+	}
+	done, err := e.Testsome(rs)
+	close(sent)
+	for _, r := range rs {
+		if _, err := e.Wait(r); err != nil {
+			return 0, err
+		}
+	}
+	return len(done), err
+}
+
+// No frame that another process may send makes the engine do more than end.
+func FuzzDirectFrames(f *testing.F) {
+	for kind := channel.Data; kind <= channel.Body; kind++ {
+		f.Add(uint8(kind), uint32(2), uint32(0), int32(0), uint64(1), []byte("x"))
+	}
+	f.Fuzz(func(t *testing.T, kind uint8, context, rank uint32, tag int32, seq uint64, payload []byte) {
+		e := newEngine(t, view.Process{}, view.New(2, 1))
+		s, r := channel.Self()
+		defer s.Close()
+		e.Accept(view.Process{Rank: 1}, r)
+		h := channel.Header{Kind: channel.Kind(kind), Context: context, Rank: rank, Tag: tag, Size: uint64(len(payload))}
+		for i := range uint64(3) {
+			h.Seq = seq + i
+			if s.Send(channel.Frame{Header: h, Payload: payload}) != nil {
+				return
+			}
+		}
+	})
+}
