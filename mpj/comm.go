@@ -54,6 +54,8 @@ type Comm struct {
 
 	topology topology // nil without one
 
+	operations operations // non-blocking collectives
+
 	mu         sync.Mutex // guards what follows
 	name       string
 	errhandler Errhandler

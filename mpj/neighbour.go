@@ -1,11 +1,5 @@
 package mpj
 
-import (
-	"fmt"
-
-	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
-)
-
 // Neighbourhood collectives exchange blocks along the edges of a topology. All
 // ranks of the communicator call them in the same order.
 //
@@ -21,14 +15,28 @@ import (
 // blocks have the length of send.
 func NeighborAllgather[T Element](c *Comm, send, recv []T) error {
 	const op = "NeighborAllgather"
-	in, out, err := c.edgesOf(op)
+	x, err := neighborAllgather(c, op, send, recv)
+	return c.now(op, x, err)
+}
+
+// INeighborAllgather is NeighborAllgather without waiting. The buffers belong to
+// the request until it is done.
+func INeighborAllgather[T Element](c *Comm, send, recv []T) (*Request, error) {
+	const op = "INeighborAllgather"
+	x, err := neighborAllgather(c, op, send, recv)
+	return c.later(op, x, err)
+}
+
+func neighborAllgather[T Element](c *Comm, op string, send, recv []T) (*exchange, error) {
+	x, err := c.newExchange(op)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if len(recv) != len(in)*len(send) {
-		return c.failf(ErrBuffer, op, "recv has %d elements for %d neighbours with %d each", len(recv), len(in), len(send))
+	if len(recv) != len(x.in)*len(send) {
+		return nil, c.failf(ErrBuffer, op, "recv has %d elements for %d neighbours with %d each", len(recv), len(x.in), len(send))
 	}
-	return c.wrap(op, c.neighborhood(in, partsOf(recv, evenly(len(in), len(send))), out, repeated(send, len(out))))
+	x.send, x.recv = repeated(send, len(x.out)), partsOf(recv, evenly(len(x.in), len(send)))
+	return x, nil
 }
 
 // NeighborAllgatherv is NeighborAllgather with blocks of different lengths: what
@@ -36,15 +44,29 @@ func NeighborAllgather[T Element](c *Comm, send, recv []T) error {
 // nil displs the blocks follow each other.
 func NeighborAllgatherv[T Element](c *Comm, send, recv []T, counts, displs []int) error {
 	const op = "NeighborAllgatherv"
-	in, out, err := c.edgesOf(op)
+	x, err := neighborAllgatherv(c, op, send, recv, counts, displs)
+	return c.now(op, x, err)
+}
+
+// INeighborAllgatherv is NeighborAllgatherv without waiting. The buffers belong
+// to the request until it is done.
+func INeighborAllgatherv[T Element](c *Comm, send, recv []T, counts, displs []int) (*Request, error) {
+	const op = "INeighborAllgatherv"
+	x, err := neighborAllgatherv(c, op, send, recv, counts, displs)
+	return c.later(op, x, err)
+}
+
+func neighborAllgatherv[T Element](c *Comm, op string, send, recv []T, counts, displs []int) (*exchange, error) {
+	x, err := c.newExchange(op)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	b, err := c.edgeBlocks(op, "recv", counts, displs, len(in), len(recv))
+	b, err := c.edgeBlocks(op, "recv", counts, displs, len(x.in), len(recv))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return c.wrap(op, c.neighborhood(in, partsOf(recv, b), out, repeated(send, len(out))))
+	x.send, x.recv = repeated(send, len(x.out)), partsOf(recv, b)
+	return x, nil
 }
 
 // NeighborAlltoall divides send into as many equal blocks as this rank has edges
@@ -52,14 +74,28 @@ func NeighborAllgatherv[T Element](c *Comm, send, recv []T, counts, displs []int
 // into the equal blocks of recv.
 func NeighborAlltoall[T Element](c *Comm, send, recv []T) error {
 	const op = "NeighborAlltoall"
-	in, out, err := c.edgesOf(op)
+	x, err := neighborAlltoall(c, op, send, recv)
+	return c.now(op, x, err)
+}
+
+// INeighborAlltoall is NeighborAlltoall without waiting. The buffers belong to
+// the request until it is done.
+func INeighborAlltoall[T Element](c *Comm, send, recv []T) (*Request, error) {
+	const op = "INeighborAlltoall"
+	x, err := neighborAlltoall(c, op, send, recv)
+	return c.later(op, x, err)
+}
+
+func neighborAlltoall[T Element](c *Comm, op string, send, recv []T) (*exchange, error) {
+	x, err := c.newExchange(op)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if !divides(len(out), len(send)) || !divides(len(in), len(recv)) {
-		return c.failf(ErrBuffer, op, "send has %d elements for %d neighbours and recv %d for %d", len(send), len(out), len(recv), len(in))
+	if !divides(len(x.out), len(send)) || !divides(len(x.in), len(recv)) {
+		return nil, c.failf(ErrBuffer, op, "send has %d elements for %d neighbours and recv %d for %d", len(send), len(x.out), len(recv), len(x.in))
 	}
-	return c.wrap(op, c.neighborhood(in, partsOf(recv, shares(len(in), len(recv))), out, partsOf(send, shares(len(out), len(send)))))
+	x.send, x.recv = partsOf(send, shares(len(x.out), len(send))), partsOf(recv, shares(len(x.in), len(recv)))
+	return x, nil
 }
 
 // NeighborAlltoallv is NeighborAlltoall with blocks of different lengths: edge i
@@ -68,125 +104,31 @@ func NeighborAlltoall[T Element](c *Comm, send, recv []T) error {
 // displacements the blocks follow each other.
 func NeighborAlltoallv[T Element](c *Comm, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) error {
 	const op = "NeighborAlltoallv"
-	in, out, err := c.edgesOf(op)
+	x, err := neighborAlltoallv(c, op, send, sendCounts, sendDispls, recv, recvCounts, recvDispls)
+	return c.now(op, x, err)
+}
+
+// INeighborAlltoallv is NeighborAlltoallv without waiting. The buffers belong to
+// the request until it is done.
+func INeighborAlltoallv[T Element](c *Comm, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) (*Request, error) {
+	const op = "INeighborAlltoallv"
+	x, err := neighborAlltoallv(c, op, send, sendCounts, sendDispls, recv, recvCounts, recvDispls)
+	return c.later(op, x, err)
+}
+
+func neighborAlltoallv[T Element](c *Comm, op string, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) (*exchange, error) {
+	x, err := c.newExchange(op)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	from, err := c.edgeBlocks(op, "send", sendCounts, sendDispls, len(out), len(send))
+	from, err := c.edgeBlocks(op, "send", sendCounts, sendDispls, len(x.out), len(send))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	to, err := c.edgeBlocks(op, "recv", recvCounts, recvDispls, len(in), len(recv))
+	to, err := c.edgeBlocks(op, "recv", recvCounts, recvDispls, len(x.in), len(recv))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return c.wrap(op, c.neighborhood(in, partsOf(recv, to), out, partsOf(send, from)))
-}
-
-// edgesOf returns the edges of this rank in the topology of c.
-func (c *Comm) edgesOf(op string) (in, out []edge, err error) {
-	if err := c.checkCollective(op); err != nil {
-		return nil, nil, err
-	}
-	if c.topology == nil {
-		return nil, nil, c.failf(ErrTopology, op, "communicator %q has none", c.Name())
-	}
-	if t, ok := c.topology.(*graph); ok && !t.symmetric {
-		return nil, nil, c.failf(ErrTopology, op, "the graph has edges in one direction only")
-	}
-	in, out = c.topology.edges(c.rank)
-	return in, out, nil
-}
-
-// edgeBlocks checks the arguments of op that describe the n blocks of a buffer.
-func (c *Comm) edgeBlocks(op, buffer string, counts, displs []int, n, length int) (blocks, error) {
-	if len(counts) != n || displs != nil && len(displs) != n {
-		return blocks{}, c.failf(ErrCount, op, "%d counts and %d displacements of %s for %d neighbours", len(counts), len(displs), buffer, n)
-	}
-	b := blocks{counts, displs}
-	if displs == nil {
-		b = packed(counts)
-	}
-	for i, k := range b.counts {
-		if k < 0 || b.displs[i] < 0 || b.displs[i] > length-k {
-			return blocks{}, c.failf(ErrCount, op, "%s has %d elements, block of neighbour %d is %d from %d on", buffer, length, i, k, b.displs[i])
-		}
-	}
-	return b, nil
-}
-
-// divides reports whether length elements can be shared by n neighbours.
-func divides(n, length int) bool { return n == 0 && length == 0 || n > 0 && length%n == 0 }
-
-// shares returns n equal blocks of length elements in all.
-func shares(n, length int) blocks { return evenly(n, length/max(n, 1)) }
-
-// partsOf returns the blocks of buf as bytes.
-func partsOf[T Element](buf []T, b blocks) [][]byte {
-	parts := make([][]byte, len(b.counts))
-	for i := range parts {
-		parts[i] = bytesOf(block(buf, b, i))
-	}
-	return parts
-}
-
-// repeated returns n times the bytes of buf.
-func repeated[T Element](buf []T, n int) [][]byte {
-	parts := make([][]byte, n)
-	for i := range parts {
-		parts[i] = bytesOf(buf)
-	}
-	return parts
-}
-
-// neighborhood exchanges blocks along edges: all receives are posted before
-// anything is sent.
-func (c *Comm) neighborhood(in []edge, recv [][]byte, out []edge, send [][]byte) error {
-	context := c.context(neighbourhoodSlot)
-	receives := make([]*engine.Request, len(in))
-	for i, e := range in {
-		if e.rank == ProcNull {
-			continue
-		}
-		r, err := c.engine.Irecv(context, c.worldRank(e.rank), e.tag, recv[i])
-		if err != nil {
-			return err
-		}
-		receives[i] = r
-	}
-	var sends []*engine.Request
-	for i, e := range out {
-		if e.rank == ProcNull {
-			continue
-		}
-		r, err := c.engine.Isend(context, c.worldRank(e.rank), e.tag, send[i], engine.Standard)
-		if err != nil {
-			return err
-		}
-		sends = append(sends, r)
-	}
-	return c.complete(in, recv, receives, sends)
-}
-
-// complete waits for all receives, whose lengths have to be those of their
-// blocks, and all sends.
-func (c *Comm) complete(in []edge, recv [][]byte, receives, sends []*engine.Request) error {
-	for i, r := range receives {
-		if r == nil {
-			continue
-		}
-		s, err := c.engine.Wait(r)
-		if err != nil {
-			return err
-		}
-		if s.Size != len(recv[i]) {
-			return fmt.Errorf("neighbour %d, rank %d, sent %d bytes where rank %d expects %d", i, in[i].rank, s.Size, c.rank, len(recv[i]))
-		}
-	}
-	for _, r := range sends {
-		if _, err := c.engine.Wait(r); err != nil {
-			return err
-		}
-	}
-	return nil
+	x.send, x.recv = partsOf(send, from), partsOf(recv, to)
+	return x, nil
 }

@@ -2,6 +2,7 @@ package mpj
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 )
 
@@ -85,4 +86,62 @@ func TestWrongNeighbourhoodBuffersAreNamed(t *testing.T) {
 			isClass(NeighborAlltoallv(g, one, counts, nil, four, counts, nil), ErrCount),
 			isClass(NeighborAlltoallv(g, four, counts, nil, four, []int{-1, 1, 1, 1}, nil), ErrCount))
 	})
+}
+
+// More operations than there are slots are under way at the same time, started
+// and waited for in different order.
+func TestNonBlockingNeighbourhoodIsTheSame(t *testing.T) {
+	inEveryShape(t, func(w *World) error {
+		index, edges := star(w.Size())
+		g, err := w.GraphCreate(index, edges, false)
+		if err != nil {
+			return err
+		}
+		degree, err := g.GraphNeighborsCount(g.Rank())
+		if err != nil {
+			return err
+		}
+		counts := slices.Repeat([]int{1}, degree)
+		const rounds = 40
+		var requests []*Request
+		var got, wanted [][]int
+		for round := range rounds {
+			send := slices.Repeat([]int{100*g.Rank() + round}, degree)
+			for kind := range 4 {
+				recv := make([]int, degree)
+				r, err := startNeighbourhood(g, kind, send, recv, counts, 100*g.Rank()+round)
+				if err != nil {
+					return err
+				}
+				requests, got = append(requests, r), append(got, recv)
+				var from []int
+				for _, n := range (&graph{index: index, list: edges}).neighbors(g.Rank()) {
+					from = append(from, 100*n+round)
+				}
+				wanted = append(wanted, from)
+			}
+		}
+		slices.Reverse(requests)
+		if _, err := Waitall(requests...); err != nil {
+			return err
+		}
+		for i := range got {
+			if err := want(fmt.Sprintf("operation %d", i), got[i], wanted[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func startNeighbourhood(g *Comm, kind int, send, recv, counts []int, mine int) (*Request, error) {
+	switch kind {
+	case 0:
+		return INeighborAllgather(g, []int{mine}, recv)
+	case 1:
+		return INeighborAllgatherv(g, []int{mine}, recv, counts, nil)
+	case 2:
+		return INeighborAlltoall(g, send, recv)
+	}
+	return INeighborAlltoallv(g, send, counts, nil, recv, counts, nil)
 }

@@ -1,0 +1,141 @@
+package mpj
+
+import (
+	"fmt"
+
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+)
+
+// An exchange is a neighbourhood collective of one rank: a block for each of its
+// edges.
+type exchange struct {
+	in, out    []edge
+	recv, send [][]byte
+}
+
+// newExchange returns the edges of this rank in the topology of c, without
+// blocks.
+func (c *Comm) newExchange(op string) (*exchange, error) {
+	if err := c.checkCollective(op); err != nil {
+		return nil, err
+	}
+	if c.topology == nil {
+		return nil, c.failf(ErrTopology, op, "communicator %q has none", c.Name())
+	}
+	if t, ok := c.topology.(*graph); ok && !t.symmetric {
+		return nil, c.failf(ErrTopology, op, "the graph has edges in one direction only")
+	}
+	x := new(exchange)
+	x.in, x.out = c.topology.edges(c.rank)
+	return x, nil
+}
+
+// now makes exchange x, unless there is an error.
+func (c *Comm) now(op string, x *exchange, err error) error {
+	if err != nil {
+		return err
+	}
+	return c.wrap(op, c.exchangeBlocks(x, neighbourhoodSlot))
+}
+
+// later starts exchange x, unless there is an error.
+func (c *Comm) later(op string, x *exchange, err error) (*Request, error) {
+	if err != nil {
+		return nil, err
+	}
+	return c.start(op, func(slot uint32) error { return c.exchangeBlocks(x, slot) }), nil
+}
+
+// edgeBlocks checks the arguments of op that describe the n blocks of a buffer.
+func (c *Comm) edgeBlocks(op, buffer string, counts, displs []int, n, length int) (blocks, error) {
+	if len(counts) != n || displs != nil && len(displs) != n {
+		return blocks{}, c.failf(ErrCount, op, "%d counts and %d displacements of %s for %d neighbours", len(counts), len(displs), buffer, n)
+	}
+	b := blocks{counts, displs}
+	if displs == nil {
+		b = packed(counts)
+	}
+	for i, k := range b.counts {
+		if k < 0 || b.displs[i] < 0 || b.displs[i] > length-k {
+			return blocks{}, c.failf(ErrCount, op, "%s has %d elements, block of neighbour %d is %d from %d on", buffer, length, i, k, b.displs[i])
+		}
+	}
+	return b, nil
+}
+
+// divides reports whether length elements can be shared by n neighbours.
+func divides(n, length int) bool { return n == 0 && length == 0 || n > 0 && length%n == 0 }
+
+// shares returns n equal blocks of length elements in all.
+func shares(n, length int) blocks { return evenly(n, length/max(n, 1)) }
+
+// partsOf returns the blocks of buf as bytes.
+func partsOf[T Element](buf []T, b blocks) [][]byte {
+	parts := make([][]byte, len(b.counts))
+	for i := range parts {
+		parts[i] = bytesOf(block(buf, b, i))
+	}
+	return parts
+}
+
+// repeated returns n times the bytes of buf.
+func repeated[T Element](buf []T, n int) [][]byte {
+	parts := make([][]byte, n)
+	for i := range parts {
+		parts[i] = bytesOf(buf)
+	}
+	return parts
+}
+
+// exchangeBlocks exchanges the blocks of x: all receives are posted before
+// anything is sent.
+func (c *Comm) exchangeBlocks(x *exchange, slot uint32) error {
+	receives, sends := make([]*engine.Request, len(x.in)), make([]*engine.Request, len(x.out))
+	for i, e := range x.in {
+		if e.rank == ProcNull {
+			continue
+		}
+		r, err := c.engine.Irecv(c.context(slot), c.worldRank(e.rank), e.tag, x.recv[i])
+		if err != nil {
+			return err
+		}
+		receives[i] = r
+	}
+	for i, e := range x.out {
+		if e.rank == ProcNull {
+			continue
+		}
+		r, err := c.engine.Isend(c.context(slot), c.worldRank(e.rank), e.tag, x.send[i], engine.Standard)
+		if err != nil {
+			return err
+		}
+		sends[i] = r
+	}
+	return c.complete(x, receives, sends)
+}
+
+// complete waits for all receives, whose lengths have to be those of their
+// blocks, and all sends.
+func (c *Comm) complete(x *exchange, receives, sends []*engine.Request) error {
+	for i, r := range receives {
+		if r == nil {
+			continue
+		}
+		s, err := c.engine.Wait(r)
+		if err != nil {
+			return err
+		}
+		if s.Size != len(x.recv[i]) {
+			return fmt.Errorf("neighbour %d, rank %d, sent %d bytes where rank %d expects %d", i, x.in[i].rank, s.Size, c.rank, len(x.recv[i]))
+		}
+	}
+	for _, r := range sends {
+		if r == nil {
+			continue
+		}
+		if _, err := c.engine.Wait(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
