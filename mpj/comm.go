@@ -173,6 +173,8 @@ type Status struct {
 	Source int // rank that sent it
 	Tag    int
 	Size   int // bytes; Count gives elements
+	// Cancelled says that there was no message: Cancel has ended the receive.
+	Cancelled bool
 }
 
 // Count returns how many elements of type T the message of s holds, or

@@ -30,6 +30,12 @@ const (
 	ErrTag       Class = "invalid tag"
 	ErrTruncate  Class = "message longer than the receive buffer"
 	ErrType      Class = "invalid datatype"
+	// ErrPending is the class of a call whose context ended before the
+	// operation was complete.
+	ErrPending Class = "not complete"
+	// ErrRequest is the class of a call on a request or message that it is not for.
+	ErrRequest     Class = "invalid request"
+	ErrUnsupported Class = "not supported"
 )
 
 // Error makes a Class usable with errors.Is.
@@ -95,6 +101,8 @@ func (c *Comm) wrap(op string, err error) error {
 		return c.handle(ready)
 	case errors.As(err, &truncated):
 		return c.failf(ErrTruncate, op, "%s", c.truncation(truncated))
+	case errors.Is(err, engine.ErrReplicated):
+		return c.handle(&Error{Class: ErrUnsupported, Op: op, Err: err})
 	case errors.Is(err, engine.ErrClosed):
 		return c.handle(&Error{Class: ErrFinalized, Op: op})
 	case errors.Is(err, context.Canceled):

@@ -1,93 +1,78 @@
 package mpj
 
-import "github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+import (
+	"slices"
 
-// Send sends buf to rank dest of c. It returns when buf may be used again, not
-// when the message has been received; it waits only while very much of what
-// was sent before has not arrived yet.
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+)
+
+// The calls here exist for slices, with one type parameter, and share what is
+// below for bytes. Those of datatypes are in typed.go.
+
+// Send sends buf to rank dest of c, in MPI's standard mode: it returns when buf
+// may be used again. A short message is then on its way; a long one may have
+// to wait for its receive, so that two ranks that send long messages to each
+// other before they receive wait for ever: Sendrecv and Isend do not.
 func Send[T Element](c *Comm, buf []T, dest, tag int) error {
-	if err := c.checkDest("Send", dest, tag); err != nil {
-		return err
-	}
-	if dest == ProcNull {
-		return nil
-	}
-	return c.wrap("Send", c.engine.Send(c.context(messageSlot), c.worldRank(dest), int32(tag), bytesOf(buf), engine.Standard))
+	return c.sendBytes("Send", engine.Standard, bytesOf(buf), dest, tag)
+}
+
+// Ssend is Send in synchronous mode: it returns when a receive has matched the
+// message.
+func Ssend[T Element](c *Comm, buf []T, dest, tag int) error {
+	return c.sendBytes("Ssend", engine.Synchronous, bytesOf(buf), dest, tag)
+}
+
+// Rsend is Send in ready mode, for when the receive is known to be posted
+// already. Here nothing goes wrong when it is not.
+func Rsend[T Element](c *Comm, buf []T, dest, tag int) error {
+	return c.sendBytes("Rsend", engine.Ready, bytesOf(buf), dest, tag)
 }
 
 // Recv receives a message of rank source (or AnySource) with tag (or AnyTag)
 // into buf and waits for it. The message may be shorter than buf. One that is
 // longer is lost and gives ErrTruncate.
 func Recv[T Element](c *Comm, buf []T, source, tag int) (Status, error) {
-	if err := c.checkSource("Recv", source, tag); err != nil {
-		return Status{}, err
-	}
-	if source == ProcNull {
-		return nothing, nil
-	}
-	s, err := c.engine.Recv(c.context(messageSlot), c.worldRank(source), int32(tag), bytesOf(buf))
-	return c.statusOf(s), c.wrap("Recv", err)
+	return c.recvBytes("Recv", bytesOf(buf), source, tag)
 }
 
 // Sendrecv sends send to dest and receives from source at the same time, so
 // that ranks may exchange messages in a ring. The two buffers do not overlap.
 func Sendrecv[S, R Element](c *Comm, send []S, dest, sendTag int, recv []R, source, recvTag int) (Status, error) {
-	if err := c.checkDest("Sendrecv", dest, sendTag); err != nil {
-		return Status{}, err
-	}
-	if err := c.checkSource("Sendrecv", source, recvTag); err != nil {
-		return Status{}, err
-	}
-	r := &Request{comm: c, op: "Sendrecv", receive: true}
-	if source != ProcNull {
-		var err error
-		if r.request, err = c.engine.Irecv(c.context(messageSlot), c.worldRank(source), int32(recvTag), bytesOf(recv)); err != nil {
-			return Status{}, c.wrap("Sendrecv", err)
-		}
-	}
-	if dest != ProcNull {
-		if err := c.engine.Send(c.context(messageSlot), c.worldRank(dest), int32(sendTag), bytesOf(send), engine.Standard); err != nil {
-			return Status{}, c.wrap("Sendrecv", err)
-		}
-	}
-	return r.result()
+	return c.exchangeBytes("Sendrecv", bytesOf(send), dest, sendTag, bytesOf(recv), source, recvTag)
 }
 
-// Isend is Send without waiting. The message is already copied when it
-// returns, so that buf may be used at once; Wait keeps the program from
-// running ahead of the network.
+// SendrecvReplace is Sendrecv with one buffer: what was received takes the
+// place of what was sent.
+func SendrecvReplace[T Element](c *Comm, buf []T, dest, sendTag, source, recvTag int) (Status, error) {
+	return c.exchangeBytes("SendrecvReplace", slices.Clone(bytesOf(buf)), dest, sendTag, bytesOf(buf), source, recvTag)
+}
+
+// Isend is Send without waiting. buf belongs to the request until it is
+// complete: it is not changed until then.
 func Isend[T Element](c *Comm, buf []T, dest, tag int) (*Request, error) {
-	if err := c.checkDest("Isend", dest, tag); err != nil {
-		return nil, err
-	}
-	if dest == ProcNull {
-		return &Request{comm: c, op: "Isend"}, nil
-	}
-	r, err := c.engine.Isend(c.context(messageSlot), c.worldRank(dest), int32(tag), bytesOf(buf), engine.Standard)
-	if err != nil {
-		return nil, c.wrap("Isend", err)
-	}
-	return &Request{comm: c, request: r, op: "Isend"}, nil
+	return c.isendBytes("Isend", engine.Standard, bytesOf(buf), dest, tag)
+}
+
+// Issend is Isend in synchronous mode.
+func Issend[T Element](c *Comm, buf []T, dest, tag int) (*Request, error) {
+	return c.isendBytes("Issend", engine.Synchronous, bytesOf(buf), dest, tag)
+}
+
+// Irsend is Isend in ready mode.
+func Irsend[T Element](c *Comm, buf []T, dest, tag int) (*Request, error) {
+	return c.isendBytes("Irsend", engine.Ready, bytesOf(buf), dest, tag)
 }
 
 // Irecv is Recv without waiting. buf belongs to the request until it is
 // complete.
 func Irecv[T Element](c *Comm, buf []T, source, tag int) (*Request, error) {
-	if err := c.checkSource("Irecv", source, tag); err != nil {
-		return nil, err
-	}
-	if source == ProcNull {
-		return &Request{comm: c, op: "Irecv", receive: true}, nil
-	}
-	r, err := c.engine.Irecv(c.context(messageSlot), c.worldRank(source), int32(tag), bytesOf(buf))
-	if err != nil {
-		return nil, c.wrap("Irecv", err)
-	}
-	return &Request{comm: c, request: r, op: "Irecv", receive: true}, nil
+	return c.irecvBytes("Irecv", bytesOf(buf), source, tag)
 }
 
 // Probe waits for a message that a Recv with the same source and tag would
-// receive, and describes it without receiving it.
+// receive, and describes it without receiving it. With several goroutines
+// another one may receive it then; Mprobe takes it.
 func Probe(c *Comm, source, tag int) (Status, error) {
 	if err := c.checkSource("Probe", source, tag); err != nil {
 		return Status{}, err
@@ -109,4 +94,79 @@ func Iprobe(c *Comm, source, tag int) (s Status, ok bool, err error) {
 	}
 	found, ok, err := c.engine.Iprobe(c.context(messageSlot), c.worldRank(source), int32(tag))
 	return c.statusOf(found), ok, c.wrap("Iprobe", err)
+}
+
+func (c *Comm) sendBytes(op string, mode engine.Mode, b []byte, dest, tag int) error {
+	if err := c.checkDest(op, dest, tag); err != nil || dest == ProcNull {
+		return err
+	}
+	return c.wrap(op, c.engine.Send(c.context(messageSlot), c.worldRank(dest), int32(tag), b, mode))
+}
+
+func (c *Comm) recvBytes(op string, b []byte, source, tag int) (Status, error) {
+	if err := c.checkSource(op, source, tag); err != nil {
+		return Status{}, err
+	}
+	if source == ProcNull {
+		return nothing, nil
+	}
+	s, err := c.engine.Recv(c.context(messageSlot), c.worldRank(source), int32(tag), b)
+	return c.statusOf(s), c.wrap(op, err)
+}
+
+func (c *Comm) exchangeBytes(op string, send []byte, dest, sendTag int, recv []byte, source, recvTag int) (Status, error) {
+	if err := c.checkDest(op, dest, sendTag); err != nil {
+		return Status{}, err
+	}
+	if err := c.checkSource(op, source, recvTag); err != nil {
+		return Status{}, err
+	}
+	switch {
+	case dest == ProcNull:
+		return c.recvBytes(op, recv, source, recvTag)
+	case source == ProcNull:
+		return nothing, c.sendBytes(op, engine.Standard, send, dest, sendTag)
+	}
+	s, err := c.engine.Sendrecv(c.context(messageSlot), c.worldRank(dest), int32(sendTag), send, c.worldRank(source), int32(recvTag), recv)
+	return c.statusOf(s), c.wrap(op, err)
+}
+
+func (c *Comm) isendBytes(op string, mode engine.Mode, b []byte, dest, tag int) (*Request, error) {
+	if err := c.checkDest(op, dest, tag); err != nil {
+		return nil, err
+	}
+	r := &Request{comm: c, op: op, null: dest == ProcNull}
+	return r.begun(c.startSend(mode, b, dest, tag))
+}
+
+func (c *Comm) irecvBytes(op string, b []byte, source, tag int) (*Request, error) {
+	if err := c.checkSource(op, source, tag); err != nil {
+		return nil, err
+	}
+	r := &Request{comm: c, op: op, receive: true, null: source == ProcNull}
+	return r.begun(c.startRecv(b, source, tag))
+}
+
+// startSend begins a send whose arguments have been checked.
+func (c *Comm) startSend(mode engine.Mode, b []byte, dest, tag int) (*engine.Request, error) {
+	if dest == ProcNull {
+		return c.startNothing(), nil
+	}
+	return c.engine.Isend(c.context(messageSlot), c.worldRank(dest), int32(tag), b, mode)
+}
+
+// startRecv begins a receive whose arguments have been checked.
+func (c *Comm) startRecv(b []byte, source, tag int) (*engine.Request, error) {
+	if source == ProcNull {
+		return c.startNothing(), nil
+	}
+	return c.engine.Irecv(c.context(messageSlot), c.worldRank(source), int32(tag), b)
+}
+
+// startNothing returns a request that is complete, so that what is sent to and
+// received from ProcNull is waited for like anything else.
+func (c *Comm) startNothing() *engine.Request {
+	r := c.engine.Begin()
+	c.engine.Finish(r, engine.Status{}, nil)
+	return r
 }

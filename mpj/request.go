@@ -6,33 +6,52 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 )
 
-// A Request is a send or receive under way. It is active until a Wait or Test
-// has reported it complete; after that every Wait and Test returns the same
-// result at once. A nil Request counts as one that is not active.
+// A Request is an operation under way: a send, a receive or a collective. It is
+// active until a Wait or Test has reported it complete; after that every Wait
+// and Test returns the same result at once. A nil Request counts as one that is
+// not active.
+//
+// A persistent request, which SendInit and RecvInit return, is active from
+// Start until it is reported complete, over and over.
+//
+// A request is for one goroutine at a time.
 type Request struct {
 	comm     *Comm
-	request  *engine.Request // nil when there is nothing to do: with ProcNull
+	request  *engine.Request // nil: a persistent one that was never started
 	op       string
 	receive  bool
+	null     bool // with ProcNull
 	reported bool
-	unpack   *unpacking // of a receive with a datatype that has gaps
+	unpack   *unpacking  // of a receive with a datatype that has gaps
+	persists *persistent // of a persistent request
+}
+
+// begun gives r what was begun for it.
+func (r *Request) begun(request *engine.Request, err error) (*Request, error) {
+	if err != nil {
+		return nil, r.comm.wrap(r.op, err)
+	}
+	r.request, r.reported = request, false
+	return r, nil
 }
 
 func (r *Request) active() bool { return r != nil && r.request != nil && !r.reported }
 
 // result reports r, which is complete.
 func (r *Request) result() (Status, error) {
-	if r == nil {
+	if r == nil || r.request == nil {
 		return Status{}, nil
 	}
+	s, err := r.outcome()
 	r.reported = true
-	if r.request == nil {
-		return r.status(engine.Status{}), nil
-	}
+	return s, err
+}
+
+// outcome waits until r is complete and returns what has become of it.
+func (r *Request) outcome() (Status, error) {
 	s, err := r.comm.engine.Wait(r.request)
-	if r.unpack != nil && err == nil {
-		r.unpack.into.take(r.unpack.packed[:s.Size])
-		r.unpack = nil
+	if err == nil {
+		r.unpack.finish(s.Size)
 	}
 	return r.status(s), r.comm.wrap(r.op, err)
 }
@@ -42,8 +61,10 @@ func (r *Request) status(s engine.Status) Status {
 	switch {
 	case !r.receive:
 		return Status{}
-	case r.request == nil:
+	case r.null:
 		return nothing
+	case s.Cancelled:
+		return Status{Source: AnySource, Tag: AnyTag, Cancelled: true}
 	}
 	return r.comm.statusOf(s)
 }
@@ -61,6 +82,32 @@ func (r *Request) Test() (s Status, done bool, err error) {
 	}
 	s, err = r.result()
 	return s, true, err
+}
+
+// GetStatus is Test that leaves r as it is: an active request stays active,
+// and Wait reports it later.
+func (r *Request) GetStatus() (s Status, done bool, err error) {
+	if !r.active() {
+		s, err = r.result()
+		return s, true, err
+	}
+	done, err = r.comm.engine.Testall([]*engine.Request{r.request})
+	if err != nil || !done {
+		return Status{}, false, r.comm.wrap("GetStatus", err)
+	}
+	s, err = r.outcome()
+	return s, true, err
+}
+
+// Cancel withdraws a receive that no message has matched yet. Wait for it in
+// any case: its Status says whether it was Cancelled. A send goes on, as MPI-4
+// allows. With replicas it fails with ErrUnsupported: a message may have
+// reached one replica and not yet another.
+func (r *Request) Cancel() error {
+	if !r.active() {
+		return nil
+	}
+	return r.comm.wrap("Cancel", r.comm.engine.Cancel(r.request))
 }
 
 // Waitall waits for all requests. It returns their statuses in order and all

@@ -1,6 +1,11 @@
 package mpj
 
 import (
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/layout"
 )
 
@@ -23,12 +28,12 @@ func (x Typed) Size() int {
 }
 
 // usable returns why op cannot use x, or nil.
-func (x Typed) usable(op string) error {
+func (x Typed) usable(op string) *Error {
 	if x.err == nil && x.of != nil {
 		return nil
 	}
 	if x.err == nil {
-		return failf(ErrType, op, "the zero Typed is none: make one with Datatype.At")
+		return fault(ErrType, op, errors.New("the zero Typed is none: make one with Datatype.At"))
 	}
 	return &Error{Class: x.err.Class, Op: op, Rank: Undefined, Detail: x.err.Op, Err: x.err.Err}
 }
@@ -40,11 +45,13 @@ func fault(class Class, op string, err error) *Error {
 
 // check is usable for a call on c.
 func (x Typed) check(c *Comm, op string) error {
-	err := x.usable(op)
-	if err == nil {
-		return nil
+	if err := c.check(op); err != nil {
+		return err
 	}
-	return c.handle(err.(*Error))
+	if err := x.usable(op); err != nil {
+		return c.handle(err)
+	}
+	return nil
 }
 
 // run returns the bytes of x when they are one run of memory.
@@ -58,11 +65,38 @@ func (x Typed) run() (b []byte, ok bool) {
 }
 
 // message returns the bytes of x for sending: where they are, or packed.
-func (x Typed) message() []byte {
+func (x Typed) message() ([]byte, *scratch) {
 	if b, ok := x.run(); ok {
-		return b
+		return b, nil
 	}
-	return x.of.Append(nil, x.memory, x.origin, x.count)
+	p := scratches.Get().(*scratch)
+	p.bytes = x.of.Append(p.bytes[:0], x.memory, x.origin, x.count)
+	return p.bytes, p
+}
+
+// room returns where a message for x is received: where it stays, or packed.
+func (x Typed) room() ([]byte, *scratch) {
+	if b, ok := x.run(); ok {
+		return b, nil
+	}
+	p := scratches.Get().(*scratch)
+	p.bytes = slices.Grow(p.bytes[:0], x.Size())[:x.Size()]
+	return p.bytes, p
+}
+
+// A scratch has the packed bytes of a blocking call.
+type scratch struct{ bytes []byte }
+
+var scratches = sync.Pool{New: func() any { return new(scratch) }}
+
+// maxScratch is the longest scratch that is kept for later calls.
+const maxScratch = 1 << 20
+
+// put gives p back; nil is what needed no packing.
+func (p *scratch) put() {
+	if p != nil && cap(p.bytes) <= maxScratch {
+		scratches.Put(p)
+	}
 }
 
 // take puts a message into x, as far as there is one.
@@ -70,47 +104,100 @@ func (x Typed) take(message []byte) {
 	x.of.Unpack(x.memory, x.origin, x.count, message)
 }
 
-// SendTyped is Send for items of a datatype.
+// SendTyped is Send for items of a datatype. (A buffered send copies in any
+// case: PackTyped and Bsend. Ready mode is no faster here than standard mode.)
 func SendTyped(c *Comm, x Typed, dest, tag int) error {
-	if err := x.check(c, "SendTyped"); err != nil {
+	return c.sendTyped("SendTyped", engine.Standard, x, dest, tag)
+}
+
+// SsendTyped is Ssend for items of a datatype.
+func SsendTyped(c *Comm, x Typed, dest, tag int) error {
+	return c.sendTyped("SsendTyped", engine.Synchronous, x, dest, tag)
+}
+
+func (c *Comm) sendTyped(op string, mode engine.Mode, x Typed, dest, tag int) error {
+	if err := x.check(c, op); err != nil {
 		return err
 	}
-	return Send(c, x.message(), dest, tag)
+	b, packed := x.message()
+	err := c.sendBytes(op, mode, b, dest, tag)
+	if err == nil { // else the engine may still have it
+		packed.put()
+	}
+	return err
 }
 
 // RecvTyped is Recv for items of a datatype. A shorter message fills the first
 // of them; Datatype.Count and Datatype.Elements say how many.
 func RecvTyped(c *Comm, x Typed, source, tag int) (Status, error) {
-	if err := x.check(c, "RecvTyped"); err != nil {
+	const op = "RecvTyped"
+	if err := x.check(c, op); err != nil {
 		return Status{}, err
 	}
-	r, err := IrecvTyped(c, x, source, tag)
-	if err != nil {
+	b, packed := x.room()
+	s, err := c.recvBytes(op, b, source, tag)
+	if packed != nil && err == nil {
+		x.take(b[:s.Size])
+		packed.put()
+	}
+	return s, err
+}
+
+// SendrecvTyped is Sendrecv for items of datatypes. What is sent and what is
+// received do not overlap.
+func SendrecvTyped(c *Comm, send Typed, dest, sendTag int, recv Typed, source, recvTag int) (Status, error) {
+	const op = "SendrecvTyped"
+	if err := send.check(c, op); err != nil {
 		return Status{}, err
 	}
-	return r.Wait()
+	if err := recv.check(c, op); err != nil {
+		return Status{}, err
+	}
+	out, sent := send.message()
+	in, packed := recv.room()
+	s, err := c.exchangeBytes(op, out, dest, sendTag, in, source, recvTag)
+	if packed != nil && err == nil {
+		recv.take(in[:s.Size])
+	}
+	if err == nil {
+		sent.put()
+		packed.put()
+	}
+	return s, err
 }
 
 // IsendTyped is Isend for items of a datatype.
 func IsendTyped(c *Comm, x Typed, dest, tag int) (*Request, error) {
-	if err := x.check(c, "IsendTyped"); err != nil {
-		return nil, err
-	}
-	return Isend(c, x.message(), dest, tag)
+	return c.isendTyped("IsendTyped", engine.Standard, x, dest, tag)
 }
 
-// IrecvTyped is Irecv for items of a datatype.
-func IrecvTyped(c *Comm, x Typed, source, tag int) (*Request, error) {
-	if err := x.check(c, "IrecvTyped"); err != nil {
+// IssendTyped is Issend for items of a datatype.
+func IssendTyped(c *Comm, x Typed, dest, tag int) (*Request, error) {
+	return c.isendTyped("IssendTyped", engine.Synchronous, x, dest, tag)
+}
+
+func (c *Comm) isendTyped(op string, mode engine.Mode, x Typed, dest, tag int) (*Request, error) {
+	if err := x.check(c, op); err != nil {
 		return nil, err
 	}
-	if b, ok := x.run(); ok {
-		return Irecv(c, b, source, tag)
+	b, ok := x.run()
+	if !ok {
+		b = x.of.Append(nil, x.memory, x.origin, x.count)
 	}
-	packed := make([]byte, x.Size())
-	r, err := Irecv(c, packed, source, tag)
+	return c.isendBytes(op, mode, b, dest, tag)
+}
+
+// IrecvTyped is Irecv for items of a datatype. They are there when Wait or
+// Test has reported the request complete.
+func IrecvTyped(c *Comm, x Typed, source, tag int) (*Request, error) {
+	const op = "IrecvTyped"
+	if err := x.check(c, op); err != nil {
+		return nil, err
+	}
+	b, unpack := x.target()
+	r, err := c.irecvBytes(op, b, source, tag)
 	if err == nil {
-		r.unpack = &unpacking{packed: packed, into: x}
+		r.unpack = unpack
 	}
 	return r, err
 }
@@ -119,4 +206,23 @@ func IrecvTyped(c *Comm, x Typed, source, tag int) (*Request, error) {
 type unpacking struct {
 	packed []byte
 	into   Typed
+	done   bool
+}
+
+// finish unpacks the first size bytes, once.
+func (u *unpacking) finish(size int) {
+	if u != nil && !u.done {
+		u.into.take(u.packed[:size])
+		u.done = true
+	}
+}
+
+// target returns where a message for x is to be received, and what is to be
+// done then, if anything.
+func (x Typed) target() ([]byte, *unpacking) {
+	if b, ok := x.run(); ok {
+		return b, nil
+	}
+	packed := make([]byte, x.Size())
+	return packed, &unpacking{packed: packed, into: x}
 }

@@ -22,6 +22,8 @@ type World struct {
 
 	identities *identities
 
+	buffered sendBuffer // of buffered mode
+
 	finalize sync.Once
 	err      error // of Finalize
 }
@@ -97,6 +99,9 @@ func (w *World) Abort(code int, reason string) { w.job.Abort(code, reason) }
 // replicas. A program measures time with it and not with package time. In a
 // world that has ended the time stands still.
 func (w *World) Wtime() float64 { return w.engine.Wtime() }
+
+// Wtick returns the resolution of Wtime in seconds.
+func (w *World) Wtick() float64 { return 1e-9 }
 
 // Replica returns which replica of its rank this process is, 0..r-1. It is for
 // people who look for a fault. A program that computes or sends anything that

@@ -1,0 +1,132 @@
+package mpj
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+)
+
+// BsendOverhead is what a message in buffered mode takes of the attached
+// buffer beside its own bytes. It bounds how many empty ones are under way.
+const BsendOverhead = 64
+
+// A sendBuffer accounts for the messages of buffered mode. Their memory is the
+// garbage collector's; what is limited is how much of it they take.
+//
+// Space is given back only when a message needs it. What has left by then is a
+// matter of timing, and so asked of the engine, which gives all replicas the
+// same answer.
+type sendBuffer struct {
+	mu         sync.Mutex
+	size, used int // bytes
+	attached   bool
+	requests   []*engine.Request // under way, with the space of each
+	spaces     []int
+}
+
+// BufferAttach provides size bytes for the messages that this process sends in
+// buffered mode, with BsendOverhead for each.
+func (w *World) BufferAttach(size int) error {
+	b := &w.buffered
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case size < 0:
+		return w.failf(ErrArg, "BufferAttach", "size %d", size)
+	case b.attached:
+		return w.failf(ErrBuffer, "BufferAttach", "a buffer of %d bytes is attached: detach it first", b.size)
+	}
+	b.size, b.attached = size, true
+	return nil
+}
+
+// BufferDetach waits until all messages in the buffer have left it, takes it
+// away, and returns its size.
+func (w *World) BufferDetach() (size int, err error) {
+	b := &w.buffered
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.attached {
+		return 0, w.failf(ErrBuffer, "BufferDetach", "no buffer is attached")
+	}
+	for _, r := range b.requests {
+		if _, err := w.engine.Wait(r); err != nil {
+			return 0, w.wrap("BufferDetach", err)
+		}
+	}
+	size = b.size
+	b.size, b.used, b.attached = 0, 0, false
+	b.requests, b.spaces = nil, nil
+	return size, nil
+}
+
+// reserve takes space for one message, or fails with ErrBuffer. b.mu is held.
+func (b *sendBuffer) reserve(c *Comm, op string, space int) error {
+	if b.used+space > b.size && len(b.requests) > 0 {
+		if err := b.reclaim(c.engine); err != nil {
+			return c.wrap(op, err)
+		}
+	}
+	if b.used+space > b.size {
+		return c.failf(ErrBuffer, op, "the message needs %d bytes, %d of %d attached bytes are free", space, b.size-b.used, b.size)
+	}
+	return nil
+}
+
+// reclaim gives back the space of the messages that have left.
+func (b *sendBuffer) reclaim(e *engine.Engine) error {
+	done, err := e.Testsome(b.requests)
+	if err != nil {
+		return err
+	}
+	slices.Sort(done)
+	for _, i := range slices.Backward(done) {
+		b.used -= b.spaces[i]
+		b.requests = slices.Delete(b.requests, i, i+1)
+		b.spaces = slices.Delete(b.spaces, i, i+1)
+	}
+	return nil
+}
+
+// Bsend is Send in buffered mode: the message is copied to the buffer that
+// BufferAttach has provided, so that Bsend never waits. ErrBuffer says that
+// there is no room.
+func Bsend[T Element](c *Comm, buf []T, dest, tag int) error {
+	if err := c.checkDest("Bsend", dest, tag); err != nil {
+		return err
+	}
+	_, err := c.startBuffered("Bsend", bytesOf(buf), dest, tag)
+	return c.wrap("Bsend", err)
+}
+
+// Ibsend is Bsend that returns a request, which is complete at once.
+func Ibsend[T Element](c *Comm, buf []T, dest, tag int) (*Request, error) {
+	const op = "Ibsend"
+	if err := c.checkDest(op, dest, tag); err != nil {
+		return nil, err
+	}
+	r := &Request{comm: c, op: op, null: dest == ProcNull}
+	return r.begun(c.startBuffered(op, bytesOf(buf), dest, tag))
+}
+
+// startBuffered begins a send in buffered mode, and returns a request that is
+// complete: the caller's buffer is free.
+func (c *Comm) startBuffered(op string, payload []byte, dest, tag int) (*engine.Request, error) {
+	if dest == ProcNull {
+		return c.startNothing(), nil
+	}
+	b, space := &c.world.buffered, len(payload)+BsendOverhead
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := b.reserve(c, op, space); err != nil {
+		return nil, err
+	}
+	r, err := c.startSend(engine.Standard, slices.Clone(payload), dest, tag)
+	if err != nil {
+		return nil, err
+	}
+	b.used += space
+	b.requests, b.spaces = append(b.requests, r), append(b.spaces, space)
+	return c.startNothing(), nil
+}

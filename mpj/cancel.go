@@ -1,0 +1,89 @@
+package mpj
+
+import "context"
+
+// WaitContext is Wait that gives up when ctx ends, with ErrPending and the
+// cause of ctx. The request is active then as before: wait for it again, or
+// Cancel it if it is a receive; its buffer still belongs to it. With replicas
+// the context of the rank's master decides for all of them.
+func (r *Request) WaitContext(ctx context.Context) (Status, error) {
+	if !r.active() || ctx.Done() == nil {
+		return r.result()
+	}
+	done, err := r.comm.engine.WaitContext(ctx, r.request)
+	if err != nil {
+		return Status{}, r.comm.wrap(r.op, err)
+	}
+	if !done {
+		return Status{}, r.comm.gaveUp(ctx, r.op)
+	}
+	return r.result()
+}
+
+// gaveUp returns the error of a call whose context has ended. A replica's own
+// may not have yet, when it did where that was decided.
+func (c *Comm) gaveUp(ctx context.Context, op string) error {
+	cause := context.Cause(ctx)
+	if cause == nil {
+		cause = context.Canceled
+	}
+	return c.handle(&Error{Class: ErrPending, Op: op, Err: cause})
+}
+
+// RecvContext is Recv that gives up when ctx ends. It then withdraws the
+// receive as Cancel does, and returns ErrPending and the cause of ctx: buf is
+// as it was, and the message, when it comes, is there for another receive. A
+// message that had matched already is received. With replicas it fails with
+// ErrUnsupported, as Cancel does, unless ctx never ends: there use ProbeContext
+// and then Recv, or Irecv and WaitContext.
+func RecvContext[T Element](ctx context.Context, c *Comm, buf []T, source, tag int) (Status, error) {
+	const op = "RecvContext"
+	if ctx.Done() == nil {
+		return c.recvBytes(op, bytesOf(buf), source, tag)
+	}
+	if err := c.check(op); err != nil {
+		return Status{}, err
+	}
+	if c.engine.Replicated() {
+		return Status{}, c.failf(ErrUnsupported, op, "replicas cannot cancel a receive: use ProbeContext and then Recv")
+	}
+	r, err := c.irecvBytes(op, bytesOf(buf), source, tag)
+	if err != nil {
+		return Status{}, err
+	}
+	done, err := c.engine.WaitContext(ctx, r.request)
+	if err != nil {
+		return Status{}, c.wrap(op, err)
+	}
+	if !done {
+		if err := c.engine.Cancel(r.request); err != nil {
+			return Status{}, c.wrap(op, err)
+		}
+	}
+	s, err := r.result()
+	if s.Cancelled {
+		return s, c.gaveUp(ctx, op)
+	}
+	return s, err
+}
+
+// ProbeContext is Probe that gives up when ctx ends, with ErrPending and the
+// cause of ctx. With replicas the context of the rank's master decides for all
+// of them.
+func ProbeContext(ctx context.Context, c *Comm, source, tag int) (Status, error) {
+	const op = "ProbeContext"
+	if err := c.checkSource(op, source, tag); err != nil {
+		return Status{}, err
+	}
+	if source == ProcNull {
+		return nothing, nil
+	}
+	s, ok, err := c.engine.ProbeContext(ctx, c.context(messageSlot), c.worldRank(source), int32(tag))
+	if err != nil {
+		return Status{}, c.wrap(op, err)
+	}
+	if !ok {
+		return Status{}, c.gaveUp(ctx, op)
+	}
+	return c.statusOf(s), nil
+}

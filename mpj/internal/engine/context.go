@@ -1,0 +1,89 @@
+package engine
+
+import (
+	"context"
+	"math/rand/v2"
+)
+
+// The calls here give up when a context ends. When that is depends on timing,
+// so it is part of a decision: with replicas the decider's context counts.
+
+// Replicated reports whether other processes have a say in what this one does.
+func (e *Engine) Replicated() bool { return e.protocol != nil }
+
+// wakes lets w be woken when ctx ends, until stop is called. e.mu is held at
+// the call of both.
+func (e *Engine) wakes(ctx context.Context, w *waiter) (stop func() bool) {
+	live := true
+	cancel := context.AfterFunc(ctx, func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if live {
+			w.wake()
+		}
+	})
+	return func() bool {
+		live = false
+		return cancel()
+	}
+}
+
+// WaitContext waits until r is done or ctx has ended, and returns which. When
+// done, Wait has the result; at a replica it may have to wait for it still.
+func (e *Engine) WaitContext(ctx context.Context, r *Request) (done bool, err error) {
+	w := waiters.Get().(*waiter)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	defer w.put()
+	defer e.wakes(ctx, w)()
+	r.waiter = w
+	defer func() { r.waiter = nil }()
+	values, err := e.decide(e.mailbox(decisionContext).nextPoint(decisionContext), w, func() ([]uint64, bool) {
+		if r.done {
+			return []uint64{1}, true
+		}
+		return nil, ctx.Err() != nil
+	})
+	return err == nil && len(values) == 1, err
+}
+
+// ProbeContext is Probe that gives up, with false, when ctx ends.
+func (e *Engine) ProbeContext(ctx context.Context, context uint32, source int, tag int32) (Status, bool, error) {
+	w := waiters.Get().(*waiter)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	defer w.put()
+	defer e.wakes(ctx, w)()
+	b := e.mailbox(context)
+	b.probes = append(b.probes, w)
+	defer b.forgetProbe(w)
+	values, err := e.decide(b.nextPoint(context), w, func() ([]uint64, bool) {
+		if m, ok := b.probe(source, tag); ok {
+			return statusOf(m).values(), true
+		}
+		return nil, ctx.Err() != nil
+	})
+	if err != nil || len(values) == 0 {
+		return Status{}, false, err
+	}
+	if len(values) != 3 {
+		return Status{}, false, errMalformed
+	}
+	return statusFrom(values), true, nil
+}
+
+// RandomSeed returns a random number, the same at all replicas, and 0 once the
+// engine has stopped.
+func (e *Engine) RandomSeed() uint64 {
+	w := waiters.Get().(*waiter)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	defer w.put()
+	values, err := e.decide(e.mailbox(decisionContext).nextPoint(decisionContext), w, func() ([]uint64, bool) {
+		return []uint64{rand.Uint64()}, true
+	})
+	if err != nil || len(values) != 1 {
+		return 0
+	}
+	return values[0]
+}

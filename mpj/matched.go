@@ -1,0 +1,93 @@
+package mpj
+
+import "github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+
+// A Message is one that Mprobe or Improbe has matched. Nobody else receives it;
+// Mrecv or Imrecv does, once.
+type Message struct {
+	comm    *Comm
+	matched *engine.Matched // nil of ProcNull, and once it was received
+	null    bool
+}
+
+// Mprobe waits for a message that a Recv with the same source and tag would
+// receive, takes it out of the reach of all other receives, and describes it.
+// So goroutines that share a communicator can each learn the size of a message
+// and then receive just that one.
+func Mprobe(c *Comm, source, tag int) (*Message, Status, error) {
+	if err := c.checkSource("Mprobe", source, tag); err != nil {
+		return nil, Status{}, err
+	}
+	if source == ProcNull {
+		return &Message{comm: c, null: true}, nothing, nil
+	}
+	m, s, err := c.engine.Mprobe(c.context(messageSlot), c.worldRank(source), int32(tag))
+	if err != nil {
+		return nil, Status{}, c.wrap("Mprobe", err)
+	}
+	return &Message{comm: c, matched: m}, c.statusOf(s), nil
+}
+
+// Improbe is Mprobe without waiting: ok tells whether there was such a message.
+func Improbe(c *Comm, source, tag int) (m *Message, s Status, ok bool, err error) {
+	if err := c.checkSource("Improbe", source, tag); err != nil {
+		return nil, Status{}, false, err
+	}
+	if source == ProcNull {
+		return &Message{comm: c, null: true}, nothing, true, nil
+	}
+	matched, found, ok, err := c.engine.Improbe(c.context(messageSlot), c.worldRank(source), int32(tag))
+	if err != nil || !ok {
+		return nil, Status{}, false, c.wrap("Improbe", err)
+	}
+	return &Message{comm: c, matched: matched}, c.statusOf(found), true, nil
+}
+
+// Mrecv receives m into buf and waits for it.
+func Mrecv[T Element](m *Message, buf []T) (Status, error) {
+	r, err := m.receive("Mrecv", bytesOf(buf))
+	if err != nil {
+		return Status{}, err
+	}
+	return r.Wait()
+}
+
+// Imrecv is Mrecv without waiting. buf belongs to the request until it is
+// complete.
+func Imrecv[T Element](m *Message, buf []T) (*Request, error) {
+	return m.receive("Imrecv", bytesOf(buf))
+}
+
+// MrecvTyped is Mrecv for items of a datatype.
+func MrecvTyped(m *Message, x Typed) (Status, error) {
+	const op = "MrecvTyped"
+	if m == nil {
+		return Status{}, failf(ErrRequest, op, "there is no message")
+	}
+	if err := x.check(m.comm, op); err != nil {
+		return Status{}, err
+	}
+	b, unpack := x.target()
+	r, err := m.receive(op, b)
+	if err != nil {
+		return Status{}, err
+	}
+	r.unpack = unpack
+	return r.Wait()
+}
+
+func (m *Message) receive(op string, b []byte) (*Request, error) {
+	if m == nil {
+		return nil, failf(ErrRequest, op, "there is no message")
+	}
+	r := &Request{comm: m.comm, op: op, receive: true, null: m.null}
+	if m.null {
+		return r.begun(m.comm.startNothing(), nil)
+	}
+	if m.matched == nil {
+		return nil, m.comm.failf(ErrRequest, op, "the message was received already")
+	}
+	matched := m.matched
+	m.matched = nil
+	return r.begun(m.comm.engine.Imrecv(matched, b))
+}

@@ -1,0 +1,140 @@
+package mpj
+
+import (
+	"errors"
+
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+)
+
+// A persistent is what a persistent request does at every Start.
+type persistent struct {
+	start func() (*engine.Request, error)
+	freed bool
+}
+
+// SendInit returns an inactive request that sends buf, as it is then, to dest
+// with tag at every Start. buf belongs to the request while it is active.
+func SendInit[T Element](c *Comm, buf []T, dest, tag int) (*Request, error) {
+	return c.sendInit("SendInit", engine.Standard, bytesOf(buf), dest, tag)
+}
+
+// SsendInit is SendInit in synchronous mode.
+func SsendInit[T Element](c *Comm, buf []T, dest, tag int) (*Request, error) {
+	return c.sendInit("SsendInit", engine.Synchronous, bytesOf(buf), dest, tag)
+}
+
+// RsendInit is SendInit in ready mode.
+func RsendInit[T Element](c *Comm, buf []T, dest, tag int) (*Request, error) {
+	return c.sendInit("RsendInit", engine.Ready, bytesOf(buf), dest, tag)
+}
+
+// BsendInit is SendInit in buffered mode.
+func BsendInit[T Element](c *Comm, buf []T, dest, tag int) (*Request, error) {
+	const op = "BsendInit"
+	if err := c.checkDest(op, dest, tag); err != nil {
+		return nil, err
+	}
+	return c.persistent(op, &Request{null: dest == ProcNull}, func() (*engine.Request, error) {
+		return c.startBuffered(op, bytesOf(buf), dest, tag)
+	}), nil
+}
+
+// RecvInit returns an inactive request that receives into buf at every Start.
+// source and tag may be wildcards.
+func RecvInit[T Element](c *Comm, buf []T, source, tag int) (*Request, error) {
+	return c.recvInit("RecvInit", bytesOf(buf), nil, source, tag)
+}
+
+// SendInitTyped is SendInit for items of a datatype.
+func SendInitTyped(c *Comm, x Typed, dest, tag int) (*Request, error) {
+	const op = "SendInitTyped"
+	if err := x.check(c, op); err != nil {
+		return nil, err
+	}
+	if b, ok := x.run(); ok {
+		return c.sendInit(op, engine.Standard, b, dest, tag)
+	}
+	if err := c.checkDest(op, dest, tag); err != nil {
+		return nil, err
+	}
+	packed := make([]byte, 0, x.Size())
+	return c.persistent(op, &Request{null: dest == ProcNull}, func() (*engine.Request, error) {
+		packed = x.of.Append(packed[:0], x.memory, x.origin, x.count)
+		return c.startSend(engine.Standard, packed, dest, tag)
+	}), nil
+}
+
+// RecvInitTyped is RecvInit for items of a datatype.
+func RecvInitTyped(c *Comm, x Typed, source, tag int) (*Request, error) {
+	const op = "RecvInitTyped"
+	if err := x.check(c, op); err != nil {
+		return nil, err
+	}
+	b, unpack := x.target()
+	return c.recvInit(op, b, unpack, source, tag)
+}
+
+func (c *Comm) sendInit(op string, mode engine.Mode, b []byte, dest, tag int) (*Request, error) {
+	if err := c.checkDest(op, dest, tag); err != nil {
+		return nil, err
+	}
+	return c.persistent(op, &Request{null: dest == ProcNull}, func() (*engine.Request, error) {
+		return c.startSend(mode, b, dest, tag)
+	}), nil
+}
+
+func (c *Comm) recvInit(op string, b []byte, unpack *unpacking, source, tag int) (*Request, error) {
+	if err := c.checkSource(op, source, tag); err != nil {
+		return nil, err
+	}
+	r := &Request{receive: true, null: source == ProcNull, unpack: unpack}
+	return c.persistent(op, r, func() (*engine.Request, error) {
+		if unpack != nil {
+			unpack.done = false
+		}
+		return c.startRecv(b, source, tag)
+	}), nil
+}
+
+// persistent makes r a persistent request of c.
+func (c *Comm) persistent(op string, r *Request, start func() (*engine.Request, error)) *Request {
+	r.comm, r.op, r.persists = c, op, &persistent{start: start}
+	return r
+}
+
+// Start begins what a persistent request is for. The request is not active.
+func (r *Request) Start() error {
+	if r == nil || r.persists == nil {
+		return failf(ErrRequest, "Start", "this is no persistent request")
+	}
+	c := r.comm
+	if err := c.check("Start"); err != nil {
+		return err
+	}
+	switch {
+	case r.persists.freed:
+		return c.failf(ErrRequest, "Start", "the request of %s was freed", r.op)
+	case r.active():
+		return c.failf(ErrRequest, "Start", "the request of %s is active: wait for it first", r.op)
+	}
+	_, err := r.begun(r.persists.start())
+	return err
+}
+
+// Startall starts all requests, in order, and returns their errors joined.
+func Startall(requests ...*Request) error {
+	var failed error
+	for _, r := range requests {
+		failed = errors.Join(failed, r.Start())
+	}
+	return failed
+}
+
+// Free lets go of a persistent request; it cannot be started again. If it is
+// active, what it does goes on to its end. For other requests Free does
+// nothing: those that nobody refers to are collected.
+func (r *Request) Free() {
+	if r != nil && r.persists != nil {
+		r.persists.freed = true
+	}
+}
