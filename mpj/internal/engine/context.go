@@ -48,16 +48,16 @@ func (e *Engine) WaitContext(ctx context.Context, r *Request) (done bool, err er
 }
 
 // ProbeContext is Probe that gives up, with false, when ctx ends.
-func (e *Engine) ProbeContext(ctx context.Context, context uint32, source int, tag int32) (Status, bool, error) {
+func (e *Engine) ProbeContext(ctx context.Context, inContext uint32, source int, tag int32) (Status, bool, error) {
 	w := waiters.Get().(*waiter)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	defer w.put()
 	defer e.wakes(ctx, w)()
-	b := e.mailbox(context)
+	b := e.mailbox(inContext)
 	b.probes = append(b.probes, w)
 	defer b.forgetProbe(w)
-	values, err := e.decide(b.nextPoint(context), w, func() ([]uint64, bool) {
+	values, err := e.decide(b.nextPoint(inContext), w, func() ([]uint64, bool) {
 		if m, ok := b.probe(source, tag); ok {
 			return statusOf(m).values(), true
 		}

@@ -68,6 +68,7 @@ type Engine struct {
 	sleepers []*waiter
 	queued   int        // bytes in outlets
 	stalled  []*Request // sends that wait for the flow
+	sent     Request    // of every send that was done at once
 	flush    *waiter    // of Flush
 	tick     *time.Timer
 	ticking  bool
@@ -100,6 +101,7 @@ func New(ctx context.Context, c Config) *Engine {
 		mailboxes: make(map[uint32]*mailbox),
 		open:      make(map[protection.Point]*decision),
 		early:     make(map[protection.Point][]byte),
+		sent:      Request{done: true},
 		outlets:   make([]*outlet, c.View.N*c.View.R),
 		inlets:    make([]*inlet, c.View.N*c.View.R),
 		poller:    poller{bell: c.Bell, crowded: c.Crowded, kick: make(chan struct{}, 1)},

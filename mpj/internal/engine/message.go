@@ -37,9 +37,6 @@ func (e *Engine) Send(context uint32, dest int, tag int32, payload []byte, mode 
 	return err
 }
 
-// sent is the request of a send that was done at once.
-var sent = &Request{done: true}
-
 // Isend is Send without waiting: payload belongs to the engine until the
 // request is done.
 func (e *Engine) Isend(context uint32, dest int, tag int32, payload []byte, mode Mode) (*Request, error) {
@@ -49,7 +46,7 @@ func (e *Engine) Isend(context uint32, dest int, tag int32, payload []byte, mode
 		return nil, err
 	}
 	if e.sendAtOnce(context, dest, tag, payload, mode) {
-		return sent, nil
+		return &e.sent, nil
 	}
 	r := new(Request)
 	e.sendLater(r, context, dest, tag, payload, mode)
