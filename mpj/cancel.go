@@ -2,7 +2,7 @@ package mpj
 
 import "context"
 
-// WaitContext is Wait that gives up when ctx ends, with ErrPending and the
+// WaitContext is Wait that gives up when ctx ends, with ErrContext and the
 // cause of ctx. The request is active then as before: wait for it again, or
 // Cancel it if it is a receive; its buffer still belongs to it. With replicas
 // the context of the rank's master decides for all of them.
@@ -27,11 +27,11 @@ func (c *Comm) gaveUp(ctx context.Context, op string) error {
 	if cause == nil {
 		cause = context.Canceled
 	}
-	return c.handle(&Error{Class: ErrPending, Op: op, Err: cause})
+	return c.handle(&Error{Class: ErrContext, Op: op, Err: cause})
 }
 
 // RecvContext is Recv that gives up when ctx ends. It then withdraws the
-// receive as Cancel does, and returns ErrPending and the cause of ctx: buf is
+// receive as Cancel does, and returns ErrContext and the cause of ctx: buf is
 // as it was, and the message, when it comes, is there for another receive. A
 // message that had matched already is received. With replicas it fails with
 // ErrUnsupported, as Cancel does, unless ctx never ends: there use ProbeContext
@@ -67,7 +67,7 @@ func RecvContext[T Element](ctx context.Context, c *Comm, buf []T, source, tag i
 	return s, err
 }
 
-// ProbeContext is Probe that gives up when ctx ends, with ErrPending and the
+// ProbeContext is Probe that gives up when ctx ends, with ErrContext and the
 // cause of ctx. With replicas the context of the rank's master decides for all
 // of them.
 func ProbeContext(ctx context.Context, c *Comm, source, tag int) (Status, error) {

@@ -30,11 +30,11 @@ const (
 	ErrTag       Class = "invalid tag"
 	ErrTruncate  Class = "message longer than the receive buffer"
 	ErrType      Class = "invalid datatype"
-	// ErrPending is the class of a call whose context ended before the
-	// operation was complete.
-	ErrPending Class = "not complete"
-	// ErrRequest is the class of a call on a request or message that it is not for.
-	ErrRequest     Class = "invalid request"
+	// ErrContext is the class of a call whose own context has ended.
+	ErrContext Class = "the context of the call ended"
+	// ErrRequest is the class of a call that a request or message is not for.
+	ErrRequest Class = "invalid request"
+	// ErrUnsupported is the class of what cannot be done with replicas.
 	ErrUnsupported Class = "not supported"
 )
 
