@@ -10,20 +10,20 @@ type region struct {
 
 // row computes a row of pixels, from the top: for each, how many steps of
 // z -> z² + c leave the circle of radius 2, or 0 when limit steps do not.
+//
+// Here and below conversions to float64 forbid to fuse a product and a sum into
+// one instruction: processors that have it would paint another picture.
 func (r region) row(row int, steps []int32) {
 	pixel := r.span / float64(r.width)
-	y := r.y + (float64(r.height-1)/2-float64(row))*pixel
+	y := r.y + float64((float64(r.height-1)/2-float64(row))*pixel)
 	for column := range steps {
-		x := r.x + (float64(column)-float64(r.width-1)/2)*pixel
+		x := r.x + float64((float64(column)-float64(r.width-1)/2)*pixel)
 		steps[column] = escape(x, y, r.limit)
 	}
 }
 
 // escape returns after how many steps the point x+iy is known not to belong to
 // the set, or 0 when limit steps do not tell.
-//
-// The conversions to float64 forbid to fuse a product and a sum into one
-// instruction: processors that have it would paint another picture.
 func escape(x, y float64, limit int32) int32 {
 	if inside(x, y) {
 		return 0

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// Lengths, masses and times are in units in which the gravitational constant is
+// 1, all bodies together weigh 1, and each ball has radius 1.
+const (
+	ballMass  = 0.5
+	softening = 0.05
+)
+
+// A block is the positions and masses of some bodies, as they go round: x, y, z
+// and mass of the first, then of the second, and so on.
+type block []float64
+
+// perBody is how many numbers a block has for a body.
+const perBody = 4
+
+func (b block) count() int { return len(b) / perBody }
+
+// A vector is a velocity, acceleration or part of one.
+type vector struct{ x, y, z float64 }
+
+// A system is the bodies of a rank.
+type system struct {
+	bodies       block
+	velocities   []vector
+	acceleration []vector
+	potential    float64 // energy of these bodies in the gravity of all
+}
+
+// newSystem returns those of count bodies that are for a rank. Every rank draws
+// all from the same seed, which is simpler than to send them, and as fast.
+func newSystem(count, rank, ranks int, seed uint64) *system {
+	random := rand.New(rand.NewPCG(seed, 0))
+	from, to := share(count, rank, ranks)
+	s := &system{acceleration: make([]vector, to-from)}
+	for i := range count {
+		p, v := star(random, i%2 == 0)
+		if from <= i && i < to {
+			s.bodies = append(s.bodies, p.x, p.y, p.z, 1/float64(count))
+			s.velocities = append(s.velocities, v)
+		}
+	}
+	return s
+}
+
+// share returns which of count bodies are for a rank: from up to, not including,
+// to. Shares differ by at most one.
+func share(count, rank, ranks int) (from, to int) {
+	start := func(rank int) int { return rank*(count/ranks) + min(rank, count%ranks) }
+	return start(rank), start(rank + 1)
+}
+
+// star draws the position and velocity of a body in the left or the right ball.
+// Each ball is of even density and turns as a whole, as fast as bodies in its
+// equator circle its mass, and flies to the other one, a little past it.
+func star(random *rand.Rand, left bool) (p, v vector) {
+	for {
+		p = vector{2*random.Float64() - 1, 2*random.Float64() - 1, 2*random.Float64() - 1}
+		if p.square() <= 1 {
+			break
+		}
+	}
+	turn := math.Sqrt(ballMass)
+	v = vector{-turn * p.y, turn * p.x, 0}
+	side := 1.0
+	if left {
+		side = -1
+	}
+	p.x, p.y = p.x+float64(side*1.5), p.y+float64(side*0.3)
+	v.x -= float64(side * 0.3)
+	return p, v
+}
+
+// square returns the square of a vector's length.
+//
+// Here and below conversions to float64 forbid to fuse a product and a sum into
+// one instruction: replicas on different processors must find the same.
+func (v vector) square() float64 {
+	return float64(v.x*v.x) + float64(v.y*v.y) + float64(v.z*v.z)
+}
+
+// pull adds the gravity of the bodies of b to s. self says that they are the
+// bodies of s themselves, none of which pulls at itself.
+func (s *system) pull(b block, self bool) {
+	const softening2 = softening * softening
+	for i := range s.acceleration {
+		body := s.bodies[i*perBody:][:perBody]
+		x, y, z := body[0], body[1], body[2]
+		var a vector
+		potential := 0.0
+		for j := range b.count() {
+			other := b[j*perBody:][:perBody]
+			dx, dy, dz, mass := other[0]-x, other[1]-y, other[2]-z, other[3]
+			if self && i == j {
+				continue
+			}
+			d2 := float64(dx*dx) + float64(dy*dy) + float64(dz*dz) + softening2
+			d := math.Sqrt(d2)
+			f := mass / (d2 * d)
+			a.x += float64(f * dx)
+			a.y += float64(f * dy)
+			a.z += float64(f * dz)
+			potential += mass / d
+		}
+		s.acceleration[i].x += a.x
+		s.acceleration[i].y += a.y
+		s.acceleration[i].z += a.z
+		s.potential -= float64(body[3] * potential)
+	}
+}
+
+// kick advances the velocities by a time.
+func (s *system) kick(time float64) {
+	for i, a := range s.acceleration {
+		v := &s.velocities[i]
+		v.x += float64(time * a.x)
+		v.y += float64(time * a.y)
+		v.z += float64(time * a.z)
+	}
+}
+
+// drift advances the positions by a time.
+func (s *system) drift(time float64) {
+	for i, v := range s.velocities {
+		p := s.bodies[i*perBody:][:3]
+		p[0] += float64(time * v.x)
+		p[1] += float64(time * v.y)
+		p[2] += float64(time * v.z)
+	}
+}
+
+// kinetic returns the energy of the bodies' motion.
+func (s *system) kinetic() float64 {
+	sum := 0.0
+	for i, v := range s.velocities {
+		sum += float64(s.bodies[i*perBody+3] * v.square() / 2)
+	}
+	return sum
+}

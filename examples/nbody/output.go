@@ -1,0 +1,61 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"io"
+	"os"
+)
+
+// writeCSV writes a line for every body. The numbers are exact: reading them
+// gives the same bits.
+func writeCSV(w io.Writer, bodies block, velocities []vector) error {
+	b := bufio.NewWriter(w)
+	fmt.Fprintln(b, "x,y,z,vx,vy,vz,mass")
+	for i, v := range velocities {
+		p := bodies[i*perBody:][:perBody]
+		fmt.Fprintf(b, "%v,%v,%v,%v,%v,%v,%v\n", p[0], p[1], p[2], v.x, v.y, v.z, p[3])
+	}
+	return b.Flush() // the first error of all
+}
+
+// A picture is pictureSide pixels wide and high and shows what is less than
+// pictureReach from the middle in each direction.
+const (
+	pictureSide  = 600
+	pictureReach = 3.0
+)
+
+// picture shows the bodies from the end of the z axis. The more there are in a
+// pixel, the brighter it is.
+func picture(bodies block) *image.Gray {
+	img := image.NewGray(image.Rect(0, 0, pictureSide, pictureSide))
+	pixel := func(x float64) int { return int((x/pictureReach + 1) / 2 * pictureSide) }
+	for i := range bodies.count() {
+		p := bodies[i*perBody:]
+		at := image.Pt(pixel(p[0]), pixel(-p[1])) // y goes up
+		if at.In(img.Rect) {
+			old := int(img.GrayAt(at.X, at.Y).Y)
+			img.SetGray(at.X, at.Y, color.Gray{Y: uint8(old + (255-old)/2)})
+		}
+	}
+	return img
+}
+
+// writeFile makes a file of what write writes, unless it has no name.
+func writeFile(name string, write func(io.Writer) error) error {
+	if name == "" {
+		return nil
+	}
+	f, err := os.Create(name)
+	if err != nil {
+		return err
+	}
+	return errors.Join(write(f), f.Close())
+}
+
+func writePNG(w io.Writer, bodies block) error { return png.Encode(w, picture(bodies)) }

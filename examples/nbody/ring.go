@@ -1,0 +1,106 @@
+package main
+
+import "github.com/p2pmpi/p2pmpi/mpj"
+
+// ringTag is the tag of the blocks that go round.
+const ringTag = 1
+
+// A ring moves count bodies that are divided among the ranks of c.
+type ring struct {
+	c     *mpj.Comm
+	count int
+	s     *system // of this rank
+	// The block that is here, and the one that comes: each as long as the longest.
+	here, coming block
+}
+
+func newRing(c *mpj.Comm, count int, seed uint64) *ring {
+	_, longest := share(count, 0, c.Size())
+	return &ring{
+		c: c, count: count, s: newSystem(count, c.Rank(), c.Size(), seed),
+		here: make(block, longest*perBody), coming: make(block, longest*perBody),
+	}
+}
+
+// forces computes the gravity of all bodies at those of this rank.
+func (r *ring) forces() error {
+	clear(r.s.acceleration)
+	r.s.potential = 0
+	rank, ranks := r.c.Rank(), r.c.Size()
+	here := r.here[:copy(r.here, r.s.bodies)]
+	for k := range ranks {
+		// Here is the block of the rank that is k places before this one.
+		if k == ranks-1 {
+			r.s.pull(here, k == 0) // the last block goes nowhere
+			break
+		}
+		from, to := share(r.count, (rank-k-1+ranks)%ranks, ranks)
+		coming := r.coming[:(to-from)*perBody]
+		receive, err := mpj.Irecv(r.c, coming, (rank-1+ranks)%ranks, ringTag)
+		if err != nil {
+			return err
+		}
+		send, err := mpj.Isend(r.c, here, (rank+1)%ranks, ringTag)
+		if err != nil {
+			return err
+		}
+		r.s.pull(here, k == 0) // which only reads what is being sent
+		if _, err := mpj.Waitall(receive, send); err != nil {
+			return err
+		}
+		r.here, r.coming = r.coming, r.here
+		here = coming
+	}
+	return nil
+}
+
+// run advances all bodies by steps of the given time. done hears of every step.
+func (r *ring) run(steps int, time float64, done func(step int)) error {
+	for step := range steps {
+		r.s.kick(time / 2)
+		r.s.drift(time)
+		if err := r.forces(); err != nil {
+			return err
+		}
+		r.s.kick(time / 2)
+		done(step + 1)
+	}
+	return nil
+}
+
+// energy returns the energy of all bodies at rank 0. The forces are those of
+// the positions. Each pair of bodies is in the potential of both: hence half.
+func (r *ring) energy() (float64, error) {
+	e := []float64{r.s.kinetic() + r.s.potential/2}
+	err := mpj.Reduce(r.c, e, e, mpj.Sum, 0)
+	return e[0], err
+}
+
+// gather returns all bodies and their velocities at rank 0.
+func (r *ring) gather() (block, []vector, error) {
+	positions := make([]int, r.c.Size())
+	velocities := make([]int, r.c.Size())
+	for rank := range positions {
+		from, to := share(r.count, rank, r.c.Size())
+		positions[rank], velocities[rank] = (to-from)*perBody, (to-from)*3
+	}
+	var p, v []float64
+	if r.c.Rank() == 0 {
+		p, v = make([]float64, r.count*perBody), make([]float64, r.count*3)
+	}
+	if err := mpj.Gatherv(r.c, r.s.bodies, p, positions, nil, 0); err != nil {
+		return nil, nil, err
+	}
+	mine := make([]float64, 0, 3*len(r.s.velocities))
+	for _, u := range r.s.velocities {
+		mine = append(mine, u.x, u.y, u.z)
+	}
+	if err := mpj.Gatherv(r.c, mine, v, velocities, nil, 0); err != nil {
+		return nil, nil, err
+	}
+	all := make([]vector, len(v)/3)
+	for i := range all {
+		all[i] = vector{v[3*i], v[3*i+1], v[3*i+2]}
+	}
+	return p, all, nil
+}
