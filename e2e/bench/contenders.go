@@ -1,6 +1,8 @@
 package main
 
 import (
+	"slices"
+
 	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/plan"
 	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/report"
 )
@@ -9,9 +11,12 @@ import (
 type contender struct {
 	report.Contender
 	needs string   // a command that must be installed
-	tests []string // that it makes; those of all with nil
+	tests []string // that it makes
 	run   runner
 }
+
+// messages are the tests of those that have all of the interface.
+var messages = slices.Concat(plan.Pairs, plan.Collectives)
 
 // overPairs are the tests of contenders that know nothing but a connection.
 var overPairs = []string{plan.Latency, plan.Rate, plan.Bandwidth, plan.Bidirectional}
@@ -24,25 +29,32 @@ func contenders() []contender {
 	ucxShm := []string{"UCX_TLS=self,posix,sysv,cma"}
 	ucxTCP := []string{"UCX_TLS=self,tcp", "UCX_NET_DEVICES=lo"}
 	return []contender{
-		{name("mpj socket pair", 2), "", nil, ours(2, 1, "-a", "concentrate")},
-		{name("mpj stream", 2), "", nil, ours(2, 1, "-a", "spread")},
+		{name("mpj socket pair", 2), "", messages, ours(2, 1, "-a", "concentrate")},
+		{name("mpj stream", 2), "", messages, ours(2, 1, "-a", "spread")},
 		{name("mpj stream, r=2", 2), "", plan.Pairs, ours(2, 2, "-a", "spread")},
-		{name("Open MPI shm", 2), "mpirun.openmpi", nil, openMPI(2, shm...)},
-		{name("Open MPI tcp", 2), "mpirun.openmpi", nil, openMPI(2, tcp...)},
-		{name("MPICH shm", 2), "mpirun.mpich", nil, mpich(2, ucxShm...)},
-		{name("MPICH tcp", 2), "mpirun.mpich", nil, mpich(2, ucxTCP...)},
+		{name("Open MPI shm", 2), "mpirun.openmpi", messages, openMPI(2, shm...)},
+		{name("Open MPI tcp", 2), "mpirun.openmpi", messages, openMPI(2, tcp...)},
+		{name("MPICH shm", 2), "mpirun.mpich", messages, mpich(2, ucxShm...)},
+		{name("MPICH tcp", 2), "mpirun.mpich", messages, mpich(2, ucxTCP...)},
 		{name("Unix socket", 2), "", overPairs, raw("unix")},
 		{name("TCP", 2), "", overPairs, raw("tcp")},
 		{name("TLS 1.3", 2), "", overPairs, raw("tls")},
 		{name("libp2p TLS", 2), "", overPairs, raw("libp2p")},
 		{name("libp2p Noise", 2), "", overPairs, raw("libp2p-noise")},
 
-		{name("mpj socket pair", 4), "", nil, ours(4, 1, "-a", "concentrate")},
-		{name("mpj stream", 4), "", nil, ours(4, 1, "-a", "spread")},
-		{name("Open MPI shm", 4), "mpirun.openmpi", nil, openMPI(4, append(yield, shm...)...)},
-		{name("Open MPI tcp", 4), "mpirun.openmpi", nil, openMPI(4, append(yield, tcp...)...)},
+		{name("mpj socket pair", 4), "", messages, ours(4, 1, "-a", "concentrate")},
+		{name("mpj stream", 4), "", messages, ours(4, 1, "-a", "spread")},
+		{name("Open MPI shm", 4), "mpirun.openmpi", messages, openMPI(4, append(yield, shm...)...)},
+		{name("Open MPI tcp", 4), "mpirun.openmpi", messages, openMPI(4, append(yield, tcp...)...)},
 		// MPICH does not yield: with more processes than processors a barrier takes
 		// milliseconds there, and nothing can be learnt from that.
+
+		{name("mpj socket pair", 2), "", plan.Kernels, ourKernels(2, "-a", "concentrate")},
+		{name("mpj stream", 2), "", plan.Kernels, ourKernels(2, "-a", "spread")},
+		{name("Open MPI shm", 2), "mpirun.openmpi", plan.Kernels, openMPIKernels(2, shm...)},
+		{name("Open MPI tcp", 2), "mpirun.openmpi", plan.Kernels, openMPIKernels(2, tcp...)},
+		{name("MPICH shm", 2), "mpirun.mpich", plan.Kernels, mpichKernels(2, ucxShm...)},
+		{name("Go, sequential", 2), "", []string{"ep"}, alone(2)},
 	}
 }
 

@@ -89,19 +89,18 @@ func bench(ctx context.Context, o options, stdout, stderr io.Writer) error {
 		}
 		o.profile = dir
 	}
-	w, err := openWorkshop(ctx, field)
+	w, err := openWorkshop(ctx, field, o)
 	if err != nil {
 		return err
 	}
 	defer w.close()
-	w.profile = o.profile
 	fmt.Fprintf(stderr, "bench: %d contenders, %d rounds, seed %d\n", len(field), o.rounds, o.seed)
 	start := time.Now()
-	results := measure(ctx, w, field, o, stderr)
+	results, load := measure(ctx, w, field, o, stderr)
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	return publish(results, o, time.Since(start), stdout)
+	return publish(results, o, load, time.Since(start), stdout)
 }
 
 // present are the contenders that are wanted and installed.
@@ -126,39 +125,49 @@ func present(all []contender, o options, stderr io.Writer) []contender {
 func wanted(c contender, o options) []string {
 	var words []string
 	for _, item := range plan.Of(c.Processes, o.quick) {
-		full := fmt.Sprintf("%s n=%d/%s", c.Name, c.Processes, item.Test)
-		if (c.tests == nil || slices.Contains(c.tests, item.Test)) && o.only.MatchString(full) {
+		if slices.Contains(c.tests, item.Test) && o.wants(c, item.Test) {
 			words = append(words, item.String())
 		}
 	}
 	return words
 }
 
-// measure runs the rounds. Whoever fails takes no further part.
-func measure(ctx context.Context, w *workshop, field []contender, o options, stderr io.Writer) *report.Results {
+// wants tells whether -only matches a test of a contender.
+func (o options) wants(c contender, test string) bool {
+	return o.only.MatchString(fmt.Sprintf("%s n=%d/%s", c.Name, c.Processes, test))
+}
+
+// measure runs the rounds. Whoever fails takes no further part. load has how busy
+// others kept the machine before each run.
+func measure(ctx context.Context, w *workshop, field []contender, o options, stderr io.Writer) (results *report.Results, load []float64) {
 	var shown []report.Contender
 	for _, c := range field {
-		shown = append(shown, c.Contender)
+		if !slices.Contains(shown, c.Contender) {
+			shown = append(shown, c.Contender)
+		}
 	}
-	results := report.NewResults(shown)
+	results = report.NewResults(shown)
 	random := rand.New(rand.NewPCG(o.seed, 0))
-	failed := make(map[report.Contender]bool)
+	failed := make(map[int]bool)
 	for round := range o.rounds {
 		for _, i := range random.Perm(len(field)) {
 			c := field[i]
-			if failed[c.Contender] || ctx.Err() != nil {
+			if failed[i] || ctx.Err() != nil {
 				continue
+			}
+			if part, ok := others(ctx); ok {
+				load = append(load, 100*part)
 			}
 			start := time.Now()
 			err := one(ctx, w, c, wanted(c, o), func(r plan.Result) { results.Add(round, c.Contender, r) })
 			fmt.Fprintf(stderr, "bench: round %d/%d  %-20s n=%d  %5.1f s\n", round+1, o.rounds, c.Name, c.Processes, time.Since(start).Seconds())
 			if err != nil {
-				failed[c.Contender] = true
+				failed[i] = true
 				fmt.Fprintf(stderr, "bench: %s n=%d: %v\n", c.Name, c.Processes, err)
 			}
 		}
 	}
-	return results
+	return results, load
 }
 
 // one runs a contender once.

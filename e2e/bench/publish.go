@@ -23,10 +23,10 @@ type section struct {
 // pairColumns are the sizes that tables of pairs show; plots have all.
 var pairColumns = []int{1, 64, 1 << 10, 4 << 10, 64 << 10, 1 << 20, 4 << 20, 64 << 20}
 
-func sections(r *report.Results, o options, took time.Duration) []section {
+func sections(r *report.Results, o options, load []float64, took time.Duration) []section {
 	return []section{
-		{"run", describe(r, o, took)},
-		{"targets", r.Targets(targets())},
+		{"run", describe(r, o, load, took)},
+		{"targets", r.Targets(targets(), overlapTargets())},
 		{"latency", r.BySize(plan.Latency, 2, report.Micros, pairColumns...)},
 		{"latency-bandwidth", r.BySize(plan.Latency, 2, report.GBytes, 64<<10, 1<<20, 4<<20, 16<<20, 64<<20)},
 		{"crowded", r.BySize(plan.Latency, 4, report.Micros, 1, 1<<10, 64<<10, 1<<20)},
@@ -37,12 +37,14 @@ func sections(r *report.Results, o options, took time.Duration) []section {
 		{"allocations", r.Allocations(1, 1<<10, 16<<10)},
 		{"collectives-2", r.Collectives(2)},
 		{"collectives-4", r.Collectives(4)},
+		{"kernel-targets", r.KernelTargets(kernelTargets())},
+		{"kernels", r.Kernels(2)},
 	}
 }
 
 // publish writes the results to where they are wanted.
-func publish(r *report.Results, o options, took time.Duration, stdout io.Writer) error {
-	for _, s := range sections(r, o, took) {
+func publish(r *report.Results, o options, load []float64, took time.Duration, stdout io.Writer) error {
+	for _, s := range sections(r, o, load, took) {
 		if s.text == "" {
 			continue
 		}
@@ -91,11 +93,12 @@ func draw(r *report.Results, dir string) error {
 }
 
 // describe says what was measured where.
-func describe(r *report.Results, o options, took time.Duration) string {
+func describe(r *report.Results, o options, load []float64, took time.Duration) string {
 	rows := [][]string{
 		{"what", "this run"},
 		{"machine", fmt.Sprintf("%d processors, %s, %s", runtime.NumCPU(), processor(), version("uname", "-sr"))},
 		{"rounds", fmt.Sprintf("%d, interleaved, order by seed %d", r.Rounds(), o.seed)},
+		{"busy with other things", report.FigureOf(load).String() + " % of the processors"},
 		{"time", fmt.Sprintf("%s, took %s", time.Now().UTC().Format("2006-01-02 15:04 MST"), took.Round(time.Second))},
 		{"commit", version("git", "describe", "--always", "--dirty")},
 		{"Go", runtime.Version()},

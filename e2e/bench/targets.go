@@ -17,6 +17,10 @@ const (
 // targets are what is to be reached.
 func targets() []report.Target {
 	return append([]report.Target{
+		{
+			Path: "EP, 2 processes", Against: "Go, sequential", Ours: name(ourShm, 2), Theirs: name("Go, sequential", 2),
+			Tests: []string{"ep"}, Sizes: []int{0}, Limit: 1.05,
+		},
 		faster("shm, 1 B half round trip", ourShm, openShm, 2, 1, 1.3),
 		wider("shm, 1 MiB", ourShm, openShm, 1<<20, 0.8),
 		wider("shm, 4 MiB", ourShm, openShm, 4<<20, 0.8),
@@ -56,4 +60,25 @@ func wider(path, ours, theirs string, bytes int, limit float64) report.Target {
 	t := faster(path, ours, theirs, 2, bytes, limit)
 	t.Speed = true
 	return t
+}
+
+// overlapTargets are about progress while the program computes.
+func overlapTargets() []report.OverlapTarget {
+	var targets []report.OverlapTarget
+	for _, ours := range []string{ourShm, ourStream} {
+		for _, test := range []string{plan.OverlapRecv, plan.OverlapSend} {
+			targets = append(targets, report.OverlapTarget{Ours: name(ours, 2), Test: test, Percent: 90})
+		}
+	}
+	return targets
+}
+
+// kernelTargets are about whole programs; that of ep, which hardly has messages, is
+// among targets.
+func kernelTargets() []report.KernelTarget {
+	var targets []report.KernelTarget
+	for _, kernel := range []string{"is", "cg", "mg", "ft"} {
+		targets = append(targets, report.KernelTarget{Kernel: kernel, Ours: name(ourShm, 2), Theirs: name(openShm, 2), Limit: 1.3})
+	}
+	return targets
 }

@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
 	"runtime/pprof"
+	"slices"
 
 	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/plan"
 	"github.com/p2pmpi/p2pmpi/mpj"
@@ -69,6 +71,9 @@ func measureAll(c *mpj.Comm, items []plan.Item, stdout io.Writer) error {
 
 func measure(c *mpj.Comm, item plan.Item) (plan.Result, error) {
 	result := plan.Result{Test: item.Test, Bytes: item.Bytes}
+	if slices.Contains(plan.Kernels, item.Test) {
+		return result, errors.New("it is a program of its own")
+	}
 	if item.Test == plan.OverlapSend || item.Test == plan.OverlapRecv {
 		part, seconds, err := overlap(c, item)
 		result.Overlap, result.Seconds = &part, seconds

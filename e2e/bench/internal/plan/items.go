@@ -22,8 +22,8 @@ var (
 // each rank.
 const blockLimit = 16 << 20
 
-// Of returns what two processes do, or with more than two: collectives, and of the
-// pairs' tests the latency of short messages.
+// Of returns what two processes do, or with more than two: collectives, and the
+// latency of several pairs at once.
 func Of(processes int, quick bool) []Item {
 	var items []Item
 	add := func(test string, sizes, quickSizes []int) {
@@ -46,6 +46,11 @@ func Of(processes int, quick bool) []Item {
 	}
 	for _, test := range Collectives {
 		add(test, collectiveSizes, quickCollectiveSizes)
+	}
+	if processes == 2 {
+		for _, kernel := range Kernels {
+			items = append(items, Item{Test: kernel, Count: 1})
+		}
 	}
 	return items
 }

@@ -25,10 +25,12 @@ const (
 	Alltoall  = "alltoall"  // Bytes from each rank to each
 )
 
-// Pairs and Collectives are the tests in the order in which they are shown.
+// Pairs, Collectives and Kernels, the NAS programs, are the tests in the order in
+// which they are shown.
 var (
 	Pairs       = []string{Latency, Rate, Bandwidth, Bidirectional, OverlapSend, OverlapRecv}
 	Collectives = []string{Barrier, Bcast, Reduce, Allreduce, Allgather, Alltoall}
+	Kernels     = []string{"ep", "is", "cg", "mg", "ft"}
 )
 
 // An Item is one measurement: Count operations of a test with Bytes bytes.
@@ -50,12 +52,12 @@ const (
 // Parse returns the item that String wrote.
 func Parse(s string) (Item, error) {
 	words := strings.Split(s, ":")
-	if len(words) != 3 || !slices.Contains(slices.Concat(Pairs, Collectives), words[0]) {
+	if len(words) != 3 || !slices.Contains(slices.Concat(Pairs, Collectives, Kernels), words[0]) {
 		return Item{}, fmt.Errorf("%q is not TEST:BYTES:COUNT", s)
 	}
 	bytes, err := strconv.Atoi(words[1])
-	if err != nil || bytes < 0 || bytes > maxBytes {
-		return Item{}, fmt.Errorf("%q: bytes are 0 to %d", s, maxBytes)
+	if err != nil || bytes < 0 || bytes > maxBytes || (bytes == 0) != slices.Contains(Kernels, words[0]) {
+		return Item{}, fmt.Errorf("%q: bytes are 1 to %d, and 0 for programs", s, maxBytes)
 	}
 	count, err := strconv.Atoi(words[2])
 	if err != nil || count < 1 || count > maxCount {
@@ -88,4 +90,8 @@ type Result struct {
 	// Allocs, of the contenders that can tell, is how many heap allocations a
 	// message costs in both processes together.
 	Allocs *float64 `json:"allocs,omitempty"`
+	// Messages and Computing are the seconds of a kernel in messages and outside of
+	// them, each those of the rank that spent most.
+	Messages  *float64 `json:"messages,omitempty"`
+	Computing *float64 `json:"computing,omitempty"`
 }

@@ -59,7 +59,7 @@ func TestRatiosAreOfMedians(t *testing.T) {
 		})
 	}
 	target.Ours = Contender{"nobody", 2}
-	if got := measured().Targets([]Target{target}); got != "" {
+	if got := measured().Targets([]Target{target}, nil); got != "" {
 		t.Errorf("a ratio of nothing: %s", got)
 	}
 }

@@ -28,6 +28,7 @@ type Unit struct {
 
 // The units.
 var (
+	Seconds  = Unit{"s", func(s float64, _ int) float64 { return s }}
 	Micros   = Unit{"µs", func(s float64, _ int) float64 { return s * 1e6 }}
 	GBytes   = Unit{"GB/s", func(s float64, bytes int) float64 { return float64(bytes) / s / 1e9 }}
 	BothWays = Unit{"GB/s", func(s float64, bytes int) float64 { return 2 * float64(bytes) / s / 1e9 }}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/grid"
+	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/plan"
+)
+
+// A workshop is what runners work with.
+type workshop struct {
+	dir     string // all that is built, and nothing that should stay
+	grid    *grid.Grid
+	class   string // of the NAS kernels
+	profile string // folder for CPU profiles; "" for none
+}
+
+func (w *workshop) built(name string) string { return filepath.Join(w.dir, name) }
+
+// openWorkshop builds what these contenders need, and boots peers.
+func openWorkshop(ctx context.Context, field []contender, o options) (*workshop, error) {
+	dir, err := os.MkdirTemp("", "p2pmpi-bench-")
+	if err != nil {
+		return nil, err
+	}
+	w := &workshop{dir: dir, class: nasClass, profile: o.profile}
+	if o.quick {
+		w.class = nasQuickClass
+	}
+	if err := w.equip(ctx, field, o); err != nil {
+		w.close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// The grid: enough peers for two replicas of two ranks, each with enough slots for
+// all ranks of a job.
+const (
+	gridPeers = 4
+	gridSlots = 4
+)
+
+// module is the import path of all that is built.
+const module = "github.com/p2pmpi/p2pmpi/"
+
+func (w *workshop) equip(ctx context.Context, field []contender, o options) error {
+	packages := append(grid.Commands, module+"e2e/bench/prog", module+"e2e/bench/raw")
+	kernels := wantedKernels(field, o)
+	for _, kernel := range kernels {
+		packages = append(packages, module+"examples/"+kernel)
+	}
+	if err := grid.Build(ctx, w.dir, packages...); err != nil {
+		return err
+	}
+	for _, library := range []string{"openmpi", "mpich"} {
+		if !needed(field, "mpirun."+library) {
+			continue
+		}
+		if err := w.compile(ctx, library, append(kernels, "bench")); err != nil {
+			return err
+		}
+	}
+	var err error
+	w.grid, err = grid.Boot(ctx, w.dir, w.dir, gridPeers, gridSlots)
+	return err
+}
+
+// compile builds C programs with a library, as NAME.LIBRARY.
+func (w *workshop) compile(ctx context.Context, library string, programs []string) error {
+	prog, err := output(ctx, nil, "go", "list", "-f", "{{.Dir}}", module+"e2e/bench/prog")
+	if err != nil {
+		return err
+	}
+	sources := filepath.Join(string(bytes.TrimSpace(prog)), "..", "c")
+	for _, name := range programs {
+		source := filepath.Join(sources, name+".c")
+		if _, err := output(ctx, nil, "mpicc."+library, "-O3", "-o", w.built(name+"."+library), source, "-lm"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// wantedKernels are the NAS programs that anybody runs.
+func wantedKernels(field []contender, o options) []string {
+	var kernels []string
+	for _, kernel := range plan.Kernels {
+		if slices.ContainsFunc(field, func(c contender) bool { return slices.Contains(c.tests, kernel) && o.wants(c, kernel) }) {
+			kernels = append(kernels, kernel)
+		}
+	}
+	return kernels
+}
+
+func needed(field []contender, command string) bool {
+	return slices.ContainsFunc(field, func(c contender) bool { return c.needs == command })
+}
+
+func (w *workshop) close() {
+	if w.grid != nil {
+		w.grid.Close()
+	}
+	os.RemoveAll(w.dir)
+}
