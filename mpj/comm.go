@@ -28,9 +28,8 @@ const (
 // A Comm is a communicator: ranks that may send to each other, and contexts
 // that keep their messages apart from those of every other communicator.
 //
-// Several goroutines may use one at the same time for calls whose outcome does
-// not depend on timing. Receives and probes with AnySource, and all of Test*,
-// Iprobe, Waitany, Waitsome and Wtime, are for one goroutine at a time.
+// Several goroutines may use one at the same time; the package's documentation
+// says what is then up to the program.
 type Comm struct {
 	engine *engine.Engine
 	world  *World

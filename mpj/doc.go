@@ -43,6 +43,31 @@
 // while tens of megabytes have not arrived yet, so that ranks may send to each
 // other before they receive.
 //
+// # Communicators
+//
+// Messages of one communicator never meet those of another. A library that
+// sends messages duplicates the communicator that it is given; a program that
+// works in rows and columns splits it.
+//
+//	row, err := comm.Split(comm.Rank()/columns, 0)       // by color, then by key
+//	near, err := comm.SplitType(mpj.SplitMachine, 0)     // who shares memory
+//	grid, err := comm.CartCreate(dims, periods, true)    // a grid, with neighbours
+//	both, err := mine.IntercommCreate(0, comm, other, 7) // two groups, face to face
+//
+// Ranks outside of the new communicator get nil, on which every call fails with
+// ErrComm, as it does on one that was freed. Errors name the rank in the
+// communicator that the call was on.
+//
+// # Several goroutines
+//
+// The package works as MPI does with MPI_THREAD_MULTIPLE: any goroutine may call
+// anything at any time, and a call that waits lets the others go on. What MPI asks
+// of threads it asks of goroutines here: collectives of one communicator, and
+// the making of communicators of one communicator, have one order, the same at
+// all ranks; goroutines that are to run independently have a communicator each.
+// A request is waited for by one goroutine. With replicas there is more to
+// observe, see below.
+//
 // # Replicas
 //
 // p2prun -r 2 runs every rank twice, on different machines, so that the job
@@ -55,8 +80,11 @@
 //   - time: use Wtime, not package time;
 //   - a random source without a fixed seed: seed it with the rank, say;
 //   - the order of ranging over a map: sort the keys;
-//   - which goroutine comes first: let one of them communicate, or receive from
-//     named ranks;
+//   - which goroutine comes first: give each a communicator of its own. Sends to
+//     one rank in one communicator are for one goroutine at a time, and so are
+//     AnySource receives and probes in one communicator, and in the whole process
+//     Test*, Iprobe, Waitany, Waitsome and Wtime. Communicators may be made by
+//     several goroutines, each of a communicator of its own;
 //   - the machine: environment, host name, process number, NumCPU, addresses;
 //   - Replica.
 //
