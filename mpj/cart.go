@@ -222,7 +222,7 @@ func (c *Comm) CartSub(remain []bool) (*Comm, error) {
 // CartMap returns the rank that this process would have in the grid that
 // CartCreate makes with reorder, or Undefined when it would be left over.
 func (c *Comm) CartMap(dims []int, periods []bool) (int, error) {
-	if err := c.checkCollective("CartMap"); err != nil {
+	if err := c.checkIntra("CartMap"); err != nil {
 		return Undefined, err
 	}
 	t, err := c.newCart("CartMap", dims, periods)

@@ -72,6 +72,7 @@ const (
 	managementSlot    = 2 // agreement on new communicators
 	neighbourhoodSlot = 3 // neighbourhood collectives
 	leaderSlot        = 4 // leaders of groups that become an intercommunicator
+	checkSlot         = 5 // comparison of calls, with P2PMPI_CHECK
 )
 
 // context returns the engine's context for one kind of messages of c. The
@@ -233,9 +234,8 @@ func (c *Comm) check(op string) error {
 	return nil
 }
 
-// checkCollective is check for a collective, which an intercommunicator does
-// not have. Every collective without a root calls it first.
-func (c *Comm) checkCollective(op string) error {
+// checkIntra is check for what an intercommunicator does not have.
+func (c *Comm) checkIntra(op string) error {
 	if err := c.check(op); err != nil {
 		return err
 	}
@@ -245,9 +245,21 @@ func (c *Comm) checkCollective(op string) error {
 	return nil
 }
 
+// checkCollective is checkIntra for a collective. Every one without a root calls
+// it first.
+func (c *Comm) checkCollective(op string) error {
+	if err := c.checkIntra(op); err != nil {
+		return err
+	}
+	return c.compare(op, noRoot)
+}
+
 // checkRoot is checkCollective for a collective with a root.
 func (c *Comm) checkRoot(op string, root int) error {
-	if err := c.checkCollective(op); err != nil {
+	if err := c.checkIntra(op); err != nil {
+		return err
+	}
+	if err := c.compare(op, root); err != nil {
 		return err
 	}
 	if root < 0 || root >= c.size {

@@ -58,6 +58,10 @@
 // ErrComm, as it does on one that was freed. Errors name the rank in the
 // communicator that the call was on.
 //
+// With P2PMPI_CHECK=1 in the environment the ranks compare which collective each
+// calls, and with which root, before they go into it. When they differ, all get
+// an error that names who calls what, where otherwise some would hang.
+//
 // # Several goroutines
 //
 // The package works as MPI does with MPI_THREAD_MULTIPLE: any goroutine may call

@@ -145,7 +145,7 @@ func (c *Comm) graphNeighbors(op string, rank int) ([]int, error) {
 // GraphMap returns the rank that this process would have in the graph that
 // GraphCreate makes with reorder, or Undefined when it would be left over.
 func (c *Comm) GraphMap(index, edges []int) (int, error) {
-	if err := c.checkCollective("GraphMap"); err != nil {
+	if err := c.checkIntra("GraphMap"); err != nil {
 		return Undefined, err
 	}
 	if _, err := c.newGraph("GraphMap", index, edges); err != nil {

@@ -175,7 +175,11 @@ const managementTag = 0
 // swap sends to one rank and receives len(recv) bytes from another in the
 // management context.
 func (c *Comm) swap(send []byte, dest int, recv []byte, source int) error {
-	return c.world.swap(c.context(managementSlot), managementTag, send, c.worldRank(dest), recv, c.worldRank(source))
+	return c.swapIn(managementSlot, send, dest, recv, source)
+}
+
+func (c *Comm) swapIn(slot uint32, send []byte, dest int, recv []byte, source int) error {
+	return c.world.swap(c.context(slot), managementTag, send, c.worldRank(dest), recv, c.worldRank(source))
 }
 
 // swap sends to one rank of the world and receives len(recv) bytes from
@@ -221,7 +225,9 @@ func (c *Comm) every(l lineage, v vote) (vote, error) {
 // gatherAll returns the equally many numbers that each rank of c gives, in rank
 // order (Bruck and others, 1997): after k steps each rank has the blocks of
 // the 2^k ranks from itself on.
-func (c *Comm) gatherAll(mine ...int64) ([]int64, error) {
+func (c *Comm) gatherAll(mine ...int64) ([]int64, error) { return c.gatherAllIn(managementSlot, mine) }
+
+func (c *Comm) gatherAllIn(slot uint32, mine []int64) ([]int64, error) {
 	width := 8 * len(mine)
 	b := make([]byte, 0, c.size*width)
 	for _, v := range mine {
@@ -230,7 +236,7 @@ func (c *Comm) gatherAll(mine ...int64) ([]int64, error) {
 	for k := 1; k < c.size; k *= 2 {
 		count := min(k, c.size-k)
 		b = b[:(k+count)*width]
-		err := c.swap(b[:count*width], (c.rank-k+c.size)%c.size, b[k*width:], (c.rank+k)%c.size)
+		err := c.swapIn(slot, b[:count*width], (c.rank-k+c.size)%c.size, b[k*width:], (c.rank+k)%c.size)
 		if err != nil {
 			return nil, err
 		}

@@ -35,7 +35,7 @@ type span struct {
 // remoteLeader do not count.
 func (c *Comm) IntercommCreate(localLeader int, peer *Comm, remoteLeader, tag int) (*Comm, error) {
 	const op = "IntercommCreate"
-	if err := c.checkCollective(op); err != nil {
+	if err := c.checkIntra(op); err != nil {
 		return nil, err
 	}
 	if localLeader < 0 || localLeader >= c.size {

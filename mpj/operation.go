@@ -54,7 +54,11 @@ func (c *Comm) start(op string, collective func(slot uint32) error) *Request {
 		if before != nil {
 			<-before
 		}
-		c.engine.Finish(r, engine.Status{}, collective(slot))
+		err := c.compareIn(slot, op, noRoot)
+		if err == nil {
+			err = collective(slot)
+		}
+		c.engine.Finish(r, engine.Status{}, err)
 	})
 	return &Request{comm: c, request: r, op: op}
 }

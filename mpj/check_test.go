@@ -1,0 +1,90 @@
+package mpj
+
+import (
+	"context"
+	"strings"
+	"testing"
+)
+
+// With P2PMPI_CHECK ranks that call different things are told so, all of them,
+// and nobody hangs.
+func TestCheckNamesDifferentCalls(t *testing.T) {
+	t.Setenv(checkVariable, "1")
+	one := make([]int, 1)
+	cases := []struct {
+		name string
+		call func(*World) error
+		says string
+	}{
+		{"collectives", func(w *World) error {
+			if w.Rank() == 2 {
+				return Barrier(w.Comm)
+			}
+			return Bcast(w.Comm, one, 0)
+		}, "mpj.Bcast at rank 0: invalid communicator: in communicator \"world\" rank 2 calls Barrier instead"},
+		{"roots", func(w *World) error { return Bcast(w.Comm, make([]int, 1), w.Rank()/2) },
+			"mpj.Bcast at rank 0: invalid root: in communicator \"world\" the root is 0, at rank 2 it is 1"},
+		{"long names", func(w *World) error {
+			if w.Rank() == 0 {
+				_, err := w.DistGraphCreateAdjacent(nil, nil, nil, nil, false)
+				return err
+			}
+			_, err := w.DistGraphCreate(nil, nil, nil, nil, false)
+			return err
+		}, "rank 1 calls DistGraphCreate instead"},
+		{"a root that there is not", func(w *World) error { return Bcast(w.Comm, make([]int, 1), 7*(w.Rank()/2)) },
+			"the root is 0, at rank 2 it is 7"},
+		{"not blocking", func(w *World) error {
+			g, err := w.CartCreate([]int{3}, []bool{true}, false)
+			if err != nil {
+				return err
+			}
+			start := INeighborAlltoall[int]
+			if w.Rank() == 1 {
+				start = INeighborAllgather[int]
+			}
+			r, err := start(g, make([]int, 2*(1-w.Rank()%2)+w.Rank()%2), make([]int, 2))
+			if err != nil {
+				return err
+			}
+			_, err = r.Wait()
+			return err
+		}, "mpj.INeighborAlltoall at rank 0: invalid communicator: in communicator \"\" rank 1 calls INeighborAllgather instead"},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			err := RunLocal(context.Background(), 3, func(w *World) error {
+				err := c.call(w)
+				if err == nil {
+					t.Errorf("rank %d noticed nothing", w.Rank())
+				}
+				if w.Rank() == 0 && !strings.Contains(err.Error(), c.says) {
+					t.Errorf("got %v, want %s", err, c.says)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// A right program runs as it does without.
+func TestCheckLetsRightProgramsRun(t *testing.T) {
+	t.Setenv(checkVariable, "1")
+	inEveryShape(t, func(w *World) error {
+		g, err := w.CartCreate([]int{w.Size()}, []bool{true}, false)
+		if err != nil {
+			return err
+		}
+		recv := make([]int, 2)
+		r, err := INeighborAllgather(g, []int{1}, recv)
+		if err != nil {
+			return err
+		}
+		err = works(g, numbers(0, 1, w.Size())...)
+		_, waited := r.Wait()
+		return first(err, waited, want("received", recv, []int{1, 1}))
+	})
+}
