@@ -27,20 +27,27 @@ func writeCSV(w io.Writer, bodies block, velocities []vector) error {
 // pictureReach from the middle in each direction.
 const (
 	pictureSide  = 600
-	pictureReach = 3.0
+	pictureReach = 2.5
 )
 
-// picture shows the bodies from the end of the z axis. The more there are in a
-// pixel, the brighter it is.
+// picture shows the bodies from the end of the z axis. The more there are at a
+// place, the brighter it is.
 func picture(bodies block) *image.Gray {
 	img := image.NewGray(image.Rect(0, 0, pictureSide, pictureSide))
+	lighten := func(x, y, light int) {
+		if at := image.Pt(x, y); at.In(img.Rect) {
+			old := int(img.GrayAt(x, y).Y)
+			img.SetGray(x, y, color.Gray{Y: uint8(min(255, old+light))})
+		}
+	}
 	pixel := func(x float64) int { return int((x/pictureReach + 1) / 2 * pictureSide) }
 	for i := range bodies.count() {
 		p := bodies[i*perBody:]
-		at := image.Pt(pixel(p[0]), pixel(-p[1])) // y goes up
-		if at.In(img.Rect) {
-			old := int(img.GrayAt(at.X, at.Y).Y)
-			img.SetGray(at.X, at.Y, color.Gray{Y: uint8(old + (255-old)/2)})
+		x, y := pixel(p[0]), pixel(-p[1]) // y goes up
+		lighten(x, y, 120)
+		for _, d := range []int{-1, 1} {
+			lighten(x+d, y, 40)
+			lighten(x, y+d, 40)
 		}
 	}
 	return img

@@ -21,6 +21,9 @@ const (
 	maxIntervals     = 1_000_000_000_000_000
 )
 
+// exitUsage is the status after a mistake in the arguments.
+const exitUsage = 64
+
 func main() {
 	world, err := mpj.Init(context.Background())
 	if err == nil {
@@ -30,7 +33,7 @@ func main() {
 		err = world.Finalize()
 	}
 	if errors.Is(err, errUsage) {
-		world.Abort(2, err.Error()) // the whole job, with one message
+		world.Abort(exitUsage, err.Error()) // the whole job, with one message
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "pi:", err)

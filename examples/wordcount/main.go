@@ -14,6 +14,9 @@ import (
 
 var errUsage = errors.New("usage: wordcount [-top K | -all] [-farm]; it counts the files that are staged, or in the current folder")
 
+// exitUsage is the status after a mistake in the arguments.
+const exitUsage = 64
+
 func main() {
 	world, err := mpj.Init(context.Background())
 	if err == nil {
@@ -23,7 +26,7 @@ func main() {
 		err = world.Finalize()
 	}
 	if errors.Is(err, errUsage) {
-		world.Abort(2, err.Error()) // the whole job, with one message
+		world.Abort(exitUsage, err.Error()) // the whole job, with one message
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "wordcount:", err)

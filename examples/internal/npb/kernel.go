@@ -23,9 +23,12 @@ type Kernel struct {
 // errVerification is what a wrong result ends with, at rank 0.
 var errVerification = errors.New("the result is not that of NPB")
 
+// exitUsage is the status after a mistake in the arguments.
+const exitUsage = 64
+
 // Main is all of the program's main function. It exits with status 0 when the
-// result is right, 1 when it is not or when anything failed, and 2 for wrong
-// usage.
+// result is right, 1 when it is not or when anything failed, and 64 for
+// wrong usage.
 func (k Kernel) Main() {
 	o, err := k.parse(os.Args[1:])
 	if err == nil && o.sequential {
@@ -39,7 +42,7 @@ func (k Kernel) Main() {
 		err = world.Finalize()
 	}
 	if errors.Is(err, ErrUsage) {
-		world.Abort(2, k.Name+": "+err.Error()) // the whole job, with one message
+		world.Abort(exitUsage, k.Name+": "+err.Error()) // the whole job, with one message
 	}
 	k.exit(err)
 }
