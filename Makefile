@@ -2,7 +2,7 @@
 
 LINT_VERSION := v2.15.0
 
-.PHONY: build test e2e lint generate bench
+.PHONY: build test e2e lint generate bench compare
 
 build:            ## the three commands into bin/
 	go build -trimpath -o bin/ ./cmd/...
@@ -22,3 +22,6 @@ generate:         ## protobuf code; needs protoc and protoc-gen-go
 
 bench:            ## the benchmarks that are kept
 	go test -run '^$$' -bench . -benchmem ./mpj/... ./replication ./filetransfer ./faultdetect
+
+compare:          ## beside other libraries, into docs/benchmarks.md; half an hour
+	go run ./e2e/bench -rounds 5 -out docs

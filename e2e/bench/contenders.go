@@ -41,6 +41,7 @@ func contenders() []contender {
 		{name("TLS 1.3", 2), "", overPairs, raw("tls")},
 		{name("libp2p TLS", 2), "", overPairs, raw("libp2p")},
 		{name("libp2p Noise", 2), "", overPairs, raw("libp2p-noise")},
+		{name("libp2p TLS, relayed", 2), "", overPairs, raw("libp2p-relay")},
 
 		{name("mpj socket pair", 4), "", messages, ours(4, 1, "-a", "concentrate")},
 		{name("mpj stream", 4), "", messages, ours(4, 1, "-a", "spread")},

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -65,7 +66,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.IntVar(&o.rounds, "rounds", 3, "`N` rounds")
 	flags.Uint64Var(&o.seed, "seed", rand.Uint64(), "`SEED` of the order within rounds")
 	flags.StringVar(&o.out, "out", "", "write tables into `DIR`/benchmarks.md and plots into DIR/benchmarks, not to standard output")
-	flags.StringVar(&o.profile, "profile", "", "collect CPU profiles of our ranks in `DIR`; figures then suffer")
+	flags.StringVar(&o.profile, "profile", "", "collect CPU profiles of our ranks under `DIR`; figures then suffer")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -174,7 +175,14 @@ func measure(ctx context.Context, w *workshop, field []contender, o options, std
 func one(ctx context.Context, w *workshop, c contender, items []string, add func(plan.Result)) error {
 	ctx, cancel := context.WithTimeout(ctx, perRun)
 	defer cancel()
-	out, err := c.run(ctx, w, items)
+	mine := *w
+	if w.profile != "" {
+		mine.profile = filepath.Join(w.profile, strings.ReplaceAll(fmt.Sprintf("%s n=%d", c.Name, c.Processes), " ", "-"))
+		if err := os.MkdirAll(mine.profile, 0o755); err != nil {
+			return err
+		}
+	}
+	out, err := c.run(ctx, &mine, items)
 	for lines := json.NewDecoder(bytes.NewReader(out)); lines.More(); {
 		var r plan.Result
 		if malformed := lines.Decode(&r); malformed != nil {

@@ -16,18 +16,25 @@ import (
 
 var (
 	pathName = flag.String("path", "tcp", "`PATH`: unix, tcp, tls, libp2p, libp2p-noise or libp2p-relay")
+	asRelay  = flag.Bool("relay", false, "be the relay of a libp2p-relay")
 	second   = flag.String("second", "", "be the second process and connect to `ADDRESS`")
 )
 
 func main() {
 	flag.Parse()
-	if err := run(context.Background()); err != nil {
+	ctx, cancel := context.WithCancel(context.Background()) // which ends the relay, too
+	err := run(ctx)
+	cancel()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "raw:", err)
 		os.Exit(1)
 	}
 }
 
 func run(ctx context.Context) error {
+	if *asRelay {
+		return serveRelay(ctx)
+	}
 	path, ok := paths[*pathName]
 	if !ok {
 		return fmt.Errorf("no path %q", *pathName)

@@ -26,6 +26,7 @@ var paths = map[string]path{
 	"tls":          {listenTLS, dialTLS},
 	"libp2p":       {listenLibp2p(withTLS), dialLibp2p(withTLS)},
 	"libp2p-noise": {listenLibp2p(withNoise), dialLibp2p(withNoise)},
+	"libp2p-relay": {listenRelayed, dialRelayed},
 }
 
 func listenUnix(ctx context.Context) (string, acceptor, error) {
