@@ -44,65 +44,68 @@ func readFile(name, columns string) (names []string, p points, err error) {
 	return read(f, name, columns)
 }
 
+// A failure is what is wrong in a line of the file.
+type failure struct {
+	line int
+	err  error
+}
+
 // read reads a header and then a point from every line. columns names what
 // makes up a point, as -columns does. The names of the columns are returned,
 // and every error is an errInput that begins with file:line.
 func read(r io.Reader, file, columns string) (names []string, p points, err error) {
-	c := csv.NewReader(r)
-	c.ReuseRecord = true
-	fail := func(line int, format string, args ...any) ([]string, points, error) {
-		return nil, points{}, fmt.Errorf("%w: %s:%d: %w", errInput, file, line, fmt.Errorf(format, args...))
+	names, p, wrong := readLines(csv.NewReader(r), columns)
+	if wrong != nil {
+		return nil, points{}, fmt.Errorf("%w: %s:%d: %w", errInput, file, wrong.line, wrong.err)
 	}
+	return names, p, nil
+}
+
+func readLines(c *csv.Reader, columns string) (names []string, p points, wrong *failure) {
 	header, err := c.Read()
-	if errors.Is(err, io.EOF) {
-		return fail(1, "the file is empty, and should begin with the names of its columns")
-	}
 	if err != nil {
-		return fail(parseError(err))
+		return nil, p, readFailure(err, "the file is empty, and should begin with the names of its columns")
 	}
-	header = slices.Clone(header)
 	header[0] = strings.TrimPrefix(header[0], "\uFEFF") // a byte order mark
-	var chosen []int
-	for {
-		record, err := c.Read()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return fail(parseError(err))
-		}
-		if chosen == nil {
-			if chosen, err = choose(header, record, columns); err != nil {
-				return fail(1, "%w", err)
-			}
-		}
-		for _, field := range chosen {
-			x, err := number(record[field])
-			if err != nil {
-				line, _ := c.FieldPos(field)
-				return fail(line, "column %s: %w", header[field], err)
-			}
-			p.coords = append(p.coords, x)
-		}
+	first, err := c.Read()
+	if err != nil {
+		return nil, p, readFailure(err, "there are no points after the names of the columns")
 	}
-	if chosen == nil {
-		return fail(1, "there are no points after the names of the columns")
+	chosen, err := choose(header, first, columns)
+	if err != nil {
+		return nil, p, &failure{1, err}
 	}
 	for _, field := range chosen {
 		names = append(names, strings.TrimSpace(header[field]))
 	}
 	p.dims = len(chosen)
+	for record := first; err == nil; record, err = c.Read() {
+		for _, field := range chosen {
+			x, err := number(record[field])
+			if err != nil {
+				line, _ := c.FieldPos(field)
+				return nil, p, &failure{line, fmt.Errorf("column %s: %w", header[field], err)}
+			}
+			p.coords = append(p.coords, x)
+		}
+	}
+	if !errors.Is(err, io.EOF) {
+		return nil, p, readFailure(err, "")
+	}
 	return names, p, nil
 }
 
-// parseError returns the line of an error of package csv, and what is wrong
-// there, as arguments of fail.
-func parseError(err error) (line int, format string, cause error) {
+// readFailure says in which line reading failed, and how; atEnd is what is wrong
+// with a file that ends there.
+func readFailure(err error, atEnd string) *failure {
 	var parse *csv.ParseError
-	if errors.As(err, &parse) {
-		return parse.Line, "%w", parse.Err
+	switch {
+	case errors.Is(err, io.EOF):
+		return &failure{1, errors.New(atEnd)}
+	case errors.As(err, &parse):
+		return &failure{parse.Line, parse.Err}
 	}
-	return 1, "%w", err
+	return &failure{1, err}
 }
 
 // choose returns the numbers, from 0, of the columns that columns asks for.
