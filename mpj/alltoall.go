@@ -1,92 +1,143 @@
 package mpj
 
-// Allgather puts the send of all ranks, in rank order, into the recv of every
-// rank, which has Size() times the length of send.
-func Allgather[T Element](c *Comm, send, recv []T) error {
-	if err := c.checkCollective("Allgather"); err != nil {
+import "github.com/p2pmpi/p2pmpi/mpj/internal/collective"
+
+// Alltoall sends the j-th of Size() equal parts of send to rank j, and puts the
+// part that came from rank i into the i-th part of recv. The two do not
+// overlap; with nil send the parts of recv are sent, and replaced. All ranks
+// then give nil.
+func Alltoall[T Element](c *Comm, send, recv []T) error {
+	if err := checkAlltoall(c, "Alltoall", send, recv); err != nil {
 		return err
 	}
-	if len(recv) != c.size*len(send) {
-		return c.failf(ErrBuffer, "Allgather", "recv has %d elements for %d ranks with %d each", len(recv), c.size, len(send))
-	}
-	return c.wrap("Allgather", allgather(c, send, recv, evenly(c.size, len(send))))
+	t := c.team(collectiveSlot)
+	return c.wrap("Alltoall", alltoall(&t, send == nil, send, evenBytes[T](len(recv)/c.size), recv, evenBytes[T](len(recv)/c.size)))
 }
 
-// Allgatherv is Allgather with blocks of different lengths: that of rank i has
-// counts[i] elements and goes to recv[displs[i]:]. With nil displs the blocks
-// follow each other. All ranks give the same counts.
-func Allgatherv[T Element](c *Comm, send, recv []T, counts, displs []int) error {
-	if err := c.checkCollective("Allgatherv"); err != nil {
-		return err
+// Ialltoall is Alltoall without waiting.
+func Ialltoall[T Element](c *Comm, send, recv []T) (*Request, error) {
+	if err := checkAlltoall(c, "Ialltoall", send, recv); err != nil {
+		return nil, err
 	}
-	b, err := c.blocksOf("Allgatherv", "recv", counts, displs, len(recv))
-	if err != nil {
-		return err
-	}
-	if counts[c.rank] != len(send) {
-		return c.failf(ErrBuffer, "Allgatherv", "send has %d elements, counts[%d] is %d", len(send), c.rank, counts[c.rank])
-	}
-	return c.wrap("Allgatherv", allgather(c, send, recv, b))
+	return c.background("Ialltoall", func(t *collective.Team) error {
+		return alltoall(t, send == nil, send, evenBytes[T](len(recv)/c.size), recv, evenBytes[T](len(recv)/c.size))
+	})
 }
 
-// allgather passes the blocks round a ring: in every step each rank hands on
-// the block that it got in the step before.
-func allgather[T Element](c *Comm, send, recv []T, b blocks) error {
-	copy(block(recv, b, c.rank), send)
-	right, left := (c.rank+1)%c.size, (c.rank-1+c.size)%c.size
-	for k := range c.size - 1 {
-		out := (c.rank - k + c.size) % c.size
-		in := (left - k + c.size) % c.size
-		if err := c.exchange(allgatherStep, bytesOf(block(recv, b, out)), right, bytesOf(block(recv, b, in)), left); err != nil {
-			return err
-		}
+func checkAlltoall[T Element](c *Comm, op string, send, recv []T) error {
+	if err := c.checkCollective(op); err != nil {
+		return err
+	}
+	if send != nil && len(send) != len(recv) || len(recv)%c.size != 0 {
+		return c.failf(ErrBuffer, op, "send has %d elements and recv %d for %d ranks", len(send), len(recv), c.size)
 	}
 	return nil
 }
 
-// Alltoall sends the j-th of Size() equal parts of send to rank j, and puts the
-// part that came from rank i into the i-th part of recv.
-func Alltoall[T Element](c *Comm, send, recv []T) error {
-	if err := c.checkCollective("Alltoall"); err != nil {
-		return err
+func alltoall[T Element](t *collective.Team, inPlace bool, send []T, out collective.Blocks, recv []T, in collective.Blocks) error {
+	if inPlace {
+		return t.AlltoallInPlace(bytesOf(recv), in)
 	}
-	if len(send) != len(recv) || len(send)%c.size != 0 {
-		return c.failf(ErrBuffer, "Alltoall", "send has %d elements and recv %d for %d ranks", len(send), len(recv), c.size)
-	}
-	b := evenly(c.size, len(send)/c.size)
-	return c.wrap("Alltoall", alltoall(c, send, b, recv, b))
+	return t.Alltoall(bytesOf(send), out, bytesOf(recv), in)
 }
 
 // Alltoallv is Alltoall with parts of different lengths: rank j gets
 // sendCounts[j] elements of send[sendDispls[j]:], and what rank i sends,
 // recvCounts[i] elements, goes to recv[recvDispls[i]:]. With nil displacements
-// the parts follow each other.
+// the parts follow each other. With nil send and nil sendCounts every two ranks
+// swap what they have for each other in recv; all ranks then give nil.
 func Alltoallv[T Element](c *Comm, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) error {
-	if err := c.checkCollective("Alltoallv"); err != nil {
-		return err
-	}
-	out, err := c.blocksOf("Alltoallv", "send", sendCounts, sendDispls, len(send))
+	out, in, err := checkAlltoallv(c, "Alltoallv", send, sendCounts, sendDispls, recv, recvCounts, recvDispls)
 	if err != nil {
 		return err
 	}
-	in, err := c.blocksOf("Alltoallv", "recv", recvCounts, recvDispls, len(recv))
-	if err != nil {
-		return err
-	}
-	if sendCounts[c.rank] != recvCounts[c.rank] {
-		return c.failf(ErrCount, "Alltoallv", "rank %d sends itself %d elements and expects %d", c.rank, sendCounts[c.rank], recvCounts[c.rank])
-	}
-	return c.wrap("Alltoallv", alltoall(c, send, out, recv, in))
+	t := c.team(collectiveSlot)
+	return c.wrap("Alltoallv", alltoall(&t, send == nil && sendCounts == nil, send, inBytes[T](out), recv, inBytes[T](in)))
 }
 
-// alltoall exchanges pairwise: in step k with the ranks at distance k.
-func alltoall[T Element](c *Comm, send []T, out blocks, recv []T, in blocks) error {
-	copy(block(recv, in, c.rank), block(send, out, c.rank))
-	for k := 1; k < c.size; k++ {
-		dest, source := (c.rank+k)%c.size, (c.rank-k+c.size)%c.size
-		if err := c.exchange(alltoallStep, bytesOf(block(send, out, dest)), dest, bytesOf(block(recv, in, source)), source); err != nil {
-			return err
+// Ialltoallv is Alltoallv without waiting.
+func Ialltoallv[T Element](c *Comm, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) (*Request, error) {
+	out, in, err := checkAlltoallv(c, "Ialltoallv", send, sendCounts, sendDispls, recv, recvCounts, recvDispls)
+	if err != nil {
+		return nil, err
+	}
+	return c.background("Ialltoallv", func(t *collective.Team) error {
+		return alltoall(t, send == nil && sendCounts == nil, send, inBytes[T](out), recv, inBytes[T](in))
+	})
+}
+
+func checkAlltoallv[T Element](c *Comm, op string, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) (out, in blocks, err error) {
+	if err := c.checkCollective(op); err != nil {
+		return blocks{}, blocks{}, err
+	}
+	in, err = c.blocksOf(op, "recv", recvCounts, recvDispls, len(recv))
+	if err != nil || send == nil && sendCounts == nil {
+		return in, in, err
+	}
+	if out, err = c.blocksOf(op, "send", sendCounts, sendDispls, len(send)); err != nil {
+		return blocks{}, blocks{}, err
+	}
+	if sendCounts[c.rank] != recvCounts[c.rank] {
+		err = c.failf(ErrCount, op, "rank %d sends itself %d elements and expects %d", c.rank, sendCounts[c.rank], recvCounts[c.rank])
+	}
+	return out, in, err
+}
+
+// Alltoallw is Alltoall for items of datatypes: send[j] goes to rank j, and
+// what rank i sends to recv[i].
+func Alltoallw(c *Comm, send, recv []Typed) error {
+	if err := checkAlltoallw(c, "Alltoallw", send, recv); err != nil {
+		return err
+	}
+	t := c.team(collectiveSlot)
+	return c.wrap("Alltoallw", alltoallw(&t, send, recv))
+}
+
+// Ialltoallw is Alltoallw without waiting.
+func Ialltoallw(c *Comm, send, recv []Typed) (*Request, error) {
+	if err := checkAlltoallw(c, "Ialltoallw", send, recv); err != nil {
+		return nil, err
+	}
+	return c.background("Ialltoallw", func(t *collective.Team) error { return alltoallw(t, send, recv) })
+}
+
+func checkAlltoallw(c *Comm, op string, send, recv []Typed) error {
+	if err := c.checkCollective(op); err != nil {
+		return err
+	}
+	if len(send) != c.size || len(recv) != c.size {
+		return c.failf(ErrCount, op, "send has %d items and recv %d for %d ranks", len(send), len(recv), c.size)
+	}
+	for i := range send {
+		for _, x := range []Typed{send[i], recv[i]} {
+			if err := x.check(c, op); err != nil {
+				return err
+			}
 		}
+	}
+	if out, in := send[c.rank].Size(), recv[c.rank].Size(); out != in {
+		return c.failf(ErrCount, op, "rank %d sends itself %d bytes and expects %d", c.rank, out, in)
+	}
+	return nil
+}
+
+// alltoallw packs everything, exchanges bytes, and unpacks.
+func alltoallw(t *collective.Team, send, recv []Typed) error {
+	out, in := make([]int, len(send)), make([]int, len(recv))
+	var packing []byte
+	total := 0
+	for i := range send {
+		out[i], in[i] = send[i].Size(), recv[i].Size()
+		packing = send[i].of.Append(packing, send[i].memory, send[i].origin, send[i].count)
+		total += in[i]
+	}
+	arrived := make([]byte, total)
+	b := packed(in)
+	if err := t.Alltoall(packing, inBytes[byte](packed(out)), arrived, inBytes[byte](b)); err != nil {
+		return err
+	}
+	for i := range recv {
+		recv[i].take(block(arrived, b, i))
 	}
 	return nil
 }

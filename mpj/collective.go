@@ -2,54 +2,80 @@ package mpj
 
 import (
 	"fmt"
+	"os"
+	"sync"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
 )
 
-// Collectives run over fixed trees and rings, on a context of their own, and
-// only receive from named ranks. So what they compute depends on the arguments
-// and on n alone: every run and every replica gets the same bits.
-//
 // All ranks of a communicator call the same collectives in the same order,
-// with the same root and with lengths that fit each other.
+// with the same root and operation, and with lengths that fit each other. A
+// length that does not fit is an error, where it is received, that names both
+// ranks and lengths.
+//
+// What collectives compute depends on the arguments and on the number of ranks
+// alone: every run and every replica gets the same bits. The algorithms, and
+// why that is so, are in package collective; its table chooses among them by
+// size. The environment variable P2PMPI_COLL overrides the choice, as in
+//
+//	P2PMPI_COLL=allreduce=ring,bcast=binomial
+//
+// It has to be the same at all ranks.
+//
+// Where MPI has MPI_IN_PLACE, the buffer to send is nil: what this rank
+// contributes is then where its part of the result goes.
+//
+// The names with an I in front do not wait. The operation goes on while the
+// program computes; all buffers belong to it until the request is complete. All
+// ranks begin the operations of a communicator, blocking or not, in the same
+// order.
 
-// A step is the tag of a collective's messages. One for each collective keeps
-// a program that calls them in different orders from mixing their data.
-type step int32
-
-const (
-	barrierStep step = iota
-	bcastStep
-	reduceStep
-	gatherStep
-	scatterStep
-	allgatherStep
-	alltoallStep
-	scanStep
-)
-
-func (c *Comm) send(s step, b []byte, dest int) error {
-	return c.engine.Send(c.context(collectiveSlot), c.worldRank(dest), int32(s), b, engine.Standard)
+// forced is what P2PMPI_COLL says.
+type forced struct {
+	algorithms *collective.Forced
+	err        error // why it cannot be understood: every collective fails with it
 }
 
-// recv receives exactly len(b) bytes.
-func (c *Comm) recv(s step, b []byte, source int) error {
-	got, err := c.engine.Recv(c.context(collectiveSlot), c.worldRank(source), int32(s), b)
-	return c.exact(got, err, b, source)
-}
+// collectiveVariable is the environment variable that forces algorithms.
+const collectiveVariable = "P2PMPI_COLL"
 
-// exact makes an error of a message that is shorter than its place.
-func (c *Comm) exact(got engine.Status, err error, b []byte, source int) error {
-	if err == nil && got.Size != len(b) {
-		err = fmt.Errorf("rank %d sent %d bytes where rank %d expects %d", source, got.Size, c.rank, len(b))
+func forcedByUser() forced {
+	algorithms, err := collective.Force(os.Getenv(collectiveVariable))
+	if err != nil {
+		err = fmt.Errorf("%s: %w", collectiveVariable, err)
 	}
-	return err
+	return forced{algorithms, err}
 }
 
-// exchange sends to one rank and receives from another at the same time.
-func (c *Comm) exchange(s step, send []byte, dest int, recv []byte, source int) error {
-	got, err := c.engine.Sendrecv(c.context(collectiveSlot), c.worldRank(dest), int32(s), send, c.worldRank(source), int32(s), recv)
-	return c.exact(got, err, recv, source)
+// A nearness is what a communicator knows of where its ranks are.
+type nearness struct {
+	once   sync.Once
+	levels *collective.Levels
+}
+
+// team returns the ranks of c for an operation whose messages have the slot's
+// context.
+func (c *Comm) team(slot uint32) collective.Team {
+	if c.world.places != nil {
+		c.nearness.once.Do(func() {
+			c.nearness.levels = collective.NewLevels(c.size, func(rank int) (machine, cluster int) {
+				p := c.place(rank)
+				return p.machine, p.cluster
+			})
+		})
+	}
+	return collective.Team{
+		Engine: c.engine, Context: c.context(slot), World: c.ranks, Rank: c.rank, Size: c.size,
+		Levels: c.nearness.levels, Forced: c.world.forced.algorithms,
+	}
+}
+
+// background carries out a collective while the program goes on.
+func (c *Comm) background(op string, carryOut func(*collective.Team) error) (*Request, error) {
+	return c.start(op, func(slot uint32) error {
+		t := c.team(slot)
+		return carryOut(&t)
+	}), nil
 }
 
 // Barrier returns when every rank of c has called it.
@@ -57,12 +83,17 @@ func Barrier(c *Comm) error {
 	if err := c.checkCollective("Barrier"); err != nil {
 		return err
 	}
-	for k := 1; k < c.size; k *= 2 {
-		if err := c.exchange(barrierStep, nil, (c.rank+k)%c.size, nil, (c.rank-k+c.size)%c.size); err != nil {
-			return c.wrap("Barrier", err)
-		}
+	t := c.team(collectiveSlot)
+	return c.wrap("Barrier", t.Barrier())
+}
+
+// Ibarrier is Barrier without waiting: the request is complete when every rank
+// has called it.
+func Ibarrier(c *Comm) (*Request, error) {
+	if err := c.checkCollective("Ibarrier"); err != nil {
+		return nil, err
 	}
-	return nil
+	return c.background("Ibarrier", (*collective.Team).Barrier)
 }
 
 // Bcast copies root's buf to the buf of every rank. All have the same length.
@@ -70,53 +101,20 @@ func Bcast[T Element](c *Comm, buf []T, root int) error {
 	if err := c.checkRoot("Bcast", root); err != nil {
 		return err
 	}
-	return c.wrap("Bcast", c.bcast(bytesOf(buf), root))
+	t := c.team(collectiveSlot)
+	return c.wrap("Bcast", t.Bcast(bytesOf(buf), root))
 }
 
-func (c *Comm) bcast(b []byte, root int) error {
-	if parent, ok := c.parent(root); ok {
-		if err := c.recv(bcastStep, b, parent); err != nil {
-			return err
-		}
+// Ibcast is Bcast without waiting.
+func Ibcast[T Element](c *Comm, buf []T, root int) (*Request, error) {
+	if err := c.checkRoot("Ibcast", root); err != nil {
+		return nil, err
 	}
-	return c.passOn(b, root)
+	return c.background("Ibcast", func(t *collective.Team) error { return t.Bcast(bytesOf(buf), root) })
 }
 
-// bcastWhole is bcast for receivers that do not know the length.
+// bcastWhole is Bcast for receivers that do not know the length.
 func (c *Comm) bcastWhole(b []byte, root int) ([]byte, error) {
-	if parent, ok := c.parent(root); ok {
-		var err error
-		if b, _, err = c.engine.RecvWhole(c.context(collectiveSlot), c.worldRank(parent), int32(bcastStep)); err != nil {
-			return nil, err
-		}
-	}
-	return b, c.passOn(b, root)
-}
-
-// The binomial tree of root: with ranks counted from root, the parent of a
-// rank is the one without its lowest set bit, and its children add one lower
-// bit each.
-
-func (c *Comm) parent(root int) (rank int, ok bool) {
-	v := (c.rank - root + c.size) % c.size
-	return (v&(v-1) + root) % c.size, v != 0
-}
-
-// passOn sends b to the children in the tree, the one with the largest subtree
-// first.
-func (c *Comm) passOn(b []byte, root int) error {
-	v := (c.rank - root + c.size) % c.size
-	bit := 1
-	for bit < c.size && v&bit == 0 {
-		bit *= 2
-	}
-	for bit /= 2; bit > 0; bit /= 2 {
-		if v+bit >= c.size {
-			continue
-		}
-		if err := c.send(bcastStep, b, (v+bit+root)%c.size); err != nil {
-			return err
-		}
-	}
-	return nil
+	t := c.team(collectiveSlot)
+	return t.BcastWhole(b, root)
 }

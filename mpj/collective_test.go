@@ -175,7 +175,7 @@ func TestVectorCollectivesAreTheirDefinitions(t *testing.T) {
 				return fmt.Errorf("root %d: %w", root, err)
 			}
 		}
-		return checkAlltoallv(w.Comm)
+		return checkTriangle(w.Comm)
 	})
 }
 
@@ -194,8 +194,8 @@ func checkVector(c *Comm, me, whole []int64, counts, displs []int, root int) err
 	return err
 }
 
-// checkAlltoallv lets rank i send i+j elements of value 100*i+j to rank j.
-func checkAlltoallv(c *Comm) error {
+// checkTriangle lets rank i send i+j elements of value 100*i+j to rank j.
+func checkTriangle(c *Comm) error {
 	counts := make([]int, c.Size())
 	var send, expected []int
 	for j := range counts {

@@ -54,6 +54,7 @@ type Comm struct {
 	topology topology // nil without one
 
 	operations operations // non-blocking collectives
+	nearness   nearness
 
 	mu         sync.Mutex // guards what follows
 	name       string
@@ -241,6 +242,9 @@ func (c *Comm) checkIntra(op string) error {
 	}
 	if c.local != nil {
 		return c.failf(ErrComm, op, "communicator %q is an intercommunicator: Merge makes one that has collectives", c.Name())
+	}
+	if err := c.world.forced.err; err != nil {
+		return c.failf(ErrArg, op, "%v", err)
 	}
 	return nil
 }

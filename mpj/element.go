@@ -21,7 +21,13 @@ type Number interface{ Ordered | Complex }
 
 // An Element is what a message is a slice of. bool is not one, because a byte
 // from elsewhere need not be a valid bool: use byte, or SendValue.
-type Element interface{ Number }
+type Element interface{ Number | Located }
+
+// Located is the set of values with an index, for MaxLoc and MinLoc.
+type Located interface {
+	Loc[int] | Loc[int8] | Loc[int16] | Loc[int32] | Loc[int64] |
+		Loc[uint] | Loc[uint8] | Loc[uint16] | Loc[uint32] | Loc[uint64] | Loc[float32] | Loc[float64]
+}
 
 // On the wire elements are little-endian and int and uint have 8 bytes, as in
 // the memory of every machine that Init accepts. So bytesOf is all that lies

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 )
 
@@ -92,6 +93,7 @@ func (c *Comm) wrap(op string, err error) error {
 		return nil
 	}
 	var truncated *engine.TruncateError
+	var mismatch *collective.MismatchError
 	var ready *Error
 	switch {
 	case errors.As(err, &ready):
@@ -99,6 +101,11 @@ func (c *Comm) wrap(op string, err error) error {
 			return err
 		}
 		return c.handle(ready)
+	case errors.As(err, &mismatch):
+		if mismatch.Got > mismatch.Want {
+			return c.failf(ErrTruncate, op, "%v", mismatch)
+		}
+		return c.failf(ErrCount, op, "%v", mismatch)
 	case errors.As(err, &truncated):
 		return c.failf(ErrTruncate, op, "%s", c.truncation(truncated))
 	case errors.Is(err, engine.ErrReplicated):

@@ -1,142 +1,122 @@
 package mpj
 
-// A blocks divides a buffer among the ranks: rank i has counts[i] elements
-// from displs[i] on. Without displs the blocks follow each other.
-type blocks struct{ counts, displs []int }
-
-// evenly returns n blocks of count elements.
-func evenly(n, count int) blocks {
-	counts := make([]int, n)
-	for i := range counts {
-		counts[i] = count
-	}
-	return packed(counts)
-}
-
-// packed returns blocks that follow each other.
-func packed(counts []int) blocks {
-	displs := make([]int, len(counts))
-	for i := 1; i < len(counts); i++ {
-		displs[i] = displs[i-1] + counts[i-1]
-	}
-	return blocks{counts, displs}
-}
-
-// blocksOf checks the arguments of op that describe the blocks of a buffer of
-// length elements.
-func (c *Comm) blocksOf(op, buffer string, counts, displs []int, length int) (blocks, error) {
-	if len(counts) != c.size || displs != nil && len(displs) != c.size {
-		return blocks{}, c.failf(ErrCount, op, "%d counts and %d displacements of %s for %d ranks", len(counts), len(displs), buffer, c.size)
-	}
-	b := blocks{counts, displs}
-	if displs == nil {
-		b = packed(counts)
-	}
-	for i, n := range b.counts {
-		if n < 0 || b.displs[i] < 0 || b.displs[i] > length-n {
-			return blocks{}, c.failf(ErrCount, op, "%s has %d elements, block of rank %d is %d from %d on", buffer, length, i, n, b.displs[i])
-		}
-	}
-	return b, nil
-}
-
-// block returns the part of buf that is rank i's.
-func block[T Element](buf []T, b blocks, i int) []T {
-	return buf[b.displs[i] : b.displs[i]+b.counts[i]]
-}
+import "github.com/p2pmpi/p2pmpi/mpj/internal/collective"
 
 // Gather puts the send of all ranks, in rank order, into root's recv, which
-// has Size() times the length of send. Elsewhere recv may be nil.
+// has Size() times the length of send. Elsewhere recv may be nil. At root send
+// may be nil: its part is in recv already.
 func Gather[T Element](c *Comm, send, recv []T, root int) error {
-	if err := c.checkRoot("Gather", root); err != nil {
+	each, err := checkParts(c, "Gather", "send", send, "recv", recv, root)
+	if err != nil {
 		return err
 	}
-	if c.rank == root && len(recv) != c.size*len(send) {
-		return c.failf(ErrBuffer, "Gather", "recv has %d elements for %d ranks with %d each", len(recv), c.size, len(send))
+	t := c.team(collectiveSlot)
+	return c.wrap("Gather", t.Gather(bytesOf(send), bytesOf(recv), evenBytes[T](each), root))
+}
+
+// Igather is Gather without waiting.
+func Igather[T Element](c *Comm, send, recv []T, root int) (*Request, error) {
+	each, err := checkParts(c, "Igather", "send", send, "recv", recv, root)
+	if err != nil {
+		return nil, err
 	}
-	return c.wrap("Gather", gather(c, send, recv, evenly(c.size, len(send)), root))
+	return c.background("Igather", func(t *collective.Team) error {
+		return t.Gather(bytesOf(send), bytesOf(recv), evenBytes[T](each), root)
+	})
+}
+
+// checkParts returns the elements of each part of whole, which counts at root;
+// mine is the part of this rank. At root mine may be nil.
+func checkParts[T Element](c *Comm, op, mineName string, mine []T, wholeName string, whole []T, root int) (each int, err error) {
+	if err := c.checkRoot(op, root); err != nil {
+		return 0, err
+	}
+	if c.rank == root && mine == nil && len(whole)%c.size == 0 {
+		return len(whole) / c.size, nil
+	}
+	if c.rank == root && len(whole) != c.size*len(mine) {
+		return 0, c.failf(ErrBuffer, op, "%s has %d elements and %s %d for %d ranks", mineName, len(mine), wholeName, len(whole), c.size)
+	}
+	return len(mine), nil
 }
 
 // Gatherv is Gather with blocks of different lengths: that of rank i has
 // counts[i] elements and goes to recv[displs[i]:]. With nil displs the blocks
 // follow each other. recv, counts and displs count at root only.
 func Gatherv[T Element](c *Comm, send, recv []T, counts, displs []int, root int) error {
-	if err := c.checkRoot("Gatherv", root); err != nil {
+	b, err := checkBlocks(c, "Gatherv", "send", send, "recv", recv, counts, displs, root)
+	if err != nil {
 		return err
 	}
-	var b blocks
-	if c.rank == root {
-		var err error
-		if b, err = c.blocksOf("Gatherv", "recv", counts, displs, len(recv)); err != nil {
-			return err
-		}
-		if counts[root] != len(send) {
-			return c.failf(ErrBuffer, "Gatherv", "send has %d elements, counts[%d] is %d", len(send), root, counts[root])
-		}
-	}
-	return c.wrap("Gatherv", gather(c, send, recv, b, root))
+	t := c.team(collectiveSlot)
+	return c.wrap("Gatherv", t.Gatherv(bytesOf(send), bytesOf(recv), inBytes[T](b), root))
 }
 
-func gather[T Element](c *Comm, send, recv []T, b blocks, root int) error {
-	if c.rank != root {
-		return c.send(gatherStep, bytesOf(send), root)
+// Igatherv is Gatherv without waiting.
+func Igatherv[T Element](c *Comm, send, recv []T, counts, displs []int, root int) (*Request, error) {
+	b, err := checkBlocks(c, "Igatherv", "send", send, "recv", recv, counts, displs, root)
+	if err != nil {
+		return nil, err
 	}
-	for i := range c.size {
-		if i == root {
-			copy(block(recv, b, i), send)
-			continue
-		}
-		if err := c.recv(gatherStep, bytesOf(block(recv, b, i)), i); err != nil {
-			return err
-		}
+	return c.background("Igatherv", func(t *collective.Team) error {
+		return t.Gatherv(bytesOf(send), bytesOf(recv), inBytes[T](b), root)
+	})
+}
+
+// checkBlocks returns the blocks of whole, at root; elsewhere none.
+func checkBlocks[T Element](c *Comm, op, mineName string, mine []T, wholeName string, whole []T, counts, displs []int, root int) (blocks, error) {
+	if err := c.checkRoot(op, root); err != nil || c.rank != root {
+		return blocks{}, err
 	}
-	return nil
+	b, err := c.blocksOf(op, wholeName, counts, displs, len(whole))
+	if err == nil && mine != nil && counts[root] != len(mine) {
+		err = c.failf(ErrBuffer, op, "%s has %d elements, counts[%d] is %d", mineName, len(mine), root, counts[root])
+	}
+	return b, err
 }
 
 // Scatter puts the i-th of Size() equal parts of root's send into the recv of
-// rank i. Elsewhere send may be nil.
+// rank i. Elsewhere send may be nil. At root recv may be nil: its part stays
+// where it is.
 func Scatter[T Element](c *Comm, send, recv []T, root int) error {
-	if err := c.checkRoot("Scatter", root); err != nil {
+	each, err := checkParts(c, "Scatter", "recv", recv, "send", send, root)
+	if err != nil {
 		return err
 	}
-	if c.rank == root && len(send) != c.size*len(recv) {
-		return c.failf(ErrBuffer, "Scatter", "send has %d elements for %d ranks with %d each", len(send), c.size, len(recv))
+	t := c.team(collectiveSlot)
+	return c.wrap("Scatter", t.Scatter(bytesOf(send), evenBytes[T](each), bytesOf(recv), root))
+}
+
+// Iscatter is Scatter without waiting.
+func Iscatter[T Element](c *Comm, send, recv []T, root int) (*Request, error) {
+	each, err := checkParts(c, "Iscatter", "recv", recv, "send", send, root)
+	if err != nil {
+		return nil, err
 	}
-	return c.wrap("Scatter", scatter(c, send, evenly(c.size, len(recv)), recv, root))
+	return c.background("Iscatter", func(t *collective.Team) error {
+		return t.Scatter(bytesOf(send), evenBytes[T](each), bytesOf(recv), root)
+	})
 }
 
 // Scatterv is Scatter with blocks of different lengths: rank i gets counts[i]
 // elements of send[displs[i]:]. With nil displs the blocks follow each other.
 // send, counts and displs count at root only.
 func Scatterv[T Element](c *Comm, send []T, counts, displs []int, recv []T, root int) error {
-	if err := c.checkRoot("Scatterv", root); err != nil {
+	b, err := checkBlocks(c, "Scatterv", "recv", recv, "send", send, counts, displs, root)
+	if err != nil {
 		return err
 	}
-	var b blocks
-	if c.rank == root {
-		var err error
-		if b, err = c.blocksOf("Scatterv", "send", counts, displs, len(send)); err != nil {
-			return err
-		}
-		if counts[root] != len(recv) {
-			return c.failf(ErrBuffer, "Scatterv", "recv has %d elements, counts[%d] is %d", len(recv), root, counts[root])
-		}
-	}
-	return c.wrap("Scatterv", scatter(c, send, b, recv, root))
+	t := c.team(collectiveSlot)
+	return c.wrap("Scatterv", t.Scatterv(bytesOf(send), inBytes[T](b), bytesOf(recv), root))
 }
 
-func scatter[T Element](c *Comm, send []T, b blocks, recv []T, root int) error {
-	if c.rank != root {
-		return c.recv(scatterStep, bytesOf(recv), root)
+// Iscatterv is Scatterv without waiting.
+func Iscatterv[T Element](c *Comm, send []T, counts, displs []int, recv []T, root int) (*Request, error) {
+	b, err := checkBlocks(c, "Iscatterv", "recv", recv, "send", send, counts, displs, root)
+	if err != nil {
+		return nil, err
 	}
-	for i := range c.size {
-		if i == root {
-			copy(recv, block(send, b, i))
-			continue
-		}
-		if err := c.send(scatterStep, bytesOf(block(send, b, i)), i); err != nil {
-			return err
-		}
-	}
-	return nil
+	return c.background("Iscatterv", func(t *collective.Team) error {
+		return t.Scatterv(bytesOf(send), inBytes[T](b), bytesOf(recv), root)
+	})
 }

@@ -1,9 +1,11 @@
 package mpj
 
 // An Op combines two vectors of equal length element by element:
-// inout[i] = in[i] op inout[i]. It must be associative, and need not be
-// commutative: in holds the values of lower ranks than inout. Reductions pass
-// the predefined operations without instantiating them:
+// inout[i] = in[i] op inout[i]. It must be associative. Whether it commutes
+// does not matter and is said nowhere: in always holds the values of lower ranks
+// than inout. It may be called on parts of the vectors, several times or never
+// for one of them. Reductions take the predefined operations without
+// instantiating them:
 //
 //	mpj.Allreduce(comm, send, recv, mpj.Sum)
 type Op[T Element] func(in, inout []T)
@@ -92,4 +94,37 @@ func truth[T Integer](b bool) T {
 		return 1
 	}
 	return 0
+}
+
+// A Loc is a value and where it is, for MaxLoc and MinLoc: MPI's pairs of a
+// value and an index.
+type Loc[V Ordered] struct {
+	Value V
+	Index int64
+}
+
+// MaxLoc takes the greater value with its index, of equal ones that with the
+// lower index. A NaN wins over every number.
+func MaxLoc[V Ordered](in, inout []Loc[V]) {
+	for i, a := range in {
+		if b := inout[i]; a.Value > b.Value || goesFirst(a, b) {
+			inout[i] = a
+		}
+	}
+}
+
+// MinLoc takes the lesser value with its index, of equal ones that with the
+// lower index. A NaN wins over every number.
+func MinLoc[V Ordered](in, inout []Loc[V]) {
+	for i, a := range in {
+		if b := inout[i]; a.Value < b.Value || goesFirst(a, b) {
+			inout[i] = a
+		}
+	}
+}
+
+// goesFirst decides between values of which none is greater.
+func goesFirst[V Ordered](a, b Loc[V]) bool {
+	aNaN, bNaN := a.Value != a.Value, b.Value != b.Value
+	return a.Index < b.Index && (a.Value == b.Value || aNaN && bNaN) || aNaN && !bNaN
 }

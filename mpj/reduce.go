@@ -1,98 +1,154 @@
 package mpj
 
-// Reduce combines the send of all ranks with op, element by element and in
-// rank order, into root's recv. Elsewhere recv is not used and may be nil. send
-// and recv may be the same slice.
-func Reduce[T Element](c *Comm, send, recv []T, op Op[T], root int) error {
-	if err := c.checkRoot("Reduce", root); err != nil {
-		return err
+import (
+	"unsafe"
+
+	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
+)
+
+// elementsOf is bytesOf backwards.
+func elementsOf[T Element](b []byte) []T {
+	if len(b) == 0 {
+		return nil
 	}
-	if c.rank == root && len(recv) != len(send) {
-		return c.failf(ErrBuffer, "Reduce", "send has %d elements and recv %d", len(send), len(recv))
-	}
-	return c.wrap("Reduce", reduce(c, send, recv, op, root))
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/sizeOf[T]())
 }
 
-// reduce runs up the binomial tree of rank 0 whatever the root is: there every
-// subtree is a run of ranks, so that op meets them in order, and the result has
-// the same bits for every root.
-func reduce[T Element](c *Comm, send, recv []T, op Op[T], root int) error {
-	mine := append([]T(nil), send...)
-	var theirs []T
-	for bit := 1; bit < c.size; bit *= 2 {
-		if c.rank&bit != 0 {
-			if err := c.send(reduceStep, bytesOf(mine), c.rank-bit); err != nil {
-				return err
-			}
-			break
-		}
-		if c.rank+bit >= c.size {
-			continue
-		}
-		if theirs == nil {
-			theirs = make([]T, len(send))
-		}
-		if err := c.recv(reduceStep, bytesOf(theirs), c.rank+bit); err != nil {
-			return err
-		}
-		op(mine, theirs)
-		mine, theirs = theirs, mine
+// reductionOf returns op for bytes.
+func reductionOf[T Element](op Op[T]) collective.Reduction {
+	return collective.Reduction{
+		Size:    sizeOf[T](),
+		Combine: func(in, inout []byte) { op(elementsOf[T](in), elementsOf[T](inout)) },
 	}
-	switch {
-	case c.rank == root && root != 0:
-		return c.recv(reduceStep, bytesOf(recv), 0)
-	case c.rank == 0 && root != 0:
-		return c.send(reduceStep, bytesOf(mine), root)
-	case c.rank == root:
-		copy(recv, mine)
-	}
-	return nil
 }
 
-// Allreduce is Reduce with the result at every rank.
-func Allreduce[T Element](c *Comm, send, recv []T, op Op[T]) error {
-	if err := c.checkCollective("Allreduce"); err != nil {
-		return err
+// checkReduction returns what this rank gives to a reduction without a root.
+func checkReduction[T Element](c *Comm, op string, send, recv []T) ([]T, error) {
+	if err := c.checkCollective(op); err != nil {
+		return nil, err
+	}
+	return contribution(c, op, send, recv)
+}
+
+// contribution returns what this rank gives to a reduction whose result goes to
+// recv: recv itself when send is nil.
+func contribution[T Element](c *Comm, op string, send, recv []T) ([]T, error) {
+	if send == nil {
+		return recv, nil
 	}
 	if len(recv) != len(send) {
-		return c.failf(ErrBuffer, "Allreduce", "send has %d elements and recv %d", len(send), len(recv))
+		return nil, c.failf(ErrBuffer, op, "send has %d elements and recv %d", len(send), len(recv))
 	}
-	if err := reduce(c, send, recv, op, 0); err != nil {
-		return c.wrap("Allreduce", err)
+	return send, nil
+}
+
+// Reduce combines the send of all ranks with op, element by element and in
+// rank order, into root's recv. Elsewhere recv is not used and may be nil. send
+// and recv may be the same slice; at root, send may be nil for that.
+func Reduce[T Element](c *Comm, send, recv []T, op Op[T], root int) error {
+	send, err := checkReduce(c, "Reduce", send, recv, root)
+	if err != nil {
+		return err
 	}
-	return c.wrap("Allreduce", c.bcast(bytesOf(recv), 0))
+	t := c.team(collectiveSlot)
+	return c.wrap("Reduce", t.Reduce(bytesOf(send), bytesOf(recv), reductionOf(op), root))
+}
+
+// Ireduce is Reduce without waiting.
+func Ireduce[T Element](c *Comm, send, recv []T, op Op[T], root int) (*Request, error) {
+	send, err := checkReduce(c, "Ireduce", send, recv, root)
+	if err != nil {
+		return nil, err
+	}
+	return c.background("Ireduce", func(t *collective.Team) error {
+		return t.Reduce(bytesOf(send), bytesOf(recv), reductionOf(op), root)
+	})
+}
+
+func checkReduce[T Element](c *Comm, op string, send, recv []T, root int) ([]T, error) {
+	if err := c.checkRoot(op, root); err != nil {
+		return nil, err
+	}
+	if c.rank == root {
+		return contribution(c, op, send, recv)
+	}
+	return send, nil
+}
+
+// Allreduce is Reduce with the result at every rank. With nil send the elements
+// of recv are combined.
+func Allreduce[T Element](c *Comm, send, recv []T, op Op[T]) error {
+	send, err := checkReduction(c, "Allreduce", send, recv)
+	if err != nil {
+		return err
+	}
+	t := c.team(collectiveSlot)
+	return c.wrap("Allreduce", t.Allreduce(bytesOf(send), bytesOf(recv), reductionOf(op)))
+}
+
+// Iallreduce is Allreduce without waiting.
+func Iallreduce[T Element](c *Comm, send, recv []T, op Op[T]) (*Request, error) {
+	send, err := checkReduction(c, "Iallreduce", send, recv)
+	if err != nil {
+		return nil, err
+	}
+	return c.background("Iallreduce", func(t *collective.Team) error {
+		return t.Allreduce(bytesOf(send), bytesOf(recv), reductionOf(op))
+	})
 }
 
 // Scan combines at each rank the send of ranks 0 up to its own, in order, into
-// recv. send and recv may be the same slice.
+// recv. send and recv may be the same slice, and send may be nil for that.
 func Scan[T Element](c *Comm, send, recv []T, op Op[T]) error {
-	if err := c.checkCollective("Scan"); err != nil {
+	send, err := checkReduction(c, "Scan", send, recv)
+	if err != nil {
 		return err
 	}
-	if len(recv) != len(send) {
-		return c.failf(ErrBuffer, "Scan", "send has %d elements and recv %d", len(send), len(recv))
-	}
 	copy(recv, send)
-	return c.wrap("Scan", scan(c, recv, op))
+	t := c.team(collectiveSlot)
+	return c.wrap("Scan", t.Scan(bytesOf(recv), reductionOf(op)))
 }
 
-// scan doubles, in every step, the run of ranks that end at its own and are
-// combined in acc (Hillis and Steele, 1986).
-func scan[T Element](c *Comm, acc []T, op Op[T]) error {
-	lower := make([]T, len(acc))
-	for k := 1; k < c.size; k *= 2 {
-		if c.rank+k < c.size {
-			if err := c.send(scanStep, bytesOf(acc), c.rank+k); err != nil {
-				return err
-			}
-		}
-		if c.rank < k {
-			continue
-		}
-		if err := c.recv(scanStep, bytesOf(lower), c.rank-k); err != nil {
-			return err
-		}
-		op(lower, acc)
+// Iscan is Scan without waiting.
+func Iscan[T Element](c *Comm, send, recv []T, op Op[T]) (*Request, error) {
+	send, err := checkReduction(c, "Iscan", send, recv)
+	if err != nil {
+		return nil, err
 	}
+	return c.background("Iscan", func(t *collective.Team) error {
+		copy(recv, send)
+		return t.Scan(bytesOf(recv), reductionOf(op))
+	})
+}
+
+// Exscan is Scan without the own contribution: rank i gets what ranks 0 up to
+// i-1 combine to, and recv of rank 0 is left as it is.
+func Exscan[T Element](c *Comm, send, recv []T, op Op[T]) error {
+	send, err := checkReduction(c, "Exscan", send, recv)
+	if err != nil {
+		return err
+	}
+	t := c.team(collectiveSlot)
+	return c.wrap("Exscan", t.Exscan(bytesOf(send), bytesOf(recv), reductionOf(op)))
+}
+
+// Iexscan is Exscan without waiting.
+func Iexscan[T Element](c *Comm, send, recv []T, op Op[T]) (*Request, error) {
+	send, err := checkReduction(c, "Iexscan", send, recv)
+	if err != nil {
+		return nil, err
+	}
+	return c.background("Iexscan", func(t *collective.Team) error {
+		return t.Exscan(bytesOf(send), bytesOf(recv), reductionOf(op))
+	})
+}
+
+// ReduceLocal combines in with inout, element by element, into inout, as the
+// reductions do. It sends nothing.
+func ReduceLocal[T Element](in, inout []T, op Op[T]) error {
+	if len(in) != len(inout) {
+		return failf(ErrBuffer, "ReduceLocal", "in has %d elements and inout %d", len(in), len(inout))
+	}
+	op(in, inout)
 	return nil
 }

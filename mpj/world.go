@@ -22,6 +22,7 @@ type World struct {
 	places  []place // by world rank; nil: all on one machine
 
 	identities *identities
+	forced     forced
 	checks     bool // collectives are compared across ranks: P2PMPI_CHECK
 
 	buffered sendBuffer // of buffered mode
@@ -46,7 +47,7 @@ type job interface {
 type place struct{ machine, cluster int }
 
 func newWorld(e *engine.Engine, self view.Process, size int, j job) *World {
-	w := &World{replica: self.Replica, job: j, checks: os.Getenv(checkVariable) == "1"}
+	w := &World{replica: self.Replica, job: j, checks: os.Getenv(checkVariable) == "1", forced: forcedByUser()}
 	w.Comm = &Comm{engine: e, world: w, id: worldID, rank: self.Rank, size: size, named: size, name: "world"}
 	w.identities = newIdentities(w.Comm)
 	return w

@@ -1,0 +1,77 @@
+package collective
+
+import "math/bits"
+
+// Allgather completes buf at every member: it holds the block of each at its
+// place, and at the beginning only the own one.
+func (t *Team) Allgather(buf []byte, blocks Blocks) error {
+	t.tag = int32(Allgather)
+	return t.allgather(buf, blocks)
+}
+
+func (t *Team) allgather(buf []byte, blocks Blocks) error {
+	if t.Size == 1 {
+		return nil
+	}
+	even := blocks.Counts == nil
+	switch a := t.choose(Allgather, blocks.largest(t.Size)); {
+	case a == Levelled && even && t.Levels.contiguous:
+		return t.levelledAllgather(buf, blocks)
+	case a == RecursiveDoubling && even && powerOfTwo(t.Size):
+		return t.doublingAllgather(buf, blocks)
+	case (a == Bruck || a == RecursiveDoubling) && even:
+		return t.bruckAllgather(buf, blocks)
+	}
+	return t.ring(buf, blocks)
+}
+
+func powerOfTwo(n int) bool { return bits.OnesCount(uint(n)) == 1 }
+
+// ring hands on, in every step, the block that came in the step before.
+func (t *Team) ring(buf []byte, blocks Blocks) error {
+	right, left := t.up(1), t.down(1)
+	for k := range t.Size - 1 {
+		out, in := blocks.of(buf, t.down(k)), blocks.of(buf, t.down(k+1))
+		if err := t.exchange(out, right, in, left); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// doublingAllgather swaps all that it has with a rank twice as far away in
+// every step. Size is a power of two.
+func (t *Team) doublingAllgather(buf []byte, blocks Blocks) error {
+	for bit := 1; bit < t.Size; bit *= 2 {
+		mine := t.Rank &^ (bit - 1)
+		theirs := mine ^ bit
+		err := t.exchange(blocks.span(buf, mine, mine+bit), t.Rank^bit, blocks.span(buf, theirs, theirs+bit), t.Rank^bit)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// span returns the even blocks of ranks from up to to.
+func (b Blocks) span(buf []byte, from, to int) []byte { return buf[from*b.Each : to*b.Each] }
+
+// bruckAllgather has, after k steps, the blocks of the 2^k ranks from its own
+// on, and in the end turns them into place (Bruck, Ho, Kipnis, Upfal and
+// Weathersby, 1997).
+func (t *Team) bruckAllgather(buf []byte, blocks Blocks) error {
+	s := borrow(t.Size * blocks.Each)
+	defer s.free()
+	copy(s.b, blocks.of(buf, t.Rank))
+	for have := 1; have < t.Size; have *= 2 {
+		n := min(have, t.Size-have)
+		err := t.exchange(blocks.span(s.b, 0, n), t.down(have), blocks.span(s.b, have, have+n), t.up(have))
+		if err != nil {
+			return err
+		}
+	}
+	head := (t.Size - t.Rank) * blocks.Each
+	copy(buf[t.Rank*blocks.Each:], s.b[:head])
+	copy(buf[:t.Rank*blocks.Each], s.b[head:])
+	return nil
+}

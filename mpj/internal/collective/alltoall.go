@@ -1,0 +1,83 @@
+package collective
+
+// Alltoall sends block j of send to rank j, and puts what rank i sends into
+// block i of recv. The buffers do not overlap.
+func (t *Team) Alltoall(send []byte, out Blocks, recv []byte, in Blocks) error {
+	t.tag = int32(Alltoall)
+	even := out.Counts == nil && in.Counts == nil
+	if even && t.choose(Alltoall, out.Each) == Bruck {
+		return t.bruckAlltoall(send, recv, out.Each)
+	}
+	return t.pairwise(send, out, recv, in)
+}
+
+// pairwise exchanges in step k with the ranks at distance k.
+func (t *Team) pairwise(send []byte, out Blocks, recv []byte, in Blocks) error {
+	copy(in.of(recv, t.Rank), out.of(send, t.Rank))
+	for k := 1; k < t.Size; k++ {
+		dest, source := t.up(k), t.down(k)
+		if powerOfTwo(t.Size) {
+			dest, source = t.Rank^k, t.Rank^k
+		}
+		if err := t.exchange(out.of(send, dest), dest, in.of(recv, source), source); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bruckAlltoall lets blocks jump by powers of two: block k has to go k ranks
+// up, and goes in the steps of the bits of k (Bruck and others, 1997). It sends
+// log n larger messages in place of n-1 small ones.
+func (t *Team) bruckAlltoall(send, recv []byte, each int) error {
+	n := t.Size
+	s := borrow(2 * n * each)
+	defer s.free()
+	turned, packed := s.b[:n*each], s.b[n*each:]
+	copy(turned, send[t.Rank*each:])
+	copy(turned[(n-t.Rank)*each:], send[:t.Rank*each])
+	for bit := 1; bit < n; bit *= 2 {
+		moving := 0
+		for k := bit; k < n; k++ {
+			if k&bit != 0 {
+				copy(packed[moving:], turned[k*each:(k+1)*each])
+				moving += each
+			}
+		}
+		if err := t.exchange(packed[:moving], t.up(bit), recv[:moving], t.down(bit)); err != nil {
+			return err
+		}
+		from := 0
+		for k := bit; k < n; k++ {
+			if k&bit != 0 {
+				copy(turned[k*each:(k+1)*each], recv[from:])
+				from += each
+			}
+		}
+	}
+	for k := range n { // what is at k now came from the rank k below
+		copy(recv[t.down(k)*each:], turned[k*each:(k+1)*each])
+	}
+	return nil
+}
+
+// AlltoallInPlace replaces block i of buf by what rank i has in its block for
+// this one: pairs of ranks swap. Both count the same for each other.
+func (t *Team) AlltoallInPlace(buf []byte, blocks Blocks) error {
+	t.tag = int32(Alltoall)
+	s := borrow(blocks.largest(t.Size))
+	defer s.free()
+	for k := range t.Size { // in step k the pairs whose ranks add up to k
+		other := (k - t.Rank + t.Size) % t.Size
+		if other == t.Rank {
+			continue
+		}
+		mine := blocks.of(buf, other)
+		in := s.b[:len(mine)]
+		if err := t.exchange(mine, other, in, other); err != nil {
+			return err
+		}
+		copy(mine, in)
+	}
+	return nil
+}

@@ -1,0 +1,37 @@
+package collective
+
+// A Blocks divides a buffer among ranks. With Counts, rank i has Counts[i]
+// elements from Displs[i] on, of Unit bytes each; else all have Each bytes, one
+// after the other.
+type Blocks struct {
+	Each           int
+	Unit           int
+	Counts, Displs []int
+}
+
+// Even returns blocks of each bytes.
+func Even(each int) Blocks { return Blocks{Each: each} }
+
+// of returns the block of rank i in buf.
+func (b Blocks) of(buf []byte, i int) []byte {
+	if b.Counts == nil {
+		return buf[i*b.Each : (i+1)*b.Each]
+	}
+	from := b.Displs[i] * b.Unit
+	return buf[from : from+b.Counts[i]*b.Unit]
+}
+
+// largest returns the bytes of the largest of n blocks.
+func (b Blocks) largest(n int) int {
+	if b.Counts == nil {
+		return b.Each
+	}
+	most := 0
+	for _, count := range b.Counts[:n] {
+		most = max(most, count*b.Unit)
+	}
+	return most
+}
+
+// A share of n elements: that of rank i of size begins at element i*n/size.
+func share(n, size, i int) (from, to int) { return i * n / size, (i + 1) * n / size }

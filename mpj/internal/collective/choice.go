@@ -1,0 +1,125 @@
+package collective
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// An Operation is a kind of collective. It is the tag of its messages too, so
+// that a program that calls different ones at different ranks does not mix
+// their data.
+type Operation int32
+
+// The operations.
+const (
+	Barrier Operation = iota
+	Bcast
+	Gather
+	Scatter
+	Allgather
+	Alltoall
+	Reduce
+	Allreduce
+	ReduceScatter
+	Scan
+	operations
+)
+
+var operationNames = [operations]string{
+	"barrier", "bcast", "gather", "scatter", "allgather", "alltoall", "reduce", "allreduce", "reducescatter", "scan",
+}
+
+// An Algorithm is a way to carry out an operation.
+type Algorithm uint8
+
+// The algorithms.
+const (
+	None              Algorithm = iota
+	Linear                      // root with one after the other
+	Binomial                    // a tree in which each rank serves others as soon as it can
+	Chain                       // from rank to rank in segments
+	Ring                        // what came from the left goes to the right
+	Dissemination               // with ranks at distances 1, 2, 4, ...
+	RecursiveDoubling           // pairs at distances 1, 2, 4, ... swap all
+	RecursiveHalving            // they swap half of what is left
+	Rabenseifner                // halving, then doubling
+	Bruck                       // few steps for any n, with rotated blocks
+	Pairwise                    // every two ranks exchange
+	ScatterAllgather            // shares down a tree, then round the ring
+	Levelled                    // within machines, within clusters, between clusters
+	algorithms
+)
+
+var algorithmNames = [algorithms]string{
+	"", "linear", "binomial", "chain", "ring", "dissemination", "recursive-doubling", "recursive-halving",
+	"rabenseifner", "bruck", "pairwise", "scatter-allgather", "levels",
+}
+
+// usable has the algorithms that each operation has, the last resort first.
+// Recursive doubling and halving, and the doubling half of Rabenseifner's, are for powers of
+// two; for other sizes, and for blocks of different lengths where an algorithm
+// needs equal ones, another takes its place.
+var usable = [operations][]Algorithm{
+	Barrier:       {Dissemination, Binomial, Levelled},
+	Bcast:         {Binomial, ScatterAllgather, Chain, Levelled},
+	Gather:        {Linear, Binomial},
+	Scatter:       {Linear, Binomial},
+	Allgather:     {Ring, RecursiveDoubling, Bruck, Levelled},
+	Alltoall:      {Pairwise, Bruck},
+	Reduce:        {Binomial, Rabenseifner, Pairwise, Levelled},
+	Allreduce:     {Binomial, RecursiveDoubling, Rabenseifner, Ring, Bruck, Levelled},
+	ReduceScatter: {Pairwise, RecursiveHalving, Binomial},
+	Scan:          {RecursiveDoubling},
+}
+
+// Algorithms returns the names of the algorithms that there are for op.
+func Algorithms(op Operation) []Algorithm { return usable[op] }
+
+// String returns the name that P2PMPI_COLL has for a.
+func (a Algorithm) String() string { return algorithmNames[a] }
+
+// String returns the name that P2PMPI_COLL has for o.
+func (o Operation) String() string { return operationNames[o] }
+
+// A Forced names the algorithms that the user wants in place of those of the
+// table; None leaves the choice.
+type Forced [operations]Algorithm
+
+// Force returns the algorithms that s names, as in "allreduce=ring,bcast=chain".
+func Force(s string) (*Forced, error) {
+	if s == "" {
+		return nil, nil
+	}
+	f := new(Forced)
+	for part := range strings.SplitSeq(s, ",") {
+		name, algorithm, _ := strings.Cut(part, "=")
+		op := slices.Index(operationNames[:], strings.TrimSpace(name))
+		if op < 0 {
+			return nil, fmt.Errorf("%q names no collective: there are %s", part, strings.Join(operationNames[:], ", "))
+		}
+		a := Algorithm(max(0, slices.Index(algorithmNames[:], strings.TrimSpace(algorithm))))
+		if !slices.Contains(usable[op], a) {
+			return nil, fmt.Errorf("%q names no algorithm of %s: there are %v", part, operationNames[op], usable[op])
+		}
+		f[op] = a
+	}
+	return f, nil
+}
+
+// choose returns the algorithm for an operation on bytes. It depends on nothing
+// that may differ between members, or between replicas.
+func (t *Team) choose(op Operation, bytes int) Algorithm {
+	if t.Forced != nil && t.Forced[op] != None && (t.Forced[op] != Levelled || t.Levels != nil) {
+		return t.Forced[op]
+	}
+	if t.Levels != nil && bytes <= levelledUpTo[op] {
+		return Levelled
+	}
+	for _, r := range table[op] {
+		if bytes <= r.bytes && t.Size >= r.size {
+			return r.use
+		}
+	}
+	return usable[op][0]
+}

@@ -1,0 +1,96 @@
+package collective
+
+import "slices"
+
+// A circle is the members that exchange at one level, as a team of their own.
+// Its head speaks for all of them at the next level.
+type circle struct {
+	*Team
+	members []int // their ranks in the whole team
+	head    int   // rank in circle
+	end     int   // where groups are runs of ranks: the rank behind the last that the members speak for
+}
+
+// circles returns the circles that this rank is in, from that of its machine up
+// to that of all clusters. The one that speaks for root's is root itself.
+func (t *Team) circles(root int) []circle {
+	l := t.Levels
+	machines := speakers(l.machine, root, func(i int) bool { return l.cluster[i] == l.cluster[t.Rank] })
+	clusters := speakers(l.cluster, root, func(int) bool { return true })
+	var here []int
+	end := 0 // of the cluster
+	for i := range t.Size {
+		if l.machine[i] == l.machine[t.Rank] {
+			here = append(here, i)
+		}
+		if l.cluster[i] == l.cluster[t.Rank] {
+			end = i + 1
+		}
+	}
+	levels := []circle{
+		t.circle(here, machines, here[len(here)-1]+1),
+		t.circle(machines, clusters, end),
+		t.circle(clusters, []int{root}, t.Size),
+	}
+	for i, c := range levels {
+		if c.members[c.head] != t.Rank {
+			return levels[:i+1]
+		}
+	}
+	return levels
+}
+
+// circle returns one of members, whose head is among heads.
+func (t *Team) circle(members, heads []int, end int) circle {
+	head := slices.IndexFunc(members, func(m int) bool { return slices.Contains(heads, m) })
+	return circle{Team: t.part(members), members: members, head: head, end: end}
+}
+
+// behind returns the rank behind the last that member i speaks for. The head
+// is the first member, and groups are runs of ranks.
+func (c *circle) behind(i int) int {
+	if i+1 < len(c.members) {
+		return c.members[i+1]
+	}
+	return c.end
+}
+
+func (t *Team) levelledBcast(b []byte, root int) error {
+	circles := t.circles(root)
+	for i := len(circles) - 1; i >= 0; i-- {
+		if err := circles[i].bcast(b, circles[i].head); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Team) levelledBarrier() error {
+	for _, c := range t.circles(0) {
+		if err := c.arrive(); err != nil {
+			return err
+		}
+	}
+	return t.levelledBcast(nil, 0)
+}
+
+// levelledAllgather brings all blocks to rank 0, level by level, and back.
+// Groups are runs of ranks.
+func (t *Team) levelledAllgather(buf []byte, blocks Blocks) error {
+	end := t.Rank + 1 // of the run of blocks, from this rank's on, that is here
+	for _, c := range t.circles(0) {
+		if c.head != c.Rank {
+			if err := c.send(blocks.span(buf, t.Rank, end), c.head); err != nil {
+				return err
+			}
+			break
+		}
+		for i := 1; i < c.Size; i++ {
+			end = c.behind(i)
+			if err := c.recv(blocks.span(buf, c.members[i], end), i); err != nil {
+				return err
+			}
+		}
+	}
+	return t.levelledBcast(buf, 0)
+}

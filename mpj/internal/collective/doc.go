@@ -1,0 +1,41 @@
+// Package collective has the algorithms of the collective operations. They move
+// bytes among the ranks of a Team; package mpj puts types and checks around
+// them.
+//
+//	mpj.Allreduce[T]      checks arguments, sees slices as bytes
+//	      |
+//	Team.Allreduce        choice.go: which algorithm for this size and n
+//	      |
+//	recursiveDoubling     who sends what to whom, step by step
+//	      |
+//	Team.send, exchange   named receives in one context of the engine
+//
+// # Results do not depend on timing
+//
+// Every receive names its source, and reductions combine along one tree,
+// whatever the algorithm: a pair of neighbouring ranks first, then neighbouring
+// pairs, and so on, the lower ranks always on the left.
+//
+//	0   1   2   3   4
+//	 \ /     \ /    |
+//	 01      23     4
+//	   \    /       |
+//	    0123        4
+//	        \      /
+//	         01234
+//
+// So a floating-point sum has the same bits in every run and at every replica,
+// and also for every root, every algorithm and wherever the ranks run: they
+// depend on n alone. And an operation needs to be associative only, never
+// commutative. Scan and Exscan have a fixed order of their own.
+//
+// # Who is where
+//
+// With several machines, Levels has the ranks in groups: a machine, a cluster
+// of near machines, all. Bcast, Barrier, Reduce, Allreduce and Allgather of small
+// blocks cross from group to group once, between one rank of each, instead of
+// as often as the tree of ranks happens to.
+//
+// What is not promised: that a team can be used after an error. Some of its
+// ranks may wait for messages that never come; the job should end.
+package collective

@@ -1,0 +1,58 @@
+package collective
+
+import "slices"
+
+// A Levels says which members of a team are on one machine, and which are in
+// one cluster, near each other.
+type Levels struct {
+	machine, cluster []int // of each member
+	contiguous       bool  // the members of every group are a run of ranks
+}
+
+// NewLevels returns the levels of size members, or nil when they would make no
+// difference: all are on one machine, or each on its own in one cluster.
+func NewLevels(size int, at func(rank int) (machine, cluster int)) *Levels {
+	l := &Levels{machine: make([]int, size), cluster: make([]int, size)}
+	for i := range size {
+		l.machine[i], l.cluster[i] = at(i)
+		if first := slices.Index(l.machine, l.machine[i]); first < i {
+			l.cluster[i] = l.cluster[first] // a machine is in one cluster, whatever at says
+		}
+	}
+	machines, runs := groups(l.machine)
+	clusters, clusterRuns := groups(l.cluster)
+	if machines == 1 || machines == size && clusters == 1 {
+		return nil
+	}
+	l.contiguous = machines == runs && clusters == clusterRuns
+	return l
+}
+
+// groups returns how many values there are, and how many runs of one.
+func groups(values []int) (different, runs int) {
+	seen := make(map[int]bool)
+	for i, v := range values {
+		seen[v] = true
+		if i == 0 || v != values[i-1] {
+			runs++
+		}
+	}
+	return len(seen), runs
+}
+
+// speakers returns, in order, one rank of each group of those members that
+// among wants: root where it is in the group, else the first.
+func speakers(group []int, root int, among func(rank int) bool) []int {
+	var ranks []int
+	seen := make(map[int]bool)
+	for i, g := range group {
+		if !seen[g] && among(i) {
+			seen[g] = true
+			if g == group[root] {
+				i = root
+			}
+			ranks = append(ranks, i)
+		}
+	}
+	return ranks
+}

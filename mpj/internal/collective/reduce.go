@@ -1,0 +1,137 @@
+package collective
+
+// Reduce combines the send of all members into root's recv, which is nil
+// elsewhere. At root the two may be the same.
+func (t *Team) Reduce(send, recv []byte, r Reduction, root int) error {
+	t.tag = int32(Reduce)
+	if t.Size == 1 {
+		copy(recv, send)
+		return nil
+	}
+	switch t.choose(Reduce, len(send)) {
+	case Levelled:
+		if t.Levels.contiguous {
+			return t.levelledReduce(send, recv, r, root)
+		}
+	case Rabenseifner, Pairwise:
+		return t.scatteredReduce(send, recv, r, root)
+	}
+	return t.binomialReduce(send, recv, r, root)
+}
+
+// binomialReduce runs up the binomial tree of rank 0 whatever the root is:
+// there every subtree is a run of ranks.
+func (t *Team) binomialReduce(send, recv []byte, r Reduction, root int) error {
+	s := borrow(2 * len(send))
+	defer s.free()
+	a := accumulator{r, s.b[:len(send)], s.b[len(send):]}
+	copy(a.mine, send)
+	for bit := 1; bit < t.Size; bit *= 2 {
+		if t.Rank&bit != 0 {
+			if err := t.send(a.mine, t.Rank-bit); err != nil {
+				return err
+			}
+			break
+		}
+		if t.Rank+bit >= t.Size {
+			continue
+		}
+		if err := t.recv(a.other, t.Rank+bit); err != nil {
+			return err
+		}
+		a.take(0, len(send), false)
+	}
+	switch {
+	case t.Rank == 0 && root == 0:
+		copy(recv, a.mine)
+	case t.Rank == 0:
+		return t.send(a.mine, root)
+	case t.Rank == root:
+		return t.recv(recv, 0)
+	}
+	return nil
+}
+
+// scatteredReduce lets each rank combine a share of the elements, and root
+// gather the shares.
+func (t *Team) scatteredReduce(send, recv []byte, r Reduction, root int) error {
+	s := borrow(len(send))
+	defer s.free()
+	from, to, err := t.reduceShare(send, s.b, r)
+	if err != nil {
+		return err
+	}
+	if t.Rank != root {
+		return t.send(s.b[from:to], root)
+	}
+	copy(recv[from:to], s.b[from:to])
+	for i := range t.Size {
+		if i == root {
+			continue
+		}
+		from, to := t.shareAfter(len(send), r, i)
+		if err := t.recv(recv[from:to], i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reduceShare combines one share of the elements at each rank. It returns which
+// bytes of buf, as long as send, are this rank's. buf may be send.
+func (t *Team) reduceShare(send, buf []byte, r Reduction) (from, to int, err error) {
+	if powerOfTwo(t.Size) {
+		return t.halve(send, buf, r)
+	}
+	from, to = t.shareAfter(len(send), r, t.Rank)
+	err = t.pairwiseReduceScatter(send, buf[from:to], r, func(i int) (int, int) { return t.shareAfter(len(send), r, i) })
+	return from, to, err
+}
+
+// shareAfter returns which of length bytes are rank's after reduceShare.
+func (t *Team) shareAfter(length int, r Reduction, rank int) (from, to int) {
+	if powerOfTwo(t.Size) {
+		to = length
+		for bit := 1; bit < t.Size; bit *= 2 {
+			from, to = half(from, to, r, rank&bit != 0)
+		}
+		return from, to
+	}
+	from, to = share(length/r.Size, t.Size, rank)
+	return from * r.Size, to * r.Size
+}
+
+// half returns one half of bytes from..to, in whole elements.
+func half(from, to int, r Reduction, upper bool) (int, int) {
+	middle := from + (to-from)/r.Size/2*r.Size
+	if upper {
+		return middle, to
+	}
+	return from, middle
+}
+
+// halve swaps halves of what it still combines, at first with the neighbour and
+// then with ranks further away, so that in every step a run of ranks is
+// complete (Rabenseifner, 2004). Size is a power of two.
+func (t *Team) halve(send, buf []byte, r Reduction) (from, to int, err error) {
+	s := borrow(len(send))
+	defer s.free()
+	a := accumulator{r, send, s.b}
+	to = len(send)
+	for bit := 1; bit < t.Size; bit *= 2 {
+		upper := t.Rank&bit != 0
+		keepFrom, keepTo := half(from, to, r, upper)
+		giveFrom, giveTo := half(from, to, r, !upper)
+		if err := t.exchange(a.mine[giveFrom:giveTo], t.Rank^bit, a.other[keepFrom:keepTo], t.Rank^bit); err != nil {
+			return 0, 0, err
+		}
+		if bit == 1 { // send is not written to
+			copy(buf[keepFrom:keepTo], send[keepFrom:keepTo])
+			a.mine = buf
+		}
+		a.take(keepFrom, keepTo, upper)
+		from, to = keepFrom, keepTo
+	}
+	copy(buf[from:to], a.mine[from:to])
+	return from, to, nil
+}

@@ -1,0 +1,74 @@
+package collective
+
+import "math/bits"
+
+// ReduceScatter combines the send of all members, which consists of one block
+// for each, and puts each block into the recv of its rank. recv may be a part
+// of send.
+func (t *Team) ReduceScatter(send []byte, blocks Blocks, recv []byte, r Reduction) error {
+	t.tag = int32(ReduceScatter)
+	if t.Size == 1 {
+		copy(recv, blocks.of(send, 0))
+		return nil
+	}
+	switch a := t.choose(ReduceScatter, len(send)); {
+	case a == RecursiveHalving && powerOfTwo(t.Size) && blocks.Counts == nil:
+		return t.halvingReduceScatter(send, blocks, recv, r)
+	case a == Binomial:
+		return t.treeReduceScatter(send, blocks, recv, r)
+	}
+	return t.pairwiseReduceScatter(send, recv, r, func(i int) (int, int) {
+		if blocks.Counts == nil {
+			return i * blocks.Each, (i + 1) * blocks.Each
+		}
+		from := blocks.Displs[i] * blocks.Unit
+		return from, from + blocks.Counts[i]*blocks.Unit
+	})
+}
+
+// pairwiseReduceScatter gets from every rank what it has for the own block, in
+// n-1 steps, and combines it then. block says which bytes of send are a rank's.
+func (t *Team) pairwiseReduceScatter(send, recv []byte, r Reduction, block func(rank int) (from, to int)) error {
+	size := len(recv)
+	s := borrow(t.Size * size)
+	defer s.free()
+	from, to := block(t.Rank)
+	copy(s.b[t.Rank*size:], send[from:to])
+	for k := 1; k < t.Size; k++ {
+		dest, source := t.up(k), t.down(k)
+		from, to := block(dest)
+		if err := t.exchange(send[from:to], dest, s.b[source*size:(source+1)*size], source); err != nil {
+			return err
+		}
+	}
+	copy(recv, r.fold(s.b, t.Size, size))
+	return nil
+}
+
+// halvingReduceScatter halves with the nearest rank first, which keeps runs of
+// ranks complete but leaves rank i with the block whose number has the bits of
+// i in reverse. So the blocks are put in that order before (Iannello, 1997).
+func (t *Team) halvingReduceScatter(send []byte, blocks Blocks, recv []byte, r Reduction) error {
+	s := borrow(len(send))
+	defer s.free()
+	width := bits.Len(uint(t.Size - 1))
+	for i := range t.Size {
+		reversed := int(bits.Reverse64(uint64(i)) >> (64 - width))
+		copy(blocks.of(s.b, reversed), blocks.of(send, i))
+	}
+	from, to, err := t.halve(s.b, s.b, r)
+	if err == nil {
+		copy(recv, s.b[from:to])
+	}
+	return err
+}
+
+// treeReduceScatter combines everything at rank 0, which gives each its block.
+func (t *Team) treeReduceScatter(send []byte, blocks Blocks, recv []byte, r Reduction) error {
+	s := borrow(len(send))
+	defer s.free()
+	if err := t.binomialReduce(send, s.b, r, 0); err != nil {
+		return err
+	}
+	return t.linearScatter(s.b, blocks, recv, 0)
+}

@@ -1,0 +1,114 @@
+package collective
+
+import "math/bits"
+
+// A run is what one rank has of a reduction when its groups are runs of ranks:
+// the results of the largest nodes of the tree of doc.go that cover the run.
+// Two runs that follow each other become one by combining the nodes that are
+// siblings, so that crossing between machines takes one message and still
+// changes no bit of the result.
+//
+//	machine A: ranks 0 1 2     machine B: 3 4
+//	  run: 01 2                  run: 3 4
+//	                together: 01234
+type run struct {
+	Reduction
+	n      int      // ranks in all
+	size   int      // bytes of a vector
+	values []byte   // one after the other
+	nodes  [][2]int // from and to of each
+}
+
+// mostNodes returns how many nodes a run among n ranks has at most.
+func mostNodes(n int) int { return 2 * bits.Len(uint(n)) }
+
+// cover returns the largest nodes that cover ranks from up to to, of n.
+func cover(nodes [][2]int, from, to, n int) [][2]int {
+	for from < to {
+		bit := 1
+		for from%(2*bit) == 0 && from+bit < n && min(from+2*bit, n) <= to {
+			bit *= 2
+		}
+		end := min(from+bit, n)
+		nodes = append(nodes, [2]int{from, end})
+		from = end
+	}
+	return nodes
+}
+
+// at returns the place of value i.
+func (r *run) at(i int) []byte { return r.values[i*r.size : (i+1)*r.size] }
+
+// held returns the values.
+func (r *run) held() []byte { return r.values[:len(r.nodes)*r.size] }
+
+// add puts the value of a node behind the others, and combines what then can
+// be.
+func (r *run) add(node [2]int, value []byte) {
+	copy(r.at(len(r.nodes)), value)
+	r.nodes = append(r.nodes, node)
+	for len(r.nodes) > 1 {
+		left, right := len(r.nodes)-2, len(r.nodes)-1
+		from, middle, to := r.nodes[left][0], r.nodes[left][1], r.nodes[right][1]
+		if width := middle - from; from%(2*width) != 0 || to != min(from+2*width, r.n) || !powerOfTwo(width) {
+			return
+		}
+		r.Combine(r.at(left), r.at(right))
+		copy(r.at(left), r.at(right))
+		r.nodes = r.nodes[:right]
+		r.nodes[left][1] = to
+	}
+}
+
+// levelledReduce brings the run of each circle to its head, and at last all to
+// rank 0, which passes the result on to root.
+func (t *Team) levelledReduce(send, recv []byte, op Reduction, root int) error {
+	size, most := len(send), mostNodes(t.Size)
+	s := borrow((2*most + 1) * size)
+	defer s.free()
+	r := run{Reduction: op, n: t.Size, size: size, values: s.b[:(most+1)*size]}
+	incoming := s.b[(most+1)*size:]
+	r.add([2]int{t.Rank, t.Rank + 1}, send)
+	for _, c := range t.circles(0) {
+		if c.head != c.Rank {
+			if err := c.send(r.held(), c.head); err != nil {
+				return err
+			}
+			break
+		}
+		for i := 1; i < c.Size; i++ {
+			if err := c.join(&r, i, incoming); err != nil {
+				return err
+			}
+		}
+	}
+	switch {
+	case t.Rank == 0 && root == 0:
+		copy(recv, r.at(0))
+	case t.Rank == 0:
+		return t.send(r.at(0), root)
+	case t.Rank == root:
+		return t.recv(recv, 0)
+	}
+	return nil
+}
+
+// join adds the run of member i to r.
+func (c *circle) join(r *run, i int, incoming []byte) error {
+	nodes := cover(nil, c.members[i], c.behind(i), r.n)
+	in := incoming[:len(nodes)*r.size]
+	if err := c.recv(in, i); err != nil {
+		return err
+	}
+	for k, node := range nodes {
+		r.add(node, in[k*r.size:(k+1)*r.size])
+	}
+	return nil
+}
+
+func (t *Team) levelledAllreduce(send, recv []byte, r Reduction) error {
+	if err := t.levelledReduce(send, recv, r, 0); err != nil {
+		return err
+	}
+	return t.levelledBcast(recv, 0)
+}

@@ -1,0 +1,86 @@
+package mpj
+
+import "github.com/p2pmpi/p2pmpi/mpj/internal/collective"
+
+// ReduceScatterBlock combines the send of all ranks, which has Size() times the
+// length of recv, and puts the i-th part of the result into the recv of rank
+// i. With nil send, recv is what is combined, and its first part gets the
+// result.
+func ReduceScatterBlock[T Element](c *Comm, send, recv []T, op Op[T]) error {
+	send, recv, err := checkReduceScatterBlock(c, "ReduceScatterBlock", send, recv)
+	if err != nil {
+		return err
+	}
+	t := c.team(collectiveSlot)
+	return c.wrap("ReduceScatterBlock", t.ReduceScatter(bytesOf(send), evenBytes[T](len(recv)), bytesOf(recv), reductionOf(op)))
+}
+
+// IreduceScatterBlock is ReduceScatterBlock without waiting.
+func IreduceScatterBlock[T Element](c *Comm, send, recv []T, op Op[T]) (*Request, error) {
+	send, recv, err := checkReduceScatterBlock(c, "IreduceScatterBlock", send, recv)
+	if err != nil {
+		return nil, err
+	}
+	return c.background("IreduceScatterBlock", func(t *collective.Team) error {
+		return t.ReduceScatter(bytesOf(send), evenBytes[T](len(recv)), bytesOf(recv), reductionOf(op))
+	})
+}
+
+func checkReduceScatterBlock[T Element](c *Comm, op string, send, recv []T) (from, to []T, err error) {
+	if err := c.checkCollective(op); err != nil {
+		return nil, nil, err
+	}
+	if send == nil && len(recv)%c.size == 0 {
+		return recv, recv[:len(recv)/c.size], nil
+	}
+	if len(send) != c.size*len(recv) {
+		return nil, nil, c.failf(ErrBuffer, op, "send has %d elements and recv %d for %d ranks", len(send), len(recv), c.size)
+	}
+	return send, recv, nil
+}
+
+// ReduceScatter is ReduceScatterBlock with parts of different lengths: that of
+// rank i has counts[i] elements, and they follow each other in send. All ranks
+// give the same counts. With nil send, recv has the length of all parts.
+func ReduceScatter[T Element](c *Comm, send, recv []T, counts []int, op Op[T]) error {
+	send, recv, b, err := checkReduceScatter(c, "ReduceScatter", send, recv, counts)
+	if err != nil {
+		return err
+	}
+	t := c.team(collectiveSlot)
+	return c.wrap("ReduceScatter", t.ReduceScatter(bytesOf(send), inBytes[T](b), bytesOf(recv), reductionOf(op)))
+}
+
+// IreduceScatter is ReduceScatter without waiting.
+func IreduceScatter[T Element](c *Comm, send, recv []T, counts []int, op Op[T]) (*Request, error) {
+	send, recv, b, err := checkReduceScatter(c, "IreduceScatter", send, recv, counts)
+	if err != nil {
+		return nil, err
+	}
+	return c.background("IreduceScatter", func(t *collective.Team) error {
+		return t.ReduceScatter(bytesOf(send), inBytes[T](b), bytesOf(recv), reductionOf(op))
+	})
+}
+
+func checkReduceScatter[T Element](c *Comm, op string, send, recv []T, counts []int) (from, to []T, b blocks, err error) {
+	if err := c.checkCollective(op); err != nil {
+		return nil, nil, blocks{}, err
+	}
+	whole := send
+	if send == nil {
+		whole = recv
+	}
+	if b, err = c.blocksOf(op, "send", counts, nil, len(whole)); err != nil {
+		return nil, nil, blocks{}, err
+	}
+	if last := c.size - 1; b.displs[last]+b.counts[last] != len(whole) {
+		return nil, nil, blocks{}, c.failf(ErrCount, op, "send has %d elements, the counts add up to %d", len(whole), b.displs[last]+b.counts[last])
+	}
+	if send == nil {
+		return recv, recv[:counts[c.rank]], b, nil
+	}
+	if counts[c.rank] != len(recv) {
+		return nil, nil, blocks{}, c.failf(ErrBuffer, op, "recv has %d elements, counts[%d] is %d", len(recv), c.rank, counts[c.rank])
+	}
+	return send, recv, b, nil
+}
