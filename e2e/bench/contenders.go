@@ -10,7 +10,7 @@ import (
 // A contender is one way to do what the plan asks for.
 type contender struct {
 	report.Contender
-	needs string   // a command that must be installed
+	needs string   // a library that must be installed
 	tests []string // that it makes
 	run   runner
 }
@@ -32,10 +32,10 @@ func contenders() []contender {
 		{name("mpj socket pair", 2), "", messages, ours(2, 1, "-a", "concentrate")},
 		{name("mpj stream", 2), "", messages, ours(2, 1, "-a", "spread")},
 		{name("mpj stream, r=2", 2), "", plan.Pairs, ours(2, 2, "-a", "spread")},
-		{name("Open MPI shm", 2), "mpirun.openmpi", messages, openMPI(2, shm...)},
-		{name("Open MPI tcp", 2), "mpirun.openmpi", messages, openMPI(2, tcp...)},
-		{name("MPICH shm", 2), "mpirun.mpich", messages, mpich(2, ucxShm...)},
-		{name("MPICH tcp", 2), "mpirun.mpich", messages, mpich(2, ucxTCP...)},
+		{name("Open MPI shm", 2), "openmpi", messages, openMPI(2, shm...)},
+		{name("Open MPI tcp", 2), "openmpi", messages, openMPI(2, tcp...)},
+		{name("MPICH shm", 2), "mpich", messages, mpich(2, ucxShm...)},
+		{name("MPICH tcp", 2), "mpich", messages, mpich(2, ucxTCP...)},
 		{name("Unix socket", 2), "", overPairs, raw("unix")},
 		{name("TCP", 2), "", overPairs, raw("tcp")},
 		{name("TLS 1.3", 2), "", overPairs, raw("tls")},
@@ -45,16 +45,16 @@ func contenders() []contender {
 
 		{name("mpj socket pair", 4), "", messages, ours(4, 1, "-a", "concentrate")},
 		{name("mpj stream", 4), "", messages, ours(4, 1, "-a", "spread")},
-		{name("Open MPI shm", 4), "mpirun.openmpi", messages, openMPI(4, append(yield, shm...)...)},
-		{name("Open MPI tcp", 4), "mpirun.openmpi", messages, openMPI(4, append(yield, tcp...)...)},
+		{name("Open MPI shm", 4), "openmpi", messages, openMPI(4, append(yield, shm...)...)},
+		{name("Open MPI tcp", 4), "openmpi", messages, openMPI(4, append(yield, tcp...)...)},
 		// MPICH does not yield: with more processes than processors a barrier takes
 		// milliseconds there, and nothing can be learnt from that.
 
 		{name("mpj socket pair", 2), "", plan.Kernels, ourKernels(2, "-a", "concentrate")},
 		{name("mpj stream", 2), "", plan.Kernels, ourKernels(2, "-a", "spread")},
-		{name("Open MPI shm", 2), "mpirun.openmpi", plan.Kernels, openMPIKernels(2, shm...)},
-		{name("Open MPI tcp", 2), "mpirun.openmpi", plan.Kernels, openMPIKernels(2, tcp...)},
-		{name("MPICH shm", 2), "mpirun.mpich", plan.Kernels, mpichKernels(2, ucxShm...)},
+		{name("Open MPI shm", 2), "openmpi", plan.Kernels, openMPIKernels(2, shm...)},
+		{name("Open MPI tcp", 2), "openmpi", plan.Kernels, openMPIKernels(2, tcp...)},
+		{name("MPICH shm", 2), "mpich", plan.Kernels, mpichKernels(2, ucxShm...)},
 		{name("Go, sequential", 2), "", []string{"ep"}, alone(2)},
 	}
 }

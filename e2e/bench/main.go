@@ -111,15 +111,23 @@ func present(all []contender, o options, stderr io.Writer) []contender {
 		if len(wanted(c, o)) == 0 {
 			continue
 		}
-		if c.needs != "" {
-			if _, err := exec.LookPath(c.needs); err != nil {
-				fmt.Fprintf(stderr, "bench: no %s here, %s is left out\n", c.needs, c.Name)
-				continue
-			}
+		if c.needs != "" && !installed(c.needs) {
+			fmt.Fprintf(stderr, "bench: no %s here, %s is left out\n", c.needs, c.Name)
+			continue
 		}
 		field = append(field, c)
 	}
 	return field
+}
+
+// installed tells whether programs can be built for a library, and run.
+func installed(library string) bool {
+	for _, command := range []string{"mpicc.", "mpirun."} {
+		if _, err := exec.LookPath(command + library); err != nil {
+			return false
+		}
+	}
+	return true
 }
 
 // wanted are the items that a contender is to measure.

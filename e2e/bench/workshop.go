@@ -58,7 +58,7 @@ func (w *workshop) equip(ctx context.Context, field []contender, o options) erro
 		return err
 	}
 	for _, library := range []string{"openmpi", "mpich"} {
-		if !needed(field, "mpirun."+library) {
+		if !needed(field, library) {
 			continue
 		}
 		if err := w.compile(ctx, library, append(kernels, "bench")); err != nil {
@@ -97,8 +97,8 @@ func wantedKernels(field []contender, o options) []string {
 	return kernels
 }
 
-func needed(field []contender, command string) bool {
-	return slices.ContainsFunc(field, func(c contender) bool { return c.needs == command })
+func needed(field []contender, library string) bool {
+	return slices.ContainsFunc(field, func(c contender) bool { return c.needs == library })
 }
 
 func (w *workshop) close() {
