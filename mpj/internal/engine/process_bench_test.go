@@ -54,8 +54,8 @@ func joinShared(rank int, files []*os.File) (*engine.Engine, error) {
 func newShared() (files []*os.File, err error) {
 	for _, open := range []func() (*os.File, error){
 		func() (*os.File, error) { return channel.NewBoard(2) },
-		func() (*os.File, error) { return channel.NewRing(1 << 20) },
-		func() (*os.File, error) { return channel.NewRing(1 << 20) },
+		func() (*os.File, error) { return channel.NewRing(1 << 18) },
+		func() (*os.File, error) { return channel.NewRing(1 << 18) },
 	} {
 		f, err := open()
 		if err != nil {
