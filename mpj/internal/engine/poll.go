@@ -49,12 +49,12 @@ type poller struct {
 }
 
 // Spinning is limited by time, so that a process that waits for long leaves its
-// processor to others; a wake-up through the bell costs about 50 µs.
+// processor to others; a wake-up through the bell costs about 5 µs.
 const (
-	spinTime  = 50 * time.Microsecond
-	yieldTime = 500 * time.Microsecond // with a yield to other processes every time
+	spinTime  = 30 * time.Microsecond
+	yieldTime = 300 * time.Microsecond // the end of spinning that gives way to other processes
 	restTime  = time.Millisecond
-	spinLooks = 128 // between two looks at the clock
+	spinLooks = 64 // between two looks at the clock
 	// yieldLooks is the same with a yield every time, which may take long.
 	yieldLooks = 4
 )
@@ -99,35 +99,39 @@ func (e *Engine) spin(w *waiter) bool {
 func (e *Engine) pollFor(w *waiter) bool {
 	p := &e.poller
 	var start time.Time
+	var waited time.Duration
 	for {
 		if e.progress() {
-			start = time.Time{}
+			start, waited = time.Time{}, 0
 		}
 		if w.woken.Load() || e.err != nil {
 			return true
 		}
-		inlets, pushing := p.inlets, len(p.pushing) > 0
+		inlets := p.inlets
 		e.mu.Unlock()
-		found := look(inlets, w, p.crowded || !start.IsZero())
+		found := false
+		if yield := p.crowded || waited > spinTime; yield {
+			found = look(inlets, w, yieldLooks, yieldProcessor)
+		} else {
+			found = look(inlets, w, spinLooks, nil)
+		}
 		e.mu.Lock()
 		switch {
 		case found:
 		case start.IsZero():
 			start = time.Now()
-		case time.Since(start) > yieldTime, !p.crowded && !pushing && time.Since(start) > spinTime:
-			return false
+		default:
+			if waited = time.Since(start); waited > yieldTime {
+				return false
+			}
 		}
 	}
 }
 
-// look looks at the rings some times, and reports whether there is something to
-// do.
-func look(inlets []*inlet, w *waiter, yield bool) bool {
-	looks := spinLooks
-	if yield {
-		looks = yieldLooks
-	}
-	for range looks {
+// look looks at the rings so many times, and reports whether there is something
+// to do. Between two looks it calls pause, if that is not nil.
+func look(inlets []*inlet, w *waiter, times int, pause func()) bool {
+	for range times {
 		for _, in := range inlets {
 			if in.ring.Ready() {
 				return true
@@ -136,11 +140,13 @@ func look(inlets []*inlet, w *waiter, yield bool) bool {
 		if w.woken.Load() {
 			return true
 		}
-		if yield {
-			yieldProcessor()
+		if pause != nil {
+			pause()
 		}
 	}
-	runtime.Gosched()
+	if pause != nil {
+		runtime.Gosched() // other goroutines of this process, too
+	}
 	return false
 }
 
