@@ -53,16 +53,23 @@ type Frame struct {
 
 // AppendHeader appends the wire form of h to b.
 func AppendHeader(b []byte, h Header) []byte {
-	sync := byte(0)
+	b = append(b, make([]byte, HeaderSize)...)
+	putHeader((*[HeaderSize]byte)(b[len(b)-HeaderSize:]), &h)
+	return b
+}
+
+// putHeader writes the wire form of h to b.
+func putHeader(b *[HeaderSize]byte, h *Header) {
+	first := uint32(h.Kind)
 	if h.Sync {
-		sync = 1
+		first |= 1 << 8
 	}
-	b = append(b, byte(h.Kind), sync, 0, 0)
-	b = binary.LittleEndian.AppendUint32(b, h.Context)
-	b = binary.LittleEndian.AppendUint32(b, h.Rank)
-	b = binary.LittleEndian.AppendUint32(b, uint32(h.Tag))
-	b = binary.LittleEndian.AppendUint64(b, h.Seq)
-	return binary.LittleEndian.AppendUint64(b, h.Size)
+	binary.LittleEndian.PutUint32(b[0:], first)
+	binary.LittleEndian.PutUint32(b[4:], h.Context)
+	binary.LittleEndian.PutUint32(b[8:], h.Rank)
+	binary.LittleEndian.PutUint32(b[12:], uint32(h.Tag))
+	binary.LittleEndian.PutUint64(b[16:], h.Seq)
+	binary.LittleEndian.PutUint64(b[24:], h.Size)
 }
 
 // ParseHeader reads what AppendHeader writes. It refuses anything else: an

@@ -69,7 +69,7 @@ func (s *ShmSender) TrySend(f Frame) (done bool, err error) {
 		}
 		c := s.cell(s.cellsEnd)
 		if !s.begun {
-			AppendHeader(c.header[:0], f.Header)
+			putHeader(&c.header, &f.Header)
 			s.begun = true
 		}
 		s.write(s.bulkEnd, f.Payload[s.sent:s.sent+n])
@@ -100,7 +100,7 @@ func (s *ShmSender) sendInline(f Frame) (done bool, err error) {
 		return false, s.err
 	}
 	c := s.cell(s.cellsEnd)
-	AppendHeader(c.header[:0], f.Header)
+	putHeader(&c.header, &f.Header)
 	copy(c.inline[:], f.Payload)
 	s.publish(c, 0)
 	return true, nil

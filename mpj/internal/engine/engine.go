@@ -66,6 +66,8 @@ type Engine struct {
 	inlets   []*inlet
 	poller   poller
 	sleepers []*waiter
+	requests []*Request // to be used again
+	waiters  []*waiter
 	queued   int        // bytes in outlets
 	stalled  []*Request // sends that wait for the flow
 	sent     Request    // of every send that was done at once

@@ -224,6 +224,11 @@ func (b *mailbox) removePost(i int) {
 		b.wildcards--
 	}
 	b.posts[i].posted = false
+	if last := len(b.posts) - 1; i == last { // the usual case
+		b.posts[last] = nil
+		b.posts = b.posts[:last]
+		return
+	}
 	b.posts = slices.Delete(b.posts, i, i+1)
 }
 

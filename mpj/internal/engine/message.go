@@ -26,13 +26,12 @@ func (e *Engine) Send(context uint32, dest int, tag int32, payload []byte, mode 
 	if e.sendAtOnce(context, dest, tag, payload, mode) {
 		return nil
 	}
-	r := requests.Get().(*Request)
+	r := e.request()
 	e.sendLater(r, context, dest, tag, payload, mode)
 	err := e.wait(r)
 	if err == nil {
 		err = r.err
-		*r = Request{}
-		requests.Put(r)
+		e.recycle(r)
 	}
 	return err
 }
@@ -172,14 +171,34 @@ func (e *Engine) Irecv(context uint32, source int, tag int32, buf []byte) (*Requ
 
 // Recv receives into buf and waits for it.
 func (e *Engine) Recv(context uint32, source int, tag int32, buf []byte) (Status, error) {
-	r := requests.Get().(*Request)
+	e.mu.Lock()
+	r := e.request()
 	r.buf = buf
-	if err := e.receiveNow(r, context, source, tag); err != nil {
-		return Status{}, err // r may still be posted: leave it
+	err := e.post(r, context, source, tag)
+	if err == nil {
+		err = e.wait(r)
 	}
+	return e.received(r, err)
+}
+
+// received returns what has become of a receive, which is done unless there is
+// an error; it is used again then. e.mu is held, and released.
+func (e *Engine) received(r *Request, err error) (Status, error) {
+	if err != nil { // r may still be posted: leave it
+		e.mu.Unlock()
+		return Status{}, err
+	}
+	if r.payload == nil { // everything is in its place
+		s, err := r.result()
+		e.recycle(r)
+		e.mu.Unlock()
+		return s, err
+	}
+	e.mu.Unlock()
 	s, err := r.result()
-	*r = Request{}
-	requests.Put(r)
+	e.mu.Lock()
+	e.recycle(r)
+	e.mu.Unlock()
 	return s, err
 }
 
@@ -204,20 +223,14 @@ func (e *Engine) receiveNow(r *Request, context uint32, source int, tag int32) e
 
 // Sendrecv sends to one rank and receives from another at the same time.
 func (e *Engine) Sendrecv(context uint32, dest int, sendTag int32, send []byte, source int, recvTag int32, recv []byte) (Status, error) {
-	r := requests.Get().(*Request)
+	e.mu.Lock()
+	r := e.request()
 	r.buf = recv
-	if err := e.exchange(r, context, dest, sendTag, send, source, recvTag); err != nil {
-		return Status{}, err // r may still be posted: leave it
-	}
-	s, err := r.result()
-	*r = Request{}
-	requests.Put(r)
-	return s, err
+	return e.received(r, e.exchange(r, context, dest, sendTag, send, source, recvTag))
 }
 
+// exchange posts r and sends, and waits for both.
 func (e *Engine) exchange(r *Request, context uint32, dest int, sendTag int32, send []byte, source int, recvTag int32) error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	if err := e.sendable(dest, send); err != nil {
 		return err
 	}
@@ -227,12 +240,11 @@ func (e *Engine) exchange(r *Request, context uint32, dest int, sendTag int32, s
 	if e.sendAtOnce(context, dest, sendTag, send, Standard) {
 		return e.wait(r)
 	}
-	s := requests.Get().(*Request)
+	s := e.request()
 	e.sendLater(s, context, dest, sendTag, send, Standard)
 	if err := e.wait(s); err != nil {
 		return err
 	}
-	*s = Request{}
-	requests.Put(s)
+	e.recycle(s)
 	return e.wait(r)
 }

@@ -44,6 +44,7 @@ type poller struct {
 	pushing  []*outlet
 	polls    uint64 // passes so far
 	spinning bool
+	awaited  *waiter // of whoever spins
 	watching bool
 	kick     chan struct{} // of capacity 1: watching has changed
 }
@@ -54,7 +55,10 @@ const (
 	spinTime  = 30 * time.Microsecond
 	yieldTime = 300 * time.Microsecond // the end of spinning that gives way to other processes
 	restTime  = time.Millisecond
-	spinLooks = 64 // between two looks at the clock
+	// A quick answer comes during the first looks, which keep the engine's mutex:
+	// others wait for a third of a microsecond at most.
+	lockedLooks = 64
+	spinLooks   = 64 // between two looks at the clock
 	// yieldLooks is the same with a yield every time, which may take long.
 	yieldLooks = 4
 )
@@ -89,9 +93,9 @@ func (p *poller) rest() {
 func (e *Engine) spin(w *waiter) bool {
 	p := &e.poller
 	p.rest()
-	p.spinning, w.spinning = true, true
+	p.spinning, w.spinning, p.awaited = true, true, w
 	woken := e.pollFor(w)
-	p.spinning, w.spinning = false, false
+	p.spinning, w.spinning, p.awaited = false, false, nil
 	e.leave()
 	return woken
 }
@@ -106,6 +110,9 @@ func (e *Engine) pollFor(w *waiter) bool {
 		}
 		if w.woken.Load() || e.err != nil {
 			return true
+		}
+		if !p.crowded && look(p.inlets, w, lockedLooks, nil) {
+			continue
 		}
 		inlets := p.inlets
 		e.mu.Unlock()
@@ -190,7 +197,7 @@ func (e *Engine) drain(in *inlet) {
 			e.closeRing(in, err)
 			return
 		}
-		if !ok || !e.arrived(in, f) {
+		if !ok || !e.arrived(in, f) || e.poller.awaited != nil && e.poller.awaited.woken.Load() {
 			return
 		}
 	}

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"fmt"
-	"sync"
 
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 )
@@ -78,7 +77,27 @@ type Request struct {
 	waiter  *waiter
 }
 
-var requests = sync.Pool{New: func() any { return new(Request) }}
+// request returns one that recycle gave back, or a new one. e.mu is held.
+func (e *Engine) request() *Request {
+	if last := len(e.requests) - 1; last >= 0 {
+		r := e.requests[last]
+		e.requests = e.requests[:last]
+		return r
+	}
+	return new(Request)
+}
+
+// recycle takes a request that nobody knows any more. e.mu is held.
+func (e *Engine) recycle(r *Request) {
+	*r = Request{}
+	if len(e.requests) < spare {
+		e.requests = append(e.requests, r)
+	}
+}
+
+// spare bounds the requests and waiters that are kept: one of each for every
+// goroutine that is in a call.
+const spare = 16
 
 // complete ends receive r with m, whose payload is here.
 func (r *Request) complete(m message) {
@@ -101,7 +120,7 @@ func (e *Engine) wait(r *Request) error {
 	if r.done {
 		return nil
 	}
-	w := waiters.Get().(*waiter)
+	w := e.waiter()
 	r.waiter = w
 	for !r.done {
 		if e.err != nil {
@@ -111,7 +130,7 @@ func (e *Engine) wait(r *Request) error {
 		e.sleep(w)
 	}
 	r.waiter = nil
-	w.put()
+	e.recycleWaiter(w)
 	return nil
 }
 

@@ -35,6 +35,11 @@ func (w *waiter) wake() {
 
 // put gives back a waiter that nobody wakes any more.
 func (w *waiter) put() {
+	w.reset()
+	waiters.Put(w)
+}
+
+func (w *waiter) reset() {
 	if w.stale {
 		w.stale = false
 		select {
@@ -42,7 +47,24 @@ func (w *waiter) put() {
 		default:
 		}
 	}
-	waiters.Put(w)
+}
+
+// waiter and recycleWaiter do the same for calls that are made very often. e.mu
+// is held.
+func (e *Engine) waiter() *waiter {
+	if last := len(e.waiters) - 1; last >= 0 {
+		w := e.waiters[last]
+		e.waiters = e.waiters[:last]
+		return w
+	}
+	return waiters.Get().(*waiter)
+}
+
+func (e *Engine) recycleWaiter(w *waiter) {
+	w.reset()
+	if len(e.waiters) < spare {
+		e.waiters = append(e.waiters, w)
+	}
 }
 
 // await waits until done returns true, which it looks at whenever w is woken.
@@ -61,7 +83,9 @@ func (e *Engine) await(w *waiter, done func() bool) error {
 // by this goroutine for a while if no other does, then by the pump. e.mu is held
 // at the beginning and the end, and whoever wakes w holds it too.
 func (e *Engine) sleep(w *waiter) {
-	w.woken.Store(false)
+	if w.woken.Load() {
+		w.woken.Store(false)
+	}
 	if e.poller.free() && e.spin(w) {
 		return
 	}
