@@ -206,8 +206,11 @@ func (e *Engine) consume(m message) {
 		e.selfBytes -= len(m.Payload)
 		return
 	}
-	in := e.inlets[m.Source]
-	in.link.consumed += uint32(channel.HeaderSize + len(m.Payload))
+	e.consumed(e.inlets[m.Source], len(m.Payload))
+}
+
+func (e *Engine) consumed(in *inlet, size int) {
+	in.link.consumed += uint32(channel.HeaderSize + size)
 	if in.link.consumed-in.link.returned >= eagerCredit/2 {
 		e.acknowledge(in)
 	}
@@ -278,7 +281,7 @@ func (e *Engine) claim(link *inflow, from view.Process, h channel.Header) []byte
 }
 
 // arrivedDirect takes a frame whose payload is where claim said.
-func (e *Engine) arrivedDirect(in *inlet, f channel.Frame) error {
+func (e *Engine) arrivedDirect(in *inlet, f *channel.Frame) error {
 	link := in.link
 	switch {
 	case f.Kind == channel.Ack:
@@ -297,7 +300,7 @@ func (e *Engine) arrivedDirect(in *inlet, f channel.Frame) error {
 		return nil
 	}
 	link.frames++
-	link.unacked += size(f)
+	link.unacked += size(*f)
 	if link.frames >= ackFrames || link.unacked >= ackBytes {
 		e.acknowledge(in)
 	} else {
@@ -306,13 +309,13 @@ func (e *Engine) arrivedDirect(in *inlet, f channel.Frame) error {
 	return nil
 }
 
-func (e *Engine) takeDirect(in *inlet, f channel.Frame) error {
+func (e *Engine) takeDirect(in *inlet, f *channel.Frame) error {
 	switch f.Kind {
 	case channel.Data:
 		e.takeData(in, f)
 		return nil
 	case channel.Announce:
-		m := message{Message: protection.DataMessage(f, in.from.Rank, e.self.Rank), announced: true, full: int(f.Rank)}
+		m := message{Message: protection.DataMessage(*f, in.from.Rank, e.self.Rank), announced: true, full: int(f.Rank)}
 		e.deliverDirect(m)
 		return nil
 	case channel.Clear:
@@ -323,21 +326,19 @@ func (e *Engine) takeDirect(in *inlet, f channel.Frame) error {
 	return fmt.Errorf("unknown without a protocol")
 }
 
-func (e *Engine) takeData(in *inlet, f channel.Frame) {
-	m := message{Message: protection.DataMessage(f, in.from.Rank, e.self.Rank)}
+func (e *Engine) takeData(in *inlet, f *channel.Frame) {
 	r := in.link.request
 	in.link.request = nil
-	if r == nil {
-		e.deliverDirect(m)
-		return
+	switch {
+	case r == nil:
+		e.deliverDirect(message{Message: protection.DataMessage(*f, in.from.Rank, e.self.Rank)})
+	case r.hold || r.whole || len(f.Payload) > len(r.buf):
+		e.give(r, message{Message: protection.DataMessage(*f, in.from.Rank, e.self.Rank)})
+	default: // the payload is in its place
+		e.consumed(in, len(f.Payload))
+		r.status = Status{Source: in.from.Rank, Tag: f.Tag, Size: len(f.Payload)}
+		r.finish()
 	}
-	if r.hold || r.whole || len(m.Payload) > len(r.buf) {
-		e.give(r, m)
-		return
-	}
-	e.consume(m)
-	r.status = statusOf(m) // the payload is in its place
-	r.finish()
 }
 
 func (e *Engine) takeClear(from view.Process, h channel.Header) error {
@@ -359,7 +360,7 @@ func (e *Engine) takeClear(from view.Process, h channel.Header) error {
 	return nil
 }
 
-func (e *Engine) takeBody(link *inflow, f channel.Frame) error {
+func (e *Engine) takeBody(link *inflow, f *channel.Frame) error {
 	r := link.request
 	link.request = nil
 	if r == nil || len(f.Payload) != r.status.Size {

@@ -90,7 +90,7 @@ func (e *Engine) read(in, before *inlet) {
 			return // from opens another one if it has more to say
 		}
 		e.mu.Lock()
-		goesOn := e.err == nil && e.arrived(in, f)
+		goesOn := e.err == nil && e.arrived(in, &f)
 		e.mu.Unlock()
 		if !goesOn {
 			return
@@ -112,16 +112,16 @@ func (e *Engine) place(in *inlet, h channel.Header) []byte {
 }
 
 // arrived takes a frame, and reports whether the engine goes on. e.mu is held.
-func (e *Engine) arrived(in *inlet, f channel.Frame) bool {
+func (e *Engine) arrived(in *inlet, f *channel.Frame) bool {
 	var err error
 	switch {
 	case e.protocol == nil:
 		err = e.arrivedDirect(in, f)
 	case f.Kind == channel.Receipt || f.Kind == channel.Query:
-		e.arrivedReceipt(in.from, f)
+		e.arrivedReceipt(in.from, f.Header)
 	default:
 		var out protection.Output
-		if out, err = e.protocol.Receive(in.from, f); err == nil {
+		if out, err = e.protocol.Receive(in.from, *f); err == nil {
 			e.apply(out)
 			e.relieve()
 			e.armTick()

@@ -170,9 +170,10 @@ func (e *Engine) progress() (moved bool) {
 	p := &e.poller
 	p.polls++
 	for range p.inlets {
-		in := p.inlets[p.next%len(p.inlets)]
-		p.next++
-		if in.ring.Ready() {
+		if p.next++; p.next >= len(p.inlets) {
+			p.next = 0
+		}
+		if in := p.inlets[p.next]; in.ring.Ready() {
 			e.drain(in)
 			moved = true
 		}
@@ -197,7 +198,7 @@ func (e *Engine) drain(in *inlet) {
 			e.closeRing(in, err)
 			return
 		}
-		if !ok || !e.arrived(in, f) || e.poller.awaited != nil && e.poller.awaited.woken.Load() {
+		if !ok || !e.arrived(in, &f) || e.poller.awaited != nil && e.poller.awaited.woken.Load() {
 			return
 		}
 	}

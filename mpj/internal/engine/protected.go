@@ -123,7 +123,7 @@ func (e *Engine) receipt(name letter) {
 const maxReceipts = 1 << 16
 
 // arrivedReceipt takes a Receipt or a Query of another process.
-func (e *Engine) arrivedReceipt(from view.Process, f channel.Frame) {
+func (e *Engine) arrivedReceipt(from view.Process, f channel.Header) {
 	switch {
 	case e.view.State(from) == view.Failed:
 	case f.Kind == channel.Receipt:
