@@ -74,6 +74,8 @@ const (
 	neighbourhoodSlot = 3 // neighbourhood collectives
 	leaderSlot        = 4 // leaders of groups that become an intercommunicator
 	checkSlot         = 5 // comparison of calls, with P2PMPI_CHECK
+
+	slots = 6 // of these
 )
 
 // context returns the engine's context for one kind of messages of c. The

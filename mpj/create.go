@@ -188,6 +188,12 @@ func (c *Comm) Free() error {
 	}
 	c.freed.Store(true)
 	c.world.identities.set(c.id, nil)
+	for slot := range uint32(slots) {
+		c.engine.Forget(c.context(slot))
+	}
+	for i := range uint32(c.operations.slots()) {
+		c.engine.Forget(c.context(operationSlot + i))
+	}
 	return nil
 }
 

@@ -366,3 +366,29 @@ func TestR2CommunicatorsSurviveKills(t *testing.T) {
 		return nil
 	})
 }
+
+// A program may make and free communicators for as long as it runs.
+func TestFreedCommunicatorsLeaveNothingButTheirID(t *testing.T) {
+	err := RunLocal(context.Background(), 2, func(w *World) error {
+		const rounds = 200
+		before := len(w.identities.used)
+		for range rounds {
+			d, err := w.Dup()
+			if err != nil {
+				return err
+			}
+			if err := first(works(d, 0, 1), d.Free()); err != nil {
+				return err
+			}
+		}
+		for id, c := range w.identities.used {
+			if c != nil && c != w.Comm {
+				return fmt.Errorf("communicator %d is kept", id)
+			}
+		}
+		return want("ids", []int{len(w.identities.used)}, []int{before + rounds})
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -43,6 +43,13 @@ func (o *operations) next() (slot uint32, before <-chan struct{}, done chan<- st
 	return operationSlot + uint32(i), previous, end
 }
 
+// slots returns how many slots have been used.
+func (o *operations) slots() int {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return min(o.count, operationsMax)
+}
+
 // start runs collective as the next non-blocking operation of c. The collective
 // sends and receives in the context of the slot alone, and only returns an
 // error: the request hands it on.
