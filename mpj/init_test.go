@@ -152,8 +152,8 @@ func (b *switchboard) connect(t *testing.T, from, to view.Process) {
 	}
 	defer out.Close()
 	defer in.Close()
-	b.ps[to].Send(proclink.Message{Type: proclink.Accept, Process: &from}, in)
-	b.ps[from].Send(proclink.Message{Type: proclink.Channel, Process: &to}, out)
+	b.ps[to].Send(proclink.Message{Type: proclink.Accept, Process: &from, Kind: proclink.Stream}, in)
+	b.ps[from].Send(proclink.Message{Type: proclink.Channel, Process: &to, Kind: proclink.Stream}, out)
 }
 
 // finish tells everybody that p has finished.
