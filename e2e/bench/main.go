@@ -101,7 +101,7 @@ func bench(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	return publish(results, o, load, time.Since(start), stdout)
+	return publish(ctx, results, o, load, time.Since(start), stdout)
 }
 
 // present are the contenders that are wanted and installed.

@@ -1,10 +1,10 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -23,9 +23,9 @@ type section struct {
 // pairColumns are the sizes that tables of pairs show; plots have all.
 var pairColumns = []int{1, 64, 1 << 10, 4 << 10, 64 << 10, 1 << 20, 4 << 20, 64 << 20}
 
-func sections(r *report.Results, o options, load []float64, took time.Duration) []section {
+func sections(ctx context.Context, r *report.Results, o options, load []float64, took time.Duration) []section {
 	return []section{
-		{"run", describe(r, o, load, took)},
+		{"run", describe(ctx, r, o, load, took)},
 		{"targets", r.Targets(targets(), overlapTargets())},
 		{"latency", r.BySize(plan.Latency, 2, report.Micros, pairColumns...)},
 		{"latency-bandwidth", r.BySize(plan.Latency, 2, report.GBytes, 64<<10, 1<<20, 4<<20, 16<<20, 64<<20)},
@@ -43,8 +43,8 @@ func sections(r *report.Results, o options, load []float64, took time.Duration) 
 }
 
 // publish writes the results to where they are wanted.
-func publish(r *report.Results, o options, load []float64, took time.Duration, stdout io.Writer) error {
-	for _, s := range sections(r, o, load, took) {
+func publish(ctx context.Context, r *report.Results, o options, load []float64, took time.Duration, stdout io.Writer) error {
+	for _, s := range sections(ctx, r, o, load, took) {
 		if s.text == "" {
 			continue
 		}
@@ -93,17 +93,17 @@ func draw(r *report.Results, dir string) error {
 }
 
 // describe says what was measured where.
-func describe(r *report.Results, o options, load []float64, took time.Duration) string {
+func describe(ctx context.Context, r *report.Results, o options, load []float64, took time.Duration) string {
 	rows := [][]string{
 		{"what", "this run"},
-		{"machine", fmt.Sprintf("%d processors, %s, %s", runtime.NumCPU(), processor(), version("uname", "-sr"))},
+		{"machine", fmt.Sprintf("%d processors, %s, %s", runtime.NumCPU(), processor(), version(ctx, "uname", "-sr"))},
 		{"rounds", fmt.Sprintf("%d, interleaved, order by seed %d", r.Rounds(), o.seed)},
 		{"busy with other things", report.FigureOf(load).String() + " % of the processors"},
 		{"time", fmt.Sprintf("%s, took %s", time.Now().UTC().Format("2006-01-02 15:04 MST"), took.Round(time.Second))},
-		{"commit", version("git", "describe", "--always", "--dirty")},
+		{"commit", version(ctx, "git", "describe", "--always", "--dirty")},
 		{"Go", runtime.Version()},
-		{"Open MPI", version("mpirun.openmpi", "--version")},
-		{"MPICH", version("mpichversion")},
+		{"Open MPI", version(ctx, "mpirun.openmpi", "--version")},
+		{"MPICH", version(ctx, "mpichversion")},
 	}
 	return report.Table(rows)
 }
@@ -120,8 +120,8 @@ func processor() string {
 }
 
 // version is the first line that a command prints about itself.
-func version(command string, args ...string) string {
-	out, err := exec.Command(command, args...).Output()
+func version(ctx context.Context, command string, args ...string) string {
+	out, err := output(ctx, nil, command, args...)
 	if err != nil {
 		return "none"
 	}

@@ -40,10 +40,10 @@ func (f Figure) Map(to func(float64) float64) Figure {
 // String is the median with two or three digits, and the spread of several
 // samples.
 func (f Figure) String() string {
-	switch {
-	case f.N == 0:
+	switch f.N {
+	case 0:
 		return "–"
-	case f.N == 1:
+	case 1:
 		return short(f.Median)
 	}
 	return fmt.Sprintf("%s (%s–%s)", short(f.Median), short(f.Min), short(f.Max))
