@@ -96,12 +96,13 @@ func bench(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	}
 	defer w.close()
 	fmt.Fprintf(stderr, "bench: %d contenders, %d rounds, seed %d\n", len(field), o.rounds, o.seed)
-	start := time.Now()
+	when := note(ctx, o)
 	results, load := measure(ctx, w, field, o, stderr)
+	when.took, when.load = time.Since(when.begin), report.FigureOf(load)
 	if err := context.Cause(ctx); err != nil {
 		return err
 	}
-	return publish(ctx, results, o, load, time.Since(start), stdout)
+	return publish(results, o, when, stdout)
 }
 
 // present are the contenders that are wanted and installed.

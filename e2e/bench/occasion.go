@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/report"
+)
+
+// An occasion is when, where and on what figures were taken.
+type occasion struct {
+	begin          time.Time
+	took           time.Duration
+	rounds         int
+	seed           uint64
+	load           report.Figure // percent of the processors that others kept busy
+	commit         string
+	system         string
+	openMPI, mpich string
+}
+
+// note looks at all that does not change while it is measured.
+func note(ctx context.Context, o options) occasion {
+	return occasion{
+		begin: time.Now(), rounds: o.rounds, seed: o.seed,
+		commit: version(ctx, "git", "describe", "--always", "--dirty"), system: version(ctx, "uname", "-sr"),
+		openMPI: version(ctx, "mpirun.openmpi", "--version"), mpich: version(ctx, "mpichversion"),
+	}
+}
+
+// String stands under a table.
+func (w occasion) String() string {
+	return fmt.Sprintf("*%s, commit %s, rounds: %d, order by seed %d; processors busy with other things before each run: %s %%.*",
+		w.begin.UTC().Format("2006-01-02 15:04 MST"), w.commit, w.rounds, w.seed, w.load)
+}
+
+// machine is a table of what all figures are of.
+func (w occasion) machine() string {
+	return report.Table([][]string{
+		{"what", "measured on, and with"},
+		{"machine", fmt.Sprintf("%d processors, %s, %s", runtime.NumCPU(), processor(), w.system)},
+		{"Go", runtime.Version()},
+		{"Open MPI", w.openMPI},
+		{"MPICH", w.mpich},
+		{"last run", fmt.Sprintf("%s, %d rounds in %s", w.begin.UTC().Format("2006-01-02 15:04 MST"), w.rounds, w.took.Round(time.Second))},
+	})
+}
+
+// processor is the name of the processor, where Linux tells.
+func processor() string {
+	info, _ := os.ReadFile("/proc/cpuinfo")
+	for line := range strings.Lines(string(info)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return runtime.GOARCH
+}
+
+// version is the first line that a command prints about itself.
+func version(ctx context.Context, command string, args ...string) string {
+	out, err := output(ctx, nil, command, args...)
+	if err != nil {
+		return "none"
+	}
+	first, _, _ := strings.Cut(string(out), "\n")
+	return strings.Join(strings.Fields(first), " ")
+}
