@@ -60,7 +60,8 @@ const (
 	lockedLooks = 64
 	spinLooks   = 64 // between two looks at the clock
 	// yieldLooks is the same with a yield every time, which may take long.
-	yieldLooks = 4
+	yieldLooks  = 4
+	yieldRounds = 32
 )
 
 // free reports whether the caller may spin: there are rings and nobody does.
@@ -104,7 +105,7 @@ func (e *Engine) pollFor(w *waiter) bool {
 	p := &e.poller
 	var start time.Time
 	var waited time.Duration
-	for {
+	for round := 1; ; round++ {
 		if e.progress() {
 			start, waited = time.Time{}, 0
 		}
@@ -119,6 +120,9 @@ func (e *Engine) pollFor(w *waiter) bool {
 		found := false
 		if yield := p.crowded || waited > spinTime; yield {
 			found = look(inlets, w, yieldLooks, yieldProcessor)
+			if round%yieldRounds == 0 {
+				runtime.Gosched() // other goroutines of this process, too; it may wake a thread
+			}
 		} else {
 			found = look(inlets, w, spinLooks, nil)
 		}
@@ -150,9 +154,6 @@ func look(inlets []*inlet, w *waiter, times int, pause func()) bool {
 		if pause != nil {
 			pause()
 		}
-	}
-	if pause != nil {
-		runtime.Gosched() // other goroutines of this process, too
 	}
 	return false
 }
