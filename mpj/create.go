@@ -208,9 +208,9 @@ func (c *Comm) child(id uint32, l lineage, members []int) *Comm {
 	return d
 }
 
-// address makes members, world ranks, those that messages on d name.
-func (d *Comm) address(members []int) {
-	d.named = len(members)
+// address makes members, world ranks, those that messages on c name.
+func (c *Comm) address(members []int) {
+	c.named = len(members)
 	identity := true
 	for rank, m := range members {
 		identity = identity && m == rank
@@ -218,12 +218,12 @@ func (d *Comm) address(members []int) {
 	if identity {
 		return
 	}
-	d.ranks = slices.Clone(members)
-	d.inverse = make([]int32, slices.Max(members)+1)
-	for i := range d.inverse {
-		d.inverse[i] = Undefined
+	c.ranks = slices.Clone(members)
+	c.inverse = make([]int32, slices.Max(members)+1)
+	for i := range c.inverse {
+		c.inverse[i] = Undefined
 	}
 	for rank, m := range members {
-		d.inverse[m] = int32(rank)
+		c.inverse[m] = int32(rank)
 	}
 }
