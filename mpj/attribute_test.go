@@ -74,7 +74,7 @@ func TestErrhandlerSeesEveryErrorOnce(t *testing.T) {
 		_, truncated = Recv(d, make([]int, 1), AnySource, 3)
 		for _, err := range []error{Send(d, []int{1}, 5, 0), Bcast(d, []int{1}, -1), dims, truncated} {
 			if !errors.Is(err, mine) {
-				return fmt.Errorf("got %v", err)
+				return fmt.Errorf("the handler's error is not returned: %w", err)
 			}
 		}
 		at := fmt.Sprintf(" at rank %d: ", w.Rank())
