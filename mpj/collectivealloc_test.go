@@ -5,9 +5,12 @@ package mpj
 import (
 	"context"
 	"testing"
+
+	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// A warm collective of a small size allocates nothing, at either rank. (The
+// A warm collective of a small size over shared memory allocates nothing, at
+// either rank. (The
 // race detector makes sync.Pool forget, on purpose.)
 func TestWarmCollectivesAllocateNothing(t *testing.T) {
 	calls := map[string]func(c *Comm, one, two, out []float64) error{
@@ -25,7 +28,7 @@ func TestWarmCollectivesAllocateNothing(t *testing.T) {
 	}
 	const runs = 200
 	for name, call := range calls {
-		err := RunLocal(context.Background(), 2, func(w *World) error {
+		err := runIn(localworld.New(context.Background(), localworld.Config{Ranks: 2, Replicas: 1, Rings: true}), func(w *World) error {
 			one, two, out := make([]float64, 8), make([]float64, 16), make([]float64, 16)
 			var failed error
 			f := func() { failed = first(failed, call(w.Comm, one, two, out), Barrier(w.Comm)) }

@@ -32,12 +32,12 @@ func (t *Team) doublingAllreduce(send, recv []byte, r Reduction) error {
 	s := borrow(len(send))
 	defer s.free()
 	copy(recv, send)
-	a := accumulator{r, recv, s.b}
+	a := accumulator{recv, s.b}
 	for bit := 1; bit < t.Size; bit *= 2 {
 		if err := t.exchange(a.mine, t.Rank^bit, a.other, t.Rank^bit); err != nil {
 			return err
 		}
-		a.take(0, len(send), t.Rank&bit != 0)
+		a.take(r, 0, len(send), t.Rank&bit != 0)
 	}
 	copy(recv, a.mine)
 	return nil

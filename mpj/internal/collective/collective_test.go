@@ -50,10 +50,10 @@ func TestRunsJoinInOrder(t *testing.T) {
 					t.Errorf("n=%d: %d..%d has %d nodes, more than %d", n, a, b, got, mostNodes(n))
 				}
 			}
-			r := run{Reduction: ordered(t), n: n, size: 2, values: make([]byte, 2*(mostNodes(n)+1))}
+			r := run{n: n, size: 2, values: make([]byte, 2*(mostNodes(n)+1))}
 			nodes := cover(cover(nil, 0, a, n), a, n, n)
 			for _, node := range nodes {
-				r.add(node, []byte{byte(node[0]), byte(node[1])})
+				r.add(ordered(t), node, []byte{byte(node[0]), byte(node[1])})
 			}
 			if got := r.held(); !slices.Equal(got, []byte{0, byte(n)}) {
 				t.Errorf("n=%d, divided at %d: got %v of %v", n, a, got, nodes)
@@ -67,9 +67,9 @@ func TestRunsJoinInOrder(t *testing.T) {
 func TestARunHoldsItsCover(t *testing.T) {
 	for n := 1; n <= 33; n++ {
 		for a := range n {
-			r := run{Reduction: ordered(t), n: n, size: 2, values: make([]byte, 2*(mostNodes(n)+1))}
+			r := run{n: n, size: 2, values: make([]byte, 2*(mostNodes(n)+1))}
 			for b := a + 1; b <= n; b++ {
-				r.add([2]int{b - 1, b}, []byte{byte(b - 1), byte(b)})
+				r.add(ordered(t), [2]int{b - 1, b}, []byte{byte(b - 1), byte(b)})
 				if wanted := cover(nil, a, b, n); !slices.Equal(r.nodes, wanted) {
 					t.Errorf("n=%d: ranks %d..%d are held as %v, want %v", n, a, b, r.nodes, wanted)
 				}

@@ -24,7 +24,7 @@ func (t *Team) Reduce(send, recv []byte, r Reduction, root int) error {
 func (t *Team) binomialReduce(send, recv []byte, r Reduction, root int) error {
 	s := borrow(2 * len(send))
 	defer s.free()
-	a := accumulator{r, s.b[:len(send)], s.b[len(send):]}
+	a := accumulator{s.b[:len(send)], s.b[len(send):]}
 	copy(a.mine, send)
 	for bit := 1; bit < t.Size; bit *= 2 {
 		if t.Rank&bit != 0 {
@@ -39,7 +39,7 @@ func (t *Team) binomialReduce(send, recv []byte, r Reduction, root int) error {
 		if err := t.recv(a.other, t.Rank+bit); err != nil {
 			return err
 		}
-		a.take(0, len(send), false)
+		a.take(r, 0, len(send), false)
 	}
 	switch {
 	case t.Rank == 0 && root == 0:
@@ -116,7 +116,7 @@ func half(from, to int, r Reduction, upper bool) (int, int) {
 func (t *Team) halve(send, buf []byte, r Reduction) (from, to int, err error) {
 	s := borrow(len(send))
 	defer s.free()
-	a := accumulator{r, send, s.b}
+	a := accumulator{send, s.b}
 	to = len(send)
 	for bit := 1; bit < t.Size; bit *= 2 {
 		upper := t.Rank&bit != 0
@@ -129,7 +129,7 @@ func (t *Team) halve(send, buf []byte, r Reduction) (from, to int, err error) {
 			copy(buf[keepFrom:keepTo], send[keepFrom:keepTo])
 			a.mine = buf
 		}
-		a.take(keepFrom, keepTo, upper)
+		a.take(r, keepFrom, keepTo, upper)
 		from, to = keepFrom, keepTo
 	}
 	copy(buf[from:to], a.mine[from:to])

@@ -10,20 +10,18 @@ type Reduction struct {
 
 // An accumulator is what this rank has of a reduction, and memory for what
 // comes in. The two change places when the result of combining is in the
-// other.
-type accumulator struct {
-	Reduction
-	mine, other []byte
-}
+// other. (The Reduction is kept apart from what is sent, so that it stays on the
+// stack.)
+type accumulator struct{ mine, other []byte }
 
 // take combines bytes from..to of mine with those of other, which a rank below
 // or above has sent.
-func (a *accumulator) take(from, to int, below bool) {
+func (a *accumulator) take(r Reduction, from, to int, below bool) {
 	if below {
-		a.Combine(a.other[from:to], a.mine[from:to])
+		r.Combine(a.other[from:to], a.mine[from:to])
 		return
 	}
-	a.Combine(a.mine[from:to], a.other[from:to])
+	r.Combine(a.mine[from:to], a.other[from:to])
 	a.mine, a.other = a.other, a.mine
 }
 

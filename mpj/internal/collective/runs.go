@@ -12,7 +12,6 @@ import "math/bits"
 //	  run: 01 2                  run: 3 4
 //	                together: 01234
 type run struct {
-	Reduction
 	n      int      // ranks in all
 	size   int      // bytes of a vector
 	values []byte   // one after the other
@@ -44,7 +43,7 @@ func (r *run) held() []byte { return r.values[:len(r.nodes)*r.size] }
 
 // add puts the value of a node behind the others, and combines what then can
 // be.
-func (r *run) add(node [2]int, value []byte) {
+func (r *run) add(op Reduction, node [2]int, value []byte) {
 	copy(r.at(len(r.nodes)), value)
 	r.nodes = append(r.nodes, node)
 	for len(r.nodes) > 1 {
@@ -53,7 +52,7 @@ func (r *run) add(node [2]int, value []byte) {
 		if width := middle - from; from%(2*width) != 0 || to != min(from+2*width, r.n) || !powerOfTwo(width) {
 			return
 		}
-		r.Combine(r.at(left), r.at(right))
+		op.Combine(r.at(left), r.at(right))
 		copy(r.at(left), r.at(right))
 		r.nodes = r.nodes[:right]
 		r.nodes[left][1] = to
@@ -66,9 +65,9 @@ func (t *Team) levelledReduce(send, recv []byte, op Reduction, root int) error {
 	size, most := len(send), mostNodes(t.Size)
 	s := borrow((2*most + 1) * size)
 	defer s.free()
-	r := run{Reduction: op, n: t.Size, size: size, values: s.b[:(most+1)*size]}
+	r := run{n: t.Size, size: size, values: s.b[:(most+1)*size]}
 	incoming := s.b[(most+1)*size:]
-	r.add([2]int{t.Rank, t.Rank + 1}, send)
+	r.add(op, [2]int{t.Rank, t.Rank + 1}, send)
 	for _, c := range t.circles(0) {
 		if c.head != c.Rank {
 			if err := c.send(r.held(), c.head); err != nil {
@@ -77,7 +76,7 @@ func (t *Team) levelledReduce(send, recv []byte, op Reduction, root int) error {
 			break
 		}
 		for i := 1; i < c.Size; i++ {
-			if err := c.join(&r, i, incoming); err != nil {
+			if err := c.join(&r, op, i, incoming); err != nil {
 				return err
 			}
 		}
@@ -94,14 +93,14 @@ func (t *Team) levelledReduce(send, recv []byte, op Reduction, root int) error {
 }
 
 // join adds the run of member i to r.
-func (c *circle) join(r *run, i int, incoming []byte) error {
+func (c *circle) join(r *run, op Reduction, i int, incoming []byte) error {
 	nodes := cover(nil, c.members[i], c.behind(i), r.n)
 	in := incoming[:len(nodes)*r.size]
 	if err := c.recv(in, i); err != nil {
 		return err
 	}
 	for k, node := range nodes {
-		r.add(node, in[k*r.size:(k+1)*r.size])
+		r.add(op, node, in[k*r.size:(k+1)*r.size])
 	}
 	return nil
 }

@@ -75,14 +75,20 @@ func (t *Team) exchange(send []byte, dest int, recv []byte, source int) error {
 
 // exact makes an error of a message that does not fill its place.
 func (t *Team) exact(s engine.Status, err error, b []byte, source int) error {
+	if err == nil && s.Size == len(b) {
+		return nil
+	}
+	return t.mismatch(s, err, len(b), source)
+}
+
+func (t *Team) mismatch(s engine.Status, err error, expected, source int) error {
 	var long *engine.TruncateError
-	switch {
-	case errors.As(err, &long):
+	if errors.As(err, &long) {
 		s = long.Status
-	case err != nil || s.Size == len(b):
+	} else if err != nil {
 		return err
 	}
-	return &MismatchError{From: t.name(source), To: t.name(t.Rank), Got: s.Size, Want: len(b), cause: err}
+	return &MismatchError{From: t.name(source), To: t.name(t.Rank), Got: s.Size, Want: expected, cause: err}
 }
 
 // part returns the team of some members of t, in the order given. This process
