@@ -88,7 +88,7 @@ func TestViewsAndChannelsReachTheEngine(t *testing.T) {
 	}
 	a, b := sockets(t)
 	defer a.Close()
-	peer.Send(proclink.Message{Type: proclink.Accept, Process: &view.Process{Rank: 0}}, b)
+	peer.Send(proclink.Message{Type: proclink.Accept, Process: &view.Process{Rank: 0}, Kind: proclink.Stream}, b)
 	b.Close()
 	if from := <-e.accepts; from.Rank != 0 {
 		t.Errorf("got a channel from %v", from)
@@ -126,7 +126,7 @@ func TestOpenMayBeCancelled(t *testing.T) {
 	}
 	ours, theirs := sockets(t)
 	defer ours.Close()
-	peer.Send(proclink.Message{Type: proclink.Channel, Process: &view.Process{Rank: 0}}, theirs)
+	peer.Send(proclink.Message{Type: proclink.Channel, Process: &view.Process{Rank: 0}, Kind: proclink.Stream}, theirs)
 	theirs.Close()
 	v := view.New(2, 1)
 	peer.Send(proclink.Message{Type: proclink.Update, View: &v}, nil)
