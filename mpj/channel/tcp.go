@@ -1,0 +1,145 @@
+package channel
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"sync/atomic"
+	"time"
+)
+
+// handshakeTimeout bounds the proof of who is at the other end.
+const handshakeTimeout = 5 * time.Second
+
+// recordSize is the longest plaintext of a TLS record, in bytes (RFC 8446,
+// 5.1).
+const recordSize = 16 << 10
+
+// OpenTCPSender returns the writing end of a channel over a TCP connection,
+// which it takes over, once both sides have proved their keys: self's, and
+// other, the public key of the receiving process.
+func OpenTCPSender(ctx context.Context, conn net.Conn, self *Identity, other []byte) (Sender, error) {
+	ctx, cancel := context.WithTimeout(ctx, handshakeTimeout)
+	defer cancel()
+	secure := tls.Client(conn, self.config(other))
+	if err := secure.HandshakeContext(ctx); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("channel: agree on keys: %w", err)
+	}
+	s := &tcpSender{raw: conn, conn: secure, broken: make(chan struct{})}
+	go s.watch() // until conn is closed, here or at the other end
+	return s, nil
+}
+
+// OpenTCPReceiver returns the reading end of a channel over a TCP connection,
+// which it takes over. The first Receive has both sides prove their keys: self's,
+// and other, the public key of the sending process.
+func OpenTCPReceiver(conn net.Conn, self *Identity, other []byte) Receiver {
+	return &tcpReceiver{conn: conn, secure: tls.Server(conn, self.config(other))}
+}
+
+// A tcpSender writes TLS records. A frame that fits into one is one write;
+// payloads that do not are written straight behind their header.
+//
+// Neither end says goodbye in TLS, which could block: that the other side has
+// closed is a word of TCP's, as is that it broke. Who can forge either can cut
+// the connection too, and package protection lives with both.
+type tcpSender struct {
+	raw    net.Conn
+	conn   *tls.Conn
+	record []byte // being filled with frames; not longer than recordSize
+	closed atomic.Bool
+	broken chan struct{}
+}
+
+func (s *tcpSender) Send(frames ...Frame) error {
+	s.record = s.record[:0]
+	for _, f := range frames {
+		if uint64(len(f.Payload)) != f.Size || f.Size > MaxPayload {
+			return fmt.Errorf("channel: frame with a payload of %d bytes says %d, at most %d go", len(f.Payload), f.Size, uint64(MaxPayload))
+		}
+		if err := s.append(f); err != nil {
+			return err
+		}
+	}
+	return s.flush()
+}
+
+// append puts f into the record, and whatever is too long for one on its way.
+func (s *tcpSender) append(f Frame) error {
+	if s.record == nil {
+		s.record = make([]byte, 0, recordSize)
+	}
+	if len(s.record)+HeaderSize > recordSize {
+		if err := s.flush(); err != nil {
+			return err
+		}
+	}
+	s.record = AppendHeader(s.record, f.Header)
+	n := min(len(f.Payload), recordSize-len(s.record))
+	s.record = append(s.record, f.Payload[:n]...)
+	if n == len(f.Payload) {
+		return nil
+	}
+	if err := s.flush(); err != nil {
+		return err
+	}
+	_, err := s.conn.Write(f.Payload[n:])
+	return err
+}
+
+func (s *tcpSender) flush() error {
+	if len(s.record) == 0 {
+		return nil
+	}
+	_, err := s.conn.Write(s.record)
+	s.record = s.record[:0]
+	return err
+}
+
+// watch waits for the end of the connection. Nothing else ever comes from
+// there.
+func (s *tcpSender) watch() {
+	defer close(s.broken)
+	s.conn.Read(make([]byte, 1))
+}
+
+func (s *tcpSender) Broken() <-chan struct{} { return s.broken }
+
+func (s *tcpSender) Close() error {
+	if s.closed.Swap(true) {
+		return nil
+	}
+	err := s.raw.Close()
+	<-s.broken
+	return err
+}
+
+type tcpReceiver struct {
+	conn   net.Conn
+	secure *tls.Conn
+	stream *streamReceiver // nil before the handshake
+}
+
+func (r *tcpReceiver) Receive(alloc func(Header) []byte) (Frame, error) {
+	if r.stream == nil {
+		if err := r.handshake(); err != nil {
+			r.conn.Close()
+			return Frame{}, err
+		}
+	}
+	return r.stream.Receive(alloc)
+}
+
+func (r *tcpReceiver) handshake() error {
+	ctx, cancel := context.WithTimeout(context.Background(), handshakeTimeout)
+	defer cancel()
+	if err := r.secure.HandshakeContext(ctx); err != nil {
+		return fmt.Errorf("channel: agree on keys: %w", err)
+	}
+	r.stream = &streamReceiver{conn: r.secure, buffer: make([]byte, recordSize)}
+	return nil
+}
+
+func (r *tcpReceiver) Close() error { return r.conn.Close() }

@@ -1,0 +1,233 @@
+package channel
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"testing"
+)
+
+func init() {
+	kinds["tcp"] = func(t testing.TB) (Sender, Receiver) {
+		a, b := dialed(t)
+		return tcpPair(t, a, b)
+	}
+}
+
+// dialed returns the two ends of a TCP connection.
+func dialed(t testing.TB) (a, b net.Conn) {
+	t.Helper()
+	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
+	defer l.Close()
+	a = must(net.Dial("tcp", l.Addr().String()))(t)
+	b = must(l.Accept())(t)
+	t.Cleanup(func() { a.Close(); b.Close() })
+	return a, b
+}
+
+// tcpPair returns the two ends of a channel between strangers that know each
+// other's keys.
+func tcpPair(t testing.TB, a, b net.Conn) (Sender, Receiver) {
+	t.Helper()
+	from, to := must(NewIdentity())(t), must(NewIdentity())(t)
+	r := OpenTCPReceiver(b, to, from.Key())
+	proved := make(chan error, 1)
+	go func() { proved <- r.(*tcpReceiver).handshake() }()
+	s := must(OpenTCPSender(context.Background(), a, from, to.Key()))(t)
+	if err := <-proved; err != nil {
+		t.Fatal(err)
+	}
+	return s, r
+}
+
+func TestTCPIsForTheRightProcessesOnly(t *testing.T) {
+	from, to, stranger := must(NewIdentity())(t), must(NewIdentity())(t), must(NewIdentity())(t)
+	cases := map[string]struct {
+		sender, receiver     *Identity
+		expected, expectedBy []byte // key of the receiver, and that of the sender
+		sends                bool
+	}{
+		"both are right":          {from, to, to.Key(), from.Key(), true},
+		"another receiver":        {from, stranger, to.Key(), from.Key(), false},
+		"another sender":          {stranger, to, to.Key(), from.Key(), false},
+		"a sender without a key":  {from, to, to.Key(), nil, false},
+		"a receiver without one":  {from, to, nil, from.Key(), false},
+		"the sender as receiver":  {from, from, to.Key(), from.Key(), false},
+		"half the receiver's key": {from, to, to.Key()[:16], from.Key(), false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			a, b := dialed(t)
+			r := OpenTCPReceiver(b, c.receiver, c.expectedBy)
+			defer r.Close()
+			received := make(chan error, 1)
+			go func() {
+				_, err := r.Receive(fresh)
+				received <- err
+			}()
+			s, err := OpenTCPSender(t.Context(), a, c.sender, c.expected)
+			if err == nil {
+				defer s.Close()
+				s.Send(frame(1, []byte("secret")))
+			}
+			if err := <-received; (err == nil) != c.sends {
+				t.Errorf("received: %v", err)
+			}
+			if err == nil && !c.sends {
+				<-s.Broken() // the sender learns it, if not at once
+			}
+		})
+	}
+}
+
+func TestTCPReceiverSurvivesNoise(t *testing.T) {
+	for name, noise := range map[string][]byte{
+		"nothing":       nil,
+		"text":          []byte("GET / HTTP/1.1\r\n\r\n"),
+		"frame":         AppendHeader(nil, Header{Kind: Data}),
+		"cut handshake": {22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3},
+		"long record":   {22, 3, 1, 0xff, 0xff},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, b := dialed(t)
+			r := OpenTCPReceiver(b, must(NewIdentity())(t), make([]byte, KeySize))
+			a.Write(noise)
+			a.Close()
+			if f, err := r.Receive(fresh); err == nil {
+				t.Errorf("received %+v", f)
+			}
+			if _, err := b.Write([]byte{1}); err == nil {
+				t.Error("the connection is open still")
+			}
+		})
+	}
+}
+
+func TestTCPBreaksAtBothEnds(t *testing.T) {
+	a, far := dialed(t)
+	near, b := dialed(t)
+	var copying sync.WaitGroup
+	copying.Go(func() { io.Copy(near, far) })
+	copying.Go(func() { io.Copy(far, near) })
+	s, r := tcpPair(t, a, b)
+	defer s.Close()
+	defer r.Close()
+	if err := s.Send(frame(1, make([]byte, 100))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Receive(fresh); err != nil {
+		t.Fatal(err)
+	}
+	far.Close()
+	near.Close()
+	<-s.Broken()
+	if f, err := r.Receive(fresh); err == nil {
+		t.Errorf("received %+v after the cut", f)
+	}
+	copying.Wait()
+}
+
+// A bit that is turned over on the way is not delivered.
+func TestTCPNoticesForgery(t *testing.T) {
+	a, far := dialed(t)
+	near, b := dialed(t)
+	var forge sync.Mutex
+	forging := false
+	var copying sync.WaitGroup
+	copying.Go(func() { io.Copy(far, near) })
+	copying.Go(func() {
+		buffer := make([]byte, 1<<16)
+		for {
+			n, err := far.Read(buffer)
+			if err != nil {
+				return
+			}
+			forge.Lock()
+			if forging {
+				buffer[n-1] ^= 1
+			}
+			forge.Unlock()
+			near.Write(buffer[:n])
+		}
+	})
+	s, r := tcpPair(t, a, b)
+	forge.Lock()
+	forging = true
+	forge.Unlock()
+	s.Send(frame(1, bytes.Repeat([]byte{7}, 100)))
+	if f, err := r.Receive(fresh); err == nil || errors.Is(err, io.EOF) {
+		t.Errorf("received %+v, %v", f, err)
+	}
+	r.Close()
+	s.Close()
+	far.Close()
+	near.Close()
+	copying.Wait()
+}
+
+// BenchmarkTCP compares a channel with the TLS connection below it: a ping-pong
+// of two of them, and bytes one way.
+func BenchmarkTCP(b *testing.B) {
+	for _, size := range []int{1, 1 << 20} {
+		b.Run("pingpong/channel/"+sizeName(size), func(b *testing.B) { pingPong(b, size, channelEnds(b, size)) })
+		b.Run("pingpong/tls/"+sizeName(size), func(b *testing.B) { pingPong(b, size, tlsEnds(b, size)) })
+	}
+}
+
+// ends are what two sides of a ping-pong do.
+type ends struct{ send, receive [2]func() error }
+
+func pingPong(b *testing.B, size int, e ends) {
+	b.ReportAllocs()
+	b.SetBytes(2 * int64(size))
+	var pong sync.WaitGroup
+	b.ResetTimer()
+	pong.Go(func() {
+		for range b.N {
+			e.receive[1]()
+			e.send[1]()
+		}
+	})
+	for range b.N {
+		if err := errors.Join(e.send[0](), e.receive[0]()); err != nil {
+			b.Error(err)
+			break
+		}
+	}
+	pong.Wait()
+}
+
+func channelEnds(b *testing.B, size int) (e ends) {
+	for i := range 2 {
+		x, y := dialed(b)
+		s, r := tcpPair(b, x, y)
+		b.Cleanup(func() { s.Close(); r.Close() })
+		f, into := []Frame{frame(1, make([]byte, size))}, make([]byte, size)
+		place := func(Header) []byte { return into }
+		e.send[i] = func() error { return s.Send(f...) }
+		e.receive[1-i] = func() error { _, err := r.Receive(place); return err }
+	}
+	return e
+}
+
+func tlsEnds(b *testing.B, size int) (e ends) {
+	x, y := dialed(b)
+	from, to := must(NewIdentity())(b), must(NewIdentity())(b)
+	conns := []*tls.Conn{tls.Client(x, from.config(to.Key())), tls.Server(y, to.config(from.Key()))}
+	var proving sync.WaitGroup
+	proving.Go(func() { conns[1].Handshake() })
+	if err := conns[0].Handshake(); err != nil {
+		b.Fatal(err)
+	}
+	proving.Wait()
+	for i, c := range conns {
+		out, in := make([]byte, size), make([]byte, size)
+		e.send[i] = func() error { _, err := c.Write(out); return err }
+		e.receive[i] = func() error { _, err := io.ReadFull(c, in); return err }
+	}
+	return e
+}
