@@ -3,6 +3,7 @@ package peer
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/p2pmpi/p2pmpi/faultdetect"
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
 )
 
 // A Config is everything that the owner can choose.
@@ -25,6 +27,17 @@ type Config struct {
 
 	// Listen is the multiaddrs that the host listens on. Port 0 takes a free one.
 	Listen []string
+
+	// DataListen is the host:port where other peers connect directly for messages
+	// between processes; port 0 takes a free one. Empty, it is a free port of
+	// the addresses that the host listens on; "none" leaves everything to
+	// libp2p's connections.
+	DataListen string
+
+	// Channels are the kinds of channels between processes, of shm, tcp and
+	// stream: those that a volunteer allows, and those that a job is to use, best
+	// first. None at all means all of them.
+	Channels []string
 
 	// Supernodes are the multiaddrs, /p2p/<peer ID> at the end, of peers that
 	// introduce this one. Without any, mDNS and incoming connections have to do.
@@ -122,6 +135,12 @@ func (c Config) Validate() error {
 	}
 	if _, err := addrInfos(c.Supernodes); err != nil {
 		errs = append(errs, err)
+	}
+	if _, _, err := net.SplitHostPort(c.DataListen); err != nil && c.DataListen != "" && c.DataListen != "none" {
+		wrong("data-listen %q: want host:port, or none", c.DataListen)
+	}
+	if _, err := proclink.ParseKinds(c.Channels); err != nil {
+		wrong("channels: %w", err)
 	}
 	if !networkName.MatchString(c.Network) {
 		wrong("network %.80q: want 1 to 64 letters, digits or . _ - +", c.Network)

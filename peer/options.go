@@ -33,6 +33,7 @@ func (c *Config) AddNetworkFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Network, "network", c.Network, "`NAME` of the network to join")
 	flags.StringSliceVar(&c.Listen, "listen", c.Listen, "multiaddr `ADDR` to listen on\n(default TCP and QUIC on all interfaces)")
 	flags.Lookup("listen").DefValue = "[]" // too long a word for the help
+	flags.StringSliceVar(&c.Channels, "channels", c.Channels, "`KINDS` of channels between processes, best first,\nof shm, tcp, stream (default all)")
 	flags.BoolVar(&c.MDNS, "mdns", c.MDNS, "find peers on the local network")
 	flags.BoolVar(&c.NAT, "nat", c.NAT, "map ports, use relays and hole punching")
 	flags.DurationVar(&c.GossipPeriod, "gossip-period", c.GossipPeriod, "`TIME` between two signs of life")
@@ -46,6 +47,7 @@ func (c *Config) AddVolunteerFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&c.MaxJobs, "max-jobs", c.MaxJobs, "`N` jobs at once, 0 for no limit")
 	flags.StringSliceVar(&c.Allow, "allow", c.Allow, "only submitters with these peer `IDS`")
 	flags.StringSliceVar(&c.Deny, "deny", c.Deny, "no submitters with these peer `IDS`")
+	flags.StringVar(&c.DataListen, "data-listen", c.DataListen, "`ADDR` (host:port) for messages between processes,\nor none (default a free port beside --listen)")
 	flags.StringVar(&c.HTTP, "http", c.HTTP, "`ADDR` (host:port) of status page and metrics")
 	flags.Bool("detach", false, "return when ready, and run in the background")
 }
@@ -59,18 +61,20 @@ func AddHaltFlags(flags *pflag.FlagSet) {
 // RunOptions are p2prun's own. They stand here because the commands share one
 // configuration file, and each must know the keys of all.
 type RunOptions struct {
-	Ranks     int           // -n
-	Replicas  int           // -r, of each rank
-	Strategy  string        // -a
-	Files     string        // -l, a file that lists input files
-	Inputs    []string      // -i, input files
-	Outputs   []string      // -o, patterns of files to collect
-	Wait      int           // -w, seconds to wait for enough peers
-	Timeout   time.Duration // of the whole job, 0 for none
-	Local     int           // throw-away peers to start on this machine, 0 for none
-	Lose      time.Duration // after which one of those is killed, 0 for never
-	TagOutput bool          // write "[rank] " before each line
-	JSON      bool          // events as JSON lines on standard error
+	Ranks    int           // -n
+	Replicas int           // -r, of each rank
+	Strategy string        // -a
+	Files    string        // -l, a file that lists input files
+	Inputs   []string      // -i, input files
+	Outputs  []string      // -o, patterns of files to collect
+	Wait     int           // -w, seconds to wait for enough peers
+	Timeout  time.Duration // of the whole job, 0 for none
+	Local    int           // throw-away peers to start on this machine, 0 for none
+	Lose     time.Duration // after which one of those is killed, 0 for never
+	// ExplainChannels tells which way the messages between any two processes go.
+	ExplainChannels bool
+	TagOutput       bool // write "[rank] " before each line
+	JSON            bool // events as JSON lines on standard error
 }
 
 // DefaultRunOptions returns what p2prun does when it is told no more than -n.
@@ -90,6 +94,7 @@ func (o *RunOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "end the job after `TIME`, such as 90s or 10m")
 	flags.IntVar(&o.Local, "local", o.Local, "start `P` throw-away peers on this machine")
 	flags.DurationVar(&o.Lose, "lose", o.Lose, "with --local: kill a peer `TIME` after the\nranks began, to watch the job survive")
+	flags.BoolVar(&o.ExplainChannels, "explain-channels", o.ExplainChannels, "tell how any two processes reach each other, and why")
 	flags.BoolVar(&o.TagOutput, "tag-output", o.TagOutput, `write "[rank] " before each line`)
 	flags.BoolVar(&o.JSON, "json", o.JSON, "events as JSON lines on standard error")
 }

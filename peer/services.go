@@ -3,15 +3,19 @@ package peer
 import (
 	"context"
 	"fmt"
+	"net"
 
 	"github.com/libp2p/go-libp2p/core/event"
 	"github.com/libp2p/go-libp2p/p2p/host/eventbus"
+	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
 	"github.com/pbnjay/memory"
 
 	"github.com/p2pmpi/p2pmpi/discovery"
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/internal/loopback"
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 	"github.com/p2pmpi/p2pmpi/reservation"
@@ -88,6 +92,10 @@ func (p *Peer) startVolunteer() error {
 	if err != nil {
 		return err
 	}
+	channels, err := proclink.ParseKinds(p.cfg.Channels)
+	if err != nil {
+		return fmt.Errorf("channels: %w", err)
+	}
 	p.slots = reservation.NewService(p.host, reservation.Config{Limits: limits, Log: p.log})
 	p.owns("reservation", p.slots.Close)
 	p.launcher, err = launch.NewService(p.host, launch.Config{
@@ -95,6 +103,8 @@ func (p *Peer) startVolunteer() error {
 		Reservations: p.slots,
 		Files:        p.files,
 		Detector:     p.detector,
+		DataListen:   p.cfg.dataListen(),
+		Channels:     channels,
 		Log:          p.log,
 	})
 	if err != nil {
@@ -102,6 +112,33 @@ func (p *Peer) startVolunteer() error {
 	}
 	p.owns("launcher", p.launcher.Close)
 	return nil
+}
+
+// dataListen is where peers connect directly, as the launcher wants it.
+func (c Config) dataListen() string {
+	switch c.DataListen {
+	case "none":
+		return ""
+	case "":
+	default:
+		return c.DataListen
+	}
+	address := ""
+	for _, s := range c.Listen {
+		a, err := ma.NewMultiaddr(s)
+		if err != nil {
+			continue
+		}
+		ip, err := manet.ToIP(a)
+		switch {
+		case err != nil:
+		case ip.IsUnspecified():
+			return ":0"
+		case address == "":
+			address = net.JoinHostPort(ip.String(), "0")
+		}
+	}
+	return address
 }
 
 // limits are the owner's, as the reservation service wants them.

@@ -22,7 +22,7 @@ import (
 // submit runs one job and returns its exit status. An error is a failure that
 // has yet to be reported; it is the user's mistake unless it says otherwise.
 func submit(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []string, stdout, stderr io.Writer) (int, error) {
-	req, err := request(opt, args)
+	req, err := request(cfg, opt, args)
 	if err == nil {
 		err = cfg.Validate()
 	}
@@ -75,7 +75,7 @@ func submit(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []st
 }
 
 // request is what the options ask for, less the program.
-func request(opt peer.RunOptions, args []string) (job.Request, error) {
+func request(cfg peer.Config, opt peer.RunOptions, args []string) (job.Request, error) {
 	if len(args) == 0 {
 		return job.Request{}, errors.New("no PROGRAM given")
 	}
@@ -87,6 +87,7 @@ func request(opt peer.RunOptions, args []string) (job.Request, error) {
 		Name: args[0], Args: args[1:],
 		N: opt.Ranks, R: opt.Replicas, Strategy: opt.Strategy,
 		Outputs: opt.Outputs, OutputDir: cwd,
+		Channels: cfg.Channels, Explain: opt.ExplainChannels,
 		Wait: time.Duration(opt.Wait) * time.Second, Timeout: opt.Timeout,
 	}
 	// The program is not there yet; all else can be judged now.

@@ -12,9 +12,9 @@ import (
 	"syscall"
 )
 
-// MaxMessage bounds one encoded message, in bytes. The largest is a view of
-// view.MaxProcesses processes.
-const MaxMessage = 1 << 20
+// MaxMessage bounds one encoded message, in bytes. The largest is a Start with
+// the view and the places of view.MaxProcesses processes.
+const MaxMessage = 4 << 20
 
 // A Conn is one end of the line. Send may be called by several goroutines,
 // Receive by one.

@@ -5,8 +5,8 @@
 //	process                                peer
 //	   |-- hello ------------------------->|  version checked
 //	   |<-- setup{self, view} + board fd --|
-//	   |-- init -------------------------->|  every process must say so
-//	   |<------------------ start{view} ---|  mpj.Init returns
+//	   |-- init{key} --------------------->|  every process must say so
+//	   |<---------- start{view, places} ---|  mpj.Init returns
 //	   |-- open{to} ---------------------->|
 //	   |<-------- channel{to, kind} + fd --|  or refused{to, text}
 //	   |<------- accept{from, kind} + fd --|  somebody opened a channel to us

@@ -12,8 +12,8 @@ type Type string
 // The messages of a process to its peer.
 const (
 	Hello     Type = "hello"     // Version
-	Init      Type = "init"      // the program called mpj.Init
-	Open      Type = "open"      // Process: wants a channel to it
+	Init      Type = "init"      // the program called mpj.Init; Key: this process's
+	Open      Type = "open"      // Process: wants a channel to it; of Kind, if that is said
 	Pong      Type = "pong"      // Count
 	Finalized Type = "finalized" // everything it owed to others is delivered
 	Abort     Type = "abort"     // Code, Text: ends the whole job
@@ -22,24 +22,17 @@ const (
 // The messages of a peer to its process.
 const (
 	Setup   Type = "setup"   // Job, Process (who you are), View, Crowded; with Kind Shm: Cell, descriptor of the board
-	Start   Type = "start"   // View: every process has called mpj.Init
+	Start   Type = "start"   // View, Places: every process has called mpj.Init
 	Update  Type = "view"    // View: a newer one
-	Channel Type = "channel" // Process, Kind, descriptor; with Kind Shm: Cell: answers Open
+	Channel Type = "channel" // Process, Kind, descriptor; with Kind Shm: Cell, with TCP: Key: answers Open
 	Refused Type = "refused" // Process, Text: answers Open
-	Accept  Type = "accept"  // Process (who sends), Kind, descriptor; with Kind Shm: Cell
+	Accept  Type = "accept"  // Process (who sends), Kind, descriptor; with Kind Shm: Cell, with TCP: Key
 	Ping    Type = "ping"    // Count
 	Bye     Type = "bye"     // answers Finalized
 )
 
-// A Kind says what the descriptor of a channel is.
-type Kind string
-
-// The kinds of channels between processes, best first.
-const (
-	Shm    Kind = "shm"    // a ring of shared memory
-	TCP    Kind = "tcp"    // a TCP connection on which the processes speak TLS
-	Stream Kind = "stream" // a socket pair, bridged by the peers or shared
-)
+// KeySize is the length in bytes of a process's public key (Ed25519).
+const KeySize = 32
 
 // A Message is one control message. Which fields count depends on its Type.
 type Message struct {
@@ -55,6 +48,12 @@ type Message struct {
 	// Cell is the number of a process's bell on the board of its job and peer:
 	// in a Setup its own, in a Channel or Accept that of Process.
 	Cell int `json:"cell,omitempty"`
+	// Key is a process's public key: in an Init its own, in a Channel or Accept
+	// that of Process.
+	Key []byte `json:"key,omitempty"`
+	// Places says where the ranks run: for each a machine and a cluster of
+	// machines that are near each other, as numbers. Empty: nobody knows.
+	Places [][2]int `json:"places,omitempty"`
 	// Crowded says that the job has more processes on this machine than there
 	// are processors: who waits should not spin.
 	Crowded bool `json:"crowded,omitempty"`

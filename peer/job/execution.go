@@ -9,6 +9,7 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/p2pmpi/p2pmpi/faultdetect"
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/reservation"
@@ -25,6 +26,7 @@ type execution struct {
 	runsOn   map[view.Process]*link
 	flows    [][2]flow // of each rank's streams to the user
 	unsaid   map[int]bool
+	keys     []byte                            // public key of each process, rank by rank; zeros for none
 	ended    map[view.Process][2]bool          // streams that the process has closed
 	answers  map[view.Process]*jobpb.Collected // of those that were asked for their files; nil until they answer
 	early    []heard                           // said before the last peer had started
@@ -47,6 +49,7 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 		runsOn:   make(map[view.Process]*link),
 		flows:    make([][2]flow, j.req.N),
 		unsaid:   make(map[int]bool),
+		keys:     make([]byte, j.req.N*j.req.R*proclink.KeySize),
 		ended:    make(map[view.Process][2]bool),
 		answers:  make(map[view.Process]*jobpb.Collected),
 		inbox:    make(chan heard),
@@ -152,6 +155,7 @@ func (e *execution) hear(h heard) *Result {
 	}
 	switch b := h.msg.Body.(type) {
 	case *jobpb.FromPeer_Initialized:
+		e.keep(p, b.Initialized.Key)
 		return e.apply(e.watch.Initialized(p))
 	case *jobpb.FromPeer_Output:
 		return e.output(h.link, p, b.Output)
@@ -163,6 +167,13 @@ func (e *execution) hear(h heard) *Result {
 		return e.collected(h.link, p, b.Collected)
 	}
 	return nil
+}
+
+// keep takes note of the public key of a process, which proves it to others.
+func (e *execution) keep(p view.Process, key []byte) {
+	if len(key) == proclink.KeySize {
+		copy(e.keys[(p.Rank*e.j.req.R+p.Replica)*proclink.KeySize:], key)
+	}
 }
 
 // processOf returns the process that a message is about.
@@ -190,7 +201,7 @@ func (e *execution) apply(s Step) *Result {
 		e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_View{View: jobpb.FromView(*s.View)}})
 	}
 	if s.Begin {
-		e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Begin{Begin: &jobpb.Begin{}}})
+		e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Begin{Begin: &jobpb.Begin{Keys: e.keys}}})
 	}
 	for _, note := range s.Notes {
 		e.j.emit(Event{Kind: ViewEvent, Text: note})

@@ -103,7 +103,7 @@ func unexpected(m *jobpb.FromPeer) error {
 // start gives every peer the membership table and has it start its processes.
 func (e *execution) start(ctx context.Context) error {
 	e.j.phase(Starting, 0, 0)
-	m := &jobpb.Start{View: jobpb.FromView(e.watch.View())}
+	m := &jobpb.Start{View: jobpb.FromView(e.watch.View()), Channels: e.j.req.Channels, Explain: e.j.req.Explain}
 	for _, l := range e.links {
 		addrs := e.addrs(l.peer)
 		for _, p := range l.processes {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/filetransfer"
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
@@ -25,6 +26,8 @@ type Request struct {
 	Inputs    []filetransfer.Source `json:"inputs"`    // files to stage
 	Outputs   []string              `json:"outputs"`   // patterns of files to collect
 	OutputDir string                `json:"outputDir"` // where they go
+	Channels  []string              `json:"channels"`  // kinds of channels, best first; none: all
+	Explain   bool                  `json:"explain"`   // tell which way messages go: a ChannelsEvent
 	Wait      time.Duration         `json:"wait"`      // for enough peers
 	Timeout   time.Duration         `json:"timeout"`   // for the whole job; 0 is none
 }
@@ -83,6 +86,9 @@ func (r Request) Validate() error {
 	}
 	if len(r.Outputs) > 0 && !filepath.IsAbs(r.OutputDir) {
 		wrong("output folder %q: not an absolute path", r.OutputDir)
+	}
+	if _, err := proclink.ParseKinds(r.Channels); err != nil {
+		wrong("--channels: %w", err)
 	}
 	if r.Wait < 0 {
 		wrong("-w is %v: want 0 seconds or more", r.Wait)

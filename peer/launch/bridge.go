@@ -5,6 +5,9 @@ import (
 	"errors"
 	"io"
 	"net"
+	"os"
+
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
 )
 
 // An end is one side of a bridge: the socket to a process or the stream to its
@@ -72,3 +75,19 @@ type (
 	reader struct{ io.Reader }
 	writer struct{ io.Writer }
 )
+
+// socketPair returns a connected pair: one end to be bridged, one to be given
+// to a process.
+func socketPair() (ours socket, theirs *os.File, err error) {
+	a, b, err := proclink.SocketPair()
+	if err != nil {
+		return socket{}, nil, err
+	}
+	defer a.Close()
+	c, err := net.FileConn(a)
+	if err != nil {
+		b.Close()
+		return socket{}, nil, err
+	}
+	return socket{c.(*net.UnixConn)}, b, nil
+}

@@ -107,7 +107,7 @@ func TestProcessThatMisbehavesIsEnded(t *testing.T) {
 		role   string
 		reason string
 	}{
-		"writes nonsense to its line":   {"babble", "broke the protocol of its line: message of 1952999795 bytes, at most 1048576 are taken"},
+		"writes nonsense to its line":   {"babble", "broke the protocol of its line: message of 1952999795 bytes, at most 4194304 are taken"},
 		"speaks an older protocol":      {"old", "the program speaks protocol 0, its peer 1"},
 		"does not answer (V3: in 5 s)":  {"hang", "has not answered its peer for 5s"},
 		"stops its supervisor and ends": {"stop", "its supervisor has not answered for 5s"},

@@ -15,6 +15,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/p2pmpi/p2pmpi/faultdetect"
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
@@ -47,6 +48,11 @@ type job struct {
 	local    map[view.Process]*process // fixed
 	board    *os.File                  // shared memory with the bells of the processes here, or nil
 	members  membership
+	kinds    []proclink.Kind              // of channels that the user and the owner allow, best first
+	explain  bool                         // tell the submitter how the peers reach each other
+	told     map[p2ppeer.ID]proclink.Kind // what has been said of that
+	keys     []byte                       // of all processes, rank by rank, once they have begun
+	places   [][2]int                     // machine and cluster of each rank, likewise
 	view     view.View
 	begun    bool
 	detector *faultdetect.Group
@@ -171,7 +177,7 @@ func (j *job) hear(m *jobpb.ToPeer) {
 		}
 	case *jobpb.ToPeer_Begin:
 		if err = j.inOrder(m, Running); err == nil {
-			j.begin()
+			err = j.begin(b.Begin)
 		}
 	case *jobpb.ToPeer_View:
 		if err = j.inOrder(m, Starting, Running); err == nil {
@@ -216,17 +222,32 @@ func (j *job) tick() {
 	}
 }
 
-// begin lets mpj.Init return in every process here.
-func (j *job) begin() {
+// begin completes the membership table and lets mpj.Init return in every
+// process here.
+func (j *job) begin(m *jobpb.Begin) error {
 	if j.begun {
-		return
+		return nil
 	}
-	j.begun = true
+	if n := len(m.Keys); n != 0 && n != j.spec.N*j.spec.R*proclink.KeySize {
+		return fmt.Errorf("keys of %d bytes", n)
+	}
+	if n := len(m.Places); n != 0 && n != j.spec.N {
+		return fmt.Errorf("places of %d ranks of %d", n, j.spec.N)
+	}
+	j.begun, j.keys = true, m.Keys
+	for _, p := range m.Places {
+		j.places = append(j.places, [2]int{int(p.GetMachine()), int(p.GetCluster())})
+	}
 	for _, id := range j.order {
 		if p := j.local[id]; p.initialized {
 			p.start()
 		}
 	}
+	if j.explain {
+		j.running.Add(1)
+		go j.tellPaths(j.probes())
+	}
+	return nil
 }
 
 // cleanUp leaves nothing of the job on this peer.

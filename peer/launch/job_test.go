@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/p2pmpi/p2pmpi/filetransfer"
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
@@ -32,11 +34,11 @@ func TestPlainProgramRunsAndLeavesNothing(t *testing.T) {
 }
 
 func TestProcessesMeetAndTalkAcrossPeers(t *testing.T) {
-	j := newTestJob(t, 3, 2, nil, "ring")
-	// Ranks on two peers each: replica k of rank i is at peer (i+k) mod 2.
-	j.startCrossed()
+	j := newSpread(t, 3, "ring")
+	j.startSpread()
 	j.awaitInitialized()
-	j.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Begin{Begin: &jobpb.Begin{}}})
+	j.begin()
+	j.follow(3)
 	for rank := range 3 {
 		l, p := j.links[rank%2], view.Process{Rank: rank}
 		want := fmt.Sprintf("%d got \"hello of %d\" <nil>\n", rank, (rank+2)%3)
@@ -50,21 +52,50 @@ func TestProcessesMeetAndTalkAcrossPeers(t *testing.T) {
 	j.stop()
 }
 
+// newSpread describes a job of n ranks, without replicas, on two peers.
+func newSpread(t *testing.T, n int, args ...string) *testJob {
+	t.Helper()
+	bed := newTestbed(t, 2, n)
+	j := bed.newJob(t, n, 1, nil, args...)
+	j.peers = bed.peers
+	return j
+}
+
+// startSpread starts the job with rank i at peer i mod 2.
+func (j *testJob) startSpread() {
+	j.Helper()
+	j.startWhere(func(at int) (here []view.Process) {
+		for rank := at; rank < j.spec.N; rank += len(j.peers) {
+			here = append(here, view.Process{Rank: rank})
+		}
+		return here
+	})
+}
+
 // startCrossed starts the job with replica k of rank i at peer (i+k) mod 2.
 func (j *testJob) startCrossed() {
 	j.Helper()
-	start := &jobpb.Start{View: jobpb.FromView(view.New(j.spec.N, j.spec.R))}
+	j.startWhere(func(at int) (here []view.Process) {
+		for rank := range j.spec.N {
+			here = append(here, view.Process{Rank: rank, Replica: (rank + at) % 2})
+		}
+		return here
+	})
+}
+
+// startWhere starts the job with the processes that where says at each peer.
+func (j *testJob) startWhere(where func(at int) []view.Process) {
+	j.Helper()
+	start := &jobpb.Start{View: jobpb.FromView(view.New(j.spec.N, j.spec.R)), Channels: j.channels, Explain: j.explain}
 	for at, peer := range j.peers {
 		m := j.prepareMessage(0, j.reserve(peer, j.spec.N))
-		for i, p := range m.GetPrepare().Processes {
-			p.Replica = uint32((i + at) % 2)
-			row := &jobpb.Member{Process: p, Peer: []byte(peer.ID())}
-			for _, a := range peer.Addrs() {
-				row.Addrs = append(row.Addrs, a.Bytes())
-			}
-			start.Members = append(start.Members, row)
+		m.GetPrepare().Processes = nil
+		for _, p := range where(at) {
+			m.GetPrepare().Processes = append(m.GetPrepare().Processes, jobpb.FromProcess(p))
+			start.Members = append(start.Members, j.member(p, peer))
 		}
 		l := j.connect(peer)
+		l.processes = len(where(at))
 		l.say(m)
 		j.links = append(j.links, l)
 	}
@@ -81,12 +112,55 @@ func (j *testJob) startCrossed() {
 	}
 }
 
-// awaitInitialized waits until every process has called mpj.Init.
+// member is a row of the membership table.
+func (j *testJob) member(p view.Process, peer *member) *jobpb.Member {
+	row := &jobpb.Member{Process: jobpb.FromProcess(p), Peer: []byte(peer.ID())}
+	for _, a := range peer.Addrs() {
+		row.Addrs = append(row.Addrs, a.Bytes())
+	}
+	return row
+}
+
+// follow says in views, as a submitter would, which processes have finished,
+// until n have. The job is on two peers.
+func (j *testJob) follow(n int) {
+	j.Helper()
+	v := view.New(j.spec.N, j.spec.R)
+	for timeout := time.After(patience); n > 0; {
+		var l *testLink
+		var m *jobpb.FromPeer
+		select {
+		case m = <-j.links[0].heard:
+			l = j.links[0]
+		case m = <-j.links[1].heard:
+			l = j.links[1]
+		case <-timeout:
+			j.Fatalf("%d processes have not ended; heard %v, %v", n, j.links[0].kept, j.links[1].kept)
+		}
+		l.kept = append(l.kept, m)
+		if e := m.GetExited(); e != nil {
+			v, _ = v.With(e.Process.View(), view.Finished)
+			j.tellView(v)
+			n--
+		}
+	}
+}
+
+// begin lets the processes leave mpj.Init.
+func (j *testJob) begin() {
+	j.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Begin{Begin: &jobpb.Begin{Keys: j.keys}}})
+}
+
+// awaitInitialized waits until every process has called mpj.Init, and keeps
+// their keys.
 func (j *testJob) awaitInitialized() {
 	j.Helper()
+	j.keys = make([]byte, j.spec.N*j.spec.R*proclink.KeySize)
 	for _, l := range j.links {
-		for range j.spec.N {
-			await(l, (*jobpb.FromPeer).GetInitialized)
+		for range l.processes {
+			m := await(l, (*jobpb.FromPeer).GetInitialized)
+			p := m.Process.View()
+			copy(j.keys[(p.Rank*j.spec.R+p.Replica)*proclink.KeySize:], m.Key)
 		}
 	}
 }
@@ -157,14 +231,16 @@ func TestR5ProcessOutsideTheViewIsKilledQuietly(t *testing.T) {
 }
 
 // TestR5ChannelsToAFailedProcessBreak: its sender learns that at once, although
-// the failed process and its peer are there and silent.
+// the failed process and its peer are there and silent. Of a channel that the
+// processes have for themselves, the engine says so when the view comes.
 func TestR5ChannelsToAFailedProcessBreak(t *testing.T) {
 	bed := newTestbed(t, 2, 2)
 	j := bed.newJob(t, 2, 2, nil, "hold")
+	j.channels = []string{"stream"}
 	j.startCrossed() // 0.0 and 1.1 at the first peer, 1.0 and 0.1 at the second
 	j.awaitInitialized()
 	p := view.Process{}
-	j.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Begin{Begin: &jobpb.Begin{}}})
+	j.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Begin{Begin: &jobpb.Begin{Keys: j.keys}}})
 	await(j.links[0], (*jobpb.FromPeer).GetOutput)
 	failed, _ := view.New(2, 2).With(view.Process{Rank: 1}, view.Failed)
 	j.links[0].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_View{View: jobpb.FromView(failed)}})

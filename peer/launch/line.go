@@ -95,7 +95,7 @@ func (p *process) tell(m proclink.Message, descriptor *os.File) {
 // start lets the process leave mpj.Init.
 func (p *process) start() {
 	v := p.job.view
-	p.tell(proclink.Message{Type: proclink.Start, View: &v}, nil)
+	p.tell(proclink.Message{Type: proclink.Start, View: &v, Places: p.job.places}, nil)
 }
 
 // hearProcess handles one message of a process.
@@ -105,13 +105,17 @@ func (j *job) hearProcess(p *process, m proclink.Message) {
 	case m.Type == proclink.Hello && !p.greeted:
 		j.greet(p, m.Version)
 	case m.Type == proclink.Init && p.greeted && !p.initialized:
-		p.initialized = true
-		j.say(initialized(p.id))
+		if len(m.Key) != proclink.KeySize {
+			p.babbles(fmt.Errorf("key of %d bytes", len(m.Key)))
+			return
+		}
+		p.initialized, p.key = true, m.Key
+		j.say(initialized(p))
 		if j.begun {
 			p.start()
 		}
 	case m.Type == proclink.Open && p.initialized && m.Process != nil:
-		j.open(p, *m.Process)
+		j.open(p, *m.Process, m.Kind)
 	case m.Type == proclink.Pong:
 		j.alive.Answered(p.id)
 	case m.Type == proclink.Finalized && p.initialized && !p.finalized:

@@ -1,6 +1,8 @@
 package launch
 
 import (
+	"errors"
+	"net"
 	"os"
 	"runtime"
 	"syscall"
@@ -42,14 +44,30 @@ func (j *job) setup(p *process) {
 }
 
 // openLocal joins two processes of this peer.
-func (j *job) openLocal(p, q *process) {
-	open := j.openPair
-	if p.shares && q.shares {
-		open = j.openRing
+func (j *job) openLocal(p, q *process, allowed []proclink.Kind) {
+	kind, why := choose(j.localSituation(p, q), allowed)
+	err := errors.New(why)
+	switch kind {
+	case proclink.Shm:
+		err = j.openRing(p, q)
+	case proclink.TCP:
+		err = j.openLoopback(p, q)
+	case proclink.Stream:
+		err = j.openPair(p, q)
 	}
-	if err := open(p, q); err != nil {
+	if err != nil {
 		p.refuse(q.id, err)
 	}
+}
+
+// localSituation is that of two processes on this peer.
+func (j *job) localSituation(p, q *process) situation {
+	s := j.situation(p.id, q.id)
+	s.here = true
+	if !p.shares || !q.shares {
+		s.noMemory = "this peer's system has none"
+	}
+	return s
 }
 
 // openRing joins two processes by shared memory.
@@ -76,6 +94,41 @@ func (j *job) openPair(p, q *process) error {
 	}
 	p.tell(proclink.Message{Type: proclink.Channel, Process: &q.id, Kind: proclink.Stream}, a)
 	q.tell(proclink.Message{Type: proclink.Accept, Process: &p.id, Kind: proclink.Stream}, b)
+	return nil
+}
+
+// openLoopback joins two processes by a TCP connection that does not leave this
+// machine.
+func (j *job) openLoopback(p, q *process) error {
+	l, err := (&net.ListenConfig{}).Listen(j.ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	a, err := (&net.Dialer{}).DialContext(j.ctx, "tcp", l.Addr().String())
+	if err != nil {
+		return err
+	}
+	defer a.Close()
+	b, err := l.Accept()
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	if a.LocalAddr().String() != b.RemoteAddr().String() {
+		return errors.New("a stranger was faster")
+	}
+	out, err := a.(*net.TCPConn).File()
+	if err != nil {
+		return err
+	}
+	in, err := b.(*net.TCPConn).File()
+	if err != nil {
+		out.Close()
+		return err
+	}
+	p.tell(proclink.Message{Type: proclink.Channel, Process: &q.id, Kind: proclink.TCP, Key: j.keyOf(q.id)}, out)
+	q.tell(proclink.Message{Type: proclink.Accept, Process: &p.id, Kind: proclink.TCP, Key: j.keyOf(p.id)}, in)
 	return nil
 }
 

@@ -36,9 +36,9 @@ func started(err error) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Started{Started: &jobpb.Started{Error: text(err)}}}
 }
 
-func initialized(p view.Process) *jobpb.FromPeer {
+func initialized(p *process) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Initialized{
-		Initialized: &jobpb.Initialized{Process: jobpb.FromProcess(p)},
+		Initialized: &jobpb.Initialized{Process: jobpb.FromProcess(p.id), Key: p.key},
 	}}
 }
 

@@ -18,8 +18,9 @@ type process struct {
 
 	live *instance // nil until it runs
 
-	cell   int  // of its bell on the job's board
-	shares bool // it has the board
+	cell   int    // of its bell on the job's board
+	shares bool   // it has the board
+	key    []byte // public, once it has called mpj.Init
 
 	ctx    context.Context // ends with the process
 	cancel context.CancelFunc

@@ -20,6 +20,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/version"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj"
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
 // TestMain makes this binary its own supervisor and its own program.
@@ -75,7 +76,7 @@ func program(args []string) int {
 		return 7
 	case "hang":
 		l := enter(version.Protocol)
-		l.say(proclink.Init, nil)
+		l.say(proclink.Init, withKey)
 		time.Sleep(time.Hour)
 	case "stop":
 		syscall.Kill(os.Getppid(), syscall.SIGSTOP)
@@ -106,6 +107,15 @@ func enter(protocol int) *processLine {
 	m := l.await(proclink.Setup)
 	l.self, l.view = *m.Process, *m.View
 	return l
+}
+
+// withKey is what a process says in its Init.
+func withKey(m *proclink.Message) {
+	identity, err := channel.NewIdentity()
+	if err != nil {
+		panic(err)
+	}
+	m.Key = identity.Key()
 }
 
 func (l *processLine) say(t proclink.Type, fill func(*proclink.Message)) {
@@ -160,7 +170,7 @@ func ring() int {
 // and what becomes of the next one. Rank 1 takes the channel and does nothing.
 func hold() int {
 	l := enter(version.Protocol)
-	l.say(proclink.Init, nil)
+	l.say(proclink.Init, withKey)
 	l.await(proclink.Start)
 	if l.self.Rank == 1 {
 		l.await(proclink.Bye) // which never comes

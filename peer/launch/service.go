@@ -17,6 +17,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/filetransfer"
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
@@ -35,13 +36,18 @@ const (
 // does, calls it first thing.
 func Supervise() (status int, isSupervisor bool) { return supervisor.Main() }
 
-// Config is what a Service needs. All fields but Log are required.
+// Config is what a Service needs. All fields up to Detector are required.
 type Config struct {
 	Home         string // the peer's home; processes run below <Home>/scratch
 	Reservations *reservation.Service
 	Files        *filetransfer.Service
 	Detector     *faultdetect.Service
-	Log          zerolog.Logger
+	// DataListen is the host:port where peers connect directly for their
+	// processes; port 0 takes a free one. Empty: nowhere.
+	DataListen string
+	// Channels are the kinds of channels that the owner allows; nil is all.
+	Channels []proclink.Kind
+	Log      zerolog.Logger
 }
 
 // A Service hosts this peer's parts of jobs.
@@ -55,10 +61,13 @@ type Service struct {
 	serving sync.WaitGroup // streams being handled, hosted jobs among them
 	pending chan struct{}  // tokens of control streams that have said nothing yet
 
-	mu     sync.Mutex
-	closed bool
-	jobs   map[string]*job
-	gone   chan struct{} // closed and replaced whenever a job has gone
+	entrance *entrance // nil: none
+
+	mu        sync.Mutex
+	closed    bool
+	obstacles map[p2ppeer.ID]obstacle // to direct connections
+	jobs      map[string]*job
+	gone      chan struct{} // closed and replaced whenever a job has gone
 }
 
 // maxPending bounds the control streams that have opened and said nothing yet.
@@ -73,15 +82,25 @@ func NewService(h host.Host, c Config) (*Service, error) {
 	}
 	s := &Service{
 		host: h, config: c, scratch: filepath.Join(home, "scratch"),
-		pending: make(chan struct{}, maxPending),
-		jobs:    make(map[string]*job),
-		gone:    make(chan struct{}),
+		pending:   make(chan struct{}, maxPending),
+		jobs:      make(map[string]*job),
+		obstacles: make(map[p2ppeer.ID]obstacle),
+		gone:      make(chan struct{}),
 	}
 	supervisor.KillStale(s.scratch)
 	if err := scratch.RemoveStale(s.scratch); err != nil {
 		return nil, err
 	}
+	if c.Channels == nil {
+		s.config.Channels = proclink.Kinds
+	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	if c.DataListen != "" {
+		if s.entrance, err = newEntrance(s.ctx, c.DataListen); err != nil {
+			s.cancel()
+			return nil, err
+		}
+	}
 	h.SetStreamHandler(ControlProtocol, s.handle(s.serveControl))
 	h.SetStreamHandler(ChannelProtocol, s.handle(s.serveChannel))
 	return s, nil
@@ -120,6 +139,9 @@ func (s *Service) Close() error {
 	s.mu.Unlock()
 	s.cancel()
 	s.serving.Wait()
+	if s.entrance != nil {
+		s.entrance.close()
+	}
 	return nil
 }
 

@@ -23,8 +23,13 @@ import (
 // start takes the membership table and starts the processes.
 func (j *job) start(m *jobpb.Start) {
 	members, err := newMembership(m.Members, j.spec.N, j.spec.R, j.service.host.ID(), j.local)
+	var kinds []proclink.Kind
 	if err == nil {
-		j.members = members
+		kinds, err = proclink.ParseKinds(m.Channels)
+	}
+	if err == nil {
+		j.members, j.explain = members, m.Explain
+		j.kinds = both(kinds, j.service.config.Channels)
 		err = j.adopt(m.View)
 	}
 	if err != nil {

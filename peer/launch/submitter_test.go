@@ -26,6 +26,9 @@ type testJob struct {
 	spec      *jobspec.Spec
 	peers     []*member
 	links     []*testLink
+	keys      []byte   // of the processes
+	channels  []string // that are allowed
+	explain   bool
 }
 
 // reserve holds and confirms n slots on a peer.
@@ -129,9 +132,10 @@ func (j *testJob) gone() {
 // A testLink is the submitter's end of one control stream.
 type testLink struct {
 	*testing.T
-	stream network.Stream
-	heard  chan *jobpb.FromPeer // closed at the end of the stream
-	kept   []*jobpb.FromPeer    // heard while something else was awaited
+	stream    network.Stream
+	processes int                  // that it was asked to run
+	heard     chan *jobpb.FromPeer // closed at the end of the stream
+	kept      []*jobpb.FromPeer    // heard while something else was awaited
 }
 
 func (j *testJob) connect(peer *member) *testLink {

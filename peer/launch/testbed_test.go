@@ -56,6 +56,7 @@ func newMember(t *testing.T, slots int) *member {
 	m.detector = faultdetect.NewService(m.Host, log)
 	m.launch, err = NewService(m.Host, Config{
 		Home: m.home, Reservations: m.reservations, Files: m.files, Detector: m.detector, Log: log,
+		DataListen: "127.0.0.1:0",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -145,7 +146,7 @@ func (b *testbed) newJob(t *testing.T, n, r int, inputs map[string]string, args 
 	files[digest] = store.Path(digest)
 	j.spec.Inputs, j.spec.InputsLen = digest.String(), int64(len(encoded))
 	var ids []p2ppeer.ID
-	for _, peer := range j.peers {
+	for _, peer := range b.peers {
 		ids = append(ids, peer.ID())
 	}
 	t.Cleanup(j.submitter.files.Serve(j.spec.ID, ids, files))

@@ -1,6 +1,7 @@
 package link
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -32,7 +33,7 @@ func (l *Link) bellOf(m proclink.Message) (*channel.Bell, error) {
 
 // sender returns the writing end of the channel that m brings with descriptor
 // f, which it closes.
-func (l *Link) sender(m proclink.Message, f *os.File) (channel.Sender, error) {
+func (l *Link) sender(ctx context.Context, m proclink.Message, f *os.File) (channel.Sender, error) {
 	defer f.Close()
 	switch m.Kind {
 	case proclink.Shm:
@@ -41,6 +42,12 @@ func (l *Link) sender(m proclink.Message, f *os.File) (channel.Sender, error) {
 			return nil, err
 		}
 		return channel.OpenShmSender(f, l.bell, other)
+	case proclink.TCP:
+		conn, err := channel.FromFile(f)
+		if err != nil {
+			return nil, err
+		}
+		return channel.OpenTCPSender(ctx, conn, l.identity, m.Key)
 	case proclink.Stream:
 		conn, err := channel.FromFile(f)
 		if err != nil {
@@ -62,6 +69,12 @@ func (l *Link) receiver(m proclink.Message, f *os.File) (channel.Receiver, error
 			return nil, err
 		}
 		return channel.OpenShmReceiver(f, l.bell, other)
+	case proclink.TCP:
+		conn, err := channel.FromFile(f)
+		if err != nil {
+			return nil, err
+		}
+		return channel.OpenTCPReceiver(conn, l.identity, m.Key), nil
 	case proclink.Stream:
 		conn, err := channel.FromFile(f)
 		if err != nil {

@@ -30,7 +30,11 @@ type Link struct {
 	bell    *channel.Bell  // this process's on the board
 	crowded bool
 
-	started chan struct{} // of capacity 1
+	identity *channel.Identity
+	places   [][2]int // of the start; read after it
+
+	once    sync.Once     // closes started
+	started chan struct{} // closed when the peer has said Start
 	over    chan struct{} // closed when the line may end: the peer said goodbye, or Close
 	leave   sync.Once     // closes over
 	ended   chan struct{} // the reader has ended
@@ -55,9 +59,14 @@ func Dial(f *os.File) (*Link, error) {
 	if err != nil {
 		return nil, err
 	}
+	identity, err := channel.NewIdentity()
+	if err != nil {
+		conn.Close()
+		return nil, err
+	}
 	l := &Link{
-		conn:    conn,
-		started: make(chan struct{}, 1),
+		conn: conn, identity: identity,
+		started: make(chan struct{}),
 		over:    make(chan struct{}),
 		ended:   make(chan struct{}),
 		opens:   make(map[view.Process]chan opened),
@@ -153,10 +162,7 @@ func (l *Link) handle(e Engine, m proclink.Message, f *os.File) error {
 		}
 		e.View(*m.View)
 		if m.Type == proclink.Start {
-			select {
-			case l.started <- struct{}{}:
-			default: // said twice
-			}
+			return l.start(m)
 		}
 	case proclink.Accept:
 		r, err := l.receiver(m, f)
@@ -180,6 +186,18 @@ func (l *Link) handle(e Engine, m proclink.Message, f *os.File) error {
 	return nil
 }
 
+// start takes the Start, of which the first counts.
+func (l *Link) start(m proclink.Message) error {
+	if n := len(m.Places); n != 0 && n != l.view.N {
+		return fmt.Errorf("places of %d ranks in a job of %d", n, l.view.N)
+	}
+	l.once.Do(func() {
+		l.places = m.Places
+		close(l.started)
+	})
+	return nil
+}
+
 func (l *Link) pong(ping proclink.Message) error {
 	return l.conn.Send(proclink.Message{Type: proclink.Pong, Count: ping.Count}, nil)
 }
@@ -187,7 +205,7 @@ func (l *Link) pong(ping proclink.Message) error {
 // Start tells the peer that the program is ready, and returns when all
 // processes of the job are.
 func (l *Link) Start(ctx context.Context) error {
-	if err := l.conn.Send(proclink.Message{Type: proclink.Init}, nil); err != nil {
+	if err := l.conn.Send(proclink.Message{Type: proclink.Init, Key: l.identity.Key()}, nil); err != nil {
 		return fmt.Errorf("init: %w", err)
 	}
 	select {
@@ -200,14 +218,33 @@ func (l *Link) Start(ctx context.Context) error {
 	}
 }
 
-// Open implements channel.Opener. For one process, one call at a time.
+// Places returns where the ranks run, once Start has returned: the number of the
+// machine of each, and of its cluster of near machines; or nil.
+func (l *Link) Places() [][2]int { return l.places }
+
+// Open implements channel.Opener. For one process, one call at a time. When the
+// processes cannot agree on keys over TCP, whatever stands between them, it
+// asks for another way.
 func (l *Link) Open(ctx context.Context, to view.Process) (channel.Sender, error) {
+	s, kind, err := l.open(ctx, to, "")
+	if err != nil && kind == proclink.TCP && ctx.Err() == nil {
+		s, _, err = l.open(ctx, to, proclink.Stream)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open a channel to %v: %w", to, err)
+	}
+	return s, nil
+}
+
+// open asks for a channel, of a kind if that is not empty, and returns what kind
+// there is.
+func (l *Link) open(ctx context.Context, to view.Process, want proclink.Kind) (channel.Sender, proclink.Kind, error) {
 	answer := make(chan opened, 1)
 	l.mu.Lock()
 	l.opens[to] = answer
 	l.mu.Unlock()
-	if err := l.conn.Send(proclink.Message{Type: proclink.Open, Process: &to}, nil); err != nil {
-		return nil, fmt.Errorf("open a channel to %v: %w", to, err)
+	if err := l.conn.Send(proclink.Message{Type: proclink.Open, Process: &to, Kind: want}, nil); err != nil {
+		return nil, "", err
 	}
 	var o opened
 	select {
@@ -218,14 +255,11 @@ func (l *Link) Open(ctx context.Context, to view.Process) (channel.Sender, error
 		l.abandon(to, answer)
 		o.err = context.Cause(ctx)
 	}
-	var s channel.Sender
-	if o.err == nil {
-		s, o.err = l.sender(o.message, o.file)
-	}
 	if o.err != nil {
-		return nil, fmt.Errorf("open a channel to %v: %w", to, o.err)
+		return nil, "", o.err
 	}
-	return s, nil
+	s, err := l.sender(ctx, o.message, o.file)
+	return s, o.message.Kind, err
 }
 
 // answer hands o to the Open that waits for it, if there is one.

@@ -325,6 +325,8 @@ type Start struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Members       []*Member              `protobuf:"bytes,1,rep,name=members,proto3" json:"members,omitempty"`
 	View          *View                  `protobuf:"bytes,2,opt,name=view,proto3" json:"view,omitempty"`
+	Channels      []string               `protobuf:"bytes,3,rep,name=channels,proto3" json:"channels,omitempty"` // kinds that the user allows, best first; none: all
+	Explain       bool                   `protobuf:"varint,4,opt,name=explain,proto3" json:"explain,omitempty"`  // say Paths once the processes have begun
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -371,6 +373,20 @@ func (x *Start) GetView() *View {
 		return x.View
 	}
 	return nil
+}
+
+func (x *Start) GetChannels() []string {
+	if x != nil {
+		return x.Channels
+	}
+	return nil
+}
+
+func (x *Start) GetExplain() bool {
+	if x != nil {
+		return x.Explain
+	}
+	return false
 }
 
 // Join makes the peer a member of the job's fault detection. It is sent to all
@@ -442,6 +458,7 @@ type Member struct {
 	Process       *Process               `protobuf:"bytes,1,opt,name=process,proto3" json:"process,omitempty"`
 	Peer          []byte                 `protobuf:"bytes,2,opt,name=peer,proto3" json:"peer,omitempty"`
 	Addrs         [][]byte               `protobuf:"bytes,3,rep,name=addrs,proto3" json:"addrs,omitempty"`
+	Machine       []byte                 `protobuf:"bytes,4,opt,name=machine,proto3" json:"machine,omitempty"` // as the peer has said in Prepared
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -497,9 +514,19 @@ func (x *Member) GetAddrs() [][]byte {
 	return nil
 }
 
-// Begin lets mpj.Init return: every live process has called it.
+func (x *Member) GetMachine() []byte {
+	if x != nil {
+		return x.Machine
+	}
+	return nil
+}
+
+// Begin lets mpj.Init return: every live process has called it. It completes the
+// membership table with what only the processes know.
 type Begin struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	Keys          []byte                 `protobuf:"bytes,1,opt,name=keys,proto3" json:"keys,omitempty"`     // public key of each process, rank by rank, 32 bytes; zeros for none
+	Places        []*Place               `protobuf:"bytes,2,rep,name=places,proto3" json:"places,omitempty"` // of each rank
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -534,6 +561,74 @@ func (*Begin) Descriptor() ([]byte, []int) {
 	return file_job_proto_rawDescGZIP(), []int{6}
 }
 
+func (x *Begin) GetKeys() []byte {
+	if x != nil {
+		return x.Keys
+	}
+	return nil
+}
+
+func (x *Begin) GetPlaces() []*Place {
+	if x != nil {
+		return x.Places
+	}
+	return nil
+}
+
+// Place says where a rank runs. Ranks of one machine number share a machine, in
+// all their replicas; those of one cluster number are near each other.
+type Place struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Machine       uint32                 `protobuf:"varint,1,opt,name=machine,proto3" json:"machine,omitempty"`
+	Cluster       uint32                 `protobuf:"varint,2,opt,name=cluster,proto3" json:"cluster,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Place) Reset() {
+	*x = Place{}
+	mi := &file_job_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Place) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Place) ProtoMessage() {}
+
+func (x *Place) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Place.ProtoReflect.Descriptor instead.
+func (*Place) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Place) GetMachine() uint32 {
+	if x != nil {
+		return x.Machine
+	}
+	return 0
+}
+
+func (x *Place) GetCluster() uint32 {
+	if x != nil {
+		return x.Cluster
+	}
+	return 0
+}
+
 type View struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Epoch         uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
@@ -546,7 +641,7 @@ type View struct {
 
 func (x *View) Reset() {
 	*x = View{}
-	mi := &file_job_proto_msgTypes[7]
+	mi := &file_job_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -558,7 +653,7 @@ func (x *View) String() string {
 func (*View) ProtoMessage() {}
 
 func (x *View) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[7]
+	mi := &file_job_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -571,7 +666,7 @@ func (x *View) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use View.ProtoReflect.Descriptor instead.
 func (*View) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{7}
+	return file_job_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *View) GetEpoch() uint64 {
@@ -615,7 +710,7 @@ type Emitted struct {
 
 func (x *Emitted) Reset() {
 	*x = Emitted{}
-	mi := &file_job_proto_msgTypes[8]
+	mi := &file_job_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -627,7 +722,7 @@ func (x *Emitted) String() string {
 func (*Emitted) ProtoMessage() {}
 
 func (x *Emitted) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[8]
+	mi := &file_job_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -640,7 +735,7 @@ func (x *Emitted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Emitted.ProtoReflect.Descriptor instead.
 func (*Emitted) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{8}
+	return file_job_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Emitted) GetRank() uint32 {
@@ -675,7 +770,7 @@ type Collect struct {
 
 func (x *Collect) Reset() {
 	*x = Collect{}
-	mi := &file_job_proto_msgTypes[9]
+	mi := &file_job_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -687,7 +782,7 @@ func (x *Collect) String() string {
 func (*Collect) ProtoMessage() {}
 
 func (x *Collect) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[9]
+	mi := &file_job_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -700,7 +795,7 @@ func (x *Collect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collect.ProtoReflect.Descriptor instead.
 func (*Collect) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{9}
+	return file_job_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Collect) GetProcess() *Process {
@@ -728,7 +823,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_job_proto_msgTypes[10]
+	mi := &file_job_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -740,7 +835,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[10]
+	mi := &file_job_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -753,7 +848,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{10}
+	return file_job_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Stop) GetReason() string {
@@ -779,6 +874,7 @@ type FromPeer struct {
 	//	*FromPeer_Stopped
 	//	*FromPeer_Finalized
 	//	*FromPeer_Started
+	//	*FromPeer_Paths
 	Body          isFromPeer_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -786,7 +882,7 @@ type FromPeer struct {
 
 func (x *FromPeer) Reset() {
 	*x = FromPeer{}
-	mi := &file_job_proto_msgTypes[11]
+	mi := &file_job_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -798,7 +894,7 @@ func (x *FromPeer) String() string {
 func (*FromPeer) ProtoMessage() {}
 
 func (x *FromPeer) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[11]
+	mi := &file_job_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -811,7 +907,7 @@ func (x *FromPeer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FromPeer.ProtoReflect.Descriptor instead.
 func (*FromPeer) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{11}
+	return file_job_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *FromPeer) GetBody() isFromPeer_Body {
@@ -920,6 +1016,15 @@ func (x *FromPeer) GetStarted() *Started {
 	return nil
 }
 
+func (x *FromPeer) GetPaths() *Paths {
+	if x != nil {
+		if x, ok := x.Body.(*FromPeer_Paths); ok {
+			return x.Paths
+		}
+	}
+	return nil
+}
+
 type isFromPeer_Body interface {
 	isFromPeer_Body()
 }
@@ -968,6 +1073,10 @@ type FromPeer_Started struct {
 	Started *Started `protobuf:"bytes,11,opt,name=started,proto3,oneof"`
 }
 
+type FromPeer_Paths struct {
+	Paths *Paths `protobuf:"bytes,12,opt,name=paths,proto3,oneof"`
+}
+
 func (*FromPeer_Staging) isFromPeer_Body() {}
 
 func (*FromPeer_Prepared) isFromPeer_Body() {}
@@ -990,6 +1099,8 @@ func (*FromPeer_Finalized) isFromPeer_Body() {}
 
 func (*FromPeer_Started) isFromPeer_Body() {}
 
+func (*FromPeer_Paths) isFromPeer_Body() {}
+
 type Staging struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Bytes         int64                  `protobuf:"varint,1,opt,name=bytes,proto3" json:"bytes,omitempty"`
@@ -1000,7 +1111,7 @@ type Staging struct {
 
 func (x *Staging) Reset() {
 	*x = Staging{}
-	mi := &file_job_proto_msgTypes[12]
+	mi := &file_job_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1012,7 +1123,7 @@ func (x *Staging) String() string {
 func (*Staging) ProtoMessage() {}
 
 func (x *Staging) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[12]
+	mi := &file_job_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1025,7 +1136,7 @@ func (x *Staging) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Staging.ProtoReflect.Descriptor instead.
 func (*Staging) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{12}
+	return file_job_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Staging) GetBytes() int64 {
@@ -1046,13 +1157,14 @@ func (x *Staging) GetTotal() int64 {
 type Prepared struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Error         string                 `protobuf:"bytes,1,opt,name=error,proto3" json:"error,omitempty"`
+	Machine       []byte                 `protobuf:"bytes,2,opt,name=machine,proto3" json:"machine,omitempty"` // the same for two peers on one machine; means nothing outside the job
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Prepared) Reset() {
 	*x = Prepared{}
-	mi := &file_job_proto_msgTypes[13]
+	mi := &file_job_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1064,7 +1176,7 @@ func (x *Prepared) String() string {
 func (*Prepared) ProtoMessage() {}
 
 func (x *Prepared) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[13]
+	mi := &file_job_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1077,7 +1189,7 @@ func (x *Prepared) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prepared.ProtoReflect.Descriptor instead.
 func (*Prepared) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{13}
+	return file_job_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Prepared) GetError() string {
@@ -1087,17 +1199,25 @@ func (x *Prepared) GetError() string {
 	return ""
 }
 
+func (x *Prepared) GetMachine() []byte {
+	if x != nil {
+		return x.Machine
+	}
+	return nil
+}
+
 // Started answers Start; error is empty when all processes run.
 type Started struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Error         string                 `protobuf:"bytes,1,opt,name=error,proto3" json:"error,omitempty"`
+	Distances     []*Distance            `protobuf:"bytes,2,rep,name=distances,proto3" json:"distances,omitempty"` // to the other peers of the job that answered
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Started) Reset() {
 	*x = Started{}
-	mi := &file_job_proto_msgTypes[14]
+	mi := &file_job_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1109,7 +1229,7 @@ func (x *Started) String() string {
 func (*Started) ProtoMessage() {}
 
 func (x *Started) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[14]
+	mi := &file_job_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1122,7 +1242,7 @@ func (x *Started) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Started.ProtoReflect.Descriptor instead.
 func (*Started) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{14}
+	return file_job_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Started) GetError() string {
@@ -1132,16 +1252,77 @@ func (x *Started) GetError() string {
 	return ""
 }
 
+func (x *Started) GetDistances() []*Distance {
+	if x != nil {
+		return x.Distances
+	}
+	return nil
+}
+
+// Distance is how far away a peer is.
+type Distance struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Peer          []byte                 `protobuf:"bytes,1,opt,name=peer,proto3" json:"peer,omitempty"`
+	RoundTripUs   uint32                 `protobuf:"varint,2,opt,name=round_trip_us,json=roundTripUs,proto3" json:"round_trip_us,omitempty"` // microseconds
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Distance) Reset() {
+	*x = Distance{}
+	mi := &file_job_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Distance) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Distance) ProtoMessage() {}
+
+func (x *Distance) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Distance.ProtoReflect.Descriptor instead.
+func (*Distance) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *Distance) GetPeer() []byte {
+	if x != nil {
+		return x.Peer
+	}
+	return nil
+}
+
+func (x *Distance) GetRoundTripUs() uint32 {
+	if x != nil {
+		return x.RoundTripUs
+	}
+	return 0
+}
+
 type Initialized struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Process       *Process               `protobuf:"bytes,1,opt,name=process,proto3" json:"process,omitempty"`
+	Key           []byte                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"` // its public key
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Initialized) Reset() {
 	*x = Initialized{}
-	mi := &file_job_proto_msgTypes[15]
+	mi := &file_job_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1153,7 +1334,7 @@ func (x *Initialized) String() string {
 func (*Initialized) ProtoMessage() {}
 
 func (x *Initialized) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[15]
+	mi := &file_job_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1166,7 +1347,7 @@ func (x *Initialized) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Initialized.ProtoReflect.Descriptor instead.
 func (*Initialized) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{15}
+	return file_job_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Initialized) GetProcess() *Process {
@@ -1174,6 +1355,127 @@ func (x *Initialized) GetProcess() *Process {
 		return x.Process
 	}
 	return nil
+}
+
+func (x *Initialized) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+// Paths says how this peer's processes reach those of each peer of the job,
+// this one among them.
+type Paths struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Paths         []*Path                `protobuf:"bytes,1,rep,name=paths,proto3" json:"paths,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Paths) Reset() {
+	*x = Paths{}
+	mi := &file_job_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Paths) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Paths) ProtoMessage() {}
+
+func (x *Paths) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Paths.ProtoReflect.Descriptor instead.
+func (*Paths) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *Paths) GetPaths() []*Path {
+	if x != nil {
+		return x.Paths
+	}
+	return nil
+}
+
+type Path struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Peer          []byte                 `protobuf:"bytes,1,opt,name=peer,proto3" json:"peer,omitempty"`
+	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"` // shm, tcp or stream; empty: there is no way
+	Relayed       bool                   `protobuf:"varint,3,opt,name=relayed,proto3" json:"relayed,omitempty"`
+	Why           string                 `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Path) Reset() {
+	*x = Path{}
+	mi := &file_job_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Path) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Path) ProtoMessage() {}
+
+func (x *Path) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Path.ProtoReflect.Descriptor instead.
+func (*Path) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *Path) GetPeer() []byte {
+	if x != nil {
+		return x.Peer
+	}
+	return nil
+}
+
+func (x *Path) GetKind() string {
+	if x != nil {
+		return x.Kind
+	}
+	return ""
+}
+
+func (x *Path) GetRelayed() bool {
+	if x != nil {
+		return x.Relayed
+	}
+	return false
+}
+
+func (x *Path) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
 }
 
 type Finalized struct {
@@ -1185,7 +1487,7 @@ type Finalized struct {
 
 func (x *Finalized) Reset() {
 	*x = Finalized{}
-	mi := &file_job_proto_msgTypes[16]
+	mi := &file_job_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1197,7 +1499,7 @@ func (x *Finalized) String() string {
 func (*Finalized) ProtoMessage() {}
 
 func (x *Finalized) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[16]
+	mi := &file_job_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1210,7 +1512,7 @@ func (x *Finalized) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finalized.ProtoReflect.Descriptor instead.
 func (*Finalized) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{16}
+	return file_job_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Finalized) GetProcess() *Process {
@@ -1235,7 +1537,7 @@ type Output struct {
 
 func (x *Output) Reset() {
 	*x = Output{}
-	mi := &file_job_proto_msgTypes[17]
+	mi := &file_job_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1247,7 +1549,7 @@ func (x *Output) String() string {
 func (*Output) ProtoMessage() {}
 
 func (x *Output) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[17]
+	mi := &file_job_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1260,7 +1562,7 @@ func (x *Output) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Output.ProtoReflect.Descriptor instead.
 func (*Output) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{17}
+	return file_job_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Output) GetProcess() *Process {
@@ -1313,7 +1615,7 @@ type Exited struct {
 
 func (x *Exited) Reset() {
 	*x = Exited{}
-	mi := &file_job_proto_msgTypes[18]
+	mi := &file_job_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1325,7 +1627,7 @@ func (x *Exited) String() string {
 func (*Exited) ProtoMessage() {}
 
 func (x *Exited) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[18]
+	mi := &file_job_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1338,7 +1640,7 @@ func (x *Exited) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exited.ProtoReflect.Descriptor instead.
 func (*Exited) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{18}
+	return file_job_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Exited) GetProcess() *Process {
@@ -1395,7 +1697,7 @@ type Aborted struct {
 
 func (x *Aborted) Reset() {
 	*x = Aborted{}
-	mi := &file_job_proto_msgTypes[19]
+	mi := &file_job_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1407,7 +1709,7 @@ func (x *Aborted) String() string {
 func (*Aborted) ProtoMessage() {}
 
 func (x *Aborted) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[19]
+	mi := &file_job_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1420,7 +1722,7 @@ func (x *Aborted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Aborted.ProtoReflect.Descriptor instead.
 func (*Aborted) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{19}
+	return file_job_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Aborted) GetProcess() *Process {
@@ -1454,7 +1756,7 @@ type Suspect struct {
 
 func (x *Suspect) Reset() {
 	*x = Suspect{}
-	mi := &file_job_proto_msgTypes[20]
+	mi := &file_job_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1466,7 +1768,7 @@ func (x *Suspect) String() string {
 func (*Suspect) ProtoMessage() {}
 
 func (x *Suspect) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[20]
+	mi := &file_job_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1479,7 +1781,7 @@ func (x *Suspect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Suspect.ProtoReflect.Descriptor instead.
 func (*Suspect) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{20}
+	return file_job_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Suspect) GetPeer() []byte {
@@ -1501,7 +1803,7 @@ type Collected struct {
 
 func (x *Collected) Reset() {
 	*x = Collected{}
-	mi := &file_job_proto_msgTypes[21]
+	mi := &file_job_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1513,7 +1815,7 @@ func (x *Collected) String() string {
 func (*Collected) ProtoMessage() {}
 
 func (x *Collected) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[21]
+	mi := &file_job_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1526,7 +1828,7 @@ func (x *Collected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collected.ProtoReflect.Descriptor instead.
 func (*Collected) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{21}
+	return file_job_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Collected) GetProcess() *Process {
@@ -1558,7 +1860,7 @@ type Stopped struct {
 
 func (x *Stopped) Reset() {
 	*x = Stopped{}
-	mi := &file_job_proto_msgTypes[22]
+	mi := &file_job_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1570,7 +1872,7 @@ func (x *Stopped) String() string {
 func (*Stopped) ProtoMessage() {}
 
 func (x *Stopped) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[22]
+	mi := &file_job_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1583,7 +1885,7 @@ func (x *Stopped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stopped.ProtoReflect.Descriptor instead.
 func (*Stopped) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{22}
+	return file_job_proto_rawDescGZIP(), []int{26}
 }
 
 var File_job_proto protoreflect.FileDescriptor
@@ -1608,19 +1910,27 @@ const file_job_proto_rawDesc = "" +
 	"\aPrepare\x12\x12\n" +
 	"\x04spec\x18\x01 \x01(\fR\x04spec\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x121\n" +
-	"\tprocesses\x18\x03 \x03(\v2\x13.p2pmpi.job.ProcessR\tprocesses\"[\n" +
+	"\tprocesses\x18\x03 \x03(\v2\x13.p2pmpi.job.ProcessR\tprocesses\"\x91\x01\n" +
 	"\x05Start\x12,\n" +
 	"\amembers\x18\x01 \x03(\v2\x12.p2pmpi.job.MemberR\amembers\x12$\n" +
-	"\x04view\x18\x02 \x01(\v2\x10.p2pmpi.job.ViewR\x04view\"W\n" +
+	"\x04view\x18\x02 \x01(\v2\x10.p2pmpi.job.ViewR\x04view\x12\x1a\n" +
+	"\bchannels\x18\x03 \x03(\tR\bchannels\x12\x18\n" +
+	"\aexplain\x18\x04 \x01(\bR\aexplain\"W\n" +
 	"\x04Join\x12\x14\n" +
 	"\x05group\x18\x01 \x03(\fR\x05group\x12\x1c\n" +
 	"\theartbeat\x18\x02 \x01(\x04R\theartbeat\x12\x1b\n" +
-	"\tperiod_ns\x18\x03 \x01(\x03R\bperiodNs\"a\n" +
+	"\tperiod_ns\x18\x03 \x01(\x03R\bperiodNs\"{\n" +
 	"\x06Member\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\fR\x04peer\x12\x14\n" +
-	"\x05addrs\x18\x03 \x03(\fR\x05addrs\"\a\n" +
-	"\x05Begin\"P\n" +
+	"\x05addrs\x18\x03 \x03(\fR\x05addrs\x12\x18\n" +
+	"\amachine\x18\x04 \x01(\fR\amachine\"F\n" +
+	"\x05Begin\x12\x12\n" +
+	"\x04keys\x18\x01 \x01(\fR\x04keys\x12)\n" +
+	"\x06places\x18\x02 \x03(\v2\x11.p2pmpi.job.PlaceR\x06places\";\n" +
+	"\x05Place\x12\x18\n" +
+	"\amachine\x18\x01 \x01(\rR\amachine\x12\x18\n" +
+	"\acluster\x18\x02 \x01(\rR\acluster\"P\n" +
 	"\x04View\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\f\n" +
 	"\x01n\x18\x02 \x01(\rR\x01n\x12\f\n" +
@@ -1634,7 +1944,7 @@ const file_job_proto_rawDesc = "" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x1a\n" +
 	"\bpatterns\x18\x02 \x03(\tR\bpatterns\"\x1e\n" +
 	"\x04Stop\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\"\xc2\x04\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\"\xed\x04\n" +
 	"\bFromPeer\x12/\n" +
 	"\astaging\x18\x01 \x01(\v2\x13.p2pmpi.job.StagingH\x00R\astaging\x122\n" +
 	"\bprepared\x18\x02 \x01(\v2\x14.p2pmpi.job.PreparedH\x00R\bprepared\x12;\n" +
@@ -1647,17 +1957,31 @@ const file_job_proto_rawDesc = "" +
 	"\astopped\x18\t \x01(\v2\x13.p2pmpi.job.StoppedH\x00R\astopped\x125\n" +
 	"\tfinalized\x18\n" +
 	" \x01(\v2\x15.p2pmpi.job.FinalizedH\x00R\tfinalized\x12/\n" +
-	"\astarted\x18\v \x01(\v2\x13.p2pmpi.job.StartedH\x00R\astartedB\x06\n" +
+	"\astarted\x18\v \x01(\v2\x13.p2pmpi.job.StartedH\x00R\astarted\x12)\n" +
+	"\x05paths\x18\f \x01(\v2\x11.p2pmpi.job.PathsH\x00R\x05pathsB\x06\n" +
 	"\x04body\"5\n" +
 	"\aStaging\x12\x14\n" +
 	"\x05bytes\x18\x01 \x01(\x03R\x05bytes\x12\x14\n" +
-	"\x05total\x18\x02 \x01(\x03R\x05total\" \n" +
+	"\x05total\x18\x02 \x01(\x03R\x05total\":\n" +
 	"\bPrepared\x12\x14\n" +
-	"\x05error\x18\x01 \x01(\tR\x05error\"\x1f\n" +
+	"\x05error\x18\x01 \x01(\tR\x05error\x12\x18\n" +
+	"\amachine\x18\x02 \x01(\fR\amachine\"S\n" +
 	"\aStarted\x12\x14\n" +
-	"\x05error\x18\x01 \x01(\tR\x05error\"<\n" +
+	"\x05error\x18\x01 \x01(\tR\x05error\x122\n" +
+	"\tdistances\x18\x02 \x03(\v2\x14.p2pmpi.job.DistanceR\tdistances\"B\n" +
+	"\bDistance\x12\x12\n" +
+	"\x04peer\x18\x01 \x01(\fR\x04peer\x12\"\n" +
+	"\rround_trip_us\x18\x02 \x01(\rR\vroundTripUs\"N\n" +
 	"\vInitialized\x12-\n" +
-	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\":\n" +
+	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\fR\x03key\"/\n" +
+	"\x05Paths\x12&\n" +
+	"\x05paths\x18\x01 \x03(\v2\x10.p2pmpi.job.PathR\x05paths\"Z\n" +
+	"\x04Path\x12\x12\n" +
+	"\x04peer\x18\x01 \x01(\fR\x04peer\x12\x12\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x18\n" +
+	"\arelayed\x18\x03 \x01(\bR\arelayed\x12\x10\n" +
+	"\x03why\x18\x04 \x01(\tR\x03why\":\n" +
 	"\tFinalized\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\"\x91\x01\n" +
 	"\x06Output\x12-\n" +
@@ -1697,7 +2021,7 @@ func file_job_proto_rawDescGZIP() []byte {
 	return file_job_proto_rawDescData
 }
 
-var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_job_proto_goTypes = []any{
 	(*Process)(nil),     // 0: p2pmpi.job.Process
 	(*ToPeer)(nil),      // 1: p2pmpi.job.ToPeer
@@ -1706,59 +2030,67 @@ var file_job_proto_goTypes = []any{
 	(*Join)(nil),        // 4: p2pmpi.job.Join
 	(*Member)(nil),      // 5: p2pmpi.job.Member
 	(*Begin)(nil),       // 6: p2pmpi.job.Begin
-	(*View)(nil),        // 7: p2pmpi.job.View
-	(*Emitted)(nil),     // 8: p2pmpi.job.Emitted
-	(*Collect)(nil),     // 9: p2pmpi.job.Collect
-	(*Stop)(nil),        // 10: p2pmpi.job.Stop
-	(*FromPeer)(nil),    // 11: p2pmpi.job.FromPeer
-	(*Staging)(nil),     // 12: p2pmpi.job.Staging
-	(*Prepared)(nil),    // 13: p2pmpi.job.Prepared
-	(*Started)(nil),     // 14: p2pmpi.job.Started
-	(*Initialized)(nil), // 15: p2pmpi.job.Initialized
-	(*Finalized)(nil),   // 16: p2pmpi.job.Finalized
-	(*Output)(nil),      // 17: p2pmpi.job.Output
-	(*Exited)(nil),      // 18: p2pmpi.job.Exited
-	(*Aborted)(nil),     // 19: p2pmpi.job.Aborted
-	(*Suspect)(nil),     // 20: p2pmpi.job.Suspect
-	(*Collected)(nil),   // 21: p2pmpi.job.Collected
-	(*Stopped)(nil),     // 22: p2pmpi.job.Stopped
+	(*Place)(nil),       // 7: p2pmpi.job.Place
+	(*View)(nil),        // 8: p2pmpi.job.View
+	(*Emitted)(nil),     // 9: p2pmpi.job.Emitted
+	(*Collect)(nil),     // 10: p2pmpi.job.Collect
+	(*Stop)(nil),        // 11: p2pmpi.job.Stop
+	(*FromPeer)(nil),    // 12: p2pmpi.job.FromPeer
+	(*Staging)(nil),     // 13: p2pmpi.job.Staging
+	(*Prepared)(nil),    // 14: p2pmpi.job.Prepared
+	(*Started)(nil),     // 15: p2pmpi.job.Started
+	(*Distance)(nil),    // 16: p2pmpi.job.Distance
+	(*Initialized)(nil), // 17: p2pmpi.job.Initialized
+	(*Paths)(nil),       // 18: p2pmpi.job.Paths
+	(*Path)(nil),        // 19: p2pmpi.job.Path
+	(*Finalized)(nil),   // 20: p2pmpi.job.Finalized
+	(*Output)(nil),      // 21: p2pmpi.job.Output
+	(*Exited)(nil),      // 22: p2pmpi.job.Exited
+	(*Aborted)(nil),     // 23: p2pmpi.job.Aborted
+	(*Suspect)(nil),     // 24: p2pmpi.job.Suspect
+	(*Collected)(nil),   // 25: p2pmpi.job.Collected
+	(*Stopped)(nil),     // 26: p2pmpi.job.Stopped
 }
 var file_job_proto_depIdxs = []int32{
 	2,  // 0: p2pmpi.job.ToPeer.prepare:type_name -> p2pmpi.job.Prepare
 	3,  // 1: p2pmpi.job.ToPeer.start:type_name -> p2pmpi.job.Start
 	6,  // 2: p2pmpi.job.ToPeer.begin:type_name -> p2pmpi.job.Begin
-	7,  // 3: p2pmpi.job.ToPeer.view:type_name -> p2pmpi.job.View
-	8,  // 4: p2pmpi.job.ToPeer.emitted:type_name -> p2pmpi.job.Emitted
-	9,  // 5: p2pmpi.job.ToPeer.collect:type_name -> p2pmpi.job.Collect
-	10, // 6: p2pmpi.job.ToPeer.stop:type_name -> p2pmpi.job.Stop
+	8,  // 3: p2pmpi.job.ToPeer.view:type_name -> p2pmpi.job.View
+	9,  // 4: p2pmpi.job.ToPeer.emitted:type_name -> p2pmpi.job.Emitted
+	10, // 5: p2pmpi.job.ToPeer.collect:type_name -> p2pmpi.job.Collect
+	11, // 6: p2pmpi.job.ToPeer.stop:type_name -> p2pmpi.job.Stop
 	4,  // 7: p2pmpi.job.ToPeer.join:type_name -> p2pmpi.job.Join
 	0,  // 8: p2pmpi.job.Prepare.processes:type_name -> p2pmpi.job.Process
 	5,  // 9: p2pmpi.job.Start.members:type_name -> p2pmpi.job.Member
-	7,  // 10: p2pmpi.job.Start.view:type_name -> p2pmpi.job.View
+	8,  // 10: p2pmpi.job.Start.view:type_name -> p2pmpi.job.View
 	0,  // 11: p2pmpi.job.Member.process:type_name -> p2pmpi.job.Process
-	0,  // 12: p2pmpi.job.Collect.process:type_name -> p2pmpi.job.Process
-	12, // 13: p2pmpi.job.FromPeer.staging:type_name -> p2pmpi.job.Staging
-	13, // 14: p2pmpi.job.FromPeer.prepared:type_name -> p2pmpi.job.Prepared
-	15, // 15: p2pmpi.job.FromPeer.initialized:type_name -> p2pmpi.job.Initialized
-	17, // 16: p2pmpi.job.FromPeer.output:type_name -> p2pmpi.job.Output
-	18, // 17: p2pmpi.job.FromPeer.exited:type_name -> p2pmpi.job.Exited
-	19, // 18: p2pmpi.job.FromPeer.aborted:type_name -> p2pmpi.job.Aborted
-	20, // 19: p2pmpi.job.FromPeer.suspect:type_name -> p2pmpi.job.Suspect
-	21, // 20: p2pmpi.job.FromPeer.collected:type_name -> p2pmpi.job.Collected
-	22, // 21: p2pmpi.job.FromPeer.stopped:type_name -> p2pmpi.job.Stopped
-	16, // 22: p2pmpi.job.FromPeer.finalized:type_name -> p2pmpi.job.Finalized
-	14, // 23: p2pmpi.job.FromPeer.started:type_name -> p2pmpi.job.Started
-	0,  // 24: p2pmpi.job.Initialized.process:type_name -> p2pmpi.job.Process
-	0,  // 25: p2pmpi.job.Finalized.process:type_name -> p2pmpi.job.Process
-	0,  // 26: p2pmpi.job.Output.process:type_name -> p2pmpi.job.Process
-	0,  // 27: p2pmpi.job.Exited.process:type_name -> p2pmpi.job.Process
-	0,  // 28: p2pmpi.job.Aborted.process:type_name -> p2pmpi.job.Process
-	0,  // 29: p2pmpi.job.Collected.process:type_name -> p2pmpi.job.Process
-	30, // [30:30] is the sub-list for method output_type
-	30, // [30:30] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	7,  // 12: p2pmpi.job.Begin.places:type_name -> p2pmpi.job.Place
+	0,  // 13: p2pmpi.job.Collect.process:type_name -> p2pmpi.job.Process
+	13, // 14: p2pmpi.job.FromPeer.staging:type_name -> p2pmpi.job.Staging
+	14, // 15: p2pmpi.job.FromPeer.prepared:type_name -> p2pmpi.job.Prepared
+	17, // 16: p2pmpi.job.FromPeer.initialized:type_name -> p2pmpi.job.Initialized
+	21, // 17: p2pmpi.job.FromPeer.output:type_name -> p2pmpi.job.Output
+	22, // 18: p2pmpi.job.FromPeer.exited:type_name -> p2pmpi.job.Exited
+	23, // 19: p2pmpi.job.FromPeer.aborted:type_name -> p2pmpi.job.Aborted
+	24, // 20: p2pmpi.job.FromPeer.suspect:type_name -> p2pmpi.job.Suspect
+	25, // 21: p2pmpi.job.FromPeer.collected:type_name -> p2pmpi.job.Collected
+	26, // 22: p2pmpi.job.FromPeer.stopped:type_name -> p2pmpi.job.Stopped
+	20, // 23: p2pmpi.job.FromPeer.finalized:type_name -> p2pmpi.job.Finalized
+	15, // 24: p2pmpi.job.FromPeer.started:type_name -> p2pmpi.job.Started
+	18, // 25: p2pmpi.job.FromPeer.paths:type_name -> p2pmpi.job.Paths
+	16, // 26: p2pmpi.job.Started.distances:type_name -> p2pmpi.job.Distance
+	0,  // 27: p2pmpi.job.Initialized.process:type_name -> p2pmpi.job.Process
+	19, // 28: p2pmpi.job.Paths.paths:type_name -> p2pmpi.job.Path
+	0,  // 29: p2pmpi.job.Finalized.process:type_name -> p2pmpi.job.Process
+	0,  // 30: p2pmpi.job.Output.process:type_name -> p2pmpi.job.Process
+	0,  // 31: p2pmpi.job.Exited.process:type_name -> p2pmpi.job.Process
+	0,  // 32: p2pmpi.job.Aborted.process:type_name -> p2pmpi.job.Process
+	0,  // 33: p2pmpi.job.Collected.process:type_name -> p2pmpi.job.Process
+	34, // [34:34] is the sub-list for method output_type
+	34, // [34:34] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_job_proto_init() }
@@ -1776,7 +2108,7 @@ func file_job_proto_init() {
 		(*ToPeer_Stop)(nil),
 		(*ToPeer_Join)(nil),
 	}
-	file_job_proto_msgTypes[11].OneofWrappers = []any{
+	file_job_proto_msgTypes[12].OneofWrappers = []any{
 		(*FromPeer_Staging)(nil),
 		(*FromPeer_Prepared)(nil),
 		(*FromPeer_Initialized)(nil),
@@ -1788,6 +2120,7 @@ func file_job_proto_init() {
 		(*FromPeer_Stopped)(nil),
 		(*FromPeer_Finalized)(nil),
 		(*FromPeer_Started)(nil),
+		(*FromPeer_Paths)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1795,7 +2128,7 @@ func file_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_proto_rawDesc), len(file_job_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   23,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

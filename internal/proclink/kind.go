@@ -1,0 +1,39 @@
+package proclink
+
+import (
+	"fmt"
+	"slices"
+)
+
+// A Kind says what the descriptor of a channel is.
+type Kind string
+
+// The kinds of channels between processes.
+const (
+	Shm    Kind = "shm"    // a ring of shared memory
+	TCP    Kind = "tcp"    // a TCP connection on which the processes speak TLS
+	Stream Kind = "stream" // a socket pair, bridged by the peers or shared
+)
+
+// Kinds are all kinds, best first.
+var Kinds = []Kind{Shm, TCP, Stream}
+
+// ParseKinds reads the kinds that an owner or a user allows, best first. None at
+// all means all of them.
+func ParseKinds(names []string) ([]Kind, error) {
+	var kinds []Kind
+	for _, name := range names {
+		k := Kind(name)
+		switch {
+		case !slices.Contains(Kinds, k):
+			return nil, fmt.Errorf("%.20q is no kind of channel: want shm, tcp or stream", name)
+		case slices.Contains(kinds, k):
+			return nil, fmt.Errorf("%s is named twice", k)
+		}
+		kinds = append(kinds, k)
+	}
+	if len(kinds) == 0 {
+		return Kinds, nil
+	}
+	return kinds, nil
+}

@@ -1,0 +1,28 @@
+package proclink
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestKindsAsWritten(t *testing.T) {
+	cases := map[string]struct {
+		names []string
+		want  []Kind // nil: an error
+	}{
+		"none":    {nil, Kinds},
+		"one":     {[]string{"tcp"}, []Kind{TCP}},
+		"order":   {[]string{"stream", "tcp"}, []Kind{Stream, TCP}},
+		"unknown": {[]string{"tcp", "udp"}, nil},
+		"twice":   {[]string{"tcp", "tcp"}, nil},
+		"empty":   {[]string{""}, nil},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			got, err := ParseKinds(c.names)
+			if (err != nil) != (c.want == nil) || !slices.Equal(got, c.want) {
+				t.Errorf("got %v, %v; want %v", got, err, c.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,252 @@
+package launch
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
+)
+
+// An entrance is where other peers connect directly, for the processes of both.
+// Whoever connects shows a token that the peers have agreed on over their
+// authenticated stream, and is shown the rest of it in return: an address may
+// well be that of another machine. A token opens once. Strangers cost a
+// connection for a moment, and there are never many.
+//
+//	asking peer                       entrance
+//	   |== stream: Open, Answer ======|  token agreed on
+//	   |-- TCP: first half ---------->|
+//	   |<---------------- last half --|
+//	   |                              |  both hand the connection to their processes
+type entrance struct {
+	listener net.Listener
+	port     uint16
+	any      bool // it listens on all addresses of this machine
+
+	serving sync.WaitGroup
+	pending chan struct{} // a token for each connection that has shown nothing yet
+
+	mu       sync.Mutex
+	expected map[half]*guest
+}
+
+const (
+	tokenSize = 32
+
+	// directTimeout bounds how long a peer tries to connect directly before
+	// the peers bridge their processes.
+	directTimeout = time.Second
+
+	// expectTimeout is how long a token opens: the asking peer has given up
+	// before.
+	expectTimeout = 2 * directTimeout
+
+	maxStrangers = 64 // that have connected and shown nothing yet
+	maxAddresses = 8  // of one peer that are tried
+)
+
+type half [tokenSize / 2]byte
+
+// A guest is who is expected with a token.
+type guest struct {
+	reply   half
+	arrived func(net.Conn) // takes over the connection
+}
+
+// newEntrance listens on address, host:port.
+func newEntrance(ctx context.Context, address string) (*entrance, error) {
+	l, err := (&net.ListenConfig{KeepAliveConfig: keepAlive}).Listen(ctx, "tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen for direct connections: %w", err)
+	}
+	at := l.Addr().(*net.TCPAddr)
+	e := &entrance{
+		listener: l, port: uint16(at.Port), any: at.IP.IsUnspecified(),
+		pending:  make(chan struct{}, maxStrangers),
+		expected: make(map[half]*guest),
+	}
+	e.serving.Go(func() { e.accept(ctx) }) // ends with the listener
+	return e, nil
+}
+
+// keepAlive is for connections between processes: one that is cut silently
+// breaks within about ten seconds.
+var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 4 * time.Second, Interval: 2 * time.Second, Count: 3}
+
+// close ends all connections that have not been handed over. ctx must have ended.
+func (e *entrance) close() {
+	e.listener.Close()
+	e.serving.Wait()
+}
+
+func (e *entrance) accept(ctx context.Context) {
+	for {
+		conn, err := e.listener.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil { // too many files: it passes
+			select {
+			case <-time.After(100 * time.Millisecond):
+				continue
+			case <-ctx.Done():
+				return
+			}
+		}
+		select {
+		case e.pending <- struct{}{}:
+			e.serving.Go(func() { e.meet(ctx, conn) }) // ends within directTimeout
+		default:
+			conn.Close()
+		}
+	}
+}
+
+// meet has a stranger show its token.
+func (e *entrance) meet(ctx context.Context, conn net.Conn) {
+	defer func() { <-e.pending }()
+	stop := context.AfterFunc(ctx, func() { conn.Close() })
+	defer stop()
+	conn.SetDeadline(time.Now().Add(directTimeout))
+	var shown half
+	if _, err := io.ReadFull(conn, shown[:]); err != nil {
+		conn.Close()
+		return
+	}
+	e.mu.Lock()
+	g := e.expected[shown]
+	delete(e.expected, shown)
+	e.mu.Unlock()
+	if g == nil {
+		conn.Close()
+		return
+	}
+	if _, err := conn.Write(g.reply[:]); err != nil {
+		conn.Close()
+		return
+	}
+	conn.SetDeadline(time.Time{})
+	g.arrived(conn)
+}
+
+// expect returns a token that opens until ctx ends or expectTimeout is over.
+// arrived takes over the connection.
+func (e *entrance) expect(ctx context.Context, arrived func(net.Conn)) []byte {
+	token := make([]byte, tokenSize)
+	rand.Read(token) // never fails
+	shown, g := half(token[:tokenSize/2]), &guest{half(token[tokenSize/2:]), arrived}
+	e.mu.Lock()
+	e.expected[shown] = g
+	e.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, expectTimeout)
+	context.AfterFunc(ctx, func() {
+		cancel()
+		e.mu.Lock()
+		delete(e.expected, shown)
+		e.mu.Unlock()
+	})
+	return token
+}
+
+// addresses returns where the peer at the other end of c may reach the
+// entrance: first where it has reached this peer already.
+func (e *entrance) addresses(c network.Conn, own []ma.Multiaddr) []string {
+	if !e.any {
+		return []string{e.listener.Addr().String()}
+	}
+	seen := make(map[string]bool)
+	var out []string
+	for _, a := range append([]ma.Multiaddr{c.LocalMultiaddr()}, own...) {
+		ip, err := manet.ToIP(a)
+		if _, relay := a.ValueForProtocol(ma.P_CIRCUIT); relay == nil || err != nil || ip.IsUnspecified() {
+			continue
+		}
+		address := net.JoinHostPort(ip.String(), strconv.Itoa(int(e.port)))
+		if !seen[address] && len(out) < maxAddresses {
+			seen[address] = true
+			out = append(out, address)
+		}
+	}
+	return out
+}
+
+// connect connects to the first of some addresses that knows the token.
+func connect(ctx context.Context, addresses []string, token []byte) (*net.TCPConn, error) {
+	switch {
+	case len(token) != tokenSize:
+		return nil, fmt.Errorf("token of %d bytes", len(token))
+	case len(addresses) == 0:
+		return nil, errors.New("the other peer has no address for direct connections")
+	}
+	addresses = addresses[:min(len(addresses), maxAddresses)]
+	ctx, cancel := context.WithTimeout(ctx, directTimeout)
+	defer cancel()
+	type result struct {
+		conn *net.TCPConn
+		err  error
+	}
+	results := make(chan result)
+	for _, address := range addresses {
+		go func() { // ends with ctx, at the latest
+			conn, err := connectAt(ctx, address, token)
+			results <- result{conn, err}
+		}()
+	}
+	var found result
+	for range addresses {
+		r := <-results
+		switch {
+		case found.conn == nil && r.conn != nil:
+			found = r
+			cancel()
+		case r.conn != nil:
+			r.conn.Close()
+		case found.conn == nil && found.err == nil:
+			found.err = r.err
+		}
+	}
+	return found.conn, found.err
+}
+
+// connectAt connects to one address and shows the token.
+func connectAt(ctx context.Context, address string, token []byte) (*net.TCPConn, error) {
+	at, err := netip.ParseAddrPort(address) // no names: they would be looked up
+	if err != nil {
+		return nil, err
+	}
+	conn, err := (&net.Dialer{KeepAliveConfig: keepAlive}).DialContext(ctx, "tcp", at.String())
+	if err != nil {
+		return nil, err
+	}
+	deadline, _ := ctx.Deadline()
+	conn.SetDeadline(deadline)
+	stop := context.AfterFunc(ctx, func() { conn.SetDeadline(time.Now()) })
+	defer stop()
+	var reply half
+	if _, err = conn.Write(token[:tokenSize/2]); err == nil {
+		_, err = io.ReadFull(conn, reply[:])
+	}
+	if err == nil && reply != half(token[tokenSize/2:]) {
+		err = errors.New("somebody else answers")
+	}
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("%s: %w", address, err)
+	}
+	if !stop() {
+		conn.Close()
+		return nil, context.Cause(ctx)
+	}
+	conn.SetDeadline(time.Time{})
+	return conn.(*net.TCPConn), nil
+}

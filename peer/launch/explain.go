@@ -1,0 +1,111 @@
+package launch
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/pb"
+)
+
+// What this peer tells the submitter of the ways that its processes' messages
+// take. It tries them: a firewall is not known before.
+
+// A probe is two live processes, the second on another peer.
+type probe struct {
+	peer      p2ppeer.ID
+	from, to  view.Process
+	situation situation
+}
+
+// probes returns one for each other peer of the job.
+func (j *job) probes() (out []probe) {
+	from := slices.IndexFunc(j.order, j.view.Live)
+	if from < 0 {
+		return nil
+	}
+	seen := map[p2ppeer.ID]bool{j.service.host.ID(): true}
+	for _, to := range j.view.Processes() {
+		peer, ok := j.members.peerOf[to]
+		if ok && !seen[peer] && j.view.Live(to) {
+			seen[peer] = true
+			out = append(out, probe{peer, j.order[from], to, j.situation(j.order[from], to)})
+		}
+	}
+	return out
+}
+
+// maxProbes bounds the peers that are tried at one time.
+const maxProbes = 8
+
+// tellPaths tries the ways to all other peers and tells what was found.
+func (j *job) tellPaths(probes []probe) {
+	defer j.running.Done()
+	found := make([]way, len(probes))
+	next := make(chan int)
+	var trying sync.WaitGroup
+	for range min(maxProbes, len(probes)) {
+		trying.Go(func() {
+			for i := range next {
+				found[i] = j.try(j.ctx, probes[i])
+			}
+		})
+	}
+	for i := range probes {
+		next <- i
+	}
+	close(next)
+	trying.Wait()
+	j.do(func() {
+		ways := map[p2ppeer.ID]way{}
+		if len(j.order) > 1 {
+			var w way
+			w.kind, w.why = choose(j.localSituation(j.local[j.order[0]], j.local[j.order[1]]), j.kinds)
+			ways[j.service.host.ID()] = w
+		}
+		for i, p := range probes {
+			ways[p.peer] = found[i]
+		}
+		j.told = make(map[p2ppeer.ID]proclink.Kind)
+		j.tell(ways)
+	})
+}
+
+// try reaches a peer as a channel would, and lets go.
+func (j *job) try(ctx context.Context, p probe) way {
+	open := &pb.Open{Job: j.spec.ID, From: pbProcess(p.from), To: pbProcess(p.to), Probe: true}
+	w := j.reach(ctx, p.peer, open, p.situation, j.kinds)
+	if w.conn != nil {
+		w.conn.Close()
+	}
+	if w.stream != nil {
+		w.stream.Close()
+	}
+	return w
+}
+
+// reached tells what way a channel has really taken, if that was said otherwise.
+func (j *job) reached(peer p2ppeer.ID, w way) {
+	if said, ok := j.told[peer]; ok && said != w.kind {
+		j.tell(map[p2ppeer.ID]way{peer: w})
+	}
+}
+
+func (j *job) tell(ways map[p2ppeer.ID]way) {
+	m := &jobpb.Paths{}
+	for _, peer := range slices.Sorted(maps.Keys(ways)) {
+		w := ways[peer]
+		if w.err != nil {
+			w.kind, w.why = "", w.err.Error()
+		}
+		j.told[peer] = w.kind
+		m.Paths = append(m.Paths, &jobpb.Path{Peer: []byte(peer), Kind: string(w.kind), Relayed: w.relayed, Why: clip(w.why)})
+	}
+	j.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Paths{Paths: m}})
+}

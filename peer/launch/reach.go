@@ -1,0 +1,196 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-msgio/pbio"
+	ma "github.com/multiformats/go-multiaddr"
+
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/pb"
+)
+
+// The asking side of a channel to a process of another peer.
+
+// A way is how a peer has reached another: one of conn and stream, or err.
+type way struct {
+	kind    proclink.Kind
+	why     string
+	conn    *net.TCPConn
+	stream  network.Stream
+	relayed bool
+	err     error
+}
+
+// openRemote joins a process of this peer with one of another, and carries its
+// bytes where the processes cannot do that themselves.
+func (j *job) openRemote(ctx context.Context, p *process, to view.Process, s situation, allowed []proclink.Kind) {
+	defer j.running.Done()
+	open := &pb.Open{Job: j.spec.ID, From: pbProcess(p.id), To: pbProcess(to)}
+	w := j.reach(ctx, j.members.peerOf[to], open, s, allowed)
+	if w.err == nil {
+		j.do(func() { j.reached(j.members.peerOf[to], w) })
+		if w.conn != nil {
+			w.err = j.handOver(ctx, p, proclink.Message{Type: proclink.Channel, Process: &to}, w.conn)
+		} else {
+			w.err = j.bridge(ctx, p, to, w.stream)
+		}
+	}
+	if w.err != nil {
+		j.do(func() { p.refuse(to, fmt.Errorf("open channel to process %v: %w", to, w.err)) })
+	}
+}
+
+// bridge gives p its end of a channel and carries its bytes.
+func (j *job) bridge(ctx context.Context, p *process, to view.Process, stream network.Stream) error {
+	ours, theirs, err := socketPair()
+	if err != nil {
+		stream.Reset()
+		return err
+	}
+	if !j.do(func() { p.tell(proclink.Message{Type: proclink.Channel, Process: &to, Kind: proclink.Stream}, theirs) }) {
+		theirs.Close()
+	}
+	carry(ctx, stream, ours)
+	return nil
+}
+
+// handOver gives p a TCP connection to the process that m is about, and keeps
+// nothing of it: it then ends with the processes. ctx is that of the channel.
+func (j *job) handOver(ctx context.Context, p *process, m proclink.Message, conn *net.TCPConn) error {
+	file, err := conn.File()
+	conn.Close()
+	if err != nil {
+		return err
+	}
+	m.Kind = proclink.TCP
+	given := make(chan bool, 1)
+	if !j.do(func() {
+		given <- ctx.Err() == nil
+		if ctx.Err() == nil {
+			m.Key = j.keyOf(*m.Process)
+			p.tell(m, file)
+		}
+	}) || !<-given {
+		file.Close()
+		return errors.New("the channel is not wanted any more")
+	}
+	return nil
+}
+
+// reach finds a way to the processes of peer: the first of the kinds that are
+// allowed, or the next when that fails.
+func (j *job) reach(ctx context.Context, peer p2ppeer.ID, open *pb.Open, s situation, allowed []proclink.Kind) way {
+	if s.noDirect == "" {
+		s.noDirect = j.service.obstacle(peer)
+	}
+	for {
+		w := way{}
+		w.kind, w.why = choose(s, allowed)
+		if w.kind == "" {
+			w.err = errors.New(w.why)
+			return w
+		}
+		open.Tcp = w.kind == proclink.TCP
+		stream, answer, err := j.dial(ctx, peer, open)
+		switch {
+		case err != nil:
+			w.err = err
+			return w
+		case w.kind == proclink.Stream:
+			w.stream, w.relayed = stream, relayed(stream.Conn())
+			return w
+		}
+		stream.Close()
+		if w.conn, err = connect(ctx, answer.Addrs, answer.Token); err == nil {
+			return w
+		}
+		s.noDirect = err.Error()
+		j.service.avoid(peer, s.noDirect)
+	}
+}
+
+// relayed reports whether a connection goes through a third peer.
+func relayed(c network.Conn) bool {
+	_, err := c.RemoteMultiaddr().ValueForProtocol(ma.P_CIRCUIT)
+	return err == nil || c.Stat().Limited
+}
+
+// dial opens the stream of a channel, and tries again while the other peer
+// cannot be reached.
+func (j *job) dial(ctx context.Context, peer p2ppeer.ID, open *pb.Open) (network.Stream, *pb.Answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
+	for pause := dialPause; ; pause *= 2 {
+		stream, err := j.service.host.NewStream(network.WithAllowLimitedConn(ctx, "channel"), peer, ChannelProtocol)
+		if err == nil {
+			answer, err := ask(ctx, stream, open)
+			if err != nil {
+				stream.Reset()
+				return nil, nil, err
+			}
+			return stream, answer, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, nil, err
+		case <-time.After(pause):
+		}
+	}
+}
+
+// ask sends the opening of a channel and waits for the answer.
+func ask(ctx context.Context, stream network.Stream, open *pb.Open) (*pb.Answer, error) {
+	stop := context.AfterFunc(ctx, func() { stream.Reset() })
+	defer stop()
+	if err := pbio.NewDelimitedWriter(stream).WriteMsg(open); err != nil {
+		return nil, err
+	}
+	answer := new(pb.Answer)
+	if err := pbio.NewDelimitedReader(stream, maxOpening).ReadMsg(answer); err != nil {
+		return nil, err
+	}
+	if answer.Error != "" {
+		return nil, errors.New(answer.Error)
+	}
+	if !stop() {
+		return nil, context.Cause(ctx)
+	}
+	return answer, nil
+}
+
+// An obstacle is why a peer could not be reached directly.
+type obstacle struct {
+	why   string
+	until time.Time
+}
+
+// avoid remembers that a peer cannot be reached directly, so that the next
+// channel need not find out again.
+func (s *Service) avoid(peer p2ppeer.ID, why string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for p, o := range s.obstacles {
+		if time.Now().After(o.until) {
+			delete(s.obstacles, p)
+		}
+	}
+	s.obstacles[peer] = obstacle{why, time.Now().Add(directPause)}
+}
+
+// obstacle returns why a peer could not be reached directly of late, or nothing.
+func (s *Service) obstacle(peer p2ppeer.ID) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o, ok := s.obstacles[peer]; ok && time.Now().Before(o.until) {
+		return o.why
+	}
+	return ""
+}

@@ -1,0 +1,130 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-msgio/pbio"
+
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/pb"
+)
+
+// The answering side of a channel from a process of another peer.
+
+// An acceptance is what the owner of a job decides about a channel.
+type acceptance struct {
+	ctx    context.Context // of the bytes to be carried, if ours is there
+	ours   *socket
+	answer *pb.Answer
+	err    error
+}
+
+// serveChannel answers another peer that opens a channel to a process here, and
+// carries its bytes if need be.
+func (s *Service) serveChannel(stream network.Stream) {
+	stop := context.AfterFunc(s.ctx, func() { stream.Reset() })
+	defer stop()
+	stream.SetDeadline(time.Now().Add(dialTimeout))
+	var open pb.Open
+	if err := pbio.NewDelimitedReader(stream, maxOpening).ReadMsg(&open); err != nil {
+		stream.Reset()
+		return
+	}
+	j, ok := s.lookup(open.Job)
+	if !ok {
+		answer(stream, &pb.Answer{Error: "job is not here"})
+		return
+	}
+	var a acceptance
+	taken := make(chan struct{})
+	if !j.do(func() { a = j.accept(stream.Conn(), &open); close(taken) }) {
+		answer(stream, &pb.Answer{Error: "job has ended here"})
+		return
+	}
+	<-taken
+	if a.err != nil {
+		s.config.Log.Debug().Stringer("asked_by", stream.Conn().RemotePeer()).Str("job", open.Job).Err(a.err).Msg("channel refused")
+		a.answer = &pb.Answer{Error: text(a.err)}
+	}
+	answered := answer(stream, a.answer)
+	if a.ours == nil {
+		return
+	}
+	defer j.running.Done()
+	if !answered {
+		a.ours.Close()
+		return
+	}
+	stream.SetDeadline(time.Time{})
+	carry(a.ctx, a.ours, stream)
+}
+
+// answer says what becomes of a channel, and whether the stream is to carry it.
+// A stream that is not ends here.
+func answer(stream network.Stream, m *pb.Answer) bool {
+	err := pbio.NewDelimitedWriter(stream).WriteMsg(m)
+	switch {
+	case err != nil:
+		stream.Reset()
+	case m.Error != "" || m.Token != nil:
+		stream.Close()
+	}
+	return err == nil
+}
+
+// accept prepares the way for a channel that another peer opens. If the
+// acceptance has an end of it, the caller is counted as running.
+func (j *job) accept(from network.Conn, open *pb.Open) acceptance {
+	c := channelID{viewProcess(open.From), viewProcess(open.To)}
+	err := j.openable(c)
+	q, here := j.local[c.to]
+	switch {
+	case err != nil:
+	case !here:
+		err = fmt.Errorf("process %v does not run here", c.to)
+	case j.members.peerOf[c.from] != from.RemotePeer():
+		err = fmt.Errorf("process %v does not run at %s", c.from, from.RemotePeer())
+	case open.Tcp:
+		return j.acceptDirect(from, c, q, open.Probe)
+	case !slices.Contains(j.kinds, proclink.Stream):
+		err = errors.New("the other peer allows no stream")
+	case open.Probe:
+		return acceptance{answer: &pb.Answer{}}
+	}
+	if err != nil {
+		return acceptance{err: err}
+	}
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return acceptance{err: err}
+	}
+	q.tell(proclink.Message{Type: proclink.Accept, Process: &c.from, Kind: proclink.Stream}, theirs)
+	j.running.Add(1)
+	return acceptance{ctx: j.replace(c), ours: &ours, answer: &pb.Answer{}}
+}
+
+// acceptDirect expects the other peer at the entrance. Where there is none for
+// it, the answer has a token without addresses.
+func (j *job) acceptDirect(from network.Conn, c channelID, q *process, probe bool) acceptance {
+	e := j.service.entrance
+	if e == nil || !slices.Contains(j.kinds, proclink.TCP) || j.keyOf(c.from) == nil || q.key == nil {
+		return acceptance{answer: &pb.Answer{Token: []byte{0}}}
+	}
+	ctx, arrived := j.ctx, func(conn net.Conn) { conn.Close() }
+	if !probe {
+		ctx = j.replace(c)
+		arrived = func(conn net.Conn) {
+			j.handOver(ctx, q, proclink.Message{Type: proclink.Accept, Process: &c.from}, conn.(*net.TCPConn))
+		}
+	}
+	return acceptance{answer: &pb.Answer{
+		Token: e.expect(ctx, arrived),
+		Addrs: e.addresses(from, j.service.host.Addrs()),
+	}}
+}
