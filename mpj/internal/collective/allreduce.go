@@ -15,7 +15,7 @@ func (t *Team) Allreduce(send, recv []byte, r Reduction) error {
 		return t.doublingAllreduce(send, recv, r)
 	case a == Rabenseifner && powerOfTwo(t.Size), a == Ring:
 		return t.scatteredAllreduce(send, recv, r, a == Ring)
-	case a == Bruck:
+	case a == Bruck, a == RecursiveDoubling && t.Size*len(send) <= foldedUpTo:
 		return t.foldedAllreduce(send, recv, r)
 	case a == Rabenseifner:
 		return t.scatteredAllreduce(send, recv, r, true)
@@ -25,6 +25,10 @@ func (t *Team) Allreduce(send, recv []byte, r Reduction) error {
 	}
 	return t.binomialBcast(recv, 0)
 }
+
+// foldedUpTo is the bytes, of all ranks together, up to which each combines them
+// itself where recursive doubling cannot be: half the steps of a tree.
+const foldedUpTo = 8 << 10
 
 // doublingAllreduce swaps all with a rank twice as far away in every step. Size
 // is a power of two.

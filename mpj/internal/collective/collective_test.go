@@ -3,9 +3,11 @@ package collective
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -18,7 +20,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // inTeam runs program as every member of a team of n.
 func inTeam(n int, program func(*Team) error) error {
-	return localworld.New(context.Background(), localworld.Config{Ranks: n, Replicas: 1}).Run(
+	return localworld.New(context.Background(), localworld.Config{Ranks: n, Replicas: 1, Rings: true}).Run(
 		func(p view.Process, e *engine.Engine) error {
 			if err := program(&Team{Engine: e, Context: 256, Rank: p.Rank, Size: n}); err != nil {
 				return err
@@ -192,14 +194,31 @@ func alltoallOf(t *Team, send, recv []byte) error {
 	return t.Alltoall(recv, Even(len(send)), s.b, Even(len(send)))
 }
 
+// batch is the calls that are timed together. The fastest batch is reported: it
+// is what a call costs when no other program wants the processors.
+const batch = 4
+
 func benchmarkForced(b *testing.B, op Operation, a Algorithm, n, size int, call func(t *Team, send, recv []byte) error) {
+	fastest := time.Duration(math.MaxInt64)
 	err := inTeam(n, func(t *Team) error {
 		t.Forced = new(Forced)
 		t.Forced[op] = a
 		send, recv := make([]byte, size), make([]byte, n*size)
-		for range b.N {
-			if err := call(t, send, recv); err != nil {
+		for range (b.N + batch - 1) / batch {
+			if err := t.Barrier(); err != nil {
 				return err
+			}
+			start := time.Now()
+			for range batch {
+				if err := call(t, send, recv); err != nil {
+					return err
+				}
+			}
+			if err := t.Barrier(); err != nil {
+				return err
+			}
+			if t.Rank == 0 {
+				fastest = min(fastest, time.Since(start))
 			}
 		}
 		return nil
@@ -207,4 +226,5 @@ func benchmarkForced(b *testing.B, op Operation, a Algorithm, n, size int, call 
 	if err != nil {
 		b.Error(err)
 	}
+	b.ReportMetric(float64(fastest.Nanoseconds())/batch/1000, "µs-at-best")
 }

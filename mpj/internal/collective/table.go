@@ -14,38 +14,38 @@ const always = math.MaxInt
 
 // table has the switch points; the first rule that fits counts. They come from
 //
-//	go test ./mpj/internal/collective -run '^$' -bench Algorithms
+//	go test ./mpj/internal/collective -run '^$' -bench Algorithms -benchtime 60x
 //
-// between 2, 4 and 8 ranks of one process on two cores, where a message costs
-// about a microsecond and memory is shared. On a network with a higher latency
-// the many steps of ring and pairwise pay off later than that.
+// the fastest batches between 2, 4 and 8 ranks over shared memory on two busy
+// cores. There a step in which everybody waits for somebody costs tens of
+// microseconds as soon as ranks outnumber cores, and all links are one memory:
+// this favours few steps, and whole vectors over shares. Where each rank has a
+// link of its own, chain, scatter-allgather and Rabenseifner pay off earlier.
 var table = [operations][]rule{
 	Barrier: {{always, 0, Dissemination}},
 	Bcast: {
-		{32 << 10, 0, Binomial},
-		{always, 16, ScatterAllgather},
-		{256 << 10, 0, Binomial},
-		{always, 3, Chain},
+		{512 << 10, 0, Binomial},
+		{always, 8, ScatterAllgather},
 		{always, 0, Binomial},
 	},
-	Gather:  {{2 << 10, 4, Binomial}, {always, 0, Linear}},
-	Scatter: {{2 << 10, 4, Binomial}, {always, 0, Linear}},
+	Gather:  {{512, 8, Binomial}, {always, 0, Linear}},
+	Scatter: {{512, 8, Binomial}, {always, 0, Linear}},
 	Allgather: {
-		{8 << 10, 0, RecursiveDoubling}, // Bruck when the size is no power of two
+		{32 << 10, 0, RecursiveDoubling}, // Bruck when the size is no power of two
 		{always, 0, Ring},
 	},
-	Alltoall: {{256, 8, Bruck}, {always, 0, Pairwise}},
+	Alltoall: {{4 << 10, 4, Bruck}, {always, 0, Pairwise}},
 	Reduce: {
-		{64 << 10, 0, Binomial},
-		{always, 0, Rabenseifner},
+		{256 << 10, 0, Binomial},
+		{always, 8, Rabenseifner},
+		{always, 0, Binomial},
 	},
 	Allreduce: {
-		{256, 0, Bruck},
-		{8 << 10, 0, RecursiveDoubling}, // Binomial when the size is no power of two
+		{16 << 10, 0, RecursiveDoubling}, // Bruck or Binomial when the size is no power of two
 		{always, 0, Rabenseifner},
 	},
 	ReduceScatter: {
-		{4 << 10, 0, RecursiveHalving},
+		{16 << 10, 0, RecursiveHalving},
 		{always, 0, Pairwise},
 	},
 }
