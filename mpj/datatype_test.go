@@ -179,7 +179,7 @@ func TestStructsTravelWithoutTheirPadding(t *testing.T) {
 		}
 		s, err := r.Wait()
 		if err != nil || whole.Count(s) != 5 || whole.Elements(s) != 40 {
-			return fmt.Errorf("%v: %d particles, %d numbers: %v", s, whole.Count(s), whole.Elements(s), err)
+			return fmt.Errorf("%v: %d particles, %d numbers: %w", s, whole.Count(s), whole.Elements(s), err)
 		}
 		for i := range ps {
 			ps[i].Charge = int8(left)
@@ -190,7 +190,7 @@ func TestStructsTravelWithoutTheirPadding(t *testing.T) {
 		ps[0].Position[1] = 8
 		b, err := PackTyped(nil, moved.At(ps, 0, 1))
 		if err != nil || len(b) != 24 {
-			return fmt.Errorf("packed %v, %v", b, err)
+			return fmt.Errorf("packed %v: %w", b, err)
 		}
 		_, err = UnpackTyped(b, moved.At(got, 6, 1))
 		return first(err, want("moved", got[6:], []particle{{Position: ps[0].Position}}))

@@ -29,19 +29,23 @@
 //
 // The collectives: Bcast, Scatter and Gather, Reduce and Allreduce, Alltoall.
 // Then Send and Recv between pairs of ranks, Sendrecv to exchange, and Isend
-// and Irecv with Waitall to compute meanwhile. SendValue, RecvValue and
-// BcastValue carry what is no slice of numbers. AnySource is for farming out
-// tasks whose length is not known.
+// and Irecv with Waitall to compute meanwhile. SendTyped and RecvTyped carry
+// columns, halos and structs, by a Datatype that says what of a slice is data.
+// SendValue, RecvValue and BcastValue carry any other value. AnySource is for
+// farming out tasks whose length is not known.
 //
 // Functions take the communicator first; those of C that have a type argument
 // are generic here. Their errors are all *Error and say which call failed on
 // what; errors.Is finds the class. There is no context argument: the one given
-// to Init ends everything that blocks.
+// to Init ends everything that blocks. RecvContext, ProbeContext and
+// Request.WaitContext give up earlier.
 //
 // Messages between two ranks in one communicator arrive in the order in which
-// they were sent. Send returns once the message is copied, and waits only
-// while tens of megabytes have not arrived yet, so that ranks may send to each
-// other before they receive.
+// they were sent. Send returns when its buffer may be used again: at once with
+// a short message, perhaps not before the receive with a long one. So ranks that
+// send long messages to each other before they receive may wait for ever;
+// Sendrecv and Isend do not. The buffer of Isend and Irecv belongs to the
+// request until it is complete.
 //
 // # Communicators
 //
@@ -82,7 +86,8 @@
 // Wtime. A program must not let what it sends, prints or writes depend on
 //
 //   - time: use Wtime, not package time;
-//   - a random source without a fixed seed: seed it with the rank, say;
+//   - a random source of its own: use Rand, and RandomSeed for a seed that differs
+//     from run to run;
 //   - the order of ranging over a map: sort the keys;
 //   - which goroutine comes first: give each a communicator of its own. Sends to
 //     one rank in one communicator are for one goroutine at a time, and so are

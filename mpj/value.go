@@ -2,13 +2,15 @@ package mpj
 
 import (
 	"bytes"
+	"encoding"
 	"encoding/gob"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 )
 
-// SendValue sends any Go value that package encoding/gob can encode. It is
-// slower than Send and meant for what is not a slice of elements.
+// SendValue sends any Go value: as its MarshalBinary has it, if V has that and
+// UnmarshalBinary, else as package encoding/gob does. It is slower than Send
+// and meant for what is not a slice of elements.
 func SendValue[V any](c *Comm, v V, dest, tag int) error {
 	if err := c.checkDest("SendValue", dest, tag); err != nil {
 		return err
@@ -55,16 +57,37 @@ func BcastValue[V any](c *Comm, v V, root int) (V, error) {
 	return decode[V](c, "BcastValue", b)
 }
 
-func encode(c *Comm, op string, v any) ([]byte, error) {
+// A binaryValue encodes itself. Whether *V is one depends on V alone, so sender
+// and receiver agree.
+type binaryValue interface {
+	encoding.BinaryMarshaler
+	encoding.BinaryUnmarshaler
+}
+
+func marshal[V any](v V) ([]byte, error) {
+	if own, ok := any(&v).(binaryValue); ok {
+		return own.MarshalBinary()
+	}
 	var b bytes.Buffer
-	if err := gob.NewEncoder(&b).Encode(v); err != nil {
+	err := gob.NewEncoder(&b).Encode(v)
+	return b.Bytes(), err
+}
+
+func encode[V any](c *Comm, op string, v V) ([]byte, error) {
+	b, err := marshal(v)
+	if err != nil {
 		return nil, c.handle(&Error{Class: ErrArg, Op: op, Detail: "value cannot be encoded", Err: err})
 	}
-	return b.Bytes(), nil
+	return b, nil
 }
 
 func decode[V any](c *Comm, op string, b []byte) (v V, err error) {
-	if err := gob.NewDecoder(bytes.NewReader(b)).Decode(&v); err != nil {
+	if own, ok := any(&v).(binaryValue); ok {
+		err = own.UnmarshalBinary(b)
+	} else {
+		err = gob.NewDecoder(bytes.NewReader(b)).Decode(&v)
+	}
+	if err != nil {
 		return v, c.handle(&Error{Class: ErrOther, Op: op, Detail: "message cannot be decoded", Err: err})
 	}
 	return v, nil

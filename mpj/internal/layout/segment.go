@@ -34,10 +34,10 @@ func appendSegment(list []segment, s segment) []segment {
 	return list
 }
 
-// joins reports whether s, whose runs are as long, goes on where a ends.
-func (a *segment) joins(s segment) bool {
-	step := s.offset - (a.offset + (a.count-1)*a.stride) // from the last run of a to the first of s
-	return (a.count == 1 || a.stride == step) && (s.count == 1 || s.stride == step)
+// joins reports whether next, whose runs are as long, goes on where s ends.
+func (s *segment) joins(next segment) bool {
+	step := next.offset - (s.offset + (s.count-1)*s.stride) // from the last run to the next
+	return (s.count == 1 || s.stride == step) && (next.count == 1 || next.stride == step)
 }
 
 // repeat returns n items of l, stride bytes apart. n is not negative.
