@@ -3,6 +3,7 @@ package channel
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"sync/atomic"
 	"unsafe"
 )
@@ -73,6 +74,7 @@ func (b *Bell) Sleep() {
 	if b.state.CompareAndSwap(armed, asleep) {
 		futexWait(b.state, asleep)
 	}
+	runtime.KeepAlive(b)
 }
 
 // Disarm says that this process is awake, and wakes its sleeper.
@@ -84,4 +86,5 @@ func (b *Bell) Ring() {
 	if b.state.Load() != awake && b.state.Swap(awake) == asleep {
 		futexWake(b.state)
 	}
+	runtime.KeepAlive(b)
 }

@@ -11,10 +11,9 @@
 //	TryReceive                             look at stamp -> header, payload
 //	nothing?  Arm    look again    Sleep
 //
-// stream is a connected descriptor that the
-// peer hands over and bridges to a libp2p stream when the other process is on
-// another peer; the process itself owns no network rights. All kinds pass one
-// shared test suite.
+// stream is a connected descriptor that the peer hands over and bridges to a
+// libp2p stream when the other process is on another peer; the process itself
+// owns no network rights. All kinds pass one shared test suite.
 //
 // A channel promises order and wholeness while it lives, and says so when it
 // breaks. It does not promise that a frame that was sent has arrived: that is

@@ -1,6 +1,7 @@
 package channel
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -56,7 +57,7 @@ const (
 // that no access to a mapping of it ever faults.
 func newMemory(name string, length int) (*os.File, error) {
 	f, err := createMemory(name, memfdNoExec)
-	if err == syscall.EINVAL {
+	if errors.Is(err, syscall.EINVAL) {
 		f, err = createMemory(name, 0)
 	}
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 func init() {
-	kinds["shm"] = func(t testing.TB) (Sender, Receiver) { return shmPair(t, 1<<18) }
+	kinds["shm"] = func(t testing.TB) (Sender, Receiver) { return shmPair(t, RingCapacity) }
 	kinds["shm, small ring"] = func(t testing.TB) (Sender, Receiver) { return shmPair(t, minRing) }
 }
 
@@ -54,7 +54,7 @@ func must[T any](v T, err error) func(testing.TB) T {
 }
 
 func TestShmAllocatesNothing(t *testing.T) {
-	s, r := shmPair(t, 1<<18)
+	s, r := shmPair(t, RingCapacity)
 	for _, size := range []int{1, inlineSize, inlineSize + 1, 1 << 16} {
 		f, into := frame(1, make([]byte, size)), make([]byte, size)
 		place := func(Header) []byte { return into }

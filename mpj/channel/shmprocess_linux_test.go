@@ -1,6 +1,8 @@
 package channel
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -26,7 +28,7 @@ func init() {
 	if err == nil {
 		err = children[role](e)
 	}
-	if err != nil && err != io.EOF {
+	if err != nil && !errors.Is(err, io.EOF) {
 		fmt.Fprintln(os.Stderr, role, err)
 		os.Exit(1)
 	}
@@ -85,7 +87,7 @@ func startChild(t testing.TB, role string, looks, capacity int) *pollingEnd {
 	t.Helper()
 	board := must(NewBoard(2))(t)
 	there, back := must(NewRing(capacity))(t), must(NewRing(capacity))(t)
-	child := exec.Command(os.Args[0])
+	child := exec.CommandContext(context.Background(), os.Args[0])
 	child.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d", childVariable, role, looks))
 	child.Stderr = os.Stderr
 	child.ExtraFiles = []*os.File{board, there, back}
@@ -202,7 +204,7 @@ func checkFrame(f Frame, seq int) error {
 
 func TestShmBetweenProcesses(t *testing.T) {
 	for name, looks := range map[string]int{"spinning": 2000, "sleeping": 0} {
-		for _, capacity := range []int{minRing, 1 << 18} {
+		for _, capacity := range []int{minRing, RingCapacity} {
 			t.Run(fmt.Sprintf("%s, ring of %d", name, capacity), func(t *testing.T) {
 				t.Parallel() // more processes than cores
 				if err := exchange(startChild(t, "exchange", looks, capacity), 1); err != nil {
@@ -221,7 +223,7 @@ func BenchmarkShmPingPong(b *testing.B) {
 	}{{"spin", forever}, {"sleep", 0}} {
 		for _, size := range []int{1, 64, 1 << 10, 64 << 10, 1 << 20, 4 << 20} {
 			b.Run(fmt.Sprintf("%s/%dB", waiting.name, size), func(b *testing.B) {
-				e := startChild(b, "echo", waiting.looks, 1<<18)
+				e := startChild(b, "echo", waiting.looks, RingCapacity)
 				f, into := frame(1, make([]byte, size)), make([]byte, size)
 				place := func(Header) []byte { return into }
 				round := func() {
