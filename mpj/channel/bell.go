@@ -83,7 +83,14 @@ func (b *Bell) Disarm() { b.Ring() }
 // Ring wakes the process if it sleeps or is about to. To one that is awake it
 // costs a load, and no system call.
 func (b *Bell) Ring() {
-	if b.state.Load() != awake && b.state.Swap(awake) == asleep {
+	if b.state.Load() != awake {
+		b.wake()
+	}
+}
+
+// wake is apart from Ring so that the usual case compiles to that load.
+func (b *Bell) wake() {
+	if b.state.Swap(awake) == asleep {
 		futexWake(b.state)
 	}
 	runtime.KeepAlive(b)

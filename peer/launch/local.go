@@ -11,10 +11,6 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
-// ringCapacity is how many bytes of long payloads are under way from one process
-// to another of this peer. More does not fit into a processor's own cache.
-const ringCapacity = 256 << 10
-
 // makeBoard makes the shared memory in which the job's processes here wake each
 // other. Without it, which is no error, they speak over socket pairs.
 func (j *job) makeBoard() {
@@ -72,7 +68,7 @@ func (j *job) localSituation(p, q *process) situation {
 
 // openRing joins two processes by shared memory.
 func (j *job) openRing(p, q *process) error {
-	ring, err := channel.NewRing(ringCapacity)
+	ring, err := channel.NewRing(channel.RingCapacity)
 	if err != nil {
 		return err
 	}

@@ -204,7 +204,7 @@ func (o opener) pair(to view.Process) (channel.Sender, channel.Receiver, error) 
 
 // rings returns the ends of a channel through shared memory.
 func rings(own, other *channel.Bell) (channel.Sender, channel.Receiver, error) {
-	f, err := channel.NewRing(ringSize)
+	f, err := channel.NewRing(channel.RingCapacity)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -216,9 +216,6 @@ func rings(own, other *channel.Bell) (channel.Sender, channel.Receiver, error) {
 	r, err := channel.OpenShmReceiver(f, other, own)
 	return s, r, err
 }
-
-// ringSize is what is on the way between two processes at most, in bytes.
-const ringSize = 256 << 10
 
 // sockets returns the ends of a stream channel.
 func sockets() (channel.Sender, channel.Receiver, error) {
