@@ -76,6 +76,20 @@
 // A request is waited for by one goroutine. With replicas there is more to
 // observe, see below.
 //
+// # Collectives
+//
+// All ranks of a communicator call the same collectives in the same order, with
+// the same root and operation, and lengths that fit each other. Where MPI has
+// MPI_IN_PLACE, the buffer to send is nil. Names with an I in front do not
+// wait: the operation goes on while the program computes, and has the buffers
+// until the request is complete.
+//
+// Reductions combine in rank order along one fixed tree. So a floating-point
+// sum has the same bits in every run with as many ranks, wherever they run. The
+// algorithm is chosen by size, number and place of the ranks. The environment
+// variable P2PMPI_COLL, the same at all ranks, overrides that:
+// allreduce=ring,bcast=chain.
+//
 // # Replicas
 //
 // p2prun -r 2 runs every rank twice, on different machines, so that the job
