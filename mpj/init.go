@@ -69,7 +69,11 @@ func join(ctx context.Context, inherited string) (*World, error) {
 		l.Close()
 		return nil, err
 	}
-	return newWorld(e, self, v.N, peerJob{l}), nil
+	w := newWorld(e, self, v.N, peerJob{l})
+	for _, p := range l.Places() {
+		w.places = append(w.places, place{machine: p[0], cluster: p[1]})
+	}
+	return w, nil
 }
 
 func engineConfig(self view.Process, v view.View, o channel.Opener) engine.Config {

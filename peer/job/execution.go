@@ -201,7 +201,7 @@ func (e *execution) apply(s Step) *Result {
 		e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_View{View: jobpb.FromView(*s.View)}})
 	}
 	if s.Begin {
-		e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Begin{Begin: &jobpb.Begin{Keys: e.keys}}})
+		e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Begin{Begin: &jobpb.Begin{Keys: e.keys, Places: e.places()}}})
 	}
 	for _, note := range s.Notes {
 		e.j.emit(Event{Kind: ViewEvent, Text: note})

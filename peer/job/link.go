@@ -36,12 +36,14 @@ type link struct {
 	running sync.WaitGroup
 
 	// Owned by the goroutine that runs the job.
-	answered      bool  // what it was last asked for: to stage, or to start
-	redeemed      bool  // its reservation key; its slots are its own to free now
-	stopped       bool  // nothing of the job is left there
-	staged, total int64 // bytes
-	early         int   // bytes that it said before the job was running
-	err           error // not nil: the peer is lost to the job
+	answered      bool                         // what it was last asked for: to stage, or to start
+	redeemed      bool                         // its reservation key; its slots are its own to free now
+	stopped       bool                         // nothing of the job is left there
+	staged, total int64                        // bytes
+	machine       string                       // on which it is; empty: unknown
+	distances     map[p2ppeer.ID]time.Duration // to other peers of the job
+	early         int                          // bytes that it said before the job was running
+	err           error                        // not nil: the peer is lost to the job
 }
 
 // heard is what comes in over a link: a message, or the error that ended it.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
@@ -70,11 +71,15 @@ func (e *execution) hearStaging(h heard) error {
 	case *jobpb.FromPeer_Prepared:
 		if !l.answered {
 			l.redeemed = b.Prepared.Error == ""
+			l.machine = string(b.Prepared.Machine[:min(len(b.Prepared.Machine), maxMachine)])
 			return l.answer(b.Prepared.Error)
 		}
 	}
 	return unexpected(h.msg)
 }
+
+// maxMachine bounds the name of a machine, in bytes.
+const maxMachine = 64
 
 // sane is a number of bytes from a peer, within what sums can hold.
 func sane(n int64) int64 { return min(max(n, 0), 1<<46) }
@@ -107,7 +112,7 @@ func (e *execution) start(ctx context.Context) error {
 	for _, l := range e.links {
 		addrs := e.addrs(l.peer)
 		for _, p := range l.processes {
-			m.Members = append(m.Members, &jobpb.Member{Process: jobpb.FromProcess(p), Peer: []byte(l.peer), Addrs: addrs})
+			m.Members = append(m.Members, &jobpb.Member{Process: jobpb.FromProcess(p), Peer: []byte(l.peer), Addrs: addrs, Machine: []byte(l.machine)})
 		}
 	}
 	e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Start{Start: m}})
@@ -119,6 +124,10 @@ func (e *execution) start(ctx context.Context) error {
 func (e *execution) hearStarting(h heard) error {
 	l := h.link
 	if b, ok := h.msg.Body.(*jobpb.FromPeer_Started); ok && !l.answered {
+		l.distances = make(map[p2ppeer.ID]time.Duration)
+		for _, d := range b.Started.Distances[:min(len(b.Started.Distances), jobpb.MaxMeasured)] {
+			l.distances[p2ppeer.ID(d.Peer)] = time.Duration(d.RoundTripUs) * time.Microsecond
+		}
 		return l.answer(b.Started.Error)
 	}
 	if !l.answered {

@@ -62,7 +62,7 @@ func (s *Service) serveControl(stream network.Stream) {
 // refuse answers Prepare with the reason and ends the stream.
 func refuse(stream network.Stream, reason error) {
 	stream.SetWriteDeadline(time.Now().Add(writeTimeout))
-	if err := pbio.NewDelimitedWriter(stream).WriteMsg(prepared(reason)); err != nil {
+	if err := pbio.NewDelimitedWriter(stream).WriteMsg(prepared(reason, nil)); err != nil {
 		stream.Reset()
 		return
 	}

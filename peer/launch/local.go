@@ -28,7 +28,7 @@ func (j *job) makeBoard() {
 // setup tells a process who it is.
 func (j *job) setup(p *process) {
 	v, id := j.view, p.id
-	m := proclink.Message{Type: proclink.Setup, Job: j.spec.ID, Process: &id, View: &v, Crowded: len(j.order) > runtime.NumCPU()}
+	m := proclink.Message{Type: proclink.Setup, Job: j.spec.ID, Process: &id, View: &v, Crowded: j.members.here > runtime.NumCPU()}
 	var board *os.File
 	if j.board != nil {
 		var err error

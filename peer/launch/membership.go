@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"bytes"
 	"fmt"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
@@ -18,12 +19,13 @@ const maxAddrs = 32
 type membership struct {
 	peerOf map[view.Process]p2ppeer.ID
 	addrs  map[p2ppeer.ID][]ma.Multiaddr
+	here   int // processes on this machine, those of its other peers too
 }
 
-// newMembership reads the table of a Start. It must name self for the local
+// newMembership reads the table of a Start, as peer self on machine. It must name self for the local
 // processes and for no others, and no process twice. Processes may be missing:
 // there are no channels to them.
-func newMembership(members []*jobpb.Member, n, r int, self p2ppeer.ID, local map[view.Process]*process) (membership, error) {
+func newMembership(members []*jobpb.Member, n, r int, self p2ppeer.ID, machine []byte, local map[view.Process]*process) (membership, error) {
 	m := membership{peerOf: make(map[view.Process]p2ppeer.ID), addrs: make(map[p2ppeer.ID][]ma.Multiaddr)}
 	if len(members) > n*r {
 		return m, fmt.Errorf("membership table of %d processes for n=%d r=%d", len(members), n, r)
@@ -39,6 +41,9 @@ func newMembership(members []*jobpb.Member, n, r int, self p2ppeer.ID, local map
 		}
 		m.peerOf[p] = peer
 		m.addrs[peer] = readAddrs(row.GetAddrs())
+		if peer == self || len(machine) > 0 && bytes.Equal(row.GetMachine(), machine) {
+			m.here++
+		}
 	}
 	for p := range local {
 		if _, ok := m.peerOf[p]; !ok {

@@ -28,12 +28,12 @@ func staging(done, total int64) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Staging{Staging: &jobpb.Staging{Bytes: done, Total: total}}}
 }
 
-func prepared(err error) *jobpb.FromPeer {
-	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Prepared{Prepared: &jobpb.Prepared{Error: text(err)}}}
+func prepared(err error, machine []byte) *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Prepared{Prepared: &jobpb.Prepared{Error: text(err), Machine: machine}}}
 }
 
-func started(err error) *jobpb.FromPeer {
-	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Started{Started: &jobpb.Started{Error: text(err)}}}
+func started(err error, distances []*jobpb.Distance) *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Started{Started: &jobpb.Started{Error: text(err), Distances: distances}}}
 }
 
 func initialized(p *process) *jobpb.FromPeer {

@@ -25,12 +25,12 @@ func (j *job) stage() {
 
 func (j *job) staged(err error) {
 	if err != nil {
-		j.refuse(prepared(err), err)
+		j.refuse(prepared(err, nil), err)
 		return
 	}
 	j.reportStaging()
 	j.enter(Staged)
-	j.say(prepared(nil))
+	j.say(prepared(nil, machineOf(j.spec.ID)))
 }
 
 // reportStaging also tells a submitter that waits that this peer is at work.

@@ -7,6 +7,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
@@ -22,7 +23,7 @@ import (
 
 // start takes the membership table and starts the processes.
 func (j *job) start(m *jobpb.Start) {
-	members, err := newMembership(m.Members, j.spec.N, j.spec.R, j.service.host.ID(), j.local)
+	members, err := newMembership(m.Members, j.spec.N, j.spec.R, j.service.host.ID(), machineOf(j.spec.ID), j.local)
 	var kinds []proclink.Kind
 	if err == nil {
 		kinds, err = proclink.ParseKinds(m.Channels)
@@ -33,7 +34,7 @@ func (j *job) start(m *jobpb.Start) {
 		err = j.adopt(m.View)
 	}
 	if err != nil {
-		j.refuse(started(err), err)
+		j.refuse(started(err, nil), err)
 		return
 	}
 	j.enter(Starting)
@@ -95,6 +96,9 @@ const startsAtOnce = 4
 func (j *job) launchAll() {
 	defer j.working.Done()
 	instances := make([]*instance, len(j.order))
+	var distances []*jobpb.Distance
+	var measuring sync.WaitGroup
+	measuring.Go(func() { distances = j.measure(j.ctx) }) // meanwhile
 	var starting errgroup.Group
 	starting.SetLimit(startsAtOnce)
 	for i, p := range j.order {
@@ -104,7 +108,8 @@ func (j *job) launchAll() {
 		})
 	}
 	err := starting.Wait()
-	if err == nil && j.do(func() { j.launched(instances) }) {
+	measuring.Wait()
+	if err == nil && j.do(func() { j.launched(instances, distances) }) {
 		return
 	}
 	for _, i := range instances {
@@ -112,7 +117,7 @@ func (j *job) launchAll() {
 			i.close()
 		}
 	}
-	j.do(func() { j.refuse(started(err), err) })
+	j.do(func() { j.refuse(started(err, nil), err) })
 }
 
 // launch starts one process.
@@ -161,12 +166,12 @@ func (j *job) executable() (string, error) {
 }
 
 // launched begins to watch the processes, which all run.
-func (j *job) launched(instances []*instance) {
+func (j *job) launched(instances []*instance, distances []*jobpb.Distance) {
 	for i, id := range j.order {
 		j.local[id].run(instances[i])
 	}
 	j.enter(Running)
-	j.say(started(nil))
+	j.say(started(nil, distances))
 }
 
 // Bounds of a gossip period that comes from outside.

@@ -11,6 +11,10 @@ import (
 // last that a process wrote.
 const MaxRecord = 64 << 10
 
+// MaxMeasured bounds the peers of a job among which distances are measured: each
+// asks each.
+const MaxMeasured = 64
+
 // MaxMessage bounds one message of the control stream, in bytes.
 const MaxMessage = 4 << 20
 

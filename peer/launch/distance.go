@@ -1,0 +1,90 @@
+package launch
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/p2p/protocol/ping"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+)
+
+// machineOf names this machine to the peers of one job: two peers on it say the
+// same, and what they say tells nobody else which machine it is. Empty where
+// the system does not say.
+func machineOf(job string) []byte {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return nil
+	}
+	// A network namespace is as far away as its links say.
+	namespace, err := os.Readlink("/proc/self/ns/net")
+	if err != nil {
+		return nil
+	}
+	sum := sha256.Sum256(fmt.Appendf(nil, "p2pmpi machine %s %s %s", job, boot, namespace))
+	return sum[:machineSize]
+}
+
+const (
+	// machineSize is the length in bytes of the name of a machine.
+	machineSize = 16
+
+	// measureTimeout is how long that may take.
+	measureTimeout = time.Second
+
+	pings = 3 // of which the shortest counts
+)
+
+// measure returns how far the job's other peers are, those that answer.
+func (j *job) measure(ctx context.Context) (out []*jobpb.Distance) {
+	if len(j.members.addrs) > jobpb.MaxMeasured {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, measureTimeout)
+	defer cancel()
+	var mu sync.Mutex
+	var measuring sync.WaitGroup
+	for peer := range j.members.addrs {
+		if peer == j.service.host.ID() {
+			continue
+		}
+		measuring.Go(func() {
+			rtt, ok := j.roundTrip(ctx, peer)
+			if !ok {
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			out = append(out, &jobpb.Distance{Peer: []byte(peer), RoundTripUs: uint32(rtt.Microseconds())})
+		})
+	}
+	measuring.Wait()
+	return out
+}
+
+// roundTrip returns the shortest round trip of a few, to a peer.
+func (j *job) roundTrip(ctx context.Context, peer p2ppeer.ID) (best time.Duration, ok bool) {
+	ctx, cancel := context.WithCancel(ctx)
+	results := ping.Ping(ctx, j.service.host, peer)
+	defer func() {
+		cancel()
+		for range results { // until its goroutine has ended
+		}
+	}()
+	for range pings {
+		r, more := <-results
+		if !more || r.Error != nil {
+			return best, ok
+		}
+		if !ok || r.RTT < best {
+			best, ok = r.RTT, true
+		}
+	}
+	return best, ok
+}
