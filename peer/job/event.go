@@ -11,12 +11,13 @@ type Kind string
 
 // The kinds of events.
 const (
-	PhaseEvent   Kind = "phase"   // Phase, and what is known of it
-	PlacedEvent  Kind = "placed"  // Placed: which process runs on which peer
-	OutputEvent  Kind = "output"  // Rank, Stream, Data
-	ViewEvent    Kind = "view"    // View: a process has failed or finished; Text
-	WarningEvent Kind = "warning" // Text
-	ResultEvent  Kind = "result"  // Result; the last event
+	PhaseEvent    Kind = "phase"    // Phase, and what is known of it
+	PlacedEvent   Kind = "placed"   // Placed: which process runs on which peer
+	OutputEvent   Kind = "output"   // Rank, Stream, Data
+	ViewEvent     Kind = "view"     // View: a process has failed or finished; Text
+	ChannelsEvent Kind = "channels" // Routes: how processes reach each other
+	WarningEvent  Kind = "warning"  // Text
+	ResultEvent   Kind = "result"   // Result; the last event
 )
 
 // A Phase is a part of a job's life.
@@ -46,6 +47,7 @@ type Event struct {
 	Rank   int        `json:"rank"`
 	Stream Stream     `json:"stream,omitempty"`
 	Data   []byte     `json:"data,omitempty"`
+	Routes []Route    `json:"routes,omitempty"`
 	View   *view.View `json:"view,omitempty"`
 	Text   string     `json:"text,omitempty"`
 	Result *Result    `json:"result,omitempty"`
@@ -55,6 +57,16 @@ type Event struct {
 type Placed struct {
 	view.Process
 	Peer string `json:"peer"` // peer ID
+}
+
+// A Route says how messages go from each of some processes to each of others,
+// other than itself.
+type Route struct {
+	From    []view.Process `json:"from"`
+	To      []view.Process `json:"to"`
+	Kind    string         `json:"kind"`              // self, shm, tcp or stream; empty: there is no way
+	Relayed bool           `json:"relayed,omitempty"` // through a third peer
+	Why     string         `json:"why"`
 }
 
 // A Stream is one of the two outputs of a process.

@@ -18,21 +18,22 @@ import (
 // execution is a job on its peers: the streams to them, and the cores that say
 // what follows from what they say. The goroutine of Submitter.Run owns it.
 type execution struct {
-	j        *run
-	reserved *reservation.Reservation
-	watch    *Watch
-	emission *Emission
-	links    []*link // in the order of the placements
-	runsOn   map[view.Process]*link
-	flows    [][2]flow // of each rank's streams to the user
-	unsaid   map[int]bool
-	keys     []byte                            // public key of each process, rank by rank; zeros for none
-	ended    map[view.Process][2]bool          // streams that the process has closed
-	answers  map[view.Process]*jobpb.Collected // of those that were asked for their files; nil until they answer
-	early    []heard                           // said before the last peer had started
-	group    []p2ppeer.ID                      // members of the fault detector's group
-	detector *faultdetect.Group                // nil until all peers have started
-	failed   chan int                          // members that it has failed
+	j         *run
+	reserved  *reservation.Reservation
+	watch     *Watch
+	emission  *Emission
+	links     []*link // in the order of the placements
+	runsOn    map[view.Process]*link
+	flows     [][2]flow // of each rank's streams to the user
+	unsaid    map[int]bool
+	explained bool                              // the user knows the routes
+	keys      []byte                            // public key of each process, rank by rank; zeros for none
+	ended     map[view.Process][2]bool          // streams that the process has closed
+	answers   map[view.Process]*jobpb.Collected // of those that were asked for their files; nil until they answer
+	early     []heard                           // said before the last peer had started
+	group     []p2ppeer.ID                      // members of the fault detector's group
+	detector  *faultdetect.Group                // nil until all peers have started
+	failed    chan int                          // members that it has failed
 
 	inbox       chan heard
 	done        chan struct{} // closed when nobody reads inbox any more
@@ -148,6 +149,9 @@ func (e *execution) hear(h heard) *Result {
 	if b, ok := h.msg.Body.(*jobpb.FromPeer_Suspect); ok {
 		e.suspect(p2ppeer.ID(b.Suspect.GetPeer()))
 		return nil
+	}
+	if b, ok := h.msg.Body.(*jobpb.FromPeer_Paths); ok {
+		return e.heardPaths(h.link, b.Paths)
 	}
 	p, ok := processOf(h.msg)
 	if !ok || e.runsOn[p] != h.link {

@@ -74,6 +74,7 @@ func (j *job) tellPaths(probes []probe) {
 		}
 		j.told = make(map[p2ppeer.ID]proclink.Kind)
 		j.tell(ways)
+		j.release()
 	})
 }
 

@@ -49,6 +49,7 @@ type job struct {
 	board    *os.File                  // shared memory with the bells of the processes here, or nil
 	members  membership
 	kinds    []proclink.Kind              // of channels that the user and the owner allow, best first
+	waiting  []func()                     // for keys
 	explain  bool                         // tell the submitter how the peers reach each other
 	told     map[p2ppeer.ID]proclink.Kind // what has been said of that
 	keys     []byte                       // of all processes, rank by rank, once they have begun
@@ -223,9 +224,9 @@ func (j *job) tick() {
 }
 
 // begin completes the membership table and lets mpj.Init return in every
-// process here.
+// process here; where ways are to be explained, once they are known.
 func (j *job) begin(m *jobpb.Begin) error {
-	if j.begun {
+	if j.keys != nil {
 		return nil
 	}
 	if n := len(m.Keys); n != 0 && n != j.spec.N*j.spec.R*proclink.KeySize {
@@ -234,20 +235,31 @@ func (j *job) begin(m *jobpb.Begin) error {
 	if n := len(m.Places); n != 0 && n != j.spec.N {
 		return fmt.Errorf("places of %d ranks of %d", n, j.spec.N)
 	}
-	j.begun, j.keys = true, m.Keys
+	j.keys = append(make([]byte, 0, len(m.Keys)), m.Keys...)
+	for _, f := range j.waiting {
+		f()
+	}
+	j.waiting = nil
 	for _, p := range m.Places {
 		j.places = append(j.places, [2]int{int(p.GetMachine()), int(p.GetCluster())})
 	}
+	if !j.explain {
+		j.release()
+		return nil
+	}
+	j.running.Add(1)
+	go j.tellPaths(j.probes())
+	return nil
+}
+
+// release lets mpj.Init return.
+func (j *job) release() {
+	j.begun = true
 	for _, id := range j.order {
 		if p := j.local[id]; p.initialized {
 			p.start()
 		}
 	}
-	if j.explain {
-		j.running.Add(1)
-		go j.tellPaths(j.probes())
-	}
-	return nil
 }
 
 // cleanUp leaves nothing of the job on this peer.
@@ -268,6 +280,9 @@ func (j *job) cleanUp() {
 	}
 	for _, stop := range j.serving {
 		stop()
+	}
+	for _, f := range j.waiting {
+		f() // gives up, as ctx has ended
 	}
 	j.unprotect()
 	s := j.service.config

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
@@ -71,18 +72,32 @@ func (j *job) handOver(ctx context.Context, p *process, m proclink.Message, conn
 		return err
 	}
 	m.Kind = proclink.TCP
-	given := make(chan bool, 1)
-	if !j.do(func() {
-		given <- ctx.Err() == nil
-		if ctx.Err() == nil {
-			m.Key = j.keyOf(*m.Process)
-			p.tell(m, file)
-		}
-	}) || !<-given {
+	if !j.do(func() { j.whenBegun(func() { j.give(ctx, p, m, file) }) }) {
 		file.Close()
-		return errors.New("the channel is not wanted any more")
 	}
 	return nil
+}
+
+func (j *job) give(ctx context.Context, p *process, m proclink.Message, file *os.File) {
+	m.Key = j.keyOf(*m.Process)
+	if m.Key != nil && ctx.Err() == nil {
+		p.tell(m, file)
+		return
+	}
+	file.Close()
+	if m.Type == proclink.Channel {
+		p.refuse(*m.Process, errors.New("the channel is not wanted any more"))
+	}
+}
+
+// whenBegun calls f once the keys of all processes are known: another peer may
+// have heard of them before.
+func (j *job) whenBegun(f func()) {
+	if j.keys == nil && j.ctx.Err() == nil {
+		j.waiting = append(j.waiting, f)
+		return
+	}
+	f()
 }
 
 // reach finds a way to the processes of peer: the first of the kinds that are

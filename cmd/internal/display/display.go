@@ -74,6 +74,9 @@ func (d *Display) Event(e job.Event) error {
 		return d.err
 	}
 	d.state.Take(e)
+	for _, sentence := range Routes(e.Routes) {
+		d.sayWithin(sentence, routeWidth)
+	}
 	switch {
 	case e.Text != "":
 		d.say(e.Text)
@@ -104,6 +107,14 @@ func (d *Display) Say(format string, args ...any) {
 
 func (d *Display) say(text string) {
 	d.write(d.cfg.Stderr, []byte(command.Sentence(d.cfg.Name, text, command.Width(d.cfg.Stderr))))
+}
+
+// routeWidth is that of the lines that explain channels, also where they do not
+// go to a terminal: they are a table for people.
+const routeWidth = 80
+
+func (d *Display) sayWithin(text string, width int) {
+	d.write(d.cfg.Stderr, []byte(command.Sentence(d.cfg.Name, text, width)))
 }
 
 // Result shows how the job has ended: last lines without a newline first, then
