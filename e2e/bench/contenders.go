@@ -23,15 +23,19 @@ var overPairs = []string{plan.Latency, plan.Rate, plan.Bandwidth, plan.Bidirecti
 
 // contenders are all, in the order of the tables.
 func contenders() []contender {
+	onePeer := func(channel string) []string { return []string{"-a", "concentrate", "--channels", channel} }
+	peers := func(channel string) []string { return []string{"-a", "spread", "--channels", channel} }
 	yield := []string{"--mca", "mpi_yield_when_idle", "1"}
 	shm := []string{"--mca", "btl", "self,vader"}
 	tcp := []string{"--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", "lo"}
 	ucxShm := []string{"UCX_TLS=self,posix,sysv,cma"}
 	ucxTCP := []string{"UCX_TLS=self,tcp", "UCX_NET_DEVICES=lo"}
 	return []contender{
-		{name("mpj socket pair", 2), "", messages, ours(2, 1, "-a", "concentrate")},
-		{name("mpj stream", 2), "", messages, ours(2, 1, "-a", "spread")},
-		{name("mpj stream, r=2", 2), "", plan.Pairs, ours(2, 2, "-a", "spread")},
+		{name("mpj shm", 2), "", messages, ours(2, 1, onePeer("shm")...)},
+		{name("mpj tcp", 2), "", messages, ours(2, 1, peers("tcp")...)},
+		{name("mpj stream", 2), "", messages, ours(2, 1, peers("stream")...)},
+		{name("mpj tcp, r=2", 2), "", plan.Pairs, ours(2, 2, peers("tcp")...)},
+		{name("mpj stream, r=2", 2), "", plan.Pairs, ours(2, 2, peers("stream")...)},
 		{name("Open MPI shm", 2), "openmpi", messages, openMPI(2, shm...)},
 		{name("Open MPI tcp", 2), "openmpi", messages, openMPI(2, tcp...)},
 		{name("MPICH shm", 2), "mpich", messages, mpich(2, ucxShm...)},
@@ -43,15 +47,16 @@ func contenders() []contender {
 		{name("libp2p Noise", 2), "", overPairs, raw("libp2p-noise")},
 		{name("libp2p TLS, relayed", 2), "", overPairs, raw("libp2p-relay")},
 
-		{name("mpj socket pair", 4), "", messages, ours(4, 1, "-a", "concentrate")},
-		{name("mpj stream", 4), "", messages, ours(4, 1, "-a", "spread")},
+		{name("mpj shm", 4), "", messages, ours(4, 1, onePeer("shm")...)},
+		{name("mpj tcp", 4), "", messages, ours(4, 1, peers("tcp")...)},
+		{name("mpj stream", 4), "", messages, ours(4, 1, peers("stream")...)},
 		{name("Open MPI shm", 4), "openmpi", messages, openMPI(4, append(yield, shm...)...)},
 		{name("Open MPI tcp", 4), "openmpi", messages, openMPI(4, append(yield, tcp...)...)},
 		// MPICH does not yield: with more processes than processors a barrier takes
 		// milliseconds there, and nothing can be learnt from that.
 
-		{name("mpj socket pair", 2), "", plan.Kernels, ourKernels(2, "-a", "concentrate")},
-		{name("mpj stream", 2), "", plan.Kernels, ourKernels(2, "-a", "spread")},
+		{name("mpj shm", 2), "", plan.Kernels, ourKernels(2, onePeer("shm")...)},
+		{name("mpj tcp", 2), "", plan.Kernels, ourKernels(2, peers("tcp")...)},
 		{name("Open MPI shm", 2), "openmpi", plan.Kernels, openMPIKernels(2, shm...)},
 		{name("Open MPI tcp", 2), "openmpi", plan.Kernels, openMPIKernels(2, tcp...)},
 		{name("MPICH shm", 2), "mpich", plan.Kernels, mpichKernels(2, ucxShm...)},

@@ -7,11 +7,15 @@ import (
 
 // What each path of ours is compared with.
 const (
-	ourShm    = "mpj socket pair"
-	ourStream = "mpj stream"
-	ourTwice  = "mpj stream, r=2"
-	openShm   = "Open MPI shm"
-	rawLibp2p = "libp2p TLS"
+	ourShm      = "mpj shm"
+	ourTCP      = "mpj tcp"
+	ourStream   = "mpj stream"
+	twiceTCP    = "mpj tcp, r=2"
+	twiceStream = "mpj stream, r=2"
+	openShm     = "Open MPI shm"
+	openTCP     = "Open MPI tcp"
+	rawTLS      = "TLS 1.3"
+	rawLibp2p   = "libp2p TLS"
 )
 
 // targets are what is to be reached.
@@ -21,10 +25,14 @@ func targets() []report.Target {
 		wider("shm, 1 MiB", ourShm, openShm, 1<<20, 0.8),
 		wider("shm, 4 MiB", ourShm, openShm, 4<<20, 0.8),
 		faster("shm, 1 B, 4 processes", ourShm, openShm, 4, 1, 1.0),
+		faster("tcp (encrypted), 1 B", ourTCP, rawTLS, 2, 1, 1.25),
+		wider("tcp (encrypted), 1 MiB", ourTCP, rawTLS, 1<<20, 0.9),
 		faster("stream, 1 B", ourStream, rawLibp2p, 2, 1, 1.5),
 		wider("stream, 1 MiB", ourStream, rawLibp2p, 1<<20, 0.8),
-		faster("r=2 on distinct peers, 1 B", ourTwice, ourStream, 2, 1, 1.3),
-		wider("r=2 on distinct peers, 1 MiB", ourTwice, ourStream, 1<<20, 0.45),
+		faster("tcp, r=2 on distinct peers, 1 B", twiceTCP, ourTCP, 2, 1, 1.3),
+		wider("tcp, r=2 on distinct peers, 1 MiB", twiceTCP, ourTCP, 1<<20, 0.45),
+		faster("stream, r=2 on distinct peers, 1 B", twiceStream, ourStream, 2, 1, 1.3),
+		wider("stream, r=2 on distinct peers, 1 MiB", twiceStream, ourStream, 1<<20, 0.45),
 	}, collectiveTargets()...)
 }
 
@@ -32,7 +40,7 @@ func targets() []report.Target {
 func collectiveTargets() []report.Target {
 	sizes := []int{8, 64, 512, 4 << 10, 32 << 10, 256 << 10, 1 << 20, 4 << 20}
 	var targets []report.Target
-	for _, path := range [][2]string{{ourShm, openShm}} {
+	for _, path := range [][2]string{{ourShm, openShm}, {ourTCP, openTCP}} {
 		for _, test := range []string{plan.Allreduce, plan.Alltoall, plan.Bcast} {
 			targets = append(targets, report.Target{
 				Path: path[0] + ", " + test + ", 4 processes, 8 B to 4 MiB", Against: path[1],
@@ -61,7 +69,7 @@ func wider(path, ours, theirs string, bytes int, limit float64) report.Target {
 // overlapTargets are about progress while the program computes.
 func overlapTargets() []report.OverlapTarget {
 	var targets []report.OverlapTarget
-	for _, ours := range []string{ourShm, ourStream} {
+	for _, ours := range []string{ourShm, ourTCP, ourStream} {
 		for _, test := range []string{plan.OverlapRecv, plan.OverlapSend} {
 			targets = append(targets, report.OverlapTarget{Ours: name(ours, 2), Test: test, Percent: 90})
 		}
