@@ -29,7 +29,7 @@ func sections(r *report.Results) []section {
 		{"bandwidth", r.BySize(plan.Bandwidth, 2, report.GBytes)},
 		{"bidirectional", r.BySize(plan.Bidirectional, 2, report.BothWays)},
 		{"overlap", r.Overlap()},
-		{"allocations", r.Allocations(1, 1<<10, 16<<10)},
+		{"allocations", r.Allocations(1, 1<<10, 16<<10, 64<<10)},
 		{"collectives-2", r.Collectives(2)},
 		{"collectives-4", r.Collectives(4)},
 		{"ep-target", r.Targets([]report.Target{epTarget()}, nil)},

@@ -69,6 +69,9 @@ func measureAll(c *mpj.Comm, items []plan.Item, stdout io.Writer) error {
 	return nil
 }
 
+// allocationLimit is the longest message of which allocations are counted.
+const allocationLimit = 64 << 10
+
 func measure(c *mpj.Comm, item plan.Item) (plan.Result, error) {
 	result := plan.Result{Test: item.Test, Bytes: item.Bytes}
 	if slices.Contains(plan.Kernels, item.Test) {
@@ -83,14 +86,16 @@ func measure(c *mpj.Comm, item plan.Item) (plan.Result, error) {
 	if op == nil {
 		op, operations = pair(c, item)
 	}
-	heap := startCount()
 	seconds, err := plan.Median(item.Count, func(n int) (float64, error) { return timed(c, n, op) })
 	if err != nil {
 		return result, err
 	}
 	result.Seconds = seconds / float64(operations)
-	if item.Test == plan.Latency {
-		result.Allocs, err = heap.perMessage(c, item.Count)
+	if item.Test == plan.Latency && item.Bytes <= allocationLimit {
+		perOp, err := allocations(c, item.Count, op)
+		perMessage := perOp / float64(operations*max(c.Size()/2, 1)) // of all pairs
+		result.Allocs = &perMessage
+		return result, err
 	}
-	return result, err
+	return result, nil
 }

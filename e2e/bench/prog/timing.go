@@ -29,24 +29,25 @@ func longest(c *mpj.Comm, seconds float64) (float64, error) {
 	return of[0], err
 }
 
-// heapCount counts the heap allocations of this process.
-type heapCount struct{ before uint64 }
-
-func startCount() heapCount { return heapCount{mallocs()} }
+// allocations returns how many heap allocations an operation costs at all ranks
+// together, over n of them. Nothing else of the measuring is among them.
+func allocations(c *mpj.Comm, n int, op func(i int) error) (float64, error) {
+	if err := mpj.Barrier(c); err != nil {
+		return 0, err
+	}
+	before := mallocs()
+	for i := range n {
+		if err := op(i); err != nil {
+			return 0, err
+		}
+	}
+	sum := []float64{float64(mallocs() - before)}
+	err := mpj.Allreduce(c, sum, sum, mpj.Sum)
+	return sum[0] / float64(n), err
+}
 
 func mallocs() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.Mallocs
-}
-
-// perMessage returns how many allocations a message of the latency test cost, in
-// sender and receiver together: of count there and back, and a tenth more to warm
-// up.
-func (h heapCount) perMessage(c *mpj.Comm, count int) (*float64, error) {
-	sum := []float64{float64(mallocs() - h.before)}
-	err := mpj.Allreduce(c, sum, sum, mpj.Sum)
-	messages := 2 * float64(count+count/10+1) * float64(c.Size()/2)
-	perMessage := sum[0] / messages
-	return &perMessage, err
 }
