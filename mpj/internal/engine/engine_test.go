@@ -19,8 +19,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	if rounds, ok := os.LookupEnv(partnerVariable); ok {
-		if err := partner(rounds); err != nil {
+	if way, ok := os.LookupEnv(partnerVariable); ok {
+		if err := partner(way); err != nil {
 			fmt.Fprintln(os.Stderr, "partner:", err)
 			os.Exit(1)
 		}

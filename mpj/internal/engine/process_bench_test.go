@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
@@ -51,6 +52,37 @@ func joinShared(rank int, files []*os.File) (*engine.Engine, error) {
 	return e, nil
 }
 
+// joinSocket is joinShared over socket pairs: files are the one from rank 0 to 1
+// and the one from 1 to 0.
+func joinSocket(rank int, files []*os.File) (*engine.Engine, error) {
+	out, err := channel.FromFile(files[rank])
+	if err != nil {
+		return nil, err
+	}
+	in, err := channel.FromFile(files[1-rank])
+	if err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	e := engine.New(context.Background(), engine.Config{
+		Self: view.Process{Rank: rank}, View: view.New(2, 1), Opener: shared{channel.NewStreamSender(out)},
+		Clock: func() time.Duration { return time.Since(start) },
+	})
+	e.Accept(view.Process{Rank: 1 - rank}, channel.NewStreamReceiver(in))
+	return e, nil
+}
+
+func newSockets() (ours, theirs []*os.File, err error) {
+	for range 2 {
+		a, b, err := proclink.SocketPair()
+		if err != nil {
+			return nil, nil, err
+		}
+		ours, theirs = append(ours, a), append(theirs, b)
+	}
+	return ours, theirs, nil
+}
+
 func newShared() (files []*os.File, err error) {
 	for _, open := range []func() (*os.File, error){
 		func() (*os.File, error) { return channel.NewBoard(2) },
@@ -66,17 +98,31 @@ func newShared() (files []*os.File, err error) {
 	return files, nil
 }
 
-const partnerVariable = "ENGINE_BENCH_PARTNER"
+// A way is how the two processes of the benchmark are joined.
+type way struct {
+	open func() (ours, theirs []*os.File, err error)
+	join func(rank int, files []*os.File) (*engine.Engine, error)
+}
+
+var ways = map[string]way{
+	"shm":    {func() (a, b []*os.File, err error) { a, err = newShared(); return a, a, err }, joinShared},
+	"socket": {newSockets, joinSocket},
+}
+
+const (
+	partnerVariable = "ENGINE_BENCH_PARTNER" // the way
+	sizeVariable    = "ENGINE_BENCH_SIZE"
+)
 
 // partner is the other process of BenchmarkTwoProcesses: it sends back what it
 // gets until an empty message comes.
-func partner(rounds string) error {
-	e, err := joinShared(1, []*os.File{os.NewFile(3, "board"), os.NewFile(4, "ring"), os.NewFile(5, "ring")})
+func partner(way string) error {
+	e, err := ways[way].join(1, []*os.File{os.NewFile(3, ""), os.NewFile(4, ""), os.NewFile(5, "")})
 	if err != nil {
 		return err
 	}
 	defer e.Close()
-	size, err := strconv.Atoi(rounds)
+	size, err := strconv.Atoi(os.Getenv(sizeVariable))
 	if err != nil {
 		return err
 	}
@@ -93,44 +139,48 @@ func partner(rounds string) error {
 }
 
 // BenchmarkTwoProcesses takes the time of a message there and one back between
-// two processes that share memory.
+// two processes.
 func BenchmarkTwoProcesses(b *testing.B) {
-	for _, size := range []int{1, 1 << 10, 64 << 10, 1 << 20, 4 << 20} {
-		b.Run(fmt.Sprint(size), func(b *testing.B) {
-			files, err := newShared()
-			if err != nil {
-				b.Skip(err) // not on this system
-			}
-			other := exec.Command(os.Args[0])
-			other.Env = append(os.Environ(), partnerVariable+"="+strconv.Itoa(size))
-			other.ExtraFiles, other.Stderr = files, os.Stderr
-			if err := other.Start(); err != nil {
-				b.Fatal(err)
-			}
-			defer other.Wait()
-			e, err := joinShared(0, files)
-			if err != nil {
-				b.Fatal(err)
-			}
-			defer e.Close()
-			buf := make([]byte, size)
-			exchange := func(out []byte) {
-				if err := e.Send(context2, 1, 0, out, engine.Standard); err != nil {
-					b.Fatal(err)
-				}
-				if _, err := e.Recv(context2, 1, 0, buf); err != nil {
-					b.Fatal(err)
-				}
-			}
-			for range 100 {
-				exchange(buf)
-			}
-			b.SetBytes(int64(2 * size))
-			b.ReportAllocs()
-			for b.Loop() {
-				exchange(buf)
-			}
-			exchange(nil)
-		})
+	for name := range ways {
+		for _, size := range []int{1, 1 << 10, 64 << 10, 1 << 20, 4 << 20} {
+			b.Run(fmt.Sprintf("%s/%d", name, size), func(b *testing.B) { twoProcesses(b, name, size) })
+		}
 	}
+}
+
+func twoProcesses(b *testing.B, way string, size int) {
+	ours, theirs, err := ways[way].open()
+	if err != nil {
+		b.Skip(err) // not on this system
+	}
+	other := exec.Command(os.Args[0])
+	other.Env = append(os.Environ(), partnerVariable+"="+way, sizeVariable+"="+strconv.Itoa(size))
+	other.ExtraFiles, other.Stderr = theirs, os.Stderr
+	if err := other.Start(); err != nil {
+		b.Fatal(err)
+	}
+	defer other.Wait()
+	e, err := ways[way].join(0, ours)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer e.Close()
+	buf := make([]byte, size)
+	exchange := func(out []byte) {
+		if err := e.Send(context2, 1, 0, out, engine.Standard); err != nil {
+			b.Fatal(err)
+		}
+		if _, err := e.Recv(context2, 1, 0, buf); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for range 100 {
+		exchange(buf)
+	}
+	b.SetBytes(int64(2 * size))
+	b.ReportAllocs()
+	for b.Loop() {
+		exchange(buf)
+	}
+	exchange(nil)
 }
