@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"os"
+	"sync/atomic"
+	"time"
 )
 
 // FromFile returns a connected socket's connection. It works on a duplicate:
@@ -96,15 +98,40 @@ func (s *streamSender) Close() error {
 const streamBuffer = 16 << 10
 
 type streamReceiver struct {
-	conn   net.Conn
-	buffer []byte
-	unread []byte // the part of buffer that holds bytes not yet taken
+	conn        net.Conn
+	buffer      []byte
+	unread      []byte // the part of buffer that holds bytes not yet taken
+	interrupted atomic.Bool
+}
+
+// ErrInterrupted is the error of a Receive that Interrupt ended.
+var ErrInterrupted = errors.New("channel: interrupted")
+
+// Interrupt makes a Receive that waits for a frame return ErrInterrupted, or
+// the next one. Nothing is lost: a frame that has begun is received first.
+func (r *streamReceiver) Interrupt() {
+	r.interrupted.Store(true)
+	r.conn.SetReadDeadline(time.Unix(1, 0))
+}
+
+// again reports whether a read that failed with err is to be repeated.
+func (r *streamReceiver) again(err error) bool {
+	if !errors.Is(err, os.ErrDeadlineExceeded) {
+		return false
+	}
+	r.conn.SetReadDeadline(time.Time{})
+	return true
 }
 
 func (r *streamReceiver) Receive(alloc func(Header) []byte) (Frame, error) {
 	for len(r.unread) < HeaderSize {
-		if err := r.fill(); err != nil {
+		err := r.fill()
+		switch {
+		case err == nil:
+		case !r.again(err):
 			return Frame{}, err
+		case r.interrupted.Swap(false):
+			return Frame{}, ErrInterrupted
 		}
 	}
 	h, err := ParseHeader(r.unread[:HeaderSize])
@@ -115,8 +142,11 @@ func (r *streamReceiver) Receive(alloc func(Header) []byte) (Frame, error) {
 	payload := alloc(h)
 	n := copy(payload, r.unread)
 	r.unread = r.unread[n:]
-	if _, err := io.ReadFull(r.conn, payload[n:]); err != nil {
-		return Frame{}, cut(err)
+	for n < len(payload) {
+		m, err := io.ReadFull(r.conn, payload[n:])
+		if n += m; err != nil && !r.again(err) {
+			return Frame{}, cut(err)
+		}
 	}
 	return Frame{Header: h, Payload: payload}, nil
 }

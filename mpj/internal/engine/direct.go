@@ -344,7 +344,10 @@ func (e *Engine) takeData(in *inlet, f *channel.Frame) {
 func (e *Engine) takeClear(from view.Process, h channel.Header) error {
 	o := e.outlet(from)
 	r := o.announced[nameOf(h)]
-	if r == nil {
+	switch {
+	case o.dropped: // from has finished since: the send is done
+		return nil
+	case r == nil:
 		return fmt.Errorf("no message %d was announced", nameOf(h))
 	}
 	delete(o.announced, nameOf(h))

@@ -65,6 +65,7 @@ type Engine struct {
 	outlets  []*outlet // by process: rank*r + replica
 	inlets   []*inlet
 	poller   poller
+	loans    int // inlets that are lent
 	sleepers []*waiter
 	requests []*Request // to be used again
 	waiters  []*waiter

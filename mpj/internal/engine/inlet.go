@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -18,6 +19,7 @@ type inlet struct {
 	ring     ringReceiver
 	alloc    func(channel.Header) []byte // of ring; a field so that it is made once
 	ended    chan struct{}
+	loan     *loan // of a channel that can be lent
 
 	link *inflow
 }
@@ -64,6 +66,12 @@ func (e *Engine) Accept(from view.Process, r channel.Receiver) {
 		e.addRing(in)
 		return
 	}
+	if _, ok := r.(interruptible); ok && in.link != nil {
+		in.loan = &loan{recall: make(chan struct{}, 1)}
+	}
+	if before != nil {
+		before.recall()
+	}
 	e.running.Add(1)
 	go e.read(in, before) // until the channel ends
 }
@@ -84,18 +92,37 @@ func (e *Engine) read(in, before *inlet) {
 		defer e.mu.Unlock()
 		return e.place(in, h)
 	}
+	if in.loan != nil {
+		in.loan.alloc = alloc
+	}
+	timer := time.NewTimer(restTime)
+	defer timer.Stop()
 	for {
 		f, err := in.receiver.Receive(alloc)
+		if errors.Is(err, channel.ErrInterrupted) {
+			continue
+		}
 		if err != nil {
 			return // from opens another one if it has more to say
 		}
-		e.mu.Lock()
-		goesOn := e.err == nil && e.arrived(in, &f)
-		e.mu.Unlock()
-		if !goesOn {
+		if !e.readOne(in, &f, timer) {
 			return
 		}
 	}
+}
+
+// readOne takes a frame that the inlet's goroutine has read, and reports
+// whether that goes on.
+func (e *Engine) readOne(in *inlet, f *channel.Frame, timer *time.Timer) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err != nil || !e.arrived(in, f) {
+		return false
+	}
+	if in.loan != nil && len(e.sleepers) == 1 && e.sleepers[0].woken.Load() {
+		e.lend(in, timer)
+	}
+	return e.err == nil
 }
 
 func isEnd(err error) bool { return errors.Is(err, io.EOF) }

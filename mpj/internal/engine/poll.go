@@ -133,7 +133,7 @@ func (e *Engine) pollFor(w *waiter) bool {
 			start = time.Now()
 		default:
 			if waited = time.Since(start); waited > yieldTime {
-				return false
+				return w.woken.Load() // perhaps since the last look
 			}
 		}
 	}
@@ -162,6 +162,7 @@ func look(inlets []*inlet, w *waiter, times int, pause func()) bool {
 func (e *Engine) leave() {
 	if len(e.poller.pushing) > 0 || e.bodies > 0 || len(e.sleepers) > 0 {
 		e.poller.watch()
+		e.recallAll()
 	}
 }
 
@@ -170,6 +171,7 @@ func (e *Engine) leave() {
 func (e *Engine) progress() (moved bool) {
 	p := &e.poller
 	p.polls++
+	e.recallAll()
 	for range p.inlets {
 		if p.next++; p.next >= len(p.inlets) {
 			p.next = 0

@@ -127,7 +127,12 @@ func (e *Engine) wait(r *Request) error {
 			r.waiter = nil
 			return e.err
 		}
-		e.sleep(w)
+		if in := e.lender(r); in != nil {
+			e.poller.watch()
+			e.borrow(in, w)
+		} else {
+			e.sleep(w)
+		}
 	}
 	r.waiter = nil
 	e.recycleWaiter(w)

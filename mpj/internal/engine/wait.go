@@ -13,7 +13,8 @@ type waiter struct {
 	changed  chan struct{} // of capacity 1
 	spinning bool          // looks at woken instead
 	woken    atomic.Bool
-	stale    bool // changed may be full
+	stale    bool   // changed may be full
+	reading  *inlet // is read by this goroutine, which is interrupted
 }
 
 var waiters = sync.Pool{New: func() any { return &waiter{changed: make(chan struct{}, 1)} }}
@@ -23,7 +24,11 @@ func (w *waiter) wake() {
 		return
 	}
 	w.woken.Store(true)
-	if w.spinning {
+	switch {
+	case w.spinning:
+		return
+	case w.reading != nil:
+		w.reading.receiver.(interruptible).Interrupt()
 		return
 	}
 	w.stale = true
@@ -91,6 +96,7 @@ func (e *Engine) sleep(w *waiter) {
 	}
 	e.sleepers = append(e.sleepers, w)
 	e.poller.watch()
+	e.recallAll()
 	e.mu.Unlock()
 	<-w.changed
 	e.mu.Lock()
