@@ -69,6 +69,11 @@ func newEntrance(ctx context.Context, address string) (*entrance, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen for direct connections: %w", err)
 	}
+	return serveEntrance(ctx, l), nil
+}
+
+// serveEntrance takes over l.
+func serveEntrance(ctx context.Context, l net.Listener) *entrance {
 	at := l.Addr().(*net.TCPAddr)
 	e := &entrance{
 		listener: l, port: uint16(at.Port), any: at.IP.IsUnspecified(),
@@ -76,7 +81,7 @@ func newEntrance(ctx context.Context, address string) (*entrance, error) {
 		expected: make(map[half]*guest),
 	}
 	e.serving.Go(func() { e.accept(ctx) }) // ends with the listener
-	return e, nil
+	return e
 }
 
 // keepAlive is for connections between processes: one that is cut silently

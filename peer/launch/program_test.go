@@ -68,6 +68,8 @@ func program(args []string) int {
 		time.Sleep(time.Hour)
 	case "ring":
 		return ring()
+	case "count":
+		return count()
 	case "hold":
 		return hold()
 	case "abort":
@@ -160,6 +162,50 @@ func ring() int {
 	sent := fmt.Appendf(nil, "hello of %d", rank)
 	_, err = mpj.Sendrecv(w.Comm, sent, (rank+1)%n, 0, word, (rank+n-1)%n, 0)
 	fmt.Printf("%d got %q %v\n", rank, word, err)
+	if err := w.Finalize(); err != nil {
+		panic(err)
+	}
+	return 0
+}
+
+// countTo is how many messages count sends, and countSay after how many it says so.
+const countTo, countSay = 4000, 500
+
+// count has rank 0 send numbers to rank 1, some of them long, which answers each,
+// says from time to time how far it is, and whether any was lost or came twice.
+func count() int {
+	w, err := mpj.Init(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	other := 1 - w.Rank()
+	number, long := []int64{0}, make([]int64, 20_000)
+	for i := range int64(countTo) {
+		message := number
+		if i%50 == 0 {
+			message = long
+		}
+		if w.Rank() == 0 {
+			message[0] = i
+			err = mpj.Send(w.Comm, message, other, 0)
+			if err == nil {
+				_, err = mpj.Recv(w.Comm, number, other, 0)
+			}
+		} else {
+			_, err = mpj.Recv(w.Comm, message, other, 0)
+			if err == nil && message[0] == i {
+				number[0] = i
+				err = mpj.Send(w.Comm, number, other, 0)
+			}
+		}
+		if err != nil || message[0] != i && w.Rank() == 1 || number[0] != i {
+			fmt.Println("message", i, "is", message[0], err)
+			return 1
+		}
+		if w.Rank() == 1 && i%countSay == 0 {
+			fmt.Println("at", i)
+		}
+	}
 	if err := w.Finalize(); err != nil {
 		panic(err)
 	}

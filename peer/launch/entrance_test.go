@@ -1,0 +1,145 @@
+package launch
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net"
+	"strings"
+	"testing"
+)
+
+func newTestEntrance(t testing.TB) (*entrance, context.Context) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	e, err := newEntrance(ctx, "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cancel(); e.close() })
+	return e, ctx
+}
+
+func (e *entrance) address() string { return e.listener.Addr().String() }
+
+func TestTokenOpensTheEntranceOnce(t *testing.T) {
+	e, ctx := newTestEntrance(t)
+	came := make(chan net.Conn, 1)
+	token := e.expect(ctx, func(c net.Conn) { came <- c })
+	conn, err := connect(ctx, []string{e.address()}, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	inside := <-came
+	inside.Write([]byte("hello"))
+	inside.Close()
+	if got, err := io.ReadAll(conn); string(got) != "hello" || err != nil {
+		t.Errorf("read %q, %v", got, err)
+	}
+	if again, err := connect(ctx, []string{e.address()}, token); err == nil {
+		again.Close()
+		t.Error("the token opened twice")
+	}
+}
+
+func TestNobodyEntersWithoutAToken(t *testing.T) {
+	e, ctx := newTestEntrance(t)
+	token := e.expect(ctx, func(net.Conn) { t.Error("a stranger is in") })
+	gone, cancel := context.WithCancel(ctx)
+	late := e.expect(gone, func(net.Conn) { t.Error("somebody is in who was not expected any more") })
+	cancel()
+	for e.expects(late) {
+	}
+	wrong := bytes.Clone(token)
+	wrong[0] ^= 1
+	for name, shown := range map[string][]byte{
+		"another token": wrong, "no token any more": late, "its other half": append(token[tokenSize/2:], token[:tokenSize/2]...),
+	} {
+		if conn, err := connect(ctx, []string{e.address()}, shown); err == nil {
+			conn.Close()
+			t.Errorf("%s: connected", name)
+		}
+	}
+}
+
+// expects reports whether a token opens.
+func (e *entrance) expects(token []byte) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.expected[half(token[:tokenSize/2])] != nil
+}
+
+// O4: however many connect and say nothing, they are let go, and after them the
+// one who is expected is let in.
+func TestO4StrangersCostNothing(t *testing.T) {
+	e, ctx := newTestEntrance(t)
+	var strangers []net.Conn
+	for range 2 * maxStrangers {
+		c, err := net.Dial("tcp", e.address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		strangers = append(strangers, c)
+	}
+	for _, c := range strangers {
+		if n, err := c.Read(make([]byte, 1)); n > 0 || err == nil {
+			t.Error("a stranger was told something")
+		}
+	}
+	token := e.expect(ctx, func(c net.Conn) { c.Close() })
+	conn, err := connect(ctx, []string{e.address()}, token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+}
+
+// An address may be that of another machine, which says something else, or
+// nothing, or is not there at all; a peer that lies may name anything.
+func TestRightAddressIsFoundAmongWrongOnes(t *testing.T) {
+	e, ctx := newTestEntrance(t)
+	other, _ := newTestEntrance(t)
+	mute, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mute.Close()
+	wrong := []string{other.address(), mute.Addr().String(), "127.0.0.1:1", "localhost:80", "", "[::1%lo]:0"}
+	token := e.expect(ctx, func(c net.Conn) { c.Close() })
+	conn, err := connect(ctx, append(wrong, e.address()), token)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn.Close()
+	if _, err := connect(ctx, wrong, token); err == nil {
+		t.Error("connected to somebody else")
+	}
+	if _, err := connect(ctx, []string{e.address()}, token[:3]); err == nil || !strings.Contains(err.Error(), "token of 3 bytes") {
+		t.Errorf("short token: %v", err)
+	}
+	if _, err := connect(ctx, nil, token); err == nil {
+		t.Error("connected to nowhere")
+	}
+}
+
+func FuzzPreface(f *testing.F) {
+	e, ctx := newTestEntrance(f)
+	f.Add([]byte(nil))
+	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))
+	f.Add(make([]byte, tokenSize))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		e.expect(ctx, func(c net.Conn) { c.Close(); t.Error("a stranger is in") })
+		c, err := net.Dial("tcp", e.address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		c.Write(b)
+		c.(*net.TCPConn).CloseWrite()
+		if n, _ := c.Read(make([]byte, 1)); n > 0 {
+			t.Error("a stranger was told something")
+		}
+	})
+}

@@ -1,0 +1,181 @@
+package launch
+
+import (
+	"context"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+)
+
+// paths returns the kinds of the ways that a peer tells of, to itself and to the
+// other peer.
+func (j *testJob) paths(at int) (here, there *jobpb.Path) {
+	j.Helper()
+	for _, p := range await(j.links[at], (*jobpb.FromPeer).GetPaths).Paths {
+		if string(p.Peer) == string(j.peers[at].ID()) {
+			here = p
+		} else {
+			there = p
+		}
+	}
+	return here, there
+}
+
+func TestMessagesTakeTheWayThatIsExplained(t *testing.T) {
+	cases := map[string]struct {
+		channels    []string
+		cut         bool // nobody gets in at the second peer
+		here, there string
+		why         string
+	}{
+		"all allowed":      {nil, false, "shm", "tcp", "on different peers"},
+		"no memory":        {[]string{"tcp", "stream"}, false, "tcp", "tcp", ""},
+		"stream only":      {[]string{"stream"}, false, "stream", "stream", "tcp is not allowed"},
+		"stream preferred": {[]string{"shm", "stream", "tcp"}, false, "shm", "stream", "stream is preferred to tcp"},
+		"no way in":        {nil, true, "shm", "stream", "connection refused"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			j := newSpread(t, 3, "ring")
+			j.channels, j.explain = c.channels, true
+			if c.cut {
+				j.peers[1].launch.entrance.listener.Close()
+			}
+			j.startSpread()
+			j.awaitInitialized()
+			j.begin()
+			j.follow(3)
+			here, there := j.paths(0)
+			if here.GetKind() != c.here || there.GetKind() != c.there || !strings.Contains(there.GetWhy(), c.why) || there.GetRelayed() {
+				t.Errorf("got %v and %v, want %s and %s, %s", here, there, c.here, c.there, c.why)
+			}
+			for rank := range 3 {
+				if got := j.links[rank%2].output(view.Process{Rank: rank}, 1); !strings.Contains(got, "<nil>") {
+					t.Errorf("rank %d wrote %q", rank, got)
+				}
+			}
+			j.stop()
+		})
+	}
+}
+
+// A wire is what direct connections to a peer go through, and can be cut.
+type wire struct {
+	net.Listener
+	to string
+
+	mu      sync.Mutex
+	ends    []net.Conn
+	cuts    int
+	serving sync.WaitGroup
+}
+
+// newWire has peer listen for direct connections behind a wire.
+func newWire(t *testing.T, peer *member) *wire {
+	t.Helper()
+	front, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{Listener: front, to: back.Addr().String()}
+	ctx, cancel := context.WithCancel(context.Background())
+	before := peer.launch.entrance
+	behind := serveEntrance(ctx, announced{back, front.Addr()})
+	peer.launch.entrance = behind
+	w.serving.Go(w.serve)
+	t.Cleanup(func() {
+		peer.launch.entrance = before
+		w.Close()
+		w.cut()
+		cancel()
+		behind.close()
+		w.serving.Wait()
+	})
+	return w
+}
+
+// announced is a listener that is reached at another address than its own.
+type announced struct {
+	net.Listener
+	at net.Addr
+}
+
+func (a announced) Addr() net.Addr { return a.at }
+
+func (w *wire) serve() {
+	for {
+		in, err := w.Accept()
+		if err != nil {
+			return
+		}
+		out, err := net.Dial("tcp", w.to)
+		if err != nil {
+			in.Close()
+			continue
+		}
+		w.mu.Lock()
+		w.ends = append(w.ends, in, out)
+		w.mu.Unlock()
+		w.serving.Go(func() { io.Copy(in, out); in.Close() })
+		w.serving.Go(func() { io.Copy(out, in); out.Close() })
+	}
+}
+
+// cut breaks what goes through now.
+func (w *wire) cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, c := range w.ends {
+		c.Close()
+	}
+	w.cuts += len(w.ends) / 2
+	w.ends = nil
+}
+
+// The first cuts are followed by another direct connection; then there is no way
+// in any more, and the peers bridge.
+func TestNothingIsLostOrDoubledWhenTheWireIsCut(t *testing.T) {
+	j := newSpread(t, 2, "count")
+	w := newWire(t, j.peers[1])
+	j.startSpread()
+	j.awaitInitialized()
+	j.begin()
+	p := view.Process{Rank: 1}
+	said := 0
+	for said < countTo/countSay {
+		o := await(j.links[1], (*jobpb.FromPeer).GetOutput)
+		if o.Process.View() != p || o.Stream != 1 {
+			continue
+		}
+		for _, line := range o.Records {
+			if !strings.HasPrefix(string(line), "at ") {
+				t.Fatalf("rank 1 says %q", line)
+			}
+			said++
+		}
+		j.links[1].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Emitted{Emitted: &jobpb.Emitted{Rank: 1, Stdout: uint64(said)}}})
+		if said == 6 {
+			w.Close()
+		}
+		w.cut()
+	}
+	j.follow(2)
+	for rank, l := range j.links {
+		if e := l.exited(view.Process{Rank: rank}); e.Code != 0 {
+			t.Errorf("rank %d: %v", rank, e)
+		}
+	}
+	if w.cuts < 2 {
+		t.Errorf("%d connections were cut, want more", w.cuts)
+	}
+	j.stop()
+}
