@@ -2,7 +2,7 @@
 // header and a payload, whole and in order. A channel goes one way and has one
 // Sender and one Receiver.
 //
-//	engine -> Sender ==== self | shm | stream ==== Receiver -> engine
+//	engine -> Sender ==== self | shm | tcp | stream ==== Receiver -> engine
 //
 // self stays within the process. shm is a ring in memory that two processes of
 // one machine share; it can be polled, and its processes sleep on bells:
@@ -10,6 +10,14 @@
 //	TrySend   payload -> bulk    header -> cell    stamp    Ring
 //	TryReceive                             look at stamp -> header, payload
 //	nothing?  Arm    look again    Sleep
+//
+// tcp is a connection that the peers make and hand over, on which the two
+// processes speak TLS 1.3. Each knows the other's public key from the job's
+// membership table and talks to nobody else:
+//
+//	Send      header, payload -> one record, one write
+//	          long payload -> records, straight from where it is
+//	Receive   first: keys proved    records -> header, payload in its place
 //
 // stream is a connected descriptor that the peer hands over and bridges to a
 // libp2p stream when the other process is on another peer; the process itself

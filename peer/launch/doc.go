@@ -9,8 +9,8 @@
 //	                          │ line          │ stdout,stderr │ life pipe
 //	                          v               v               v
 //	                       program  <────────────────────  supervisor
-//	                          │ socket pair
-//	another peer ── channel stream ── bridge
+//	                          │ channel: ring, TCP or socket pair
+//	another peer ── TCP, or channel stream and bridge
 //
 // One goroutine owns each hosted job. Whatever happens to the job, a message of
 // the submitter, of a process, a verdict of the fault detector, a broken stream,
@@ -42,11 +42,31 @@
 // # Channels
 //
 // A process has no network rights. It asks for a channel to another process and
-// is handed one end of a socket pair, whose other end goes to that process when
-// it is on this peer too, and is bridged to a libp2p stream to its peer when it
-// is not. Either peer checks the other against the job's membership table, so
-// no one can speak for a process that it does not run, and a process that has
-// failed in the view is spoken to by nobody (R5).
+// is handed a descriptor, of the first kind that the user and both owners allow
+// and that can be (choose.go):
+//
+//	shm     a ring of shared memory, if both run on this peer
+//	tcp     a TCP connection, if one peer can connect to the other's entrance
+//	        (entrance.go); the processes speak TLS on it, with the keys that the
+//	        membership table has of them
+//	stream  one end of a socket pair, whose other end goes to the other process
+//	        when it is on this peer too, and is bridged to a libp2p stream to its
+//	        peer when it is not
+//
+//	asking peer (reach.go)             answering peer (serve.go)
+//	   |== stream: Open{from, to} =====>|  in the view? of that peer?
+//	   |<== Answer{token, addresses} ===|  expected at the entrance
+//	   |-- TCP: token ----------------->|
+//	   v  Channel + descriptor          v  Accept + descriptor
+//	process <========= TLS =========> process
+//
+// Either peer checks the other against the job's membership table, so no one can
+// speak for a process that it does not run, and a process that has failed in the
+// view is spoken to by nobody (R5). What has been handed over whole, rings and
+// TCP connections, the peer cannot break any more: the engine of the process does
+// when the view says so, and the failed process is killed by its own peer. A
+// direct connection that cannot be made costs a second, once; then the peers
+// bridge, and try again half a minute later.
 //
 // # Not promised
 //
