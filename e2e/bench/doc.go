@@ -10,7 +10,7 @@
 //	round ──► shuffle ──► contender: p2prun, mpirun or a pair of processes
 //	                        └── JSON lines ──► report: medians, ratios, plots
 //
-// Jobs of ours run on p2pboot processes that it boots on loopback. A library that
+// An interrupt ends the measuring and writes what there is. Jobs of ours run on p2pboot processes that it boots on loopback. A library that
 // is not installed is left out, and so is, after it failed once, whatever fails. The
 // package plan says what is measured; contenders.go says by whom.
 package main

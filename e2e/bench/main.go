@@ -99,9 +99,10 @@ func bench(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	when := note(ctx, o)
 	results, load := measure(ctx, w, field, o, stderr)
 	when.took, when.load = time.Since(when.begin), report.FigureOf(load)
-	if err := context.Cause(ctx); err != nil {
+	if err := context.Cause(ctx); err != nil && results.Rounds() == 0 {
 		return err
 	}
+	when.rounds = results.Rounds() // of an interrupted run: as far as it came
 	return publish(results, o, when, stdout)
 }
 

@@ -74,7 +74,7 @@ func fits(test string, bytes, processes int) bool {
 // none gets more time to warm up, and bounded by the bytes that are moved, so that
 // the slowest ends in time.
 func count(test string, bytes int, quick bool) int {
-	volume, most := 64<<20, 2000
+	volume, most := 32<<20, 2000
 	if quick {
 		volume, most = 16<<20, 200
 	}
