@@ -69,9 +69,6 @@ func measureAll(c *mpj.Comm, items []plan.Item, stdout io.Writer) error {
 	return nil
 }
 
-// allocationLimit is the longest message of which allocations are counted.
-const allocationLimit = 64 << 10
-
 func measure(c *mpj.Comm, item plan.Item) (plan.Result, error) {
 	result := plan.Result{Test: item.Test, Bytes: item.Bytes}
 	if slices.Contains(plan.Kernels, item.Test) {
@@ -91,7 +88,7 @@ func measure(c *mpj.Comm, item plan.Item) (plan.Result, error) {
 		return result, err
 	}
 	result.Seconds = seconds / float64(operations)
-	if item.Test == plan.Latency && item.Bytes <= allocationLimit {
+	if item.Test == plan.Latency && item.Bytes <= plan.AllocationLimit {
 		perOp, err := allocations(c, item.Count, op)
 		perMessage := perOp / float64(operations*max(c.Size()/2, 1)) // of all pairs
 		result.Allocs = &perMessage

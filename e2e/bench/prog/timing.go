@@ -1,9 +1,9 @@
 package main
 
 import (
-	"runtime"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/plan"
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
@@ -35,19 +35,15 @@ func allocations(c *mpj.Comm, n int, op func(i int) error) (float64, error) {
 	if err := mpj.Barrier(c); err != nil {
 		return 0, err
 	}
-	before := mallocs()
-	for i := range n {
-		if err := op(i); err != nil {
-			return 0, err
-		}
+	i := -1
+	mine, err := plan.Allocations(n, func() error {
+		i++
+		return op(i)
+	})
+	if err != nil {
+		return 0, err
 	}
-	sum := []float64{float64(mallocs() - before)}
-	err := mpj.Allreduce(c, sum, sum, mpj.Sum)
-	return sum[0] / float64(n), err
-}
-
-func mallocs() uint64 {
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.Mallocs
+	sum := []float64{mine}
+	err = mpj.Allreduce(c, sum, sum, mpj.Sum)
+	return sum[0], err
 }

@@ -101,7 +101,15 @@ func measureAll(e *end, items []plan.Item, stdout io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", item, err)
 		}
-		if err := out.Encode(plan.Result{Test: item.Test, Bytes: item.Bytes, Seconds: seconds / float64(operations)}); err != nil {
+		result := plan.Result{Test: item.Test, Bytes: item.Bytes, Seconds: seconds / float64(operations)}
+		if item.Test == plan.Latency && item.Bytes <= plan.AllocationLimit {
+			perTrip, err := plan.Allocations(item.Count, op)
+			if err != nil {
+				return fmt.Errorf("%s: %w", item, err)
+			}
+			result.Allocs = &perTrip // one message sent and one received here, and as many there
+		}
+		if err := out.Encode(result); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,9 @@
 package plan
 
-import "slices"
+import (
+	"runtime"
+	"slices"
+)
 
 // Batches is how many batches the operations of an item are divided into.
 const Batches = 5
@@ -24,4 +27,25 @@ func Median(count int, batch func(n int) (float64, error)) (float64, error) {
 	}
 	slices.Sort(times)
 	return times[batches/2], nil
+}
+
+// AllocationLimit is the longest message of which allocations are counted.
+const AllocationLimit = 64 << 10
+
+// Allocations returns how many heap allocations of this process an operation costs,
+// over n of them.
+func Allocations(n int, op func() error) (float64, error) {
+	before := mallocs()
+	for range n {
+		if err := op(); err != nil {
+			return 0, err
+		}
+	}
+	return float64(mallocs()-before) / float64(n), nil
+}
+
+func mallocs() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.Mallocs
 }
