@@ -11,6 +11,6 @@
 //	                        └── JSON lines ──► report: medians, ratios, plots
 //
 // An interrupt ends the measuring and writes what there is. Jobs of ours run on p2pboot processes that it boots on loopback. A library that
-// is not installed is left out, and so is, after it failed once, whatever fails. The
+// is not installed is left out, and so is whoever has failed twice. The
 // package plan says what is measured; contenders.go says by whom.
 package main

@@ -148,7 +148,7 @@ func (o options) wants(c contender, test string) bool {
 	return o.only.MatchString(fmt.Sprintf("%s n=%d/%s", c.Name, c.Processes, test))
 }
 
-// measure runs the rounds. Whoever fails takes no further part. load has how busy
+// measure runs the rounds. Whoever fails twice takes no further part. load has how busy
 // others kept the machine before each run.
 func measure(ctx context.Context, w *workshop, field []contender, o options, stderr io.Writer) (results *report.Results, load []float64) {
 	var shown []report.Contender
@@ -159,11 +159,11 @@ func measure(ctx context.Context, w *workshop, field []contender, o options, std
 	}
 	results = report.NewResults(shown)
 	random := rand.New(rand.NewPCG(o.seed, 0))
-	failed := make(map[int]bool)
+	failures := make([]int, len(field))
 	for round := range o.rounds {
 		for _, i := range random.Perm(len(field)) {
 			c := field[i]
-			if failed[i] || ctx.Err() != nil {
+			if failures[i] > 1 || ctx.Err() != nil {
 				continue
 			}
 			if part, ok := others(ctx); ok {
@@ -173,7 +173,7 @@ func measure(ctx context.Context, w *workshop, field []contender, o options, std
 			err := one(ctx, w, c, wanted(c, o), func(r plan.Result) { results.Add(round, c.Contender, r) })
 			fmt.Fprintf(stderr, "bench: round %d/%d  %-20s n=%d  %5.1f s\n", round+1, o.rounds, c.Name, c.Processes, time.Since(start).Seconds())
 			if err != nil {
-				failed[i] = true
+				failures[i]++
 				fmt.Fprintf(stderr, "bench: %s n=%d: %v\n", c.Name, c.Processes, err)
 			}
 		}
@@ -193,9 +193,12 @@ func one(ctx context.Context, w *workshop, c contender, items []string, add func
 		}
 	}
 	out, err := c.run(ctx, &mine, items)
-	for lines := json.NewDecoder(bytes.NewReader(out)); lines.More(); {
+	for line := range bytes.Lines(out) {
+		if !bytes.HasPrefix(line, []byte("{")) {
+			continue // of mpirun, which has no other place for its own words
+		}
 		var r plan.Result
-		if malformed := lines.Decode(&r); malformed != nil {
+		if malformed := json.Unmarshal(line, &r); malformed != nil {
 			return errors.Join(err, fmt.Errorf("read its output: %w", malformed))
 		}
 		add(r)
