@@ -73,16 +73,17 @@ type letter struct {
 // numbered and not kept. When one may have been lost with a process or a channel,
 // the sender asks with a Query, and those that have matched report anew.
 
-// sendSynchronously sends m so that r is done when it has been matched.
+// sendSynchronously sends m so that r is done when it has been matched. A
+// message to this process itself may be, before protect returns.
 func (e *Engine) sendSynchronously(r *Request, m protection.Message) {
-	e.protect(m)
-	name := letter{m.Context, m.Dest, e.protocol.Sent(m.Context, m.Dest)}
+	name := letter{m.Context, m.Dest, e.protocol.Sent(m.Context, m.Dest) + 1}
 	if _, ok := e.receipts[name]; ok {
 		delete(e.receipts, name)
 		r.finish()
-		return
+	} else {
+		e.unmatched[name] = r
 	}
-	e.unmatched[name] = r
+	e.protect(m)
 }
 
 // report tells all replicas of its source that m has been matched.

@@ -1,0 +1,188 @@
+package conformance
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+
+	"github.com/p2pmpi/p2pmpi/mpj"
+)
+
+// Communicators (MPI 4.0, 7.4).
+var comms = []Test{
+	{"a duplicate is congruent and keeps messages apart", 1, true, duplicate},
+	{"split groups by color and orders by key", 1, true, split},
+	{"split with an undefined color gives nothing", 1, true, splitUndefined},
+	{"split by machine brings together who shares memory", 1, true, splitMachine},
+	{"create takes a group", 1, true, create},
+	{"communicators of communicators work", 4, true, descendants},
+	{"many communicators are made and freed", 1, true, manyComms},
+	{"communicators compare", 2, true, compare},
+	{"names are kept, and shown by errors", 1, true, named},
+	{"error handlers see errors, and are inherited", 1, true, errhandler},
+}
+
+// works holds that c is a communicator of these ranks of w, in order.
+func works(w *mpj.World, c *mpj.Comm, ranks []int) error {
+	sum, want := make([]int, 1), 0
+	for _, r := range ranks {
+		want += r
+	}
+	got := make([]int, 1)
+	s, err := mpj.Sendrecv(c, []int{w.Rank()}, right(c), 0, got, left(c), 0)
+	return cmp.Or(err, equal("size", c.Size(), len(ranks)), equal("rank", ranks[c.Rank()], w.Rank()),
+		same("group", ranksOf(w, c.Group()), ranks), equal("source", s.Source, left(c)), equal("message", got[0], ranks[left(c)]),
+		mpj.Allreduce(c, []int{w.Rank()}, sum, mpj.Sum), equal("sum", sum[0], want))
+}
+
+func duplicate(w *mpj.World) error {
+	d, err := w.Dup()
+	if err != nil {
+		return err
+	}
+	in, out := make([]int, 1), make([]int, 1)
+	r1, err1 := mpj.Irecv(d, in, mpj.AnySource, mpj.AnyTag)
+	r2, err2 := mpj.Irecv(w.Comm, out, mpj.AnySource, mpj.AnyTag)
+	err = cmp.Or(err1, err2, mpj.Send(w.Comm, []int{1}, right(d), 0), mpj.Send(d, []int{2}, right(d), 0))
+	if err != nil {
+		return err
+	}
+	_, err = mpj.Waitall(r1, r2)
+	return cmp.Or(err, same("messages", []int{out[0], in[0]}, []int{1, 2}), equal("compare", w.Compare(d), mpj.Congruent),
+		works(w, d, numbers[int](0, w.Size())), d.Free())
+}
+
+// split makes three groups in which the ranks go backwards.
+func split(w *mpj.World) error {
+	color := w.Rank() % 3
+	c, err := w.Split(color, -w.Rank())
+	if err != nil {
+		return err
+	}
+	var ranks []int
+	for i := w.Size() - 1; i >= 0; i-- {
+		if i%3 == color {
+			ranks = append(ranks, i)
+		}
+	}
+	same, err := w.Split(5, 1) // equal keys keep the order
+	return cmp.Or(err, works(w, c, ranks), works(w, same, numbers[int](0, w.Size())), c.Free(), same.Free())
+}
+
+func splitUndefined(w *mpj.World) error {
+	color := 4
+	if w.Rank() > 0 {
+		color = mpj.Undefined
+	}
+	c, err := w.Split(color, 0)
+	if err := cmp.Or(err, equal("there", c != nil, w.Rank() == 0)); err != nil {
+		return err
+	}
+	if c == nil {
+		return fails("Barrier of nothing", mpj.Barrier(c), mpj.ErrComm)
+	}
+	return cmp.Or(works(w, c, []int{0}), c.Free())
+}
+
+// splitMachine cannot know where the ranks are: only that they agree.
+func splitMachine(w *mpj.World) error {
+	c, err := w.SplitType(mpj.SplitMachine, 0)
+	if err != nil {
+		return err
+	}
+	d, err := w.SplitType(mpj.SplitCluster, 0)
+	if err != nil {
+		return err
+	}
+	return cmp.Or(works(w, c, ranksOf(w, c.Group())), equal("a machine is within a cluster", c.Group().Difference(d.Group()).Size(), 0), c.Free(), d.Free())
+}
+
+func create(w *mpj.World) error {
+	odd, err := w.Group().RangeExcl([]mpj.Range{{First: 0, Last: w.Size() - 1, Stride: 2}})
+	if err != nil {
+		return err
+	}
+	c, err := w.Create(odd)
+	if err := cmp.Or(err, equal("there", c != nil, w.Rank()%2 == 1)); err != nil || c == nil {
+		return err
+	}
+	return cmp.Or(works(w, c, ranksOf(w, odd)), c.Free())
+}
+
+// descendants splits in halves down to single ranks.
+func descendants(w *mpj.World) error {
+	c := w.Comm
+	for c.Size() > 1 {
+		half, err := c.Split(2*c.Rank()/c.Size(), 0)
+		if err != nil {
+			return err
+		}
+		if err := works(w, half, ranksOf(w, half.Group())); err != nil {
+			return fmt.Errorf("%d of %d ranks: %w", half.Size(), c.Size(), err)
+		}
+		if c != w.Comm {
+			if err := c.Free(); err != nil {
+				return err
+			}
+		}
+		c = half
+	}
+	return c.Free()
+}
+
+func manyComms(w *mpj.World) error {
+	for i := range 60 {
+		c, err := w.Dup()
+		if err != nil {
+			return err
+		}
+		sum := make([]int, 1)
+		err = cmp.Or(mpj.Allreduce(c, []int{i}, sum, mpj.Sum), equal("sum", sum[0], i*w.Size()), c.Free())
+		if err := cmp.Or(err, fails("Free again", c.Free(), mpj.ErrComm)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func compare(w *mpj.World) error {
+	d, err1 := w.Dup()
+	backwards, err2 := w.Split(0, -w.Rank())
+	part, err3 := w.Split(w.Rank()%2, 0)
+	if err := cmp.Or(err1, err2, err3); err != nil {
+		return err
+	}
+	got := []mpj.Comparison{w.Compare(w.Comm), w.Compare(d), w.Compare(backwards), w.Compare(part)}
+	return cmp.Or(same("comparisons", got, []mpj.Comparison{mpj.Identical, mpj.Congruent, mpj.Similar, mpj.Unequal}),
+		d.Free(), backwards.Free(), part.Free())
+}
+
+func named(w *mpj.World) error {
+	d, err := w.Dup()
+	if err != nil {
+		return err
+	}
+	d.SetName("library")
+	return cmp.Or(equal("world", w.Name(), "world"), equal("name", d.Name(), "library"), d.Free(),
+		fails("freed", mpj.Barrier(d), mpj.ErrComm))
+}
+
+func errhandler(w *mpj.World) error {
+	seen, other := 0, errors.New("handled")
+	d, err := w.Dup()
+	if err != nil {
+		return err
+	}
+	d.SetErrhandler(func(_ *mpj.Comm, err *mpj.Error) error {
+		seen++
+		return errors.Join(other, err)
+	})
+	child, err := d.Dup()
+	if err != nil {
+		return err
+	}
+	err1, err2 := mpj.Send(d, []int{1}, -9, 0), mpj.Send(child, []int{1}, -9, 0)
+	err3 := mpj.Send(w.Comm, []int{1}, -9, 0)
+	return cmp.Or(equal("calls", seen, 2), equal("what it returned", errors.Is(err1, other) && errors.Is(err2, other), true),
+		equal("another communicator's", errors.Is(err3, other), false), fails("class", err1, mpj.ErrRank), child.Free(), d.Free())
+}

@@ -1,0 +1,250 @@
+package conformance
+
+import (
+	"cmp"
+	"fmt"
+	"unsafe"
+
+	"github.com/p2pmpi/p2pmpi/mpj"
+)
+
+// Datatypes, and pack and unpack (MPI 4.0, chapter 5).
+var datatypes = []Test{
+	{"what is sent of a layout is its elements in order", 1, true, layouts},
+	{"layouts of equal signatures fit each other", 1, true, signatures},
+	{"size, extent and true extent are as defined", 1, true, extents},
+	{"resized changes the distance of items", 1, true, resized},
+	{"structs travel without padding", 1, true, structs},
+	{"a subarray is the part of a matrix", 1, true, subarray},
+	{"get-elements counts the last item in part", 1, true, elements},
+	{"persistent requests take layouts", 1, true, typedPersistent},
+	{"pack and unpack go back and forth", 1, true, pack},
+	{"wrong datatypes are errors where they are used", 1, true, wrongTypes},
+}
+
+// A layoutCase is a datatype over int32 and the places of its elements.
+type layoutCase struct {
+	name   string
+	of     mpj.Datatype[int32]
+	places []int
+}
+
+func layoutCases() []layoutCase {
+	one := mpj.TypeOf[int32]()
+	return []layoutCase{
+		{"basic", one, []int{0}},
+		{"contiguous", one.Contiguous(3), []int{0, 1, 2}},
+		{"empty", one.Contiguous(0), nil},
+		{"vector", one.Vector(3, 2, 4), []int{0, 1, 4, 5, 8, 9}},
+		{"vector backwards", one.Vector(3, 1, -2), []int{0, -2, -4}},
+		{"hvector", one.Hvector(2, 1, 20), []int{0, 5}},
+		{"indexed", one.Indexed([]int{2, 0, 1}, []int{5, 1, 0}), []int{5, 6, 0}},
+		{"hindexed", one.Hindexed([]int{1, 2}, []int{8, 16}), []int{2, 4, 5}},
+		{"indexed block", one.IndexedBlock(2, []int{6, 1}), []int{6, 7, 1, 2}},
+		{"vector of vectors", one.Vector(2, 1, 3).Vector(2, 1, 2), []int{0, 3, 8, 11}},
+	}
+}
+
+// origin and room are where a layoutCase lies in its slice: two items forward
+// or backward fit.
+const origin, room = 30, 80
+
+// placed returns the places of two items one after the other.
+func (c layoutCase) placed() []int {
+	_, extent := c.of.Extent()
+	var all []int
+	for item := range 2 {
+		for _, p := range c.places {
+			all = append(all, origin+p+item*extent/4)
+		}
+	}
+	return all
+}
+
+// layouts sends each datatype to the neighbour, who receives plain elements,
+// and the other way round.
+func layouts(w *mpj.World) error {
+	for _, c := range layoutCases() {
+		if err := cmp.Or(c.of.Err(), c.gathered(w.Comm), c.scattered(w.Comm)); err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
+	}
+	return nil
+}
+
+func (c layoutCase) gathered(comm *mpj.Comm) error {
+	var want []int32
+	for _, p := range c.placed() {
+		want = append(want, int32(1000+p))
+	}
+	got := make([]int32, len(want)+1)
+	r, err := mpj.Irecv(comm, got, left(comm), 0)
+	if err := cmp.Or(err, mpj.SendTyped(comm, c.of.At(numbers[int32](1000, room), origin, 2), right(comm), 0)); err != nil {
+		return err
+	}
+	s, err := r.Wait()
+	return cmp.Or(err, same("sent", got[:mpj.Count[int32](s)], want))
+}
+
+func (c layoutCase) scattered(comm *mpj.Comm) error {
+	places := c.placed()
+	got, want := make([]int32, room), make([]int32, room)
+	for i, p := range places {
+		want[p] = int32(1 + i)
+	}
+	x := c.of.At(got, origin, 2)
+	r, err := mpj.IrecvTyped(comm, x, left(comm), 0)
+	if err := cmp.Or(err, mpj.Send(comm, numbers[int32](1, len(places)), right(comm), 0)); err != nil {
+		return err
+	}
+	s, err := r.Wait()
+	return cmp.Or(err, same("received", got, want), equal("size", s.Size, x.Size()))
+}
+
+// signatures is section 3.3.1: only the sequence of basic types has to match.
+func signatures(w *mpj.World) error {
+	rows := mpj.TypeOf[float64]().Vector(4, 4, 6)    // 4 rows of 4 in a 4 x 6 matrix
+	columns := mpj.TypeOf[float64]().Vector(4, 1, 4) // one column of a 4 x 4 matrix
+	transposed := columns.Resized(0, 8)              // the next column is the next item
+	from, to := numbers[float64](0, 24), make([]float64, 16)
+	_, err := mpj.SendrecvTyped(w.Comm, rows.At(from, 0, 1), right(w.Comm), 0, transposed.At(to, 0, 4), left(w.Comm), 0)
+	if err != nil {
+		return err
+	}
+	for i := range 16 {
+		if err := equal("transposed", to[i%4*4+i/4], from[i/4*6+i%4]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func extents(*mpj.World) error {
+	for _, c := range []struct {
+		name                                 string
+		of                                   mpj.Datatype[int32]
+		size, lb, extent, trueLB, trueExtent int
+	}{
+		{"basic", mpj.TypeOf[int32](), 4, 0, 4, 0, 4},
+		{"contiguous", mpj.TypeOf[int32]().Contiguous(5), 20, 0, 20, 0, 20},
+		{"vector", mpj.TypeOf[int32]().Vector(2, 1, 3), 8, 0, 16, 0, 16},
+		{"indexed", mpj.TypeOf[int32]().Indexed([]int{1, 1}, []int{2, 4}), 8, 8, 12, 8, 12},
+		{"resized", mpj.TypeOf[int32]().Vector(2, 1, 3).Resized(-4, 40), 8, -4, 40, 0, 16},
+	} {
+		lb, extent := c.of.Extent()
+		trueLB, trueExtent := c.of.TrueExtent()
+		got := []int{c.of.Size(), lb, extent, trueLB, trueExtent}
+		if err := same(c.name, got, []int{c.size, c.lb, c.extent, c.trueLB, c.trueExtent}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func resized(w *mpj.World) error {
+	every3rd := mpj.TypeOf[int32]().Resized(0, 12)
+	got := make([]int32, 4)
+	_, err := mpj.SendrecvTyped(w.Comm, every3rd.At(numbers[int32](0, 12), 0, 4), right(w.Comm), 0,
+		mpj.TypeOf[int32]().At(got, 0, 4), left(w.Comm), 0)
+	return cmp.Or(err, same("elements", got, []int32{0, 3, 6, 9}))
+}
+
+// A particle has padding behind its kind.
+type particle struct {
+	Kind     int8
+	Position [3]float64
+	Charge   int16
+}
+
+func structs(w *mpj.World) error {
+	whole, part := mpj.TypeStructOf[particle](), mpj.TypeStructOf[particle]("Charge", "Kind")
+	byHand := mpj.TypeStruct[particle](
+		mpj.FieldOf(1, int(unsafe.Offsetof(particle{}.Kind)), mpj.TypeOf[int8]()),
+		mpj.FieldOf(3, int(unsafe.Offsetof(particle{}.Position)), mpj.TypeOf[float64]()),
+		mpj.FieldOf(1, int(unsafe.Offsetof(particle{}.Charge)), mpj.TypeOf[int16]()),
+	).Resized(0, int(unsafe.Sizeof(particle{})))
+	sent := []particle{{1, [3]float64{1, 2, 3}, 4}, {-1, [3]float64{5, 6, 7}, -8}}
+	got, some := make([]particle, 2), make([]particle, 2)
+	_, err1 := mpj.SendrecvTyped(w.Comm, whole.At(sent, 0, 2), right(w.Comm), 0, byHand.At(got, 0, 2), left(w.Comm), 0)
+	_, err2 := mpj.SendrecvTyped(w.Comm, part.At(sent, 0, 2), right(w.Comm), 0, part.At(some, 0, 2), left(w.Comm), 0)
+	return cmp.Or(err1, err2, same("whole", got, sent), same("part", some, []particle{{Kind: 1, Charge: 4}, {Kind: -1, Charge: -8}}),
+		equal("size", whole.Size(), 1+24+2), equal("size of the part", part.Size(), 3))
+}
+
+func subarray(w *mpj.World) error {
+	part := mpj.TypeOf[int]().Subarray([]int{4, 5}, []int{2, 3}, []int{1, 2})
+	got := make([]int, 6)
+	_, err := mpj.SendrecvTyped(w.Comm, part.At(numbers[int](0, 20), 0, 1), right(w.Comm), 0,
+		mpj.TypeOf[int]().At(got, 0, 6), left(w.Comm), 0)
+	return cmp.Or(part.Err(), err, same("part", got, []int{7, 8, 9, 12, 13, 14}))
+}
+
+// elements is section 3.2.5: a message that fills one item and a third of
+// another.
+func elements(w *mpj.World) error {
+	triple := mpj.TypeOf[int16]().Vector(3, 1, 2)
+	got := make([]int16, 20)
+	r, err := mpj.IrecvTyped(w.Comm, triple.At(got, 0, 3), left(w.Comm), 0)
+	if err := cmp.Or(err, mpj.Send(w.Comm, []int16{1, 2, 3, 4}, right(w.Comm), 0)); err != nil {
+		return err
+	}
+	s, err := r.Wait()
+	return cmp.Or(err, equal("count", triple.Count(s), mpj.Undefined), equal("elements", triple.Elements(s), 4),
+		same("received", got[:8], []int16{1, 0, 2, 0, 3, 4, 0, 0}))
+}
+
+func typedPersistent(w *mpj.World) error {
+	column := mpj.TypeOf[int]().Vector(3, 1, 3)
+	from, to := make([]int, 9), make([]int, 9)
+	out, err1 := mpj.SendInitTyped(w.Comm, column.At(from, 1, 1), right(w.Comm), 0)
+	in, err2 := mpj.RecvInitTyped(w.Comm, column.At(to, 2, 1), left(w.Comm), 0)
+	if err := cmp.Or(err1, err2); err != nil {
+		return err
+	}
+	for round := range 3 {
+		copy(from, numbers[int](10*round, 9))
+		if err := mpj.Startall(in, out); err != nil {
+			return err
+		}
+		_, err := mpj.Waitall(in, out)
+		want := []int{0, 0, 10*round + 1, 0, 0, 10*round + 4, 0, 0, 10*round + 7}
+		if err := cmp.Or(err, same("column", to, want)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pack is section 5.2, with a message of several parts in between.
+func pack(w *mpj.World) error {
+	b := mpj.Pack(nil, []int{w.Rank(), 3})
+	b, err := mpj.PackTyped(b, mpj.TypeOf[float32]().Vector(3, 1, 2).At(numbers[float32](0, 6), 0, 1))
+	if err := cmp.Or(err, equal("size", len(b), mpj.PackSize[int](2)+mpj.PackSize[float32](3))); err != nil {
+		return err
+	}
+	got := make([]byte, len(b))
+	if _, err := mpj.Sendrecv(w.Comm, b, right(w.Comm), 0, got, left(w.Comm), 0); err != nil {
+		return err
+	}
+	head, body := make([]int, 2), make([]float32, 6)
+	rest, err1 := mpj.Unpack(got, head)
+	rest, err2 := mpj.UnpackTyped(rest, mpj.TypeOf[float32]().At(body, 0, 3))
+	_, err3 := mpj.Unpack(rest, head)
+	return cmp.Or(err1, err2, fails("Unpack of nothing", err3, mpj.ErrTruncate), same("head", head, []int{left(w.Comm), 3}),
+		same("body", body, []float32{0, 2, 4, 0, 0, 0}))
+}
+
+func wrongTypes(w *mpj.World) error {
+	buf := make([]int32, 10)
+	var none mpj.Datatype[int32]
+	negative := mpj.TypeOf[int32]().Contiguous(-1)
+	uneven := mpj.TypeOf[int32]().Indexed([]int{1}, []int{1, 2})
+	pointers := mpj.TypeStructOf[struct{ P *int }]()
+	send := func(x mpj.Typed) error { return mpj.SendTyped(w.Comm, x, w.Rank(), 0) }
+	return cmp.Or(
+		fails("zero datatype", send(none.At(buf, 0, 1)), mpj.ErrType), fails("negative count", send(negative.At(buf, 0, 1)), mpj.ErrType),
+		fails("uneven lists", send(uneven.At(buf, 0, 1)), mpj.ErrType), fails("pointers", pointers.Err(), mpj.ErrType),
+		fails("beyond the slice", send(mpj.TypeOf[int32]().Vector(3, 1, 5).At(buf, 0, 1)), mpj.ErrBuffer),
+		fails("before the slice", send(mpj.TypeOf[int32]().Vector(2, 1, -5).At(buf, 4, 1)), mpj.ErrBuffer),
+		fails("zero typed", send(mpj.Typed{}), mpj.ErrType))
+}

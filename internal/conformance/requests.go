@@ -1,0 +1,247 @@
+package conformance
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/p2pmpi/p2pmpi/mpj"
+)
+
+// Point-to-point communication: completion of requests (MPI 4.0, 3.7).
+var requests = []Test{
+	{"waitall completes all", 1, true, waitall},
+	{"waitany completes each once", 1, true, waitany},
+	{"waitsome completes each once", 1, true, waitsome},
+	{"testany, testsome and testall see the end", 1, true, tests},
+	{"test does not wait", 2, true, test},
+	{"requests that are not active are complete", 1, true, inactive},
+	{"get-status leaves the request", 1, true, getStatus},
+	{"an error of one request is that of waitall", 1, true, waitError},
+	{"a wait may give up and be repeated", 2, true, waitContext},
+}
+
+// posted begins to receive count messages of this rank itself, and then sends
+// them in the opposite order.
+func posted(w *mpj.World, count int) (rs []*mpj.Request, bufs [][]int, err error) {
+	for i := range count {
+		buf := make([]int, 1)
+		r, err := mpj.Irecv(w.Comm, buf, left(w.Comm), i)
+		if err != nil {
+			return nil, nil, err
+		}
+		rs, bufs = append(rs, r), append(bufs, buf)
+	}
+	for i := range count {
+		tag := count - 1 - i
+		r, err := mpj.Isend(w.Comm, []int{100 + tag}, right(w.Comm), tag)
+		if err != nil {
+			return nil, nil, err
+		}
+		rs = append(rs, r)
+	}
+	return rs, bufs, nil
+}
+
+const several = 5 // messages
+
+// whole returns an error unless all that posted began has arrived.
+func whole(bufs [][]int) error {
+	for i, buf := range bufs {
+		if buf[0] != 100+i {
+			return fmt.Errorf("message %d: got %d, want %d", i, buf[0], 100+i)
+		}
+	}
+	return nil
+}
+
+func waitall(w *mpj.World) error {
+	rs, bufs, err := posted(w, several)
+	if err != nil {
+		return err
+	}
+	statuses, err := mpj.Waitall(rs...)
+	if err := cmp.Or(err, whole(bufs)); err != nil {
+		return err
+	}
+	for i := range several {
+		want := mpj.Status{Source: left(w.Comm), Tag: i, Size: 8}
+		if err := cmp.Or(equal("status", statuses[i], want), equal("status of a send", statuses[several+i], mpj.Status{})); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func waitany(w *mpj.World) error {
+	rs, bufs, err := posted(w, several)
+	if err != nil {
+		return err
+	}
+	seen := make([]bool, len(rs))
+	for range rs {
+		i, s, err := mpj.Waitany(rs...)
+		if err := cmp.Or(err, equal("repeated", seen[i], false)); err != nil {
+			return err
+		}
+		if seen[i] = true; i < several {
+			if err := equal("tag", s.Tag, i); err != nil {
+				return err
+			}
+		}
+	}
+	i, _, err := mpj.Waitany(rs...)
+	return cmp.Or(err, equal("index", i, mpj.Undefined), whole(bufs))
+}
+
+func waitsome(w *mpj.World) error {
+	rs, bufs, err := posted(w, several)
+	if err != nil {
+		return err
+	}
+	seen := make([]bool, len(rs))
+	for range rs {
+		indices, statuses, err := mpj.Waitsome(rs...)
+		if err := cmp.Or(err, equal("statuses", len(statuses), len(indices))); err != nil {
+			return err
+		}
+		if indices == nil {
+			break
+		}
+		for _, i := range indices {
+			if err := equal("repeated", seen[i], false); err != nil {
+				return err
+			}
+			seen[i] = true
+		}
+	}
+	return cmp.Or(same("seen", seen, []bool{true, true, true, true, true, true, true, true, true, true}), whole(bufs))
+}
+
+func tests(w *mpj.World) error {
+	rs, bufs, err := posted(w, several)
+	if err != nil {
+		return err
+	}
+	reported := 0
+	for reported == 0 {
+		i, _, done, err := mpj.Testany(rs...)
+		if err != nil {
+			return err
+		}
+		if done && i != mpj.Undefined {
+			reported++
+		}
+	}
+	for reported < 2 {
+		indices, _, err := mpj.Testsome(rs...)
+		if err != nil {
+			return err
+		}
+		reported += len(indices)
+	}
+	for done := false; !done; {
+		var err error
+		if _, done, err = mpj.Testall(rs...); err != nil {
+			return err
+		}
+	}
+	return whole(bufs)
+}
+
+func test(w *mpj.World) error {
+	if w.Rank() > 1 {
+		return nil
+	}
+	buf, other := make([]int, 1), 1-w.Rank()
+	r, err := mpj.Irecv(w.Comm, buf, other, 9)
+	if err != nil {
+		return err
+	}
+	_, done, err := r.Test() // the other one sends only after this
+	if err := cmp.Or(err, equal("complete", done, false)); err != nil {
+		return err
+	}
+	if _, err := mpj.Sendrecv(w.Comm, []byte{1}, other, 1, make([]byte, 1), other, 1); err != nil {
+		return err
+	}
+	if err := mpj.Send(w.Comm, []int{6}, other, 9); err != nil {
+		return err
+	}
+	for done = false; !done; {
+		if _, done, err = r.Test(); err != nil {
+			return err
+		}
+	}
+	return equal("message", buf[0], 6)
+}
+
+func inactive(*mpj.World) error {
+	var r *mpj.Request
+	_, err1 := r.Wait()
+	_, done1, err2 := r.Test()
+	_, done2, err3 := mpj.Testall(r, r)
+	i, _, done3, err4 := mpj.Testany(r)
+	indices, _, err5 := mpj.Waitsome(r)
+	return cmp.Or(err1, err2, err3, err4, err5, same("complete", []bool{done1, done2, done3}, []bool{true, true, true}),
+		equal("index", i, mpj.Undefined), equal("indices", len(indices), 0))
+}
+
+func getStatus(w *mpj.World) error {
+	rs, bufs, err := posted(w, 1)
+	if err != nil {
+		return err
+	}
+	for done := false; !done; {
+		if _, done, err = rs[0].GetStatus(); err != nil {
+			return err
+		}
+	}
+	s, again, err := rs[0].GetStatus()
+	if err := cmp.Or(err, equal("complete", again, true), equal("size", s.Size, 8)); err != nil {
+		return err
+	}
+	i, _, err := mpj.Waitany(rs[0]) // it is active yet
+	_, waited := rs[1].Wait()
+	return cmp.Or(err, waited, equal("index", i, 0), whole(bufs))
+}
+
+func waitError(w *mpj.World) error {
+	short, long := make([]int, 1), make([]int, 2)
+	r1, err1 := mpj.Irecv(w.Comm, short, left(w.Comm), 1)
+	r2, err2 := mpj.Irecv(w.Comm, long, left(w.Comm), 2)
+	err := cmp.Or(err1, err2, mpj.Send(w.Comm, []int{1, 2}, right(w.Comm), 1), mpj.Send(w.Comm, []int{3, 4}, right(w.Comm), 2))
+	if err != nil {
+		return err
+	}
+	statuses, err := mpj.Waitall(r1, r2)
+	return cmp.Or(fails("Waitall", err, mpj.ErrTruncate), same("the other message", long, []int{3, 4}), equal("its size", statuses[1].Size, 16))
+}
+
+// waitContext gives up with a context that has ended, and waits again.
+func waitContext(w *mpj.World) error {
+	if w.Rank() > 1 {
+		return nil
+	}
+	buf, other := make([]int, 1), 1-w.Rank()
+	r, err := mpj.Irecv(w.Comm, buf, other, 9)
+	if err != nil {
+		return err
+	}
+	cause := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	cancel(cause)
+	_, err1 := r.WaitContext(ctx)
+	if err := cmp.Or(fails("WaitContext", err1, mpj.ErrContext), equal("its cause", errors.Is(err1, cause), true)); err != nil {
+		return err
+	}
+	if _, err := mpj.Sendrecv(w.Comm, []byte{1}, other, 1, make([]byte, 1), other, 1); err != nil {
+		return err
+	}
+	if err := mpj.Send(w.Comm, []int{6}, other, 9); err != nil {
+		return err
+	}
+	_, err = r.WaitContext(context.Background())
+	return cmp.Or(err, equal("message", buf[0], 6))
+}

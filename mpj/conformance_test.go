@@ -1,0 +1,57 @@
+package mpj_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/conformance"
+	"github.com/p2pmpi/p2pmpi/mpj"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
+)
+
+var fullConformance = flag.Bool("conformance.full", !raceEnabled, "run the conformance suite in every shape, also under -race")
+
+// ways are the channels that the suite runs over within this process.
+var ways = []struct {
+	name string
+	use  localworld.Config
+}{
+	{"self", localworld.Config{}},
+	{"shm", localworld.Config{Rings: true}},
+	{"stream", localworld.Config{Sockets: true}},
+}
+
+// chosen says which shapes the suite runs in when not in all.
+func chosen(way string, n, r int) bool {
+	switch way {
+	case "self":
+		return n == 1 || n == 3 && r == 2
+	case "shm":
+		return n == 4 && r == 1
+	default:
+		return n == 2 && r == 2
+	}
+}
+
+func TestConformance(t *testing.T) {
+	for _, way := range ways {
+		for _, n := range []int{1, 2, 3, 4, 7, 8} {
+			for _, r := range []int{1, 2} {
+				if !*fullConformance && !chosen(way.name, n, r) {
+					continue
+				}
+				t.Run(fmt.Sprintf("%s,n=%d,r=%d", way.name, n, r), func(t *testing.T) {
+					shape := way.use
+					shape.Ranks, shape.Replicas = n, r
+					job := localworld.New(context.Background(), shape)
+					err := mpj.RunIn(job, func(w *mpj.World) error { return conformance.Run(w, r > 1, conformance.Suite(), nil) })
+					if err != nil {
+						t.Error(err)
+					}
+				})
+			}
+		}
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !race
+
+package mpj_test
+
+const raceEnabled = false
