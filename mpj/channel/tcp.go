@@ -36,7 +36,11 @@ func OpenTCPSender(ctx context.Context, conn net.Conn, self *Identity, other []b
 // which it takes over. The first Receive has both sides prove their keys: self's,
 // and other, the public key of the sending process.
 func OpenTCPReceiver(conn net.Conn, self *Identity, other []byte) Receiver {
-	return &tcpReceiver{conn: conn, secure: tls.Server(conn, self.config(other))}
+	secure := tls.Server(conn, self.config(other))
+	return &tcpReceiver{
+		conn: conn, secure: secure,
+		stream: &streamReceiver{conn: secure, buffer: make([]byte, recordSize)},
+	}
 }
 
 // A tcpSender writes TLS records. A frame that fits into one is one write;
@@ -119,11 +123,12 @@ func (s *tcpSender) Close() error {
 type tcpReceiver struct {
 	conn   net.Conn
 	secure *tls.Conn
-	stream *streamReceiver // nil before the handshake
+	proved bool // both sides have proved their keys
+	stream *streamReceiver
 }
 
 func (r *tcpReceiver) Receive(alloc func(Header) []byte) (Frame, error) {
-	if r.stream == nil {
+	if !r.proved {
 		if err := r.handshake(); err != nil {
 			r.conn.Close()
 			return Frame{}, err
@@ -138,8 +143,12 @@ func (r *tcpReceiver) handshake() error {
 	if err := r.secure.HandshakeContext(ctx); err != nil {
 		return fmt.Errorf("channel: agree on keys: %w", err)
 	}
-	r.stream = &streamReceiver{conn: r.secure, buffer: make([]byte, recordSize)}
+	r.proved = true
 	return nil
 }
+
+// Interrupt is that of streams, for a receiver that has received before: a TLS
+// connection whose read was stopped by a deadline goes on where it was.
+func (r *tcpReceiver) Interrupt() { r.stream.Interrupt() }
 
 func (r *tcpReceiver) Close() error { return r.conn.Close() }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"testing"
 )
 
@@ -33,8 +34,22 @@ func dialed(t testing.TB) (a, b net.Conn) {
 // other's keys.
 func tcpPair(t testing.TB, a, b net.Conn) (Sender, Receiver) {
 	t.Helper()
+	return tcpPairOver(t, a, b, func(func()) {})
+}
+
+// tcpPairOver is tcpPair with a wire between a and b, which carry begins to
+// carry. It is given what interrupts the receiver once that has begun.
+func tcpPairOver(t testing.TB, a, b net.Conn, carry func(interrupt func())) (Sender, Receiver) {
+	t.Helper()
 	from, to := must(NewIdentity())(t), must(NewIdentity())(t)
 	r := OpenTCPReceiver(b, to, from.Key())
+	var begun atomic.Bool
+	carry(func() {
+		if begun.Load() {
+			r.(*tcpReceiver).Interrupt()
+		}
+	})
+	defer begun.Store(true)
 	proved := make(chan error, 1)
 	go func() { proved <- r.(*tcpReceiver).handshake() }()
 	s := must(OpenTCPSender(context.Background(), a, from, to.Key()))(t)
@@ -128,6 +143,47 @@ func TestTCPBreaksAtBothEnds(t *testing.T) {
 	if f, err := r.Receive(fresh); err == nil {
 		t.Errorf("received %+v after the cut", f)
 	}
+	copying.Wait()
+}
+
+// A Receive may be interrupted at any byte of a record, and nothing is lost.
+func TestTCPInterruptedAnywhereLosesNothing(t *testing.T) {
+	a, far := dialed(t)
+	near, b := dialed(t)
+	var copying sync.WaitGroup
+	copying.Go(func() { io.Copy(far, near) })
+	s, r := tcpPairOver(t, a, b, func(interrupt func()) {
+		copying.Go(func() { // byte by byte
+			buffer := make([]byte, 1)
+			for {
+				if _, err := far.Read(buffer); err != nil {
+					return
+				}
+				interrupt()
+				near.Write(buffer)
+			}
+		})
+	})
+	const frames = 50
+	copying.Go(func() {
+		for i := range frames {
+			s.Send(frame(i, bytes.Repeat([]byte{byte(i)}, 3*i)))
+		}
+	})
+	for i := 0; i < frames; {
+		f, err := r.Receive(fresh)
+		switch {
+		case errors.Is(err, ErrInterrupted):
+		case err != nil || f.Seq != uint64(i) || !bytes.Equal(f.Payload, bytes.Repeat([]byte{byte(i)}, 3*i)):
+			t.Fatalf("got %+v, %v; want frame %d", f, err, i)
+		default:
+			i++
+		}
+	}
+	s.Close()
+	r.Close()
+	far.Close()
+	near.Close()
 	copying.Wait()
 }
 
