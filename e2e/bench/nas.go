@@ -47,7 +47,7 @@ func alone(n int) runner {
 		outs, errs := make([][]byte, n), make([]error, n)
 		var group sync.WaitGroup
 		for i := range n {
-			group.Go(func() { outs[i], errs[i] = output(ctx, nil, w.built(kernel), "-sequential", w.class) })
+			group.Go(func() { outs[i], errs[i] = guest(ctx, nil, w.built(kernel), "-sequential", w.class) })
 		}
 		group.Wait()
 		longest := 0.0

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"time"
 
@@ -42,7 +41,7 @@ func openMPI(n int, options ...string) runner {
 func mpirunOpenMPI(ctx context.Context, n int, options []string, program string, args ...string) ([]byte, error) {
 	all := []string{"--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--mca", "pml", "ob1", "-n", strconv.Itoa(n)}
 	all = append(append(all, options...), program)
-	return output(ctx, nil, "mpirun.openmpi", append(all, args...)...)
+	return guest(ctx, nil, "mpirun.openmpi", append(all, args...)...)
 }
 
 // mpich runs the C program; its channel is chosen by the environment.
@@ -54,14 +53,23 @@ func mpich(n int, env ...string) runner {
 
 func mpirunMPICH(ctx context.Context, n int, env []string, program string, args ...string) ([]byte, error) {
 	all := []string{"-bind-to", "none", "-n", strconv.Itoa(n), program}
-	return output(ctx, env, "mpirun.mpich", append(all, args...)...)
+	return guest(ctx, env, "mpirun.mpich", append(all, args...)...)
 }
 
 // raw runs two processes with nothing but a connection.
 func raw(path string) runner {
 	return func(ctx context.Context, w *workshop, items []string) ([]byte, error) {
-		return output(ctx, nil, w.built("raw"), append([]string{"-path", path}, items...)...)
+		return guest(ctx, nil, w.built("raw"), append([]string{"-path", path}, items...)...)
 	}
+}
+
+// niceness is that of all contenders, because peers run their guests so (see
+// peer/launch): what else the machine does comes first for everybody.
+const niceness = "10"
+
+// guest runs a contender that is no job of ours.
+func guest(ctx context.Context, env []string, name string, args ...string) ([]byte, error) {
+	return output(ctx, env, "nice", append([]string{"-n", niceness, name}, args...)...)
 }
 
 // output runs a command with additions to the environment.
@@ -74,7 +82,7 @@ func output(ctx context.Context, env []string, name string, args ...string) ([]b
 	grid.EndWithParent(cmd)
 	out, err := cmd.Output()
 	if err != nil {
-		return out, fmt.Errorf("%s: %w\n%s", filepath.Base(name), err, &stderr)
+		return out, fmt.Errorf("%s: %w\n%s", cmd, err, &stderr)
 	}
 	return out, nil
 }
