@@ -27,10 +27,11 @@ func TestTablesComeOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	var stderr bytes.Buffer
-	args := []string{"-quick", "-rounds", "2", "-only", "^(mpj stream|Open MPI shm|TCP|libp2p TLS, relayed) n=2/(latency|overlaprecv)", "-out", docs}
+	args := []string{"-quick", "-rounds", "1", "-only", "^(mpj stream|Open MPI shm|TCP|libp2p TLS, relayed) n=2/(latency|overlaprecv)", "-out", docs}
 	if status := run(ctx, args, new(bytes.Buffer), &stderr); status != 0 {
 		t.Fatalf("exit status %d\n%s", status, &stderr)
 	}
+	t.Logf("%s", &stderr)
 	got, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
