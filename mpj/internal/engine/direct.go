@@ -55,7 +55,7 @@ func (e *Engine) sendEagerly(o *outlet, context uint32, tag int32, payload []byt
 			return // a receiver that is gone leaves the view
 		}
 	}
-	f.Payload = duplicate(payload)
+	f.Payload = append(e.lendOut(len(payload)), payload...)
 	e.put(o, parcel{Frame: f, pooled: true})
 	if o.ring == nil {
 		e.writeNow(o)

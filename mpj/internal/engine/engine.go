@@ -69,6 +69,7 @@ type Engine struct {
 	sleepers []*waiter
 	requests []*Request // to be used again
 	waiters  []*waiter
+	shorts   [][]byte
 	queued   int        // bytes in outlets
 	stalled  []*Request // sends that wait for the flow
 	sent     Request    // of every send that was done at once

@@ -18,13 +18,15 @@ import (
 type outlet struct {
 	to      view.Process
 	queue   []parcel
-	written int            // so many of the queue are in the channel
-	filled  chan struct{}  // of capacity 1: something has changed for the goroutine
-	sender  channel.Sender // while open
-	ring    ringSender     // the same, if it is one
-	writing bool           // somebody uses sender
-	pushing bool           // is in the poller's list
-	broken  bool           // sender has failed
+	space   []parcel        // the beginning of the queue's memory
+	one     []channel.Frame // of writeNow
+	written int             // so many of the queue are in the channel
+	filled  chan struct{}   // of capacity 1: something has changed for the goroutine
+	sender  channel.Sender  // while open
+	ring    ringSender      // the same, if it is one
+	writing bool            // somebody uses sender
+	pushing bool            // is in the poller's list
+	broken  bool            // sender has failed
 	// dropped says that nothing goes to this process any more.
 	dropped bool
 
@@ -92,7 +94,9 @@ func (e *Engine) put(o *outlet, p parcel) {
 		e.done(p)
 		return
 	}
-	o.queue = append(o.queue, p)
+	if o.queue = append(o.queue, p); cap(o.queue) > cap(o.space) {
+		o.space = o.queue[:0]
+	}
 	e.queued += size(p.Frame)
 	if o.ring == nil {
 		o.signal()
@@ -141,7 +145,7 @@ func (e *Engine) pop(o *outlet, n int) {
 	}
 	o.written = max(0, o.written-n)
 	if o.queue = o.queue[n:]; len(o.queue) == 0 {
-		o.queue = nil
+		o.queue = o.space
 	}
 	e.relieve()
 }
@@ -150,7 +154,7 @@ func (e *Engine) pop(o *outlet, n int) {
 func (e *Engine) done(p parcel) {
 	switch {
 	case p.pooled:
-		release(p.Payload)
+		e.giveBack(p.Payload)
 	case e.protocol != nil:
 		e.letGo(p.Payload)
 	}
@@ -195,10 +199,12 @@ func (e *Engine) writeNow(o *outlet) {
 	}
 	o.writing = true
 	o.written++
-	f, sender := o.queue[o.written-1].Frame, o.sender
+	o.one = append(o.one[:0], o.queue[o.written-1].Frame)
+	sender := o.sender
 	e.mu.Unlock()
-	err := sender.Send(f)
+	err := sender.Send(o.one...)
 	e.mu.Lock()
+	o.one[0] = channel.Frame{}
 	e.wrote(o, 1, err)
 	if o.broken || o.written < len(o.queue) || o.dropped {
 		o.signal()

@@ -44,3 +44,34 @@ func duplicate(payload []byte) []byte {
 	copy(b, payload)
 	return b
 }
+
+// Short payloads that wait to be acknowledged have a pool of each engine's own,
+// which its mutex guards: that of sync allocates when it takes something back.
+const (
+	shortPayload = 1 << 10 // bytes
+	shortsKept   = 2 * ackFrames
+)
+
+// lendOut returns an empty slice with room for size bytes, until giveBack. e.mu
+// is held.
+func (e *Engine) lendOut(size int) []byte {
+	if size > shortPayload {
+		return allocate(size)[:0]
+	}
+	if last := len(e.shorts) - 1; last >= 0 {
+		b := e.shorts[last]
+		e.shorts = e.shorts[:last]
+		return b
+	}
+	return make([]byte, 0, shortPayload)
+}
+
+// giveBack takes what lendOut lent.
+func (e *Engine) giveBack(b []byte) {
+	switch {
+	case cap(b) != shortPayload:
+		release(b)
+	case len(e.shorts) < shortsKept:
+		e.shorts = append(e.shorts, b[:0])
+	}
+}

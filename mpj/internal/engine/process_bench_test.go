@@ -2,7 +2,10 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"strconv"
@@ -104,7 +107,77 @@ type way struct {
 	join func(rank int, files []*os.File) (*engine.Engine, error)
 }
 
+// joinTCP is joinSocket over TCP with TLS. The two tell each other their keys
+// first: what they prove does not matter here.
+func joinTCP(rank int, files []*os.File) (*engine.Engine, error) {
+	self, err := channel.NewIdentity()
+	if err != nil {
+		return nil, err
+	}
+	var conns [2]net.Conn
+	var keys [2][]byte
+	for i, f := range files[:2] {
+		if conns[i], err = channel.FromFile(f); err != nil {
+			return nil, err
+		}
+		keys[i] = make([]byte, channel.KeySize)
+		if _, err := conns[i].Write(self.Key()); err != nil {
+			return nil, err
+		}
+		if _, err := io.ReadFull(conns[i], keys[i]); err != nil {
+			return nil, err
+		}
+	}
+	start := time.Now()
+	opener := &later{conn: conns[rank], self: self, other: keys[rank]}
+	e := engine.New(context.Background(), engine.Config{
+		Self: view.Process{Rank: rank}, View: view.New(2, 1), Opener: opener,
+		Clock: func() time.Duration { return time.Since(start) },
+	})
+	e.Accept(view.Process{Rank: 1 - rank}, channel.OpenTCPReceiver(conns[1-rank], self, keys[1-rank]))
+	return e, nil
+}
+
+// later opens a TCP channel when it is asked for.
+type later struct {
+	conn  net.Conn
+	self  *channel.Identity
+	other []byte
+}
+
+func (l *later) Open(ctx context.Context, _ view.Process) (channel.Sender, error) {
+	return channel.OpenTCPSender(ctx, l.conn, l.self, l.other)
+}
+
+func newTCP() (ours, theirs []*os.File, err error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, nil, err
+	}
+	defer listener.Close()
+	for range 2 {
+		a, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			return nil, nil, err
+		}
+		b, err := listener.Accept()
+		if err != nil {
+			return nil, nil, err
+		}
+		defer a.Close()
+		defer b.Close()
+		x, errA := a.(*net.TCPConn).File()
+		y, errB := b.(*net.TCPConn).File()
+		if err := errors.Join(errA, errB); err != nil {
+			return nil, nil, err
+		}
+		ours, theirs = append(ours, x), append(theirs, y)
+	}
+	return ours, theirs, nil
+}
+
 var ways = map[string]way{
+	"tcp":    {newTCP, joinTCP},
 	"shm":    {func() (a, b []*os.File, err error) { a, err = newShared(); return a, a, err }, joinShared},
 	"socket": {newSockets, joinSocket},
 }
