@@ -17,7 +17,9 @@ import (
 //	            straight from the sender's buffer to the receiver's
 //
 // Long and synchronous messages take the second, and so do those for which the
-// receiver has granted no more credit: what it must keep is bounded. All but Ack
+// receiver has granted no more credit: what it must keep is bounded. On a channel
+// that may break, those in between go eagerly too, but from the sender's buffer,
+// and are done when acknowledged: a round trip there costs more than a ring's. All but Ack
 // are numbered for each pair of processes and kept until acknowledged (unless the
 // channel is a ring, which cannot break), so that they can go again on a new
 // channel, and the receiver knows what it has already.
@@ -27,9 +29,13 @@ const (
 	// Above it the sender's wait for the receiver costs less than the copy.
 	eagerLimit = 64 << 10
 
+	// pinnedLimit is the same for messages that are not copied, on channels that
+	// may break.
+	pinnedLimit = 1 << 20
+
 	// eagerCredit bounds, in bytes with headers, the eager messages that one
 	// process may have sent to another that has not matched them.
-	eagerCredit = 1 << 20
+	eagerCredit = 2 << 20
 
 	// An acknowledgement goes out after this many frames or bytes, or at the next
 	// tick. More of either saves frames, and keeps more at the sender.
@@ -56,11 +62,28 @@ func (e *Engine) sendEagerly(o *outlet, context uint32, tag int32, payload []byt
 		}
 	}
 	f.Payload = append(e.lendOut(len(payload)), payload...)
-	e.put(o, parcel{Frame: f, pooled: true})
-	if o.ring == nil {
+	if p := (parcel{Frame: f, pooled: true}); o.ring != nil {
+		e.put(o, p)
+	} else if e.queueUp(o, p) {
 		e.writeNow(o)
 	}
 	e.leave()
+}
+
+// sendPinned sends a message eagerly whose payload is the caller's, and reports
+// whether it may. r is done when the message is acknowledged.
+func (e *Engine) sendPinned(r *Request, o *outlet, context uint32, tag int32, payload []byte) bool {
+	need := channel.HeaderSize + len(payload)
+	if o.ring != nil || o.sender == nil || len(payload) <= eagerLimit || len(payload) > pinnedLimit || o.credit < need {
+		return false
+	}
+	o.credit -= need
+	r.body = payload
+	e.bodies++
+	f := e.numbered(o, channel.Data)
+	f.Context, f.Rank, f.Tag, f.Size, f.Payload = context, uint32(e.self.Rank), tag, uint64(len(payload)), payload
+	e.put(o, parcel{Frame: f, owner: r})
+	return true
 }
 
 // announce sends the header of a message whose payload goes when it is asked
@@ -301,7 +324,7 @@ func (e *Engine) arrivedDirect(in *inlet, f *channel.Frame) error {
 	}
 	link.frames++
 	link.unacked += size(*f)
-	if link.frames >= ackFrames || link.unacked >= ackBytes {
+	if link.frames >= ackFrames || link.unacked >= ackBytes || f.Size > eagerLimit {
 		e.acknowledge(in)
 	} else {
 		e.armTick()

@@ -104,6 +104,10 @@ func (e *Engine) sendAtOnce(context uint32, dest int, tag int32, payload []byte,
 func (e *Engine) sendLater(r *Request, context uint32, dest int, tag int32, payload []byte, mode Mode) {
 	switch {
 	case e.protocol == nil:
+		r.source = dest // whose answer it waits for
+		if mode == Standard && dest != e.self.Rank && e.sendPinned(r, e.outlet(view.Process{Rank: dest}), context, tag, payload) {
+			return
+		}
 		e.announce(r, context, dest, tag, payload)
 	case mode == Synchronous:
 		e.sendSynchronously(r, protection.Message{Context: context, Dest: dest, Tag: tag, Payload: duplicate(payload), Sync: true})

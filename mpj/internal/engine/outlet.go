@@ -90,14 +90,9 @@ func (e *Engine) enqueue(envelope protection.Envelope) {
 
 // put appends a parcel to the queue of o and lets it be written. e.mu is held.
 func (e *Engine) put(o *outlet, p parcel) {
-	if o.dropped {
-		e.done(p)
+	if !e.queueUp(o, p) {
 		return
 	}
-	if o.queue = append(o.queue, p); cap(o.queue) > cap(o.space) {
-		o.space = o.queue[:0]
-	}
-	e.queued += size(p.Frame)
 	if o.ring == nil {
 		o.signal()
 		return
@@ -107,6 +102,19 @@ func (e *Engine) put(o *outlet, p parcel) {
 		o.pushing = true
 		e.poller.pushing = append(e.poller.pushing, o)
 	}
+}
+
+// queueUp appends a parcel to the queue of o, or ends it if nothing goes there.
+func (e *Engine) queueUp(o *outlet, p parcel) bool {
+	if o.dropped {
+		e.done(p)
+		return false
+	}
+	if o.queue = append(o.queue, p); cap(o.queue) > cap(o.space) {
+		o.space = o.queue[:0]
+	}
+	e.queued += size(p.Frame)
+	return true
 }
 
 func (o *outlet) signal() {

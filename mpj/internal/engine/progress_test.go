@@ -268,7 +268,7 @@ func TestUnexpectedMessagesAreBounded(t *testing.T) {
 			defer job.Finish(p)
 			if p.Rank == 0 {
 				n, err := flood(e, messages, size, sent)
-				if n > 1<<20/size {
+				if n > 2<<20/size {
 					err = fmt.Errorf("%d messages of %d bytes went before any was received", n, size)
 				}
 				return errors.Join(err, e.Flush())
