@@ -166,7 +166,7 @@ func isClass(err error, class Class) error {
 	if errors.Is(err, class) {
 		return nil
 	}
-	return errors.Join(fmt.Errorf("want %q, got another error or none", class), err)
+	return errors.Join(fmt.Errorf("want %q, got another error or none", class.Error()), err)
 }
 
 // Goroutines make communicators of different ones at the same time, started in

@@ -182,13 +182,16 @@ func TestProcNullIsNobody(t *testing.T) {
 		}
 		for _, r := range recvs[:5] {
 			s, err := r.recv(w.Comm, buf, ProcNull, 0)
-			if err != nil || s != nothing || Count[int](s) != 0 || buf[0] != 7 {
-				return fmt.Errorf("%s: %v, %v, %v", r.name, s, buf, err)
+			if err != nil {
+				return fmt.Errorf("%s: %w", r.name, err)
+			}
+			if s != nothing || Count[int](s) != 0 || buf[0] != 7 {
+				return fmt.Errorf("%s: %v, %v", r.name, s, buf)
 			}
 		}
 		s, err := Sendrecv(w.Comm, buf, ProcNull, 0, buf, ProcNull, 0)
 		if err != nil || s != nothing {
-			return fmt.Errorf("Sendrecv: %v, %v", s, err)
+			return first(err, fmt.Errorf("Sendrecv: %v", s))
 		}
 		r, err := Irecv(w.Comm, buf, ProcNull, 0)
 		if err != nil {
