@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/faultdetect"
+	"github.com/p2pmpi/p2pmpi/internal/version"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 
@@ -108,7 +110,7 @@ func TestProcessThatMisbehavesIsEnded(t *testing.T) {
 		reason string
 	}{
 		"writes nonsense to its line":   {"babble", "broke the protocol of its line: message of 1952999795 bytes, at most 4194304 are taken"},
-		"speaks an older protocol":      {"old", "the program speaks protocol 0, its peer 1"},
+		"speaks an older protocol":      {"old", fmt.Sprintf("the program speaks protocol %d, its peer %d", version.Protocol-1, version.Protocol)},
 		"does not answer (V3: in 5 s)":  {"hang", "has not answered its peer for 5s"},
 		"stops its supervisor and ends": {"stop", "its supervisor has not answered for 5s"},
 	}
