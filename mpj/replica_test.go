@@ -120,6 +120,30 @@ func TestR2CollectivesSurviveKills(t *testing.T) {
 	})
 }
 
+// A process matches a message to itself while it sends it, and a synchronous
+// send learns of that all the same.
+func TestSynchronousSendToOneselfEnds(t *testing.T) {
+	inEveryShape(t, func(w *World) error {
+		for round := range 3 {
+			posted, err := Irecv(w.Comm, make([]int, 1), w.Rank(), round)
+			if err := first(err, Ssend(w.Comm, []int{round}, w.Rank(), round)); err != nil {
+				return err
+			}
+			if err := last(posted.Wait()); err != nil {
+				return err
+			}
+			sent, err := Issend(w.Comm, []int{round}, w.Rank(), round)
+			if err := first(err, last(Recv(w.Comm, make([]int, 1), w.Rank(), round))); err != nil {
+				return err
+			}
+			if err := last(sent.Wait()); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 const wildMessages = 12 // that ranks 1 and 2 send rank 0 in the tests below
 
 // wild is a program in which rank 0 receives in many nondeterministic ways,

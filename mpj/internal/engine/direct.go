@@ -89,7 +89,7 @@ func (e *Engine) sendPinned(r *Request, o *outlet, context uint32, tag int32, pa
 // announce sends the header of a message whose payload goes when it is asked
 // for. r is done then.
 func (e *Engine) announce(r *Request, context uint32, dest int, tag int32, payload []byte) {
-	r.body = payload
+	r.body, r.source = payload, dest // which will ask for it
 	e.bodies++
 	if dest == e.self.Rank {
 		m := e.toSelf(context, tag, nil)

@@ -92,12 +92,22 @@ func (e *Engine) report(m message) {
 		return
 	}
 	if m.Source == e.self.Rank {
-		e.receipt(letter{m.Context, m.Source, m.Seq})
+		e.matchedOwn(letter{m.Context, m.Source, m.Seq})
 		return
 	}
 	for k := range e.view.R {
 		e.tellMatched(view.Process{Rank: m.Source, Replica: k}, m.Context, m.Seq)
 	}
+}
+
+// matchedOwn is receipt for a message of this process to itself. It may have been
+// matched while it was sent, before there is a request for it.
+func (e *Engine) matchedOwn(name letter) {
+	if _, ok := e.unmatched[name]; !ok {
+		e.receipts[name] = struct{}{}
+		return
+	}
+	e.receipt(name)
 }
 
 func (e *Engine) tellMatched(to view.Process, context uint32, seq uint64) {
