@@ -94,6 +94,7 @@ func (c *Comm) wrap(op string, err error) error {
 	}
 	var truncated *engine.TruncateError
 	var mismatch *collective.MismatchError
+	var order *collective.OrderError
 	var ready *Error
 	switch {
 	case errors.As(err, &ready):
@@ -101,6 +102,8 @@ func (c *Comm) wrap(op string, err error) error {
 			return err
 		}
 		return c.handle(ready)
+	case errors.As(err, &order):
+		return c.failf(ErrComm, op, "in communicator %q %v", c.Name(), order)
 	case errors.As(err, &mismatch):
 		if mismatch.Got > mismatch.Want {
 			return c.failf(ErrTruncate, op, "%v", mismatch)

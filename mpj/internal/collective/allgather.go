@@ -5,7 +5,7 @@ import "math/bits"
 // Allgather completes buf at every member: it holds the block of each at its
 // place, and at the beginning only the own one.
 func (t *Team) Allgather(buf []byte, blocks Blocks) error {
-	t.tag = int32(Allgather)
+	t.call = unrooted(Allgather)
 	return t.allgather(buf, blocks)
 }
 

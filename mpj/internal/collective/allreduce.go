@@ -3,7 +3,7 @@ package collective
 // Allreduce combines the send of all members into the recv of each. The two may
 // be the same.
 func (t *Team) Allreduce(send, recv []byte, r Reduction) error {
-	t.tag = int32(Allreduce)
+	t.call = unrooted(Allreduce)
 	if t.Size == 1 {
 		copy(recv, send)
 		return nil

@@ -3,7 +3,7 @@ package collective
 // Alltoall sends block j of send to rank j, and puts what rank i sends into
 // block i of recv. The buffers do not overlap.
 func (t *Team) Alltoall(send []byte, out Blocks, recv []byte, in Blocks) error {
-	t.tag = int32(Alltoall)
+	t.call = unrooted(Alltoall)
 	even := out.Counts == nil && in.Counts == nil
 	if even && t.choose(Alltoall, out.Each) == Bruck {
 		return t.bruckAlltoall(send, recv, out.Each)
@@ -64,7 +64,7 @@ func (t *Team) bruckAlltoall(send, recv []byte, each int) error {
 // AlltoallInPlace replaces block i of buf by what rank i has in its block for
 // this one: pairs of ranks swap. Both count the same for each other.
 func (t *Team) AlltoallInPlace(buf []byte, blocks Blocks) error {
-	t.tag = int32(Alltoall)
+	t.call = unrooted(Alltoall)
 	s := borrow(blocks.largest(t.Size))
 	defer s.free()
 	for k := range t.Size { // in step k the pairs whose ranks add up to k

@@ -2,7 +2,7 @@ package collective
 
 // Barrier returns when every member has called it.
 func (t *Team) Barrier() error {
-	t.tag = int32(Barrier)
+	t.call = unrooted(Barrier)
 	switch t.choose(Barrier, 0) {
 	case Levelled:
 		return t.levelledBarrier()

@@ -1,8 +1,14 @@
 package collective
 
+import (
+	"cmp"
+
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+)
+
 // Bcast copies root's b to that of every member.
 func (t *Team) Bcast(b []byte, root int) error {
-	t.tag = int32(Bcast)
+	t.call = rooted(Bcast, root)
 	return t.bcast(b, root)
 }
 
@@ -34,12 +40,13 @@ func (t *Team) binomialBcast(b []byte, root int) error {
 // BcastWhole is Bcast for members that do not know the length. It returns what
 // root gave.
 func (t *Team) BcastWhole(b []byte, root int) ([]byte, error) {
-	t.tag = int32(Bcast)
+	t.call = rooted(Bcast, root)
 	if parent, ok := t.parent(root); ok {
-		var err error
-		if b, _, err = t.Engine.RecvWhole(t.Context, t.world(parent), t.tag); err != nil {
+		whole, s, err := t.Engine.RecvWhole(t.Context, t.world(parent), engine.AnyTag)
+		if err := cmp.Or(err, t.sameCall(s, parent)); err != nil {
 			return nil, err
 		}
+		b = whole
 	}
 	return b, t.passOn(b, root)
 }

@@ -6,9 +6,7 @@ import (
 	"strings"
 )
 
-// An Operation is a kind of collective. It is the tag of its messages too, so
-// that a program that calls different ones at different ranks does not mix
-// their data.
+// An Operation is a kind of collective.
 type Operation int32
 
 // The operations.

@@ -3,7 +3,7 @@ package collective
 // Gather puts the mine of all members into the blocks of root's buf. At root
 // mine may be nil: its block is in place then.
 func (t *Team) Gather(mine, buf []byte, blocks Blocks, root int) error {
-	t.tag = int32(Gather)
+	t.call = rooted(Gather, root)
 	if blocks.Counts == nil && t.choose(Gather, blocks.Each) == Binomial {
 		return t.binomialGather(mine, buf, blocks, root)
 	}
@@ -12,7 +12,7 @@ func (t *Team) Gather(mine, buf []byte, blocks Blocks, root int) error {
 
 // Gatherv is Gather with blocks that only root knows.
 func (t *Team) Gatherv(mine, buf []byte, blocks Blocks, root int) error {
-	t.tag = int32(Gather)
+	t.call = rooted(Gather, root)
 	return t.linearGather(mine, buf, blocks, root)
 }
 
@@ -67,7 +67,7 @@ func turn(buf, b []byte, at int) {
 // Scatter puts the blocks of root's buf into the mine of each member. At root
 // mine may be nil: its block stays where it is.
 func (t *Team) Scatter(buf []byte, blocks Blocks, mine []byte, root int) error {
-	t.tag = int32(Scatter)
+	t.call = rooted(Scatter, root)
 	if blocks.Counts == nil && t.choose(Scatter, blocks.Each) == Binomial {
 		return t.binomialScatter(buf, blocks, mine, root)
 	}
@@ -76,7 +76,7 @@ func (t *Team) Scatter(buf []byte, blocks Blocks, mine []byte, root int) error {
 
 // Scatterv is Scatter with blocks that only root knows.
 func (t *Team) Scatterv(buf []byte, blocks Blocks, mine []byte, root int) error {
-	t.tag = int32(Scatter)
+	t.call = rooted(Scatter, root)
 	return t.linearScatter(buf, blocks, mine, root)
 }
 

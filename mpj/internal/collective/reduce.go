@@ -3,7 +3,7 @@ package collective
 // Reduce combines the send of all members into root's recv, which is nil
 // elsewhere. At root the two may be the same.
 func (t *Team) Reduce(send, recv []byte, r Reduction, root int) error {
-	t.tag = int32(Reduce)
+	t.call = rooted(Reduce, root)
 	if t.Size == 1 {
 		copy(recv, send)
 		return nil

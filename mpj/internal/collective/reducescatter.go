@@ -6,7 +6,7 @@ import "math/bits"
 // for each, and puts each block into the recv of its rank. recv may be a part
 // of send.
 func (t *Team) ReduceScatter(send []byte, blocks Blocks, recv []byte, r Reduction) error {
-	t.tag = int32(ReduceScatter)
+	t.call = unrooted(ReduceScatter)
 	if t.Size == 1 {
 		copy(recv, blocks.of(send, 0))
 		return nil

@@ -4,7 +4,7 @@ package collective
 // all lower ranks. It doubles, in every step, the run of ranks that end at its
 // own and are combined (Hillis and Steele, 1986).
 func (t *Team) Scan(acc []byte, r Reduction) error {
-	t.tag = int32(Scan)
+	t.call = unrooted(Scan)
 	s := borrow(len(acc))
 	defer s.free()
 	return t.scan(acc, s.b, r, func([]byte, int) {})
@@ -13,7 +13,7 @@ func (t *Team) Scan(acc []byte, r Reduction) error {
 // Exscan combines into recv the send of all lower ranks. At rank 0 recv stays
 // as it is. The two may be the same.
 func (t *Team) Exscan(send, recv []byte, r Reduction) error {
-	t.tag = int32(Scan)
+	t.call = unrooted(Scan)
 	s := borrow(2 * len(send))
 	defer s.free()
 	acc, lower := s.b[:len(send)], s.b[len(send):]

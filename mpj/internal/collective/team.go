@@ -19,7 +19,7 @@ type Team struct {
 	Forced  *Forced // nil to choose by the table
 
 	names []int // what errors call each member; nil: its rank
-	tag   int32
+	call  Call
 }
 
 // A MismatchError says that a rank sent another length than its receiver
@@ -37,6 +37,41 @@ func (e *MismatchError) Error() string {
 
 // Unwrap returns the engine's error when the message was too long, or nil.
 func (e *MismatchError) Unwrap() error { return e.cause }
+
+// An OrderError says that a rank is in another collective than its receiver, or
+// in the same one with another root.
+type OrderError struct {
+	From, To  int // ranks
+	Got, Want Call
+}
+
+// Error names both ranks and what they call.
+func (e *OrderError) Error() string {
+	return fmt.Sprintf("rank %d calls %v where rank %d calls %v", e.From, e.Got, e.To, e.Want)
+}
+
+// A Call is an operation with its root. It is the tag of all its messages:
+// receivers take whatever comes next from a rank, and see by it when the ranks
+// are not in the same call, which would hang if tags were to match.
+type Call int32
+
+// rooted returns the call of op with a root.
+func rooted(op Operation, root int) Call { return Call(op) + Call(operations)*Call(1+root) }
+
+// unrooted returns the call of op, which has no root.
+func unrooted(op Operation) Call { return Call(op) }
+
+// String names the operation, and its root if it has one.
+func (c Call) String() string {
+	op, root := Operation(c%Call(operations)), c/Call(operations)-1
+	switch {
+	case c < 0:
+		return fmt.Sprintf("a call of another kind (%d)", int32(c))
+	case root < 0:
+		return op.String()
+	}
+	return fmt.Sprintf("%v with root %d", op, root)
+}
 
 func (t *Team) world(rank int) int {
 	if t.World == nil {
@@ -57,19 +92,19 @@ func (t *Team) up(k int) int   { return (t.Rank + k) % t.Size }
 func (t *Team) down(k int) int { return (t.Rank - k + t.Size) % t.Size }
 
 func (t *Team) send(b []byte, dest int) error {
-	return t.Engine.Send(t.Context, t.world(dest), t.tag, b, engine.Standard)
+	return t.Engine.Send(t.Context, t.world(dest), int32(t.call), b, engine.Standard)
 }
 
 // recv receives exactly len(b) bytes.
 func (t *Team) recv(b []byte, source int) error {
-	s, err := t.Engine.Recv(t.Context, t.world(source), t.tag, b)
+	s, err := t.Engine.Recv(t.Context, t.world(source), engine.AnyTag, b)
 	return t.exact(s, err, b, source)
 }
 
 // exchange sends to one rank and receives exactly len(recv) bytes from another
 // at the same time.
 func (t *Team) exchange(send []byte, dest int, recv []byte, source int) error {
-	s, err := t.Engine.Sendrecv(t.Context, t.world(dest), t.tag, send, t.world(source), t.tag, recv)
+	s, err := t.Engine.Sendrecv(t.Context, t.world(dest), int32(t.call), send, t.world(source), engine.AnyTag, recv)
 	return t.exact(s, err, recv, source)
 }
 
@@ -91,10 +126,18 @@ func (t *Team) mismatch(s engine.Status, err error, expected, source int) error 
 	return &MismatchError{From: t.name(source), To: t.name(t.Rank), Got: s.Size, Want: expected, cause: err}
 }
 
+// sameCall returns an error when the message of s is not of this call.
+func (t *Team) sameCall(s engine.Status, source int) error {
+	if Call(s.Tag) == t.call {
+		return nil
+	}
+	return &OrderError{From: t.name(source), To: t.name(t.Rank), Got: Call(s.Tag), Want: t.call}
+}
+
 // part returns the team of some members of t, in the order given. This process
 // is one of them.
 func (t *Team) part(members []int) *Team {
-	p := &Team{Engine: t.Engine, Context: t.Context, Size: len(members), Forced: t.Forced, names: make([]int, len(members)), tag: t.tag}
+	p := &Team{Engine: t.Engine, Context: t.Context, Size: len(members), Forced: t.Forced, names: make([]int, len(members)), call: t.call}
 	p.World = make([]int, len(members))
 	for i, m := range members {
 		p.World[i], p.names[i] = t.world(m), t.name(m)

@@ -1,0 +1,50 @@
+// Conformance runs the conformance suite as the processes of a job. Rank 0
+// prints the name of each test that has passed.
+//
+//	conformance [-replicated] [-rounds K]
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+
+	"github.com/p2pmpi/p2pmpi/internal/conformance"
+	"github.com/p2pmpi/p2pmpi/mpj"
+)
+
+var (
+	replicated = flag.Bool("replicated", false, "each rank has several replicas: only the tests for them")
+	rounds     = flag.Int("rounds", 1, "how often to run the suite")
+)
+
+func main() {
+	flag.Parse()
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "conformance:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	world, err := mpj.Init(context.Background())
+	if err != nil {
+		return err
+	}
+	count := 0
+	for round := range *rounds {
+		err := conformance.Run(world, *replicated, conformance.Suite(), func(name string) {
+			if count++; world.Rank() == 0 {
+				fmt.Printf("round %d passed: %s\n", round, name)
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if world.Rank() == 0 {
+		fmt.Println("tests passed:", count)
+	}
+	return world.Finalize()
+}

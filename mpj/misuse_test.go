@@ -1,0 +1,96 @@
+package mpj
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+)
+
+// Misuse that only several ranks together can see. Every case ends, by the
+// error of a rank, which names the call, the ranks and what they gave. Those
+// that one rank sees by itself are in package conformance.
+var misuses = []struct {
+	name  string
+	ranks int
+	run   func(*World) error
+	class Class
+	says  []string
+}{
+	{"collectives in different order", 2, func(w *World) error {
+		if w.Rank() == 0 {
+			return first(Bcast(w.Comm, []int{1}, 0), Barrier(w.Comm))
+		}
+		return first(Barrier(w.Comm), Bcast(w.Comm, []int{1}, 0))
+	}, ErrComm, []string{"mpj.Barrier at rank 1", `communicator "world"`, "rank 0 calls bcast with root 0 where rank 1 calls barrier"}},
+	{"non-blocking collectives in different order", 2, func(w *World) error {
+		sum := make([]int, 1)
+		start := []func() (*Request, error){
+			func() (*Request, error) { return Ibarrier(w.Comm) },
+			func() (*Request, error) { return Iallreduce(w.Comm, []int{1}, sum, Sum) },
+		}
+		r1, err1 := start[w.Rank()]()
+		r2, err2 := start[1-w.Rank()]()
+		_, err := Waitall(r1, r2)
+		return first(err1, err2, err)
+	}, ErrComm, []string{"calls barrier", "calls allreduce"}},
+	{"different roots", 4, func(w *World) error { return Bcast(w.Comm, []int{1}, w.Rank()/3*2) },
+		ErrComm, []string{"mpj.Bcast at rank 3", "rank 2 calls bcast with root 0 where rank 3 calls bcast with root 2"}},
+	{"a reduction to a root and to all", 4, func(w *World) error {
+		if w.Rank() == 0 {
+			return Allreduce(w.Comm, []int{1}, make([]int, 1), Sum)
+		}
+		return Reduce(w.Comm, []int{1}, make([]int, 1), Sum, 0)
+	}, ErrComm, []string{"calls allreduce", "calls reduce with root 0"}},
+	{"different lengths", 2, func(w *World) error {
+		buf := make([]int, 2+w.Rank())
+		return Allreduce(w.Comm, buf, make([]int, len(buf)), Sum)
+	}, "", []string{"mpj.Allreduce at rank ", "bytes where rank"}},
+	{"counts that do not fit", 2, func(w *World) error {
+		counts := []int{1, 1 + w.Rank()}
+		return Allgatherv(w.Comm, make([]int, counts[w.Rank()]), make([]int, 3), counts, nil)
+	}, "", []string{"mpj.Allgatherv at rank 0", "rank 1 sent 16 bytes where rank 0 expects 8"}},
+	{"a message that nobody receives", 2, func(w *World) error {
+		if w.Rank() == 0 {
+			return Send(w.Comm, []int{1}, 1, 8)
+		}
+		_, err := Probe(w.Comm, 0, 8)
+		return first(err, w.Finalize())
+	}, ErrPending, []string{"mpj.Finalize at rank 1", "8 bytes from rank 0 with tag 8"}},
+	{"communicators in different order", 2, func(w *World) error {
+		if w.Rank() == 0 {
+			_, err := w.Dup()
+			return err
+		}
+		_, err := w.Split(0, 0)
+		return err
+	}, "", []string{"different order"}},
+	{"a call after Finalize", 1, func(w *World) error {
+		return first(w.Finalize(), Barrier(w.Comm), Send(w.Comm, []int{1}, 0, 0))
+	}, ErrFinalized, []string{"mpj.Send at rank 0"}},
+	{"a request of a world that has ended", 1, func(w *World) error {
+		r, err := Irecv(w.Comm, make([]int, 1), 0, 0)
+		if err := first(err, w.Finalize()); err != nil {
+			return err
+		}
+		_, err = r.Wait()
+		return err
+	}, ErrFinalized, []string{"mpj.Irecv at rank 0"}},
+}
+
+func TestMisuseEndsWithItsName(t *testing.T) {
+	for _, c := range misuses {
+		t.Run(c.name, func(t *testing.T) {
+			err := RunLocal(context.Background(), c.ranks, c.run)
+			if err == nil || c.class != "" && !errors.Is(err, c.class) {
+				t.Errorf("got %v, want class %q", err, c.class)
+				return
+			}
+			for _, says := range c.says {
+				if !strings.Contains(err.Error(), says) {
+					t.Errorf("got %q, which does not say %q", err, says)
+				}
+			}
+		})
+	}
+}
