@@ -108,9 +108,10 @@ func (t *Team) exchange(send []byte, dest int, recv []byte, source int) error {
 	return t.exact(s, err, recv, source)
 }
 
-// exact makes an error of a message that does not fill its place.
+// exact makes an error of a message of another call, and of one that does not
+// fill its place.
 func (t *Team) exact(s engine.Status, err error, b []byte, source int) error {
-	if err == nil && s.Size == len(b) {
+	if err == nil && s.Size == len(b) && Call(s.Tag) == t.call {
 		return nil
 	}
 	return t.mismatch(s, err, len(b), source)
@@ -121,6 +122,9 @@ func (t *Team) mismatch(s engine.Status, err error, expected, source int) error 
 	if errors.As(err, &long) {
 		s = long.Status
 	} else if err != nil {
+		return err
+	}
+	if err := t.sameCall(s, source); err != nil {
 		return err
 	}
 	return &MismatchError{From: t.name(source), To: t.name(t.Rank), Got: s.Size, Want: expected, cause: err}
