@@ -1,0 +1,71 @@
+package deadlock
+
+import (
+	"maps"
+	"slices"
+)
+
+// A State is what one rank says of itself.
+type State struct {
+	// Ended says that the rank has finalized: it sends and receives nothing more.
+	Ended bool `json:",omitempty"`
+	// Idle says that every goroutine of the rank is in one of the Waits, or waits
+	// for one that is.
+	Idle  bool   `json:",omitempty"`
+	Waits []Wait `json:",omitempty"`
+	// Sent and Received count the frames to and from each other rank so far,
+	// without those that carry states.
+	Sent, Received map[int]uint64 `json:",omitempty"`
+}
+
+// A Wait is a call that waits.
+type Wait struct {
+	Number uint64 // no two waits of a rank have the same
+	For    []int  `json:",omitempty"` // any one of these ranks may end it
+	Text   string // the call in words
+}
+
+// Find returns the ranks that have not ended and can never go on, in order. It
+// is given what each rank said in two rounds: the second began when the first
+// was over.
+func Find(first, second []State) []int {
+	stuck := make([]bool, len(second))
+	for i := range stuck {
+		stuck[i] = i < len(first) && still(first[i], second[i])
+	}
+	for again := true; again; {
+		again = false
+		for i, s := range second {
+			if stuck[i] && !s.Ended && released(i, second, stuck) {
+				stuck[i], again = false, true
+			}
+		}
+	}
+	var found []int
+	for i, s := range second {
+		if stuck[i] && !s.Ended {
+			found = append(found, i)
+		}
+	}
+	return found
+}
+
+// still reports whether a rank has done nothing between two states.
+func still(a, b State) bool {
+	if a.Ended {
+		return b.Ended
+	}
+	return a.Idle && b.Idle && len(b.Waits) > 0 && maps.Equal(a.Sent, b.Sent) && maps.Equal(a.Received, b.Received) &&
+		slices.EqualFunc(a.Waits, b.Waits, func(x, y Wait) bool { return x.Number == y.Number })
+}
+
+// released reports whether one that rank i waits for goes on, or has sent
+// something that is not here yet. What only rank i itself can end nobody else
+// ends.
+func released(i int, states []State, stuck []bool) bool {
+	return slices.ContainsFunc(states[i].Waits, func(w Wait) bool {
+		return slices.ContainsFunc(w.For, func(j int) bool {
+			return j != i && (j < 0 || j >= len(stuck) || !stuck[j] || states[j].Sent[i] != states[i].Received[j])
+		})
+	})
+}
