@@ -1,12 +1,52 @@
 package mpj
 
-import "bytes"
+import (
+	"bytes"
+	"cmp"
+	"os"
+)
 
 // With P2PMPI_CHECK=1 in the environment of all ranks, the ranks of a
 // communicator compare their calls before each collective: which one it is,
 // and its root. It then makes every collective wait for all ranks, and costs a
 // few messages; a program that works without it works with it.
 const checkVariable = "P2PMPI_CHECK"
+
+// checksWanted reads the variable.
+func checksWanted() (bool, error) {
+	switch v := os.Getenv(checkVariable); v {
+	case "", "0":
+		return false, nil
+	case "1":
+		return true, nil
+	default:
+		return false, failf(ErrArg, "Init", "%s=%q: it is 1 or 0", checkVariable, v)
+	}
+}
+
+// calls takes note, with checks, of a collective that uses a slot from now on.
+// Blocking ones use some at a time, one after the other: all count as 0.
+func (c *Comm) calls(slot uint32, op string) {
+	if !c.world.checks {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.called == nil {
+		c.called = make(map[uint32]string)
+	}
+	c.called[slot] = op
+}
+
+// calledIn returns the name of the collective that uses a slot.
+func (c *Comm) calledIn(slot uint32) string {
+	if slot < operationSlot {
+		slot = 0
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return cmp.Or(c.called[slot], "a collective")
+}
 
 // noRoot is the root of a collective without one.
 const noRoot = -1
@@ -34,6 +74,7 @@ func (c *Comm) compare(op string, root int) error {
 	if !c.world.checks || op[0] == 'I' {
 		return nil
 	}
+	c.calls(0, op)
 	return c.wrap(op, c.compareIn(checkSlot, op, root))
 }
 

@@ -59,7 +59,8 @@ type Comm struct {
 	mu         sync.Mutex // guards what follows
 	name       string
 	errhandler Errhandler
-	attributes []attribute // in the order in which they were set
+	attributes []attribute       // in the order in which they were set
+	called     map[uint32]string // with checks: the last collective in each slot; of all blocking ones in 0
 }
 
 // worldID is the id of the world communicator.
@@ -74,8 +75,9 @@ const (
 	neighbourhoodSlot = 3 // neighbourhood collectives
 	leaderSlot        = 4 // leaders of groups that become an intercommunicator
 	checkSlot         = 5 // comparison of calls, with P2PMPI_CHECK
+	detectorSlot      = 6 // of the world, likewise
 
-	slots = 6 // of these
+	slots = 7 // of these
 )
 
 // context returns the engine's context for one kind of messages of c. The

@@ -17,6 +17,7 @@ type Class string
 const (
 	ErrArg       Class = "invalid argument"
 	ErrComm      Class = "invalid communicator"
+	ErrDeadlock  Class = "deadlock"
 	ErrDims      Class = "invalid dimensions"
 	ErrGroup     Class = "invalid group"
 	ErrKeyval    Class = "invalid attribute key"
@@ -96,6 +97,7 @@ func (c *Comm) wrap(op string, err error) error {
 	var mismatch *collective.MismatchError
 	var order *collective.OrderError
 	var ready *Error
+	var stuck *deadlockError
 	switch {
 	case errors.As(err, &ready):
 		if ready.handled {
@@ -104,6 +106,8 @@ func (c *Comm) wrap(op string, err error) error {
 		return c.handle(ready)
 	case errors.As(err, &order):
 		return c.failf(ErrComm, op, "in communicator %q %v", c.Name(), order)
+	case errors.As(err, &stuck):
+		return c.failf(ErrDeadlock, op, "%s", stuck.report)
 	case errors.As(err, &mismatch):
 		if mismatch.Got > mismatch.Want {
 			return c.failf(ErrTruncate, op, "%v", mismatch)

@@ -26,13 +26,19 @@ func Init(ctx context.Context) (*World, error) {
 	if !wireMachine() {
 		return nil, failf(ErrOther, "Init", "machines that are not little-endian with 64-bit int are not supported yet")
 	}
-	inherited, ok := os.LookupEnv(proclink.FDVariable)
-	if !ok {
-		return alone(ctx), nil
-	}
-	w, err := join(ctx, inherited)
+	checks, err := checksWanted()
 	if err != nil {
+		return nil, err
+	}
+	inherited, ok := os.LookupEnv(proclink.FDVariable)
+	var w *World
+	if !ok {
+		w = alone(ctx)
+	} else if w, err = join(ctx, inherited); err != nil {
 		return nil, &Error{Class: ErrOther, Op: "Init", Rank: Undefined, Err: err}
+	}
+	if checks {
+		w.detect(0)
 	}
 	return w, nil
 }

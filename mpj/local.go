@@ -20,6 +20,9 @@ func RunLocal(ctx context.Context, n int, program func(*World) error) error {
 	if n < 1 {
 		return failf(ErrArg, "RunLocal", "%d ranks", n)
 	}
+	if _, err := checksWanted(); err != nil {
+		return err
+	}
 	return runIn(localworld.New(ctx, localworld.Config{Ranks: n, Replicas: 1}), program)
 }
 
@@ -27,6 +30,9 @@ func RunLocal(ctx context.Context, n int, program func(*World) error) error {
 func runIn(job *localworld.World, program func(*World) error) error {
 	return job.Run(func(p view.Process, e *engine.Engine) error {
 		w := newWorld(e, p, job.Ranks(), localJob{job, p})
+		if w.checks {
+			w.detect(currentGoroutine())
+		}
 		if err := program(w); err != nil {
 			return err
 		}

@@ -55,6 +55,7 @@ func (o *operations) slots() int {
 // error: the request hands it on.
 func (c *Comm) start(op string, collective func(slot uint32) error) *Request {
 	slot, before, done := c.operations.next()
+	c.calls(slot, op)
 	r := c.engine.Begin()
 	c.engine.Go(func() { // until collective returns, at the latest when the engine stops
 		defer close(done)

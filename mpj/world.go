@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"sync"
 
@@ -23,7 +22,8 @@ type World struct {
 
 	identities *identities
 	forced     forced
-	checks     bool // collectives are compared across ranks: P2PMPI_CHECK
+	checks     bool      // P2PMPI_CHECK
+	detector   *detector // nil without checks, and with replicas
 
 	buffered sendBuffer // of buffered mode
 
@@ -47,7 +47,8 @@ type job interface {
 type place struct{ machine, cluster int }
 
 func newWorld(e *engine.Engine, self view.Process, size int, j job) *World {
-	w := &World{replica: self.Replica, job: j, checks: os.Getenv(checkVariable) == "1", forced: forcedByUser()}
+	checks, _ := checksWanted() // Init and RunLocal have seen to the error
+	w := &World{replica: self.Replica, job: j, checks: checks, forced: forcedByUser()}
 	w.Comm = &Comm{engine: e, world: w, id: worldID, rank: self.Rank, size: size, named: size, name: "world"}
 	w.identities = newIdentities(w.Comm)
 	return w
@@ -61,6 +62,10 @@ func newWorld(e *engine.Engine, self view.Process, size int, j job) *World {
 func (w *World) Finalize() error {
 	w.finalize.Do(func() {
 		err := w.engine.Flush()
+		if err == nil && w.detector != nil {
+			w.detector.await()
+			err = w.engine.Flush()
+		}
 		if err == nil {
 			left := w.unmatched()
 			err = cmp.Or(w.job.Finalize(w.engine.Context()), left)

@@ -18,6 +18,7 @@ type goroutine struct {
 const (
 	module = "github.com/p2pmpi/p2pmpi/"
 	sleep  = module + "mpj/internal/engine.(*Engine).sleep"
+	borrow = module + "mpj/internal/engine.(*Engine).borrow"
 	// program is who runs the program of one rank of several in a process.
 	program = module + "mpj.runIn.func"
 )
@@ -62,7 +63,7 @@ func (g goroutine) waits() bool {
 			return true
 		}
 	}
-	return g.isIn(sleep) ||
+	return g.isIn(sleep) || g.isIn(borrow) ||
 		g.state == "chan receive" && len(g.frames) > 0 && strings.HasPrefix(g.frames[0], module+"mpj.(*Comm).start.") // for the operation before
 }
 

@@ -152,6 +152,7 @@ func (e *Engine) decideRequests(rs []*Request, choose func() ([]uint64, bool)) (
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	defer w.put()
+	w.requests = rs
 	for _, r := range rs {
 		r.waiter = w
 	}

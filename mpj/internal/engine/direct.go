@@ -89,7 +89,8 @@ func (e *Engine) sendPinned(r *Request, o *outlet, context uint32, tag int32, pa
 // announce sends the header of a message whose payload goes when it is asked
 // for. r is done then.
 func (e *Engine) announce(r *Request, context uint32, dest int, tag int32, payload []byte) {
-	r.body, r.source = payload, dest // which will ask for it
+	r.context, r.source, r.tag = context, dest, tag // dest will ask for it
+	r.body, r.announced = payload, true
 	e.bodies++
 	if dest == e.self.Rank {
 		m := e.toSelf(context, tag, nil)
@@ -191,7 +192,7 @@ func (e *Engine) copySelf(r, sender *Request) {
 		copy(r.buf, sender.body)
 	}
 	e.bodies--
-	sender.body = nil
+	sender.body, sender.announced = nil, false
 	sender.finish()
 	r.finish()
 }
@@ -374,6 +375,7 @@ func (e *Engine) takeClear(from view.Process, h channel.Header) error {
 		return fmt.Errorf("no message %d was announced", nameOf(h))
 	}
 	delete(o.announced, nameOf(h))
+	r.announced = false
 	if h.Rank != 0 {
 		e.bodies--
 		r.finish()

@@ -67,6 +67,7 @@ type Engine struct {
 	poller   poller
 	loans    int // inlets that are lent
 	sleepers []*waiter
+	sleeps   uint64     // so far
 	requests []*Request // to be used again
 	waiters  []*waiter
 	shorts   [][]byte

@@ -28,6 +28,7 @@ type inlet struct {
 // channel its frames come on.
 type inflow struct {
 	seq       uint64              // of the last frame that is here
+	heard     uint64              // frames of Hear
 	unacked   int                 // bytes since the last acknowledgement, with headers
 	frames    int                 // likewise
 	consumed  uint32              // bytes of eager messages that have been matched, modulo 2^32

@@ -28,6 +28,7 @@ type interruptible interface{ Interrupt() }
 type loan struct {
 	lent     bool
 	borrowed bool
+	borrower *waiter
 	borrows  uint64        // so far
 	recall   chan struct{} // of capacity 1: the goroutine is to read again
 	alloc    func(channel.Header) []byte
@@ -74,14 +75,15 @@ func (e *Engine) lender(r *Request) *inlet {
 // at the beginning and the end.
 func (e *Engine) borrow(in *inlet, w *waiter) {
 	l := in.loan
-	l.borrowed = true
+	l.borrowed, l.borrower = true, w
 	l.borrows++
-	w.reading = in
+	e.sleeps++
+	w.number, w.reading = e.sleeps, in
 	e.mu.Unlock()
 	f, err := in.receiver.Receive(l.alloc)
 	e.mu.Lock()
 	w.reading = nil
-	l.borrowed = false
+	l.borrowed, l.borrower = false, nil
 	switch {
 	case err == nil:
 		if e.err == nil {

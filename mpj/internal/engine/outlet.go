@@ -35,6 +35,7 @@ type outlet struct {
 	credit    int    // bytes that may still go eagerly
 	granted   uint32 // what the receiver has consumed so far, as it counts
 	announced map[uint64]*Request
+	told      uint64 // frames of Tell
 
 	opened time.Time     // when a channel was opened last
 	wait   time.Duration // before the next is

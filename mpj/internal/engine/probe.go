@@ -19,6 +19,7 @@ func (e *Engine) Probe(context uint32, source int, tag int32) (Status, error) {
 	b := e.mailbox(context)
 	b.probes = append(b.probes, w)
 	defer b.forgetProbe(w)
+	w.probe = Call{Kind: Probing, Context: context, Peer: source, Tag: tag}
 	if source != AnySource {
 		err := e.await(w, func() bool { return look(b) })
 		return found, err

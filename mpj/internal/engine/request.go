@@ -66,9 +66,12 @@ type Request struct {
 	proposed bool             // the protocol has been given bound as its outcome
 	bound    message          // of hold: the message that it has
 
-	// Of a send whose payload waits for its receive:
-	context uint32
-	body    []byte
+	// Of a send whose payload waits for its receive, which is to rank source:
+	context   uint32
+	body      []byte
+	announced bool // and not asked for
+
+	operation bool // ends with Finish
 
 	done    bool
 	err     error // why it failed
@@ -121,7 +124,7 @@ func (e *Engine) wait(r *Request) error {
 		return nil
 	}
 	w := e.waiter()
-	r.waiter = w
+	r.waiter, w.request = w, r
 	for !r.done {
 		if e.err != nil {
 			r.waiter = nil
@@ -134,7 +137,7 @@ func (e *Engine) wait(r *Request) error {
 			e.sleep(w)
 		}
 	}
-	r.waiter = nil
+	r.waiter, w.request = nil, nil
 	e.recycleWaiter(w)
 	return nil
 }
@@ -177,7 +180,7 @@ func (e *Engine) Wait(r *Request) (Status, error) {
 }
 
 // Begin returns a request that the caller completes with Finish.
-func (e *Engine) Begin() *Request { return &Request{whole: true} }
+func (e *Engine) Begin() *Request { return &Request{whole: true, operation: true} }
 
 // Finish completes a request that Begin made.
 func (e *Engine) Finish(r *Request, s Status, err error) {

@@ -23,6 +23,7 @@ func (e *Engine) waitDirect(rs []*Request) (int, error) {
 	w := waiters.Get().(*waiter)
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	w.requests = rs
 	for _, r := range rs {
 		r.waiter = w
 	}

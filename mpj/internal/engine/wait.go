@@ -15,6 +15,12 @@ type waiter struct {
 	woken    atomic.Bool
 	stale    bool   // changed may be full
 	reading  *inlet // is read by this goroutine, which is interrupted
+
+	// What the goroutine waits for, for Waiting; nothing when that is not known.
+	number   uint64 // of this sleep
+	request  *Request
+	requests []*Request // any of these
+	probe    Call
 }
 
 var waiters = sync.Pool{New: func() any { return &waiter{changed: make(chan struct{}, 1)} }}
@@ -41,6 +47,7 @@ func (w *waiter) wake() {
 // put gives back a waiter that nobody wakes any more.
 func (w *waiter) put() {
 	w.reset()
+	w.requests, w.probe = nil, Call{}
 	waiters.Put(w)
 }
 
@@ -94,6 +101,8 @@ func (e *Engine) sleep(w *waiter) {
 	if e.poller.free() && e.spin(w) {
 		return
 	}
+	e.sleeps++
+	w.number = e.sleeps
 	e.sleepers = append(e.sleepers, w)
 	e.poller.watch()
 	e.recallAll()

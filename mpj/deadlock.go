@@ -1,0 +1,126 @@
+package mpj
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/p2pmpi/p2pmpi/mpj/internal/deadlock"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+)
+
+// A deadlockError ends the calls of ranks that would wait for ever.
+type deadlockError struct{ report string }
+
+func (e *deadlockError) Error() string { return e.report }
+
+// reportedMost bounds the ranks that a report describes.
+const reportedMost = 32
+
+// reportOf says who waits for whom.
+func reportOf(stuck []bool, states []deadlock.State) string {
+	var lines []string
+	n := 0
+	for rank, s := range states {
+		switch {
+		case s.Ended:
+			lines = append(lines, fmt.Sprintf("rank %d has finalized", rank))
+			continue
+		case !stuck[rank]:
+			continue
+		}
+		if n++; n > reportedMost {
+			continue
+		}
+		for _, w := range s.Waits {
+			lines = append(lines, fmt.Sprintf("rank %d waits in %s", rank, w.Text))
+		}
+	}
+	if n > reportedMost {
+		lines = append(lines, fmt.Sprintf("and %d more ranks", n-reportedMost))
+	}
+	return who(stuck, states) + " can go on\n  " + strings.Join(lines, "\n  ")
+}
+
+// who names those that are stuck.
+func who(stuck []bool, states []deadlock.State) string {
+	var names []string
+	others := false
+	for rank, s := range states {
+		if stuck[rank] {
+			names = append(names, fmt.Sprint(rank))
+		} else if !s.Ended {
+			others = true
+		}
+	}
+	switch {
+	case !others:
+		return "no rank"
+	case len(names) == 1:
+		return "rank " + names[0] + " waits for ever: nobody"
+	}
+	return "ranks " + strings.Join(names[:min(len(names), reportedMost)], ", ") + " wait for each other: none of them"
+}
+
+// describe returns a call of this process in words, and the world ranks that
+// may end it; none when only this process may.
+func (w *World) describe(call engine.Call) (text string, ranks []int) {
+	c := w.identities.of(call.Context >> 8)
+	if c == nil {
+		c = w.Comm
+	}
+	if call.Kind == engine.Operating {
+		return "Wait for an operation of its own", nil
+	}
+	if call.Peer == AnySource {
+		ranks = c.namedGroup().members
+	} else {
+		ranks = []int{call.Peer}
+	}
+	slot := call.Context & 0xff
+	if slot != messageSlot {
+		return fmt.Sprintf("%s(%s), in which it needs rank %s", c.calledIn(slot), c.title(), c.peerName(call.Peer)), ranks
+	}
+	return c.describeMessage(call), ranks
+}
+
+// describeMessage describes a call for messages of the program.
+func (c *Comm) describeMessage(call engine.Call) string {
+	if call.Kind == engine.Sending {
+		return fmt.Sprintf("Send(dest %s, tag %d, %d bytes, %s): no receive matches", c.peerName(call.Peer), call.Tag, call.Size, c.title())
+	}
+	name := "Recv"
+	if call.Kind == engine.Probing {
+		name = "Probe"
+	}
+	text := fmt.Sprintf("%s(source %s, tag %s, %s)", name, c.peerName(call.Peer), tagName(call.Tag), c.title())
+	var here []string
+	for _, s := range call.Here {
+		here = append(here, fmt.Sprintf("tag %d from rank %s", s.Tag, c.peerName(s.Source)))
+	}
+	if len(here) > 0 {
+		text += ": what is here has " + strings.Join(here, ", ")
+	}
+	return text
+}
+
+func (c *Comm) peerName(world int) string {
+	if world == AnySource {
+		return "AnySource"
+	}
+	return fmt.Sprint(c.rankOf(world))
+}
+
+func tagName(tag int32) string {
+	if tag == AnyTag {
+		return "AnyTag"
+	}
+	return fmt.Sprint(tag)
+}
+
+// title names c for people.
+func (c *Comm) title() string {
+	if name := c.Name(); name != "" {
+		return name
+	}
+	return fmt.Sprintf("a communicator of %d ranks", c.size)
+}

@@ -1,0 +1,279 @@
+package mpj
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/mpj/internal/deadlock"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+)
+
+// With P2PMPI_CHECK=1 and without replicas, ranks that wait for each other for
+// ever are told so. Rank 0 asks all ranks, again and again, what their
+// goroutines wait for; package deadlock judges the answers.
+//
+//	rank 0                        every other rank
+//	  |---- what? ------------------>|
+//	  |<--- state -------------------|  round by round
+//	  |---- deadlock, and who ------>|  who is in it fails all its calls
+//	  |---- over ------------------->|  when all have finalized
+//
+// The messages have a context of their own, and the engine does not count them.
+// As rank 0 is needed to the end, Finalize waits for all ranks.
+
+// The kinds of what rank 0 tells, as first byte.
+const (
+	askState     byte = 's'
+	tellDeadlock byte = 'd' // and the report
+	tellOver     byte = 'o'
+)
+
+const (
+	// A deadlock is found after two or three rounds that are askPause apart. A
+	// shorter pause disturbs those that compute.
+	askPause = 200 * time.Millisecond
+	// When rank 0 has finalized, it asks soon, and ever later.
+	askSoon = time.Millisecond
+	// partingPause lets the last messages be acknowledged before an engine stops.
+	partingPause = 50 * time.Millisecond
+	// dumpSize bounds what is looked at of the goroutines of a process, in bytes. With
+	// more of them the process counts as one that goes on.
+	dumpSize = 4 << 20
+	// stateSize bounds a state, in bytes, that other ranks may send.
+	stateSize = 4 << 20
+)
+
+// A detector is one rank's part in finding deadlocks.
+type detector struct {
+	world *World
+	root  uint64   // goroutine that all of this rank descend from; 0: all of the process
+	slept []uint64 // the waits at the last look
+
+	ended chan struct{} // closed when this rank has nothing more to send
+	over  chan struct{} // closed when no rank asks this one any more
+}
+
+// detect starts the search for deadlocks. It ends with the engine at the
+// latest.
+func (w *World) detect(root uint64) {
+	if w.engine.Replicated() {
+		if w.rank == 0 && w.replica == 0 {
+			fmt.Fprintf(os.Stderr, "mpj: %s compares arguments; deadlocks are found only without replicas\n", checkVariable)
+		}
+		return
+	}
+	w.detector = &detector{world: w, root: root, ended: make(chan struct{}), over: make(chan struct{})}
+	w.engine.Go(w.detector.run)
+}
+
+// await waits in Finalize, where it is called once, until all ranks have come
+// there.
+func (d *detector) await() {
+	close(d.ended)
+	select {
+	case <-d.over:
+	case <-d.world.engine.Context().Done():
+	}
+}
+
+func (d *detector) run() {
+	if d.world.rank == 0 {
+		d.ask()
+	} else {
+		d.answer()
+	}
+}
+
+func (d *detector) context() uint32 { return d.world.context(detectorSlot) }
+
+// answer is the part of ranks other than 0.
+func (d *detector) answer() {
+	e := d.world.engine
+	for {
+		b, err := e.Hear(d.context(), 0)
+		switch {
+		case err != nil || len(b) == 0:
+			return
+		case b[0] == askState:
+			state, err := json.Marshal(d.state())
+			if err != nil || e.Tell(d.context(), 0, state) != nil {
+				return
+			}
+		case b[0] == tellDeadlock:
+			if e.Tell(d.context(), 0, nil) == nil {
+				d.pause(partingPause)
+			}
+			e.Fail(&deadlockError{string(b[1:])})
+			return
+		default:
+			close(d.over)
+			return
+		}
+	}
+}
+
+// ask is the part of rank 0.
+func (d *detector) ask() {
+	wait, ended := askPause, d.ended
+	var before []deadlock.State
+	for {
+		timer := time.NewTimer(wait)
+		select {
+		case <-timer.C:
+		case <-ended:
+			ended, wait = nil, askSoon
+		case <-d.world.engine.Context().Done():
+			timer.Stop()
+			return
+		}
+		timer.Stop()
+		states, err := d.round()
+		if err != nil {
+			return
+		}
+		if stuck := deadlock.Find(before, states); len(stuck) > 0 || allEnded(states) {
+			d.finish(stuck, states)
+			return
+		}
+		before = states
+		wait = min(2*wait, askPause)
+	}
+}
+
+func allEnded(states []deadlock.State) bool {
+	for _, s := range states {
+		if !s.Ended {
+			return false
+		}
+	}
+	return true
+}
+
+// round asks all ranks for their states.
+func (d *detector) round() ([]deadlock.State, error) {
+	e, n := d.world.engine, d.world.size
+	for rank := 1; rank < n; rank++ {
+		if err := e.Tell(d.context(), rank, []byte{askState}); err != nil {
+			return nil, err
+		}
+	}
+	states := make([]deadlock.State, n)
+	for rank := 1; rank < n; rank++ {
+		b, err := e.Hear(d.context(), rank)
+		if err != nil {
+			return nil, err
+		}
+		if states[rank], err = parseState(b); err != nil {
+			return nil, fmt.Errorf("state of rank %d: %w", rank, err)
+		}
+	}
+	states[0] = d.state()
+	return states, nil
+}
+
+func parseState(b []byte) (s deadlock.State, err error) {
+	if len(b) > stateSize {
+		return s, fmt.Errorf("%d bytes, at most %d are taken", len(b), stateSize)
+	}
+	return s, json.Unmarshal(b, &s)
+}
+
+// finish tells those that are stuck so, and all others that it is over.
+func (d *detector) finish(stuck []int, states []deadlock.State) {
+	e := d.world.engine
+	isStuck := make([]bool, len(states))
+	for _, rank := range stuck {
+		isStuck[rank] = true
+	}
+	report := reportOf(isStuck, states)
+	for rank := 1; rank < len(states); rank++ {
+		tidings := []byte{tellOver}
+		if isStuck[rank] {
+			tidings = append([]byte{tellDeadlock}, report...)
+		}
+		if e.Tell(d.context(), rank, tidings) != nil {
+			return
+		}
+	}
+	for rank, s := range isStuck[1:] {
+		if s {
+			if _, err := e.Hear(d.context(), rank+1); err != nil {
+				return
+			}
+		}
+	}
+	if isStuck[0] {
+		d.pause(partingPause)
+		e.Fail(&deadlockError{report})
+	}
+	close(d.over)
+}
+
+// pause waits, or until the engine stops.
+func (d *detector) pause(long time.Duration) {
+	timer := time.NewTimer(long)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-d.world.engine.Context().Done():
+	}
+}
+
+// state returns what this rank says of itself.
+func (d *detector) state() deadlock.State {
+	select {
+	case <-d.ended:
+		w := d.world.engine.Waiting()
+		return deadlock.State{Ended: true, Sent: w.Sent, Received: w.Received}
+	default:
+	}
+	w, slept := d.look()
+	idle := w.Known && len(slept) > 0 && slices.Equal(slept, d.slept) && d.goroutinesIdle()
+	d.slept = slept
+	if !idle {
+		return deadlock.State{}
+	}
+	w, slept = d.look() // nobody has woken since
+	s := deadlock.State{Idle: w.Known && slices.Equal(slept, d.slept), Sent: w.Sent, Received: w.Received}
+	for _, c := range w.Calls {
+		text, ranks := d.world.describe(c)
+		s.Waits = append(s.Waits, deadlock.Wait{Number: c.Number, For: ranks, Text: text})
+	}
+	return s
+}
+
+// look returns what goroutines wait for, and the numbers of their waits.
+func (d *detector) look() (engine.Waiting, []uint64) {
+	w := d.world.engine.Waiting()
+	numbers := make([]uint64, len(w.Calls))
+	for i, c := range w.Calls {
+		numbers[i] = c.Number
+	}
+	return w, numbers
+}
+
+// goroutinesIdle reports whether no goroutine of this rank can do anything by
+// itself.
+func (d *detector) goroutinesIdle() bool {
+	dump := make([]byte, 64<<10)
+	for {
+		n := runtime.Stack(dump, true)
+		if n < len(dump) {
+			return deadlock.Idle(dump[:n], d.root)
+		}
+		if len(dump) >= dumpSize {
+			return false
+		}
+		dump = make([]byte, 4*len(dump))
+	}
+}
+
+// currentGoroutine returns the number of the goroutine that calls it.
+func currentGoroutine() uint64 {
+	own := make([]byte, 64)
+	return deadlock.Current(own[:runtime.Stack(own, false)])
+}

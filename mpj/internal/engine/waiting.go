@@ -1,0 +1,145 @@
+package engine
+
+import "github.com/p2pmpi/p2pmpi/internal/view"
+
+// What is here lets a search for deadlocks look into an engine without a
+// protocol. It costs the engine nothing but a few notes about who sleeps.
+
+// A CallKind says what a call waits for.
+type CallKind uint8
+
+// The kinds.
+const (
+	Sending   CallKind = iota + 1 // for a receive
+	Receiving                     // for a message
+	Probing                       // likewise
+	Operating                     // for Finish
+)
+
+// A Call is what a goroutine of the program waits for.
+type Call struct {
+	Number  uint64 // of the sleep: no two have the same, but calls of one Waitany do
+	Kind    CallKind
+	Context uint32
+	Peer    int // world rank, or AnySource
+	Tag     int32
+	Size    int // bytes, of a send
+	// Here are messages of the context that a receive or probe does not take.
+	Here []Status
+}
+
+// A Waiting is what an engine waits for at one moment.
+type Waiting struct {
+	Calls []Call
+	// Known says that Calls has all goroutines that are in a call, and that
+	// nothing here is about to end one.
+	Known bool
+	// Sent and Received count the frames to and from each other rank, except
+	// those of Tell and, once heard, Hear. An acknowledgement does not count.
+	Sent, Received map[int]uint64
+}
+
+// Waiting returns what goroutines wait for. It is for engines without a
+// protocol.
+func (e *Engine) Waiting() Waiting {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	w := Waiting{Known: !e.poller.spinning, Sent: make(map[int]uint64), Received: make(map[int]uint64)}
+	waiters := e.sleepers[:len(e.sleepers):len(e.sleepers)]
+	for _, in := range e.inlets {
+		if in != nil && in.loan != nil && in.loan.borrowed {
+			waiters = append(waiters, in.loan.borrower)
+		}
+	}
+	for _, s := range waiters {
+		calls, ok := e.calls(s)
+		w.Calls, w.Known = append(w.Calls, calls...), w.Known && ok
+	}
+	for rank := range e.view.N {
+		if o := e.outlets[rank]; o != nil && o.seq > o.told {
+			w.Sent[rank] = o.seq - o.told
+		}
+		if in := e.inlets[rank]; in != nil && in.link != nil && in.link.seq > in.link.heard {
+			w.Received[rank] = in.link.seq - in.link.heard
+		}
+	}
+	return w
+}
+
+// calls returns what one sleeper waits for, if it is known and not there yet.
+func (e *Engine) calls(w *waiter) (calls []Call, ok bool) {
+	requests := w.requests
+	if w.request != nil {
+		requests = []*Request{w.request}
+	}
+	for _, r := range requests {
+		c := r.call()
+		if c.Kind == 0 {
+			return nil, false
+		}
+		calls = append(calls, c)
+	}
+	if w.probe.Kind != 0 {
+		calls = append(calls, w.probe)
+	}
+	for i, c := range calls {
+		calls[i].Number = w.number
+		if c.Kind == Receiving || c.Kind == Probing {
+			calls[i].Here = e.mailbox(c.Context).here()
+		}
+	}
+	return calls, len(calls) > 0 && !w.woken.Load()
+}
+
+// call returns what r waits for, or nothing when it is done or will be.
+func (r *Request) call() Call {
+	c := Call{Context: r.context, Peer: r.source, Tag: r.tag}
+	switch {
+	case r.done:
+	case r.announced:
+		c.Kind, c.Size = Sending, len(r.body)
+	case r.posted:
+		c.Kind = Receiving
+	case r.operation:
+		c.Kind = Operating
+	}
+	return c
+}
+
+// hereMost bounds what here returns.
+const hereMost = 3
+
+// here returns the first messages that wait to be matched.
+func (b *mailbox) here() []Status {
+	var all []Status
+	for _, m := range b.unexpected[:min(hereMost, len(b.unexpected))] {
+		all = append(all, statusOf(m))
+	}
+	return all
+}
+
+// Tell sends payload at once, whatever credit there is, as one frame that
+// Waiting does not count. What may be on its way is up to the caller.
+func (e *Engine) Tell(context uint32, dest int, payload []byte) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := e.sendable(dest, payload); err != nil {
+		return err
+	}
+	o := e.outlet(view.Process{Rank: dest})
+	o.told++
+	e.sendEagerly(o, context, 0, payload)
+	return nil
+}
+
+// Hear receives what another rank tells.
+func (e *Engine) Hear(context uint32, source int) ([]byte, error) {
+	b, _, err := e.RecvWhole(context, source, 0)
+	if err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.inlets[source].link.heard++
+	return b, nil
+}
