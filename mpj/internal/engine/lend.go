@@ -78,6 +78,7 @@ func (e *Engine) borrow(in *inlet, w *waiter) {
 	l.borrowed, l.borrower = true, w
 	l.borrows++
 	e.sleeps++
+	w.woken.Store(false)
 	w.number, w.reading = e.sleeps, in
 	e.mu.Unlock()
 	f, err := in.receiver.Receive(l.alloc)
