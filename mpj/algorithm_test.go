@@ -94,11 +94,11 @@ func trialCalls(random *rand.Rand, n int) []trialCall {
 			calls = append(calls, tc)
 		}
 	}
-	if n != 7 {
+	if n != 5 {
 		return calls
 	}
 	for _, f := range forces { // so large that a chain has segments
-		calls = append(calls, trialCall{algorithms: f, count: 20000, root: random.IntN(n)})
+		calls = append(calls, trialCall{algorithms: f, count: 17000, root: random.IntN(n)})
 	}
 	return calls
 }

@@ -153,7 +153,7 @@ func echo(e *pollingEnd) error {
 // exchange sends frames of random sizes and receives as many at the same time,
 // each as far as it goes, like a progress loop.
 func exchange(e *pollingEnd, seed uint64) error {
-	const frames = 600
+	const frames = 250
 	random := rand.New(rand.NewPCG(seed, 0))
 	next := randomFrame(random, 0)
 	for sent, received := 0, 0; sent < frames || received < frames; {

@@ -137,7 +137,7 @@ func TestRings(t *testing.T) {
 	for _, replicas := range []int{1, 2} {
 		job := localworld.New(context.Background(), localworld.Config{Ranks: 3, Replicas: replicas, Rings: true})
 		err := job.Run(func(p view.Process, e *engine.Engine) error {
-			for range 5 {
+			for range 2 {
 				if err := gossip(p, e); err != nil {
 					return err
 				}
