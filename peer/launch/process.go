@@ -156,7 +156,8 @@ func (j *job) checkSupervisors() {
 		j.local[id].live.program.Ask()
 	}
 	for _, id := range hung {
-		j.local[id].end(fmt.Sprintf("its supervisor has not answered for %v", faultdetect.DefaultHang))
+		// First of all: end wakes it, and it could still report another end.
 		j.local[id].live.program.KillSupervisor()
+		j.local[id].end(fmt.Sprintf("its supervisor has not answered for %v", faultdetect.DefaultHang))
 	}
 }
