@@ -23,7 +23,7 @@ func (e *Engine) Improbe(context uint32, source int, tag int32) (m *Matched, s S
 	defer w.put()
 	b := e.mailbox(context)
 	if e.protocol == nil {
-		e.progress()
+		e.advance()
 		found, ok := b.find(r)
 		if !ok || e.err != nil {
 			return nil, Status{}, false, e.err

@@ -190,6 +190,14 @@ func (e *Engine) progress() (moved bool) {
 	return moved
 }
 
+// advance makes progress, unless a goroutine spins: it does so then, and looks at
+// the rings without the engine's mutex. e.mu is held.
+func (e *Engine) advance() {
+	if !e.poller.spinning {
+		e.progress()
+	}
+}
+
 // drainMost bounds the frames of one pass, so that no ring waits for another.
 const drainMost = 32
 

@@ -208,7 +208,7 @@ func (e *Engine) Cancel(r *Request) error {
 	if e.protocol != nil {
 		return ErrReplicated
 	}
-	e.progress()
+	e.advance()
 	if r.posted {
 		e.mailbox(r.context).remove(r)
 		r.status = Status{Source: AnySource, Tag: AnyTag, Cancelled: true}

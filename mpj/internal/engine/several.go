@@ -77,7 +77,7 @@ func (e *Engine) look(find func() int) (int, error) {
 	if e.err != nil {
 		return -1, e.err
 	}
-	e.progress()
+	e.advance()
 	return find(), nil
 }
 

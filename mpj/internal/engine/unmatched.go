@@ -16,7 +16,7 @@ type Unmatched struct {
 func (e *Engine) Unmatched() []Unmatched {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.progress()
+	e.advance()
 	var all []Unmatched
 	for context, b := range e.mailboxes {
 		for _, m := range b.unexpected {

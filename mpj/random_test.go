@@ -1,0 +1,424 @@
+package mpj
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	flags "flag"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
+)
+
+var planSeed = flags.Uint64("seed", 0, "the one random program to run, in all shapes (0: several)")
+
+// A fragile sender breaks after some sends. Either it has sent a part of the
+// last, or it says at first that it has sent all of it.
+type fragile struct {
+	channel.Sender
+	left   int
+	lies   bool
+	broken chan struct{}
+	once   sync.Once
+}
+
+func newFragile(s channel.Sender, random *rand.Rand) *fragile {
+	return &fragile{Sender: s, left: 5 + random.IntN(60), lies: random.IntN(2) == 0, broken: make(chan struct{})}
+}
+
+func (f *fragile) Broken() <-chan struct{} { return f.broken }
+
+func (f *fragile) Send(frames ...channel.Frame) error {
+	if f.left--; f.left >= 0 {
+		return f.Sender.Send(frames...)
+	}
+	f.once.Do(func() {
+		if !f.lies {
+			f.Sender.Send(frames[:len(frames)/2]...)
+			f.Sender.Close()
+		}
+		close(f.broken)
+	})
+	if f.lies && f.left == -1 {
+		return nil
+	}
+	return errors.New("broken by the test")
+}
+
+// An ordeal is how a random program is run.
+type ordeal struct {
+	localworld.Config
+	breaks, kills bool
+	threads       int // random programs at once in every process
+}
+
+func (o ordeal) String() string {
+	return fmt.Sprintf("n=%d,r=%d,rings=%v,sockets=%v,breaks=%v,kills=%v,threads=%d", o.Ranks, o.Replicas, o.Rings, o.Sockets, o.breaks, o.kills, o.threads)
+}
+
+// ordeals returns all ways to run a program of n ranks.
+func ordeals(n int) (all []ordeal) {
+	for _, ways := range []localworld.Config{{}, {Rings: true}, {Sockets: true}} {
+		for replicas := 1; replicas <= 2; replicas++ {
+			ways.Ranks, ways.Replicas = n, replicas
+			all = append(all, ordeal{Config: ways, threads: 1})
+			if !ways.Rings {
+				all = append(all, ordeal{Config: ways, threads: 1, breaks: true})
+			}
+			if replicas == 1 {
+				all = append(all, ordeal{Config: ways, threads: 4}, ordeal{Config: ways, threads: 3, breaks: !ways.Rings})
+			} else {
+				all = append(all, ordeal{Config: ways, threads: 1, kills: true})
+			}
+		}
+	}
+	return all
+}
+
+// Every random program gets what it has to, over every channel, whatever
+// breaks: R1, R2 and R4.
+func TestRandomPrograms(t *testing.T) {
+	base := rand.Uint64()
+	if *planSeed != 0 {
+		base = *planSeed
+	}
+	t.Logf("seed %d", base)
+	start := time.Now()
+	for _, n := range []int{1, 2, 3, 4} {
+		for i, o := range ordeals(n) {
+			if *planSeed == 0 && (uint64(i+n)+base)%3 > 0 || time.Since(start) > 8*time.Second {
+				continue // another run has its turn
+			}
+			if err := o.run(base); err != nil {
+				t.Fatalf("-seed %d, %v: %v", base, o, err)
+			}
+		}
+	}
+}
+
+const planSteps = 8
+
+// run runs the programs of seed in one way.
+func (o ordeal) run(seed uint64) error {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), time.Minute, errors.New("hangs"))
+	defer cancel()
+	random := rand.New(rand.NewPCG(seed, 2))
+	if o.breaks {
+		var mu sync.Mutex
+		o.Wrap = func(s channel.Sender) channel.Sender {
+			mu.Lock()
+			defer mu.Unlock()
+			return newFragile(s, random)
+		}
+	}
+	job := localworld.New(ctx, o.Config)
+	plans := make([]plan, o.threads)
+	for i := range plans {
+		plans[i] = drawPlan(seed+uint64(i), o.Ranks, planSteps)
+	}
+	dies := make(map[view.Process]int) // at this step
+	for rank := range o.Ranks {
+		if o.kills && random.IntN(3) > 0 {
+			dies[view.Process{Rank: rank, Replica: random.IntN(o.Replicas)}] = random.IntN(planSteps)
+		}
+	}
+	return runIn(job, func(w *World) error {
+		self := view.Process{Rank: w.Rank(), Replica: w.Replica()}
+		at, mortal := dies[self]
+		return w.runPlans(plans, func(step int) {
+			if mortal && step == at {
+				job.Kill(self)
+			}
+		})
+	})
+}
+
+// runPlans runs the plans at once, each with communicators of its own.
+func (w *World) runPlans(plans []plan, before func(step int)) error {
+	if err := w.BufferAttach(256 << 20); err != nil {
+		return err
+	}
+	actors := make([]*actor, len(plans))
+	for i, p := range plans {
+		base, err := w.Dup()
+		if err != nil {
+			return err
+		}
+		actors[i] = &actor{plan: p, base: base, rank: w.Rank(), before: before, sets: layouts(p.ranks)}
+	}
+	err := several(len(actors), func(i int) error {
+		err := actors[i].run()
+		if err != nil {
+			err = fmt.Errorf("thread %d: %w", i, err)
+		}
+		return err
+	})
+	return first(err, last(w.BufferDetach()))
+}
+
+// An actor does the part of one rank in a plan.
+type actor struct {
+	plan
+	base   *Comm
+	comms  []*Comm
+	rank   int // in the world
+	sets   [][][]int
+	before func(step int)
+}
+
+func (a *actor) run() error {
+	for i := range a.sets {
+		c, err := makeSet(a.base, i)
+		if err != nil {
+			return err
+		}
+		a.comms = append(a.comms, c)
+	}
+	for i, s := range a.steps {
+		a.before(i)
+		if err := a.do(i, s); err != nil {
+			return fmt.Errorf("step %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// group returns the world ranks of communicator i of this rank.
+func (a *actor) group(i int) []int {
+	for _, g := range a.sets[i] {
+		for _, r := range g {
+			if r == a.rank {
+				return g
+			}
+		}
+	}
+	return nil
+}
+
+// rankIn returns the rank of a world rank in communicator i.
+func (a *actor) rankIn(i, world int) int {
+	for r, v := range a.group(i) {
+		if v == world {
+			return r
+		}
+	}
+	return -1
+}
+
+// do does one step.
+func (a *actor) do(i int, s step) error {
+	if s.renew >= 0 {
+		c, err := makeSet(a.base, s.renew)
+		if err := first(err, a.comms[s.renew].Free()); err != nil {
+			return err
+		}
+		a.comms[s.renew] = c
+	}
+	under, err := a.begin(s)
+	if err != nil {
+		return err
+	}
+	if err := a.exchange(i, s); err != nil {
+		return err
+	}
+	for k, u := range under {
+		if u.request == nil {
+			continue
+		}
+		_, err := u.request.Wait()
+		if err := first(err, u.check(fmt.Sprintf("collective %d", k))); err != nil {
+			return err
+		}
+	}
+	return Barrier(a.base) // keeps the wildcards of one step from the messages of the next
+}
+
+// A running collective has a request, and what has to come of it.
+type running struct {
+	result
+	request *Request
+}
+
+// begin begins the collectives of s, and does those that block.
+func (a *actor) begin(s step) ([]running, error) {
+	var under []running
+	for _, call := range s.collectives {
+		kind := collectives[call.kind]
+		if call.blocking {
+			x, err := kind.block(a.comms[call.comm], call.root, call.count)
+			if err := first(err, x.check(kind.name)); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		r, x, err := kind.begin(a.comms[call.comm], call.root, call.count)
+		if err != nil {
+			return nil, err
+		}
+		under = append(under, running{x, r})
+	}
+	return under, nil
+}
+
+// A posting is a receive of a step.
+type posting struct {
+	letter
+	buf     []byte
+	request *Request
+	status  Status
+}
+
+// exchange sends and receives the letters of a step.
+func (a *actor) exchange(i int, s step) error {
+	postings, err := a.post(s)
+	if err != nil {
+		return err
+	}
+	if s.posted { // everywhere, before anything is sent
+		if err := Barrier(a.base); err != nil {
+			return err
+		}
+	}
+	sent, err := a.send(i, s)
+	if err != nil {
+		return err
+	}
+	for k := range postings {
+		if err := a.receive(&postings[k], s.wild, k); err != nil {
+			return err
+		}
+	}
+	if _, err := Waitall(sent...); err != nil {
+		return err
+	}
+	return a.judge(i, s, postings)
+}
+
+// post posts the receives of letters to this rank: all, or the first of them.
+func (a *actor) post(s step) ([]posting, error) {
+	var postings []posting
+	largest := make(map[int]int) // by communicator: wildcards may get any of its letters
+	for _, l := range s.letters {
+		if l.to == a.rank {
+			postings = append(postings, posting{letter: l})
+			largest[l.comm] = max(largest[l.comm], l.size)
+		}
+	}
+	for k := range postings {
+		p := &postings[k]
+		p.buf = make([]byte, largest[p.comm])
+		if !s.posted && k >= len(postings)/2 {
+			continue
+		}
+		source, tag := a.pattern(p.letter, s.wild)
+		var err error
+		if k%3 == 0 {
+			if p.request, err = RecvInit(a.comms[p.comm], p.buf, source, tag); err == nil {
+				err = p.request.Start()
+			}
+		} else {
+			p.request, err = Irecv(a.comms[p.comm], p.buf, source, tag)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return postings, nil
+}
+
+func (a *actor) pattern(l letter, wild int) (source, tag int) {
+	source, tag = a.rankIn(l.comm, l.from), l.tag
+	if wild == anySource || wild == anyBoth {
+		source = AnySource
+	}
+	if wild == anyTag || wild == anyBoth {
+		tag = AnyTag
+	}
+	return source, tag
+}
+
+func (a *actor) send(i int, s step) (sent []*Request, err error) {
+	for k, l := range s.letters {
+		if l.from != a.rank {
+			continue
+		}
+		buf := make([]byte, l.size)
+		content(buf, i, k)
+		c, dest := a.comms[l.comm], a.rankIn(l.comm, l.to)
+		if s.posted && k%2 == 0 {
+			err = ways[l.way].blocking(c, buf, dest, l.tag)
+		} else {
+			var r *Request
+			r, err = ways[l.way].send(c, buf, dest, l.tag)
+			sent = append(sent, r)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return sent, nil
+}
+
+// receive waits for a posted receive, or receives in one of many ways.
+func (a *actor) receive(p *posting, wild, k int) (err error) {
+	c := a.comms[p.comm]
+	source, tag := a.pattern(p.letter, wild)
+	switch {
+	case p.request != nil && k%2 == 0:
+		p.status, err = p.request.Wait()
+	case p.request != nil:
+		_, p.status, err = Waitany(p.request)
+	case k%4 == 0:
+		p.status, err = Recv(c, p.buf, source, tag)
+	case k%4 == 1:
+		if p.status, err = Probe(c, source, tag); err == nil {
+			p.status, err = Recv(c, p.buf, p.status.Source, p.status.Tag)
+		}
+	case k%4 == 2:
+		var m *Message
+		if m, p.status, err = Mprobe(c, source, tag); err == nil {
+			p.status, err = Mrecv(m, p.buf)
+		}
+	default:
+		for ok := false; !ok && err == nil; {
+			p.status, ok, err = Iprobe(c, source, tag)
+		}
+		if err == nil {
+			p.status, err = Recv(c, p.buf, p.status.Source, p.status.Tag)
+		}
+	}
+	return err
+}
+
+// judge compares what came with what was sent: of the letters that a receive
+// could take, those of one source come in the order in which they were sent.
+func (a *actor) judge(i int, s step, postings []posting) error {
+	taken := make([]bool, len(s.letters))
+	for n, p := range postings {
+		k, found := 0, false
+		for k = range s.letters {
+			l := s.letters[k]
+			found = !taken[k] && l.to == a.rank && l.comm == p.comm && a.rankIn(l.comm, l.from) == p.status.Source &&
+				(l.tag == p.status.Tag || s.wild == anyTag || s.wild == anyBoth)
+			if found {
+				break
+			}
+		}
+		if !found || s.letters[k].tag != p.status.Tag || s.letters[k].size != p.status.Size {
+			return fmt.Errorf("receive %d of %+v got %+v", n, p.letter, p.status)
+		}
+		taken[k] = true
+		want := make([]byte, p.status.Size)
+		content(want, i, k)
+		if !bytes.Equal(p.buf[:p.status.Size], want) {
+			return fmt.Errorf("receive %d of %+v: wrong bytes", n, s.letters[k])
+		}
+	}
+	return nil
+}
