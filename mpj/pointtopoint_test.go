@@ -198,7 +198,7 @@ func TestProcNullIsNobody(t *testing.T) {
 			return err
 		}
 		if i, s, err := Waitany(nil, r); i != 1 || s != nothing || err != nil {
-			return fmt.Errorf("Waitany: %d, %v, %v", i, s, err)
+			return fmt.Errorf("Waitany: %d, %v, %s", i, s, fmt.Sprint(err))
 		}
 		return nil
 	})

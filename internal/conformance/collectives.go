@@ -104,10 +104,9 @@ func inPlace(w *mpj.World) error {
 		for _, root := range []int{0, n - 1} {
 			me, everywhere := seq[int32](rank, count), make([]int32, n*count)
 			copy(everywhere[rank*count:], me)
-			gathered := everywhere
 			var err error
 			if rank == root {
-				gathered = append([]int32{}, everywhere...)
+				gathered := append([]int32{}, everywhere...)
 				err = cmp.Or(mpj.Gather(c, nil, gathered, root), mpj.Scatter[int32](c, gathered, nil, root), same("Gather", gathered, all[int32](n, count)))
 			} else {
 				scattered := make([]int32, count)
