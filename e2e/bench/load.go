@@ -11,6 +11,20 @@ import (
 // sampling is how long the machine is watched before each run.
 const sampling = 200 * time.Millisecond
 
+// quiet is how busy others may be for a run to begin at once.
+const quiet = 0.1
+
+// settle waits until others are quiet, at most for a while, and returns how busy
+// they are then.
+func settle(ctx context.Context, atMost time.Duration) (part float64, ok bool) {
+	for deadline := time.Now().Add(atMost); ; {
+		part, ok = others(ctx)
+		if !ok || part <= quiet || ctx.Err() != nil || !time.Now().Before(deadline) {
+			return part, ok
+		}
+	}
+}
+
 // others returns which part of the processors was busy for a while with nothing of
 // ours running: what figures have to be read with. Where the system does not tell,
 // ok is false.

@@ -38,6 +38,7 @@ type options struct {
 	seed    uint64
 	out     string
 	profile string
+	wait    time.Duration
 }
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
@@ -66,6 +67,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.IntVar(&o.rounds, "rounds", 3, "`N` rounds")
 	flags.Uint64Var(&o.seed, "seed", rand.Uint64(), "`SEED` of the order within rounds")
 	flags.StringVar(&o.out, "out", "", "write tables into `DIR`/benchmarks.md and plots into DIR/benchmarks, not to standard output")
+	flags.DurationVar(&o.wait, "wait", 0, "before each run, wait at most this `TIME` for others to leave the processors alone")
 	flags.StringVar(&o.profile, "profile", "", "collect CPU profiles of our ranks under `DIR`; figures then suffer")
 	if err := flags.Parse(args); err != nil {
 		return o, err
@@ -166,7 +168,7 @@ func measure(ctx context.Context, w *workshop, field []contender, o options, std
 			if failures[i] > 1 || ctx.Err() != nil {
 				continue
 			}
-			if part, ok := others(ctx); ok {
+			if part, ok := settle(ctx, o.wait); ok {
 				load = append(load, 100*part)
 			}
 			start := time.Now()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"time"
 
@@ -69,7 +70,11 @@ const niceness = "10"
 
 // guest runs a contender that is no job of ours.
 func guest(ctx context.Context, env []string, name string, args ...string) ([]byte, error) {
-	return output(ctx, env, "nice", append([]string{"-n", niceness, name}, args...)...)
+	out, err := output(ctx, env, "nice", append([]string{"-n", niceness, name}, args...)...)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", filepath.Base(name), err)
+	}
+	return out, err
 }
 
 // output runs a command with additions to the environment.
@@ -82,7 +87,7 @@ func output(ctx context.Context, env []string, name string, args ...string) ([]b
 	grid.EndWithParent(cmd)
 	out, err := cmd.Output()
 	if err != nil {
-		return out, fmt.Errorf("%s: %w\n%s", cmd, err, &stderr)
+		return out, fmt.Errorf("%s: %w\n%s", name, err, &stderr)
 	}
 	return out, nil
 }
