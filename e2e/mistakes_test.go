@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -98,6 +99,28 @@ func TestMistakes(t *testing.T) {
 			t.Errorf("%v: %s", err, out)
 		}
 	})
+}
+
+// TestCheckEndsADeadlock: with P2PMPI_CHECK=1 in the environment of p2prun a job
+// whose ranks wait for each other ends, and says who waits for whom.
+func TestCheckEndsADeadlock(t *testing.T) {
+	peers := grid(t, 2, "--slots", "1")
+	user := *loopback
+	user.env = append(slices.Clone(user.env), "P2PMPI_CHECK=1")
+	j := user.startJob(t, "--home", t.TempDir(), "--supernode", peers[0].addr, "-n", "2", filepath.Join(bin, "stepper"), "-stuck", "-steps", "6")
+	if s := j.wait(); s != 1 {
+		t.Errorf("exit status %d, want 1", s)
+	}
+	for _, says := range []string{
+		"deadlock: no rank can go on",
+		"rank 0 waits in Recv(source 1, tag 9, world): what is here has tag 1 from rank 1",
+		"rank 1 waits in Recv(source 0, tag 1, world)",
+	} {
+		if text := j.stderr.String(); !strings.Contains(text, says) {
+			t.Errorf("%q is not in:\n%s", says, text)
+		}
+	}
+	expectNothingLeft(t, peers)
 }
 
 // badPackage is a Go package in a module of its own that does not compile.

@@ -4,13 +4,15 @@ import (
 	"bytes"
 	"cmp"
 	"os"
+
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
 )
 
 // With P2PMPI_CHECK=1 in the environment of all ranks, the ranks of a
 // communicator compare their calls before each collective: which one it is,
 // and its root. It then makes every collective wait for all ranks, and costs a
 // few messages; a program that works without it works with it.
-const checkVariable = "P2PMPI_CHECK"
+const checkVariable = proclink.CheckVariable
 
 // checksWanted reads the variable.
 func checksWanted() (bool, error) {

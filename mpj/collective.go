@@ -5,6 +5,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
 )
 
@@ -37,7 +38,7 @@ type forced struct {
 }
 
 // collectiveVariable is the environment variable that forces algorithms.
-const collectiveVariable = "P2PMPI_COLL"
+const collectiveVariable = proclink.CollectiveVariable
 
 func forcedByUser() forced {
 	algorithms, err := collective.Force(os.Getenv(collectiveVariable))

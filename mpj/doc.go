@@ -64,7 +64,12 @@
 //
 // With P2PMPI_CHECK=1 in the environment the ranks compare which collective each
 // calls, and with which root, before they go into it. When they differ, all get
-// an error that names who calls what, where otherwise some would hang.
+// an error that names who calls what, where otherwise some would hang. And ranks
+// that wait for each other for ever get ErrDeadlock, within a second or two,
+// which says what each of them waits for. That needs one replica of each rank,
+// and goroutines that wait in this package or for each other: while one computes,
+// sleeps, reads a file or waits at a channel, its rank may still go on. Finalize
+// then waits for all ranks. p2prun hands the variable to all ranks.
 //
 // # Several goroutines
 //

@@ -41,7 +41,9 @@ Standard output is the ranks' standard output and nothing else. The first
 Ctrl-C cancels the job, the second ends p2prun at once.
 
 Every option --some-thing is also the key some-thing of the configuration file
-and the environment variable P2PMPI_SOME_THING; see p2pboot --help.
+and the environment variable P2PMPI_SOME_THING; see p2pboot --help. The ranks
+get P2PMPI_CHECK and P2PMPI_COLL, of which package mpj tells, from the
+environment of p2prun.
 
 Exit status: 0 the job succeeded; 1 to 125 the program's own, when all replicas
 of a rank exited with it; 64 wrong usage; 69 not enough peers within -w; 70 a

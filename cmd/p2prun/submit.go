@@ -15,6 +15,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/cmd/internal/inputs"
 	"github.com/p2pmpi/p2pmpi/cmd/internal/program"
 	"github.com/p2pmpi/p2pmpi/cmd/internal/workdir"
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/peer"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
@@ -84,7 +85,7 @@ func request(cfg peer.Config, opt peer.RunOptions, args []string) (job.Request, 
 		return job.Request{}, fmt.Errorf("find the current folder: %w", err)
 	}
 	req := job.Request{
-		Name: args[0], Args: args[1:],
+		Name: args[0], Args: args[1:], Settings: proclink.Settings(os.Getenv),
 		N: opt.Ranks, R: opt.Replicas, Strategy: opt.Strategy,
 		Outputs: opt.Outputs, OutputDir: cwd,
 		Channels: cfg.Channels, Explain: opt.ExplainChannels,

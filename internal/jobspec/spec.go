@@ -11,6 +11,7 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/record"
 
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/version"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
@@ -25,6 +26,7 @@ type Spec struct {
 	R         int        `json:"r"`         // replicas of each rank
 	Name      string     `json:"name"`      // of the program, for people
 	Args      []string   `json:"args"`      // without the program's own name
+	Settings  []string   `json:"settings"`  // of the environment: see proclink.Settings
 	Programs  []Program  `json:"programs"`  // one for each platform
 	Inputs    string     `json:"inputs"`    // digest of the manifest of the input files
 	InputsLen int64      `json:"inputsLen"` // bytes of that manifest
@@ -67,6 +69,9 @@ func (s *Spec) Validate() error {
 		return fmt.Errorf("job with %d programs, want 1 to %d", len(s.Programs), MaxPrograms)
 	case !digestPattern.MatchString(s.Inputs) || s.InputsLen < 0:
 		return errors.New("job without a proper digest of its inputs")
+	}
+	if err := proclink.CheckSettings(s.Settings); err != nil {
+		return err
 	}
 	for _, p := range s.Programs {
 		if !digestPattern.MatchString(p.Digest) || p.Size <= 0 {

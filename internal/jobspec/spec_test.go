@@ -28,7 +28,7 @@ func newSpec(t testing.TB) (*Spec, crypto.PrivKey) {
 	digest := strings.Repeat("0a", 32)
 	return &Spec{
 		ID: strings.Repeat("1f", 16), Submitter: id, Protocol: version.Protocol,
-		Created: time.Unix(1, 0).UTC(), N: 3, R: 2, Name: "ep", Args: []string{"W"},
+		Created: time.Unix(1, 0).UTC(), N: 3, R: 2, Name: "ep", Args: []string{"W"}, Settings: []string{"P2PMPI_CHECK=1"},
 		Programs: []Program{{OS: "linux", Arch: "amd64", Digest: digest, Size: 1}},
 		Inputs:   digest,
 	}, key

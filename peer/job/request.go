@@ -20,8 +20,9 @@ type Request struct {
 	Programs  []Executable          `json:"programs"` // one for each platform
 	Name      string                `json:"name"`     // of the program, for people
 	Args      []string              `json:"args"`
-	N         int                   `json:"n"` // ranks
-	R         int                   `json:"r"` // replicas of each rank
+	Settings  []string              `json:"settings"` // of the environment: see proclink.Settings
+	N         int                   `json:"n"`        // ranks
+	R         int                   `json:"r"`        // replicas of each rank
 	Strategy  string                `json:"strategy"`
 	Inputs    []filetransfer.Source `json:"inputs"`    // files to stage
 	Outputs   []string              `json:"outputs"`   // patterns of files to collect
@@ -86,6 +87,9 @@ func (r Request) Validate() error {
 	}
 	if len(r.Outputs) > 0 && !filepath.IsAbs(r.OutputDir) {
 		wrong("output folder %q: not an absolute path", r.OutputDir)
+	}
+	if err := proclink.CheckSettings(r.Settings); err != nil {
+		wrong("%w", err)
 	}
 	if _, err := proclink.ParseKinds(r.Channels); err != nil {
 		wrong("--channels: %w", err)

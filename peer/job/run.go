@@ -48,6 +48,7 @@ func newRun(s *Submitter, req Request) *run {
 			R:         req.R,
 			Name:      req.Name,
 			Args:      req.Args,
+			Settings:  req.Settings,
 		},
 	}
 	j.log = s.cfg.Log.With().Str("job", j.spec.ID).Logger()

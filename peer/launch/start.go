@@ -134,7 +134,7 @@ func (j *job) launch(p view.Process) (*instance, error) {
 	i := &instance{line: line}
 	c := supervisor.Command{
 		Title:   "job " + j.spec.ID + " process " + p.String(),
-		Program: program, Args: j.spec.Args,
+		Program: program, Args: j.spec.Args, Settings: j.spec.Settings,
 		Scratch: j.folder.Process(p), Line: inherited,
 		Answered: func() { j.do(func() { j.watching.Answered(p) }) },
 	}

@@ -3,7 +3,7 @@
 // number from each other rank in any order (wildcard receives), and prints one
 // line at each rank now and then.
 //
-//	stepper [-steps K] [-every J] [-work D] [-pause D] [-exit S -at K] [-abort S] [-panic]
+//	stepper [-steps K] [-every J] [-work D] [-pause D] [-exit S -at K] [-abort S] [-panic] [-stuck]
 package main
 
 import (
@@ -24,6 +24,7 @@ var (
 	exit   = flag.Int("exit", 0, "rank 0 exits with this status half-way")
 	abort  = flag.Int("abort", 0, "rank 0 aborts with this status half-way")
 	panics = flag.Bool("panic", false, "rank 0 panics half-way")
+	stuck  = flag.Bool("stuck", false, "rank 0 waits half-way for a message that nobody sends")
 	write  = flag.String("write", "", "every rank writes a file of this name")
 )
 
@@ -43,7 +44,9 @@ func run() error {
 	var sum int64
 	for step := range *steps {
 		if world.Rank() == 0 && step == *steps/2 {
-			misbehave(world)
+			if err := misbehave(world); err != nil {
+				return fmt.Errorf("step %d: %w", step, err)
+			}
 		}
 		got, err := ring(world.Comm, int64(step))
 		if err != nil {
@@ -68,7 +71,7 @@ func run() error {
 	return world.Finalize()
 }
 
-func misbehave(world *mpj.World) {
+func misbehave(world *mpj.World) error {
 	switch {
 	case *exit != 0:
 		fmt.Fprintln(os.Stderr, "stepper gives up")
@@ -78,7 +81,11 @@ func misbehave(world *mpj.World) {
 		world.Abort(*abort, "stepper aborts")
 	case *panics:
 		panic("stepper panics")
+	case *stuck:
+		_, err := mpj.Recv(world.Comm, []int64{0}, 1, 9)
+		return err
 	}
+	return nil
 }
 
 // ring sends x to the next rank and returns what comes from the one before.

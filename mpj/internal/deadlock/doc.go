@@ -9,7 +9,7 @@
 // the ranks that it waits for does what it waits for (the OR model of Chandy,
 // Misra and Haas, 1983; who waits for several requests in turn waits for the
 // first). So ranks are in deadlock when none of them waits for one that goes on,
-// and no message between them is on its way: Find.
+// and nothing from those that they wait for is on its way: Find.
 //
 // What ranks say is no photograph: each speaks at its own time. So all are asked
 // twice, the second time when all have answered the first. A rank that was

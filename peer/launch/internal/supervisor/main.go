@@ -30,9 +30,10 @@ const (
 // An order is what the peer writes into the life pipe. Every byte after it asks
 // whether the supervisor is there.
 type order struct {
-	Program string
-	Args    []string
-	Scratch string
+	Program  string
+	Args     []string
+	Settings []string
+	Scratch  string
 }
 
 // started is the supervisor's first report.
@@ -173,7 +174,7 @@ func start(o order) (pid int, err error) {
 	defer failure.Close()
 	pid, err = syscall.ForkExec(executable, append([]string{stageName, o.Program}, o.Args...), &syscall.ProcAttr{
 		Dir:   o.Scratch,
-		Env:   environment(o.Scratch),
+		Env:   append(environment(o.Scratch), o.Settings...),
 		Files: []uintptr{null.Fd(), 1, 2, lineFD, failed.Fd()},
 		Sys:   programAttributes(),
 	})

@@ -20,7 +20,9 @@ type Command struct {
 	Title   string   // for the owner who lists processes: job and process
 	Program string   // absolute path of an executable file
 	Args    []string // without the program's own name
-	Scratch string   // absolute path of its working folder, removed with it
+	// Settings are added to the program's environment, as NAME=value.
+	Settings []string
+	Scratch  string // absolute path of its working folder, removed with it
 
 	Line, Stdout, Stderr *os.File // the process's ends; Start leaves them open
 
@@ -103,7 +105,7 @@ func fork(c Command) (*Process, error) {
 func (p *Process) command(c Command, report *json.Decoder, deadline time.Time) error {
 	p.life.SetWriteDeadline(deadline)
 	p.report.SetReadDeadline(deadline)
-	o := order{Program: c.Program, Args: c.Args, Scratch: c.Scratch}
+	o := order{Program: c.Program, Args: c.Args, Settings: c.Settings, Scratch: c.Scratch}
 	if err := json.NewEncoder(p.life).Encode(o); err != nil {
 		return err
 	}

@@ -1,0 +1,51 @@
+package proclink
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// CheckVariable and CollectiveVariable are the environment variables of p2prun
+// that every process of a job gets as well: package mpj says what they do.
+const (
+	CheckVariable      = "P2PMPI_CHECK"
+	CollectiveVariable = "P2PMPI_COLL"
+)
+
+var settings = []string{CheckVariable, CollectiveVariable}
+
+// maxSetting bounds a setting, in bytes with its name.
+const maxSetting = 4096
+
+// Settings returns those of the variables that are set to something, as
+// NAME=value.
+func Settings(getenv func(string) string) []string {
+	var all []string
+	for _, name := range settings {
+		if value := getenv(name); value != "" {
+			all = append(all, name+"="+value)
+		}
+	}
+	return all
+}
+
+// CheckSettings reports the first of settings from outside that no process
+// should get.
+func CheckSettings(all []string) error {
+	if len(all) > len(settings) {
+		return fmt.Errorf("%d settings, there are %d", len(all), len(settings))
+	}
+	for _, s := range all {
+		name, _, _ := strings.Cut(s, "=")
+		switch {
+		case !slices.Contains(settings, name):
+			return fmt.Errorf("setting %.100q is none of %s", name, strings.Join(settings, ", "))
+		case len(s) > maxSetting:
+			return fmt.Errorf("setting %s has %d bytes, at most %d are taken", name, len(s), maxSetting)
+		case strings.ContainsRune(s, 0):
+			return fmt.Errorf("setting %s is no text", name)
+		}
+	}
+	return nil
+}
