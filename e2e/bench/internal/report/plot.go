@@ -20,7 +20,8 @@ func (r *Results) Plot(file, title, test string, processes int, unit Unit) error
 	p.X.Label.Text, p.Y.Label.Text = "bytes", unit.Name
 	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
 	p.X.Tick.Marker, p.Y.Tick.Marker = plot.TickerFunc(byteTicks), plot.LogTicks{Prec: -1}
-	p.Legend.Top, p.Legend.Left = true, unit.Name != GBytes.Name
+	rises := unit.Name == Micros.Name // times do, so that there is room at the top left
+	p.Legend.Top, p.Legend.Left = rises, rises
 	p.Add(gray())
 	drawn := false
 	for i, c := range r.Contenders(test, processes) {
