@@ -23,16 +23,22 @@ func FromFile(f *os.File) (net.Conn, error) {
 // NewStreamSender returns the writing end of a channel over conn, which it
 // takes over. All frames of one Send leave in as few writes as the system
 // allows; payloads are not copied.
-func NewStreamSender(conn net.Conn) Sender {
+func NewStreamSender(conn io.ReadWriteCloser) Sender {
 	s := &streamSender{conn: conn, broken: make(chan struct{})}
 	go s.watch() // until conn is closed, here or at the other end
 	return s
 }
 
+// A Source is what a receiver needs of a connection.
+type Source interface {
+	io.ReadCloser
+	SetReadDeadline(time.Time) error
+}
+
 // NewStreamReceiver returns the reading end of a channel over conn, which it
 // takes over. Payloads that are longer than its small buffer are read straight
 // to their place.
-func NewStreamReceiver(conn net.Conn) Receiver {
+func NewStreamReceiver(conn Source) Receiver {
 	return &streamReceiver{conn: conn, buffer: make([]byte, streamBuffer)}
 }
 
@@ -41,7 +47,7 @@ func NewStreamReceiver(conn net.Conn) Receiver {
 const maxBatch = 512
 
 type streamSender struct {
-	conn    net.Conn
+	conn    io.ReadWriteCloser
 	broken  chan struct{}
 	headers []byte
 	parts   [][]byte
@@ -75,9 +81,18 @@ func (s *streamSender) write(frames []Frame) error {
 			s.parts = append(s.parts, f.Payload)
 		}
 	}
-	s.vector = s.parts
-	_, err := s.vector.WriteTo(s.conn)
+	err := s.writeParts()
 	clear(s.parts) // no payload is held until the next write
+	return err
+}
+
+func (s *streamSender) writeParts() (err error) {
+	if socket, ok := s.conn.(*Socket); ok {
+		_, err = socket.writeAll(s.parts)
+		return err
+	}
+	s.vector = s.parts
+	_, err = s.vector.WriteTo(s.conn)
 	return err
 }
 
@@ -98,7 +113,7 @@ func (s *streamSender) Close() error {
 const streamBuffer = 16 << 10
 
 type streamReceiver struct {
-	conn        net.Conn
+	conn        Source
 	buffer      []byte
 	unread      []byte // the part of buffer that holds bytes not yet taken
 	interrupted atomic.Bool

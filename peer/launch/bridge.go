@@ -4,10 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
 	"os"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
 // An end is one side of a bridge: the socket to a process or the stream to its
@@ -19,14 +19,14 @@ type end interface {
 }
 
 // A socket is this peer's end of a socket pair with a process.
-type socket struct{ *net.UnixConn }
+type socket struct{ *channel.Socket }
 
 // Reset closes the socket, which has no better way to say that it broke.
 func (s socket) Reset() error { return s.Close() }
 
-// carrySize is that of the buffer of a channel. A libp2p stream does not take
-// more than this in one frame.
-const carrySize = 64 << 10
+// carrySize is that of the buffer of a channel: what a libp2p stream takes in
+// one frame, of 64 KiB with its header. A byte more would go in a second one.
+const carrySize = 64<<10 - 12
 
 // carry copies a channel's bytes to dst until src has no more, and returns when
 // dst has closed too, having taken everything. When ctx ends, when either side
@@ -84,10 +84,10 @@ func socketPair() (ours socket, theirs *os.File, err error) {
 		return socket{}, nil, err
 	}
 	defer a.Close()
-	c, err := net.FileConn(a)
+	c, err := channel.OpenSocket(a)
 	if err != nil {
 		b.Close()
 		return socket{}, nil, err
 	}
-	return socket{c.(*net.UnixConn)}, b, nil
+	return socket{c}, b, nil
 }

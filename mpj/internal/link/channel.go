@@ -49,7 +49,7 @@ func (l *Link) sender(ctx context.Context, m proclink.Message, f *os.File) (chan
 		}
 		return channel.OpenTCPSender(ctx, conn, l.identity, m.Key)
 	case proclink.Stream:
-		conn, err := channel.FromFile(f)
+		conn, err := channel.OpenSocket(f)
 		if err != nil {
 			return nil, err
 		}
@@ -76,7 +76,7 @@ func (l *Link) receiver(m proclink.Message, f *os.File) (channel.Receiver, error
 		}
 		return channel.OpenTCPReceiver(conn, l.identity, m.Key), nil
 	case proclink.Stream:
-		conn, err := channel.FromFile(f)
+		conn, err := channel.OpenSocket(f)
 		if err != nil {
 			return nil, err
 		}
