@@ -323,10 +323,10 @@ func TestCommunicatorsKeepMessagesApart(t *testing.T) {
 		}
 		buf := make([]int, 1)
 		if _, err := Recv(other, buf, AnySource, AnyTag); err != nil || buf[0] != 2 {
-			return fmt.Errorf("in the duplicate: got %v, %v", buf, err)
+			return first(err, fmt.Errorf("in the duplicate: got %v", buf))
 		}
 		if _, err := Recv(w.Comm, buf, from, 5); err != nil || buf[0] != 1 {
-			return fmt.Errorf("in the world: got %v, %v", buf, err)
+			return first(err, fmt.Errorf("in the world: got %v", buf))
 		}
 		return Barrier(w.Comm)
 	})

@@ -29,7 +29,7 @@ func TestPersistentRequestsStartOverAndOver(t *testing.T) {
 			rs = append(rs, r)
 		}
 		if i, _, err := Waitany(rs...); i != Undefined || err != nil {
-			return fmt.Errorf("before Start one is active: %d, %v", i, err)
+			return first(err, fmt.Errorf("before Start one is active: %d", i))
 		}
 		for round := range 10 {
 			send[0], row[0], row[2] = 10*round+w.Rank(), round, w.Rank()
@@ -67,7 +67,7 @@ func TestGetStatusLeavesTheRequestActive(t *testing.T) {
 		for done := false; !done; {
 			var s Status
 			if s, done, err = r.GetStatus(); err != nil || done && Count[int](s) != 2 {
-				return fmt.Errorf("%v, %v", s, err)
+				return first(err, fmt.Errorf("got %v", s))
 			}
 		}
 		i, s, err := Waitany(r)

@@ -71,7 +71,7 @@ func short[T any](s []T) []T { return s[:min(len(s), 20)] }
 // fails returns an error unless err is of the class.
 func fails(what string, err error, class mpj.Class) error {
 	if !errors.Is(err, class) {
-		return fmt.Errorf("%s: got error %s, want one of the class %q", what, fmt.Sprint(err), class)
+		return fmt.Errorf("%s: got error %s, want one of the class %q", what, fmt.Sprint(err), class.Error())
 	}
 	return nil
 }
