@@ -74,7 +74,7 @@ func ordeals(n int) (all []ordeal) {
 			if replicas == 1 {
 				all = append(all, ordeal{Config: ways, threads: 4}, ordeal{Config: ways, threads: 3, breaks: !ways.Rings})
 			} else {
-				all = append(all, ordeal{Config: ways, threads: 1, kills: true})
+				all = append(all, ordeal{Config: ways, threads: 1, kills: true, breaks: !ways.Rings})
 			}
 		}
 	}

@@ -86,6 +86,9 @@ func (e *Engine) read(in, before *inlet) {
 		<-before.ended
 		e.mu.Lock()
 		e.acknowledge(in) // what from keeps, so that it need not all come again
+		if e.err == nil {
+			e.ask() // a Receipt may have been lost
+		}
 		e.mu.Unlock()
 	}
 	alloc := func(h channel.Header) []byte {

@@ -367,6 +367,7 @@ func (e *Engine) connected(o *outlet, s channel.Sender, again bool) bool {
 	default:
 		e.pop(o, len(o.queue))
 		e.apply(e.protocol.Reopened(o.to))
+		e.ask() // a Query may have been lost
 		e.relieve()
 		e.armTick()
 	}
