@@ -181,7 +181,7 @@ func (s *Socket) do(o *operation) error {
 		if err := s.raw.Control(o.call); err != nil {
 			return net.ErrClosed
 		}
-		if o.err != syscall.EAGAIN {
+		if !errors.Is(o.err, syscall.EAGAIN) {
 			return o.err
 		}
 		if !waited && s.attend(o) {
@@ -211,7 +211,7 @@ func (s *Socket) writeNow(fd uintptr) {
 func (o *operation) result(call, fd, a, b uintptr) {
 	for {
 		n, _, errno := syscall.Syscall(call, fd, a, b)
-		if errno == syscall.EINTR {
+		if errors.Is(errno, syscall.EINTR) {
 			continue
 		}
 		if o.n, o.err = int(n), nil; errno != 0 {
@@ -324,5 +324,5 @@ func (g *gate) wait() error { return g.raw.Read(g.try) }
 func isOpen(epoll uintptr) bool {
 	var events [1]syscall.EpollEvent
 	n, err := syscall.EpollWait(int(epoll), events[:], 0)
-	return n > 0 || err != nil && err != syscall.EINTR
+	return n > 0 || err != nil && !errors.Is(err, syscall.EINTR)
 }
