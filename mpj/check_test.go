@@ -34,6 +34,14 @@ func TestCheckNamesDifferentCalls(t *testing.T) {
 		}, "rank 1 calls DistGraphCreate instead"},
 		{"a root that there is not", func(w *World) error { return Bcast(w.Comm, make([]int, 1), 7*(w.Rank()/2)) },
 			"the root is 0, at rank 2 it is 7"},
+		{"communicators", func(w *World) error {
+			if w.Rank() == 0 {
+				_, err := w.Dup()
+				return err
+			}
+			_, err := w.Split(0, 0)
+			return err
+		}, "mpj.Dup at rank 0: invalid communicator: in communicator \"world\" rank 1 calls Split instead"},
 		{"not blocking", func(w *World) error {
 			g, err := w.CartCreate([]int{3}, []bool{true}, false)
 			if err != nil {

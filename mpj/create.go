@@ -18,6 +18,11 @@ func (c *Comm) Dup() (*Comm, error) {
 	if err := c.check("Dup"); err != nil {
 		return nil, err
 	}
+	if c.local == nil {
+		if err := c.compare("Dup", noRoot); err != nil {
+			return nil, err
+		}
+	}
 	d, err := c.dup()
 	if err != nil {
 		return nil, c.wrap("Dup", err)
