@@ -21,6 +21,7 @@ func main() {
 	if status, ok := launch.Supervise(); ok {
 		os.Exit(status)
 	}
+	command.OneProcessor()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the process at once
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))

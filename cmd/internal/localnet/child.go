@@ -35,6 +35,7 @@ func Child() (status int, isChild bool) {
 		return 0, false
 	}
 	os.Unsetenv(marker) // not for what this process starts
+	command.OneProcessor()
 	if err := serve(os.Stdin, os.Stdout, os.Stderr); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return command.Unavailable, true
