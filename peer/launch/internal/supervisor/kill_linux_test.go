@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -150,5 +151,14 @@ func TestKillStaleFindsProgramsByFolder(t *testing.T) {
 	KillStale(filepath.Dir(r.scratch))
 	if got := r.Wait(); got.Signal != "killed" {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// Ranks that yield have to be in one session: see supervisorAttributes.
+func TestProgramsShareTheirPeersSession(t *testing.T) {
+	session, err := unix.Getsid(0)
+	want := fmt.Sprintln("session", session, err)
+	if got := readAll(t, run(t, "describe").stdout); !strings.Contains(got, want) {
+		t.Errorf("no line %q in\n%s", want, got)
 	}
 }

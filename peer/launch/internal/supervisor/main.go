@@ -162,6 +162,9 @@ func start(o order) (pid int, err error) {
 	if err := adoptOrphans(); err != nil {
 		return 0, fmt.Errorf("become subreaper: %w", err)
 	}
+	if err := leaveTerminal(); err != nil {
+		return 0, fmt.Errorf("leave the terminal: %w", err)
+	}
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return 0, err

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -84,6 +85,11 @@ func describe() {
 	fmt.Println("env", os.Environ())
 	in, err := io.ReadAll(os.Stdin)
 	fmt.Println("stdin", len(in), err)
+	if tty, err := os.Open("/dev/tty"); err == nil {
+		fmt.Println("terminal", tty.Name())
+	}
+	session, err := unix.Getsid(0)
+	fmt.Println("session", session, err)
 	entries, _ := os.ReadDir("/proc/self/fd")
 	for _, e := range entries {
 		// The Go runtime opens files of its own.
@@ -231,7 +237,7 @@ func TestO1ProgramSeesNothingOfItsPeer(t *testing.T) {
 			t.Errorf("no line %q in\n%s", want, got)
 		}
 	}
-	for _, never := range []string{"SECRET", "fd 4", "fd 5", "fd 6"} {
+	for _, never := range []string{"SECRET", "terminal", "fd 4", "fd 5", "fd 6"} {
 		if strings.Contains(got, never) {
 			t.Errorf("%q in\n%s", never, got)
 		}

@@ -19,8 +19,25 @@ func adoptOrphans() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0,
 
 // supervisorAttributes keeps the terminal's Ctrl-C from the supervisor, and has
 // the kernel wake it when its peer ends: one that is stopped would not see that.
+//
+// A process group, not a session: the scheduler (sched_autogroup, see sched(7))
+// treats each session as one competitor. With one each, ranks that share a
+// processor could not hand it to one another by yielding, a message between them
+// would take a time slice, and their niceness would count for nothing.
 func supervisorAttributes() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGCONT}
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGCONT}
+}
+
+// leaveTerminal gives up the peer's terminal, if it has one, for this process
+// and its children: only the leader of its session could get it back. So no
+// program reads or writes there.
+func leaveTerminal() error {
+	fd, err := syscall.Open("/dev/tty", syscall.O_RDWR|syscall.O_NOCTTY|syscall.O_CLOEXEC, 0)
+	if err != nil {
+		return nil // there is none
+	}
+	defer syscall.Close(fd)
+	return unix.IoctlSetInt(fd, unix.TIOCNOTTY, 0)
 }
 
 // programAttributes puts the program into a process group of its own, and has

@@ -20,6 +20,9 @@ func adoptOrphans() error { return nil }
 // supervisorAttributes keeps the terminal's Ctrl-C from the supervisor.
 func supervisorAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
+// leaveTerminal has nothing to do: the supervisor's session has no terminal.
+func leaveTerminal() error { return nil }
+
 // programAttributes puts the program into a process group of its own.
 func programAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
