@@ -55,10 +55,11 @@ func newWorld(e *engine.Engine, self view.Process, size int, j job) *World {
 }
 
 // Finalize ends this process's part in the job. It waits until every message
-// that it sent has arrived. Each process calls it last, once it has received
-// all messages meant for it; only then is its rank done. Messages that came and
-// were never received are an error, ErrPending, that names them; the rank is
-// done all the same.
+// that it sent has arrived, a long one until it is received, or its receiver is
+// in Finalize too. Each process calls it last, once it has received all messages
+// meant for it; only then is its rank done. Messages that came and were never
+// received are an error, ErrPending, that names them; the rank is done all the
+// same.
 func (w *World) Finalize() error {
 	w.finalize.Do(func() {
 		err := w.engine.Flush()

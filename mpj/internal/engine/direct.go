@@ -89,7 +89,11 @@ func (e *Engine) sendPinned(r *Request, o *outlet, context uint32, tag int32, pa
 // announce sends the header of a message whose payload goes when it is asked
 // for. r is done then.
 func (e *Engine) announce(r *Request, context uint32, dest int, tag int32, payload []byte) {
-	r.context, r.source, r.tag = context, dest, tag // dest will ask for it
+	r.context, r.source, r.tag = context, dest, tag                        // dest will ask for it
+	if dest != e.self.Rank && e.outlet(view.Process{Rank: dest}).dropped { // it has finished
+		r.finish()
+		return
+	}
 	r.body, r.announced = payload, true
 	e.bodies++
 	if dest == e.self.Rank {
@@ -161,6 +165,10 @@ func (e *Engine) deliverDirect(m message) {
 		e.give(r, m)
 		return
 	}
+	if m.announced && e.ending {
+		e.refuse(m)
+		return
+	}
 	b.add(m)
 	b.wakeProbes()
 }
@@ -191,26 +199,43 @@ func (e *Engine) copySelf(r, sender *Request) {
 	case len(sender.body) <= len(r.buf):
 		copy(r.buf, sender.body)
 	}
-	e.bodies--
-	sender.body, sender.announced = nil, false
-	sender.finish()
+	e.sentToSelf(sender)
 	r.finish()
 }
 
-// clear asks for the payload of an announced message, or tells its sender that
-// nobody has room for it.
-func (e *Engine) clear(r *Request, m message) {
-	from := view.Process{Rank: m.Source}
-	o := e.outlet(from)
+// sentToSelf ends an announced send of this process to itself.
+func (e *Engine) sentToSelf(sender *Request) {
+	e.bodyDone()
+	sender.body, sender.announced = nil, false
+	sender.finish()
+}
+
+// bodyDone takes note that a payload waits no more.
+func (e *Engine) bodyDone() {
+	e.bodies--
+	e.flush.wake()
+}
+
+// answer asks for the payload of an announced message, or tells its sender that
+// it does not.
+func (e *Engine) answer(m message, refused bool) {
+	o := e.outlet(view.Process{Rank: m.Source})
 	f := e.numbered(o, channel.Clear)
 	setName(&f.Header, m.Seq)
+	if refused {
+		f.Rank = 1
+	}
+	e.put(o, parcel{Frame: f})
+}
+
+// clear asks for the payload of an announced message, if r has room for it.
+func (e *Engine) clear(r *Request, m message) {
 	switch {
 	case r.whole:
 		r.payload = make([]byte, m.full)
 		r.buf = r.payload
 	case m.full > len(r.buf):
-		f.Rank = 1
-		e.put(o, parcel{Frame: f})
+		e.answer(m, true)
 		r.finish()
 		return
 	}
@@ -220,7 +245,7 @@ func (e *Engine) clear(r *Request, m message) {
 	}
 	link.cleared[m.Seq] = r
 	e.bodies++
-	e.put(o, parcel{Frame: f})
+	e.answer(m, false)
 }
 
 // consume takes note that an eager message has been matched, and lets its
@@ -377,7 +402,7 @@ func (e *Engine) takeClear(from view.Process, h channel.Header) error {
 	delete(o.announced, nameOf(h))
 	r.announced = false
 	if h.Rank != 0 {
-		e.bodies--
+		e.bodyDone()
 		r.finish()
 		return nil
 	}
@@ -395,7 +420,7 @@ func (e *Engine) takeBody(link *inflow, f *channel.Frame) error {
 		return fmt.Errorf("body of %d bytes that nobody asked for", len(f.Payload))
 	}
 	delete(link.cleared, nameOf(f.Header))
-	e.bodies--
+	e.bodyDone()
 	r.finish()
 	return nil
 }

@@ -86,7 +86,9 @@ type Engine struct {
 	lent map[*byte]int
 
 	// Without a protocol:
-	bodies    int    // payloads that wait for their receive, or are on their way
+	bodies    int  // payloads that wait for their receive, or are on their way
+	ending    bool // in Flush: the program receives nothing more
+	refused   []Unmatched
 	selfSeq   uint64 // messages of this process to itself
 	selfBytes int    // of these, those that have not been matched
 
@@ -301,20 +303,6 @@ func (e *Engine) Close() {
 			o.ring = nil
 		}
 	}
-}
-
-// Flush waits until every message of this process is where it has to be: it
-// then owes nothing to anybody.
-func (e *Engine) Flush() error {
-	w := waiters.Get().(*waiter)
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	defer w.put()
-	e.flush = w
-	defer func() { e.flush = nil }()
-	return e.await(w, func() bool {
-		return e.err == nil && e.queued == 0 && (e.protocol == nil || e.protocol.Retained() == 0)
-	})
 }
 
 // tickInterval is how long acknowledgements may be held back. Short against

@@ -74,6 +74,10 @@ func (e *Engine) outlet(p view.Process) *outlet {
 	if o == nil {
 		o = &outlet{to: p, filled: make(chan struct{}, 1), credit: eagerCredit}
 		e.outlets[i] = o
+		if !e.view.Live(p) { // it has finished: nobody takes anything there
+			o.dropped = true
+			return o
+		}
 		e.running.Add(1)
 		go e.write(o) // until o is dropped, or has a ring
 	}
@@ -168,7 +172,7 @@ func (e *Engine) done(p parcel) {
 		e.letGo(p.Payload)
 	}
 	if p.owner != nil {
-		e.bodies--
+		e.bodyDone()
 		p.owner.body = nil
 		p.owner.finish()
 	}
@@ -189,7 +193,7 @@ func (e *Engine) drop(o *outlet) {
 	e.pop(o, len(o.queue))
 	for name, r := range o.announced {
 		delete(o.announced, name)
-		e.bodies--
+		e.bodyDone()
 		r.finish()
 	}
 	if o.sender != nil {

@@ -17,7 +17,7 @@ func (e *Engine) Unmatched() []Unmatched {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.advance()
-	var all []Unmatched
+	all := slices.Clone(e.refused)
 	for context, b := range e.mailboxes {
 		for _, m := range b.unexpected {
 			all = append(all, Unmatched{context, statusOf(m)})

@@ -1,0 +1,60 @@
+package engine
+
+// Flush waits until every message of this process is where it has to be: it
+// then owes nothing to anybody. The program receives nothing from now on. So that
+// two processes with messages that neither receives do not wait for each other,
+// what is announced to this one is refused, which ends the send.
+func (e *Engine) Flush() error {
+	w := waiters.Get().(*waiter)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	defer w.put()
+	e.flush = w
+	defer func() { e.flush = nil }()
+	if e.protocol != nil {
+		return e.await(w, func() bool { return e.err == nil && e.queued == 0 && e.protocol.Retained() == 0 })
+	}
+	e.ending = true
+	for _, b := range e.mailboxes {
+		e.refuseAll(b)
+	}
+	return e.await(w, func() bool {
+		w.requests = e.announcements()
+		return e.err == nil && e.queued == 0 && e.bodies == 0
+	})
+}
+
+// announcements returns the sends that wait for their receives.
+func (e *Engine) announcements() (all []*Request) {
+	for _, o := range e.outlets {
+		if o == nil {
+			continue
+		}
+		for _, r := range o.announced {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// refuseAll refuses the announced messages in b.
+func (e *Engine) refuseAll(b *mailbox) {
+	for i := 0; i < len(b.unexpected); {
+		if !b.unexpected[i].announced {
+			i++
+			continue
+		}
+		e.refuse(b.removeMessage(i))
+	}
+}
+
+// refuse tells the sender of an announced message that nobody receives it, and
+// takes note of it for Unmatched.
+func (e *Engine) refuse(m message) {
+	e.refused = append(e.refused, Unmatched{m.Context, statusOf(m)})
+	if m.sender != nil {
+		e.sentToSelf(m.sender)
+		return
+	}
+	e.answer(m, true)
+}

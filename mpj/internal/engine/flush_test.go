@@ -1,0 +1,113 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
+)
+
+// unprotected runs program as the two processes of a job with r = 1, joined in
+// every way and with messages that go at once and that are announced.
+func unprotected(t *testing.T, program func(job *localworld.World, p view.Process, e *engine.Engine, size int) error) {
+	for name, config := range configs(2) {
+		for _, size := range []int{10, 100 << 10, 3 << 20} {
+			if strings.HasSuffix(name, "r=2") {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s, %d bytes", name, size), func(t *testing.T) {
+				job := localworld.New(context.Background(), config)
+				err := job.Run(func(p view.Process, e *engine.Engine) error { return program(job, p, e, size) })
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// Flush waits for a message whose receive comes late, although nobody waits for
+// the send.
+func TestFlushWaitsForLateReceives(t *testing.T) {
+	for range 3 {
+		sender, flushed := make(chan *engine.Engine, 1), make(chan struct{}, 1)
+		unprotected(t, func(job *localworld.World, p view.Process, e *engine.Engine, size int) error {
+			defer job.Finish(p)
+			if p.Rank == 0 {
+				_, err := e.Isend(context2, 1, 0, make([]byte, size), engine.Standard)
+				sender <- e
+				err = errors.Join(err, e.Flush())
+				flushed <- struct{}{}
+				return err
+			}
+			from := <-sender
+			for over := false; !over && len(from.Waiting().Calls) == 0; runtime.Gosched() {
+				over = len(flushed) > 0
+			}
+			_, err := e.Recv(context2, 0, 0, make([]byte, size))
+			<-flushed
+			return errors.Join(err, e.Flush())
+		})
+	}
+}
+
+// Messages that neither of two processes receives keep neither of them, and
+// both hear of theirs.
+func TestFlushRefusesWhatNobodyReceives(t *testing.T) {
+	unprotected(t, func(job *localworld.World, p view.Process, e *engine.Engine, size int) error {
+		defer job.Finish(p)
+		other := 1 - p.Rank
+		for _, dest := range []int{other, p.Rank} {
+			if _, err := e.Isend(context2, dest, 5, make([]byte, size), engine.Synchronous); err != nil {
+				return err
+			}
+		}
+		if _, err := e.Sendrecv(context2, other, 6, nil, other, 6, nil); err != nil { // theirs is here then
+			return err
+		}
+		if err := e.Flush(); err != nil {
+			return err
+		}
+		left := e.Unmatched()
+		if len(left) != 2 || left[0].Status.Size != size || left[1].Status.Size != size || left[0].Status.Source+left[1].Status.Source != 1 {
+			return fmt.Errorf("unmatched are %+v, want one message of each process", left)
+		}
+		return nil
+	})
+}
+
+// What is sent to a process that has finished is lost at once, whether or not
+// there was a channel to it.
+func TestSendsToTheFinishedEnd(t *testing.T) {
+	for _, before := range []bool{false, true} {
+		finished := make(chan struct{}, 1)
+		unprotected(t, func(job *localworld.World, p view.Process, e *engine.Engine, size int) error {
+			defer job.Finish(p)
+			if before {
+				other := 1 - p.Rank
+				if _, err := e.Sendrecv(context2, other, 6, nil, other, 6, nil); err != nil {
+					return err
+				}
+			}
+			if p.Rank == 1 {
+				err := e.Flush()
+				job.Finish(p)
+				finished <- struct{}{}
+				return err
+			}
+			<-finished
+			for _, mode := range []engine.Mode{engine.Standard, engine.Synchronous} {
+				if err := e.Send(context2, 1, 0, make([]byte, size), mode); err != nil {
+					return err
+				}
+			}
+			return e.Flush()
+		})
+	}
+}
