@@ -1,6 +1,9 @@
 package mpj
 
-import "github.com/p2pmpi/p2pmpi/mpj/internal/collective"
+import (
+	"github.com/p2pmpi/p2pmpi/mpj/internal/calls"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
+)
 
 // Allgather puts the send of all ranks, in rank order, into the recv of every
 // rank, which has Size() times the length of send. With nil send the part of
@@ -28,16 +31,20 @@ func Iallgather[T Element](c *Comm, send, recv []T) (*Request, error) {
 }
 
 func checkAllgather[T Element](c *Comm, op string, send, recv []T) (each int, err error) {
-	if err := c.checkCollective(op); err != nil {
+	if err := c.checkIntra(op); err != nil {
 		return 0, err
 	}
-	if send == nil && len(recv)%c.size == 0 {
-		return len(recv) / c.size, nil
+	each = len(send)
+	switch {
+	case send == nil && len(recv)%c.size == 0:
+		each = len(recv) / c.size
+	case len(recv) != c.size*len(send):
+		err = c.failf(ErrBuffer, op, "recv has %d elements for %d ranks with %d each", len(recv), c.size, len(send))
 	}
-	if len(recv) != c.size*len(send) {
-		return 0, c.failf(ErrBuffer, op, "recv has %d elements for %d ranks with %d each", len(recv), c.size, len(send))
+	if c.world.checks {
+		err = c.agree(op, placed(elementCall[T](calls.None, each), send, each), err)
 	}
-	return len(send), nil
+	return each, err
 }
 
 // Allgatherv is Allgather with blocks of different lengths: that of rank i has
@@ -66,12 +73,20 @@ func Iallgatherv[T Element](c *Comm, send, recv []T, counts, displs []int) (*Req
 }
 
 func checkAllgatherv[T Element](c *Comm, op string, send, recv []T, counts, displs []int) (blocks, error) {
-	if err := c.checkCollective(op); err != nil {
+	if err := c.checkIntra(op); err != nil {
 		return blocks{}, err
 	}
 	b, err := c.blocksOf(op, "recv", counts, displs, len(recv))
 	if err == nil && send != nil && counts[c.rank] != len(send) {
 		err = c.failf(ErrBuffer, op, "send has %d elements, counts[%d] is %d", len(send), c.rank, counts[c.rank])
+	}
+	if c.world.checks {
+		k := elementCall[T](calls.None, calls.None)
+		k.Counts = counts
+		if err == nil {
+			k = placed(k, send, counts[c.rank])
+		}
+		err = c.agree(op, k, err)
 	}
 	return b, err
 }

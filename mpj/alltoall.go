@@ -1,6 +1,9 @@
 package mpj
 
-import "github.com/p2pmpi/p2pmpi/mpj/internal/collective"
+import (
+	"github.com/p2pmpi/p2pmpi/mpj/internal/calls"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
+)
 
 // Alltoall sends the j-th of Size() equal parts of send to rank j, and puts the
 // part that came from rank i into the i-th part of recv. The two do not
@@ -25,13 +28,17 @@ func Ialltoall[T Element](c *Comm, send, recv []T) (*Request, error) {
 }
 
 func checkAlltoall[T Element](c *Comm, op string, send, recv []T) error {
-	if err := c.checkCollective(op); err != nil {
+	if err := c.checkIntra(op); err != nil {
 		return err
 	}
+	var err error
 	if send != nil && len(send) != len(recv) || len(recv)%c.size != 0 {
-		return c.failf(ErrBuffer, op, "send has %d elements and recv %d for %d ranks", len(send), len(recv), c.size)
+		err = c.failf(ErrBuffer, op, "send has %d elements and recv %d for %d ranks", len(send), len(recv), c.size)
 	}
-	return nil
+	if c.world.checks {
+		err = c.agree(op, placed(elementCall[T](calls.None, len(recv)/c.size), send, len(recv)), err)
+	}
+	return err
 }
 
 func alltoall[T Element](t *collective.Team, inPlace bool, send []T, out collective.Blocks, recv []T, in collective.Blocks) error {
@@ -67,9 +74,22 @@ func Ialltoallv[T Element](c *Comm, send []T, sendCounts, sendDispls []int, recv
 }
 
 func checkAlltoallv[T Element](c *Comm, op string, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) (out, in blocks, err error) {
-	if err := c.checkCollective(op); err != nil {
+	if err := c.checkIntra(op); err != nil {
 		return blocks{}, blocks{}, err
 	}
+	out, in, err = alltoallBlocks(c, op, send, sendCounts, sendDispls, recv, recvCounts, recvDispls)
+	if c.world.checks {
+		k := elementCall[T](calls.None, calls.None)
+		k.Out, k.In, k.Place = everyPart(out.counts), everyPart(in.counts), calls.Apart
+		if send == nil && sendCounts == nil {
+			k.Place = calls.InPlace
+		}
+		err = c.agree(op, k, err)
+	}
+	return out, in, err
+}
+
+func alltoallBlocks[T Element](c *Comm, op string, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) (out, in blocks, err error) {
 	in, err = c.blocksOf(op, "recv", recvCounts, recvDispls, len(recv))
 	if err != nil || send == nil && sendCounts == nil {
 		return in, in, err
@@ -102,9 +122,20 @@ func Ialltoallw(c *Comm, send, recv []Typed) (*Request, error) {
 }
 
 func checkAlltoallw(c *Comm, op string, send, recv []Typed) error {
-	if err := c.checkCollective(op); err != nil {
+	if err := c.checkIntra(op); err != nil {
 		return err
 	}
+	err := c.checkItems(op, send, recv)
+	if c.world.checks {
+		k := plainCall("")
+		k.Type, k.Out, k.In = "bytes", typedParts(send), typedParts(recv)
+		err = c.agree(op, k, err)
+	}
+	return err
+}
+
+// checkItems refuses items that are not one for each rank.
+func (c *Comm) checkItems(op string, send, recv []Typed) error {
 	if len(send) != c.size || len(recv) != c.size {
 		return c.failf(ErrCount, op, "send has %d items and recv %d for %d ranks", len(send), len(recv), c.size)
 	}

@@ -77,8 +77,13 @@ func (t *cart) shift(rank, dim, disp int) int {
 // get another number than in c, such that neighbours are on one machine. All
 // ranks of c call it with the same arguments.
 func (c *Comm) CartCreate(dims []int, periods []bool, reorder bool) (*Comm, error) {
-	if err := c.checkCollective("CartCreate"); err != nil {
+	if err := c.checkIntra("CartCreate"); err != nil {
 		return nil, err
+	}
+	if c.world.checks {
+		if err := c.agree("CartCreate", alikeCall("dims %v, periods %v, reorder %t", dims, periods, reorder), nil); err != nil {
+			return nil, err
+		}
 	}
 	t, invalid := c.newCart("CartCreate", dims, periods)
 	arguments := append([]int{flag(reorder)}, dims...)

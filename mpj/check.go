@@ -1,17 +1,26 @@
 package mpj
 
 import (
-	"bytes"
-	"cmp"
 	"os"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/calls"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 )
 
 // With P2PMPI_CHECK=1 in the environment of all ranks, the ranks of a
-// communicator compare their calls before each collective: which one it is,
-// and its root. It then makes every collective wait for all ranks, and costs a
-// few messages; a program that works without it works with it.
+// communicator compare their calls before each collective, and before they make
+// a communicator of it. Rank 0 gathers what all say, judges it with package
+// calls, and tells all:
+//
+//	rank 1..n-1            rank 0
+//	    |-- call, arguments -->|  Judge
+//	    |<-- verdict ----------|  by way of a tree; all ranks fail, or none
+//
+// Calls are compared in the order in which a rank makes them, blocking or not, in
+// a context of their own. A call that does not wait compares in the background,
+// before it begins. What is compared makes every collective wait for all ranks,
+// as MPI allows, and changes no result.
 const checkVariable = proclink.CheckVariable
 
 // checksWanted reads the variable.
@@ -26,81 +35,177 @@ func checksWanted() (bool, error) {
 	}
 }
 
-// calls takes note, with checks, of a collective that uses a slot from now on.
-// Blocking ones use some at a time, one after the other: all count as 0.
-func (c *Comm) calls(slot uint32, op string) {
-	if !c.world.checks {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.called == nil {
-		c.called = make(map[uint32]string)
-	}
-	c.called[slot] = op
+// A comparison is that of one call on a communicator.
+type comparison struct {
+	before *comparison // of the call before; nil when that is done, or there was none
+	done   chan struct{}
+	err    error  // valid when done is closed
+	call   string // for reports
 }
 
-// calledIn returns the name of the collective that uses a slot.
-func (c *Comm) calledIn(slot uint32) string {
-	if slot < operationSlot {
-		slot = 0
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return cmp.Or(c.called[slot], "a collective")
-}
-
-// noRoot is the root of a collective without one.
-const noRoot = -1
-
-// callWidth is the length of what ranks compare, in numbers: the root, and 24
-// letters of the name.
-const callWidth = 4
-
-func callOf(op string, root int) []int64 {
-	call := make([]int64, callWidth)
-	copy(bytesOf(call[1:]), op)
-	call[0] = int64(root)
-	return call
-}
-
-// namesOf returns what a call was.
-func namesOf(call []int64) (op string, root int) {
-	return string(bytes.TrimRight(bytesOf(call[1:]), "\x00")), int(call[0])
-}
-
-// compare returns an error when not all ranks of c make this call. A non-blocking
-// collective, whose name starts with I, compares when it runs: its start waits
-// for nobody.
-func (c *Comm) compare(op string, root int) error {
-	if !c.world.checks || op[0] == 'I' {
+// wait returns what has come out. x may be nil, without checks.
+func (x *comparison) wait() error {
+	if x == nil {
 		return nil
 	}
-	c.calls(0, op)
-	return c.wrap(op, c.compareIn(checkSlot, op, root))
+	<-x.done
+	return x.err
 }
 
-// compareIn compares in the context of a slot, in which the ranks compare
-// nothing else meanwhile.
-func (c *Comm) compareIn(slot uint32, op string, root int) error {
+// agree compares call with those of the other ranks, with checks. invalid says
+// why this rank refuses its arguments: it then returns that, when the others have
+// been told. For a call that does not wait it begins to compare.
+func (c *Comm) agree(op string, call calls.Call, invalid error) error {
 	if !c.world.checks {
-		return nil
+		return invalid
 	}
-	mine := callOf(op, root)
-	all, err := c.gatherAllIn(slot, mine)
+	return c.agreeOn(op, call, invalid)
+}
+
+func (c *Comm) agreeOn(op string, call calls.Call, invalid error) error {
+	call.Op, call.Where = op, callerOf()
+	if invalid != nil {
+		call.Invalid = invalid.Error()
+	}
+	x := &comparison{done: make(chan struct{}), call: call.Within(c.title())}
+	c.mu.Lock()
+	x.before, c.compared = c.compared, x
+	c.mu.Unlock()
+	if isImmediate(op) {
+		c.engine.Go(func() { c.compare(x, call) }) // until all have said their call, or the engine stops
+		return invalid
+	}
+	c.calls(collectiveSlot, x.call)
+	c.compare(x, call)
+	if invalid != nil {
+		return invalid
+	}
+	return c.wrap(op, x.err)
+}
+
+// lastCompared returns the comparison of the call that is being made. It is nil
+// without checks.
+func (c *Comm) lastCompared() *comparison {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.compared
+}
+
+// isImmediate reports whether op does not wait.
+func isImmediate(op string) bool { return op[0] == 'I' && op != "IntercommCreate" }
+
+// compare carries out x.
+func (c *Comm) compare(x *comparison, call calls.Call) {
+	defer close(x.done)
+	if x.before != nil {
+		x.before.wait() // whatever came out
+		x.before = nil
+	}
+	c.calls(checkSlot, x.call)
+	d, err := c.verdict(call)
+	if err == nil && d.Kind != calls.Nothing {
+		err = failf(classOf(d.Kind), call.Op, "in communicator %q %s", c.Name(), d.Text)
+	}
+	x.err = err
+}
+
+// classOf returns the class of calls that differ.
+func classOf(k calls.Kind) Class {
+	switch k {
+	case calls.Roots:
+		return ErrRoot
+	case calls.Types:
+		return ErrType
+	case calls.Counts:
+		return ErrCount
+	case calls.Places:
+		return ErrBuffer
+	case calls.Operations:
+		return ErrOp
+	case calls.Arguments, calls.Validity:
+		return ErrArg
+	}
+	return ErrComm
+}
+
+// verdict returns what the calls of all ranks of c differ in. Of an
+// intercommunicator the first ranks of the groups tell each other what theirs
+// say.
+func (c *Comm) verdict(mine calls.Call) (calls.Difference, error) {
+	group := c
+	if c.local != nil {
+		group = c.local
+	}
+	b, err := calls.Encode(mine)
 	if err != nil {
-		return err
+		return calls.Difference{}, err
 	}
-	for i := range c.size {
-		theirs := all[i*callWidth : (i+1)*callWidth]
-		name, at := namesOf(theirs)
-		mineName, _ := namesOf(mine)
-		switch {
-		case name != mineName:
-			return failf(ErrComm, op, "in communicator %q rank %d calls %s instead", c.Name(), i, name)
-		case at != root:
-			return failf(ErrRoot, op, "in communicator %q the root is %d, at rank %d it is %d", c.Name(), root, i, at)
+	var said []byte
+	if group.rank != 0 {
+		if err = c.engine.Send(group.context(checkSlot), group.worldRank(0), checkTag, b, engine.Standard); err != nil {
+			return calls.Difference{}, err
 		}
+	} else if said, err = c.judge(group, mine); err != nil {
+		return calls.Difference{}, err
 	}
-	return nil
+	t := group.team(checkSlot)
+	if said, err = t.BcastWhole(said, 0); err != nil {
+		return calls.Difference{}, err
+	}
+	return calls.DecodeDifference(said)
+}
+
+// checkTag is the tag of a rank's call on its way.
+const checkTag = 0
+
+// judge returns the verdict on the calls of all ranks, at rank 0.
+func (c *Comm) judge(group *Comm, mine calls.Call) ([]byte, error) {
+	all := []calls.Call{mine}
+	for i := 1; i < group.size; i++ {
+		theirs, err := group.callOf(i)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, theirs)
+	}
+	if c.local == nil {
+		return calls.EncodeDifference(calls.Judge(all, rankName))
+	}
+	return c.judgeGroups(all)
+}
+
+// callOf receives the call of a rank of c.
+func (c *Comm) callOf(rank int) (calls.Call, error) {
+	b, _, err := c.engine.RecvWhole(c.context(checkSlot), c.worldRank(rank), checkTag)
+	if err != nil {
+		return calls.Call{}, err
+	}
+	return calls.Decode(b)
+}
+
+// judgeGroups returns the verdict on both groups of intercommunicator c. Each
+// compares its own ranks, and its first with the first of the other.
+func (c *Comm) judgeGroups(local []calls.Call) ([]byte, error) {
+	d := calls.Judge(local, rankName)
+	b, err := calls.Encode(local[0])
+	if err != nil {
+		return nil, err
+	}
+	r, err := c.engine.Isend(c.context(checkSlot), c.worldRank(0), checkTag, b, engine.Standard)
+	if err != nil {
+		return nil, err
+	}
+	theirs, err := c.callOf(0)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.engine.Wait(r); err != nil {
+		return nil, err
+	}
+	if d.Kind == calls.Nothing {
+		d = calls.Judge([]calls.Call{local[0], theirs}, func(i int) string {
+			return [...]string{"rank 0 of the local group", "rank 0 of the remote group"}[i]
+		})
+	}
+	return calls.EncodeDifference(d)
 }

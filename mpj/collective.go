@@ -81,7 +81,7 @@ func (c *Comm) background(op string, carryOut func(*collective.Team) error) (*Re
 
 // Barrier returns when every rank of c has called it.
 func Barrier(c *Comm) error {
-	if err := c.checkCollective("Barrier"); err != nil {
+	if err := c.checkBarrier("Barrier"); err != nil {
 		return err
 	}
 	t := c.team(collectiveSlot)
@@ -91,15 +91,22 @@ func Barrier(c *Comm) error {
 // Ibarrier is Barrier without waiting: the request is complete when every rank
 // has called it.
 func Ibarrier(c *Comm) (*Request, error) {
-	if err := c.checkCollective("Ibarrier"); err != nil {
+	if err := c.checkBarrier("Ibarrier"); err != nil {
 		return nil, err
 	}
 	return c.background("Ibarrier", (*collective.Team).Barrier)
 }
 
+func (c *Comm) checkBarrier(op string) error {
+	if err := c.checkIntra(op); err != nil {
+		return err
+	}
+	return c.agree(op, plainCall(""), nil)
+}
+
 // Bcast copies root's buf to the buf of every rank. All have the same length.
 func Bcast[T Element](c *Comm, buf []T, root int) error {
-	if err := c.checkRoot("Bcast", root); err != nil {
+	if err := checkBcast(c, "Bcast", buf, root); err != nil {
 		return err
 	}
 	t := c.team(collectiveSlot)
@@ -108,10 +115,21 @@ func Bcast[T Element](c *Comm, buf []T, root int) error {
 
 // Ibcast is Bcast without waiting.
 func Ibcast[T Element](c *Comm, buf []T, root int) (*Request, error) {
-	if err := c.checkRoot("Ibcast", root); err != nil {
+	if err := checkBcast(c, "Ibcast", buf, root); err != nil {
 		return nil, err
 	}
 	return c.background("Ibcast", func(t *collective.Team) error { return t.Bcast(bytesOf(buf), root) })
+}
+
+func checkBcast[T Element](c *Comm, op string, buf []T, root int) error {
+	if err := c.checkIntra(op); err != nil {
+		return err
+	}
+	err := c.checkRoot(op, root)
+	if c.world.checks {
+		err = c.agree(op, elementCall[T](root, len(buf)), err)
+	}
+	return err
 }
 
 // bcastWhole is Bcast for receivers that do not know the length.

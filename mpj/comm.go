@@ -60,7 +60,8 @@ type Comm struct {
 	name       string
 	errhandler Errhandler
 	attributes []attribute       // in the order in which they were set
-	called     map[uint32]string // with checks: the last collective in each slot; of all blocking ones in 0
+	called     map[uint32]string // with checks: the last collective in each slot; of all blocking ones in collectiveSlot
+	compared   *comparison       // with checks: of the last collective
 }
 
 // worldID is the id of the world communicator.
@@ -253,23 +254,8 @@ func (c *Comm) checkIntra(op string) error {
 	return nil
 }
 
-// checkCollective is checkIntra for a collective. Every one without a root calls
-// it first.
-func (c *Comm) checkCollective(op string) error {
-	if err := c.checkIntra(op); err != nil {
-		return err
-	}
-	return c.compare(op, noRoot)
-}
-
-// checkRoot is checkCollective for a collective with a root.
+// checkRoot refuses a root that there is not.
 func (c *Comm) checkRoot(op string, root int) error {
-	if err := c.checkIntra(op); err != nil {
-		return err
-	}
-	if err := c.compare(op, root); err != nil {
-		return err
-	}
 	if root < 0 || root >= c.size {
 		return c.failf(ErrRoot, op, "root %d, ranks are 0..%d", root, c.size-1)
 	}

@@ -2,6 +2,7 @@ package mpj
 
 import (
 	"cmp"
+	"fmt"
 	"hash/fnv"
 	"slices"
 )
@@ -18,10 +19,8 @@ func (c *Comm) Dup() (*Comm, error) {
 	if err := c.check("Dup"); err != nil {
 		return nil, err
 	}
-	if c.local == nil {
-		if err := c.compare("Dup", noRoot); err != nil {
-			return nil, err
-		}
+	if err := c.agree("Dup", plainCall(""), nil); err != nil {
+		return nil, err
 	}
 	d, err := c.dup()
 	if err != nil {
@@ -73,22 +72,40 @@ const (
 // SplitType makes a communicator of the ranks that share what kind says with
 // this one, ordered by key. All ranks of c call it.
 func (c *Comm) SplitType(kind SplitKind, key int) (*Comm, error) {
-	if err := c.checkCollective("SplitType"); err != nil {
+	const op = "SplitType"
+	if err := c.checkIntra(op); err != nil {
 		return nil, err
 	}
-	at := c.place(c.rank)
+	var err error
+	at, color := c.place(c.rank), 0
 	switch kind {
 	case SplitMachine:
-		return c.split("SplitType", at.machine, key)
+		color = at.machine
 	case SplitCluster:
-		return c.split("SplitType", at.cluster, key)
+		color = at.cluster
+	default:
+		err = c.failf(ErrArg, op, "kind %d", kind)
 	}
-	return nil, c.failf(ErrArg, "SplitType", "kind %d", kind)
+	if c.world.checks {
+		k := alikeCall("kind %d", kind)
+		k.Own = fmt.Sprintf("key %d", key)
+		err = c.agree(op, k, err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	d, err := c.splitOff(op, color, key)
+	return d, c.wrap(op, err)
 }
 
 func (c *Comm) split(op string, color, key int) (*Comm, error) {
-	if err := c.checkCollective(op); err != nil {
+	if err := c.checkIntra(op); err != nil {
 		return nil, err
+	}
+	if c.world.checks {
+		if err := c.agree(op, plainCall(fmt.Sprintf("color %d, key %d", color, key)), nil); err != nil {
+			return nil, err
+		}
 	}
 	d, err := c.splitOff(op, color, key)
 	return d, c.wrap(op, err)
@@ -135,8 +152,13 @@ func (c *Comm) sameColor(all []int64) []int {
 // have no member in common; one that is not in the group that it gives gets
 // nil.
 func (c *Comm) Create(g Group) (*Comm, error) {
-	if err := c.checkCollective("Create"); err != nil {
+	if err := c.checkIntra("Create"); err != nil {
 		return nil, err
+	}
+	if c.world.checks {
+		if err := c.agree("Create", plainCall(fmt.Sprintf("%d members", g.Size())), nil); err != nil {
+			return nil, err
+		}
 	}
 	d, err := c.create(g)
 	return d, c.wrap("Create", err)

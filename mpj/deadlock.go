@@ -78,7 +78,7 @@ func (w *World) describe(call engine.Call) (text string, ranks []int) {
 	}
 	slot := call.Context & 0xff
 	if slot != messageSlot {
-		return fmt.Sprintf("%s(%s), in which it needs rank %s", c.calledIn(slot), c.title(), c.peerName(call.Peer)), ranks
+		return fmt.Sprintf("%s, in which it needs rank %s", c.calledIn(slot), c.peerName(call.Peer)), ranks
 	}
 	return c.describeMessage(call), ranks
 }

@@ -77,7 +77,7 @@ func TestCheckNamesWhoWaitsForWhom(t *testing.T) {
 				return err
 			}
 			return Barrier(w.Comm)
-		}, []string{"rank 0 waits in Barrier(world), in which it needs rank 1"}},
+		}, []string{"rank 0 waits in Barrier() of world at deadlock_test.go:", ", in which it needs rank 1"}},
 		{"several requests, several goroutines", 2, func(w *World) error {
 			if w.Rank() == 1 {
 				return Ssend(w.Comm, one, 0, 9)
@@ -103,7 +103,7 @@ func TestCheckNamesWhoWaitsForWhom(t *testing.T) {
 				_, err = r.Wait()
 			}
 			return err
-		}, []string{"rank 0 waits in Ibarrier(world), in which it needs rank 1"}},
+		}, []string{"rank 0 waits in Ibarrier() of world at deadlock_test.go:", ", in which it needs rank 1"}},
 		{"alone", 1, func(w *World) error {
 			_, err := Recv(w.Comm, one, 0, 4)
 			return err

@@ -2,6 +2,7 @@ package mpj
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
@@ -33,8 +34,13 @@ func (t *distGraph) edges(int) (in, out []edge) {
 // change numbers; they do not at present. All ranks of c call it.
 func (c *Comm) DistGraphCreateAdjacent(sources, sourceWeights, dests, destWeights []int, reorder bool) (*Comm, error) {
 	const op = "DistGraphCreateAdjacent"
-	if err := c.checkCollective(op); err != nil {
+	if err := c.checkIntra(op); err != nil {
 		return nil, err
+	}
+	if c.world.checks {
+		if err := c.agree(op, plainCall(fmt.Sprintf("sources %v, dests %v", sources, dests)), nil); err != nil {
+			return nil, err
+		}
 	}
 	t := &distGraph{
 		sources: slices.Clone(sources), sourceWeights: slices.Clone(sourceWeights),
@@ -115,8 +121,13 @@ func (c *Comm) withGraph(op string, t *distGraph, invalid error) (*Comm, error) 
 // The edges of a rank are ordered by the rank that gave them.
 func (c *Comm) DistGraphCreate(sources, degrees, dests, weights []int, reorder bool) (*Comm, error) {
 	const op = "DistGraphCreate"
-	if err := c.checkCollective(op); err != nil {
+	if err := c.checkIntra(op); err != nil {
 		return nil, err
+	}
+	if c.world.checks {
+		if err := c.agree(op, plainCall(fmt.Sprintf("sources %v, degrees %v, dests %v", sources, degrees, dests)), nil); err != nil {
+			return nil, err
+		}
 	}
 	out, invalid := c.edgesBySource(op, sources, degrees, dests, weights)
 	t, err := c.collectEdges(out)

@@ -3,6 +3,7 @@ package mpj
 import (
 	"fmt"
 
+	"github.com/p2pmpi/p2pmpi/mpj/internal/calls"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 )
 
@@ -11,12 +12,13 @@ import (
 type exchange struct {
 	in, out    []edge
 	recv, send [][]byte
+	call       func() calls.Call // what is compared, with checks
 }
 
 // newExchange returns the edges of this rank in the topology of c, without
-// blocks.
-func (c *Comm) newExchange(op string) (*exchange, error) {
-	if err := c.checkCollective(op); err != nil {
+// blocks, which are of elements of type T.
+func newExchange[T Element](c *Comm, op string) (*exchange, error) {
+	if err := c.checkIntra(op); err != nil {
 		return nil, err
 	}
 	if c.topology == nil {
@@ -27,12 +29,26 @@ func (c *Comm) newExchange(op string) (*exchange, error) {
 	}
 	x := new(exchange)
 	x.in, x.out = c.topology.edges(c.rank)
+	x.call = func() calls.Call {
+		k := elementCall[T](calls.None, calls.None)
+		k.Out, k.In = edgeParts(x.out, x.send, sizeOf[T]()), edgeParts(x.in, x.recv, sizeOf[T]())
+		return k
+	}
 	return x, nil
+}
+
+// agreeOnExchange compares x with those of the other ranks. Without x the
+// communicator has none, at any rank.
+func (c *Comm) agreeOnExchange(op string, x *exchange, err error) error {
+	if x == nil || !c.world.checks {
+		return err
+	}
+	return c.agree(op, x.call(), err)
 }
 
 // now makes exchange x, unless there is an error.
 func (c *Comm) now(op string, x *exchange, err error) error {
-	if err != nil {
+	if err := c.agreeOnExchange(op, x, err); err != nil {
 		return err
 	}
 	return c.wrap(op, c.exchangeBlocks(x, neighbourhoodSlot))
@@ -40,7 +56,7 @@ func (c *Comm) now(op string, x *exchange, err error) error {
 
 // later starts exchange x, unless there is an error.
 func (c *Comm) later(op string, x *exchange, err error) (*Request, error) {
-	if err != nil {
+	if err := c.agreeOnExchange(op, x, err); err != nil {
 		return nil, err
 	}
 	return c.start(op, func(slot uint32) error { return c.exchangeBlocks(x, slot) }), nil

@@ -1,6 +1,9 @@
 package mpj
 
-import "github.com/p2pmpi/p2pmpi/mpj/internal/collective"
+import (
+	"github.com/p2pmpi/p2pmpi/mpj/internal/calls"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
+)
 
 // Gather puts the send of all ranks, in rank order, into root's recv, which
 // has Size() times the length of send. Elsewhere recv may be nil. At root send
@@ -28,23 +31,28 @@ func Igather[T Element](c *Comm, send, recv []T, root int) (*Request, error) {
 // checkParts returns the elements of each part of whole, which counts at root;
 // mine is the part of this rank. At root mine may be nil.
 func checkParts[T Element](c *Comm, op, mineName string, mine []T, wholeName string, whole []T, root int) (each int, err error) {
-	if err := c.checkRoot(op, root); err != nil {
+	if err := c.checkIntra(op); err != nil {
 		return 0, err
 	}
-	if c.rank == root && mine == nil && len(whole)%c.size == 0 {
-		return len(whole) / c.size, nil
+	each, err = len(mine), c.checkRoot(op, root)
+	switch {
+	case err != nil || c.rank != root:
+	case mine == nil && len(whole)%c.size == 0:
+		each = len(whole) / c.size
+	case len(whole) != c.size*len(mine):
+		err = c.failf(ErrBuffer, op, "%s has %d elements and %s %d for %d ranks", mineName, len(mine), wholeName, len(whole), c.size)
 	}
-	if c.rank == root && len(whole) != c.size*len(mine) {
-		return 0, c.failf(ErrBuffer, op, "%s has %d elements and %s %d for %d ranks", mineName, len(mine), wholeName, len(whole), c.size)
+	if c.world.checks {
+		err = c.agree(op, elementCall[T](root, each), err)
 	}
-	return len(mine), nil
+	return each, err
 }
 
 // Gatherv is Gather with blocks of different lengths: that of rank i has
 // counts[i] elements and goes to recv[displs[i]:]. With nil displs the blocks
 // follow each other. recv, counts and displs count at root only.
 func Gatherv[T Element](c *Comm, send, recv []T, counts, displs []int, root int) error {
-	b, err := checkBlocks(c, "Gatherv", "send", send, "recv", recv, counts, displs, root)
+	b, err := checkBlocks(c, "Gatherv", true, "send", send, "recv", recv, counts, displs, root)
 	if err != nil {
 		return err
 	}
@@ -54,7 +62,7 @@ func Gatherv[T Element](c *Comm, send, recv []T, counts, displs []int, root int)
 
 // Igatherv is Gatherv without waiting.
 func Igatherv[T Element](c *Comm, send, recv []T, counts, displs []int, root int) (*Request, error) {
-	b, err := checkBlocks(c, "Igatherv", "send", send, "recv", recv, counts, displs, root)
+	b, err := checkBlocks(c, "Igatherv", true, "send", send, "recv", recv, counts, displs, root)
 	if err != nil {
 		return nil, err
 	}
@@ -63,16 +71,44 @@ func Igatherv[T Element](c *Comm, send, recv []T, counts, displs []int, root int
 	})
 }
 
-// checkBlocks returns the blocks of whole, at root; elsewhere none.
-func checkBlocks[T Element](c *Comm, op, mineName string, mine []T, wholeName string, whole []T, counts, displs []int, root int) (blocks, error) {
-	if err := c.checkRoot(op, root); err != nil || c.rank != root {
+// checkBlocks returns the blocks of whole, at root; elsewhere none. They come to
+// root, or leave it.
+func checkBlocks[T Element](c *Comm, op string, come bool, mineName string, mine []T, wholeName string, whole []T, counts, displs []int, root int) (blocks, error) {
+	if err := c.checkIntra(op); err != nil {
 		return blocks{}, err
 	}
-	b, err := c.blocksOf(op, wholeName, counts, displs, len(whole))
-	if err == nil && mine != nil && counts[root] != len(mine) {
-		err = c.failf(ErrBuffer, op, "%s has %d elements, counts[%d] is %d", mineName, len(mine), root, counts[root])
+	var b blocks
+	err := c.checkRoot(op, root)
+	if err == nil && c.rank == root {
+		b, err = c.blocksOf(op, wholeName, counts, displs, len(whole))
+		if err == nil && mine != nil && counts[root] != len(mine) {
+			err = c.failf(ErrBuffer, op, "%s has %d elements, counts[%d] is %d", mineName, len(mine), root, counts[root])
+		}
+	}
+	if c.world.checks {
+		err = c.agree(op, blocksCall[T](c.rank, come, len(mine), b.counts, root), err)
 	}
 	return b, err
+}
+
+// blocksCall describes a call in which root has a block for each rank, and says
+// what the others have.
+func blocksCall[T Element](rank int, come bool, mine int, counts []int, root int) calls.Call {
+	k := elementCall[T](root, calls.None)
+	at, elsewhere := &k.Out, &k.In
+	if come {
+		at, elsewhere = elsewhere, at
+	}
+	if rank != root {
+		*elsewhere = onePart(root, mine)
+		return k
+	}
+	for i, n := range counts {
+		if i != root {
+			*at = append(*at, calls.Part{Rank: i, Count: n})
+		}
+	}
+	return k
 }
 
 // Scatter puts the i-th of Size() equal parts of root's send into the recv of
@@ -102,7 +138,7 @@ func Iscatter[T Element](c *Comm, send, recv []T, root int) (*Request, error) {
 // elements of send[displs[i]:]. With nil displs the blocks follow each other.
 // send, counts and displs count at root only.
 func Scatterv[T Element](c *Comm, send []T, counts, displs []int, recv []T, root int) error {
-	b, err := checkBlocks(c, "Scatterv", "recv", recv, "send", send, counts, displs, root)
+	b, err := checkBlocks(c, "Scatterv", false, "recv", recv, "send", send, counts, displs, root)
 	if err != nil {
 		return err
 	}
@@ -112,7 +148,7 @@ func Scatterv[T Element](c *Comm, send []T, counts, displs []int, recv []T, root
 
 // Iscatterv is Scatterv without waiting.
 func Iscatterv[T Element](c *Comm, send []T, counts, displs []int, recv []T, root int) (*Request, error) {
-	b, err := checkBlocks(c, "Iscatterv", "recv", recv, "send", send, counts, displs, root)
+	b, err := checkBlocks(c, "Iscatterv", false, "recv", recv, "send", send, counts, displs, root)
 	if err != nil {
 		return nil, err
 	}

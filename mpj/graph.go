@@ -52,8 +52,13 @@ func (t *graph) isSymmetric() bool {
 // reorder lets ranks change numbers; they do not at present. All ranks of c call
 // it with the same arguments.
 func (c *Comm) GraphCreate(index, edges []int, reorder bool) (*Comm, error) {
-	if err := c.checkCollective("GraphCreate"); err != nil {
+	if err := c.checkIntra("GraphCreate"); err != nil {
 		return nil, err
+	}
+	if c.world.checks {
+		if err := c.agree("GraphCreate", alikeCall("index %v, edges %v, reorder %t", index, edges, reorder), nil); err != nil {
+			return nil, err
+		}
 	}
 	t, invalid := c.newGraph("GraphCreate", index, edges)
 	arguments := slices.Concat([]int{flag(reorder)}, index, edges)

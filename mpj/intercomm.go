@@ -2,6 +2,7 @@ package mpj
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
@@ -38,8 +39,19 @@ func (c *Comm) IntercommCreate(localLeader int, peer *Comm, remoteLeader, tag in
 	if err := c.checkIntra(op); err != nil {
 		return nil, err
 	}
+	var invalid error
 	if localLeader < 0 || localLeader >= c.size {
-		return nil, c.failf(ErrRank, op, "localLeader %d, ranks are 0..%d", localLeader, c.size-1)
+		invalid = c.failf(ErrRank, op, "localLeader %d, ranks are 0..%d", localLeader, c.size-1)
+	}
+	if c.world.checks {
+		k := alikeCall("localLeader %d", localLeader)
+		if c.rank == localLeader {
+			k.Own = fmt.Sprintf("remoteLeader %d, tag %d", remoteLeader, tag)
+		}
+		invalid = c.agree(op, k, invalid)
+	}
+	if invalid != nil {
+		return nil, invalid
 	}
 	d, err := c.intercommCreate(localLeader, peer, remoteLeader, tag)
 	return d, c.wrap(op, err)
@@ -179,6 +191,11 @@ func (c *Comm) Merge(high bool) (*Comm, error) {
 	}
 	if c.local == nil {
 		return nil, c.failf(ErrComm, "Merge", "communicator %q is no intercommunicator", c.Name())
+	}
+	if c.world.checks {
+		if err := c.agree("Merge", plainCall(fmt.Sprintf("high %t", high)), nil); err != nil {
+			return nil, err
+		}
 	}
 	d, err := c.merge(high)
 	return d, c.wrap("Merge", err)

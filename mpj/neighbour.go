@@ -28,12 +28,12 @@ func INeighborAllgather[T Element](c *Comm, send, recv []T) (*Request, error) {
 }
 
 func neighborAllgather[T Element](c *Comm, op string, send, recv []T) (*exchange, error) {
-	x, err := c.newExchange(op)
+	x, err := newExchange[T](c, op)
 	if err != nil {
 		return nil, err
 	}
 	if len(recv) != len(x.in)*len(send) {
-		return nil, c.failf(ErrBuffer, op, "recv has %d elements for %d neighbours with %d each", len(recv), len(x.in), len(send))
+		return x, c.failf(ErrBuffer, op, "recv has %d elements for %d neighbours with %d each", len(recv), len(x.in), len(send))
 	}
 	x.send, x.recv = repeated(send, len(x.out)), partsOf(recv, evenly(len(x.in), len(send)))
 	return x, nil
@@ -57,13 +57,13 @@ func INeighborAllgatherv[T Element](c *Comm, send, recv []T, counts, displs []in
 }
 
 func neighborAllgatherv[T Element](c *Comm, op string, send, recv []T, counts, displs []int) (*exchange, error) {
-	x, err := c.newExchange(op)
+	x, err := newExchange[T](c, op)
 	if err != nil {
 		return nil, err
 	}
 	b, err := c.edgeBlocks(op, "recv", counts, displs, len(x.in), len(recv))
 	if err != nil {
-		return nil, err
+		return x, err
 	}
 	x.send, x.recv = repeated(send, len(x.out)), partsOf(recv, b)
 	return x, nil
@@ -87,12 +87,12 @@ func INeighborAlltoall[T Element](c *Comm, send, recv []T) (*Request, error) {
 }
 
 func neighborAlltoall[T Element](c *Comm, op string, send, recv []T) (*exchange, error) {
-	x, err := c.newExchange(op)
+	x, err := newExchange[T](c, op)
 	if err != nil {
 		return nil, err
 	}
 	if !divides(len(x.out), len(send)) || !divides(len(x.in), len(recv)) {
-		return nil, c.failf(ErrBuffer, op, "send has %d elements for %d neighbours and recv %d for %d", len(send), len(x.out), len(recv), len(x.in))
+		return x, c.failf(ErrBuffer, op, "send has %d elements for %d neighbours and recv %d for %d", len(send), len(x.out), len(recv), len(x.in))
 	}
 	x.send, x.recv = partsOf(send, shares(len(x.out), len(send))), partsOf(recv, shares(len(x.in), len(recv)))
 	return x, nil
@@ -117,17 +117,17 @@ func INeighborAlltoallv[T Element](c *Comm, send []T, sendCounts, sendDispls []i
 }
 
 func neighborAlltoallv[T Element](c *Comm, op string, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) (*exchange, error) {
-	x, err := c.newExchange(op)
+	x, err := newExchange[T](c, op)
 	if err != nil {
 		return nil, err
 	}
 	from, err := c.edgeBlocks(op, "send", sendCounts, sendDispls, len(x.out), len(send))
 	if err != nil {
-		return nil, err
+		return x, err
 	}
 	to, err := c.edgeBlocks(op, "recv", recvCounts, recvDispls, len(x.in), len(recv))
 	if err != nil {
-		return nil, err
+		return x, err
 	}
 	x.send, x.recv = partsOf(send, from), partsOf(recv, to)
 	return x, nil

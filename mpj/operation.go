@@ -55,14 +55,17 @@ func (o *operations) slots() int {
 // error: the request hands it on.
 func (c *Comm) start(op string, collective func(slot uint32) error) *Request {
 	slot, before, done := c.operations.next()
-	c.calls(slot, op)
+	compared := c.lastCompared()
+	if compared != nil {
+		c.calls(slot, compared.call)
+	}
 	r := c.engine.Begin()
 	c.engine.Go(func() { // until collective returns, at the latest when the engine stops
 		defer close(done)
 		if before != nil {
 			<-before
 		}
-		err := c.compareIn(slot, op, noRoot)
+		err := compared.wait()
 		if err == nil {
 			err = collective(slot)
 		}

@@ -3,6 +3,7 @@ package mpj
 import (
 	"unsafe"
 
+	"github.com/p2pmpi/p2pmpi/mpj/internal/calls"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
 )
 
@@ -23,11 +24,15 @@ func reductionOf[T Element](op Op[T]) collective.Reduction {
 }
 
 // checkReduction returns what this rank gives to a reduction without a root.
-func checkReduction[T Element](c *Comm, op string, send, recv []T) ([]T, error) {
-	if err := c.checkCollective(op); err != nil {
+func checkReduction[T Element](c *Comm, op string, send, recv []T, combine Op[T]) ([]T, error) {
+	if err := c.checkIntra(op); err != nil {
 		return nil, err
 	}
-	return contribution(c, op, send, recv)
+	from, err := contribution(c, op, send, recv)
+	if c.world.checks {
+		err = c.agree(op, placed(reductionCall(calls.None, len(from), combine), send, len(from)), err)
+	}
+	return from, err
 }
 
 // contribution returns what this rank gives to a reduction whose result goes to
@@ -46,7 +51,7 @@ func contribution[T Element](c *Comm, op string, send, recv []T) ([]T, error) {
 // rank order, into root's recv. Elsewhere recv is not used and may be nil. send
 // and recv may be the same slice; at root, send may be nil for that.
 func Reduce[T Element](c *Comm, send, recv []T, op Op[T], root int) error {
-	send, err := checkReduce(c, "Reduce", send, recv, root)
+	send, err := checkReduce(c, "Reduce", send, recv, op, root)
 	if err != nil {
 		return err
 	}
@@ -56,7 +61,7 @@ func Reduce[T Element](c *Comm, send, recv []T, op Op[T], root int) error {
 
 // Ireduce is Reduce without waiting.
 func Ireduce[T Element](c *Comm, send, recv []T, op Op[T], root int) (*Request, error) {
-	send, err := checkReduce(c, "Ireduce", send, recv, root)
+	send, err := checkReduce(c, "Ireduce", send, recv, op, root)
 	if err != nil {
 		return nil, err
 	}
@@ -65,20 +70,24 @@ func Ireduce[T Element](c *Comm, send, recv []T, op Op[T], root int) (*Request, 
 	})
 }
 
-func checkReduce[T Element](c *Comm, op string, send, recv []T, root int) ([]T, error) {
-	if err := c.checkRoot(op, root); err != nil {
+func checkReduce[T Element](c *Comm, op string, send, recv []T, combine Op[T], root int) ([]T, error) {
+	if err := c.checkIntra(op); err != nil {
 		return nil, err
 	}
+	from, err := send, c.checkRoot(op, root)
 	if c.rank == root {
-		return contribution(c, op, send, recv)
+		from, err = contribution(c, op, send, recv)
 	}
-	return send, nil
+	if c.world.checks {
+		err = c.agree(op, reductionCall(root, len(from), combine), err)
+	}
+	return from, err
 }
 
 // Allreduce is Reduce with the result at every rank. With nil send the elements
 // of recv are combined.
 func Allreduce[T Element](c *Comm, send, recv []T, op Op[T]) error {
-	send, err := checkReduction(c, "Allreduce", send, recv)
+	send, err := checkReduction(c, "Allreduce", send, recv, op)
 	if err != nil {
 		return err
 	}
@@ -88,7 +97,7 @@ func Allreduce[T Element](c *Comm, send, recv []T, op Op[T]) error {
 
 // Iallreduce is Allreduce without waiting.
 func Iallreduce[T Element](c *Comm, send, recv []T, op Op[T]) (*Request, error) {
-	send, err := checkReduction(c, "Iallreduce", send, recv)
+	send, err := checkReduction(c, "Iallreduce", send, recv, op)
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +109,7 @@ func Iallreduce[T Element](c *Comm, send, recv []T, op Op[T]) (*Request, error) 
 // Scan combines at each rank the send of ranks 0 up to its own, in order, into
 // recv. send and recv may be the same slice, and send may be nil for that.
 func Scan[T Element](c *Comm, send, recv []T, op Op[T]) error {
-	send, err := checkReduction(c, "Scan", send, recv)
+	send, err := checkReduction(c, "Scan", send, recv, op)
 	if err != nil {
 		return err
 	}
@@ -111,7 +120,7 @@ func Scan[T Element](c *Comm, send, recv []T, op Op[T]) error {
 
 // Iscan is Scan without waiting.
 func Iscan[T Element](c *Comm, send, recv []T, op Op[T]) (*Request, error) {
-	send, err := checkReduction(c, "Iscan", send, recv)
+	send, err := checkReduction(c, "Iscan", send, recv, op)
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +133,7 @@ func Iscan[T Element](c *Comm, send, recv []T, op Op[T]) (*Request, error) {
 // Exscan is Scan without the own contribution: rank i gets what ranks 0 up to
 // i-1 combine to, and recv of rank 0 is left as it is.
 func Exscan[T Element](c *Comm, send, recv []T, op Op[T]) error {
-	send, err := checkReduction(c, "Exscan", send, recv)
+	send, err := checkReduction(c, "Exscan", send, recv, op)
 	if err != nil {
 		return err
 	}
@@ -134,7 +143,7 @@ func Exscan[T Element](c *Comm, send, recv []T, op Op[T]) error {
 
 // Iexscan is Exscan without waiting.
 func Iexscan[T Element](c *Comm, send, recv []T, op Op[T]) (*Request, error) {
-	send, err := checkReduction(c, "Iexscan", send, recv)
+	send, err := checkReduction(c, "Iexscan", send, recv, op)
 	if err != nil {
 		return nil, err
 	}

@@ -1,13 +1,16 @@
 package mpj
 
-import "github.com/p2pmpi/p2pmpi/mpj/internal/collective"
+import (
+	"github.com/p2pmpi/p2pmpi/mpj/internal/calls"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
+)
 
 // ReduceScatterBlock combines the send of all ranks, which has Size() times the
 // length of recv, and puts the i-th part of the result into the recv of rank
 // i. With nil send, recv is what is combined, and its first part gets the
 // result.
 func ReduceScatterBlock[T Element](c *Comm, send, recv []T, op Op[T]) error {
-	send, recv, err := checkReduceScatterBlock(c, "ReduceScatterBlock", send, recv)
+	send, recv, err := checkReduceScatterBlock(c, "ReduceScatterBlock", send, recv, op)
 	if err != nil {
 		return err
 	}
@@ -17,7 +20,7 @@ func ReduceScatterBlock[T Element](c *Comm, send, recv []T, op Op[T]) error {
 
 // IreduceScatterBlock is ReduceScatterBlock without waiting.
 func IreduceScatterBlock[T Element](c *Comm, send, recv []T, op Op[T]) (*Request, error) {
-	send, recv, err := checkReduceScatterBlock(c, "IreduceScatterBlock", send, recv)
+	send, recv, err := checkReduceScatterBlock(c, "IreduceScatterBlock", send, recv, op)
 	if err != nil {
 		return nil, err
 	}
@@ -26,24 +29,28 @@ func IreduceScatterBlock[T Element](c *Comm, send, recv []T, op Op[T]) (*Request
 	})
 }
 
-func checkReduceScatterBlock[T Element](c *Comm, op string, send, recv []T) (from, to []T, err error) {
-	if err := c.checkCollective(op); err != nil {
+func checkReduceScatterBlock[T Element](c *Comm, op string, send, recv []T, combine Op[T]) (from, to []T, err error) {
+	if err := c.checkIntra(op); err != nil {
 		return nil, nil, err
 	}
-	if send == nil && len(recv)%c.size == 0 {
-		return recv, recv[:len(recv)/c.size], nil
+	from, to = send, recv
+	switch {
+	case send == nil && len(recv)%c.size == 0:
+		from, to = recv, recv[:len(recv)/c.size]
+	case len(send) != c.size*len(recv):
+		err = c.failf(ErrBuffer, op, "send has %d elements and recv %d for %d ranks", len(send), len(recv), c.size)
 	}
-	if len(send) != c.size*len(recv) {
-		return nil, nil, c.failf(ErrBuffer, op, "send has %d elements and recv %d for %d ranks", len(send), len(recv), c.size)
+	if c.world.checks {
+		err = c.agree(op, placed(reductionCall(calls.None, len(to), combine), send, len(to)), err)
 	}
-	return send, recv, nil
+	return from, to, err
 }
 
 // ReduceScatter is ReduceScatterBlock with parts of different lengths: that of
 // rank i has counts[i] elements, and they follow each other in send. All ranks
 // give the same counts. With nil send, recv has the length of all parts.
 func ReduceScatter[T Element](c *Comm, send, recv []T, counts []int, op Op[T]) error {
-	send, recv, b, err := checkReduceScatter(c, "ReduceScatter", send, recv, counts)
+	send, recv, b, err := checkReduceScatter(c, "ReduceScatter", send, recv, counts, op)
 	if err != nil {
 		return err
 	}
@@ -53,7 +60,7 @@ func ReduceScatter[T Element](c *Comm, send, recv []T, counts []int, op Op[T]) e
 
 // IreduceScatter is ReduceScatter without waiting.
 func IreduceScatter[T Element](c *Comm, send, recv []T, counts []int, op Op[T]) (*Request, error) {
-	send, recv, b, err := checkReduceScatter(c, "IreduceScatter", send, recv, counts)
+	send, recv, b, err := checkReduceScatter(c, "IreduceScatter", send, recv, counts, op)
 	if err != nil {
 		return nil, err
 	}
@@ -62,10 +69,21 @@ func IreduceScatter[T Element](c *Comm, send, recv []T, counts []int, op Op[T]) 
 	})
 }
 
-func checkReduceScatter[T Element](c *Comm, op string, send, recv []T, counts []int) (from, to []T, b blocks, err error) {
-	if err := c.checkCollective(op); err != nil {
+func checkReduceScatter[T Element](c *Comm, op string, send, recv []T, counts []int, combine Op[T]) (from, to []T, b blocks, err error) {
+	if err := c.checkIntra(op); err != nil {
 		return nil, nil, blocks{}, err
 	}
+	from, to, b, err = scattering(c, op, send, recv, counts)
+	if c.world.checks {
+		k := reductionCall(calls.None, calls.None, combine)
+		k.Counts = counts
+		err = c.agree(op, placed(k, send, len(from)), err)
+	}
+	return from, to, b, err
+}
+
+// scattering returns what ReduceScatter takes from where, and puts where.
+func scattering[T Element](c *Comm, op string, send, recv []T, counts []int) (from, to []T, b blocks, err error) {
 	whole := send
 	if send == nil {
 		whole = recv

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding"
 	"encoding/gob"
+	"reflect"
 
+	"github.com/p2pmpi/p2pmpi/mpj/internal/calls"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 )
 
@@ -40,21 +42,26 @@ func RecvValue[V any](c *Comm, source, tag int) (v V, s Status, err error) {
 
 // BcastValue returns root's v at every rank of c; elsewhere v is not looked at.
 func BcastValue[V any](c *Comm, v V, root int) (V, error) {
-	if err := c.checkRoot("BcastValue", root); err != nil {
+	const op = "BcastValue"
+	if err := c.checkIntra(op); err != nil {
 		return v, err
 	}
 	var b []byte
-	if c.rank == root {
-		var err error
-		if b, err = encode(c, "BcastValue", v); err != nil {
-			return v, err
-		}
+	err := c.checkRoot(op, root)
+	if err == nil && c.rank == root {
+		b, err = encode(c, op, v)
 	}
-	b, err := c.bcastWhole(b, root)
+	if c.world.checks {
+		err = c.agree(op, calls.Call{Root: root, Count: calls.None, Type: reflect.TypeFor[V]().String()}, err)
+	}
+	if err != nil {
+		return v, err
+	}
+	b, err = c.bcastWhole(b, root)
 	if err != nil || c.rank == root {
-		return v, c.wrap("BcastValue", err)
+		return v, c.wrap(op, err)
 	}
-	return decode[V](c, "BcastValue", b)
+	return decode[V](c, op, b)
 }
 
 // A binaryValue encodes itself. Whether *V is one depends on V alone, so sender

@@ -58,13 +58,16 @@ var waiting = []string{
 
 // waits reports whether g waits for another goroutine or in the engine.
 func (g goroutine) waits() bool {
-	for _, s := range waiting {
-		if strings.HasPrefix(g.state, s) {
-			return true
-		}
-	}
-	return g.isIn(sleep) || g.isIn(borrow) ||
-		g.state == "chan receive" && len(g.frames) > 0 && strings.HasPrefix(g.frames[0], module+"mpj.(*Comm).start.") // for the operation before
+	return hasAnyPrefix(g.state, waiting) || g.isIn(sleep) || g.isIn(borrow) ||
+		g.state == "chan receive" && len(g.frames) > 0 && hasAnyPrefix(g.frames[0], before)
+}
+
+// before are functions of the library that wait for what another goroutine of
+// this rank has begun before.
+var before = []string{module + "mpj.(*Comm).start.", module + "mpj.(*comparison).wait"}
+
+func hasAnyPrefix(s string, prefixes []string) bool {
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(s, p) })
 }
 
 // serves reports whether g works for the library or the runtime: it makes no

@@ -1,0 +1,143 @@
+package mpj
+
+import (
+	"cmp"
+	"fmt"
+	"reflect"
+	"runtime"
+	"strings"
+
+	"github.com/p2pmpi/p2pmpi/mpj/internal/calls"
+)
+
+// What ranks say of their calls, with P2PMPI_CHECK: see package calls.
+
+func rankName(rank int) string { return fmt.Sprintf("rank %d", rank) }
+
+// plainCall returns a call whose arguments, if any, need not be alike.
+func plainCall(own string) calls.Call {
+	return calls.Call{Root: calls.None, Count: calls.None, Own: own}
+}
+
+// alikeCall returns a call whose arguments are alike at all ranks.
+func alikeCall(format string, arguments ...any) calls.Call {
+	return calls.Call{Root: calls.None, Count: calls.None, Alike: fmt.Sprintf(format, arguments...)}
+}
+
+// elementCall returns a call with elements of type T.
+func elementCall[T Element](root, count int) calls.Call {
+	return calls.Call{Root: root, Count: count, Type: elementName[T]()}
+}
+
+// reductionCall returns a call that combines count elements.
+func reductionCall[T Element](root, count int, op Op[T]) calls.Call {
+	k := elementCall[T](root, count)
+	if f := runtime.FuncForPC(reflect.ValueOf(op).Pointer()); f != nil {
+		k.Operation = calls.OperationName(f.Name())
+	}
+	return k
+}
+
+// placed says in k whether send, of which count elements are given, is nil.
+func placed[T Element](k calls.Call, send []T, count int) calls.Call {
+	switch {
+	case count == 0:
+	case send == nil:
+		k.Place = calls.InPlace
+	default:
+		k.Place = calls.Apart
+	}
+	return k
+}
+
+// elementName returns the name of T for which types are compared: that of what
+// it is made of.
+func elementName[T Element]() string {
+	t := reflect.TypeFor[T]()
+	if t.Kind() == reflect.Struct {
+		return strings.TrimPrefix(t.String(), "mpj.")
+	}
+	return t.Kind().String()
+}
+
+// everyPart returns what goes to or comes from each rank.
+func everyPart(counts []int) []calls.Part {
+	parts := make([]calls.Part, len(counts))
+	for i, n := range counts {
+		parts[i] = calls.Part{Rank: i, Count: n}
+	}
+	return parts
+}
+
+// onePart returns what goes to or comes from one rank.
+func onePart(rank, count int) []calls.Part { return []calls.Part{{Rank: rank, Count: count}} }
+
+// edgeParts returns what goes along edges in blocks of elements of a size.
+func edgeParts(edges []edge, blocks [][]byte, size int) []calls.Part {
+	var parts []calls.Part
+	for i, e := range edges {
+		if e.rank != ProcNull && i < len(blocks) {
+			parts = append(parts, calls.Part{Rank: e.rank, Tag: int(e.tag), Count: len(blocks[i]) / size})
+		}
+	}
+	return parts
+}
+
+// typedParts returns the bytes of what goes to or comes from each rank.
+func typedParts(items []Typed) []calls.Part {
+	parts := make([]calls.Part, len(items))
+	for i, x := range items {
+		parts[i] = calls.Part{Rank: i, Count: x.Size()}
+	}
+	return parts
+}
+
+// ownFrames bounds how many frames of this package may lie between a call of the
+// program and callerOf.
+const ownFrames = 16
+
+// callerOf returns the file and line that called into this package, or "".
+func callerOf() string {
+	pc := make([]uintptr, ownFrames)
+	frames := runtime.CallersFrames(pc[:runtime.Callers(2, pc)])
+	for {
+		f, more := frames.Next()
+		if !strings.HasPrefix(f.Function, packagePath) || strings.HasSuffix(f.File, "_test.go") {
+			return position(f)
+		}
+		if !more {
+			return ""
+		}
+	}
+}
+
+// packagePath begins the name of every function of this package.
+const packagePath = "github.com/p2pmpi/p2pmpi/mpj."
+
+func position(f runtime.Frame) string {
+	if f.File == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s:%d", f.File[strings.LastIndexByte(f.File, '/')+1:], f.Line)
+}
+
+// calls takes note, with checks, of a collective that uses a slot from now on.
+func (c *Comm) calls(slot uint32, call string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.called == nil {
+		c.called = make(map[uint32]string)
+	}
+	c.called[slot] = call
+}
+
+// calledIn returns the collective that uses a slot. Blocking ones use some at a
+// time, one after the other, and are kept under one.
+func (c *Comm) calledIn(slot uint32) string {
+	if slot < operationSlot && slot != checkSlot {
+		slot = collectiveSlot
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return cmp.Or(c.called[slot], "a collective of a communicator")
+}

@@ -1,0 +1,140 @@
+package calls
+
+import (
+	"fmt"
+	"slices"
+)
+
+// A Kind says in what two calls differ.
+type Kind byte
+
+// The kinds, in the order in which they are looked for.
+const (
+	Nothing Kind = iota
+	Ops
+	Roots
+	Validity // one refuses its arguments
+	Types
+	Places
+	Operations
+	Counts
+	Arguments
+	kinds
+)
+
+var names = [kinds]string{
+	Nothing: "nothing", Ops: "call", Roots: "root", Validity: "validity", Types: "element type", Places: "use in place",
+	Operations: "operation", Counts: "count", Arguments: "arguments",
+}
+
+// String returns what differs, in words.
+func (k Kind) String() string {
+	if k >= kinds {
+		return fmt.Sprintf("Kind(%d)", byte(k))
+	}
+	return names[k]
+}
+
+// A Difference is the first that two ranks have; Text names both and their
+// calls. The zero Difference is none.
+type Difference struct {
+	Kind Kind
+	Text string
+}
+
+// Judge compares what all ranks call. name returns what a text calls the rank at
+// an index.
+func Judge(all []Call, name func(i int) string) Difference {
+	for _, c := range []struct {
+		kind  Kind
+		alike func(a, b Call) bool
+	}{
+		{Ops, func(a, b Call) bool { return a.Op == b.Op }},
+		{Roots, func(a, b Call) bool { return a.Root == b.Root }},
+		{Validity, func(a, b Call) bool { return (a.Invalid == "") == (b.Invalid == "") }},
+		{Types, func(a, b Call) bool { return a.Type == b.Type }},
+		{Places, func(a, b Call) bool { return a.Place == b.Place || a.Place == Either || b.Place == Either }},
+		{Operations, func(a, b Call) bool { return a.Operation == b.Operation || a.Operation == "" || b.Operation == "" }},
+		{Counts, func(a, b Call) bool { return a.Count == b.Count && slices.Equal(a.Counts, b.Counts) }},
+		{Arguments, func(a, b Call) bool { return a.Alike == b.Alike }},
+	} {
+		if d := compare(all, name, c.kind, c.alike); d.Kind != Nothing {
+			return d
+		}
+	}
+	return pair(all, name)
+}
+
+// compare returns the first two calls that are not alike. A call may be like
+// all others because it says nothing: so each two count, the lowest first.
+func compare(all []Call, name func(int) string, kind Kind, alike func(a, b Call) bool) Difference {
+	first := 0
+	for j := 1; j < len(all); j++ {
+		if alike(all[first], all[j]) {
+			if silent(kind, all[first]) {
+				first = j
+			}
+			continue
+		}
+		text := fmt.Sprintf("%s calls %v, %s calls %v", name(first), all[first], name(j), all[j])
+		if kind == Validity {
+			text += ": " + refusal(all[first], all[j])
+		}
+		return Difference{kind, text}
+	}
+	return Difference{}
+}
+
+// silent reports whether c is like any other call.
+func silent(kind Kind, c Call) bool {
+	return kind == Places && c.Place == Either || kind == Operations && c.Operation == ""
+}
+
+// refusal returns why one of two calls is refused.
+func refusal(a, b Call) string {
+	if a.Invalid != "" {
+		return "the former is refused: " + a.Invalid
+	}
+	return "the latter is refused: " + b.Invalid
+}
+
+// An edge is what parts of two ranks are matched by.
+type edge struct{ from, to, tag int }
+
+// pair matches what ranks send with what others receive.
+func pair(all []Call, name func(int) string) Difference {
+	sent := make(map[edge][]int)
+	for i, c := range all {
+		for _, p := range c.Out {
+			e := edge{i, p.Rank, p.Tag}
+			sent[e] = append(sent[e], p.Count)
+		}
+	}
+	for j, c := range all {
+		for _, p := range c.In {
+			e := edge{p.Rank, j, p.Tag}
+			from := sent[e]
+			if len(from) == 0 || p.Rank < 0 || p.Rank >= len(all) {
+				return Difference{Arguments, fmt.Sprintf("%s expects something of rank %d that it does not send: %v", name(j), p.Rank, c)}
+			}
+			if from[0] != p.Count {
+				return Difference{Counts, fmt.Sprintf("%s sends %d where %s expects %d: %s calls %v, %s calls %v",
+					name(p.Rank), from[0], name(j), p.Count, name(p.Rank), all[p.Rank], name(j), c)}
+			}
+			sent[e] = from[1:]
+		}
+	}
+	return unexpected(all, name, sent)
+}
+
+// unexpected returns what is sent to somebody who does not expect it.
+func unexpected(all []Call, name func(int) string, sent map[edge][]int) Difference {
+	for i, c := range all {
+		for _, p := range c.Out {
+			if len(sent[edge{i, p.Rank, p.Tag}]) > 0 {
+				return Difference{Arguments, fmt.Sprintf("%s sends something to rank %d that it does not expect: %v", name(i), p.Rank, c)}
+			}
+		}
+	}
+	return Difference{}
+}
