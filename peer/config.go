@@ -3,6 +3,7 @@ package peer
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -26,6 +27,7 @@ type Config struct {
 	Home string
 
 	// Listen is the multiaddrs that the host listens on. Port 0 takes a free one.
+	// "none" alone opens no port: others then reach this peer through relays.
 	Listen []string
 
 	// DataListen is the host:port where other peers connect directly for messages
@@ -68,6 +70,20 @@ type Config struct {
 	// that nobody asked for, as on loopback or in a closed cluster.
 	NAT bool
 
+	// Reachability is what the owner knows of it. Auto finds out, maps ports, and
+	// has the supernodes relay until others are known to get through. Public: they
+	// do. Private: nobody does, so start only when a supernode relays.
+	Reachability Reachability
+
+	// RelayPeers is how many peers of the network others may reach through this
+	// one, 0 for none: who asks has reached this one, so it can help. RelayData and
+	// RelayTime, in MiB each way and from its beginning, are what a circuit has; 0
+	// is no limit. A job whose circuit ends loses a peer, so the limits are there
+	// against abuse and far above what jobs need.
+	RelayPeers int
+	RelayData  int64
+	RelayTime  time.Duration
+
 	// GossipPeriod is how often a job's peers tell each other that they are
 	// alive. Shorter finds a silent peer sooner and sends more.
 	GossipPeriod time.Duration
@@ -79,6 +95,19 @@ type Config struct {
 	// LogLevel is the least level of messages: trace, debug, info, warn, error.
 	LogLevel string
 }
+
+// A Reachability says whether others can connect to a peer.
+type Reachability string
+
+// The reachabilities.
+const (
+	Auto    Reachability = "auto"
+	Public  Reachability = "public"
+	Private Reachability = "private"
+)
+
+// noListen in place of an address is none.
+const noListen = "none"
 
 // DefaultConfig returns the settings for the open network.
 func DefaultConfig() Config {
@@ -92,6 +121,10 @@ func DefaultConfig() Config {
 		Slots:        runtime.NumCPU(),
 		MDNS:         true,
 		NAT:          true,
+		Reachability: Auto,
+		RelayPeers:   256,
+		RelayData:    64 << 10,
+		RelayTime:    24 * time.Hour,
 		GossipPeriod: faultdetect.DefaultPeriod,
 		CacheLimit:   10 << 10,
 		LogLevel:     "info",
@@ -128,7 +161,7 @@ func (c Config) Validate() error {
 	if c.Home == "" {
 		wrong("home: no home folder is known; name one with --home or P2PMPI_HOME")
 	}
-	for _, a := range c.Listen {
+	for _, a := range c.listen() {
 		if _, err := ma.NewMultiaddr(a); err != nil {
 			wrong("listen %q: not a multiaddr such as /ip4/0.0.0.0/tcp/4001", a)
 		}
@@ -156,6 +189,15 @@ func (c Config) Validate() error {
 			errs = append(errs, err)
 		}
 	}
+	if c.Reachability != Auto && c.Reachability != Public && c.Reachability != Private {
+		wrong("reachability %q: want auto, public or private", c.Reachability)
+	}
+	if c.RelayPeers < 0 || c.RelayPeers > maxRelayPeers {
+		wrong("relay-peers %d: want 0 to %d", c.RelayPeers, maxRelayPeers)
+	}
+	if c.RelayData < 0 || c.RelayData > math.MaxInt64>>20 || c.RelayTime < 0 {
+		wrong("relay-data %d, relay-time %v: want 0 (no limit) or more", c.RelayData, c.RelayTime)
+	}
 	if c.GossipPeriod < 10*time.Millisecond {
 		wrong("gossip-period %v: want at least 10ms", c.GossipPeriod)
 	}
@@ -166,6 +208,17 @@ func (c Config) Validate() error {
 		wrong("log-level %q: want trace, debug, info, warn or error", c.LogLevel)
 	}
 	return errors.Join(errs...)
+}
+
+// maxRelayPeers is what fits into the connections that a peer keeps.
+const maxRelayPeers = 512
+
+// listen are the addresses in Listen.
+func (c Config) listen() []string {
+	if len(c.Listen) == 1 && c.Listen[0] == noListen {
+		return nil
+	}
+	return c.Listen
 }
 
 // maxSlots is far above what a machine can run, and below what an offer may say.

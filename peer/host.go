@@ -15,11 +15,13 @@ import (
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
-	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
 	rcmgr "github.com/libp2p/go-libp2p/p2p/host/resource-manager"
 	"github.com/libp2p/go-libp2p/p2p/muxer/yamux"
 	"github.com/libp2p/go-libp2p/p2p/net/connmgr"
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
+	circuitproto "github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/proto"
+	circuit "github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/relay"
 	"github.com/libp2p/go-libp2p/p2p/security/noise"
 	libp2ptls "github.com/libp2p/go-libp2p/p2p/security/tls"
 	quic "github.com/libp2p/go-libp2p/p2p/transport/quic"
@@ -30,6 +32,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/p2pmpi/p2pmpi/internal/version"
+	"github.com/p2pmpi/p2pmpi/peer/internal/relay"
 )
 
 // protocolVersion is what peers tell each other when they connect.
@@ -40,7 +43,7 @@ const protocolPrefix = "p2pmpi/"
 // newHost starts the libp2p host that cfg describes. Its metrics go to reg, a
 // registry of its own since several peers can share a process.
 func newHost(cfg Config, key crypto.PrivKey, reg prometheus.Registerer) (host.Host, error) {
-	listen, relays, err := parseAddrs(cfg)
+	listen, err := listenAddrs(cfg)
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +74,7 @@ func newHost(cfg Config, key crypto.PrivKey, reg prometheus.Registerer) (host.Ho
 		libp2p.ConnectionManager(conns),
 		libp2p.PrometheusRegisterer(reg),
 	}
-	h, err := libp2p.New(append(options, reachability(cfg, relays)...)...)
+	h, err := libp2p.New(append(options, reachability(cfg)...)...)
 	if err != nil {
 		return nil, fmt.Errorf("start libp2p: %w", err)
 	}
@@ -82,17 +85,16 @@ func newHost(cfg Config, key crypto.PrivKey, reg prometheus.Registerer) (host.Ho
 	return h, nil
 }
 
-// parseAddrs returns the addresses of cfg, which Validate has passed.
-func parseAddrs(cfg Config) (listen []ma.Multiaddr, supernodes []p2ppeer.AddrInfo, err error) {
-	for _, s := range cfg.Listen {
+// listenAddrs returns the addresses to listen on of cfg, which Validate has passed.
+func listenAddrs(cfg Config) (listen []ma.Multiaddr, err error) {
+	for _, s := range cfg.listen() {
 		a, err := ma.NewMultiaddr(s)
 		if err != nil {
-			return nil, nil, fmt.Errorf("listen %q: %w", s, err)
+			return nil, fmt.Errorf("listen %q: %w", s, err)
 		}
 		listen = append(listen, a)
 	}
-	supernodes, err = addrInfos(cfg.Supernodes)
-	return listen, supernodes, err
+	return listen, nil
 }
 
 // portsFree refuses a TCP port that somebody listens on already. libp2p shares
@@ -115,25 +117,21 @@ func portsFree(listen []ma.Multiaddr) error {
 	return nil
 }
 
-// reachability is how a peer is reached behind address translation. The
-// supernodes are the relays that it asks: they are the peers that it knows
-// before it can be reached. A relayed connection is only there to punch a
-// hole; libp2p's own limits on it stay.
-func reachability(cfg Config, relays []p2ppeer.AddrInfo) []libp2p.Option {
+// reachability is how a peer is reached behind address translation. Which relays it
+// uses, and whether it is one, is decided in startRelays. Who knows whether others
+// get through neither asks them nor the router.
+func reachability(cfg Config) []libp2p.Option {
 	if !cfg.NAT {
 		return []libp2p.Option{libp2p.DisableRelay()}
 	}
-	options := []libp2p.Option{
-		libp2p.EnableRelay(),
-		libp2p.EnableRelayService(), // serves once it is known to be reachable
-		libp2p.EnableHolePunching(),
-		libp2p.EnableAutoNATv2(),
-		libp2p.NATPortMap(),
+	options := []libp2p.Option{libp2p.EnableRelay(), libp2p.EnableHolePunching()}
+	switch cfg.Reachability {
+	case Public:
+		return append(options, libp2p.ForceReachabilityPublic(), libp2p.EnableAutoNATv2())
+	case Private:
+		return append(options, libp2p.ForceReachabilityPrivate())
 	}
-	if len(relays) > 0 {
-		options = append(options, libp2p.EnableAutoRelayWithStaticRelays(relays))
-	}
-	return options
+	return append(options, libp2p.EnableAutoNATv2(), libp2p.NATPortMap())
 }
 
 // tcpHeadStart is how long QUIC waits for TCP: a round trip and the handshakes,
@@ -193,6 +191,7 @@ func newResourceManager() (network.ResourceManager, error) {
 	limits.SystemBaseLimit.ConnsInbound = 768
 	limits.SystemBaseLimit.ConnsOutbound = 768
 	limits.ProtocolPeerBaseLimit.Memory = 64 << 20
+	relayLimits(&limits)
 
 	// New connections are rationed by source as well. Loopback is exempt in both.
 	newConns := &rate.Limiter{
@@ -219,6 +218,22 @@ func newResourceManager() (network.ResourceManager, error) {
 		return nil, fmt.Errorf("resource manager: %w", err)
 	}
 	return manager, nil
+}
+
+// relayLimits bounds the circuits through this peer: 64 MiB at most.
+func relayLimits(limits *rcmgr.ScalingLimitConfig) {
+	const circuits = 512 // at a time, of two streams each
+	const streams, perPeer = 2 * circuits, 2 * relay.CircuitsPerPeer
+	bound := func(n int, memory int64) rcmgr.BaseLimit {
+		return rcmgr.BaseLimit{Streams: n, StreamsInbound: n, StreamsOutbound: n, Memory: memory}
+	}
+	none := rcmgr.BaseLimitIncrease{}
+	limits.AddServiceLimit(circuit.ServiceName, bound(streams, circuits*relay.MemoryPerCircuit), none)
+	limits.AddServicePeerLimit(circuit.ServiceName, bound(perPeer, 16<<20), none)
+	for _, p := range []protocol.ID{circuitproto.ProtoIDv2Hop, circuitproto.ProtoIDv2Stop} {
+		limits.AddProtocolLimit(p, bound(streams, 64<<20), none)
+		limits.AddProtocolPeerLimit(p, bound(perPeer, 32<<20), none)
+	}
 }
 
 var portInAddr = regexp.MustCompile(`/(tcp|udp)/[0-9]+`)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/libp2p/go-libp2p/core/event"
+	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/p2p/host/eventbus"
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
@@ -16,6 +18,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/internal/loopback"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/peer/internal/relay"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 	"github.com/p2pmpi/p2pmpi/reservation"
@@ -34,7 +37,45 @@ func (p *Peer) startHost() error {
 	wrapped := loopback.Wrap(h) // a submitter may use its own slots
 	p.host = wrapped
 	p.owns("host", wrapped.Close)
-	return p.startVersionCheck()
+	if err := p.startVersionCheck(); err != nil {
+		return err
+	}
+	return p.startRelays(h)
+}
+
+// reservedTimeout bounds how long a peer that nobody reaches waits at its start for a
+// supernode to relay.
+const reservedTimeout = 5 * time.Second
+
+// startRelays has supernodes relay for this peer, and this peer for others. The
+// supernodes are those to ask: they are who it knows before anybody reaches it.
+func (p *Peer) startRelays(h host.Host) error {
+	if !p.cfg.NAT {
+		return nil
+	}
+	cfg := relay.Config{Network: p.cfg.Network, Log: p.log}
+	if p.role != SubmitOnly && p.cfg.Reachability != Private {
+		cfg.Limits = relay.Limits{Peers: p.cfg.RelayPeers, Bytes: p.cfg.RelayData << 20, Time: p.cfg.RelayTime}
+	}
+	var err error
+	if p.cfg.Reachability != Public {
+		if cfg.Relays, err = addrInfos(p.cfg.Supernodes); err != nil {
+			return err
+		}
+	}
+	relays, err := relay.New(h, cfg)
+	if err != nil {
+		return fmt.Errorf("start relaying: %w", err)
+	}
+	p.owns("relays", relays.Close)
+	if p.cfg.Reachability == Private && len(cfg.Relays) > 0 {
+		ctx, cancel := context.WithTimeout(p.life, reservedTimeout)
+		defer cancel()
+		if err := relays.Reserved(ctx); err != nil {
+			p.log.Warn().Msg("no supernode relays for this peer yet: others cannot reach it")
+		}
+	}
+	return nil
 }
 
 // startVersionCheck drops connections to peers of another protocol version.
@@ -124,7 +165,7 @@ func (c Config) dataListen() string {
 		return c.DataListen
 	}
 	address := ""
-	for _, s := range c.Listen {
+	for _, s := range c.listen() {
 		a, err := ma.NewMultiaddr(s)
 		if err != nil {
 			continue

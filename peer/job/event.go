@@ -62,11 +62,11 @@ type Placed struct {
 // A Route says how messages go from each of some processes to each of others,
 // other than itself.
 type Route struct {
-	From    []view.Process `json:"from"`
-	To      []view.Process `json:"to"`
-	Kind    string         `json:"kind"`              // self, shm, tcp or stream; empty: there is no way
-	Relayed bool           `json:"relayed,omitempty"` // through a third peer
-	Why     string         `json:"why"`
+	From  []view.Process `json:"from"`
+	To    []view.Process `json:"to"`
+	Kind  string         `json:"kind"`            // self, shm, tcp or stream; empty: there is no way
+	Relay string         `json:"relay,omitempty"` // the peer that it goes through, if any
+	Why   string         `json:"why"`
 }
 
 // A Stream is one of the two outputs of a process.

@@ -25,7 +25,7 @@ func (e *execution) heardPaths(l *link, m *jobpb.Paths) *Result {
 		if to == nil || len(p.Kind) > maxKind {
 			return e.breach(l, fmt.Errorf("way to %q by %.20q", p.Peer, p.Kind))
 		}
-		routes = append(routes, Route{From: l.processes, To: to.processes, Kind: p.Kind, Relayed: p.Relayed, Why: plain(p.Why)})
+		routes = append(routes, Route{From: l.processes, To: to.processes, Kind: p.Kind, Relay: relayOf(p), Why: plain(p.Why)})
 	}
 	if !first {
 		e.j.emit(Event{Kind: ChannelsEvent, Routes: routes})
@@ -34,6 +34,14 @@ func (e *execution) heardPaths(l *link, m *jobpb.Paths) *Result {
 	l.routes = append([]Route{}, routes...)
 	e.explain()
 	return nil
+}
+
+// relayOf returns the ID of the peer that a way goes through, or nothing.
+func relayOf(p *jobpb.Path) string {
+	if id, err := p2ppeer.IDFromBytes(p.Relay); err == nil {
+		return id.String()
+	}
+	return ""
 }
 
 // maxKind bounds the name of a kind of channel, in bytes.

@@ -106,7 +106,7 @@ func (j *job) tell(ways map[p2ppeer.ID]way) {
 			w.kind, w.why = "", w.err.Error()
 		}
 		j.told[peer] = w.kind
-		m.Paths = append(m.Paths, &jobpb.Path{Peer: []byte(peer), Kind: string(w.kind), Relayed: w.relayed, Why: clip(w.why)})
+		m.Paths = append(m.Paths, &jobpb.Path{Peer: []byte(peer), Kind: string(w.kind), Relay: []byte(w.relay), Why: clip(w.why)})
 	}
 	j.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Paths{Paths: m}})
 }

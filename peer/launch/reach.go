@@ -22,12 +22,12 @@ import (
 
 // A way is how a peer has reached another: one of conn and stream, or err.
 type way struct {
-	kind    proclink.Kind
-	why     string
-	conn    *net.TCPConn
-	stream  network.Stream
-	relayed bool
-	err     error
+	kind   proclink.Kind
+	why    string
+	conn   *net.TCPConn
+	stream network.Stream
+	relay  p2ppeer.ID // that stream goes through, if any
+	err    error
 }
 
 // openRemote joins a process of this peer with one of another, and carries its
@@ -120,7 +120,7 @@ func (j *job) reach(ctx context.Context, peer p2ppeer.ID, open *pb.Open, s situa
 			w.err = err
 			return w
 		case w.kind == proclink.Stream:
-			w.stream, w.relayed = stream, relayed(stream.Conn())
+			w.stream, w.relay = stream, relayOf(stream.Conn())
 			return w
 		}
 		stream.Close()
@@ -132,10 +132,14 @@ func (j *job) reach(ctx context.Context, peer p2ppeer.ID, open *pb.Open, s situa
 	}
 }
 
-// relayed reports whether a connection goes through a third peer.
-func relayed(c network.Conn) bool {
-	_, err := c.RemoteMultiaddr().ValueForProtocol(ma.P_CIRCUIT)
-	return err == nil || c.Stat().Limited
+// relayOf returns the peer that a connection goes through, or nothing.
+func relayOf(c network.Conn) p2ppeer.ID {
+	relay, _ := ma.SplitFunc(c.RemoteMultiaddr(), func(c ma.Component) bool { return c.Protocol().Code == ma.P_CIRCUIT })
+	if len(relay) == len(c.RemoteMultiaddr()) {
+		return ""
+	}
+	_, id := p2ppeer.SplitAddr(relay)
+	return id
 }
 
 // dial opens the stream of a channel, and tries again while the other peer

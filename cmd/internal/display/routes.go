@@ -44,8 +44,8 @@ func (r route) kind() string {
 	switch {
 	case r.Kind == "":
 		return "no channel"
-	case r.Kind == "stream" && r.Relayed:
-		return "stream (relayed)"
+	case r.Relay != "":
+		return r.Kind + " relayed through " + r.Relay
 	}
 	return r.Kind
 }
@@ -102,7 +102,7 @@ func bothWays(routes []job.Route) []route {
 				return o.Kind == "self"
 			}
 			return !o.back && !o.within() && slices.Equal(o.From, r.To) && slices.Equal(o.To, r.From) &&
-				o.Kind == r.Kind && o.Relayed == r.Relayed && o.Why == r.Why
+				o.Kind == r.Kind && o.Relay == r.Relay && o.Why == r.Why
 		})
 		switch {
 		case i < 0:

@@ -45,10 +45,10 @@ func TestRoutesInSentences(t *testing.T) {
 		},
 		"there and back differ": {
 			[]job.Route{
-				{From: a, To: b, Kind: "stream", Relayed: true, Why: "w"},
+				{From: a, To: b, Kind: "stream", Relay: "12D3", Why: "w"},
 				{From: b, To: a, Kind: "stream", Why: "w"},
 			},
-			[]string{"0.0 1.0 to 0.1 1.1: stream (relayed), w", "0.1 1.1 to 0.0 1.0: stream, w"},
+			[]string{"0.0 1.0 to 0.1 1.1: stream relayed through 12D3, w", "0.1 1.1 to 0.0 1.0: stream, w"},
 		},
 		"no way": {[]job.Route{{From: a, To: b, Why: "nothing is allowed"}}, []string{"0.0 1.0 to 0.1 1.1: no channel, nothing is allowed"}},
 		"many processes": {

@@ -1414,8 +1414,8 @@ type Path struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Peer          []byte                 `protobuf:"bytes,1,opt,name=peer,proto3" json:"peer,omitempty"`
 	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"` // shm, tcp or stream; empty: there is no way
-	Relayed       bool                   `protobuf:"varint,3,opt,name=relayed,proto3" json:"relayed,omitempty"`
 	Why           string                 `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`
+	Relay         []byte                 `protobuf:"bytes,5,opt,name=relay,proto3" json:"relay,omitempty"` // the peer that the way goes through, if any
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1464,18 +1464,18 @@ func (x *Path) GetKind() string {
 	return ""
 }
 
-func (x *Path) GetRelayed() bool {
-	if x != nil {
-		return x.Relayed
-	}
-	return false
-}
-
 func (x *Path) GetWhy() string {
 	if x != nil {
 		return x.Why
 	}
 	return ""
+}
+
+func (x *Path) GetRelay() []byte {
+	if x != nil {
+		return x.Relay
+	}
+	return nil
 }
 
 type Finalized struct {
@@ -1976,12 +1976,12 @@ const file_job_proto_rawDesc = "" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\"/\n" +
 	"\x05Paths\x12&\n" +
-	"\x05paths\x18\x01 \x03(\v2\x10.p2pmpi.job.PathR\x05paths\"Z\n" +
+	"\x05paths\x18\x01 \x03(\v2\x10.p2pmpi.job.PathR\x05paths\"\\\n" +
 	"\x04Path\x12\x12\n" +
 	"\x04peer\x18\x01 \x01(\fR\x04peer\x12\x12\n" +
-	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x18\n" +
-	"\arelayed\x18\x03 \x01(\bR\arelayed\x12\x10\n" +
-	"\x03why\x18\x04 \x01(\tR\x03why\":\n" +
+	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x10\n" +
+	"\x03why\x18\x04 \x01(\tR\x03why\x12\x14\n" +
+	"\x05relay\x18\x05 \x01(\fR\x05relayJ\x04\b\x03\x10\x04\":\n" +
 	"\tFinalized\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\"\x91\x01\n" +
 	"\x06Output\x12-\n" +

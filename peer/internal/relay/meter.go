@@ -1,0 +1,72 @@
+package relay
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+)
+
+// A meteredHost gives libp2p's relay streams that end when a circuit has spent its
+// bytes or its time. The relay resets both streams of a circuit when one ends so.
+type meteredHost struct {
+	host.Host
+	limits Limits
+}
+
+// SetStreamHandler implements host.Host.
+func (h meteredHost) SetStreamHandler(id protocol.ID, handler network.StreamHandler) {
+	h.Host.SetStreamHandler(id, func(s network.Stream) { handler(h.meter(s)) })
+}
+
+// NewStream implements host.Host.
+func (h meteredHost) NewStream(ctx context.Context, p p2ppeer.ID, ids ...protocol.ID) (network.Stream, error) {
+	s, err := h.Host.NewStream(ctx, p, ids...)
+	if err != nil {
+		return nil, err
+	}
+	return h.meter(s), nil
+}
+
+func (h meteredHost) meter(s network.Stream) network.Stream {
+	return &metered{Stream: s, left: h.limits.Bytes, limited: h.limits.Bytes > 0, time: h.limits.Time}
+}
+
+// metered is one end of a circuit, as the relay has it. One goroutine reads it at a
+// time.
+type metered struct {
+	network.Stream
+	limited bool
+	left    int64
+	time    time.Duration // from the end of the handshake; 0 for no limit
+}
+
+var errSpent = errors.New("the circuit has carried as much as it may")
+
+// Read implements io.Reader.
+func (m *metered) Read(b []byte) (int, error) {
+	if m.limited && m.left <= 0 {
+		return 0, errSpent
+	}
+	n, err := m.Stream.Read(b)
+	m.left -= int64(n)
+	return n, err
+}
+
+// SetDeadline implements network.Stream. The relay takes its own deadline away when
+// a circuit begins.
+func (m *metered) SetDeadline(t time.Time) error { return m.Stream.SetDeadline(m.bound(t)) }
+
+// SetReadDeadline implements network.Stream.
+func (m *metered) SetReadDeadline(t time.Time) error { return m.Stream.SetReadDeadline(m.bound(t)) }
+
+func (m *metered) bound(t time.Time) time.Time {
+	if t.IsZero() && m.time > 0 {
+		return time.Now().Add(m.time)
+	}
+	return t
+}
