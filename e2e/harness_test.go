@@ -349,6 +349,7 @@ type event struct {
 		Rank, Replica int
 		Peer          string
 	}
+	Routes []struct{ Kind, Relay, Why string }
 	Result *struct {
 		Status  int
 		Message string

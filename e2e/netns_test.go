@@ -143,6 +143,13 @@ func (p *port) heal() {
 	p.hub.run(p.t, "ip", "link", "set", p.name, "up")
 }
 
+// isolate has the switch pass nothing on to other machines that are isolated too, as
+// a firewall in front of each would: what is sent is lost, and nobody is told.
+func (p *port) isolate() {
+	p.t.Helper()
+	p.hub.run(p.t, "ip", "link", "set", p.name, "type", "bridge_slave", "isolated", "on")
+}
+
 // slow limits the cable to so many Mbit/s each way, with a queue of 50 ms.
 func (p *port) slow(mbit int) {
 	p.t.Helper()

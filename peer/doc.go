@@ -11,7 +11,7 @@
 //	                           |         |
 //	                           |         +-- discovery, reservation, filetransfer,
 //	                           |             faultdetect, peer/launch, peer/job
-//	                           +-- TCP, QUIC; TLS, Noise; relays, hole punching
+//	                           +-- TCP, QUIC; TLS, Noise; hole punching; peer/internal/relay
 //	Close:  the same, backwards, in bounded time
 //
 // A volunteer (Role Volunteer, what p2pboot starts) has a home, offers slots and

@@ -164,16 +164,18 @@ func (e *entrance) expect(ctx context.Context, arrived func(net.Conn)) []byte {
 }
 
 // addresses returns where the peer at the other end of c may reach the
-// entrance: first where it has reached this peer already.
+// entrance: first where it has reached this peer already. Loopback is for those who
+// came that way; elsewhere it would lead them to themselves.
 func (e *entrance) addresses(c network.Conn, own []ma.Multiaddr) []string {
 	if !e.any {
 		return []string{e.listener.Addr().String()}
 	}
+	here := manet.IsIPLoopback(c.LocalMultiaddr())
 	seen := make(map[string]bool)
 	var out []string
 	for _, a := range append([]ma.Multiaddr{c.LocalMultiaddr()}, own...) {
 		ip, err := manet.ToIP(a)
-		if _, relay := a.ValueForProtocol(ma.P_CIRCUIT); relay == nil || err != nil || ip.IsUnspecified() {
+		if _, relay := a.ValueForProtocol(ma.P_CIRCUIT); relay == nil || err != nil || ip.IsUnspecified() || ip.IsLoopback() && !here {
 			continue
 		}
 		address := net.JoinHostPort(ip.String(), strconv.Itoa(int(e.port)))
@@ -188,10 +190,10 @@ func (e *entrance) addresses(c network.Conn, own []ma.Multiaddr) []string {
 // connect connects to the first of some addresses that knows the token.
 func connect(ctx context.Context, addresses []string, token []byte) (*net.TCPConn, error) {
 	switch {
-	case len(token) != tokenSize:
-		return nil, fmt.Errorf("token of %d bytes", len(token))
 	case len(addresses) == 0:
 		return nil, errors.New("the other peer has no address for direct connections")
+	case len(token) != tokenSize:
+		return nil, fmt.Errorf("token of %d bytes", len(token))
 	}
 	addresses = addresses[:min(len(addresses), maxAddresses)]
 	ctx, cancel := context.WithTimeout(ctx, directTimeout)

@@ -56,13 +56,13 @@ func (m membership) has(p p2ppeer.ID) bool {
 	if ids, ok := m.host.(interface{ IDService() identify.IDService }); ok {
 		ctx, cancel := context.WithTimeout(context.Background(), identifyTimeout)
 		defer cancel()
-		await(ctx, ids.IDService(), m.host.Network().ConnsToPeer(p))
+		awaitIdentified(ctx, ids.IDService(), m.host.Network().ConnsToPeer(p))
 	}
 	speaks, err := m.host.Peerstore().SupportsProtocols(p, m.protocol)
 	return err == nil && len(speaks) > 0
 }
 
-func await(ctx context.Context, ids identify.IDService, conns []network.Conn) {
+func awaitIdentified(ctx context.Context, ids identify.IDService, conns []network.Conn) {
 	for _, c := range conns {
 		select {
 		case <-ids.IdentifyWait(c):

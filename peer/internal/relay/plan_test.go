@@ -1,0 +1,131 @@
+package relay
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
+)
+
+const id = "12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf"
+
+func relayAt(t *testing.T, addrs ...string) p2ppeer.AddrInfo {
+	t.Helper()
+	p, err := p2ppeer.Decode(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := p2ppeer.AddrInfo{ID: p}
+	for _, a := range addrs {
+		r.Addrs = append(r.Addrs, ma.StringCast(a))
+	}
+	return r
+}
+
+// TestWhenARelayIsAsked steps through what may happen, at virtual time.
+func TestWhenARelayIsAsked(t *testing.T) {
+	r := relayAt(t, "/ip4/11.0.0.1/tcp/1")
+	type step struct {
+		at   time.Duration
+		do   func(p *plan, now time.Time)
+		asks bool // after it
+	}
+	grant := func(p *plan, now time.Time) { p.granted(r.ID, now.Add(time.Hour), nil, now) }
+	refuse := func(p *plan, now time.Time) { p.refused(r.ID, now) }
+	lose := func(p *plan, now time.Time) { p.lost(r.ID, now) }
+	meet := func(p *plan, now time.Time) { p.met(r.ID, now) }
+	nothing := func(*plan, time.Time) {}
+	tests := map[string][]step{
+		"at once, and once":         {{0, nothing, true}, {time.Hour, nothing, false}},
+		"renewed in time":           {{0, nothing, true}, {0, grant, false}, {29 * time.Minute, nothing, false}, {30 * time.Minute, nothing, true}},
+		"again after a refusal":     {{0, nothing, true}, {0, refuse, false}, {retryMin, nothing, true}},
+		"more rarely after another": {{0, nothing, true}, {0, refuse, false}, {retryMin, nothing, true}, {retryMin, refuse, false}, {2 * retryMin, nothing, false}, {3 * retryMin, nothing, true}},
+		"at once after a loss":      {{0, nothing, true}, {0, grant, false}, {time.Minute, lose, true}},
+		"not while it is asked":     {{0, nothing, true}, {0, lose, false}},
+		"at once when it is back":   {{0, nothing, true}, {0, refuse, false}, {retryMin / 2, meet, true}},
+		"not for being connected":   {{0, nothing, true}, {0, grant, false}, {time.Second, meet, false}},
+		"not without need":          {{0, func(p *plan, _ time.Time) { p.reachable(true) }, false}, {time.Hour, func(p *plan, _ time.Time) { p.reachable(false) }, true}},
+	}
+	start := time.Unix(1000, 0)
+	for name, steps := range tests {
+		t.Run(name, func(t *testing.T) {
+			p := newPlan([]p2ppeer.AddrInfo{r})
+			for i, s := range steps {
+				now := start.Add(s.at)
+				s.do(p, now)
+				if got := len(p.due(now)) == 1; got != s.asks {
+					t.Fatalf("step %d, after %v: asks: %v, want %v", i, s.at, got, s.asks)
+				}
+			}
+		})
+	}
+}
+
+func TestPausesEndSomewhere(t *testing.T) {
+	r := relayAt(t)
+	p, now := newPlan([]p2ppeer.AddrInfo{r}), time.Unix(1000, 0)
+	for range 20 {
+		p.due(now)
+		p.refused(r.ID, now)
+		next, ok := p.next()
+		if !ok || next.Sub(now) > retryMax {
+			t.Fatalf("next at %v, %v; want within %v", next.Sub(now), ok, retryMax)
+		}
+		now = next
+	}
+}
+
+func TestAddressesThroughARelay(t *testing.T) {
+	const suffix = "/p2p/" + id + "/p2p-circuit"
+	tests := map[string]struct {
+		told, via, want []string
+	}{
+		"as told": {[]string{"/ip4/11.0.0.1/tcp/1"}, nil, []string{"/ip4/11.0.0.1/tcp/1" + suffix}},
+		"and where it is besides": {
+			[]string{"/ip4/11.0.0.1/tcp/1"}, []string{"/ip4/11.0.0.1/tcp/1/p2p/" + id, "/ip4/10.0.0.1/tcp/1/p2p/" + id},
+			[]string{"/ip4/10.0.0.1/tcp/1" + suffix, "/ip4/11.0.0.1/tcp/1" + suffix},
+		},
+		"loopback is nobody else's": {
+			[]string{"/ip4/11.0.0.1/tcp/1"}, []string{"/ip4/127.0.0.1/tcp/1/p2p/" + id}, []string{"/ip4/11.0.0.1/tcp/1" + suffix},
+		},
+		"unless all are there": {[]string{"/ip4/127.0.0.1/tcp/1"}, nil, []string{"/ip4/127.0.0.1/tcp/1" + suffix}},
+	}
+	now := time.Unix(1000, 0)
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			r := relayAt(t, test.told...)
+			p := newPlan([]p2ppeer.AddrInfo{r})
+			if got := p.circuits(); len(got) > 0 {
+				t.Errorf("got %v without a reservation", got)
+			}
+			p.granted(r.ID, now.Add(time.Hour), relayAt(t, test.via...).Addrs, now)
+			var got []string
+			for _, a := range p.circuits() {
+				got = append(got, a.String())
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+			p.lost(r.ID, now)
+			if got := p.circuits(); len(got) > 0 {
+				t.Errorf("got %v after the loss", got)
+			}
+		})
+	}
+}
+
+func TestAddressesAreBounded(t *testing.T) {
+	r := relayAt(t)
+	p, now := newPlan([]p2ppeer.AddrInfo{r}), time.Unix(1000, 0)
+	var many []ma.Multiaddr
+	for i := range 100 {
+		many = append(many, ma.StringCast(fmt.Sprint("/ip4/11.0.0.1/tcp/", i)))
+	}
+	p.granted(r.ID, now.Add(time.Hour), many, now)
+	if got := len(p.circuits()); got > maxAddresses {
+		t.Errorf("got %d addresses, want at most %d", got, maxAddresses)
+	}
+}
