@@ -33,7 +33,7 @@ const (
 type Comm struct {
 	engine *engine.Engine
 	world  *World
-	id     uint32 // 24 bits; the engine has 0, the world communicator 1
+	id     uint32 // 24 bits; the engine has 0, the world communicator 1, Self 2
 
 	rank, size int
 	// ranks has the world rank of each rank that messages name; nil means that
@@ -64,8 +64,12 @@ type Comm struct {
 	compared   *comparison       // with checks: of the last collective
 }
 
-// worldID is the id of the world communicator.
-const worldID = 1
+// worldID and selfID are the ids of the world communicator and of that of each
+// rank alone.
+const (
+	worldID = 1
+	selfID  = 2
+)
 
 // The slots of a communicator's contexts. Those of the non-blocking
 // collectives follow from the number of the operation.

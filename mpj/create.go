@@ -202,13 +202,14 @@ func (g Group) digest() int64 {
 
 // Free ends c: later calls on it fail with ErrComm. Sends and receives that are
 // under way still complete. The delete functions of its attributes are called;
-// an error of one keeps c. All ranks of c call Free; the world cannot be freed.
+// an error of one keeps c. All ranks of c call Free; the world and Self cannot be
+// freed.
 func (c *Comm) Free() error {
 	if err := c.check("Free"); err != nil {
 		return err
 	}
-	if c.id == worldID {
-		return c.failf(ErrComm, "Free", "the world is not freed but finalized")
+	if c.id == worldID || c.id == selfID {
+		return c.failf(ErrComm, "Free", "communicator %q is not freed: it ends when the world is finalized", c.Name())
 	}
 	if err := c.deleteAttributes("Free"); err != nil {
 		return err

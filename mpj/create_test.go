@@ -66,6 +66,16 @@ func TestDupKeepsMessagesApart(t *testing.T) {
 
 func second(_ Status, err error) error { return err }
 
+func TestSelfIsThisRankAlone(t *testing.T) {
+	inEveryShape(t, func(w *World) error {
+		d, err := w.Self().Dup() // without the other ranks
+		if err != nil {
+			return err
+		}
+		return first(works(w.Self(), w.Rank()), works(d, w.Rank()), isClass(w.Self().Free(), ErrComm), d.Free(), works(w.Comm, numbers(0, 1, w.Size())...))
+	})
+}
+
 func TestSplitIsByColorAndKey(t *testing.T) {
 	inEveryShape(t, func(w *World) error {
 		n := w.Size()
@@ -379,7 +389,7 @@ func TestFreedCommunicatorsLeaveNothingButTheirID(t *testing.T) {
 			}
 		}
 		for id, c := range w.identities.used {
-			if c != nil && c != w.Comm {
+			if c != nil && c != w.Comm && c != w.Self() {
 				return fmt.Errorf("communicator %d is kept", id)
 			}
 		}

@@ -120,7 +120,7 @@ func (c *Comm) wrap(op string, err error) error {
 		return c.handle(&Error{Class: ErrUnsupported, Op: op, Err: err})
 	case errors.Is(err, engine.ErrClosed):
 		return c.handle(&Error{Class: ErrFinalized, Op: op})
-	case errors.Is(err, context.Canceled):
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return c.handle(&Error{Class: ErrOther, Op: op, Detail: "the context of the world ended", Err: err})
 	}
 	return c.handle(&Error{Class: ErrOther, Op: op, Err: err})

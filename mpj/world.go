@@ -16,6 +16,7 @@ import (
 type World struct {
 	*Comm
 
+	self    *Comm
 	replica int
 	job     job
 	places  []place // by world rank; nil: all on one machine
@@ -51,8 +52,14 @@ func newWorld(e *engine.Engine, self view.Process, size int, j job) *World {
 	w := &World{replica: self.Replica, job: j, checks: checks, forced: forcedByUser()}
 	w.Comm = &Comm{engine: e, world: w, id: worldID, rank: self.Rank, size: size, named: size, name: "world"}
 	w.identities = newIdentities(w.Comm)
+	w.self = w.Comm.child(selfID, selfID, []int{self.Rank})
+	w.self.SetName("self")
 	return w
 }
+
+// Self returns the communicator of this rank alone, MPI_COMM_SELF: for a library
+// that takes a communicator, when each rank is to use it by itself.
+func (w *World) Self() *Comm { return w.self }
 
 // Finalize ends this process's part in the job. It waits until every message
 // that it sent has arrived, a long one until it is received, or its receiver is

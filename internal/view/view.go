@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// A Process is one running copy of a rank: replica k of rank i. Within a job
+// A Process is one instance of a rank that runs: replica k of rank i. Within a job
 // it is never reused: once failed it stays failed.
 type Process struct {
 	Rank    int `json:"rank"`    // 0..n-1
