@@ -46,13 +46,23 @@ func AttrPut[T any](c *Comm, k *Key[T], value T) error {
 	if k == nil {
 		return c.failf(ErrKeyval, "AttrPut", "the key is nil")
 	}
-	if err := c.deleteAttribute("AttrPut", k.keyval); err != nil {
-		return err
+	for !c.setAttribute(attribute{k.keyval, value}) {
+		if err := c.deleteAttribute("AttrPut", k.keyval); err != nil {
+			return err
+		}
 	}
+	return nil
+}
+
+// setAttribute adds a to c, unless its key is set.
+func (c *Comm) setAttribute(a attribute) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.attributes = append(c.attributes, attribute{k.keyval, value})
-	return nil
+	if c.attributeOf(a.key) >= 0 {
+		return false
+	}
+	c.attributes = append(c.attributes, a)
+	return true
 }
 
 // AttrGet returns the attribute of c that k names; ok tells whether it is set.

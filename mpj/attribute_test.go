@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"testing"
 )
 
@@ -104,5 +105,27 @@ func TestErrorsAreFatalEndsTheJob(t *testing.T) {
 	})
 	if err == nil || err.Error() != "rank 1 aborted with status 1: mpj.Send at rank 1: invalid rank: dest 9, ranks are 0..1" {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Several goroutines may set one attribute: one value stays.
+func TestAttributesAreSetByGoroutines(t *testing.T) {
+	err := RunLocal(context.Background(), 1, func(w *World) error {
+		k := KeyvalCreate[int](nil, nil)
+		var setting sync.WaitGroup
+		for i := range 4 {
+			setting.Go(func() {
+				for range 1000 {
+					if err := AttrPut(w.Comm, k, i); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		setting.Wait()
+		return want("attributes", []int{len(w.attributes)}, []int{1})
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }

@@ -1,9 +1,10 @@
 package mpj
 
 import (
-	"fmt"
+	"errors"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/calls"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 )
 
@@ -138,11 +139,12 @@ func (c *Comm) complete(x *exchange, receives, sends []*engine.Request) error {
 			continue
 		}
 		s, err := c.engine.Wait(r)
-		if err != nil {
+		var long *engine.TruncateError
+		if err != nil && !errors.As(err, &long) {
 			return err
 		}
 		if s.Size != len(x.recv[i]) {
-			return fmt.Errorf("neighbour %d, rank %d, sent %d bytes where rank %d expects %d", i, x.in[i].rank, s.Size, c.rank, len(x.recv[i]))
+			return &collective.MismatchError{From: x.in[i].rank, To: c.rank, Got: s.Size, Want: len(x.recv[i])}
 		}
 	}
 	for _, r := range sends {

@@ -50,6 +50,17 @@ var misuses = []struct {
 		counts := []int{1, 1 + w.Rank()}
 		return Allgatherv(w.Comm, make([]int, counts[w.Rank()]), make([]int, 3), counts, nil)
 	}, "", []string{"mpj.Allgatherv at rank 0", "rank 1 sent 16 bytes where rank 0 expects 8"}},
+	{"neighbours with different lengths", 2, func(w *World) error {
+		line, err := w.CartCreate([]int{2}, []bool{false}, false)
+		if err != nil {
+			return err
+		}
+		send := make([]int, 1+w.Rank())
+		if err := NeighborAllgather(line, send, make([]int, 2*len(send))); w.Rank() == 1 {
+			return err
+		}
+		return nil
+	}, ErrCount, []string{"mpj.NeighborAllgather at rank 1", "rank 0 sent 8 bytes where rank 1 expects 16"}},
 	{"a message that nobody receives", 2, func(w *World) error {
 		if w.Rank() == 0 {
 			return Send(w.Comm, []int{1}, 1, 8)

@@ -29,6 +29,9 @@ func checkReduction[T Element](c *Comm, op string, send, recv []T, combine Op[T]
 		return nil, err
 	}
 	from, err := contribution(c, op, send, recv)
+	if err == nil {
+		err = c.checkOp(op, combine == nil)
+	}
 	if c.world.checks {
 		err = c.agree(op, placed(reductionCall(calls.None, len(from), combine), send, len(from)), err)
 	}
@@ -45,6 +48,14 @@ func contribution[T Element](c *Comm, op string, send, recv []T) ([]T, error) {
 		return nil, c.failf(ErrBuffer, op, "send has %d elements and recv %d", len(send), len(recv))
 	}
 	return send, nil
+}
+
+// checkOp refuses a reduction whose operation is nil.
+func (c *Comm) checkOp(op string, missing bool) error {
+	if missing {
+		return c.failf(ErrOp, op, "it is nil")
+	}
+	return nil
 }
 
 // Reduce combines the send of all ranks with op, element by element and in
@@ -77,6 +88,9 @@ func checkReduce[T Element](c *Comm, op string, send, recv []T, combine Op[T], r
 	from, err := send, c.checkRoot(op, root)
 	if c.rank == root {
 		from, err = contribution(c, op, send, recv)
+	}
+	if err == nil {
+		err = c.checkOp(op, combine == nil)
 	}
 	if c.world.checks {
 		err = c.agree(op, reductionCall(root, len(from), combine), err)
@@ -157,6 +171,9 @@ func Iexscan[T Element](c *Comm, send, recv []T, op Op[T]) (*Request, error) {
 func ReduceLocal[T Element](in, inout []T, op Op[T]) error {
 	if len(in) != len(inout) {
 		return failf(ErrBuffer, "ReduceLocal", "in has %d elements and inout %d", len(in), len(inout))
+	}
+	if op == nil {
+		return failf(ErrOp, "ReduceLocal", "it is nil")
 	}
 	op(in, inout)
 	return nil

@@ -40,6 +40,9 @@ func checkReduceScatterBlock[T Element](c *Comm, op string, send, recv []T, comb
 	case len(send) != c.size*len(recv):
 		err = c.failf(ErrBuffer, op, "send has %d elements and recv %d for %d ranks", len(send), len(recv), c.size)
 	}
+	if err == nil {
+		err = c.checkOp(op, combine == nil)
+	}
 	if c.world.checks {
 		err = c.agree(op, placed(reductionCall(calls.None, len(to), combine), send, len(to)), err)
 	}
@@ -74,6 +77,9 @@ func checkReduceScatter[T Element](c *Comm, op string, send, recv []T, counts []
 		return nil, nil, blocks{}, err
 	}
 	from, to, b, err = scattering(c, op, send, recv, counts)
+	if err == nil {
+		err = c.checkOp(op, combine == nil)
+	}
 	if c.world.checks {
 		k := reductionCall(calls.None, calls.None, combine)
 		k.Counts = counts
