@@ -19,6 +19,9 @@
 //	          long payload -> records, straight from where it is
 //	Receive   first: keys proved    records -> header, payload in its place
 //
+// Who waits for a record does so in the system call that reads it, not in the
+// runtime's poller: tcpsocket_linux.go.
+//
 // stream is a connected descriptor that the peer hands over and bridges to a
 // libp2p stream when the other process is on another peer; the process itself
 // owns no network rights. All kinds pass one shared test suite.

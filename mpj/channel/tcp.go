@@ -89,9 +89,17 @@ func (s *tcpSender) append(f Frame) error {
 	if err := s.flush(); err != nil {
 		return err
 	}
-	_, err := s.conn.Write(f.Payload[n:])
+	rest := f.Payload[n:]
+	if h, ok := s.raw.(holder); ok {
+		h.hold((len(rest) + recordSize - 1) / recordSize)
+	}
+	_, err := s.conn.Write(rest)
 	return err
 }
+
+// A holder is a connection that may hold back some of so many writes that
+// follow, for the next of them.
+type holder interface{ hold(writes int) }
 
 func (s *tcpSender) flush() error {
 	if len(s.record) == 0 {
@@ -106,7 +114,11 @@ func (s *tcpSender) flush() error {
 // there.
 func (s *tcpSender) watch() {
 	defer close(s.broken)
-	s.conn.Read(make([]byte, 1))
+	if c, ok := s.raw.(interface{ awaitEnd() }); ok {
+		c.awaitEnd()
+		return
+	}
+	s.raw.Read(make([]byte, 1))
 }
 
 func (s *tcpSender) Broken() <-chan struct{} { return s.broken }

@@ -30,6 +30,15 @@ func dialed(t testing.TB) (a, b net.Conn) {
 	return a, b
 }
 
+// owned returns conn as a process has it from its peer.
+func owned(t testing.TB, conn net.Conn) net.Conn {
+	t.Helper()
+	f := must(conn.(*net.TCPConn).File())(t)
+	defer f.Close()
+	conn.Close()
+	return must(OpenTCP(f))(t)
+}
+
 // tcpPair returns the two ends of a channel between strangers that know each
 // other's keys.
 func tcpPair(t testing.TB, a, b net.Conn) (Sender, Receiver) {
@@ -42,6 +51,7 @@ func tcpPair(t testing.TB, a, b net.Conn) (Sender, Receiver) {
 func tcpPairOver(t testing.TB, a, b net.Conn, carry func(interrupt func())) (Sender, Receiver) {
 	t.Helper()
 	from, to := must(NewIdentity())(t), must(NewIdentity())(t)
+	a, b = owned(t, a), owned(t, b)
 	r := OpenTCPReceiver(b, to, from.Key())
 	var begun atomic.Bool
 	carry(func() {
@@ -77,6 +87,7 @@ func TestTCPIsForTheRightProcessesOnly(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			a, b := dialed(t)
+			a, b = owned(t, a), owned(t, b)
 			r := OpenTCPReceiver(b, c.receiver, c.expectedBy)
 			defer r.Close()
 			received := make(chan error, 1)

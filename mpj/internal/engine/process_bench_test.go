@@ -117,7 +117,7 @@ func joinTCP(rank int, files []*os.File) (*engine.Engine, error) {
 	var conns [2]net.Conn
 	var keys [2][]byte
 	for i, f := range files[:2] {
-		if conns[i], err = channel.FromFile(f); err != nil {
+		if conns[i], err = channel.OpenTCP(f); err != nil {
 			return nil, err
 		}
 		keys[i] = make([]byte, channel.KeySize)

@@ -43,7 +43,7 @@ func (l *Link) sender(ctx context.Context, m proclink.Message, f *os.File) (chan
 		}
 		return channel.OpenShmSender(f, l.bell, other)
 	case proclink.TCP:
-		conn, err := channel.FromFile(f)
+		conn, err := channel.OpenTCP(f)
 		if err != nil {
 			return nil, err
 		}
@@ -70,7 +70,7 @@ func (l *Link) receiver(m proclink.Message, f *os.File) (channel.Receiver, error
 		}
 		return channel.OpenShmReceiver(f, l.bell, other)
 	case proclink.TCP:
-		conn, err := channel.FromFile(f)
+		conn, err := channel.OpenTCP(f)
 		if err != nil {
 			return nil, err
 		}

@@ -1,0 +1,85 @@
+package channel
+
+import (
+	"errors"
+	"net"
+	"os"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+)
+
+// attention is how long to wait before the runtime's poller does. A partner
+// that answers does so within it.
+const attention = time.Millisecond
+
+const (
+	readable = syscall.EPOLLIN | syscall.EPOLLRDHUP
+	writable = syscall.EPOLLOUT
+)
+
+// attending counts those that wait in the system now. The runtime takes their
+// processors back only after a while, so it always keeps one.
+var attending atomic.Int32
+
+// pollFor returns when one of the events of fd is there, or attention is over.
+func pollFor(fd uintptr, events uint32) {
+	p := struct {
+		fd              int32
+		events, revents int16
+	}{int32(fd), int16(events), 0}
+	timeout := syscall.NsecToTimespec(int64(attention))
+	syscall.Syscall6(syscall.SYS_PPOLL, uintptr(unsafe.Pointer(&p)), 1, uintptr(unsafe.Pointer(&timeout)), 0, 0, 0)
+}
+
+// A gate is where a goroutine waits for events of a socket without a thread: an
+// epoll instance of its own, which the runtime's poller watches. It opens only
+// when armed, and only for the events that are asked for, so that nobody is
+// woken for others.
+type gate struct {
+	file *os.File
+	raw  syscall.RawConn
+	try  func(fd uintptr) bool
+}
+
+// newGate returns a gate of a socket, not armed.
+func newGate(fd int) (*gate, error) {
+	epoll, err := syscall.EpollCreate1(syscall.EPOLL_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("epoll_create1", err)
+	}
+	if err := syscall.EpollCtl(epoll, syscall.EPOLL_CTL_ADD, fd, &syscall.EpollEvent{Events: syscall.EPOLLONESHOT}); err != nil {
+		syscall.Close(epoll)
+		return nil, os.NewSyscallError("epoll_ctl", err)
+	}
+	syscall.SetNonblock(epoll, true) // for package os to poll it
+	g := &gate{file: os.NewFile(uintptr(epoll), "epoll")}
+	if g.raw, err = g.file.SyscallConn(); err != nil {
+		g.file.Close()
+		return nil, err
+	}
+	g.try = isOpen
+	return g, nil
+}
+
+// arm opens the gate at the next of the events of socket fd.
+func (g *gate) arm(fd uintptr, events uint32) error {
+	var armed error
+	err := g.raw.Control(func(epoll uintptr) {
+		armed = syscall.EpollCtl(int(epoll), syscall.EPOLL_CTL_MOD, int(fd), &syscall.EpollEvent{Events: events | syscall.EPOLLONESHOT})
+	})
+	if err != nil {
+		return net.ErrClosed
+	}
+	return os.NewSyscallError("epoll_ctl", armed)
+}
+
+// wait waits until the gate is open, its deadline is over or it is closed.
+func (g *gate) wait() error { return g.raw.Read(g.try) }
+
+func isOpen(epoll uintptr) bool {
+	var events [1]syscall.EpollEvent
+	n, err := syscall.EpollWait(int(epoll), events[:], 0)
+	return n > 0 || err != nil && !errors.Is(err, syscall.EINTR)
+}
