@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 )
@@ -111,7 +112,7 @@ func TestErrorsAreFatalEndsTheJob(t *testing.T) {
 // Several goroutines may set one attribute: one value stays.
 func TestAttributesAreSetByGoroutines(t *testing.T) {
 	err := RunLocal(context.Background(), 1, func(w *World) error {
-		k := KeyvalCreate[int](nil, nil)
+		k := KeyvalCreate(nil, func(*Comm, int) error { runtime.Gosched(); return nil })
 		var setting sync.WaitGroup
 		for i := range 4 {
 			setting.Go(func() {

@@ -29,7 +29,8 @@ import (
 // The names with an I in front do not wait. The operation goes on while the
 // program computes; all buffers belong to it until the request is complete. All
 // ranks begin the operations of a communicator, blocking or not, in the same
-// order.
+// order. Each repeats the one line of its blocking form: a closure that both
+// share would cost the blocking one an allocation.
 
 // forced is what P2PMPI_COLL says.
 type forced struct {

@@ -95,6 +95,10 @@
 // variable P2PMPI_COLL, the same at all ranks, overrides that:
 // allreduce=ring,bcast=chain.
 //
+// When a collective fails at one rank, others may wait in it for that rank, and
+// messages of it may be left: the communicator is of no further use. A program
+// that returns the error ends the job, and so the others' wait.
+//
 // # Replicas
 //
 // p2prun -r 2 runs every rank twice, on different machines, so that the job
@@ -119,4 +123,16 @@
 // Not promised: that a message longer than its buffer is kept (ErrTruncate);
 // that one of a rank which is lost with all its replicas arrives, since the
 // job then ends.
+//
+// # Where things are
+//
+//	world, init, local        a process's membership of a job
+//	comm, create, identity    communicators, and how they get their contexts
+//	group, intercomm, attribute, errhandler, error
+//	pointtopoint, buffer, persistent, matched, cancel, request, value
+//	datatype, typed, structtype, pack, element
+//	collective, gather, allgather, alltoall, reduce, reducescatter, op, operation
+//	topology, cart, cartorder, dims, graph, distgraph, neighbour, exchange
+//	check, describe           what P2PMPI_CHECK compares
+//	detector, deadlock        and whom it finds stuck
 package mpj
