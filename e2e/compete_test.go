@@ -8,6 +8,7 @@ import (
 // TestTwoSubmittersWantMoreThanThereIs lets two jobs of four processes ask for
 // the same six slots at once: each gets all or nothing, and both finish.
 func TestTwoSubmittersWantMoreThanThereIs(t *testing.T) {
+	t.Parallel()
 	peers := grid(t, 6, "--slots", "1")
 	var jobs []*job
 	for range 2 {
@@ -25,6 +26,7 @@ func TestTwoSubmittersWantMoreThanThereIs(t *testing.T) {
 
 // TestS3MaxJobs gives a peer room for many processes of one job only.
 func TestS3MaxJobs(t *testing.T) {
+	t.Parallel()
 	peers := grid(t, 1, "--slots", "4", "--max-jobs", "1")
 	long := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "1", "-w", "60", filepath.Join(bin, "stepper"), "-steps", "1000000", "-every", "1")
 	long.waitRunning()

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -11,9 +13,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/conformance"
 )
 
-// expectConformance says whether every test of the suite has passed, once in
-// each round.
-func expectConformance(t *testing.T, j *job, replicated bool, rounds int) {
+// expectConformance says whether every test of the suite for n ranks has passed,
+// once in each round.
+func expectConformance(t *testing.T, j *job, n, r, rounds int) {
 	t.Helper()
 	if s := j.wait(); s != 0 {
 		t.Fatalf("exit status %d", s)
@@ -22,7 +24,7 @@ func expectConformance(t *testing.T, j *job, replicated bool, rounds int) {
 	count := 0
 	for round := range rounds {
 		for _, c := range conformance.Suite() {
-			if c.Min <= 4 && (c.Replicas || !replicated) {
+			if c.Min <= n && (c.Replicas || r == 1) {
 				fmt.Fprintf(&want, "round %d passed: %s\n", round, c.Name)
 				count++
 			}
@@ -34,28 +36,56 @@ func expectConformance(t *testing.T, j *job, replicated bool, rounds int) {
 	}
 }
 
+// conformanceSizes are the numbers of ranks that the suite is for.
+var conformanceSizes = []int{1, 2, 3, 4, 7, 8}
+
+// conformanceRuns are the ways in which the suite runs as processes. Two replicas
+// of a rank are never on one peer, and only processes of one peer share memory, so
+// that r = 2 has shared memory for some pairs only.
+//
+//	                       r = 1             r = 2
+//	shm                    one peer          two peers, tcp between them
+//	tcp                    a peer for each   eight peers at most
+//	stream                 a peer for each   eight peers at most
+//	self, in one process   mpj.TestConformance, and shm and stream once more
+//
+// With -full (make conformance) each runs at all sizes, else at some.
+var conformanceRuns = []struct {
+	name     string
+	channels string
+	replicas int
+	peers    int // 0: one for each rank
+	sizes    []int
+}{
+	{"shm", "shm", 1, 1, []int{1, 8}},
+	{"shm and tcp", "shm,tcp", 2, 2, []int{4}},
+	{"tcp", "tcp", 1, 0, []int{4, 7}},
+	{"tcp", "tcp", 2, 0, []int{2}},
+	{"stream", "stream", 1, 0, []int{4}},
+	{"stream", "stream", 2, 0, []int{3}},
+}
+
 // TestConformance runs the conformance suite as processes, over each channel.
 func TestConformance(t *testing.T) {
-	for _, c := range []struct {
-		name     string
-		peers    int
-		slots    string
-		replicas string
-		channels string
-	}{
-		{"shm", 1, "4", "1", "shm"},
-		{"tcp", 4, "1", "1", "tcp"},
-		{"stream", 4, "1", "1", "stream"},
-		{"shm and tcp, r=2", 2, "4", "2", "shm,tcp"},
-		{"stream, r=2", 2, "4", "2", "stream"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			peers := grid(t, c.peers, "--slots", c.slots)
-			replicated := c.replicas != "1"
-			j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "4", "-r", c.replicas, "-w", "60", "--timeout", "110s",
-				"--channels", c.channels, filepath.Join(bin, "conformance"), fmt.Sprintf("-replicated=%v", replicated))
-			expectConformance(t, j, replicated, 1)
-			expectNothingLeft(t, peers)
+	for _, c := range conformanceRuns {
+		sizes, peers := c.sizes, c.peers
+		if *full {
+			sizes = conformanceSizes
+		}
+		most := slices.Max(sizes)
+		if peers == 0 {
+			peers = max(most, c.replicas)
+		}
+		t.Run(fmt.Sprintf("%s,r=%d", c.name, c.replicas), func(t *testing.T) {
+			peers := grid(t, peers, "--slots", strconv.Itoa((most*c.replicas+peers-1)/peers))
+			for _, n := range sizes {
+				t.Run(fmt.Sprintf("n=%d", n), func(t *testing.T) {
+					j := submit(t, peers[0].home, "-n", strconv.Itoa(n), "-r", strconv.Itoa(c.replicas), "-w", "60", "--timeout", "110s",
+						"--channels", c.channels, filepath.Join(bin, "conformance"), fmt.Sprintf("-replicated=%v", c.replicas > 1))
+					expectConformance(t, j, n, c.replicas, 1)
+					expectNothingLeft(t, peers)
+				})
+			}
 		})
 	}
 }
@@ -73,6 +103,6 @@ func TestR2ConformanceSurvivesAKill(t *testing.T) {
 		return nil
 	})
 	killProcess(t, j.peerOf(peers, "1.0"), "1.0", syscall.SIGKILL)
-	expectConformance(t, j, true, 3)
+	expectConformance(t, j, 4, 2, 3)
 	expectNothingLeft(t, peers)
 }

@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// TestDemonstration is the README's first command, with a peer killed while it
-// runs: NPB's own verification must succeed.
+// TestDemonstration is the README's first command in small, with a peer killed
+// while it runs: NPB's own verification must succeed.
 func TestDemonstration(t *testing.T) {
-	j := startJob(t, "--home", t.TempDir(), "--json", "--local", "6", "--lose", "1s", "-n", "3", "-r", "2",
-		filepath.Join(bin, "ep"), "A")
+	j := startJob(t, "--home", t.TempDir(), "--json", "--local", "6", "--lose", "100ms", "-n", "3", "-r", "2",
+		filepath.Join(bin, "ep"), "W")
 	if s := j.wait(); s != 0 {
 		t.Fatalf("exit status %d", s)
 	}

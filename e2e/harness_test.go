@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -12,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,6 +30,9 @@ const limit = 2 * time.Minute
 // bin is the folder of the built commands and programs.
 var bin string
 
+// full is for whoever has an hour.
+var full = flag.Bool("full", false, "run every test in all its shapes and sizes")
+
 func TestMain(m *testing.M) { os.Exit(testMain(m)) }
 
 func testMain(m *testing.M) int {
@@ -38,6 +43,8 @@ func testMain(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	bin = dir
+	flag.Parse()
+	letWait()
 	build := exec.Command("go", "build", "-o", dir+"/", "./cmd/...", "./examples/...", "./e2e/programs/...")
 	build.Dir = ".."
 	if out, err := build.CombinedOutput(); err != nil {
@@ -45,6 +52,17 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	return m.Run()
+}
+
+// letWait has tests run at once that mostly wait, unless -parallel says how many.
+// More of them than this, and the processes of a test would get so little of the
+// processors that a failure detector may rightly take one for hung.
+func letWait() {
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0)))
+	}
 }
 
 // A machine is where processes are started: this one, on loopback, or one of a LAN
@@ -333,7 +351,10 @@ func grid(t *testing.T, n int, args ...string) []*peerProcess {
 	supernode := boot(t, "--slots", "0")
 	var peers []*peerProcess
 	for range n {
-		peers = append(peers, boot(t, append([]string{"--supernode", supernode.addr}, args...)...))
+		peers = append(peers, loopback.startPeer(t, t.TempDir(), append([]string{"--supernode", supernode.addr}, args...)...))
+	}
+	for _, p := range peers {
+		p.awaitReady()
 	}
 	supernode.kill()
 	return peers

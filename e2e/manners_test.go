@@ -13,6 +13,7 @@ import (
 // arrives once and whole, the exit status tells how they ended, and nothing of
 // them is left.
 func TestManners(t *testing.T) {
+	t.Parallel()
 	peers := grid(t, 4, "--slots", "1")
 	is := func(want string) func(string) bool { return func(got string) bool { return got == want } }
 	cases := map[string]struct {

@@ -15,6 +15,7 @@ import (
 // TestMistakes makes each mistake once: its exit status, one clear sentence,
 // nothing left behind and nothing on standard output.
 func TestMistakes(t *testing.T) {
+	t.Parallel()
 	peers := grid(t, 2, "--slots", "2")
 	stepper := filepath.Join(bin, "stepper")
 	dir := t.TempDir()
@@ -104,6 +105,7 @@ func TestMistakes(t *testing.T) {
 // TestCheckEndsADeadlock: with P2PMPI_CHECK=1 in the environment of p2prun a job
 // whose ranks wait for each other ends, and says who waits for whom.
 func TestCheckEndsADeadlock(t *testing.T) {
+	t.Parallel()
 	peers := grid(t, 2, "--slots", "1")
 	user := *loopback
 	user.env = append(slices.Clone(user.env), "P2PMPI_CHECK=1")
@@ -158,6 +160,7 @@ func exitCode(err error) int {
 // TestSupernodeThatDoesNotAnswer warns, and does not keep a volunteer from
 // donating nor a submitter waiting for ever.
 func TestSupernodeThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
 	gone := boot(t)
 	gone.kill()
 	p := boot(t, "--supernode", gone.addr)
@@ -178,6 +181,7 @@ func TestSupernodeThatDoesNotAnswer(t *testing.T) {
 
 // TestPeerReturnsAfterKill boots again on a home whose peer was killed.
 func TestPeerReturnsAfterKill(t *testing.T) {
+	t.Parallel()
 	p := boot(t, "--slots", "1")
 	j := submit(t, t.TempDir(), "--supernode", p.addr, "-n", "1", filepath.Join(bin, "stepper"), "-steps", "100000", "-every", "1")
 	j.waitRunning()
@@ -197,9 +201,10 @@ func TestPeerReturnsAfterKill(t *testing.T) {
 func TestHalt(t *testing.T) {
 	for _, mode := range []string{"", "--now"} {
 		t.Run("p2phalt "+mode, func(t *testing.T) {
+			t.Parallel()
 			peers := grid(t, 3, "--slots", "1")
 			j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "1", "-r", "2", "-w", "60",
-				filepath.Join(bin, "stepper"), "-steps", "300", "-every", "20")
+				filepath.Join(bin, "stepper"), "-steps", "300", "-every", "20", "-work", "1ms", "-pause", "5ms")
 			j.waitRunning()
 			j.printed("step 100 ")
 			master := j.peerOf(peers, "0.0")
@@ -224,6 +229,7 @@ func TestHalt(t *testing.T) {
 
 // TestInterrupt is a user's Ctrl-C.
 func TestInterrupt(t *testing.T) {
+	t.Parallel()
 	peers := grid(t, 2, "--slots", "2")
 	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "2", "-r", "2", "-w", "60",
 		filepath.Join(bin, "stepper"), "-steps", "100000")
@@ -238,6 +244,7 @@ func TestInterrupt(t *testing.T) {
 
 // TestR6AbortLosesNoOutput aborts right after a line was printed.
 func TestR6AbortLosesNoOutput(t *testing.T) {
+	t.Parallel()
 	peers := grid(t, 2, "--slots", "1")
 	j := startJob(t, "--home", t.TempDir(), "--supernode", peers[0].addr, "-n", "1", "-r", "2", "-w", "60",
 		filepath.Join(bin, "stepper"), "-steps", "2", "-every", "10", "-abort", "7")

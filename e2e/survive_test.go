@@ -3,13 +3,9 @@ package e2e
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -63,12 +59,15 @@ func (j *job) printed(text string) {
 	})
 }
 
-// losses are what a job of two ranks or more, each with two replicas on six
-// peers, has to survive.
-var losses = []struct {
+// A loss takes something away from a job that runs.
+type loss struct {
 	name string
 	lose func(t *testing.T, j *job, peers []*peerProcess)
-}{
+}
+
+// losses are what a job of two ranks or more, each with two replicas on six
+// peers, has to survive.
+var losses = []loss{
 	{"nothing", func(*testing.T, *job, []*peerProcess) {}},
 	{"the peer of a master killed", func(_ *testing.T, j *job, peers []*peerProcess) {
 		j.peerOf(peers, "0.0").kill()
@@ -97,9 +96,10 @@ var losses = []struct {
 func TestSurvives(t *testing.T) {
 	for _, c := range losses {
 		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
 			peers := grid(t, 6, "--slots", "1")
 			j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "3", "-r", "2", "-w", "60", "--timeout", "110s",
-				filepath.Join(bin, "stepper"), "-steps", "300", "-every", "20")
+				filepath.Join(bin, "stepper"), "-steps", "300", "-every", "20", "-work", "1ms", "-pause", "5ms")
 			j.waitRunning()
 			j.printed("rank 1 step 100 ")
 			lost := time.Now()
@@ -135,6 +135,7 @@ func killProcess(t *testing.T, p *peerProcess, process string, s syscall.Signal)
 
 // TestR7BothReplicasKilled takes all replicas of a rank away.
 func TestR7BothReplicasKilled(t *testing.T) {
+	t.Parallel()
 	peers := grid(t, 6, "--slots", "1")
 	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "3", "-r", "2", "-w", "60", "--timeout", "110s",
 		filepath.Join(bin, "stepper"), "-steps", "100000")
@@ -154,6 +155,7 @@ func TestR7BothReplicasKilled(t *testing.T) {
 // TestS4SubmitterKilled kills p2prun, once as a client of a peer and once as a
 // peer of its own.
 func TestS4SubmitterKilled(t *testing.T) {
+	t.Parallel()
 	peers := grid(t, 3, "--slots", "2")
 	for name, args := range map[string][]string{
 		"client of a peer": {"--home", peers[0].home},
@@ -171,44 +173,6 @@ func TestS4SubmitterKilled(t *testing.T) {
 	}
 }
 
-// TestWordcountOverTheGoDistribution counts the words of every .go file of the
-// Go distribution, takes something away on the way, and compares with a count
-// made here. The peers are the same ones throughout: what was killed boots again
-// on its home, with what it has cached.
-func TestWordcountOverTheGoDistribution(t *testing.T) {
-	list, want := goFiles(t)
-	peers := grid(t, 6, "--slots", "1")
-	for _, c := range losses {
-		t.Run(c.name, func(t *testing.T) {
-			j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "3", "-r", "2", "-w", "60", "-l", list,
-				filepath.Join(bin, "wordcount"), "-all")
-			j.waitRunning()
-			c.lose(t, j, peers)
-			if s := j.wait(); s != 0 {
-				t.Fatalf("exit status %d", s)
-			}
-			compareCounts(t, j.stdout.String(), want)
-			wake(peers)
-			expectNothingLeft(t, peers)
-			peers = reboot(t, peers)
-		})
-	}
-}
-
-// reboot boots the peers that were killed again, introduced by one that lives.
-func reboot(t *testing.T, peers []*peerProcess) []*peerProcess {
-	t.Helper()
-	alive := peers[slices.IndexFunc(peers, (*peerProcess).alive)]
-	var out []*peerProcess
-	for _, p := range peers {
-		if !p.alive() {
-			p = bootAt(alive.t, p.home, "--supernode", alive.addr, "--slots", "1")
-		}
-		out = append(out, p)
-	}
-	return out
-}
-
 // wake lets peers that were stopped find out what has happened meanwhile.
 func wake(peers []*peerProcess) {
 	for _, p := range peers {
@@ -216,71 +180,9 @@ func wake(peers []*peerProcess) {
 	}
 }
 
-// goFiles writes a list of all .go files of the Go distribution and counts
-// their words in another way than the example does.
-func goFiles(t *testing.T) (list string, counts map[string]int) {
-	t.Helper()
-	root, err := exec.Command("go", "env", "GOROOT").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	word := regexp.MustCompile(`[\pL\pN_]+`)
-	counts = make(map[string]int)
-	var names []string
-	err = filepath.WalkDir(strings.TrimSpace(string(root)), func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() || !strings.HasSuffix(path, ".go") {
-			return err
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
-		}
-		for _, w := range word.FindAll(text, -1) {
-			counts[string(w)]++
-		}
-		names = append(names, path)
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Logf("%d files, %d different words", len(names), len(counts))
-	list = filepath.Join(t.TempDir(), "files")
-	if err := os.WriteFile(list, []byte(strings.Join(names, "\n")+"\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	return list, counts
-}
-
-var countLine = regexp.MustCompile(`^\s*(\d+)\s+(\S+)$`)
-
-// compareCounts expects a line "count word" for each word and none twice.
-func compareCounts(t *testing.T, out string, want map[string]int) {
-	t.Helper()
-	got := make(map[string]int)
-	for _, l := range strings.Split(out, "\n") {
-		if m := countLine.FindStringSubmatch(l); m != nil {
-			if _, twice := got[m[2]]; twice {
-				t.Errorf("%q is printed twice", m[2])
-			}
-			got[m[2]], _ = strconv.Atoi(m[1])
-		}
-	}
-	wrong := 0
-	for w, n := range want {
-		if got[w] != n {
-			if wrong++; wrong <= 5 {
-				t.Errorf("%q counted %d times, want %d", w, got[w], n)
-			}
-		}
-	}
-	if wrong > 5 || len(got) != len(want) {
-		t.Errorf("%d counts are wrong; %d words, want %d", wrong, len(got), len(want))
-	}
-}
-
 // TestCollectsOutputFiles brings the file of each rank back once.
 func TestCollectsOutputFiles(t *testing.T) {
+	t.Parallel()
 	peers := grid(t, 4, "--slots", "1")
 	j := submit(t, peers[0].home, "-n", "2", "-r", "2", "-w", "60", "-o", "*.txt", filepath.Join(bin, "stepper"), "-steps", "20", "-write", "sum.txt")
 	if s := j.wait(); s != 0 {

@@ -1,0 +1,133 @@
+package e2e
+
+import (
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// TestWordcountOverTheGoDistribution counts the words of every .go file of the Go
+// distribution on six peers of which two are killed on the way, and compares with
+// a count made here.
+func TestWordcountOverTheGoDistribution(t *testing.T) {
+	expectWordcount(t, "", losses[5:6])
+}
+
+// TestWordcountSurvives does the same with every kind of loss, over the files of
+// the compiler unless -full is given. The peers are the same ones throughout: what
+// was killed boots again on its home, with what it has cached.
+func TestWordcountSurvives(t *testing.T) {
+	folder := "src/cmd/compile"
+	if *full {
+		folder = ""
+	}
+	t.Parallel()
+	expectWordcount(t, folder, losses)
+}
+
+// expectWordcount counts the words of the .go files in a folder of the Go
+// distribution once for each loss.
+func expectWordcount(t *testing.T, folder string, losses []loss) {
+	t.Helper()
+	list, want := goFiles(t, folder)
+	peers := grid(t, 6, "--slots", "1")
+	for _, c := range losses {
+		t.Run(c.name, func(t *testing.T) {
+			j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "3", "-r", "2", "-w", "60", "-l", list,
+				filepath.Join(bin, "wordcount"), "-all")
+			j.waitRunning()
+			c.lose(t, j, peers)
+			if s := j.wait(); s != 0 {
+				t.Fatalf("exit status %d", s)
+			}
+			compareCounts(t, j.stdout.String(), want)
+			wake(peers)
+			expectNothingLeft(t, peers)
+			peers = reboot(t, peers)
+		})
+	}
+}
+
+// reboot boots the peers that were killed again, introduced by one that lives.
+func reboot(t *testing.T, peers []*peerProcess) []*peerProcess {
+	t.Helper()
+	alive := peers[slices.IndexFunc(peers, (*peerProcess).alive)]
+	var out []*peerProcess
+	for _, p := range peers {
+		if !p.alive() {
+			p = bootAt(alive.t, p.home, "--supernode", alive.addr, "--slots", "1")
+		}
+		out = append(out, p)
+	}
+	return out
+}
+
+// goFiles writes a list of the .go files in a folder of the Go distribution and
+// counts their words in another way than the example does.
+func goFiles(t *testing.T, folder string) (list string, counts map[string]int) {
+	t.Helper()
+	var names strings.Builder
+	err := filepath.WalkDir(filepath.Join(goEnv("GOROOT"), folder), func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() && strings.HasSuffix(path, ".go") {
+			names.WriteString(path + "\n")
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list = filepath.Join(t.TempDir(), "files")
+	if err := os.WriteFile(list, []byte(names.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(filepath.Join(bin, "words"), list).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts = parseCounts(t, string(out))
+	t.Logf("%d files, %d different words", strings.Count(names.String(), "\n"), len(counts))
+	return list, counts
+}
+
+// parseCounts reads the lines "count word", of which there is one for each word.
+// Others are what wordcount says besides.
+func parseCounts(t *testing.T, out string) map[string]int {
+	t.Helper()
+	counts := make(map[string]int)
+	for line := range strings.Lines(out) {
+		fields := strings.Fields(line)
+		if len(fields) != 2 {
+			continue
+		}
+		n, err := strconv.Atoi(fields[0])
+		if err != nil {
+			continue
+		}
+		if _, twice := counts[fields[1]]; twice {
+			t.Errorf("%q is printed twice", fields[1])
+		}
+		counts[fields[1]] = n
+	}
+	return counts
+}
+
+func compareCounts(t *testing.T, out string, want map[string]int) {
+	t.Helper()
+	got := parseCounts(t, out)
+	wrong := 0
+	for w, n := range want {
+		if got[w] != n {
+			if wrong++; wrong <= 5 {
+				t.Errorf("%q counted %d times, want %d", w, got[w], n)
+			}
+		}
+	}
+	if wrong > 5 || len(got) != len(want) {
+		t.Errorf("%d counts are wrong; %d words, want %d", wrong, len(got), len(want))
+	}
+}
