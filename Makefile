@@ -2,7 +2,7 @@
 
 LINT_VERSION := v2.15.0
 
-.PHONY: build test e2e lint generate bench compare
+.PHONY: build test e2e conformance lint generate bench compare
 
 build:            ## the three commands into bin/
 	go build -trimpath -o bin/ ./cmd/...
@@ -12,6 +12,10 @@ test:             ## every test, with the race detector
 
 e2e:              ## only the tests with real processes
 	go test -race -count=1 -v ./e2e/...
+
+conformance:      ## the conformance suite over each channel at every n and r; ten minutes
+	go test -count=1 -run Conformance ./mpj
+	go test -count=1 -v -run Conformance -timeout 30m ./e2e -full
 
 lint:             ## go vet and golangci-lint
 	go vet ./...

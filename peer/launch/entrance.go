@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"strconv"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
@@ -225,6 +226,11 @@ func connect(ctx context.Context, addresses []string, token []byte) (*net.TCPCon
 	return found.conn, found.err
 }
 
+// errTurnedAway says that somebody listens there who does not know the token:
+// another machine with the same private address, or the other peer, whose end of
+// the job is over already.
+var errTurnedAway = errors.New("turned away")
+
 // connectAt connects to one address and shows the token.
 func connectAt(ctx context.Context, address string, token []byte) (*net.TCPConn, error) {
 	at, err := netip.ParseAddrPort(address) // no names: they would be looked up
@@ -242,6 +248,9 @@ func connectAt(ctx context.Context, address string, token []byte) (*net.TCPConn,
 	var reply half
 	if _, err = conn.Write(token[:tokenSize/2]); err == nil {
 		_, err = io.ReadFull(conn, reply[:])
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
+		err = errTurnedAway
 	}
 	if err == nil && reply != half(token[tokenSize/2:]) {
 		err = errors.New("somebody else answers")

@@ -3,6 +3,7 @@ package launch
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
 	"net"
 	"strings"
@@ -59,6 +60,8 @@ func TestNobodyEntersWithoutAToken(t *testing.T) {
 		if conn, err := connect(ctx, []string{e.address()}, shown); err == nil {
 			conn.Close()
 			t.Errorf("%s: connected", name)
+		} else if !errors.Is(err, errTurnedAway) {
+			t.Errorf("%s: %v, which sounds as if nobody could be reached", name, err)
 		}
 	}
 }

@@ -127,8 +127,9 @@ func (j *job) reach(ctx context.Context, peer p2ppeer.ID, open *pb.Open, s situa
 		if w.conn, err = connect(ctx, answer.Addrs, answer.Token); err == nil {
 			return w
 		}
-		s.noDirect = err.Error()
-		j.service.avoid(peer, s.noDirect)
+		if s.noDirect = err.Error(); ctx.Err() == nil && !errors.Is(err, errTurnedAway) {
+			j.service.avoid(peer, s.noDirect) // not because a job ends, which says nothing about the next
+		}
 	}
 }
 
