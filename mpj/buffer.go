@@ -106,7 +106,7 @@ func Ibsend[T Element](c *Comm, buf []T, dest, tag int) (*Request, error) {
 	if err := c.checkDest(op, dest, tag); err != nil {
 		return nil, err
 	}
-	r := &Request{comm: c, op: op, null: dest == ProcNull}
+	r := &Request{comm: c, op: op, said: c.saySend(op, bytesOf(buf), dest, tag), null: dest == ProcNull}
 	return r.begun(c.startBuffered(op, bytesOf(buf), dest, tag))
 }
 

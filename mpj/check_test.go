@@ -96,3 +96,24 @@ func TestCheckLetsRightProgramsRun(t *testing.T) {
 		return first(err, waited, want("received", recv, []int{1, 1}))
 	})
 }
+
+// Requests that nobody waited for are named where they began; those that were
+// freed are not.
+func TestCheckNamesForgottenRequests(t *testing.T) {
+	t.Setenv(checkVariable, "1")
+	err := RunLocal(context.Background(), 1, func(w *World) error {
+		forgotten, err1 := Isend(w.Comm, []int{1}, 0, 7)
+		waited, err2 := Irecv(w.Comm, make([]int, 1), 0, 7)
+		freed, err3 := Ibarrier(w.Comm)
+		_, err4 := waited.Wait()
+		freed.Free()
+		if err := first(err1, err2, err3, err4); err != nil || forgotten == nil {
+			return err
+		}
+		return w.Finalize()
+	})
+	const want = "mpj.Finalize at rank 0: never received or waited for: 1 requests: Isend(dest 0, tag 7, 8 bytes) of world at check_test.go:"
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}

@@ -24,7 +24,8 @@ import (
 // It has to be the same at all ranks.
 //
 // Where MPI has MPI_IN_PLACE, the buffer to send is nil: what this rank
-// contributes is then where its part of the result goes.
+// contributes is then where its part of the result goes. In a collective without
+// a root all ranks give nil, or none.
 //
 // The names with an I in front do not wait. The operation goes on while the
 // program computes; all buffers belong to it until the request is complete. All

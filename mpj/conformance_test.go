@@ -55,3 +55,24 @@ func TestConformance(t *testing.T) {
 		}
 	}
 }
+
+// The check changes nothing for programs that are right. With replicas it
+// compares collectives only.
+func TestConformanceUnderCheck(t *testing.T) {
+	t.Setenv("P2PMPI_CHECK", "1")
+	shapes := []localworld.Config{{Ranks: 3, Replicas: 1}, {Ranks: 2, Replicas: 2, Sockets: true}}
+	if *fullConformance {
+		shapes = append(shapes, localworld.Config{Ranks: 4, Replicas: 1, Rings: true}, localworld.Config{Ranks: 3, Replicas: 2})
+	}
+	for _, shape := range shapes {
+		t.Run(fmt.Sprintf("n=%d,r=%d", shape.Ranks, shape.Replicas), func(t *testing.T) {
+			job := localworld.New(context.Background(), shape)
+			err := mpj.RunIn(job, func(w *mpj.World) error {
+				return conformance.Run(w, shape.Replicas > 1, conformance.Suite(), nil)
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

@@ -92,6 +92,32 @@ func typedParts(items []Typed) []calls.Part {
 	return parts
 }
 
+// saySend describes a send that begins, with checks.
+func (c *Comm) saySend(op string, b []byte, dest, tag int) string {
+	if !c.world.checks {
+		return ""
+	}
+	return fmt.Sprintf("%s(dest %s, tag %d, %d bytes) of %s", op, rankWord(dest), tag, len(b), c.title())
+}
+
+// sayRecv describes a receive that begins, with checks.
+func (c *Comm) sayRecv(op string, b []byte, source, tag int) string {
+	if !c.world.checks {
+		return ""
+	}
+	return fmt.Sprintf("%s(source %s, tag %s, room for %d bytes) of %s", op, rankWord(source), tagName(int32(tag)), len(b), c.title())
+}
+
+func rankWord(rank int) string {
+	switch rank {
+	case AnySource:
+		return "AnySource"
+	case ProcNull:
+		return "ProcNull"
+	}
+	return fmt.Sprint(rank)
+}
+
 // ownFrames bounds how many frames of this package may lie between a call of the
 // program and callerOf.
 const ownFrames = 16

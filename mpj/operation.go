@@ -71,5 +71,9 @@ func (c *Comm) start(op string, collective func(slot uint32) error) *Request {
 		}
 		c.engine.Finish(r, engine.Status{}, err)
 	})
-	return &Request{comm: c, request: r, op: op}
+	request := &Request{comm: c, request: r, op: op}
+	if compared != nil {
+		request.note(compared.call)
+	}
+	return request
 }

@@ -80,7 +80,7 @@ func (c *Comm) sendInit(op string, mode engine.Mode, b []byte, dest, tag int) (*
 	}
 	return c.persistent(op, &Request{null: dest == ProcNull}, func() (*engine.Request, error) {
 		return c.startSend(mode, b, dest, tag)
-	}), nil
+	}).saying(c.saySend(op, b, dest, tag)), nil
 }
 
 func (c *Comm) recvInit(op string, b []byte, unpack *unpacking, source, tag int) (*Request, error) {
@@ -93,12 +93,18 @@ func (c *Comm) recvInit(op string, b []byte, unpack *unpacking, source, tag int)
 			unpack.done = false
 		}
 		return c.startRecv(b, source, tag)
-	}), nil
+	}).saying(c.sayRecv(op, b, source, tag)), nil
 }
 
 // persistent makes r a persistent request of c.
 func (c *Comm) persistent(op string, r *Request, start func() (*engine.Request, error)) *Request {
 	r.comm, r.op, r.persists = c, op, &persistent{start: start}
+	return r
+}
+
+// saying gives r its description, which is empty without checks.
+func (r *Request) saying(said string) *Request {
+	r.said = said
 	return r
 }
 
@@ -131,10 +137,14 @@ func Startall(requests ...*Request) error {
 }
 
 // Free lets go of a persistent request; it cannot be started again. If it is
-// active, what it does goes on to its end. For other requests Free does
-// nothing: those that nobody refers to are collected.
+// active, what it does goes on to its end. Other requests that nobody refers to
+// are collected; with P2PMPI_CHECK Free says that nobody will wait for one.
 func (r *Request) Free() {
-	if r != nil && r.persists != nil {
+	if r == nil {
+		return
+	}
+	if r.persists != nil {
 		r.persists.freed = true
 	}
+	r.settle()
 }

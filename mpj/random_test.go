@@ -92,12 +92,34 @@ func TestRandomPrograms(t *testing.T) {
 	start := time.Now()
 	for _, n := range []int{1, 2, 3, 4} {
 		for i, o := range ordeals(n) {
-			if *planSeed == 0 && (uint64(i+n)+base)%3 > 0 || time.Since(start) > 8*time.Second {
+			if *planSeed == 0 && (uint64(i+n)+base)%3 > 0 || time.Since(start) > planBudget {
 				continue // another run has its turn
 			}
 			if err := o.run(base); err != nil {
 				t.Fatalf("-seed %d, %v: %v", base, o, err)
 			}
+		}
+	}
+}
+
+// planBudget ends a run of random programs: later ones have their turn in other
+// runs.
+const planBudget = 5 * time.Second
+
+// The check changes nothing that random programs get.
+func TestRandomProgramsUnderCheck(t *testing.T) {
+	t.Setenv(checkVariable, "1")
+	seed := rand.Uint64()
+	if *planSeed != 0 {
+		seed = *planSeed
+	}
+	for _, o := range []ordeal{
+		{Config: localworld.Config{Ranks: 3, Replicas: 1}, threads: 1},
+		{Config: localworld.Config{Ranks: 2, Replicas: 1, Sockets: true}, threads: 4},
+		{Config: localworld.Config{Ranks: 2, Replicas: 2}, threads: 1},
+	} {
+		if err := o.run(seed); err != nil {
+			t.Fatalf("-seed %d, %v: %v", seed, o, err)
 		}
 	}
 }

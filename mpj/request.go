@@ -1,6 +1,7 @@
 package mpj
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
@@ -19,6 +20,7 @@ type Request struct {
 	comm     *Comm
 	request  *engine.Request // nil: a persistent one that was never started
 	op       string
+	said     string // with checks: op and its arguments
 	receive  bool
 	null     bool // with ProcNull
 	reported bool
@@ -32,6 +34,9 @@ func (r *Request) begun(request *engine.Request, err error) (*Request, error) {
 		return nil, r.comm.wrap(r.op, err)
 	}
 	r.request, r.reported = request, false
+	if r.comm.world.checks {
+		r.note(cmp.Or(r.said, r.op))
+	}
 	return r, nil
 }
 
@@ -43,7 +48,10 @@ func (r *Request) result() (Status, error) {
 		return Status{}, nil
 	}
 	s, err := r.outcome()
-	r.reported = true
+	if !r.reported {
+		r.reported = true
+		r.settle()
+	}
 	return s, err
 }
 

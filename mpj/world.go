@@ -3,8 +3,6 @@ package mpj
 import (
 	"cmp"
 	"context"
-	"fmt"
-	"strings"
 	"sync"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -25,6 +23,7 @@ type World struct {
 	forced     forced
 	checks     bool      // P2PMPI_CHECK
 	detector   *detector // nil without checks, and with replicas
+	ledger     ledger    // empty without checks
 
 	buffered sendBuffer // of buffered mode
 
@@ -65,7 +64,8 @@ func (w *World) Self() *Comm { return w.self }
 // that it sent has arrived, a long one until it is received, or its receiver is
 // in Finalize too. Each process calls it last, once it has received all messages
 // meant for it; only then is its rank done. Messages that came and were never
-// received are an error, ErrPending, that names them; the rank is done all the
+// received are an error, ErrPending, that names them, and so are, with
+// P2PMPI_CHECK, requests that nobody has waited for; the rank is done all the
 // same.
 func (w *World) Finalize() error {
 	w.finalize.Do(func() {
@@ -75,7 +75,7 @@ func (w *World) Finalize() error {
 			err = w.engine.Flush()
 		}
 		if err == nil {
-			left := w.unmatched()
+			left := w.leftOver()
 			err = cmp.Or(w.job.Finalize(w.engine.Context()), left)
 		}
 		w.engine.Close()
@@ -83,28 +83,6 @@ func (w *World) Finalize() error {
 		w.err = w.wrap("Finalize", err)
 	})
 	return w.err
-}
-
-// unmatched returns an error that names messages that were never received.
-func (w *World) unmatched() error {
-	const most = 5 // that are named
-	left := w.engine.Unmatched()
-	var names []string
-	count := 0
-	for _, m := range left {
-		c := w.identities.of(m.Context >> 8)
-		if c == nil || m.Context&0xff != messageSlot {
-			continue
-		}
-		if count++; count <= most {
-			s := c.statusOf(m.Status)
-			names = append(names, fmt.Sprintf("%d bytes from rank %d with tag %d in communicator %q", s.Size, s.Source, s.Tag, c.Name()))
-		}
-	}
-	if count == 0 {
-		return nil
-	}
-	return failf(ErrPending, "Finalize", "%d messages: %s", count, strings.Join(names, "; "))
 }
 
 // Abort ends the whole job at once. p2prun exits with code, which is 1 to 125,
