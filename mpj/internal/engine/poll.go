@@ -133,7 +133,7 @@ func (e *Engine) pollFor(w *waiter) bool {
 			start = time.Now()
 		default:
 			if waited = time.Since(start); waited > yieldTime {
-				return w.woken.Load() // perhaps since the last look
+				return w.woken.Load() || e.err != nil // perhaps since the last look
 			}
 		}
 	}
