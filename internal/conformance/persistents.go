@@ -88,6 +88,8 @@ func restartWrong(w *mpj.World) error {
 	r.Free()
 	freed := r.Start()
 	once, err2 := mpj.Isend(w.Comm, []int{1}, mpj.ProcNull, 0)
-	return cmp.Or(err, err2, fails("Start of an active one", active, mpj.ErrRequest), fails("Start of a freed one", freed, mpj.ErrRequest),
-		fails("Start of an Isend", once.Start(), mpj.ErrRequest))
+	restarted := once.Start()
+	_, err3 := once.Wait()
+	return cmp.Or(err, err2, err3, fails("Start of an active one", active, mpj.ErrRequest), fails("Start of a freed one", freed, mpj.ErrRequest),
+		fails("Start of an Isend", restarted, mpj.ErrRequest))
 }
