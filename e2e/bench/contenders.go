@@ -10,10 +10,13 @@ import (
 // A contender is one way to do what the plan asks for.
 type contender struct {
 	report.Contender
-	needs string   // a library that must be installed
+	needs string   // a library that must be installed, or relayed
 	tests []string // that it makes
 	run   runner
 }
+
+// relayed peers are what a contender needs that is measured over a relay.
+const relayed = "relayed peers"
 
 // messages are the tests of those that have all of the interface.
 var messages = slices.Concat(plan.Pairs, plan.Collectives)
@@ -36,6 +39,8 @@ func contenders() []contender {
 		{name("mpj stream", 2), "", messages, ours(2, 1, peers("stream")...)},
 		{name("mpj tcp, r=2", 2), "", plan.Pairs, ours(2, 2, peers("tcp")...)},
 		{name("mpj stream, r=2", 2), "", plan.Pairs, ours(2, 2, peers("stream")...)},
+		{name("mpj relay", 2), relayed, overPairs, oursRelayed(2, 1)},
+		{name("mpj relay, r=2", 2), relayed, overPairs, oursRelayed(2, 2)},
 		{name("Open MPI shm", 2), "openmpi", messages, openMPI(2, shm...)},
 		{name("Open MPI tcp", 2), "openmpi", messages, openMPI(2, tcp...)},
 		{name("MPICH shm", 2), "mpich", messages, mpich(2, ucxShm...)},

@@ -115,7 +115,7 @@ func present(all []contender, o options, stderr io.Writer) []contender {
 		if len(wanted(c, o)) == 0 {
 			continue
 		}
-		if c.needs != "" && !installed(c.needs) {
+		if c.needs != "" && c.needs != relayed && !installed(c.needs) {
 			fmt.Fprintf(stderr, "bench: no %s here, %s is left out\n", c.needs, c.Name)
 			continue
 		}

@@ -27,7 +27,7 @@ func TestTablesComeOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	var stderr bytes.Buffer
-	args := []string{"-quick", "-rounds", "1", "-only", "^(mpj stream|Open MPI shm|TCP|libp2p TLS, relayed) n=2/(latency|overlaprecv)", "-out", docs}
+	args := []string{"-quick", "-rounds", "1", "-only", "^(mpj stream|Open MPI shm|TCP|mpj relay|libp2p TLS, relayed) n=2/(latency|overlaprecv)", "-out", docs}
 	if status := run(ctx, args, new(bytes.Buffer), &stderr); status != 0 {
 		t.Fatalf("exit status %d\n%s", status, &stderr)
 	}
@@ -37,7 +37,7 @@ func TestTablesComeOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	latency := between(t, string(got), "latency")
-	rows := []string{"| mpj stream | ", "| TCP | ", "| libp2p TLS, relayed | "}
+	rows := []string{"| mpj stream | ", "| TCP | ", "| mpj relay | ", "| libp2p TLS, relayed | "}
 	if installed("openmpi") {
 		rows = append(rows, "| Open MPI shm | ")
 	}

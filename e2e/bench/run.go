@@ -21,13 +21,24 @@ type runner func(ctx context.Context, w *workshop, items []string) ([]byte, erro
 
 // ours runs prog as a job of n ranks with r replicas.
 func ours(n, r int, options ...string) runner {
+	return on(func(w *workshop) *grid.Grid { return w.grid }, n, r, options...)
+}
+
+// oursRelayed is as ours, on peers that cannot reach each other.
+func oursRelayed(n, r int) runner {
+	return on(func(w *workshop) *grid.Grid { return w.relayed }, n, r, "-a", "spread")
+}
+
+// on runs prog on a grid of the workshop.
+func on(pick func(*workshop) *grid.Grid, n, r int, options ...string) runner {
 	return func(ctx context.Context, w *workshop, items []string) ([]byte, error) {
+		grid := pick(w)
 		args := append([]string{"-n", strconv.Itoa(n), "-r", strconv.Itoa(r), "--timeout", perRun.String()}, options...)
 		if w.profile == "" {
-			return w.grid.Run(ctx, w.dir, append(append(args, w.built("prog")), items...)...)
+			return grid.Run(ctx, w.dir, append(append(args, w.built("prog")), items...)...)
 		}
 		args = append(args, "-o", "cpu.pprof", w.built("prog"), "-profile", "cpu.pprof")
-		return w.grid.Run(ctx, w.profile, append(args, items...)...)
+		return grid.Run(ctx, w.profile, append(args, items...)...)
 	}
 }
 

@@ -16,6 +16,8 @@ const (
 	openTCP     = "Open MPI tcp"
 	rawTLS      = "TLS 1.3"
 	rawLibp2p   = "libp2p TLS"
+	ourRelay    = "mpj relay"
+	rawRelay    = "libp2p TLS, relayed"
 )
 
 // targets are what is to be reached.
@@ -33,6 +35,8 @@ func targets() []report.Target {
 		wider("tcp, r=2 on distinct peers, 1 MiB", twiceTCP, ourTCP, 1<<20, 0.45),
 		faster("stream, r=2 on distinct peers, 1 B", twiceStream, ourStream, 2, 1, 1.3),
 		wider("stream, r=2 on distinct peers, 1 MiB", twiceStream, ourStream, 1<<20, 0.45),
+		faster("relay, 1 B (as stream)", ourRelay, rawRelay, 2, 1, 1.5),
+		wider("relay, 1 MiB (as stream)", ourRelay, rawRelay, 1<<20, 0.8),
 	}, collectiveTargets()...)
 }
 

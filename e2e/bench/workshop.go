@@ -15,8 +15,9 @@ import (
 type workshop struct {
 	dir     string // all that is built, and nothing that should stay
 	grid    *grid.Grid
-	class   string // of the NAS kernels
-	profile string // folder for CPU profiles; "" for none
+	relayed *grid.Grid // of peers that meet through a relay; nil if nobody needs it
+	class   string     // of the NAS kernels
+	profile string     // folder for CPU profiles; "" for none
 }
 
 func (w *workshop) built(name string) string { return filepath.Join(w.dir, name) }
@@ -66,7 +67,14 @@ func (w *workshop) equip(ctx context.Context, field []contender, o options) erro
 		}
 	}
 	var err error
-	w.grid, err = grid.Boot(ctx, w.dir, w.dir, gridPeers, gridSlots)
+	if w.grid, err = grid.Boot(ctx, w.dir, w.dir, gridPeers, gridSlots); err != nil || !needed(field, relayed) {
+		return err
+	}
+	dir := w.built("relayed")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return err
+	}
+	w.relayed, err = grid.BootRelayed(ctx, w.dir, dir, gridPeers, gridSlots)
 	return err
 }
 
@@ -97,13 +105,15 @@ func wantedKernels(field []contender, o options) []string {
 	return kernels
 }
 
-func needed(field []contender, library string) bool {
-	return slices.ContainsFunc(field, func(c contender) bool { return c.needs == library })
+func needed(field []contender, what string) bool {
+	return slices.ContainsFunc(field, func(c contender) bool { return c.needs == what })
 }
 
 func (w *workshop) close() {
-	if w.grid != nil {
-		w.grid.Close()
+	for _, g := range []*grid.Grid{w.grid, w.relayed} {
+		if g != nil {
+			g.Close()
+		}
 	}
 	os.RemoveAll(w.dir)
 }

@@ -29,7 +29,10 @@ func serveRelay(ctx context.Context) error {
 		return err
 	}
 	defer h.Close()
-	service, err := relay.New(h, relay.WithInfiniteLimits())
+	// As our peers relay: without limits that are announced, and with their buffers.
+	resources := relay.DefaultResources()
+	resources.Limit, resources.BufferSize = nil, 64<<10
+	service, err := relay.New(h, relay.WithResources(resources))
 	if err != nil {
 		return err
 	}

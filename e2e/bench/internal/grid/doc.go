@@ -3,7 +3,7 @@
 // p2prun.
 //
 //	Build ──► folder with p2pboot, p2prun, programs
-//	Boot  ──► peer 0 ◄── peers 1, 2, … (peer 0 introduces them)
+//	Boot  ──► peer 0 ◄── peers 1, 2, … (peer 0 introduces them, or relays as well)
 //	Run   ──► p2prun --home of peer 0 ──► ranks on the peers
 //
 // Everything it starts is in one temporary folder and ends with Close, or with the

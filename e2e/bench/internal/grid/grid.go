@@ -48,17 +48,30 @@ type peerProcess struct {
 // Boot boots so many peers of so many slots each, with the commands in bin and
 // their homes in dir. The first introduces the others.
 func Boot(ctx context.Context, bin, dir string, peers, slots int) (*Grid, error) {
+	args := []string{"--listen", onLoopback, "--slots", strconv.Itoa(slots)}
+	return boot(ctx, bin, dir, peers, args, args)
+}
+
+// BootRelayed is as Boot, but the first peer has no slots, and the others cannot
+// reach each other: they do not listen, so the first relays.
+func BootRelayed(ctx context.Context, bin, dir string, peers, slots int) (*Grid, error) {
+	return boot(ctx, bin, dir, 1+peers,
+		[]string{"--listen", onLoopback, "--slots", "0", "--nat", "--reachability", "public"},
+		[]string{"--listen", "none", "--slots", strconv.Itoa(slots), "--nat", "--reachability", "private"})
+}
+
+const onLoopback = "/ip4/127.0.0.1/tcp/0"
+
+func boot(ctx context.Context, bin, dir string, peers int, first, others []string) (*Grid, error) {
 	g := &Grid{bin: bin, dir: dir}
+	args := first
 	for i := range peers {
-		args := []string{"--slots", strconv.Itoa(slots)}
-		if i > 0 {
-			args = append(args, "--supernode", g.peers[0].address)
-		}
 		p, err := g.boot(ctx, fmt.Sprintf("peer%d", i), args)
 		if err != nil {
 			return nil, errors.Join(err, g.Close())
 		}
 		g.peers = append(g.peers, p)
+		args = append(others[:len(others):len(others)], "--supernode", g.peers[0].address)
 	}
 	return g, nil
 }
@@ -68,7 +81,7 @@ func (g *Grid) boot(ctx context.Context, name string, args []string) (*peerProce
 	if err := os.Mkdir(p.home, 0o700); err != nil {
 		return nil, err
 	}
-	p.cmd = g.command(ctx, "p2pboot", append([]string{"--home", p.home, "--listen", "/ip4/127.0.0.1/tcp/0"}, args...)...)
+	p.cmd = g.command(ctx, "p2pboot", append([]string{"--home", p.home}, args...)...)
 	p.cmd.Stderr = &p.log
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
