@@ -165,7 +165,7 @@ func measure(ctx context.Context, w *workshop, field []contender, o options, std
 	for round := range o.rounds {
 		for _, i := range random.Perm(len(field)) {
 			c := field[i]
-			if failures[i] > 1 || ctx.Err() != nil {
+			if failures[i] > 1 || ctx.Err() != nil || c.isProgram() && round%2 == 1 {
 				continue
 			}
 			if part, ok := settle(ctx, o.wait); ok {
