@@ -25,7 +25,8 @@ const relayed = "relayed peers"
 // messages are the tests of those that have all of the interface.
 var messages = slices.Concat(plan.Pairs, plan.Collectives)
 
-// overPairs are the tests of contenders that know nothing but a connection.
+// overPairs are the tests of contenders that know nothing but a connection, and of
+// those with more processes than processors: there computing hides nothing.
 var overPairs = []string{plan.Latency, plan.Rate, plan.Bandwidth, plan.Bidirectional}
 
 // talking are the kernels that send much. EP does not: whatever carries its few
@@ -45,8 +46,8 @@ func contenders() []contender {
 		{name("mpj shm", 2), "", messages, ours(2, 1, onePeer("shm")...)},
 		{name("mpj tcp", 2), "", messages, ours(2, 1, peers("tcp")...)},
 		{name("mpj stream", 2), "", messages, ours(2, 1, peers("stream")...)},
-		{name("mpj tcp, r=2", 2), "", plan.Pairs, ours(2, 2, peers("tcp")...)},
-		{name("mpj stream, r=2", 2), "", plan.Pairs, ours(2, 2, peers("stream")...)},
+		{name("mpj tcp, r=2", 2), "", overPairs, ours(2, 2, peers("tcp")...)},
+		{name("mpj stream, r=2", 2), "", overPairs, ours(2, 2, peers("stream")...)},
 		{name("mpj relay", 2), relayed, overPairs, oursRelayed(2, 1)},
 		{name("mpj relay, r=2", 2), relayed, overPairs, oursRelayed(2, 2)},
 		{name("Open MPI shm", 2), "openmpi", messages, openMPI(2, shm...)},
