@@ -13,6 +13,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
 // The tests below start this test binary as the processes of a job and play
@@ -145,7 +146,7 @@ func (b *switchboard) serve(t *testing.T, self view.Process) {
 }
 
 func (b *switchboard) connect(t *testing.T, from, to view.Process) {
-	out, in, err := proclink.SocketPair()
+	out, in, err := channel.NewPipe()
 	if err != nil {
 		t.Error(err)
 		return

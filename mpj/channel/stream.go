@@ -25,9 +25,13 @@ func FromFile(f *os.File) (net.Conn, error) {
 // allows; payloads are not copied.
 func NewStreamSender(conn io.ReadWriteCloser) Sender {
 	s := &streamSender{conn: conn, broken: make(chan struct{})}
-	go s.watch() // until conn is closed, here or at the other end
+	go s.watch(conn) // until conn is closed, here or at the other end
 	return s
 }
+
+// NewPipeSender returns the writing end of a channel over a pipe, which it takes
+// over.
+func NewPipeSender(w *PipeWriter) Sender { return &streamSender{conn: w, broken: w.gone} }
 
 // A Source is what a receiver needs of a connection.
 type Source interface {
@@ -47,7 +51,7 @@ func NewStreamReceiver(conn Source) Receiver {
 const maxBatch = 512
 
 type streamSender struct {
-	conn    io.ReadWriteCloser
+	conn    io.WriteCloser
 	broken  chan struct{}
 	headers []byte
 	parts   [][]byte
@@ -87,8 +91,8 @@ func (s *streamSender) write(frames []Frame) error {
 }
 
 func (s *streamSender) writeParts() (err error) {
-	if socket, ok := s.conn.(*Socket); ok {
-		_, err = socket.writeAll(s.parts)
+	if pipe, ok := s.conn.(*PipeWriter); ok {
+		_, err = pipe.writeAll(s.parts)
 		return err
 	}
 	s.vector = s.parts
@@ -97,9 +101,9 @@ func (s *streamSender) writeParts() (err error) {
 }
 
 // watch waits for the end of conn. Nothing else ever comes from there.
-func (s *streamSender) watch() {
+func (s *streamSender) watch(conn io.Reader) {
 	defer close(s.broken)
-	s.conn.Read(make([]byte, 1))
+	conn.Read(make([]byte, 1))
 }
 
 func (s *streamSender) Broken() <-chan struct{} { return s.broken }

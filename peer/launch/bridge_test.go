@@ -4,43 +4,42 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"net"
-	"os"
 	"testing"
 	"time"
+
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
-// bridged returns both ends of a channel that a bridge carries over three
-// sockets, and a channel that is closed when the bridge has ended.
-func bridged(ctx context.Context, t *testing.T) (in, out *net.UnixConn, done chan struct{}) {
+// bridged returns both ends of a channel that a bridge carries, as processes have
+// them, and a channel that is closed when the bridge has ended.
+func bridged(ctx context.Context, t *testing.T) (in *channel.PipeWriter, out *channel.PipeReader, done chan struct{}) {
 	t.Helper()
-	conn := func(f *os.File) *net.UnixConn {
-		defer f.Close()
-		c, err := net.FileConn(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.SetDeadline(time.Now().Add(patience))
-		t.Cleanup(func() { c.Close() })
-		return c.(*net.UnixConn)
-	}
-	src, inFile, err := socketPair()
+	src, inFile, err := openIn()
 	if err != nil {
 		t.Fatal(err)
 	}
-	dst, outFile, err := socketPair()
+	defer inFile.Close()
+	dst, outFile, err := openOut()
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer outFile.Close()
+	if in, err = channel.OpenPipeWriter(inFile); err != nil {
+		t.Fatal(err)
+	}
+	if out, err = channel.OpenPipeReader(outFile, true); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { in.Close(); out.Close() })
 	done = make(chan struct{})
 	go func() {
 		defer close(done)
 		carry(ctx, dst, src)
 	}()
-	return conn(inFile), conn(outFile), done
+	return in, out, done
 }
 
-func await1(t *testing.T, done chan struct{}) {
+func await1(t *testing.T, done <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-done:
@@ -73,6 +72,7 @@ func TestSenderLearnsThatTheReceiverIsGone(t *testing.T) {
 	in, out, done := bridged(t.Context(), t)
 	out.Close()
 	await1(t, done)
+	await1(t, in.Gone())
 	if _, err := in.Write([]byte("x")); err == nil {
 		t.Error("a channel without a receiver took a byte")
 	}
@@ -83,6 +83,7 @@ func TestR5BridgeBreaksWithItsContext(t *testing.T) {
 	in, out, done := bridged(ctx, t)
 	cancel()
 	await1(t, done)
+	await1(t, in.Gone())
 	if _, err := in.Write([]byte("x")); err == nil {
 		t.Error("a broken channel took a byte")
 	}
@@ -91,8 +92,15 @@ func TestR5BridgeBreaksWithItsContext(t *testing.T) {
 	}
 }
 
-func TestNothingComesBackOnAChannel(t *testing.T) {
-	_, out, done := bridged(t.Context(), t)
-	out.Write([]byte("x"))
+func TestWhatAProcessHasNotReadIsLost(t *testing.T) {
+	in, out, done := bridged(t.Context(), t)
+	sent := make([]byte, 1000)
+	in.Write(sent)
+	in.CloseWrite()
+	if _, err := out.Read(sent[:1]); err != nil {
+		t.Fatal(err)
+	}
+	out.Close()
 	await1(t, done)
+	await1(t, in.Gone())
 }

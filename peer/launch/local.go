@@ -82,14 +82,14 @@ func (j *job) openRing(p, q *process) error {
 	return nil
 }
 
-// openPair joins two processes by a socket pair.
+// openPair joins two processes by a pipe.
 func (j *job) openPair(p, q *process) error {
-	a, b, err := proclink.SocketPair()
+	in, out, err := channel.NewPipe()
 	if err != nil {
 		return err
 	}
-	p.tell(proclink.Message{Type: proclink.Channel, Process: &q.id, Kind: proclink.Stream}, a)
-	q.tell(proclink.Message{Type: proclink.Accept, Process: &p.id, Kind: proclink.Stream}, b)
+	p.tell(proclink.Message{Type: proclink.Channel, Process: &q.id, Kind: proclink.Stream}, in)
+	q.tell(proclink.Message{Type: proclink.Accept, Process: &p.id, Kind: proclink.Stream}, out)
 	return nil
 }
 

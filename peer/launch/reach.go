@@ -51,7 +51,7 @@ func (j *job) openRemote(ctx context.Context, p *process, to view.Process, s sit
 
 // bridge gives p its end of a channel and carries its bytes.
 func (j *job) bridge(ctx context.Context, p *process, to view.Process, stream network.Stream) error {
-	ours, theirs, err := socketPair()
+	ours, theirs, err := openIn()
 	if err != nil {
 		stream.Reset()
 		return err
@@ -59,7 +59,7 @@ func (j *job) bridge(ctx context.Context, p *process, to view.Process, stream ne
 	if !j.do(func() { p.tell(proclink.Message{Type: proclink.Channel, Process: &to, Kind: proclink.Stream}, theirs) }) {
 		theirs.Close()
 	}
-	carry(ctx, stream, ours)
+	carry(ctx, streamEnd{stream}, ours)
 	return nil
 }
 

@@ -20,7 +20,7 @@ import (
 // An acceptance is what the owner of a job decides about a channel.
 type acceptance struct {
 	ctx    context.Context // of the bytes to be carried, if ours is there
-	ours   *socket
+	ours   *outPipe
 	answer *pb.Answer
 	err    error
 }
@@ -62,7 +62,7 @@ func (s *Service) serveChannel(stream network.Stream) {
 		return
 	}
 	stream.SetDeadline(time.Time{})
-	carry(a.ctx, a.ours, stream)
+	carry(a.ctx, a.ours, streamEnd{stream})
 }
 
 // answer says what becomes of a channel, and whether the stream is to carry it.
@@ -100,7 +100,7 @@ func (j *job) accept(from network.Conn, open *pb.Open) acceptance {
 	if err != nil {
 		return acceptance{err: err}
 	}
-	ours, theirs, err := socketPair()
+	ours, theirs, err := openOut()
 	if err != nil {
 		return acceptance{err: err}
 	}

@@ -49,11 +49,11 @@ func (l *Link) sender(ctx context.Context, m proclink.Message, f *os.File) (chan
 		}
 		return channel.OpenTCPSender(ctx, conn, l.identity, m.Key)
 	case proclink.Stream:
-		conn, err := channel.OpenSocket(f)
+		pipe, err := channel.OpenPipeWriter(f)
 		if err != nil {
 			return nil, err
 		}
-		return channel.NewStreamSender(conn), nil
+		return channel.NewPipeSender(pipe), nil
 	}
 	return nil, errKind(m.Kind)
 }
@@ -76,11 +76,11 @@ func (l *Link) receiver(m proclink.Message, f *os.File) (channel.Receiver, error
 		}
 		return channel.OpenTCPReceiver(conn, l.identity, m.Key), nil
 	case proclink.Stream:
-		conn, err := channel.OpenSocket(f)
+		pipe, err := channel.OpenPipeReader(f, true)
 		if err != nil {
 			return nil, err
 		}
-		return channel.NewStreamReceiver(conn), nil
+		return channel.NewStreamReceiver(pipe), nil
 	}
 	return nil, errKind(m.Kind)
 }

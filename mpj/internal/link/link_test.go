@@ -86,7 +86,10 @@ func TestViewsAndChannelsReachTheEngine(t *testing.T) {
 	if got := <-e.views; got.Epoch != v.Epoch {
 		t.Errorf("got view %d, want %d", got.Epoch, v.Epoch)
 	}
-	a, b := sockets(t)
+	a, b, err := channel.NewPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer a.Close()
 	peer.Send(proclink.Message{Type: proclink.Accept, Process: &view.Process{Rank: 0}, Kind: proclink.Stream}, b)
 	b.Close()

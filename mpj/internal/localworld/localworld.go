@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
@@ -196,7 +195,7 @@ func (o opener) pair(to view.Process) (channel.Sender, channel.Receiver, error) 
 	case o.world.config.Rings:
 		return rings(o.world.bells[o.self], o.world.bells[to])
 	case o.world.config.Sockets:
-		return sockets()
+		return pipes()
 	}
 	s, r := channel.Self()
 	return s, r, nil
@@ -217,22 +216,22 @@ func rings(own, other *channel.Bell) (channel.Sender, channel.Receiver, error) {
 	return s, r, err
 }
 
-// sockets returns the ends of a stream channel.
-func sockets() (channel.Sender, channel.Receiver, error) {
-	a, b, err := proclink.SocketPair()
+// pipes returns the ends of a stream channel.
+func pipes() (channel.Sender, channel.Receiver, error) {
+	a, b, err := channel.NewPipe()
 	if err != nil {
 		return nil, nil, err
 	}
 	defer a.Close()
 	defer b.Close()
-	out, err := channel.FromFile(a)
+	in, err := channel.OpenPipeReader(b, false)
 	if err != nil {
 		return nil, nil, err
 	}
-	in, err := channel.FromFile(b)
+	out, err := channel.OpenPipeWriter(a)
 	if err != nil {
-		out.Close()
+		in.Close()
 		return nil, nil, err
 	}
-	return channel.NewStreamSender(out), channel.NewStreamReceiver(in), nil
+	return channel.NewPipeSender(out), channel.NewStreamReceiver(in), nil
 }

@@ -1,0 +1,95 @@
+//go:build !linux
+
+package channel
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"syscall"
+)
+
+// A pipe is a socket pair here: there is no shared memory.
+
+// NewPipe returns the descriptors of both ends of a pipe.
+func NewPipe() (writer, reader *os.File, err error) {
+	syscall.ForkLock.RLock()
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err == nil {
+		syscall.CloseOnExec(fds[0])
+		syscall.CloseOnExec(fds[1])
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, nil, fmt.Errorf("channel: pipe: %w", os.NewSyscallError("socketpair", err))
+	}
+	return os.NewFile(uintptr(fds[0]), "pipe"), os.NewFile(uintptr(fds[1]), "pipe"), nil
+}
+
+func openPipe(f *os.File) (*net.UnixConn, error) {
+	conn, err := FromFile(f)
+	if err != nil {
+		return nil, err
+	}
+	unix, ok := conn.(*net.UnixConn)
+	if !ok {
+		conn.Close()
+		return nil, fmt.Errorf("channel: pipe from a %s socket", conn.LocalAddr().Network())
+	}
+	return unix, nil
+}
+
+// A PipeReader is the reading end of a pipe.
+type PipeReader struct{ *net.UnixConn }
+
+// OpenPipeReader opens the reading end of a pipe; the caller still closes f. It is
+// never patient here.
+func OpenPipeReader(f *os.File, _ bool) (*PipeReader, error) {
+	conn, err := openPipe(f)
+	return &PipeReader{conn}, err
+}
+
+// A PipeWriter is the writing end of a pipe. The other methods than Write may be
+// called from other goroutines.
+type PipeWriter struct {
+	*net.UnixConn
+	gone    chan struct{}
+	drained bool // before gone: the reader closed after it had read everything
+}
+
+// OpenPipeWriter opens the writing end of a pipe; the caller still closes f.
+func OpenPipeWriter(f *os.File) (*PipeWriter, error) {
+	conn, err := openPipe(f)
+	if err != nil {
+		return nil, err
+	}
+	w := &PipeWriter{UnixConn: conn, gone: make(chan struct{})}
+	go w.watch() // until either end is closed
+	return w, nil
+}
+
+func (w *PipeWriter) watch() {
+	defer close(w.gone)
+	n, err := w.Read(make([]byte, 1))
+	w.drained = n == 0 && errors.Is(err, io.EOF)
+}
+
+// Gone is closed when nobody reads any more.
+func (w *PipeWriter) Gone() <-chan struct{} { return w.gone }
+
+// Drained reports whether the reader, which is gone, has taken everything.
+func (w *PipeWriter) Drained() bool { return w.drained }
+
+func (w *PipeWriter) writeAll(parts [][]byte) (int64, error) {
+	v := net.Buffers(parts)
+	return v.WriteTo(w.UnixConn)
+}
+
+// Close tells the reader that nothing follows.
+func (w *PipeWriter) Close() error {
+	err := w.UnixConn.Close()
+	<-w.gone
+	return err
+}
