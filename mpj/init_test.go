@@ -146,7 +146,7 @@ func (b *switchboard) serve(t *testing.T, self view.Process) {
 }
 
 func (b *switchboard) connect(t *testing.T, from, to view.Process) {
-	out, in, err := channel.NewPipe()
+	out, in, err := channel.NewPipe(false)
 	if err != nil {
 		t.Error(err)
 		return

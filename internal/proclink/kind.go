@@ -12,7 +12,7 @@ type Kind string
 const (
 	Shm    Kind = "shm"    // a ring of shared memory
 	TCP    Kind = "tcp"    // a TCP connection on which the processes speak TLS
-	Stream Kind = "stream" // a socket pair, bridged by the peers or shared
+	Stream Kind = "stream" // a pipe of package channel, bridged by the peers or shared
 )
 
 // Kinds are all kinds, best first.

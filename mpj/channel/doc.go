@@ -22,9 +22,15 @@
 // Who waits for a record does so in the system call that reads it, not in the
 // runtime's poller: tcpsocket_linux.go.
 //
-// stream is a connected descriptor that the peer hands over and bridges to a
-// libp2p stream when the other process is on another peer; the process itself
-// owns no network rights. All kinds pass one shared test suite.
+// stream is a pipe through memory that a process shares with its peer, which
+// carries the bytes to a libp2p stream when the other process is on another peer;
+// the process itself owns no network rights. Elsewhere than on Linux a pipe is a
+// socket pair:
+//
+//	process  Send -> ring =====> peer =====> libp2p stream =====> peer ...
+//	peer     libp2p stream =====> ring -> Receive               process
+//
+// All kinds pass one shared test suite.
 //
 // A channel promises order and wholeness while it lives, and says so when it
 // breaks. It does not promise that a frame that was sent has arrived: that is

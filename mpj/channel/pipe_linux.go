@@ -1,6 +1,7 @@
 package channel
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -20,21 +21,36 @@ import (
 //	            == wake, end ==>           when it sleeps
 //	            <= wake, gone ==           when the ring was full
 //
-// A descriptor of a pipe is an end of that socket, in which the descriptor of the
-// memory waits to be taken out.
+// A descriptor of a pipe is an end of that socket, in which the descriptors of the
+// memory and the bell wait to be taken out. The bell is an event counter and
+// wakes a reader that is a peer, in place of the socket: it spares two system
+// calls each time, for the runtime's poller tells of each ring though nobody
+// reads the counter. A process is woken through the socket, because to ring a bell
+// could block a peer: whoever shares it may make it do so.
 
-// NewPipe returns the descriptors of both ends of a pipe.
-func NewPipe() (writer, reader *os.File, err error) {
+// NewPipe returns the descriptors of both ends of a pipe. With a bell its reader
+// is a peer.
+func NewPipe(bell bool) (writer, reader *os.File, err error) {
 	memory, err := newMemory("p2pmpi-pipe", controlSize+pipeCapacity)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer memory.Close()
+	shared := []int{int(memory.Fd())}
+	if bell {
+		const closeOnExec, nonBlocking = syscall.O_CLOEXEC, syscall.O_NONBLOCK // of eventfd2(2), too
+		fd, _, errno := syscall.Syscall(syscall.SYS_EVENTFD2, 0, closeOnExec|nonBlocking, 0)
+		if errno != 0 {
+			return nil, nil, fmt.Errorf("channel: pipe: %w", os.NewSyscallError("eventfd2", errno))
+		}
+		defer syscall.Close(int(fd))
+		shared = append(shared, int(fd))
+	}
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("channel: pipe: %w", os.NewSyscallError("socketpair", err))
 	}
-	rights := syscall.UnixRights(int(memory.Fd()))
+	rights := syscall.UnixRights(shared...)
 	for _, fd := range fds {
 		if err = syscall.Sendmsg(fd, []byte{0}, rights, nil, 0); err != nil {
 			syscall.Close(fds[0])
@@ -47,9 +63,10 @@ func NewPipe() (writer, reader *os.File, err error) {
 
 // A pipeEnd is what both ends of a pipe have.
 type pipeEnd struct {
-	conn *net.UnixConn
-	raw  syscall.RawConn
-	ring func(fd uintptr) // a field so that it is made once
+	conn   *net.UnixConn
+	bell   *os.File // or nil
+	socket syscall.RawConn
+	ringer syscall.RawConn // of the bell, or else the socket
 }
 
 func openPipe(f *os.File) (*pipeEnd, *pipeRing, error) {
@@ -57,29 +74,33 @@ func openPipe(f *os.File) (*pipeEnd, *pipeRing, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	e := &pipeEnd{ring: ringOther}
+	e := new(pipeEnd)
 	var ok bool
 	if e.conn, ok = conn.(*net.UnixConn); !ok {
 		conn.Close()
 		return nil, nil, fmt.Errorf("channel: pipe from a %s socket", conn.LocalAddr().Network())
 	}
-	ring, err := e.takeRing()
+	ring, err := e.takeShared()
 	if err == nil {
-		e.raw, err = e.conn.SyscallConn()
+		e.socket, err = e.conn.SyscallConn()
+		e.ringer = e.socket
+	}
+	if err == nil && e.bell != nil {
+		e.ringer, err = e.bell.SyscallConn()
 	}
 	if err != nil {
-		conn.Close()
+		e.close()
 		return nil, nil, fmt.Errorf("channel: open pipe: %w", err)
 	}
 	return e, ring, nil
 }
 
-// takeRing maps the memory whose descriptor waits in the socket.
-func (e *pipeEnd) takeRing() (*pipeRing, error) {
+// takeShared takes what waits in the socket, and maps the memory.
+func (e *pipeEnd) takeShared() (*pipeRing, error) {
 	if err := e.conn.SetReadDeadline(time.Now().Add(time.Second)); err != nil { // it is there already
 		return nil, err
 	}
-	oob := make([]byte, syscall.CmsgSpace(4))
+	oob := make([]byte, syscall.CmsgSpace(2*4))
 	_, n, _, _, err := e.conn.ReadMsgUnix(make([]byte, 1), oob)
 	if err != nil {
 		return nil, err
@@ -92,8 +113,11 @@ func (e *pipeEnd) takeRing() (*pipeRing, error) {
 	if err != nil {
 		return nil, err
 	}
-	file := os.NewFile(uintptr(fds[0]), "p2pmpi-pipe") // room was for one
+	file := os.NewFile(uintptr(fds[0]), "p2pmpi-pipe")
 	defer file.Close()
+	if len(fds) > 1 { // room was for no more
+		e.bell = os.NewFile(uintptr(fds[1]), "bell")
+	}
 	m, err := mapShared(file)
 	if err != nil {
 		return nil, err
@@ -104,15 +128,36 @@ func (e *pipeEnd) takeRing() (*pipeRing, error) {
 	return newPipeRing(m)
 }
 
-// wake wakes the other side. A socket that is full has enough to wake it, and one
-// without another side is noticed by who reads it.
-func (e *pipeEnd) wake() { e.raw.Control(e.ring) }
+func (e *pipeEnd) close() error {
+	if e.bell != nil {
+		e.bell.Close()
+	}
+	return e.conn.Close()
+}
 
-func ringOther(fd uintptr) {
+// wake wakes the other side through the socket. One that is full has enough to
+// wake it, and one without another side is noticed by who reads it.
+func (e *pipeEnd) wake() { e.socket.Control(wake) }
+
+func wake(fd uintptr) {
 	syscall.Sendto(int(fd), wakeUp, syscall.MSG_DONTWAIT|syscall.MSG_NOSIGNAL, nil)
 }
 
-var wakeUp = []byte{0}
+// wakeReader wakes a reader, by its bell if it has one.
+func (e *pipeEnd) wakeReader() {
+	if e.bell == nil {
+		e.wake()
+		return
+	}
+	e.ringer.Control(ringBell)
+}
+
+func ringBell(fd uintptr) { syscall.Write(int(fd), one) }
+
+var (
+	wakeUp = []byte{0}
+	one    = binary.NativeEndian.AppendUint64(nil, 1)
+)
 
 // A PipeReader is the reading end of a pipe. One goroutine at a time may read;
 // SetReadDeadline and Close may be called from others.
@@ -121,6 +166,8 @@ type PipeReader struct {
 	ring    pipeOutput
 	patient bool
 	expired atomic.Bool // the read deadline is over
+	closed  atomic.Bool
+	over    atomic.Bool // of one with a bell: nothing follows
 	rest    [64]byte    // of wake-ups
 	wait    func(fd uintptr) bool
 }
@@ -134,7 +181,10 @@ func OpenPipeReader(f *os.File, patient bool) (*PipeReader, error) {
 		return nil, err
 	}
 	r := &PipeReader{end: e, ring: pipeOutput{pipeRing: ring}, patient: patient}
-	r.wait = r.nothingToWaitFor
+	if r.wait = r.nothingToWaitFor; e.bell != nil {
+		r.wait = r.rung
+		go r.watch() // until either end is closed
+	}
 	return r, nil
 }
 
@@ -201,20 +251,38 @@ func (r *PipeReader) await(n int) ([]byte, error) {
 // sleep returns when there are bytes, or none will come.
 func (r *PipeReader) sleep() error {
 	r.ring.doze()
-	if err := r.end.raw.Read(r.wait); err != nil {
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			return err
-		}
-		return net.ErrClosed
+	switch err := r.end.ringer.Read(r.wait); {
+	case r.closed.Load():
+	case err == nil || r.over.Load():
+		return nil
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return err
 	}
-	return nil
+	return net.ErrClosed
 }
 
-// nothingToWaitFor reports whether sleep is over. It empties the socket, so that
-// the next wake-up is seen.
+// watch waits for the end of the socket, on which nothing comes to a reader that
+// has a bell.
+func (r *PipeReader) watch() {
+	io.Copy(io.Discard, r.end.conn)
+	r.over.Store(true)
+	r.end.bell.SetReadDeadline(time.Unix(1, 0)) // to ring it could block
+}
+
+// rung reports whether sleep is over, at the bell.
+func (r *PipeReader) rung(uintptr) bool {
+	if r.ring.ready() {
+		return true
+	}
+	r.ring.doze() // whoever rang for bytes that are taken already believes this side awake
+	return r.ring.ready() || r.over.Load()
+}
+
+// nothingToWaitFor reports whether sleep is over, at the socket. It empties that,
+// so that the next wake-up is seen.
 func (r *PipeReader) nothingToWaitFor(fd uintptr) bool {
 	for !r.ring.ready() {
-		n, _, err := syscall.Recvfrom(int(fd), r.rest[:], syscall.MSG_DONTWAIT)
+		n, err := syscall.Read(int(fd), r.rest[:])
 		switch {
 		case errors.Is(err, syscall.EINTR):
 		case errors.Is(err, syscall.EAGAIN):
@@ -222,7 +290,7 @@ func (r *PipeReader) nothingToWaitFor(fd uintptr) bool {
 		case n <= 0: // the end; what was written before is in the ring
 			return true
 		case !r.ring.ready():
-			r.ring.doze() // whoever woke this side believes it awake
+			r.ring.doze() // as above
 		}
 	}
 	return true
@@ -232,11 +300,20 @@ func (r *PipeReader) nothingToWaitFor(fd uintptr) bool {
 // are not kept. One that looks at the memory ends when it would sleep.
 func (r *PipeReader) SetReadDeadline(t time.Time) error {
 	r.expired.Store(!t.IsZero() && t.Before(time.Now()))
-	return r.end.conn.SetReadDeadline(t)
+	if r.end.bell == nil {
+		return r.end.conn.SetReadDeadline(t)
+	}
+	if r.over.Load() { // watch has set its own
+		return nil
+	}
+	return r.end.bell.SetReadDeadline(t)
 }
 
 // Close tells the writer that nobody reads any more.
-func (r *PipeReader) Close() error { return r.end.conn.Close() }
+func (r *PipeReader) Close() error {
+	r.closed.Store(true)
+	return r.end.close()
+}
 
 // looking counts the readers that look at their memory now. One processor is
 // left to others.
@@ -372,7 +449,7 @@ func (w *PipeWriter) ReadFrom(r io.Reader) (read int64, err error) {
 
 func (w *PipeWriter) publish(n int) {
 	if w.ring.publish(n) {
-		w.end.wake()
+		w.end.wakeReader()
 	}
 }
 
@@ -405,7 +482,7 @@ func (w *PipeWriter) CloseWrite() error { return w.end.conn.CloseWrite() }
 // Close tells the reader that nothing follows, and returns when nothing of this
 // end goes on any more but a write, which ends soon.
 func (w *PipeWriter) Close() error {
-	err := w.end.conn.Close()
+	err := w.end.close()
 	<-w.gone
 	return err
 }

@@ -26,10 +26,11 @@ func init() {
 	}
 }
 
-// pipe returns both ends of a pipe.
+// pipe returns both ends of a pipe, for a reader that is a process and patient, or
+// a peer.
 func pipe(t testing.TB, patient bool) (*PipeWriter, *PipeReader) {
 	t.Helper()
-	in, out, err := NewPipe()
+	in, out, err := NewPipe(!patient)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,9 +130,9 @@ func TestPipeReaderThatWaitsEnds(t *testing.T) {
 		{"deadline", func(_ *PipeWriter, r *PipeReader) { r.SetReadDeadline(time.Unix(1, 0)) }, os.ErrDeadlineExceeded},
 	}
 	for _, test := range tests {
-		for _, when := range []time.Duration{0, 3 * lookTime} { // it looks, it sleeps
+		for when, patient := range map[time.Duration]bool{0: true, 3 * lookTime: true, 2 * lookTime: false} { // it looks, it sleeps
 			t.Run(test.name+" after "+when.String(), func(t *testing.T) {
-				w, r := pipe(t, true)
+				w, r := pipe(t, patient)
 				done := start(func() error {
 					_, err := r.Read(make([]byte, 1))
 					return err
@@ -202,7 +203,13 @@ func TestWarmPipeAllocatesNothing(t *testing.T) {
 // The socket of a pipe may bring anything: a peer that floods this side with
 // wake-ups, or a process that does, is not believed.
 func TestPipeReaderSleepsOnWhenWokenForNothing(t *testing.T) {
-	w, r := pipe(t, false)
+	for _, patient := range []bool{false, true} {
+		sleepsOn(t, patient)
+	}
+}
+
+func sleepsOn(t *testing.T, patient bool) {
+	w, r := pipe(t, patient)
 	done := start(func() error {
 		_, err := r.Read(make([]byte, 1))
 		return err

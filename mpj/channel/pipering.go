@@ -62,7 +62,7 @@ func (r *pipeRing) at(position, n uint64) []byte {
 // A pipeInput is the writer's side of a ring.
 type pipeInput struct {
 	*pipeRing
-	filled, taken uint64 // what control says, as this side knows it
+	filled uint64
 }
 
 // room returns where bytes can be written now; nothing when the ring is full.
@@ -71,7 +71,6 @@ func (w *pipeInput) room() ([]byte, error) {
 	if w.filled-taken > uint64(len(w.bytes)) {
 		return nil, fmt.Errorf("channel: shared pipe is corrupt: %d of %d bytes taken", taken, w.filled)
 	}
-	w.taken = taken
 	return w.at(w.filled, uint64(len(w.bytes))-(w.filled-taken)), nil
 }
 

@@ -105,7 +105,7 @@ func (p outPipe) Left() error {
 // openIn returns a pipe on which a process writes: this peer's end, and the
 // process's.
 func openIn() (inPipe, *os.File, error) {
-	theirs, file, err := channel.NewPipe()
+	theirs, file, err := channel.NewPipe(true)
 	if err != nil {
 		return inPipe{}, nil, err
 	}
@@ -120,7 +120,7 @@ func openIn() (inPipe, *os.File, error) {
 
 // openOut returns a pipe from which a process reads, likewise.
 func openOut() (outPipe, *os.File, error) {
-	file, theirs, err := channel.NewPipe()
+	file, theirs, err := channel.NewPipe(false)
 	if err != nil {
 		return outPipe{}, nil, err
 	}

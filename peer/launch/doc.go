@@ -9,7 +9,7 @@
 //	                          │ line          │ stdout,stderr │ life pipe
 //	                          v               v               v
 //	                       program  <────────────────────  supervisor
-//	                          │ channel: ring, TCP or socket pair
+//	                          │ channel: ring, TCP or pipe
 //	another peer ── TCP, or channel stream and bridge
 //
 // One goroutine owns each hosted job. Whatever happens to the job, a message of
@@ -49,7 +49,7 @@
 //	tcp     a TCP connection, if one peer can connect to the other's entrance
 //	        (entrance.go); the processes speak TLS on it, with the keys that the
 //	        membership table has of them
-//	stream  one end of a socket pair, whose other end goes to the other process
+//	stream  one end of a pipe, whose other end goes to the other process
 //	        when it is on this peer too, and is bridged to a libp2p stream to its
 //	        peer when it is not
 //

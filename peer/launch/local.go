@@ -12,7 +12,7 @@ import (
 )
 
 // makeBoard makes the shared memory in which the job's processes here wake each
-// other. Without it, which is no error, they speak over socket pairs.
+// other. Without it, which is no error, they speak over pipes.
 func (j *job) makeBoard() {
 	if len(j.order) < 2 {
 		return
@@ -84,7 +84,7 @@ func (j *job) openRing(p, q *process) error {
 
 // openPair joins two processes by a pipe.
 func (j *job) openPair(p, q *process) error {
-	in, out, err := channel.NewPipe()
+	in, out, err := channel.NewPipe(false)
 	if err != nil {
 		return err
 	}

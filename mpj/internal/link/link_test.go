@@ -86,7 +86,7 @@ func TestViewsAndChannelsReachTheEngine(t *testing.T) {
 	if got := <-e.views; got.Epoch != v.Epoch {
 		t.Errorf("got view %d, want %d", got.Epoch, v.Epoch)
 	}
-	a, b, err := channel.NewPipe()
+	a, b, err := channel.NewPipe(false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -218,7 +218,7 @@ func rings(own, other *channel.Bell) (channel.Sender, channel.Receiver, error) {
 
 // pipes returns the ends of a stream channel.
 func pipes() (channel.Sender, channel.Receiver, error) {
-	a, b, err := channel.NewPipe()
+	a, b, err := channel.NewPipe(true)
 	if err != nil {
 		return nil, nil, err
 	}
