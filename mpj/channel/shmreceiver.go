@@ -52,6 +52,15 @@ func (r *ShmReceiver) Ready() bool {
 	return ready
 }
 
+// Arrived reports whether there is a part of a frame, or corruption, but not
+// whether the sender has closed: half of what Ready looks at, for those who look
+// very often.
+func (r *ShmReceiver) Arrived() bool {
+	arrived := r.cell(r.cellsTaken).stamp.Load() != stale(r.cellsTaken)
+	runtime.KeepAlive(r)
+	return arrived
+}
+
 // TryReceive takes what is there, and reports whether a frame is whole by now.
 // What is there of one that is not has been taken, and the next call goes on
 // with it. alloc chooses where a payload goes, once for each frame, when its

@@ -277,6 +277,7 @@ func (e *Engine) fail(err error) {
 	for _, w := range e.sleepers {
 		w.wake()
 	}
+	e.poller.awaited.wake()
 	if e.poller.bell != nil {
 		e.poller.bell.Disarm()
 	}

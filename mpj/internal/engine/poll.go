@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"runtime"
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
@@ -20,6 +19,7 @@ type Bell interface {
 type (
 	ringReceiver interface {
 		Ready() bool
+		Arrived() bool // the same without the end: a single load
 		TryReceive(alloc func(channel.Header) []byte) (channel.Frame, bool, error)
 	}
 	ringSender interface {
@@ -30,7 +30,7 @@ type (
 // A poller is what the engine needs to know of its rings. Who looks at them?
 //
 //	spinning   a goroutine of the program that waits in a call: the fast case,
-//	           in which nobody makes a system call
+//	           in which nobody makes a system call; see spin.go
 //	watching   the pump, which sleeps at the bell: when all that wait have spun
 //	           for long enough, or the program computes
 //	resting    nobody: the program is between two calls. If it has not come back
@@ -46,23 +46,13 @@ type poller struct {
 	spinning bool
 	awaited  *waiter // of whoever spins
 	watching bool
+	pumping  bool          // the pump is at the bell, or has not left it yet
+	dozing   bool          // whoever spins sleeps at the bell
 	kick     chan struct{} // of capacity 1: watching has changed
 }
 
-// Spinning is limited by time, so that a process that waits for long leaves its
-// processor to others; a wake-up through the bell costs about 5 µs.
-const (
-	spinTime  = 30 * time.Microsecond
-	yieldTime = 300 * time.Microsecond // the end of spinning that gives way to other processes
-	restTime  = time.Millisecond
-	// A quick answer comes during the first looks, which keep the engine's mutex:
-	// others wait for a third of a microsecond at most.
-	lockedLooks = 64
-	spinLooks   = 64 // between two looks at the clock
-	// yieldLooks is the same with a yield every time, which may take long.
-	yieldLooks  = 4
-	yieldRounds = 32
-)
+// restTime is how long the program may stay away before the pump watches.
+const restTime = time.Millisecond
 
 // free reports whether the caller may spin: there are rings and nobody does.
 func (p *poller) free() bool {
@@ -87,75 +77,6 @@ func (p *poller) rest() {
 		p.watching = false
 		p.bell.Disarm()
 	}
-}
-
-// spin polls the rings until w is woken, and returns false when it has taken
-// too long. e.mu is held at the beginning and the end.
-func (e *Engine) spin(w *waiter) bool {
-	p := &e.poller
-	p.rest()
-	p.spinning, w.spinning, p.awaited = true, true, w
-	woken := e.pollFor(w)
-	p.spinning, w.spinning, p.awaited = false, false, nil
-	e.leave()
-	return woken
-}
-
-func (e *Engine) pollFor(w *waiter) bool {
-	p := &e.poller
-	var start time.Time
-	var waited time.Duration
-	for round := 1; ; round++ {
-		if e.progress() {
-			start, waited = time.Time{}, 0
-		}
-		if w.woken.Load() || e.err != nil {
-			return true
-		}
-		if !p.crowded && look(p.inlets, w, lockedLooks, nil) {
-			continue
-		}
-		inlets := p.inlets
-		e.mu.Unlock()
-		found := false
-		if yield := p.crowded || waited > spinTime; yield {
-			found = look(inlets, w, yieldLooks, yieldProcessor)
-			if round%yieldRounds == 0 {
-				runtime.Gosched() // other goroutines of this process, too; it may wake a thread
-			}
-		} else {
-			found = look(inlets, w, spinLooks, nil)
-		}
-		e.mu.Lock()
-		switch {
-		case found:
-		case start.IsZero():
-			start = time.Now()
-		default:
-			if waited = time.Since(start); waited > yieldTime {
-				return w.woken.Load() || e.err != nil // perhaps since the last look
-			}
-		}
-	}
-}
-
-// look looks at the rings so many times, and reports whether there is something
-// to do. Between two looks it calls pause, if that is not nil.
-func look(inlets []*inlet, w *waiter, times int, pause func()) bool {
-	for range times {
-		for _, in := range inlets {
-			if in.ring.Ready() {
-				return true
-			}
-		}
-		if w.woken.Load() {
-			return true
-		}
-		if pause != nil {
-			pause()
-		}
-	}
-	return false
 }
 
 // leave lets the pump go on with what the program has left to do. e.mu is held.
@@ -232,56 +153,6 @@ func (e *Engine) pushAll() (moved bool) {
 	return moved
 }
 
-// pump is the goroutine that watches the rings while the program does not.
-func (e *Engine) pump() {
-	defer e.running.Done()
-	p := &e.poller
-	timer := time.NewTimer(restTime)
-	defer timer.Stop()
-	var polls uint64
-	for {
-		select {
-		case <-p.kick:
-		case <-timer.C:
-		case <-e.stopped:
-			return
-		}
-		e.mu.Lock()
-		if p.polls == polls && !p.spinning {
-			p.watching = true
-		}
-		polls = p.polls
-		e.mu.Unlock()
-		e.watchBell()
-		timer.Reset(restTime)
-	}
-}
-
-// watchBell polls and sleeps at the bell as long as the pump is to watch.
-func (e *Engine) watchBell() {
-	armed := false
-	defer e.poller.bell.Disarm()
-	for {
-		e.mu.Lock()
-		if !e.poller.watching || e.err != nil {
-			e.mu.Unlock()
-			return
-		}
-		moved := e.progress()
-		e.mu.Unlock()
-		switch {
-		case moved:
-			armed = false
-		case !armed:
-			e.poller.bell.Arm()
-			armed = true // and look once more
-		default:
-			e.poller.bell.Sleep()
-			armed = false
-		}
-	}
-}
-
 // addRing begins to poll the ring of an inlet. e.mu is held.
 func (e *Engine) addRing(in *inlet) {
 	p := &e.poller
@@ -289,6 +160,7 @@ func (e *Engine) addRing(in *inlet) {
 	for _, w := range e.sleepers {
 		w.wake()
 	}
+	p.awaited.wake()
 	p.rest()
 	p.watch()
 }

@@ -12,6 +12,7 @@ import (
 type waiter struct {
 	changed  chan struct{} // of capacity 1
 	spinning bool          // looks at woken instead
+	bell     Bell          // where it sleeps while it spins, or nil
 	woken    atomic.Bool
 	stale    bool   // changed may be full
 	reading  *inlet // is read by this goroutine, which is interrupted
@@ -32,6 +33,9 @@ func (w *waiter) wake() {
 	w.woken.Store(true)
 	switch {
 	case w.spinning:
+		if w.bell != nil {
+			w.bell.Disarm()
+		}
 		return
 	case w.reading != nil:
 		w.reading.receiver.(interruptible).Interrupt()

@@ -44,8 +44,11 @@ type Waiting struct {
 func (e *Engine) Waiting() Waiting {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	w := Waiting{Known: !e.poller.spinning, Sent: make(map[int]uint64), Received: make(map[int]uint64)}
+	w := Waiting{Known: !e.poller.spinning || e.poller.dozing, Sent: make(map[int]uint64), Received: make(map[int]uint64)}
 	waiters := e.sleepers[:len(e.sleepers):len(e.sleepers)]
+	if e.poller.dozing {
+		waiters = append(waiters, e.poller.awaited)
+	}
 	for _, in := range e.inlets {
 		if in != nil && in.loan != nil && in.loan.borrowed {
 			waiters = append(waiters, in.loan.borrower)

@@ -1,0 +1,178 @@
+package engine
+
+import (
+	"runtime"
+	"time"
+)
+
+// A goroutine that waits looks at the rings itself. How long, and what it does
+// between two looks, depends on whether there is a processor for each rank:
+//
+//	                 at first     after spinTime       in the end
+//	enough           looks        yields every time    the pump, at the bell
+//	crowded          yields every time                 sleeps at the bell itself
+//
+// To yield hands the processor to a rank that has something to do, for a third
+// of what it costs to sleep and be woken. It does no good where the scheduler
+// keeps the ranks apart in groups (sched_autogroup, cgroups), or when the others
+// compute: hence the bell.
+const (
+	spinTime    = 30 * time.Microsecond
+	yieldTime   = 300 * time.Microsecond
+	crowdedTime = 50 * time.Microsecond
+	// A quick answer comes during the first looks, which keep the engine's mutex:
+	// others wait for a third of a microsecond at most.
+	lockedLooks = 64
+	spinLooks   = 64 // between two looks at the clock
+	// yieldLooks is the same with a yield every time, which may take long.
+	yieldLooks  = 4
+	yieldRounds = 32
+	// allRounds is how often rings other than that of the rank that is waited for
+	// get a look: each is a page or two that a process that has just come to the
+	// processor has to fetch anew.
+	allRounds = 8
+)
+
+// spin polls the rings until w is woken, and returns false when it has taken
+// too long. e.mu is held at the beginning and the end.
+func (e *Engine) spin(w *waiter) bool {
+	p := &e.poller
+	p.rest()
+	p.spinning, w.spinning, p.awaited = true, true, w
+	woken := e.pollFor(w)
+	p.spinning, w.spinning, p.awaited = false, false, nil
+	e.leave()
+	return woken
+}
+
+// pollFor looks at the rings until w is woken or the engine stops. It returns
+// false when it has taken too long and the pump does better.
+func (e *Engine) pollFor(w *waiter) bool {
+	p := &e.poller
+	limit := yieldTime
+	if p.crowded {
+		limit = crowdedTime
+	}
+	var start time.Time
+	var waited time.Duration
+	for round := 1; ; round++ {
+		first := e.expected(w)
+		if e.progressFrom(first, round) {
+			start, waited = time.Time{}, 0
+		}
+		if w.woken.Load() || e.err != nil {
+			return true
+		}
+		if waited > limit {
+			if p.pumping || p.bell == nil || e.ringOf(w) == nil {
+				return false
+			}
+			e.doze(w)
+			continue
+		}
+		if !p.crowded && look(p.inlets, first, w, lockedLooks, nil) {
+			continue
+		}
+		switch {
+		case e.lookAway(first, w, round, p.crowded || waited > spinTime):
+		case start.IsZero():
+			start = time.Now()
+		default:
+			waited = time.Since(start)
+		}
+	}
+}
+
+// ringOf returns the inlet with the ring of the rank that w waits for, if it is
+// one.
+func (e *Engine) ringOf(w *waiter) *inlet {
+	r := w.request
+	if r == nil || r.operation || r.source < 0 || e.protocol != nil {
+		return nil
+	}
+	if in := e.inlets[r.source]; in != nil && in.ring != nil {
+		return in
+	}
+	return nil
+}
+
+// expected is ringOf where no other ring matters at the moment.
+func (e *Engine) expected(w *waiter) *inlet {
+	if e.bodies > 0 || len(e.sleepers) > 0 || len(e.poller.pushing) > 0 {
+		return nil
+	}
+	return e.ringOf(w)
+}
+
+// progressFrom is progress that leaves the rings alone that are not expected,
+// but for some rounds.
+func (e *Engine) progressFrom(first *inlet, round int) (moved bool) {
+	if first == nil || round%allRounds == 0 {
+		return e.progress()
+	}
+	e.poller.polls++
+	e.recallAll()
+	if moved = first.ring.Arrived(); moved {
+		e.drain(first)
+	}
+	return moved
+}
+
+// lookAway looks without the engine's mutex, and reports whether there is
+// something to do.
+func (e *Engine) lookAway(first *inlet, w *waiter, round int, yield bool) (found bool) {
+	inlets := e.poller.inlets
+	e.mu.Unlock()
+	if yield {
+		found = look(inlets, first, w, yieldLooks, yieldProcessor)
+		if round%yieldRounds == 0 {
+			runtime.Gosched() // other goroutines of this process, too; it may wake a thread
+		}
+	} else {
+		found = look(inlets, first, w, spinLooks, nil)
+	}
+	e.mu.Lock()
+	return found
+}
+
+// look looks at the ring of first, or at all if that is nil, so many times, and
+// reports whether there is something to do. Between two looks it calls pause, if
+// that is not nil.
+func look(inlets []*inlet, first *inlet, w *waiter, times int, pause func()) bool {
+	for range times {
+		if first == nil {
+			for _, in := range inlets {
+				if in.ring.Ready() {
+					return true
+				}
+			}
+		} else if first.ring.Arrived() {
+			return true
+		}
+		if w.woken.Load() {
+			return true
+		}
+		if pause != nil {
+			pause()
+		}
+	}
+	return false
+}
+
+// doze sleeps at the bell until there is something in a ring or w is woken. The
+// pump is not there: nobody else sleeps at the bell.
+func (e *Engine) doze(w *waiter) {
+	p := &e.poller
+	p.bell.Arm()
+	defer p.bell.Disarm()
+	if e.progress() || w.woken.Load() || e.err != nil {
+		return
+	}
+	e.sleeps++
+	w.number, w.bell, p.dozing = e.sleeps, p.bell, true
+	e.mu.Unlock()
+	p.bell.Sleep()
+	e.mu.Lock()
+	w.bell, p.dozing = nil, false
+	e.progress()
+}
