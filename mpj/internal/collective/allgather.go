@@ -21,6 +21,8 @@ func (t *Team) allgather(buf []byte, blocks Blocks) error {
 		return t.doublingAllgather(buf, blocks)
 	case (a == Bruck || a == RecursiveDoubling) && even:
 		return t.bruckAllgather(buf, blocks)
+	case a == Linear:
+		return t.linearAllgather(buf, blocks)
 	}
 	return t.ring(buf, blocks)
 }

@@ -16,7 +16,9 @@ func (t *Team) Allreduce(send, recv []byte, r Reduction) error {
 	case a == Rabenseifner && powerOfTwo(t.Size), a == Ring:
 		return t.scatteredAllreduce(send, recv, r, a == Ring)
 	case a == Bruck, a == RecursiveDoubling && t.Size*len(send) <= foldedUpTo:
-		return t.foldedAllreduce(send, recv, r)
+		return t.foldedAllreduce(send, recv, r, t.bruckAllgather)
+	case a == Linear:
+		return t.foldedAllreduce(send, recv, r, t.linearAllgather)
 	case a == Rabenseifner:
 		return t.scatteredAllreduce(send, recv, r, true)
 	}
@@ -47,14 +49,14 @@ func (t *Team) doublingAllreduce(send, recv []byte, r Reduction) error {
 	return nil
 }
 
-// foldedAllreduce gets the send of every rank and combines them itself: few
+// foldedAllreduce gathers the send of every rank and combines them itself: few
 // steps for any size, when there is little to send.
-func (t *Team) foldedAllreduce(send, recv []byte, r Reduction) error {
+func (t *Team) foldedAllreduce(send, recv []byte, r Reduction, gather func([]byte, Blocks) error) error {
 	s := borrow(t.Size * len(send))
 	defer s.free()
 	all := Even(len(send))
 	copy(all.of(s.b, t.Rank), send)
-	if err := t.bruckAllgather(s.b, all); err != nil {
+	if err := gather(s.b, all); err != nil {
 		return err
 	}
 	copy(recv, r.fold(s.b, t.Size, len(send)))

@@ -5,8 +5,11 @@ package collective
 func (t *Team) Alltoall(send []byte, out Blocks, recv []byte, in Blocks) error {
 	t.call = unrooted(Alltoall)
 	even := out.Counts == nil && in.Counts == nil
-	if even && t.choose(Alltoall, out.Each) == Bruck {
+	switch a := t.choose(Alltoall, out.Each); {
+	case a == Bruck && even:
 		return t.bruckAlltoall(send, recv, out.Each)
+	case a == Linear:
+		return t.linearAlltoall(send, out, recv, in)
 	}
 	return t.pairwise(send, out, recv, in)
 }

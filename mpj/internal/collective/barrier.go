@@ -8,6 +8,8 @@ func (t *Team) Barrier() error {
 		return t.levelledBarrier()
 	case Binomial:
 		return t.treeBarrier()
+	case Linear:
+		return t.linearBarrier()
 	}
 	return t.dissemination()
 }

@@ -34,7 +34,7 @@ type Algorithm uint8
 // The algorithms.
 const (
 	None              Algorithm = iota
-	Linear                      // root with one after the other
+	Linear                      // root, or everybody, with all others at once
 	Binomial                    // a tree in which each rank serves others as soon as it can
 	Chain                       // from rank to rank in segments
 	Ring                        // what came from the left goes to the right
@@ -59,14 +59,14 @@ var algorithmNames = [algorithms]string{
 // two; for other sizes, and for blocks of different lengths where an algorithm
 // needs equal ones, another takes its place.
 var usable = [operations][]Algorithm{
-	Barrier:       {Dissemination, Binomial, Levelled},
-	Bcast:         {Binomial, ScatterAllgather, Chain, Levelled},
+	Barrier:       {Dissemination, Binomial, Levelled, Linear},
+	Bcast:         {Binomial, ScatterAllgather, Chain, Levelled, Linear},
 	Gather:        {Linear, Binomial},
 	Scatter:       {Linear, Binomial},
-	Allgather:     {Ring, RecursiveDoubling, Bruck, Levelled},
-	Alltoall:      {Pairwise, Bruck},
+	Allgather:     {Ring, RecursiveDoubling, Bruck, Levelled, Linear},
+	Alltoall:      {Pairwise, Bruck, Linear},
 	Reduce:        {Binomial, Rabenseifner, Pairwise, Levelled},
-	Allreduce:     {Binomial, RecursiveDoubling, Rabenseifner, Ring, Bruck, Levelled},
+	Allreduce:     {Binomial, RecursiveDoubling, Rabenseifner, Ring, Bruck, Levelled, Linear},
 	ReduceScatter: {Pairwise, RecursiveHalving, Binomial},
 	Scan:          {RecursiveDoubling},
 }

@@ -12,18 +12,26 @@ type rule struct {
 
 const always = math.MaxInt
 
-// table has the switch points; the first rule that fits counts. They come from
+// table has the switch points; the first rule that fits counts. Those for four
+// ranks come from jobs of four processes on two processors, each algorithm
+// forced in turn,
+//
+//	P2PMPI_COLL=alltoall=linear p2prun -n 4 -a concentrate --channels shm prog alltoall:4096:1000
+//
+// with prog from e2e/bench/prog; those for two and eight from
 //
 //	go test ./mpj/internal/collective -run '^$' -bench Algorithms -benchtime 60x
 //
-// the fastest batches between 2, 4 and 8 ranks over shared memory on two busy
-// cores. There a step in which everybody waits for somebody costs tens of
-// microseconds as soon as ranks outnumber cores, and all links are one memory:
-// this favours few steps, and whole vectors over shares. Where each rank has a
-// link of its own, chain, scatter-allgather and Rabenseifner pay off earlier.
+// where ranks are goroutines of one process. All links are one memory there, and a
+// step in which everybody waits for somebody costs the handing over of a
+// processor as soon as ranks outnumber them: both favour few steps, and whole
+// vectors over shares. Where each rank has a link of its own, chain,
+// scatter-allgather and Rabenseifner pay off earlier.
 var table = [operations][]rule{
 	Barrier: {{always, 0, Dissemination}},
 	Bcast: {
+		{32 << 10, 5, Binomial},
+		{32 << 10, 0, Linear}, // 4 ranks: 11 µs, binomial 16
 		{512 << 10, 0, Binomial},
 		{always, 8, ScatterAllgather},
 		{always, 0, Binomial},
@@ -34,7 +42,12 @@ var table = [operations][]rule{
 		{32 << 10, 0, RecursiveDoubling}, // Bruck when the size is no power of two
 		{always, 0, Ring},
 	},
-	Alltoall: {{4 << 10, 4, Bruck}, {always, 0, Pairwise}},
+	Alltoall: {
+		{4 << 10, 9, Bruck},
+		{128, 4, Bruck},
+		{16 << 10, 0, Linear}, // 4 ranks, 4 KiB: 19 µs, pairwise 23, Bruck 27
+		{always, 0, Pairwise},
+	},
 	Reduce: {
 		{256 << 10, 0, Binomial},
 		{always, 8, Rabenseifner},
@@ -42,6 +55,8 @@ var table = [operations][]rule{
 	},
 	Allreduce: {
 		{16 << 10, 0, RecursiveDoubling}, // Bruck or Binomial when the size is no power of two
+		{64 << 10, 0, Rabenseifner},
+		{512 << 10, 0, Ring}, // 4 ranks, 256 KiB: 0.37 ms, Rabenseifner 0.74
 		{always, 0, Rabenseifner},
 	},
 	ReduceScatter: {

@@ -1,0 +1,68 @@
+package collective
+
+import (
+	"sync"
+
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+)
+
+// The linear algorithms have one step, in which every rank sends to all others
+// what they need. That is n-1 messages for each, and pays off among few ranks on
+// one machine: a message costs less there than handing over a processor, which
+// every further step does.
+
+// A fan is the messages of one step.
+type fan struct{ out, in []engine.Part }
+
+var fans = sync.Pool{New: func() any { return new(fan) }}
+
+// fanOut sends out(i) to every other rank i and receives in(i) from it.
+func (t *Team) fanOut(out, in func(rank int) []byte) error {
+	f := fans.Get().(*fan)
+	f.out, f.in = f.out[:0], f.in[:0]
+	for k := 1; k < t.Size; k++ {
+		dest, source := t.up(k), t.down(k)
+		f.out = append(f.out, engine.Part{Rank: t.world(dest), Bytes: out(dest)})
+		f.in = append(f.in, engine.Part{Rank: t.world(source), Bytes: in(source)})
+	}
+	if err := t.Engine.Exchange(t.Context, int32(t.call), f.out, f.in); err != nil {
+		return err // some are still under way: f is not used again
+	}
+	for k, p := range f.in {
+		if err := t.exact(p.Status, p.Err, p.Bytes, t.down(k+1)); err != nil {
+			return err
+		}
+	}
+	clear(f.out)
+	clear(f.in)
+	fans.Put(f)
+	return nil
+}
+
+func nothing(int) []byte { return nil }
+
+// linearBarrier tells all others that this rank has come.
+func (t *Team) linearBarrier() error { return t.fanOut(nothing, nothing) }
+
+func (t *Team) linearAllgather(buf []byte, blocks Blocks) error {
+	mine := blocks.of(buf, t.Rank)
+	return t.fanOut(func(int) []byte { return mine }, func(i int) []byte { return blocks.of(buf, i) })
+}
+
+func (t *Team) linearAlltoall(send []byte, out Blocks, recv []byte, in Blocks) error {
+	copy(in.of(recv, t.Rank), out.of(send, t.Rank))
+	return t.fanOut(func(i int) []byte { return out.of(send, i) }, func(i int) []byte { return in.of(recv, i) })
+}
+
+// linearBcast lets root send to one after the other.
+func (t *Team) linearBcast(b []byte, root int) error {
+	if t.Rank != root {
+		return t.recv(b, root)
+	}
+	for k := 1; k < t.Size; k++ {
+		if err := t.send(b, t.up(k)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

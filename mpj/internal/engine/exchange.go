@@ -1,0 +1,74 @@
+package engine
+
+import "cmp"
+
+// A Part is one message of Exchange, to or from a rank.
+type Part struct {
+	Rank  int
+	Bytes []byte
+	// Of a receive, once Exchange has returned: what came, and why it failed.
+	Status Status
+	Err    error
+
+	request *Request
+}
+
+// Exchange sends one message to each rank of out and receives one from each of
+// in, all at the same time: nobody waits for one of them before it has begun
+// the others. So ranks that share a processor hand it on once, and not once for
+// each message. The tag is that of what is sent; what is received may have any.
+// The error is that of a send or of the engine.
+func (e *Engine) Exchange(context uint32, tag int32, out, in []Part) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i := range in {
+		p := &in[i]
+		p.request = e.request()
+		p.request.buf = p.Bytes
+		if err := e.post(p.request, context, p.Rank, AnyTag); err != nil {
+			return err
+		}
+	}
+	for i := range out {
+		p := &out[i]
+		if err := e.sendable(p.Rank, p.Bytes); err != nil {
+			return err
+		}
+		if p.request = nil; !e.sendAtOnce(context, p.Rank, tag, p.Bytes, Standard) {
+			p.request = e.request()
+			e.sendLater(p.request, context, p.Rank, tag, p.Bytes, Standard)
+		}
+	}
+	for i := range in {
+		if err := e.conclude(&in[i]); err != nil {
+			return err
+		}
+	}
+	for i := range out {
+		if out[i].request == nil {
+			continue
+		}
+		if err := e.conclude(&out[i]); err != nil || out[i].Err != nil {
+			return cmp.Or(err, out[i].Err)
+		}
+	}
+	return nil
+}
+
+// conclude waits for the request of p. e.mu is held, but not while it waits or
+// copies.
+func (e *Engine) conclude(p *Part) error {
+	if err := e.wait(p.request); err != nil {
+		return err
+	}
+	if p.request.payload == nil {
+		p.Status, p.Err = p.request.result()
+	} else {
+		e.mu.Unlock()
+		p.Status, p.Err = p.request.result()
+		e.mu.Lock()
+	}
+	e.recycle(p.request)
+	p.request = nil
+	return nil
+}
