@@ -24,8 +24,6 @@ func (t *Team) bcast(b []byte, root int) error {
 		return t.scatterAllgather(b, root)
 	case Chain:
 		return t.chain(b, root)
-	case Linear:
-		return t.linearBcast(b, root)
 	}
 	return t.binomialBcast(b, root)
 }

@@ -60,7 +60,7 @@ var algorithmNames = [algorithms]string{
 // needs equal ones, another takes its place.
 var usable = [operations][]Algorithm{
 	Barrier:       {Dissemination, Binomial, Levelled, Linear},
-	Bcast:         {Binomial, ScatterAllgather, Chain, Levelled, Linear},
+	Bcast:         {Binomial, ScatterAllgather, Chain, Levelled},
 	Gather:        {Linear, Binomial},
 	Scatter:       {Linear, Binomial},
 	Allgather:     {Ring, RecursiveDoubling, Bruck, Levelled, Linear},

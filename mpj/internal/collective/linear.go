@@ -53,16 +53,3 @@ func (t *Team) linearAlltoall(send []byte, out Blocks, recv []byte, in Blocks) e
 	copy(in.of(recv, t.Rank), out.of(send, t.Rank))
 	return t.fanOut(func(i int) []byte { return out.of(send, i) }, func(i int) []byte { return in.of(recv, i) })
 }
-
-// linearBcast lets root send to one after the other.
-func (t *Team) linearBcast(b []byte, root int) error {
-	if t.Rank != root {
-		return t.recv(b, root)
-	}
-	for k := 1; k < t.Size; k++ {
-		if err := t.send(b, t.up(k)); err != nil {
-			return err
-		}
-	}
-	return nil
-}

@@ -30,8 +30,6 @@ const always = math.MaxInt
 var table = [operations][]rule{
 	Barrier: {{always, 0, Dissemination}},
 	Bcast: {
-		{32 << 10, 5, Binomial},
-		{32 << 10, 0, Linear}, // 4 ranks: 11 µs, binomial 16
 		{512 << 10, 0, Binomial},
 		{always, 8, ScatterAllgather},
 		{always, 0, Binomial},

@@ -38,7 +38,7 @@ const (
 func (e *Engine) spin(w *waiter) bool {
 	p := &e.poller
 	p.rest()
-	p.spinning, w.spinning, p.awaited = true, true, w
+	p.spinning, w.spinning, p.awaited, w.number = true, true, w, 0
 	woken := e.pollFor(w)
 	p.spinning, w.spinning, p.awaited = false, false, nil
 	e.leave()
@@ -168,8 +168,11 @@ func (e *Engine) doze(w *waiter) {
 	if e.progress() || w.woken.Load() || e.err != nil {
 		return
 	}
-	e.sleeps++
-	w.number, w.bell, p.dozing = e.sleeps, p.bell, true
+	if w.number == 0 {
+		e.sleeps++
+		w.number = e.sleeps // for all of this wait: what comes for others does not end it
+	}
+	w.bell, p.dozing = p.bell, true
 	e.mu.Unlock()
 	p.bell.Sleep()
 	e.mu.Lock()
