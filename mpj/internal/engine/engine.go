@@ -62,27 +62,29 @@ type Engine struct {
 	deliveries []protection.Message
 	outcomes   []protection.Determinant
 
-	outlets  []*outlet // by process: rank*r + replica
-	inlets   []*inlet
-	poller   poller
-	loans    int // inlets that are lent
-	sleepers []*waiter
-	sleeps   uint64     // so far
-	requests []*Request // to be used again
-	waiters  []*waiter
-	shorts   [][]byte
-	queued   int        // bytes in outlets
-	stalled  []*Request // sends that wait for the flow
-	sent     Request    // of every send that was done at once
-	flush    *waiter    // of Flush
-	tick     *time.Timer
-	ticking  bool
+	outlets    []*outlet // by process: rank*r + replica
+	inlets     []*inlet
+	poller     poller
+	loans      int // inlets that are lent
+	sleepers   []*waiter
+	sleeps     uint64     // so far
+	requests   []*Request // to be used again
+	waiters    []*waiter
+	shorts     [][]byte
+	shortsMade int        // by room
+	queued     int        // bytes in outlets
+	writes     int        // the rank whose channels the goroutine that holds mu will write to, or noRank
+	stalled    []*Request // sends that wait for the flow
+	sent       Request    // of every send that was done at once
+	flush      *waiter    // of Flush
+	tick       *time.Timer
+	ticking    bool
 
 	// Of synchronous sends with a protocol:
 	unmatched map[letter]*Request
 	receipts  map[letter]struct{} // that came before their send
-	// lent counts who uses a long payload that a send has copied: the protocol
-	// and the queues that it is in.
+	// lent counts who uses a payload that a send has copied, if its memory is to be
+	// used again: the protocol and the queues that it is in.
 	lent map[*byte]int
 
 	// Without a protocol:
@@ -115,6 +117,7 @@ func New(ctx context.Context, c Config) *Engine {
 		unmatched: make(map[letter]*Request),
 		receipts:  make(map[letter]struct{}),
 		lent:      make(map[*byte]int),
+		writes:    noRank,
 	}
 	e.ctx, e.cancel = context.WithCancel(ctx)
 	e.mu.Lock()
@@ -152,6 +155,11 @@ func (e *Engine) View(v view.View) {
 	for _, o := range e.outlets {
 		if o != nil && !v.Live(o.to) {
 			e.drop(o)
+		}
+	}
+	for _, in := range e.inlets { // who reads may have to read another one
+		if in != nil && in.loan != nil && in.loan.borrowed {
+			in.loan.borrower.wake()
 		}
 	}
 	if e.protocol == nil {

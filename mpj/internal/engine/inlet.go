@@ -67,7 +67,7 @@ func (e *Engine) Accept(from view.Process, r channel.Receiver) {
 		e.addRing(in)
 		return
 	}
-	if _, ok := r.(interruptible); ok && in.link != nil {
+	if _, ok := r.(interruptible); ok {
 		in.loan = &loan{recall: make(chan struct{}, 1)}
 	}
 	if before != nil {
@@ -139,7 +139,7 @@ func (e *Engine) place(in *inlet, h channel.Header) []byte {
 			return b
 		}
 	}
-	return allocate(int(h.Size))
+	return e.room(int(h.Size))
 }
 
 // arrived takes a frame, and reports whether the engine goes on. e.mu is held.

@@ -61,10 +61,14 @@ func (e *Engine) lend(in *inlet, timer *time.Timer) {
 
 // lender returns the inlet that r waits for, if it is lent.
 func (e *Engine) lender(r *Request) *inlet {
-	if e.loans == 0 || e.protocol != nil || r.source == AnySource || r.whole || len(e.sleepers) > 0 {
+	if e.loans == 0 || r.source == AnySource || r.whole || len(e.sleepers) > 0 {
 		return nil
 	}
-	in := e.inlets[r.source]
+	from, ok := e.view.Master(r.source)
+	if !ok {
+		return nil
+	}
+	in := e.inlets[e.index(from)]
 	if in == nil || in.loan == nil || !in.loan.lent || in.loan.borrowed {
 		return nil
 	}

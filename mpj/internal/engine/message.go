@@ -87,7 +87,7 @@ func (e *Engine) sendAtOnce(context uint32, dest int, tag int32, payload []byte,
 		if e.load() >= flowLimit {
 			return false
 		}
-		e.protect(protection.Message{Context: context, Dest: dest, Tag: tag, Payload: duplicate(payload)})
+		e.protect(protection.Message{Context: context, Dest: dest, Tag: tag, Payload: e.copyOf(payload)})
 		return true
 	case dest == e.self.Rank:
 		return e.sendToSelf(context, tag, payload)
@@ -110,10 +110,10 @@ func (e *Engine) sendLater(r *Request, context uint32, dest int, tag int32, payl
 		}
 		e.announce(r, context, dest, tag, payload)
 	case mode == Synchronous:
-		e.sendSynchronously(r, protection.Message{Context: context, Dest: dest, Tag: tag, Payload: duplicate(payload), Sync: true})
+		e.sendSynchronously(r, protection.Message{Context: context, Dest: dest, Tag: tag, Payload: e.copyOf(payload), Sync: true})
 	default: // it is on its way in any case, so that one larger than the limit goes through
-		e.protect(protection.Message{Context: context, Dest: dest, Tag: tag, Payload: duplicate(payload)})
 		e.stalled = append(e.stalled, r)
+		e.protect(protection.Message{Context: context, Dest: dest, Tag: tag, Payload: e.copyOf(payload)})
 	}
 }
 
@@ -192,8 +192,11 @@ func (e *Engine) received(r *Request, err error) (Status, error) {
 		e.mu.Unlock()
 		return Status{}, err
 	}
-	if r.payload == nil { // everything is in its place
+	if p := r.payload; len(p) <= shortPayload { // or everything is in its place
 		s, err := r.result()
+		if p != nil && r.payload == nil {
+			e.giveBack(p)
+		}
 		e.recycle(r)
 		e.mu.Unlock()
 		return s, err

@@ -19,7 +19,7 @@ type outlet struct {
 	to      view.Process
 	queue   []parcel
 	space   []parcel        // the beginning of the queue's memory
-	one     []channel.Frame // of writeNow
+	frames  []channel.Frame // of writeNow
 	written int             // so many of the queue are in the channel
 	filled  chan struct{}   // of capacity 1: something has changed for the goroutine
 	sender  channel.Sender  // while open
@@ -99,7 +99,9 @@ func (e *Engine) put(o *outlet, p parcel) {
 		return
 	}
 	if o.ring == nil {
-		o.signal()
+		if o.to.Rank != e.writes {
+			o.signal()
+		}
 		return
 	}
 	e.push(o)
@@ -202,23 +204,30 @@ func (e *Engine) drop(o *outlet) {
 	o.signal()
 }
 
+// directFrames bounds what writeNow writes: a message, and what has waited for it.
+const directFrames = 4
+
 // writeNow writes the queue of o from the calling goroutine, if the outlet's
 // own has nothing to do. It spares a small message two switches of goroutines.
 // e.mu is held, but not while it writes.
 func (e *Engine) writeNow(o *outlet) {
-	if o.sender == nil || o.ring != nil || o.writing || o.broken || o.dropped || len(o.queue)-o.written != 1 {
+	n := len(o.queue) - o.written
+	if o.sender == nil || o.ring != nil || o.writing || o.broken || o.dropped || n > directFrames {
 		o.signal()
 		return
 	}
+	o.frames = o.frames[:0]
+	for _, p := range o.queue[o.written:] {
+		o.frames = append(o.frames, p.Frame)
+	}
 	o.writing = true
-	o.written++
-	o.one = append(o.one[:0], o.queue[o.written-1].Frame)
+	o.written += n
 	sender := o.sender
 	e.mu.Unlock()
-	err := sender.Send(o.one...)
+	err := sender.Send(o.frames...)
 	e.mu.Lock()
-	o.one[0] = channel.Frame{}
-	e.wrote(o, 1, err)
+	clear(o.frames)
+	e.wrote(o, n, err)
 	if o.broken || o.written < len(o.queue) || o.dropped {
 		o.signal()
 	}

@@ -66,7 +66,32 @@ func (e *Engine) lendOut(size int) []byte {
 	return make([]byte, 0, shortPayload)
 }
 
-// giveBack takes what lendOut lent.
+// copyOf returns a copy of payload, for a message that is kept.
+func (e *Engine) copyOf(payload []byte) []byte {
+	b := e.room(len(payload))
+	copy(b, payload)
+	return b
+}
+
+// room returns size bytes of any content. Short ones are from the pool as long as
+// it has not lent out too many: each has room for more than it is asked for.
+func (e *Engine) room(size int) []byte {
+	if size == 0 || size > shortPayload {
+		return allocate(size)
+	}
+	if last := len(e.shorts) - 1; last >= 0 {
+		b := e.shorts[last]
+		e.shorts = e.shorts[:last]
+		return b[:size]
+	}
+	if e.shortsMade < shortsKept {
+		e.shortsMade++
+		return make([]byte, size, shortPayload)
+	}
+	return make([]byte, size)
+}
+
+// giveBack takes what lendOut or room lent.
 func (e *Engine) giveBack(b []byte) {
 	switch {
 	case cap(b) != shortPayload:

@@ -30,15 +30,39 @@ func (e *Engine) relieve() {
 
 // protect sends m, whose payload is the protocol's from now on.
 func (e *Engine) protect(m protection.Message) {
-	if m.Dest != e.self.Rank && len(m.Payload) >= 1<<smallestKept {
+	if m.Dest != e.self.Rank && usedAgain(m.Payload) {
 		e.lent[&m.Payload[0]] = 1
 	}
+	if m.Dest == e.self.Rank || e.protocol.Retained() > directLoad {
+		e.apply(e.protocol.Send(m))
+		return
+	}
+	e.writes = m.Dest
 	e.apply(e.protocol.Send(m))
+	e.writes = noRank
+	for k := range e.view.R {
+		if o := e.outlets[e.index(view.Process{Rank: m.Dest, Replica: k})]; o != nil && o.written < len(o.queue) {
+			e.writeNow(o)
+		}
+	}
 }
 
-// hold counts another user of a payload, if it is a long one.
+// directLoad is how many bytes others may lack of this process's messages for a
+// send to write by itself. It is less than the system keeps for a connection, so
+// that the send does not wait for a replica that hangs.
+const directLoad = 32 << 10
+
+// noRank is none.
+const noRank = -1
+
+// usedAgain reports whether a payload's memory is worth to be used again.
+func usedAgain(payload []byte) bool {
+	return len(payload) >= 1<<smallestKept || len(payload) > 0 && cap(payload) == shortPayload
+}
+
+// hold counts another user of a payload.
 func (e *Engine) hold(payload []byte) {
-	if len(payload) < 1<<smallestKept {
+	if !usedAgain(payload) {
 		return
 	}
 	if n, ok := e.lent[&payload[0]]; ok {
@@ -48,14 +72,14 @@ func (e *Engine) hold(payload []byte) {
 
 // letGo takes a user away. A payload without any is used again.
 func (e *Engine) letGo(payload []byte) {
-	if len(payload) < 1<<smallestKept {
+	if !usedAgain(payload) {
 		return
 	}
 	switch n := e.lent[&payload[0]]; n {
 	case 0:
 	case 1:
 		delete(e.lent, &payload[0])
-		release(payload)
+		e.giveBack(payload)
 	default:
 		e.lent[&payload[0]] = n - 1
 	}
