@@ -96,8 +96,18 @@ func Bsend[T Element](c *Comm, buf []T, dest, tag int) error {
 	if err := c.checkDest("Bsend", dest, tag); err != nil {
 		return err
 	}
-	_, err := c.startBuffered("Bsend", bytesOf(buf), dest, tag)
+	_, err := c.startBuffered("Bsend", slices.Clone(bytesOf(buf)), dest, tag)
 	return c.wrap("Bsend", err)
+}
+
+// BsendTyped is Bsend for items of a datatype.
+func BsendTyped(c *Comm, x Typed, dest, tag int) error {
+	r, err := c.ibsendTyped("BsendTyped", x, dest, tag)
+	if err != nil {
+		return err
+	}
+	_, err = r.Wait()
+	return err
 }
 
 // Ibsend is Bsend that returns a request, which is complete at once.
@@ -107,11 +117,28 @@ func Ibsend[T Element](c *Comm, buf []T, dest, tag int) (*Request, error) {
 		return nil, err
 	}
 	r := &Request{comm: c, op: op, said: c.saySend(op, bytesOf(buf), dest, tag), null: dest == ProcNull}
-	return r.begun(c.startBuffered(op, bytesOf(buf), dest, tag))
+	return r.begun(c.startBuffered(op, slices.Clone(bytesOf(buf)), dest, tag))
 }
 
-// startBuffered begins a send in buffered mode, and returns a request that is
-// complete: the caller's buffer is free.
+// IbsendTyped is Ibsend for items of a datatype.
+func IbsendTyped(c *Comm, x Typed, dest, tag int) (*Request, error) {
+	return c.ibsendTyped("IbsendTyped", x, dest, tag)
+}
+
+func (c *Comm) ibsendTyped(op string, x Typed, dest, tag int) (*Request, error) {
+	if err := x.check(c, op); err != nil {
+		return nil, err
+	}
+	if err := c.checkDest(op, dest, tag); err != nil {
+		return nil, err
+	}
+	b := x.packed()
+	r := &Request{comm: c, op: op, said: c.saySend(op, b, dest, tag), null: dest == ProcNull}
+	return r.begun(c.startBuffered(op, b, dest, tag))
+}
+
+// startBuffered begins a send of payload, which nobody else has, in buffered
+// mode, and returns a request that is complete.
 func (c *Comm) startBuffered(op string, payload []byte, dest, tag int) (*engine.Request, error) {
 	if dest == ProcNull {
 		return c.startNothing(), nil
@@ -122,7 +149,7 @@ func (c *Comm) startBuffered(op string, payload []byte, dest, tag int) (*engine.
 	if err := b.reserve(c, op, space); err != nil {
 		return nil, err
 	}
-	r, err := c.startSend(engine.Standard, slices.Clone(payload), dest, tag)
+	r, err := c.startSend(engine.Standard, payload, dest, tag)
 	if err != nil {
 		return nil, err
 	}

@@ -134,6 +134,28 @@ func checkBcast[T Element](c *Comm, op string, buf []T, root int) error {
 	return err
 }
 
+// BcastTyped is Bcast for items of a datatype. The layouts may differ from rank
+// to rank, as long as all have the same Size.
+func BcastTyped(c *Comm, x Typed, root int) error {
+	const op = "BcastTyped"
+	if err := x.check(c, op); err != nil {
+		return err
+	}
+	b, packed := x.message()
+	if err := checkBcast(c, op, b, root); err != nil {
+		return err
+	}
+	t := c.team(collectiveSlot)
+	if err := t.Bcast(b, root); err != nil {
+		return c.wrap(op, err)
+	}
+	if packed != nil && c.rank != root {
+		x.take(b)
+	}
+	packed.put()
+	return nil
+}
+
 // bcastWhole is Bcast for receivers that do not know the length.
 func (c *Comm) bcastWhole(b []byte, root int) ([]byte, error) {
 	t := c.team(collectiveSlot)

@@ -204,6 +204,9 @@ func (c *Comm) statusOf(s engine.Status) Status {
 // nothing is the status of what was received from ProcNull.
 var nothing = Status{Source: ProcNull, Tag: AnyTag}
 
+// empty is the status of what received nothing.
+var empty = Status{Source: AnySource, Tag: AnyTag}
+
 // checkDest refuses a message that cannot be sent. dest may be ProcNull.
 func (c *Comm) checkDest(op string, dest, tag int) error {
 	if err := c.check(op); err != nil {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -140,6 +141,64 @@ func TestDatatypesOfEqualSignatureMatch(t *testing.T) {
 		_, sent := send.Wait()
 		return first(err, sent, want("row", row, []float64{from + 1, from + 5, from + 9}))
 	})
+}
+
+// Every way of sending that takes items of a datatype sends the same message.
+func TestColumnsTravelInEveryMode(t *testing.T) {
+	const rows, columns = 3, 4
+	column := TypeOf[int]().Vector(rows, 1, columns)
+	inEveryShape(t, func(w *World) error {
+		right, left := (w.Rank()+1)%w.Size(), (w.Rank()+w.Size()-1)%w.Size()
+		if err := w.BufferAttach(2 * (column.Size() + BsendOverhead)); err != nil {
+			return err
+		}
+		sends := map[string]func(x Typed, tag int) error{
+			"BsendTyped":  func(x Typed, tag int) error { return BsendTyped(w.Comm, x, right, tag) },
+			"RsendTyped":  func(x Typed, tag int) error { return RsendTyped(w.Comm, x, right, tag) },
+			"IbsendTyped": func(x Typed, tag int) error { return ended(IbsendTyped(w.Comm, x, right, tag)) },
+			"IrsendTyped": func(x Typed, tag int) error { return ended(IrsendTyped(w.Comm, x, right, tag)) },
+		}
+		for tag, name := range slices.Sorted(maps.Keys(sends)) {
+			matrix := make([]int, rows*columns)
+			matrix[1], matrix[5], matrix[9] = w.Rank(), tag, 7
+			if err := sends[name](column.At(matrix, 1, 1), tag); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			m, _, err := Mprobe(w.Comm, left, tag)
+			if err != nil {
+				return err
+			}
+			if err := ended(ImrecvTyped(m, column.At(matrix, 2, 1))); err != nil {
+				return err
+			}
+			if err := want(name, []int{matrix[2], matrix[6], matrix[10]}, []int{left, tag, 7}); err != nil {
+				return err
+			}
+		}
+		matrix := []int{w.Rank(), 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0}
+		if _, err := SendrecvReplaceTyped(w.Comm, column.At(matrix, 0, 1), right, 9, left, 9); err != nil {
+			return err
+		}
+		if err := want("SendrecvReplaceTyped", []int{matrix[0], matrix[4], matrix[8]}, []int{left, 1, 2}); err != nil {
+			return err
+		}
+		root := w.Size() - 1
+		if w.Rank() == root {
+			matrix = []int{4, 0, 0, 0, 5, 0, 0, 0, 6, 0, 0, 0}
+		}
+		err := BcastTyped(w.Comm, column.At(matrix, 0, 1), root)
+		_, detached := w.BufferDetach()
+		return first(err, detached, want("BcastTyped", matrix, []int{4, 0, 0, 0, 5, 0, 0, 0, 6, 0, 0, 0}))
+	})
+}
+
+// ended waits for a request that a call has returned.
+func ended(r *Request, err error) error {
+	if err != nil {
+		return err
+	}
+	_, err = r.Wait()
+	return err
 }
 
 func TestAMessageMayFillADatatypeInPart(t *testing.T) {

@@ -25,7 +25,7 @@ const (
 	ErrBuffer    Class = "buffers of unequal or too small length"
 	ErrCount     Class = "invalid count"
 	ErrFinalized Class = "the world is finalized"
-	ErrOther     Class = "communication failed"
+	ErrOther     Class = "failed"
 	ErrPending   Class = "never received or waited for"
 	ErrOp        Class = "invalid operation"
 	ErrRank      Class = "invalid rank"

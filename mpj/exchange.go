@@ -132,8 +132,10 @@ func (c *Comm) exchangeBlocks(x *exchange, slot uint32) error {
 }
 
 // complete waits for all receives, whose lengths have to be those of their
-// blocks, and all sends.
+// blocks, and all sends. After a wrong length it waits for the others all the
+// same: none stays posted for messages of the next exchange.
 func (c *Comm) complete(x *exchange, receives, sends []*engine.Request) error {
+	var wrong error
 	for i, r := range receives {
 		if r == nil {
 			continue
@@ -143,8 +145,8 @@ func (c *Comm) complete(x *exchange, receives, sends []*engine.Request) error {
 		if err != nil && !errors.As(err, &long) {
 			return err
 		}
-		if s.Size != len(x.recv[i]) {
-			return &collective.MismatchError{From: x.in[i].rank, To: c.rank, Got: s.Size, Want: len(x.recv[i])}
+		if s.Size != len(x.recv[i]) && wrong == nil {
+			wrong = &collective.MismatchError{From: x.in[i].rank, To: c.rank, Got: s.Size, Want: len(x.recv[i])}
 		}
 	}
 	for _, r := range sends {
@@ -155,5 +157,5 @@ func (c *Comm) complete(x *exchange, receives, sends []*engine.Request) error {
 			return err
 		}
 	}
-	return nil
+	return wrong
 }

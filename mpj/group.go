@@ -2,6 +2,7 @@ package mpj
 
 import (
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -224,6 +225,9 @@ func (g Group) expand(op string, ranges []Range) ([]int, error) {
 				return nil, failf(ErrRank, op, "%+v names rank %d of a group of %d", r, at, g.Size())
 			}
 			ranks = append(ranks, at)
+			if r.Stride > math.MaxInt-at {
+				break // the next would wrap around
+			}
 		}
 	}
 	return ranks, nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -70,6 +71,7 @@ func TestGroupChoices(t *testing.T) {
 		{"range up", func() (Group, error) { return g.RangeIncl([]Range{{0, 5, 2}}) }, []int{5, 2, 0}, 1},
 		{"range down", func() (Group, error) { return g.RangeIncl([]Range{{3, 0, -2}, {4, 4, 1}}) }, []int{7, 3, 0}, Undefined},
 		{"range past last", func() (Group, error) { return g.RangeIncl([]Range{{1, 4, 2}}) }, []int{3, 7}, Undefined},
+		{"range with the longest stride", func() (Group, error) { return g.RangeIncl([]Range{{1, 2, math.MaxInt}}) }, []int{3}, Undefined},
 		{"range empty", func() (Group, error) { return g.RangeIncl([]Range{{3, 1, 1}}) }, nil, Undefined},
 		{"range excl", func() (Group, error) { return g.RangeExcl([]Range{{5, 3, -1}, {0, 1, 1}}) }, []int{2}, 0},
 	}

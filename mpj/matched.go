@@ -60,20 +60,32 @@ func Imrecv[T Element](m *Message, buf []T) (*Request, error) {
 
 // MrecvTyped is Mrecv for items of a datatype.
 func MrecvTyped(m *Message, x Typed) (Status, error) {
-	const op = "MrecvTyped"
-	if m == nil {
-		return Status{}, failf(ErrRequest, op, "there is no message")
-	}
-	if err := x.check(m.comm, op); err != nil {
-		return Status{}, err
-	}
-	b, unpack := x.target()
-	r, err := m.receive(op, b)
+	r, err := m.receiveTyped("MrecvTyped", x)
 	if err != nil {
 		return Status{}, err
 	}
-	r.unpack = unpack
 	return r.Wait()
+}
+
+// ImrecvTyped is Imrecv for items of a datatype. They are there when Wait or
+// Test has reported the request complete.
+func ImrecvTyped(m *Message, x Typed) (*Request, error) {
+	return m.receiveTyped("ImrecvTyped", x)
+}
+
+func (m *Message) receiveTyped(op string, x Typed) (*Request, error) {
+	if m == nil {
+		return nil, failf(ErrRequest, op, "there is no message")
+	}
+	if err := x.check(m.comm, op); err != nil {
+		return nil, err
+	}
+	b, unpack := x.target()
+	r, err := m.receive(op, b)
+	if err == nil {
+		r.unpack = unpack
+	}
+	return r, err
 }
 
 func (m *Message) receive(op string, b []byte) (*Request, error) {

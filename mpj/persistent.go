@@ -2,6 +2,7 @@ package mpj
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 )
@@ -35,7 +36,7 @@ func BsendInit[T Element](c *Comm, buf []T, dest, tag int) (*Request, error) {
 		return nil, err
 	}
 	return c.persistent(op, &Request{null: dest == ProcNull}, func() (*engine.Request, error) {
-		return c.startBuffered(op, bytesOf(buf), dest, tag)
+		return c.startBuffered(op, slices.Clone(bytesOf(buf)), dest, tag)
 	}), nil
 }
 

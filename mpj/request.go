@@ -3,6 +3,7 @@ package mpj
 import (
 	"cmp"
 	"errors"
+	"fmt"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 )
@@ -10,7 +11,8 @@ import (
 // A Request is an operation under way: a send, a receive or a collective. It is
 // active until a Wait or Test has reported it complete; after that every Wait
 // and Test returns the same result at once. A nil Request counts as one that is
-// not active.
+// not active. The Status of what received nothing, such as a send, is empty:
+// Source is AnySource, Tag is AnyTag, and its length 0.
 //
 // A persistent request, which SendInit and RecvInit return, is active from
 // Start until it is reported complete, over and over.
@@ -45,7 +47,7 @@ func (r *Request) active() bool { return r != nil && r.request != nil && !r.repo
 // result reports r, which is complete.
 func (r *Request) result() (Status, error) {
 	if r == nil || r.request == nil {
-		return Status{}, nil
+		return empty, nil
 	}
 	s, err := r.outcome()
 	if !r.reported {
@@ -68,7 +70,7 @@ func (r *Request) outcome() (Status, error) {
 func (r *Request) status(s engine.Status) Status {
 	switch {
 	case !r.receive:
-		return Status{}
+		return empty
 	case r.null:
 		return nothing
 	case s.Cancelled:
@@ -77,7 +79,7 @@ func (r *Request) status(s engine.Status) Status {
 	return r.comm.statusOf(s)
 }
 
-// Wait waits until r is complete. Of a send it returns the zero Status.
+// Wait waits until r is complete.
 func (r *Request) Wait() (Status, error) { return r.result() }
 
 // Test reports whether r is complete, and if so what Wait would return.
@@ -119,14 +121,14 @@ func (r *Request) Cancel() error {
 }
 
 // Waitall waits for all requests. It returns their statuses in order and all
-// their errors joined.
+// their errors joined, each with the index of its request.
 func Waitall(requests ...*Request) ([]Status, error) {
 	statuses := make([]Status, len(requests))
 	var failed error
 	for i, r := range requests {
 		s, err := r.result()
 		statuses[i] = s
-		failed = errors.Join(failed, err)
+		failed = withRequest(failed, i, err)
 	}
 	return statuses, failed
 }
@@ -136,7 +138,7 @@ func Waitall(requests ...*Request) ([]Status, error) {
 func Waitany(requests ...*Request) (int, Status, error) {
 	c, pending, index := pendingOf(requests)
 	if c == nil {
-		return Undefined, Status{}, nil
+		return Undefined, empty, nil
 	}
 	i, err := c.engine.Waitany(pending)
 	if err != nil {
@@ -178,7 +180,7 @@ func Testall(requests ...*Request) (statuses []Status, done bool, err error) {
 func Testany(requests ...*Request) (index int, s Status, done bool, err error) {
 	c, pending, indices := pendingOf(requests)
 	if c == nil {
-		return Undefined, Status{}, true, nil
+		return Undefined, empty, true, nil
 	}
 	i, err := c.engine.Testany(pending)
 	if err != nil || i < 0 {
@@ -225,7 +227,15 @@ func resultsOf(requests []*Request, index, done []int) ([]int, []Status, error) 
 		s, err := requests[index[i]].result()
 		indices = append(indices, index[i])
 		statuses = append(statuses, s)
-		failed = errors.Join(failed, err)
+		failed = withRequest(failed, index[i], err)
 	}
 	return indices, statuses, failed
+}
+
+// withRequest adds what has become of request i to the errors so far.
+func withRequest(failed error, i int, err error) error {
+	if err == nil {
+		return failed
+	}
+	return errors.Join(failed, fmt.Errorf("request %d: %w", i, err))
 }

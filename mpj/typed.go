@@ -104,8 +104,7 @@ func (x Typed) take(message []byte) {
 	x.of.Unpack(x.memory, x.origin, x.count, message)
 }
 
-// SendTyped is Send for items of a datatype. (A buffered send copies in any
-// case: PackTyped and Bsend. Ready mode is no faster here than standard mode.)
+// SendTyped is Send for items of a datatype.
 func SendTyped(c *Comm, x Typed, dest, tag int) error {
 	return c.sendTyped("SendTyped", engine.Standard, x, dest, tag)
 }
@@ -113,6 +112,11 @@ func SendTyped(c *Comm, x Typed, dest, tag int) error {
 // SsendTyped is Ssend for items of a datatype.
 func SsendTyped(c *Comm, x Typed, dest, tag int) error {
 	return c.sendTyped("SsendTyped", engine.Synchronous, x, dest, tag)
+}
+
+// RsendTyped is Rsend for items of a datatype.
+func RsendTyped(c *Comm, x Typed, dest, tag int) error {
+	return c.sendTyped("RsendTyped", engine.Ready, x, dest, tag)
 }
 
 func (c *Comm) sendTyped(op string, mode engine.Mode, x Typed, dest, tag int) error {
@@ -166,6 +170,28 @@ func SendrecvTyped(c *Comm, send Typed, dest, sendTag int, recv Typed, source, r
 	return s, err
 }
 
+// SendrecvReplaceTyped is SendrecvReplace for items of a datatype.
+func SendrecvReplaceTyped(c *Comm, x Typed, dest, sendTag, source, recvTag int) (Status, error) {
+	const op = "SendrecvReplaceTyped"
+	if err := x.check(c, op); err != nil {
+		return Status{}, err
+	}
+	in, packed := x.room()
+	s, err := c.exchangeBytes(op, x.packed(), dest, sendTag, in, source, recvTag)
+	if err == nil {
+		if packed != nil {
+			x.take(in[:s.Size])
+		}
+		packed.put()
+	}
+	return s, err
+}
+
+// packed returns the message of x in memory of its own.
+func (x Typed) packed() []byte {
+	return x.of.Append(nil, x.memory, x.origin, x.count)
+}
+
 // IsendTyped is Isend for items of a datatype.
 func IsendTyped(c *Comm, x Typed, dest, tag int) (*Request, error) {
 	return c.isendTyped("IsendTyped", engine.Standard, x, dest, tag)
@@ -176,13 +202,18 @@ func IssendTyped(c *Comm, x Typed, dest, tag int) (*Request, error) {
 	return c.isendTyped("IssendTyped", engine.Synchronous, x, dest, tag)
 }
 
+// IrsendTyped is Irsend for items of a datatype.
+func IrsendTyped(c *Comm, x Typed, dest, tag int) (*Request, error) {
+	return c.isendTyped("IrsendTyped", engine.Ready, x, dest, tag)
+}
+
 func (c *Comm) isendTyped(op string, mode engine.Mode, x Typed, dest, tag int) (*Request, error) {
 	if err := x.check(c, op); err != nil {
 		return nil, err
 	}
 	b, ok := x.run()
 	if !ok {
-		b = x.of.Append(nil, x.memory, x.origin, x.count)
+		b = x.packed()
 	}
 	return c.isendBytes(op, mode, b, dest, tag)
 }

@@ -95,7 +95,7 @@ func decode[V any](c *Comm, op string, b []byte) (v V, err error) {
 		err = gob.NewDecoder(bytes.NewReader(b)).Decode(&v)
 	}
 	if err != nil {
-		return v, c.handle(&Error{Class: ErrOther, Op: op, Detail: "message cannot be decoded", Err: err})
+		return v, c.handle(&Error{Class: ErrType, Op: op, Detail: "message cannot be decoded", Err: err})
 	}
 	return v, nil
 }
