@@ -238,11 +238,11 @@ func (m wrong) try(c *Comm, s subject[int64], other subject[float64]) error {
 // and what it calls.
 func told(err error, m wrong, n int) error {
 	if !errors.Is(err, m.class) {
-		return fmt.Errorf("got %v, want class %q", err, m.class.Error())
+		return fmt.Errorf("want class %q, got %w", m.class.Error(), err)
 	}
 	for _, says := range []string{"mpj.", " at rank ", fmt.Sprintf("rank %d calls ", n-1), "fitting_test.go:"} {
 		if !strings.Contains(err.Error(), says) {
-			return fmt.Errorf("got %q, which does not say %q", err, says)
+			return fmt.Errorf("nothing of %q in: %w", says, err)
 		}
 	}
 	return nil
@@ -291,4 +291,18 @@ func forcedInTurn() []string {
 
 func showsLengths(err error) bool {
 	return strings.Contains(err.Error(), "bytes where rank") || strings.Contains(err.Error(), "bytes from rank")
+}
+
+// A chain passes on pieces: one more or less of them shows as well.
+func TestPiecesShowLengths(t *testing.T) {
+	t.Setenv(collectiveVariable, "bcast=chain")
+	const piece = 128 << 10
+	for _, lengths := range [][2]int{{piece, 2 * piece}, {2 * piece, piece}, {0, piece}, {piece, 0}, {piece - 8, piece}} {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		err := RunLocal(ctx, 2, func(w *World) error { return Bcast(w.Comm, make([]byte, lengths[w.Rank()]), 0) })
+		cancel()
+		if err == nil || !showsLengths(err) {
+			t.Errorf("%v bytes: got %v", lengths, err)
+		}
+	}
 }

@@ -146,7 +146,7 @@ func (t *Team) chain(b []byte, root int) error {
 	v := t.down(root)
 	left, right, last := t.down(1), t.up(1), v == t.Size-1
 	piece := func(i int) []byte { return b[min(i*segment, len(b)):min((i+1)*segment, len(b))] }
-	pieces := max(1, (len(b)+segment-1)/segment)
+	pieces := len(b)/segment + 1 // the last is shorter, if empty: so another length shows
 	for i := range pieces + 1 {
 		var err error
 		receives, sends := v > 0 && i < pieces, !last && i > 0
