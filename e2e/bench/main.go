@@ -138,7 +138,8 @@ func installed(library string) bool {
 func wanted(c contender, o options) []string {
 	var words []string
 	for _, item := range plan.Of(c.Processes, o.quick) {
-		if slices.Contains(c.tests, item.Test) && o.wants(c, item.Test) {
+		fits := c.most == 0 || item.Bytes <= c.most
+		if fits && slices.Contains(c.tests, item.Test) && o.wants(c, item.Test) {
 			words = append(words, item.String())
 		}
 	}
