@@ -21,5 +21,7 @@
 //
 // Without either, the tests with links are skipped. They use ip and tc (iproute2).
 //
-// The tests build the commands and the programs once, into a temporary folder.
+// The tests build the commands and the programs once, into a temporary folder, and
+// without the race detector. Tests that mostly wait run at once, twice as many as
+// there are processors; -full runs all of them in all their shapes and sizes.
 package e2e
