@@ -241,10 +241,10 @@ func (s *tcpSocket) writeSoon(fd uintptr) {
 func (d *direction) transfer(call, fd, flags uintptr) {
 	for {
 		n, _, errno := syscall.Syscall6(call, fd, uintptr(unsafe.Pointer(&d.bytes[0])), uintptr(len(d.bytes)), flags, 0, 0)
-		switch {
-		case errno == 0:
+		switch errno {
+		case 0:
 			d.n, d.err = int(n), nil
-		case errno == syscall.EINTR:
+		case syscall.EINTR:
 			continue
 		default:
 			d.n, d.err = 0, errno
