@@ -218,19 +218,8 @@ func rings(own, other *channel.Bell) (channel.Sender, channel.Receiver, error) {
 
 // pipes returns the ends of a stream channel.
 func pipes() (channel.Sender, channel.Receiver, error) {
-	a, b, err := channel.NewPipe(true)
+	out, in, err := channel.LocalPipe()
 	if err != nil {
-		return nil, nil, err
-	}
-	defer a.Close()
-	defer b.Close()
-	in, err := channel.OpenPipeReader(b, false)
-	if err != nil {
-		return nil, nil, err
-	}
-	out, err := channel.OpenPipeWriter(a)
-	if err != nil {
-		in.Close()
 		return nil, nil, err
 	}
 	return channel.NewPipeSender(out), channel.NewStreamReceiver(in), nil

@@ -1,0 +1,151 @@
+package channel
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime"
+)
+
+// A PipeWriter is the writing end of a pipe. One goroutine at a time may write;
+// the other methods may be called from others.
+type PipeWriter struct {
+	end  *pipeEnd
+	ring pipeInput
+	room chan struct{} // of capacity 1: the reader says that there is room
+	gone chan struct{} // closed when the reader has closed, or this end
+}
+
+// OpenPipeWriter opens the writing end of a pipe; the caller still closes f.
+func OpenPipeWriter(f *os.File) (*PipeWriter, error) {
+	e, ring, err := openPipe(f)
+	if err != nil {
+		return nil, err
+	}
+	w := &PipeWriter{end: e, ring: pipeInput{pipeRing: ring}, room: make(chan struct{}, 1), gone: make(chan struct{})}
+	go w.watch() // until either end is closed
+	return w, nil
+}
+
+// watch hears what the reader says.
+func (w *PipeWriter) watch() {
+	defer close(w.gone)
+	var wakeUps [64]byte
+	for {
+		if _, err := w.end.conn.Read(wakeUps[:]); err != nil {
+			return
+		}
+		select {
+		case w.room <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// Gone is closed when nobody reads any more.
+func (w *PipeWriter) Gone() <-chan struct{} { return w.gone }
+
+// Drained reports whether the reader has taken everything, for what the memory
+// says.
+func (w *PipeWriter) Drained() bool {
+	defer runtime.KeepAlive(w)
+	return w.ring.control.taken.Load() == w.ring.control.filled.Load()
+}
+
+// Write returns when all of p is in the pipe.
+func (w *PipeWriter) Write(p []byte) (int, error) {
+	one := [1][]byte{p}
+	n, err := w.writeAll(one[:])
+	return int(n), err
+}
+
+// writeAll writes the parts, which it uses up.
+func (w *PipeWriter) writeAll(parts [][]byte) (written int64, err error) {
+	for step := firstStep; len(parts) > 0; step = carrySize {
+		b, err := w.awaitRoom()
+		if err != nil {
+			return written, err
+		}
+		n := 0
+		for b = b[:min(len(b), step)]; len(parts) > 0 && n < len(b); {
+			m := copy(b[n:], parts[0])
+			n += m
+			if parts[0] = parts[0][m:]; len(parts[0]) == 0 {
+				parts = parts[1:]
+			}
+		}
+		if n > 0 {
+			w.publish(n)
+			written += int64(n)
+		}
+	}
+	return written, nil
+}
+
+// firstStep is how many bytes of a long message are published first: the reader
+// wakes up while the next are copied in.
+const firstStep = carrySize / 4
+
+// ReadFrom reads r until its end, straight into the shared memory.
+func (w *PipeWriter) ReadFrom(r io.Reader) (read int64, err error) {
+	defer runtime.KeepAlive(w)
+	for {
+		b, err := w.awaitRoom()
+		if err != nil {
+			return read, err
+		}
+		n, err := r.Read(b)
+		if n > 0 {
+			w.publish(n)
+			read += int64(n)
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return read, nil
+		case err != nil:
+			return read, err
+		}
+	}
+}
+
+func (w *PipeWriter) publish(n int) {
+	if w.ring.publish(n) {
+		w.end.wakeReader()
+	}
+}
+
+// awaitRoom returns where to write, once there is room.
+func (w *PipeWriter) awaitRoom() ([]byte, error) {
+	for {
+		select {
+		case <-w.gone:
+			return nil, fmt.Errorf("channel: write to a pipe: %w", net.ErrClosed)
+		default:
+		}
+		b, err := w.ring.room()
+		if err != nil || len(b) > 0 {
+			return b, err
+		}
+		w.ring.want()
+		if b, err = w.ring.room(); err != nil || len(b) > 0 {
+			return b, err
+		}
+		select {
+		case <-w.room:
+		case <-w.gone:
+		}
+	}
+}
+
+// CloseWrite tells the reader that nothing follows.
+func (w *PipeWriter) CloseWrite() error { return w.end.conn.CloseWrite() }
+
+// Close tells the reader that nothing follows, and returns when nothing of this
+// end goes on any more but a write, which ends soon.
+func (w *PipeWriter) Close() error {
+	err := w.end.close()
+	<-w.gone
+	return err
+}
