@@ -59,12 +59,14 @@ type ordeal struct {
 }
 
 func (o ordeal) String() string {
-	return fmt.Sprintf("n=%d,r=%d,rings=%v,sockets=%v,breaks=%v,kills=%v,threads=%d", o.Ranks, o.Replicas, o.Rings, o.Sockets, o.breaks, o.kills, o.threads)
+	return fmt.Sprintf("n=%d,r=%d,rings=%v,read=%v,sockets=%v,breaks=%v,kills=%v,threads=%d", o.Ranks, o.Replicas, o.Rings, o.Crowded, o.Sockets, o.breaks, o.kills, o.threads)
 }
 
 // ordeals returns all ways to run a program of n ranks.
 func ordeals(n int) (all []ordeal) {
-	for _, ways := range []localworld.Config{{}, {Rings: true}, {Sockets: true}} {
+	for _, ways := range []localworld.Config{
+		{}, {Rings: true}, {Rings: true, Reading: channel.ReadAny, Crowded: true}, {Sockets: true},
+	} {
 		for replicas := 1; replicas <= 2; replicas++ {
 			ways.Ranks, ways.Replicas = n, replicas
 			all = append(all, ordeal{Config: ways, threads: 1})

@@ -10,6 +10,7 @@
 //	TrySend   payload -> bulk    header -> cell    stamp    Ring
 //	TryReceive                             look at stamp -> header, payload
 //	nothing?  Arm    look again    Sleep
+//	ReadMemory     payload -> its place, past the ring: see shmread.go
 //
 // tcp is a connection that the peers make and hand over, on which the two
 // processes speak TLS 1.3. Each knows the other's public key from the job's

@@ -59,8 +59,9 @@ type control struct {
 	wantCells, wantBulk atomic.Uint64
 	_                   [cacheLine - 16]byte
 	// Written by an end that closes; a futex word for those who wait for it.
-	gone atomic.Uint32
-	_    [cacheLine - 4]byte
+	gone  atomic.Uint32
+	_     [cacheLine - 4]byte
+	hello hello
 }
 
 // Who has closed, in control.gone.

@@ -39,6 +39,7 @@ func init() {
 var children = map[string]func(*pollingEnd) error{
 	"echo":     echo,
 	"exchange": func(e *pollingEnd) error { return exchange(e, 2) },
+	"show":     show,
 }
 
 // A pollingEnd is one side of two rings, used as the engine does: it polls,
@@ -48,6 +49,19 @@ type pollingEnd struct {
 	r     *ShmReceiver
 	bell  *Bell
 	looks int
+
+	child  *exec.Cmd
+	killed bool
+}
+
+// kill ends the other process, at the end that startChild returned.
+func (e *pollingEnd) kill(t testing.TB) {
+	t.Helper()
+	if err := e.child.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	e.child.Wait()
+	e.killed = true
 }
 
 // forever is a number of looks after which nobody sleeps.
@@ -95,9 +109,13 @@ func startChild(t testing.TB, role string, looks, capacity int) *pollingEnd {
 		t.Fatal(err)
 	}
 	e := must(openEnd(board, there, back, 0, looks))(t)
+	e.child = child
 	t.Cleanup(func() {
 		e.s.Close()
 		e.r.Close()
+		if e.killed {
+			return
+		}
 		if err := child.Wait(); err != nil {
 			t.Errorf("other process: %v", err)
 		}
@@ -132,7 +150,7 @@ func openEnd(board, out, in *os.File, cell, looks int) (*pollingEnd, error) {
 		return nil, err
 	}
 	r, err := OpenShmReceiver(in, own, other)
-	return &pollingEnd{s, r, own, looks}, err
+	return &pollingEnd{s: s, r: r, bell: own, looks: looks}, err
 }
 
 // echo sends back what it receives.

@@ -26,6 +26,13 @@ type ShmReceiver struct {
 	begun bool   // frame has its header and its place
 	got   uint64 // bytes of its payload that are there
 	err   error  // nothing more comes
+
+	// What is known of the sender's memory:
+	allowed  Reading
+	met      bool // it has been tried
+	readable bool
+	source   foreign
+	proof    [proofSize]byte
 }
 
 // OpenShmReceiver opens the receiving end of a ring, which it maps; the caller
@@ -89,6 +96,9 @@ func (r *ShmReceiver) TryReceive(alloc func(Header) []byte) (f Frame, ok bool, e
 
 // begin takes the first record of a frame.
 func (r *ShmReceiver) begin(c *cell, alloc func(Header) []byte) error {
+	if !r.met {
+		r.meet()
+	}
 	header := c.header // what was checked does not change any more
 	h, err := ParseHeader(header[:])
 	if err != nil {

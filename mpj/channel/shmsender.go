@@ -47,7 +47,9 @@ func OpenShmSender(ring *os.File, own, other *Bell) (*ShmSender, error) {
 }
 
 func newShmSender(r *ring, own, other *Bell) *ShmSender {
-	return &ShmSender{ring: r, own: own, other: other, step: min(streamStep, uint64(len(r.bulk))/4)}
+	s := &ShmSender{ring: r, own: own, other: other, step: min(streamStep, uint64(len(r.bulk))/4)}
+	s.greet()
+	return s
 }
 
 // TrySend moves as much of f into the ring as there is room for, and reports

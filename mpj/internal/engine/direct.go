@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"encoding/binary"
 	"fmt"
 
 	"github.com/p2pmpi/p2pmpi/internal/protection"
@@ -15,6 +16,7 @@ import (
 //	            one, else into one of the engine's until there is
 //	rendezvous  Announce ->  <- Clear, when a receive has matched  Body ->
 //	            straight from the sender's buffer to the receiver's
+//	            (or the receiver fetches it: see reading.go)
 //
 // Long and synchronous messages take the second, and so do those for which the
 // receiver has granted no more credit: what it must keep is bounded. On a channel
@@ -108,6 +110,7 @@ func (e *Engine) announce(r *Request, context uint32, dest int, tag int32, paylo
 	}
 	f := e.numbered(o, channel.Announce)
 	f.Context, f.Tag, f.Rank = context, tag, uint32(len(payload))
+	o.attachAddress(&f, r)
 	o.announced[f.Seq] = r
 	e.put(o, parcel{Frame: f})
 }
@@ -216,36 +219,49 @@ func (e *Engine) bodyDone() {
 	e.flush.wake()
 }
 
-// answer asks for the payload of an announced message, or tells its sender that
-// it does not.
-func (e *Engine) answer(m message, refused bool) {
-	o := e.outlet(view.Process{Rank: m.Source})
-	f := e.numbered(o, channel.Clear)
-	setName(&f.Header, m.Seq)
-	if refused {
-		f.Rank = 1
-	}
-	e.put(o, parcel{Frame: f})
-}
-
-// clear asks for the payload of an announced message, if r has room for it.
+// clear gets the payload of an announced message, or tells its sender that
+// nobody has room for it.
 func (e *Engine) clear(r *Request, m message) {
+	in := e.inlets[m.Source]
 	switch {
 	case r.whole:
 		r.payload = make([]byte, m.full)
 		r.buf = r.payload
 	case m.full > len(r.buf):
-		e.answer(m, true)
+		e.answer(in.from, m.Seq, notNeeded)
 		r.finish()
 		return
 	}
-	link := e.inlets[m.Source].link
-	if link.cleared == nil {
-		link.cleared = make(map[uint64]*Request)
+	if e.reads(in, m) {
+		e.startReading(in, r, m)
+		return
 	}
-	link.cleared[m.Seq] = r
+	e.askFor(in, r, m.Seq)
+}
+
+// askFor asks for the payload of an announced message, which goes to r.
+func (e *Engine) askFor(in *inlet, r *Request, name uint64) {
+	if in.link.cleared == nil {
+		in.link.cleared = make(map[uint64]*Request)
+	}
+	in.link.cleared[name] = r
 	e.bodies++
-	e.answer(m, false)
+	e.answer(in.from, name, needed)
+}
+
+// What a Clear says in its rank: whether a Body is to follow.
+const (
+	needed    = 0
+	notNeeded = 1 // there is no room for it, or it has been read
+)
+
+// answer sends a Clear.
+func (e *Engine) answer(to view.Process, name uint64, need uint32) {
+	o := e.outlet(to)
+	f := e.numbered(o, channel.Clear)
+	setName(&f.Header, name)
+	f.Rank = need
+	e.put(o, parcel{Frame: f})
 }
 
 // consume takes note that an eager message has been matched, and lets its
@@ -311,6 +327,9 @@ func (e *Engine) acknowledged(from view.Process, h channel.Header) error {
 // receive: a match is made when the header is here.
 func (e *Engine) claim(link *inflow, from view.Process, h channel.Header) []byte {
 	link.duplicate = h.Kind != channel.Ack && h.Seq <= link.seq && h.Seq > 0
+	if h.Kind == channel.Announce && h.Size == addressSize {
+		return link.address[:]
+	}
 	if link.duplicate || h.Kind != channel.Data && h.Kind != channel.Body || e.err != nil {
 		return nil
 	}
@@ -364,15 +383,30 @@ func (e *Engine) takeDirect(in *inlet, f *channel.Frame) error {
 		e.takeData(in, f)
 		return nil
 	case channel.Announce:
-		m := message{Message: protection.DataMessage(*f, in.from.Rank, e.self.Rank), announced: true, full: int(f.Rank)}
-		e.deliverDirect(m)
-		return nil
+		return e.takeAnnounce(in, f)
 	case channel.Clear:
 		return e.takeClear(in.from, f.Header)
 	case channel.Body:
 		return e.takeBody(in.link, f)
 	}
 	return fmt.Errorf("unknown without a protocol")
+}
+
+func (e *Engine) takeAnnounce(in *inlet, f *channel.Frame) error {
+	m := message{announced: true, full: int(f.Rank)}
+	switch len(f.Payload) {
+	case 0:
+	case addressSize:
+		m.address = binary.LittleEndian.Uint64(f.Payload)
+	default:
+		return fmt.Errorf("announcement with %d bytes", len(f.Payload))
+	}
+	f.Payload = nil // is used again
+	m.Message = protection.DataMessage(*f, in.from.Rank, e.self.Rank)
+	in.arriving = true
+	e.deliverDirect(m)
+	in.arriving = false
+	return nil
 }
 
 func (e *Engine) takeData(in *inlet, f *channel.Frame) {
@@ -401,8 +435,9 @@ func (e *Engine) takeClear(from view.Process, h channel.Header) error {
 	}
 	delete(o.announced, nameOf(h))
 	r.announced = false
-	if h.Rank != 0 {
+	if h.Rank != needed {
 		e.bodyDone()
+		r.body = nil
 		r.finish()
 		return nil
 	}

@@ -1,5 +1,7 @@
 package engine
 
+import "github.com/p2pmpi/p2pmpi/internal/view"
+
 // Flush waits until every message of this process is where it has to be: it
 // then owes nothing to anybody. The program receives nothing from now on. So that
 // two processes with messages that neither receives do not wait for each other,
@@ -56,5 +58,5 @@ func (e *Engine) refuse(m message) {
 		e.sentToSelf(m.sender)
 		return
 	}
-	e.answer(m, true)
+	e.answer(view.Process{Rank: m.Source}, m.Seq, notNeeded)
 }

@@ -17,6 +17,8 @@ type inlet struct {
 	from     view.Process
 	receiver channel.Receiver
 	ring     ringReceiver
+	memory   memoryReader                // the same, if it can read
+	arriving bool                        // an announcement is being delivered
 	alloc    func(channel.Header) []byte // of ring; a field so that it is made once
 	ended    chan struct{}
 	loan     *loan // of a channel that can be lent
@@ -38,6 +40,7 @@ type inflow struct {
 	claimed   uint64              // the frame that is coming in, for which request was looked up
 	request   *Request            // that it goes to, if there is one
 	duplicate bool                // that frame is here already
+	address   [addressSize]byte   // of the announcement that is coming in
 }
 
 // Accept takes over a channel on which process from sends. A channel that from
@@ -59,6 +62,7 @@ func (e *Engine) Accept(from view.Process, r channel.Receiver) {
 		}
 	}
 	if ring, ok := r.(ringReceiver); ok && before == nil {
+		in.memory, _ = r.(memoryReader)
 		in.ring, in.alloc = ring, func(h channel.Header) []byte { return e.place(in, h) }
 		if in.link != nil {
 			in.link.lossless = true

@@ -17,6 +17,7 @@ type message struct {
 	announced bool
 	full      int      // bytes
 	sender    *Request // if that is this process
+	address   uint64   // where it is there, if this process may read it
 }
 
 // size returns the bytes of m.

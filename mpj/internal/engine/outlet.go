@@ -24,6 +24,7 @@ type outlet struct {
 	filled  chan struct{}   // of capacity 1: something has changed for the goroutine
 	sender  channel.Sender  // while open
 	ring    ringSender      // the same, if it is one
+	memory  memorySender    // the same, if its receiver may read
 	writing bool            // somebody uses sender
 	pushing bool            // is in the poller's list
 	broken  bool            // sender has failed
@@ -362,6 +363,7 @@ func (e *Engine) connected(o *outlet, s channel.Sender, again bool) bool {
 	o.opened, o.sender = time.Now(), s
 	if ring, ok := s.(ringSender); ok {
 		o.ring = ring
+		o.memory, _ = s.(memorySender)
 		e.push(o)
 		if len(o.queue) > 0 {
 			o.pushing = true

@@ -15,12 +15,14 @@ import (
 // configs are the ways in which processes may be joined.
 func configs(ranks int) map[string]localworld.Config {
 	return map[string]localworld.Config{
-		"self":        {Ranks: ranks, Replicas: 1},
-		"rings":       {Ranks: ranks, Replicas: 1, Rings: true},
-		"sockets":     {Ranks: ranks, Replicas: 1, Sockets: true},
-		"self,r=2":    {Ranks: ranks, Replicas: 2},
-		"rings,r=2":   {Ranks: ranks, Replicas: 2, Rings: true},
-		"sockets,r=2": {Ranks: ranks, Replicas: 2, Sockets: true},
+		"self":           {Ranks: ranks, Replicas: 1},
+		"rings":          {Ranks: ranks, Replicas: 1, Rings: true},
+		"rings, crowded": {Ranks: ranks, Replicas: 1, Rings: true, Crowded: true},
+		"rings, read":    {Ranks: ranks, Replicas: 1, Rings: true, Reading: channel.ReadAny, Crowded: true},
+		"sockets":        {Ranks: ranks, Replicas: 1, Sockets: true},
+		"self,r=2":       {Ranks: ranks, Replicas: 2},
+		"rings,r=2":      {Ranks: ranks, Replicas: 2, Rings: true},
+		"sockets,r=2":    {Ranks: ranks, Replicas: 2, Sockets: true},
 	}
 }
 
@@ -311,6 +313,7 @@ func flood(e *engine.Engine, messages, size int, sent chan<- struct{}) (int, err
 
 // No frame that another process may send makes the engine do more than end.
 func FuzzDirectFrames(f *testing.F) {
+	f.Add(uint8(channel.Announce), uint32(2), uint32(100), int32(0), uint64(1), make([]byte, 8))
 	for kind := channel.Data; kind <= channel.Body; kind++ {
 		f.Add(uint8(kind), uint32(2), uint32(0), int32(0), uint64(1), []byte("x"))
 	}

@@ -69,7 +69,8 @@ type Request struct {
 	// Of a send whose payload waits for its receive, which is to rank source:
 	context   uint32
 	body      []byte
-	announced bool // and not asked for
+	announced bool              // and not asked for
+	address   [addressSize]byte // of body, for the announcement
 
 	operation bool // ends with Finish
 

@@ -21,6 +21,11 @@ type Config struct {
 	Replicas int
 	Sockets  bool // connect processes with socket pairs
 	Rings    bool // connect processes through shared memory
+	// Reading says whether receivers of rings read long payloads where they are.
+	// All are in this process, so without ReadAny they do not.
+	Reading channel.Reading
+	// Crowded says that there are more processes than processors, even if not.
+	Crowded bool
 	// Wrap, if not nil, returns what is used in place of a new channel's
 	// writing end. Tests break channels with it.
 	Wrap func(channel.Sender) channel.Sender
@@ -53,7 +58,7 @@ func New(ctx context.Context, c Config) *World {
 		config := engine.Config{
 			Self: p, View: w.view, Protocol: Protect(p, w.view), Opener: opener{w, p},
 			Clock:   func() time.Duration { return time.Since(start) },
-			Crowded: c.Ranks*c.Replicas > runtime.NumCPU(),
+			Crowded: c.Crowded || c.Ranks*c.Replicas > runtime.NumCPU(),
 		}
 		if bell := w.bells[p]; bell != nil {
 			config.Bell = bell
@@ -193,7 +198,7 @@ func (o opener) Open(_ context.Context, to view.Process) (channel.Sender, error)
 func (o opener) pair(to view.Process) (channel.Sender, channel.Receiver, error) {
 	switch {
 	case o.world.config.Rings:
-		return rings(o.world.bells[o.self], o.world.bells[to])
+		return rings(o.world.bells[o.self], o.world.bells[to], o.world.config.Reading)
 	case o.world.config.Sockets:
 		return pipes()
 	}
@@ -202,7 +207,7 @@ func (o opener) pair(to view.Process) (channel.Sender, channel.Receiver, error) 
 }
 
 // rings returns the ends of a channel through shared memory.
-func rings(own, other *channel.Bell) (channel.Sender, channel.Receiver, error) {
+func rings(own, other *channel.Bell, reading channel.Reading) (channel.Sender, channel.Receiver, error) {
 	f, err := channel.NewRing(channel.RingCapacity)
 	if err != nil {
 		return nil, nil, err
@@ -213,7 +218,12 @@ func rings(own, other *channel.Bell) (channel.Sender, channel.Receiver, error) {
 		return nil, nil, err
 	}
 	r, err := channel.OpenShmReceiver(f, other, own)
-	return s, r, err
+	if err != nil {
+		s.Close()
+		return nil, nil, err
+	}
+	r.SetReading(reading)
+	return s, r, nil
 }
 
 // pipes returns the ends of a stream channel.

@@ -1,0 +1,157 @@
+package channel
+
+import (
+	"encoding/binary"
+	"errors"
+	"testing"
+)
+
+// readablePair returns the ends of a ring of which the receiver has had a frame.
+func readablePair(t testing.TB, allowed Reading) (*ShmSender, *ShmReceiver) {
+	t.Helper()
+	s, r := shmPair(t, minRing)
+	r.SetReading(allowed)
+	s.TrySend(frame(1, nil))
+	if _, ok, err := r.TryReceive(fresh); !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	return s, r
+}
+
+func TestMemoryIsReadOnlyWhereAllowed(t *testing.T) {
+	for allowed, want := range map[Reading]bool{ReadAny: true, ReadOthers: false, ReadNone: false} {
+		s, r := readablePair(t, allowed)
+		from, to := []byte("somewhere"), make([]byte, 9)
+		n, err := r.ReadMemory(s.Address(from), to)
+		if !want {
+			if r.CanRead() || !errors.Is(err, ErrUnreadable) {
+				t.Errorf("allowed %d: own memory was read: %d bytes, %v", allowed, n, err)
+			}
+			continue
+		}
+		if n != len(to) || err != nil || string(to) != string(from) {
+			t.Errorf("allowed %d: got %q, %v", allowed, to[:n], err)
+		}
+	}
+}
+
+func TestReadOfNoMemoryIsAnError(t *testing.T) {
+	_, r := readablePair(t, ReadAny)
+	for _, address := range []uint64{1, 1 << 46, 1<<64 - 1} {
+		if n, err := r.ReadMemory(address, make([]byte, 100)); err == nil || errors.Is(err, ErrUnreadable) {
+			t.Errorf("at %#x: got %d bytes, %v, want an error of the sender's", address, n, err)
+		}
+	}
+	if !r.CanRead() {
+		t.Error("a wrong address made all memory unreadable")
+	}
+}
+
+// A sender that names a process which has not the ring is not believed.
+func TestOnlyTheSendersProcessIsRead(t *testing.T) {
+	for name, lie := range map[string]func(*ring){
+		"another process": func(r *ring) { r.control.hello.pid.Store(1) },
+		"no process":      func(r *ring) { r.control.hello.pid.Store(1<<31 - 1) },
+		"no number":       func(r *ring) { r.control.hello.pid.Store(1<<64 - 1) },
+		"nothing":         func(r *ring) { r.control.hello.pid.Store(0) },
+		"another place":   func(r *ring) { r.control.hello.base.Add(4096) },
+	} {
+		s, r := shmPair(t, minRing)
+		r.SetReading(ReadAny)
+		lie(s.ring)
+		s.TrySend(frame(1, nil))
+		if _, ok, err := r.TryReceive(fresh); !ok || err != nil || r.CanRead() {
+			t.Errorf("%s: got %v, %v, memory read %v", name, ok, err, r.CanRead())
+		}
+	}
+}
+
+// What a sender had when it had closed may be anything.
+func TestMemoryOfAClosedSenderIsNotRead(t *testing.T) {
+	s, r := readablePair(t, ReadAny)
+	from := make([]byte, 10)
+	s.Close()
+	if _, err := r.ReadMemory(s.Address(from), make([]byte, 10)); !errors.Is(err, ErrUnreadable) {
+		t.Errorf("got %v, want %v", err, ErrUnreadable)
+	}
+}
+
+func TestReadMemoryAllocatesNothing(t *testing.T) {
+	s, r := readablePair(t, ReadAny)
+	from, to := make([]byte, 1<<16), make([]byte, 1<<16)
+	got := testing.AllocsPerRun(100, func() {
+		if _, err := r.ReadMemory(s.Address(from), to); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if got != 0 {
+		t.Errorf("%v allocations, want 0", got)
+	}
+}
+
+// show tells where it has some memory, and keeps it until it is told to end.
+func show(e *pollingEnd) error {
+	memory := make([]byte, 3*ReadMost+5)
+	for i := range memory {
+		memory[i] = byte(i * 7)
+	}
+	if err := e.send(frame(0, binary.LittleEndian.AppendUint64(nil, e.s.Address(memory)))); err != nil {
+		return err
+	}
+	_, err := e.receive(fresh)
+	if memory[1] != 7 {
+		return errors.New("memory has changed")
+	}
+	return err
+}
+
+func TestMemoryOfAnotherProcess(t *testing.T) {
+	e := startChild(t, "show", 0, minRing)
+	f, err := e.receive(fresh)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !e.r.CanRead() {
+		t.Log("this system lets no process read another's memory; nothing more to see")
+		return
+	}
+	address, got := binary.LittleEndian.Uint64(f.Payload), make([]byte, 3*ReadMost+5)
+	for n := 0; n < len(got); {
+		part, err := e.r.ReadMemory(address+uint64(n), got[n:])
+		if err != nil || part == 0 || part > ReadMost {
+			t.Fatal(part, err)
+		}
+		n += part
+	}
+	for i := range got {
+		if got[i] != byte(i*7) {
+			t.Fatalf("byte %d is %d", i, got[i])
+		}
+	}
+}
+
+// After a sender was killed its memory is gone, whoever has its number.
+func TestMemoryOfAProcessThatHasEnded(t *testing.T) {
+	e := startChild(t, "show", 0, minRing)
+	f, err := e.receive(fresh)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.kill(t)
+	address := binary.LittleEndian.Uint64(f.Payload)
+	for range 2 {
+		if n, err := e.r.ReadMemory(address, make([]byte, 10)); !errors.Is(err, ErrUnreadable) {
+			t.Errorf("got %d bytes, %v, want %v", n, err, ErrUnreadable)
+		}
+	}
+}
+
+// A number that now names another process yields nothing of that.
+func TestMemoryOfTheNextProcessWithThatNumber(t *testing.T) {
+	s, r := readablePair(t, ReadAny)
+	secret := []byte("not for you")
+	r.source.proof++ // that process has no ring there
+	if n, err := r.ReadMemory(s.Address(secret), make([]byte, len(secret))); !errors.Is(err, ErrUnreadable) {
+		t.Errorf("got %d bytes, %v, want %v", n, err, ErrUnreadable)
+	}
+}
