@@ -26,8 +26,8 @@ import (
 // no longer, look into: the payload has to come through the ring.
 var ErrUnreadable = errors.New("memory of the other process cannot be read")
 
-// ReadMost bounds the bytes of one ReadMemory, which blocks its thread for so
-// long: a tenth of a millisecond.
+// ReadMost bounds the bytes of one ReadMemory, which blocks its thread for a tenth
+// of a millisecond then.
 const ReadMost = 1 << 20
 
 const proofSize = 16
@@ -88,34 +88,28 @@ func (r *ShmReceiver) meet() {
 // arrived.
 func (r *ShmReceiver) CanRead() bool { return r.readable }
 
-// ReadMemory copies what the sender's process has at address to b, at most
-// ReadMost bytes, and returns how many. They are what it had there while the
-// sender was not closed. The error is ErrUnreadable when that process has ended
-// or is out of reach, and another one when it has no such memory.
-func (r *ShmReceiver) ReadMemory(address uint64, b []byte) (int, error) {
+// ReadMemory fills b, at most ReadMost bytes, with what the sender's process has
+// at address, and had there while the sender was not closed. The error is
+// ErrUnreadable when that process has ended or is out of reach, and another one
+// when it has no such memory. b may be anything then.
+func (r *ShmReceiver) ReadMemory(address uint64, b []byte) error {
 	defer runtime.KeepAlive(r)
-	if !r.readable {
-		return 0, ErrUnreadable
-	}
-	b = b[:min(len(b), ReadMost)]
-	for {
-		n := r.source.read(uintptr(address), b)
-		if n == len(b)+proofSize && r.source.seen == r.proof {
-			break
-		}
-		if !r.proved() {
-			r.readable = false
-			return 0, fmt.Errorf("channel: process %d: %w", r.source.pid, ErrUnreadable)
-		}
-		if n <= 0 || n >= len(b) {
-			return 0, fmt.Errorf("channel: process %d says that %d bytes are at %#x, where it has none", r.source.pid, len(b), address)
-		}
-		b = b[:n] // what follows cannot be read
+	switch {
+	case !r.readable:
+		return ErrUnreadable
+	case len(b) > ReadMost:
+		return fmt.Errorf("channel: read of %d bytes, at most %d go", len(b), ReadMost)
+	case r.source.read(uintptr(address), b) == len(b)+proofSize && r.source.seen == r.proof:
+	case r.proved():
+		return fmt.Errorf("channel: process %d says that %d bytes are at %#x, where it has none", r.source.pid, len(b), address)
+	default:
+		r.readable = false
+		return fmt.Errorf("channel: process %d: %w", r.source.pid, ErrUnreadable)
 	}
 	if r.control.gone.Load()&senderGone != 0 {
-		return 0, fmt.Errorf("channel: sender has closed: %w", ErrUnreadable)
+		return fmt.Errorf("channel: sender has closed: %w", ErrUnreadable)
 	}
-	return len(b), nil
+	return nil
 }
 
 // proved reports whether the sender's process is still the one that has the ring.

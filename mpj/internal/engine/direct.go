@@ -233,7 +233,7 @@ func (e *Engine) clear(r *Request, m message) {
 		return
 	}
 	if e.reads(in, m) {
-		e.startReading(in, r, m)
+		e.read(in, r, m)
 		return
 	}
 	e.askFor(in, r, m.Seq)
@@ -403,9 +403,7 @@ func (e *Engine) takeAnnounce(in *inlet, f *channel.Frame) error {
 	}
 	f.Payload = nil // is used again
 	m.Message = protection.DataMessage(*f, in.from.Rank, e.self.Rank)
-	in.arriving = true
 	e.deliverDirect(m)
-	in.arriving = false
 	return nil
 }
 

@@ -91,7 +91,6 @@ type Engine struct {
 	bodies    int  // payloads that wait for their receive, or are on their way
 	ending    bool // in Flush: the program receives nothing more
 	refused   []Unmatched
-	readings  []reading
 	selfSeq   uint64 // messages of this process to itself
 	selfBytes int    // of these, those that have not been matched
 

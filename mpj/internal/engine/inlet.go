@@ -78,10 +78,10 @@ func (e *Engine) Accept(from view.Process, r channel.Receiver) {
 		before.recall()
 	}
 	e.running.Add(1)
-	go e.read(in, before) // until the channel ends
+	go e.readAll(in, before) // until the channel ends
 }
 
-func (e *Engine) read(in, before *inlet) {
+func (e *Engine) readAll(in, before *inlet) {
 	defer e.running.Done()
 	defer close(in.ended)
 	defer in.receiver.Close()

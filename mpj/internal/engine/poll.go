@@ -108,9 +108,6 @@ func (e *Engine) progress() (moved bool) {
 	if len(p.pushing) > 0 {
 		moved = e.pushAll() || moved
 	}
-	if len(e.readings) > 0 {
-		moved = e.readOn() || moved
-	}
 	return moved
 }
 
