@@ -18,7 +18,6 @@ type inlet struct {
 	receiver channel.Receiver
 	ring     ringReceiver
 	memory   memoryReader                // the same, if it can read
-	arriving bool                        // an announcement is being delivered
 	alloc    func(channel.Header) []byte // of ring; a field so that it is made once
 	ended    chan struct{}
 	loan     *loan // of a channel that can be lent
