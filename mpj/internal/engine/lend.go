@@ -91,8 +91,10 @@ func (e *Engine) borrow(in *inlet, w *waiter) {
 	l.borrowed, l.borrower = false, nil
 	switch {
 	case err == nil:
-		if e.err == nil {
+		if e.err == nil { // what it causes to be sent goes before the program does
+			e.writes = in.from.Rank
 			e.arrived(in, &f)
+			e.writeTo(in.from.Rank)
 		}
 	case !errors.Is(err, channel.ErrInterrupted):
 		in.recall() // its goroutine will come to the same end

@@ -27,7 +27,11 @@ func (e *Engine) Send(context uint32, dest int, tag int32, payload []byte, mode 
 		return nil
 	}
 	r := e.request()
+	if e.protocol == nil { // else protect knows
+		e.writes = dest
+	}
 	e.sendLater(r, context, dest, tag, payload, mode)
+	e.writeTo(dest)
 	err := e.wait(r)
 	if err == nil {
 		err = r.err

@@ -234,6 +234,21 @@ func (e *Engine) writeNow(o *outlet) {
 	}
 }
 
+// writeTo writes what put has left to the calling goroutine because writes was
+// rank. e.mu is held, but not while it writes.
+func (e *Engine) writeTo(rank int) {
+	if e.writes != rank {
+		return
+	}
+	e.writes = noRank
+	for k := range e.view.R {
+		o := e.outlets[e.index(view.Process{Rank: rank, Replica: k})]
+		if o != nil && o.ring == nil && o.written < len(o.queue) {
+			e.writeNow(o)
+		}
+	}
+}
+
 // wrote takes note that n frames of the queue are in the channel.
 func (e *Engine) wrote(o *outlet, n int, err error) {
 	o.writing = false

@@ -33,18 +33,11 @@ func (e *Engine) protect(m protection.Message) {
 	if m.Dest != e.self.Rank && usedAgain(m.Payload) {
 		e.lent[&m.Payload[0]] = 1
 	}
-	if m.Dest == e.self.Rank || e.protocol.Retained() > directLoad {
-		e.apply(e.protocol.Send(m))
-		return
+	if e.protocol.Retained() <= directLoad {
+		e.writes = m.Dest
 	}
-	e.writes = m.Dest
 	e.apply(e.protocol.Send(m))
-	e.writes = noRank
-	for k := range e.view.R {
-		if o := e.outlets[e.index(view.Process{Rank: m.Dest, Replica: k})]; o != nil && o.written < len(o.queue) {
-			e.writeNow(o)
-		}
-	}
+	e.writeTo(m.Dest)
 }
 
 // directLoad is how many bytes others may lack of this process's messages for a
