@@ -147,7 +147,8 @@ func (e *Engine) takeOver() {
 
 // decideRequests decides the outcome of a call about requests: indices of
 // some that are done.
-func (e *Engine) decideRequests(rs []*Request, choose func() ([]uint64, bool)) ([]int, error) {
+func (e *Engine) decideRequests(rs []*Request, choose func() ([]uint64, bool)) (indices []int, err error) {
+	defer func() { giveWay(len(indices) > 0) }()
 	w := waiters.Get().(*waiter)
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -163,7 +164,7 @@ func (e *Engine) decideRequests(rs []*Request, choose func() ([]uint64, bool)) (
 	if err != nil {
 		return nil, err
 	}
-	indices := make([]int, len(values))
+	indices = make([]int, len(values))
 	for i, v := range values {
 		if v >= uint64(len(rs)) {
 			e.fail(errMalformed)

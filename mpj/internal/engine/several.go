@@ -1,5 +1,7 @@
 package engine
 
+import "runtime"
+
 // The calls here look at several requests at once. What they find depends on
 // timing, so it is a decision.
 
@@ -61,13 +63,24 @@ func (e *Engine) Waitsome(rs []*Request) ([]int, error) {
 // Testany returns the index of a request that is done, or -1.
 func (e *Engine) Testany(rs []*Request) (int, error) {
 	if e.protocol == nil {
-		return e.look(func() int { return indexDone(rs) })
+		i, err := e.look(func() int { return indexDone(rs) })
+		giveWay(i >= 0)
+		return i, err
 	}
 	done, err := e.decideRequests(rs, func() ([]uint64, bool) { return firstDone(rs), true })
 	if err != nil || len(done) == 0 {
 		return -1, err
 	}
 	return done[0], nil
+}
+
+// giveWay lets other goroutines run after a look that found nothing: a program
+// that polls would else keep those that read its messages waiting for a whole
+// time slice, again and again.
+func giveWay(found bool) {
+	if !found {
+		runtime.Gosched()
+	}
 }
 
 // look makes what progress can be made and returns what find then finds.
@@ -91,6 +104,7 @@ func (e *Engine) Testsome(rs []*Request) ([]int, error) {
 func (e *Engine) Testall(rs []*Request) (bool, error) {
 	if e.protocol == nil {
 		pending, err := e.look(func() int { return indexPending(rs) })
+		giveWay(pending < 0)
 		return err == nil && pending < 0, err
 	}
 	done, err := e.decideRequests(rs, func() ([]uint64, bool) {
