@@ -15,14 +15,13 @@ import (
 // configs are the ways in which processes may be joined.
 func configs(ranks int) map[string]localworld.Config {
 	return map[string]localworld.Config{
-		"self":           {Ranks: ranks, Replicas: 1},
-		"rings":          {Ranks: ranks, Replicas: 1, Rings: true},
-		"rings, crowded": {Ranks: ranks, Replicas: 1, Rings: true, Crowded: true},
-		"rings, read":    {Ranks: ranks, Replicas: 1, Rings: true, Reading: channel.ReadAny, Crowded: true},
-		"sockets":        {Ranks: ranks, Replicas: 1, Sockets: true},
-		"self,r=2":       {Ranks: ranks, Replicas: 2},
-		"rings,r=2":      {Ranks: ranks, Replicas: 2, Rings: true},
-		"sockets,r=2":    {Ranks: ranks, Replicas: 2, Sockets: true},
+		"self":        {Ranks: ranks, Replicas: 1},
+		"rings":       {Ranks: ranks, Replicas: 1, Rings: true},
+		"rings, read": {Ranks: ranks, Replicas: 1, Rings: true, Reading: channel.ReadAny},
+		"sockets":     {Ranks: ranks, Replicas: 1, Sockets: true},
+		"self,r=2":    {Ranks: ranks, Replicas: 2},
+		"rings,r=2":   {Ranks: ranks, Replicas: 2, Rings: true},
+		"sockets,r=2": {Ranks: ranks, Replicas: 2, Sockets: true},
 	}
 }
 

@@ -13,21 +13,22 @@ import (
 //	Announce, address ->  read, when a receive has matched  <- Clear, not needed
 //
 // That is one copy where a ring has two, and the sender has nothing to do
-// meanwhile. But the two copies of a ring go on at the same time if there is a
-// processor for each, and stay within the second-level caches, which the system's
-// copy of a long payload does not. On two processors, in µs, ring and reading:
+// meanwhile. But the two copies of a ring go on at the same time if a processor is
+// free for each, and stay within the second-level caches, which the system's
+// copy of a long payload does not. So reading is for exchanges, in which both
+// processors are busy anyway. On two, in µs, ring and reading:
 //
-//	                          128 KiB    256 KiB      1 MiB     4 MiB
-//	2 ranks  latency                                110   197
-//	         alltoall         36   20    80    50   528   432
+//	                         128 KiB     256 KiB       1 MiB      4 MiB
+//	2 ranks  latency                     28    51   110   197  586  1256
+//	         alltoall        36   20     80    50   528   432
+//	         allreduce       34   34    114    76   418   350 2618  3327
 //	         both ways                  115   127   386   552
-//	         allreduce        34   34   114    76   418   350  2618  3327
-//	4 ranks  latency                     71    39   281   208  1298  1889
-//	         alltoall        338  345   609   529  3500  4205
-//	         bcast                      119   112   492   547
+//	4 ranks  alltoall       338  334    674   501  3500  4319
+//	         allreduce      153  148    344   291  1711  1462
+//	         bcast, always read         119   112   492   547
 //
 // (e2e/bench -only 'mpj shm n=(2|4)/(latency|bidirectional|alltoall|allreduce|bcast)';
-// with 4 ranks other runs differ by a fifth.)
+// with 4 ranks runs differ by a fifth. An allreduce sends parts of its length.)
 
 // readLimit is the longest payload that is read, in bytes.
 const readLimit = channel.ReadMost / 2
@@ -55,11 +56,10 @@ func (o *outlet) attachAddress(f *channel.Frame, r *Request) {
 	}
 }
 
-// reads reports whether this process is to read m: where processors are short, or
-// if the sender has its hands full with what this process sends.
+// reads reports whether this process is to read m: if the sender has its hands full
+// with what this process sends.
 func (e *Engine) reads(in *inlet, m message) bool {
-	return m.address != 0 && m.full <= readLimit && (e.poller.crowded || e.bodies > 0) &&
-		in.memory != nil && in.memory.CanRead()
+	return m.address != 0 && m.full <= readLimit && e.bodies > 0 && in.memory != nil && in.memory.CanRead()
 }
 
 // read reads m into the buffer of r, which it has matched. It takes some 50 µs at

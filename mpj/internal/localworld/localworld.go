@@ -24,8 +24,6 @@ type Config struct {
 	// Reading says whether receivers of rings read long payloads where they are.
 	// All are in this process, so without ReadAny they do not.
 	Reading channel.Reading
-	// Crowded says that there are more processes than processors, even if not.
-	Crowded bool
 	// Wrap, if not nil, returns what is used in place of a new channel's
 	// writing end. Tests break channels with it.
 	Wrap func(channel.Sender) channel.Sender
@@ -58,7 +56,7 @@ func New(ctx context.Context, c Config) *World {
 		config := engine.Config{
 			Self: p, View: w.view, Protocol: Protect(p, w.view), Opener: opener{w, p},
 			Clock:   func() time.Duration { return time.Since(start) },
-			Crowded: c.Crowded || c.Ranks*c.Replicas > runtime.NumCPU(),
+			Crowded: c.Ranks*c.Replicas > runtime.NumCPU(),
 		}
 		if bell := w.bells[p]; bell != nil {
 			config.Bell = bell
