@@ -27,5 +27,5 @@ generate:         ## protobuf code; needs protoc and protoc-gen-go
 bench:            ## the benchmarks that are kept
 	go test -run '^$$' -bench . -benchmem ./mpj/... ./replication ./filetransfer ./faultdetect
 
-compare:          ## beside other libraries, into docs/benchmarks.md; about 20 minutes on a quiet machine
+compare:          ## beside other libraries, into docs/benchmarks.md; about half an hour on a quiet machine
 	go run ./e2e/bench -rounds 5 -out docs
