@@ -67,10 +67,10 @@ func (m *nemesis) battle() {
 		m.strikeUnplaced(phase, supernode)
 	}
 	m.job.waitRunning()
-	// A program that is stopped before it has joined the job cannot be told from
-	// one that takes its time, so the first strike waits until all are at work.
-	for range m.rnd.IntN(5) {
-		m.awaitOutput()
+	for i := range m.rnd.IntN(5) {
+		if i > 0 {
+			m.awaitOutput()
+		}
 		m.strike()
 	}
 	what := fmt.Sprintf("%v after %q", args, m.done)

@@ -113,6 +113,8 @@ func TestProcessThatMisbehavesIsEnded(t *testing.T) {
 		"speaks an older protocol":      {"old", fmt.Sprintf("the program speaks protocol %d, its peer %d", version.Protocol-1, version.Protocol)},
 		"does not answer (V3: in 5 s)":  {"hang", "has not answered its peer for 5s"},
 		"stops its supervisor and ends": {"stop", "its supervisor has not answered for 5s"},
+		"is stopped before it joins":    {"stopped", "has been stopped for 5s"},
+		"is stopped when it has left":   {"leave", "has been stopped for 5s"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

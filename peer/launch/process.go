@@ -28,6 +28,7 @@ type process struct {
 	early  []letter // for a process that has not said hello
 
 	greeted, initialized, finalized, aborted bool // what it has said
+	stopped                                  bool // while nobody asks it itself, says its supervisor
 
 	out      [streams]output
 	speaks   bool             // for its rank, in the current view
@@ -148,16 +149,33 @@ func (j *job) checkAlive() {
 	}
 }
 
-// checkSupervisors does the same with the supervisors. From one that a program
-// has stopped, nobody would ever hear how the program ended.
+// checkSupervisors does the same with the supervisors, which must say that they
+// are there and that their program is not stopped. From one that a program has
+// stopped, nobody would ever hear how the program ended; and a program that was
+// stopped before it joined the job would not be asked anything by checkAlive.
 func (j *job) checkSupervisors() {
 	ask, hung := j.watching.Tick(time.Since(j.watching.since))
 	for _, id := range ask {
 		j.local[id].live.program.Ask()
 	}
 	for _, id := range hung {
+		p := j.local[id]
+		if p.stopped {
+			p.end(fmt.Sprintf("has been stopped for %v", faultdetect.DefaultHang))
+			continue
+		}
 		// First of all: end wakes it, and it could still report another end.
-		j.local[id].live.program.KillSupervisor()
-		j.local[id].end(fmt.Sprintf("its supervisor has not answered for %v", faultdetect.DefaultHang))
+		p.live.program.KillSupervisor()
+		p.end(fmt.Sprintf("its supervisor has not answered for %v", faultdetect.DefaultHang))
+	}
+}
+
+// attended takes a supervisor's answer. A program that has said hello and has not
+// finished is asked by checkAlive, whether it is stopped or hangs in another way.
+func (j *job) attended(id view.Process, stopped bool) {
+	p := j.local[id]
+	p.stopped = stopped && (!p.greeted || p.finalized)
+	if !p.stopped {
+		j.watching.Answered(id)
 	}
 }

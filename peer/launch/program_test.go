@@ -83,10 +83,24 @@ func program(args []string) int {
 	case "stop":
 		syscall.Kill(os.Getppid(), syscall.SIGSTOP)
 		return 0
+	case "stopped":
+		stopSelf()
+	case "leave":
+		l := enter(version.Protocol)
+		l.say(proclink.Init, withKey)
+		l.say(proclink.Finalized, nil)
+		l.await(proclink.Bye)
+		stopSelf()
 	case "old":
 		enter(version.Protocol - 1)
 	}
 	return 100
+}
+
+// stopSelf stops this process. The thread that calls may get a little further.
+func stopSelf() {
+	syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+	time.Sleep(time.Hour)
 }
 
 // A processLine is the process's end of its line.

@@ -136,7 +136,7 @@ func (j *job) launch(p view.Process) (*instance, error) {
 		Title:   "job " + j.spec.ID + " process " + p.String(),
 		Program: program, Args: j.spec.Args, Settings: j.spec.Settings,
 		Scratch: j.folder.Process(p), Line: inherited,
-		Answered: func() { j.do(func() { j.watching.Answered(p) }) },
+		Answered: func(stopped bool) { j.do(func() { j.attended(p, stopped) }) },
 	}
 	for s, write := range []**os.File{&c.Stdout, &c.Stderr} {
 		var pipeErr error

@@ -19,7 +19,9 @@
 //     all its descendants, removes the scratch folder and exits.
 //
 // Meanwhile it answers its peer's questions whether it is there: a program may
-// have stopped it, and then neither would be noticed.
+// have stopped it, and then neither would be noticed. It also says whether the
+// program is stopped, which is all that tells a program that will never join the
+// job from one that takes its time to.
 //
 // On Linux the supervisor is a subreaper: a descendant that outlives its parent,
 // in whatever session or process group it has put itself, becomes a child of the

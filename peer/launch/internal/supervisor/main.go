@@ -7,6 +7,7 @@ import (
 	"os"
 	"runtime"
 	"strconv"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
@@ -45,7 +46,8 @@ type started struct {
 // A word is each of the supervisor's later reports: that it is there, or, as
 // the last, how the program ended.
 type word struct {
-	Exit *Exit `json:",omitempty"`
+	Stopped bool  `json:",omitempty"` // the program is, by a signal
+	Exit    *Exit `json:",omitempty"`
 }
 
 // Main does the work of a supervisor if this process was started as one; its
@@ -106,47 +108,56 @@ func listen(life io.Reader) <-chan struct{} {
 // watch returns when the program and all its descendants are gone, and the peer
 // has let go.
 func watch(pid int, asked <-chan struct{}, report func(word)) {
-	exited, childless := reap(pid)
+	c := reap(pid)
 	for {
 		select {
-		case e := <-exited:
+		case e := <-c.exited:
 			report(word{Exit: &e}) // at once (promise F2)
-			sweep(pid, childless)
+			sweep(pid, c.childless)
 			for range asked { // what could be answered now would come after the last word
 			}
 			return
 		case _, held := <-asked:
 			if held {
-				report(word{})
+				report(word{Stopped: c.stopped.Load()})
 				continue
 			}
-			sweep(pid, childless)
-			e := <-exited
+			sweep(pid, c.childless)
+			e := <-c.exited
 			report(word{Exit: &e}) // the peer may only have let go of this process
 			return
 		}
 	}
 }
 
-// reap collects the ends of all children: the program's, and those of its
-// orphans. Childless is closed when there is none left, and none can come.
-func reap(program int) (exited <-chan Exit, childless <-chan struct{}) {
-	e, c := make(chan Exit, 1), make(chan struct{})
+// children is what becomes of the program, and of the orphans that it leaves.
+type children struct {
+	stopped   atomic.Bool   // the program, as by SIGSTOP
+	exited    chan Exit     // gets the program's
+	childless chan struct{} // closed when there is none left, and none can come
+}
+
+// reap collects the ends of all children, and watches the program stop and go on.
+func reap(program int) *children {
+	c := &children{exited: make(chan Exit, 1), childless: make(chan struct{})}
 	go func() { // ends when the last child does
-		defer close(c)
+		defer close(c.childless)
 		for {
 			var status syscall.WaitStatus
-			pid, err := syscall.Wait4(-1, &status, 0, nil)
+			pid, err := syscall.Wait4(-1, &status, syscall.WUNTRACED|syscall.WCONTINUED, nil)
 			switch {
 			case err == syscall.EINTR:
 			case err != nil: // ECHILD
 				return
-			case pid == program:
-				e <- exitOf(status)
+			case pid != program:
+			case status.Stopped(), status.Continued():
+				c.stopped.Store(status.Stopped())
+			default:
+				c.exited <- exitOf(status)
 			}
 		}
 	}()
-	return e, c
+	return c
 }
 
 // exitOf says how a program with that wait status ended.

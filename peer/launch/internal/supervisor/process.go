@@ -26,7 +26,7 @@ type Command struct {
 
 	Line, Stdout, Stderr *os.File // the process's ends; Start leaves them open
 
-	Answered func() // called whenever the supervisor has answered Ask
+	Answered func(stopped bool) // called whenever the supervisor has answered Ask: is the program stopped?
 }
 
 // An Exit says how a program ended.
@@ -122,7 +122,7 @@ func (p *Process) command(c Command, report *json.Decoder, deadline time.Time) e
 }
 
 // watch waits for the program's end.
-func (p *Process) watch(report *json.Decoder, answered func()) {
+func (p *Process) watch(report *json.Decoder, answered func(stopped bool)) {
 	defer close(p.done)
 	for {
 		var w word
@@ -133,7 +133,7 @@ func (p *Process) watch(report *json.Decoder, answered func()) {
 			p.exit = *w.Exit
 			return
 		}
-		answered()
+		answered(w.Stopped)
 	}
 	// The supervisor was killed, by the program, by the owner, or because it did
 	// not answer. The kernel kills the program then; what it has started may
@@ -143,8 +143,8 @@ func (p *Process) watch(report *json.Decoder, answered func()) {
 	p.exit = Exit{Code: -1, Signal: syscall.SIGKILL.String()}
 }
 
-// Ask has the supervisor call Command.Answered, if it is not stopped. A stopped
-// one would not notice that the program or the peer ends.
+// Ask has Command.Answered called, unless the supervisor is stopped: such a one
+// would not notice that the program or the peer ends.
 func (p *Process) Ask() { p.life.Write([]byte{'?'}) } // an error means that it is over
 
 // KillSupervisor ends a supervisor that does not answer, and the program with it.

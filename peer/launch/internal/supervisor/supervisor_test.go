@@ -123,7 +123,7 @@ type running struct {
 	line           *proclink.Conn
 	stdout, stderr *os.File
 	scratch        string
-	answered       chan struct{}
+	answered       chan bool // is the program stopped?
 }
 
 func newScratch(t *testing.T) string {
@@ -160,7 +160,7 @@ func tryRun(t *testing.T, path string, args ...string) (*running, error) {
 
 func tryRunBy(t *testing.T, deadline time.Time, path string, args ...string) (*running, error) {
 	t.Helper()
-	r := &running{scratch: newScratch(t), answered: make(chan struct{}, 1)}
+	r := &running{scratch: newScratch(t), answered: make(chan bool, 1)}
 	line, inherited, err := proclink.Pair()
 	if err != nil {
 		t.Fatal(err)
@@ -168,7 +168,7 @@ func tryRunBy(t *testing.T, deadline time.Time, path string, args ...string) (*r
 	t.Cleanup(func() { line.Close() })
 	r.line = line
 	c := Command{Title: "test", Program: path, Args: args, Scratch: r.scratch, Line: inherited,
-		Answered: func() { r.answered <- struct{}{} }}
+		Answered: func(stopped bool) { r.answered <- stopped }}
 	for _, pipe := range []struct{ read, write **os.File }{{&r.stdout, &c.Stdout}, {&r.stderr, &c.Stderr}} {
 		if *pipe.read, *pipe.write, err = os.Pipe(); err != nil {
 			t.Fatal(err)
@@ -297,15 +297,32 @@ func TestSupervisorAnswersLongAfterItsStart(t *testing.T) {
 	r.ask(t)
 }
 
-// ask returns when the supervisor has answered.
-func (r *running) ask(t *testing.T) {
+// TestSupervisorSaysThatTheProgramIsStopped, and when it goes on.
+func TestSupervisorSaysThatTheProgramIsStopped(t *testing.T) {
+	r := run(t, "sleep")
+	for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT, syscall.SIGTSTP, syscall.SIGCONT} {
+		if err := syscall.Kill(r.pid, s); err != nil {
+			t.Fatal(err)
+		}
+		// The supervisor hears of it a moment later.
+		for end := time.Now().Add(20 * time.Second); r.ask(t) != (s != syscall.SIGCONT); {
+			if time.Now().After(end) {
+				t.Fatalf("the supervisor does not notice %v", s)
+			}
+		}
+	}
+}
+
+// ask returns what the supervisor answers: whether the program is stopped.
+func (r *running) ask(t *testing.T) (stopped bool) {
 	t.Helper()
 	r.Ask()
 	select {
-	case <-r.answered:
+	case stopped = <-r.answered:
 	case <-time.After(20 * time.Second):
 		t.Fatal("no answer")
 	}
+	return stopped
 }
 
 func TestProgramThatCannotRun(t *testing.T) {
