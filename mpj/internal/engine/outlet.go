@@ -132,6 +132,22 @@ func (o *outlet) signal() {
 	}
 }
 
+// popProtected ends what the protocol will send again. Receipts and Queries are
+// the engine's own and stay: this process may have been asked anew, and have
+// answered, before it got hold of the channel that its answer goes by.
+func (e *Engine) popProtected(o *outlet) {
+	var own []parcel
+	for _, p := range o.queue {
+		if p.Kind == channel.Receipt || p.Kind == channel.Query {
+			own = append(own, p)
+		}
+	}
+	e.pop(o, len(o.queue))
+	for _, p := range own {
+		e.queueUp(o, p)
+	}
+}
+
 // push moves what there is room for into the ring of o.
 func (e *Engine) push(o *outlet) {
 	n := 0
@@ -395,7 +411,7 @@ func (e *Engine) connected(o *outlet, s channel.Sender, again bool) bool {
 			e.acknowledge(in)
 		}
 	default:
-		e.pop(o, len(o.queue))
+		e.popProtected(o)
 		e.apply(e.protocol.Reopened(o.to))
 		e.ask() // a Query may have been lost
 		e.relieve()

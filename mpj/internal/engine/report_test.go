@@ -1,0 +1,93 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
+)
+
+// A reporter loses the first Receipt that it is given, and breaks.
+type reporter struct {
+	channel.Sender
+	lost, queried func() // tell of that, and of a Query that has gone
+	broken        chan struct{}
+}
+
+func (r *reporter) Broken() <-chan struct{} { return r.broken }
+
+func (r *reporter) Send(frames ...channel.Frame) error {
+	has := func(k channel.Kind) bool {
+		return slices.ContainsFunc(frames, func(f channel.Frame) bool { return f.Kind == k })
+	}
+	if r.lost != nil && has(channel.Receipt) {
+		r.lost()
+		close(r.broken)
+		return nil
+	}
+	err := r.Sender.Send(frames...)
+	if has(channel.Query) {
+		r.queried()
+	}
+	return err
+}
+
+// A Receipt is lost with its channel. The sender sees the next one at once, and
+// asks; the answer is given before whoever opens that channel can use it. It must
+// not be taken for something that was in the last one.
+func TestR2AnswerBeforeTheChannelIsThere(t *testing.T) {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), 20*time.Second, errors.New("hangs"))
+	defer cancel()
+	const matched, asked = 0, 1 // tags
+	s, r := view.Process{Rank: 0}, view.Process{Rank: 1}
+	engines := make(chan *engine.Engine, 1) // r's
+	var lost, queried sync.Once
+	once, query, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	config := localworld.Config{Ranks: 2, Replicas: 2, Wrap: func(inner channel.Sender) channel.Sender {
+		w := &reporter{Sender: inner, broken: make(chan struct{}), queried: func() { queried.Do(func() { close(query) }) }}
+		select {
+		case <-once: // this is the next channel from r to s: wait until r has answered
+			e := <-engines
+			e.Recv(context2, 0, asked, nil) // ends at the latest with ctx
+		default:
+			w.lost = func() { lost.Do(func() { close(once) }) }
+		}
+		return w
+	}}
+	job := localworld.New(ctx, config)
+	job.Kill(view.Process{Rank: 0, Replica: 1}) // they would report as well
+	job.Kill(view.Process{Rank: 1, Replica: 1})
+	err := job.Run(func(p view.Process, e *engine.Engine) error {
+		switch p {
+		case s:
+			defer close(done)
+			request, err := e.Isend(context2, 1, matched, nil, engine.Synchronous)
+			if err != nil {
+				return err
+			}
+			select {
+			case <-query:
+			case <-ctx.Done():
+			}
+			err = e.Send(context2, 1, asked, nil, engine.Standard)
+			_, waited := e.Wait(request)
+			return errors.Join(err, waited)
+		case r:
+			engines <- e
+			_, err := e.Recv(context2, 0, matched, nil)
+			<-done
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
