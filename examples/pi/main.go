@@ -18,7 +18,7 @@ var errUsage = errors.New("usage: pi [INTERVALS], a whole number from 1 to 10^15
 // index is exact as a float64.
 const (
 	defaultIntervals = 10_000_000
-	maxIntervals     = 1_000_000_000_000_000
+	maxIntervals     = 1e15
 )
 
 // exitUsage is the status after a mistake in the arguments.
@@ -76,7 +76,7 @@ func parse(args []string) (int, error) {
 		return defaultIntervals, nil
 	}
 	n, err := strconv.Atoi(args[0])
-	if err != nil || len(args) > 1 || n < 1 || n > maxIntervals {
+	if err != nil || len(args) > 1 || n < 1 || float64(n) > maxIntervals {
 		return 0, errUsage
 	}
 	return n, nil

@@ -1,4 +1,4 @@
-//go:build !linux
+//go:build !linux || 386 || s390x
 
 package channel
 
@@ -6,6 +6,8 @@ import (
 	"net"
 	"os"
 )
+
+// Package syscall does not have recvfrom(2) for 386 and s390x.
 
 // OpenTCP returns a connection of a connected TCP socket. It works on a
 // duplicate: the caller still closes f.

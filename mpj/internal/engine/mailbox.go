@@ -48,7 +48,8 @@ func (m message) size() int {
 // made, whatever the order of arrival from different sources.
 type mailbox struct {
 	posts      []*Request // in program order
-	unexpected []message  // in order of arrival
+	unexpected []message  // in order of arrival; somewhere in space
+	space      []message  // without elements
 	arrivals   uint64
 	wildcards  int // among posts
 	points     uint64
@@ -98,7 +99,17 @@ func (b *mailbox) find(r *Request) (message, bool) {
 }
 
 // add keeps a message that no post takes.
-func (b *mailbox) add(m message) { b.unexpected = append(b.unexpected, m) }
+func (b *mailbox) add(m message) {
+	if n := len(b.unexpected); n == cap(b.unexpected) { // it has come to the end of the space
+		if cap(b.space) <= 2*n {
+			b.space = make([]message, 0, 2*n+4)
+		}
+		moved := append(b.space, b.unexpected...)
+		clear(b.unexpected)
+		b.unexpected = moved
+	}
+	b.unexpected = append(b.unexpected, m)
+}
 
 func (b *mailbox) append(r *Request) {
 	r.posted = true
@@ -119,10 +130,10 @@ func (b *mailbox) arrive(m protection.Message, decider bool) (*Request, message,
 				return r, arrived, true
 			}
 		}
-		b.unexpected = append(b.unexpected, arrived)
+		b.add(arrived)
 		return nil, message{}, false
 	}
-	b.unexpected = append(b.unexpected, arrived)
+	b.add(arrived)
 	return b.match(decider, func(r *Request) bool { return r.takes(m) })
 }
 
@@ -241,8 +252,17 @@ func (b *mailbox) removeMessage(i int) message {
 	}
 	b.unexpected[0] = message{} // the usual case, and cheap with many waiting
 	b.unexpected = b.unexpected[1:]
+	if len(b.unexpected) == 0 {
+		b.unexpected = b.space
+		if cap(b.space) > spaceKept {
+			b.space, b.unexpected = nil, nil
+		}
+	}
 	return m
 }
+
+// spaceKept is how many messages an empty mailbox keeps space for.
+const spaceKept = 1024
 
 func (b *mailbox) wakeProbes() {
 	for _, w := range b.probes {

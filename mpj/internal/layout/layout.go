@@ -1,16 +1,19 @@
 package layout
 
 import (
-	"errors"
 	"fmt"
+	"math/bits"
 )
 
 // limit bounds every size, displacement and extent in bytes. It is what an
-// address space has, and so small that no sum of two of them overflows.
-const limit = 1 << 47
+// address space has, and so small that no sum of two of them overflows: 2^47, or
+// 2^29 where an int has 32 bits.
+const limit = 1 << limitBits
+
+const limitBits = 11 + 18*(bits.UintSize/32)
 
 // errTooLarge is the error of a datatype that no memory has room for.
-var errTooLarge = errors.New("the datatype spans more than 2^47 bytes")
+var errTooLarge = fmt.Errorf("the datatype spans more than 2^%d bytes", limitBits)
 
 // A Layout describes one item of a datatype: its bytes relative to an origin,
 // and its extent, the distance from one item to the next. It is immutable.
