@@ -47,9 +47,9 @@ func TestCheckNamesDifferentCalls(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			start := INeighborAlltoall[int]
+			start := IneighborAlltoall[int]
 			if w.Rank() == 1 {
-				start = INeighborAllgather[int]
+				start = IneighborAllgather[int]
 			}
 			r, err := start(g, make([]int, 2*(1-w.Rank()%2)+w.Rank()%2), make([]int, 2))
 			if err != nil {
@@ -57,7 +57,7 @@ func TestCheckNamesDifferentCalls(t *testing.T) {
 			}
 			_, err = r.Wait()
 			return err
-		}, "mpj.INeighborAlltoall at rank 0: invalid communicator: in communicator \"\" rank 0 calls INeighborAlltoall(int, sends [1 1], receives [1 1]) at check_test.go:"},
+		}, "mpj.IneighborAlltoall at rank 0: invalid communicator: in communicator \"\" rank 0 calls IneighborAlltoall(int, sends [1 1], receives [1 1]) at check_test.go:"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -87,7 +87,7 @@ func TestCheckLetsRightProgramsRun(t *testing.T) {
 			return err
 		}
 		recv := make([]int, 2)
-		r, err := INeighborAllgather(g, []int{1}, recv)
+		r, err := IneighborAllgather(g, []int{1}, recv)
 		if err != nil {
 			return err
 		}

@@ -120,12 +120,12 @@ func subjects[T Number](sum, prod Op[T]) []subject[T] {
 			g, err := a.ring(c)
 			return first(err, NeighborAllgather(g, of(a.count), of(a.count)))
 		}},
-		{"INeighborAlltoall", false, false, false, func(c *Comm, a asked) error {
+		{"IneighborAlltoall", false, false, false, func(c *Comm, a asked) error {
 			g, err := a.ring(c)
 			if err != nil {
 				return err
 			}
-			return now(INeighborAlltoall(g, of(a.count), of(a.count)))
+			return now(IneighborAlltoall(g, of(a.count), of(a.count)))
 		}},
 		{"NeighborAlltoallv", false, false, false, func(c *Comm, a asked) error {
 			g, err := a.ring(c)

@@ -19,10 +19,10 @@ func NeighborAllgather[T Element](c *Comm, send, recv []T) error {
 	return c.now(op, x, err)
 }
 
-// INeighborAllgather is NeighborAllgather without waiting. The buffers belong to
+// IneighborAllgather is NeighborAllgather without waiting. The buffers belong to
 // the request until it is done.
-func INeighborAllgather[T Element](c *Comm, send, recv []T) (*Request, error) {
-	const op = "INeighborAllgather"
+func IneighborAllgather[T Element](c *Comm, send, recv []T) (*Request, error) {
+	const op = "IneighborAllgather"
 	x, err := neighborAllgather(c, op, send, recv)
 	return c.later(op, x, err)
 }
@@ -48,10 +48,10 @@ func NeighborAllgatherv[T Element](c *Comm, send, recv []T, counts, displs []int
 	return c.now(op, x, err)
 }
 
-// INeighborAllgatherv is NeighborAllgatherv without waiting. The buffers belong
+// IneighborAllgatherv is NeighborAllgatherv without waiting. The buffers belong
 // to the request until it is done.
-func INeighborAllgatherv[T Element](c *Comm, send, recv []T, counts, displs []int) (*Request, error) {
-	const op = "INeighborAllgatherv"
+func IneighborAllgatherv[T Element](c *Comm, send, recv []T, counts, displs []int) (*Request, error) {
+	const op = "IneighborAllgatherv"
 	x, err := neighborAllgatherv(c, op, send, recv, counts, displs)
 	return c.later(op, x, err)
 }
@@ -78,10 +78,10 @@ func NeighborAlltoall[T Element](c *Comm, send, recv []T) error {
 	return c.now(op, x, err)
 }
 
-// INeighborAlltoall is NeighborAlltoall without waiting. The buffers belong to
+// IneighborAlltoall is NeighborAlltoall without waiting. The buffers belong to
 // the request until it is done.
-func INeighborAlltoall[T Element](c *Comm, send, recv []T) (*Request, error) {
-	const op = "INeighborAlltoall"
+func IneighborAlltoall[T Element](c *Comm, send, recv []T) (*Request, error) {
+	const op = "IneighborAlltoall"
 	x, err := neighborAlltoall(c, op, send, recv)
 	return c.later(op, x, err)
 }
@@ -108,10 +108,10 @@ func NeighborAlltoallv[T Element](c *Comm, send []T, sendCounts, sendDispls []in
 	return c.now(op, x, err)
 }
 
-// INeighborAlltoallv is NeighborAlltoallv without waiting. The buffers belong to
+// IneighborAlltoallv is NeighborAlltoallv without waiting. The buffers belong to
 // the request until it is done.
-func INeighborAlltoallv[T Element](c *Comm, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) (*Request, error) {
-	const op = "INeighborAlltoallv"
+func IneighborAlltoallv[T Element](c *Comm, send []T, sendCounts, sendDispls []int, recv []T, recvCounts, recvDispls []int) (*Request, error) {
+	const op = "IneighborAlltoallv"
 	x, err := neighborAlltoallv(c, op, send, sendCounts, sendDispls, recv, recvCounts, recvDispls)
 	return c.later(op, x, err)
 }

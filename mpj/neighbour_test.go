@@ -137,11 +137,11 @@ func TestNonBlockingNeighbourhoodIsTheSame(t *testing.T) {
 func startNeighbourhood(g *Comm, kind int, send, recv, counts []int, mine int) (*Request, error) {
 	switch kind {
 	case 0:
-		return INeighborAllgather(g, []int{mine}, recv)
+		return IneighborAllgather(g, []int{mine}, recv)
 	case 1:
-		return INeighborAllgatherv(g, []int{mine}, recv, counts, nil)
+		return IneighborAllgatherv(g, []int{mine}, recv, counts, nil)
 	case 2:
-		return INeighborAlltoall(g, send, recv)
+		return IneighborAlltoall(g, send, recv)
 	}
-	return INeighborAlltoallv(g, send, counts, nil, recv, counts, nil)
+	return IneighborAlltoallv(g, send, counts, nil, recv, counts, nil)
 }

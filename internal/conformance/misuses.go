@@ -39,6 +39,7 @@ type misuse struct {
 
 func wrongMessages(w *mpj.World) error {
 	c, n, one := w.Comm, w.Size(), []int{1}
+	beyond := int64(mpj.MaxTag) + 1 // negative where an int has 32 bits
 	recv := func(source, tag int) error { _, err := mpj.Recv(c, one, source, tag); return err }
 	probe := func(source, tag int) error { _, err := mpj.Probe(c, source, tag); return err }
 	isend := func(dest, tag int) error { _, err := mpj.Isend(c, one, dest, tag); return err }
@@ -49,7 +50,7 @@ func wrongMessages(w *mpj.World) error {
 		{"Send to AnySource", mpj.Send(c, one, mpj.AnySource, 0), mpj.ErrRank},
 		{"Send with a negative tag", mpj.Send(c, one, 0, -5), mpj.ErrTag},
 		{"Send with AnyTag", mpj.Send(c, one, 0, mpj.AnyTag), mpj.ErrTag},
-		{"Send with a tag too large", mpj.Send(c, one, 0, mpj.MaxTag+1), mpj.ErrTag},
+		{"Send with a tag too large", mpj.Send(c, one, 0, int(beyond)), mpj.ErrTag},
 		{"Bsend without a buffer", mpj.Bsend(c, one, 0, 0), mpj.ErrBuffer},
 		{"Recv beyond the last rank", recv(n, 0), mpj.ErrRank},
 		{"Recv with a negative tag", recv(0, -5), mpj.ErrTag},

@@ -91,10 +91,10 @@ func neighboursStarted(w *mpj.World) error {
 	}
 	me, both, ones := []int{w.Rank()}, []int{w.Rank(), 100 + w.Rank()}, []int{1, 1}
 	a, b, c, d := make([]int, 2), make([]int, 2), make([]int, 2), make([]int, 2)
-	r1, err1 := mpj.INeighborAllgather(g, me, a)
-	r2, err2 := mpj.INeighborAllgatherv(g, me, b, ones, []int{1, 0})
-	r3, err3 := mpj.INeighborAlltoall(g, both, c)
-	r4, err4 := mpj.INeighborAlltoallv(g, both, ones, nil, d, ones, []int{1, 0})
+	r1, err1 := mpj.IneighborAllgather(g, me, a)
+	r2, err2 := mpj.IneighborAllgatherv(g, me, b, ones, []int{1, 0})
+	r3, err3 := mpj.IneighborAlltoall(g, both, c)
+	r4, err4 := mpj.IneighborAlltoallv(g, both, ones, nil, d, ones, []int{1, 0})
 	if err := cmp.Or(err1, err2, err3, err4); err != nil {
 		return err
 	}

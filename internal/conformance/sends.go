@@ -3,6 +3,7 @@ package conformance
 import (
 	"cmp"
 	"fmt"
+	"math"
 
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
@@ -303,7 +304,7 @@ func nullProcess(w *mpj.World) error {
 func everyElement(w *mpj.World) error {
 	return cmp.Or(
 		element[int](w.Comm, -7), element[int8](w.Comm, -8), element[int16](w.Comm, -300), element[int32](w.Comm, -1<<30),
-		element[int64](w.Comm, -1<<60), element[uint](w.Comm, 1<<60), element[uint8](w.Comm, 200), element[uint16](w.Comm, 60000),
+		element[int64](w.Comm, -1<<60), element[uint](w.Comm, math.MaxUint-7), element[uint8](w.Comm, 200), element[uint16](w.Comm, 60000),
 		element[uint32](w.Comm, 1<<31), element[uint64](w.Comm, 1<<63), element[float32](w.Comm, 0.1), element(w.Comm, 0.1),
 		element[complex64](w.Comm, 0.1+2i), element(w.Comm, 0.1-2i),
 		element(w.Comm, mpj.Loc[float64]{Value: 0.5, Index: 3}), element(w.Comm, mpj.Loc[int16]{Value: -5, Index: 4}),
