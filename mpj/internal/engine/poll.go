@@ -42,6 +42,7 @@ type poller struct {
 	inlets   []*inlet // those with rings; replaced, not changed
 	next     int      // where the next pass begins, so that none comes first always
 	pushing  []*outlet
+	fetches  []*fetch
 	polls    uint64 // passes so far
 	spinning bool
 	awaited  *waiter // of whoever spins
@@ -107,6 +108,10 @@ func (e *Engine) progress() (moved bool) {
 	}
 	if len(p.pushing) > 0 {
 		moved = e.pushAll() || moved
+	}
+	if len(p.fetches) > 0 && e.err == nil {
+		e.fetchOne()
+		moved = true
 	}
 	return moved
 }

@@ -1,0 +1,117 @@
+package engine
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
+)
+
+// reopenFirst and reopenMost are the waits before a channel is opened again:
+// the first, and the one that doubling it ends at. A channel that lived for
+// longer than the latter makes the count start anew.
+const (
+	reopenFirst = 5 * time.Millisecond
+	reopenMost  = 500 * time.Millisecond
+)
+
+// patience is how long, in a job without replicas, a process to which there is
+// no channel may still turn out to have left the view, or to come back, before
+// that is an error. Longer than a view ever takes.
+var patience = 30 * time.Second // a variable for tests
+
+// connect opens the channel of o, again and again until it succeeds or o is
+// dropped; it then returns false. e.mu is held, but not meanwhile.
+func (e *Engine) connect(o *outlet) bool {
+	start := time.Now()
+	again := !o.opened.IsZero()
+	if start.Sub(o.opened) > reopenMost {
+		o.wait = 0
+	}
+	for !o.dropped {
+		if o.wait > 0 && !e.pause(o, o.wait) {
+			break
+		}
+		o.wait = min(max(reopenFirst, 2*o.wait), reopenMost)
+		e.mu.Unlock()
+		s, err := e.opener.Open(e.ctx, o.to)
+		e.mu.Lock()
+		if err == nil {
+			return e.connected(o, s, again)
+		}
+		if e.protocol == nil && time.Since(start) > patience {
+			e.fail(fmt.Errorf("channel to process %v: %w", o.to, err))
+		}
+	}
+	return false
+}
+
+// connected uses s from now on. What was in the last channel and may not have
+// arrived goes again.
+func (e *Engine) connected(o *outlet, s channel.Sender, again bool) bool {
+	if o.dropped {
+		s.Close()
+		return false
+	}
+	o.opened, o.sender, o.limits = time.Now(), s, s.Limits()
+	if ring, ok := s.(ringSender); ok {
+		o.ring = ring
+		o.memory, _ = s.(memorySender)
+		e.push(o)
+		if len(o.queue) > 0 {
+			o.pushing = true
+			e.poller.pushing = append(e.poller.pushing, o)
+			e.poller.watch()
+		}
+		return true
+	}
+	o.written = 0
+	switch in := e.inlets[e.index(o.to)]; {
+	case !again:
+	case e.protocol == nil:
+		if in != nil { // the last one may have been lost
+			e.acknowledge(in)
+		}
+	default:
+		e.popProtected(o)
+		e.apply(e.protocol.Reopened(o.to))
+		e.ask() // a Query may have been lost
+		e.relieve()
+		e.armTick()
+	}
+	return true
+}
+
+// popProtected ends what the protocol will send again. Receipts and Queries are
+// the engine's own and stay: this process may have been asked anew, and have
+// answered, before it got hold of the channel that its answer goes by.
+func (e *Engine) popProtected(o *outlet) {
+	var own []parcel
+	for _, p := range o.queue {
+		if p.Kind == channel.Receipt || p.Kind == channel.Query {
+			own = append(own, p)
+		}
+	}
+	e.pop(o, len(o.queue))
+	for _, p := range own {
+		e.queueUp(o, p)
+	}
+}
+
+// pause waits and reports whether o has not been dropped meanwhile. e.mu is
+// held, but not while it waits.
+func (e *Engine) pause(o *outlet, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	for !o.dropped {
+		e.mu.Unlock()
+		select {
+		case <-o.filled: // perhaps dropped
+			e.mu.Lock()
+		case <-timer.C:
+			e.mu.Lock()
+			return !o.dropped
+		}
+	}
+	return false
+}

@@ -1,0 +1,78 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
+)
+
+// eagerCredit bounds, in bytes with headers, the eager messages that one
+// process may have sent to another that has not matched them.
+const eagerCredit = 2 << 20
+
+// An acknowledgement goes out after this many frames or bytes, or at the next
+// tick. More of either saves frames, and keeps more at the sender.
+const (
+	ackFrames = 64
+	ackBytes  = 256 << 10
+)
+
+// consume takes note that an eager message has been matched, and lets its
+// sender know from time to time.
+func (e *Engine) consume(m message) {
+	if m.Source == e.self.Rank {
+		e.selfBytes -= len(m.Payload)
+		return
+	}
+	e.consumed(e.inlets[m.Source], len(m.Payload))
+}
+
+func (e *Engine) consumed(in *inlet, size int) {
+	in.link.consumed += uint32(channel.HeaderSize + size)
+	if in.link.consumed-in.link.returned >= eagerCredit/2 {
+		e.acknowledge(in)
+	}
+}
+
+// acknowledge tells a sender what is here and what has been matched.
+func (e *Engine) acknowledge(in *inlet) {
+	if e.err != nil || in.link == nil || !e.view.Live(in.from) {
+		return
+	}
+	link := in.link
+	link.frames, link.unacked, link.returned = 0, 0, link.consumed
+	e.put(e.outlet(in.from), parcel{Frame: channel.Frame{Header: channel.Header{
+		Kind: channel.Ack, Context: link.consumed, Seq: link.seq,
+	}}})
+}
+
+// acknowledgeDue acknowledges what has come lately.
+func (e *Engine) acknowledgeDue() {
+	for _, in := range e.inlets {
+		if in != nil && in.link != nil && in.link.frames > 0 {
+			e.acknowledge(in)
+		}
+	}
+}
+
+// acknowledged takes an Ack. One that comes late says nothing new.
+func (e *Engine) acknowledged(from view.Process, h channel.Header) error {
+	o := e.outlet(from)
+	if grant := int32(h.Context - o.granted); grant > 0 {
+		if o.credit+int(grant) > eagerCredit {
+			return fmt.Errorf("consumed more than was sent")
+		}
+		o.granted = h.Context
+		o.credit += int(grant)
+	}
+	if h.Seq > o.seq {
+		return fmt.Errorf("acknowledges frame %d of %d", h.Seq, o.seq)
+	}
+	n := 0
+	for n < o.written && (o.queue[n].Kind == channel.Ack || o.queue[n].Seq <= h.Seq) {
+		n++
+	}
+	e.pop(o, n)
+	return nil
+}

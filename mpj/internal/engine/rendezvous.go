@@ -1,0 +1,161 @@
+package engine
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
+)
+
+// announce sends the header of a message whose payload goes when it is asked
+// for. r is done then.
+func (e *Engine) announce(r *Request, context uint32, dest int, tag int32, payload []byte) {
+	r.context, r.source, r.tag = context, dest, tag                        // dest will ask for it
+	if dest != e.self.Rank && e.outlet(view.Process{Rank: dest}).dropped { // it has finished
+		r.finish()
+		return
+	}
+	r.body, r.announced = payload, true
+	e.bodies++
+	if dest == e.self.Rank {
+		m := e.toSelf(context, tag, nil)
+		m.announced, m.full, m.sender = true, len(payload), r
+		e.deliverDirect(m)
+		return
+	}
+	o := e.outlet(view.Process{Rank: dest})
+	if o.announced == nil {
+		o.announced = make(map[uint64]*Request)
+	}
+	f := e.numbered(o, channel.Announce)
+	f.Context, f.Tag, f.Rank = context, tag, uint32(len(payload))
+	o.attachAddress(&f, r)
+	o.announced[f.Seq] = r
+	e.put(o, parcel{Frame: f})
+}
+
+// numbered returns an empty frame with the next number.
+func (e *Engine) numbered(o *outlet, kind channel.Kind) channel.Frame {
+	o.seq++
+	return channel.Frame{Header: channel.Header{Kind: kind, Seq: o.seq}}
+}
+
+// setName puts the number of an announced message into the header of a Clear or a
+// Body.
+func setName(h *channel.Header, seq uint64) { h.Context, h.Tag = uint32(seq), int32(uint32(seq>>32)) }
+
+func nameOf(h channel.Header) uint64 { return uint64(h.Context) | uint64(uint32(h.Tag))<<32 }
+
+// bodyDone takes note that a payload waits no more.
+func (e *Engine) bodyDone() {
+	e.bodies--
+	e.flush.wake()
+}
+
+// clear gets the payload of an announced message, or tells its sender that
+// nobody has room for it.
+func (e *Engine) clear(r *Request, m message) {
+	in := e.inlets[m.Source]
+	switch {
+	case r.whole:
+		r.payload = make([]byte, m.full)
+		r.buf = r.payload
+	case m.full > len(r.buf):
+		e.answer(in.from, m.Seq, notNeeded)
+		r.finish()
+		return
+	}
+	if e.reads(in, m) {
+		e.read(in, r, m)
+		return
+	}
+	e.askFor(in, r, m.Seq)
+}
+
+// askFor asks for the payload of an announced message, which goes to r.
+func (e *Engine) askFor(in *inlet, r *Request, name uint64) {
+	if in.link.cleared == nil {
+		in.link.cleared = make(map[uint64]*Request)
+	}
+	in.link.cleared[name] = r
+	e.bodies++
+	e.answer(in.from, name, needed)
+}
+
+// What a Clear says in its rank: whether a Body is to follow.
+const (
+	needed     = 0
+	notNeeded  = 1 // there is no room for it, or it has been read
+	unreadable = 2 // it has to come through the ring
+)
+
+// answer sends a Clear.
+func (e *Engine) answer(to view.Process, name uint64, need uint32) {
+	o := e.outlet(to)
+	f := e.numbered(o, channel.Clear)
+	setName(&f.Header, name)
+	f.Rank = need
+	e.put(o, parcel{Frame: f})
+}
+
+func (e *Engine) takeAnnounce(in *inlet, f *channel.Frame) error {
+	m := message{announced: true, full: int(f.Rank)}
+	switch len(f.Payload) {
+	case 0:
+	case addressSize:
+		m.address = binary.LittleEndian.Uint64(f.Payload)
+	default:
+		return fmt.Errorf("announcement with %d bytes", len(f.Payload))
+	}
+	f.Payload = nil // is used again
+	m.Message = protection.DataMessage(*f, in.from.Rank, e.self.Rank)
+	e.deliverDirect(m)
+	return nil
+}
+
+func (e *Engine) takeClear(from view.Process, h channel.Header) error {
+	o := e.outlet(from)
+	r := o.announced[nameOf(h)]
+	switch {
+	case o.dropped: // from has finished since: the send is done
+		return nil
+	case r == nil:
+		return fmt.Errorf("no message %d was announced", nameOf(h))
+	}
+	r.announced = false
+	if h.Rank == needed && e.offers(o, r) {
+		e.offer(o, r, nameOf(h))
+		return nil
+	}
+	o.hidden = o.hidden || h.Rank == unreadable
+	delete(o.announced, nameOf(h))
+	if h.Rank == notNeeded {
+		e.bodyDone()
+		r.body = nil
+		r.finish()
+		return nil
+	}
+	f := e.numbered(o, channel.Body)
+	setName(&f.Header, nameOf(h))
+	f.Payload, f.Size, f.Sync = r.body, uint64(len(r.body)), true
+	e.put(o, parcel{Frame: f, owner: r})
+	return nil
+}
+
+func (e *Engine) takeBody(in *inlet, f *channel.Frame) error {
+	link := in.link
+	if f.Rank == inPlace {
+		return e.takeOffer(in, f)
+	}
+	r := link.request
+	link.request = nil
+	if r == nil || len(f.Payload) != r.status.Size {
+		return fmt.Errorf("body of %d bytes that nobody asked for", len(f.Payload))
+	}
+	delete(link.cleared, nameOf(f.Header))
+	e.bodyDone()
+	r.finish()
+	return nil
+}

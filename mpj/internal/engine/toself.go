@@ -1,0 +1,62 @@
+package engine
+
+import (
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+)
+
+// selfLimit is the longest message of a process to itself that is copied before its
+// receive is there, in bytes.
+const selfLimit = 64 << 10
+
+// toSelf returns a message of this process to itself.
+func (e *Engine) toSelf(context uint32, tag int32, payload []byte) message {
+	e.selfSeq++
+	return message{Message: protection.Message{
+		Context: context, Source: e.self.Rank, Dest: e.self.Rank, Tag: tag, Seq: e.selfSeq, Payload: payload,
+	}}
+}
+
+// sendToSelf delivers a message to this process, at once if a receive waits for
+// it or it is short.
+func (e *Engine) sendToSelf(context uint32, tag int32, payload []byte) bool {
+	b := e.mailbox(context)
+	if r := b.claim(e.self.Rank, tag); r != nil {
+		m := e.toSelf(context, tag, payload)
+		if r.hold || r.whole {
+			m.Payload = duplicate(payload)
+			e.give(r, m)
+			return true
+		}
+		r.status = statusOf(m)
+		if len(payload) <= len(r.buf) {
+			copy(r.buf, payload)
+		}
+		r.finish()
+		return true
+	}
+	if len(payload) > selfLimit || e.selfBytes+len(payload) > eagerCredit {
+		return false
+	}
+	e.selfBytes += len(payload)
+	b.add(e.toSelf(context, tag, duplicate(payload)))
+	return true
+}
+
+// copySelf moves the payload of a send of this process to itself.
+func (e *Engine) copySelf(r, sender *Request) {
+	switch {
+	case r.whole:
+		r.payload = duplicate(sender.body)
+	case len(sender.body) <= len(r.buf):
+		copy(r.buf, sender.body)
+	}
+	e.sentToSelf(sender)
+	r.finish()
+}
+
+// sentToSelf ends an announced send of this process to itself.
+func (e *Engine) sentToSelf(sender *Request) {
+	e.bodyDone()
+	sender.body, sender.announced = nil, false
+	sender.finish()
+}

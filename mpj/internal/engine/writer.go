@@ -1,0 +1,143 @@
+package engine
+
+import (
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
+)
+
+// directFrames bounds what writeNow writes: a message, and what has waited for it.
+const directFrames = 4
+
+// writeNow writes the queue of o from the calling goroutine, if the outlet's
+// own has nothing to do. It spares a small message two switches of goroutines.
+// e.mu is held, but not while it writes.
+func (e *Engine) writeNow(o *outlet) {
+	n := len(o.queue) - o.written
+	if o.sender == nil || o.ring != nil || o.writing || o.broken || o.dropped || n > directFrames {
+		o.signal()
+		return
+	}
+	o.frames = o.frames[:0]
+	for _, p := range o.queue[o.written:] {
+		o.frames = append(o.frames, p.Frame)
+	}
+	o.writing = true
+	o.written += n
+	sender := o.sender
+	e.mu.Unlock()
+	err := sender.Send(o.frames...)
+	e.mu.Lock()
+	clear(o.frames)
+	e.wrote(o, n, err)
+	if o.broken || o.written < len(o.queue) || o.dropped {
+		o.signal()
+	}
+}
+
+// writeTo writes what put has left to the calling goroutine because writes was
+// rank. e.mu is held, but not while it writes.
+func (e *Engine) writeTo(rank int) {
+	if e.writes != rank {
+		return
+	}
+	e.writes = noRank
+	for k := range e.view.R {
+		o := e.outlets[e.index(view.Process{Rank: rank, Replica: k})]
+		if o != nil && o.ring == nil && o.written < len(o.queue) {
+			e.writeNow(o)
+		}
+	}
+}
+
+// wrote takes note that n frames of the queue are in the channel.
+func (e *Engine) wrote(o *outlet, n int, err error) {
+	o.writing = false
+	switch {
+	case o.dropped:
+	case err != nil:
+		o.broken = true
+	case e.protocol != nil: // it keeps for itself what may have to go again
+		e.pop(o, n)
+	default:
+		e.popAcks(o)
+	}
+}
+
+// popAcks ends the acknowledgements at the head of the queue, which nobody
+// acknowledges.
+func (e *Engine) popAcks(o *outlet) {
+	n := 0
+	for n < o.written && o.queue[n].Kind == channel.Ack {
+		n++
+	}
+	e.pop(o, n)
+}
+
+// write is the goroutine of o.
+func (e *Engine) write(o *outlet) {
+	defer e.running.Done()
+	defer func() {
+		if o.sender != nil && o.ring == nil {
+			o.sender.Close()
+		}
+	}()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var frames []channel.Frame
+	for e.due(o) {
+		if o.sender == nil {
+			if !e.connect(o) || o.ring != nil {
+				return
+			}
+			continue
+		}
+		first := o.written
+		for _, p := range o.queue[first:] {
+			frames = append(frames, p.Frame)
+		}
+		o.writing = true
+		o.written = len(o.queue)
+		sender := o.sender
+		e.mu.Unlock()
+		err := sender.Send(frames...)
+		e.mu.Lock()
+		e.wrote(o, len(frames), err)
+		clear(frames)
+		frames = frames[:0]
+	}
+}
+
+// due waits until the goroutine of o has something to do, and returns false
+// when o is dropped. e.mu is held, but not while it waits.
+func (e *Engine) due(o *outlet) bool {
+	for {
+		if o.dropped {
+			return false
+		}
+		if o.broken && !o.writing {
+			o.sender.Close()
+			o.sender, o.broken = nil, false
+		}
+		if o.sender == nil && (len(o.queue) > 0 || !o.opened.IsZero()) {
+			return true
+		}
+		if o.sender != nil && !o.writing && o.written < len(o.queue) {
+			return true
+		}
+		var broken <-chan struct{}
+		if o.sender != nil {
+			broken = o.sender.Broken()
+		}
+		e.mu.Unlock()
+		select {
+		case <-o.filled:
+			e.mu.Lock()
+		case <-broken:
+			e.mu.Lock()
+			o.broken = true
+			if o.writing {
+				e.pause(o, reopenFirst) // the writer will notice as well
+			}
+		}
+	}
+}
