@@ -2,7 +2,9 @@ package mpj
 
 import (
 	"context"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -115,5 +117,26 @@ func TestCheckNamesForgottenRequests(t *testing.T) {
 	const want = "mpj.Finalize at rank 0: never received or waited for: 1 requests: Isend(dest 0, tag 7, 8 bytes) of world at check_test.go:"
 	if err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// What is sent to a rank that has nothing more to receive is named there.
+func TestCheckNamesMessagesToAFinalizedRank(t *testing.T) {
+	t.Setenv(checkVariable, "1")
+	for _, length := range []int{1, 1 << 20} {
+		var finalizes sync.WaitGroup
+		finalizes.Add(1)
+		err := RunLocal(context.Background(), 2, func(w *World) error {
+			if w.Rank() == 1 {
+				finalizes.Done()
+				return w.Finalize()
+			}
+			finalizes.Wait()
+			return Send(w.Comm, make([]byte, length), 1, 3)
+		})
+		want := fmt.Sprintf("mpj.Finalize at rank 1: never received or waited for: 1 messages: %d bytes from rank 0 with tag 3", length)
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
 	}
 }

@@ -2,15 +2,15 @@ package mpj
 
 import "slices"
 
-// DimsCreate fills in the zeros of dims such that the product of all is nodes
+// DimsCreate fills in the zeros of dims such that the product of all is ranks
 // and those filled in are as close to each other as possible, the greatest
-// first. The others stay as they are, and nodes has to be a multiple of their
+// first. The others stay as they are, and ranks has to be a multiple of their
 // product.
-func DimsCreate(nodes int, dims []int) error {
-	if nodes < 1 {
-		return failf(ErrDims, "DimsCreate", "%d nodes", nodes)
+func DimsCreate(ranks int, dims []int) error {
+	if ranks < 1 {
+		return failf(ErrDims, "DimsCreate", "%d ranks", ranks)
 	}
-	free, rest := 0, nodes
+	free, rest := 0, ranks
 	for i, d := range dims {
 		switch {
 		case d < 0:
@@ -18,13 +18,13 @@ func DimsCreate(nodes int, dims []int) error {
 		case d == 0:
 			free++
 		case rest%d != 0:
-			return failf(ErrDims, "DimsCreate", "%d nodes are no multiple of the dimensions in %v", nodes, dims)
+			return failf(ErrDims, "DimsCreate", "%d ranks are no multiple of the dimensions in %v", ranks, dims)
 		default:
 			rest /= d
 		}
 	}
 	if free == 0 && rest != 1 {
-		return failf(ErrDims, "DimsCreate", "%v are not %d nodes", dims, nodes)
+		return failf(ErrDims, "DimsCreate", "%v are not %d ranks", dims, ranks)
 	}
 	factors := balanced(rest, free)
 	for i, d := range dims {

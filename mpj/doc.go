@@ -58,13 +58,14 @@
 //	grid, err := comm.CartCreate(dims, periods, true)    // a grid, with neighbours
 //	both, err := mine.IntercommCreate(0, comm, other, 7) // two groups, face to face
 //
-// Ranks outside of the new communicator get nil, on which every call fails with
-// ErrComm, as it does on one that was freed. Errors name the rank in the
-// communicator that the call was on.
+// Ranks outside of the new communicator get nil, on which every call that can fail
+// does so with ErrComm, as on one that was freed; Rank, Size and others that
+// return no error panic. Errors name the rank in the communicator that the call
+// was on.
 //
 // With P2PMPI_CHECK=1 in the environment the ranks compare which collective each
-// calls, and with which root, before they go into it. When they differ, all get
-// an error that names who calls what, where otherwise some would hang. And ranks
+// calls, and with which arguments, before they go into it. When they differ, all
+// get an error that names who calls what, where otherwise some would hang. And ranks
 // that wait for each other for ever get ErrDeadlock, within a second or two,
 // which says what each of them waits for. That needs one replica of each rank,
 // and goroutines that wait in this package or for each other: while one computes,

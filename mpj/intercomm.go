@@ -96,6 +96,9 @@ func (s span) introduce(l lineage, local Group, peer *Comm, remoteLeader, tag in
 	if err := peer.checkDest("IntercommCreate", remoteLeader, tag); err != nil {
 		return nil, err
 	}
+	if peer.world != s.local.world {
+		return nil, failf(ErrComm, "IntercommCreate", "peer communicator %q is of another world", peer.Name())
+	}
 	if remoteLeader == ProcNull || peer.local == nil && remoteLeader == peer.rank {
 		return nil, failf(ErrRank, "IntercommCreate", "remoteLeader %d is not another process of peer", remoteLeader)
 	}

@@ -101,12 +101,16 @@ func numbered(words []string, what string) string {
 // collective is there when the ranks did not call the same ones.
 func (w *World) unmatched() (words []string) {
 	for _, m := range w.engine.Unmatched() {
+		slot := m.Context & 0xff
 		c := w.identities.of(m.Context >> 8)
 		if c == nil {
+			if slot == messageSlot && m.Context != 0 {
+				words = append(words, fmt.Sprintf("%d bytes from rank %d of the world with tag %d in a communicator that was freed", m.Status.Size, m.Status.Source, m.Status.Tag))
+			}
 			continue
 		}
 		s := c.statusOf(m.Status)
-		switch slot := m.Context & 0xff; {
+		switch {
 		case slot == messageSlot:
 			words = append(words, fmt.Sprintf("%d bytes from rank %d with tag %d in communicator %q", s.Size, s.Source, s.Tag, c.Name()))
 		case slot == collectiveSlot || slot >= operationSlot && c.topology == nil:

@@ -68,6 +68,16 @@ var misuses = []struct {
 		_, err := Probe(w.Comm, 0, 8)
 		return first(err, w.Finalize())
 	}, ErrPending, []string{"mpj.Finalize at rank 1", "8 bytes from rank 0 with tag 8"}},
+	{"a message that nobody receives in a communicator that was freed", 2, func(w *World) error {
+		d, err := w.Dup()
+		if err == nil && w.Rank() == 0 {
+			err = Send(d, []int{1}, 1, 8)
+		}
+		if err := first(err, Barrier(w.Comm), d.Free()); err != nil || w.Rank() == 0 {
+			return err
+		}
+		return w.Finalize()
+	}, ErrPending, []string{"mpj.Finalize at rank 1", "8 bytes from rank 0 of the world with tag 8 in a communicator that was freed"}},
 	{"communicators in different order", 2, func(w *World) error {
 		if w.Rank() == 0 {
 			_, err := w.Dup()
@@ -87,6 +97,36 @@ var misuses = []struct {
 		_, err = r.Wait()
 		return err
 	}, ErrFinalized, []string{"mpj.Irecv at rank 0"}},
+}
+
+// Ranks of one process can mix up what is theirs.
+func TestRequestsOfAnotherWorldAreRefused(t *testing.T) {
+	passed := make(chan *Request, 1)
+	err := RunLocal(context.Background(), 2, func(w *World) error {
+		own, err := Irecv(w.Comm, make([]int, 1), 1-w.Rank(), 0)
+		if err != nil || w.Rank() == 0 {
+			passed <- own
+			return first(err, Barrier(w.Comm))
+		}
+		theirs := <-passed
+		calls := map[string]func() error{
+			"Waitany":  func() error { _, _, err := Waitany(own, nil, theirs); return err },
+			"Waitsome": func() error { _, _, err := Waitsome(own, nil, theirs); return err },
+			"Testany":  func() error { _, _, _, err := Testany(own, nil, theirs); return err },
+			"Testsome": func() error { _, _, err := Testsome(own, nil, theirs); return err },
+			"Testall":  func() error { _, _, err := Testall(own, nil, theirs); return err },
+		}
+		for name, call := range calls {
+			err := call()
+			if !errors.Is(err, ErrRequest) || err.Error() != "mpj."+name+" at rank 1: invalid request: request 2 is of rank 0 of another world" {
+				t.Errorf("%s: got %v", name, err)
+			}
+		}
+		return first(own.Cancel(), theirs.Cancel(), Barrier(w.Comm))
+	})
+	if err != nil {
+		t.Error(err)
+	}
 }
 
 func TestMisuseEndsWithItsName(t *testing.T) {

@@ -136,9 +136,9 @@ func Waitall(requests ...*Request) ([]Status, error) {
 // Waitany waits for one of the active requests and returns its index, or
 // Undefined when none is active.
 func Waitany(requests ...*Request) (int, Status, error) {
-	c, pending, index := pendingOf(requests)
+	c, pending, index, err := pendingOf("Waitany", requests)
 	if c == nil {
-		return Undefined, empty, nil
+		return Undefined, empty, err
 	}
 	i, err := c.engine.Waitany(pending)
 	if err != nil {
@@ -151,9 +151,9 @@ func Waitany(requests ...*Request) (int, Status, error) {
 // Waitsome waits for at least one of the active requests and returns the
 // indices and statuses of all that are complete, or none when none is active.
 func Waitsome(requests ...*Request) ([]int, []Status, error) {
-	c, pending, index := pendingOf(requests)
+	c, pending, index, err := pendingOf("Waitsome", requests)
 	if c == nil {
-		return nil, nil, nil
+		return nil, nil, err
 	}
 	done, err := c.engine.Waitsome(pending)
 	if err != nil {
@@ -165,7 +165,11 @@ func Waitsome(requests ...*Request) ([]int, []Status, error) {
 // Testall reports whether all requests are complete, and if so what Waitall
 // would return.
 func Testall(requests ...*Request) (statuses []Status, done bool, err error) {
-	if c, pending, _ := pendingOf(requests); c != nil {
+	c, pending, _, err := pendingOf("Testall", requests)
+	if err != nil {
+		return nil, false, err
+	}
+	if c != nil {
 		done, err := c.engine.Testall(pending)
 		if err != nil || !done {
 			return nil, false, c.wrap("Testall", err)
@@ -178,9 +182,9 @@ func Testall(requests ...*Request) (statuses []Status, done bool, err error) {
 // Testany is Waitany without waiting: done tells whether a request was
 // complete or none was active.
 func Testany(requests ...*Request) (index int, s Status, done bool, err error) {
-	c, pending, indices := pendingOf(requests)
+	c, pending, indices, err := pendingOf("Testany", requests)
 	if c == nil {
-		return Undefined, empty, true, nil
+		return Undefined, empty, err == nil, err
 	}
 	i, err := c.engine.Testany(pending)
 	if err != nil || i < 0 {
@@ -192,9 +196,9 @@ func Testany(requests ...*Request) (index int, s Status, done bool, err error) {
 
 // Testsome is Waitsome without waiting: it may return no index at all.
 func Testsome(requests ...*Request) ([]int, []Status, error) {
-	c, pending, index := pendingOf(requests)
+	c, pending, index, err := pendingOf("Testsome", requests)
 	if c == nil {
-		return nil, nil, nil
+		return nil, nil, err
 	}
 	done, err := c.engine.Testsome(pending)
 	if err != nil {
@@ -204,16 +208,21 @@ func Testsome(requests ...*Request) ([]int, []Status, error) {
 }
 
 // pendingOf returns the active ones among requests, with the index of each,
-// and the communicator of one of them.
-func pendingOf(requests []*Request) (c *Comm, pending []*engine.Request, index []int) {
+// and the communicator of one of them. Those of several worlds, which there are
+// with RunLocal, cannot be waited for together.
+func pendingOf(op string, requests []*Request) (c *Comm, pending []*engine.Request, index []int, err error) {
 	for i, r := range requests {
-		if r.active() {
-			c = r.comm
-			pending = append(pending, r.request)
-			index = append(index, i)
+		if !r.active() {
+			continue
 		}
+		if c != nil && c.world != r.comm.world {
+			return nil, nil, nil, c.failf(ErrRequest, op, "request %d is of rank %d of another world", i, r.comm.world.rank)
+		}
+		c = r.comm
+		pending = append(pending, r.request)
+		index = append(index, i)
 	}
-	return c, pending, index
+	return c, pending, index, nil
 }
 
 // resultsOf reports the requests that are named by done, by way of index.
