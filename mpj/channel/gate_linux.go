@@ -41,6 +41,13 @@ type gate struct {
 	file *os.File
 	raw  syscall.RawConn
 	try  func(fd uintptr) bool
+
+	// Of arm, fields so that they are made once: what it calls with the instance,
+	// the events of which socket it is to open for, and what came of it.
+	set    func(epoll uintptr)
+	event  syscall.EpollEvent
+	socket int
+	err    error
 }
 
 // newGate returns a gate of a socket, not armed.
@@ -60,19 +67,19 @@ func newGate(fd int) (*gate, error) {
 		return nil, err
 	}
 	g.try = isOpen
+	g.set = func(epoll uintptr) {
+		g.err = syscall.EpollCtl(int(epoll), syscall.EPOLL_CTL_MOD, g.socket, &g.event)
+	}
 	return g, nil
 }
 
 // arm opens the gate at the next of the events of socket fd.
 func (g *gate) arm(fd uintptr, events uint32) error {
-	var armed error
-	err := g.raw.Control(func(epoll uintptr) {
-		armed = syscall.EpollCtl(int(epoll), syscall.EPOLL_CTL_MOD, int(fd), &syscall.EpollEvent{Events: events | syscall.EPOLLONESHOT})
-	})
-	if err != nil {
+	g.socket, g.event.Events = int(fd), events|syscall.EPOLLONESHOT
+	if err := g.raw.Control(g.set); err != nil {
 		return net.ErrClosed
 	}
-	return os.NewSyscallError("epoll_ctl", armed)
+	return os.NewSyscallError("epoll_ctl", g.err)
 }
 
 // wait waits until the gate is open, its deadline is over or it is closed.

@@ -3,6 +3,7 @@ package engine
 import (
 	"math/bits"
 	"sync"
+	"unsafe"
 )
 
 // Large payloads are used again: to get fresh memory from the system costs more
@@ -15,7 +16,9 @@ const (
 	largestKept  = 23 // 8 MiB
 )
 
-var kept [largestKept + 1]sync.Pool // by the power; of *[]byte with that capacity
+// kept has the free ones by the power, each as a *byte, its first: that takes no
+// allocation to put into a pool, as a slice does.
+var kept [largestKept + 1]sync.Pool
 
 // allocate returns size bytes of any content, for the payload of a message.
 func allocate(size int) []byte {
@@ -23,8 +26,8 @@ func allocate(size int) []byte {
 	if size < 1<<smallestKept || power > largestKept {
 		return make([]byte, size)
 	}
-	if b, ok := kept[power].Get().(*[]byte); ok {
-		return (*b)[:size]
+	if first, ok := kept[power].Get().(*byte); ok {
+		return unsafe.Slice(first, 1<<power)[:size]
 	}
 	return make([]byte, size, 1<<power)
 }
@@ -33,8 +36,7 @@ func allocate(size int) []byte {
 func release(payload []byte) {
 	power := bits.Len(uint(cap(payload))) - 1
 	if power >= smallestKept && power <= largestKept && cap(payload) == 1<<power {
-		b := payload // a variable of its own: only here it goes to the heap
-		kept[power].Put(&b)
+		kept[power].Put(unsafe.SliceData(payload))
 	}
 }
 
