@@ -23,21 +23,21 @@ func TestDimsCreate(t *testing.T) {
 	}
 	for _, c := range cases {
 		dims := slices.Clone(c.dims)
-		if err := DimsCreate(c.nodes, dims); err != nil {
-			t.Errorf("DimsCreate(%d, %v): %v", c.nodes, c.dims, err)
+		if err := DimsCreate(c.ranks, dims); err != nil {
+			t.Errorf("DimsCreate(%d, %v): %v", c.ranks, c.dims, err)
 		}
 		if !slices.Equal(dims, c.want) {
-			t.Errorf("DimsCreate(%d, %v): got %v, want %v", c.nodes, c.dims, dims, c.want)
+			t.Errorf("DimsCreate(%d, %v): got %v, want %v", c.ranks, c.dims, dims, c.want)
 		}
 	}
 	for _, c := range cases[:3] {
-		if err := DimsCreate(c.nodes, append([]int{4}, c.dims...)); !errors.Is(err, ErrDims) {
-			t.Errorf("%d nodes with 4 in one dimension: %v", c.nodes, err)
+		if err := DimsCreate(c.ranks, append([]int{4}, c.dims...)); !errors.Is(err, ErrDims) {
+			t.Errorf("%d ranks with 4 in one dimension: %v", c.ranks, err)
 		}
 	}
-	for nodes, dims := range map[int][]int{0: {0}, 5: {5, -1}, 8: {2, 2}} {
-		if err := DimsCreate(nodes, dims); !errors.Is(err, ErrDims) {
-			t.Errorf("DimsCreate(%d, %v): %v", nodes, dims, err)
+	for ranks, dims := range map[int][]int{0: {0}, 5: {5, -1}, 8: {2, 2}} {
+		if err := DimsCreate(ranks, dims); !errors.Is(err, ErrDims) {
+			t.Errorf("DimsCreate(%d, %v): %v", ranks, dims, err)
 		}
 	}
 }

@@ -33,7 +33,7 @@ func dims(*mpj.World) error {
 			return err
 		}
 	}
-	return fails("7 nodes in dimensions of 2", mpj.DimsCreate(7, []int{2, 0}), mpj.ErrDims)
+	return fails("7 ranks in dimensions of 2", mpj.DimsCreate(7, []int{2, 0}), mpj.ErrDims)
 }
 
 // grid arranges all ranks in a grid that is periodic in its first dimension.
