@@ -11,7 +11,7 @@ import (
 
 func TestDimsCreate(t *testing.T) {
 	cases := []struct {
-		nodes      int
+		ranks      int
 		dims, want []int
 	}{
 		{6, []int{0, 0}, []int{3, 2}}, {7, []int{0, 0}, []int{7, 1}},

@@ -8,60 +8,61 @@ import (
 	"testing"
 )
 
+// Three ranks that call different things, and what rank 0 is told.
+var differing = []struct {
+	name string
+	call func(*World) error
+	says string
+}{
+	{"collectives", func(w *World) error {
+		if w.Rank() == 2 {
+			return Barrier(w.Comm)
+		}
+		return Bcast(w.Comm, make([]int, 1), 0)
+	}, "mpj.Bcast at rank 0: invalid communicator: in communicator \"world\" rank 0 calls Bcast(1 int, root 0) at check_test.go:"},
+	{"roots", func(w *World) error { return Bcast(w.Comm, make([]int, 1), w.Rank()/2) },
+		"mpj.Bcast at rank 0: invalid root: in communicator \"world\" rank 0 calls Bcast(1 int, root 0) at check_test.go:"},
+	{"long names", func(w *World) error {
+		if w.Rank() == 0 {
+			_, err := w.DistGraphCreateAdjacent(nil, nil, nil, nil, false)
+			return err
+		}
+		_, err := w.DistGraphCreate(nil, nil, nil, nil, false)
+		return err
+	}, "rank 1 calls DistGraphCreate("},
+	{"a root that there is not", func(w *World) error { return Bcast(w.Comm, make([]int, 1), 7*(w.Rank()/2)) },
+		"rank 2 calls Bcast(1 int, root 7)"},
+	{"communicators", func(w *World) error {
+		if w.Rank() == 0 {
+			_, err := w.Dup()
+			return err
+		}
+		_, err := w.Split(0, 0)
+		return err
+	}, "mpj.Dup at rank 0: invalid communicator: in communicator \"world\" rank 0 calls Dup() at check_test.go:"},
+	{"not blocking", func(w *World) error {
+		g, err := w.CartCreate([]int{3}, []bool{true}, false)
+		if err != nil {
+			return err
+		}
+		start := IneighborAlltoall[int]
+		if w.Rank() == 1 {
+			start = IneighborAllgather[int]
+		}
+		r, err := start(g, make([]int, 2*(1-w.Rank()%2)+w.Rank()%2), make([]int, 2))
+		if err != nil {
+			return err
+		}
+		_, err = r.Wait()
+		return err
+	}, "mpj.IneighborAlltoall at rank 0: invalid communicator: in communicator \"\" rank 0 calls IneighborAlltoall(int, sends [1 1], receives [1 1]) at check_test.go:"},
+}
+
 // With P2PMPI_CHECK ranks that call different things are told so, all of them,
 // and nobody hangs.
 func TestCheckNamesDifferentCalls(t *testing.T) {
 	t.Setenv(checkVariable, "1")
-	one := make([]int, 1)
-	cases := []struct {
-		name string
-		call func(*World) error
-		says string
-	}{
-		{"collectives", func(w *World) error {
-			if w.Rank() == 2 {
-				return Barrier(w.Comm)
-			}
-			return Bcast(w.Comm, one, 0)
-		}, "mpj.Bcast at rank 0: invalid communicator: in communicator \"world\" rank 0 calls Bcast(1 int, root 0) at check_test.go:"},
-		{"roots", func(w *World) error { return Bcast(w.Comm, make([]int, 1), w.Rank()/2) },
-			"mpj.Bcast at rank 0: invalid root: in communicator \"world\" rank 0 calls Bcast(1 int, root 0) at check_test.go:"},
-		{"long names", func(w *World) error {
-			if w.Rank() == 0 {
-				_, err := w.DistGraphCreateAdjacent(nil, nil, nil, nil, false)
-				return err
-			}
-			_, err := w.DistGraphCreate(nil, nil, nil, nil, false)
-			return err
-		}, "rank 1 calls DistGraphCreate("},
-		{"a root that there is not", func(w *World) error { return Bcast(w.Comm, make([]int, 1), 7*(w.Rank()/2)) },
-			"rank 2 calls Bcast(1 int, root 7)"},
-		{"communicators", func(w *World) error {
-			if w.Rank() == 0 {
-				_, err := w.Dup()
-				return err
-			}
-			_, err := w.Split(0, 0)
-			return err
-		}, "mpj.Dup at rank 0: invalid communicator: in communicator \"world\" rank 0 calls Dup() at check_test.go:"},
-		{"not blocking", func(w *World) error {
-			g, err := w.CartCreate([]int{3}, []bool{true}, false)
-			if err != nil {
-				return err
-			}
-			start := IneighborAlltoall[int]
-			if w.Rank() == 1 {
-				start = IneighborAllgather[int]
-			}
-			r, err := start(g, make([]int, 2*(1-w.Rank()%2)+w.Rank()%2), make([]int, 2))
-			if err != nil {
-				return err
-			}
-			_, err = r.Wait()
-			return err
-		}, "mpj.IneighborAlltoall at rank 0: invalid communicator: in communicator \"\" rank 0 calls IneighborAlltoall(int, sends [1 1], receives [1 1]) at check_test.go:"},
-	}
-	for _, c := range cases {
+	for _, c := range differing {
 		t.Run(c.name, func(t *testing.T) {
 			err := RunLocal(context.Background(), 3, func(w *World) error {
 				err := c.call(w)

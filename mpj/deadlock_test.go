@@ -36,80 +36,80 @@ func deadlocks(t *testing.T, n int, config localworld.Config, program func(*Worl
 	return errs
 }
 
+// Programs in which no rank can go on, and what is said of them.
+var deadlocked = []struct {
+	name    string
+	n       int
+	program func(*World) error
+	says    []string
+}{
+	{"receives in a circle", 3, func(w *World) error {
+		_, err := Recv(w.Comm, make([]int, 1), (w.Rank()+1)%3, 5)
+		return err
+	}, []string{"no rank can go on", "rank 0 waits in Recv(source 1, tag 5, world)", "rank 2 waits in Recv(source 0, tag 5, world)"}},
+	{"long sends to each other", 2, func(w *World) error {
+		return Send(w.Comm, make([]byte, 1<<20), 1-w.Rank(), 7)
+	}, []string{"rank 1 waits in Send(dest 0, tag 7, 1048576 bytes, world): no receive matches"}},
+	{"a tag that nobody sends", 2, func(w *World) error {
+		if w.Rank() == 1 {
+			return Send(w.Comm, make([]byte, 1<<20), 0, 7)
+		}
+		_, err := Recv(w.Comm, make([]int, 1), 1, 5)
+		return err
+	}, []string{"rank 0 waits in Recv(source 1, tag 5, world): what is here has tag 7 from rank 1"}},
+	{"from one that has finalized", 3, func(w *World) error {
+		if w.Rank() == 0 {
+			return w.Finalize()
+		}
+		if w.Rank() == 2 {
+			_, err := Probe(w.Comm, 1, AnyTag)
+			return err
+		}
+		_, err := Recv(w.Comm, make([]int, 1), AnySource, AnyTag)
+		return err
+	}, []string{"rank 0 has finalized", "rank 1 waits in Recv(source AnySource, tag AnyTag, world)", "rank 2 waits in Probe(source 1, tag AnyTag, world)"}},
+	{"a collective that one does not call", 2, func(w *World) error {
+		if w.Rank() == 1 {
+			_, err := Recv(w.Comm, make([]int, 1), 0, 0)
+			return err
+		}
+		return Barrier(w.Comm)
+	}, []string{"rank 0 waits in Barrier() of world at deadlock_test.go:", ", in which it needs rank 1"}},
+	{"several requests, several goroutines", 2, func(w *World) error {
+		if w.Rank() == 1 {
+			return Ssend(w.Comm, make([]int, 1), 0, 9)
+		}
+		var group sync.WaitGroup
+		errs := make([]error, 2)
+		group.Go(func() {
+			a, _ := Irecv(w.Comm, make([]int, 1), 1, 1)
+			b, _ := Irecv(w.Comm, make([]int, 1), 1, 2)
+			_, _, errs[0] = Waitany(a, b)
+		})
+		group.Go(func() { _, errs[1] = Recv(w.Comm, make([]int, 1), 1, 3) })
+		group.Wait()
+		return first(errs...)
+	}, []string{"rank 0 waits in Recv(source 1, tag 1,", "rank 0 waits in Recv(source 1, tag 2,", "rank 0 waits in Recv(source 1, tag 3,", "rank 1 waits in Send(dest 0, tag 9, 8 bytes"}},
+	{"not blocking", 2, func(w *World) error {
+		if w.Rank() == 1 {
+			_, err := Recv(w.Comm, make([]int, 1), 0, 4)
+			return err
+		}
+		r, err := Ibarrier(w.Comm)
+		if err == nil {
+			_, err = r.Wait()
+		}
+		return err
+	}, []string{"rank 0 waits in Ibarrier() of world at deadlock_test.go:", ", in which it needs rank 1"}},
+	{"alone", 1, func(w *World) error {
+		_, err := Recv(w.Comm, make([]int, 1), 0, 4)
+		return err
+	}, []string{"no rank can go on", "rank 0 waits in Recv(source 0, tag 4, world)"}},
+}
+
 func TestCheckNamesWhoWaitsForWhom(t *testing.T) {
 	t.Setenv(checkVariable, "1")
-	long := make([]byte, 1<<20)
-	one := make([]int, 1)
-	cases := []struct {
-		name    string
-		n       int
-		program func(*World) error
-		says    []string
-	}{
-		{"receives in a circle", 3, func(w *World) error {
-			_, err := Recv(w.Comm, one, (w.Rank()+1)%3, 5)
-			return err
-		}, []string{"no rank can go on", "rank 0 waits in Recv(source 1, tag 5, world)", "rank 2 waits in Recv(source 0, tag 5, world)"}},
-		{"long sends to each other", 2, func(w *World) error {
-			return Send(w.Comm, long, 1-w.Rank(), 7)
-		}, []string{"rank 1 waits in Send(dest 0, tag 7, 1048576 bytes, world): no receive matches"}},
-		{"a tag that nobody sends", 2, func(w *World) error {
-			if w.Rank() == 1 {
-				return Send(w.Comm, long, 0, 7)
-			}
-			_, err := Recv(w.Comm, one, 1, 5)
-			return err
-		}, []string{"rank 0 waits in Recv(source 1, tag 5, world): what is here has tag 7 from rank 1"}},
-		{"from one that has finalized", 3, func(w *World) error {
-			if w.Rank() == 0 {
-				return w.Finalize()
-			}
-			if w.Rank() == 2 {
-				_, err := Probe(w.Comm, 1, AnyTag)
-				return err
-			}
-			_, err := Recv(w.Comm, one, AnySource, AnyTag)
-			return err
-		}, []string{"rank 0 has finalized", "rank 1 waits in Recv(source AnySource, tag AnyTag, world)", "rank 2 waits in Probe(source 1, tag AnyTag, world)"}},
-		{"a collective that one does not call", 2, func(w *World) error {
-			if w.Rank() == 1 {
-				_, err := Recv(w.Comm, one, 0, 0)
-				return err
-			}
-			return Barrier(w.Comm)
-		}, []string{"rank 0 waits in Barrier() of world at deadlock_test.go:", ", in which it needs rank 1"}},
-		{"several requests, several goroutines", 2, func(w *World) error {
-			if w.Rank() == 1 {
-				return Ssend(w.Comm, one, 0, 9)
-			}
-			var group sync.WaitGroup
-			errs := make([]error, 2)
-			group.Go(func() {
-				a, _ := Irecv(w.Comm, one, 1, 1)
-				b, _ := Irecv(w.Comm, one, 1, 2)
-				_, _, errs[0] = Waitany(a, b)
-			})
-			group.Go(func() { _, errs[1] = Recv(w.Comm, one, 1, 3) })
-			group.Wait()
-			return first(errs...)
-		}, []string{"rank 0 waits in Recv(source 1, tag 1,", "rank 0 waits in Recv(source 1, tag 2,", "rank 0 waits in Recv(source 1, tag 3,", "rank 1 waits in Send(dest 0, tag 9, 8 bytes"}},
-		{"not blocking", 2, func(w *World) error {
-			if w.Rank() == 1 {
-				_, err := Recv(w.Comm, one, 0, 4)
-				return err
-			}
-			r, err := Ibarrier(w.Comm)
-			if err == nil {
-				_, err = r.Wait()
-			}
-			return err
-		}, []string{"rank 0 waits in Ibarrier() of world at deadlock_test.go:", ", in which it needs rank 1"}},
-		{"alone", 1, func(w *World) error {
-			_, err := Recv(w.Comm, one, 0, 4)
-			return err
-		}, []string{"no rank can go on", "rank 0 waits in Recv(source 0, tag 4, world)"}},
-	}
-	for _, c := range cases {
+	for _, c := range deadlocked {
 		for kind, config := range map[string]localworld.Config{"memory": {}, "sockets": {Sockets: true}, "rings": {Rings: true}} {
 			t.Run(c.name+" over "+kind, func(t *testing.T) {
 				t.Parallel()

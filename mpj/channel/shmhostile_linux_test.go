@@ -21,9 +21,7 @@ func heapRing(t testing.TB) (*ring, []byte) {
 }
 
 // FuzzShm holds that nothing that another process writes into a ring makes
-// either end touch other memory, panic or go on for ever. The input is a
-// program: an odd word is a place and the next one what is written there, an
-// even one moves the ends.
+// either end touch other memory, panic or go on for ever.
 func FuzzShm(f *testing.F) {
 	f.Add([]byte{0, 0, 0, 0, 2, 0, 0, 0})
 	f.Add([]byte{1, 0x10, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0})
@@ -35,14 +33,7 @@ func FuzzShm(f *testing.F) {
 		s, r := newShmSender(ring, bells[0], bells[1]), newShmReceiver(ring, bells[1], bells[0])
 		payload := make([]byte, 3*minRing)
 		under := Frame{}
-		for ; len(program) >= 4; program = program[4:] {
-			word := binary.LittleEndian.Uint32(program)
-			if word&1 != 0 {
-				place := int(word>>1) % (len(shared) / 4) * 4
-				copy(shared[place:], program[4:min(len(program), 12)])
-				program = program[min(len(program)-4, 8):]
-				continue
-			}
+		playHostile(program, shared, func(word uint32) {
 			if !s.begun {
 				under = frame(1, payload[:int(word>>3)%len(payload)])
 			}
@@ -50,8 +41,23 @@ func FuzzShm(f *testing.F) {
 			for range 4 {
 				r.TryReceive(func(h Header) []byte { return payload[:min(h.Size, uint64(len(payload)))] })
 			}
-		}
+		})
 	})
+}
+
+// playHostile plays a program against what is in shared memory: an odd word is a
+// place and the next one what is written there, an even one moves the ends.
+func playHostile(program, shared []byte, move func(word uint32)) {
+	for ; len(program) >= 4; program = program[4:] {
+		word := binary.LittleEndian.Uint32(program)
+		if word&1 == 0 {
+			move(word)
+			continue
+		}
+		place := int(word>>1) % (len(shared) / 4) * 4
+		copy(shared[place:], program[4:min(len(program), 12)])
+		program = program[min(len(program)-4, 8):]
+	}
 }
 
 func testHeapBells(n int) []*Bell {

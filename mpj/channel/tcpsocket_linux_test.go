@@ -20,22 +20,6 @@ func tcpSockets(t *testing.T) (a, b *tcpSocket) {
 	return a, b
 }
 
-// begin runs f. Its error comes within a while, or never.
-func begin(f func() error) (ended func(*testing.T) error) {
-	done := make(chan error, 1)
-	go func() { done <- f() }()
-	return func(t *testing.T) error {
-		t.Helper()
-		select {
-		case err := <-done:
-			return err
-		case <-time.After(10 * time.Second):
-			t.Fatal("it does not end")
-			return nil
-		}
-	}
-}
-
 // late is when whoever waits for a socket is at its gate. The system keeps time
 // in steps of up to 10 ms.
 const late = 30 * time.Millisecond
@@ -43,7 +27,7 @@ const late = 30 * time.Millisecond
 func TestTCPSocketCarriesWhatDoesNotFitIntoTheSystem(t *testing.T) {
 	a, b := tcpSockets(t)
 	want := bytes.Repeat([]byte("abc"), 8<<20)
-	ended := begin(func() error {
+	done := start(func() error {
 		_, err := a.Write(want)
 		return errors.Join(err, a.Close())
 	})
@@ -51,7 +35,7 @@ func TestTCPSocketCarriesWhatDoesNotFitIntoTheSystem(t *testing.T) {
 	if got, err := io.ReadAll(b); err != nil || !bytes.Equal(got, want) {
 		t.Errorf("%d of %d bytes, %v", len(got), len(want), err)
 	}
-	if err := ended(t); err != nil {
+	if err := ended(t, done); err != nil {
 		t.Error(err)
 	}
 }
@@ -64,11 +48,11 @@ func TestTCPSocketHoldsNothingBackForLong(t *testing.T) {
 			a.Write([]byte{byte(i)})
 		}
 		got := make([]byte, writes)
-		ended := begin(func() error {
+		done := start(func() error {
 			_, err := io.ReadFull(b, got)
 			return err
 		})
-		if err := ended(t); err != nil {
+		if err := ended(t, done); err != nil {
 			t.Errorf("%d writes: %v", writes, err)
 		}
 	}
@@ -88,13 +72,13 @@ func TestTCPSocketThatWaitsEnds(t *testing.T) {
 		for _, when := range []time.Duration{0, late} { // in the system, at the gate
 			t.Run(test.name+" after "+when.String(), func(t *testing.T) {
 				a, b := tcpSockets(t)
-				ended := begin(func() error {
+				done := start(func() error {
 					_, err := a.Read(make([]byte, 1))
 					return err
 				})
 				<-time.After(when)
 				test.end(a, b)
-				if err := ended(t); err == nil || test.want != nil && !errors.Is(err, test.want) {
+				if err := ended(t, done); err == nil || test.want != nil && !errors.Is(err, test.want) {
 					t.Errorf("got %v, want %v", err, test.want)
 				}
 			})
@@ -109,13 +93,13 @@ func TestTCPSocketWriteThatWaitsEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := tcpSockets(t)
-			ended := begin(func() error {
+			done := start(func() error {
 				_, err := a.Write(make([]byte, 32<<20))
 				return err
 			})
 			<-time.After(late)
 			end(a, b)
-			if err := ended(t); err == nil {
+			if err := ended(t, done); err == nil {
 				t.Error("what nobody reads was written")
 			}
 		})
@@ -131,7 +115,7 @@ func TestTCPSocketReadsOnAfterADeadline(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.SetReadDeadline(time.Time{})
-		ended := begin(func() error {
+		done := start(func() error {
 			_, err := io.ReadFull(a, buf)
 			return err
 		})
@@ -139,7 +123,7 @@ func TestTCPSocketReadsOnAfterADeadline(t *testing.T) {
 		b.Write(buf[:4])
 		<-time.After(late)
 		b.Write(buf[4:])
-		if err := ended(t); err != nil {
+		if err := ended(t, done); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -148,13 +132,13 @@ func TestTCPSocketReadsOnAfterADeadline(t *testing.T) {
 // Whoever waits for nothing but the end leaves the processors to others.
 func TestTCPSocketWhoseEndIsAwaitedIsNotAttended(t *testing.T) {
 	a, b := tcpSockets(t)
-	ended := begin(func() error { a.awaitEnd(); return nil })
+	done := start(func() error { a.awaitEnd(); return nil })
 	<-time.After(attention / 2)
 	if n := attending.Load(); n != 0 {
 		t.Errorf("%d attend", n)
 	}
 	b.Close()
-	ended(t)
+	ended(t, done)
 }
 
 func TestWarmTCPSocketAllocatesNothing(t *testing.T) {
