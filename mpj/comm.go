@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 )
 
@@ -55,6 +56,7 @@ type Comm struct {
 
 	operations operations // non-blocking collectives
 	nearness   nearness
+	spoils     collective.Spoils
 
 	mu         sync.Mutex // guards what follows
 	name       string

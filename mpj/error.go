@@ -97,6 +97,7 @@ func (c *Comm) wrap(op string, err error) error {
 	var truncated *engine.TruncateError
 	var mismatch *collective.MismatchError
 	var order *collective.OrderError
+	var spoiled *collective.SpoiledError
 	var ready *Error
 	var stuck *deadlockError
 	switch {
@@ -105,15 +106,14 @@ func (c *Comm) wrap(op string, err error) error {
 			return err
 		}
 		return c.handle(ready)
+	case errors.As(err, &spoiled):
+		return c.failf(classOfCause(spoiled.Cause), op, "in communicator %q %v", c.Name(), spoiled)
 	case errors.As(err, &order):
 		return c.failf(ErrComm, op, "in communicator %q %v", c.Name(), order)
 	case errors.As(err, &stuck):
 		return c.failf(ErrDeadlock, op, "%s", stuck.report)
 	case errors.As(err, &mismatch):
-		if mismatch.Got > mismatch.Want {
-			return c.failf(ErrTruncate, op, "%v", mismatch)
-		}
-		return c.failf(ErrCount, op, "%v", mismatch)
+		return c.failf(classOfCause(mismatch), op, "%v", mismatch)
 	case errors.As(err, &truncated):
 		return c.failf(ErrTruncate, op, "%s", c.truncation(truncated))
 	case errors.Is(err, engine.ErrReplicated):
@@ -124,6 +124,21 @@ func (c *Comm) wrap(op string, err error) error {
 		return c.handle(&Error{Class: ErrOther, Op: op, Detail: "the context of the world ended", Err: err})
 	}
 	return c.handle(&Error{Class: ErrOther, Op: op, Err: err})
+}
+
+// classOfCause returns the class of what makes a collective fail.
+func classOfCause(err error) Class {
+	var mismatch *collective.MismatchError
+	var order *collective.OrderError
+	switch {
+	case errors.As(err, &order):
+		return ErrComm
+	case !errors.As(err, &mismatch):
+		return ErrOther
+	case mismatch.Got > mismatch.Want:
+		return ErrTruncate
+	}
+	return ErrCount
 }
 
 // truncation describes a lost message in the ranks of c.

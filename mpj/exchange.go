@@ -1,6 +1,7 @@
 package mpj
 
 import (
+	"cmp"
 	"errors"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/calls"
@@ -105,7 +106,8 @@ func repeated[T Element](buf []T, n int) [][]byte {
 }
 
 // exchangeBlocks exchanges the blocks of x: all receives are posted before
-// anything is sent.
+// anything is sent. Whatever cannot be sent, the others are, and all receives
+// complete: none stays posted into a buffer of the caller's.
 func (c *Comm) exchangeBlocks(x *exchange, slot uint32) error {
 	receives, sends := make([]*engine.Request, len(x.in)), make([]*engine.Request, len(x.out))
 	for i, e := range x.in {
@@ -118,24 +120,26 @@ func (c *Comm) exchangeBlocks(x *exchange, slot uint32) error {
 		}
 		receives[i] = r
 	}
+	var unsent error
 	for i, e := range x.out {
 		if e.rank == ProcNull {
 			continue
 		}
 		r, err := c.engine.Isend(c.context(slot), c.worldRank(e.rank), e.tag, x.send[i], engine.Standard)
-		if err != nil {
-			return err
+		if err != nil { // too long, if the engine goes on: nothing, in its place, shows its receiver that it is missing
+			unsent = cmp.Or(unsent, err)
+			r, _ = c.engine.Isend(c.context(slot), c.worldRank(e.rank), e.tag, nil, engine.Standard)
 		}
 		sends[i] = r
 	}
-	return c.complete(x, receives, sends)
+	return c.complete(x, receives, sends, unsent)
 }
 
 // complete waits for all receives, whose lengths have to be those of their
 // blocks, and all sends. After a wrong length it waits for the others all the
-// same: none stays posted for messages of the next exchange.
-func (c *Comm) complete(x *exchange, receives, sends []*engine.Request) error {
-	var wrong error
+// same: none stays posted for messages of the next exchange. What is wrong
+// already comes first; only the end of the engine ends the waiting.
+func (c *Comm) complete(x *exchange, receives, sends []*engine.Request, wrong error) error {
 	for i, r := range receives {
 		if r == nil {
 			continue

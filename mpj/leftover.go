@@ -97,6 +97,18 @@ func numbered(words []string, what string) string {
 	return s
 }
 
+// leftOfCollective describes a message of a collective, unless another one says
+// it.
+func (c *Comm) leftOfCollective(s Status, tag int32) []string {
+	switch collective.NewsOf(tag) {
+	case collective.Failure:
+		return []string{fmt.Sprintf("the news that a collective has failed at rank %d in communicator %q", s.Source, c.Name())}
+	case collective.Reason:
+		return nil
+	}
+	return []string{fmt.Sprintf("%d bytes of a %v that rank %d calls in communicator %q and this rank does not", s.Size, collective.Call(tag), s.Source, c.Name())}
+}
+
 // unmatched describes the messages that were never received. One of a
 // collective is there when the ranks did not call the same ones.
 func (w *World) unmatched() (words []string) {
@@ -114,7 +126,7 @@ func (w *World) unmatched() (words []string) {
 		case slot == messageSlot:
 			words = append(words, fmt.Sprintf("%d bytes from rank %d with tag %d in communicator %q", s.Size, s.Source, s.Tag, c.Name()))
 		case slot == collectiveSlot || slot >= operationSlot && c.topology == nil:
-			words = append(words, fmt.Sprintf("%d bytes of a %v that rank %d calls in communicator %q and this rank does not", s.Size, collective.Call(s.Tag), s.Source, c.Name()))
+			words = append(words, c.leftOfCollective(s, m.Status.Tag)...)
 		}
 	}
 	return words

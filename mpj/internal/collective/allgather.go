@@ -5,8 +5,10 @@ import "math/bits"
 // Allgather completes buf at every member: it holds the block of each at its
 // place, and at the beginning only the own one.
 func (t *Team) Allgather(buf []byte, blocks Blocks) error {
-	t.call = unrooted(Allgather)
-	return t.allgather(buf, blocks)
+	if err := t.begin(unrooted(Allgather)); err != nil {
+		return err
+	}
+	return t.end(t.allgather(buf, blocks))
 }
 
 func (t *Team) allgather(buf []byte, blocks Blocks) error {

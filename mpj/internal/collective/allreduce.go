@@ -3,7 +3,13 @@ package collective
 // Allreduce combines the send of all members into the recv of each. The two may
 // be the same.
 func (t *Team) Allreduce(send, recv []byte, r Reduction) error {
-	t.call = unrooted(Allreduce)
+	if err := t.begin(unrooted(Allreduce)); err != nil {
+		return err
+	}
+	return t.end(t.allreduce(send, recv, r))
+}
+
+func (t *Team) allreduce(send, recv []byte, r Reduction) error {
 	if t.Size == 1 {
 		copy(recv, send)
 		return nil

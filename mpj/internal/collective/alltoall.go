@@ -3,7 +3,13 @@ package collective
 // Alltoall sends block j of send to rank j, and puts what rank i sends into
 // block i of recv. The buffers do not overlap.
 func (t *Team) Alltoall(send []byte, out Blocks, recv []byte, in Blocks) error {
-	t.call = unrooted(Alltoall)
+	if err := t.begin(unrooted(Alltoall)); err != nil {
+		return err
+	}
+	return t.end(t.alltoall(send, out, recv, in))
+}
+
+func (t *Team) alltoall(send []byte, out Blocks, recv []byte, in Blocks) error {
 	even := out.Counts == nil && in.Counts == nil
 	switch a := t.choose(Alltoall, out.Each); {
 	case a == Bruck && even:
@@ -67,7 +73,13 @@ func (t *Team) bruckAlltoall(send, recv []byte, each int) error {
 // AlltoallInPlace replaces block i of buf by what rank i has in its block for
 // this one: pairs of ranks swap. Both count the same for each other.
 func (t *Team) AlltoallInPlace(buf []byte, blocks Blocks) error {
-	t.call = unrooted(Alltoall)
+	if err := t.begin(unrooted(Alltoall)); err != nil {
+		return err
+	}
+	return t.end(t.swapInPlace(buf, blocks))
+}
+
+func (t *Team) swapInPlace(buf []byte, blocks Blocks) error {
 	s := borrow(blocks.largest(t.Size))
 	defer s.free()
 	for k := range t.Size { // in step k the pairs whose ranks add up to k

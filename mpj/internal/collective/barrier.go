@@ -2,7 +2,13 @@ package collective
 
 // Barrier returns when every member has called it.
 func (t *Team) Barrier() error {
-	t.call = unrooted(Barrier)
+	if err := t.begin(unrooted(Barrier)); err != nil {
+		return err
+	}
+	return t.end(t.barrier())
+}
+
+func (t *Team) barrier() error {
 	switch t.choose(Barrier, 0) {
 	case Levelled:
 		return t.levelledBarrier()

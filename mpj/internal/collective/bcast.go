@@ -1,15 +1,17 @@
 package collective
 
 import (
-	"cmp"
+	"errors"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 )
 
 // Bcast copies root's b to that of every member.
 func (t *Team) Bcast(b []byte, root int) error {
-	t.call = rooted(Bcast, root)
-	return t.bcast(b, root)
+	if err := t.begin(rooted(Bcast, root)); err != nil {
+		return err
+	}
+	return t.end(t.bcast(b, root))
 }
 
 // bcast is Bcast within another operation.
@@ -40,10 +42,23 @@ func (t *Team) binomialBcast(b []byte, root int) error {
 // BcastWhole is Bcast for members that do not know the length. It returns what
 // root gave.
 func (t *Team) BcastWhole(b []byte, root int) ([]byte, error) {
-	t.call = rooted(Bcast, root)
+	if err := t.begin(rooted(Bcast, root)); err != nil {
+		return nil, err
+	}
+	b, err := t.bcastWhole(b, root)
+	return b, t.end(err)
+}
+
+func (t *Team) bcastWhole(b []byte, root int) ([]byte, error) {
 	if parent, ok := t.parent(root); ok {
 		whole, s, err := t.Engine.RecvWhole(t.Context, t.world(parent), engine.AnyTag)
-		if err := cmp.Or(err, t.sameCall(s, parent)); err != nil {
+		if errors.Is(err, engine.ErrNews) {
+			return nil, t.news()
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := t.sameCall(s, parent); err != nil {
 			return nil, err
 		}
 		b = whole

@@ -3,17 +3,21 @@ package collective
 // Gather puts the mine of all members into the blocks of root's buf. At root
 // mine may be nil: its block is in place then.
 func (t *Team) Gather(mine, buf []byte, blocks Blocks, root int) error {
-	t.call = rooted(Gather, root)
-	if blocks.Counts == nil && t.choose(Gather, blocks.Each) == Binomial {
-		return t.binomialGather(mine, buf, blocks, root)
+	if err := t.begin(rooted(Gather, root)); err != nil {
+		return err
 	}
-	return t.linearGather(mine, buf, blocks, root)
+	if blocks.Counts == nil && t.choose(Gather, blocks.Each) == Binomial {
+		return t.end(t.binomialGather(mine, buf, blocks, root))
+	}
+	return t.end(t.linearGather(mine, buf, blocks, root))
 }
 
 // Gatherv is Gather with blocks that only root knows.
 func (t *Team) Gatherv(mine, buf []byte, blocks Blocks, root int) error {
-	t.call = rooted(Gather, root)
-	return t.linearGather(mine, buf, blocks, root)
+	if err := t.begin(rooted(Gather, root)); err != nil {
+		return err
+	}
+	return t.end(t.linearGather(mine, buf, blocks, root))
 }
 
 func (t *Team) linearGather(mine, buf []byte, blocks Blocks, root int) error {
@@ -67,17 +71,21 @@ func turn(buf, b []byte, at int) {
 // Scatter puts the blocks of root's buf into the mine of each member. At root
 // mine may be nil: its block stays where it is.
 func (t *Team) Scatter(buf []byte, blocks Blocks, mine []byte, root int) error {
-	t.call = rooted(Scatter, root)
-	if blocks.Counts == nil && t.choose(Scatter, blocks.Each) == Binomial {
-		return t.binomialScatter(buf, blocks, mine, root)
+	if err := t.begin(rooted(Scatter, root)); err != nil {
+		return err
 	}
-	return t.linearScatter(buf, blocks, mine, root)
+	if blocks.Counts == nil && t.choose(Scatter, blocks.Each) == Binomial {
+		return t.end(t.binomialScatter(buf, blocks, mine, root))
+	}
+	return t.end(t.linearScatter(buf, blocks, mine, root))
 }
 
 // Scatterv is Scatter with blocks that only root knows.
 func (t *Team) Scatterv(buf []byte, blocks Blocks, mine []byte, root int) error {
-	t.call = rooted(Scatter, root)
-	return t.linearScatter(buf, blocks, mine, root)
+	if err := t.begin(rooted(Scatter, root)); err != nil {
+		return err
+	}
+	return t.end(t.linearScatter(buf, blocks, mine, root))
 }
 
 func (t *Team) linearScatter(buf []byte, blocks Blocks, mine []byte, root int) error {

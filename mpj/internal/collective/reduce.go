@@ -3,7 +3,13 @@ package collective
 // Reduce combines the send of all members into root's recv, which is nil
 // elsewhere. At root the two may be the same.
 func (t *Team) Reduce(send, recv []byte, r Reduction, root int) error {
-	t.call = rooted(Reduce, root)
+	if err := t.begin(rooted(Reduce, root)); err != nil {
+		return err
+	}
+	return t.end(t.reduce(send, recv, r, root))
+}
+
+func (t *Team) reduce(send, recv []byte, r Reduction, root int) error {
 	if t.Size == 1 {
 		copy(recv, send)
 		return nil

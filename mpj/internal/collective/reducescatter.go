@@ -6,7 +6,13 @@ import "math/bits"
 // for each, and puts each block into the recv of its rank. recv may be a part
 // of send.
 func (t *Team) ReduceScatter(send []byte, blocks Blocks, recv []byte, r Reduction) error {
-	t.call = unrooted(ReduceScatter)
+	if err := t.begin(unrooted(ReduceScatter)); err != nil {
+		return err
+	}
+	return t.end(t.reduceScatter(send, blocks, recv, r))
+}
+
+func (t *Team) reduceScatter(send []byte, blocks Blocks, recv []byte, r Reduction) error {
 	if t.Size == 1 {
 		copy(recv, blocks.of(send, 0))
 		return nil

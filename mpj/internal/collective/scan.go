@@ -4,27 +4,31 @@ package collective
 // all lower ranks. It doubles, in every step, the run of ranks that end at its
 // own and are combined (Hillis and Steele, 1986).
 func (t *Team) Scan(acc []byte, r Reduction) error {
-	t.call = unrooted(Scan)
+	if err := t.begin(unrooted(Scan)); err != nil {
+		return err
+	}
 	s := borrow(len(acc))
 	defer s.free()
-	return t.scan(acc, s.b, r, func([]byte, int) {})
+	return t.end(t.scan(acc, s.b, r, func([]byte, int) {}))
 }
 
 // Exscan combines into recv the send of all lower ranks. At rank 0 recv stays
 // as it is. The two may be the same.
 func (t *Team) Exscan(send, recv []byte, r Reduction) error {
-	t.call = unrooted(Scan)
+	if err := t.begin(unrooted(Scan)); err != nil {
+		return err
+	}
 	s := borrow(2 * len(send))
 	defer s.free()
 	acc, lower := s.b[:len(send)], s.b[len(send):]
 	copy(acc, send)
-	return t.scan(acc, lower, r, func(lower []byte, k int) {
+	return t.end(t.scan(acc, lower, r, func(lower []byte, k int) {
 		if k == 1 {
 			copy(recv, lower)
 		} else {
 			r.Combine(lower, recv)
 		}
-	})
+	}))
 }
 
 // scan tells take of each run below that it combines, and the step k at which.

@@ -17,6 +17,7 @@ type Team struct {
 	Size    int
 	Levels  *Levels // nil when all members are on one machine, or it does not matter
 	Forced  *Forced // nil to choose by the table
+	Spoils  *Spoils // nil to forget what has failed
 
 	names []int // what errors call each member; nil: its rank
 	call  Call
@@ -121,6 +122,8 @@ func (t *Team) mismatch(s engine.Status, err error, expected, source int) error 
 	var long *engine.TruncateError
 	if errors.As(err, &long) {
 		s = long.Status
+	} else if errors.Is(err, engine.ErrNews) {
+		return t.news()
 	} else if err != nil {
 		return err
 	}
@@ -132,8 +135,11 @@ func (t *Team) mismatch(s engine.Status, err error, expected, source int) error 
 
 // sameCall returns an error when the message of s is not of this call.
 func (t *Team) sameCall(s engine.Status, source int) error {
-	if Call(s.Tag) == t.call {
+	switch {
+	case Call(s.Tag) == t.call:
 		return nil
+	case s.Tag == spoiledTag:
+		return t.reason(s.Source)
 	}
 	return &OrderError{From: t.name(source), To: t.name(t.Rank), Got: Call(s.Tag), Want: t.call}
 }

@@ -79,11 +79,19 @@ func (e *Engine) deliverDirect(m message) {
 		e.give(r, m)
 		return
 	}
+	if b.abandoned {
+		e.discard(m)
+		return
+	}
 	if m.announced && e.ending {
 		e.refuse(m)
 		return
 	}
-	b.add(m)
+	if m.Tag == NewsTag {
+		b.bring(m)
+	} else {
+		b.add(m)
+	}
 	b.wakeProbes()
 }
 

@@ -223,6 +223,9 @@ func (e *Engine) mailbox(context uint32) *mailbox {
 
 func (e *Engine) deliver(m protection.Message) {
 	b := e.mailbox(m.Context)
+	if b.abandoned {
+		return
+	}
 	if r, m, ok := b.arrive(m, e.decider); ok {
 		e.matched(r, m)
 	}

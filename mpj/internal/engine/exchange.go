@@ -21,6 +21,11 @@ type Part struct {
 func (e *Engine) Exchange(context uint32, tag int32, out, in []Part) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	for i := range out { // before anything is posted or sent
+		if err := e.sendable(out[i].Rank, out[i].Bytes); err != nil {
+			return err
+		}
+	}
 	for i := range in {
 		p := &in[i]
 		p.request = e.request()
@@ -31,9 +36,6 @@ func (e *Engine) Exchange(context uint32, tag int32, out, in []Part) error {
 	}
 	for i := range out {
 		p := &out[i]
-		if err := e.sendable(p.Rank, p.Bytes); err != nil {
-			return err
-		}
 		if p.request = nil; !e.sendAtOnce(context, p.Rank, tag, p.Bytes, Standard) {
 			p.request = e.request()
 			e.sendLater(p.request, context, p.Rank, tag, p.Bytes, Standard)

@@ -53,6 +53,8 @@ type mailbox struct {
 	arrivals   uint64
 	wildcards  int // among posts
 	points     uint64
+	news       bool      // has come, and ends what waits
+	abandoned  bool      // nothing is received any more
 	probes     []*waiter // to wake when a message has come or a post has gone
 }
 

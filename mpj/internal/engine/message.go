@@ -131,6 +131,9 @@ func (e *Engine) post(r *Request, context uint32, source int, tag int32) error {
 	if e.protocol == nil {
 		if m, ok := b.find(r); ok {
 			e.give(r, m)
+		} else if b.news && tag == AnyTag {
+			r.err = ErrNews
+			r.finish()
 		} else {
 			b.append(r)
 		}
@@ -219,7 +222,7 @@ func (e *Engine) RecvWhole(context uint32, source int, tag int32) ([]byte, Statu
 	if err := e.receiveNow(r, context, source, tag); err != nil {
 		return nil, Status{}, err
 	}
-	return r.payload, r.status, nil
+	return r.payload, r.status, r.err
 }
 
 // receiveNow posts r and waits until it is done.
@@ -247,6 +250,9 @@ func (e *Engine) exchange(r *Request, context uint32, dest int, sendTag int32, s
 	}
 	if err := e.post(r, context, source, recvTag); err != nil {
 		return err
+	}
+	if r.err != nil {
+		return r.err
 	}
 	if e.sendAtOnce(context, dest, sendTag, send, Standard) {
 		return e.wait(r)

@@ -1,0 +1,48 @@
+package collective
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func reasons() []*SpoiledError {
+	return []*SpoiledError{
+		{Rank: 2, Call: rooted(Bcast, 1), Cause: errors.New("no room")},
+		{Rank: 0, Call: unrooted(Barrier), Cause: &OrderError{From: 1, To: 0, Got: rooted(Reduce, 3), Want: unrooted(Barrier)}},
+		{Rank: 77, Call: unrooted(Alltoall), Cause: &MismatchError{From: 5, To: 77, Got: 8, Want: 1 << 40}},
+	}
+}
+
+func TestReasonsArriveAsTheyWere(t *testing.T) {
+	for _, e := range reasons() {
+		got, err := decodeSpoiled(e.encode())
+		if err != nil || !reflect.DeepEqual(got.Error(), e.Error()) || reflect.TypeOf(got.Cause) != reflect.TypeOf(e.Cause) {
+			t.Errorf("got %v and %v, want %v", got, err, e)
+		}
+	}
+	long := &SpoiledError{Cause: errors.New(strings.Repeat("x", 2*reasonMost))}
+	if got := long.encode(); len(got) != reasonMost {
+		t.Errorf("a long reason has %d bytes, want %d", len(got), reasonMost)
+	}
+}
+
+// What decodes encodes to something that says the same.
+func FuzzSpoiled(f *testing.F) {
+	for _, e := range reasons() {
+		f.Add(e.encode())
+	}
+	f.Add([]byte{})
+	f.Add([]byte{9, 0, 0})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		e, err := decodeSpoiled(b)
+		if err != nil {
+			return
+		}
+		again, err := decodeSpoiled(e.encode())
+		if err != nil || len(b) < reasonMost/4 && again.Error() != e.Error() {
+			t.Errorf("%q became %v, then %v (%v)", b, e, again, err)
+		}
+	})
+}

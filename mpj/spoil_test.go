@@ -1,0 +1,196 @@
+package mpj
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
+)
+
+// outcomes runs program as the ranks of a world, and returns what each says of
+// it. It is an error when they do not end in time.
+func outcomes(shape localworld.Config, program func(*World) error) ([]error, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	said := make([]error, shape.Ranks)
+	err := runIn(localworld.New(ctx, shape), func(w *World) error {
+		err := program(w)
+		if w.Replica() == 0 {
+			said[w.Rank()] = err
+		}
+		return nil
+	})
+	if ctx.Err() != nil {
+		return said, fmt.Errorf("some rank waits: %w", err)
+	}
+	return said, nil
+}
+
+// Whoever gives a collective another length than the others, by whatever
+// algorithm, all ranks are told of it: in that call, or in the next one.
+func TestNobodyWaitsForACollectiveThatFailed(t *testing.T) {
+	all := subjects[int64](Sum, Prod)
+	for k, forced := range forcedInTurn() {
+		t.Setenv(collectiveVariable, forced)
+		for i, s := range all {
+			for n := 2; n <= 5; n++ {
+				odd := (i + n + k) % n
+				said, err := outcomes(localworld.Config{Ranks: n, Replicas: 1}, func(w *World) error {
+					count := 3
+					if w.Rank() == odd {
+						count = 5
+					}
+					return first(s.call(w.Comm, asked{count: count}), Barrier(w.Comm))
+				})
+				where := fmt.Sprintf("%s, n=%d, rank %d is odd, %s", s.name, n, odd, forced)
+				if err != nil {
+					t.Fatalf("%s: %v: %v", where, err, said)
+				}
+				whole := !isImmediate(s.name) && !strings.HasPrefix(s.name, "Neighbor") // Barrier is in the same context
+				for rank, err := range said {
+					if whole && (err == nil || !showsLengths(err)) {
+						t.Errorf("%s: rank %d got %v", where, rank, err)
+					}
+				}
+			}
+		}
+	}
+}
+
+// Four ranks, of which one may choose another algorithm by its length, and those that send
+// much to a rank that has failed, do not wait either; with replicas as well.
+func TestNobodyWaitsForUnlikeLengths(t *testing.T) {
+	cases := []struct {
+		name string
+		call func(c *Comm, odd bool) error
+	}{
+		{"Bcast of 8 and 16 bytes", func(c *Comm, odd bool) error { return Bcast(c, make([]byte, either(odd, 16, 8)), 0) }},
+		{"Bcast of 8 bytes and 1 MB", func(c *Comm, odd bool) error { return Bcast(c, make([]byte, either(odd, 1<<20, 8)), 0) }},
+		{"Bcast of 1 MB and 8 bytes", func(c *Comm, odd bool) error { return Bcast(c, make([]byte, either(odd, 8, 1<<20)), 0) }},
+		{"Allreduce of 16 bytes and 8 MB", func(c *Comm, odd bool) error {
+			return Allreduce(c, nil, make([]int64, either(odd, 1<<20, 2)), Sum)
+		}},
+		{"Allreduce of 8 MB and 16 bytes", func(c *Comm, odd bool) error {
+			return Allreduce(c, nil, make([]int64, either(odd, 2, 1<<20)), Sum)
+		}},
+		{"Gather of 1 MB and 8 bytes", func(c *Comm, odd bool) error {
+			mine := make([]byte, either(odd, 8, 1<<20))
+			return Gather(c, mine, make([]byte, c.Size()*len(mine)), 0)
+		}},
+		{"Reduce of 1 MB and 8 bytes", func(c *Comm, odd bool) error {
+			mine := make([]byte, either(odd, 8, 1<<20))
+			return Reduce(c, mine, make([]byte, len(mine)), Sum, 0)
+		}},
+		{"Alltoall of 1 MB and 8 bytes", func(c *Comm, odd bool) error {
+			send := make([]byte, c.Size()*either(odd, 8, 1<<20))
+			return Alltoall(c, send, make([]byte, len(send)))
+		}},
+	}
+	for _, c := range cases {
+		for _, shape := range []localworld.Config{{Ranks: 4, Replicas: 1}, {Ranks: 4, Replicas: 1, Rings: true}, {Ranks: 4, Replicas: 2}} {
+			for odd := range shape.Ranks {
+				said, err := outcomes(shape, func(w *World) error { return first(c.call(w.Comm, w.Rank() == odd), Barrier(w.Comm)) })
+				if err != nil {
+					t.Fatalf("%s, %+v, odd is rank %d: %v: %v", c.name, shape, odd, err, said)
+				}
+				for rank, err := range said {
+					if err == nil || !showsLengths(err) && !errors.Is(err, ErrComm) {
+						t.Errorf("%s, odd is rank %d: rank %d got %v", c.name, odd, rank, err)
+					}
+				}
+			}
+		}
+	}
+}
+
+func either[T any](condition bool, a, b T) T {
+	if condition {
+		return a
+	}
+	return b
+}
+
+// The first rank is named at the others, with its reason. A communicator that
+// is made of the spoiled one is as good as new, and messages go on.
+func TestAFailedCollectiveNamesTheFirst(t *testing.T) {
+	said, err := outcomes(localworld.Config{Ranks: 4, Replicas: 1}, func(w *World) error {
+		err := Bcast(w.Comm, make([]byte, either(w.Rank() == 2, 16, 8)), 0)
+		if err == nil && w.Rank() >= 2 { // 3 gets it from 2
+			t.Errorf("rank %d: Bcast says %v", w.Rank(), err)
+		}
+		err = first(err, Barrier(w.Comm))
+		again, dupErr := w.Dup()
+		if dupErr != nil {
+			t.Errorf("rank %d: %v", w.Rank(), dupErr)
+			return err
+		}
+		if err := works(again, numbers(0, 1, again.Size())...); err != nil {
+			t.Errorf("rank %d: %v", w.Rank(), err)
+		}
+		if later := Barrier(w.Comm); !errors.Is(later, ErrCount) {
+			t.Errorf("rank %d: Barrier after that says %v", w.Rank(), later)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const reason = "rank 0 sent 8 bytes where rank 2 expects 16"
+	for rank, err := range said {
+		says := "bcast with root 0 has failed at rank 2: " + reason
+		if rank == 2 {
+			says = reason
+		}
+		if !errors.Is(err, ErrCount) || !strings.Contains(err.Error(), says) {
+			t.Errorf("rank %d: got %v, want %s", rank, err, says)
+		}
+	}
+}
+
+// A rank that has what it needs learns at Finalize that others have not.
+func TestFinalizeNamesACollectiveThatFailedElsewhere(t *testing.T) {
+	_, err := outcomes(localworld.Config{Ranks: 2, Replicas: 1}, func(w *World) error {
+		err := Bcast(w.Comm, make([]byte, either(w.Rank() == 1, 16, 8)), 0)
+		if w.Rank() == 1 {
+			return first(Send(w.Comm, []byte{1}, 0, 0), err)
+		}
+		if _, err := Recv(w.Comm, make([]byte, 1), 1, 0); err != nil {
+			t.Error(err)
+		}
+		const says = "the news that a collective has failed at rank 1"
+		if err := w.Finalize(); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("got %v, want %s", err, says)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// After blocks of another length than expected a neighbourhood goes on: nothing
+// of the call that failed is left, in the program's buffers or on its way.
+func TestANeighbourhoodGoesOnAfterAnError(t *testing.T) {
+	inEveryShape(t, func(w *World) error {
+		g, err := w.CartCreate([]int{w.Size()}, []bool{true}, false)
+		if err != nil {
+			return err
+		}
+		odd := w.Size() - 1
+		recv := make([]int, either(g.Rank() == odd, 4, 2))
+		err = NeighborAllgather(g, make([]int, len(recv)/2), recv)
+		if touched := w.Size() > 1 && (g.Rank() == odd || g.Rank() == 0 || g.Rank() == odd-1); (err != nil) != touched {
+			return fmt.Errorf("a block of another length: %w", err)
+		}
+		before := slices.Clone(recv)
+		right := make([]int, 2)
+		err = NeighborAllgather(g, []int{g.Rank()}, right)
+		below, above := (g.Rank()+odd)%w.Size(), (g.Rank()+1)%w.Size()
+		return first(err, want("NeighborAllgather", right, []int{below, above}), want("the buffer of the call that failed", recv, before))
+	})
+}
