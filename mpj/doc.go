@@ -96,9 +96,11 @@
 // variable P2PMPI_COLL, the same at all ranks, overrides that:
 // allreduce=ring,bcast=chain.
 //
-// When a collective fails at one rank, others may wait in it for that rank, and
-// messages of it may be left: the communicator is of no further use. A program
-// that returns the error ends the job, and so the others' wait.
+// When a collective fails at one rank, those that wait in it for that rank fail
+// too, with an error that names the first rank and its reason; those that have
+// what they need learn of it in a later collective, or at Finalize. The
+// communicator has no further use for collectives that wait: they fail with the
+// same reason. Messages go on, and Dup makes a communicator that is as good as new.
 //
 // # Replicas
 //

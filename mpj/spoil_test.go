@@ -38,24 +38,21 @@ func TestNobodyWaitsForACollectiveThatFailed(t *testing.T) {
 	for k, forced := range forcedInTurn() {
 		t.Setenv(collectiveVariable, forced)
 		for i, s := range all {
-			for n := 2; n <= 5; n++ {
-				odd := (i + n + k) % n
-				said, err := outcomes(localworld.Config{Ranks: n, Replicas: 1}, func(w *World) error {
-					count := 3
-					if w.Rank() == odd {
-						count = 5
-					}
-					return first(s.call(w.Comm, asked{count: count}), Barrier(w.Comm))
-				})
-				where := fmt.Sprintf("%s, n=%d, rank %d is odd, %s", s.name, n, odd, forced)
-				if err != nil {
-					t.Fatalf("%s: %v: %v", where, err, said)
-				}
-				whole := !isImmediate(s.name) && !strings.HasPrefix(s.name, "Neighbor") // Barrier is in the same context
-				for rank, err := range said {
-					if whole && (err == nil || !showsLengths(err)) {
-						t.Errorf("%s: rank %d got %v", where, rank, err)
-					}
+			n := 2 + (i+k)%4
+			odd := i % n
+			said, err := outcomes(localworld.Config{Ranks: n, Replicas: 1}, func(w *World) error {
+				return first(s.call(w.Comm, asked{count: either(w.Rank() == odd, 5, 3)}), Barrier(w.Comm))
+			})
+			where := fmt.Sprintf("%s, n=%d, rank %d is odd, %s", s.name, n, odd, forced)
+			if err != nil {
+				t.Fatalf("%s: %v: %v", where, err, said)
+			}
+			if isImmediate(s.name) || strings.HasPrefix(s.name, "Neighbor") { // Barrier is in another context
+				continue
+			}
+			for rank, err := range said {
+				if err == nil || !showsLengths(err) {
+					t.Errorf("%s: rank %d got %v", where, rank, err)
 				}
 			}
 		}
@@ -91,9 +88,9 @@ func TestNobodyWaitsForUnlikeLengths(t *testing.T) {
 			return Alltoall(c, send, make([]byte, len(send)))
 		}},
 	}
-	for _, c := range cases {
+	for i, c := range cases {
 		for _, shape := range []localworld.Config{{Ranks: 4, Replicas: 1}, {Ranks: 4, Replicas: 1, Rings: true}, {Ranks: 4, Replicas: 2}} {
-			for odd := range shape.Ranks {
+			for _, odd := range []int{i % 2, 2 + i%2} {
 				said, err := outcomes(shape, func(w *World) error { return first(c.call(w.Comm, w.Rank() == odd), Barrier(w.Comm)) })
 				if err != nil {
 					t.Fatalf("%s, %+v, odd is rank %d: %v: %v", c.name, shape, odd, err, said)

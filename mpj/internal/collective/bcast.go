@@ -1,10 +1,6 @@
 package collective
 
-import (
-	"errors"
-
-	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
-)
+import "github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 
 // Bcast copies root's b to that of every member.
 func (t *Team) Bcast(b []byte, root int) error {
@@ -52,11 +48,8 @@ func (t *Team) BcastWhole(b []byte, root int) ([]byte, error) {
 func (t *Team) bcastWhole(b []byte, root int) ([]byte, error) {
 	if parent, ok := t.parent(root); ok {
 		whole, s, err := t.Engine.RecvWhole(t.Context, t.world(parent), engine.AnyTag)
-		if errors.Is(err, engine.ErrNews) {
-			return nil, t.news()
-		}
 		if err != nil {
-			return nil, err
+			return nil, t.heard(err)
 		}
 		if err := t.sameCall(s, parent); err != nil {
 			return nil, err

@@ -36,6 +36,9 @@
 // blocks cross from group to group once, between one rank of each, instead of
 // as often as the tree of ranks happens to.
 //
-// What is not promised: that a team can be used after an error. Some of its
-// ranks may wait for messages that never come; the job should end.
+// # Failures
+//
+// A call that fails at one rank, mostly because ranks gave it different lengths,
+// fails at those that wait for it as well: spoil.go. The context is of no use
+// then.
 package collective

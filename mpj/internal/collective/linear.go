@@ -26,7 +26,7 @@ func (t *Team) fanOut(out, in func(rank int) []byte) error {
 		f.in = append(f.in, engine.Part{Rank: t.world(source), Bytes: in(source)})
 	}
 	if err := t.Engine.Exchange(t.Context, int32(t.call), f.out, f.in); err != nil {
-		return err // some are still under way: f is not used again
+		return t.heard(err) // some are still under way: f is not used again
 	}
 	for k, p := range f.in {
 		if err := t.exact(p.Status, p.Err, p.Bytes, t.down(k+1)); err != nil {

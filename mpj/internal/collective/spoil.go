@@ -124,8 +124,12 @@ func (t *Team) spoil(err error) {
 	t.Spoils.note(t.Context, s)
 }
 
-// news receives what has ended a wait: that some rank has failed, and why.
-func (t *Team) news() error {
+// heard returns what is behind an error of the engine: where news has ended a
+// wait, that some rank has failed, and why.
+func (t *Team) heard(err error) error {
+	if !errors.Is(err, engine.ErrNews) {
+		return err
+	}
 	s, err := t.Engine.Recv(t.Context, engine.AnySource, spoiledTag, nil)
 	if err != nil {
 		return err

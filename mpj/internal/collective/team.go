@@ -93,7 +93,7 @@ func (t *Team) up(k int) int   { return (t.Rank + k) % t.Size }
 func (t *Team) down(k int) int { return (t.Rank - k + t.Size) % t.Size }
 
 func (t *Team) send(b []byte, dest int) error {
-	return t.Engine.Send(t.Context, t.world(dest), int32(t.call), b, engine.Standard)
+	return t.heard(t.Engine.Send(t.Context, t.world(dest), int32(t.call), b, engine.Standard))
 }
 
 // recv receives exactly len(b) bytes.
@@ -105,7 +105,7 @@ func (t *Team) recv(b []byte, source int) error {
 // exchange sends to one rank and receives exactly len(recv) bytes from another
 // at the same time.
 func (t *Team) exchange(send []byte, dest int, recv []byte, source int) error {
-	s, err := t.Engine.Sendrecv(t.Context, t.world(dest), int32(t.call), send, t.world(source), engine.AnyTag, recv)
+	s, err := t.Engine.Swap(t.Context, int32(t.call), t.world(dest), send, t.world(source), recv)
 	return t.exact(s, err, recv, source)
 }
 
@@ -122,10 +122,8 @@ func (t *Team) mismatch(s engine.Status, err error, expected, source int) error 
 	var long *engine.TruncateError
 	if errors.As(err, &long) {
 		s = long.Status
-	} else if errors.Is(err, engine.ErrNews) {
-		return t.news()
 	} else if err != nil {
-		return err
+		return t.heard(err)
 	}
 	if err := t.sameCall(s, source); err != nil {
 		return err

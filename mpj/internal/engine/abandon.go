@@ -3,6 +3,8 @@ package engine
 import (
 	"errors"
 	"math"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
 // NewsTag is the tag of a message that says that nobody needs to wait in its
@@ -15,8 +17,9 @@ const NewsTag = math.MinInt32
 // received.
 var ErrNews = errors.New("there is news")
 
-// bring keeps m, which is news, and ends the receives that wait in its context.
-func (b *mailbox) bring(m message) {
+// bring keeps m, which is news, and ends the waits in its context: of receives,
+// and of sends whose payload nobody has asked for.
+func (e *Engine) bring(b *mailbox, m message) {
 	b.news = true
 	b.add(m)
 	for i := len(b.posts) - 1; i >= 0; i-- {
@@ -26,6 +29,77 @@ func (b *mailbox) bring(m message) {
 			r.finish()
 		}
 	}
+	for _, o := range e.outlets {
+		if o == nil {
+			continue
+		}
+		for _, r := range o.announced {
+			if r.context == m.Context && len(r.body) > 0 {
+				r.err = ErrNews
+				e.detach(r)
+			}
+		}
+	}
+}
+
+// detach ends an announced send for its caller, before the receiver has asked
+// for its payload. It may still: the payload is copied.
+func (e *Engine) detach(r *Request) {
+	o := e.outlet(view.Process{Rank: r.source})
+	for name, other := range o.announced {
+		if other == r {
+			rest := *r
+			rest.body, rest.err, rest.waiter = duplicate(r.body), nil, nil
+			o.announced[name] = &rest
+			r.body, r.announced = nil, false
+			r.finish()
+			return
+		}
+	}
+}
+
+// Swap is Sendrecv within a collective: what comes is to have the tag and to fill
+// recv. When it does not, nobody can say whether the other message will ever be
+// received, and Swap does not wait for that.
+func (e *Engine) Swap(context uint32, tag int32, dest int, send []byte, source int, recv []byte) (Status, error) {
+	e.mu.Lock()
+	r := e.request()
+	r.buf = recv
+	return e.received(r, e.swap(r, context, tag, dest, send, source))
+}
+
+func (e *Engine) swap(r *Request, context uint32, tag int32, dest int, send []byte, source int) error {
+	if err := e.sendable(dest, send); err != nil {
+		return err
+	}
+	if err := e.post(r, context, source, AnyTag); err != nil {
+		return err
+	}
+	if r.err != nil {
+		return r.err
+	}
+	if e.sendAtOnce(context, dest, tag, send, Standard) {
+		return e.wait(r)
+	}
+	s := e.request()
+	e.sendLater(s, context, dest, tag, send, Standard)
+	if err := e.wait(r); err != nil {
+		return err
+	}
+	if s.announced && !r.fits(tag) {
+		e.detach(s)
+	}
+	if err := e.wait(s); err != nil {
+		return err
+	}
+	err := s.err
+	e.recycle(s)
+	return err
+}
+
+// fits reports whether r has received what a collective with this tag expects.
+func (r *Request) fits(tag int32) bool {
+	return r.err == nil && r.status.Tag == tag && r.status.Size == len(r.buf)
 }
 
 // Abandon gives up a context in which this process receives nothing any more:

@@ -88,7 +88,7 @@ func (e *Engine) deliverDirect(m message) {
 		return
 	}
 	if m.Tag == NewsTag {
-		b.bring(m)
+		e.bring(b, m)
 	} else {
 		b.add(m)
 	}

@@ -16,8 +16,10 @@ type Part struct {
 // Exchange sends one message to each rank of out and receives one from each of
 // in, all at the same time: nobody waits for one of them before it has begun
 // the others. So ranks that share a processor hand it on once, and not once for
-// each message. The tag is that of what is sent; what is received may have any.
-// The error is that of a send or of the engine.
+// each message. The tag is that of what is sent; what is received may have any,
+// but when something else comes than that tag and a whole buffer, Exchange does not
+// wait for sends that nobody may ask for. The error is that of a send or of the
+// engine.
 func (e *Engine) Exchange(context uint32, tag int32, out, in []Part) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -41,14 +43,20 @@ func (e *Engine) Exchange(context uint32, tag int32, out, in []Part) error {
 			e.sendLater(p.request, context, p.Rank, tag, p.Bytes, Standard)
 		}
 	}
+	fits := true
 	for i := range in {
-		if err := e.conclude(&in[i]); err != nil {
+		p := &in[i]
+		if err := e.conclude(p); err != nil {
 			return err
 		}
+		fits = fits && p.Err == nil && p.Status.Tag == tag && p.Status.Size == len(p.Bytes)
 	}
 	for i := range out {
 		if out[i].request == nil {
 			continue
+		}
+		if !fits && out[i].request.announced { // who knows whether it is received
+			e.detach(out[i].request)
 		}
 		if err := e.conclude(&out[i]); err != nil || out[i].Err != nil {
 			return cmp.Or(err, out[i].Err)

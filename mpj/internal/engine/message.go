@@ -251,9 +251,6 @@ func (e *Engine) exchange(r *Request, context uint32, dest int, sendTag int32, s
 	if err := e.post(r, context, source, recvTag); err != nil {
 		return err
 	}
-	if r.err != nil {
-		return r.err
-	}
 	if e.sendAtOnce(context, dest, sendTag, send, Standard) {
 		return e.wait(r)
 	}
