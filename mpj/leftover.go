@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 )
 
 // What a program has forgotten when it calls Finalize: messages that it never
@@ -97,16 +98,18 @@ func numbered(words []string, what string) string {
 	return s
 }
 
-// leftOfCollective describes a message of a collective, unless another one says
-// it.
-func (c *Comm) leftOfCollective(s Status, tag int32) []string {
-	switch collective.NewsOf(tag) {
+// leftOfCollective describes m, a message of a collective, unless another one
+// says it.
+func (c *Comm) leftOfCollective(m engine.Unmatched) []string {
+	switch collective.NewsOf(m.Status.Tag) {
 	case collective.Failure:
-		return []string{fmt.Sprintf("the news that a collective has failed at rank %d in communicator %q", s.Source, c.Name())}
+		news := collective.LeftNews(c.engine, m.Context, m.Status.Source)
+		return []string{fmt.Sprintf("the news in communicator %q that %v", c.Name(), news)}
 	case collective.Reason:
 		return nil
 	}
-	return []string{fmt.Sprintf("%d bytes of a %v that rank %d calls in communicator %q and this rank does not", s.Size, collective.Call(tag), s.Source, c.Name())}
+	s := c.statusOf(m.Status)
+	return []string{fmt.Sprintf("%d bytes of a %v that rank %d calls in communicator %q and this rank does not", s.Size, collective.Call(s.Tag), s.Source, c.Name())}
 }
 
 // unmatched describes the messages that were never received. One of a
@@ -126,7 +129,7 @@ func (w *World) unmatched() (words []string) {
 		case slot == messageSlot:
 			words = append(words, fmt.Sprintf("%d bytes from rank %d with tag %d in communicator %q", s.Size, s.Source, s.Tag, c.Name()))
 		case slot == collectiveSlot || slot >= operationSlot && c.topology == nil:
-			words = append(words, c.leftOfCollective(s, m.Status.Tag)...)
+			words = append(words, c.leftOfCollective(m)...)
 		}
 	}
 	return words

@@ -137,6 +137,15 @@ func (t *Team) heard(err error) error {
 	return t.reason(s.Source)
 }
 
+// LeftNews returns why a collective has failed at a rank of the world whose news
+// has come and which nobody here has received.
+func LeftNews(e *engine.Engine, context uint32, world int) error {
+	if _, err := e.Recv(context, world, spoiledTag, nil); err != nil {
+		return err
+	}
+	return (&Team{Engine: e, Context: context}).reason(world)
+}
+
 // reason receives why a rank of the world has failed, which it has just said.
 func (t *Team) reason(world int) error {
 	b := make([]byte, reasonMost)
