@@ -33,7 +33,7 @@ func (c *Config) AddNetworkFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Network, "network", c.Network, "`NAME` of the network to join")
 	flags.StringSliceVar(&c.Listen, "listen", c.Listen, "multiaddr `ADDR` to listen on, or none\n(default TCP and QUIC on all interfaces)")
 	flags.Lookup("listen").DefValue = "[]" // too long a word for the help
-	flags.StringSliceVar(&c.Channels, "channels", c.Channels, "`KINDS` of channels between processes, best first,\nof shm, tcp, stream (default all)")
+	flags.StringSliceVar(&c.Channels, "channels", c.Channels, "`KINDS` of channels between processes, of\nshm, tcp, stream, best first (default all)")
 	flags.BoolVar(&c.MDNS, "mdns", c.MDNS, "find peers on the local network")
 	flags.BoolVar(&c.NAT, "nat", c.NAT, "map ports, use relays and hole punching")
 	flags.StringVar((*string)(&c.Reachability), "reachability", string(c.Reachability), "auto, or public or private if you know `IT`")
@@ -48,7 +48,7 @@ func (c *Config) AddVolunteerFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&c.MaxJobs, "max-jobs", c.MaxJobs, "`N` jobs at once, 0 for no limit")
 	flags.StringSliceVar(&c.Allow, "allow", c.Allow, "only submitters with these peer `IDS`")
 	flags.StringSliceVar(&c.Deny, "deny", c.Deny, "no submitters with these peer `IDS`")
-	flags.StringVar(&c.DataListen, "data-listen", c.DataListen, "`ADDR` (host:port) for messages between processes,\nor none (default a free port beside --listen)")
+	flags.StringVar(&c.DataListen, "data-listen", c.DataListen, "`ADDR` (host:port) for messages of programs,\nor none (default a free port beside --listen)")
 	flags.IntVar(&c.RelayPeers, "relay-peers", c.RelayPeers, "`N` peers that others reach through this one")
 	flags.Int64Var(&c.RelayData, "relay-data", c.RelayData, "`MIB` each way of a circuit through this peer,\n0 for no limit")
 	flags.DurationVar(&c.RelayTime, "relay-time", c.RelayTime, "`TIME` of such a circuit, 0 for no limit")
