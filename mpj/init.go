@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"runtime"
 	"strconv"
 	"time"
 
@@ -63,6 +64,7 @@ func join(ctx context.Context, inherited string) (*World, error) {
 	if err != nil {
 		return nil, err
 	}
+	oneMoreProcessor()
 	self, v := l.Self(), l.View()
 	config := engineConfig(self, v, l)
 	if bell := l.Bell(); bell != nil {
@@ -80,6 +82,18 @@ func join(ctx context.Context, inherited string) (*World, error) {
 		w.places = append(w.places, place{machine: p[0], cluster: p[1]})
 	}
 	return w, nil
+}
+
+// oneMoreProcessor lets Go run one goroutine more at a time than there are
+// processors, unless GOMAXPROCS in the environment says how many. A goroutine that
+// computes holds one of them for 10 ms at a time, while those that make progress
+// come and go: with one for each processor, it waits for its own again behind them,
+// in Go's queue, whatever the system's scheduler could do. That cost a fifth to a
+// half of the overlap of a 64 MiB transfer over TCP. Two more cost latency.
+func oneMoreProcessor() {
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)
+	}
 }
 
 func engineConfig(self view.Process, v view.View, o channel.Opener) engine.Config {

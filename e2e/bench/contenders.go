@@ -20,6 +20,13 @@ type contender struct {
 // little, so they are left out of every second round.
 func (c contender) isProgram() bool { return slices.Contains(plan.Kernels, c.tests[0]) }
 
+// sequential is EP without mpj.
+const sequential = "Go, sequential"
+
+// follows reports whether a contender runs right after the one before it in the
+// list: on a machine whose speed changes within minutes the two can be compared.
+func (c contender) follows() bool { return c.Name == sequential }
+
 // relayed peers are what a contender needs that is measured over a relay.
 const relayed = "relayed peers"
 
@@ -81,7 +88,9 @@ func contenders() []contender {
 		// MPICH does not yield: with more processes than processors a barrier takes
 		// milliseconds there, and nothing can be learnt from that.
 
-		{name("mpj shm", 2), "", plan.Kernels, 0, ourKernels(2, onePeer("shm")...)},
+		{name("mpj shm", 2), "", []string{"ep"}, 0, ourKernels(2, onePeer("shm")...)},
+		{name(sequential, 2), "", []string{"ep"}, 0, alone(2)},
+		{name("mpj shm", 2), "", talking, 0, ourKernels(2, onePeer("shm")...)},
 		{name("mpj tcp", 2), "", talking, 0, ourKernels(2, peers("tcp")...)},
 		{name("mpj stream", 2), "", talking, 0, ourKernels(2, peers("stream")...)},
 		{name("mpj tcp, r=2", 2), "", talking, 0, ourKernels(2, append(peers("tcp"), "-r", "2")...)},
@@ -89,7 +98,6 @@ func contenders() []contender {
 		{name("Open MPI tcp", 2), "openmpi", talking, 0, openMPIKernels(2, tcp...)},
 		{name("MPICH shm", 2), "mpich", plan.Kernels, 0, mpichKernels(2, ucxShm...)},
 		{name("MPICH tcp", 2), "mpich", talking, 0, mpichKernels(2, ucxTCP...)},
-		{name("Go, sequential", 2), "", []string{"ep"}, 0, alone(2)},
 	}
 }
 

@@ -164,7 +164,7 @@ func measure(ctx context.Context, w *workshop, field []contender, o options, std
 	random := rand.New(rand.NewPCG(o.seed, 0))
 	failures := make([]int, len(field))
 	for round := range o.rounds {
-		for _, i := range random.Perm(len(field)) {
+		for _, i := range shuffle(field, random) {
 			c := field[i]
 			if failures[i] > 1 || ctx.Err() != nil || c.isProgram() && round%2 == 1 {
 				continue
@@ -182,6 +182,21 @@ func measure(ctx context.Context, w *workshop, field []contender, o options, std
 		}
 	}
 	return results, load
+}
+
+// shuffle returns the contenders' numbers in random order, those that follow behind
+// those that they follow.
+func shuffle(field []contender, random *rand.Rand) []int {
+	var groups [][]int
+	for i, c := range field {
+		if c.follows() && i > 0 {
+			groups[len(groups)-1] = append(groups[len(groups)-1], i)
+		} else {
+			groups = append(groups, []int{i})
+		}
+	}
+	random.Shuffle(len(groups), func(i, j int) { groups[i], groups[j] = groups[j], groups[i] })
+	return slices.Concat(groups...)
 }
 
 // one runs a contender once.

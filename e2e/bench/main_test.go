@@ -3,8 +3,10 @@ package main
 import (
 	"bytes"
 	"context"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -89,6 +91,22 @@ func TestTargetsNameContenders(t *testing.T) {
 	for _, target := range targets() {
 		if !known[target.Ours] || !known[target.Theirs] {
 			t.Errorf("%s: %v against %v, which do not both exist", target.Path, target.Ours, target.Theirs)
+		}
+	}
+}
+
+// TestWhatIsComparedRunsInARow looks at many orders of a round.
+func TestWhatIsComparedRunsInARow(t *testing.T) {
+	field := contenders()
+	for seed := range uint64(50) {
+		order := shuffle(field, rand.New(rand.NewPCG(seed, 0)))
+		if sorted := slices.Sorted(slices.Values(order)); len(sorted) != len(field) || len(slices.Compact(sorted)) != len(field) {
+			t.Fatalf("seed %d: %v does not have each of %d once", seed, order, len(field))
+		}
+		for at, i := range order {
+			if field[i].follows() && (at == 0 || order[at-1] != i-1) {
+				t.Errorf("seed %d: %s does not follow %s", seed, field[i].Name, field[i-1].Name)
+			}
 		}
 	}
 }

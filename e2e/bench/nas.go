@@ -17,36 +17,25 @@ const (
 	nasQuickClass = "S"
 )
 
-// epClass is EP's, of which more pairs would tell no more: an eighth of class A.
-const epClass = "W"
-
-// classOf returns the class that a kernel is run in.
-func (w *workshop) classOf(kernel string) string {
-	if kernel == "ep" && w.class == nasClass {
-		return epClass
-	}
-	return w.class
-}
-
 // ourKernels runs the programs of examples as jobs of n ranks.
 func ourKernels(n int, options ...string) runner {
 	return kernels(func(ctx context.Context, w *workshop, kernel string) ([]byte, error) {
 		args := append([]string{"-n", strconv.Itoa(n), "--timeout", perRun.String()}, options...)
-		return w.grid.Run(ctx, w.dir, append(args, w.built(kernel), "-times", w.classOf(kernel))...)
+		return w.grid.Run(ctx, w.dir, append(args, w.built(kernel), "-times", w.class)...)
 	})
 }
 
 // openMPIKernels runs the C programs.
 func openMPIKernels(n int, options ...string) runner {
 	return kernels(func(ctx context.Context, w *workshop, kernel string) ([]byte, error) {
-		return mpirunOpenMPI(ctx, n, options, w.built(kernel+".openmpi"), w.classOf(kernel))
+		return mpirunOpenMPI(ctx, n, options, w.built(kernel+".openmpi"), w.class)
 	})
 }
 
 // mpichKernels runs the C programs.
 func mpichKernels(n int, env ...string) runner {
 	return kernels(func(ctx context.Context, w *workshop, kernel string) ([]byte, error) {
-		return mpirunMPICH(ctx, n, env, w.built(kernel+".mpich"), w.classOf(kernel))
+		return mpirunMPICH(ctx, n, env, w.built(kernel+".mpich"), w.class)
 	})
 }
 
@@ -58,7 +47,7 @@ func alone(n int) runner {
 		outs, errs := make([][]byte, n), make([]error, n)
 		var group sync.WaitGroup
 		for i := range n {
-			group.Go(func() { outs[i], errs[i] = guest(ctx, nil, w.built(kernel), "-sequential", w.classOf(kernel)) })
+			group.Go(func() { outs[i], errs[i] = guest(ctx, nil, w.built(kernel), "-sequential", w.class) })
 		}
 		group.Wait()
 		longest := 0.0

@@ -93,7 +93,7 @@ func kernelTargets() []report.KernelTarget {
 // epTarget is what EP as a job should need, compared with EP as a plain program.
 func epTarget() report.Target {
 	return report.Target{
-		Path: "EP, 2 processes", Against: "Go, sequential", Ours: name(ourShm, 2), Theirs: name("Go, sequential", 2),
+		Path: "EP, 2 processes", Against: sequential, Ours: name(ourShm, 2), Theirs: name(sequential, 2),
 		Tests: []string{"ep"}, Sizes: []int{0}, Limit: 1.05,
 	}
 }

@@ -162,36 +162,37 @@ static long long calibrate(double seconds) {
 	return (long long)(seconds / best * steps);
 }
 
-/* The median seconds at rank 0 of a transfer with so much work. */
-static double with_work(struct job *j, int sends, int alone, int count, long long work) {
-	double times[BATCHES], result;
-	count = min(count, BATCHES);
-	for (int b = 0; b < count; b++) {
-		MPI_Request request = MPI_REQUEST_NULL;
-		MPI_Barrier(MPI_COMM_WORLD);
-		double start = MPI_Wtime();
-		if (!alone && rank < 2) {
-			if (sends == (rank == 0))
-				MPI_Isend(j->send, j->bytes, MPI_BYTE, 1 - rank, TAG, MPI_COMM_WORLD, &request);
-			else
-				MPI_Irecv(j->send, j->bytes, MPI_BYTE, 1 - rank, TAG, MPI_COMM_WORLD, &request);
-		}
-		if (rank == 0)
-			compute(work);
-		MPI_Wait(&request, MPI_STATUS_IGNORE);
-		times[b] = MPI_Wtime() - start;
+/* The seconds of a transfer, or none, with so much work at rank 0. */
+static double with_work(struct job *j, int sends, int transfer, long long work) {
+	MPI_Request request = MPI_REQUEST_NULL;
+	MPI_Barrier(MPI_COMM_WORLD);
+	double start = MPI_Wtime();
+	if (transfer && rank < 2) {
+		if (sends == (rank == 0))
+			MPI_Isend(j->send, j->bytes, MPI_BYTE, 1 - rank, TAG, MPI_COMM_WORLD, &request);
+		else
+			MPI_Irecv(j->send, j->bytes, MPI_BYTE, 1 - rank, TAG, MPI_COMM_WORLD, &request);
 	}
-	result = median(times, count);
-	MPI_Bcast(&result, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
-	return result;
+	if (rank == 0)
+		compute(work);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+	return MPI_Wtime() - start;
 }
 
+/* Transfers, computing and both at once take turns: see prog/overlap.go. */
 static double overlap(struct job *j, int sends, int count, double *together) {
-	double transfer = with_work(j, sends, 0, count, 0);
-	long long work = calibrate(3 * transfer);
-	double computing = with_work(j, sends, 1, count, work);
-	*together = with_work(j, sends, 0, count, work);
-	return 1 - (*together - computing) / transfer;
+	double transfers[BATCHES], computings[BATCHES], both[BATCHES];
+	count = min(count, BATCHES);
+	for (int b = 0; b < count; b++)
+		transfers[b] = with_work(j, sends, 1, 0);
+	long long work = calibrate(3 * median(transfers, count));
+	for (int b = 0; b < count; b++) {
+		transfers[b] = with_work(j, sends, 1, 0);
+		computings[b] = with_work(j, sends, 0, work);
+		both[b] = with_work(j, sends, 1, work);
+	}
+	*together = median(both, count);
+	return 1 - (*together - median(computings, count)) / median(transfers, count);
 }
 
 static const struct {

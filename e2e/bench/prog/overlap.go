@@ -12,71 +12,70 @@ import (
 // overlap measures how much of the time of a transfer is hidden while rank 0
 // computes without calling mpj: 1 - (together - computing) / transfer. Rank 1 is in
 // a blocking call. The computing takes about three times as long as the transfer.
+// The three take turns, so that a processor that becomes faster or slower does so
+// for all, and each counts with its median. What is returned is rank 0's.
 func overlap(c *mpj.Comm, item plan.Item) (part, seconds float64, err error) {
 	o := &overlapping{c: c, buf: plan.Touched[byte](item.Bytes), send: item.Test == plan.OverlapSend}
-	transfer, err := o.median(item.Count, 0)
-	if err != nil {
-		return 0, 0, err
+	warm := make([]float64, item.Count)
+	for i := range warm {
+		if warm[i], err = o.timed(true, 0); err != nil {
+			return 0, 0, err
+		}
 	}
-	work := calibrate(3 * transfer)
-	o.alone = true
-	computing, err := o.median(item.Count, work)
-	if err != nil {
-		return 0, 0, err
+	work := calibrate(3 * median(warm))
+	var transfer, computing, together []float64
+	for range item.Count {
+		for _, turn := range []struct {
+			times    *[]float64
+			transfer bool
+			work     int
+		}{{&transfer, true, 0}, {&computing, false, work}, {&together, true, work}} {
+			t, err := o.timed(turn.transfer, turn.work)
+			if err != nil {
+				return 0, 0, err
+			}
+			*turn.times = append(*turn.times, t)
+		}
 	}
-	o.alone = false
-	together, err := o.median(item.Count, work)
-	return 1 - (together-computing)/transfer, together, err
+	both := median(together)
+	return 1 - (both-median(computing))/median(transfer), both, nil
+}
+
+func median(times []float64) float64 {
+	slices.Sort(times)
+	return times[len(times)/2]
 }
 
 type overlapping struct {
-	c     *mpj.Comm
-	buf   []byte
-	send  bool // rank 0 sends
-	alone bool // no transfer
+	c    *mpj.Comm
+	buf  []byte
+	send bool // rank 0 sends
 }
 
-// median returns the seconds at rank 0 of a transfer with so much work, the same
-// at all ranks.
-func (o *overlapping) median(count, work int) (float64, error) {
-	times := make([]float64, count)
-	for i := range times {
-		if err := mpj.Barrier(o.c); err != nil {
-			return 0, err
-		}
-		start := time.Now()
-		if err := o.once(work); err != nil {
-			return 0, err
-		}
-		times[i] = time.Since(start).Seconds()
+// timed returns the seconds that a transfer, or none, takes here with so much work
+// at rank 0. Ranks begin together.
+func (o *overlapping) timed(transfer bool, work int) (float64, error) {
+	if err := mpj.Barrier(o.c); err != nil {
+		return 0, err
 	}
-	slices.Sort(times)
-	of := []float64{times[count/2]}
-	err := mpj.Bcast(o.c, of, 0)
-	return of[0], err
-}
-
-func (o *overlapping) once(work int) error {
+	begin := time.Now()
 	rank := o.c.Rank()
-	if rank > 1 || (rank == 1 && o.alone) {
-		return nil
-	}
 	start := mpj.Irecv[byte]
 	if o.send == (rank == 0) {
 		start = mpj.Isend[byte]
 	}
 	var request *mpj.Request // nil counts as complete
-	if !o.alone {
+	if transfer && rank < 2 {
 		var err error
 		if request, err = start(o.c, o.buf, 1-rank, tag); err != nil {
-			return err
+			return 0, err
 		}
 	}
 	if rank == 0 {
 		compute(work)
 	}
 	_, err := request.Wait()
-	return err
+	return time.Since(begin).Seconds(), err
 }
 
 // sink keeps the compiler from leaving compute out.
