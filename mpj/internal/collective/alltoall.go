@@ -12,6 +12,8 @@ func (t *Team) Alltoall(send []byte, out Blocks, recv []byte, in Blocks) error {
 func (t *Team) alltoall(send []byte, out Blocks, recv []byte, in Blocks) error {
 	even := out.Counts == nil && in.Counts == nil
 	switch a := t.choose(Alltoall, out.Each); {
+	case a == Levelled && even:
+		return t.levelledAlltoall(send, recv, out.Each)
 	case a == Bruck && even:
 		return t.bruckAlltoall(send, recv, out.Each)
 	case a == Linear:

@@ -21,6 +21,15 @@ func (b Blocks) of(buf []byte, i int) []byte {
 	return buf[from : from+b.Counts[i]*b.Unit]
 }
 
+// bounds returns which bytes the blocks of ranks from up to to are, which follow
+// each other.
+func (b Blocks) bounds(from, to int) (int, int) {
+	if b.Counts == nil {
+		return from * b.Each, to * b.Each
+	}
+	return b.Displs[from] * b.Unit, (b.Displs[to-1] + b.Counts[to-1]) * b.Unit
+}
+
 // largest returns the bytes of the largest of n blocks.
 func (b Blocks) largest(n int) int {
 	if b.Counts == nil {

@@ -61,13 +61,13 @@ var algorithmNames = [algorithms]string{
 var usable = [operations][]Algorithm{
 	Barrier:       {Dissemination, Binomial, Levelled, Linear},
 	Bcast:         {Binomial, ScatterAllgather, Chain, Levelled},
-	Gather:        {Linear, Binomial},
-	Scatter:       {Linear, Binomial},
+	Gather:        {Linear, Binomial, Levelled},
+	Scatter:       {Linear, Binomial, Levelled},
 	Allgather:     {Ring, RecursiveDoubling, Bruck, Levelled, Linear},
-	Alltoall:      {Pairwise, Bruck, Linear},
+	Alltoall:      {Pairwise, Bruck, Levelled, Linear},
 	Reduce:        {Binomial, Rabenseifner, Pairwise, Levelled},
 	Allreduce:     {Binomial, RecursiveDoubling, Rabenseifner, Ring, Bruck, Levelled, Linear},
-	ReduceScatter: {Pairwise, RecursiveHalving, Binomial},
+	ReduceScatter: {Pairwise, RecursiveHalving, Levelled, Binomial},
 	Scan:          {RecursiveDoubling},
 }
 

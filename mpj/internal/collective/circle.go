@@ -8,6 +8,7 @@ type circle struct {
 	*Team
 	members []int // their ranks in the whole team
 	head    int   // rank in circle
+	level   int   // of what a member speaks for
 	end     int   // where groups are runs of ranks: the rank behind the last that the members speak for
 }
 
@@ -28,9 +29,9 @@ func (t *Team) circles(root int) []circle {
 		}
 	}
 	levels := []circle{
-		t.circle(here, machines, here[len(here)-1]+1),
-		t.circle(machines, clusters, end),
-		t.circle(clusters, []int{root}, t.Size),
+		t.circle(alone, here, machines, here[len(here)-1]+1),
+		t.circle(machine, machines, clusters, end),
+		t.circle(cluster, clusters, []int{root}, t.Size),
 	}
 	for i, c := range levels {
 		if c.members[c.head] != t.Rank {
@@ -41,9 +42,45 @@ func (t *Team) circles(root int) []circle {
 }
 
 // circle returns one of members, whose head is among heads.
-func (t *Team) circle(members, heads []int, end int) circle {
+func (t *Team) circle(level int, members, heads []int, end int) circle {
 	head := slices.IndexFunc(members, func(m int) bool { return slices.Contains(heads, m) })
-	return circle{Team: t.part(members), members: members, head: head, end: end}
+	return circle{Team: t.part(members), members: members, head: head, level: level, end: end}
+}
+
+// What a member of a circle speaks for: itself, its machine, its cluster.
+const (
+	alone = iota
+	machine
+	cluster
+	everywhere
+)
+
+// spokenFor returns the ranks, in order, for which rank speaks at a level.
+func (t *Team) spokenFor(level, rank int) []int {
+	if level == alone {
+		return []int{rank}
+	}
+	l := t.Levels
+	var ranks []int
+	for i := range t.Size {
+		if level == everywhere || level == machine && l.machine[i] == l.machine[rank] || level == cluster && l.cluster[i] == l.cluster[rank] {
+			ranks = append(ranks, i)
+		}
+	}
+	return ranks
+}
+
+// except returns all ranks but some, which are in order.
+func (t *Team) except(some []int) []int {
+	var ranks []int
+	for i := range t.Size {
+		if len(some) > 0 && some[0] == i {
+			some = some[1:]
+		} else {
+			ranks = append(ranks, i)
+		}
+	}
+	return ranks
 }
 
 // behind returns the rank behind the last that member i speaks for. The head

@@ -6,7 +6,10 @@ func (t *Team) Gather(mine, buf []byte, blocks Blocks, root int) error {
 	if err := t.begin(rooted(Gather, root)); err != nil {
 		return err
 	}
-	if blocks.Counts == nil && t.choose(Gather, blocks.Each) == Binomial {
+	switch t.choose(Gather, blocks.Each) {
+	case Levelled:
+		return t.end(t.levelledGather(mine, buf, blocks, root))
+	case Binomial:
 		return t.end(t.binomialGather(mine, buf, blocks, root))
 	}
 	return t.end(t.linearGather(mine, buf, blocks, root))
@@ -16,6 +19,9 @@ func (t *Team) Gather(mine, buf []byte, blocks Blocks, root int) error {
 func (t *Team) Gatherv(mine, buf []byte, blocks Blocks, root int) error {
 	if err := t.begin(rooted(Gather, root)); err != nil {
 		return err
+	}
+	if t.choose(Gather, 0) == Levelled {
+		return t.end(t.levelledGather(mine, buf, blocks, root))
 	}
 	return t.end(t.linearGather(mine, buf, blocks, root))
 }
@@ -74,7 +80,10 @@ func (t *Team) Scatter(buf []byte, blocks Blocks, mine []byte, root int) error {
 	if err := t.begin(rooted(Scatter, root)); err != nil {
 		return err
 	}
-	if blocks.Counts == nil && t.choose(Scatter, blocks.Each) == Binomial {
+	switch t.choose(Scatter, blocks.Each) {
+	case Levelled:
+		return t.end(t.levelledScatter(buf, blocks, mine, root))
+	case Binomial:
 		return t.end(t.binomialScatter(buf, blocks, mine, root))
 	}
 	return t.end(t.linearScatter(buf, blocks, mine, root))
@@ -84,6 +93,9 @@ func (t *Team) Scatter(buf []byte, blocks Blocks, mine []byte, root int) error {
 func (t *Team) Scatterv(buf []byte, blocks Blocks, mine []byte, root int) error {
 	if err := t.begin(rooted(Scatter, root)); err != nil {
 		return err
+	}
+	if t.choose(Scatter, 0) == Levelled {
+		return t.end(t.levelledScatter(buf, blocks, mine, root))
 	}
 	return t.end(t.linearScatter(buf, blocks, mine, root))
 }

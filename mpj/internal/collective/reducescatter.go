@@ -20,6 +20,8 @@ func (t *Team) reduceScatter(send []byte, blocks Blocks, recv []byte, r Reductio
 	switch a := t.choose(ReduceScatter, len(send)); {
 	case a == RecursiveHalving && powerOfTwo(t.Size) && blocks.Counts == nil:
 		return t.halvingReduceScatter(send, blocks, recv, r)
+	case a == Levelled && t.Levels.contiguous:
+		return t.levelledReduceScatter(send, blocks, recv, r)
 	case a == Binomial:
 		return t.treeReduceScatter(send, blocks, recv, r)
 	}

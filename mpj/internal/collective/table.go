@@ -69,5 +69,5 @@ var table = [operations][]rule{
 // machine, their rings and chains cross between machines only once as well.
 var levelledUpTo = [operations]int{
 	Bcast: 256 << 10, Reduce: 64 << 10, Allreduce: 16 << 10, Allgather: 1 << 10,
-	Gather: -1, Scatter: -1, Alltoall: -1, ReduceScatter: -1, Scan: -1,
+	Alltoall: 512, ReduceScatter: 64 << 10, Gather: always, Scatter: always, Scan: -1,
 }

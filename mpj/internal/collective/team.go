@@ -102,6 +102,15 @@ func (t *Team) recv(b []byte, source int) error {
 	return t.exact(s, err, b, source)
 }
 
+// recvUpTo receives at most len(b) bytes, and returns how many.
+func (t *Team) recvUpTo(b []byte, source int) (int, error) {
+	s, err := t.Engine.Recv(t.Context, t.world(source), engine.AnyTag, b)
+	if err == nil && Call(s.Tag) == t.call {
+		return s.Size, nil
+	}
+	return 0, t.mismatch(s, err, len(b), source)
+}
+
 // exchange sends to one rank and receives exactly len(recv) bytes from another
 // at the same time.
 func (t *Team) exchange(send []byte, dest int, recv []byte, source int) error {

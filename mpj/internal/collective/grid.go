@@ -1,0 +1,45 @@
+package collective
+
+// A grid is blocks of equal length on their way between ranks: those of each
+// source for each of the dests.
+type grid struct {
+	sources, dests []int // in order
+	each           int
+	b              []byte // by source, then by dest
+}
+
+func newGrid(sources, dests []int, each int) grid {
+	return grid{sources, dests, each, make([]byte, len(sources)*len(dests)*each)}
+}
+
+// at returns the block in a row and column.
+func (g grid) at(row, column int) []byte {
+	from := (row*len(g.dests) + column) * g.each
+	return g.b[from : from+g.each]
+}
+
+// add copies the blocks that from has too.
+func (g grid) add(from grid) {
+	inCommon(g.sources, from.sources, func(row, fromRow int) {
+		inCommon(g.dests, from.dests, func(column, fromColumn int) {
+			copy(g.at(row, column), from.at(fromRow, fromColumn))
+		})
+	})
+}
+
+// inCommon calls f with the places of every value that a and b, in order, have
+// both.
+func inCommon(a, b []int, f func(i, j int)) {
+	for i, j := 0, 0; i < len(a) && j < len(b); {
+		switch {
+		case a[i] < b[j]:
+			i++
+		case a[i] > b[j]:
+			j++
+		default:
+			f(i, j)
+			i++
+			j++
+		}
+	}
+}

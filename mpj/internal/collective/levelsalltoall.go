@@ -1,0 +1,85 @@
+package collective
+
+// levelledAlltoall exchanges blocks within each circle directly, and sends what
+// leaves it by way of its head:
+//
+//	rank 1 -- for all outside the machine --> head -- for all outside the
+//	cluster --> head of the cluster <-- one message each way --> other heads
+//
+// and back down likewise. Between clusters of a and b ranks there is one message
+// each way in place of a*b, and one trip in place of one for every step. A block is
+// on a far link once, but passed on up to four times near by, and a head keeps
+// all that leaves and enters its cluster: so this is for small blocks.
+func (t *Team) levelledAlltoall(send, recv []byte, each int) error {
+	all := t.spokenFor(everywhere, t.Rank)
+	out := grid{[]int{t.Rank}, all, each, send}
+	in := grid{all, []int{t.Rank}, each, recv}
+	copy(in.at(t.Rank, 0), out.at(0, t.Rank))
+	return t.lift(t.circles(0), out, in)
+}
+
+// lift brings the blocks of out to where they go, from the ranks that this one
+// speaks for in the first circle, and fills in with those for the same ranks.
+func (t *Team) lift(circles []circle, out, in grid) error {
+	c := &circles[0]
+	mine := t.spokenFor(c.level, t.Rank)
+	for k := 1; k < c.Size; k++ {
+		dest, source := c.up(k), c.down(k)
+		to := newGrid(mine, t.spokenFor(c.level, c.members[dest]), in.each)
+		from := newGrid(t.spokenFor(c.level, c.members[source]), mine, in.each)
+		to.add(out)
+		if err := c.exchange(to.b, dest, from.b, source); err != nil {
+			return err
+		}
+		in.add(from)
+	}
+	inside := t.spokenFor(c.level+1, t.Rank)
+	switch {
+	case len(inside) == t.Size:
+		return nil
+	case c.Rank == c.head:
+		return t.liftAll(circles, inside, out, in)
+	}
+	outside := t.except(inside)
+	up, down := newGrid(mine, outside, in.each), newGrid(outside, mine, in.each)
+	up.add(out)
+	if err := c.send(up.b, c.head); err != nil {
+		return err
+	}
+	err := c.recv(down.b, c.head)
+	in.add(down)
+	return err
+}
+
+// liftAll is lift for what those inside the first circle have for those outside, at
+// its head.
+func (t *Team) liftAll(circles []circle, inside []int, out, in grid) error {
+	c, outside := &circles[0], t.except(inside)
+	leaving, entering := newGrid(inside, outside, in.each), newGrid(outside, inside, in.each)
+	leaving.add(out)
+	for i, m := range c.members {
+		if i == c.Rank {
+			continue
+		}
+		up := newGrid(t.spokenFor(c.level, m), outside, in.each)
+		if err := c.recv(up.b, i); err != nil {
+			return err
+		}
+		leaving.add(up)
+	}
+	if err := t.lift(circles[1:], leaving, entering); err != nil {
+		return err
+	}
+	for i, m := range c.members {
+		if i == c.Rank {
+			continue
+		}
+		down := newGrid(outside, t.spokenFor(c.level, m), in.each)
+		down.add(entering)
+		if err := c.send(down.b, i); err != nil {
+			return err
+		}
+	}
+	in.add(entering)
+	return nil
+}

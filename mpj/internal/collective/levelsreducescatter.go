@@ -1,0 +1,94 @@
+package collective
+
+// levelledReduceScatter brings the runs (see run) of each circle to its head,
+// up to the first circle that has all ranks behind it. There the heads exchange
+// what they have for each other's ranks, and combine it; then it goes down again.
+// So there is one message each way between two clusters, and one trip. Groups
+// are runs of ranks.
+func (t *Team) levelledReduceScatter(send []byte, blocks Blocks, recv []byte, op Reduction) error {
+	size, most := len(send), mostNodes(t.Size)
+	s := borrow((2*most + 1) * size)
+	defer s.free()
+	own := &run{n: t.Size, size: size, values: s.b[:(most+1)*size]}
+	own.add(op, [2]int{t.Rank, t.Rank + 1}, send)
+	x := shareOut{Team: t, blocks: blocks, op: op, run: own, incoming: s.b[(most+1)*size:]}
+	mine, err := x.lift(t.circles(0))
+	copy(recv, mine)
+	return err
+}
+
+// A shareOut is a levelledReduceScatter under way.
+type shareOut struct {
+	*Team
+	blocks   Blocks
+	op       Reduction
+	run      *run   // of the ranks that this one speaks for
+	incoming []byte // room for another
+}
+
+// lift returns the results for the ranks that this one speaks for in the first
+// circle.
+func (x *shareOut) lift(circles []circle) ([]byte, error) {
+	c := &circles[0]
+	switch {
+	case len(x.spokenFor(c.level+1, x.Rank)) == x.Size:
+		return x.swap(c)
+	case c.Rank != c.head:
+		if err := c.send(x.run.held(), c.head); err != nil {
+			return nil, err
+		}
+		from, to := x.blocks.bounds(c.members[c.Rank], c.behind(c.Rank))
+		mine := make([]byte, to-from)
+		return mine, c.recv(mine, c.head)
+	}
+	for i := 1; i < c.Size; i++ {
+		if err := c.join(x.run, x.op, i, x.incoming); err != nil {
+			return nil, err
+		}
+	}
+	all, err := x.lift(circles[1:])
+	if err != nil {
+		return nil, err
+	}
+	first, mineTo := x.blocks.bounds(c.members[0], c.behind(0))
+	for i := 1; i < c.Size; i++ {
+		from, to := x.blocks.bounds(c.members[i], c.behind(i))
+		if err := c.send(all[from-first:to-first], i); err != nil {
+			return nil, err
+		}
+	}
+	return all[:mineTo-first], nil
+}
+
+// swap exchanges what the members of c have for each other, and combines what is
+// for this one, in the order of ranks.
+func (x *shareOut) swap(c *circle) ([]byte, error) {
+	from, to := x.blocks.bounds(c.members[c.Rank], c.behind(c.Rank))
+	size := to - from
+	parts := make([][]byte, c.Size)
+	parts[c.Rank] = x.pieces(from, to)
+	for k := 1; k < c.Size; k++ {
+		dest, source := c.up(k), c.down(k)
+		theirFrom, theirTo := x.blocks.bounds(c.members[dest], c.behind(dest))
+		parts[source] = make([]byte, len(cover(nil, c.members[source], c.behind(source), x.Size))*size)
+		if err := c.exchange(x.pieces(theirFrom, theirTo), dest, parts[source], source); err != nil {
+			return nil, err
+		}
+	}
+	r := run{n: x.Size, size: size, values: make([]byte, (mostNodes(x.Size)+1)*size)}
+	for i, part := range parts {
+		for k, node := range cover(nil, c.members[i], c.behind(i), x.Size) {
+			r.add(x.op, node, part[k*size:(k+1)*size])
+		}
+	}
+	return r.held(), nil
+}
+
+// pieces returns bytes from..to of each value of the run.
+func (x *shareOut) pieces(from, to int) []byte {
+	var b []byte
+	for i := range x.run.nodes {
+		b = append(b, x.run.at(i)[from:to]...)
+	}
+	return b
+}

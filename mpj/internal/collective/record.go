@@ -1,0 +1,61 @@
+package collective
+
+import (
+	"encoding/binary"
+	"errors"
+)
+
+// Heads pass blocks on whose lengths they do not know, each in a record:
+//
+//	rank (4 bytes) | length (4 bytes), or direct | block
+//
+// A block longer than passedOn goes directly between root and its rank, and the
+// record only says so: what a head keeps is bounded by the ranks it speaks for.
+const (
+	passedOn     = 4 << 10
+	recordHeader = 8
+	recordMost   = recordHeader + passedOn
+	direct       = 1<<32 - 1 // in place of a length
+)
+
+// A record is a block on its way.
+type record struct {
+	whole []byte // nil: there is none
+	block []byte
+	far   bool // the block goes directly
+}
+
+var errRecords = errors.New("blocks that are passed on are malformed: the ranks do not make the same call")
+
+// appendRecord appends the block of rank to b.
+func appendRecord(b []byte, rank int, block []byte) []byte {
+	b = binary.LittleEndian.AppendUint32(b, uint32(rank))
+	if len(block) > passedOn {
+		return binary.LittleEndian.AppendUint32(b, direct)
+	}
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(block)))
+	return append(b, block...)
+}
+
+// readRecords returns the records in b by rank, of size ranks. They share its
+// memory.
+func readRecords(b []byte, size int) ([]record, error) {
+	all := make([]record, size)
+	for len(b) > 0 {
+		if len(b) < recordHeader {
+			return nil, errRecords
+		}
+		rank, length := binary.LittleEndian.Uint32(b), binary.LittleEndian.Uint32(b[4:])
+		far := length == direct
+		if far {
+			length = 0
+		}
+		if uint64(rank) >= uint64(size) || all[rank].whole != nil || length > passedOn || int(length) > len(b)-recordHeader {
+			return nil, errRecords
+		}
+		end := recordHeader + int(length)
+		all[rank] = record{whole: b[:end], block: b[recordHeader:end], far: far}
+		b = b[end:]
+	}
+	return all, nil
+}
