@@ -92,7 +92,9 @@
 //
 // Reductions combine in rank order along one fixed tree. So a floating-point
 // sum has the same bits in every run with as many ranks, wherever they run. The
-// algorithm is chosen by size, number and place of the ranks. The environment
+// algorithm is chosen by size, number and place of the ranks: on several machines
+// or clusters of near ones small messages go by levels, once over each far link.
+// The environment
 // variable P2PMPI_COLL, the same at all ranks, overrides that:
 // allreduce=ring,bcast=chain.
 //

@@ -135,7 +135,7 @@ func (o ordeal) run(seed uint64) error {
 	random := rand.New(rand.NewPCG(seed, 2))
 	if o.breaks {
 		var mu sync.Mutex
-		o.Wrap = func(s channel.Sender) channel.Sender {
+		o.Wrap = func(_, _ view.Process, s channel.Sender) channel.Sender {
 			mu.Lock()
 			defer mu.Unlock()
 			return newFragile(s, random)

@@ -64,7 +64,11 @@ var table = [operations][]rule{
 }
 
 // levelledUpTo has the bytes up to which a job on several machines goes by
-// levels. Above, latency counts for less than having all links busy, which the
+// levels. Gather and Scatter do at any length: longer blocks go directly then, and
+// the ranks need not know each other's lengths to choose alike. Alltoall keeps all
+// that leaves and enters a cluster at one rank, and passes blocks on four times.
+// Alltoallv and Allgatherv go without levels: heads would have to be told the lengths
+// of n*n blocks, or room for the longest. Above, latency counts for less than having all links busy, which the
 // algorithms for large messages do: as neighbouring ranks are mostly on one
 // machine, their rings and chains cross between machines only once as well.
 var levelledUpTo = [operations]int{

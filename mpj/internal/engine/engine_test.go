@@ -74,7 +74,7 @@ func (l *lossy) Send(frames ...channel.Frame) error {
 func TestR2IdleChannelMayBreak(t *testing.T) {
 	job := localworld.New(context.Background(), localworld.Config{
 		Ranks: 2, Replicas: 2,
-		Wrap: func(s channel.Sender) channel.Sender { return &lossy{s, 1, make(chan struct{})} },
+		Wrap: func(_, _ view.Process, s channel.Sender) channel.Sender { return &lossy{s, 1, make(chan struct{})} },
 	})
 	err := job.Run(func(p view.Process, e *engine.Engine) error {
 		for range 5 {
@@ -109,7 +109,7 @@ func TestChannelsMayBreak(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		job := localworld.New(context.Background(), localworld.Config{
 			Ranks: 3, Replicas: 1 + int(seed%2), Sockets: seed%4 < 2,
-			Wrap: func(s channel.Sender) channel.Sender {
+			Wrap: func(_, _ view.Process, s channel.Sender) channel.Sender {
 				mu.Lock()
 				defer mu.Unlock()
 				return &brittle{s, 10 + random.IntN(60)}

@@ -38,7 +38,9 @@ func sendUnattended(size int, reading channel.Reading, lie uint64, receive func(
 	var carried atomic.Int64
 	job := localworld.New(context.Background(), localworld.Config{
 		Ranks: 2, Replicas: 1, Rings: true, Reading: reading,
-		Wrap: func(s channel.Sender) channel.Sender { return carrier{s.(*channel.ShmSender), &carried, lie} },
+		Wrap: func(_, _ view.Process, s channel.Sender) channel.Sender {
+			return carrier{s.(*channel.ShmSender), &carried, lie}
+		},
 	})
 	want := bytes.Repeat([]byte{1, 2, 3, 4, 5}, (size+4)/5)[:size]
 	arrived := make(chan struct{})

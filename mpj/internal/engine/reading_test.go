@@ -15,7 +15,7 @@ import (
 )
 
 // readers is a job whose ranks read each other's payloads.
-func readers(wrap func(channel.Sender) channel.Sender) *localworld.World {
+func readers(wrap func(from, to view.Process, s channel.Sender) channel.Sender) *localworld.World {
 	return localworld.New(context.Background(), localworld.Config{
 		Ranks: 2, Replicas: 1, Rings: true, Reading: channel.ReadAny, Wrap: wrap,
 	})
@@ -31,7 +31,7 @@ func (l liar) Address([]byte) uint64 { return l.address }
 
 func TestPayloadThatIsNotThereBreaksTheProtocol(t *testing.T) {
 	for _, address := range []uint64{1, 1 << 46, 1<<64 - 8} {
-		job := readers(func(s channel.Sender) channel.Sender { return liar{s.(*channel.ShmSender), address} })
+		job := readers(func(_, _ view.Process, s channel.Sender) channel.Sender { return liar{s.(*channel.ShmSender), address} })
 		err := job.Run(func(p view.Process, e *engine.Engine) error {
 			const size = 1 << 18
 			if err := meet(p, e); err != nil {

@@ -50,7 +50,7 @@ func TestR2AnswerBeforeTheChannelIsThere(t *testing.T) {
 	engines := make(chan *engine.Engine, 1) // r's
 	var lost, queried sync.Once
 	once, query, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
-	config := localworld.Config{Ranks: 2, Replicas: 2, Wrap: func(inner channel.Sender) channel.Sender {
+	config := localworld.Config{Ranks: 2, Replicas: 2, Wrap: func(_, _ view.Process, inner channel.Sender) channel.Sender {
 		w := &reporter{Sender: inner, broken: make(chan struct{}), queried: func() { queried.Do(func() { close(query) }) }}
 		select {
 		case <-once: // this is the next channel from r to s: wait until r has answered

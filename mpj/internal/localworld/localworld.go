@@ -24,9 +24,9 @@ type Config struct {
 	// Reading says whether receivers of rings read long payloads where they are.
 	// All are in this process, so without ReadAny they do not.
 	Reading channel.Reading
-	// Wrap, if not nil, returns what is used in place of a new channel's
-	// writing end. Tests break channels with it.
-	Wrap func(channel.Sender) channel.Sender
+	// Wrap, if not nil, returns what is used in place of the writing end of a new
+	// channel. Tests break channels with it, and count what goes where.
+	Wrap func(from, to view.Process, s channel.Sender) channel.Sender
 }
 
 // A World is a job in this process.
@@ -188,7 +188,7 @@ func (o opener) Open(_ context.Context, to view.Process) (channel.Sender, error)
 	}
 	o.world.engines[to].Accept(o.self, r)
 	if o.world.config.Wrap != nil {
-		s = o.world.config.Wrap(s)
+		s = o.world.config.Wrap(o.self, to, s)
 	}
 	return s, nil
 }
