@@ -18,7 +18,7 @@
 // payload for the backup table, and goes to each live replica of its
 // destination: protected.go. Without (r = 1) the engine moves it directly, from
 // the program's buffer if it can and to the program's buffer if it knows it:
-// direct.go says how. Matching is the same: mailbox.go.
+// direct.go, rendezvous.go and credit.go say how. Matching is the same: mailbox.go.
 //
 // # Who works
 //
