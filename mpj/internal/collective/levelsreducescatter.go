@@ -11,28 +11,29 @@ func (t *Team) levelledReduceScatter(send []byte, blocks Blocks, recv []byte, op
 	defer s.free()
 	own := &run{n: t.Size, size: size, values: s.b[:(most+1)*size]}
 	own.add(op, [2]int{t.Rank, t.Rank + 1}, send)
-	x := shareOut{Team: t, blocks: blocks, op: op, run: own, incoming: s.b[(most+1)*size:]}
-	mine, err := x.lift(t.circles(0))
+	team := *t // so that t stays on the stack, in calls without levels
+	x := shareOut{Team: &team, blocks: blocks, run: own, incoming: s.b[(most+1)*size:]}
+	mine, err := x.lift(t.circles(0), op)
 	copy(recv, mine)
 	return err
 }
 
-// A shareOut is a levelledReduceScatter under way.
+// A shareOut is a levelledReduceScatter under way. (The Reduction is kept apart, so
+// that it stays on the stack.)
 type shareOut struct {
 	*Team
 	blocks   Blocks
-	op       Reduction
 	run      *run   // of the ranks that this one speaks for
 	incoming []byte // room for another
 }
 
 // lift returns the results for the ranks that this one speaks for in the first
 // circle.
-func (x *shareOut) lift(circles []circle) ([]byte, error) {
+func (x *shareOut) lift(circles []circle, op Reduction) ([]byte, error) {
 	c := &circles[0]
 	switch {
 	case len(x.spokenFor(c.level+1, x.Rank)) == x.Size:
-		return x.swap(c)
+		return x.swap(c, op)
 	case c.Rank != c.head:
 		if err := c.send(x.run.held(), c.head); err != nil {
 			return nil, err
@@ -42,11 +43,11 @@ func (x *shareOut) lift(circles []circle) ([]byte, error) {
 		return mine, c.recv(mine, c.head)
 	}
 	for i := 1; i < c.Size; i++ {
-		if err := c.join(x.run, x.op, i, x.incoming); err != nil {
+		if err := c.join(x.run, op, i, x.incoming); err != nil {
 			return nil, err
 		}
 	}
-	all, err := x.lift(circles[1:])
+	all, err := x.lift(circles[1:], op)
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +63,7 @@ func (x *shareOut) lift(circles []circle) ([]byte, error) {
 
 // swap exchanges what the members of c have for each other, and combines what is
 // for this one, in the order of ranks.
-func (x *shareOut) swap(c *circle) ([]byte, error) {
+func (x *shareOut) swap(c *circle, op Reduction) ([]byte, error) {
 	from, to := x.blocks.bounds(c.members[c.Rank], c.behind(c.Rank))
 	size := to - from
 	parts := make([][]byte, c.Size)
@@ -78,7 +79,7 @@ func (x *shareOut) swap(c *circle) ([]byte, error) {
 	r := run{n: x.Size, size: size, values: make([]byte, (mostNodes(x.Size)+1)*size)}
 	for i, part := range parts {
 		for k, node := range cover(nil, c.members[i], c.behind(i), x.Size) {
-			r.add(x.op, node, part[k*size:(k+1)*size])
+			r.add(op, node, part[k*size:(k+1)*size])
 		}
 	}
 	return r.held(), nil
