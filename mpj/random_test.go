@@ -255,8 +255,10 @@ func (a *actor) do(i int, s step) error {
 		if u.request == nil {
 			continue
 		}
-		_, err := u.request.Wait()
-		if err := first(err, u.check(fmt.Sprintf("collective %d", k))); err != nil {
+		if _, err := u.request.Wait(); err != nil {
+			return err // of a killed process: the collective may still write
+		}
+		if err := u.check(fmt.Sprintf("collective %d", k)); err != nil {
 			return err
 		}
 	}
@@ -276,7 +278,10 @@ func (a *actor) begin(s step) ([]running, error) {
 		kind := collectives[call.kind]
 		if call.blocking {
 			x, err := kind.block(a.comms[call.comm], call.root, call.count)
-			if err := first(err, x.check(kind.name)); err != nil {
+			if err != nil {
+				return nil, err
+			}
+			if err := x.check(kind.name); err != nil {
 				return nil, err
 			}
 			continue

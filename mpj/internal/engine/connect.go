@@ -65,7 +65,10 @@ func (e *Engine) connected(o *outlet, s channel.Sender, again bool) bool {
 		}
 		return true
 	}
-	o.written = 0
+	if e.protocol == nil {
+		e.popArrived(o)
+	}
+	o.written, o.again = 0, again
 	switch in := e.inlets[e.index(o.to)]; {
 	case !again:
 	case e.protocol == nil:

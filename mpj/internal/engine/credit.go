@@ -69,10 +69,19 @@ func (e *Engine) acknowledged(from view.Process, h channel.Header) error {
 	if h.Seq > o.seq {
 		return fmt.Errorf("acknowledges frame %d of %d", h.Seq, o.seq)
 	}
+	o.arrived = max(o.arrived, h.Seq)
+	if !o.again || !o.writing {
+		e.popArrived(o)
+	}
+	return nil
+}
+
+// popArrived ends the frames in the channel of o that have arrived, and with
+// them the acknowledgements, which nobody acknowledges.
+func (e *Engine) popArrived(o *outlet) {
 	n := 0
-	for n < o.written && (o.queue[n].Kind == channel.Ack || o.queue[n].Seq <= h.Seq) {
+	for n < o.written && (o.queue[n].Kind == channel.Ack || o.queue[n].Seq <= o.arrived) {
 		n++
 	}
 	e.pop(o, n)
-	return nil
 }

@@ -28,11 +28,15 @@ type outlet struct {
 	pushing bool            // is in the poller's list
 	broken  bool            // sender has failed
 	hidden  bool            // memory cannot be read by the receiver
+	// again says that the first frames of sender may have been in the last one too:
+	// that they have arrived does not mean that sender reads them no more.
+	again bool
 	// dropped says that nothing goes to this process any more.
 	dropped bool
 
 	// Without a protocol:
 	seq       uint64         // of the last frame
+	arrived   uint64         // of the last one that was acknowledged
 	limits    channel.Limits // of its channel
 	credit    int            // bytes that may still go eagerly
 	granted   uint32         // what the receiver has consumed so far, as it counts

@@ -51,7 +51,7 @@ func (e *Engine) writeTo(rank int) {
 
 // wrote takes note that n frames of the queue are in the channel.
 func (e *Engine) wrote(o *outlet, n int, err error) {
-	o.writing = false
+	o.writing, o.again = false, false
 	switch {
 	case o.dropped:
 	case err != nil:
@@ -59,18 +59,8 @@ func (e *Engine) wrote(o *outlet, n int, err error) {
 	case e.protocol != nil: // it keeps for itself what may have to go again
 		e.pop(o, n)
 	default:
-		e.popAcks(o)
+		e.popArrived(o)
 	}
-}
-
-// popAcks ends the acknowledgements at the head of the queue, which nobody
-// acknowledges.
-func (e *Engine) popAcks(o *outlet) {
-	n := 0
-	for n < o.written && o.queue[n].Kind == channel.Ack {
-		n++
-	}
-	e.pop(o, n)
 }
 
 // write is the goroutine of o.
