@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/report"
+	"github.com/p2pmpi/p2pmpi/e2e/internal/markdown"
 )
 
 // An occasion is when, where and on what figures were taken.
@@ -40,7 +41,7 @@ func (w occasion) String() string {
 
 // machine is a table of what all figures are of.
 func (w occasion) machine() string {
-	return report.Table([][]string{
+	return markdown.Table([][]string{
 		{"what", "measured on, and with"},
 		{"machine", fmt.Sprintf("%d processors, %s, %s", runtime.NumCPU(), processor(), w.system)},
 		{"Go", runtime.Version()},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/plan"
 	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/report"
+	"github.com/p2pmpi/p2pmpi/e2e/internal/markdown"
 )
 
 // A section is a part of docs/benchmarks.md that a run writes. One that has no
@@ -51,7 +52,7 @@ func publish(r *report.Results, o options, when occasion, stdout io.Writer) erro
 		if s.name != "machine" {
 			s.text += "\n" + when.String() + "\n"
 		}
-		if err := report.Insert(filepath.Join(o.out, "benchmarks.md"), s.name, s.text); err != nil {
+		if err := markdown.Insert(filepath.Join(o.out, "benchmarks.md"), "bench:"+s.name, s.text); err != nil {
 			return err
 		}
 	}

@@ -4,7 +4,6 @@
 //	Results.Add(round, contender, line) ──► Latency, Collectives, … tables
 //	                                   ├──► Targets               ratios
 //	                                   └──► Plot                  SVG files
-//	Insert: a section of a Markdown file, between its markers
 //
 // All figures are medians over the rounds of a run, with the least and the greatest
 // in brackets. A ratio is that of two medians; its brackets hold the least and the

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/plan"
+	"github.com/p2pmpi/p2pmpi/e2e/internal/markdown"
 )
 
 // Kernels is a table of the NAS programs.
@@ -22,7 +23,7 @@ func (r *Results) Kernels(processes int) string {
 	if len(rows) == 1 {
 		return ""
 	}
-	return Table(rows)
+	return markdown.Table(rows)
 }
 
 func messages(p plan.Result) (float64, bool)  { return optional(p.Messages) }
@@ -63,7 +64,7 @@ func (r *Results) KernelTargets(targets []KernelTarget) string {
 	if len(rows) == 1 {
 		return ""
 	}
-	return Table(rows)
+	return markdown.Table(rows)
 }
 
 // verdict is how a table says whether a target is met.

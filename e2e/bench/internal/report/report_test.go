@@ -81,27 +81,6 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-func TestInsertReplacesItsSectionOnly(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "page.md")
-	page := "# A\n<!-- bench:x -->\nold\n<!-- /bench:x -->\nb\n<!-- bench:y -->\n<!-- /bench:y -->\n"
-	if err := os.WriteFile(file, []byte(page), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	for range 2 { // the second finds what the first wrote
-		if err := Insert(file, "x", "new\n"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got, _ := os.ReadFile(file)
-	want := "# A\n<!-- bench:x -->\n\nnew\n\n<!-- /bench:x -->\nb\n<!-- bench:y -->\n<!-- /bench:y -->\n"
-	if string(got) != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if err := Insert(file, "z", "new"); err == nil {
-		t.Error("a section that is not there was written")
-	}
-}
-
 func TestOverlapIsInPercent(t *testing.T) {
 	r := NewResults([]Contender{us})
 	part := 0.925

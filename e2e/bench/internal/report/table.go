@@ -6,19 +6,8 @@ import (
 	"strings"
 
 	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/plan"
+	"github.com/p2pmpi/p2pmpi/e2e/internal/markdown"
 )
-
-// Table writes a Markdown table; the first row is its head.
-func Table(rows [][]string) string {
-	var b strings.Builder
-	for i, row := range rows {
-		b.WriteString("| " + strings.Join(row, " | ") + " |\n")
-		if i == 0 {
-			b.WriteString("|" + strings.Repeat(" --- |", len(row)) + "\n")
-		}
-	}
-	return b.String()
-}
 
 // A Unit is how the time of an operation is shown.
 type Unit struct {
@@ -62,7 +51,7 @@ func (r *Results) BySize(test string, processes int, unit Unit, sizes ...int) st
 	if len(rows) == 1 {
 		return ""
 	}
-	return Table(rows)
+	return markdown.Table(rows)
 }
 
 // Collectives is a table for each collective made with so many processes.
@@ -98,7 +87,7 @@ func (r *Results) Overlap() string {
 	if len(rows) == 1 {
 		return ""
 	}
-	return Table(rows)
+	return markdown.Table(rows)
 }
 
 // overlap is the part of the transfer that was hidden, in percent.
@@ -138,5 +127,5 @@ func (r *Results) Allocations(sizes ...int) string {
 	if len(rows) == 1 {
 		return ""
 	}
-	return Table(rows)
+	return markdown.Table(rows)
 }

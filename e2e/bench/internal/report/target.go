@@ -3,6 +3,8 @@ package report
 import (
 	"fmt"
 	"math"
+
+	"github.com/p2pmpi/p2pmpi/e2e/internal/markdown"
 )
 
 // A Target says how one contender should compare with another.
@@ -48,7 +50,7 @@ func (r *Results) Targets(targets []Target, overlaps []OverlapTarget) string {
 	if len(rows) == 1 {
 		return ""
 	}
-	return Table(rows)
+	return markdown.Table(rows)
 }
 
 func (r *Results) target(t Target) []string {

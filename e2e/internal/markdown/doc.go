@@ -1,0 +1,3 @@
+// Package markdown writes tables, and puts what commands compute into the
+// sections of documents that are theirs.
+package markdown

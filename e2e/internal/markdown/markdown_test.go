@@ -1,0 +1,28 @@
+package markdown
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestInsertReplacesItsSectionOnly(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "page.md")
+	page := "# A\n<!-- ours:x -->\nold\n<!-- /ours:x -->\nb\n<!-- ours:y -->\n<!-- /ours:y -->\n"
+	if err := os.WriteFile(file, []byte(page), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // the second finds what the first wrote
+		if err := Insert(file, "ours:x", "new\n"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, _ := os.ReadFile(file)
+	want := "# A\n<!-- ours:x -->\n\nnew\n\n<!-- /ours:x -->\nb\n<!-- ours:y -->\n<!-- /ours:y -->\n"
+	if string(got) != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if err := Insert(file, "ours:z", "new"); err == nil {
+		t.Error("a section that is not there was written")
+	}
+}

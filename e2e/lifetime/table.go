@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/p2pmpi/p2pmpi/e2e/internal/markdown"
+	"github.com/p2pmpi/p2pmpi/faultdetect/lifetime"
+)
+
+// A section is a part of docs/reliability.md.
+type section struct {
+	name, text string
+}
+
+func (r results) sections() []section {
+	var cut strings.Builder
+	for _, f := range rates {
+		fmt.Fprintf(&cut, "f = %s:\n\n%s\n", percent(f), r.cut(f))
+	}
+	return []section{{"cut", cut.String()}, {"fewest", r.fewest()}, {"late", r.late()}}
+}
+
+// cut compares the application's end with the detectors'.
+func (r results) cut(f float64) string {
+	head := []string{"n", "r", "application"}
+	for _, s := range schemes {
+		head = append(head, s.String(), s.String()+" first")
+	}
+	rows := [][]string{head}
+	for _, g := range r {
+		row := []string{strconv.Itoa(g.job.Ranks), strconv.Itoa(g.job.Replicas), short(g.job.Fails(f))}
+		for _, d := range g.detectors {
+			row = append(row, cell(d.cut, f), cell(d.first, f))
+		}
+		rows = append(rows, row)
+	}
+	return markdown.Table(rows)
+}
+
+// fewest tells how many crashes each detector needs.
+func (r results) fewest() string {
+	head := []string{"members"}
+	for _, s := range schemes {
+		head = append(head, s.String())
+	}
+	rows := [][]string{head}
+	for _, g := range r.pairs() {
+		row := []string{strconv.Itoa(g.job.Members())}
+		for _, d := range g.detectors {
+			row = append(row, strconv.Itoa(d.fewest))
+		}
+		rows = append(rows, row)
+	}
+	return markdown.Table(rows)
+}
+
+// late compares how often a survivor looks failed.
+func (r results) late() string {
+	head := []string{"members"}
+	for _, s := range schemes {
+		for _, f := range rates {
+			head = append(head, fmt.Sprintf("%v, f = %s", s, percent(f)))
+		}
+	}
+	rows := [][]string{head}
+	for _, g := range r.pairs() {
+		row := []string{strconv.Itoa(g.job.Members())}
+		for _, d := range g.detectors {
+			for _, f := range rates {
+				row = append(row, cell(d.late, f))
+			}
+		}
+		rows = append(rows, row)
+	}
+	return markdown.Table(rows)
+}
+
+// pairs are the groups of jobs with 2 replicas.
+func (r results) pairs() results {
+	var two results
+	for _, g := range r {
+		if g.job.Replicas == 2 {
+			two = append(two, g)
+		}
+	}
+	return two
+}
+
+// cell writes a probability: an exact one alone, one from samples with its
+// interval, or only the bound where hardly a set was found.
+func cell(p lifetime.Profile, f float64) string {
+	share := p.At(f)
+	switch {
+	case p.Exact:
+		return short(share.Fraction)
+	case bound(share):
+		return "≤ " + short(share.High)
+	}
+	return fmt.Sprintf("%s (%s–%s)", short(share.Fraction), short(share.Low), short(share.High))
+}
+
+// bound tells whether a sample says no more than how likely something is at most.
+func bound(s lifetime.Share) bool { return s.Low < s.High/1000 }
+
+// short writes a probability with two digits. One below any that matters is 0.
+func short(p float64) string {
+	if p < 1e-99 {
+		return "0"
+	}
+	digits := strconv.FormatFloat(p, 'g', 2, 64)
+	if p > 0.9 && p < 1 { // say how far from certain
+		digits = strconv.FormatFloat(p, 'f', min(9, 1+int(-math.Log10(1-p))+1), 64)
+	}
+	return digits
+}
+
+func percent(f float64) string { return strconv.FormatFloat(100*f, 'g', 3, 64) + " %" }

@@ -1,0 +1,25 @@
+package lifetime
+
+import "github.com/p2pmpi/p2pmpi/internal/reliability"
+
+// A Job has a number of ranks with a number of replicas each. Member i of its
+// group runs rank i mod Ranks, as the strategy spread places processes on peers that
+// run one each.
+type Job struct{ Ranks, Replicas int }
+
+// Members returns n·r.
+func (j Job) Members() int { return j.Ranks * j.Replicas }
+
+// Survives tells whether these crashes leave each rank a replica.
+func (j Job) Survives(crashed Set) bool {
+	alive := everybody(j.Members()).minus(crashed)
+	var ranks Set
+	for range j.Replicas {
+		ranks = ranks.union(alive)
+		alive = alive.down(j.Ranks)
+	}
+	return ranks.intersect(everybody(j.Ranks)) == everybody(j.Ranks)
+}
+
+// Fails returns the probability that the job fails, with that of a process's crash.
+func (j Job) Fails(f float64) float64 { return reliability.JobFails(j.Ranks, j.Replicas, f) }

@@ -1,0 +1,133 @@
+package lifetime
+
+import (
+	"math"
+	"math/rand/v2"
+)
+
+// Effort says how hard Measure tries.
+type Effort struct {
+	Enumerate int        // the most sets of one size that are all tried
+	Sample    int        // how many are tried of a size that has more
+	Rand      *rand.Rand // draws them
+}
+
+// A Property of a set of crashes must not change when all members move on along
+// the ring.
+type Property func(crashed Set) bool
+
+// A Share is the fraction of the sets of one size that have a property, and
+// the interval in which it lies.
+type Share struct{ Fraction, Low, High float64 }
+
+// A Profile is a property's share by number of crashes, from 0 to n.
+type Profile struct {
+	Shares []Share
+	Exact  bool // all of them
+}
+
+// certainty is the normal quantile for which a whole profile of n+1 shares
+// lies in its intervals with 95 %: each with 1 − 0.05/(n+1) (Bonferroni).
+func certainty(n int) float64 { return math.Sqrt2 * math.Erfinv(1-0.05/float64(n+1)) }
+
+// Measure finds the profile of each property in a group of n members. Sets of
+// fewer than from crashes are known not to have any of them.
+func Measure(n, from int, e Effort, properties ...Property) []Profile {
+	profiles := make([]Profile, len(properties))
+	for p := range profiles {
+		profiles[p] = Profile{Shares: make([]Share, n+1), Exact: true}
+	}
+	for k := from; k <= n; k++ {
+		hits := make([]int, len(properties))
+		count := func(crashed Set) {
+			for p, has := range properties {
+				if has(crashed) {
+					hits[p]++
+				}
+			}
+		}
+		sets, exact := e.each(n, k, count)
+		for p, h := range hits {
+			fraction := float64(h) / float64(sets)
+			share := Share{fraction, fraction, fraction}
+			if !exact {
+				share = wilson(fraction, float64(sets), certainty(n))
+				profiles[p].Exact = false
+			}
+			profiles[p].Shares[k] = share
+		}
+	}
+	return profiles
+}
+
+// each visits sets of k crashes of n, all that there are or a sample. Of all it
+// is enough to try those that hold member 0: moved along the ring, every set of
+// the others becomes one of these, and all equally often.
+func (e Effort) each(n, k int, visit func(Set)) (sets int, exact bool) {
+	if k == 0 {
+		visit(Set{})
+		return 1, true
+	}
+	if all := math.Round(math.Exp(logChoose(n-1, k-1))); all <= float64(e.Enumerate) {
+		subsets(SetOf(0), 1, n, k-1, visit)
+		return int(all), true
+	}
+	for range e.Sample {
+		visit(draw(n, k, e.Rand))
+	}
+	return e.Sample, false
+}
+
+// subsets visits s with each choice of k members of from..n-1 added.
+func subsets(s Set, from, n, k int, visit func(Set)) {
+	if k == 0 {
+		visit(s)
+		return
+	}
+	for i := from; i <= n-k; i++ {
+		next := s
+		next.add(i)
+		subsets(next, i+1, n, k-1, visit)
+	}
+}
+
+// draw picks k of n (Floyd's algorithm).
+func draw(n, k int, rng *rand.Rand) Set {
+	var s Set
+	for top := n - k; top < n; top++ {
+		if i := rng.IntN(top + 1); !s.Has(i) {
+			s.add(i)
+		} else {
+			s.add(top)
+		}
+	}
+	return s
+}
+
+// wilson is the score interval of a fraction in a sample (Wilson 1927), right
+// also when none or all of it have the property.
+func wilson(fraction, sample, z float64) Share {
+	middle := fraction + z*z/(2*sample)
+	half := z * math.Sqrt(fraction*(1-fraction)/sample+z*z/(4*sample*sample))
+	whole := 1 + z*z/sample
+	return Share{fraction, max(0, (middle-half)/whole), min(1, (middle+half)/whole)}
+}
+
+// At returns the probability of the property when each member crashes with
+// probability f, 0 < f < 1, and the interval in which it lies with 95 %.
+func (p Profile) At(f float64) Share {
+	var sum Share
+	n := len(p.Shares) - 1
+	for k, share := range p.Shares {
+		weight := math.Exp(logChoose(n, k) + float64(k)*math.Log(f) + float64(n-k)*math.Log1p(-f))
+		sum.Fraction += weight * share.Fraction
+		sum.Low += weight * share.Low
+		sum.High += weight * share.High
+	}
+	return sum
+}
+
+func logChoose(n, k int) float64 {
+	gamma := func(x int) float64 { g, _ := math.Lgamma(float64(x) + 1); return g }
+	return gamma(n) - gamma(k) - gamma(n-k)
+}

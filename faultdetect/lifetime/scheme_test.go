@@ -1,0 +1,136 @@
+package lifetime
+
+import (
+	"math/rand/v2"
+	"testing"
+)
+
+func TestCut(t *testing.T) {
+	tests := []struct {
+		name    string
+		scheme  Scheme
+		n       int
+		crashed Set
+		want    bool
+	}{
+		{"nobody crashed", BRR, 4, SetOf(), false},
+		{"one of four", BRR, 4, SetOf(2), false},
+		{"neighbours: 0 hears of nobody", BRR, 4, SetOf(2, 3), true},
+		{"across the ring", BRR, 4, SetOf(1, 3), false},
+		{"both ways it is no matter", DBRR, 4, SetOf(2, 3), false},
+		{"a single survivor", DBRR, 4, SetOf(0, 1, 2), true},
+		{"all whom 0 of eight sends to", BRR, 8, SetOf(1, 2, 4), true},
+		{"the same, but others tell", DBRR, 8, SetOf(1, 2, 4), false},
+		{"all neighbours of 0 of eight", DBRR, 8, SetOf(1, 2, 4, 6, 7), true},
+		{"the same, distances counted in live members", LiveDBRR, 8, SetOf(1, 2, 4, 6, 7), false},
+		{"a single survivor of ours", LiveDBRR, 8, SetOf(1, 2, 3, 4, 5, 6, 7), true},
+		{"nobody survives", LiveDBRR, 8, SetOf(0, 1, 2, 3, 4, 5, 6, 7), true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tt.scheme.Among(tt.n).Cut(tt.crashed); got != tt.want {
+				t.Errorf("%v of %d: got %v, want %v", tt.scheme, tt.n, got, tt.want)
+			}
+		})
+	}
+}
+
+func TestLate(t *testing.T) {
+	tests := []struct {
+		name    string
+		scheme  Scheme
+		n       int
+		crashed Set
+		want    bool
+	}{
+		{"nobody crashed, binary", BRR, 8, SetOf(), false},
+		{"nobody crashed, double", DBRR, 100, SetOf(), false},
+		// From 0 to 1 of four: +1 is to come again, +2 and then through 2 or 3, who
+		// has crashed.
+		{"one of four, binary", BRR, 4, SetOf(2), true},
+		{"one of four, double", DBRR, 4, SetOf(2), false},
+		{"a single survivor waits for nobody", DBRR, 4, SetOf(1, 2, 3), false},
+		{"nobody survives", DBRR, 4, SetOf(0, 1, 2, 3), false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tt.scheme.Among(tt.n).Late(tt.crashed); got != tt.want {
+				t.Errorf("%v of %d: got %v, want %v", tt.scheme, tt.n, got, tt.want)
+			}
+		})
+	}
+}
+
+// Whoever is cut off is late, and of survivors that count distances among
+// themselves nobody is either, whatever the crashes (F3).
+func TestF3SurvivorsThatCountAmongThemselvesAreNeverLate(t *testing.T) {
+	for n := 2; n <= 12; n++ {
+		double, ours := DBRR.Among(n), LiveDBRR.Among(n)
+		for crashed := range uint64(1) << n {
+			s := Set{crashed}
+			if n-s.Len() >= 2 && (ours.Late(s) || ours.Cut(s)) {
+				t.Fatalf("n=%d, crashed %0*b", n, n, crashed)
+			}
+			if n-s.Len() >= 2 && double.Cut(s) && !double.Late(s) {
+				t.Fatalf("n=%d, crashed %0*b: cut off but not late", n, n, crashed)
+			}
+		}
+	}
+}
+
+func TestFewestCut(t *testing.T) {
+	tests := []struct {
+		scheme Scheme
+		n      int
+		want   int
+	}{
+		{BRR, 4, 2},   // +1, +2
+		{BRR, 8, 3},   // all whom a member sends to
+		{BRR, 256, 8}, //
+		{DBRR, 4, 3},  // everybody hears everybody: a single survivor
+		{DBRR, 8, 5},  // ±1, ±2, 4
+		{DBRR, 16, 7}, // ±1, ±2, ±4, 8
+		{LiveDBRR, 16, 15},
+	}
+	for _, tt := range tests {
+		if got := tt.scheme.Among(tt.n).FewestCut(); got != tt.want {
+			t.Errorf("%v of %d: %d, want %d", tt.scheme, tt.n, got, tt.want)
+		}
+	}
+}
+
+func TestFewestCutIsThatOfAllSets(t *testing.T) {
+	for _, scheme := range []Scheme{BRR, DBRR, LiveDBRR} {
+		for n := 2; n <= 11; n++ {
+			g, fewest := scheme.Among(n), n
+			for crashed := range uint64(1) << n {
+				if s := (Set{crashed}); g.Cut(s) {
+					fewest = min(fewest, s.Len())
+				}
+			}
+			if got := g.FewestCut(); got != fewest {
+				t.Errorf("%v of %d: %d, want %d", scheme, n, got, fewest)
+			}
+		}
+	}
+}
+
+func TestSurvives(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	for _, job := range []Job{{1, 1}, {2, 2}, {3, 2}, {7, 3}, {100, 2}, {64, 4}} {
+		for range 200 {
+			crashed := draw(job.Members(), rng.IntN(job.Members()+1), rng)
+			want := true
+			for rank := range job.Ranks {
+				alive := false
+				for replica := range job.Replicas {
+					alive = alive || !crashed.Has(rank+replica*job.Ranks)
+				}
+				want = want && alive
+			}
+			if got := job.Survives(crashed); got != want {
+				t.Fatalf("%v survives %x: %v, want %v", job, crashed, got, want)
+			}
+		}
+	}
+}
