@@ -58,9 +58,11 @@ const lateEffort = 40
 
 func measure(s lifetime.Scheme, job lifetime.Job, e lifetime.Effort) detector {
 	gossip := s.Among(job.Members())
-	first := func(crashed lifetime.Set) bool { return job.Survives(crashed) && gossip.Cut(crashed) }
+	var cut bool // of the set that is looked at: Cut takes its time
+	all := func(crashed lifetime.Set) bool { cut = gossip.Cut(crashed); return cut }
+	first := func(crashed lifetime.Set) bool { return cut && job.Survives(crashed) }
 	d := detector{fewest: gossip.FewestCut()}
-	p := lifetime.Measure(job.Members(), d.fewest, e, gossip.Cut, first)
+	p := lifetime.Measure(job.Members(), d.fewest, e, all, first)
 	d.cut, d.first = p[0], p[1]
 	if job.Replicas == 2 { // the number of replicas does not matter to it
 		e.Enumerate, e.Sample = e.Enumerate/lateEffort, max(1, e.Sample/lateEffort)

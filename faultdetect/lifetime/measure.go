@@ -31,7 +31,8 @@ type Profile struct {
 func certainty(n int) float64 { return math.Sqrt2 * math.Erfinv(1-0.05/float64(n+1)) }
 
 // Measure finds the profile of each property in a group of n members. Sets of
-// fewer than from crashes are known not to have any of them.
+// fewer than from crashes are known not to have any of them. Each other set is shown
+// to the properties in their order.
 func Measure(n, from int, e Effort, properties ...Property) []Profile {
 	profiles := make([]Profile, len(properties))
 	for p := range profiles {

@@ -76,10 +76,9 @@ func (s Set) minus(t Set) Set {
 	return s
 }
 
-// rotate moves each member i of a set among n to (i+d) mod n, 0 ≤ d < n.
-func (s Set) rotate(d, n int) Set {
-	return s.up(d).union(s.down(n - d)).intersect(everybody(n))
-}
+// rotate moves each member i of a set among n to (i+d) mod n, 0 ≤ d < n. What
+// is beyond n in the result is left to whoever intersects it with a set of members.
+func (s Set) rotate(d, n int) Set { return s.up(d).union(s.down(n - d)) }
 
 func (s Set) up(d int) (to Set) {
 	words, rest := d/64, d%64
