@@ -32,7 +32,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		fmt.Fprintln(stderr, "lifetime:", err)
 		return 64
 	}
-	effort := lifetime.Effort{Enumerate: 1 << 18, Sample: o.sample, Rand: rand.New(rand.NewPCG(o.seed, 0))}
+	effort := lifetime.Effort{Enumerate: 1 << 16, Sample: o.sample, Rand: rand.New(rand.NewPCG(o.seed, 0))}
 	if err := publish(compute(effort, o.most, stderr), o, stdout); err != nil {
 		fmt.Fprintln(stderr, "lifetime:", err)
 		return 1
@@ -44,7 +44,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("lifetime", flag.ContinueOnError)
 	flags.SetOutput(stderr)
-	flags.IntVar(&o.sample, "sample", 5000, "`N` sets of crashes of each size that has too many to try all")
+	flags.IntVar(&o.sample, "sample", 2000, "`N` sets of crashes of each size that has too many to try all")
 	flags.IntVar(&o.most, "members", lifetime.MaxMembers, "groups of at most `N` members")
 	flags.Uint64Var(&o.seed, "seed", 1, "`SEED` of the samples")
 	flags.StringVar(&o.out, "out", "", "write tables into `DIR`/reliability.md and plots into DIR/reliability, not to standard output")
