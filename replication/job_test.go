@@ -48,11 +48,7 @@ func newJob(rng *rand.Rand) *job {
 	j.views = []view.View{view.New(j.n, j.r)}
 	all := scripts(rng, j.n, 5*j.n+rng.IntN(5*j.n))
 	for _, id := range j.views[0].Processes() {
-		j.procs = append(j.procs, &process{
-			Protocol: New(id, j.views[0]), id: id, job: j, script: all[id.Rank],
-			last: make(map[stream]uint64), decided: make(map[uint64][]byte),
-			tried: make(map[uint64]bool), lost: make(map[view.Process]lostChannel),
-		})
+		j.procs = append(j.procs, newProcess(id, j.views[0], all[id.Rank], j))
 	}
 	j.to = make([]int, len(j.procs))
 	j.queues = make([][]channel.Frame, len(j.procs)*len(j.procs))
@@ -94,6 +90,10 @@ func (j *job) put(i int, f channel.Frame) {
 func (j *job) cut(i int) { j.queues[i] = j.queues[i][:j.rng.IntN(len(j.queues[i])+1)] }
 
 func (j *job) current() view.View { return j.views[len(j.views)-1] }
+
+func (j *job) draw(*process) uint64 { return j.rng.Uint64() }
+
+func (j *job) ahead() bool { return j.rng.IntN(2) == 0 }
 
 // carryOut does what p's protocol asks for.
 func (j *job) carryOut(p *process, out protection.Output) error {
@@ -206,6 +206,29 @@ func (j *job) breakChannel(p *process, q view.Process) {
 	j.resets--
 	j.cut(j.queue(p.id, q))
 	p.lost[q] = lostChannel{swallows: j.rng.IntN(2) == 0}
+}
+
+// divide cuts off a random side of the job: the channels across carry nothing
+// until they are reopened, and the view may fail the side, which runs on.
+func (j *job) divide() {
+	j.resets--
+	side := make([]bool, len(j.procs))
+	for i := range side {
+		side[i] = j.rng.IntN(3) == 0
+	}
+	failed := j.rng.IntN(2) == 0
+	j.tracef("partition %v, failed %v", side, failed)
+	for i, p := range j.procs {
+		for k, q := range j.procs {
+			if side[i] != side[k] {
+				j.cut(j.queue(p.id, q.id))
+				p.lost[q.id] = lostChannel{swallows: true}
+			}
+		}
+		if failed && side[i] && j.current().Live(p.id) && !p.gone && j.spare(p) {
+			j.conclude(p, view.Failed)
+		}
+	}
 }
 
 func (j *job) reopen(p *process) error {

@@ -2,4 +2,7 @@
 
 package replication
 
-const defaultSchedules = 20000
+const (
+	defaultSchedules = 20000
+	defaultStates    = 100000
+)

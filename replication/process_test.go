@@ -8,12 +8,12 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A process is one replica in a random schedule: a Protocol, and in place of
-// the engine a matcher just large enough for the scripted programs.
+// A process is one replica in a schedule: a Protocol, and in place of the
+// engine a matcher just large enough for the scripted programs.
 type process struct {
 	*Protocol
 	id      view.Process
-	job     *job
+	host    host
 	script  []op
 	pc      int
 	seen    memory
@@ -24,6 +24,24 @@ type process struct {
 	tried   map[uint64]bool              // Decide has been called
 	gone    bool                         // crashed or finished: takes no step any more
 	lost    map[view.Process]lostChannel // channels to be reopened
+}
+
+// A host is the schedule that a process runs in.
+type host interface {
+	// carryOut does what p's protocol asks for.
+	carryOut(p *process, out protection.Output) error
+	// draw returns what p draws, which differs from replica to replica.
+	draw(p *process) uint64
+	// ahead reports whether p draws the number of a later call at once too.
+	ahead() bool
+}
+
+func newProcess(id view.Process, v view.View, script []op, h host) *process {
+	return &process{
+		Protocol: New(id, v), id: id, host: h, script: script,
+		last: make(map[stream]uint64), decided: make(map[uint64][]byte),
+		tried: make(map[uint64]bool), lost: make(map[view.Process]lostChannel),
+	}
 }
 
 // A lostChannel is one whose loss its sender has not heard of yet.
@@ -39,7 +57,7 @@ func (p *process) step() error {
 	switch o := p.script[p.pc]; o.kind {
 	case opSend:
 		p.pc++
-		return p.job.carryOut(p, p.Send(protection.Message{
+		return p.host.carryOut(p, p.Send(protection.Message{
 			Context: o.context, Dest: o.rank, Tag: int32(p.pc), Payload: p.seen.payload(),
 		}))
 	case opRecv:
@@ -100,22 +118,21 @@ func (p *process) decideAny(o op) error {
 // decideDraw draws a number, different at every process, and sometimes also
 // those of later calls, so that several determinants are under way.
 func (p *process) decideDraw(o op) error {
-	rng := p.job.rng
 	for _, later := range p.script[p.pc+1:] {
-		if later.kind == opDraw && p.mayDecide(later) && rng.IntN(2) == 0 {
-			if err := p.decide(later, binary.LittleEndian.AppendUint64(nil, rng.Uint64())); err != nil {
+		if later.kind == opDraw && p.mayDecide(later) && p.host.ahead() {
+			if err := p.decide(later, binary.LittleEndian.AppendUint64(nil, p.host.draw(p))); err != nil {
 				return err
 			}
 		}
 	}
-	return p.decide(o, binary.LittleEndian.AppendUint64(nil, rng.Uint64()))
+	return p.decide(o, binary.LittleEndian.AppendUint64(nil, p.host.draw(p)))
 }
 
 func (p *process) mayDecide(o op) bool { return p.Decider() && !p.tried[o.index] }
 
 func (p *process) decide(o op, outcome []byte) error {
 	p.tried[o.index] = true
-	return p.job.carryOut(p, p.Decide(protection.Determinant{Point: protection.Point{Index: o.index}, Outcome: outcome}))
+	return p.host.carryOut(p, p.Decide(protection.Determinant{Point: protection.Point{Index: o.index}, Outcome: outcome}))
 }
 
 // take does to the process what out asks for.

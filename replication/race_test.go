@@ -4,4 +4,7 @@ package replication
 
 // The race detector makes a schedule six times as long and has little to find
 // in a core without goroutines.
-const defaultSchedules = 5000
+const (
+	defaultSchedules = 5000
+	defaultStates    = 3000
+)

@@ -1,0 +1,293 @@
+package job
+
+import (
+	"flag"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+var deep = flag.Bool("deep", false, "go through the states of larger jobs too")
+
+// A whole is a job at its submitter: the watch and the emission, and the
+// processes behind them, each of which writes two lines and ends.
+//
+//	process -- output, exit --> peer --> Emission, Watch --> views, lines, result
+type whole struct {
+	watch    Watch
+	emission Emission
+	procs    []actor
+	faults   int // still allowed
+	result   *Result
+	lines    []string // by rank: what the user has got
+}
+
+// An actor is one process and what of it is on its way to the submitter.
+type actor struct {
+	written int   // lines
+	torn    bool  // it was killed in the middle of the next one
+	exit    *Exit // it has ended
+	lost    bool  // with its peer
+	said    bool  // the submitter has heard of its exit
+	told    int   // lines that have reached the submitter
+	ended   bool  // the end of its output too, as that of the speaker
+	drained bool
+}
+
+// text is what each process writes. The second line is not finished.
+var text = []string{"one\n", "two"}
+
+var killedExit = &Exit{Code: -1, Signal: "killed", Initialized: true}
+
+// records are what the peer of a has of its output. It keeps a line that is
+// not finished until the process has ended.
+func (a actor) records() [][]byte {
+	var rs [][]byte
+	for _, line := range text[:a.written] {
+		if a.exit != nil || strings.HasSuffix(line, "\n") {
+			rs = append(rs, []byte(line))
+		}
+	}
+	if a.torn {
+		rs = append(rs, []byte(text[a.written][:1]))
+	}
+	return rs
+}
+
+func startWhole(n, r, faults int) whole {
+	j := whole{watch: *NewWatch(n, r), emission: *NewEmission(n), faults: faults, lines: make([]string, n)}
+	j.procs = make([]actor, n*r)
+	for _, p := range j.watch.View().Processes() {
+		j.watch.Initialized(p)
+	}
+	return j
+}
+
+func (j whole) clone() whole {
+	j.watch.procs = slices.Clone(j.watch.procs)
+	j.emission.ranks = slices.Clone(j.emission.ranks)
+	j.procs, j.lines = slices.Clone(j.procs), slices.Clone(j.lines)
+	return j
+}
+
+// key is the same for equal states. Why a process is not live makes no
+// difference to what happens, and who ended it is in its actor.
+func (j *whole) key() string {
+	flags := func(set ...bool) (b byte) {
+		for i, s := range set {
+			if s {
+				b |= 1 << i
+			}
+		}
+		return b
+	}
+	b := []byte{byte(j.watch.view.Epoch), byte(j.faults), flags(j.watch.over, j.result != nil)}
+	for i, w := range j.watch.procs {
+		a := j.procs[i]
+		b = append(b, byte(j.watch.view.States[i]), byte(a.written), byte(a.told),
+			flags(w.exit != nil, w.drained, a.exit != nil, a.exit == killedExit, a.torn),
+			flags(a.lost, a.said, a.ended, a.drained))
+	}
+	for rank, e := range j.emission.ranks {
+		t := e[0].tail
+		b = append(b, byte(e[0].next), byte(t.from.Replica), byte(len(t.data)), byte(len(j.lines[rank])))
+	}
+	return string(b)
+}
+
+// An act is one thing that can happen to a process or to what it has said.
+type act struct {
+	name string
+	do   func(j *whole, p view.Process, a *actor) error // of a state in which it can happen
+	can  func(j *whole, p view.Process, a *actor) bool
+}
+
+var acts = []act{
+	{"writes a line", func(_ *whole, _ view.Process, a *actor) error {
+		a.written++
+		return nil
+	}, func(_ *whole, _ view.Process, a *actor) bool { return a.runs() && a.written < len(text) }},
+	{"ends well", func(_ *whole, _ view.Process, a *actor) error {
+		a.exit = &wellEnded
+		return nil
+	}, func(_ *whole, _ view.Process, a *actor) bool { return a.runs() && a.written == len(text) }},
+	{"is killed", func(j *whole, _ view.Process, a *actor) error {
+		j.faults--
+		a.exit = killedExit
+		return nil
+	}, func(j *whole, _ view.Process, a *actor) bool { return a.runs() && j.faults > 0 }},
+	{"is killed within a line", func(j *whole, _ view.Process, a *actor) error {
+		j.faults--
+		a.exit, a.torn = killedExit, true
+		return nil
+	}, func(j *whole, _ view.Process, a *actor) bool {
+		return a.runs() && j.faults > 0 && a.written < len(text)
+	}},
+	{"is lost with its peer", func(j *whole, p view.Process, a *actor) error {
+		j.faults--
+		a.lost = true
+		return j.follow(j.watch.Lost([]view.Process{p}, "is lost"), p)
+	}, func(j *whole, _ view.Process, a *actor) bool { return !a.lost && j.faults > 0 }},
+	{"has its output arrive", (*whole).output, func(j *whole, p view.Process, a *actor) bool {
+		return !a.lost && !a.ended && j.watch.View().Speaks(p)
+	}},
+	{"has its exit arrive", func(j *whole, p view.Process, a *actor) error {
+		a.said = true
+		return j.follow(j.watch.Exited(p, *a.exit), p)
+	}, func(_ *whole, _ view.Process, a *actor) bool { return a.exit != nil && !a.lost && !a.said }},
+	{"has its output read", func(j *whole, p view.Process, a *actor) error {
+		a.drained = true
+		return j.follow(j.watch.Drained(p), p)
+	}, func(_ *whole, _ view.Process, a *actor) bool { return a.ended && !a.drained }},
+}
+
+func (a *actor) runs() bool { return a.exit == nil && !a.lost }
+
+// output brings what p has written to the submitter, from the beginning, as a
+// peer may send it that has not heard what the user has got.
+func (j *whole) output(p view.Process, a *actor) error {
+	fresh, ok := j.emission.Add(p, Stdout, 0, a.records())
+	if !ok {
+		return fmt.Errorf("R6: the output of %v is refused", p)
+	}
+	for _, r := range fresh {
+		j.lines[p.Rank] += string(r)
+	}
+	a.told, a.ended = a.written, a.exit != nil
+	if all := strings.Join(text, ""); !strings.HasPrefix(all, j.lines[p.Rank]) {
+		return fmt.Errorf("R6: the user has got %q of rank %d, which wrote %q", j.lines[p.Rank], p.Rank, all)
+	}
+	return nil
+}
+
+// follow holds the promises against a step of the watch that was about p.
+func (j *whole) follow(s Step, p view.Process) error {
+	v := j.watch.View()
+	if s.View != nil && s.View.Epoch != v.Epoch {
+		return fmt.Errorf("V1: the step shows epoch %d, the watch has %d", s.View.Epoch, v.Epoch)
+	}
+	if s.Result != nil && j.result != nil {
+		return fmt.Errorf("the job ends twice: %+v, %+v", j.result, s.Result)
+	}
+	if s.Result != nil {
+		j.result = s.Result
+	}
+	for rank := range v.N {
+		if _, ok := v.Speaker(rank); !ok && j.result == nil {
+			return fmt.Errorf("R7: rank %d is lost with %v, and the job goes on", rank, p)
+		}
+	}
+	if s.Result == nil {
+		return nil
+	}
+	if s.Result.Status != StatusOK {
+		return j.checkLost(*s.Result)
+	}
+	for rank := range v.N {
+		if got := j.lines[rank] + string(j.emission.Tail(v, rank, Stdout)); got != strings.Join(text, "") {
+			return fmt.Errorf("R6: the job is done, and the user has got %q of rank %d", got, rank)
+		}
+	}
+	return nil
+}
+
+// checkLost holds R7 against the result of a job that failed: a rank without a
+// replica is the reason, and is named.
+func (j *whole) checkLost(r Result) error {
+	for rank := range j.watch.View().N {
+		if _, ok := j.watch.View().Speaker(rank); !ok && strings.Contains(r.Message, fmt.Sprintf("rank %d ", rank)) {
+			return nil
+		}
+	}
+	return fmt.Errorf("R7: the job fails with %+v in view %v", r, j.watch.View())
+}
+
+// checkStep holds V1 against two views one after the other: each change has an
+// epoch of its own, and states only advance.
+func checkStep(before, after view.View) error {
+	changes := uint64(0)
+	for i, s := range before.States {
+		if after.States[i] < s {
+			return fmt.Errorf("V1: a process that was %v is %v", s, after.States[i])
+		}
+		if after.States[i] != s {
+			changes++
+		}
+	}
+	if after.Epoch != before.Epoch+changes {
+		return fmt.Errorf("V1: %d changes took the epoch from %d to %d", changes, before.Epoch, after.Epoch)
+	}
+	return nil
+}
+
+// TestEveryOrder holds V1, R6 and R7 in every state that a small job can get
+// into at its submitter, whatever the order in which it hears of things.
+func TestEveryOrder(t *testing.T) {
+	jobs := []struct{ n, r, faults int }{{1, 2, 2}, {1, 3, 1}, {2, 1, 1}}
+	if *deep {
+		jobs = append(jobs, struct{ n, r, faults int }{1, 3, 3}, struct{ n, r, faults int }{2, 2, 1})
+	}
+	for _, tt := range jobs {
+		t.Run(fmt.Sprintf("n=%d r=%d, %d faults", tt.n, tt.r, tt.faults), func(t *testing.T) {
+			t.Parallel()
+			states, depth := everyState(t, startWhole(tt.n, tt.r, tt.faults))
+			t.Logf("%d states, up to %d events deep", states, depth)
+		})
+	}
+}
+
+// everyState goes through all that can become of a job, in the order of how
+// many events lead to it.
+func everyState(t *testing.T, start whole) (states, depth int) {
+	t.Helper()
+	met := map[string]bool{start.key(): true}
+	for level := []whole{start}; len(level) > 0; depth++ {
+		var next []whole
+		for _, j := range level {
+			here, pressing := j.key(), false
+			for after := range everyAct(t, &j) {
+				k := after.key()
+				pressing = pressing || k != here && after.faults == j.faults
+				if !met[k] {
+					met[k] = true
+					next = append(next, after)
+				}
+			}
+			if !pressing && j.result == nil {
+				t.Fatalf("nothing more happens, and the job has no result: %+v", j)
+			}
+		}
+		level = next
+	}
+	return len(met), depth - 1
+}
+
+// everyAct yields what can become of j by one act, and holds the promises
+// against it.
+func everyAct(t *testing.T, j *whole) iter.Seq[whole] {
+	t.Helper()
+	return func(yield func(whole) bool) {
+		for i, p := range j.watch.View().Processes() {
+			for _, a := range acts {
+				if !a.can(j, p, &j.procs[i]) {
+					continue
+				}
+				after := j.clone()
+				err := a.do(&after, p, &after.procs[i])
+				if err == nil {
+					err = checkStep(j.watch.View(), after.watch.View())
+				}
+				if err != nil {
+					t.Fatalf("%v %s: %v\nfrom %+v", p, a.name, err, *j)
+				}
+				if !yield(after) {
+					return
+				}
+			}
+		}
+	}
+}

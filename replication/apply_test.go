@@ -1,0 +1,223 @@
+package replication
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+// apply returns the state that an event leads to, nil if nothing changes, or
+// the promise that it breaks.
+func (w *whole) apply(st state, ev event) (state, error) {
+	after := slices.Clone(st)
+	t, id := w.troublesOf(st), w.ids[ev.p]
+	var err error
+	switch ev.kind {
+	case happens:
+		if ev.incident.kind == delivered {
+			way := w.way(int(ev.from), ev.p)
+			after[way] = w.queues.all[after[way]].rest
+		}
+		err = w.let(after, ev.p, ev.incident)
+	case crash:
+		t.crashes--
+		t.crashed |= 1 << ev.p
+	case suspect:
+		t.suspicions--
+		w.say(after, id, view.Failed)
+	case exit:
+		t.exited |= 1 << ev.p
+	case conclude:
+		w.say(after, id, map[bool]view.State{true: view.Failed, false: view.Finished}[t.crashed&(1<<ev.p) != 0])
+	case partitions:
+		t.partitions--
+		for _, q := range w.side {
+			w.say(after, q, view.Failed)
+		}
+	case heals:
+		t.partitions--
+		err = w.heal(after)
+	default:
+		err = w.lose(after, &t, ev)
+	}
+	w.settle(after, &t)
+	after[atTroubles] = w.trouble(t)
+	if err == nil && slices.Equal(after, st) {
+		return nil, nil
+	}
+	return after, err
+}
+
+// lose loses something of the channel that ev is about, or tells its sender.
+func (w *whole) lose(st state, t *troubles, ev event) error {
+	way, bit := w.way(ev.p, int(ev.from)), uint64(1)<<(ev.p*len(w.ids)+int(ev.from))
+	switch ev.kind {
+	case reset:
+		t.resets--
+		st[way] = 0
+	case tear:
+		t.tears--
+		t.torn |= bit
+		frames := w.queues.all[st[way]].frames
+		st[way] = w.queue(frames[:len(frames)-1])
+		return nil
+	case mend:
+		t.torn &^= bit
+	}
+	return w.let(st, ev.p, incident{kind: reopened, from: ev.from})
+}
+
+// heal loses what is on the channels between the two sides of a partition, and
+// opens them anew.
+func (w *whole) heal(st state) error {
+	t := w.troublesOf(st)
+	across := func(i, j int) bool {
+		return slices.Contains(w.side, w.ids[i]) != slices.Contains(w.side, w.ids[j])
+	}
+	for i := range w.ids {
+		for j := range w.ids {
+			if across(i, j) {
+				st[w.way(i, j)] = 0
+			}
+		}
+	}
+	for i := range w.ids {
+		for j := range w.ids {
+			if across(i, j) && !t.stopped(i) {
+				if err := w.let(st, i, incident{kind: reopened, from: uint8(j)}); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// let lets an incident happen to process i, and carries out what it leads to.
+func (w *whole) let(st state, i int, in incident) error {
+	e := w.happen(st[atProcesses+i], in)
+	if e.err != nil {
+		return e.err
+	}
+	st[atProcesses+i] = e.next
+	for _, p := range e.posts {
+		st[w.way(i, p.to)] = w.push(st[w.way(i, p.to)], p.frame)
+	}
+	for _, s := range e.sights {
+		var err error
+		if st[atSeen], err = w.saw(st[atSeen], w.ids[i].Rank, s); err != nil {
+			return err
+		}
+	}
+	for _, pt := range e.shown {
+		if err := w.checkShown(st, i, pt); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// say makes the view in which p is in state s.
+func (w *whole) say(st state, p view.Process, s view.State) {
+	if v, changed := w.current(st).With(p, s); changed {
+		h := slices.Clone(w.histories.all[st[atHistory]])
+		st[atHistory] = w.history(append(h, w.viewNumber(v)))
+	}
+}
+
+// settle makes equal what cannot make a difference any more: the states of
+// processes that take no step, and what is on its way to them. One that has
+// learnt that it is out of the view has stopped like one that has ended.
+func (w *whole) settle(st state, t *troubles) {
+	for j := range w.ids {
+		if !w.local(st, j).active {
+			t.exited |= 1 << j
+		}
+		if !t.stopped(j) {
+			continue
+		}
+		st[atProcesses+j] = uint32(j) // its first state
+		for i := range w.ids {
+			st[w.way(i, j)] = 0
+		}
+	}
+}
+
+// checkShown holds R4 against an outcome that the program of process i sees: it
+// is at every live replica of the rank before it can have any effect.
+func (w *whole) checkShown(st state, i int, pt uint64) error {
+	v, t := w.current(st), w.troublesOf(st)
+	for j, q := range w.ids {
+		if q.Rank == w.ids[i].Rank && v.Live(q) && !t.stopped(j) && !w.local(st, j).decided[pt] {
+			return fmt.Errorf("R4: %v sees the outcome of point %d before %v has it", w.ids[i], pt, q)
+		}
+	}
+	return nil
+}
+
+// judge holds the promises against a state.
+func (w *whole) judge(st state) error {
+	v, t := w.current(st), w.troublesOf(st)
+	var decider view.Process
+	decided := false
+	for i, p := range w.ids {
+		if t.stopped(i) || !v.Live(p) {
+			continue
+		}
+		l := w.local(st, i)
+		if l.decider && decided && decider.Rank == p.Rank {
+			return fmt.Errorf("R4: %v and %v both decide", decider, p)
+		}
+		if l.decider {
+			decider, decided = p, true
+		}
+		for j, q := range w.ids {
+			if q.Rank != p.Rank && v.Live(q) && !t.stopped(j) {
+				if err := checkKept(p, q, l, w.local(st, j)); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// checkKept holds the first half of R3: p keeps what q lacks.
+func checkKept(p, q view.Process, sender, receiver *local) error {
+	for _, context := range []uint32{named, wild} {
+		out := sender.flows[stream{context, q.Rank}]
+		in := receiver.flows[stream{context, p.Rank}]
+		if out.sent > in.received && out.kept > in.received+1 {
+			return fmt.Errorf("R3: %v has forgotten message %d to rank %d in context %d, which %v lacks",
+				p, in.received+1, q.Rank, context, q)
+		}
+	}
+	return nil
+}
+
+// judgeEnd holds the promises against a state in which nothing must happen any
+// more: every live process has run its whole program (R2) and keeps nothing
+// (the second half of R3), and each rank has a replica that counts (R7).
+func (w *whole) judgeEnd(st state) error {
+	v, t := w.current(st), w.troublesOf(st)
+	for rank := range w.n {
+		if _, ok := v.Speaker(rank); !ok {
+			return fmt.Errorf("R7: rank %d has no replica", rank)
+		}
+	}
+	for i, p := range w.ids {
+		if t.stopped(i) || !v.Live(p) {
+			continue
+		}
+		switch l := w.local(st, i); {
+		case !l.done:
+			return fmt.Errorf("R2: %v never comes to its end", p)
+		case l.keeps > 0:
+			return fmt.Errorf("R3: %v retains %d for ever", p, l.keeps)
+		case v.IsMaster(p) && !l.decider:
+			return fmt.Errorf("R4: %v never decides", p)
+		}
+	}
+	return nil
+}

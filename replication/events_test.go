@@ -1,0 +1,168 @@
+package replication
+
+import (
+	"fmt"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+// An event takes the whole job from one state to another.
+type event struct {
+	kind eventKind
+	p    int // process; of tear and mend the channel
+	incident
+}
+
+type eventKind uint8
+
+const (
+	happens    eventKind = iota // an incident at p
+	crash                       // p stops
+	suspect                     // the view fails p, which runs
+	exit                        // p, which is done, ends
+	conclude                    // the view says what has become of p, which has stopped
+	reset                       // what is on the channel from p is lost, and p learns so
+	tear                        // the last frame on it is lost; what p sends next is not
+	mend                        // p learns so
+	partitions                  // the view fails all of a side, which runs
+	heals                       // what is on the channels between the sides is lost; all learn so
+)
+
+// eventsOf lists what can happen in a state, in an order of its own.
+func (w *whole) eventsOf(st state) []event {
+	var evs []event
+	t, v := w.troublesOf(st), w.current(st)
+	for i, id := range w.ids {
+		if t.stopped(i) {
+			if v.Live(id) {
+				evs = append(evs, event{kind: conclude, p: i})
+			}
+			continue
+		}
+		if w.local(st, i).active {
+			evs = w.incidents(st, i, evs)
+		}
+		if v.Live(id) {
+			evs = w.ends(st, i, evs)
+		}
+	}
+	if t.partitions > 0 {
+		evs = append(evs, event{kind: partitions}, event{kind: heals})
+	}
+	return evs
+}
+
+func (t troubles) stopped(i int) bool { return (t.crashed|t.exited)&(1<<i) != 0 }
+
+// incidents lists what can happen to process i, and to its channels.
+func (w *whole) incidents(st state, i int, evs []event) []event {
+	l, t := w.local(st, i), w.troublesOf(st)
+	if !l.done {
+		evs = append(evs, event{p: i, incident: incident{kind: called}})
+	}
+	evs = append(evs, event{p: i, incident: incident{kind: ticked}})
+	for _, v := range w.histories.all[st[atHistory]] {
+		if w.views.all[v].Epoch != l.epoch { // an older one may come late
+			evs = append(evs, event{p: i, incident: incident{kind: learned, what: v}})
+		}
+	}
+	for j := range w.ids {
+		if q := w.waiting(st, j, i); len(q.frames) > 0 {
+			evs = append(evs, event{p: i, incident: incident{kind: delivered, from: uint8(j), what: q.frames[0]}})
+		}
+		way := incident{from: uint8(j)}
+		if w.waiting(st, i, j).frames != nil && t.resets > 0 {
+			evs = append(evs, event{kind: reset, p: i, incident: way})
+		}
+		if w.waiting(st, i, j).frames != nil && t.tears > 0 {
+			evs = append(evs, event{kind: tear, p: i, incident: way})
+		}
+		if t.torn&(1<<(i*len(w.ids)+j)) != 0 {
+			evs = append(evs, event{kind: mend, p: i, incident: way})
+		}
+	}
+	return evs
+}
+
+// ends lists in which ways process i, which is live, can come to its end.
+func (w *whole) ends(st state, i int, evs []event) []event {
+	l, t := w.local(st, i), w.troublesOf(st)
+	if t.crashes > 0 && w.spare(st, i) {
+		evs = append(evs, event{kind: crash, p: i})
+	}
+	if t.suspicions > 0 && w.spare(st, i) {
+		evs = append(evs, event{kind: suspect, p: i})
+	}
+	if w.exits && l.active && l.done && l.keeps == 0 {
+		evs = append(evs, event{kind: exit, p: i})
+	}
+	return evs
+}
+
+// spare reports whether the rank of process i has something left without it.
+func (w *whole) spare(st state, i int) bool {
+	v, t := w.current(st), w.troublesOf(st)
+	for j, q := range w.ids {
+		if j != i && q.Rank == w.ids[i].Rank && v.State(q) != view.Failed && t.crashed&(1<<j) == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// pressing reports whether an event happens sooner or later: everything but
+// what goes wrong, and what concerns processes that have crashed or that the
+// view has failed. A frame of theirs may arrive, or be lost with them.
+func (w *whole) pressing(st state, ev event) bool {
+	v, t := w.current(st), w.troublesOf(st)
+	switch ev.kind {
+	case conclude, mend:
+		return true
+	case happens:
+		from := w.ids[ev.from]
+		lost := v.State(from) == view.Failed || t.crashed&(1<<ev.from) != 0
+		return v.Live(w.ids[ev.p]) && (ev.incident.kind != delivered || !lost)
+	}
+	return false
+}
+
+// describe tells an event in words.
+func (w *whole) describe(ev event) string {
+	p, q := w.ids[ev.p], w.ids[ev.from]
+	switch ev.kind {
+	case crash:
+		return fmt.Sprintf("%v crashes", p)
+	case suspect:
+		return fmt.Sprintf("%v is failed while it runs", p)
+	case exit:
+		return fmt.Sprintf("%v ends", p)
+	case conclude:
+		return fmt.Sprintf("the view says that %v has stopped", p)
+	case reset:
+		return fmt.Sprintf("all on the channel %v -> %v is lost, and it reopens", p, q)
+	case tear:
+		return fmt.Sprintf("the last on the channel %v -> %v is lost", p, q)
+	case mend:
+		return fmt.Sprintf("the channel %v -> %v reopens", p, q)
+	case partitions:
+		return fmt.Sprintf("the view fails %v, which run", w.side)
+	case heals:
+		return fmt.Sprintf("all on channels to and from %v is lost, and they reopen", w.side)
+	}
+	return fmt.Sprintf("%v %s", p, w.describeIncident(ev.incident))
+}
+
+func (w *whole) describeIncident(in incident) string {
+	switch in.kind {
+	case called:
+		return "makes its next call"
+	case ticked:
+		return "ticks"
+	case learned:
+		return fmt.Sprintf("learns view %v", w.views.all[in.what])
+	case reopened:
+		return fmt.Sprintf("opens its channel to %v anew", w.ids[in.from])
+	}
+	f := w.frames.all[in.what]
+	return fmt.Sprintf("receives %s %d %x of context %d from %v", kindNames[f.Kind], f.Seq, f.Payload, f.Context, w.ids[in.from])
+}

@@ -1,0 +1,70 @@
+package replication
+
+import (
+	"flag"
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+var states = flag.Int("states", defaultStates, "states of each scenario after which exploring stops")
+
+// What the programs of the scenarios are made of.
+func send(rank int) op          { return op{kind: opSend, context: named, rank: rank} }
+func sendWild(rank int) op      { return op{kind: opSend, context: wild, rank: rank} }
+func recv(rank int) op          { return op{kind: opRecv, context: named, rank: rank} }
+func recvAny(index uint64) op   { return op{kind: opRecvAny, context: wild, index: index} }
+func drawPoint(index uint64) op { return op{kind: opDraw, index: index} }
+
+var (
+	// One way: the replicas of rank 0 agree on a number and send it.
+	oneWay = [][]op{{drawPoint(0), send(1)}, {recv(0)}}
+	// Two messages, of which the later must not be forgotten before the earlier.
+	stream2 = [][]op{{send(1), send(1)}, {recv(0), recv(0)}}
+	// What two ranks do in a collective: each sends to the other and waits.
+	exchange = [][]op{{send(1), recv(1)}, {send(0), recv(0)}}
+	// Rank 1 takes in any order what rank 0 and itself have sent, and tells.
+	wildcard = [][]op{{sendWild(1), recv(1)}, {sendWild(1), recvAny(0), recvAny(1), send(0)}}
+	// Two decisions one after the other, and what follows from them.
+	decisions2 = [][]op{{drawPoint(0), drawPoint(1), send(1)}, {recv(0)}}
+	// Two decisions and nothing else.
+	alone = [][]op{{drawPoint(0), drawPoint(1)}}
+)
+
+var scenarios = []scenario{
+	{name: "stream", n: 2, r: 2, scripts: stream2},
+	{name: "exchange", n: 2, r: 2, scripts: exchange},
+	{name: "wildcard", n: 2, r: 2, scripts: wildcard},
+	{name: "stream, a crash", n: 2, r: 2, scripts: stream2, allowed: troubles{crashes: 1}},
+	{name: "stream, two crashes", n: 2, r: 2, scripts: stream2, allowed: troubles{crashes: 2}},
+	{name: "exchange, a crash", n: 2, r: 2, scripts: exchange, allowed: troubles{crashes: 1}},
+	{name: "wildcard, a crash", n: 2, r: 2, scripts: wildcard, allowed: troubles{crashes: 1}},
+	{name: "wildcard, a false suspicion", n: 2, r: 2, scripts: wildcard, allowed: troubles{suspicions: 1}},
+	{name: "decisions, r=3", n: 2, r: 3, scripts: decisions2},
+	{name: "decisions, r=3, two crashes", n: 2, r: 3, scripts: oneWay, allowed: troubles{crashes: 2}},
+	{name: "decisions, n=1, r=3, a crash, channel lost", n: 1, r: 3, scripts: alone, allowed: troubles{crashes: 1, resets: 1}},
+	{name: "decisions, n=1, r=3, two crashes, a false suspicion", n: 1, r: 3, scripts: alone, allowed: troubles{crashes: 2, suspicions: 1}},
+	{name: "partition", n: 2, r: 2, scripts: oneWay, allowed: troubles{partitions: 2},
+		side: []view.Process{{Rank: 0, Replica: 0}, {Rank: 1, Replica: 0}}},
+	{name: "stream, channel lost", n: 2, r: 2, scripts: stream2, allowed: troubles{resets: 1}},
+	{name: "decisions, channel lost", n: 2, r: 2, scripts: decisions2, allowed: troubles{resets: 1}},
+	{name: "exchange, exits", n: 2, r: 2, scripts: exchange, exits: true},
+	{name: "decisions, a crash", n: 2, r: 2, scripts: decisions2, allowed: troubles{crashes: 1}},
+	{name: "decisions, r=3, a crash, channel lost", n: 2, r: 3, scripts: oneWay, allowed: troubles{crashes: 1, resets: 1}},
+	{name: "stream, frame lost", n: 2, r: 2, scripts: stream2, allowed: troubles{tears: 1}},
+}
+
+// TestEveryInterleaving holds R1 to R5 and R7 in every state that a small job
+// can get into.
+func TestEveryInterleaving(t *testing.T) {
+	for _, sc := range scenarios {
+		t.Run(sc.name, func(t *testing.T) {
+			t.Parallel()
+			r := explore(sc, *states)
+			if r.broken != nil {
+				t.Fatal(r.failure())
+			}
+			t.Logf("%s: %v", sc.name, r)
+		})
+	}
+}

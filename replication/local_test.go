@@ -1,0 +1,334 @@
+package replication
+
+import (
+	"crypto/sha256"
+	"fmt"
+
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
+)
+
+// A register gives equal things the same small number.
+type register[K comparable, V any] struct {
+	numbers map[K]uint32
+	all     []V
+}
+
+// number returns the number of k. make is called once for each.
+func (r *register[K, V]) number(k K, make func() V) uint32 {
+	if n, ok := r.numbers[k]; ok {
+		return n
+	}
+	if r.numbers == nil {
+		r.numbers = map[K]uint32{}
+	}
+	n := uint32(len(r.all))
+	r.numbers[k] = n
+	r.all = append(r.all, make())
+	return n
+}
+
+// An incident is what can happen to one process.
+type incident struct {
+	kind incidentKind
+	from uint8  // delivered, reopened: the process at the other end
+	what uint32 // delivered: the frame; learned: the view
+}
+
+type incidentKind uint8
+
+const (
+	called    incidentKind = iota // its program makes a call
+	ticked                        // some time passes
+	learned                       // it is handed a view
+	reopened                      // its channel to a process was lost and opened anew
+	delivered                     // a frame arrives
+)
+
+// An effect is what an incident leads to.
+type effect struct {
+	next   uint32 // local state
+	posts  []post
+	sights []sight
+	shown  []uint64 // points whose outcome the program may see from now on
+	err    error    // a promise that this broke
+}
+
+// A post is a frame for a process.
+type post struct {
+	to    int
+	frame uint32
+}
+
+// A sight is what a program has seen after its step-th call that shows it
+// something.
+type sight struct {
+	step int
+	seen memory
+}
+
+// A local is one state of one process, and what the judge needs to know of it.
+// It is not kept itself: it comes about again from what has happened since the
+// beginning, and so the protocol needs no way to copy itself.
+type local struct {
+	at      int // process
+	parent  uint32
+	by      incident
+	root    bool
+	epoch   uint64
+	active  bool
+	done    bool // the program has made its last call
+	decider bool
+	failed  uint64 // by process: it is known to have failed
+	keeps   int
+	decided map[uint64]bool // points with an outcome
+	flows   map[stream]flow // by context and rank at the other end
+}
+
+// A flow is how far one stream has come at one process.
+type flow struct {
+	sent     uint64 // last number
+	kept     uint64 // oldest number in the backup table; sent+1 if none
+	received uint64 // last number
+}
+
+// Locals are the states of all processes of a scenario, one by one. A protocol
+// is a function of its state and of what happens, so that each incident in each
+// state is run once, however many states of the whole job it is part of.
+type locals struct {
+	scenario
+	ids    []view.Process
+	states register[[sha256.Size]byte, *local]
+	frames register[frameKey, channel.Frame]
+	views  register[string, view.View]
+	memo   map[moment]*effect
+}
+
+type moment struct {
+	state uint32
+	incident
+}
+
+// A frameKey is a frame with its payload in a form that can be compared.
+type frameKey struct {
+	channel.Header
+	payload string
+}
+
+func newLocals(sc scenario) *locals {
+	l := &locals{scenario: sc, memo: make(map[moment]*effect)}
+	l.ids = view.New(sc.n, sc.r).Processes()
+	return l
+}
+
+// begin returns the first state of each process.
+func (l *locals) begin() []uint32 {
+	var first []uint32
+	for i := range l.ids {
+		first = append(first, l.enter(l.fresh(i), local{at: i, root: true}))
+	}
+	return first
+}
+
+func (l *locals) fresh(i int) *process {
+	id := l.ids[i]
+	return newProcess(id, view.New(l.n, l.r), l.scripts[id.Rank], &recorder{locals: l})
+}
+
+// relive returns a process in a state.
+func (l *locals) relive(state uint32) *process {
+	p := l.fresh(l.states.all[state].at)
+	for _, before := range l.past(state) {
+		if err := l.let(p, before); err != nil {
+			panic(fmt.Sprintf("%v differs when it happens again: %v", p.id, err))
+		}
+	}
+	p.host.(*recorder).forget()
+	return p
+}
+
+// viewNumber returns the number of v, which its epoch and states determine.
+func (l *locals) viewNumber(v view.View) uint32 {
+	return l.views.number(fmt.Sprint(v.Epoch, v.States), func() view.View { return v })
+}
+
+// happen returns what an incident in a state leads to.
+func (l *locals) happen(state uint32, in incident) *effect {
+	m := moment{state, in}
+	if known := l.memo[m]; known != nil {
+		return known
+	}
+	e := l.work(state, in)
+	l.memo[m] = e
+	return e
+}
+
+// work lets an incident happen in a process that has been brought to a state.
+func (l *locals) work(state uint32, in incident) *effect {
+	at := l.states.all[state].at
+	p := l.relive(state)
+	rec, seen := p.host.(*recorder), len(p.log)
+	if err := l.let(p, in); err != nil {
+		return &effect{err: err}
+	}
+	e := &effect{posts: rec.posts, shown: rec.shown}
+	for i, m := range p.log[seen:] {
+		e.sights = append(e.sights, sight{seen + i, m})
+	}
+	e.next = l.enter(p, local{at: at, parent: state, by: in})
+	e.err = l.checkFenced(state, in, e)
+	return e
+}
+
+// checkFenced holds R5: a frame of a process that the receiver knows to have
+// failed changes nothing, and a process that knows itself to be out of the view
+// does nothing, whatever it is asked. And nobody returns to an older view (V1).
+func (l *locals) checkFenced(state uint32, in incident, e *effect) error {
+	before := l.states.all[state]
+	if in.kind == delivered && before.failed&(1<<in.from) != 0 && (e.next != state || len(e.posts) > 0) {
+		return fmt.Errorf("R5: %v heeds %v, which it knows to have failed", l.ids[before.at], l.ids[in.from])
+	}
+	after := l.states.all[e.next]
+	if after.epoch < before.epoch {
+		return fmt.Errorf("V1: %v goes back from epoch %d to %d", l.ids[before.at], before.epoch, after.epoch)
+	}
+	if after.active {
+		return nil
+	}
+	p := l.relive(e.next)
+	other := l.ids[(before.at+max(1, l.r*(l.n-1)))%len(l.ids)] // of another rank, if there is one
+	outs := []protection.Output{
+		p.Tick(), p.Send(protection.Message{Dest: other.Rank}), p.Reopened(other),
+		p.Decide(protection.Determinant{Point: protection.Point{Index: 99}}),
+	}
+	f := protection.DataFrame(protection.Message{Source: other.Rank, Seq: p.Received(named, other.Rank) + 1})
+	out, err := p.Receive(other, f)
+	for _, out := range append(outs, out) {
+		if len(out.Send)+len(out.Deliver)+len(out.Decided) > 0 || err != nil {
+			return fmt.Errorf("R5: %v is out of the view and yet does %+v, %v", p.id, out, err)
+		}
+	}
+	return nil
+}
+
+// past returns what has led to a state, in order.
+func (l *locals) past(state uint32) []incident {
+	s := l.states.all[state]
+	if s.root {
+		return nil
+	}
+	return append(l.past(s.parent), s.by)
+}
+
+// let lets an incident happen to p, and then what its program does by itself:
+// calls that only take what is here already. They touch nothing outside the
+// program, and what happens to the protocol meanwhile does not touch what they
+// do, so that when they happen makes no difference.
+func (l *locals) let(p *process, in incident) error {
+	if err := l.meet(p, in); err != nil {
+		return err
+	}
+	for at := -1; at < p.pc && !p.done() && p.active(); {
+		o := p.script[p.pc]
+		if _, ok := p.decided[o.index]; o.kind == opSend || o.kind != opRecv && !ok {
+			return nil
+		}
+		at = p.pc
+		if err := p.step(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *locals) meet(p *process, in incident) error {
+	switch in.kind {
+	case called:
+		return p.step()
+	case ticked:
+		return p.host.carryOut(p, p.Tick())
+	case learned:
+		return p.host.carryOut(p, p.View(l.views.all[in.what]))
+	case reopened:
+		return p.host.carryOut(p, p.Reopened(l.ids[in.from]))
+	}
+	out, err := p.Receive(l.ids[in.from], l.frames.all[in.what])
+	if err != nil {
+		return fmt.Errorf("%v: %w", p.id, err)
+	}
+	return p.host.carryOut(p, out)
+}
+
+// enter gives the state that p is in its number.
+func (l *locals) enter(p *process, s local) uint32 {
+	p.reset()
+	key := sha256.Sum256(canonical(struct {
+		*Protocol
+		pc      int
+		seen    memory
+		arrived []protection.Message
+		last    map[stream]uint64
+		decided map[uint64][]byte
+		tried   map[uint64]bool
+	}{p.Protocol, p.pc, p.seen, p.arrived, p.last, p.decided, p.tried}))
+	return l.states.number(key, func() *local {
+		s.epoch, s.active, s.done, s.keeps = p.v.Epoch, p.active(), p.done(), p.Retained()
+		s.decider = p.active() && p.Decider()
+		for i, q := range l.ids {
+			if p.v.State(q) == view.Failed {
+				s.failed |= 1 << i
+			}
+		}
+		s.decided, s.flows = make(map[uint64]bool), make(map[stream]flow)
+		for _, o := range p.script {
+			if o.kind == opRecvAny || o.kind == opDraw {
+				s.decided[o.index] = p.decisions.has(protection.Point{Index: o.index})
+			}
+		}
+		for _, context := range []uint32{named, wild} {
+			for rank := range l.n {
+				s.flows[stream{context, rank}] = flowOf(p.Protocol, context, rank)
+			}
+		}
+		return &s
+	})
+}
+
+func flowOf(p *Protocol, context uint32, rank int) flow {
+	f := flow{sent: p.Sent(context, rank), received: p.Received(context, rank)}
+	f.kept = f.sent + 1
+	if b := p.outbox.streams[stream{context, rank}]; b != nil && b.head < len(b.queue) {
+		f.kept = b.queue[b.head].m.Seq
+	}
+	return f
+}
+
+// A recorder writes down what a process does.
+type recorder struct {
+	locals *locals
+	posts  []post
+	shown  []uint64
+}
+
+func (r *recorder) carryOut(p *process, out protection.Output) error {
+	if !p.active() && len(out.Send)+len(out.Deliver)+len(out.Decided) > 0 {
+		return fmt.Errorf("R5: %v is out of the view and yet does %+v", p.id, out)
+	}
+	for _, e := range out.Send {
+		f := e.Frame
+		n := r.locals.frames.number(frameKey{f.Header, string(f.Payload)}, func() channel.Frame { return f })
+		r.posts = append(r.posts, post{e.To.Rank*r.locals.r + e.To.Replica, n})
+	}
+	for _, d := range out.Decided {
+		r.shown = append(r.shown, d.Index)
+	}
+	return p.take(out)
+}
+
+func (r *recorder) forget() { r.posts, r.shown = nil, nil }
+
+// draw returns a number of p's own: another replica would draw another.
+func (r *recorder) draw(p *process) uint64 { return uint64(p.id.Replica) + 1 }
+
+func (r *recorder) ahead() bool { return false }

@@ -1,0 +1,142 @@
+package replication
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+var runMutants = flag.Bool("mutants", false, "build the protocol with each rule broken, and see that exploring finds it")
+
+// A mutant is the protocol with one rule broken, and the scenario that shows it.
+type mutant struct {
+	rule     string
+	file     string
+	old      string // occurs once
+	new      string
+	scenario string
+}
+
+var mutants = []mutant{
+	{"a message is kept until every replica has it, not the first alone", "outbox.go",
+		"for _, q := range live {\n\t\tupTo", "for _, q := range live[:1] {\n\t\tupTo", "stream"},
+	{"a message that all have before it is produced is not kept", "outbox.go",
+		"if b.settled(live) >= m.Seq {", "if false {", "stream"},
+	{"nobody waits for the acknowledgement of a failed process", "protocol.go",
+		"p.outbox.forgetGone(p.live)\n", "", "stream, a crash"},
+	{"every replica of the source is told what has arrived", "inbox.go",
+		"range p.live[a.source] {", "range p.live[a.source][:1] {", "stream"},
+	{"no more is acknowledged than has arrived", "inbox.go",
+		"f := p.control(channel.Ack, a.context, a.next-1, nil)", "f := p.control(channel.Ack, a.context, a.next, nil)", "stream"},
+	{"a duplicate is dropped", "inbox.go",
+		"if f.Seq == a.next {\n\t\ta.next++", "if f.Seq <= a.next {\n\t\ta.next = max(a.next, f.Seq+1)", "stream, a crash"},
+	{"what is too early is dropped", "inbox.go",
+		"if f.Seq > a.next {\n\t\treturn nil", "if f.Seq > a.next {\n\t\ta.next = f.Seq", "stream, frame lost"},
+	{"a new master sends what its table holds", "takeover.go",
+		"\tp.flush()\n", "", "stream, a crash"},
+	{"what a channel may have lost is sent again", "protocol.go",
+		"p.resend(q)", "_ = q", "stream, channel lost"},
+	{"what arrived is acknowledged again on a new channel", "protocol.go",
+		"\tp.acknowledgeAll(q)\n", "", "stream, channel lost"},
+	{"frames of failed processes are refused", "protocol.go",
+		"if !p.active() || state == view.Failed {", "if !p.active() {", "wildcard, a false suspicion"},
+	{"who is out of the view sends no more", "protocol.go",
+		"p.reset()\n\tif !p.active() {\n\t\treturn p.out\n\t}\n\tb := ", "p.reset()\n\tb := ", "wildcard, a false suspicion"},
+	{"who is out of the view is silent at once", "protocol.go",
+		"p.adopt(v)\n\tif !p.active() {\n\t\treturn p.out\n\t}\n", "p.adopt(v)\n", "partition"},
+	{"older views are ignored", "protocol.go",
+		"v.Epoch <= p.v.Epoch || ", "", "stream, a crash"},
+	{"an outcome is seen only when every replica has it", "decisions.go",
+		"if !h.has[q.Replica] {\n\t\t\treturn", "if !h.has[q.Replica] {\n\t\t\tbreak", "decisions, r=3"},
+	{"a replica sees an outcome only when it is stable", "decisions.go",
+		"\tp.emit(from, p.control(channel.DeterminantAck", "\tif h := d.held[det.Point]; !h.shown {\n\t\tp.show(h)\n\t}\n\tp.emit(from, p.control(channel.DeterminantAck", "decisions, r=3"},
+	{"replicas are told that an outcome is stable", "decisions.go",
+		"\t\tp.emit(q, p.control(channel.Stable, h.Context, h.Index, nil))\n", "\t\t_ = q\n", "decisions, r=3"},
+	{"an outcome is seen once", "decisions.go",
+		"d.hold(det, !first)", "_ = first\n\t\td.hold(det, false)", "decisions, r=3, two crashes"},
+	{"an outcome is not decided twice", "decisions.go",
+		"|| p.decisions.has(d.Point) {", "{", "decisions, r=3, two crashes"},
+	{"what is proposed again is held again", "decisions.go",
+		"if d.held[det.Point] == nil {", "if !d.has(det.Point) {", "decisions, n=1, r=3, a crash, channel lost"},
+	{"a new master decides only after it has asked the others", "takeover.go",
+		"if t.syncing && !p.awaiting() {", "if t.syncing {", "decisions, r=3, two crashes"},
+	{"a new master takes over what the others hold", "takeover.go",
+		"\t\tp.merge(from, det)\n", "\t\t_ = det\n", "decisions, r=3, two crashes"},
+	{"a new master proposes what it holds anew", "takeover.go",
+		"\t\t\tp.propose(h)\n", "\t\t\t_ = h\n", "decisions, r=3, two crashes"},
+	{"an outcome does not wait for failed replicas", "takeover.go",
+		"\t\t\tp.settle(h)\n", "\t\t\t_ = h\n", "decisions, a crash"},
+	{"a replica answers only a master that its view names", "takeover.go",
+		"ok && m == q && p.takeover", "ok && m != p.self && p.takeover", "decisions, r=3, two crashes"},
+	{"a replica that was asked early answers when its view is there", "protocol.go",
+		"\t\tp.answerSync(now)\n", "\t\t_ = now\n", "decisions, r=3, two crashes"},
+	{"a replica that missed that an outcome is stable is told again", "takeover.go",
+		"\t\tp.emit(from, p.control(channel.Stable, det.Context, det.Index, nil))\n", "", "decisions, channel lost"},
+	{"a replica says again what it may have acknowledged in vain", "takeover.go",
+		"\t}\n\tp.answerSync(q)\n", "\t}\n", "decisions, channel lost"},
+}
+
+// TestMutantsApply holds that each mutant still breaks the rule that it names:
+// the code that it changes is there once, and the scenario exists.
+func TestMutantsApply(t *testing.T) {
+	known := make(map[string]bool)
+	for _, sc := range scenarios {
+		known[sc.name] = true
+	}
+	for _, m := range mutants {
+		if source, err := os.ReadFile(m.file); err != nil || strings.Count(string(source), m.old) != 1 {
+			t.Errorf("%s: %q is in %s %d times, %v; want once", m.rule, m.old, m.file, strings.Count(string(source), m.old), err)
+		}
+		if !known[m.scenario] {
+			t.Errorf("%s: no scenario %q", m.rule, m.scenario)
+		}
+	}
+}
+
+// TestMutantsAreFound builds the protocol with each rule broken, and explores
+// it: TestEveryInterleaving must fail. It takes a minute and runs on demand.
+func TestMutantsAreFound(t *testing.T) {
+	if !*runMutants {
+		return
+	}
+	for _, m := range mutants {
+		t.Run(m.rule, func(t *testing.T) {
+			t.Parallel()
+			out, err := m.explore(t)
+			if err == nil || !strings.Contains(out, "--- FAIL: TestEveryInterleaving/") {
+				t.Errorf("not found: %v\n%s", err, out)
+			}
+		})
+	}
+}
+
+// explore runs the scenario of m with the source of m in place of the real one.
+func (m mutant) explore(t *testing.T) (string, error) {
+	source, err := os.ReadFile(m.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	real, err := filepath.Abs(m.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	mutated, overlay := filepath.Join(dir, m.file), filepath.Join(dir, "overlay.json")
+	if err := os.WriteFile(mutated, []byte(strings.Replace(string(source), m.old, m.new, 1)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	list, err := json.Marshal(map[string]map[string]string{"Replace": {real: mutated}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(overlay, list, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	only := "^TestEveryInterleaving$/^" + strings.ReplaceAll(m.scenario, " ", "_") + "$"
+	out, err := exec.Command("go", "test", "-vet=off", "-overlay", overlay, "-run", only, ".", "-states", "1000000").CombinedOutput()
+	return string(out), err
+}

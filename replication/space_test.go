@@ -1,0 +1,164 @@
+package replication
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A space is all that can become of a scenario: states of the whole job, met
+// in the order of how many events lead to them (breadth first), each once.
+type space struct {
+	*whole
+	met    hashSet
+	parent []uint32 // by state, in the order of meeting
+	by     []uint16 // the event of the parent that led to it
+	level  []uint32 // states to go on from, one after the other
+	first  uint32   // number of the first of them
+	report report
+}
+
+// A report says how far a space has been explored.
+type report struct {
+	states, events int // different states; events that led from one to another
+	ends           int // states with nothing left that must happen
+	locals         int // states of single processes
+	depth          int // every order of this many events has been followed
+	complete       bool
+	broken         error // a promise
+	story          []string
+}
+
+func (r report) String() string {
+	s := fmt.Sprintf("%d states (%d of single processes), %d events, %d ends, ", r.states, r.locals, r.events, r.ends)
+	if r.complete {
+		return s + fmt.Sprintf("complete: %d events deep", r.depth)
+	}
+	return s + fmt.Sprintf("every order of the first %d events", r.depth)
+}
+
+// explore follows every order of events of a scenario, until there is nothing
+// new or a whole depth is done and most states have been met.
+func explore(sc scenario, most int) report {
+	s := &space{whole: newWhole(sc)}
+	start := s.start()
+	s.met.add(start.hash())
+	s.parent, s.by = append(s.parent, 0), append(s.by, 0)
+	s.level = append(s.level, start...)
+	for len(s.level) > 0 && s.report.broken == nil {
+		if len(s.parent) >= most {
+			break
+		}
+		if s.step(); s.report.broken == nil {
+			s.report.depth++
+		}
+	}
+	s.report.complete = len(s.level) == 0 && s.report.broken == nil
+	if s.report.complete {
+		s.report.depth-- // the last step met nothing
+	}
+	s.report.states, s.report.locals = len(s.parent), len(s.states.all)
+	return s.report
+}
+
+// step goes on from every state of the level to the next one.
+func (s *space) step() {
+	var next []uint32
+	width := s.width()
+	number := s.first
+	s.first = uint32(len(s.parent))
+	for at := 0; at < len(s.level); at += width {
+		if s.expand(number, state(s.level[at:at+width]), &next); s.report.broken != nil {
+			return
+		}
+		number++
+	}
+	s.level = next
+}
+
+// expand takes every event of one state.
+func (s *space) expand(number uint32, st state, next *[]uint32) {
+	idle := true
+	for i, ev := range s.eventsOf(st) {
+		after, err := s.apply(st, ev)
+		if err == nil && after != nil {
+			s.report.events++
+			idle = idle && !s.pressing(st, ev)
+			if !s.met.add(after.hash()) {
+				continue
+			}
+			s.parent, s.by = append(s.parent, number), append(s.by, uint16(i))
+			*next = append(*next, after...)
+			err = s.judge(after)
+		}
+		if err != nil {
+			s.report.broken, s.report.story = err, append(s.story(number), s.describe(ev))
+			return
+		}
+	}
+	if !idle {
+		return
+	}
+	s.report.ends++
+	if err := s.judgeEnd(st); err != nil {
+		s.report.broken, s.report.story = err, s.story(number)
+	}
+}
+
+// story tells the events that led to a state.
+func (s *space) story(number uint32) []string {
+	var ways []uint16
+	for ; number != 0; number = s.parent[number] {
+		ways = append(ways, s.by[number])
+	}
+	var told []string
+	st := s.start()
+	for i := len(ways) - 1; i >= 0; i-- {
+		ev := s.eventsOf(st)[ways[i]]
+		told = append(told, s.describe(ev))
+		after, err := s.apply(st, ev)
+		if err != nil {
+			return append(told, err.Error())
+		}
+		st = append(state(nil), after...)
+	}
+	return told
+}
+
+func (r report) failure() string {
+	return fmt.Sprintf("%v\nafter %d events:\n\t%s", r.broken, len(r.story), strings.Join(r.story, "\n\t"))
+}
+
+// A hashSet is a set of 64-bit hashes. Two states of ten million share one with
+// a probability of 3 in a million; one of them would then be left out.
+type hashSet struct {
+	slots []uint64
+	count int
+}
+
+// add puts h into the set, and reports whether it was not there.
+func (s *hashSet) add(h uint64) bool {
+	if 2*s.count >= len(s.slots) {
+		s.grow()
+	}
+	h = max(h, 1) // 0 marks a free slot
+	last := uint64(len(s.slots) - 1)
+	i := h & last
+	for ; s.slots[i] != 0; i = (i + 1) & last {
+		if s.slots[i] == h {
+			return false
+		}
+	}
+	s.slots[i] = h
+	s.count++
+	return true
+}
+
+func (s *hashSet) grow() {
+	old := s.slots
+	s.slots, s.count = make([]uint64, max(1024, 2*len(old))), 0
+	for _, h := range old {
+		if h != 0 {
+			s.add(h)
+		}
+	}
+}

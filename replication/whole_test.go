@@ -1,0 +1,158 @@
+package replication
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+// A scenario is a small job and what may go wrong with it.
+type scenario struct {
+	name    string
+	n, r    int
+	scripts [][]op // by rank
+	allowed troubles
+	side    []view.Process // which a partition cuts off
+	exits   bool           // processes that are done may end before the others
+}
+
+// Troubles are what has gone wrong, and what still may.
+type troubles struct {
+	crashed, exited, torn       uint64 // by process; torn by queue
+	crashes, suspicions, resets uint8  // still allowed
+	tears, partitions           uint8
+}
+
+// A whole is the whole job: the states of its processes, and beside them only
+// numbers, which stand for what is on the channels, what the authority has said
+// and what has gone wrong.
+type whole struct {
+	*locals
+	queues    register[string, queue]
+	histories register[string, []uint32] // the views that there have been
+	troubles  register[troubles, troubles]
+	seen      register[string, [][]memory] // by rank: what its program has seen
+	noted     map[note]uint32
+}
+
+// A queue is what is on a channel.
+type queue struct {
+	frames []uint32
+	rest   uint32            // without the first
+	with   map[uint32]uint32 // with one more
+}
+
+// A state of the whole job is a row of numbers.
+type state []uint32
+
+const (
+	atHistory = iota
+	atTroubles
+	atSeen
+	atProcesses
+)
+
+func newWhole(sc scenario) *whole {
+	w := &whole{locals: newLocals(sc), noted: make(map[note]uint32)}
+	w.queue(nil) // number 0 is the empty one
+	return w
+}
+
+func (w *whole) width() int { return atProcesses + len(w.ids) + len(w.ids)*len(w.ids) }
+
+func (w *whole) start() state {
+	st := make(state, w.width())
+	st[atHistory] = w.history([]uint32{w.viewNumber(view.New(w.n, w.r))})
+	st[atTroubles] = w.trouble(w.allowed)
+	st[atSeen] = w.sightings(make([][]memory, w.n))
+	copy(st[atProcesses:], w.begin())
+	return st
+}
+
+func (st state) hash() uint64 {
+	h := uint64(len(st))
+	for _, n := range st {
+		h = (h ^ uint64(n)) * 0x9e3779b97f4a7c15
+		h ^= h >> 29
+	}
+	h *= 0xbf58476d1ce4e5b9
+	return h ^ h>>32
+}
+
+func (w *whole) local(st state, i int) *local { return w.states.all[st[atProcesses+i]] }
+
+// way returns where in a state the queue from i to j is.
+func (w *whole) way(i, j int) int { return atProcesses + len(w.ids) + i*len(w.ids) + j }
+
+func (w *whole) waiting(st state, i, j int) queue { return w.queues.all[st[w.way(i, j)]] }
+
+func (w *whole) troublesOf(st state) troubles { return w.troubles.all[st[atTroubles]] }
+
+// current is the view that the authority made last.
+func (w *whole) current(st state) view.View {
+	h := w.histories.all[st[atHistory]]
+	return w.views.all[h[len(h)-1]]
+}
+
+func (w *whole) queue(frames []uint32) uint32 {
+	n := w.queues.number(fmt.Sprint(frames), func() queue {
+		return queue{frames: slices.Clone(frames), with: make(map[uint32]uint32)}
+	})
+	if len(frames) > 0 {
+		rest := w.queue(frames[1:]) // may move the register
+		w.queues.all[n].rest = rest
+	}
+	return n
+}
+
+// push puts one more frame on a channel.
+func (w *whole) push(q, frame uint32) uint32 {
+	if n, ok := w.queues.all[q].with[frame]; ok {
+		return n
+	}
+	n := w.queue(append(slices.Clone(w.queues.all[q].frames), frame))
+	w.queues.all[q].with[frame] = n
+	return n
+}
+
+func (w *whole) history(views []uint32) uint32 {
+	return w.histories.number(fmt.Sprint(views), func() []uint32 { return views })
+}
+
+func (w *whole) trouble(t troubles) uint32 {
+	return w.troubles.number(t, func() troubles { return t })
+}
+
+func (w *whole) sightings(byRank [][]memory) uint32 {
+	return w.seen.number(fmt.Sprint(byRank), func() [][]memory { return byRank })
+}
+
+// A note is one more sight of a rank, after what has been seen.
+type note struct {
+	seen  uint32
+	rank  int
+	sight sight
+}
+
+// saw returns what has been seen when rank has one more sight. It holds R1, of
+// all processes that there ever were: of those that crash later, since what
+// they have printed and sent is out, and of those that the view has failed.
+func (w *whole) saw(seen uint32, rank int, s sight) (uint32, error) {
+	n := note{seen, rank, s}
+	if after, ok := w.noted[n]; ok {
+		return after, nil
+	}
+	byRank := w.seen.all[seen]
+	if s.step < len(byRank[rank]) {
+		if byRank[rank][s.step] != s.seen {
+			return 0, fmt.Errorf("R1: two replicas of rank %d see different things at step %d", rank, s.step)
+		}
+		w.noted[n] = seen
+		return seen, nil
+	}
+	byRank = slices.Clone(byRank)
+	byRank[rank] = append(slices.Clone(byRank[rank]), s.seen)
+	w.noted[n] = w.sightings(byRank)
+	return w.noted[n], nil
+}
