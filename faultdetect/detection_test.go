@@ -1,10 +1,48 @@
-package faultdetect
+package faultdetect_test
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
+
+	"github.com/p2pmpi/p2pmpi/faultdetect"
+	"github.com/p2pmpi/p2pmpi/faultdetect/sim"
 )
+
+const (
+	simPeriod  = faultdetect.DefaultPeriod
+	startGrace = 10 // periods
+)
+
+// newWorld makes a group of the seed's detectors.
+func newWorld(t testing.TB, n int, seed uint64) *sim.World {
+	return worldOf(t, n, faultdetect.Config{Period: simPeriod, Mode: faultdetect.Gossip}, seed)
+}
+
+func worldOf(t testing.TB, n int, c faultdetect.Config, seed uint64) *sim.World {
+	t.Helper()
+	w, err := sim.New(n, c, seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// slowest returns how many periods after its crash the last survivor had
+// failed the last crashed member. It fails the test for a survivor that was
+// failed and for a crashed member that was not.
+func slowest(t testing.TB, w *sim.World) float64 {
+	t.Helper()
+	times, err := w.Times()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(times) == 0 {
+		return 0
+	}
+	return float64(slices.Max(times)) / float64(w.Period)
+}
 
 var sizes = []int{2, 3, 4, 7, 8, 16, 32, 64, 128, 192}
 
@@ -20,16 +58,16 @@ func TestF1SilentMemberFailsEverywhere(t *testing.T) {
 				for seed := range uint64(max(1, 16/n)) {
 					w := newWorld(t, n, seed)
 					if phases != "aligned" {
-						w.randomPhases()
+						w.RandomPhases()
 					}
-					w.crash[w.rng.IntN(n)] = 15*simPeriod + time.Duration(w.rng.Int64N(int64(10*simPeriod)))
-					w.run(time.Duration(30+Rounds(n)) * simPeriod)
-					worst = max(worst, w.slowest())
+					w.Crash(w.Rand.IntN(n), 15*simPeriod+time.Duration(w.Rand.Int64N(int64(10*simPeriod))))
+					w.Run(time.Duration(30+faultdetect.Rounds(n)) * simPeriod)
+					worst = max(worst, slowest(t, w))
 				}
-				if bound := float64(Rounds(n) + 2); worst > bound {
+				if bound := float64(faultdetect.Rounds(n) + 2); worst > bound {
 					t.Errorf("n=%d: failed %.2f periods after the crash, want at most %.0f", n, worst, bound)
 				}
-				t.Logf("n=%3d: 2⌈log₂ n⌉ = %2d, failed everywhere after %.2f periods", n, Rounds(n), worst)
+				t.Logf("n=%3d: 2⌈log₂ n⌉ = %2d, failed everywhere after %.2f periods", n, faultdetect.Rounds(n), worst)
 			}
 		})
 	}
@@ -40,10 +78,10 @@ func TestF1SilentMemberFailsEverywhere(t *testing.T) {
 func TestF1SilentSoonAfterTheStart(t *testing.T) {
 	for _, n := range sizes {
 		w := newWorld(t, n, uint64(n))
-		w.crash[w.rng.IntN(n)] = time.Duration(HalfRounds(n)+1) * simPeriod
-		w.run(time.Duration(3*Rounds(n)+startGrace) * simPeriod)
-		if worst := w.slowest(); worst > float64(Rounds(n)+2) {
-			t.Errorf("n=%d: failed %.2f periods after the crash, want at most %d", n, worst, Rounds(n)+2)
+		w.Crash(w.Rand.IntN(n), time.Duration(faultdetect.HalfRounds(n)+1)*simPeriod)
+		w.Run(time.Duration(3*faultdetect.Rounds(n)+startGrace) * simPeriod)
+		if worst := slowest(t, w); worst > float64(faultdetect.Rounds(n)+2) {
+			t.Errorf("n=%d: failed %.2f periods after the crash, want at most %d", n, worst, faultdetect.Rounds(n)+2)
 		}
 	}
 }
@@ -54,19 +92,19 @@ func TestF3SurvivorsLearnOfEveryCrash(t *testing.T) {
 	for n := 2; n <= 7; n++ {
 		for set := uint32(1); set < 1<<n-1; set++ {
 			w := newWorld(t, n, uint64(set))
-			w.randomPhases()
+			w.RandomPhases()
 			for i := range n {
 				if set>>i&1 == 1 {
-					w.crash[i] = 12*simPeriod + time.Duration(set%3)*time.Duration(i)*simPeriod
+					w.Crash(i, 12*simPeriod+time.Duration(set%3)*time.Duration(i)*simPeriod)
 				}
 			}
-			w.run(45 * simPeriod)
-			if worst := w.slowest(); worst > float64(Rounds(n)+2) {
-				t.Fatalf("%v, crashed %0*b: failed after %.2f periods, want at most %d", w, n, set, worst, Rounds(n)+2)
+			w.Run(45 * simPeriod)
+			if worst := slowest(t, w); worst > float64(faultdetect.Rounds(n)+2) {
+				t.Fatalf("%v, crashed %0*b: failed after %.2f periods, want at most %d", w, n, set, worst, faultdetect.Rounds(n)+2)
 			}
-			settled := w.pings
-			w.run(60 * simPeriod)
-			if w.pings != settled {
+			settled := w.Doubts
+			w.Run(60 * simPeriod)
+			if w.Doubts != settled {
 				t.Fatalf("%v, crashed %0*b: survivors still question each other", w, n, set)
 			}
 		}
@@ -78,13 +116,13 @@ func TestV3NoFalseFailure(t *testing.T) {
 	tests := []struct {
 		name    string
 		periods int
-		prepare func(*world)
+		prepare func(*sim.World)
 		silent  bool // nobody should even be suspected
 	}{
-		{"aligned", 500, func(*world) {}, true},
-		{"random phases", 500, (*world).randomPhases, true},
-		{"5 % loss", 2000, func(w *world) { w.randomPhases(); w.loss = 0.05 }, false},
-		{"slow network", 500, func(w *world) { w.randomPhases(); w.latency = simPeriod / 3 }, false},
+		{"aligned", 500, func(*sim.World) {}, true},
+		{"random phases", 500, (*sim.World).RandomPhases, true},
+		{"5 % loss", 2000, func(w *sim.World) { w.RandomPhases(); w.Loss = 0.05 }, false},
+		{"slow network", 500, func(w *sim.World) { w.RandomPhases(); w.Latency = simPeriod / 3 }, false},
 		{"one pauses", 800, pauseOne, false},
 		{"many pause", 800, pauseMany, false},
 		{"late start", 500, lateStart, false},
@@ -95,55 +133,55 @@ func TestV3NoFalseFailure(t *testing.T) {
 			for _, n := range []int{1, 2, 3, 8, 13} {
 				w := newWorld(t, n, uint64(n))
 				tt.prepare(w)
-				w.run(time.Duration(tt.periods*8/max(8, n)) * simPeriod)
-				if w.slowest(); tt.silent && w.pings > 0 {
-					t.Errorf("%v: %d questions to members that gossip, want none", w, w.pings)
+				w.Run(time.Duration(tt.periods*8/max(8, n)) * simPeriod)
+				if slowest(t, w); tt.silent && w.Doubts > 0 {
+					t.Errorf("%v: %d suspicions of members that gossip, want none", w, w.Doubts)
 				}
-				t.Logf("n=%2d: %d questions in %d periods", n, w.pings, w.now/simPeriod)
+				t.Logf("n=%2d: %d suspicions in %d periods", n, w.Doubts, w.Now/simPeriod)
 			}
 		})
 	}
 }
 
 // pauseOne stops one member at a time, for as long as is tolerated.
-func pauseOne(w *world) {
-	w.randomPhases()
-	turn := time.Duration(Rounds(len(w.detectors))+1) * simPeriod
-	longest := turn - 2*simPeriod - 2*w.latency
+func pauseOne(w *sim.World) {
+	w.RandomPhases()
+	turn := time.Duration(faultdetect.Rounds(len(w.Detectors))+1) * simPeriod
+	longest := turn - 2*simPeriod - 2*w.Latency
 	for from := 5 * simPeriod; from < 800*simPeriod; {
-		i := w.rng.IntN(len(w.detectors))
-		until := from + time.Duration(w.rng.Int64N(int64(max(1, longest))))
-		w.pauses[i] = append(w.pauses[i], from, until)
+		i := w.Rand.IntN(len(w.Detectors))
+		until := from + time.Duration(w.Rand.Int64N(int64(max(1, longest))))
+		w.Pause(i, from, until)
 		from = until + turn
 	}
 }
 
 // pauseMany stops members without regard to each other, so that news of one
 // that pauses may be held up by another that does; for half as long.
-func pauseMany(w *world) {
-	w.randomPhases()
-	turn := time.Duration(Rounds(len(w.detectors))+1) * simPeriod
-	for i := range w.detectors {
+func pauseMany(w *sim.World) {
+	w.RandomPhases()
+	turn := time.Duration(faultdetect.Rounds(len(w.Detectors))+1) * simPeriod
+	for i := range w.Detectors {
 		for from := 5 * simPeriod; from < 800*simPeriod; {
-			until := from + time.Duration(w.rng.Int64N(int64(max(1, turn/2-simPeriod))))
-			w.pauses[i] = append(w.pauses[i], from, until)
-			from = until + turn + time.Duration(w.rng.Int64N(int64(60*simPeriod)))
+			until := from + time.Duration(w.Rand.Int64N(int64(max(1, turn/2-simPeriod))))
+			w.Pause(i, from, until)
+			from = until + turn + time.Duration(w.Rand.Int64N(int64(60*simPeriod)))
 		}
 	}
 }
 
 // lateStart lets start messages arrive as far apart as is provided for.
-func lateStart(w *world) {
-	for i := range w.start {
-		w.start[i] = time.Duration(w.rng.Int64N(int64(startGrace * simPeriod)))
+func lateStart(w *sim.World) {
+	for i := range w.Start {
+		w.Start[i] = time.Duration(w.Rand.Int64N(int64(startGrace * simPeriod)))
 	}
 }
 
 // drift lets clocks run up to 1 in 200 apart: 4 periods here.
-func drift(w *world) {
-	w.randomPhases()
-	for i := range w.drift {
-		w.drift[i] = (rand.New(rand.NewPCG(w.seed, uint64(i))).Float64() - 0.5) / 200
+func drift(w *sim.World) {
+	w.RandomPhases()
+	for i := range w.Drift {
+		w.Drift[i] = (rand.New(rand.NewPCG(w.Seed, uint64(i))).Float64() - 0.5) / 200
 	}
 }
 
@@ -152,13 +190,13 @@ func drift(w *world) {
 func TestDriftingClocksStayAligned(t *testing.T) {
 	w := newWorld(t, 8, 8)
 	drift(w)
-	w.run(2000 * simPeriod)
-	least, most := w.detectors[0].Heartbeat(), uint64(0)
-	for _, d := range w.detectors {
+	w.Run(2000 * simPeriod)
+	least, most := w.Detectors[0].Heartbeat(), uint64(0)
+	for _, d := range w.Detectors {
 		least, most = min(least, d.Heartbeat()), max(most, d.Heartbeat())
 	}
-	if most-least > 2 || w.pings > 20 {
-		t.Errorf("%v: heartbeats %d to %d, %d questions; want at most 2 apart and few questions", w, least, most, w.pings)
+	if most-least > 2 || w.Doubts > 20 {
+		t.Errorf("%v: heartbeats %d to %d, %d suspicions; want at most 2 apart and few suspicions", w, least, most, w.Doubts)
 	}
 }
 
@@ -167,10 +205,10 @@ func TestDriftingClocksStayAligned(t *testing.T) {
 func TestV3ObserverThatWasStoppedFailsNobody(t *testing.T) {
 	for _, n := range []int{2, 3, 8, 16} {
 		w := newWorld(t, n, 1)
-		w.pauses[0] = []time.Duration{20*simPeriod + simPeriod/3, 60 * simPeriod}
-		w.run(61 * simPeriod)
+		w.Pause(0, 20*simPeriod+simPeriod/3, 60*simPeriod)
+		w.Run(61 * simPeriod)
 		for j := 1; j < n; j++ {
-			if _, failed := w.failed[[2]int{0, j}]; failed {
+			if _, failed := w.Failed[sim.Pair{Observer: 0, Member: j}]; failed {
 				t.Errorf("n=%d: member %d failed at the one that was stopped", n, j)
 			}
 		}
@@ -182,11 +220,11 @@ func TestV3ObserverThatWasStoppedFailsNobody(t *testing.T) {
 func BenchmarkSilenceToFailed(b *testing.B) {
 	var worst float64
 	for i := range b.N {
-		w := newWorld(&testing.T{}, 64, uint64(i))
-		w.randomPhases()
-		w.crash[0] = 20 * simPeriod
-		w.run(40 * simPeriod)
-		worst = max(worst, w.slowest())
+		w := newWorld(b, 64, uint64(i))
+		w.RandomPhases()
+		w.Crash(0, 20*simPeriod)
+		w.Run(40 * simPeriod)
+		worst = max(worst, slowest(b, w))
 	}
 	b.ReportMetric(worst, "periods")
 }

@@ -6,11 +6,14 @@ import (
 	"time"
 )
 
-const offset = 1000
+const (
+	offset    = 1000
+	simPeriod = DefaultPeriod
+)
 
 func newDetector(t *testing.T, n, self int) *Detector {
 	t.Helper()
-	d, err := New(Config{Members: n, Self: self, Period: simPeriod, Offset: offset})
+	d, err := New(Config{Members: n, Self: self, Period: simPeriod, Offset: offset, Mode: Gossip})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +33,7 @@ func ticks(d *Detector, from, to int) (all Output) {
 
 func receive(t *testing.T, d *Detector, m Message) Output {
 	t.Helper()
-	out, err := d.Receive(m)
+	out, err := d.Receive(d.now, m)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +93,7 @@ func TestAloneIsQuiet(t *testing.T) {
 
 // silent returns a detector of two at which the other, heard last in period
 // 10, has become suspect, in period 12.
-func silent(t *testing.T) *Detector {
+func fallenSilent(t *testing.T) *Detector {
 	t.Helper()
 	d := newDetector(t, 2, 0)
 	ticks(d, 0, 10)
@@ -98,7 +101,7 @@ func silent(t *testing.T) *Detector {
 	if out := ticks(d, 10, 11); d.State(1) != Live || len(out.Verdicts) != 0 {
 		t.Fatalf("%v after one period of silence: %+v", d.State(1), out)
 	}
-	out := d.Tick(12 * simPeriod)
+	out := ticks(d, 11, 12)
 	if want := []Verdict{{Member: 1, State: Suspect, Silence: 2}}; !slices.Equal(out.Verdicts, want) {
 		t.Fatalf("verdicts %+v, want %+v", out.Verdicts, want)
 	}
@@ -106,9 +109,9 @@ func silent(t *testing.T) *Detector {
 }
 
 func TestF1SuspectIsAskedForAPeriodThenFailed(t *testing.T) {
-	d := silent(t)
+	d := fallenSilent(t)
 	out := ticks(d, 12, 13)
-	if got, want := kinds(out), []Kind{Ping, Ping, Ping}; !slices.Equal(got, want) {
+	if got, want := kinds(out), slices.Repeat([]Kind{Ping}, TicksPerPeriod-1); !slices.Equal(got, want) {
 		t.Errorf("sent %v, want %v", got, want)
 	}
 	if want := []Verdict{{Member: 1, State: Failed, Silence: 3}}; !slices.Equal(out.Verdicts, want) {
@@ -131,7 +134,7 @@ func TestV3AnySignOfLifeClearsASuspect(t *testing.T) {
 	}
 	for name, m := range signs {
 		t.Run(name, func(t *testing.T) {
-			d := silent(t)
+			d := fallenSilent(t)
 			out := receive(t, d, m)
 			if want := []Verdict{{Member: 1, State: Live}}; !slices.Equal(out.Verdicts, want) {
 				t.Errorf("verdicts %+v, want %+v", out.Verdicts, want)
@@ -192,7 +195,7 @@ func TestReportedMemberFailsWithinTwoPeriods(t *testing.T) {
 }
 
 func TestV3StoppedObserverAsksAnew(t *testing.T) {
-	d := silent(t)
+	d := fallenSilent(t)
 	d.Tick(12*simPeriod + simPeriod/2) // two questions are out
 	if out := d.Tick(90 * simPeriod); len(out.Verdicts) != 0 {
 		t.Fatalf("failed on waking up: %+v", out.Verdicts)
@@ -212,7 +215,14 @@ func TestO4WrongMessagesChangeNothing(t *testing.T) {
 		"no table":          {From: 1, To: 0, Kind: Table},
 		"table in a pong":   {From: 1, To: 0, Kind: Pong, Table: make([]uint64, 4)},
 		"no kind":           {From: 1, To: 0},
-		"unknown kind":      {From: 1, To: 0, Kind: Pong + 1},
+		"unknown kind":      {From: 1, To: 0, Kind: Accuse + 1},
+		"about nobody":      {From: 1, To: 0, Kind: Ask, About: 4},
+		"about less":        {From: 1, To: 0, Kind: Vouch, About: -1},
+		"about its sender":  {From: 1, To: 0, Kind: Accuse, About: 1},
+		"ping about one":    {From: 1, To: 0, Kind: Ping, About: 2},
+		"no tree":           {From: 1, To: 0, Kind: Accuse, About: 2, Tree: 2},
+		"endless reach":     {From: 1, To: 0, Kind: Accuse, About: 2, Reach: 4},
+		"reach of an ask":   {From: 1, To: 0, Kind: Ask, About: 2, Reach: 1},
 		"from itself":       {From: 0, To: 0, Kind: Ping},
 		"from outside":      {From: 4, To: 0, Kind: Ping},
 		"negative":          {From: -1, To: 0, Kind: Ping},
@@ -220,7 +230,7 @@ func TestO4WrongMessagesChangeNothing(t *testing.T) {
 	}
 	for name, m := range tests {
 		d := newDetector(t, 4, 0)
-		if out, err := d.Receive(m); err == nil || len(out.Send)+len(out.Verdicts) != 0 {
+		if out, err := d.Receive(d.now, m); err == nil || len(out.Send)+len(out.Verdicts) != 0 {
 			t.Errorf("%s: %+v, %v; want an error", name, out, err)
 		}
 	}

@@ -17,10 +17,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/faultdetect/internal/pb"
 )
 
-// maxBeats is how many messages a member may send in a period. It needs nine
-// at most (a table, four questions, four answers); what a stall of ten periods
-// has piled up still passes.
-const maxBeats = 100
+// maxBeats is how many messages a member of a group of n may send in a period:
+// a table, questions, answers, and what a stall of several periods has piled up;
+// and when many fail at once, an accusation of each along each tree.
+func maxBeats(n int) int { return 200 + 2*n }
 
 var errFlood = errors.New("too many messages in a period")
 
@@ -41,10 +41,11 @@ type Group struct {
 	wake   chan struct{} // reported has grown
 
 	mu       sync.Mutex // also held to end ctx
-	reported []int
+	reported []report
 	inbound  map[int]network.Stream // one per member
 
 	// Only run touches these.
+	start    time.Time
 	detector *Detector
 	writers  map[int]*writer
 }
@@ -70,14 +71,26 @@ func (g *Group) index(p p2ppeer.ID) int { return slices.Index(g.peers, p) }
 // Report says that member p seems to be silent, for instance because a
 // connection to it closed. It is asked directly, and failed unless it answers
 // within a period. Report does not block.
-func (g *Group) Report(p p2ppeer.ID) {
-	i := g.index(p)
-	if i < 0 {
+func (g *Group) Report(p p2ppeer.ID) { g.report(report{member: g.index(p)}) }
+
+// Gone says that member p is known to have failed, for instance because the
+// stream ended by which its job was controlled. The other members are told, and
+// ask it themselves. Gone does not block.
+func (g *Group) Gone(p p2ppeer.ID) { g.report(report{member: g.index(p), gone: true}) }
+
+// A report is what the outside says of a member.
+type report struct {
+	member int
+	gone   bool
+}
+
+func (g *Group) report(r report) {
+	if r.member < 0 {
 		return
 	}
 	g.mu.Lock()
-	if !slices.Contains(g.reported, i) {
-		g.reported = append(g.reported, i)
+	if !slices.Contains(g.reported, r) {
+		g.reported = append(g.reported, r)
 	}
 	g.mu.Unlock()
 	select {
@@ -102,6 +115,7 @@ func (g *Group) Close() {
 
 // run owns the detector: it brings it events and carries out what it says.
 func (g *Group) run(start time.Time) {
+	g.start = start
 	ticker := time.NewTicker(g.period / TicksPerPeriod)
 	defer ticker.Stop()
 	for {
@@ -118,13 +132,13 @@ func (g *Group) run(start time.Time) {
 			for range len(g.inbox) {
 				g.receive(<-g.inbox)
 			}
-			g.carryOut(g.detector.Tick(time.Since(start)))
+			g.carryOut(g.detector.Tick(time.Since(g.start)))
 		}
 	}
 }
 
 func (g *Group) receive(m Message) {
-	out, err := g.detector.Receive(m)
+	out, err := g.detector.Receive(time.Since(g.start), m)
 	if err != nil {
 		g.log.Warn().Err(err).Stringer("peer", g.peers[m.From]).Msg("message refused")
 	}
@@ -136,8 +150,12 @@ func (g *Group) takeReports() {
 	reported := g.reported
 	g.reported = nil
 	g.mu.Unlock()
-	for _, i := range reported {
-		g.carryOut(g.detector.Report(i))
+	for _, r := range reported {
+		if r.gone {
+			g.carryOut(g.detector.Gone(r.member))
+		} else {
+			g.carryOut(g.detector.Report(r.member))
+		}
 	}
 }
 
@@ -148,7 +166,7 @@ func (g *Group) carryOut(out Output) {
 			w = g.newWriter(m.To)
 			g.writers[m.To] = w
 		}
-		w.put(m)
+		w.queue.put(m)
 	}
 	for _, v := range out.Verdicts {
 		g.log.Debug().Stringer("peer", g.peers[v.Member]).Stringer("state", v.State).Int("silence", v.Silence).Msg("verdict")
@@ -178,7 +196,7 @@ func (g *Group) read(stream network.Stream, r *bufio.Reader, from int) error {
 		if time.Since(since) > g.period {
 			since, beats = time.Now(), 1
 		}
-		if beats > maxBeats {
+		if beats > maxBeats(len(g.peers)) {
 			return fmt.Errorf("member %d: %w", from, errFlood)
 		}
 		m, err := decode(&b, from, g.self, len(g.peers))

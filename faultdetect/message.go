@@ -7,9 +7,12 @@ type Kind byte
 
 // The kinds of messages. Each is a sign of life of its sender.
 const (
-	Table Kind = 1 + iota // the sender's heartbeats, once per period to one member
-	Ping                  // are you there?
-	Pong                  // the answer to Ping
+	Table  Kind = 1 + iota // the sender's heartbeats, once per period to one member
+	Ping                   // are you there?
+	Pong                   // the answer to Ping
+	Ask                    // please ask the member About for me
+	Vouch                  // the member About has answered me
+	Accuse                 // the member About has failed: ask it yourself, and tell others
 )
 
 // A Message goes from one member of a group to another.
@@ -18,7 +21,20 @@ type Message struct {
 	Kind      Kind
 	Heartbeat uint64   // the sender's own
 	Table     []uint64 // what the sender knows of each member, itself included; of kind Table only
+	About     int      // of Ask, Vouch and Accuse: another member
+	Tree      Tree     // of Accuse: along which tree it is spread
+	Reach     int      // of Accuse: to how many members after the receiver, in the tree's order, it is to bring it
 }
+
+// A Tree is one of the two along which an accusation is spread: that of double
+// binary round robin's first half, or of its second.
+type Tree byte
+
+// The trees.
+const (
+	Forward  Tree = iota // to +1, +2, +4, …
+	Backward             // to -1, -2, -4, …
+)
 
 // State is what a member believes of another.
 type State byte

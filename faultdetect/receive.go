@@ -1,43 +1,62 @@
 package faultdetect
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
-// Receive takes a message of another member. Its sender must have been
-// authenticated: From is believed. A message that no right member sends is
-// refused whole, with an error, and changes nothing. What a failed member says
-// is ignored.
-func (d *Detector) Receive(m Message) (Output, error) {
-	if err := d.check(m); err != nil {
+// Receive takes a message of another member, and the time since New. Its sender
+// must have been authenticated: From is believed. A message that no right member
+// sends is refused whole, with an error, and changes nothing. What a failed
+// member says is ignored.
+func (d *Detector) Receive(now time.Duration, m Message) (Output, error) {
+	if err := m.check(d.self, d.n); err != nil {
 		return Output{}, fmt.Errorf("faultdetect: message of member %d: %w", m.From, err)
 	}
 	var out Output
+	d.now = max(now, d.now)
 	if d.members[m.From].state == Failed {
 		return out, nil
 	}
 	d.heardFrom(&out, m)
 	switch m.Kind {
 	case Table:
+		d.measure(&out, m.From, m.Heartbeat)
 		for i, h := range m.Table {
 			d.learn(&out, i, h)
 		}
 	case Ping:
 		out.Send = append(out.Send, d.message(m.From, Pong))
+	case Pong:
+		d.answered(m.From)
+	case Ask:
+		d.hearQuestion(&out, m)
+	case Vouch:
+		d.hearVoucher(&out, m)
+	case Accuse:
+		d.hearAccusation(&out, m)
 	}
 	return out, nil
 }
 
-func (d *Detector) check(m Message) error {
+// check refuses what no right member sends to member self of n.
+func (m Message) check(self, n int) error {
+	third := m.Kind == Ask || m.Kind == Vouch || m.Kind == Accuse
 	switch {
-	case m.From < 0 || m.From >= d.n || m.From == d.self:
-		return fmt.Errorf("not another member of %d", d.n)
-	case m.To != d.self:
+	case m.From < 0 || m.From >= n || m.From == self:
+		return fmt.Errorf("not another member of %d", n)
+	case m.To != self:
 		return fmt.Errorf("meant for member %d", m.To)
-	case m.Kind < Table || m.Kind > Pong:
+	case m.Kind < Table || m.Kind > Accuse:
 		return fmt.Errorf("unknown kind %d", m.Kind)
-	case m.Kind == Table && len(m.Table) != d.n:
-		return fmt.Errorf("table of %d heartbeats in a group of %d", len(m.Table), d.n)
+	case m.Kind == Table && len(m.Table) != n:
+		return fmt.Errorf("table of %d heartbeats in a group of %d", len(m.Table), n)
 	case m.Kind != Table && len(m.Table) != 0:
-		return fmt.Errorf("table of %d heartbeats in a ping or pong", len(m.Table))
+		return fmt.Errorf("table of %d heartbeats in a message of kind %d", len(m.Table), m.Kind)
+	case m.About < 0 || m.About >= n || third && m.About == m.From || !third && m.About != 0:
+		return fmt.Errorf("about member %d of %d", m.About, n)
+	case m.Tree > Backward || m.Reach < 0 || m.Reach >= n || m.Kind != Accuse && (m.Tree != 0 || m.Reach != 0):
+		return fmt.Errorf("tree %d, reach %d in a group of %d", m.Tree, m.Reach, n)
 	}
 	return nil
 }
@@ -49,12 +68,18 @@ func (d *Detector) heardFrom(out *Output, m Message) {
 	if m.Heartbeat >= d.heartbeat+2 { // one ahead is only another phase of the period
 		d.behind = true
 	}
+	if from := &d.members[m.From]; !from.met && d.plausible(m.Heartbeat) {
+		from.phase = d.began(m.Heartbeat)
+	}
 	d.learn(out, m.From, m.Heartbeat)
-	from := &d.members[m.From]
-	from.showsLife(d.periods)
-	if from.state == Suspect && (from.heard >= from.refute || m.Kind == Pong) {
+	d.members[m.From].showsLife(d.periods)
+	if q := d.inquiry(m.From); q != nil && (d.periods >= q.direct || m.Kind == Pong) {
 		d.enter(out, m.From, Live)
 	}
+	for _, q := range d.inquiries {
+		q.witness = q.witness || q.member != m.From
+	}
+	d.vouch(out, m.From)
 }
 
 // learn merges one heartbeat of member i into the table. As counters are
@@ -67,20 +92,26 @@ func (d *Detector) heardFrom(out *Output, m Message) {
 // would hide the true ones for as long.
 func (d *Detector) learn(out *Output, i int, heartbeat uint64) {
 	m := &d.members[i]
-	if i == d.self || m.state == Failed || heartbeat <= m.heartbeat || heartbeat > d.heartbeat+d.slack() {
+	if i == d.self || m.state == Failed || heartbeat <= m.heartbeat || !d.plausible(heartbeat) {
 		return
 	}
+	d.learnPhase(i, heartbeat)
 	m.heartbeat = heartbeat
 	age := 0
 	if heartbeat < d.heartbeat {
 		age = int(min(d.heartbeat-heartbeat, uint64(d.periods+startGrace)))
 	}
 	m.showsLife(d.periods - age)
-	if m.state == Suspect && m.heard >= m.refute {
+	if q := d.inquiry(i); q != nil && heartbeat >= q.refute {
 		d.enter(out, i, Live)
 	}
 }
 
+// plausible says whether a member may have a heartbeat.
+func (d *Detector) plausible(heartbeat uint64) bool {
+	return heartbeat >= d.offset && heartbeat <= d.heartbeat+d.slack()
+}
+
 // slack is by how much a heartbeat may be ahead of this member's own: the
 // longest silence that the others tolerate, and the latest start.
-func (d *Detector) slack() uint64 { return uint64(Rounds(d.n) + 1 + startGrace) }
+func (d *Detector) slack() uint64 { return uint64(d.patience() + 1 + startGrace) }

@@ -1,9 +1,88 @@
 package faultdetect
 
-import "math/bits"
+import (
+	"fmt"
+	"math/bits"
+)
+
+// Targets says to whom a member sends its table in a round. A round is named by
+// the sender's heartbeat; aligned counters mean the same round everywhere.
+type Targets byte
+
+// The schemes of P2P-MPI, with k the number of the round, from 1.
+const (
+	DBRR       Targets = iota // double binary round robin: +2^(k-1) for k ≤ L, -2^(k-L-1) for L < k ≤ 2L
+	BRR                       // binary round robin: +2^(k-1) for k ≤ L
+	RoundRobin                // +k for k < n
+	Random                    // anybody: gossip as it was (van Renesse 1998)
+)
+
+// String names the scheme as the literature does.
+func (t Targets) String() string {
+	switch t {
+	case DBRR:
+		return "DBRR"
+	case BRR:
+		return "BRR"
+	case RoundRobin:
+		return "round robin"
+	case Random:
+		return "random"
+	}
+	return fmt.Sprintf("targets %d", byte(t))
+}
+
+// Rounds returns the periods of silence that make a suspect in a group of n:
+// after so many rounds the scheme has brought news of everybody to everybody,
+// and all but Random begin again. Random promises no number; 3⌈log₂ n⌉ + 2 is
+// rarely exceeded, and a suspect is asked before it is failed.
+func (t Targets) Rounds(n int) int {
+	switch l := HalfRounds(n); {
+	case n < 2:
+		return 0
+	case t == BRR:
+		return l
+	case t == RoundRobin:
+		return n - 1
+	case t == Random:
+		return 3*l + 2
+	default:
+		return 2 * l
+	}
+}
+
+// distance returns how far from itself a member sends in a round; 0 when n < 2.
+// It is the same for all members, except with Random.
+func (t Targets) distance(n, member int, heartbeat uint64) int {
+	l := uint64(HalfRounds(n))
+	if l == 0 {
+		return 0
+	}
+	switch t {
+	case BRR:
+		return 1 << (heartbeat % l)
+	case RoundRobin:
+		return 1 + int(heartbeat%uint64(n-1))
+	case Random:
+		return 1 + int(mix(heartbeat<<16^uint64(member))%uint64(n-1))
+	}
+	k := heartbeat % (2 * l) // one less than the round of the papers
+	if k < l {
+		return 1 << k
+	}
+	return -(1 << (k - l))
+}
+
+// mix is the finisher of splitmix64 (Steele et al. 2014): it makes a target that
+// looks random out of who sends, and when.
+func mix(x uint64) uint64 {
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
 
 // HalfRounds returns L = ⌈log₂ n⌉, the number of rounds after which a heartbeat
-// has reached every one of n members.
+// has reached every one of n members by binary round robin.
 func HalfRounds(n int) int {
 	if n < 2 {
 		return 0
@@ -12,57 +91,17 @@ func HalfRounds(n int) int {
 }
 
 // Rounds returns 2⌈log₂ n⌉, the number of rounds after which double binary
-// round robin repeats itself, and the periods of silence that make a suspect.
-func Rounds(n int) int { return 2 * HalfRounds(n) }
+// round robin repeats itself.
+func Rounds(n int) int { return DBRR.Rounds(n) }
 
 // Distance returns how far from itself a member sends in the round that its
-// heartbeat names: with k = 1 + heartbeat mod 2L, it is 2^(k-1) for k ≤ L and
-// -2^(k-L-1) after that (double binary round robin of P2P-MPI; the heartbeat
-// is the round number, so aligned counters mean the same round everywhere).
-// It is 0 when n < 2.
-func Distance(n int, heartbeat uint64) int {
-	l := HalfRounds(n)
-	if l == 0 {
-		return 0
-	}
-	k := int(heartbeat % uint64(2*l)) // one less than the round of the papers
-	if k < l {
-		return 1 << k
-	}
-	return -(1 << (k - l))
-}
+// heartbeat names, by double binary round robin. It is 0 when n < 2.
+func Distance(n int, heartbeat uint64) int { return DBRR.distance(n, 0, heartbeat) }
 
-// Target returns the member to which self sends its table, when nobody has
-// failed. It is self itself when n < 2.
+// Target returns the member to which self sends its table by double binary
+// round robin, when nobody has failed. It is self itself when n < 2.
 func Target(n, self int, heartbeat uint64) int {
 	return modulo(self+Distance(n, heartbeat), n)
-}
-
-// liveTarget is Target when some members have failed: the distance is counted
-// in live members. The round stays that of all n, so survivors that do not yet
-// agree on who has failed still agree on the round; once they do agree, they
-// gossip by double binary round robin among themselves. ok is false when
-// nobody else is live.
-func liveTarget(n, self int, heartbeat uint64, failed func(member int) bool) (to int, ok bool) {
-	live := 1
-	for i := range n {
-		if i != self && !failed(i) {
-			live++
-		}
-	}
-	if live == 1 {
-		return 0, false
-	}
-	hops := modulo(Distance(n, heartbeat), live)
-	if hops == 0 { // a multiple of the survivors' number: it would be self
-		hops = 1
-	}
-	for to = self; hops > 0; {
-		if to = modulo(to+1, n); to == self || !failed(to) {
-			hops--
-		}
-	}
-	return to, true
 }
 
 func modulo(a, n int) int { return (a%n + n) % n }

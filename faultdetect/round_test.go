@@ -39,14 +39,79 @@ func TestRounds(t *testing.T) {
 	}
 }
 
-func TestLiveTargetWithoutFailuresIsTarget(t *testing.T) {
-	nobody := func(int) bool { return false }
+func TestRingWithoutFailuresIsTheGroup(t *testing.T) {
 	for n := 2; n <= 40; n++ {
+		r := ring{n: n}
 		for h := range uint64(Rounds(n)) {
-			to, ok := liveTarget(n, n/2, h, nobody)
+			to, ok := r.target(DBRR, n/2, h)
 			if want := Target(n, n/2, h); want != n/2 && (to != want || !ok) {
 				t.Fatalf("n=%d heartbeat %d: %d %v, want %d", n, h, to, ok, want)
 			}
+		}
+	}
+}
+
+func TestRingCountsTheLiveOnly(t *testing.T) {
+	r := ring{n: 8}.without(3).without(0).without(3).without(7)
+	if r.live() != 5 {
+		t.Errorf("%d live, want 5", r.live())
+	}
+	for _, tt := range []struct{ from, hops, want int }{
+		{1, 1, 2}, {2, 1, 4}, {4, -1, 2}, {6, 1, 1}, {1, -1, 6}, {1, 5, 1}, {1, 13, 5}, {5, -8, 1},
+	} {
+		if got := r.from(tt.from, tt.hops); got != tt.want {
+			t.Errorf("%d hops from %d: %d, want %d", tt.hops, tt.from, got, tt.want)
+		}
+	}
+}
+
+// TestEverybodyKnowsFromWhom: source is the converse of target, whoever is left.
+func TestEverybodyKnowsFromWhom(t *testing.T) {
+	for n := 2; n <= 9; n++ {
+		for crashed := range uint32(1)<<n - 1 {
+			r := ring{n: n}
+			for i := range n {
+				if crashed>>i&1 == 1 {
+					r = r.without(i)
+				}
+			}
+			for _, targets := range []Targets{DBRR, BRR, RoundRobin} {
+				for h := range uint64(2 * n) {
+					for i := range n {
+						to, ok := r.target(targets, i, h)
+						if !ok || crashed>>i&1 == 1 {
+							continue
+						}
+						if from, ok := r.source(targets, to, h); !ok || from != i {
+							t.Fatalf("%v, n=%d, crashed %0*b, round %d: %d sends to %d, which expects %d", targets, n, n, crashed, h, i, to, from)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestSchemesBringNewsOfEverybodyToEverybody(t *testing.T) {
+	for _, targets := range []Targets{DBRR, BRR, RoundRobin} {
+		for n := 2; n <= 33; n++ {
+			if got := oldestNews(targets, n, 0); got > targets.Rounds(n) {
+				t.Errorf("%v, n=%d: news %d rounds old, want at most %d", targets, n, got, targets.Rounds(n))
+			}
+		}
+	}
+}
+
+func TestRandomTargetsAreSpreadEvenly(t *testing.T) {
+	const n, rounds = 8, 7000
+	seen := make([]int, n)
+	for h := range uint64(rounds) {
+		to, _ := ring{n: n}.target(Random, 3, h)
+		seen[to]++
+	}
+	for i, s := range seen {
+		if i != 3 && (s < 900 || s > 1100) || i == 3 && s > 0 {
+			t.Errorf("member 3 sent to %d %d times in %d rounds", i, s, rounds)
 		}
 	}
 }
@@ -57,7 +122,7 @@ func TestLiveTargetWithoutFailuresIsTarget(t *testing.T) {
 func TestF3GossipGoesOnAmongAnySurvivors(t *testing.T) {
 	for n := 2; n <= 11; n++ {
 		for crashed := range uint32(1)<<n - 1 {
-			if got := oldestNews(n, crashed); got > HalfRounds(n) {
+			if got := oldestNews(DBRR, n, crashed); got > HalfRounds(n) {
 				t.Fatalf("n=%d, crashed %0*b: news %d rounds old, want at most %d", n, n, crashed, got, HalfRounds(n))
 			}
 		}
@@ -66,20 +131,26 @@ func TestF3GossipGoesOnAmongAnySurvivors(t *testing.T) {
 
 // oldestNews runs the rounds among the members that crashed leaves, and returns
 // the greatest age that a survivor's heartbeat comes to at another survivor.
-func oldestNews(n int, crashed uint32) (oldest int) {
+func oldestNews(targets Targets, n int, crashed uint32) (oldest int) {
 	failed := func(i int) bool { return crashed>>i&1 == 1 }
+	r := ring{n: n}
+	for i := range n {
+		if failed(i) {
+			r = r.without(i)
+		}
+	}
 	known := make([][]int, n) // known[i][j]: newest heartbeat of j at i
 	sent := make([][]int, n)
 	for i := range n {
 		known[i], sent[i] = make([]int, n), make([]int, n)
 	}
-	for round := 1; round <= 2*Rounds(n); round++ {
+	for round := 1; round <= 2*targets.Rounds(n); round++ {
 		for i := range n {
 			known[i][i] = round
 			copy(sent[i], known[i])
 		}
 		for i := range n {
-			to, ok := liveTarget(n, i, uint64(round), failed)
+			to, ok := r.target(targets, i, uint64(round))
 			if !ok || failed(i) {
 				continue
 			}
@@ -87,7 +158,7 @@ func oldestNews(n int, crashed uint32) (oldest int) {
 				known[to][j] = max(known[to][j], h)
 			}
 		}
-		if round < Rounds(n) {
+		if round < targets.Rounds(n) {
 			continue // still filling
 		}
 		for i := range n {

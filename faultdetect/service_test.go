@@ -211,7 +211,7 @@ func frame(t *testing.T, m proto.Message) []byte {
 }
 
 func flood(t *testing.T) (raw []byte) {
-	for range 2 * maxBeats {
+	for range 2 * maxBeats(3) {
 		raw = append(raw, frame(t, &pb.Beat{Kind: pb.Beat_PING})...)
 	}
 	return raw

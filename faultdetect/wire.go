@@ -12,12 +12,18 @@ const maxHello = 512
 
 // maxBeat bounds a Beat of a group of n in bytes: the longest varint for each
 // member, and the rest.
-func maxBeat(n int) int { return 32 + 10*n }
+func maxBeat(n int) int { return 64 + 10*n }
 
-var kindToPB = map[Kind]pb.Beat_Kind{Table: pb.Beat_TABLE, Ping: pb.Beat_PING, Pong: pb.Beat_PONG}
+var kindToPB = map[Kind]pb.Beat_Kind{
+	Table: pb.Beat_TABLE, Ping: pb.Beat_PING, Pong: pb.Beat_PONG,
+	Ask: pb.Beat_ASK, Vouch: pb.Beat_VOUCH, Accuse: pb.Beat_ACCUSE,
+}
 
 func encode(m Message) *pb.Beat {
-	b := &pb.Beat{Kind: kindToPB[m.Kind], Heartbeat: m.Heartbeat}
+	b := &pb.Beat{
+		Kind: kindToPB[m.Kind], Heartbeat: m.Heartbeat,
+		About: uint32(m.About), Backward: m.Tree == Backward, Reach: uint32(m.Reach),
+	}
 	for _, h := range m.Table {
 		b.Lag = append(b.Lag, int64(m.Heartbeat)-int64(h))
 	}
@@ -27,19 +33,20 @@ func encode(m Message) *pb.Beat {
 // decode reads what member from has sent to member to of n. Whatever Receive
 // would refuse is an error here already, so that the stream can be reset.
 func decode(b *pb.Beat, from, to, n int) (Message, error) {
-	m := Message{From: from, To: to, Heartbeat: b.GetHeartbeat()}
+	m := Message{From: from, To: to, Heartbeat: b.GetHeartbeat(), About: int(b.GetAbout()), Reach: int(b.GetReach())}
 	for kind, k := range kindToPB {
 		if k == b.GetKind() {
 			m.Kind = kind
 		}
+	}
+	if b.GetBackward() {
+		m.Tree = Backward
 	}
 	want := 0
 	if m.Kind == Table {
 		want = n
 	}
 	switch {
-	case m.Kind == 0:
-		return Message{}, fmt.Errorf("unknown kind %d", b.GetKind())
 	case m.Heartbeat > maxHeartbeat:
 		return Message{}, fmt.Errorf("heartbeat %d exceeds %d", m.Heartbeat, uint64(maxHeartbeat))
 	case len(b.GetLag()) != want:
@@ -52,5 +59,5 @@ func decode(b *pb.Beat, from, to, n int) (Message, error) {
 		}
 		m.Table = append(m.Table, uint64(h))
 	}
-	return m, nil
+	return m, m.check(to, n)
 }

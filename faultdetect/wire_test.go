@@ -66,7 +66,7 @@ func FuzzDecode(f *testing.F) {
 			return
 		}
 		d := newDetector(t, 4, 2)
-		if _, err := d.Receive(m); err != nil {
+		if _, err := d.Receive(0, m); err != nil {
 			t.Errorf("decoded but refused: %v", err)
 		}
 		again, err := decode(encode(m), 1, 2, 4)

@@ -23,46 +23,29 @@ const dialTimeout = 5 * time.Second
 type writer struct {
 	group  *Group
 	to     int
-	queue  chan Message
+	queue  *outQueue
 	cancel context.CancelFunc
 	stream network.Stream // nil when there is none
 	stop   func() bool    // of the stream's end with the context
 }
 
 func (g *Group) newWriter(to int) *writer {
-	w := &writer{group: g, to: to, queue: make(chan Message, 2)}
+	w := &writer{group: g, to: to, queue: newOutQueue()}
 	var ctx context.Context
 	ctx, w.cancel = context.WithCancel(g.ctx)
 	g.wg.Go(func() { w.run(ctx) }) // ends with ctx: group closed, or member failed
 	return w
 }
 
-// put queues a message and never blocks: of a target that does not keep up,
-// the older message is dropped, because the newer one says more.
-func (w *writer) put(m Message) {
-	for {
-		select {
-		case w.queue <- m:
-			return
-		default:
-		}
-		select {
-		case <-w.queue:
-		default:
-		}
-	}
-}
-
 func (w *writer) run(ctx context.Context) {
 	defer w.drop()
 	for {
-		select {
-		case <-ctx.Done():
+		m, ok := w.queue.take(ctx)
+		if !ok {
 			return
-		case m := <-w.queue:
-			if err := w.send(ctx, m); err != nil && ctx.Err() == nil {
-				w.group.log.Debug().Err(err).Stringer("peer", w.group.peers[w.to]).Msg("heartbeat not sent")
-			}
+		}
+		if err := w.send(ctx, m); err != nil && ctx.Err() == nil {
+			w.group.log.Debug().Err(err).Stringer("peer", w.group.peers[w.to]).Msg("heartbeat not sent")
 		}
 	}
 }

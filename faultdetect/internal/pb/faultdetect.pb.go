@@ -28,6 +28,9 @@ const (
 	Beat_TABLE       Beat_Kind = 1
 	Beat_PING        Beat_Kind = 2
 	Beat_PONG        Beat_Kind = 3
+	Beat_ASK         Beat_Kind = 4
+	Beat_VOUCH       Beat_Kind = 5
+	Beat_ACCUSE      Beat_Kind = 6
 )
 
 // Enum value maps for Beat_Kind.
@@ -37,12 +40,18 @@ var (
 		1: "TABLE",
 		2: "PING",
 		3: "PONG",
+		4: "ASK",
+		5: "VOUCH",
+		6: "ACCUSE",
 	}
 	Beat_Kind_value = map[string]int32{
 		"UNSPECIFIED": 0,
 		"TABLE":       1,
 		"PING":        2,
 		"PONG":        3,
+		"ASK":         4,
+		"VOUCH":       5,
+		"ACCUSE":      6,
 	}
 )
 
@@ -124,6 +133,9 @@ type Beat struct {
 	// Of a TABLE: by how much each member's heartbeat is behind the sender's
 	// own, in the group's order. Mostly one byte each.
 	Lag           []int64 `protobuf:"zigzag64,3,rep,packed,name=lag,proto3" json:"lag,omitempty"`
+	About         uint32  `protobuf:"varint,4,opt,name=about,proto3" json:"about,omitempty"`       // of an ASK, VOUCH or ACCUSE: another member's index
+	Backward      bool    `protobuf:"varint,5,opt,name=backward,proto3" json:"backward,omitempty"` // of an ACCUSE: which tree it is spread along
+	Reach         uint32  `protobuf:"varint,6,opt,name=reach,proto3" json:"reach,omitempty"`       // of an ACCUSE: how many members after the receiver it is to be brought to
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -179,22 +191,50 @@ func (x *Beat) GetLag() []int64 {
 	return nil
 }
 
+func (x *Beat) GetAbout() uint32 {
+	if x != nil {
+		return x.About
+	}
+	return 0
+}
+
+func (x *Beat) GetBackward() bool {
+	if x != nil {
+		return x.Backward
+	}
+	return false
+}
+
+func (x *Beat) GetReach() uint32 {
+	if x != nil {
+		return x.Reach
+	}
+	return 0
+}
+
 var File_faultdetect_proto protoreflect.FileDescriptor
 
 const file_faultdetect_proto_rawDesc = "" +
 	"\n" +
 	"\x11faultdetect.proto\x12\x12p2pmpi.faultdetect\"\x19\n" +
 	"\x05Hello\x12\x10\n" +
-	"\x03job\x18\x01 \x01(\tR\x03job\"\xa1\x01\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\"\x89\x02\n" +
 	"\x04Beat\x121\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x1d.p2pmpi.faultdetect.Beat.KindR\x04kind\x12\x1c\n" +
 	"\theartbeat\x18\x02 \x01(\x04R\theartbeat\x12\x10\n" +
-	"\x03lag\x18\x03 \x03(\x12R\x03lag\"6\n" +
+	"\x03lag\x18\x03 \x03(\x12R\x03lag\x12\x14\n" +
+	"\x05about\x18\x04 \x01(\rR\x05about\x12\x1a\n" +
+	"\bbackward\x18\x05 \x01(\bR\bbackward\x12\x14\n" +
+	"\x05reach\x18\x06 \x01(\rR\x05reach\"V\n" +
 	"\x04Kind\x12\x0f\n" +
 	"\vUNSPECIFIED\x10\x00\x12\t\n" +
 	"\x05TABLE\x10\x01\x12\b\n" +
 	"\x04PING\x10\x02\x12\b\n" +
-	"\x04PONG\x10\x03B2Z0github.com/p2pmpi/p2pmpi/faultdetect/internal/pbb\x06proto3"
+	"\x04PONG\x10\x03\x12\a\n" +
+	"\x03ASK\x10\x04\x12\t\n" +
+	"\x05VOUCH\x10\x05\x12\n" +
+	"\n" +
+	"\x06ACCUSE\x10\x06B2Z0github.com/p2pmpi/p2pmpi/faultdetect/internal/pbb\x06proto3"
 
 var (
 	file_faultdetect_proto_rawDescOnce sync.Once
