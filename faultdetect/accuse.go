@@ -31,12 +31,16 @@ func (d *Detector) accuse(out *Output, about int) {
 // tree). Who has failed is left out. It returns false if the same was passed on
 // as far lately.
 func (d *Detector) pass(out *Output, about int, tree Tree, reach int) bool {
-	for _, p := range d.spread {
-		if p.about == about && p.tree == tree && p.reach >= reach {
-			return false
-		}
+	p := passing{about, tree, reach, d.periods + quiet}
+	i := slices.IndexFunc(d.spread, func(q passing) bool { return q.about == about && q.tree == tree })
+	switch {
+	case i < 0:
+		d.spread = append(d.spread, p)
+	case d.spread[i].reach < reach:
+		d.spread[i] = p
+	default:
+		return false
 	}
-	d.spread = append(d.spread, passing{about, tree, reach, d.periods + quiet})
 	r := d.ring.without(about)
 	for reach = min(reach, r.live()-1); reach > 0; {
 		hop := 1 << (bits.Len(uint(reach)) - 1)

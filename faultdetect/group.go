@@ -188,6 +188,7 @@ func (g *Group) read(stream network.Stream, r *bufio.Reader, from int) error {
 	stop := context.AfterFunc(g.ctx, func() { _ = stream.Reset() })
 	defer stop()
 	reader := pbio.NewDelimitedReader(r, maxBeat(len(g.peers)))
+	decoder := decoder{from: from, to: g.self, n: len(g.peers)}
 	for since, beats := time.Now(), 1; ; beats++ {
 		var b pb.Beat
 		if err := reader.ReadMsg(&b); err != nil {
@@ -199,7 +200,7 @@ func (g *Group) read(stream network.Stream, r *bufio.Reader, from int) error {
 		if beats > maxBeats(len(g.peers)) {
 			return fmt.Errorf("member %d: %w", from, errFlood)
 		}
-		m, err := decode(&b, from, g.self, len(g.peers))
+		m, err := decoder.decode(&b)
 		if err != nil {
 			return fmt.Errorf("decode message of member %d: %w", from, err)
 		}

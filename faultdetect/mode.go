@@ -1,6 +1,14 @@
 package faultdetect
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
+
+// DefaultGroupHang is for how long the peers of a job bear with one that hangs,
+// or with a connection that loses packets: at 5 % loss TCP is silent for most of
+// a second every now and then, whatever the period.
+const DefaultGroupHang = time.Second
 
 // Mode says what makes a suspect.
 type Mode byte

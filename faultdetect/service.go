@@ -33,6 +33,7 @@ var ErrClosed = errors.New("faultdetect: service closed")
 type Service struct {
 	host host.Host
 	log  zerolog.Logger
+	ends *network.NotifyBundle // of connections
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -47,6 +48,12 @@ type Service struct {
 func NewService(h host.Host, log zerolog.Logger) *Service {
 	s := &Service{host: h, log: log, groups: map[string]*Group{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
+	s.ends = &network.NotifyBundle{DisconnectedF: func(n network.Network, c network.Conn) {
+		if p := c.RemotePeer(); n.Connectedness(p) == network.NotConnected {
+			s.disconnected(p)
+		}
+	}}
+	h.Network().Notify(s.ends)
 	h.SetStreamHandler(Protocol, s.accept)
 	return s
 }
@@ -59,6 +66,8 @@ type GroupConfig struct {
 	Self    int           // this peer's index
 	Period  time.Duration // DefaultPeriod when 0
 	Offset  uint64        // the heartbeat to start from
+	Hang    time.Duration // how much longer than needed a silent member is waited for
+	Mode    Mode
 
 	// Verdict is told of every change of a member's state, in order, by one
 	// goroutine, which is also the one that keeps the heartbeat going: it must
@@ -76,7 +85,7 @@ func (s *Service) Join(c GroupConfig) (*Group, error) {
 	if err := s.validate(c); err != nil {
 		return nil, fmt.Errorf("join the failure detection of job %q: %w", c.Job, err)
 	}
-	d, err := New(Config{Members: len(c.Members), Self: c.Self, Period: c.Period, Offset: c.Offset})
+	d, err := New(Config{Members: len(c.Members), Self: c.Self, Period: c.Period, Offset: c.Offset, Hang: c.Hang, Mode: c.Mode})
 	if err != nil {
 		return nil, fmt.Errorf("join the failure detection of job %q: %w", c.Job, err)
 	}
@@ -107,6 +116,17 @@ func (s *Service) validate(c GroupConfig) error {
 		return errors.New("a peer is a member twice")
 	}
 	return nil
+}
+
+// disconnected has a peer asked to which the last connection has ended: whoever
+// is killed while its machine lives is known at once so (F2). One that lives is
+// connected to again for the question, and answers.
+func (s *Service) disconnected(p p2ppeer.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, g := range s.groups {
+		g.Report(p)
+	}
 }
 
 // accept reads what another peer sends on one stream, until either side has
@@ -166,6 +186,7 @@ func (s *Service) hello(stream network.Stream, r *bufio.Reader) (g *Group, from 
 // more.
 func (s *Service) Close() error {
 	s.host.RemoveStreamHandler(Protocol)
+	s.host.Network().StopNotify(s.ends)
 	s.mu.Lock()
 	s.cancel()
 	var groups []*Group

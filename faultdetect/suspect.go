@@ -120,13 +120,12 @@ func (d *Detector) others(q *inquiry) (to []int) {
 }
 
 // conclude fails a suspect, unless this member has heard nobody else while it
-// asked: then the fault may be its own, and it asks again, through others.
-// Gossip decides in the end.
+// asked: then the fault may be its own, and it asks again, through others, for
+// as long as gossip would have waited.
 func (d *Detector) conclude(out *Output, q *inquiry) {
-	if q.why == missing && !q.witness && d.ring.live() > 2 {
+	if q.why == missing && !q.witness && d.ring.live() > 2 && d.silence(q.member) <= d.patience() {
 		d.health.worsen()
-		q.span = d.askFor(q.member)
-		q.until = d.now + q.span
+		q.until = d.now + d.period
 		q.turn = (q.turn + 1) % HalfRounds(d.n)
 		return
 	}

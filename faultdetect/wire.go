@@ -3,6 +3,10 @@ package faultdetect
 import (
 	"errors"
 	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/faultdetect/internal/pb"
 )
@@ -10,30 +14,64 @@ import (
 // maxHello bounds a Hello in bytes: a job's name and the framing.
 const maxHello = 512
 
-// maxBeat bounds a Beat of a group of n in bytes: the longest varint for each
+// maxBeat bounds a Beat of a group of n in bytes: the longest varints for each
 // member, and the rest.
-func maxBeat(n int) int { return 64 + 10*n }
+func maxBeat(n int) int { return 64 + 15*n }
 
 var kindToPB = map[Kind]pb.Beat_Kind{
 	Table: pb.Beat_TABLE, Ping: pb.Beat_PING, Pong: pb.Beat_PONG,
 	Ask: pb.Beat_ASK, Vouch: pb.Beat_VOUCH, Accuse: pb.Beat_ACCUSE,
 }
 
-func encode(m Message) *pb.Beat {
+// An Encoder makes of the messages to one member what goes over one stream to it.
+// Of a table it sends by how much each heartbeat is behind the sender's own, and
+// only where that differs from the table before on that stream. Rounds repeat
+// themselves, and so do these numbers: where nobody fails, nothing differs.
+type Encoder struct {
+	last []int64 // lags of the latest table; nil before the first
+}
+
+// Size returns the length of a message on the wire, with the length before it.
+func (e *Encoder) Size(m Message) int {
+	size := proto.Size(e.encode(m))
+	return size + protowire.SizeVarint(uint64(size))
+}
+
+func (e *Encoder) encode(m Message) *pb.Beat {
 	b := &pb.Beat{
 		Kind: kindToPB[m.Kind], Heartbeat: m.Heartbeat,
 		About: uint32(m.About), Backward: m.Tree == Backward, Reach: uint32(m.Reach),
 	}
-	for _, h := range m.Table {
-		b.Lag = append(b.Lag, int64(m.Heartbeat)-int64(h))
+	if m.Kind != Table {
+		return b
 	}
+	lags := make([]int64, len(m.Table))
+	next := 0 // where the search goes on after the last entry that differs
+	for i, h := range m.Table {
+		lags[i] = int64(m.Heartbeat) - int64(h)
+		if e.last != nil && e.last[i] != lags[i] {
+			b.Skip = append(b.Skip, uint32(i-next))
+			b.Lag = append(b.Lag, lags[i])
+			next = i + 1
+		}
+	}
+	if e.last == nil || 2*len(b.Skip) >= len(lags) {
+		b.Skip, b.Lag = nil, lags
+	}
+	e.last = lags
 	return b
+}
+
+// A decoder undoes what the Encoder at the other end of a stream does.
+type decoder struct {
+	from, to, n int
+	last        []int64
 }
 
 // decode reads what member from has sent to member to of n. Whatever Receive
 // would refuse is an error here already, so that the stream can be reset.
-func decode(b *pb.Beat, from, to, n int) (Message, error) {
-	m := Message{From: from, To: to, Heartbeat: b.GetHeartbeat(), About: int(b.GetAbout()), Reach: int(b.GetReach())}
+func (d *decoder) decode(b *pb.Beat) (Message, error) {
+	m := Message{From: d.from, To: d.to, Heartbeat: b.GetHeartbeat(), About: int(b.GetAbout()), Reach: int(b.GetReach())}
 	for kind, k := range kindToPB {
 		if k == b.GetKind() {
 			m.Kind = kind
@@ -42,22 +80,59 @@ func decode(b *pb.Beat, from, to, n int) (Message, error) {
 	if b.GetBackward() {
 		m.Tree = Backward
 	}
-	want := 0
-	if m.Kind == Table {
-		want = n
-	}
-	switch {
-	case m.Heartbeat > maxHeartbeat:
+	if m.Heartbeat > maxHeartbeat {
 		return Message{}, fmt.Errorf("heartbeat %d exceeds %d", m.Heartbeat, uint64(maxHeartbeat))
-	case len(b.GetLag()) != want:
-		return Message{}, fmt.Errorf("%d heartbeats, want %d", len(b.GetLag()), want)
 	}
-	for _, lag := range b.GetLag() {
+	if err := d.table(&m, b); err != nil {
+		return Message{}, err
+	}
+	if err := m.check(d.to, d.n); err != nil {
+		return Message{}, err
+	}
+	return m, nil
+}
+
+// table reads the table of a message that has one.
+func (d *decoder) table(m *Message, b *pb.Beat) error {
+	if m.Kind != Table {
+		if len(b.GetLag())+len(b.GetSkip()) != 0 {
+			return fmt.Errorf("%d heartbeats in a message of kind %d", len(b.GetLag()), m.Kind)
+		}
+		return nil
+	}
+	lags, err := d.lags(b)
+	if err != nil {
+		return err
+	}
+	m.Table = make([]uint64, d.n)
+	for i, lag := range lags {
 		h := int64(m.Heartbeat) - lag
 		if lag < -maxHeartbeat || h < 0 || h > maxHeartbeat {
-			return Message{}, errors.New("heartbeat out of range")
+			return errors.New("heartbeat out of range")
 		}
-		m.Table = append(m.Table, uint64(h))
+		m.Table[i] = uint64(h)
 	}
-	return m, m.check(to, n)
+	d.last = lags
+	return nil
+}
+
+// lags puts together what has changed and what has not.
+func (d *decoder) lags(b *pb.Beat) ([]int64, error) {
+	changed, skip := b.GetLag(), b.GetSkip()
+	if len(skip) == 0 && len(changed) == d.n {
+		return changed, nil
+	}
+	if len(changed) != len(skip) || d.last == nil {
+		return nil, fmt.Errorf("%d heartbeats of %d, %d skips", len(changed), d.n, len(skip))
+	}
+	lags := slices.Clone(d.last)
+	next := uint64(0)
+	for i, lag := range changed {
+		if next += uint64(skip[i]); next >= uint64(d.n) {
+			return nil, fmt.Errorf("heartbeat of member %d of %d", next, d.n)
+		}
+		lags[next] = lag
+		next++
+	}
+	return lags, nil
 }

@@ -27,6 +27,8 @@ type writer struct {
 	cancel context.CancelFunc
 	stream network.Stream // nil when there is none
 	stop   func() bool    // of the stream's end with the context
+
+	encoder Encoder // of stream
 }
 
 func (g *Group) newWriter(to int) *writer {
@@ -52,8 +54,7 @@ func (w *writer) run(ctx context.Context) {
 
 // send writes m on the kept stream or, if that has ended, on a new one.
 func (w *writer) send(ctx context.Context, m Message) error {
-	b := encode(m)
-	if w.stream != nil && w.write(b) == nil {
+	if w.stream != nil && w.write(w.encoder.encode(m)) == nil {
 		return nil
 	}
 	if err := w.open(ctx); err != nil {
@@ -62,7 +63,7 @@ func (w *writer) send(ctx context.Context, m Message) error {
 	if err := w.write(&pb.Hello{Job: w.group.job}); err != nil {
 		return fmt.Errorf("greet member %d: %w", w.to, err)
 	}
-	if err := w.write(b); err != nil {
+	if err := w.write(w.encoder.encode(m)); err != nil {
 		return fmt.Errorf("send heartbeat to member %d: %w", w.to, err)
 	}
 	return nil
@@ -81,7 +82,7 @@ func (w *writer) open(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w.stream = stream
+	w.stream, w.encoder = stream, Encoder{}
 	w.stop = context.AfterFunc(ctx, func() { _ = stream.Reset() })
 	return nil
 }

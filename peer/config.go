@@ -88,6 +88,15 @@ type Config struct {
 	// alive. Shorter finds a silent peer sooner and sends more.
 	GossipPeriod time.Duration
 
+	// ToleratedHang is how much longer than needed the peers of a job bear with
+	// one that is silent. More forgives longer pauses of machines and networks,
+	// and finds a silent peer later by as much.
+	ToleratedHang time.Duration
+
+	// Detector says what makes a silent peer suspect: fast, or gossip as in the
+	// original P2P-MPI. All peers of a job go by what its submitter's peer says.
+	Detector string
+
 	// CacheLimit is how many MiB of staged files are kept. Files that a running
 	// job uses stay whatever the limit (T4).
 	CacheLimit int64
@@ -117,17 +126,19 @@ func DefaultConfig() Config {
 			"/ip4/0.0.0.0/tcp/0", "/ip4/0.0.0.0/udp/0/quic-v1",
 			"/ip6/::/tcp/0", "/ip6/::/udp/0/quic-v1", // passed over where there is no IPv6
 		},
-		Network:      "public",
-		Slots:        runtime.NumCPU(),
-		MDNS:         true,
-		NAT:          true,
-		Reachability: Auto,
-		RelayPeers:   256,
-		RelayData:    64 << 10,
-		RelayTime:    24 * time.Hour,
-		GossipPeriod: faultdetect.DefaultPeriod,
-		CacheLimit:   10 << 10,
-		LogLevel:     "info",
+		Network:       "public",
+		Slots:         runtime.NumCPU(),
+		MDNS:          true,
+		NAT:           true,
+		Reachability:  Auto,
+		RelayPeers:    256,
+		RelayData:     64 << 10,
+		RelayTime:     24 * time.Hour,
+		GossipPeriod:  faultdetect.DefaultPeriod,
+		ToleratedHang: faultdetect.DefaultGroupHang,
+		Detector:      faultdetect.Fast.String(),
+		CacheLimit:    10 << 10,
+		LogLevel:      "info",
 	}
 }
 
@@ -200,6 +211,12 @@ func (c Config) Validate() error {
 	}
 	if c.GossipPeriod < 10*time.Millisecond {
 		wrong("gossip-period %v: want at least 10ms", c.GossipPeriod)
+	}
+	if c.ToleratedHang < 0 || c.ToleratedHang > faultdetect.MaxHang {
+		wrong("tolerated-hang %v: want 0 to %v", c.ToleratedHang, faultdetect.MaxHang)
+	}
+	if _, err := faultdetect.ParseMode(c.Detector); err != nil {
+		errs = append(errs, err)
 	}
 	if c.CacheLimit < 1 {
 		wrong("cache-limit %d: want at least 1 MiB", c.CacheLimit)

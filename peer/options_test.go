@@ -151,13 +151,13 @@ func TestEveryOptionIsAKey(t *testing.T) {
 func TestValidateReportsEveryWrongField(t *testing.T) {
 	c := Config{
 		Listen: []string{"tcp://x"}, Supernodes: []string{"/ip4/127.0.0.1/tcp/1"}, Network: "a b",
-		Slots: -1, MaxJobs: -1, Allow: []string{"me"}, LogLevel: "loud",
+		Slots: -1, MaxJobs: -1, Allow: []string{"me"}, LogLevel: "loud", ToleratedHang: -1, Detector: "oracle",
 	}
 	err := c.Validate()
 	if err == nil {
 		t.Fatal("passed")
 	}
-	for _, option := range []string{"home", "listen", "supernode", "network", "slots", "max-jobs", "allow", "gossip-period", "cache-limit", "log-level"} {
+	for _, option := range []string{"home", "listen", "supernode", "network", "slots", "max-jobs", "allow", "gossip-period", "tolerated-hang", "detector", "cache-limit", "log-level"} {
 		if !strings.Contains(err.Error(), option) {
 			t.Errorf("got no word of %s in:\n%v", option, err)
 		}

@@ -215,6 +215,10 @@ func (p *Peer) startDiscovery() error {
 		return err
 	}
 	p.owns("discovery", p.discovery.Close)
+	mode, err := faultdetect.ParseMode(p.cfg.Detector)
+	if err != nil {
+		return err
+	}
 	p.submitter = job.NewSubmitter(job.Config{
 		Host:      p.host,
 		Key:       p.key,
@@ -222,6 +226,8 @@ func (p *Peer) startDiscovery() error {
 		Files:     p.files,
 		Detector:  p.detector,
 		Period:    p.cfg.GossipPeriod,
+		Hang:      p.cfg.ToleratedHang,
+		Mode:      mode,
 		Log:       p.log,
 	})
 	return nil

@@ -61,6 +61,7 @@ func (s *session) join(ctx context.Context, cfg peer.Config, opt peer.RunOptions
 		role = peer.Introducer
 		local := peer.LocalConfig()
 		local.GossipPeriod, local.CacheLimit, local.LogLevel = cfg.GossipPeriod, cfg.CacheLimit, cfg.LogLevel
+		local.ToleratedHang, local.Detector = cfg.ToleratedHang, cfg.Detector
 		cfg = local
 	}
 	if cfg.Home, err = work.Sub("own"); err != nil {

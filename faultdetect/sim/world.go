@@ -143,15 +143,20 @@ func (w *World) carryOut(i int, out faultdetect.Output) {
 		}
 	}
 	for _, m := range out.Send {
-		if w.Watch != nil {
-			w.Watch(m)
-		}
-		if w.Loss > 0 && w.Rand.Float64() < w.Loss || w.Cut != nil && w.Cut(m.From, m.To) {
-			continue
-		}
-		w.connected[Pair{m.From, m.To}] = true
-		w.At(w.Now+w.delay(), func() { w.deliver(m) })
+		w.Send(m)
 	}
+}
+
+// Send puts a message on the network, on behalf of its sender.
+func (w *World) Send(m faultdetect.Message) {
+	if w.Watch != nil {
+		w.Watch(m)
+	}
+	if w.Loss > 0 && w.Rand.Float64() < w.Loss || w.Cut != nil && w.Cut(m.From, m.To) {
+		return
+	}
+	w.connected[Pair{m.From, m.To}] = true
+	w.At(w.Now+w.delay(), func() { w.deliver(m) })
 }
 
 func (w *World) deliver(m faultdetect.Message) {

@@ -42,6 +42,9 @@ func (e *execution) breach(l *link, err error) *Result {
 func (e *execution) lose(l *link, why string, err error) *Result {
 	e.j.log.Info().Stringer("peer", l.peer).Err(err).Msg("peer lost")
 	l.lose(err)
+	if e.detector != nil {
+		e.detector.Gone(l.peer)
+	}
 	if e.j.req.Explain {
 		e.explain()
 	}

@@ -47,7 +47,7 @@ func (p *part) start() {
 func (p *part) join() {
 	m := p.joining
 	c := faultdetect.GroupConfig{
-		Job: p.spec.ID, Period: time.Duration(m.PeriodNs), Offset: m.Heartbeat,
+		Job: p.spec.ID, Period: time.Duration(m.PeriodNs), Offset: m.Heartbeat, Hang: time.Duration(m.HangNs),
 		Verdict: func(faultdetect.Verdict) {},
 	}
 	for i, id := range m.Group {

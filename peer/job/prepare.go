@@ -177,7 +177,7 @@ func (e *execution) join() error {
 	e.failed = make(chan int, len(e.group)) // each member can fail once, so the detector never waits
 	group, err := cfg.Detector.Join(faultdetect.GroupConfig{
 		Job: e.j.spec.ID, Members: e.group, Self: self,
-		Period: cfg.Period, Offset: firstHeartbeat,
+		Period: cfg.Period, Offset: firstHeartbeat, Hang: cfg.Hang, Mode: cfg.Mode,
 		Verdict: func(v faultdetect.Verdict) {
 			if v.State == faultdetect.Failed {
 				e.failed <- v.Member
@@ -188,7 +188,7 @@ func (e *execution) join() error {
 		return fmt.Errorf("join the fault detector: %w", err)
 	}
 	e.detector = group
-	m := &jobpb.Join{Heartbeat: firstHeartbeat, PeriodNs: int64(cfg.Period)}
+	m := &jobpb.Join{Heartbeat: firstHeartbeat, PeriodNs: int64(cfg.Period), HangNs: int64(cfg.Hang), GossipOnly: cfg.Mode == faultdetect.Gossip}
 	for _, id := range e.group {
 		m.Group = append(m.Group, []byte(id))
 	}

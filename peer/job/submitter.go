@@ -26,6 +26,8 @@ type Config struct {
 	Files     *filetransfer.Service
 	Detector  *faultdetect.Service
 	Period    time.Duration // of the fault detector's gossip; 0 for its default
+	Hang      time.Duration // that it tolerates
+	Mode      faultdetect.Mode
 	Log       zerolog.Logger
 }
 

@@ -60,7 +60,7 @@ func TestNewServiceRemovesWhatAKilledPeerLeft(t *testing.T) {
 // one fault detection group.
 func (j *testJob) joinAll(submitterToo bool) {
 	j.Helper()
-	m := &jobpb.Join{Heartbeat: 1, PeriodNs: int64(50 * time.Millisecond)}
+	m := &jobpb.Join{Heartbeat: 1, PeriodNs: int64(50 * time.Millisecond), GossipOnly: true}
 	var members []p2ppeer.ID
 	for _, peer := range append(j.peers, j.submitter) {
 		m.Group = append(m.Group, []byte(peer.ID()))
@@ -69,7 +69,7 @@ func (j *testJob) joinAll(submitterToo bool) {
 	if submitterToo {
 		group, err := j.submitter.detector.Join(faultdetect.GroupConfig{
 			Job: j.spec.ID, Members: members, Self: len(members) - 1,
-			Period: 50 * time.Millisecond, Offset: 1, Verdict: func(faultdetect.Verdict) {},
+			Period: 50 * time.Millisecond, Offset: 1, Mode: faultdetect.Gossip, Verdict: func(faultdetect.Verdict) {},
 		})
 		if err != nil {
 			j.Fatal(err)

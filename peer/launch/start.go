@@ -194,7 +194,10 @@ func (j *job) join(m *jobpb.Join) error {
 	if period != 0 && (period < minPeriod || period > maxPeriod) {
 		return fmt.Errorf("gossip period of %v", period)
 	}
-	group := faultdetect.GroupConfig{Job: j.spec.ID, Self: -1, Period: period, Offset: m.Heartbeat}
+	group := faultdetect.GroupConfig{Job: j.spec.ID, Self: -1, Period: period, Offset: m.Heartbeat, Hang: time.Duration(m.HangNs)}
+	if m.GossipOnly {
+		group.Mode = faultdetect.Gossip
+	}
 	for i, b := range m.Group {
 		id, err := p2ppeer.IDFromBytes(b)
 		if err != nil {

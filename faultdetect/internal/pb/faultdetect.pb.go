@@ -130,12 +130,15 @@ type Beat struct {
 	state     protoimpl.MessageState `protogen:"open.v1"`
 	Kind      Beat_Kind              `protobuf:"varint,1,opt,name=kind,proto3,enum=p2pmpi.faultdetect.Beat_Kind" json:"kind,omitempty"`
 	Heartbeat uint64                 `protobuf:"varint,2,opt,name=heartbeat,proto3" json:"heartbeat,omitempty"` // the sender's own
-	// Of a TABLE: by how much each member's heartbeat is behind the sender's
-	// own, in the group's order. Mostly one byte each.
-	Lag           []int64 `protobuf:"zigzag64,3,rep,packed,name=lag,proto3" json:"lag,omitempty"`
-	About         uint32  `protobuf:"varint,4,opt,name=about,proto3" json:"about,omitempty"`       // of an ASK, VOUCH or ACCUSE: another member's index
-	Backward      bool    `protobuf:"varint,5,opt,name=backward,proto3" json:"backward,omitempty"` // of an ACCUSE: which tree it is spread along
-	Reach         uint32  `protobuf:"varint,6,opt,name=reach,proto3" json:"reach,omitempty"`       // of an ACCUSE: how many members after the receiver it is to be brought to
+	// Of a TABLE: by how much each member's heartbeat is behind the sender's own,
+	// in the group's order. Mostly one byte each. Where the table before on this
+	// stream had most of them alike, only those that differ, and before each in
+	// skip, how many in between do not.
+	Lag           []int64  `protobuf:"zigzag64,3,rep,packed,name=lag,proto3" json:"lag,omitempty"`
+	Skip          []uint32 `protobuf:"varint,7,rep,packed,name=skip,proto3" json:"skip,omitempty"`
+	About         uint32   `protobuf:"varint,4,opt,name=about,proto3" json:"about,omitempty"`       // of an ASK, VOUCH or ACCUSE: another member's index
+	Backward      bool     `protobuf:"varint,5,opt,name=backward,proto3" json:"backward,omitempty"` // of an ACCUSE: which tree it is spread along
+	Reach         uint32   `protobuf:"varint,6,opt,name=reach,proto3" json:"reach,omitempty"`       // of an ACCUSE: how many members after the receiver it is to be brought to
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -191,6 +194,13 @@ func (x *Beat) GetLag() []int64 {
 	return nil
 }
 
+func (x *Beat) GetSkip() []uint32 {
+	if x != nil {
+		return x.Skip
+	}
+	return nil
+}
+
 func (x *Beat) GetAbout() uint32 {
 	if x != nil {
 		return x.About
@@ -218,11 +228,12 @@ const file_faultdetect_proto_rawDesc = "" +
 	"\n" +
 	"\x11faultdetect.proto\x12\x12p2pmpi.faultdetect\"\x19\n" +
 	"\x05Hello\x12\x10\n" +
-	"\x03job\x18\x01 \x01(\tR\x03job\"\x89\x02\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\"\x9d\x02\n" +
 	"\x04Beat\x121\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\x1d.p2pmpi.faultdetect.Beat.KindR\x04kind\x12\x1c\n" +
 	"\theartbeat\x18\x02 \x01(\x04R\theartbeat\x12\x10\n" +
-	"\x03lag\x18\x03 \x03(\x12R\x03lag\x12\x14\n" +
+	"\x03lag\x18\x03 \x03(\x12R\x03lag\x12\x12\n" +
+	"\x04skip\x18\a \x03(\rR\x04skip\x12\x14\n" +
 	"\x05about\x18\x04 \x01(\rR\x05about\x12\x1a\n" +
 	"\bbackward\x18\x05 \x01(\bR\bbackward\x12\x14\n" +
 	"\x05reach\x18\x06 \x01(\rR\x05reach\"V\n" +

@@ -395,9 +395,11 @@ func (x *Start) GetExplain() bool {
 // ignores it.
 type Join struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Group         [][]byte               `protobuf:"bytes,1,rep,name=group,proto3" json:"group,omitempty"`                        // peer IDs of the members, the submitter among them
-	Heartbeat     uint64                 `protobuf:"varint,2,opt,name=heartbeat,proto3" json:"heartbeat,omitempty"`               // everybody's first heartbeat (alignment)
-	PeriodNs      int64                  `protobuf:"varint,3,opt,name=period_ns,json=periodNs,proto3" json:"period_ns,omitempty"` // gossip period
+	Group         [][]byte               `protobuf:"bytes,1,rep,name=group,proto3" json:"group,omitempty"`                              // peer IDs of the members, the submitter among them
+	Heartbeat     uint64                 `protobuf:"varint,2,opt,name=heartbeat,proto3" json:"heartbeat,omitempty"`                     // everybody's first heartbeat (alignment)
+	PeriodNs      int64                  `protobuf:"varint,3,opt,name=period_ns,json=periodNs,proto3" json:"period_ns,omitempty"`       // gossip period
+	HangNs        int64                  `protobuf:"varint,4,opt,name=hang_ns,json=hangNs,proto3" json:"hang_ns,omitempty"`             // tolerated hang
+	GossipOnly    bool                   `protobuf:"varint,5,opt,name=gossip_only,json=gossipOnly,proto3" json:"gossip_only,omitempty"` // only silence makes a suspect, not a table that is missing
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -451,6 +453,20 @@ func (x *Join) GetPeriodNs() int64 {
 		return x.PeriodNs
 	}
 	return 0
+}
+
+func (x *Join) GetHangNs() int64 {
+	if x != nil {
+		return x.HangNs
+	}
+	return 0
+}
+
+func (x *Join) GetGossipOnly() bool {
+	if x != nil {
+		return x.GossipOnly
+	}
+	return false
 }
 
 type Member struct {
@@ -1915,11 +1931,14 @@ const file_job_proto_rawDesc = "" +
 	"\amembers\x18\x01 \x03(\v2\x12.p2pmpi.job.MemberR\amembers\x12$\n" +
 	"\x04view\x18\x02 \x01(\v2\x10.p2pmpi.job.ViewR\x04view\x12\x1a\n" +
 	"\bchannels\x18\x03 \x03(\tR\bchannels\x12\x18\n" +
-	"\aexplain\x18\x04 \x01(\bR\aexplain\"W\n" +
+	"\aexplain\x18\x04 \x01(\bR\aexplain\"\x91\x01\n" +
 	"\x04Join\x12\x14\n" +
 	"\x05group\x18\x01 \x03(\fR\x05group\x12\x1c\n" +
 	"\theartbeat\x18\x02 \x01(\x04R\theartbeat\x12\x1b\n" +
-	"\tperiod_ns\x18\x03 \x01(\x03R\bperiodNs\"{\n" +
+	"\tperiod_ns\x18\x03 \x01(\x03R\bperiodNs\x12\x17\n" +
+	"\ahang_ns\x18\x04 \x01(\x03R\x06hangNs\x12\x1f\n" +
+	"\vgossip_only\x18\x05 \x01(\bR\n" +
+	"gossipOnly\"{\n" +
 	"\x06Member\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\fR\x04peer\x12\x14\n" +

@@ -1,0 +1,228 @@
+package faultdetect_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/faultdetect"
+	"github.com/p2pmpi/p2pmpi/faultdetect/sim"
+)
+
+func newFastWorld(t testing.TB, n int, seed uint64) *sim.World {
+	return worldOf(t, n, faultdetect.Config{Period: simPeriod}, seed)
+}
+
+// afterCrash runs groups of n from many seeds until one member ends, and returns
+// after how many periods each survivor knew.
+func afterCrash(t *testing.T, n int, c faultdetect.Config, end func(w *sim.World, member int, at time.Duration)) (periods []float64) {
+	t.Helper()
+	for seed := range uint64(max(2, 64/n)) {
+		w := worldOf(t, n, c, seed)
+		w.RandomPhases()
+		at := time.Duration(faultdetect.Rounds(n)+10)*simPeriod + time.Duration(w.Rand.Int64N(int64(16*simPeriod)))
+		end(w, w.Rand.IntN(n), at)
+		w.Run(at + 20*simPeriod)
+		times, err := w.Times()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range times {
+			periods = append(periods, float64(d)/float64(simPeriod))
+		}
+	}
+	return periods
+}
+
+func mean(xs []float64) (m float64) {
+	for _, x := range xs {
+		m += x / float64(len(xs))
+	}
+	return m
+}
+
+// TestF1FastDoesNotGrowWithTheGroup: a silent host is failed at every survivor
+// within 3 periods, and the tolerated hang.
+func TestF1FastDoesNotGrowWithTheGroup(t *testing.T) {
+	for _, hang := range []float64{0, 2} {
+		for _, n := range sizes {
+			c := faultdetect.Config{Period: simPeriod, Hang: time.Duration(hang * float64(simPeriod))}
+			got := afterCrash(t, n, c, (*sim.World).Crash)
+			if m, last := mean(got), slices.Max(got); m > 2.5+hang || last > 3+hang {
+				t.Errorf("n=%d, hang %v: failed after %.2f periods in the mean and %.2f at the last, want at most %.1f and %.1f", n, hang, m, last, 2.5+hang, 3+hang)
+			}
+		}
+	}
+}
+
+// TestF2KilledMemberIsKnownAtOnce: its host resets connections. A period is the
+// second that F2 allows.
+func TestF2KilledMemberIsKnownAtOnce(t *testing.T) {
+	for _, n := range sizes {
+		got := afterCrash(t, n, faultdetect.Config{Period: simPeriod}, (*sim.World).Kill)
+		if last := slices.Max(got); last > 1 {
+			t.Errorf("n=%d: failed after %.2f periods, want at most 1", n, last)
+		}
+	}
+}
+
+// TestF1FastFindsTheSecondCrashToo: after a failure tables come from others than
+// before.
+func TestF1FastFindsTheSecondCrashToo(t *testing.T) {
+	for _, n := range []int{4, 8, 13, 32} {
+		for seed := range uint64(10) {
+			w := newFastWorld(t, n, seed)
+			w.RandomPhases()
+			first, second := 30*simPeriod, 34*simPeriod+time.Duration(w.Rand.Int64N(int64(simPeriod)))
+			w.Crash(0, first)
+			w.Crash(1+w.Rand.IntN(n-1), second)
+			w.Run(60 * simPeriod)
+			times, err := w.Times()
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Those of the first are relative to it, so the greatest is that of the second.
+			if last := float64(slices.Max(times)) / float64(simPeriod); last > 5 {
+				t.Errorf("%v: second failed after %.2f periods, want at most 5", w, last)
+			}
+		}
+	}
+}
+
+// TestF3FastSurvivorsLearnOfEveryCrash crashes every set of members of small
+// groups, at once and one after the other.
+func TestF3FastSurvivorsLearnOfEveryCrash(t *testing.T) {
+	for n := 2; n <= 6; n++ {
+		for set := uint32(1); set < 1<<n-1; set++ {
+			w := newFastWorld(t, n, uint64(set))
+			w.RandomPhases()
+			for i := range n {
+				if set>>i&1 == 1 {
+					w.Crash(i, 12*simPeriod+time.Duration(set%3)*time.Duration(i)*simPeriod)
+				}
+			}
+			w.Run(45 * simPeriod)
+			if worst := slowest(t, w); worst > float64(faultdetect.Rounds(n)+2) {
+				t.Fatalf("%v, crashed %0*b: failed after %.2f periods, want at most %d", w, n, set, worst, faultdetect.Rounds(n)+2)
+			}
+		}
+	}
+}
+
+// TestV3FastFailsNobodyFalsely runs groups in which nobody crashes, with a
+// tolerated hang of two periods.
+func TestV3FastFailsNobodyFalsely(t *testing.T) {
+	const hang = 2 * simPeriod
+	tests := []struct {
+		name    string
+		periods int
+		prepare func(*sim.World)
+		silent  bool // nobody should even be suspected
+	}{
+		{"aligned", 500, func(*sim.World) {}, true},
+		{"random phases", 500, (*sim.World).RandomPhases, true},
+		{"5 % loss", 2000, func(w *sim.World) { w.RandomPhases(); w.Loss = 0.05 }, false},
+		{"slow network", 500, func(w *sim.World) { w.RandomPhases(); w.Latency = simPeriod / 3 }, false},
+		{"one hangs", 800, func(w *sim.World) { w.RandomPhases(); hangs(w, hang, 1) }, false},
+		{"half of them hang", 800, func(w *sim.World) { w.RandomPhases(); hangs(w, hang, len(w.Detectors)/2) }, false},
+		{"all hang at once", 800, func(w *sim.World) { w.RandomPhases(); hangs(w, 20*simPeriod, len(w.Detectors)) }, false},
+		{"late start", 500, lateStart, false},
+		{"clocks that drift", 800, drift, false},
+		{"one-way cuts", 500, oneWayCuts, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, n := range []int{1, 2, 3, 8, 13} {
+				w := worldOf(t, n, faultdetect.Config{Period: simPeriod, Hang: hang}, uint64(n))
+				tt.prepare(w)
+				w.Run(time.Duration(tt.periods*8/max(8, n)) * simPeriod)
+				if slowest(t, w); tt.silent && w.Doubts > 0 {
+					t.Errorf("%v: %d suspicions of members that gossip, want none", w, w.Doubts)
+				}
+			}
+		})
+	}
+}
+
+// hangs stops some members together, again and again, for at most a time.
+func hangs(w *sim.World, most time.Duration, members int) {
+	for from := 10 * simPeriod; from < 800*simPeriod; {
+		until := from + time.Duration(w.Rand.Int64N(int64(most)))
+		for _, i := range w.Rand.Perm(len(w.Detectors))[:members] {
+			w.Pause(i, from, until)
+		}
+		from = until + 10*simPeriod
+	}
+}
+
+// oneWayCuts lets nothing through from a member to the next one; between two
+// that would be a silent host.
+func oneWayCuts(w *sim.World) {
+	n := len(w.Detectors)
+	w.Cut = func(from, to int) bool { return n > 2 && from%2 == 0 && to == (from+1)%n }
+}
+
+// TestV3WhoHearsNobodyDoubtsItself cuts all ways to a member, but none from it.
+// Gossip alone makes it fail the others, whose last news were up to ⌈log₂ n⌉
+// periods old. They go on; it is silent once it has failed all of them.
+func TestV3WhoHearsNobodyDoubtsItself(t *testing.T) {
+	for _, n := range []int{4, 8, 16} {
+		w := newFastWorld(t, n, 1)
+		w.RandomPhases()
+		const cut = 30 * simPeriod
+		w.Cut = func(_, to int) bool { return to == 0 && w.Now > cut }
+		w.Run(80 * simPeriod)
+		for at, when := range w.Failed {
+			least := cut + time.Duration(faultdetect.Rounds(n)-faultdetect.HalfRounds(n))*simPeriod
+			if at.Observer != 0 && at.Member != 0 || when < least {
+				t.Errorf("n=%d: member %d failed at %d after %v, want only at 0 and by gossip", n, at.Member, at.Observer, when-cut)
+			}
+		}
+	}
+}
+
+// TestV3NobodyFailsWhoAnswersHisAccusers: a member that lies accuses all others
+// in every period.
+func TestV3NobodyFailsWhoAnswersHisAccusers(t *testing.T) {
+	const n = 8
+	w := newFastWorld(t, n, 1)
+	w.RandomPhases()
+	for p := range 200 {
+		w.At(time.Duration(10+p)*simPeriod+simPeriod/2, func() {
+			about := 1 + p%(n-1)
+			for to := 1; to < n; to++ {
+				if to != about {
+					w.Send(faultdetect.Message{From: 0, To: to, Kind: faultdetect.Accuse, Heartbeat: w.Detectors[0].Heartbeat(), About: about, Reach: n - 1})
+				}
+			}
+		})
+	}
+	w.Run(220 * simPeriod)
+	slowest(t, w)
+}
+
+// TestRandomFaults mixes everything that is tolerated, and crashes some members.
+func TestRandomFaults(t *testing.T) {
+	for seed := range uint64(60) {
+		mode := faultdetect.Mode(seed % 2)
+		pick := worldOf(t, 1, faultdetect.Config{Period: simPeriod}, seed).Rand
+		n := 2 + pick.IntN(15)
+		w := worldOf(t, n, faultdetect.Config{Period: simPeriod, Hang: 2 * simPeriod, Mode: mode}, seed)
+		w.RandomPhases()
+		w.Loss = 0.05 * pick.Float64()
+		w.Latency = 1 + time.Duration(pick.Int64N(int64(simPeriod/8)))
+		hangs(w, 2*simPeriod, pick.IntN(2))
+		for i := range pick.IntN(n) {
+			at := time.Duration(20+pick.IntN(60)) * simPeriod
+			if pick.IntN(2) == 0 {
+				w.Kill(i, at)
+			} else {
+				w.Crash(i, at)
+			}
+		}
+		w.Run(140 * simPeriod)
+		if _, err := w.Times(); err != nil {
+			t.Errorf("%v mode: %v", mode, err)
+		}
+	}
+}
