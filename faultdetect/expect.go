@@ -140,10 +140,15 @@ func (d *Detector) measure(out *Output, i int, heartbeat uint64) {
 }
 
 // answered takes a Pong of member i as a sample of its round trip. A slow one is
-// remembered for long: it is there to be patient by.
+// remembered for long: it is there to be patient by. What takes more than a
+// period answers another question: the first was lost, or this one.
 func (d *Detector) answered(i int) {
-	if l := d.links[i]; l != nil && l.pinged != 0 {
-		sample := d.now - l.pinged
-		l.rtt, l.pinged = max(sample, (7*l.rtt+sample)/8), 0
+	l := d.links[i]
+	if l == nil || l.pinged == 0 {
+		return
 	}
+	if sample := d.now - l.pinged; sample <= d.period {
+		l.rtt = max(sample, (7*l.rtt+sample)/8)
+	}
+	l.pinged = 0
 }

@@ -34,7 +34,7 @@ func (d *Detector) doubtTheSilent(out *Output) {
 	for i := range d.members {
 		if d.members[i].state == Live && d.silence(i) >= patience && i != d.self {
 			oldest := d.heartbeat + 1 - min(d.heartbeat, uint64(patience))
-			d.suspect(out, inquiry{member: i, why: silent, refute: oldest, span: d.health.scale(d.period)})
+			d.suspect(out, inquiry{member: i, why: silent, refute: oldest, span: d.period})
 		}
 	}
 }
