@@ -44,7 +44,7 @@ func slowest(t testing.TB, w *sim.World) float64 {
 	return float64(slices.Max(times)) / float64(w.Period)
 }
 
-var sizes = []int{2, 3, 4, 7, 8, 16, 32, 64, 128, 192}
+var sizes = []int{2, 3, 4, 7, 8, 16, 32, 64, 128}
 
 // TestF1SilentMemberFailsEverywhere crashes a member at a random moment: every
 // survivor must have failed it within 2⌈log₂ n⌉ + 1 periods of its last
@@ -89,7 +89,7 @@ func TestF1SilentSoonAfterTheStart(t *testing.T) {
 // TestF3SurvivorsLearnOfEveryCrash crashes every set of members of small
 // groups, at once and one after the other.
 func TestF3SurvivorsLearnOfEveryCrash(t *testing.T) {
-	for n := 2; n <= 7; n++ {
+	for n := 2; n <= 6; n++ {
 		for set := uint32(1); set < 1<<n-1; set++ {
 			w := newWorld(t, n, uint64(set))
 			w.RandomPhases()
@@ -121,7 +121,7 @@ func TestV3NoFalseFailure(t *testing.T) {
 	}{
 		{"aligned", 500, func(*sim.World) {}, true},
 		{"random phases", 500, (*sim.World).RandomPhases, true},
-		{"5 % loss", 2000, func(w *sim.World) { w.RandomPhases(); w.Loss = 0.05 }, false},
+		{"5 % loss", 1000, func(w *sim.World) { w.RandomPhases(); w.Loss = 0.05 }, false},
 		{"slow network", 500, func(w *sim.World) { w.RandomPhases(); w.Latency = simPeriod / 3 }, false},
 		{"one pauses", 800, pauseOne, false},
 		{"many pause", 800, pauseMany, false},
