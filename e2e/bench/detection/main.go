@@ -1,0 +1,83 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/report"
+)
+
+func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// options are those of the command line.
+type options struct {
+	seed  uint64
+	large bool
+	hours int
+	out   string
+	only  *regexp.Regexp
+}
+
+func run(args []string, stdout, stderr io.Writer) int {
+	o, err := parse(args, stderr)
+	if err != nil {
+		return 64
+	}
+	if err := measure(o, stdout); err != nil {
+		fmt.Fprintf(stderr, "detection: error: %v\n", err)
+		return 1
+	}
+	return 0
+}
+
+func parse(args []string, stderr io.Writer) (o options, err error) {
+	flags := flag.NewFlagSet("detection", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.Uint64Var(&o.seed, "seed", 1, "of all that is random")
+	flags.BoolVar(&o.large, "large", false, "groups of 1,024 and 10,000 too; the latter needs 5 GB")
+	flags.IntVar(&o.hours, "hours", 24, "of virtual time to look for false failures in")
+	flags.StringVar(&o.out, "out", "", "folder with failure-detection.md, to write the tables into")
+	only := flags.String("only", "", "regular expression of the tables' names: times, schemes, false, bytes, memberlist")
+	if err = flags.Parse(args); err == nil {
+		o.only, err = regexp.Compile(*only)
+	}
+	return o, err
+}
+
+// tables are what is measured, by the name of the section that shows it.
+var tables = []struct {
+	name string
+	of   func(options) ([][]string, error)
+}{
+	{"times", detectionTimes},
+	{"schemes", schemeTimes},
+	{"false", falseFailures},
+	{"bytes", traffic},
+	{"memberlist", memberlistTimes},
+}
+
+func measure(o options, stdout io.Writer) error {
+	for _, t := range tables {
+		if !o.only.MatchString(t.name) {
+			continue
+		}
+		begun := time.Now()
+		rows, err := t.of(o)
+		if err != nil {
+			return fmt.Errorf("measure %s: %w", t.name, err)
+		}
+		text := report.Table(rows)
+		fmt.Fprintf(stdout, "%s (%v)\n\n%s\n", t.name, time.Since(begun).Round(time.Second), text)
+		if o.out != "" {
+			if err := report.Insert(filepath.Join(o.out, "failure-detection.md"), t.name, text); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
