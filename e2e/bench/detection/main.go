@@ -9,7 +9,7 @@ import (
 	"regexp"
 	"time"
 
-	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/report"
+	"github.com/p2pmpi/p2pmpi/e2e/internal/markdown"
 )
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
@@ -71,10 +71,10 @@ func measure(o options, stdout io.Writer) error {
 		if err != nil {
 			return fmt.Errorf("measure %s: %w", t.name, err)
 		}
-		text := report.Table(rows)
+		text := markdown.Table(rows)
 		fmt.Fprintf(stdout, "%s (%v)\n\n%s\n", t.name, time.Since(begun).Round(time.Second), text)
 		if o.out != "" {
-			if err := report.Insert(filepath.Join(o.out, "failure-detection.md"), t.name, text); err != nil {
+			if err := markdown.Insert(filepath.Join(o.out, "failure-detection.md"), t.name, text); err != nil {
 				return err
 			}
 		}
