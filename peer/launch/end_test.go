@@ -56,11 +56,15 @@ func TestNewServiceRemovesWhatAKilledPeerLeft(t *testing.T) {
 	m.checkNothingLeft(t)
 }
 
+// testPeriod is long enough that a test on a busy machine fails nobody who lives,
+// and short enough that 15 of them pass while others run.
+const testPeriod = 250 * time.Millisecond
+
 // joinAll makes the peers and, if it is to take part, the submitter members of
 // one fault detection group.
 func (j *testJob) joinAll(submitterToo bool) {
 	j.Helper()
-	m := &jobpb.Join{Heartbeat: 1, PeriodNs: int64(50 * time.Millisecond), GossipOnly: true}
+	m := &jobpb.Join{Heartbeat: 1, PeriodNs: int64(testPeriod), GossipOnly: true}
 	var members []p2ppeer.ID
 	for _, peer := range append(j.peers, j.submitter) {
 		m.Group = append(m.Group, []byte(peer.ID()))
@@ -69,7 +73,7 @@ func (j *testJob) joinAll(submitterToo bool) {
 	if submitterToo {
 		group, err := j.submitter.detector.Join(faultdetect.GroupConfig{
 			Job: j.spec.ID, Members: members, Self: len(members) - 1,
-			Period: 50 * time.Millisecond, Offset: 1, Mode: faultdetect.Gossip, Verdict: func(faultdetect.Verdict) {},
+			Period: testPeriod, Offset: 1, Mode: faultdetect.Gossip, Verdict: func(faultdetect.Verdict) {},
 		})
 		if err != nil {
 			j.Fatal(err)
