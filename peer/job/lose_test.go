@@ -118,7 +118,7 @@ func TestSuspectReportLeadsToAQuestionOnly(t *testing.T) {
 // TestF1SilentPeerFails: it keeps its streams open and sends no heartbeat.
 func TestF1SilentPeerFails(t *testing.T) {
 	m, q := proc(0, 0), proc(0, 1)
-	b := newBed(t, 100*time.Millisecond, 1, 1)
+	b := newBed(t, 250*time.Millisecond, 1, 1)
 	b.play(func(p *part) {
 		p.start()
 		if p.runs(m) {
