@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/discovery/internal/pb"
+	"github.com/p2pmpi/p2pmpi/internal/reliability"
 	"github.com/p2pmpi/p2pmpi/internal/version"
 )
 
@@ -44,7 +45,8 @@ type Offer struct {
 	MemoryBytes uint64 // of the machine; 0 when unknown
 	OS, Arch    string // in Go's words: linux, amd64
 	Kinds       []string
-	Protocol    int // version.Protocol of the peer
+	History     reliability.History // of the peer, by its own account, to the second
+	Protocol    int                 // version.Protocol of the peer
 	Release     string
 	Issued      time.Time // by the peer's clock, to the millisecond
 	Expires     time.Time
@@ -75,6 +77,8 @@ func (o *Offer) MarshalRecord() ([]byte, error) {
 		Os:          o.OS,
 		Arch:        o.Arch,
 		Kinds:       o.Kinds,
+		UpSeconds:   uint64(o.History.Up / time.Second),
+		Ends:        uint32(o.History.Ends),
 		Release:     o.Release,
 		Issued:      o.Issued.UnixMilli(),
 		Expires:     o.Expires.UnixMilli(),
@@ -104,12 +108,21 @@ func (o *Offer) UnmarshalRecord(data []byte) error {
 		OS:          m.GetOs(),
 		Arch:        m.GetArch(),
 		Kinds:       m.GetKinds(),
+		History:     history(m.GetUpSeconds(), m.GetEnds()),
 		Protocol:    int(m.GetProtocol()),
 		Release:     m.GetRelease(),
 		Issued:      time.UnixMilli(m.GetIssued()),
 		Expires:     time.UnixMilli(m.GetExpires()),
 	}
 	return nil
+}
+
+// history is what a peer says of itself, as far as it is believed.
+func history(upSeconds uint64, ends uint32) reliability.History {
+	return reliability.History{
+		Up:   time.Duration(min(upSeconds, uint64(reliability.MaxUp/time.Second))) * time.Second,
+		Ends: int(min(ends, reliability.MaxEnds)),
+	}
 }
 
 // Seal signs o with its peer's key and returns the envelope's bytes.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/rand"
 	"errors"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"github.com/libp2p/go-msgio/pbio"
 
 	"github.com/p2pmpi/p2pmpi/discovery/internal/pb"
+	"github.com/p2pmpi/p2pmpi/internal/reliability"
 	"github.com/p2pmpi/p2pmpi/internal/version"
 )
 
@@ -37,6 +39,7 @@ func testOffer(id p2ppeer.ID) Offer {
 	return Offer{
 		Peer: id, Network: "test", SlotsTotal: 4, SlotsFree: 3, MaxJobs: 2, Jobs: 1,
 		MemoryBytes: 1 << 30, OS: "linux", Arch: "amd64", Kinds: []string{"native"},
+		History:  reliability.History{Up: 90 * time.Minute, Ends: 3},
 		Protocol: version.Protocol, Release: version.Release,
 		Issued: testNow, Expires: testNow.Add(offerLifetime),
 	}
@@ -69,6 +72,16 @@ func TestOfferSurvivesItsJourney(t *testing.T) {
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestHistoryIsBelievedWithinBounds(t *testing.T) {
+	key, id := newKey(t)
+	o := testOffer(id)
+	o.History = reliability.History{Up: math.MaxInt64, Ends: math.MaxUint32}
+	got, err := Open(sealUnchecked(t, o, key), id, "test", testNow)
+	if want := (reliability.History{Up: reliability.MaxUp, Ends: reliability.MaxEnds}); err != nil || got.History != want {
+		t.Errorf("got %+v, %v, want %+v", got.History, err, want)
 	}
 }
 

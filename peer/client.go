@@ -58,9 +58,9 @@ func (c *Client) Status(ctx context.Context) (s Status, err error) {
 	return s, c.call(ctx, http.MethodGet, "/v1/status", &s)
 }
 
-// Platforms returns the platforms of the peers that the peer finds now.
-func (c *Client) Platforms(ctx context.Context) (p []job.Platform, err error) {
-	return p, c.call(ctx, http.MethodGet, "/v1/platforms", &p)
+// Candidates returns the peers that offer slots and that the peer finds now.
+func (c *Client) Candidates(ctx context.Context) (found []job.Candidate, err error) {
+	return found, c.call(ctx, http.MethodGet, "/v1/candidates", &found)
 }
 
 // Halt asks the peer to end and returns when it has gone.

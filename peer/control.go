@@ -69,7 +69,7 @@ func (c *control) routes() http.Handler {
 	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
 		reply(w, http.StatusOK, c.peer.Status())
 	})
-	mux.HandleFunc("GET /v1/platforms", c.platforms)
+	mux.HandleFunc("GET /v1/candidates", c.candidates)
 	mux.HandleFunc("POST /v1/jobs", c.runJob)
 	mux.HandleFunc("POST /v1/halt", c.halt)
 	return mux
@@ -110,13 +110,13 @@ func (c *control) awaitJobs(ctx context.Context) bool {
 	}
 }
 
-func (c *control) platforms(w http.ResponseWriter, r *http.Request) {
-	platforms, err := c.peer.submitter.Platforms(r.Context())
+func (c *control) candidates(w http.ResponseWriter, r *http.Request) {
+	candidates, err := c.peer.submitter.Candidates(r.Context())
 	if err != nil {
 		fail(w, http.StatusServiceUnavailable, err)
 		return
 	}
-	reply(w, http.StatusOK, platforms)
+	reply(w, http.StatusOK, candidates)
 }
 
 // halt answers before it acts, so that the answer gets out.

@@ -45,6 +45,7 @@ type home string
 func (h home) identity() string { return filepath.Join(string(h), "identity") }
 func (h home) lock() string     { return filepath.Join(string(h), "lock") }
 func (h home) socket() string   { return filepath.Join(string(h), "control.sock") }
+func (h home) history() string  { return filepath.Join(string(h), "history") }
 func (h home) cache() string    { return filepath.Join(string(h), "cache") }
 
 // maxSocketPath is what fits into a Unix socket's address on every system, less

@@ -4,9 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -68,7 +70,9 @@ func AddHaltFlags(flags *pflag.FlagSet) {
 // configuration file, and each must know the keys of all.
 type RunOptions struct {
 	Ranks    int           // -n
-	Replicas int           // -r, of each rank
+	Replicas Replicas      // -r, of each rank
+	Success  float64       // with AutoReplicas: probability wanted, 0 for none given
+	Expect   time.Duration // with AutoReplicas: how long the job will take, 0 for not known
 	Strategy string        // -a
 	Files    string        // -l, a file that lists input files
 	Inputs   []string      // -i, input files
@@ -83,6 +87,34 @@ type RunOptions struct {
 	JSON            bool // events as JSON lines on standard error
 }
 
+// Replicas is a number of replicas.
+type Replicas int
+
+// AutoReplicas lets the peers that are found decide how many there are.
+const AutoReplicas Replicas = math.MinInt
+
+// Set reads a number, or auto.
+func (r *Replicas) Set(text string) error {
+	if text == "auto" {
+		*r = AutoReplicas
+		return nil
+	}
+	n, err := strconv.Atoi(text)
+	*r = Replicas(n)
+	return err
+}
+
+// String is the text that Set reads.
+func (r *Replicas) String() string {
+	if *r == AutoReplicas {
+		return "auto"
+	}
+	return strconv.Itoa(int(*r))
+}
+
+// Type is what error messages call it.
+func (r *Replicas) Type() string { return "number of replicas" }
+
 // DefaultRunOptions returns what p2prun does when it is told no more than -n.
 func DefaultRunOptions() RunOptions {
 	return RunOptions{Replicas: 1, Strategy: "spread", Wait: 10}
@@ -91,7 +123,9 @@ func DefaultRunOptions() RunOptions {
 // AddFlags adds p2prun's own options to flags.
 func (o *RunOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVarP(&o.Ranks, "ranks", "n", o.Ranks, "`N` ranks (required)")
-	flags.IntVarP(&o.Replicas, "replicas", "r", o.Replicas, "`R` of each rank; 2 survive one loss")
+	flags.VarP(&o.Replicas, "replicas", "r", "`R` of each rank, or auto; 2 survive one loss")
+	flags.Float64Var(&o.Success, "success", o.Success, "with -r auto: as many replicas as make the job\nsucceed with probability `P`, such as 0.99")
+	flags.DurationVar(&o.Expect, "expect", o.Expect, "with -r auto: the `TIME` that the job will take\n(default that of --timeout)")
 	flags.StringVarP(&o.Strategy, "strategy", "a", o.Strategy, "`HOW`: spread or concentrate")
 	flags.StringVarP(&o.Files, "files", "l", o.Files, "`FILE` that lists input files, one a line")
 	flags.StringArrayVarP(&o.Inputs, "input", "i", o.Inputs, "input `FILE` to stage")

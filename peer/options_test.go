@@ -52,7 +52,7 @@ func TestFlagBeatsEnvironmentBeatsFileBeatsDefault(t *testing.T) {
 		"list from file":           {strings.Join(c.Listen, " "), "/ip4/127.0.0.1/tcp/1 /ip4/127.0.0.1/tcp/2"},
 		"list from environment":    {strings.Join(c.Deny, " "), "a b"},
 		"bool from environment":    {c.MDNS, false},
-		"p2prun's option in file":  {o.Replicas, 2},
+		"p2prun's option in file":  {o.Replicas, Replicas(2)},
 		"home from environment":    {c.Home, os.Getenv("P2PMPI_HOME")},
 		"untouched run option":     {o.Strategy, "spread"},
 		"untouched bool of config": {c.NAT, true},
@@ -72,6 +72,7 @@ func TestPrecedenceHoldsForEveryOption(t *testing.T) {
 		"string": {"file", "env", "flag"}, "int": {"1", "2", "3"}, "int64": {"1", "2", "3"},
 		"duration": {"1s", "2s", "3s"}, "bool": {"true", "false", "true"},
 		"stringSlice": {"[file]", "[env]", "[flag]"}, "stringArray": {"[file]", "[env]", "[flag]"},
+		"float64": {"0.25", "0.5", "0.75"}, "number of replicas": {"2", "auto", "3"},
 	}
 	for _, key := range allKeys() {
 		t.Run(key, func(t *testing.T) {

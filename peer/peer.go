@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/crypto"
@@ -59,13 +60,14 @@ type Peer struct {
 
 	host      host.Host
 	registry  *prometheus.Registry
-	slots     *reservation.Service // nil unless a volunteer, as are launcher and control
+	slots     *reservation.Service // nil unless a volunteer, as are launcher, control and history
 	launcher  *launch.Service
 	discovery *discovery.Service
 	files     *filetransfer.Service
 	detector  *faultdetect.Service
 	submitter *job.Submitter
 	control   *control
+	history   *history
 
 	unmet error // see Unmet
 
@@ -75,6 +77,7 @@ type Peer struct {
 
 	halted   chan struct{} // closed when the peer is to be closed
 	draining sync.WaitGroup
+	drained  atomic.Bool // ended because nothing was left of any job
 	closing  sync.Once
 	closed   error
 
@@ -123,7 +126,7 @@ func (p *Peer) Unmet() error { return p.unmet }
 func (p *Peer) start() error {
 	steps := []func() error{p.startHome, p.startHost, p.startServices}
 	if p.role == Volunteer {
-		steps = append(steps, p.startVolunteer)
+		steps = append(steps, p.startHistory, p.startVolunteer)
 	}
 	// Discovery announces the peer, so it comes when all else answers.
 	for _, step := range append(steps, p.startDiscovery, p.startControl) {

@@ -73,12 +73,12 @@ func TestTwoPeersMeetAndRunAJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	client := dial(t, second)
-	platforms, err := client.Platforms(t.Context())
-	if err != nil || len(platforms) != 1 {
-		t.Fatalf("got platforms %v, %v; want one", platforms, err)
+	candidates, err := client.Candidates(t.Context())
+	if err != nil || len(candidates) == 0 {
+		t.Fatalf("got candidates %v, %v; want some", candidates, err)
 	}
 	req := job.Request{
-		Programs: []job.Executable{{Platform: platforms[0], Path: "/bin/sh"}},
+		Programs: []job.Executable{{Platform: candidates[0].Platform, Path: "/bin/sh"}},
 		Name:     "sh", Args: []string{"-c", "echo out"},
 		N: 4, R: 1, Strategy: "spread", Wait: deadline,
 	}
@@ -102,12 +102,12 @@ func TestTwoPeersMeetAndRunAJob(t *testing.T) {
 func TestS4HangingUpCancelsTheJob(t *testing.T) {
 	p := boot(t, nil)
 	client := dial(t, p)
-	platforms, err := client.Platforms(t.Context())
+	candidates, err := client.Candidates(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	req := job.Request{
-		Programs: []job.Executable{{Platform: platforms[0], Path: "/bin/sleep"}},
+		Programs: []job.Executable{{Platform: candidates[0].Platform, Path: "/bin/sleep"}},
 		Name:     "sleep", Args: []string{"1000"},
 		N: 1, R: 1, Strategy: "spread", Wait: deadline,
 	}
@@ -177,12 +177,12 @@ func TestControlSocketAPI(t *testing.T) {
 func TestO2HaltEndsWhatWasSubmittedHere(t *testing.T) {
 	p := boot(t, nil)
 	client := dial(t, p)
-	platforms, err := client.Platforms(t.Context())
+	candidates, err := client.Candidates(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	req := job.Request{
-		Programs: []job.Executable{{Platform: platforms[0], Path: "/bin/sleep"}},
+		Programs: []job.Executable{{Platform: candidates[0].Platform, Path: "/bin/sleep"}},
 		Name:     "sleep", Args: []string{"1000"},
 		N: 1, R: 1, Strategy: "spread", Wait: deadline,
 	}
@@ -355,12 +355,12 @@ func TestSubmitOnlyPeerLeavesNothing(t *testing.T) {
 func TestO3OwnerSeesWhoRunsWhat(t *testing.T) {
 	p := boot(t, nil)
 	client := dial(t, p)
-	platforms, err := client.Platforms(t.Context())
+	candidates, err := client.Candidates(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	req := job.Request{
-		Programs: []job.Executable{{Platform: platforms[0], Path: "/bin/sleep"}},
+		Programs: []job.Executable{{Platform: candidates[0].Platform, Path: "/bin/sleep"}},
 		Name:     "sleep", Args: []string{"1000"},
 		N: 2, R: 1, Strategy: "spread", Wait: deadline,
 	}

@@ -243,6 +243,7 @@ func (p *Peer) offer() discovery.Offer {
 		Jobs:        len(s.Jobs),
 		MemoryBytes: memory.TotalMemory(),
 		Kinds:       []string{"native"},
+		History:     p.history.at(time.Now()),
 	}
 	if s.Draining {
 		o.SlotsFree = 0
@@ -255,6 +256,7 @@ func (p *Peer) drain() {
 	p.control.refuseJobs()
 	p.slots.Drain()
 	if p.control.awaitJobs(p.life) && p.awaitSlots(p.life) {
+		p.drained.Store(true)
 		p.Halt(Orderly)
 	}
 }

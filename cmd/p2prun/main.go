@@ -54,6 +54,8 @@ const examples = `  p2prun --local 6 -n 3 -r 2 ./examples/ep W
   p2prun --local 6 -n 3 -r 2 --lose 2s ./examples/ep A
                                    the same, and lose one while it runs
   p2prun -n 16 -r 2 ./prog         on the network of the peer at home
+  p2prun -n 16 -r auto --success 0.99 --expect 2h ./prog
+                                   as many replicas as that takes
   p2prun -n 4 -l files -o 'out/*' wordcount
                                    stage the files listed, collect the results`
 
@@ -78,6 +80,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		if opt.Ranks == 0 && !flags.Changed("ranks") {
 			return command.Fail(command.Usage, errors.New("the number of ranks is missing: -n N"), hintHelp)
+		}
+		if opt.Replicas != peer.AutoReplicas && (flags.Changed("success") || flags.Changed("expect")) {
+			return command.Fail(command.Usage, errors.New("--success and --expect are for -r auto: they say how many replicas to take"), hintHelp)
 		}
 		var err error
 		status, err = submit(ctx, cfg, opt, args, stdout, stderr)

@@ -77,6 +77,17 @@ func TestMistakes(t *testing.T) {
 		"-n 0":                   {"-n 0 /bin/true", 64, "-n is 0"},
 		"-n no number":           {"-n x /bin/true", 64, `-n "x": want a whole number`},
 		"-r 0":                   {"-n 1 -r 0 /bin/true", 64, "-r is 0"},
+		"-r no number":           {"-n 1 -r many /bin/true", 64, `-r "many": want a whole number or auto`},
+		"-r auto alone":          {"-n 1 -r auto /bin/true", 64, "-r auto needs --success P"},
+		"-r auto without time":   {"-n 1 -r auto --success 0.9 /bin/true", 64, "-r auto needs --expect TIME"},
+		"certain success":        {"-n 1 -r auto --success 1 --expect 1h /bin/true", 64, "--success is 1: want"},
+		"success in percent":     {"-n 1 -r auto --success 99 --expect 1h /bin/true", 64, "--success is 99: want"},
+		"success no number":      {"-n 1 -r auto --success NaN --expect 1h /bin/true", 64, "--success is NaN: want"},
+		"negative time":          {"-n 1 -r auto --success 0.9 --expect -1h /bin/true", 64, "--expect is -1h0m0s"},
+		"longer than allowed":    {"-n 1 -r auto --success 0.9 --expect 2h --timeout 1h /bin/true", 64, "--timeout ends the job after 1h0m0s"},
+		"success without auto":   {"-n 1 -r 2 --success 0.9 /bin/true", 64, "--success and --expect are for -r auto"},
+		"auto and nobody there":  {"-n 2 -w 0 -r auto --success 0.9 --expect 1h --supernode " + nobody + " /bin/true", 69, "/ip4/127.0.0.1/tcp/1"},
+		"auto without room":      {"--local 2 -n 1 -w 2 -r auto --success 0.999 --expect 24h /bin/true", 69, "with 2 replicas each, 1 rank succeeds"},
 		"strategy":               {"-n 1 -a best /bin/true", 64, `strategy "best"`},
 		"pattern":                {"-n 1 -o [ /bin/true", 64, "-o"},
 		"timeout":                {"-n 1 --timeout -1s /bin/true", 64, "--timeout is -1s"},
@@ -114,6 +125,35 @@ func TestMistakesAreEventsWithJSON(t *testing.T) {
 	if err := json.Unmarshal(errs.Bytes(), &e); err != nil || e.Result == nil || e.Result.Status != 64 || status != 64 {
 		t.Errorf("got status %d, %q, %v", status, errs.String(), err)
 	}
+}
+
+func TestAutoTakesTheReplicasThatItTakesAndSaysWhy(t *testing.T) {
+	alone(t)
+	var out, errs bytes.Buffer
+	// Newcomers: each ends within an hour with probability 0.041.
+	args := []string{"--json", "--local", "3", "-n", "1", "-r", "auto", "--success", "0.99", "--expect", "1h", "sh", "-c", "echo answer"}
+	if status := run(t.Context(), args, &out, &errs); status != 0 || out.String() != "answer\n" {
+		t.Fatalf("got status %d, %q: %s", status, out.String(), errs.String())
+	}
+	var choice *job.Choice
+	placed := 0
+	for line := range strings.Lines(errs.String()) {
+		var e job.Event
+		if err := json.Unmarshal([]byte(line), &e); err != nil {
+			t.Fatalf("line %q: %v", line, err)
+		}
+		if e.Kind == job.ReplicasEvent {
+			choice = e.Choice
+			if !strings.Contains(e.Text, "-r auto: with 2 replicas each, 1 rank succeeds with probability 0.998") {
+				t.Errorf("got %q", e.Text)
+			}
+		}
+		placed = max(placed, len(e.Placed))
+	}
+	if choice == nil || choice.Replicas != 2 || choice.Peers != 3 || placed != 2 {
+		t.Errorf("got %+v and %d processes, want 2 replicas", choice, placed)
+	}
+	nothingLeft(t)
 }
 
 func TestLocalJobEndsAsTheProgramDoes(t *testing.T) {

@@ -77,7 +77,7 @@ func (s *session) join(ctx context.Context, cfg peer.Config, opt peer.RunOptions
 	s.net, err = localnet.Start(ctx, localnet.Config{
 		Dir:          homes,
 		Peers:        opt.Local,
-		Slots:        (opt.Ranks*opt.Replicas + opt.Local - 1) / opt.Local,
+		Slots:        localSlots(opt),
 		Supernode:    s.own.Addresses(),
 		Network:      cfg.Network,
 		GossipPeriod: cfg.GossipPeriod,
@@ -87,17 +87,26 @@ func (s *session) join(ctx context.Context, cfg peer.Config, opt peer.RunOptions
 	return err
 }
 
+// localSlots is how many slots each peer of --local needs for a job to fit: for as
+// many replicas as there may be, one of each rank.
+func localSlots(opt peer.RunOptions) int {
+	if opt.Replicas == peer.AutoReplicas {
+		return opt.Ranks
+	}
+	return (opt.Ranks*int(opt.Replicas) + opt.Local - 1) / opt.Local
+}
+
 // file returns w if it is one that a child process can have, else nothing.
 func file(w io.Writer) *os.File {
 	f, _ := w.(*os.File)
 	return f
 }
 
-func (s *session) platforms(ctx context.Context) ([]job.Platform, error) {
+func (s *session) candidates(ctx context.Context) ([]job.Candidate, error) {
 	if s.client != nil {
-		return s.client.Platforms(ctx)
+		return s.client.Candidates(ctx)
 	}
-	return s.own.Submitter().Platforms(ctx)
+	return s.own.Submitter().Candidates(ctx)
 }
 
 func (s *session) run(ctx context.Context, req job.Request, emit func(job.Event) error) (job.Result, error) {

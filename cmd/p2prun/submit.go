@@ -47,7 +47,7 @@ func submit(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []st
 	}
 	show := display.New(display.Config{
 		Name: "p2prun", Stdout: stdout, Stderr: stderr,
-		Ranks: opt.Ranks, Replicas: opt.Replicas, Tag: opt.TagOutput, JSON: opt.JSON,
+		Ranks: opt.Ranks, Replicas: req.R, Tag: opt.TagOutput, JSON: opt.JSON,
 	})
 	defer show.Close()
 	// This machine's platform comes first, so that mistakes come to light before
@@ -66,13 +66,26 @@ func submit(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []st
 	if err := buildForPeers(ctx, s, prog, &req, built); err != nil {
 		return 0, err
 	}
-	result, err := s.run(ctx, req, watchdog(s, opt, show))
+	if opt.Replicas == peer.AutoReplicas {
+		if lacking, err := chooseReplicas(ctx, s, opt, &req, show); err != nil || lacking != nil {
+			return finish(s, show, lacking), err
+		}
+	}
+	result, err := s.run(ctx, req, watchdog(s, opt.Lose, req, show))
 	if err != nil {
 		return 0, failure(ctx, err)
 	}
-	s.explain(&result)
-	show.Result(result)
-	return result.Status, nil
+	return finish(s, show, &result), nil
+}
+
+// finish shows how a job has ended.
+func finish(s *session, show *display.Display, result *job.Result) int {
+	if result == nil {
+		return 0
+	}
+	s.explain(result)
+	show.Result(*result)
+	return result.Status
 }
 
 // request is what the options ask for, less the program.
@@ -86,15 +99,18 @@ func request(cfg peer.Config, opt peer.RunOptions, args []string) (job.Request, 
 	}
 	req := job.Request{
 		Name: args[0], Args: args[1:], Settings: proclink.Settings(os.Getenv),
-		N: opt.Ranks, R: opt.Replicas, Strategy: opt.Strategy,
+		N: opt.Ranks, R: int(opt.Replicas), Strategy: opt.Strategy,
 		Outputs: opt.Outputs, OutputDir: cwd,
 		Channels: cfg.Channels, Explain: opt.ExplainChannels,
 		Wait: time.Duration(opt.Wait) * time.Second, Timeout: opt.Timeout,
 	}
+	if opt.Replicas == peer.AutoReplicas {
+		req.R = 1 // until peers are found
+	}
 	// The program is not there yet; all else can be judged now.
 	trial := req
 	trial.Programs = []job.Executable{{Platform: program.Local, Path: cwd}}
-	if err := errors.Join(trial.Validate(), checkLocal(opt)); err != nil {
+	if err := errors.Join(trial.Validate(), checkLocal(opt), checkAuto(opt)); err != nil {
 		return job.Request{}, err
 	}
 	names := slices.Clone(opt.Inputs)
@@ -116,7 +132,7 @@ func checkLocal(opt peer.RunOptions) error {
 	switch {
 	case opt.Local < 0 || opt.Local > maxLocal:
 		return fmt.Errorf("--local is %d: want 1 to %d", opt.Local, maxLocal)
-	case opt.Local > 0 && opt.Local < opt.Replicas:
+	case opt.Local > 0 && opt.Local < int(opt.Replicas):
 		return fmt.Errorf("--local %d with -r %d: the replicas of a rank are on different peers, so at least %d are needed",
 			opt.Local, opt.Replicas, opt.Replicas)
 	case opt.Lose < 0:
@@ -149,11 +165,16 @@ func buildForPeers(ctx context.Context, s *session, prog *program.Program, req *
 	if !prog.Portable() || s.net != nil { // local peers are of this platform
 		return nil
 	}
-	platforms, err := s.platforms(ctx)
+	candidates, err := s.candidates(ctx)
 	if err != nil {
 		return failure(ctx, err)
 	}
-	others := slices.DeleteFunc(platforms, func(p job.Platform) bool { return p == program.Local })
+	var others []job.Platform
+	for _, c := range candidates {
+		if c.Platform != program.Local && !slices.Contains(others, c.Platform) {
+			others = append(others, c.Platform)
+		}
+	}
 	more, err := build(ctx, prog, others, into)
 	req.Programs = append(req.Programs, more...)
 	return err
@@ -173,17 +194,17 @@ func cancelled() error {
 
 // watchdog returns what shows a job's events and, with --lose, kills the peer of
 // rank 0's master in time.
-func watchdog(s *session, opt peer.RunOptions, show *display.Display) func(job.Event) error {
-	if opt.Lose == 0 {
+func watchdog(s *session, lose time.Duration, req job.Request, show *display.Display) func(job.Event) error {
+	if lose == 0 {
 		return show.Event
 	}
-	victim := newVictim(opt.Ranks, opt.Replicas)
+	victim := newVictim(req.N, req.R)
 	var once sync.Once
 	return func(e job.Event) error {
 		victim.take(e)
 		if e.Kind == job.PhaseEvent && e.Phase == job.Running {
 			once.Do(func() {
-				s.after(opt.Lose, func() { victim.kill(s.net, show) })
+				s.after(lose, func() { victim.kill(s.net, show) })
 			})
 		}
 		return show.Event(e)

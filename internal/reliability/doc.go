@@ -1,6 +1,9 @@
 // Package reliability is the arithmetic of replication: how likely a job fails
-// whose processes fail independently.
+// whose processes fail independently, and how many replicas it needs.
 //
-//	n ranks × r replicas     a process fails        the job fails when some rank
-//	                         with probability f ──► has lost all its replicas
+//	what peers have    expected        n ranks,
+//	seen of themselves time            wanted success
+//	     │               │                  │
+//	     └► History ─► Fails ─► f ─► Replicas ─► r
+//	                             JobFails: 1 − (1 − f^r)^n
 package reliability

@@ -12,6 +12,7 @@ type Kind string
 // The kinds of events.
 const (
 	PhaseEvent    Kind = "phase"    // Phase, and what is known of it
+	ReplicasEvent Kind = "replicas" // Choice: what -r auto came to; Text
 	PlacedEvent   Kind = "placed"   // Placed: which process runs on which peer
 	OutputEvent   Kind = "output"   // Rank, Stream, Data
 	ViewEvent     Kind = "view"     // View: a process has failed or finished; Text
@@ -48,6 +49,7 @@ type Event struct {
 	Stream Stream     `json:"stream,omitempty"`
 	Data   []byte     `json:"data,omitempty"`
 	Routes []Route    `json:"routes,omitempty"`
+	Choice *Choice    `json:"choice,omitempty"`
 	View   *view.View `json:"view,omitempty"`
 	Text   string     `json:"text,omitempty"`
 	Result *Result    `json:"result,omitempty"`

@@ -107,19 +107,16 @@ func (s *Submitter) forget(id string) {
 	s.mu.Unlock()
 }
 
-// Platforms returns the platforms of the peers that can be found now, so that
-// a program can be built for them.
-func (s *Submitter) Platforms(ctx context.Context) ([]Platform, error) {
-	candidates, _, err := s.cfg.Discovery.Candidates(ctx, discovery.Need{All: true})
+// Candidates returns the peers that offer slots and can be found now, nearest
+// first, so that a program can be built for them and replicas chosen.
+func (s *Submitter) Candidates(ctx context.Context) ([]Candidate, error) {
+	found, _, err := s.cfg.Discovery.Candidates(ctx, discovery.Need{All: true})
 	if err != nil {
 		return nil, fmt.Errorf("look for peers: %w", err)
 	}
-	var out []Platform
-	for _, c := range candidates {
-		p := Platform{OS: c.Offer.OS, Arch: c.Offer.Arch}
-		if !slices.Contains(out, p) {
-			out = append(out, p)
-		}
+	out := make([]Candidate, len(found))
+	for i, c := range found {
+		out[i] = Candidate{Platform{c.Offer.OS, c.Offer.Arch}, c.Offer.SlotsFree, c.Offer.History}
 	}
 	return out, nil
 }

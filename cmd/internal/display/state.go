@@ -23,6 +23,8 @@ func NewState(n, r int) *State { return &State{view: view.New(n, r)} }
 // Take takes in an event.
 func (s *State) Take(e job.Event) {
 	switch {
+	case e.Kind == job.ReplicasEvent && e.Choice != nil:
+		s.view = view.New(s.view.N, e.Choice.Replicas)
 	case e.Kind == job.PhaseEvent:
 		s.phase, s.count, s.total = e.Phase, e.Count, e.Total
 	case e.Kind == job.ViewEvent && e.View != nil && e.View.Valid() == nil:

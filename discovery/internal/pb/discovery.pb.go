@@ -82,8 +82,10 @@ type Offer struct {
 	Arch          string                 `protobuf:"bytes,10,opt,name=arch,proto3" json:"arch,omitempty"`
 	Kinds         []string               `protobuf:"bytes,11,rep,name=kinds,proto3" json:"kinds,omitempty"`
 	Release       string                 `protobuf:"bytes,12,opt,name=release,proto3" json:"release,omitempty"`
-	Issued        int64                  `protobuf:"varint,13,opt,name=issued,proto3" json:"issued,omitempty"`   // Unix milliseconds
-	Expires       int64                  `protobuf:"varint,14,opt,name=expires,proto3" json:"expires,omitempty"` // Unix milliseconds
+	Issued        int64                  `protobuf:"varint,13,opt,name=issued,proto3" json:"issued,omitempty"`                        // Unix milliseconds
+	Expires       int64                  `protobuf:"varint,14,opt,name=expires,proto3" json:"expires,omitempty"`                      // Unix milliseconds
+	UpSeconds     uint64                 `protobuf:"varint,15,opt,name=up_seconds,json=upSeconds,proto3" json:"up_seconds,omitempty"` // that the peer has run since it was set up
+	Ends          uint32                 `protobuf:"varint,16,opt,name=ends,proto3" json:"ends,omitempty"`                            // how often it ended without waiting for jobs
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -216,6 +218,20 @@ func (x *Offer) GetExpires() int64 {
 	return 0
 }
 
+func (x *Offer) GetUpSeconds() uint64 {
+	if x != nil {
+		return x.UpSeconds
+	}
+	return 0
+}
+
+func (x *Offer) GetEnds() uint32 {
+	if x != nil {
+		return x.Ends
+	}
+	return 0
+}
+
 // Request asks a peer for its current offer, or only for an echo.
 type Request struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -326,7 +342,7 @@ var File_discovery_proto protoreflect.FileDescriptor
 
 const file_discovery_proto_rawDesc = "" +
 	"\n" +
-	"\x0fdiscovery.proto\x12\x10p2pmpi.discovery\"\xe9\x02\n" +
+	"\x0fdiscovery.proto\x12\x10p2pmpi.discovery\"\x9c\x03\n" +
 	"\x05Offer\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\fR\x04peer\x12\x18\n" +
@@ -344,7 +360,10 @@ const file_discovery_proto_rawDesc = "" +
 	"\x05kinds\x18\v \x03(\tR\x05kinds\x12\x18\n" +
 	"\arelease\x18\f \x01(\tR\arelease\x12\x16\n" +
 	"\x06issued\x18\r \x01(\x03R\x06issued\x12\x18\n" +
-	"\aexpires\x18\x0e \x01(\x03R\aexpires\"7\n" +
+	"\aexpires\x18\x0e \x01(\x03R\aexpires\x12\x1d\n" +
+	"\n" +
+	"up_seconds\x18\x0f \x01(\x04R\tupSeconds\x12\x12\n" +
+	"\x04ends\x18\x10 \x01(\rR\x04ends\"7\n" +
 	"\aRequest\x12\x18\n" +
 	"\anetwork\x18\x01 \x01(\tR\anetwork\x12\x12\n" +
 	"\x04echo\x18\x02 \x01(\bR\x04echo\"\x8c\x01\n" +

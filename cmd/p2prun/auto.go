@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
+	"github.com/p2pmpi/p2pmpi/cmd/internal/display"
+	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/job"
+)
+
+// checkAuto judges what -r auto is told.
+func checkAuto(opt peer.RunOptions) error {
+	if opt.Replicas != peer.AutoReplicas {
+		return nil
+	}
+	switch {
+	case opt.Success == 0:
+		return errors.New("-r auto needs --success P: how likely the job is to succeed, such as 0.99")
+	case !(opt.Success > 0 && opt.Success < 1):
+		return fmt.Errorf("--success is %v: want a probability above 0 and below 1, such as 0.99", opt.Success)
+	case opt.Expect < 0:
+		return fmt.Errorf("--expect is %v: want a time such as 90s or 2h", opt.Expect)
+	case opt.Expect == 0 && opt.Timeout == 0:
+		return errors.New("-r auto needs --expect TIME: how long the job will take, such as 2h")
+	case opt.Timeout > 0 && opt.Expect > opt.Timeout:
+		return fmt.Errorf("--expect is %v, but --timeout ends the job after %v", opt.Expect, opt.Timeout)
+	}
+	return nil
+}
+
+// lookAgain is how soon peers are looked for again when there were too few.
+const lookAgain = 500 * time.Millisecond
+
+// chooseReplicas sets the job's number of replicas by the peers that there are.
+// When these are too few, and stay so as long as the job may wait, it returns
+// that as the job's result.
+func chooseReplicas(ctx context.Context, s *session, opt peer.RunOptions, req *job.Request, show *display.Display) (*job.Result, error) {
+	expect := opt.Expect
+	if expect == 0 {
+		expect = opt.Timeout
+	}
+	var platforms []job.Platform
+	for _, p := range req.Programs {
+		platforms = append(platforms, p.Platform)
+	}
+	for deadline := time.Now().Add(req.Wait); ; {
+		candidates, err := s.candidates(ctx)
+		if err != nil {
+			return nil, failure(ctx, err)
+		}
+		choice, err := job.ChooseReplicas(req.N, opt.Success, expect, platforms, candidates)
+		if err == nil {
+			req.R = choice.Replicas
+			return nil, failure(ctx, show.Event(choice.Event()))
+		}
+		left := time.Until(deadline)
+		if left <= 0 {
+			return &job.Result{Status: command.Unavailable, Message: err.Error(), Hint: hintMoreRoom}, nil
+		}
+		select {
+		case <-time.After(min(left, lookAgain)):
+		case <-ctx.Done():
+			return nil, cancelled()
+		}
+	}
+}
+
+const hintMoreRoom = "boot more peers with p2pboot, wait longer with -w, or lower --success"

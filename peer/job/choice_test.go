@@ -1,0 +1,59 @@
+package job
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/reliability"
+)
+
+var linux = Platform{"linux", "amd64"}
+
+// alike returns peers with so many slots that fail within an hour with
+// probability 0.05: they end once in 19.5 hours.
+func alike(peers, slots int) []Candidate {
+	const day = 24 * time.Hour
+	h := reliability.History{Up: time.Duration(-float64(20*time.Hour)/math.Log(0.95)) - day, Ends: 19}
+	out := make([]Candidate, peers)
+	for i := range out {
+		out[i] = Candidate{linux, slots, h}
+	}
+	return out
+}
+
+func TestChooseReplicas(t *testing.T) {
+	others := append(alike(12, 8), Candidate{Platform{"plan9", "arm"}, 100, reliability.History{Ends: 1000}})
+	liar := append(alike(99, 1), Candidate{linux, 1 << 16, reliability.History{Ends: math.MaxInt}})
+	tests := []struct {
+		name       string
+		n          int
+		wanted     float64
+		candidates []Candidate
+		want       int    // 0: none
+		says       string // why, or why not
+	}{
+		{"one will do", 8, 0.6, alike(12, 8), 1, "with 1 replica each, 8 ranks succeed with probability 0.663"},
+		{"two", 8, 0.98, alike(12, 8), 2, "0.980"},
+		{"three", 8, 0.99, alike(12, 8), 3, "of 12 peers found one fails within 1h0m0s with probability 0.05"},
+		{"no room for three", 8, 0.99, alike(2, 100), 0, "there is room for no more; --success is 0.99"},
+		{"slots of a peer beyond n do not count", 8, 0.98, alike(1, 100), 0, "with 1 replica each"},
+		{"nobody", 8, 0.5, nil, 0, "found 0 of the 8 slots"},
+		{"too few", 8, 0.5, alike(7, 1), 0, "found 7 of the 8 slots"},
+		{"peers that cannot run it do not count", 8, 0.98, others, 2, "of 12 peers"},
+		{"one that makes itself out to be the worst counts for its slot", 1, 0.99, liar, 2, "probability 0.06"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c, err := ChooseReplicas(tt.n, tt.wanted, time.Hour, []Platform{linux}, tt.candidates)
+			text := c.Event().Text
+			if tt.want == 0 && err != nil {
+				text, c.Replicas = err.Error(), 0
+			}
+			if c.Replicas != tt.want || !strings.Contains(text, tt.says) {
+				t.Errorf("got %d, %s; want %d, %q", c.Replicas, text, tt.want, tt.says)
+			}
+		})
+	}
+}
