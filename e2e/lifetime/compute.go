@@ -54,7 +54,7 @@ func compute(e lifetime.Effort, most int, progress io.Writer) results {
 
 // lateEffort is how much less is tried of what takes so much longer to find out:
 // whether news is late takes a walk through all rounds for every survivor.
-const lateEffort = 40
+const lateEffort = 8
 
 func measure(s lifetime.Scheme, job lifetime.Job, e lifetime.Effort) detector {
 	gossip := s.Among(job.Members())
@@ -64,7 +64,7 @@ func measure(s lifetime.Scheme, job lifetime.Job, e lifetime.Effort) detector {
 	d := detector{fewest: gossip.FewestCut()}
 	p := lifetime.Measure(job.Members(), d.fewest, e, all, first)
 	d.cut, d.first = p[0], p[1]
-	if job.Replicas == 2 { // the number of replicas does not matter to it
+	if job.Replicas == 2 && s != lifetime.LiveDBRR { // replicas do not matter to it, and ours never is
 		e.Enumerate, e.Sample = e.Enumerate/lateEffort, max(1, e.Sample/lateEffort)
 		d.late = lifetime.Measure(job.Members(), 0, e, gossip.Late)[0]
 	}

@@ -64,7 +64,9 @@ func publish(r results, o options, stdout io.Writer) error {
 			fmt.Fprintf(stdout, "## %s\n\n%s\n", s.name, s.text)
 			continue
 		}
-		s.text += fmt.Sprintf("\nSamples of %d sets, seed %d.\n", o.sample, o.seed)
+		if s.name != "fewest" { // which is exact
+			s.text += fmt.Sprintf("\nMade with `-sample %d -seed %d`.\n", o.sample, o.seed)
+		}
 		if err := markdown.Insert(filepath.Join(o.out, "reliability.md"), "lifetime:"+s.name, s.text); err != nil {
 			return err
 		}

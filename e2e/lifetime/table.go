@@ -20,7 +20,7 @@ func (r results) sections() []section {
 	for _, f := range rates {
 		fmt.Fprintf(&cut, "f = %s:\n\n%s\n", percent(f), r.cut(f))
 	}
-	return []section{{"cut", cut.String()}, {"fewest", r.fewest()}, {"late", r.late()}}
+	return []section{{"fewest", r.fewest()}, {"cut", cut.String()}, {"late", r.late()}}
 }
 
 // cut compares the application's end with the detectors'.
@@ -60,7 +60,8 @@ func (r results) fewest() string {
 // late compares how often a survivor looks failed.
 func (r results) late() string {
 	head := []string{"members"}
-	for _, s := range schemes {
+	fixed := schemes[:2] // ours is never late
+	for _, s := range fixed {
 		for _, f := range rates {
 			head = append(head, fmt.Sprintf("%v, f = %s", s, percent(f)))
 		}
@@ -68,7 +69,7 @@ func (r results) late() string {
 	rows := [][]string{head}
 	for _, g := range r.pairs() {
 		row := []string{strconv.Itoa(g.job.Members())}
-		for _, d := range g.detectors {
+		for _, d := range g.detectors[:len(fixed)] {
 			for _, f := range rates {
 				row = append(row, cell(d.late, f))
 			}
@@ -94,7 +95,7 @@ func (r results) pairs() results {
 func cell(p lifetime.Profile, f float64) string {
 	share := p.At(f)
 	switch {
-	case p.Exact:
+	case p.Exact, short(share.Low) == short(share.High):
 		return short(share.Fraction)
 	case bound(share):
 		return "≤ " + short(share.High)
@@ -105,14 +106,17 @@ func cell(p lifetime.Profile, f float64) string {
 // bound tells whether a sample says no more than how likely something is at most.
 func bound(s lifetime.Share) bool { return s.Low < s.High/1000 }
 
-// short writes a probability with two digits. One below any that matters is 0.
+// short writes a probability with two digits. One that is almost 0 or 1 is so.
 func short(p float64) string {
 	if p < 1e-99 {
 		return "0"
 	}
 	digits := strconv.FormatFloat(p, 'g', 2, 64)
-	if p > 0.9 && p < 1 { // say how far from certain
-		digits = strconv.FormatFloat(p, 'f', min(9, 1+int(-math.Log10(1-p))+1), 64)
+	if p > 1-1e-7 {
+		return "1"
+	}
+	if p > 0.9 { // say how far from certain
+		digits = strconv.FormatFloat(p, 'f', 2+int(-math.Log10(1-p)), 64)
 	}
 	return digits
 }

@@ -95,8 +95,12 @@ func (g Gossip) reached(survivors Set, backwards bool) Set {
 // repeat. That is the time after which the literature calls a member failed.
 func (g Gossip) Late(crashed Set) bool {
 	ring, survivors := g.after(crashed)
+	members := ring.n
+	if g.live {
+		members = min(1, members) // all alike: nobody is missing on their ring
+	}
 	for start := range ring.distances {
-		for i := range ring.n {
+		for i := range members {
 			if survivors.Has(i) && ring.spread(i, start, survivors) != survivors {
 				return true
 			}

@@ -78,6 +78,19 @@ func TestF3SurvivorsThatCountAmongThemselvesAreNeverLate(t *testing.T) {
 	}
 }
 
+// With distances counted in live members only the number of survivors matters.
+func TestF3NoNumberOfCrashesMakesOursLate(t *testing.T) {
+	for n := 2; n <= MaxMembers; n++ {
+		g, crashed := LiveDBRR.Among(n), Set{}
+		for i := range n {
+			if g.Late(crashed) {
+				t.Fatalf("n=%d, %d crashed", n, i)
+			}
+			crashed.add(i)
+		}
+	}
+}
+
 func TestFewestCut(t *testing.T) {
 	tests := []struct {
 		scheme Scheme

@@ -66,7 +66,7 @@ func ChooseReplicas(n int, wanted float64, expect time.Duration, platforms []Pla
 func (c Choice) Event() Event {
 	text := fmt.Sprintf("-r auto: %s (%v wanted)", c.reason(), c.Wanted)
 	if c.Replicas > 1 {
-		text += fmt.Sprintf("; one fewer with %s", probability(1-reliability.JobFails(c.Ranks, c.Replicas-1, c.Fails)))
+		text += fmt.Sprintf("; with one fewer it is %s", probability(1-reliability.JobFails(c.Ranks, c.Replicas-1, c.Fails)))
 	}
 	return Event{Kind: ReplicasEvent, Time: time.Now(), Choice: &c, Text: text}
 }
