@@ -47,6 +47,7 @@ func FuzzReceive(f *testing.F) {
 	f.Add(append(row(2, channel.Sync, 0, ""), row(3, channel.Ack, 9, "")...))
 	f.Add(append(row(0x82, channel.SyncReply, 0, string(appendDeterminant(nil, protection.Determinant{}))),
 		row(2, channel.DeterminantAck, 0, "")...))
+	f.Add(append(row(3, channel.Ack, 2, string(make([]byte, keySize+16))), row(3, channel.Ack, 3, string(make([]byte, keySize+8)))...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		v := view.New(2, 3)
 		p := New(view.Process{Replica: 1}, v)

@@ -32,7 +32,9 @@ type arrivals struct {
 	// What arrived since the last acknowledgement, duplicates included: they
 	// show that a sender does not know.
 	messages, bytes int
-	listed          bool // is in due
+	listed          bool   // is in due
+	seal            *seal  // of the messages that have not been acknowledged; nil: none
+	last            []byte // payload of the last acknowledgement
 }
 
 func newInbox() inbox {
@@ -70,8 +72,10 @@ func (p *Protocol) receiveData(from view.Process, f channel.Frame) error {
 		return nil
 	}
 	if f.Seq == a.next {
+		m := protection.DataMessage(f, from.Rank, p.self.Rank)
+		p.sealed(a).add(&m)
 		a.next++
-		p.out.Deliver = append(p.out.Deliver, protection.DataMessage(f, from.Rank, p.self.Rank))
+		p.out.Deliver = append(p.out.Deliver, m)
 	}
 	a.messages++
 	a.bytes += len(f.Payload)
@@ -85,9 +89,12 @@ func (p *Protocol) receiveData(from view.Process, f channel.Frame) error {
 }
 
 // acknowledge tells every live replica of the source what is here. All of them
-// keep the messages, not only the master that sent them.
+// keep the messages, not only the master that sent them, and all of them compare.
 func (p *Protocol) acknowledge(a *arrivals) {
-	f := p.control(channel.Ack, a.context, a.next-1, nil)
+	if a.seal != nil {
+		a.last, a.seal = a.seal.encode(), nil
+	}
+	f := p.control(channel.Ack, a.context, a.next-1, a.last)
 	for _, q := range p.live[a.source] {
 		p.emit(q, f)
 	}
@@ -108,8 +115,12 @@ func (p *Protocol) acknowledgeDue() {
 // acknowledgeAll tells q again what is here from its rank.
 func (p *Protocol) acknowledgeAll(q view.Process) {
 	for _, a := range p.inbox.all {
-		if a.source == q.Rank && a.next > 1 {
-			p.emit(q, p.control(channel.Ack, a.context, a.next-1, nil))
+		switch {
+		case a.source != q.Rank || a.next == 1:
+		case a.seal != nil:
+			p.acknowledge(a)
+		default:
+			p.emit(q, p.control(channel.Ack, a.context, a.next-1, a.last))
 		}
 	}
 }

@@ -111,6 +111,9 @@ func (j *job) carryOut(p *process, out protection.Output) error {
 		}
 		j.put(j.queue(p.id, e.To), e.Frame)
 	}
+	if len(out.Diverged) > 0 {
+		return fmt.Errorf("%v says that replicas differ: %+v", p.id, out.Diverged)
+	}
 	for _, d := range out.Decided {
 		j.tracef("  %v decided %d = %x", p.id, d.Index, d.Outcome)
 		if err := j.checkShown(p, d.Point); err != nil {

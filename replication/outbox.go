@@ -29,16 +29,24 @@ type outbox struct {
 	streams  map[stream]*backlog
 	all      []*backlog  // the same, in order of creation, so that output is deterministic
 	foreign  map[int]int // by rank: the backlogs that an Ack made before a Send
+	claimed  int         // bytes of all claims
 	released *[][]byte   // where payloads go that are kept no more
 }
 
 // A backlog is the part of the backup table for one stream.
 type backlog struct {
-	dest  int
-	seq   uint64   // of the last message produced
-	acked []uint64 // by replica of dest: it has every message up to this one
-	queue []backup // kept messages in order of Seq, from head on
-	head  int
+	context uint32
+	dest    int
+	seq     uint64   // of the last message produced
+	acked   []uint64 // by replica of dest: it has every message up to this one
+	// claims are, by replica of dest, the digests of messages that it has and this
+	// process has not produced yet.
+	claims [][]claim
+	// differs says, by replica of dest, that it has got something else than this
+	// process has produced. That is said once.
+	differs []bool
+	queue   []backup // kept messages in order of Seq, from head on
+	head    int
 }
 
 // A backup is one message of the table.
@@ -57,7 +65,8 @@ func (o *outbox) to(context uint32, dest int) *backlog {
 	s := stream{context, dest}
 	b := o.streams[s]
 	if b == nil {
-		b = &backlog{dest: dest, acked: make([]uint64, o.replicas)}
+		b = &backlog{context: context, dest: dest, acked: make([]uint64, o.replicas),
+			claims: make([][]claim, o.replicas), differs: make([]bool, o.replicas)}
 		o.streams[s] = b
 		o.all = append(o.all, b)
 	}
@@ -169,11 +178,16 @@ func (p *Protocol) resend(q view.Process) {
 	}
 }
 
-// receiveAck notes that from has the messages of a stream up to f.Seq, which
-// this process may not have produced yet.
+// receiveAck compares what from has got with what this process has produced, and
+// notes that from has the messages of a stream up to f.Seq, which this process may
+// not have produced yet.
 func (p *Protocol) receiveAck(from view.Process, f channel.Frame) error {
 	if f.Seq == 0 {
 		return fmt.Errorf("acknowledges nothing")
+	}
+	c, err := decodeClaim(f.Seq, f.Payload)
+	if err != nil {
+		return err
 	}
 	o := &p.outbox
 	if o.streams[stream{f.Context, from.Rank}] == nil {
@@ -184,6 +198,7 @@ func (p *Protocol) receiveAck(from view.Process, f channel.Frame) error {
 	}
 	b := o.to(f.Context, from.Rank)
 	if f.Seq > b.acked[from.Replica] {
+		p.compare(b, from, c)
 		b.acked[from.Replica] = f.Seq
 		o.forget(b, p.live[b.dest])
 	}

@@ -20,6 +20,7 @@ type Protocol struct {
 
 	outbox    outbox
 	inbox     inbox
+	secret    Secret
 	decisions decisions
 	takeover  takeover
 
@@ -47,6 +48,13 @@ func New(self view.Process, v view.View) *Protocol {
 	}
 	return p
 }
+
+// A Secret is what a process's digests depend on and nobody else knows.
+type Secret [keySize]byte
+
+// SetSecret gives the process its secret. It comes before any message; without it,
+// who forges messages can foresee the keys of their digests.
+func (p *Protocol) SetSecret(s Secret) { p.secret = s }
 
 // adopt makes v the current view.
 func (p *Protocol) adopt(v view.View) {
@@ -76,8 +84,10 @@ func (p *Protocol) reset() {
 	clear(p.out.Deliver)
 	clear(p.out.Decided)
 	clear(p.out.Released)
+	clear(p.out.Diverged)
 	p.out = protection.Output{
-		Send: p.out.Send[:0], Deliver: p.out.Deliver[:0], Decided: p.out.Decided[:0], Released: p.out.Released[:0],
+		Send: p.out.Send[:0], Deliver: p.out.Deliver[:0], Decided: p.out.Decided[:0],
+		Released: p.out.Released[:0], Diverged: p.out.Diverged[:0],
 	}
 }
 
@@ -109,6 +119,7 @@ func (p *Protocol) Send(m protection.Message) protection.Output {
 		p.out.Deliver = append(p.out.Deliver, m)
 		return p.out
 	}
+	p.compareClaimed(b, &m)
 	if p.outbox.keep(b, m, p.live[m.Dest]) && p.takeover.promoted {
 		p.transmit(b, m)
 	}

@@ -157,12 +157,23 @@ func (s *rehearsal) show(p view.Process, out protection.Output) {
 	for _, d := range out.Decided {
 		fmt.Fprintf(s.out, "\t%v sees that point %d is %q\n", p, d.Index, d.Outcome)
 	}
+	for _, d := range out.Diverged {
+		fmt.Fprintf(s.out, "\t%v has produced another message %d than %v has got\n", p, d.Seq, d.Receiver)
+	}
 	for _, e := range out.Send {
 		f := e.Frame
-		fmt.Fprintf(s.out, "\t%v -> %v %s %d %q\n", p, e.To, kindNames[f.Kind], f.Seq, f.Payload)
+		fmt.Fprintf(s.out, "\t%v -> %v %s %d %s\n", p, e.To, kindNames[f.Kind], f.Seq, content(f))
 		way := [2]view.Process{p, e.To}
 		s.queues[way] = append(s.queues[way], f)
 	}
+}
+
+// content is what the payload of f says.
+func content(f channel.Frame) string {
+	if f.Kind == channel.Ack {
+		return fmt.Sprintf("digests %d", max(0, len(f.Payload)-keySize)/8)
+	}
+	return strconv.Quote(string(f.Payload))
 }
 
 var kindNames = map[channel.Kind]string{

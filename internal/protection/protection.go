@@ -46,6 +46,22 @@ type Output struct {
 	// Released are payloads given to Send that the protocol does not keep any
 	// more. Frames with them may not have left yet.
 	Released [][]byte
+	// Diverged are messages that some replica of the process's rank has sent or
+	// passed on otherwise than this process has produced them.
+	Diverged []Divergence
+}
+
+// A Divergence is the evidence that not all replicas of a rank have done the same,
+// or that a message was changed on its way: what one process produced and what the
+// receiver has got are not the same message. Who is at fault it does not say.
+type Divergence struct {
+	Receiver view.Process // which process has got something else
+	Context  uint32
+	Seq      uint64 // of the message, for each (context, source, destination)
+	Tag      int32  // as produced here
+	Length   uint64 // as produced here, in bytes
+	Produced uint64 // digest of what was produced here
+	Received uint64 // digest of what the receiver has got
 }
 
 // A Protocol protects one process of a job. Its methods are called by one

@@ -35,9 +35,9 @@ func (k Kind) String() string {
 	return names[k]
 }
 
-// A Difference is the first that two ranks have; Text names both and their
+// A Divergence is the first that two ranks have; Text names both and their
 // calls. The zero Difference is none.
-type Difference struct {
+type Divergence struct {
 	Kind Kind
 	Text string
 }

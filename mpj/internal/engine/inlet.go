@@ -135,12 +135,16 @@ func (e *Engine) readOne(in *inlet, f *channel.Frame, timer *time.Timer) bool {
 func isEnd(err error) bool { return errors.Is(err, io.EOF) }
 
 // place returns where the payload of a frame goes: to the buffer of the receive
-// that it is for, when nothing has to be asked first. e.mu is held.
+// that it is for, when nothing has to be asked first. What is none of the program's
+// nobody gives back: it takes nothing from the pool. e.mu is held.
 func (e *Engine) place(in *inlet, h channel.Header) []byte {
-	if e.protocol == nil {
+	switch {
+	case e.protocol == nil:
 		if b := e.claim(in.link, in.from, h); b != nil {
 			return b
 		}
+	case h.Kind != channel.Data:
+		return make([]byte, h.Size)
 	}
 	return e.room(int(h.Size))
 }

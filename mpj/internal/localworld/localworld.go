@@ -2,6 +2,7 @@ package localworld
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"runtime"
@@ -96,7 +97,11 @@ func Protect(self view.Process, v view.View) protection.Protocol {
 	if v.R == 1 {
 		return nil
 	}
-	return replication.New(self, v)
+	p := replication.New(self, v)
+	var secret replication.Secret
+	rand.Read(secret[:]) // never fails
+	p.SetSecret(secret)
+	return p
 }
 
 // Run runs program as every process, and returns when all have returned. The

@@ -1,0 +1,166 @@
+package replication
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+// A seal is the digests of the messages of one stream that have arrived since the
+// last acknowledgement, and their key.
+type seal struct {
+	key     key
+	hash    *hash
+	digests [ackMessages]digest
+	count   int
+}
+
+// sealed returns the seal for the next message of a.
+func (p *Protocol) sealed(a *arrivals) *seal {
+	if a.seal == nil {
+		k := keyFor(p.secret, stream{a.context, a.source}, a.next)
+		a.seal = &seal{key: k, hash: newHash(k)}
+	}
+	return a.seal
+}
+
+func (s *seal) add(m *protection.Message) {
+	s.digests[s.count] = s.hash.digest(m)
+	s.count++
+}
+
+// encode returns the payload of an acknowledgement, which is the key and the
+// digests of the last messages that it acknowledges, little-endian. The key is
+// known then, and the seal is used no more.
+func (s *seal) encode() []byte {
+	b := make([]byte, 0, keySize+8*s.count)
+	b = append(b, s.key[:]...)
+	for _, d := range s.digests[:s.count] {
+		b = binary.LittleEndian.AppendUint64(b, uint64(d))
+	}
+	return b
+}
+
+// A claim is what a receiver says it has got: the digests of consecutive messages.
+type claim struct {
+	first  uint64 // number of the first message
+	key    key
+	digest []byte // encoded
+}
+
+// decodeClaim reads the payload of an acknowledgement of messages up to seq. It may
+// be empty. The claim shares its memory.
+func decodeClaim(seq uint64, b []byte) (claim, error) {
+	if len(b) == 0 {
+		return claim{first: seq + 1}, nil
+	}
+	n := (len(b) - keySize) / 8
+	if n < 1 || n > ackMessages || len(b) != keySize+8*n || uint64(n) > seq {
+		return claim{}, fmt.Errorf("digests of messages up to number %d in %d bytes", seq, len(b))
+	}
+	return claim{first: seq - uint64(n) + 1, key: key(b), digest: b[keySize:]}, nil
+}
+
+// end returns the number after that of the last message.
+func (c *claim) end() uint64 { return c.first + uint64(len(c.digest)/8) }
+
+// of returns the digest of message seq.
+func (c *claim) of(seq uint64) digest {
+	return digest(binary.LittleEndian.Uint64(c.digest[8*(seq-c.first):]))
+}
+
+// from returns the claim without the messages before seq.
+func (c claim) from(seq uint64) claim {
+	switch {
+	case seq >= c.end():
+		return claim{first: seq}
+	case seq > c.first:
+		c.digest = c.digest[8*(seq-c.first):]
+		c.first = seq
+	}
+	return c
+}
+
+// maxClaimed bounds the bytes of digests that wait for their messages. Beyond it a
+// replica that is behind by many messages is not compared with what it has yet to
+// produce and others have got meanwhile.
+const (
+	maxClaimed = 16 << 20
+	claimCost  = 128 // about what a claim costs apart from its digests
+)
+
+// compare compares what q says it has got with what is kept for it, and keeps the
+// rest of the claim until the messages have been produced.
+func (p *Protocol) compare(b *backlog, q view.Process, c claim) {
+	c = c.from(b.acked[q.Replica] + 1)
+	if len(c.digest) == 0 || b.differs[q.Replica] {
+		return
+	}
+	if c.first <= b.seq {
+		h := newHash(c.key)
+		for seq := c.first; seq < c.end() && seq <= b.seq; seq++ {
+			if m := b.kept(seq); m != nil {
+				p.check(b, q, h, m, c.of(seq))
+			}
+		}
+		c = c.from(b.seq + 1)
+	}
+	if len(c.digest) > 0 && p.outbox.claimed < maxClaimed {
+		b.claims[q.Replica] = append(b.claims[q.Replica], c)
+		p.outbox.claimed += claimCost + len(c.digest)
+	}
+}
+
+// kept returns message seq from the table, where the numbers have no gaps; nil
+// if it is not there.
+func (b *backlog) kept(seq uint64) *protection.Message {
+	queue := b.queue[b.head:]
+	if len(queue) == 0 || seq < queue[0].m.Seq || seq-queue[0].m.Seq >= uint64(len(queue)) {
+		return nil
+	}
+	return &queue[seq-queue[0].m.Seq].m
+}
+
+// compareClaimed compares m, which has just been produced, with what processes have
+// got in its place already.
+func (p *Protocol) compareClaimed(b *backlog, m *protection.Message) {
+	for k, cs := range b.claims {
+		if len(cs) == 0 || m.Seq < cs[0].first {
+			continue
+		}
+		c := &cs[0]
+		p.outbox.claimed -= 8
+		p.check(b, view.Process{Rank: b.dest, Replica: k}, newHash(c.key), m, c.of(m.Seq))
+		if *c = c.from(m.Seq + 1); len(c.digest) > 0 && !b.differs[k] {
+			continue
+		}
+		p.drop(b, k)
+	}
+}
+
+// drop forgets the first claim of replica k of the destination; all of them once it
+// is known that it has got something else.
+func (p *Protocol) drop(b *backlog, k int) {
+	for len(b.claims[k]) > 0 {
+		p.outbox.claimed -= claimCost + len(b.claims[k][0].digest)
+		b.claims[k][0] = claim{}
+		if b.claims[k] = b.claims[k][1:]; !b.differs[k] {
+			return
+		}
+	}
+}
+
+// check compares message m with the digest of what q has got in its place.
+func (p *Protocol) check(b *backlog, q view.Process, h *hash, m *protection.Message, received digest) {
+	produced := h.digest(m)
+	if produced == received || b.differs[q.Replica] {
+		return
+	}
+	b.differs[q.Replica] = true
+	p.out.Diverged = append(p.out.Diverged, protection.Divergence{
+		Receiver: q, Context: b.context, Seq: m.Seq, Tag: m.Tag, Length: uint64(len(m.Payload)),
+		Produced: uint64(produced), Received: uint64(received),
+	})
+}

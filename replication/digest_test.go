@@ -1,0 +1,137 @@
+package replication
+
+import (
+	"math/big"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+)
+
+// slowDigest computes a digest as its definition says, with numbers of any size.
+func slowDigest(h *hash, m protection.Message) digest {
+	p, two64 := big.NewInt(prime), new(big.Int).Lsh(big.NewInt(1), 64)
+	x := big.NewInt(1)
+	step := func(c *big.Int) {
+		x.Mul(x, new(big.Int).SetUint64(h.point)).Add(x, c).Mod(x, p)
+	}
+	flag := uint64(0)
+	if m.Sync {
+		flag = 1 << 32
+	}
+	for _, c := range []uint64{uint64(uint32(m.Tag)) | flag, m.Seq >> 32, m.Seq & (1<<32 - 1), uint64(len(m.Payload))} {
+		step(new(big.Int).SetUint64(c))
+	}
+	padded := append([]byte(nil), m.Payload...)
+	for len(padded)%16 != 0 {
+		padded = append(padded, 0)
+	}
+	word := func(i int) *big.Int { // of the message
+		w := new(big.Int)
+		for k := 7; k >= 0; k-- {
+			w.Lsh(w, 8).Or(w, big.NewInt(int64(padded[8*i+k])))
+		}
+		return w
+	}
+	for from := 0; from < len(padded)/8; from += blockWords {
+		sum := new(big.Int)
+		for i := from; i < min(from+blockWords, len(padded)/8); i += 2 {
+			a := word(i).Add(word(i), new(big.Int).SetUint64(h.words[i-from]))
+			b := word(i+1).Add(word(i+1), new(big.Int).SetUint64(h.words[i-from+1]))
+			sum.Add(sum, new(big.Int).Mul(a.Mod(a, two64), b.Mod(b, two64)))
+		}
+		sum.Mod(sum, new(big.Int).Lsh(big.NewInt(1), 128))
+		for range 3 {
+			step(new(big.Int).Mod(sum, new(big.Int).Lsh(big.NewInt(1), 43)))
+			sum.Rsh(sum, 43)
+		}
+	}
+	return digest(x.Uint64())
+}
+
+func TestDigestIsWhatItsDefinitionSays(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for size := range 3*blockBytes + 20 {
+		m := protection.Message{Tag: int32(rng.Uint32()), Seq: rng.Uint64(), Sync: size%2 == 0, Payload: make([]byte, size)}
+		for i := range m.Payload {
+			m.Payload[i] = byte(rng.Uint32()) | byte(-(size % 3 / 2)) // some of them all ones
+		}
+		h := newHash(key{byte(size)})
+		if got, want := h.digest(&m), slowDigest(h, m); got != want {
+			t.Fatalf("%d bytes: %x, want %x", size, got, want)
+		}
+	}
+}
+
+// Every bit of a message counts, its length, and every field of its header.
+func TestDigestsOfDifferentMessagesDiffer(t *testing.T) {
+	h := newHash(key{1})
+	for _, size := range []int{0, 1, 15, 16, 17, blockBytes - 1, blockBytes, blockBytes + 1, 3*blockBytes + 5} {
+		m := protection.Message{Tag: 1, Seq: 1, Payload: make([]byte, size)}
+		seen := map[digest]bool{h.digest(&m): true}
+		differs := func(what string, other protection.Message) {
+			if d := h.digest(&other); seen[d] {
+				t.Errorf("%d bytes: %s gives a digest that was there", size, what)
+			} else {
+				seen[d] = true
+			}
+		}
+		for bit := range 8 * size {
+			other := m
+			other.Payload = append([]byte(nil), m.Payload...)
+			other.Payload[bit/8] ^= 1 << (bit % 8)
+			differs("another bit", other)
+		}
+		longer := m
+		longer.Payload = make([]byte, size+1)
+		differs("a zero more", longer)
+		for _, tag := range []int32{0, -1, 1 << 30} {
+			other := m
+			other.Tag = tag
+			differs("another tag", other)
+		}
+		for _, seq := range []uint64{2, 1 << 32, 1<<63 + 1} {
+			other := m
+			other.Seq = seq
+			differs("another number", other)
+		}
+		other := m
+		other.Sync = true
+		differs("another mode", other)
+	}
+}
+
+// A message that was made to have the digest of another one under one key has
+// not under the next.
+func TestKeysAreIndependent(t *testing.T) {
+	seen := make(map[key]bool)
+	for first := range uint64(3) {
+		for rank := range 3 {
+			for context := range uint32(3) {
+				seen[keyFor(Secret{1}, stream{context, rank}, first)] = true
+				seen[keyFor(Secret{2}, stream{context, rank}, first)] = true
+			}
+		}
+	}
+	if len(seen) != 2*27 {
+		t.Errorf("%d keys for %d places", len(seen), 2*27)
+	}
+}
+
+func BenchmarkDigest(b *testing.B) {
+	h := newHash(key{1})
+	for _, size := range []int{1, 1 << 10, 1 << 20} {
+		b.Run("", func(b *testing.B) {
+			m := protection.Message{Payload: make([]byte, size)}
+			b.SetBytes(int64(size))
+			for b.Loop() {
+				h.digest(&m)
+			}
+		})
+	}
+	b.Run("key", func(b *testing.B) {
+		for b.Loop() {
+			newHash(keyFor(Secret{}, stream{}, 1))
+		}
+	})
+}
