@@ -125,6 +125,13 @@
 //   - the machine: environment, host name, process number, NumCPU, addresses;
 //   - Replica.
 //
+// A replica that sends something else than the others is found by the first such
+// message, and the job says which rank, replica, peer and message that is. With
+// three replicas or more the odd one is voted out, unless it was the master, whose
+// message has been received. Else the job stops, or goes on with p2prun
+// --on-divergence warn. Without further messages a difference in what is printed or
+// written is not found.
+//
 // Not promised: that a message longer than its buffer is kept (ErrTruncate);
 // that one of a rank which is lost with all its replicas arrives, since the
 // job then ends.

@@ -36,7 +36,42 @@ func bytesOf[T Element](s []T) []byte {
 	if len(s) == 0 {
 		return nil
 	}
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*sizeOf[T]())
+	b := unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(s))), len(s)*sizeOf[T]())
+	if sizeOf[T]() == locSize {
+		clearPadding(b, paddingFrom[T]())
+	}
+	return b
+}
+
+// locSize is the length in bytes of every Loc. Between a value of fewer than 8 and
+// the index there is padding, which Go may leave as the memory was before.
+const locSize = 16
+
+// paddingFrom returns where the padding of a T of locSize begins; 8 if it has none.
+func paddingFrom[T Element]() int {
+	var zero T
+	switch any(zero).(type) {
+	case Loc[int8], Loc[uint8]:
+		return 1
+	case Loc[int16], Loc[uint16]:
+		return 2
+	case Loc[int32], Loc[uint32], Loc[float32]:
+		return 4
+	}
+	return 8
+}
+
+// clearPadding makes the padding of Locs zero, so that replicas send the same bytes
+// and nobody learns what was in memory. What is zero is not written: another
+// goroutine may be sending it too.
+func clearPadding(b []byte, from int) {
+	for ; from < 8 && len(b) >= locSize; b = b[locSize:] {
+		for i := from; i < 8; i++ {
+			if b[i] != 0 {
+				b[i] = 0
+			}
+		}
+	}
 }
 
 // sizeOf returns the bytes of one element.

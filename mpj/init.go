@@ -67,6 +67,7 @@ func join(ctx context.Context, inherited string) (*World, error) {
 	oneMoreProcessor()
 	self, v := l.Self(), l.View()
 	config := engineConfig(self, v, l)
+	config.Diverged = l.Diverged
 	if bell := l.Bell(); bell != nil {
 		config.Bell, config.Crowded = bell, l.Crowded()
 	}

@@ -15,6 +15,8 @@ import (
 
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
+
+	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
 // An option is written the same way everywhere: --cache-limit on the command
@@ -83,8 +85,9 @@ type RunOptions struct {
 	Lose     time.Duration // after which one of those is killed, 0 for never
 	// ExplainChannels tells which way the messages between any two processes go.
 	ExplainChannels bool
-	TagOutput       bool // write "[rank] " before each line
-	JSON            bool // events as JSON lines on standard error
+	OnDivergence    string // what happens when the replicas of a rank have not done the same
+	TagOutput       bool   // write "[rank] " before each line
+	JSON            bool   // events as JSON lines on standard error
 }
 
 // Replicas is a number of replicas.
@@ -117,7 +120,7 @@ func (r *Replicas) Type() string { return "number of replicas" }
 
 // DefaultRunOptions returns what p2prun does when it is told no more than -n.
 func DefaultRunOptions() RunOptions {
-	return RunOptions{Replicas: 1, Strategy: "spread", Wait: 10}
+	return RunOptions{Replicas: 1, Strategy: "spread", Wait: 10, OnDivergence: job.Stop}
 }
 
 // AddFlags adds p2prun's own options to flags.
@@ -135,6 +138,7 @@ func (o *RunOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&o.Local, "local", o.Local, "start `P` throw-away peers on this machine")
 	flags.DurationVar(&o.Lose, "lose", o.Lose, "with --local: kill a peer `TIME` after the\nranks began, to watch the job survive")
 	flags.BoolVar(&o.ExplainChannels, "explain-channels", o.ExplainChannels, "tell how any two processes reach each other, and why")
+	flags.StringVar(&o.OnDivergence, "on-divergence", o.OnDivergence, "`HOW`, when the replicas of a rank have not done\nthe same: stop or warn")
 	flags.BoolVar(&o.TagOutput, "tag-output", o.TagOutput, `write "[rank] " before each line`)
 	flags.BoolVar(&o.JSON, "json", o.JSON, "events as JSON lines on standard error")
 }

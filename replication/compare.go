@@ -6,6 +6,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
 // A seal is the digests of the messages of one stream that have arrived since the
@@ -94,6 +95,9 @@ const (
 // compare compares what q says it has got with what is kept for it, and keeps the
 // rest of the claim until the messages have been produced.
 func (p *Protocol) compare(b *backlog, q view.Process, c claim) {
+	if c.first > b.acked[q.Replica]+1 {
+		b.blind[q.Replica] = true
+	}
 	c = c.from(b.acked[q.Replica] + 1)
 	if len(c.digest) == 0 || b.differs[q.Replica] {
 		return
@@ -102,12 +106,16 @@ func (p *Protocol) compare(b *backlog, q view.Process, c claim) {
 		h := newHash(c.key)
 		for seq := c.first; seq < c.end() && seq <= b.seq; seq++ {
 			if m := b.kept(seq); m != nil {
-				p.check(b, q, h, m, c.of(seq))
+				p.check(b, q, &c, h, m)
 			}
 		}
 		c = c.from(b.seq + 1)
 	}
-	if len(c.digest) > 0 && p.outbox.claimed < maxClaimed {
+	switch {
+	case len(c.digest) == 0 || b.differs[q.Replica]:
+	case p.outbox.claimed >= maxClaimed:
+		b.blind[q.Replica] = true
+	default:
 		b.claims[q.Replica] = append(b.claims[q.Replica], c)
 		p.outbox.claimed += claimCost + len(c.digest)
 	}
@@ -132,7 +140,7 @@ func (p *Protocol) compareClaimed(b *backlog, m *protection.Message) {
 		}
 		c := &cs[0]
 		p.outbox.claimed -= 8
-		p.check(b, view.Process{Rank: b.dest, Replica: k}, newHash(c.key), m, c.of(m.Seq))
+		p.check(b, view.Process{Rank: b.dest, Replica: k}, c, newHash(c.key), m)
 		if *c = c.from(m.Seq + 1); len(c.digest) > 0 && !b.differs[k] {
 			continue
 		}
@@ -152,15 +160,21 @@ func (p *Protocol) drop(b *backlog, k int) {
 	}
 }
 
-// check compares message m with the digest of what q has got in its place.
-func (p *Protocol) check(b *backlog, q view.Process, h *hash, m *protection.Message, received digest) {
-	produced := h.digest(m)
+// check compares message m with the digest of what q has got in its place. The
+// other replicas are asked what they have produced, if there are enough of them for
+// a majority.
+func (p *Protocol) check(b *backlog, q view.Process, c *claim, h *hash, m *protection.Message) {
+	produced, received := h.digest(m), c.of(m.Seq)
 	if produced == received || b.differs[q.Replica] {
 		return
 	}
 	b.differs[q.Replica] = true
-	p.out.Diverged = append(p.out.Diverged, protection.Divergence{
-		Receiver: q, Context: b.context, Seq: m.Seq, Tag: m.Tag, Length: uint64(len(m.Payload)),
-		Produced: uint64(produced), Received: uint64(received),
-	})
+	d := dispute{stream: stream{b.context, b.dest}, replica: q.Replica, seq: m.Seq, key: c.key, received: received}
+	p.vote(d, m, produced)
+	if len(p.others) < 2 {
+		return
+	}
+	for _, o := range p.others {
+		p.emit(o, p.control(channel.Dispute, b.context, m.Seq, d.encode()))
+	}
 }

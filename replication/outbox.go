@@ -45,8 +45,10 @@ type backlog struct {
 	// differs says, by replica of dest, that it has got something else than this
 	// process has produced. That is said once.
 	differs []bool
-	queue   []backup // kept messages in order of Seq, from head on
-	head    int
+	// blind says, by replica of dest, that not all it has got has been compared.
+	blind []bool
+	queue []backup // kept messages in order of Seq, from head on
+	head  int
 }
 
 // A backup is one message of the table.
@@ -66,7 +68,7 @@ func (o *outbox) to(context uint32, dest int) *backlog {
 	b := o.streams[s]
 	if b == nil {
 		b = &backlog{context: context, dest: dest, acked: make([]uint64, o.replicas),
-			claims: make([][]claim, o.replicas), differs: make([]bool, o.replicas)}
+			claims: make([][]claim, o.replicas), differs: make([]bool, o.replicas), blind: make([]bool, o.replicas)}
 		o.streams[s] = b
 		o.all = append(o.all, b)
 	}

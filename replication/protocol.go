@@ -21,6 +21,7 @@ type Protocol struct {
 	outbox    outbox
 	inbox     inbox
 	secret    Secret
+	disputes  []dispute // about messages that this process has not produced yet
 	decisions decisions
 	takeover  takeover
 
@@ -120,6 +121,7 @@ func (p *Protocol) Send(m protection.Message) protection.Output {
 		return p.out
 	}
 	p.compareClaimed(b, &m)
+	p.voteLate(b, &m)
 	if p.outbox.keep(b, m, p.live[m.Dest]) && p.takeover.promoted {
 		p.transmit(b, m)
 	}
@@ -150,9 +152,9 @@ func (p *Protocol) receive(from view.Process, f channel.Frame) error {
 	if own := from.Rank == p.self.Rank; own == (f.Kind == channel.Data || f.Kind == channel.Ack) {
 		return fmt.Errorf("kind does not belong between rank %d and rank %d", from.Rank, p.self.Rank)
 	}
-	// What a finished process sent last may still be under way. Its messages
-	// count. The rest it sent about itself, and it needs nothing any more.
-	if state == view.Finished && f.Kind != channel.Data {
+	// What a finished process sent last may still be under way. Its messages and
+	// disputes count. The rest it sent about itself, and it needs nothing any more.
+	if state == view.Finished && f.Kind != channel.Data && f.Kind != channel.Dispute {
 		return nil
 	}
 	switch f.Kind {
@@ -170,6 +172,8 @@ func (p *Protocol) receive(from view.Process, f channel.Frame) error {
 		return p.receiveSync(from)
 	case channel.SyncReply:
 		return p.receiveSyncReply(from, f)
+	case channel.Dispute:
+		return p.receiveDispute(f)
 	}
 	return fmt.Errorf("unknown kind")
 }

@@ -158,7 +158,11 @@ func (s *rehearsal) show(p view.Process, out protection.Output) {
 		fmt.Fprintf(s.out, "\t%v sees that point %d is %q\n", p, d.Index, d.Outcome)
 	}
 	for _, d := range out.Diverged {
-		fmt.Fprintf(s.out, "\t%v has produced another message %d than %v has got\n", p, d.Seq, d.Receiver)
+		how, than := "the same", "as"
+		if d.Differs() {
+			how, than = "another", "than"
+		}
+		fmt.Fprintf(s.out, "\t%v has produced %s message %d %s %v has got\n", p, how, d.Seq, than, d.Receiver)
 	}
 	for _, e := range out.Send {
 		f := e.Frame
@@ -170,8 +174,12 @@ func (s *rehearsal) show(p view.Process, out protection.Output) {
 
 // content is what the payload of f says.
 func content(f channel.Frame) string {
-	if f.Kind == channel.Ack {
+	switch f.Kind {
+	case channel.Ack:
 		return fmt.Sprintf("digests %d", max(0, len(f.Payload)-keySize)/8)
+	case channel.Dispute:
+		d, _ := decodeDispute(f, -1, view.New(9, 9))
+		return fmt.Sprintf("about what %d.%d has got", d.rank, d.replica)
 	}
 	return strconv.Quote(string(f.Payload))
 }
@@ -179,7 +187,7 @@ func content(f channel.Frame) string {
 var kindNames = map[channel.Kind]string{
 	channel.Data: "data", channel.Ack: "ack", channel.Determinant: "determinant",
 	channel.DeterminantAck: "determinant-ack", channel.Stable: "stable",
-	channel.Sync: "sync", channel.SyncReply: "sync-reply",
+	channel.Sync: "sync", channel.SyncReply: "sync-reply", channel.Dispute: "dispute",
 }
 
 func number(s string) int {

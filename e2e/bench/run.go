@@ -34,6 +34,9 @@ func on(pick func(*workshop) *grid.Grid, n, r int, options ...string) runner {
 	return func(ctx context.Context, w *workshop, items []string) ([]byte, error) {
 		grid := pick(w)
 		args := append([]string{"-n", strconv.Itoa(n), "-r", strconv.Itoa(r), "--timeout", perRun.String()}, options...)
+		if r > 1 {
+			args = append(args, "--on-divergence", "warn") // in what prog measures and tells
+		}
 		if w.profile == "" {
 			return grid.Run(ctx, w.dir, append(append(args, w.built("prog")), items...)...)
 		}

@@ -1,6 +1,9 @@
 package proclink
 
-import "github.com/p2pmpi/p2pmpi/internal/view"
+import (
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
 
 // FDVariable is the environment variable that tells a process the number of
 // its inherited descriptor. Without it a program runs as a world of one.
@@ -17,6 +20,7 @@ const (
 	Pong      Type = "pong"      // Count
 	Finalized Type = "finalized" // everything it owed to others is delivered
 	Abort     Type = "abort"     // Code, Text: ends the whole job
+	Diverged  Type = "diverged"  // Divergence: this process has produced another message than a receiver has got, or not
 )
 
 // The messages of a peer to its process.
@@ -57,6 +61,8 @@ type Message struct {
 	// Crowded says that the job has more processes on this machine than there
 	// are processors: who waits should not spin.
 	Crowded bool `json:"crowded,omitempty"`
+
+	Divergence *protection.Divergence `json:"divergence,omitempty"`
 }
 
 // carriesDescriptor reports whether m comes with a descriptor.

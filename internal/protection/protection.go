@@ -1,6 +1,8 @@
 package protection
 
 import (
+	"fmt"
+
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
@@ -46,22 +48,42 @@ type Output struct {
 	// Released are payloads given to Send that the protocol does not keep any
 	// more. Frames with them may not have left yet.
 	Released [][]byte
-	// Diverged are messages that some replica of the process's rank has sent or
-	// passed on otherwise than this process has produced them.
+	// Diverged is what this process has to say about messages that not all replicas
+	// of its rank have produced alike, or that were changed on their way.
 	Diverged []Divergence
 }
 
-// A Divergence is the evidence that not all replicas of a rank have done the same,
-// or that a message was changed on its way: what one process produced and what the
-// receiver has got are not the same message. Who is at fault it does not say.
+// A Divergence says what one process has produced and what a receiver has got in
+// its place. Where the two differ, not all replicas of the process's rank have done
+// the same, or somebody has changed the message; who, it does not say. Where they
+// are equal, it is the word of a replica that agrees with the receiver, about a
+// message that another replica disputes.
 type Divergence struct {
-	Receiver view.Process // which process has got something else
-	Context  uint32
-	Seq      uint64 // of the message, for each (context, source, destination)
-	Tag      int32  // as produced here
-	Length   uint64 // as produced here, in bytes
-	Produced uint64 // digest of what was produced here
-	Received uint64 // digest of what the receiver has got
+	Receiver view.Process `json:"receiver"`
+	Context  uint32       `json:"context"`
+	Seq      uint64       `json:"seq"`      // of the message, for each (context, source, destination)
+	Tag      int32        `json:"tag"`      // as produced; 0 if that is not known any more
+	Length   uint64       `json:"length"`   // in bytes; likewise
+	Produced uint64       `json:"produced"` // digest
+	Received uint64       `json:"received"` // digest
+}
+
+// Differs reports whether the process has produced something else.
+func (d Divergence) Differs() bool { return d.Produced != d.Received }
+
+// Valid reports whether process p of a job with view v can say d: it is about a
+// message to another rank.
+func (d Divergence) Valid(p view.Process, v view.View) error {
+	if !v.Contains(p) || !v.Contains(d.Receiver) || d.Receiver.Rank == p.Rank || d.Seq == 0 || d.Length > channel.MaxPayload {
+		return fmt.Errorf("divergence of %v about message %d to %v, %d bytes", p, d.Seq, d.Receiver, d.Length)
+	}
+	return nil
+}
+
+// String says which message d is about, in words.
+func (d Divergence) String() string {
+	return fmt.Sprintf("message %d to rank %d on communicator %d (slot %d): tag %d, %d bytes, digest %016x; %v has got digest %016x",
+		d.Seq, d.Receiver.Rank, d.Context>>8, d.Context&0xff, d.Tag, d.Length, d.Produced, d.Receiver, d.Received)
 }
 
 // A Protocol protects one process of a job. Its methods are called by one

@@ -29,7 +29,8 @@ const (
 	Announce // the header of a message whose payload waits to be asked for
 	Clear    // asks for it
 	Body     // brings it
-	maxKind  = Body
+	Dispute  // a receiver has got another message than a replica has produced
+	maxKind  = Dispute
 )
 
 // A Header is the fixed part of a frame. Its wire form is HeaderSize bytes,

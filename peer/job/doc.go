@@ -31,9 +31,15 @@
 //	while collecting            the files come from another replica, which may still have to end
 //	while releasing             it is not waited for
 //
+// # When replicas do not do the same
+//
+// Processes say when a receiver has got another message than they have produced
+// (package replication). What follows is Watch's to decide, by the number of
+// replicas that have produced each: diverged.go.
+//
 // # Not promised
 //
 // A peer that is there, answers its detector and never ends its process holds
-// the job up until the user's --timeout. The answers of peers are not compared:
-// one that lies about output is believed.
+// the job up until the user's --timeout. The output of processes is not compared:
+// a peer that lies about it is believed.
 package job

@@ -91,6 +91,7 @@ type Result struct {
 const (
 	StatusOK        = 0
 	StatusUsage     = 64  // wrong usage or bad input
+	StatusDiverged  = 65  // replicas of a rank have not done the same
 	StatusShortage  = 69  // not enough peers in time
 	StatusLost      = 70  // a rank lost all its replicas
 	StatusTimeout   = 75  // the job took longer than --timeout

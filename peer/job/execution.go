@@ -66,6 +66,7 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 		peers = append(peers, p.Peer)
 		j.s.cfg.Host.ConnManager().Protect(p.Peer, e.tag())
 	}
+	e.watch.tolerant = j.req.OnDivergence == Warn
 	e.stopServing = j.s.cfg.Files.Serve(j.spec.ID, peers, maps.Clone(j.local))
 	return e
 }
@@ -169,6 +170,8 @@ func (e *execution) hear(h heard) *Result {
 		return e.apply(e.watch.Aborted(p, int(b.Aborted.Code), plain(b.Aborted.Reason)))
 	case *jobpb.FromPeer_Collected:
 		return e.collected(h.link, p, b.Collected)
+	case *jobpb.FromPeer_Diverged:
+		return e.diverged(h.link, p, b.Diverged)
 	}
 	return nil
 }
@@ -195,6 +198,8 @@ func processOf(m *jobpb.FromPeer) (p view.Process, ok bool) {
 		return b.Aborted.GetProcess().View(), true
 	case *jobpb.FromPeer_Collected:
 		return b.Collected.GetProcess().View(), true
+	case *jobpb.FromPeer_Diverged:
+		return b.Diverged.GetProcess().View(), true
 	}
 	return p, false
 }

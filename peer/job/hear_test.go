@@ -37,6 +37,7 @@ func TestNobodySpeaksForAProcessOfAnotherPeer(t *testing.T) {
 		"aborted":   {Body: &jobpb.FromPeer_Aborted{Aborted: &jobpb.Aborted{Process: p}}},
 		"output":    {Body: &jobpb.FromPeer_Output{Output: &jobpb.Output{Process: p, Stream: 1}}},
 		"collected": {Body: &jobpb.FromPeer_Collected{Collected: &jobpb.Collected{Process: p}}},
+		"diverged":  {Body: &jobpb.FromPeer_Diverged{Diverged: &jobpb.Diverged{Process: p, Receiver: &jobpb.Process{}, Seq: 1}}},
 		"nothing":   {},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -61,6 +62,8 @@ func FuzzHear(f *testing.F) {
 		{Body: &jobpb.FromPeer_Aborted{Aborted: &jobpb.Aborted{Process: &jobpb.Process{Rank: 1 << 31}, Code: -1}}},
 		{Body: &jobpb.FromPeer_Collected{Collected: &jobpb.Collected{Manifest: []byte("x")}}},
 		{Body: &jobpb.FromPeer_Initialized{}},
+		{Body: &jobpb.FromPeer_Diverged{Diverged: &jobpb.Diverged{Receiver: &jobpb.Process{Rank: 1}, Seq: 1, Produced: 1}}},
+		{Body: &jobpb.FromPeer_Diverged{Diverged: &jobpb.Diverged{Receiver: &jobpb.Process{Rank: 1, Replica: 7}, Seq: 1}}},
 		{},
 	} {
 		b, err := proto.Marshal(m)

@@ -17,20 +17,21 @@ import (
 // A Request is what the user wants to run. Local files are named by absolute
 // paths, since the peer that reads them may have another working folder.
 type Request struct {
-	Programs  []Executable          `json:"programs"` // one for each platform
-	Name      string                `json:"name"`     // of the program, for people
-	Args      []string              `json:"args"`
-	Settings  []string              `json:"settings"` // of the environment: see proclink.Settings
-	N         int                   `json:"n"`        // ranks
-	R         int                   `json:"r"`        // replicas of each rank
-	Strategy  string                `json:"strategy"`
-	Inputs    []filetransfer.Source `json:"inputs"`    // files to stage
-	Outputs   []string              `json:"outputs"`   // patterns of files to collect
-	OutputDir string                `json:"outputDir"` // where they go
-	Channels  []string              `json:"channels"`  // kinds of channels, best first; none: all
-	Explain   bool                  `json:"explain"`   // tell which way messages go: a ChannelsEvent
-	Wait      time.Duration         `json:"wait"`      // for enough peers
-	Timeout   time.Duration         `json:"timeout"`   // for the whole job; 0 is none
+	Programs     []Executable          `json:"programs"` // one for each platform
+	Name         string                `json:"name"`     // of the program, for people
+	Args         []string              `json:"args"`
+	Settings     []string              `json:"settings"` // of the environment: see proclink.Settings
+	N            int                   `json:"n"`        // ranks
+	R            int                   `json:"r"`        // replicas of each rank
+	Strategy     string                `json:"strategy"`
+	Inputs       []filetransfer.Source `json:"inputs"`       // files to stage
+	Outputs      []string              `json:"outputs"`      // patterns of files to collect
+	OutputDir    string                `json:"outputDir"`    // where they go
+	Channels     []string              `json:"channels"`     // kinds of channels, best first; none: all
+	Explain      bool                  `json:"explain"`      // tell which way messages go: a ChannelsEvent
+	OnDivergence string                `json:"onDivergence"` // Stop or Warn; empty: Stop
+	Wait         time.Duration         `json:"wait"`         // for enough peers
+	Timeout      time.Duration         `json:"timeout"`      // for the whole job; 0 is none
 }
 
 // An Executable is the program for one platform.
@@ -93,6 +94,9 @@ func (r Request) Validate() error {
 	}
 	if _, err := proclink.ParseKinds(r.Channels); err != nil {
 		wrong("--channels: %w", err)
+	}
+	if d := r.OnDivergence; d != "" && d != Stop && d != Warn {
+		wrong("--on-divergence %.20q: want %s or %s", d, Stop, Warn)
 	}
 	if r.Wait < 0 {
 		wrong("-w is %v: want 0 seconds or more", r.Wait)

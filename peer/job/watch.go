@@ -16,6 +16,9 @@ type Watch struct {
 	procs []watched
 	begun bool
 	over  bool
+
+	disputes []*dispute
+	tolerant bool // of divergence: it is told and nothing else
 }
 
 // watched is what is known of one process.
@@ -160,7 +163,7 @@ func (w *Watch) change(s *Step, p view.Process, to view.State) {
 
 // settle draws the conclusions from what has changed.
 func (w *Watch) settle(s *Step) {
-	if w.over {
+	if w.arbitrate(s); w.over {
 		return
 	}
 	done := 0
@@ -175,7 +178,7 @@ func (w *Watch) settle(s *Step) {
 		}
 	}
 	if done == w.view.N {
-		w.end(s, Result{Status: StatusOK})
+		w.end(s, w.answer())
 		return
 	}
 	w.settleInit(s)

@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/version"
 )
 
@@ -118,6 +119,8 @@ func (j *job) hearProcess(p *process, m proclink.Message) {
 		j.open(p, *m.Process, m.Kind)
 	case m.Type == proclink.Pong:
 		j.alive.Answered(p.id)
+	case m.Type == proclink.Diverged && p.initialized && m.Divergence != nil:
+		j.hearDiverged(p, *m.Divergence)
 	case m.Type == proclink.Finalized && p.initialized && !p.finalized:
 		p.finalized = true
 		j.alive.Forget(p.id) // it may take its time to exit
@@ -130,6 +133,24 @@ func (j *job) hearProcess(p *process, m proclink.Message) {
 	default:
 		p.babbles(fmt.Errorf("message %.20q out of order", m.Type))
 	}
+}
+
+// maxDiverged bounds what a process can say about messages that replicas have not
+// produced alike. The engine of an honest one says less.
+const maxDiverged = 512
+
+// hearDiverged tells the submitter that replicas of a rank have not done the same.
+func (j *job) hearDiverged(p *process, d protection.Divergence) {
+	if p.diverged++; p.diverged > maxDiverged {
+		p.babbles(fmt.Errorf("more than %d divergences", maxDiverged))
+		return
+	}
+	if err := d.Valid(p.id, j.view); err != nil {
+		p.babbles(err)
+		return
+	}
+	j.log.Warn().Int("rank", p.id.Rank).Int("replica", p.id.Replica).Bool("differs", d.Differs()).Stringer("message", d).Msg("divergence")
+	j.say(diverged(p.id, d))
 }
 
 // greet answers a process's hello.

@@ -3,6 +3,7 @@ package launch
 import (
 	"strings"
 
+	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/outbox"
@@ -52,6 +53,10 @@ func aborted(p view.Process, code int, reason string) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Aborted{Aborted: &jobpb.Aborted{
 		Process: jobpb.FromProcess(p), Code: int32(code), Reason: clip(reason),
 	}}}
+}
+
+func diverged(p view.Process, d protection.Divergence) *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Diverged{Diverged: jobpb.FromDivergence(p, d)}}
 }
 
 func exited(p *process, e supervisor.Exit) *jobpb.FromPeer {

@@ -55,8 +55,12 @@ func join(items []plan.Item) error {
 // measureAll prints the results of all items at rank 0.
 func measureAll(c *mpj.Comm, items []plan.Item, stdout io.Writer) error {
 	out := json.NewEncoder(stdout)
+	aside, err := c.Dup()
+	if err != nil {
+		return err
+	}
 	for _, item := range items {
-		result, err := measure(c, item)
+		result, err := measure(c, aside, item)
 		if err != nil {
 			return fmt.Errorf("%s: %w", item, err)
 		}
@@ -69,7 +73,9 @@ func measureAll(c *mpj.Comm, items []plan.Item, stdout io.Writer) error {
 	return nil
 }
 
-func measure(c *mpj.Comm, item plan.Item) (plan.Result, error) {
+// measure measures on c. What was measured, which differs from replica to replica,
+// goes around on aside, so that all that is compared on c is the same.
+func measure(c, aside *mpj.Comm, item plan.Item) (plan.Result, error) {
 	result := plan.Result{Test: item.Test, Bytes: item.Bytes}
 	if slices.Contains(plan.Kernels, item.Test) {
 		return result, errors.New("it is a program of its own")
@@ -83,13 +89,13 @@ func measure(c *mpj.Comm, item plan.Item) (plan.Result, error) {
 	if op == nil {
 		op, operations = pair(c, item)
 	}
-	seconds, err := plan.Median(item.Count, func(n int) (float64, error) { return timed(c, n, op) })
+	seconds, err := plan.Median(item.Count, func(n int) (float64, error) { return timed(c, aside, n, op) })
 	if err != nil {
 		return result, err
 	}
 	result.Seconds = seconds / float64(operations)
 	if item.Test == plan.Latency && item.Bytes <= plan.AllocationLimit {
-		perOp, err := allocations(c, item.Count, op)
+		perOp, err := allocations(c, aside, item.Count, op)
 		perMessage := perOp / float64(operations*max(c.Size()/2, 1)) // of all pairs
 		result.Allocs = &perMessage
 		return result, err

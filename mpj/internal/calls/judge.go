@@ -35,9 +35,9 @@ func (k Kind) String() string {
 	return names[k]
 }
 
-// A Divergence is the first that two ranks have; Text names both and their
+// A Difference is the first that two ranks have; Text names both and their
 // calls. The zero Difference is none.
-type Divergence struct {
+type Difference struct {
 	Kind Kind
 	Text string
 }

@@ -33,6 +33,9 @@ type Config struct {
 	Crowded bool
 	// Clock returns the time since some moment in the past, for Wtime.
 	Clock func() time.Duration
+	// Diverged is told what the protocol says about messages that replicas have not
+	// produced alike, maxDiverged times at most. It may block.
+	Diverged func(protection.Divergence)
 }
 
 // An Engine is the engine of one process. Its methods may be called by several
@@ -41,6 +44,7 @@ type Engine struct {
 	self   view.Process
 	opener channel.Opener
 	clock  func() time.Duration
+	tell   func(protection.Divergence)
 
 	ctx     context.Context // of everything that blocks; ends with the engine
 	cancel  context.CancelFunc
@@ -87,6 +91,9 @@ type Engine struct {
 	// used again: the protocol and the queues that it is in.
 	lent map[*byte]int
 
+	diverged int // times that tell has been called
+	telling  int // calls of it that have not returned
+
 	// Without a protocol:
 	bodies    int  // payloads that wait for their receive, or are on their way
 	ending    bool // in Flush: the program receives nothing more
@@ -102,7 +109,7 @@ type Engine struct {
 // ends; Close must be called in any case.
 func New(ctx context.Context, c Config) *Engine {
 	e := &Engine{
-		self: c.Self, opener: c.Opener, clock: c.Clock,
+		self: c.Self, opener: c.Opener, clock: c.Clock, tell: c.Diverged,
 		stopped:   make(chan struct{}),
 		view:      c.View,
 		protocol:  c.Protocol,
@@ -181,6 +188,9 @@ func (e *Engine) apply(out protection.Output) {
 	}
 	for _, payload := range out.Released {
 		e.letGo(payload)
+	}
+	for _, d := range out.Diverged {
+		e.tellDiverged(d)
 	}
 	e.deliveries = append(e.deliveries, out.Deliver...)
 	e.outcomes = append(e.outcomes, out.Decided...)

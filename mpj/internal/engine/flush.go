@@ -14,7 +14,7 @@ func (e *Engine) Flush() error {
 	e.flush = w
 	defer func() { e.flush = nil }()
 	if e.protocol != nil {
-		return e.await(w, func() bool { return e.err == nil && e.queued == 0 && e.protocol.Retained() == 0 })
+		return e.await(w, func() bool { return e.err == nil && e.queued == 0 && e.telling == 0 && e.protocol.Retained() == 0 })
 	}
 	e.ending = true
 	for _, b := range e.mailboxes {

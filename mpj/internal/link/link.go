@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/version"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
@@ -314,6 +315,12 @@ func (l *Link) Finalize(ctx context.Context) error {
 // too.
 func (l *Link) Abort(code int, reason string) error {
 	return l.conn.Send(proclink.Message{Type: proclink.Abort, Code: code, Text: reason}, nil)
+}
+
+// Diverged tells the peer what this process has produced as a message that not all
+// replicas of its rank have produced alike. When the line is gone nobody needs it.
+func (l *Link) Diverged(d protection.Divergence) {
+	l.conn.Send(proclink.Message{Type: proclink.Diverged, Divergence: &d}, nil)
 }
 
 // Close ends the line, and returns when its goroutine has ended. It counts as

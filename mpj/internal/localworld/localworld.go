@@ -28,6 +28,9 @@ type Config struct {
 	// Wrap, if not nil, returns what is used in place of the writing end of a new
 	// channel. Tests break channels with it, and count what goes where.
 	Wrap func(from, to view.Process, s channel.Sender) channel.Sender
+	// Diverged, if not nil, is told what process p says about messages that replicas
+	// have not produced alike, in place of ending the job.
+	Diverged func(p view.Process, d protection.Divergence)
 }
 
 // A World is a job in this process.
@@ -56,8 +59,9 @@ func New(ctx context.Context, c Config) *World {
 	for _, p := range w.view.Processes() {
 		config := engine.Config{
 			Self: p, View: w.view, Protocol: Protect(p, w.view), Opener: opener{w, p},
-			Clock:   func() time.Duration { return time.Since(start) },
-			Crowded: c.Ranks*c.Replicas > runtime.NumCPU(),
+			Clock:    func() time.Duration { return time.Since(start) },
+			Crowded:  c.Ranks*c.Replicas > runtime.NumCPU(),
+			Diverged: func(d protection.Divergence) { w.diverged(p, d) },
 		}
 		if bell := w.bells[p]; bell != nil {
 			config.Bell = bell
@@ -156,6 +160,15 @@ func (w *World) Kill(p view.Process) {
 		}
 	}
 	w.Fail(fmt.Errorf("rank %d has lost all its replicas", p.Rank))
+}
+
+// diverged ends the job: in one process nothing but the program can be at fault.
+func (w *World) diverged(p view.Process, d protection.Divergence) {
+	if w.config.Diverged != nil {
+		w.config.Diverged(p, d)
+	} else if d.Differs() {
+		w.Fail(fmt.Errorf("replica %d of rank %d has diverged: %v", p.Replica, p.Rank, d))
+	}
 }
 
 func (w *World) killed(p view.Process) bool {

@@ -3,6 +3,7 @@ package jobpb
 import (
 	"fmt"
 
+	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
@@ -48,4 +49,22 @@ func (m *View) View() (view.View, error) {
 		return view.View{}, fmt.Errorf("view of epoch %d: %w", v.Epoch, err)
 	}
 	return v, nil
+}
+
+// FromDivergence returns the wire form of what process p says.
+func FromDivergence(p view.Process, d protection.Divergence) *Diverged {
+	return &Diverged{
+		Process: FromProcess(p), Receiver: FromProcess(d.Receiver), Context: d.Context, Seq: d.Seq,
+		Tag: d.Tag, Length: d.Length, Produced: d.Produced, Received: d.Received,
+	}
+}
+
+// Divergence returns what a process of a job with view v says, or an error when no
+// process of the job could say so.
+func (m *Diverged) Divergence(v view.View) (protection.Divergence, error) {
+	d := protection.Divergence{
+		Receiver: m.GetReceiver().View(), Context: m.GetContext(), Seq: m.GetSeq(), Tag: m.GetTag(),
+		Length: m.GetLength(), Produced: m.GetProduced(), Received: m.GetReceived(),
+	}
+	return d, d.Valid(m.GetProcess().View(), v)
 }

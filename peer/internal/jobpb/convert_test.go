@@ -6,6 +6,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
@@ -52,6 +53,38 @@ func FuzzView(f *testing.F) {
 		}
 		if again, err := FromView(v).View(); err != nil || !reflect.DeepEqual(again, v) {
 			t.Errorf("%+v comes back as %+v, %v", v, again, err)
+		}
+	})
+}
+
+// FuzzDivergence holds that what is taken from the wire is something that a process
+// of the job can say, and comes back as it was.
+func FuzzDivergence(f *testing.F) {
+	d := protection.Divergence{Receiver: view.Process{Rank: 1}, Context: 256, Seq: 1, Tag: -1, Length: 8, Produced: 1, Received: 2}
+	for _, m := range []*Diverged{
+		FromDivergence(view.Process{}, d), {}, {Seq: 1}, {Seq: 1, Receiver: &Process{Rank: 1 << 31}}, {Process: &Process{Rank: 9}, Seq: 1},
+	} {
+		b, err := proto.Marshal(m)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	v := view.New(2, 2)
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var m Diverged
+		if proto.Unmarshal(b, &m) != nil {
+			return
+		}
+		d, err := m.Divergence(v)
+		if err != nil {
+			return
+		}
+		if p := m.GetProcess().View(); !v.Contains(p) || !v.Contains(d.Receiver) || p.Rank == d.Receiver.Rank {
+			t.Errorf("%v says %v", p, d)
+		}
+		if again, err := FromDivergence(m.GetProcess().View(), d).Divergence(v); err != nil || again != d {
+			t.Errorf("%+v comes back as %+v, %v", d, again, err)
 		}
 	})
 }

@@ -891,6 +891,7 @@ type FromPeer struct {
 	//	*FromPeer_Finalized
 	//	*FromPeer_Started
 	//	*FromPeer_Paths
+	//	*FromPeer_Diverged
 	Body          isFromPeer_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1041,6 +1042,15 @@ func (x *FromPeer) GetPaths() *Paths {
 	return nil
 }
 
+func (x *FromPeer) GetDiverged() *Diverged {
+	if x != nil {
+		if x, ok := x.Body.(*FromPeer_Diverged); ok {
+			return x.Diverged
+		}
+	}
+	return nil
+}
+
 type isFromPeer_Body interface {
 	isFromPeer_Body()
 }
@@ -1093,6 +1103,10 @@ type FromPeer_Paths struct {
 	Paths *Paths `protobuf:"bytes,12,opt,name=paths,proto3,oneof"`
 }
 
+type FromPeer_Diverged struct {
+	Diverged *Diverged `protobuf:"bytes,13,opt,name=diverged,proto3,oneof"`
+}
+
 func (*FromPeer_Staging) isFromPeer_Body() {}
 
 func (*FromPeer_Prepared) isFromPeer_Body() {}
@@ -1116,6 +1130,8 @@ func (*FromPeer_Finalized) isFromPeer_Body() {}
 func (*FromPeer_Started) isFromPeer_Body() {}
 
 func (*FromPeer_Paths) isFromPeer_Body() {}
+
+func (*FromPeer_Diverged) isFromPeer_Body() {}
 
 type Staging struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1762,6 +1778,109 @@ func (x *Aborted) GetReason() string {
 	return ""
 }
 
+// Diverged: what a process has produced and what a receiver has got in its place
+// are different messages; or, when the digests are equal, that they are the same,
+// about a message that another replica of its rank has disputed.
+type Diverged struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Process       *Process               `protobuf:"bytes,1,opt,name=process,proto3" json:"process,omitempty"`
+	Receiver      *Process               `protobuf:"bytes,2,opt,name=receiver,proto3" json:"receiver,omitempty"`
+	Context       uint32                 `protobuf:"varint,3,opt,name=context,proto3" json:"context,omitempty"`
+	Seq           uint64                 `protobuf:"varint,4,opt,name=seq,proto3" json:"seq,omitempty"` // of the message, for each context, source and destination
+	Tag           int32                  `protobuf:"zigzag32,5,opt,name=tag,proto3" json:"tag,omitempty"`
+	Length        uint64                 `protobuf:"varint,6,opt,name=length,proto3" json:"length,omitempty"`      // bytes
+	Produced      uint64                 `protobuf:"fixed64,7,opt,name=produced,proto3" json:"produced,omitempty"` // digest
+	Received      uint64                 `protobuf:"fixed64,8,opt,name=received,proto3" json:"received,omitempty"` // digest
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Diverged) Reset() {
+	*x = Diverged{}
+	mi := &file_job_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Diverged) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Diverged) ProtoMessage() {}
+
+func (x *Diverged) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Diverged.ProtoReflect.Descriptor instead.
+func (*Diverged) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *Diverged) GetProcess() *Process {
+	if x != nil {
+		return x.Process
+	}
+	return nil
+}
+
+func (x *Diverged) GetReceiver() *Process {
+	if x != nil {
+		return x.Receiver
+	}
+	return nil
+}
+
+func (x *Diverged) GetContext() uint32 {
+	if x != nil {
+		return x.Context
+	}
+	return 0
+}
+
+func (x *Diverged) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *Diverged) GetTag() int32 {
+	if x != nil {
+		return x.Tag
+	}
+	return 0
+}
+
+func (x *Diverged) GetLength() uint64 {
+	if x != nil {
+		return x.Length
+	}
+	return 0
+}
+
+func (x *Diverged) GetProduced() uint64 {
+	if x != nil {
+		return x.Produced
+	}
+	return 0
+}
+
+func (x *Diverged) GetReceived() uint64 {
+	if x != nil {
+		return x.Received
+	}
+	return 0
+}
+
 // Suspect: this peer's fault detector says that a peer of the job has failed.
 type Suspect struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1772,7 +1891,7 @@ type Suspect struct {
 
 func (x *Suspect) Reset() {
 	*x = Suspect{}
-	mi := &file_job_proto_msgTypes[24]
+	mi := &file_job_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1784,7 +1903,7 @@ func (x *Suspect) String() string {
 func (*Suspect) ProtoMessage() {}
 
 func (x *Suspect) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[24]
+	mi := &file_job_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1797,7 +1916,7 @@ func (x *Suspect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Suspect.ProtoReflect.Descriptor instead.
 func (*Suspect) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{24}
+	return file_job_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Suspect) GetPeer() []byte {
@@ -1819,7 +1938,7 @@ type Collected struct {
 
 func (x *Collected) Reset() {
 	*x = Collected{}
-	mi := &file_job_proto_msgTypes[25]
+	mi := &file_job_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1831,7 +1950,7 @@ func (x *Collected) String() string {
 func (*Collected) ProtoMessage() {}
 
 func (x *Collected) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[25]
+	mi := &file_job_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1844,7 +1963,7 @@ func (x *Collected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collected.ProtoReflect.Descriptor instead.
 func (*Collected) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{25}
+	return file_job_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Collected) GetProcess() *Process {
@@ -1876,7 +1995,7 @@ type Stopped struct {
 
 func (x *Stopped) Reset() {
 	*x = Stopped{}
-	mi := &file_job_proto_msgTypes[26]
+	mi := &file_job_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1888,7 +2007,7 @@ func (x *Stopped) String() string {
 func (*Stopped) ProtoMessage() {}
 
 func (x *Stopped) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[26]
+	mi := &file_job_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1901,7 +2020,7 @@ func (x *Stopped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stopped.ProtoReflect.Descriptor instead.
 func (*Stopped) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{26}
+	return file_job_proto_rawDescGZIP(), []int{27}
 }
 
 var File_job_proto protoreflect.FileDescriptor
@@ -1963,7 +2082,7 @@ const file_job_proto_rawDesc = "" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x1a\n" +
 	"\bpatterns\x18\x02 \x03(\tR\bpatterns\"\x1e\n" +
 	"\x04Stop\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\"\xed\x04\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\"\xa1\x05\n" +
 	"\bFromPeer\x12/\n" +
 	"\astaging\x18\x01 \x01(\v2\x13.p2pmpi.job.StagingH\x00R\astaging\x122\n" +
 	"\bprepared\x18\x02 \x01(\v2\x14.p2pmpi.job.PreparedH\x00R\bprepared\x12;\n" +
@@ -1977,7 +2096,8 @@ const file_job_proto_rawDesc = "" +
 	"\tfinalized\x18\n" +
 	" \x01(\v2\x15.p2pmpi.job.FinalizedH\x00R\tfinalized\x12/\n" +
 	"\astarted\x18\v \x01(\v2\x13.p2pmpi.job.StartedH\x00R\astarted\x12)\n" +
-	"\x05paths\x18\f \x01(\v2\x11.p2pmpi.job.PathsH\x00R\x05pathsB\x06\n" +
+	"\x05paths\x18\f \x01(\v2\x11.p2pmpi.job.PathsH\x00R\x05paths\x122\n" +
+	"\bdiverged\x18\r \x01(\v2\x14.p2pmpi.job.DivergedH\x00R\bdivergedB\x06\n" +
 	"\x04body\"5\n" +
 	"\aStaging\x12\x14\n" +
 	"\x05bytes\x18\x01 \x01(\x03R\x05bytes\x12\x14\n" +
@@ -2019,7 +2139,16 @@ const file_job_proto_rawDesc = "" +
 	"\aAborted\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x12\n" +
 	"\x04code\x18\x02 \x01(\x05R\x04code\x12\x16\n" +
-	"\x06reason\x18\x03 \x01(\tR\x06reason\"\x1d\n" +
+	"\x06reason\x18\x03 \x01(\tR\x06reason\"\xf8\x01\n" +
+	"\bDiverged\x12-\n" +
+	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12/\n" +
+	"\breceiver\x18\x02 \x01(\v2\x13.p2pmpi.job.ProcessR\breceiver\x12\x18\n" +
+	"\acontext\x18\x03 \x01(\rR\acontext\x12\x10\n" +
+	"\x03seq\x18\x04 \x01(\x04R\x03seq\x12\x10\n" +
+	"\x03tag\x18\x05 \x01(\x11R\x03tag\x12\x16\n" +
+	"\x06length\x18\x06 \x01(\x04R\x06length\x12\x1a\n" +
+	"\bproduced\x18\a \x01(\x06R\bproduced\x12\x1a\n" +
+	"\breceived\x18\b \x01(\x06R\breceived\"\x1d\n" +
 	"\aSuspect\x12\x12\n" +
 	"\x04peer\x18\x01 \x01(\fR\x04peer\"l\n" +
 	"\tCollected\x12-\n" +
@@ -2040,7 +2169,7 @@ func file_job_proto_rawDescGZIP() []byte {
 	return file_job_proto_rawDescData
 }
 
-var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_job_proto_goTypes = []any{
 	(*Process)(nil),     // 0: p2pmpi.job.Process
 	(*ToPeer)(nil),      // 1: p2pmpi.job.ToPeer
@@ -2066,9 +2195,10 @@ var file_job_proto_goTypes = []any{
 	(*Output)(nil),      // 21: p2pmpi.job.Output
 	(*Exited)(nil),      // 22: p2pmpi.job.Exited
 	(*Aborted)(nil),     // 23: p2pmpi.job.Aborted
-	(*Suspect)(nil),     // 24: p2pmpi.job.Suspect
-	(*Collected)(nil),   // 25: p2pmpi.job.Collected
-	(*Stopped)(nil),     // 26: p2pmpi.job.Stopped
+	(*Diverged)(nil),    // 24: p2pmpi.job.Diverged
+	(*Suspect)(nil),     // 25: p2pmpi.job.Suspect
+	(*Collected)(nil),   // 26: p2pmpi.job.Collected
+	(*Stopped)(nil),     // 27: p2pmpi.job.Stopped
 }
 var file_job_proto_depIdxs = []int32{
 	2,  // 0: p2pmpi.job.ToPeer.prepare:type_name -> p2pmpi.job.Prepare
@@ -2091,25 +2221,28 @@ var file_job_proto_depIdxs = []int32{
 	21, // 17: p2pmpi.job.FromPeer.output:type_name -> p2pmpi.job.Output
 	22, // 18: p2pmpi.job.FromPeer.exited:type_name -> p2pmpi.job.Exited
 	23, // 19: p2pmpi.job.FromPeer.aborted:type_name -> p2pmpi.job.Aborted
-	24, // 20: p2pmpi.job.FromPeer.suspect:type_name -> p2pmpi.job.Suspect
-	25, // 21: p2pmpi.job.FromPeer.collected:type_name -> p2pmpi.job.Collected
-	26, // 22: p2pmpi.job.FromPeer.stopped:type_name -> p2pmpi.job.Stopped
+	25, // 20: p2pmpi.job.FromPeer.suspect:type_name -> p2pmpi.job.Suspect
+	26, // 21: p2pmpi.job.FromPeer.collected:type_name -> p2pmpi.job.Collected
+	27, // 22: p2pmpi.job.FromPeer.stopped:type_name -> p2pmpi.job.Stopped
 	20, // 23: p2pmpi.job.FromPeer.finalized:type_name -> p2pmpi.job.Finalized
 	15, // 24: p2pmpi.job.FromPeer.started:type_name -> p2pmpi.job.Started
 	18, // 25: p2pmpi.job.FromPeer.paths:type_name -> p2pmpi.job.Paths
-	16, // 26: p2pmpi.job.Started.distances:type_name -> p2pmpi.job.Distance
-	0,  // 27: p2pmpi.job.Initialized.process:type_name -> p2pmpi.job.Process
-	19, // 28: p2pmpi.job.Paths.paths:type_name -> p2pmpi.job.Path
-	0,  // 29: p2pmpi.job.Finalized.process:type_name -> p2pmpi.job.Process
-	0,  // 30: p2pmpi.job.Output.process:type_name -> p2pmpi.job.Process
-	0,  // 31: p2pmpi.job.Exited.process:type_name -> p2pmpi.job.Process
-	0,  // 32: p2pmpi.job.Aborted.process:type_name -> p2pmpi.job.Process
-	0,  // 33: p2pmpi.job.Collected.process:type_name -> p2pmpi.job.Process
-	34, // [34:34] is the sub-list for method output_type
-	34, // [34:34] is the sub-list for method input_type
-	34, // [34:34] is the sub-list for extension type_name
-	34, // [34:34] is the sub-list for extension extendee
-	0,  // [0:34] is the sub-list for field type_name
+	24, // 26: p2pmpi.job.FromPeer.diverged:type_name -> p2pmpi.job.Diverged
+	16, // 27: p2pmpi.job.Started.distances:type_name -> p2pmpi.job.Distance
+	0,  // 28: p2pmpi.job.Initialized.process:type_name -> p2pmpi.job.Process
+	19, // 29: p2pmpi.job.Paths.paths:type_name -> p2pmpi.job.Path
+	0,  // 30: p2pmpi.job.Finalized.process:type_name -> p2pmpi.job.Process
+	0,  // 31: p2pmpi.job.Output.process:type_name -> p2pmpi.job.Process
+	0,  // 32: p2pmpi.job.Exited.process:type_name -> p2pmpi.job.Process
+	0,  // 33: p2pmpi.job.Aborted.process:type_name -> p2pmpi.job.Process
+	0,  // 34: p2pmpi.job.Diverged.process:type_name -> p2pmpi.job.Process
+	0,  // 35: p2pmpi.job.Diverged.receiver:type_name -> p2pmpi.job.Process
+	0,  // 36: p2pmpi.job.Collected.process:type_name -> p2pmpi.job.Process
+	37, // [37:37] is the sub-list for method output_type
+	37, // [37:37] is the sub-list for method input_type
+	37, // [37:37] is the sub-list for extension type_name
+	37, // [37:37] is the sub-list for extension extendee
+	0,  // [0:37] is the sub-list for field type_name
 }
 
 func init() { file_job_proto_init() }
@@ -2140,6 +2273,7 @@ func file_job_proto_init() {
 		(*FromPeer_Finalized)(nil),
 		(*FromPeer_Started)(nil),
 		(*FromPeer_Paths)(nil),
+		(*FromPeer_Diverged)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2147,7 +2281,7 @@ func file_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_proto_rawDesc), len(file_job_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   27,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

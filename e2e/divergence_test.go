@@ -1,0 +1,49 @@
+package e2e
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestDivergence runs a program whose replicas do not do the same, and expects that
+// this is found and said, and what follows from it.
+func TestDivergence(t *testing.T) {
+	t.Parallel()
+	const half = "message 21 to rank 1" // of 40 steps
+	tests := []struct {
+		name   string
+		args   []string
+		status int
+		says   []string // on standard error
+		never  string
+	}{
+		{"clock", []string{"-r", "2", "clock"}, 65, []string{"the replicas of rank 0 have diverged", "rank 0 replica 1 on peer", half}, ""},
+		{"environment", []string{"-r", "2", "environment"}, 65, []string{"the replicas of rank 0 have diverged", "rank 0 replica 1 on peer", half}, ""},
+		{"told only", []string{"-r", "2", "--on-divergence", "warn", "clock"}, 0, []string{"rank 0 replica 1 on peer", half}, ""},
+		{"one of three", []string{"-r", "3", "corrupt=1"}, 0, []string{"rank 0 replica 1 was voted out", half}, "lost"},
+		{"the master of three", []string{"-r", "3", "corrupt=0"}, 65, []string{"the replicas of rank 0 have diverged", half}, "voted out"},
+		{"none", []string{"-r", "3", "none"}, 0, nil, "replica"},
+	}
+	peers := grid(t, 3, "--slots", "8")
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			at := len(tt.args) - 1
+			args := append([]string{"--home", t.TempDir(), "--supernode", peers[0].addr, "-n", "2", "-w", "60", "--timeout", "110s"}, tt.args[:at]...)
+			j := startJob(t, append(args, filepath.Join(bin, "fickle"), tt.args[at])...)
+			if s := j.wait(); s != tt.status {
+				t.Errorf("exit status %d, want %d", s, tt.status)
+			}
+			said := strings.Join(strings.Fields(j.stderr.String()), " ") // lines are folded
+			for _, text := range tt.says {
+				if !strings.Contains(said, text) {
+					t.Errorf("%q is not in:\n%s", text, said)
+				}
+			}
+			if tt.never != "" && strings.Contains(said, tt.never) {
+				t.Errorf("%q is in:\n%s", tt.never, said)
+			}
+		})
+	}
+	expectNothingLeft(t, peers)
+}

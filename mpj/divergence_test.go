@@ -1,0 +1,222 @@
+package mpj
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
+)
+
+// words are what processes say about messages that replicas have not produced
+// alike.
+type words struct {
+	mu   sync.Mutex
+	said map[view.Process][]protection.Divergence
+}
+
+func (w *words) hear(p view.Process, d protection.Divergence) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.said == nil {
+		w.said = make(map[view.Process][]protection.Divergence)
+	}
+	w.said[p] = append(w.said[p], d)
+}
+
+// about returns the processes that say that a receiver has got another message
+// number seq with that tag than they have produced, and agreeing those that deny it.
+func (w *words) about(t *testing.T, seq uint64) (differing, agreeing []view.Process) {
+	for p, ds := range w.said {
+		for _, d := range ds {
+			if d.Seq != seq {
+				t.Errorf("%v speaks of message %d, not %d: %v", p, d.Seq, seq, d)
+			}
+			list := &agreeing
+			if d.Differs() {
+				list = &differing
+			}
+			if !slices.Contains(*list, p) {
+				*list = append(*list, p)
+			}
+		}
+	}
+	order := func(a, b view.Process) int { return a.Replica - b.Replica }
+	slices.SortFunc(differing, order)
+	slices.SortFunc(agreeing, order)
+	return differing, agreeing
+}
+
+// oddMessage is where replicas do something else in the tests below: the number of
+// a message, which is not the first.
+const oddMessage = 7
+
+// sendRow has rank 0 send rank 1 a row of messages, and wait for an answer to each.
+func sendRow(w *World, message func(i int) (value []int, tag int)) error {
+	for i := 1; i <= 2*oddMessage; i++ {
+		value, tag := message(i)
+		if w.Rank() == 1 {
+			if _, err := Recv(w.Comm, make([]int, 9), 0, AnyTag); err != nil {
+				return err
+			}
+			if err := Send(w.Comm, []int{i}, 0, 0); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := Send(w.Comm, value, 1, tag); err != nil {
+			return err
+		}
+		if _, err := Recv(w.Comm, make([]int, 1), 1, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestDivergingReplicaIsFoundInTheVeryMessage has one replica of rank 0 send another
+// message than the others.
+func TestDivergingReplicaIsFoundInTheVeryMessage(t *testing.T) {
+	odd := map[string]func() (value []int, tag int){
+		"value":  func() ([]int, int) { return []int{-1}, oddMessage % 3 },
+		"length": func() ([]int, int) { return []int{oddMessage, 0}, oddMessage % 3 },
+		"tag":    func() ([]int, int) { return []int{oddMessage}, 9 },
+	}
+	for name, other := range odd {
+		for _, replicas := range []int{2, 3} {
+			for odd := range replicas {
+				t.Run(name, func(t *testing.T) {
+					heard := new(words)
+					job := localworld.New(context.Background(), localworld.Config{Ranks: 2, Replicas: replicas, Sockets: true, Diverged: heard.hear})
+					err := runIn(job, func(w *World) error {
+						return sendRow(w, func(i int) ([]int, int) {
+							if i == oddMessage && w.Replica() == odd && w.Rank() == 0 {
+								return other()
+							}
+							return []int{i}, i % 3
+						})
+					})
+					if err != nil {
+						t.Fatal(err)
+					}
+					heard.check(t, replicas, odd)
+				})
+			}
+		}
+	}
+}
+
+// check compares what was said with what replica odd of rank 0 has done. The
+// receivers have what the master has sent, so the others differ if it is the odd one.
+func (w *words) check(t *testing.T, replicas, odd int) {
+	var differ, agree []view.Process
+	for k := range replicas {
+		p := view.Process{Replica: k}
+		switch {
+		case (k == odd) != (odd == 0):
+			differ = append(differ, p)
+		case replicas > 2: // with two nobody is asked
+			agree = append(agree, p)
+		}
+	}
+	differing, agreeing := w.about(t, oddMessage)
+	if !slices.Equal(differing, differ) || !slices.Equal(agreeing, agree) {
+		t.Errorf("differ: %v, agree: %v; want %v and %v", differing, agreeing, differ, agree)
+	}
+}
+
+// liar changes one message on its way.
+type liar struct {
+	channel.Sender
+	seq uint64
+}
+
+// Send implements channel.Sender.
+func (l liar) Send(frames ...channel.Frame) error {
+	frames = slices.Clone(frames)
+	for i, f := range frames {
+		if f.Kind == channel.Data && f.Seq == l.seq {
+			frames[i].Payload = slices.Clone(f.Payload)
+			frames[i].Payload[0] ^= 1
+		}
+	}
+	return l.Sender.Send(frames...)
+}
+
+// TestChangedMessageIsFound has the channel from 0.0 to 1.1 change a message. All
+// replicas of rank 0 say that 1.1 has got something else.
+func TestChangedMessageIsFound(t *testing.T) {
+	for _, replicas := range []int{2, 3} {
+		heard := new(words)
+		job := localworld.New(context.Background(), localworld.Config{
+			Ranks: 2, Replicas: replicas, Sockets: true, Diverged: heard.hear,
+			Wrap: func(from, to view.Process, s channel.Sender) channel.Sender {
+				if from == (view.Process{}) && to == (view.Process{Rank: 1, Replica: 1}) {
+					return liar{s, oddMessage}
+				}
+				return s
+			},
+		})
+		err := runIn(job, func(w *World) error {
+			return sendRow(w, func(i int) ([]int, int) { return []int{i}, 0 })
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if differing, _ := heard.about(t, oddMessage); len(differing) != replicas {
+			t.Errorf("r=%d: %v say that they have produced something else, want all", replicas, differing)
+		}
+		for p, ds := range heard.said {
+			for _, d := range ds {
+				if d.Receiver != (view.Process{Rank: 1, Replica: 1}) {
+					t.Errorf("r=%d: %v accuses %v", replicas, p, d)
+				}
+			}
+		}
+	}
+}
+
+// Whatever kind of call a message comes from, a replica that sends something else is
+// found: here in collectives, and in a message long enough to go in many blocks.
+func TestDivergenceEndsAJobInOneProcess(t *testing.T) {
+	calls := map[string]func(w *World, odd int) error{
+		"Allreduce": func(w *World, odd int) error {
+			return Allreduce(w.Comm, []int{w.Rank() + odd}, make([]int, 1), Sum)
+		},
+		"Ibcast": func(w *World, odd int) error {
+			r, err := Ibcast(w.Comm, []int{odd}, 0)
+			return first(err, last(r.Wait()))
+		},
+		"long Ssend": func(w *World, odd int) error {
+			long := make([]int, 1<<17)
+			if w.Rank() == 0 {
+				long[len(long)-2] = odd
+				return Ssend(w.Comm, long, 1, 0)
+			}
+			return last(Recv(w.Comm, long, 0, 0))
+		},
+	}
+	for name, call := range calls {
+		t.Run(name, func(t *testing.T) {
+			job := localworld.New(context.Background(), localworld.Config{Ranks: 2, Replicas: 2, Sockets: true})
+			err := runIn(job, func(w *World) error {
+				odd := 0
+				if w.Rank() == 0 {
+					odd = w.Replica()
+				}
+				if err := call(w, odd); err != nil {
+					return err
+				}
+				return w.Finalize()
+			})
+			if err == nil || !strings.Contains(err.Error(), "of rank 0 has diverged: message 1 to rank 1") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,26 @@
+package engine
+
+import "github.com/p2pmpi/p2pmpi/internal/protection"
+
+// maxDiverged bounds what is said about messages that replicas have not produced
+// alike. The first is enough to stop a job.
+const maxDiverged = 256
+
+// tellDiverged passes d on without waiting, except that Flush waits for it: what is
+// said must be out before this process says that it owes nothing. e.mu is held.
+func (e *Engine) tellDiverged(d protection.Divergence) {
+	if e.tell == nil || e.diverged == maxDiverged {
+		return
+	}
+	e.diverged++
+	e.telling++
+	e.running.Add(1)
+	go func() { // until tell returns
+		defer e.running.Done()
+		e.tell(d)
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.telling--
+		e.flush.wake()
+	}()
+}

@@ -1,0 +1,221 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+)
+
+// What a job does when the replicas of a rank have not done the same.
+const (
+	Stop = "stop" // vote out the odd one; stop if that cannot be
+	Warn = "warn" // tell the user, and go on
+)
+
+// maxDisputes bounds what processes can have the submitter remember. Where there are
+// so many, the first have stopped the job or been told.
+const maxDisputes = 1024
+
+// A disputed message is one that some replica of its source says is another one than
+// its receiver has got.
+type disputed struct {
+	source   int // rank
+	receiver view.Process
+	context  uint32
+	seq      uint64
+}
+
+// A dispute is what the replicas of the source say about a message.
+type dispute struct {
+	disputed
+	words   map[int]word // by replica; the first of each counts
+	settled bool
+}
+
+// A word is what one replica says.
+type word struct {
+	protection.Divergence
+	text string // the same for people, a sentence without its end
+}
+
+// diverged takes the word of process p.
+func (e *execution) diverged(l *link, p view.Process, m *jobpb.Diverged) *Result {
+	d, err := m.Divergence(e.watch.View())
+	if err != nil {
+		return e.breach(l, err)
+	}
+	return e.apply(e.watch.Diverged(p, d, e.evidence(p, d)))
+}
+
+// evidence says in words what process p says, with the peers that are concerned.
+func (e *execution) evidence(p view.Process, d protection.Divergence) string {
+	return fmt.Sprintf("rank %d replica %d on peer %s has produced another message than rank %d replica %d on peer %s has got: %v",
+		p.Rank, p.Replica, short(e.runsOn[p].peer), d.Receiver.Rank, d.Receiver.Replica, short(e.runsOn[d.Receiver].peer), d)
+}
+
+// Diverged says what p has produced as a message that replicas of its rank have not
+// produced alike; text is the same in words, about the message that p has
+// produced.
+func (w *Watch) Diverged(p view.Process, d protection.Divergence, text string) Step {
+	var s Step
+	if w.over || w.view.State(p) == view.Failed {
+		return s
+	}
+	about := w.about(disputed{p.Rank, d.Receiver, d.Context, d.Seq})
+	if about == nil {
+		return s
+	}
+	if _, again := about.words[p.Replica]; again {
+		return s
+	}
+	about.words[p.Replica] = word{d, text}
+	about.settled = false
+	if d.Differs() {
+		s.Notes = append(s.Notes, text)
+	}
+	w.settle(&s)
+	return s
+}
+
+// about returns the dispute about a message; nil when there are too many.
+func (w *Watch) about(m disputed) *dispute {
+	for _, d := range w.disputes {
+		if d.disputed == m {
+			return d
+		}
+	}
+	if len(w.disputes) == maxDisputes {
+		return nil
+	}
+	d := &dispute{disputed: m, words: make(map[int]word)}
+	w.disputes = append(w.disputes, d)
+	return d
+}
+
+// arbitrate decides the disputes that can be decided, each time anew when one has
+// changed the view.
+func (w *Watch) arbitrate(s *Step) {
+	for epoch := uint64(0); epoch != w.view.Epoch; {
+		epoch = w.view.Epoch
+		for _, d := range w.disputes {
+			if !w.over && w.open(d) {
+				w.decide(s, d)
+			}
+		}
+	}
+}
+
+// open reports whether a replica that still counts says that the receiver has got
+// something else, and nothing has followed from that yet.
+func (w *Watch) open(d *dispute) bool {
+	return !w.tolerant && !d.settled && slices.ContainsFunc(w.counting(d.source), func(p view.Process) bool {
+		said, ok := d.words[p.Replica]
+		return ok && said.Differs()
+	})
+}
+
+// counting returns the replicas of a rank that have not failed.
+func (w *Watch) counting(rank int) (ps []view.Process) {
+	for k := range w.view.R {
+		if p := (view.Process{Rank: rank, Replica: k}); w.view.State(p) != view.Failed {
+			ps = append(ps, p)
+		}
+	}
+	return ps
+}
+
+// quorum is how many replicas must count for one to be voted out. Of two that differ
+// nobody knows which is right.
+const quorum = 3
+
+// decide draws the conclusion from what the replicas have said, if it does not
+// depend on those that have yet to. Who has produced something else than most have,
+// and than the receivers have got, is voted out. When the receivers have got what
+// most have not produced, they have computed with it, and nobody's going can undo
+// that; only a receiver that all replicas of the source contradict can go itself.
+func (w *Watch) decide(s *Step, d *dispute) {
+	counting := w.counting(d.source)
+	said := make(map[uint64]int) // how many have produced each
+	for _, p := range counting {
+		if x, ok := d.words[p.Replica]; ok {
+			said[x.Produced]++
+		}
+	}
+	all := 0
+	for _, n := range said {
+		all += n
+	}
+	most, ok := majority(said, len(counting))
+	switch {
+	case len(counting) < quorum:
+		w.end(s, w.irreconcilable(d))
+	case ok && w.delivered(d, most):
+		w.voteOut(s, d, counting, most)
+	case all < len(counting):
+	case ok && said[most] == all && len(w.counting(d.receiver.Rank)) >= quorum:
+		d.settled = true
+		w.fail(s, d.receiver, fmt.Sprintf("was voted out: all replicas of rank %d have produced another message than it says it has got", d.source))
+	default:
+		w.end(s, w.irreconcilable(d))
+	}
+}
+
+// majority returns what more than half of so many have produced.
+func majority(said map[uint64]int, counting int) (produced uint64, ok bool) {
+	for produced, n := range said {
+		if 2*n > counting {
+			return produced, true
+		}
+	}
+	return 0, false
+}
+
+// delivered reports whether those that have produced what most have agree with the
+// receiver.
+func (w *Watch) delivered(d *dispute, produced uint64) bool {
+	for _, said := range d.words {
+		if said.Produced == produced && !said.Differs() {
+			return true
+		}
+	}
+	return false
+}
+
+// voteOut fails those that have produced something else than most have.
+func (w *Watch) voteOut(s *Step, d *dispute, counting []view.Process, most uint64) {
+	d.settled = true
+	for _, p := range counting {
+		if said, ok := d.words[p.Replica]; ok && said.Produced != most {
+			w.fail(s, p, "was voted out: most replicas of its rank have produced another message")
+		}
+	}
+}
+
+// irreconcilable is the result of a job that cannot go on because of d.
+func (w *Watch) irreconcilable(d *dispute) Result {
+	r := Result{
+		Status: StatusDiverged,
+		Hint:   "a program must not depend on the clock, random numbers, the environment or the order of maps (docs/mpj.md); if this one does not, a peer changes data: try -r 3",
+	}
+	for _, p := range w.counting(d.source) {
+		if said, ok := d.words[p.Replica]; ok && said.Differs() {
+			r.Message = fmt.Sprintf("the replicas of rank %d have diverged: %s", d.source, said.text)
+			break
+		}
+	}
+	return r
+}
+
+// answer is the result of a job all of whose ranks are done: good unless there is a
+// dispute that nobody has decided.
+func (w *Watch) answer() Result {
+	for _, d := range w.disputes {
+		if w.open(d) {
+			return w.irreconcilable(d)
+		}
+	}
+	return Result{Status: StatusOK}
+}
