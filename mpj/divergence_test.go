@@ -2,10 +2,12 @@ package mpj
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -16,17 +18,33 @@ import (
 // words are what processes say about messages that replicas have not produced
 // alike.
 type words struct {
-	mu   sync.Mutex
-	said map[view.Process][]protection.Divergence
+	mu     sync.Mutex
+	said   map[view.Process][]protection.Divergence
+	want   int           // processes that are to say something
+	enough chan struct{} // closed when so many have
+}
+
+func listen(want int) *words {
+	return &words{said: make(map[view.Process][]protection.Divergence), want: want, enough: make(chan struct{})}
+}
+
+// await returns when enough has been said, so that nobody has left until then.
+func (w *words) await() error {
+	select {
+	case <-w.enough:
+		return nil
+	case <-time.After(time.Minute):
+		return fmt.Errorf("not %d processes have said anything", w.want)
+	}
 }
 
 func (w *words) hear(p view.Process, d protection.Divergence) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.said == nil {
-		w.said = make(map[view.Process][]protection.Divergence)
-	}
 	w.said[p] = append(w.said[p], d)
+	if len(w.said) == w.want && len(w.said[p]) == 1 {
+		close(w.enough)
+	}
 }
 
 // about returns the processes that say that a receiver has got another message
@@ -91,15 +109,16 @@ func TestDivergingReplicaIsFoundInTheVeryMessage(t *testing.T) {
 		for _, replicas := range []int{2, 3} {
 			for odd := range replicas {
 				t.Run(name, func(t *testing.T) {
-					heard := new(words)
+					heard := listen([]int{2: 1, 3: 3}[replicas]) // of two nobody asks the other
 					job := localworld.New(context.Background(), localworld.Config{Ranks: 2, Replicas: replicas, Sockets: true, Diverged: heard.hear})
 					err := runIn(job, func(w *World) error {
-						return sendRow(w, func(i int) ([]int, int) {
+						err := sendRow(w, func(i int) ([]int, int) {
 							if i == oddMessage && w.Replica() == odd && w.Rank() == 0 {
 								return other()
 							}
 							return []int{i}, i % 3
 						})
+						return first(err, heard.await())
 					})
 					if err != nil {
 						t.Fatal(err)
@@ -124,6 +143,8 @@ func (w *words) check(t *testing.T, replicas, odd int) {
 			agree = append(agree, p)
 		}
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	differing, agreeing := w.about(t, oddMessage)
 	if !slices.Equal(differing, differ) || !slices.Equal(agreeing, agree) {
 		t.Errorf("differ: %v, agree: %v; want %v and %v", differing, agreeing, differ, agree)
@@ -152,7 +173,7 @@ func (l liar) Send(frames ...channel.Frame) error {
 // replicas of rank 0 say that 1.1 has got something else.
 func TestChangedMessageIsFound(t *testing.T) {
 	for _, replicas := range []int{2, 3} {
-		heard := new(words)
+		heard := listen(replicas)
 		job := localworld.New(context.Background(), localworld.Config{
 			Ranks: 2, Replicas: replicas, Sockets: true, Diverged: heard.hear,
 			Wrap: func(from, to view.Process, s channel.Sender) channel.Sender {
@@ -163,11 +184,12 @@ func TestChangedMessageIsFound(t *testing.T) {
 			},
 		})
 		err := runIn(job, func(w *World) error {
-			return sendRow(w, func(i int) ([]int, int) { return []int{i}, 0 })
+			return first(sendRow(w, func(i int) ([]int, int) { return []int{i}, 0 }), heard.await())
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
+		heard.mu.Lock()
 		if differing, _ := heard.about(t, oddMessage); len(differing) != replicas {
 			t.Errorf("r=%d: %v say that they have produced something else, want all", replicas, differing)
 		}
@@ -178,6 +200,7 @@ func TestChangedMessageIsFound(t *testing.T) {
 				}
 			}
 		}
+		heard.mu.Unlock()
 	}
 }
 

@@ -152,9 +152,10 @@ func (p *Protocol) receive(from view.Process, f channel.Frame) error {
 	if own := from.Rank == p.self.Rank; own == (f.Kind == channel.Data || f.Kind == channel.Ack) {
 		return fmt.Errorf("kind does not belong between rank %d and rank %d", from.Rank, p.self.Rank)
 	}
-	// What a finished process sent last may still be under way. Its messages and
-	// disputes count. The rest it sent about itself, and it needs nothing any more.
-	if state == view.Finished && f.Kind != channel.Data && f.Kind != channel.Dispute {
+	// What a finished process sent last may still be under way. Its messages count,
+	// and what it says about those of others. The rest it sent about itself, and it
+	// needs nothing any more.
+	if state == view.Finished && f.Kind != channel.Data && f.Kind != channel.Ack && f.Kind != channel.Dispute {
 		return nil
 	}
 	switch f.Kind {
