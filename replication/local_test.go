@@ -150,7 +150,7 @@ func (l *locals) relive(state uint32) *process {
 
 // viewNumber returns the number of v, which its epoch and states determine.
 func (l *locals) viewNumber(v view.View) uint32 {
-	return l.views.number(fmt.Sprint(v.Epoch, v.States), func() view.View { return v })
+	return l.views.number(fmt.Sprint(v), func() view.View { return v })
 }
 
 // happen returns what an incident in a state leads to.
@@ -204,9 +204,12 @@ func (l *locals) checkFenced(state uint32, in incident, e *effect) error {
 	}
 	f := protection.DataFrame(protection.Message{Source: other.Rank, Seq: p.Received(named, other.Rank) + 1})
 	out, err := p.Receive(other, f)
+	if err != nil {
+		return fmt.Errorf("R5: %v, which is out of the view: %w", p.id, err)
+	}
 	for _, out := range append(outs, out) {
-		if len(out.Send)+len(out.Deliver)+len(out.Decided) > 0 || err != nil {
-			return fmt.Errorf("R5: %v is out of the view and yet does %+v, %v", p.id, out, err)
+		if len(out.Send)+len(out.Deliver)+len(out.Decided) > 0 {
+			return fmt.Errorf("R5: %v is out of the view and yet does %+v", p.id, out)
 		}
 	}
 	return nil
