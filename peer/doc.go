@@ -24,6 +24,8 @@
 //
 //	config.yaml    options, read by p2pboot, p2prun and p2phalt
 //	identity       Ed25519 private key, mode 0600; the peer ID follows from it
+//	history        how long the peer has run, and how often it ended with no
+//	               regard to jobs; docs/reliability.md says what for
 //	lock           held while a peer runs; says which
 //	control.sock   control socket, mode 0600, while a peer runs
 //	cache/         staged files by digest
@@ -39,7 +41,7 @@
 // HTTP with JSON bodies, over a Unix socket that only the owner can open:
 //
 //	GET  /v1/status               Status
-//	GET  /v1/platforms            [job.Platform, ...] of the peers found now
+//	GET  /v1/candidates           [job.Candidate, ...], the peers found now
 //	POST /v1/jobs                 job.Request -> lines of job.Event, the last of
 //	                              kind "result"; hanging up cancels the job
 //	POST /v1/halt?mode=orderly    answers at once; the peer is gone when the

@@ -37,7 +37,7 @@ func (r results) plot(f float64) *plot.Plot {
 	p.Title.Text = fmt.Sprintf("Who fails first: r = 2, each process with f = %s", percent(f))
 	p.X.Label.Text, p.Y.Label.Text = "members", "probability (hollow: at most)"
 	p.X.Scale, p.Y.Scale = plot.LogScale{}, plot.LogScale{}
-	p.X.Tick.Marker, p.Y.Tick.Marker = plot.TickerFunc(doublings), plot.LogTicks{Prec: -1}
+	p.X.Tick.Marker, p.Y.Tick.Marker = plot.TickerFunc(doublings), plot.LogTicks{Prec: 1}
 	p.Add(gray())
 	var application curve
 	for _, g := range r.pairs() {
