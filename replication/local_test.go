@@ -318,6 +318,9 @@ func (r *recorder) carryOut(p *process, out protection.Output) error {
 	if !p.active() && len(out.Send)+len(out.Deliver)+len(out.Decided) > 0 {
 		return fmt.Errorf("R5: %v is out of the view and yet does %+v", p.id, out)
 	}
+	if len(out.Diverged) > 0 {
+		return fmt.Errorf("R1: %v says that replicas differ: %+v", p.id, out.Diverged)
+	}
 	for _, e := range out.Send {
 		f := e.Frame
 		n := r.locals.frames.number(frameKey{f.Header, string(f.Payload)}, func() channel.Frame { return f })

@@ -31,9 +31,9 @@ var mutants = []mutant{
 	{"every replica of the source is told what has arrived", "inbox.go",
 		"range p.live[a.source] {", "range p.live[a.source][:1] {", "stream"},
 	{"no more is acknowledged than has arrived", "inbox.go",
-		"f := p.control(channel.Ack, a.context, a.next-1, nil)", "f := p.control(channel.Ack, a.context, a.next, nil)", "stream"},
+		"f := p.control(channel.Ack, a.context, a.next-1, a.last)", "f := p.control(channel.Ack, a.context, a.next, a.last)", "stream"},
 	{"a duplicate is dropped", "inbox.go",
-		"if f.Seq == a.next {\n\t\ta.next++", "if f.Seq <= a.next {\n\t\ta.next = max(a.next, f.Seq+1)", "stream, a crash"},
+		"if f.Seq == a.next {\n", "if f.Seq <= a.next {\n\t\ta.next = max(a.next-1, f.Seq)\n", "stream, a crash"},
 	{"what is too early is dropped", "inbox.go",
 		"if f.Seq > a.next {\n\t\treturn nil", "if f.Seq > a.next {\n\t\ta.next = f.Seq", "stream, frame lost"},
 	{"a new master sends what its table holds", "takeover.go",
@@ -119,6 +119,9 @@ func (m mutant) explore(t *testing.T) (string, error) {
 	source, err := os.ReadFile(m.file)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if !strings.Contains(string(source), m.old) {
+		t.Fatalf("%q is not in %s any more", m.old, m.file)
 	}
 	real, err := filepath.Abs(m.file)
 	if err != nil {
