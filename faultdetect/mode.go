@@ -6,9 +6,9 @@ import (
 )
 
 // DefaultGroupHang is for how long the peers of a job bear with one that hangs,
-// or with a connection that loses packets: at 5 % loss TCP is silent for most of
-// a second every now and then, whatever the period.
-const DefaultGroupHang = time.Second
+// or with a connection that loses packets: when packets are lost, or a cable is out for a second, TCP is silent for up to
+// one and a half, whatever the period.
+const DefaultGroupHang = 2 * time.Second
 
 // Mode says what makes a suspect.
 type Mode byte

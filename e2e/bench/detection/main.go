@@ -74,7 +74,7 @@ func measure(o options, stdout io.Writer) error {
 		text := markdown.Table(rows)
 		fmt.Fprintf(stdout, "%s (%v)\n\n%s\n", t.name, time.Since(begun).Round(time.Second), text)
 		if o.out != "" {
-			if err := markdown.Insert(filepath.Join(o.out, "failure-detection.md"), t.name, text); err != nil {
+			if err := markdown.Insert(filepath.Join(o.out, "failure-detection.md"), "detection:"+t.name, text); err != nil {
 				return err
 			}
 		}
