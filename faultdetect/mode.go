@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// DefaultGroupHang is for how long the peers of a job bear with one that hangs,
-// or with a connection that loses packets: when packets are lost, or a cable is out for a second, TCP is silent for up to
+// DefaultGroupHang is for how long the peers of a job bear with one that hangs.
+// When packets are lost, or a cable is out for a second, TCP is silent for up to
 // one and a half, whatever the period.
 const DefaultGroupHang = 2 * time.Second
 

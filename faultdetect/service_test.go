@@ -140,6 +140,41 @@ func TestF1LeavingTheGroupIsSilence(t *testing.T) {
 	})
 }
 
+// TestF1FastKnowsWithinThreePeriods: of a member that falls silent while its host
+// lives, whatever the size of the group.
+func TestF1FastKnowsWithinThreePeriods(t *testing.T) {
+	inGroup(t, 8, func(t *testing.T, g *testGroup) {
+		g.groups[5].Close()
+		time.Sleep(3*DefaultPeriod + DefaultPeriod/4) // and the way
+		g.wantFailed(5)
+	})
+}
+
+// TestF2WhoIsGoneIsKnownToAllWithinASecond: one member has seen the end of
+// another, and says so.
+func TestF2WhoIsGoneIsKnownToAllWithinASecond(t *testing.T) {
+	inGroup(t, 8, func(t *testing.T, g *testGroup) {
+		g.groups[5].Close()
+		g.groups[0].Gone(g.hosts[5].ID())
+		time.Sleep(time.Second)
+		g.wantFailed(5)
+	})
+}
+
+func TestV3WhoIsSaidToBeGoneAndAnswersIsFailedByNobodyElse(t *testing.T) {
+	inGroup(t, 4, func(t *testing.T, g *testGroup) {
+		g.groups[0].Gone(g.hosts[3].ID())
+		time.Sleep(DefaultPeriod)
+		for i, verdicts := range g.told() {
+			for _, v := range verdicts {
+				if v.State == Failed && i != 0 {
+					t.Errorf("member %d is failed at %d", v.Member, i)
+				}
+			}
+		}
+	})
+}
+
 func TestV3ReportedMemberThatAnswersIsLive(t *testing.T) {
 	inGroup(t, 4, func(t *testing.T, g *testGroup) {
 		g.groups[0].Report(g.hosts[3].ID())
