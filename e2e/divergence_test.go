@@ -10,7 +10,9 @@ import (
 // this is found and said, and what follows from it.
 func TestDivergence(t *testing.T) {
 	t.Parallel()
-	const half = "message 21 to rank 1" // of 40 steps
+	// Of 200 steps, so that a replica that is starved still gets there, and the others
+	// vote, before the rest of its rank is done.
+	const half = "message 101 to rank 1"
 	tests := []struct {
 		name   string
 		args   []string
@@ -30,7 +32,7 @@ func TestDivergence(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			at := len(tt.args) - 1
 			args := append([]string{"--home", t.TempDir(), "--supernode", peers[0].addr, "-n", "2", "-w", "60", "--timeout", "110s"}, tt.args[:at]...)
-			j := startJob(t, append(args, filepath.Join(bin, "fickle"), tt.args[at])...)
+			j := startJob(t, append(args, filepath.Join(bin, "fickle"), "-steps", "200", tt.args[at])...)
 			if s := j.wait(); s != tt.status {
 				t.Errorf("exit status %d, want %d", s, tt.status)
 			}
