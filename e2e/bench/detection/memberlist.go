@@ -10,8 +10,8 @@ import (
 )
 
 // memberlistTimes measures hashicorp/memberlist with its LAN defaults, at real
-// time: members of one process on a network in memory, of which one is cut off.
-func memberlistTimes(o options) ([][]string, error) {
+// time: members of one process, on loopback, of which one is shut down.
+func memberlistTimes(options) ([][]string, error) {
 	rows := [][]string{{"n", "memberlist: min", "mean", "max", "σ"}}
 	for _, n := range []int{8, 32, 64, 128} {
 		times, err := memberlistGroup(n)
@@ -47,7 +47,7 @@ func (w *witness) knowing() []time.Time {
 }
 
 func memberlistGroup(n int) (times []float64, err error) {
-	network, w := &memberlist.MockNetwork{}, &witness{lost: "member0"}
+	w := &witness{lost: "member0"}
 	var members []*memberlist.Memberlist
 	defer func() {
 		for _, m := range members {
@@ -57,7 +57,7 @@ func memberlistGroup(n int) (times []float64, err error) {
 	for i := range n {
 		c := memberlist.DefaultLANConfig()
 		c.Name, c.LogOutput = fmt.Sprintf("member%d", i), io.Discard
-		c.Transport = network.NewTransport(c.Name)
+		c.BindAddr, c.BindPort = "127.0.0.1", 0
 		if i > 0 {
 			c.Events = w
 		}
@@ -67,7 +67,7 @@ func memberlistGroup(n int) (times []float64, err error) {
 		}
 		members = append(members, m)
 		if i > 0 {
-			if _, err := m.Join([]string{members[0].LocalNode().FullAddress().Addr}); err != nil {
+			if _, err := m.Join([]string{members[0].LocalNode().Address()}); err != nil {
 				return nil, fmt.Errorf("join member %d of %d: %w", i, n, err)
 			}
 		}
