@@ -13,7 +13,7 @@ import (
 // last acknowledgement, and their key.
 type seal struct {
 	key     key
-	hash    *hash
+	hash    hash
 	digests [ackMessages]digest
 	count   int
 }
@@ -106,7 +106,7 @@ func (p *Protocol) compare(b *backlog, q view.Process, c claim) {
 		h := newHash(c.key)
 		for seq := c.first; seq < c.end() && seq <= b.seq; seq++ {
 			if m := b.kept(seq); m != nil {
-				p.check(b, q, &c, h, m)
+				p.check(b, q, &c, &h, m)
 			}
 		}
 		c = c.from(b.seq + 1)
@@ -140,7 +140,8 @@ func (p *Protocol) compareClaimed(b *backlog, m *protection.Message) {
 		}
 		c := &cs[0]
 		p.outbox.claimed -= 8
-		p.check(b, view.Process{Rank: b.dest, Replica: k}, c, newHash(c.key), m)
+		h := newHash(c.key)
+		p.check(b, view.Process{Rank: b.dest, Replica: k}, c, &h, m)
 		if *c = c.from(m.Seq + 1); len(c.digest) > 0 && !b.differs[k] {
 			continue
 		}

@@ -46,9 +46,8 @@ type hash struct {
 	point uint64 // where the polynomial is evaluated
 }
 
-func newHash(k key) *hash {
+func newHash(k key) (h hash) {
 	random := rand.NewChaCha8(k)
-	h := new(hash)
 	for i := range h.words {
 		h.words[i] = random.Uint64()
 	}

@@ -65,7 +65,8 @@ func (p *Protocol) receiveDispute(f channel.Frame) error {
 		}
 	case b.kept(d.seq) != nil:
 		m := b.kept(d.seq)
-		p.vote(d, m, newHash(d.key).digest(m))
+		h := newHash(d.key)
+		p.vote(d, m, h.digest(m))
 	case b.acked[d.replica] >= d.seq && !b.blind[d.replica] && !b.differs[d.replica]:
 		// It was compared, with what the receiver has told this process, and is gone.
 		p.vote(d, &protection.Message{Seq: d.seq}, d.received)
@@ -78,7 +79,8 @@ func (p *Protocol) voteLate(b *backlog, m *protection.Message) {
 	waiting := p.disputes[:0]
 	for _, d := range p.disputes {
 		if d.stream == (stream{b.context, b.dest}) && d.seq == m.Seq {
-			p.vote(d, m, newHash(d.key).digest(m))
+			h := newHash(d.key)
+			p.vote(d, m, h.digest(m))
 		} else {
 			waiting = append(waiting, d)
 		}
