@@ -69,7 +69,7 @@ func (d *Detector) hearAccusation(out *Output, m Message) {
 		return
 	}
 	d.suspect(out, inquiry{
-		member: m.About, why: accused, refute: d.heartbeat + 1, direct: d.periods + 1,
+		member: m.About, why: accused, refute: d.unheard(), direct: d.periods + 1,
 		span: d.brief(m.About), witness: true,
 	})
 	d.ask(out, d.inquiry(m.About))

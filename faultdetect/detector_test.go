@@ -173,8 +173,12 @@ func TestReportAsksAtOnce(t *testing.T) {
 	if d.State(3) != Suspect {
 		t.Error("cleared by old news")
 	}
-	ticks(d, 12, 13)
 	receive(t, d, Message{From: 1, To: 0, Kind: Table, Heartbeat: offset + 13, Table: []uint64{0, 0, 0, offset + 13}})
+	if d.State(3) != Suspect {
+		t.Error("cleared by a heartbeat of a period that began before the report")
+	}
+	ticks(d, 12, 13)
+	receive(t, d, Message{From: 1, To: 0, Kind: Table, Heartbeat: offset + 14, Table: []uint64{0, 0, 0, offset + 14}})
 	if d.State(3) != Live {
 		t.Error("not cleared by news younger than the report")
 	}

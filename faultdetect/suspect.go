@@ -147,10 +147,14 @@ func (d *Detector) Report(member int) Output {
 	if d.mode == Fast {
 		span = d.brief(member) + d.hang
 	}
-	d.suspect(&out, inquiry{member: member, why: reported, refute: d.heartbeat + 1, direct: d.periods + 1, span: span})
+	d.suspect(&out, inquiry{member: member, why: reported, refute: d.unheard(), direct: d.periods + 1, span: span})
 	d.ask(&out, d.inquiry(member))
 	return out
 }
+
+// unheard is the least heartbeat that no member has had yet: their periods begin up
+// to one apart, so one ahead of this member's may be as old as its own.
+func (d *Detector) unheard() uint64 { return d.heartbeat + 2 }
 
 // brief is for how long a member is asked about whom others know more.
 func (d *Detector) brief(i int) time.Duration {
