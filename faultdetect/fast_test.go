@@ -19,7 +19,7 @@ func newFastWorld(t testing.TB, n int, seed uint64) *sim.World {
 // after how many periods each survivor knew.
 func afterCrash(t *testing.T, n int, c faultdetect.Config, end func(w *sim.World, member int, at time.Duration)) (periods []float64) {
 	t.Helper()
-	for seed := range uint64(max(1, 200/n)) {
+	for seed := range uint64(max(1, 64/n)) {
 		w := worldOf(t, n, c, seed)
 		w.RandomPhases()
 		at := time.Duration(faultdetect.Rounds(n)+10)*simPeriod + time.Duration(w.Rand.Int64N(int64(16*simPeriod)))
