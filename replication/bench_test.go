@@ -13,7 +13,7 @@ func BenchmarkMessage(b *testing.B) {
 	v := view.New(2, 2)
 	procs := make(map[view.Process]*Protocol)
 	for _, p := range v.Processes() {
-		procs[p] = New(p, v)
+		procs[p] = New(p, v, Secret{})
 	}
 	payload := make([]byte, 1024)
 	type hop struct {

@@ -23,8 +23,7 @@ func newTwin(t *testing.T) *twin {
 	w := &twin{t: t, procs: make(map[view.Process]*Protocol), found: make(map[stream]uint64)}
 	v := view.New(3, 2)
 	for _, p := range v.Processes() {
-		w.procs[p] = New(p, v)
-		w.procs[p].SetSecret(Secret{byte(p.Rank), byte(p.Replica)})
+		w.procs[p] = New(p, v, Secret{byte(p.Rank), byte(p.Replica)})
 	}
 	return w
 }
@@ -166,7 +165,7 @@ func TestR1FirstDifferenceIsFound(t *testing.T) {
 // A replica that is always behind keeps digests up to a bound, and none when it has
 // caught up.
 func TestClaimsAreBoundedAndForgotten(t *testing.T) {
-	p := New(view.Process{Replica: 1}, view.New(2, 2))
+	p := New(view.Process{Replica: 1}, view.New(2, 2), Secret{})
 	b := make([]byte, keySize+8*ackMessages)
 	for n := range uint64(2 * maxClaimed / len(b)) {
 		f := frame(channel.Ack, 1, (n+1)*ackMessages, string(b))

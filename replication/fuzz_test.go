@@ -50,7 +50,7 @@ func FuzzReceive(f *testing.F) {
 	f.Add(append(row(3, channel.Ack, 2, string(make([]byte, keySize+16))), row(3, channel.Ack, 3, string(make([]byte, keySize+8)))...))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		v := view.New(2, 3)
-		p := New(view.Process{Replica: 1}, v)
+		p := New(view.Process{Replica: 1}, v, Secret{})
 		p.Send(protection.Message{Dest: 1, Payload: []byte("kept")})
 		given := p.Retained() + len(b)
 		for len(b) >= 5 {

@@ -38,7 +38,7 @@ type host interface {
 
 func newProcess(id view.Process, v view.View, script []op, h host) *process {
 	return &process{
-		Protocol: New(id, v), id: id, host: h, script: script,
+		Protocol: New(id, v, Secret{}), id: id, host: h, script: script,
 		last: make(map[stream]uint64), decided: make(map[uint64][]byte),
 		tried: make(map[uint64]bool), lost: make(map[view.Process]lostChannel),
 	}

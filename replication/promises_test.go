@@ -30,7 +30,7 @@ func numbers(out protection.Output) []uint64 {
 }
 
 func TestR2DuplicatesAndGapsAreDropped(t *testing.T) {
-	p := New(view.Process{Rank: 0}, view.New(2, 2))
+	p := New(view.Process{Rank: 0}, view.New(2, 2), Secret{})
 	steps := []struct {
 		name    string
 		replica int
@@ -54,7 +54,7 @@ func TestR2DuplicatesAndGapsAreDropped(t *testing.T) {
 }
 
 func TestR2DuplicateIsAcknowledgedAgain(t *testing.T) {
-	p := New(view.Process{Rank: 0}, view.New(2, 2))
+	p := New(view.Process{Rank: 0}, view.New(2, 2), Secret{})
 	for i := range 2 {
 		if _, err := p.Receive(view.Process{Rank: 1}, data(1, 1, nil)); err != nil {
 			t.Fatal(err)
@@ -81,7 +81,7 @@ func TestAcknowledgementsGoToAllReplicasInTime(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			p := New(view.Process{Rank: 0}, view.New(2, 3))
+			p := New(view.Process{Rank: 0}, view.New(2, 3), Secret{})
 			for i := 1; i <= tt.arrival; i++ {
 				out, err := p.Receive(view.Process{Rank: 1}, data(1, uint64(i), make([]byte, tt.size)))
 				if err != nil || len(out.Send) != 0 && i < tt.arrival {
@@ -108,7 +108,7 @@ func TestAcknowledgementsGoToAllReplicasInTime(t *testing.T) {
 
 func TestSelfMessagesStayHere(t *testing.T) {
 	for k := range 2 {
-		p := New(view.Process{Rank: 1, Replica: k}, view.New(2, 2))
+		p := New(view.Process{Rank: 1, Replica: k}, view.New(2, 2), Secret{})
 		for seq := uint64(1); seq < 3; seq++ {
 			out := p.Send(protection.Message{Dest: 1})
 			if len(out.Send) != 0 || len(out.Deliver) != 1 || out.Deliver[0].Seq != seq || out.Deliver[0].Source != 1 {
@@ -122,7 +122,7 @@ func TestSelfMessagesStayHere(t *testing.T) {
 }
 
 func TestR2FlushKeepsProgramOrder(t *testing.T) {
-	p := New(view.Process{Rank: 0, Replica: 1}, view.New(3, 2))
+	p := New(view.Process{Rank: 0, Replica: 1}, view.New(3, 2), Secret{})
 	var want []uint64
 	for i := range 60 {
 		p.Send(protection.Message{Context: uint32(i % 3), Dest: 1 + i%2, Tag: int32(i)})
@@ -141,7 +141,7 @@ func TestR2FlushKeepsProgramOrder(t *testing.T) {
 }
 
 func TestR3TableForgetsInOrder(t *testing.T) {
-	p := New(view.Process{Rank: 0}, view.New(2, 2))
+	p := New(view.Process{Rank: 0}, view.New(2, 2), Secret{})
 	most := 0
 	for i := uint64(1); i <= 10000; i++ {
 		p.Send(protection.Message{Dest: 1, Payload: make([]byte, 9)})
@@ -161,7 +161,7 @@ func TestR3TableForgetsInOrder(t *testing.T) {
 
 func TestR4MasterFromTheStartAsksFirst(t *testing.T) {
 	v, _ := view.New(1, 3).With(view.Process{}, view.Failed)
-	p := New(view.Process{Replica: 1}, v)
+	p := New(view.Process{Replica: 1}, v, Secret{})
 	if p.Decider() {
 		t.Error("decides without asking what the failed master decided")
 	}
@@ -175,7 +175,7 @@ func TestR4MasterFromTheStartAsksFirst(t *testing.T) {
 
 func TestR5FinishedProcess(t *testing.T) {
 	v, _ := view.New(2, 2).With(view.Process{Rank: 1}, view.Finished)
-	p := New(view.Process{Rank: 0}, v)
+	p := New(view.Process{Rank: 0}, v, Secret{})
 	out, err := p.Receive(view.Process{Rank: 1}, data(1, 1, nil))
 	if got := numbers(out); err != nil || !slices.Equal(got, []uint64{1}) {
 		t.Errorf("its last message: delivered %v, %v", got, err)
@@ -191,7 +191,7 @@ func TestR5FinishedProcess(t *testing.T) {
 func TestOlderViewsAreIgnored(t *testing.T) {
 	v2, _ := view.New(2, 2).With(view.Process{Rank: 1}, view.Failed)
 	v3, _ := v2.With(view.Process{Rank: 0}, view.Failed)
-	p := New(view.Process{Rank: 0, Replica: 1}, view.New(2, 2))
+	p := New(view.Process{Rank: 0, Replica: 1}, view.New(2, 2), Secret{})
 	p.View(v3)
 	if p.View(v2); p.v.Epoch != 3 || !p.Decider() {
 		t.Errorf("epoch %d, decider %v", p.v.Epoch, p.Decider())
@@ -239,7 +239,7 @@ func TestReceiveRefuses(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			p := New(tt.replica, view.New(2, 3))
+			p := New(tt.replica, view.New(2, 3), Secret{})
 			if point := (protection.Point{Index: 1}); p.Decider() {
 				p.Decide(protection.Determinant{Point: point, Outcome: []byte("a")})
 			} else if _, err := p.Receive(view.Process{}, frame(channel.Determinant, 0, 1, "a")); err != nil {
@@ -255,7 +255,7 @@ func TestReceiveRefuses(t *testing.T) {
 }
 
 func TestContextsFromOneRankAreBounded(t *testing.T) {
-	p := New(view.Process{Rank: 0}, view.New(2, 2))
+	p := New(view.Process{Rank: 0}, view.New(2, 2), Secret{})
 	for _, kind := range []channel.Kind{channel.Data, channel.Ack} {
 		f := frame(kind, 1, 1, "")
 		for i := range uint32(maxContexts) {

@@ -30,13 +30,18 @@ type Protocol struct {
 
 var _ protection.Protocol = (*Protocol)(nil)
 
+// A Secret is what a process's digests depend on. It is random, and nobody else
+// knows it: who did could foresee the keys of digests, and forge messages.
+type Secret [keySize]byte
+
 // New returns the protocol of process self, which has taken no step yet, in a
 // job whose view is v. Replica 0 starts as master. Another replica that v
 // already names master takes over at its first Tick or View, because an earlier
 // master may have left determinants with the others.
-func New(self view.Process, v view.View) *Protocol {
+func New(self view.Process, v view.View, secret Secret) *Protocol {
 	p := &Protocol{
 		self:      self,
+		secret:    secret,
 		outbox:    newOutbox(v.R),
 		inbox:     newInbox(),
 		decisions: newDecisions(v.R),
@@ -49,13 +54,6 @@ func New(self view.Process, v view.View) *Protocol {
 	}
 	return p
 }
-
-// A Secret is what a process's digests depend on and nobody else knows.
-type Secret [keySize]byte
-
-// SetSecret gives the process its secret. It comes before any message; without it,
-// who forges messages can foresee the keys of their digests.
-func (p *Protocol) SetSecret(s Secret) { p.secret = s }
 
 // adopt makes v the current view.
 func (p *Protocol) adopt(v view.View) {

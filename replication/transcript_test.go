@@ -132,7 +132,7 @@ func (s *rehearsal) begin(n, r int) {
 	s.procs = make(map[view.Process]*Protocol)
 	s.queues = make(map[[2]view.Process][]channel.Frame)
 	for _, p := range s.v.Processes() {
-		s.procs[p] = New(p, s.v)
+		s.procs[p] = New(p, s.v, Secret{})
 	}
 }
 

@@ -101,11 +101,9 @@ func Protect(self view.Process, v view.View) protection.Protocol {
 	if v.R == 1 {
 		return nil
 	}
-	p := replication.New(self, v)
 	var secret replication.Secret
 	rand.Read(secret[:]) // never fails
-	p.SetSecret(secret)
-	return p
+	return replication.New(self, v, secret)
 }
 
 // Run runs program as every process, and returns when all have returned. The
