@@ -89,25 +89,40 @@ func TestF1SilentSoonAfterTheStart(t *testing.T) {
 // TestF3SurvivorsLearnOfEveryCrash crashes every set of members of small
 // groups, at once and one after the other.
 func TestF3SurvivorsLearnOfEveryCrash(t *testing.T) {
-	for n := 2; n <= 6; n++ {
-		for set := uint32(1); set < 1<<n-1; set++ {
-			w := newWorld(t, n, uint64(set))
-			w.RandomPhases()
-			for i := range n {
-				if set>>i&1 == 1 {
-					w.Crash(i, 12*simPeriod+time.Duration(set%3)*time.Duration(i)*simPeriod)
-				}
-			}
-			w.Run(45 * simPeriod)
-			if worst := slowest(t, w); worst > float64(faultdetect.Rounds(n)+2) {
-				t.Fatalf("%v, crashed %0*b: failed after %.2f periods, want at most %d", w, n, set, worst, faultdetect.Rounds(n)+2)
-			}
-			settled := w.Doubts
-			w.Run(60 * simPeriod)
-			if w.Doubts != settled {
-				t.Fatalf("%v, crashed %0*b: survivors still question each other", w, n, set)
-			}
+	everyCrash(6, func(n int, set uint32) {
+		w := newWorld(t, n, uint64(set))
+		expectLearned(t, w, set)
+		settled := w.Doubts
+		w.Run(60 * simPeriod)
+		if w.Doubts != settled {
+			t.Fatalf("%v, crashed %0*b: survivors still question each other", w, n, set)
 		}
+	})
+}
+
+// everyCrash calls f with every set of members of groups up to a size that leaves a
+// survivor.
+func everyCrash(most int, f func(n int, set uint32)) {
+	for n := 2; n <= most; n++ {
+		for set := uint32(1); set < 1<<n-1; set++ {
+			f(n, set)
+		}
+	}
+}
+
+// expectLearned crashes a set of members and runs w until the survivors must know.
+func expectLearned(t *testing.T, w *sim.World, set uint32) {
+	t.Helper()
+	w.RandomPhases()
+	n := len(w.Detectors)
+	for i := range n {
+		if set>>i&1 == 1 {
+			w.Crash(i, 12*simPeriod+time.Duration(set%3)*time.Duration(i)*simPeriod)
+		}
+	}
+	w.Run(45 * simPeriod)
+	if worst := slowest(t, w); worst > float64(faultdetect.Rounds(n)+2) {
+		t.Fatalf("%v, crashed %0*b: failed after %.2f periods, want at most %d", w, n, set, worst, faultdetect.Rounds(n)+2)
 	}
 }
 

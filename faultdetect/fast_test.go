@@ -94,21 +94,7 @@ func TestF1FastFindsTheSecondCrashToo(t *testing.T) {
 // TestF3FastSurvivorsLearnOfEveryCrash crashes every set of members of small
 // groups, at once and one after the other.
 func TestF3FastSurvivorsLearnOfEveryCrash(t *testing.T) {
-	for n := 2; n <= 5; n++ {
-		for set := uint32(1); set < 1<<n-1; set++ {
-			w := newFastWorld(t, n, uint64(set))
-			w.RandomPhases()
-			for i := range n {
-				if set>>i&1 == 1 {
-					w.Crash(i, 12*simPeriod+time.Duration(set%3)*time.Duration(i)*simPeriod)
-				}
-			}
-			w.Run(45 * simPeriod)
-			if worst := slowest(t, w); worst > float64(faultdetect.Rounds(n)+2) {
-				t.Fatalf("%v, crashed %0*b: failed after %.2f periods, want at most %d", w, n, set, worst, faultdetect.Rounds(n)+2)
-			}
-		}
-	}
+	everyCrash(5, func(n int, set uint32) { expectLearned(t, newFastWorld(t, n, uint64(set)), set) })
 }
 
 // TestV3FastFailsNobodyFalsely runs groups in which nobody crashes, with a

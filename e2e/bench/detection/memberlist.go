@@ -46,6 +46,21 @@ func (w *witness) knowing() []time.Time {
 	return w.when
 }
 
+// met returns when all members know all. memberlist tells that to nobody, so it is
+// asked.
+func met(members []*memberlist.Memberlist) error {
+	limit := time.Now().Add(time.Minute)
+	for _, m := range members {
+		for m.NumMembers() < len(members) {
+			if time.Now().After(limit) {
+				return fmt.Errorf("%s knows %d of %d members after a minute", m.LocalNode().Name, m.NumMembers(), len(members))
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	return nil
+}
+
 func memberlistGroup(n int) (times []float64, err error) {
 	w := &witness{lost: "member0"}
 	var members []*memberlist.Memberlist
@@ -72,7 +87,9 @@ func memberlistGroup(n int) (times []float64, err error) {
 			}
 		}
 	}
-	time.Sleep(10 * time.Second) // until all know all
+	if err := met(members); err != nil {
+		return nil, err
+	}
 	begun := time.Now()
 	if err := members[0].Shutdown(); err != nil {
 		return nil, err
