@@ -9,11 +9,12 @@
 //	go test ./e2e/ -run Kill  only what kills
 //	go test ./e2e/ -run LAN   only those with links
 //
-// TestNemesis takes random things away from random jobs for a while. It prints
-// its seed; to look for a rare fault, or for one again:
+// TestNemesis runs jobs whose answers are known and strikes at processes, peers
+// and network, as package nemesis plans it from a printed seed; package ether is the
+// network. For a rare fault, and for one round again:
 //
-//	go test ./e2e/ -run Nemesis -v -timeout 0 -nemesis.time 20m
-//	go test ./e2e/ -run Nemesis -v -nemesis.seed 687047151129312766
+//	go test ./e2e/ -run Nemesis -v -timeout 0 -nemesis 2h
+//	go test ./e2e/ -run Nemesis -v -nemesis.seed 687047151129312766 -nemesis.round 12
 //
 // Network namespaces need root, or a user namespace in which the tests are root:
 //

@@ -68,10 +68,11 @@ func letWait() {
 // A machine is where processes are started: this one, on loopback, or one of a LAN
 // that a test makes for itself.
 type machine struct {
-	addr string   // IPv4
-	env  []string // of every process, besides what prepare gives
-	boot []string // options of every p2pboot
-	lan  *port    // where it is plugged in; nil on loopback
+	addr   string   // IPv4
+	env    []string // of every process, besides what prepare gives
+	boot   []string // options of every p2pboot
+	inside *netns   // its own network; nil on loopback
+	lan    *port    // where it is plugged in, if its switch is the kernel's
 }
 
 // loopback is this machine, from which nothing is sent.
@@ -92,10 +93,10 @@ func (m *machine) prepare(cmd *exec.Cmd, home string) {
 }
 
 func (m *machine) start(cmd *exec.Cmd) error {
-	if m.lan == nil {
+	if m.inside == nil {
 		return cmd.Start()
 	}
-	return m.lan.inside.do(cmd.Start)
+	return m.inside.do(cmd.Start)
 }
 
 var goEnv = func() func(string) string {

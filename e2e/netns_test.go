@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/p2pmpi/p2pmpi/e2e/internal/ether"
 )
 
 // A netns is a network namespace: interfaces, addresses and routes of its own.
@@ -119,16 +121,46 @@ func newLAN(t *testing.T, machines int) []*machine {
 	var all []*machine
 	for i := range machines {
 		p := &port{t: t, hub: hub, name: fmt.Sprintf("p%d", i), inside: newNetns(t)}
-		m := &machine{addr: fmt.Sprintf("10.77.0.%d", i+1), lan: p}
+		m := &machine{addr: fmt.Sprintf("10.77.0.%d", i+1), inside: &p.inside, lan: p}
 		hub.runAll(t, fmt.Sprintf(`ip link add %s type veth peer name eth0 netns %s
 			ip link set %[1]s master lan up`, p.name, p.inside.path()))
-		p.inside.runAll(t, fmt.Sprintf(`ip link set lo up
-			ip addr add %s/24 dev eth0
-			ip link set eth0 up
-			ip route add default dev eth0`, m.addr)) // the default route, so that there is one for multicast
+		p.inside.configure(t, m.addr)
 		all = append(all, m)
 	}
 	return all
+}
+
+// configure gives the namespace's eth0 an address, and a default route, so that
+// there is one for multicast.
+func (ns netns) configure(t *testing.T, addr string) {
+	t.Helper()
+	ns.runAll(t, fmt.Sprintf(`ip link set lo up
+		ip addr add %s/24 dev eth0
+		ip link set eth0 up
+		ip route add default dev eth0`, addr))
+}
+
+// newEther makes so many machines with the addresses of newLAN, on a switch that can
+// do what the kernel's cannot.
+func newEther(t *testing.T, seed uint64, machines int) ([]*machine, *ether.Switch) {
+	t.Helper()
+	network := ether.New(seed)
+	t.Cleanup(network.Close)
+	var all []*machine
+	for i := range machines {
+		ns := newNetns(t)
+		err := ns.do(func() error {
+			_, err := network.Plug("eth0")
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := &machine{addr: fmt.Sprintf("10.77.0.%d", i+1), inside: &ns}
+		ns.configure(t, m.addr)
+		all = append(all, m)
+	}
+	return all, network
 }
 
 // cut pulls the plug: what is sent is lost, and nobody is told.

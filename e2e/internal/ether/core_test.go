@@ -1,0 +1,106 @@
+package ether
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// frame is one from a machine to another; machine 255 is everybody.
+func frame(to, from byte) []byte {
+	f := make([]byte, 64)
+	for i := range 6 {
+		f[i], f[6+i] = to, from
+	}
+	return f
+}
+
+// introduced returns a core of three ports on which everybody has been heard from.
+func introduced() *core {
+	c := newCore(1)
+	c.ports = 3
+	for port := range 3 {
+		c.forward(port, frame(255, byte(port+1)))
+	}
+	return c
+}
+
+func TestFramesGoWhereTheirAddressIs(t *testing.T) {
+	tests := []struct {
+		name  string
+		frame []byte
+		want  []delivery
+	}{
+		{"known", frame(2, 1), []delivery{{1, 0}}},
+		{"everybody", frame(255, 1), []delivery{{1, 0}, {2, 0}}},
+		{"unknown", frame(9, 1), []delivery{{1, 0}, {2, 0}}},
+		{"the sender itself", frame(1, 1), nil},
+		{"cut short", frame(2, 1)[:13], nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := introduced().forward(0, tt.frame); !slices.Equal(got, tt.want) {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestWays sends 10,000 frames each way between two ports, of which one way has
+// been changed.
+func TestWays(t *testing.T) {
+	const frames = 10_000
+	tests := []struct {
+		name            string
+		way             Way
+		arrive, late    int // about so many of those that go this way
+		delay, lateness time.Duration
+	}{
+		{"untouched", Way{}, frames, 0, 0, 0},
+		{"cut", Way{Cut: true}, 0, 0, 0, 0},
+		{"loss", Way{Loss: 0.05}, 0.95 * frames, 0, 0, 0},
+		{"delay", Way{Delay: time.Second}, frames, 0, time.Second, 0},
+		{"out of order", Way{Delay: time.Second, Late: 0.2, By: time.Minute}, frames, 0.2 * frames, time.Second, time.Minute},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c := introduced()
+			c.set(0, 1, tt.way)
+			arrived, late := 0, 0
+			for range frames {
+				for _, d := range c.forward(0, frame(2, 1)) {
+					arrived++
+					switch d.after {
+					case tt.delay + tt.lateness:
+						late++
+					case tt.delay:
+					default:
+						t.Fatalf("a frame takes %v", d.after)
+					}
+				}
+				if back := c.forward(1, frame(1, 2)); !slices.Equal(back, []delivery{{0, 0}}) {
+					t.Fatalf("the way back is %v", back)
+				}
+			}
+			if tt.lateness == 0 {
+				late = 0
+			}
+			if far(arrived, tt.arrive) || far(late, tt.late) {
+				t.Errorf("%d of %d arrive and %d are late, want about %d and %d", arrived, frames, late, tt.arrive, tt.late)
+			}
+			c.set(0, 1, Way{})
+			if got := c.forward(0, frame(2, 1)); !slices.Equal(got, []delivery{{1, 0}}) || len(c.ways) > 0 {
+				t.Errorf("mended, it is still %v", got)
+			}
+		})
+	}
+}
+
+// far reports whether a count of random events is not what is expected: ten
+// standard deviations of 10,000 events.
+func far(got, want int) bool {
+	if want == 0 || want == 10_000 {
+		return got != want
+	}
+	return max(got-want, want-got) > 500
+}

@@ -1,0 +1,167 @@
+package ether
+
+import (
+	"container/heap"
+	"fmt"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Switch moves frames between devices.
+type Switch struct {
+	readers sync.WaitGroup
+	timer   *time.Timer // runs flush when the next late frame is due
+
+	mu    sync.Mutex
+	core  *core
+	ports []*os.File
+	late  queue
+	sent  uint64 // frames that ever were late, so that those due at once keep their order
+}
+
+// New returns a switch without ports. The seed decides which frames are lost and
+// late, as far as their order is the same.
+func New(seed uint64) *Switch {
+	s := &Switch{core: newCore(seed)}
+	s.timer = time.AfterFunc(time.Hour, s.flush)
+	s.timer.Stop()
+	return s
+}
+
+// Plug makes a TAP device of this name in the network namespace of the calling
+// thread and connects it. The switch has it from then on: it is gone after Close.
+func (s *Switch) Plug(name string) (port int, err error) {
+	device, err := openTAP(name)
+	if err != nil {
+		return 0, fmt.Errorf("plug %s into a switch: %w", name, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	port = len(s.ports)
+	s.ports = append(s.ports, device)
+	s.core.ports = len(s.ports)
+	s.readers.Go(func() { s.read(port, device) }) // ends with the device
+	return port, nil
+}
+
+// openTAP makes a TAP device in the network namespace of the calling thread.
+func openTAP(name string) (*os.File, error) {
+	fd, err := unix.Open("/dev/net/tun", unix.O_RDWR|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("open /dev/net/tun", err)
+	}
+	request, err := unix.NewIfreq(name)
+	if err == nil {
+		request.SetUint16(unix.IFF_TAP | unix.IFF_NO_PI)
+		err = unix.IoctlIfreq(fd, unix.TUNSETIFF, request)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return nil, os.NewSyscallError("ioctl TUNSETIFF", err)
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// Set says what happens to frames from one port to another from now on. Those that
+// are on their way arrive as they would have.
+func (s *Switch) Set(from, to int, way Way) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.core.set(from, to, way)
+}
+
+// Close takes all devices away, and returns when nothing runs any more.
+func (s *Switch) Close() {
+	s.mu.Lock()
+	for _, device := range s.ports {
+		device.Close()
+	}
+	s.late = nil
+	s.timer.Stop()
+	s.mu.Unlock()
+	s.readers.Wait()
+}
+
+// maxFrame is longer than any frame of a device whose MTU nobody has raised.
+const maxFrame = 2048
+
+// read takes in what a machine sends.
+func (s *Switch) read(port int, device *os.File) {
+	frame := make([]byte, maxFrame)
+	for {
+		n, err := device.Read(frame)
+		if err != nil {
+			return
+		}
+		s.pass(port, frame[:n])
+	}
+}
+
+// maxLate bounds the frames that are on their way, as the memory of a switch does.
+const maxLate = 1 << 14
+
+// pass sends a frame on, now or later.
+func (s *Switch) pass(from int, frame []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var kept []byte // shared by all who get it later
+	for _, d := range s.core.forward(from, frame) {
+		switch {
+		case d.after == 0:
+			s.ports[d.to].Write(frame) // a device that is down takes nothing: lost
+		case len(s.late) < maxLate:
+			if kept == nil {
+				kept = slices.Clone(frame)
+			}
+			s.sent++
+			heap.Push(&s.late, waiting{time.Now().Add(d.after), s.sent, d.to, kept})
+			if s.late[0].number == s.sent {
+				s.timer.Reset(d.after)
+			}
+		}
+	}
+}
+
+// flush delivers the late frames that are due.
+func (s *Switch) flush() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.late) > 0 {
+		if wait := time.Until(s.late[0].due); wait > 0 {
+			s.timer.Reset(wait)
+			return
+		}
+		w := heap.Pop(&s.late).(waiting)
+		s.ports[w.to].Write(w.frame)
+	}
+}
+
+// waiting is a frame that is late.
+type waiting struct {
+	due    time.Time
+	number uint64
+	to     int
+	frame  []byte
+}
+
+// A queue has the frame that is due next first: a heap.
+type queue []waiting
+
+func (q queue) Len() int { return len(q) }
+func (q queue) Less(i, j int) bool {
+	if !q[i].due.Equal(q[j].due) {
+		return q[i].due.Before(q[j].due)
+	}
+	return q[i].number < q[j].number
+}
+func (q queue) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *queue) Push(x any)   { *q = append(*q, x.(waiting)) }
+func (q *queue) Pop() any {
+	last := (*q)[len(*q)-1]
+	*q = (*q)[:len(*q)-1]
+	return last
+}

@@ -1,0 +1,55 @@
+package nemesis
+
+import (
+	"reflect"
+	"slices"
+	"testing"
+)
+
+func TestTheSameSeedGivesTheSamePlan(t *testing.T) {
+	for number := range 100 {
+		if a, b := Of(7, number), Of(7, number); !reflect.DeepEqual(a, b) {
+			t.Fatalf("round %d is %+v and %+v", number, a, b)
+		}
+	}
+	if reflect.DeepEqual(Of(7, 0), Of(7, 1)) || reflect.DeepEqual(Of(7, 0), Of(8, 0)) {
+		t.Error("other rounds and seeds are the same")
+	}
+}
+
+// TestPlansAreWithinBounds also expects that everything is done some time.
+func TestPlansAreWithinBounds(t *testing.T) {
+	struck, run := make(map[Kind]int), make(map[string]int)
+	for number := range 300 {
+		for _, j := range Of(1, number).Jobs {
+			run[j.Program]++
+			if j.N*j.R > (Peers-2)*Slots || j.R > Peers-2 {
+				t.Errorf("there is no room for %d times %d processes", j.N, j.R)
+			}
+			if !slices.IsSortedFunc(j.Strikes, func(a, b Strike) int { return int(a.At - b.At) }) {
+				t.Errorf("strikes are out of order: %v", j.Strikes)
+			}
+			for _, s := range j.Strikes {
+				struck[s.Kind]++
+				for _, p := range []Process{s.Victim, s.Other} {
+					if p.Rank < 0 || p.Rank >= j.N || p.Replica < 0 || p.Replica >= j.R {
+						t.Errorf("a strike at %v in a job of %d times %d", p, j.N, j.R)
+					}
+				}
+				if s.Much < 0 || s.Much > 0.3 || s.Kind == Loss && s.Much > 0.05 || s.By < 0 || s.For < 0 {
+					t.Errorf("out of bounds: %+v", s)
+				}
+			}
+		}
+	}
+	for _, k := range Kinds() {
+		if struck[k] == 0 {
+			t.Errorf("never: %s", k)
+		}
+	}
+	for _, p := range Programs {
+		if run[p] == 0 {
+			t.Errorf("never: %s", p)
+		}
+	}
+}

@@ -1,0 +1,145 @@
+package nemesis
+
+import (
+	"fmt"
+	"time"
+)
+
+// A Kind is what is done.
+type Kind string
+
+// To one process of the job.
+const (
+	KillProcess    Kind = "kill process"
+	StopProcess    Kind = "stop process" // and let it go on at the job's end
+	PauseProcess   Kind = "pause process"
+	KillSupervisor Kind = "kill supervisor"
+	StopSupervisor Kind = "stop supervisor"
+)
+
+// To the peer that a process of the job runs on, with all that runs there.
+const (
+	KillPeer  Kind = "kill peer"
+	StopPeer  Kind = "stop peer" // and wake it when it has been failed
+	PausePeer Kind = "pause peer"
+)
+
+// To the network.
+const (
+	Blink  Kind = "unplug for a moment" // the machine of a process
+	Unplug Kind = "unplug"              // and plug it in when it has been failed
+	Mute   Kind = "nothing leaves"      // the machine of a process
+	Deaf   Kind = "nothing arrives"     // at the machine of a process
+	OneWay Kind = "cut one way"         // from the machine of a process to that of another
+	Split  Kind = "partition"           // the machines of two processes on one side, all else on the other
+	Loss   Kind = "loss"                // everywhere
+	Delay  Kind = "delay"
+	Late   Kind = "reordering"
+)
+
+// A Harm is the most that a strike may do to the processes that it is aimed at.
+type Harm int
+
+// The harms.
+const (
+	None  Harm = iota // a live process that can be reached is not failed (V3)
+	Doubt             // it may be failed or not
+	Death
+)
+
+// A trait says how strikes of a kind are.
+type trait struct {
+	kind        Kind
+	weight      int // how often, beside the others
+	harm        Harm
+	pair        bool // it is about two processes
+	least, most time.Duration
+}
+
+// traits are all kinds. Those that harm nobody last no longer than what must be
+// borne with; the others are over only when all have noticed.
+var traits = []trait{
+	{KillProcess, 4, Death, false, 0, 0},
+	{StopProcess, 3, Death, false, 0, 0},
+	{PauseProcess, 2, None, false, 500 * time.Millisecond, 3 * time.Second},
+	{KillSupervisor, 2, Death, false, 0, 0},
+	{StopSupervisor, 2, Death, false, 0, 0},
+	{KillPeer, 4, Death, false, 0, 0},
+	{StopPeer, 3, Death, false, 6 * time.Second, 9 * time.Second},
+	{PausePeer, 2, None, false, 200 * time.Millisecond, time.Second},
+	{Blink, 3, None, false, 100 * time.Millisecond, time.Second},
+	{Unplug, 3, Doubt, false, 4 * time.Second, 9 * time.Second},
+	{Mute, 2, Doubt, false, 2 * time.Second, 9 * time.Second},
+	{Deaf, 2, Doubt, false, 2 * time.Second, 9 * time.Second},
+	{OneWay, 4, None, true, 500 * time.Millisecond, 6 * time.Second},
+	{Split, 3, Doubt, true, 2 * time.Second, 9 * time.Second},
+	{Loss, 3, None, false, time.Second, 6 * time.Second},
+	{Delay, 3, None, false, time.Second, 6 * time.Second},
+	{Late, 3, None, false, time.Second, 6 * time.Second},
+}
+
+// Kinds are all kinds, in the order of reports.
+func Kinds() []Kind {
+	var kinds []Kind
+	for _, t := range traits {
+		kinds = append(kinds, t.kind)
+	}
+	return kinds
+}
+
+// traitOf returns the trait of a kind.
+func traitOf(k Kind) trait {
+	for _, t := range traits {
+		if t.kind == k {
+			return t
+		}
+	}
+	panic("nemesis: no such kind: " + string(k)) // a mistake in the test
+}
+
+// Harm is the most that strikes of the kind may do to those that they are aimed at.
+func (k Kind) Harm() Harm { return traitOf(k).harm }
+
+// Pair reports whether strikes of the kind are aimed at two processes.
+func (k Kind) Pair() bool { return traitOf(k).pair }
+
+// A Process is a replica of a rank.
+type Process struct{ Rank, Replica int }
+
+// String writes a process as "rank.replica".
+func (p Process) String() string { return fmt.Sprintf("%d.%d", p.Rank, p.Replica) }
+
+// A Strike is one thing that is done.
+type Strike struct {
+	Kind   Kind
+	At     time.Duration // after the job has begun to run
+	For    time.Duration // then it is over; 0 if it ends with the job or never
+	Victim Process
+	Other  Process // of pairs
+	// Much is for the strikes at the network as a whole: the part of frames that
+	// is lost or late, 0 to 1.
+	Much float64
+	// By is how long frames take, or those that are late.
+	By time.Duration
+}
+
+// String says what is done.
+func (s Strike) String() string {
+	text := fmt.Sprintf("at %v: %s", s.At, s.Kind)
+	switch {
+	case s.Kind.Pair():
+		text += fmt.Sprintf(" %s and %s", s.Victim, s.Other)
+	case s.Kind == Loss:
+		text += fmt.Sprintf(" of %.1f %%", 100*s.Much)
+	case s.Kind == Delay:
+		text += fmt.Sprintf(" of %v", s.By)
+	case s.Kind == Late:
+		text += fmt.Sprintf(": %.0f %% come %v later", 100*s.Much, s.By)
+	default:
+		text += " of " + s.Victim.String()
+	}
+	if s.For > 0 {
+		text += fmt.Sprintf(", for %v", s.For)
+	}
+	return text
+}

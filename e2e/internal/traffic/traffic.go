@@ -1,0 +1,73 @@
+// Package traffic says who sends what to whom in each round of the program of that
+// name (e2e/programs/traffic), and what the ranks print when all of it arrives. All
+// of it follows from a seed, so every rank knows what should come, and a test knows
+// the output without sending anything.
+package traffic
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+)
+
+// A Message is one of a round.
+type Message struct {
+	From, To, Tag int
+	seed          uint64
+	bytes         int
+}
+
+// Round returns the messages of a round between n ranks, in the order in which each
+// rank sends its own: up to 2n messages of up to most bytes. Short ones are
+// as frequent as long ones.
+func Round(seed uint64, round, n, most int) []Message {
+	random := rand.New(rand.NewPCG(seed, uint64(round)))
+	messages := make([]Message, random.IntN(2*n)+1)
+	for i := range messages {
+		limit := min(most, 1<<random.IntN(24))
+		messages[i] = Message{From: random.IntN(n), To: random.IntN(n), Tag: random.IntN(4), seed: random.Uint64(), bytes: random.IntN(limit + 1)}
+	}
+	return messages
+}
+
+// Payload returns what a message carries.
+func (m Message) Payload() []byte {
+	b := make([]byte, m.bytes)
+	x := m.seed
+	for i := range b {
+		x = x*6364136223846793005 + 1442695040888963407
+		b[i] = byte(x >> 56)
+	}
+	return b
+}
+
+// Mix returns a checksum that a payload has been added to.
+func Mix(sum uint64, payload []byte) uint64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%016x", sum)
+	h.Write(payload)
+	return h.Sum64()
+}
+
+// Line is what a rank prints after so many rounds, with the checksum of all that it
+// has received.
+func Line(rank, rounds int, sum uint64) string {
+	return fmt.Sprintf("rank %d rounds %d checksum %016x", rank, rounds, sum)
+}
+
+// Output is what n ranks print in so many rounds: a line each after every so many.
+func Output(seed uint64, rounds, every, n, most int) []string {
+	var lines []string
+	sums := make([]uint64, n)
+	for round := range rounds {
+		for _, m := range Round(seed, round, n, most) {
+			sums[m.To] = Mix(sums[m.To], m.Payload())
+		}
+		if (round+1)%every == 0 {
+			for rank, sum := range sums {
+				lines = append(lines, Line(rank, round+1, sum))
+			}
+		}
+	}
+	return lines
+}

@@ -1,0 +1,66 @@
+package e2e
+
+import (
+	"github.com/p2pmpi/p2pmpi/e2e/internal/ether"
+	"github.com/p2pmpi/p2pmpi/e2e/internal/nemesis"
+)
+
+// A disturbance is what happens to frames from one machine to another.
+type disturbance func(from, to int) ether.Way
+
+// disturb lets something happen in the network until it is mended, besides all else
+// that happens there.
+func (f *field) disturb(d disturbance) (mend func()) {
+	f.disturbed++
+	number := f.disturbed
+	f.disturbances[number] = d
+	f.apply()
+	return func() {
+		delete(f.disturbances, number)
+		f.apply()
+	}
+}
+
+// apply tells the switch what all disturbances come to.
+func (f *field) apply() {
+	for from := range f.machines {
+		for to := range f.machines {
+			var sum ether.Way
+			for _, d := range f.disturbances {
+				way := d(from, to)
+				sum.Cut = sum.Cut || way.Cut
+				sum.Loss = max(sum.Loss, way.Loss)
+				sum.Late = max(sum.Late, way.Late)
+				sum.By = max(sum.By, way.By)
+				sum.Delay += way.Delay
+			}
+			f.network.Set(from, to, sum)
+		}
+	}
+}
+
+// disturbance is that of a strike.
+func (b *battle) disturbance(s nemesis.Strike) disturbance {
+	victim, other := b.machine(s.Victim), b.machine(s.Other)
+	cut := func(those bool) ether.Way { return ether.Way{Cut: those} }
+	switch s.Kind {
+	case nemesis.Blink, nemesis.Unplug:
+		return func(from, to int) ether.Way { return cut(from == victim || to == victim) }
+	case nemesis.Mute:
+		return func(from, _ int) ether.Way { return cut(from == victim) }
+	case nemesis.Deaf:
+		return func(_, to int) ether.Way { return cut(to == victim) }
+	case nemesis.OneWay:
+		return func(from, to int) ether.Way { return cut(from == victim && to == other) }
+	case nemesis.Split:
+		away := func(machine int) bool { return machine == victim || machine == other }
+		return func(from, to int) ether.Way { return cut(away(from) != away(to)) }
+	case nemesis.Loss:
+		return func(int, int) ether.Way { return ether.Way{Loss: s.Much} }
+	case nemesis.Delay:
+		return func(int, int) ether.Way { return ether.Way{Delay: s.By} }
+	case nemesis.Late:
+		return func(int, int) ether.Way { return ether.Way{Late: s.Much, By: s.By} }
+	}
+	panic("not of the network: " + string(s.Kind))
+}

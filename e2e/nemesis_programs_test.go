@@ -1,0 +1,202 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/p2pmpi/p2pmpi/e2e/internal/nemesis"
+	"github.com/p2pmpi/p2pmpi/e2e/internal/traffic"
+)
+
+// A known program is one whose answer is known.
+type known struct {
+	options []string // of p2prun
+	command []string
+	// right checks what the job has printed, and the files that it has brought back
+	// to dir.
+	right func(out, dir string) error
+}
+
+// program is that of a planned job.
+func program(j nemesis.Job) known {
+	random := rand.New(rand.NewPCG(j.Dice, 0))
+	switch j.Program {
+	case "ep":
+		return known{command: run("ep", "-class", "W"), right: verified}
+	case "is":
+		return known{command: run("is", "-class", "A"), right: verified}
+	case "farm":
+		style, size := pick(random, "recv", "probe", "iprobe", "test", "waitany", "mixed"), pick(random, "2", "100")
+		return known{
+			command: run("farm", "-tasks", "10000", "-every", "500", "-work", "200us", "-style", style, "-size", size),
+			right:   func(out, _ string) error { return oneOrder(out, j.N, 10000/500) },
+		}
+	case "heat":
+		return known{options: []string{"-o", "heat.png"}, command: run("heat", "-side", "95"), right: sameHeat}
+	case "traffic":
+		seed := random.Uint64()
+		return known{
+			command: run("traffic", "-rounds", "400", "-every", "20", "-most", "65536", "-pause", "10ms", "-seed", fmt.Sprint(seed)),
+			right: func(out, _ string) error {
+				return samePerRank(out, traffic.Output(seed, 400, 20, j.N, 65536))
+			},
+		}
+	case "stepper":
+		return known{
+			command: run("stepper", "-steps", "300", "-every", "10", "-work", "1ms", "-pause", "10ms"),
+			right:   func(out, _ string) error { return samePerRank(out, stepperOutput(j.N, 300, 10)) },
+		}
+	case "flood":
+		return known{
+			command: run("rude", "init", "barrier", "lines=40000", "barrier", "finalize"),
+			right:   func(out, _ string) error { return samePerRank(out, floodOutput(j.N, 40000)) },
+		}
+	}
+	panic("no such program: " + j.Program)
+}
+
+func run(program string, args ...string) []string {
+	return append([]string{filepath.Join(bin, program)}, args...)
+}
+
+func pick[T any](random *rand.Rand, choices ...T) T { return choices[random.IntN(len(choices))] }
+
+// verified expects the report of a NAS kernel, once, with its own verification.
+func verified(out, _ string) error {
+	if n := strings.Count(out, "Verification = SUCCESSFUL\n"); n != 1 {
+		return fmt.Errorf("%d successful verifications in\n%s", n, out)
+	}
+	return nil
+}
+
+// alone is what heat says and draws without any job.
+var alone = sync.OnceValues(func() (heat, error) {
+	dir, err := os.MkdirTemp("", "p2pmpi-e2e-heat-")
+	if err != nil {
+		return heat{}, err
+	}
+	defer os.RemoveAll(dir)
+	cmd := exec.Command(filepath.Join(bin, "heat"), "-side", "95")
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	if err != nil {
+		return heat{}, fmt.Errorf("run heat alone: %w", err)
+	}
+	return heatOf(string(out), filepath.Join(dir, "heat.png"))
+})
+
+// heat is what the program of that name has worked out.
+type heat struct {
+	lines   string
+	picture []byte
+}
+
+// heatOf reads it. Only the lines that do not depend on who computed count.
+func heatOf(out, picture string) (heat, error) {
+	var h heat
+	for line := range strings.Lines(out) {
+		if strings.HasPrefix(line, "steps ") || strings.HasPrefix(line, "centre ") {
+			h.lines += line
+		}
+	}
+	var err error
+	h.picture, err = os.ReadFile(picture)
+	return h, err
+}
+
+func sameHeat(out, dir string) error {
+	want, err := alone()
+	if err != nil {
+		return err
+	}
+	got, err := heatOf(out, filepath.Join(dir, "heat.png"))
+	if err != nil {
+		return err
+	}
+	if got.lines != want.lines || !bytes.Equal(got.picture, want.picture) {
+		return fmt.Errorf("%q and a picture of %d bytes, want %q and one of %d", got.lines, len(got.picture), want.lines, len(want.picture))
+	}
+	return nil
+}
+
+// samePerRank compares the lines of each rank, in order.
+func samePerRank(out string, want []string) error {
+	got := byRank(strings.SplitAfter(out, "\n"))
+	for i := range want {
+		want[i] += "\n"
+	}
+	for rank, lines := range byRank(want) {
+		for i, line := range lines {
+			if i >= len(got[rank]) || got[rank][i] != line {
+				return fmt.Errorf("line %d of rank %s is not %q", i, rank, line)
+			}
+		}
+		if len(got[rank]) > len(lines) {
+			return fmt.Errorf("rank %s has %d lines, want %d", rank, len(got[rank]), len(lines))
+		}
+		delete(got, rank)
+	}
+	if len(got) > 0 {
+		return fmt.Errorf("lines of nobody: %.200v", got)
+	}
+	return nil
+}
+
+// byRank sorts lines "rank I ..." by I.
+func byRank(lines []string) map[string][]string {
+	ranks := make(map[string][]string)
+	for _, l := range lines {
+		words := strings.SplitN(l, " ", 3)
+		switch {
+		case l == "":
+		case len(words) < 3:
+			ranks[""] = append(ranks[""], l)
+		default:
+			ranks[words[1]] = append(ranks[words[1]], l)
+		}
+	}
+	return ranks
+}
+
+// floodOutput is what rude prints for lines=k.
+func floodOutput(n, k int) []string {
+	var out []string
+	for rank := range n {
+		for i := range k {
+			out = append(out, fmt.Sprintf("rank %d line %d of a flood that nobody asked for", rank, i))
+		}
+	}
+	return out
+}
+
+// oneOrder expects what farm prints: lines from every rank, and all ranks of one
+// mind about the order of arrival.
+func oneOrder(out string, n, lines int) error {
+	ranks := byRank(strings.SplitAfter(out, "\n"))
+	if len(ranks) != n {
+		return fmt.Errorf("lines of %d ranks, want %d", len(ranks), n)
+	}
+	var first []string
+	for rank, got := range ranks {
+		for i := range got {
+			got[i] = strings.TrimPrefix(got[i], "rank "+rank)
+		}
+		if len(got) != lines {
+			return fmt.Errorf("rank %s printed %d lines, want %d", rank, len(got), lines)
+		}
+		if first == nil {
+			first = got
+		}
+		if !slices.Equal(got, first) {
+			return fmt.Errorf("ranks disagree about the order:\n%s\n%s", got, first)
+		}
+	}
+	return nil
+}
