@@ -6,6 +6,7 @@
 //	rank 0   0.0 live (master)   0.1 live
 //	rank 1   1.0 failed          1.1 live (master)
 //	rank 2   2.0 finished        2.1 live (master)
+//	rank 3   3.0 live            3.1 live (master: it was ahead)
 //
 // A View is a value. It is made in one place only, the job's view core in
 // peer/job, and handed to the peers and from them to the processes; nobody

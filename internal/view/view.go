@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 )
 
@@ -58,26 +59,47 @@ func (s *State) UnmarshalText(text []byte) error {
 // A View is the numbered list of a job's processes (promise V1: one view per
 // epoch). Later epochs replace earlier ones. The zero View is that of no job.
 type View struct {
-	Epoch  uint64  `json:"epoch"`
-	N      int     `json:"n"`      // ranks
-	R      int     `json:"r"`      // replicas of each rank
-	States []State `json:"states"` // N*R of them, rank by rank
+	Epoch   uint64  `json:"epoch"`
+	N       int     `json:"n"`       // ranks
+	R       int     `json:"r"`       // replicas of each rank
+	States  []State `json:"states"`  // N*R of them, rank by rank
+	Masters []int   `json:"masters"` // by rank: its master's replica, if one is live
+	// Since is the epoch in which each rank's master became it. A process that has
+	// missed views learns from it that another was master meanwhile.
+	Since []uint64 `json:"since"`
 }
 
-// New returns epoch 1 of a job of n ranks with r replicas each, all live.
+// New returns epoch 1 of a job of n ranks with r replicas each, all live;
+// replica 0 is the master of each.
 func New(n, r int) View {
-	return View{Epoch: 1, N: n, R: r, States: make([]State, n*r)}
+	v := View{Epoch: 1, N: n, R: r, States: make([]State, n*r), Masters: make([]int, n), Since: make([]uint64, n)}
+	for rank := range v.Since {
+		v.Since[rank] = v.Epoch
+	}
+	return v
 }
 
-// Valid reports whether v is well formed: at least one rank and replica, and
-// one known state for each process.
+// Valid reports whether v is well formed: at least one rank and replica, one
+// known state for each process, and a live master for each rank that has a live
+// replica.
 func (v View) Valid() error {
 	if v.N < 1 || v.R < 1 || v.N > MaxProcesses/v.R || len(v.States) != v.N*v.R {
 		return fmt.Errorf("view: n=%d r=%d with %d states", v.N, v.R, len(v.States))
 	}
+	if len(v.Masters) != v.N || len(v.Since) != v.N {
+		return fmt.Errorf("view: n=%d with %d masters since %d epochs", v.N, len(v.Masters), len(v.Since))
+	}
 	for i, s := range v.States {
 		if s > Failed {
 			return fmt.Errorf("view: process %d has unknown state %d", i, s)
+		}
+	}
+	for rank, k := range v.Masters {
+		if m := (Process{Rank: rank, Replica: k}); !v.Contains(m) || !v.Live(m) && len(v.LiveReplicas(rank)) > 0 {
+			return fmt.Errorf("view: %v is the master of its rank and not live", m)
+		}
+		if v.Since[rank] < 1 || v.Since[rank] > v.Epoch {
+			return fmt.Errorf("view: epoch %d with the master of rank %d since %d", v.Epoch, rank, v.Since[rank])
 		}
 	}
 	return nil
@@ -103,16 +125,16 @@ func (v View) State(p Process) State {
 // Live reports whether p is a live process.
 func (v View) Live(p Process) bool { return v.State(p) == Live }
 
-// Master returns the process that speaks for rank now: its live replica of the
-// lowest index. ok is false when the rank has none.
+// Master returns the process that speaks for rank now. ok is false when the
+// rank has no live replica.
 func (v View) Master(rank int) (p Process, ok bool) {
-	for k := range v.R {
-		p = Process{Rank: rank, Replica: k}
-		if v.Live(p) {
-			return p, true
-		}
+	if rank < 0 || rank >= v.N {
+		return Process{}, false
 	}
-	return Process{}, false
+	if p = (Process{Rank: rank, Replica: v.Masters[rank]}); !v.Live(p) {
+		return Process{}, false
+	}
+	return p, true
 }
 
 // IsMaster reports whether p is the master of its rank.
@@ -122,16 +144,16 @@ func (v View) IsMaster(p Process) bool {
 }
 
 // Speaker returns the process whose output and files count for rank: its
-// replica of the lowest index that has not failed. It differs from the master
-// only when a replica has finished before others. ok is false when all failed.
+// finished replica of the lowest index, for who finishes first need not wait for
+// the others; before one has finished, the master. ok is false when all failed.
 func (v View) Speaker(rank int) (p Process, ok bool) {
 	for k := range v.R {
 		p = Process{Rank: rank, Replica: k}
-		if v.State(p) != Failed {
+		if v.State(p) == Finished {
 			return p, true
 		}
 	}
-	return Process{}, false
+	return v.Master(rank)
 }
 
 // Speaks reports whether p is the speaker of its rank.
@@ -164,14 +186,34 @@ func (v View) LiveReplicas(rank int) []Process {
 
 // With returns the next epoch, in which p is in state s. States only advance,
 // from Live over Finished to Failed; a change that is none leaves the view as
-// it is, and changed is false.
+// it is, and changed is false. When p was master, its live replica of the lowest
+// index is now.
 func (v View) With(p Process, s State) (next View, changed bool) {
 	if s <= v.State(p) {
 		return v, false
 	}
-	next = v
-	next.Epoch++
-	next.States = append([]State(nil), v.States...)
+	next = v.next()
 	next.States[p.Rank*v.R+p.Replica] = s
+	if ps := next.LiveReplicas(p.Rank); len(ps) > 0 && next.Masters[p.Rank] == p.Replica {
+		next.Masters[p.Rank], next.Since[p.Rank] = ps[0].Replica, next.Epoch
+	}
 	return next, true
+}
+
+// Promote returns the next epoch, in which p is the master of its rank. One that
+// is not live, or master already, leaves the view as it is, and changed is false.
+func (v View) Promote(p Process) (next View, changed bool) {
+	if !v.Live(p) || v.IsMaster(p) {
+		return v, false
+	}
+	next = v.next()
+	next.Masters[p.Rank], next.Since[p.Rank] = p.Replica, next.Epoch
+	return next, true
+}
+
+// next returns a copy of v that is to become the next epoch.
+func (v View) next() View {
+	v.Epoch++
+	v.States, v.Masters, v.Since = slices.Clone(v.States), slices.Clone(v.Masters), slices.Clone(v.Since)
+	return v
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestMasterIsLowestLiveReplica(t *testing.T) {
+func TestNextMasterIsLowestLiveReplica(t *testing.T) {
 	v := New(2, 3)
 	steps := []struct {
 		fail   Process
@@ -41,7 +41,35 @@ func TestFailedIsFinal(t *testing.T) {
 	}
 }
 
-func TestSpeakerStaysWithAFinishedProcess(t *testing.T) {
+func TestPromote(t *testing.T) {
+	v := New(2, 3)
+	second := Process{1, 2}
+	next, changed := v.Promote(second)
+	if m, _ := next.Master(1); !changed || m != second || next.Epoch != v.Epoch+1 || next.Since[1] != next.Epoch || next.Valid() != nil {
+		t.Fatalf("%+v, changed %v: want 1.2 as master in the next epoch", next, changed)
+	}
+	if m, _ := v.Master(1); m != (Process{1, 0}) {
+		t.Error("Promote changed its receiver")
+	}
+	if _, changed := next.Promote(second); changed {
+		t.Error("a master was promoted")
+	}
+	if other, _ := next.With(Process{1, 1}, Failed); !other.IsMaster(second) || other.Since[1] != next.Epoch {
+		t.Error("mastership moved when another replica failed")
+	}
+	next, _ = next.With(second, Failed)
+	if m, _ := next.Master(1); m != (Process{1, 0}) || next.Since[1] != next.Epoch {
+		t.Errorf("after %v failed, the master is %v; want 1.0", second, m)
+	}
+	if _, changed := next.Promote(second); changed {
+		t.Error("a failed process was promoted")
+	}
+	if _, changed := next.Promote(Process{2, 0}); changed {
+		t.Error("a process of no rank was promoted")
+	}
+}
+
+func TestWhoFinishesFirstSpeaks(t *testing.T) {
 	v, _ := New(1, 2).With(Process{0, 0}, Finished)
 	if m, _ := v.Master(0); m != (Process{0, 1}) {
 		t.Errorf("master %v, want 0.1", m)
@@ -52,6 +80,9 @@ func TestSpeakerStaysWithAFinishedProcess(t *testing.T) {
 	v, changed := v.With(Process{0, 0}, Failed)
 	if !changed || !v.Speaks(Process{0, 1}) {
 		t.Error("the output of a finished process that failed is nobody's")
+	}
+	if v, _ = New(1, 2).With(Process{0, 1}, Finished); !v.Speaks(Process{0, 1}) {
+		t.Error("who finished first waits for the master")
 	}
 }
 
@@ -66,7 +97,7 @@ func TestWithLeavesTheOldViewAlone(t *testing.T) {
 func TestViewInJSONIsReadable(t *testing.T) {
 	v, _ := New(1, 2).With(Process{0, 0}, Failed)
 	b, err := json.Marshal(v)
-	want := `{"epoch":2,"n":1,"r":2,"states":["failed","live"]}`
+	want := `{"epoch":2,"n":1,"r":2,"states":["failed","live"],"masters":[1],"since":[2]}`
 	if err != nil || string(b) != want {
 		t.Errorf("got %s, %v; want %s", b, err, want)
 	}
@@ -83,7 +114,14 @@ func TestValid(t *testing.T) {
 	bad := []View{
 		{},
 		{N: 1, R: 1},
-		{N: 1, R: 1, States: []State{9}},
+		{Epoch: 2, N: 1, R: 1, States: []State{Live}},
+		{Epoch: 2, N: 1, R: 1, States: []State{Live}, Masters: []int{0}},
+		{Epoch: 2, N: 1, R: 1, States: []State{9}, Masters: []int{0}, Since: []uint64{1}},
+		{Epoch: 2, N: 1, R: 1, States: []State{Live}, Masters: []int{1}, Since: []uint64{1}},
+		{Epoch: 2, N: 1, R: 1, States: []State{Live}, Masters: []int{-1}, Since: []uint64{1}},
+		{Epoch: 2, N: 1, R: 1, States: []State{Live}, Masters: []int{0}, Since: []uint64{3}},
+		{Epoch: 2, N: 1, R: 1, States: []State{Live}, Masters: []int{0}, Since: []uint64{0}},
+		{Epoch: 2, N: 1, R: 2, States: []State{Live, Finished}, Masters: []int{1}, Since: []uint64{1}},
 		{N: -1, R: -1, States: []State{Live}},
 		{N: 1 << 40, R: 1 << 40},
 	}

@@ -1,6 +1,8 @@
 package job
 
 import (
+	"slices"
+
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
@@ -17,20 +19,22 @@ type Emission struct {
 
 // emitted is the state of one stream of one rank.
 type emitted struct {
-	next uint64 // number of the record that the user gets next
-	tail tail
+	next  uint64 // number of the record that the user gets next
+	tails []tail // at most one of each replica
 }
 
+// A tail is an unfinished last line.
 type tail struct {
-	from view.Process
-	data []byte
+	from   view.Process
+	number uint64 // of the record; less than next once another replica has finished it
+	data   []byte
 }
 
 // NewEmission returns the emission of a job of n ranks.
 func NewEmission(n int) *Emission { return &Emission{ranks: make([][2]emitted, n)} }
 
 // Add takes consecutive records, the first of which has number first, of the
-// process that speaks for its rank, and returns those that the user has not
+// process that speaks for its rank, or has spoken, and returns those that the user has not
 // got yet. ok is false when the peer broke the protocol: there is a gap, or more
 // after an unfinished line.
 func (e *Emission) Add(p view.Process, s Stream, first uint64, records [][]byte) (fresh [][]byte, ok bool) {
@@ -44,7 +48,7 @@ func (e *Emission) Add(p view.Process, s Stream, first uint64, records [][]byte)
 		case number > o.next:
 			return nil, false
 		case unfinished(r):
-			o.tail = tail{from: p, data: r}
+			o.tails = append(without(o.tails, p), tail{from: p, number: number, data: r})
 		default:
 			fresh = append(fresh, r)
 			o.next++
@@ -60,15 +64,22 @@ func unfinished(record []byte) bool {
 // Next returns how many records of a rank's stream the user has got.
 func (e *Emission) Next(rank int, s Stream) uint64 { return e.ranks[rank][s-1].next }
 
-// Tail returns the unfinished last line of a rank's stream once the job is
-// over in view v, or nil.
+// Tail returns the unfinished last line of a rank's stream once the job is over
+// in view v, or nil: that of a replica that has finished, or of the speaker, or
+// of whoever was the last to speak.
 func (e *Emission) Tail(v view.View, rank int, s Stream) []byte {
-	t := e.ranks[rank][s-1].tail
-	if len(t.data) == 0 {
-		return nil
+	o := &e.ranks[rank][s-1]
+	speaker, ok := v.Speaker(rank)
+	for i := len(o.tails) - 1; i >= 0; i-- {
+		t := &o.tails[i]
+		if t.number == o.next && (!ok || t.from == speaker || v.State(t.from) == view.Finished) && len(t.data) > 0 {
+			return t.data
+		}
 	}
-	if speaker, ok := v.Speaker(rank); ok && speaker != t.from {
-		return nil
-	}
-	return t.data
+	return nil
+}
+
+// without returns the tails of others than p, in memory of their own.
+func without(tails []tail, p view.Process) []tail {
+	return slices.DeleteFunc(slices.Clone(tails), func(t tail) bool { return t.from == p })
 }

@@ -32,6 +32,7 @@ type actor struct {
 	torn    bool  // it was killed in the middle of the next one
 	exit    *Exit // it has ended
 	lost    bool  // with its peer
+	spoke   bool  // for its rank, in a view so far: then its output is taken
 	said    bool  // the submitter has heard of its exit
 	told    int   // lines that have reached the submitter
 	ended   bool  // the end of its output too, as that of the speaker
@@ -61,8 +62,9 @@ func (a actor) records() [][]byte {
 func startWhole(n, r, faults int) whole {
 	j := whole{watch: *NewWatch(n, r), emission: *NewEmission(n), faults: faults, lines: make([]string, n)}
 	j.procs = make([]actor, n*r)
-	for _, p := range j.watch.View().Processes() {
+	for i, p := range j.watch.View().Processes() {
 		j.watch.Initialized(p)
+		j.procs[i].spoke = j.watch.View().Speaks(p)
 	}
 	return j
 }
@@ -90,11 +92,14 @@ func (j *whole) key() string {
 		a := j.procs[i]
 		b = append(b, byte(j.watch.view.States[i]), byte(a.written), byte(a.told),
 			flags(w.exit != nil, w.drained, a.exit != nil, a.exit == killedExit, a.torn),
-			flags(a.lost, a.said, a.ended, a.drained))
+			flags(a.lost, a.said, a.ended, a.drained, a.spoke))
 	}
 	for rank, e := range j.emission.ranks {
-		t := e[0].tail
-		b = append(b, byte(e[0].next), byte(t.from.Replica), byte(len(t.data)), byte(len(j.lines[rank])))
+		b = append(b, byte(e[0].next), byte(len(j.lines[rank])))
+		for _, t := range e[0].tails {
+			b = append(b, byte(t.from.Replica), byte(t.number), byte(len(t.data)))
+		}
+		b = append(b, 0xff, byte(j.watch.view.Masters[rank]))
 	}
 	return string(b)
 }
@@ -133,7 +138,7 @@ var acts = []act{
 		return j.follow(j.watch.Lost([]view.Process{p}, "is lost"), p)
 	}, func(j *whole, _ view.Process, a *actor) bool { return !a.lost && j.faults > 0 }},
 	{"has its output arrive", (*whole).output, func(j *whole, p view.Process, a *actor) bool {
-		return !a.lost && !a.ended && j.watch.View().Speaks(p)
+		return !a.lost && !a.ended && a.spoke
 	}},
 	{"has its exit arrive", func(j *whole, p view.Process, a *actor) error {
 		a.said = true
@@ -180,6 +185,9 @@ func (j *whole) follow(s Step, p view.Process) error {
 		if _, ok := v.Speaker(rank); !ok && j.result == nil {
 			return fmt.Errorf("R7: rank %d is lost with %v, and the job goes on", rank, p)
 		}
+	}
+	for i, q := range v.Processes() {
+		j.procs[i].spoke = j.procs[i].spoke || v.Speaks(q)
 	}
 	if s.Result == nil {
 		return nil

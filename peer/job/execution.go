@@ -28,6 +28,7 @@ type execution struct {
 	unsaid    map[int]bool
 	explained bool                              // the user knows the routes
 	keys      []byte                            // public key of each process, rank by rank; zeros for none
+	spoke     map[view.Process]bool             // for its rank, in a view so far
 	ended     map[view.Process][2]bool          // streams that the process has closed
 	answers   map[view.Process]*jobpb.Collected // of those that were asked for their files; nil until they answer
 	early     []heard                           // said before the last peer had started
@@ -51,6 +52,7 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 		flows:    make([][2]flow, j.req.N),
 		unsaid:   make(map[int]bool),
 		keys:     make([]byte, j.req.N*j.req.R*proclink.KeySize),
+		spoke:    make(map[view.Process]bool),
 		ended:    make(map[view.Process][2]bool),
 		answers:  make(map[view.Process]*jobpb.Collected),
 		inbox:    make(chan heard),
@@ -66,6 +68,7 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 		peers = append(peers, p.Peer)
 		j.s.cfg.Host.ConnManager().Protect(p.Peer, e.tag())
 	}
+	e.hearSpeakers(e.watch.View())
 	e.watch.tolerant = j.req.OnDivergence == Warn
 	e.stopServing = j.s.cfg.Files.Serve(j.spec.ID, peers, maps.Clone(j.local))
 	return e
@@ -207,6 +210,7 @@ func processOf(m *jobpb.FromPeer) (p view.Process, ok bool) {
 // apply carries out what the watch asks for.
 func (e *execution) apply(s Step) *Result {
 	if s.View != nil {
+		e.hearSpeakers(*s.View)
 		e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_View{View: jobpb.FromView(*s.View)}})
 	}
 	if s.Begin {

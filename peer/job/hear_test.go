@@ -19,7 +19,7 @@ func newHearing(t testing.TB) *execution {
 	t.Cleanup(j.printer.close)
 	e := &execution{
 		j: j, watch: NewWatch(2, 2), emission: NewEmission(2),
-		runsOn: make(map[view.Process]*link), flows: make([][2]flow, 2), unsaid: make(map[int]bool),
+		spoke: make(map[view.Process]bool), runsOn: make(map[view.Process]*link), flows: make([][2]flow, 2), unsaid: make(map[int]bool),
 		ended: make(map[view.Process][2]bool), answers: make(map[view.Process]*jobpb.Collected),
 	}
 	for _, p := range e.watch.View().Processes() {

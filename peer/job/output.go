@@ -24,23 +24,25 @@ const (
 	recordOverhead = 40
 )
 
-// output handles records that the speaker of a rank wrote.
+// output handles records that the speaker of a rank wrote. What one sends that
+// has spoken is taken too: the word may come back to it, and what follows then
+// follows on that.
 func (e *execution) output(l *link, p view.Process, m *jobpb.Output) *Result {
-	if !e.watch.View().Speaks(p) {
-		return nil // sent before its peer knew the view
+	if !e.spoke[p] {
+		return nil
 	}
 	s := Stream(m.Stream)
 	if s != Stdout && s != Stderr {
 		return e.breach(l, fmt.Errorf("output stream %d", m.Stream))
 	}
 	ended := e.ended[p]
-	if ended[s-1] {
-		return e.breach(l, fmt.Errorf("output of %v after its end", p))
-	}
 	next := e.emission.Next(p.Rank, s)
 	fresh, ok := e.emission.Add(p, s, m.First, m.Records)
 	if !ok {
 		return e.breach(l, fmt.Errorf("output of %v from record %d, want %d", p, m.First, next))
+	}
+	if ended[s-1] && len(fresh) > 0 {
+		return e.breach(l, fmt.Errorf("output of %v after its end", p))
 	}
 	f := &e.flows[p.Rank][s-1]
 	for i, r := range fresh {
@@ -50,14 +52,24 @@ func (e *execution) output(l *link, p view.Process, m *jobpb.Output) *Result {
 	if f.unread > maxUnread {
 		return e.breach(l, fmt.Errorf("%d bytes of output of %v without an acknowledgement", f.unread, p))
 	}
-	if m.End {
-		ended[s-1] = true
-		e.ended[p] = ended
+	if !m.End || ended[s-1] { // it may say so once more when the word has come back to it
+		return nil
 	}
+	ended[s-1] = true
+	e.ended[p] = ended
 	if ended[0] && ended[1] {
 		e.j.printer.print(item{drained: &p})
 	}
 	return nil
+}
+
+// hearSpeakers takes note of who speaks in a view.
+func (e *execution) hearSpeakers(v view.View) {
+	for rank := range v.N {
+		if p, ok := v.Speaker(rank); ok {
+			e.spoke[p] = true
+		}
+	}
 }
 
 func outputEvent(rank int, s Stream, data []byte) Event {

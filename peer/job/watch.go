@@ -72,7 +72,7 @@ func (w *Watch) Exited(p view.Process, e Exit) Step {
 }
 
 // Drained says that the user has got everything that p wrote, and p's streams are
-// closed. It is said of speakers only.
+// closed. It is said only of processes that speak, or have spoken.
 func (w *Watch) Drained(p view.Process) Step {
 	var s Step
 	if !w.view.Contains(p) {
@@ -117,26 +117,37 @@ func (w *Watch) Aborted(p view.Process, code int, reason string) Step {
 	return s
 }
 
-// judge moves p, which has ended, out of the live ones. The speaker of a rank
-// is judged only when its output is out, so that what it wrote before it ended
-// is not lost. A process that called Abort is judged only as the speaker.
+// judge moves p, which has ended, out of the live ones: at once if it ended
+// well, for it needs nothing any more. The speaker of a rank that did not is
+// judged only when its output is out, so that what it wrote before it ended is
+// not lost. A process that called Abort is judged only as the speaker.
 func (w *Watch) judge(s *Step, p view.Process) {
 	e, aborted := w.at(p).exit, w.at(p).aborted
-	if e == nil && aborted == nil || !w.view.Live(p) || w.view.Speaks(p) && !w.at(p).drained {
-		return
-	}
-	if aborted != nil {
-		if w.view.Speaks(p) && !w.over {
+	speaks, drained := w.view.Speaks(p), w.at(p).drained
+	switch {
+	case !w.view.Live(p):
+	case aborted != nil:
+		if speaks && drained && !w.over {
 			w.end(s, *aborted)
 		}
-		return
-	}
-	if !e.good() {
+	case e == nil:
+	case e.good():
+		w.at(p).why = e.String()
+		w.change(s, p, view.Finished)
+		w.judgeOthers(s, p) // p may have taken the word from one that has ended
+	case !speaks || drained:
 		w.fail(s, p, e.String())
-		return
 	}
-	w.at(p).why = e.String()
-	w.change(s, p, view.Finished)
+}
+
+// judgeOthers judges the other replicas of p's rank, which may have ended long ago
+// and only waited for somebody else to speak or to be silent.
+func (w *Watch) judgeOthers(s *Step, p view.Process) {
+	for k := range w.view.R {
+		if k != p.Replica {
+			w.judge(s, view.Process{Rank: p.Rank, Replica: k})
+		}
+	}
 }
 
 func (w *Watch) fail(s *Step, p view.Process, why string) {
@@ -148,10 +159,7 @@ func (w *Watch) fail(s *Step, p view.Process, why string) {
 		note += fmt.Sprintf("; replica %d is its master now", m.Replica)
 	}
 	s.Notes = append(s.Notes, note)
-	// The next speaker may have ended long ago and only waited for its turn.
-	if next, ok := w.view.Speaker(p.Rank); ok {
-		w.judge(s, next)
-	}
+	w.judgeOthers(s, p)
 }
 
 func (w *Watch) change(s *Step, p view.Process, to view.State) {
@@ -168,12 +176,11 @@ func (w *Watch) settle(s *Step) {
 	}
 	done := 0
 	for rank := range w.view.N {
-		p, ok := w.view.Speaker(rank)
-		if !ok {
+		if _, ok := w.view.Speaker(rank); !ok {
 			w.end(s, w.lost(rank))
 			return
 		}
-		if w.view.State(p) == view.Finished && w.at(p).drained {
+		if w.done(rank) {
 			done++
 		}
 	}
@@ -184,6 +191,18 @@ func (w *Watch) settle(s *Step) {
 	w.settleInit(s)
 }
 
+// done reports whether the user has got all that rank has to say: one replica has
+// finished, and its output is out.
+func (w *Watch) done(rank int) bool {
+	for k := range w.view.R {
+		p := view.Process{Rank: rank, Replica: k}
+		if w.view.State(p) == view.Finished && w.at(p).drained {
+			return true
+		}
+	}
+	return false
+}
+
 // settleInit lets everybody leave mpj.Init, or finds out that they never will.
 func (w *Watch) settleInit(s *Step) {
 	if w.begun {
@@ -192,8 +211,10 @@ func (w *Watch) settleInit(s *Step) {
 	waiting, gone, missing := -1, -1, false
 	for _, p := range w.view.Processes() {
 		switch {
-		case w.view.State(p) == view.Finished:
+		case w.done(p.Rank):
 			gone = p.Rank
+		case w.view.State(p) == view.Finished:
+			missing = true
 		case !w.view.Live(p):
 		case w.at(p).initialized:
 			waiting = p.Rank

@@ -62,6 +62,28 @@ func TestR6OutputOfAProcessThatExitedIsAwaited(t *testing.T) {
 	}
 }
 
+func TestWhoEndsFirstSpeaks(t *testing.T) {
+	w := running(t, 1, 2)
+	if s := w.Exited(proc(0, 1), wellEnded); s.Result != nil || !w.View().Speaks(proc(0, 1)) {
+		t.Fatalf("%+v with view %+v: want 0.1 to speak", s.Result, w.View())
+	}
+	if s := w.Drained(proc(0, 1)); s.Result == nil || s.Result.Status != StatusOK {
+		t.Errorf("%+v: the job waits for the slower replica", s.Result)
+	}
+}
+
+func TestR6SpeakerThatWasKilledNeedNotSpeakOnceAnotherHasEnded(t *testing.T) {
+	w := running(t, 1, 2)
+	w.Exited(proc(0, 0), Exit{Code: -1, Signal: "killed", Initialized: true})
+	if !w.View().Live(proc(0, 0)) {
+		t.Fatal("the speaker was judged before its output was out")
+	}
+	w.Exited(proc(0, 1), wellEnded)
+	if got := w.View().State(proc(0, 0)); got != view.Failed {
+		t.Errorf("0.0 is %v: others wait for what it acknowledges", got)
+	}
+}
+
 func TestR6FinishedSpeakerIsReplacedWhenItsPeerGoesBeforeItsOutputIsOut(t *testing.T) {
 	w := running(t, 1, 2)
 	w.Exited(proc(0, 1), wellEnded) // not the speaker: judged at once

@@ -2,6 +2,7 @@ package jobpb
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -36,14 +37,24 @@ func FromView(v view.View) *View {
 	for i, s := range v.States {
 		states[i] = byte(s)
 	}
-	return &View{Epoch: v.Epoch, N: uint32(v.N), R: uint32(v.R), States: states}
+	masters := make([]uint32, len(v.Masters))
+	for rank, k := range v.Masters {
+		masters[rank] = uint32(k)
+	}
+	return &View{
+		Epoch: v.Epoch, N: uint32(v.N), R: uint32(v.R), States: states, Masters: masters,
+		Since: slices.Clone(v.Since),
+	}
 }
 
 // View returns the view, or an error when it is not a valid one.
 func (m *View) View() (view.View, error) {
-	v := view.View{Epoch: m.GetEpoch(), N: int(m.GetN()), R: int(m.GetR())}
+	v := view.View{Epoch: m.GetEpoch(), N: int(m.GetN()), R: int(m.GetR()), Since: slices.Clone(m.GetSince())}
 	for _, s := range m.GetStates() {
 		v.States = append(v.States, view.State(s))
+	}
+	for _, k := range m.GetMasters() {
+		v.Masters = append(v.Masters, int(k))
 	}
 	if err := v.Valid(); err != nil {
 		return view.View{}, fmt.Errorf("view of epoch %d: %w", v.Epoch, err)

@@ -13,6 +13,7 @@ import (
 func TestViewsAndProcessesComeBackAsTheyWere(t *testing.T) {
 	v, _ := view.New(3, 2).With(view.Process{Rank: 2, Replica: 1}, view.Failed)
 	v, _ = v.With(view.Process{Rank: 1}, view.Finished)
+	v, _ = v.Promote(view.Process{Replica: 1})
 	got, err := FromView(v).View()
 	if err != nil || !reflect.DeepEqual(got, v) {
 		t.Errorf("got %+v, %v; want %+v", got, err, v)

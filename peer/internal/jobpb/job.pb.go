@@ -650,7 +650,9 @@ type View struct {
 	Epoch         uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	N             uint32                 `protobuf:"varint,2,opt,name=n,proto3" json:"n,omitempty"`
 	R             uint32                 `protobuf:"varint,3,opt,name=r,proto3" json:"r,omitempty"`
-	States        []byte                 `protobuf:"bytes,4,opt,name=states,proto3" json:"states,omitempty"` // view.State of each process, rank by rank
+	States        []byte                 `protobuf:"bytes,4,opt,name=states,proto3" json:"states,omitempty"`           // view.State of each process, rank by rank
+	Masters       []uint32               `protobuf:"varint,5,rep,packed,name=masters,proto3" json:"masters,omitempty"` // by rank, a replica
+	Since         []uint64               `protobuf:"varint,6,rep,packed,name=since,proto3" json:"since,omitempty"`     // by rank, the epoch in which that became master
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -709,6 +711,20 @@ func (x *View) GetR() uint32 {
 func (x *View) GetStates() []byte {
 	if x != nil {
 		return x.States
+	}
+	return nil
+}
+
+func (x *View) GetMasters() []uint32 {
+	if x != nil {
+		return x.Masters
+	}
+	return nil
+}
+
+func (x *View) GetSince() []uint64 {
+	if x != nil {
+		return x.Since
 	}
 	return nil
 }
@@ -2068,12 +2084,14 @@ const file_job_proto_rawDesc = "" +
 	"\x06places\x18\x02 \x03(\v2\x11.p2pmpi.job.PlaceR\x06places\";\n" +
 	"\x05Place\x12\x18\n" +
 	"\amachine\x18\x01 \x01(\rR\amachine\x12\x18\n" +
-	"\acluster\x18\x02 \x01(\rR\acluster\"P\n" +
+	"\acluster\x18\x02 \x01(\rR\acluster\"\x80\x01\n" +
 	"\x04View\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\f\n" +
 	"\x01n\x18\x02 \x01(\rR\x01n\x12\f\n" +
 	"\x01r\x18\x03 \x01(\rR\x01r\x12\x16\n" +
-	"\x06states\x18\x04 \x01(\fR\x06states\"M\n" +
+	"\x06states\x18\x04 \x01(\fR\x06states\x12\x18\n" +
+	"\amasters\x18\x05 \x03(\rR\amasters\x12\x14\n" +
+	"\x05since\x18\x06 \x03(\x04R\x05since\"M\n" +
 	"\aEmitted\x12\x12\n" +
 	"\x04rank\x18\x01 \x01(\rR\x04rank\x12\x16\n" +
 	"\x06stdout\x18\x02 \x01(\x04R\x06stdout\x12\x16\n" +
