@@ -18,6 +18,7 @@ const (
 	Init      Type = "init"      // the program called mpj.Init; Key: this process's
 	Open      Type = "open"      // Process: wants a channel to it; of Kind, if that is said
 	Pong      Type = "pong"      // Count
+	Healed    Type = "healed"    // Count, Bytes of the messages that it was given anew: who has joined does what its rank does
 	Finalized Type = "finalized" // everything it owed to others is delivered
 	Abort     Type = "abort"     // Code, Text: ends the whole job
 	Diverged  Type = "diverged"  // Divergence: this process has produced another message than a receiver has got, or not
@@ -25,7 +26,7 @@ const (
 
 // The messages of a peer to its process.
 const (
-	Setup   Type = "setup"   // Job, Process (who you are), View, Crowded; with Kind Shm: Cell, descriptor of the board
+	Setup   Type = "setup"   // Job, Process (who you are), View, Crowded, Heal, Joining; with Kind Shm: Cell, descriptor of the board
 	Start   Type = "start"   // View, Places: every process has called mpj.Init
 	Update  Type = "view"    // View: a newer one
 	Channel Type = "channel" // Process, Kind, descriptor; with Kind Shm: Cell, with TCP: Key: answers Open
@@ -61,6 +62,12 @@ type Message struct {
 	// Crowded says that the job has more processes on this machine than there
 	// are processors: who waits should not spin.
 	Crowded bool `json:"crowded,omitempty"`
+
+	// Heal says that replicas that are lost are replaced while the job runs, Joining
+	// that this process replaces one: the program's rank is somewhere in the middle.
+	Heal    bool   `json:"heal,omitempty"`
+	Joining bool   `json:"joining,omitempty"`
+	Bytes   uint64 `json:"bytes,omitempty"`
 
 	Divergence *protection.Divergence `json:"divergence,omitempty"`
 }

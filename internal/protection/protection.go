@@ -74,7 +74,7 @@ func (d Divergence) Differs() bool { return d.Produced != d.Received }
 // Valid reports whether process p of a job with view v can say d: it is about a
 // message to another rank.
 func (d Divergence) Valid(p view.Process, v view.View) error {
-	if !v.Contains(p) || !v.Contains(d.Receiver) || d.Receiver.Rank == p.Rank || d.Seq == 0 || d.Length > channel.MaxPayload {
+	if v.State(p) == view.Vacant || v.State(d.Receiver) == view.Vacant || d.Receiver.Rank == p.Rank || d.Seq == 0 || d.Length > channel.MaxPayload {
 		return fmt.Errorf("divergence of %v about message %d to %v, %d bytes", p, d.Seq, d.Receiver, d.Length)
 	}
 	return nil

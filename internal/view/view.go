@@ -22,11 +22,13 @@ func (p Process) String() string {
 type State byte
 
 // The states of a process. A live process finishes or fails; a finished one can
-// still fail, when its peer goes before its output is out. Failed is final.
+// still fail, when its peer goes before its output is out. Failed is final. A
+// process that has never been is Vacant, until it joins its rank.
 const (
 	Live     State = iota // takes part
 	Finished              // has ended well; needs nothing any more
 	Failed                // out of the view for good
+	Vacant                // neither live nor failed: there has never been one
 )
 
 // String names the state in the words of the design.
@@ -38,6 +40,8 @@ func (s State) String() string {
 		return "finished"
 	case Failed:
 		return "failed"
+	case Vacant:
+		return "vacant"
 	}
 	return "state " + strconv.Itoa(int(s))
 }
@@ -47,13 +51,13 @@ func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // UnmarshalText reads what MarshalText writes.
 func (s *State) UnmarshalText(text []byte) error {
-	for known := Live; known <= Failed; known++ {
+	for known := Live; known <= Vacant; known++ {
 		if string(text) == known.String() {
 			*s = known
 			return nil
 		}
 	}
-	return fmt.Errorf("state %.20q: want live, finished or failed", text)
+	return fmt.Errorf("state %.20q: want live, finished, failed or vacant", text)
 }
 
 // A View is the numbered list of a job's processes (promise V1: one view per
@@ -61,7 +65,7 @@ func (s *State) UnmarshalText(text []byte) error {
 type View struct {
 	Epoch   uint64  `json:"epoch"`
 	N       int     `json:"n"`       // ranks
-	R       int     `json:"r"`       // replicas of each rank
+	R       int     `json:"r"`       // the most replicas that a rank has had
 	States  []State `json:"states"`  // N*R of them, rank by rank
 	Masters []int   `json:"masters"` // by rank: its master's replica, if one is live
 	// Since is the epoch in which each rank's master became it. A process that has
@@ -80,8 +84,8 @@ func New(n, r int) View {
 }
 
 // Valid reports whether v is well formed: at least one rank and replica, one
-// known state for each process, and a live master for each rank that has a live
-// replica.
+// known state for each process, the vacant places of a rank behind all others, and
+// a live master for each rank that has a live replica.
 func (v View) Valid() error {
 	if v.N < 1 || v.R < 1 || v.N > MaxProcesses/v.R || len(v.States) != v.N*v.R {
 		return fmt.Errorf("view: n=%d r=%d with %d states", v.N, v.R, len(v.States))
@@ -90,8 +94,8 @@ func (v View) Valid() error {
 		return fmt.Errorf("view: n=%d with %d masters since %d epochs", v.N, len(v.Masters), len(v.Since))
 	}
 	for i, s := range v.States {
-		if s > Failed {
-			return fmt.Errorf("view: process %d has unknown state %d", i, s)
+		if s > Vacant || s != Vacant && i%v.R > 0 && v.States[i-1] == Vacant || s == Vacant && i%v.R == 0 {
+			return fmt.Errorf("view: process %d cannot have state %d", i, s)
 		}
 	}
 	for rank, k := range v.Masters {
@@ -114,10 +118,10 @@ func (v View) Contains(p Process) bool {
 }
 
 // State returns what the view says of p; a process that is not of the job is
-// Failed.
+// Vacant.
 func (v View) State(p Process) State {
 	if !v.Contains(p) {
-		return Failed
+		return Vacant
 	}
 	return v.States[p.Rank*v.R+p.Replica]
 }
@@ -162,12 +166,14 @@ func (v View) Speaks(p Process) bool {
 	return ok && s == p
 }
 
-// Processes returns every process of the job, rank by rank.
+// Processes returns every process that the job has had, rank by rank.
 func (v View) Processes() []Process {
 	ps := make([]Process, 0, v.N*v.R)
 	for i := range v.N {
 		for k := range v.R {
-			ps = append(ps, Process{Rank: i, Replica: k})
+			if p := (Process{Rank: i, Replica: k}); v.State(p) != Vacant {
+				ps = append(ps, p)
+			}
 		}
 	}
 	return ps

@@ -22,6 +22,7 @@ type admission struct {
 	program   jobspec.Program // for this machine
 	key       reservation.Key
 	processes []view.Process
+	joining   bool // the one process joins a rank of a job that runs
 }
 
 // checkPrepare says whether a first message is a Prepare that this machine can
@@ -41,7 +42,12 @@ func checkPrepare(m *jobpb.ToPeer, submitter p2ppeer.ID, os, arch string) (a adm
 		return a, fmt.Errorf("reservation key of %d bytes", len(p.Key))
 	}
 	copy(a.key[:], p.Key)
-	if a.processes, err = checkProcesses(p.Processes, a.spec.N, a.spec.R); err != nil {
+	a.joining = p.Joining
+	check := checkProcesses
+	if a.joining {
+		check = checkJoiner
+	}
+	if a.processes, err = check(p.Processes, a.spec.N, a.spec.R); err != nil {
 		return a, err
 	}
 	program, ok := a.spec.Program(os, arch)
@@ -73,6 +79,19 @@ func checkProcesses(ps []*jobpb.Process, n, r int) ([]view.Process, error) {
 		processes = append(processes, p)
 	}
 	return processes, nil
+}
+
+// checkJoiner reads the process that is to join a rank of a job of n ranks with r
+// replicas at first.
+func checkJoiner(ps []*jobpb.Process, n, r int) ([]view.Process, error) {
+	if len(ps) != 1 {
+		return nil, fmt.Errorf("%d processes join, want 1", len(ps))
+	}
+	p := ps[0].View()
+	if p.Rank < 0 || p.Rank >= n || p.Replica < r || p.Replica >= view.MaxReplicas {
+		return nil, fmt.Errorf("process %v joins a job with n=%d r=%d", p, n, r)
+	}
+	return []view.Process{p}, nil
 }
 
 // admit takes the job in: its key is redeemed and its ID claimed. An error

@@ -42,7 +42,7 @@ func (j *job) open(p *process, to view.Process, want proclink.Kind) {
 		return
 	}
 	j.running.Add(1)
-	go j.openRemote(j.replace(channelID{p.id, to}), p, to, j.situation(p.id, to), allowed)
+	go j.openRemote(j.replace(channelID{p.id, to}), p, to, j.members.peerOf[to], j.situation(p.id, to), allowed)
 }
 
 // situation is that of two processes on different peers, as far as it is known
@@ -56,6 +56,9 @@ func (j *job) situation(from, to view.Process) (s situation) {
 
 // keyOf returns the public key of a process, or nil.
 func (j *job) keyOf(p view.Process) []byte {
+	if p.Rank < 0 || p.Rank >= j.spec.N || p.Replica < 0 || p.Replica >= j.spec.R {
+		return j.members.keys[p]
+	}
 	i := (p.Rank*j.spec.R + p.Replica) * proclink.KeySize
 	if i+proclink.KeySize > len(j.keys) {
 		return nil
@@ -71,7 +74,7 @@ func (j *job) keyOf(p view.Process) []byte {
 // and the membership table, and the receiver, if it is here, still runs.
 func (j *job) openable(c channelID) error {
 	for _, p := range []view.Process{c.from, c.to} {
-		if _, ok := j.members.peerOf[p]; !ok || j.view.State(p) == view.Failed {
+		if _, ok := j.members.peerOf[p]; !ok || !j.view.Has(p) {
 			return fmt.Errorf("process %v is not in the view", p)
 		}
 	}

@@ -42,15 +42,15 @@ const (
 )
 
 // measure returns how far the job's other peers are, those that answer.
-func (j *job) measure(ctx context.Context) (out []*jobpb.Distance) {
-	if len(j.members.addrs) > jobpb.MaxMeasured {
+func (j *job) measure(ctx context.Context, peers []p2ppeer.ID) (out []*jobpb.Distance) {
+	if len(peers) > jobpb.MaxMeasured {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, measureTimeout)
 	defer cancel()
 	var mu sync.Mutex
 	var measuring sync.WaitGroup
-	for peer := range j.members.addrs {
+	for _, peer := range peers {
 		if peer == j.service.host.ID() {
 			continue
 		}

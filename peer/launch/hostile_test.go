@@ -230,7 +230,7 @@ func FuzzMembership(f *testing.F) {
 			return
 		}
 		own := view.Process{Rank: 1}
-		table, err := newMembership(m.Members, 2, 2, "self", []byte("machine"), map[view.Process]*process{own: {}})
+		table, err := newMembership(m.Members, place{self: "self", machine: []byte("machine"), local: map[view.Process]*process{own: {}}, n: 2, r: 2})
 		if err == nil && table.peerOf[own] != "self" {
 			t.Errorf("own process at %q", table.peerOf[own])
 		}

@@ -51,8 +51,9 @@ type job struct {
 	kinds    []proclink.Kind              // of channels that the user and the owner allow, best first
 	waiting  []func()                     // for keys
 	explain  bool                         // tell the submitter how the peers reach each other
+	heal     bool                         // replicas that are lost are replaced
 	told     map[p2ppeer.ID]proclink.Kind // what has been said of that
-	keys     []byte                       // of all processes, rank by rank, once they have begun
+	keys     []byte                       // of the processes that were there at the start, rank by rank, once they have begun
 	places   [][2]int                     // machine and cluster of each rank, likewise
 	view     view.View
 	begun    bool
@@ -183,6 +184,10 @@ func (j *job) hear(m *jobpb.ToPeer) {
 	case *jobpb.ToPeer_View:
 		if err = j.inOrder(m, Starting, Running); err == nil {
 			err = j.adopt(b.View)
+		}
+	case *jobpb.ToPeer_Joined:
+		if err = j.inOrder(m, Starting, Running); err == nil {
+			err = j.joined(b.Joined)
 		}
 	case *jobpb.ToPeer_Emitted:
 		j.emitted(b.Emitted)

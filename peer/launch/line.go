@@ -121,6 +121,9 @@ func (j *job) hearProcess(p *process, m proclink.Message) {
 		j.alive.Answered(p.id)
 	case m.Type == proclink.Diverged && p.initialized && m.Divergence != nil:
 		j.hearDiverged(p, *m.Divergence)
+	case m.Type == proclink.Healed && p.initialized && j.joining && !p.healed:
+		p.healed = true
+		j.say(healed(p.id, m.Count, m.Bytes))
 	case m.Type == proclink.Finalized && p.initialized && !p.finalized:
 		p.finalized = true
 		j.alive.Forget(p.id) // it may take its time to exit

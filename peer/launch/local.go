@@ -2,12 +2,14 @@ package launch
 
 import (
 	"errors"
+	"fmt"
 	"net"
 	"os"
 	"runtime"
 	"syscall"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
@@ -28,7 +30,18 @@ func (j *job) makeBoard() {
 // setup tells a process who it is.
 func (j *job) setup(p *process) {
 	v, id := j.view, p.id
-	m := proclink.Message{Type: proclink.Setup, Job: j.spec.ID, Process: &id, View: &v, Crowded: j.members.here > runtime.NumCPU()}
+	if j.joining && v.State(id) == view.Vacant {
+		next, q, ok := v.Join(id.Rank)
+		if !ok || q != id {
+			p.end(fmt.Sprintf("no process %v can join the job now", id))
+			return
+		}
+		v = next // if there ever is a view of this epoch with the process, it is this one
+	}
+	m := proclink.Message{
+		Type: proclink.Setup, Job: j.spec.ID, Process: &id, View: &v, Crowded: j.members.here > runtime.NumCPU(),
+		Heal: j.heal, Joining: j.joining,
+	}
 	var board *os.File
 	if j.board != nil {
 		var err error

@@ -7,6 +7,7 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
 
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
@@ -19,38 +20,79 @@ const maxAddrs = 32
 type membership struct {
 	peerOf map[view.Process]p2ppeer.ID
 	addrs  map[p2ppeer.ID][]ma.Multiaddr
-	here   int // processes on this machine, those of its other peers too
+	keys   map[view.Process][]byte // of those that have joined
+	here   int                     // processes on this machine, those of its other peers too
 }
 
-// newMembership reads the table of a Start, as peer self on machine. It must name self for the local
+// A place is what a table must say the truth about: this peer, its machine, the
+// processes here, and of how many ranks the job is.
+type place struct {
+	self    p2ppeer.ID
+	machine []byte
+	local   map[view.Process]*process
+	n, r    int
+}
+
+// newMembership reads the table of a Start. It must name this peer for the local
 // processes and for no others, and no process twice. Processes may be missing:
 // there are no channels to them.
-func newMembership(members []*jobpb.Member, n, r int, self p2ppeer.ID, machine []byte, local map[view.Process]*process) (membership, error) {
-	m := membership{peerOf: make(map[view.Process]p2ppeer.ID), addrs: make(map[p2ppeer.ID][]ma.Multiaddr)}
-	if len(members) > n*r {
-		return m, fmt.Errorf("membership table of %d processes for n=%d r=%d", len(members), n, r)
+func newMembership(members []*jobpb.Member, at place) (membership, error) {
+	m := membership{
+		peerOf: make(map[view.Process]p2ppeer.ID), addrs: make(map[p2ppeer.ID][]ma.Multiaddr),
+		keys: make(map[view.Process][]byte),
+	}
+	if len(members) > view.MaxProcesses {
+		return m, fmt.Errorf("membership table of %d processes", len(members))
 	}
 	for _, row := range members {
-		p := row.GetProcess().View()
-		peer, err := p2ppeer.IDFromBytes(row.GetPeer())
-		if err != nil {
-			return m, fmt.Errorf("membership table: peer of process %v: %w", p, err)
-		}
-		if _, twice := m.peerOf[p]; twice || p.Rank >= n || p.Replica >= r || (peer == self) != (local[p] != nil) {
-			return m, fmt.Errorf("membership table: process %v on peer %s", p, peer)
-		}
-		m.peerOf[p] = peer
-		m.addrs[peer] = readAddrs(row.GetAddrs())
-		if peer == self || len(machine) > 0 && bytes.Equal(row.GetMachine(), machine) {
-			m.here++
+		if err := m.add(row, at); err != nil {
+			return m, fmt.Errorf("membership table: %w", err)
 		}
 	}
-	for p := range local {
+	for p := range at.local {
 		if _, ok := m.peerOf[p]; !ok {
 			return m, fmt.Errorf("membership table: process %v is not in it", p)
 		}
 	}
 	return m, nil
+}
+
+// add adds a row.
+func (m *membership) add(row *jobpb.Member, at place) error {
+	p := row.GetProcess().View()
+	peer, err := p2ppeer.IDFromBytes(row.GetPeer())
+	if err != nil {
+		return fmt.Errorf("peer of process %v: %w", p, err)
+	}
+	if _, twice := m.peerOf[p]; twice || p.Rank >= at.n || p.Replica >= max(at.r, view.MaxReplicas) || (peer == at.self) != (at.local[p] != nil) {
+		return fmt.Errorf("process %v on peer %s", p, peer)
+	}
+	m.peerOf[p] = peer
+	m.addrs[peer] = readAddrs(row.GetAddrs())
+	if key := row.GetKey(); len(key) == proclink.KeySize {
+		m.keys[p] = bytes.Clone(key)
+	}
+	if peer == at.self || len(at.machine) > 0 && bytes.Equal(row.GetMachine(), at.machine) {
+		m.here++
+	}
+	return nil
+}
+
+// place is where this part of the job is.
+func (j *job) place() place {
+	return place{self: j.service.host.ID(), machine: machineOf(j.spec.ID), local: j.local, n: j.spec.N, r: j.spec.R}
+}
+
+// joined takes the row of a process that joins the job.
+func (j *job) joined(row *jobpb.Member) error {
+	if _, here := j.local[row.GetProcess().View()]; here {
+		return nil // this peer was the first to know
+	}
+	if err := j.members.add(row, j.place()); err != nil {
+		return fmt.Errorf("membership table: %w", err)
+	}
+	j.protectPeer(p2ppeer.ID(row.GetPeer()))
+	return nil
 }
 
 // readAddrs reads the addresses that can be read: those of a newer kind are of

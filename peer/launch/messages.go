@@ -59,6 +59,12 @@ func diverged(p view.Process, d protection.Divergence) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Diverged{Diverged: jobpb.FromDivergence(p, d)}}
 }
 
+func healed(p view.Process, messages, bytes uint64) *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Healed{Healed: &jobpb.Healed{
+		Process: jobpb.FromProcess(p), Messages: messages, Bytes: bytes,
+	}}}
+}
+
 func exited(p *process, e supervisor.Exit) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Exited{Exited: &jobpb.Exited{
 		Process: jobpb.FromProcess(p.id), Code: int32(e.Code), Signal: e.Signal, Reason: p.reason,

@@ -30,14 +30,14 @@ type way struct {
 	err    error
 }
 
-// openRemote joins a process of this peer with one of another, and carries its
+// openRemote joins a process of this peer with one of another peer, and carries its
 // bytes where the processes cannot do that themselves.
-func (j *job) openRemote(ctx context.Context, p *process, to view.Process, s situation, allowed []proclink.Kind) {
+func (j *job) openRemote(ctx context.Context, p *process, to view.Process, peer p2ppeer.ID, s situation, allowed []proclink.Kind) {
 	defer j.running.Done()
 	open := &pb.Open{Job: j.spec.ID, From: pbProcess(p.id), To: pbProcess(to)}
-	w := j.reach(ctx, j.members.peerOf[to], open, s, allowed)
+	w := j.reach(ctx, peer, open, s, allowed)
 	if w.err == nil {
-		j.do(func() { j.reached(j.members.peerOf[to], w) })
+		j.do(func() { j.reached(peer, w) })
 		if w.conn != nil {
 			w.err = j.handOver(ctx, p, proclink.Message{Type: proclink.Channel, Process: &to}, w.conn)
 		} else {

@@ -3,6 +3,7 @@ package launch
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -23,13 +24,13 @@ import (
 
 // start takes the membership table and starts the processes.
 func (j *job) start(m *jobpb.Start) {
-	members, err := newMembership(m.Members, j.spec.N, j.spec.R, j.service.host.ID(), machineOf(j.spec.ID), j.local)
+	members, err := newMembership(m.Members, j.place())
 	var kinds []proclink.Kind
 	if err == nil {
 		kinds, err = proclink.ParseKinds(m.Channels)
 	}
 	if err == nil {
-		j.members, j.explain = members, m.Explain
+		j.members, j.explain, j.heal = members, m.Explain, m.Heal
 		j.kinds = both(kinds, j.service.config.Channels)
 		err = j.adopt(m.View)
 	}
@@ -41,19 +42,22 @@ func (j *job) start(m *jobpb.Start) {
 	j.makeBoard()
 	j.protect()
 	j.working.Add(1)
-	go j.launchAll()
+	go j.launchAll(slices.Collect(maps.Keys(j.members.addrs)))
 }
 
 // protect keeps the connections to the job's peers from being trimmed, and
 // remembers where those peers are.
 func (j *job) protect() {
-	h := j.service.host
-	h.ConnManager().Protect(j.submitter, j.tag())
-	for peer, addrs := range j.members.addrs {
-		if peer != h.ID() {
-			h.Peerstore().AddAddrs(peer, addrs, peerstore.AddressTTL)
-			h.ConnManager().Protect(peer, j.tag())
-		}
+	j.service.host.ConnManager().Protect(j.submitter, j.tag())
+	for peer := range j.members.addrs {
+		j.protectPeer(peer)
+	}
+}
+
+func (j *job) protectPeer(peer p2ppeer.ID) {
+	if h := j.service.host; peer != h.ID() {
+		h.Peerstore().AddAddrs(peer, j.members.addrs[peer], peerstore.AddressTTL)
+		h.ConnManager().Protect(peer, j.tag())
 	}
 }
 
@@ -92,13 +96,13 @@ func (i *instance) close() {
 // costs two executions of the peer's own binary.
 const startsAtOnce = 4
 
-// launchAll starts every process, or none.
-func (j *job) launchAll() {
+// launchAll starts every process, or none. peers are those of the job.
+func (j *job) launchAll(peers []p2ppeer.ID) {
 	defer j.working.Done()
 	instances := make([]*instance, len(j.order))
 	var distances []*jobpb.Distance
 	var measuring sync.WaitGroup
-	measuring.Go(func() { distances = j.measure(j.ctx) }) // meanwhile
+	measuring.Go(func() { distances = j.measure(j.ctx, peers) }) // meanwhile
 	var starting errgroup.Group
 	starting.SetLimit(startsAtOnce)
 	for i, p := range j.order {
@@ -194,7 +198,11 @@ func (j *job) join(m *jobpb.Join) error {
 	if period != 0 && (period < minPeriod || period > maxPeriod) {
 		return fmt.Errorf("gossip period of %v", period)
 	}
-	group := faultdetect.GroupConfig{Job: j.spec.ID, Self: -1, Period: period, Offset: m.Heartbeat, Hang: time.Duration(m.HangNs)}
+	name := j.spec.ID
+	if j.joining {
+		name = jobpb.GroupOf(j.spec.ID, j.order[0])
+	}
+	group := faultdetect.GroupConfig{Job: name, Self: -1, Period: period, Offset: m.Heartbeat, Hang: time.Duration(m.HangNs)}
 	if m.GossipOnly {
 		group.Mode = faultdetect.Gossip
 	}

@@ -15,7 +15,7 @@ func (j *job) adopt(m *jobpb.View) error {
 	if err != nil {
 		return err
 	}
-	if v.N != j.spec.N || v.R != j.spec.R {
+	if v.N != j.spec.N || v.R < j.spec.R {
 		return fmt.Errorf("view with n=%d r=%d of a job with n=%d r=%d", v.N, v.R, j.spec.N, j.spec.R)
 	}
 	if v.Epoch <= j.view.Epoch {
@@ -27,7 +27,7 @@ func (j *job) adopt(m *jobpb.View) error {
 		j.local[id].adopt(v)
 	}
 	for id, breakOff := range j.channels {
-		if v.State(id.from) == view.Failed || v.State(id.to) == view.Failed {
+		if !v.Has(id.from) || !v.Has(id.to) {
 			breakOff()
 			delete(j.channels, id)
 		}
@@ -35,8 +35,12 @@ func (j *job) adopt(m *jobpb.View) error {
 	return nil
 }
 
-// adopt tells the process of a view and does with it what the view says.
+// adopt tells the process of a view and does with it what the view says. One that
+// is yet to join has nothing to do with it.
 func (p *process) adopt(v view.View) {
+	if v.State(p.id) == view.Vacant {
+		return
+	}
 	if v.State(p.id) == view.Failed {
 		p.expelled, p.speaks = true, false
 		p.kill()

@@ -81,7 +81,7 @@ func (s *State) Line(elapsed time.Duration, width int) string {
 }
 
 // The signs of a process's state. The master is the first live replica.
-var signs = map[view.State]string{view.Live: "●", view.Finished: "✓", view.Failed: "✗"}
+var signs = map[view.State]string{view.Live: "●", view.Finished: "✓", view.Failed: "✗", view.Vacant: " "}
 
 func (s *State) ranks() string {
 	var b strings.Builder

@@ -20,6 +20,10 @@ const MaxMeasured = 64
 // MaxMessage bounds one message of the control stream, in bytes.
 const MaxMessage = 4 << 20
 
+// GroupOf names the fault detector's group of the submitter and the peer of process
+// p, which has joined the job later than its group.
+func GroupOf(job string, p view.Process) string { return job + " " + p.String() }
+
 // FromProcess returns p's wire form.
 func FromProcess(p view.Process) *Process {
 	return &Process{Rank: uint32(p.Rank), Replica: uint32(p.Replica)}

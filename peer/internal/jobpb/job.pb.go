@@ -92,6 +92,7 @@ type ToPeer struct {
 	//	*ToPeer_Collect
 	//	*ToPeer_Stop
 	//	*ToPeer_Join
+	//	*ToPeer_Joined
 	Body          isToPeer_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -206,6 +207,15 @@ func (x *ToPeer) GetJoin() *Join {
 	return nil
 }
 
+func (x *ToPeer) GetJoined() *Member {
+	if x != nil {
+		if x, ok := x.Body.(*ToPeer_Joined); ok {
+			return x.Joined
+		}
+	}
+	return nil
+}
+
 type isToPeer_Body interface {
 	isToPeer_Body()
 }
@@ -242,6 +252,10 @@ type ToPeer_Join struct {
 	Join *Join `protobuf:"bytes,8,opt,name=join,proto3,oneof"`
 }
 
+type ToPeer_Joined struct {
+	Joined *Member `protobuf:"bytes,12,opt,name=joined,proto3,oneof"`
+}
+
 func (*ToPeer_Prepare) isToPeer_Body() {}
 
 func (*ToPeer_Start) isToPeer_Body() {}
@@ -258,6 +272,8 @@ func (*ToPeer_Stop) isToPeer_Body() {}
 
 func (*ToPeer_Join) isToPeer_Body() {}
 
+func (*ToPeer_Joined) isToPeer_Body() {}
+
 // Prepare redeems the reservation key, stages the files and lays them out in
 // the scratch folders, so that start only has to start.
 type Prepare struct {
@@ -265,6 +281,7 @@ type Prepare struct {
 	Spec          []byte                 `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`           // signed, see package jobspec
 	Key           []byte                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`             // reservation key
 	Processes     []*Process             `protobuf:"bytes,3,rep,name=processes,proto3" json:"processes,omitempty"` // that this peer will run
+	Joining       bool                   `protobuf:"varint,4,opt,name=joining,proto3" json:"joining,omitempty"`    // one process, which joins a rank of a job that runs
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -320,6 +337,13 @@ func (x *Prepare) GetProcesses() []*Process {
 	return nil
 }
 
+func (x *Prepare) GetJoining() bool {
+	if x != nil {
+		return x.Joining
+	}
+	return false
+}
+
 // Start starts the processes. It carries the membership table.
 type Start struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -327,6 +351,7 @@ type Start struct {
 	View          *View                  `protobuf:"bytes,2,opt,name=view,proto3" json:"view,omitempty"`
 	Channels      []string               `protobuf:"bytes,3,rep,name=channels,proto3" json:"channels,omitempty"` // kinds that the user allows, best first; none: all
 	Explain       bool                   `protobuf:"varint,4,opt,name=explain,proto3" json:"explain,omitempty"`  // say Paths once the processes have begun
+	Heal          bool                   `protobuf:"varint,5,opt,name=heal,proto3" json:"heal,omitempty"`        // replicas that are lost are replaced while the job runs
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -385,6 +410,13 @@ func (x *Start) GetChannels() []string {
 func (x *Start) GetExplain() bool {
 	if x != nil {
 		return x.Explain
+	}
+	return false
+}
+
+func (x *Start) GetHeal() bool {
+	if x != nil {
+		return x.Heal
 	}
 	return false
 }
@@ -469,12 +501,15 @@ func (x *Join) GetGossipOnly() bool {
 	return false
 }
 
+// Member is a row of the membership table. Said by itself, as joined, it is that of
+// a process that the next views name.
 type Member struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Process       *Process               `protobuf:"bytes,1,opt,name=process,proto3" json:"process,omitempty"`
 	Peer          []byte                 `protobuf:"bytes,2,opt,name=peer,proto3" json:"peer,omitempty"`
 	Addrs         [][]byte               `protobuf:"bytes,3,rep,name=addrs,proto3" json:"addrs,omitempty"`
 	Machine       []byte                 `protobuf:"bytes,4,opt,name=machine,proto3" json:"machine,omitempty"` // as the peer has said in Prepared
+	Key           []byte                 `protobuf:"bytes,5,opt,name=key,proto3" json:"key,omitempty"`         // public key of the process, once it is known; else Begin brings it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -537,12 +572,21 @@ func (x *Member) GetMachine() []byte {
 	return nil
 }
 
+func (x *Member) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
 // Begin lets mpj.Init return: every live process has called it. It completes the
 // membership table with what only the processes know.
 type Begin struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Keys          []byte                 `protobuf:"bytes,1,opt,name=keys,proto3" json:"keys,omitempty"`     // public key of each process, rank by rank, 32 bytes; zeros for none
-	Places        []*Place               `protobuf:"bytes,2,rep,name=places,proto3" json:"places,omitempty"` // of each rank
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Public key of each process that was there at the start, rank by rank, 32 bytes;
+	// zeros for none.
+	Keys          []byte   `protobuf:"bytes,1,opt,name=keys,proto3" json:"keys,omitempty"`
+	Places        []*Place `protobuf:"bytes,2,rep,name=places,proto3" json:"places,omitempty"` // of each rank
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -908,6 +952,7 @@ type FromPeer struct {
 	//	*FromPeer_Started
 	//	*FromPeer_Paths
 	//	*FromPeer_Diverged
+	//	*FromPeer_Healed
 	Body          isFromPeer_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1067,6 +1112,15 @@ func (x *FromPeer) GetDiverged() *Diverged {
 	return nil
 }
 
+func (x *FromPeer) GetHealed() *Healed {
+	if x != nil {
+		if x, ok := x.Body.(*FromPeer_Healed); ok {
+			return x.Healed
+		}
+	}
+	return nil
+}
+
 type isFromPeer_Body interface {
 	isFromPeer_Body()
 }
@@ -1123,6 +1177,10 @@ type FromPeer_Diverged struct {
 	Diverged *Diverged `protobuf:"bytes,13,opt,name=diverged,proto3,oneof"`
 }
 
+type FromPeer_Healed struct {
+	Healed *Healed `protobuf:"bytes,16,opt,name=healed,proto3,oneof"`
+}
+
 func (*FromPeer_Staging) isFromPeer_Body() {}
 
 func (*FromPeer_Prepared) isFromPeer_Body() {}
@@ -1148,6 +1206,8 @@ func (*FromPeer_Started) isFromPeer_Body() {}
 func (*FromPeer_Paths) isFromPeer_Body() {}
 
 func (*FromPeer_Diverged) isFromPeer_Body() {}
+
+func (*FromPeer_Healed) isFromPeer_Body() {}
 
 type Staging struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1570,6 +1630,67 @@ func (x *Finalized) GetProcess() *Process {
 	return nil
 }
 
+// Healed says that a process that has joined does what the others of its rank do.
+type Healed struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Process       *Process               `protobuf:"bytes,1,opt,name=process,proto3" json:"process,omitempty"`
+	Messages      uint64                 `protobuf:"varint,2,opt,name=messages,proto3" json:"messages,omitempty"` // that it was given anew
+	Bytes         uint64                 `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`       // likewise
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Healed) Reset() {
+	*x = Healed{}
+	mi := &file_job_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Healed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Healed) ProtoMessage() {}
+
+func (x *Healed) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Healed.ProtoReflect.Descriptor instead.
+func (*Healed) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *Healed) GetProcess() *Process {
+	if x != nil {
+		return x.Process
+	}
+	return nil
+}
+
+func (x *Healed) GetMessages() uint64 {
+	if x != nil {
+		return x.Messages
+	}
+	return 0
+}
+
+func (x *Healed) GetBytes() uint64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
 // Output carries consecutive records of one stream of one process: whole
 // lines, or pieces of at most 64 KiB of a longer one.
 type Output struct {
@@ -1585,7 +1706,7 @@ type Output struct {
 
 func (x *Output) Reset() {
 	*x = Output{}
-	mi := &file_job_proto_msgTypes[21]
+	mi := &file_job_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1597,7 +1718,7 @@ func (x *Output) String() string {
 func (*Output) ProtoMessage() {}
 
 func (x *Output) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[21]
+	mi := &file_job_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1610,7 +1731,7 @@ func (x *Output) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Output.ProtoReflect.Descriptor instead.
 func (*Output) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{21}
+	return file_job_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Output) GetProcess() *Process {
@@ -1663,7 +1784,7 @@ type Exited struct {
 
 func (x *Exited) Reset() {
 	*x = Exited{}
-	mi := &file_job_proto_msgTypes[22]
+	mi := &file_job_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1675,7 +1796,7 @@ func (x *Exited) String() string {
 func (*Exited) ProtoMessage() {}
 
 func (x *Exited) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[22]
+	mi := &file_job_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1688,7 +1809,7 @@ func (x *Exited) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exited.ProtoReflect.Descriptor instead.
 func (*Exited) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{22}
+	return file_job_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Exited) GetProcess() *Process {
@@ -1745,7 +1866,7 @@ type Aborted struct {
 
 func (x *Aborted) Reset() {
 	*x = Aborted{}
-	mi := &file_job_proto_msgTypes[23]
+	mi := &file_job_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1757,7 +1878,7 @@ func (x *Aborted) String() string {
 func (*Aborted) ProtoMessage() {}
 
 func (x *Aborted) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[23]
+	mi := &file_job_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1770,7 +1891,7 @@ func (x *Aborted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Aborted.ProtoReflect.Descriptor instead.
 func (*Aborted) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{23}
+	return file_job_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Aborted) GetProcess() *Process {
@@ -1813,7 +1934,7 @@ type Diverged struct {
 
 func (x *Diverged) Reset() {
 	*x = Diverged{}
-	mi := &file_job_proto_msgTypes[24]
+	mi := &file_job_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1825,7 +1946,7 @@ func (x *Diverged) String() string {
 func (*Diverged) ProtoMessage() {}
 
 func (x *Diverged) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[24]
+	mi := &file_job_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1838,7 +1959,7 @@ func (x *Diverged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Diverged.ProtoReflect.Descriptor instead.
 func (*Diverged) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{24}
+	return file_job_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Diverged) GetProcess() *Process {
@@ -1907,7 +2028,7 @@ type Suspect struct {
 
 func (x *Suspect) Reset() {
 	*x = Suspect{}
-	mi := &file_job_proto_msgTypes[25]
+	mi := &file_job_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1919,7 +2040,7 @@ func (x *Suspect) String() string {
 func (*Suspect) ProtoMessage() {}
 
 func (x *Suspect) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[25]
+	mi := &file_job_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1932,7 +2053,7 @@ func (x *Suspect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Suspect.ProtoReflect.Descriptor instead.
 func (*Suspect) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{25}
+	return file_job_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Suspect) GetPeer() []byte {
@@ -1954,7 +2075,7 @@ type Collected struct {
 
 func (x *Collected) Reset() {
 	*x = Collected{}
-	mi := &file_job_proto_msgTypes[26]
+	mi := &file_job_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1966,7 +2087,7 @@ func (x *Collected) String() string {
 func (*Collected) ProtoMessage() {}
 
 func (x *Collected) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[26]
+	mi := &file_job_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1979,7 +2100,7 @@ func (x *Collected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collected.ProtoReflect.Descriptor instead.
 func (*Collected) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{26}
+	return file_job_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Collected) GetProcess() *Process {
@@ -2011,7 +2132,7 @@ type Stopped struct {
 
 func (x *Stopped) Reset() {
 	*x = Stopped{}
-	mi := &file_job_proto_msgTypes[27]
+	mi := &file_job_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2023,7 +2144,7 @@ func (x *Stopped) String() string {
 func (*Stopped) ProtoMessage() {}
 
 func (x *Stopped) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[27]
+	mi := &file_job_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2036,7 +2157,7 @@ func (x *Stopped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stopped.ProtoReflect.Descriptor instead.
 func (*Stopped) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{27}
+	return file_job_proto_rawDescGZIP(), []int{28}
 }
 
 var File_job_proto protoreflect.FileDescriptor
@@ -2047,7 +2168,7 @@ const file_job_proto_rawDesc = "" +
 	"p2pmpi.job\"7\n" +
 	"\aProcess\x12\x12\n" +
 	"\x04rank\x18\x01 \x01(\rR\x04rank\x12\x18\n" +
-	"\areplica\x18\x02 \x01(\rR\areplica\"\xf1\x02\n" +
+	"\areplica\x18\x02 \x01(\rR\areplica\"\x9f\x03\n" +
 	"\x06ToPeer\x12/\n" +
 	"\aprepare\x18\x01 \x01(\v2\x13.p2pmpi.job.PrepareH\x00R\aprepare\x12)\n" +
 	"\x05start\x18\x02 \x01(\v2\x11.p2pmpi.job.StartH\x00R\x05start\x12)\n" +
@@ -2056,29 +2177,33 @@ const file_job_proto_rawDesc = "" +
 	"\aemitted\x18\x05 \x01(\v2\x13.p2pmpi.job.EmittedH\x00R\aemitted\x12/\n" +
 	"\acollect\x18\x06 \x01(\v2\x13.p2pmpi.job.CollectH\x00R\acollect\x12&\n" +
 	"\x04stop\x18\a \x01(\v2\x10.p2pmpi.job.StopH\x00R\x04stop\x12&\n" +
-	"\x04join\x18\b \x01(\v2\x10.p2pmpi.job.JoinH\x00R\x04joinB\x06\n" +
-	"\x04body\"b\n" +
+	"\x04join\x18\b \x01(\v2\x10.p2pmpi.job.JoinH\x00R\x04join\x12,\n" +
+	"\x06joined\x18\f \x01(\v2\x12.p2pmpi.job.MemberH\x00R\x06joinedB\x06\n" +
+	"\x04body\"|\n" +
 	"\aPrepare\x12\x12\n" +
 	"\x04spec\x18\x01 \x01(\fR\x04spec\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x121\n" +
-	"\tprocesses\x18\x03 \x03(\v2\x13.p2pmpi.job.ProcessR\tprocesses\"\x91\x01\n" +
+	"\tprocesses\x18\x03 \x03(\v2\x13.p2pmpi.job.ProcessR\tprocesses\x12\x18\n" +
+	"\ajoining\x18\x04 \x01(\bR\ajoining\"\xa5\x01\n" +
 	"\x05Start\x12,\n" +
 	"\amembers\x18\x01 \x03(\v2\x12.p2pmpi.job.MemberR\amembers\x12$\n" +
 	"\x04view\x18\x02 \x01(\v2\x10.p2pmpi.job.ViewR\x04view\x12\x1a\n" +
 	"\bchannels\x18\x03 \x03(\tR\bchannels\x12\x18\n" +
-	"\aexplain\x18\x04 \x01(\bR\aexplain\"\x91\x01\n" +
+	"\aexplain\x18\x04 \x01(\bR\aexplain\x12\x12\n" +
+	"\x04heal\x18\x05 \x01(\bR\x04heal\"\x91\x01\n" +
 	"\x04Join\x12\x14\n" +
 	"\x05group\x18\x01 \x03(\fR\x05group\x12\x1c\n" +
 	"\theartbeat\x18\x02 \x01(\x04R\theartbeat\x12\x1b\n" +
 	"\tperiod_ns\x18\x03 \x01(\x03R\bperiodNs\x12\x17\n" +
 	"\ahang_ns\x18\x04 \x01(\x03R\x06hangNs\x12\x1f\n" +
 	"\vgossip_only\x18\x05 \x01(\bR\n" +
-	"gossipOnly\"{\n" +
+	"gossipOnly\"\x8d\x01\n" +
 	"\x06Member\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\fR\x04peer\x12\x14\n" +
 	"\x05addrs\x18\x03 \x03(\fR\x05addrs\x12\x18\n" +
-	"\amachine\x18\x04 \x01(\fR\amachine\"F\n" +
+	"\amachine\x18\x04 \x01(\fR\amachine\x12\x10\n" +
+	"\x03key\x18\x05 \x01(\fR\x03key\"F\n" +
 	"\x05Begin\x12\x12\n" +
 	"\x04keys\x18\x01 \x01(\fR\x04keys\x12)\n" +
 	"\x06places\x18\x02 \x03(\v2\x11.p2pmpi.job.PlaceR\x06places\";\n" +
@@ -2100,7 +2225,7 @@ const file_job_proto_rawDesc = "" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x1a\n" +
 	"\bpatterns\x18\x02 \x03(\tR\bpatterns\"\x1e\n" +
 	"\x04Stop\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\"\xa1\x05\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\"\xcf\x05\n" +
 	"\bFromPeer\x12/\n" +
 	"\astaging\x18\x01 \x01(\v2\x13.p2pmpi.job.StagingH\x00R\astaging\x122\n" +
 	"\bprepared\x18\x02 \x01(\v2\x14.p2pmpi.job.PreparedH\x00R\bprepared\x12;\n" +
@@ -2115,7 +2240,8 @@ const file_job_proto_rawDesc = "" +
 	" \x01(\v2\x15.p2pmpi.job.FinalizedH\x00R\tfinalized\x12/\n" +
 	"\astarted\x18\v \x01(\v2\x13.p2pmpi.job.StartedH\x00R\astarted\x12)\n" +
 	"\x05paths\x18\f \x01(\v2\x11.p2pmpi.job.PathsH\x00R\x05paths\x122\n" +
-	"\bdiverged\x18\r \x01(\v2\x14.p2pmpi.job.DivergedH\x00R\bdivergedB\x06\n" +
+	"\bdiverged\x18\r \x01(\v2\x14.p2pmpi.job.DivergedH\x00R\bdiverged\x12,\n" +
+	"\x06healed\x18\x10 \x01(\v2\x12.p2pmpi.job.HealedH\x00R\x06healedB\x06\n" +
 	"\x04body\"5\n" +
 	"\aStaging\x12\x14\n" +
 	"\x05bytes\x18\x01 \x01(\x03R\x05bytes\x12\x14\n" +
@@ -2140,7 +2266,11 @@ const file_job_proto_rawDesc = "" +
 	"\x03why\x18\x04 \x01(\tR\x03why\x12\x14\n" +
 	"\x05relay\x18\x05 \x01(\fR\x05relayJ\x04\b\x03\x10\x04\":\n" +
 	"\tFinalized\x12-\n" +
-	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\"\x91\x01\n" +
+	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\"i\n" +
+	"\x06Healed\x12-\n" +
+	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x1a\n" +
+	"\bmessages\x18\x02 \x01(\x04R\bmessages\x12\x14\n" +
+	"\x05bytes\x18\x03 \x01(\x04R\x05bytes\"\x91\x01\n" +
 	"\x06Output\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x16\n" +
 	"\x06stream\x18\x02 \x01(\rR\x06stream\x12\x14\n" +
@@ -2187,7 +2317,7 @@ func file_job_proto_rawDescGZIP() []byte {
 	return file_job_proto_rawDescData
 }
 
-var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_job_proto_goTypes = []any{
 	(*Process)(nil),     // 0: p2pmpi.job.Process
 	(*ToPeer)(nil),      // 1: p2pmpi.job.ToPeer
@@ -2210,13 +2340,14 @@ var file_job_proto_goTypes = []any{
 	(*Paths)(nil),       // 18: p2pmpi.job.Paths
 	(*Path)(nil),        // 19: p2pmpi.job.Path
 	(*Finalized)(nil),   // 20: p2pmpi.job.Finalized
-	(*Output)(nil),      // 21: p2pmpi.job.Output
-	(*Exited)(nil),      // 22: p2pmpi.job.Exited
-	(*Aborted)(nil),     // 23: p2pmpi.job.Aborted
-	(*Diverged)(nil),    // 24: p2pmpi.job.Diverged
-	(*Suspect)(nil),     // 25: p2pmpi.job.Suspect
-	(*Collected)(nil),   // 26: p2pmpi.job.Collected
-	(*Stopped)(nil),     // 27: p2pmpi.job.Stopped
+	(*Healed)(nil),      // 21: p2pmpi.job.Healed
+	(*Output)(nil),      // 22: p2pmpi.job.Output
+	(*Exited)(nil),      // 23: p2pmpi.job.Exited
+	(*Aborted)(nil),     // 24: p2pmpi.job.Aborted
+	(*Diverged)(nil),    // 25: p2pmpi.job.Diverged
+	(*Suspect)(nil),     // 26: p2pmpi.job.Suspect
+	(*Collected)(nil),   // 27: p2pmpi.job.Collected
+	(*Stopped)(nil),     // 28: p2pmpi.job.Stopped
 }
 var file_job_proto_depIdxs = []int32{
 	2,  // 0: p2pmpi.job.ToPeer.prepare:type_name -> p2pmpi.job.Prepare
@@ -2227,40 +2358,43 @@ var file_job_proto_depIdxs = []int32{
 	10, // 5: p2pmpi.job.ToPeer.collect:type_name -> p2pmpi.job.Collect
 	11, // 6: p2pmpi.job.ToPeer.stop:type_name -> p2pmpi.job.Stop
 	4,  // 7: p2pmpi.job.ToPeer.join:type_name -> p2pmpi.job.Join
-	0,  // 8: p2pmpi.job.Prepare.processes:type_name -> p2pmpi.job.Process
-	5,  // 9: p2pmpi.job.Start.members:type_name -> p2pmpi.job.Member
-	8,  // 10: p2pmpi.job.Start.view:type_name -> p2pmpi.job.View
-	0,  // 11: p2pmpi.job.Member.process:type_name -> p2pmpi.job.Process
-	7,  // 12: p2pmpi.job.Begin.places:type_name -> p2pmpi.job.Place
-	0,  // 13: p2pmpi.job.Collect.process:type_name -> p2pmpi.job.Process
-	13, // 14: p2pmpi.job.FromPeer.staging:type_name -> p2pmpi.job.Staging
-	14, // 15: p2pmpi.job.FromPeer.prepared:type_name -> p2pmpi.job.Prepared
-	17, // 16: p2pmpi.job.FromPeer.initialized:type_name -> p2pmpi.job.Initialized
-	21, // 17: p2pmpi.job.FromPeer.output:type_name -> p2pmpi.job.Output
-	22, // 18: p2pmpi.job.FromPeer.exited:type_name -> p2pmpi.job.Exited
-	23, // 19: p2pmpi.job.FromPeer.aborted:type_name -> p2pmpi.job.Aborted
-	25, // 20: p2pmpi.job.FromPeer.suspect:type_name -> p2pmpi.job.Suspect
-	26, // 21: p2pmpi.job.FromPeer.collected:type_name -> p2pmpi.job.Collected
-	27, // 22: p2pmpi.job.FromPeer.stopped:type_name -> p2pmpi.job.Stopped
-	20, // 23: p2pmpi.job.FromPeer.finalized:type_name -> p2pmpi.job.Finalized
-	15, // 24: p2pmpi.job.FromPeer.started:type_name -> p2pmpi.job.Started
-	18, // 25: p2pmpi.job.FromPeer.paths:type_name -> p2pmpi.job.Paths
-	24, // 26: p2pmpi.job.FromPeer.diverged:type_name -> p2pmpi.job.Diverged
-	16, // 27: p2pmpi.job.Started.distances:type_name -> p2pmpi.job.Distance
-	0,  // 28: p2pmpi.job.Initialized.process:type_name -> p2pmpi.job.Process
-	19, // 29: p2pmpi.job.Paths.paths:type_name -> p2pmpi.job.Path
-	0,  // 30: p2pmpi.job.Finalized.process:type_name -> p2pmpi.job.Process
-	0,  // 31: p2pmpi.job.Output.process:type_name -> p2pmpi.job.Process
-	0,  // 32: p2pmpi.job.Exited.process:type_name -> p2pmpi.job.Process
-	0,  // 33: p2pmpi.job.Aborted.process:type_name -> p2pmpi.job.Process
-	0,  // 34: p2pmpi.job.Diverged.process:type_name -> p2pmpi.job.Process
-	0,  // 35: p2pmpi.job.Diverged.receiver:type_name -> p2pmpi.job.Process
-	0,  // 36: p2pmpi.job.Collected.process:type_name -> p2pmpi.job.Process
-	37, // [37:37] is the sub-list for method output_type
-	37, // [37:37] is the sub-list for method input_type
-	37, // [37:37] is the sub-list for extension type_name
-	37, // [37:37] is the sub-list for extension extendee
-	0,  // [0:37] is the sub-list for field type_name
+	5,  // 8: p2pmpi.job.ToPeer.joined:type_name -> p2pmpi.job.Member
+	0,  // 9: p2pmpi.job.Prepare.processes:type_name -> p2pmpi.job.Process
+	5,  // 10: p2pmpi.job.Start.members:type_name -> p2pmpi.job.Member
+	8,  // 11: p2pmpi.job.Start.view:type_name -> p2pmpi.job.View
+	0,  // 12: p2pmpi.job.Member.process:type_name -> p2pmpi.job.Process
+	7,  // 13: p2pmpi.job.Begin.places:type_name -> p2pmpi.job.Place
+	0,  // 14: p2pmpi.job.Collect.process:type_name -> p2pmpi.job.Process
+	13, // 15: p2pmpi.job.FromPeer.staging:type_name -> p2pmpi.job.Staging
+	14, // 16: p2pmpi.job.FromPeer.prepared:type_name -> p2pmpi.job.Prepared
+	17, // 17: p2pmpi.job.FromPeer.initialized:type_name -> p2pmpi.job.Initialized
+	22, // 18: p2pmpi.job.FromPeer.output:type_name -> p2pmpi.job.Output
+	23, // 19: p2pmpi.job.FromPeer.exited:type_name -> p2pmpi.job.Exited
+	24, // 20: p2pmpi.job.FromPeer.aborted:type_name -> p2pmpi.job.Aborted
+	26, // 21: p2pmpi.job.FromPeer.suspect:type_name -> p2pmpi.job.Suspect
+	27, // 22: p2pmpi.job.FromPeer.collected:type_name -> p2pmpi.job.Collected
+	28, // 23: p2pmpi.job.FromPeer.stopped:type_name -> p2pmpi.job.Stopped
+	20, // 24: p2pmpi.job.FromPeer.finalized:type_name -> p2pmpi.job.Finalized
+	15, // 25: p2pmpi.job.FromPeer.started:type_name -> p2pmpi.job.Started
+	18, // 26: p2pmpi.job.FromPeer.paths:type_name -> p2pmpi.job.Paths
+	25, // 27: p2pmpi.job.FromPeer.diverged:type_name -> p2pmpi.job.Diverged
+	21, // 28: p2pmpi.job.FromPeer.healed:type_name -> p2pmpi.job.Healed
+	16, // 29: p2pmpi.job.Started.distances:type_name -> p2pmpi.job.Distance
+	0,  // 30: p2pmpi.job.Initialized.process:type_name -> p2pmpi.job.Process
+	19, // 31: p2pmpi.job.Paths.paths:type_name -> p2pmpi.job.Path
+	0,  // 32: p2pmpi.job.Finalized.process:type_name -> p2pmpi.job.Process
+	0,  // 33: p2pmpi.job.Healed.process:type_name -> p2pmpi.job.Process
+	0,  // 34: p2pmpi.job.Output.process:type_name -> p2pmpi.job.Process
+	0,  // 35: p2pmpi.job.Exited.process:type_name -> p2pmpi.job.Process
+	0,  // 36: p2pmpi.job.Aborted.process:type_name -> p2pmpi.job.Process
+	0,  // 37: p2pmpi.job.Diverged.process:type_name -> p2pmpi.job.Process
+	0,  // 38: p2pmpi.job.Diverged.receiver:type_name -> p2pmpi.job.Process
+	0,  // 39: p2pmpi.job.Collected.process:type_name -> p2pmpi.job.Process
+	40, // [40:40] is the sub-list for method output_type
+	40, // [40:40] is the sub-list for method input_type
+	40, // [40:40] is the sub-list for extension type_name
+	40, // [40:40] is the sub-list for extension extendee
+	0,  // [0:40] is the sub-list for field type_name
 }
 
 func init() { file_job_proto_init() }
@@ -2277,6 +2411,7 @@ func file_job_proto_init() {
 		(*ToPeer_Collect)(nil),
 		(*ToPeer_Stop)(nil),
 		(*ToPeer_Join)(nil),
+		(*ToPeer_Joined)(nil),
 	}
 	file_job_proto_msgTypes[12].OneofWrappers = []any{
 		(*FromPeer_Staging)(nil),
@@ -2292,6 +2427,7 @@ func file_job_proto_init() {
 		(*FromPeer_Started)(nil),
 		(*FromPeer_Paths)(nil),
 		(*FromPeer_Diverged)(nil),
+		(*FromPeer_Healed)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2299,7 +2435,7 @@ func file_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_proto_rawDesc), len(file_job_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   28,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

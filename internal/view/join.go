@@ -1,0 +1,52 @@
+package view
+
+// MaxReplicas bounds the replicas that a rank has had in all.
+const MaxReplicas = 64
+
+// Has reports whether p counts: it is live or has finished. Everybody else is
+// outside the view and refused (R5).
+func (v View) Has(p Process) bool {
+	s := v.State(p)
+	return s == Live || s == Finished
+}
+
+// Joiner returns the process that would join rank next: a replica with an index
+// that none of the rank has had before, so that nothing that is said of a failed
+// replica can be taken for a word about another. ok is false when the rank has no
+// live replica that could bring the new one up to date, or has had too many.
+func (v View) Joiner(rank int) (p Process, ok bool) {
+	if _, lives := v.Master(rank); !lives {
+		return Process{}, false
+	}
+	p = Process{Rank: rank}
+	for v.State(p) != Vacant {
+		p.Replica++
+	}
+	return p, p.Replica < MaxReplicas && v.N <= MaxProcesses/max(v.R, p.Replica+1)
+}
+
+// Join returns the next epoch, in which rank has one more live replica, p. It is
+// not the master. R grows when no rank has had as many replicas before; the other
+// ranks' places are then Vacant. When nobody can join, the view is as it was, and
+// changed is false.
+func (v View) Join(rank int) (next View, p Process, changed bool) {
+	p, ok := v.Joiner(rank)
+	if !ok {
+		return v, Process{}, false
+	}
+	next = v.next()
+	if p.Replica == v.R {
+		next.grow()
+	}
+	next.States[p.Rank*next.R+p.Replica] = Live
+	return next, p, true
+}
+
+// grow makes room for one more replica of each rank.
+func (v *View) grow() {
+	states := make([]State, 0, v.N*(v.R+1))
+	for rank := range v.N {
+		states = append(append(states, v.States[rank*v.R:(rank+1)*v.R]...), Vacant)
+	}
+	v.States, v.R = states, v.R+1
+}
