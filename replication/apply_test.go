@@ -30,6 +30,9 @@ func (w *whole) apply(st state, ev event) (state, error) {
 		t.exited |= 1 << ev.p
 	case conclude:
 		w.say(after, id, map[bool]view.State{true: view.Failed, false: view.Finished}[t.crashed&(1<<ev.p) != 0])
+	case joins:
+		t.joins--
+		w.extend(after, id.Rank)
 	case partitions:
 		t.partitions--
 		for _, q := range w.side {
@@ -126,12 +129,21 @@ func (w *whole) say(st state, p view.Process, s view.State) {
 	}
 }
 
+// extend makes the view in which rank has one more replica.
+func (w *whole) extend(st state, rank int) {
+	v, _, _ := w.current(st).Join(rank)
+	h := slices.Clone(w.histories.all[st[atHistory]])
+	st[atHistory] = w.history(append(h, w.viewNumber(v)))
+}
+
 // settle makes equal what cannot make a difference any more: the states of
 // processes that take no step, and what is on its way to them. One that has
 // learnt that it is out of the view has stopped like one that has ended.
 func (w *whole) settle(st state, t *troubles) {
 	for j := range w.ids {
-		if !w.local(st, j).active {
+		if l := w.local(st, j); l.cut {
+			t.crashed |= 1 << j // it gives up
+		} else if !l.active {
 			t.exited |= 1 << j
 		}
 		if !t.stopped(j) {
@@ -149,7 +161,8 @@ func (w *whole) settle(st state, t *troubles) {
 func (w *whole) checkShown(st state, i int, pt uint64) error {
 	v, t := w.current(st), w.troublesOf(st)
 	for j, q := range w.ids {
-		if q.Rank == w.ids[i].Rank && v.Live(q) && !t.stopped(j) && !w.local(st, j).decided[pt] {
+		l := w.local(st, j)
+		if q.Rank == w.ids[i].Rank && v.Live(q) && !t.stopped(j) && l.whole && !l.decided[pt] {
 			return fmt.Errorf("R4: %v sees the outcome of point %d before %v has it", w.ids[i], pt, q)
 		}
 	}
@@ -166,6 +179,9 @@ func (w *whole) judge(st state) error {
 			continue
 		}
 		l := w.local(st, i)
+		if err := w.checkKnown(st, p.Rank, l); err != nil {
+			return err
+		}
 		if l.decider && decided && decider.Rank == p.Rank {
 			return fmt.Errorf("R4: %v and %v both decide", decider, p)
 		}
@@ -183,8 +199,30 @@ func (w *whole) judge(st state) error {
 	return nil
 }
 
+// checkKnown holds R4 of a process of rank that knows what its rank knows: it has
+// every outcome that a program of the rank has ever seen.
+func (w *whole) checkKnown(st state, rank int, l *local) error {
+	seen := len(w.seen.all[st[atSeen]][rank])
+	for _, o := range w.scripts[rank] {
+		if o.kind == opSend {
+			continue
+		}
+		if seen == 0 {
+			break
+		}
+		seen--
+		if o.kind != opRecv && l.whole && !l.decided[o.index] {
+			return fmt.Errorf("R4: %v lacks the outcome of point %d, which its rank has seen", w.ids[l.at], o.index)
+		}
+	}
+	return nil
+}
+
 // checkKept holds the first half of R3: p keeps what q lacks.
 func checkKept(p, q view.Process, sender, receiver *local) error {
+	if !receiver.whole {
+		return nil // it has the past to come
+	}
 	for _, context := range []uint32{named, wild} {
 		out := sender.flows[stream{context, q.Rank}]
 		in := receiver.flows[stream{context, p.Rank}]
@@ -215,6 +253,8 @@ func (w *whole) judgeEnd(st state) error {
 			return fmt.Errorf("R2: %v never comes to its end", p)
 		case l.keeps > 0:
 			return fmt.Errorf("R3: %v retains %d for ever", p, l.keeps)
+		case l.joining:
+			return fmt.Errorf("%v never catches up with its rank", p)
 		case v.IsMaster(p) && !l.decider:
 			return fmt.Errorf("R4: %v never decides", p)
 		}

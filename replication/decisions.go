@@ -48,6 +48,14 @@ func newDecisions(replicas int) decisions {
 	}
 }
 
+// grow makes room for so many replicas.
+func (d *decisions) grow(replicas int) {
+	d.replicas = replicas
+	for _, h := range d.held {
+		h.has = grown(h.has, replicas)
+	}
+}
+
 func (d *decisions) has(pt protection.Point) bool {
 	s := d.known[pt.Context]
 	return s != nil && s.contains(pt.Index)
@@ -176,6 +184,7 @@ func (p *Protocol) receiveDeterminant(from view.Process, f channel.Frame) error 
 		first := d.record(det.Point)
 		d.hold(det, !first)
 	}
+	p.takeover.asked[from.Replica] = true // or has no need to: it decides
 	p.emit(from, p.control(channel.DeterminantAck, f.Context, f.Seq, nil))
 	return nil
 }

@@ -25,6 +25,7 @@ const (
 	tear                        // the last frame on it is lost; what p sends next is not
 	mend                        // p learns so
 	partitions                  // the view fails all of a side, which runs
+	joins                       // the view has p, which is new in its rank
 	heals                       // what is on the channels between the sides is lost; all learn so
 )
 
@@ -46,6 +47,11 @@ func (w *whole) eventsOf(st state) []event {
 			evs = w.ends(st, i, evs)
 		}
 	}
+	for rank := range w.n {
+		if q, ok := v.Joiner(rank); ok && t.joins > 0 && len(v.LiveReplicas(rank)) < max(2, w.r) {
+			evs = append(evs, event{kind: joins, p: rank*w.most() + q.Replica})
+		}
+	}
 	if t.partitions > 0 {
 		evs = append(evs, event{kind: partitions}, event{kind: heals})
 	}
@@ -57,6 +63,12 @@ func (t troubles) stopped(i int) bool { return (t.crashed|t.exited)&(1<<i) != 0 
 // incidents lists what can happen to process i, and to its channels.
 func (w *whole) incidents(st state, i int, evs []event) []event {
 	l, t := w.local(st, i), w.troublesOf(st)
+	if l.unborn {
+		if h := w.histories.all[st[atHistory]]; w.current(st).Live(w.ids[i]) {
+			evs = append(evs, event{p: i, incident: incident{kind: begins, what: h[len(h)-1]}})
+		}
+		return evs
+	}
 	if !l.done {
 		evs = append(evs, event{p: i, incident: incident{kind: called}})
 	}
@@ -67,7 +79,7 @@ func (w *whole) incidents(st state, i int, evs []event) []event {
 		}
 	}
 	for j := range w.ids {
-		if q := w.waiting(st, j, i); len(q.frames) > 0 {
+		if q := w.waiting(st, j, i); len(q.frames) > 0 && l.known&(1<<j) != 0 {
 			evs = append(evs, event{p: i, incident: incident{kind: delivered, from: uint8(j), what: q.frames[0]}})
 		}
 		way := incident{from: uint8(j)}
@@ -103,7 +115,10 @@ func (w *whole) ends(st state, i int, evs []event) []event {
 func (w *whole) spare(st state, i int) bool {
 	v, t := w.current(st), w.troublesOf(st)
 	for j, q := range w.ids {
-		if j != i && q.Rank == w.ids[i].Rank && v.State(q) != view.Failed && t.crashed&(1<<j) == 0 {
+		if j == i || q.Rank != w.ids[i].Rank || t.crashed&(1<<j) != 0 {
+			continue
+		}
+		if v.State(q) == view.Finished || v.Live(q) && w.local(st, j).whole {
 			return true
 		}
 	}
@@ -144,6 +159,8 @@ func (w *whole) describe(ev event) string {
 		return fmt.Sprintf("the last on the channel %v -> %v is lost", p, q)
 	case mend:
 		return fmt.Sprintf("the channel %v -> %v reopens", p, q)
+	case joins:
+		return fmt.Sprintf("the view says that %v joins its rank", p)
 	case partitions:
 		return fmt.Sprintf("the view fails %v, which run", w.side)
 	case heals:
@@ -158,6 +175,8 @@ func (w *whole) describeIncident(in incident) string {
 		return "makes its next call"
 	case ticked:
 		return "ticks"
+	case begins:
+		return fmt.Sprintf("begins with view %v", w.views.all[in.what])
 	case learned:
 		return fmt.Sprintf("learns view %v", w.views.all[in.what])
 	case reopened:

@@ -51,6 +51,16 @@ var scenarios = []scenario{
 	{name: "exchange, exits", n: 2, r: 2, scripts: exchange, exits: true},
 	{name: "decisions, a crash", n: 2, r: 2, scripts: decisions2, allowed: troubles{crashes: 1}},
 	{name: "decisions, r=3, a crash, channel lost", n: 2, r: 3, scripts: oneWay, allowed: troubles{crashes: 1, resets: 1}},
+	{name: "stream, a join", n: 2, r: 1, scripts: stream2, allowed: troubles{joins: 1}},
+	{name: "exchange, a join and a crash", n: 2, r: 1, scripts: exchange, allowed: troubles{joins: 1, crashes: 1}},
+	{name: "decisions, n=1, a join and a crash", n: 1, r: 1, scripts: alone, allowed: troubles{joins: 1, crashes: 1}},
+	{name: "decisions, n=1, a join, a false suspicion", n: 1, r: 2, scripts: alone, allowed: troubles{joins: 1, suspicions: 1}},
+	{name: "decisions, n=1, a join, two crashes", n: 1, r: 2, scripts: alone, allowed: troubles{joins: 1, crashes: 2}},
+	{name: "decisions, n=1, r=3, a join, two crashes", n: 1, r: 3, scripts: alone, allowed: troubles{joins: 1, crashes: 2}, piece: 10},
+	{name: "stream, a join, a crash, channel lost", n: 2, r: 1, scripts: stream2, allowed: troubles{joins: 1, crashes: 1, resets: 1}},
+	{name: "wildcard, a join and a crash", n: 2, r: 1, scripts: wildcard, allowed: troubles{joins: 1, crashes: 1}},
+	{name: "exchange, two joins", n: 2, r: 1, scripts: exchange, allowed: troubles{joins: 2}},
+	{name: "stream, a join, exits", n: 2, r: 1, scripts: stream2, allowed: troubles{joins: 1}, exits: true},
 	{name: "stream, frame lost", n: 2, r: 2, scripts: stream2, allowed: troubles{tears: 1}},
 }
 

@@ -68,7 +68,7 @@ func (p *Protocol) receiveData(from view.Process, f channel.Frame) error {
 	if err != nil {
 		return err
 	}
-	if f.Seq > a.next {
+	if f.Seq > a.next || p.partial() {
 		return nil
 	}
 	if f.Seq == a.next {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -16,20 +17,22 @@ type job struct {
 	rng    *rand.Rand
 	trace  func(format string, args ...any) // nil: none
 	n, r   int
+	most   int        // replicas that a rank can have had
 	procs  []*process // by rank and replica
 	queues [][]channel.Frame
-	busy   []int           // the queues with frames in them, and perhaps others
-	listed []bool          // by queue: is in busy
-	slow   []int           // by queue: how seldom it is chosen
-	lazy   []int           // by process: how seldom its program gets a turn
-	calm   int             // how seldom something bad happens
-	haste  int             // how often frames arrive, in percent of events
-	views  []view.View     // by epoch, from 1
-	to     []int           // by process: the epoch that it knows
-	silent []*process      // crashed, and not yet failed in the view
-	sent   map[name][]byte // payload of every message that went out
+	busy   []int             // the queues with frames in them, and perhaps others
+	listed []bool            // by queue: is in busy
+	slow   []int             // by queue: how seldom it is chosen
+	lazy   []int             // by process: how seldom its program gets a turn
+	calm   int               // how seldom something bad happens
+	haste  int               // how often frames arrive, in percent of events
+	views  []view.View       // by epoch, from 1
+	to     []int             // by process: the epoch that it knows
+	silent []*process        // crashed, and not yet failed in the view
+	sent   map[name][]byte   // payload of every message that went out
+	shown  []map[uint64]bool // by rank: points whose outcome a program has seen
 
-	crashes, resets int // still allowed
+	crashes, resets, joins int // still allowed
 }
 
 // seldom are the odds against something, of which each job draws its own.
@@ -44,10 +47,15 @@ type name struct {
 
 func newJob(rng *rand.Rand) *job {
 	j := &job{rng: rng, n: 2 + rng.IntN(2), r: 2 + rng.IntN(2), sent: make(map[name][]byte)}
-	j.crashes, j.resets = rng.IntN(j.n*(j.r-1)+1), rng.IntN(5)
+	j.joins = rng.IntN(4)
+	j.crashes, j.resets = rng.IntN(j.n*(j.r-1)+1+j.joins), rng.IntN(5)
+	j.most = j.r + j.joins
 	j.views = []view.View{view.New(j.n, j.r)}
 	all := scripts(rng, j.n, 5*j.n+rng.IntN(5*j.n))
-	for _, id := range j.views[0].Processes() {
+	for range j.n {
+		j.shown = append(j.shown, make(map[uint64]bool))
+	}
+	for _, id := range view.New(j.n, j.most).Processes() {
 		j.procs = append(j.procs, newProcess(id, j.views[0], all[id.Rank], j))
 	}
 	j.to = make([]int, len(j.procs))
@@ -72,7 +80,7 @@ func (j *job) tracef(format string, args ...any) {
 	}
 }
 
-func (j *job) index(p view.Process) int { return p.Rank*j.r + p.Replica }
+func (j *job) index(p view.Process) int { return p.Rank*j.most + p.Replica }
 
 // queue returns the number of the queue from one process to another.
 func (j *job) queue(from, to view.Process) int { return j.index(from)*len(j.procs) + j.index(to) }
@@ -93,11 +101,22 @@ func (j *job) current() view.View { return j.views[len(j.views)-1] }
 
 func (j *job) draw(*process) uint64 { return j.rng.Uint64() }
 
+func (j *job) piece(*process) int { return 1 + j.rng.IntN(200) }
+
 func (j *job) ahead() bool { return j.rng.IntN(2) == 0 }
 
 // carryOut does what p's protocol asks for.
 func (j *job) carryOut(p *process, out protection.Output) error {
-	for _, e := range out.Send {
+	whole := p.whole()
+	if err := p.take(out); err != nil {
+		return err
+	}
+	if p.cut && !p.gone {
+		j.tracef("%v: %v", p.id, out.Lost)
+		j.crashes++
+		j.crash(p)
+	}
+	for _, e := range append(out.Send, p.pieces(out)...) {
 		if j.trace != nil {
 			j.trace("  %v -> %v %+v %x", p.id, e.To, e.Frame.Header, e.Frame.Payload)
 		}
@@ -120,14 +139,29 @@ func (j *job) carryOut(p *process, out protection.Output) error {
 			return err
 		}
 	}
-	return p.take(out)
+	if whole && p.joined && j.current().Live(p.id) {
+		return j.checkKnown(p)
+	}
+	return nil
+}
+
+// checkKnown holds R4 of a process that is new and knows what its rank knows: it
+// has every outcome that a program of the rank has seen.
+func (j *job) checkKnown(p *process) error {
+	for index := range j.shown[p.id.Rank] {
+		if !p.decisions.has(protection.Point{Index: index}) {
+			return fmt.Errorf("R4: %v lacks the outcome of point %d, which its rank has seen", p.id, index)
+		}
+	}
+	return nil
 }
 
 // checkShown holds R4 against an outcome that p's program is about to see: it
 // is at every live replica of the rank before it can have any effect.
 func (j *job) checkShown(p *process, pt protection.Point) error {
+	j.shown[p.id.Rank][pt.Index] = true
 	for _, q := range j.current().LiveReplicas(p.id.Rank) {
-		if other := j.procs[j.index(q)]; !other.gone && !other.decisions.has(pt) {
+		if other := j.procs[j.index(q)]; !other.gone && other.whole() && !other.decisions.has(pt) {
 			return fmt.Errorf("R4: %v sees the outcome of point %d before %v has it", p.id, pt.Index, q)
 		}
 	}
@@ -149,6 +183,9 @@ func (j *job) checkLeak(p *process, e protection.Envelope) error {
 func (j *job) deliver(i int) error {
 	q := &j.queues[i]
 	from, to := j.procs[i/len(j.procs)], j.procs[i%len(j.procs)]
+	if !to.gone && !to.knows(from.id) {
+		return nil // has not taken the channel yet
+	}
 	f := (*q)[0]
 	*q = (*q)[1:]
 	if to.gone {
@@ -166,10 +203,10 @@ func (j *job) deliver(i int) error {
 
 // spare reports whether the rank of p has something left without p.
 func (j *job) spare(p *process) bool {
-	for k := range j.r {
-		q := j.procs[p.id.Rank*j.r+k]
-		crashed := q.gone && j.current().State(q.id) != view.Finished
-		if q != p && !crashed && j.current().State(q.id) != view.Failed {
+	for k := range j.most {
+		q := j.procs[p.id.Rank*j.most+k]
+		state := j.current().State(q.id)
+		if q != p && (state == view.Finished || state == view.Live && !q.gone && q.whole()) {
 			return true
 		}
 	}
@@ -223,7 +260,7 @@ func (j *job) divide() {
 	j.tracef("partition %v, failed %v", side, failed)
 	for i, p := range j.procs {
 		for k, q := range j.procs {
-			if side[i] != side[k] {
+			if side[i] != side[k] && !p.unborn() {
 				j.cut(j.queue(p.id, q.id))
 				p.lost[q.id] = lostChannel{swallows: true}
 			}
@@ -232,6 +269,29 @@ func (j *job) divide() {
 			j.conclude(p, view.Failed)
 		}
 	}
+}
+
+// recruit has the view take one more replica into a random rank, mostly one that
+// has lost some.
+func (j *job) recruit() {
+	rank := j.rng.IntN(j.n)
+	if len(j.current().LiveReplicas(rank)) >= j.r && j.rng.IntN(10) != 0 {
+		return
+	}
+	if v, p, ok := j.current().Join(rank); ok {
+		j.tracef("view %d: %v joins", v.Epoch, p)
+		j.joins--
+		j.views = append(j.views, v)
+	}
+}
+
+// begin starts p, which the view has, with that view or a later one.
+func (j *job) begin(p *process) {
+	first := slices.IndexFunc(j.views, func(v view.View) bool { return v.Live(p.id) })
+	epoch := first + j.rng.IntN(len(j.views)-first)
+	j.to[j.index(p.id)] = epoch
+	j.tracef("%v begins with view %d", p.id, epoch+1)
+	p.begin(j.views[epoch])
 }
 
 func (j *job) reopen(p *process) error {

@@ -1,6 +1,7 @@
 package replication
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 
@@ -33,7 +34,7 @@ func (r *register[K, V]) number(k K, make func() V) uint32 {
 type incident struct {
 	kind incidentKind
 	from uint8  // delivered, reopened: the process at the other end
-	what uint32 // delivered: the frame; learned: the view
+	what uint32 // delivered: the frame; learned, begins: the view
 }
 
 type incidentKind uint8
@@ -43,6 +44,7 @@ const (
 	ticked                        // some time passes
 	learned                       // it is handed a view
 	reopened                      // its channel to a process was lost and opened anew
+	begins                        // it joins its rank, with a view
 	delivered                     // a frame arrives
 )
 
@@ -78,9 +80,14 @@ type local struct {
 	root    bool
 	epoch   uint64
 	active  bool
+	unborn  bool
+	whole   bool // knows what its rank knows
+	joining bool
+	cut     bool
 	done    bool // the program has made its last call
 	decider bool
 	failed  uint64 // by process: it is known to have failed
+	known   uint64 // by process: it is known to have begun
 	keeps   int
 	decided map[uint64]bool // points with an outcome
 	flows   map[stream]flow // by context and rank at the other end
@@ -118,9 +125,12 @@ type frameKey struct {
 
 func newLocals(sc scenario) *locals {
 	l := &locals{scenario: sc, memo: make(map[moment]*effect)}
-	l.ids = view.New(sc.n, sc.r).Processes()
+	l.ids = view.New(sc.n, l.most()).Processes()
 	return l
 }
+
+// most returns how many replicas a rank can have had.
+func (l *locals) most() int { return l.r + int(l.allowed.joins) }
 
 // begin returns the first state of each process.
 func (l *locals) begin() []uint32 {
@@ -197,7 +207,7 @@ func (l *locals) checkFenced(state uint32, in incident, e *effect) error {
 		return nil
 	}
 	p := l.relive(e.next)
-	other := l.ids[(before.at+max(1, l.r*(l.n-1)))%len(l.ids)] // of another rank, if there is one
+	other := l.otherThan(e.next)
 	outs := []protection.Output{
 		p.Tick(), p.Send(protection.Message{Dest: other.Rank}), p.Reopened(other),
 		p.Decide(protection.Determinant{Point: protection.Point{Index: 99}}),
@@ -213,6 +223,19 @@ func (l *locals) checkFenced(state uint32, in incident, e *effect) error {
 		}
 	}
 	return nil
+}
+
+// otherThan returns a process that the one in a state knows, of another rank if
+// there is one.
+func (l *locals) otherThan(state uint32) view.Process {
+	s := l.states.all[state]
+	self, found := l.ids[s.at], view.Process{}
+	for i, q := range l.ids {
+		if s.known&(1<<i) != 0 && q != self && (found == view.Process{} || q.Rank != self.Rank) {
+			found = q
+		}
+	}
+	return found
 }
 
 // past returns what has led to a state, in order.
@@ -232,7 +255,7 @@ func (l *locals) let(p *process, in incident) error {
 	if err := l.meet(p, in); err != nil {
 		return err
 	}
-	for at := -1; at < p.pc && !p.done() && p.active(); {
+	for at := -1; at < p.pc && !p.done() && p.takesPart(); {
 		o := p.script[p.pc]
 		if _, ok := p.decided[o.index]; o.kind == opSend || o.kind != opRecv && !ok {
 			return nil
@@ -251,6 +274,9 @@ func (l *locals) meet(p *process, in incident) error {
 		return p.step()
 	case ticked:
 		return p.host.carryOut(p, p.Tick())
+	case begins:
+		p.begin(l.views.all[in.what])
+		return nil
 	case learned:
 		return p.host.carryOut(p, p.View(l.views.all[in.what]))
 	case reopened:
@@ -265,22 +291,38 @@ func (l *locals) meet(p *process, in incident) error {
 
 // enter gives the state that p is in its number.
 func (l *locals) enter(p *process, s local) uint32 {
-	p.reset()
+	if !p.unborn() {
+		p.reset()
+	}
+	if l.allowed.joins == 0 {
+		p.past = nil // nobody asks
+	}
 	key := sha256.Sum256(canonical(struct {
 		*Protocol
+		at      int // tells those that have not begun apart
 		pc      int
 		seen    memory
 		arrived []protection.Message
 		last    map[stream]uint64
 		decided map[uint64][]byte
 		tried   map[uint64]bool
-	}{p.Protocol, p.pc, p.seen, p.arrived, p.last, p.decided, p.tried}))
+		past    []byte
+		cut     bool
+	}{p.Protocol, s.at, p.pc, p.seen, p.arrived, p.last, p.decided, p.tried, p.past, p.cut}))
 	return l.states.number(key, func() *local {
+		if s.unborn = p.unborn(); s.unborn {
+			s.active = true
+			return &s
+		}
 		s.epoch, s.active, s.done, s.keeps = p.v.Epoch, p.active(), p.done(), p.Retained()
 		s.decider = p.active() && p.Decider()
+		s.whole, s.joining, s.cut = p.whole(), p.Joining(), p.cut
 		for i, q := range l.ids {
 			if p.v.State(q) == view.Failed {
 				s.failed |= 1 << i
+			}
+			if p.v.State(q) != view.Vacant {
+				s.known |= 1 << i
 			}
 		}
 		s.decided, s.flows = make(map[uint64]bool), make(map[stream]flow)
@@ -321,16 +363,21 @@ func (r *recorder) carryOut(p *process, out protection.Output) error {
 	if len(out.Diverged) > 0 {
 		return fmt.Errorf("R1: %v says that replicas differ: %+v", p.id, out.Diverged)
 	}
-	for _, e := range out.Send {
+	if err := p.take(out); err != nil {
+		return err
+	}
+	for _, e := range append(out.Send, p.pieces(out)...) {
 		f := e.Frame
 		n := r.locals.frames.number(frameKey{f.Header, string(f.Payload)}, func() channel.Frame { return f })
-		r.posts = append(r.posts, post{e.To.Rank*r.locals.r + e.To.Replica, n})
+		r.posts = append(r.posts, post{e.To.Rank*r.locals.most() + e.To.Replica, n})
 	}
 	for _, d := range out.Decided {
 		r.shown = append(r.shown, d.Index)
 	}
-	return p.take(out)
+	return nil
 }
+
+func (r *recorder) piece(p *process) int { return cmp.Or(r.locals.scenario.piece, len(p.past)) }
 
 func (r *recorder) forget() { r.posts, r.shown = nil, nil }
 

@@ -75,6 +75,18 @@ func (o *outbox) to(context uint32, dest int) *backlog {
 	return b
 }
 
+// grow makes room for ranks of so many replicas.
+func (o *outbox) grow(replicas int) {
+	o.replicas = replicas
+	for _, b := range o.all {
+		b.acked, b.claims = grown(b.acked, replicas), grown(b.claims, replicas)
+		b.differs, b.blind = grown(b.differs, replicas), grown(b.blind, replicas)
+	}
+}
+
+// grown returns s with zero values behind it.
+func grown[T any](s []T, length int) []T { return append(s, make([]T, length-len(s))...) }
+
 // keep puts m into the table, unless every live replica of its destination has
 // it already; kept is false then.
 func (o *outbox) keep(b *backlog, m protection.Message, live []view.Process) (kept bool) {

@@ -24,6 +24,8 @@ type process struct {
 	tried   map[uint64]bool              // Decide has been called
 	gone    bool                         // crashed or finished: takes no step any more
 	lost    map[view.Process]lostChannel // channels to be reopened
+	past    []byte                       // what has reached the rank, as records
+	cut     bool                         // can never join its rank
 }
 
 // A host is the schedule that a process runs in.
@@ -32,17 +34,41 @@ type host interface {
 	carryOut(p *process, out protection.Output) error
 	// draw returns what p draws, which differs from replica to replica.
 	draw(p *process) uint64
+	// piece returns how many bytes of the past p sends at once.
+	piece(p *process) int
 	// ahead reports whether p draws the number of a later call at once too.
 	ahead() bool
 }
 
+// newProcess returns a process of view v, or, when that does not have it, one that
+// has still to begin.
 func newProcess(id view.Process, v view.View, script []op, h host) *process {
-	return &process{
-		Protocol: New(id, v, Secret{}), id: id, host: h, script: script,
+	p := &process{
+		id: id, host: h, script: script,
 		last: make(map[stream]uint64), decided: make(map[uint64][]byte),
 		tried: make(map[uint64]bool), lost: make(map[view.Process]lostChannel),
 	}
+	if v.Live(id) {
+		p.Protocol = New(id, v, Secret{})
+	}
+	return p
 }
+
+// begin lets p join its rank.
+func (p *process) begin(v view.View) { p.Protocol = NewJoining(p.id, v, Secret{}) }
+
+func (p *process) unborn() bool { return p.Protocol == nil }
+
+// takesPart reports whether p may still do anything.
+func (p *process) takesPart() bool { return !p.unborn() && p.active() }
+
+// knows reports whether q has begun in p's view.
+func (p *process) knows(q view.Process) bool {
+	return !p.unborn() && p.v.State(q) != view.Vacant
+}
+
+// whole reports whether p knows what its rank knows.
+func (p *process) whole() bool { return !p.unborn() && !p.partial() }
 
 // A lostChannel is one whose loss its sender has not heard of yet.
 type lostChannel struct{ swallows bool }
@@ -51,7 +77,7 @@ func (p *process) done() bool { return p.pc == len(p.script) }
 
 // step runs one call of the program, if it can proceed.
 func (p *process) step() error {
-	if p.done() || !p.active() {
+	if p.done() || !p.takesPart() {
 		return nil
 	}
 	switch o := p.script[p.pc]; o.kind {
@@ -143,6 +169,9 @@ func (p *process) take(out protection.Output) error {
 			return fmt.Errorf("R2: %v was delivered %+v after number %d", p.id, m, p.last[s])
 		}
 		p.last[s]++
+		if m.Source != p.id.Rank {
+			p.past = append(protection.AppendMessage(p.past, &m), m.Payload...)
+		}
 		p.arrived = append(p.arrived, m)
 	}
 	for _, d := range out.Decided {
@@ -150,6 +179,23 @@ func (p *process) take(out protection.Output) error {
 			return fmt.Errorf("R1: %v was shown point %d twice", p.id, d.Index)
 		}
 		p.decided[d.Index] = d.Outcome
+		p.past = protection.AppendOutcome(p.past, &d)
 	}
+	p.cut = p.cut || out.Lost != ""
 	return nil
+}
+
+// pieces returns what answers the new replicas that ask for the past.
+func (p *process) pieces(out protection.Output) []protection.Envelope {
+	var answers []protection.Envelope
+	for _, r := range out.Recalls {
+		piece := p.past[min(r.Position, uint64(len(p.past))):]
+		last := true
+		if most := p.host.piece(p); len(piece) > most {
+			piece, last = piece[:most], false
+		}
+		f := protection.PastFrame(p.id.Rank, r.Position, append([]byte(nil), piece...), last)
+		answers = append(answers, protection.Envelope{To: r.To, Frame: f})
+	}
+	return answers
 }

@@ -24,6 +24,9 @@ type Protocol struct {
 	disputes  []dispute // about messages that this process has not produced yet
 	decisions decisions
 	takeover  takeover
+	joining   *joining       // nil: this process knows what its rank knows
+	joined    bool           // it was new in its rank once
+	recalls   map[int]recall // by replica: what new ones of the rank want to know
 
 	out protection.Output
 }
@@ -46,6 +49,7 @@ func New(self view.Process, v view.View, secret Secret) *Protocol {
 		inbox:     newInbox(),
 		decisions: newDecisions(v.R),
 		takeover:  newTakeover(v.R),
+		recalls:   make(map[int]recall),
 	}
 	p.outbox.released = &p.out.Released
 	p.adopt(v)
@@ -58,6 +62,9 @@ func New(self view.Process, v view.View, secret Secret) *Protocol {
 // adopt makes v the current view.
 func (p *Protocol) adopt(v view.View) {
 	p.v = v
+	p.outbox.grow(v.R)
+	p.decisions.grow(v.R)
+	p.takeover.grow(v.R)
 	p.live = make([][]view.Process, v.N)
 	for rank := range p.live {
 		p.live[rank] = v.LiveReplicas(rank)
@@ -77,6 +84,12 @@ func (p *Protocol) adopt(v view.View) {
 // view does nothing any more (R5).
 func (p *Protocol) active() bool { return p.v.Live(p.self) }
 
+// ended reports whether this process takes part no more, for good.
+func (p *Protocol) ended() bool {
+	s := p.v.State(p.self)
+	return s == view.Finished || s == view.Failed
+}
+
 // reset empties the Output of the last call, and lets go of its payloads.
 func (p *Protocol) reset() {
 	clear(p.out.Send)
@@ -86,7 +99,7 @@ func (p *Protocol) reset() {
 	clear(p.out.Diverged)
 	p.out = protection.Output{
 		Send: p.out.Send[:0], Deliver: p.out.Deliver[:0], Decided: p.out.Decided[:0],
-		Released: p.out.Released[:0], Diverged: p.out.Diverged[:0],
+		Released: p.out.Released[:0], Diverged: p.out.Diverged[:0], Recalls: p.out.Recalls[:0],
 	}
 }
 
@@ -114,6 +127,9 @@ func (p *Protocol) Send(m protection.Message) protection.Output {
 	b := p.outbox.to(m.Context, m.Dest)
 	b.seq++
 	m.Source, m.Seq = p.self.Rank, b.seq
+	if p.joining != nil {
+		p.produced(b)
+	}
 	if m.Dest == p.self.Rank {
 		p.out.Deliver = append(p.out.Deliver, m)
 		return p.out
@@ -137,7 +153,7 @@ func (p *Protocol) Receive(from view.Process, f channel.Frame) (protection.Outpu
 }
 
 func (p *Protocol) receive(from view.Process, f channel.Frame) error {
-	if from == p.self || !p.v.Contains(from) {
+	if from == p.self || !p.v.Contains(from) || p.v.State(from) == view.Vacant {
 		return fmt.Errorf("sender is no other process of the job")
 	}
 	if f.Rank != uint32(from.Rank) {
@@ -147,7 +163,7 @@ func (p *Protocol) receive(from view.Process, f channel.Frame) error {
 	if !p.active() || state == view.Failed {
 		return nil
 	}
-	if own := from.Rank == p.self.Rank; own == (f.Kind == channel.Data || f.Kind == channel.Ack) {
+	if own := from.Rank == p.self.Rank; own == (f.Kind == channel.Data || f.Kind == channel.Ack) && f.Kind != channel.Greet {
 		return fmt.Errorf("kind does not belong between rank %d and rank %d", from.Rank, p.self.Rank)
 	}
 	// What a finished process sent last may still be under way. Its messages count,
@@ -173,6 +189,14 @@ func (p *Protocol) receive(from view.Process, f channel.Frame) error {
 		return p.receiveSyncReply(from, f)
 	case channel.Dispute:
 		return p.receiveDispute(f)
+	case channel.Greet:
+		p.receiveGreet(from, f)
+		return nil
+	case channel.Recall:
+		p.receiveRecall(from, f)
+		return nil
+	case channel.Past:
+		return p.receivePast(from, f)
 	}
 	return fmt.Errorf("unknown kind")
 }
@@ -180,20 +204,29 @@ func (p *Protocol) receive(from view.Process, f channel.Frame) error {
 // View implements protection.Protocol.
 func (p *Protocol) View(v view.View) protection.Output {
 	p.reset()
-	if v.Epoch <= p.v.Epoch || v.N != p.v.N || v.R != p.v.R || v.Valid() != nil || !p.active() {
+	if v.Epoch <= p.v.Epoch || v.N != p.v.N || v.R < p.v.R || v.Valid() != nil || p.ended() {
 		return p.out
 	}
 	before, _ := p.v.Master(p.self.Rank)
+	newcomers := p.newcomers(v)
 	p.adopt(v)
 	if !p.active() {
 		return p.out
 	}
+	for _, q := range newcomers {
+		p.outbox.admit(q)
+	}
 	p.outbox.forgetGone(p.live)
+	for _, q := range newcomers {
+		p.meet(q)
+	}
+	p.join()
 	p.promote()
 	p.advance()
 	if now, _ := v.Master(p.self.Rank); now != before {
 		p.answerSync(now)
 	}
+	p.answerRecalls()
 	return p.out
 }
 
@@ -206,12 +239,11 @@ func (p *Protocol) Reopened(q view.Process) protection.Output {
 	}
 	if q.Rank == p.self.Rank {
 		p.reconcile(q)
-		return p.out
-	}
-	if p.takeover.promoted {
+		p.reconcilePast(q)
+	} else if p.takeover.promoted {
 		p.resend(q)
 	}
-	p.acknowledgeAll(q)
+	p.greet(q)
 	return p.out
 }
 
@@ -221,6 +253,7 @@ func (p *Protocol) Tick() protection.Output {
 	if !p.active() {
 		return p.out
 	}
+	p.join()
 	if p.promote() {
 		p.advance()
 	}

@@ -72,6 +72,8 @@ func (j *job) event() error {
 		return j.stepSome()
 	case p.gone:
 		return nil
+	case p.unborn():
+		return j.wait(p)
 	case x < 87:
 		return j.carryOut(p, p.Tick())
 	case x < 95:
@@ -80,6 +82,18 @@ func (j *job) event() error {
 		return j.reopen(p)
 	case j.rng.IntN(j.calm) == 0:
 		j.misfortune(p)
+	}
+	return nil
+}
+
+// wait lets p, which is to begin, do so or crash before.
+func (j *job) wait(p *process) error {
+	switch {
+	case !j.current().Live(p.id):
+	case j.crashes > 0 && j.rng.IntN(20) == 0 && j.spare(p):
+		j.crash(p)
+	default:
+		j.begin(p)
 	}
 	return nil
 }
@@ -137,6 +151,9 @@ func (j *job) learn(p *process) error {
 		j.conclude(j.silent[0], view.Failed)
 		j.silent = j.silent[1:]
 	}
+	if j.joins > 0 && j.rng.IntN(2*j.calm) == 0 {
+		j.recruit()
+	}
 	if behind := len(j.views) - 1 - j.to[j.index(p.id)]; behind > 0 {
 		return j.inform(p, j.to[j.index(p.id)]+1+j.rng.IntN(behind))
 	}
@@ -172,18 +189,21 @@ func (j *job) misfortune(p *process) {
 // crashed or were failed too as far as they came, since what they printed is out.
 func (j *job) quiet() (bool, error) {
 	for i, p := range j.procs {
-		if p.gone || !p.active() {
+		if p.unborn() && !p.gone && j.current().Live(p.id) {
+			return false, nil
+		}
+		if p.gone || !p.takesPart() {
 			continue
 		}
 		if j.to[i] != len(j.views)-1 || len(p.lost) > 0 {
 			return false, nil
 		}
-		if !p.done() || p.Retained() != 0 || p.v.IsMaster(p.id) && !p.Decider() {
+		if !p.done() || p.Retained() != 0 || p.Joining() || p.v.IsMaster(p.id) && !p.Decider() {
 			return false, nil
 		}
 	}
 	for _, p := range j.procs {
-		for _, q := range j.procs[p.id.Rank*j.r:][:j.r] {
+		for _, q := range j.procs[p.id.Rank*j.most:][:j.most] {
 			if n := min(len(p.log), len(q.log)); !slices.Equal(p.log[:n], q.log[:n]) {
 				return true, fmt.Errorf("R1: %v and %v saw different things", p.id, q.id)
 			}
@@ -196,6 +216,10 @@ func (j *job) quiet() (bool, error) {
 func (j *job) state() string {
 	s := fmt.Sprintf("n=%d r=%d epoch %d", j.n, j.r, j.current().Epoch)
 	for i, p := range j.procs {
+		if p.unborn() {
+			s += fmt.Sprintf("\n%v: has not begun, %v", p.id, j.current().State(p.id))
+			continue
+		}
 		s += fmt.Sprintf("\n%v: gone %v, %v, epoch %d, at %d of %d, retains %d, decider %v",
 			p.id, p.gone, j.current().State(p.id), j.to[i]+1, p.pc, len(p.script), p.Retained(), p.Decider())
 	}

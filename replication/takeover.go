@@ -30,11 +30,16 @@ func newTakeover(replicas int) takeover {
 	return t
 }
 
+// grow makes room for so many replicas.
+func (t *takeover) grow(replicas int) {
+	t.awaited, t.asked = grown(t.awaited, replicas), grown(t.asked, replicas)
+}
+
 // promote begins the takeover when the view says so, once: what has piled up in
 // the backup table goes out, and the other replicas are asked what they hold.
 func (p *Protocol) promote() (begun bool) {
 	t := &p.takeover
-	if t.promoted || !p.v.IsMaster(p.self) {
+	if t.promoted || !p.v.IsMaster(p.self) || p.partial() {
 		return false
 	}
 	t.promoted, t.syncing = true, true
@@ -58,6 +63,7 @@ func (p *Protocol) advance() {
 		for _, h := range p.decisions.inOrder() {
 			p.propose(h)
 		}
+		p.answerRecalls()
 	}
 	if !t.syncing {
 		for _, h := range p.decisions.inOrder() {

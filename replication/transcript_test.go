@@ -188,6 +188,7 @@ var kindNames = map[channel.Kind]string{
 	channel.Data: "data", channel.Ack: "ack", channel.Determinant: "determinant",
 	channel.DeterminantAck: "determinant-ack", channel.Stable: "stable",
 	channel.Sync: "sync", channel.SyncReply: "sync-reply", channel.Dispute: "dispute",
+	channel.Greet: "greet", channel.Recall: "recall", channel.Past: "past",
 }
 
 func number(s string) int {

@@ -14,6 +14,7 @@ type scenario struct {
 	scripts [][]op // by rank
 	allowed troubles
 	side    []view.Process // which a partition cuts off
+	piece   int            // bytes of a past that are sent at once; 0: all
 	exits   bool           // processes that are done may end before the others
 }
 
@@ -21,7 +22,7 @@ type scenario struct {
 type troubles struct {
 	crashed, exited, torn       uint64 // by process; torn by queue
 	crashes, suspicions, resets uint8  // still allowed
-	tears, partitions           uint8
+	tears, partitions, joins    uint8
 }
 
 // A whole is the whole job: the states of its processes, and beside them only

@@ -51,6 +51,29 @@ type Output struct {
 	// Diverged is what this process has to say about messages that not all replicas
 	// of its rank have produced alike, or that were changed on their way.
 	Diverged []Divergence
+	// Recalls are pieces of this process's past that new replicas of its rank ask for.
+	Recalls []Recall
+	// Lost says why this process, which was to join its rank, never can; empty: it may.
+	Lost string
+}
+
+// A Recall asks for the past of a process from a position on: so many bytes of its
+// records To has already.
+type Recall struct {
+	To       view.Process
+	Position uint64
+}
+
+// PastFrame returns the frame that brings a piece of the past of rank: what comes
+// after position. last says that there is no more. A piece of nothing that is not
+// the last says that the past is not kept.
+func PastFrame(rank int, position uint64, piece []byte, last bool) channel.Frame {
+	return channel.Frame{
+		Header: channel.Header{
+			Kind: channel.Past, Sync: last, Rank: uint32(rank), Seq: position, Size: uint64(len(piece)),
+		},
+		Payload: piece,
+	}
 }
 
 // A Divergence says what one process has produced and what a receiver has got in
@@ -112,6 +135,9 @@ type Protocol interface {
 	// and Received that of the last one delivered from a rank, in a context.
 	Sent(context uint32, dest int) uint64
 	Received(context uint32, source int) uint64
+	// Joining reports whether this process, which is new in its rank, has not caught
+	// up yet with what the rank had done. It turns from true to false at most once.
+	Joining() bool
 	// Retained returns the bytes that the protocol keeps for others: 0 when
 	// every message of this process is where it has to be.
 	Retained() int

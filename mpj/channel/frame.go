@@ -30,7 +30,10 @@ const (
 	Clear    // asks for it
 	Body     // brings it
 	Dispute  // a receiver has got another message than a replica has produced
-	maxKind  = Dispute
+	Greet    // a process and a new replica know each other; Sync: the latter wants what it lacks
+	Recall   // a new replica asks for a piece of its rank's past
+	Past     // brings it; Sync: there is no more
+	maxKind  = Past
 )
 
 // A Header is the fixed part of a frame. Its wire form is HeaderSize bytes,
