@@ -95,6 +95,38 @@
 // that it held; so either someone held the first's outcome, and it is taken
 // over, or no live process has it or ever will.
 //
+// # A new replica
+//
+// A view may have a process that is new in a rank that runs. Its program starts
+// from the beginning, and the protocol gives it what has reached the rank so far,
+// as fast as it takes it: the rank's past, out of the log of its master.
+//
+//	0.2 new      0.1 master     1.0, 1.1
+//	 | <-- Greet ----|              |   each has 0.2 in its view from now on
+//	 | <-- Ack, Greet --------------|   and says what it has of rank 0
+//	 |--- Recall --->|              |   when all have greeted
+//	 | <--- Past ----|              |   piece by piece, until there is no more
+//	 |--- Ack, Greet -------------->|   what it has; and what it lacks, please
+//	 | <-- Data --------------------|
+//
+// There is no gap in the messages. A process keeps from its greeting on what the new
+// replica lacks. What it has forgotten before, the master has acknowledged before
+// and keeps in its log, so that it is in the past that is asked for afterwards. A
+// process that was failed without having greeted forgets more, but the replicas of
+// its rank do not; and one that has finished had all its messages acknowledged
+// before. Nothing comes twice, since messages are numbered. What the new replica sends
+// meanwhile, others have: they have said so, and it neither keeps nor sends it.
+//
+// There is no gap in the outcomes either. An old master makes none stable without the
+// new replica after its greeting. Before, the one that is asked held it, and has
+// shown it, so that it is in the past, or has proposed it to the new replica: it
+// answers only once it decides, which it does after it has proposed all that it
+// holds. So a replica that is whole (it has the past to its end) knows all that any
+// program of its rank has ever seen, and may become master, however far its own
+// program is. One that is not never does: when nobody is left to tell it the past, it
+// gives up. If the master changes, the past is told anew by the next, and what
+// was there already is dropped.
+//
 // # What is not promised
 //
 // The package does not detect failures and does not make views; it believes

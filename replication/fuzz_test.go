@@ -75,3 +75,41 @@ func FuzzReceive(f *testing.F) {
 		}
 	})
 }
+
+// FuzzReceivePast feeds a row of pieces of its rank's past to a replica that is new.
+// It must not panic, and must not keep more than it was given.
+func FuzzReceivePast(f *testing.F) {
+	m := protection.Message{Source: 1, Seq: 1, Payload: []byte("hello")}
+	past := append(protection.AppendMessage(nil, &m), m.Payload...)
+	past = protection.AppendOutcome(past, &protection.Determinant{Outcome: []byte("head")})
+	f.Add(past, 5)
+	f.Add(past, 1)
+	f.Add(append(past, past...), 100)
+	f.Fuzz(func(t *testing.T, past []byte, size int) {
+		donor := view.Process{}
+		v, self, _ := view.New(2, 1).Join(0)
+		p := NewJoining(self, v, Secret{})
+		p.Tick()
+		for _, q := range []view.Process{donor, {Rank: 1}} {
+			if _, err := p.Receive(q, frame(channel.Greet, uint32(q.Rank), 0, "")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		position, given := uint64(0), len(past)
+		for p.Joining() {
+			piece := past[:min(max(1, size), len(past))]
+			past = past[len(piece):]
+			out, err := p.Receive(donor, protection.PastFrame(0, position, bytes.Clone(piece), len(past) == 0))
+			if err != nil {
+				return
+			}
+			for _, m := range out.Deliver {
+				given -= len(m.Payload)
+			}
+			position += uint64(len(piece))
+		}
+		if given < 0 {
+			t.Errorf("delivers %d bytes more than it was given", -given)
+		}
+	})
+}
