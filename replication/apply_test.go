@@ -28,6 +28,10 @@ func (w *whole) apply(st state, ev event) (state, error) {
 		w.say(after, id, view.Failed)
 	case exit:
 		t.exited |= 1 << ev.p
+	case promotes:
+		t.promotions--
+		v, _ := w.current(st).Promote(id)
+		w.proclaim(after, v)
 	case conclude:
 		w.say(after, id, map[bool]view.State{true: view.Failed, false: view.Finished}[t.crashed&(1<<ev.p) != 0])
 	case joins:
@@ -124,14 +128,18 @@ func (w *whole) let(st state, i int, in incident) error {
 // say makes the view in which p is in state s.
 func (w *whole) say(st state, p view.Process, s view.State) {
 	if v, changed := w.current(st).With(p, s); changed {
-		h := slices.Clone(w.histories.all[st[atHistory]])
-		st[atHistory] = w.history(append(h, w.viewNumber(v)))
+		w.proclaim(st, v)
 	}
 }
 
 // extend makes the view in which rank has one more replica.
 func (w *whole) extend(st state, rank int) {
 	v, _, _ := w.current(st).Join(rank)
+	w.proclaim(st, v)
+}
+
+// proclaim makes v the view.
+func (w *whole) proclaim(st state, v view.View) {
 	h := slices.Clone(w.histories.all[st[atHistory]])
 	st[atHistory] = w.history(append(h, w.viewNumber(v)))
 }

@@ -112,8 +112,8 @@ func comparePoints(a, b protection.Point) int {
 }
 
 // Decider implements protection.Protocol: the master decides, once it knows
-// what its predecessors decided.
-func (p *Protocol) Decider() bool { return p.takeover.promoted && !p.takeover.syncing }
+// what its predecessors decided, and until the view names another.
+func (p *Protocol) Decider() bool { return p.takeover.promoted() && !p.takeover.syncing }
 
 // Decide implements protection.Protocol. A point that already has an outcome
 // keeps it, and that one is what Decided shows, if it has not yet. The outcome
@@ -163,14 +163,15 @@ func (p *Protocol) show(h *held) {
 	}
 }
 
-// receiveDeterminant takes an outcome from the master. Nobody else has one for
-// us: a new master proposes only after this process has named it master itself
-// in answering its Sync. One that is known to be stable may come again from a
+// receiveDeterminant takes an outcome from the master. One of another replica comes
+// from a master that does not know yet that it is none: it is refused, and the
+// sender, which holds it, tells the new master of it. A new master proposes only
+// after this process has named it master itself in answering its Sync. One that is known to be stable may come again from a
 // new master that has not heard so; it is held until the master has, because
 // what is held is what is told again when an acknowledgement may be lost.
 func (p *Protocol) receiveDeterminant(from view.Process, f channel.Frame) error {
-	if m, _ := p.v.Master(p.self.Rank); from != m {
-		return fmt.Errorf("determinant from a replica; the master is %v", m)
+	if !p.v.IsMaster(from) {
+		return nil
 	}
 	d := &p.decisions
 	det := protection.Determinant{Point: protection.Point{Context: f.Context, Index: f.Seq}, Outcome: f.Payload}
@@ -184,28 +185,36 @@ func (p *Protocol) receiveDeterminant(from view.Process, f channel.Frame) error 
 		first := d.record(det.Point)
 		d.hold(det, !first)
 	}
-	p.takeover.asked[from.Replica] = true // or has no need to: it decides
+	p.takeover.asked[from.Replica] = p.termOf() // or has no need to: it decides
 	p.emit(from, p.control(channel.DeterminantAck, f.Context, f.Seq, nil))
 	return nil
 }
 
-// receiveDeterminantAck notes that a replica has an outcome.
+// receiveDeterminantAck notes that a replica has an outcome, which stays true when
+// this process is not master any more. It is settled here only if this one decides.
 func (p *Protocol) receiveDeterminantAck(from view.Process, f channel.Frame) error {
 	pt := protection.Point{Context: f.Context, Index: f.Seq}
-	if !p.Decider() || !p.decisions.has(pt) {
+	if !p.decisions.has(pt) {
 		return fmt.Errorf("acknowledges a determinant that was not proposed")
 	}
 	if h := p.decisions.held[pt]; h != nil {
 		h.has[from.Replica] = true
-		p.settle(h)
+		if p.Decider() {
+			p.settle(h)
+		}
 	}
 	return nil
 }
 
-// receiveStable shows an outcome that every live replica has.
+// receiveStable shows an outcome that every live replica has. The word of a master
+// that is none any more does not count: its successor may have proposed the outcome
+// anew and wait for it to be held here.
 func (p *Protocol) receiveStable(from view.Process, f channel.Frame) error {
 	pt := protection.Point{Context: f.Context, Index: f.Seq}
-	if m, _ := p.v.Master(p.self.Rank); from != m || !p.decisions.has(pt) {
+	if !p.v.IsMaster(from) {
+		return nil
+	}
+	if !p.decisions.has(pt) {
 		return fmt.Errorf("calls a determinant stable that it did not propose")
 	}
 	if h := p.decisions.held[pt]; h != nil {

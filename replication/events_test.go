@@ -24,6 +24,7 @@ const (
 	reset                       // what is on the channel from p is lost, and p learns so
 	tear                        // the last frame on it is lost; what p sends next is not
 	mend                        // p learns so
+	promotes                    // the view names p, which was a replica, master
 	partitions                  // the view fails all of a side, which runs
 	joins                       // the view has p, which is new in its rank
 	heals                       // what is on the channels between the sides is lost; all learn so
@@ -105,6 +106,9 @@ func (w *whole) ends(st state, i int, evs []event) []event {
 	if t.suspicions > 0 && w.spare(st, i) {
 		evs = append(evs, event{kind: suspect, p: i})
 	}
+	if t.promotions > 0 && l.whole && !w.current(st).IsMaster(w.ids[i]) {
+		evs = append(evs, event{kind: promotes, p: i})
+	}
 	if w.exits && l.active && l.done && l.keeps == 0 {
 		evs = append(evs, event{kind: exit, p: i})
 	}
@@ -151,6 +155,8 @@ func (w *whole) describe(ev event) string {
 		return fmt.Sprintf("%v is failed while it runs", p)
 	case exit:
 		return fmt.Sprintf("%v ends", p)
+	case promotes:
+		return fmt.Sprintf("the view names %v master", p)
 	case conclude:
 		return fmt.Sprintf("the view says that %v has stopped", p)
 	case reset:

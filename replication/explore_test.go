@@ -61,6 +61,16 @@ var scenarios = []scenario{
 	{name: "wildcard, a join and a crash", n: 2, r: 1, scripts: wildcard, allowed: troubles{joins: 1, crashes: 1}},
 	{name: "exchange, two joins", n: 2, r: 1, scripts: exchange, allowed: troubles{joins: 2}},
 	{name: "stream, a join, exits", n: 2, r: 1, scripts: stream2, allowed: troubles{joins: 1}, exits: true},
+	{name: "stream, a promotion", n: 2, r: 2, scripts: stream2, allowed: troubles{promotions: 1}},
+	{name: "wildcard, two promotions", n: 2, r: 2, scripts: wildcard, allowed: troubles{promotions: 2}},
+	{name: "decisions, n=1, r=3, two promotions", n: 1, r: 3, scripts: alone, allowed: troubles{promotions: 2}},
+	{name: "decisions, n=1, r=3, a promotion, a crash", n: 1, r: 3, scripts: alone, allowed: troubles{promotions: 1, crashes: 1}},
+	{name: "decisions, n=1, r=2, three promotions, channel lost", n: 1, r: 2, scripts: alone, allowed: troubles{promotions: 3, resets: 1}},
+	{name: "decisions, two promotions", n: 2, r: 2, scripts: decisions2, allowed: troubles{promotions: 2}},
+	{name: "decisions, n=1, a join, two promotions", n: 1, r: 1, scripts: alone, allowed: troubles{joins: 1, promotions: 2}},
+	{name: "decisions, n=1, r=2, a join, a promotion, a crash", n: 1, r: 2, scripts: alone, allowed: troubles{joins: 1, promotions: 1, crashes: 1}},
+	{name: "exchange, a join, two promotions", n: 2, r: 1, scripts: exchange, allowed: troubles{joins: 1, promotions: 2}},
+	{name: "stream, a promotion, channel lost", n: 2, r: 2, scripts: stream2, allowed: troubles{promotions: 1, resets: 1}},
 	{name: "stream, frame lost", n: 2, r: 2, scripts: stream2, allowed: troubles{tears: 1}},
 }
 

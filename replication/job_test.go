@@ -32,7 +32,7 @@ type job struct {
 	sent   map[name][]byte   // payload of every message that went out
 	shown  []map[uint64]bool // by rank: points whose outcome a program has seen
 
-	crashes, resets, joins int // still allowed
+	crashes, resets, joins, promotions int // still allowed
 }
 
 // seldom are the odds against something, of which each job draws its own.
@@ -50,6 +50,7 @@ func newJob(rng *rand.Rand) *job {
 	j.joins = rng.IntN(4)
 	j.crashes, j.resets = rng.IntN(j.n*(j.r-1)+1+j.joins), rng.IntN(5)
 	j.most = j.r + j.joins
+	j.promotions = rng.IntN(5)
 	j.views = []view.View{view.New(j.n, j.r)}
 	all := scripts(rng, j.n, 5*j.n+rng.IntN(5*j.n))
 	for range j.n {
@@ -228,6 +229,15 @@ func (j *job) crash(p *process) {
 func (j *job) conclude(p *process, s view.State) {
 	if v, changed := j.current().With(p.id, s); changed {
 		j.tracef("view %d: %v %v", v.Epoch, p.id, s)
+		j.views = append(j.views, v)
+	}
+}
+
+// promote makes a new view in which p is master.
+func (j *job) promote(p *process) {
+	if v, changed := j.current().Promote(p.id); changed && p.whole() {
+		j.promotions--
+		j.tracef("view %d: %v is master", v.Epoch, p.id)
 		j.views = append(j.views, v)
 	}
 }

@@ -134,7 +134,7 @@ func (p *Protocol) greet(q view.Process) {
 // receiveGreet takes note that from has this process in its view, and sends it what
 // it lacks if it asks.
 func (p *Protocol) receiveGreet(from view.Process, f channel.Frame) {
-	if f.Sync && from.Rank != p.self.Rank && p.takeover.promoted {
+	if f.Sync && from.Rank != p.self.Rank && p.takeover.promoted() {
 		p.resend(from)
 	}
 	if p.partial() {

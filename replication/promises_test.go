@@ -168,7 +168,7 @@ func TestR4MasterFromTheStartAsksFirst(t *testing.T) {
 	if out := p.Tick(); len(out.Send) != 1 || out.Send[0].Frame.Kind != channel.Sync {
 		t.Errorf("first tick: %+v", out.Send)
 	}
-	if _, err := p.Receive(view.Process{Replica: 2}, frame(channel.SyncReply, 0, 0, "")); err != nil || !p.Decider() {
+	if _, err := p.Receive(view.Process{Replica: 2}, frame(channel.SyncReply, 0, v.Since[0], "")); err != nil || !p.Decider() {
 		t.Errorf("after the answer: %v, decider %v", err, p.Decider())
 	}
 }
@@ -223,19 +223,15 @@ func TestReceiveRefuses(t *testing.T) {
 		{"ack with digests of no messages", view.Process{}, view.Process{Rank: 1}, frame(channel.Ack, 1, 1, string(make([]byte, keySize+16)))},
 		{"determinant of another rank", view.Process{}, view.Process{Rank: 1}, frame(channel.Determinant, 1, 1, "")},
 		{"unknown kind", view.Process{}, view.Process{Replica: 1}, frame(200, 0, 1, "")},
-		{"determinant to the master", view.Process{}, view.Process{Replica: 1}, frame(channel.Determinant, 0, 7, "")},
-		{"determinant from a replica", view.Process{Replica: 1}, view.Process{Replica: 2}, frame(channel.Determinant, 0, 7, "")},
 		{"determinant too long", view.Process{Replica: 1}, view.Process{}, frame(channel.Determinant, 0, 7, big)},
 		{"second outcome", view.Process{Replica: 1}, view.Process{}, frame(channel.Determinant, 0, 1, "b")},
 		{"stable but unknown", view.Process{Replica: 1}, view.Process{}, frame(channel.Stable, 0, 9, "")},
-		{"stable from a replica", view.Process{Replica: 1}, view.Process{Replica: 2}, frame(channel.Stable, 0, 1, "")},
 		{"ack of what was not proposed", view.Process{}, view.Process{Replica: 1}, frame(channel.DeterminantAck, 0, 9, "")},
-		{"ack of a determinant to a replica", view.Process{Replica: 1}, view.Process{Replica: 2}, frame(channel.DeterminantAck, 0, 1, "")},
-		{"sync from a higher replica", view.Process{Replica: 1}, view.Process{Replica: 2}, frame(channel.Sync, 0, 0, "")},
-		{"reply to a replica", view.Process{Replica: 1}, view.Process{Replica: 2}, frame(channel.SyncReply, 0, 0, "")},
-		{"reply cut off", view.Process{}, view.Process{Replica: 1}, frame(channel.SyncReply, 0, 0, conflict[:9])},
-		{"reply with another outcome", view.Process{}, view.Process{Replica: 1}, frame(channel.SyncReply, 0, 0, conflict)},
-		{"reply with what was not proposed", view.Process{}, view.Process{Replica: 1}, frame(channel.SyncReply, 0, 0, unknown)},
+		{"sync in no term", view.Process{Replica: 1}, view.Process{Replica: 2}, frame(channel.Sync, 0, 0, "")},
+		{"reply in no term", view.Process{}, view.Process{Replica: 2}, frame(channel.SyncReply, 0, 0, "")},
+		{"reply cut off", view.Process{}, view.Process{Replica: 1}, frame(channel.SyncReply, 0, firstTerm, conflict[:9])},
+		{"reply with another outcome", view.Process{}, view.Process{Replica: 1}, frame(channel.SyncReply, 0, firstTerm, conflict)},
+		{"reply with what was not proposed", view.Process{}, view.Process{Replica: 1}, frame(channel.SyncReply, 0, firstTerm, unknown)},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -251,6 +247,61 @@ func TestReceiveRefuses(t *testing.T) {
 				t.Errorf("got %+v, %v, retains %d", out, err, p.Retained())
 			}
 		})
+	}
+}
+
+// TestR4OldMasterIsNotHeard: what one says that does not know yet that it is master
+// no more, or never was, changes nothing and is no breach.
+func TestR4OldMasterIsNotHeard(t *testing.T) {
+	tests := []struct {
+		name string
+		f    channel.Frame
+	}{
+		{"a second outcome", frame(channel.Determinant, 0, 1, "b")},
+		{"another outcome", frame(channel.Determinant, 0, 7, "")},
+		{"that the outcome is stable", frame(channel.Stable, 0, 1, "")},
+		{"that one is stable that is not known", frame(channel.Stable, 0, 9, "")},
+		{"an answer to nothing", frame(channel.SyncReply, 0, 1, "")},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			p := New(view.Process{Replica: 1}, view.New(2, 3), Secret{})
+			if _, err := p.Receive(view.Process{}, frame(channel.Determinant, 0, 1, "a")); err != nil {
+				t.Fatal(err)
+			}
+			before := p.Retained()
+			out, err := p.Receive(view.Process{Replica: 2}, tt.f)
+			if err != nil || len(out.Send)+len(out.Decided) != 0 || p.Retained() != before {
+				t.Errorf("got %+v, %v, retains %d", out, err, p.Retained())
+			}
+		})
+	}
+}
+
+func TestR4MasterIsNoneBeforeItAnswersTheNext(t *testing.T) {
+	p := New(view.Process{}, view.New(2, 2), Secret{})
+	p.Decide(protection.Determinant{Point: protection.Point{Index: 1}, Outcome: []byte("a")})
+	p.Send(protection.Message{Dest: 1, Payload: []byte("x")})
+	if out, err := p.Receive(view.Process{Replica: 1}, frame(channel.Sync, 0, 2, "")); err != nil || len(out.Send) != 0 {
+		t.Fatalf("answers %+v, %v, before its view names the other", out.Send, err)
+	}
+	second, _ := view.New(2, 2).Promote(view.Process{Replica: 1})
+	out := p.View(second)
+	if p.Decider() || len(out.Send) != 1 || out.Send[0].Frame.Kind != channel.SyncReply || len(out.Send[0].Frame.Payload) == 0 {
+		t.Fatalf("decider %v, sends %+v; want what it holds", p.Decider(), out.Send)
+	}
+	if out := p.Send(protection.Message{Dest: 1, Payload: []byte("y")}); len(out.Send) != 0 {
+		t.Errorf("transmits %+v", out.Send)
+	}
+	third, _ := second.Promote(view.Process{})
+	if out := p.View(third); p.Decider() || len(out.Send) != 2+2+1 {
+		t.Errorf("decider %v, sends %+v; want two messages to two replicas, and Sync", p.Decider(), out.Send)
+	}
+	if _, err := p.Receive(view.Process{Replica: 1}, frame(channel.SyncReply, 0, 1, "")); err != nil || p.Decider() {
+		t.Errorf("decider %v, %v after an answer of an earlier term", p.Decider(), err)
+	}
+	if _, err := p.Receive(view.Process{Replica: 1}, frame(channel.SyncReply, 0, 3, "")); err != nil || !p.Decider() {
+		t.Errorf("decider %v, %v after the answer", p.Decider(), err)
 	}
 }
 

@@ -38,7 +38,7 @@ var _ protection.Protocol = (*Protocol)(nil)
 type Secret [keySize]byte
 
 // New returns the protocol of process self, which has taken no step yet, in a
-// job whose view is v. Replica 0 starts as master. Another replica that v
+// job whose view is v. The rank's first master starts as master. Another replica that v
 // already names master takes over at its first Tick or View, because an earlier
 // master may have left determinants with the others.
 func New(self view.Process, v view.View, secret Secret) *Protocol {
@@ -53,8 +53,8 @@ func New(self view.Process, v view.View, secret Secret) *Protocol {
 	}
 	p.outbox.released = &p.out.Released
 	p.adopt(v)
-	if self.Replica == 0 && p.active() {
-		p.takeover.promoted = true
+	if p.active() && v.IsMaster(self) && p.termOf() == firstTerm {
+		p.takeover.term = firstTerm
 	}
 	return p
 }
@@ -136,7 +136,7 @@ func (p *Protocol) Send(m protection.Message) protection.Output {
 	}
 	p.compareClaimed(b, &m)
 	p.voteLate(b, &m)
-	if p.outbox.keep(b, m, p.live[m.Dest]) && p.takeover.promoted {
+	if p.outbox.keep(b, m, p.live[m.Dest]) && p.takeover.promoted() {
 		p.transmit(b, m)
 	}
 	return p.out
@@ -184,7 +184,7 @@ func (p *Protocol) receive(from view.Process, f channel.Frame) error {
 	case channel.Stable:
 		return p.receiveStable(from, f)
 	case channel.Sync:
-		return p.receiveSync(from)
+		return p.receiveSync(from, f)
 	case channel.SyncReply:
 		return p.receiveSyncReply(from, f)
 	case channel.Dispute:
@@ -207,7 +207,7 @@ func (p *Protocol) View(v view.View) protection.Output {
 	if v.Epoch <= p.v.Epoch || v.N != p.v.N || v.R < p.v.R || v.Valid() != nil || p.ended() {
 		return p.out
 	}
-	before, _ := p.v.Master(p.self.Rank)
+	before := p.termOf()
 	newcomers := p.newcomers(v)
 	p.adopt(v)
 	if !p.active() {
@@ -223,7 +223,7 @@ func (p *Protocol) View(v view.View) protection.Output {
 	p.join()
 	p.promote()
 	p.advance()
-	if now, _ := v.Master(p.self.Rank); now != before {
+	if now, ok := v.Master(p.self.Rank); ok && p.termOf() != before {
 		p.answerSync(now)
 	}
 	p.answerRecalls()
@@ -240,7 +240,7 @@ func (p *Protocol) Reopened(q view.Process) protection.Output {
 	if q.Rank == p.self.Rank {
 		p.reconcile(q)
 		p.reconcilePast(q)
-	} else if p.takeover.promoted {
+	} else if p.takeover.promoted() {
 		p.resend(q)
 	}
 	p.greet(q)

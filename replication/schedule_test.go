@@ -154,6 +154,9 @@ func (j *job) learn(p *process) error {
 	if j.joins > 0 && j.rng.IntN(2*j.calm) == 0 {
 		j.recruit()
 	}
+	if j.promotions > 0 && j.rng.IntN(10) == 0 {
+		j.promote(p)
+	}
 	if behind := len(j.views) - 1 - j.to[j.index(p.id)]; behind > 0 {
 		return j.inform(p, j.to[j.index(p.id)]+1+j.rng.IntN(behind))
 	}

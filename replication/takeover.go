@@ -8,25 +8,26 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
-// A takeover is how far this process is on its way from replica to master.
+// A takeover is how far this process is on its way from replica to master. It is
+// taken once in each term: the term of a master is the epoch in which the view
+// began to name it, so that one whose mastership has moved away and come back has
+// a new term, even if it has missed the views in between.
 //
-//	replica --- view ---> promoted, syncing --- all answered ---> decider
-//
-// Each step is taken once; a process that is master never stops being it while
-// it is live.
+//	replica --- view ---> syncing --- all answered ---> decider
+//	   ^                     |                             |
+//	   +--- view, which names another ---------------------+
 type takeover struct {
-	promoted bool   // the view has named this process master
-	syncing  bool   // and someone has not answered yet
-	awaited  []bool // by replica: its SyncReply is still to come
-	asked    []bool // as a replica, by replica: it may be sent a SyncReply
+	term    uint64   // 0: the view names another master
+	syncing bool     // someone has not answered yet
+	awaited []bool   // by replica: its SyncReply of this term is still to come
+	asked   []uint64 // as a replica, by replica: the last term in which it has asked
 }
 
-// newTakeover returns the state of a replica. Replica 0 takes over from nobody
-// and never asks; after its channel was reopened it may be answered all the
-// same.
+// newTakeover returns the state of a replica. The first master takes over from
+// nobody and never asks; after its channel was reopened it is answered all the same.
 func newTakeover(replicas int) takeover {
-	t := takeover{awaited: make([]bool, replicas), asked: make([]bool, replicas)}
-	t.asked[0] = true
+	t := takeover{awaited: make([]bool, replicas), asked: make([]uint64, replicas)}
+	t.asked[0] = firstTerm
 	return t
 }
 
@@ -35,18 +36,33 @@ func (t *takeover) grow(replicas int) {
 	t.awaited, t.asked = grown(t.awaited, replicas), grown(t.asked, replicas)
 }
 
-// promote begins the takeover when the view says so, once: what has piled up in
-// the backup table goes out, and the other replicas are asked what they hold.
+// firstTerm is the term of replica 0, which is master when a job begins.
+const firstTerm = 1
+
+// promoted reports whether the view names this process master.
+func (t *takeover) promoted() bool { return t.term != 0 }
+
+// termOf returns the term of the own rank's master.
+func (p *Protocol) termOf() uint64 { return p.v.Since[p.self.Rank] }
+
+// promote begins the takeover when the view says so, once in a term: what has
+// piled up in the backup table goes out, and the other replicas are asked what
+// they hold. It ends the term when the view names another master: from then on
+// this process neither decides nor transmits.
 func (p *Protocol) promote() (begun bool) {
 	t := &p.takeover
-	if t.promoted || !p.v.IsMaster(p.self) || p.partial() {
+	if !p.v.IsMaster(p.self) {
+		t.term, t.syncing = 0, false
 		return false
 	}
-	t.promoted, t.syncing = true, true
+	if t.term == p.termOf() || p.partial() {
+		return false
+	}
+	t.term, t.syncing = p.termOf(), true
 	p.flush()
 	for _, q := range p.others {
 		t.awaited[q.Replica] = true
-		p.emit(q, p.control(channel.Sync, 0, 0, nil))
+		p.emit(q, p.control(channel.Sync, 0, t.term, nil))
 	}
 	return true
 }
@@ -55,7 +71,7 @@ func (p *Protocol) promote() (begun bool) {
 // stable what waited only for processes that are not live any more.
 func (p *Protocol) advance() {
 	t := &p.takeover
-	if !t.promoted {
+	if !t.promoted() {
 		return
 	}
 	if t.syncing && !p.awaiting() {
@@ -83,31 +99,36 @@ func (p *Protocol) awaiting() bool {
 }
 
 // receiveSync answers a new master, now or as soon as the view names it.
-func (p *Protocol) receiveSync(from view.Process) error {
-	if from.Replica > p.self.Replica {
-		return fmt.Errorf("cannot be master while %v is live", p.self)
+func (p *Protocol) receiveSync(from view.Process, f channel.Frame) error {
+	if f.Seq == 0 {
+		return fmt.Errorf("asks in no term")
 	}
-	p.takeover.asked[from.Replica] = true
+	p.takeover.asked[from.Replica] = f.Seq
 	p.answerSync(from)
 	return nil
 }
 
-// answerSync tells q what is held here, if q has asked and is the master. An
-// answer means that nobody else's determinants will be taken, so it must not
-// come before this process's own view says so.
+// answerSync tells q what is held here, if q is the master and has asked in this
+// term. An answer means that nobody else's determinants will be taken, and no own
+// ones made, before the next term. So it must not come before this process's own
+// view says so.
 func (p *Protocol) answerSync(q view.Process) {
-	if m, ok := p.v.Master(p.self.Rank); ok && m == q && p.takeover.asked[q.Replica] {
-		p.emit(q, p.control(channel.SyncReply, 0, 0, encodeHeld(p.decisions.inOrder())))
+	if q != p.self && p.v.IsMaster(q) && p.takeover.asked[q.Replica] == p.termOf() {
+		p.emit(q, p.control(channel.SyncReply, 0, p.termOf(), encodeHeld(p.decisions.inOrder())))
 	}
 }
 
 // receiveSyncReply merges what a replica holds: outcomes that are held here too
 // it need not be told; those that are stable it may forget; others are new, and
-// only a takeover can bring them.
+// only a takeover can bring them. An answer of an earlier term is worth nothing:
+// another may have been master since.
 func (p *Protocol) receiveSyncReply(from view.Process, f channel.Frame) error {
 	t, d := &p.takeover, &p.decisions
-	if !t.promoted {
-		return fmt.Errorf("answers a question that was not asked")
+	if f.Seq == 0 {
+		return fmt.Errorf("answers a question of no term")
+	}
+	if f.Seq != t.term {
+		return nil
 	}
 	dets, err := decodeHeld(f.Payload)
 	if err != nil {
@@ -148,8 +169,8 @@ func (p *Protocol) merge(from view.Process, det protection.Determinant) {
 // Stable frames the replica missed. A replica tells the master again what it
 // holds, which is all that it can have acknowledged and that still matters.
 func (p *Protocol) reconcile(q view.Process) {
-	if p.takeover.promoted {
-		p.emit(q, p.control(channel.Sync, 0, 0, nil))
+	if p.takeover.promoted() {
+		p.emit(q, p.control(channel.Sync, 0, p.takeover.term, nil))
 		if p.takeover.syncing {
 			return
 		}

@@ -102,6 +102,8 @@ func (s *rehearsal) command(f []string) {
 		s.v, _ = s.v.With(ps[0], view.Failed)
 	case "finish":
 		s.v, _ = s.v.With(ps[0], view.Finished)
+	case "promote":
+		s.v, _ = s.v.Promote(ps[0])
 	case "reopen":
 		s.show(ps[0], s.procs[ps[0]].Reopened(ps[1]))
 	default:

@@ -23,6 +23,7 @@ type troubles struct {
 	crashed, exited, torn       uint64 // by process; torn by queue
 	crashes, suspicions, resets uint8  // still allowed
 	tears, partitions, joins    uint8
+	promotions                  uint8
 }
 
 // A whole is the whole job: the states of its processes, and beside them only
