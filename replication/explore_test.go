@@ -70,6 +70,7 @@ var scenarios = []scenario{
 	{name: "decisions, n=1, a join, two promotions", n: 1, r: 1, scripts: alone, allowed: troubles{joins: 1, promotions: 2}},
 	{name: "decisions, n=1, r=2, a join, a promotion, a crash", n: 1, r: 2, scripts: alone, allowed: troubles{joins: 1, promotions: 1, crashes: 1}},
 	{name: "exchange, a join, two promotions", n: 2, r: 1, scripts: exchange, allowed: troubles{joins: 1, promotions: 2}},
+	{name: "a decision, r=3, two promotions, a crash", n: 1, r: 3, scripts: [][]op{{drawPoint(0)}}, allowed: troubles{promotions: 2, crashes: 1}},
 	{name: "stream, a promotion, channel lost", n: 2, r: 2, scripts: stream2, allowed: troubles{promotions: 1, resets: 1}},
 	{name: "stream, frame lost", n: 2, r: 2, scripts: stream2, allowed: troubles{tears: 1}},
 }

@@ -113,8 +113,9 @@ func (p *Protocol) receiveSync(from view.Process, f channel.Frame) error {
 // ones made, before the next term. So it must not come before this process's own
 // view says so.
 func (p *Protocol) answerSync(q view.Process) {
-	if q != p.self && p.v.IsMaster(q) && p.takeover.asked[q.Replica] == p.termOf() {
-		p.emit(q, p.control(channel.SyncReply, 0, p.termOf(), encodeHeld(p.decisions.inOrder())))
+	asked := p.takeover.asked[q.Replica]
+	if q != p.self && p.v.IsMaster(q) && asked == p.termOf() {
+		p.emit(q, p.control(channel.SyncReply, 0, asked, encodeHeld(p.decisions.inOrder())))
 	}
 }
 
