@@ -79,6 +79,13 @@
 // then on refuse the old one. What it learns it proposes anew, and decides by
 // itself only after the last answer.
 //
+// The view may name another master though the old one lives: the replica that is
+// ahead, so that a slow machine does not slow its rank. The old one is asked like
+// the others, and answers when its own view names the new one; from then on it
+// neither decides nor transmits. It may become master again. Each time is a term of
+// its own, numbered by the epoch in which it began (View.Since), and questions and
+// answers carry the term: an answer of an earlier one is worth nothing.
+//
 // # Why no effect leaves before its determinant is everywhere (R4)
 //
 // No program, of a master or of a replica, sees an outcome before it is stable.
@@ -90,10 +97,22 @@
 // would decide otherwise. A replica is not on the critical path, and waits.
 //
 // No two masters get different outcomes of one point to live replicas. The
-// second waits for the answer of every process that is live in its view. Each
-// of those has refused the first since before it answered, and has told all
+// second waits for the answer, in its own term, of every process that is live in its
+// view. Each of those has refused the first since before it answered, and has told all
 // that it held; so either someone held the first's outcome, and it is taken
-// over, or no live process has it or ever will.
+// over, or no live process has it or ever will. If the first itself is live it has
+// answered too: what it has proposed and not made stable it holds, and what it has
+// made stable everybody has. It decides nothing after its answer, and before it is
+// master in a later term, for which the second has to answer in turn. A process
+// that is handed the view of that term without those in between has answered nobody
+// in between; so nobody has decided.
+//
+// What an old master has sent when its term ended may arrive at any time later.
+// Messages are numbered, and the new one sends all that is not acknowledged: what
+// comes twice is dropped. Determinants are refused from whoever is not master, and
+// are no breach: the sender holds them, and has told them. Nor does an old master's
+// word count that one is stable: the new one may have proposed it anew, and wait for it
+// to be held. That a replica has an outcome stays true in every term.
 //
 // # A new replica
 //

@@ -77,7 +77,7 @@ var mutants = []mutant{
 	{"a master ends its term when the view names another", "takeover.go",
 		"\t\tt.term, t.syncing = 0, false\n", "", "decisions, two promotions"},
 	{"a master that comes back asks anew", "takeover.go",
-		"if t.term == p.termOf() {", "if t.term != 0 {", "decisions, n=1, r=3, two promotions"},
+		"if t.term == p.termOf() || ", "if t.term != 0 || ", "decisions, n=1, r=3, two promotions"},
 	{"a master of an earlier term is not heard", "decisions.go",
 		"\tif !p.v.IsMaster(from) {\n\t\treturn nil\n\t}\n\td :=", "\td :=", "decisions, n=1, r=3, two promotions"},
 	{"an outcome is not stable because an earlier master says so", "decisions.go",

@@ -119,7 +119,7 @@ type Protocol interface {
 	// the sender broke the protocol; nothing has then been changed.
 	Receive(from view.Process, f channel.Frame) (Output, error)
 	// Decider reports whether this process itself chooses the outcomes of its
-	// nondeterministic calls now. It turns from false to true at most once.
+	// nondeterministic calls now. It may change in any call of another method.
 	Decider() bool
 	// Decide records the outcome that the decider chose for a point; it comes
 	// back in Decided, now or later, when the program may see it.
