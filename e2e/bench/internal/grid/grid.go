@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -35,6 +36,8 @@ type Grid struct {
 	bin   string // folder of the commands
 	dir   string // of the peers' homes
 	peers []*peerProcess
+
+	others []string // arguments of peers, besides the address of the first
 }
 
 // A peerProcess is a running p2pboot.
@@ -43,6 +46,7 @@ type peerProcess struct {
 	address string // with which others find it
 	cmd     *exec.Cmd
 	log     bytes.Buffer
+	killed  bool
 }
 
 // Boot boots so many peers of so many slots each, with the commands in bin and
@@ -60,10 +64,18 @@ func BootRelayed(ctx context.Context, bin, dir string, peers, slots int) (*Grid,
 		[]string{"--listen", "none", "--slots", strconv.Itoa(slots), "--nat", "--reachability", "private"})
 }
 
+// BootApart is as Boot, but the first peer has no slots and is not counted: it only
+// submits. So whatever happens to a peer of a job, its submitter stays.
+func BootApart(ctx context.Context, bin, dir string, peers, slots int) (*Grid, error) {
+	return boot(ctx, bin, dir, 1+peers,
+		[]string{"--listen", onLoopback, "--slots", "0"},
+		[]string{"--listen", onLoopback, "--slots", strconv.Itoa(slots)})
+}
+
 const onLoopback = "/ip4/127.0.0.1/tcp/0"
 
 func boot(ctx context.Context, bin, dir string, peers int, first, others []string) (*Grid, error) {
-	g := &Grid{bin: bin, dir: dir}
+	g := &Grid{bin: bin, dir: dir, others: others}
 	args := first
 	for i := range peers {
 		p, err := g.boot(ctx, fmt.Sprintf("peer%d", i), args)
@@ -71,14 +83,19 @@ func boot(ctx context.Context, bin, dir string, peers int, first, others []strin
 			return nil, errors.Join(err, g.Close())
 		}
 		g.peers = append(g.peers, p)
-		args = append(others[:len(others):len(others)], "--supernode", g.peers[0].address)
+		args = g.later()
 	}
 	return g, nil
 }
 
+// later are the arguments of all peers but the first.
+func (g *Grid) later() []string {
+	return append(slices.Clone(g.others), "--supernode", g.peers[0].address)
+}
+
 func (g *Grid) boot(ctx context.Context, name string, args []string) (*peerProcess, error) {
 	p := &peerProcess{home: filepath.Join(g.dir, name)}
-	if err := os.Mkdir(p.home, 0o700); err != nil {
+	if err := os.MkdirAll(p.home, 0o700); err != nil {
 		return nil, err
 	}
 	p.cmd = g.command(ctx, "p2pboot", append([]string{"--home", p.home}, args...)...)
@@ -117,10 +134,16 @@ func (g *Grid) command(ctx context.Context, name string, args ...string) *exec.C
 	return cmd
 }
 
+// Command is p2prun at the first peer with these arguments, to be started. When ctx
+// ends it cancels the job.
+func (g *Grid) Command(ctx context.Context, args ...string) *exec.Cmd {
+	return g.command(ctx, "p2prun", append([]string{"--home", g.peers[0].home}, args...)...)
+}
+
 // Run runs p2prun at the first peer with these arguments, in dir, and returns the
 // ranks' output. When ctx ends it cancels the job.
 func (g *Grid) Run(ctx context.Context, dir string, args ...string) ([]byte, error) {
-	cmd := g.command(ctx, "p2prun", append([]string{"--home", g.peers[0].home}, args...)...)
+	cmd := g.Command(ctx, args...)
 	var stderr bytes.Buffer
 	cmd.Dir, cmd.Stderr = dir, &stderr
 	out, err := cmd.Output()

@@ -1,0 +1,91 @@
+// Beat shows how long nothing comes from a rank: every rank sends to rank 0 at a
+// steady pace, and rank 0 prints each silence that is longer than four beats.
+//
+//	beat [-for D] [-every D]
+//
+//	gap RANK LAST NEXT     the times of two arrivals, in nanoseconds since 1970
+//
+// It reads the clock of its machine, which may differ between replicas, but sends
+// none of what it reads.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/mpj"
+)
+
+var (
+	length = flag.Duration("for", 5*time.Second, "how long, if nothing is late")
+	every  = flag.Duration("every", 2*time.Millisecond, "time between two messages of a rank")
+)
+
+const tag = 1
+
+func main() {
+	flag.Parse()
+	if err := run(); err != nil {
+		fmt.Fprintln(os.Stderr, "beat:", err)
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	if *every <= 0 || *length < *every {
+		return errors.New("there is a beat or more, each after some time")
+	}
+	world, err := mpj.Init(context.Background())
+	if err != nil {
+		return err
+	}
+	beats := int(*length / *every)
+	if world.Rank() == 0 {
+		err = listen(world.Comm, beats)
+	} else {
+		err = send(world.Comm, beats)
+	}
+	if err != nil {
+		return err
+	}
+	return world.Finalize()
+}
+
+// send makes up for a beat that was late, so that no replica falls behind another for
+// good.
+func send(c *mpj.Comm, beats int) error {
+	begun := time.Now()
+	for i := range beats {
+		if err := mpj.Send(c, []int64{int64(i)}, 0, tag); err != nil {
+			return err
+		}
+		time.Sleep(time.Until(begun.Add(time.Duration(i+1) * *every)))
+	}
+	return nil
+}
+
+// listen takes all that the others send, in the order in which it comes.
+func listen(c *mpj.Comm, beats int) error {
+	last, count := make([]time.Time, c.Size()), make([]int64, c.Size())
+	var beat [1]int64
+	for range beats * (c.Size() - 1) {
+		s, err := mpj.Recv(c, beat[:], mpj.AnySource, tag)
+		if err != nil {
+			return err
+		}
+		now := time.Now()
+		if beat[0] != count[s.Source] {
+			return fmt.Errorf("beat %d of rank %d, want %d", beat[0], s.Source, count[s.Source])
+		}
+		if count[s.Source] > 0 && now.Sub(last[s.Source]) > 4**every {
+			fmt.Println("gap", s.Source, last[s.Source].UnixNano(), now.UnixNano())
+		}
+		last[s.Source] = now
+		count[s.Source]++
+	}
+	return nil
+}

@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"syscall"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/grid"
+	"github.com/p2pmpi/p2pmpi/e2e/internal/markdown"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	status := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(status)
+}
+
+// options are those of the command line.
+type options struct {
+	length  time.Duration
+	samples string
+	seed    uint64
+	only    *regexp.Regexp
+	out     string
+}
+
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o, err := parse(args, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		fmt.Fprintln(stderr, "replicas:", err)
+		return 64
+	}
+	if err := bench(ctx, o, stdout, stderr); err != nil {
+		fmt.Fprintln(stderr, "replicas:", err)
+		return 1
+	}
+	return 0
+}
+
+func parse(args []string, stderr io.Writer) (options, error) {
+	var o options
+	var only string
+	flags := flag.NewFlagSet("replicas", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.DurationVar(&o.length, "for", time.Minute, "begin nothing new after this `TIME`; 0 to measure nothing")
+	flags.StringVar(&o.samples, "samples", "", "`FILE` of samples, one in a line: those that are there count too, new ones are added")
+	flags.Uint64Var(&o.seed, "seed", rand.Uint64(), "`SEED` of the order within rounds")
+	flags.StringVar(&only, "only", "", "only what matches `REGEXP`: cost, takeover")
+	flags.StringVar(&o.out, "out", "", "write tables into `DIR`/benchmarks.md, not to standard output")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("%q is no option", flags.Arg(0))
+	}
+	var err error
+	o.only, err = regexp.Compile(only)
+	return o, err
+}
+
+func bench(ctx context.Context, o options, stdout, stderr io.Writer) error {
+	all, err := read(o.samples)
+	if err != nil {
+		return err
+	}
+	if o.length > 0 {
+		taken, err := measure(ctx, o, rounds(all), stderr)
+		if err := write(o.samples, taken); err != nil {
+			return err
+		}
+		if all = append(all, taken...); err != nil {
+			return err
+		}
+	}
+	for name, text := range map[string]string{"cost": costTable(all), "takeover": takeoverTable(all)} {
+		switch {
+		case text == "":
+		case o.out == "":
+			fmt.Fprintf(stdout, "## %s\n\n%s\n", name, text)
+		default:
+			if err := markdown.Insert(filepath.Join(o.out, "benchmarks.md"), "replicas:"+name, text); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// module is the import path of all that is built.
+const module = "github.com/p2pmpi/p2pmpi/"
+
+// peers is enough for four ranks twice, and for beat's five.
+const peers = 10
+
+// measure takes samples until the time is over: in each round the cost once, and
+// as many kills as take about as long.
+func measure(ctx context.Context, o options, round int, stderr io.Writer) (taken []sample, err error) {
+	dir, err := os.MkdirTemp("", "p2pmpi-replicas-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	packages := append(grid.Commands, module+"e2e/bench/prog", module+"e2e/bench/beat")
+	for _, program := range []string{"ep", "is", "heat"} {
+		packages = append(packages, module+"examples/"+program)
+	}
+	if err := grid.Build(ctx, dir, packages...); err != nil {
+		return nil, err
+	}
+	begun := time.Now()
+	g, err := grid.BootApart(ctx, dir, dir, peers, 1)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, g.Close()) }()
+	field := &field{dir: dir, grid: g, random: rand.New(rand.NewPCG(o.seed, uint64(round)))}
+	for ; time.Since(begun) < o.length; round++ {
+		for name, of := range map[string]func(context.Context) ([]sample, error){"cost": field.cost, "takeover": field.takeovers} {
+			if !o.only.MatchString(name) || time.Since(begun) >= o.length {
+				continue
+			}
+			samples, err := of(ctx)
+			for i := range samples {
+				samples[i].Round = round
+			}
+			taken = append(taken, samples...)
+			fmt.Fprintf(stderr, "replicas: round %d, %s: %d samples, after %v\n", round, name, len(samples), time.Since(begun).Round(time.Second))
+			if err != nil {
+				return taken, fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	return taken, nil
+}
+
+// A field is what is measured on.
+type field struct {
+	dir    string // of the programs
+	grid   *grid.Grid
+	random *rand.Rand
+}
+
+func (f *field) built(program string) string { return filepath.Join(f.dir, program) }
