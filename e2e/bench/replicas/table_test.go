@@ -59,13 +59,12 @@ func TestSamplesAreReadAsTheyWereWritten(t *testing.T) {
 	}
 }
 
-// TestTheLongestSilenceNearAKillIsTheTakeover has silences before, at and long after a
-// kill.
-func TestTheLongestSilenceNearAKillIsTheTakeover(t *testing.T) {
+// TestTheSilenceThatAKillBeginsIsTheTakeover has silences before, at and after a kill.
+func TestTheSilenceThatAKillBeginsIsTheTakeover(t *testing.T) {
 	killed := time.Unix(100, 0)
 	c := &campaign{kills: map[int]time.Time{1: killed}, views: map[int]time.Time{1: killed.Add(20 * time.Millisecond)}}
 	gaps := "gap 2 99990000000 100500000000\ngap 1 98000000000 99900000000\n" +
-		"gap 1 99999000000 100001000000\ngap 1 100002000000 100050000000\ngap 1 101000000000 109000000000\n"
+		"gap 1 99999000000 100001000000\ngap 1 100002000000 100050000000\ngap 1 100100000000 100700000000\n"
 	got, err := c.samples(strings.NewReader(gaps))
 	if want := []sample{{Master: 0.02, Message: 0.05}}; err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("got %v, %v; want %v", got, err, want)

@@ -17,6 +17,7 @@ const (
 	beatRanks  = 5
 	beatEvery  = 2 * time.Millisecond
 	betweenTwo = 700 * time.Millisecond // kills: all is quiet again by then
+	onTheWay   = 20 * time.Millisecond  // what a master has sent may still arrive after its end
 )
 
 // takeovers runs a job with a kill in it for each rank but 0, of processes, and then
@@ -153,7 +154,7 @@ func (c *campaign) samples(gaps io.Reader) (all []sample, err error) {
 			return nil, err
 		}
 		killed := c.kills[rank]
-		if g.to.After(killed) && g.from.Before(killed.Add(betweenTwo/2)) && g.length() > silences[rank].length() {
+		if g.to.After(killed) && g.from.Before(killed.Add(onTheWay)) && g.length() > silences[rank].length() {
 			silences[rank] = g
 		}
 	}
@@ -170,7 +171,7 @@ func (c *campaign) samples(gaps io.Reader) (all []sample, err error) {
 	return all, nil
 }
 
-// A gap is a silence of a rank. The longest near a kill is that of the takeover.
+// A gap is a silence of a rank. The longest that a kill begins is that of the takeover.
 type gap struct{ from, to time.Time }
 
 func (g gap) length() time.Duration { return g.to.Sub(g.from) }
