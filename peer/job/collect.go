@@ -84,11 +84,12 @@ func (e *execution) collectRank(ctx context.Context, rank int) (filetransfer.Man
 // giver returns a finished process of rank that was not asked for its files.
 // Without one, wait tells whether there may be one later.
 func (e *execution) giver(rank int) (p view.Process, ok, wait bool) {
-	for k := range e.j.req.R {
+	v := e.watch.View()
+	for k := range v.R {
 		p = view.Process{Rank: rank, Replica: k}
 		_, asked := e.answers[p]
-		switch state := e.watch.View().State(p); {
-		case e.runsOn[p].err != nil || asked:
+		switch state := v.State(p); {
+		case state == view.Vacant || e.runsOn[p].err != nil || asked:
 		case state == view.Finished:
 			return p, true, false
 		case state == view.Live:

@@ -61,7 +61,7 @@ func (e *execution) evidence(p view.Process, d protection.Divergence) string {
 // produced.
 func (w *Watch) Diverged(p view.Process, d protection.Divergence, text string) Step {
 	var s Step
-	if w.over || w.view.State(p) == view.Failed {
+	if w.over || !w.view.Has(p) {
 		return s
 	}
 	about := w.about(disputed{p.Rank, d.Receiver, d.Context, d.Seq})
@@ -117,10 +117,10 @@ func (w *Watch) open(d *dispute) bool {
 	})
 }
 
-// counting returns the replicas of a rank that have not failed.
+// counting returns the replicas of a rank that have not failed and do not lag.
 func (w *Watch) counting(rank int) (ps []view.Process) {
 	for k := range w.view.R {
-		if p := (view.Process{Rank: rank, Replica: k}); w.view.State(p) != view.Failed {
+		if p := (view.Process{Rank: rank, Replica: k}); w.view.Has(p) && !w.lags(p) {
 			ps = append(ps, p)
 		}
 	}

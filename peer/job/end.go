@@ -12,7 +12,12 @@ import (
 // of it is left.
 func (e *execution) stop(reason string) {
 	e.j.phase(Releasing, 0, 0)
-	e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Stop{Stop: &jobpb.Stop{Reason: reason}}})
+	e.endSearch()
+	for _, l := range e.links {
+		if !l.retired {
+			l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Stop{Stop: &jobpb.Stop{Reason: reason}}})
+		}
+	}
 	timeout := time.NewTimer(e.j.s.waits.stop)
 	defer timeout.Stop()
 	for e.unstopped() > 0 {
@@ -52,13 +57,18 @@ func (e *execution) close() {
 	if e.detector != nil {
 		e.detector.Close()
 	}
-	e.stopServing()
+	for _, stop := range e.stopServing {
+		stop()
+	}
 	var unused []reservation.Placement
-	for i, l := range e.links {
+	for _, l := range e.links {
 		l.close()
+		if l.group != nil {
+			l.group.Close()
+		}
 		e.j.s.cfg.Host.ConnManager().Unprotect(l.peer, e.tag())
 		if !l.redeemed {
-			unused = append(unused, e.reserved.Placements[i])
+			unused = append(unused, l.slots)
 		}
 	}
 	// The job's own context may have ended. What cannot be reached expires.

@@ -18,6 +18,7 @@ const (
 	ViewEvent     Kind = "view"     // View: a process has failed or finished; Text
 	ChannelsEvent Kind = "channels" // Routes: how processes reach each other
 	WarningEvent  Kind = "warning"  // Text
+	HealEvent     Kind = "heal"     // Rank, Text; once it has its replica: Placed, Took
 	ResultEvent   Kind = "result"   // Result; the last event
 )
 
@@ -51,8 +52,10 @@ type Event struct {
 	Routes []Route    `json:"routes,omitempty"`
 	Choice *Choice    `json:"choice,omitempty"`
 	View   *view.View `json:"view,omitempty"`
-	Text   string     `json:"text,omitempty"`
-	Result *Result    `json:"result,omitempty"`
+	// Took is how long a rank was without one of its replicas, in nanoseconds.
+	Took   time.Duration `json:"took,omitempty"`
+	Text   string        `json:"text,omitempty"`
+	Result *Result       `json:"result,omitempty"`
 }
 
 // Placed says where a process runs.

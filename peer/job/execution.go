@@ -5,6 +5,8 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math/rand/v2"
+	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
@@ -35,10 +37,18 @@ type execution struct {
 	group     []p2ppeer.ID                      // members of the fault detector's group
 	detector  *faultdetect.Group                // nil until all peers have started
 	failed    chan int                          // members that it has failed
+	begin     *jobpb.ToPeer                     // what lets processes leave mpj.Init; nil until all have called it
+
+	healing    *Healing // nil: what is lost is not replaced
+	looks      <-chan time.Time
+	search     context.CancelFunc       // of the search for a peer that is under way, or nil
+	found      chan finding             // what came of it
+	avoided    map[p2ppeer.ID]time.Time // peers that were of no use, and until when
+	recoveries []time.Duration          // how long ranks were without a replica
 
 	inbox       chan heard
 	done        chan struct{} // closed when nobody reads inbox any more
-	stopServing func()
+	stopServing []func()
 }
 
 // newExecution puts the job's contents on offer to the peers of a reservation.
@@ -55,23 +65,36 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 		spoke:    make(map[view.Process]bool),
 		ended:    make(map[view.Process][2]bool),
 		answers:  make(map[view.Process]*jobpb.Collected),
+		found:    make(chan finding, 1),
+		avoided:  make(map[p2ppeer.ID]time.Time),
 		inbox:    make(chan heard),
 		done:     make(chan struct{}),
 	}
+	if j.req.Heal && j.req.R > 1 {
+		e.healing = NewHealing(j.req.N, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
+	}
 	var peers []p2ppeer.ID
 	for _, p := range reserved.Placements {
-		l := newLink(p.Peer, p.Processes)
+		l := newLink(p, p.Processes...)
 		e.links = append(e.links, l)
 		for _, q := range p.Processes {
 			e.runsOn[q] = l
 		}
 		peers = append(peers, p.Peer)
-		j.s.cfg.Host.ConnManager().Protect(p.Peer, e.tag())
 	}
 	e.hearSpeakers(e.watch.View())
 	e.watch.tolerant = j.req.OnDivergence == Warn
-	e.stopServing = j.s.cfg.Files.Serve(j.spec.ID, peers, maps.Clone(j.local))
+	e.serve(peers...)
 	return e
+}
+
+// serve puts the job's contents on offer to peers, the connections to which are to
+// stay.
+func (e *execution) serve(peers ...p2ppeer.ID) {
+	for _, p := range peers {
+		e.j.s.cfg.Host.ConnManager().Protect(p, e.tag())
+	}
+	e.stopServing = append(e.stopServing, e.j.s.cfg.Files.Serve(e.j.spec.ID, peers, maps.Clone(e.j.local)))
 }
 
 // tag names the job to the connection manager.
@@ -80,7 +103,13 @@ func (e *execution) tag() string { return "job " + e.j.spec.ID }
 // finish runs the job to its end on peers that have all started it.
 func (e *execution) finish(ctx context.Context) Result {
 	e.announce()
+	if e.healing != nil {
+		look := time.NewTicker(healPeriod)
+		defer look.Stop()
+		e.looks = look.C
+	}
 	result := e.follow(ctx)
+	e.sumUp()
 	if result.Status == StatusOK && len(e.j.req.Outputs) > 0 {
 		result = e.collect(ctx)
 	}
@@ -130,6 +159,10 @@ func (e *execution) turn(ctx context.Context, also <-chan struct{}) (r *Result) 
 		r = e.hear(h)
 	case member := <-e.failed:
 		r = e.silent(member)
+	case f := <-e.found:
+		e.take(f)
+	case <-e.looks:
+		e.heal()
 	case <-e.j.printer.news:
 		r = e.shown()
 	case <-also:
@@ -147,6 +180,13 @@ func (e *execution) hear(h heard) *Result {
 	switch {
 	case h.link.err != nil:
 		return nil // late words of a peer that was given up
+	case h.link.retired:
+		e.hearRetired(h)
+		return nil
+	case h.link.recruit != nil:
+		return e.hearRecruit(h)
+	case h.err != nil && h.link.silent.Load():
+		return e.lose(h.link, "it has been silent for too long", errSilent)
 	case h.err != nil:
 		return e.lose(h.link, "the connection to it broke", h.err)
 	}
@@ -175,13 +215,15 @@ func (e *execution) hear(h heard) *Result {
 		return e.collected(h.link, p, b.Collected)
 	case *jobpb.FromPeer_Diverged:
 		return e.diverged(h.link, p, b.Diverged)
+	case *jobpb.FromPeer_Healed:
+		return e.healed(p, b.Healed)
 	}
 	return nil
 }
 
 // keep takes note of the public key of a process, which proves it to others.
 func (e *execution) keep(p view.Process, key []byte) {
-	if len(key) == proclink.KeySize {
+	if len(key) == proclink.KeySize && p.Replica < e.j.req.R {
 		copy(e.keys[(p.Rank*e.j.req.R+p.Replica)*proclink.KeySize:], key)
 	}
 }
@@ -203,31 +245,43 @@ func processOf(m *jobpb.FromPeer) (p view.Process, ok bool) {
 		return b.Collected.GetProcess().View(), true
 	case *jobpb.FromPeer_Diverged:
 		return b.Diverged.GetProcess().View(), true
+	case *jobpb.FromPeer_Healed:
+		return b.Healed.GetProcess().View(), true
 	}
 	return p, false
 }
 
 // apply carries out what the watch asks for.
 func (e *execution) apply(s Step) *Result {
+	if s.Joined != nil {
+		e.welcome(*s.Joined)
+	}
 	if s.View != nil {
 		e.hearSpeakers(*s.View)
 		e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_View{View: jobpb.FromView(*s.View)}})
 	}
+	if s.Joined != nil {
+		e.admit(*s.Joined)
+	}
 	if s.Begin {
-		e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Begin{Begin: &jobpb.Begin{Keys: e.keys, Places: e.places()}}})
+		e.begin = &jobpb.ToPeer{Body: &jobpb.ToPeer_Begin{Begin: &jobpb.Begin{Keys: e.keys, Places: e.places()}}}
+		e.tell(e.begin)
 	}
 	for _, note := range s.Notes {
 		e.j.emit(Event{Kind: ViewEvent, Text: note})
 	}
 	if s.View != nil {
 		e.j.emit(Event{Kind: ViewEvent, View: s.View})
+		e.heal()
 	}
 	return s.Result
 }
 
-// tell says the same to every peer.
+// tell says the same to every peer that has been told to start.
 func (e *execution) tell(m *jobpb.ToPeer) {
 	for _, l := range e.links {
-		l.say(m)
+		if !l.retired && (l.recruit == nil || l.recruit.phase > recruitStaging) {
+			l.say(m)
+		}
 	}
 }

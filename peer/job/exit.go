@@ -46,12 +46,16 @@ func (e Exit) String() string {
 // replicas that ended by themselves agree on an exit status, that status is
 // the program's own and the job's.
 func (w *Watch) lost(rank int) Result {
-	ends := make([]string, w.view.R)
+	var ends []string
 	statuses := make(map[int]int) // how many replicas exited with each
 	status, byItself := 0, 0
 	for k := range w.view.R {
-		p := w.at(view.Process{Rank: rank, Replica: k})
-		ends[k] = fmt.Sprintf("replica %d %s", k, p.why)
+		id := view.Process{Rank: rank, Replica: k}
+		if w.view.State(id) == view.Vacant {
+			continue
+		}
+		p := w.at(id)
+		ends = append(ends, fmt.Sprintf("replica %d %s", k, p.why))
 		if p.exit != nil && p.exit.byItself() {
 			byItself++
 			status = p.exit.Code
@@ -61,13 +65,13 @@ func (w *Watch) lost(rank int) Result {
 	all := strings.Join(ends, ", ")
 	if len(statuses) == 1 && status >= 1 && status <= maxStatus {
 		text := fmt.Sprintf("rank %d exited with status %d", rank, status)
-		if byItself < w.view.R {
+		if byItself < len(ends) {
 			text += " (" + all + ")"
 		}
 		return Result{Status: status, Message: text}
 	}
 	r := Result{Status: StatusLost, Message: fmt.Sprintf("rank %d lost all its replicas: %s", rank, all)}
-	if byItself < w.view.R {
+	if byItself < len(ends) {
 		r.Hint = "start it again, with a larger -r if peers are unreliable"
 	}
 	return r

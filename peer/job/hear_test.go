@@ -9,6 +9,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
 // newHearing returns a running job of 2 ranks and 2 replicas, each process on a
@@ -23,7 +24,7 @@ func newHearing(t testing.TB) *execution {
 		ended: make(map[view.Process][2]bool), answers: make(map[view.Process]*jobpb.Collected),
 	}
 	for _, p := range e.watch.View().Processes() {
-		l := newLink(p2ppeer.ID("peer "+p.String()), []view.Process{p})
+		l := newLink(reservation.Placement{Peer: p2ppeer.ID("peer " + p.String())}, p)
 		e.links = append(e.links, l)
 		e.runsOn[p] = l
 	}

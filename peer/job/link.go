@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/host"
@@ -11,8 +12,10 @@ import (
 	"github.com/libp2p/go-libp2p/core/protocol"
 	"github.com/libp2p/go-msgio/pbio"
 
+	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
 // Protocol is the control stream's protocol ID.
@@ -29,6 +32,7 @@ const (
 type link struct {
 	peer      p2ppeer.ID
 	processes []view.Process
+	slots     reservation.Placement
 
 	stream  network.Stream // nil when it could not be opened
 	out     *outgoing
@@ -45,6 +49,13 @@ type link struct {
 	distances     map[p2ppeer.ID]time.Duration // to other peers of the job
 	early         int                          // bytes that it said before the job was running
 	err           error                        // not nil: the peer is lost to the job
+	retired       bool                         // it was told to stop before the job is over
+
+	// Of a peer that was found while the job ran:
+	recruit *recruit // until its process is in the view
+	key     []byte   // public, of its process
+	group   *faultdetect.Group
+	silent  atomic.Bool // the group says so
 }
 
 // heard is what comes in over a link: a message, or the error that ended it.
@@ -54,8 +65,9 @@ type heard struct {
 	err  error
 }
 
-func newLink(p p2ppeer.ID, processes []view.Process) *link {
-	return &link{peer: p, processes: processes, out: newOutgoing(), closed: make(chan struct{})}
+// newLink returns the link to the peer of slots, which is to run processes there.
+func newLink(slots reservation.Placement, processes ...view.Process) *link {
+	return &link{peer: slots.Peer, slots: slots, processes: processes, out: newOutgoing(), closed: make(chan struct{})}
 }
 
 // open opens the stream. What it hears goes to inbox until done is closed.

@@ -42,13 +42,22 @@ func (e *execution) breach(l *link, err error) *Result {
 func (e *execution) lose(l *link, why string, err error) *Result {
 	e.j.log.Info().Stringer("peer", l.peer).Err(err).Msg("peer lost")
 	l.lose(err)
-	if e.detector != nil {
-		e.detector.Gone(l.peer)
-	}
+	e.detach(l)
 	if e.j.req.Explain {
 		e.explain()
 	}
 	return e.apply(e.watch.Lost(l.processes, fmt.Sprintf("failed with its peer %s: %s", short(l.peer), why)))
+}
+
+// detach has nobody wait for a peer's heartbeat any more.
+func (e *execution) detach(l *link) {
+	switch {
+	case l.group != nil:
+		l.group.Close()
+		l.group = nil
+	case e.detector != nil && l.recruit == nil:
+		e.detector.Gone(l.peer)
+	}
 }
 
 // short is a peer ID as people can compare it: its last digits, since all

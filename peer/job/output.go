@@ -96,13 +96,22 @@ func (e *execution) shown() *Result {
 // acknowledge lets the peers of a rank drop what the user has got.
 func (e *execution) acknowledge() {
 	for rank := range e.unsaid {
-		f := e.flows[rank]
-		m := &jobpb.Emitted{Rank: uint32(rank), Stdout: f[0].shown, Stderr: f[1].shown}
-		for k := range e.j.req.R {
-			e.runsOn[view.Process{Rank: rank, Replica: k}].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Emitted{Emitted: m}})
+		m := e.emitted(rank)
+		for k := range e.watch.View().R {
+			if l := e.runsOn[view.Process{Rank: rank, Replica: k}]; l != nil {
+				l.say(m)
+			}
 		}
 		delete(e.unsaid, rank)
 	}
+}
+
+// emitted says what the user has of a rank's output.
+func (e *execution) emitted(rank int) *jobpb.ToPeer {
+	f := e.flows[rank]
+	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Emitted{Emitted: &jobpb.Emitted{
+		Rank: uint32(rank), Stdout: f[0].shown, Stderr: f[1].shown,
+	}}}
 }
 
 // printTails gives the user the unfinished last lines, now that nobody will

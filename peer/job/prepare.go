@@ -49,8 +49,8 @@ func (e *execution) open(ctx context.Context) error {
 // stage has every peer redeem its key and fetch what it lacks.
 func (e *execution) stage(ctx context.Context) error {
 	e.j.phase(Staging, 0, 0)
-	for i, l := range e.links {
-		m := &jobpb.Prepare{Spec: e.j.envelope, Key: e.reserved.Placements[i].Key[:]}
+	for _, l := range e.links {
+		m := &jobpb.Prepare{Spec: e.j.envelope, Key: l.slots.Key[:]}
 		for _, p := range l.processes {
 			m.Processes = append(m.Processes, jobpb.FromProcess(p))
 		}
@@ -108,11 +108,10 @@ func unexpected(m *jobpb.FromPeer) error {
 // start gives every peer the membership table and has it start its processes.
 func (e *execution) start(ctx context.Context) error {
 	e.j.phase(Starting, 0, 0)
-	m := &jobpb.Start{View: jobpb.FromView(e.watch.View()), Channels: e.j.req.Channels, Explain: e.j.req.Explain}
+	m := &jobpb.Start{View: jobpb.FromView(e.watch.View()), Channels: e.j.req.Channels, Explain: e.j.req.Explain, Heal: e.healing != nil}
 	for _, l := range e.links {
-		addrs := e.addrs(l.peer)
 		for _, p := range l.processes {
-			m.Members = append(m.Members, &jobpb.Member{Process: jobpb.FromProcess(p), Peer: []byte(l.peer), Addrs: addrs, Machine: []byte(l.machine)})
+			m.Members = append(m.Members, e.row(l, p))
 		}
 	}
 	e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Start{Start: m}})
@@ -188,10 +187,15 @@ func (e *execution) join() error {
 		return fmt.Errorf("join the fault detector: %w", err)
 	}
 	e.detector = group
+	e.tell(joinMessage(cfg, e.group...))
+	return nil
+}
+
+// joinMessage asks for a place in a group of the fault detector.
+func joinMessage(cfg Config, group ...p2ppeer.ID) *jobpb.ToPeer {
 	m := &jobpb.Join{Heartbeat: firstHeartbeat, PeriodNs: int64(cfg.Period), HangNs: int64(cfg.Hang), GossipOnly: cfg.Mode == faultdetect.Gossip}
-	for _, id := range e.group {
+	for _, id := range group {
 		m.Group = append(m.Group, []byte(id))
 	}
-	e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Join{Join: m}})
-	return nil
+	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Join{Join: m}}
 }

@@ -30,6 +30,7 @@ type Request struct {
 	Channels     []string              `json:"channels"`     // kinds of channels, best first; none: all
 	Explain      bool                  `json:"explain"`      // tell which way messages go: a ChannelsEvent
 	OnDivergence string                `json:"onDivergence"` // Stop or Warn; empty: Stop
+	Heal         bool                  `json:"heal"`         // replace replicas that are lost while the job runs
 	Wait         time.Duration         `json:"wait"`         // for enough peers
 	Timeout      time.Duration         `json:"timeout"`      // for the whole job; 0 is none
 }

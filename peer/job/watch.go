@@ -14,6 +14,7 @@ import (
 type Watch struct {
 	view  view.View
 	procs []watched
+	r     int // replicas of each rank at first, and as many as possible always
 	begun bool
 	over  bool
 
@@ -24,6 +25,7 @@ type Watch struct {
 // watched is what is known of one process.
 type watched struct {
 	initialized bool
+	joining     bool // it has joined the job late, and has yet to say that it does what its rank does
 	exit        *Exit
 	aborted     *Result // of the job, since it called Abort
 	drained     bool    // the user has all its output
@@ -32,15 +34,17 @@ type watched struct {
 
 // A Step is what follows from an event.
 type Step struct {
-	View   *view.View // new: to be told to every peer
-	Begin  bool       // every live process has called mpj.Init: let them go on
-	Notes  []string   // what happened, one sentence each, for the user
-	Result *Result    // the job is over
+	View   *view.View    // new: to be told to every peer
+	Begin  bool          // every live process has called mpj.Init: let them go on
+	Notes  []string      // what happened, one sentence each, for the user
+	Joined *view.Process // it is in View, and may leave mpj.Init
+	Healed bool          // a process that has joined counts as much as any other now
+	Result *Result       // the job is over
 }
 
 // NewWatch returns the watch of a job whose processes have all been started.
 func NewWatch(n, r int) *Watch {
-	return &Watch{view: view.New(n, r), procs: make([]watched, n*r)}
+	return &Watch{view: view.New(n, r), r: r, procs: make([]watched, n*r)}
 }
 
 // View returns the current view.
@@ -176,6 +180,7 @@ func (w *Watch) settle(s *Step) {
 	}
 	done := 0
 	for rank := range w.view.N {
+		w.forsake(s, rank)
 		if _, ok := w.view.Speaker(rank); !ok {
 			w.end(s, w.lost(rank))
 			return

@@ -1,0 +1,74 @@
+package job
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/reservation"
+)
+
+// A Healing decides which rank that has lost a replica gets a new one next, and
+// how long it was without. It starts no goroutine and reads no clock: now is the
+// time since the job began.
+//
+//	whole --- a replica fails ---> ailing --- Next ---> served --- Healed ---> whole
+//	                                 ^                    |
+//	                                 +----- GaveUp -------+   not before a pause
+type Healing struct {
+	ranks []ailing
+	rnd   *rand.Rand
+}
+
+// ailing is what is known of one rank.
+type ailing struct {
+	lacks  bool          // a replica
+	since  time.Duration // when it began to
+	served bool          // somebody is being brought up to date, or looked for
+	failed int           // attempts in a row
+	next   time.Duration // not to be served before
+}
+
+// NewHealing returns the healing of a job of n ranks, all whole.
+func NewHealing(n int, rnd *rand.Rand) *Healing {
+	return &Healing{ranks: make([]ailing, n), rnd: rnd}
+}
+
+// Observe says whether a rank lacks a replica, and reports whether it begins to.
+func (h *Healing) Observe(rank int, lacks bool, now time.Duration) (begins bool) {
+	a := &h.ranks[rank]
+	if begins = lacks && !a.lacks; begins {
+		a.since, a.failed, a.next = now, 0, 0
+	}
+	a.lacks = lacks
+	return begins
+}
+
+// Next returns the rank that has waited longest of those whose turn it is. Whoever
+// serves it says so by Serve.
+func (h *Healing) Next(now time.Duration) (rank int, ok bool) {
+	for i, a := range h.ranks {
+		if a.lacks && !a.served && a.next <= now && (!ok || a.since < h.ranks[rank].since) {
+			rank, ok = i, true
+		}
+	}
+	return rank, ok
+}
+
+// Serve says that a replica is being looked for.
+func (h *Healing) Serve(rank int) { h.ranks[rank].served = true }
+
+// GaveUp says that this came to nothing. The next attempt has to wait, the longer
+// the more of them have failed.
+func (h *Healing) GaveUp(rank int, now time.Duration) {
+	a := &h.ranks[rank]
+	a.served = false
+	a.next = now + reservation.Backoff(a.failed, h.rnd)
+	a.failed++
+}
+
+// Healed says that the rank has got a replica, and returns how long it was without.
+func (h *Healing) Healed(rank int, now time.Duration) time.Duration {
+	a := &h.ranks[rank]
+	a.served, a.failed = false, 0
+	return now - a.since
+}

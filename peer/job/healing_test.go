@@ -1,0 +1,58 @@
+package job
+
+import (
+	"math/rand/v2"
+	"testing"
+	"time"
+)
+
+func newTestHealing(n int) *Healing { return NewHealing(n, rand.New(rand.NewPCG(1, 2))) }
+
+func TestRankThatHasWaitedLongestIsServedFirst(t *testing.T) {
+	h := newTestHealing(3)
+	if _, ok := h.Next(0); ok {
+		t.Fatal("a rank is served that lacks nothing")
+	}
+	if !h.Observe(2, true, time.Second) || !h.Observe(0, true, 2*time.Second) || h.Observe(0, true, 3*time.Second) {
+		t.Fatal("a loss is news once")
+	}
+	for _, want := range []int{2, 0} {
+		rank, ok := h.Next(3 * time.Second)
+		if !ok || rank != want {
+			t.Fatalf("rank %d, %v; want %d", rank, ok, want)
+		}
+		h.Serve(rank)
+	}
+	if rank, ok := h.Next(3 * time.Second); ok {
+		t.Errorf("rank %d is served twice at one time", rank)
+	}
+	if took := h.Healed(2, 4*time.Second); took != 3*time.Second {
+		t.Errorf("healed after %v, want 3s", took)
+	}
+}
+
+func TestAttemptsThatFailWaitLongerAndLonger(t *testing.T) {
+	h := newTestHealing(1)
+	now := time.Duration(0)
+	h.Observe(0, true, now)
+	var pauses []time.Duration
+	for range 12 {
+		if _, ok := h.Next(now); !ok {
+			t.Fatalf("not tried again after %v", pauses)
+		}
+		h.Serve(0)
+		h.GaveUp(0, now)
+		began := now
+		for _, ok := h.Next(now); !ok; _, ok = h.Next(now) {
+			now += time.Millisecond
+		}
+		pauses = append(pauses, now-began)
+	}
+	if pauses[0] == 0 || pauses[0] > time.Second || pauses[11] < time.Second || pauses[11] > 10*time.Second {
+		t.Errorf("pauses %v", pauses)
+	}
+	h.Observe(0, false, now)
+	if h.Observe(0, true, now); h.ranks[0].next > now {
+		t.Error("a new loss waits for what came of an earlier one")
+	}
+}

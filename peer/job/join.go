@@ -1,0 +1,78 @@
+package job
+
+import "github.com/p2pmpi/p2pmpi/internal/view"
+
+// Lacks reports whether a rank has fewer replicas than it began with, and can use
+// another one. One that is nearly done cannot; nor is a process replaced that ended
+// by itself, since the next would too.
+func (w *Watch) Lacks(rank int) bool {
+	if !w.begun || w.over {
+		return false
+	}
+	live, done := 0, 0
+	for k := range w.view.R {
+		p := view.Process{Rank: rank, Replica: k}
+		a := w.at(p)
+		switch state := w.view.State(p); {
+		case state == view.Finished || state == view.Live && (a.exit != nil || a.aborted != nil):
+			return false
+		case state == view.Live && !a.joining:
+			live++
+		case state == view.Failed && a.exit != nil && a.exit.byItself():
+			done++
+		}
+	}
+	return live > 0 && live+done < w.r
+}
+
+// Join lets process p join its rank: it has been started, and has called mpj.Init.
+func (w *Watch) Join(p view.Process) Step {
+	var s Step
+	if next, ok := w.view.Joiner(p.Rank); !ok || next != p || !w.Lacks(p.Rank) {
+		return s
+	}
+	before := *w
+	next, _, _ := w.view.Join(p.Rank)
+	w.view, w.procs = next, make([]watched, next.N*next.R)
+	for _, q := range before.view.Processes() {
+		*w.at(q) = *before.at(q)
+	}
+	*w.at(p) = watched{initialized: true, joining: true}
+	s.View, s.Joined = &next, &p
+	return s
+}
+
+// Healed says that p, which has joined, has caught up with the others of its rank.
+func (w *Watch) Healed(p view.Process) Step {
+	var s Step
+	if w.lags(p) {
+		w.at(p).joining = false
+		s.Healed = true
+		w.settle(&s)
+	}
+	return s
+}
+
+// lags reports whether p is live and has yet to catch up with the others of its
+// rank. One that has ended well must have.
+func (w *Watch) lags(p view.Process) bool {
+	return w.view.Live(p) && w.at(p).joining && w.at(p).exit == nil
+}
+
+// forsake fails the processes that lag when nobody is left who could bring them up
+// to date.
+func (w *Watch) forsake(s *Step, rank int) {
+	var lagging []view.Process
+	for k := range w.view.R {
+		p := view.Process{Rank: rank, Replica: k}
+		switch {
+		case w.lags(p):
+			lagging = append(lagging, p)
+		case w.view.Has(p):
+			return
+		}
+	}
+	for _, p := range lagging {
+		w.fail(s, p, "had yet to be brought up to date")
+	}
+}

@@ -1,0 +1,298 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/p2pmpi/p2pmpi/faultdetect"
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+)
+
+// A recruit is a process that is to join a rank, while it is not in the view.
+//
+//	submitter                               peer
+//	    |-- Prepare(joining) ----------------->|  staging
+//	    |<-- Prepared -------------------------|
+//	    |-- Start(table, view), Emitted ------>|  starting
+//	    |<-- Started --------------------------|
+//	    |<-- Initialized(key) -----------------|  entering; it waits in mpj.Init
+//	    |-- Joined, View ---> all peers        |
+//	    |-- Begin ---------------------------->|  in the view; asks another replica for what it lacks
+//	    |<-- Healed ---------------------------|
+//
+// So nobody keeps anything for a process before it is there.
+type recruit struct {
+	process view.Process
+	phase   recruitPhase
+	heard   time.Time // last word of its peer
+}
+
+type recruitPhase int
+
+const (
+	recruitStaging recruitPhase = iota
+	recruitStarting
+	recruitEntering
+)
+
+// healPeriod is how often a job looks whether a rank may get another replica.
+const healPeriod = 250 * time.Millisecond
+
+// heal has ranks that lack a replica get one, one after the other.
+func (e *execution) heal() {
+	if e.healing == nil {
+		return
+	}
+	now := e.elapsed()
+	for rank := range e.j.req.N {
+		if e.healing.Observe(rank, e.watch.Lacks(rank), now) {
+			e.j.emit(Event{Kind: HealEvent, Rank: rank, Text: fmt.Sprintf("rank %d lacks a replica; looking for another peer", rank)})
+		}
+	}
+	e.dismiss()
+	if rank, ok := e.healing.Next(now); ok && e.search == nil {
+		e.seek(rank)
+	}
+}
+
+// dismiss lets those go that are not needed any more: recruits of ranks that
+// lack nothing, or that say nothing, and peers whose processes have all failed. They
+// can be recruited anew.
+func (e *execution) dismiss() {
+	for _, l := range e.links {
+		switch r := l.recruit; {
+		case l.err != nil || l.retired:
+		case r == nil:
+			if !slices.ContainsFunc(l.processes, e.watch.View().Has) {
+				e.retire(l, "all its processes have failed")
+			}
+		case !e.watch.Lacks(r.process.Rank):
+			e.giveUp(l, errors.New("it is not needed any more"))
+		case r.phase != recruitEntering && time.Since(r.heard) > e.j.s.waits.silence:
+			e.giveUp(l, fmt.Errorf("no word for %v", e.j.s.waits.silence))
+		}
+	}
+}
+
+// elapsed is how long the job has been running.
+func (e *execution) elapsed() time.Duration { return time.Since(e.j.status.Since) }
+
+// retire ends the job's part at a peer. The rest of the job goes on.
+func (e *execution) retire(l *link, why string) {
+	e.detach(l)
+	l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Stop{Stop: &jobpb.Stop{Reason: why}}})
+	l.retired = true
+}
+
+// giveUp lets go of a recruit that has not joined; another one will be looked for.
+func (e *execution) giveUp(l *link, err error) {
+	r := l.recruit
+	e.j.log.Info().Stringer("peer", l.peer).Int("rank", r.process.Rank).Err(err).Msg("recruit given up")
+	e.healing.GaveUp(r.process.Rank, e.elapsed())
+	e.avoid(l.peer)
+	e.retire(l, err.Error())
+}
+
+// avoidFor is how long a peer that was of no use is not asked again.
+const avoidFor = 30 * time.Second
+
+func (e *execution) avoid(p p2ppeer.ID) { e.avoided[p] = time.Now().Add(avoidFor) }
+
+// hearRetired takes the last words of a part that has been retired.
+func (e *execution) hearRetired(h heard) {
+	if h.err == nil {
+		if _, ok := h.msg.Body.(*jobpb.FromPeer_Stopped); !ok {
+			return
+		}
+		h.link.stopped = true
+		h.err = errRetired
+	}
+	h.link.lose(h.err)
+	e.heal() // its peer may be needed
+}
+
+var errRetired = errors.New("its part of the job has ended")
+
+// hearRecruit takes a recruit one step further, or gives it up.
+func (e *execution) hearRecruit(h heard) *Result {
+	l, m := h.link, h.msg
+	r := l.recruit
+	if h.err != nil {
+		l.lose(h.err)
+		e.giveUp(l, h.err)
+		return nil
+	}
+	r.heard = time.Now()
+	problem := "?"
+	switch b := m.Body.(type) {
+	case *jobpb.FromPeer_Staging:
+		return nil
+	case *jobpb.FromPeer_Prepared:
+		if r.phase != recruitStaging {
+			break
+		}
+		if problem = b.Prepared.Error; problem == "" {
+			l.redeemed = true
+			l.machine = string(b.Prepared.Machine[:min(len(b.Prepared.Machine), maxMachine)])
+			r.phase = recruitStarting
+			e.startRecruit(l)
+			return nil
+		}
+	case *jobpb.FromPeer_Started:
+		if r.phase != recruitStarting {
+			break
+		}
+		if problem = b.Started.Error; problem == "" {
+			r.phase = recruitEntering
+			e.guard(l)
+			return nil
+		}
+	case *jobpb.FromPeer_Initialized:
+		if r.phase == recruitEntering && b.Initialized.GetProcess().View() == r.process && len(b.Initialized.Key) == proclink.KeySize {
+			l.key = b.Initialized.Key
+			return e.enter(l)
+		}
+	case *jobpb.FromPeer_Exited:
+		problem = "its process " + exitOf(b.Exited).String()
+	case *jobpb.FromPeer_Aborted:
+		problem = "its process called Abort"
+	}
+	if problem == "?" {
+		e.giveUp(l, unexpected(m))
+		return nil
+	}
+	e.giveUp(l, errors.New(plain(problem)))
+	return nil
+}
+
+// startRecruit gives the recruit's peer the membership table as it is now, and
+// lets it hear of what follows.
+func (e *execution) startRecruit(l *link) {
+	r := l.recruit
+	v := e.watch.View()
+	m := &jobpb.Start{View: jobpb.FromView(v), Channels: e.j.req.Channels, Heal: true}
+	for p, on := range e.runsOn {
+		if v.Has(p) {
+			m.Members = append(m.Members, e.row(on, p))
+		}
+	}
+	m.Members = append(m.Members, e.row(l, r.process))
+	l.say(e.emitted(r.process.Rank)) // what the user has got is not to be sent again
+	l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Start{Start: m}})
+}
+
+// row is that of a process in the membership table.
+func (e *execution) row(l *link, p view.Process) *jobpb.Member {
+	return &jobpb.Member{
+		Process: jobpb.FromProcess(p), Peer: []byte(l.peer), Addrs: e.addrs(l.peer),
+		Machine: []byte(l.machine), Key: e.keyOf(l, p),
+	}
+}
+
+// keyOf returns the public key of a process on l; nil when it has not said it, or
+// Begin brings it.
+func (e *execution) keyOf(l *link, p view.Process) []byte {
+	if p.Replica < e.j.req.R {
+		return nil
+	}
+	return l.key
+}
+
+// enter makes a recruit, which waits in mpj.Init, a process of the job.
+func (e *execution) enter(l *link) *Result {
+	p := l.recruit.process
+	s := e.watch.Join(p)
+	if s.Joined == nil {
+		e.giveUp(l, fmt.Errorf("process %v cannot join the view any more", p))
+		return nil
+	}
+	e.runsOn[p] = l
+	l.recruit = nil
+	return e.apply(s)
+}
+
+// welcome tells everybody where a process is that the next view names.
+func (e *execution) welcome(p view.Process) {
+	l := e.runsOn[p]
+	e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: e.row(l, p)}})
+}
+
+// admit lets a process that is in the view now leave mpj.Init.
+func (e *execution) admit(p view.Process) {
+	l := e.runsOn[p]
+	l.say(e.emitted(p.Rank))
+	l.say(e.begin)
+}
+
+// guard watches the peer of a recruit. The job's group was fixed when it began, so
+// the submitter and each later peer make one of their own; it is the submitter that
+// others hear of them from, by views.
+func (e *execution) guard(l *link) {
+	cfg := e.j.s.cfg
+	if l.peer == cfg.Host.ID() {
+		return
+	}
+	group, err := cfg.Detector.Join(faultdetect.GroupConfig{
+		Job: jobpb.GroupOf(e.j.spec.ID, l.recruit.process), Members: []p2ppeer.ID{l.peer, cfg.Host.ID()}, Self: 1,
+		Period: cfg.Period, Offset: firstHeartbeat, Hang: cfg.Hang, Mode: cfg.Mode,
+		Verdict: func(v faultdetect.Verdict) {
+			if v.State == faultdetect.Failed {
+				l.silent.Store(true)
+				l.stream.Reset() // read reports it
+			}
+		},
+	})
+	if err != nil {
+		e.giveUp(l, err)
+		return
+	}
+	l.group = group
+	l.say(joinMessage(cfg, l.peer, cfg.Host.ID()))
+}
+
+// healed takes the word of a process that it does what the others of its rank do.
+func (e *execution) healed(p view.Process, m *jobpb.Healed) *Result {
+	s := e.watch.Healed(p)
+	if !s.Healed {
+		return nil
+	}
+	took := e.healing.Healed(p.Rank, e.elapsed())
+	e.recoveries = append(e.recoveries, took)
+	v := e.watch.View()
+	e.j.emit(Event{
+		Kind: HealEvent, Rank: p.Rank, Took: took,
+		Placed: []Placed{{Process: p, Peer: e.runsOn[p].peer.String()}},
+		Text: fmt.Sprintf("rank %d has %s again (replica %d on peer %s) after %.1f s: %s given anew",
+			p.Rank, many(uint64(len(v.LiveReplicas(p.Rank))), "replica"), p.Replica, short(e.runsOn[p].peer), took.Seconds(),
+			many(m.Messages, "message")),
+	})
+	return e.apply(s)
+}
+
+// many writes how many there are of something.
+func many(n uint64, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// sumUp tells the user how long ranks were without a replica.
+func (e *execution) sumUp() {
+	if len(e.recoveries) == 0 {
+		return
+	}
+	var sum time.Duration
+	for _, d := range e.recoveries {
+		sum += d
+	}
+	longest := slices.Max(e.recoveries)
+	e.j.emit(Event{Kind: HealEvent, Took: longest, Text: fmt.Sprintf("%s given to ranks that had lost one, %.1f s after the loss on average, %.1f s at most",
+		many(uint64(len(e.recoveries)), "new replica"), (sum / time.Duration(len(e.recoveries))).Seconds(), longest.Seconds())})
+}

@@ -1,0 +1,124 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/p2pmpi/p2pmpi/discovery"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/reservation"
+)
+
+// A finding is what came of a search for a peer that can run one more process.
+type finding struct {
+	rank int
+	link *link // to it; nil: there is none
+	err  error // why
+}
+
+// seek looks for a peer that can run one more replica of a rank. There is one
+// search at a time, so that the job never holds more slots than it can use.
+func (e *execution) seek(rank int) {
+	e.healing.Serve(rank)
+	p, ok := e.watch.View().Joiner(rank)
+	if !ok {
+		return // it has had too many: never again
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	e.search = cancel
+	without := e.unwanted()
+	go func() { // ends with its finding, soon after ctx does
+		l, err := e.recruit(ctx, p, without)
+		e.found <- finding{rank, l, err}
+	}()
+}
+
+// unwanted are the peers that take part in the job already, and those that were
+// of no use a moment ago.
+func (e *execution) unwanted() map[p2ppeer.ID]bool {
+	out := maps.Clone(e.j.excluded)
+	for _, l := range e.links {
+		if l.err == nil {
+			out[l.peer] = true
+		}
+	}
+	for p, until := range e.avoided {
+		if time.Now().Before(until) {
+			out[p] = true
+		} else {
+			delete(e.avoided, p)
+		}
+	}
+	return out
+}
+
+var errNoOther = errors.New("no other peer has a slot")
+
+// recruit holds a slot for process p at a peer, and opens a control stream to it.
+// It runs beside the goroutine that owns e.
+func (e *execution) recruit(ctx context.Context, p view.Process, without map[p2ppeer.ID]bool) (*link, error) {
+	s := e.j.s
+	found, _, err := s.cfg.Discovery.Candidates(ctx, discovery.Need{Slots: 1 + len(without), PerPeer: 1})
+	if err != nil {
+		return nil, err
+	}
+	candidates := slices.DeleteFunc(e.j.eligible(found, make(map[string]int)), func(c reservation.Candidate) bool {
+		return without[c.Peer]
+	})
+	if len(candidates) == 0 {
+		return nil, errNoOther
+	}
+	asking, cancel := lingering(ctx, s.waits.answers)
+	defer cancel()
+	reserved, err := reservation.Reserve(asking, s.holder, candidates, reservation.Need{Job: e.j.spec.ID, N: 1, R: 1})
+	if err != nil {
+		return nil, err
+	}
+	l := newLink(reserved.Placements[0], p)
+	l.recruit = &recruit{process: p, heard: time.Now()}
+	if err := l.open(ctx, s.cfg.Host, e.inbox, e.done); err != nil {
+		l.err = fmt.Errorf("open a control stream: %w", err)
+	}
+	return l, nil
+}
+
+// take goes on with what a search has found.
+func (e *execution) take(f finding) {
+	e.search = nil
+	if f.link == nil {
+		e.j.log.Debug().Int("rank", f.rank).Err(f.err).Msg("no recruit")
+		e.healing.GaveUp(f.rank, e.elapsed())
+		return
+	}
+	l := f.link
+	e.links = append(e.links, l)
+	if l.err != nil {
+		e.giveUp(l, l.err)
+		return
+	}
+	e.serve(l.peer)
+	l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Prepare{Prepare: &jobpb.Prepare{
+		Spec: e.j.envelope, Key: l.slots.Key[:], Joining: true,
+		Processes: []*jobpb.Process{jobpb.FromProcess(l.recruit.process)},
+	}}})
+}
+
+// endSearch ends the search for a peer, if there is one. What it has found all the
+// same has to be let go like the others.
+func (e *execution) endSearch() {
+	if e.search == nil {
+		return
+	}
+	e.search()
+	if f := <-e.found; f.link != nil {
+		e.links = append(e.links, f.link)
+	}
+	e.search = nil
+}
