@@ -42,6 +42,7 @@ type execution struct {
 	healing    *Healing // nil: what is lost is not replaced
 	looks      <-chan time.Time
 	search     context.CancelFunc       // of the search for a peer that is under way, or nil
+	searched   int                      // the rank that it is for
 	found      chan finding             // what came of it
 	avoided    map[p2ppeer.ID]time.Time // peers that were of no use, and until when
 	recoveries []time.Duration          // how long ranks were without a replica

@@ -57,6 +57,9 @@ func (h *Healing) Next(now time.Duration) (rank int, ok bool) {
 // Serve says that a replica is being looked for.
 func (h *Healing) Serve(rank int) { h.ranks[rank].served = true }
 
+// Served reports whether Serve has been said, and neither GaveUp nor Healed since.
+func (h *Healing) Served(rank int) bool { return h.ranks[rank].served }
+
 // GaveUp says that this came to nothing. The next attempt has to wait, the longer
 // the more of them have failed.
 func (h *Healing) GaveUp(rank int, now time.Duration) {

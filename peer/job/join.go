@@ -1,6 +1,10 @@
 package job
 
-import "github.com/p2pmpi/p2pmpi/internal/view"
+import (
+	"slices"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
 
 // Lacks reports whether a rank has fewer replicas than it began with, and can use
 // another one. One that is nearly done cannot; nor is a process replaced that ended
@@ -57,6 +61,11 @@ func (w *Watch) Healed(p view.Process) Step {
 // rank. One that has ended well must have.
 func (w *Watch) lags(p view.Process) bool {
 	return w.view.Live(p) && w.at(p).joining && w.at(p).exit == nil
+}
+
+// Lags reports whether a process has joined rank that has yet to catch up.
+func (w *Watch) Lags(rank int) bool {
+	return slices.ContainsFunc(w.view.LiveReplicas(rank), w.lags)
 }
 
 // forsake fails the processes that lag when nobody is left who could bring them up

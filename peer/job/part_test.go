@@ -9,6 +9,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/filetransfer"
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
@@ -66,7 +67,9 @@ func (p *part) join() {
 // go on.
 func (p *part) enter() {
 	for _, q := range p.processes {
-		p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Initialized{Initialized: &jobpb.Initialized{Process: jobpb.FromProcess(q)}}})
+		p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Initialized{Initialized: &jobpb.Initialized{
+			Process: jobpb.FromProcess(q), Key: make([]byte, proclink.KeySize),
+		}}})
 	}
 	await(p, (*jobpb.ToPeer).GetBegin)
 }

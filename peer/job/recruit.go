@@ -56,9 +56,22 @@ func (e *execution) heal() {
 		}
 	}
 	e.dismiss()
+	for rank := range e.j.req.N {
+		if e.healing.Served(rank) && !e.serving(rank) { // it failed after it had joined
+			e.healing.GaveUp(rank, now)
+		}
+	}
 	if rank, ok := e.healing.Next(now); ok && e.search == nil {
 		e.seek(rank)
 	}
+}
+
+// serving reports whether somebody is on the way to being a replica of rank.
+func (e *execution) serving(rank int) bool {
+	return e.search != nil && e.searched == rank || e.watch.Lags(rank) ||
+		slices.ContainsFunc(e.links, func(l *link) bool {
+			return l.recruit != nil && l.recruit.process.Rank == rank && l.err == nil && !l.retired
+		})
 }
 
 // dismiss lets those go that are not needed any more: recruits of ranks that

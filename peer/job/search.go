@@ -26,13 +26,14 @@ type finding struct {
 // seek looks for a peer that can run one more replica of a rank. There is one
 // search at a time, so that the job never holds more slots than it can use.
 func (e *execution) seek(rank int) {
-	e.healing.Serve(rank)
 	p, ok := e.watch.View().Joiner(rank)
-	if !ok {
-		return // it has had too many: never again
+	if !ok { // it has had too many
+		e.healing.GaveUp(rank, e.elapsed())
+		return
 	}
+	e.healing.Serve(rank)
 	ctx, cancel := context.WithCancel(context.Background())
-	e.search = cancel
+	e.search, e.searched = cancel, rank
 	without := e.unwanted()
 	go func() { // ends with its finding, soon after ctx does
 		l, err := e.recruit(ctx, p, without)

@@ -1,0 +1,298 @@
+package job
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+)
+
+// healing is a job of one rank and two replicas whose losses are replaced.
+func (b *bed) healing() Request {
+	req := b.request(1, 2)
+	req.Heal = true
+	return req
+}
+
+// caughtUp says that q, which has joined, does what the others do.
+func (p *part) caughtUp(q view.Process) {
+	p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Healed{Healed: &jobpb.Healed{Process: jobpb.FromProcess(q), Messages: 7}}})
+}
+
+// untilHealed returns what tells when a rank has its replica again: a watch of
+// events, and the channel that it closes then.
+func untilHealed() (watch func(Event) error, healed <-chan struct{}) {
+	c := make(chan struct{})
+	var once sync.Once
+	return func(e Event) error {
+		if e.Kind == HealEvent && e.Placed != nil {
+			once.Do(func() { close(c) })
+		}
+		return nil
+	}, c
+}
+
+// TestLostReplicaIsReplaced loses both replicas of a rank, the second when the first
+// has been replaced: the third has the last word, and the user gets all of the output
+// once (R6).
+func TestLostReplicaIsReplaced(t *testing.T) {
+	b := newBed(t, never, 1, 1, 1)
+	watch, healed := untilHealed()
+	b.play(func(p *part) {
+		p.start()
+		q := p.processes[0]
+		switch q.Replica {
+		case 0:
+			p.enter()
+			p.writes(q, 0, "a\n")
+			p.acknowledged(1)
+			p.vanish()
+		case 1:
+			p.enter()
+			row := await(p, (*jobpb.ToPeer).GetJoined)
+			if row.Process.View() != proc(0, 2) || len(row.Key) != proclink.KeySize || len(row.Peer) == 0 || len(row.Addrs) == 0 {
+				t.Errorf("joined by %v", row)
+			}
+			p.until(proc(0, 2), view.Live)
+			<-healed
+			p.vanish()
+		case 2:
+			if e := await(p, (*jobpb.ToPeer).GetEmitted); e.Stdout != 1 {
+				t.Errorf("the recruit hears that the user has %v", e)
+			}
+			p.enter()
+			p.until(q, view.Live)
+			p.caughtUp(q)
+			p.until(proc(0, 1), view.Failed)
+			p.writes(q, 1, "b\n")
+			p.closes(q, 2)
+			p.exits(q, wellEnded)
+		}
+	})
+	o := b.run(b.healing(), watch)
+	o.want(StatusOK, "")
+	o.wrote(0, Stdout, "a\nb\n")
+	o.told("rank 0 lacks a replica; looking for another peer")
+	o.told("rank 0 has 2 replicas again (replica 2 on peer …")
+	o.told("7 messages given anew")
+	o.told("1 new replica given to ranks that had lost one")
+	if v := o.view(); v.State(proc(0, 0)) != view.Failed || v.State(proc(0, 1)) != view.Failed || v.State(proc(0, 2)) != view.Finished {
+		t.Errorf("last view %+v", v)
+	}
+}
+
+func TestRecruitThatComesToNothingIsFollowedByAnother(t *testing.T) {
+	b := newBed(t, never, 1, 1, 1, 1)
+	cases := map[string]func(*part, view.Process){
+		"it cannot stage":      func(p *part, _ view.Process) { p.prepared("no room") },
+		"lost while it stages": func(p *part, _ view.Process) { p.vanish() },
+		"it cannot start":      func(p *part, _ view.Process) { p.prepared(""); p.started("no memory") },
+		"its process ends":     func(p *part, q view.Process) { p.start(); p.exits(q, *killedExit) },
+		"lost before it joins": func(p *part, _ view.Process) { p.start(); p.vanish() },
+		"lost when it joins":   func(p *part, _ view.Process) { p.start(); p.enter(); p.vanish() },
+		"it breaks the rules":  func(p *part, q view.Process) { p.start(); p.caughtUp(q) },
+	}
+	for name, fails := range cases {
+		t.Run(name, func(t *testing.T) {
+			var mu sync.Mutex
+			recruits := 0
+			watch, healed := untilHealed()
+			b.in(t).play(func(p *part) {
+				q := p.processes[0]
+				if q.Replica < 2 {
+					p.start()
+					p.enter()
+					if q.Replica == 0 {
+						p.vanish()
+					}
+					<-healed
+					p.ends(q)
+					return
+				}
+				mu.Lock()
+				recruits++
+				number := recruits
+				mu.Unlock()
+				if number == 1 {
+					fails(p, q)
+					return
+				}
+				p.start()
+				p.enter()
+				p.caughtUp(q)
+			})
+			o := b.run(b.healing(), watch)
+			o.want(StatusOK, "")
+			if recruits != 2 {
+				t.Errorf("%d recruits, want 2", recruits)
+			}
+		})
+	}
+	b.in(t)
+}
+
+// TestPeerOfAProcessThatFailedIsRecruitedAnew: its slot is given back first.
+func TestPeerOfAProcessThatFailedIsRecruitedAnew(t *testing.T) {
+	b := newBed(t, never, 1, 1)
+	watch, healed := untilHealed()
+	b.play(func(p *part) {
+		p.start()
+		p.enter()
+		switch q := p.processes[0]; q.Replica {
+		case 0:
+			<-healed
+			p.ends(q)
+		case 1:
+			p.exits(q, *killedExit)
+		default:
+			p.caughtUp(q)
+		}
+	})
+	o := b.run(b.healing(), watch)
+	o.want(StatusOK, "")
+	o.told("rank 0 has 2 replicas again")
+}
+
+// TestR7RankWithNobodyToBringTheNewOneUpToDateIsLost, although a process of it
+// lives.
+func TestR7RankWithNobodyToBringTheNewOneUpToDateIsLost(t *testing.T) {
+	b := newBed(t, never, 1, 1, 1)
+	joined := make(chan struct{})
+	b.play(func(p *part) {
+		p.start()
+		p.enter()
+		switch p.processes[0].Replica {
+		case 0:
+			p.vanish()
+		case 1:
+			<-joined
+			p.vanish()
+		default:
+			close(joined)
+		}
+	})
+	o := b.run(b.healing(), nil)
+	o.want(StatusLost, "rank 0 lost all its replicas: ")
+	if !strings.Contains(o.Message, "replica 2 had yet to be brought up to date") {
+		t.Errorf("said %q", o.Message)
+	}
+}
+
+// TestS4JobThatEndsWhileARecruitIsOnItsWayLeavesNothing, at whatever point.
+func TestS4JobThatEndsWhileARecruitIsOnItsWayLeavesNothing(t *testing.T) {
+	b := newBed(t, never, 1, 1, 1)
+	stages := map[string]func(*part){
+		"looking": nil, "asked to stage": func(*part) {}, "staged": func(p *part) { p.prepared("") }, "started": (*part).start,
+	}
+	for name, stage := range stages {
+		for _, cancel := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, cancelled %v", name, cancel), func(t *testing.T) {
+				ctx, end := context.WithTimeout(t.Context(), patience)
+				defer end()
+				there := make(chan struct{})
+				over := func(p *part, q view.Process) {
+					if cancel {
+						end()
+						return
+					}
+					p.ends(q)
+				}
+				b.in(t).play(func(p *part) {
+					switch q := p.processes[0]; q.Replica {
+					case 0:
+						p.start()
+						p.enter()
+						p.vanish()
+					case 1:
+						p.start()
+						p.enter()
+						p.until(proc(0, 0), view.Failed)
+						if stage != nil {
+							<-there
+						}
+						over(p, q)
+					default:
+						if stage != nil {
+							stage(p)
+							close(there)
+						}
+					}
+				})
+				status := map[bool]int{false: StatusOK, true: StatusCancelled}
+				b.runUntil(ctx, b.healing(), nil).want(status[cancel], "")
+			})
+		}
+	}
+	b.in(t)
+}
+
+// TestF1SilentRecruitFails: it keeps its stream open and sends no heartbeat.
+func TestF1SilentRecruitFails(t *testing.T) {
+	b := newBed(t, 250*time.Millisecond, 1, 1, 1)
+	b.play(func(p *part) {
+		p.start()
+		switch q := p.processes[0]; q.Replica {
+		case 0:
+			p.join()
+			p.enter()
+			p.vanish()
+		case 1:
+			p.join()
+			p.enter()
+			p.until(proc(0, 2), view.Live)
+			p.until(proc(0, 2), view.Failed)
+			p.ends(q)
+		case 2:
+			p.enter()
+		}
+	})
+	o := b.run(b.healing(), nil)
+	o.want(StatusOK, "")
+	o.told("it has been silent for too long")
+}
+
+func TestLacks(t *testing.T) {
+	killed := Exit{Code: -1, Signal: "killed", Initialized: true}
+	cases := map[string]struct {
+		do   func(*Watch)
+		want bool
+	}{
+		"nothing has happened":      {func(*Watch) {}, false},
+		"a replica is lost":         {func(w *Watch) { w.Lost([]view.Process{proc(0, 1)}, "is lost") }, true},
+		"a replica is killed":       {func(w *Watch) { w.Exited(proc(0, 1), killed) }, true},
+		"a replica ends by itself":  {func(w *Watch) { w.Exited(proc(0, 1), Exit{Code: 3, Initialized: true}) }, false},
+		"all replicas are lost":     {func(w *Watch) { w.Lost([]view.Process{proc(0, 0), proc(0, 1)}, "is lost") }, false},
+		"another rank has lost one": {func(w *Watch) { w.Lost([]view.Process{proc(1, 0)}, "is lost") }, false},
+		"one is done, one is lost": {func(w *Watch) {
+			w.Lost([]view.Process{proc(0, 1)}, "is lost")
+			w.Exited(proc(0, 0), wellEnded)
+		}, false},
+		"one has joined": {func(w *Watch) {
+			w.Lost([]view.Process{proc(0, 1)}, "is lost")
+			w.Join(proc(0, 2))
+		}, true},
+		"one has joined and caught up": {func(w *Watch) {
+			w.Lost([]view.Process{proc(0, 1)}, "is lost")
+			w.Join(proc(0, 2))
+			w.Healed(proc(0, 2))
+		}, false},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			w := running(t, 2, 2)
+			c.do(w)
+			if got := w.Lacks(0); got != c.want {
+				t.Errorf("lacks a replica: %v, want %v", got, c.want)
+			}
+		})
+	}
+	if w := NewWatch(1, 2); w.Lost([]view.Process{proc(0, 1)}, "is lost").View == nil || w.Lacks(0) {
+		t.Error("a job that has yet to begin is healed")
+	}
+}
