@@ -22,6 +22,7 @@ type whole struct {
 	emission Emission
 	procs    []actor
 	faults   int // still allowed
+	joins    int // likewise
 	result   *Result
 	lines    []string // by rank: what the user has got
 }
@@ -59,8 +60,8 @@ func (a actor) records() [][]byte {
 	return rs
 }
 
-func startWhole(n, r, faults int) whole {
-	j := whole{watch: *NewWatch(n, r), emission: *NewEmission(n), faults: faults, lines: make([]string, n)}
+func startWhole(n, r, faults, joins int) whole {
+	j := whole{watch: *NewWatch(n, r), emission: *NewEmission(n), faults: faults, joins: joins, lines: make([]string, n)}
 	j.procs = make([]actor, n*r)
 	for i, p := range j.watch.View().Processes() {
 		j.watch.Initialized(p)
@@ -87,11 +88,11 @@ func (j *whole) key() string {
 		}
 		return b
 	}
-	b := []byte{byte(j.watch.view.Epoch), byte(j.faults), flags(j.watch.over, j.result != nil)}
+	b := []byte{byte(j.watch.view.Epoch), byte(j.faults), byte(j.joins), flags(j.watch.over, j.result != nil)}
 	for i, w := range j.watch.procs {
 		a := j.procs[i]
 		b = append(b, byte(j.watch.view.States[i]), byte(a.written), byte(a.told),
-			flags(w.exit != nil, w.drained, a.exit != nil, a.exit == killedExit, a.torn),
+			flags(w.joining, w.exit != nil, w.drained, a.exit != nil, a.exit == killedExit, a.torn),
 			flags(a.lost, a.said, a.ended, a.drained, a.spoke))
 	}
 	for rank, e := range j.emission.ranks {
@@ -148,6 +149,21 @@ var acts = []act{
 		a.drained = true
 		return j.follow(j.watch.Drained(p), p)
 	}, func(_ *whole, _ view.Process, a *actor) bool { return a.ended && !a.drained }},
+	{"is joined by a new replica", func(j *whole, p view.Process, _ *actor) error {
+		j.joins--
+		q, _ := j.watch.View().Joiner(p.Rank)
+		s := j.watch.Join(q)
+		if s.Joined == nil || *s.Joined != q || !s.View.Live(q) {
+			return fmt.Errorf("%v does not join: %+v", q, s)
+		}
+		j.procs = append(j.procs, actor{}) // there is one rank
+		return j.follow(s, q)
+	}, func(j *whole, p view.Process, _ *actor) bool {
+		return j.joins > 0 && p.Replica == 0 && j.watch.Lacks(p.Rank)
+	}},
+	{"has caught up", func(j *whole, p view.Process, _ *actor) error {
+		return j.follow(j.watch.Healed(p), p)
+	}, func(j *whole, p view.Process, a *actor) bool { return j.watch.lags(p) && a.runs() }},
 }
 
 func (a *actor) runs() bool { return a.exit == nil && !a.lost }
@@ -218,11 +234,12 @@ func (j *whole) checkLost(r Result) error {
 // epoch of its own, and states only advance.
 func checkStep(before, after view.View) error {
 	changes := uint64(0)
-	for i, s := range before.States {
-		if after.States[i] < s {
-			return fmt.Errorf("V1: a process that was %v is %v", s, after.States[i])
+	for _, p := range after.Processes() {
+		was, is := before.State(p), after.State(p)
+		if is < was && was != view.Vacant {
+			return fmt.Errorf("V1: a process that was %v is %v", was, is)
 		}
-		if after.States[i] != s {
+		if is != was {
 			changes++
 		}
 	}
@@ -235,14 +252,15 @@ func checkStep(before, after view.View) error {
 // TestEveryOrder holds V1, R6 and R7 in every state that a small job can get
 // into at its submitter, whatever the order in which it hears of things.
 func TestEveryOrder(t *testing.T) {
-	jobs := []struct{ n, r, faults int }{{1, 2, 2}, {1, 3, 1}, {2, 1, 1}}
+	jobs := []struct{ n, r, faults, joins int }{{1, 2, 2, 0}, {1, 3, 1, 0}, {2, 1, 1, 0}, {1, 2, 2, 1}}
 	if *deep {
-		jobs = append(jobs, struct{ n, r, faults int }{1, 3, 3}, struct{ n, r, faults int }{2, 2, 1})
+		jobs = append(jobs, struct{ n, r, faults, joins int }{1, 3, 3, 0}, struct{ n, r, faults, joins int }{2, 2, 1, 0},
+			struct{ n, r, faults, joins int }{1, 2, 2, 2})
 	}
 	for _, tt := range jobs {
-		t.Run(fmt.Sprintf("n=%d r=%d, %d faults", tt.n, tt.r, tt.faults), func(t *testing.T) {
+		t.Run(fmt.Sprintf("n=%d r=%d, %d faults, %d joins", tt.n, tt.r, tt.faults, tt.joins), func(t *testing.T) {
 			t.Parallel()
-			states, depth := everyState(t, startWhole(tt.n, tt.r, tt.faults))
+			states, depth := everyState(t, startWhole(tt.n, tt.r, tt.faults, tt.joins))
 			t.Logf("%d states, up to %d events deep", states, depth)
 		})
 	}
@@ -259,7 +277,7 @@ func everyState(t *testing.T, start whole) (states, depth int) {
 			here, pressing := j.key(), false
 			for after := range everyAct(t, &j) {
 				k := after.key()
-				pressing = pressing || k != here && after.faults == j.faults
+				pressing = pressing || k != here && after.faults == j.faults && after.joins == j.joins
 				if !met[k] {
 					met[k] = true
 					next = append(next, after)
