@@ -100,7 +100,7 @@ func oneMoreProcessor() {
 func engineConfig(self view.Process, v view.View, o channel.Opener) engine.Config {
 	start := time.Now()
 	return engine.Config{
-		Self: self, View: v, Protocol: localworld.Protect(self, v), Opener: o,
+		Self: self, View: v, Protocol: localworld.Protect(self, v, false), Opener: o,
 		Clock: func() time.Duration { return time.Since(start) },
 	}
 }

@@ -45,4 +45,11 @@
 //
 // Until an AnySource receive is decided, a message that it may get is kept
 // from the named receives that were posted after it: see mailbox.
+//
+// # New replicas
+//
+// A view may have more replicas than the one before. Their channels are taken as soon
+// as the view has them: join.go. What reaches a process from outside is kept in
+// a log (past.go), out of which the protocol gives a replica that joins the rank later
+// all that its program needs to come as far as the others.
 package engine

@@ -36,6 +36,13 @@ type Config struct {
 	// Diverged is told what the protocol says about messages that replicas have not
 	// produced alike, maxDiverged times at most. It may block.
 	Diverged func(protection.Divergence)
+	// Past keeps what reaches this process, for replicas that join its rank later; nil:
+	// nobody does. The engine closes it. Unkept is told why that can be no more.
+	Past   *Past
+	Unkept func(why string)
+	// Joined is told, if this process is new in a rank that runs, that it does now what
+	// its rank does: how many messages it was given anew, and their bytes. It may block.
+	Joined func(messages, bytes uint64)
 }
 
 // An Engine is the engine of one process. Its methods may be called by several
@@ -45,6 +52,9 @@ type Engine struct {
 	opener channel.Opener
 	clock  func() time.Duration
 	tell   func(protection.Divergence)
+	past   *Past // nil: none
+	unkept func(string)
+	joined func(messages, bytes uint64) // nil once told
 
 	ctx     context.Context // of everything that blocks; ends with the engine
 	cancel  context.CancelFunc
@@ -68,6 +78,7 @@ type Engine struct {
 
 	outlets    []*outlet // by process: rank*r + replica
 	inlets     []*inlet
+	callers    []caller // who have a channel to this process and are not in its view
 	poller     poller
 	loans      int // inlets that are lent
 	sleepers   []*waiter
@@ -91,6 +102,8 @@ type Engine struct {
 	// used again: the protocol and the queues that it is in.
 	lent map[*byte]int
 
+	relived, relivedBytes uint64 // messages of the rank's past that were given to this process
+
 	diverged int // times that tell has been called
 	telling  int // calls of it that have not returned
 
@@ -109,7 +122,7 @@ type Engine struct {
 // ends; Close must be called in any case.
 func New(ctx context.Context, c Config) *Engine {
 	e := &Engine{
-		self: c.Self, opener: c.Opener, clock: c.Clock, tell: c.Diverged,
+		self: c.Self, opener: c.Opener, clock: c.Clock, tell: c.Diverged, past: c.Past, unkept: c.Unkept,
 		stopped:   make(chan struct{}),
 		view:      c.View,
 		protocol:  c.Protocol,
@@ -129,6 +142,9 @@ func New(ctx context.Context, c Config) *Engine {
 	e.ctx, e.cancel = context.WithCancel(ctx)
 	e.mu.Lock()
 	if e.protocol != nil {
+		if e.protocol.Joining() {
+			e.joined = c.Joined
+		}
 		e.armTick() // the view may already name this process master
 	}
 	e.mu.Unlock()
@@ -154,11 +170,12 @@ func (e *Engine) View(v view.View) {
 	if v.Epoch <= e.view.Epoch || e.err != nil {
 		return
 	}
-	e.view = v
-	if v.State(e.self) == view.Failed {
+	e.grow(v)
+	if e.view = v; v.State(e.self) == view.Failed {
 		e.fail(ErrExpelled)
 		return
 	}
+	e.meet()
 	for _, o := range e.outlets {
 		if o != nil && !v.Live(o.to) {
 			e.drop(o)
@@ -178,10 +195,27 @@ func (e *Engine) View(v view.View) {
 	e.armTick()
 }
 
+// grow makes room for the processes of v. e.mu is held.
+func (e *Engine) grow(v view.View) {
+	if v.R == e.view.R {
+		return
+	}
+	outlets, inlets := make([]*outlet, v.N*v.R), make([]*inlet, v.N*v.R)
+	for rank := range v.N {
+		copy(outlets[rank*v.R:], e.outlets[rank*e.view.R:(rank+1)*e.view.R])
+		copy(inlets[rank*v.R:], e.inlets[rank*e.view.R:(rank+1)*e.view.R])
+	}
+	e.outlets, e.inlets = outlets, inlets
+}
+
 // apply does what the protocol asks for. Deliveries and outcomes may lead to
 // further calls of the protocol, so they are copied first and worked off here,
 // whatever depth apply is called at. e.mu is held.
 func (e *Engine) apply(out protection.Output) {
+	if out.Lost != "" {
+		e.fail(errors.New(out.Lost))
+		return
+	}
 	for _, envelope := range out.Send {
 		e.hold(envelope.Frame.Payload)
 		e.enqueue(envelope)
@@ -192,6 +226,10 @@ func (e *Engine) apply(out protection.Output) {
 	for _, d := range out.Diverged {
 		e.tellDiverged(d)
 	}
+	for _, r := range out.Recalls {
+		e.recall(r)
+	}
+	e.keepPast(out)
 	e.deliveries = append(e.deliveries, out.Deliver...)
 	e.outcomes = append(e.outcomes, out.Decided...)
 	if e.applying {
@@ -214,6 +252,9 @@ func (e *Engine) apply(out protection.Output) {
 	if !e.decider && e.protocol.Decider() {
 		e.decider = true
 		e.takeOver()
+	}
+	if e.joined != nil && !e.protocol.Joining() {
+		e.tellJoined()
 	}
 }
 
@@ -313,6 +354,11 @@ func (e *Engine) Close() {
 	e.running.Wait()
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.past.close()
+	for _, c := range e.callers {
+		c.receiver.Close()
+	}
+	e.callers = nil
 	for i, in := range e.inlets { // nobody polls any more
 		if in != nil && in.ring != nil {
 			in.receiver.Close()

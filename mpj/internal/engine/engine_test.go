@@ -240,7 +240,7 @@ func (nobody) Open(ctx context.Context, to view.Process) (channel.Sender, error)
 func newEngine(t *testing.T, self view.Process, v view.View) *engine.Engine {
 	t.Helper()
 	e := engine.New(context.Background(), engine.Config{
-		Self: self, View: v, Protocol: localworld.Protect(self, v), Opener: nobody{},
+		Self: self, View: v, Protocol: localworld.Protect(self, v, false), Opener: nobody{},
 	})
 	t.Cleanup(e.Close)
 	return e

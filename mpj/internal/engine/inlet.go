@@ -47,8 +47,17 @@ type inflow struct {
 func (e *Engine) Accept(from view.Process, r channel.Receiver) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.err != nil || !e.view.Contains(from) {
+	e.accept(from, r)
+}
+
+// accept is Accept. e.mu is held.
+func (e *Engine) accept(from view.Process, r channel.Receiver) {
+	if e.err != nil {
 		r.Close()
+		return
+	}
+	if e.view.State(from) == view.Vacant {
+		e.keepWaiting(from, r)
 		return
 	}
 	i := e.index(from)
@@ -160,6 +169,9 @@ func (e *Engine) arrived(in *inlet, f *channel.Frame) bool {
 	default:
 		var out protection.Output
 		if out, err = e.protocol.Receive(in.from, *f); err == nil {
+			if f.Kind == channel.Past {
+				e.countRelived(out.Deliver)
+			}
 			e.apply(out)
 			e.relieve()
 			e.armTick()

@@ -75,7 +75,7 @@ func (e *Engine) sendable(dest int, payload []byte) error {
 // it has finished yet is a matter of timing.
 func (e *Engine) reachable(rank int) bool {
 	for k := range e.view.R {
-		if e.view.State(view.Process{Rank: rank, Replica: k}) != view.Failed {
+		if e.view.Has(view.Process{Rank: rank, Replica: k}) {
 			return true
 		}
 	}

@@ -97,10 +97,14 @@ func (e *Engine) sendSynchronously(r *Request, m protection.Message) {
 	if _, ok := e.receipts[name]; ok {
 		delete(e.receipts, name)
 		r.finish()
-	} else {
-		e.unmatched[name] = r
+		e.protect(m)
+		return
 	}
+	e.unmatched[name] = r
 	e.protect(m)
+	if e.protocol.Joining() { // it may have been matched when nobody told this process
+		e.query(name)
+	}
 }
 
 // report tells all replicas of its source that m has been matched.
@@ -168,21 +172,27 @@ func (b *mailbox) has(source int, seq uint64) bool {
 
 // ask asks anew for all matches that have not been reported.
 func (e *Engine) ask() {
-	for name, r := range e.unmatched {
-		if name.dest == e.self.Rank {
-			continue
-		}
-		lives := false
-		for k := range e.view.R {
-			to := view.Process{Rank: name.dest, Replica: k}
-			lives = lives || e.view.Live(to)
-			e.enqueue(protection.Envelope{To: to, Frame: channel.Frame{
-				Header: channel.Header{Kind: channel.Query, Context: name.context, Rank: uint32(e.self.Rank), Seq: name.seq},
-			}})
-		}
-		if !lives { // the rank has finished without it
-			delete(e.unmatched, name)
-			r.finish()
-		}
+	for name := range e.unmatched {
+		e.query(name)
+	}
+}
+
+// query asks whether one message has been matched.
+func (e *Engine) query(name letter) {
+	r := e.unmatched[name]
+	if r == nil || name.dest == e.self.Rank {
+		return
+	}
+	lives := false
+	for k := range e.view.R {
+		to := view.Process{Rank: name.dest, Replica: k}
+		lives = lives || e.view.Live(to)
+		e.enqueue(protection.Envelope{To: to, Frame: channel.Frame{
+			Header: channel.Header{Kind: channel.Query, Context: name.context, Rank: uint32(e.self.Rank), Seq: name.seq},
+		}})
+	}
+	if !lives { // the rank has finished without it
+		delete(e.unmatched, name)
+		r.finish()
 	}
 }

@@ -5,7 +5,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,45 +33,77 @@ type Config struct {
 	// Diverged, if not nil, is told what process p says about messages that replicas
 	// have not produced alike, in place of ending the job.
 	Diverged func(p view.Process, d protection.Divergence)
+	// Heal lets processes keep what has reached them, in files of this folder, so that
+	// others can Join; "" does not.
+	Heal string
 }
 
 // A World is a job in this process.
 type World struct {
 	config  Config
-	engines map[view.Process]*engine.Engine
+	ctx     context.Context
+	start   time.Time
 	bells   map[view.Process]*channel.Bell // with Rings
+	running sync.WaitGroup
+	program func(view.Process, *engine.Engine) error
 
-	mu     sync.Mutex
-	view   view.View
-	failed error // why the job has ended before its time
+	mu      sync.Mutex
+	engines map[view.Process]*engine.Engine
+	view    view.View
+	failed  error // why the job has ended before its time
 }
+
+// maxJoined is how many processes may join a rank of a job with Rings.
+const maxJoined = 4
 
 // New returns a job whose processes are ready to start. It ends early when ctx
 // does.
 func New(ctx context.Context, c Config) *World {
-	w := &World{config: c, engines: make(map[view.Process]*engine.Engine), view: view.New(c.Ranks, c.Replicas)}
+	w := &World{
+		config: c, ctx: ctx, start: time.Now(),
+		engines: make(map[view.Process]*engine.Engine), view: view.New(c.Ranks, c.Replicas),
+	}
 	if c.Rings {
 		var err error
-		if w.bells, err = hangBells(w.view.Processes()); err != nil {
+		if w.bells, err = hangBells(view.New(c.Ranks, c.Replicas+maxJoined).Processes()); err != nil {
 			w.config.Rings = false // what Open needs is not there either
 			w.failed = err
 		}
 	}
-	start := time.Now()
 	for _, p := range w.view.Processes() {
-		config := engine.Config{
-			Self: p, View: w.view, Protocol: Protect(p, w.view), Opener: opener{w, p},
-			Clock:    func() time.Duration { return time.Since(start) },
-			Crowded:  c.Ranks*c.Replicas > runtime.NumCPU(),
-			Diverged: func(d protection.Divergence) { w.diverged(p, d) },
-		}
-		if bell := w.bells[p]; bell != nil {
-			config.Bell = bell
-		}
-		w.engines[p] = engine.New(ctx, config)
+		w.begin(w.engineConfig(p, w.view))
 	}
 	return w
 }
+
+func (w *World) engineConfig(p view.Process, v view.View) engine.Config {
+	c := engine.Config{
+		Self: p, View: v, Protocol: Protect(p, v, false), Opener: opener{w, p},
+		Clock:    func() time.Duration { return time.Since(w.start) },
+		Crowded:  w.config.Ranks*w.config.Replicas > runtime.NumCPU(),
+		Diverged: func(d protection.Divergence) { w.diverged(p, d) },
+	}
+	if bell := w.bells[p]; bell != nil {
+		c.Bell = bell
+	}
+	return c
+}
+
+// begin makes the engine of a process.
+func (w *World) begin(c engine.Config) *engine.Engine {
+	if w.config.Heal != "" && c.Protocol != nil {
+		past, err := engine.NewPast(w.config.Heal, pastLimit)
+		if err != nil {
+			w.failed = err
+		}
+		c.Past = past
+	}
+	w.engines[c.Self] = engine.New(w.ctx, c)
+	return w.engines[c.Self]
+}
+
+// pastLimit bounds what a process keeps for others to join, in bytes.
+const pastLimit = 1 << 30
 
 // hangBells returns a bell for each process.
 func hangBells(processes []view.Process) (map[view.Process]*channel.Bell, error) {
@@ -96,13 +130,16 @@ func hangBells(processes []view.Process) (map[view.Process]*channel.Bell, error)
 func (w *World) Ranks() int { return w.config.Ranks }
 
 // Protect returns the protocol for a process of a job with view v: none when
-// there are no replicas.
-func Protect(self view.Process, v view.View) protection.Protocol {
+// there are no replicas. joining says that its rank runs already.
+func Protect(self view.Process, v view.View, joining bool) protection.Protocol {
 	if v.R == 1 {
 		return nil
 	}
 	var secret replication.Secret
 	rand.Read(secret[:]) // never fails
+	if joining {
+		return replication.NewJoining(self, v, secret)
+	}
 	return replication.New(self, v, secret)
 }
 
@@ -110,19 +147,42 @@ func Protect(self view.Process, v view.View) protection.Protocol {
 // first error of a process that has not been killed ends the job and is
 // returned.
 func (w *World) Run(program func(view.Process, *engine.Engine) error) error {
-	var running sync.WaitGroup
+	w.mu.Lock()
+	w.program = program
 	for p, e := range w.engines {
-		running.Go(func() {
-			defer e.Close()
-			if err := program(p, e); err != nil && !w.killed(p) {
-				w.Fail(fmt.Errorf("rank %d: %w", p.Rank, err))
-			}
-		})
+		w.running.Go(func() { w.run(p, e) })
 	}
-	running.Wait()
+	w.mu.Unlock()
+	w.running.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.failed
+}
+
+func (w *World) run(p view.Process, e *engine.Engine) {
+	defer e.Close()
+	if err := w.program(p, e); err != nil && !w.killed(p) {
+		w.Fail(fmt.Errorf("rank %d: %w", p.Rank, err))
+	}
+}
+
+// Join starts one more process of rank while the job runs, from within a program.
+// joined is told when that does what its rank does.
+func (w *World) Join(rank int, joined func(messages, bytes uint64)) (view.Process, error) {
+	w.mu.Lock()
+	next, p, ok := w.view.Join(rank)
+	if !ok {
+		w.mu.Unlock()
+		return p, fmt.Errorf("no process can join rank %d", rank)
+	}
+	c := w.engineConfig(p, next)
+	c.Protocol, c.Joined = Protect(p, next, true), joined
+	w.view = next
+	e := w.begin(c)
+	w.running.Go(func() { w.run(p, e) })
+	w.mu.Unlock()
+	w.tell(next)
+	return p, nil
 }
 
 // Fail ends the job with err, unless it has ended with another one before.
@@ -136,7 +196,7 @@ func (w *World) Fail(err error) {
 	if !first {
 		return
 	}
-	for _, e := range w.engines {
+	for _, e := range w.all() {
 		e.Fail(fmt.Errorf("job has ended: %w", err))
 	}
 }
@@ -148,12 +208,12 @@ func (w *World) Finish(p view.Process) { w.change(p, view.Finished) }
 // not arrive. The job fails when its rank then has no replica left.
 func (w *World) Kill(p view.Process) {
 	w.change(p, view.Failed)
-	w.engines[p].Fail(errors.New("killed"))
+	w.engine(p).Fail(errors.New("killed"))
 	w.mu.Lock()
 	v := w.view
 	w.mu.Unlock()
 	for k := range v.R {
-		if v.State(view.Process{Rank: p.Rank, Replica: k}) != view.Failed {
+		if v.Has(view.Process{Rank: p.Rank, Replica: k}) {
 			return
 		}
 	}
@@ -185,9 +245,26 @@ func (w *World) change(p view.Process, s view.State) {
 	if !changed {
 		return
 	}
-	for _, e := range w.engines {
-		e.View(next)
+	w.tell(next)
+}
+
+// tell tells all engines of a view.
+func (w *World) tell(v view.View) {
+	for _, e := range w.all() {
+		e.View(v)
 	}
+}
+
+func (w *World) all() []*engine.Engine {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Collect(maps.Values(w.engines))
+}
+
+func (w *World) engine(p view.Process) *engine.Engine {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.engines[p]
 }
 
 // An opener opens channels from one process.
@@ -202,7 +279,13 @@ func (o opener) Open(_ context.Context, to view.Process) (channel.Sender, error)
 	if err != nil {
 		return nil, err
 	}
-	o.world.engines[to].Accept(o.self, r)
+	e := o.world.engine(to)
+	if e == nil {
+		r.Close()
+		s.Close()
+		return nil, fmt.Errorf("there is no process %v yet", to)
+	}
+	e.Accept(o.self, r)
 	if o.world.config.Wrap != nil {
 		s = o.world.config.Wrap(o.self, to, s)
 	}

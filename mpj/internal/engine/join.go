@@ -1,0 +1,86 @@
+package engine
+
+import (
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
+)
+
+// A caller has opened a channel to this process before this process's view has it.
+// News of views and channels come by different ways.
+type caller struct {
+	from     view.Process
+	receiver channel.Receiver
+}
+
+// maxCallers bounds those that wait for a view.
+const maxCallers = 1024
+
+// keepWaiting keeps a channel until the view says who opened it. One that from
+// opened before is over. e.mu is held.
+func (e *Engine) keepWaiting(from view.Process, r channel.Receiver) {
+	for i, c := range e.callers {
+		if c.from == from {
+			c.receiver.Close()
+			e.callers[i].receiver = r
+			return
+		}
+	}
+	if len(e.callers) == maxCallers {
+		r.Close()
+		return
+	}
+	e.callers = append(e.callers, caller{from, r})
+}
+
+// meet takes the channels that have waited for the view. e.mu is held.
+func (e *Engine) meet() {
+	callers := e.callers
+	e.callers = nil
+	for _, c := range callers {
+		e.accept(c.from, c.receiver)
+	}
+}
+
+// keepPast writes down what has reached this process from outside. e.mu is held.
+func (e *Engine) keepPast(out protection.Output) {
+	if e.past == nil {
+		return
+	}
+	due, why := e.past.keep(out, e.self.Rank)
+	if due {
+		e.running.Go(e.past.write) // until it has caught up
+	}
+	if why != "" && e.unkept != nil {
+		e.running.Go(func() { e.unkept(why) }) // until it returns
+	}
+}
+
+// recall sends a piece of the past to a replica that asks for it.
+func (e *Engine) recall(r protection.Recall) {
+	e.running.Go(func() { // until the piece is read
+		var piece []byte
+		var last bool
+		if e.past != nil {
+			piece, last = e.past.piece(r.Position)
+		}
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.enqueue(protection.Envelope{To: r.To, Frame: protection.PastFrame(e.self.Rank, r.Position, piece, last)})
+	})
+}
+
+// countRelived counts what is delivered out of the past.
+func (e *Engine) countRelived(ms []protection.Message) {
+	e.relived += uint64(len(ms))
+	for i := range ms {
+		e.relivedBytes += uint64(len(ms[i].Payload))
+	}
+}
+
+// tellJoined says that this process does what its rank does. e.mu is held.
+func (e *Engine) tellJoined() {
+	tell, messages, bytes := e.joined, e.relived, e.relivedBytes
+	e.joined = nil
+	e.running.Go(func() { tell(messages, bytes) }) // until tell returns
+}
