@@ -43,7 +43,12 @@ func TestO4HostileFirstMessageLeavesNothing(t *testing.T) {
 		"no processes":        {func(p *jobpb.Prepare) { p.Processes = nil }, "no processes"},
 		"rank out of range":   {func(p *jobpb.Prepare) { p.Processes[0].Rank = 1 << 31 }, "process 2147483648.0"},
 		"two of one rank":     {func(p *jobpb.Prepare) { p.Processes[0] = &jobpb.Process{Rank: 1, Replica: 1} }, "two processes of rank 1"},
-		"same process twice":  {func(p *jobpb.Prepare) { p.Processes[0] = p.Processes[1] }, "two processes of rank 1"},
+		"two that join":       {func(p *jobpb.Prepare) { p.Joining = true }, "2 processes join"},
+		"join as one of old":  {func(p *jobpb.Prepare) { p.Joining, p.Processes = true, p.Processes[:1] }, "process 0.0 joins"},
+		"join as one too many": {func(p *jobpb.Prepare) {
+			p.Joining, p.Processes = true, []*jobpb.Process{{Replica: view.MaxReplicas}}
+		}, "process 0.64 joins"},
+		"same process twice": {func(p *jobpb.Prepare) { p.Processes[0] = p.Processes[1] }, "two processes of rank 1"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

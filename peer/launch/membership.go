@@ -69,13 +69,18 @@ func (m *membership) add(row *jobpb.Member, at place) error {
 	}
 	m.peerOf[p] = peer
 	m.addrs[peer] = readAddrs(row.GetAddrs())
-	if key := row.GetKey(); len(key) == proclink.KeySize {
-		m.keys[p] = bytes.Clone(key)
-	}
+	m.learn(p, row.GetKey())
 	if peer == at.self || len(at.machine) > 0 && bytes.Equal(row.GetMachine(), at.machine) {
 		m.here++
 	}
 	return nil
+}
+
+// learn takes note of the key of a process, if it is one.
+func (m *membership) learn(p view.Process, key []byte) {
+	if len(key) == proclink.KeySize {
+		m.keys[p] = bytes.Clone(key)
+	}
 }
 
 // place is where this part of the job is.
@@ -85,8 +90,9 @@ func (j *job) place() place {
 
 // joined takes the row of a process that joins the job.
 func (j *job) joined(row *jobpb.Member) error {
-	if _, here := j.local[row.GetProcess().View()]; here {
-		return nil // this peer was the first to know
+	if p := row.GetProcess().View(); j.local[p] != nil { // its key is all that is new
+		j.members.learn(p, row.GetKey())
+		return nil
 	}
 	if err := j.members.add(row, j.place()); err != nil {
 		return fmt.Errorf("membership table: %w", err)

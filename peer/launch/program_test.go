@@ -72,6 +72,8 @@ func program(args []string) int {
 		return count()
 	case "hold":
 		return hold()
+	case "join":
+		return newcomer()
 	case "abort":
 		l := enter(version.Protocol)
 		l.say(proclink.Abort, func(m *proclink.Message) { m.Code, m.Text = 7, "enough" })
@@ -106,6 +108,7 @@ func stopSelf() {
 // A processLine is the process's end of its line.
 type processLine struct {
 	*proclink.Conn
+	setup   proclink.Message
 	self    view.Process
 	view    view.View
 	channel *os.File
@@ -121,7 +124,7 @@ func enter(protocol int) *processLine {
 	l := &processLine{Conn: conn}
 	l.say(proclink.Hello, func(m *proclink.Message) { m.Version = protocol })
 	m := l.await(proclink.Setup)
-	l.self, l.view = *m.Process, *m.View
+	l.setup, l.self, l.view = m, *m.Process, *m.View
 	return l
 }
 
