@@ -25,7 +25,7 @@ type moment struct {
 // some time has ended then.
 func (b *battle) fight() {
 	b.begun = time.Now()
-	for _, p := range b.aimedAt(func(p *peerProcess) bool { return !p.alive() }) {
+	for _, p := range b.aimedAt(func(p *peerProcess) bool { return !p.alive() || p == b.early }) {
 		b.harm[p] = nemesis.Death
 	}
 	for _, s := range b.plan.Strikes {
@@ -41,7 +41,7 @@ func (b *battle) fight() {
 			b.tally.late++
 		}
 	}
-	b.end()
+	b.job.wait()
 }
 
 // sleep waits for a moment of the fight and reports whether the job runs still.
@@ -51,16 +51,6 @@ func (b *battle) sleep(at time.Duration) bool {
 		return false
 	case <-time.After(time.Until(b.begun.Add(at))):
 		return true
-	}
-}
-
-// end waits for the job's end, or brings it about.
-func (b *battle) end() {
-	if b.plan.Orphan && b.sleep(0) {
-		b.note("kill p2prun")
-		b.tally.strikes["kill p2prun"]++
-		b.orphan = true
-		b.job.cmd.Process.Kill()
 	}
 }
 
@@ -142,6 +132,11 @@ func (b *battle) carryOut(s nemesis.Strike) (end func()) {
 		return stop(parentOf(b.pid(s.Victim)))
 	case nemesis.KillPeer:
 		peer.kill()
+	case nemesis.KillSubmitter:
+		b.orphan = true
+		b.job.cmd.Process.Kill()
+	case nemesis.FullDisk:
+		return fill(b.t, peer.home)
 	case nemesis.StopPeer, nemesis.PausePeer:
 		return stop(peer.cmd.Process.Pid)
 	default:

@@ -24,16 +24,17 @@ type Job struct {
 	Client bool
 	// Beyond has the strikes carried out even if they take all replicas of a rank.
 	Beyond bool
-	// Orphan has p2prun killed at the end of the strikes.
-	Orphan  bool
-	Early   Early
-	Strikes []Strike // by time
+	// Concentrate puts two ranks on a peer where that is possible.
+	Concentrate bool
+	Early       Early
+	Strikes     []Strike // by time
 }
 
-// An Early strike kills a peer before the job runs; the zero one does nothing.
+// An Early strike hits a peer before the job runs; the zero one does nothing.
 type Early struct {
 	Phase string // "reserving", "staging" or "starting"
 	Peer  int    // by number; it may turn out to be none of the job's
+	Kind  Kind   // KillPeer or FullDisk, until the job runs
 }
 
 // Peers is how many peers a round has. With Slots slots each there is room for every
@@ -67,11 +68,12 @@ func jobOf(random *rand.Rand) Job {
 	j := Job{
 		Program: Programs[random.IntN(len(Programs))], Dice: random.Uint64(),
 		N: 2 + random.IntN(3), R: 2 + random.IntN(2),
-		Client: random.IntN(2) == 0, Beyond: random.IntN(6) == 0, Orphan: random.IntN(10) == 0,
+		Client: random.IntN(2) == 0, Beyond: random.IntN(6) == 0, Concentrate: random.IntN(2) == 0,
 	}
 	if random.IntN(5) == 0 {
 		phases := []string{"reserving", "staging", "starting"}
-		j.Early = Early{phases[random.IntN(len(phases))], random.IntN(Peers)}
+		kinds := []Kind{KillPeer, FullDisk}
+		j.Early = Early{phases[random.IntN(len(phases))], random.IntN(Peers), kinds[random.IntN(len(kinds))]}
 	}
 	for range random.IntN(maxStrikes + 1) {
 		j.Strikes = append(j.Strikes, strikeOf(random, j.N, j.R))

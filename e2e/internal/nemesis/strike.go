@@ -24,6 +24,12 @@ const (
 	PausePeer Kind = "pause peer"
 )
 
+// To the disk of the machine of a process, and to the submitter.
+const (
+	FullDisk      Kind = "disk full" // no byte can be written in the peer's home
+	KillSubmitter Kind = "kill p2prun"
+)
+
 // To the network.
 const (
 	Blink  Kind = "unplug for a moment" // the machine of a process
@@ -67,6 +73,8 @@ var traits = []trait{
 	{KillPeer, 4, Death, false, 0, 0},
 	{StopPeer, 3, Death, false, 6 * time.Second, 9 * time.Second},
 	{PausePeer, 2, None, false, 200 * time.Millisecond, time.Second},
+	{FullDisk, 4, Doubt, false, time.Second, 6 * time.Second},
+	{KillSubmitter, 1, None, false, 0, 0},
 	{Blink, 3, None, false, 100 * time.Millisecond, time.Second},
 	{Unplug, 3, Doubt, false, 4 * time.Second, 9 * time.Second},
 	{Mute, 2, Doubt, false, 2 * time.Second, 9 * time.Second},
@@ -129,6 +137,7 @@ func (s Strike) String() string {
 	switch {
 	case s.Kind.Pair():
 		text += fmt.Sprintf(" %s and %s", s.Victim, s.Other)
+	case s.Kind == KillSubmitter:
 	case s.Kind == Loss:
 		text += fmt.Sprintf(" of %.1f %%", 100*s.Much)
 	case s.Kind == Delay:

@@ -1,0 +1,62 @@
+package e2e
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// diskBytes is the size of a peer's disk: enough for the programs and the scratch
+// folders of a round.
+const diskBytes = "256m"
+
+// diskOf returns a folder on a disk of its own, in memory, that other peers do not
+// notice when it is full. Without the right to mount one the folder is like any other;
+// only root may fill disks.
+func diskOf(t *testing.T) string {
+	t.Helper()
+	home := t.TempDir()
+	err := unix.Mount("p2pmpi-e2e", home, "tmpfs", unix.MS_NODEV, "mode=700,size="+diskBytes)
+	switch {
+	case errors.Is(err, unix.EPERM):
+	case err != nil:
+		t.Fatalf("mount a disk: %v", err)
+	default:
+		t.Cleanup(func() {
+			if err := unix.Unmount(home, unix.MNT_DETACH); err != nil {
+				t.Errorf("unmount %s: %v", home, err)
+			}
+		})
+	}
+	return home
+}
+
+// fill leaves no room on the disk that home is, if it is one, and returns how there
+// is room again.
+func fill(t *testing.T, home string) (clear func()) {
+	t.Helper()
+	var disk, parent unix.Stat_t
+	if unix.Stat(home, &disk) != nil || unix.Stat(filepath.Dir(home), &parent) != nil || disk.Dev == parent.Dev {
+		t.Logf("%s is no disk of its own and is not filled", home)
+		return func() {}
+	}
+	file := filepath.Join(home, "p2pmpi-e2e-ballast")
+	f, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for chunk := make([]byte, 1<<20); len(chunk) > 0; {
+		if _, err := f.Write(chunk); err != nil { // full, at least for so long a chunk
+			chunk = chunk[:len(chunk)/2]
+		}
+	}
+	return func() {
+		if err := os.Remove(file); err != nil {
+			t.Errorf("clear a disk: %v", err)
+		}
+	}
+}
