@@ -66,8 +66,13 @@ func join(ctx context.Context, inherited string) (*World, error) {
 	}
 	oneMoreProcessor()
 	self, v := l.Self(), l.View()
-	config := engineConfig(self, v, l)
-	config.Diverged = l.Diverged
+	config := engineConfig(self, v, l.Joining(), l)
+	config.Diverged, config.Joined, config.Unkept = l.Diverged, l.Joined, l.Unkept
+	if l.Heal() {
+		if config.Past, err = engine.NewPast(".", pastLimit); err != nil {
+			l.Unkept(err.Error()) // the job goes on without
+		}
+	}
 	if bell := l.Bell(); bell != nil {
 		config.Bell, config.Crowded = bell, l.Crowded()
 	}
@@ -97,10 +102,15 @@ func oneMoreProcessor() {
 	}
 }
 
-func engineConfig(self view.Process, v view.View, o channel.Opener) engine.Config {
+// pastLimit bounds what a process keeps for new replicas of its rank, in bytes.
+const pastLimit = 1 << 30
+
+// engineConfig returns what every engine has. joining says that self is new in a rank
+// that runs.
+func engineConfig(self view.Process, v view.View, joining bool, o channel.Opener) engine.Config {
 	start := time.Now()
 	return engine.Config{
-		Self: self, View: v, Protocol: localworld.Protect(self, v, false), Opener: o,
+		Self: self, View: v, Protocol: localworld.Protect(self, v, joining), Opener: o,
 		Clock: func() time.Duration { return time.Since(start) },
 	}
 }
@@ -129,7 +139,7 @@ func (j peerJob) Abort(code int, reason string) {
 // alone returns the world of a program that was started by hand.
 func alone(ctx context.Context) *World {
 	self, v := view.Process{}, view.New(1, 1)
-	return newWorld(engine.New(ctx, engineConfig(self, v, nil)), self, 1, aloneJob{})
+	return newWorld(engine.New(ctx, engineConfig(self, v, false, nil)), self, 1, aloneJob{})
 }
 
 // aloneJob is a job that is nothing but this process.

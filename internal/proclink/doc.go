@@ -14,6 +14,8 @@
 //	   |<------------------------ ping ----|  check-alive
 //	   |-- pong -------------------------->|
 //	   |-- diverged{divergence} ---------->|  replicas have not done the same
+//	   |-- healed{count, bytes} ---------->|  who has joined does what its rank does
+//	   |-- unkept{text} ------------------>|  cannot bring a new replica up to date
 //	   |-- finalized --------------------->|
 //	   |<------------------------ bye -----|
 //

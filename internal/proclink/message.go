@@ -18,6 +18,7 @@ const (
 	Init      Type = "init"      // the program called mpj.Init; Key: this process's
 	Open      Type = "open"      // Process: wants a channel to it; of Kind, if that is said
 	Pong      Type = "pong"      // Count
+	Unkept    Type = "unkept"    // Text: why this process can bring no new replica up to date any more
 	Healed    Type = "healed"    // Count, Bytes of the messages that it was given anew: who has joined does what its rank does
 	Finalized Type = "finalized" // everything it owed to others is delivered
 	Abort     Type = "abort"     // Code, Text: ends the whole job

@@ -28,7 +28,7 @@ type process struct {
 	early  []letter // for a process that has not said hello
 
 	greeted, initialized, finalized, aborted bool // what it has said
-	healed                                   bool // likewise
+	healed, unkept                           bool // likewise
 	diverged                                 int  // how often it has said that replicas differ
 	stopped                                  bool // while nobody asks it itself, says its supervisor
 

@@ -27,6 +27,9 @@ type Link struct {
 	self view.Process
 	view view.View // of the setup
 
+	heal    bool // others may join this process's rank later
+	joining bool // this one joins its rank, which runs
+
 	board   *channel.Board // nil: no shared memory here
 	bell    *channel.Bell  // this process's on the board
 	crowded bool
@@ -90,6 +93,7 @@ func (l *Link) greet() error {
 			return err
 		case m.Type == proclink.Setup && m.Process != nil && m.View != nil && m.View.Contains(*m.Process):
 			l.self, l.view, l.crowded = *m.Process, *m.View, m.Crowded
+			l.heal, l.joining = m.Heal, m.Joining
 			return l.takeBoard(f, m.Cell)
 		case m.Type == proclink.Ping:
 			if err := l.pong(m); err != nil {
@@ -109,6 +113,13 @@ func (l *Link) Self() view.Process { return l.self }
 
 // View returns the view that the process starts with.
 func (l *Link) View() view.View { return l.view }
+
+// Heal reports whether new replicas may join this process's rank, so that it is to
+// keep what reaches it.
+func (l *Link) Heal() bool { return l.heal }
+
+// Joining reports whether this process is new in a rank that runs.
+func (l *Link) Joining() bool { return l.joining }
 
 // Bell returns where this process sleeps until something happens in shared
 // memory; nil when it has none.
@@ -321,6 +332,17 @@ func (l *Link) Abort(code int, reason string) error {
 // replicas of its rank have produced alike. When the line is gone nobody needs it.
 func (l *Link) Diverged(d protection.Divergence) {
 	l.conn.Send(proclink.Message{Type: proclink.Diverged, Divergence: &d}, nil)
+}
+
+// Joined tells the peer that this process, which is new, does what its rank does,
+// after it was given so many messages anew.
+func (l *Link) Joined(messages, bytes uint64) {
+	l.conn.Send(proclink.Message{Type: proclink.Healed, Count: messages, Bytes: bytes}, nil)
+}
+
+// Unkept tells the peer why this process no longer keeps what reaches it.
+func (l *Link) Unkept(why string) {
+	l.conn.Send(proclink.Message{Type: proclink.Unkept, Text: why}, nil)
 }
 
 // Close ends the line, and returns when its goroutine has ended. It counts as
