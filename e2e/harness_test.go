@@ -71,6 +71,7 @@ type machine struct {
 	addr   string   // IPv4
 	env    []string // of every process, besides what prepare gives
 	boot   []string // options of every p2pboot
+	clock  string   // file that steps the clock of every p2pboot; "" if they have the usual one
 	inside *netns   // its own network; nil on loopback
 	lan    *port    // where it is plugged in, if its switch is the kernel's
 }
@@ -146,7 +147,11 @@ func (m *machine) startPeer(t *testing.T, home string, args ...string) *peerProc
 		t: t, machine: m, home: home, log: &lockedBuffer{},
 		ready: make(chan string, 1), ended: make(chan struct{}),
 	}
-	p.cmd = exec.Command(filepath.Join(bin, "p2pboot"), slices.Concat([]string{"--home", home}, m.boot, args)...)
+	command := slices.Concat([]string{filepath.Join(bin, "p2pboot"), "--home", home}, m.boot, args)
+	if m.clock != "" {
+		command = slices.Concat([]string{filepath.Join(bin, "stepped"), m.clock}, command)
+	}
+	p.cmd = exec.Command(command[0], command[1:]...)
 	m.prepare(p.cmd, home)
 	p.cmd.Stderr = p.log
 	out, err := p.cmd.StdoutPipe()

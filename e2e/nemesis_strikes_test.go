@@ -135,6 +135,13 @@ func (b *battle) carryOut(s nemesis.Strike) (end func()) {
 	case nemesis.KillSubmitter:
 		b.orphan = true
 		b.job.cmd.Process.Kill()
+	case nemesis.Clock:
+		mend, ok := peer.machine.stepClock(b.t, s.By)
+		if !ok {
+			b.note("which cannot be done to that peer")
+			b.tally.strikes[string(s.Kind)]--
+		}
+		return mend
 	case nemesis.FullDisk:
 		return fill(b.t, peer.home)
 	case nemesis.StopPeer, nemesis.PausePeer:

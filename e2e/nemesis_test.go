@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -67,6 +68,9 @@ func runRound(t *testing.T, r nemesis.Round, tally *tally) {
 	f.submitter = f.machines[0].startPeer(t, t.TempDir(), "--slots", "0")
 	f.submitter.awaitReady()
 	for i := range nemesis.Peers {
+		if i%2 == 0 { // the others are as they always are
+			f.machines[i+1].clock = filepath.Join(t.TempDir(), "clock")
+		}
 		f.peers = append(f.peers, f.boot(i, diskOf(t)))
 	}
 	for _, p := range f.peers {
@@ -174,7 +178,7 @@ func (b *battle) strikeEarly() {
 	}
 	b.job.waitFor(early.Phase, func(e event) bool { return e.Phase == early.Phase })
 	p := b.peers[early.Peer]
-	b.note("%s: %s of peer %d, %s", early.Phase, early.Kind, early.Peer, p.id)
+	b.note("%s: %s, of number %d, %s", early.Phase, early.Kind, early.Peer, p.id)
 	b.tally.strikes[string(early.Kind)+", early"]++
 	if early.Kind == nemesis.KillPeer {
 		p.kill()

@@ -89,6 +89,11 @@ func strikeOf(random *rand.Rand, n, r int) Strike {
 		Victim: Process{random.IntN(n), random.IntN(r)}, Other: Process{random.IntN(n), random.IntN(r)},
 	}
 	switch t.kind {
+	case Clock:
+		s.By = time.Hour
+		if random.IntN(2) == 0 {
+			s.By = -time.Hour
+		}
 	case Loss:
 		s.Much = 0.05 * random.Float64()
 	case Delay:

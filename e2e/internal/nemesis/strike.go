@@ -24,9 +24,10 @@ const (
 	PausePeer Kind = "pause peer"
 )
 
-// To the disk of the machine of a process, and to the submitter.
+// To the machine of a process, and to the submitter.
 const (
-	FullDisk      Kind = "disk full" // no byte can be written in the peer's home
+	Clock         Kind = "clock stepped" // of its peer
+	FullDisk      Kind = "disk full"     // no byte can be written in the peer's home
 	KillSubmitter Kind = "kill p2prun"
 )
 
@@ -74,6 +75,7 @@ var traits = []trait{
 	{StopPeer, 3, Death, false, 6 * time.Second, 9 * time.Second},
 	{PausePeer, 2, None, false, 200 * time.Millisecond, time.Second},
 	{FullDisk, 4, Doubt, false, time.Second, 6 * time.Second},
+	{Clock, 4, None, false, time.Second, 8 * time.Second},
 	{KillSubmitter, 1, None, false, 0, 0},
 	{Blink, 3, None, false, 100 * time.Millisecond, time.Second},
 	{Unplug, 3, Doubt, false, 4 * time.Second, 9 * time.Second},
@@ -127,7 +129,7 @@ type Strike struct {
 	// Much is for the strikes at the network as a whole: the part of frames that
 	// is lost or late, 0 to 1.
 	Much float64
-	// By is how long frames take, or those that are late.
+	// By is how long frames take, or those that are late, or how wrong the clock is.
 	By time.Duration
 }
 
@@ -138,6 +140,8 @@ func (s Strike) String() string {
 	case s.Kind.Pair():
 		text += fmt.Sprintf(" %s and %s", s.Victim, s.Other)
 	case s.Kind == KillSubmitter:
+	case s.Kind == Clock:
+		text += fmt.Sprintf(" by %v at %s", s.By, s.Victim)
 	case s.Kind == Loss:
 		text += fmt.Sprintf(" of %.1f %%", 100*s.Much)
 	case s.Kind == Delay:
