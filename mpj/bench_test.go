@@ -8,7 +8,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// BenchmarkPingPong takes the time of a message there and one back.
+// BenchmarkPingPong takes the time of a message there and one back. In those that
+// heal, processes keep the messages for replicas that might join, as long as
+// they are not too many.
 func BenchmarkPingPong(b *testing.B) {
 	configs := map[string]localworld.Config{
 		"self":       {Ranks: 2, Replicas: 1},
@@ -16,6 +18,9 @@ func BenchmarkPingPong(b *testing.B) {
 		"rings,r=2":  {Ranks: 2, Replicas: 2, Rings: true},
 		"stream":     {Ranks: 2, Replicas: 1, Sockets: true},
 		"stream,r=2": {Ranks: 2, Replicas: 2, Sockets: true},
+
+		"rings,r=2,heal":  {Ranks: 2, Replicas: 2, Rings: true, Heal: b.TempDir()},
+		"stream,r=2,heal": {Ranks: 2, Replicas: 2, Sockets: true, Heal: b.TempDir()},
 	}
 	for name, config := range configs {
 		for _, size := range []int{1, 1 << 20} {

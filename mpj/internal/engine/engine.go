@@ -102,6 +102,9 @@ type Engine struct {
 	// used again: the protocol and the queues that it is in.
 	lent map[*byte]int
 
+	postponed []protection.Envelope // Recalls that wait for the program
+	uneaten   int                   // bytes that waited for it at the last tick
+
 	relived, relivedBytes uint64 // messages of the rank's past that were given to this process
 
 	diverged int // times that tell has been called
@@ -217,6 +220,10 @@ func (e *Engine) apply(out protection.Output) {
 		return
 	}
 	for _, envelope := range out.Send {
+		if envelope.Frame.Kind == channel.Recall && e.sated() {
+			e.postponed = append(e.postponed, envelope)
+			continue
+		}
 		e.hold(envelope.Frame.Payload)
 		e.enqueue(envelope)
 	}
@@ -406,7 +413,8 @@ func (e *Engine) onTick() {
 		return
 	}
 	out := e.protocol.Tick()
-	if len(out.Send) > 0 {
+	e.goOn()
+	if len(out.Send) > 0 || len(e.postponed) > 0 {
 		e.armTick()
 	}
 	e.apply(out)

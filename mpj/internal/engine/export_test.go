@@ -15,3 +15,10 @@ func SetPatience(d time.Duration) (restore func()) {
 	patience = d
 	return func() { patience = before }
 }
+
+// SetPastLimit changes pastLimit until restore is called.
+func SetPastLimit(bytes int) (restore func()) {
+	before := pastLimit
+	pastLimit = bytes
+	return func() { pastLimit = before }
+}

@@ -70,6 +70,47 @@ func (e *Engine) recall(r protection.Recall) {
 	})
 }
 
+// pastLimit is how many bytes of messages may wait for the program of a new replica
+// before it gets more of its rank's past. Whoever told it everything at once
+// would have it keep a whole log in memory.
+var pastLimit = 64 << 20 // a variable for tests
+
+// sated reports whether the program has enough to receive for now.
+func (e *Engine) sated() bool {
+	if e.uneaten = e.unreceived(); e.uneaten < pastLimit {
+		return false
+	}
+	e.armTick()
+	return true
+}
+
+// unreceived returns the bytes of messages that no receive has matched.
+func (e *Engine) unreceived() (bytes int) {
+	for _, b := range e.mailboxes {
+		for i := range b.unexpected {
+			bytes += b.unexpected[i].size()
+		}
+	}
+	return bytes
+}
+
+// goOn asks for more of the past once the program has received enough, or waits in
+// a call and has received nothing for a tick: what it waits for may be further on.
+func (e *Engine) goOn() {
+	if len(e.postponed) == 0 {
+		return
+	}
+	before := e.uneaten
+	waits := len(e.sleepers) > 0 || e.poller.spinning || e.loans > 0
+	if e.sated() && !(waits && e.uneaten == before) {
+		return
+	}
+	for _, envelope := range e.postponed {
+		e.enqueue(envelope)
+	}
+	e.postponed = nil
+}
+
 // countRelived counts what is delivered out of the past.
 func (e *Engine) countRelived(ms []protection.Message) {
 	e.relived += uint64(len(ms))

@@ -1,0 +1,68 @@
+package engine_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
+)
+
+// A new replica's program that needs the end of its rank's past first gets there,
+// though that is more than may wait for it, and the synchronous sends of its rank, which
+// have been matched long ago, end.
+func TestANewReplicaGetsToTheEndOfALongPast(t *testing.T) {
+	defer engine.SetPastLimit(1 << 20)()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	const messages, size = 80, 100_000
+	job := localworld.New(ctx, localworld.Config{Ranks: 2, Replicas: 2, Heal: t.TempDir()})
+	joined := make(chan uint64, 1)
+	finish := func(p view.Process, e *engine.Engine, err error) error {
+		if err == nil {
+			err = e.Flush()
+		}
+		job.Finish(p)
+		return err
+	}
+	err := job.Run(func(p view.Process, e *engine.Engine) error {
+		buf := make([]byte, size)
+		if p.Rank == 0 {
+			for i := range messages {
+				if err := e.Send(256, 1, int32(i), buf, engine.Standard); err != nil {
+					return err
+				}
+			}
+			_, err := e.Recv(256, 1, 0, nil)
+			return finish(p, e, err)
+		}
+		for i := messages - 1; i >= 0; i-- {
+			if _, err := e.Recv(256, 0, int32(i), buf); err != nil {
+				return err
+			}
+		}
+		if p.Replica == 0 {
+			_, err := job.Join(1, func(_, bytes uint64) { joined <- bytes })
+			if err != nil {
+				return err
+			}
+		}
+		if p.Replica < 2 {
+			select {
+			case got := <-joined:
+				joined <- got
+				if got != messages*size {
+					t.Errorf("the new replica was given %d bytes anew, want %d", got, messages*size)
+				}
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+		return finish(p, e, e.Send(256, 0, 0, nil, engine.Synchronous))
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
