@@ -86,6 +86,7 @@ type RunOptions struct {
 	// ExplainChannels tells which way the messages between any two processes go.
 	ExplainChannels bool
 	OnDivergence    string // what happens when the replicas of a rank have not done the same
+	Heal            string // On or Off: whether replicas that are lost are replaced
 	TagOutput       bool   // write "[rank] " before each line
 	JSON            bool   // events as JSON lines on standard error
 }
@@ -118,9 +119,15 @@ func (r *Replicas) String() string {
 // Type is what error messages call it.
 func (r *Replicas) Type() string { return "number of replicas" }
 
+// Values of Heal.
+const (
+	On  = "on"
+	Off = "off"
+)
+
 // DefaultRunOptions returns what p2prun does when it is told no more than -n.
 func DefaultRunOptions() RunOptions {
-	return RunOptions{Replicas: 1, Strategy: "spread", Wait: 10, OnDivergence: job.Stop}
+	return RunOptions{Replicas: 1, Strategy: "spread", Wait: 10, OnDivergence: job.Stop, Heal: On}
 }
 
 // AddFlags adds p2prun's own options to flags.
@@ -139,6 +146,7 @@ func (o *RunOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.Lose, "lose", o.Lose, "with --local: kill a peer `TIME` after the\nranks began, to watch the job survive")
 	flags.BoolVar(&o.ExplainChannels, "explain-channels", o.ExplainChannels, "tell how any two processes reach each other, and why")
 	flags.StringVar(&o.OnDivergence, "on-divergence", o.OnDivergence, "`HOW`, when the replicas of a rank have not done\nthe same: stop or warn")
+	flags.StringVar(&o.Heal, "heal", o.Heal, "`on|off`: with -r 2 or more, whether replicas that\nare lost are replaced while the job runs")
 	flags.BoolVar(&o.TagOutput, "tag-output", o.TagOutput, `write "[rank] " before each line`)
 	flags.BoolVar(&o.JSON, "json", o.JSON, "events as JSON lines on standard error")
 }

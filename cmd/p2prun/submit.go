@@ -101,7 +101,7 @@ func request(cfg peer.Config, opt peer.RunOptions, args []string) (job.Request, 
 		Name: args[0], Args: args[1:], Settings: proclink.Settings(os.Getenv),
 		N: opt.Ranks, R: int(opt.Replicas), Strategy: opt.Strategy,
 		Outputs: opt.Outputs, OutputDir: cwd,
-		Channels: cfg.Channels, Explain: opt.ExplainChannels, OnDivergence: opt.OnDivergence,
+		Channels: cfg.Channels, Explain: opt.ExplainChannels, OnDivergence: opt.OnDivergence, Heal: opt.Heal == peer.On,
 		Wait: time.Duration(opt.Wait) * time.Second, Timeout: opt.Timeout,
 	}
 	if opt.Replicas == peer.AutoReplicas {
@@ -110,7 +110,7 @@ func request(cfg peer.Config, opt peer.RunOptions, args []string) (job.Request, 
 	// The program is not there yet; all else can be judged now.
 	trial := req
 	trial.Programs = []job.Executable{{Platform: program.Local, Path: cwd}}
-	if err := errors.Join(trial.Validate(), checkLocal(opt), checkAuto(opt)); err != nil {
+	if err := errors.Join(trial.Validate(), checkLocal(opt), checkAuto(opt), checkHeal(opt)); err != nil {
 		return job.Request{}, err
 	}
 	names := slices.Clone(opt.Inputs)
@@ -139,6 +139,13 @@ func checkLocal(opt peer.RunOptions) error {
 		return fmt.Errorf("--lose is %v: want a time", opt.Lose)
 	case opt.Lose > 0 && opt.Local == 0:
 		return errors.New("--lose kills a peer, and only those of --local are there for that")
+	}
+	return nil
+}
+
+func checkHeal(opt peer.RunOptions) error {
+	if opt.Heal != peer.On && opt.Heal != peer.Off {
+		return fmt.Errorf("--heal %.20q: want %s or %s", opt.Heal, peer.On, peer.Off)
 	}
 	return nil
 }
