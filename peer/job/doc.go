@@ -31,6 +31,13 @@
 //	while collecting            the files come from another replica, which may still have to end
 //	while releasing             it is not waited for
 //
+// # When a replica is lost
+//
+// Another peer is looked for, as at the beginning, and a new replica started there,
+// which the others bring up to date:
+//
+//	Lacks -> Healing -> search -> recruit -> Watch.Join -> view -> Healed
+//
 // # When replicas do not do the same
 //
 // Processes say when a receiver has got another message than they have produced
