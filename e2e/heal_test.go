@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"flag"
 	"fmt"
+	"math/rand/v2"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -47,5 +49,41 @@ func TestHeals(t *testing.T) {
 	if text := j.stderr.String(); !strings.Contains(text, "3 new replicas given to ranks that had lost one") {
 		t.Errorf("not summed up in:\n%s", text)
 	}
+	expectNothingLeft(t, peers)
+}
+
+// healFor is how long TestHealsForLong lasts.
+var healFor = flag.Duration("heal", 0, "run a job for so long, of which a process is killed every 20 s")
+
+// TestHealsForLong kills a process of any rank every 20 seconds, each time one that
+// the rank has had from the start or the one that took its place, and expects that
+// every rank has both its replicas in the end.
+func TestHealsForLong(t *testing.T) {
+	if *healFor == 0 {
+		t.Log("nothing to do without -heal")
+		return
+	}
+	peers := grid(t, 9, "--slots", "1")
+	steps := int(*healFor / (20 * time.Millisecond)) // at least 20 ms each, and each is replayed
+	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "4", "-r", "2", "-w", "60",
+		filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "50", "-work", "1ms", "-pause", "20ms")
+	j.waitRunning()
+	live := [][]string{{"0.0", "0.1"}, {"1.0", "1.1"}, {"2.0", "2.1"}, {"3.0", "3.1"}}
+	rnd := rand.New(rand.NewPCG(4, 2))
+	began := time.Now()
+	for kills := 1; time.Since(began) < *healFor-40*time.Second; kills++ {
+		next := time.After(20 * time.Second)
+		rank, k := rnd.IntN(4), rnd.IntN(2)
+		victim := live[rank][k]
+		killProcess(t, j.peerOf(peers, victim), victim, syscall.SIGKILL)
+		process, took := j.awaitHealed(rank)
+		live[rank][k] = process
+		t.Logf("kill %d: %s took the place of %s after %v", kills, process, victim, took.Round(time.Millisecond))
+		<-next
+	}
+	if s := j.wait(); s != 0 {
+		t.Fatalf("exit status %d", s)
+	}
+	expectStepper(t, j, 4, steps, 50)
 	expectNothingLeft(t, peers)
 }
