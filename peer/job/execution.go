@@ -218,6 +218,8 @@ func (e *execution) hear(h heard) *Result {
 		return e.diverged(h.link, p, b.Diverged)
 	case *jobpb.FromPeer_Healed:
 		return e.healed(p, b.Healed)
+	case *jobpb.FromPeer_Unkept:
+		return e.apply(e.watch.Unkept(p, plain(b.Unkept.Reason)))
 	}
 	return nil
 }
@@ -248,6 +250,8 @@ func processOf(m *jobpb.FromPeer) (p view.Process, ok bool) {
 		return b.Diverged.GetProcess().View(), true
 	case *jobpb.FromPeer_Healed:
 		return b.Healed.GetProcess().View(), true
+	case *jobpb.FromPeer_Unkept:
+		return b.Unkept.GetProcess().View(), true
 	}
 	return p, false
 }

@@ -1,16 +1,19 @@
 package job
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
 // Lacks reports whether a rank has fewer replicas than it began with, and can use
-// another one. One that is nearly done cannot; nor is a process replaced that ended
-// by itself, since the next would too.
+// another one. One that is nearly done cannot, nor one whose master has not kept what a
+// new replica has to be told; and a process that ended by itself is not replaced, since
+// the next would do so too.
 func (w *Watch) Lacks(rank int) bool {
-	if !w.begun || w.over {
+	master, ok := w.view.Master(rank)
+	if !w.begun || w.over || !ok || w.at(master).unkept {
 		return false
 	}
 	live, done := 0, 0
@@ -22,7 +25,7 @@ func (w *Watch) Lacks(rank int) bool {
 			return false
 		case state == view.Live && !a.joining:
 			live++
-		case state == view.Failed && a.exit != nil && a.exit.byItself():
+		case state == view.Failed && a.exit != nil && a.exit.byItself() && !a.joining:
 			done++
 		}
 	}
@@ -53,6 +56,16 @@ func (w *Watch) Healed(p view.Process) Step {
 		w.at(p).joining = false
 		s.Healed = true
 		w.settle(&s)
+	}
+	return s
+}
+
+// Unkept says that p can bring no new replica of its rank up to date any more.
+func (w *Watch) Unkept(p view.Process, why string) Step {
+	var s Step
+	if a := w.at(p); w.view.Live(p) && !a.unkept {
+		a.unkept = true
+		s.Notes = append(s.Notes, fmt.Sprintf("rank %d replica %d cannot help to replace a lost replica any more: %s", p.Rank, p.Replica, why))
 	}
 	return s
 }

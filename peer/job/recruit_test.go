@@ -273,6 +273,19 @@ func TestLacks(t *testing.T) {
 			w.Lost([]view.Process{proc(0, 1)}, "is lost")
 			w.Exited(proc(0, 0), wellEnded)
 		}, false},
+		"the master has kept nothing": {func(w *Watch) {
+			w.Unkept(proc(0, 0), "disk full")
+			w.Lost([]view.Process{proc(0, 1)}, "is lost")
+		}, false},
+		"another has kept nothing": {func(w *Watch) {
+			w.Unkept(proc(0, 1), "disk full")
+			w.Lost([]view.Process{proc(0, 1)}, "is lost")
+		}, true},
+		"one has joined and then ended": {func(w *Watch) {
+			w.Lost([]view.Process{proc(0, 1)}, "is lost")
+			w.Join(proc(0, 2))
+			w.Exited(proc(0, 2), Exit{Code: 1, Initialized: true})
+		}, true},
 		"one has joined": {func(w *Watch) {
 			w.Lost([]view.Process{proc(0, 1)}, "is lost")
 			w.Join(proc(0, 2))

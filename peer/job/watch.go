@@ -25,6 +25,7 @@ type Watch struct {
 // watched is what is known of one process.
 type watched struct {
 	initialized bool
+	unkept      bool // it can bring no new replica up to date
 	joining     bool // it has joined the job late, and has yet to say that it does what its rank does
 	exit        *Exit
 	aborted     *Result // of the job, since it called Abort

@@ -123,6 +123,7 @@ func (j *job) hearProcess(p *process, m proclink.Message) {
 		j.hearDiverged(p, *m.Divergence)
 	case m.Type == proclink.Unkept && p.greeted && j.heal && !p.unkept:
 		p.unkept = true
+		j.say(unkept(p.id, m.Text))
 		j.log.Warn().Int("rank", p.id.Rank).Int("replica", p.id.Replica).Str("why", m.Text[:min(len(m.Text), maxText)]).
 			Msg("the process can bring no new replica up to date any more")
 	case m.Type == proclink.Healed && p.initialized && j.joining && !p.healed:

@@ -65,6 +65,12 @@ func healed(p view.Process, messages, bytes uint64) *jobpb.FromPeer {
 	}}}
 }
 
+func unkept(p view.Process, reason string) *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Unkept{Unkept: &jobpb.Unkept{
+		Process: jobpb.FromProcess(p), Reason: clip(reason),
+	}}}
+}
+
 func exited(p *process, e supervisor.Exit) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Exited{Exited: &jobpb.Exited{
 		Process: jobpb.FromProcess(p.id), Code: int32(e.Code), Signal: e.Signal, Reason: p.reason,

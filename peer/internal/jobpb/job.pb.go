@@ -953,6 +953,7 @@ type FromPeer struct {
 	//	*FromPeer_Paths
 	//	*FromPeer_Diverged
 	//	*FromPeer_Healed
+	//	*FromPeer_Unkept
 	Body          isFromPeer_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1121,6 +1122,15 @@ func (x *FromPeer) GetHealed() *Healed {
 	return nil
 }
 
+func (x *FromPeer) GetUnkept() *Unkept {
+	if x != nil {
+		if x, ok := x.Body.(*FromPeer_Unkept); ok {
+			return x.Unkept
+		}
+	}
+	return nil
+}
+
 type isFromPeer_Body interface {
 	isFromPeer_Body()
 }
@@ -1181,6 +1191,10 @@ type FromPeer_Healed struct {
 	Healed *Healed `protobuf:"bytes,16,opt,name=healed,proto3,oneof"`
 }
 
+type FromPeer_Unkept struct {
+	Unkept *Unkept `protobuf:"bytes,18,opt,name=unkept,proto3,oneof"`
+}
+
 func (*FromPeer_Staging) isFromPeer_Body() {}
 
 func (*FromPeer_Prepared) isFromPeer_Body() {}
@@ -1208,6 +1222,8 @@ func (*FromPeer_Paths) isFromPeer_Body() {}
 func (*FromPeer_Diverged) isFromPeer_Body() {}
 
 func (*FromPeer_Healed) isFromPeer_Body() {}
+
+func (*FromPeer_Unkept) isFromPeer_Body() {}
 
 type Staging struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1691,6 +1707,60 @@ func (x *Healed) GetBytes() uint64 {
 	return 0
 }
 
+// Unkept says that a process can bring no new replica of its rank up to date any
+// more.
+type Unkept struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Process       *Process               `protobuf:"bytes,1,opt,name=process,proto3" json:"process,omitempty"`
+	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Unkept) Reset() {
+	*x = Unkept{}
+	mi := &file_job_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Unkept) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Unkept) ProtoMessage() {}
+
+func (x *Unkept) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Unkept.ProtoReflect.Descriptor instead.
+func (*Unkept) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *Unkept) GetProcess() *Process {
+	if x != nil {
+		return x.Process
+	}
+	return nil
+}
+
+func (x *Unkept) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 // Output carries consecutive records of one stream of one process: whole
 // lines, or pieces of at most 64 KiB of a longer one.
 type Output struct {
@@ -1706,7 +1776,7 @@ type Output struct {
 
 func (x *Output) Reset() {
 	*x = Output{}
-	mi := &file_job_proto_msgTypes[22]
+	mi := &file_job_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1718,7 +1788,7 @@ func (x *Output) String() string {
 func (*Output) ProtoMessage() {}
 
 func (x *Output) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[22]
+	mi := &file_job_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1731,7 +1801,7 @@ func (x *Output) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Output.ProtoReflect.Descriptor instead.
 func (*Output) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{22}
+	return file_job_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Output) GetProcess() *Process {
@@ -1784,7 +1854,7 @@ type Exited struct {
 
 func (x *Exited) Reset() {
 	*x = Exited{}
-	mi := &file_job_proto_msgTypes[23]
+	mi := &file_job_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1796,7 +1866,7 @@ func (x *Exited) String() string {
 func (*Exited) ProtoMessage() {}
 
 func (x *Exited) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[23]
+	mi := &file_job_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1809,7 +1879,7 @@ func (x *Exited) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exited.ProtoReflect.Descriptor instead.
 func (*Exited) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{23}
+	return file_job_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Exited) GetProcess() *Process {
@@ -1866,7 +1936,7 @@ type Aborted struct {
 
 func (x *Aborted) Reset() {
 	*x = Aborted{}
-	mi := &file_job_proto_msgTypes[24]
+	mi := &file_job_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1878,7 +1948,7 @@ func (x *Aborted) String() string {
 func (*Aborted) ProtoMessage() {}
 
 func (x *Aborted) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[24]
+	mi := &file_job_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1891,7 +1961,7 @@ func (x *Aborted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Aborted.ProtoReflect.Descriptor instead.
 func (*Aborted) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{24}
+	return file_job_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Aborted) GetProcess() *Process {
@@ -1934,7 +2004,7 @@ type Diverged struct {
 
 func (x *Diverged) Reset() {
 	*x = Diverged{}
-	mi := &file_job_proto_msgTypes[25]
+	mi := &file_job_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1946,7 +2016,7 @@ func (x *Diverged) String() string {
 func (*Diverged) ProtoMessage() {}
 
 func (x *Diverged) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[25]
+	mi := &file_job_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1959,7 +2029,7 @@ func (x *Diverged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Diverged.ProtoReflect.Descriptor instead.
 func (*Diverged) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{25}
+	return file_job_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Diverged) GetProcess() *Process {
@@ -2028,7 +2098,7 @@ type Suspect struct {
 
 func (x *Suspect) Reset() {
 	*x = Suspect{}
-	mi := &file_job_proto_msgTypes[26]
+	mi := &file_job_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2040,7 +2110,7 @@ func (x *Suspect) String() string {
 func (*Suspect) ProtoMessage() {}
 
 func (x *Suspect) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[26]
+	mi := &file_job_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2053,7 +2123,7 @@ func (x *Suspect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Suspect.ProtoReflect.Descriptor instead.
 func (*Suspect) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{26}
+	return file_job_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Suspect) GetPeer() []byte {
@@ -2075,7 +2145,7 @@ type Collected struct {
 
 func (x *Collected) Reset() {
 	*x = Collected{}
-	mi := &file_job_proto_msgTypes[27]
+	mi := &file_job_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2087,7 +2157,7 @@ func (x *Collected) String() string {
 func (*Collected) ProtoMessage() {}
 
 func (x *Collected) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[27]
+	mi := &file_job_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2100,7 +2170,7 @@ func (x *Collected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collected.ProtoReflect.Descriptor instead.
 func (*Collected) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{27}
+	return file_job_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Collected) GetProcess() *Process {
@@ -2132,7 +2202,7 @@ type Stopped struct {
 
 func (x *Stopped) Reset() {
 	*x = Stopped{}
-	mi := &file_job_proto_msgTypes[28]
+	mi := &file_job_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2144,7 +2214,7 @@ func (x *Stopped) String() string {
 func (*Stopped) ProtoMessage() {}
 
 func (x *Stopped) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[28]
+	mi := &file_job_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2157,7 +2227,7 @@ func (x *Stopped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stopped.ProtoReflect.Descriptor instead.
 func (*Stopped) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{28}
+	return file_job_proto_rawDescGZIP(), []int{29}
 }
 
 var File_job_proto protoreflect.FileDescriptor
@@ -2225,7 +2295,7 @@ const file_job_proto_rawDesc = "" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x1a\n" +
 	"\bpatterns\x18\x02 \x03(\tR\bpatterns\"\x1e\n" +
 	"\x04Stop\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\"\xcf\x05\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\"\xfd\x05\n" +
 	"\bFromPeer\x12/\n" +
 	"\astaging\x18\x01 \x01(\v2\x13.p2pmpi.job.StagingH\x00R\astaging\x122\n" +
 	"\bprepared\x18\x02 \x01(\v2\x14.p2pmpi.job.PreparedH\x00R\bprepared\x12;\n" +
@@ -2241,7 +2311,8 @@ const file_job_proto_rawDesc = "" +
 	"\astarted\x18\v \x01(\v2\x13.p2pmpi.job.StartedH\x00R\astarted\x12)\n" +
 	"\x05paths\x18\f \x01(\v2\x11.p2pmpi.job.PathsH\x00R\x05paths\x122\n" +
 	"\bdiverged\x18\r \x01(\v2\x14.p2pmpi.job.DivergedH\x00R\bdiverged\x12,\n" +
-	"\x06healed\x18\x10 \x01(\v2\x12.p2pmpi.job.HealedH\x00R\x06healedB\x06\n" +
+	"\x06healed\x18\x10 \x01(\v2\x12.p2pmpi.job.HealedH\x00R\x06healed\x12,\n" +
+	"\x06unkept\x18\x12 \x01(\v2\x12.p2pmpi.job.UnkeptH\x00R\x06unkeptB\x06\n" +
 	"\x04body\"5\n" +
 	"\aStaging\x12\x14\n" +
 	"\x05bytes\x18\x01 \x01(\x03R\x05bytes\x12\x14\n" +
@@ -2270,7 +2341,10 @@ const file_job_proto_rawDesc = "" +
 	"\x06Healed\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x1a\n" +
 	"\bmessages\x18\x02 \x01(\x04R\bmessages\x12\x14\n" +
-	"\x05bytes\x18\x03 \x01(\x04R\x05bytes\"\x91\x01\n" +
+	"\x05bytes\x18\x03 \x01(\x04R\x05bytes\"O\n" +
+	"\x06Unkept\x12-\n" +
+	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x91\x01\n" +
 	"\x06Output\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x16\n" +
 	"\x06stream\x18\x02 \x01(\rR\x06stream\x12\x14\n" +
@@ -2317,7 +2391,7 @@ func file_job_proto_rawDescGZIP() []byte {
 	return file_job_proto_rawDescData
 }
 
-var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
 var file_job_proto_goTypes = []any{
 	(*Process)(nil),     // 0: p2pmpi.job.Process
 	(*ToPeer)(nil),      // 1: p2pmpi.job.ToPeer
@@ -2341,13 +2415,14 @@ var file_job_proto_goTypes = []any{
 	(*Path)(nil),        // 19: p2pmpi.job.Path
 	(*Finalized)(nil),   // 20: p2pmpi.job.Finalized
 	(*Healed)(nil),      // 21: p2pmpi.job.Healed
-	(*Output)(nil),      // 22: p2pmpi.job.Output
-	(*Exited)(nil),      // 23: p2pmpi.job.Exited
-	(*Aborted)(nil),     // 24: p2pmpi.job.Aborted
-	(*Diverged)(nil),    // 25: p2pmpi.job.Diverged
-	(*Suspect)(nil),     // 26: p2pmpi.job.Suspect
-	(*Collected)(nil),   // 27: p2pmpi.job.Collected
-	(*Stopped)(nil),     // 28: p2pmpi.job.Stopped
+	(*Unkept)(nil),      // 22: p2pmpi.job.Unkept
+	(*Output)(nil),      // 23: p2pmpi.job.Output
+	(*Exited)(nil),      // 24: p2pmpi.job.Exited
+	(*Aborted)(nil),     // 25: p2pmpi.job.Aborted
+	(*Diverged)(nil),    // 26: p2pmpi.job.Diverged
+	(*Suspect)(nil),     // 27: p2pmpi.job.Suspect
+	(*Collected)(nil),   // 28: p2pmpi.job.Collected
+	(*Stopped)(nil),     // 29: p2pmpi.job.Stopped
 }
 var file_job_proto_depIdxs = []int32{
 	2,  // 0: p2pmpi.job.ToPeer.prepare:type_name -> p2pmpi.job.Prepare
@@ -2368,33 +2443,35 @@ var file_job_proto_depIdxs = []int32{
 	13, // 15: p2pmpi.job.FromPeer.staging:type_name -> p2pmpi.job.Staging
 	14, // 16: p2pmpi.job.FromPeer.prepared:type_name -> p2pmpi.job.Prepared
 	17, // 17: p2pmpi.job.FromPeer.initialized:type_name -> p2pmpi.job.Initialized
-	22, // 18: p2pmpi.job.FromPeer.output:type_name -> p2pmpi.job.Output
-	23, // 19: p2pmpi.job.FromPeer.exited:type_name -> p2pmpi.job.Exited
-	24, // 20: p2pmpi.job.FromPeer.aborted:type_name -> p2pmpi.job.Aborted
-	26, // 21: p2pmpi.job.FromPeer.suspect:type_name -> p2pmpi.job.Suspect
-	27, // 22: p2pmpi.job.FromPeer.collected:type_name -> p2pmpi.job.Collected
-	28, // 23: p2pmpi.job.FromPeer.stopped:type_name -> p2pmpi.job.Stopped
+	23, // 18: p2pmpi.job.FromPeer.output:type_name -> p2pmpi.job.Output
+	24, // 19: p2pmpi.job.FromPeer.exited:type_name -> p2pmpi.job.Exited
+	25, // 20: p2pmpi.job.FromPeer.aborted:type_name -> p2pmpi.job.Aborted
+	27, // 21: p2pmpi.job.FromPeer.suspect:type_name -> p2pmpi.job.Suspect
+	28, // 22: p2pmpi.job.FromPeer.collected:type_name -> p2pmpi.job.Collected
+	29, // 23: p2pmpi.job.FromPeer.stopped:type_name -> p2pmpi.job.Stopped
 	20, // 24: p2pmpi.job.FromPeer.finalized:type_name -> p2pmpi.job.Finalized
 	15, // 25: p2pmpi.job.FromPeer.started:type_name -> p2pmpi.job.Started
 	18, // 26: p2pmpi.job.FromPeer.paths:type_name -> p2pmpi.job.Paths
-	25, // 27: p2pmpi.job.FromPeer.diverged:type_name -> p2pmpi.job.Diverged
+	26, // 27: p2pmpi.job.FromPeer.diverged:type_name -> p2pmpi.job.Diverged
 	21, // 28: p2pmpi.job.FromPeer.healed:type_name -> p2pmpi.job.Healed
-	16, // 29: p2pmpi.job.Started.distances:type_name -> p2pmpi.job.Distance
-	0,  // 30: p2pmpi.job.Initialized.process:type_name -> p2pmpi.job.Process
-	19, // 31: p2pmpi.job.Paths.paths:type_name -> p2pmpi.job.Path
-	0,  // 32: p2pmpi.job.Finalized.process:type_name -> p2pmpi.job.Process
-	0,  // 33: p2pmpi.job.Healed.process:type_name -> p2pmpi.job.Process
-	0,  // 34: p2pmpi.job.Output.process:type_name -> p2pmpi.job.Process
-	0,  // 35: p2pmpi.job.Exited.process:type_name -> p2pmpi.job.Process
-	0,  // 36: p2pmpi.job.Aborted.process:type_name -> p2pmpi.job.Process
-	0,  // 37: p2pmpi.job.Diverged.process:type_name -> p2pmpi.job.Process
-	0,  // 38: p2pmpi.job.Diverged.receiver:type_name -> p2pmpi.job.Process
-	0,  // 39: p2pmpi.job.Collected.process:type_name -> p2pmpi.job.Process
-	40, // [40:40] is the sub-list for method output_type
-	40, // [40:40] is the sub-list for method input_type
-	40, // [40:40] is the sub-list for extension type_name
-	40, // [40:40] is the sub-list for extension extendee
-	0,  // [0:40] is the sub-list for field type_name
+	22, // 29: p2pmpi.job.FromPeer.unkept:type_name -> p2pmpi.job.Unkept
+	16, // 30: p2pmpi.job.Started.distances:type_name -> p2pmpi.job.Distance
+	0,  // 31: p2pmpi.job.Initialized.process:type_name -> p2pmpi.job.Process
+	19, // 32: p2pmpi.job.Paths.paths:type_name -> p2pmpi.job.Path
+	0,  // 33: p2pmpi.job.Finalized.process:type_name -> p2pmpi.job.Process
+	0,  // 34: p2pmpi.job.Healed.process:type_name -> p2pmpi.job.Process
+	0,  // 35: p2pmpi.job.Unkept.process:type_name -> p2pmpi.job.Process
+	0,  // 36: p2pmpi.job.Output.process:type_name -> p2pmpi.job.Process
+	0,  // 37: p2pmpi.job.Exited.process:type_name -> p2pmpi.job.Process
+	0,  // 38: p2pmpi.job.Aborted.process:type_name -> p2pmpi.job.Process
+	0,  // 39: p2pmpi.job.Diverged.process:type_name -> p2pmpi.job.Process
+	0,  // 40: p2pmpi.job.Diverged.receiver:type_name -> p2pmpi.job.Process
+	0,  // 41: p2pmpi.job.Collected.process:type_name -> p2pmpi.job.Process
+	42, // [42:42] is the sub-list for method output_type
+	42, // [42:42] is the sub-list for method input_type
+	42, // [42:42] is the sub-list for extension type_name
+	42, // [42:42] is the sub-list for extension extendee
+	0,  // [0:42] is the sub-list for field type_name
 }
 
 func init() { file_job_proto_init() }
@@ -2428,6 +2505,7 @@ func file_job_proto_init() {
 		(*FromPeer_Paths)(nil),
 		(*FromPeer_Diverged)(nil),
 		(*FromPeer_Healed)(nil),
+		(*FromPeer_Unkept)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2435,7 +2513,7 @@ func file_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_proto_rawDesc), len(file_job_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   29,
+			NumMessages:   30,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
