@@ -3,7 +3,7 @@
 // number from each other rank in any order (wildcard receives), and prints one
 // line at each rank now and then.
 //
-//	stepper [-steps K] [-every J] [-work D] [-pause D] [-exit S -at K] [-abort S] [-panic] [-stuck]
+//	stepper [-steps K | -for D] [-every J] [-work D] [-pause D] [-exit S -at K] [-abort S] [-panic] [-stuck]
 package main
 
 import (
@@ -18,6 +18,7 @@ import (
 
 var (
 	steps  = flag.Int("steps", 100, "how many steps")
+	last   = flag.Duration("for", 0, "as many steps as rank 0 begins within that time")
 	every  = flag.Int("every", 10, "a line every so many steps")
 	work   = flag.Duration("work", 5*time.Millisecond, "busy time in each step")
 	pause  = flag.Duration("pause", 0, "idle time in each step")
@@ -42,7 +43,15 @@ func run() error {
 		return err
 	}
 	var sum int64
-	for step := range *steps {
+	began := world.Wtime()
+	for step := 0; ; step++ {
+		more, err := goOn(world, step, began)
+		if err != nil {
+			return fmt.Errorf("step %d: %w", step, err)
+		}
+		if !more {
+			break
+		}
 		if world.Rank() == 0 && step == *steps/2 {
 			if err := misbehave(world); err != nil {
 				return fmt.Errorf("step %d: %w", step, err)
@@ -69,6 +78,19 @@ func run() error {
 		}
 	}
 	return world.Finalize()
+}
+
+// goOn reports whether there is another step, for all ranks alike.
+func goOn(world *mpj.World, step int, began float64) (bool, error) {
+	if *last == 0 {
+		return step < *steps, nil
+	}
+	more := []int64{0}
+	if world.Rank() == 0 && world.Wtime()-began < last.Seconds() {
+		more[0] = 1
+	}
+	err := mpj.Bcast(world.Comm, more, 0)
+	return more[0] == 1, err
 }
 
 func misbehave(world *mpj.World) error {
