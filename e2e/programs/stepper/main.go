@@ -3,7 +3,7 @@
 // number from each other rank in any order (wildcard receives), and prints one
 // line at each rank now and then.
 //
-//	stepper [-steps K | -for D] [-every J] [-work D] [-pause D] [-exit S -at K] [-abort S] [-panic] [-stuck]
+//	stepper [-steps K | -for D] [-every J] [-work D] [-pause D [-pacer]] [-exit S -at K] [-abort S] [-panic] [-stuck]
 package main
 
 import (
@@ -22,6 +22,7 @@ var (
 	every  = flag.Int("every", 10, "a line every so many steps")
 	work   = flag.Duration("work", 5*time.Millisecond, "busy time in each step")
 	pause  = flag.Duration("pause", 0, "idle time in each step")
+	pacer  = flag.Bool("pacer", false, "only rank 0 has idle time; the others wait for its messages")
 	exit   = flag.Int("exit", 0, "rank 0 exits with this status half-way")
 	abort  = flag.Int("abort", 0, "rank 0 aborts with this status half-way")
 	panics = flag.Bool("panic", false, "rank 0 panics half-way")
@@ -70,7 +71,9 @@ func run() error {
 			fmt.Printf("rank %d step %d sum %d\n", world.Rank(), step+1, sum)
 		}
 		spin(*work)
-		time.Sleep(*pause)
+		if world.Rank() == 0 || !*pacer {
+			time.Sleep(*pause)
+		}
 	}
 	if *write != "" {
 		if err := os.WriteFile(*write, fmt.Appendf(nil, "rank %d sum %d\n", world.Rank(), sum), 0o644); err != nil {
