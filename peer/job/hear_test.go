@@ -3,6 +3,7 @@ package job
 import (
 	"strings"
 	"testing"
+	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"google.golang.org/protobuf/proto"
@@ -21,7 +22,8 @@ func newHearing(t testing.TB) *execution {
 	e := &execution{
 		j: j, watch: NewWatch(2, 2), emission: NewEmission(2),
 		spoke: make(map[view.Process]bool), runsOn: make(map[view.Process]*link), flows: make([][2]flow, 2), unsaid: make(map[int]bool),
-		ended: make(map[view.Process][2]bool), answers: make(map[view.Process]*jobpb.Collected),
+		avoided: make(map[p2ppeer.ID]time.Time),
+		ended:   make(map[view.Process][2]bool), answers: make(map[view.Process]*jobpb.Collected),
 	}
 	for _, p := range e.watch.View().Processes() {
 		l := newLink(reservation.Placement{Peer: p2ppeer.ID("peer " + p.String())}, p)

@@ -43,6 +43,7 @@ func (e *execution) lose(l *link, why string, err error) *Result {
 	e.j.log.Info().Stringer("peer", l.peer).Err(err).Msg("peer lost")
 	l.lose(err)
 	e.detach(l)
+	e.avoid(l.peer)
 	if e.j.req.Explain {
 		e.explain()
 	}

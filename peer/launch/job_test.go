@@ -203,14 +203,8 @@ func TestR6OnlyTheSpeakerSendsOutputAndTheNextTakesOver(t *testing.T) {
 	j.links[1].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Emitted{Emitted: &jobpb.Emitted{Stdout: 2}}})
 	failed, _ := view.New(1, 2).With(p, view.Failed)
 	j.tellView(failed)
-	o := await(j.links[1], func(m *jobpb.FromPeer) *jobpb.Output {
-		if m.GetOutput().GetStream() == 1 {
-			return m.GetOutput()
-		}
-		return nil
-	})
-	if o.First != 2 || len(o.Records) != 1 || !o.End {
-		t.Errorf("new speaker sent %v, want record 2 and the end", o)
+	if got, want := j.links[1].outputFrom(q, 1, 2), "line 2\n"; got != want {
+		t.Errorf("new speaker sent %q from record 2 on, want %q", got, want)
 	}
 	j.stop()
 }
