@@ -522,14 +522,23 @@ func (j *job) wait() int {
 
 // lockedBuffer is a buffer that is written while it is read.
 type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
+	mu   sync.Mutex
+	b    bytes.Buffer
+	last time.Time // when something was written
 }
 
 func (b *lockedBuffer) Write(p []byte) (int, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	b.last = time.Now()
 	return b.b.Write(p)
+}
+
+// lastWritten is when something was written for the last time.
+func (b *lockedBuffer) lastWritten() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.last
 }
 
 func (b *lockedBuffer) String() string {

@@ -26,7 +26,7 @@ type moment struct {
 func (b *battle) fight() {
 	b.begun = time.Now()
 	for _, p := range b.aimedAt(func(p *peerProcess) bool { return !p.alive() || p == b.early }) {
-		b.harm[p] = nemesis.Death
+		b.harm[p], b.struck[b.at(p)] = nemesis.Death, true
 	}
 	for _, s := range b.plan.Strikes {
 		b.todo = append(b.todo, moment{at: s.At, do: func() { b.strike(s) }})
@@ -67,6 +67,11 @@ func (b *battle) strike(s nemesis.Strike) {
 		b.note("spared: %v", s)
 		return
 	}
+	if !s.Kind.Single() {
+		for _, p := range b.harmedBy(s) {
+			b.struck[b.at(p)] = true
+		}
+	}
 	b.note("%v", s)
 	b.tally.strikes[string(s.Kind)]++
 	end := b.carryOut(s)
@@ -88,12 +93,11 @@ const atTheEnd = time.Hour
 
 // harmedBy are the processes that a strike may harm.
 func (b *battle) harmedBy(s nemesis.Strike) []nemesis.Process {
-	switch s.Kind {
-	case nemesis.KillProcess, nemesis.StopProcess, nemesis.KillSupervisor, nemesis.StopSupervisor:
-		return []nemesis.Process{s.Victim}
-	}
-	if s.Kind.Harm() == nemesis.None {
+	switch {
+	case s.Kind.Harm() == nemesis.None:
 		return nil
+	case s.Kind.Single():
+		return []nemesis.Process{s.Victim}
 	}
 	return b.aimedAt(func(p *peerProcess) bool {
 		return p == b.at(s.Victim) || s.Kind.Pair() && p == b.at(s.Other)

@@ -12,12 +12,14 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/e2e/internal/ether"
+	"github.com/p2pmpi/p2pmpi/e2e/internal/markdown"
 	"github.com/p2pmpi/p2pmpi/e2e/internal/nemesis"
 )
 
 var (
 	nemesisTime  = flag.Duration("nemesis", 20*time.Second, "how long TestNemesis begins new rounds")
 	nemesisSeed  = flag.Uint64("nemesis.seed", 0, "of TestNemesis; 0 for a new one")
+	nemesisOut   = flag.String("nemesis.out", "", "file to write TestNemesis's table into, docs/nemesis.md")
 	nemesisRound = flag.Int("nemesis.round", -1, "only this round of TestNemesis; -1 for all")
 )
 
@@ -32,7 +34,14 @@ func TestNemesis(t *testing.T) {
 	}
 	t.Logf("-nemesis.seed=%d", seed)
 	tally := newTally()
-	defer func() { t.Logf("after %v:\n%s", tally.took(), tally) }()
+	defer func() {
+		t.Logf("after %v:\n%s", tally.took(), tally)
+		if *nemesisOut != "" {
+			if err := markdown.Insert(*nemesisOut, "nemesis", fmt.Sprintf("%s\n`-nemesis.seed %d`, %v.\n", tally, seed, tally.took())); err != nil {
+				t.Error(err)
+			}
+		}
+	}()
 	round := func(number int) {
 		t.Run(fmt.Sprintf("round %d", number), func(t *testing.T) {
 			t.Logf("to have this round again: -nemesis.seed %d -nemesis.round %d", seed, number)
@@ -89,7 +98,7 @@ func (f *field) boot(i int, home string) *peerProcess {
 
 // run runs one job from its submission until nothing of it is left.
 func (f *field) run(j nemesis.Job) {
-	b := &battle{field: f, plan: j, program: program(j), harm: make(map[nemesis.Process]nemesis.Harm)}
+	b := &battle{field: f, plan: j, program: program(j), harm: make(map[nemesis.Process]nemesis.Harm), struck: make(map[*peerProcess]bool)}
 	f.tally.jobs[j.Program]++
 	defer func() {
 		if b.failing != "" {
@@ -139,6 +148,7 @@ type battle struct {
 	program known
 	job     *job
 	harm    map[nemesis.Process]nemesis.Harm // the most that was done to each
+	struck  map[*peerProcess]bool            // peers that may have been lost
 	orphan  bool                             // p2prun was killed
 	begun   time.Time                        // the job runs
 	early   *peerProcess                     // whose disk was full before the job ran
@@ -158,7 +168,7 @@ func (b *battle) note(format string, args ...any) {
 
 // submit hands the job in, at the peer that lives on or as a peer of its own.
 func (b *battle) submit() {
-	args := []string{"-n", strconv.Itoa(b.plan.N), "-r", strconv.Itoa(b.plan.R), "-w", "60", "--timeout", "100s"}
+	args := []string{"-n", strconv.Itoa(b.plan.N), "-r", strconv.Itoa(b.plan.R), "-w", "60", "--timeout", "180s"}
 	if b.plan.Concentrate {
 		args = append(args, "-a", "concentrate")
 	}
@@ -198,6 +208,7 @@ func (b *battle) judge() {
 			b.note("view, at %v: %s", e.Time.Sub(b.begun).Round(time.Millisecond), e.Text)
 		}
 	}
+	b.note("last output at %v", b.job.stdout.lastWritten().Sub(b.begun).Round(time.Millisecond))
 	b.note("exit status %d", status)
 	b.failing = "wrong status"
 	switch {
@@ -213,9 +224,25 @@ func (b *battle) judge() {
 		return strings.Contains(said, fmt.Sprintf("rank %d lost all its replicas", rank))
 	}):
 		b.tally.outcomes["a rank lost, and said so"]++
+	case status == 70 && b.outvoted() && strings.Contains(said, "cut off from the majority of the job's peers"):
+		b.tally.outcomes["no majority, and said so"]++
 	default:
 		b.t.Fatalf("exit status %d; ranks that may have been lost: %v", status, b.exposed())
 	}
+}
+
+// outvoted reports whether the majority of those who agree on the views may have been
+// lost before others took their places: they are the submitter's peer and, of those of
+// the job, two, or four where it has so many.
+func (b *battle) outvoted() bool {
+	peers := make(map[string]bool)
+	for _, id := range b.job.placed {
+		peers[id] = true
+	}
+	if len(peers) < 4 {
+		return len(b.struck) > 1
+	}
+	return len(b.struck) > 2
 }
 
 // exposed are the ranks none of whose replicas is sure to have survived.

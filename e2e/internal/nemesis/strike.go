@@ -2,6 +2,7 @@ package nemesis
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -112,6 +113,11 @@ func (k Kind) Harm() Harm { return traitOf(k).harm }
 
 // Pair reports whether strikes of the kind are aimed at two processes.
 func (k Kind) Pair() bool { return traitOf(k).pair }
+
+// Single reports whether strikes of the kind leave the rest of the machine alone.
+func (k Kind) Single() bool {
+	return slices.Contains([]Kind{KillProcess, StopProcess, PauseProcess, KillSupervisor, StopSupervisor}, k)
+}
 
 // A Process is a replica of a rank.
 type Process struct{ Rank, Replica int }
