@@ -21,6 +21,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -73,7 +74,7 @@ func attach(file string) error {
 	theirs := os.NewFile(uintptr(ends[1]), "socket")
 	defer unix.Close(ends[0])
 	defer theirs.Close()
-	child := exec.Command("/proc/self/exe", serving, file)
+	child := exec.CommandContext(context.Background(), "/proc/self/exe", serving, file)
 	child.ExtraFiles = []*os.File{theirs}
 	child.Stderr = os.Stderr
 	child.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
