@@ -80,3 +80,45 @@ func BenchmarkAllreduce(b *testing.B) {
 		}
 	}
 }
+
+// BenchmarkReplay takes the time in which a new replica comes as far as the others of
+// its rank, which has received so many messages.
+func BenchmarkReplay(b *testing.B) {
+	for _, c := range []struct{ messages, size int }{{100_000, 64}, {10_000, 10 << 10}, {500, 1 << 20}} {
+		b.Run(fmt.Sprintf("%dx%dB", c.messages, c.size), func(b *testing.B) {
+			b.SetBytes(int64(c.messages * c.size))
+			for range b.N {
+				b.StopTimer()
+				job := localworld.New(context.Background(), localworld.Config{Ranks: 2, Replicas: 2, Sockets: true, Heal: b.TempDir()})
+				if err := runIn(job, func(w *World) error { return replayed(b, job, w, c.messages, make([]byte, c.size)) }); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// replayed is a program in which rank 1 receives messages, and then another replica joins
+// it.
+func replayed(b *testing.B, job *localworld.World, w *World, messages int, buf []byte) error {
+	for range messages {
+		if w.Rank() == 0 {
+			if err := Send(w.Comm, buf, 1, 0); err != nil {
+				return err
+			}
+		} else if _, err := Recv(w.Comm, buf, 0, 0); err != nil {
+			return err
+		}
+	}
+	if err := Barrier(w.Comm); err != nil || w.Rank() == 0 || w.Replica() != 0 {
+		return err
+	}
+	joined := make(chan struct{})
+	b.StartTimer()
+	if _, err := job.Join(1, func(uint64, uint64) { close(joined) }); err != nil {
+		return err
+	}
+	<-joined
+	b.StopTimer()
+	return nil
+}
