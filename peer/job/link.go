@@ -50,6 +50,7 @@ type link struct {
 	early         int                          // bytes that it said before the job was running
 	err           error                        // not nil: the peer is lost to the job
 	retired       bool                         // it was told to stop before the job is over
+	retiredAt     time.Time
 
 	// Of a peer that was found while the job ran:
 	recruit *recruit // until its process is in the view

@@ -19,7 +19,7 @@ var errSilent = errors.New("its heartbeat has stopped")
 
 // silent handles the detector's verdict that a member has failed.
 func (e *execution) silent(member int) *Result {
-	if l := e.linkTo(e.group[member]); l != nil && l.err == nil {
+	if l := e.linkTo(e.group[member]); l != nil && l.err == nil && !l.retired { // of a retired peer detach has said it
 		return e.lose(l, "it has been silent for too long", errSilent)
 	}
 	return nil

@@ -80,7 +80,11 @@ func (e *execution) serving(rank int) bool {
 func (e *execution) dismiss() {
 	for _, l := range e.links {
 		switch r := l.recruit; {
-		case l.err != nil || l.retired:
+		case l.err != nil:
+		case l.retired:
+			if time.Since(l.retiredAt) > retireFor {
+				l.lose(fmt.Errorf("no word for %v that it has stopped", retireFor))
+			}
 		case r == nil:
 			if !slices.ContainsFunc(l.processes, e.watch.View().Has) {
 				e.retire(l, "all its processes have failed")
@@ -96,11 +100,15 @@ func (e *execution) dismiss() {
 // elapsed is how long the job has been running.
 func (e *execution) elapsed() time.Duration { return time.Since(e.j.status.Since) }
 
+// retireFor is how long a peer has to say that nothing of the job is left there. After
+// that it hears no more than that its stream has ended.
+const retireFor = 5 * time.Second
+
 // retire ends the job's part at a peer. The rest of the job goes on.
 func (e *execution) retire(l *link, why string) {
 	e.detach(l)
 	l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Stop{Stop: &jobpb.Stop{Reason: why}}})
-	l.retired = true
+	l.retired, l.retiredAt = true, time.Now()
 }
 
 // giveUp lets go of a recruit that has not joined; another one will be looked for.
