@@ -137,10 +137,12 @@ func TestRecruitThatComesToNothingIsFollowedByAnother(t *testing.T) {
 	b.in(t)
 }
 
-// TestPeerOfAProcessThatFailedIsRecruitedAnew: its slot is given back first.
+// TestPeerOfAProcessThatFailedIsRecruitedAnew: it is told to stop and gives its slot
+// back first.
 func TestPeerOfAProcessThatFailedIsRecruitedAnew(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	watch, healed := untilHealed()
+	told := make(chan struct{})
 	b.play(func(p *part) {
 		p.start()
 		p.enter()
@@ -149,8 +151,10 @@ func TestPeerOfAProcessThatFailedIsRecruitedAnew(t *testing.T) {
 			<-healed
 			p.ends(q)
 		case 1:
+			p.atStop = func() { close(told) }
 			p.exits(q, *killedExit)
 		default:
+			<-told
 			p.caughtUp(q)
 		}
 	})
