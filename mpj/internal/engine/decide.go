@@ -134,6 +134,19 @@ func (e *Engine) decodeName(outcome []byte) (source int, seq uint64, err error) 
 	return int(rank), seq, nil
 }
 
+// stepDown leaves to another process what this one, which was the decider, has not
+// proposed. What it has proposed the protocol keeps until it is decided.
+func (e *Engine) stepDown() {
+	e.decider = false
+	for _, b := range e.mailboxes {
+		for _, r := range b.posts {
+			if r.wildcard && !r.exact && !r.proposed {
+				e.open[r.point] = &decision{request: r}
+			}
+		}
+	}
+}
+
 // takeOver makes the choices that waited for this process to become the
 // decider.
 func (e *Engine) takeOver() {
@@ -191,8 +204,8 @@ func (e *Engine) Wtime() float64 {
 	})
 	if err == nil && len(values) == 1 {
 		e.time = math.Float64frombits(values[0])
-		if !e.decider {
-			e.clockOffset = e.time - e.clock().Seconds()
+		if now := e.clock().Seconds(); !e.decider || e.time > now+e.clockOffset {
+			e.clockOffset = e.time - now
 		}
 	}
 	return e.time

@@ -219,6 +219,9 @@ func (e *Engine) apply(out protection.Output) {
 		e.fail(errors.New(out.Lost))
 		return
 	}
+	if e.decider && !e.protocol.Decider() {
+		e.stepDown()
+	}
 	for _, envelope := range out.Send {
 		if envelope.Frame.Kind == channel.Recall && e.sated() {
 			e.postponed = append(e.postponed, envelope)

@@ -67,7 +67,7 @@ func (e *Engine) outlet(p view.Process) *outlet {
 	if o == nil {
 		o = &outlet{to: p, filled: make(chan struct{}, 1), limits: unopened, credit: eagerCredit}
 		e.outlets[i] = o
-		if !e.view.Live(p) { // it has finished: nobody takes anything there
+		if !e.view.Live(p) || e.err != nil { // it has finished, or this one: nothing goes there
 			o.dropped = true
 			return o
 		}

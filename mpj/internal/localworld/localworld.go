@@ -229,17 +229,27 @@ func (w *World) diverged(p view.Process, d protection.Divergence) {
 	}
 }
 
+// Promote makes process p the master of its rank, if it is live.
+func (w *World) Promote(p view.Process) {
+	w.advance(func(v view.View) (view.View, bool) { return v.Promote(p) })
+}
+
 func (w *World) killed(p view.Process) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.view.State(p) == view.Failed
 }
 
-// change makes the next view and tells it to all. Views may overtake each other
-// on the way; engines drop the older.
+// change says that p is in state s.
 func (w *World) change(p view.Process, s view.State) {
+	w.advance(func(v view.View) (view.View, bool) { return v.With(p, s) })
+}
+
+// advance makes the next view and tells it to all. Views may overtake each other
+// on the way; engines drop the older.
+func (w *World) advance(to func(view.View) (view.View, bool)) {
 	w.mu.Lock()
-	next, changed := w.view.With(p, s)
+	next, changed := to(w.view)
 	w.view = next
 	w.mu.Unlock()
 	if !changed {
