@@ -102,6 +102,16 @@ func (d *decisions) check(det protection.Determinant) error {
 	return nil
 }
 
+// reached reports whether a replica is known to have all that is held.
+func (d *decisions) reached(replica int) bool {
+	for _, h := range d.held {
+		if !h.has[replica] {
+			return false
+		}
+	}
+	return true
+}
+
 // inOrder returns the held outcomes by context and index.
 func (d *decisions) inOrder() []*held {
 	return slices.SortedFunc(maps.Values(d.held), func(a, b *held) int { return comparePoints(a.Point, b.Point) })
@@ -203,6 +213,7 @@ func (p *Protocol) receiveDeterminantAck(from view.Process, f channel.Frame) err
 			p.settle(h)
 		}
 	}
+	p.answerRecalls()
 	return nil
 }
 

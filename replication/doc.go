@@ -140,7 +140,7 @@
 // new replica after its greeting. Before, the one that is asked held it, and has
 // shown it, so that it is in the past, or has proposed it to the new replica: it
 // answers only once it decides, which it does after it has proposed all that it
-// holds. So a replica that is whole (it has the past to its end) knows all that any
+// holds, and once the new replica has that. So a replica that is whole (it has the past to its end) knows all that any
 // program of its rank has ever seen, and may become master, however far its own
 // program is. One that is not never does: when nobody is left to tell it the past, it
 // gives up. If the master changes, the past is told anew by the next, and what

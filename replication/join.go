@@ -179,11 +179,14 @@ func (p *Protocol) receiveRecall(from view.Process, f channel.Frame) {
 	p.answerRecall(from)
 }
 
-// answerRecall answers q once this process decides: only then have all outcomes that
-// may have been seen, and are not in its past, been proposed to q.
+// answerRecall answers q once this process decides, and q has all that it holds: only
+// then has q all outcomes that may have been seen and are not in its past.
 func (p *Protocol) answerRecall(q view.Process) {
 	r, ok := p.recalls[q.Replica]
 	if !ok || r.answered || !p.Decider() {
+		return
+	}
+	if r.position == 0 && !p.decisions.reached(q.Replica) {
 		return
 	}
 	r.answered = true
@@ -201,9 +204,12 @@ func (p *Protocol) answerRecallAgain(q view.Process) {
 	}
 }
 
-// answerRecalls answers those that asked before this process decided, and forgets
+// answerRecalls answers those that asked before they could be answered, and forgets
 // those that are not live any more.
 func (p *Protocol) answerRecalls() {
+	if len(p.recalls) == 0 {
+		return
+	}
 	for k := range p.v.R {
 		q := view.Process{Rank: p.self.Rank, Replica: k}
 		if !p.v.Live(q) {

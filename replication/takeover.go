@@ -79,7 +79,6 @@ func (p *Protocol) advance() {
 		for _, h := range p.decisions.inOrder() {
 			p.propose(h)
 		}
-		p.answerRecalls()
 	}
 	if !t.syncing {
 		for _, h := range p.decisions.inOrder() {
@@ -148,6 +147,7 @@ func (p *Protocol) receiveSyncReply(from view.Process, f channel.Frame) error {
 	}
 	t.awaited[from.Replica] = false
 	p.advance()
+	p.answerRecalls()
 	return nil
 }
 
