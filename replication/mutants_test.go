@@ -99,8 +99,9 @@ var mutants = []mutant{
 		"\t\tp.acknowledgeAll(q)\n", "\t\t_ = q\n", "stream, a join"},
 	{"a new replica takes part in what is being decided", "join.go",
 		"\t\tp.emit(q, p.control(channel.Determinant, h.Context, h.Index, h.Outcome))\n", "\t\t_ = h\n", "decisions, n=1, a join, two crashes"},
-	{"the past is told by who decides", "join.go",
-		"r.answered || !p.Decider() {", "r.answered {", "decisions, n=1, a join, two crashes"},
+	{"the past is told by who decides, once what is held is there", "join.go",
+		"r.answered || !p.Decider() {\n\t\treturn\n\t}\n\tif r.position == 0 && !p.decisions.reached(q.Replica) {",
+		"r.answered {\n\t\treturn\n\t}\n\tif false {", "decisions, n=1, a join, two crashes"},
 	{"another donor tells the past from its beginning", "join.go",
 		"j.donor, j.asked, j.position, j.rest = master, true, 0, nil", "j.donor, j.asked, j.rest = master, true, nil", "decisions, n=1, r=3, a join, two crashes"},
 }
