@@ -1,0 +1,56 @@
+package viewgroup
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+// A Change is one step from a view to the next. It means the same in every view:
+// where it has happened already, or cannot any more, it changes nothing.
+type Change struct {
+	Process view.Process
+	To      view.State // Finished or Failed
+}
+
+// String says what happens, as a sentence without its end.
+func (c Change) String() string { return fmt.Sprintf("%v is %v", c.Process, c.To) }
+
+// Apply returns the view after c. changed is false when v is it already.
+func (c Change) Apply(v view.View) (next view.View, changed bool) {
+	return v.With(c.Process, c.To)
+}
+
+// maxChange bounds an encoded Change, in bytes.
+const maxChange = 1 + 2*binary.MaxVarintLen32
+
+var errChange = errors.New("not a change of a view")
+
+// encode returns the one form of c in the log.
+func (c Change) encode() []byte {
+	b := append(make([]byte, 0, maxChange), byte(c.To))
+	b = binary.AppendUvarint(b, uint64(c.Process.Rank))
+	return binary.AppendUvarint(b, uint64(c.Process.Replica))
+}
+
+// decodeChange reads what encode writes, and nothing else.
+func decodeChange(b []byte) (c Change, err error) {
+	if len(b) < 3 || len(b) > maxChange {
+		return c, fmt.Errorf("%w: %d bytes", errChange, len(b))
+	}
+	rank, n := binary.Uvarint(b[1:])
+	if n <= 0 {
+		return c, errChange
+	}
+	replica, m := binary.Uvarint(b[1+n:])
+	if m <= 0 || rank >= view.MaxProcesses || replica >= view.MaxProcesses {
+		return c, errChange
+	}
+	c = Change{view.Process{Rank: int(rank), Replica: int(replica)}, view.State(b[0])}
+	if c.To != view.Finished && c.To != view.Failed || string(c.encode()) != string(b) {
+		return Change{}, errChange
+	}
+	return c, nil
+}

@@ -1,0 +1,33 @@
+// Package viewgroup keeps a job's views agreed: whoever has a view of some epoch
+// has the same one as everybody else (promise V1), and where a partition leaves
+// less than a majority no view is made at all (V2).
+//
+//	         submitter's peer      peer 1        peer 2    peer 3 ...
+//	         member (voter)        member        member    learner
+//	Propose ──> log ═════════════ log ══════════ log ─────> log
+//	             │ committed       │              │          │
+//	             v                 v              v          v
+//	           view              view           view       view
+//
+// The log is that of Raft, by go.etcd.io/raft. Each of its entries is one Change: a
+// process finishes, or fails. A view is what the committed changes make of
+// the job's first view, one epoch for each that changes something, so equal logs
+// are equal views. All peers of the job have the log; a few of them, the members,
+// vote: the submitter's and those that were named next, as many as make an odd
+// number. A member whose processes have all failed is replaced by another peer.
+//
+// Member is the pure core: it learns of messages, ticks and proposals, and says
+// what to send and what has been committed. Service runs it over libp2p.
+//
+// Nothing is stored on disk: a peer that has crashed has failed for good within its
+// job, and does not come back with an empty log under its old name.
+//
+// # Not promised
+//
+// Progress without a majority of the members: a job on one peer and the submitter's
+// has no group for that reason, and the submitter alone makes its views. Two
+// members of three that crash at the same moment end the job.
+//
+// A member that lies. The members believe each other's log; what no member can say
+// breaks the membership here and nothing else.
+package viewgroup

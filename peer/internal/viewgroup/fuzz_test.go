@@ -1,0 +1,66 @@
+package viewgroup
+
+import (
+	"bytes"
+	"testing"
+
+	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+// FuzzDecodeChange holds that what is read is what was written, byte for byte.
+func FuzzDecodeChange(f *testing.F) {
+	f.Add(Change{view.Process{Rank: 300, Replica: 2}, view.Failed}.encode())
+	f.Add(Change{view.Process{}, view.Finished}.encode())
+	f.Add([]byte{1, 0x80, 0, 0})
+	f.Add([]byte{0, 0, 0})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c, err := decodeChange(b)
+		if err == nil && !bytes.Equal(c.encode(), b) {
+			t.Errorf("%x is %v, which is %x", b, c, c.encode())
+		}
+	})
+}
+
+// FuzzStep holds that no message of another peer brings this one down, whatever it
+// does to the membership (O4).
+func FuzzStep(f *testing.F) {
+	heads := []*Message{
+		{Type: raftpb.MsgHeartbeat.Enum(), Commit: new(uint64(1 << 40))},
+		{Type: raftpb.MsgApp.Enum(), Index: new(uint64(1)), LogTerm: new(uint64(1)), Commit: new(uint64(2)), Entries: []*raftpb.Entry{
+			{Index: new(uint64(2)), Term: new(uint64(2)), Type: raftpb.EntryConfChange.Enum(), Data: []byte("?")},
+		}},
+		{Type: raftpb.MsgApp.Enum(), Commit: new(uint64(9)), Entries: []*raftpb.Entry{{Index: new(uint64(7)), Term: new(uint64(9))}}},
+		{Type: raftpb.MsgAppResp.Enum(), Index: new(uint64(99)), Reject: new(true)},
+		{Type: raftpb.MsgProp.Enum()},
+		{Type: raftpb.MsgSnap.Enum(), Snapshot: &raftpb.Snapshot{}},
+		{Type: raftpb.MsgVote.Enum(), Index: new(uint64(1 << 60)), LogTerm: new(uint64(1 << 60))},
+	}
+	for _, m := range heads {
+		m.From, m.To, m.Term = new(uint64(2)), new(uint64(1)), new(uint64(2))
+		b, err := proto.Marshal(m)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var msg Message
+		if proto.Unmarshal(b, &msg) != nil {
+			return
+		}
+		m, err := New(Config{View: view.New(2, 1), Peers: 3, Members: 3, RunsOn: runsOn(3)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.Tick()
+		_, _ = m.Step(1, &msg)
+		_, _ = m.Step(1, &msg)
+		for range 2 * electionTicks {
+			m.Tick()
+		}
+		m.Propose(Change{view.Process{}, view.Failed})
+	})
+}

@@ -1,0 +1,307 @@
+package viewgroup
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+// Times, in ticks. A tick is TickPeriod at the Service.
+const (
+	heartbeatTicks = 3
+	// electionTicks is how long a member is not heard of before another one wants
+	// to lead, and how long a leader goes on that a majority does not answer.
+	// Between it and its double each member chooses anew.
+	electionTicks = 15
+	// cutOffTicks is how long a peer that hears of no leader waits before it
+	// says that it is cut off: time for several elections, and for a cut link
+	// that comes back.
+	cutOffTicks = 100
+)
+
+// MaxMembers bounds those that vote. Of five, two can be lost at the same moment.
+const MaxMembers = 5
+
+// Members returns how many of the peers of a job, the submitter's among them, vote
+// on its views: an odd number, since one more would make a majority no easier to
+// have. With one there is nothing to agree on.
+func Members(peers int) int { return min(MaxMembers, peers-(peers+1)%2) }
+
+// Config describes a job's group. Its peers are numbered, the submitter's 0, in the
+// order in which they are wanted as members.
+type Config struct {
+	View    view.View // the job's first
+	Peers   int
+	Members int // how many of them vote at a time
+	Self    int
+	RunsOn  map[view.Process]int // which peer runs which process
+}
+
+// A Member is one peer's part in agreeing on a job's views. It starts no goroutine,
+// reads no clock and opens nothing; its owner hands it one event at a time and
+// carries out the Output. A Member never forgets the log: a job changes its view but
+// a few times for each process.
+type Member struct {
+	config Config
+	store  *raft.MemoryStorage
+	node   *raft.RawNode
+	conf   *raftpb.ConfState
+
+	view   view.View
+	wanted []Change // proposed here and not committed yet
+
+	now      int            // ticks
+	silence  int            // ticks since a leader was heard of
+	leader   uint64         // when wanted was proposed last; 0: none
+	proposed int            // when that was
+	answered map[uint64]int // while it leads: when each of the others did last
+	tended   int            // when a new membership was proposed last and is on its way; 0: none is
+	broken   error          // a message has broken the core; it takes part no more
+}
+
+// A Message goes to, or has come from, another peer's Member.
+type Message = raftpb.Message
+
+// A Committed is a change that all peers agree on, and the view after it.
+type Committed struct {
+	Change Change
+	View   view.View
+}
+
+// Output is what follows from an event.
+type Output struct {
+	Send      []*Message // each to the peer To - 1
+	Committed []Committed
+}
+
+// New returns the part of peer c.Self. All peers of the job must have the same
+// Config but for that.
+func New(c Config) (*Member, error) {
+	if c.Peers < 1 || c.Members < 1 || c.Members > min(c.Peers, MaxMembers) || c.Self < 0 || c.Self >= c.Peers {
+		return nil, fmt.Errorf("view group: peer %d of %d, with %d members", c.Self, c.Peers, c.Members)
+	}
+	for p, peer := range c.RunsOn {
+		if peer < 0 || peer >= c.Peers || !c.View.Contains(p) {
+			return nil, fmt.Errorf("view group: process %v on peer %d of %d", p, peer, c.Peers)
+		}
+	}
+	m := &Member{config: c, view: c.View, store: raft.NewMemoryStorage(), conf: &raftpb.ConfState{}}
+	for id := range uint64(c.Peers) {
+		if id < uint64(c.Members) {
+			m.conf.Voters = append(m.conf.Voters, id+1)
+		} else {
+			m.conf.Learners = append(m.conf.Learners, id+1)
+		}
+	}
+	err := m.begin()
+	if err != nil {
+		return nil, fmt.Errorf("view group: %w", err)
+	}
+	return m, nil
+}
+
+// begin starts the log, with what all peers know: who votes.
+func (m *Member) begin() error {
+	first := &raftpb.SnapshotMetadata{ConfState: m.conf, Index: new(uint64(1)), Term: new(uint64(1))}
+	if err := m.store.ApplySnapshot(&raftpb.Snapshot{Metadata: first}); err != nil {
+		return err
+	}
+	if err := m.store.SetHardState(&raftpb.HardState{Term: new(uint64(1)), Commit: new(uint64(1))}); err != nil {
+		return err
+	}
+	var err error
+	m.node, err = raft.NewRawNode(&raft.Config{
+		ID: uint64(m.config.Self) + 1, Storage: m.store,
+		ElectionTick: electionTicks, HeartbeatTick: heartbeatTicks,
+		CheckQuorum: true, PreVote: true, StepDownOnRemoval: true,
+		MaxSizePerMsg: maxAppend, MaxInflightMsgs: 64, MaxUncommittedEntriesSize: maxUncommitted,
+		Logger: silent{},
+	})
+	if err == nil && m.config.Self == 0 {
+		err = m.node.Campaign() // the job begins with the submitter; nobody else need wait
+	}
+	return err
+}
+
+// Bounds, in bytes.
+const (
+	maxAppend      = 64 << 10 // of the entries in one message
+	maxUncommitted = 1 << 20
+)
+
+// View returns the latest view that this peer knows to be agreed on.
+func (m *Member) View() view.View { return m.view }
+
+// Leads reports whether this peer leads the group.
+func (m *Member) Leads() bool { return m.node.BasicStatus().RaftState == raft.StateLeader }
+
+// CutOff reports whether this peer has heard of no majority for so long that it has
+// to stop (V2).
+func (m *Member) CutOff() bool { return m.broken != nil || m.silence > cutOffTicks }
+
+// Propose asks for a change. It is proposed again until it is committed.
+func (m *Member) Propose(c Change) Output {
+	if _, changes := c.Apply(m.view); changes && !slices.Contains(m.wanted, c) {
+		m.wanted = append(m.wanted, c)
+		m.attempt(func() error { m.offer(c); return nil })
+	}
+	return m.ready()
+}
+
+// offer proposes a change once. Where there is no leader, or it has no room, the
+// change waits for a later tick.
+func (m *Member) offer(c Change) { _ = m.node.Propose(c.encode()) }
+
+// Tick lets a TickPeriod pass.
+func (m *Member) Tick() Output {
+	m.now++
+	m.attempt(func() error { m.node.Tick(); return nil })
+	if m.silence++; m.Leads() {
+		m.silence = 0
+	}
+	m.listen()
+	return m.ready()
+}
+
+// insist proposes again what is wanted: to a new leader, and after a while, since
+// what goes to a leader may be lost.
+func (m *Member) insist() {
+	leader := m.node.BasicStatus().Lead
+	if leader == m.leader && m.now-m.proposed < electionTicks {
+		return
+	}
+	m.leader, m.proposed = leader, m.now
+	for _, c := range m.wanted {
+		m.offer(c)
+	}
+}
+
+// Step takes a message of the peer with number from. A message that no honest peer
+// sends is an error, and changes nothing.
+func (m *Member) Step(from int, msg *Message) (Output, error) {
+	if err := m.acceptable(from, msg); err != nil {
+		return Output{}, err
+	}
+	m.attempt(func() error { return m.node.Step(msg) })
+	switch msg.GetType() {
+	case raftpb.MsgApp, raftpb.MsgHeartbeat:
+		if m.node.BasicStatus().Lead == msg.GetFrom() {
+			m.silence = 0
+		}
+	}
+	return m.ready(), m.broken
+}
+
+// attempt does something with the log. The library panics when the log cannot be what
+// it should be, which a member that lies can bring about; this peer is then out of
+// the group, and the daemon goes on.
+func (m *Member) attempt(do func() error) {
+	if m.broken != nil {
+		return
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			m.broken = fmt.Errorf("view group: %v", p)
+		}
+	}()
+	// Errors are of messages from peers that have been removed, and of proposals
+	// that cannot be made now; both are to be ignored.
+	_ = do()
+}
+
+// ready carries out what the library wants, and what follows from it.
+func (m *Member) ready() (out Output) {
+	m.attempt(func() error {
+		m.insist()
+		for m.node.HasReady() {
+			r := m.node.Ready()
+			if !raft.IsEmptyHardState(r.HardState) {
+				_ = m.store.SetHardState(r.HardState) // never fails
+			}
+			if err := m.store.Append(r.Entries); err != nil {
+				return err
+			}
+			for _, msg := range r.Messages {
+				m.send(&out, msg)
+			}
+			for _, e := range r.CommittedEntries {
+				m.apply(&out, e)
+			}
+			m.node.Advance(r)
+			m.insist()
+			m.tend()
+		}
+		return nil
+	})
+	return out
+}
+
+// send lets a message go out. Snapshots are none that anybody needs: everybody has
+// begun with the same. A proposal of another peer, on its way to the leader, goes on
+// in this one's name.
+func (m *Member) send(out *Output, msg *Message) {
+	switch msg.GetType() {
+	case raftpb.MsgSnap:
+		return
+	case raftpb.MsgProp:
+		msg.From = new(uint64(m.config.Self) + 1)
+	}
+	out.Send = append(out.Send, msg)
+}
+
+// apply takes a committed entry of the log.
+func (m *Member) apply(out *Output, e *raftpb.Entry) {
+	if e.GetType() != raftpb.EntryNormal {
+		m.reconfigure(e)
+		return
+	}
+	c, err := decodeChange(e.GetData())
+	if err != nil {
+		return // the empty entry of a new leader; for all peers alike
+	}
+	m.wanted = slices.DeleteFunc(m.wanted, func(w Change) bool { return w == c })
+	if next, changed := c.Apply(m.view); changed {
+		m.view = next
+		out.Committed = append(out.Committed, Committed{c, next})
+	}
+}
+
+var errForeign = errors.New("a message that no member sends")
+
+// acceptable says whether a message can be an honest peer's.
+func (m *Member) acceptable(from int, msg *Message) error {
+	if msg.GetFrom() != uint64(from)+1 || msg.GetTo() != uint64(m.config.Self)+1 {
+		return fmt.Errorf("%w: from %d to %d", errForeign, msg.GetFrom(), msg.GetTo())
+	}
+	switch msg.GetType() {
+	case raftpb.MsgApp, raftpb.MsgAppResp, raftpb.MsgHeartbeat, raftpb.MsgHeartbeatResp,
+		raftpb.MsgVote, raftpb.MsgVoteResp, raftpb.MsgPreVote, raftpb.MsgPreVoteResp:
+	case raftpb.MsgProp:
+		if len(msg.GetEntries()) == 0 {
+			return fmt.Errorf("%w: an empty proposal", errForeign)
+		}
+		for _, e := range msg.GetEntries() {
+			c, err := decodeChange(e.GetData())
+			if err != nil || e.GetType() != raftpb.EntryNormal || !m.config.View.Contains(c.Process) {
+				return fmt.Errorf("%w: proposal %.40q", errForeign, e.GetData())
+			}
+		}
+	default:
+		return fmt.Errorf("%w: %v", errForeign, msg.GetType())
+	}
+	if last, _ := m.store.LastIndex(); last > m.maxLog() {
+		return fmt.Errorf("%w: the log has %d entries", errForeign, last)
+	}
+	return nil
+}
+
+// maxLog is more entries than an honest group ever makes: each process changes
+// twice, each change may be proposed by a few at a time and again after an election.
+func (m *Member) maxLog() uint64 {
+	return 1<<12 + 64*uint64(len(m.config.View.States))
+}

@@ -1,0 +1,203 @@
+package viewgroup
+
+import (
+	"flag"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+var (
+	schedules = flag.Int("schedules", 15, "random schedules")
+	seed      = flag.Uint64("seed", 0, "of the first schedule; 0: another one each time")
+)
+
+func TestMembersAreOdd(t *testing.T) {
+	for peers, want := range map[int]int{1: 1, 2: 1, 3: 3, 4: 3, 5: 5, 6: 5, 100: 5} {
+		if got := Members(peers); got != want {
+			t.Errorf("%d of %d peers are members, want %d", got, peers, want)
+		}
+	}
+}
+
+func TestChangeIsAgreedOnByAllPeers(t *testing.T) {
+	w := newWorld(t, 1, 7)
+	w.propose(0, 3, view.Failed)
+	n := w.until("all peers have it", w.failed(3, 0, 1, 2, 3, 5, 6))
+	if n > electionTicks {
+		t.Errorf("the submitter's peer did not lead at once: %d ticks", n)
+	}
+	w.propose(6, 3, view.Finished) // too late
+	w.propose(6, 2, view.Finished)
+	w.until("a learner's change is committed", func() bool { return w.members[0].View().Epoch == 3 })
+	if got := w.members[0].View().State(view.Process{Rank: 3}); got != view.Failed {
+		t.Errorf("a failed process is %v", got)
+	}
+}
+
+func TestV2OnlyTheMajorityGoesOn(t *testing.T) {
+	for name, minority := range map[string][]int{
+		"submitter and one more": {0, 1}, "others": {3, 4}, "submitter alone": {0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 2, 5)
+			w.ticks(5)
+			var majority []int
+			for i := range w.members {
+				if slices.Contains(minority, i) {
+					w.side[i] = 1
+				} else {
+					majority = append(majority, i)
+				}
+			}
+			w.propose(minority[0], 0, view.Failed)
+			w.propose(majority[0], 1, view.Failed)
+			w.until("the majority goes on", w.failed(1, majority...))
+			bound := 3*electionTicks + cutOffTicks
+			w.ticks(bound)
+			for _, i := range minority {
+				if m := w.members[i]; m.View().Epoch != 1 || !m.CutOff() {
+					t.Errorf("peer %d: epoch %d, cut off %v", i, m.View().Epoch, m.CutOff())
+				}
+			}
+			for _, i := range majority {
+				if w.members[i].CutOff() {
+					t.Errorf("peer %d of the majority is cut off: %v", i, w.state())
+				}
+			}
+			clear(w.side)
+			w.until("all agree again", w.failed(0, 0, 3))
+		})
+	}
+}
+
+func TestAnyOneOfThreeMayBeLost(t *testing.T) {
+	for lost := range 3 {
+		w := newWorld(t, 3, 3)
+		w.ticks(3)
+		w.crash(lost)
+		left := slices.DeleteFunc([]int{0, 1, 2}, func(i int) bool { return i == lost })
+		w.propose(left[0], 0, view.Failed)
+		w.until("the two others agree", w.failed(0, left...))
+	}
+}
+
+func TestFailedMembersAreReplaced(t *testing.T) {
+	const peers = 9
+	w := newWorld(t, 4, peers)
+	w.ticks(3)
+	for lost := 1; lost < peers-1; lost++ {
+		w.crash(lost)
+		w.propose(0, lost-1, view.Failed)
+		w.until("failed", w.failed(lost-1, 0, peers-1))
+		w.until("replaced", func() bool {
+			conf := w.members[0].conf
+			return !slices.Contains(conf.GetVoters(), uint64(lost)+1) && len(conf.GetVoters()) == min(MaxMembers, peers-lost)
+		})
+	}
+}
+
+// TestSubmitterIsNeverReplaced, although it has no process that has not failed.
+func TestSubmitterIsNeverReplaced(t *testing.T) {
+	w := newWorld(t, 5, 5)
+	w.members[0].config.RunsOn[view.Process{}] = 0
+	w.propose(0, 0, view.Failed)
+	w.until("failed", w.failed(0, 0, 1, 2, 3, 4))
+	w.ticks(5 * electionTicks)
+	if conf := w.members[2].conf; !slices.Contains(conf.GetVoters(), 1) {
+		t.Errorf("members are %v", conf.GetVoters())
+	}
+}
+
+// TestV1RandomSchedules drops and delays messages, cuts the peers into sides that
+// heal, and lets peers crash, as long as a majority of the members is left. Then
+// all that was asked for is agreed on.
+func TestV1RandomSchedules(t *testing.T) {
+	first := *seed
+	if first == 0 {
+		first = uint64(time.Now().UnixNano() % 1e9)
+	}
+	t.Logf("-seed %d", first)
+	for s := range uint64(*schedules) {
+		if runSchedule(t, first+s); t.Failed() {
+			t.Fatalf("failed with -seed %d -schedules 1", first+s)
+		}
+	}
+}
+
+func runSchedule(t *testing.T, seed uint64) {
+	t.Helper()
+	random := rand.New(rand.NewPCG(seed, 2))
+	peers := 3 + random.IntN(6)
+	w := newWorld(t, seed, peers)
+	w.loss, w.delay = 0.1*random.Float64(), 1+random.IntN(6)
+	quiet := 0 // until when nobody crashes: somebody who was out of reach may be leaving
+	for range 400 {
+		w.tick()
+		i := random.IntN(peers)
+		switch m := w.members[i]; {
+		case m == nil:
+		case random.IntN(20) == 0:
+			w.propose(i, random.IntN(peers-1), view.Failed)
+		case random.IntN(20) == 0:
+			w.propose(i, random.IntN(peers-1), view.Finished)
+		case random.IntN(80) == 0:
+			for k := range w.side {
+				w.side[k] = random.IntN(2)
+			}
+		case random.IntN(40) == 0:
+			clear(w.side)
+			quiet = w.now + 2*silentTicks
+		case random.IntN(40) == 0 && w.now > quiet && w.survivesWithout(i):
+			w.crash(i)
+			quiet = w.now + 2*silentTicks
+		}
+	}
+	w.settle()
+}
+
+// survivesWithout reports whether a majority of the members is left without peer i,
+// and whoever wants a change. While the membership changes nobody can tell.
+func (w *world) survivesWithout(i int) bool {
+	if len(w.members[i].wanted) > 0 || slices.Max(w.side) > 0 {
+		return false
+	}
+	voters := w.members[i].conf.GetVoters()
+	n := 0
+	for k, m := range w.members {
+		if m == nil {
+			continue
+		}
+		if m.tended > 0 || !slices.Equal(m.conf.GetVoters(), voters) {
+			return false
+		}
+		if k != i && slices.Contains(voters, uint64(k)+1) {
+			n++
+		}
+	}
+	return 2*n > len(voters)
+}
+
+// settle heals everything, and waits until all who are in the group agree, and nobody
+// in it wants anything more.
+func (w *world) settle() {
+	w.Helper()
+	clear(w.side)
+	w.loss, w.delay = 0, 1
+	w.until("all is agreed on", func() bool {
+		leads := slices.IndexFunc(w.members, func(m *Member) bool { return m != nil && m.Leads() })
+		if leads < 0 {
+			return false
+		}
+		leader := w.members[leads]
+		for _, id := range slices.Concat(leader.conf.GetVoters(), leader.conf.GetLearners()) {
+			if m := w.members[id-1]; m != nil && (len(m.wanted) > 0 || m.View().Epoch != leader.View().Epoch) {
+				return false
+			}
+		}
+		return true
+	})
+}

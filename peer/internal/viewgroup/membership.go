@@ -1,0 +1,87 @@
+package viewgroup
+
+import (
+	"slices"
+
+	"go.etcd.io/raft/v3"
+	"go.etcd.io/raft/v3/raftpb"
+	"go.etcd.io/raft/v3/tracker"
+	"google.golang.org/protobuf/proto"
+)
+
+// tend has the leader keep the membership: a peer that has no live process and does
+// not answer leaves, and while there are too few members another one is made one. One
+// thing at a time, so that any two majorities one after the other overlap.
+func (m *Member) tend() {
+	if !m.Leads() || m.tended > 0 && m.now-m.tended < electionTicks {
+		return
+	}
+	if c := m.wantedMembership(); c != nil {
+		m.tended = max(m.now, 1)
+		_ = m.node.ProposeConfChange(c) // again, when this one is lost
+	}
+}
+
+// wantedMembership returns the next step to the membership that should be, or nil.
+func (m *Member) wantedMembership() *raftpb.ConfChange {
+	working := m.working()
+	for _, id := range slices.Concat(m.conf.GetVoters(), m.conf.GetLearners()) {
+		if !working[int(id)-1] && m.silent(id) {
+			return &raftpb.ConfChange{Type: raftpb.ConfChangeRemoveNode.Enum(), NodeId: new(id)}
+		}
+	}
+	answering := slices.DeleteFunc(slices.Clone(m.conf.GetLearners()), m.silent)
+	if len(m.conf.GetVoters()) < m.config.Members && len(answering) > 0 {
+		return &raftpb.ConfChange{Type: raftpb.ConfChangeAddNode.Enum(), NodeId: new(slices.Min(answering))}
+	}
+	return nil
+}
+
+// silentTicks is how long a peer does not answer the leader before it may have to
+// leave: longer than the library takes to count anew who does.
+const silentTicks = electionTicks + 2*heartbeatTicks
+
+// listen keeps account of who answers, while this peer leads.
+func (m *Member) listen() {
+	if !m.Leads() {
+		m.answered = nil
+		return
+	}
+	first := m.answered == nil
+	if first {
+		m.answered = make(map[uint64]int)
+	}
+	m.node.WithProgress(func(id uint64, _ raft.ProgressType, p tracker.Progress) {
+		if first || p.RecentActive {
+			m.answered[id] = m.now
+		}
+	})
+}
+
+// silent reports whether a peer has not answered this one for long.
+func (m *Member) silent(id uint64) bool {
+	last, known := m.answered[id]
+	return known && m.now-last > silentTicks
+}
+
+// working returns the peers with live processes, and the submitter's: it has the
+// user, and nobody can say of it that it has failed.
+func (m *Member) working() map[int]bool {
+	working := map[int]bool{0: true}
+	for p, peer := range m.config.RunsOn {
+		if m.view.Live(p) {
+			working[peer] = true
+		}
+	}
+	return working
+}
+
+// reconfigure takes a committed change of the membership.
+func (m *Member) reconfigure(e *raftpb.Entry) {
+	m.tended = 0
+	var c raftpb.ConfChange
+	if e.GetType() != raftpb.EntryConfChange || proto.Unmarshal(e.GetData(), &c) != nil {
+		panic("an entry that no member writes")
+	}
+	m.conf = m.node.ApplyConfChange(&c)
+}

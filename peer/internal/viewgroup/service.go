@@ -1,0 +1,220 @@
+package viewgroup
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+	"github.com/libp2p/go-msgio/pbio"
+	"github.com/rs/zerolog"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup/internal/pb"
+)
+
+// Protocol is the libp2p protocol that the peers of a group speak.
+const Protocol protocol.ID = "/p2pmpi/view/1.0.0"
+
+// TickPeriod is how long a Member's tick is at a Service.
+const TickPeriod = 100 * time.Millisecond
+
+const (
+	// helloTimeout is how long a new stream may keep its first message to itself.
+	helloTimeout = 5 * time.Second
+	// joinTimeout is how long a stream waits for the group that it is for: who is
+	// told of the group first greets those who have yet to be.
+	joinTimeout = 5 * time.Second
+	// maxWaiting bounds the streams that have not come to their group.
+	maxWaiting = 64
+	// maxHello bounds the first message of a stream, in bytes.
+	maxHello = 512
+	// maxMessage bounds every other: entries, and what belongs to each.
+	maxMessage = 4 * maxAppend
+)
+
+// ErrClosed is the error of using a Service after Close.
+var ErrClosed = errors.New("viewgroup: service closed")
+
+// A Service runs this peer's part in agreeing on the views of any number of jobs.
+type Service struct {
+	host host.Host
+	log  zerolog.Logger
+
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	wg      sync.WaitGroup // one per inbound stream
+	waiting chan struct{}  // tokens of streams that have not come to their group
+
+	mu     sync.Mutex
+	groups map[string]*Group // by job
+	joined chan struct{}     // closed and replaced whenever a group is there
+}
+
+// NewService begins to accept the streams of other peers. It does not close the
+// host.
+func NewService(h host.Host, log zerolog.Logger) *Service {
+	s := &Service{
+		host: h, log: log, groups: make(map[string]*Group),
+		joined: make(chan struct{}), waiting: make(chan struct{}, maxWaiting),
+	}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	h.SetStreamHandler(Protocol, s.accept)
+	return s
+}
+
+// GroupConfig describes the group of one job. All its peers must agree on all but
+// Self, Committed and CutOff; the submitter tells them.
+type GroupConfig struct {
+	Job     string       // at most 256 bytes
+	Peers   []p2ppeer.ID // of the job, the submitter's first, the others in the order in which they are wanted as members; the host must know their addresses
+	Members int          // how many of them vote at a time
+	Self    int          // this peer's index
+	View    view.View    // the job's first
+	RunsOn  map[view.Process]int
+
+	// Committed is told of every change of the view, in order, and CutOff once that
+	// this peer is cut off from the majority, and whenever it is so again after
+	// it was not (V2). Both are called by the goroutine that keeps the group: they
+	// must return promptly and must not call Close.
+	Committed func(Committed)
+	CutOff    func()
+}
+
+// Join makes this peer take part in the group of a job. The Group must be closed.
+func (s *Service) Join(c GroupConfig) (*Group, error) {
+	doing := fmt.Sprintf("join the view group of job %q", c.Job)
+	if err := s.validate(c); err != nil {
+		return nil, fmt.Errorf("%s: %w", doing, err)
+	}
+	m, err := New(Config{View: c.View, Peers: len(c.Peers), Members: c.Members, Self: c.Self, RunsOn: c.RunsOn})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", doing, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.ctx.Err() != nil:
+		return nil, ErrClosed
+	case s.groups[c.Job] != nil:
+		return nil, fmt.Errorf("%s: this peer is in it already", doing)
+	}
+	g := newGroup(s, c, m)
+	s.groups[c.Job] = g
+	close(s.joined)
+	s.joined = make(chan struct{})
+	return g, nil
+}
+
+func (s *Service) validate(c GroupConfig) error {
+	switch {
+	case c.Job == "" || len(c.Job) > maxHello/2:
+		return fmt.Errorf("job name of %d bytes: want 1 to %d", len(c.Job), maxHello/2)
+	case c.Self < 0 || c.Self >= len(c.Peers) || c.Peers[c.Self] != s.host.ID():
+		return fmt.Errorf("this peer does not have index %d", c.Self)
+	}
+	sorted := slices.Sorted(slices.Values(c.Peers))
+	if len(slices.Compact(sorted)) != len(c.Peers) {
+		return errors.New("a peer is in it twice")
+	}
+	return c.View.Valid()
+}
+
+// accept reads what another peer sends on one stream, until either side has enough.
+func (s *Service) accept(stream network.Stream) {
+	s.mu.Lock()
+	if s.ctx.Err() != nil {
+		s.mu.Unlock()
+		_ = stream.Reset()
+		return
+	}
+	s.wg.Add(1)
+	s.mu.Unlock()
+	defer s.wg.Done()
+	stop := context.AfterFunc(s.ctx, func() { _ = stream.Reset() })
+	defer stop()
+	defer func() { _ = stream.Reset() }() // nothing goes back on it
+
+	buffer := bufio.NewReaderSize(stream, 4096) // shared by both readers, which take it as it is
+	g, from, err := s.meet(stream, buffer)
+	if err == nil {
+		err = g.read(stream, buffer, from)
+	}
+	if err != nil {
+		s.log.Debug().Err(err).Stringer("peer", stream.Conn().RemotePeer()).Msg("view stream ended")
+	}
+}
+
+// meet reads the job's name, and finds its group and which of its peers the other
+// is.
+func (s *Service) meet(stream network.Stream, r *bufio.Reader) (g *Group, from int, err error) {
+	select {
+	case s.waiting <- struct{}{}:
+		defer func() { <-s.waiting }()
+	default:
+		return nil, 0, errors.New("too many streams that wait for a group")
+	}
+	if err := stream.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
+		return nil, 0, fmt.Errorf("set deadline: %w", err)
+	}
+	var hello pb.Hello
+	if err := pbio.NewDelimitedReader(r, maxHello).ReadMsg(&hello); err != nil {
+		return nil, 0, fmt.Errorf("read hello: %w", err)
+	}
+	if err := stream.SetReadDeadline(time.Time{}); err != nil {
+		return nil, 0, fmt.Errorf("clear deadline: %w", err)
+	}
+	if g = s.await(hello.GetJob()); g == nil {
+		return nil, 0, fmt.Errorf("job %q has no view group here", hello.GetJob())
+	}
+	from = slices.Index(g.config.Peers, stream.Conn().RemotePeer())
+	if from < 0 || from == g.config.Self {
+		return nil, 0, fmt.Errorf("not a peer of job %q", hello.GetJob())
+	}
+	return g, from, nil
+}
+
+// await returns the group of a job, which may be on its way here, or nil.
+func (s *Service) await(job string) *Group {
+	timeout := time.NewTimer(joinTimeout)
+	defer timeout.Stop()
+	for {
+		s.mu.Lock()
+		g, joined := s.groups[job], s.joined
+		s.mu.Unlock()
+		if g != nil {
+			return g
+		}
+		select {
+		case <-joined:
+		case <-timeout.C:
+			return nil
+		case <-s.ctx.Done():
+			return nil
+		}
+	}
+}
+
+// Close leaves all groups. It returns when nothing of the service runs any more.
+func (s *Service) Close() error {
+	s.host.RemoveStreamHandler(Protocol)
+	s.mu.Lock()
+	s.cancel()
+	var groups []*Group
+	for _, g := range s.groups {
+		groups = append(groups, g)
+	}
+	s.mu.Unlock()
+	for _, g := range groups {
+		g.Close()
+	}
+	s.wg.Wait()
+	return nil
+}

@@ -1,0 +1,221 @@
+package viewgroup
+
+import (
+	"bytes"
+	"fmt"
+	"reflect"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/host"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/x/simlibp2p"
+	"github.com/libp2p/go-msgio/pbio"
+	"github.com/marcopolo/simnet"
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup/internal/pb"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A testGroup is a job's group of real libp2p hosts on a simulated network, at
+// virtual time.
+type testGroup struct {
+	t        *testing.T
+	hosts    []host.Host
+	ids      []p2ppeer.ID
+	services []*Service
+	groups   []*Group
+
+	mu     sync.Mutex
+	views  []view.View // by peer
+	cutOff []bool
+}
+
+// inGroup runs test with the peers of a job, which have yet to join.
+func inGroup(t *testing.T, n int, test func(*testGroup)) {
+	synctest.Test(t, func(t *testing.T) {
+		link := simnet.LinkSettings{BitsPerSecond: 20 * simlibp2p.OneMbps}
+		network, meta, err := simlibp2p.SimpleLibp2pNetwork([]simlibp2p.NodeLinkSettingsAndCount{
+			{LinkSettings: simnet.NodeBiDiLinkSettings{Downlink: link, Uplink: link}, Count: n},
+		}, simnet.StaticLatency(10*time.Millisecond), simlibp2p.NetworkSettings{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		network.Start()
+		defer network.Close()
+		g := &testGroup{t: t, hosts: meta.Nodes, views: make([]view.View, n), cutOff: make([]bool, n), groups: make([]*Group, n)}
+		for _, h := range g.hosts {
+			g.ids = append(g.ids, h.ID())
+			for _, other := range g.hosts {
+				h.Peerstore().AddAddrs(other.ID(), other.Addrs(), time.Hour)
+			}
+			g.services = append(g.services, NewService(h, zerolog.Nop()))
+		}
+		test(g)
+		for i := range g.hosts {
+			g.leave(i)
+		}
+	})
+}
+
+func (g *testGroup) join(self int) {
+	g.t.Helper()
+	n := len(g.hosts)
+	var err error
+	g.groups[self], err = g.services[self].Join(GroupConfig{
+		Job: "a job", Peers: g.ids, Members: Members(n), Self: self, View: view.New(n-1, 1), RunsOn: runsOn(n),
+		Committed: func(c Committed) {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			if _, changed := c.Change.Apply(g.views[self]); g.views[self].N > 0 && !changed {
+				g.t.Errorf("peer %d: epoch %d comes twice", self, c.View.Epoch)
+			}
+			g.views[self] = c.View
+		},
+		CutOff: func() {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.cutOff[self] = true
+		},
+	})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// leave takes a peer away.
+func (g *testGroup) leave(i int) {
+	if err := g.services[i].Close(); err != nil {
+		g.t.Error(err)
+	}
+	_ = g.hosts[i].Close()
+}
+
+func (g *testGroup) fail(i, rank int) {
+	g.groups[i].Propose(Change{view.Process{Rank: rank}, view.Failed})
+}
+
+// wantAgreed checks that these peers have one view, in which just so many
+// processes have failed.
+func (g *testGroup) wantAgreed(failed int, peers ...int) {
+	g.t.Helper()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, i := range peers {
+		v := g.views[i]
+		if n := bytes.Count([]byte(fmt.Sprint(v.States)), []byte("failed")); n != failed || !reflect.DeepEqual(v, g.views[peers[0]]) {
+			g.t.Errorf("V1: peer %d has %v, peer %d %v; want %d failed", i, v, peers[0], g.views[peers[0]], failed)
+		}
+	}
+}
+
+func TestV1AllPeersGetTheSameViews(t *testing.T) {
+	inGroup(t, 6, func(g *testGroup) {
+		g.join(0)
+		g.fail(0, 2) // before anybody else is there
+		time.Sleep(200 * time.Millisecond)
+		for i := 1; i < 6; i++ {
+			g.join(i)
+		}
+		time.Sleep(time.Second)
+		g.wantAgreed(1, 0, 1, 2, 3, 4, 5)
+		g.fail(5, 3)
+		g.fail(0, 3)
+		g.fail(4, 0)
+		time.Sleep(time.Second)
+		g.wantAgreed(3, 0, 1, 2, 3, 4, 5)
+	})
+}
+
+func TestGroupGoesOnWithoutTheSubmitter(t *testing.T) {
+	inGroup(t, 3, func(g *testGroup) {
+		for i := range 3 {
+			g.join(i)
+		}
+		time.Sleep(time.Second)
+		g.leave(0)
+		g.fail(2, 0)
+		time.Sleep(2 * 3 * electionTicks * TickPeriod)
+		g.wantAgreed(1, 1, 2)
+		if g.cutOff[1] || g.cutOff[2] {
+			g.t.Error("a majority is cut off")
+		}
+	})
+}
+
+func TestV2CutOffPeersAreTold(t *testing.T) {
+	inGroup(t, 3, func(g *testGroup) {
+		for i := range 3 {
+			g.join(i)
+		}
+		time.Sleep(time.Second)
+		g.leave(1)
+		g.leave(2)
+		g.fail(0, 0)
+		time.Sleep((4*electionTicks + cutOffTicks) * TickPeriod)
+		g.wantAgreed(0, 0)
+		if !g.cutOff[0] {
+			g.t.Error("the submitter's peer is not told that it is cut off")
+		}
+	})
+}
+
+// TestO4StrangersAreRefused: neither who is no peer of the job, nor who names
+// another job, nor who speaks for another peer is listened to.
+func TestO4StrangersAreRefused(t *testing.T) {
+	inGroup(t, 3, func(g *testGroup) {
+		for i := range 3 {
+			g.join(i)
+		}
+		time.Sleep(time.Second)
+		for _, job := range []string{"", "another job", "a job"} {
+			stream, err := g.hosts[2].NewStream(g.t.Context(), g.ids[1], Protocol)
+			if err != nil {
+				g.t.Fatal(err)
+			}
+			w := pbio.NewDelimitedWriter(stream)
+			lie := &Message{From: new(uint64(1)), To: new(uint64(2)), Term: new(uint64(99)), Type: new(Message).GetType().Enum()}
+			if err := w.WriteMsg(&pb.Hello{Job: job}); err != nil {
+				g.t.Fatal(err)
+			}
+			_ = w.WriteMsg(lie)
+			time.Sleep(2 * joinTimeout)
+			_ = stream.Reset()
+		}
+		g.fail(0, 0)
+		time.Sleep(time.Second)
+		g.wantAgreed(1, 0, 1, 2)
+	})
+}
+
+func TestJoinRefusesWhatIsNoGroup(t *testing.T) {
+	inGroup(t, 3, func(g *testGroup) {
+		good := func() GroupConfig {
+			return GroupConfig{Job: "job", Peers: g.ids, Members: 3, View: view.New(2, 1), RunsOn: runsOn(3)}
+		}
+		cases := map[string]func(*GroupConfig){
+			"no job":         func(c *GroupConfig) { c.Job = "" },
+			"not this peer":  func(c *GroupConfig) { c.Self = 1 },
+			"nobody":         func(c *GroupConfig) { c.Self = 3 },
+			"a peer twice":   func(c *GroupConfig) { c.Peers = []p2ppeer.ID{g.ids[0], g.ids[1], g.ids[1]} },
+			"no members":     func(c *GroupConfig) { c.Members = 0 },
+			"many members":   func(c *GroupConfig) { c.Members = 4 },
+			"no view":        func(c *GroupConfig) { c.View = view.View{} },
+			"process nobody": func(c *GroupConfig) { c.RunsOn = map[view.Process]int{{}: 3} },
+		}
+		for name, spoil := range cases {
+			c := good()
+			spoil(&c)
+			if group, err := g.services[0].Join(c); err == nil {
+				g.t.Errorf("%s: joined", name)
+				group.Close()
+			}
+		}
+	})
+}

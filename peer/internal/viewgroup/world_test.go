@@ -1,0 +1,181 @@
+package viewgroup
+
+import (
+	"crypto/rand"
+	"fmt"
+	mrand "math/rand/v2"
+	"reflect"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+// A world is a job's peers and what is on its way between them, at virtual time.
+// It holds V1 at every step.
+type world struct {
+	*testing.T
+	random  *mrand.Rand
+	members []*Member // nil: crashed
+	flying  []flight
+	side    []int   // peers on different sides do not reach each other
+	loss    float64 // of messages
+	delay   int     // ticks, at most
+	now     int
+	agreed  map[uint64]view.View // by epoch
+}
+
+// A flight is a message that arrives at some tick.
+type flight struct {
+	from, to, at int
+	message      []byte
+}
+
+// newWorld returns a job of so many peers, the submitter's among them, of which each
+// of the others runs one process.
+func newWorld(t *testing.T, seed uint64, peers int) *world {
+	t.Helper()
+	var key [32]byte
+	key[0], key[1], key[2] = byte(seed), byte(seed>>8), byte(seed>>16)
+	old := rand.Reader
+	rand.Reader = mrand.NewChaCha8(key) // when the library starts elections
+	t.Cleanup(func() { rand.Reader = old })
+	w := &world{
+		T: t, random: mrand.New(mrand.NewPCG(seed, 1)), delay: 1,
+		side: make([]int, peers), agreed: make(map[uint64]view.View),
+	}
+	for self := range peers {
+		m, err := New(Config{View: view.New(peers-1, 1), Peers: peers, Members: Members(peers), Self: self, RunsOn: runsOn(peers)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.members = append(w.members, m)
+	}
+	return w
+}
+
+// runsOn puts rank i on peer i+1.
+func runsOn(peers int) map[view.Process]int {
+	at := make(map[view.Process]int)
+	for i := range peers - 1 {
+		at[view.Process{Rank: i}] = i + 1
+	}
+	return at
+}
+
+// carry takes what member i wants to be done.
+func (w *world) carry(i int, out Output) {
+	w.Helper()
+	for _, m := range out.Send {
+		b, err := proto.Marshal(m)
+		if err != nil {
+			w.Fatal(err)
+		}
+		w.flying = append(w.flying, flight{i, int(m.GetTo()) - 1, w.now + w.random.IntN(w.delay+1), b})
+	}
+	for _, c := range out.Committed {
+		first, known := w.agreed[c.View.Epoch]
+		if !known {
+			w.agreed[c.View.Epoch] = c.View
+		}
+		if known && !reflect.DeepEqual(first, c.View) {
+			w.Fatalf("V1: epoch %d is %v at peer %d, and %v elsewhere", c.View.Epoch, c.View, i, first)
+		}
+	}
+}
+
+// tick lets a tick pass, and brings what arrives in it.
+func (w *world) tick() {
+	w.Helper()
+	w.now++
+	for i, m := range w.members {
+		if m != nil {
+			w.carry(i, m.Tick())
+		}
+	}
+	for len(w.flying) > 0 {
+		var later, due []flight
+		for _, f := range w.flying {
+			if f.at > w.now {
+				later = append(later, f)
+			} else {
+				due = append(due, f)
+			}
+		}
+		w.flying = later
+		if len(due) == 0 {
+			return
+		}
+		w.random.Shuffle(len(due), func(a, b int) { due[a], due[b] = due[b], due[a] })
+		for _, f := range due {
+			w.arrive(f)
+		}
+	}
+}
+
+func (w *world) arrive(f flight) {
+	w.Helper()
+	if w.members[f.to] == nil || w.side[f.from] != w.side[f.to] || w.random.Float64() < w.loss {
+		return
+	}
+	var m Message
+	if err := proto.Unmarshal(f.message, &m); err != nil {
+		w.Fatal(err)
+	}
+	out, err := w.members[f.to].Step(f.from, &m)
+	if err != nil {
+		w.Fatalf("peer %d refuses %v: %v", f.to, &m, err)
+	}
+	w.carry(f.to, out)
+}
+
+// ticks lets so many pass.
+func (w *world) ticks(n int) {
+	w.Helper()
+	for range n {
+		w.tick()
+	}
+}
+
+func (w *world) propose(i, rank int, to view.State) {
+	w.Helper()
+	w.carry(i, w.members[i].Propose(Change{view.Process{Rank: rank}, to}))
+}
+
+// crash takes a peer away for good.
+func (w *world) crash(i int) { w.members[i] = nil }
+
+// until lets time pass until something is so.
+func (w *world) until(what string, ok func() bool) int {
+	w.Helper()
+	for n := range 1000 {
+		if ok() {
+			return n
+		}
+		w.tick()
+	}
+	w.Fatalf("not within 1000 ticks: %s; %s", what, w.state())
+	return 0
+}
+
+func (w *world) state() (s string) {
+	for i, m := range w.members {
+		if m != nil {
+			s += fmt.Sprintf("peer %d: leads %v, cut off %v, wants %v, epoch %d, %v; ", i, m.Leads(), m.CutOff(), m.wanted, m.view.Epoch, m.conf)
+		}
+	}
+	return s
+}
+
+// failed reports whether these peers all have a view in which the rank has failed.
+func (w *world) failed(rank int, peers ...int) func() bool {
+	return func() bool {
+		for _, i := range peers {
+			if w.members[i].View().State(view.Process{Rank: rank}) != view.Failed {
+				return false
+			}
+		}
+		return true
+	}
+}

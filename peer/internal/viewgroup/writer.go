@@ -1,0 +1,120 @@
+package viewgroup
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/p2p/net/swarm"
+	"github.com/libp2p/go-msgio/pbio"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup/internal/pb"
+)
+
+const (
+	// dialTimeout bounds the making of a connection and a stream.
+	dialTimeout = 5 * time.Second
+	// writeTimeout bounds one message.
+	writeTimeout = 2 * time.Second
+	// maxQueued bounds the messages that wait for one peer. The protocol gets over
+	// the loss of those that find no room.
+	maxQueued = 256
+)
+
+// A writer sends to one peer, on one stream that it keeps. It has a goroutine of its
+// own, so that a peer that is slow, frozen or gone delays neither the ticks nor
+// others.
+type writer struct {
+	group  *Group
+	to     int
+	queue  chan *Message
+	stream network.Stream // nil when there is none
+	stop   func() bool    // of the stream's end with the group
+}
+
+func (g *Group) newWriter(to int) *writer {
+	w := &writer{group: g, to: to, queue: make(chan *Message, maxQueued)}
+	g.wg.Go(w.run) // ends with the group
+	return w
+}
+
+// put queues a message. It never blocks.
+func (w *writer) put(m *Message) {
+	select {
+	case w.queue <- m:
+	default:
+	}
+}
+
+func (w *writer) run() {
+	defer w.drop()
+	for {
+		select {
+		case m := <-w.queue:
+			if err := w.send(m); err != nil && w.group.ctx.Err() == nil {
+				w.group.log.Debug().Err(err).Stringer("peer", w.group.config.Peers[w.to]).Msg("message about views not sent")
+			}
+		case <-w.group.ctx.Done():
+			return
+		}
+	}
+}
+
+// send writes m on the kept stream or, if that has ended, on a new one.
+func (w *writer) send(m *Message) error {
+	if w.stream != nil && w.write(m) == nil {
+		return nil
+	}
+	if err := w.open(); err != nil {
+		return fmt.Errorf("open view stream to peer %d: %w", w.to, err)
+	}
+	if err := w.write(&pb.Hello{Job: w.group.config.Job}); err != nil {
+		return fmt.Errorf("greet peer %d: %w", w.to, err)
+	}
+	if err := w.write(m); err != nil {
+		return fmt.Errorf("send to peer %d: %w", w.to, err)
+	}
+	return nil
+}
+
+func (w *writer) open() error {
+	g := w.group
+	h, to := g.service.host, g.config.Peers[w.to]
+	// libp2p does not dial again for 5 s and more after a failure: a link that is
+	// back would not be noticed. One dial at a time is restraint enough.
+	if s, ok := h.Network().(interface{ Backoff() *swarm.DialBackoff }); ok {
+		s.Backoff().Clear(to)
+	}
+	ctx, cancel := context.WithTimeout(g.ctx, dialTimeout)
+	defer cancel()
+	stream, err := h.NewStream(network.WithAllowLimitedConn(ctx, "changes of views are few and small"), to, Protocol)
+	if err != nil {
+		return err
+	}
+	w.stream = stream
+	w.stop = context.AfterFunc(g.ctx, func() { _ = stream.Reset() })
+	return nil
+}
+
+// write sends one message. After an error the stream is gone: a part of the message
+// may have been sent.
+func (w *writer) write(m proto.Message) error {
+	err := w.stream.SetWriteDeadline(time.Now().Add(writeTimeout))
+	if err == nil {
+		err = pbio.NewDelimitedWriter(w.stream).WriteMsg(m)
+	}
+	if err != nil {
+		w.drop()
+	}
+	return err
+}
+
+func (w *writer) drop() {
+	if w.stream != nil {
+		w.stop()
+		_ = w.stream.Reset()
+		w.stream = nil
+	}
+}
