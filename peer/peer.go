@@ -18,6 +18,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/discovery"
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/filetransfer"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 	"github.com/p2pmpi/p2pmpi/reservation"
@@ -65,6 +66,7 @@ type Peer struct {
 	discovery *discovery.Service
 	files     *filetransfer.Service
 	detector  *faultdetect.Service
+	views     *viewgroup.Service
 	submitter *job.Submitter
 	control   *control
 	history   *history

@@ -19,6 +19,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/loopback"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/peer/internal/relay"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 	"github.com/p2pmpi/p2pmpi/reservation"
@@ -124,6 +125,8 @@ func (p *Peer) startServices() error {
 	p.owns("file transfer", p.files.Close)
 	p.detector = faultdetect.NewService(p.host, p.log)
 	p.owns("fault detection", p.detector.Close)
+	p.views = viewgroup.NewService(p.host, p.log)
+	p.owns("views", p.views.Close)
 	return nil
 }
 
@@ -144,6 +147,7 @@ func (p *Peer) startVolunteer() error {
 		Reservations: p.slots,
 		Files:        p.files,
 		Detector:     p.detector,
+		Views:        p.views,
 		DataListen:   p.cfg.dataListen(),
 		Channels:     channels,
 		Log:          p.log,
@@ -225,6 +229,7 @@ func (p *Peer) startDiscovery() error {
 		Discovery: p.discovery,
 		Files:     p.files,
 		Detector:  p.detector,
+		Views:     p.views,
 		Period:    p.cfg.GossipPeriod,
 		Hang:      p.cfg.ToleratedHang,
 		Mode:      mode,

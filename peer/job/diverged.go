@@ -61,7 +61,7 @@ func (e *execution) evidence(p view.Process, d protection.Divergence) string {
 // produced.
 func (w *Watch) Diverged(p view.Process, d protection.Divergence, text string) Step {
 	var s Step
-	if w.over || !w.view.Has(p) {
+	if w.over || !w.has(p) {
 		return s
 	}
 	about := w.about(disputed{p.Rank, d.Receiver, d.Context, d.Seq})
@@ -96,10 +96,10 @@ func (w *Watch) about(m disputed) *dispute {
 }
 
 // arbitrate decides the disputes that can be decided, each time anew when one has
-// changed the view.
+// voted somebody out.
 func (w *Watch) arbitrate(s *Step) {
-	for epoch := uint64(0); epoch != w.view.Epoch; {
-		epoch = w.view.Epoch
+	for before := -1; before != len(s.Propose); {
+		before = len(s.Propose)
 		for _, d := range w.disputes {
 			if !w.over && w.open(d) {
 				w.decide(s, d)
@@ -117,10 +117,11 @@ func (w *Watch) open(d *dispute) bool {
 	})
 }
 
-// counting returns the replicas of a rank that have not failed and do not lag.
+// counting returns the replicas of a rank that have not failed, nor are about to, and
+// do not lag.
 func (w *Watch) counting(rank int) (ps []view.Process) {
 	for k := range w.view.R {
-		if p := (view.Process{Rank: rank, Replica: k}); w.view.Has(p) && !w.lags(p) {
+		if p := (view.Process{Rank: rank, Replica: k}); w.has(p) && !w.lags(p) {
 			ps = append(ps, p)
 		}
 	}
@@ -157,7 +158,7 @@ func (w *Watch) decide(s *Step, d *dispute) {
 	case all < len(counting):
 	case ok && said[most] == all && len(w.counting(d.receiver.Rank)) >= quorum:
 		d.settled = true
-		w.fail(s, d.receiver, fmt.Sprintf("was voted out: all replicas of rank %d have produced another message than it says it has got", d.source))
+		w.ask(s, d.receiver, view.Failed, fmt.Sprintf("was voted out: all replicas of rank %d have produced another message than it says it has got", d.source))
 	default:
 		w.end(s, w.irreconcilable(d))
 	}
@@ -189,7 +190,7 @@ func (w *Watch) voteOut(s *Step, d *dispute, counting []view.Process, most uint6
 	d.settled = true
 	for _, p := range counting {
 		if said, ok := d.words[p.Replica]; ok && said.Produced != most {
-			w.fail(s, p, "was voted out: most replicas of its rank have produced another message")
+			w.ask(s, p, view.Failed, "was voted out: most replicas of its rank have produced another message")
 		}
 	}
 }

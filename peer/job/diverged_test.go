@@ -10,7 +10,7 @@ import (
 
 // says has replica k of rank 0 say that it has produced one thing as its first
 // message to a receiver, and the receiver has got another.
-func says(w *Watch, k int, receiver view.Process, produced, received uint64) Step {
+func says(w sole, k int, receiver view.Process, produced, received uint64) Step {
 	d := protection.Divergence{Receiver: receiver, Context: 256, Seq: 1, Produced: produced, Received: received}
 	return w.Diverged(proc(0, k), d, "evidence of 0."+string(rune('0'+k)))
 }

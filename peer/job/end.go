@@ -57,6 +57,9 @@ func (e *execution) close() {
 	if e.detector != nil {
 		e.detector.Close()
 	}
+	if e.views != nil {
+		e.views.Close()
+	}
 	for _, stop := range e.stopServing {
 		stop()
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
 var deep = flag.Bool("deep", false, "go through the states of larger jobs too")
@@ -21,8 +22,9 @@ type whole struct {
 	watch    Watch
 	emission Emission
 	procs    []actor
-	faults   int // still allowed
-	joins    int // likewise
+	faults   int          // still allowed
+	joins    int          // likewise
+	joiner   view.Process // that has asked to join, and it is not agreed on yet; 0.0: none
 	result   *Result
 	lines    []string // by rank: what the user has got
 }
@@ -38,6 +40,7 @@ type actor struct {
 	told    int   // lines that have reached the submitter
 	ended   bool  // the end of its output too, as that of the speaker
 	drained bool
+	wanted  [view.Failed + 1]bool // what it is to become has yet to be agreed on
 }
 
 // text is what each process writes. The second line is not finished.
@@ -88,12 +91,13 @@ func (j *whole) key() string {
 		}
 		return b
 	}
-	b := []byte{byte(j.watch.view.Epoch), byte(j.faults), byte(j.joins), flags(j.watch.over, j.result != nil)}
+	b := []byte{byte(j.watch.view.Epoch), byte(j.faults), byte(j.joins), byte(j.joiner.Replica), flags(j.watch.over, j.result != nil)}
 	for i, w := range j.watch.procs {
 		a := j.procs[i]
 		b = append(b, byte(j.watch.view.States[i]), byte(a.written), byte(a.told),
 			flags(w.joining, w.exit != nil, w.drained, a.exit != nil, a.exit == killedExit, a.torn),
-			flags(a.lost, a.said, a.ended, a.drained, a.spoke))
+			flags(a.lost, a.said, a.ended, a.drained, a.spoke),
+			flags(a.wanted[view.Finished], a.wanted[view.Failed]), byte(w.asked))
 	}
 	for rank, e := range j.emission.ranks {
 		b = append(b, byte(e[0].next), byte(len(j.lines[rank])))
@@ -151,19 +155,45 @@ var acts = []act{
 	}, func(_ *whole, _ view.Process, a *actor) bool { return a.ended && !a.drained }},
 	{"is joined by a new replica", func(j *whole, p view.Process, _ *actor) error {
 		j.joins--
-		q, _ := j.watch.View().Joiner(p.Rank)
-		s := j.watch.Join(q)
-		if s.Joined == nil || *s.Joined != q || !s.View.Live(q) {
+		j.joiner, _ = j.watch.View().Joiner(p.Rank)
+		s := j.watch.Join(j.joiner)
+		if len(s.Propose) != 1 || s.Joined != nil || s.View != nil {
+			return fmt.Errorf("%v does not ask to join: %+v", j.joiner, s)
+		}
+		return nil
+	}, func(j *whole, p view.Process, _ *actor) bool {
+		return j.joins > 0 && p.Replica == 0 && j.watch.Lacks(p.Rank) && !j.watch.Expects(p.Rank)
+	}},
+	{"is agreed to have been joined", func(j *whole, p view.Process, _ *actor) error {
+		q := j.joiner
+		j.joiner = view.Process{}
+		s := j.watch.Committed(viewgroup.Change{Process: q, To: view.Live})
+		if _, lives := j.watch.View().Master(p.Rank); s.Joined == nil && lives {
 			return fmt.Errorf("%v does not join: %+v", q, s)
 		}
-		j.procs = append(j.procs, actor{}) // there is one rank
+		if s.Joined != nil {
+			j.procs = append(j.procs, actor{}) // there is one rank
+		}
 		return j.follow(s, q)
-	}, func(j *whole, p view.Process, _ *actor) bool {
-		return j.joins > 0 && p.Replica == 0 && j.watch.Lacks(p.Rank)
-	}},
+	}, func(j *whole, p view.Process, _ *actor) bool { return p.Replica == 0 && j.joiner != view.Process{} }},
 	{"has caught up", func(j *whole, p view.Process, _ *actor) error {
 		return j.follow(j.watch.Healed(p), p)
 	}, func(j *whole, p view.Process, a *actor) bool { return j.watch.lags(p) && a.runs() }},
+	{"is agreed to have finished", agree(view.Finished), wanted(view.Finished)},
+	{"is agreed to have failed", agree(view.Failed), wanted(view.Failed)},
+}
+
+// agree commits that a process is in a state, which may come in another order than it
+// was asked for: the group proposes again what was lost on its way.
+func agree(to view.State) func(*whole, view.Process, *actor) error {
+	return func(j *whole, p view.Process, a *actor) error {
+		a.wanted[to] = false
+		return j.follow(j.watch.Committed(viewgroup.Change{Process: p, To: to}), p)
+	}
+}
+
+func wanted(to view.State) func(*whole, view.Process, *actor) bool {
+	return func(_ *whole, _ view.Process, a *actor) bool { return a.wanted[to] }
 }
 
 func (a *actor) runs() bool { return a.exit == nil && !a.lost }
@@ -188,6 +218,9 @@ func (j *whole) output(p view.Process, a *actor) error {
 // follow holds the promises against a step of the watch that was about p.
 func (j *whole) follow(s Step, p view.Process) error {
 	v := j.watch.View()
+	for _, c := range s.Propose {
+		j.procs[c.Process.Rank*v.R+c.Process.Replica].wanted[c.To] = true
+	}
 	if s.View != nil && s.View.Epoch != v.Epoch {
 		return fmt.Errorf("V1: the step shows epoch %d, the watch has %d", s.View.Epoch, v.Epoch)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
@@ -37,6 +38,8 @@ type execution struct {
 	group     []p2ppeer.ID                      // members of the fault detector's group
 	detector  *faultdetect.Group                // nil until all peers have started
 	failed    chan int                          // members that it has failed
+	views     *viewgroup.Group                  // agrees on views; nil: the submitter alone makes them
+	agreed    *agreed                           // what it has agreed on
 	begin     *jobpb.ToPeer                     // what lets processes leave mpj.Init; nil until all have called it
 
 	healing    *Healing // nil: what is lost is not replaced
@@ -66,6 +69,7 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 		spoke:    make(map[view.Process]bool),
 		ended:    make(map[view.Process][2]bool),
 		answers:  make(map[view.Process]*jobpb.Collected),
+		agreed:   newAgreed(),
 		found:    make(chan finding, 1),
 		avoided:  make(map[p2ppeer.ID]time.Time),
 		inbox:    make(chan heard),
@@ -160,6 +164,8 @@ func (e *execution) turn(ctx context.Context, also <-chan struct{}) (r *Result) 
 		r = e.hear(h)
 	case member := <-e.failed:
 		r = e.silent(member)
+	case <-e.agreed.news:
+		r = e.takeAgreed()
 	case f := <-e.found:
 		e.take(f)
 	case <-e.looks:
@@ -256,17 +262,32 @@ func processOf(m *jobpb.FromPeer) (p view.Process, ok bool) {
 	return p, false
 }
 
-// apply carries out what the watch asks for.
+// apply carries out what the watch asks for. Without a group, what it proposes is
+// agreed on at once: the submitter's is the only opinion.
 func (e *execution) apply(s Step) *Result {
-	if s.Joined != nil {
-		e.welcome(*s.Joined)
+	r := e.carryOut(s)
+	first := func(later *Result) {
+		if r == nil {
+			r = later
+		}
 	}
+	if s.Joined != nil {
+		first(e.joined(*s.Joined))
+	}
+	for _, c := range s.Propose {
+		if e.views != nil {
+			e.views.Propose(c)
+		} else {
+			first(e.apply(e.watch.Committed(c)))
+		}
+	}
+	return r
+}
+
+func (e *execution) carryOut(s Step) *Result {
 	if s.View != nil {
 		e.hearSpeakers(*s.View)
 		e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_View{View: jobpb.FromView(*s.View)}})
-	}
-	if s.Joined != nil {
-		e.admit(*s.Joined)
 	}
 	if s.Begin {
 		e.begin = &jobpb.ToPeer{Body: &jobpb.ToPeer_Begin{Begin: &jobpb.Begin{Keys: e.keys, Places: e.places()}}}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
 // Lacks reports whether a rank has fewer replicas than it began with, and can use
@@ -20,7 +21,7 @@ func (w *Watch) Lacks(rank int) bool {
 	for k := range w.view.R {
 		p := view.Process{Rank: rank, Replica: k}
 		a := w.at(p)
-		switch state := w.view.State(p); {
+		switch state := w.state(p); {
 		case state == view.Finished || state == view.Live && (a.exit != nil || a.aborted != nil):
 			return false
 		case state == view.Live && !a.joining:
@@ -32,21 +33,30 @@ func (w *Watch) Lacks(rank int) bool {
 	return live > 0 && live+done < w.r
 }
 
-// Join lets process p join its rank: it has been started, and has called mpj.Init.
+// Join lets process p join its rank, if that is agreed on: it has been started, and has
+// called mpj.Init.
 func (w *Watch) Join(p view.Process) Step {
 	var s Step
-	if next, ok := w.view.Joiner(p.Rank); !ok || next != p || !w.Lacks(p.Rank) {
-		return s
+	if next, ok := w.view.Joiner(p.Rank); ok && next == p && w.Lacks(p.Rank) && !w.Expects(p.Rank) {
+		w.expected = append(slices.Clone(w.expected), p.Rank)
+		s.Propose = []viewgroup.Change{{Process: p, To: view.Live}}
 	}
+	return s
+}
+
+// Expects reports whether a process may join rank that has yet to be agreed on.
+func (w *Watch) Expects(rank int) bool { return slices.Contains(w.expected, rank) }
+
+// joined takes p in, which has joined in the next view.
+func (w *Watch) joined(s *Step, p view.Process, next view.View) {
 	before := *w
-	next, _, _ := w.view.Join(p.Rank)
 	w.view, w.procs = next, make([]watched, next.N*next.R)
 	for _, q := range before.view.Processes() {
 		*w.at(q) = *before.at(q)
 	}
 	*w.at(p) = watched{initialized: true, joining: true}
-	s.View, s.Joined = &next, &p
-	return s
+	w.expected = slices.DeleteFunc(slices.Clone(w.expected), func(rank int) bool { return rank == p.Rank })
+	s.Joined = &p
 }
 
 // Healed says that p, which has joined, has caught up with the others of its rank.
@@ -90,11 +100,11 @@ func (w *Watch) forsake(s *Step, rank int) {
 		switch {
 		case w.lags(p):
 			lagging = append(lagging, p)
-		case w.view.Has(p):
+		case w.has(p):
 			return
 		}
 	}
 	for _, p := range lagging {
-		w.fail(s, p, "had yet to be brought up to date")
+		w.ask(s, p, view.Failed, "had yet to be brought up to date")
 	}
 }

@@ -50,7 +50,7 @@ func (e *execution) lose(l *link, why string, err error) *Result {
 	return e.apply(e.watch.Lost(l.processes, fmt.Sprintf("failed with its peer %s: %s", short(l.peer), why)))
 }
 
-// detach has nobody wait for a peer's heartbeat any more.
+// detach has nobody wait for a peer's heartbeat or its vote any more.
 func (e *execution) detach(l *link) {
 	switch {
 	case l.group != nil:
@@ -58,6 +58,9 @@ func (e *execution) detach(l *link) {
 		l.group = nil
 	case e.detector != nil && l.recruit == nil:
 		e.detector.Gone(l.peer)
+	}
+	if e.views != nil && l.recruit == nil {
+		e.views.Gone(l.peer)
 	}
 }
 

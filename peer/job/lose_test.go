@@ -14,7 +14,7 @@ import (
 
 // TestR7RankWithoutReplicaEndsTheJob is about the exit status and the sentence.
 func TestR7RankWithoutReplicaEndsTheJob(t *testing.T) {
-	b := newBed(t, never, 2, 2)
+	b := newBed(t, never, 1, 1, 1, 1)
 	all := func(e Exit) func(*part, view.Process) {
 		return func(p *part, q view.Process) {
 			p.exits(q, e)

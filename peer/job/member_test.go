@@ -16,6 +16,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/internal/loopback"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
@@ -29,6 +30,7 @@ type member struct {
 	slots     *reservation.Service
 	files     *filetransfer.Service
 	detector  *faultdetect.Service
+	views     *viewgroup.Service
 	discovery *discovery.Service
 	launcher  *launch.Service // nil where it is played
 	close     func()
@@ -53,6 +55,7 @@ func newMember(t *testing.T, slots int) *member {
 	m.slots = reservation.NewService(m.Host, reservation.Config{Limits: reservation.Limits{Slots: slots}, Log: log})
 	m.files = filetransfer.NewService(m.Host, store, log)
 	m.detector = faultdetect.NewService(m.Host, log)
+	m.views = viewgroup.NewService(m.Host, log)
 	cfg := discovery.DefaultConfig()
 	cfg.Network, cfg.MDNS, cfg.DHTServer, cfg.Grace = "test", false, false, 10*time.Millisecond
 	if slots > 0 {
@@ -69,6 +72,7 @@ func newMember(t *testing.T, slots int) *member {
 		if m.launcher != nil {
 			m.launcher.Close()
 		}
+		m.views.Close()
 		m.detector.Close()
 		m.files.Close()
 		m.slots.Close()
@@ -83,7 +87,7 @@ func (m *member) launches(t *testing.T) {
 	t.Helper()
 	var err error
 	m.launcher, err = launch.NewService(m.Host, launch.Config{
-		Home: m.home, Reservations: m.slots, Files: m.files, Detector: m.detector, Log: zerolog.Nop(),
+		Home: m.home, Reservations: m.slots, Files: m.files, Detector: m.detector, Views: m.views, Log: zerolog.Nop(),
 	})
 	if err != nil {
 		t.Fatal(err)

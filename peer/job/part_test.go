@@ -12,6 +12,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
 // What a part can say: each method is a line of a script.
@@ -42,6 +43,29 @@ func (p *part) start() {
 	p.prepared("")
 	p.started("")
 	p.joining = await(p, (*jobpb.ToPeer).GetJoin)
+	p.agree()
+}
+
+// agree takes part in agreeing on views.
+func (p *part) agree() {
+	m := p.joining
+	if len(m.Views) == 0 || p.peer == p.own {
+		return
+	}
+	c := viewgroup.GroupConfig{
+		Job: p.spec.ID, Members: viewgroup.Members(len(m.Views)), View: view.New(p.spec.N, p.spec.R),
+		Committed: func(viewgroup.Committed) {}, CutOff: func() {},
+	}
+	for i, member := range m.Views {
+		id := p2ppeer.ID(m.Group[member])
+		if c.Peers = append(c.Peers, id); id == p.peer.ID() {
+			c.Self = i
+		}
+	}
+	var err error
+	if p.views, err = p.peer.views.Join(c); err != nil {
+		p.Error(err)
+	}
 }
 
 // join takes part in the fault detection.

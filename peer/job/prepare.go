@@ -187,7 +187,11 @@ func (e *execution) join() error {
 		return fmt.Errorf("join the fault detector: %w", err)
 	}
 	e.detector = group
-	e.tell(joinMessage(cfg, e.group...))
+	m := joinMessage(cfg, e.group...)
+	if m.GetJoin().Views, err = e.joinViews(); err != nil {
+		return err
+	}
+	e.tell(m)
 	return nil
 }
 

@@ -161,16 +161,17 @@ func TestFloodBeforeTheJobRunsIsBounded(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1)
 	line := strings.Repeat("x", 1<<20-1) + "\n"
 	b.play(func(p *part) {
-		p.prepared("")
 		switch p.number {
 		case 0:
+			p.prepared("")
 			p.started("")
 			for i := uint64(0); ; i++ {
 				p.writes(p.processes[0], i, line)
 			}
 		case 1: // does not start before the flood is over
+			p.prepared("")
 		default:
-			p.started("")
+			p.start()
 			p.ends(p.processes[0])
 		}
 	})

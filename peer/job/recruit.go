@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,7 +23,8 @@ import (
 //	    |-- Start(table, view), Emitted ------>|  starting
 //	    |<-- Started --------------------------|
 //	    |<-- Initialized(key) -----------------|  entering; it waits in mpj.Init
-//	    |-- Joined, View ---> all peers        |
+//	    |-- Joined ---------> all peers        |  joining, until it is agreed that it is in the view
+//	    |-- View -----------> all peers        |
 //	    |-- Begin ---------------------------->|  in the view; asks another replica for what it lacks
 //	    |<-- Healed ---------------------------|
 //
@@ -39,6 +41,7 @@ const (
 	recruitStaging recruitPhase = iota
 	recruitStarting
 	recruitEntering
+	recruitJoining
 )
 
 // healPeriod is how often a job looks whether a rank may get another replica.
@@ -68,7 +71,7 @@ func (e *execution) heal() {
 
 // serving reports whether somebody is on the way to being a replica of rank.
 func (e *execution) serving(rank int) bool {
-	return e.search != nil && e.searched == rank || e.watch.Lags(rank) ||
+	return e.search != nil && e.searched == rank || e.watch.Lags(rank) || e.watch.Expects(rank) ||
 		slices.ContainsFunc(e.links, func(l *link) bool {
 			return l.recruit != nil && l.recruit.process.Rank == rank && l.err == nil && !l.retired
 		})
@@ -80,7 +83,7 @@ func (e *execution) serving(rank int) bool {
 func (e *execution) dismiss() {
 	for _, l := range e.links {
 		switch r := l.recruit; {
-		case l.err != nil:
+		case l.err != nil || r != nil && r.phase == recruitJoining:
 		case l.retired:
 			if time.Since(l.retiredAt) > retireFor {
 				l.lose(fmt.Errorf("no word for %v that it has stopped", retireFor))
@@ -144,6 +147,10 @@ var errRetired = errors.New("its part of the job has ended")
 func (e *execution) hearRecruit(h heard) *Result {
 	l, m := h.link, h.msg
 	r := l.recruit
+	if r.phase == recruitJoining { // what is lost now is known when it has joined
+		l.lose(cmp.Or(h.err, errEarly))
+		return nil
+	}
 	if h.err != nil {
 		l.lose(h.err)
 		e.giveUp(l, h.err)
@@ -192,6 +199,8 @@ func (e *execution) hearRecruit(h heard) *Result {
 	return nil
 }
 
+var errEarly = errors.New("it broke the protocol: it spoke before its process had joined")
+
 // startRecruit gives the recruit's peer the membership table as it is now, and
 // lets it hear of what follows.
 func (e *execution) startRecruit(l *link) {
@@ -225,30 +234,32 @@ func (e *execution) keyOf(l *link, p view.Process) []byte {
 	return l.key
 }
 
-// enter makes a recruit, which waits in mpj.Init, a process of the job.
+// enter asks for a recruit, which waits in mpj.Init, to become a process of the job,
+// and tells everybody where the process is that one of the next views names.
 func (e *execution) enter(l *link) *Result {
 	p := l.recruit.process
 	s := e.watch.Join(p)
-	if s.Joined == nil {
+	if s.Propose == nil {
 		e.giveUp(l, fmt.Errorf("process %v cannot join the view any more", p))
 		return nil
 	}
 	e.runsOn[p] = l
-	l.recruit = nil
+	l.recruit.phase = recruitJoining
+	e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: e.row(l, p)}})
 	return e.apply(s)
 }
 
-// welcome tells everybody where a process is that the next view names.
-func (e *execution) welcome(p view.Process) {
+// joined lets a process that is in the view now leave mpj.Init, unless it was lost
+// meanwhile.
+func (e *execution) joined(p view.Process) *Result {
 	l := e.runsOn[p]
-	e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: e.row(l, p)}})
-}
-
-// admit lets a process that is in the view now leave mpj.Init.
-func (e *execution) admit(p view.Process) {
-	l := e.runsOn[p]
+	l.recruit = nil
+	if l.err != nil {
+		return e.lose(l, "it was lost while it joined", l.err)
+	}
 	l.say(e.emitted(p.Rank))
 	l.say(e.begin)
+	return nil
 }
 
 // guard watches the peer of a recruit. The job's group was fixed when it began, so

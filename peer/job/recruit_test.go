@@ -264,37 +264,37 @@ func TestF1SilentRecruitFails(t *testing.T) {
 func TestLacks(t *testing.T) {
 	killed := Exit{Code: -1, Signal: "killed", Initialized: true}
 	cases := map[string]struct {
-		do   func(*Watch)
+		do   func(sole)
 		want bool
 	}{
-		"nothing has happened":      {func(*Watch) {}, false},
-		"a replica is lost":         {func(w *Watch) { w.Lost([]view.Process{proc(0, 1)}, "is lost") }, true},
-		"a replica is killed":       {func(w *Watch) { w.Exited(proc(0, 1), killed) }, true},
-		"a replica ends by itself":  {func(w *Watch) { w.Exited(proc(0, 1), Exit{Code: 3, Initialized: true}) }, false},
-		"all replicas are lost":     {func(w *Watch) { w.Lost([]view.Process{proc(0, 0), proc(0, 1)}, "is lost") }, false},
-		"another rank has lost one": {func(w *Watch) { w.Lost([]view.Process{proc(1, 0)}, "is lost") }, false},
-		"one is done, one is lost": {func(w *Watch) {
+		"nothing has happened":      {func(sole) {}, false},
+		"a replica is lost":         {func(w sole) { w.Lost([]view.Process{proc(0, 1)}, "is lost") }, true},
+		"a replica is killed":       {func(w sole) { w.Exited(proc(0, 1), killed) }, true},
+		"a replica ends by itself":  {func(w sole) { w.Exited(proc(0, 1), Exit{Code: 3, Initialized: true}) }, false},
+		"all replicas are lost":     {func(w sole) { w.Lost([]view.Process{proc(0, 0), proc(0, 1)}, "is lost") }, false},
+		"another rank has lost one": {func(w sole) { w.Lost([]view.Process{proc(1, 0)}, "is lost") }, false},
+		"one is done, one is lost": {func(w sole) {
 			w.Lost([]view.Process{proc(0, 1)}, "is lost")
 			w.Exited(proc(0, 0), wellEnded)
 		}, false},
-		"the master has kept nothing": {func(w *Watch) {
+		"the master has kept nothing": {func(w sole) {
 			w.Unkept(proc(0, 0), "disk full")
 			w.Lost([]view.Process{proc(0, 1)}, "is lost")
 		}, false},
-		"another has kept nothing": {func(w *Watch) {
+		"another has kept nothing": {func(w sole) {
 			w.Unkept(proc(0, 1), "disk full")
 			w.Lost([]view.Process{proc(0, 1)}, "is lost")
 		}, true},
-		"one has joined and then ended": {func(w *Watch) {
+		"one has joined and then ended": {func(w sole) {
 			w.Lost([]view.Process{proc(0, 1)}, "is lost")
 			w.Join(proc(0, 2))
 			w.Exited(proc(0, 2), Exit{Code: 1, Initialized: true})
 		}, true},
-		"one has joined": {func(w *Watch) {
+		"one has joined": {func(w sole) {
 			w.Lost([]view.Process{proc(0, 1)}, "is lost")
 			w.Join(proc(0, 2))
 		}, true},
-		"one has joined and caught up": {func(w *Watch) {
+		"one has joined and caught up": {func(w sole) {
 			w.Lost([]view.Process{proc(0, 1)}, "is lost")
 			w.Join(proc(0, 2))
 			w.Healed(proc(0, 2))
@@ -309,7 +309,7 @@ func TestLacks(t *testing.T) {
 			}
 		})
 	}
-	if w := NewWatch(1, 2); w.Lost([]view.Process{proc(0, 1)}, "is lost").View == nil || w.Lacks(0) {
+	if w := newSole(1, 2); w.Lost([]view.Process{proc(0, 1)}, "is lost").View == nil || w.Lacks(0) {
 		t.Error("a job that has yet to begin is healed")
 	}
 }

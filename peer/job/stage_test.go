@@ -12,6 +12,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/jobspec"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
@@ -55,6 +56,7 @@ type part struct {
 	processes []view.Process
 	joining   *jobpb.Join
 	group     *faultdetect.Group
+	views     *viewgroup.Group
 	offered   []func()
 	atStop    func()          // what it does when told to stop; nil is nothing
 	kept      []*jobpb.ToPeer // said while something else was awaited
@@ -124,6 +126,10 @@ func (p *part) leave() {
 func (p *part) free() {
 	if p.group != nil {
 		p.group.Close()
+	}
+	if p.views != nil {
+		p.views.Close()
+		p.views = nil
 	}
 	for _, stop := range p.offered {
 		stop()

@@ -15,6 +15,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/discovery"
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/filetransfer"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
@@ -25,6 +26,7 @@ type Config struct {
 	Discovery *discovery.Service
 	Files     *filetransfer.Service
 	Detector  *faultdetect.Service
+	Views     *viewgroup.Service
 	Period    time.Duration // of the fault detector's gossip; 0 for its default
 	Hang      time.Duration // that it tolerates
 	Mode      faultdetect.Mode

@@ -48,7 +48,7 @@ func newBed(t *testing.T, period time.Duration, slots ...int) *bed {
 func (b *bed) serve(period time.Duration) {
 	b.submitter = NewSubmitter(Config{
 		Host: b.own.Host, Key: b.own.key, Discovery: b.own.discovery, Files: b.own.files,
-		Detector: b.own.detector, Period: period, Log: zerolog.Nop(),
+		Detector: b.own.detector, Views: b.own.views, Period: period, Log: zerolog.Nop(),
 	})
 	b.submitter.waits.grace = 50 * time.Millisecond
 }

@@ -4,13 +4,15 @@ import (
 	"fmt"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
-// A Watch follows the processes of a running job and decides: the views, when
-// all may leave mpj.Init, and the result. It starts no goroutine, reads no
-// clock and opens nothing; its owner hands it one event at a time and carries
-// out the Step. There is one Result. The view follows what happens after it too,
-// since output files may still be collected.
+// A Watch follows the processes of a running job and decides: what becomes of them in
+// the view, when all may leave mpj.Init, and the result. It starts no goroutine, reads
+// no clock and opens nothing; its owner hands it one event at a time and carries
+// out the Step. The view is changed by Committed only: the Watch asks for changes, and
+// goes on when they have been agreed on (V1). There is one Result. The view follows
+// what happens after it too, since output files may still be collected.
 type Watch struct {
 	view  view.View
 	procs []watched
@@ -18,6 +20,7 @@ type Watch struct {
 	begun bool
 	over  bool
 
+	expected []int // ranks that a process may join, if that is agreed on
 	disputes []*dispute
 	tolerant bool // of divergence: it is told and nothing else
 }
@@ -30,17 +33,20 @@ type watched struct {
 	exit        *Exit
 	aborted     *Result // of the job, since it called Abort
 	drained     bool    // the user has all its output
-	why         string  // it is not live, as the rest of a sentence
+
+	asked view.State // what it is to become, if that is agreed on
+	why   string     // it is, or will be, not live, as the rest of a sentence
 }
 
 // A Step is what follows from an event.
 type Step struct {
-	View   *view.View    // new: to be told to every peer
-	Begin  bool          // every live process has called mpj.Init: let them go on
-	Notes  []string      // what happened, one sentence each, for the user
-	Joined *view.Process // it is in View, and may leave mpj.Init
-	Healed bool          // a process that has joined counts as much as any other now
-	Result *Result       // the job is over
+	Propose []viewgroup.Change // to be agreed on
+	View    *view.View         // new: to be told to every peer
+	Begin   bool               // every live process has called mpj.Init: let them go on
+	Notes   []string           // what happened, one sentence each, for the user
+	Joined  *view.Process      // it is in View, and may leave mpj.Init
+	Healed  bool               // a process that has joined counts as much as any other now
+	Result  *Result            // the job is over
 }
 
 // NewWatch returns the watch of a job whose processes have all been started.
@@ -48,10 +54,20 @@ func NewWatch(n, r int) *Watch {
 	return &Watch{view: view.New(n, r), r: r, procs: make([]watched, n*r)}
 }
 
-// View returns the current view.
+// View returns the current view: the latest that has been agreed on.
 func (w *Watch) View() view.View { return w.view }
 
 func (w *Watch) at(p view.Process) *watched { return &w.procs[p.Rank*w.view.R+p.Replica] }
+
+// state returns what the view says of p, or will say when all that was asked for has
+// been agreed on. Asking is in vain only if the whole job ends.
+func (w *Watch) state(p view.Process) view.State { return max(w.view.State(p), w.at(p).asked) }
+
+// has reports whether p counts, and will when all that was asked for has been agreed on.
+func (w *Watch) has(p view.Process) bool {
+	s := w.state(p)
+	return s == view.Live || s == view.Finished
+}
 
 // Initialized says that p has called mpj.Init.
 func (w *Watch) Initialized(p view.Process) Step {
@@ -95,8 +111,8 @@ func (w *Watch) Lost(ps []view.Process, why string) Step {
 	var s Step
 	for _, p := range ps {
 		// A finished process whose output is out needs its peer no more.
-		if w.view.Live(p) || w.view.State(p) == view.Finished && !w.at(p).drained {
-			w.fail(&s, p, why)
+		if state := w.state(p); state == view.Live || state == view.Finished && !w.at(p).drained {
+			w.ask(&s, p, view.Failed, why)
 		}
 	}
 	w.settle(&s)
@@ -130,18 +146,16 @@ func (w *Watch) judge(s *Step, p view.Process) {
 	e, aborted := w.at(p).exit, w.at(p).aborted
 	speaks, drained := w.view.Speaks(p), w.at(p).drained
 	switch {
-	case !w.view.Live(p):
+	case w.state(p) != view.Live:
 	case aborted != nil:
 		if speaks && drained && !w.over {
 			w.end(s, *aborted)
 		}
 	case e == nil:
 	case e.good():
-		w.at(p).why = e.String()
-		w.change(s, p, view.Finished)
-		w.judgeOthers(s, p) // p may have taken the word from one that has ended
+		w.ask(s, p, view.Finished, e.String())
 	case !speaks || drained:
-		w.fail(s, p, e.String())
+		w.ask(s, p, view.Failed, e.String())
 	}
 }
 
@@ -155,23 +169,64 @@ func (w *Watch) judgeOthers(s *Step, p view.Process) {
 	}
 }
 
-func (w *Watch) fail(s *Step, p view.Process, why string) {
-	wasMaster := w.view.IsMaster(p)
-	w.at(p).why = why
-	w.change(s, p, view.Failed)
-	note := fmt.Sprintf("rank %d replica %d %s", p.Rank, p.Replica, why)
+// ask wants p to become something.
+func (w *Watch) ask(s *Step, p view.Process, to view.State, why string) {
+	if w.state(p) < to {
+		w.at(p).asked, w.at(p).why = to, why
+		s.Propose = append(s.Propose, viewgroup.Change{Process: p, To: to})
+	}
+}
+
+// Committed says that a change of the view has been agreed on.
+func (w *Watch) Committed(c viewgroup.Change) Step {
+	var s Step
+	wasMaster := w.view.IsMaster(c.Process)
+	next, changed := c.Apply(w.view)
+	if !changed {
+		return s
+	}
+	s.View = &next
+	if c.To == view.Live {
+		w.joined(&s, c.Process, next)
+		return s
+	}
+	w.view = next
+	if c.To == view.Failed {
+		s.Notes = append(s.Notes, w.obituary(c.Process, wasMaster))
+	}
+	w.judgeOthers(&s, c.Process) // it may have taken the word from one that has ended, or left it to one
+	w.settle(&s)
+	return s
+}
+
+// obituary says that p has failed, and who is the master of its rank now.
+func (w *Watch) obituary(p view.Process, wasMaster bool) string {
+	note := fmt.Sprintf("rank %d replica %d %s", p.Rank, p.Replica, w.at(p).why)
 	if m, ok := w.view.Master(p.Rank); ok && wasMaster {
 		note += fmt.Sprintf("; replica %d is its master now", m.Replica)
 	}
-	s.Notes = append(s.Notes, note)
-	w.judgeOthers(s, p)
+	return note
 }
 
-func (w *Watch) change(s *Step, p view.Process, to view.State) {
-	if next, changed := w.view.With(p, to); changed {
-		w.view = next
-		s.View = &next
+// CutOff says that nothing can be agreed on any more: the majority of those who agree
+// is out of reach, and goes on without this peer or not at all (V2).
+func (w *Watch) CutOff() Step {
+	var s Step
+	if w.over {
+		return s
 	}
+	r := Result{
+		Status:  StatusLost,
+		Message: "cut off from the majority of the job's peers, without which nothing is certain",
+		Hint:    "start it again; with more peers than two, the job survives more of them lost at a time",
+	}
+	for _, p := range w.view.Processes() {
+		if w.at(p).asked > w.view.State(p) && w.at(p).asked == view.Failed {
+			r.Message += fmt.Sprintf("; rank %d replica %d %s", p.Rank, p.Replica, w.at(p).why)
+		}
+	}
+	w.end(&s, r)
+	return s
 }
 
 // settle draws the conclusions from what has changed.

@@ -1,20 +1,61 @@
 package job
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
 func proc(rank, replica int) view.Process { return view.Process{Rank: rank, Replica: replica} }
 
 var wellEnded = Exit{Initialized: true, Finalized: true}
 
+// A sole is a watch all of whose proposals are agreed on at once, as those of a
+// submitter are who has nobody to ask.
+type sole struct{ *Watch }
+
+func newSole(n, r int) sole { return sole{NewWatch(n, r)} }
+
+// agree commits what s proposes, and what follows from that; the view is the last.
+func (w sole) agree(s Step) Step {
+	for _, c := range s.Propose {
+		next := w.agree(w.Committed(c))
+		if next.View != nil {
+			s.View = next.View
+		}
+		if s.Result == nil {
+			s.Result = next.Result
+		}
+		s.Begin = s.Begin || next.Begin
+		s.Notes = append(s.Notes, next.Notes...)
+	}
+	s.Propose = nil
+	return s
+}
+
+func (w sole) Initialized(p view.Process) Step    { return w.agree(w.Watch.Initialized(p)) }
+func (w sole) Exited(p view.Process, e Exit) Step { return w.agree(w.Watch.Exited(p, e)) }
+func (w sole) Drained(p view.Process) Step        { return w.agree(w.Watch.Drained(p)) }
+func (w sole) Lost(ps []view.Process, why string) Step {
+	return w.agree(w.Watch.Lost(ps, why))
+}
+func (w sole) Aborted(p view.Process, code int, reason string) Step {
+	return w.agree(w.Watch.Aborted(p, code, reason))
+}
+func (w sole) Join(p view.Process) Step   { return w.agree(w.Watch.Join(p)) }
+func (w sole) Healed(p view.Process) Step { return w.agree(w.Watch.Healed(p)) }
+func (w sole) Diverged(p view.Process, d protection.Divergence, text string) Step {
+	return w.agree(w.Watch.Diverged(p, d, text))
+}
+
 // running returns the watch of a job in which every process has left mpj.Init.
-func running(t *testing.T, n, r int) *Watch {
+func running(t *testing.T, n, r int) sole {
 	t.Helper()
-	w := NewWatch(n, r)
+	w := newSole(n, r)
 	ps := w.View().Processes()
 	for i, p := range ps {
 		if s := w.Initialized(p); s.Begin != (i == len(ps)-1) {
@@ -25,7 +66,7 @@ func running(t *testing.T, n, r int) *Watch {
 }
 
 // finish ends p well, with all its output out.
-func finish(w *Watch, p view.Process) Step {
+func finish(w sole, p view.Process) Step {
 	w.Exited(p, wellEnded)
 	return w.Drained(p)
 }
@@ -104,43 +145,43 @@ func TestR7RankWithoutReplicaFailsTheJob(t *testing.T) {
 	cases := []struct {
 		name   string
 		r      int
-		do     func(*Watch) Step
+		do     func(sole) Step
 		status int
 		says   string
 	}{
-		{"both peers lost", 2, func(w *Watch) Step {
+		{"both peers lost", 2, func(w sole) Step {
 			w.Lost([]view.Process{proc(1, 0)}, "is lost with its peer A")
 			return w.Lost([]view.Process{proc(1, 1)}, "is lost with its peer B")
 		}, StatusLost, "rank 1 lost all its replicas: replica 0 is lost with its peer A, replica 1 is lost with its peer B"},
-		{"killed", 1, func(w *Watch) Step {
+		{"killed", 1, func(w sole) Step {
 			w.Exited(proc(1, 0), killed)
 			return w.Drained(proc(1, 0))
 		}, StatusLost, "killed by signal killed"},
-		{"own status on all", 2, func(w *Watch) Step {
+		{"own status on all", 2, func(w sole) Step {
 			for k := range 2 {
 				w.Exited(proc(1, k), Exit{Code: 3, Initialized: true})
 			}
 			return w.Drained(proc(1, 0))
 		}, 3, "rank 1 exited with status 3"},
-		{"one lost, then own status", 2, func(w *Watch) Step {
+		{"one lost, then own status", 2, func(w sole) Step {
 			w.Lost([]view.Process{proc(1, 1)}, "is lost")
 			w.Exited(proc(1, 0), Exit{Code: 3, Initialized: true})
 			return w.Drained(proc(1, 0))
 		}, 3, "replica 1 is lost"},
-		{"statuses differ", 2, func(w *Watch) Step {
+		{"statuses differ", 2, func(w sole) Step {
 			w.Exited(proc(1, 1), Exit{Code: 4, Initialized: true})
 			w.Exited(proc(1, 0), Exit{Code: 3, Initialized: true})
 			return w.Drained(proc(1, 0))
 		}, StatusLost, "status 4"},
-		{"status that p2prun cannot have", 1, func(w *Watch) Step {
+		{"status that p2prun cannot have", 1, func(w sole) Step {
 			w.Exited(proc(1, 0), Exit{Code: 255, Initialized: true})
 			return w.Drained(proc(1, 0))
 		}, StatusLost, "status 255"},
-		{"no Finalize", 1, func(w *Watch) Step {
+		{"no Finalize", 1, func(w sole) Step {
 			w.Exited(proc(1, 0), Exit{Initialized: true})
 			return w.Drained(proc(1, 0))
 		}, StatusLost, "without calling Finalize"},
-		{"hung", 1, func(w *Watch) Step {
+		{"hung", 1, func(w sole) Step {
 			w.Exited(proc(1, 0), Exit{Code: -1, Signal: "killed", Reason: "no answer for 5s", Initialized: true})
 			return w.Drained(proc(1, 0))
 		}, StatusLost, "no answer for 5s"},
@@ -168,7 +209,7 @@ func TestMasterOfTheRankIsNamedWhenItChanges(t *testing.T) {
 }
 
 func TestInitWithoutSomebodyIsNotWaitedFor(t *testing.T) {
-	w := NewWatch(2, 1)
+	w := newSole(2, 1)
 	w.Initialized(proc(0, 0))
 	w.Exited(proc(1, 0), Exit{})
 	s := w.Drained(proc(1, 0))
@@ -178,7 +219,7 @@ func TestInitWithoutSomebodyIsNotWaitedFor(t *testing.T) {
 }
 
 func TestProgramsThatNeverInitAreRun(t *testing.T) {
-	w := NewWatch(2, 1)
+	w := newSole(2, 1)
 	for i := range 2 {
 		w.Exited(proc(i, 0), Exit{})
 	}
@@ -189,7 +230,7 @@ func TestProgramsThatNeverInitAreRun(t *testing.T) {
 }
 
 func TestInitBeginsWithoutTheFailed(t *testing.T) {
-	w := NewWatch(2, 2)
+	w := newSole(2, 2)
 	for _, p := range []view.Process{proc(0, 0), proc(0, 1), proc(1, 1)} {
 		if s := w.Initialized(p); s.Begin {
 			t.Fatal("began without 1.0")
@@ -239,5 +280,40 @@ func TestThereIsOneResultAndTheViewGoesOn(t *testing.T) {
 	}
 	if s := w.Lost([]view.Process{proc(0, 0), proc(0, 1)}, "late"); s.Result != nil {
 		t.Errorf("a second result: %+v", s.Result)
+	}
+}
+
+// TestV1NothingIsSoBeforeItIsAgreedOn: what the watch asks for changes neither the view
+// nor what the user is told, until it is committed.
+func TestV1NothingIsSoBeforeItIsAgreedOn(t *testing.T) {
+	w := running(t, 1, 2).Watch
+	s := w.Lost([]view.Process{proc(0, 0)}, "is lost")
+	want := []viewgroup.Change{{Process: proc(0, 0), To: view.Failed}}
+	if !slices.Equal(s.Propose, want) || s.View != nil || s.Notes != nil || w.View().Epoch != 1 {
+		t.Errorf("before: %+v, view %v", s, w.View())
+	}
+	if s := w.Lost([]view.Process{proc(0, 0)}, "is lost again"); s.Propose != nil {
+		t.Errorf("asked for twice: %v", s.Propose)
+	}
+	s = w.Committed(want[0])
+	if s.View == nil || s.View.Live(proc(0, 0)) || len(s.Notes) != 1 || !strings.Contains(s.Notes[0], "is lost; replica 1 is its master now") {
+		t.Errorf("after: %+v", s)
+	}
+	if s := w.Committed(want[0]); s.View != nil || s.Notes != nil {
+		t.Errorf("committed twice: %+v", s)
+	}
+}
+
+// TestV2CutOffJobStopsAndSaysSo, with what could not be agreed on any more.
+func TestV2CutOffJobStopsAndSaysSo(t *testing.T) {
+	w := running(t, 1, 2).Watch
+	w.Lost([]view.Process{proc(0, 0), proc(0, 1)}, "is lost")
+	r := w.CutOff().Result
+	if r == nil || r.Status != StatusLost || !strings.Contains(r.Message, "cut off from the majority of the job's peers") ||
+		!strings.Contains(r.Message, "; rank 0 replica 1 is lost") {
+		t.Errorf("got %+v", r)
+	}
+	if w.CutOff().Result != nil {
+		t.Error("the job is over twice")
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
 )
 
@@ -56,8 +57,10 @@ type job struct {
 	keys     []byte                       // of the processes that were there at the start, rank by rank, once they have begun
 	places   [][2]int                     // machine and cluster of each rank, likewise
 	view     view.View
+	ahead    view.View // newer, with a process that is not in the membership table yet; epoch 0: none
 	begun    bool
 	detector *faultdetect.Group
+	views    *viewgroup.Group                 // nil: the submitter alone makes them
 	alive    aliveCheck                       // of the programs
 	watching aliveCheck                       // of their supervisors
 	channels map[channelID]context.CancelFunc // bridges to other peers
@@ -279,6 +282,9 @@ func (j *job) cleanUp() {
 	}
 	if j.detector != nil {
 		j.detector.Close()
+	}
+	if j.views != nil {
+		j.views.Close()
 	}
 	if j.board != nil {
 		j.board.Close()

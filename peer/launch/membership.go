@@ -98,6 +98,7 @@ func (j *job) joined(row *jobpb.Member) error {
 		return fmt.Errorf("membership table: %w", err)
 	}
 	j.protectPeer(p2ppeer.ID(row.GetPeer()))
+	j.take(j.ahead)
 	return nil
 }
 

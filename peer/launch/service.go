@@ -19,6 +19,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
 	"github.com/p2pmpi/p2pmpi/reservation"
@@ -36,12 +37,13 @@ const (
 // does, calls it first thing.
 func Supervise() (status int, isSupervisor bool) { return supervisor.Main() }
 
-// Config is what a Service needs. All fields up to Detector are required.
+// Config is what a Service needs. All fields up to Views are required.
 type Config struct {
 	Home         string // the peer's home; processes run below <Home>/scratch
 	Reservations *reservation.Service
 	Files        *filetransfer.Service
 	Detector     *faultdetect.Service
+	Views        *viewgroup.Service
 	// DataListen is the host:port where peers connect directly for their
 	// processes; port 0 takes a free one. Empty: nowhere.
 	DataListen string

@@ -227,7 +227,7 @@ func (j *job) join(m *jobpb.Join) error {
 		return err
 	}
 	j.detector = detector
-	return nil
+	return j.joinViews(m.Views, group.Members)
 }
 
 // judge acts on what the fault detector says of a peer.

@@ -20,6 +20,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/internal/jobspec"
 	"github.com/p2pmpi/p2pmpi/internal/version"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
@@ -31,6 +32,7 @@ type member struct {
 	reservations *reservation.Service
 	files        *filetransfer.Service
 	detector     *faultdetect.Service
+	views        *viewgroup.Service
 	launch       *Service
 	key          crypto.PrivKey
 }
@@ -54,8 +56,9 @@ func newMember(t *testing.T, slots int) *member {
 	m.reservations = reservation.NewService(m.Host, reservation.Config{Limits: reservation.Limits{Slots: slots}, Log: log})
 	m.files = filetransfer.NewService(m.Host, store, log)
 	m.detector = faultdetect.NewService(m.Host, log)
+	m.views = viewgroup.NewService(m.Host, log)
 	m.launch, err = NewService(m.Host, Config{
-		Home: m.home, Reservations: m.reservations, Files: m.files, Detector: m.detector, Log: log,
+		Home: m.home, Reservations: m.reservations, Files: m.files, Detector: m.detector, Views: m.views, Log: log,
 		DataListen: "127.0.0.1:0",
 	})
 	if err != nil {
@@ -67,6 +70,7 @@ func newMember(t *testing.T, slots int) *member {
 
 func (m *member) close() {
 	m.launch.Close()
+	m.views.Close()
 	m.detector.Close()
 	m.files.Close()
 	m.reservations.Close()

@@ -1,15 +1,54 @@
 package launch
 
 import (
+	"errors"
 	"fmt"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
-// adopt takes a newer view: processes hear of it, one that has failed in it is
-// killed (R5), its channels break, and whoever speaks now sends its output.
+var errCutOff = errors.New("cut off from the majority of the job's peers")
+
+// joinViews makes this peer one of those who agree on the job's views, if any do:
+// order has their indices in the fault detector's group.
+func (j *job) joinViews(order []uint32, group []p2ppeer.ID) error {
+	if len(order) == 0 {
+		return nil
+	}
+	c := viewgroup.GroupConfig{
+		Job: j.spec.ID, Members: viewgroup.Members(len(order)), Self: -1,
+		View: j.view, RunsOn: make(map[view.Process]int),
+		Committed: func(c viewgroup.Committed) { j.do(func() { j.take(c.View) }) },
+		CutOff:    func() { j.do(func() { j.end(errCutOff) }) },
+	}
+	index := make(map[p2ppeer.ID]int)
+	for i, member := range order {
+		if int(member) >= len(group) || i == 0 && group[member] != j.submitter {
+			return fmt.Errorf("view group: peer %d is member %d of %d", i, member, len(group))
+		}
+		id := group[member]
+		index[id] = i
+		if id == j.service.host.ID() {
+			c.Self = i
+		}
+		c.Peers = append(c.Peers, id)
+	}
+	for p, id := range j.members.peerOf {
+		if i, ok := index[id]; ok {
+			c.RunsOn[p] = i
+		}
+	}
+	var err error
+	j.views, err = j.service.config.Views.Join(c)
+	return err
+}
+
+// adopt takes a view that the submitter tells.
 func (j *job) adopt(m *jobpb.View) error {
 	v, err := m.View()
 	if err != nil {
@@ -18,8 +57,20 @@ func (j *job) adopt(m *jobpb.View) error {
 	if v.N != j.spec.N || v.R < j.spec.R {
 		return fmt.Errorf("view with n=%d r=%d of a job with n=%d r=%d", v.N, v.R, j.spec.N, j.spec.R)
 	}
+	j.take(v)
+	return nil
+}
+
+// take takes a view, if it is newer: processes hear of it, one that has failed in it is
+// killed (R5), its channels break, and whoever speaks now sends its output. It may
+// come from the submitter and from the view group, which agree on what each epoch is.
+func (j *job) take(v view.View) {
 	if v.Epoch <= j.view.Epoch {
-		return nil
+		return
+	}
+	if !j.knows(v) {
+		j.ahead = v // the row is on its way
+		return
 	}
 	j.view = v
 	j.log.Debug().Uint64("epoch", v.Epoch).Msg("view")
@@ -32,7 +83,17 @@ func (j *job) adopt(m *jobpb.View) error {
 			delete(j.channels, id)
 		}
 	}
-	return nil
+}
+
+// knows reports whether the membership table says where each process is that has
+// joined in v. The group may be faster with the view than the submitter with the row.
+func (j *job) knows(v view.View) bool {
+	for _, p := range v.Processes() {
+		if _, ok := j.members.peerOf[p]; !ok && p.Replica >= j.spec.R && v.Has(p) {
+			return false
+		}
+	}
+	return true
 }
 
 // adopt tells the process of a view and does with it what the view says. One that

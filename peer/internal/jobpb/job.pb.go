@@ -432,6 +432,7 @@ type Join struct {
 	PeriodNs      int64                  `protobuf:"varint,3,opt,name=period_ns,json=periodNs,proto3" json:"period_ns,omitempty"`       // gossip period
 	HangNs        int64                  `protobuf:"varint,4,opt,name=hang_ns,json=hangNs,proto3" json:"hang_ns,omitempty"`             // tolerated hang
 	GossipOnly    bool                   `protobuf:"varint,5,opt,name=gossip_only,json=gossipOnly,proto3" json:"gossip_only,omitempty"` // only silence makes a suspect, not a table that is missing
+	Views         []uint32               `protobuf:"varint,6,rep,packed,name=views,proto3" json:"views,omitempty"`                      // who agrees on views: indices into group, the submitter's first, in the order of preference; none: the submitter alone makes them
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -499,6 +500,13 @@ func (x *Join) GetGossipOnly() bool {
 		return x.GossipOnly
 	}
 	return false
+}
+
+func (x *Join) GetViews() []uint32 {
+	if x != nil {
+		return x.Views
+	}
+	return nil
 }
 
 // Member is a row of the membership table. Said by itself, as joined, it is that of
@@ -2260,14 +2268,15 @@ const file_job_proto_rawDesc = "" +
 	"\x04view\x18\x02 \x01(\v2\x10.p2pmpi.job.ViewR\x04view\x12\x1a\n" +
 	"\bchannels\x18\x03 \x03(\tR\bchannels\x12\x18\n" +
 	"\aexplain\x18\x04 \x01(\bR\aexplain\x12\x12\n" +
-	"\x04heal\x18\x05 \x01(\bR\x04heal\"\x91\x01\n" +
+	"\x04heal\x18\x05 \x01(\bR\x04heal\"\xa7\x01\n" +
 	"\x04Join\x12\x14\n" +
 	"\x05group\x18\x01 \x03(\fR\x05group\x12\x1c\n" +
 	"\theartbeat\x18\x02 \x01(\x04R\theartbeat\x12\x1b\n" +
 	"\tperiod_ns\x18\x03 \x01(\x03R\bperiodNs\x12\x17\n" +
 	"\ahang_ns\x18\x04 \x01(\x03R\x06hangNs\x12\x1f\n" +
 	"\vgossip_only\x18\x05 \x01(\bR\n" +
-	"gossipOnly\"\x8d\x01\n" +
+	"gossipOnly\x12\x14\n" +
+	"\x05views\x18\x06 \x03(\rR\x05views\"\x8d\x01\n" +
 	"\x06Member\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\fR\x04peer\x12\x14\n" +

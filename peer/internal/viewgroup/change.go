@@ -12,7 +12,7 @@ import (
 // where it has happened already, or cannot any more, it changes nothing.
 type Change struct {
 	Process view.Process
-	To      view.State // Finished or Failed
+	To      view.State // Live: it joins its rank; Finished; Failed
 }
 
 // String says what happens, as a sentence without its end.
@@ -20,7 +20,13 @@ func (c Change) String() string { return fmt.Sprintf("%v is %v", c.Process, c.To
 
 // Apply returns the view after c. changed is false when v is it already.
 func (c Change) Apply(v view.View) (next view.View, changed bool) {
-	return v.With(c.Process, c.To)
+	if c.To != view.Live {
+		return v.With(c.Process, c.To)
+	}
+	if next, p, joins := v.Join(c.Process.Rank); joins && p == c.Process {
+		return next, true
+	}
+	return v, false
 }
 
 // maxChange bounds an encoded Change, in bytes.
@@ -49,7 +55,7 @@ func decodeChange(b []byte) (c Change, err error) {
 		return c, errChange
 	}
 	c = Change{view.Process{Rank: int(rank), Replica: int(replica)}, view.State(b[0])}
-	if c.To != view.Finished && c.To != view.Failed || string(c.encode()) != string(b) {
+	if c.To > view.Failed || string(c.encode()) != string(b) {
 		return Change{}, errChange
 	}
 	return c, nil

@@ -5,10 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-msgio/pbio"
 	"github.com/rs/zerolog"
 )
@@ -29,10 +31,11 @@ type Group struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // run, the writers and the readers
 	inbox  chan received
-	wake   chan struct{} // proposed has grown
+	wake   chan struct{} // gone or proposed has grown
 
-	mu       sync.Mutex // also held to end ctx
-	proposed []Change
+	mu       sync.Mutex             // also held to end ctx
+	gone     []int                  // peers, not told to the member yet
+	proposed []Change               // likewise
 	inbound  map[int]network.Stream // one per peer
 
 	// Only run touches these.
@@ -67,6 +70,24 @@ func (g *Group) Propose(c Change) {
 	g.mu.Lock()
 	g.proposed = append(g.proposed, c)
 	g.mu.Unlock()
+	g.ring()
+}
+
+// Gone says that a peer has left the job for good. It does not block, and what is
+// proposed after it comes after it.
+func (g *Group) Gone(p p2ppeer.ID) {
+	i := slices.Index(g.config.Peers, p)
+	if i < 0 {
+		return // it has come later
+	}
+	g.mu.Lock()
+	g.gone = append(g.gone, i)
+	g.mu.Unlock()
+	g.ring()
+}
+
+// ring wakes run.
+func (g *Group) ring() {
 	select {
 	case g.wake <- struct{}{}:
 	default:
@@ -98,13 +119,7 @@ func (g *Group) run() {
 		case r := <-g.inbox:
 			g.receive(r)
 		case <-g.wake:
-			g.mu.Lock()
-			proposed := g.proposed
-			g.proposed = nil
-			g.mu.Unlock()
-			for _, c := range proposed {
-				g.carryOut(g.member.Propose(c))
-			}
+			g.takeTold()
 		case <-ticker.C:
 			// What has come before the tick counts before it.
 			for range len(g.inbox) {
@@ -113,6 +128,20 @@ func (g *Group) run() {
 			g.carryOut(g.member.Tick())
 			g.notice()
 		}
+	}
+}
+
+// takeTold brings the member what the owner has said.
+func (g *Group) takeTold() {
+	g.mu.Lock()
+	gone, proposed := g.gone, g.proposed
+	g.gone, g.proposed = nil, nil
+	g.mu.Unlock()
+	for _, peer := range gone {
+		g.carryOut(g.member.Gone(peer))
+	}
+	for _, c := range proposed {
+		g.carryOut(g.member.Propose(c))
 	}
 }
 

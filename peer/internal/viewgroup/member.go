@@ -21,7 +21,7 @@ const (
 	// cutOffTicks is how long a peer that hears of no leader waits before it
 	// says that it is cut off: time for several elections, and for a cut link
 	// that comes back.
-	cutOffTicks = 100
+	cutOffTicks = 80
 )
 
 // MaxMembers bounds those that vote. Of five, two can be lost at the same moment.
@@ -53,7 +53,9 @@ type Member struct {
 	conf   *raftpb.ConfState
 
 	view   view.View
-	wanted []Change // proposed here and not committed yet
+	wanted []Change        // proposed here and not committed yet
+	held   bool            // some of it has not been offered, until the membership is as it should be
+	gone   map[uint64]bool // peers that are known to have left the job
 
 	now      int            // ticks
 	silence  int            // ticks since a leader was heard of
@@ -90,7 +92,7 @@ func New(c Config) (*Member, error) {
 			return nil, fmt.Errorf("view group: process %v on peer %d of %d", p, peer, c.Peers)
 		}
 	}
-	m := &Member{config: c, view: c.View, store: raft.NewMemoryStorage(), conf: &raftpb.ConfState{}}
+	m := &Member{config: c, view: c.View, store: raft.NewMemoryStorage(), conf: &raftpb.ConfState{}, gone: make(map[uint64]bool)}
 	for id := range uint64(c.Peers) {
 		if id < uint64(c.Members) {
 			m.conf.Voters = append(m.conf.Voters, id+1)
@@ -153,9 +155,22 @@ func (m *Member) Propose(c Change) Output {
 	return m.ready()
 }
 
+// Gone says that a peer has left the job for good, as who has its control stream
+// knows at once. It is a member no more; its processes are another matter.
+func (m *Member) Gone(peer int) Output {
+	m.gone[uint64(peer)+1] = true
+	m.attempt(func() error { m.tend(); return nil })
+	return m.ready()
+}
+
 // offer proposes a change once. Where there is no leader, or it has no room, the
-// change waits for a later tick.
-func (m *Member) offer(c Change) { _ = m.node.Propose(c.encode()) }
+// change waits for a later tick. A leader first gets the membership into order: so
+// whoever sees in the view that a peer has been lost may be lost next.
+func (m *Member) offer(c Change) {
+	if m.held = m.Leads() && m.wantedMembership() != nil; !m.held {
+		_ = m.node.Propose(c.encode())
+	}
+}
 
 // Tick lets a TickPeriod pass.
 func (m *Member) Tick() Output {
@@ -172,7 +187,8 @@ func (m *Member) Tick() Output {
 // what goes to a leader may be lost.
 func (m *Member) insist() {
 	leader := m.node.BasicStatus().Lead
-	if leader == m.leader && m.now-m.proposed < electionTicks {
+	released := m.held && m.wantedMembership() == nil
+	if leader == m.leader && m.now-m.proposed < electionTicks && !released {
 		return
 	}
 	m.leader, m.proposed = leader, m.now
@@ -233,8 +249,8 @@ func (m *Member) ready() (out Output) {
 				m.apply(&out, e)
 			}
 			m.node.Advance(r)
-			m.insist()
 			m.tend()
+			m.insist()
 		}
 		return nil
 	})
@@ -287,7 +303,7 @@ func (m *Member) acceptable(from int, msg *Message) error {
 		}
 		for _, e := range msg.GetEntries() {
 			c, err := decodeChange(e.GetData())
-			if err != nil || e.GetType() != raftpb.EntryNormal || !m.config.View.Contains(c.Process) {
+			if err != nil || e.GetType() != raftpb.EntryNormal || c.Process.Rank >= m.view.N {
 				return fmt.Errorf("%w: proposal %.40q", errForeign, e.GetData())
 			}
 		}
@@ -300,8 +316,9 @@ func (m *Member) acceptable(from int, msg *Message) error {
 	return nil
 }
 
-// maxLog is more entries than an honest group ever makes: each process changes
-// twice, each change may be proposed by a few at a time and again after an election.
+// maxLog is more entries than an honest group ever makes: each process joins at most,
+// finishes and fails, each change may be proposed by a few at a time and again after
+// an election.
 func (m *Member) maxLog() uint64 {
-	return 1<<12 + 64*uint64(len(m.config.View.States))
+	return 1<<12 + 16*view.MaxReplicas*uint64(m.config.View.N)
 }

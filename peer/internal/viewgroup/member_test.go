@@ -95,8 +95,23 @@ func TestFailedMembersAreReplaced(t *testing.T) {
 		w.until("failed", w.failed(lost-1, 0, peers-1))
 		w.until("replaced", func() bool {
 			conf := w.members[0].conf
-			return !slices.Contains(conf.GetVoters(), uint64(lost)+1) && len(conf.GetVoters()) == min(MaxMembers, peers-lost)
+			return !slices.Contains(conf.GetVoters(), uint64(lost)+1) && len(conf.GetVoters()) == Members(peers-lost)
 		})
+	}
+}
+
+// TestAllMembersMayBeLostOneAfterTheOther, each as soon as the view says of the one
+// before that it has failed.
+func TestAllMembersMayBeLostOneAfterTheOther(t *testing.T) {
+	for peers := 3; peers < 8; peers++ {
+		w := newWorld(t, uint64(peers), peers)
+		w.ticks(3)
+		for lost := 1; lost < peers; lost++ {
+			w.crash(lost)
+			w.carry(0, w.members[0].Gone(lost))
+			w.propose(0, lost-1, view.Failed)
+			w.until("failed", w.failed(lost-1, 0))
+		}
 	}
 }
 

@@ -22,19 +22,37 @@ func (m *Member) tend() {
 	}
 }
 
-// wantedMembership returns the next step to the membership that should be, or nil.
+// wantedMembership returns the next step to the membership that should be, or nil: who
+// is gone leaves; there are as many members as Members says; and of two, the
+// submitter's peer alone goes on being one, because two would both be needed.
 func (m *Member) wantedMembership() *raftpb.ConfChange {
 	working := m.working()
 	for _, id := range slices.Concat(m.conf.GetVoters(), m.conf.GetLearners()) {
-		if !working[int(id)-1] && m.silent(id) {
+		if m.gone[id] || !working[int(id)-1] && m.silent(id) {
 			return &raftpb.ConfChange{Type: raftpb.ConfChangeRemoveNode.Enum(), NodeId: new(id)}
 		}
 	}
 	answering := slices.DeleteFunc(slices.Clone(m.conf.GetLearners()), m.silent)
-	if len(m.conf.GetVoters()) < m.config.Members && len(answering) > 0 {
+	voters := len(m.conf.GetVoters())
+	switch want := min(m.config.Members, Members(voters+len(answering))); {
+	case voters < want:
 		return &raftpb.ConfChange{Type: raftpb.ConfChangeAddNode.Enum(), NodeId: new(slices.Min(answering))}
+	case voters > want:
+		return &raftpb.ConfChange{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: new(slices.Max(m.conf.GetVoters()))}
 	}
 	return nil
+}
+
+// working returns the peers with live processes, and the submitter's: it has the
+// user, and nobody can say of it that it has failed.
+func (m *Member) working() map[int]bool {
+	working := map[int]bool{0: true}
+	for p, peer := range m.config.RunsOn {
+		if m.view.Live(p) {
+			working[peer] = true
+		}
+	}
+	return working
 }
 
 // silentTicks is how long a peer does not answer the leader before it may have to
@@ -62,18 +80,6 @@ func (m *Member) listen() {
 func (m *Member) silent(id uint64) bool {
 	last, known := m.answered[id]
 	return known && m.now-last > silentTicks
-}
-
-// working returns the peers with live processes, and the submitter's: it has the
-// user, and nobody can say of it that it has failed.
-func (m *Member) working() map[int]bool {
-	working := map[int]bool{0: true}
-	for p, peer := range m.config.RunsOn {
-		if m.view.Live(p) {
-			working[peer] = true
-		}
-	}
-	return working
 }
 
 // reconfigure takes a committed change of the membership.

@@ -1,0 +1,110 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
+)
+
+// An agreed is what the view group has said and the job has not taken yet. There is
+// little: each process changes but a few times.
+type agreed struct {
+	news chan struct{} // holds a token when there may be something
+
+	mu      sync.Mutex
+	changes []viewgroup.Change
+	cutOff  bool
+}
+
+func newAgreed() *agreed { return &agreed{news: make(chan struct{}, 1)} }
+
+func (a *agreed) committed(c viewgroup.Committed) {
+	a.mu.Lock()
+	a.changes = append(a.changes, c.Change)
+	a.mu.Unlock()
+	signal(a.news)
+}
+
+func (a *agreed) cut() {
+	a.mu.Lock()
+	a.cutOff = true
+	a.mu.Unlock()
+	signal(a.news)
+}
+
+func (a *agreed) take() (changes []viewgroup.Change, cutOff bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	changes, cutOff = a.changes, a.cutOff
+	a.changes, a.cutOff = nil, false
+	return changes, cutOff
+}
+
+// takeAgreed handles what the view group has said.
+func (e *execution) takeAgreed() (r *Result) {
+	changes, cutOff := e.agreed.take()
+	for _, c := range changes {
+		if later := e.apply(e.watch.Committed(c)); r == nil {
+			r = later
+		}
+	}
+	if cutOff && r == nil {
+		r = e.apply(e.watch.CutOff())
+	}
+	return r
+}
+
+// joinViews makes the job's peers agree on its views, the submitter's with them, and
+// returns the indices of all in e.group in the order in which they are wanted for
+// that. There are none when nobody else has to agree: the submitter of a job without
+// replicas ends it whatever fails, and of two peers neither is a majority.
+func (e *execution) joinViews() ([]uint32, error) {
+	if e.j.req.R < 2 || viewgroup.Members(len(e.group)) < 3 {
+		return nil, nil
+	}
+	order := e.voters()
+	c := viewgroup.GroupConfig{
+		Job: e.j.spec.ID, Members: viewgroup.Members(len(order)),
+		View: e.watch.View(), RunsOn: make(map[view.Process]int),
+		Committed: e.agreed.committed, CutOff: e.agreed.cut,
+	}
+	for i, member := range order {
+		c.Peers = append(c.Peers, e.group[member])
+		if l := e.linkTo(e.group[member]); l != nil {
+			for _, p := range l.processes {
+				c.RunsOn[p] = i
+			}
+		}
+	}
+	var err error
+	if e.views, err = e.j.s.cfg.Views.Join(c); err != nil {
+		return nil, fmt.Errorf("join those who agree on views: %w", err)
+	}
+	return order, nil
+}
+
+// voters orders the members of the fault detector's group: the submitter's peer, then
+// one of each machine, since those of one machine are lost together.
+func (e *execution) voters() []uint32 {
+	self := slices.Index(e.group, e.j.s.cfg.Host.ID())
+	order, others := []uint32{uint32(self)}, []uint32(nil)
+	met := make(map[string]bool)
+	if l := e.linkTo(e.group[self]); l != nil {
+		met[l.machine] = true
+	}
+	for i, id := range e.group {
+		l := e.linkTo(id)
+		switch {
+		case i == self:
+		case l.machine != "" && met[l.machine]:
+			others = append(others, uint32(i))
+		default:
+			met[l.machine] = true
+			order = append(order, uint32(i))
+		}
+	}
+	return append(order, others...)
+}
