@@ -8,7 +8,7 @@
 //	rank 2   2.0 finished        2.1 live (master)
 //	rank 3   3.0 live            3.1 live (master: it was ahead)
 //
-// A View is a value. It is made in one place only, the job's view core in
-// peer/job, and handed to the peers and from them to the processes; nobody
-// else invents one. The package decides nothing and does no I/O.
+// A View is a value. The next one is made of it by changes that the job's peers have
+// agreed on (peer/internal/viewgroup), by each for itself, and handed to the
+// processes; nobody else invents one. The package decides nothing and does no I/O.
 package view

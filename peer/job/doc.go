@@ -9,15 +9,19 @@
 //	   control streams of the job's peers ---------+   one each, open all the time
 //	   fault detector (gossip among the peers) ----+
 //	                                               v
-//	                        Watch (who lives, who is done) -> views -> peers
+//	                        Watch (who lives, who is done) -> changes -> view group
+//	                          ^                                              |
+//	                          +------- views, agreed on <--------------------+--> peers
 //	                        Emission (output once) -> printer -> the user
 //
-// The submitter is the one authority on the job's view: whatever is heard of a
-// process, from its peer, from a broken control stream or from the detector,
-// becomes true for the job only by a new view, and views are numbered (promise
-// V1). The job does not outlive its submitter; the peers end it when the
-// control stream ends. An agreed view that outlives the submitter has its place
-// behind Watch.
+// Whatever is heard of a process, from its peer, from a broken control stream or
+// from the detector, becomes true for the job only by a new view, and views are
+// numbered (promise V1). The submitter asks for the changes; where ranks have
+// replicas, its peer and some of the job's agree on them (package viewgroup), and
+// without their majority the job stops and says so (V2). A job without replicas, or
+// on one peer beside the submitter's, has no such group: the submitter's word is
+// the view. The job does not outlive its submitter; the peers end it when the
+// control stream ends.
 //
 // Watch and Emission are pure cores. Submitter is the thin service that owns the
 // streams and the clock. One goroutine, that of Submitter.Run, owns each job. It

@@ -27,7 +27,9 @@
 //
 // A job ends when the submitter says Stop, when the control stream ends, for
 // whatever reason, when the fault detector says that the submitter's peer has
-// failed, when the submitter breaks the order above, and when this peer closes.
+// failed, when this peer is cut off from the majority of those who agree on the job's
+// views (package viewgroup, V2), when the submitter breaks the order above, and when
+// this peer closes.
 // Nothing of it is left then (S4): no process, no descendant of one, no file, no
 // stream, no pin, no slot. If this peer is killed instead, the supervisors do
 // that, and NewService removes what even they left.
