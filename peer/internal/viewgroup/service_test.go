@@ -1,9 +1,9 @@
 package viewgroup
 
 import (
-	"bytes"
 	"fmt"
 	"reflect"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -109,7 +109,7 @@ func (g *testGroup) wantAgreed(failed int, peers ...int) {
 	defer g.mu.Unlock()
 	for _, i := range peers {
 		v := g.views[i]
-		if n := bytes.Count([]byte(fmt.Sprint(v.States)), []byte("failed")); n != failed || !reflect.DeepEqual(v, g.views[peers[0]]) {
+		if n := strings.Count(fmt.Sprint(v.States), "failed"); n != failed || !reflect.DeepEqual(v, g.views[peers[0]]) {
 			g.t.Errorf("V1: peer %d has %v, peer %d %v; want %d failed", i, v, peers[0], g.views[peers[0]], failed)
 		}
 	}
