@@ -12,7 +12,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/internal/markdown"
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() { os.Exit(command(os.Args[1:], os.Stdout, os.Stderr)) }
 
 // options are those of the command line.
 type options struct {
@@ -23,12 +23,23 @@ type options struct {
 	only  *regexp.Regexp
 }
 
-func run(args []string, stdout, stderr io.Writer) int {
-	o, err := parse(args, stderr)
-	if err != nil {
-		return 64
+// command is one of three processes: the one that the user starts, one that it starts
+// in a network namespace (inNamespace), and a member that this one starts (start).
+func command(args []string, stdout, stderr io.Writer) int {
+	var err error
+	switch {
+	case len(args) == 2 && args[0] == "member":
+		err = member(args[1], os.Stdin, stdout)
+	case len(args) == 3 && args[0] == "inside":
+		err = inside(args[1], args[2])
+	default:
+		var o options
+		if o, err = parse(args, stderr); err != nil {
+			return 64
+		}
+		err = measure(o, stdout)
 	}
-	if err := measure(o, stdout); err != nil {
+	if err != nil {
 		fmt.Fprintf(stderr, "detection: error: %v\n", err)
 		return 1
 	}
@@ -42,7 +53,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags.BoolVar(&o.large, "large", false, "groups of 1,024 and 10,000 too; the latter needs 5 GB")
 	flags.IntVar(&o.hours, "hours", 24, "of virtual time to look for false failures in")
 	flags.StringVar(&o.out, "out", "", "folder with failure-detection.md, to write the tables into")
-	only := flags.String("only", "", "regular expression of the tables' names: times, schemes, false, bytes, memberlist")
+	only := flags.String("only", "", "regular expression of the tables' names: times, schemes, false, bytes, memberlist, real-times, real-false")
 	if err = flags.Parse(args); err == nil {
 		o.only, err = regexp.Compile(*only)
 	}
@@ -59,6 +70,8 @@ var tables = []struct {
 	{"false", falseFailures},
 	{"bytes", traffic},
 	{"memberlist", memberlistTimes},
+	{"real-times", realTimes},
+	{"real-false", realWrong},
 }
 
 func measure(o options, stdout io.Writer) error {

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/grid"
+)
+
+// A group is real processes, each on a machine of its own as far as the network can
+// tell: a network namespace, with a cable to the switch that is in the namespace of
+// this process.
+type group struct {
+	members []*process
+	told    chan report
+	known   map[report]bool // what has been told, without its time
+	wrong   map[string]int  // by mode: verdicts about members that live
+}
+
+// process is a member of a group.
+type process struct {
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    *bufio.Reader
+	cable  string // the end of it at the switch
+	about  string // its line: who it is and where
+	faulty bool   // it has been made to fail
+}
+
+// A report is what a member says of another: it is failed.
+type report struct {
+	observer, member int
+	mode             string
+	at               time.Time
+}
+
+// newGroup starts n members that tolerate so long a hang, and has them meet.
+func newGroup(n int, hang time.Duration) (*group, error) {
+	g := &group{
+		told:  make(chan report, 4*n*n), // more than they ever say
+		known: make(map[report]bool), wrong: make(map[string]int),
+	}
+	if err := newSwitch(); err != nil {
+		return nil, err
+	}
+	for i := range n {
+		p, err := start(i)
+		if p != nil {
+			g.members = append(g.members, p)
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("start member %d: %w", i, err), g.close())
+		}
+	}
+	var all strings.Builder
+	for i, p := range g.members {
+		line, err := p.out.ReadString('\n')
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("member %d does not say who it is: %w", i, err), g.close())
+		}
+		p.about = line
+		all.WriteString(line)
+	}
+	for i, p := range g.members {
+		if _, err := fmt.Fprintf(p.in, "%d %d %d\n%s", n, i, hang, &all); err != nil {
+			return nil, errors.Join(err, g.close())
+		}
+		go g.listen(i, p.out) // until the member ends
+	}
+	return g, nil
+}
+
+// newSwitch makes a switch without cables.
+func newSwitch() error {
+	return ip("", `link add lan type bridge
+		link set lan up`)
+}
+
+// start starts member i and plugs it in.
+func start(i int) (*process, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	address := fmt.Sprintf("10.78.%d.%d", i/200, 1+i%200)
+	p := &process{cmd: exec.Command("unshare", "--net", self, "member", "/ip4/"+address+"/tcp/4001")}
+	grid.EndWithParent(p.cmd)
+	p.cmd.Stderr = os.Stderr
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	p.out = bufio.NewReader(out)
+	if err := p.cmd.Start(); err != nil {
+		return nil, err
+	}
+	return p, p.plugIn(address)
+}
+
+// plugIn gives the process a cable and an address, and says so. It waits for that,
+// so it is in its namespace by then.
+func (p *process) plugIn(address string) error {
+	if _, err := p.out.ReadString('\n'); err != nil {
+		return err
+	}
+	pid := strconv.Itoa(p.cmd.Process.Pid)
+	p.cable = "cable" + pid // one of another group may still be on its way out
+	err := ip("", fmt.Sprintf(`link add %s type veth peer name eth0 netns %s
+		link set %[1]s master lan up`, p.cable, pid))
+	if err != nil {
+		return err
+	}
+	err = ip(pid, fmt.Sprintf(`link set lo up
+		addr add %s/16 dev eth0
+		link set eth0 up`, address))
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(p.in)
+	return err
+}
+
+func (g *group) listen(observer int, out io.Reader) {
+	for {
+		r := report{observer: observer}
+		var at int64
+		if _, err := fmt.Fscanln(out, &r.mode, &r.member, &at); err != nil {
+			return
+		}
+		r.at = time.Unix(0, at)
+		g.told <- r
+	}
+}
+
+// close ends all members, and takes the switch away.
+func (g *group) close() error {
+	for _, p := range g.members {
+		p.cmd.Process.Kill()
+	}
+	for _, p := range g.members {
+		p.cmd.Wait() // killed: that is no error
+	}
+	return ip("", "link del lan")
+}
+
+// A realFault is a way for a process to fail.
+type realFault struct {
+	name string
+	end  func(p *process) error
+}
+
+var realFaults = []realFault{
+	{"process killed", func(p *process) error { return p.cmd.Process.Signal(syscall.SIGKILL) }},
+	{"link cut", (*process).cut},
+	{"process stopped", func(p *process) error { return p.cmd.Process.Signal(syscall.SIGSTOP) }},
+}
+
+// cut pulls the plug: what is sent is lost, and nobody is told.
+func (p *process) cut() error { return ip("", "link set "+p.cable+" down") }
+
+// ip runs commands of ip(8), a line each, in the network namespace of a process.
+func ip(pid, commands string) error {
+	cmd := exec.Command("ip", "-batch", "-")
+	if pid != "" {
+		cmd = exec.Command("nsenter", "--net", "--target", pid, "ip", "-batch", "-")
+	}
+	cmd.Stdin = strings.NewReader(commands + "\n")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("ip: %w\n%s", err, out)
+	}
+	return nil
+}

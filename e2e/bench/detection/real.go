@@ -1,0 +1,239 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/grid"
+)
+
+// realTimes is detectionTimes with real processes, at real time.
+func realTimes(o options) ([][]string, error) { return inNamespace("times", o.seed) }
+
+// realWrong is falseFailures with real processes on a machine that has no time for
+// them.
+func realWrong(o options) ([][]string, error) { return inNamespace("false", o.seed) }
+
+// inNamespace has a process in a network namespace of its own make a table: there
+// links can be cut, and nobody else's are.
+func inNamespace(table string, seed uint64) (rows [][]string, err error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command("unshare", "--net", self, "inside", table, fmt.Sprint(seed))
+	grid.EndWithParent(cmd)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("in a network namespace, which needs root: %w", err)
+	}
+	err = json.Unmarshal(out, &rows)
+	return rows, err
+}
+
+// inside is the process in the namespace.
+func inside(table, seed string) error {
+	number, err := strconv.ParseUint(seed, 10, 64)
+	if err != nil {
+		return fmt.Errorf("seed: %w", err)
+	}
+	random := rand.New(rand.NewPCG(number, 0))
+	of := map[string]func(*rand.Rand) ([][]string, error){"times": groupTimes, "false": groupFailures}[table]
+	if of == nil {
+		return fmt.Errorf("no table %q", table)
+	}
+	rows, err := of(random)
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(os.Stdout).Encode(rows)
+}
+
+// groupsOf is how many groups of each size lose a member by each fault.
+const groupsOf = 3
+
+// groupTimes is the table of when the survivors of real groups know.
+func groupTimes(random *rand.Rand) ([][]string, error) {
+	rows := [][]string{{"n", "fault", "gossip: min", "mean", "max", "σ", "fast: min", "mean", "max", "σ"}}
+	for _, n := range []int{8, 16, 32, 64} {
+		times := make(map[string][]float64) // by fault and mode
+		for range groupsOf {
+			wrong, err := loseOfEach(n, random, times)
+			if err != nil {
+				return nil, fmt.Errorf("group of %d: %w", n, err)
+			}
+			for mode, count := range wrong {
+				fmt.Fprintf(os.Stderr, "group of %d: %s failed %d that lived\n", n, mode, count)
+			}
+		}
+		for _, f := range realFaults {
+			row := []string{fmt.Sprint(n), f.name}
+			for _, mode := range modes {
+				row = append(row, figures(times[f.name+mode.String()])...)
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows, nil
+}
+
+// loseOfEach has a group of n lose a member by each fault in turn. wrong counts by mode
+// the verdicts about members that live.
+func loseOfEach(n int, random *rand.Rand, times map[string][]float64) (wrong map[string]int, err error) {
+	g, err := newGroup(n, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer g.close()
+	lost := random.Perm(n)
+	for i, f := range realFaults {
+		settle := time.Duration((1 + random.Float64()) * float64(period)) // any phase of the period
+		if i == 0 {
+			settle += 10 * period // streams opened, all tables full
+		}
+		g.quiet(settle)
+		if err := g.lose(lost[i], f, times); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.name, err)
+		}
+	}
+	return g.wrong, nil
+}
+
+// quiet lets time pass in which nobody is to be failed.
+func (g *group) quiet(d time.Duration) {
+	end := time.After(d)
+	for {
+		select {
+		case r := <-g.told:
+			g.note(r)
+		case <-end:
+			return
+		}
+	}
+}
+
+// note takes note of a report. Of one that is cut off all others have failed: what it
+// says is not wrong.
+func (g *group) note(r report) {
+	if !g.members[r.member].faulty && !g.members[r.observer].faulty {
+		g.wrong[r.mode]++
+	}
+	r.at = time.Time{}
+	g.known[r] = true
+}
+
+// lose makes a member fail, and waits until all survivors know in all modes.
+func (g *group) lose(member int, f realFault, times map[string][]float64) error {
+	p := g.members[member]
+	p.faulty = true
+	at := time.Now()
+	if err := f.end(p); err != nil {
+		return err
+	}
+	missing := g.unaware(member)
+	limit := time.After(time.Minute)
+	for len(missing) > 0 {
+		select {
+		case r := <-g.told:
+			g.note(r)
+			when := r.at
+			r.at = time.Time{}
+			if missing[r] {
+				delete(missing, r)
+				times[f.name+r.mode] = append(times[f.name+r.mode], when.Sub(at).Seconds())
+			}
+		case <-limit:
+			return fmt.Errorf("%d verdicts are missing after a minute", len(missing))
+		}
+	}
+	return nil
+}
+
+// unaware are the reports of a member's failure that are still to come.
+func (g *group) unaware(member int) map[report]bool {
+	missing := make(map[report]bool)
+	for i, q := range g.members {
+		for _, mode := range modes {
+			r := report{observer: i, member: member, mode: mode.String()}
+			if !q.faulty && !g.known[r] {
+				missing[r] = true
+			}
+		}
+	}
+	return missing
+}
+
+// groupFailures is the table of who is failed and lives, while each processor has
+// endless loops to do.
+func groupFailures(random *rand.Rand) ([][]string, error) {
+	const seconds = 60
+	rows := [][]string{{"n", "what there is to bear", "tolerated hang", "seconds", "gossip: false failures", "fast: false failures"}}
+	for _, c := range []struct {
+		n, loops int
+		hang     time.Duration
+		pauses   bool
+	}{
+		{16, 0, 0, false}, {16, 4, 0, false}, {16, 4, 2 * period, false}, {16, 0, 2 * period, true}, {16, 4, 2 * period, true},
+	} {
+		what := fmt.Sprintf("%d endless loops for each processor", c.loops)
+		if c.pauses {
+			what += "; members stopped at random, up to the tolerated hang"
+		}
+		count, err := bear(c.n, c.loops*runtime.NumCPU(), c.hang, c.pauses, seconds*time.Second, random)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", what, err)
+		}
+		rows = append(rows, []string{
+			fmt.Sprint(c.n), what, c.hang.String(), fmt.Sprint(seconds), fmt.Sprint(count[modes[0].String()]), fmt.Sprint(count[modes[1].String()]),
+		})
+	}
+	return rows, nil
+}
+
+// bear runs a group beside so many endless loops, and counts by mode who is failed.
+func bear(n, loops int, hang time.Duration, pauses bool, d time.Duration, random *rand.Rand) (wrong map[string]int, err error) {
+	g, err := newGroup(n, hang)
+	if err != nil {
+		return nil, err
+	}
+	defer g.close()
+	g.quiet(10 * period)
+	for range loops {
+		spin := exec.Command("sh", "-c", "while :; do :; done")
+		grid.EndWithParent(spin)
+		if err := spin.Start(); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, spin.Process.Kill()); spin.Wait() }()
+	}
+	end := time.After(d)
+	var pause, resume <-chan time.Time
+	if pauses {
+		pause = time.After(period)
+	}
+	var paused *process
+	for {
+		select {
+		case r := <-g.told:
+			g.note(r)
+		case <-pause:
+			paused = g.members[random.IntN(n)]
+			paused.cmd.Process.Signal(syscall.SIGSTOP)
+			pause, resume = nil, time.After(time.Duration(random.Int64N(int64(hang))))
+		case <-resume:
+			paused.cmd.Process.Signal(syscall.SIGCONT)
+			pause, resume = time.After(time.Duration(random.Int64N(int64(period)))), nil
+		case <-end:
+			return g.wrong, nil
+		}
+	}
+}
