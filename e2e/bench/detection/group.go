@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -43,16 +44,16 @@ type report struct {
 }
 
 // newGroup starts n members that tolerate so long a hang, and has them meet.
-func newGroup(n int, hang time.Duration) (*group, error) {
+func newGroup(ctx context.Context, n int, hang time.Duration) (*group, error) {
 	g := &group{
 		told:  make(chan report, 4*n*n), // more than they ever say
 		known: make(map[report]bool), wrong: make(map[string]int),
 	}
-	if err := newSwitch(); err != nil {
+	if err := newSwitch(ctx); err != nil {
 		return nil, err
 	}
 	for i := range n {
-		p, err := start(i)
+		p, err := start(ctx, i)
 		if p != nil {
 			g.members = append(g.members, p)
 		}
@@ -79,19 +80,19 @@ func newGroup(n int, hang time.Duration) (*group, error) {
 }
 
 // newSwitch makes a switch without cables.
-func newSwitch() error {
-	return ip("", `link add lan type bridge
+func newSwitch(ctx context.Context) error {
+	return ip(ctx, "", `link add lan type bridge
 		link set lan up`)
 }
 
 // start starts member i and plugs it in.
-func start(i int) (*process, error) {
+func start(ctx context.Context, i int) (*process, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
 	address := fmt.Sprintf("10.78.%d.%d", i/200, 1+i%200)
-	p := &process{cmd: exec.Command("unshare", "--net", self, "member", "/ip4/"+address+"/tcp/4001")}
+	p := &process{cmd: exec.CommandContext(ctx, "unshare", "--net", self, "member", "/ip4/"+address+"/tcp/4001")}
 	grid.EndWithParent(p.cmd)
 	p.cmd.Stderr = os.Stderr
 	if p.in, err = p.cmd.StdinPipe(); err != nil {
@@ -105,23 +106,23 @@ func start(i int) (*process, error) {
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
-	return p, p.plugIn(address)
+	return p, p.plugIn(ctx, address)
 }
 
 // plugIn gives the process a cable and an address, and says so. It waits for that,
 // so it is in its namespace by then.
-func (p *process) plugIn(address string) error {
+func (p *process) plugIn(ctx context.Context, address string) error {
 	if _, err := p.out.ReadString('\n'); err != nil {
 		return err
 	}
 	pid := strconv.Itoa(p.cmd.Process.Pid)
 	p.cable = "cable" + pid // one of another group may still be on its way out
-	err := ip("", fmt.Sprintf(`link add %s type veth peer name eth0 netns %s
+	err := ip(ctx, "", fmt.Sprintf(`link add %s type veth peer name eth0 netns %s
 		link set %[1]s master lan up`, p.cable, pid))
 	if err != nil {
 		return err
 	}
-	err = ip(pid, fmt.Sprintf(`link set lo up
+	err = ip(ctx, pid, fmt.Sprintf(`link set lo up
 		addr add %s/16 dev eth0
 		link set eth0 up`, address))
 	if err != nil {
@@ -151,29 +152,29 @@ func (g *group) close() error {
 	for _, p := range g.members {
 		p.cmd.Wait() // killed: that is no error
 	}
-	return ip("", "link del lan")
+	return ip(context.Background(), "", "link del lan")
 }
 
 // A realFault is a way for a process to fail.
 type realFault struct {
 	name string
-	end  func(p *process) error
+	end  func(p *process, ctx context.Context) error
 }
 
 var realFaults = []realFault{
-	{"process killed", func(p *process) error { return p.cmd.Process.Signal(syscall.SIGKILL) }},
+	{"process killed", func(p *process, _ context.Context) error { return p.cmd.Process.Signal(syscall.SIGKILL) }},
 	{"link cut", (*process).cut},
-	{"process stopped", func(p *process) error { return p.cmd.Process.Signal(syscall.SIGSTOP) }},
+	{"process stopped", func(p *process, _ context.Context) error { return p.cmd.Process.Signal(syscall.SIGSTOP) }},
 }
 
 // cut pulls the plug: what is sent is lost, and nobody is told.
-func (p *process) cut() error { return ip("", "link set "+p.cable+" down") }
+func (p *process) cut(ctx context.Context) error { return ip(ctx, "", "link set "+p.cable+" down") }
 
 // ip runs commands of ip(8), a line each, in the network namespace of a process.
-func ip(pid, commands string) error {
-	cmd := exec.Command("ip", "-batch", "-")
+func ip(ctx context.Context, pid, commands string) error {
+	cmd := exec.CommandContext(ctx, "ip", "-batch", "-")
 	if pid != "" {
-		cmd = exec.Command("nsenter", "--net", "--target", pid, "ip", "-batch", "-")
+		cmd = exec.CommandContext(ctx, "nsenter", "--net", "--target", pid, "ip", "-batch", "-")
 	}
 	cmd.Stdin = strings.NewReader(commands + "\n")
 	if out, err := cmd.CombinedOutput(); err != nil {

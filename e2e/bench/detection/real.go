@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,7 +30,9 @@ func inNamespace(table string, seed uint64) (rows [][]string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command("unshare", "--net", self, "inside", table, fmt.Sprint(seed))
+	ctx, cancel := context.WithTimeout(context.Background(), enough)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "unshare", "--net", self, "inside", table, fmt.Sprint(seed))
 	grid.EndWithParent(cmd)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
@@ -40,18 +43,23 @@ func inNamespace(table string, seed uint64) (rows [][]string, err error) {
 	return rows, err
 }
 
+// enough is more time than a table takes.
+const enough = 30 * time.Minute
+
 // inside is the process in the namespace.
 func inside(table, seed string) error {
 	number, err := strconv.ParseUint(seed, 10, 64)
 	if err != nil {
 		return fmt.Errorf("seed: %w", err)
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), enough)
+	defer cancel()
 	random := rand.New(rand.NewPCG(number, 0))
-	of := map[string]func(*rand.Rand) ([][]string, error){"times": groupTimes, "false": groupFailures}[table]
+	of := map[string]func(context.Context, *rand.Rand) ([][]string, error){"times": groupTimes, "false": groupFailures}[table]
 	if of == nil {
 		return fmt.Errorf("no table %q", table)
 	}
-	rows, err := of(random)
+	rows, err := of(ctx, random)
 	if err != nil {
 		return err
 	}
@@ -62,12 +70,12 @@ func inside(table, seed string) error {
 const groupsOf = 3
 
 // groupTimes is the table of when the survivors of real groups know.
-func groupTimes(random *rand.Rand) ([][]string, error) {
+func groupTimes(ctx context.Context, random *rand.Rand) ([][]string, error) {
 	rows := [][]string{{"n", "fault", "gossip: min", "mean", "max", "σ", "fast: min", "mean", "max", "σ"}}
 	for _, n := range []int{8, 16, 32, 64} {
 		times := make(map[string][]float64) // by fault and mode
 		for range groupsOf {
-			wrong, err := loseOfEach(n, random, times)
+			wrong, err := loseOfEach(ctx, n, random, times)
 			if err != nil {
 				return nil, fmt.Errorf("group of %d: %w", n, err)
 			}
@@ -88,8 +96,8 @@ func groupTimes(random *rand.Rand) ([][]string, error) {
 
 // loseOfEach has a group of n lose a member by each fault in turn. wrong counts by mode
 // the verdicts about members that live.
-func loseOfEach(n int, random *rand.Rand, times map[string][]float64) (wrong map[string]int, err error) {
-	g, err := newGroup(n, 0)
+func loseOfEach(ctx context.Context, n int, random *rand.Rand, times map[string][]float64) (wrong map[string]int, err error) {
+	g, err := newGroup(ctx, n, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +109,7 @@ func loseOfEach(n int, random *rand.Rand, times map[string][]float64) (wrong map
 			settle += 10 * period // streams opened, all tables full
 		}
 		g.quiet(settle)
-		if err := g.lose(lost[i], f, times); err != nil {
+		if err := g.lose(ctx, lost[i], f, times); err != nil {
 			return nil, fmt.Errorf("%s: %w", f.name, err)
 		}
 	}
@@ -132,11 +140,11 @@ func (g *group) note(r report) {
 }
 
 // lose makes a member fail, and waits until all survivors know in all modes.
-func (g *group) lose(member int, f realFault, times map[string][]float64) error {
+func (g *group) lose(ctx context.Context, member int, f realFault, times map[string][]float64) error {
 	p := g.members[member]
 	p.faulty = true
 	at := time.Now()
-	if err := f.end(p); err != nil {
+	if err := f.end(p, ctx); err != nil {
 		return err
 	}
 	missing := g.unaware(member)
@@ -174,7 +182,7 @@ func (g *group) unaware(member int) map[report]bool {
 
 // groupFailures is the table of who is failed and lives, while each processor has
 // endless loops to do.
-func groupFailures(random *rand.Rand) ([][]string, error) {
+func groupFailures(ctx context.Context, random *rand.Rand) ([][]string, error) {
 	const seconds = 60
 	rows := [][]string{{"n", "what there is to bear", "tolerated hang", "seconds", "gossip: false failures", "fast: false failures"}}
 	for _, c := range []struct {
@@ -188,7 +196,7 @@ func groupFailures(random *rand.Rand) ([][]string, error) {
 		if c.pauses {
 			what += "; members stopped at random, up to the tolerated hang"
 		}
-		count, err := bear(c.n, c.loops*runtime.NumCPU(), c.hang, c.pauses, seconds*time.Second, random)
+		count, err := bear(ctx, c.n, c.loops*runtime.NumCPU(), c.hang, c.pauses, seconds*time.Second, random)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", what, err)
 		}
@@ -200,15 +208,15 @@ func groupFailures(random *rand.Rand) ([][]string, error) {
 }
 
 // bear runs a group beside so many endless loops, and counts by mode who is failed.
-func bear(n, loops int, hang time.Duration, pauses bool, d time.Duration, random *rand.Rand) (wrong map[string]int, err error) {
-	g, err := newGroup(n, hang)
+func bear(ctx context.Context, n, loops int, hang time.Duration, pauses bool, d time.Duration, random *rand.Rand) (wrong map[string]int, err error) {
+	g, err := newGroup(ctx, n, hang)
 	if err != nil {
 		return nil, err
 	}
 	defer g.close()
 	g.quiet(10 * period)
 	for range loops {
-		spin := exec.Command("sh", "-c", "while :; do :; done")
+		spin := exec.CommandContext(ctx, "sh", "-c", "while :; do :; done")
 		grid.EndWithParent(spin)
 		if err := spin.Start(); err != nil {
 			return nil, err
