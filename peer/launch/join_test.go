@@ -22,11 +22,12 @@ func newcomer() int {
 	if l.self.Replica > 0 {
 		to := view.Process{}
 		l.say(proclink.Open, func(m *proclink.Message) { m.Process = &to })
-		fmt.Println("there:", l.await(proclink.Channel).Kind)
+		news := l.awaitAll(proclink.Channel, proclink.Accept) // who ends first is there no more for the other
+		fmt.Println("there:", news[proclink.Channel].Kind)
 		l.say(proclink.Healed, func(m *proclink.Message) { m.Count, m.Bytes = 5, 80 })
 	} else {
-		v := l.await(proclink.Update).View
-		to := *l.await(proclink.Accept).Process
+		news := l.awaitAll(proclink.Update, proclink.Accept)
+		v, to := news[proclink.Update].View, *news[proclink.Accept].Process
 		l.say(proclink.Open, func(m *proclink.Message) { m.Process = &to })
 		fmt.Printf("and back: %s, in epoch %d live %v\n", l.await(proclink.Channel).Kind, v.Epoch, v.Live(to))
 	}

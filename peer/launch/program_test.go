@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -147,9 +148,14 @@ func (l *processLine) say(t proclink.Type, fill func(*proclink.Message)) {
 	}
 }
 
-// await returns the next message of a type, and keeps the descriptors that come.
-func (l *processLine) await(t proclink.Type) proclink.Message {
-	for {
+// await returns the next message of a type.
+func (l *processLine) await(t proclink.Type) proclink.Message { return l.awaitAll(t)[t] }
+
+// awaitAll returns the next message of each type, in whatever order they come, and keeps
+// the descriptors that come.
+func (l *processLine) awaitAll(ts ...proclink.Type) map[proclink.Type]proclink.Message {
+	got := make(map[proclink.Type]proclink.Message)
+	for len(got) < len(ts) {
 		m, f, err := l.Receive()
 		if err != nil {
 			panic(err)
@@ -162,10 +168,11 @@ func (l *processLine) await(t proclink.Type) proclink.Message {
 		case proclink.Ping:
 			l.say(proclink.Pong, func(p *proclink.Message) { p.Count = m.Count })
 		}
-		if m.Type == t {
-			return m
+		if slices.Contains(ts, m.Type) {
+			got[m.Type] = m
 		}
 	}
+	return got
 }
 
 // ring sends a word to the next rank and prints the one from the rank before.
