@@ -46,8 +46,6 @@ var mutants = []mutant{
 		"if !p.active() || state == view.Failed {", "if !p.active() {", "wildcard, a false suspicion"},
 	{"who is out of the view sends no more", "protocol.go",
 		"p.reset()\n\tif !p.active() {\n\t\treturn p.out\n\t}\n\tb := ", "p.reset()\n\tb := ", "wildcard, a false suspicion"},
-	{"who is out of the view is silent at once", "protocol.go",
-		"p.adopt(v)\n\tif !p.active() {\n\t\treturn p.out\n\t}\n", "p.adopt(v)\n", "partition"},
 	{"older views are ignored", "protocol.go",
 		"v.Epoch <= p.v.Epoch || ", "", "stream, a crash"},
 	{"an outcome is seen only when every replica has it", "decisions.go",
