@@ -89,7 +89,7 @@ func (e *execution) dismiss() {
 				l.lose(fmt.Errorf("no word for %v that it has stopped", retireFor))
 			}
 		case r == nil:
-			if !slices.ContainsFunc(l.processes, e.watch.View().Has) {
+			if !slices.ContainsFunc(l.processes, e.watch.View().Has) && e.spared(l) {
 				e.retire(l, "all its processes have failed")
 			}
 		case !e.watch.Lacks(r.process.Rank):
@@ -98,6 +98,16 @@ func (e *execution) dismiss() {
 			e.giveUp(l, fmt.Errorf("no word for %v", e.j.s.waits.silence))
 		}
 	}
+}
+
+// spared reports whether the peer can leave those who agree on views, and asks them to
+// let it go: several that left at once could take the majority with them.
+func (e *execution) spared(l *link) bool {
+	if e.views == nil || !e.views.Votes(l.peer) {
+		return true
+	}
+	e.views.Gone(l.peer)
+	return false
 }
 
 // elapsed is how long the job has been running.

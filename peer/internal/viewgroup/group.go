@@ -37,6 +37,7 @@ type Group struct {
 	gone     []int                  // peers, not told to the member yet
 	proposed []Change               // likewise
 	inbound  map[int]network.Stream // one per peer
+	votes    []bool                 // by peer, as far as the member knows
 
 	// Only run touches these.
 	member  *Member
@@ -58,6 +59,10 @@ func newGroup(s *Service, c GroupConfig, m *Member) *Group {
 		wake:    make(chan struct{}, 1),
 		inbound: make(map[int]network.Stream),
 		writers: make(map[int]*writer),
+		votes:   make([]bool, len(c.Peers)),
+	}
+	for i := range g.votes {
+		g.votes[i] = m.Votes(i)
 	}
 	g.ctx, g.cancel = context.WithCancel(s.ctx)
 	g.wg.Go(g.run) // ends with ctx
@@ -84,6 +89,15 @@ func (g *Group) Gone(p p2ppeer.ID) {
 	g.gone = append(g.gone, i)
 	g.mu.Unlock()
 	g.ring()
+}
+
+// Votes reports whether a peer votes on the views: were it to leave at once, and others
+// with it, the majority might be gone.
+func (g *Group) Votes(p p2ppeer.ID) bool {
+	i := slices.Index(g.config.Peers, p)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return i >= 0 && g.votes[i]
 }
 
 // ring wakes run.
@@ -162,6 +176,11 @@ func (g *Group) notice() {
 }
 
 func (g *Group) carryOut(out Output) {
+	g.mu.Lock()
+	for i := range g.votes {
+		g.votes[i] = g.member.Votes(i)
+	}
+	g.mu.Unlock()
 	for _, m := range out.Send {
 		to := int(m.GetTo()) - 1
 		w := g.writers[to]

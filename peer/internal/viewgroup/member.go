@@ -142,6 +142,9 @@ func (m *Member) View() view.View { return m.view }
 // Leads reports whether this peer leads the group.
 func (m *Member) Leads() bool { return m.node.BasicStatus().RaftState == raft.StateLeader }
 
+// Votes reports whether a peer votes.
+func (m *Member) Votes(peer int) bool { return slices.Contains(m.conf.GetVoters(), uint64(peer)+1) }
+
 // CutOff reports whether this peer has heard of no majority for so long that it has
 // to stop (V2).
 func (m *Member) CutOff() bool { return m.broken != nil || m.silence > cutOffTicks }
