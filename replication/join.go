@@ -139,7 +139,7 @@ func (p *Protocol) receiveGreet(from view.Process, f channel.Frame) {
 	}
 	if p.partial() {
 		p.joining.greeted[from] = true
-		p.askPast()
+		p.join()
 	}
 }
 

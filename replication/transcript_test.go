@@ -74,6 +74,8 @@ type rehearsal struct {
 //	deliver P Q           all frames from P to Q arrive
 //	lose P Q              they do not
 //	fail P | finish P     in the view; nobody knows yet
+//	join RANK             another replica, in the view; nobody knows yet
+//	begin P               P, which has joined, starts with the view
 //	view P...             P learns the view
 //	reopen P Q            P's channel to Q was lost and opened anew
 //	tick P...
@@ -104,6 +106,10 @@ func (s *rehearsal) command(f []string) {
 		s.v, _ = s.v.With(ps[0], view.Finished)
 	case "promote":
 		s.v, _ = s.v.Promote(ps[0])
+	case "join":
+		s.v, _, _ = s.v.Join(number(f[1]))
+	case "begin":
+		s.procs[ps[0]] = NewJoining(ps[0], s.v, Secret{})
 	case "reopen":
 		s.show(ps[0], s.procs[ps[0]].Reopened(ps[1]))
 	default:
