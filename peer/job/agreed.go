@@ -62,7 +62,7 @@ func (e *execution) takeAgreed() (r *Result) {
 // that. There are none when nobody else has to agree: the submitter of a job without
 // replicas ends it whatever fails, and of two peers neither is a majority.
 func (e *execution) joinViews() ([]uint32, error) {
-	if !e.j.req.Agree || e.j.req.R < 2 || viewgroup.Members(len(e.group)) < 3 {
+	if e.j.req.R < 2 || viewgroup.Members(len(e.group)) < 3 {
 		return nil, nil
 	}
 	order := e.voters()

@@ -100,10 +100,11 @@ func (e *execution) dismiss() {
 	}
 }
 
-// spared reports whether the peer can leave those who agree on views, and asks them to
-// let it go: several that left at once could take the majority with them.
+// spared reports whether the job's part at a peer can end without harm to those who
+// agree on views, and asks them to let the peer go: several that left at once could take
+// the majority with them. The submitter's own peer stays with them anyway.
 func (e *execution) spared(l *link) bool {
-	if e.views == nil || !e.views.Votes(l.peer) {
+	if e.views == nil || l.peer == e.j.s.cfg.Host.ID() || !e.views.Votes(l.peer) {
 		return true
 	}
 	e.views.Gone(l.peer)

@@ -31,7 +31,6 @@ type Request struct {
 	Explain      bool                  `json:"explain"`      // tell which way messages go: a ChannelsEvent
 	OnDivergence string                `json:"onDivergence"` // Stop or Warn; empty: Stop
 	Heal         bool                  `json:"heal"`         // replace replicas that are lost while the job runs
-	Agree        bool                  `json:"agree"`        // the job's peers agree on its views; else the submitter's alone makes them
 	Wait         time.Duration         `json:"wait"`         // for enough peers
 	Timeout      time.Duration         `json:"timeout"`      // for the whole job; 0 is none
 }

@@ -92,7 +92,6 @@ func (b *bed) peer(id string) *member {
 // request is a job of a program that no played peer looks at.
 func (b *bed) request(n, r int) Request {
 	return Request{
-		Agree:    true,
 		Programs: []Executable{{Platform: Platform{OS: runtime.GOOS, Arch: runtime.GOARCH}, Path: "/bin/true"}},
 		Name:     "prog", N: n, R: r, Strategy: "spread", Wait: patience,
 	}

@@ -158,9 +158,13 @@ func (m *Member) Propose(c Change) Output {
 	return m.ready()
 }
 
-// Gone says that a peer has left the job for good, as who has its control stream
-// knows at once. It is a member no more; its processes are another matter.
+// Gone says that another peer has left the job for good, or is about to, as who has its
+// control stream knows at once. It is to be a member no more; its processes are another
+// matter. Of itself a peer cannot say so.
 func (m *Member) Gone(peer int) Output {
+	if peer == m.config.Self {
+		return Output{}
+	}
 	m.gone[uint64(peer)+1] = true
 	m.attempt(func() error { m.tend(); return nil })
 	return m.ready()

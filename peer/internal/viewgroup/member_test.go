@@ -127,6 +127,35 @@ func TestSubmitterIsNeverReplaced(t *testing.T) {
 	}
 }
 
+// TestSubmitterOutlivesItsOwnProcesses: that they are gone says nothing of the peer.
+func TestSubmitterOutlivesItsOwnProcesses(t *testing.T) {
+	w := newWorld(t, 6, 4)
+	w.ticks(3)
+	w.carry(0, w.members[0].Gone(0))
+	w.propose(0, 1, view.Failed)
+	w.until("failed", w.failed(1, 0, 1, 2, 3))
+	w.ticks(2 * electionTicks)
+	if m := w.members[0]; !m.Leads() || !m.Votes(0) {
+		t.Errorf("the submitter's peer has left: %s", w.state())
+	}
+}
+
+// TestSeveralMembersMayLeave at once, if they answer until they do not vote any more.
+func TestSeveralMembersMayLeave(t *testing.T) {
+	w := newWorld(t, 7, 4)
+	w.ticks(3)
+	for _, leaves := range []int{1, 2} {
+		w.propose(0, leaves-1, view.Failed)
+		w.carry(0, w.members[0].Gone(leaves))
+	}
+	for _, leaves := range []int{1, 2} {
+		w.until("votes no more", func() bool { return !w.members[0].Votes(leaves) })
+		w.crash(leaves)
+	}
+	w.propose(0, 2, view.Failed)
+	w.until("failed", w.failed(2, 0))
+}
+
 // TestV1RandomSchedules drops and delays messages, cuts the peers into sides that
 // heal, and lets peers crash, as long as a majority of the members is left. Then
 // all that was asked for is agreed on.
