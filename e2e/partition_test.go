@@ -1,0 +1,127 @@
+package e2e
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/e2e/internal/ether"
+)
+
+// part cuts the machines with these numbers off from all others. Among themselves
+// they go on, as do the others, and nobody is told.
+func part(network *ether.Switch, machines int, away ...int) (heal func()) {
+	set := func(way ether.Way) {
+		for from := range machines {
+			for to := range machines {
+				if slices.Contains(away, from) != slices.Contains(away, to) {
+					network.Set(from, to, way)
+				}
+			}
+		}
+	}
+	set(ether.Way{Cut: true})
+	return func() { set(ether.Way{}) }
+}
+
+// numberOf is the number of the machine that a process of the job runs on.
+func numberOf(j *job, machines []*machine, peers []*peerProcess, process string) int {
+	return slices.Index(machines, j.peerOf(peers, process).machine)
+}
+
+// expectStepperBegins expects that what a job has printed before it was stopped is how
+// the right output begins, at every rank.
+func expectStepperBegins(t *testing.T, j *job, n, steps, every int) {
+	t.Helper()
+	want := make(map[string][]string)
+	rankOf := func(line string) string { return strings.SplitN(line, " step", 2)[0] }
+	for _, line := range stepperOutput(n, steps, every) {
+		want[rankOf(line)] = append(want[rankOf(line)], line)
+	}
+	for line := range strings.Lines(j.stdout.String()) {
+		line = strings.TrimSuffix(line, "\n")
+		rank := rankOf(line)
+		if left := want[rank]; len(left) == 0 || left[0] != line {
+			t.Fatalf("printed %q, want %q", line, left[:min(len(left), 1)])
+		}
+		want[rank] = want[rank][1:]
+	}
+}
+
+// TestV2SubmitterInTheMinority parts the submitter from most of the job's peers: it
+// says so and ends with its status, and all that it can reach end their part. Nobody
+// beyond goes on for a user who hears no more. After the partition it stays so.
+func TestV2SubmitterInTheMinority(t *testing.T) {
+	for name, with := range map[string][]string{"alone": nil, "with one peer": {"0.0"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			machines, network := newEther(t, 1, 7)
+			peers := lanGrid(t, machines, "--slots", "1")
+			j := machines[0].steady(t, peers[0], 5000)
+			j.printed("rank 1 step 100 ")
+			away := []int{0}
+			for _, process := range with {
+				away = append(away, numberOf(j, machines, peers, process))
+			}
+			cut := time.Now()
+			heal := part(network, len(machines), away...)
+			if s := j.wait(); s != 70 {
+				t.Errorf("exit status %d, want 70", s)
+			}
+			t.Logf("p2prun ended %v after the cut", time.Since(cut))
+			if text := strings.Join(strings.Fields(j.stderr.String()), " "); !strings.Contains(text, "cut off from the majority of the job's peers") {
+				t.Errorf("the reason is not in:\n%s", text)
+			}
+			expectNothingLeft(t, peers)
+			t.Logf("all peers have all slots back %v after the cut", time.Since(cut))
+			heal()
+			expectStepperBegins(t, j, 3, 5000, 50)
+			expectNothingLeft(t, peers)
+		})
+	}
+}
+
+// TestV2SubmitterInTheMajority parts two peers from the submitter and the others: the
+// job goes on there, and those who are away end their part by themselves.
+func TestV2SubmitterInTheMajority(t *testing.T) {
+	t.Parallel()
+	machines, network := newEther(t, 1, 7)
+	peers := lanGrid(t, machines, "--slots", "1")
+	j := machines[0].steady(t, peers[0], 400)
+	j.printed("rank 1 step 100 ")
+	heal := part(network, len(machines), numberOf(j, machines, peers, "0.0"), numberOf(j, machines, peers, "1.1"))
+	cut := time.Now()
+	for _, process := range []string{"0.0", "1.1"} {
+		eventually(t, "peer that is away", j.peerOf(peers, process).idle)
+	}
+	t.Logf("who is away has all slots back %v after the cut", time.Since(cut))
+	expectSteady(t, j, 400)
+	heal()
+	expectNothingLeft(t, peers)
+}
+
+// TestTwoMachinesAndTheSubmitter takes either machine away from a job of two ranks,
+// each twice over, on two machines.
+func TestTwoMachinesAndTheSubmitter(t *testing.T) {
+	for _, replica := range []int{0, 1} {
+		t.Run(fmt.Sprintf("the machine of replica %d", replica), func(t *testing.T) {
+			t.Parallel()
+			machines := newLAN(t, 3)
+			peers := lanGrid(t, machines, "--slots", "2")
+			j := machines[0].submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "2", "-r", "2", "-w", "60", "--timeout", "110s",
+				filepath.Join(bin, "stepper"), "-steps", "300", "-every", "50", "-work", "0", "-pause", "20ms")
+			j.waitRunning()
+			j.printed("rank 1 step 100 ")
+			away := j.peerOf(peers, fmt.Sprintf("0.%d", replica))
+			away.machine.lan.cut()
+			if s := j.wait(); s != 0 {
+				t.Fatalf("exit status %d", s)
+			}
+			expectStepper(t, j, 2, 300, 50)
+			expectNothingLeft(t, peers)
+		})
+	}
+}
