@@ -46,6 +46,8 @@ func (b *battle) disturbance(s nemesis.Strike) disturbance {
 	switch s.Kind {
 	case nemesis.Blink, nemesis.Unplug:
 		return func(from, to int) ether.Way { return cut(from == victim || to == victim) }
+	case nemesis.BlinkSubmitter, nemesis.UnplugSubmitter:
+		return func(from, to int) ether.Way { return cut(from == 0 || to == 0) }
 	case nemesis.Mute:
 		return func(from, _ int) ether.Way { return cut(from == victim) }
 	case nemesis.Deaf:

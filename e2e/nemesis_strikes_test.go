@@ -74,6 +74,7 @@ func (b *battle) strike(s nemesis.Strike) {
 	}
 	b.note("%v", s)
 	b.tally.strikes[string(s.Kind)]++
+	b.severed = b.severed || s.Kind == nemesis.UnplugSubmitter
 	end := b.carryOut(s)
 	if end == nil {
 		return

@@ -150,6 +150,7 @@ type battle struct {
 	harm    map[nemesis.Process]nemesis.Harm // the most that was done to each
 	struck  map[*peerProcess]bool            // peers that may have been lost
 	orphan  bool                             // p2prun was killed
+	severed bool                             // the submitter was cut off from all peers for long
 	begun   time.Time                        // the job runs
 	early   *peerProcess                     // whose disk was full before the job ran
 	todo    []moment
@@ -224,11 +225,22 @@ func (b *battle) judge() {
 		return strings.Contains(said, fmt.Sprintf("rank %d lost all its replicas", rank))
 	}):
 		b.tally.outcomes["a rank lost, and said so"]++
+	case status == 70 && b.severed && partedSaid(said):
+		b.tally.outcomes["submitter cut off, and said so"]++
 	case status == 70 && b.outvoted() && strings.Contains(said, "cut off from the majority of the job's peers"):
 		b.tally.outcomes["no majority, and said so"]++
 	default:
 		b.t.Fatalf("exit status %d; ranks that may have been lost: %v", status, b.exposed())
 	}
+}
+
+// partedSaid reports whether a submitter that was cut off from all peers says so in one
+// of the ways in which it can notice: it has heard of no majority; or of one that had
+// some peers left, and not all ranks; or the job was over but for its files.
+func partedSaid(said string) bool {
+	return slices.ContainsFunc([]string{
+		"cut off from the majority of the job's peers", "lost all its replicas", "could not be collected",
+	}, func(reason string) bool { return strings.Contains(said, reason) })
 }
 
 // outvoted reports whether the majority of those who agree on the views may have been

@@ -30,6 +30,9 @@ const (
 	Clock         Kind = "clock stepped" // of its peer
 	FullDisk      Kind = "disk full"     // no byte can be written in the peer's home
 	KillSubmitter Kind = "kill p2prun"
+	// The submitter's machine: what must be borne with, and what the job ends of, or not.
+	BlinkSubmitter  Kind = "unplug the submitter for a moment"
+	UnplugSubmitter Kind = "unplug the submitter"
 )
 
 // To the network.
@@ -78,6 +81,8 @@ var traits = []trait{
 	{FullDisk, 4, Doubt, false, time.Second, 6 * time.Second},
 	{Clock, 4, None, false, time.Second, 8 * time.Second},
 	{KillSubmitter, 1, None, false, 0, 0},
+	{BlinkSubmitter, 2, None, false, 100 * time.Millisecond, time.Second},
+	{UnplugSubmitter, 2, None, false, 2 * time.Second, 9 * time.Second},
 	{Blink, 3, None, false, 100 * time.Millisecond, time.Second},
 	{Unplug, 3, Doubt, false, 4 * time.Second, 9 * time.Second},
 	{Mute, 2, Doubt, false, 2 * time.Second, 9 * time.Second},
@@ -145,7 +150,7 @@ func (s Strike) String() string {
 	switch {
 	case s.Kind.Pair():
 		text += fmt.Sprintf(" %s and %s", s.Victim, s.Other)
-	case s.Kind == KillSubmitter:
+	case slices.Contains([]Kind{KillSubmitter, BlinkSubmitter, UnplugSubmitter}, s.Kind):
 	case s.Kind == Clock:
 		text += fmt.Sprintf(" by %v at %s", s.By, s.Victim)
 	case s.Kind == Loss:
