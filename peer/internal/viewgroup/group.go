@@ -38,11 +38,11 @@ type Group struct {
 	proposed []Change               // likewise
 	inbound  map[int]network.Stream // one per peer
 	votes    []bool                 // by peer, as far as the member knows
+	contact  Contact                // likewise
 
 	// Only run touches these.
 	member  *Member
 	writers map[int]*writer
-	cutOff  bool
 }
 
 // received is a message and the peer that it came from.
@@ -98,6 +98,13 @@ func (g *Group) Votes(p p2ppeer.ID) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return i >= 0 && g.votes[i]
+}
+
+// Contact returns how this peer stands to the majority.
+func (g *Group) Contact() Contact {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.contact
 }
 
 // ring wakes run.
@@ -167,11 +174,16 @@ func (g *Group) receive(r received) {
 	g.carryOut(out)
 }
 
-// notice tells the owner when this peer is cut off.
+// notice tells the owner when this peer is not in touch with the majority any more, and
+// when it is again.
 func (g *Group) notice() {
-	before := g.cutOff
-	if g.cutOff = g.member.CutOff(); g.cutOff && !before {
-		g.config.CutOff()
+	contact := g.member.Contact()
+	g.mu.Lock()
+	before := g.contact
+	g.contact = contact
+	g.mu.Unlock()
+	if contact != before {
+		g.config.Contact(contact)
 	}
 }
 

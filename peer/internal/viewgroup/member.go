@@ -18,10 +18,22 @@ const (
 	// to lead, and how long a leader goes on that a majority does not answer.
 	// Between it and its double each member chooses anew.
 	electionTicks = 15
-	// cutOffTicks is how long a peer that hears of no leader waits before it
-	// says that it is cut off: time for several elections, and for a cut link
-	// that comes back.
-	cutOffTicks = 80
+	// absentTicks is how long a peer is not in touch with the majority before it must
+	// take the silence of others for its own: less than any failure detector needs
+	// to find them silent.
+	absentTicks = 10
+	// cutOffTicks is how long until it says that it is cut off: time for several
+	// elections, and for a cut link that comes back.
+	cutOffTicks = 100
+)
+
+// A Contact says how a peer stands to the majority of those who vote.
+type Contact int
+
+const (
+	InTouch Contact = iota
+	Absent          // for a second: who is silent here need not be so elsewhere
+	CutOff          // for so long that it has to stop (V2)
 )
 
 // MaxMembers bounds those that vote. Of five, two can be lost at the same moment.
@@ -58,7 +70,8 @@ type Member struct {
 	gone   map[uint64]bool // peers that are known to have left the job
 
 	now      int            // ticks
-	silence  int            // ticks since a leader was heard of
+	touched  int            // when it was last known to be in touch with the majority
+	heard    map[uint64]int // when each of the others was heard last
 	leader   uint64         // when wanted was proposed last; 0: none
 	proposed int            // when that was
 	answered map[uint64]int // while it leads: when each of the others did last
@@ -92,7 +105,7 @@ func New(c Config) (*Member, error) {
 			return nil, fmt.Errorf("view group: process %v on peer %d of %d", p, peer, c.Peers)
 		}
 	}
-	m := &Member{config: c, view: c.View, store: raft.NewMemoryStorage(), conf: &raftpb.ConfState{}, gone: make(map[uint64]bool)}
+	m := &Member{config: c, view: c.View, store: raft.NewMemoryStorage(), conf: &raftpb.ConfState{}, gone: make(map[uint64]bool), heard: make(map[uint64]int)}
 	for id := range uint64(c.Peers) {
 		if id < uint64(c.Members) {
 			m.conf.Voters = append(m.conf.Voters, id+1)
@@ -145,9 +158,17 @@ func (m *Member) Leads() bool { return m.node.BasicStatus().RaftState == raft.St
 // Votes reports whether a peer votes.
 func (m *Member) Votes(peer int) bool { return slices.Contains(m.conf.GetVoters(), uint64(peer)+1) }
 
-// CutOff reports whether this peer has heard of no majority for so long that it has
-// to stop (V2).
-func (m *Member) CutOff() bool { return m.broken != nil || m.silence > cutOffTicks }
+// Contact returns how this peer stands to the majority: who leads hears of it, all
+// others hear the leader.
+func (m *Member) Contact() Contact {
+	switch silence := m.now - m.touched; {
+	case m.broken != nil || silence > cutOffTicks:
+		return CutOff
+	case silence > absentTicks:
+		return Absent
+	}
+	return InTouch
+}
 
 // Propose asks for a change. It is proposed again until it is committed.
 func (m *Member) Propose(c Change) Output {
@@ -183,8 +204,8 @@ func (m *Member) offer(c Change) {
 func (m *Member) Tick() Output {
 	m.now++
 	m.attempt(func() error { m.node.Tick(); return nil })
-	if m.silence++; m.Leads() {
-		m.silence = 0
+	if m.Leads() {
+		m.touched = max(m.touched, m.majorityHeard())
 	}
 	m.listen()
 	return m.ready()
@@ -211,10 +232,11 @@ func (m *Member) Step(from int, msg *Message) (Output, error) {
 		return Output{}, err
 	}
 	m.attempt(func() error { return m.node.Step(msg) })
+	m.heard[msg.GetFrom()] = m.now
 	switch msg.GetType() {
 	case raftpb.MsgApp, raftpb.MsgHeartbeat:
 		if m.node.BasicStatus().Lead == msg.GetFrom() {
-			m.silence = 0
+			m.touched = m.now
 		}
 	}
 	return m.ready(), m.broken

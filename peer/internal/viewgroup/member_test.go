@@ -59,17 +59,20 @@ func TestV2OnlyTheMajorityGoesOn(t *testing.T) {
 			bound := 3*electionTicks + cutOffTicks
 			w.ticks(bound)
 			for _, i := range minority {
-				if m := w.members[i]; m.View().Epoch != 1 || !m.CutOff() {
-					t.Errorf("peer %d: epoch %d, cut off %v", i, m.View().Epoch, m.CutOff())
+				if m := w.members[i]; m.View().Epoch != 1 || m.Contact() != CutOff {
+					t.Errorf("peer %d: epoch %d, contact %v", i, m.View().Epoch, m.Contact())
 				}
 			}
 			for _, i := range majority {
-				if w.members[i].CutOff() {
-					t.Errorf("peer %d of the majority is cut off: %v", i, w.state())
+				if w.members[i].Contact() != InTouch {
+					t.Errorf("peer %d of the majority is not in touch with it: %v", i, w.state())
 				}
 			}
 			clear(w.side)
 			w.until("all agree again", w.failed(0, 0, 3))
+			w.until("all are in touch again", func() bool {
+				return !slices.ContainsFunc(w.members, func(m *Member) bool { return m.Contact() != InTouch })
+			})
 		})
 	}
 }

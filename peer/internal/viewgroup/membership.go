@@ -82,6 +82,21 @@ func (m *Member) silent(id uint64) bool {
 	return known && m.now-last > silentTicks
 }
 
+// majorityHeard returns when the last of a majority of those who vote was heard, this
+// peer among them.
+func (m *Member) majorityHeard() int {
+	var heard []int
+	for _, id := range m.conf.GetVoters() {
+		if int(id)-1 == m.config.Self {
+			heard = append(heard, m.now)
+		} else {
+			heard = append(heard, m.heard[id])
+		}
+	}
+	slices.Sort(heard)
+	return heard[(len(heard)-1)/2]
+}
+
 // reconfigure takes a committed change of the membership.
 func (m *Member) reconfigure(e *raftpb.Entry) {
 	m.tended = 0

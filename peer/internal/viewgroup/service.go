@@ -71,7 +71,7 @@ func NewService(h host.Host, log zerolog.Logger) *Service {
 }
 
 // GroupConfig describes the group of one job. All its peers must agree on all but
-// Self, Committed and CutOff; the submitter tells them.
+// Self, Committed and Contact; the submitter tells them.
 type GroupConfig struct {
 	Job     string       // at most 256 bytes
 	Peers   []p2ppeer.ID // of the job, the submitter's first, the others in the order in which they are wanted as members; the host must know their addresses
@@ -80,12 +80,12 @@ type GroupConfig struct {
 	View    view.View    // the job's first
 	RunsOn  map[view.Process]int
 
-	// Committed is told of every change of the view, in order, and CutOff once that
-	// this peer is cut off from the majority, and whenever it is so again after
-	// it was not (V2). Both are called by the goroutine that keeps the group: they
-	// must return promptly and must not call Close.
+	// Committed is told of every change of the view, in order, and Contact how this
+	// peer stands to the majority, whenever that changes; it is in touch at first. Both
+	// are called by the goroutine that keeps the group: they must return promptly
+	// and must not call Close.
 	Committed func(Committed)
-	CutOff    func()
+	Contact   func(Contact)
 }
 
 // Join makes this peer take part in the group of a job. The Group must be closed.

@@ -2,6 +2,7 @@ package viewgroup
 
 import (
 	"reflect"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -30,9 +31,9 @@ type testGroup struct {
 	services []*Service
 	groups   []*Group
 
-	mu     sync.Mutex
-	views  []view.View // by peer
-	cutOff []bool
+	mu    sync.Mutex
+	views []view.View // by peer
+	told  [][]Contact // by peer
 }
 
 // inGroup runs test with the peers of a job, which have yet to join.
@@ -47,7 +48,7 @@ func inGroup(t *testing.T, n int, test func(*testGroup)) {
 		}
 		network.Start()
 		defer network.Close()
-		g := &testGroup{t: t, hosts: meta.Nodes, views: make([]view.View, n), cutOff: make([]bool, n), groups: make([]*Group, n)}
+		g := &testGroup{t: t, hosts: meta.Nodes, views: make([]view.View, n), told: make([][]Contact, n), groups: make([]*Group, n)}
 		for _, h := range g.hosts {
 			g.ids = append(g.ids, h.ID())
 			for _, other := range g.hosts {
@@ -76,10 +77,10 @@ func (g *testGroup) join(self int) {
 			}
 			g.views[self] = c.View
 		},
-		CutOff: func() {
+		Contact: func(c Contact) {
 			g.mu.Lock()
 			defer g.mu.Unlock()
-			g.cutOff[self] = true
+			g.told[self] = append(g.told[self], c)
 		},
 	})
 	if err != nil {
@@ -147,7 +148,7 @@ func TestGroupGoesOnWithoutTheSubmitter(t *testing.T) {
 		g.fail(2, 0)
 		time.Sleep(2 * 3 * electionTicks * TickPeriod)
 		g.wantAgreed(1, 1, 2)
-		if g.cutOff[1] || g.cutOff[2] {
+		if slices.Contains(slices.Concat(g.told[1], g.told[2]), CutOff) {
 			g.t.Error("a majority is cut off")
 		}
 	})
@@ -164,8 +165,8 @@ func TestV2CutOffPeersAreTold(t *testing.T) {
 		g.fail(0, 0)
 		time.Sleep((4*electionTicks + cutOffTicks) * TickPeriod)
 		g.wantAgreed(0, 0)
-		if !g.cutOff[0] {
-			g.t.Error("the submitter's peer is not told that it is cut off")
+		if want := []Contact{Absent, CutOff}; !slices.Equal(g.told[0], want) {
+			g.t.Errorf("the submitter's peer is told %v, want %v", g.told[0], want)
 		}
 	})
 }

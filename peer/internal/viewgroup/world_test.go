@@ -162,7 +162,7 @@ func (w *world) until(what string, ok func() bool) int {
 func (w *world) state() (s string) {
 	for i, m := range w.members {
 		if m != nil {
-			s += fmt.Sprintf("peer %d: leads %v, cut off %v, wants %v, epoch %d, %v; ", i, m.Leads(), m.CutOff(), m.wanted, m.view.Epoch, m.conf)
+			s += fmt.Sprintf("peer %d: leads %v, contact %v, wants %v, epoch %d, %v; ", i, m.Leads(), m.Contact(), m.wanted, m.view.Epoch, m.conf)
 		}
 	}
 	return s
