@@ -103,6 +103,30 @@ func TestV2SubmitterInTheMajority(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
+// TestSubmitterCutOffForAWhile unplugs the submitter's machine for longer than anybody
+// needs to be found silent. The job goes on without it, and it comes back to it.
+func TestSubmitterCutOffForAWhile(t *testing.T) {
+	for name, args := range map[string][]string{"two peers": {"--slots", "3"}, "six peers": {"--slots", "1"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			count := 6
+			if name == "two peers" {
+				count = 2
+			}
+			machines, network := newEther(t, 1, 1+count)
+			peers := lanGrid(t, machines, args...)
+			j := machines[0].steady(t, peers[0], 500)
+			j.printed("rank 1 step 100 ")
+			heal := part(network, len(machines), 0)
+			time.Sleep(5 * time.Second) // what is tested
+			heal()
+			expectSteady(t, j, 500)
+			expectNobodyFailed(t, j)
+			expectNothingLeft(t, peers)
+		})
+	}
+}
+
 // TestTwoMachinesAndTheSubmitter takes either machine away from a job of two ranks,
 // each twice over, on two machines.
 func TestTwoMachinesAndTheSubmitter(t *testing.T) {

@@ -16,7 +16,8 @@ type agreed struct {
 
 	mu      sync.Mutex
 	changes []viewgroup.Change
-	cutOff  bool
+	contact viewgroup.Contact // with the majority
+	turned  bool              // that is new
 }
 
 func newAgreed() *agreed { return &agreed{news: make(chan struct{}, 1)} }
@@ -28,31 +29,42 @@ func (a *agreed) committed(c viewgroup.Committed) {
 	signal(a.news)
 }
 
-func (a *agreed) cut() {
+func (a *agreed) contacted(c viewgroup.Contact) {
 	a.mu.Lock()
-	a.cutOff = true
+	a.contact, a.turned = c, true
 	a.mu.Unlock()
 	signal(a.news)
 }
 
-func (a *agreed) take() (changes []viewgroup.Change, cutOff bool) {
+func (a *agreed) take() (changes []viewgroup.Change, contact viewgroup.Contact, turned bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	changes, cutOff = a.changes, a.cutOff
-	a.changes, a.cutOff = nil, false
-	return changes, cutOff
+	changes, turned = a.changes, a.turned
+	a.changes, a.turned = nil, false
+	return changes, a.contact, turned
 }
 
 // takeAgreed handles what the view group has said.
 func (e *execution) takeAgreed() (r *Result) {
-	changes, cutOff := e.agreed.take()
-	for _, c := range changes {
-		if later := e.apply(e.watch.Committed(c)); r == nil {
+	first := func(later *Result) {
+		if r == nil {
 			r = later
 		}
 	}
-	if cutOff && r == nil {
-		r = e.apply(e.watch.CutOff())
+	changes, contact, turned := e.agreed.take()
+	for _, c := range changes {
+		first(e.apply(e.watch.Committed(c)))
+	}
+	switch {
+	case !turned:
+	case contact == viewgroup.InTouch:
+		e.regroup()
+	case contact == viewgroup.CutOff:
+		for _, l := range e.held {
+			first(e.miss(l))
+		}
+		e.held = nil
+		first(e.apply(e.watch.CutOff()))
 	}
 	return r
 }
@@ -69,7 +81,7 @@ func (e *execution) joinViews() ([]uint32, error) {
 	c := viewgroup.GroupConfig{
 		Job: e.j.spec.ID, Members: viewgroup.Members(len(order)),
 		View: e.watch.View(), RunsOn: make(map[view.Process]int),
-		Committed: e.agreed.committed, CutOff: e.agreed.cut,
+		Committed: e.agreed.committed, Contact: e.agreed.contacted,
 	}
 	for i, member := range order {
 		c.Peers = append(c.Peers, e.group[member])

@@ -21,26 +21,29 @@ import (
 // execution is a job on its peers: the streams to them, and the cores that say
 // what follows from what they say. The goroutine of Submitter.Run owns it.
 type execution struct {
-	j         *run
-	reserved  *reservation.Reservation
-	watch     *Watch
-	emission  *Emission
-	links     []*link // in the order of the placements
-	runsOn    map[view.Process]*link
-	flows     [][2]flow // of each rank's streams to the user
-	unsaid    map[int]bool
-	explained bool                              // the user knows the routes
-	keys      []byte                            // public key of each process, rank by rank; zeros for none
-	spoke     map[view.Process]bool             // for its rank, in a view so far
-	ended     map[view.Process][2]bool          // streams that the process has closed
-	answers   map[view.Process]*jobpb.Collected // of those that were asked for their files; nil until they answer
-	early     []heard                           // said before the last peer had started
-	group     []p2ppeer.ID                      // members of the fault detector's group
-	detector  *faultdetect.Group                // nil until all peers have started
-	failed    chan int                          // members that it has failed
-	views     *viewgroup.Group                  // agrees on views; nil: the submitter alone makes them
-	agreed    *agreed                           // what it has agreed on
-	begin     *jobpb.ToPeer                     // what lets processes leave mpj.Init; nil until all have called it
+	j          *run
+	reserved   *reservation.Reservation
+	watch      *Watch
+	emission   *Emission
+	links      []*link // in the order of the placements
+	runsOn     map[view.Process]*link
+	flows      [][2]flow // of each rank's streams to the user
+	unsaid     map[int]bool
+	explained  bool                              // the user knows the routes
+	keys       []byte                            // public key of each process, rank by rank; zeros for none
+	spoke      map[view.Process]bool             // for its rank, in a view so far
+	ended      map[view.Process][2]bool          // streams that the process has closed
+	answers    map[view.Process]*jobpb.Collected // of those that were asked for their files; nil until they answer
+	early      []heard                           // said before the last peer had started
+	group      []p2ppeer.ID                      // members of the fault detector's group
+	detector   *faultdetect.Group                // nil until all peers have started
+	failed     chan int                          // members that it has failed
+	held       []*link                           // to members that it has failed while this peer was out of touch
+	generation uint32                            // of the group
+	grouped    time.Time                         // when it began
+	views      *viewgroup.Group                  // agrees on views; nil: the submitter alone makes them
+	agreed     *agreed                           // what it has agreed on
+	begin      *jobpb.ToPeer                     // what lets processes leave mpj.Init; nil until all have called it
 
 	healing    *Healing // nil: what is lost is not replaced
 	looks      <-chan time.Time
@@ -198,7 +201,7 @@ func (e *execution) hear(h heard) *Result {
 		return e.lose(h.link, "the connection to it broke", h.err)
 	}
 	if b, ok := h.msg.Body.(*jobpb.FromPeer_Suspect); ok {
-		e.suspect(p2ppeer.ID(b.Suspect.GetPeer()))
+		e.suspect(b.Suspect)
 		return nil
 	}
 	if b, ok := h.msg.Body.(*jobpb.FromPeer_Paths); ok {

@@ -3,26 +3,50 @@ package job
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
 // suspect has the detector ask a peer that another one reports as failed. The
-// report alone fails nobody.
-func (e *execution) suspect(id p2ppeer.ID) {
-	if id != e.j.s.cfg.Host.ID() {
+// report alone fails nobody. When it is about the submitter's own peer, that has been
+// cut off for a while.
+func (e *execution) suspect(m *jobpb.Suspect) {
+	switch id := p2ppeer.ID(m.GetPeer()); {
+	case id != e.j.s.cfg.Host.ID():
 		e.detector.Report(id) // it does not know strangers
+	case e.views != nil && m.GetGeneration() == e.generation && time.Since(e.grouped) > regroupAfter:
+		e.regroup()
 	}
 }
 
 var errSilent = errors.New("its heartbeat has stopped")
 
-// silent handles the detector's verdict that a member has failed.
+// silent handles the detector's verdict that a member has failed. While this peer is not
+// in touch with the majority, it may be itself that nobody hears.
 func (e *execution) silent(member int) *Result {
-	if l := e.linkTo(e.group[member]); l != nil && l.err == nil && !l.retired { // of a retired peer detach has said it
-		return e.lose(l, "it has been silent for too long", errSilent)
+	l := e.linkTo(e.group[member])
+	switch {
+	case l == nil:
+		return nil
+	case e.views == nil || e.views.Contact() == viewgroup.InTouch:
+		return e.miss(l)
+	case e.held == nil:
+		e.j.warn("no word from the job's peers: this machine may be cut off; waiting for the majority of them")
 	}
+	e.held = append(e.held, l)
 	return nil
+}
+
+// miss gives up a peer that is silent.
+func (e *execution) miss(l *link) *Result {
+	if l.err != nil || l.retired { // of a retired peer detach has said it
+		return nil
+	}
+	return e.lose(l, "it has been silent for too long", errSilent)
 }
 
 func (e *execution) linkTo(id p2ppeer.ID) *link {

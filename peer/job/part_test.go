@@ -54,7 +54,7 @@ func (p *part) agree() {
 	}
 	c := viewgroup.GroupConfig{
 		Job: p.spec.ID, Members: viewgroup.Members(len(m.Views)), View: view.New(p.spec.N, p.spec.R),
-		Committed: func(viewgroup.Committed) {}, CutOff: func() {},
+		Committed: func(viewgroup.Committed) {}, Contact: func(viewgroup.Contact) {},
 	}
 	for i, member := range m.Views {
 		id := p2ppeer.ID(m.Group[member])

@@ -158,36 +158,14 @@ func (e *execution) addrs(p p2ppeer.ID) [][]byte {
 // in the same round (the seed's alignment at MPI_Init).
 const firstHeartbeat = 1
 
-// join makes the job's peers, in the order of their placements, and the
-// submitter members of one group of the fault detector.
+// join makes the job's peers and the submitter members of one group of the fault
+// detector, and some of them of those who agree on views.
 func (e *execution) join() error {
-	cfg := e.j.s.cfg
-	self := -1
-	for i, l := range e.links {
-		if l.peer == cfg.Host.ID() {
-			self = i
-		}
-		e.group = append(e.group, l.peer)
+	if err := e.form(e.links); err != nil {
+		return err
 	}
-	if self < 0 {
-		self = len(e.group)
-		e.group = append(e.group, cfg.Host.ID())
-	}
-	e.failed = make(chan int, len(e.group)) // each member can fail once, so the detector never waits
-	group, err := cfg.Detector.Join(faultdetect.GroupConfig{
-		Job: e.j.spec.ID, Members: e.group, Self: self,
-		Period: cfg.Period, Offset: firstHeartbeat, Hang: cfg.Hang, Mode: cfg.Mode,
-		Verdict: func(v faultdetect.Verdict) {
-			if v.State == faultdetect.Failed {
-				e.failed <- v.Member
-			}
-		},
-	})
-	if err != nil {
-		return fmt.Errorf("join the fault detector: %w", err)
-	}
-	e.detector = group
-	m := joinMessage(cfg, e.group...)
+	m := e.joinMessage()
+	var err error
 	if m.GetJoin().Views, err = e.joinViews(); err != nil {
 		return err
 	}

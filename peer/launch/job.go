@@ -60,6 +60,8 @@ type job struct {
 	ahead    view.View // newer, with a process that is not in the membership table yet; epoch 0: none
 	begun    bool
 	detector *faultdetect.Group
+	watchers uint32                           // generation of the detector's group
+	missed   time.Time                        // since when the submitter is silent; zero: it is not
 	views    *viewgroup.Group                 // nil: the submitter alone makes them
 	alive    aliveCheck                       // of the programs
 	watching aliveCheck                       // of their supervisors
@@ -228,6 +230,9 @@ func (j *job) tick() {
 	case Running:
 		j.checkAlive()
 		j.checkSupervisors()
+		if !j.missed.IsZero() && time.Since(j.missed) > missFor {
+			j.end(errSubmitterFailed)
+		}
 	}
 }
 

@@ -84,8 +84,8 @@ func outputOf(p view.Process, stream int, b outbox.Batch) *jobpb.FromPeer {
 	}}}
 }
 
-func suspect(peer []byte) *jobpb.FromPeer {
-	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Suspect{Suspect: &jobpb.Suspect{Peer: peer}}}
+func suspect(peer []byte, generation uint32) *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Suspect{Suspect: &jobpb.Suspect{Peer: peer, Generation: generation}}}
 }
 
 func collected(p view.Process, manifest []byte, err error) *jobpb.FromPeer {

@@ -184,59 +184,84 @@ const (
 	maxPeriod = time.Minute
 )
 
-// join makes this peer a member of the job's fault detection. Where the
-// submitter is this peer, it is one already.
+// join makes this peer a member of the job's fault detection, or of a later generation
+// of that. Where the submitter is this peer, it is one already.
 func (j *job) join(m *jobpb.Join) error {
-	if j.detector != nil {
+	if j.detector != nil && m.Generation <= j.watchers {
 		return errOrder(m)
 	}
-	self := j.service.host.ID()
-	if j.submitter == self {
+	if j.submitter == j.service.host.ID() {
 		return nil
 	}
+	group, err := j.watchGroup(m)
+	if err != nil {
+		return err
+	}
+	detector, err := j.service.config.Detector.Join(group)
+	if err != nil {
+		return err
+	}
+	if before := j.detector; before != nil {
+		j.running.Go(before.Close) // it may be about to tell a verdict, which waits for us
+	}
+	j.detector, j.watchers, j.missed = detector, m.Generation, time.Time{}
+	return j.joinViews(m.Views, group.Members)
+}
+
+// watchGroup reads the group that a Join describes.
+func (j *job) watchGroup(m *jobpb.Join) (group faultdetect.GroupConfig, err error) {
 	period := time.Duration(m.PeriodNs)
 	if period != 0 && (period < minPeriod || period > maxPeriod) {
-		return fmt.Errorf("gossip period of %v", period)
+		return group, fmt.Errorf("gossip period of %v", period)
 	}
-	name := j.spec.ID
+	name := jobpb.GroupAgain(j.spec.ID, m.Generation)
 	if j.joining {
 		name = jobpb.GroupOf(j.spec.ID, j.order[0])
 	}
-	group := faultdetect.GroupConfig{Job: name, Self: -1, Period: period, Offset: m.Heartbeat, Hang: time.Duration(m.HangNs)}
+	group = faultdetect.GroupConfig{Job: name, Self: -1, Period: period, Offset: m.Heartbeat, Hang: time.Duration(m.HangNs)}
 	if m.GossipOnly {
 		group.Mode = faultdetect.Gossip
 	}
 	for i, b := range m.Group {
 		id, err := p2ppeer.IDFromBytes(b)
 		if err != nil {
-			return fmt.Errorf("fault detection group: member %d: %w", i, err)
+			return group, fmt.Errorf("fault detection group: member %d: %w", i, err)
 		}
-		if id == self {
+		if id == j.service.host.ID() {
 			group.Self = i
 		}
 		group.Members = append(group.Members, id)
 	}
 	if !slices.Contains(group.Members, j.submitter) {
-		return errors.New("fault detection group without the submitter")
+		return group, errors.New("fault detection group without the submitter")
 	}
 	group.Verdict = func(v faultdetect.Verdict) {
-		j.do(func() { j.judge(group.Members[v.Member], v.State) })
+		if v.State == faultdetect.Failed {
+			j.do(func() { j.judge(group.Members[v.Member], m.Generation) })
+		}
 	}
-	detector, err := j.service.config.Detector.Join(group)
-	if err != nil {
-		return err
-	}
-	j.detector = detector
-	return j.joinViews(m.Views, group.Members)
+	return group, nil
 }
 
-// judge acts on what the fault detector says of a peer.
-func (j *job) judge(peer p2ppeer.ID, s faultdetect.State) {
-	switch {
-	case s != faultdetect.Failed:
-	case peer == j.submitter:
-		j.end(errors.New("the submitter's peer has failed"))
-	default:
-		j.say(suspect([]byte(peer)))
+// missFor is how long a job goes on without its submitter: longer than that waits, out
+// of touch, until it ends the job itself.
+const missFor = 20 * time.Second
+
+var errSubmitterFailed = errors.New("the submitter's peer has failed")
+
+// judge acts on what the fault detector says of a peer that has failed. The submitter's
+// may be cut off for a moment; where others agree on views with it, it may come back.
+func (j *job) judge(peer p2ppeer.ID, generation uint32) {
+	if generation != j.watchers {
+		return
 	}
+	if peer == j.submitter {
+		if j.views == nil {
+			j.end(errSubmitterFailed)
+			return
+		}
+		j.missed = time.Now()
+		j.log.Info().Msg("the submitter is out of reach; the job goes on without it for a while")
+	}
+	j.say(suspect([]byte(peer), generation))
 }

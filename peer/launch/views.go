@@ -20,11 +20,18 @@ func (j *job) joinViews(order []uint32, group []p2ppeer.ID) error {
 	if len(order) == 0 {
 		return nil
 	}
+	if j.views != nil {
+		return errors.New("it is one of those who agree on views already")
+	}
 	c := viewgroup.GroupConfig{
 		Job: j.spec.ID, Members: viewgroup.Members(len(order)), Self: -1,
 		View: j.view, RunsOn: make(map[view.Process]int),
 		Committed: func(c viewgroup.Committed) { j.do(func() { j.take(c.View) }) },
-		CutOff:    func() { j.do(func() { j.end(errCutOff) }) },
+		Contact: func(c viewgroup.Contact) {
+			if c == viewgroup.CutOff {
+				j.do(func() { j.end(errCutOff) })
+			}
+		},
 	}
 	index := make(map[p2ppeer.ID]int)
 	for i, member := range order {

@@ -20,6 +20,14 @@ const MaxMeasured = 64
 // MaxMessage bounds one message of the control stream, in bytes.
 const MaxMessage = 4 << 20
 
+// GroupAgain names the fault detector's group of a job, of a generation.
+func GroupAgain(job string, generation uint32) string {
+	if generation == 0 {
+		return job
+	}
+	return fmt.Sprintf("%s again %d", job, generation)
+}
+
 // GroupOf names the fault detector's group of the submitter and the peer of process
 // p, which has joined the job later than its group.
 func GroupOf(job string, p view.Process) string { return job + " " + p.String() }

@@ -422,7 +422,9 @@ func (x *Start) GetHeal() bool {
 }
 
 // Join makes the peer a member of the job's fault detection. It is sent to all
-// once all have started, so that nobody is missed who is still starting. The
+// once all have started, so that nobody is missed who is still starting, and anew
+// when the submitter was out of touch with them: who has failed in a group stays so
+// there, and a group of a later generation takes its place. The
 // submitter's own peer, when it runs processes too, is a member already and
 // ignores it.
 type Join struct {
@@ -433,6 +435,7 @@ type Join struct {
 	HangNs        int64                  `protobuf:"varint,4,opt,name=hang_ns,json=hangNs,proto3" json:"hang_ns,omitempty"`             // tolerated hang
 	GossipOnly    bool                   `protobuf:"varint,5,opt,name=gossip_only,json=gossipOnly,proto3" json:"gossip_only,omitempty"` // only silence makes a suspect, not a table that is missing
 	Views         []uint32               `protobuf:"varint,6,rep,packed,name=views,proto3" json:"views,omitempty"`                      // who agrees on views: indices into group, the submitter's first, in the order of preference; none: the submitter alone makes them
+	Generation    uint32                 `protobuf:"varint,7,opt,name=generation,proto3" json:"generation,omitempty"`                   // of the group, from 0
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -507,6 +510,13 @@ func (x *Join) GetViews() []uint32 {
 		return x.Views
 	}
 	return nil
+}
+
+func (x *Join) GetGeneration() uint32 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
 }
 
 // Member is a row of the membership table. Said by itself, as joined, it is that of
@@ -2096,10 +2106,12 @@ func (x *Diverged) GetReceived() uint64 {
 	return 0
 }
 
-// Suspect: this peer's fault detector says that a peer of the job has failed.
+// Suspect: this peer's fault detector says that a peer of the job has failed. When
+// that is the submitter's, it reads this only if the link between them is back.
 type Suspect struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Peer          []byte                 `protobuf:"bytes,1,opt,name=peer,proto3" json:"peer,omitempty"`
+	Generation    uint32                 `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"` // of the group that says so
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2139,6 +2151,13 @@ func (x *Suspect) GetPeer() []byte {
 		return x.Peer
 	}
 	return nil
+}
+
+func (x *Suspect) GetGeneration() uint32 {
+	if x != nil {
+		return x.Generation
+	}
+	return 0
 }
 
 // Collected answers Collect with the manifest of the files, now served.
@@ -2268,7 +2287,7 @@ const file_job_proto_rawDesc = "" +
 	"\x04view\x18\x02 \x01(\v2\x10.p2pmpi.job.ViewR\x04view\x12\x1a\n" +
 	"\bchannels\x18\x03 \x03(\tR\bchannels\x12\x18\n" +
 	"\aexplain\x18\x04 \x01(\bR\aexplain\x12\x12\n" +
-	"\x04heal\x18\x05 \x01(\bR\x04heal\"\xa7\x01\n" +
+	"\x04heal\x18\x05 \x01(\bR\x04heal\"\xc7\x01\n" +
 	"\x04Join\x12\x14\n" +
 	"\x05group\x18\x01 \x03(\fR\x05group\x12\x1c\n" +
 	"\theartbeat\x18\x02 \x01(\x04R\theartbeat\x12\x1b\n" +
@@ -2276,7 +2295,10 @@ const file_job_proto_rawDesc = "" +
 	"\ahang_ns\x18\x04 \x01(\x03R\x06hangNs\x12\x1f\n" +
 	"\vgossip_only\x18\x05 \x01(\bR\n" +
 	"gossipOnly\x12\x14\n" +
-	"\x05views\x18\x06 \x03(\rR\x05views\"\x8d\x01\n" +
+	"\x05views\x18\x06 \x03(\rR\x05views\x12\x1e\n" +
+	"\n" +
+	"generation\x18\a \x01(\rR\n" +
+	"generation\"\x8d\x01\n" +
 	"\x06Member\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\fR\x04peer\x12\x14\n" +
@@ -2379,9 +2401,12 @@ const file_job_proto_rawDesc = "" +
 	"\x03tag\x18\x05 \x01(\x11R\x03tag\x12\x16\n" +
 	"\x06length\x18\x06 \x01(\x04R\x06length\x12\x1a\n" +
 	"\bproduced\x18\a \x01(\x06R\bproduced\x12\x1a\n" +
-	"\breceived\x18\b \x01(\x06R\breceived\"\x1d\n" +
+	"\breceived\x18\b \x01(\x06R\breceived\"=\n" +
 	"\aSuspect\x12\x12\n" +
-	"\x04peer\x18\x01 \x01(\fR\x04peer\"l\n" +
+	"\x04peer\x18\x01 \x01(\fR\x04peer\x12\x1e\n" +
+	"\n" +
+	"generation\x18\x02 \x01(\rR\n" +
+	"generation\"l\n" +
 	"\tCollected\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x1a\n" +
 	"\bmanifest\x18\x02 \x01(\fR\bmanifest\x12\x14\n" +
