@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -120,7 +121,17 @@ func TestSubmitterCutOffForAWhile(t *testing.T) {
 			heal := part(network, len(machines), 0)
 			time.Sleep(5 * time.Second) // what is tested
 			heal()
+			healed := time.Now()
+			printed := len(j.stdout.String())
+			eventually(t, "more output", func() error {
+				if len(j.stdout.String()) == printed {
+					return errors.New("none")
+				}
+				return nil
+			})
+			t.Logf("more output %v after the cut was mended", time.Since(healed))
 			expectSteady(t, j, 500)
+			t.Logf("over %v after the cut was mended", time.Since(healed))
 			expectNobodyFailed(t, j)
 			expectNothingLeft(t, peers)
 		})
