@@ -21,7 +21,7 @@
 // without their majority the job stops and says so (V2). A job without replicas, or
 // on one peer beside the submitter's, has no such group: the submitter's word is
 // the view. The job does not outlive its submitter; the peers end it when the
-// control stream ends.
+// control stream ends, or its peer is silent for too long.
 //
 // Watch and Emission are pure cores. Submitter is the thin service that owns the
 // streams and the clock. One goroutine, that of Submitter.Run, owns each job. It
@@ -34,6 +34,13 @@
 //	while running               its processes fail in the next view; the job goes on with the other replicas
 //	while collecting            the files come from another replica, which may still have to end
 //	while releasing             it is not waited for
+//
+// # When this peer is cut off
+//
+// A silent peer is given up only while this one is in touch with the majority of those
+// who agree on views; else it may be this one that nobody hears. Once it is in touch
+// again, all who are left watch each other anew, in a group of the next generation:
+// group.go. If that takes too long the job ends.
 //
 // # When a replica is lost
 //

@@ -72,7 +72,7 @@ func (p *part) agree() {
 func (p *part) join() {
 	m := p.joining
 	c := faultdetect.GroupConfig{
-		Job: p.spec.ID, Period: time.Duration(m.PeriodNs), Offset: m.Heartbeat, Hang: time.Duration(m.HangNs),
+		Job: jobpb.GroupAgain(p.spec.ID, m.Generation), Period: time.Duration(m.PeriodNs), Offset: m.Heartbeat, Hang: time.Duration(m.HangNs),
 		Verdict: func(faultdetect.Verdict) {},
 	}
 	for i, id := range m.Group {

@@ -27,7 +27,8 @@
 //
 // A job ends when the submitter says Stop, when the control stream ends, for
 // whatever reason, when the fault detector says that the submitter's peer has
-// failed, when this peer is cut off from the majority of those who agree on the job's
+// failed (20 s later, if peers agree on the job's views: it may come back and have the
+// detector begin anew), when this peer is cut off from the majority of those who agree on the job's
 // views (package viewgroup, V2), when the submitter breaks the order above, and when
 // this peer closes.
 // Nothing of it is left then (S4): no process, no descendant of one, no file, no

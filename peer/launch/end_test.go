@@ -62,9 +62,12 @@ const testPeriod = 250 * time.Millisecond
 
 // joinAll makes the peers and, if it is to take part, the submitter members of
 // one fault detection group.
-func (j *testJob) joinAll(submitterToo bool) {
+func (j *testJob) joinAll(submitterToo bool) { j.joinGroup(&jobpb.Join{}, submitterToo) }
+
+// joinGroup is joinAll of the group that m says more about.
+func (j *testJob) joinGroup(m *jobpb.Join, submitterToo bool) {
 	j.Helper()
-	m := &jobpb.Join{Heartbeat: 1, PeriodNs: int64(testPeriod), GossipOnly: true}
+	m.Heartbeat, m.PeriodNs, m.GossipOnly = 1, int64(testPeriod), true
 	var members []p2ppeer.ID
 	for _, peer := range append(j.peers, j.submitter) {
 		m.Group = append(m.Group, []byte(peer.ID()))
@@ -72,7 +75,7 @@ func (j *testJob) joinAll(submitterToo bool) {
 	}
 	if submitterToo {
 		group, err := j.submitter.detector.Join(faultdetect.GroupConfig{
-			Job: j.spec.ID, Members: members, Self: len(members) - 1,
+			Job: jobpb.GroupAgain(j.spec.ID, m.Generation), Members: members, Self: len(members) - 1,
 			Period: testPeriod, Offset: 1, Mode: faultdetect.Gossip, Verdict: func(faultdetect.Verdict) {},
 		})
 		if err != nil {
@@ -92,6 +95,25 @@ func TestJobEndsWhenTheSubmittersPeerHasFailed(t *testing.T) {
 		l.awaitEnd()
 	}
 	j.gone()
+}
+
+// TestJobGoesOnForAWhileWithoutItsSubmitter where others agree on views with it, and
+// goes on when it is back.
+func TestJobGoesOnForAWhileWithoutItsSubmitter(t *testing.T) {
+	t.Parallel()
+	j := newTestJob(t, 1, 2, nil, "sleep")
+	j.start()
+	j.peers[0].meet(j.peers[1])
+	j.peers[1].meet(j.peers[0])
+	j.joinGroup(&jobpb.Join{Views: []uint32{2, 0, 1}}, false) // no heartbeat comes
+	for _, l := range j.links {
+		s := await(l, (*jobpb.FromPeer).GetSuspect)
+		if p2ppeer.ID(s.Peer) != j.submitter.ID() || s.Generation != 0 {
+			t.Errorf("suspect %v", s)
+		}
+	}
+	j.joinGroup(&jobpb.Join{Generation: 1}, true)
+	j.stop()
 }
 
 func TestFailureOfAnotherPeerIsTold(t *testing.T) {

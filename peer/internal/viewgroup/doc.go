@@ -16,6 +16,10 @@
 // vote: the submitter's and those that were named next, as many as make an odd
 // number. A member whose processes have all failed is replaced by another peer.
 //
+// The submitter's peer leads whenever it can. Each member says how it stands to the
+// majority: in touch; absent, so that the silence of others may be its own; or cut off,
+// so that it has to stop.
+//
 // Member is the pure core: it learns of messages, ticks and proposals, and says
 // what to send and what has been committed. Service runs it over libp2p.
 //

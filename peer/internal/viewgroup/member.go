@@ -75,6 +75,7 @@ type Member struct {
 	leader   uint64         // when wanted was proposed last; 0: none
 	proposed int            // when that was
 	answered map[uint64]int // while it leads: when each of the others did last
+	followed int            // when it was last not the one that leads, or handed that on
 	tended   int            // when a new membership was proposed last and is on its way; 0: none is
 	broken   error          // a message has broken the core; it takes part no more
 }
@@ -206,8 +207,11 @@ func (m *Member) Tick() Output {
 	m.attempt(func() error { m.node.Tick(); return nil })
 	if m.Leads() {
 		m.touched = max(m.touched, m.majorityHeard())
+	} else {
+		m.followed = m.now
 	}
 	m.listen()
+	m.attempt(func() error { m.handBack(); return nil })
 	return m.ready()
 }
 
@@ -325,7 +329,7 @@ func (m *Member) acceptable(from int, msg *Message) error {
 	}
 	switch msg.GetType() {
 	case raftpb.MsgApp, raftpb.MsgAppResp, raftpb.MsgHeartbeat, raftpb.MsgHeartbeatResp,
-		raftpb.MsgVote, raftpb.MsgVoteResp, raftpb.MsgPreVote, raftpb.MsgPreVoteResp:
+		raftpb.MsgVote, raftpb.MsgVoteResp, raftpb.MsgPreVote, raftpb.MsgPreVoteResp, raftpb.MsgTimeoutNow:
 	case raftpb.MsgProp:
 		if len(msg.GetEntries()) == 0 {
 			return fmt.Errorf("%w: an empty proposal", errForeign)

@@ -77,6 +77,20 @@ func TestV2OnlyTheMajorityGoesOn(t *testing.T) {
 	}
 }
 
+// TestSubmitterLeadsAgain once it is back.
+func TestSubmitterLeadsAgain(t *testing.T) {
+	w := newWorld(t, 8, 5)
+	w.ticks(5)
+	w.side[0] = 1
+	w.until("another one leads", func() bool {
+		return slices.ContainsFunc(w.members[1:], func(m *Member) bool { return m.Leads() }) && !w.members[0].Leads()
+	})
+	clear(w.side)
+	w.until("the submitter's peer leads", func() bool { return w.members[0].Leads() })
+	w.propose(3, 2, view.Failed)
+	w.until("all agree", w.failed(2, 0, 1, 2, 3, 4))
+}
+
 func TestAnyOneOfThreeMayBeLost(t *testing.T) {
 	for lost := range 3 {
 		w := newWorld(t, 3, 3)

@@ -22,6 +22,20 @@ func (m *Member) tend() {
 	}
 }
 
+// leadTicks is how long another one leads before the submitter's peer does again.
+const leadTicks = 2 * electionTicks
+
+// handBack has the submitter's peer lead again once it is back: it has the control
+// streams, so it knows first who is gone, and who leads is not left in doubt for the
+// time of an election when some other member is lost.
+func (m *Member) handBack() {
+	const submitter = 1
+	if m.Leads() && m.config.Self != submitter-1 && m.now-m.followed > leadTicks && m.now-m.heard[submitter] <= heartbeatTicks {
+		m.followed = m.now
+		m.node.TransferLeader(submitter)
+	}
+}
+
 // wantedMembership returns the next step to the membership that should be, or nil: who
 // is gone leaves; there are as many members as Members says; and of two, the
 // submitter's peer alone goes on being one, because two would both be needed.
