@@ -30,6 +30,7 @@ const (
 // A Contact says how a peer stands to the majority of those who vote.
 type Contact int
 
+// The contacts.
 const (
 	InTouch Contact = iota
 	Absent          // for a second: who is silent here need not be so elsewhere
