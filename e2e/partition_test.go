@@ -119,7 +119,7 @@ func TestSubmitterCutOffForAWhile(t *testing.T) {
 			j := machines[0].steady(t, peers[0], 500)
 			j.printed("rank 1 step 100 ")
 			heal := part(network, len(machines), 0)
-			time.Sleep(5 * time.Second) // what is tested
+			time.Sleep(4 * time.Second) // what is tested
 			heal()
 			healed := time.Now()
 			printed := len(j.stdout.String())
