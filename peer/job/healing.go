@@ -60,6 +60,10 @@ func (h *Healing) Serve(rank int) { h.ranks[rank].served = true }
 // Served reports whether Serve has been said, and neither GaveUp nor Healed since.
 func (h *Healing) Served(rank int) bool { return h.ranks[rank].served }
 
+// Failed returns how many attempts for a rank have come to nothing since it began to
+// lack a replica.
+func (h *Healing) Failed(rank int) int { return h.ranks[rank].failed }
+
 // GaveUp says that this came to nothing. The next attempt has to wait, the longer
 // the more of them have failed.
 func (h *Healing) GaveUp(rank int, now time.Duration) {

@@ -47,12 +47,15 @@ func TestAttemptsThatFailWaitLongerAndLonger(t *testing.T) {
 			now += time.Millisecond
 		}
 		pauses = append(pauses, now-began)
+		if got := h.Failed(0); got != len(pauses) {
+			t.Fatalf("%d attempts failed, want %d", got, len(pauses))
+		}
 	}
 	if pauses[0] == 0 || pauses[0] > time.Second || pauses[11] < time.Second || pauses[11] > 10*time.Second {
 		t.Errorf("pauses %v", pauses)
 	}
 	h.Observe(0, false, now)
-	if h.Observe(0, true, now); h.ranks[0].next > now {
+	if h.Observe(0, true, now); h.ranks[0].next > now || h.Failed(0) != 0 {
 		t.Error("a new loss waits for what came of an earlier one")
 	}
 }

@@ -35,8 +35,14 @@ func (e *execution) seek(rank int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	e.search, e.searched = cancel, rank
 	without := e.unwanted()
+	needs := []int{1 + len(without)}
+	if e.healing.Failed(rank) == 0 {
+		// One slot is found sooner. It may be at a peer that is not wanted, or refuses: so
+		// this is for the first attempt.
+		needs = []int{1, 1 + len(without)}
+	}
 	go func() { // ends with its finding, soon after ctx does
-		l, err := e.recruit(ctx, p, without)
+		l, err := e.recruit(ctx, p, without, needs)
 		e.found <- finding{rank, l, err}
 	}()
 }
@@ -62,19 +68,14 @@ func (e *execution) unwanted() map[p2ppeer.ID]bool {
 
 var errNoOther = errors.New("no other peer has a slot")
 
-// recruit holds a slot for process p at a peer, and opens a control stream to it.
-// It runs beside the goroutine that owns e.
-func (e *execution) recruit(ctx context.Context, p view.Process, without map[p2ppeer.ID]bool) (*link, error) {
+// recruit holds a slot for process p at a peer, and opens a control stream to it. It
+// looks for as many slots as needs says, one number after the other until somebody has
+// one. It runs beside the goroutine that owns e.
+func (e *execution) recruit(ctx context.Context, p view.Process, without map[p2ppeer.ID]bool, needs []int) (*link, error) {
 	s := e.j.s
-	found, _, err := s.cfg.Discovery.Candidates(ctx, discovery.Need{Slots: 1 + len(without), PerPeer: 1})
+	candidates, err := e.candidates(ctx, without, needs)
 	if err != nil {
 		return nil, err
-	}
-	candidates := slices.DeleteFunc(e.j.eligible(found, make(map[string]int)), func(c reservation.Candidate) bool {
-		return without[c.Peer]
-	})
-	if len(candidates) == 0 {
-		return nil, errNoOther
 	}
 	asking, cancel := lingering(ctx, s.waits.answers)
 	defer cancel()
@@ -88,6 +89,24 @@ func (e *execution) recruit(ctx context.Context, p view.Process, without map[p2p
 		l.err = fmt.Errorf("open a control stream: %w", err)
 	}
 	return l, nil
+}
+
+// candidates returns the peers that a search for so many slots finds, but for those
+// in without.
+func (e *execution) candidates(ctx context.Context, without map[p2ppeer.ID]bool, needs []int) ([]reservation.Candidate, error) {
+	for _, slots := range needs {
+		found, _, err := e.j.s.cfg.Discovery.Candidates(ctx, discovery.Need{Slots: slots, PerPeer: 1})
+		if err != nil {
+			return nil, err
+		}
+		candidates := slices.DeleteFunc(e.j.eligible(found, make(map[string]int)), func(c reservation.Candidate) bool {
+			return without[c.Peer]
+		})
+		if len(candidates) > 0 {
+			return candidates, nil
+		}
+	}
+	return nil, errNoOther
 }
 
 // take goes on with what a search has found.
