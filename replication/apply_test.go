@@ -212,7 +212,7 @@ func (w *whole) judge(st state) error {
 func (w *whole) checkKnown(st state, rank int, l *local) error {
 	seen := len(w.seen.all[st[atSeen]][rank])
 	for _, o := range w.scripts[rank] {
-		if o.kind == opSend {
+		if !o.shows() {
 			continue
 		}
 		if seen == 0 {

@@ -146,6 +146,34 @@
 // gives up. If the master changes, the past is told anew by the next, and what
 // was there already is dropped.
 //
+// # A checkpoint
+//
+// A program can say what it needs to go on from a point at which nothing of it is under
+// way. The past then has, in place of all that came between the program's first such point
+// and the last, its state and a Snapshot (checkpoint.go). A new replica relives what came before
+// the first; its program gets there; then it takes the place of the one that made the
+// checkpoint, and relives what came after the last.
+//
+//	prologue | state, snapshot | what came after
+//	   |              |               +--> as ever
+//	   |              +--> Resume, when the program is at its first checkpoint
+//	   +--> as ever
+//
+// It is then as if it had done itself what the snapshot says. Messages: those that the
+// master had forgotten, every replica of the destination has acknowledged, or gets out of
+// its own rank's past, which has them, as above; the others are in the snapshot, and it
+// keeps them like the master, whatever others have told it of them. What had been
+// received is received; what the program had not taken yet is in the snapshot. So there is no gap
+// and nothing comes twice. Outcomes: all points up to the last that the program had come to are
+// stable and seen; what it holds of those itself, it never shows. The others are shown, and in the
+// past behind the snapshot, or proposed to it. So R1 to R4 hold as for one that has relived all.
+//
+// The snapshot is made when the state has been saved, in one step, and the past goes on
+// behind it. Nobody forgets a past that a new replica reads; if the master changes
+// meanwhile, and one of the two pasts has a checkpoint, the new replica gives up: what
+// it has taken of one does not fit the other. It counts for nothing yet, and another
+// takes its place.
+//
 // # What is not promised
 //
 // The package does not detect failures and does not make views; it believes

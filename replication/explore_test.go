@@ -16,6 +16,8 @@ func recv(rank int) op          { return op{kind: opRecv, context: named, rank: 
 func recvAny(index uint64) op   { return op{kind: opRecvAny, context: wild, index: index} }
 func drawPoint(index uint64) op { return op{kind: opDraw, index: index} }
 
+var checkpointed = op{kind: opCheckpoint}
+
 var (
 	// One way: the replicas of rank 0 agree on a number and send it.
 	oneWay = [][]op{{drawPoint(0), send(1)}, {recv(0)}}
@@ -27,6 +29,16 @@ var (
 	wildcard = [][]op{{sendWild(1), recv(1)}, {sendWild(1), recvAny(0), recvAny(1), send(0)}}
 	// Two decisions one after the other, and what follows from them.
 	decisions2 = [][]op{{drawPoint(0), drawPoint(1), send(1)}, {recv(0)}}
+	// What one rank has sent, or received, before its second checkpoint and after.
+	sends2    = [][]op{{checkpointed, send(1), checkpointed, send(1)}, {recv(0), recv(0)}}
+	receives2 = [][]op{{send(1), send(1)}, {checkpointed, recv(0), checkpointed, recv(0)}}
+	exchanges = [][]op{{checkpointed, send(1), recv(1), checkpointed, send(1)}, {send(0), checkpointed, recv(0), recv(0)}}
+	// A message that a checkpoint finds not received.
+	toItself = [][]op{{checkpointed, sendWild(0), send(0), checkpointed, recv(0), recvAny(0)}}
+	// A decision between two checkpoints.
+	checkpoints2 = [][]op{{checkpointed, drawPoint(0), checkpointed}}
+	// A decision before each checkpoint, and one after.
+	checkpoints3 = [][]op{{drawPoint(0), checkpointed, drawPoint(1), checkpointed, drawPoint(2)}}
 	// Two decisions and nothing else.
 	alone = [][]op{{drawPoint(0), drawPoint(1)}}
 )
@@ -72,6 +84,15 @@ var scenarios = []scenario{
 	{name: "exchange, a join, two promotions", n: 2, r: 1, scripts: exchange, allowed: troubles{joins: 1, promotions: 2}},
 	{name: "a decision, r=3, two promotions, a crash", n: 1, r: 3, scripts: [][]op{{drawPoint(0)}}, allowed: troubles{promotions: 2, crashes: 1}},
 	{name: "stream, a promotion, channel lost", n: 2, r: 2, scripts: stream2, allowed: troubles{promotions: 1, resets: 1}},
+	{name: "checkpoints, sends, a join and a crash", n: 2, r: 1, scripts: sends2, allowed: troubles{joins: 1, crashes: 1}},
+	{name: "checkpoints, receives, a join in pieces and a crash", n: 2, r: 1, scripts: receives2, allowed: troubles{joins: 1, crashes: 1}, piece: 40},
+	{name: "checkpoints, exchanges, a join", n: 2, r: 1, scripts: exchanges, allowed: troubles{joins: 1}},
+	{name: "checkpoints, sends, a join, a crash, channel lost", n: 2, r: 1, scripts: sends2, allowed: troubles{joins: 1, crashes: 1, resets: 1}},
+	{name: "checkpoints, to itself, a join and a crash", n: 1, r: 1, scripts: toItself, allowed: troubles{joins: 1, crashes: 1}},
+	{name: "checkpoints, n=1, a join and a crash", n: 1, r: 1, scripts: checkpoints3, allowed: troubles{joins: 1, crashes: 1}, piece: 30},
+	{name: "checkpoints, n=1, a join, a crash, channel lost", n: 1, r: 1, scripts: checkpoints3, allowed: troubles{joins: 1, crashes: 1, resets: 1}},
+	{name: "checkpoints, n=1, r=3, a join in pieces, two crashes", n: 1, r: 3, scripts: checkpoints2, allowed: troubles{joins: 1, crashes: 2}, piece: 30},
+	{name: "checkpoints, n=1, a join, a promotion, a crash", n: 1, r: 2, scripts: checkpoints3, allowed: troubles{joins: 1, promotions: 1, crashes: 1}},
 	{name: "stream, frame lost", n: 2, r: 2, scripts: stream2, allowed: troubles{tears: 1}},
 }
 

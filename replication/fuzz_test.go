@@ -80,11 +80,13 @@ func FuzzReceive(f *testing.F) {
 // It must not panic, and must not keep more than it was given.
 func FuzzReceivePast(f *testing.F) {
 	m := protection.Message{Source: 1, Seq: 1, Payload: []byte("hello")}
-	past := append(protection.AppendMessage(nil, &m), m.Payload...)
+	past := append(protection.AppendMessage([]byte{byte(protection.RecordStart)}, &m), m.Payload...)
 	past = protection.AppendOutcome(past, &protection.Determinant{Outcome: []byte("head")})
 	f.Add(past, 5)
 	f.Add(past, 1)
 	f.Add(append(past, past...), 100)
+	f.Add(resumed(), 1)
+	f.Add(resumed(), 1000)
 	f.Fuzz(func(t *testing.T, past []byte, size int) {
 		donor := view.Process{}
 		v, self, _ := view.New(2, 1).Join(0)
@@ -103,13 +105,37 @@ func FuzzReceivePast(f *testing.F) {
 			if err != nil {
 				return
 			}
+			if p.Checkpointed() == protection.Arrived {
+				var s protection.Snapshot
+				s, out = p.Resume()
+				given -= s.Size() / 100 // a record takes more than its bytes
+			}
+			if out.Lost != "" {
+				return
+			}
 			for _, m := range out.Deliver {
 				given -= len(m.Payload)
 			}
+			given -= len(out.State)
 			position += uint64(len(piece))
 		}
 		if given < 0 {
 			t.Errorf("delivers %d bytes more than it was given", -given)
 		}
 	})
+}
+
+// resumed is a past with a checkpoint.
+func resumed() []byte {
+	payload := []byte("hello")
+	m := protection.Message{Source: 1, Seq: 1, Payload: payload}
+	b := append(protection.AppendMessage([]byte{byte(protection.RecordResumed)}, &m), payload...)
+	b = append(protection.AppendState(b, 5), "state"...)
+	b = protection.AppendSnapshot(b, &protection.Snapshot{
+		Sent: []protection.Position{{Rank: 1, Seq: 3}}, Received: []protection.Position{{Rank: 1, Seq: 4}},
+		Points: []protection.Position{{Seq: 7}}, Kept: []protection.Message{{Source: 0, Dest: 1, Seq: 4, Payload: payload}},
+		Here: []protection.Message{{Source: 1, Seq: 2, Payload: payload}}, Own: []byte("own"),
+	})
+	m.Seq = 5
+	return append(protection.AppendMessage(b, &m), payload...)
 }

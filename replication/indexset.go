@@ -44,3 +44,14 @@ func (s *indexSet) add(i uint64) {
 		s.spans = slices.Insert(s.spans, k, span{i, i})
 	}
 }
+
+// addUpTo puts all numbers up to n into the set.
+func (s *indexSet) addUpTo(n uint64) {
+	k := s.at(n)
+	all := span{0, n}
+	if k < len(s.spans) && (s.spans[k].lo <= n || s.spans[k].lo-1 == n) {
+		all.hi = s.spans[k].hi
+		k++
+	}
+	s.spans = slices.Insert(slices.Delete(s.spans, 0, k), 0, all)
+}

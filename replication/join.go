@@ -21,8 +21,12 @@ type joining struct {
 	donor    view.Process          // the master that was asked
 	asked    bool
 	position uint64 // of the donor's past: so much is here
-	rest     []byte // of that, the beginning of a record
+	rest     []byte // of that, what has not been taken: the beginning of a record, or all after a checkpoint
 	whole    bool
+	told     bool // its first record is here
+	// beginning is the first record of what has been told; 0: nothing has been.
+	beginning  protection.RecordKind
+	resumption resumption
 	// ahead says how many messages of a stream others had of the rank when this
 	// process became whole, if it had not produced them.
 	ahead map[stream]uint64
@@ -69,7 +73,7 @@ func (p *Protocol) join() {
 // reconcilePast asks or answers once more what the channel to q, of the own rank, may
 // have lost.
 func (p *Protocol) reconcilePast(q view.Process) {
-	if p.partial() && p.joining.asked && p.joining.donor == q {
+	if j := p.joining; p.partial() && j.asked && j.donor == q && !j.resumption.arrived {
 		p.recall()
 	}
 	p.answerRecallAgain(q)
@@ -99,10 +103,7 @@ func (o *outbox) admit(q view.Process) {
 		if b.dest != q.Rank {
 			continue
 		}
-		forgotten := b.seq
-		if b.head < len(b.queue) {
-			forgotten = b.queue[b.head].m.Seq - 1
-		}
+		forgotten := b.forgotten()
 		b.acked[q.Replica], b.blind[q.Replica] = forgotten, forgotten > 0
 	}
 }
@@ -164,7 +165,11 @@ func (p *Protocol) askPast() {
 	if j.asked && j.donor == master {
 		return
 	}
-	j.donor, j.asked, j.position, j.rest = master, true, 0, nil
+	if j.beginning == protection.RecordResumed {
+		p.out.Lost = otherCheckpoint
+		return
+	}
+	j.donor, j.asked, j.told, j.position, j.rest = master, true, false, 0, nil
 	p.recall()
 }
 
@@ -223,7 +228,7 @@ func (p *Protocol) answerRecalls() {
 // late, or came twice.
 func (p *Protocol) receivePast(from view.Process, f channel.Frame) error {
 	j := p.joining
-	if !p.partial() || !j.asked || from != j.donor || f.Seq != j.position {
+	if !p.partial() || !j.asked || from != j.donor || f.Seq != j.position || j.resumption.arrived {
 		return nil
 	}
 	if len(f.Payload) == 0 && !f.Sync {
@@ -235,28 +240,44 @@ func (p *Protocol) receivePast(from view.Process, f channel.Frame) error {
 		return err
 	}
 	switch {
+	case p.out.Lost != "":
+	case j.resumption.arrived: // the rest is for Resume
+		j.resumption.last = f.Sync
 	case !f.Sync:
 		p.recall()
-	case len(j.rest) > 0:
-		return fmt.Errorf("past ends within a record")
 	default:
-		p.become()
+		return p.endPast()
 	}
+	return nil
+}
+
+// endPast is the end of the past.
+func (p *Protocol) endPast() error {
+	switch j := p.joining; {
+	case len(j.rest) > 0 || j.resumption.within():
+		return fmt.Errorf("past ends within a record")
+	case j.beginning != protection.RecordStart && !j.resumption.resumed:
+		return fmt.Errorf("past ends without the checkpoint that it was to have")
+	}
+	p.become()
 	return nil
 }
 
 // relive lets happen what the records in b say, and keeps the beginning of the last
 // one if it is cut off.
 func (p *Protocol) relive(b []byte) error {
-	for len(b) > 0 {
+	j := p.joining
+	for len(b) > 0 && !j.resumption.arrived && p.out.Lost == "" {
+		if j.resumption.left > 0 {
+			b = p.reliveState(b)
+			continue
+		}
 		r, rest, err := protection.ReadRecord(b, p.self.Rank)
 		if errors.Is(err, protection.ErrCut) {
 			break
 		}
-		if err == nil && r.Message != nil {
-			err = p.reliveMessage(*r.Message)
-		} else if err == nil {
-			err = p.reliveOutcome(r.Outcome)
+		if err == nil {
+			err = p.reliveRecord(r)
 		}
 		if err != nil {
 			return err
@@ -265,6 +286,21 @@ func (p *Protocol) relive(b []byte) error {
 	}
 	p.joining.rest = b
 	return nil
+}
+
+func (p *Protocol) reliveRecord(r protection.Record) error {
+	switch j := p.joining; {
+	case !j.told:
+		j.told = true
+		return p.reliveBeginning(r.Kind)
+	case j.resumption.within():
+		return p.reliveCheckpoint(r)
+	case r.Kind == protection.RecordMessage:
+		return p.reliveMessage(*r.Message)
+	case r.Kind == protection.RecordOutcome:
+		return p.reliveOutcome(r.Outcome)
+	}
+	return p.reliveCheckpoint(r)
 }
 
 // reliveMessage delivers a message of the past. It has no digest: it is acknowledged

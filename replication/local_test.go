@@ -257,7 +257,7 @@ func (l *locals) let(p *process, in incident) error {
 	}
 	for at := -1; at < p.pc && !p.done() && p.takesPart(); {
 		o := p.script[p.pc]
-		if _, ok := p.decided[o.index]; o.kind == opSend || o.kind != opRecv && !ok {
+		if _, ok := p.decided[o.index]; !o.shows() || o.points() && !ok {
 			return nil
 		}
 		at = p.pc
@@ -295,7 +295,7 @@ func (l *locals) enter(p *process, s local) uint32 {
 		p.reset()
 	}
 	if l.allowed.joins == 0 {
-		p.past = nil // nobody asks
+		p.past, p.prologue = nil, nil // nobody asks
 	}
 	key := sha256.Sum256(canonical(struct {
 		*Protocol
@@ -308,7 +308,8 @@ func (l *locals) enter(p *process, s local) uint32 {
 		tried   map[uint64]bool
 		past    []byte
 		cut     bool
-	}{p.Protocol, s.at, p.pc, p.seen, p.arrived, p.last, p.decided, p.tried, p.past, p.cut}))
+		of      checkpoints
+	}{p.Protocol, s.at, p.pc, p.seen, p.arrived, p.last, p.decided, p.tried, p.past, p.cut, p.checkpoints}))
 	return l.states.number(key, func() *local {
 		if s.unborn = p.unborn(); s.unborn {
 			s.active = true
@@ -327,7 +328,7 @@ func (l *locals) enter(p *process, s local) uint32 {
 		}
 		s.decided, s.flows = make(map[uint64]bool), make(map[stream]flow)
 		for _, o := range p.script {
-			if o.kind == opRecvAny || o.kind == opDraw {
+			if o.points() {
 				s.decided[o.index] = p.decisions.has(protection.Point{Index: o.index})
 			}
 		}

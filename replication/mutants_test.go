@@ -90,7 +90,7 @@ var mutants = []mutant{
 	{"a new replica asks for the past when all have it in their view", "join.go",
 		"if q != p.self && !j.greeted[q] {\n\t\t\t\treturn", "if q != p.self && !j.greeted[q] {\n\t\t\t\tcontinue", "stream, a join"},
 	{"what is not forgotten is kept for a new replica", "join.go",
-		"forgotten = b.queue[b.head].m.Seq - 1\n", "forgotten = b.queue[len(b.queue)-1].m.Seq\n", "stream, a join"},
+		"forgotten := b.forgotten()\n", "forgotten := b.seq\n", "stream, a join"},
 	{"a new replica is sent what it lacks", "join.go",
 		"\t\tp.resend(from)\n", "\t\t_ = from\n", "stream, a join"},
 	{"a new replica is told what others have of its messages", "join.go",
@@ -101,7 +101,17 @@ var mutants = []mutant{
 		"r.answered || !p.Decider() {\n\t\treturn\n\t}\n\tif r.position == 0 && !p.decisions.reached(q.Replica) {",
 		"r.answered {\n\t\treturn\n\t}\n\tif false {", "decisions, n=1, a join, two crashes"},
 	{"another donor tells the past from its beginning", "join.go",
-		"j.donor, j.asked, j.position, j.rest = master, true, 0, nil", "j.donor, j.asked, j.rest = master, true, nil", "decisions, n=1, r=3, a join, two crashes"},
+		"j.donor, j.asked, j.told, j.position, j.rest = master, true, false, 0, nil", "j.donor, j.asked, j.rest = master, true, nil", "decisions, n=1, r=3, a join, two crashes"},
+	{"what is kept at a checkpoint is kept by who goes on from it", "checkpoint.go",
+		"\t\ts.Kept = append(s.Kept, k.m)\n", "\t\t_ = k\n", "checkpoints, sends, a join and a crash"},
+	{"what has been received before a checkpoint is not received again", "checkpoint.go",
+		"\t\ta.next = at.Seq + 1\n", "", "checkpoints, receives, a join in pieces and a crash"},
+	{"what has been decided before a checkpoint is decided", "checkpoint.go",
+		"\t\tp.decisions.pass(at.Context, at.Seq)\n", "\t\t_ = at\n", "checkpoints, n=1, a join, a crash, channel lost"},
+	{"what the program has seen before a checkpoint it is not shown again", "checkpoint.go",
+		"h.shown = h.shown || pt.Context == context && pt.Index <= upTo", "_, _ = pt, h", "checkpoints, n=1, a join, a crash, channel lost"},
+	{"nothing is taken of another donor's checkpoint", "join.go",
+		"\t\tp.out.Lost = otherCheckpoint\n\t\treturn\n", "", "checkpoints, n=1, r=3, a join in pieces, two crashes"},
 }
 
 // TestMutantsApply holds that each mutant still breaks the rule that it names:

@@ -26,6 +26,7 @@ type process struct {
 	lost    map[view.Process]lostChannel // channels to be reopened
 	past    []byte                       // what has reached the rank, as records
 	cut     bool                         // can never join its rank
+	checkpoints
 }
 
 // A host is the schedule that a process runs in.
@@ -47,6 +48,7 @@ func newProcess(id view.Process, v view.View, script []op, h host) *process {
 		id: id, host: h, script: script,
 		last: make(map[stream]uint64), decided: make(map[uint64][]byte),
 		tried: make(map[uint64]bool), lost: make(map[view.Process]lostChannel),
+		past: []byte{byte(protection.RecordStart)},
 	}
 	if v.Live(id) {
 		p.Protocol = New(id, v, Secret{})
@@ -98,6 +100,8 @@ func (p *process) step() error {
 		}
 		source, seq := binary.LittleEndian.Uint64(out), binary.LittleEndian.Uint64(out[8:])
 		p.match(wild, int(source), seq)
+	case opCheckpoint:
+		return p.checkpoint()
 	case opDraw:
 		out, ok := p.decided[o.index]
 		if !ok && p.mayDecide(o) {
@@ -181,6 +185,7 @@ func (p *process) take(out protection.Output) error {
 		p.decided[d.Index] = d.Outcome
 		p.past = protection.AppendOutcome(p.past, &d)
 	}
+	p.state = append(p.state, out.State...)
 	p.cut = p.cut || out.Lost != ""
 	return nil
 }
@@ -189,10 +194,17 @@ func (p *process) take(out protection.Output) error {
 func (p *process) pieces(out protection.Output) []protection.Envelope {
 	var answers []protection.Envelope
 	for _, r := range out.Recalls {
+		if !p.reads(r) {
+			answers = append(answers, protection.Envelope{To: r.To, Frame: protection.PastFrame(p.id.Rank, r.Position, nil, false)})
+			continue
+		}
 		piece := p.past[min(r.Position, uint64(len(p.past))):]
 		last := true
 		if most := p.host.piece(p); len(piece) > most {
 			piece, last = piece[:most], false
+		}
+		if last {
+			delete(p.readers, r.To.Replica)
 		}
 		f := protection.PastFrame(p.id.Rank, r.Position, append([]byte(nil), piece...), last)
 		answers = append(answers, protection.Envelope{To: r.To, Frame: f})

@@ -28,7 +28,14 @@ const (
 	opRecv           // from a named rank
 	opRecvAny        // from whoever is first
 	opDraw           // a random number
+	opCheckpoint
 )
+
+// shows reports whether a call shows the program something.
+func (o op) shows() bool { return o.kind != opSend && o.kind != opCheckpoint }
+
+// points reports whether a call takes a point.
+func (o op) points() bool { return o.kind == opRecvAny || o.kind == opDraw }
 
 // scripts returns a program for each of n ranks that together cannot deadlock:
 // they are made as one sequence in which every receive stands behind enough
@@ -53,6 +60,8 @@ func scripts(rng *rand.Rand, n, length int) [][]op {
 	}
 	for range length {
 		switch rank := rng.IntN(n); {
+		case rng.IntN(12) == 0:
+			all[rank] = append(all[rank], op{kind: opCheckpoint})
 		case rng.IntN(8) == 0:
 			all[rank] = append(all[rank], op{kind: opDraw, index: points[rank]})
 			points[rank]++

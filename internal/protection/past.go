@@ -11,43 +11,110 @@ import (
 // A rank's past is what has reached its programs from outside: messages of other
 // ranks and outcomes, as a row of records,
 //
+//	'b'                                               begins, from the program's start
 //	'm' | context | source | tag | seq | length | payload     a message
 //	's' | the same                                            a synchronous one
 //	'o' | context | index | length | outcome                  an outcome
 //
 // whose numbers are varints, the tag's with a sign. Each stream's messages are in
-// order.
+// order. One that goes on from a checkpoint has only what came before the program's
+// first one, and after the last:
+//
+//	'j'                                               begins, and has a checkpoint
+//	'm', 's', 'o' ...                                 up to the first checkpoint
+//	'c' | length, 8 bytes | the program's state       of the last one
+//	't' | context | rank | seq                        sent
+//	'r' | context | rank | seq                        received
+//	'n' | context | 0 | index                         points
+//	'k', 'K' | context | dest | tag | seq | length | payload     sent, and still kept
+//	'h', 'H' | context | source | the same                       here, not received yet
+//	'x' | length | bytes                              what else there is to know
+//	'e'                                               the checkpoint is whole
+//	'm', 's', 'o' ...
+//
+// The second letter of two is that of a synchronous message.
+
+// A RecordKind says what a Record is.
+type RecordKind byte
+
+// The kinds.
 const (
-	recordMessage     = 'm'
-	recordSynchronous = 's'
-	recordOutcome     = 'o'
+	RecordStart       RecordKind = 'b'
+	RecordResumed     RecordKind = 'j'
+	RecordMessage     RecordKind = 'm'
+	RecordOutcome     RecordKind = 'o'
+	RecordState       RecordKind = 'c'
+	RecordSent        RecordKind = 't'
+	RecordReceived    RecordKind = 'r'
+	RecordPoints      RecordKind = 'n'
+	RecordKept        RecordKind = 'k'
+	RecordHere        RecordKind = 'h'
+	RecordOwn         RecordKind = 'x'
+	RecordWhole       RecordKind = 'e'
+	recordSynchronous RecordKind = 's' // as it is written
 )
+
+// StateHeader is the length in bytes of what comes before a program's state.
+const StateHeader = 9
+
+// AppendState appends what comes before a state of so many bytes.
+func AppendState(b []byte, length uint64) []byte {
+	return binary.LittleEndian.AppendUint64(append(b, byte(RecordState)), length)
+}
 
 // AppendMessage appends the record of m, which has been delivered, up to its
 // payload.
 func AppendMessage(b []byte, m *Message) []byte {
-	kind := byte(recordMessage)
-	if m.Sync {
-		kind = recordSynchronous
+	return appendMessage(b, RecordMessage, m)
+}
+
+// appendMessage does so for a record of a kind. Kept ones have their destination in
+// place of their source.
+func appendMessage(b []byte, kind RecordKind, m *Message) []byte {
+	rank := m.Source
+	if kind == RecordKept {
+		rank = m.Dest
 	}
-	b = binary.AppendUvarint(append(b, kind), uint64(m.Context))
-	b = binary.AppendUvarint(b, uint64(m.Source))
+	b = binary.AppendUvarint(append(b, letter(kind, m.Sync)), uint64(m.Context))
+	b = binary.AppendUvarint(b, uint64(rank))
 	b = binary.AppendVarint(b, int64(m.Tag))
 	b = binary.AppendUvarint(b, m.Seq)
 	return binary.AppendUvarint(b, uint64(len(m.Payload)))
 }
 
+// letter is how the kind of a message's record is written.
+func letter(kind RecordKind, sync bool) byte {
+	switch {
+	case !sync:
+	case kind == RecordMessage:
+		return byte(recordSynchronous)
+	default:
+		return byte(kind) - 'a' + 'A'
+	}
+	return byte(kind)
+}
+
+func appendPosition(b []byte, kind RecordKind, at Position) []byte {
+	b = binary.AppendUvarint(append(b, byte(kind)), uint64(at.Context))
+	b = binary.AppendUvarint(b, uint64(at.Rank))
+	return binary.AppendUvarint(b, at.Seq)
+}
+
 // AppendOutcome appends the record of an outcome that the program has been shown.
 func AppendOutcome(b []byte, d *Determinant) []byte {
-	b = binary.AppendUvarint(append(b, recordOutcome), uint64(d.Context))
+	b = binary.AppendUvarint(append(b, byte(RecordOutcome)), uint64(d.Context))
 	b = binary.AppendUvarint(b, d.Index)
 	return append(binary.AppendUvarint(b, uint64(len(d.Outcome))), d.Outcome...)
 }
 
-// A Record is one event of a past: a message, or an outcome.
+// A Record is one event of a past, or a piece of a checkpoint.
 type Record struct {
-	Message *Message // to process self's rank; nil: an outcome
-	Outcome Determinant
+	Kind    RecordKind
+	Message *Message    // of and to process self's rank; of RecordMessage, RecordKept, RecordHere
+	Outcome Determinant // of RecordOutcome
+	At      Position    // of RecordSent, RecordReceived, RecordPoints
+	Length  uint64      // of RecordState: so many bytes follow, which are no records
+	Bytes   []byte      // of RecordOwn
 }
 
 // ErrCut says that a record goes on in bytes that are not there yet.
@@ -57,24 +124,34 @@ var ErrCut = errors.New("record of a past is cut off")
 // what follows it. What the record holds shares memory with b.
 func ReadRecord(b []byte, self int) (Record, []byte, error) {
 	r := reader{b: b}
-	switch kind := r.byte(); kind {
-	case recordMessage, recordSynchronous:
-		m := &Message{Dest: self, Sync: kind == recordSynchronous}
-		m.Context, m.Source = uint32(r.number(1<<32-1)), int(r.number(1<<31-1))
-		m.Tag, m.Seq = r.tag(), r.number(1<<64-1)
-		m.Payload = r.bytes(channel.MaxPayload)
-		return Record{Message: m}, r.b, r.err
-	case recordOutcome:
-		var d Determinant
-		d.Context, d.Index = uint32(r.number(1<<32-1)), r.number(1<<64-1)
-		d.Outcome = r.bytes(channel.MaxPayload)
-		return Record{Outcome: d}, r.b, r.err
+	first := r.byte()
+	rec := Record{Kind: RecordKind(first)}
+	switch rec.Kind {
+	case recordSynchronous:
+		rec.Kind = RecordMessage
+	case 'K', 'H':
+		rec.Kind = RecordKind(first - 'A' + 'a')
+	}
+	switch rec.Kind {
+	case RecordStart, RecordResumed, RecordWhole:
+	case RecordMessage, RecordKept, RecordHere:
+		rec.Message = r.message(rec.Kind, self)
+		rec.Message.Sync = first != byte(rec.Kind)
+	case RecordOutcome:
+		rec.Outcome.Context, rec.Outcome.Index = uint32(r.number(1<<32-1)), r.number(1<<64-1)
+		rec.Outcome.Outcome = r.bytes(channel.MaxPayload)
+	case RecordSent, RecordReceived, RecordPoints:
+		rec.At = Position{Context: uint32(r.number(1<<32 - 1)), Rank: int(r.number(1<<31 - 1)), Seq: r.number(1<<64 - 1)}
+	case RecordState:
+		rec.Length = r.fixed()
+	case RecordOwn:
+		rec.Bytes = r.bytes(channel.MaxPayload)
 	default:
 		if r.err == nil {
-			r.err = fmt.Errorf("record of unknown kind %d in a past", kind)
+			r.err = fmt.Errorf("record of unknown kind %d in a past", first)
 		}
-		return Record{}, nil, r.err
 	}
+	return rec, r.b, r.err
 }
 
 // A reader takes values from bytes until one is wrong or cut off.
@@ -91,6 +168,28 @@ func (r *reader) byte() byte {
 	c := r.b[0]
 	r.b = r.b[1:]
 	return c
+}
+
+func (r *reader) message(kind RecordKind, self int) *Message {
+	m := &Message{Context: uint32(r.number(1<<32 - 1))}
+	rank := int(r.number(1<<31 - 1))
+	if m.Source, m.Dest = rank, self; kind == RecordKept {
+		m.Source, m.Dest = self, rank
+	}
+	m.Tag, m.Seq = r.tag(), r.number(1<<64-1)
+	m.Payload = r.bytes(channel.MaxPayload)
+	return m
+}
+
+// fixed takes a number of 8 bytes.
+func (r *reader) fixed() uint64 {
+	if len(r.b) < 8 {
+		r.err = ErrCut
+		return 0
+	}
+	v := binary.LittleEndian.Uint64(r.b)
+	r.b = r.b[8:]
+	return v
 }
 
 func (r *reader) number(most uint64) uint64 {

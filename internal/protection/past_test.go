@@ -13,11 +13,57 @@ func past() []byte {
 	return append(b, AppendMessage(nil, &Message{Source: 3, Dest: 1, Seq: 2})...)
 }
 
+func snapshot() Snapshot {
+	return Snapshot{
+		Sent:     []Position{{Context: 300, Rank: 2, Seq: 4}},
+		Received: []Position{{Context: 300, Rank: 2, Seq: 9}, {Context: 301, Rank: 3, Seq: 1}},
+		Points:   []Position{{Seq: 1 << 33}},
+		Kept:     []Message{{Context: 300, Source: 1, Dest: 2, Tag: 3, Seq: 5, Sync: true, Payload: []byte("kept")}},
+		Here:     []Message{{Context: 300, Source: 2, Dest: 1, Seq: 7, Payload: []byte("here")}, {Source: 1, Dest: 1, Seq: 1, Sync: true, Payload: []byte{}}},
+		Own:      []byte("own"),
+	}
+}
+
+func TestASnapshotIsReadAsItWasWritten(t *testing.T) {
+	want := snapshot()
+	var got Snapshot
+	b := AppendSnapshot(nil, &want)
+	for {
+		r, rest, err := ReadRecord(b, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b = rest; r.Kind == RecordWhole {
+			break
+		}
+		if err := got.Add(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got.size = 0; len(b) > 0 || !reflect.DeepEqual(got, want) {
+		t.Errorf("read %+v, want %+v, and %d bytes are left", got, want, len(b))
+	}
+}
+
+func TestASnapshotHasItsLimit(t *testing.T) {
+	var s Snapshot
+	big := Record{Kind: RecordHere, Message: &Message{Payload: make([]byte, MaxSnapshot/2)}}
+	if err := s.Add(big); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Add(big); err == nil {
+		t.Error("more than the limit is taken")
+	}
+	if err := s.Add(Record{Kind: RecordMessage}); err == nil {
+		t.Error("a message that came later is taken for a part of it")
+	}
+}
+
 func TestAPastIsReadAsItWasWritten(t *testing.T) {
 	want := []Record{
-		{Message: &Message{Context: 300, Source: 2, Dest: 1, Tag: -7, Seq: 1 << 40, Sync: true, Payload: []byte("hello")}},
-		{Outcome: Determinant{Point: Point{Context: 1, Index: 9}, Outcome: []byte("head")}},
-		{Message: &Message{Source: 3, Dest: 1, Seq: 2, Payload: []byte{}}},
+		{Kind: RecordMessage, Message: &Message{Context: 300, Source: 2, Dest: 1, Tag: -7, Seq: 1 << 40, Sync: true, Payload: []byte("hello")}},
+		{Kind: RecordOutcome, Outcome: Determinant{Point: Point{Context: 1, Index: 9}, Outcome: []byte("head")}},
+		{Kind: RecordMessage, Message: &Message{Source: 3, Dest: 1, Seq: 2, Payload: []byte{}}},
 	}
 	b := past()
 	for _, w := range want {
@@ -49,17 +95,17 @@ func FuzzReadRecord(f *testing.F) {
 	f.Add([]byte("m\x00\x00\x00\x01\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"))
 	f.Add([]byte("s\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff"))
 	f.Add([]byte("o"))
+	whole := snapshot()
+	f.Add(AppendSnapshot(nil, &whole))
+	f.Add(AppendSnapshot(nil, &Snapshot{Kept: whole.Kept}))
+	f.Add(AppendSnapshot(nil, &Snapshot{Here: whole.Here}))
+	f.Add(AppendState(nil, 1<<40))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r, rest, err := ReadRecord(b, 1)
 		if err != nil {
 			return
 		}
-		var again []byte
-		if m := r.Message; m != nil {
-			again = append(AppendMessage(nil, m), m.Payload...)
-		} else {
-			again = AppendOutcome(nil, &r.Outcome)
-		}
+		again := written(r)
 		if len(again) > len(b)-len(rest) {
 			t.Errorf("%x was read as %+v, which is the longer %x", b, r, again)
 		}
@@ -67,4 +113,22 @@ func FuzzReadRecord(f *testing.F) {
 			t.Errorf("%+v was read back as %+v, %v", r, got, err)
 		}
 	})
+}
+
+// written returns r as it is written.
+func written(r Record) []byte {
+	switch r.Kind {
+	case RecordMessage, RecordKept, RecordHere:
+		return append(appendMessage(nil, r.Kind, r.Message), r.Message.Payload...)
+	case RecordOutcome:
+		return AppendOutcome(nil, &r.Outcome)
+	case RecordSent, RecordReceived, RecordPoints:
+		return appendPosition(nil, r.Kind, r.At)
+	case RecordState:
+		return AppendState(nil, r.Length)
+	case RecordOwn:
+		b := AppendSnapshot(nil, &Snapshot{Own: r.Bytes})
+		return b[:len(b)-1]
+	}
+	return []byte{byte(r.Kind)}
 }

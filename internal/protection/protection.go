@@ -53,6 +53,9 @@ type Output struct {
 	Diverged []Divergence
 	// Recalls are pieces of this process's past that new replicas of its rank ask for.
 	Recalls []Recall
+	// State is what came of the program's state in a checkpoint that this process, which
+	// is new, is to go on from: the bytes after those of the last Output.
+	State []byte
 	// Lost says why this process, which was to join its rank, never can; empty: it may.
 	Lost string
 }
@@ -138,6 +141,14 @@ type Protocol interface {
 	// Joining reports whether this process, which is new in its rank, has not caught
 	// up yet with what the rank had done. It turns from true to false at most once.
 	Joining() bool
+	// Snapshot returns what a process has to know of this one's messages to go on from
+	// here: Sent, Received and Kept. Their payloads stay the protocol's.
+	Snapshot() Snapshot
+	// Checkpointed reports whether this process, which is new in its rank, is to go on
+	// from a checkpoint, and Resume lets it do so once that has Arrived: the program
+	// has come to its first one. It returns what was in it, and the Output what came behind it.
+	Checkpointed() Checkpointed
+	Resume() (Snapshot, Output)
 	// Retained returns the bytes that the protocol keeps for others: 0 when
 	// every message of this process is where it has to be.
 	Retained() int

@@ -51,5 +51,6 @@
 // A view may have more replicas than the one before. Their channels are taken as soon
 // as the view has them: join.go. What reaches a process from outside is kept in
 // a log (past.go), out of which the protocol gives a replica that joins the rank later
-// all that its program needs to come as far as the others.
+// all that its program needs to come as far as the others. A checkpoint of the program
+// takes the place of the middle of the log (checkpoint.go, draft.go).
 package engine

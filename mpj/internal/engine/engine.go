@@ -55,6 +55,7 @@ type Engine struct {
 	past   *Past // nil: none
 	unkept func(string)
 	joined func(messages, bytes uint64) // nil once told
+	state  *draft                       // what has come of the state that this process is to go on from
 
 	ctx     context.Context // of everything that blocks; ends with the engine
 	cancel  context.CancelFunc
@@ -106,6 +107,8 @@ type Engine struct {
 	uneaten   int                   // bytes that waited for it at the last tick
 
 	relived, relivedBytes uint64 // messages of the rank's past that were given to this process
+
+	resuming *waiter // of Checkpoint, for a checkpoint to come
 
 	diverged int // times that tell has been called
 	telling  int // calls of it that have not returned
@@ -239,6 +242,9 @@ func (e *Engine) apply(out protection.Output) {
 	for _, r := range out.Recalls {
 		e.recall(r)
 	}
+	if len(out.State) > 0 {
+		e.takeState(out.State)
+	}
 	e.keepPast(out)
 	e.deliveries = append(e.deliveries, out.Deliver...)
 	e.outcomes = append(e.outcomes, out.Decided...)
@@ -365,6 +371,9 @@ func (e *Engine) Close() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.past.close()
+	if e.state != nil {
+		e.state.discard()
+	}
 	for _, c := range e.callers {
 		c.receiver.Close()
 	}

@@ -175,6 +175,9 @@ func (e *Engine) arrived(in *inlet, f *channel.Frame) bool {
 			e.apply(out)
 			e.relieve()
 			e.armTick()
+			if f.Kind == channel.Past {
+				e.resuming.wake()
+			}
 		}
 	}
 	if err != nil {

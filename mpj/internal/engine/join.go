@@ -48,8 +48,8 @@ func (e *Engine) keepPast(out protection.Output) {
 		return
 	}
 	due, why := e.past.keep(out, e.self.Rank)
-	if due {
-		e.running.Go(e.past.write) // until it has caught up
+	if due != nil {
+		e.running.Go(func() { e.past.write(due) }) // until it has caught up
 	}
 	if why != "" && e.unkept != nil {
 		e.running.Go(func() { e.unkept(why) }) // until it returns
@@ -62,7 +62,7 @@ func (e *Engine) recall(r protection.Recall) {
 		var piece []byte
 		var last bool
 		if e.past != nil {
-			piece, last = e.past.piece(r.Position)
+			piece, last = e.past.piece(r.To, r.Position)
 		}
 		e.mu.Lock()
 		defer e.mu.Unlock()

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
 // log returns an empty log and its folder.
@@ -20,15 +21,19 @@ func log(t *testing.T, limit uint64) (*Past, string) {
 	return p, dir
 }
 
-// all returns what p holds, read piece by piece.
+// reading is who reads a log.
+var reading = view.Process{Replica: 2}
+
+// all returns what p holds, read piece by piece, but for the first byte.
 func all(t *testing.T, p *Past) []byte {
 	t.Helper()
 	var read []byte
+	clear(p.readers)
 	for {
-		piece, last := p.piece(uint64(len(read)))
+		piece, last := p.piece(reading, uint64(len(read)))
 		read = append(read, piece...)
 		if last {
-			return read
+			return read[1:]
 		}
 		if len(piece) == 0 {
 			t.Fatalf("nothing follows %d bytes", len(read))
@@ -49,17 +54,17 @@ func TestAPastIsReadWhereverItIs(t *testing.T) {
 		if why != "" {
 			t.Fatal(why)
 		}
-		if due && i%7 != 4 { // else it has to wait
-			p.write()
+		if due != nil && i%7 != 4 { // else it has to wait
+			p.write(due)
 		} else {
-			p.busy = false
+			p.current.busy = false
 		}
 		if got := all(t, p); !bytes.Equal(got, want) {
 			t.Fatalf("after %d records: %d bytes, want %d", 2*i+2, len(got), len(want))
 		}
 	}
-	if p.written == 0 || len(p.tail) == 0 {
-		t.Errorf("%d bytes in the file, %d in memory: want some in both", p.written, len(p.tail))
+	if s := p.current; s.written == 0 || len(s.tail) == 0 {
+		t.Errorf("%d bytes in the file, %d in memory: want some in both", s.written, len(s.tail))
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
 		t.Errorf("the folder has %v, %v", left, err)
@@ -74,7 +79,10 @@ func TestAPastThatIsTooLongIsLetGo(t *testing.T) {
 		if (why == "") != (i != 1) {
 			t.Errorf("message %d: %q", i, why)
 		}
-		if b, last := p.piece(0); (len(b) > 0 && last) != want {
+		if b, _ := p.piece(reading, 0); (len(b) == 1) != want {
+			t.Errorf("message %d: begins with %q", i, b)
+		}
+		if b, last := p.piece(reading, 1); (len(b) > 0 && last) != want {
 			t.Errorf("message %d: %d bytes, last %v", i, len(b), last)
 		}
 	}
@@ -82,26 +90,146 @@ func TestAPastThatIsTooLongIsLetGo(t *testing.T) {
 
 func TestAPastThatCannotBeWrittenIsLetGo(t *testing.T) {
 	p, _ := log(t, 1<<30)
-	p.file.Close()
+	p.current.file.Close()
 	m := protection.Message{Source: 1, Seq: 1, Payload: make([]byte, pastTail)}
-	if due, why := p.keep(protection.Output{Deliver: []protection.Message{m}}, 0); !due || why != "" {
+	due, why := p.keep(protection.Output{Deliver: []protection.Message{m}}, 0)
+	if due == nil || why != "" {
 		t.Fatalf("due %v, %q", due, why)
 	}
-	p.write()
+	p.write(due)
 	if _, why := p.keep(protection.Output{Deliver: []protection.Message{m}}, 0); why == "" {
 		t.Error("nobody is told")
 	}
-	if b, last := p.piece(0); len(b) > 0 || last {
+	if b, last := p.piece(reading, 0); len(b) > 0 || last {
 		t.Errorf("there is still a piece of %d bytes", len(b))
 	}
 }
 
 func TestAPieceBeyondTheEndIsNone(t *testing.T) {
 	p, _ := log(t, 1000)
-	if b, last := p.piece(0); len(b) > 0 || !last {
+	if b, last := p.piece(reading, 1); len(b) > 0 || last {
+		t.Errorf("of one that has not begun to read: %d bytes, last %v", len(b), last)
+	}
+	if b, last := p.piece(reading, 0); len(b) != 1 || last {
+		t.Errorf("the beginning: %q, last %v", b, last)
+	}
+	if b, last := p.piece(reading, 1); len(b) > 0 || !last {
 		t.Errorf("of nothing: %d bytes, last %v", len(b), last)
 	}
-	if b, last := p.piece(1); len(b) > 0 || last {
+	if b, last := p.piece(reading, 2); len(b) > 0 || last {
 		t.Errorf("beyond: %d bytes, last %v", len(b), last)
 	}
+}
+
+// logged is one message of the given length, in p and as a record.
+func logged(t *testing.T, p *Past, seq uint64, length int) []byte {
+	t.Helper()
+	m := protection.Message{Source: 1, Seq: seq, Payload: bytes.Repeat([]byte{byte(seq)}, length)}
+	due, why := p.keep(protection.Output{Deliver: []protection.Message{m}}, 0)
+	if why != "" {
+		t.Fatal(why)
+	}
+	if due != nil {
+		p.write(due)
+	}
+	return append(protection.AppendMessage(nil, &m), m.Payload...)
+}
+
+// TestACheckpointTakesThePlaceOfWhatCameBefore reads a log with three checkpoints: of
+// what came between the first and the last nothing is left.
+func TestACheckpointTakesThePlaceOfWhatCameBefore(t *testing.T) {
+	v := view.New(1, 3)
+	p, dir := log(t, 1<<30)
+	prologue := logged(t, p, 1, 300_000)
+	var want []byte
+	for i := range 3 {
+		d := p.draft(v, false)
+		state := bytes.Repeat([]byte{byte(100 + i)}, 3_000_000)
+		d.Write(state)
+		during := logged(t, p, uint64(10+i), 10)
+		if !d.finish() {
+			t.Fatal(d.err)
+		}
+		p.commit(d, []byte("snapshot"), v)
+		if d.discard(); d.file != nil {
+			t.Fatal("the draft is not taken")
+		}
+		after := logged(t, p, uint64(20+i), 400_000)
+		want = append(append(append(protection.AppendState(bytes.Clone(prologue), uint64(len(state))), state...), "snapshot"...), after...)
+		_ = during
+	}
+	if got := all(t, p); !bytes.Equal(got, want) {
+		t.Errorf("%d bytes, want %d", len(got), len(want))
+	}
+	if b, _ := p.piece(reading, 0); string(b) != "j" {
+		t.Errorf("begins with %q", b)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("the folder has %v, %v", left, err)
+	}
+}
+
+func TestNoCheckpointWhileSomebodyReads(t *testing.T) {
+	v := view.New(1, 3)
+	p, _ := log(t, 1<<30)
+	logged(t, p, 1, 10)
+	late := p.draft(v, false)
+	late.Write([]byte("state"))
+	late.finish()
+	p.piece(reading, 0)
+	if p.draft(v, false) != nil {
+		t.Error("a draft is made while somebody reads")
+	}
+	if p.commit(late, nil, v); late.file == nil || p.resumed {
+		t.Error("a checkpoint takes the place of what somebody reads")
+	}
+	late.discard()
+	gone, _ := v.With(reading, view.Failed)
+	if d := p.draft(gone, false); d == nil {
+		t.Error("no draft once the reader has failed")
+	} else {
+		d.discard()
+	}
+	p.piece(reading, 0)
+	if _, last := p.piece(reading, 1); last {
+		t.Error("the end is said before the message")
+	}
+	if _, last := p.piece(reading, 1+uint64(len(logged(t, p, 2, 0)))); last {
+		t.Error("the end is said where there is none")
+	}
+	all(t, p)
+	d := p.draft(v, false)
+	if d == nil {
+		t.Fatal("no draft once the log has been read")
+	}
+	d.finish()
+	p.commit(d, nil, v)
+	if b, last := p.piece(reading, 2); len(b) > 0 || last {
+		t.Errorf("who has read another checkpoint gets %d bytes of this one", len(b))
+	}
+}
+
+func TestACheckpointMakesALogWholeAgain(t *testing.T) {
+	v := view.New(1, 3)
+	p, _ := log(t, 1000)
+	p.split()
+	m := protection.Message{Source: 1, Seq: 1, Payload: make([]byte, 2000)}
+	if _, why := p.keep(protection.Output{Deliver: []protection.Message{m}}, 0); why != "" || p.current != nil {
+		t.Fatalf("%q", why)
+	}
+	if b, last := p.piece(reading, 0); len(b) > 0 || last {
+		t.Errorf("begins with %q", b)
+	}
+	d := p.draft(v, false)
+	d.Write(make([]byte, 100))
+	d.finish()
+	p.commit(d, nil, v)
+	if got := all(t, p); len(got) != 100+protection.StateHeader {
+		t.Errorf("%d bytes", len(got))
+	}
+	long := p.draft(v, false)
+	if n, err := long.Write(make([]byte, 2000)); n != 2000 || err != nil || long.finish() {
+		t.Errorf("a state that is too long: %d, %v", n, err)
+	}
+	long.discard()
 }

@@ -1,0 +1,178 @@
+package engine
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"maps"
+	"math"
+
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+)
+
+// A Checkpoint is what a program's checkpoint consists of.
+type Checkpoint struct {
+	Save    func(io.Writer) error // writes the state of the program
+	Restore func(io.Reader) error // reads it
+	// Own is called after Save. It returns what the caller has to know of itself beside
+	// the program's state, or not ok: this checkpoint cannot be. TakeOwn is called before Restore.
+	Own     func() (own []byte, ok bool)
+	TakeOwn func([]byte) error
+}
+
+// Checkpoint makes what has reached this process so far superfluous for those that join
+// its rank later, or, when this process is such a one and calls it first, lets it go on
+// from the last checkpoint of its rank. The program has nothing under way. What a
+// checkpoint could not be made for, such as a full disk, is no error: the log is as it
+// was. An error is one of Save, Restore or TakeOwn, or the engine's.
+func (e *Engine) Checkpoint(c Checkpoint) error {
+	w := waiters.Get().(*waiter)
+	e.mu.Lock()
+	defer w.put()
+	if e.err != nil || e.protocol == nil || e.past == nil && !e.protocol.Joining() {
+		defer e.mu.Unlock()
+		return e.err
+	}
+	e.resuming = w
+	err := e.await(w, func() bool { return e.protocol.Checkpointed() != protection.Arriving })
+	e.resuming = nil
+	if err != nil {
+		e.mu.Unlock()
+		return err
+	}
+	if e.protocol.Checkpointed() == protection.Arrived {
+		return e.resume(c)
+	}
+	var d *draft
+	if e.past != nil {
+		d = e.past.draft(e.view, e.protocol.Joining())
+	}
+	e.mu.Unlock()
+	if d == nil {
+		return nil
+	}
+	defer d.discard()
+	if err := c.Save(d); err != nil {
+		return err
+	}
+	own, ok := c.Own()
+	if !ok || !d.finish() {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.err == nil && !e.underWay() {
+		e.commit(d, e.snapshot(own))
+	}
+	return e.err
+}
+
+// underWay reports whether some goroutine of the program waits for something.
+func (e *Engine) underWay() bool {
+	for _, b := range e.mailboxes {
+		if len(b.posts) > 0 {
+			return true
+		}
+	}
+	return len(e.open)+len(e.unmatched) > 0
+}
+
+// commit lets the past begin with the state in d, and with s. e.mu is held.
+func (e *Engine) commit(d *draft, s protection.Snapshot) {
+	if s.Size() > pastAhead {
+		return
+	}
+	b := protection.AppendSnapshot(nil, &s)
+	for pt, outcome := range e.early {
+		b = protection.AppendOutcome(b, &protection.Determinant{Point: pt, Outcome: outcome})
+	}
+	if due := e.past.commit(d, b, e.view); due != nil {
+		e.running.Go(func() { e.past.write(due) }) // until it has caught up
+	}
+}
+
+// snapshot returns what a process has to know, beside the program's state, to go on
+// from here. e.mu is held.
+func (e *Engine) snapshot(own []byte) protection.Snapshot {
+	s := e.protocol.Snapshot()
+	for context, b := range e.mailboxes {
+		if b.points > 0 {
+			s.Points = append(s.Points, protection.Position{Context: context, Seq: b.points})
+		}
+		for i := range b.unexpected {
+			s.Here = append(s.Here, b.unexpected[i].Message)
+		}
+	}
+	s.Own = append(binary.LittleEndian.AppendUint64(nil, math.Float64bits(e.time)), own...)
+	return s
+}
+
+// takeState writes down what has come of the state that this process is to go on from.
+func (e *Engine) takeState(b []byte) {
+	if e.state == nil && e.past != nil {
+		e.state = e.past.newDraft()
+	}
+	if e.state == nil {
+		e.fail(errors.New("this process has no room for the checkpoint that it is to go on from"))
+		return
+	}
+	if e.state.Write(b); e.state.err != nil {
+		e.fail(e.state.err)
+	}
+}
+
+// resume goes on from the checkpoint that has come. e.mu is held, and released.
+func (e *Engine) resume(c Checkpoint) error {
+	s, out := e.protocol.Resume()
+	e.takeState(nil)
+	d := e.state
+	switch {
+	case e.err != nil:
+	case out.Lost != "":
+		e.fail(errors.New(out.Lost))
+	case len(s.Own) < 8:
+		e.fail(errors.New("checkpoint of this rank does not say its time"))
+	case !d.finish():
+		e.fail(d.err)
+	}
+	if e.err != nil {
+		defer e.mu.Unlock()
+		return e.err
+	}
+	e.goTo(&s)
+	e.past.split()
+	e.commit(d, s)
+	e.countRelived(out.Deliver)
+	e.apply(out)
+	e.relieve()
+	e.armTick()
+	e.mu.Unlock()
+	defer d.discard()
+	if err := c.TakeOwn(s.Own[8:]); err != nil {
+		return err
+	}
+	return c.Restore(d.reader())
+}
+
+// goTo brings the mailboxes and the clock to where the snapshot was made.
+func (e *Engine) goTo(s *protection.Snapshot) {
+	for _, b := range e.mailboxes {
+		b.unexpected, b.space = nil, nil
+	}
+	for _, m := range s.Here {
+		b := e.mailbox(m.Context)
+		b.arrivals++
+		b.add(message{Message: m, arrival: b.arrivals})
+	}
+	for _, at := range s.Points {
+		e.mailbox(at.Context).points = at.Seq
+	}
+	maps.DeleteFunc(e.early, func(pt protection.Point, _ []byte) bool {
+		return pt.Index <= e.mailbox(pt.Context).points
+	})
+	maps.DeleteFunc(e.receipts, func(name letter, _ struct{}) bool {
+		return name.seq <= e.protocol.Sent(name.context, name.dest)
+	})
+	e.time = math.Float64frombits(binary.LittleEndian.Uint64(s.Own))
+	e.clockOffset = e.time - e.clock().Seconds()
+}

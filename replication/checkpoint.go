@@ -1,0 +1,242 @@
+package replication
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+)
+
+// A resumption is what a new replica has got of the checkpoint in its rank's past.
+//
+//	prologue --> state --> snapshot --- whole ---> arrived --- Resume ---> the rest of the past
+type resumption struct {
+	begun    bool   // the state has
+	left     uint64 // bytes of it that are still to come
+	snapshot protection.Snapshot
+	arrived  bool // and nothing is taken before Resume
+	last     bool // all of the past is here
+	resumed  bool
+}
+
+// Snapshot implements protection.Protocol.
+func (p *Protocol) Snapshot() protection.Snapshot {
+	var s protection.Snapshot
+	for _, b := range p.outbox.all {
+		if b.seq > 0 {
+			s.Sent = append(s.Sent, protection.Position{Context: b.context, Rank: b.dest, Seq: b.forgotten()})
+		}
+	}
+	for _, k := range inOrder(p.outbox.all) {
+		s.Kept = append(s.Kept, k.m)
+	}
+	for _, a := range p.inbox.all {
+		if a.next > 1 {
+			s.Received = append(s.Received, protection.Position{Context: a.context, Rank: a.source, Seq: a.next - 1})
+		}
+	}
+	return s
+}
+
+// forgotten returns the number of the last message that is not kept any more.
+func (b *backlog) forgotten() uint64 {
+	if b.head < len(b.queue) {
+		return b.queue[b.head].m.Seq - 1
+	}
+	return b.seq
+}
+
+// Checkpointed implements protection.Protocol.
+func (p *Protocol) Checkpointed() protection.Checkpointed {
+	switch j := p.joining; {
+	case !p.partial():
+	case j.beginning == 0, j.beginning == protection.RecordResumed && !j.resumption.arrived && !j.resumption.resumed:
+		return protection.Arriving
+	case j.resumption.arrived:
+		return protection.Arrived
+	}
+	return protection.NoCheckpoint
+}
+
+// otherCheckpoint says why a process is lost whose donor has changed, and one of the two
+// pasts has a checkpoint: the other may have none, or another one, and what the program
+// has done cannot be undone.
+const otherCheckpoint = "the replica that was bringing this process up to date has gone, and another one's checkpoint may not be the same"
+
+// reliveBeginning takes the first record of a past.
+func (p *Protocol) reliveBeginning(kind protection.RecordKind) error {
+	j := p.joining
+	switch {
+	case kind != protection.RecordStart && kind != protection.RecordResumed:
+		return fmt.Errorf("past begins with a record of kind %q", kind)
+	case j.beginning == protection.RecordStart && kind == protection.RecordResumed:
+		p.out.Lost = otherCheckpoint
+	}
+	j.beginning = kind
+	return nil
+}
+
+// reliveState takes what is there of the program's state, and returns what follows it.
+func (p *Protocol) reliveState(b []byte) []byte {
+	c := &p.joining.resumption
+	n := min(c.left, uint64(len(b)))
+	c.left -= n
+	p.out.State = b[:n:n]
+	return b[n:]
+}
+
+// reliveCheckpoint takes a record of the checkpoint.
+func (p *Protocol) reliveCheckpoint(r protection.Record) error {
+	c := &p.joining.resumption
+	switch {
+	case r.Kind == protection.RecordState:
+		if p.joining.beginning != protection.RecordResumed || c.begun || c.resumed {
+			return errors.New("checkpoint where there is none")
+		}
+		c.begun, c.left = true, r.Length
+		return nil
+	case !c.begun || c.resumed:
+		return fmt.Errorf("record of kind %q outside of a checkpoint", r.Kind)
+	case r.Kind == protection.RecordWhole:
+		c.arrived = true
+		return nil
+	}
+	return c.snapshot.Add(r)
+}
+
+// within reports whether the checkpoint has begun and is not whole.
+func (c *resumption) within() bool { return c.begun && !c.arrived && !c.resumed }
+
+// Resume implements protection.Protocol. The process takes the place of one that has
+// done what the snapshot says: what it has done itself so far, up to its program's
+// first checkpoint, that one has done too.
+func (p *Protocol) Resume() (protection.Snapshot, protection.Output) {
+	p.reset()
+	if !p.active() || p.Checkpointed() != protection.Arrived {
+		return protection.Snapshot{}, p.out
+	}
+	c := &p.joining.resumption
+	s, last := c.snapshot, c.last
+	err := p.goTo(&s)
+	if *c = (resumption{begun: true, resumed: true}); err == nil {
+		err = p.reliveRest(last)
+	}
+	if err != nil {
+		p.out.Lost = fmt.Sprintf("checkpoint of %v: %v", p.joining.donor, err)
+	}
+	return s, p.out
+}
+
+// reliveRest goes on with what has come behind the checkpoint.
+func (p *Protocol) reliveRest(last bool) error {
+	if err := p.relive(p.joining.rest); err != nil {
+		return err
+	}
+	if last {
+		return p.endPast()
+	}
+	p.recall()
+	return nil
+}
+
+func (p *Protocol) goTo(s *protection.Snapshot) error {
+	for _, at := range s.Sent {
+		if at.Rank >= p.v.N {
+			return fmt.Errorf("message to rank %d", at.Rank)
+		}
+		p.outbox.skip(p.outbox.to(at.Context, at.Rank), at.Seq)
+	}
+	for _, m := range s.Kept {
+		if err := p.keepAgain(m); err != nil {
+			return err
+		}
+	}
+	for _, at := range s.Received {
+		if at.Rank >= p.v.N || at.Rank == p.self.Rank {
+			return fmt.Errorf("message of rank %d", at.Rank)
+		}
+		a, err := p.inbox.from(at.Context, at.Rank)
+		if err != nil {
+			return err
+		}
+		if at.Seq+1 < a.next {
+			return fmt.Errorf("message %d of rank %d is the last, after number %d", at.Seq, at.Rank, a.next-1)
+		}
+		a.next = at.Seq + 1
+	}
+	for _, m := range s.Here {
+		if m.Source >= p.v.N || m.Seq == 0 || m.Seq > p.heard(m.Context, m.Source) {
+			return fmt.Errorf("message %d of rank %d is here, which has sent %d", m.Seq, m.Source, p.heard(m.Context, m.Source))
+		}
+	}
+	for _, at := range s.Points {
+		p.decisions.pass(at.Context, at.Seq)
+	}
+	return nil
+}
+
+// heard returns how many messages of a rank have been delivered.
+func (p *Protocol) heard(context uint32, source int) uint64 {
+	if source == p.self.Rank {
+		return p.Sent(context, source)
+	}
+	return p.Received(context, source)
+}
+
+// skip makes the next message of b the one after number seq. All before are where they
+// have to be: who made the checkpoint has forgotten them.
+func (o *outbox) skip(b *backlog, seq uint64) {
+	for ; b.head < len(b.queue); b.head++ {
+		o.retained -= len(b.queue[b.head].m.Payload) + 1
+		o.release(b.queue[b.head].m)
+		b.queue[b.head] = backup{}
+	}
+	b.queue, b.head, b.seq = b.queue[:0], 0, seq
+	for k := range b.claims {
+		b.blind[k] = true
+		for len(b.claims[k]) > 0 && b.claims[k][0].first <= seq {
+			c := &b.claims[k][0]
+			before := len(c.digest)
+			rest := c.from(seq + 1)
+			if o.claimed -= before - len(rest.digest); len(rest.digest) > 0 {
+				*c = rest
+				break
+			}
+			o.claimed -= claimCost
+			b.claims[k] = b.claims[k][1:]
+		}
+	}
+}
+
+// keepAgain keeps a message that somebody may lack, as Send has done at whoever made
+// the checkpoint.
+func (p *Protocol) keepAgain(m protection.Message) error {
+	if m.Dest >= p.v.N || m.Dest == p.self.Rank {
+		return fmt.Errorf("message to rank %d is kept", m.Dest)
+	}
+	b := p.outbox.to(m.Context, m.Dest)
+	if m.Seq != b.seq+1 {
+		return fmt.Errorf("message %d to rank %d is kept after number %d", m.Seq, m.Dest, b.seq)
+	}
+	b.seq++
+	p.compareClaimed(b, &m)
+	p.voteLate(b, &m)
+	p.outbox.keep(b, m, p.live[m.Dest])
+	return nil
+}
+
+// pass takes note that the program has seen the outcomes of all points of a context
+// up to one.
+func (d *decisions) pass(context uint32, upTo uint64) {
+	s := d.known[context]
+	if s == nil {
+		s = new(indexSet)
+		d.known[context] = s
+	}
+	before := len(s.spans)
+	s.addUpTo(upTo)
+	d.spans += len(s.spans) - before
+	for pt, h := range d.held {
+		h.shown = h.shown || pt.Context == context && pt.Index <= upTo
+	}
+}

@@ -1,0 +1,145 @@
+package replication
+
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+// Checkpoints are what a process of a schedule has of its program's checkpoints, as
+// the engine has.
+type checkpoints struct {
+	prologue []byte       // the past up to the first one; nil: there was none yet
+	state    []byte       // of the program, as it comes out of the past
+	made     int          // that the past begins with another one
+	readers  map[int]bool // replicas that have not read it to its end
+	began    map[int]int  // how many had been made when they began to
+}
+
+// reads takes note that a replica reads the past, and reports whether that is still the
+// one that it has read so far.
+func (c *checkpoints) reads(r protection.Recall) bool {
+	k := r.To.Replica
+	if c.readers == nil {
+		c.readers, c.began = make(map[int]bool), make(map[int]int)
+	}
+	if _, again := c.began[k]; r.Position == 0 && !again {
+		c.readers[k], c.began[k] = true, c.made
+	}
+	return c.began[k] == c.made
+}
+
+// checkpoint is the program's call: it goes on from the checkpoint that it has come
+// with, or makes one.
+func (p *process) checkpoint() error {
+	switch p.Checkpointed() {
+	case protection.Arriving:
+		return nil
+	case protection.Arrived:
+		s, out := p.Resume()
+		if out.Lost == "" {
+			p.restore(s)
+			p.record(s)
+		}
+		return p.host.carryOut(p, out)
+	}
+	p.pc++
+	if p.prologue == nil {
+		p.prologue = slices.Clone(p.past[1:])
+	}
+	maps.DeleteFunc(p.readers, func(k int, _ bool) bool { return !p.v.Live(view.Process{Rank: p.id.Rank, Replica: k}) })
+	if p.Joining() || len(p.readers) > 0 {
+		return nil
+	}
+	s := p.Snapshot()
+	s.Here = slices.Clone(p.arrived)
+	if n, ok := p.passed(); ok {
+		s.Points = []protection.Position{{Seq: n}}
+	}
+	p.state = p.save()
+	p.record(s)
+	return nil
+}
+
+// passed returns the last point that the program has come to.
+func (p *process) passed() (index uint64, ok bool) {
+	for _, o := range p.script[:p.pc] {
+		if o.points() {
+			index, ok = max(index, o.index), true
+		}
+	}
+	return index, ok
+}
+
+// save writes the state of the program down.
+func (p *process) save() []byte {
+	b := binary.LittleEndian.AppendUint64(nil, uint64(p.pc))
+	for _, m := range p.log {
+		b = binary.LittleEndian.AppendUint64(b, uint64(m))
+	}
+	return b
+}
+
+// record makes the past begin with the checkpoint that p.state and s are.
+func (p *process) record(s protection.Snapshot) {
+	p.made++
+	if p.prologue == nil { // the first call of a process that goes on from one
+		p.prologue = slices.Clone(p.past[1:])
+	}
+	p.past = append([]byte{byte(protection.RecordResumed)}, p.prologue...)
+	p.past = append(protection.AppendState(p.past, uint64(len(p.state))), p.state...)
+	p.past = protection.AppendSnapshot(p.past, &s)
+	for _, i := range slices.Sorted(maps.Keys(p.decided)) { // shown, and not come to
+		if n, ok := p.passed(); !ok || i > n {
+			p.past = protection.AppendOutcome(p.past, &protection.Determinant{Point: protection.Point{Index: i}, Outcome: p.decided[i]})
+		}
+	}
+	p.state = nil
+}
+
+// restore takes the state of the program and what else a checkpoint has.
+func (p *process) restore(s protection.Snapshot) {
+	b := p.state
+	p.pc, p.log, p.seen = int(binary.LittleEndian.Uint64(b)), nil, 0
+	for b = b[8:]; len(b) > 0; b = b[8:] {
+		p.seen = memory(binary.LittleEndian.Uint64(b))
+		p.log = append(p.log, p.seen)
+	}
+	p.arrived = slices.Clone(s.Here)
+	for _, at := range s.Received {
+		p.last[stream{at.Context, at.Rank}] = at.Seq
+	}
+	for _, at := range s.Sent {
+		if at.Rank == p.id.Rank {
+			p.last[stream{at.Context, at.Rank}] = at.Seq
+		}
+	}
+	maps.DeleteFunc(p.decided, func(i uint64, _ []byte) bool {
+		n, ok := p.passed()
+		return ok && i <= n
+	})
+}
+
+func TestWhatIsPassedIsKnown(t *testing.T) {
+	for _, c := range []struct {
+		spans []span
+		upTo  uint64
+		want  []span
+	}{
+		{nil, 3, []span{{0, 3}}},
+		{[]span{{1, 2}}, 3, []span{{0, 3}}},
+		{[]span{{1, 2}, {4, 6}}, 3, []span{{0, 6}}},
+		{[]span{{1, 2}, {5, 6}}, 3, []span{{0, 3}, {5, 6}}},
+		{[]span{{1, 9}}, 3, []span{{0, 9}}},
+		{[]span{{1, 1}, {3, 3}, {5, 5}}, 1<<64 - 1, []span{{0, 1<<64 - 1}}},
+	} {
+		s := indexSet{spans: slices.Clone(c.spans)}
+		if s.addUpTo(c.upTo); !slices.Equal(s.spans, c.want) {
+			t.Errorf("%v up to %d: %v, want %v", c.spans, c.upTo, s.spans, c.want)
+		}
+	}
+}
