@@ -20,6 +20,7 @@ const (
 	Pong      Type = "pong"      // Count
 	Unkept    Type = "unkept"    // Text: why this process can bring no new replica up to date any more
 	Healed    Type = "healed"    // Count, Bytes of the messages that it was given anew: who has joined does what its rank does
+	Flush     Type = "flush"     // Count; wants to know when the user has all that it has printed; with Records: goes on behind them
 	Finalized Type = "finalized" // everything it owed to others is delivered
 	Abort     Type = "abort"     // Code, Text: ends the whole job
 	Diverged  Type = "diverged"  // Divergence: this process has produced another message than a receiver has got, or not
@@ -34,6 +35,7 @@ const (
 	Refused Type = "refused" // Process, Text: answers Open
 	Accept  Type = "accept"  // Process (who sends), Kind, descriptor; with Kind Shm: Cell, with TCP: Key
 	Ping    Type = "ping"    // Count
+	Flushed Type = "flushed" // Count, Records: answers Flush; without Records: a line is not finished
 	Bye     Type = "bye"     // answers Finalized
 )
 
@@ -69,6 +71,9 @@ type Message struct {
 	Heal    bool   `json:"heal,omitempty"`
 	Joining bool   `json:"joining,omitempty"`
 	Bytes   uint64 `json:"bytes,omitempty"`
+
+	// Records are how many records of output the user has, and of standard error.
+	Records *[2]uint64 `json:"records,omitempty"`
 
 	Divergence *protection.Divergence `json:"divergence,omitempty"`
 }

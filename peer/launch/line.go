@@ -129,6 +129,8 @@ func (j *job) hearProcess(p *process, m proclink.Message) {
 	case m.Type == proclink.Healed && p.initialized && j.joining && !p.healed:
 		p.healed = true
 		j.say(healed(p.id, m.Count, m.Bytes))
+	case m.Type == proclink.Flush && p.initialized && !p.finalized:
+		p.flush(m)
 	case m.Type == proclink.Finalized && p.initialized && !p.finalized:
 		p.finalized = true
 		j.alive.Forget(p.id) // it may take its time to exit

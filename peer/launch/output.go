@@ -1,6 +1,9 @@
 package launch
 
 import (
+	"errors"
+	"os"
+
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/outbox"
 )
@@ -26,6 +29,12 @@ func (p *process) drain(stream int) {
 	full := make(chan bool, 1)
 	for {
 		n, err := p.live.pipes[stream].Read(buf)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			if p.empty(stream, buf) != nil || !p.job.do(func() { p.emptied(stream) }) {
+				return
+			}
+			continue
+		}
 		ok := p.job.do(func() {
 			o.box.Append(buf[:n])
 			if err != nil {
@@ -72,6 +81,7 @@ func (j *job) emitted(m *jobpb.Emitted) {
 				}
 			}
 		}
+		p.answerFlush()
 	}
 }
 

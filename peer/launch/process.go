@@ -32,6 +32,7 @@ type process struct {
 	diverged                                 int  // how often it has said that replicas differ
 	stopped                                  bool // while nobody asks it itself, says its supervisor
 
+	flushing *flush // nil: it has asked nothing
 	out      [streams]output
 	speaks   bool             // for its rank, in the current view
 	expelled bool             // failed in the view: nothing is said of it any more

@@ -75,6 +75,8 @@ func program(args []string) int {
 		return hold()
 	case "join":
 		return newcomer()
+	case "flush":
+		return flusher()
 	case "abort":
 		l := enter(version.Protocol)
 		l.say(proclink.Abort, func(m *proclink.Message) { m.Code, m.Text = 7, "enough" })

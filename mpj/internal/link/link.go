@@ -46,6 +46,9 @@ type Link struct {
 
 	mu    sync.Mutex
 	opens map[view.Process]chan opened
+	// Of the last Flush: its number, and where the answer goes.
+	flushes uint64
+	flushed chan proclink.Message
 }
 
 // opened is the answer to an Open.
@@ -189,6 +192,8 @@ func (l *Link) handle(e Engine, m proclink.Message, f *os.File) error {
 			return fmt.Errorf("%s message without a process", m.Type)
 		}
 		l.answer(*m.Process, opened{err: errors.New(m.Text)})
+	case proclink.Flushed:
+		l.takeFlushed(m)
 	case proclink.Bye:
 		l.leave.Do(func() { close(l.over) })
 		return io.EOF

@@ -120,5 +120,23 @@ func (b *Box) Acknowledge(count uint64) {
 	}
 }
 
+// Unfinished reports whether the stream ends within a line.
+func (b *Box) Unfinished() bool { return len(b.tail) > 0 }
+
+// Shown returns how many records there have been, and whether the user has got them
+// all.
+func (b *Box) Shown() (count uint64, all bool) { return b.next(), b.next() <= b.acked }
+
+// Skip says that the process goes on behind the first count records of its rank, which
+// the user has got. It reports whether that can be: it has not printed more.
+func (b *Box) Skip(count uint64) bool {
+	if b.next() > count || len(b.tail) > 0 {
+		return false
+	}
+	b.Acknowledge(count)
+	b.first = count
+	return true
+}
+
 // Full reports whether the owner should stop reading the stream.
 func (b *Box) Full() bool { return b.size >= Limit }

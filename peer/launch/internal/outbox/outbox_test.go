@@ -211,3 +211,29 @@ func FuzzBox(f *testing.F) {
 		}
 	})
 }
+
+func TestWhoSkipsGoesOnBehindWhatTheUserHas(t *testing.T) {
+	var b Box
+	b.Append([]byte("a\nb\n"))
+	if n, all := b.Shown(); n != 2 || all {
+		t.Errorf("%d records, all shown %v", n, all)
+	}
+	if b.Skip(1) {
+		t.Error("goes on behind less than it has printed")
+	}
+	if b.Append([]byte("c")); !b.Unfinished() || b.Skip(5) {
+		t.Error("goes on within a line")
+	}
+	b.Append([]byte("\n"))
+	if b.Unfinished() || !b.Skip(5) {
+		t.Fatal("does not go on")
+	}
+	if n, all := b.Shown(); n != 5 || !all {
+		t.Errorf("%d records, all shown %v", n, all)
+	}
+	b.Append([]byte("f\n"))
+	b.Rewind()
+	if batch, _ := b.Next(1000); batch.First != 5 || !reflect.DeepEqual(texts(batch), []string{"f\n"}) {
+		t.Errorf("then comes %d %v", batch.First, texts(batch))
+	}
+}

@@ -1,0 +1,118 @@
+package launch
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"syscall"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
+)
+
+// A process that is to make a checkpoint asks when the user has all that it has printed,
+// and one that goes on from a checkpoint says that it goes on behind what the user has.
+// What it has written before it asks may still be in the pipes.
+//
+//	process -- "line" --> pipe --> drain --> box --> user
+//	   |                             ^        |
+//	   +-- Flush --> interrupt ------+        +-- all acknowledged --> Flushed
+
+// A flush is the question of a process, until it is answered.
+type flush struct {
+	count   uint64
+	behind  *[2]uint64 // it goes on behind these records; nil: it asks
+	drained [streams]bool
+}
+
+// flush takes the question. The one before has had no answer in time.
+func (p *process) flush(m proclink.Message) {
+	p.flushing = &flush{count: m.Count, behind: m.Records}
+	for s := range p.out {
+		if p.out[s].eof {
+			p.flushing.drained[s] = true
+			continue
+		}
+		p.live.pipes[s].SetReadDeadline(time.Now()) // an error means that it has ended
+	}
+	p.answerFlush()
+}
+
+// empty takes what is in the pipe of a stream now.
+func (p *process) empty(stream int, buf []byte) error {
+	pipe := p.live.pipes[stream]
+	if err := pipe.SetReadDeadline(time.Time{}); err != nil {
+		return err
+	}
+	raw, err := pipe.SyscallConn()
+	if err != nil {
+		return err
+	}
+	for {
+		n, err := readNow(raw, buf)
+		if n <= 0 || err != nil {
+			return err
+		}
+		if !p.job.do(func() { p.out[stream].box.Append(buf[:n]) }) {
+			return io.ErrClosedPipe
+		}
+	}
+}
+
+// emptied takes note that a stream's pipe has been empty since the process asked.
+func (p *process) emptied(stream int) {
+	if p.flushing != nil {
+		p.flushing.drained[stream] = true
+		p.answerFlush()
+	}
+}
+
+// answerFlush answers the process if it has asked and the answer is known.
+func (p *process) answerFlush() {
+	f := p.flushing
+	if f == nil || f.drained != [streams]bool{true, true} {
+		return
+	}
+	answer := proclink.Message{Type: proclink.Flushed, Count: f.count, Records: f.behind}
+	if f.behind != nil {
+		for s := range p.out {
+			if !p.out[s].box.Skip(f.behind[s]) {
+				p.babbles(fmt.Errorf("it goes on behind %d records of stream %d and has written more", f.behind[s], s+1))
+				return
+			}
+		}
+	} else if records, whole, all := p.shown(); !whole {
+		answer.Records = nil
+	} else if answer.Records = &records; !all {
+		return
+	}
+	p.flushing = nil
+	p.tell(answer, nil)
+}
+
+// shown returns how many records of each stream there are, whether these are all that
+// has been printed, and whether the user has them all.
+func (p *process) shown() (records [streams]uint64, whole, all bool) {
+	whole, all = true, true
+	for s := range p.out {
+		n, shown := p.out[s].box.Shown()
+		records[s], all = n, all && shown
+		whole = whole && !p.out[s].box.Unfinished()
+	}
+	return records, whole, all
+}
+
+// readNow reads what is there without waiting for more: nothing is no error.
+func readNow(raw syscall.RawConn, buf []byte) (n int, err error) {
+	failed := raw.Read(func(fd uintptr) bool {
+		for n, err = syscall.Read(int(fd), buf); errors.Is(err, syscall.EINTR); {
+			n, err = syscall.Read(int(fd), buf)
+		}
+		return true
+	})
+	if errors.Is(err, syscall.EAGAIN) {
+		n, err = 0, nil
+	}
+	return n, cmp.Or(failed, err)
+}
