@@ -132,6 +132,10 @@
 // --on-divergence warn. Without further messages a difference in what is printed or
 // written is not found.
 //
+// With --heal=on a replica that is lost is replaced while the job runs. The new one runs
+// the program from its beginning, with the messages that its rank has received; a
+// program that runs for long calls World.Checkpoint, so that it can go on from there.
+//
 // Not promised: that a message longer than its buffer is kept (ErrTruncate);
 // that one of a rank which is lost with all its replicas arrives, since the
 // job then ends.
@@ -139,6 +143,7 @@
 // # Where things are
 //
 //	world, init, local        a process's membership of a job
+//	checkpoint                where a new replica goes on
 //	comm, create, identity    communicators, and how they get their contexts
 //	group, intercomm, attribute, errhandler, error
 //	pointtopoint, buffer, persistent, matched, cancel, request, value

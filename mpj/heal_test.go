@@ -25,6 +25,12 @@ type drill struct {
 	first  sync.Once
 	second sync.Once
 	joined chan struct{} // closed when the new process does what its rank does
+
+	restored int // rounds that a new process did not have to do again
+}
+
+func newDrill(job *localworld.World, victim view.Process) *drill {
+	return &drill{job: job, victim: victim, seen: make(map[view.Process][]string), joined: make(chan struct{})}
 }
 
 // The rounds of the program after which the victim dies, after which everybody waits
@@ -125,10 +131,7 @@ func TestANewReplicaTakesTheRankOver(t *testing.T) {
 				ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 				defer cancel()
 				shape.Heal = t.TempDir()
-				d := &drill{
-					job: localworld.New(ctx, shape), victim: victim,
-					seen: make(map[view.Process][]string), joined: make(chan struct{}),
-				}
+				d := newDrill(localworld.New(ctx, shape), victim)
 				if err := runIn(d.job, func(w *World) error { return mixed(d, w) }); err != nil {
 					t.Fatal(err)
 				}

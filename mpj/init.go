@@ -146,6 +146,8 @@ func alone(ctx context.Context) *World {
 type aloneJob struct{}
 
 func (aloneJob) Finalize(context.Context) error { return nil }
+func (aloneJob) Printed() ([2]uint64, bool)     { return [2]uint64{}, false }
+func (aloneJob) Skip([2]uint64) error           { return nil }
 func (aloneJob) Close()                         {}
 
 func (aloneJob) Abort(code int, reason string) {

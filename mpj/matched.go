@@ -25,6 +25,7 @@ func Mprobe(c *Comm, source, tag int) (*Message, Status, error) {
 	if err != nil {
 		return nil, Status{}, c.wrap("Mprobe", err)
 	}
+	c.world.active.Add(1)
 	return &Message{comm: c, matched: m}, c.statusOf(s), nil
 }
 
@@ -40,6 +41,7 @@ func Improbe(c *Comm, source, tag int) (m *Message, s Status, ok bool, err error
 	if err != nil || !ok {
 		return nil, Status{}, false, c.wrap("Improbe", err)
 	}
+	c.world.active.Add(1)
 	return &Message{comm: c, matched: matched}, c.statusOf(found), true, nil
 }
 
@@ -101,5 +103,6 @@ func (m *Message) receive(op string, b []byte) (*Request, error) {
 	}
 	matched := m.matched
 	m.matched = nil
+	m.comm.world.active.Add(-1)
 	return r.begun(m.comm.engine.Imrecv(matched, b))
 }

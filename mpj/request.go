@@ -36,6 +36,7 @@ func (r *Request) begun(request *engine.Request, err error) (*Request, error) {
 		return nil, r.comm.wrap(r.op, err)
 	}
 	r.request, r.reported = request, false
+	r.comm.world.active.Add(1)
 	if r.comm.world.checks {
 		r.note(cmp.Or(r.said, r.op))
 	}
@@ -52,6 +53,7 @@ func (r *Request) result() (Status, error) {
 	s, err := r.outcome()
 	if !r.reported {
 		r.reported = true
+		r.comm.world.active.Add(-1)
 		r.settle()
 	}
 	return s, err

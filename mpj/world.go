@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"sync"
+	"sync/atomic"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
@@ -27,6 +28,9 @@ type World struct {
 
 	buffered sendBuffer // of buffered mode
 
+	active       atomic.Int64 // requests, and messages of Mprobe, that are under way
+	checkpointed int          // ids used at the first Checkpoint; 0: there was none
+
 	finalize sync.Once
 	err      error // of Finalize
 }
@@ -36,6 +40,11 @@ type World struct {
 type job interface {
 	// Finalize says that this process needs and owes nothing more.
 	Finalize(ctx context.Context) error
+	// Printed returns how many records (lines, or pieces of long ones) of each output
+	// stream this process has written, once the user has them; not ok if that takes
+	// long. Skip says that this process, which has written less, goes on behind them.
+	Printed() (records [2]uint64, ok bool)
+	Skip(records [2]uint64) error
 	// Close leaves the job, whether finalized or not.
 	Close()
 	// Abort ends the whole job with the status code. It does not return.
