@@ -15,13 +15,24 @@ import (
 // notes where it runs.
 func (j *job) awaitHealed(rank int) (process string, took time.Duration) {
 	j.t.Helper()
+	process, took, _ = j.awaitHealedBy(rank)
+	return process, took
+}
+
+// awaitHealedBy is awaitHealed; messages is how many the new replica was given anew.
+func (j *job) awaitHealedBy(rank int) (process string, took time.Duration, messages int) {
+	j.t.Helper()
 	e := j.waitFor(fmt.Sprintf("new replica of rank %d", rank), func(e event) bool {
 		return e.Event == "heal" && len(e.Placed) == 1 && e.Placed[0].Rank == rank
 	})
 	p := e.Placed[0]
 	process = fmt.Sprintf("%d.%d", p.Rank, p.Replica)
 	j.placed[process] = p.Peer
-	return process, e.Took
+	_, given, _ := strings.Cut(e.Text, " s: ")
+	if _, err := fmt.Sscanf(given, "%d message", &messages); err != nil {
+		j.t.Fatalf("%q does not say how many messages were given anew", e.Text)
+	}
+	return process, e.Took, messages
 }
 
 // TestHeals kills one replica of a rank after the other, each time when the last one
@@ -53,6 +64,34 @@ func TestHeals(t *testing.T) {
 	if text := j.stderr.String(); !strings.Contains(text, "3 new replicas given to ranks that had lost one") {
 		t.Errorf("not summed up in:\n%s", text)
 	}
+	expectNothingLeft(t, peers)
+}
+
+// TestHealsFromACheckpoint loses one replica of a rank after the other, whose program
+// has 100 MiB of state and makes checkpoints: a new one is given the last, and little
+// else, and the answer is right.
+func TestHealsFromACheckpoint(t *testing.T) {
+	t.Parallel()
+	peers := grid(t, 5, "--slots", "1")
+	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "2", "-r", "2", "-w", "60", "--timeout", "110s",
+		filepath.Join(bin, "stepper"), "-steps", "3000", "-every", "100", "-work", "0s", "-pause", "5ms", "-pacer",
+		"-save", "100", "-state", "100")
+	j.waitRunning()
+	j.printed("rank 1 step 600 ")
+	live := []string{"1.0", "1.1"}
+	for i, victim := range live {
+		killProcess(t, j.peerOf(peers, victim), victim, syscall.SIGKILL)
+		process, took, messages := j.awaitHealedBy(1)
+		live[i] = process
+		t.Logf("%s took the place of %s after %v, with %d messages", process, victim, took.Round(time.Millisecond), messages)
+		if messages >= 600 { // each step has two
+			t.Errorf("%s was given %d messages: it has not gone on from a checkpoint", process, messages)
+		}
+	}
+	if s := j.wait(); s != 0 {
+		t.Fatalf("exit status %d", s)
+	}
+	expectStepper(t, j, 2, 3000, 100)
 	expectNothingLeft(t, peers)
 }
 

@@ -3,7 +3,8 @@
 // number from each other rank in any order (wildcard receives), and prints one
 // line at each rank now and then.
 //
-//	stepper [-steps K | -for D] [-every J] [-work D] [-pause D [-pacer]] [-exit S -at K] [-abort S] [-panic] [-stuck]
+//	stepper [-steps K | -for D] [-every J] [-work D] [-pause D [-pacer]] [-save J [-state MiB]]
+//		[-exit S -at K] [-abort S] [-panic] [-stuck]
 package main
 
 import (
@@ -27,6 +28,8 @@ var (
 	abort  = flag.Int("abort", 0, "rank 0 aborts with this status half-way")
 	panics = flag.Bool("panic", false, "rank 0 panics half-way")
 	stuck  = flag.Bool("stuck", false, "rank 0 waits half-way for a message that nobody sends")
+	save   = flag.Int("save", 0, "a checkpoint every so many steps")
+	size   = flag.Int("state", 0, "MiB that each rank carries along, and writes into its checkpoints")
 	write  = flag.String("write", "", "every rank writes a file of this name")
 )
 
@@ -43,9 +46,15 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	var sum int64
+	s := newState(*size << 20)
 	began := world.Wtime()
-	for step := 0; ; step++ {
+	for ; ; s.step++ {
+		if *save > 0 && s.step%int64(*save) == 0 {
+			if err := world.Checkpoint(s.save, s.restore); err != nil {
+				return fmt.Errorf("step %d: %w", s.step, err)
+			}
+		}
+		step := int(s.step)
 		more, err := goOn(world, step, began)
 		if err != nil {
 			return fmt.Errorf("step %d: %w", step, err)
@@ -66,17 +75,20 @@ func run() error {
 		if err != nil {
 			return fmt.Errorf("step %d: %w", step, err)
 		}
-		sum += all
+		s.add(all)
 		if (step+1)%*every == 0 {
-			fmt.Printf("rank %d step %d sum %d\n", world.Rank(), step+1, sum)
+			fmt.Printf("rank %d step %d sum %d\n", world.Rank(), step+1, s.sum)
 		}
 		spin(*work)
 		if world.Rank() == 0 || !*pacer {
 			time.Sleep(*pause)
 		}
 	}
+	if err := s.check(); err != nil {
+		return err
+	}
 	if *write != "" {
-		if err := os.WriteFile(*write, fmt.Appendf(nil, "rank %d sum %d\n", world.Rank(), sum), 0o644); err != nil {
+		if err := os.WriteFile(*write, fmt.Appendf(nil, "rank %d sum %d\n", world.Rank(), s.sum), 0o644); err != nil {
 			return err
 		}
 	}

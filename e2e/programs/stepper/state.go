@@ -1,0 +1,67 @@
+package main
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// A state is all that a rank has to know to go on.
+type state struct {
+	step, sum int64
+	ballast   []byte // each byte its index, and one more for each step that came by
+}
+
+func newState(size int) *state {
+	s := &state{ballast: make([]byte, size)}
+	for i := range s.ballast {
+		s.ballast[i] = byte(i)
+	}
+	return s
+}
+
+// add ends a step.
+func (s *state) add(x int64) {
+	s.sum += x
+	if n := int64(len(s.ballast)); n > 0 {
+		s.ballast[s.step%n]++
+	}
+}
+
+// check holds that the ballast is what the steps have made of it.
+func (s *state) check() error {
+	n := int64(len(s.ballast))
+	for i, b := range s.ballast {
+		steps := s.step / n
+		if int64(i) < s.step%n {
+			steps++
+		}
+		if want := byte(int64(i) + steps); b != want {
+			return fmt.Errorf("byte %d of the state is %d after step %d, want %d", i, b, s.step, want)
+		}
+	}
+	return nil
+}
+
+func (s *state) save(to io.Writer) error {
+	b := binary.LittleEndian.AppendUint64(nil, uint64(s.step))
+	_, err := to.Write(binary.LittleEndian.AppendUint64(b, uint64(s.sum)))
+	if err == nil {
+		_, err = to.Write(s.ballast)
+	}
+	return err
+}
+
+func (s *state) restore(from io.Reader) error {
+	b := make([]byte, 16)
+	_, err := io.ReadFull(from, b)
+	if err == nil {
+		_, err = io.ReadFull(from, s.ballast)
+	}
+	s.step, s.sum = int64(binary.LittleEndian.Uint64(b)), int64(binary.LittleEndian.Uint64(b[8:]))
+	if n, _ := from.Read(b); err == nil && n > 0 {
+		return errors.New("the checkpoint is longer than the state")
+	}
+	return err
+}
