@@ -22,6 +22,9 @@
 // step has an error. Close encounters are softened: two bodies attract each
 // other as if they were never nearer than a certain length.
 //
+// The steps go on for long, and so there are checkpoints: a replica that takes the
+// place of a lost one goes on from the last, and not from the beginning.
+//
 // The bodies depend on -seed alone and not on the number of ranks. In every run
 // with as many ranks the result is the same to the last bit; with another number
 // the forces are added in another order, and the last digits differ, which a

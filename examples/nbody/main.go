@@ -51,7 +51,7 @@ func run(world *mpj.World, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := r.run(o.steps, o.time, progress(stderr, o.steps)); err != nil {
+	if err := r.run(world, o.steps, o.time, progress(stderr, o.steps)); err != nil {
 		return err
 	}
 	after, err := r.energy()

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -60,7 +61,7 @@ func simulate(t *testing.T, n, count, steps int, time float64, seed uint64) (blo
 		if err := r.forces(); err != nil {
 			return err
 		}
-		if err := r.run(steps, time, func(int) {}); err != nil {
+		if err := r.run(w, steps, time, func(int) {}); err != nil {
 			return err
 		}
 		b, v, err := r.gather()
@@ -128,7 +129,7 @@ func TestTwoBodiesCircle(t *testing.T) {
 			return err
 		}
 		turn := 2 * math.Pi * (d / 2) / v // back where it was
-		if err := r.run(1000, turn/1000, func(int) {}); err != nil {
+		if err := r.run(w, 1000, turn/1000, func(int) {}); err != nil {
 			return err
 		}
 		if p := r.s.bodies; math.Abs(p[0]-side*d/2) > 1e-4 || math.Abs(p[1]) > 1e-4 {
@@ -201,5 +202,27 @@ func TestFileThatCannotBeWritten(t *testing.T) {
 	_, _, err := runAll(3, "-bodies", "4", "-steps", "1", "-csv", filepath.Join(t.TempDir(), "none", "n.csv"))
 	if !errors.Is(err, os.ErrNotExist) || errors.Is(err, errUsage) {
 		t.Error(err)
+	}
+}
+
+func TestACheckpointHasAllThatTheNextStepsDependOn(t *testing.T) {
+	err := mpj.RunLocal(t.Context(), 1, func(w *mpj.World) error {
+		r := newRing(w.Comm, 10, 1)
+		if err := r.run(w, 3, 0.01, func(int) {}); err != nil {
+			return err
+		}
+		var saved bytes.Buffer
+		if err := r.s.save(&saved, 3); err != nil {
+			return err
+		}
+		other := newSystem(10, 0, 1, 2)
+		step, err := other.restore(&saved)
+		if step != 3 || !reflect.DeepEqual(other, r.s) {
+			t.Errorf("step %d, %+v, want %+v", step, other, r.s)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }

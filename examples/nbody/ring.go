@@ -1,6 +1,10 @@
 package main
 
-import "github.com/p2pmpi/p2pmpi/mpj"
+import (
+	"io"
+
+	"github.com/p2pmpi/p2pmpi/mpj"
+)
 
 // ringTag is the tag of the blocks that go round.
 const ringTag = 1
@@ -54,9 +58,21 @@ func (r *ring) forces() error {
 	return nil
 }
 
+// checkpointEvery is how many steps go by between two checkpoints: a replica that is
+// new in the middle of a long run has at most so many to compute again.
+const checkpointEvery = 20
+
 // run advances all bodies by steps of the given time. done hears of every step.
-func (r *ring) run(steps int, time float64, done func(step int)) error {
-	for step := range steps {
+func (r *ring) run(w *mpj.World, steps int, time float64, done func(step int)) error {
+	for step := 0; step < steps; step++ {
+		if step%checkpointEvery == 0 {
+			err := w.Checkpoint(
+				func(to io.Writer) error { return r.s.save(to, step) },
+				func(from io.Reader) (err error) { step, err = r.s.restore(from); return err })
+			if err != nil {
+				return err
+			}
+		}
 		r.s.kick(time / 2)
 		r.s.drift(time)
 		if err := r.forces(); err != nil {

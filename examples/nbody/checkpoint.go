@@ -1,0 +1,35 @@
+package main
+
+import (
+	"encoding/binary"
+	"io"
+)
+
+// save writes all that the steps from step on depend on.
+func (s *system) save(to io.Writer, step int) error {
+	numbers := append([]float64{float64(step), s.potential}, s.bodies...)
+	for _, vectors := range [][]vector{s.velocities, s.acceleration} {
+		for _, v := range vectors {
+			numbers = append(numbers, v.x, v.y, v.z)
+		}
+	}
+	return binary.Write(to, binary.LittleEndian, numbers)
+}
+
+// restore reads what save has written, for as many bodies, and returns the step.
+func (s *system) restore(from io.Reader) (step int, err error) {
+	numbers := make([]float64, 2+len(s.bodies)+3*len(s.velocities)+3*len(s.acceleration))
+	if err := binary.Read(from, binary.LittleEndian, numbers); err != nil {
+		return 0, err
+	}
+	step, s.potential = int(numbers[0]), numbers[1]
+	numbers = numbers[2:]
+	numbers = numbers[copy(s.bodies, numbers):]
+	for _, vectors := range [][]vector{s.velocities, s.acceleration} {
+		for i := range vectors {
+			vectors[i] = vector{numbers[0], numbers[1], numbers[2]}
+			numbers = numbers[3:]
+		}
+	}
+	return step, nil
+}
