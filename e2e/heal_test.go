@@ -75,16 +75,16 @@ func TestHealsFromACheckpoint(t *testing.T) {
 	peers := grid(t, 5, "--slots", "1")
 	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "2", "-r", "2", "-w", "60", "--timeout", "110s",
 		filepath.Join(bin, "stepper"), "-steps", "3000", "-every", "100", "-work", "0s", "-pause", "5ms", "-pacer",
-		"-save", "100", "-state", "100")
+		"-save", "250", "-state", "100")
 	j.waitRunning()
-	j.printed("rank 1 step 600 ")
+	j.printed("rank 1 step 1000 ")
 	live := []string{"1.0", "1.1"}
 	for i, victim := range live {
 		killProcess(t, j.peerOf(peers, victim), victim, syscall.SIGKILL)
 		process, took, messages := j.awaitHealedBy(1)
 		live[i] = process
 		t.Logf("%s took the place of %s after %v, with %d messages", process, victim, took.Round(time.Millisecond), messages)
-		if messages >= 600 { // each step has two
+		if messages >= 2*1000 { // each step has two
 			t.Errorf("%s was given %d messages: it has not gone on from a checkpoint", process, messages)
 		}
 	}
