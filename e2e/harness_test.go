@@ -377,6 +377,7 @@ type event struct {
 		Peer          string
 	}
 	Routes []struct{ Kind, Relay, Why string }
+	View   *struct{ Masters []int }
 	Took   time.Duration
 	Result *struct {
 		Status  int

@@ -67,7 +67,8 @@ func join(ctx context.Context, inherited string) (*World, error) {
 	oneMoreProcessor()
 	self, v := l.Self(), l.View()
 	config := engineConfig(self, v, l.Joining(), l)
-	config.Diverged, config.Joined, config.Unkept = l.Diverged, l.Joined, l.Unkept
+	config.Diverged, config.Ahead = l.Diverged, l.Ahead
+	config.Joined, config.Unkept = l.Joined, l.Unkept
 	if l.Heal() {
 		if config.Past, err = engine.NewPast(".", pastLimit); err != nil {
 			l.Unkept(err.Error()) // the job goes on without

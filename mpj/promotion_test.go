@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
@@ -63,6 +64,47 @@ func TestR4PostedWildcardFollowsTheMaster(t *testing.T) {
 			return err
 		}
 		return want("Irecv", buf, []int{7})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestMastershipMovesToTheReplicaThatIsAhead: rank 0's master goes on only once it is
+// none any more.
+func TestMastershipMovesToTheReplicaThatIsAhead(t *testing.T) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	ahead := make(chan view.Process, 4)
+	var job *localworld.World
+	job = localworld.New(ctx, localworld.Config{Ranks: 2, Replicas: 2, Ahead: func(p view.Process) {
+		job.Promote(p)
+		ahead <- p
+	}})
+	err := runIn(job, func(w *World) error {
+		buf := make([]int, 1)
+		for round := range 10 {
+			if w.Rank() == 1 {
+				if err := first(last(Recv(w.Comm, buf, 0, 0)), Send(w.Comm, buf, 0, 0)); err != nil {
+					return err
+				}
+				continue
+			}
+			if round == 5 && w.Replica() == 0 {
+				select {
+				case p := <-ahead:
+					if p != (view.Process{Replica: 1}) {
+						return fmt.Errorf("%v is ahead", p)
+					}
+				case <-ctx.Done():
+					return fmt.Errorf("nobody is ahead")
+				}
+			}
+			if err := first(Send(w.Comm, []int{round}, 1, 0), last(Recv(w.Comm, buf, 1, 0))); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 	if err != nil {
 		t.Fatal(err)

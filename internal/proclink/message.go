@@ -23,6 +23,7 @@ const (
 	Flush     Type = "flush"     // Count; wants to know when the user has all that it has printed; with Records: goes on behind them
 	Finalized Type = "finalized" // everything it owed to others is delivered
 	Abort     Type = "abort"     // Code, Text: ends the whole job
+	Ahead     Type = "ahead"     // this process has long been ahead of its rank's master
 	Diverged  Type = "diverged"  // Divergence: this process has produced another message than a receiver has got, or not
 )
 

@@ -33,7 +33,9 @@ const (
 	Greet    // a process and a new replica know each other; Sync: the latter wants what it lacks
 	Recall   // a new replica asks for a piece of its rank's past
 	Past     // brings it; Sync: there is no more
-	maxKind  = Past
+	Pace     // a replica has come so far: Seq steps of its program; how far is its master?
+	PaceReply
+	maxKind = PaceReply
 )
 
 // A Header is the fixed part of a frame. Its wire form is HeaderSize bytes,

@@ -24,6 +24,7 @@ type whole struct {
 	procs    []actor
 	faults   int          // still allowed
 	joins    int          // likewise
+	moves    int          // of mastership, likewise
 	joiner   view.Process // that has asked to join, and it is not agreed on yet; 0.0: none
 	result   *Result
 	lines    []string // by rank: what the user has got
@@ -41,6 +42,7 @@ type actor struct {
 	ended   bool  // the end of its output too, as that of the speaker
 	drained bool
 	wanted  [view.Failed + 1]bool // what it is to become has yet to be agreed on
+	since   uint64                // not 0: it has yet to be agreed on that it is master, after who is since then
 }
 
 // text is what each process writes. The second line is not finished.
@@ -63,8 +65,8 @@ func (a actor) records() [][]byte {
 	return rs
 }
 
-func startWhole(n, r, faults, joins int) whole {
-	j := whole{watch: *NewWatch(n, r), emission: *NewEmission(n), faults: faults, joins: joins, lines: make([]string, n)}
+func startWhole(n, r, faults, joins, moves int) whole {
+	j := whole{watch: *NewWatch(n, r), emission: *NewEmission(n), faults: faults, joins: joins, moves: moves, lines: make([]string, n)}
 	j.procs = make([]actor, n*r)
 	for i, p := range j.watch.View().Processes() {
 		j.watch.Initialized(p)
@@ -74,7 +76,7 @@ func startWhole(n, r, faults, joins int) whole {
 }
 
 func (j whole) clone() whole {
-	j.watch.procs = slices.Clone(j.watch.procs)
+	j.watch.procs, j.watch.moves = slices.Clone(j.watch.procs), slices.Clone(j.watch.moves)
 	j.emission.ranks = slices.Clone(j.emission.ranks)
 	j.procs, j.lines = slices.Clone(j.procs), slices.Clone(j.lines)
 	return j
@@ -91,20 +93,20 @@ func (j *whole) key() string {
 		}
 		return b
 	}
-	b := []byte{byte(j.watch.view.Epoch), byte(j.faults), byte(j.joins), byte(j.joiner.Replica), flags(j.watch.over, j.result != nil)}
+	b := []byte{byte(j.watch.view.Epoch), byte(j.faults), byte(j.joins), byte(j.moves), byte(j.joiner.Replica), flags(j.watch.over, j.result != nil)}
 	for i, w := range j.watch.procs {
 		a := j.procs[i]
 		b = append(b, byte(j.watch.view.States[i]), byte(a.written), byte(a.told),
 			flags(w.joining, w.exit != nil, w.drained, a.exit != nil, a.exit == killedExit, a.torn),
 			flags(a.lost, a.said, a.ended, a.drained, a.spoke),
-			flags(a.wanted[view.Finished], a.wanted[view.Failed]), byte(w.asked))
+			flags(a.wanted[view.Finished], a.wanted[view.Failed]), byte(w.asked), byte(a.since))
 	}
 	for rank, e := range j.emission.ranks {
 		b = append(b, byte(e[0].next), byte(len(j.lines[rank])))
 		for _, t := range e[0].tails {
 			b = append(b, byte(t.from.Replica), byte(t.number), byte(len(t.data)))
 		}
-		b = append(b, 0xff, byte(j.watch.view.Masters[rank]))
+		b = append(b, 0xff, byte(j.watch.view.Masters[rank]), byte(j.watch.view.Since[rank]))
 	}
 	return string(b)
 }
@@ -142,6 +144,18 @@ var acts = []act{
 		a.lost = true
 		return j.follow(j.watch.Lost([]view.Process{p}, "is lost"), p)
 	}, func(j *whole, _ view.Process, a *actor) bool { return !a.lost && j.faults > 0 }},
+	{"is ahead", func(j *whole, p view.Process, a *actor) error {
+		j.moves--
+		for _, c := range j.watch.Ahead(p).Propose {
+			a.since = c.Since
+		}
+		return nil
+	}, func(j *whole, _ view.Process, a *actor) bool { return a.runs() && j.moves > 0 }},
+	{"is agreed to be master", func(j *whole, p view.Process, a *actor) error {
+		c := viewgroup.Change{Process: p, To: view.Live, Since: a.since}
+		a.since = 0
+		return j.follow(j.watch.Committed(c), p)
+	}, func(_ *whole, _ view.Process, a *actor) bool { return a.since != 0 }},
 	{"has its output arrive", (*whole).output, func(j *whole, p view.Process, a *actor) bool {
 		return !a.lost && !a.ended && a.spoke
 	}},
@@ -266,7 +280,7 @@ func (j *whole) checkLost(r Result) error {
 // checkStep holds V1 against two views one after the other: each change has an
 // epoch of its own, and states only advance.
 func checkStep(before, after view.View) error {
-	changes := uint64(0)
+	changes, moves := uint64(0), uint64(0)
 	for _, p := range after.Processes() {
 		was, is := before.State(p), after.State(p)
 		if is < was && was != view.Vacant {
@@ -276,8 +290,13 @@ func checkStep(before, after view.View) error {
 			changes++
 		}
 	}
-	if after.Epoch != before.Epoch+changes {
-		return fmt.Errorf("V1: %d changes took the epoch from %d to %d", changes, before.Epoch, after.Epoch)
+	for rank, since := range before.Since {
+		if after.Since[rank] != since {
+			moves++ // of which some are a change too
+		}
+	}
+	if after.Epoch < before.Epoch+changes || after.Epoch > before.Epoch+changes+moves {
+		return fmt.Errorf("V1: %d changes and %d other masters took the epoch from %d to %d", changes, moves, before.Epoch, after.Epoch)
 	}
 	return nil
 }
@@ -285,15 +304,15 @@ func checkStep(before, after view.View) error {
 // TestEveryOrder holds V1, R6 and R7 in every state that a small job can get
 // into at its submitter, whatever the order in which it hears of things.
 func TestEveryOrder(t *testing.T) {
-	jobs := []struct{ n, r, faults, joins int }{{1, 2, 2, 0}, {1, 3, 1, 0}, {2, 1, 1, 0}, {1, 2, 1, 1}}
+	type size struct{ n, r, faults, joins, moves int }
+	jobs := []size{{1, 2, 2, 0, 0}, {1, 3, 1, 0, 0}, {2, 1, 1, 0, 0}, {1, 2, 1, 1, 0}, {1, 2, 1, 0, 2}}
 	if *deep {
-		jobs = append(jobs, struct{ n, r, faults, joins int }{1, 3, 3, 0}, struct{ n, r, faults, joins int }{2, 2, 1, 0},
-			struct{ n, r, faults, joins int }{1, 2, 2, 1})
+		jobs = append(jobs, size{1, 3, 3, 0, 0}, size{2, 2, 1, 0, 0}, size{1, 2, 2, 1, 0}, size{1, 2, 1, 1, 1}, size{1, 3, 2, 0, 1})
 	}
 	for _, tt := range jobs {
-		t.Run(fmt.Sprintf("n=%d r=%d, %d faults, %d joins", tt.n, tt.r, tt.faults, tt.joins), func(t *testing.T) {
+		t.Run(fmt.Sprintf("n=%d r=%d, %d faults, %d joins, %d moves", tt.n, tt.r, tt.faults, tt.joins, tt.moves), func(t *testing.T) {
 			t.Parallel()
-			states, depth := everyState(t, startWhole(tt.n, tt.r, tt.faults, tt.joins))
+			states, depth := everyState(t, startWhole(tt.n, tt.r, tt.faults, tt.joins, tt.moves))
 			t.Logf("%d states, up to %d events deep", states, depth)
 		})
 	}
@@ -310,7 +329,7 @@ func everyState(t *testing.T, start whole) (states, depth int) {
 			here, pressing := j.key(), false
 			for after := range everyAct(t, &j) {
 				k := after.key()
-				pressing = pressing || k != here && after.faults == j.faults && after.joins == j.joins
+				pressing = pressing || k != here && after.faults == j.faults && after.joins == j.joins && after.moves == j.moves
 				if !met[k] {
 					met[k] = true
 					next = append(next, after)

@@ -223,6 +223,8 @@ func (e *execution) hear(h heard) *Result {
 		return e.apply(e.watch.Aborted(p, int(b.Aborted.Code), plain(b.Aborted.Reason)))
 	case *jobpb.FromPeer_Collected:
 		return e.collected(h.link, p, b.Collected)
+	case *jobpb.FromPeer_Ahead:
+		return e.apply(e.watch.Ahead(p))
 	case *jobpb.FromPeer_Diverged:
 		return e.diverged(h.link, p, b.Diverged)
 	case *jobpb.FromPeer_Healed:
@@ -255,6 +257,8 @@ func processOf(m *jobpb.FromPeer) (p view.Process, ok bool) {
 		return b.Aborted.GetProcess().View(), true
 	case *jobpb.FromPeer_Collected:
 		return b.Collected.GetProcess().View(), true
+	case *jobpb.FromPeer_Ahead:
+		return b.Ahead.GetProcess().View(), true
 	case *jobpb.FromPeer_Diverged:
 		return b.Diverged.GetProcess().View(), true
 	case *jobpb.FromPeer_Healed:

@@ -40,6 +40,7 @@ func TestNobodySpeaksForAProcessOfAnotherPeer(t *testing.T) {
 		"aborted":   {Body: &jobpb.FromPeer_Aborted{Aborted: &jobpb.Aborted{Process: p}}},
 		"output":    {Body: &jobpb.FromPeer_Output{Output: &jobpb.Output{Process: p, Stream: 1}}},
 		"collected": {Body: &jobpb.FromPeer_Collected{Collected: &jobpb.Collected{Process: p}}},
+		"ahead":     {Body: &jobpb.FromPeer_Ahead{Ahead: &jobpb.Ahead{Process: p}}},
 		"diverged":  {Body: &jobpb.FromPeer_Diverged{Diverged: &jobpb.Diverged{Process: p, Receiver: &jobpb.Process{}, Seq: 1}}},
 		"nothing":   {},
 	} {

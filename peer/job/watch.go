@@ -21,6 +21,7 @@ type Watch struct {
 	over  bool
 
 	expected []int // ranks that a process may join, if that is agreed on
+	moves    []int // by rank: of mastership, to one that was ahead
 	disputes []*dispute
 	tolerant bool // of divergence: it is told and nothing else
 }
@@ -51,7 +52,7 @@ type Step struct {
 
 // NewWatch returns the watch of a job whose processes have all been started.
 func NewWatch(n, r int) *Watch {
-	return &Watch{view: view.New(n, r), r: r, procs: make([]watched, n*r)}
+	return &Watch{view: view.New(n, r), r: r, procs: make([]watched, n*r), moves: make([]int, n)}
 }
 
 // View returns the current view: the latest that has been agreed on.
@@ -138,6 +139,24 @@ func (w *Watch) Aborted(p view.Process, code int, reason string) Step {
 	return s
 }
 
+// maxMoves bounds how often the mastership of a rank moves to one that is ahead. An
+// honest replica says so ever more rarely.
+const maxMoves = 32
+
+// Ahead says that p has long been ahead of its rank's master: it is to be the master,
+// if it runs. That it lies does no harm: any replica that is up to date may be master.
+func (w *Watch) Ahead(p view.Process) Step {
+	var s Step
+	if !w.begun || w.over || !w.view.Live(p) || w.lags(p) || w.at(p).exit != nil || w.at(p).aborted != nil {
+		return s
+	}
+	c := viewgroup.Change{Process: p, To: view.Live, Since: w.view.Since[p.Rank]}
+	if _, changes := c.Apply(w.view); changes && w.moves[p.Rank] < maxMoves {
+		s.Propose = []viewgroup.Change{c}
+	}
+	return s
+}
+
 // judge moves p, which has ended, out of the live ones: at once if it ended
 // well, for it needs nothing any more. The speaker of a rank that did not is
 // judged only when its output is out, so that what it wrote before it ended is
@@ -186,7 +205,10 @@ func (w *Watch) Committed(c viewgroup.Change) Step {
 		return s
 	}
 	s.View = &next
-	if c.To == view.Live {
+	switch {
+	case c.Since != 0:
+		w.moves[c.Process.Rank]++
+	case c.To == view.Live:
 		w.joined(&s, c.Process, next)
 		return s
 	}

@@ -47,6 +47,7 @@ func (w sole) Aborted(p view.Process, code int, reason string) Step {
 	return w.agree(w.Watch.Aborted(p, code, reason))
 }
 func (w sole) Join(p view.Process) Step   { return w.agree(w.Watch.Join(p)) }
+func (w sole) Ahead(p view.Process) Step  { return w.agree(w.Watch.Ahead(p)) }
 func (w sole) Healed(p view.Process) Step { return w.agree(w.Watch.Healed(p)) }
 func (w sole) Diverged(p view.Process, d protection.Divergence, text string) Step {
 	return w.agree(w.Watch.Diverged(p, d, text))
@@ -100,6 +101,43 @@ func TestR6OutputOfAProcessThatExitedIsAwaited(t *testing.T) {
 	s := w.Drained(proc(0, 0))
 	if s.View == nil || w.View().State(proc(0, 0)) != view.Failed {
 		t.Errorf("not judged after its output was out: %+v", s)
+	}
+}
+
+func TestReplicaThatIsAheadBecomesMaster(t *testing.T) {
+	w := newSole(1, 3)
+	if s := w.Ahead(proc(0, 1)); s.View != nil {
+		t.Fatal("moved before the job has begun")
+	}
+	w = running(t, 1, 3)
+	s := w.Ahead(proc(0, 1))
+	if s.View == nil || !s.View.IsMaster(proc(0, 1)) || !s.View.Live(proc(0, 0)) || len(s.Notes) != 0 {
+		t.Fatalf("got %+v, want 0.1 as master, and nothing that the user has to know", s)
+	}
+	w.Exited(proc(0, 2), Exit{Code: 3, Initialized: true})
+	for _, p := range []view.Process{proc(0, 1), proc(0, 2), proc(0, 3), proc(1, 0)} {
+		if s := w.Ahead(p); s.View != nil {
+			t.Errorf("%v: a master, a failed process or none became master: %+v", p, s.View)
+		}
+	}
+}
+
+func TestMastershipMovesNotForEver(t *testing.T) {
+	w := running(t, 1, 2)
+	for range 2 * maxMoves {
+		w.Ahead(proc(0, 0))
+		w.Ahead(proc(0, 1))
+	}
+	if e := w.View().Epoch; e != 1+maxMoves {
+		t.Errorf("epoch %d, want one for each of %d moves", e, maxMoves)
+	}
+}
+
+func TestR6MasterThatWasKilledNeedNotSpeakOnceAnotherIsMaster(t *testing.T) {
+	w := running(t, 1, 2)
+	w.Exited(proc(0, 0), Exit{Code: -1, Signal: "killed", Initialized: true})
+	if s := w.Ahead(proc(0, 1)); s.View == nil || s.View.State(proc(0, 0)) != view.Failed || s.Result != nil {
+		t.Errorf("got %+v, want 0.0 failed", s)
 	}
 }
 

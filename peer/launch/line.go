@@ -131,6 +131,8 @@ func (j *job) hearProcess(p *process, m proclink.Message) {
 		j.say(healed(p.id, m.Count, m.Bytes))
 	case m.Type == proclink.Flush && p.initialized && !p.finalized:
 		p.flush(m)
+	case m.Type == proclink.Ahead && p.initialized:
+		j.hearAhead(p)
 	case m.Type == proclink.Finalized && p.initialized && !p.finalized:
 		p.finalized = true
 		j.alive.Forget(p.id) // it may take its time to exit
@@ -161,6 +163,17 @@ func (j *job) hearDiverged(p *process, d protection.Divergence) {
 	}
 	j.log.Warn().Int("rank", p.id.Rank).Int("replica", p.id.Replica).Bool("differs", d.Differs()).Stringer("message", d).Msg("divergence")
 	j.say(diverged(p.id, d))
+}
+
+// maxAheads bounds how often a process is heard that says it is ahead of its master.
+// The engine of an honest one takes twice as long each time.
+const maxAheads = 1024
+
+// hearAhead tells the submitter that a process is ahead of its rank's master.
+func (j *job) hearAhead(p *process) {
+	if p.aheads++; p.aheads <= maxAheads {
+		j.say(ahead(p.id))
+	}
 }
 
 // greet answers a process's hello.

@@ -71,6 +71,10 @@ func unkept(p view.Process, reason string) *jobpb.FromPeer {
 	}}}
 }
 
+func ahead(p view.Process) *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Ahead{Ahead: &jobpb.Ahead{Process: jobpb.FromProcess(p)}}}
+}
+
 func exited(p *process, e supervisor.Exit) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Exited{Exited: &jobpb.Exited{
 		Process: jobpb.FromProcess(p.id), Code: int32(e.Code), Signal: e.Signal, Reason: p.reason,

@@ -30,6 +30,7 @@ type process struct {
 	greeted, initialized, finalized, aborted bool // what it has said
 	healed, unkept                           bool // likewise
 	diverged                                 int  // how often it has said that replicas differ
+	aheads                                   int  // times it has said that it is ahead of its master
 	stopped                                  bool // while nobody asks it itself, says its supervisor
 
 	flushing *flush // nil: it has asked nothing

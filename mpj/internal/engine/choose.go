@@ -11,7 +11,7 @@ func (e *Engine) Choose(context uint32, choose func() uint64) (uint64, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	defer w.put()
-	values, err := e.decide(e.mailbox(context).nextPoint(context), w, func() ([]uint64, bool) {
+	values, err := e.decide(e.nextPoint(context), w, func() ([]uint64, bool) {
 		return []uint64{choose()}, true
 	})
 	if err != nil || len(values) != 1 {

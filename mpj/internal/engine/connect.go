@@ -85,13 +85,18 @@ func (e *Engine) connected(o *outlet, s channel.Sender, again bool) bool {
 	return true
 }
 
-// popProtected ends what the protocol will send again. Receipts and Queries are
-// the engine's own and stay: this process may have been asked anew, and have
+// engineKind reports whether frames of a kind are the engine's own in a job with replicas.
+func engineKind(k channel.Kind) bool {
+	return k == channel.Receipt || k == channel.Query || k == channel.Pace || k == channel.PaceReply
+}
+
+// popProtected ends what the protocol will send again. What is the engine's own
+// stays: this process may have been asked anew, and have
 // answered, before it got hold of the channel that its answer goes by.
 func (e *Engine) popProtected(o *outlet) {
 	var own []parcel
 	for _, p := range o.queue {
-		if p.Kind == channel.Receipt || p.Kind == channel.Query {
+		if engineKind(p.Kind) {
 			own = append(own, p)
 		}
 	}

@@ -38,7 +38,7 @@ func (e *Engine) WaitContext(ctx context.Context, r *Request) (done bool, err er
 	defer e.wakes(ctx, w)()
 	r.waiter = w
 	defer func() { r.waiter = nil }()
-	values, err := e.decide(e.mailbox(decisionContext).nextPoint(decisionContext), w, func() ([]uint64, bool) {
+	values, err := e.decide(e.nextPoint(decisionContext), w, func() ([]uint64, bool) {
 		if r.done {
 			return []uint64{1}, true
 		}
@@ -57,7 +57,7 @@ func (e *Engine) ProbeContext(ctx context.Context, inContext uint32, source int,
 	b := e.mailbox(inContext)
 	b.probes = append(b.probes, w)
 	defer b.forgetProbe(w)
-	values, err := e.decide(b.nextPoint(inContext), w, func() ([]uint64, bool) {
+	values, err := e.decide(e.nextPoint(inContext), w, func() ([]uint64, bool) {
 		if m, ok := b.probe(source, tag); ok {
 			return statusOf(m).values(), true
 		}
@@ -79,7 +79,7 @@ func (e *Engine) RandomSeed() uint64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	defer w.put()
-	values, err := e.decide(e.mailbox(decisionContext).nextPoint(decisionContext), w, func() ([]uint64, bool) {
+	values, err := e.decide(e.nextPoint(decisionContext), w, func() ([]uint64, bool) {
 		return []uint64{rand.Uint64()}, true
 	})
 	if err != nil || len(values) != 1 {

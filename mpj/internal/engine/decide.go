@@ -170,7 +170,7 @@ func (e *Engine) decideRequests(rs []*Request, choose func() ([]uint64, bool)) (
 	for _, r := range rs {
 		r.waiter = w
 	}
-	values, err := e.decide(e.mailbox(decisionContext).nextPoint(decisionContext), w, choose)
+	values, err := e.decide(e.nextPoint(decisionContext), w, choose)
 	for _, r := range rs {
 		r.waiter = nil
 	}
@@ -199,7 +199,7 @@ func (e *Engine) Wtime() float64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	defer w.put()
-	values, err := e.decide(e.mailbox(decisionContext).nextPoint(decisionContext), w, func() ([]uint64, bool) {
+	values, err := e.decide(e.nextPoint(decisionContext), w, func() ([]uint64, bool) {
 		return []uint64{math.Float64bits(e.clock().Seconds() + e.clockOffset)}, true
 	})
 	if err == nil && len(values) == 1 {

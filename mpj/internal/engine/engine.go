@@ -43,6 +43,9 @@ type Config struct {
 	// Joined is told, if this process is new in a rank that runs, that it does now what
 	// its rank does: how many messages it was given anew, and their bytes. It may block.
 	Joined func(messages, bytes uint64)
+	// Ahead is told, now and then, that the process is ahead of its rank's master. It
+	// may block.
+	Ahead func()
 }
 
 // An Engine is the engine of one process. Its methods may be called by several
@@ -56,6 +59,7 @@ type Engine struct {
 	unkept func(string)
 	joined func(messages, bytes uint64) // nil once told
 	state  *draft                       // what has come of the state that this process is to go on from
+	ahead  func()
 
 	ctx     context.Context // of everything that blocks; ends with the engine
 	cancel  context.CancelFunc
@@ -120,6 +124,8 @@ type Engine struct {
 	selfSeq   uint64 // messages of this process to itself
 	selfBytes int    // of these, those that have not been matched
 
+	pace pace
+
 	clockOffset float64 // seconds that make clock continue the last decider's
 	time        float64 // last outcome of Wtime
 }
@@ -129,6 +135,7 @@ type Engine struct {
 func New(ctx context.Context, c Config) *Engine {
 	e := &Engine{
 		self: c.Self, opener: c.Opener, clock: c.Clock, tell: c.Diverged, past: c.Past, unkept: c.Unkept,
+		ahead:     c.Ahead,
 		stopped:   make(chan struct{}),
 		view:      c.View,
 		protocol:  c.Protocol,
@@ -144,6 +151,7 @@ func New(ctx context.Context, c Config) *Engine {
 		receipts:  make(map[letter]struct{}),
 		lent:      make(map[*byte]int),
 		writes:    noRank,
+		pace:      newPace(),
 	}
 	e.ctx, e.cancel = context.WithCancel(ctx)
 	e.mu.Lock()
@@ -177,6 +185,7 @@ func (e *Engine) View(v view.View) {
 		return
 	}
 	e.grow(v)
+	before := e.view
 	if e.view = v; v.State(e.self) == view.Failed {
 		e.fail(ErrExpelled)
 		return
@@ -194,6 +203,9 @@ func (e *Engine) View(v view.View) {
 	}
 	if e.protocol == nil {
 		return
+	}
+	if rank := e.self.Rank; v.Since[rank] != before.Since[rank] {
+		e.pace.moved(before.IsMaster(e.self))
 	}
 	e.apply(e.protocol.View(v))
 	e.ask()
@@ -431,4 +443,5 @@ func (e *Engine) onTick() {
 	}
 	e.apply(out)
 	e.relieve()
+	e.keepPace()
 }

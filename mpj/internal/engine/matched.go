@@ -32,7 +32,7 @@ func (e *Engine) Improbe(context uint32, source int, tag int32) (m *Matched, s S
 		e.give(r, found)
 		return &Matched{r}, r.status, true, nil
 	}
-	values, err := e.decide(b.nextPoint(context), w, func() ([]uint64, bool) {
+	values, err := e.decide(e.nextPoint(context), w, func() ([]uint64, bool) {
 		if m, ok := b.probe(source, tag); ok {
 			return []uint64{uint64(m.Source), m.Seq}, true
 		}

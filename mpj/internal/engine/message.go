@@ -140,7 +140,7 @@ func (e *Engine) post(r *Request, context uint32, source int, tag int32) error {
 		return nil
 	}
 	if r.wildcard = source == AnySource; r.wildcard {
-		r.point = b.nextPoint(context)
+		r.point = e.nextPoint(context)
 		if err := e.preset(r); err != nil {
 			return err
 		}

@@ -24,7 +24,7 @@ func (e *Engine) Probe(context uint32, source int, tag int32) (Status, error) {
 		err := e.await(w, func() bool { return look(b) })
 		return found, err
 	}
-	values, err := e.decide(b.nextPoint(context), w, func() ([]uint64, bool) {
+	values, err := e.decide(e.nextPoint(context), w, func() ([]uint64, bool) {
 		ok := look(b)
 		return found.values(), ok
 	})
@@ -43,7 +43,7 @@ func (e *Engine) Iprobe(context uint32, source int, tag int32) (s Status, ok boo
 	defer e.mu.Unlock()
 	defer w.put()
 	b := e.mailbox(context)
-	values, err := e.decide(b.nextPoint(context), w, func() ([]uint64, bool) {
+	values, err := e.decide(e.nextPoint(context), w, func() ([]uint64, bool) {
 		if m, ok := b.probe(source, tag); ok {
 			return statusOf(m).values(), true
 		}

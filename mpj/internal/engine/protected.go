@@ -36,6 +36,7 @@ func (e *Engine) protect(m protection.Message) {
 	if e.protocol.Retained() <= directLoad {
 		e.writes = m.Dest
 	}
+	e.step()
 	e.apply(e.protocol.Send(m))
 	e.writeTo(m.Dest)
 }

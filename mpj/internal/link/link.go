@@ -350,6 +350,11 @@ func (l *Link) Unkept(why string) {
 	l.conn.Send(proclink.Message{Type: proclink.Unkept, Text: why}, nil)
 }
 
+// Ahead tells the peer that this process has long been ahead of its rank's master.
+func (l *Link) Ahead() {
+	l.conn.Send(proclink.Message{Type: proclink.Ahead}, nil)
+}
+
 // Close ends the line, and returns when its goroutine has ended. It counts as
 // a goodbye: lost is not called.
 func (l *Link) Close() {

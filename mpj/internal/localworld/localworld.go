@@ -36,6 +36,9 @@ type Config struct {
 	// Heal lets processes keep what has reached them, in files of this folder, so that
 	// others can Join; "" does not.
 	Heal string
+	// Ahead, if not nil, is told that process p is ahead of its rank's master, in place
+	// of making it master.
+	Ahead func(p view.Process)
 }
 
 // A World is a job in this process.
@@ -82,6 +85,7 @@ func (w *World) engineConfig(p view.Process, v view.View) engine.Config {
 		Clock:    func() time.Duration { return time.Since(w.start) },
 		Crowded:  w.config.Ranks*w.config.Replicas > runtime.NumCPU(),
 		Diverged: func(d protection.Divergence) { w.diverged(p, d) },
+		Ahead:    func() { w.ahead(p) },
 	}
 	if bell := w.bells[p]; bell != nil {
 		c.Bell = bell
@@ -227,6 +231,14 @@ func (w *World) diverged(p view.Process, d protection.Divergence) {
 	} else if d.Differs() {
 		w.Fail(fmt.Errorf("replica %d of rank %d has diverged: %v", p.Replica, p.Rank, d))
 	}
+}
+
+func (w *World) ahead(p view.Process) {
+	if w.config.Ahead != nil {
+		w.config.Ahead(p)
+		return
+	}
+	w.Promote(p)
 }
 
 // Promote makes process p the master of its rank, if it is live.

@@ -971,6 +971,7 @@ type FromPeer struct {
 	//	*FromPeer_Paths
 	//	*FromPeer_Diverged
 	//	*FromPeer_Healed
+	//	*FromPeer_Ahead
 	//	*FromPeer_Unkept
 	Body          isFromPeer_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
@@ -1140,6 +1141,15 @@ func (x *FromPeer) GetHealed() *Healed {
 	return nil
 }
 
+func (x *FromPeer) GetAhead() *Ahead {
+	if x != nil {
+		if x, ok := x.Body.(*FromPeer_Ahead); ok {
+			return x.Ahead
+		}
+	}
+	return nil
+}
+
 func (x *FromPeer) GetUnkept() *Unkept {
 	if x != nil {
 		if x, ok := x.Body.(*FromPeer_Unkept); ok {
@@ -1209,6 +1219,10 @@ type FromPeer_Healed struct {
 	Healed *Healed `protobuf:"bytes,16,opt,name=healed,proto3,oneof"`
 }
 
+type FromPeer_Ahead struct {
+	Ahead *Ahead `protobuf:"bytes,17,opt,name=ahead,proto3,oneof"`
+}
+
 type FromPeer_Unkept struct {
 	Unkept *Unkept `protobuf:"bytes,18,opt,name=unkept,proto3,oneof"`
 }
@@ -1240,6 +1254,8 @@ func (*FromPeer_Paths) isFromPeer_Body() {}
 func (*FromPeer_Diverged) isFromPeer_Body() {}
 
 func (*FromPeer_Healed) isFromPeer_Body() {}
+
+func (*FromPeer_Ahead) isFromPeer_Body() {}
 
 func (*FromPeer_Unkept) isFromPeer_Body() {}
 
@@ -1664,6 +1680,51 @@ func (x *Finalized) GetProcess() *Process {
 	return nil
 }
 
+// Ahead says that a process has long been ahead of its rank's master.
+type Ahead struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Process       *Process               `protobuf:"bytes,1,opt,name=process,proto3" json:"process,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Ahead) Reset() {
+	*x = Ahead{}
+	mi := &file_job_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Ahead) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Ahead) ProtoMessage() {}
+
+func (x *Ahead) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Ahead.ProtoReflect.Descriptor instead.
+func (*Ahead) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *Ahead) GetProcess() *Process {
+	if x != nil {
+		return x.Process
+	}
+	return nil
+}
+
 // Healed says that a process that has joined does what the others of its rank do.
 type Healed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1676,7 +1737,7 @@ type Healed struct {
 
 func (x *Healed) Reset() {
 	*x = Healed{}
-	mi := &file_job_proto_msgTypes[21]
+	mi := &file_job_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1688,7 +1749,7 @@ func (x *Healed) String() string {
 func (*Healed) ProtoMessage() {}
 
 func (x *Healed) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[21]
+	mi := &file_job_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1701,7 +1762,7 @@ func (x *Healed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Healed.ProtoReflect.Descriptor instead.
 func (*Healed) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{21}
+	return file_job_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Healed) GetProcess() *Process {
@@ -1737,7 +1798,7 @@ type Unkept struct {
 
 func (x *Unkept) Reset() {
 	*x = Unkept{}
-	mi := &file_job_proto_msgTypes[22]
+	mi := &file_job_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1749,7 +1810,7 @@ func (x *Unkept) String() string {
 func (*Unkept) ProtoMessage() {}
 
 func (x *Unkept) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[22]
+	mi := &file_job_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1762,7 +1823,7 @@ func (x *Unkept) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unkept.ProtoReflect.Descriptor instead.
 func (*Unkept) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{22}
+	return file_job_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Unkept) GetProcess() *Process {
@@ -1794,7 +1855,7 @@ type Output struct {
 
 func (x *Output) Reset() {
 	*x = Output{}
-	mi := &file_job_proto_msgTypes[23]
+	mi := &file_job_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1806,7 +1867,7 @@ func (x *Output) String() string {
 func (*Output) ProtoMessage() {}
 
 func (x *Output) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[23]
+	mi := &file_job_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1819,7 +1880,7 @@ func (x *Output) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Output.ProtoReflect.Descriptor instead.
 func (*Output) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{23}
+	return file_job_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Output) GetProcess() *Process {
@@ -1872,7 +1933,7 @@ type Exited struct {
 
 func (x *Exited) Reset() {
 	*x = Exited{}
-	mi := &file_job_proto_msgTypes[24]
+	mi := &file_job_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1884,7 +1945,7 @@ func (x *Exited) String() string {
 func (*Exited) ProtoMessage() {}
 
 func (x *Exited) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[24]
+	mi := &file_job_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1897,7 +1958,7 @@ func (x *Exited) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exited.ProtoReflect.Descriptor instead.
 func (*Exited) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{24}
+	return file_job_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Exited) GetProcess() *Process {
@@ -1954,7 +2015,7 @@ type Aborted struct {
 
 func (x *Aborted) Reset() {
 	*x = Aborted{}
-	mi := &file_job_proto_msgTypes[25]
+	mi := &file_job_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1966,7 +2027,7 @@ func (x *Aborted) String() string {
 func (*Aborted) ProtoMessage() {}
 
 func (x *Aborted) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[25]
+	mi := &file_job_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1979,7 +2040,7 @@ func (x *Aborted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Aborted.ProtoReflect.Descriptor instead.
 func (*Aborted) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{25}
+	return file_job_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Aborted) GetProcess() *Process {
@@ -2022,7 +2083,7 @@ type Diverged struct {
 
 func (x *Diverged) Reset() {
 	*x = Diverged{}
-	mi := &file_job_proto_msgTypes[26]
+	mi := &file_job_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2034,7 +2095,7 @@ func (x *Diverged) String() string {
 func (*Diverged) ProtoMessage() {}
 
 func (x *Diverged) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[26]
+	mi := &file_job_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2047,7 +2108,7 @@ func (x *Diverged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Diverged.ProtoReflect.Descriptor instead.
 func (*Diverged) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{26}
+	return file_job_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Diverged) GetProcess() *Process {
@@ -2118,7 +2179,7 @@ type Suspect struct {
 
 func (x *Suspect) Reset() {
 	*x = Suspect{}
-	mi := &file_job_proto_msgTypes[27]
+	mi := &file_job_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2130,7 +2191,7 @@ func (x *Suspect) String() string {
 func (*Suspect) ProtoMessage() {}
 
 func (x *Suspect) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[27]
+	mi := &file_job_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2143,7 +2204,7 @@ func (x *Suspect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Suspect.ProtoReflect.Descriptor instead.
 func (*Suspect) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{27}
+	return file_job_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Suspect) GetPeer() []byte {
@@ -2172,7 +2233,7 @@ type Collected struct {
 
 func (x *Collected) Reset() {
 	*x = Collected{}
-	mi := &file_job_proto_msgTypes[28]
+	mi := &file_job_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2184,7 +2245,7 @@ func (x *Collected) String() string {
 func (*Collected) ProtoMessage() {}
 
 func (x *Collected) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[28]
+	mi := &file_job_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2197,7 +2258,7 @@ func (x *Collected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collected.ProtoReflect.Descriptor instead.
 func (*Collected) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{28}
+	return file_job_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Collected) GetProcess() *Process {
@@ -2229,7 +2290,7 @@ type Stopped struct {
 
 func (x *Stopped) Reset() {
 	*x = Stopped{}
-	mi := &file_job_proto_msgTypes[29]
+	mi := &file_job_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2241,7 +2302,7 @@ func (x *Stopped) String() string {
 func (*Stopped) ProtoMessage() {}
 
 func (x *Stopped) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[29]
+	mi := &file_job_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2254,7 +2315,7 @@ func (x *Stopped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stopped.ProtoReflect.Descriptor instead.
 func (*Stopped) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{29}
+	return file_job_proto_rawDescGZIP(), []int{30}
 }
 
 var File_job_proto protoreflect.FileDescriptor
@@ -2326,7 +2387,7 @@ const file_job_proto_rawDesc = "" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x1a\n" +
 	"\bpatterns\x18\x02 \x03(\tR\bpatterns\"\x1e\n" +
 	"\x04Stop\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\"\xfd\x05\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\"\xa8\x06\n" +
 	"\bFromPeer\x12/\n" +
 	"\astaging\x18\x01 \x01(\v2\x13.p2pmpi.job.StagingH\x00R\astaging\x122\n" +
 	"\bprepared\x18\x02 \x01(\v2\x14.p2pmpi.job.PreparedH\x00R\bprepared\x12;\n" +
@@ -2342,7 +2403,8 @@ const file_job_proto_rawDesc = "" +
 	"\astarted\x18\v \x01(\v2\x13.p2pmpi.job.StartedH\x00R\astarted\x12)\n" +
 	"\x05paths\x18\f \x01(\v2\x11.p2pmpi.job.PathsH\x00R\x05paths\x122\n" +
 	"\bdiverged\x18\r \x01(\v2\x14.p2pmpi.job.DivergedH\x00R\bdiverged\x12,\n" +
-	"\x06healed\x18\x10 \x01(\v2\x12.p2pmpi.job.HealedH\x00R\x06healed\x12,\n" +
+	"\x06healed\x18\x10 \x01(\v2\x12.p2pmpi.job.HealedH\x00R\x06healed\x12)\n" +
+	"\x05ahead\x18\x11 \x01(\v2\x11.p2pmpi.job.AheadH\x00R\x05ahead\x12,\n" +
 	"\x06unkept\x18\x12 \x01(\v2\x12.p2pmpi.job.UnkeptH\x00R\x06unkeptB\x06\n" +
 	"\x04body\"5\n" +
 	"\aStaging\x12\x14\n" +
@@ -2368,6 +2430,8 @@ const file_job_proto_rawDesc = "" +
 	"\x03why\x18\x04 \x01(\tR\x03why\x12\x14\n" +
 	"\x05relay\x18\x05 \x01(\fR\x05relayJ\x04\b\x03\x10\x04\":\n" +
 	"\tFinalized\x12-\n" +
+	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\"6\n" +
+	"\x05Ahead\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\"i\n" +
 	"\x06Healed\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x1a\n" +
@@ -2425,7 +2489,7 @@ func file_job_proto_rawDescGZIP() []byte {
 	return file_job_proto_rawDescData
 }
 
-var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 30)
+var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
 var file_job_proto_goTypes = []any{
 	(*Process)(nil),     // 0: p2pmpi.job.Process
 	(*ToPeer)(nil),      // 1: p2pmpi.job.ToPeer
@@ -2448,15 +2512,16 @@ var file_job_proto_goTypes = []any{
 	(*Paths)(nil),       // 18: p2pmpi.job.Paths
 	(*Path)(nil),        // 19: p2pmpi.job.Path
 	(*Finalized)(nil),   // 20: p2pmpi.job.Finalized
-	(*Healed)(nil),      // 21: p2pmpi.job.Healed
-	(*Unkept)(nil),      // 22: p2pmpi.job.Unkept
-	(*Output)(nil),      // 23: p2pmpi.job.Output
-	(*Exited)(nil),      // 24: p2pmpi.job.Exited
-	(*Aborted)(nil),     // 25: p2pmpi.job.Aborted
-	(*Diverged)(nil),    // 26: p2pmpi.job.Diverged
-	(*Suspect)(nil),     // 27: p2pmpi.job.Suspect
-	(*Collected)(nil),   // 28: p2pmpi.job.Collected
-	(*Stopped)(nil),     // 29: p2pmpi.job.Stopped
+	(*Ahead)(nil),       // 21: p2pmpi.job.Ahead
+	(*Healed)(nil),      // 22: p2pmpi.job.Healed
+	(*Unkept)(nil),      // 23: p2pmpi.job.Unkept
+	(*Output)(nil),      // 24: p2pmpi.job.Output
+	(*Exited)(nil),      // 25: p2pmpi.job.Exited
+	(*Aborted)(nil),     // 26: p2pmpi.job.Aborted
+	(*Diverged)(nil),    // 27: p2pmpi.job.Diverged
+	(*Suspect)(nil),     // 28: p2pmpi.job.Suspect
+	(*Collected)(nil),   // 29: p2pmpi.job.Collected
+	(*Stopped)(nil),     // 30: p2pmpi.job.Stopped
 }
 var file_job_proto_depIdxs = []int32{
 	2,  // 0: p2pmpi.job.ToPeer.prepare:type_name -> p2pmpi.job.Prepare
@@ -2477,35 +2542,37 @@ var file_job_proto_depIdxs = []int32{
 	13, // 15: p2pmpi.job.FromPeer.staging:type_name -> p2pmpi.job.Staging
 	14, // 16: p2pmpi.job.FromPeer.prepared:type_name -> p2pmpi.job.Prepared
 	17, // 17: p2pmpi.job.FromPeer.initialized:type_name -> p2pmpi.job.Initialized
-	23, // 18: p2pmpi.job.FromPeer.output:type_name -> p2pmpi.job.Output
-	24, // 19: p2pmpi.job.FromPeer.exited:type_name -> p2pmpi.job.Exited
-	25, // 20: p2pmpi.job.FromPeer.aborted:type_name -> p2pmpi.job.Aborted
-	27, // 21: p2pmpi.job.FromPeer.suspect:type_name -> p2pmpi.job.Suspect
-	28, // 22: p2pmpi.job.FromPeer.collected:type_name -> p2pmpi.job.Collected
-	29, // 23: p2pmpi.job.FromPeer.stopped:type_name -> p2pmpi.job.Stopped
+	24, // 18: p2pmpi.job.FromPeer.output:type_name -> p2pmpi.job.Output
+	25, // 19: p2pmpi.job.FromPeer.exited:type_name -> p2pmpi.job.Exited
+	26, // 20: p2pmpi.job.FromPeer.aborted:type_name -> p2pmpi.job.Aborted
+	28, // 21: p2pmpi.job.FromPeer.suspect:type_name -> p2pmpi.job.Suspect
+	29, // 22: p2pmpi.job.FromPeer.collected:type_name -> p2pmpi.job.Collected
+	30, // 23: p2pmpi.job.FromPeer.stopped:type_name -> p2pmpi.job.Stopped
 	20, // 24: p2pmpi.job.FromPeer.finalized:type_name -> p2pmpi.job.Finalized
 	15, // 25: p2pmpi.job.FromPeer.started:type_name -> p2pmpi.job.Started
 	18, // 26: p2pmpi.job.FromPeer.paths:type_name -> p2pmpi.job.Paths
-	26, // 27: p2pmpi.job.FromPeer.diverged:type_name -> p2pmpi.job.Diverged
-	21, // 28: p2pmpi.job.FromPeer.healed:type_name -> p2pmpi.job.Healed
-	22, // 29: p2pmpi.job.FromPeer.unkept:type_name -> p2pmpi.job.Unkept
-	16, // 30: p2pmpi.job.Started.distances:type_name -> p2pmpi.job.Distance
-	0,  // 31: p2pmpi.job.Initialized.process:type_name -> p2pmpi.job.Process
-	19, // 32: p2pmpi.job.Paths.paths:type_name -> p2pmpi.job.Path
-	0,  // 33: p2pmpi.job.Finalized.process:type_name -> p2pmpi.job.Process
-	0,  // 34: p2pmpi.job.Healed.process:type_name -> p2pmpi.job.Process
-	0,  // 35: p2pmpi.job.Unkept.process:type_name -> p2pmpi.job.Process
-	0,  // 36: p2pmpi.job.Output.process:type_name -> p2pmpi.job.Process
-	0,  // 37: p2pmpi.job.Exited.process:type_name -> p2pmpi.job.Process
-	0,  // 38: p2pmpi.job.Aborted.process:type_name -> p2pmpi.job.Process
-	0,  // 39: p2pmpi.job.Diverged.process:type_name -> p2pmpi.job.Process
-	0,  // 40: p2pmpi.job.Diverged.receiver:type_name -> p2pmpi.job.Process
-	0,  // 41: p2pmpi.job.Collected.process:type_name -> p2pmpi.job.Process
-	42, // [42:42] is the sub-list for method output_type
-	42, // [42:42] is the sub-list for method input_type
-	42, // [42:42] is the sub-list for extension type_name
-	42, // [42:42] is the sub-list for extension extendee
-	0,  // [0:42] is the sub-list for field type_name
+	27, // 27: p2pmpi.job.FromPeer.diverged:type_name -> p2pmpi.job.Diverged
+	22, // 28: p2pmpi.job.FromPeer.healed:type_name -> p2pmpi.job.Healed
+	21, // 29: p2pmpi.job.FromPeer.ahead:type_name -> p2pmpi.job.Ahead
+	23, // 30: p2pmpi.job.FromPeer.unkept:type_name -> p2pmpi.job.Unkept
+	16, // 31: p2pmpi.job.Started.distances:type_name -> p2pmpi.job.Distance
+	0,  // 32: p2pmpi.job.Initialized.process:type_name -> p2pmpi.job.Process
+	19, // 33: p2pmpi.job.Paths.paths:type_name -> p2pmpi.job.Path
+	0,  // 34: p2pmpi.job.Finalized.process:type_name -> p2pmpi.job.Process
+	0,  // 35: p2pmpi.job.Ahead.process:type_name -> p2pmpi.job.Process
+	0,  // 36: p2pmpi.job.Healed.process:type_name -> p2pmpi.job.Process
+	0,  // 37: p2pmpi.job.Unkept.process:type_name -> p2pmpi.job.Process
+	0,  // 38: p2pmpi.job.Output.process:type_name -> p2pmpi.job.Process
+	0,  // 39: p2pmpi.job.Exited.process:type_name -> p2pmpi.job.Process
+	0,  // 40: p2pmpi.job.Aborted.process:type_name -> p2pmpi.job.Process
+	0,  // 41: p2pmpi.job.Diverged.process:type_name -> p2pmpi.job.Process
+	0,  // 42: p2pmpi.job.Diverged.receiver:type_name -> p2pmpi.job.Process
+	0,  // 43: p2pmpi.job.Collected.process:type_name -> p2pmpi.job.Process
+	44, // [44:44] is the sub-list for method output_type
+	44, // [44:44] is the sub-list for method input_type
+	44, // [44:44] is the sub-list for extension type_name
+	44, // [44:44] is the sub-list for extension extendee
+	0,  // [0:44] is the sub-list for field type_name
 }
 
 func init() { file_job_proto_init() }
@@ -2539,6 +2606,7 @@ func file_job_proto_init() {
 		(*FromPeer_Paths)(nil),
 		(*FromPeer_Diverged)(nil),
 		(*FromPeer_Healed)(nil),
+		(*FromPeer_Ahead)(nil),
 		(*FromPeer_Unkept)(nil),
 	}
 	type x struct{}
@@ -2547,7 +2615,7 @@ func file_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_proto_rawDesc), len(file_job_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   30,
+			NumMessages:   31,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

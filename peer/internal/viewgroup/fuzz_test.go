@@ -12,10 +12,11 @@ import (
 
 // FuzzDecodeChange holds that what is read is what was written, byte for byte.
 func FuzzDecodeChange(f *testing.F) {
-	f.Add(Change{view.Process{Rank: 300, Replica: 2}, view.Failed}.encode())
-	f.Add(Change{view.Process{}, view.Finished}.encode())
-	f.Add([]byte{1, 0x80, 0, 0})
-	f.Add([]byte{0, 0, 0})
+	f.Add(Change{Process: view.Process{Rank: 300, Replica: 2}, To: view.Failed}.encode())
+	f.Add(Change{Process: view.Process{}, To: view.Finished}.encode())
+	f.Add(Change{Process: view.Process{Replica: 1}, Since: 1 << 40}.encode())
+	f.Add([]byte{1, 0x80, 0, 0, 0})
+	f.Add([]byte{0, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		c, err := decodeChange(b)
 		if err == nil && !bytes.Equal(c.encode(), b) {
@@ -61,6 +62,6 @@ func FuzzStep(f *testing.F) {
 		for range 2 * electionTicks {
 			m.Tick()
 		}
-		m.Propose(Change{view.Process{}, view.Failed})
+		m.Propose(Change{To: view.Failed})
 	})
 }

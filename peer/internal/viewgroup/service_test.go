@@ -97,7 +97,7 @@ func (g *testGroup) leave(i int) {
 }
 
 func (g *testGroup) fail(i, rank int) {
-	g.groups[i].Propose(Change{view.Process{Rank: rank}, view.Failed})
+	g.groups[i].Propose(Change{Process: view.Process{Rank: rank}, To: view.Failed})
 }
 
 // wantAgreed checks that these peers have one view, in which just so many

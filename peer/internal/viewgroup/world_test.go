@@ -140,7 +140,7 @@ func (w *world) ticks(n int) {
 
 func (w *world) propose(i, rank int, to view.State) {
 	w.Helper()
-	w.carry(i, w.members[i].Propose(Change{view.Process{Rank: rank}, to}))
+	w.carry(i, w.members[i].Propose(Change{Process: view.Process{Rank: rank}, To: to}))
 }
 
 // crash takes a peer away for good.
