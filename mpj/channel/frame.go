@@ -33,7 +33,7 @@ const (
 	Greet    // a process and a new replica know each other; Sync: the latter wants what it lacks
 	Recall   // a new replica asks for a piece of its rank's past
 	Past     // brings it; Sync: there is no more
-	Pace     // a replica has come so far: Seq steps of its program; how far is its master?
+	Pace     // a replica asks its master, for the Seq-th time, how far its program is
 	PaceReply
 	maxKind = PaceReply
 )

@@ -167,7 +167,7 @@ func (e *Engine) arrived(in *inlet, f *channel.Frame) bool {
 	case f.Kind == channel.Receipt || f.Kind == channel.Query:
 		e.arrivedReceipt(in.from, f.Header)
 	case f.Kind == channel.Pace || f.Kind == channel.PaceReply:
-		e.arrivedPace(in.from, f.Header)
+		err = e.arrivedPace(in.from, f)
 	default:
 		var out protection.Output
 		if out, err = e.protocol.Receive(in.from, *f); err == nil {

@@ -1,101 +1,97 @@
 package engine
 
 import (
-	"github.com/p2pmpi/p2pmpi/internal/protection"
-	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/mpj/channel"
+	"encoding/binary"
+	"errors"
+	"time"
 )
 
 // Of the replicas of a rank one transmits and decides, the master. If its machine is
-// slower than another's, the whole job waits for it. So each replica finds out
-// whether it is ahead of its master, and says so; whoever makes the views names it
-// master.
+// slower than another's, the whole job waits for it. So each replica finds out for
+// how much of the time it is ahead of its master, and says so if that is much;
+// whoever makes the views names it master.
 //
 // How far a program has come is counted in steps: its sends and its nondeterministic
-// calls, which are the same at all replicas. A replica that has taken more than its
-// master was known to have taken, or did lately, asks it how far it is, once in a tick:
+// calls, which are the same at all replicas. Each process remembers when it has come
+// how far. A replica that has not seen its master come as far as itself asks, once in
+// a tick:
 //
-//	replica, step 7   --- Pace 7 ------> master, step 5
-//	                  <-- PaceReply 5 ---
+//	replica   --- Pace 3, the third question ---> master
+//	          <-- PaceReply 3: step 4 at 4.100 s, --
+//	              step 5 at 4.109 s, now it is 4.110 s
 //
-// The master's engine answers though its program computes. If it has still not come
-// to where the replica was when it asked, the replica is ahead; if it is farther than
-// the replica is when the answer comes, the master is. Otherwise the two are level.
-// Machines that are alike, and share processors with others, are ahead of each other
-// in turn. So it counts twice what the master is ahead, and a little that the two
-// are level, against what the replica is: only one that is ahead again and again, of
-// a master that hardly ever is, says so. The slow one then never comes to be ahead
-// again, and each word doubles what the next one takes.
+// It is not enough to compare how many steps the two have taken when the master
+// answers: a machine that is stopped for nine milliseconds of ten does, once it goes
+// on, what there was to do before it answers, and seems level. So the replica compares
+// times, for which it needs to compare the clocks: half of the quickest answer ago the
+// master's showed what the answer says, as in NTP. That an answer is late is no sign
+// of anything.
+//
+// In programs whose ranks wait for each other a replica is soon ahead by a step and
+// no more, until the master takes that one. So what counts is for how much of the time
+// it is ahead, by whatever number of steps, against a fifth of all time and twice that
+// for which the master is. Machines that are alike are ahead of each other in turn, and
+// never say so. A slow one never comes to be ahead again; and each word doubles what
+// the next one takes.
 
 const (
-	// A tick in which the replica is ahead, level, or behind its master counts so much.
-	aheadCounts, levelCounts, behindCounts = 8, -2, -16
-	// leadSaid is what they add up to when a replica says that it is ahead: 0.75 s
-	// if it always is. Moving mastership costs a round of messages.
-	leadSaid = 75 * aheadCounts
+	// leadSaid is the time by which a replica has been ahead, in the balance, when it
+	// says so: after 0.5 s at the earliest. Moving mastership costs a round of messages.
+	leadSaid = 400 * time.Millisecond
 	// mostLead is where doubling leadSaid ends.
 	mostLead = leadSaid << 12
-	// patientTicks is for how long an answer of the master is awaited. It may be lost
-	// with its channel.
-	patientTicks = 100
-	// mostWeight is how many ticks one answer can count for, so that a master that was
+	// mostCounted is for how much time one answer can count, so that a master that was
 	// held up once is not slow for that.
-	mostWeight = 10
-	// maxPaces bounds the frames to another replica behind which it gets no answer.
-	maxPaces = 64
+	mostCounted = 150 * time.Millisecond
+	// pacePatience is for how long an answer is awaited. It may be lost with its
+	// channel.
+	pacePatience = time.Second
+	// clockDrift is how much faster than the other one of two clocks may be, at most:
+	// one part in so many.
+	clockDrift = 4096
 )
 
-// A pace is what a replica knows of its lead. It is a pure value: time comes as
-// ticks.
+// A pace is what a replica knows of its lead. It is a pure value: time is that of the
+// process's own clock.
 type pace struct {
-	steps uint64 // of this process's program
-	known uint64 // of its master's, at least
-	asked uint64 // how many the master was asked about; 0: no answer is awaited
-	ticks int    // since then
-	lead  int    // what the ticks so far add up to, at least 0
-	need  int    // lead that is said
+	own history
+
+	question uint64        // number of the last one
+	asked    time.Duration // when; 0: no answer is awaited
+	heard    bool          // an answer of this master
+	known    uint64        // steps that it had taken then
+	counted  time.Duration // up to when time has been counted
+	clocks   comparison
+
+	lead time.Duration // what has been counted adds up to, at least 0
+	need time.Duration // lead that is said
 }
 
 func newPace() pace { return pace{need: leadSaid} }
 
-// tick lets a tick pass at a replica, and reports whether to ask the master now.
-func (p *pace) tick() (ask bool) {
-	if p.asked != 0 {
-		if p.ticks++; p.ticks < patientTicks {
-			return false
-		}
-		p.asked = 0
+// tick returns the number of the question that the master is to be asked at a time;
+// 0: none.
+func (p *pace) tick(now time.Duration) (question uint64) {
+	if p.heard && p.known == p.own.last.steps || p.own.last.steps == 0 || p.asked != 0 && now-p.asked < pacePatience {
+		return 0
 	}
-	if p.steps < p.known || p.lead == 0 && p.steps == p.known { // nothing to ask
-		p.count(p.known, 1)
-		return false
-	}
-	p.asked, p.ticks = p.steps, 1
-	return true
+	p.question++
+	p.asked = now
+	return p.question
 }
 
-// count adds to the lead that for some ticks the master was seen to have taken so
-// many steps.
-func (p *pace) count(master uint64, ticks int) {
-	counts := levelCounts
-	switch {
-	case p.asked != 0 && master < p.asked:
-		counts = aheadCounts
-	case master > p.steps:
-		counts = behindCounts
-	}
-	p.lead = max(0, p.lead+counts*ticks)
-}
-
-// hear takes the master's answer, and reports whether to say that this process is
-// ahead of it.
-func (p *pace) hear(steps uint64) (ahead bool) {
-	p.known = max(p.known, steps)
-	if p.asked == 0 {
+// hear takes the master's answer to a question at a time, and reports whether to say
+// that this process is ahead of it.
+func (p *pace) hear(question uint64, a paceAnswer, now time.Duration) (ahead bool) {
+	if p.asked == 0 || question != p.question {
 		return false
 	}
-	p.count(steps, min(p.ticks, mostWeight))
+	p.clocks.take(p.asked, a.now, now)
 	p.asked = 0
+	if p.heard {
+		p.count(a, now)
+	}
+	p.heard, p.known, p.counted = true, a.steps(), p.clocks.own(a.now)
 	if p.lead < p.need {
 		return false
 	}
@@ -104,80 +100,166 @@ func (p *pace) hear(steps uint64) (ahead bool) {
 	return true
 }
 
+// count counts the time that has passed since it was counted last, up to the answer.
+func (p *pace) count(a paceAnswer, now time.Duration) {
+	to := min(p.clocks.own(a.now), now)
+	own, master := p.own.appendTo(nil), a.marks
+	for i := range master { // in doubt it was earlier
+		master[i].at = p.clocks.own(master[i].at) - p.clocks.doubt()
+	}
+	from := max(p.counted, to-mostCounted, own[0].at, master[0].at)
+	if from >= to {
+		return
+	}
+	ahead, behind := compare(own, master, from, to)
+	p.lead = max(0, p.lead+ahead-2*behind-(to-from)/5)
+}
+
+// compare returns for how much of some time one process had taken more steps than another,
+// and for how much less. Both lists have to begin before that time.
+func compare(one, other []mark, from, to time.Duration) (more, less time.Duration) {
+	for at := from; at < to; {
+		next := to
+		for _, marks := range []*[]mark{&one, &other} {
+			for len(*marks) > 1 && (*marks)[1].at <= at {
+				*marks = (*marks)[1:]
+			}
+			if len(*marks) > 1 {
+				next = min(next, (*marks)[1].at)
+			}
+		}
+		switch {
+		case one[0].steps > other[0].steps:
+			more += next - at
+		case one[0].steps < other[0].steps:
+			less += next - at
+		}
+		at = next
+	}
+	return more, less
+}
+
 // slow doubles what the next word takes.
 func (p *pace) slow() { p.need = min(2*p.need, mostLead) }
 
 // moved says that the rank has another master. demoted: this process was it before.
 func (p *pace) moved(demoted bool) {
-	p.known, p.asked, p.lead = 0, 0, 0
+	p.asked, p.heard, p.lead, p.clocks = 0, false, 0, comparison{}
 	if demoted {
 		p.slow()
 	}
 }
 
-// replica reports whether this process is one that may come to be ahead: it takes
-// part, and another is master.
-func (e *Engine) replica() bool {
-	return e.protocol != nil && e.view.Live(e.self) && !e.view.IsMaster(e.self)
+// A history says when a process has come how far.
+type history struct {
+	last  mark
+	marks [paceMarks - 1]mark // earlier ones, markGap apart or more: a ring
+	made  int                 // marks so far
 }
 
-// step counts a step of the program. e.mu is held.
-func (e *Engine) step() {
-	e.pace.steps++
-	if !e.decider && !e.ticking && e.replica() {
-		e.armTick()
+// A mark says when a process had taken so many steps.
+type mark struct {
+	steps uint64
+	at    time.Duration
+}
+
+const (
+	// markGap is how exact a history is.
+	markGap = 200 * time.Microsecond
+	// paceMarks is how far it reaches back: some ticks if steps are quick.
+	paceMarks = 128
+)
+
+// step takes a step.
+func (h *history) step(now time.Duration) {
+	if h.made == 0 || now-h.mark(h.made-1).at >= markGap {
+		*h.mark(h.made) = h.last
+		h.made++
 	}
+	h.last = mark{h.last.steps + 1, now}
 }
 
-// nextPoint takes the next point of context for a call of the program.
-func (e *Engine) nextPoint(context uint32) protection.Point {
-	e.step()
-	return e.mailbox(context).nextPoint(context)
+func (h *history) mark(i int) *mark { return &h.marks[i%len(h.marks)] }
+
+// appendTo appends what is remembered, the earliest first. It is never nothing.
+func (h *history) appendTo(marks []mark) []mark {
+	for i := max(0, h.made-len(h.marks)); i < h.made; i++ {
+		marks = append(marks, *h.mark(i))
+	}
+	return append(marks, h.last)
 }
 
-// keepPace asks the master how far it is, if this process may be ahead of it.
-func (e *Engine) keepPace() {
-	if !e.replica() {
+// A comparison is of two clocks.
+type comparison struct {
+	made    bool
+	taken   time.Duration // when, on the own clock
+	took    time.Duration // the round of question and answer
+	further time.Duration // by which the other clock shows more
+}
+
+// take takes what the other clock showed at some time between a question and its answer.
+// The quickest answer says most. With time it says less, since clocks drift.
+func (c *comparison) take(asked, other, now time.Duration) {
+	took := now - asked
+	if c.made && took > c.took+(now-c.taken)/clockDrift {
 		return
 	}
-	if e.pace.tick() {
-		if master, ok := e.view.Master(e.self.Rank); ok {
-			e.tellPace(master, channel.Pace, e.pace.steps)
+	*c = comparison{true, now, took, other - (asked + took/2)}
+}
+
+// own returns when the other clock showed a time.
+func (c *comparison) own(other time.Duration) time.Duration { return other - c.further }
+
+// doubt returns by how much that may be wrong.
+func (c *comparison) doubt() time.Duration { return c.took / 2 }
+
+// A paceAnswer says when a master has come how far, the earliest first, and what its
+// clock shows now. It is never without marks.
+type paceAnswer struct {
+	now   time.Duration
+	marks []mark
+}
+
+// steps returns how many the master has taken.
+func (a paceAnswer) steps() uint64 { return a.marks[len(a.marks)-1].steps }
+
+// markSize is the length of a mark on the wire, in bytes.
+const markSize = 16
+
+// longestClock bounds what a clock shows.
+const longestClock = time.Duration(1) << 60
+
+var errPace = errors.New("not an answer about its pace")
+
+func (a paceAnswer) encode() []byte {
+	b := make([]byte, 0, 8+markSize*len(a.marks))
+	b = binary.LittleEndian.AppendUint64(b, uint64(a.now))
+	for _, m := range a.marks {
+		b = binary.LittleEndian.AppendUint64(b, m.steps)
+		b = binary.LittleEndian.AppendUint64(b, uint64(m.at))
+	}
+	return b
+}
+
+// decodePaceAnswer reads what encode writes, and nothing else.
+func decodePaceAnswer(b []byte) (a paceAnswer, err error) {
+	n := (len(b) - 8) / markSize
+	if n < 1 || n > paceMarks || len(b) != 8+n*markSize {
+		return a, errPace
+	}
+	a.now = time.Duration(binary.LittleEndian.Uint64(b))
+	a.marks = make([]mark, n)
+	var before mark
+	for i := range a.marks {
+		at := b[8+i*markSize:]
+		m := mark{binary.LittleEndian.Uint64(at), time.Duration(binary.LittleEndian.Uint64(at[8:]))}
+		if m.at < before.at || m.steps < before.steps {
+			return paceAnswer{}, errPace
 		}
+		a.marks[i], before = m, m
 	}
-	if e.pace.asked != 0 || e.pace.lead > 0 {
-		e.armTick()
+	if a.now < before.at || a.now > longestClock {
+		return paceAnswer{}, errPace
 	}
-}
-
-func (e *Engine) tellPace(to view.Process, kind channel.Kind, steps uint64) {
-	e.enqueue(protection.Envelope{To: to, Frame: channel.Frame{
-		Header: channel.Header{Kind: kind, Rank: uint32(e.self.Rank), Seq: steps},
-	}})
-}
-
-// arrivedPace takes a question or an answer of another replica of the rank.
-func (e *Engine) arrivedPace(from view.Process, f channel.Header) {
-	switch {
-	case from.Rank != e.self.Rank || !e.view.Live(from):
-	case f.Kind == channel.Pace:
-		if len(e.outlet(from).queue) < maxPaces { // who asks is to read, too
-			e.tellPace(from, channel.PaceReply, e.pace.steps)
-		}
-	case e.view.IsMaster(from) && e.pace.hear(f.Seq):
-		e.tellAhead()
-	}
-}
-
-// tellAhead says that this process is ahead of its master. It does not wait. e.mu is
-// held.
-func (e *Engine) tellAhead() {
-	if e.ahead == nil {
-		return
-	}
-	e.running.Add(1)
-	go func() { // until ahead returns
-		defer e.running.Done()
-		e.ahead()
-	}()
+	return a, nil
 }

@@ -1,34 +1,66 @@
 package engine
 
 import (
+	"bytes"
 	"math/rand/v2"
 	"testing"
+	"time"
 )
 
-// A race is a replica and its master, both of which go through the steps of a
-// program; it yields when the replica says that it is ahead.
+// A race is a replica and its master, both of which go through the steps of a program.
 type race struct {
 	pace   pace
-	master uint64
-	said   []int // ticks
+	master history
+	said   []time.Duration // when the replica said that it is ahead
+	// away reports whether the master's machine is stopped.
+	away func(at time.Duration) bool
 }
 
-// run lets some ticks pass. In each, the two take as many steps as they say, and the
-// master answers what it was asked before.
-func (r *race) run(ticks int, replica, master func(tick int) int) {
-	for t := range ticks {
-		r.pace.steps += uint64(replica(t))
-		asked := r.pace.tick()
-		r.master += uint64(master(t))
-		if asked && r.pace.hear(r.master) {
-			r.said = append(r.said, t)
+const (
+	raceTick  = 100 * time.Microsecond // in which everything is done that is due
+	raceRound = 3 * raceTick           // of a message, there and back
+	// masterClock is by how much the master's clock shows more.
+	masterClock = time.Hour
+)
+
+// run lets time pass. In each tick the two take as many steps as is said.
+func (r *race) run(lasts time.Duration, replica, master func(at time.Duration) int) {
+	var question uint64
+	var answer paceAnswer
+	var arrives, returns time.Duration
+	for at := raceTick; at <= lasts; at += raceTick {
+		for range replica(at) {
+			r.pace.own.step(at)
+		}
+		away := r.away != nil && r.away(at)
+		if !away {
+			for range master(at) {
+				r.master.step(at + masterClock)
+			}
+		}
+		if question != 0 && returns == 0 && at >= arrives && !away {
+			answer, returns = paceAnswer{at + masterClock, r.master.appendTo(nil)}, at+raceRound/3
+		}
+		if returns != 0 && at >= returns {
+			if r.pace.hear(question, answer, at) {
+				r.said = append(r.said, at)
+			}
+			question, returns = 0, 0
+		}
+		if at%(tickInterval+raceTick) == 0 { // timers are late
+			if q := r.pace.tick(at); q != 0 {
+				question, arrives, returns = q, at+raceRound*2/3, 0
+			}
 		}
 	}
 }
 
-func every(n, offset int) func(int) int {
-	return func(tick int) int {
-		if tick%n == offset {
+func newRace() race { return race{pace: newPace()} }
+
+// every takes a step in every n, from the first n on.
+func every(n, offset time.Duration) func(time.Duration) int {
+	return func(at time.Duration) int {
+		if at >= n && at%n == offset {
 			return 1
 		}
 		return 0
@@ -36,128 +68,165 @@ func every(n, offset int) func(int) int {
 }
 
 func TestReplicaThatIsAheadSaysSo(t *testing.T) {
-	r := race{pace: newPace()}
-	r.run(1000, every(10, 0), every(10, 9)) // each step takes the master nine ticks more
-	if len(r.said) == 0 || r.said[0] > 150 {
-		t.Errorf("said at ticks %v, want within 150", r.said)
-	}
-	for i := 2; i < len(r.said); i++ {
-		if r.said[i]-r.said[i-1] < 3*(r.said[i-1]-r.said[i-2])/2 {
-			t.Errorf("said at ticks %v: the time between does not double", r.said)
-		}
+	for _, tt := range []struct {
+		name      string
+		step, lag time.Duration
+		within    time.Duration
+	}{
+		{"by most of each long step", 100 * time.Millisecond, 90 * time.Millisecond, time.Second},
+		{"by half of each long step", 100 * time.Millisecond, 50 * time.Millisecond, 3 * time.Second},
+		{"by most of each short step", 2 * time.Millisecond, 1800 * time.Microsecond, time.Second},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := newRace()
+			r.run(20*time.Second, every(tt.step, 0), every(tt.step, tt.lag))
+			if len(r.said) == 0 || r.said[0] > tt.within {
+				t.Fatalf("said at %v, want within %v", r.said, tt.within)
+			}
+			for i := 2; i < len(r.said); i++ {
+				if r.said[i]-r.said[i-1] < 3*(r.said[i-1]-r.said[i-2])/2 {
+					t.Errorf("said at %v: the time between does not double", r.said)
+				}
+			}
+		})
 	}
 }
 
-// A master that is slow waits for another one that is, too: then the replica is ahead
-// for some of the time only.
-func TestReplicaThatIsAheadNowAndThenSaysSo(t *testing.T) {
-	r := race{pace: newPace()}
-	r.run(1000, every(10, 0), every(10, 4))
-	if len(r.said) == 0 || r.said[0] > 500 {
-		t.Errorf("said at ticks %v, want within 500", r.said)
+// TestMasterThatIsStoppedIsFoundOut: whenever it goes on it does what there was to do
+// before it answers.
+func TestMasterThatIsStoppedIsFoundOut(t *testing.T) {
+	const cycle = 10 * time.Millisecond
+	r := newRace()
+	r.away = func(at time.Duration) bool { return at%cycle < cycle*9/10 }
+	taken := uint64(0)
+	// Each step begins when a message comes, at any time within the cycle.
+	r.run(5*time.Second, every(cycle, 3*time.Millisecond), func(time.Duration) int {
+		due := r.pace.own.last.steps - taken
+		taken += due
+		return int(due)
+	})
+	if len(r.said) == 0 || r.said[0] > 3*time.Second {
+		t.Errorf("said at %v, want within 3s", r.said)
 	}
 }
 
-// Two that share a processor are ahead of each other in turn. Chance may favour one
-// for a while.
+// TestReplicasThatTakeTurnsAreLevel: two that share a processor are ahead of each other in
+// turn. Chance may favour one for a while.
 func TestReplicasThatTakeTurnsAreLevel(t *testing.T) {
 	said, seed := 0, rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 1))
-	for range 50 {
+	for range 10 {
 		// In a round each has a turn of the same length; who is first is left to chance.
-		r, at, turn, first := race{pace: newPace()}, 0, 1, false
-		inTurn := func(own bool) func(int) int {
-			return func(int) int {
-				if !own {
-					if at++; at > 2*turn {
-						at, turn, first = 1, 1+rng.IntN(2), rng.IntN(2) == 0
-					}
+		r, ends, turn, first := newRace(), time.Duration(0), tickInterval, false
+		inTurn := func(own bool) func(time.Duration) int {
+			return func(at time.Duration) int {
+				if at >= ends {
+					turn, first = tickInterval*time.Duration(1+rng.IntN(2)), rng.IntN(2) == 0
+					ends = at + 2*turn
 				}
-				if (at <= turn) == (own == first) {
+				if at%time.Millisecond == 0 && (ends-at > turn) == (own == first) {
 					return 2
 				}
 				return 0
 			}
 		}
-		r.run(20000, inTurn(false), inTurn(true))
+		r.run(30*time.Second, inTurn(false), inTurn(true))
 		said += len(r.said)
 	}
-	if said > 5 {
-		t.Errorf("seed %d: said %d times in 50 jobs of 200 s", seed, said)
+	if said > 1 {
+		t.Errorf("seed %d: said %d times in 10 jobs of 30 s", seed, said)
 	}
 }
 
+// TestLevelReplicasNeverSayThatTheyAreAhead: each is sometimes held up, and makes good
+// for that.
 func TestLevelReplicasNeverSayThatTheyAreAhead(t *testing.T) {
 	seed := rand.Uint64()
 	rng := rand.New(rand.NewPCG(seed, 1))
-	// Each is sometimes held up for up to 15 ticks, and makes good for that.
-	noisy := func() func(int) int {
-		held, owed := 0, 0
-		return func(int) int {
-			owed++
-			if held--; held > 0 {
+	noisy := func() func(time.Duration) int {
+		held, owed := time.Duration(0), 0
+		return func(at time.Duration) int {
+			if at%time.Millisecond != 0 {
 				return 0
 			}
-			if rng.IntN(100) == 0 {
-				held = rng.IntN(15)
+			owed++
+			if held -= time.Millisecond; held > 0 {
+				return 0
+			}
+			if rng.IntN(1000) == 0 {
+				held = time.Duration(rng.Int64N(int64(100 * time.Millisecond)))
 			}
 			n := owed
 			owed = 0
 			return n
 		}
 	}
-	for range 50 {
-		r := race{pace: newPace()}
-		r.run(20000, noisy(), noisy())
+	for range 10 {
+		r := newRace()
+		r.run(30*time.Second, noisy(), noisy())
 		if len(r.said) > 0 {
-			t.Fatalf("seed %d: said at ticks %v", seed, r.said)
+			t.Fatalf("seed %d: said at %v", seed, r.said)
 		}
 	}
 }
 
 func TestReplicaIsNotAheadOfALateAnswer(t *testing.T) {
-	p := newPace()
-	for p.steps = 1; p.steps < 20; p.steps++ {
-		for !p.tick() {
+	p, m := newPace(), history{}
+	at := time.Second
+	for i := range 100 {
+		p.own.step(at)
+		m.step(at)
+		q := p.tick(at)
+		if q == 0 {
+			t.Fatal("does not ask")
 		}
-		for range 30 { // the answer takes long, and the master has gone on
-			p.tick()
+		answered := at
+		if at += time.Millisecond; i%10 != 0 {
+			at += 300 * time.Millisecond // answers take long
 		}
-		if p.hear(p.steps) || p.lead > 0 {
-			t.Fatalf("ahead by %d of a master that is level", p.lead)
+		if p.hear(q, paceAnswer{answered + time.Millisecond/2, m.appendTo(nil)}, at) || p.lead > 0 {
+			t.Fatalf("ahead by %v of a master that is level", p.lead)
 		}
+		p.known = 0 // so that it asks, though they are level
+		at += tickInterval
 	}
 }
 
 func TestMasterThatIsHeldUpOnceIsNotSlow(t *testing.T) {
-	p := newPace()
-	p.steps = 1
-	p.tick()
-	for range patientTicks - 2 {
-		p.tick()
-	}
-	if p.hear(0) {
-		t.Error("one late answer is enough")
+	r := newRace()
+	r.away = func(at time.Duration) bool { return at > time.Second && at < 2*time.Second }
+	taken := uint64(0)
+	r.run(3*time.Second, every(10*time.Millisecond, 0), func(time.Duration) int {
+		due := r.pace.own.last.steps - taken
+		taken += due
+		return int(due)
+	})
+	if len(r.said) > 0 {
+		t.Errorf("said at %v", r.said)
 	}
 }
 
 func TestLostAnswerIsAskedForAgain(t *testing.T) {
 	p := newPace()
-	p.steps = 1
+	p.own.step(time.Second)
 	asked := 0
-	for range 5 * patientTicks {
-		if p.tick() {
+	for at := time.Second; at < 6*time.Second; at += tickInterval {
+		if p.tick(at) != 0 {
 			asked++
 		}
 	}
-	if asked < 5 || asked > 6 || p.lead != 0 {
-		t.Errorf("asked %d times, lead %d; want 5 or 6, and 0", asked, p.lead)
+	if asked != 5 {
+		t.Errorf("asked %d times in 5 s, want once in %v", asked, pacePatience)
 	}
-	if p.hear(0); p.lead == 0 {
-		t.Error("an answer does not count")
+	if p.hear(p.question-1, paceAnswer{marks: make([]mark, 1)}, 6*time.Second); p.heard {
+		t.Error("an answer to an earlier question counts")
 	}
-	if lead := p.lead; p.hear(0) || p.lead != lead {
-		t.Error("an answer to nothing counts")
+	if p.hear(p.question, paceAnswer{marks: make([]mark, 1)}, 6*time.Second); !p.heard {
+		t.Error("the answer does not count")
+	}
+	p.heard = false
+	if p.hear(p.question, paceAnswer{marks: make([]mark, 1)}, 6*time.Second); p.heard {
+		t.Error("a second answer counts")
 	}
 }
 
@@ -165,12 +234,79 @@ func TestMasterThatWasReplacedWaitsLongerForItsTurn(t *testing.T) {
 	p := newPace()
 	p.moved(true)
 	if p.need != 2*leadSaid {
-		t.Errorf("need %d, want %d", p.need, 2*leadSaid)
+		t.Errorf("need %v, want %v", p.need, 2*leadSaid)
 	}
 	for range 100 {
 		p.moved(true)
 	}
 	if p.need != mostLead {
-		t.Errorf("need %d, want at most %d", p.need, mostLead)
+		t.Errorf("need %v, want at most %v", p.need, mostLead)
 	}
+}
+
+func TestHistoryRemembersWhenStepsWereTaken(t *testing.T) {
+	var h history
+	if got := h.appendTo(nil); len(got) != 1 || got[0] != (mark{}) {
+		t.Errorf("of no step: %v", got)
+	}
+	const each, steps = markGap / 2, 10 * paceMarks
+	for i := range steps {
+		h.step(time.Duration(i+1) * each)
+	}
+	got := h.appendTo(nil)
+	if len(got) != paceMarks || got[len(got)-1].steps != steps {
+		t.Fatalf("%d marks, the last of %v", len(got), got[len(got)-1])
+	}
+	for i, m := range got {
+		if m.at != time.Duration(m.steps)*each || i > 1 && m.at-got[i-1].at > markGap {
+			t.Errorf("mark %d: %v after %v", i, m, got[i-1])
+		}
+	}
+}
+
+func TestCompare(t *testing.T) {
+	one := []mark{{0, 0}, {1, 10}, {2, 20}, {3, 30}}
+	for _, tt := range []struct {
+		name               string
+		other              []mark
+		from, to           time.Duration
+		wantMore, wantLess time.Duration
+	}{
+		{"level", one, 0, 50, 0, 0},
+		{"ahead by a part of each step", []mark{{0, 0}, {1, 14}, {2, 24}, {3, 34}}, 0, 50, 12, 0},
+		{"ahead by many", []mark{{0, 0}}, 0, 50, 40, 0},
+		{"behind", []mark{{7, 0}}, 5, 50, 0, 45},
+		{"now the one, now the other", []mark{{0, 0}, {2, 15}, {3, 35}}, 0, 50, 10, 5},
+		{"a part of the time", []mark{{0, 0}, {1, 14}}, 12, 22, 4, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			more, less := compare(one, tt.other, tt.from, tt.to)
+			if more != tt.wantMore || less != tt.wantLess {
+				t.Errorf("got %d more and %d less, want %d and %d", more, less, tt.wantMore, tt.wantLess)
+			}
+		})
+	}
+}
+
+func FuzzPaceAnswer(f *testing.F) {
+	f.Add(paceAnswer{time.Second, []mark{{3, time.Millisecond}, {4, time.Second}}}.encode())
+	f.Add(paceAnswer{marks: make([]mark, paceMarks)}.encode())
+	f.Add([]byte("short"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		a, err := decodePaceAnswer(b)
+		if err != nil {
+			return
+		}
+		if !bytes.Equal(a.encode(), b) {
+			t.Errorf("%v encodes as %x, came as %x", a, a.encode(), b)
+		}
+		p := newPace()
+		p.own.step(time.Second)
+		for at := time.Second; at < time.Minute; at += time.Second {
+			p.hear(p.tick(at), a, at+time.Millisecond)
+			if p.lead < 0 || p.lead > p.need {
+				t.Fatalf("lead %v", p.lead)
+			}
+		}
+	})
 }

@@ -1,0 +1,92 @@
+package engine
+
+import (
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
+)
+
+// maxPaces bounds the frames to another replica behind which it gets no answer.
+const maxPaces = 64
+
+// mayLead reports whether this process is one that may come to be ahead: it takes part,
+// and another is master.
+func (e *Engine) mayLead() bool {
+	return e.protocol != nil && e.view.Live(e.self) && !e.view.IsMaster(e.self)
+}
+
+// step counts a step of the program. e.mu is held.
+func (e *Engine) step() {
+	if e.protocol == nil {
+		return
+	}
+	e.pace.own.step(e.clock())
+	if !e.decider && !e.ticking && e.mayLead() {
+		e.armTick()
+	}
+}
+
+// nextPoint takes the next point of context for a call of the program.
+func (e *Engine) nextPoint(context uint32) protection.Point {
+	e.step()
+	return e.mailbox(context).nextPoint(context)
+}
+
+// keepPace asks the master how far it is, if this process may be ahead of it.
+func (e *Engine) keepPace() {
+	if !e.mayLead() {
+		return
+	}
+	if question := e.pace.tick(e.clock()); question != 0 {
+		if master, ok := e.view.Master(e.self.Rank); ok {
+			e.tellPace(master, channel.Pace, question, nil)
+		}
+	}
+	if e.pace.asked != 0 {
+		e.armTick()
+	}
+}
+
+func (e *Engine) tellPace(to view.Process, kind channel.Kind, question uint64, answer []byte) {
+	e.enqueue(protection.Envelope{To: to, Frame: channel.Frame{
+		Header:  channel.Header{Kind: kind, Rank: uint32(e.self.Rank), Seq: question, Size: uint64(len(answer))},
+		Payload: answer,
+	}})
+}
+
+// arrivedPace takes a question or an answer of another replica of the rank.
+func (e *Engine) arrivedPace(from view.Process, f *channel.Frame) error {
+	switch {
+	case from.Rank != e.self.Rank || !e.view.Live(from):
+	case f.Kind == channel.Pace:
+		if len(e.outlet(from).queue) < maxPaces { // who asks is to read, too
+			a := paceAnswer{e.clock(), e.pace.own.appendTo(nil)}
+			e.tellPace(from, channel.PaceReply, f.Seq, a.encode())
+		}
+	default:
+		a, err := decodePaceAnswer(f.Payload)
+		if err != nil {
+			return err
+		}
+		if e.view.IsMaster(from) && e.pace.hear(f.Seq, a, e.clock()) {
+			e.tellAhead()
+		}
+		if e.mayLead() && e.pace.known != e.pace.own.last.steps {
+			e.armTick()
+		}
+	}
+	return nil
+}
+
+// tellAhead says that this process is ahead of its master. It does not wait. e.mu is
+// held.
+func (e *Engine) tellAhead() {
+	if e.ahead == nil {
+		return
+	}
+	e.running.Add(1)
+	go func() { // until ahead returns
+		defer e.running.Done()
+		e.ahead()
+	}()
+}
