@@ -18,6 +18,7 @@ type checkpoints struct {
 	made     int          // that the past begins with another one
 	readers  map[int]bool // replicas that have not read it to its end
 	began    map[int]int  // how many had been made when they began to
+	behind   uint64       // so many points are behind the one that the process has gone on from
 }
 
 // reads takes note that a replica reads the past, and reports whether that is still the
@@ -118,10 +119,10 @@ func (p *process) restore(s protection.Snapshot) {
 			p.last[stream{at.Context, at.Rank}] = at.Seq
 		}
 	}
-	maps.DeleteFunc(p.decided, func(i uint64, _ []byte) bool {
-		n, ok := p.passed()
-		return ok && i <= n
-	})
+	if n, ok := p.passed(); ok {
+		p.behind = n + 1
+	}
+	maps.DeleteFunc(p.decided, func(i uint64, _ []byte) bool { return i < p.behind })
 }
 
 func TestWhatIsPassedIsKnown(t *testing.T) {

@@ -91,6 +91,7 @@ var scenarios = []scenario{
 	{name: "checkpoints, to itself, a join and a crash", n: 1, r: 1, scripts: toItself, allowed: troubles{joins: 1, crashes: 1}},
 	{name: "checkpoints, n=1, a join and a crash", n: 1, r: 1, scripts: checkpoints3, allowed: troubles{joins: 1, crashes: 1}, piece: 30},
 	{name: "checkpoints, n=1, a join, a crash, channel lost", n: 1, r: 1, scripts: checkpoints3, allowed: troubles{joins: 1, crashes: 1, resets: 1}},
+	{name: "checkpoints, n=1, a join, channel lost twice", n: 1, r: 1, scripts: checkpoints3, allowed: troubles{joins: 1, resets: 2}},
 	{name: "checkpoints, n=1, r=3, a join in pieces, two crashes", n: 1, r: 3, scripts: checkpoints2, allowed: troubles{joins: 1, crashes: 2}, piece: 30},
 	{name: "checkpoints, n=1, a join, a promotion, a crash", n: 1, r: 2, scripts: checkpoints3, allowed: troubles{joins: 1, promotions: 1, crashes: 1}},
 	{name: "stream, frame lost", n: 2, r: 2, scripts: stream2, allowed: troubles{tears: 1}},

@@ -109,7 +109,7 @@ var mutants = []mutant{
 	{"what has been decided before a checkpoint is decided", "checkpoint.go",
 		"\t\tp.decisions.pass(at.Context, at.Seq)\n", "\t\t_ = at\n", "checkpoints, n=1, a join, a crash, channel lost"},
 	{"what the program has seen before a checkpoint it is not shown again", "checkpoint.go",
-		"h.shown = h.shown || pt.Context == context && pt.Index <= upTo", "_, _ = pt, h", "checkpoints, n=1, a join, a crash, channel lost"},
+		"h.shown = h.shown || pt.Context == context && pt.Index <= upTo", "_, _ = pt, h", "checkpoints, n=1, a join, channel lost twice"},
 	{"nothing is taken of another donor's checkpoint", "join.go",
 		"\t\tp.out.Lost = otherCheckpoint\n\t\treturn\n", "", "checkpoints, n=1, r=3, a join in pieces, two crashes"},
 }

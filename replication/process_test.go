@@ -179,7 +179,7 @@ func (p *process) take(out protection.Output) error {
 		p.arrived = append(p.arrived, m)
 	}
 	for _, d := range out.Decided {
-		if _, again := p.decided[d.Index]; again {
+		if _, again := p.decided[d.Index]; again || d.Index < p.behind {
 			return fmt.Errorf("R1: %v was shown point %d twice", p.id, d.Index)
 		}
 		p.decided[d.Index] = d.Outcome
