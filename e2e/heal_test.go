@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -95,33 +96,38 @@ func TestHealsFromACheckpoint(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// healFor is how long TestHealsForLong lasts.
-var healFor = flag.Duration("heal", 0, "run a job for so long, of which a process is killed every 20 s")
+// healFor is how long the job of TestHealsForLong runs.
+var healFor = flag.Duration("heal", 50*time.Second, "run a job for so long, of which a process is killed every 20 s")
 
-// TestHealsForLong kills a process every 20 seconds, of any rank that waits for others, each time one that
+// TestHealsForLong kills a process every 20 seconds, of any rank, each time one that
 // the rank has had from the start or the one that took its place, and expects that
-// every rank has both its replicas in the end.
+// every rank has both its replicas in the end. The program makes checkpoints.
 func TestHealsForLong(t *testing.T) {
-	if *healFor == 0 {
-		t.Log("nothing to do without -heal")
-		return
-	}
+	t.Parallel()
 	peers := grid(t, 9, "--slots", "1")
 	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "4", "-r", "2", "-w", "60",
-		filepath.Join(bin, "stepper"), "-for", healFor.String(), "-every", "1000", "-work", "0s", "-pause", "2ms", "-pacer")
+		filepath.Join(bin, "stepper"), "-for", healFor.String(), "-every", "1000", "-work", "0s", "-pause", "2ms", "-pacer",
+		"-save", "1000", "-state", "10")
 	j.waitRunning()
 	live := [][]string{{"0.0", "0.1"}, {"1.0", "1.1"}, {"2.0", "2.1"}, {"3.0", "3.1"}}
-	rnd := rand.New(rand.NewPCG(4, 2))
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
 	began := time.Now()
-	for kills := 1; time.Since(began) < *healFor-40*time.Second; kills++ {
+	for kills := 1; time.Since(began) < *healFor-25*time.Second; kills++ {
 		next := time.After(20 * time.Second)
-		rank, k := 1+rnd.IntN(3), rnd.IntN(2) // rank 0 idles by itself, and does so again in a new replica
+		rank, k := rnd.IntN(4), rnd.IntN(2)
 		victim := live[rank][k]
 		killProcess(t, j.peerOf(peers, victim), victim, syscall.SIGKILL)
-		process, took := j.awaitHealed(rank)
+		process, took, messages := j.awaitHealedBy(rank)
 		live[rank][k] = process
-		t.Logf("kill %d: %s took the place of %s after %v", kills, process, victim, took.Round(time.Millisecond))
+		t.Logf("kill %d: %s took the place of %s after %v, with %d messages", kills, process, victim, took.Round(time.Millisecond), messages)
 		<-next
+	}
+	for _, process := range slices.Concat(live...) {
+		if _, ok := j.peerOf(peers, process).rankProcess(process); !ok {
+			t.Errorf("%s is not there", process)
+		}
 	}
 	if s := j.wait(); s != 0 {
 		t.Fatalf("exit status %d", s)
