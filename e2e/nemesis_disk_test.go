@@ -43,8 +43,7 @@ func fill(t *testing.T, home string) (clear func()) {
 		t.Logf("%s is no disk of its own and is not filled", home)
 		return func() {}
 	}
-	file := filepath.Join(home, "p2pmpi-e2e-ballast")
-	f, err := os.Create(file)
+	f, err := os.CreateTemp(home, "p2pmpi-e2e-ballast-*") // it may be full twice at a time
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +54,7 @@ func fill(t *testing.T, home string) (clear func()) {
 		}
 	}
 	return func() {
-		if err := os.Remove(file); err != nil {
+		if err := os.Remove(f.Name()); err != nil {
 			t.Errorf("clear a disk: %v", err)
 		}
 	}
