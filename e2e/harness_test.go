@@ -420,7 +420,7 @@ func (m *machine) startJob(t *testing.T, args ...string) *job {
 		t: t, stdout: &lockedBuffer{}, stderr: &lockedBuffer{},
 		events: make(chan event, 1<<16), ended: make(chan struct{}),
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*limit)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*limit+*healFor)
 	j.cmd = exec.CommandContext(ctx, filepath.Join(bin, "p2prun"), args...)
 	m.prepare(j.cmd, t.TempDir())
 	j.cmd.Dir = t.TempDir()
