@@ -96,7 +96,7 @@ const (
 	StatusUsage     = 64  // wrong usage or bad input
 	StatusDiverged  = 65  // replicas of a rank have not done the same
 	StatusShortage  = 69  // not enough peers in time
-	StatusLost      = 70  // a rank lost all its replicas
+	StatusLost      = 70  // a rank lost all its replicas, or the job is cut off from most of its peers
 	StatusTimeout   = 75  // the job took longer than --timeout
 	StatusCancelled = 130 // by the user
 )
