@@ -394,7 +394,8 @@ type job struct {
 	events chan event // of --json; closed at its end
 	placed map[string]string
 	ended  chan struct{}
-	status int // valid when ended is closed
+	status int         // valid when ended is closed
+	bound  *time.Timer // kills it when it takes longer than any test
 }
 
 // submit starts p2prun with --json. Without a home of a running peer it is a
@@ -420,8 +421,7 @@ func (m *machine) startJob(t *testing.T, args ...string) *job {
 		t: t, stdout: &lockedBuffer{}, stderr: &lockedBuffer{},
 		events: make(chan event, 1<<16), ended: make(chan struct{}),
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*limit+*healFor)
-	j.cmd = exec.CommandContext(ctx, filepath.Join(bin, "p2prun"), args...)
+	j.cmd = exec.Command(filepath.Join(bin, "p2prun"), args...)
 	m.prepare(j.cmd, t.TempDir())
 	j.cmd.Dir = t.TempDir()
 	j.cmd.Stdout = j.stdout
@@ -432,8 +432,9 @@ func (m *machine) startJob(t *testing.T, args ...string) *job {
 	if err := m.start(j.cmd); err != nil {
 		t.Fatal(err)
 	}
+	j.bound = time.AfterFunc(2*limit, func() { j.cmd.Process.Kill() })
 	go func() { // ends with the process
-		defer cancel()
+		defer j.bound.Stop()
 		j.follow(errs)
 		j.cmd.Wait()
 		j.status = j.cmd.ProcessState.ExitCode()

@@ -108,6 +108,7 @@ func TestHealsForLong(t *testing.T) {
 	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "4", "-r", "2", "-w", "60",
 		filepath.Join(bin, "stepper"), "-for", healFor.String(), "-every", "1000", "-work", "0s", "-pause", "2ms", "-pacer",
 		"-save", "1000", "-state", "10")
+	j.bound.Reset(*healFor + 2*limit)
 	j.waitRunning()
 	live := [][]string{{"0.0", "0.1"}, {"1.0", "1.1"}, {"2.0", "2.1"}, {"3.0", "3.1"}}
 	seed := rand.Uint64()
