@@ -377,7 +377,10 @@ type event struct {
 		Peer          string
 	}
 	Routes []struct{ Kind, Relay, Why string }
-	View   *struct{ Masters []int }
+	View   *struct {
+		Masters []int
+		States  []string
+	}
 	Took   time.Duration
 	Result *struct {
 		Status  int

@@ -1,8 +1,11 @@
 package engine
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
+	"iter"
+	"math"
 	"time"
 )
 
@@ -40,9 +43,16 @@ const (
 	leadSaid = 400 * time.Millisecond
 	// mostLead is where doubling leadSaid ends.
 	mostLead = leadSaid << 12
+	// clearPart is the part of a lead that does if it is clear, and clarity how clear that
+	// is: the chance that spells of machines that are alike get there is below
+	// exp(-clarity²/2), or one in 250,000.
+	clearPart = 10
+	clarity   = 5
+	// recently is for how long a spell counts: what is older by that counts 1/e.
+	recently = 1.5
 	// mostCounted is for how much time one answer can count, so that a master that was
 	// held up once is not slow for that.
-	mostCounted = 150 * time.Millisecond
+	mostCounted = 100 * time.Millisecond
 	// pacePatience is for how long an answer is awaited. It may be lost with its
 	// channel.
 	pacePatience = time.Second
@@ -63,8 +73,9 @@ type pace struct {
 	counted  time.Duration // up to when time has been counted
 	clocks   comparison
 
-	lead time.Duration // what has been counted adds up to, at least 0
-	need time.Duration // lead that is said
+	lead   time.Duration // what has been counted adds up to, at least 0
+	need   time.Duration // lead that is said
+	spells spells
 }
 
 func newPace() pace { return pace{need: leadSaid} }
@@ -92,12 +103,18 @@ func (p *pace) hear(question uint64, a paceAnswer, now time.Duration) (ahead boo
 		p.count(a, now)
 	}
 	p.heard, p.known, p.counted = true, a.steps(), p.clocks.own(a.now)
-	if p.lead < p.need {
+	if !p.leads() {
 		return false
 	}
-	p.lead = 0
+	p.lead, p.spells = 0, spells{}
 	p.slow()
 	return true
+}
+
+// leads reports whether the lead is one to be said.
+func (p *pace) leads() bool {
+	words := float64(p.need) / float64(leadSaid)
+	return p.lead >= p.need || p.lead >= p.need/clearPart && p.spells.clear(clarity*clarity*words)
 }
 
 // count counts the time that has passed since it was counted last, up to the answer.
@@ -111,32 +128,84 @@ func (p *pace) count(a paceAnswer, now time.Duration) {
 	if from >= to {
 		return
 	}
-	ahead, behind := compare(own, master, from, to)
-	p.lead = max(0, p.lead+ahead-2*behind-(to-from)/5)
+	p.spells.fade(to - from)
+	p.lead -= (to - from) / 5
+	for who, lasts := range compare(own, master, from, to) {
+		p.spells.take(who, lasts)
+		switch who {
+		case replicaAhead:
+			p.lead += lasts
+		case masterAhead:
+			p.lead -= 2 * lasts
+		}
+	}
+	p.lead = max(0, p.lead)
 }
 
-// compare returns for how much of some time one process had taken more steps than another,
-// and for how much less. Both lists have to begin before that time.
-func compare(one, other []mark, from, to time.Duration) (more, less time.Duration) {
-	for at := from; at < to; {
-		next := to
-		for _, marks := range []*[]mark{&one, &other} {
-			for len(*marks) > 1 && (*marks)[1].at <= at {
-				*marks = (*marks)[1:]
+// Who has taken more steps.
+const (
+	masterAhead = iota - 1
+	level
+	replicaAhead
+)
+
+// compare yields who had taken more steps, in the parts of some time, and how long each
+// is. Both lists have to begin before that time.
+func compare(replica, master []mark, from, to time.Duration) iter.Seq2[int, time.Duration] {
+	return func(yield func(int, time.Duration) bool) {
+		for at := from; at < to; {
+			next := to
+			for _, marks := range []*[]mark{&replica, &master} {
+				for len(*marks) > 1 && (*marks)[1].at <= at {
+					*marks = (*marks)[1:]
+				}
+				if len(*marks) > 1 {
+					next = min(next, (*marks)[1].at)
+				}
 			}
-			if len(*marks) > 1 {
-				next = min(next, (*marks)[1].at)
+			if !yield(cmp.Compare(replica[0].steps, master[0].steps), next-at) {
+				return
 			}
+			at = next
 		}
-		switch {
-		case one[0].steps > other[0].steps:
-			more += next - at
-		case one[0].steps < other[0].steps:
-			less += next - at
-		}
-		at = next
 	}
-	return more, less
+}
+
+// Spells sums up for how long the replica was ahead at a time until the two were level
+// again, and, as negative ones, for how long the master was.
+//
+//	replica   |...|      |..|    |..|        +3 +2 +2 -1 = 6
+//	level         |......|  |.|..|  |..|
+//	master                    ||             √(9+4+4+1) = 4.2: so clear, 1.4
+//
+// The sum over the root of the sum of squares is a measure that needs no knowledge of
+// how long spells are: if each is as likely to be the one's as the other's, then that
+// it exceeds z has a probability below exp(-z²/2), whatever their lengths (Efron, Student's
+// t-test under symmetry conditions, 1969). One spell that is very long makes it 1.
+type spells struct {
+	now          time.Duration // the one that lasts
+	sum, squares float64       // of those that have ended, in seconds
+}
+
+// take says who has been ahead for how long, next.
+func (s *spells) take(who int, lasts time.Duration) {
+	if who == level || (s.now < 0) != (who == masterAhead) {
+		x := s.now.Seconds()
+		s.sum, s.squares, s.now = s.sum+x, s.squares+x*x, 0
+	}
+	s.now += time.Duration(who) * lasts
+}
+
+// fade lets time pass.
+func (s *spells) fade(passed time.Duration) {
+	part := math.Exp(-passed.Seconds() / recently)
+	s.sum, s.squares = part*s.sum, part*s.squares
+}
+
+// clear reports whether it is the replica that has been ahead, and the measure's square
+// is as great as this.
+func (s *spells) clear(square float64) bool {
+	return s.sum > 0 && s.sum*s.sum >= square*s.squares
 }
 
 // slow doubles what the next word takes.
@@ -144,7 +213,7 @@ func (p *pace) slow() { p.need = min(2*p.need, mostLead) }
 
 // moved says that the rank has another master. demoted: this process was it before.
 func (p *pace) moved(demoted bool) {
-	p.asked, p.heard, p.lead, p.clocks = 0, false, 0, comparison{}
+	p.asked, p.heard, p.lead, p.spells, p.clocks = 0, false, 0, spells{}, comparison{}
 	if demoted {
 		p.slow()
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"cmp"
 	"math/rand/v2"
 	"testing"
 	"time"
@@ -105,8 +106,8 @@ func TestMasterThatIsStoppedIsFoundOut(t *testing.T) {
 		taken += due
 		return int(due)
 	})
-	if len(r.said) == 0 || r.said[0] > 3*time.Second {
-		t.Errorf("said at %v, want within 3s", r.said)
+	if len(r.said) == 0 || r.said[0] > time.Second {
+		t.Errorf("said at %v, want within 1s", r.said)
 	}
 }
 
@@ -138,35 +139,82 @@ func TestReplicasThatTakeTurnsAreLevel(t *testing.T) {
 	}
 }
 
-// TestLevelReplicasNeverSayThatTheyAreAhead: each is sometimes held up, and makes good
-// for that.
-func TestLevelReplicasNeverSayThatTheyAreAhead(t *testing.T) {
-	seed := rand.Uint64()
-	rng := rand.New(rand.NewPCG(seed, 1))
-	noisy := func() func(time.Duration) int {
-		held, owed := time.Duration(0), 0
-		return func(at time.Duration) int {
-			if at%time.Millisecond != 0 {
-				return 0
+// TestLevelReplicasHardlyEverSayThatTheyAreAhead: each is sometimes held up, and makes good
+// for that. Long pauses that come together by chance may look like a slow machine.
+func TestLevelReplicasHardlyEverSayThatTheyAreAhead(t *testing.T) {
+	for _, tt := range []struct {
+		name        string
+		every       int // steps, of 1 ms
+		least, most time.Duration
+		said        int // at most, in all
+	}{
+		{"pauses", 1000, 0, 100 * time.Millisecond, 0},
+		{"long pauses", 4000, 100 * time.Millisecond, 300 * time.Millisecond, 2},
+		{"collecting garbage", 100, 2 * time.Millisecond, 20 * time.Millisecond, 0},
+		{"processors that are shared", 10, 0, 10 * time.Millisecond, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			seed := rand.Uint64()
+			rng := rand.New(rand.NewPCG(seed, 1))
+			noisy := func() func(time.Duration) int {
+				held, owed := time.Duration(0), 0
+				return func(at time.Duration) int {
+					if at%time.Millisecond != 0 {
+						return 0
+					}
+					owed++
+					if held -= time.Millisecond; held > 0 {
+						return 0
+					}
+					if rng.IntN(tt.every) == 0 {
+						held = tt.least + time.Duration(rng.Int64N(int64(tt.most-tt.least)))
+					}
+					n := owed
+					owed = 0
+					return n
+				}
 			}
-			owed++
-			if held -= time.Millisecond; held > 0 {
-				return 0
+			said := 0
+			for range 5 {
+				r := newRace()
+				r.run(30*time.Second, noisy(), noisy())
+				said += len(r.said)
 			}
-			if rng.IntN(1000) == 0 {
-				held = time.Duration(rng.Int64N(int64(100 * time.Millisecond)))
+			if said > tt.said {
+				t.Fatalf("seed %d: said %d times in 5 jobs of 30 s, want at most %d", seed, said, tt.said)
 			}
-			n := owed
-			owed = 0
-			return n
-		}
+		})
 	}
-	for range 10 {
-		r := newRace()
-		r.run(30*time.Second, noisy(), noisy())
-		if len(r.said) > 0 {
-			t.Fatalf("seed %d: said at %v", seed, r.said)
+}
+
+func TestSpellsAreClear(t *testing.T) {
+	turns := func(n int, first, then time.Duration) (s spells) {
+		for range n {
+			s.take(cmp.Compare(first, 0), first.Abs())
+			s.take(level, time.Millisecond)
+			s.take(cmp.Compare(then, 0), then.Abs())
+			s.take(level, time.Millisecond)
 		}
+		return s
+	}
+	for _, tt := range []struct {
+		name   string
+		spells spells
+		want   bool
+	}{
+		{"none", spells{}, false},
+		{"short ones, always the same who", turns(13, time.Millisecond, 2*time.Millisecond), false},
+		{"more of them", turns(15, time.Millisecond, 2*time.Millisecond), true},
+		{"the other", turns(15, -time.Millisecond, -2*time.Millisecond), false},
+		{"in turn", turns(100, 3*time.Millisecond, -3*time.Millisecond), false},
+		{"in turn, the other's are shorter", turns(100, 3*time.Millisecond, -time.Millisecond), true},
+		{"a long one", turns(1, time.Second, 0), false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tt.spells.clear(clarity * clarity); got != tt.want {
+				t.Errorf("%v: clear %v, want %v", tt.spells, got, tt.want)
+			}
+		})
 	}
 }
 
@@ -280,9 +328,17 @@ func TestCompare(t *testing.T) {
 		{"a part of the time", []mark{{0, 0}, {1, 14}}, 12, 22, 4, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			more, less := compare(one, tt.other, tt.from, tt.to)
-			if more != tt.wantMore || less != tt.wantLess {
-				t.Errorf("got %d more and %d less, want %d and %d", more, less, tt.wantMore, tt.wantLess)
+			var more, less, all time.Duration
+			for who, lasts := range compare(one, tt.other, tt.from, tt.to) {
+				switch all += lasts; who {
+				case replicaAhead:
+					more += lasts
+				case masterAhead:
+					less += lasts
+				}
+			}
+			if more != tt.wantMore || less != tt.wantLess || all != tt.to-tt.from {
+				t.Errorf("got %d more and %d less of %d, want %d and %d", more, less, all, tt.wantMore, tt.wantLess)
 			}
 		})
 	}
