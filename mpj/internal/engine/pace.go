@@ -45,9 +45,11 @@ const (
 	mostLead = leadSaid << 12
 	// clearPart is the part of a lead that does if it is clear, and clarity how clear that
 	// is: the chance that spells of machines that are alike get there is below
-	// exp(-clarity²/2), or one in 250,000.
+	// exp(-clarity²/2), or one in 3,000.
 	clearPart = 10
-	clarity   = 5
+	clarity   = 4
+	// longSpell is how long a spell can count.
+	longSpell = 10 * time.Millisecond
 	// recently is for how long a spell counts: what is older by that counts 1/e.
 	recently = 1.5
 	// mostCounted is for how much time one answer can count, so that a master that was
@@ -181,7 +183,8 @@ func compare(replica, master []mark, from, to time.Duration) iter.Seq2[int, time
 // The sum over the root of the sum of squares is a measure that needs no knowledge of
 // how long spells are: if each is as likely to be the one's as the other's, then that
 // it exceeds z has a probability below exp(-z²/2), whatever their lengths (Efron, Student's
-// t-test under symmetry conditions, 1969). One spell that is very long makes it 1.
+// t-test under symmetry conditions, 1969). One spell alone makes it 1; none counts for
+// more than longSpell, so that after a pause the others are soon to be seen again.
 type spells struct {
 	now          time.Duration // the one that lasts
 	sum, squares float64       // of those that have ended, in seconds
@@ -190,7 +193,7 @@ type spells struct {
 // take says who has been ahead for how long, next.
 func (s *spells) take(who int, lasts time.Duration) {
 	if who == level || (s.now < 0) != (who == masterAhead) {
-		x := s.now.Seconds()
+		x := max(-longSpell, min(longSpell, s.now)).Seconds()
 		s.sum, s.squares, s.now = s.sum+x, s.squares+x*x, 0
 	}
 	s.now += time.Duration(who) * lasts

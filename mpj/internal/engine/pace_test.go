@@ -203,9 +203,9 @@ func TestSpellsAreClear(t *testing.T) {
 		want   bool
 	}{
 		{"none", spells{}, false},
-		{"short ones, always the same who", turns(13, time.Millisecond, 2*time.Millisecond), false},
-		{"more of them", turns(15, time.Millisecond, 2*time.Millisecond), true},
-		{"the other", turns(15, -time.Millisecond, -2*time.Millisecond), false},
+		{"short ones, always the same who", turns(8, time.Millisecond, 2*time.Millisecond), false},
+		{"more of them", turns(9, time.Millisecond, 2*time.Millisecond), true},
+		{"the other", turns(9, -time.Millisecond, -2*time.Millisecond), false},
 		{"in turn", turns(100, 3*time.Millisecond, -3*time.Millisecond), false},
 		{"in turn, the other's are shorter", turns(100, 3*time.Millisecond, -time.Millisecond), true},
 		{"a long one", turns(1, time.Second, 0), false},
