@@ -91,6 +91,9 @@ func (e *Engine) commit(d *draft, s protection.Snapshot) {
 	}
 }
 
+// ownSize is the length of the time of the program and its steps, in bytes.
+const ownSize = 16
+
 // snapshot returns what a process has to know, beside the program's state, to go on
 // from here. e.mu is held.
 func (e *Engine) snapshot(own []byte) protection.Snapshot {
@@ -103,7 +106,8 @@ func (e *Engine) snapshot(own []byte) protection.Snapshot {
 			s.Here = append(s.Here, b.unexpected[i].Message)
 		}
 	}
-	s.Own = append(binary.LittleEndian.AppendUint64(nil, math.Float64bits(e.time)), own...)
+	s.Own = binary.LittleEndian.AppendUint64(nil, math.Float64bits(e.time))
+	s.Own = append(binary.LittleEndian.AppendUint64(s.Own, e.pace.own.last.steps), own...)
 	return s
 }
 
@@ -130,8 +134,8 @@ func (e *Engine) resume(c Checkpoint) error {
 	case e.err != nil:
 	case out.Lost != "":
 		e.fail(errors.New(out.Lost))
-	case len(s.Own) < 8:
-		e.fail(errors.New("checkpoint of this rank does not say its time"))
+	case len(s.Own) < ownSize:
+		e.fail(errors.New("checkpoint of this rank does not say its time and steps"))
 	case !d.finish():
 		e.fail(d.err)
 	}
@@ -148,13 +152,13 @@ func (e *Engine) resume(c Checkpoint) error {
 	e.armTick()
 	e.mu.Unlock()
 	defer d.discard()
-	if err := c.TakeOwn(s.Own[8:]); err != nil {
+	if err := c.TakeOwn(s.Own[ownSize:]); err != nil {
 		return err
 	}
 	return c.Restore(d.reader())
 }
 
-// goTo brings the mailboxes and the clock to where the snapshot was made.
+// goTo brings the mailboxes, the steps and the clock to where the snapshot was made.
 func (e *Engine) goTo(s *protection.Snapshot) {
 	for _, b := range e.mailboxes {
 		b.unexpected, b.space = nil, nil
@@ -173,6 +177,7 @@ func (e *Engine) goTo(s *protection.Snapshot) {
 	maps.DeleteFunc(e.receipts, func(name letter, _ struct{}) bool {
 		return name.seq <= e.protocol.Sent(name.context, name.dest)
 	})
+	e.pace.own = history{last: mark{binary.LittleEndian.Uint64(s.Own[8:]), e.clock()}}
 	e.time = math.Float64frombits(binary.LittleEndian.Uint64(s.Own))
 	e.clockOffset = e.time - e.clock().Seconds()
 }
