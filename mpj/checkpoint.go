@@ -29,7 +29,8 @@ import (
 // best kept short. The first Checkpoint then calls restore with what the last save of its rank has
 // written, and the program goes on behind it; or, if there is no such thing, returns like any other.
 //
-// Nothing of this rank is under way: no request that is not complete, no message that
+// Nothing of this rank is under way: no request that is not complete (one that was freed
+// does not count, but there is no checkpoint while it receives), no message that
 // Mprobe has taken, no buffer of buffered mode, no goroutine that communicates. Messages
 // that have come and are not received stay what they are. The communicators are those
 // of the first Checkpoint: none has been made since. save and restore neither

@@ -72,7 +72,7 @@ func (c *Comm) start(op string, collective func(slot uint32) error) *Request {
 		c.engine.Finish(r, engine.Status{}, err)
 	})
 	c.world.active.Add(1)
-	request := &Request{comm: c, request: r, op: op}
+	request := &Request{comm: c, request: r, op: op, collective: true}
 	if compared != nil {
 		request.note(compared.call)
 	}

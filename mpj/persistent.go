@@ -147,5 +147,9 @@ func (r *Request) Free() {
 	if r.persists != nil {
 		r.persists.freed = true
 	}
+	if r.active() && !r.freed && !r.collective {
+		r.freed = true
+		r.comm.world.active.Add(-1)
+	}
 	r.settle()
 }

@@ -19,15 +19,17 @@ import (
 //
 // A request is for one goroutine at a time.
 type Request struct {
-	comm     *Comm
-	request  *engine.Request // nil: a persistent one that was never started
-	op       string
-	said     string // with checks: op and its arguments
-	receive  bool
-	null     bool // with ProcNull
-	reported bool
-	unpack   *unpacking  // of a receive with a datatype that has gaps
-	persists *persistent // of a persistent request
+	comm       *Comm
+	request    *engine.Request // nil: a persistent one that was never started
+	op         string
+	said       string // with checks: op and its arguments
+	receive    bool
+	null       bool // with ProcNull
+	collective bool
+	reported   bool
+	freed      bool        // nobody need report it
+	unpack     *unpacking  // of a receive with a datatype that has gaps
+	persists   *persistent // of a persistent request
 }
 
 // begun gives r what was begun for it.
@@ -52,8 +54,9 @@ func (r *Request) result() (Status, error) {
 	}
 	s, err := r.outcome()
 	if !r.reported {
-		r.reported = true
-		r.comm.world.active.Add(-1)
+		if r.reported = true; !r.freed {
+			r.comm.world.active.Add(-1)
+		}
 		r.settle()
 	}
 	return s, err
