@@ -25,6 +25,11 @@ func TestDivergence(t *testing.T) {
 		{"told only", []string{"-r", "2", "--on-divergence", "warn", "clock"}, 0, []string{"rank 0 replica 1 on peer", half}, ""},
 		{"one of three", []string{"-r", "3", "corrupt=1"}, 0, []string{"rank 0 replica 1 was voted out", half}, "lost"},
 		{"the master of three", []string{"-r", "3", "corrupt=0"}, 65, []string{"the replicas of rank 0 have diverged", half}, "voted out"},
+		{"a last message is missing", []string{"-r", "2", "last"}, 65, []string{"the replicas of rank 0 have diverged", "on communicator 1"}, ""},
+		{"a message to itself", []string{"-r", "2", "self"}, 65, []string{"the replicas of rank 0 have diverged", "messages to rank 0 on communicator 1"}, ""},
+		{"what is printed", []string{"-r", "2", "print"}, 65, []string{"the replicas of rank 0 have diverged", "has printed 18 bytes"}, ""},
+		{"what one of three prints", []string{"-r", "3", "print"}, 0, []string{"rank 0 replica 1 on peer", "does not count"}, "have diverged"},
+		{"what is printed, told only", []string{"-r", "2", "-o", "out.txt", "--on-divergence", "warn", "print"}, 0, []string{"has printed 18 bytes", `whose were collected: "out.txt" differs`}, "have diverged"},
 		{"none", []string{"-r", "3", "none"}, 0, nil, "replica"},
 	}
 	peers := grid(t, 3, "--slots", "8")

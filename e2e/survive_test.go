@@ -195,5 +195,8 @@ func TestCollectsOutputFiles(t *testing.T) {
 			t.Errorf("rank %d: %q, %v; want %q", rank, got, err, want)
 		}
 	}
+	if said := j.stderr.String(); strings.Contains(said, "same files") || strings.Contains(said, "diverged") {
+		t.Errorf("replicas that do the same are said not to:\n%s", said)
+	}
 	expectNothingLeft(t, peers)
 }

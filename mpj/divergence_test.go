@@ -204,6 +204,48 @@ func TestChangedMessageIsFound(t *testing.T) {
 	}
 }
 
+// What no other rank gets in another form is found when the replicas have finished.
+func TestDivergenceThatNobodyReceivesEndsAJob(t *testing.T) {
+	tests := map[string]func(w *World, odd bool) error{
+		"a last message less": func(w *World, odd bool) error {
+			if w.Rank() == 1 {
+				return last(Recv(w.Comm, make([]int, 1), 0, 0))
+			}
+			if odd {
+				return nil
+			}
+			return Send(w.Comm, []int{1}, 1, 0)
+		},
+		"a last message more": func(w *World, odd bool) error {
+			if odd {
+				return Send(w.Comm, []int{1}, 1, 0)
+			}
+			return nil
+		},
+		"a message to itself": func(w *World, odd bool) error {
+			value := []int{1}
+			if odd {
+				value[0]++
+			}
+			r, err := Irecv(w.Comm, make([]int, 1), w.Rank(), 0)
+			return first(err, Send(w.Comm, value, w.Rank(), 0), last(r.Wait()))
+		},
+	}
+	for name, program := range tests {
+		for replica := range 2 {
+			t.Run(fmt.Sprint(name, ", replica ", replica), func(t *testing.T) {
+				job := localworld.New(context.Background(), localworld.Config{Ranks: 2, Replicas: 2, Sockets: true})
+				err := runIn(job, func(w *World) error {
+					return program(w, w.Rank() == 0 && w.Replica() == replica)
+				})
+				if err == nil || !strings.Contains(err.Error(), "of rank 0 has diverged: it has sent") {
+					t.Errorf("got %v", err)
+				}
+			})
+		}
+	}
+}
+
 // Whatever kind of call a message comes from, a replica that sends something else is
 // found: here in collectives, and in a message long enough to go in many blocks.
 func TestDivergenceEndsAJobInOneProcess(t *testing.T) {

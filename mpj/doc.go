@@ -129,8 +129,8 @@
 // message, and the job says which rank, replica, peer and message that is. With
 // three replicas or more the odd one is voted out, unless it was the master, whose
 // message has been received. Else the job stops, or goes on with p2prun
-// --on-divergence warn. Without further messages a difference in what is printed or
-// written is not found.
+// --on-divergence warn. How many messages there were, those of a rank to itself, and
+// what was printed on standard output, is compared when replicas have ended.
 //
 // With --heal=on a replica that is lost is replaced while the job runs. The new one runs
 // the program from its beginning, with the messages that its rank has received; a

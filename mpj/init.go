@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
@@ -146,10 +147,10 @@ func alone(ctx context.Context) *World {
 // aloneJob is a job that is nothing but this process.
 type aloneJob struct{}
 
-func (aloneJob) Finalize(context.Context) error { return nil }
-func (aloneJob) Printed() ([2]uint64, bool)     { return [2]uint64{}, false }
-func (aloneJob) Skip([2]uint64) error           { return nil }
-func (aloneJob) Close()                         {}
+func (aloneJob) Finalize(context.Context, []protection.Sum, bool) error { return nil }
+func (aloneJob) Printed() ([2]uint64, bool)                             { return [2]uint64{}, false }
+func (aloneJob) Skip([2]uint64) error                                   { return nil }
+func (aloneJob) Close()                                                 {}
 
 func (aloneJob) Abort(code int, reason string) {
 	fmt.Fprintln(os.Stderr, "mpj: abort:", reason)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime"
 
+	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
@@ -46,7 +47,10 @@ type localJob struct {
 	self view.Process
 }
 
-func (j localJob) Finalize(context.Context) error {
+func (j localJob) Finalize(_ context.Context, sums []protection.Sum, summed bool) error {
+	if summed {
+		j.job.Compare(j.self, sums)
+	}
 	j.job.Finish(j.self)
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 )
@@ -38,8 +39,9 @@ type World struct {
 // A job is what a World belongs to: the one of the peer that started this
 // process, or one within the process.
 type job interface {
-	// Finalize says that this process needs and owes nothing more.
-	Finalize(ctx context.Context) error
+	// Finalize says that this process needs and owes nothing more, and what it has sent
+	// in all; not summed: nobody knows.
+	Finalize(ctx context.Context, sums []protection.Sum, summed bool) error
 	// Printed returns how many records (lines, or pieces of long ones) of each output
 	// stream this process has written, once the user has them; not ok if that takes
 	// long. Skip says that this process, which has written less, goes on behind them.
@@ -85,7 +87,8 @@ func (w *World) Finalize() error {
 		}
 		if err == nil {
 			left := w.leftOver()
-			err = cmp.Or(w.job.Finalize(w.engine.Context()), left)
+			sums, summed := w.engine.Sums()
+			err = cmp.Or(w.job.Finalize(w.engine.Context(), sums, summed), left)
 		}
 		w.engine.Close()
 		w.job.Close()

@@ -117,6 +117,7 @@ func (p *Protocol) Resume() (protection.Snapshot, protection.Output) {
 	}
 	c := &p.joining.resumption
 	s, last := c.snapshot, c.last
+	p.resumed = true
 	err := p.goTo(&s)
 	if *c = (resumption{begun: true, resumed: true}); err == nil {
 		err = p.reliveRest(last)

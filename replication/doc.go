@@ -63,11 +63,13 @@
 //
 // What a replica does otherwise is found by the messages it sends. One that calls
 // Recv where its master calls Send lacks a message: its next one to the same
-// destination in the same context has the wrong number and is found, but if there is
-// none, nothing is found. A message that it sends in excess its master does not, and
-// nobody acknowledges. Messages to itself, and what it prints, are compared with
-// nothing. An outcome that a master has made up (Wtime, Rand) is the same at all
-// replicas and no divergence.
+// destination in the same context has the wrong number and is found. If there is
+// none, or it sends one in excess, which its master does not and nobody acknowledges,
+// that is in its Sums: how many messages it has sent in each stream, with a digest of
+// their tags and lengths, and of the payloads of those to itself. They are compared
+// when processes have finished, by whoever makes the views. A process that has gone on
+// from a checkpoint has none. An outcome that a master has made up (Wtime, Rand) is the
+// same at all replicas and no divergence.
 //
 // # Determinants
 //

@@ -38,6 +38,7 @@ type backlog struct {
 	context uint32
 	dest    int
 	seq     uint64   // of the last message produced
+	sum     uint64   // digest of all of them
 	acked   []uint64 // by replica of dest: it has every message up to this one
 	// claims are, by replica of dest, the digests of messages that it has and this
 	// process has not produced yet.

@@ -26,6 +26,7 @@ type Protocol struct {
 	takeover  takeover
 	joining   *joining       // nil: this process knows what its rank knows
 	joined    bool           // it was new in its rank once
+	resumed   bool           // it has gone on from a checkpoint
 	recalls   map[int]recall // by replica: what new ones of the rank want to know
 
 	out protection.Output
@@ -127,6 +128,7 @@ func (p *Protocol) Send(m protection.Message) protection.Output {
 	b := p.outbox.to(m.Context, m.Dest)
 	b.seq++
 	m.Source, m.Seq = p.self.Rank, b.seq
+	b.sum = p.summed(b.sum, &m)
 	if p.joining != nil {
 		p.produced(b)
 	}

@@ -16,7 +16,7 @@
 //	   |-- diverged{divergence} ---------->|  replicas have not done the same
 //	   |-- healed{count, bytes} ---------->|  who has joined does what its rank does
 //	   |-- unkept{text} ------------------>|  cannot bring a new replica up to date
-//	   |-- finalized --------------------->|
+//	   |-- finalized{sums} --------------->|  what it has sent in all
 //	   |<------------------------ bye -----|
 //
 // The peer is the switchboard, not the wire: the program's messages go through

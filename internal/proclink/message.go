@@ -21,7 +21,7 @@ const (
 	Unkept    Type = "unkept"    // Text: why this process can bring no new replica up to date any more
 	Healed    Type = "healed"    // Count, Bytes of the messages that it was given anew: who has joined does what its rank does
 	Flush     Type = "flush"     // Count; wants to know when the user has all that it has printed; with Records: goes on behind them
-	Finalized Type = "finalized" // everything it owed to others is delivered
+	Finalized Type = "finalized" // everything it owed to others is delivered; with Summed: Sums
 	Abort     Type = "abort"     // Code, Text: ends the whole job
 	Ahead     Type = "ahead"     // this process has long been ahead of its rank's master
 	Diverged  Type = "diverged"  // Divergence: this process has produced another message than a receiver has got, or not
@@ -77,6 +77,10 @@ type Message struct {
 	Records *[2]uint64 `json:"records,omitempty"`
 
 	Divergence *protection.Divergence `json:"divergence,omitempty"`
+
+	// Sums are what a process has sent in all, if it knows: Summed.
+	Summed bool             `json:"summed,omitempty"`
+	Sums   []protection.Sum `json:"sums,omitempty"`
 }
 
 // carriesDescriptor reports whether m comes with a descriptor.

@@ -149,6 +149,9 @@ type Protocol interface {
 	// has come to its first one. It returns what was in it, and the Output what came behind it.
 	Checkpointed() Checkpointed
 	Resume() (Snapshot, Output)
+	// Sums returns what this process has sent in all, in order of Context and Dest. Not
+	// ok: it has gone on from a checkpoint, and does not know what came before.
+	Sums() (sums []Sum, ok bool)
 	// Retained returns the bytes that the protocol keeps for others: 0 when
 	// every message of this process is where it has to be.
 	Retained() int

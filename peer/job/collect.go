@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -16,6 +17,7 @@ import (
 // collect brings the output files of every rank into the user's folder, each
 // from one process that finished (R6). It runs when the job has succeeded.
 func (e *execution) collect(ctx context.Context) Result {
+	begun := time.Now()
 	manifests := make([]filetransfer.Manifest, e.j.req.N)
 	for rank := range manifests {
 		e.j.phase(Collecting, int64(rank), int64(e.j.req.N))
@@ -31,6 +33,7 @@ func (e *execution) collect(ctx context.Context) Result {
 		}
 		manifests[rank] = m
 	}
+	e.compareFiles(ctx, begun, manifests)
 	e.j.phase(Collecting, int64(e.j.req.N), int64(e.j.req.N))
 	err := e.meanwhile(ctx, nil, func(ctx context.Context) error { return e.layOut(ctx, arrange(manifests)) })
 	switch {
@@ -89,7 +92,7 @@ func (e *execution) giver(rank int) (p view.Process, ok, wait bool) {
 		p = view.Process{Rank: rank, Replica: k}
 		_, asked := e.answers[p]
 		switch state := v.State(p); {
-		case state == view.Vacant || e.runsOn[p].err != nil || asked:
+		case state == view.Vacant || e.runsOn[p].err != nil || asked || e.accounts != nil && e.accounts.odd[p]:
 		case state == view.Finished:
 			return p, true, false
 		case state == view.Live:
@@ -101,10 +104,7 @@ func (e *execution) giver(rank int) (p view.Process, ok, wait bool) {
 
 func (e *execution) collectFrom(ctx context.Context, p view.Process) (filetransfer.Manifest, error) {
 	l := e.runsOn[p]
-	l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Collect{Collect: &jobpb.Collect{
-		Process: jobpb.FromProcess(p), Patterns: e.j.req.Outputs,
-	}}})
-	for e.answers[p] = nil; e.answers[p] == nil; {
+	for e.askFiles(p); e.answers[p] == nil; {
 		if l.err != nil {
 			return nil, fmt.Errorf("its peer is lost: %w", l.err)
 		}
@@ -133,6 +133,14 @@ func (e *execution) collectFrom(ctx context.Context, p view.Process) (filetransf
 		err = fmt.Errorf("its peer is lost: %w", l.err)
 	}
 	return m, err
+}
+
+// askFiles asks for the list of p's files.
+func (e *execution) askFiles(p view.Process) {
+	e.answers[p] = nil
+	e.runsOn[p].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Collect{Collect: &jobpb.Collect{
+		Process: jobpb.FromProcess(p), Patterns: e.j.req.Outputs,
+	}}})
 }
 
 // collected takes the list of p's files, if it was asked for.

@@ -195,11 +195,13 @@ func (w *Watch) voteOut(s *Step, d *dispute, counting []view.Process, most uint6
 	}
 }
 
+const divergedHint = "a program must not depend on the clock, random numbers, the environment or the order of maps (docs/mpj.md); if this one does not, a peer changes data: try -r 3"
+
 // irreconcilable is the result of a job that cannot go on because of d.
 func (w *Watch) irreconcilable(d *dispute) Result {
 	r := Result{
 		Status: StatusDiverged,
-		Hint:   "a program must not depend on the clock, random numbers, the environment or the order of maps (docs/mpj.md); if this one does not, a peer changes data: try -r 3",
+		Hint:   divergedHint,
 	}
 	for _, p := range w.counting(d.source) {
 		if said, ok := d.words[p.Replica]; ok && said.Differs() {

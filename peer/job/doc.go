@@ -53,11 +53,14 @@
 //
 // Processes say when a receiver has got another message than they have produced
 // (package replication). What follows is Watch's to decide, by the number of
-// replicas that have produced each: diverged.go.
+// replicas that have produced each: diverged.go. Replicas that have ended account for
+// all that they have sent and printed, and their peer says so: account.go. A job that
+// is done waits for those a moment (hearout.go). Files of another replica than the one
+// they are collected from are compared by their lists: files.go.
 //
 // # Not promised
 //
 // A peer that is there, answers its detector and never ends its process holds
-// the job up until the user's --timeout. The output of processes is not compared:
-// a peer that lies about it is believed.
+// the job up until the user's --timeout. Of replicas that are far behind when the job
+// is done, and of ranks that have one replica left, nothing is compared.
 package job

@@ -41,6 +41,8 @@ type execution struct {
 	held       []*link                           // to members that it has failed while this peer was out of touch
 	generation uint32                            // of the group
 	grouped    time.Time                         // when it began
+	accounts   *Accounts                         // of what replicas have done in all; nil: there are none
+	printed    []printedHash                     // by rank: what the user has got
 	views      *viewgroup.Group                  // agrees on views; nil: the submitter alone makes them
 	agreed     *agreed                           // what it has agreed on
 	begin      *jobpb.ToPeer                     // what lets processes leave mpj.Init; nil until all have called it
@@ -92,6 +94,9 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 	}
 	e.hearSpeakers(e.watch.View())
 	e.watch.tolerant = j.req.OnDivergence == Warn
+	if j.req.R > 1 {
+		e.accounts = e.newAccounts()
+	}
 	e.serve(peers...)
 	return e
 }
@@ -116,8 +121,12 @@ func (e *execution) finish(ctx context.Context) Result {
 		defer look.Stop()
 		e.looks = look.C
 	}
+	begun := time.Now()
 	result := e.follow(ctx)
 	e.sumUp()
+	if result.Status == StatusOK {
+		result = e.hearOut(ctx, begun)
+	}
 	if result.Status == StatusOK && len(e.j.req.Outputs) > 0 {
 		result = e.collect(ctx)
 	}
@@ -227,6 +236,8 @@ func (e *execution) hear(h heard) *Result {
 		return e.apply(e.watch.Ahead(p))
 	case *jobpb.FromPeer_Diverged:
 		return e.diverged(h.link, p, b.Diverged)
+	case *jobpb.FromPeer_Account:
+		return e.account(h.link, p, b.Account)
 	case *jobpb.FromPeer_Healed:
 		return e.healed(p, b.Healed)
 	case *jobpb.FromPeer_Unkept:
@@ -261,6 +272,8 @@ func processOf(m *jobpb.FromPeer) (p view.Process, ok bool) {
 		return b.Ahead.GetProcess().View(), true
 	case *jobpb.FromPeer_Diverged:
 		return b.Diverged.GetProcess().View(), true
+	case *jobpb.FromPeer_Account:
+		return b.Account.GetProcess().View(), true
 	case *jobpb.FromPeer_Healed:
 		return b.Healed.GetProcess().View(), true
 	case *jobpb.FromPeer_Unkept:

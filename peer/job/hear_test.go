@@ -25,6 +25,7 @@ func newHearing(t testing.TB) *execution {
 		avoided: make(map[p2ppeer.ID]time.Time),
 		ended:   make(map[view.Process][2]bool), answers: make(map[view.Process]*jobpb.Collected),
 	}
+	e.accounts = e.newAccounts()
 	for _, p := range e.watch.View().Processes() {
 		l := newLink(reservation.Placement{Peer: p2ppeer.ID("peer " + p.String())}, p)
 		e.links = append(e.links, l)
@@ -42,6 +43,7 @@ func TestNobodySpeaksForAProcessOfAnotherPeer(t *testing.T) {
 		"collected": {Body: &jobpb.FromPeer_Collected{Collected: &jobpb.Collected{Process: p}}},
 		"ahead":     {Body: &jobpb.FromPeer_Ahead{Ahead: &jobpb.Ahead{Process: p}}},
 		"diverged":  {Body: &jobpb.FromPeer_Diverged{Diverged: &jobpb.Diverged{Process: p, Receiver: &jobpb.Process{}, Seq: 1}}},
+		"account":   {Body: &jobpb.FromPeer_Account{Account: &jobpb.Account{Process: p}}},
 		"nothing":   {},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -66,6 +68,8 @@ func FuzzHear(f *testing.F) {
 		{Body: &jobpb.FromPeer_Aborted{Aborted: &jobpb.Aborted{Process: &jobpb.Process{Rank: 1 << 31}, Code: -1}}},
 		{Body: &jobpb.FromPeer_Collected{Collected: &jobpb.Collected{Manifest: []byte("x")}}},
 		{Body: &jobpb.FromPeer_Initialized{}},
+		{Body: &jobpb.FromPeer_Account{Account: &jobpb.Account{Summed: true, Sums: []*jobpb.Sum{{Context: 1, Count: 1}}}}},
+		{Body: &jobpb.FromPeer_Account{Account: &jobpb.Account{Digested: true, Digest: []byte("short")}}},
 		{Body: &jobpb.FromPeer_Diverged{Diverged: &jobpb.Diverged{Receiver: &jobpb.Process{Rank: 1}, Seq: 1, Produced: 1}}},
 		{Body: &jobpb.FromPeer_Diverged{Diverged: &jobpb.Diverged{Receiver: &jobpb.Process{Rank: 1, Replica: 7}, Seq: 1}}},
 		{},

@@ -46,6 +46,9 @@ func (e *execution) output(l *link, p view.Process, m *jobpb.Output) *Result {
 	}
 	f := &e.flows[p.Rank][s-1]
 	for i, r := range fresh {
+		if s == Stdout && e.accounts != nil {
+			e.printed[p.Rank].add(r)
+		}
 		f.unread += len(r) + recordOverhead
 		e.j.printer.print(item{event: outputEvent(p.Rank, s, r), next: next + uint64(i) + 1})
 	}

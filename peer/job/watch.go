@@ -157,6 +157,19 @@ func (w *Watch) Ahead(p view.Process) Step {
 	return s
 }
 
+// working returns the processes that take part in the job, or have, and have not ended
+// otherwise than well: what they have done can be compared.
+func (w *Watch) working() (ps []view.Process) {
+	for rank := range w.view.N {
+		for _, p := range w.counting(rank) {
+			if x := w.at(p); x.initialized && (x.exit == nil || x.exit.good()) {
+				ps = append(ps, p)
+			}
+		}
+	}
+	return ps
+}
+
 // judge moves p, which has ended, out of the live ones: at once if it ended
 // well, for it needs nothing any more. The speaker of a rank that did not is
 // judged only when its output is out, so that what it wrote before it ended is

@@ -54,7 +54,7 @@ func (p *process) empty(stream int, buf []byte) error {
 		if n <= 0 || err != nil {
 			return err
 		}
-		if !p.job.do(func() { p.out[stream].box.Append(buf[:n]) }) {
+		if !p.job.do(func() { p.out[stream].append(buf[:n]) }) {
 			return io.ErrClosedPipe
 		}
 	}
@@ -81,6 +81,7 @@ func (p *process) answerFlush() {
 				p.babbles(fmt.Errorf("it goes on behind %d records of stream %d and has written more", f.behind[s], s+1))
 				return
 			}
+			p.out[s].sum = nil // nobody knows what came before
 		}
 	} else if records, whole, all := p.shown(); !whole {
 		answer.Records = nil

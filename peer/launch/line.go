@@ -134,7 +134,11 @@ func (j *job) hearProcess(p *process, m proclink.Message) {
 	case m.Type == proclink.Ahead && p.initialized:
 		j.hearAhead(p)
 	case m.Type == proclink.Finalized && p.initialized && !p.finalized:
-		p.finalized = true
+		if err := protection.ValidSums(m.Sums, j.view); err != nil {
+			p.babbles(err)
+			return
+		}
+		p.finalized, p.sums, p.summed = true, m.Sums, m.Summed
 		j.alive.Forget(p.id) // it may take its time to exit
 		j.say(finalized(p.id))
 		p.tell(proclink.Message{Type: proclink.Bye}, nil)

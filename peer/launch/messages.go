@@ -88,6 +88,14 @@ func outputOf(p view.Process, stream int, b outbox.Batch) *jobpb.FromPeer {
 	}}}
 }
 
+func accountOf(p *process) *jobpb.FromPeer {
+	m := &jobpb.Account{Process: jobpb.FromProcess(p.id), Summed: p.summed, Sums: jobpb.FromSums(p.sums)}
+	if o := &p.out[stdout]; o.sum != nil {
+		m.Digested, m.Printed, m.Digest = true, o.printed, o.sum.Sum(nil)
+	}
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Account{Account: m}}
+}
+
 func suspect(peer []byte, generation uint32) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Suspect{Suspect: &jobpb.Suspect{Peer: peer, Generation: generation}}}
 }

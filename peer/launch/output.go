@@ -2,6 +2,7 @@ package launch
 
 import (
 	"errors"
+	"hash"
 	"os"
 
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
@@ -10,9 +11,12 @@ import (
 
 // An output is one output stream of a process.
 type output struct {
-	box  outbox.Box
-	eof  bool          // the pipe has ended
-	room chan struct{} // gets a token when a full box has room again
+	box outbox.Box
+	eof bool      // the pipe has ended
+	sum hash.Hash // of what has come; nil: that is not known, or of no use
+
+	printed uint64        // bytes that are in sum
+	room    chan struct{} // gets a token when a full box has room again
 }
 
 const (
@@ -36,7 +40,7 @@ func (p *process) drain(stream int) {
 			continue
 		}
 		ok := p.job.do(func() {
-			o.box.Append(buf[:n])
+			o.append(buf[:n])
 			if err != nil {
 				o.eof = true
 				p.settle(stream)
@@ -56,11 +60,32 @@ func (p *process) drain(stream int) {
 	}
 }
 
+// append takes what has come out of the pipe.
+func (o *output) append(b []byte) {
+	if o.sum != nil {
+		o.sum.Write(b)
+		o.printed += uint64(len(b))
+	}
+	o.box.Append(b)
+}
+
 // settle closes a box once its pipe has ended and it is known how the process
 // did: one that was killed may have been in the middle of a line.
 func (p *process) settle(stream int) {
 	if o := &p.out[stream]; o.eof && p.exit != nil {
 		o.box.Close(p.exit.Signal == "" && p.reason == "")
+		if stream == stdout {
+			p.account()
+		}
+	}
+}
+
+// account tells the submitter what a replica that has finished has done in all. What it
+// says on standard error is for people, and may have times and addresses in it.
+func (p *process) account() {
+	if p.finalized && p.exit.Code == 0 && p.job.spec.R > 1 && !p.expelled && !p.accounted {
+		p.accounted = true
+		p.job.say(accountOf(p))
 	}
 }
 

@@ -2,11 +2,13 @@ package launch
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
 )
@@ -33,6 +35,11 @@ type process struct {
 	aheads                                   int  // times it has said that it is ahead of its master
 	stopped                                  bool // while nobody asks it itself, says its supervisor
 
+	sums   []protection.Sum // what it has sent in all, says it
+	summed bool             // it has said so
+
+	accounted bool // the submitter has been told
+
 	flushing *flush // nil: it has asked nothing
 	out      [streams]output
 	speaks   bool             // for its rank, in the current view
@@ -47,6 +54,9 @@ func newProcess(j *job, id view.Process, cell int) *process {
 	p.ctx, p.cancel = context.WithCancel(j.ctx)
 	for s := range p.out {
 		p.out[s].room = make(chan struct{}, 1)
+	}
+	if j.spec.R > 1 {
+		p.out[stdout].sum = sha256.New()
 	}
 	return p
 }

@@ -81,8 +81,12 @@ type instance struct {
 	pipes   [streams]*os.File // standard output, standard error
 }
 
-// streams is how many output streams a process has.
-const streams = 2
+// stdout is the stream that users get as the output of a rank, streams how many a
+// process has.
+const (
+	stdout  = 0
+	streams = 2
+)
 
 func (i *instance) close() {
 	i.program.Close()

@@ -1,7 +1,10 @@
 // Fickle is a program that breaks the promise to be repeatable: half-way, rank 0
 // passes something around the ring that is not the same at all its replicas.
 //
-//	fickle [-steps K] none|clock|environment|corrupt=REPLICA
+//	fickle [-steps K] none|clock|environment|corrupt=REPLICA|last|self|print
+//
+// With the last three it is at the end: replica 1 does not send a last message, sends
+// itself another one, or prints something else. What is printed is in out.txt too.
 package main
 
 import (
@@ -45,15 +48,55 @@ func run(how string) error {
 		// Replicas that run on get a chance to hear of it.
 		time.Sleep(20 * time.Millisecond)
 	}
-	fmt.Printf("rank %d done\n", world.Rank())
+	odd := ""
+	if world.Rank() == 0 && world.Replica() == 1 {
+		odd = how
+	}
+	if err := part(world, how, odd); err != nil {
+		return err
+	}
+	text := fmt.Sprintf("rank %d done%s\n", world.Rank(), map[bool]string{true: " twice"}[odd == "print"])
+	fmt.Print(text)
+	if err := os.WriteFile("out.txt", []byte(text), 0o600); err != nil {
+		return err
+	}
 	return world.Finalize()
+}
+
+// part does what is different at the end at the odd replica.
+func part(world *mpj.World, how, odd string) error {
+	c, value := world.Comm, []byte(odd)
+	if how == "self" {
+		r, err := mpj.Irecv(c, make([]byte, len(how)), c.Rank(), 1)
+		if err != nil {
+			return err
+		}
+		if err := mpj.Send(c, value, c.Rank(), 1); err != nil {
+			return err
+		}
+		if _, err := r.Wait(); err != nil {
+			return err
+		}
+	}
+	if how == "last" && odd == "" {
+		if c.Rank() == 0 {
+			return mpj.Send(c, value, 1, 1)
+		}
+		if _, err := mpj.Recv(c, make([]byte, len(how)), 0, 1); err != nil {
+			return err
+		}
+	}
+	if c.Rank() == 1 && (how == "last" || how == "self" || how == "print") {
+		time.Sleep(3 * time.Second) // both replicas of rank 0 end before the job does
+	}
+	return nil
 }
 
 // spoil writes into value what differs from replica to replica.
 func spoil(value []byte, how string, replica int) error {
 	how, which, _ := strings.Cut(how, "=")
 	switch how {
-	case "none":
+	case "none", "last", "self", "print":
 	case "clock":
 		copy(value, time.Now().Format(time.RFC3339Nano))
 	case "environment":

@@ -307,10 +307,10 @@ func (l *Link) abandon(to view.Process, waiting chan opened) {
 	}
 }
 
-// Finalize tells the peer that this process is done, and waits for its
-// goodbye.
-func (l *Link) Finalize(ctx context.Context) error {
-	if err := l.conn.Send(proclink.Message{Type: proclink.Finalized}, nil); err != nil {
+// Finalize tells the peer that this process is done, and what it has sent in all,
+// if it knows. It waits for the peer's goodbye.
+func (l *Link) Finalize(ctx context.Context, sums []protection.Sum, summed bool) error {
+	if err := l.conn.Send(proclink.Message{Type: proclink.Finalized, Summed: summed, Sums: sums}, nil); err != nil {
 		return fmt.Errorf("finalize: %w", err)
 	}
 	select {

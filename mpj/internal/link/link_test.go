@@ -170,7 +170,7 @@ func TestGoodbyeIsNoLoss(t *testing.T) {
 		peer.Send(proclink.Message{Type: proclink.Bye}, nil)
 		peer.Close()
 	}()
-	if err := l.Finalize(context.Background()); err != nil {
+	if err := l.Finalize(context.Background(), nil, false); err != nil {
 		t.Error(err)
 	}
 	l.Close()

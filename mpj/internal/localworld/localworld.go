@@ -53,7 +53,8 @@ type World struct {
 	mu      sync.Mutex
 	engines map[view.Process]*engine.Engine
 	view    view.View
-	failed  error // why the job has ended before its time
+	sums    map[int][]protection.Sum // by rank: what its first replica to finish has sent
+	failed  error                    // why the job has ended before its time
 }
 
 // maxJoined is how many processes may join a rank of a job with Rings.
@@ -65,6 +66,7 @@ func New(ctx context.Context, c Config) *World {
 	w := &World{
 		config: c, ctx: ctx, start: time.Now(),
 		engines: make(map[view.Process]*engine.Engine), view: view.New(c.Ranks, c.Replicas),
+		sums: make(map[int][]protection.Sum),
 	}
 	if c.Rings {
 		var err error
@@ -202,6 +204,24 @@ func (w *World) Fail(err error) {
 	}
 	for _, e := range w.all() {
 		e.Fail(fmt.Errorf("job has ended: %w", err))
+	}
+}
+
+// Compare fails the job if p, which is about to finish, has not sent what another
+// replica of its rank has sent in all. Where somebody listens to what processes say
+// of that, it does nothing.
+func (w *World) Compare(p view.Process, sums []protection.Sum) {
+	if w.config.Diverged != nil {
+		return
+	}
+	w.mu.Lock()
+	first, ok := w.sums[p.Rank]
+	if !ok {
+		w.sums[p.Rank] = sums
+	}
+	w.mu.Unlock()
+	if x, y, unlike := protection.Unlike(sums, first); ok && unlike {
+		w.Fail(fmt.Errorf("replica %d of rank %d has diverged: it has sent %v, and another one %v", p.Replica, p.Rank, x, y))
 	}
 }
 

@@ -74,6 +74,25 @@ func (m *View) View() (view.View, error) {
 	return v, nil
 }
 
+// FromSums returns the wire form of sums.
+func FromSums(sums []protection.Sum) []*Sum {
+	all := make([]*Sum, len(sums))
+	for i, s := range sums {
+		all[i] = &Sum{Context: s.Context, Dest: uint32(s.Dest), Count: s.Count, Digest: s.Digest}
+	}
+	return all
+}
+
+// Sent returns the sums of a process of a job with view v, or an error when no
+// process could have sent that.
+func (m *Account) Sent(v view.View) ([]protection.Sum, error) {
+	sums := make([]protection.Sum, 0, min(len(m.GetSums()), protection.MaxSums+1))
+	for _, s := range m.GetSums()[:min(len(m.GetSums()), protection.MaxSums+1)] {
+		sums = append(sums, protection.Sum{Context: s.GetContext(), Dest: int(s.GetDest()), Count: s.GetCount(), Digest: s.GetDigest()})
+	}
+	return sums, protection.ValidSums(sums, v)
+}
+
 // FromDivergence returns the wire form of what process p says.
 func FromDivergence(p view.Process, d protection.Divergence) *Diverged {
 	return &Diverged{

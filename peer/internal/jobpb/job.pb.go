@@ -973,6 +973,7 @@ type FromPeer struct {
 	//	*FromPeer_Healed
 	//	*FromPeer_Ahead
 	//	*FromPeer_Unkept
+	//	*FromPeer_Account
 	Body          isFromPeer_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1159,6 +1160,15 @@ func (x *FromPeer) GetUnkept() *Unkept {
 	return nil
 }
 
+func (x *FromPeer) GetAccount() *Account {
+	if x != nil {
+		if x, ok := x.Body.(*FromPeer_Account); ok {
+			return x.Account
+		}
+	}
+	return nil
+}
+
 type isFromPeer_Body interface {
 	isFromPeer_Body()
 }
@@ -1227,6 +1237,10 @@ type FromPeer_Unkept struct {
 	Unkept *Unkept `protobuf:"bytes,18,opt,name=unkept,proto3,oneof"`
 }
 
+type FromPeer_Account struct {
+	Account *Account `protobuf:"bytes,19,opt,name=account,proto3,oneof"`
+}
+
 func (*FromPeer_Staging) isFromPeer_Body() {}
 
 func (*FromPeer_Prepared) isFromPeer_Body() {}
@@ -1258,6 +1272,8 @@ func (*FromPeer_Healed) isFromPeer_Body() {}
 func (*FromPeer_Ahead) isFromPeer_Body() {}
 
 func (*FromPeer_Unkept) isFromPeer_Body() {}
+
+func (*FromPeer_Account) isFromPeer_Body() {}
 
 type Staging struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2167,6 +2183,161 @@ func (x *Diverged) GetReceived() uint64 {
 	return 0
 }
 
+// Account is what a process that has finalized and ended has done in all. Replicas of
+// a rank have done the same.
+type Account struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Process       *Process               `protobuf:"bytes,1,opt,name=process,proto3" json:"process,omitempty"`
+	Summed        bool                   `protobuf:"varint,2,opt,name=summed,proto3" json:"summed,omitempty"`     // sums are known
+	Sums          []*Sum                 `protobuf:"bytes,3,rep,name=sums,proto3" json:"sums,omitempty"`          // of what it has sent, in order of context and destination
+	Digested      bool                   `protobuf:"varint,4,opt,name=digested,proto3" json:"digested,omitempty"` // its standard output is known
+	Printed       uint64                 `protobuf:"varint,5,opt,name=printed,proto3" json:"printed,omitempty"`   // bytes of it
+	Digest        []byte                 `protobuf:"bytes,6,opt,name=digest,proto3" json:"digest,omitempty"`      // of it: SHA-256
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Account) Reset() {
+	*x = Account{}
+	mi := &file_job_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Account) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Account) ProtoMessage() {}
+
+func (x *Account) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Account.ProtoReflect.Descriptor instead.
+func (*Account) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *Account) GetProcess() *Process {
+	if x != nil {
+		return x.Process
+	}
+	return nil
+}
+
+func (x *Account) GetSummed() bool {
+	if x != nil {
+		return x.Summed
+	}
+	return false
+}
+
+func (x *Account) GetSums() []*Sum {
+	if x != nil {
+		return x.Sums
+	}
+	return nil
+}
+
+func (x *Account) GetDigested() bool {
+	if x != nil {
+		return x.Digested
+	}
+	return false
+}
+
+func (x *Account) GetPrinted() uint64 {
+	if x != nil {
+		return x.Printed
+	}
+	return 0
+}
+
+func (x *Account) GetDigest() []byte {
+	if x != nil {
+		return x.Digest
+	}
+	return nil
+}
+
+// Sum stands for all messages that a process has sent to a rank in a context.
+type Sum struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Context       uint32                 `protobuf:"varint,1,opt,name=context,proto3" json:"context,omitempty"`
+	Dest          uint32                 `protobuf:"varint,2,opt,name=dest,proto3" json:"dest,omitempty"`   // rank
+	Count         uint64                 `protobuf:"varint,3,opt,name=count,proto3" json:"count,omitempty"` // of messages
+	Digest        uint64                 `protobuf:"fixed64,4,opt,name=digest,proto3" json:"digest,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Sum) Reset() {
+	*x = Sum{}
+	mi := &file_job_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Sum) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Sum) ProtoMessage() {}
+
+func (x *Sum) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Sum.ProtoReflect.Descriptor instead.
+func (*Sum) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *Sum) GetContext() uint32 {
+	if x != nil {
+		return x.Context
+	}
+	return 0
+}
+
+func (x *Sum) GetDest() uint32 {
+	if x != nil {
+		return x.Dest
+	}
+	return 0
+}
+
+func (x *Sum) GetCount() uint64 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *Sum) GetDigest() uint64 {
+	if x != nil {
+		return x.Digest
+	}
+	return 0
+}
+
 // Suspect: this peer's fault detector says that a peer of the job has failed. When
 // that is the submitter's, it reads this only if the link between them is back.
 type Suspect struct {
@@ -2179,7 +2350,7 @@ type Suspect struct {
 
 func (x *Suspect) Reset() {
 	*x = Suspect{}
-	mi := &file_job_proto_msgTypes[28]
+	mi := &file_job_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2191,7 +2362,7 @@ func (x *Suspect) String() string {
 func (*Suspect) ProtoMessage() {}
 
 func (x *Suspect) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[28]
+	mi := &file_job_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2204,7 +2375,7 @@ func (x *Suspect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Suspect.ProtoReflect.Descriptor instead.
 func (*Suspect) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{28}
+	return file_job_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Suspect) GetPeer() []byte {
@@ -2233,7 +2404,7 @@ type Collected struct {
 
 func (x *Collected) Reset() {
 	*x = Collected{}
-	mi := &file_job_proto_msgTypes[29]
+	mi := &file_job_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2245,7 +2416,7 @@ func (x *Collected) String() string {
 func (*Collected) ProtoMessage() {}
 
 func (x *Collected) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[29]
+	mi := &file_job_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2258,7 +2429,7 @@ func (x *Collected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collected.ProtoReflect.Descriptor instead.
 func (*Collected) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{29}
+	return file_job_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Collected) GetProcess() *Process {
@@ -2290,7 +2461,7 @@ type Stopped struct {
 
 func (x *Stopped) Reset() {
 	*x = Stopped{}
-	mi := &file_job_proto_msgTypes[30]
+	mi := &file_job_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2302,7 +2473,7 @@ func (x *Stopped) String() string {
 func (*Stopped) ProtoMessage() {}
 
 func (x *Stopped) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[30]
+	mi := &file_job_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2315,7 +2486,7 @@ func (x *Stopped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stopped.ProtoReflect.Descriptor instead.
 func (*Stopped) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{30}
+	return file_job_proto_rawDescGZIP(), []int{32}
 }
 
 var File_job_proto protoreflect.FileDescriptor
@@ -2387,7 +2558,7 @@ const file_job_proto_rawDesc = "" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x1a\n" +
 	"\bpatterns\x18\x02 \x03(\tR\bpatterns\"\x1e\n" +
 	"\x04Stop\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\"\xa8\x06\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\"\xd9\x06\n" +
 	"\bFromPeer\x12/\n" +
 	"\astaging\x18\x01 \x01(\v2\x13.p2pmpi.job.StagingH\x00R\astaging\x122\n" +
 	"\bprepared\x18\x02 \x01(\v2\x14.p2pmpi.job.PreparedH\x00R\bprepared\x12;\n" +
@@ -2405,7 +2576,8 @@ const file_job_proto_rawDesc = "" +
 	"\bdiverged\x18\r \x01(\v2\x14.p2pmpi.job.DivergedH\x00R\bdiverged\x12,\n" +
 	"\x06healed\x18\x10 \x01(\v2\x12.p2pmpi.job.HealedH\x00R\x06healed\x12)\n" +
 	"\x05ahead\x18\x11 \x01(\v2\x11.p2pmpi.job.AheadH\x00R\x05ahead\x12,\n" +
-	"\x06unkept\x18\x12 \x01(\v2\x12.p2pmpi.job.UnkeptH\x00R\x06unkeptB\x06\n" +
+	"\x06unkept\x18\x12 \x01(\v2\x12.p2pmpi.job.UnkeptH\x00R\x06unkept\x12/\n" +
+	"\aaccount\x18\x13 \x01(\v2\x13.p2pmpi.job.AccountH\x00R\aaccountB\x06\n" +
 	"\x04body\"5\n" +
 	"\aStaging\x12\x14\n" +
 	"\x05bytes\x18\x01 \x01(\x03R\x05bytes\x12\x14\n" +
@@ -2465,7 +2637,19 @@ const file_job_proto_rawDesc = "" +
 	"\x03tag\x18\x05 \x01(\x11R\x03tag\x12\x16\n" +
 	"\x06length\x18\x06 \x01(\x04R\x06length\x12\x1a\n" +
 	"\bproduced\x18\a \x01(\x06R\bproduced\x12\x1a\n" +
-	"\breceived\x18\b \x01(\x06R\breceived\"=\n" +
+	"\breceived\x18\b \x01(\x06R\breceived\"\xc3\x01\n" +
+	"\aAccount\x12-\n" +
+	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x16\n" +
+	"\x06summed\x18\x02 \x01(\bR\x06summed\x12#\n" +
+	"\x04sums\x18\x03 \x03(\v2\x0f.p2pmpi.job.SumR\x04sums\x12\x1a\n" +
+	"\bdigested\x18\x04 \x01(\bR\bdigested\x12\x18\n" +
+	"\aprinted\x18\x05 \x01(\x04R\aprinted\x12\x16\n" +
+	"\x06digest\x18\x06 \x01(\fR\x06digest\"a\n" +
+	"\x03Sum\x12\x18\n" +
+	"\acontext\x18\x01 \x01(\rR\acontext\x12\x12\n" +
+	"\x04dest\x18\x02 \x01(\rR\x04dest\x12\x14\n" +
+	"\x05count\x18\x03 \x01(\x04R\x05count\x12\x16\n" +
+	"\x06digest\x18\x04 \x01(\x06R\x06digest\"=\n" +
 	"\aSuspect\x12\x12\n" +
 	"\x04peer\x18\x01 \x01(\fR\x04peer\x12\x1e\n" +
 	"\n" +
@@ -2489,7 +2673,7 @@ func file_job_proto_rawDescGZIP() []byte {
 	return file_job_proto_rawDescData
 }
 
-var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 31)
+var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_job_proto_goTypes = []any{
 	(*Process)(nil),     // 0: p2pmpi.job.Process
 	(*ToPeer)(nil),      // 1: p2pmpi.job.ToPeer
@@ -2519,9 +2703,11 @@ var file_job_proto_goTypes = []any{
 	(*Exited)(nil),      // 25: p2pmpi.job.Exited
 	(*Aborted)(nil),     // 26: p2pmpi.job.Aborted
 	(*Diverged)(nil),    // 27: p2pmpi.job.Diverged
-	(*Suspect)(nil),     // 28: p2pmpi.job.Suspect
-	(*Collected)(nil),   // 29: p2pmpi.job.Collected
-	(*Stopped)(nil),     // 30: p2pmpi.job.Stopped
+	(*Account)(nil),     // 28: p2pmpi.job.Account
+	(*Sum)(nil),         // 29: p2pmpi.job.Sum
+	(*Suspect)(nil),     // 30: p2pmpi.job.Suspect
+	(*Collected)(nil),   // 31: p2pmpi.job.Collected
+	(*Stopped)(nil),     // 32: p2pmpi.job.Stopped
 }
 var file_job_proto_depIdxs = []int32{
 	2,  // 0: p2pmpi.job.ToPeer.prepare:type_name -> p2pmpi.job.Prepare
@@ -2545,9 +2731,9 @@ var file_job_proto_depIdxs = []int32{
 	24, // 18: p2pmpi.job.FromPeer.output:type_name -> p2pmpi.job.Output
 	25, // 19: p2pmpi.job.FromPeer.exited:type_name -> p2pmpi.job.Exited
 	26, // 20: p2pmpi.job.FromPeer.aborted:type_name -> p2pmpi.job.Aborted
-	28, // 21: p2pmpi.job.FromPeer.suspect:type_name -> p2pmpi.job.Suspect
-	29, // 22: p2pmpi.job.FromPeer.collected:type_name -> p2pmpi.job.Collected
-	30, // 23: p2pmpi.job.FromPeer.stopped:type_name -> p2pmpi.job.Stopped
+	30, // 21: p2pmpi.job.FromPeer.suspect:type_name -> p2pmpi.job.Suspect
+	31, // 22: p2pmpi.job.FromPeer.collected:type_name -> p2pmpi.job.Collected
+	32, // 23: p2pmpi.job.FromPeer.stopped:type_name -> p2pmpi.job.Stopped
 	20, // 24: p2pmpi.job.FromPeer.finalized:type_name -> p2pmpi.job.Finalized
 	15, // 25: p2pmpi.job.FromPeer.started:type_name -> p2pmpi.job.Started
 	18, // 26: p2pmpi.job.FromPeer.paths:type_name -> p2pmpi.job.Paths
@@ -2555,24 +2741,27 @@ var file_job_proto_depIdxs = []int32{
 	22, // 28: p2pmpi.job.FromPeer.healed:type_name -> p2pmpi.job.Healed
 	21, // 29: p2pmpi.job.FromPeer.ahead:type_name -> p2pmpi.job.Ahead
 	23, // 30: p2pmpi.job.FromPeer.unkept:type_name -> p2pmpi.job.Unkept
-	16, // 31: p2pmpi.job.Started.distances:type_name -> p2pmpi.job.Distance
-	0,  // 32: p2pmpi.job.Initialized.process:type_name -> p2pmpi.job.Process
-	19, // 33: p2pmpi.job.Paths.paths:type_name -> p2pmpi.job.Path
-	0,  // 34: p2pmpi.job.Finalized.process:type_name -> p2pmpi.job.Process
-	0,  // 35: p2pmpi.job.Ahead.process:type_name -> p2pmpi.job.Process
-	0,  // 36: p2pmpi.job.Healed.process:type_name -> p2pmpi.job.Process
-	0,  // 37: p2pmpi.job.Unkept.process:type_name -> p2pmpi.job.Process
-	0,  // 38: p2pmpi.job.Output.process:type_name -> p2pmpi.job.Process
-	0,  // 39: p2pmpi.job.Exited.process:type_name -> p2pmpi.job.Process
-	0,  // 40: p2pmpi.job.Aborted.process:type_name -> p2pmpi.job.Process
-	0,  // 41: p2pmpi.job.Diverged.process:type_name -> p2pmpi.job.Process
-	0,  // 42: p2pmpi.job.Diverged.receiver:type_name -> p2pmpi.job.Process
-	0,  // 43: p2pmpi.job.Collected.process:type_name -> p2pmpi.job.Process
-	44, // [44:44] is the sub-list for method output_type
-	44, // [44:44] is the sub-list for method input_type
-	44, // [44:44] is the sub-list for extension type_name
-	44, // [44:44] is the sub-list for extension extendee
-	0,  // [0:44] is the sub-list for field type_name
+	28, // 31: p2pmpi.job.FromPeer.account:type_name -> p2pmpi.job.Account
+	16, // 32: p2pmpi.job.Started.distances:type_name -> p2pmpi.job.Distance
+	0,  // 33: p2pmpi.job.Initialized.process:type_name -> p2pmpi.job.Process
+	19, // 34: p2pmpi.job.Paths.paths:type_name -> p2pmpi.job.Path
+	0,  // 35: p2pmpi.job.Finalized.process:type_name -> p2pmpi.job.Process
+	0,  // 36: p2pmpi.job.Ahead.process:type_name -> p2pmpi.job.Process
+	0,  // 37: p2pmpi.job.Healed.process:type_name -> p2pmpi.job.Process
+	0,  // 38: p2pmpi.job.Unkept.process:type_name -> p2pmpi.job.Process
+	0,  // 39: p2pmpi.job.Output.process:type_name -> p2pmpi.job.Process
+	0,  // 40: p2pmpi.job.Exited.process:type_name -> p2pmpi.job.Process
+	0,  // 41: p2pmpi.job.Aborted.process:type_name -> p2pmpi.job.Process
+	0,  // 42: p2pmpi.job.Diverged.process:type_name -> p2pmpi.job.Process
+	0,  // 43: p2pmpi.job.Diverged.receiver:type_name -> p2pmpi.job.Process
+	0,  // 44: p2pmpi.job.Account.process:type_name -> p2pmpi.job.Process
+	29, // 45: p2pmpi.job.Account.sums:type_name -> p2pmpi.job.Sum
+	0,  // 46: p2pmpi.job.Collected.process:type_name -> p2pmpi.job.Process
+	47, // [47:47] is the sub-list for method output_type
+	47, // [47:47] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_job_proto_init() }
@@ -2608,6 +2797,7 @@ func file_job_proto_init() {
 		(*FromPeer_Healed)(nil),
 		(*FromPeer_Ahead)(nil),
 		(*FromPeer_Unkept)(nil),
+		(*FromPeer_Account)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2615,7 +2805,7 @@ func file_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_proto_rawDesc), len(file_job_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   31,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,189 @@
+package job
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+)
+
+// An Account is what a replica that has finished has done in all. Messages that
+// others have got are compared while the job runs (Watch.Diverged); a message that one
+// replica sends and the other does not, those to its own rank, and what is printed are
+// in the account.
+type Account struct {
+	Summed   bool // Sums are known
+	Sums     []protection.Sum
+	Digested bool // Printed is known
+	Printed  Printed
+}
+
+// Printed stands for what a process has written to its standard output, or the user
+// has got of a rank's.
+type Printed struct {
+	Bytes  uint64
+	Digest [sha256.Size]byte
+}
+
+func (p Printed) String() string { return fmt.Sprintf("%d bytes, digest %x", p.Bytes, p.Digest[:8]) }
+
+// accountOf reads what a peer says of one of its processes in a job with view v.
+func accountOf(m *jobpb.Account, v view.View) (a Account, err error) {
+	a = Account{Summed: m.Summed, Digested: m.Digested, Printed: Printed{Bytes: m.Printed}}
+	if a.Sums, err = m.Sent(v); err != nil {
+		return a, err
+	}
+	if copy(a.Printed.Digest[:], m.Digest) != len(m.Digest) || m.Digested && len(m.Digest) != sha256.Size {
+		return a, fmt.Errorf("digest of %d bytes", len(m.Digest))
+	}
+	return a, nil
+}
+
+// An aspect is one of the things that an account is about.
+type aspect struct {
+	known func(Account) bool
+	// unlike says in words what b has done, and then a, where they are not the same;
+	// both are known.
+	unlike func(a, b Account) (as, bs string, unlike bool)
+}
+
+var aspects = []aspect{
+	{
+		func(a Account) bool { return a.Summed },
+		func(a, b Account) (as, bs string, unlike bool) {
+			x, y, unlike := protection.Unlike(a.Sums, b.Sums)
+			return fmt.Sprintf("sent %v", x), fmt.Sprintf("sent %v", y), unlike
+		},
+	},
+	{
+		func(a Account) bool { return a.Digested },
+		func(a, b Account) (as, bs string, unlike bool) {
+			return fmt.Sprintf("printed %v", a.Printed), fmt.Sprintf("printed %v", b.Printed), a.Printed != b.Printed
+		},
+	},
+}
+
+// Accounts compares those of the replicas of each rank. It is pure, like Watch.
+type Accounts struct {
+	of       map[view.Process]Account
+	odd      map[view.Process]bool         // most of their rank have done something else
+	name     func(p view.Process) string   // for people
+	tolerant bool                          // differences are told and nothing else
+	shown    func(rank int) (p Printed)    // what the user has got by now
+	counting func(rank int) []view.Process // the replicas that count
+}
+
+// Add takes the first account of p. It returns a sentence if another replica has done
+// something else.
+func (a *Accounts) Add(p view.Process, account Account) (note string) {
+	if _, again := a.of[p]; again {
+		return ""
+	}
+	a.of[p] = account
+	for _, q := range a.counting(p.Rank) {
+		if q != p {
+			note = a.difference(p, q)
+		}
+		if note != "" {
+			break
+		}
+	}
+	return note
+}
+
+// difference says in what p and q have not done the same, if that is known.
+func (a *Accounts) difference(p, q view.Process) string {
+	x, ok := a.of[p]
+	y, too := a.of[q]
+	for _, s := range aspects {
+		if !ok || !too || !s.known(x) || !s.known(y) {
+			continue
+		}
+		if xs, ys, unlike := s.unlike(x, y); unlike {
+			return fmt.Sprintf("%s has %s, and %s has %s", a.name(p), xs, a.name(q), ys)
+		}
+	}
+	return ""
+}
+
+// Judge says what becomes of the job: nil if it goes on, or is right. Of three replicas
+// or more, one that has done something else than most does no harm any more. final
+// says that no more accounts are to come, and the user has got all output.
+func (a *Accounts) Judge(n int, final bool) (notes []string, r *Result) {
+	for rank := range n {
+		if a.tolerant {
+			break
+		}
+		for _, s := range aspects {
+			odd, why := a.compare(rank, s, final)
+			if why != "" {
+				return notes, diverged(rank, why)
+			}
+			for _, p := range odd {
+				if !a.odd[p] {
+					a.odd[p] = true
+					notes = append(notes, fmt.Sprintf("%s does not count: most replicas of its rank have done something else", a.name(p)))
+				}
+			}
+		}
+		if why := a.misled(rank); final && why != "" {
+			return notes, diverged(rank, why)
+		}
+	}
+	return notes, nil
+}
+
+// compare returns those of a rank that have done something else than most; or why
+// nobody can say who is right.
+func (a *Accounts) compare(rank int, s aspect, final bool) (odd []view.Process, why string) {
+	counting := a.counting(rank)
+	known := slices.DeleteFunc(slices.Clone(counting), func(p view.Process) bool {
+		x, ok := a.of[p]
+		return !ok || !s.known(x)
+	})
+	for _, p := range known {
+		others := slices.DeleteFunc(slices.Clone(known), func(q view.Process) bool {
+			_, _, unlike := s.unlike(a.of[p], a.of[q])
+			return !unlike
+		})
+		switch agree := len(known) - len(others); {
+		case len(others) == 0:
+			return nil, ""
+		case len(counting) >= quorum && 2*agree > len(counting):
+			return others, ""
+		}
+		why = a.difference(p, others[0])
+	}
+	if len(counting) >= quorum && len(known) < len(counting) && !final {
+		why = ""
+	}
+	return nil, why
+}
+
+// misled says why the user has not got what the replicas of a rank have printed that
+// are not odd; nothing if that is right, or not known.
+func (a *Accounts) misled(rank int) string {
+	for _, p := range a.counting(rank) {
+		x, ok := a.of[p]
+		if !ok || !x.Digested || a.odd[p] {
+			continue
+		}
+		if got := a.shown(rank); got != x.Printed {
+			return fmt.Sprintf("%s has printed %v, and the user has got %v", a.name(p), x.Printed, got)
+		}
+		break
+	}
+	return ""
+}
+
+// diverged is the result of a job that two replicas of a rank have not done alike.
+func diverged(rank int, why string) *Result {
+	return &Result{
+		Status:  StatusDiverged,
+		Message: fmt.Sprintf("the replicas of rank %d have diverged: %s", rank, why),
+		Hint:    divergedHint,
+	}
+}

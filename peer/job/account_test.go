@@ -1,0 +1,151 @@
+package job
+
+import (
+	"strings"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+)
+
+// accountsOf returns those of a job of one rank, so many of whose replicas count. The
+// user has got got.
+func accountsOf(counting int, got Printed) *Accounts {
+	return &Accounts{
+		of: make(map[view.Process]Account), odd: make(map[view.Process]bool),
+		name:  func(p view.Process) string { return p.String() },
+		shown: func(int) Printed { return got },
+		counting: func(int) (ps []view.Process) {
+			for k := range counting {
+				ps = append(ps, proc(0, k))
+			}
+			return ps
+		},
+	}
+}
+
+// TestAccounts lets replicas of one rank say what they have done in all, and expects
+// what follows when no more is to come.
+func TestAccounts(t *testing.T) {
+	sent := func(counts ...uint64) (a Account) {
+		a.Summed = true
+		for i, n := range counts {
+			a.Sums = append(a.Sums, protection.Sum{Context: 256, Dest: i, Count: n, Digest: n})
+		}
+		return a
+	}
+	printed := func(n uint64) Account { return Account{Digested: true, Printed: Printed{Bytes: n}} }
+	unknown := Account{}
+	tests := []struct {
+		name     string
+		counting int
+		said     []Account // of replicas 0, 1, ...
+		stops    string    // what the result says; empty: the job is right
+		odd      []int
+		told     int // notes of differences
+	}{
+		{"nobody has said anything", 2, nil, "", nil, 0},
+		{"one has", 2, []Account{sent(1)}, "", nil, 0},
+		{"two agree", 2, []Account{sent(1, 2), sent(1, 2)}, "", nil, 0},
+		{"one of two has sent more", 2, []Account{sent(1, 2), sent(1, 3)}, "0.0 has sent 2 messages to rank 1 on communicator 1 (slot 0)", nil, 1},
+		{"one of two has sent to one rank more", 2, []Account{sent(1), sent(1, 3)}, "sent 0 messages to rank 1", nil, 1},
+		{"one does not know", 2, []Account{sent(1), unknown}, "", nil, 0},
+		{"one of three has sent less", 3, []Account{sent(2), sent(1), sent(2)}, "", []int{1}, 2},
+		{"the first of three", 3, []Account{sent(1), sent(2), sent(2)}, "", []int{0}, 2},
+		{"three different ones", 3, []Account{sent(1), sent(2), sent(3)}, "have diverged", nil, 2},
+		{"two of three differ, and one says nothing", 3, []Account{sent(1), sent(2)}, "have diverged", nil, 1},
+		{"two of three agree, and one says nothing", 3, []Account{sent(1), sent(1)}, "", nil, 0},
+		{"two of five", 5, []Account{sent(1), sent(1), sent(2), sent(3), sent(1)}, "", []int{2, 3}, 3},
+		{"printed alike", 2, []Account{printed(7), printed(7)}, "", nil, 0},
+		{"printed something else", 2, []Account{printed(7), printed(8)}, "0.0 has printed 7 bytes", nil, 1},
+		{"one of three prints something else", 3, []Account{printed(8), printed(7), printed(7)}, "", []int{0}, 2},
+		{"the user has got what most have not printed", 3, []Account{printed(7), printed(8), printed(8)}, "the user has got 7 bytes", nil, 2},
+		{"the user has got what nobody has printed", 2, []Account{printed(8), printed(8)}, "the user has got 7 bytes", nil, 0},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			a := accountsOf(tt.counting, Printed{Bytes: 7})
+			told := 0
+			for k, x := range tt.said {
+				if a.Add(proc(0, k), x) != "" {
+					told++
+				}
+			}
+			_, r := a.Judge(1, true)
+			if (r != nil) != (tt.stops != "") || r != nil && (!strings.Contains(r.Message, tt.stops) || r.Status != StatusDiverged) {
+				t.Errorf("result %+v, want %q", r, tt.stops)
+			}
+			if r == nil && len(a.odd) != len(tt.odd) {
+				t.Errorf("odd: %v, want %v", a.odd, tt.odd)
+			}
+			for _, k := range tt.odd {
+				if !a.odd[proc(0, k)] {
+					t.Errorf("0.%d is not odd", k)
+				}
+			}
+			if told != tt.told {
+				t.Errorf("%d differences told, want %d", told, tt.told)
+			}
+		})
+	}
+}
+
+// Where there are three replicas the third decides, so nothing is decided before.
+func TestAccountsWaitForTheThird(t *testing.T) {
+	for counting, stops := range map[int]bool{2: true, 3: false} {
+		a := accountsOf(counting, Printed{})
+		a.Add(proc(0, 0), Account{Summed: true})
+		a.Add(proc(0, 1), Account{Summed: true, Sums: []protection.Sum{{Count: 1}}})
+		if _, r := a.Judge(1, false); (r != nil) != stops {
+			t.Errorf("of %d replicas two differ: result %+v", counting, r)
+		}
+	}
+}
+
+func TestAccountsAreOnlyToldWhenTheUserWantsThat(t *testing.T) {
+	a := accountsOf(2, Printed{})
+	a.tolerant = true
+	a.Add(proc(0, 0), Account{Summed: true})
+	note := a.Add(proc(0, 1), Account{Summed: true, Sums: []protection.Sum{{Count: 1}}})
+	if _, r := a.Judge(1, true); note == "" || r != nil {
+		t.Errorf("note %q, result %+v", note, r)
+	}
+}
+
+// FuzzAccount holds that what is taken from the wire is of bounded size and in order.
+func FuzzAccount(f *testing.F) {
+	v := view.New(2, 2)
+	many := make([]*jobpb.Sum, protection.MaxSums+1)
+	for i := range many {
+		many[i] = &jobpb.Sum{Context: uint32(i)}
+	}
+	for _, m := range []*jobpb.Account{
+		{}, {Digested: true}, {Digested: true, Digest: make([]byte, 32)}, {Digest: make([]byte, 99)}, {Sums: many},
+		{Summed: true, Sums: []*jobpb.Sum{{Context: 1, Dest: 1}, {Context: 1, Dest: 0}}}, {Sums: []*jobpb.Sum{{Dest: 2}}},
+	} {
+		b, err := proto.Marshal(m)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var m jobpb.Account
+		if proto.Unmarshal(b, &m) != nil {
+			return
+		}
+		a, err := accountOf(&m, v)
+		if err != nil {
+			return
+		}
+		if err := protection.ValidSums(a.Sums, v); err != nil || len(a.Sums) != len(m.Sums) {
+			t.Errorf("%v was taken: %v", a.Sums, err)
+		}
+		if x, y, unlike := protection.Unlike(a.Sums, a.Sums); unlike {
+			t.Errorf("%v is unlike %v", x, y)
+		}
+	})
+}

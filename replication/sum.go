@@ -1,0 +1,46 @@
+package replication
+
+import (
+	"sync"
+
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+)
+
+// What a replica has sent in all is compared when it has finalized, by whoever makes
+// the views: how many messages in each stream, with their tags and lengths. The
+// payloads that others have got are compared as they arrive (compare.go). Those of
+// messages to itself nobody gets, so they are in the sum.
+
+// open hashes messages of a process to itself, whose digests need no secret: nobody
+// gains anything by lying to itself.
+var open = sync.OnceValue(func() *hash {
+	h := newHash(key{})
+	return &h
+})
+
+// summed returns the digest of a stream and then m.
+func (p *Protocol) summed(sum uint64, m *protection.Message) uint64 {
+	head := uint64(uint32(m.Tag))
+	if m.Sync {
+		head |= 1 << 32
+	}
+	sum = protection.Mix(protection.Mix(sum, head), uint64(len(m.Payload)))
+	if m.Dest == p.self.Rank {
+		sum = protection.Mix(sum, uint64(open().digest(m)))
+	}
+	return sum
+}
+
+// Sums implements protection.Protocol.
+func (p *Protocol) Sums() (sums []protection.Sum, ok bool) {
+	if p.resumed {
+		return nil, false
+	}
+	for _, b := range p.outbox.all {
+		if b.seq > 0 {
+			sums = append(sums, protection.Sum{Context: b.context, Dest: b.dest, Count: b.seq, Digest: b.sum})
+		}
+	}
+	protection.SortSums(sums)
+	return sums, true
+}
