@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"syscall"
 	"time"
 
@@ -54,7 +55,8 @@ func (p *process) empty(stream int, buf []byte) error {
 		if n <= 0 || err != nil {
 			return err
 		}
-		if !p.job.do(func() { p.out[stream].append(buf[:n]) }) {
+		piece := slices.Clone(buf[:n]) // the owner may still read it when buf is filled again
+		if !p.job.do(func() { p.out[stream].append(piece) }) {
 			return io.ErrClosedPipe
 		}
 	}
