@@ -23,6 +23,11 @@
 // Member is the pure core: it learns of messages, ticks and proposals, and says
 // what to send and what has been committed. Service runs it over libp2p.
 //
+// A peer has the views one after the other, and may be behind. That, and that each
+// follows from the one before by a Change, is all that package replication relies on.
+// Every order of proposals, messages, elections, a crash and a cut is tried for small
+// groups (TestEveryInterleaving), and larger ones at random.
+//
 // Nothing is stored on disk: a peer that has crashed has failed for good within its
 // job, and does not come back with an empty log under its old name.
 //

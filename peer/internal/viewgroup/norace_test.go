@@ -1,0 +1,5 @@
+//go:build !race
+
+package viewgroup
+
+const defaultStates = 1500

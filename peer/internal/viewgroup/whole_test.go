@@ -1,0 +1,336 @@
+package viewgroup
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"reflect"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+// A wish is a change that a member proposes at some time.
+type wish struct {
+	member int
+	change Change
+}
+
+// A scenario is a small group and what may go wrong with it.
+type scenario struct {
+	name   string
+	peers  int
+	wishes []wish
+	allowed
+	before []event // what has happened already
+}
+
+// Allowed is what may still happen, how often.
+type allowed struct {
+	waits   int // times that a member hears nothing for as long as an election takes
+	crashes int
+	cuts    int // a member that reaches nobody; what is on its way is lost
+	heals   int
+}
+
+// An event is one step of the whole group.
+type event struct {
+	kind     eventKind
+	from, to int
+}
+
+type eventKind uint8
+
+const (
+	proposes eventKind = iota // from is the number of the wish
+	arrives                   // the first message on its way
+	waits                     // electionTicks pass at from: the choice of its timeout, too
+	crashes
+	cut
+	heals
+	quietens // everything arrives that is on its way
+)
+
+func (e event) String() string {
+	names := []string{"wish", "arrives", "waits", "crashes", "is cut off", "heals", "quietens"}
+	return fmt.Sprintf("%s %d>%d", names[e.kind], e.from, e.to)
+}
+
+// A whole is the members of a job, and the messages between them, in order for each
+// pair. It holds V1 and V2 at every step.
+type whole struct {
+	left    allowed
+	wishes  []wish // not made yet: a member that is nobody's has been
+	members []*Member
+	crashed []bool
+	alone   int        // the member that is cut off, or -1
+	queues  [][]string // by from*peers+to: encoded messages
+	agreed  map[uint64]view.View
+	epochs  []uint64 // by member, of its view
+	frozen  uint64   // epoch of the one that is cut off, when it was
+	broken  error    // a promise
+}
+
+const nobody = -1
+
+// newWhole returns a group in which the submitter's peer leads and nothing is on its way.
+func newWhole(sc scenario) *whole {
+	g := &whole{
+		left: sc.allowed, wishes: slices.Clone(sc.wishes), alone: nobody, crashed: make([]bool, sc.peers), epochs: make([]uint64, sc.peers),
+		queues: make([][]string, sc.peers*sc.peers), agreed: make(map[uint64]view.View),
+	}
+	for self := range sc.peers {
+		g.epochs[self] = 1
+		m, err := New(Config{View: view.New(sc.peers-1, 1), Peers: sc.peers, Members: Members(sc.peers), Self: self, RunsOn: runsOn(sc.peers)})
+		if err != nil {
+			panic(err)
+		}
+		g.members = append(g.members, m)
+		g.carry(self, m.ready())
+	}
+	g.quieten()
+	for _, e := range sc.before {
+		g.apply(e)
+	}
+	return g
+}
+
+// quieten lets everything arrive that is on its way.
+func (g *whole) quieten() {
+	for again := true; again; {
+		again = false
+		for i, q := range g.queues {
+			if len(q) > 0 {
+				g.arrive(i/len(g.members), i%len(g.members))
+				again = true
+			}
+		}
+	}
+}
+
+// reaches reports whether what one sends another is not lost.
+func (g *whole) reaches(from, to int) bool {
+	return !g.crashed[from] && !g.crashed[to] && from != g.alone && to != g.alone
+}
+
+// carry takes what member i wants to be done, and holds V1: each view follows from the
+// member's one before by the change that it is said to, and is everybody's of its epoch.
+func (g *whole) carry(i int, out Output) {
+	for _, m := range out.Send {
+		to := int(m.GetTo()) - 1
+		b, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+		if err != nil {
+			panic(err)
+		}
+		// What is said twice in a row is heard once: heartbeats.
+		if q := &g.queues[i*len(g.members)+to]; g.reaches(i, to) && (len(*q) == 0 || (*q)[len(*q)-1] != string(b)) {
+			*q = append(*q, string(b))
+		}
+	}
+	for _, c := range out.Committed {
+		if g.epochs[i]++; c.View.Epoch != g.epochs[i] {
+			g.fail("peer %d comes to epoch %d, not %d", i, c.View.Epoch, g.epochs[i])
+		}
+		first, known := g.agreed[c.View.Epoch]
+		if !known {
+			g.agreed[c.View.Epoch] = c.View
+			g.follows(c)
+		} else if !reflect.DeepEqual(first, c.View) {
+			g.fail("V1: epoch %d is %v at peer %d, and %v elsewhere", c.View.Epoch, c.View, i, first)
+		}
+	}
+	if v := g.members[i].View(); v.Epoch > 1 && !reflect.DeepEqual(v, g.agreed[v.Epoch]) {
+		g.fail("V1: peer %d has view %v, which nobody has agreed on", i, v)
+	}
+	if i == g.alone && g.members[i].View().Epoch > g.frozen {
+		g.fail("V2: peer %d alone goes on to epoch %d", i, g.members[i].View().Epoch)
+	}
+}
+
+// follows holds that a view is the next one after that of the epoch before.
+func (g *whole) follows(c Committed) {
+	before, known := g.agreed[c.View.Epoch-1]
+	if c.View.Epoch == 2 {
+		before, known = view.New(c.View.N, 1), true
+	}
+	if next, changed := c.Change.Apply(before); !known || !changed || !reflect.DeepEqual(next, c.View) {
+		g.fail("epoch %d is %v, which does not follow from %v by %v", c.View.Epoch, c.View, before, c.Change)
+	}
+}
+
+func (g *whole) fail(format string, args ...any) {
+	if g.broken == nil {
+		g.broken = fmt.Errorf(format, args...)
+	}
+}
+
+// events lists what can happen next.
+func (g *whole) events() (evs []event) {
+	for i, w := range g.wishes {
+		if w.member != nobody && !g.crashed[w.member] {
+			evs = append(evs, event{kind: proposes, from: i})
+		}
+	}
+	for i, q := range g.queues {
+		if len(q) > 0 {
+			evs = append(evs, event{kind: arrives, from: i / len(g.members), to: i % len(g.members)})
+		}
+	}
+	for i := range g.members {
+		if g.crashed[i] {
+			continue
+		}
+		if g.left.waits > 0 {
+			evs = append(evs, event{kind: waits, from: i})
+		}
+		if g.left.crashes > 0 && g.alone == nobody {
+			evs = append(evs, event{kind: crashes, from: i})
+		}
+		if g.left.cuts > 0 && !slices.Contains(g.crashed, true) {
+			evs = append(evs, event{kind: cut, from: i})
+		}
+	}
+	if g.alone != nobody && g.left.heals > 0 {
+		evs = append(evs, event{kind: heals})
+	}
+	return evs
+}
+
+func (g *whole) apply(e event) {
+	switch m := g.members[e.from]; e.kind {
+	case proposes:
+		w := g.wishes[e.from]
+		g.wishes[e.from].member = nobody
+		g.carry(w.member, g.members[w.member].Propose(w.change))
+	case arrives:
+		g.arrive(e.from, e.to)
+	case waits:
+		g.left.waits--
+		for range electionTicks {
+			g.carry(e.from, m.Tick())
+		}
+	case crashes:
+		g.left.crashes--
+		g.crashed[e.from] = true
+		g.lose(e.from)
+	case cut:
+		g.left.cuts--
+		g.alone, g.frozen = e.from, m.View().Epoch
+		g.lose(e.from)
+	case heals:
+		g.left.heals--
+		g.alone = nobody
+	case quietens:
+		g.quieten()
+	}
+}
+
+// lose loses what is on its way from and to a member.
+func (g *whole) lose(i int) {
+	for k := range g.members {
+		g.queues[i*len(g.members)+k], g.queues[k*len(g.members)+i] = nil, nil
+	}
+}
+
+func (g *whole) arrive(from, to int) {
+	q := &g.queues[from*len(g.members)+to]
+	var m Message
+	if err := proto.Unmarshal([]byte((*q)[0]), &m); err != nil {
+		panic(err)
+	}
+	*q = (*q)[1:]
+	out, err := g.members[to].Step(from, &m)
+	if err != nil {
+		g.fail("peer %d refuses %v of peer %d: %v", to, &m, from, err)
+	}
+	g.carry(to, out)
+}
+
+// settle holds what must become of the group when nothing more happens: those who
+// reach a majority get what they want, and have one view; one that is cut off says so.
+func (g *whole) settle() {
+	for range cutOffTicks + 3*electionTicks {
+		for i, m := range g.members {
+			if !g.crashed[i] {
+				g.carry(i, m.Tick())
+				g.quieten() // one after the other: timeouts that are all alike divide votes for ever
+			}
+		}
+	}
+	var latest uint64
+	for i, m := range g.members {
+		if !g.crashed[i] {
+			latest = max(latest, m.View().Epoch)
+		}
+	}
+	for i, m := range g.members {
+		switch {
+		case g.crashed[i]:
+		case i == g.alone:
+			if m.Contact() != CutOff {
+				g.fail("V2: peer %d alone goes on", i)
+			}
+		case len(m.wanted) > 0 || m.View().Epoch != latest || m.Contact() != InTouch:
+			g.fail("peer %d still wants %v, in epoch %d of %d, contact %v", i, m.wanted, m.View().Epoch, latest, m.Contact())
+		}
+	}
+}
+
+// hash stands for the state of the group: of each member all that its next steps
+// depend on, and what is on its way.
+func (g *whole) hash() uint64 {
+	h := fnv.New64a()
+	number := func(ns ...uint64) {
+		for _, n := range ns {
+			var b [8]byte
+			binary.LittleEndian.PutUint64(b[:], n)
+			h.Write(b[:])
+		}
+	}
+	fmt.Fprint(h, g.left, g.wishes, g.crashed, g.alone, g.frozen)
+	for _, q := range g.queues {
+		number(uint64(len(q)))
+		for _, b := range q {
+			number(uint64(len(b)))
+			h.Write([]byte(b))
+		}
+	}
+	for i, m := range g.members {
+		if !g.crashed[i] {
+			fmt.Fprint(h, m.state())
+		}
+	}
+	return h.Sum64()
+}
+
+// state says in words all that the next steps of m depend on. Of the library's state
+// the part that it does not show is read from its fields.
+func (m *Member) state() string {
+	s := m.node.Status()
+	r := reflect.ValueOf(m.node).Elem().FieldByName("raft").Elem()
+	hidden := ""
+	for _, name := range []string{"electionElapsed", "heartbeatElapsed", "randomizedElectionTimeout", "pendingConfIndex", "isLearner"} {
+		hidden += fmt.Sprint(r.FieldByName(name), " ")
+	}
+	votes := make(map[uint64]bool)
+	for it := r.FieldByName("trk").FieldByName("Votes").MapRange(); it.Next(); {
+		votes[it.Key().Uint()] = it.Value().Bool()
+	}
+	first, _ := m.store.FirstIndex()
+	last, _ := m.store.LastIndex()
+	entries, _ := m.store.Entries(first, last+1, 1<<30)
+	var log []string
+	for _, e := range entries {
+		log = append(log, fmt.Sprint(e.GetIndex(), e.GetTerm(), e.GetType(), e.GetData()))
+	}
+	var progress []string
+	for _, id := range slices.Sorted(maps.Keys(s.Progress)) {
+		p := s.Progress[id]
+		progress = append(progress, fmt.Sprint(id, p.Match, p.Next, p.State, p.PendingSnapshot, p.RecentActive, p.MsgAppFlowPaused, p.IsLearner, p.Inflights.Count()))
+	}
+	return fmt.Sprint(s.GetTerm(), s.GetVote(), s.GetCommit(), s.RaftState, s.Lead, s.Applied, s.LeadTransferee, hidden, votes, log, progress,
+		m.conf.GetVoters(), m.conf.GetLearners(), m.view.Epoch, m.wanted, m.held, m.gone, m.now, m.touched, m.heard, m.leader, m.proposed, m.answered, m.followed, m.tended, m.broken)
+}
