@@ -382,6 +382,10 @@ type event struct {
 		States  []string
 	}
 	Took   time.Duration
+	Choice *struct {
+		Replicas, Peers int
+		Fails, Success  float64
+	}
 	Result *struct {
 		Status  int
 		Message string
