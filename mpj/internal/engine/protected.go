@@ -102,8 +102,9 @@ func (e *Engine) sendSynchronously(r *Request, m protection.Message) {
 		return
 	}
 	e.unmatched[name] = r
+	joining := e.protocol.Joining() // with this message it may have caught up
 	e.protect(m)
-	if e.protocol.Joining() { // it may have been matched when nobody told this process
+	if joining { // it may have been matched when nobody told this process
 		e.query(name)
 	}
 }

@@ -1,0 +1,166 @@
+package engine_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
+)
+
+// A letterPlan is one message of a plan: its send, its receive and the wait for the send
+// each have a time. Every rank does what it has to in the order of times, and waits only
+// for what is earlier, so the plan ends though nothing is buffered.
+type letterPlan struct {
+	source, dest, size     int
+	mode                   engine.Mode
+	sent, received, waited int
+	any                    bool // is received from AnySource
+}
+
+// soon returns a context that ends a test that hangs.
+func soon(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), time.Minute, errors.New("hangs"))
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// ended flushes and finishes a process whose program has returned err.
+func ended(job *localworld.World, p view.Process, e *engine.Engine, err error) error {
+	if err == nil {
+		err = e.Flush()
+	}
+	job.Finish(p)
+	return err
+}
+
+func waitAll(e *engine.Engine, rs ...*engine.Request) (err error) {
+	for _, r := range rs {
+		_, waited := e.Wait(r)
+		err = errors.Join(err, waited)
+	}
+	return err
+}
+
+func randomPlan(random *rand.Rand, ranks, messages int) []letterPlan {
+	plan := make([]letterPlan, messages)
+	for i := range plan {
+		l := &plan[i]
+		*l = letterPlan{source: random.IntN(ranks), dest: random.IntN(ranks), size: 8 + random.IntN(2000), mode: engine.Mode(random.IntN(2)), any: random.IntN(4) == 0}
+		l.sent = 10 * i
+		l.received = l.sent
+		if random.IntN(3) > 0 || l.source == l.dest { // else the send waits itself
+			l.received += 1 + 10*random.IntN(20)
+			l.waited = l.received + 1 + 10*random.IntN(20)
+		}
+	}
+	return plan
+}
+
+// payload returns what message i has in it.
+func (l letterPlan) payload(i int) []byte {
+	b := make([]byte, l.size)
+	for at := 0; at+8 <= len(b); at += 8 {
+		binary.LittleEndian.PutUint64(b[at:], uint64(i*7919+at))
+	}
+	return b
+}
+
+// follow does what a rank has to do. acted is called before each step.
+func follow(e *engine.Engine, rank int, plan []letterPlan, acted func()) error {
+	type step struct {
+		at int
+		do func() error
+	}
+	var steps []step
+	requests := make([]*engine.Request, len(plan))
+	for i, l := range plan {
+		if l.source == rank {
+			steps = append(steps, step{l.sent, func() (err error) {
+				if l.waited == 0 {
+					return e.Send(context2, l.dest, int32(i), l.payload(i), l.mode)
+				}
+				requests[i], err = e.Isend(context2, l.dest, int32(i), l.payload(i), l.mode)
+				return err
+			}})
+			if l.waited > 0 {
+				steps = append(steps, step{l.waited, func() error { return waitAll(e, requests[i]) }})
+			}
+		}
+		if l.dest == rank {
+			steps = append(steps, step{l.received, func() error {
+				source, b := l.source, make([]byte, l.size)
+				if l.any {
+					source = engine.AnySource
+				}
+				_, err := e.Recv(context2, source, int32(i), b)
+				if err == nil && !bytes.Equal(b, l.payload(i)) {
+					err = fmt.Errorf("message %d is another", i)
+				}
+				return err
+			}})
+		}
+	}
+	slices.SortStableFunc(steps, func(a, b step) int { return a.at - b.at })
+	for _, s := range steps {
+		acted()
+		if err := s.do(); err != nil {
+			return fmt.Errorf("at %d: %w", s.at, err)
+		}
+	}
+	return nil
+}
+
+var (
+	plans     = flag.Int("plans", 10, "random programs to run")
+	plansSeed = flag.Uint64("plans.seed", 0, "seed of the first; 0: a random one")
+)
+
+// Random programs that need nothing buffered end while masters are lost, and others join
+// their rank.
+func TestRandomSafeProgramsEnd(t *testing.T) {
+	seed := cmp.Or(*plansSeed, rand.Uint64())
+	t.Logf("seed %d", seed)
+	for i := range uint64(*plans) {
+		if err := runRandomPlan(t, seed+i); err != nil {
+			t.Fatalf("seed %d: %v", seed+i, err)
+		}
+	}
+}
+
+func runRandomPlan(t *testing.T, seed uint64) error {
+	random := rand.New(rand.NewPCG(seed, 0))
+	ranks, replicas := 2+random.IntN(3), 2+random.IntN(2)
+	plan := randomPlan(random, ranks, 30+random.IntN(150))
+	job := localworld.New(soon(t), localworld.Config{Ranks: ranks, Replicas: replicas, Sockets: random.IntN(2) == 0, Heal: t.TempDir()})
+	lost := random.IntN(ranks)
+	at, joins := random.Int64N(int64(2*len(plan)*replicas)), random.IntN(2) == 0
+	var steps atomic.Int64
+	return job.Run(func(p view.Process, e *engine.Engine) error {
+		err := follow(e, p.Rank, plan, func() {
+			if steps.Add(1) != at {
+				return
+			}
+			job.Kill(view.Process{Rank: lost})
+			if joins {
+				job.Join(lost, func(_, _ uint64) {})
+			}
+		})
+		if err = ended(job, p, e, err); err != nil && p.Replica >= replicas { // the others had ended
+			job.Kill(p)
+			return nil
+		}
+		return err
+	})
+}
