@@ -6,7 +6,9 @@ import (
 )
 
 func TestUnlikeIsTheFirstDifference(t *testing.T) {
-	s := func(context uint32, dest int, count uint64) Sum { return Sum{Context: context, Dest: dest, Count: count} }
+	s := func(context uint32, dest int, count uint64) Sum {
+		return Sum{Context: context, Dest: dest, Count: count}
+	}
 	tests := []struct {
 		name   string
 		a, b   []Sum

@@ -324,7 +324,7 @@ func (m *Member) state() string {
 	entries, _ := m.store.Entries(first, last+1, 1<<30)
 	var log []string
 	for _, e := range entries {
-		log = append(log, fmt.Sprint(e.GetIndex(), e.GetTerm(), e.GetType(), e.GetData()))
+		log = append(log, fmt.Sprintf("%d %d %v %q", e.GetIndex(), e.GetTerm(), e.GetType(), e.GetData()))
 	}
 	var progress []string
 	for _, id := range slices.Sorted(maps.Keys(s.Progress)) {
