@@ -82,6 +82,9 @@ func (p *Protocol) reconcilePast(q view.Process) {
 // Joining implements protection.Protocol.
 func (p *Protocol) Joining() bool { return p.joining != nil }
 
+// Whole implements protection.Protocol.
+func (p *Protocol) Whole() bool { return !p.partial() }
+
 // partial reports whether this process lacks some of its rank's past.
 func (p *Protocol) partial() bool { return p.joining != nil && !p.joining.whole }
 

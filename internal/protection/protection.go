@@ -141,6 +141,9 @@ type Protocol interface {
 	// Joining reports whether this process, which is new in its rank, has not caught
 	// up yet with what the rank had done. It turns from true to false at most once.
 	Joining() bool
+	// Whole reports whether this process knows all that its rank knows: it is not new,
+	// or has been told its rank's past to the end. It turns from false to true at most once.
+	Whole() bool
 	// Snapshot returns what a process has to know of this one's messages to go on from
 	// here: Sent, Received and Kept. Their payloads stay the protocol's.
 	Snapshot() Snapshot

@@ -35,7 +35,8 @@ const (
 	Past     // brings it; Sync: there is no more
 	Pace     // a replica asks its master, for the Seq-th time, how far its program is
 	PaceReply
-	maxKind = PaceReply
+	Taken   // what the program of a process has received from a rank
+	maxKind = Taken
 )
 
 // A Header is the fixed part of a frame. Its wire form is HeaderSize bytes,

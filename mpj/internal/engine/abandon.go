@@ -42,6 +42,15 @@ func (e *Engine) bring(b *mailbox, m message) {
 	}
 }
 
+// giveUp ends a send that nobody may ever receive, for its caller.
+func (e *Engine) giveUp(r *Request) {
+	if r.announced {
+		e.detach(r)
+	} else {
+		e.letPass(r)
+	}
+}
+
 // detach ends an announced send for its caller, before the receiver has asked
 // for its payload. It may still: the payload is copied.
 func (e *Engine) detach(r *Request) {
@@ -86,8 +95,8 @@ func (e *Engine) swap(r *Request, context uint32, tag int32, dest int, send []by
 	if err := e.wait(r); err != nil {
 		return err
 	}
-	if s.announced && !r.fits(tag) {
-		e.detach(s)
+	if !r.fits(tag) {
+		e.giveUp(s)
 	}
 	if err := e.wait(s); err != nil {
 		return err
@@ -119,11 +128,11 @@ func (e *Engine) Abandon(context uint32) {
 	e.leave()
 }
 
-// discard throws m away. With a protocol it is acknowledged already, and its
-// sender waits for nothing.
+// discard throws m away. With a protocol it has been acknowledged already.
 func (e *Engine) discard(m message) {
 	switch {
 	case e.protocol != nil:
+		e.takeUnreceived(m)
 	case m.sender != nil:
 		e.sentToSelf(m.sender)
 	case m.announced:

@@ -74,7 +74,12 @@ func (e *Engine) underWay() bool {
 			return true
 		}
 	}
-	return len(e.open)+len(e.unmatched) > 0
+	for _, h := range e.held {
+		if h.sync {
+			return true
+		}
+	}
+	return len(e.open) > 0
 }
 
 // commit lets the past begin with the state in d, and with s. e.mu is held.
@@ -91,8 +96,11 @@ func (e *Engine) commit(d *draft, s protection.Snapshot) {
 	}
 }
 
-// ownSize is the length of the time of the program and its steps, in bytes.
-const ownSize = 16
+// ownSize is the length in bytes of what a snapshot says of the engine itself: the time
+// of the program, its steps, and for each rank what was sent to it and received from it.
+func (e *Engine) ownSize() int { return flowsAt + 2*tallySize*len(e.flows) }
+
+const flowsAt = 16
 
 // snapshot returns what a process has to know, beside the program's state, to go on
 // from here. e.mu is held.
@@ -107,7 +115,11 @@ func (e *Engine) snapshot(own []byte) protection.Snapshot {
 		}
 	}
 	s.Own = binary.LittleEndian.AppendUint64(nil, math.Float64bits(e.time))
-	s.Own = append(binary.LittleEndian.AppendUint64(s.Own, e.pace.own.last.steps), own...)
+	s.Own = binary.LittleEndian.AppendUint64(s.Own, e.pace.own.last.steps)
+	for rank := range e.flows {
+		s.Own = e.flows[rank].took.append(e.flows[rank].sent.append(s.Own))
+	}
+	s.Own = append(s.Own, own...)
 	return s
 }
 
@@ -134,8 +146,8 @@ func (e *Engine) resume(c Checkpoint) error {
 	case e.err != nil:
 	case out.Lost != "":
 		e.fail(errors.New(out.Lost))
-	case len(s.Own) < ownSize:
-		e.fail(errors.New("checkpoint of this rank does not say its time and steps"))
+	case len(s.Own) < e.ownSize():
+		e.fail(errors.New("checkpoint of this rank does not say its time and steps and what its messages amount to"))
 	case !d.finish():
 		e.fail(d.err)
 	}
@@ -152,16 +164,16 @@ func (e *Engine) resume(c Checkpoint) error {
 	e.armTick()
 	e.mu.Unlock()
 	defer d.discard()
-	if err := c.TakeOwn(s.Own[ownSize:]); err != nil {
+	if err := c.TakeOwn(s.Own[e.ownSize():]); err != nil {
 		return err
 	}
 	return c.Restore(d.reader())
 }
 
-// goTo brings the mailboxes, the steps and the clock to where the snapshot was made.
+// goTo brings the mailboxes, the steps, the flows and the clock to where the snapshot was made.
 func (e *Engine) goTo(s *protection.Snapshot) {
 	for _, b := range e.mailboxes {
-		b.unexpected, b.space = nil, nil
+		b.unexpected, b.space, b.present = nil, nil, nil
 	}
 	for _, m := range s.Here {
 		b := e.mailbox(m.Context)
@@ -175,9 +187,16 @@ func (e *Engine) goTo(s *protection.Snapshot) {
 		return pt.Index <= e.mailbox(pt.Context).points
 	})
 	maps.DeleteFunc(e.receipts, func(name letter, _ struct{}) bool {
-		return name.seq <= e.protocol.Sent(name.context, name.dest)
+		return name.seq <= e.protocol.Sent(name.context, name.rank)
 	})
 	e.pace.own = history{last: mark{binary.LittleEndian.Uint64(s.Own[8:]), e.clock()}}
 	e.time = math.Float64frombits(binary.LittleEndian.Uint64(s.Own))
+	for rank := range e.flows {
+		f := &e.flows[rank]
+		b := s.Own[flowsAt+2*tallySize*rank:]
+		f.sent, f.took = readTally(b), readTally(b[tallySize:])
+	}
+	own := &e.flows[e.self.Rank]
+	own.hear(e.self.Replica, own.took)
 	e.clockOffset = e.time - e.clock().Seconds()
 }

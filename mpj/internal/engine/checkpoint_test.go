@@ -12,21 +12,30 @@ type still struct{ protection.Protocol }
 
 func (still) Snapshot() protection.Snapshot { return protection.Snapshot{} }
 
-// TestACheckpointKeepsTheCountOfSteps: who goes on from it does not look behind its master.
-func TestACheckpointKeepsTheCountOfSteps(t *testing.T) {
-	clock := func() time.Duration { return time.Minute }
-	old := &Engine{clock: clock, protocol: still{}}
+// TestACheckpointKeepsCounts: who goes on from it does not look behind its master, nor
+// seem to have received less.
+func TestACheckpointKeepsCounts(t *testing.T) {
+	still := func() *Engine {
+		e := &Engine{clock: func() time.Duration { return time.Minute }, protocol: still{}, flows: make([]flow, 2)}
+		e.flows[0].grow(1)
+		return e
+	}
+	old := still()
+	old.flows[1] = flow{sent: tally{1, 2}, took: tally{3, 4}}
 	for range 7 {
 		old.pace.own.step(time.Second)
 	}
 	s := old.snapshot([]byte("more"))
-	young := &Engine{clock: clock, protocol: still{}}
+	young := still()
 	young.pace.own.step(time.Second)
 	young.goTo(&s)
 	if got := young.pace.own.appendTo(nil); len(got) != 1 || got[0] != (mark{7, time.Minute}) {
 		t.Errorf("history %v, want 7 steps at the time of the restoration", got)
 	}
-	if got := string(s.Own[ownSize:]); got != "more" {
+	if f := young.flows[1]; f.sent != old.flows[1].sent || f.took != old.flows[1].took {
+		t.Errorf("sent %v and received %v, want %v and %v", f.sent, f.took, old.flows[1].sent, old.flows[1].took)
+	}
+	if got := string(s.Own[old.ownSize():]); got != "more" {
 		t.Errorf("what the program keeps is %q", got)
 	}
 }

@@ -78,7 +78,10 @@ func (e *Engine) connected(o *outlet, s channel.Sender, again bool) bool {
 	default:
 		e.popProtected(o)
 		e.apply(e.protocol.Reopened(o.to))
-		e.ask() // a Query may have been lost
+		if e.whole && o.to.Rank != e.self.Rank { // this, too, may have been lost
+			e.tellTakenTo(o.to)
+		}
+		e.queryAll(o.to.Rank)
 		e.relieve()
 		e.armTick()
 	}
@@ -87,7 +90,7 @@ func (e *Engine) connected(o *outlet, s channel.Sender, again bool) bool {
 
 // engineKind reports whether frames of a kind are the engine's own in a job with replicas.
 func engineKind(k channel.Kind) bool {
-	return k == channel.Receipt || k == channel.Query || k == channel.Pace || k == channel.PaceReply
+	return k == channel.Receipt || k == channel.Query || k == channel.Taken || k == channel.Pace || k == channel.PaceReply
 }
 
 // popProtected ends what the protocol will send again. What is the engine's own

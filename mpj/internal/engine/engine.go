@@ -91,18 +91,22 @@ type Engine struct {
 	requests   []*Request // to be used again
 	waiters    []*waiter
 	shorts     [][]byte
-	shortsMade int        // by room
-	queued     int        // bytes in outlets
-	writes     int        // the rank whose channels the goroutine that holds mu will write to, or noRank
-	stalled    []*Request // sends that wait for the flow
-	sent       Request    // of every send that was done at once
-	flush      *waiter    // of Flush
+	shortsMade int         // by room
+	queued     int         // bytes in outlets
+	writes     int         // the rank whose channels the goroutine that holds mu will write to, or noRank
+	stalled    []*heldSend // of held, those that wait for the load
+	sent       Request     // of every send that was done at once
+	flush      *waiter     // of Flush
 	tick       *time.Timer
 	ticking    bool
 
-	// Of synchronous sends with a protocol:
-	unmatched map[letter]*Request
-	receipts  map[letter]struct{} // that came before their send
+	// With a protocol:
+	credits  credits
+	flows    []flow                    // by rank
+	whole    bool                      // this process is not new, or whole
+	held     map[letter]*heldSend      // what is sent and not done
+	receipts map[letter]struct{}       // of synchronous sends, that came before them
+	asked    map[letter][]view.Process // who wants to know when a message has been matched
 	// lent counts who uses a payload that a send has copied, if its memory is to be
 	// used again: the protocol and the queues that it is in.
 	lent map[*byte]int
@@ -147,8 +151,9 @@ func New(ctx context.Context, c Config) *Engine {
 		outlets:   make([]*outlet, c.View.N*c.View.R),
 		inlets:    make([]*inlet, c.View.N*c.View.R),
 		poller:    poller{bell: c.Bell, crowded: c.Crowded, kick: make(chan struct{}, 1)},
-		unmatched: make(map[letter]*Request),
+		held:      make(map[letter]*heldSend),
 		receipts:  make(map[letter]struct{}),
+		asked:     make(map[letter][]view.Process),
 		lent:      make(map[*byte]int),
 		writes:    noRank,
 		pace:      newPace(),
@@ -156,9 +161,10 @@ func New(ctx context.Context, c Config) *Engine {
 	e.ctx, e.cancel = context.WithCancel(ctx)
 	e.mu.Lock()
 	if e.protocol != nil {
-		if e.protocol.Joining() {
+		if e.whole = !e.protocol.Joining(); !e.whole {
 			e.joined = c.Joined
 		}
+		e.newFlows(!e.whole)
 		e.armTick() // the view may already name this process master
 	}
 	e.mu.Unlock()
@@ -207,8 +213,9 @@ func (e *Engine) View(v view.View) {
 	if rank := e.self.Rank; v.Since[rank] != before.Since[rank] {
 		e.pace.moved(before.IsMaster(e.self))
 	}
+	e.meetFlows(before)
 	e.apply(e.protocol.View(v))
-	e.ask()
+	e.queryAll(noRank)
 	e.relieve()
 	e.armTick()
 }
@@ -281,6 +288,9 @@ func (e *Engine) apply(out protection.Output) {
 		e.decider = true
 		e.takeOver()
 	}
+	if !e.whole && e.protocol.Whole() {
+		e.becomeWhole()
+	}
 	if e.joined != nil && !e.protocol.Joining() {
 		e.tellJoined()
 	}
@@ -303,10 +313,13 @@ func (e *Engine) mailbox(context uint32) *mailbox {
 func (e *Engine) deliver(m protection.Message) {
 	b := e.mailbox(m.Context)
 	if b.abandoned {
+		e.takeUnreceived(message{Message: m})
 		return
 	}
 	if r, m, ok := b.arrive(m, e.decider); ok {
 		e.matched(r, m)
+	} else if e.ending {
+		e.forgo(&b.unexpected[len(b.unexpected)-1])
 	}
 	b.wakeProbes()
 }
@@ -334,6 +347,7 @@ func (e *Engine) matched(r *Request, m message) {
 
 // complete ends receive r with m.
 func (e *Engine) complete(r *Request, m message) {
+	e.take(&m.Message)
 	e.report(m)
 	r.complete(m)
 }

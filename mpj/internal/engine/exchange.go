@@ -55,8 +55,8 @@ func (e *Engine) Exchange(context uint32, tag int32, out, in []Part) error {
 		if out[i].request == nil {
 			continue
 		}
-		if !fits && out[i].request.announced { // who knows whether it is received
-			e.detach(out[i].request)
+		if !fits { // who knows whether it is received
+			e.giveUp(out[i].request)
 		}
 		if err := e.conclude(&out[i]); err != nil || out[i].Err != nil {
 			return cmp.Or(err, out[i].Err)

@@ -14,6 +14,7 @@ func (e *Engine) Flush() error {
 	e.flush = w
 	defer func() { e.flush = nil }()
 	if e.protocol != nil {
+		e.endFlows()
 		// What came last is acknowledged, though nobody waits for that: replicas of its
 		// source compare.
 		e.apply(e.protocol.Tick())

@@ -99,7 +99,7 @@ func (e *Engine) readAll(in, before *inlet) {
 		e.mu.Lock()
 		e.acknowledge(in) // what from keeps, so that it need not all come again
 		if e.err == nil {
-			e.ask() // a Receipt may have been lost
+			e.queryAll(in.from.Rank) // a Receipt may have been lost
 		}
 		e.mu.Unlock()
 	}
@@ -166,6 +166,8 @@ func (e *Engine) arrived(in *inlet, f *channel.Frame) bool {
 		err = e.arrivedDirect(in, f)
 	case f.Kind == channel.Receipt || f.Kind == channel.Query:
 		e.arrivedReceipt(in.from, f.Header)
+	case f.Kind == channel.Taken:
+		err = e.arrivedTaken(in.from, f)
 	case f.Kind == channel.Pace || f.Kind == channel.PaceReply:
 		err = e.arrivedPace(in.from, f)
 	default:

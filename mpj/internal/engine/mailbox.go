@@ -51,7 +51,8 @@ type mailbox struct {
 	unexpected []message  // in order of arrival; somewhere in space
 	space      []message  // without elements
 	arrivals   uint64
-	wildcards  int // among posts
+	present    map[origin]struct{} // of unexpected; nil: not made
+	wildcards  int                 // among posts
 	points     uint64
 	news       bool      // has come, and ends what waits
 	abandoned  bool      // nothing is received any more
@@ -111,7 +112,35 @@ func (b *mailbox) add(m message) {
 		b.unexpected = moved
 	}
 	b.unexpected = append(b.unexpected, m)
+	if b.present != nil {
+		b.present[origin{m.Source, m.Seq}] = struct{}{}
+	}
 }
+
+// An origin names a message of a context.
+type origin struct {
+	source int
+	seq    uint64
+}
+
+// has reports whether the message of that name waits to be matched. That many
+// wait and many are asked for is rare, but then it is not to take long.
+func (b *mailbox) has(source int, seq uint64) bool {
+	if b.present == nil {
+		if len(b.unexpected) <= fewMessages {
+			return slices.ContainsFunc(b.unexpected, func(m message) bool { return m.Source == source && m.Seq == seq })
+		}
+		b.present = make(map[origin]struct{})
+		for i := range b.unexpected {
+			b.present[origin{b.unexpected[i].Source, b.unexpected[i].Seq}] = struct{}{}
+		}
+	}
+	_, ok := b.present[origin{source, seq}]
+	return ok
+}
+
+// fewMessages is how many has looks at one by one.
+const fewMessages = 64
 
 func (b *mailbox) append(r *Request) {
 	r.posted = true
@@ -248,6 +277,9 @@ func (b *mailbox) removePost(i int) {
 
 func (b *mailbox) removeMessage(i int) message {
 	m := b.unexpected[i]
+	if b.present != nil {
+		delete(b.present, origin{m.Source, m.Seq})
+	}
 	if i > 0 {
 		b.unexpected = slices.Delete(b.unexpected, i, i+1)
 		return m
@@ -255,7 +287,7 @@ func (b *mailbox) removeMessage(i int) message {
 	b.unexpected[0] = message{} // the usual case, and cheap with many waiting
 	b.unexpected = b.unexpected[1:]
 	if len(b.unexpected) == 0 {
-		b.unexpected = b.space
+		b.unexpected, b.present = b.space, nil
 		if cap(b.space) > spaceKept {
 			b.space, b.unexpected = nil, nil
 		}

@@ -88,7 +88,8 @@ func (e *Engine) sendAtOnce(context uint32, dest int, tag int32, payload []byte,
 	case mode == Synchronous:
 		return false
 	case e.protocol != nil:
-		if e.load() >= flowLimit {
+		h := e.next(context, dest, len(payload))
+		if e.load() >= flowLimit || !e.hasRoom(&h) {
 			return false
 		}
 		e.protect(protection.Message{Context: context, Dest: dest, Tag: tag, Payload: e.copyOf(payload)})
@@ -116,8 +117,7 @@ func (e *Engine) sendLater(r *Request, context uint32, dest int, tag int32, payl
 	case mode == Synchronous:
 		e.sendSynchronously(r, protection.Message{Context: context, Dest: dest, Tag: tag, Payload: e.copyOf(payload), Sync: true})
 	default: // it is on its way in any case, so that one larger than the limit goes through
-		e.stalled = append(e.stalled, r)
-		e.protect(protection.Message{Context: context, Dest: dest, Tag: tag, Payload: e.copyOf(payload)})
+		e.sendStandard(r, protection.Message{Context: context, Dest: dest, Tag: tag, Payload: e.copyOf(payload)})
 	}
 }
 

@@ -1,0 +1,289 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
+)
+
+// soon returns a context that ends a test that hangs.
+func soon(t *testing.T) context.Context {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), time.Minute, errors.New("hangs"))
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// until waits until a condition holds or the engine has stopped.
+func until(e *engine.Engine, condition func() bool) error {
+	for !condition() {
+		if err := e.Context().Err(); err != nil {
+			return err
+		}
+		runtime.Gosched()
+	}
+	return nil
+}
+
+// ended flushes and finishes a process whose program has returned err.
+func ended(job *localworld.World, p view.Process, e *engine.Engine, err error) error {
+	if err == nil {
+		err = e.Flush()
+	}
+	job.Finish(p)
+	return err
+}
+
+// While nobody receives, the replicas of a receiver have the credit of the quickest to
+// keep. One of which another is ahead has the credit of each; and the
+// sender keeps no more than its receivers lack, and what they have not acknowledged yet.
+func TestR3AFloodIsBounded(t *testing.T) {
+	const quickest, each, size, messages = 20_000, 60_000, 1000, 600
+	defer engine.SetCredits(quickest, each)()
+	// What goes over the credit, and what has been received and is not known.
+	const over = quickest/8 + 2*size
+	for _, replicas := range []int{2, 3} {
+		t.Run(fmt.Sprintf("r=%d", replicas), func(t *testing.T) {
+			job := localworld.New(soon(t), localworld.Config{Ranks: 2, Replicas: replicas})
+			senders := make([]atomic.Pointer[engine.Engine], replicas)
+			var looked atomic.Int32 // receivers that have
+			err := job.Run(func(p view.Process, e *engine.Engine) error {
+				if p.Rank == 0 {
+					senders[p.Replica].Store(e)
+					return ended(job, p, e, sendMany(e, messages, size, each+over+32*size))
+				}
+				err := until(e, func() bool { return waits(senders, messages) })
+				if got := e.Unreceived(); got > quickest+over {
+					err = fmt.Errorf("%v has %d bytes before anybody receives, want at most %d", p, got, quickest+over)
+				}
+				looked.Add(1)
+				err = errors.Join(err, until(e, func() bool { return looked.Load() == int32(replicas) }))
+				for i := 0; i < messages && err == nil; i++ {
+					if p.Replica == 1 && i < messages/2 { // is slow
+						err = until(e, func() bool { return waits(senders, messages) })
+					}
+					if got := e.Unreceived(); got > each+over {
+						err = fmt.Errorf("%v has %d bytes that it has not received, want at most %d", p, got, each+over)
+					}
+					err = errors.Join(err, receive(e, 0, 0, size))
+				}
+				return ended(job, p, e, err)
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func sendMany(e *engine.Engine, messages, size, bound int) error {
+	for range messages {
+		if err := e.Send(context2, 1, 0, make([]byte, size), engine.Standard); err != nil {
+			return err
+		}
+		if got := e.Retained(); got > bound {
+			return fmt.Errorf("%d bytes are kept, want at most %d", got, bound)
+		}
+	}
+	return nil
+}
+
+// waits reports whether some sender waits, or there is no more to wait for.
+func waits(senders []atomic.Pointer[engine.Engine], messages int) bool {
+	for k := range senders {
+		if e := senders[k].Load(); e != nil && (e.Held() > 0 || e.Context().Err() != nil || e.SentTo(context2, 1) == uint64(messages)) {
+			return true
+		}
+	}
+	return false
+}
+
+// exchanges are programs that MPI allows, though nothing need be buffered: every send
+// beyond the credit is done when it is received, whatever else waits.
+var exchanges = map[string]func(p view.Process, e *engine.Engine) error{
+	"what is sent first is received last": func(p view.Process, e *engine.Engine) error {
+		if p.Rank == 1 {
+			return errors.Join(receive(e, 0, 2, 10), receive(e, 0, 1, 1<<21), receive(e, 0, 0, 1000))
+		}
+		first, err := e.Isend(context2, 1, 0, make([]byte, 1000), engine.Standard)
+		second, err2 := e.Isend(context2, 1, 1, make([]byte, 1<<21), engine.Standard)
+		if err := errors.Join(err, err2, e.Send(context2, 1, 2, make([]byte, 10), engine.Standard)); err != nil {
+			return err
+		}
+		return waitAll(e, first, second)
+	},
+	"many are received in the other order": func(p view.Process, e *engine.Engine) error {
+		const messages = 300
+		var rs []*engine.Request
+		for i := range messages {
+			if p.Rank == 1 {
+				if err := receive(e, 0, int32(messages-1-i), 100); err != nil {
+					return err
+				}
+				continue
+			}
+			r, err := e.Isend(context2, 1, int32(i), make([]byte, 100), engine.Standard)
+			if err != nil {
+				return err
+			}
+			rs = append(rs, r)
+		}
+		for i := len(rs) - 1; i >= 0; i-- {
+			if err := waitAll(e, rs[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	},
+	"head to head": func(p view.Process, e *engine.Engine) error {
+		other, buf := 1-p.Rank, make([]byte, 1<<21)
+		for range 5 {
+			if _, err := e.Sendrecv(context2, other, 0, make([]byte, 1<<21), other, 0, buf); err != nil {
+				return err
+			}
+		}
+		return nil
+	},
+	"sends without waiting, then receives of any": func(p view.Process, e *engine.Engine) error {
+		var rs []*engine.Request
+		for i := range 40 {
+			r, err := e.Isend(context2, 1-p.Rank, int32(i), make([]byte, 100), engine.Mode(i%2))
+			if err != nil {
+				return err
+			}
+			rs = append(rs, r)
+		}
+		for range 40 {
+			if err := receive(e, engine.AnySource, engine.AnyTag, 100); err != nil {
+				return err
+			}
+		}
+		for len(rs) > 0 {
+			i, err := e.Waitany(rs)
+			if err != nil {
+				return err
+			}
+			rs = append(rs[:i], rs[i+1:]...)
+		}
+		return nil
+	},
+	"to itself": func(p view.Process, e *engine.Engine) error {
+		for i := range 20 {
+			r, err := e.Isend(context2, p.Rank, int32(i), make([]byte, 100), engine.Mode(i%2))
+			if err := errors.Join(err, receive(e, p.Rank, int32(i), 100), waitAll(e, r)); err != nil {
+				return err
+			}
+		}
+		return nil
+	},
+	"what nobody receives": func(p view.Process, e *engine.Engine) error {
+		_, err := e.Isend(context2, 1-p.Rank, 0, make([]byte, 100), engine.Standard)
+		_, err2 := e.Isend(context2, 1-p.Rank, 0, make([]byte, 100), engine.Synchronous)
+		return errors.Join(err, err2)
+	},
+}
+
+func receive(e *engine.Engine, source int, tag int32, size int) error {
+	s, err := e.Recv(context2, source, tag, make([]byte, size))
+	if err == nil && s.Size != size {
+		err = fmt.Errorf("%d bytes came, want %d", s.Size, size)
+	}
+	return err
+}
+
+func waitAll(e *engine.Engine, rs ...*engine.Request) (err error) {
+	for _, r := range rs {
+		_, waited := e.Wait(r)
+		err = errors.Join(err, waited)
+	}
+	return err
+}
+
+func TestSafeProgramsEndWithoutCredit(t *testing.T) {
+	defer engine.SetCredits(1, 1)()
+	for name, program := range exchanges {
+		for _, replicas := range []int{2, 3} {
+			t.Run(fmt.Sprintf("%s/r=%d", name, replicas), func(t *testing.T) {
+				job := localworld.New(soon(t), localworld.Config{Ranks: 2, Replicas: replicas, Rings: replicas == 2})
+				err := job.Run(func(p view.Process, e *engine.Engine) error { return ended(job, p, e, program(p, e)) })
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// Programs that need no more buffered than there is without replicas end with replicas.
+func TestProgramsThatNeedBuffersEnd(t *testing.T) {
+	for _, replicas := range []int{1, 2} {
+		job := localworld.New(soon(t), localworld.Config{Ranks: 2, Replicas: replicas, Sockets: true})
+		err := job.Run(func(p view.Process, e *engine.Engine) error {
+			other := 1 - p.Rank
+			r, err := e.Isend(context2, other, 1, make([]byte, 65<<20), engine.Standard) // waits, and takes no credit
+			if err != nil {
+				return err
+			}
+			for range 30 {
+				if err := e.Send(context2, other, 0, make([]byte, 60_000), engine.Standard); err != nil {
+					return err
+				}
+			}
+			for range 30 {
+				if err := receive(e, other, 0, 60_000); err != nil {
+					return err
+				}
+			}
+			return ended(job, p, e, errors.Join(receive(e, other, 1, 65<<20), waitAll(e, r)))
+		})
+		if err != nil {
+			t.Errorf("r=%d: %v", replicas, err)
+		}
+	}
+}
+
+// A master is lost while its send waits, and so does that of the next, until somebody receives.
+func TestR2MasterIsLostWhileItsSendWaits(t *testing.T) {
+	defer engine.SetCredits(1, 1)()
+	for _, mode := range []engine.Mode{engine.Standard, engine.Synchronous} {
+		job := localworld.New(soon(t), localworld.Config{Ranks: 2, Replicas: 2})
+		senders := make([]atomic.Pointer[engine.Engine], 2)
+		err := job.Run(func(p view.Process, e *engine.Engine) error {
+			if p.Rank == 0 {
+				senders[p.Replica].Store(e)
+				for i := range 3 {
+					if err := e.Send(context2, 1, int32(i), make([]byte, 100), mode); err != nil {
+						return err
+					}
+				}
+				return ended(job, p, e, nil)
+			}
+			for i := range 3 {
+				err := until(e, func() bool {
+					s := senders[1].Load()
+					return s != nil && (s.Held() > 0 || i == 0 && mode == engine.Standard && s.SentTo(context2, 1) > 0)
+				})
+				if err != nil {
+					return err
+				}
+				if i == 1 && p.Replica == 0 {
+					job.Kill(view.Process{Rank: 0})
+				}
+				if err := receive(e, 0, int32(i), 100); err != nil {
+					return err
+				}
+			}
+			return ended(job, p, e, nil)
+		})
+		if err != nil {
+			t.Errorf("mode %d: %v", mode, err)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"bytes"
+	"testing"
+)
+
+// A send is done when the quickest replica lacks less than near and none lacks far, as
+// far as is known; or when those that lack more have matched it.
+func TestASendIsDoneWhenItsReceiversLackLittle(t *testing.T) {
+	c := credits{near: [classes]int{short: 1000, long: 4000}, far: 10_000}
+	all := []bool{true, true, true}
+	tests := map[string]struct {
+		before  uint64
+		long    bool
+		taken   [3]uint64
+		heard   []bool
+		live    []bool
+		sync    bool
+		matched []int
+		want    bool
+	}{
+		"nothing was sent":                          {heard: all, live: all, want: true},
+		"all lack less than near":                   {before: 999, heard: all, live: all, want: true},
+		"all lack near":                             {before: 1000, heard: all, live: all},
+		"long messages have more":                   {before: 3999, long: true, heard: all, live: all, want: true},
+		"the quickest lacks less":                   {before: 5000, taken: [3]uint64{4001}, heard: all, live: all, want: true},
+		"the quickest has failed":                   {before: 5000, taken: [3]uint64{4001}, heard: all, live: []bool{false, true, true}},
+		"one has matched it":                        {before: 5000, heard: all, live: all, matched: []int{1}, want: true},
+		"one has matched it and failed":             {before: 5000, heard: all, live: []bool{true, false, true}, matched: []int{1}, want: true},
+		"a slow one lacks far":                      {before: 10_000, taken: [3]uint64{10_000, 10_000}, heard: all, live: all},
+		"a slow one that has failed lacks far":      {before: 10_000, taken: [3]uint64{10_000, 10_000}, heard: all, live: []bool{true, true, false}, want: true},
+		"a new one lacks far":                       {before: 10_000, taken: [3]uint64{10_000, 10_000}, heard: []bool{true, true, false}, live: all, want: true},
+		"one that lacks far has matched it":         {before: 10_000, taken: [3]uint64{10_000, 10_000}, heard: all, live: all, matched: []int{2}, want: true},
+		"not all that lack far have matched it":     {before: 10_000, heard: all, live: all, matched: []int{0, 1}},
+		"all that lack far have matched it":         {before: 10_000, heard: all, live: all, matched: []int{0, 1, 2}, want: true},
+		"this sender is behind what was received":   {before: 10, taken: [3]uint64{5000, 5000, 5000}, heard: all, live: all, want: true},
+		"nobody who is known lives":                 {before: 10_000, heard: []bool{false, false, false}, live: all, want: true},
+		"synchronous and not matched":               {sync: true, heard: all, live: all},
+		"synchronous and matched":                   {sync: true, heard: all, live: all, matched: []int{1}, want: true},
+		"synchronous, not matched and nobody known": {sync: true, heard: []bool{false, false, false}, live: all},
+		"synchronous and matched, a slow one lacks far": {
+			sync: true, before: 10_000, taken: [3]uint64{10_000, 10_000}, heard: all, live: all, matched: []int{0},
+		},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			h := heldSend{before: test.before, sync: test.sync}
+			if test.long {
+				h.class = long
+			}
+			var f flow
+			f.grow(3)
+			copy(f.heard, test.heard)
+			for k, n := range test.taken {
+				f.taken[k][h.class] = n
+			}
+			for _, k := range test.matched {
+				h.report(k)
+			}
+			if got := f.done(&h, &c, func(k int) bool { return test.live[k] }); got != test.want {
+				t.Errorf("done is %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// What is done without replicas, since it is buffered, is done with replicas.
+func TestReplicasBufferAsMuchAsCredit(t *testing.T) {
+	c := creditsFor(1000)
+	if got := c.near[short] - c.step; got < eagerCredit {
+		t.Errorf("%d bytes are buffered, want %d", got, eagerCredit)
+	}
+	if c.far < c.near[short] || c.far < c.near[long] {
+		t.Errorf("slow replicas may lack %d bytes, quick ones %v", c.far, c.near)
+	}
+}
+
+// News that overtake each other say what the latest says.
+func TestOldTalliesSayNothing(t *testing.T) {
+	var f flow
+	f.grow(1)
+	f.hear(0, tally{7, 9})
+	f.hear(0, tally{5, 10})
+	if want := (tally{7, 10}); f.taken[0] != want {
+		t.Errorf("got %v, want %v", f.taken[0], want)
+	}
+}
+
+func FuzzTally(f *testing.F) {
+	f.Add(tally{1, 2}.append(nil))
+	f.Add(tally{1 << 63, 0}.append(nil))
+	f.Add([]byte("short"))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		got, err := decodeTally(b)
+		if err == nil && !bytes.Equal(got.append(nil), b) {
+			t.Errorf("%x decodes to %v, which is %x", b, got, got.append(nil))
+		}
+	})
+}

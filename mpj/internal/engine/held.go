@@ -1,0 +1,184 @@
+package engine
+
+import (
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
+)
+
+// newFlows returns the flows of an engine with a protocol. In a job that runs already
+// nobody counts yet.
+func (e *Engine) newFlows(joining bool) {
+	e.credits = creditsFor(e.view.N)
+	e.flows = make([]flow, e.view.N)
+	for rank := range e.flows {
+		f := &e.flows[rank]
+		f.grow(e.view.R)
+		for k := range f.heard {
+			f.heard[k] = !joining && rank != e.self.Rank && e.view.Live(view.Process{Rank: rank, Replica: k})
+		}
+	}
+	e.flows[e.self.Rank].heard[e.self.Replica] = true // knows at once
+}
+
+// hasRoom reports whether the replicas of the destination of h lack so little that h is done.
+func (e *Engine) hasRoom(h *heldSend) bool {
+	if !h.sync && e.protocol.Joining() { // others have its messages, and credits are not known yet
+		return true
+	}
+	return e.flows[h.name.rank].done(h, &e.credits, func(k int) bool {
+		return e.view.Live(view.Process{Rank: h.name.rank, Replica: k})
+	})
+}
+
+// next returns the next send to a rank. e.mu is held.
+func (e *Engine) next(context uint32, dest, size int) heldSend {
+	return e.flows[dest].next(letter{context, dest, e.protocol.Sent(context, dest) + 1}, size)
+}
+
+// sendStandard sends m so that r is done when there is room for m where it goes to.
+func (e *Engine) sendStandard(r *Request, m protection.Message) {
+	h := e.next(m.Context, m.Dest, len(m.Payload))
+	if e.load() >= flowLimit {
+		h.full = true
+		e.stalled = append(e.stalled, &h)
+	}
+	e.sendHeld(r, &h, m)
+	if !h.over && !h.full {
+		e.query(&h)
+	}
+}
+
+// sendHeld sends m, so that r is done when h is. It may be before it returns.
+func (e *Engine) sendHeld(r *Request, h *heldSend, m protection.Message) {
+	h.request = r
+	e.held[h.name] = h
+	e.protect(m)
+	e.settleHeld(h)
+}
+
+// settleHeld ends h if it is done.
+func (e *Engine) settleHeld(h *heldSend) {
+	if !h.full && e.hasRoom(h) {
+		e.endHeld(h)
+	}
+}
+
+func (e *Engine) endHeld(h *heldSend) {
+	if h.over {
+		return
+	}
+	h.over = true
+	delete(e.held, h.name)
+	h.request.finish()
+}
+
+// settleAllHeld ends all sends to a rank that are done.
+func (e *Engine) settleAllHeld(rank int) {
+	for _, h := range e.held {
+		if h.name.rank == rank {
+			e.settleHeld(h)
+		}
+	}
+}
+
+// letPass ends a send whose message is on its way.
+func (e *Engine) letPass(r *Request) {
+	for _, h := range e.held {
+		if h.request == r {
+			e.endHeld(h)
+			return
+		}
+	}
+}
+
+// take takes note that the program has received m and tells the
+// replicas of its source from time to time.
+func (e *Engine) take(m *protection.Message) {
+	if e.protocol == nil {
+		return
+	}
+	f := &e.flows[m.Source]
+	f.took.add(len(m.Payload))
+	switch {
+	case m.Source == e.self.Rank:
+		f.hear(e.self.Replica, f.took)
+		e.settleAllHeld(m.Source)
+	case e.whole && f.due(&e.credits):
+		e.tellTaken(m.Source)
+	}
+}
+
+// takeUnreceived takes note that the program never will receive m.
+func (e *Engine) takeUnreceived(m message) {
+	e.take(&m.Message)
+	e.report(m)
+}
+
+// tellTaken tells the replicas of a rank what this process has received from it.
+func (e *Engine) tellTaken(rank int) {
+	if rank == e.self.Rank {
+		return
+	}
+	for k := range e.view.R {
+		e.tellTakenTo(view.Process{Rank: rank, Replica: k})
+	}
+}
+
+func (e *Engine) tellTakenTo(p view.Process) {
+	f := &e.flows[p.Rank]
+	f.told = f.took
+	e.enqueue(protection.Envelope{To: p, Frame: takenFrame(e.self.Rank, f.took)})
+}
+
+// arrivedTaken takes what another process has received.
+func (e *Engine) arrivedTaken(from view.Process, f *channel.Frame) error {
+	t, err := decodeTally(f.Payload)
+	if err != nil || !e.view.Live(from) || from.Rank == e.self.Rank {
+		return err
+	}
+	e.flows[from.Rank].hear(from.Replica, t)
+	e.settleAllHeld(from.Rank)
+	return nil
+}
+
+// becomeWhole tells everybody from where this process, which was new, goes on.
+func (e *Engine) becomeWhole() {
+	e.whole = true
+	for rank := range e.flows {
+		e.tellTaken(rank)
+	}
+}
+
+// meetFlows makes room for the processes of the view that were not in the one before,
+// and tells them what this process has received of what they are to send again.
+func (e *Engine) meetFlows(before view.View) {
+	for rank := range e.flows {
+		e.flows[rank].grow(e.view.R)
+	}
+	for _, p := range e.view.Processes() {
+		if e.whole && before.State(p) == view.Vacant && e.view.Live(p) && p.Rank != e.self.Rank && e.flows[p.Rank].took.sum() > 0 {
+			e.tellTakenTo(p)
+		}
+	}
+	for _, h := range e.held {
+		e.settleHeld(h)
+	}
+}
+
+// endFlows says that the program receives nothing more: what has come, and what
+// comes, keeps nobody.
+func (e *Engine) endFlows() {
+	e.ending = true
+	for _, b := range e.mailboxes {
+		for i := range b.unexpected {
+			e.forgo(&b.unexpected[i])
+		}
+	}
+}
+
+// forgo lets go of the payload of a message that is not received any more.
+func (e *Engine) forgo(m *message) {
+	e.takeUnreceived(*m)
+	m.announced, m.full, m.Payload = true, len(m.Payload), nil
+}

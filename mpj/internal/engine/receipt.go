@@ -1,0 +1,136 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
+)
+
+// A letter names a message to or from a rank.
+type letter struct {
+	context uint32
+	rank    int // the other one
+	seq     uint64
+}
+
+// That a message has been matched each replica of its destination reports by a Receipt:
+// of a synchronous one to all replicas of its source, of others to those that have
+// asked with a Query, because their send waits. Reports are not
+// numbered and not kept. When one may have been lost with a process or a channel,
+// the sender asks, and those that have matched report anew.
+
+// sendSynchronously sends m so that r is done when it has been matched. A
+// message to this process itself may be, before protect returns.
+func (e *Engine) sendSynchronously(r *Request, m protection.Message) {
+	h := e.next(m.Context, m.Dest, len(m.Payload))
+	h.sync = true
+	if _, ok := e.receipts[h.name]; ok {
+		delete(e.receipts, h.name)
+		h.matched = true
+	}
+	e.sendHeld(r, &h, m)
+	if !h.over && (h.matched || e.protocol.Joining()) { // it has been matched, maybe when nobody told this process
+		e.query(&h)
+	}
+}
+
+// report tells the replicas of its source that m has been matched, if they want to know.
+func (e *Engine) report(m message) {
+	name := letter{m.Context, m.Source, m.Seq}
+	switch {
+	case m.Source == e.self.Rank:
+		if e.protocol != nil {
+			e.receipt(name, e.self.Replica)
+		}
+	case m.Sync:
+		for k := range e.view.R {
+			e.tellMatched(view.Process{Rank: m.Source, Replica: k}, m.Context, m.Seq)
+		}
+	}
+	if len(e.asked) == 0 {
+		return
+	}
+	for _, p := range e.asked[name] {
+		e.tellMatched(p, m.Context, m.Seq)
+	}
+	delete(e.asked, name)
+}
+
+func (e *Engine) tellMatched(to view.Process, context uint32, seq uint64) {
+	e.enqueue(protection.Envelope{To: to, Frame: channel.Frame{
+		Header: channel.Header{Kind: channel.Receipt, Context: context, Rank: uint32(e.self.Rank), Seq: seq},
+	}})
+}
+
+// receipt takes the news that a replica has matched a message, maybe before this process
+// sends it.
+func (e *Engine) receipt(name letter, replica int) {
+	if h, ok := e.held[name]; ok {
+		h.report(replica)
+		e.settleHeld(h)
+		return
+	}
+	if name.seq > e.protocol.Sent(name.context, name.rank) && len(e.receipts) < maxReceipts {
+		e.receipts[name] = struct{}{}
+	}
+}
+
+// maxReceipts bounds what others can make this process remember. One that is
+// forgotten is asked for when the view changes.
+const maxReceipts = 1 << 16
+
+// arrivedReceipt takes a Receipt or a Query of another process.
+func (e *Engine) arrivedReceipt(from view.Process, f channel.Header) {
+	name := letter{f.Context, from.Rank, f.Seq}
+	switch {
+	case e.view.State(from) == view.Failed || from.Rank == e.self.Rank:
+	case f.Kind == channel.Receipt:
+		e.receipt(name, from.Replica)
+	case e.protocol.Received(f.Context, from.Rank) < f.Seq:
+		if len(e.asked) < maxReceipts {
+			e.ask(name, from)
+		}
+	case !e.ending && e.mailbox(f.Context).has(from.Rank, f.Seq):
+		e.ask(name, from)
+	default:
+		e.tellMatched(from, f.Context, f.Seq)
+	}
+}
+
+// ask takes note that p wants to know when a message of its rank is matched. There are as
+// many of those as messages are here, and maxReceipts more that have not come. The
+// master of a rank asks behind its message.
+func (e *Engine) ask(name letter, p view.Process) {
+	if !slices.Contains(e.asked[name], p) {
+		e.asked[name] = append(e.asked[name], p)
+	}
+}
+
+// queryAll asks anew what has been matched: at all ranks, or at one.
+func (e *Engine) queryAll(rank int) {
+	for _, h := range e.held {
+		if rank == noRank || h.name.rank == rank {
+			e.query(h)
+		}
+	}
+}
+
+// query asks who has matched one message.
+func (e *Engine) query(h *heldSend) {
+	if h.name.rank == e.self.Rank {
+		return
+	}
+	lives := false
+	for k := range e.view.R {
+		to := view.Process{Rank: h.name.rank, Replica: k}
+		lives = lives || e.view.Live(to)
+		e.enqueue(protection.Envelope{To: to, Frame: channel.Frame{
+			Header: channel.Header{Kind: channel.Query, Context: h.name.context, Rank: uint32(e.self.Rank), Seq: h.name.seq},
+		}})
+	}
+	if !lives { // the rank has finished without it
+		e.endHeld(h)
+	}
+}
