@@ -45,7 +45,7 @@ func ended(job *localworld.World, p view.Process, e *engine.Engine, err error) e
 // keep. One of which another is ahead has the credit of each; and the
 // sender keeps no more than its receivers lack, and what they have not acknowledged yet.
 func TestR3AFloodIsBounded(t *testing.T) {
-	const quickest, each, size, messages = 20_000, 60_000, 1000, 600
+	const quickest, each, size, messages = 5_000, 20_000, 300, 200
 	defer engine.SetCredits(quickest, each)()
 	// What goes over the credit, and what has been received and is not known.
 	const over = quickest/8 + 2*size
@@ -110,10 +110,10 @@ func waits(senders []atomic.Pointer[engine.Engine], messages int) bool {
 var exchanges = map[string]func(p view.Process, e *engine.Engine) error{
 	"what is sent first is received last": func(p view.Process, e *engine.Engine) error {
 		if p.Rank == 1 {
-			return errors.Join(receive(e, 0, 2, 10), receive(e, 0, 1, 1<<21), receive(e, 0, 0, 1000))
+			return errors.Join(receive(e, 0, 2, 10), receive(e, 0, 1, 1<<20+1), receive(e, 0, 0, 1000))
 		}
 		first, err := e.Isend(context2, 1, 0, make([]byte, 1000), engine.Standard)
-		second, err2 := e.Isend(context2, 1, 1, make([]byte, 1<<21), engine.Standard)
+		second, err2 := e.Isend(context2, 1, 1, make([]byte, 1<<20+1), engine.Standard)
 		if err := errors.Join(err, err2, e.Send(context2, 1, 2, make([]byte, 10), engine.Standard)); err != nil {
 			return err
 		}
@@ -143,13 +143,9 @@ var exchanges = map[string]func(p view.Process, e *engine.Engine) error{
 		return nil
 	},
 	"head to head": func(p view.Process, e *engine.Engine) error {
-		other, buf := 1-p.Rank, make([]byte, 1<<21)
-		for range 5 {
-			if _, err := e.Sendrecv(context2, other, 0, make([]byte, 1<<21), other, 0, buf); err != nil {
-				return err
-			}
-		}
-		return nil
+		other, buf := 1-p.Rank, make([]byte, 1<<20+1)
+		_, err := e.Sendrecv(context2, other, 0, make([]byte, 1<<20+1), other, 0, buf)
+		return err
 	},
 	"sends without waiting, then receives of any": func(p view.Process, e *engine.Engine) error {
 		var rs []*engine.Request
@@ -227,7 +223,7 @@ func TestProgramsThatNeedBuffersEnd(t *testing.T) {
 		job := localworld.New(soon(t), localworld.Config{Ranks: 2, Replicas: replicas, Sockets: true})
 		err := job.Run(func(p view.Process, e *engine.Engine) error {
 			other := 1 - p.Rank
-			r, err := e.Isend(context2, other, 1, make([]byte, 65<<20), engine.Standard) // waits, and takes no credit
+			r, err := e.Isend(context2, other, 1, make([]byte, 2<<20), engine.Standard) // waits, and takes no credit
 			if err != nil {
 				return err
 			}
@@ -241,7 +237,7 @@ func TestProgramsThatNeedBuffersEnd(t *testing.T) {
 					return err
 				}
 			}
-			return ended(job, p, e, errors.Join(receive(e, other, 1, 65<<20), waitAll(e, r)))
+			return ended(job, p, e, errors.Join(receive(e, other, 1, 2<<20), waitAll(e, r)))
 		})
 		if err != nil {
 			t.Errorf("r=%d: %v", replicas, err)

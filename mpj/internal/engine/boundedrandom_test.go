@@ -3,6 +3,7 @@ package engine_test
 import (
 	"bytes"
 	"encoding/binary"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -93,12 +94,14 @@ func follow(e *engine.Engine, rank int, plan []letterPlan, acted func()) error {
 	return nil
 }
 
+var plans = flag.Int("plans", 10, "random programs to run")
+
 // Random programs that need nothing buffered end with hardly any credit, while masters are
 // lost, and others join their rank.
 func TestRandomSafeProgramsEnd(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
-	for i := range uint64(40) {
+	for i := range uint64(*plans) {
 		if err := runRandomPlan(t, seed+i); err != nil {
 			t.Fatalf("seed %d: %v", seed+i, err)
 		}
