@@ -30,10 +30,16 @@ func TestANewReplicaGetsToTheEndOfALongPast(t *testing.T) {
 	err := job.Run(func(p view.Process, e *engine.Engine) error {
 		buf := make([]byte, size)
 		if p.Rank == 0 {
+			var sends []*engine.Request
 			for i := range messages {
-				if err := e.Send(256, 1, int32(i), buf, engine.Standard); err != nil {
+				r, err := e.Isend(256, 1, int32(i), buf, engine.Standard)
+				if err != nil {
 					return err
 				}
+				sends = append(sends, r)
+			}
+			if err := waitAll(e, sends...); err != nil {
+				return err
 			}
 			_, err := e.Recv(256, 1, 0, nil)
 			return finish(p, e, err)
