@@ -21,7 +21,7 @@ var (
 )
 
 const (
-	words = 8 << 10 // of a message
+	words = 8 << 10   // of a message
 	most  = 160 << 20 // bytes of memory
 )
 
