@@ -30,8 +30,8 @@ func (e *Engine) sendSynchronously(r *Request, m protection.Message) {
 		delete(e.receipts, h.name)
 		h.matched = true
 	}
-	e.sendHeld(r, &h, m)
-	if !h.over && (h.matched || e.protocol.Joining()) { // it has been matched, maybe when nobody told this process
+	ask := h.matched || e.protocol.Joining() // it has been matched, maybe when nobody told this process
+	if e.sendHeld(r, &h, m); ask && !h.over {
 		e.query(&h)
 	}
 }
