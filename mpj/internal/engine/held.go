@@ -13,7 +13,7 @@ func (e *Engine) newFlows(joining bool) {
 	e.flows = make([]flow, e.view.N)
 	for rank := range e.flows {
 		f := &e.flows[rank]
-		f.grow(e.view.R)
+		f.grow(max(e.view.R, e.self.Replica+1)) // the view may not have this process yet
 		for k := range f.heard {
 			f.heard[k] = !joining && rank != e.self.Rank && e.view.Live(view.Process{Rank: rank, Replica: k})
 		}
@@ -31,14 +31,18 @@ func (e *Engine) hasRoom(h *heldSend) bool {
 	})
 }
 
-// next returns the next send to a rank. e.mu is held.
+// next returns the next send to a rank, without its number. e.mu is held.
 func (e *Engine) next(context uint32, dest, size int) heldSend {
-	return e.flows[dest].next(letter{context, dest, e.protocol.Sent(context, dest) + 1}, size)
+	return e.flows[dest].next(letter{context: context, rank: dest}, size)
 }
+
+// name gives h, which is the next send of its context and rank, its number.
+func (e *Engine) name(h *heldSend) { h.name.seq = e.protocol.Sent(h.name.context, h.name.rank) + 1 }
 
 // sendStandard sends m so that r is done when there is room for m where it goes to.
 func (e *Engine) sendStandard(r *Request, m protection.Message) {
 	h := e.next(m.Context, m.Dest, len(m.Payload))
+	e.name(&h)
 	if e.load() >= flowLimit {
 		h.full = true
 		e.stalled = append(e.stalled, &h)

@@ -26,6 +26,7 @@ type letter struct {
 func (e *Engine) sendSynchronously(r *Request, m protection.Message) {
 	h := e.next(m.Context, m.Dest, len(m.Payload))
 	h.sync = true
+	e.name(&h)
 	if _, ok := e.receipts[h.name]; ok {
 		delete(e.receipts, h.name)
 		h.matched = true
