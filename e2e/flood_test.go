@@ -33,6 +33,7 @@ func TestR3Flood(t *testing.T) {
 			peers := grid(t, 4, "--slots", "1")
 			j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "2", "-r", "2", "-w", "60", "--timeout", "110s",
 				filepath.Join(bin, "flood"), "-mib", "512", "-quiet", "3s")
+			j.waitRunning()
 			j.printed("rank 0 sends\n")
 			c.lose(t, j, peers)
 			if s := j.wait(); s != 0 {
