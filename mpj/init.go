@@ -72,7 +72,7 @@ func join(ctx context.Context, inherited string) (*World, error) {
 	config.Joined, config.Unkept = l.Joined, l.Unkept
 	if l.Heal() {
 		if config.Past, err = engine.NewPast(".", pastLimit); err != nil {
-			l.Unkept(err.Error()) // the job goes on without
+			l.Unkept(err.Error(), true) // the job goes on without
 		}
 	}
 	if bell := l.Bell(); bell != nil {

@@ -15,7 +15,7 @@
 //	   |-- pong -------------------------->|
 //	   |-- diverged{divergence} ---------->|  replicas have not done the same
 //	   |-- healed{count, bytes} ---------->|  who has joined does what its rank does
-//	   |-- unkept{text} ------------------>|  cannot bring a new replica up to date
+//	   |-- unkept{text, lapsed} ---------->|  cannot bring a new replica up to date
 //	   |-- finalized{sums} --------------->|  what it has sent in all
 //	   |<------------------------ bye -----|
 //

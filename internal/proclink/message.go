@@ -18,7 +18,7 @@ const (
 	Init      Type = "init"      // the program called mpj.Init; Key: this process's
 	Open      Type = "open"      // Process: wants a channel to it; of Kind, if that is said
 	Pong      Type = "pong"      // Count
-	Unkept    Type = "unkept"    // Text: why this process can bring no new replica up to date any more
+	Unkept    Type = "unkept"    // Text: why this process can bring no new replica up to date any more, if not Lapsed
 	Healed    Type = "healed"    // Count, Bytes of the messages that it was given anew: who has joined does what its rank does
 	Flush     Type = "flush"     // Count; wants to know when the user has all that it has printed; with Records: goes on behind them
 	Finalized Type = "finalized" // everything it owed to others is delivered; with Summed: Sums
@@ -72,6 +72,8 @@ type Message struct {
 	Heal    bool   `json:"heal,omitempty"`
 	Joining bool   `json:"joining,omitempty"`
 	Bytes   uint64 `json:"bytes,omitempty"`
+	// Lapsed says that it is so only until the program's next checkpoint.
+	Lapsed bool `json:"lapsed,omitempty"`
 
 	// Records are how many records of output the user has, and of standard error.
 	Records *[2]uint64 `json:"records,omitempty"`

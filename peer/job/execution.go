@@ -241,6 +241,9 @@ func (e *execution) hear(h heard) *Result {
 	case *jobpb.FromPeer_Healed:
 		return e.healed(p, b.Healed)
 	case *jobpb.FromPeer_Unkept:
+		if b.Unkept.Lapsed {
+			return e.apply(e.watch.Lapsed(p, plain(b.Unkept.Reason)))
+		}
 		return e.apply(e.watch.Unkept(p, plain(b.Unkept.Reason)))
 	}
 	return nil

@@ -80,6 +80,17 @@ func (w *Watch) Unkept(p view.Process, why string) Step {
 	return s
 }
 
+// Lapsed says that p can bring no new replica of its rank up to date until the program's
+// next checkpoint. That is noted once for each rank.
+func (w *Watch) Lapsed(p view.Process, why string) Step {
+	var s Step
+	if w.view.Live(p) && !w.lapsed[p.Rank] {
+		w.lapsed[p.Rank] = true
+		s.Notes = append(s.Notes, fmt.Sprintf("rank %d cannot replace a lost replica from its last checkpoint before it has made another: %s", p.Rank, why))
+	}
+	return s
+}
+
 // lags reports whether p is live and has yet to catch up with the others of its
 // rank. One that has ended well must have.
 func (w *Watch) lags(p view.Process) bool {

@@ -285,6 +285,10 @@ func TestLacks(t *testing.T) {
 			w.Unkept(proc(0, 1), "disk full")
 			w.Lost([]view.Process{proc(0, 1)}, "is lost")
 		}, true},
+		"the master keeps nothing until its next checkpoint": {func(w sole) {
+			w.Lapsed(proc(0, 0), "too long")
+			w.Lost([]view.Process{proc(0, 1)}, "is lost")
+		}, true},
 		"one has joined and then ended": {func(w sole) {
 			w.Lost([]view.Process{proc(0, 1)}, "is lost")
 			w.Join(proc(0, 2))
@@ -311,5 +315,17 @@ func TestLacks(t *testing.T) {
 	}
 	if w := newSole(1, 2); w.Lost([]view.Process{proc(0, 1)}, "is lost").View == nil || w.Lacks(0) {
 		t.Error("a job that has yet to begin is healed")
+	}
+}
+
+func TestALogThatLapsesIsNotedOnceForEachRank(t *testing.T) {
+	w := NewWatch(2, 2)
+	for _, tt := range []struct {
+		p    view.Process
+		want int
+	}{{proc(0, 0), 1}, {proc(0, 1), 0}, {proc(0, 0), 0}, {proc(1, 1), 1}} {
+		if s := w.Lapsed(tt.p, "too long"); len(s.Notes) != tt.want {
+			t.Errorf("%v: noted %q, want %d", tt.p, s.Notes, tt.want)
+		}
 	}
 }

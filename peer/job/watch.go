@@ -20,8 +20,9 @@ type Watch struct {
 	begun bool
 	over  bool
 
-	expected []int // ranks that a process may join, if that is agreed on
-	moves    []int // by rank: of mastership, to one that was ahead
+	expected []int  // ranks that a process may join, if that is agreed on
+	moves    []int  // by rank: of mastership, to one that was ahead
+	lapsed   []bool // by rank: see Lapsed
 	disputes []*dispute
 	tolerant bool // of divergence: it is told and nothing else
 }
@@ -52,7 +53,7 @@ type Step struct {
 
 // NewWatch returns the watch of a job whose processes have all been started.
 func NewWatch(n, r int) *Watch {
-	return &Watch{view: view.New(n, r), r: r, procs: make([]watched, n*r), moves: make([]int, n)}
+	return &Watch{view: view.New(n, r), r: r, procs: make([]watched, n*r), moves: make([]int, n), lapsed: make([]bool, n)}
 }
 
 // View returns the current view: the latest that has been agreed on.

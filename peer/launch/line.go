@@ -121,11 +121,8 @@ func (j *job) hearProcess(p *process, m proclink.Message) {
 		j.alive.Answered(p.id)
 	case m.Type == proclink.Diverged && p.initialized && m.Divergence != nil:
 		j.hearDiverged(p, *m.Divergence)
-	case m.Type == proclink.Unkept && p.greeted && j.heal && !p.unkept:
-		p.unkept = true
-		j.say(unkept(p.id, m.Text))
-		j.log.Warn().Int("rank", p.id.Rank).Int("replica", p.id.Replica).Str("why", m.Text[:min(len(m.Text), maxText)]).
-			Msg("the process can bring no new replica up to date any more")
+	case m.Type == proclink.Unkept && p.greeted && j.heal:
+		j.hearUnkept(p, m)
 	case m.Type == proclink.Healed && p.initialized && j.joining && !p.healed:
 		p.healed = true
 		j.say(healed(p.id, m.Count, m.Bytes))
@@ -167,6 +164,22 @@ func (j *job) hearDiverged(p *process, d protection.Divergence) {
 	}
 	j.log.Warn().Int("rank", p.id.Rank).Int("replica", p.id.Replica).Bool("differs", d.Differs()).Stringer("message", d).Msg("divergence")
 	j.say(diverged(p.id, d))
+}
+
+// hearUnkept tells the submitter that a process can bring no new replica up to date, for
+// good or for now.
+func (j *job) hearUnkept(p *process, m proclink.Message) {
+	said := &p.unkept
+	if m.Lapsed {
+		said = &p.lapsed
+	}
+	if *said {
+		return
+	}
+	*said = true
+	j.say(unkept(p.id, m.Text, m.Lapsed))
+	j.log.Warn().Int("rank", p.id.Rank).Int("replica", p.id.Replica).Str("why", m.Text[:min(len(m.Text), maxText)]).
+		Bool("until a checkpoint", m.Lapsed).Msg("the process can bring no new replica up to date")
 }
 
 // maxAheads bounds how often a process is heard that says it is ahead of its master.

@@ -65,9 +65,9 @@ func healed(p view.Process, messages, bytes uint64) *jobpb.FromPeer {
 	}}}
 }
 
-func unkept(p view.Process, reason string) *jobpb.FromPeer {
+func unkept(p view.Process, reason string, lapsed bool) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Unkept{Unkept: &jobpb.Unkept{
-		Process: jobpb.FromProcess(p), Reason: clip(reason),
+		Process: jobpb.FromProcess(p), Reason: clip(reason), Lapsed: lapsed,
 	}}}
 }
 

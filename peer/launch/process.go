@@ -30,7 +30,7 @@ type process struct {
 	early  []letter // for a process that has not said hello
 
 	greeted, initialized, finalized, aborted bool // what it has said
-	healed, unkept                           bool // likewise
+	healed, unkept, lapsed                   bool // likewise
 	diverged                                 int  // how often it has said that replicas differ
 	aheads                                   int  // times it has said that it is ahead of its master
 	stopped                                  bool // while nobody asks it itself, says its supervisor

@@ -37,9 +37,10 @@ type Config struct {
 	// produced alike, maxDiverged times at most. It may block.
 	Diverged func(protection.Divergence)
 	// Past keeps what reaches this process, for replicas that join its rank later; nil:
-	// nobody does. The engine closes it. Unkept is told why that can be no more.
+	// nobody does. The engine closes it. Unkept is told why that can be no more, for good
+	// or, once, until the program's next checkpoint.
 	Past   *Past
-	Unkept func(why string)
+	Unkept func(why string, forGood bool)
 	// Joined is told, if this process is new in a rank that runs, that it does now what
 	// its rank does: how many messages it was given anew, and their bytes. It may block.
 	Joined func(messages, bytes uint64)
@@ -56,7 +57,7 @@ type Engine struct {
 	clock  func() time.Duration
 	tell   func(protection.Divergence)
 	past   *Past // nil: none
-	unkept func(string)
+	unkept func(why string, forGood bool)
 	joined func(messages, bytes uint64) // nil once told
 	state  *draft                       // what has come of the state that this process is to go on from
 	ahead  func()

@@ -47,12 +47,12 @@ func (e *Engine) keepPast(out protection.Output) {
 	if e.past == nil {
 		return
 	}
-	due, why := e.past.keep(out, e.self.Rank)
+	due, why, forGood := e.past.keep(out, e.self.Rank)
 	if due != nil {
 		e.running.Go(func() { e.past.write(due) }) // until it has caught up
 	}
 	if why != "" && e.unkept != nil {
-		e.running.Go(func() { e.unkept(why) }) // until it returns
+		e.running.Go(func() { e.unkept(why, forGood) }) // until it returns
 	}
 }
 

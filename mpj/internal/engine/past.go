@@ -26,7 +26,8 @@ type Past struct {
 	mu       sync.Mutex
 	prologue *segment // nil: there was no checkpoint yet
 	current  *segment // nil: let go
-	why      string   // it was let go for good, if that has not been told
+	why      string   // it was let go, if that is to be told
+	lapsed   bool     // it has been let go until the next checkpoint
 	resumed  bool     // current begins with a checkpoint
 	made     int      // checkpoints so far
 	readers  map[view.Process]*reader
@@ -73,10 +74,10 @@ func (p *Past) unnamed() (*os.File, error) {
 
 // keep appends what a protocol has delivered to rank self and shown to it. The
 // caller is to call write with due, if it is not nil, and to tell why the log was let
-// go for good, if it was.
-func (p *Past) keep(out protection.Output, self int) (due *segment, why string) {
+// go, if it was for good or, which is told once, until the next checkpoint.
+func (p *Past) keep(out protection.Output, self int) (due *segment, why string, forGood bool) {
 	if len(out.Deliver)+len(out.Decided) == 0 {
-		return nil, ""
+		return nil, "", false
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,7 +85,7 @@ func (p *Past) keep(out protection.Output, self int) (due *segment, why string) 
 		p.append(out, self)
 	}
 	why, p.why = p.why, ""
-	return p.due(), why
+	return p.due(), why, p.prologue == nil
 }
 
 // due returns the segment that is to be written, if there is one.
@@ -119,8 +120,8 @@ func (p *Past) length() uint64 { return p.prologue.length() + p.current.length()
 // letGo gives the log up. p.mu is held.
 func (p *Past) letGo(why string) {
 	p.current.close()
-	if p.current = nil; p.prologue == nil {
-		p.why = why
+	if p.current = nil; !p.lapsed {
+		p.why, p.lapsed = why, p.prologue != nil
 	}
 }
 

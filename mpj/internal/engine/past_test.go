@@ -50,7 +50,7 @@ func TestAPastIsReadWhereverItIs(t *testing.T) {
 		own := protection.Message{Source: 2, Seq: uint64(i + 1), Payload: []byte("stays here")}
 		want = append(protection.AppendMessage(want, &m), m.Payload...)
 		want = protection.AppendOutcome(want, &d)
-		due, why := p.keep(protection.Output{Deliver: []protection.Message{m, own}, Decided: []protection.Determinant{d}}, 2)
+		due, why, _ := p.keep(protection.Output{Deliver: []protection.Message{m, own}, Decided: []protection.Determinant{d}}, 2)
 		if why != "" {
 			t.Fatal(why)
 		}
@@ -75,9 +75,9 @@ func TestAPastThatIsTooLongIsLetGo(t *testing.T) {
 	p, _ := log(t, 1000)
 	m := protection.Message{Source: 1, Seq: 1, Payload: make([]byte, 600)}
 	for i, want := range []bool{true, false, false} {
-		_, why := p.keep(protection.Output{Deliver: []protection.Message{m}}, 0)
-		if (why == "") != (i != 1) {
-			t.Errorf("message %d: %q", i, why)
+		_, why, forGood := p.keep(protection.Output{Deliver: []protection.Message{m}}, 0)
+		if (why == "") != (i != 1) || !forGood {
+			t.Errorf("message %d: %q, for good %v", i, why, forGood)
 		}
 		if b, _ := p.piece(reading, 0); (len(b) == 1) != want {
 			t.Errorf("message %d: begins with %q", i, b)
@@ -92,12 +92,12 @@ func TestAPastThatCannotBeWrittenIsLetGo(t *testing.T) {
 	p, _ := log(t, 1<<30)
 	p.current.file.Close()
 	m := protection.Message{Source: 1, Seq: 1, Payload: make([]byte, pastTail)}
-	due, why := p.keep(protection.Output{Deliver: []protection.Message{m}}, 0)
+	due, why, _ := p.keep(protection.Output{Deliver: []protection.Message{m}}, 0)
 	if due == nil || why != "" {
 		t.Fatalf("due %v, %q", due, why)
 	}
 	p.write(due)
-	if _, why := p.keep(protection.Output{Deliver: []protection.Message{m}}, 0); why == "" {
+	if _, why, _ := p.keep(protection.Output{Deliver: []protection.Message{m}}, 0); why == "" {
 		t.Error("nobody is told")
 	}
 	if b, last := p.piece(reading, 0); len(b) > 0 || last {
@@ -125,7 +125,7 @@ func TestAPieceBeyondTheEndIsNone(t *testing.T) {
 func logged(t *testing.T, p *Past, seq uint64, length int) []byte {
 	t.Helper()
 	m := protection.Message{Source: 1, Seq: seq, Payload: bytes.Repeat([]byte{byte(seq)}, length)}
-	due, why := p.keep(protection.Output{Deliver: []protection.Message{m}}, 0)
+	due, why, _ := p.keep(protection.Output{Deliver: []protection.Message{m}}, 0)
 	if why != "" {
 		t.Fatal(why)
 	}
@@ -214,8 +214,9 @@ func TestACheckpointMakesALogWholeAgain(t *testing.T) {
 	p, _ := log(t, 1000)
 	p.split()
 	m := protection.Message{Source: 1, Seq: 1, Payload: make([]byte, 2000)}
-	if _, why := p.keep(protection.Output{Deliver: []protection.Message{m}}, 0); why != "" || p.current != nil {
-		t.Fatalf("%q", why)
+	overfill := protection.Output{Deliver: []protection.Message{m}}
+	if _, why, forGood := p.keep(overfill, 0); why == "" || forGood || p.current != nil {
+		t.Fatalf("%q, for good %v", why, forGood)
 	}
 	if b, last := p.piece(reading, 0); len(b) > 0 || last {
 		t.Errorf("begins with %q", b)
@@ -226,6 +227,9 @@ func TestACheckpointMakesALogWholeAgain(t *testing.T) {
 	p.commit(d, nil, v)
 	if got := all(t, p); len(got) != 100+protection.StateHeader {
 		t.Errorf("%d bytes", len(got))
+	}
+	if _, why, _ := p.keep(overfill, 0); why != "" || p.current != nil {
+		t.Errorf("is told again: %q", why)
 	}
 	long := p.draft(v, false)
 	if n, err := long.Write(make([]byte, 2000)); n != 2000 || err != nil || long.finish() {

@@ -345,9 +345,10 @@ func (l *Link) Joined(messages, bytes uint64) {
 	l.conn.Send(proclink.Message{Type: proclink.Healed, Count: messages, Bytes: bytes}, nil)
 }
 
-// Unkept tells the peer why this process no longer keeps what reaches it.
-func (l *Link) Unkept(why string) {
-	l.conn.Send(proclink.Message{Type: proclink.Unkept, Text: why}, nil)
+// Unkept tells the peer why this process no longer keeps what reaches it, for good or
+// until the program's next checkpoint.
+func (l *Link) Unkept(why string, forGood bool) {
+	l.conn.Send(proclink.Message{Type: proclink.Unkept, Text: why, Lapsed: !forGood}, nil)
 }
 
 // Ahead tells the peer that this process has long been ahead of its rank's master.

@@ -1803,11 +1803,12 @@ func (x *Healed) GetBytes() uint64 {
 }
 
 // Unkept says that a process can bring no new replica of its rank up to date any
-// more.
+// more, or, if lapsed, until its program's next checkpoint.
 type Unkept struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Process       *Process               `protobuf:"bytes,1,opt,name=process,proto3" json:"process,omitempty"`
 	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"`
+	Lapsed        bool                   `protobuf:"varint,3,opt,name=lapsed,proto3" json:"lapsed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1854,6 +1855,13 @@ func (x *Unkept) GetReason() string {
 		return x.Reason
 	}
 	return ""
+}
+
+func (x *Unkept) GetLapsed() bool {
+	if x != nil {
+		return x.Lapsed
+	}
+	return false
 }
 
 // Output carries consecutive records of one stream of one process: whole
@@ -2608,10 +2616,11 @@ const file_job_proto_rawDesc = "" +
 	"\x06Healed\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x1a\n" +
 	"\bmessages\x18\x02 \x01(\x04R\bmessages\x12\x14\n" +
-	"\x05bytes\x18\x03 \x01(\x04R\x05bytes\"O\n" +
+	"\x05bytes\x18\x03 \x01(\x04R\x05bytes\"g\n" +
 	"\x06Unkept\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x91\x01\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x16\n" +
+	"\x06lapsed\x18\x03 \x01(\bR\x06lapsed\"\x91\x01\n" +
 	"\x06Output\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x16\n" +
 	"\x06stream\x18\x02 \x01(\rR\x06stream\x12\x14\n" +
