@@ -13,6 +13,7 @@ import (
 // without replicas, and with two of which one is lost. Both must write the same
 // file, to the last bit.
 func TestExamplesComputeTheSameWhenAPeerIsKilled(t *testing.T) {
+	t.Parallel()
 	lines := filepath.Join(t.TempDir(), "lines")
 	if err := os.WriteFile(lines, numbers(1_000_000), 0o600); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 // TestKernelsWithReplicas runs the NAS kernels, each rank twice, on peers of
 // their own: the report comes once (R6), and NPB's own verification accepts it.
 func TestKernelsWithReplicas(t *testing.T) {
+	t.Parallel()
 	peers := grid(t, 4)
 	for _, kernel := range []string{"ep", "cg", "is", "mg", "ft"} {
 		t.Run(kernel, func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 // distribution on six peers of which two are killed on the way, and compares with
 // a count made here.
 func TestWordcountOverTheGoDistribution(t *testing.T) {
+	t.Parallel()
 	expectWordcount(t, 0, losses[5:6])
 }
 
