@@ -53,8 +53,9 @@ func program(j nemesis.Job) known {
 			},
 		}
 	case "stepper":
+		save := pick(random, "0", "40") // a checkpoint every so many steps, or none
 		return known{
-			command: run("stepper", "-steps", "300", "-every", "10", "-work", "1ms", "-pause", "10ms"),
+			command: run("stepper", "-steps", "300", "-every", "10", "-work", "1ms", "-pause", "10ms", "-save", save, "-state", "1"),
 			right:   func(out, _ string) error { return samePerRank(out, stepperOutput(j.N, 300, 10)) },
 		}
 	case "flood":
