@@ -294,6 +294,15 @@ func expectNothingLeft(t *testing.T, peers []*peerProcess) {
 	}
 }
 
+// unused reports what a job still uses of the peer's slots.
+func (p *peerProcess) unused() error {
+	s, err := p.status()
+	if err == nil && s.Slots.Free != s.Slots.Total {
+		err = fmt.Errorf("%d of %d slots free", s.Slots.Free, s.Slots.Total)
+	}
+	return err
+}
+
 // idle reports what a job has left at the peer.
 func (p *peerProcess) idle() error {
 	s, err := p.status()

@@ -38,10 +38,11 @@ func withoutMDNS(machines []*machine) []*machine {
 }
 
 // steady is a job of three ranks twice over, of so many steps of 20 ms and more.
-func (m *machine) steady(t *testing.T, supernode *peerProcess, steps int) *job {
+func (m *machine) steady(t *testing.T, supernode *peerProcess, steps int, options ...string) *job {
 	t.Helper()
-	j := m.submit(t, t.TempDir(), "--supernode", supernode.addr, "-n", "3", "-r", "2", "-w", "60", "--timeout", "110s",
-		filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "50", "-work", "0", "-pause", "20ms")
+	args := append([]string{"--supernode", supernode.addr, "-n", "3", "-r", "2", "-w", "60", "--timeout", "110s"}, options...)
+	j := m.submit(t, t.TempDir(), append(args,
+		filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "50", "-work", "0", "-pause", "20ms")...)
 	j.waitRunning()
 	return j
 }

@@ -61,7 +61,7 @@ func TestV2SubmitterInTheMinority(t *testing.T) {
 			t.Parallel()
 			machines, network := newEther(t, 1, 7)
 			peers := lanGrid(t, machines, "--slots", "1")
-			j := machines[0].steady(t, peers[0], 5000)
+			j := machines[0].steady(t, peers[0], 5000, "--away", "0")
 			j.printed("rank 1 step 100 ")
 			away := []int{0}
 			for _, process := range with {
@@ -133,6 +133,60 @@ func TestSubmitterCutOffForAWhile(t *testing.T) {
 			expectSteady(t, j, 500)
 			t.Logf("over %v after the cut was mended", time.Since(healed))
 			expectNobodyFailed(t, j)
+			expectNothingLeft(t, peers)
+		})
+	}
+}
+
+// TestSubmitterUnplugged unplugs the submitter's machine for much longer than it bears to
+// be out of touch. The job goes on without it; once it is back it gets what it has missed,
+// once. Slots of processes that have ended are free meanwhile.
+func TestSubmitterUnplugged(t *testing.T) {
+	for name, c := range map[string]struct {
+		steps int
+		over  bool // before the submitter is back
+		kill  bool // a peer meanwhile
+	}{
+		"the job still runs":                  {steps: 1300},
+		"the job is over":                     {steps: 400, over: true},
+		"the job has lost a peer and is over": {steps: 400, over: true, kill: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			machines, network := newEther(t, 1, 7)
+			peers := lanGrid(t, machines, "--slots", "1")
+			j := machines[0].steady(t, peers[0], c.steps)
+			j.printed("rank 1 step 100 ")
+			heal := part(network, len(machines), 0)
+			cut := time.Now()
+			if c.kill {
+				time.Sleep(4 * time.Second) // so long that all know that the submitter is silent
+				j.peerOf(peers, "1.0").kill()
+			}
+			if c.over {
+				for _, p := range peers {
+					if p.alive() {
+						eventually(t, "slots", p.unused)
+					}
+				}
+				t.Logf("slots are free %v after the cut", time.Since(cut))
+			}
+			time.Sleep(time.Until(cut.Add(15 * time.Second))) // what is tested
+			heal()
+			healed := time.Now()
+			printed := len(j.stdout.String())
+			eventually(t, "more output", func() error {
+				if len(j.stdout.String()) == printed {
+					return errors.New("none")
+				}
+				return nil
+			})
+			t.Logf("more output %v after the cut was mended", time.Since(healed))
+			expectSteady(t, j, c.steps)
+			t.Logf("over %v after the cut was mended", time.Since(healed))
+			if !c.kill {
+				expectNobodyFailed(t, j)
+			}
 			expectNothingLeft(t, peers)
 		})
 	}

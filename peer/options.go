@@ -85,10 +85,11 @@ type RunOptions struct {
 	Lose     time.Duration // after which one of those is killed, 0 for never
 	// ExplainChannels tells which way the messages between any two processes go.
 	ExplainChannels bool
-	OnDivergence    string // what happens when the replicas of a rank have not done the same
-	Heal            string // On or Off: whether replicas that are lost are replaced
-	TagOutput       bool   // write "[rank] " before each line
-	JSON            bool   // events as JSON lines on standard error
+	OnDivergence    string        // what happens when the replicas of a rank have not done the same
+	Away            time.Duration // that the job goes on when this machine and its peers are cut off from each other
+	Heal            string        // On or Off: whether replicas that are lost are replaced
+	TagOutput       bool          // write "[rank] " before each line
+	JSON            bool          // events as JSON lines on standard error
 }
 
 // Replicas is a number of replicas.
@@ -127,7 +128,7 @@ const (
 
 // DefaultRunOptions returns what p2prun does when it is told no more than -n.
 func DefaultRunOptions() RunOptions {
-	return RunOptions{Replicas: 1, Strategy: "spread", Wait: 10, OnDivergence: job.Stop, Heal: On}
+	return RunOptions{Replicas: 1, Strategy: "spread", Wait: 10, OnDivergence: job.Stop, Heal: On, Away: job.MaxAway}
 }
 
 // AddFlags adds p2prun's own options to flags.
@@ -142,6 +143,7 @@ func (o *RunOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVarP(&o.Outputs, "output", "o", o.Outputs, "`PATTERN` of output files to collect")
 	flags.IntVarP(&o.Wait, "wait", "w", o.Wait, "`SECONDS` to wait for enough peers")
 	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "end the job after `TIME`, such as 90s or 10m")
+	flags.DurationVar(&o.Away, "away", o.Away, "with -r 2 or more: for how long the job goes on when\nthis machine is cut off from its peers")
 	flags.IntVar(&o.Local, "local", o.Local, "start `P` throw-away peers on this machine")
 	flags.DurationVar(&o.Lose, "lose", o.Lose, "with --local: kill a peer `TIME` after the\nranks began, to watch the job survive")
 	flags.BoolVar(&o.ExplainChannels, "explain-channels", o.ExplainChannels, "tell how any two processes reach each other, and why")

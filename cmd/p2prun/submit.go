@@ -102,7 +102,7 @@ func request(cfg peer.Config, opt peer.RunOptions, args []string) (job.Request, 
 		N: opt.Ranks, R: int(opt.Replicas), Strategy: opt.Strategy,
 		Outputs: opt.Outputs, OutputDir: cwd,
 		Channels: cfg.Channels, Explain: opt.ExplainChannels, OnDivergence: opt.OnDivergence, Heal: opt.Heal == peer.On,
-		Wait: time.Duration(opt.Wait) * time.Second, Timeout: opt.Timeout,
+		Wait: time.Duration(opt.Wait) * time.Second, Timeout: opt.Timeout, Away: opt.Away,
 	}
 	if opt.Replicas == peer.AutoReplicas {
 		req.R = 1 // until peers are found

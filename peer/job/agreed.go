@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
@@ -52,13 +53,24 @@ func (e *execution) takeAgreed() (r *Result) {
 		}
 	}
 	changes, contact, turned := e.agreed.take()
+	if e.parted { // what they follow from has yet to be heard
+		e.kept = append(e.kept, changes...)
+		changes = nil
+	}
 	for _, c := range changes {
 		first(e.apply(e.watch.Committed(c)))
 	}
 	switch {
 	case !turned:
+	case e.parted:
+		e.overdue = nil
+		if contact == viewgroup.InTouch {
+			e.overdue = time.After(overdueAfter)
+		}
 	case contact == viewgroup.InTouch:
 		e.regroup()
+	case contact == viewgroup.CutOff && e.leaves():
+		first(e.part())
 	case contact == viewgroup.CutOff:
 		for _, l := range e.held {
 			first(e.miss(l))

@@ -21,7 +21,7 @@ func (e *execution) await(ctx context.Context, doing string, take func(heard) er
 	for e.unanswered() > 0 {
 		select {
 		case h := <-e.inbox:
-			if h.link.err != nil {
+			if !h.link.hears(h) || h.link.err != nil {
 				continue
 			}
 			last[h.link] = time.Now()

@@ -2,6 +2,7 @@ package job
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
@@ -13,17 +14,26 @@ import (
 func (e *execution) stop(reason string) {
 	e.j.phase(Releasing, 0, 0)
 	e.endSearch()
+	away := 0
 	for _, l := range e.links {
 		if !l.retired {
-			l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Stop{Stop: &jobpb.Stop{Reason: reason}}})
+			l.say(stopMessage(reason))
 		}
+		if l.err == nil && l.away {
+			away++
+		}
+	}
+	if away > 0 {
+		e.j.warn(fmt.Sprintf("%s cannot be told that the job is over, and will end by themselves", many(uint64(away), "peer")))
 	}
 	timeout := time.NewTimer(e.j.s.waits.stop)
 	defer timeout.Stop()
 	for e.unstopped() > 0 {
 		select {
 		case h := <-e.inbox:
-			if h.err != nil {
+			if h.back {
+				e.tellStop(h, reason)
+			} else if h.err != nil {
 				h.link.lose(h.err)
 			} else if _, ok := h.msg.Body.(*jobpb.FromPeer_Stopped); ok {
 				h.link.stopped = true
@@ -39,11 +49,16 @@ func (e *execution) stop(reason string) {
 	}
 }
 
-// unstopped counts the peers that may still say that they have stopped.
+func stopMessage(reason string) *jobpb.ToPeer {
+	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Stop{Stop: &jobpb.Stop{Reason: reason}}}
+}
+
+// unstopped counts the peers that may still say that they have stopped. Those that are
+// away are not waited for.
 func (e *execution) unstopped() int {
 	n := 0
 	for _, l := range e.links {
-		if l.err == nil && !l.stopped {
+		if l.err == nil && !l.stopped && !l.away {
 			n++
 		}
 	}

@@ -32,6 +32,7 @@ type execution struct {
 	explained  bool                              // the user knows the routes
 	keys       []byte                            // public key of each process, rank by rank; zeros for none
 	spoke      map[view.Process]bool             // for its rank, in a view so far
+	unspoken   map[view.Process][]*jobpb.Output  // what others have sent
 	ended      map[view.Process][2]bool          // streams that the process has closed
 	answers    map[view.Process]*jobpb.Collected // of those that were asked for their files; nil until they answer
 	early      []heard                           // said before the last peer had started
@@ -39,6 +40,10 @@ type execution struct {
 	detector   *faultdetect.Group                // nil until all peers have started
 	failed     chan int                          // members that it has failed
 	held       []*link                           // to members that it has failed while this peer was out of touch
+	parted     bool                              // those who agree on views may go on without this peer: see away.go
+	patience   <-chan time.Time                  // then: when it waits for them no more
+	overdue    <-chan time.Time                  // when those must be back that are away, once this peer is in touch
+	kept       []viewgroup.Change                // agreed on meanwhile
 	generation uint32                            // of the group
 	grouped    time.Time                         // when it began
 	accounts   *Accounts                         // of what replicas have done in all; nil: there are none
@@ -72,6 +77,7 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 		unsaid:   make(map[int]bool),
 		keys:     make([]byte, j.req.N*j.req.R*proclink.KeySize),
 		spoke:    make(map[view.Process]bool),
+		unspoken: make(map[view.Process][]*jobpb.Output),
 		ended:    make(map[view.Process][2]bool),
 		answers:  make(map[view.Process]*jobpb.Collected),
 		agreed:   newAgreed(),
@@ -173,7 +179,16 @@ func (e *execution) follow(ctx context.Context) Result {
 func (e *execution) turn(ctx context.Context, also <-chan struct{}) (r *Result) {
 	select {
 	case h := <-e.inbox:
-		r = e.hear(h)
+		switch {
+		case h.back:
+			r = e.resumed(h)
+		case h.link.hears(h):
+			r = e.hear(h)
+		}
+	case <-e.patience:
+		r = e.despair()
+	case <-e.overdue:
+		r = e.loseAway("it has not come back")
 	case member := <-e.failed:
 		r = e.silent(member)
 	case <-e.agreed.news:
@@ -188,6 +203,12 @@ func (e *execution) turn(ctx context.Context, also <-chan struct{}) (r *Result) 
 	case <-ctx.Done():
 		s := stoppedBy(ctx, e.j.req)
 		return &s
+	}
+	if e.parted && r == nil {
+		r = e.rejoin()
+	}
+	if r == nil {
+		r = e.hearUntimely()
 	}
 	e.acknowledge()
 	return r
@@ -204,6 +225,8 @@ func (e *execution) hear(h heard) *Result {
 		return nil
 	case h.link.recruit != nil:
 		return e.hearRecruit(h)
+	case h.err != nil && e.parted:
+		return e.strand(h.link)
 	case h.err != nil && h.link.silent.Load():
 		return e.lose(h.link, "it has been silent for too long", errSilent)
 	case h.err != nil:

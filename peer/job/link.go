@@ -34,9 +34,9 @@ type link struct {
 	processes []view.Process
 	slots     reservation.Placement
 
-	stream  network.Stream // nil when it could not be opened
-	out     *outgoing
-	closed  chan struct{}
+	*wire
+	ctx     context.Context // ends when the peer is lost, and with close
+	cancel  context.CancelFunc
 	running sync.WaitGroup
 
 	// Owned by the goroutine that runs the job.
@@ -51,6 +51,8 @@ type link struct {
 	err           error                        // not nil: the peer is lost to the job
 	retired       bool                         // it was told to stop before the job is over
 	retiredAt     time.Time
+	count         uint64 // messages that it has said, but for output
+	away          bool   // its stream is to be made anew: see away.go
 
 	// Of a peer that was found while the job ran:
 	recruit *recruit // until its process is in the view
@@ -59,16 +61,38 @@ type link struct {
 	silent  atomic.Bool // the group says so
 }
 
+// A wire is one stream of a link, and what waits to be said on it.
+type wire struct {
+	stream network.Stream // nil when it could not be opened
+	in     pbio.Reader
+	out    *outgoing
+	over   chan struct{} // closed when nothing is to be said on it any more
+}
+
+func newWire() *wire { return &wire{out: newOutgoing(), over: make(chan struct{})} }
+
+// end breaks the stream off.
+func (w *wire) end() {
+	close(w.over)
+	if w.stream != nil {
+		w.stream.Reset()
+	}
+}
+
 // heard is what comes in over a link: a message, or the error that ended it.
 type heard struct {
 	link *link
+	wire *wire // on which it came
+	back bool  // first on a wire that was made anew
 	msg  *jobpb.FromPeer
 	err  error
 }
 
 // newLink returns the link to the peer of slots, which is to run processes there.
 func newLink(slots reservation.Placement, processes ...view.Process) *link {
-	return &link{peer: slots.Peer, slots: slots, processes: processes, out: newOutgoing(), closed: make(chan struct{})}
+	l := &link{peer: slots.Peer, slots: slots, processes: processes, wire: newWire()}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	return l
 }
 
 // open opens the stream. What it hears goes to inbox until done is closed.
@@ -79,17 +103,22 @@ func (l *link) open(ctx context.Context, h host.Host, inbox chan<- heard, done <
 	if err != nil {
 		return err
 	}
-	l.stream = stream
-	l.running.Go(func() { l.read(inbox, done) }) // ends with the stream
-	l.running.Go(l.write)                        // ends with the stream or close
+	l.stream, l.in = stream, pbio.NewDelimitedReader(stream, jobpb.MaxMessage)
+	l.listen(inbox, done)
 	return nil
 }
 
-func (l *link) read(inbox chan<- heard, done <-chan struct{}) {
-	reader := pbio.NewDelimitedReader(l.stream, jobpb.MaxMessage)
+// listen begins to hear and to say what there is on the link's wire.
+func (l *link) listen(inbox chan<- heard, done <-chan struct{}) {
+	w := l.wire
+	l.running.Go(func() { l.read(w, inbox, done) }) // ends with the stream
+	l.running.Go(w.write)                           // ends with the stream or end
+}
+
+func (l *link) read(w *wire, inbox chan<- heard, done <-chan struct{}) {
 	for {
-		h := heard{link: l, msg: &jobpb.FromPeer{}}
-		if h.err = reader.ReadMsg(h.msg); h.err != nil {
+		h := heard{link: l, wire: w, msg: &jobpb.FromPeer{}}
+		if h.err = w.in.ReadMsg(h.msg); h.err != nil {
 			h.msg = nil
 		}
 		select {
@@ -103,29 +132,41 @@ func (l *link) read(inbox chan<- heard, done <-chan struct{}) {
 	}
 }
 
-func (l *link) write() {
-	writer := pbio.NewDelimitedWriter(l.stream)
+func (w *wire) write() {
+	writer := pbio.NewDelimitedWriter(w.stream)
 	for {
 		select {
-		case <-l.out.wake:
-		case <-l.closed:
+		case <-w.out.wake:
+		case <-w.over:
 			return
 		}
-		for _, m := range l.out.take() {
-			l.stream.SetWriteDeadline(time.Now().Add(writeTimeout))
+		for _, m := range w.out.take() {
+			w.stream.SetWriteDeadline(time.Now().Add(writeTimeout))
 			if err := writer.WriteMsg(m); err != nil {
-				l.stream.Reset() // read then reports the loss
+				w.stream.Reset() // read then reports the loss
 				return
 			}
 		}
 	}
 }
 
-// say queues a message. It never blocks.
+// say queues a message. It never blocks. What the peer misses while it is away it is
+// told when it is back.
 func (l *link) say(m *jobpb.ToPeer) {
-	if l.err == nil {
+	if l.err == nil && !l.away {
 		l.out.put(m)
 	}
+}
+
+// hears counts a message, and reports whether it came on the link's present wire.
+func (l *link) hears(h heard) bool {
+	if h.wire != l.wire {
+		return false
+	}
+	if h.msg != nil && h.msg.GetOutput() == nil && h.msg.GetResumed() == nil {
+		l.count++
+	}
+	return true
 }
 
 // lose gives the peer up: should it still be there, the reset stream tells it
@@ -135,6 +176,7 @@ func (l *link) lose(err error) {
 		return
 	}
 	l.err = err
+	l.cancel()
 	if l.stream != nil {
 		l.stream.Reset()
 	}
@@ -142,9 +184,9 @@ func (l *link) lose(err error) {
 
 // close ends the link and its goroutines. The inbox's done must be closed.
 func (l *link) close() {
-	close(l.closed)
-	if l.stream != nil {
-		l.stream.Reset()
+	l.cancel()
+	if !l.away {
+		l.end()
 	}
 	l.running.Wait()
 }

@@ -18,7 +18,7 @@ func (e *execution) suspect(m *jobpb.Suspect) {
 	switch id := p2ppeer.ID(m.GetPeer()); {
 	case id != e.j.s.cfg.Host.ID():
 		e.detector.Report(id) // it does not know strangers
-	case e.views != nil && m.GetGeneration() == e.generation && time.Since(e.grouped) > regroupAfter:
+	case e.views != nil && !e.parted && m.GetGeneration() == e.generation && time.Since(e.grouped) > regroupAfter:
 		e.regroup()
 	}
 }
@@ -32,6 +32,8 @@ func (e *execution) silent(member int) *Result {
 	switch {
 	case l == nil:
 		return nil
+	case e.parted:
+		return e.strand(l)
 	case e.views == nil || e.views.Contact() == viewgroup.InTouch:
 		return e.miss(l)
 	case e.held == nil:

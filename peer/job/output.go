@@ -3,6 +3,8 @@ package job
 import (
 	"fmt"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
@@ -29,7 +31,7 @@ const (
 // follows on that.
 func (e *execution) output(l *link, p view.Process, m *jobpb.Output) *Result {
 	if !e.spoke[p] {
-		return nil
+		return e.untimely(l, p, m)
 	}
 	s := Stream(m.Stream)
 	if s != Stdout && s != Stderr {
@@ -62,6 +64,38 @@ func (e *execution) output(l *link, p view.Process, m *jobpb.Output) *Result {
 	e.ended[p] = ended
 	if ended[0] && ended[1] {
 		e.j.printer.print(item{drained: &p})
+	}
+	return nil
+}
+
+// untimely keeps what a process sends that has not spoken: its peer may have heard before
+// this one of a view in which it does, and sends it once.
+func (e *execution) untimely(l *link, p view.Process, m *jobpb.Output) *Result {
+	size := proto.Size(m)
+	for _, before := range e.unspoken[p] {
+		size += proto.Size(before)
+	}
+	if size > 2*maxUnread {
+		return e.breach(l, fmt.Errorf("%d bytes of output of %v, which does not speak", size, p))
+	}
+	e.unspoken[p] = append(e.unspoken[p], m)
+	return nil
+}
+
+// hearUntimely takes what has been kept of those that speak by now.
+func (e *execution) hearUntimely() *Result {
+	for p, kept := range e.unspoken {
+		if !e.spoke[p] {
+			continue
+		}
+		delete(e.unspoken, p)
+		for _, m := range kept {
+			if l := e.runsOn[p]; l.err == nil {
+				if r := e.output(l, p, m); r != nil {
+					return r
+				}
+			}
+		}
 	}
 	return nil
 }

@@ -76,8 +76,16 @@ var unlucky = map[string]struct {
 		"a\nb\n",
 	},
 	"the other speaks out of turn": {
+		func(p *part) { p.ends(master, "a\n") },
+		func(p *part) {
+			p.writes(other, 0, "x\n")
+			p.until(master, view.Finished)
+		},
+		"a\n",
+	},
+	"the other speaks before it is known to": { // it is the first to finish
 		func(p *part) { p.until(other, view.Finished); p.ends(master, "a\n") },
-		func(p *part) { p.ends(other, "x\n") },
+		func(p *part) { p.ends(other, "a\n") },
 		"a\n",
 	},
 	"the other is lost": {

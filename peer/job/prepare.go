@@ -108,7 +108,13 @@ func unexpected(m *jobpb.FromPeer) error {
 // start gives every peer the membership table and has it start its processes.
 func (e *execution) start(ctx context.Context) error {
 	e.j.phase(Starting, 0, 0)
-	m := &jobpb.Start{View: jobpb.FromView(e.watch.View()), Channels: e.j.req.Channels, Explain: e.j.req.Explain, Heal: e.healing != nil}
+	m := &jobpb.Start{
+		View: jobpb.FromView(e.watch.View()), Channels: e.j.req.Channels, Explain: e.j.req.Explain, Heal: e.healing != nil,
+		AwayNs: int64(e.j.req.Away),
+	}
+	if end, limited := ctx.Deadline(); limited {
+		m.LeftNs = int64(max(time.Until(end), 1))
+	}
 	for _, l := range e.links {
 		for _, p := range l.processes {
 			m.Members = append(m.Members, e.row(l, p))

@@ -49,7 +49,7 @@ const healPeriod = 250 * time.Millisecond
 
 // heal has ranks that lack a replica get one, one after the other.
 func (e *execution) heal() {
-	if e.healing == nil {
+	if e.healing == nil || e.parted {
 		return
 	}
 	now := e.elapsed()
@@ -121,7 +121,7 @@ const retireFor = 5 * time.Second
 // retire ends the job's part at a peer. The rest of the job goes on.
 func (e *execution) retire(l *link, why string) {
 	e.detach(l)
-	l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Stop{Stop: &jobpb.Stop{Reason: why}}})
+	l.say(stopMessage(why))
 	l.retired, l.retiredAt = true, time.Now()
 }
 

@@ -33,6 +33,7 @@ type Request struct {
 	Heal         bool                  `json:"heal"`         // replace replicas that are lost while the job runs
 	Wait         time.Duration         `json:"wait"`         // for enough peers
 	Timeout      time.Duration         `json:"timeout"`      // for the whole job; 0 is none
+	Away         time.Duration         `json:"away"`         // that it goes on when its peers and the submitter are cut off from each other; at most MaxAway
 }
 
 // An Executable is the program for one platform.
@@ -104,6 +105,9 @@ func (r Request) Validate() error {
 	}
 	if r.Timeout < 0 {
 		wrong("--timeout is %v: want a time such as 90s, or 0 for no limit", r.Timeout)
+	}
+	if r.Away < 0 || r.Away > MaxAway {
+		wrong("--away is %v: want a time of at most %v", r.Away, MaxAway)
 	}
 	return errors.Join(errs...)
 }

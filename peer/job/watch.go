@@ -228,6 +228,9 @@ func (w *Watch) Committed(c viewgroup.Change) Step {
 	}
 	w.view = next
 	if c.To == view.Failed {
+		if at := w.at(c.Process); at.why == "" {
+			at.why = "failed, say the job's peers" // who have asked for it while the submitter was away
+		}
 		s.Notes = append(s.Notes, w.obituary(c.Process, wasMaster))
 	}
 	w.judgeOthers(&s, c.Process) // it may have taken the word from one that has ended, or left it to one

@@ -19,8 +19,11 @@ const maxManifest = jobpb.MaxMessage - maxText - 64
 func (j *job) collect(m *jobpb.Collect) error {
 	id := m.GetProcess().View()
 	p, ok := j.local[id]
-	if !ok || p.asked {
+	if !ok {
 		return errOrder(m)
+	}
+	if p.asked { // the answer is on its way, or repeated
+		return nil
 	}
 	if p.exit == nil || p.reason != "" || p.expelled {
 		j.say(collected(id, nil, fmt.Errorf("process %v has not ended by itself", id)))

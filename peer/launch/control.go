@@ -3,9 +3,6 @@ package launch
 import (
 	"bufio"
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
@@ -28,7 +25,8 @@ const (
 	writeTimeout = 60 * time.Second
 )
 
-// serveControl hosts the job that a control stream brings, until it ends.
+// serveControl hosts the job that a control stream brings, until it ends, or hands the
+// stream to the job that it is to be of.
 func (s *Service) serveControl(stream network.Stream) {
 	submitter := stream.Conn().RemotePeer()
 	log := s.config.Log.With().Stringer("submitter", submitter).Logger()
@@ -50,57 +48,25 @@ func (s *Service) serveControl(stream network.Stream) {
 		return
 	}
 	stream.SetReadDeadline(time.Time{})
+	if m := first.GetResume(); m != nil {
+		s.resume(stream, pbio.NewDelimitedReader(in, jobpb.MaxMessage), m)
+		return
+	}
 	j, err := s.admit(&first, submitter)
 	if err != nil {
 		log.Info().Err(err).Msg("job refused")
-		refuse(stream, err)
+		refuse(stream, prepared(err, nil))
 		return
 	}
 	j.run(stream, pbio.NewDelimitedReader(in, jobpb.MaxMessage))
 }
 
-// refuse answers Prepare with the reason and ends the stream.
-func refuse(stream network.Stream, reason error) {
+// refuse answers the first message with the reason and ends the stream.
+func refuse(stream network.Stream, answer *jobpb.FromPeer) {
 	stream.SetWriteDeadline(time.Now().Add(writeTimeout))
-	if err := pbio.NewDelimitedWriter(stream).WriteMsg(prepared(reason, nil)); err != nil {
+	if err := pbio.NewDelimitedWriter(stream).WriteMsg(answer); err != nil {
 		stream.Reset()
 		return
 	}
 	stream.Close()
-}
-
-// read turns what the submitter says into events, until the stream ends.
-func (j *job) read(in pbio.Reader) {
-	defer j.running.Done()
-	for {
-		m := &jobpb.ToPeer{}
-		if err := in.ReadMsg(m); err != nil {
-			if errors.Is(err, io.EOF) {
-				err = errors.New("closed")
-			}
-			j.do(func() { j.end(fmt.Errorf("control stream: %w", err)) })
-			return
-		}
-		if !j.do(func() { j.hear(m) }) {
-			return
-		}
-	}
-}
-
-// write sends what the job says, until out is closed. After an error, which
-// ends the job, it only drains.
-func (j *job) write(stream network.Stream, out <-chan *jobpb.FromPeer, written chan<- struct{}) {
-	defer close(written)
-	w := pbio.NewDelimitedWriter(stream)
-	broken := false
-	for m := range out {
-		if broken {
-			continue
-		}
-		stream.SetWriteDeadline(time.Now().Add(writeTimeout))
-		if err := w.WriteMsg(m); err != nil {
-			broken = true
-			stream.Reset() // the reader then ends the job
-		}
-	}
 }

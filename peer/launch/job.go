@@ -61,6 +61,7 @@ type job struct {
 	begun    bool
 	detector *faultdetect.Group
 	watchers uint32                           // generation of the detector's group
+	hang     time.Duration                    // that the detector tolerates
 	missed   time.Time                        // since when the submitter is silent; zero: it is not
 	views    *viewgroup.Group                 // nil: the submitter alone makes them
 	alive    aliveCheck                       // of the programs
@@ -68,9 +69,14 @@ type job struct {
 	channels map[channelID]context.CancelFunc // bridges to other peers
 	serving  []func()                         // take collected files off offer
 
-	queue []*jobpb.FromPeer // to the submitter, before any output
-	head  *jobpb.FromPeer   // offered to the writer
-	turn  int               // which process may send output next
+	away     time.Duration     // that the job goes on without its submitter, beyond missFor
+	until    time.Time         // when the job has taken as long as it may; zero: never
+	resting  bool              // it goes on so, and nothing of it runs here any more
+	attached *attachment       // the submitter's stream, or nil
+	said     []*jobpb.FromPeer // all but output, from the first on: it may have to be repeated
+	sent     int               // how many of them are on their way
+	head     *jobpb.FromPeer   // offered to the writer
+	turn     int               // which process may send output next
 }
 
 // do hands the owner an event and returns once it is being handled. It is false
@@ -84,34 +90,22 @@ func (j *job) do(event func()) bool {
 	}
 }
 
-// run is the job from its admission to its end. It closes the stream.
+// run is the job from its admission to its end. It closes the stream, and those by
+// which the submitter comes back.
 func (j *job) run(stream network.Stream, in pbio.Reader) {
 	j.log.Info().Stringer("submitter", j.submitter).Str("name", j.spec.Name).Int("processes", len(j.order)).Msg("job taken")
-	out, written := make(chan *jobpb.FromPeer), make(chan struct{})
-	j.running.Add(1)
-	go j.read(in)                    // ends with the stream
-	go j.write(stream, out, written) // ends with out
+	j.attach(stream, in)
 	j.working.Add(1)
 	go j.stage()
-	j.loop(out)
+	j.loop()
 	if !j.asked && j.refusal == nil {
-		stream.Reset() // nobody is to wait for more; the writer may be stuck
+		j.detach() // nobody is to wait for more; the writer may be stuck
 	}
 	j.cleanUp()
 	if j.asked {
 		j.refusal = stopped()
 	}
-	if j.refusal != nil {
-		select {
-		case out <- j.refusal:
-		case <-j.service.ctx.Done():
-		}
-	}
-	close(out)
-	stop := context.AfterFunc(j.service.ctx, func() { stream.Reset() })
-	<-written
-	stop()
-	stream.Close()
+	j.leave()
 	j.running.Wait()
 	j.log.Info().AnErr("reason", j.ended).Msg("job gone")
 	j.service.forget(j)
@@ -122,13 +116,13 @@ func (j *job) run(stream network.Stream, in pbio.Reader) {
 const tickPeriod = time.Second
 
 // loop handles events until the job is over.
-func (j *job) loop(out chan<- *jobpb.FromPeer) {
+func (j *job) loop() {
 	tick := time.NewTicker(tickPeriod)
 	defer tick.Stop()
 	for j.ended == nil {
 		var ready chan<- *jobpb.FromPeer
-		if j.next() {
-			ready = out
+		if j.attached != nil && j.next() {
+			ready = j.attached.out
 		}
 		select {
 		case ready <- j.head:
@@ -167,7 +161,7 @@ func (j *job) enter(s State) {
 }
 
 // say queues a message to the submitter.
-func (j *job) say(m *jobpb.FromPeer) { j.queue = append(j.queue, m) }
+func (j *job) say(m *jobpb.FromPeer) { j.said = append(j.said, m) }
 
 // hear handles one message of the submitter, which may come in any order; only
 // the right one is obeyed.
@@ -230,9 +224,7 @@ func (j *job) tick() {
 	case Running:
 		j.checkAlive()
 		j.checkSupervisors()
-		if !j.missed.IsZero() && time.Since(j.missed) > missFor {
-			j.end(errSubmitterFailed)
-		}
+		j.standIn()
 	}
 }
 

@@ -90,7 +90,8 @@ func (j *job) place() place {
 
 // joined takes the row of a process that joins the job.
 func (j *job) joined(row *jobpb.Member) error {
-	if p := row.GetProcess().View(); j.local[p] != nil { // its key is all that is new
+	p := row.GetProcess().View()
+	if _, known := j.members.peerOf[p]; known { // its key may be new
 		j.members.learn(p, row.GetKey())
 		return nil
 	}

@@ -106,6 +106,10 @@ func collected(p view.Process, manifest []byte, err error) *jobpb.FromPeer {
 	}}}
 }
 
+func resumed(err error) *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Resumed{Resumed: &jobpb.Resumed{Error: text(err)}}}
+}
+
 func stopped() *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Stopped{Stopped: &jobpb.Stopped{}}}
 }

@@ -116,8 +116,9 @@ func (j *job) next() bool {
 	if j.head != nil {
 		return true
 	}
-	if len(j.queue) > 0 {
-		j.head, j.queue = j.queue[0], j.queue[1:]
+	if j.sent < len(j.said) {
+		j.head = j.said[j.sent]
+		j.sent++
 		return true
 	}
 	for range streams * len(j.order) {

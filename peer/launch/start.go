@@ -31,6 +31,7 @@ func (j *job) start(m *jobpb.Start) {
 	}
 	if err == nil {
 		j.members, j.explain, j.heal = members, m.Explain, m.Heal
+		j.bear(m)
 		j.kinds = both(kinds, j.service.config.Channels)
 		err = j.adopt(m.View)
 	}
@@ -208,7 +209,7 @@ func (j *job) join(m *jobpb.Join) error {
 	if before := j.detector; before != nil {
 		j.running.Go(before.Close) // it may be about to tell a verdict, which waits for us
 	}
-	j.detector, j.watchers, j.missed = detector, m.Generation, time.Time{}
+	j.detector, j.watchers, j.hang, j.missed = detector, m.Generation, group.Hang, time.Time{}
 	return j.joinViews(m.Views, group.Members)
 }
 
@@ -247,14 +248,8 @@ func (j *job) watchGroup(m *jobpb.Join) (group faultdetect.GroupConfig, err erro
 	return group, nil
 }
 
-// missFor is how long a job goes on without its submitter: longer than that waits, out
-// of touch, until it ends the job itself.
-const missFor = 20 * time.Second
-
-var errSubmitterFailed = errors.New("the submitter's peer has failed")
-
 // judge acts on what the fault detector says of a peer that has failed. The submitter's
-// may be cut off for a moment; where others agree on views with it, it may come back.
+// may be cut off; where others agree on views with it, it may come back.
 func (j *job) judge(peer p2ppeer.ID, generation uint32) {
 	if generation != j.watchers {
 		return
@@ -264,8 +259,7 @@ func (j *job) judge(peer p2ppeer.ID, generation uint32) {
 			j.end(errSubmitterFailed)
 			return
 		}
-		j.missed = time.Now()
-		j.log.Info().Msg("the submitter is out of reach; the job goes on without it for a while")
+		j.miss()
 	}
 	j.say(suspect([]byte(peer), generation))
 }

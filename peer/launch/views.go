@@ -14,6 +14,14 @@ import (
 
 var errCutOff = errors.New("cut off from the majority of the job's peers")
 
+// cutOff ends the job (V2), unless all that ran here has ended, and this peer only keeps
+// what that has printed.
+func (j *job) cutOff() {
+	if !j.resting {
+		j.end(errCutOff)
+	}
+}
+
 // joinViews makes this peer one of those who agree on the job's views, if any do:
 // order has their indices in the fault detector's group.
 func (j *job) joinViews(order []uint32, group []p2ppeer.ID) error {
@@ -29,7 +37,7 @@ func (j *job) joinViews(order []uint32, group []p2ppeer.ID) error {
 		Committed: func(c viewgroup.Committed) { j.do(func() { j.take(c.View) }) },
 		Contact: func(c viewgroup.Contact) {
 			if c == viewgroup.CutOff {
-				j.do(func() { j.end(errCutOff) })
+				j.do(j.cutOff)
 			}
 		},
 	}
@@ -75,7 +83,7 @@ func (j *job) take(v view.View) {
 	if v.Epoch <= j.view.Epoch {
 		return
 	}
-	if !j.knows(v) {
+	if !j.knows(v) && j.missed.IsZero() {
 		j.ahead = v // the row is on its way
 		return
 	}

@@ -38,6 +38,7 @@ type Group struct {
 	proposed []Change               // likewise
 	inbound  map[int]network.Stream // one per peer
 	votes    []bool                 // by peer, as far as the member knows
+	silences []int                  // by peer, in ticks, likewise
 	contact  Contact                // likewise
 
 	// Only run touches these.
@@ -59,7 +60,7 @@ func newGroup(s *Service, c GroupConfig, m *Member) *Group {
 		wake:    make(chan struct{}, 1),
 		inbound: make(map[int]network.Stream),
 		writers: make(map[int]*writer),
-		votes:   make([]bool, len(c.Peers)),
+		votes:   make([]bool, len(c.Peers)), silences: make([]int, len(c.Peers)),
 	}
 	for i := range g.votes {
 		g.votes[i] = m.Votes(i)
@@ -98,6 +99,19 @@ func (g *Group) Votes(p p2ppeer.ID) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return i >= 0 && g.votes[i]
+}
+
+// Silence returns for how long a peer has not answered this one, if it leads the group
+// and is in touch with the majority: else nobody's silence means anything, and it is 0.
+// ok is false for a peer that is not of the group.
+func (g *Group) Silence(p p2ppeer.ID) (d time.Duration, ok bool) {
+	i := slices.Index(g.config.Peers, p)
+	if i < 0 {
+		return 0, false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return time.Duration(g.silences[i]) * TickPeriod, true
 }
 
 // Contact returns how this peer stands to the majority.
@@ -190,7 +204,7 @@ func (g *Group) notice() {
 func (g *Group) carryOut(out Output) {
 	g.mu.Lock()
 	for i := range g.votes {
-		g.votes[i] = g.member.Votes(i)
+		g.votes[i], g.silences[i] = g.member.Votes(i), g.member.Silence(i)
 	}
 	g.mu.Unlock()
 	for _, m := range out.Send {

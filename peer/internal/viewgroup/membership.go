@@ -96,6 +96,16 @@ func (m *Member) silent(id uint64) bool {
 	return known && m.now-last > silentTicks
 }
 
+// Silence returns for how many ticks a peer has not answered this one: 0 when it does,
+// or this one does not lead, or is not in touch, so that it cannot tell.
+func (m *Member) Silence(peer int) int {
+	last, known := m.answered[uint64(peer)+1]
+	if !known || m.Contact() != InTouch {
+		return 0
+	}
+	return m.now - last
+}
+
 // majorityHeard returns when the last of a majority of those who vote was heard, this
 // peer among them.
 func (m *Member) majorityHeard() int {

@@ -1,0 +1,233 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/p2p/net/swarm"
+	"github.com/libp2p/go-msgio/pbio"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
+)
+
+// What a submitter does that is cut off from most of those who agree on views, while they
+// may go on without it:
+//
+//	in touch --- CutOff ---> parted: streams to who is silent are made anew, each until its
+//	   ^                     |       peer answers; what is agreed on meanwhile is kept
+//	   |                     |
+//	   +---- rejoin <--------+  in touch, and each peer is back or lost: now that all has been
+//	         regroup         |  heard that the changes follow from, they are taken
+//	                         |
+//	                         +-- despair, after Request.Away: the job ends
+//
+// A peer that is away repeats what this one has not heard, and is told what it may have
+// missed (package launch, attachment.go). Nothing is decided here meanwhile (V2).
+
+// MaxAway bounds how long a job goes on while its peers and the submitter are cut off from
+// each other.
+const MaxAway = time.Hour
+
+const (
+	// overdueAfter is how long peers have to come back once the submitter is in touch
+	// with the majority.
+	overdueAfter = 10 * time.Second
+	// resumeTimeout bounds one attempt to make a stream anew, and resumePause is the
+	// time between two.
+	resumeTimeout = 5 * time.Second
+	resumePause   = 500 * time.Millisecond
+)
+
+// leaves reports whether the job's peers may go on without this one: it has begun, and so
+// many of those who vote are not known to be lost that they are a majority.
+func (e *execution) leaves() bool {
+	if e.views == nil || e.begin == nil || e.j.req.Away == 0 {
+		return false
+	}
+	votes, left := 0, 0
+	for _, id := range e.group {
+		if !e.views.Votes(id) {
+			continue
+		}
+		votes++
+		if l := e.linkTo(id); l != nil && l.err == nil && !l.retired && id != e.j.s.cfg.Host.ID() {
+			left++
+		}
+	}
+	return 2*left > votes
+}
+
+// part begins to wait for those who are silent.
+func (e *execution) part() (r *Result) {
+	e.parted, e.patience = true, time.After(e.j.req.Away)
+	e.j.warn(fmt.Sprintf("cut off from the majority of the job's peers, which may go on without this machine; waiting up to %v to come back to it", e.j.req.Away))
+	held := e.held
+	e.held = nil
+	for _, l := range held {
+		if s := e.strand(l); r == nil {
+			r = s
+		}
+	}
+	return r
+}
+
+// strand has the stream to a peer made anew that is silent, or whose stream has broken. One
+// that has come later is lost: it does not agree on views, and so does not go on.
+func (e *execution) strand(l *link) *Result {
+	switch {
+	case l.err != nil || l.away || l.retired:
+		return nil
+	case l.recruit != nil || l.group != nil:
+		return e.miss(l)
+	}
+	l.end()
+	l.away = true
+	count := l.count
+	l.running.Go(func() { l.reopen(e.j.s.cfg.Host, e.j.spec.ID, count, e.inbox, e.done) }) // ends with the link
+	return nil
+}
+
+// reopen makes the stream anew. What it hears first goes to inbox.
+func (l *link) reopen(h host.Host, job string, count uint64, inbox chan<- heard, done <-chan struct{}) {
+	m := &jobpb.ToPeer{Body: &jobpb.ToPeer_Resume{Resume: &jobpb.Resume{Job: job, Heard: count}}}
+	for l.ctx.Err() == nil {
+		// On the old connection what is sent waits for TCP to try again, about as long as
+		// the link was cut.
+		_ = h.Network().ClosePeer(l.peer)
+		if w, answer, err := l.resume(h, m); err == nil {
+			select {
+			case inbox <- heard{link: l, wire: w, back: true, msg: answer}:
+			case <-done:
+				w.end()
+			}
+			return
+		}
+		select {
+		case <-time.After(resumePause):
+		case <-l.ctx.Done():
+		}
+	}
+}
+
+// resume makes one attempt.
+func (l *link) resume(h host.Host, m *jobpb.ToPeer) (w *wire, answer *jobpb.FromPeer, err error) {
+	if s, ok := h.Network().(interface{ Backoff() *swarm.DialBackoff }); ok {
+		s.Backoff().Clear(l.peer)
+	}
+	ctx, cancel := context.WithTimeout(l.ctx, resumeTimeout)
+	defer cancel()
+	stream, err := h.NewStream(ctx, l.peer, Protocol)
+	if err != nil {
+		return nil, nil, err
+	}
+	stop := context.AfterFunc(ctx, func() { stream.Reset() })
+	defer stop()
+	w, answer = newWire(), &jobpb.FromPeer{}
+	w.stream, w.in = stream, pbio.NewDelimitedReader(stream, jobpb.MaxMessage)
+	if err = pbio.NewDelimitedWriter(stream).WriteMsg(m); err == nil {
+		err = w.in.ReadMsg(answer)
+	}
+	if err == nil && !stop() {
+		err = context.Cause(ctx)
+	}
+	if err != nil {
+		stream.Reset()
+	}
+	return w, answer, err
+}
+
+// resumed goes on with a peer whose stream has been made anew.
+func (e *execution) resumed(h heard) *Result {
+	l := h.link
+	if l.err != nil {
+		h.wire.end()
+		return nil
+	}
+	l.wire, l.away = h.wire, false
+	l.listen(e.inbox, e.done)
+	answer := h.msg.GetResumed()
+	if answer == nil {
+		return e.breach(l, unexpected(h.msg))
+	}
+	if answer.Error != "" {
+		return e.lose(l, "its part of the job has ended", errors.New(plain(answer.Error)))
+	}
+	e.remind(l)
+	return nil
+}
+
+// remind tells a peer what it may have missed. What it knows means nothing to it.
+func (e *execution) remind(l *link) {
+	v := e.watch.View()
+	l.say(e.begin)
+	for p, on := range e.runsOn {
+		if p.Replica >= e.j.req.R && v.Has(p) {
+			l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: e.row(on, p)}})
+		}
+	}
+	l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_View{View: jobpb.FromView(v)}})
+	for _, p := range l.processes {
+		l.say(e.emitted(p.Rank))
+		if answer, asked := e.answers[p]; asked && answer == nil {
+			e.askFiles(p)
+		}
+	}
+}
+
+// isAway reports whether a stream to the peer is being made anew.
+func isAway(l *link) bool { return l.err == nil && l.away }
+
+// rejoin takes the job up again when this peer is in touch and nobody is away any more.
+func (e *execution) rejoin() (r *Result) {
+	if e.views.Contact() != viewgroup.InTouch || slices.ContainsFunc(e.links, isAway) {
+		return nil
+	}
+	e.parted, e.patience, e.overdue = false, nil, nil
+	e.j.warn("in touch with the job's peers again")
+	changes := e.kept
+	e.kept = nil
+	for _, c := range changes {
+		if s := e.apply(e.watch.Committed(c)); r == nil {
+			r = s
+		}
+	}
+	e.regroup()
+	return r
+}
+
+// loseAway gives up the peers that are away.
+func (e *execution) loseAway(why string) (r *Result) {
+	for _, l := range e.links {
+		if isAway(l) {
+			if s := e.lose(l, why, errSilent); r == nil {
+				r = s
+			}
+		}
+	}
+	return r
+}
+
+// despair ends a job that this peer has waited for long enough.
+func (e *execution) despair() *Result {
+	r := e.loseAway("it has been silent for too long")
+	if s := e.apply(e.watch.CutOff()); r == nil {
+		r = s
+	}
+	return r
+}
+
+// tellStop tells a peer whose stream has been made anew that the job is over.
+func (e *execution) tellStop(h heard, reason string) {
+	if l := h.link; l.err == nil {
+		l.wire, l.away = h.wire, false
+		l.listen(e.inbox, e.done)
+		l.say(stopMessage(reason))
+	} else {
+		h.wire.end()
+	}
+}

@@ -1,0 +1,130 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
+)
+
+// A job whose submitter is silent goes on where its peers agree on views without it. They
+// then ask for the changes that the submitter would ask for:
+//
+//	a process here has ended            each peer, of its own
+//	a peer does not answer              who leads the group, when it is in touch with the majority
+//	a process came later, and its peer  every peer: nobody watches that one now
+//	  is not of the group
+//
+// What the processes print waits for the submitter, as far as there is room, and so do
+// the files of those that have ended; their slots do not.
+
+const (
+	// missFor is how long a job bears a silent submitter in any case: longer than one
+	// waits that is out of touch.
+	missFor = 20 * time.Second
+	// standInAfter is how long the submitter is silent before others ask for changes of
+	// the view: then it takes none of them before it has heard what they follow from, if
+	// it comes back (package job, away.go).
+	standInAfter = 10 * time.Second
+	// maxAway bounds how long a submitter can have a job go on without it.
+	maxAway = time.Hour
+	// silentFor is how long a peer does not answer who leads before its processes fail,
+	// beside the tolerated hang: nobody asks it through others, as the submitter would.
+	silentFor = 4 * time.Second
+)
+
+var errSubmitterFailed = errors.New("the submitter's peer has failed")
+
+// bear takes note of how long the job is to go on without its submitter.
+func (j *job) bear(m *jobpb.Start) {
+	j.away = min(max(time.Duration(m.AwayNs), 0), maxAway)
+	if m.LeftNs > 0 {
+		j.until = time.Now().Add(time.Duration(m.LeftNs))
+	}
+}
+
+// miss says that the submitter is silent.
+func (j *job) miss() {
+	if j.missed.IsZero() {
+		j.missed = time.Now()
+		j.log.Info().Msg("the submitter is out of reach; the job goes on without it")
+	}
+	j.take(j.ahead) // it brings the row no more
+}
+
+// standIn does for a submitter that is silent what cannot wait for it.
+func (j *job) standIn() {
+	if j.missed.IsZero() {
+		return
+	}
+	limit := missFor + j.away
+	if j.keys == nil { // it has not begun, and nobody else can begin it
+		limit = missFor
+	}
+	if time.Since(j.missed) > limit || !j.until.IsZero() && time.Now().After(j.until) {
+		j.end(errSubmitterFailed)
+		return
+	}
+	if time.Since(j.missed) < standInAfter {
+		return
+	}
+	for _, p := range j.view.Processes() {
+		if to := j.becomes(p); j.view.Live(p) && to != view.Live {
+			j.views.Propose(viewgroup.Change{Process: p, To: to})
+		}
+	}
+	j.rest()
+}
+
+// becomes returns what this peer knows that a live process has become.
+func (j *job) becomes(p view.Process) view.State {
+	if here := j.local[p]; here != nil {
+		switch {
+		case here.exit == nil:
+			return view.Live
+		case here.exit.Code == 0 && here.exit.Signal == "" && here.reason == "" && here.initialized == here.finalized:
+			return view.Finished
+		}
+		return view.Failed
+	}
+	if silence, ok := j.views.Silence(j.members.peerOf[p]); !ok || silence > silentFor+j.hang {
+		return view.Failed
+	}
+	return view.Live
+}
+
+// rest gives the slots back when nothing runs here any more, and ends the job when
+// nothing of it will be asked for. Of a job that has lost a rank, the submitter is to
+// hear how.
+func (j *job) rest() {
+	over, needed := true, false
+	for rank := range j.view.N {
+		if _, ok := j.view.Speaker(rank); !ok {
+			needed = true
+			j.endAll(fmt.Sprintf("rank %d has lost all its replicas", rank))
+			break
+		}
+	}
+	for _, p := range j.local {
+		over = over && p.exit != nil
+		needed = needed || !p.expelled
+	}
+	switch {
+	case !needed:
+		j.end(errors.New("all its processes have failed"))
+	case over && !j.resting:
+		j.resting = true
+		j.service.config.Reservations.Release(j.key)
+		j.log.Info().Msg("its processes have ended; their output waits for the submitter")
+	}
+}
+
+// endAll ends what runs here.
+func (j *job) endAll(reason string) {
+	for _, p := range j.local {
+		p.end(reason)
+	}
+}

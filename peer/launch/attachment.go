@@ -1,0 +1,162 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-msgio/pbio"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+)
+
+// An attachment is a control stream of the job's submitter: the first, or the one by
+// which it has come back.
+//
+//	submitter                               peer
+//	    |== first stream, broken ========... |  alone.go: the job goes on
+//	    |-- Resume(job, heard) ------------->|  new stream
+//	    |<-- Resumed ------------------------|
+//	    |<-- what came after heard ----------|
+//	    |<-- output not acknowledged --------|  known by number, if it comes twice
+//	    |-- Begin, View, Emitted, ... ------>|  what may not have arrived: each means nothing the second time
+//	    |-- Join(next generation) ---------->|  it is not missed any more
+type attachment struct {
+	stream  network.Stream
+	out     chan *jobpb.FromPeer
+	written chan struct{} // closed when nothing is written any more
+}
+
+// attach makes stream the one by which the job hears of its submitter and speaks to it.
+func (j *job) attach(stream network.Stream, in pbio.Reader) {
+	a := &attachment{stream, make(chan *jobpb.FromPeer), make(chan struct{})}
+	j.attached = a
+	j.running.Go(func() { j.read(a, in) }) // ends with the stream
+	j.running.Go(a.write)                  // ends with out
+}
+
+// detach breaks the stream off, if there is one.
+func (j *job) detach() {
+	if a := j.attached; a != nil {
+		a.stream.Reset()
+		close(a.out)
+		j.attached, j.head = nil, nil
+	}
+}
+
+// leave says the job's last word, if there is one, and ends the stream in good order.
+func (j *job) leave() {
+	a := j.attached
+	if a == nil {
+		return
+	}
+	if j.refusal != nil {
+		select {
+		case a.out <- j.refusal:
+		case <-j.service.ctx.Done():
+		}
+	}
+	close(a.out)
+	stop := context.AfterFunc(j.service.ctx, func() { a.stream.Reset() })
+	<-a.written
+	stop()
+	a.stream.Close()
+}
+
+// read turns what the submitter says into events, until the stream ends.
+func (j *job) read(a *attachment, in pbio.Reader) {
+	current := func(event func()) bool {
+		return j.do(func() {
+			if a == j.attached { // else the submitter has another one by now
+				event()
+			}
+		})
+	}
+	for {
+		m := &jobpb.ToPeer{}
+		if err := in.ReadMsg(m); err != nil {
+			if errors.Is(err, io.EOF) {
+				err = errors.New("closed")
+			}
+			current(func() { j.broke(fmt.Errorf("control stream: %w", err)) })
+			return
+		}
+		if !current(func() { j.hear(m) }) {
+			return
+		}
+	}
+}
+
+// write sends what the job says, until out is closed. After an error, which the
+// reader notices, it only drains.
+func (a *attachment) write() {
+	defer close(a.written)
+	w := pbio.NewDelimitedWriter(a.stream)
+	broken := false
+	for m := range a.out {
+		if broken {
+			continue
+		}
+		a.stream.SetWriteDeadline(time.Now().Add(writeTimeout))
+		if err := w.WriteMsg(m); err != nil {
+			broken = true
+			a.stream.Reset()
+		}
+	}
+}
+
+// broke handles the end of the stream. Where the submitter had been silent before, it is
+// the link that has broken, and the submitter may come back; else it has ended, or has
+// given this peer up.
+func (j *job) broke(reason error) {
+	if j.missed.IsZero() || j.keys == nil {
+		j.end(reason)
+		return
+	}
+	j.detach()
+}
+
+// resume brings a submitter back to its job.
+func (s *Service) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume) {
+	j, ok := s.lookup(m.Job)
+	err := errors.New("no such job here")
+	if ok && j.submitter == stream.Conn().RemotePeer() {
+		// It has dropped all connections but this. On the others what is sent here would
+		// wait for TCP to try again.
+		for _, c := range s.host.Network().ConnsToPeer(j.submitter) {
+			if c.ID() != stream.Conn().ID() {
+				_ = c.Close()
+			}
+		}
+		answer := make(chan error, 1)
+		if j.do(func() { answer <- j.resume(stream, in, m.Heard) }) {
+			err = <-answer
+		}
+	}
+	if err != nil {
+		refuse(stream, resumed(err))
+	}
+}
+
+// resume makes stream the submitter's, which has heard so much of what was said.
+func (j *job) resume(stream network.Stream, in pbio.Reader, heard uint64) error {
+	if j.ended != nil || j.keys == nil {
+		return errors.New("the job is not under way")
+	}
+	if heard > uint64(len(j.said)) {
+		return fmt.Errorf("%d messages heard of %d", heard, len(j.said))
+	}
+	j.detach()
+	j.attach(stream, in)
+	j.head, j.sent = resumed(nil), int(heard)
+	for _, p := range j.local {
+		for s := range p.out {
+			p.out[s].box.Rewind()
+		}
+	}
+	j.log.Info().Uint64("heard", heard).Int("said", len(j.said)).Msg("the submitter is back")
+	return nil
+}
