@@ -169,7 +169,7 @@ func (b *battle) note(format string, args ...any) {
 
 // submit hands the job in, at the peer that lives on or as a peer of its own.
 func (b *battle) submit() {
-	args := []string{"-n", strconv.Itoa(b.plan.N), "-r", strconv.Itoa(b.plan.R), "-w", "60", "--timeout", "180s"}
+	args := []string{"-n", strconv.Itoa(b.plan.N), "-r", strconv.Itoa(b.plan.R), "-w", "60", "--timeout", "180s", "--away", "30s"}
 	if b.plan.Concentrate {
 		args = append(args, "-a", "concentrate")
 	}

@@ -21,7 +21,8 @@
 // without their majority the job stops and says so (V2). A job without replicas, or
 // on one peer beside the submitter's, has no such group: the submitter's word is
 // the view. The job does not outlive its submitter; the peers end it when the
-// control stream ends, or its peer is silent for too long.
+// control stream ends. Where views are agreed on, they go on without one that is only
+// silent, which comes back to its job.
 //
 // Watch and Emission are pure cores. Submitter is the thin service that owns the
 // streams and the clock. One goroutine, that of Submitter.Run, owns each job. It
@@ -40,7 +41,8 @@
 // A silent peer is given up only while this one is in touch with the majority of those
 // who agree on views; else it may be this one that nobody hears. Once it is in touch
 // again, all who are left watch each other anew, in a group of the next generation:
-// group.go. If that takes too long the job ends.
+// group.go. If that takes long, the peers go on by themselves, and control streams are made
+// anew: away.go. If it takes too long the job ends.
 //
 // # When a replica is lost
 //

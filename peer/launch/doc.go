@@ -27,10 +27,11 @@
 //
 // A job ends when the submitter says Stop, when the control stream ends, for
 // whatever reason, when the fault detector says that the submitter's peer has
-// failed (20 s later, if peers agree on the job's views: it may come back and have the
-// detector begin anew), when this peer is cut off from the majority of those who agree on the job's
+// failed, when this peer is cut off from the majority of those who agree on the job's
 // views (package viewgroup, V2), when the submitter breaks the order above, and when
-// this peer closes.
+// this peer closes. Where peers agree on the job's views it goes on without a submitter
+// that is silent (alone.go), which may come back on another stream (attachment.go); that
+// ends too, after a time that the submitter has asked for, of an hour at most.
 // Nothing of it is left then (S4): no process, no descendant of one, no file, no
 // stream, no pin, no slot. If this peer is killed instead, the supervisors do
 // that, and NewService removes what even they left.

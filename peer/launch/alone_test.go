@@ -1,0 +1,162 @@
+package launch
+
+import (
+	"testing"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/host"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-msgio/pbio"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+)
+
+// resume opens a control stream to a peer that begins with Resume, and returns the answer.
+func (j *testJob) resume(from host.Host, peer *member, job string, heard uint64) (*testLink, *jobpb.Resumed) {
+	j.Helper()
+	s, err := from.NewStream(j.Context(), peer.ID(), ControlProtocol)
+	if err != nil {
+		j.Fatal(err)
+	}
+	m := &jobpb.ToPeer{Body: &jobpb.ToPeer_Resume{Resume: &jobpb.Resume{Job: job, Heard: heard}}}
+	if err := pbio.NewDelimitedWriter(s).WriteMsg(m); err != nil {
+		j.Fatal(err)
+	}
+	l := newTestLink(j.T, s)
+	return l, await(l, (*jobpb.FromPeer).GetResumed)
+}
+
+// startAlone starts a job of one rank, and has its peers miss the submitter.
+func startAlone(t *testing.T, args ...string) *testJob {
+	j := newTestJob(t, 1, 2, nil, args...)
+	start := j.startMessage()
+	start.GetStart().AwayNs = int64(time.Minute)
+	j.prepare()
+	j.tell(start)
+	for _, l := range j.links {
+		await(l, (*jobpb.FromPeer).GetStarted)
+		l.kept = nil
+	}
+	j.peers[0].meet(j.peers[1])
+	j.peers[1].meet(j.peers[0])
+	j.begin()
+	j.joinGroup(&jobpb.Join{Views: []uint32{2, 0, 1}}, false) // no heartbeat comes
+	for _, l := range j.links {
+		if s := await(l, (*jobpb.FromPeer).GetSuspect); p2ppeer.ID(s.Peer) != j.submitter.ID() {
+			t.Errorf("suspect %v", s)
+		}
+	}
+	return j
+}
+
+// TestSubmitterComesBackToAJobThatWentOnWithoutIt: the processes end, their slots are
+// given back, and what they have said and printed is there when it is back.
+func TestSubmitterComesBackToAJobThatWentOnWithoutIt(t *testing.T) {
+	t.Parallel()
+	j := startAlone(t, "print", "line", "3", "0")
+	for _, l := range j.links {
+		l.stream.Reset()
+	}
+	for _, peer := range j.peers {
+		for peer.reservations.Snapshot().Running > 0 {
+			select {
+			case <-peer.reservations.Changed():
+			case <-time.After(patience):
+				t.Fatal("slots are not given back")
+			}
+		}
+	}
+	for k, peer := range j.peers {
+		l, r := j.resume(j.submitter.Host, peer, j.spec.ID, 2) // Prepared and Started at least
+		if r.Error != "" {
+			t.Fatal(r.Error)
+		}
+		if e := l.exited(view.Process{Replica: k}); e.Code != 0 {
+			t.Errorf("exit %v", e)
+		}
+		if k == 0 {
+			if got := l.output(view.Process{}, 1); got != "line 0\nline 1\nline 2\n" {
+				t.Errorf("output %q", got)
+			}
+		}
+		j.links[k] = l
+	}
+	j.stop()
+}
+
+// TestR6WhatWasHeardIsNotRepeated, and what was not is, as often as the submitter comes
+// back; and so is output that was not acknowledged.
+func TestR6WhatWasHeardIsNotRepeated(t *testing.T) {
+	t.Parallel()
+	j := startAlone(t, "print", "line", "3", "0")
+	job := j.peers[0].launch.jobs[j.spec.ID]
+	counted := make(chan int, 1)
+	job.do(func() { counted <- len(job.said) })
+	said := <-counted
+	first, r := j.resume(j.submitter.Host, j.peers[0], j.spec.ID, uint64(said))
+	if r.Error != "" {
+		t.Fatal(r.Error)
+	}
+	if got := first.output(view.Process{}, 1); got != "line 0\nline 1\nline 2\n" {
+		t.Errorf("output %q", got)
+	}
+	if len(first.kept) > 1 { // the end of the other stream
+		t.Errorf("repeated %v", first.kept)
+	}
+	again, r := j.resume(j.submitter.Host, j.peers[0], j.spec.ID, uint64(said)-1)
+	if r.Error != "" {
+		t.Fatal(r.Error)
+	}
+	first.awaitEnd()
+	if m, err := again.next(); err != nil || m.GetOutput() != nil {
+		t.Errorf("%v %v; want the last of what was said", m, err)
+	}
+	if got := again.output(view.Process{}, 1); got != "line 0\nline 1\nline 2\n" { // not acknowledged
+		t.Errorf("output %q", got)
+	}
+	j.links[0] = again
+	j.joinGroup(&jobpb.Join{Generation: 1}, true)
+	j.stop()
+}
+
+func TestNobodyComesBackToAJobThatIsNotTheirs(t *testing.T) {
+	t.Parallel()
+	j := startAlone(t, "sleep")
+	stranger := newMember(t, 0)
+	stranger.meet(j.peers[0])
+	for name, c := range map[string]struct {
+		from  host.Host
+		job   string
+		heard uint64
+	}{
+		"stranger":         {stranger.Host, j.spec.ID, 0},
+		"another job":      {j.submitter.Host, "none", 0},
+		"heard too much":   {j.submitter.Host, j.spec.ID, 1 << 40},
+		"a job of no name": {j.submitter.Host, "", 0},
+	} {
+		if l, r := j.resume(c.from, j.peers[0], c.job, c.heard); r.Error == "" {
+			t.Errorf("%s: taken", name)
+		} else {
+			l.awaitEnd()
+		}
+	}
+	j.stop() // on the first stream
+}
+
+// TestJobThatHasNotBegunDoesNotGoOn: nobody but the submitter can let it begin.
+func TestJobThatHasNotBegunDoesNotGoOn(t *testing.T) {
+	t.Parallel()
+	j := newTestJob(t, 1, 2, nil, "sleep")
+	j.start()
+	j.peers[0].meet(j.peers[1])
+	j.peers[1].meet(j.peers[0])
+	j.joinGroup(&jobpb.Join{Views: []uint32{2, 0, 1}}, false)
+	for _, l := range j.links {
+		await(l, (*jobpb.FromPeer).GetSuspect)
+	}
+	for _, l := range j.links {
+		l.stream.Reset()
+	}
+	j.gone()
+}
