@@ -199,4 +199,5 @@ func (e *Engine) goTo(s *protection.Snapshot) {
 	own := &e.flows[e.self.Rank]
 	own.hear(e.self.Replica, own.took)
 	e.clockOffset = e.time - e.clock().Seconds()
+	e.answerAsked()
 }

@@ -39,8 +39,9 @@ const (
 // being asked for when there are no replicas.
 const shortMost = 1 << 20
 
-// messageCost is about what a message that waits takes apart from its payload, in bytes.
-const messageCost = 128
+// messageCost is what a message counts apart from its payload, in bytes: as much as
+// without replicas, so that no fewer short ones are buffered.
+const messageCost = channel.HeaderSize
 
 // A tally counts the bytes of messages, by class, each with messageCost.
 type tally [classes]uint64

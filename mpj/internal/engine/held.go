@@ -47,8 +47,7 @@ func (e *Engine) sendStandard(r *Request, m protection.Message) {
 		h.full = true
 		e.stalled = append(e.stalled, &h)
 	}
-	e.sendHeld(r, &h, m)
-	if !h.over && !h.full {
+	if e.sendHeld(r, &h, m); !h.over {
 		e.query(&h)
 	}
 }
@@ -124,15 +123,14 @@ func (e *Engine) tellTaken(rank int) {
 	if rank == e.self.Rank {
 		return
 	}
+	e.flows[rank].told = e.flows[rank].took
 	for k := range e.view.R {
 		e.tellTakenTo(view.Process{Rank: rank, Replica: k})
 	}
 }
 
 func (e *Engine) tellTakenTo(p view.Process) {
-	f := &e.flows[p.Rank]
-	f.told = f.took
-	e.enqueue(protection.Envelope{To: p, Frame: takenFrame(e.self.Rank, f.took)})
+	e.enqueue(protection.Envelope{To: p, Frame: takenFrame(e.self.Rank, e.flows[p.Rank].took)})
 }
 
 // arrivedTaken takes what another process has received.
@@ -161,7 +159,7 @@ func (e *Engine) meetFlows(before view.View) {
 		e.flows[rank].grow(e.view.R)
 	}
 	for _, p := range e.view.Processes() {
-		if e.whole && before.State(p) == view.Vacant && e.view.Live(p) && p.Rank != e.self.Rank && e.flows[p.Rank].took.sum() > 0 {
+		if e.whole && before.State(p) == view.Vacant && e.view.Live(p) && p.Rank != e.self.Rank {
 			e.tellTakenTo(p)
 		}
 	}

@@ -11,14 +11,13 @@ var flowLimit = 64 << 20 // a variable for tests
 // load is what flowLimit limits. e.mu is held.
 func (e *Engine) load() int { return e.queued + e.protocol.Retained() }
 
-// relieve ends the waits that a lower load ends. e.mu is held.
+// relieve ends the waits that a lower load ends. It is called while frames are written,
+// so it sends none. e.mu is held.
 func (e *Engine) relieve() {
 	if len(e.stalled) > 0 && e.load() < flowLimit {
 		for _, h := range e.stalled {
 			h.full = false
-			if e.settleHeld(h); !h.over {
-				e.query(h)
-			}
+			e.settleHeld(h)
 		}
 		clear(e.stalled)
 		e.stalled = e.stalled[:0]

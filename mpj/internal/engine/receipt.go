@@ -31,8 +31,7 @@ func (e *Engine) sendSynchronously(r *Request, m protection.Message) {
 		delete(e.receipts, h.name)
 		h.matched = true
 	}
-	ask := h.matched || e.protocol.Joining() // it has been matched, maybe when nobody told this process
-	if e.sendHeld(r, &h, m); ask && !h.over {
+	if e.sendHeld(r, &h, m); !h.over { // all may have matched it, and this process not have heard
 		e.query(&h)
 	}
 }
@@ -89,14 +88,28 @@ func (e *Engine) arrivedReceipt(from view.Process, f channel.Header) {
 	case e.view.State(from) == view.Failed || from.Rank == e.self.Rank:
 	case f.Kind == channel.Receipt:
 		e.receipt(name, from.Replica)
-	case e.protocol.Received(f.Context, from.Rank) < f.Seq:
-		if len(e.asked) < maxReceipts {
-			e.ask(name, from)
-		}
-	case !e.ending && e.mailbox(f.Context).has(from.Rank, f.Seq):
-		e.ask(name, from)
-	default:
+	case e.hasMatched(name):
 		e.tellMatched(from, f.Context, f.Seq)
+	case e.protocol.Received(f.Context, from.Rank) >= f.Seq || len(e.asked) < maxReceipts:
+		e.ask(name, from)
+	}
+}
+
+// hasMatched reports whether a message has come and its receive as well, or none will.
+func (e *Engine) hasMatched(name letter) bool {
+	return e.protocol.Received(name.context, name.rank) >= name.seq &&
+		(e.ending || !e.mailbox(name.context).has(name.rank, name.seq))
+}
+
+// answerAsked answers who has asked for what a checkpoint holds as received.
+func (e *Engine) answerAsked() {
+	for name, by := range e.asked {
+		if e.hasMatched(name) {
+			for _, p := range by {
+				e.tellMatched(p, name.context, name.seq)
+			}
+			delete(e.asked, name)
+		}
 	}
 }
 
