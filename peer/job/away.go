@@ -86,7 +86,7 @@ func (e *execution) strand(l *link) *Result {
 		return e.miss(l)
 	}
 	l.end()
-	l.away = true
+	l.wire, l.away = newWire(), true // what the old one still brings will be repeated
 	count := l.count
 	l.running.Go(func() { l.reopen(e.j.s.cfg.Host, e.j.spec.ID, count, e.inbox, e.done) }) // ends with the link
 	return nil
@@ -95,10 +95,15 @@ func (e *execution) strand(l *link) *Result {
 // reopen makes the stream anew. What it hears first goes to inbox.
 func (l *link) reopen(h host.Host, job string, count uint64, inbox chan<- heard, done <-chan struct{}) {
 	m := &jobpb.ToPeer{Body: &jobpb.ToPeer_Resume{Resume: &jobpb.Resume{Job: job, Heard: count}}}
-	for l.ctx.Err() == nil {
+	for cut := time.Now(); l.ctx.Err() == nil; {
 		// On the old connection what is sent waits for TCP to try again, about as long as
-		// the link was cut.
-		_ = h.Network().ClosePeer(l.peer)
+		// the link was cut. A new one may be another job's.
+		for _, c := range h.Network().ConnsToPeer(l.peer) {
+			if c.Stat().Opened.Before(cut) {
+				_ = c.Close()
+			}
+		}
+		cut = time.Now()
 		if w, answer, err := l.resume(h, m); err == nil {
 			select {
 			case inbox <- heard{link: l, wire: w, back: true, msg: answer}:

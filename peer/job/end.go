@@ -33,6 +33,8 @@ func (e *execution) stop(reason string) {
 		case h := <-e.inbox:
 			if h.back {
 				e.tellStop(h, reason)
+			} else if h.wire != h.link.wire {
+				continue // of a stream that was made anew
 			} else if h.err != nil {
 				h.link.lose(h.err)
 			} else if _, ok := h.msg.Body.(*jobpb.FromPeer_Stopped); ok {

@@ -207,6 +207,9 @@ func (e *execution) turn(ctx context.Context, also <-chan struct{}) (r *Result) 
 	if e.parted && r == nil {
 		r = e.rejoin()
 	}
+	if e.parted && r == nil && e.views.Contact() != viewgroup.InTouch && !e.leaves() {
+		r = e.despair() // nobody is left to come back to
+	}
 	if r == nil {
 		r = e.hearUntimely()
 	}

@@ -103,19 +103,27 @@ func (s *Service) admit(m *jobpb.ToPeer, submitter p2ppeer.ID) (*job, error) {
 	}
 	j := newJob(s, a)
 	if err := s.claim(j); err != nil {
+		j.cancel()
 		return nil, err
 	}
 	slots, err := s.config.Reservations.Redeem(a.key, a.spec.ID, submitter)
 	if err != nil {
-		s.forget(j)
+		s.dismiss(j)
 		return nil, fmt.Errorf("redeem reservation key: %w", err)
 	}
 	if slots < len(a.processes) {
 		s.config.Reservations.Release(a.key)
-		s.forget(j)
+		s.dismiss(j)
 		return nil, fmt.Errorf("%d processes for %d slots", len(a.processes), slots)
 	}
 	return j, nil
+}
+
+// dismiss ends a job that has been claimed and does not begin.
+func (s *Service) dismiss(j *job) {
+	j.cancel()
+	close(j.done)
+	s.forget(j)
 }
 
 // newJob returns the job that a describes, before anything is done for it.

@@ -124,20 +124,27 @@ func (s *Service) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume)
 	j, ok := s.lookup(m.Job)
 	err := errors.New("no such job here")
 	if ok && j.submitter == stream.Conn().RemotePeer() {
-		// It has dropped all connections but this. On the others what is sent here would
-		// wait for TCP to try again.
-		for _, c := range s.host.Network().ConnsToPeer(j.submitter) {
-			if c.ID() != stream.Conn().ID() {
-				_ = c.Close()
-			}
-		}
 		answer := make(chan error, 1)
-		if j.do(func() { answer <- j.resume(stream, in, m.Heard) }) {
+		var missed time.Time
+		if j.do(func() { missed = j.missed; answer <- j.resume(stream, in, m.Heard) }) {
 			err = <-answer
+		}
+		if err == nil {
+			s.dropBefore(missed, stream.Conn())
 		}
 	}
 	if err != nil {
 		refuse(stream, resumed(err))
+	}
+}
+
+// dropBefore closes the connections to a peer that were there before it was missed, but
+// one. What is sent on them would wait for TCP to try again.
+func (s *Service) dropBefore(missed time.Time, but network.Conn) {
+	for _, c := range s.host.Network().ConnsToPeer(but.RemotePeer()) {
+		if c.ID() != but.ID() && c.Stat().Opened.Before(missed) {
+			_ = c.Close()
+		}
 	}
 }
 

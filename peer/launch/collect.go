@@ -25,11 +25,11 @@ func (j *job) collect(m *jobpb.Collect) error {
 	if p.asked { // the answer is on its way, or repeated
 		return nil
 	}
+	p.asked = true
 	if p.exit == nil || p.reason != "" || p.expelled {
 		j.say(collected(id, nil, fmt.Errorf("process %v has not ended by itself", id)))
 		return nil
 	}
-	p.asked = true
 	j.working.Add(1)
 	go func() { // ends with ctx
 		defer j.working.Done()

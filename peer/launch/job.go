@@ -161,7 +161,18 @@ func (j *job) enter(s State) {
 }
 
 // say queues a message to the submitter.
-func (j *job) say(m *jobpb.FromPeer) { j.said = append(j.said, m) }
+func (j *job) say(m *jobpb.FromPeer) {
+	if len(j.said) >= maxSaid {
+		j.end(fmt.Errorf("more than %d messages to the submitter", maxSaid))
+		return
+	}
+	j.said = append(j.said, m)
+}
+
+// maxSaid bounds what a submitter can have a peer keep, in messages: each of its
+// processes says a few things, and of each peer at most one for each time that the group
+// of the detector begins anew.
+const maxSaid = 1 << 16
 
 // hear handles one message of the submitter, which may come in any order; only
 // the right one is obeyed.
