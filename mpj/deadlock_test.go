@@ -47,12 +47,13 @@ var deadlocked = []struct {
 		_, err := Recv(w.Comm, make([]int, 1), (w.Rank()+1)%3, 5)
 		return err
 	}, []string{"no rank can go on", "rank 0 waits in Recv(source 1, tag 5, world)", "rank 2 waits in Recv(source 0, tag 5, world)"}},
+	// Longer than what may go at once, on a channel that is open already.
 	{"long sends to each other", 2, func(w *World) error {
-		return Send(w.Comm, make([]byte, 1<<20), 1-w.Rank(), 7)
-	}, []string{"rank 1 waits in Send(dest 0, tag 7, 1048576 bytes, world): no receive matches"}},
+		return Send(w.Comm, make([]byte, 2<<20), 1-w.Rank(), 7)
+	}, []string{"rank 1 waits in Send(dest 0, tag 7, 2097152 bytes, world): no receive matches"}},
 	{"a tag that nobody sends", 2, func(w *World) error {
 		if w.Rank() == 1 {
-			return Send(w.Comm, make([]byte, 1<<20), 0, 7)
+			return Send(w.Comm, make([]byte, 2<<20), 0, 7)
 		}
 		_, err := Recv(w.Comm, make([]int, 1), 1, 5)
 		return err
