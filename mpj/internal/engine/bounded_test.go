@@ -283,3 +283,44 @@ func TestR2MasterIsLostWhileItsSendWaits(t *testing.T) {
 		}
 	}
 }
+
+// Sends that waited for the load to fall wait on for their receives, several at once. To
+// replicas on the same machine frames are written by whoever queues them.
+func TestSendsRelievedOfTheLoadWaitOn(t *testing.T) {
+	defer engine.SetCredits(1, 1_000_000)()
+	defer engine.SetFlowLimit(1000)()
+	const messages, size = 10, 900
+	job := localworld.New(soon(t), localworld.Config{Ranks: 2, Replicas: 2, Rings: true})
+	senders := make([]atomic.Pointer[engine.Engine], 2)
+	err := job.Run(func(p view.Process, e *engine.Engine) error {
+		var err error
+		if p.Rank == 0 {
+			senders[p.Replica].Store(e)
+			var rs []*engine.Request
+			for i := range messages {
+				r, failed := e.Isend(context2, 1, int32(i), make([]byte, size), engine.Standard)
+				rs, err = append(rs, r), errors.Join(err, failed)
+			}
+			if err == nil {
+				err = waitAll(e, rs...)
+			}
+			return ended(job, p, e, err)
+		}
+		err = until(e, func() bool { // all has arrived, and is not received
+			for k := range senders {
+				s := senders[k].Load()
+				if s == nil || s.SentTo(context2, 1) < messages || s.Retained() > 0 {
+					return false
+				}
+			}
+			return true
+		})
+		for i := messages - 1; i >= 0 && err == nil; i-- {
+			err = receive(e, 0, int32(i), size)
+		}
+		return ended(job, p, e, err)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
