@@ -116,6 +116,7 @@ func (s *Service) admit(m *jobpb.ToPeer, submitter p2ppeer.ID) (*job, error) {
 		s.dismiss(j)
 		return nil, fmt.Errorf("%d processes for %d slots", len(a.processes), slots)
 	}
+	j.populate()
 	return j, nil
 }
 
@@ -126,7 +127,8 @@ func (s *Service) dismiss(j *job) {
 	s.forget(j)
 }
 
-// newJob returns the job that a describes, before anything is done for it.
+// newJob returns the job that a describes, before anything is done for it. It takes no
+// memory worth mentioning: anybody can ask for one.
 func newJob(s *Service, a admission) *job {
 	j := &job{
 		service: s, admission: a,
@@ -141,12 +143,16 @@ func newJob(s *Service, a admission) *job {
 		channels: make(map[channelID]context.CancelFunc),
 		alive:    newAliveCheck(),
 		watching: newAliveCheck(),
-		view:     view.New(a.spec.N, a.spec.R),
 	}
-	j.view.Epoch = 0 // the submitter's first is 1
 	j.ctx, j.cancel = context.WithCancel(s.ctx)
-	for cell, p := range a.processes {
+	return j
+}
+
+// populate makes what the slots of the job's key are for.
+func (j *job) populate() {
+	j.view = view.New(j.spec.N, j.spec.R)
+	j.view.Epoch = 0 // the submitter's first is 1
+	for cell, p := range j.processes {
 		j.local[p] = newProcess(j, p, cell)
 	}
-	return j
 }

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/pb"
+	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
 // refused checks that the peer answers a first message with a reason that says
@@ -240,4 +242,20 @@ func FuzzMembership(f *testing.F) {
 			t.Errorf("own process at %q", table.peerOf[own])
 		}
 	})
+}
+
+// TestO4StrangerWithoutAKeyTakesNoMemory asks for many processes without a reservation.
+func TestO4StrangerWithoutAKeyTakesNoMemory(t *testing.T) {
+	j := newTestJob(t, 200, 1, nil, "sleep")
+	peer, m := j.peers[0], j.prepareMessage(0, reservation.Key{})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	if _, err := peer.launch.admit(m, j.submitter.ID()); err == nil {
+		t.Error("admitted")
+	}
+	runtime.ReadMemStats(&after)
+	if taken := after.TotalAlloc - before.TotalAlloc; taken > 4<<20 {
+		t.Errorf("%d bytes were allocated for a job without a key", taken)
+	}
+	peer.checkNothingLeft(t)
 }
