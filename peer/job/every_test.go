@@ -1,8 +1,10 @@
 package job
 
 import (
+	"bytes"
 	"flag"
 	"fmt"
+	"hash/maphash"
 	"iter"
 	"slices"
 	"strings"
@@ -82,9 +84,9 @@ func (j whole) clone() whole {
 	return j
 }
 
-// key is the same for equal states. Why a process is not live makes no
-// difference to what happens, and who ended it is in its actor.
-func (j *whole) key() string {
+// appendKey appends what is the same for equal states. Why a process is not live makes
+// no difference to what happens, and who ended it is in its actor.
+func (j *whole) appendKey(b []byte) []byte {
 	flags := func(set ...bool) (b byte) {
 		for i, s := range set {
 			if s {
@@ -93,7 +95,7 @@ func (j *whole) key() string {
 		}
 		return b
 	}
-	b := []byte{byte(j.watch.view.Epoch), byte(j.faults), byte(j.joins), byte(j.moves), byte(j.joiner.Replica), flags(j.watch.over, j.result != nil)}
+	b = append(b, byte(j.watch.view.Epoch), byte(j.faults), byte(j.joins), byte(j.moves), byte(j.joiner.Replica), flags(j.watch.over, j.result != nil))
 	for i, w := range j.watch.procs {
 		a := j.procs[i]
 		b = append(b, byte(j.watch.view.States[i]), byte(a.written), byte(a.told),
@@ -108,7 +110,7 @@ func (j *whole) key() string {
 		}
 		b = append(b, 0xff, byte(j.watch.view.Masters[rank]), byte(j.watch.view.Since[rank]))
 	}
-	return string(b)
+	return b
 }
 
 // An act is one thing that can happen to a process or to what it has said.
@@ -312,36 +314,48 @@ func TestEveryOrder(t *testing.T) {
 	for _, tt := range jobs {
 		t.Run(fmt.Sprintf("n=%d r=%d, %d faults, %d joins, %d moves", tt.n, tt.r, tt.faults, tt.joins, tt.moves), func(t *testing.T) {
 			t.Parallel()
-			states, depth := everyState(t, startWhole(tt.n, tt.r, tt.faults, tt.joins, tt.moves))
-			t.Logf("%d states, up to %d events deep", states, depth)
+			s := search{seed: maphash.MakeSeed(), met: make(map[uint64]bool)}
+			start := startWhole(tt.n, tt.r, tt.faults, tt.joins, tt.moves)
+			s.meet(&start)
+			s.follow(t, start, 0)
+			t.Logf("%d states, up to %d events deep", len(s.met), s.depth)
 		})
 	}
 }
 
-// everyState goes through all that can become of a job, in the order of how
-// many events lead to it.
-func everyState(t *testing.T, start whole) (states, depth int) {
-	t.Helper()
-	met := map[string]bool{start.key(): true}
-	for level := []whole{start}; len(level) > 0; depth++ {
-		var next []whole
-		for _, j := range level {
-			here, pressing := j.key(), false
-			for after := range everyAct(t, &j) {
-				k := after.key()
-				pressing = pressing || k != here && after.faults == j.faults && after.joins == j.joins && after.moves == j.moves
-				if !met[k] {
-					met[k] = true
-					next = append(next, after)
-				}
-			}
-			if !pressing && j.result == nil {
-				t.Fatalf("nothing more happens, and the job has no result: %+v", j)
-			}
+// A search goes through all that can become of a job, depth first, so that it holds
+// no more states than one row of events has. Of those that it has met it keeps hashes:
+// two of three million states share one with a probability of one in four million.
+type search struct {
+	seed  maphash.Seed
+	met   map[uint64]bool
+	key   []byte // for the next state
+	depth int
+}
+
+// meet reports whether j is new.
+func (s *search) meet(j *whole) bool {
+	s.key = j.appendKey(s.key[:0])
+	h := maphash.Bytes(s.seed, s.key)
+	fresh := !s.met[h]
+	s.met[h] = true
+	return fresh
+}
+
+// follow goes through all that can become of j, which so many events have led to.
+func (s *search) follow(t *testing.T, j whole, depth int) {
+	s.depth = max(s.depth, depth)
+	here, pressing := j.appendKey(nil), false
+	for after := range everyAct(t, &j) {
+		fresh := s.meet(&after)
+		pressing = pressing || after.faults == j.faults && after.joins == j.joins && after.moves == j.moves && !bytes.Equal(s.key, here)
+		if fresh {
+			s.follow(t, after, depth+1)
 		}
-		level = next
 	}
-	return len(met), depth - 1
+	if !pressing && j.result == nil {
+		t.Fatalf("nothing more happens, and the job has no result: %+v", j)
+	}
 }
 
 // everyAct yields what can become of j by one act, and holds the promises
