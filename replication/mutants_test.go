@@ -1,13 +1,10 @@
 package replication
 
 import (
-	"encoding/json"
 	"flag"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/mutate"
 )
 
 var runMutants = flag.Bool("mutants", false, "build the protocol with each rule broken, and see that exploring finds it")
@@ -122,17 +119,17 @@ func TestMutantsApply(t *testing.T) {
 		known[sc.name] = true
 	}
 	for _, m := range mutants {
-		if source, err := os.ReadFile(m.file); err != nil || strings.Count(string(source), m.old) != 1 {
-			t.Errorf("%s: %q is in %s %d times, %v; want once", m.rule, m.old, m.file, strings.Count(string(source), m.old), err)
-		}
-		if !known[m.scenario] {
-			t.Errorf("%s: no scenario %q", m.rule, m.scenario)
-		}
+		t.Run(m.rule, func(t *testing.T) {
+			mutate.Overlay(t, m.file, m.old, m.new)
+			if !known[m.scenario] {
+				t.Errorf("no scenario %q", m.scenario)
+			}
+		})
 	}
 }
 
-// TestMutantsAreFound builds the protocol with each rule broken, and explores
-// it: TestEveryInterleaving must fail. It takes a minute and runs on demand.
+// TestMutantsAreFound builds the protocol with each rule broken, and explores it:
+// TestEveryInterleaving must fail. It takes a minute or two and runs on demand.
 func TestMutantsAreFound(t *testing.T) {
 	if !*runMutants {
 		return
@@ -140,40 +137,7 @@ func TestMutantsAreFound(t *testing.T) {
 	for _, m := range mutants {
 		t.Run(m.rule, func(t *testing.T) {
 			t.Parallel()
-			out, err := m.explore(t)
-			if err == nil || !strings.Contains(out, "--- FAIL: TestEveryInterleaving/") {
-				t.Errorf("not found: %v\n%s", err, out)
-			}
+			mutate.ExpectFound(t, mutate.Overlay(t, m.file, m.old, m.new), m.scenario, ".", "-states", "1000000")
 		})
 	}
-}
-
-// explore runs the scenario of m with the source of m in place of the real one.
-func (m mutant) explore(t *testing.T) (string, error) {
-	source, err := os.ReadFile(m.file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(source), m.old) {
-		t.Fatalf("%q is not in %s any more", m.old, m.file)
-	}
-	real, err := filepath.Abs(m.file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	mutated, overlay := filepath.Join(dir, m.file), filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(mutated, []byte(strings.Replace(string(source), m.old, m.new, 1)), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	list, err := json.Marshal(map[string]map[string]string{"Replace": {real: mutated}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(overlay, list, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	only := "^TestEveryInterleaving$/^" + strings.ReplaceAll(m.scenario, " ", "_") + "$"
-	out, err := exec.Command("go", "test", "-vet=off", "-overlay", overlay, "-run", only, ".", "-states", "1000000").CombinedOutput()
-	return string(out), err
 }

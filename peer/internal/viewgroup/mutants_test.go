@@ -1,13 +1,11 @@
 package viewgroup
 
 import (
-	"encoding/json"
 	"flag"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"strings"
+	"slices"
 	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/mutate"
 )
 
 var runMutants = flag.Bool("mutants", false, "build the core with each rule broken, and see that exploring finds it")
@@ -45,24 +43,25 @@ var core = []string{
 	"world_test.go", "whole_test.go", "explore_test.go", "norace_test.go",
 }
 
-// TestMutantsAreOfThisSource holds that every mutant can be made.
-func TestMutantsAreOfThisSource(t *testing.T) {
+// TestMutantsApply holds that each mutant still breaks the rule that it names:
+// the code that it changes is there once, and the scenario exists.
+func TestMutantsApply(t *testing.T) {
 	known := make(map[string]bool)
 	for _, sc := range scenarios {
 		known[sc.name] = true
 	}
 	for _, m := range mutants {
-		if source, err := os.ReadFile(m.file); err != nil || strings.Count(string(source), m.old) != 1 {
-			t.Errorf("%s: %q is in %s %d times, %v; want once", m.rule, m.old, m.file, strings.Count(string(source), m.old), err)
-		}
-		if !known[m.scenario] {
-			t.Errorf("%s: no scenario %q", m.rule, m.scenario)
-		}
+		t.Run(m.rule, func(t *testing.T) {
+			mutate.Overlay(t, m.file, m.old, m.new)
+			if !known[m.scenario] {
+				t.Errorf("no scenario %q", m.scenario)
+			}
+		})
 	}
 }
 
 // TestMutantsAreFound builds the core with each rule broken, and explores it:
-// TestEveryInterleaving must fail. It runs on demand.
+// TestEveryInterleaving must fail. It takes a minute or two and runs on demand.
 func TestMutantsAreFound(t *testing.T) {
 	if !*runMutants {
 		return
@@ -70,37 +69,7 @@ func TestMutantsAreFound(t *testing.T) {
 	for _, m := range mutants {
 		t.Run(m.rule, func(t *testing.T) {
 			t.Parallel()
-			if out, err := m.explore(t); err == nil || !strings.Contains(out, "--- FAIL: TestEveryInterleaving/") {
-				t.Errorf("not found: %v\n%s", err, out)
-			}
+			mutate.ExpectFound(t, mutate.Overlay(t, m.file, m.old, m.new), m.scenario, append(slices.Clone(core), "-states", "1500")...)
 		})
 	}
-}
-
-// explore runs the scenario of m with the source of m in place of the real one.
-func (m mutant) explore(t *testing.T) (string, error) {
-	source, err := os.ReadFile(m.file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	real, err := filepath.Abs(m.file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	mutated, overlay := filepath.Join(dir, m.file), filepath.Join(dir, "overlay.json")
-	if err := os.WriteFile(mutated, []byte(strings.Replace(string(source), m.old, m.new, 1)), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	list, err := json.Marshal(map[string]map[string]string{"Replace": {real: mutated}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(overlay, list, 0o644); err != nil {
-		t.Fatal(err)
-	}
-	only := "^TestEveryInterleaving$/^" + strings.ReplaceAll(m.scenario, " ", "_") + "$"
-	args := append([]string{"test", "-vet=off", "-overlay", overlay, "-run", only}, core...)
-	out, err := exec.Command("go", append(args, "-states", "1500")...).CombinedOutput()
-	return string(out), err
 }
