@@ -92,6 +92,7 @@ func TestConformance(t *testing.T) {
 
 // TestR2ConformanceSurvivesAKill kills a master in the midst of the suite.
 func TestR2ConformanceSurvivesAKill(t *testing.T) {
+	t.Parallel()
 	peers := grid(t, 4, "--slots", "2")
 	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "4", "-r", "2", "-w", "60", "--timeout", "110s",
 		filepath.Join(bin, "conformance"), "-replicated", "-rounds", "3")

@@ -27,6 +27,7 @@ var floodLosses = []loss{
 // TestR3Flood sends much more than its receiver's program takes. Neither keeps it, and
 // whoever waits goes on, whatever is lost.
 func TestR3Flood(t *testing.T) {
+	t.Parallel()
 	for _, c := range floodLosses {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -56,6 +56,7 @@ func expectStepperBegins(t *testing.T, j *job, n, steps, every int) {
 // says so and ends with its status, and all that it can reach end their part. Nobody
 // beyond goes on for a user who hears no more. After the partition it stays so.
 func TestV2SubmitterInTheMinority(t *testing.T) {
+	t.Parallel()
 	for name, with := range map[string][]string{"alone": nil, "with one peer": {"0.0"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -107,6 +108,7 @@ func TestV2SubmitterInTheMajority(t *testing.T) {
 // TestSubmitterCutOffForAWhile unplugs the submitter's machine for longer than anybody
 // needs to be found silent. The job goes on without it, and it comes back to it.
 func TestSubmitterCutOffForAWhile(t *testing.T) {
+	t.Parallel()
 	for name, args := range map[string][]string{"two peers": {"--slots", "3"}, "six peers": {"--slots", "1"}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -142,6 +144,7 @@ func TestSubmitterCutOffForAWhile(t *testing.T) {
 // be out of touch. The job goes on without it; once it is back it gets what it has missed,
 // once. Slots of processes that have ended are free meanwhile.
 func TestSubmitterUnplugged(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		steps int
 		over  bool // before the submitter is back
@@ -195,6 +198,7 @@ func TestSubmitterUnplugged(t *testing.T) {
 // TestTwoMachinesAndTheSubmitter takes either machine away from a job of two ranks,
 // each twice over, on two machines.
 func TestTwoMachinesAndTheSubmitter(t *testing.T) {
+	t.Parallel()
 	for _, replica := range []int{0, 1} {
 		t.Run(fmt.Sprintf("the machine of replica %d", replica), func(t *testing.T) {
 			t.Parallel()

@@ -94,6 +94,7 @@ var losses = []loss{
 // supernode is gone, takes something away from it while it runs, and expects
 // the same answer, printed once, and nothing left behind.
 func TestSurvives(t *testing.T) {
+	t.Parallel()
 	for _, c := range losses {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
