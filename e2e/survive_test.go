@@ -154,13 +154,13 @@ func TestR7BothReplicasKilled(t *testing.T) {
 }
 
 // TestS4SubmitterKilled kills p2prun, once as a client of a peer and once as a
-// peer of its own.
+// peer of its own whose job is not to go on without it: see TestAttach.
 func TestS4SubmitterKilled(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 3, "--slots", "2")
 	for name, args := range map[string][]string{
 		"client of a peer": {"--home", peers[0].home},
-		"submit-only peer": {"--home", t.TempDir(), "--supernode", peers[0].addr},
+		"submit-only peer": {"--home", t.TempDir(), "--supernode", peers[0].addr, "--away", "0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			args = append(args, "--json", "-n", "3", "-r", "2", "-w", "60", filepath.Join(bin, "stepper"), "-steps", "100000")

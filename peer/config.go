@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/libp2p/go-libp2p/core/crypto"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
 	"github.com/rs/zerolog"
@@ -25,6 +26,12 @@ type Config struct {
 	// homes of their own. A peer that is no volunteer makes a temporary home in it,
 	// which must exist.
 	Home string
+
+	// Jobs is the folder where a peer that is no volunteer keeps its user's jobs, so that
+	// another process can go on with them, as the peer of the same Identity: see job.Kept.
+	// Empty: nowhere. Without an Identity it has a new one.
+	Jobs     string
+	Identity crypto.PrivKey
 
 	// Listen is the multiaddrs that the host listens on. Port 0 takes a free one.
 	// "none" alone opens no port: others then reach this peer through relays.

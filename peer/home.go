@@ -48,6 +48,9 @@ func (h home) socket() string   { return filepath.Join(string(h), "control.sock"
 func (h home) history() string  { return filepath.Join(string(h), "history") }
 func (h home) cache() string    { return filepath.Join(string(h), "cache") }
 
+// JobsOf returns the folder in which a home keeps the jobs that p2prun can go on with.
+func JobsOf(dir string) string { return filepath.Join(dir, "jobs") }
+
 // maxSocketPath is what fits into a Unix socket's address on every system, less
 // the closing zero.
 const maxSocketPath = 103

@@ -88,6 +88,8 @@ type RunOptions struct {
 	OnDivergence    string        // what happens when the replicas of a rank have not done the same
 	Away            time.Duration // that the job goes on when this machine and its peers are cut off from each other
 	Heal            string        // On or Off: whether replicas that are lost are replaced
+	Attach          bool          // go on with a job that another p2prun has begun
+	Cancel          bool          // with Attach: end it
 	TagOutput       bool          // write "[rank] " before each line
 	JSON            bool          // events as JSON lines on standard error
 }
@@ -149,6 +151,8 @@ func (o *RunOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&o.ExplainChannels, "explain-channels", o.ExplainChannels, "tell how any two processes reach each other, and why")
 	flags.StringVar(&o.OnDivergence, "on-divergence", o.OnDivergence, "`HOW`, when replicas of a rank have not done\nthe same: stop or warn")
 	flags.StringVar(&o.Heal, "heal", o.Heal, "`on|off`: with -r 2 or more, whether lost\nreplicas are replaced while the job runs")
+	flags.BoolVar(&o.Attach, "attach", o.Attach, "go on with a job whose p2prun was killed")
+	flags.BoolVar(&o.Cancel, "cancel", o.Cancel, "with --attach: end the job")
 	flags.BoolVar(&o.TagOutput, "tag-output", o.TagOutput, `write "[rank] " before each line`)
 	flags.BoolVar(&o.JSON, "json", o.JSON, "events as JSON lines on standard error")
 }

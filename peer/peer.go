@@ -153,7 +153,9 @@ func (p *Peer) startHome() (err error) {
 		}
 		p.owns("temporary home", func() error { return os.RemoveAll(dir) })
 		p.home = home(dir)
-		p.key, err = newIdentity()
+		if p.key = p.cfg.Identity; p.key == nil {
+			p.key, err = newIdentity()
+		}
 		return err
 	}
 	if p.home, err = openHome(p.cfg.Home); err != nil {

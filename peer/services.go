@@ -234,6 +234,7 @@ func (p *Peer) startDiscovery() error {
 		Hang:      p.cfg.ToleratedHang,
 		Mode:      mode,
 		Log:       p.log,
+		Jobs:      p.cfg.Jobs,
 	})
 	return nil
 }

@@ -40,6 +40,12 @@ by itself, by --supernode or over the local network.
 Standard output is the ranks' standard output and nothing else. The first
 Ctrl-C cancels the job, the second ends p2prun at once.
 
+A job with replicas goes on when a p2prun that is a peer by itself is killed,
+for 20 s and as long as --away says. p2prun --attach JOB goes on with it, on the
+same home: it prints what has not been printed, and ends as the first would
+have. JOB may be the beginning of an ID, or left out when there is only one.
+With --cancel it ends the job.
+
 Every option --some-thing is also the key some-thing of the configuration file
 and the environment variable P2PMPI_SOME_THING; see p2pboot --help. The ranks
 get P2PMPI_CHECK and P2PMPI_COLL, of which package mpj tells, from the
@@ -58,7 +64,8 @@ const examples = `  p2prun --local 6 -n 3 -r 2 ./examples/ep W
   p2prun -n 16 -r auto --success 0.99 --expect 2h ./prog
                                    as many replicas as that takes
   p2prun -n 4 -l files -o 'out/*' wordcount
-                                   stage the files listed, collect the results`
+                                   stage the files listed, collect the results
+  p2prun --attach                  go on with a job whose p2prun was killed`
 
 const hintHelp = "p2prun --help lists the options"
 
@@ -66,7 +73,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cfg := peer.DefaultConfig()
 	cfg.LogLevel = "warn"
 	opt := peer.DefaultRunOptions()
-	c := command.New("p2prun [OPTION]... -n N PROGRAM [ARG]...", "Run a parallel program on the peers of a network.")
+	c := command.New("p2prun [OPTION]... -n N PROGRAM [ARG]...\n  p2prun [OPTION]... --attach [--cancel] [JOB]", "Run a parallel program on the peers of a network.")
 	c.Long, c.Example = long, examples
 	flags := c.Flags()
 	flags.SetInterspersed(false) // what follows PROGRAM is the program's
@@ -79,14 +86,21 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		if err := peer.Fill(flags); err != nil {
 			return command.Fail(command.Usage, err, "")
 		}
-		if opt.Ranks == 0 && !flags.Changed("ranks") {
+		if opt.Cancel && !opt.Attach {
+			return command.Fail(command.Usage, errors.New("--cancel is for --attach: it ends a job whose p2prun was killed"), hintHelp)
+		}
+		if opt.Ranks == 0 && !flags.Changed("ranks") && !opt.Attach {
 			return command.Fail(command.Usage, errors.New("the number of ranks is missing: -n N"), hintHelp)
 		}
 		if opt.Replicas != peer.AutoReplicas && (flags.Changed("success") || flags.Changed("expect")) {
 			return command.Fail(command.Usage, errors.New("--success and --expect are for -r auto: they say how many replicas to take"), hintHelp)
 		}
 		var err error
-		status, err = submit(ctx, cfg, opt, args, stdout, stderr)
+		do := submit
+		if opt.Attach {
+			do = attach
+		}
+		status, err = do(ctx, cfg, opt, args, stdout, stderr)
 		if f, ok := errors.AsType[*command.Failure](err); ok && opt.JSON {
 			status = f.Status
 			return display.WriteResult(stderr, job.Result{Status: f.Status, Message: f.Error(), Hint: f.Hint})

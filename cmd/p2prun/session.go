@@ -57,6 +57,7 @@ func (s *session) join(ctx context.Context, cfg peer.Config, opt peer.RunOptions
 		return err
 	}
 	role := peer.SubmitOnly
+	cfg.Jobs = peer.JobsOf(cfg.Home)
 	if opt.Local > 0 {
 		role = peer.Introducer
 		local := peer.LocalConfig()

@@ -72,7 +72,7 @@ type Accounts struct {
 	odd      map[view.Process]bool         // most of their rank have done something else
 	name     func(p view.Process) string   // for people
 	tolerant bool                          // differences are told and nothing else
-	shown    func(rank int) (p Printed)    // what the user has got by now
+	shown    func(rank int) (p Printed)    // what the user has got by now; nil: nobody knows
 	counting func(rank int) []view.Process // the replicas that count
 }
 
@@ -168,7 +168,7 @@ func (a *Accounts) compare(rank int, s aspect, final bool) (odd []view.Process, 
 func (a *Accounts) misled(rank int) string {
 	for _, p := range a.counting(rank) {
 		x, ok := a.of[p]
-		if !ok || !x.Digested || a.odd[p] {
+		if a.shown == nil || !ok || !x.Digested || a.odd[p] {
 			continue
 		}
 		if got := a.shown(rank); got != x.Printed {

@@ -87,14 +87,14 @@ func (e *execution) strand(l *link) *Result {
 	}
 	l.end()
 	l.wire, l.away = newWire(), true // what the old one still brings will be repeated
-	count := l.count
-	l.running.Go(func() { l.reopen(e.j.s.cfg.Host, e.j.spec.ID, count, e.inbox, e.done) }) // ends with the link
+	count, anew := l.count, e.adopted != nil
+	l.running.Go(func() { l.reopen(e.j.s.cfg.Host, e.j.spec.ID, count, anew, e.inbox, e.done) }) // ends with the link
 	return nil
 }
 
 // reopen makes the stream anew. What it hears first goes to inbox.
-func (l *link) reopen(h host.Host, job string, count uint64, inbox chan<- heard, done <-chan struct{}) {
-	m := &jobpb.ToPeer{Body: &jobpb.ToPeer_Resume{Resume: &jobpb.Resume{Job: job, Heard: count}}}
+func (l *link) reopen(h host.Host, job string, count uint64, anew bool, inbox chan<- heard, done <-chan struct{}) {
+	m := &jobpb.ToPeer{Body: &jobpb.ToPeer_Resume{Resume: &jobpb.Resume{Job: job, Heard: count, Anew: anew}}}
 	for cut := time.Now(); l.ctx.Err() == nil; {
 		// On the old connection what is sent waits for TCP to try again, about as long as
 		// the link was cut. A new one may be another job's.
@@ -162,20 +162,26 @@ func (e *execution) resumed(h heard) *Result {
 	if answer.Error != "" {
 		return e.lose(l, "its part of the job has ended", errors.New(plain(answer.Error)))
 	}
+	l.owes = answer.Said
+	for _, p := range l.processes {
+		delete(e.unspoken, p) // it is repeated
+	}
 	e.remind(l)
 	return nil
 }
 
 // remind tells a peer what it may have missed. What it knows means nothing to it.
 func (e *execution) remind(l *link) {
-	v := e.watch.View()
-	l.say(e.begin)
-	for p, on := range e.runsOn {
-		if p.Replica >= e.j.req.R && v.Has(p) {
-			l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: e.row(on, p)}})
+	if e.adopted == nil { // else it knows more of that than this process
+		v := e.watch.View()
+		l.say(e.begin)
+		for p, on := range e.runsOn {
+			if p.Replica >= e.j.req.R && v.Has(p) {
+				l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: e.row(on, p)}})
+			}
 		}
+		l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_View{View: jobpb.FromView(v)}})
 	}
-	l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_View{View: jobpb.FromView(v)}})
 	for _, p := range l.processes {
 		l.say(e.emitted(p.Rank))
 		if answer, asked := e.answers[p]; asked && answer == nil {
@@ -184,8 +190,9 @@ func (e *execution) remind(l *link) {
 	}
 }
 
-// isAway reports whether a stream to the peer is being made anew.
-func isAway(l *link) bool { return l.err == nil && l.away }
+// isAway reports whether a stream to the peer is being made anew, or has yet to bring what
+// its part has said meanwhile.
+func isAway(l *link) bool { return l.err == nil && (l.away || l.count < l.owes) }
 
 // rejoin takes the job up again when this peer is in touch and nobody is away any more.
 func (e *execution) rejoin() (r *Result) {
@@ -203,6 +210,15 @@ func (e *execution) rejoin() (r *Result) {
 	}
 	e.regroup()
 	return r
+}
+
+// late goes on without those that have not come back in time.
+func (e *execution) late() *Result {
+	if e.adopted != nil {
+		e.adopted.waited = true
+		return nil
+	}
+	return e.loseAway("it has not come back")
 }
 
 // loseAway gives up the peers that are away.

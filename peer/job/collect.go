@@ -137,6 +137,10 @@ func (e *execution) collectFrom(ctx context.Context, p view.Process) (filetransf
 
 // askFiles asks for the list of p's files.
 func (e *execution) askFiles(p view.Process) {
+	if e.adopted != nil && e.adopted.collected[p] != nil {
+		e.answers[p] = e.adopted.collected[p] // another process has asked
+		return
+	}
 	e.answers[p] = nil
 	e.runsOn[p].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Collect{Collect: &jobpb.Collect{
 		Process: jobpb.FromProcess(p), Patterns: e.j.req.Outputs,
@@ -145,7 +149,12 @@ func (e *execution) askFiles(p view.Process) {
 
 // collected takes the list of p's files, if it was asked for.
 func (e *execution) collected(l *link, p view.Process, m *jobpb.Collected) *Result {
-	if answer, asked := e.answers[p]; !asked || answer != nil {
+	answer, asked := e.answers[p]
+	if !asked && e.adopted != nil {
+		e.adopted.collected[p] = m
+		return nil
+	}
+	if !asked || answer != nil {
 		return e.breach(l, fmt.Errorf("files of %v, which nobody asked for", p))
 	}
 	e.answers[p] = m

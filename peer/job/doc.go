@@ -22,7 +22,8 @@
 // on one peer beside the submitter's, has no such group: the submitter's word is
 // the view. The job does not outlive its submitter; the peers end it when the
 // control stream ends. Where views are agreed on, they go on without one that is only
-// silent, which comes back to its job.
+// silent, which comes back to its job, and without one that was killed and has kept what
+// another process needs to go on with it: keep.go, adopt.go.
 //
 // Watch and Emission are pure cores. Submitter is the thin service that owns the
 // streams and the clock. One goroutine, that of Submitter.Run, owns each job. It

@@ -19,6 +19,7 @@ type Emission struct {
 
 // emitted is the state of one stream of one rank.
 type emitted struct {
+	loose bool   // next is what another process of the submitter has noted last, and nothing has come since
 	next  uint64 // number of the record that the user gets next
 	tails []tail // at most one of each replica
 }
@@ -33,15 +34,29 @@ type tail struct {
 // NewEmission returns the emission of a job of n ranks.
 func NewEmission(n int) *Emission { return &Emission{ranks: make([][2]emitted, n)} }
 
+// GoOn returns the emission of a job of which the user has got so many records of each
+// stream of each rank already, and perhaps a few more, that nobody has noted: a peer keeps
+// none of those that were acknowledged.
+func GoOn(shown [][2]uint64) *Emission {
+	e := NewEmission(len(shown))
+	for rank := range shown {
+		for s, count := range shown[rank] {
+			e.ranks[rank][s] = emitted{next: count, loose: true}
+		}
+	}
+	return e
+}
+
 // Add takes consecutive records, the first of which has number first, of the
 // process that speaks for its rank, or has spoken, and returns those that the user has not
 // got yet. ok is false when the peer broke the protocol: there is a gap, or more
 // after an unfinished line.
 func (e *Emission) Add(p view.Process, s Stream, first uint64, records [][]byte) (fresh [][]byte, ok bool) {
 	o := &e.ranks[p.Rank][s-1]
-	if first > o.next {
+	if first > o.next && !o.loose {
 		return nil, false
 	}
+	o.next, o.loose = max(o.next, first), false
 	for i, r := range records {
 		switch number := first + uint64(i); {
 		case number < o.next:

@@ -23,8 +23,10 @@ func (e *execution) stop(reason string) {
 			away++
 		}
 	}
+	var tried <-chan time.Time
 	if away > 0 {
-		e.j.warn(fmt.Sprintf("%s cannot be told that the job is over, and will end by themselves", many(uint64(away), "peer")))
+		e.j.warn(fmt.Sprintf("%s cut off; trying for %v to say that the job is over", many(uint64(away), "peer"), e.j.s.waits.tell))
+		tried = time.After(e.j.s.waits.tell)
 	}
 	timeout := time.NewTimer(e.j.s.waits.stop)
 	defer timeout.Stop()
@@ -44,6 +46,8 @@ func (e *execution) stop(reason string) {
 			if l := e.linkTo(e.group[member]); l != nil {
 				l.lose(errSilent)
 			}
+		case <-tried:
+			e.leaveAway()
 		case <-timeout.C:
 			e.j.log.Warn().Int("peers", e.unstopped()).Msg("no word from peers that were told to stop; they free the job when they notice that its stream is gone")
 			return
@@ -51,16 +55,28 @@ func (e *execution) stop(reason string) {
 	}
 }
 
+// leaveAway does not wait any longer for those that could not be told that the job is over.
+func (e *execution) leaveAway() {
+	left := 0
+	for _, l := range e.links {
+		if l.err == nil && l.away {
+			l.lose(errSilent)
+			left++
+		}
+	}
+	e.j.keeper.leave(left)
+	e.j.warn(fmt.Sprintf("%s could not be told that the job is over, and will end by themselves within %v after they were cut off, as --away says", many(uint64(left), "peer"), e.j.req.Away))
+}
+
 func stopMessage(reason string) *jobpb.ToPeer {
 	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Stop{Stop: &jobpb.Stop{Reason: reason}}}
 }
 
-// unstopped counts the peers that may still say that they have stopped. Those that are
-// away are not waited for.
+// unstopped counts the peers that may still say that they have stopped.
 func (e *execution) unstopped() int {
 	n := 0
 	for _, l := range e.links {
-		if l.err == nil && !l.stopped && !l.away {
+		if l.err == nil && !l.stopped {
 			n++
 		}
 	}

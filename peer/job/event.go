@@ -19,6 +19,7 @@ const (
 	ChannelsEvent Kind = "channels" // Routes: how processes reach each other
 	WarningEvent  Kind = "warning"  // Text
 	HealEvent     Kind = "heal"     // Rank, Text; once it has its replica: Placed, Took
+	KeptEvent     Kind = "kept"     // another process can go on with the job if this one is killed; Text
 	ResultEvent   Kind = "result"   // Result; the last event
 )
 

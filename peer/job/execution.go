@@ -50,6 +50,7 @@ type execution struct {
 	printed    []printedHash                     // by rank: what the user has got
 	views      *viewgroup.Group                  // agrees on views; nil: the submitter alone makes them
 	agreed     *agreed                           // what it has agreed on
+	adopted    *adopted                          // another process has begun the job; nil: this one
 	begin      *jobpb.ToPeer                     // what lets processes leave mpj.Init; nil until all have called it
 
 	healing    *Healing // nil: what is lost is not replaced
@@ -137,6 +138,9 @@ func (e *execution) finish(ctx context.Context) Result {
 		result = e.collect(ctx)
 	}
 	e.printTails()
+	if err := e.j.keeper.writeResult(result); err != nil {
+		e.j.warn(err.Error())
+	}
 	e.stop(cmp.Or(result.Message, "done"))
 	e.close()
 	if result.Status == StatusOK && e.watch.Uninitialized() && e.j.req.N*e.j.req.R > 1 {
@@ -188,7 +192,7 @@ func (e *execution) turn(ctx context.Context, also <-chan struct{}) (r *Result) 
 	case <-e.patience:
 		r = e.despair()
 	case <-e.overdue:
-		r = e.loseAway("it has not come back")
+		r = e.late()
 	case member := <-e.failed:
 		r = e.silent(member)
 	case <-e.agreed.news:
@@ -210,6 +214,9 @@ func (e *execution) turn(ctx context.Context, also <-chan struct{}) (r *Result) 
 	if e.parted && r == nil && e.views.Contact() != viewgroup.InTouch && !e.leaves() {
 		r = e.despair() // nobody is left to come back to
 	}
+	if e.adopted != nil && r == nil {
+		r = e.catchUp()
+	}
 	if r == nil {
 		r = e.hearUntimely()
 	}
@@ -228,12 +235,15 @@ func (e *execution) hear(h heard) *Result {
 		return nil
 	case h.link.recruit != nil:
 		return e.hearRecruit(h)
-	case h.err != nil && e.parted:
+	case h.err != nil && (e.parted || e.adopted != nil):
 		return e.strand(h.link)
 	case h.err != nil && h.link.silent.Load():
 		return e.lose(h.link, "it has been silent for too long", errSilent)
 	case h.err != nil:
 		return e.lose(h.link, "the connection to it broke", h.err)
+	}
+	if e.adopted != nil && e.adopted.hear(h.link, h.msg) {
+		return nil
 	}
 	if b, ok := h.msg.Body.(*jobpb.FromPeer_Suspect); ok {
 		e.suspect(b.Suspect)
@@ -324,9 +334,12 @@ func (e *execution) apply(s Step) *Result {
 		first(e.joined(*s.Joined))
 	}
 	for _, c := range s.Propose {
-		if e.views != nil {
+		switch {
+		case e.adopted != nil:
+			e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Propose{Propose: jobpb.FromChange(c, 0)}})
+		case e.views != nil:
 			e.views.Propose(c)
-		} else {
+		default:
 			first(e.apply(e.watch.Committed(c)))
 		}
 	}
@@ -336,11 +349,16 @@ func (e *execution) apply(s Step) *Result {
 func (e *execution) carryOut(s Step) *Result {
 	if s.View != nil {
 		e.hearSpeakers(*s.View)
+	}
+	if s.View != nil && e.adopted == nil {
 		e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_View{View: jobpb.FromView(*s.View)}})
 	}
 	if s.Begin {
 		e.begin = &jobpb.ToPeer{Body: &jobpb.ToPeer_Begin{Begin: &jobpb.Begin{Keys: e.keys, Places: e.places()}}}
 		e.tell(e.begin)
+		if e.j.keeper != nil && e.views != nil {
+			e.j.emit(Event{Kind: KeptEvent, Text: fmt.Sprintf("should this p2prun be killed, p2prun --attach %.8s goes on with the job", e.j.spec.ID)})
+		}
 	}
 	for _, note := range s.Notes {
 		e.j.emit(Event{Kind: ViewEvent, Text: note})

@@ -52,6 +52,7 @@ type link struct {
 	retired       bool                         // it was told to stop before the job is over
 	retiredAt     time.Time
 	count         uint64 // messages that it has said, but for output
+	owes          uint64 // count of what it had said when its stream was last made anew
 	away          bool   // its stream is to be made anew: see away.go
 
 	// Of a peer that was found while the job ran:
@@ -71,11 +72,18 @@ type wire struct {
 
 func newWire() *wire { return &wire{out: newOutgoing(), over: make(chan struct{})} }
 
-// end breaks the stream off.
+// end breaks the stream off. The peer's part of the job may go on.
 func (w *wire) end() {
 	close(w.over)
 	if w.stream != nil {
 		w.stream.Reset()
+	}
+}
+
+// leave tells the peer that it waits for this side in vain.
+func (w *wire) leave() {
+	if w.stream != nil {
+		w.stream.ResetWithError(jobpb.Left)
 	}
 }
 
@@ -177,15 +185,14 @@ func (l *link) lose(err error) {
 	}
 	l.err = err
 	l.cancel()
-	if l.stream != nil {
-		l.stream.Reset()
-	}
+	l.leave()
 }
 
 // close ends the link and its goroutines. The inbox's done must be closed.
 func (l *link) close() {
 	l.cancel()
 	if !l.away {
+		l.leave()
 		l.end()
 	}
 	l.running.Wait()

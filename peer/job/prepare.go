@@ -110,7 +110,10 @@ func (e *execution) start(ctx context.Context) error {
 	e.j.phase(Starting, 0, 0)
 	m := &jobpb.Start{
 		View: jobpb.FromView(e.watch.View()), Channels: e.j.req.Channels, Explain: e.j.req.Explain, Heal: e.healing != nil,
-		AwayNs: int64(e.j.req.Away),
+		AwayNs: int64(e.j.req.Away), Returns: e.j.keeper != nil,
+	}
+	if err := e.j.keeper.writePeers(e); err != nil {
+		return err
 	}
 	if end, limited := ctx.Deadline(); limited {
 		m.LeftNs = int64(max(time.Until(end), 1))

@@ -15,6 +15,7 @@ type printer struct {
 	job    string
 	sink   func(Event) error
 	failed func(error) // called once, after which nothing more is shown
+	keeper *keeper     // of what has been shown
 
 	wake  chan struct{} // gets a token when there is something to do for run
 	news  chan struct{} // gets a token when there is a receipt
@@ -33,9 +34,9 @@ type item struct {
 	drained *view.Process // no event: all that this process wrote has been shown
 }
 
-func newPrinter(job string, sink func(Event) error, failed func(error)) *printer {
+func newPrinter(job string, sink func(Event) error, failed func(error), keeper *keeper) *printer {
 	p := &printer{
-		job: job, sink: sink, failed: failed,
+		job: job, sink: sink, failed: failed, keeper: keeper,
 		wake: make(chan struct{}, 1), news: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	go p.run() // ends with close
@@ -106,6 +107,9 @@ func (p *printer) show(i item) bool {
 			p.failed(err)
 			return false
 		}
+	}
+	if i.next > 0 {
+		p.keeper.note(i.event.Rank, i.event.Stream, i.next) // on an error it would come twice
 	}
 	if i.drained != nil || i.next > 0 {
 		p.mu.Lock()

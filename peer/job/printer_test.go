@@ -16,7 +16,7 @@ func TestPrinterKeepsTheLatestCountOfAPhaseOnly(t *testing.T) {
 			<-goOn
 		}
 		return nil
-	}, nil)
+	}, nil, nil)
 	phase := func(phase Phase, count int64) {
 		p.print(item{event: Event{Kind: PhaseEvent, Phase: phase, Count: count}})
 	}
@@ -41,7 +41,7 @@ func TestPrinterGivesReceiptsForWhatWasShownOnly(t *testing.T) {
 			return errors.New("broken pipe")
 		}
 		return nil
-	}, func(err error) { failure = err })
+	}, func(err error) { failure = err }, nil)
 	ended := proc(0, 0)
 	p.print(item{event: outputEvent(0, Stdout, []byte("a\n")), next: 1})
 	p.print(item{drained: &ended})

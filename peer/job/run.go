@@ -23,6 +23,7 @@ type run struct {
 	req     Request
 	log     zerolog.Logger
 	printer *printer
+	keeper  *keeper // nil: the job ends with this process
 
 	spec     jobspec.Spec
 	envelope []byte

@@ -31,6 +31,9 @@ type Config struct {
 	Hang      time.Duration // that it tolerates
 	Mode      faultdetect.Mode
 	Log       zerolog.Logger
+	// Jobs is the folder where a job is kept so that another process of the submitter
+	// can go on with it: see Kept. Empty: it ends with this one.
+	Jobs string
 }
 
 // A Submitter runs jobs for the users of one peer.
@@ -58,10 +61,12 @@ type waits struct {
 	// stop is how long peers have for freeing everything of a job that is over
 	// before the submitter stops waiting for their word.
 	stop time.Duration
+	// tell is how long peers that are cut off are tried to be told that the job is over.
+	tell time.Duration
 }
 
 var defaultWaits = waits{
-	answers: 2 * time.Second, silence: time.Minute, grace: time.Second, stop: 30 * time.Second,
+	answers: 2 * time.Second, silence: time.Minute, grace: time.Second, stop: 30 * time.Second, tell: 10 * time.Second,
 }
 
 // Status is a job that this peer has submitted and that is not over.
@@ -144,8 +149,15 @@ func (s *Submitter) Run(ctx context.Context, req Request, emit func(Event) error
 	}
 	j := newRun(s, req)
 	defer s.forget(j.spec.ID)
-	j.printer = newPrinter(j.spec.ID, emit, func(err error) { cancel(fmt.Errorf("nobody listens: %w", err)) })
+	var err error
+	j.keeper, err = s.keep(j)
+	defer j.keeper.close()
+	defer j.keeper.remove()
+	j.printer = newPrinter(j.spec.ID, emit, func(err error) { cancel(fmt.Errorf("nobody listens: %w", err)) }, j.keeper)
 	defer j.printer.close()
+	if err != nil {
+		j.warn(fmt.Sprintf("the job ends with this process, since it cannot be kept: %v", err))
+	}
 	return j.run(ctx)
 }
 

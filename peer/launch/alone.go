@@ -18,6 +18,9 @@ import (
 //	a process came later, and its peer  every peer: nobody watches that one now
 //	  is not of the group
 //
+// They go on doing so when it comes back as a new process, which has no log of the views:
+// that one is told what is agreed on, and asks for changes through them.
+//
 // What the processes print waits for the submitter, as far as there is room, and so do
 // the files of those that have ended; their slots do not.
 
@@ -40,7 +43,7 @@ var errSubmitterFailed = errors.New("the submitter's peer has failed")
 
 // bear takes note of how long the job is to go on without its submitter.
 func (j *job) bear(m *jobpb.Start) {
-	j.away = min(max(time.Duration(m.AwayNs), 0), maxAway)
+	j.away, j.returns = min(max(time.Duration(m.AwayNs), 0), maxAway), m.Returns
 	if m.LeftNs > 0 {
 		j.until = time.Now().Add(time.Duration(m.LeftNs))
 	}
@@ -60,6 +63,9 @@ func (j *job) standIn() {
 	if j.missed.IsZero() {
 		return
 	}
+	if j.orphaned && j.attached != nil {
+		j.missed = time.Now() // it is here, and makes no views
+	}
 	limit := missFor + j.away
 	if j.keys == nil { // it has not begun, and nobody else can begin it
 		limit = missFor
@@ -68,7 +74,7 @@ func (j *job) standIn() {
 		j.end(errSubmitterFailed)
 		return
 	}
-	if time.Since(j.missed) < standInAfter {
+	if !j.orphaned && time.Since(j.missed) < standInAfter {
 		return
 	}
 	for _, p := range j.view.Processes() {

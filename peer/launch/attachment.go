@@ -23,7 +23,8 @@ import (
 //	    |<-- what came after heard ----------|
 //	    |<-- output not acknowledged --------|  known by number, if it comes twice
 //	    |-- Begin, View, Emitted, ... ------>|  what may not have arrived: each means nothing the second time
-//	    |-- Join(next generation) ---------->|  it is not missed any more
+//	    |-- Join(next generation) ---------->|  it is not missed any more; one that is a new
+//	    |                                    |  process says no such thing, and not View
 type attachment struct {
 	stream  network.Stream
 	out     chan *jobpb.FromPeer
@@ -109,13 +110,17 @@ func (a *attachment) write() {
 }
 
 // broke handles the end of the stream. Where the submitter had been silent before, it is
-// the link that has broken, and the submitter may come back; else it has ended, or has
-// given this peer up.
+// the link that has broken, and the submitter may come back; one that has a home may come
+// back in any case, as a new process, unless it has said that it does not. Else it has ended,
+// or has given this peer up.
 func (j *job) broke(reason error) {
-	if j.missed.IsZero() || j.keys == nil {
+	left, ok := errors.AsType[*network.StreamError](reason)
+	forGood := ok && left.Remote && left.ErrorCode == jobpb.Left
+	if j.keys == nil || forGood || j.missed.IsZero() && (j.views == nil || !j.returns) {
 		j.end(reason)
 		return
 	}
+	j.miss()
 	j.detach()
 }
 
@@ -126,7 +131,7 @@ func (s *Service) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume)
 	if ok && j.submitter == stream.Conn().RemotePeer() {
 		answer := make(chan error, 1)
 		var missed time.Time
-		if j.do(func() { missed = j.missed; answer <- j.resume(stream, in, m.Heard) }) {
+		if j.do(func() { missed = j.missed; answer <- j.resume(stream, in, m) }) {
 			err = <-answer
 		}
 		if err == nil {
@@ -134,7 +139,7 @@ func (s *Service) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume)
 		}
 	}
 	if err != nil {
-		refuse(stream, resumed(err))
+		refuse(stream, resumed(err, 0))
 	}
 }
 
@@ -149,21 +154,30 @@ func (s *Service) dropBefore(missed time.Time, but network.Conn) {
 }
 
 // resume makes stream the submitter's, which has heard so much of what was said.
-func (j *job) resume(stream network.Stream, in pbio.Reader, heard uint64) error {
-	if j.ended != nil || j.keys == nil {
+func (j *job) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume) error {
+	switch {
+	case j.ended != nil || j.keys == nil:
 		return errors.New("the job is not under way")
+	case m.Heard > uint64(len(j.said)):
+		return fmt.Errorf("%d messages heard of %d", m.Heard, len(j.said))
+	case m.Anew && j.views == nil:
+		return errors.New("the job's views have ended with its submitter")
 	}
-	if heard > uint64(len(j.said)) {
-		return fmt.Errorf("%d messages heard of %d", heard, len(j.said))
+	if m.Anew && !j.orphaned {
+		j.miss()
+		j.orphaned = true
+		for _, c := range j.changes {
+			j.say(agreed(c))
+		}
 	}
 	j.detach()
 	j.attach(stream, in)
-	j.head, j.sent = resumed(nil), int(heard)
+	j.head, j.sent = resumed(nil, len(j.said)), int(m.Heard)
 	for _, p := range j.local {
 		for s := range p.out {
 			p.out[s].box.Rewind()
 		}
 	}
-	j.log.Info().Uint64("heard", heard).Int("said", len(j.said)).Msg("the submitter is back")
+	j.log.Info().Uint64("heard", m.Heard).Bool("anew", m.Anew).Int("said", len(j.said)).Msg("the submitter is back")
 	return nil
 }

@@ -30,7 +30,8 @@
 // failed, when this peer is cut off from the majority of those who agree on the job's
 // views (package viewgroup, V2), when the submitter breaks the order above, and when
 // this peer closes. Where peers agree on the job's views it goes on without a submitter
-// that is silent (alone.go), which may come back on another stream (attachment.go); that
+// that is silent, or was killed and has said that it may come back (alone.go), which it does
+// on another stream (attachment.go); that
 // ends too, after a time that the submitter has asked for, of an hour at most.
 // Nothing of it is left then (S4): no process, no descendant of one, no file, no
 // stream, no pin, no slot. If this peer is killed instead, the supervisors do

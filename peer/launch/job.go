@@ -69,8 +69,11 @@ type job struct {
 	channels map[channelID]context.CancelFunc // bridges to other peers
 	serving  []func()                         // take collected files off offer
 
-	away     time.Duration     // that the job goes on without its submitter, beyond missFor
-	until    time.Time         // when the job has taken as long as it may; zero: never
+	away     time.Duration // that the job goes on without its submitter, beyond missFor
+	until    time.Time     // when the job has taken as long as it may; zero: never
+	returns  bool          // the submitter may come back as a new process
+	orphaned bool          // it has: the peers make the views
+	changes  []viewgroup.Committed
 	resting  bool              // it goes on so, and nothing of it runs here any more
 	attached *attachment       // the submitter's stream, or nil
 	said     []*jobpb.FromPeer // all but output, from the first on: it may have to be repeated
@@ -204,6 +207,10 @@ func (j *job) hear(m *jobpb.ToPeer) {
 	case *jobpb.ToPeer_Collect:
 		if err = j.inOrder(m, Running); err == nil {
 			err = j.collect(b.Collect)
+		}
+	case *jobpb.ToPeer_Propose:
+		if err = j.inOrder(m, Running); err == nil {
+			err = j.propose(b.Propose)
 		}
 	case *jobpb.ToPeer_Stop:
 		j.asked = true

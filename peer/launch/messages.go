@@ -6,6 +6,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/outbox"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
 )
@@ -106,8 +107,12 @@ func collected(p view.Process, manifest []byte, err error) *jobpb.FromPeer {
 	}}}
 }
 
-func resumed(err error) *jobpb.FromPeer {
-	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Resumed{Resumed: &jobpb.Resumed{Error: text(err)}}}
+func resumed(err error, said int) *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Resumed{Resumed: &jobpb.Resumed{Error: text(err), Said: uint64(said)}}}
+}
+
+func agreed(c viewgroup.Committed) *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Agreed{Agreed: jobpb.FromChange(c.Change, c.View.Epoch)}}
 }
 
 func stopped() *jobpb.FromPeer {

@@ -34,7 +34,7 @@ func (j *job) joinViews(order []uint32, group []p2ppeer.ID) error {
 	c := viewgroup.GroupConfig{
 		Job: j.spec.ID, Members: viewgroup.Members(len(order)), Self: -1,
 		View: j.view, RunsOn: make(map[view.Process]int),
-		Committed: func(c viewgroup.Committed) { j.do(func() { j.take(c.View) }) },
+		Committed: func(c viewgroup.Committed) { j.do(func() { j.committed(c) }) },
 		Contact: func(c viewgroup.Contact) {
 			if c == viewgroup.CutOff {
 				j.do(j.cutOff)
@@ -61,6 +61,29 @@ func (j *job) joinViews(order []uint32, group []p2ppeer.ID) error {
 	var err error
 	j.views, err = j.service.config.Views.Join(c)
 	return err
+}
+
+// committed takes a change that is agreed on, and tells a submitter that has no part in
+// that.
+func (j *job) committed(c viewgroup.Committed) {
+	j.changes = append(j.changes, c)
+	if j.orphaned {
+		j.say(agreed(c))
+	}
+	j.take(c.View)
+}
+
+// propose asks for a change for a submitter that has no part in agreeing on views.
+func (j *job) propose(m *jobpb.Change) error {
+	c, err := m.Change()
+	if err != nil {
+		return err
+	}
+	if !j.orphaned {
+		return errOrder(m)
+	}
+	j.views.Propose(c)
+	return nil
 }
 
 // adopt takes a view that the submitter tells.

@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/libp2p/go-libp2p/core/network"
+
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
 // MaxRecord is the length in bytes of the records into which a line of output
@@ -19,6 +22,11 @@ const MaxMeasured = 64
 
 // MaxMessage bounds one message of the control stream, in bytes.
 const MaxMessage = 4 << 20
+
+// Left is the code with which a submitter resets a control stream for good: the part of the
+// job at the peer is over. Any other end of the stream may be that of the link, or of the
+// submitter's process.
+const Left network.StreamErrorCode = 0x1ef7
 
 // GroupAgain names the fault detector's group of a job, of a generation.
 func GroupAgain(job string, generation uint32) string {
@@ -72,6 +80,21 @@ func (m *View) View() (view.View, error) {
 		return view.View{}, fmt.Errorf("view of epoch %d: %w", v.Epoch, err)
 	}
 	return v, nil
+}
+
+// FromChange returns c's wire form. The epoch is 0 if c is yet to be agreed on.
+func FromChange(c viewgroup.Change, epoch uint64) *Change {
+	return &Change{Process: FromProcess(c.Process), To: uint32(c.To), Since: c.Since, Epoch: epoch}
+}
+
+// Change returns the change, or an error when it is not one that a job can make.
+func (m *Change) Change() (viewgroup.Change, error) {
+	c := viewgroup.Change{Process: m.GetProcess().View(), To: view.State(m.GetTo()), Since: m.GetSince()}
+	if c.Process.Rank >= view.MaxProcesses || c.Process.Replica >= view.MaxProcesses ||
+		m.GetTo() > uint32(view.Failed) || c.Since != 0 && c.To != view.Live {
+		return viewgroup.Change{}, fmt.Errorf("change of process %v to %d since %d", c.Process, m.GetTo(), c.Since)
+	}
+	return c, nil
 }
 
 // FromSums returns the wire form of sums.

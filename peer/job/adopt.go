@@ -1,0 +1,220 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/peerstore"
+	ma "github.com/multiformats/go-multiaddr"
+
+	"github.com/p2pmpi/p2pmpi/internal/jobspec"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
+	"github.com/p2pmpi/p2pmpi/reservation"
+)
+
+// A job that another process of the submitter has begun, which was killed, is gone on with
+// here:
+//
+//	home                    this process                         peers
+//	 |-- spec, peers, shown -->|                                   |  alone.go: the job goes on
+//	 |                         |-- Resume(job, 0, anew) ---------->|
+//	 |                         |<-- all that it has said, from the beginning
+//	 |                         |<-- Agreed: each change of the view
+//	 |                         |<-- output not acknowledged -------|
+//	 |<-- shown ---------------|-- Emitted, Collect, Propose ----->|
+//
+// So Watch gets to know all that the other one knew, in the same order for each peer. The
+// changes are taken once each peer is back, or late: they follow from what the peers say.
+// This process is not one of those who agree on views, for it does not have their log: it
+// makes none, tells none, and asks for changes through the peers, which find out by
+// themselves who is silent. Replicas that are lost are not replaced any more.
+
+// adopted is what is known of a job that another process has begun.
+type adopted struct {
+	changes   map[uint64]viewgroup.Change // agreed on and not taken yet, by the epoch after them
+	waited    bool                        // long enough for those that are not back
+	collected map[view.Process]*jobpb.Collected
+}
+
+// Attach goes on with a job that is kept, as Run would have. It ends likewise: when ctx ends
+// the job is cancelled. The result has StatusUsage if there is no such job, or another
+// process follows it.
+func (s *Submitter) Attach(ctx context.Context, id string, emit func(Event) error) Result {
+	k, err := s.reopen(id)
+	if err != nil {
+		return Result{Status: StatusUsage, Message: err.Error()}
+	}
+	defer k.close()
+	defer k.remove()
+	if k.kept.Result != nil {
+		return *k.kept.Result
+	}
+	shown, err := k.positions()
+	if err != nil {
+		return Result{Status: StatusUsage, Message: err.Error()}
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if !k.kept.Ends.IsZero() {
+		var stop context.CancelFunc
+		ctx, stop = context.WithDeadlineCause(ctx, k.kept.Ends, errTimeout)
+		defer stop()
+	}
+	j := s.runAgain(k)
+	defer s.forget(id)
+	j.printer = newPrinter(id, emit, func(err error) { cancel(fmt.Errorf("nobody listens: %w", err)) }, k)
+	defer j.printer.close()
+	return newAdopted(j, shown).finish(ctx)
+}
+
+// runAgain returns the run of a kept job.
+func (s *Submitter) runAgain(k *keeper) *run {
+	req := k.kept.Request
+	req.Heal, req.Explain = false, false
+	j := &run{
+		s: s, req: req, keeper: k,
+		spec: jobspec.Spec{ID: k.kept.Job, Submitter: s.cfg.Host.ID(), N: req.N, R: req.R, Name: req.Name},
+		log:  s.cfg.Log.With().Str("job", k.kept.Job).Logger(),
+	}
+	j.status = Status{Job: k.kept.Job, Name: req.Name, N: req.N, R: req.R, Since: k.kept.Since}
+	return j
+}
+
+// newAdopted returns the execution of a job on the peers that it was kept with. Streams to
+// them are being made.
+func newAdopted(j *run, shown [][2]uint64) *execution {
+	r := &reservation.Reservation{Job: j.spec.ID}
+	for _, p := range j.keeper.kept.Peers {
+		r.Placements = append(r.Placements, reservation.Placement{Peer: p.Peer, Processes: p.Processes})
+		j.s.cfg.Host.Peerstore().AddAddrs(p.Peer, readAddrs(p.Addrs), peerstore.PermanentAddrTTL)
+	}
+	e := newExecution(j, r)
+	e.adopted = &adopted{changes: make(map[uint64]viewgroup.Change), collected: make(map[view.Process]*jobpb.Collected)}
+	e.emission, e.watch.begun = GoOn(shown), true
+	for rank := range shown {
+		e.flows[rank] = [2]flow{{shown: shown[rank][0]}, {shown: shown[rank][1]}}
+	}
+	if e.accounts != nil {
+		e.accounts.shown = nil // only of a part of it
+	}
+	e.patience = time.After(j.req.Away)
+	for i, l := range e.links {
+		l.redeemed, l.machine = true, j.keeper.kept.Peers[i].Machine
+		e.strand(l)
+	}
+	return e
+}
+
+func readAddrs(texts []string) (all []ma.Multiaddr) {
+	for _, text := range texts {
+		if a, err := ma.NewMultiaddr(text); err == nil {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// maxChanges is more than an honest peer ever tells before they are taken.
+const maxChanges = 1 << 16
+
+// hear takes what a peer says that means something else, or nothing, to one that has not
+// begun the job, and reports whether it was that.
+func (a *adopted) hear(l *link, m *jobpb.FromPeer) bool {
+	switch b := m.Body.(type) {
+	case *jobpb.FromPeer_Agreed:
+		_, known := a.changes[b.Agreed.Epoch]
+		if c, err := b.Agreed.Change(); err == nil && !known && len(a.changes) < maxChanges {
+			a.changes[b.Agreed.Epoch] = c
+		}
+	case *jobpb.FromPeer_Staging, *jobpb.FromPeer_Prepared, *jobpb.FromPeer_Started,
+		*jobpb.FromPeer_Suspect, *jobpb.FromPeer_Paths:
+	default:
+		return false
+	}
+	return true
+}
+
+// catchUp takes the changes that have been agreed on, when it is known what they follow
+// from, and lets go of the peers that the job does not need any more.
+func (e *execution) catchUp() (r *Result) {
+	present, away := 0, 0
+	agreed := e.adopted.after(e.watch.View())
+	for _, l := range e.links {
+		switch {
+		case isAway(l) && l.away && !slices.ContainsFunc(l.processes, agreed.Has): // it will not be back
+		case isAway(l):
+			away++
+		case l.err == nil:
+			present++
+		}
+	}
+	switch {
+	case present > 0:
+		e.patience = nil
+		if e.overdue == nil {
+			e.overdue = time.After(overdueAfter)
+		}
+	case !slices.ContainsFunc(e.links, func(l *link) bool { return l.err == nil }):
+		return e.nothingLeft()
+	case e.patience == nil:
+		e.patience = time.After(e.j.req.Away)
+	}
+	if away > 0 && !e.adopted.waited {
+		return nil
+	}
+	for r == nil {
+		epoch := e.watch.View().Epoch + 1
+		c, ok := e.adopted.changes[epoch]
+		if !ok {
+			break
+		}
+		delete(e.adopted.changes, epoch)
+		e.expect(c)
+		r = e.apply(e.watch.Committed(c))
+	}
+	for _, l := range e.links {
+		if l.err == nil && l.away && !slices.ContainsFunc(l.processes, e.watch.View().Has) {
+			l.lose(errSilent)
+		}
+	}
+	return r
+}
+
+// after returns the view after v and all changes that follow on it.
+func (a *adopted) after(v view.View) view.View {
+	for {
+		next, changed := a.changes[v.Epoch+1].Apply(v) // one that is not there changes nothing
+		if !changed {
+			return v
+		}
+		v = next
+	}
+}
+
+var errEnded = errors.New("its part of the job has ended")
+
+// expect has a place for a process that joins in a change. Its peer was found after the job
+// began, and ends its part without the process that found it.
+func (e *execution) expect(c viewgroup.Change) {
+	if _, known := e.runsOn[c.Process]; known || c.To != view.Live || c.Since != 0 {
+		return
+	}
+	l := newLink(reservation.Placement{}, c.Process)
+	l.err, l.redeemed = errEnded, true
+	l.cancel()
+	e.runsOn[c.Process] = l
+}
+
+// nothingLeft is the result of a job of which no peer has a part any more.
+func (e *execution) nothingLeft() *Result {
+	return &Result{
+		Status:  StatusLost,
+		Message: fmt.Sprintf("nothing of job %s is left at its peers: it was over, or they have waited for longer than %v as --away says", e.j.spec.ID, e.j.req.Away),
+		Hint:    "start it again",
+	}
+}

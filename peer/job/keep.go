@@ -1,0 +1,266 @@
+package job
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gofrs/flock"
+	"github.com/libp2p/go-libp2p/core/crypto"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+// What a submitter keeps of a job, so that another process of it can go on with the job
+// after this one was killed:
+//
+//	<jobs>/<ID>/job    a Kept, as JSON; replaced as a whole
+//	            shown  how many records of each rank's streams the user has: 8 bytes each,
+//	                   written when the record has been
+//	            lock   held by the process that follows the job
+//
+// All else the job's peers know. The folder goes when the job is over.
+
+// A Kept is a job that can be gone on with.
+type Kept struct {
+	Job      string     `json:"job"`
+	Request  Request    `json:"request"`
+	Since    time.Time  `json:"since"`
+	Ends     time.Time  `json:"ends"`     // as --timeout says; zero: never
+	Identity []byte     `json:"identity"` // private key of the submitter
+	Peers    []KeptPeer `json:"peers"`
+	Result   *Result    `json:"result,omitempty"` // once the job has one
+}
+
+// A KeptPeer is a peer that runs processes of a kept job.
+type KeptPeer struct {
+	Peer      p2ppeer.ID     `json:"peer"`
+	Addrs     []string       `json:"addrs"`
+	Machine   string         `json:"machine"`
+	Processes []view.Process `json:"processes"`
+}
+
+// ErrNotKept says that there is no such job to go on with.
+var ErrNotKept = errors.New("no such job is kept")
+
+// Keeping returns the jobs that are kept in dir, oldest first.
+func Keeping(dir string) ([]Kept, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for kept jobs: %w", err)
+	}
+	var all []Kept
+	for _, e := range entries {
+		k, err := readKept(filepath.Join(dir, e.Name()))
+		if err == nil && k.Job == e.Name() {
+			all = append(all, k)
+		}
+	}
+	slices.SortFunc(all, func(a, b Kept) int { return a.Since.Compare(b.Since) })
+	return all, nil
+}
+
+func readKept(dir string) (k Kept, err error) {
+	text, err := os.ReadFile(filepath.Join(dir, "job"))
+	if err == nil {
+		err = json.Unmarshal(text, &k)
+	}
+	if err == nil {
+		err = k.Request.Validate()
+	}
+	return k, err
+}
+
+// Key returns the submitter's identity.
+func (k Kept) Key() (crypto.PrivKey, error) {
+	key, err := crypto.UnmarshalPrivateKey(k.Identity)
+	if err != nil {
+		return nil, fmt.Errorf("identity of job %s: %w", k.Job, err)
+	}
+	return key, nil
+}
+
+// A keeper keeps one job that this process follows. A nil keeper keeps nothing.
+type keeper struct {
+	dir   string
+	kept  Kept
+	lock  *flock.Flock
+	shown *os.File
+	left  bool // peers have yet to be told that the job is over
+}
+
+// keep begins to keep a job of its own.
+func (s *Submitter) keep(j *run) (*keeper, error) {
+	if s.cfg.Jobs == "" || j.req.R < 2 || j.req.Away == 0 {
+		return nil, nil
+	}
+	identity, err := crypto.MarshalPrivateKey(s.cfg.Key)
+	if err != nil {
+		return nil, fmt.Errorf("encode identity: %w", err)
+	}
+	k := &keeper{dir: filepath.Join(s.cfg.Jobs, j.spec.ID), kept: Kept{
+		Job: j.spec.ID, Request: j.req, Since: j.spec.Created, Identity: identity,
+	}}
+	if j.req.Timeout > 0 {
+		k.kept.Ends = k.kept.Since.Add(j.req.Timeout)
+	}
+	if err := os.MkdirAll(k.dir, 0o700); err != nil {
+		return nil, err
+	}
+	if err := k.open(); err != nil {
+		k.remove()
+		return nil, err
+	}
+	return k, nil
+}
+
+// reopen goes on keeping a job that another process has begun.
+func (s *Submitter) reopen(id string) (*keeper, error) {
+	if id == "" || strings.ContainsAny(id, `/\.`) {
+		return nil, ErrNotKept
+	}
+	k := &keeper{dir: filepath.Join(s.cfg.Jobs, id)}
+	if _, err := readKept(k.dir); err != nil {
+		return nil, fmt.Errorf("%w: %s", ErrNotKept, id)
+	}
+	err := k.open()
+	if err == nil {
+		if k.kept, err = readKept(k.dir); err != nil { // it was over meanwhile
+			k.close()
+			err = fmt.Errorf("%w: %s", ErrNotKept, id)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return k, nil
+}
+
+// open takes the lock.
+func (k *keeper) open() error {
+	k.lock = flock.New(filepath.Join(k.dir, "lock"))
+	ok, err := k.lock.TryLock()
+	if err != nil {
+		return fmt.Errorf("keep the job: %w", err)
+	}
+	if !ok {
+		return fmt.Errorf("another p2prun follows job %s", filepath.Base(k.dir))
+	}
+	if k.shown, err = os.OpenFile(filepath.Join(k.dir, "shown"), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+		k.lock.Close()
+		return fmt.Errorf("keep the job: %w", err)
+	}
+	return nil
+}
+
+// write keeps what is known of the job now.
+func (k *keeper) write() error {
+	text, err := json.Marshal(k.kept)
+	if err != nil {
+		return fmt.Errorf("keep the job: %w", err)
+	}
+	file, err := os.CreateTemp(k.dir, ".job") // mode 0600
+	if err != nil {
+		return fmt.Errorf("keep the job: %w", err)
+	}
+	_, err = file.Write(text)
+	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
+		err = os.Rename(file.Name(), filepath.Join(k.dir, "job"))
+	}
+	if err != nil {
+		os.Remove(file.Name())
+		return fmt.Errorf("keep the job: %w", err)
+	}
+	return nil
+}
+
+// writePeers keeps where the job runs.
+func (k *keeper) writePeers(e *execution) error {
+	if k == nil {
+		return nil
+	}
+	k.kept.Peers = nil
+	for _, l := range e.links {
+		p := KeptPeer{Peer: l.peer, Machine: l.machine, Processes: l.processes}
+		for _, b := range e.addrs(l.peer) {
+			if a, err := ma.NewMultiaddrBytes(b); err == nil {
+				p.Addrs = append(p.Addrs, a.String())
+			}
+		}
+		k.kept.Peers = append(k.kept.Peers, p)
+	}
+	return k.write()
+}
+
+// writeResult keeps how the job has ended, before its peers forget it. Of one that is
+// cancelled they have yet to hear.
+func (k *keeper) writeResult(r Result) error {
+	if k == nil || r.Status == StatusCancelled {
+		return nil
+	}
+	k.kept.Result = &r
+	return k.write()
+}
+
+const positionSize = 8
+
+// note keeps that the user has the first count records of a rank's stream.
+func (k *keeper) note(rank int, s Stream, count uint64) error {
+	if k == nil {
+		return nil
+	}
+	at := int64(2*rank+int(s-Stdout)) * positionSize
+	_, err := k.shown.WriteAt(binary.BigEndian.AppendUint64(nil, count), at)
+	return err
+}
+
+// positions returns how many records of each rank's streams the user has.
+func (k *keeper) positions() ([][2]uint64, error) {
+	all := make([]byte, 2*positionSize*k.kept.Request.N)
+	if _, err := k.shown.ReadAt(all, 0); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read how much of the output is shown: %w", err)
+	}
+	out := make([][2]uint64, k.kept.Request.N) // what was never written is 0
+	for rank := range out {
+		for s := range out[rank] {
+			out[rank][s] = binary.BigEndian.Uint64(all[(2*rank+s)*positionSize:])
+		}
+	}
+	return out, nil
+}
+
+// close lets another process go on with the job.
+func (k *keeper) close() {
+	if k != nil {
+		k.shown.Close()
+		k.lock.Close()
+	}
+}
+
+// leave says that so many peers could not be told that the job is over. One that was
+// cancelled is kept for another attempt; else they end by themselves.
+func (k *keeper) leave(peers int) {
+	if k != nil && k.kept.Result == nil {
+		k.left = peers > 0
+	}
+}
+
+// remove forgets the job, which is over.
+func (k *keeper) remove() {
+	if k != nil && !k.left {
+		os.RemoveAll(k.dir)
+	}
+}
