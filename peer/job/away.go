@@ -176,7 +176,7 @@ func (e *execution) remind(l *link) {
 		v := e.watch.View()
 		l.say(e.begin)
 		for p, on := range e.runsOn {
-			if p.Replica >= e.j.req.R && v.Has(p) {
+			if p.Replica >= e.j.req.R && (v.Has(p) || e.entered(p)) {
 				l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: e.row(on, p)}})
 			}
 		}

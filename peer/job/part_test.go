@@ -91,11 +91,16 @@ func (p *part) join() {
 // go on.
 func (p *part) enter() {
 	for _, q := range p.processes {
-		p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Initialized{Initialized: &jobpb.Initialized{
-			Process: jobpb.FromProcess(q), Key: make([]byte, proclink.KeySize),
-		}}})
+		p.initialized(q)
 	}
 	await(p, (*jobpb.ToPeer).GetBegin)
+}
+
+// initialized says that q has called mpj.Init.
+func (p *part) initialized(q view.Process) {
+	p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Initialized{Initialized: &jobpb.Initialized{
+		Process: jobpb.FromProcess(q), Key: make([]byte, proclink.KeySize),
+	}}})
 }
 
 func outputMessage(q view.Process, s Stream, first uint64, end bool, lines ...string) *jobpb.FromPeer {

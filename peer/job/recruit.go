@@ -219,7 +219,7 @@ func (e *execution) startRecruit(l *link) {
 	v := e.watch.View()
 	m := &jobpb.Start{View: jobpb.FromView(v), Channels: e.j.req.Channels, Heal: true}
 	for p, on := range e.runsOn {
-		if v.Has(p) {
+		if v.Has(p) || e.entered(p) {
 			m.Members = append(m.Members, e.row(on, p))
 		}
 	}
@@ -234,6 +234,12 @@ func (e *execution) row(l *link, p view.Process) *jobpb.Member {
 		Process: jobpb.FromProcess(p), Peer: []byte(l.peer), Addrs: e.addrs(l.peer),
 		Machine: []byte(l.machine), Key: e.keyOf(l, p),
 	}
+}
+
+// entered reports whether everybody has been told where p runs, which is yet to be in
+// the view. Nobody takes the view that it is in without having heard that.
+func (e *execution) entered(p view.Process) bool {
+	return e.runsOn[p] != nil && e.watch.View().State(p) == view.Vacant
 }
 
 // keyOf returns the public key of a process on l; nil when it has not said it, or

@@ -87,6 +87,55 @@ func TestLostReplicaIsReplaced(t *testing.T) {
 	}
 }
 
+// TestRecruitIsToldOfOneThatEnters: the row of a process that has been proposed, and is not
+// agreed on yet, was told before this recruit was there. Without it, it would never take
+// the view that the other is in.
+func TestRecruitIsToldOfOneThatEnters(t *testing.T) {
+	b := newBed(t, never, 1, 1, 1, 1, 1, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var divided sync.WaitGroup // until those who are left of the group agree on nothing more
+	divided.Add(2)
+	staging, proposed := make(chan struct{}), make(chan struct{})
+	told := false
+	b.play(func(p *part) {
+		switch q := p.processes[0]; {
+		case q.Replica == 0:
+			p.start()
+			p.enter()
+			p.vanish()
+		case q.Replica == 1:
+			p.start()
+			p.enter()
+			<-staging
+			p.views.Close()
+			p.views = nil
+			divided.Done()
+		case q.Rank == 0:
+			p.prepared("")
+			p.started("")
+			divided.Wait()
+			p.initialized(q)
+			await(p, (*jobpb.ToPeer).GetJoined)
+			close(proposed)
+		default:
+			close(staging)
+			<-proposed
+			p.prepared("")
+			for _, row := range await(p, (*jobpb.ToPeer).GetStart).Members {
+				told = told || row.Process.View() == proc(0, 2)
+			}
+			cancel()
+		}
+	})
+	req := b.request(2, 2)
+	req.Heal = true
+	b.runUntil(ctx, req, nil).want(StatusCancelled, "cancelled")
+	if !told {
+		t.Error("the second recruit was not told where the first runs, which had been proposed")
+	}
+}
+
 func TestRecruitThatComesToNothingIsFollowedByAnother(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1, 1)
 	cases := map[string]func(*part, view.Process){
