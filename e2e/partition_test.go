@@ -105,6 +105,30 @@ func TestV2SubmitterInTheMajority(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
+// printsMore waits until a submitter that is in touch again gets output of its job.
+func (j *job) printsMore() {
+	j.t.Helper()
+	since, printed := time.Now(), len(j.stdout.String())
+	eventually(j.t, "more output", func() error {
+		if len(j.stdout.String()) == printed {
+			return errors.New("none")
+		}
+		return nil
+	})
+	j.t.Logf("more output %v after the cut was mended", time.Since(since))
+}
+
+// misses waits until the peer has found the submitter of its job silent.
+func (p *peerProcess) misses() {
+	p.t.Helper()
+	eventually(p.t, "peer "+p.id, func() error {
+		if !strings.Contains(p.log.String(), "the submitter is out of reach") {
+			return errors.New("has not missed the submitter")
+		}
+		return nil
+	})
+}
+
 // TestSubmitterCutOffForAWhile unplugs the submitter's machine for longer than anybody
 // needs to be found silent. The job goes on without it, and it comes back to it.
 func TestSubmitterCutOffForAWhile(t *testing.T) {
@@ -124,14 +148,7 @@ func TestSubmitterCutOffForAWhile(t *testing.T) {
 			time.Sleep(4 * time.Second) // what is tested
 			heal()
 			healed := time.Now()
-			printed := len(j.stdout.String())
-			eventually(t, "more output", func() error {
-				if len(j.stdout.String()) == printed {
-					return errors.New("none")
-				}
-				return nil
-			})
-			t.Logf("more output %v after the cut was mended", time.Since(healed))
+			j.printsMore()
 			expectSteady(t, j, 500)
 			t.Logf("over %v after the cut was mended", time.Since(healed))
 			expectNobodyFailed(t, j)
@@ -163,7 +180,9 @@ func TestSubmitterUnplugged(t *testing.T) {
 			heal := part(network, len(machines), 0)
 			cut := time.Now()
 			if c.kill {
-				time.Sleep(4 * time.Second) // so long that all know that the submitter is silent
+				for _, p := range peers {
+					p.misses()
+				}
 				j.peerOf(peers, "1.0").kill()
 			}
 			if c.over {
@@ -177,14 +196,7 @@ func TestSubmitterUnplugged(t *testing.T) {
 			time.Sleep(time.Until(cut.Add(15 * time.Second))) // what is tested
 			heal()
 			healed := time.Now()
-			printed := len(j.stdout.String())
-			eventually(t, "more output", func() error {
-				if len(j.stdout.String()) == printed {
-					return errors.New("none")
-				}
-				return nil
-			})
-			t.Logf("more output %v after the cut was mended", time.Since(healed))
+			j.printsMore()
 			expectSteady(t, j, c.steps)
 			t.Logf("over %v after the cut was mended", time.Since(healed))
 			if !c.kill {
