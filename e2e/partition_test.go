@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -202,6 +203,51 @@ func TestSubmitterUnplugged(t *testing.T) {
 			if !c.kill {
 				expectNobodyFailed(t, j)
 			}
+			expectNothingLeft(t, peers)
+		})
+	}
+}
+
+// TestSubmitterUnpluggedHearsTheStatus unplugs the submitter's machine until the program has
+// ended in a way of its own.
+func TestSubmitterUnpluggedHearsTheStatus(t *testing.T) {
+	for _, how := range []string{"-exit", "-abort"} {
+		t.Run(how[1:], func(t *testing.T) {
+			t.Parallel()
+			machines, network := newEther(t, 1, 5)
+			peers := lanGrid(t, machines, "--slots", "1")
+			j := machines[0].submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "2", "-r", "2", "-w", "60", "--timeout", "110s",
+				filepath.Join(bin, "stepper"), how, "5", "-steps", "800", "-work", "0", "-pause", "20ms")
+			j.waitRunning()
+			j.printed("rank 1 step 50 ")
+			heal := part(network, len(machines), 0)
+			for _, p := range peers {
+				eventually(t, "slots", p.unused)
+			}
+			time.Sleep(2 * time.Second) // p2prun has noticed it too
+			heal()
+			if s := j.wait(); s != 5 {
+				t.Errorf("exit status %d, want 5", s)
+			}
+			expectNothingLeft(t, peers)
+		})
+	}
+}
+
+// TestSubmitterFrozen stops p2prun, as a machine that is suspended does, for longer than the
+// others need to go on without it. It has not seen the time pass.
+func TestSubmitterFrozen(t *testing.T) {
+	for _, long := range []time.Duration{5 * time.Second, 18 * time.Second} {
+		t.Run(long.String(), func(t *testing.T) {
+			t.Parallel()
+			peers := grid(t, 6, "--slots", "1")
+			j := loopback.steady(t, peers[0], 1300)
+			j.printed("rank 1 step 100 ")
+			j.cmd.Process.Signal(syscall.SIGSTOP)
+			time.Sleep(long) // what is tested
+			j.cmd.Process.Signal(syscall.SIGCONT)
+			expectSteady(t, j, 1300)
+			expectNobodyFailed(t, j)
 			expectNothingLeft(t, peers)
 		})
 	}
