@@ -6,7 +6,10 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
@@ -91,9 +94,10 @@ func (e *execution) joinViews() ([]uint32, error) {
 	}
 	order := e.voters()
 	c := viewgroup.GroupConfig{
-		Job: e.j.spec.ID, Members: viewgroup.Members(len(order)),
+		Job: e.j.spec.ID, First: len(order), Members: viewgroup.Members(len(order)),
 		View: e.watch.View(), RunsOn: make(map[view.Process]int),
 		Committed: e.agreed.committed, Contact: e.agreed.contacted,
+		Came: func(viewgroup.Newcomer) {}, // it is this peer that has introduced it
 	}
 	for i, member := range order {
 		c.Peers = append(c.Peers, e.group[member])
@@ -107,7 +111,28 @@ func (e *execution) joinViews() ([]uint32, error) {
 	if e.views, err = e.j.s.cfg.Views.Join(c); err != nil {
 		return nil, fmt.Errorf("join those who agree on views: %w", err)
 	}
+	e.agree = &jobpb.Agree{First: uint32(c.First)}
+	for _, p := range c.View.Processes() {
+		e.agree.RunsOn = append(e.agree.RunsOn, uint32(c.RunsOn[p]))
+	}
 	return order, nil
+}
+
+// introduce makes the peer of a recruit, whose row in the membership table it is, one of
+// those who agree on views. The submitter's own is one.
+func (e *execution) introduce(l *link, row *jobpb.Member) {
+	if e.views == nil || l.peer == e.j.s.cfg.Host.ID() {
+		return
+	}
+	m := &jobpb.Agree{First: e.agree.First, RunsOn: e.agree.RunsOn}
+	encoded, err := proto.Marshal(row)
+	if err != nil {
+		panic(err) // of a text that is not UTF-8; it has none
+	}
+	for _, id := range e.views.Introduce(viewgroup.Newcomer{ID: l.peer, Process: l.recruit.process, Row: encoded}) {
+		m.Peers = append(m.Peers, []byte(id))
+	}
+	l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Agree{Agree: m}})
 }
 
 // voters orders the members of the fault detector's group: the submitter's peer, then

@@ -49,17 +49,13 @@ func (e *execution) leaves() bool {
 	if e.views == nil || e.begin == nil || e.j.req.Away == 0 {
 		return false
 	}
-	votes, left := 0, 0
-	for _, id := range e.group {
-		if !e.views.Votes(id) {
-			continue
-		}
-		votes++
-		if l := e.linkTo(id); l != nil && l.err == nil && !l.retired && id != e.j.s.cfg.Host.ID() {
+	left := 0
+	for _, l := range e.links {
+		if l.err == nil && !l.retired && l.peer != e.j.s.cfg.Host.ID() && e.views.Votes(l.peer) {
 			left++
 		}
 	}
-	return 2*left > votes
+	return 2*left > e.views.Voters()
 }
 
 // part begins to wait for those who are silent.
@@ -76,30 +72,25 @@ func (e *execution) part() (r *Result) {
 	return r
 }
 
-// strand has the stream to a peer made anew that is silent, or whose stream has broken. One
-// that has come later is lost: it does not agree on views, and so does not go on.
+// strand has the stream to a peer made anew that is silent, or whose stream has broken. A
+// recruit that has not joined is lost: it waits for this one to let it begin.
 func (e *execution) strand(l *link) *Result {
 	switch {
 	case l.err != nil || l.away || l.retired:
 		return nil
-	case l.recruit != nil || l.group != nil:
+	case l.recruit != nil:
 		return e.miss(l)
 	}
 	l.end()
 	l.wire, l.away = newWire(), true // what the old one still brings will be repeated
-	m := &jobpb.Resume{Job: e.j.spec.ID, Heard: l.count, Anew: e.adopted != nil}
-	pause := time.Until(l.backAt.Add(resumePause))
-	l.running.Go(func() { // ends with the link
-		if l.rest(pause) {
-			l.reopen(e.j.s.cfg.Host, m, e.inbox, e.done)
-		}
-	})
+	count, anew := l.count, e.adopted != nil
+	l.running.Go(func() { l.reopen(e.j.s.cfg.Host, e.j.spec.ID, count, anew, e.inbox, e.done) }) // ends with the link
 	return nil
 }
 
 // reopen makes the stream anew. What it hears first goes to inbox.
-func (l *link) reopen(h host.Host, resume *jobpb.Resume, inbox chan<- heard, done <-chan struct{}) {
-	m := &jobpb.ToPeer{Body: &jobpb.ToPeer_Resume{Resume: resume}}
+func (l *link) reopen(h host.Host, job string, count uint64, anew bool, inbox chan<- heard, done <-chan struct{}) {
+	m := &jobpb.ToPeer{Body: &jobpb.ToPeer_Resume{Resume: &jobpb.Resume{Job: job, Heard: count, Anew: anew}}}
 	for cut := time.Now(); l.ctx.Err() == nil; {
 		// On the old connection what is sent waits for TCP to try again, about as long as
 		// the link was cut. A new one may be another job's.
@@ -117,17 +108,11 @@ func (l *link) reopen(h host.Host, resume *jobpb.Resume, inbox chan<- heard, don
 			}
 			return
 		}
-		l.rest(resumePause)
+		select {
+		case <-time.After(resumePause):
+		case <-l.ctx.Done():
+		}
 	}
-}
-
-// rest lets some time pass, and reports whether the link still is.
-func (l *link) rest(d time.Duration) bool {
-	select {
-	case <-time.After(d):
-	case <-l.ctx.Done():
-	}
-	return l.ctx.Err() == nil
 }
 
 // resume makes one attempt.
@@ -173,7 +158,7 @@ func (e *execution) resumed(h heard) *Result {
 	if answer.Error != "" {
 		return e.lose(l, "its part of the job has ended", errors.New(plain(answer.Error)))
 	}
-	l.owes, l.backAt = answer.Said, time.Now()
+	l.owes = answer.Said
 	for _, p := range l.processes {
 		delete(e.unspoken, p) // it is repeated
 	}
@@ -183,11 +168,9 @@ func (e *execution) resumed(h heard) *Result {
 
 // remind tells a peer what it may have missed. What it knows means nothing to it.
 func (e *execution) remind(l *link) {
-	if e.begin != nil {
-		l.say(e.begin)
-	}
 	if e.adopted == nil { // else it knows more of that than this process
 		v := e.watch.View()
+		l.say(e.begin)
 		for p, on := range e.runsOn {
 			if p.Replica >= e.j.req.R && (v.Has(p) || e.entered(p)) {
 				l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: e.row(on, p)}})
@@ -223,6 +206,15 @@ func (e *execution) rejoin() (r *Result) {
 	}
 	e.regroup()
 	return r
+}
+
+// late goes on without those that have not come back in time.
+func (e *execution) late() *Result {
+	if e.adopted != nil {
+		e.adopted.waited = true
+		return nil
+	}
+	return e.loseAway("it has not come back")
 }
 
 // loseAway gives up the peers that are away.

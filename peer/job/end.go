@@ -42,9 +42,11 @@ func (e *execution) stop(reason string) {
 			} else if _, ok := h.msg.Body.(*jobpb.FromPeer_Stopped); ok {
 				h.link.stopped = true
 			}
-		case member := <-e.failed:
-			if l := e.linkTo(e.group[member]); l != nil {
-				l.lose(errSilent)
+		case <-e.quiet:
+			for _, l := range e.links {
+				if l.silent.Load() {
+					l.lose(errSilent)
+				}
 			}
 		case <-tried:
 			e.leaveAway()

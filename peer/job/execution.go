@@ -38,7 +38,7 @@ type execution struct {
 	early      []heard                           // said before the last peer had started
 	group      []p2ppeer.ID                      // members of the fault detector's group
 	detector   *faultdetect.Group                // nil until all peers have started
-	failed     chan int                          // members that it has failed
+	quiet      chan struct{}                     // holds a token when there may be a link that is silent
 	held       []*link                           // to members that it has failed while this peer was out of touch
 	parted     bool                              // those who agree on views may go on without this peer: see away.go
 	patience   <-chan time.Time                  // then: when it waits for them no more
@@ -51,6 +51,8 @@ type execution struct {
 	views      *viewgroup.Group                  // agrees on views; nil: the submitter alone makes them
 	agreed     *agreed                           // what it has agreed on
 	adopted    *adopted                          // another process has begun the job; nil: this one
+	agree      *jobpb.Agree                      // tells a peer that comes later who they are, but for Peers
+	until      time.Time                         // when the job has taken as long as it may; zero: never
 	begin      *jobpb.ToPeer                     // what lets processes leave mpj.Init; nil until all have called it
 
 	healing    *Healing // nil: what is lost is not replaced
@@ -82,6 +84,7 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 		ended:    make(map[view.Process][2]bool),
 		answers:  make(map[view.Process]*jobpb.Collected),
 		agreed:   newAgreed(),
+		quiet:    make(chan struct{}, 1),
 		found:    make(chan finding, 1),
 		avoided:  make(map[p2ppeer.ID]time.Time),
 		inbox:    make(chan heard),
@@ -193,8 +196,8 @@ func (e *execution) turn(ctx context.Context, also <-chan struct{}) (r *Result) 
 		r = e.despair()
 	case <-e.overdue:
 		r = e.late()
-	case member := <-e.failed:
-		r = e.silent(member)
+	case <-e.quiet:
+		r = e.hearSilence()
 	case <-e.agreed.news:
 		r = e.takeAgreed()
 	case f := <-e.found:
@@ -237,8 +240,6 @@ func (e *execution) hear(h heard) *Result {
 		return e.hearRecruit(h)
 	case h.err != nil && (e.parted || e.adopted != nil):
 		return e.strand(h.link)
-	case h.err != nil && h.link.silent.Load():
-		return e.lose(h.link, "it has been silent for too long", errSilent)
 	case h.err != nil:
 		return e.lose(h.link, "the connection to it broke", h.err)
 	}
@@ -355,9 +356,6 @@ func (e *execution) carryOut(s Step) *Result {
 	}
 	if s.Begin {
 		e.begin = &jobpb.ToPeer{Body: &jobpb.ToPeer_Begin{Begin: &jobpb.Begin{Keys: e.keys, Places: e.places()}}}
-		if err := e.j.keeper.writeBegin(e.begin.GetBegin()); err != nil {
-			e.j.warn(err.Error())
-		}
 		e.tell(e.begin)
 		if e.j.keeper != nil && e.views != nil {
 			e.j.emit(Event{Kind: KeptEvent, Text: fmt.Sprintf("should this p2prun be killed, p2prun --attach %.8s goes on with the job", e.j.spec.ID)})

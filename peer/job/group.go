@@ -24,28 +24,26 @@ func (e *execution) form(links []*link) error {
 		self = len(group)
 		group = append(group, cfg.Host.ID())
 	}
-	failed := make(chan int, len(group)) // each member can fail once, so the detector never waits
 	detector, err := cfg.Detector.Join(faultdetect.GroupConfig{
 		Job: jobpb.GroupAgain(e.j.spec.ID, e.generation), Members: group, Self: self,
 		Period: cfg.Period, Offset: firstHeartbeat, Hang: cfg.Hang, Mode: cfg.Mode,
 		Verdict: func(v faultdetect.Verdict) {
-			if v.State == faultdetect.Failed {
-				failed <- v.Member
+			if v.State == faultdetect.Failed && v.Member < len(links) {
+				e.silence(links[v.Member])
 			}
 		},
 	})
 	if err != nil {
 		return fmt.Errorf("join the fault detector: %w", err)
 	}
-	e.group, e.failed, e.detector, e.grouped = group, failed, detector, time.Now()
+	e.group, e.detector, e.grouped = group, detector, time.Now()
 	return nil
 }
 
-// joinMessage asks for a place in the group.
-func (e *execution) joinMessage() *jobpb.ToPeer {
-	m := joinMessage(e.j.s.cfg, e.group...)
-	m.GetJoin().Generation = e.generation
-	return m
+// silence says that the detector has failed a peer. It may be called at any time.
+func (e *execution) silence(l *link) {
+	l.silent.Store(true)
+	signal(e.quiet)
 }
 
 // regroupAfter is less than a member needs to be found silent: who says so earlier says
@@ -55,20 +53,25 @@ const regroupAfter = time.Second
 // regroup has those who are left begin anew to watch each other, now that the submitter
 // is in touch with them again: who was taken for failed in a group stays so there,
 // and nobody can tell whether it was they who were silent or the submitter. The new
-// group finds those who really are.
+// group finds those who really are. Those who have come later are of it, too.
 func (e *execution) regroup() {
 	before := e.detector
 	e.generation++
 	links := slices.DeleteFunc(slices.Clone(e.links), func(l *link) bool {
-		return l.err != nil || l.retired || l.recruit != nil || l.group != nil
+		return l.err != nil || l.retired || l.recruit != nil
 	})
 	if err := e.form(links); err != nil {
 		e.j.log.Warn().Err(err).Msg("in touch again, but nobody watches the job's peers anew")
 		return
 	}
 	before.Close()
-	m := e.joinMessage()
+	m := e.joinMessage(e.group...)
 	for _, l := range links {
+		if l.group != nil {
+			l.group.Close()
+			l.group = nil
+		}
+		l.silent.Store(false)
 		l.say(m)
 	}
 	e.j.log.Info().Uint32("generation", e.generation).Int("peers", len(links)).Msg("in touch with the job's peers again")

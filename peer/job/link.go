@@ -52,15 +52,15 @@ type link struct {
 	retired       bool                         // it was told to stop before the job is over
 	retiredAt     time.Time
 	count         uint64 // messages that it has said, but for output
-	backAt        time.Time
 	owes          uint64 // count of what it had said when its stream was last made anew
 	away          bool   // its stream is to be made anew: see away.go
 
+	silent atomic.Bool // says the fault detector
+
 	// Of a peer that was found while the job ran:
-	recruit *recruit // until its process is in the view
-	key     []byte   // public, of its process
-	group   *faultdetect.Group
-	silent  atomic.Bool // the group says so
+	recruit *recruit           // until its process is in the view
+	key     []byte             // public, of its process
+	group   *faultdetect.Group // that watches it until all are watched anew
 }
 
 // A wire is one stream of a link, and what waits to be said on it.

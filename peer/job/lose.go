@@ -25,13 +25,26 @@ func (e *execution) suspect(m *jobpb.Suspect) {
 
 var errSilent = errors.New("its heartbeat has stopped")
 
-// silent handles the detector's verdict that a member has failed. While this peer is not
+// hearSilence takes the detector's verdicts.
+func (e *execution) hearSilence() (r *Result) {
+	for _, l := range e.links {
+		if l.silent.Swap(false) {
+			if s := e.silent(l); r == nil {
+				r = s
+			}
+		}
+	}
+	return r
+}
+
+// silent handles the detector's verdict that a peer has failed. While this peer is not
 // in touch with the majority, it may be itself that nobody hears.
-func (e *execution) silent(member int) *Result {
-	l := e.linkTo(e.group[member])
+func (e *execution) silent(l *link) *Result {
 	switch {
-	case l == nil:
+	case l.err != nil || l.retired:
 		return nil
+	case l.recruit != nil:
+		return e.hearRecruit(heard{link: l, err: errSilent})
 	case e.parted:
 		return e.strand(l)
 	case e.views == nil || e.views.Contact() == viewgroup.InTouch:
@@ -85,7 +98,7 @@ func (e *execution) detach(l *link) {
 	case e.detector != nil && l.recruit == nil:
 		e.detector.Gone(l.peer)
 	}
-	if e.views != nil && l.recruit == nil {
+	if e.views != nil { // it does not know strangers either
 		e.views.Gone(l.peer)
 	}
 }

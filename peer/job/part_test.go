@@ -52,12 +52,29 @@ func (p *part) agree() {
 	if len(m.Views) == 0 || p.peer == p.own {
 		return
 	}
-	c := viewgroup.GroupConfig{
-		Job: p.spec.ID, Members: viewgroup.Members(len(m.Views)), View: view.New(p.spec.N, p.spec.R),
-		Committed: func(viewgroup.Committed) {}, Contact: func(viewgroup.Contact) {},
+	var peers [][]byte
+	for _, member := range m.Views {
+		peers = append(peers, m.Group[member])
 	}
-	for i, member := range m.Views {
-		id := p2ppeer.ID(m.Group[member])
+	p.vote(peers, len(peers))
+}
+
+// agreeLate does so for one that has come later, when it has been told to begin.
+func (p *part) agreeLate() {
+	for _, m := range p.kept {
+		if a := m.GetAgree(); a != nil && p.views == nil {
+			p.vote(a.Peers, int(a.First))
+		}
+	}
+}
+
+func (p *part) vote(peers [][]byte, first int) {
+	c := viewgroup.GroupConfig{
+		Job: p.spec.ID, First: first, Members: viewgroup.Members(first), View: view.New(p.spec.N, p.spec.R),
+		Committed: func(viewgroup.Committed) {}, Came: func(viewgroup.Newcomer) {}, Contact: func(viewgroup.Contact) {},
+	}
+	for i, b := range peers {
+		id := p2ppeer.ID(b)
 		if c.Peers = append(c.Peers, id); id == p.peer.ID() {
 			c.Self = i
 		}
@@ -94,6 +111,7 @@ func (p *part) enter() {
 		p.initialized(q)
 	}
 	await(p, (*jobpb.ToPeer).GetBegin)
+	p.agreeLate()
 }
 
 // initialized says that q has called mpj.Init.

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/faultdetect"
+	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
@@ -108,16 +109,12 @@ func unexpected(m *jobpb.FromPeer) error {
 // start gives every peer the membership table and has it start its processes.
 func (e *execution) start(ctx context.Context) error {
 	e.j.phase(Starting, 0, 0)
-	m := &jobpb.Start{
-		View: jobpb.FromView(e.watch.View()), Channels: e.j.req.Channels, Explain: e.j.req.Explain, Heal: e.healing != nil,
-		AwayNs: int64(e.j.req.Away), Returns: e.j.keeper != nil,
-	}
 	if err := e.j.keeper.writePeers(e); err != nil {
 		return err
 	}
-	if end, limited := ctx.Deadline(); limited {
-		m.LeftNs = int64(max(time.Until(end), 1))
-	}
+	e.until, _ = ctx.Deadline()
+	m := e.startMessage(e.watch.View())
+	m.Explain = e.j.req.Explain
 	for _, l := range e.links {
 		for _, p := range l.processes {
 			m.Members = append(m.Members, e.row(l, p))
@@ -125,6 +122,18 @@ func (e *execution) start(ctx context.Context) error {
 	}
 	e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Start{Start: m}})
 	return e.await(ctx, "start the job at", e.hearStarting)
+}
+
+// startMessage asks to start processes, in a view. The membership table is to follow.
+func (e *execution) startMessage(v view.View) *jobpb.Start {
+	m := &jobpb.Start{
+		View: jobpb.FromView(v), Channels: e.j.req.Channels, Heal: e.healing != nil,
+		AwayNs: int64(e.j.req.Away), Returns: e.j.keeper != nil,
+	}
+	if !e.until.IsZero() {
+		m.LeftNs = int64(max(time.Until(e.until), 1))
+	}
+	return m
 }
 
 // hearStarting keeps what the first processes say before the last is started:
@@ -173,7 +182,7 @@ func (e *execution) join() error {
 	if err := e.form(e.links); err != nil {
 		return err
 	}
-	m := e.joinMessage()
+	m := e.joinMessage(e.group...)
 	var err error
 	if m.GetJoin().Views, err = e.joinViews(); err != nil {
 		return err
@@ -182,9 +191,14 @@ func (e *execution) join() error {
 	return nil
 }
 
-// joinMessage asks for a place in a group of the fault detector.
-func joinMessage(cfg Config, group ...p2ppeer.ID) *jobpb.ToPeer {
-	m := &jobpb.Join{Heartbeat: firstHeartbeat, PeriodNs: int64(cfg.Period), HangNs: int64(cfg.Hang), GossipOnly: cfg.Mode == faultdetect.Gossip}
+// joinMessage asks for a place in a group of the fault detector, of the current
+// generation.
+func (e *execution) joinMessage(group ...p2ppeer.ID) *jobpb.ToPeer {
+	cfg := e.j.s.cfg
+	m := &jobpb.Join{
+		Heartbeat: firstHeartbeat, PeriodNs: int64(cfg.Period), HangNs: int64(cfg.Hang),
+		GossipOnly: cfg.Mode == faultdetect.Gossip, Generation: e.generation,
+	}
 	for _, id := range group {
 		m.Group = append(m.Group, []byte(id))
 	}

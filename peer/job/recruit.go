@@ -24,6 +24,7 @@ import (
 //	    |<-- Started --------------------------|
 //	    |<-- Initialized(key) -----------------|  entering; it waits in mpj.Init
 //	    |-- Joined ---------> all peers        |  joining, until it is agreed that it is in the view
+//	    |-- Agree ---------------------------->|  it has views from those who agree on them
 //	    |-- View -----------> all peers        |
 //	    |-- Begin ---------------------------->|  in the view; asks another replica for what it lacks
 //	    |<-- Healed ---------------------------|
@@ -158,6 +159,9 @@ var errRetired = errors.New("its part of the job has ended")
 func (e *execution) hearRecruit(h heard) *Result {
 	l, m := h.link, h.msg
 	r := l.recruit
+	if h.err == nil && m.GetSuspect() != nil { // it may be of the submitter's peer, which is back
+		return nil
+	}
 	if r.phase == recruitJoining { // what is lost now is known when it has joined
 		l.lose(cmp.Or(h.err, errEarly))
 		return nil
@@ -217,7 +221,7 @@ var errEarly = errors.New("it broke the protocol: it spoke before its process ha
 func (e *execution) startRecruit(l *link) {
 	r := l.recruit
 	v := e.watch.View()
-	m := &jobpb.Start{View: jobpb.FromView(v), Channels: e.j.req.Channels, Heal: true}
+	m := e.startMessage(v)
 	for p, on := range e.runsOn {
 		if v.Has(p) || e.entered(p) {
 			m.Members = append(m.Members, e.row(on, p))
@@ -262,7 +266,9 @@ func (e *execution) enter(l *link) *Result {
 	}
 	e.runsOn[p] = l
 	l.recruit.phase = recruitJoining
-	e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: e.row(l, p)}})
+	row := e.row(l, p)
+	e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: row}})
+	e.introduce(l, row)
 	return e.apply(s)
 }
 
@@ -279,9 +285,8 @@ func (e *execution) joined(p view.Process) *Result {
 	return nil
 }
 
-// guard watches the peer of a recruit. The job's group was fixed when it began, so
-// the submitter and each later peer make one of their own; it is the submitter that
-// others hear of them from, by views.
+// guard watches the peer of a recruit. The job's group is fixed until all watch each
+// other anew, so the submitter and each later peer make one of their own until then.
 func (e *execution) guard(l *link) {
 	cfg := e.j.s.cfg
 	if l.peer == cfg.Host.ID() {
@@ -291,9 +296,8 @@ func (e *execution) guard(l *link) {
 		Job: jobpb.GroupOf(e.j.spec.ID, l.recruit.process), Members: []p2ppeer.ID{l.peer, cfg.Host.ID()}, Self: 1,
 		Period: cfg.Period, Offset: firstHeartbeat, Hang: cfg.Hang, Mode: cfg.Mode,
 		Verdict: func(v faultdetect.Verdict) {
-			if v.State == faultdetect.Failed {
-				l.silent.Store(true)
-				l.stream.Reset() // read reports it
+			if v.State == faultdetect.Failed && v.Member == 0 {
+				e.silence(l)
 			}
 		},
 	})
@@ -302,7 +306,7 @@ func (e *execution) guard(l *link) {
 		return
 	}
 	l.group = group
-	l.say(joinMessage(cfg, l.peer, cfg.Host.ID()))
+	l.say(e.joinMessage(l.peer, cfg.Host.ID()))
 }
 
 // healed takes the word of a process that it does what the others of its rank do.

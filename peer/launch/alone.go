@@ -15,8 +15,8 @@ import (
 //
 //	a process here has ended            each peer, of its own
 //	a peer does not answer              who leads the group, when it is in touch with the majority
-//	a process came later, and its peer  every peer: nobody watches that one now
-//	  is not of the group
+//	a process came later, and its peer  every peer: it is the submitter's own
+//	  is not known
 //
 // They go on doing so when it comes back as a new process, which has no log of the views:
 // that one is told what is agreed on, and asks for changes through them.
@@ -67,7 +67,7 @@ func (j *job) standIn() {
 		j.missed = time.Now() // it is here, and makes no views
 	}
 	limit := missFor + j.away
-	if j.keys == nil && !j.returns { // it has not begun, and nobody else can begin it
+	if j.keys == nil { // it has not begun, and nobody else can begin it
 		limit = missFor
 	}
 	if time.Since(j.missed) > limit || !j.until.IsZero() && time.Now().After(j.until) {

@@ -190,6 +190,10 @@ func (j *job) hear(m *jobpb.ToPeer) {
 		if err = j.inOrder(m, Running); err == nil {
 			err = j.join(b.Join)
 		}
+	case *jobpb.ToPeer_Agree:
+		if err = j.inOrder(m, Running); err == nil {
+			err = j.agree(b.Agree)
+		}
 	case *jobpb.ToPeer_Begin:
 		if err = j.inOrder(m, Running); err == nil {
 			err = j.begin(b.Begin)

@@ -220,7 +220,7 @@ func (j *job) watchGroup(m *jobpb.Join) (group faultdetect.GroupConfig, err erro
 		return group, fmt.Errorf("gossip period of %v", period)
 	}
 	name := jobpb.GroupAgain(j.spec.ID, m.Generation)
-	if j.joining {
+	if j.joining && j.detector == nil { // of its own, with the submitter
 		name = jobpb.GroupOf(j.spec.ID, j.order[0])
 	}
 	group = faultdetect.GroupConfig{Job: name, Self: -1, Period: period, Offset: m.Heartbeat, Hang: time.Duration(m.HangNs)}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -28,34 +29,64 @@ func (j *job) joinViews(order []uint32, group []p2ppeer.ID) error {
 	if len(order) == 0 {
 		return nil
 	}
-	if j.views != nil {
-		return errors.New("it is one of those who agree on views already")
-	}
-	c := viewgroup.GroupConfig{
-		Job: j.spec.ID, Members: viewgroup.Members(len(order)), Self: -1,
-		View: j.view, RunsOn: make(map[view.Process]int),
-		Committed: func(c viewgroup.Committed) { j.do(func() { j.committed(c) }) },
-		Contact: func(c viewgroup.Contact) {
-			if c == viewgroup.CutOff {
-				j.do(j.cutOff)
-			}
-		},
-	}
+	c := viewgroup.GroupConfig{View: j.view, RunsOn: make(map[view.Process]int)}
 	index := make(map[p2ppeer.ID]int)
 	for i, member := range order {
-		if int(member) >= len(group) || i == 0 && group[member] != j.submitter {
+		if int(member) >= len(group) {
 			return fmt.Errorf("view group: peer %d is member %d of %d", i, member, len(group))
 		}
-		id := group[member]
-		index[id] = i
-		if id == j.service.host.ID() {
-			c.Self = i
-		}
-		c.Peers = append(c.Peers, id)
+		index[group[member]] = i
+		c.Peers = append(c.Peers, group[member])
 	}
+	c.First = len(c.Peers)
 	for p, id := range j.members.peerOf {
 		if i, ok := index[id]; ok {
 			c.RunsOn[p] = i
+		}
+	}
+	return j.vote(c)
+}
+
+// agree makes this peer, which has come later, one of those who agree on the job's views.
+// It hears of all of them, from the job's first on.
+func (j *job) agree(m *jobpb.Agree) error {
+	c := viewgroup.GroupConfig{First: int(m.First), View: view.New(j.spec.N, j.spec.R), RunsOn: make(map[view.Process]int)}
+	for i, b := range m.Peers {
+		id, err := p2ppeer.IDFromBytes(b)
+		if err != nil {
+			return fmt.Errorf("view group: peer %d: %w", i, err)
+		}
+		c.Peers = append(c.Peers, id)
+	}
+	ps := c.View.Processes()
+	if !j.joining || len(m.RunsOn) != len(ps) {
+		return errOrder(m)
+	}
+	for i, p := range ps {
+		c.RunsOn[p] = int(m.RunsOn[i])
+	}
+	return j.vote(c)
+}
+
+// vote joins the view group that c describes, but for what is the same for all.
+func (j *job) vote(c viewgroup.GroupConfig) error {
+	if j.views != nil {
+		return errors.New("it is one of those who agree on views already")
+	}
+	if len(c.Peers) == 0 || c.Peers[0] != j.submitter {
+		return errors.New("view group: the submitter's peer is not the first")
+	}
+	c.Job, c.Members = j.spec.ID, viewgroup.Members(c.First)
+	for i, id := range c.Peers {
+		if id == j.service.host.ID() {
+			c.Self = i // its last, if it has been in the job before
+		}
+	}
+	c.Committed = func(c viewgroup.Committed) { j.do(func() { j.committed(c) }) }
+	c.Came = func(n viewgroup.Newcomer) { j.do(func() { j.came(n) }) }
+	c.Contact = func(c viewgroup.Contact) {
+		if c == viewgroup.CutOff {
+			j.do(j.cutOff)
 		}
 	}
 	var err error
@@ -84,6 +115,23 @@ func (j *job) propose(m *jobpb.Change) error {
 	}
 	j.views.Propose(c)
 	return nil
+}
+
+// came takes the row of a process that is to join, from those who agree on views: the
+// submitter tells it too, if it can. Who has come later hears of those, too, who have
+// failed long since.
+func (j *job) came(n viewgroup.Newcomer) {
+	if j.view.State(n.Process) == view.Failed {
+		return
+	}
+	var row jobpb.Member
+	err := proto.Unmarshal(n.Row, &row)
+	if err == nil {
+		err = j.joined(&row)
+	}
+	if err != nil {
+		j.end(fmt.Errorf("process %v is to join: %w", n.Process, err))
+	}
 }
 
 // adopt takes a view that the submitter tells.

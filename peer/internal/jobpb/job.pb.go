@@ -97,6 +97,7 @@ type ToPeer struct {
 	//	*ToPeer_Joined
 	//	*ToPeer_Resume
 	//	*ToPeer_Propose
+	//	*ToPeer_Agree
 	Body          isToPeer_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -238,6 +239,15 @@ func (x *ToPeer) GetPropose() *Change {
 	return nil
 }
 
+func (x *ToPeer) GetAgree() *Agree {
+	if x != nil {
+		if x, ok := x.Body.(*ToPeer_Agree); ok {
+			return x.Agree
+		}
+	}
+	return nil
+}
+
 type isToPeer_Body interface {
 	isToPeer_Body()
 }
@@ -286,6 +296,10 @@ type ToPeer_Propose struct {
 	Propose *Change `protobuf:"bytes,14,opt,name=propose,proto3,oneof"`
 }
 
+type ToPeer_Agree struct {
+	Agree *Agree `protobuf:"bytes,15,opt,name=agree,proto3,oneof"`
+}
+
 func (*ToPeer_Prepare) isToPeer_Body() {}
 
 func (*ToPeer_Start) isToPeer_Body() {}
@@ -307,6 +321,8 @@ func (*ToPeer_Joined) isToPeer_Body() {}
 func (*ToPeer_Resume) isToPeer_Body() {}
 
 func (*ToPeer_Propose) isToPeer_Body() {}
+
+func (*ToPeer_Agree) isToPeer_Body() {}
 
 // Prepare redeems the reservation key, stages the files and lays them out in
 // the scratch folders, so that start only has to start.
@@ -711,6 +727,68 @@ func (x *Join) GetGeneration() uint32 {
 	return 0
 }
 
+// Agree makes a peer that came while the job ran one of those who agree on views. It is
+// said before its process joins.
+type Agree struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Peers         [][]byte               `protobuf:"bytes,1,rep,name=peers,proto3" json:"peers,omitempty"`                         // IDs of all that have been, in the order of their numbers, this one's last
+	First         uint32                 `protobuf:"varint,2,opt,name=first,proto3" json:"first,omitempty"`                        // how many of them there were at first
+	RunsOn        []uint32               `protobuf:"varint,3,rep,packed,name=runs_on,json=runsOn,proto3" json:"runs_on,omitempty"` // number of the peer of each process that was there at first, rank by rank
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Agree) Reset() {
+	*x = Agree{}
+	mi := &file_job_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Agree) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Agree) ProtoMessage() {}
+
+func (x *Agree) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Agree.ProtoReflect.Descriptor instead.
+func (*Agree) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Agree) GetPeers() [][]byte {
+	if x != nil {
+		return x.Peers
+	}
+	return nil
+}
+
+func (x *Agree) GetFirst() uint32 {
+	if x != nil {
+		return x.First
+	}
+	return 0
+}
+
+func (x *Agree) GetRunsOn() []uint32 {
+	if x != nil {
+		return x.RunsOn
+	}
+	return nil
+}
+
 // Member is a row of the membership table. Said by itself, as joined, it is that of
 // a process that the next views name.
 type Member struct {
@@ -726,7 +804,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_job_proto_msgTypes[7]
+	mi := &file_job_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -738,7 +816,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[7]
+	mi := &file_job_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -751,7 +829,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{7}
+	return file_job_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Member) GetProcess() *Process {
@@ -803,7 +881,7 @@ type Begin struct {
 
 func (x *Begin) Reset() {
 	*x = Begin{}
-	mi := &file_job_proto_msgTypes[8]
+	mi := &file_job_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -815,7 +893,7 @@ func (x *Begin) String() string {
 func (*Begin) ProtoMessage() {}
 
 func (x *Begin) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[8]
+	mi := &file_job_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -828,7 +906,7 @@ func (x *Begin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Begin.ProtoReflect.Descriptor instead.
 func (*Begin) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{8}
+	return file_job_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Begin) GetKeys() []byte {
@@ -857,7 +935,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_job_proto_msgTypes[9]
+	mi := &file_job_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -869,7 +947,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[9]
+	mi := &file_job_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -882,7 +960,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{9}
+	return file_job_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Place) GetMachine() uint32 {
@@ -913,7 +991,7 @@ type View struct {
 
 func (x *View) Reset() {
 	*x = View{}
-	mi := &file_job_proto_msgTypes[10]
+	mi := &file_job_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -925,7 +1003,7 @@ func (x *View) String() string {
 func (*View) ProtoMessage() {}
 
 func (x *View) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[10]
+	mi := &file_job_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -938,7 +1016,7 @@ func (x *View) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use View.ProtoReflect.Descriptor instead.
 func (*View) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{10}
+	return file_job_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *View) GetEpoch() uint64 {
@@ -996,7 +1074,7 @@ type Emitted struct {
 
 func (x *Emitted) Reset() {
 	*x = Emitted{}
-	mi := &file_job_proto_msgTypes[11]
+	mi := &file_job_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1008,7 +1086,7 @@ func (x *Emitted) String() string {
 func (*Emitted) ProtoMessage() {}
 
 func (x *Emitted) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[11]
+	mi := &file_job_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1021,7 +1099,7 @@ func (x *Emitted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Emitted.ProtoReflect.Descriptor instead.
 func (*Emitted) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{11}
+	return file_job_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Emitted) GetRank() uint32 {
@@ -1056,7 +1134,7 @@ type Collect struct {
 
 func (x *Collect) Reset() {
 	*x = Collect{}
-	mi := &file_job_proto_msgTypes[12]
+	mi := &file_job_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1068,7 +1146,7 @@ func (x *Collect) String() string {
 func (*Collect) ProtoMessage() {}
 
 func (x *Collect) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[12]
+	mi := &file_job_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1081,7 +1159,7 @@ func (x *Collect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collect.ProtoReflect.Descriptor instead.
 func (*Collect) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{12}
+	return file_job_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Collect) GetProcess() *Process {
@@ -1109,7 +1187,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_job_proto_msgTypes[13]
+	mi := &file_job_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1121,7 +1199,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[13]
+	mi := &file_job_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1134,7 +1212,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{13}
+	return file_job_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Stop) GetReason() string {
@@ -1175,7 +1253,7 @@ type FromPeer struct {
 
 func (x *FromPeer) Reset() {
 	*x = FromPeer{}
-	mi := &file_job_proto_msgTypes[14]
+	mi := &file_job_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1187,7 +1265,7 @@ func (x *FromPeer) String() string {
 func (*FromPeer) ProtoMessage() {}
 
 func (x *FromPeer) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[14]
+	mi := &file_job_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1200,7 +1278,7 @@ func (x *FromPeer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FromPeer.ProtoReflect.Descriptor instead.
 func (*FromPeer) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{14}
+	return file_job_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *FromPeer) GetBody() isFromPeer_Body {
@@ -1509,7 +1587,7 @@ type Staging struct {
 
 func (x *Staging) Reset() {
 	*x = Staging{}
-	mi := &file_job_proto_msgTypes[15]
+	mi := &file_job_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1521,7 +1599,7 @@ func (x *Staging) String() string {
 func (*Staging) ProtoMessage() {}
 
 func (x *Staging) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[15]
+	mi := &file_job_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1534,7 +1612,7 @@ func (x *Staging) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Staging.ProtoReflect.Descriptor instead.
 func (*Staging) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{15}
+	return file_job_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Staging) GetBytes() int64 {
@@ -1562,7 +1640,7 @@ type Prepared struct {
 
 func (x *Prepared) Reset() {
 	*x = Prepared{}
-	mi := &file_job_proto_msgTypes[16]
+	mi := &file_job_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1574,7 +1652,7 @@ func (x *Prepared) String() string {
 func (*Prepared) ProtoMessage() {}
 
 func (x *Prepared) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[16]
+	mi := &file_job_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1587,7 +1665,7 @@ func (x *Prepared) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prepared.ProtoReflect.Descriptor instead.
 func (*Prepared) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{16}
+	return file_job_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Prepared) GetError() string {
@@ -1615,7 +1693,7 @@ type Started struct {
 
 func (x *Started) Reset() {
 	*x = Started{}
-	mi := &file_job_proto_msgTypes[17]
+	mi := &file_job_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1627,7 +1705,7 @@ func (x *Started) String() string {
 func (*Started) ProtoMessage() {}
 
 func (x *Started) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[17]
+	mi := &file_job_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1640,7 +1718,7 @@ func (x *Started) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Started.ProtoReflect.Descriptor instead.
 func (*Started) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{17}
+	return file_job_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Started) GetError() string {
@@ -1668,7 +1746,7 @@ type Distance struct {
 
 func (x *Distance) Reset() {
 	*x = Distance{}
-	mi := &file_job_proto_msgTypes[18]
+	mi := &file_job_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1680,7 +1758,7 @@ func (x *Distance) String() string {
 func (*Distance) ProtoMessage() {}
 
 func (x *Distance) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[18]
+	mi := &file_job_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1693,7 +1771,7 @@ func (x *Distance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Distance.ProtoReflect.Descriptor instead.
 func (*Distance) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{18}
+	return file_job_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Distance) GetPeer() []byte {
@@ -1720,7 +1798,7 @@ type Initialized struct {
 
 func (x *Initialized) Reset() {
 	*x = Initialized{}
-	mi := &file_job_proto_msgTypes[19]
+	mi := &file_job_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1732,7 +1810,7 @@ func (x *Initialized) String() string {
 func (*Initialized) ProtoMessage() {}
 
 func (x *Initialized) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[19]
+	mi := &file_job_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1745,7 +1823,7 @@ func (x *Initialized) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Initialized.ProtoReflect.Descriptor instead.
 func (*Initialized) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{19}
+	return file_job_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Initialized) GetProcess() *Process {
@@ -1773,7 +1851,7 @@ type Paths struct {
 
 func (x *Paths) Reset() {
 	*x = Paths{}
-	mi := &file_job_proto_msgTypes[20]
+	mi := &file_job_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1785,7 +1863,7 @@ func (x *Paths) String() string {
 func (*Paths) ProtoMessage() {}
 
 func (x *Paths) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[20]
+	mi := &file_job_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1798,7 +1876,7 @@ func (x *Paths) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Paths.ProtoReflect.Descriptor instead.
 func (*Paths) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{20}
+	return file_job_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Paths) GetPaths() []*Path {
@@ -1820,7 +1898,7 @@ type Path struct {
 
 func (x *Path) Reset() {
 	*x = Path{}
-	mi := &file_job_proto_msgTypes[21]
+	mi := &file_job_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1832,7 +1910,7 @@ func (x *Path) String() string {
 func (*Path) ProtoMessage() {}
 
 func (x *Path) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[21]
+	mi := &file_job_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1845,7 +1923,7 @@ func (x *Path) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Path.ProtoReflect.Descriptor instead.
 func (*Path) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{21}
+	return file_job_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Path) GetPeer() []byte {
@@ -1885,7 +1963,7 @@ type Finalized struct {
 
 func (x *Finalized) Reset() {
 	*x = Finalized{}
-	mi := &file_job_proto_msgTypes[22]
+	mi := &file_job_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1897,7 +1975,7 @@ func (x *Finalized) String() string {
 func (*Finalized) ProtoMessage() {}
 
 func (x *Finalized) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[22]
+	mi := &file_job_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1910,7 +1988,7 @@ func (x *Finalized) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finalized.ProtoReflect.Descriptor instead.
 func (*Finalized) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{22}
+	return file_job_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Finalized) GetProcess() *Process {
@@ -1930,7 +2008,7 @@ type Ahead struct {
 
 func (x *Ahead) Reset() {
 	*x = Ahead{}
-	mi := &file_job_proto_msgTypes[23]
+	mi := &file_job_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1942,7 +2020,7 @@ func (x *Ahead) String() string {
 func (*Ahead) ProtoMessage() {}
 
 func (x *Ahead) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[23]
+	mi := &file_job_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1955,7 +2033,7 @@ func (x *Ahead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ahead.ProtoReflect.Descriptor instead.
 func (*Ahead) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{23}
+	return file_job_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Ahead) GetProcess() *Process {
@@ -1977,7 +2055,7 @@ type Healed struct {
 
 func (x *Healed) Reset() {
 	*x = Healed{}
-	mi := &file_job_proto_msgTypes[24]
+	mi := &file_job_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1989,7 +2067,7 @@ func (x *Healed) String() string {
 func (*Healed) ProtoMessage() {}
 
 func (x *Healed) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[24]
+	mi := &file_job_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2002,7 +2080,7 @@ func (x *Healed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Healed.ProtoReflect.Descriptor instead.
 func (*Healed) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{24}
+	return file_job_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Healed) GetProcess() *Process {
@@ -2039,7 +2117,7 @@ type Unkept struct {
 
 func (x *Unkept) Reset() {
 	*x = Unkept{}
-	mi := &file_job_proto_msgTypes[25]
+	mi := &file_job_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2051,7 +2129,7 @@ func (x *Unkept) String() string {
 func (*Unkept) ProtoMessage() {}
 
 func (x *Unkept) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[25]
+	mi := &file_job_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2064,7 +2142,7 @@ func (x *Unkept) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unkept.ProtoReflect.Descriptor instead.
 func (*Unkept) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{25}
+	return file_job_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Unkept) GetProcess() *Process {
@@ -2103,7 +2181,7 @@ type Output struct {
 
 func (x *Output) Reset() {
 	*x = Output{}
-	mi := &file_job_proto_msgTypes[26]
+	mi := &file_job_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2115,7 +2193,7 @@ func (x *Output) String() string {
 func (*Output) ProtoMessage() {}
 
 func (x *Output) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[26]
+	mi := &file_job_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2128,7 +2206,7 @@ func (x *Output) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Output.ProtoReflect.Descriptor instead.
 func (*Output) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{26}
+	return file_job_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Output) GetProcess() *Process {
@@ -2181,7 +2259,7 @@ type Exited struct {
 
 func (x *Exited) Reset() {
 	*x = Exited{}
-	mi := &file_job_proto_msgTypes[27]
+	mi := &file_job_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2193,7 +2271,7 @@ func (x *Exited) String() string {
 func (*Exited) ProtoMessage() {}
 
 func (x *Exited) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[27]
+	mi := &file_job_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2206,7 +2284,7 @@ func (x *Exited) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exited.ProtoReflect.Descriptor instead.
 func (*Exited) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{27}
+	return file_job_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Exited) GetProcess() *Process {
@@ -2263,7 +2341,7 @@ type Aborted struct {
 
 func (x *Aborted) Reset() {
 	*x = Aborted{}
-	mi := &file_job_proto_msgTypes[28]
+	mi := &file_job_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2275,7 +2353,7 @@ func (x *Aborted) String() string {
 func (*Aborted) ProtoMessage() {}
 
 func (x *Aborted) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[28]
+	mi := &file_job_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2288,7 +2366,7 @@ func (x *Aborted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Aborted.ProtoReflect.Descriptor instead.
 func (*Aborted) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{28}
+	return file_job_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Aborted) GetProcess() *Process {
@@ -2331,7 +2409,7 @@ type Diverged struct {
 
 func (x *Diverged) Reset() {
 	*x = Diverged{}
-	mi := &file_job_proto_msgTypes[29]
+	mi := &file_job_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2343,7 +2421,7 @@ func (x *Diverged) String() string {
 func (*Diverged) ProtoMessage() {}
 
 func (x *Diverged) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[29]
+	mi := &file_job_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2356,7 +2434,7 @@ func (x *Diverged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Diverged.ProtoReflect.Descriptor instead.
 func (*Diverged) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{29}
+	return file_job_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Diverged) GetProcess() *Process {
@@ -2431,7 +2509,7 @@ type Account struct {
 
 func (x *Account) Reset() {
 	*x = Account{}
-	mi := &file_job_proto_msgTypes[30]
+	mi := &file_job_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2443,7 +2521,7 @@ func (x *Account) String() string {
 func (*Account) ProtoMessage() {}
 
 func (x *Account) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[30]
+	mi := &file_job_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2456,7 +2534,7 @@ func (x *Account) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Account.ProtoReflect.Descriptor instead.
 func (*Account) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{30}
+	return file_job_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Account) GetProcess() *Process {
@@ -2514,7 +2592,7 @@ type Sum struct {
 
 func (x *Sum) Reset() {
 	*x = Sum{}
-	mi := &file_job_proto_msgTypes[31]
+	mi := &file_job_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2526,7 +2604,7 @@ func (x *Sum) String() string {
 func (*Sum) ProtoMessage() {}
 
 func (x *Sum) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[31]
+	mi := &file_job_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2539,7 +2617,7 @@ func (x *Sum) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sum.ProtoReflect.Descriptor instead.
 func (*Sum) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{31}
+	return file_job_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Sum) GetContext() uint32 {
@@ -2582,7 +2660,7 @@ type Suspect struct {
 
 func (x *Suspect) Reset() {
 	*x = Suspect{}
-	mi := &file_job_proto_msgTypes[32]
+	mi := &file_job_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2594,7 +2672,7 @@ func (x *Suspect) String() string {
 func (*Suspect) ProtoMessage() {}
 
 func (x *Suspect) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[32]
+	mi := &file_job_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2607,7 +2685,7 @@ func (x *Suspect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Suspect.ProtoReflect.Descriptor instead.
 func (*Suspect) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{32}
+	return file_job_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Suspect) GetPeer() []byte {
@@ -2636,7 +2714,7 @@ type Collected struct {
 
 func (x *Collected) Reset() {
 	*x = Collected{}
-	mi := &file_job_proto_msgTypes[33]
+	mi := &file_job_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2648,7 +2726,7 @@ func (x *Collected) String() string {
 func (*Collected) ProtoMessage() {}
 
 func (x *Collected) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[33]
+	mi := &file_job_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2661,7 +2739,7 @@ func (x *Collected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collected.ProtoReflect.Descriptor instead.
 func (*Collected) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{33}
+	return file_job_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Collected) GetProcess() *Process {
@@ -2693,7 +2771,7 @@ type Stopped struct {
 
 func (x *Stopped) Reset() {
 	*x = Stopped{}
-	mi := &file_job_proto_msgTypes[34]
+	mi := &file_job_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2705,7 +2783,7 @@ func (x *Stopped) String() string {
 func (*Stopped) ProtoMessage() {}
 
 func (x *Stopped) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[34]
+	mi := &file_job_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2718,7 +2796,7 @@ func (x *Stopped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stopped.ProtoReflect.Descriptor instead.
 func (*Stopped) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{34}
+	return file_job_proto_rawDescGZIP(), []int{35}
 }
 
 // Resumed answers Resume. With an error, there is no such part of a job here.
@@ -2732,7 +2810,7 @@ type Resumed struct {
 
 func (x *Resumed) Reset() {
 	*x = Resumed{}
-	mi := &file_job_proto_msgTypes[35]
+	mi := &file_job_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2744,7 +2822,7 @@ func (x *Resumed) String() string {
 func (*Resumed) ProtoMessage() {}
 
 func (x *Resumed) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[35]
+	mi := &file_job_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2757,7 +2835,7 @@ func (x *Resumed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resumed.ProtoReflect.Descriptor instead.
 func (*Resumed) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{35}
+	return file_job_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Resumed) GetError() string {
@@ -2782,7 +2860,7 @@ const file_job_proto_rawDesc = "" +
 	"p2pmpi.job\"7\n" +
 	"\aProcess\x12\x12\n" +
 	"\x04rank\x18\x01 \x01(\rR\x04rank\x12\x18\n" +
-	"\areplica\x18\x02 \x01(\rR\areplica\"\xfd\x03\n" +
+	"\areplica\x18\x02 \x01(\rR\areplica\"\xa8\x04\n" +
 	"\x06ToPeer\x12/\n" +
 	"\aprepare\x18\x01 \x01(\v2\x13.p2pmpi.job.PrepareH\x00R\aprepare\x12)\n" +
 	"\x05start\x18\x02 \x01(\v2\x11.p2pmpi.job.StartH\x00R\x05start\x12)\n" +
@@ -2794,7 +2872,8 @@ const file_job_proto_rawDesc = "" +
 	"\x04join\x18\b \x01(\v2\x10.p2pmpi.job.JoinH\x00R\x04join\x12,\n" +
 	"\x06joined\x18\f \x01(\v2\x12.p2pmpi.job.MemberH\x00R\x06joined\x12,\n" +
 	"\x06resume\x18\r \x01(\v2\x12.p2pmpi.job.ResumeH\x00R\x06resume\x12.\n" +
-	"\apropose\x18\x0e \x01(\v2\x12.p2pmpi.job.ChangeH\x00R\aproposeB\x06\n" +
+	"\apropose\x18\x0e \x01(\v2\x12.p2pmpi.job.ChangeH\x00R\apropose\x12)\n" +
+	"\x05agree\x18\x0f \x01(\v2\x11.p2pmpi.job.AgreeH\x00R\x05agreeB\x06\n" +
 	"\x04body\"|\n" +
 	"\aPrepare\x12\x12\n" +
 	"\x04spec\x18\x01 \x01(\fR\x04spec\x12\x10\n" +
@@ -2829,7 +2908,11 @@ const file_job_proto_rawDesc = "" +
 	"\x05views\x18\x06 \x03(\rR\x05views\x12\x1e\n" +
 	"\n" +
 	"generation\x18\a \x01(\rR\n" +
-	"generation\"\x8d\x01\n" +
+	"generation\"L\n" +
+	"\x05Agree\x12\x14\n" +
+	"\x05peers\x18\x01 \x03(\fR\x05peers\x12\x14\n" +
+	"\x05first\x18\x02 \x01(\rR\x05first\x12\x17\n" +
+	"\aruns_on\x18\x03 \x03(\rR\x06runsOn\"\x8d\x01\n" +
 	"\x06Member\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\fR\x04peer\x12\x14\n" +
@@ -2978,7 +3061,7 @@ func file_job_proto_rawDescGZIP() []byte {
 	return file_job_proto_rawDescData
 }
 
-var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_job_proto_goTypes = []any{
 	(*Process)(nil),     // 0: p2pmpi.job.Process
 	(*ToPeer)(nil),      // 1: p2pmpi.job.ToPeer
@@ -2987,94 +3070,96 @@ var file_job_proto_goTypes = []any{
 	(*Resume)(nil),      // 4: p2pmpi.job.Resume
 	(*Change)(nil),      // 5: p2pmpi.job.Change
 	(*Join)(nil),        // 6: p2pmpi.job.Join
-	(*Member)(nil),      // 7: p2pmpi.job.Member
-	(*Begin)(nil),       // 8: p2pmpi.job.Begin
-	(*Place)(nil),       // 9: p2pmpi.job.Place
-	(*View)(nil),        // 10: p2pmpi.job.View
-	(*Emitted)(nil),     // 11: p2pmpi.job.Emitted
-	(*Collect)(nil),     // 12: p2pmpi.job.Collect
-	(*Stop)(nil),        // 13: p2pmpi.job.Stop
-	(*FromPeer)(nil),    // 14: p2pmpi.job.FromPeer
-	(*Staging)(nil),     // 15: p2pmpi.job.Staging
-	(*Prepared)(nil),    // 16: p2pmpi.job.Prepared
-	(*Started)(nil),     // 17: p2pmpi.job.Started
-	(*Distance)(nil),    // 18: p2pmpi.job.Distance
-	(*Initialized)(nil), // 19: p2pmpi.job.Initialized
-	(*Paths)(nil),       // 20: p2pmpi.job.Paths
-	(*Path)(nil),        // 21: p2pmpi.job.Path
-	(*Finalized)(nil),   // 22: p2pmpi.job.Finalized
-	(*Ahead)(nil),       // 23: p2pmpi.job.Ahead
-	(*Healed)(nil),      // 24: p2pmpi.job.Healed
-	(*Unkept)(nil),      // 25: p2pmpi.job.Unkept
-	(*Output)(nil),      // 26: p2pmpi.job.Output
-	(*Exited)(nil),      // 27: p2pmpi.job.Exited
-	(*Aborted)(nil),     // 28: p2pmpi.job.Aborted
-	(*Diverged)(nil),    // 29: p2pmpi.job.Diverged
-	(*Account)(nil),     // 30: p2pmpi.job.Account
-	(*Sum)(nil),         // 31: p2pmpi.job.Sum
-	(*Suspect)(nil),     // 32: p2pmpi.job.Suspect
-	(*Collected)(nil),   // 33: p2pmpi.job.Collected
-	(*Stopped)(nil),     // 34: p2pmpi.job.Stopped
-	(*Resumed)(nil),     // 35: p2pmpi.job.Resumed
+	(*Agree)(nil),       // 7: p2pmpi.job.Agree
+	(*Member)(nil),      // 8: p2pmpi.job.Member
+	(*Begin)(nil),       // 9: p2pmpi.job.Begin
+	(*Place)(nil),       // 10: p2pmpi.job.Place
+	(*View)(nil),        // 11: p2pmpi.job.View
+	(*Emitted)(nil),     // 12: p2pmpi.job.Emitted
+	(*Collect)(nil),     // 13: p2pmpi.job.Collect
+	(*Stop)(nil),        // 14: p2pmpi.job.Stop
+	(*FromPeer)(nil),    // 15: p2pmpi.job.FromPeer
+	(*Staging)(nil),     // 16: p2pmpi.job.Staging
+	(*Prepared)(nil),    // 17: p2pmpi.job.Prepared
+	(*Started)(nil),     // 18: p2pmpi.job.Started
+	(*Distance)(nil),    // 19: p2pmpi.job.Distance
+	(*Initialized)(nil), // 20: p2pmpi.job.Initialized
+	(*Paths)(nil),       // 21: p2pmpi.job.Paths
+	(*Path)(nil),        // 22: p2pmpi.job.Path
+	(*Finalized)(nil),   // 23: p2pmpi.job.Finalized
+	(*Ahead)(nil),       // 24: p2pmpi.job.Ahead
+	(*Healed)(nil),      // 25: p2pmpi.job.Healed
+	(*Unkept)(nil),      // 26: p2pmpi.job.Unkept
+	(*Output)(nil),      // 27: p2pmpi.job.Output
+	(*Exited)(nil),      // 28: p2pmpi.job.Exited
+	(*Aborted)(nil),     // 29: p2pmpi.job.Aborted
+	(*Diverged)(nil),    // 30: p2pmpi.job.Diverged
+	(*Account)(nil),     // 31: p2pmpi.job.Account
+	(*Sum)(nil),         // 32: p2pmpi.job.Sum
+	(*Suspect)(nil),     // 33: p2pmpi.job.Suspect
+	(*Collected)(nil),   // 34: p2pmpi.job.Collected
+	(*Stopped)(nil),     // 35: p2pmpi.job.Stopped
+	(*Resumed)(nil),     // 36: p2pmpi.job.Resumed
 }
 var file_job_proto_depIdxs = []int32{
 	2,  // 0: p2pmpi.job.ToPeer.prepare:type_name -> p2pmpi.job.Prepare
 	3,  // 1: p2pmpi.job.ToPeer.start:type_name -> p2pmpi.job.Start
-	8,  // 2: p2pmpi.job.ToPeer.begin:type_name -> p2pmpi.job.Begin
-	10, // 3: p2pmpi.job.ToPeer.view:type_name -> p2pmpi.job.View
-	11, // 4: p2pmpi.job.ToPeer.emitted:type_name -> p2pmpi.job.Emitted
-	12, // 5: p2pmpi.job.ToPeer.collect:type_name -> p2pmpi.job.Collect
-	13, // 6: p2pmpi.job.ToPeer.stop:type_name -> p2pmpi.job.Stop
+	9,  // 2: p2pmpi.job.ToPeer.begin:type_name -> p2pmpi.job.Begin
+	11, // 3: p2pmpi.job.ToPeer.view:type_name -> p2pmpi.job.View
+	12, // 4: p2pmpi.job.ToPeer.emitted:type_name -> p2pmpi.job.Emitted
+	13, // 5: p2pmpi.job.ToPeer.collect:type_name -> p2pmpi.job.Collect
+	14, // 6: p2pmpi.job.ToPeer.stop:type_name -> p2pmpi.job.Stop
 	6,  // 7: p2pmpi.job.ToPeer.join:type_name -> p2pmpi.job.Join
-	7,  // 8: p2pmpi.job.ToPeer.joined:type_name -> p2pmpi.job.Member
+	8,  // 8: p2pmpi.job.ToPeer.joined:type_name -> p2pmpi.job.Member
 	4,  // 9: p2pmpi.job.ToPeer.resume:type_name -> p2pmpi.job.Resume
 	5,  // 10: p2pmpi.job.ToPeer.propose:type_name -> p2pmpi.job.Change
-	0,  // 11: p2pmpi.job.Prepare.processes:type_name -> p2pmpi.job.Process
-	7,  // 12: p2pmpi.job.Start.members:type_name -> p2pmpi.job.Member
-	10, // 13: p2pmpi.job.Start.view:type_name -> p2pmpi.job.View
-	0,  // 14: p2pmpi.job.Change.process:type_name -> p2pmpi.job.Process
-	0,  // 15: p2pmpi.job.Member.process:type_name -> p2pmpi.job.Process
-	9,  // 16: p2pmpi.job.Begin.places:type_name -> p2pmpi.job.Place
-	0,  // 17: p2pmpi.job.Collect.process:type_name -> p2pmpi.job.Process
-	15, // 18: p2pmpi.job.FromPeer.staging:type_name -> p2pmpi.job.Staging
-	16, // 19: p2pmpi.job.FromPeer.prepared:type_name -> p2pmpi.job.Prepared
-	19, // 20: p2pmpi.job.FromPeer.initialized:type_name -> p2pmpi.job.Initialized
-	26, // 21: p2pmpi.job.FromPeer.output:type_name -> p2pmpi.job.Output
-	27, // 22: p2pmpi.job.FromPeer.exited:type_name -> p2pmpi.job.Exited
-	28, // 23: p2pmpi.job.FromPeer.aborted:type_name -> p2pmpi.job.Aborted
-	32, // 24: p2pmpi.job.FromPeer.suspect:type_name -> p2pmpi.job.Suspect
-	33, // 25: p2pmpi.job.FromPeer.collected:type_name -> p2pmpi.job.Collected
-	34, // 26: p2pmpi.job.FromPeer.stopped:type_name -> p2pmpi.job.Stopped
-	22, // 27: p2pmpi.job.FromPeer.finalized:type_name -> p2pmpi.job.Finalized
-	17, // 28: p2pmpi.job.FromPeer.started:type_name -> p2pmpi.job.Started
-	20, // 29: p2pmpi.job.FromPeer.paths:type_name -> p2pmpi.job.Paths
-	29, // 30: p2pmpi.job.FromPeer.diverged:type_name -> p2pmpi.job.Diverged
-	24, // 31: p2pmpi.job.FromPeer.healed:type_name -> p2pmpi.job.Healed
-	23, // 32: p2pmpi.job.FromPeer.ahead:type_name -> p2pmpi.job.Ahead
-	25, // 33: p2pmpi.job.FromPeer.unkept:type_name -> p2pmpi.job.Unkept
-	30, // 34: p2pmpi.job.FromPeer.account:type_name -> p2pmpi.job.Account
-	35, // 35: p2pmpi.job.FromPeer.resumed:type_name -> p2pmpi.job.Resumed
-	5,  // 36: p2pmpi.job.FromPeer.agreed:type_name -> p2pmpi.job.Change
-	18, // 37: p2pmpi.job.Started.distances:type_name -> p2pmpi.job.Distance
-	0,  // 38: p2pmpi.job.Initialized.process:type_name -> p2pmpi.job.Process
-	21, // 39: p2pmpi.job.Paths.paths:type_name -> p2pmpi.job.Path
-	0,  // 40: p2pmpi.job.Finalized.process:type_name -> p2pmpi.job.Process
-	0,  // 41: p2pmpi.job.Ahead.process:type_name -> p2pmpi.job.Process
-	0,  // 42: p2pmpi.job.Healed.process:type_name -> p2pmpi.job.Process
-	0,  // 43: p2pmpi.job.Unkept.process:type_name -> p2pmpi.job.Process
-	0,  // 44: p2pmpi.job.Output.process:type_name -> p2pmpi.job.Process
-	0,  // 45: p2pmpi.job.Exited.process:type_name -> p2pmpi.job.Process
-	0,  // 46: p2pmpi.job.Aborted.process:type_name -> p2pmpi.job.Process
-	0,  // 47: p2pmpi.job.Diverged.process:type_name -> p2pmpi.job.Process
-	0,  // 48: p2pmpi.job.Diverged.receiver:type_name -> p2pmpi.job.Process
-	0,  // 49: p2pmpi.job.Account.process:type_name -> p2pmpi.job.Process
-	31, // 50: p2pmpi.job.Account.sums:type_name -> p2pmpi.job.Sum
-	0,  // 51: p2pmpi.job.Collected.process:type_name -> p2pmpi.job.Process
-	52, // [52:52] is the sub-list for method output_type
-	52, // [52:52] is the sub-list for method input_type
-	52, // [52:52] is the sub-list for extension type_name
-	52, // [52:52] is the sub-list for extension extendee
-	0,  // [0:52] is the sub-list for field type_name
+	7,  // 11: p2pmpi.job.ToPeer.agree:type_name -> p2pmpi.job.Agree
+	0,  // 12: p2pmpi.job.Prepare.processes:type_name -> p2pmpi.job.Process
+	8,  // 13: p2pmpi.job.Start.members:type_name -> p2pmpi.job.Member
+	11, // 14: p2pmpi.job.Start.view:type_name -> p2pmpi.job.View
+	0,  // 15: p2pmpi.job.Change.process:type_name -> p2pmpi.job.Process
+	0,  // 16: p2pmpi.job.Member.process:type_name -> p2pmpi.job.Process
+	10, // 17: p2pmpi.job.Begin.places:type_name -> p2pmpi.job.Place
+	0,  // 18: p2pmpi.job.Collect.process:type_name -> p2pmpi.job.Process
+	16, // 19: p2pmpi.job.FromPeer.staging:type_name -> p2pmpi.job.Staging
+	17, // 20: p2pmpi.job.FromPeer.prepared:type_name -> p2pmpi.job.Prepared
+	20, // 21: p2pmpi.job.FromPeer.initialized:type_name -> p2pmpi.job.Initialized
+	27, // 22: p2pmpi.job.FromPeer.output:type_name -> p2pmpi.job.Output
+	28, // 23: p2pmpi.job.FromPeer.exited:type_name -> p2pmpi.job.Exited
+	29, // 24: p2pmpi.job.FromPeer.aborted:type_name -> p2pmpi.job.Aborted
+	33, // 25: p2pmpi.job.FromPeer.suspect:type_name -> p2pmpi.job.Suspect
+	34, // 26: p2pmpi.job.FromPeer.collected:type_name -> p2pmpi.job.Collected
+	35, // 27: p2pmpi.job.FromPeer.stopped:type_name -> p2pmpi.job.Stopped
+	23, // 28: p2pmpi.job.FromPeer.finalized:type_name -> p2pmpi.job.Finalized
+	18, // 29: p2pmpi.job.FromPeer.started:type_name -> p2pmpi.job.Started
+	21, // 30: p2pmpi.job.FromPeer.paths:type_name -> p2pmpi.job.Paths
+	30, // 31: p2pmpi.job.FromPeer.diverged:type_name -> p2pmpi.job.Diverged
+	25, // 32: p2pmpi.job.FromPeer.healed:type_name -> p2pmpi.job.Healed
+	24, // 33: p2pmpi.job.FromPeer.ahead:type_name -> p2pmpi.job.Ahead
+	26, // 34: p2pmpi.job.FromPeer.unkept:type_name -> p2pmpi.job.Unkept
+	31, // 35: p2pmpi.job.FromPeer.account:type_name -> p2pmpi.job.Account
+	36, // 36: p2pmpi.job.FromPeer.resumed:type_name -> p2pmpi.job.Resumed
+	5,  // 37: p2pmpi.job.FromPeer.agreed:type_name -> p2pmpi.job.Change
+	19, // 38: p2pmpi.job.Started.distances:type_name -> p2pmpi.job.Distance
+	0,  // 39: p2pmpi.job.Initialized.process:type_name -> p2pmpi.job.Process
+	22, // 40: p2pmpi.job.Paths.paths:type_name -> p2pmpi.job.Path
+	0,  // 41: p2pmpi.job.Finalized.process:type_name -> p2pmpi.job.Process
+	0,  // 42: p2pmpi.job.Ahead.process:type_name -> p2pmpi.job.Process
+	0,  // 43: p2pmpi.job.Healed.process:type_name -> p2pmpi.job.Process
+	0,  // 44: p2pmpi.job.Unkept.process:type_name -> p2pmpi.job.Process
+	0,  // 45: p2pmpi.job.Output.process:type_name -> p2pmpi.job.Process
+	0,  // 46: p2pmpi.job.Exited.process:type_name -> p2pmpi.job.Process
+	0,  // 47: p2pmpi.job.Aborted.process:type_name -> p2pmpi.job.Process
+	0,  // 48: p2pmpi.job.Diverged.process:type_name -> p2pmpi.job.Process
+	0,  // 49: p2pmpi.job.Diverged.receiver:type_name -> p2pmpi.job.Process
+	0,  // 50: p2pmpi.job.Account.process:type_name -> p2pmpi.job.Process
+	32, // 51: p2pmpi.job.Account.sums:type_name -> p2pmpi.job.Sum
+	0,  // 52: p2pmpi.job.Collected.process:type_name -> p2pmpi.job.Process
+	53, // [53:53] is the sub-list for method output_type
+	53, // [53:53] is the sub-list for method input_type
+	53, // [53:53] is the sub-list for extension type_name
+	53, // [53:53] is the sub-list for extension extendee
+	0,  // [0:53] is the sub-list for field type_name
 }
 
 func init() { file_job_proto_init() }
@@ -3094,8 +3179,9 @@ func file_job_proto_init() {
 		(*ToPeer_Joined)(nil),
 		(*ToPeer_Resume)(nil),
 		(*ToPeer_Propose)(nil),
+		(*ToPeer_Agree)(nil),
 	}
-	file_job_proto_msgTypes[14].OneofWrappers = []any{
+	file_job_proto_msgTypes[15].OneofWrappers = []any{
 		(*FromPeer_Staging)(nil),
 		(*FromPeer_Prepared)(nil),
 		(*FromPeer_Initialized)(nil),
@@ -3122,7 +3208,7 @@ func file_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_proto_rawDesc), len(file_job_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   36,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -14,7 +14,9 @@
 // the job's first view, one epoch for each that changes something, so equal logs
 // are equal views. All peers of the job have the log; a few of them, the members,
 // vote: the submitter's and those that were named next, as many as make an odd
-// number. A member whose processes have all failed is replaced by another peer.
+// number. A member whose processes have all failed is replaced by another peer. Peers
+// that come while the job runs get the log, too, and are members when one is missing: see
+// Newcomer.
 //
 // The submitter's peer leads whenever it can. Each member says how it stands to the
 // majority: in touch; absent, so that the silence of others may be its own; or cut off,
@@ -25,8 +27,8 @@
 //
 // A peer has the views one after the other, and may be behind. That, and that each
 // follows from the one before by a Change, is all that package replication relies on.
-// Every order of proposals, messages, elections, a crash and a cut is tried for small
-// groups (TestEveryInterleaving), and larger ones at random.
+// Every order of proposals, messages, elections, a newcomer, a crash and a cut is tried for
+// small groups (TestEveryInterleaving), and larger ones at random.
 //
 // Nothing is stored on disk: a peer that has crashed has failed for good within its
 // job, and does not come back with an empty log under its old name.

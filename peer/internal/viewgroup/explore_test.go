@@ -15,6 +15,9 @@ var states = flag.Int("states", defaultStates, "states of each scenario after wh
 func fails(rank int) Change    { return Change{Process: view.Process{Rank: rank}, To: view.Failed} }
 func finishes(rank int) Change { return Change{Process: view.Process{Rank: rank}, To: view.Finished} }
 
+// joins has the first newcomer's process join its rank.
+func joins() Change { return Change{Process: view.Process{Replica: 1}} }
+
 // elected has member 1 lead, after 2 has missed the leader, too.
 var elected = []event{{kind: waits, from: 2}, {kind: waits, from: 1}, {kind: quietens}}
 
@@ -22,16 +25,29 @@ var elected = []event{{kind: waits, from: 2}, {kind: waits, from: 1}, {kind: qui
 func after(rows ...[]event) []event { return slices.Concat(rows...) }
 
 var scenarios = []scenario{
-	{"two wishes", 3, []wish{{0, fails(0)}, {1, finishes(0)}}, allowed{waits: 1}, nil},
-	{"a wish, elections", 3, []wish{{0, fails(0)}}, allowed{waits: 2}, nil},
-	{"two wishes, a crash", 3, []wish{{0, fails(0)}, {1, finishes(1)}}, allowed{waits: 2, crashes: 1}, nil},
-	{"two wishes, a cut", 3, []wish{{0, fails(0)}, {1, fails(1)}}, allowed{waits: 2, cuts: 1}, nil},
-	{"a wish, a cut that heals", 3, []wish{{0, fails(0)}}, allowed{waits: 2, cuts: 1, heals: 1}, nil},
+	{"two wishes", 3, []wish{{0, fails(0)}, {1, finishes(0)}}, allowed{waits: 1}, nil, 0},
+	{"a wish, elections", 3, []wish{{0, fails(0)}}, allowed{waits: 2}, nil, 0},
+	{"two wishes, a crash", 3, []wish{{0, fails(0)}, {1, finishes(1)}}, allowed{waits: 2, crashes: 1}, nil, 0},
+	{"two wishes, a cut", 3, []wish{{0, fails(0)}, {1, fails(1)}}, allowed{waits: 2, cuts: 1}, nil, 0},
+	{"a wish, a cut that heals", 3, []wish{{0, fails(0)}}, allowed{waits: 2, cuts: 1, heals: 1}, nil, 0},
 	// It has an entry that nobody else has, in the place of another's.
 	{"an old leader comes back", 3, []wish{{0, fails(0)}, {1, finishes(0)}, {2, fails(1)}}, allowed{waits: 3, cuts: 1, heals: 1},
-		after([]event{{kind: proposes, from: 0}, {kind: cut, from: 0}}, elected)},
+		after([]event{{kind: proposes, from: 0}, {kind: cut, from: 0}}, elected), 0},
 	{"the leader crashes with a wish", 3, []wish{{0, fails(0)}, {2, fails(1)}}, allowed{waits: 3, crashes: 1},
-		after([]event{{kind: proposes, from: 0}, {kind: arrives, from: 0, to: 1}, {kind: crashes, from: 0}}, elected[:2])},
+		after([]event{{kind: proposes, from: 0}, {kind: arrives, from: 0, to: 1}, {kind: crashes, from: 0}}, elected[:2]), 0},
+	{"a peer comes", 3, []wish{{0, joins()}}, allowed{waits: 2, crashes: 1}, nil, 1},
+	{"a peer comes, a cut that heals", 3, []wish{{0, joins()}, {1, fails(1)}}, allowed{waits: 3, cuts: 1, heals: 1},
+		after([]event{{kind: introduces, from: 3}, {kind: cut, from: 0}}, elected), 1},
+	{"a lost member is replaced, and another one is lost", 3, []wish{{0, joins()}, {1, finishes(0)}}, allowed{waits: 3, crashes: 2},
+		replaced, 1},
+	{"a newcomer is introduced while a member is lost", 3, []wish{{0, fails(1)}, {0, joins()}}, allowed{waits: 2, crashes: 1},
+		[]event{{kind: crashes, from: 2}, {kind: tells, from: 0, to: 2}}, 1},
+}
+
+// replaced has a newcomer replace member 2.
+var replaced = []event{
+	{kind: crashes, from: 2}, {kind: tells, from: 0, to: 2}, {kind: introduces, from: 3}, {kind: quietens},
+	{kind: waits, from: 0}, {kind: quietens}, {kind: quietens},
 }
 
 // noChance is a source of randomness that has none: the library's timeouts are then

@@ -31,19 +31,26 @@ type Group struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup // run, the writers and the readers
 	inbox  chan received
-	wake   chan struct{} // gone or proposed has grown
+	wake   chan struct{} // gone, introduced or proposed has grown
 
-	mu       sync.Mutex             // also held to end ctx
-	gone     []int                  // peers, not told to the member yet
-	proposed []Change               // likewise
-	inbound  map[int]network.Stream // one per peer
-	votes    []bool                 // by peer, as far as the member knows
-	silences []int                  // by peer, in ticks, likewise
-	contact  Contact                // likewise
+	mu         sync.Mutex             // also held to end ctx
+	peers      []peer                 // by number
+	gone       []int                  // peers, not told to the member yet
+	introduced []Newcomer             // likewise
+	proposed   []Change               // likewise
+	inbound    map[int]network.Stream // one per peer
+	contact    Contact                // as far as the member knows
 
 	// Only run touches these.
 	member  *Member
 	writers map[int]*writer
+}
+
+// A peer is one of the job's, and what the member knows of it.
+type peer struct {
+	id               p2ppeer.ID // empty: it has yet to come
+	votes            bool
+	silence, unheard int // in ticks
 }
 
 // received is a message and the peer that it came from.
@@ -60,10 +67,9 @@ func newGroup(s *Service, c GroupConfig, m *Member) *Group {
 		wake:    make(chan struct{}, 1),
 		inbound: make(map[int]network.Stream),
 		writers: make(map[int]*writer),
-		votes:   make([]bool, len(c.Peers)), silences: make([]int, len(c.Peers)),
 	}
-	for i := range g.votes {
-		g.votes[i] = m.Votes(i)
+	for i, id := range c.Peers {
+		g.peers = append(g.peers, peer{id: id, votes: m.Votes(i)})
 	}
 	g.ctx, g.cancel = context.WithCancel(s.ctx)
 	g.wg.Go(g.run) // ends with ctx
@@ -79,39 +85,85 @@ func (g *Group) Propose(c Change) {
 	g.ring()
 }
 
+// Introduce asks for a peer to be taken in that has come later, before what is proposed
+// after it. n needs no number. It returns all peers that there have been, which that peer
+// has to know. It does not block. Only the submitter's peer may call it.
+func (g *Group) Introduce(n Newcomer) (peers []p2ppeer.ID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n.Peer = len(g.peers)
+	g.introduced = append(g.introduced, n)
+	g.peers = append(g.peers, peer{id: n.ID})
+	for _, p := range g.peers {
+		peers = append(peers, p.id)
+	}
+	g.ring()
+	return peers
+}
+
 // Gone says that a peer has left the job for good. It does not block, and what is
 // proposed after it comes after it.
 func (g *Group) Gone(p p2ppeer.ID) {
-	i := slices.Index(g.config.Peers, p)
-	if i < 0 {
-		return // it has come later
-	}
 	g.mu.Lock()
-	g.gone = append(g.gone, i)
-	g.mu.Unlock()
-	g.ring()
+	defer g.mu.Unlock()
+	if i := g.numberOf(p); i >= 0 {
+		g.gone = append(g.gone, i)
+		g.ring()
+	}
+}
+
+// numberOf returns the number of a peer, the last if it has come again, or -1. The
+// caller holds mu.
+func (g *Group) numberOf(p p2ppeer.ID) int {
+	for i, known := range slices.Backward(g.peers) {
+		if known.id == p && p != "" {
+			return i
+		}
+	}
+	return -1
+}
+
+func (g *Group) number(p p2ppeer.ID) int {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.numberOf(p)
+}
+
+// find returns what is known of a peer, if it is of the group.
+func (g *Group) find(p p2ppeer.ID) (known peer, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if i := g.numberOf(p); i >= 0 {
+		return g.peers[i], true
+	}
+	return peer{}, false
 }
 
 // Votes reports whether a peer votes on the views: were it to leave at once, and others
 // with it, the majority might be gone.
 func (g *Group) Votes(p p2ppeer.ID) bool {
-	i := slices.Index(g.config.Peers, p)
+	known, _ := g.find(p)
+	return known.votes
+}
+
+// Voters returns how many peers vote.
+func (g *Group) Voters() (n int) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return i >= 0 && g.votes[i]
+	for _, p := range g.peers {
+		if p.votes {
+			n++
+		}
+	}
+	return n
 }
 
 // Silence returns for how long a peer has not answered this one, if it leads the group
 // and is in touch with the majority: else nobody's silence means anything, and it is 0.
 // ok is false for a peer that is not of the group.
 func (g *Group) Silence(p p2ppeer.ID) (d time.Duration, ok bool) {
-	i := slices.Index(g.config.Peers, p)
-	if i < 0 {
-		return 0, false
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return time.Duration(g.silences[i]) * TickPeriod, true
+	known, ok := g.find(p)
+	return time.Duration(known.silence) * TickPeriod, ok
 }
 
 // Contact returns how this peer stands to the majority.
@@ -169,9 +221,12 @@ func (g *Group) run() {
 // takeTold brings the member what the owner has said.
 func (g *Group) takeTold() {
 	g.mu.Lock()
-	gone, proposed := g.gone, g.proposed
-	g.gone, g.proposed = nil, nil
+	gone, introduced, proposed := g.gone, g.introduced, g.proposed
+	g.gone, g.introduced, g.proposed = nil, nil, nil
 	g.mu.Unlock()
+	for _, n := range introduced {
+		g.carryOut(g.member.Introduce(n))
+	}
 	for _, peer := range gone {
 		g.carryOut(g.member.Gone(peer))
 	}
@@ -183,7 +238,7 @@ func (g *Group) takeTold() {
 func (g *Group) receive(r received) {
 	out, err := g.member.Step(r.from, r.msg)
 	if err != nil {
-		g.log.Warn().Err(err).Stringer("peer", g.config.Peers[r.from]).Msg("message about views refused")
+		g.log.Warn().Err(err).Int("peer", r.from).Msg("message about views refused")
 	}
 	g.carryOut(out)
 }
@@ -202,24 +257,52 @@ func (g *Group) notice() {
 }
 
 func (g *Group) carryOut(out Output) {
+	for _, n := range out.Came {
+		g.came(n)
+	}
 	g.mu.Lock()
-	for i := range g.votes {
-		g.votes[i], g.silences[i] = g.member.Votes(i), g.member.Silence(i)
+	for i := range g.peers {
+		p := &g.peers[i]
+		p.votes, p.silence, p.unheard = g.member.Votes(i), g.member.Silence(i), g.member.Unheard(i)
 	}
 	g.mu.Unlock()
 	for _, m := range out.Send {
-		to := int(m.GetTo()) - 1
-		w := g.writers[to]
-		if w == nil {
-			w = g.newWriter(to)
-			g.writers[to] = w
+		if w := g.writerTo(int(m.GetTo()) - 1); w != nil {
+			w.put(m)
 		}
-		w.put(m)
 	}
 	for _, c := range out.Committed {
 		g.log.Debug().Uint64("epoch", c.View.Epoch).Stringer("change", c.Change).Msg("view agreed")
 		g.config.Committed(c)
 	}
+}
+
+// came takes note of a peer that has come.
+func (g *Group) came(n Newcomer) {
+	g.mu.Lock()
+	for len(g.peers) <= n.Peer {
+		g.peers = append(g.peers, peer{})
+	}
+	g.peers[n.Peer].id = n.ID
+	g.mu.Unlock()
+	g.log.Debug().Int("number", n.Peer).Msg("peer has come")
+	g.config.Came(n)
+}
+
+// writerTo returns what sends to a peer, or nil if nobody knows it.
+func (g *Group) writerTo(number int) *writer {
+	w := g.writers[number]
+	if w != nil {
+		return w
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if number < 0 || number >= len(g.peers) || g.peers[number].id == "" {
+		return nil
+	}
+	w = g.newWriter(g.peers[number].id)
+	g.writers[number] = w
+	return w
 }
 
 // read hands what a peer sends on a stream to the member. A newer stream of that

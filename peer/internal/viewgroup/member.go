@@ -3,6 +3,7 @@ package viewgroup
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"go.etcd.io/raft/v3"
@@ -48,11 +49,11 @@ func Members(peers int) int { return min(MaxMembers, peers-(peers+1)%2) }
 // Config describes a job's group. Its peers are numbered, the submitter's 0, in the
 // order in which they are wanted as members.
 type Config struct {
-	View    view.View // the job's first
-	Peers   int
-	Members int // how many of them vote at a time
-	Self    int
-	RunsOn  map[view.Process]int // which peer runs which process
+	View    view.View            // the job's first
+	Peers   int                  // that there are at first
+	Members int                  // how many vote at a time
+	Self    int                  // Peers or more: it is a Newcomer
+	RunsOn  map[view.Process]int // which peer runs which process, at first
 }
 
 // A Member is one peer's part in agreeing on a job's views. It starts no goroutine,
@@ -69,6 +70,8 @@ type Member struct {
 	wanted []Change        // proposed here and not committed yet
 	held   bool            // some of it has not been offered, until the membership is as it should be
 	gone   map[uint64]bool // peers that are known to have left the job
+
+	newcomers []Newcomer // introduced here and not taken in yet
 
 	now      int            // ticks
 	touched  int            // when it was last known to be in touch with the majority
@@ -93,13 +96,14 @@ type Committed struct {
 // Output is what follows from an event.
 type Output struct {
 	Send      []*Message // each to the peer To - 1
+	Came      []Newcomer // before Committed, and all others too
 	Committed []Committed
 }
 
 // New returns the part of peer c.Self. All peers of the job must have the same
-// Config but for that.
+// Config but for that, those that come later too.
 func New(c Config) (*Member, error) {
-	if c.Peers < 1 || c.Members < 1 || c.Members > min(c.Peers, MaxMembers) || c.Self < 0 || c.Self >= c.Peers {
+	if c.Peers < 1 || c.Members < 1 || c.Members > min(c.Peers, MaxMembers) || c.Self < 0 || c.Self >= c.maxPeers() {
 		return nil, fmt.Errorf("view group: peer %d of %d, with %d members", c.Self, c.Peers, c.Members)
 	}
 	for p, peer := range c.RunsOn {
@@ -107,6 +111,9 @@ func New(c Config) (*Member, error) {
 			return nil, fmt.Errorf("view group: process %v on peer %d of %d", p, peer, c.Peers)
 		}
 	}
+	runsOn := make(map[view.Process]int) // it grows
+	maps.Copy(runsOn, c.RunsOn)
+	c.RunsOn = runsOn
 	m := &Member{config: c, view: c.View, store: raft.NewMemoryStorage(), conf: &raftpb.ConfState{}, gone: make(map[uint64]bool), heard: make(map[uint64]int)}
 	for id := range uint64(c.Peers) {
 		if id < uint64(c.Members) {
@@ -189,6 +196,7 @@ func (m *Member) Gone(peer int) Output {
 		return Output{}
 	}
 	m.gone[uint64(peer)+1] = true
+	m.newcomers = slices.DeleteFunc(m.newcomers, func(n Newcomer) bool { return n.Peer == peer })
 	m.attempt(func() error { m.tend(); return nil })
 	return m.ready()
 }
@@ -197,9 +205,14 @@ func (m *Member) Gone(peer int) Output {
 // change waits for a later tick. A leader first gets the membership into order: so
 // whoever sees in the view that a peer has been lost may be lost next.
 func (m *Member) offer(c Change) {
-	if m.held = m.Leads() && m.wantedMembership() != nil; !m.held {
+	if m.held = m.holds(); !m.held {
 		_ = m.node.Propose(c.encode())
 	}
+}
+
+// holds reports whether something has to be in the log before any change of the view.
+func (m *Member) holds() bool {
+	return len(m.newcomers) > 0 || m.Leads() && m.wantedMembership() != nil
 }
 
 // Tick lets a TickPeriod pass.
@@ -220,7 +233,7 @@ func (m *Member) Tick() Output {
 // what goes to a leader may be lost.
 func (m *Member) insist() {
 	leader := m.node.BasicStatus().Lead
-	released := m.held && m.wantedMembership() == nil
+	released := m.held && !m.holds()
 	if leader == m.leader && m.now-m.proposed < electionTicks && !released {
 		return
 	}
@@ -307,7 +320,7 @@ func (m *Member) send(out *Output, msg *Message) {
 // apply takes a committed entry of the log.
 func (m *Member) apply(out *Output, e *raftpb.Entry) {
 	if e.GetType() != raftpb.EntryNormal {
-		m.reconfigure(e)
+		m.reconfigure(out, e)
 		return
 	}
 	c, err := decodeChange(e.GetData())

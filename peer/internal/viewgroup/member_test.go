@@ -132,6 +132,92 @@ func TestAllMembersMayBeLostOneAfterTheOther(t *testing.T) {
 	}
 }
 
+// votes reports whether just these peers vote, as peer i knows.
+func (w *world) votes(i int, peers ...int) func() bool {
+	return func() bool {
+		var numbers []int
+		for _, id := range w.members[i].conf.GetVoters() {
+			numbers = append(numbers, int(id)-1)
+		}
+		slices.Sort(numbers)
+		return slices.Equal(numbers, peers)
+	}
+}
+
+// TestNewcomersReplaceThoseWhoAreLost: one peer after the other is lost, and another
+// comes, until all have been but the submitter's. Then that is cut off, and the others,
+// all of whom have come later, go on.
+func TestNewcomersReplaceThoseWhoAreLost(t *testing.T) {
+	w := newWorld(t, 9, 3)
+	w.ticks(3)
+	here := []int{1, 2}
+	for round := range 6 {
+		lost := here[len(here)-1] // rank 1 has no other replica at first
+		if round > 0 {
+			lost = here[0]
+		}
+		var gone view.Process
+		for p, peer := range w.members[0].config.RunsOn {
+			if peer == lost {
+				gone = p
+			}
+		}
+		w.crash(lost)
+		w.carry(0, w.members[0].Gone(lost))
+		w.carry(0, w.members[0].Propose(Change{Process: gone, To: view.Failed}))
+		here = append(slices.DeleteFunc(here, func(i int) bool { return i == lost }), w.comes(0))
+		w.until("the newcomer has joined", func() bool {
+			v := w.members[0].View()
+			return v.State(gone) == view.Failed && w.members[here[1]].View().Epoch == v.Epoch && len(v.LiveReplicas(0)) == 2
+		})
+		w.until("the newcomer votes", w.votes(here[0], 0, here[0], here[1]))
+	}
+	w.side[0] = 1
+	w.propose(here[0], 0, view.Finished)
+	w.until("they go on", func() bool { return w.members[here[1]].View().State(view.Process{}) != view.Live })
+}
+
+// TestNewcomerThatIsLostHoldsNobodyUp, before it has said a word: it does not vote, and
+// leaves.
+func TestNewcomerThatIsLostHoldsNobodyUp(t *testing.T) {
+	for _, told := range []bool{false, true} {
+		w := newWorld(t, 10, 3)
+		w.ticks(3)
+		w.crash(2)
+		w.carry(0, w.members[0].Gone(2))
+		w.propose(0, 1, view.Failed)
+		w.until("failed", w.failed(1, 0, 1))
+		number := w.comes(0)
+		w.crash(number)
+		if told {
+			w.carry(0, w.members[0].Gone(number))
+		}
+		w.propose(1, 1, view.Finished)
+		w.until("its process is in the view", func() bool { return len(w.members[1].View().LiveReplicas(0)) == 2 })
+		w.ticks(2 * silentTicks)
+		if w.members[0].Votes(number) {
+			t.Error("who has never been heard votes")
+		}
+		w.carry(0, w.members[0].Propose(Change{Process: view.Process{Replica: 1}, To: view.Failed}))
+		w.until("it has left", func() bool { return !slices.Contains(w.members[0].conf.GetLearners(), uint64(number)+1) })
+	}
+}
+
+// TestNewcomerWaitsUntilTheSubmitterLeads: who is introduced meanwhile is taken in then,
+// and nothing that is asked for after it comes before it.
+func TestNewcomerWaitsUntilTheSubmitterLeads(t *testing.T) {
+	w := newWorld(t, 11, 3)
+	w.ticks(3)
+	w.side[0] = 1
+	w.until("another one leads", func() bool { return (w.members[1].Leads() || w.members[2].Leads()) && !w.members[0].Leads() })
+	clear(w.side)
+	number := w.comes(0)
+	w.until("it has joined", func() bool { return w.members[number].View().Epoch == 2 && w.members[2].View().Epoch == 2 })
+	if w.members[1].config.RunsOn[view.Process{Replica: 1}] != number {
+		t.Error("its peer is not known")
+	}
+}
+
 // TestSubmitterIsNeverReplaced, although it has no process that has not failed.
 func TestSubmitterIsNeverReplaced(t *testing.T) {
 	w := newWorld(t, 5, 5)
@@ -198,9 +284,13 @@ func runSchedule(t *testing.T, seed uint64) {
 	quiet := 0 // until when nobody crashes: somebody who was out of reach may be leaving
 	for range 400 {
 		w.tick()
-		i := random.IntN(peers)
+		i := random.IntN(len(w.members))
 		switch m := w.members[i]; {
 		case m == nil:
+		case i == 0 && random.IntN(15) == 0 && len(w.members) < peers+4:
+			if rank := random.IntN(peers - 1); m.View().Live(view.Process{Rank: rank}) {
+				w.comes(rank)
+			}
 		case random.IntN(20) == 0:
 			w.propose(i, random.IntN(peers-1), view.Failed)
 		case random.IntN(20) == 0:

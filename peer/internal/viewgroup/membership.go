@@ -37,7 +37,8 @@ func (m *Member) handBack() {
 }
 
 // wantedMembership returns the next step to the membership that should be, or nil: who
-// is gone leaves; there are as many members as Members says; and of two, the
+// is gone leaves; who has come is taken in; there are as many members as Members says,
+// the new ones of those that have shown that they follow the log; and of two, the
 // submitter's peer alone goes on being one, because two would both be needed.
 func (m *Member) wantedMembership() *raftpb.ConfChange {
 	working := m.working()
@@ -46,12 +47,17 @@ func (m *Member) wantedMembership() *raftpb.ConfChange {
 			return &raftpb.ConfChange{Type: raftpb.ConfChangeRemoveNode.Enum(), NodeId: new(id)}
 		}
 	}
+	if len(m.newcomers) > 0 {
+		return m.newcomers[0].introduction()
+	}
 	answering := slices.DeleteFunc(slices.Clone(m.conf.GetLearners()), m.silent)
+	following := slices.DeleteFunc(slices.Clone(answering), func(id uint64) bool { return !m.follows(id) })
 	voters := len(m.conf.GetVoters())
-	switch want := min(m.config.Members, Members(voters+len(answering))); {
-	case voters < want:
-		return &raftpb.ConfChange{Type: raftpb.ConfChangeAddNode.Enum(), NodeId: new(slices.Min(answering))}
-	case voters > want:
+	want := func(others []uint64) int { return min(m.config.Members, Members(voters+len(others))) }
+	switch {
+	case voters < want(following):
+		return &raftpb.ConfChange{Type: raftpb.ConfChangeAddNode.Enum(), NodeId: new(slices.Min(following))}
+	case voters > want(answering):
 		return &raftpb.ConfChange{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: new(slices.Max(m.conf.GetVoters()))}
 	}
 	return nil
@@ -96,6 +102,19 @@ func (m *Member) silent(id uint64) bool {
 	return known && m.now-last > silentTicks
 }
 
+// follows reports whether a peer has shown this one, which leads, that its log is the
+// beginning of this one's.
+func (m *Member) follows(id uint64) (follows bool) {
+	m.node.WithProgress(func(of uint64, _ raft.ProgressType, p tracker.Progress) {
+		follows = follows || of == id && p.State == tracker.StateReplicate
+	})
+	return follows
+}
+
+// Unheard returns for how many ticks nothing has come from a peer: of those that do not
+// lead, a peer that does not either hears nothing.
+func (m *Member) Unheard(peer int) int { return m.now - m.heard[uint64(peer)+1] }
+
 // Silence returns for how many ticks a peer has not answered this one: 0 when it does,
 // or this one does not lead, or is not in touch, so that it cannot tell.
 func (m *Member) Silence(peer int) int {
@@ -122,11 +141,12 @@ func (m *Member) majorityHeard() int {
 }
 
 // reconfigure takes a committed change of the membership.
-func (m *Member) reconfigure(e *raftpb.Entry) {
+func (m *Member) reconfigure(out *Output, e *raftpb.Entry) {
 	m.tended = 0
 	var c raftpb.ConfChange
 	if e.GetType() != raftpb.EntryConfChange || proto.Unmarshal(e.GetData(), &c) != nil {
 		panic("an entry that no member writes")
 	}
 	m.conf = m.node.ApplyConfChange(&c)
+	m.welcome(out, &c)
 }

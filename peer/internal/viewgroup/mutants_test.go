@@ -34,12 +34,22 @@ var mutants = []mutant{
 		"case m.broken != nil || silence > cutOffTicks:", "case m.broken != nil:", "two wishes, a cut"},
 	{"what a member has been sent it keeps", "member.go",
 		"if err := m.store.Append(r.Entries); err != nil {", "if err := m.store.Append(nil); err != nil {", "two wishes"},
+	{"who comes is taken in before its process is in the view", "member.go",
+		"return len(m.newcomers) > 0 || m.Leads() && m.wantedMembership() != nil", "return m.Leads() && m.wantedMembership() != nil && len(m.newcomers) == 0", "a newcomer is introduced while a member is lost"},
+	{"who has been taken in is not taken in again", "newcomer.go",
+		"return w.Peer == n.Peer", "return false", "a peer comes"},
+	{"who comes has the log from its beginning", "member.go",
+		"id < uint64(c.Members)", "id < uint64(c.Members) && c.Self < c.Peers", "a peer comes"},
+	{"a member that is lost is replaced by one that comes", "membership.go",
+		"case voters < want(following):", "case voters < want(following[:0]):", "a lost member is replaced, and another one is lost"},
+	{"all know where one is that has come", "newcomer.go",
+		"m.config.RunsOn[n.Process] = n.Peer\n", "if m.config.Self == 0 {\n\t\tm.config.RunsOn[n.Process] = n.Peer\n\t}\n", "a peer comes"},
 }
 
 // core are the files that exploring takes, without those of the service: a mutant is
 // built in a second.
 var core = []string{
-	"doc.go", "change.go", "member.go", "membership.go", "logger.go",
+	"doc.go", "change.go", "member.go", "membership.go", "newcomer.go", "logger.go",
 	"world_test.go", "whole_test.go", "explore_test.go", "norace_test.go",
 }
 

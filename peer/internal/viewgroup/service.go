@@ -71,20 +71,23 @@ func NewService(h host.Host, log zerolog.Logger) *Service {
 }
 
 // GroupConfig describes the group of one job. All its peers must agree on all but
-// Self, Committed and Contact; the submitter tells them.
+// Self and the functions; the submitter tells them.
 type GroupConfig struct {
-	Job     string       // at most 256 bytes
-	Peers   []p2ppeer.ID // of the job, the submitter's first, the others in the order in which they are wanted as members; the host must know their addresses
-	Members int          // how many of them vote at a time
-	Self    int          // this peer's index
-	View    view.View    // the job's first
-	RunsOn  map[view.Process]int
+	Job     string               // at most 256 bytes
+	Peers   []p2ppeer.ID         // of the job, the submitter's first, the others in the order in which they are wanted as members; then those that have come later, in order
+	First   int                  // how many of them there were at first; the host must know their addresses
+	Members int                  // how many vote at a time
+	Self    int                  // this peer's index
+	View    view.View            // the job's first
+	RunsOn  map[view.Process]int // at first
 
-	// Committed is told of every change of the view, in order, and Contact how this
-	// peer stands to the majority, whenever that changes; it is in touch at first. Both
+	// Committed is told of every change of the view, in order, Came of every peer that
+	// comes later, before its process is in the view, and Contact how this
+	// peer stands to the majority, whenever that changes; it is in touch at first. All
 	// are called by the goroutine that keeps the group: they must return promptly
 	// and must not call Close.
 	Committed func(Committed)
+	Came      func(Newcomer)
 	Contact   func(Contact)
 }
 
@@ -94,7 +97,7 @@ func (s *Service) Join(c GroupConfig) (*Group, error) {
 	if err := s.validate(c); err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
-	m, err := New(Config{View: c.View, Peers: len(c.Peers), Members: c.Members, Self: c.Self, RunsOn: c.RunsOn})
+	m, err := New(Config{View: c.View, Peers: c.First, Members: c.Members, Self: c.Self, RunsOn: c.RunsOn})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
@@ -119,9 +122,11 @@ func (s *Service) validate(c GroupConfig) error {
 		return fmt.Errorf("job name of %d bytes: want 1 to %d", len(c.Job), maxHello/2)
 	case c.Self < 0 || c.Self >= len(c.Peers) || c.Peers[c.Self] != s.host.ID():
 		return fmt.Errorf("this peer does not have index %d", c.Self)
+	case c.First < 1 || c.First > len(c.Peers):
+		return fmt.Errorf("%d of %d peers are the first", c.First, len(c.Peers))
 	}
-	sorted := slices.Sorted(slices.Values(c.Peers))
-	if len(slices.Compact(sorted)) != len(c.Peers) {
+	sorted := slices.Sorted(slices.Values(c.Peers[:c.First]))
+	if len(slices.Compact(sorted)) != c.First {
 		return errors.New("a peer is in it twice")
 	}
 	return c.View.Valid()
@@ -174,7 +179,7 @@ func (s *Service) meet(stream network.Stream, r *bufio.Reader) (g *Group, from i
 	if g = s.await(hello.GetJob()); g == nil {
 		return nil, 0, fmt.Errorf("job %q has no view group here", hello.GetJob())
 	}
-	from = slices.Index(g.config.Peers, stream.Conn().RemotePeer())
+	from = g.number(stream.Conn().RemotePeer())
 	if from < 0 || from == g.config.Self {
 		return nil, 0, fmt.Errorf("not a peer of job %q", hello.GetJob())
 	}

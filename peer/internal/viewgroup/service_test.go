@@ -68,7 +68,7 @@ func (g *testGroup) join(self int) {
 	n := len(g.hosts)
 	var err error
 	g.groups[self], err = g.services[self].Join(GroupConfig{
-		Job: "a job", Peers: g.ids, Members: Members(n), Self: self, View: view.New(n-1, 1), RunsOn: runsOn(n),
+		Job: "a job", Peers: g.ids, First: n, Members: Members(n), Self: self, View: view.New(n-1, 1), RunsOn: runsOn(n),
 		Committed: func(c Committed) {
 			g.mu.Lock()
 			defer g.mu.Unlock()
@@ -202,7 +202,7 @@ func TestO4StrangersAreRefused(t *testing.T) {
 func TestJoinRefusesWhatIsNoGroup(t *testing.T) {
 	inGroup(t, 3, func(g *testGroup) {
 		good := func() GroupConfig {
-			return GroupConfig{Job: "job", Peers: g.ids, Members: 3, View: view.New(2, 1), RunsOn: runsOn(3)}
+			return GroupConfig{Job: "job", Peers: g.ids, First: 3, Members: 3, View: view.New(2, 1), RunsOn: runsOn(3)}
 		}
 		cases := map[string]func(*GroupConfig){
 			"no job":         func(c *GroupConfig) { c.Job = "" },

@@ -26,6 +26,7 @@ type scenario struct {
 	wishes []wish
 	allowed
 	before []event // what has happened already
+	late   int     // peers that the submitter's may introduce, each with a replica of rank 0
 }
 
 // Allowed is what may still happen, how often.
@@ -51,11 +52,13 @@ const (
 	crashes
 	cut
 	heals
-	quietens // everything arrives that is on its way
+	quietens   // everything arrives that is on its way
+	introduces // from is the newcomer's number
+	tells      // from, that to is gone
 )
 
 func (e event) String() string {
-	names := []string{"wish", "arrives", "waits", "crashes", "is cut off", "heals", "quietens"}
+	names := []string{"wish", "arrives", "waits", "crashes", "is cut off", "heals", "quietens", "introduces", "tells"}
 	return fmt.Sprintf("%s %d>%d", names[e.kind], e.from, e.to)
 }
 
@@ -71,6 +74,8 @@ type whole struct {
 	agreed  map[uint64]view.View
 	epochs  []uint64 // by member, of its view
 	frozen  uint64   // epoch of the one that is cut off, when it was
+	first   int      // peers that there are at first
+	unmet   []bool   // by member: it has not been introduced
 	broken  error    // a promise
 }
 
@@ -78,12 +83,13 @@ const nobody = -1
 
 // newWhole returns a group in which the submitter's peer leads and nothing is on its way.
 func newWhole(sc scenario) *whole {
+	all := sc.peers + sc.late
 	g := &whole{
-		left: sc.allowed, wishes: slices.Clone(sc.wishes), alone: nobody, crashed: make([]bool, sc.peers), epochs: make([]uint64, sc.peers),
-		queues: make([][]string, sc.peers*sc.peers), agreed: make(map[uint64]view.View),
+		left: sc.allowed, wishes: slices.Clone(sc.wishes), alone: nobody, crashed: make([]bool, all), epochs: make([]uint64, all),
+		queues: make([][]string, all*all), agreed: make(map[uint64]view.View), first: sc.peers, unmet: make([]bool, all),
 	}
-	for self := range sc.peers {
-		g.epochs[self] = 1
+	for self := range all {
+		g.epochs[self], g.unmet[self] = 1, self >= sc.peers
 		m, err := New(Config{View: view.New(sc.peers-1, 1), Peers: sc.peers, Members: Members(sc.peers), Self: self, RunsOn: runsOn(sc.peers)})
 		if err != nil {
 			panic(err)
@@ -131,6 +137,9 @@ func (g *whole) carry(i int, out Output) {
 		}
 	}
 	for _, c := range out.Committed {
+		if c.Change.To == view.Live && c.Change.Since == 0 && g.members[i].config.RunsOn[c.Change.Process] < g.first {
+			g.fail("peer %d does not know where %v is, which is in the view", i, c.Change.Process)
+		}
 		if g.epochs[i]++; c.View.Epoch != g.epochs[i] {
 			g.fail("peer %d comes to epoch %d, not %d", i, c.View.Epoch, g.epochs[i])
 		}
@@ -170,7 +179,8 @@ func (g *whole) fail(format string, args ...any) {
 // events lists what can happen next.
 func (g *whole) events() (evs []event) {
 	for i, w := range g.wishes {
-		if w.member != nobody && !g.crashed[w.member] {
+		early := w.change == joins() && g.unmet[g.first]
+		if w.member != nobody && !g.crashed[w.member] && !early {
 			evs = append(evs, event{kind: proposes, from: i})
 		}
 	}
@@ -180,7 +190,13 @@ func (g *whole) events() (evs []event) {
 		}
 	}
 	for i := range g.members {
-		if g.crashed[i] {
+		switch {
+		case g.crashed[i]:
+			continue
+		case g.unmet[i] && !g.crashed[0]:
+			evs = append(evs, event{kind: introduces, from: i})
+			continue
+		case g.unmet[i]:
 			continue
 		}
 		if g.left.waits > 0 {
@@ -225,7 +241,17 @@ func (g *whole) apply(e event) {
 		g.alone = nobody
 	case quietens:
 		g.quieten()
+	case introduces:
+		g.unmet[e.from] = false
+		g.carry(0, g.members[0].Introduce(g.newcomer(e.from)))
+	case tells:
+		g.carry(e.from, m.Gone(e.to))
 	}
+}
+
+// newcomer returns the one of that number.
+func (g *whole) newcomer(number int) Newcomer {
+	return Newcomer{Peer: number, Process: view.Process{Replica: 1 + number - g.first}}
 }
 
 // lose loses what is on its way from and to a member.
@@ -250,7 +276,8 @@ func (g *whole) arrive(from, to int) {
 }
 
 // settle holds what must become of the group when nothing more happens: those who
-// reach a majority get what they want, and have one view; one that is cut off says so.
+// reach a majority get what they want, the membership too, and have one view; one that is
+// cut off says so.
 func (g *whole) settle() {
 	for range cutOffTicks + 3*electionTicks {
 		for i, m := range g.members {
@@ -260,12 +287,17 @@ func (g *whole) settle() {
 			}
 		}
 	}
-	var latest uint64
-	for i, m := range g.members {
-		if !g.crashed[i] {
-			latest = max(latest, m.View().Epoch)
-		}
+	leads := slices.IndexFunc(g.members, func(m *Member) bool { return m.Leads() && !g.crashed[m.config.Self] && m.config.Self != g.alone })
+	if leads < 0 {
+		g.fail("nobody leads")
+		return
 	}
+	leader := g.members[leads]
+	if leader.holds() {
+		g.fail("peer %d, which leads, does not get the membership into order: %v", leads, leader.conf)
+	}
+	taken := slices.Concat(leader.conf.GetVoters(), leader.conf.GetLearners())
+	latest := leader.View().Epoch
 	for i, m := range g.members {
 		switch {
 		case g.crashed[i]:
@@ -273,6 +305,7 @@ func (g *whole) settle() {
 			if m.Contact() != CutOff {
 				g.fail("V2: peer %d alone goes on", i)
 			}
+		case !slices.Contains(taken, uint64(i)+1) && i >= g.first: // the submitter's was lost before it could take it in
 		case len(m.wanted) > 0 || m.View().Epoch != latest || m.Contact() != InTouch:
 			g.fail("peer %d still wants %v, in epoch %d of %d, contact %v", i, m.wanted, m.View().Epoch, latest, m.Contact())
 		}
@@ -290,7 +323,7 @@ func (g *whole) hash() uint64 {
 			h.Write(b[:])
 		}
 	}
-	fmt.Fprint(h, g.left, g.wishes, g.crashed, g.alone, g.frozen)
+	fmt.Fprint(h, g.left, g.wishes, g.crashed, g.unmet, g.alone, g.frozen)
 	for _, q := range g.queues {
 		number(uint64(len(q)))
 		for _, b := range q {
@@ -331,6 +364,10 @@ func (m *Member) state() string {
 		p := s.Progress[id]
 		progress = append(progress, fmt.Sprint(id, p.Match, p.Next, p.State, p.PendingSnapshot, p.RecentActive, p.MsgAppFlowPaused, p.IsLearner, p.Inflights.Count()))
 	}
+	var coming []int
+	for _, n := range m.newcomers {
+		coming = append(coming, n.Peer)
+	}
 	return fmt.Sprint(s.GetTerm(), s.GetVote(), s.GetCommit(), s.RaftState, s.Lead, s.Applied, s.LeadTransferee, hidden, votes, log, progress,
-		m.conf.GetVoters(), m.conf.GetLearners(), m.view.Epoch, m.wanted, m.held, m.gone, m.now, m.touched, m.heard, m.leader, m.proposed, m.answered, m.followed, m.tended, m.broken)
+		m.conf.GetVoters(), m.conf.GetLearners(), m.view.Epoch, m.wanted, m.held, m.gone, coming, m.config.RunsOn, m.now, m.touched, m.heard, m.leader, m.proposed, m.answered, m.followed, m.tended, m.broken)
 }

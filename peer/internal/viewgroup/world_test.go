@@ -64,6 +64,26 @@ func runsOn(peers int) map[view.Process]int {
 	return at
 }
 
+// comes brings a peer with another replica of a rank, which is to join it, and returns
+// its number.
+func (w *world) comes(rank int) (number int) {
+	w.Helper()
+	number = len(w.members)
+	_, p, ok := w.members[0].View().Join(rank)
+	if !ok {
+		w.Fatalf("nobody can join rank %d: %s", rank, w.state())
+	}
+	c := w.members[0].config
+	m, err := New(Config{View: view.New(c.Peers-1, 1), Peers: c.Peers, Members: c.Members, Self: number, RunsOn: runsOn(c.Peers)})
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.members, w.side = append(w.members, m), append(w.side, w.side[0])
+	w.carry(0, w.members[0].Introduce(Newcomer{Peer: number, Process: p}))
+	w.carry(0, w.members[0].Propose(Change{Process: p}))
+	return number
+}
+
 // carry takes what member i wants to be done.
 func (w *world) carry(i int, out Output) {
 	w.Helper()

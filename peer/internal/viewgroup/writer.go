@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 	"github.com/libp2p/go-msgio/pbio"
 	"google.golang.org/protobuf/proto"
@@ -28,13 +29,13 @@ const (
 // others.
 type writer struct {
 	group  *Group
-	to     int
+	to     p2ppeer.ID
 	queue  chan *Message
 	stream network.Stream // nil when there is none
 	stop   func() bool    // of the stream's end with the group
 }
 
-func (g *Group) newWriter(to int) *writer {
+func (g *Group) newWriter(to p2ppeer.ID) *writer {
 	w := &writer{group: g, to: to, queue: make(chan *Message, maxQueued)}
 	g.wg.Go(w.run) // ends with the group
 	return w
@@ -54,7 +55,7 @@ func (w *writer) run() {
 		select {
 		case m := <-w.queue:
 			if err := w.send(m); err != nil && w.group.ctx.Err() == nil {
-				w.group.log.Debug().Err(err).Stringer("peer", w.group.config.Peers[w.to]).Msg("message about views not sent")
+				w.group.log.Debug().Err(err).Stringer("peer", w.to).Msg("message about views not sent")
 			}
 		case <-w.group.ctx.Done():
 			return
@@ -68,28 +69,28 @@ func (w *writer) send(m *Message) error {
 		return nil
 	}
 	if err := w.open(); err != nil {
-		return fmt.Errorf("open view stream to peer %d: %w", w.to, err)
+		return fmt.Errorf("open view stream to peer %s: %w", w.to, err)
 	}
 	if err := w.write(&pb.Hello{Job: w.group.config.Job}); err != nil {
-		return fmt.Errorf("greet peer %d: %w", w.to, err)
+		return fmt.Errorf("greet peer %s: %w", w.to, err)
 	}
 	if err := w.write(m); err != nil {
-		return fmt.Errorf("send to peer %d: %w", w.to, err)
+		return fmt.Errorf("send to peer %s: %w", w.to, err)
 	}
 	return nil
 }
 
 func (w *writer) open() error {
 	g := w.group
-	h, to := g.service.host, g.config.Peers[w.to]
+	h := g.service.host
 	// libp2p does not dial again for 5 s and more after a failure: a link that is
 	// back would not be noticed. One dial at a time is restraint enough.
 	if s, ok := h.Network().(interface{ Backoff() *swarm.DialBackoff }); ok {
-		s.Backoff().Clear(to)
+		s.Backoff().Clear(w.to)
 	}
 	ctx, cancel := context.WithTimeout(g.ctx, dialTimeout)
 	defer cancel()
-	stream, err := h.NewStream(network.WithAllowLimitedConn(ctx, "changes of views are few and small"), to, Protocol)
+	stream, err := h.NewStream(network.WithAllowLimitedConn(ctx, "changes of views are few and small"), w.to, Protocol)
 	if err != nil {
 		return err
 	}

@@ -67,13 +67,88 @@ func (x *Hello) GetJob() string {
 	return ""
 }
 
+// Newcomer is the context of the change of the membership that takes a peer in that has
+// come later.
+type Newcomer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Peer          []byte                 `protobuf:"bytes,1,opt,name=peer,proto3" json:"peer,omitempty"` // ID
+	Rank          uint32                 `protobuf:"varint,2,opt,name=rank,proto3" json:"rank,omitempty"`
+	Replica       uint32                 `protobuf:"varint,3,opt,name=replica,proto3" json:"replica,omitempty"`
+	Row           []byte                 `protobuf:"bytes,4,opt,name=row,proto3" json:"row,omitempty"` // of its process in the membership table; means nothing here
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Newcomer) Reset() {
+	*x = Newcomer{}
+	mi := &file_viewgroup_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Newcomer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Newcomer) ProtoMessage() {}
+
+func (x *Newcomer) ProtoReflect() protoreflect.Message {
+	mi := &file_viewgroup_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Newcomer.ProtoReflect.Descriptor instead.
+func (*Newcomer) Descriptor() ([]byte, []int) {
+	return file_viewgroup_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Newcomer) GetPeer() []byte {
+	if x != nil {
+		return x.Peer
+	}
+	return nil
+}
+
+func (x *Newcomer) GetRank() uint32 {
+	if x != nil {
+		return x.Rank
+	}
+	return 0
+}
+
+func (x *Newcomer) GetReplica() uint32 {
+	if x != nil {
+		return x.Replica
+	}
+	return 0
+}
+
+func (x *Newcomer) GetRow() []byte {
+	if x != nil {
+		return x.Row
+	}
+	return nil
+}
+
 var File_viewgroup_proto protoreflect.FileDescriptor
 
 const file_viewgroup_proto_rawDesc = "" +
 	"\n" +
 	"\x0fviewgroup.proto\x12\x10p2pmpi.viewgroup\"\x19\n" +
 	"\x05Hello\x12\x10\n" +
-	"\x03job\x18\x01 \x01(\tR\x03jobB>Z<github.com/p2pmpi/p2pmpi/peer/internal/viewgroup/internal/pbb\x06proto3"
+	"\x03job\x18\x01 \x01(\tR\x03job\"^\n" +
+	"\bNewcomer\x12\x12\n" +
+	"\x04peer\x18\x01 \x01(\fR\x04peer\x12\x12\n" +
+	"\x04rank\x18\x02 \x01(\rR\x04rank\x12\x18\n" +
+	"\areplica\x18\x03 \x01(\rR\areplica\x12\x10\n" +
+	"\x03row\x18\x04 \x01(\fR\x03rowB>Z<github.com/p2pmpi/p2pmpi/peer/internal/viewgroup/internal/pbb\x06proto3"
 
 var (
 	file_viewgroup_proto_rawDescOnce sync.Once
@@ -87,9 +162,10 @@ func file_viewgroup_proto_rawDescGZIP() []byte {
 	return file_viewgroup_proto_rawDescData
 }
 
-var file_viewgroup_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
+var file_viewgroup_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
 var file_viewgroup_proto_goTypes = []any{
-	(*Hello)(nil), // 0: p2pmpi.viewgroup.Hello
+	(*Hello)(nil),    // 0: p2pmpi.viewgroup.Hello
+	(*Newcomer)(nil), // 1: p2pmpi.viewgroup.Newcomer
 }
 var file_viewgroup_proto_depIdxs = []int32{
 	0, // [0:0] is the sub-list for method output_type
@@ -110,7 +186,7 @@ func file_viewgroup_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_viewgroup_proto_rawDesc), len(file_viewgroup_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   1,
+			NumMessages:   2,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
