@@ -1,6 +1,9 @@
 package e2e
 
 import (
+	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -31,8 +34,8 @@ func (j *job) kill() {
 }
 
 // stepperArgs is a steady job of three ranks twice over.
-func stepperArgs(steps string) []string {
-	return []string{"-n", "3", "-r", "2", filepath.Join(bin, "stepper"), "-steps", steps, "-every", "50", "-work", "0", "-pause", "20ms"}
+func stepperArgs(steps int) []string {
+	return []string{"-n", "3", "-r", "2", filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "50", "-work", "0", "-pause", "20ms"}
 }
 
 // expectWhole expects that what several p2pruns have printed one after the other is the
@@ -57,21 +60,24 @@ func expectWhole(t *testing.T, steps int, jobs ...*job) {
 // over meanwhile, also with a peer less.
 func TestAttach(t *testing.T) {
 	for name, c := range map[string]struct {
-		steps string
-		n     int
+		steps int
+		begin bool // kill it before processes have heard that they may leave mpj.Init, or some
 		over  bool
-		kill  bool
+		kill  bool // a peer as well
 	}{
-		"the job still runs":                  {"500", 500, false, false},
-		"the job is over":                     {"250", 250, true, false},
-		"the job has lost a peer and is over": {"250", 250, true, true},
+		"the job begins":                      {steps: 100, begin: true},
+		"the job still runs":                  {steps: 500},
+		"the job is over":                     {steps: 250, over: true},
+		"the job has lost a peer and is over": {steps: 250, over: true, kill: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			peers := grid(t, 6, "--slots", "1")
 			home := t.TempDir()
 			first := keep(t, home, peers, stepperArgs(c.steps)...)
-			first.printed("rank 1 step 100 ")
+			if !c.begin {
+				first.printed("rank 1 step 100 ")
+			}
 			first.kill()
 			if c.kill {
 				first.peerOf(peers, "1.0").kill()
@@ -89,7 +95,7 @@ func TestAttach(t *testing.T) {
 				t.Fatalf("exit status %d", s)
 			}
 			t.Logf("over %v after it was gone on with", time.Since(begun))
-			expectWhole(t, c.n, first, second)
+			expectWhole(t, c.steps, first, second)
 			expectNothingLeft(t, peers)
 			if again := attach(t, home); again.wait() != 64 {
 				t.Errorf("gone on with once more: exit status %d", again.status)
@@ -152,4 +158,91 @@ func TestAttachCancel(t *testing.T) {
 // twoRanks is a steady job of two ranks twice over.
 func twoRanks(steps string) []string {
 	return []string{"-n", "2", "-r", "2", filepath.Join(bin, "stepper"), "-steps", steps, "-every", "50", "-work", "0", "-pause", "20ms"}
+}
+
+// TestAttachHearsTheStatus kills p2prun before the program ends in a way of its own.
+func TestAttachHearsTheStatus(t *testing.T) {
+	stepper := func(how string) []string {
+		return []string{filepath.Join(bin, "stepper"), how, "5", "-steps", "200", "-work", "0", "-pause", "20ms"}
+	}
+	for name, program := range map[string][]string{
+		"exit":              stepper("-exit"),
+		"abort":             stepper("-abort"),
+		"exit of rank 1":    {filepath.Join(bin, "rude"), "init", "say=rank 1 step", "sleep=3s", "only=1", "exit=5", "barrier", "finalize"},
+		"files are written": {filepath.Join(bin, "stepper"), "-steps", "100", "-work", "0", "-pause", "20ms", "-write", "sum.txt"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			peers := grid(t, 4, "--slots", "1")
+			home := t.TempDir()
+			first := keep(t, home, peers, append([]string{"-n", "2", "-r", "2", "-o", "*.txt"}, program...)...)
+			first.printed("rank 1 step")
+			first.kill()
+			for _, p := range peers {
+				eventually(t, "slots", p.unused)
+			}
+			second := attach(t, home)
+			want := 5
+			if name == "files are written" {
+				want = 0
+			}
+			if s := second.wait(); s != want {
+				t.Errorf("exit status %d, want %d", s, want)
+			}
+			for rank := range 2 {
+				_, err := os.Stat(filepath.Join(first.cmd.Dir, fmt.Sprintf("rank%d", rank), "sum.txt"))
+				if (err == nil) != (want == 0) {
+					t.Errorf("file of rank %d: %v", rank, err)
+				}
+			}
+			expectNothingLeft(t, peers)
+		})
+	}
+}
+
+// TestR6AttachInAFlood kills p2prun several times while much is printed: no line is
+// missing, and at most one, the last, comes twice each time.
+func TestR6AttachInAFlood(t *testing.T) {
+	t.Parallel()
+	const lines, kills = 60000, 4
+	peers := grid(t, 4, "--slots", "1")
+	home := t.TempDir()
+	jobs := []*job{keep(t, home, peers, "-n", "2", "-r", "2", filepath.Join(bin, "rude"),
+		"init", fmt.Sprintf("lines=%d", lines), "barrier", "finalize")}
+	for range kills {
+		j := jobs[len(jobs)-1]
+		eventually(t, "output", func() error {
+			if len(j.stdout.String()) < 400<<10 {
+				return errors.New("too little")
+			}
+			return nil
+		})
+		j.kill()
+		jobs = append(jobs, attach(t, home))
+	}
+	if s := jobs[kills].wait(); s != 0 {
+		t.Errorf("exit status %d", s)
+	}
+	next, twice := make([]int, 2), 0
+	for _, j := range jobs {
+		for line := range strings.Lines(j.stdout.String()) {
+			var rank, number int
+			if n, err := fmt.Sscanf(line, "rank %d line %d of a flood that nobody asked for", &rank, &number); n != 2 {
+				t.Fatalf("line %q: %v", line, err)
+			}
+			switch number {
+			case next[rank]:
+				next[rank]++
+			case next[rank] - 1:
+				twice++
+			default:
+				t.Fatalf("%q, want number %d", line, next[rank])
+			}
+		}
+	}
+	if next[0] != lines || next[1] != lines || twice > kills {
+		t.Errorf("%d lines, %d of them twice", next, twice)
+	}
+	t.Logf("%d lines came twice after %d kills", twice, kills)
+	expectNothingLeft(t, peers)
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -105,6 +106,30 @@ func TestV2SubmitterInTheMajority(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
+// printsMore waits until a submitter that is in touch again gets output of its job.
+func (j *job) printsMore() {
+	j.t.Helper()
+	since, printed := time.Now(), len(j.stdout.String())
+	eventually(j.t, "more output", func() error {
+		if len(j.stdout.String()) == printed {
+			return errors.New("none")
+		}
+		return nil
+	})
+	j.t.Logf("more output %v after the cut was mended", time.Since(since))
+}
+
+// misses waits until the peer has found the submitter of its job silent.
+func (p *peerProcess) misses() {
+	p.t.Helper()
+	eventually(p.t, "peer "+p.id, func() error {
+		if !strings.Contains(p.log.String(), "the submitter is out of reach") {
+			return errors.New("has not missed the submitter")
+		}
+		return nil
+	})
+}
+
 // TestSubmitterCutOffForAWhile unplugs the submitter's machine for longer than anybody
 // needs to be found silent. The job goes on without it, and it comes back to it.
 func TestSubmitterCutOffForAWhile(t *testing.T) {
@@ -124,14 +149,7 @@ func TestSubmitterCutOffForAWhile(t *testing.T) {
 			time.Sleep(4 * time.Second) // what is tested
 			heal()
 			healed := time.Now()
-			printed := len(j.stdout.String())
-			eventually(t, "more output", func() error {
-				if len(j.stdout.String()) == printed {
-					return errors.New("none")
-				}
-				return nil
-			})
-			t.Logf("more output %v after the cut was mended", time.Since(healed))
+			j.printsMore()
 			expectSteady(t, j, 500)
 			t.Logf("over %v after the cut was mended", time.Since(healed))
 			expectNobodyFailed(t, j)
@@ -163,7 +181,9 @@ func TestSubmitterUnplugged(t *testing.T) {
 			heal := part(network, len(machines), 0)
 			cut := time.Now()
 			if c.kill {
-				time.Sleep(4 * time.Second) // so long that all know that the submitter is silent
+				for _, p := range peers {
+					p.misses()
+				}
 				j.peerOf(peers, "1.0").kill()
 			}
 			if c.over {
@@ -177,19 +197,57 @@ func TestSubmitterUnplugged(t *testing.T) {
 			time.Sleep(time.Until(cut.Add(15 * time.Second))) // what is tested
 			heal()
 			healed := time.Now()
-			printed := len(j.stdout.String())
-			eventually(t, "more output", func() error {
-				if len(j.stdout.String()) == printed {
-					return errors.New("none")
-				}
-				return nil
-			})
-			t.Logf("more output %v after the cut was mended", time.Since(healed))
+			j.printsMore()
 			expectSteady(t, j, c.steps)
 			t.Logf("over %v after the cut was mended", time.Since(healed))
 			if !c.kill {
 				expectNobodyFailed(t, j)
 			}
+			expectNothingLeft(t, peers)
+		})
+	}
+}
+
+// TestSubmitterUnpluggedHearsTheStatus unplugs the submitter's machine until the program has
+// ended in a way of its own.
+func TestSubmitterUnpluggedHearsTheStatus(t *testing.T) {
+	for _, how := range []string{"-exit", "-abort"} {
+		t.Run(how[1:], func(t *testing.T) {
+			t.Parallel()
+			machines, network := newEther(t, 1, 5)
+			peers := lanGrid(t, machines, "--slots", "1")
+			j := machines[0].submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "2", "-r", "2", "-w", "60", "--timeout", "110s",
+				filepath.Join(bin, "stepper"), how, "5", "-steps", "800", "-work", "0", "-pause", "20ms")
+			j.waitRunning()
+			j.printed("rank 1 step 50 ")
+			heal := part(network, len(machines), 0)
+			for _, p := range peers {
+				eventually(t, "slots", p.unused)
+			}
+			time.Sleep(2 * time.Second) // p2prun has noticed it too
+			heal()
+			if s := j.wait(); s != 5 {
+				t.Errorf("exit status %d, want 5", s)
+			}
+			expectNothingLeft(t, peers)
+		})
+	}
+}
+
+// TestSubmitterFrozen stops p2prun, as a machine that is suspended does, for longer than the
+// others need to go on without it. It has not seen the time pass.
+func TestSubmitterFrozen(t *testing.T) {
+	for _, long := range []time.Duration{5 * time.Second, 18 * time.Second} {
+		t.Run(long.String(), func(t *testing.T) {
+			t.Parallel()
+			peers := grid(t, 6, "--slots", "1")
+			j := loopback.steady(t, peers[0], 1300)
+			j.printed("rank 1 step 100 ")
+			j.cmd.Process.Signal(syscall.SIGSTOP)
+			time.Sleep(long) // what is tested
+			j.cmd.Process.Signal(syscall.SIGCONT)
+			expectSteady(t, j, 1300)
+			expectNobodyFailed(t, j)
 			expectNothingLeft(t, peers)
 		})
 	}

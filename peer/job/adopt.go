@@ -37,7 +37,8 @@ import (
 // adopted is what is known of a job that another process has begun.
 type adopted struct {
 	changes   map[uint64]viewgroup.Change // agreed on and not taken yet, by the epoch after them
-	waited    bool                        // long enough for those that are not back
+	hurried   bool                        // those whose processes have all failed are waited for no more
+	waited    bool                        // nor is anybody who is not back
 	collected map[view.Process]*jobpb.Collected
 }
 
@@ -55,7 +56,8 @@ func (s *Submitter) Attach(ctx context.Context, id string, emit func(Event) erro
 		return *k.kept.Result
 	}
 	shown, err := k.positions()
-	if err != nil {
+	begin, wrong := k.begin()
+	if err = errors.Join(err, wrong); err != nil {
 		return Result{Status: StatusUsage, Message: err.Error()}
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -69,7 +71,7 @@ func (s *Submitter) Attach(ctx context.Context, id string, emit func(Event) erro
 	defer s.forget(id)
 	j.printer = newPrinter(id, emit, func(err error) { cancel(fmt.Errorf("nobody listens: %w", err)) }, k)
 	defer j.printer.close()
-	return newAdopted(j, shown).finish(ctx)
+	return newAdopted(j, shown, begin).finish(ctx)
 }
 
 // runAgain returns the run of a kept job.
@@ -87,7 +89,7 @@ func (s *Submitter) runAgain(k *keeper) *run {
 
 // newAdopted returns the execution of a job on the peers that it was kept with. Streams to
 // them are being made.
-func newAdopted(j *run, shown [][2]uint64) *execution {
+func newAdopted(j *run, shown [][2]uint64, begin *jobpb.ToPeer) *execution {
 	r := &reservation.Reservation{Job: j.spec.ID}
 	for _, p := range j.keeper.kept.Peers {
 		r.Placements = append(r.Placements, reservation.Placement{Peer: p.Peer, Processes: p.Processes})
@@ -95,7 +97,7 @@ func newAdopted(j *run, shown [][2]uint64) *execution {
 	}
 	e := newExecution(j, r)
 	e.adopted = &adopted{changes: make(map[uint64]viewgroup.Change), collected: make(map[view.Process]*jobpb.Collected)}
-	e.emission, e.watch.begun = GoOn(shown), true
+	e.emission, e.begin, e.watch.begun = GoOn(shown), begin, begin != nil
 	for rank := range shown {
 		e.flows[rank] = [2]flow{{shown: shown[rank][0]}, {shown: shown[rank][1]}}
 	}
@@ -139,6 +141,23 @@ func (a *adopted) hear(l *link, m *jobpb.FromPeer) bool {
 	return true
 }
 
+// overdueFailed is how long peers have to come back whose processes have failed, as the others
+// say: most of them are gone.
+const overdueFailed = 2 * time.Second
+
+// late goes on without those that have not come back in time.
+func (e *execution) late() *Result {
+	switch a := e.adopted; {
+	case a == nil:
+		return e.loseAway("it has not come back")
+	case a.hurried:
+		a.waited = true
+	default:
+		a.hurried, e.overdue = true, time.After(overdueAfter)
+	}
+	return nil
+}
+
 // catchUp takes the changes that have been agreed on, when it is known what they follow
 // from, and lets go of the peers that the job does not need any more.
 func (e *execution) catchUp() (r *Result) {
@@ -146,7 +165,7 @@ func (e *execution) catchUp() (r *Result) {
 	agreed := e.adopted.after(e.watch.View())
 	for _, l := range e.links {
 		switch {
-		case isAway(l) && l.away && !slices.ContainsFunc(l.processes, agreed.Has): // it will not be back
+		case l.err == nil && l.away && e.adopted.hurried && !slices.ContainsFunc(l.processes, agreed.Has): // it will not be back
 		case isAway(l):
 			away++
 		case l.err == nil:
@@ -157,7 +176,7 @@ func (e *execution) catchUp() (r *Result) {
 	case present > 0:
 		e.patience = nil
 		if e.overdue == nil {
-			e.overdue = time.After(overdueAfter)
+			e.overdue = time.After(overdueFailed)
 		}
 	case !slices.ContainsFunc(e.links, func(l *link) bool { return l.err == nil }):
 		return e.nothingLeft()

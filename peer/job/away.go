@@ -83,14 +83,19 @@ func (e *execution) strand(l *link) *Result {
 	}
 	l.end()
 	l.wire, l.away = newWire(), true // what the old one still brings will be repeated
-	count, anew := l.count, e.adopted != nil
-	l.running.Go(func() { l.reopen(e.j.s.cfg.Host, e.j.spec.ID, count, anew, e.inbox, e.done) }) // ends with the link
+	m := &jobpb.Resume{Job: e.j.spec.ID, Heard: l.count, Anew: e.adopted != nil}
+	pause := time.Until(l.backAt.Add(resumePause))
+	l.running.Go(func() { // ends with the link
+		if l.rest(pause) {
+			l.reopen(e.j.s.cfg.Host, m, e.inbox, e.done)
+		}
+	})
 	return nil
 }
 
 // reopen makes the stream anew. What it hears first goes to inbox.
-func (l *link) reopen(h host.Host, job string, count uint64, anew bool, inbox chan<- heard, done <-chan struct{}) {
-	m := &jobpb.ToPeer{Body: &jobpb.ToPeer_Resume{Resume: &jobpb.Resume{Job: job, Heard: count, Anew: anew}}}
+func (l *link) reopen(h host.Host, resume *jobpb.Resume, inbox chan<- heard, done <-chan struct{}) {
+	m := &jobpb.ToPeer{Body: &jobpb.ToPeer_Resume{Resume: resume}}
 	for cut := time.Now(); l.ctx.Err() == nil; {
 		// On the old connection what is sent waits for TCP to try again, about as long as
 		// the link was cut. A new one may be another job's.
@@ -108,11 +113,17 @@ func (l *link) reopen(h host.Host, job string, count uint64, anew bool, inbox ch
 			}
 			return
 		}
-		select {
-		case <-time.After(resumePause):
-		case <-l.ctx.Done():
-		}
+		l.rest(resumePause)
 	}
+}
+
+// rest lets some time pass, and reports whether the link still is.
+func (l *link) rest(d time.Duration) bool {
+	select {
+	case <-time.After(d):
+	case <-l.ctx.Done():
+	}
+	return l.ctx.Err() == nil
 }
 
 // resume makes one attempt.
@@ -158,7 +169,7 @@ func (e *execution) resumed(h heard) *Result {
 	if answer.Error != "" {
 		return e.lose(l, "its part of the job has ended", errors.New(plain(answer.Error)))
 	}
-	l.owes = answer.Said
+	l.owes, l.backAt = answer.Said, time.Now()
 	for _, p := range l.processes {
 		delete(e.unspoken, p) // it is repeated
 	}
@@ -168,9 +179,11 @@ func (e *execution) resumed(h heard) *Result {
 
 // remind tells a peer what it may have missed. What it knows means nothing to it.
 func (e *execution) remind(l *link) {
+	if e.begin != nil {
+		l.say(e.begin)
+	}
 	if e.adopted == nil { // else it knows more of that than this process
 		v := e.watch.View()
-		l.say(e.begin)
 		for p, on := range e.runsOn {
 			if p.Replica >= e.j.req.R && (v.Has(p) || e.entered(p)) {
 				l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: e.row(on, p)}})
@@ -206,15 +219,6 @@ func (e *execution) rejoin() (r *Result) {
 	}
 	e.regroup()
 	return r
-}
-
-// late goes on without those that have not come back in time.
-func (e *execution) late() *Result {
-	if e.adopted != nil {
-		e.adopted.waited = true
-		return nil
-	}
-	return e.loseAway("it has not come back")
 }
 
 // loseAway gives up the peers that are away.

@@ -83,3 +83,29 @@ func TestR6RandomFailovers(t *testing.T) {
 		}
 	}
 }
+
+func TestR6EmissionGoesOnWhereAnotherProcessHasStopped(t *testing.T) {
+	e := GoOn([][2]uint64{{2, 0}, {5, 0}})
+	steps := []struct {
+		rank  int
+		first uint64
+		in    [][]byte
+		want  string
+		bad   bool
+	}{
+		{0, 1, records("b\n", "c\n"), "c\n", false}, // noted, and not acknowledged
+		{0, 4, records("e\n"), "", true},            // a gap
+		{1, 6, records("g\n"), "g\n", false},        // acknowledged, and not noted
+		{1, 8, records("i\n"), "", true},
+		{1, 7, records("h\n"), "h\n", false},
+	}
+	for i, s := range steps {
+		fresh, ok := e.Add(proc(s.rank, 0), Stdout, s.first, s.in)
+		if got := string(bytes.Join(fresh, nil)); got != s.want || ok == s.bad {
+			t.Errorf("step %d: got %q %v, want %q", i, got, ok, s.want)
+		}
+	}
+	if got := []uint64{e.Next(0, Stdout), e.Next(1, Stdout)}; got[0] != 3 || got[1] != 8 {
+		t.Errorf("next %d, want 3 and 8", got)
+	}
+}

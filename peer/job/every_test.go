@@ -361,7 +361,6 @@ func (s *search) follow(t *testing.T, j whole, depth int) {
 // everyAct yields what can become of j by one act, and holds the promises
 // against it.
 func everyAct(t *testing.T, j *whole) iter.Seq[whole] {
-	t.Helper()
 	return func(yield func(whole) bool) {
 		for i, p := range j.watch.View().Processes() {
 			for _, a := range acts {

@@ -356,6 +356,9 @@ func (e *execution) carryOut(s Step) *Result {
 	}
 	if s.Begin {
 		e.begin = &jobpb.ToPeer{Body: &jobpb.ToPeer_Begin{Begin: &jobpb.Begin{Keys: e.keys, Places: e.places()}}}
+		if err := e.j.keeper.writeBegin(e.begin.GetBegin()); err != nil {
+			e.j.warn(err.Error())
+		}
 		e.tell(e.begin)
 		if e.j.keeper != nil && e.views != nil {
 			e.j.emit(Event{Kind: KeptEvent, Text: fmt.Sprintf("should this p2prun be killed, p2prun --attach %.8s goes on with the job", e.j.spec.ID)})

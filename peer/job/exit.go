@@ -55,6 +55,9 @@ func (w *Watch) lost(rank int) Result {
 			continue
 		}
 		p := w.at(id)
+		if p.aborted != nil { // what it had written before, nobody has any more
+			return *p.aborted
+		}
 		ends = append(ends, fmt.Sprintf("replica %d %s", k, p.why))
 		if p.exit != nil && p.exit.byItself() {
 			byItself++

@@ -17,8 +17,10 @@ import (
 	"github.com/libp2p/go-libp2p/core/crypto"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
 // What a submitter keeps of a job, so that another process of it can go on with the job
@@ -39,6 +41,7 @@ type Kept struct {
 	Ends     time.Time  `json:"ends"`     // as --timeout says; zero: never
 	Identity []byte     `json:"identity"` // private key of the submitter
 	Peers    []KeptPeer `json:"peers"`
+	Begin    []byte     `json:"begin,omitempty"`  // what peers are told when processes may leave mpj.Init: all the same
 	Result   *Result    `json:"result,omitempty"` // once the job has one
 }
 
@@ -203,6 +206,29 @@ func (k *keeper) writePeers(e *execution) error {
 		k.kept.Peers = append(k.kept.Peers, p)
 	}
 	return k.write()
+}
+
+// writeBegin keeps what peers are about to be told, so that none is told something else.
+func (k *keeper) writeBegin(m *jobpb.Begin) (err error) {
+	if k == nil {
+		return nil
+	}
+	if k.kept.Begin, err = proto.Marshal(m); err != nil {
+		return fmt.Errorf("keep the job: %w", err)
+	}
+	return k.write()
+}
+
+// begin returns that, or nil if nobody was told yet.
+func (k *keeper) begin() (*jobpb.ToPeer, error) {
+	if k.kept.Begin == nil {
+		return nil, nil
+	}
+	m := &jobpb.Begin{}
+	if err := proto.Unmarshal(k.kept.Begin, m); err != nil {
+		return nil, fmt.Errorf("job %s is kept badly: %w", k.kept.Job, err)
+	}
+	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Begin{Begin: m}}, nil
 }
 
 // writeResult keeps how the job has ended, before its peers forget it. Of one that is

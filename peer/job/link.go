@@ -52,6 +52,7 @@ type link struct {
 	retired       bool                         // it was told to stop before the job is over
 	retiredAt     time.Time
 	count         uint64 // messages that it has said, but for output
+	backAt        time.Time
 	owes          uint64 // count of what it had said when its stream was last made anew
 	away          bool   // its stream is to be made anew: see away.go
 

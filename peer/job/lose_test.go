@@ -1,6 +1,7 @@
 package job
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -67,6 +68,24 @@ func TestR7RankWithoutReplicaEndsTheJob(t *testing.T) {
 
 // TestInitIsLeftTogether: Begin comes when the last live process has called
 // mpj.Init, and the failed are not waited for.
+// A new replica that comes to nothing because its rank is done is not said to have exited
+// with some status, as if the program had: only one that ends before that is.
+func TestNewReplicaThatItsRankDidNotNeedIsNoFailureOfTheProgram(t *testing.T) {
+	for _, done := range []bool{false, true} {
+		w := running(t, 2, 2)
+		w.Lost([]view.Process{proc(0, 1)}, "is lost")
+		w.Join(proc(0, 2))
+		if done {
+			finish(w, proc(0, 0))
+		}
+		s := w.Exited(proc(0, 2), Exit{Code: 1, Initialized: true})
+		want := map[bool]string{false: "rank 0 replica 2 exited with status 1", true: "rank 0 replica 2 had yet to be brought up to date when its rank was done"}[done]
+		if !slices.Contains(s.Notes, want) {
+			t.Errorf("its rank was done: %v; the user was told %q, want %q", done, s.Notes, want)
+		}
+	}
+}
+
 func TestInitIsLeftTogether(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1)
 	b.play(func(p *part) {

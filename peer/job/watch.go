@@ -188,8 +188,20 @@ func (w *Watch) judge(s *Step, p view.Process) {
 	case e.good():
 		w.ask(s, p, view.Finished, e.String())
 	case !speaks || drained:
-		w.ask(s, p, view.Failed, e.String())
+		w.ask(s, p, view.Failed, w.cause(p))
 	}
+}
+
+// cause says how p has ended, as the rest of a sentence. One that is new in its rank
+// ends when nobody is left who could tell it the rest.
+func (w *Watch) cause(p view.Process) string {
+	at := w.at(p)
+	for k := range w.view.R {
+		if at.joining && at.exit.byItself() && w.view.State(view.Process{Rank: p.Rank, Replica: k}) == view.Finished {
+			return "had yet to be brought up to date when its rank was done"
+		}
+	}
+	return at.exit.String()
 }
 
 // judgeOthers judges the other replicas of p's rank, which may have ended long ago

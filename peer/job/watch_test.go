@@ -355,3 +355,17 @@ func TestV2CutOffJobStopsAndSaysSo(t *testing.T) {
 		t.Error("the job is over twice")
 	}
 }
+
+// TestAbortWhileNobodyHeard: the peers have failed the replicas by themselves, and what the
+// rank had written before is lost. Why it ended is not.
+func TestAbortWhileNobodyHeard(t *testing.T) {
+	w := running(t, 2, 2)
+	for k := range 2 {
+		w.Aborted(proc(1, k), 7, "no food")
+		w.Exited(proc(1, k), Exit{Code: -1, Signal: "killed", Reason: "has called Abort", Initialized: true})
+	}
+	w.Committed(viewgroup.Change{Process: proc(1, 0), To: view.Failed})
+	if s := w.Committed(viewgroup.Change{Process: proc(1, 1), To: view.Failed}); s.Result == nil || s.Result.Status != 7 {
+		t.Errorf("got %+v, want status 7", s.Result)
+	}
+}

@@ -67,7 +67,7 @@ func (j *job) standIn() {
 		j.missed = time.Now() // it is here, and makes no views
 	}
 	limit := missFor + j.away
-	if j.keys == nil { // it has not begun, and nobody else can begin it
+	if j.keys == nil && !j.returns { // it has not begun, and nobody else can begin it
 		limit = missFor
 	}
 	if time.Since(j.missed) > limit || !j.until.IsZero() && time.Now().After(j.until) {

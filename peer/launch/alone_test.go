@@ -10,16 +10,22 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
 // resume opens a control stream to a peer that begins with Resume, and returns the answer.
 func (j *testJob) resume(from host.Host, peer *member, job string, heard uint64) (*testLink, *jobpb.Resumed) {
 	j.Helper()
+	return j.resumeWith(from, peer, &jobpb.Resume{Job: job, Heard: heard})
+}
+
+func (j *testJob) resumeWith(from host.Host, peer *member, resume *jobpb.Resume) (*testLink, *jobpb.Resumed) {
+	j.Helper()
 	s, err := from.NewStream(j.Context(), peer.ID(), ControlProtocol)
 	if err != nil {
 		j.Fatal(err)
 	}
-	m := &jobpb.ToPeer{Body: &jobpb.ToPeer_Resume{Resume: &jobpb.Resume{Job: job, Heard: heard}}}
+	m := &jobpb.ToPeer{Body: &jobpb.ToPeer_Resume{Resume: resume}}
 	if err := pbio.NewDelimitedWriter(s).WriteMsg(m); err != nil {
 		j.Fatal(err)
 	}
@@ -159,4 +165,97 @@ func TestJobThatHasNotBegunDoesNotGoOn(t *testing.T) {
 		l.stream.Reset()
 	}
 	j.gone()
+}
+
+// startKept starts a job of one rank whose submitter may come back as a new process.
+func startKept(t *testing.T, args ...string) *testJob {
+	j := newTestJob(t, 1, 2, nil, args...)
+	start := j.startMessage()
+	start.GetStart().AwayNs, start.GetStart().Returns = int64(time.Minute), true
+	j.prepare()
+	j.tell(start)
+	for _, l := range j.links {
+		await(l, (*jobpb.FromPeer).GetStarted)
+	}
+	j.peers[0].meet(j.peers[1])
+	j.peers[1].meet(j.peers[0])
+	j.joinGroup(&jobpb.Join{Views: []uint32{2, 0, 1}}, true)
+	j.begin()
+	return j
+}
+
+// TestNewSubmitterHearsAll: each that comes after one that was killed hears all that was
+// said, and what has been agreed on, once; and can ask for changes.
+func TestNewSubmitterHearsAll(t *testing.T) {
+	t.Parallel()
+	j := startKept(t, "print", "line", "3", "0")
+	for k, l := range j.links {
+		l.exited(view.Process{Replica: k})
+	}
+	for range 2 {
+		for _, l := range j.links {
+			l.stream.Conn().Close() // as the kernel does
+		}
+		for k, peer := range j.peers {
+			l, r := j.resumeWith(j.submitter.Host, peer, &jobpb.Resume{Job: j.spec.ID, Anew: true})
+			if r.Error != "" {
+				t.Fatal(r.Error)
+			}
+			if p := await(l, (*jobpb.FromPeer).GetPrepared); p.Error != "" {
+				t.Errorf("not prepared: %s", p.Error)
+			}
+			if e := l.exited(view.Process{Replica: k}); e.Code != 0 {
+				t.Errorf("exit %v", e)
+			}
+			j.links[k] = l
+		}
+		if got := j.links[0].output(view.Process{}, 1); got != "line 0\nline 1\nline 2\n" {
+			t.Errorf("output %q", got)
+		}
+		epochs := make(map[uint64]bool)
+		for len(epochs) < 2 { // both finish: the peers have asked for that
+			m := await(j.links[0], (*jobpb.FromPeer).GetAgreed)
+			if epochs[m.Epoch] || view.State(m.To) != view.Finished {
+				t.Errorf("agreed %v", m)
+			}
+			epochs[m.Epoch] = true
+		}
+	}
+	failed := viewgroup.Change{Process: view.Process{Replica: 1}, To: view.Failed}
+	j.links[1].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Propose{Propose: jobpb.FromChange(failed, 0)}})
+	for _, l := range j.links {
+		for {
+			m := await(l, (*jobpb.FromPeer).GetAgreed)
+			if c, err := m.Change(); err != nil || c == failed {
+				break
+			}
+		}
+	}
+	j.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Stop{Stop: &jobpb.Stop{Reason: "test"}}})
+	j.gone()
+}
+
+// TestSubmitterThatLeavesIsNotWaitedFor: it says so, or has not said that it may return.
+func TestSubmitterThatLeavesIsNotWaitedFor(t *testing.T) {
+	t.Parallel()
+	j := startKept(t, "sleep")
+	for _, l := range j.links {
+		l.stream.ResetWithError(jobpb.Left)
+	}
+	j.gone()
+}
+
+// TestOnlyOneWithoutALogAsksForChanges: the first process of a submitter has the log itself.
+func TestOnlyOneWithoutALogAsksForChanges(t *testing.T) {
+	t.Parallel()
+	for name, m := range map[string]*jobpb.Change{
+		"not anew":       jobpb.FromChange(viewgroup.Change{To: view.Failed}, 0),
+		"no such change": {To: 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := startKept(t, "sleep")
+			j.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Propose{Propose: m}})
+			j.gone()
+		})
+	}
 }

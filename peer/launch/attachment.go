@@ -116,7 +116,8 @@ func (a *attachment) write() {
 func (j *job) broke(reason error) {
 	left, ok := errors.AsType[*network.StreamError](reason)
 	forGood := ok && left.Remote && left.ErrorCode == jobpb.Left
-	if j.keys == nil || forGood || j.missed.IsZero() && (j.views == nil || !j.returns) {
+	silent := !j.missed.IsZero() && j.keys != nil
+	if forGood || !silent && (j.views == nil || !j.returns) {
 		j.end(reason)
 		return
 	}
@@ -156,7 +157,7 @@ func (s *Service) dropBefore(missed time.Time, but network.Conn) {
 // resume makes stream the submitter's, which has heard so much of what was said.
 func (j *job) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume) error {
 	switch {
-	case j.ended != nil || j.keys == nil:
+	case j.ended != nil || j.keys == nil && !m.Anew:
 		return errors.New("the job is not under way")
 	case m.Heard > uint64(len(j.said)):
 		return fmt.Errorf("%d messages heard of %d", m.Heard, len(j.said))

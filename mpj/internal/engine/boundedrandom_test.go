@@ -6,12 +6,15 @@ import (
 	"encoding/binary"
 	"flag"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
@@ -100,8 +103,8 @@ var (
 	plansSeed = flag.Uint64("plans.seed", 0, "seed of the first; 0: a random one")
 )
 
-// Random programs that need nothing buffered end with hardly any credit, while masters are
-// lost, and others join their rank.
+// Random programs that need nothing buffered end with hardly any credit, while replicas are
+// lost, others join, masters change and channels break.
 func TestRandomSafeProgramsEnd(t *testing.T) {
 	seed := cmp.Or(*plansSeed, rand.Uint64())
 	t.Logf("seed %d", seed)
@@ -116,26 +119,107 @@ func runRandomPlan(t *testing.T, seed uint64) error {
 	random := rand.New(rand.NewPCG(seed, 0))
 	near := random.IntN(5000)
 	defer engine.SetCredits(near, near+random.IntN(5000))()
-	ranks, replicas := 2+random.IntN(3), 2+random.IntN(2)
-	plan := randomPlan(random, ranks, 30+random.IntN(150))
-	job := localworld.New(soon(t), localworld.Config{Ranks: ranks, Replicas: replicas, Sockets: random.IntN(2) == 0, Heal: t.TempDir()})
-	lost := random.IntN(ranks)
-	at, joins := random.Int64N(int64(2*len(plan)*replicas)), random.IntN(2) == 0
-	var steps atomic.Int64
-	return job.Run(func(p view.Process, e *engine.Engine) error {
-		err := follow(e, p.Rank, plan, func() {
-			if steps.Add(1) != at {
-				return
-			}
-			job.Kill(view.Process{Rank: lost})
-			if joins {
-				job.Join(lost, func(_, _ uint64) {})
-			}
-		})
-		if err = ended(job, p, e, err); err != nil && p.Replica >= replicas { // the others had ended
-			job.Kill(p)
+	if random.IntN(2) == 0 {
+		defer engine.SetFlowLimit(1 + random.IntN(20_000))()
+	}
+	if random.IntN(2) == 0 {
+		defer engine.SetPastLimit(1 + random.IntN(20_000))()
+	}
+	c := localworld.Config{Ranks: 2 + random.IntN(3), Replicas: 2 + random.IntN(2), Sockets: random.IntN(2) == 0, Heal: t.TempDir()}
+	if random.IntN(2) == 0 {
+		c.Wrap = breaking(rand.New(rand.NewPCG(seed, 1)))
+	}
+	plan := randomPlan(random, c.Ranks, 30+random.IntN(150))
+	f := fate{random: random, job: localworld.New(soon(t), c), sound: make(map[view.Process]bool)}
+	for range random.IntN(8) {
+		f.times = append(f.times, random.Int64N(int64(2*len(plan)*c.Replicas)))
+	}
+	for _, p := range view.New(c.Ranks, c.Replicas).Processes() {
+		f.sound[p] = true
+	}
+	return f.job.Run(func(p view.Process, e *engine.Engine) error {
+		err := follow(e, p.Rank, plan, f.step)
+		if err = ended(f.job, p, e, err); err != nil && p.Replica >= c.Replicas { // the others had ended
+			f.job.Kill(p)
 			return nil
 		}
 		return err
 	})
+}
+
+// breaking returns what makes channels break now and then.
+func breaking(random *rand.Rand) func(_, _ view.Process, s channel.Sender) channel.Sender {
+	var mu sync.Mutex
+	return func(_, _ view.Process, s channel.Sender) channel.Sender {
+		mu.Lock()
+		defer mu.Unlock()
+		return &brittle{s, 10 + random.IntN(200)}
+	}
+}
+
+// A fate is what happens to a job, at some of the steps that its processes take.
+type fate struct {
+	job   *localworld.World
+	steps atomic.Int64
+	times []int64
+
+	mu     sync.Mutex
+	random *rand.Rand
+	sound  map[view.Process]bool // those that know what their rank knows
+}
+
+func (f *fate) step() {
+	now := f.steps.Add(1)
+	for _, at := range f.times {
+		if at == now {
+			f.strike()
+		}
+	}
+}
+
+// strike kills a process, has one join, or makes one master.
+func (f *fate) strike() {
+	f.mu.Lock()
+	p, ranks := f.any(), f.job.Ranks()
+	kind, rank := f.random.IntN(4), f.random.IntN(ranks)
+	if kind == 0 && f.spare(p) {
+		delete(f.sound, p)
+	} else if kind == 0 {
+		kind = 1
+	}
+	f.mu.Unlock()
+	switch kind {
+	case 0:
+		f.job.Kill(p)
+	case 1:
+		f.job.Promote(p)
+	default:
+		joins := make(chan view.Process, 1)
+		q, err := f.job.Join(rank, func(_, _ uint64) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
+			f.sound[<-joins] = true
+		})
+		if err == nil {
+			joins <- q
+		}
+	}
+}
+
+// any returns a sound process.
+func (f *fate) any() view.Process {
+	ps := slices.SortedFunc(maps.Keys(f.sound), func(a, b view.Process) int {
+		return cmp.Or(cmp.Compare(a.Rank, b.Rank), cmp.Compare(a.Replica, b.Replica))
+	})
+	return ps[f.random.IntN(len(ps))]
+}
+
+// spare reports whether another one of its rank is sound.
+func (f *fate) spare(p view.Process) bool {
+	for q := range f.sound {
+		if q.Rank == p.Rank && q != p {
+			return true
+		}
+	}
+	return false
 }

@@ -1,0 +1,145 @@
+package job
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+)
+
+// keeping returns a submitter that keeps its jobs, and one of them.
+func keeping(t *testing.T) (*Submitter, *keeper) {
+	t.Helper()
+	b := newBed(t, never)
+	b.submitter.cfg.Jobs = filepath.Join(t.TempDir(), "jobs")
+	req := b.request(2, 2)
+	req.Away, req.Timeout = time.Minute, time.Hour
+	k, err := b.submitter.keep(newRun(b.submitter, req))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := k.write(); err != nil {
+		t.Fatal(err)
+	}
+	return b.submitter, k
+}
+
+func TestAKeptJobIsAsItWas(t *testing.T) {
+	s, k := keeping(t)
+	id := k.kept.Job
+	if _, err := s.reopen(id); err == nil || errors.Is(err, ErrNotKept) {
+		t.Errorf("two follow it: %v", err)
+	}
+	for rank, counts := range [][2]uint64{{1 << 40, 0}, {0, 7}} {
+		for i, n := range counts {
+			if err := errors.Join(k.note(rank, Stream(i+1), 3), k.note(rank, Stream(i+1), n)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := k.writeBegin(&jobpb.Begin{Keys: []byte("keys")}); err != nil {
+		t.Fatal(err)
+	}
+	want := k.kept
+	k.close()
+	again, err := s.reopen(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := again.kept
+	if !got.Since.Equal(want.Since) || !got.Ends.Equal(want.Since.Add(time.Hour)) {
+		t.Errorf("times %v %v", got.Since, got.Ends)
+	}
+	if got.Since, got.Ends = want.Since, want.Ends; !reflect.DeepEqual(got, want) {
+		t.Errorf("kept %+v, want %+v", got, want)
+	}
+	key, err := got.Key()
+	if err != nil || !key.Equals(s.cfg.Key) {
+		t.Errorf("another identity, %v", err)
+	}
+	if shown, err := again.positions(); err != nil || !reflect.DeepEqual(shown, [][2]uint64{{1 << 40, 0}, {0, 7}}) {
+		t.Errorf("positions %v, %v", shown, err)
+	}
+	if begin, err := again.begin(); err != nil || string(begin.GetBegin().GetKeys()) != "keys" {
+		t.Errorf("begin %v, %v", begin, err)
+	}
+	all, err := Keeping(s.cfg.Jobs)
+	if err != nil || len(all) != 1 || all[0].Job != id {
+		t.Errorf("keeping %v, %v", all, err)
+	}
+	again.remove()
+	again.close()
+	if all, err := Keeping(s.cfg.Jobs); err != nil || len(all) != 0 {
+		t.Errorf("keeping %v, %v; want none", all, err)
+	}
+}
+
+// TestWhatIsNotKept: nor does anybody come out of the folder by a name.
+func TestWhatIsNotKept(t *testing.T) {
+	s, k := keeping(t)
+	bad := filepath.Join(s.cfg.Jobs, "bad")
+	if err := os.MkdirAll(bad, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(bad, "job"), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"", "other", "bad", ".", "..", "../jobs/" + k.kept.Job} {
+		if _, err := s.reopen(id); !errors.Is(err, ErrNotKept) {
+			t.Errorf("%q: %v", id, err)
+		}
+	}
+	if r := s.Attach(t.Context(), "other", nil); r.Status != StatusUsage {
+		t.Errorf("attached: %+v", r)
+	}
+	all, err := Keeping(s.cfg.Jobs)
+	if err != nil || len(all) != 1 {
+		t.Errorf("keeping %v, %v", all, err)
+	}
+	req := k.kept.Request
+	for name, change := range map[string]func(*Request){
+		"no replicas":      func(r *Request) { r.R = 1 },
+		"ends when silent": func(r *Request) { r.Away = 0 },
+	} {
+		r := req
+		change(&r)
+		if k, err := s.keep(newRun(s, r)); k != nil || err != nil {
+			t.Errorf("%s: kept, %v", name, err)
+		}
+	}
+	k.close()
+}
+
+// TestAJobWithAResultIsOver: its peers have been told to stop, and forget it.
+func TestAJobWithAResultIsOver(t *testing.T) {
+	for status, over := range map[int]bool{StatusOK: true, 5: true, StatusCancelled: false} {
+		s, k := keeping(t)
+		want := Result{Status: status, Message: "as it was"}
+		if err := k.writeResult(want); err != nil {
+			t.Fatal(err)
+		}
+		k.leave(1)
+		k.remove()
+		k.close()
+		if _, err := os.Stat(k.dir); (err != nil) != over {
+			t.Errorf("status %d with a peer that has not heard of it: %v", status, err)
+		}
+		_ = s
+	}
+	s, k := keeping(t)
+	want := Result{Status: 5, Message: "as it was"}
+	if err := k.writeResult(want); err != nil {
+		t.Fatal(err)
+	}
+	k.close()
+	if r := s.Attach(t.Context(), k.kept.Job, nil); r != want {
+		t.Errorf("attached: %+v", r)
+	}
+	if _, err := os.Stat(k.dir); err == nil {
+		t.Error("it is still kept")
+	}
+}
