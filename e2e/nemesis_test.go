@@ -150,6 +150,7 @@ type battle struct {
 	harm    map[nemesis.Process]nemesis.Harm // the most that was done to each
 	struck  map[*peerProcess]bool            // peers that may have been lost
 	orphan  bool                             // p2prun was killed
+	home    string                           // where it kept the job; "" if it handed it to a peer
 	severed bool                             // the submitter was cut off from all peers for long
 	begun   time.Time                        // the job runs
 	early   *peerProcess                     // whose disk was full before the job ran
@@ -176,6 +177,7 @@ func (b *battle) submit() {
 	home := b.submitter.home
 	if !b.plan.Client {
 		home = b.t.TempDir()
+		b.home = home
 		args = append(args, "--supernode", b.submitter.addr)
 	}
 	b.job = b.machines[0].submit(b.t, home, slices.Concat(args, b.program.options, b.program.command)...)
@@ -203,6 +205,9 @@ func (b *battle) strikeEarly() {
 func (b *battle) judge() {
 	b.t.Helper()
 	status := b.job.wait()
+	if b.orphan && b.home != "" && status == -1 {
+		status = b.attach()
+	}
 	said := strings.Join(strings.Fields(b.job.stderr.String()), " ") // lines are folded
 	for e := range b.job.events {                                    // until its end
 		if e.Event == "view" && e.Text != "" {
@@ -213,7 +218,7 @@ func (b *battle) judge() {
 	b.note("exit status %d", status)
 	b.failing = "wrong status"
 	switch {
-	case b.orphan && status != 0 && status != 70: // killed in time
+	case b.orphan && status != 0 && status != 70, b.orphan && strings.Contains(said, "nothing of job"): // killed in time
 		b.tally.outcomes["submitter killed"]++
 	case status == 0:
 		b.failing = "wrong answer"
@@ -232,6 +237,22 @@ func (b *battle) judge() {
 	default:
 		b.t.Fatalf("exit status %d; ranks that may have been lost: %v", status, b.exposed())
 	}
+}
+
+// attach goes on with a job whose p2prun was killed, and returns its exit status. A line may
+// have been written just before that and not noted.
+func (b *battle) attach() int {
+	b.t.Helper()
+	second := b.machines[0].startJob(b.t, "--home", b.home, "--json", "--attach")
+	status := second.wait()
+	before, text := b.job.stdout.String(), second.stdout.String()
+	if last := before[strings.LastIndexByte(strings.TrimSuffix(before, "\n"), '\n')+1:]; last != "" {
+		text = strings.TrimPrefix(text, last)
+	}
+	b.job.stdout.Write([]byte(text))
+	b.job.stderr.Write([]byte(second.stderr.String()))
+	b.note("gone on with: exit status %d", status)
+	return status
 }
 
 // partedSaid reports whether a submitter that was cut off from all peers says so in one

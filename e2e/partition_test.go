@@ -234,6 +234,40 @@ func TestSubmitterUnpluggedHearsTheStatus(t *testing.T) {
 	}
 }
 
+// TestS4SubmitterCancelsWhileCutOff cancels a job when nobody can hear of it: those who can
+// soon after do, and the user hears of the others.
+func TestS4SubmitterCancelsWhileCutOff(t *testing.T) {
+	for name, soon := range map[string]bool{"mended soon": true, "mended too late": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			machines, network := newEther(t, 1, 5)
+			peers := lanGrid(t, machines, "--slots", "1")
+			away := "1h"
+			if !soon {
+				away = "10s"
+			}
+			j := machines[0].submit(t, t.TempDir(), append([]string{"--supernode", peers[0].addr, "-w", "60", "--away", away}, twoRanks("1000000")...)...)
+			j.waitRunning()
+			j.printed("rank 1 step 50 ")
+			heal := part(network, len(machines), 0)
+			j.waitFor("word that it is cut off", func(e event) bool { return strings.Contains(e.Text, "cut off from the majority") })
+			j.cmd.Process.Signal(syscall.SIGINT)
+			j.waitFor("word that peers cannot be told", func(e event) bool { return strings.Contains(e.Text, "trying for") })
+			if soon {
+				heal()
+			}
+			if s := j.wait(); s != 130 {
+				t.Errorf("exit status %d, want 130", s)
+			}
+			if said := strings.Contains(j.stderr.String(), "4 peers could not be told"); said == soon {
+				t.Errorf("peers that could not be told: said %v", said)
+			}
+			heal()
+			expectNothingLeft(t, peers)
+		})
+	}
+}
+
 // TestSubmitterFrozen stops p2prun, as a machine that is suspended does, for longer than the
 // others need to go on without it. It has not seen the time pass.
 func TestSubmitterFrozen(t *testing.T) {

@@ -39,6 +39,7 @@ type adopted struct {
 	changes   map[uint64]viewgroup.Change // agreed on and not taken yet, by the epoch after them
 	hurried   bool                        // those whose processes have all failed are waited for no more
 	waited    bool                        // nor is anybody who is not back
+	asked     bool                        // for a change that has yet to be agreed on
 	collected map[view.Process]*jobpb.Collected
 }
 
@@ -158,6 +159,10 @@ func (e *execution) late() *Result {
 	return nil
 }
 
+// agreeWithin is how long those who agree on views have for a change: many times what they
+// need when they are a majority.
+const agreeWithin = 30 * time.Second
+
 // catchUp takes the changes that have been agreed on, when it is known what they follow
 // from, and lets go of the peers that the job does not need any more.
 func (e *execution) catchUp() (r *Result) {
@@ -174,9 +179,13 @@ func (e *execution) catchUp() (r *Result) {
 	}
 	switch {
 	case present > 0:
-		e.patience = nil
 		if e.overdue == nil {
 			e.overdue = time.After(overdueFailed)
+		}
+		if waits := e.watch.Asks(); !waits {
+			e.patience, e.adopted.asked = nil, false
+		} else if !e.adopted.asked { // without a majority it is in vain
+			e.patience, e.adopted.asked = time.After(agreeWithin), true
 		}
 	case !slices.ContainsFunc(e.links, func(l *link) bool { return l.err == nil }):
 		return e.nothingLeft()

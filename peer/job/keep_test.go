@@ -117,7 +117,7 @@ func TestWhatIsNotKept(t *testing.T) {
 // TestAJobWithAResultIsOver: its peers have been told to stop, and forget it.
 func TestAJobWithAResultIsOver(t *testing.T) {
 	for status, over := range map[int]bool{StatusOK: true, 5: true, StatusCancelled: false} {
-		s, k := keeping(t)
+		_, k := keeping(t)
 		want := Result{Status: status, Message: "as it was"}
 		if err := k.writeResult(want); err != nil {
 			t.Fatal(err)
@@ -128,7 +128,6 @@ func TestAJobWithAResultIsOver(t *testing.T) {
 		if _, err := os.Stat(k.dir); (err != nil) != over {
 			t.Errorf("status %d with a peer that has not heard of it: %v", status, err)
 		}
-		_ = s
 	}
 	s, k := keeping(t)
 	want := Result{Status: 5, Message: "as it was"}

@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
@@ -69,6 +70,11 @@ func (w *Watch) state(p view.Process) view.State { return max(w.view.State(p), w
 func (w *Watch) has(p view.Process) bool {
 	s := w.state(p)
 	return s == view.Live || s == view.Finished
+}
+
+// Asks reports whether something was asked for that has yet to be agreed on.
+func (w *Watch) Asks() bool {
+	return slices.ContainsFunc(w.view.Processes(), func(p view.Process) bool { return w.at(p).asked > w.view.State(p) })
 }
 
 // Initialized says that p has called mpj.Init.

@@ -369,3 +369,18 @@ func TestAbortWhileNobodyHeard(t *testing.T) {
 		t.Errorf("got %+v, want status 7", s.Result)
 	}
 }
+
+func TestWatchAsksUntilThatIsAgreedOn(t *testing.T) {
+	w := NewWatch(1, 2)
+	if w.Asks() {
+		t.Error("it asks for something at first")
+	}
+	w.Lost([]view.Process{proc(0, 1)}, "is lost")
+	if !w.Asks() {
+		t.Error("it asks for nothing")
+	}
+	w.Committed(viewgroup.Change{Process: proc(0, 1), To: view.Failed})
+	if w.Asks() {
+		t.Error("it still asks for what has been agreed on")
+	}
+}
