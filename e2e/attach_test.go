@@ -59,6 +59,7 @@ func expectWhole(t *testing.T, steps int, jobs ...*job) {
 // TestAttach kills p2prun and goes on with its job: after a moment, and when the job is
 // over meanwhile, also with a peer less.
 func TestAttach(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct {
 		steps int
 		begin bool // kill it before processes have heard that they may leave mpj.Init, or some
@@ -125,6 +126,7 @@ func TestAttachTooLate(t *testing.T) {
 // TestAttachCancel ends jobs whose p2prun was killed: by asking for no more than that, and
 // by Ctrl-C.
 func TestAttachCancel(t *testing.T) {
+	t.Parallel()
 	for name, args := range map[string][]string{"at once": {"--cancel"}, "while it is followed": nil} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -162,6 +164,7 @@ func twoRanks(steps string) []string {
 
 // TestAttachHearsTheStatus kills p2prun before the program ends in a way of its own.
 func TestAttachHearsTheStatus(t *testing.T) {
+	t.Parallel()
 	stepper := func(how string) []string {
 		return []string{filepath.Join(bin, "stepper"), how, "5", "-steps", "200", "-work", "0", "-pause", "20ms"}
 	}

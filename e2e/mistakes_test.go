@@ -199,6 +199,7 @@ func TestPeerReturnsAfterKill(t *testing.T) {
 
 // TestHalt takes a machine back while a job runs on it; the job goes on.
 func TestHalt(t *testing.T) {
+	t.Parallel()
 	for _, mode := range []string{"", "--now"} {
 		t.Run("p2phalt "+mode, func(t *testing.T) {
 			t.Parallel()

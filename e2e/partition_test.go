@@ -211,6 +211,7 @@ func TestSubmitterUnplugged(t *testing.T) {
 // TestSubmitterUnpluggedHearsTheStatus unplugs the submitter's machine until the program has
 // ended in a way of its own.
 func TestSubmitterUnpluggedHearsTheStatus(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"-exit", "-abort"} {
 		t.Run(how[1:], func(t *testing.T) {
 			t.Parallel()
@@ -271,6 +272,7 @@ func TestS4SubmitterCancelsWhileCutOff(t *testing.T) {
 // TestSubmitterFrozen stops p2prun, as a machine that is suspended does, for longer than the
 // others need to go on without it. It has not seen the time pass.
 func TestSubmitterFrozen(t *testing.T) {
+	t.Parallel()
 	for _, long := range []time.Duration{5 * time.Second, 18 * time.Second} {
 		t.Run(long.String(), func(t *testing.T) {
 			t.Parallel()
@@ -290,6 +292,7 @@ func TestSubmitterFrozen(t *testing.T) {
 // TestRecruitsOutliveACut unplugs the submitter's machine after a peer was lost and
 // another one has taken its place, which goes on as the others do.
 func TestRecruitsOutliveACut(t *testing.T) {
+	t.Parallel()
 	for name, away := range map[string]time.Duration{"briefly": 3 * time.Second, "for long": 15 * time.Second} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
