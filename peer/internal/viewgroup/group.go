@@ -48,9 +48,9 @@ type Group struct {
 
 // A peer is one of the job's, and what the member knows of it.
 type peer struct {
-	id               p2ppeer.ID // empty: it has yet to come
-	votes            bool
-	silence, unheard int // in ticks
+	id      p2ppeer.ID // empty: it has yet to come
+	votes   bool
+	silence int // in ticks
 }
 
 // received is a message and the peer that it came from.
@@ -263,7 +263,7 @@ func (g *Group) carryOut(out Output) {
 	g.mu.Lock()
 	for i := range g.peers {
 		p := &g.peers[i]
-		p.votes, p.silence, p.unheard = g.member.Votes(i), g.member.Silence(i), g.member.Unheard(i)
+		p.votes, p.silence = g.member.Votes(i), g.member.Silence(i)
 	}
 	g.mu.Unlock()
 	for _, m := range out.Send {

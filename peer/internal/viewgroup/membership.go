@@ -111,10 +111,6 @@ func (m *Member) follows(id uint64) (follows bool) {
 	return follows
 }
 
-// Unheard returns for how many ticks nothing has come from a peer: of those that do not
-// lead, a peer that does not either hears nothing.
-func (m *Member) Unheard(peer int) int { return m.now - m.heard[uint64(peer)+1] }
-
 // Silence returns for how many ticks a peer has not answered this one: 0 when it does,
 // or this one does not lead, or is not in touch, so that it cannot tell.
 func (m *Member) Silence(peer int) int {

@@ -30,10 +30,12 @@ type testGroup struct {
 	ids      []p2ppeer.ID
 	services []*Service
 	groups   []*Group
+	first    int // peers that there are at first
 
 	mu    sync.Mutex
 	views []view.View // by peer
 	told  [][]Contact // by peer
+	rows  [][]byte    // by peer: of who came last
 }
 
 // inGroup runs test with the peers of a job, which have yet to join.
@@ -48,7 +50,7 @@ func inGroup(t *testing.T, n int, test func(*testGroup)) {
 		}
 		network.Start()
 		defer network.Close()
-		g := &testGroup{t: t, hosts: meta.Nodes, views: make([]view.View, n), told: make([][]Contact, n), groups: make([]*Group, n)}
+		g := &testGroup{t: t, hosts: meta.Nodes, views: make([]view.View, n), told: make([][]Contact, n), rows: make([][]byte, n), first: n, groups: make([]*Group, n)}
 		for _, h := range g.hosts {
 			g.ids = append(g.ids, h.ID())
 			for _, other := range g.hosts {
@@ -65,10 +67,10 @@ func inGroup(t *testing.T, n int, test func(*testGroup)) {
 
 func (g *testGroup) join(self int) {
 	g.t.Helper()
-	n := len(g.hosts)
+	n := g.first
 	var err error
 	g.groups[self], err = g.services[self].Join(GroupConfig{
-		Job: "a job", Peers: g.ids, First: n, Members: Members(n), Self: self, View: view.New(n-1, 1), RunsOn: runsOn(n),
+		Job: "a job", Peers: g.ids[:max(n, self+1)], First: n, Members: Members(n), Self: self, View: view.New(n-1, 1), RunsOn: runsOn(n),
 		Committed: func(c Committed) {
 			g.mu.Lock()
 			defer g.mu.Unlock()
@@ -76,6 +78,11 @@ func (g *testGroup) join(self int) {
 				g.t.Errorf("peer %d: epoch %d comes twice", self, c.View.Epoch)
 			}
 			g.views[self] = c.View
+		},
+		Came: func(n Newcomer) {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			g.rows[self] = n.Row
 		},
 		Contact: func(c Contact) {
 			g.mu.Lock()
@@ -222,5 +229,35 @@ func TestJoinRefusesWhatIsNoGroup(t *testing.T) {
 				group.Close()
 			}
 		}
+	})
+}
+
+// TestNewcomerGetsTheViews from the first on, and votes where a peer has been lost: two of
+// three that there were at first are, one after the other.
+func TestNewcomerGetsTheViews(t *testing.T) {
+	inGroup(t, 4, func(g *testGroup) {
+		g.first = 3
+		for i := range 3 {
+			g.join(i)
+		}
+		g.fail(1, 1)
+		time.Sleep(time.Second)
+		g.leave(2)
+		g.groups[0].Gone(g.ids[2])
+		p := view.Process{Replica: 1}
+		peers := g.groups[0].Introduce(Newcomer{ID: g.ids[3], Process: p, Row: []byte("row")})
+		if !slices.Equal(peers, g.ids) {
+			t.Errorf("peers are %v", peers)
+		}
+		g.groups[0].Propose(Change{Process: p})
+		g.join(3)
+		time.Sleep(2 * time.Second)
+		if !g.groups[0].Votes(g.ids[3]) || g.groups[0].Voters() != 3 || string(g.rows[1]) != "row" {
+			t.Errorf("it votes: %v, one of %d; peer 1 has the row %q", g.groups[0].Votes(g.ids[3]), g.groups[0].Voters(), g.rows[1])
+		}
+		g.leave(0)
+		g.fail(1, 0)
+		time.Sleep(4 * electionTicks * TickPeriod)
+		g.wantAgreed(2, 1, 3)
 	})
 }
