@@ -188,7 +188,9 @@ func (e *execution) catchUp() (r *Result) {
 			e.patience, e.adopted.asked = time.After(agreeWithin), true
 		}
 	case !slices.ContainsFunc(e.links, func(l *link) bool { return l.err == nil }):
-		return e.nothingLeft()
+		if !e.watch.over { // else what is missing is said by who misses it
+			return e.nothingLeft()
+		}
 	case e.patience == nil:
 		e.patience = time.After(e.j.req.Away)
 	}

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -22,33 +23,56 @@ func (e *execution) collect(ctx context.Context) Result {
 	for rank := range manifests {
 		e.j.phase(Collecting, int64(rank), int64(e.j.req.N))
 		m, err := e.collectRank(ctx, rank)
-		if ctx.Err() != nil {
-			return stoppedBy(ctx, e.j.req)
-		}
 		if err != nil {
-			return Result{
-				Status:  StatusLost,
-				Message: fmt.Sprintf("the job succeeded, but the output files of rank %d could not be collected: %v", rank, err),
-			}
+			return e.uncollected(ctx, err, StatusLost, fmt.Sprintf("the output files of rank %d could not be collected", rank))
 		}
 		manifests[rank] = m
 	}
-	e.compareFiles(ctx, begun, manifests)
-	e.j.phase(Collecting, int64(e.j.req.N), int64(e.j.req.N))
-	err := e.meanwhile(ctx, nil, func(ctx context.Context) error { return e.layOut(ctx, arrange(manifests)) })
-	switch {
-	case ctx.Err() != nil:
-		return stoppedBy(ctx, e.j.req)
-	case err != nil:
-		return Result{
-			Status:  StatusUsage,
-			Message: "the job succeeded, but its output files could not be written: " + err.Error(),
-		}
+	err := e.compareFiles(ctx, begun, manifests)
+	if err == nil {
+		e.j.phase(Collecting, int64(e.j.req.N), int64(e.j.req.N))
+		err = e.meanwhile(ctx, nil, func(ctx context.Context) error { return e.layOut(ctx, arrange(manifests)) })
+	}
+	if err != nil {
+		return e.uncollected(ctx, err, StatusUsage, "its output files could not be written")
 	}
 	if !slices.ContainsFunc(manifests, func(m filetransfer.Manifest) bool { return len(m) > 0 }) {
 		e.j.warn(fmt.Sprintf("no rank has written a file that matches -o %s", strings.Join(e.j.req.Outputs, " or ")))
 	}
 	return Result{Status: StatusOK}
+}
+
+// An ended is the result of a job whose files are not collected any more: replicas that
+// ended late have not done the same as the others, or the user does not want it to go on.
+type ended struct{ Result }
+
+func (e ended) Error() string { return e.Message }
+
+// attend handles the next thing that happens while files are collected, as turn does. The
+// error is an ended.
+func (e *execution) attend(ctx context.Context, also <-chan struct{}) error {
+	if r := e.turn(ctx, also); r != nil {
+		return ended{*r}
+	}
+	return nil
+}
+
+// final reports whether it is in vain to ask another process after an error.
+func final(ctx context.Context, err error) bool {
+	_, over := errors.AsType[ended](err)
+	return over || ctx.Err() != nil
+}
+
+// uncollected is the result of a job whose files are not all in the user's folder: status
+// and what, unless the job ended otherwise meanwhile.
+func (e *execution) uncollected(ctx context.Context, err error, status int, what string) Result {
+	if over, ok := errors.AsType[ended](err); ok {
+		return over.Result
+	}
+	if ctx.Err() != nil {
+		return stoppedBy(ctx, e.j.req)
+	}
+	return Result{Status: status, Message: fmt.Sprintf("the job succeeded, but %s: %v", what, err)}
 }
 
 // layOut writes what was collected into the user's folder.
@@ -71,15 +95,17 @@ func (e *execution) collectRank(ctx context.Context, rank int) (filetransfer.Man
 		switch {
 		case ok:
 			m, err := e.collectFrom(ctx, p)
-			if err == nil || ctx.Err() != nil {
+			if err == nil || final(ctx, err) {
 				return m, err
 			}
 			e.j.log.Info().Err(err).Int("rank", p.Rank).Int("replica", p.Replica).Msg("files not collected")
 			cause = err
 		case !wait:
 			return nil, cause
-		case e.turn(ctx, nil) != nil:
-			return nil, context.Cause(ctx)
+		default:
+			if err := e.attend(ctx, nil); err != nil {
+				return nil, err
+			}
 		}
 	}
 }
@@ -108,8 +134,8 @@ func (e *execution) collectFrom(ctx context.Context, p view.Process) (filetransf
 		if l.err != nil {
 			return nil, fmt.Errorf("its peer is lost: %w", l.err)
 		}
-		if e.turn(ctx, nil) != nil {
-			return nil, context.Cause(ctx)
+		if err := e.attend(ctx, nil); err != nil {
+			return nil, err
 		}
 	}
 	answer := e.answers[p]
@@ -176,7 +202,7 @@ func named(patterns []string, file string) bool {
 
 // meanwhile handles what happens while work runs in a goroutine of its own, so
 // that neither views nor heartbeats wait for it. The work is cancelled when l,
-// unless it is nil, is lost.
+// unless it is nil, is lost, and when the job ends: the error then is an ended.
 func (e *execution) meanwhile(ctx context.Context, l *link, work func(context.Context) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -187,14 +213,14 @@ func (e *execution) meanwhile(ctx context.Context, l *link, work func(context.Co
 		err = work(ctx)
 	}()
 	for {
-		ended := e.turn(ctx, over) != nil
-		if ended || l != nil && l.err != nil {
+		end := e.attend(ctx, over)
+		if end != nil || l != nil && l.err != nil {
 			cancel()
 			<-over
 		}
 		select {
 		case <-over:
-			return err
+			return cmp.Or(end, err)
 		default:
 		}
 	}

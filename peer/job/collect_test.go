@@ -1,6 +1,7 @@
 package job
 
 import (
+	"crypto/sha256"
 	"fmt"
 	"slices"
 	"testing"
@@ -179,4 +180,61 @@ func TestFilesThatCannotBeWrittenAreSaid(t *testing.T) {
 	req.Outputs, req.OutputDir = []string{"a"}, b.TempDir()
 	b.write(req.OutputDir+"/a", "a file where a folder is to go")
 	b.run(req, nil).want(StatusUsage, "its output files could not be written")
+}
+
+// TestR6NobodyCollectsFromReplicasThatDiffer: one of them ends when the other's files are
+// being collected already, and has done something else.
+func TestR6NobodyCollectsFromReplicasThatDiffer(t *testing.T) {
+	m, q := proc(0, 0), proc(0, 1)
+	b := newBed(t, never, 1, 1)
+	account := func(p *part, q view.Process, text string) {
+		digest := sha256.Sum256([]byte(text))
+		p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Account{Account: &jobpb.Account{
+			Process: jobpb.FromProcess(q), Digested: true, Digest: digest[:], Printed: uint64(len(text)),
+		}}})
+	}
+	for name, collecting := range map[string]func(*part){
+		"its files are being listed": func(p *part) { await(p, (*jobpb.ToPeer).GetCollect) },
+		"its files are on their way": func(p *part) {
+			asked := make(chan struct{}, 16)
+			p.peer.SetStreamHandler(filetransfer.ProtocolID, func(network.Stream) { asked <- struct{}{} })
+			p.offers(m, map[string]string{"a.out": "slow"})
+			<-asked
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			begun := make(chan struct{})
+			b.in(t).play(func(p *part) {
+				p.start()
+				if p.runs(m) {
+					account(p, m, "")
+					p.ends(m)
+					collecting(p)
+					close(begun)
+					return
+				}
+				<-begun
+				account(p, q, "something else")
+			})
+			req := b.request(1, 2)
+			req.Outputs, req.OutputDir = []string{"*.out"}, t.TempDir()
+			b.run(req, nil).want(StatusDiverged, "the replicas of rank 0 have diverged")
+		})
+	}
+	b.in(t)
+}
+
+// TestR6AnAttachedJobThatIsDoneIsNotLostWithItsPeers: nor is it done when files are missing,
+// which whoever collects them says.
+func TestR6AnAttachedJobThatIsDoneIsNotLostWithItsPeers(t *testing.T) {
+	for _, done := range []bool{true, false} {
+		e := newHearing(t)
+		e.adopted, e.watch.over = &adopted{}, done
+		for _, l := range e.links {
+			l.lose(errSilent)
+		}
+		if r := e.catchUp(); (r == nil) != done {
+			t.Errorf("done %v, and no peer is left: %+v", done, r)
+		}
+	}
 }

@@ -181,7 +181,8 @@ func (e *execution) follow(ctx context.Context) Result {
 }
 
 // turn handles the next thing that happens. The result is that of the job, once
-// it has one; after that, only that of the end of ctx. When also is closed, turn
+// it has one; after that, that of the end of ctx, or of replicas that say late that they
+// have not done the same. When also is closed, turn
 // has nothing to wait for.
 func (e *execution) turn(ctx context.Context, also <-chan struct{}) (r *Result) {
 	select {

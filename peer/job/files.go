@@ -15,10 +15,10 @@ import (
 // compareFiles asks for the lists, for as long again as it took to collect, or a
 // second, and tells the user which ranks have replicas that have written something
 // else than was collected. The job is right all the same: what a program writes beside
-// its messages and its output may have a time in it.
-func (e *execution) compareFiles(ctx context.Context, begun time.Time, manifests []filetransfer.Manifest) {
+// its messages and its output may have a time in it. The error is an ended.
+func (e *execution) compareFiles(ctx context.Context, begun time.Time, manifests []filetransfer.Manifest) error {
 	if e.accounts == nil {
-		return
+		return nil
 	}
 	var asked []view.Process
 	for rank := range manifests {
@@ -33,8 +33,8 @@ func (e *execution) compareFiles(ctx context.Context, begun time.Time, manifests
 	defer cancel()
 	for _, p := range asked {
 		for e.answers[p] == nil && e.runsOn[p].err == nil && late.Err() == nil {
-			if e.turn(ctx, late.Done()) != nil {
-				return
+			if err := e.attend(ctx, late.Done()); err != nil {
+				return err
 			}
 		}
 		answer := e.answers[p]
@@ -46,6 +46,7 @@ func (e *execution) compareFiles(ctx context.Context, begun time.Time, manifests
 			e.j.warn(fmt.Sprintf("%s has not written the same files as the replica whose were collected: %q differs", e.accounts.name(p), plain(file)))
 		}
 	}
+	return nil
 }
 
 // unlikeFiles returns the path of the first file that is not in both with the same
