@@ -323,8 +323,11 @@ func (g *Group) read(stream network.Stream, r *bufio.Reader, from int) error {
 		if time.Since(since) > time.Second {
 			since, messages = time.Now(), 1
 		}
-		if messages > maxRate {
+		switch {
+		case messages > maxRate:
 			return fmt.Errorf("peer %d: %w", from, errFlood)
+		case m.GetFrom() != uint64(from)+1: // it may have come again, and the next stream of it is of that number
+			return fmt.Errorf("peer %d: %w: from %d", from, errForeign, m.GetFrom())
 		}
 		select {
 		case g.inbox <- received{from, m}:

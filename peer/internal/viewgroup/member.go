@@ -70,6 +70,8 @@ type Member struct {
 	wanted []Change        // proposed here and not committed yet
 	held   bool            // some of it has not been offered, until the membership is as it should be
 	gone   map[uint64]bool // peers that are known to have left the job
+	former map[uint64]bool // peers that have been in the group
+	count  int             // changes that have been committed, those that changed nothing too
 
 	newcomers []Newcomer // introduced here and not taken in yet
 
@@ -114,7 +116,7 @@ func New(c Config) (*Member, error) {
 	runsOn := make(map[view.Process]int) // it grows
 	maps.Copy(runsOn, c.RunsOn)
 	c.RunsOn = runsOn
-	m := &Member{config: c, view: c.View, store: raft.NewMemoryStorage(), conf: &raftpb.ConfState{}, gone: make(map[uint64]bool), heard: make(map[uint64]int)}
+	m := &Member{config: c, view: c.View, store: raft.NewMemoryStorage(), conf: &raftpb.ConfState{}, gone: make(map[uint64]bool), former: make(map[uint64]bool), heard: make(map[uint64]int)}
 	for id := range uint64(c.Peers) {
 		if id < uint64(c.Members) {
 			m.conf.Voters = append(m.conf.Voters, id+1)
@@ -244,8 +246,12 @@ func (m *Member) insist() {
 }
 
 // Step takes a message of the peer with number from. A message that no honest peer
-// sends is an error, and changes nothing.
+// sends is an error, and changes nothing. What a peer says that is in the group no more
+// means nothing: it may not know that yet.
 func (m *Member) Step(from int, msg *Message) (Output, error) {
+	if m.former[uint64(from)+1] {
+		return Output{}, nil
+	}
 	if err := m.acceptable(from, msg); err != nil {
 		return Output{}, err
 	}
@@ -327,6 +333,7 @@ func (m *Member) apply(out *Output, e *raftpb.Entry) {
 	if err != nil {
 		return // the empty entry of a new leader; for all peers alike
 	}
+	m.count++
 	m.wanted = slices.DeleteFunc(m.wanted, func(w Change) bool { return w == c })
 	if next, changed := c.Apply(m.view); changed {
 		m.view = next
@@ -342,11 +349,18 @@ func (m *Member) acceptable(from int, msg *Message) error {
 		return fmt.Errorf("%w: from %d to %d", errForeign, msg.GetFrom(), msg.GetTo())
 	}
 	switch msg.GetType() {
-	case raftpb.MsgApp, raftpb.MsgAppResp, raftpb.MsgHeartbeat, raftpb.MsgHeartbeatResp,
+	case raftpb.MsgHeartbeat:
+		if last, _ := m.store.LastIndex(); msg.GetCommit() > last {
+			return fmt.Errorf("%w: entry %d of %d is committed", errForeign, msg.GetCommit(), last)
+		}
+	case raftpb.MsgApp, raftpb.MsgAppResp, raftpb.MsgHeartbeatResp,
 		raftpb.MsgVote, raftpb.MsgVoteResp, raftpb.MsgPreVote, raftpb.MsgPreVoteResp, raftpb.MsgTimeoutNow:
 	case raftpb.MsgProp:
 		if len(msg.GetEntries()) == 0 {
 			return fmt.Errorf("%w: an empty proposal", errForeign)
+		}
+		if m.count > m.maxChanges() {
+			return fmt.Errorf("%w: the log has %d changes", errForeign, m.count)
 		}
 		for _, e := range msg.GetEntries() {
 			c, err := decodeChange(e.GetData())
@@ -357,15 +371,12 @@ func (m *Member) acceptable(from int, msg *Message) error {
 	default:
 		return fmt.Errorf("%w: %v", errForeign, msg.GetType())
 	}
-	if last, _ := m.store.LastIndex(); last > m.maxLog() {
-		return fmt.Errorf("%w: the log has %d entries", errForeign, last)
-	}
 	return nil
 }
 
-// maxLog is more entries than an honest group ever makes: each process joins at most,
-// finishes and fails, each change may be proposed by a few at a time and again after
-// an election.
-func (m *Member) maxLog() uint64 {
-	return 1<<12 + 16*view.MaxReplicas*uint64(m.config.View.N)
+// maxChanges is more than an honest group ever puts into its log: each process joins at
+// most, finishes and fails, each change may be proposed by a few at a time and again after
+// an election. Elections do not count: a link that flaps makes any number of them.
+func (m *Member) maxChanges() int {
+	return 1<<12 + 16*view.MaxReplicas*m.config.View.N
 }

@@ -144,5 +144,8 @@ func (m *Member) reconfigure(out *Output, e *raftpb.Entry) {
 		panic("an entry that no member writes")
 	}
 	m.conf = m.node.ApplyConfChange(&c)
+	if c.GetType() == raftpb.ConfChangeRemoveNode {
+		m.former[c.GetNodeId()] = true // no number is given twice
+	}
 	m.welcome(out, &c)
 }

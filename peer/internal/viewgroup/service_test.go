@@ -1,6 +1,7 @@
 package viewgroup
 
 import (
+	"errors"
 	"reflect"
 	"slices"
 	"sync"
@@ -9,11 +10,13 @@ import (
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/x/simlibp2p"
 	"github.com/libp2p/go-msgio/pbio"
 	"github.com/marcopolo/simnet"
 	"github.com/rs/zerolog"
+	"go.etcd.io/raft/v3/raftpb"
 	"go.uber.org/goleak"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -259,5 +262,29 @@ func TestNewcomerGetsTheViews(t *testing.T) {
 		g.fail(1, 0)
 		time.Sleep(4 * electionTicks * TickPeriod)
 		g.wantAgreed(2, 1, 3)
+	})
+}
+
+// TestPeerThatHasComeAgainIsHeard by one that still takes it for the number that it had: the
+// stream ends that brings what is not of that number, so that it greets anew.
+func TestPeerThatHasComeAgainIsHeard(t *testing.T) {
+	inGroup(t, 3, func(g *testGroup) {
+		g.join(1)
+		stream, err := g.hosts[2].NewStream(g.t.Context(), g.ids[1], Protocol)
+		if err != nil {
+			g.t.Fatal(err)
+		}
+		w := pbio.NewDelimitedWriter(stream)
+		if err := w.WriteMsg(&pb.Hello{Job: "a job"}); err != nil {
+			g.t.Fatal(err)
+		}
+		again := &Message{From: new(uint64(8)), To: new(uint64(2)), Term: new(uint64(1)), Type: raftpb.MsgHeartbeat.Enum()}
+		if err := w.WriteMsg(again); err != nil {
+			g.t.Fatal(err)
+		}
+		_ = stream.SetReadDeadline(time.Now().Add(time.Minute))
+		if _, err := stream.Read(make([]byte, 1)); !errors.Is(err, network.ErrReset) {
+			g.t.Errorf("the stream goes on: %v", err)
+		}
 	})
 }

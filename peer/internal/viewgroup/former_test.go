@@ -1,0 +1,92 @@
+package viewgroup
+
+import (
+	"slices"
+	"testing"
+
+	"go.etcd.io/raft/v3/raftpb"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+// lies are messages with which who is believed could do harm.
+func lies(from, to int) []*Message {
+	all := []*Message{
+		{Type: raftpb.MsgHeartbeat.Enum(), Commit: new(uint64(1 << 40))},
+		{Type: raftpb.MsgApp.Enum(), Index: new(uint64(1)), LogTerm: new(uint64(1)), Commit: new(uint64(2)), Entries: []*raftpb.Entry{
+			{Index: new(uint64(2)), Term: new(uint64(99)), Data: fails(1).encode()},
+		}},
+		{Type: raftpb.MsgProp.Enum(), Entries: []*raftpb.Entry{{Data: fails(1).encode()}}},
+	}
+	for _, m := range all {
+		m.From, m.To = new(uint64(from)+1), new(uint64(to)+1)
+		if m.GetType() != raftpb.MsgProp {
+			m.Term = new(uint64(99))
+		}
+	}
+	return all
+}
+
+// TestFormerMembersAreNotBelieved: who has left can neither break the others nor add to
+// their log.
+func TestFormerMembersAreNotBelieved(t *testing.T) {
+	for i := range lies(0, 0) {
+		w := newWorld(t, 20, 5)
+		w.ticks(3)
+		w.propose(0, 3, view.Failed)
+		w.carry(0, w.members[0].Gone(4))
+		w.until("all know that it has left", func() bool {
+			return !slices.ContainsFunc(w.members[:4], func(m *Member) bool { return m.Votes(4) })
+		})
+		for to := range 4 {
+			out, err := w.members[to].Step(4, lies(4, to)[i])
+			if err != nil {
+				t.Errorf("an honest peer may not know that it has left: %v", err)
+			}
+			w.carry(to, out)
+		}
+		w.ticks(electionTicks)
+		w.propose(2, 0, view.Failed)
+		w.until("the others agree", w.failed(0, 0, 1, 2, 3))
+		if w.members[2].View().Epoch != 3 {
+			t.Errorf("lie %d: %v", i, w.members[2].View())
+		}
+	}
+}
+
+// TestHeartbeatOfWhatIsNotThere is refused, and does nothing.
+func TestHeartbeatOfWhatIsNotThere(t *testing.T) {
+	w := newWorld(t, 21, 3)
+	w.ticks(3)
+	if _, err := w.members[1].Step(2, lies(2, 1)[0]); err == nil {
+		t.Error("taken")
+	}
+	w.propose(1, 0, view.Failed)
+	w.until("it takes part", w.failed(0, 0, 1, 2))
+}
+
+// TestElectionsEndNoJob, however many there are: each leaves an entry in the log. Of the
+// changes that others ask for there is an end.
+func TestElectionsEndNoJob(t *testing.T) {
+	w := newWorld(t, 22, 3)
+	w.ticks(3)
+	m := w.members[0]
+	for last := uint64(0); last <= uint64(m.maxChanges()); last, _ = m.store.LastIndex() {
+		m.node.Propose(nil) // what a new leader does
+		w.tick()
+	}
+	w.propose(2, 0, view.Failed)
+	w.until("failed", w.failed(0, 0, 1, 2))
+	ask := lies(2, 0)[2]
+	for range m.maxChanges() {
+		if out, err := m.Step(2, ask); err == nil {
+			w.carry(0, out)
+		}
+		w.tick()
+	}
+	if _, err := m.Step(2, ask); err == nil {
+		t.Error("there is no end of changes")
+	}
+	w.propose(0, 1, view.Finished)
+	w.until("the leader goes on", func() bool { return m.View().Epoch == 3 })
+}
