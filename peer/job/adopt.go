@@ -39,6 +39,7 @@ type adopted struct {
 	changes   map[uint64]viewgroup.Change // agreed on and not taken yet, by the epoch after them
 	hurried   bool                        // those whose processes have all failed are waited for no more
 	waited    bool                        // nor is anybody who is not back
+	due       bool                        // those are to be given up that are late and have nothing to run
 	asked     bool                        // for a change that has yet to be agreed on
 	collected map[view.Process]*jobpb.Collected
 }
@@ -152,9 +153,9 @@ func (e *execution) late() *Result {
 	case a == nil:
 		return e.loseAway("it has not come back")
 	case a.hurried:
-		a.waited = true
+		a.waited, a.due, e.overdue = true, true, nil
 	default:
-		a.hurried, e.overdue = true, time.After(overdueAfter)
+		a.hurried, e.overdue = true, time.After(e.j.s.waits.back)
 	}
 	return nil
 }
@@ -179,13 +180,8 @@ func (e *execution) catchUp() (r *Result) {
 	}
 	switch {
 	case present > 0:
-		if e.overdue == nil {
+		if e.overdue == nil && !e.adopted.waited {
 			e.overdue = time.After(overdueFailed)
-		}
-		if waits := e.watch.Asks(); !waits {
-			e.patience, e.adopted.asked = nil, false
-		} else if !e.adopted.asked { // without a majority it is in vain
-			e.patience, e.adopted.asked = time.After(agreeWithin), true
 		}
 	case !slices.ContainsFunc(e.links, func(l *link) bool { return l.err == nil }):
 		if !e.watch.over { // else what is missing is said by who misses it
@@ -194,9 +190,29 @@ func (e *execution) catchUp() (r *Result) {
 	case e.patience == nil:
 		e.patience = time.After(e.j.req.Away)
 	}
-	if away > 0 && !e.adopted.waited {
-		return nil
+	if away == 0 || e.adopted.waited {
+		r = e.takeChanges()
 	}
+	if e.adopted.waited && r == nil {
+		r = e.loseLate(present)
+	}
+	if present > 0 {
+		e.limit()
+	}
+	return r
+}
+
+// limit bounds the time that those who agree on views have for what was asked for.
+func (e *execution) limit() {
+	if waits := e.watch.Asks(); !waits {
+		e.patience, e.adopted.asked = nil, false
+	} else if !e.adopted.asked { // without a majority it is in vain
+		e.patience, e.adopted.asked = time.After(agreeWithin), true
+	}
+}
+
+// takeChanges takes what has been agreed on.
+func (e *execution) takeChanges() (r *Result) {
 	for r == nil {
 		epoch := e.watch.View().Epoch + 1
 		c, ok := e.adopted.changes[epoch]
@@ -211,6 +227,32 @@ func (e *execution) catchUp() (r *Result) {
 		if l.err == nil && l.away && !slices.ContainsFunc(l.processes, e.watch.View().Has) {
 			l.lose(errSilent)
 		}
+	}
+	return r
+}
+
+// loseLate gives up those that have not come back in time and have nothing to run, when
+// it is known how many others are here: they may be wanted yet for the output or the files
+// of a process that has finished. About one that runs, the others find out (alone.go).
+func (e *execution) loseLate(present int) (r *Result) {
+	a, late := e.adopted, false
+	if present == 0 { // it may be this machine that is cut off
+		a.due, e.overdue = false, nil
+		return nil
+	}
+	for _, l := range e.links {
+		switch {
+		case l.err != nil || !l.away || slices.ContainsFunc(l.processes, e.watch.View().Live):
+		case !a.due || time.Since(l.awayAt) < e.j.s.waits.back:
+			late = true
+		default:
+			if s := e.lose(l, "it has not come back", errSilent); r == nil {
+				r = s
+			}
+		}
+	}
+	if a.due = false; late && e.overdue == nil {
+		e.overdue = time.After(e.j.s.waits.back)
 	}
 	return r
 }

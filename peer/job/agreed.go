@@ -68,7 +68,7 @@ func (e *execution) takeAgreed() (r *Result) {
 	case e.parted:
 		e.overdue = nil
 		if contact == viewgroup.InTouch {
-			e.overdue = time.After(overdueAfter)
+			e.overdue = time.After(e.j.s.waits.back)
 		}
 	case contact == viewgroup.InTouch:
 		e.regroup()

@@ -34,9 +34,6 @@ import (
 const MaxAway = time.Hour
 
 const (
-	// overdueAfter is how long peers have to come back once the submitter is in touch
-	// with the majority.
-	overdueAfter = 10 * time.Second
 	// resumeTimeout bounds one attempt to make a stream anew, and resumePause is the
 	// time between two.
 	resumeTimeout = 5 * time.Second
@@ -82,7 +79,7 @@ func (e *execution) strand(l *link) *Result {
 		return e.miss(l)
 	}
 	l.end()
-	l.wire, l.away = newWire(), true // what the old one still brings will be repeated
+	l.wire, l.away, l.awayAt = newWire(), true, time.Now() // what the old one still brings will be repeated
 	m := &jobpb.Resume{Job: e.j.spec.ID, Heard: l.count, Anew: e.adopted != nil}
 	pause := time.Until(l.backAt.Add(resumePause))
 	l.running.Go(func() { // ends with the link

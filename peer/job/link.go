@@ -55,6 +55,7 @@ type link struct {
 	backAt        time.Time
 	owes          uint64 // count of what it had said when its stream was last made anew
 	away          bool   // its stream is to be made anew: see away.go
+	awayAt        time.Time
 
 	silent atomic.Bool // says the fault detector
 

@@ -24,11 +24,17 @@ func (b *bed) run(req Request, watch func(Event) error) *outcome {
 
 func (b *bed) runUntil(ctx context.Context, req Request, watch func(Event) error) *outcome {
 	b.Helper()
+	return b.follow(func(emit func(Event) error) Result { return b.submitter.Run(ctx, req, emit) }, watch)
+}
+
+// follow returns what the user gets to see of what run does.
+func (b *bed) follow(run func(emit func(Event) error) Result, watch func(Event) error) *outcome {
+	b.Helper()
 	o := &outcome{bed: b}
 	ended := make(chan struct{})
 	go func() { // ends with the job
 		defer close(ended)
-		o.Result = b.submitter.Run(ctx, req, func(e Event) error {
+		o.Result = run(func(e Event) error {
 			o.events = append(o.events, e)
 			if watch != nil {
 				return watch(e)

@@ -63,10 +63,14 @@ type waits struct {
 	stop time.Duration
 	// tell is how long peers that are cut off are tried to be told that the job is over.
 	tell time.Duration
+	// back is how long peers have to come back once the submitter is in touch with the
+	// majority.
+	back time.Duration
 }
 
 var defaultWaits = waits{
 	answers: 2 * time.Second, silence: time.Minute, grace: time.Second, stop: 30 * time.Second, tell: 10 * time.Second,
+	back: 10 * time.Second,
 }
 
 // Status is a job that this peer has submitted and that is not over.
