@@ -38,8 +38,8 @@ func (e *execution) output(l *link, p view.Process, m *jobpb.Output) *Result {
 		return e.breach(l, fmt.Errorf("output stream %d", m.Stream))
 	}
 	ended := e.ended[p]
-	next := e.emission.Next(p.Rank, s)
 	fresh, ok := e.emission.Add(p, s, m.First, m.Records)
+	next := e.emission.Next(p.Rank, s) - uint64(len(fresh))
 	if !ok {
 		return e.breach(l, fmt.Errorf("output of %v from record %d, want %d", p, m.First, next))
 	}

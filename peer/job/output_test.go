@@ -118,6 +118,24 @@ func TestR6OutputIsThereOnce(t *testing.T) {
 	b.in(t)
 }
 
+// TestR6WhatWasNotNotedIsAcknowledgedAsWhatItIs: the process that began the job was killed
+// when the user had ten records more than it had noted, all of which peers have dropped.
+func TestR6WhatWasNotNotedIsAcknowledgedAsWhatItIs(t *testing.T) {
+	e := newHearing(t)
+	e.emission, e.flows[0][0].shown = GoOn([][2]uint64{{90, 0}, {}}), 90
+	e.hearSpeakers(e.watch.View())
+	if r := e.hear(heard{link: e.links[0], msg: outputMessage(master, Stdout, 100, false, "a\n", "b\n")}); r != nil || e.links[0].err != nil {
+		t.Fatalf("result %v, link %v", r, e.links[0].err)
+	}
+	e.j.printer.close()
+	if r := e.shown(); r != nil {
+		t.Fatal(r)
+	}
+	if got := e.emitted(0).GetEmitted().GetStdout(); got != 102 {
+		t.Errorf("acknowledged %d records, want 102", got)
+	}
+}
+
 // acknowledged waits until the user has count records of the part's first rank.
 func (p *part) acknowledged(count uint64) {
 	await(p, func(m *jobpb.ToPeer) *jobpb.Emitted {

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"fmt"
 	"sync"
 	"time"
 
@@ -20,6 +21,8 @@ type printer struct {
 	wake  chan struct{} // gets a token when there is something to do for run
 	news  chan struct{} // gets a token when there is a receipt
 	ended chan struct{}
+
+	unkept bool // the user knows that what is shown cannot be noted
 
 	mu     sync.Mutex
 	queue  []item
@@ -109,7 +112,7 @@ func (p *printer) show(i item) bool {
 		}
 	}
 	if i.next > 0 {
-		p.keeper.note(i.event.Rank, i.event.Stream, i.next) // on an error it would come twice
+		p.note(i)
 	}
 	if i.drained != nil || i.next > 0 {
 		p.mu.Lock()
@@ -118,6 +121,16 @@ func (p *printer) show(i item) bool {
 		signal(p.news)
 	}
 	return true
+}
+
+// note keeps what has been shown.
+func (p *printer) note(i item) {
+	err := p.keeper.note(i.event.Rank, i.event.Stream, i.next)
+	if err == nil || p.unkept {
+		return
+	}
+	p.unkept = true
+	p.print(item{event: Event{Kind: WarningEvent, Text: fmt.Sprintf("should this p2prun be killed, some output may come twice, since how much is shown cannot be kept: %v", err)}})
 }
 
 // close returns when everything that was handed in has been shown.

@@ -2,6 +2,8 @@ package job
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
@@ -55,6 +57,33 @@ func TestPrinterGivesReceiptsForWhatWasShownOnly(t *testing.T) {
 	}
 	if failure == nil {
 		t.Error("the failure was not told")
+	}
+}
+
+// TestPrinterSaysOnceThatNothingIsNoted: the user gets the output all the same.
+func TestPrinterSaysOnceThatNothingIsNoted(t *testing.T) {
+	full, err := os.Create(filepath.Join(t.TempDir(), "shown"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	full.Close()
+	output, warnings := 0, 0
+	p := newPrinter("job", func(e Event) error {
+		switch e.Kind {
+		case OutputEvent:
+			output++
+		case WarningEvent:
+			warnings++
+		}
+		return nil
+	}, nil, &keeper{shown: full})
+	for i := range uint64(2) {
+		p.print(item{event: outputEvent(0, Stdout, []byte("a\n")), next: i + 1})
+		<-p.news
+	}
+	p.close()
+	if output != 2 || warnings != 1 {
+		t.Errorf("%d records and %d warnings, want 2 and 1", output, warnings)
 	}
 }
 
