@@ -1,7 +1,10 @@
 package job
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -125,4 +128,61 @@ func TestR6AttachedDoesWithoutPeersThatAreLostWhenTheyHaveFinished(t *testing.T)
 	})
 	o.want(StatusOK, "")
 	o.wrote(0, Stdout, "a\n")
+}
+
+// TestSubmitterThatIsReplacedLeavesTheJobAlone: it says no word that would end a part of it or
+// fail a process, whether it is there when another process goes on with the job, or away.
+func TestSubmitterThatIsReplacedLeavesTheJobAlone(t *testing.T) {
+	t.Run("there", func(t *testing.T) {
+		b := newBed(t, never, 1, 1)
+		var entered sync.WaitGroup
+		entered.Add(2)
+		b.play(func(p *part) {
+			p.start()
+			p.enter()
+			entered.Done()
+			entered.Wait()
+			if p.number == 0 {
+				p.stream.ResetWithError(jobpb.Replaced)
+				p.vanish()
+			}
+			p.leftAlone()
+		})
+		b.run(b.request(1, 2), nil).want(StatusLost, "another p2prun goes on with job ")
+	})
+	t.Run("away", func(t *testing.T) {
+		b := newBed(t, never, 1, 1)
+		k := b.keptOn()
+		o := b.attach(k, map[view.Process]func(*part){
+			proc(0, 0): func(p *part) {
+				p.stream.ResetWithError(jobpb.Replaced)
+				p.vanish()
+			},
+			proc(0, 1): func(p *part) {
+				p.back()
+				p.leftAlone()
+			},
+		})
+		o.want(StatusLost, "another p2prun goes on with job ")
+		if _, err := os.Stat(k.dir); err != nil {
+			t.Errorf("it cannot be gone on with: %v", err)
+		}
+	})
+}
+
+// leftAlone ends the part when its stream ends, which must not be for good.
+func (p *part) leftAlone() {
+	for {
+		m := &jobpb.ToPeer{}
+		err := p.in.ReadMsg(m)
+		if reset, ok := errors.AsType[*network.StreamError](err); ok && reset.Remote && reset.ErrorCode == jobpb.Left {
+			p.Error("its part is over, it hears")
+		}
+		if err != nil {
+			p.vanish()
+		}
+		if m.GetStop() != nil || m.GetView() != nil || m.GetPropose() != nil {
+			p.Errorf("it hears %v", m)
+		}
+	}
 }

@@ -109,6 +109,12 @@ func (l *link) reopen(h host.Host, resume *jobpb.Resume, inbox chan<- heard, don
 				w.end()
 			}
 			return
+		} else if isReplaced(err) {
+			select {
+			case inbox <- heard{link: l, wire: l.wire, err: err}:
+			case <-done:
+			}
+			return
 		}
 		l.rest(resumePause)
 	}

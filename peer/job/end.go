@@ -2,8 +2,11 @@ package job
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
 
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/reservation"
@@ -68,6 +71,36 @@ func (e *execution) leaveAway() {
 	}
 	e.j.keeper.leave(left)
 	e.j.warn(fmt.Sprintf("%s could not be told that the job is over, and will end by themselves within %v after they were cut off, as --away says", many(uint64(left), "peer"), e.j.req.Away))
+}
+
+// isReplaced reports whether a stream has ended because another process goes on with the
+// job: from a copy of the folder where it is kept, while this one was cut off or frozen.
+func isReplaced(err error) bool {
+	reset, ok := errors.AsType[*network.StreamError](err)
+	return ok && reset.Remote && reset.ErrorCode == jobpb.Replaced
+}
+
+// yield ends this side of a job that another process goes on with, and nothing else: no
+// peer is told to stop, or that it is waited for in vain, and none has failed.
+func (e *execution) yield() Result {
+	e.endSearch()
+	for _, l := range e.links {
+		if l.err == nil && !l.away {
+			l.end()
+			l.away = true
+		}
+	}
+	e.j.keeper.leave(len(e.links))
+	e.close()
+	return e.takenOver()
+}
+
+func (e *execution) takenOver() Result {
+	return Result{
+		Status:  StatusLost,
+		Message: fmt.Sprintf("another p2prun goes on with job %s", e.j.spec.ID),
+		Hint:    "the output goes on there; when that one has ended before the job has, p2prun --attach goes on with it",
+	}
 }
 
 func stopMessage(reason string) *jobpb.ToPeer {

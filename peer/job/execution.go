@@ -51,6 +51,7 @@ type execution struct {
 	views      *viewgroup.Group                  // agrees on views; nil: the submitter alone makes them
 	agreed     *agreed                           // what it has agreed on
 	adopted    *adopted                          // another process has begun the job; nil: this one
+	replaced   bool                              // another process goes on with the job
 	agree      *jobpb.Agree                      // tells a peer that comes later who they are, but for Peers
 	until      time.Time                         // when the job has taken as long as it may; zero: never
 	begin      *jobpb.ToPeer                     // what lets processes leave mpj.Init; nil until all have called it
@@ -133,12 +134,18 @@ func (e *execution) finish(ctx context.Context) Result {
 	}
 	begun := time.Now()
 	result := e.follow(ctx)
+	if e.replaced {
+		return e.yield()
+	}
 	e.sumUp()
 	if result.Status == StatusOK {
 		result = e.hearOut(ctx, begun)
 	}
 	if result.Status == StatusOK && len(e.j.req.Outputs) > 0 {
 		result = e.collect(ctx)
+	}
+	if e.replaced {
+		return e.yield()
 	}
 	e.printTails()
 	if err := e.j.keeper.writeResult(result); err != nil {
@@ -234,6 +241,10 @@ func (e *execution) hear(h heard) *Result {
 	switch {
 	case h.link.err != nil:
 		return nil // late words of a peer that was given up
+	case isReplaced(h.err):
+		e.replaced = true
+		r := e.takenOver()
+		return &r
 	case h.link.retired:
 		e.hearRetired(h)
 		return nil

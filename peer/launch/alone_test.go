@@ -1,12 +1,13 @@
 package launch
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
-	"github.com/libp2p/go-msgio/pbio"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
@@ -21,16 +22,19 @@ func (j *testJob) resume(from host.Host, peer *member, job string, heard uint64)
 
 func (j *testJob) resumeWith(from host.Host, peer *member, resume *jobpb.Resume) (*testLink, *jobpb.Resumed) {
 	j.Helper()
+	l := j.reopen(from, peer, resume)
+	return l, await(l, (*jobpb.FromPeer).GetResumed)
+}
+
+func (j *testJob) reopen(from host.Host, peer *member, resume *jobpb.Resume) *testLink {
+	j.Helper()
 	s, err := from.NewStream(j.Context(), peer.ID(), ControlProtocol)
 	if err != nil {
 		j.Fatal(err)
 	}
-	m := &jobpb.ToPeer{Body: &jobpb.ToPeer_Resume{Resume: resume}}
-	if err := pbio.NewDelimitedWriter(s).WriteMsg(m); err != nil {
-		j.Fatal(err)
-	}
 	l := newTestLink(j.T, s)
-	return l, await(l, (*jobpb.FromPeer).GetResumed)
+	l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Resume{Resume: resume}})
+	return l
 }
 
 // startAlone starts a job of one rank, and has its peers miss the submitter.
@@ -233,6 +237,37 @@ func TestNewSubmitterHearsAll(t *testing.T) {
 	}
 	j.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Stop{Stop: &jobpb.Stop{Reason: "test"}}})
 	j.gone()
+}
+
+// TestSubmitterThatIsReplacedHearsSo, whether it is there when another process of it goes on
+// with the job, or comes back later: it could only do harm, and the other one goes on.
+func TestSubmitterThatIsReplacedHearsSo(t *testing.T) {
+	t.Parallel()
+	j := startKept(t, "sleep")
+	begun := make(chan bool, 1)
+	for late := time.Now().Add(patience); ; {
+		job := j.peers[0].launch.jobs[j.spec.ID]
+		job.do(func() { begun <- job.keys != nil })
+		if <-begun {
+			break
+		}
+		if time.Now().After(late) {
+			t.Fatal("the job does not begin")
+		}
+	}
+	anew, r := j.resumeWith(j.submitter.Host, j.peers[0], &jobpb.Resume{Job: j.spec.ID, Anew: true})
+	if r.Error != "" {
+		t.Fatal(r.Error)
+	}
+	late := j.reopen(j.submitter.Host, j.peers[0], &jobpb.Resume{Job: j.spec.ID, Heard: 2})
+	for name, l := range map[string]*testLink{"there": j.links[0], "comes back": late} {
+		l.awaitEnd()
+		if e, ok := errors.AsType[*network.StreamError](l.ended); !ok || !e.Remote || e.ErrorCode != jobpb.Replaced {
+			t.Errorf("%s: its stream ends with %v", name, l.ended)
+		}
+	}
+	j.links[0] = anew
+	j.stop()
 }
 
 // TestSubmitterThatLeavesIsNotWaitedFor: it says so, or has not said that it may return.

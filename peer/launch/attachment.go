@@ -135,14 +135,19 @@ func (s *Service) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume)
 		if j.do(func() { missed = j.missed; answer <- j.resume(stream, in, m) }) {
 			err = <-answer
 		}
-		if err == nil {
+		if err == nil && !m.Anew { // who was there before it is to hear that it is replaced
 			s.dropBefore(missed, stream.Conn())
 		}
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, errReplaced):
+		stream.ResetWithError(jobpb.Replaced)
+	case err != nil:
 		refuse(stream, resumed(err, 0))
 	}
 }
+
+var errReplaced = errors.New("another process of the submitter goes on with the job")
 
 // dropBefore closes the connections to a peer that were there before it was missed, but
 // one. What is sent on them would wait for TCP to try again.
@@ -159,6 +164,8 @@ func (j *job) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume) err
 	switch {
 	case j.ended != nil || j.keys == nil && !m.Anew:
 		return errors.New("the job is not under way")
+	case j.orphaned && !m.Anew: // it would ask those who agree on views, of whom it is one, for what is known better here
+		return errReplaced
 	case m.Heard > uint64(len(j.said)):
 		return fmt.Errorf("%d messages heard of %d", m.Heard, len(j.said))
 	case m.Anew && j.views == nil:
@@ -170,6 +177,9 @@ func (j *job) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume) err
 		for _, c := range j.changes {
 			j.say(agreed(c))
 		}
+	}
+	if m.Anew && j.attached != nil {
+		j.attached.stream.ResetWithError(jobpb.Replaced)
 	}
 	j.detach()
 	j.attach(stream, in)

@@ -135,6 +135,7 @@ type testLink struct {
 	stream    network.Stream
 	processes int                  // that it was asked to run
 	heard     chan *jobpb.FromPeer // closed at the end of the stream
+	ended     error                // how that was, once heard is closed
 	kept      []*jobpb.FromPeer    // heard while something else was awaited
 }
 
@@ -155,7 +156,7 @@ func newTestLink(t *testing.T, s network.Stream) *testLink {
 		in := pbio.NewDelimitedReader(s, jobpb.MaxMessage)
 		for {
 			m := &jobpb.FromPeer{}
-			if in.ReadMsg(m) != nil {
+			if l.ended = in.ReadMsg(m); l.ended != nil {
 				return
 			}
 			l.heard <- m

@@ -28,6 +28,10 @@ const MaxMessage = 4 << 20
 // submitter's process.
 const Left network.StreamErrorCode = 0x1ef7
 
+// Replaced is the code with which a peer resets the control stream of a submitter where
+// another process of it goes on with the job.
+const Replaced network.StreamErrorCode = 0x1ef8
+
 // GroupAgain names the fault detector's group of a job, of a generation.
 func GroupAgain(job string, generation uint32) string {
 	if generation == 0 {
