@@ -53,8 +53,8 @@ func (s *Submitter) Attach(ctx context.Context, id string, emit func(Event) erro
 		return Result{Status: StatusUsage, Message: err.Error()}
 	}
 	defer k.close()
-	defer k.remove()
 	if k.kept.Result != nil {
+		k.remove()
 		return *k.kept.Result
 	}
 	shown, err := k.positions()
@@ -62,6 +62,13 @@ func (s *Submitter) Attach(ctx context.Context, id string, emit func(Event) erro
 	if err = errors.Join(err, wrong); err != nil {
 		return Result{Status: StatusUsage, Message: err.Error()}
 	}
+	if err := checkOutputDir(k.kept.Request); err != nil && ctx.Err() == nil {
+		return Result{
+			Status: StatusUsage, Message: err.Error(),
+			Hint: fmt.Sprintf("make the folder %s, then attach again", k.kept.Request.OutputDir),
+		}
+	}
+	defer k.remove()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if !k.kept.Ends.IsZero() {

@@ -34,6 +34,7 @@ func (e *execution) collect(ctx context.Context) Result {
 		err = e.meanwhile(ctx, nil, func(ctx context.Context) error { return e.layOut(ctx, arrange(manifests)) })
 	}
 	if err != nil {
+		e.unwritten = !final(ctx, err)
 		return e.uncollected(ctx, err, StatusUsage, "its output files could not be written")
 	}
 	if !slices.ContainsFunc(manifests, func(m filetransfer.Manifest) bool { return len(m) > 0 }) {

@@ -80,19 +80,20 @@ func isReplaced(err error) bool {
 	return ok && reset.Remote && reset.ErrorCode == jobpb.Replaced
 }
 
-// yield ends this side of a job that another process goes on with, and nothing else: no
-// peer is told to stop, or that it is waited for in vain, and none has failed.
-func (e *execution) yield() Result {
+// yield ends this side of a job that another process goes on with, or can, and nothing
+// else: no peer is told to stop, or that it is waited for in vain, and none has failed. A
+// recruit has yet to take part in the job.
+func (e *execution) yield(r Result) Result {
 	e.endSearch()
 	for _, l := range e.links {
-		if l.err == nil && !l.away {
+		if l.err == nil && !l.away && l.recruit == nil {
 			l.end()
 			l.away = true
 		}
 	}
 	e.j.keeper.leave(len(e.links))
 	e.close()
-	return e.takenOver()
+	return r
 }
 
 func (e *execution) takenOver() Result {

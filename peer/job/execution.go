@@ -35,6 +35,7 @@ type execution struct {
 	unspoken   map[view.Process][]*jobpb.Output  // what others have sent
 	ended      map[view.Process][2]bool          // streams that the process has closed
 	answers    map[view.Process]*jobpb.Collected // of those that were asked for their files; nil until they answer
+	unwritten  bool                              // the user's folder has not taken the files
 	early      []heard                           // said before the last peer had started
 	group      []p2ppeer.ID                      // members of the fault detector's group
 	detector   *faultdetect.Group                // nil until all peers have started
@@ -135,7 +136,7 @@ func (e *execution) finish(ctx context.Context) Result {
 	begun := time.Now()
 	result := e.follow(ctx)
 	if e.replaced {
-		return e.yield()
+		return e.yield(e.takenOver())
 	}
 	e.sumUp()
 	if result.Status == StatusOK {
@@ -144,8 +145,12 @@ func (e *execution) finish(ctx context.Context) Result {
 	if result.Status == StatusOK && len(e.j.req.Outputs) > 0 {
 		result = e.collect(ctx)
 	}
-	if e.replaced {
-		return e.yield()
+	switch {
+	case e.replaced:
+		return e.yield(e.takenOver())
+	case e.unwritten && e.j.keeper != nil && (e.views != nil || e.adopted != nil):
+		result.Hint = fmt.Sprintf("the files wait at the job's peers, for %v at most: see to the folder, then p2prun --attach %.8s tries again", e.j.req.Away, e.j.spec.ID)
+		return e.yield(result)
 	}
 	e.printTails()
 	if err := e.j.keeper.writeResult(result); err != nil {

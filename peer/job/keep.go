@@ -102,7 +102,7 @@ type keeper struct {
 	kept  Kept
 	lock  *flock.Flock
 	shown *os.File
-	left  bool // peers have yet to be told that the job is over
+	left  bool // another process is to go on with it: peers have yet to be told that the job is over
 }
 
 // keep begins to keep a job of its own.
@@ -250,6 +250,9 @@ func (k *keeper) note(rank int, s Stream, count uint64) error {
 	}
 	at := int64(2*rank+int(s-Stdout)) * positionSize
 	_, err := k.shown.WriteAt(binary.BigEndian.AppendUint64(nil, count), at)
+	if errors.Is(err, os.ErrClosed) { // it is not kept any more
+		return nil
+	}
 	return err
 }
 

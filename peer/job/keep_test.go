@@ -1,12 +1,16 @@
 package job
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
 
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
@@ -140,5 +144,89 @@ func TestAJobWithAResultIsOver(t *testing.T) {
 	}
 	if _, err := os.Stat(k.dir); err == nil {
 		t.Error("it is still kept")
+	}
+}
+
+// TestAttachWantsTheOutputFolder: before it goes on with a job that it could only lose.
+func TestAttachWantsTheOutputFolder(t *testing.T) {
+	s, k := keeping(t)
+	k.kept.Request.Outputs, k.kept.Request.OutputDir = []string{"*"}, filepath.Join(t.TempDir(), "gone")
+	if err := k.write(); err != nil {
+		t.Fatal(err)
+	}
+	k.close()
+	for range 2 {
+		r := s.Attach(t.Context(), k.kept.Job, nil)
+		if r.Status != StatusUsage || !strings.Contains(r.Hint, "make the folder "+k.kept.Request.OutputDir) {
+			t.Errorf("attached: %+v", r)
+		}
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if r := s.Attach(over, k.kept.Job, func(Event) error { return nil }); r.Status != StatusCancelled {
+		t.Errorf("cancelled: %+v", r)
+	}
+}
+
+// TestR6FilesThatCannotBeWrittenWaitForAttach, since they are nowhere else.
+func TestR6FilesThatCannotBeWrittenWaitForAttach(t *testing.T) {
+	b := newBed(t, never, 1, 1)
+	b.submitter.cfg.Jobs = t.TempDir()
+	b.play(func(p *part) {
+		p.start()
+		p.enter()
+		if q := p.processes[0]; q == proc(0, 0) {
+			p.ends(q, "unfinished")
+			p.offers(q, map[string]string{"a/b": "1"})
+		}
+		var err error
+		for err == nil {
+			m := &jobpb.ToPeer{}
+			if err = p.in.ReadMsg(m); m.GetStop() != nil {
+				t.Error("told to stop")
+			}
+		}
+		if end, ok := errors.AsType[*network.StreamError](err); ok && end.ErrorCode == jobpb.Left {
+			t.Error("left for good")
+		}
+		p.vanish()
+	})
+	req := b.request(1, 2)
+	req.Outputs, req.OutputDir, req.Away = []string{"a"}, t.TempDir(), time.Minute
+	b.write(req.OutputDir+"/a", "a file where a folder is to go")
+	o := b.run(req, nil)
+	o.want(StatusUsage, "its output files could not be written")
+	o.wrote(0, Stdout, "") // who attaches gets it
+	all, err := Keeping(b.submitter.cfg.Jobs)
+	if err != nil || len(all) != 1 || all[0].Result != nil || !strings.Contains(o.Hint, "p2prun --attach "+all[0].Job[:8]) {
+		t.Errorf("kept %+v, %v; said %q", all, err, o.Hint)
+	}
+}
+
+// TestAJobThatCannotBeKeptRuns, and its peers end with the submitter.
+func TestAJobThatCannotBeKeptRuns(t *testing.T) {
+	b := newBed(t, never, 1, 1)
+	b.submitter.cfg.Jobs = t.TempDir()
+	b.play(func(p *part) {
+		if err := os.RemoveAll(filepath.Join(b.submitter.cfg.Jobs, p.spec.ID)); err != nil {
+			t.Error(err)
+		}
+		p.prepared("")
+		if await(p, (*jobpb.ToPeer).GetStart).Returns {
+			t.Error("told to wait for another process")
+		}
+		p.say(startedMessage(""))
+		p.joining = await(p, (*jobpb.ToPeer).GetJoin)
+		p.agree()
+		p.ends(p.processes[0], "a\n")
+	})
+	req := b.request(1, 2)
+	req.Away = time.Minute
+	o := b.run(req, nil)
+	o.want(StatusOK, "")
+	o.wrote(0, Stdout, "a\n")
+	o.told("the job ends with this process, since it cannot be kept")
+	if strings.Contains(o.texts(), "some output may come twice") {
+		t.Errorf("the user was told %q", o.texts())
 	}
 }

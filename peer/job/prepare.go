@@ -110,7 +110,7 @@ func unexpected(m *jobpb.FromPeer) error {
 func (e *execution) start(ctx context.Context) error {
 	e.j.phase(Starting, 0, 0)
 	if err := e.j.keeper.writePeers(e); err != nil {
-		return err
+		e.j.unkeep(err)
 	}
 	e.until, _ = ctx.Deadline()
 	m := e.startMessage(e.watch.View())

@@ -68,6 +68,14 @@ func (j *run) phase(p Phase, count, total int64) {
 	j.emit(Event{Kind: PhaseEvent, Phase: p, Count: count, Total: total})
 }
 
+// unkeep has the job end with this process, for a reason that the user hears.
+func (j *run) unkeep(err error) {
+	j.warn(fmt.Sprintf("the job ends with this process, since it cannot be kept: %v", err))
+	j.keeper.remove()
+	j.keeper.close()
+	j.keeper = nil
+}
+
 // stageAttempts bounds how often a job whose peers cannot stage or start it
 // looks for others.
 const stageAttempts = 3
@@ -116,7 +124,7 @@ func (j *run) exclude(e *execution) {
 // describe hashes what the job needs and signs the job.
 func (j *run) describe(ctx context.Context) error {
 	j.phase(Discovering, 0, 0)
-	err := j.checkOutputDir()
+	err := checkOutputDir(j.req)
 	if err != nil {
 		return err
 	}
@@ -146,13 +154,13 @@ func (j *run) describe(ctx context.Context) error {
 }
 
 // checkOutputDir finds out in time what would spoil the end of a long job.
-func (j *run) checkOutputDir() error {
-	if len(j.req.Outputs) == 0 {
+func checkOutputDir(req Request) error {
+	if len(req.Outputs) == 0 {
 		return nil
 	}
-	info, err := os.Stat(j.req.OutputDir)
+	info, err := os.Stat(req.OutputDir)
 	if err == nil && !info.IsDir() {
-		err = fmt.Errorf("%s is not a folder", j.req.OutputDir)
+		err = fmt.Errorf("%s is not a folder", req.OutputDir)
 	}
 	if err != nil {
 		return fmt.Errorf("output folder: %w", err)

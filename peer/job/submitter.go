@@ -160,7 +160,7 @@ func (s *Submitter) Run(ctx context.Context, req Request, emit func(Event) error
 	j.printer = newPrinter(j.spec.ID, emit, func(err error) { cancel(fmt.Errorf("nobody listens: %w", err)) }, j.keeper)
 	defer j.printer.close()
 	if err != nil {
-		j.warn(fmt.Sprintf("the job ends with this process, since it cannot be kept: %v", err))
+		j.unkeep(err)
 	}
 	return j.run(ctx)
 }
