@@ -78,7 +78,7 @@ func (j *job) standIn() {
 		return
 	}
 	for _, p := range j.view.Processes() {
-		if to := j.becomes(p); j.view.Live(p) && to != view.Live {
+		if to := j.becomes(p); j.view.Live(p) && to != view.Live && !(to == view.Failed && j.listensTo(p)) {
 			j.views.Propose(viewgroup.Change{Process: p, To: to})
 		}
 	}
@@ -100,6 +100,13 @@ func (j *job) becomes(p view.Process) view.State {
 		return view.Failed
 	}
 	return view.Live
+}
+
+// listensTo reports whether a submitter that is here, as a new process, is to have the last
+// words of p first: one that has failed says nothing any more. Then it asks itself.
+func (j *job) listensTo(p view.Process) bool {
+	here := j.local[p]
+	return j.orphaned && j.attached != nil && here != nil && here.speaks && !here.drained()
 }
 
 // rest gives the slots back when nothing runs here any more, and ends the job when

@@ -188,6 +188,24 @@ func startKept(t *testing.T, args ...string) *testJob {
 	return j
 }
 
+// begun waits until all peers have heard that processes may leave mpj.Init.
+func (j *testJob) begun() {
+	j.Helper()
+	late, begun := time.Now().Add(patience), make(chan bool, 1)
+	for _, peer := range j.peers {
+		job := peer.launch.jobs[j.spec.ID]
+		for {
+			job.do(func() { begun <- job.keys != nil })
+			if <-begun {
+				break
+			}
+			if time.Now().After(late) {
+				j.Fatal("the job does not begin")
+			}
+		}
+	}
+}
+
 // TestNewSubmitterHearsAll: each that comes after one that was killed hears all that was
 // said, and what has been agreed on, once; and can ask for changes.
 func TestNewSubmitterHearsAll(t *testing.T) {
@@ -239,22 +257,50 @@ func TestNewSubmitterHearsAll(t *testing.T) {
 	j.gone()
 }
 
+// TestNewSubmitterHearsTheLastWordsOfAProgramThatFails: it is not agreed on that the process
+// has failed, which then says nothing any more, before the user has them.
+func TestNewSubmitterHearsTheLastWordsOfAProgramThatFails(t *testing.T) {
+	t.Parallel()
+	j := startKept(t, "print", "line", "3", "5")
+	j.begun()
+	for k, peer := range j.peers {
+		l, r := j.resumeWith(j.submitter.Host, peer, &jobpb.Resume{Job: j.spec.ID, Anew: true})
+		if r.Error != "" {
+			t.Fatal(r.Error)
+		}
+		if e := l.exited(view.Process{Replica: k}); e.Code != 5 {
+			t.Errorf("exit %v", e)
+		}
+		j.links[k] = l
+	}
+	job := j.peers[0].launch.jobs[j.spec.ID]
+	job.do(job.standIn) // a second has passed
+	other := viewgroup.Change{Process: view.Process{Replica: 1}, To: view.Failed}
+	j.links[0].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Propose{Propose: jobpb.FromChange(other, 0)}})
+	for {
+		c, err := await(j.links[0], (*jobpb.FromPeer).GetAgreed).Change()
+		if err != nil || c.Process == (view.Process{}) {
+			t.Fatalf("agreed on %v, %v", c, err)
+		}
+		if c == other {
+			break
+		}
+	}
+	if got := j.links[0].output(view.Process{}, 1); got != "line 0\nline 1\nline 2\n" {
+		t.Errorf("output %q", got)
+	}
+	for _, l := range j.links {
+		l.stream.ResetWithError(jobpb.Left)
+	}
+	j.gone()
+}
+
 // TestSubmitterThatIsReplacedHearsSo, whether it is there when another process of it goes on
 // with the job, or comes back later: it could only do harm, and the other one goes on.
 func TestSubmitterThatIsReplacedHearsSo(t *testing.T) {
 	t.Parallel()
 	j := startKept(t, "sleep")
-	begun := make(chan bool, 1)
-	for late := time.Now().Add(patience); ; {
-		job := j.peers[0].launch.jobs[j.spec.ID]
-		job.do(func() { begun <- job.keys != nil })
-		if <-begun {
-			break
-		}
-		if time.Now().After(late) {
-			t.Fatal("the job does not begin")
-		}
-	}
+	j.begun()
 	anew, r := j.resumeWith(j.submitter.Host, j.peers[0], &jobpb.Resume{Job: j.spec.ID, Anew: true})
 	if r.Error != "" {
 		t.Fatal(r.Error)

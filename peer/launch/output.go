@@ -89,6 +89,16 @@ func (p *process) account() {
 	}
 }
 
+// drained reports whether the user has got all that the process has written.
+func (p *process) drained() bool {
+	for s := range p.out {
+		if _, all := p.out[s].box.Shown(); !all || !p.out[s].eof {
+			return false
+		}
+	}
+	return true
+}
+
 // emitted drops the records that the user has got.
 func (j *job) emitted(m *jobpb.Emitted) {
 	for _, id := range j.order {
