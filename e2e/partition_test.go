@@ -225,7 +225,7 @@ func TestSubmitterUnpluggedHearsTheStatus(t *testing.T) {
 			for _, p := range peers {
 				eventually(t, "slots", p.unused)
 			}
-			time.Sleep(2 * time.Second) // p2prun has noticed it too
+			j.waitFor("word that it is cut off", func(e event) bool { return strings.Contains(e.Text, "cut off from the majority") })
 			heal()
 			if s := j.wait(); s != 5 {
 				t.Errorf("exit status %d, want 5", s)

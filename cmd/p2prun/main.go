@@ -3,12 +3,16 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
 	"github.com/p2pmpi/p2pmpi/cmd/internal/display"
@@ -83,8 +87,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	c.Args = cobra.ArbitraryArgs
 	status := command.OK
 	c.RunE = func(c *cobra.Command, args []string) error {
+		begins := ofBeginning(flags)
 		if err := peer.Fill(flags); err != nil {
 			return command.Fail(command.Usage, err, "")
+		}
+		if opt.Attach && len(begins) > 0 {
+			return command.Fail(command.Usage, fmt.Errorf("%s: only for a job that begins; --attach goes on with one as it was begun", strings.Join(begins, ", ")), hintHelp)
 		}
 		if opt.Cancel && !opt.Attach {
 			return command.Fail(command.Usage, errors.New("--cancel is for --attach: it ends a job whose p2prun was killed"), hintHelp)
@@ -111,4 +119,17 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return failed
 	}
 	return status
+}
+
+// ofBeginning returns the options on the command line that say something about a job that
+// begins, and mean nothing to one that is gone on with.
+func ofBeginning(flags *pflag.FlagSet) (names []string) {
+	var ofJobs pflag.FlagSet
+	new(peer.RunOptions).AddFlags(&ofJobs)
+	flags.Visit(func(f *pflag.Flag) {
+		if ofJobs.Lookup(f.Name) != nil && !slices.Contains([]string{"attach", "cancel", "tag-output", "json"}, f.Name) {
+			names = append(names, "--"+f.Name)
+		}
+	})
+	return names
 }

@@ -99,6 +99,8 @@ func TestMistakes(t *testing.T) {
 		"too few local":          {"--local 1 -n 1 -r 2 /bin/true", 64, "at least 2 are needed"},
 		"lose what is not there": {"-n 1 --lose 1s /bin/true", 64, "--local"},
 		"supernode":              {"-n 1 --supernode here /bin/true", 64, `supernode "here"`},
+		"attach and begin":       {"--attach -n 4 -r 2 ls", 64, "--ranks, --replicas: only for a job that begins"},
+		"attach to nothing":      {"--attach --tag-output --json=false", 64, "no job to go on with"},
 		"nobody there":           {"-n 2 -r 2 -w 0 --supernode " + nobody + " /bin/true", 69, "found 0 of the 4 slots needed (-n 2 -r 2)"},
 		"no way to the network":  {"-n 1 -w 0 /bin/true", 69, "p2prun: hint: no peer runs on the home "},
 		"supernode named":        {"-n 1 -w 0 --supernode " + nobody + " /bin/true", 69, "/ip4/127.0.0.1/tcp/1"},

@@ -59,6 +59,7 @@ type execution struct {
 
 	healing    *Healing // nil: what is lost is not replaced
 	looks      <-chan time.Time
+	touches    <-chan time.Time         // nil: the job is not kept
 	search     context.CancelFunc       // of the search for a peer that is under way, or nil
 	searched   int                      // the rank that it is for
 	found      chan finding             // what came of it
@@ -132,6 +133,11 @@ func (e *execution) finish(ctx context.Context) Result {
 		look := time.NewTicker(healPeriod)
 		defer look.Stop()
 		e.looks = look.C
+	}
+	if e.j.keeper != nil {
+		touch := time.NewTicker(touchPeriod)
+		defer touch.Stop()
+		e.touches = touch.C
 	}
 	begun := time.Now()
 	result := e.follow(ctx)
@@ -217,6 +223,8 @@ func (e *execution) turn(ctx context.Context, also <-chan struct{}) (r *Result) 
 		e.take(f)
 	case <-e.looks:
 		e.heal()
+	case <-e.touches:
+		e.j.keeper.touch()
 	case <-e.j.printer.news:
 		r = e.shown()
 	case <-also:

@@ -31,7 +31,8 @@ import (
 //	                   written when the record has been
 //	            lock   held by the process that follows the job
 //
-// All else the job's peers know. The folder goes when the job is over.
+// All else the job's peers know. The folder goes when the job is over, or its peers have
+// ended their parts since nobody has gone on with it: with it goes the private key.
 
 // A Kept is a job that can be gone on with.
 type Kept struct {
@@ -56,8 +57,10 @@ type KeptPeer struct {
 // ErrNotKept says that there is no such job to go on with.
 var ErrNotKept = errors.New("no such job is kept")
 
-// Keeping returns the jobs that are kept in dir, oldest first.
+// Keeping returns the jobs that are kept in dir, oldest first. It removes those that nobody
+// can go on with any more.
 func Keeping(dir string) ([]Kept, error) {
+	expire(dir)
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -74,6 +77,42 @@ func Keeping(dir string) ([]Kept, error) {
 	}
 	slices.SortFunc(all, func(a, b Kept) int { return a.Since.Compare(b.Since) })
 	return all, nil
+}
+
+const (
+	// touchPeriod is how often a job that is followed is marked so.
+	touchPeriod = 10 * time.Minute
+	// keptFor is how long a job is kept that nobody follows. Its peers wait for MaxAway after
+	// they have missed their submitter, which may have been there since the last mark.
+	keptFor = MaxAway + 2*touchPeriod
+)
+
+// expire removes the jobs in dir that nobody follows and nobody has followed for too long.
+func expire(dir string) {
+	entries, _ := os.ReadDir(dir)
+	for _, e := range entries {
+		k := &keeper{dir: filepath.Join(dir, e.Name())}
+		if e.IsDir() && time.Since(k.touched()) > keptFor && k.open() == nil {
+			k.remove()
+			k.close()
+		}
+	}
+}
+
+// touched returns when the job was last marked, or anything else of it kept.
+func (k *keeper) touched() (last time.Time) {
+	for _, name := range []string{".", "job", "shown", "lock"} {
+		if info, err := os.Stat(filepath.Join(k.dir, name)); err == nil && info.ModTime().After(last) {
+			last = info.ModTime()
+		}
+	}
+	return last
+}
+
+// touch marks the job as one that is followed.
+func (k *keeper) touch() {
+	now := time.Now()
+	os.Chtimes(k.dir, now, now)
 }
 
 func readKept(dir string) (k Kept, err error) {
@@ -120,6 +159,7 @@ func (s *Submitter) keep(j *run) (*keeper, error) {
 	if j.req.Timeout > 0 {
 		k.kept.Ends = k.kept.Since.Add(j.req.Timeout)
 	}
+	expire(s.cfg.Jobs)
 	if err := os.MkdirAll(k.dir, 0o700); err != nil {
 		return nil, err
 	}

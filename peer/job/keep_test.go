@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -228,5 +229,45 @@ func TestAJobThatCannotBeKeptRuns(t *testing.T) {
 	o.told("the job ends with this process, since it cannot be kept")
 	if strings.Contains(o.texts(), "some output may come twice") {
 		t.Errorf("the user was told %q", o.texts())
+	}
+}
+
+// TestWhatNobodyCanGoOnWithIsRemoved, with its private key: but nothing that a process
+// follows, or has followed lately.
+func TestWhatNobodyCanGoOnWithIsRemoved(t *testing.T) {
+	old := time.Now().Add(-keptFor - time.Minute)
+	for name, tt := range map[string]struct {
+		damage func(*keeper)
+		gone   bool
+	}{
+		"nobody follows it":          {func(k *keeper) { k.close() }, true},
+		"it had yet to be described": {func(k *keeper) { k.close(); os.Remove(filepath.Join(k.dir, "job")) }, true},
+		"a process follows it":       {func(*keeper) {}, false},
+	} {
+		for _, lately := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, lately %v", name, lately), func(t *testing.T) {
+				s, k := keeping(t)
+				defer k.close()
+				tt.damage(k)
+				files, err := filepath.Glob(filepath.Join(k.dir, "*"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, f := range append(files, k.dir) {
+					if err := os.Chtimes(f, old, old); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if lately {
+					k.touch()
+				}
+				if _, err := Keeping(s.cfg.Jobs); err != nil {
+					t.Error(err)
+				}
+				if _, err := os.Stat(k.dir); (err != nil) != (tt.gone && !lately) {
+					t.Errorf("afterwards: %v", err)
+				}
+			})
+		}
 	}
 }
