@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,16 +54,12 @@ func (s *Submitter) Attach(ctx context.Context, id string, emit func(Event) erro
 		return Result{Status: StatusUsage, Message: err.Error()}
 	}
 	defer k.close()
-	if k.kept.Result != nil {
-		k.remove()
-		return *k.kept.Result
-	}
 	shown, err := k.positions()
 	begin, wrong := k.begin()
 	if err = errors.Join(err, wrong); err != nil {
 		return Result{Status: StatusUsage, Message: err.Error()}
 	}
-	if err := checkOutputDir(k.kept.Request); err != nil && ctx.Err() == nil {
+	if err := checkOutputDir(k.kept.Request); err != nil && ctx.Err() == nil && k.kept.Result == nil {
 		return Result{
 			Status: StatusUsage, Message: err.Error(),
 			Hint: fmt.Sprintf("make the folder %s, then attach again", k.kept.Request.OutputDir),
@@ -80,7 +77,13 @@ func (s *Submitter) Attach(ctx context.Context, id string, emit func(Event) erro
 	defer s.forget(id)
 	j.printer = newPrinter(id, emit, func(err error) { cancel(fmt.Errorf("nobody listens: %w", err)) }, k)
 	defer j.printer.close()
-	return newAdopted(j, shown, begin).finish(ctx)
+	e := newAdopted(j, shown, begin)
+	if over := k.kept.Result; over != nil { // not all peers may have heard
+		e.stop(cmp.Or(over.Message, "done"))
+		e.close()
+		return *over
+	}
+	return e.finish(ctx)
 }
 
 // runAgain returns the run of a kept job.
@@ -275,16 +278,16 @@ func (a *adopted) after(v view.View) view.View {
 	}
 }
 
-var errEnded = errors.New("its part of the job has ended")
+var errUnknown = errors.New("its peer is not known here")
 
 // expect has a place for a process that joins in a change. Its peer was found after the job
-// began, and ends its part without the process that found it.
+// began, by the process that did, and goes on: it may be all that is left of its rank.
 func (e *execution) expect(c viewgroup.Change) {
 	if _, known := e.runsOn[c.Process]; known || c.To != view.Live || c.Since != 0 {
 		return
 	}
 	l := newLink(reservation.Placement{}, c.Process)
-	l.err, l.redeemed = errEnded, true
+	l.err, l.redeemed = errUnknown, true
 	l.cancel()
 	e.runsOn[c.Process] = l
 }

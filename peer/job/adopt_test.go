@@ -59,6 +59,9 @@ func (b *bed) attach(k *keeper, scripts map[view.Process]func(*part)) *outcome {
 			defer p.leave()
 			await(p, (*jobpb.ToPeer).GetResume)
 			p.perform(script)
+			if p.atStop != nil {
+				p.atStop()
+			}
 			p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Stopped{Stopped: &jobpb.Stopped{}}})
 			s.Close()
 		})
@@ -128,6 +131,60 @@ func TestR6AttachedDoesWithoutPeersThatAreLostWhenTheyHaveFinished(t *testing.T)
 	})
 	o.want(StatusOK, "")
 	o.wrote(0, Stdout, "a\n")
+}
+
+// TestS4ResultThatNotAllHaveHeardOf: the process that had it was killed before it told the
+// job's peers to stop. Some of them have gone.
+func TestS4ResultThatNotAllHaveHeardOf(t *testing.T) {
+	b := newBed(t, never, 1, 1, 1)
+	k := b.keptOn()
+	if err := k.writeResult(Result{Status: 5, Message: "as it was"}); err != nil {
+		t.Fatal(err)
+	}
+	stopped := false
+	o := b.attach(k, map[view.Process]func(*part){
+		proc(0, 0): func(p *part) {
+			p.back()
+			p.atStop = func() { stopped = true }
+		},
+		proc(0, 1): func(p *part) {
+			p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Resumed{Resumed: &jobpb.Resumed{Error: "no such job here"}}})
+			p.vanish()
+		},
+	})
+	o.want(5, "as it was")
+	if !stopped {
+		t.Error("a peer was not told to stop")
+	}
+	if _, err := os.Stat(k.dir); err == nil {
+		t.Error("it is still kept")
+	}
+}
+
+// TestAttachedFailsNobodyWhoCameLater than the job began: such a process may be all that is
+// left of its rank, though its peer is not known here.
+func TestAttachedFailsNobodyWhoCameLater(t *testing.T) {
+	b := newBed(t, never, 1, 1)
+	o := b.attach(b.keptOn(), map[view.Process]func(*part){
+		proc(0, 1): func(p *part) {
+			p.back(agreedOn(2, proc(0, 0), view.Failed), agreedOn(3, proc(0, 2), view.Live))
+			p.ends(proc(0, 1), "a\n")
+			p.say(agreedOn(4, proc(0, 1), view.Finished))
+			p.atStop = func() {
+				for _, m := range p.kept {
+					if c := m.GetPropose(); c.GetProcess().GetReplica() == 2 {
+						t.Errorf("it asks for %v", c)
+					}
+				}
+			}
+		},
+	})
+	o.want(StatusOK, "")
+	o.wrote(0, Stdout, "a\n")
+	o.told("rank 0 replica 2 came later than the job began")
+	if v := o.view(); v.State(proc(0, 2)) != view.Live {
+		t.Errorf("last view %+v", v)
+	}
 }
 
 // TestSubmitterThatIsReplacedLeavesTheJobAlone: it says no word that would end a part of it or

@@ -140,7 +140,7 @@ func TestAJobWithAResultIsOver(t *testing.T) {
 		t.Fatal(err)
 	}
 	k.close()
-	if r := s.Attach(t.Context(), k.kept.Job, nil); r != want {
+	if r := s.Attach(t.Context(), k.kept.Job, func(Event) error { return nil }); r != want {
 		t.Errorf("attached: %+v", r)
 	}
 	if _, err := os.Stat(k.dir); err == nil {

@@ -277,6 +277,10 @@ func (e *execution) enter(l *link) *Result {
 func (e *execution) joined(p view.Process) *Result {
 	l := e.runsOn[p]
 	l.recruit = nil
+	if l.err == errUnknown {
+		e.j.warn(fmt.Sprintf("rank %d replica %d came later than the job began, on a peer that is not known here: what it prints is not seen", p.Rank, p.Replica))
+		return nil
+	}
 	if l.err != nil {
 		return e.lose(l, "it was lost while it joined", l.err)
 	}
