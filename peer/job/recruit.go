@@ -164,6 +164,7 @@ func (e *execution) hearRecruit(h heard) *Result {
 	}
 	if r.phase == recruitJoining { // what is lost now is known when it has joined
 		l.lose(cmp.Or(h.err, errEarly))
+		e.avoid(l.peer) // so that it has not come again when it is said to be gone
 		return nil
 	}
 	if h.err != nil {

@@ -118,6 +118,9 @@ func (w *Watch) Drained(p view.Process) Step {
 func (w *Watch) Lost(ps []view.Process, why string) Step {
 	var s Step
 	for _, p := range ps {
+		if !w.view.Contains(p) { // it has yet to join
+			continue
+		}
 		// A finished process whose output is out needs its peer no more.
 		if state := w.state(p); state == view.Live || state == view.Finished && !w.at(p).drained {
 			w.ask(&s, p, view.Failed, why)

@@ -384,3 +384,11 @@ func TestWatchAsksUntilThatIsAgreedOn(t *testing.T) {
 		t.Error("it still asks for what has been agreed on")
 	}
 }
+
+// TestLossOfOneThatHasYetToJoin says nothing of the view.
+func TestLossOfOneThatHasYetToJoin(t *testing.T) {
+	w := running(t, 2, 2)
+	if s := w.Lost([]view.Process{proc(0, 2), proc(1, 2)}, "gone"); s.View != nil || s.Result != nil {
+		t.Errorf("step %v", s)
+	}
+}

@@ -89,6 +89,8 @@ func (j *job) standIn() {
 func (j *job) becomes(p view.Process) view.State {
 	if here := j.local[p]; here != nil {
 		switch {
+		case here.exit == nil && j.joining && j.keys == nil: // it waits for one that would let it begin
+			return view.Failed
 		case here.exit == nil:
 			return view.Live
 		case here.exit.Code == 0 && here.exit.Signal == "" && here.reason == "" && here.initialized == here.finalized:
@@ -110,8 +112,8 @@ func (j *job) listensTo(p view.Process) bool {
 }
 
 // rest gives the slots back when nothing runs here any more, and ends the job when
-// nothing of it will be asked for. Of a job that has lost a rank, the submitter is to
-// hear how.
+// nothing of it will be asked for, and nobody waits for this peer's vote. Of a job that has
+// lost a rank, the submitter is to hear how.
 func (j *job) rest() {
 	over, needed := true, false
 	for rank := range j.view.N {
@@ -126,13 +128,18 @@ func (j *job) rest() {
 		needed = needed || !p.expelled
 	}
 	switch {
-	case !needed:
+	case !needed && !j.voting():
 		j.end(errors.New("all its processes have failed"))
 	case over && !j.resting:
 		j.resting = true
 		j.service.config.Reservations.Release(j.key)
 		j.log.Info().Msg("its processes have ended; their output waits for the submitter")
 	}
+}
+
+// voting reports whether the others may not be a majority without this peer.
+func (j *job) voting() bool {
+	return j.views.Votes(j.service.host.ID()) && j.views.Contact() != viewgroup.CutOff
 }
 
 // endAll ends what runs here.

@@ -340,3 +340,50 @@ func TestOnlyOneWithoutALogAsksForChanges(t *testing.T) {
 		})
 	}
 }
+
+// TestNewSubmitterOutlivesAnotherLoss: neither the process that was killed nor the part of a
+// process that has failed counts among those who agree on views once there are better ones,
+// and until then that part stays.
+func TestNewSubmitterOutlivesAnotherLoss(t *testing.T) {
+	t.Parallel()
+	j := startKept(t, "sleep")
+	for k, peer := range j.peers {
+		l, r := j.resumeWith(j.submitter.Host, peer, &jobpb.Resume{Job: j.spec.ID, Anew: true})
+		for end := time.Now().Add(patience); r.Error != ""; { // it has yet to hear who agrees on views
+			if time.Now().After(end) {
+				t.Fatal(r.Error)
+			}
+			l, r = j.resumeWith(j.submitter.Host, peer, &jobpb.Resume{Job: j.spec.ID, Anew: true})
+		}
+		j.links[k] = l
+	}
+	for _, c := range []viewgroup.Change{
+		{Process: view.Process{Replica: 1}, To: view.Failed},
+		{Process: view.Process{}, To: view.Failed},
+	} {
+		j.links[0].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Propose{Propose: jobpb.FromChange(c, 0)}})
+		if got, err := await(j.links[0], (*jobpb.FromPeer).GetAgreed).Change(); err != nil || got != c {
+			t.Fatalf("agreed %v (%v), want %v", got, err, c)
+		}
+		if c.Process.Replica == 1 {
+			j.links[1].awaitEnd() // it is not needed any more
+		}
+	}
+	j.links[0].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Stop{Stop: &jobpb.Stop{Reason: "test"}}})
+	j.gone()
+}
+
+// TestRecruitThatIsNeverLetInHasFailed: who would have let it leave mpj.Init is gone, and
+// others would wait for it.
+func TestRecruitThatIsNeverLetInHasFailed(t *testing.T) {
+	t.Parallel()
+	p := view.Process{Replica: 2}
+	j := &job{admission: admission{joining: true}, local: map[view.Process]*process{p: {}}}
+	if is := j.becomes(p); is != view.Failed {
+		t.Errorf("it is %v", is)
+	}
+	j.keys = []byte{1}
+	if is := j.becomes(p); is != view.Live {
+		t.Errorf("once let in it is %v", is)
+	}
+}

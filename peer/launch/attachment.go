@@ -174,6 +174,7 @@ func (j *job) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume) err
 	if m.Anew && !j.orphaned {
 		j.miss()
 		j.orphaned = true
+		j.views.Gone(j.submitter) // the process that had the log
 		for _, c := range j.changes {
 			j.say(agreed(c))
 		}

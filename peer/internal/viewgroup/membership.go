@@ -1,6 +1,7 @@
 package viewgroup
 
 import (
+	"cmp"
 	"slices"
 
 	"go.etcd.io/raft/v3"
@@ -22,6 +23,9 @@ func (m *Member) tend() {
 	}
 }
 
+// submitter is how the log calls the submitter's peer.
+const submitter = 1
+
 // leadTicks is how long another one leads before the submitter's peer does again.
 const leadTicks = 2 * electionTicks
 
@@ -29,7 +33,6 @@ const leadTicks = 2 * electionTicks
 // streams, so it knows first who is gone, and who leads is not left in doubt for the
 // time of an election when some other member is lost.
 func (m *Member) handBack() {
-	const submitter = 1
 	if m.Leads() && m.config.Self != submitter-1 && m.now-m.followed > leadTicks && m.now-m.heard[submitter] <= heartbeatTicks {
 		m.followed = m.now
 		m.node.TransferLeader(submitter)
@@ -37,30 +40,62 @@ func (m *Member) handBack() {
 }
 
 // wantedMembership returns the next step to the membership that should be, or nil: who
-// is gone leaves; who has come is taken in; there are as many members as Members says,
-// the new ones of those that have shown that they follow the log; and of two, the
-// submitter's peer alone goes on being one, because two would both be needed.
+// is gone leaves; who has come is taken in; the submitter's peer that is cut off votes no
+// more until it is back; there are as many members as Members says, the new ones of those
+// that have shown that they follow the log, and those that are wanted most; and of two, one
+// alone goes on being one, because two would both be needed.
 func (m *Member) wantedMembership() *raftpb.ConfChange {
 	working := m.working()
-	for _, id := range slices.Concat(m.conf.GetVoters(), m.conf.GetLearners()) {
-		if m.gone[id] || !working[int(id)-1] && m.silent(id) {
+	voters, learners := m.conf.GetVoters(), m.conf.GetLearners()
+	for _, id := range slices.Concat(voters, learners) {
+		if m.gone[id] || !working[int(id)-1] && m.silent(id, silentTicks) {
 			return &raftpb.ConfChange{Type: raftpb.ConfChangeRemoveNode.Enum(), NodeId: new(id)}
 		}
 	}
 	if len(m.newcomers) > 0 {
 		return m.newcomers[0].introduction()
 	}
-	answering := slices.DeleteFunc(slices.Clone(m.conf.GetLearners()), m.silent)
+	if slices.Contains(voters, submitter) && m.silent(submitter, cutOffTicks) {
+		return &raftpb.ConfChange{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: new(uint64(submitter))}
+	}
+	answering := slices.DeleteFunc(slices.Clone(learners), func(id uint64) bool { return m.silent(id, silentTicks) })
 	following := slices.DeleteFunc(slices.Clone(answering), func(id uint64) bool { return !m.follows(id) })
-	voters := len(m.conf.GetVoters())
-	want := func(others []uint64) int { return min(m.config.Members, Members(voters+len(others))) }
-	switch {
-	case voters < want(following):
-		return &raftpb.ConfChange{Type: raftpb.ConfChangeAddNode.Enum(), NodeId: new(slices.Min(following))}
-	case voters > want(answering):
-		return &raftpb.ConfChange{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: new(slices.Max(m.conf.GetVoters()))}
+	last := slices.MaxFunc(voters, m.byRank)
+	want := func(others []uint64) int { return min(m.config.Members, Members(len(voters)+len(others))) }
+	if len(following) > 0 {
+		first := slices.MinFunc(following, m.byRank)
+		if len(voters) < want(following) || m.rank(first) < m.rank(last) { // then one of them leaves
+			return &raftpb.ConfChange{Type: raftpb.ConfChangeAddNode.Enum(), NodeId: new(first)}
+		}
+	}
+	if len(voters) > want(answering) {
+		return &raftpb.ConfChange{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: new(last)}
 	}
 	return nil
+}
+
+// rank says how much a peer is wanted as a member, 0 the most: the submitter's, which finds
+// those who come; others, this one before them, since it leads; and those whose processes have
+// all failed, who are about to leave.
+func (m *Member) rank(id uint64) int {
+	rank := 4
+	for p, peer := range m.config.RunsOn {
+		if peer == int(id)-1 && m.view.Has(p) {
+			rank = 2
+		}
+	}
+	switch int(id) - 1 {
+	case submitter - 1:
+		return 0
+	case m.config.Self:
+		return rank - 1
+	}
+	return rank
+}
+
+// byRank compares two peers: those that are wanted alike come in the order of their numbers.
+func (m *Member) byRank(a, b uint64) int {
+	return cmp.Or(cmp.Compare(m.rank(a), m.rank(b)), cmp.Compare(a, b))
 }
 
 // working returns the peers with live processes, and the submitter's: it has the
@@ -96,10 +131,10 @@ func (m *Member) listen() {
 	})
 }
 
-// silent reports whether a peer has not answered this one for long.
-func (m *Member) silent(id uint64) bool {
+// silent reports whether a peer has not answered this one for so many ticks.
+func (m *Member) silent(id uint64, ticks int) bool {
 	last, known := m.answered[id]
-	return known && m.now-last > silentTicks
+	return known && m.now-last > ticks
 }
 
 // follows reports whether a peer has shown this one, which leads, that its log is the

@@ -41,9 +41,15 @@ var mutants = []mutant{
 	{"who comes has the log from its beginning", "member.go",
 		"id < uint64(c.Members)", "id < uint64(c.Members) && c.Self < c.Peers", "a peer comes"},
 	{"a member that is lost is replaced by one that comes", "membership.go",
-		"case voters < want(following):", "case voters < want(following[:0]):", "a lost member is replaced, and another one is lost"},
+		"if len(voters) < want(following) ||", "if", "a lost member is replaced, and another one is lost"},
 	{"all know where one is that has come", "newcomer.go",
 		"m.config.RunsOn[n.Process] = n.Peer\n", "if m.config.Self == 0 {\n\t\tm.config.RunsOn[n.Process] = n.Peer\n\t}\n", "a peer comes"},
+	{"who is gone votes no more, the submitter's too", "membership.go",
+		"if m.gone[id] ||", "if m.gone[id] && id != submitter ||", "the submitter's is gone, and another one is lost"},
+	{"a submitter's that is silent votes no more", "membership.go",
+		"if slices.Contains(voters, submitter) && m.silent", "if false && m.silent", "the submitter's is silent for long, and another one is lost"},
+	{"a submitter's that is back votes and leads", "membership.go",
+		" || m.rank(first) < m.rank(last) {", " {", "the submitter's comes back after it has been replaced"},
 }
 
 // core are the files that exploring takes, without those of the service: a mutant is

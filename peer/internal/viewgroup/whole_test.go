@@ -279,7 +279,7 @@ func (g *whole) arrive(from, to int) {
 // reach a majority get what they want, the membership too, and have one view; one that is
 // cut off says so.
 func (g *whole) settle() {
-	for range cutOffTicks + 3*electionTicks {
+	for range cutOffTicks + 5*electionTicks { // the submitter's is replaced in it, and another one elected
 		for i, m := range g.members {
 			if !g.crashed[i] {
 				g.carry(i, m.Tick())

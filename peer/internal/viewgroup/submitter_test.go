@@ -1,0 +1,55 @@
+package viewgroup
+
+import (
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+// TestSubmitterThatIsSilentIsReplaced by one who follows the log, so that others may be
+// lost. When it is back it is a member again, leads, and takes in who comes.
+func TestSubmitterThatIsSilentIsReplaced(t *testing.T) {
+	w := newWorld(t, 30, 4)
+	w.ticks(3)
+	w.side[0] = 1
+	w.until("another one votes in its place", w.votes(3, 1, 2, 3))
+	w.crash(2)
+	w.propose(1, 1, view.Failed)
+	w.until("the others go on", w.failed(1, 1, 3))
+	clear(w.side)
+	w.until("it leads", func() bool { return w.members[0].Leads() && w.votes(1, 0, 1, 3)() })
+	number := w.comes(0)
+	w.until("a newcomer has joined", func() bool { return len(w.members[number].View().LiveReplicas(0)) == 2 })
+}
+
+// TestSubmitterThatIsGoneIsNotWaitedFor: of three any other one may be lost soon after it,
+// but the one that is left to vote.
+func TestSubmitterThatIsGoneIsNotWaitedFor(t *testing.T) {
+	w := newWorld(t, 31, 3)
+	w.ticks(3)
+	w.crash(0)
+	w.until("another one leads", func() bool { return w.members[1].Leads() || w.members[2].Leads() })
+	for _, i := range []int{1, 2} { // both have heard of its new process
+		w.carry(i, w.members[i].Gone(0))
+	}
+	leads, other := 1, 2
+	if w.members[2].Leads() {
+		leads, other = 2, 1
+	}
+	w.until("one alone votes", w.votes(leads, leads))
+	w.crash(other)
+	w.propose(leads, other-1, view.Failed)
+	w.until("it goes on", w.failed(other-1, leads))
+}
+
+// TestFailedMemberMakesWay for one that has processes, though it still answers.
+func TestFailedMemberMakesWay(t *testing.T) {
+	w := newWorld(t, 32, 4)
+	w.ticks(3)
+	w.propose(0, 0, view.Failed)
+	w.until("another one votes in its place", w.votes(0, 0, 2, 3))
+	w.ticks(3 * electionTicks)
+	if !w.votes(0, 0, 2, 3)() {
+		t.Errorf("and again: %s", w.state())
+	}
+}
