@@ -18,7 +18,9 @@
 // that come while the job runs get the log, too, and are members when one is missing: see
 // Newcomer.
 //
-// The submitter's peer leads whenever it can. Each member says how it stands to the
+// The submitter's peer leads whenever it can. One that is silent for as long as makes it cut
+// off votes no more until it is back, and one that is known to be gone is none of the group:
+// so the loss of another member is borne then, too. Each member says how it stands to the
 // majority: in touch; absent, so that the silence of others may be its own; or cut off,
 // so that it has to stop.
 //
@@ -39,6 +41,7 @@
 // has no group for that reason, and the submitter alone makes its views. Two
 // members of three that crash at the same moment end the job.
 //
-// A member that lies. The members believe each other's log; what no member can say
-// breaks the membership here and nothing else.
+// A peer of the job that lies, while it is in the group. Those in it believe each other's
+// log; what none of them can say is refused, or breaks the membership here and nothing else.
+// A peer that has left is not believed any more by who knows that.
 package viewgroup
