@@ -278,7 +278,7 @@ func (e *execution) enter(l *link) *Result {
 func (e *execution) joined(p view.Process) *Result {
 	l := e.runsOn[p]
 	l.recruit = nil
-	if l.err == errUnknown {
+	if errors.Is(l.err, errUnknown) {
 		e.j.warn(fmt.Sprintf("rank %d replica %d came later than the job began, on a peer that is not known here: what it prints is not seen", p.Rank, p.Replica))
 		return nil
 	}
