@@ -104,15 +104,23 @@ func newWhole(sc scenario) *whole {
 	return g
 }
 
+// enough is more messages than ever follow from one event.
+const enough = 10_000
+
 // quieten lets everything arrive that is on its way.
 func (g *whole) quieten() {
-	for again := true; again; {
+	arrived := 0
+	for again := true; again && g.broken == nil; {
 		again = false
 		for i, q := range g.queues {
 			if len(q) > 0 {
 				g.arrive(i/len(g.members), i%len(g.members))
 				again = true
+				arrived++
 			}
+		}
+		if arrived > enough {
+			g.fail("no rest after %d messages", arrived)
 		}
 	}
 }
