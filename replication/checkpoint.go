@@ -221,7 +221,7 @@ func (p *Protocol) keepAgain(m protection.Message) error {
 	}
 	b.seq++
 	p.compareClaimed(b, &m)
-	p.voteLate(b, &m)
+	p.answerDisputes(b, &m)
 	p.outbox.keep(b, m, p.live[m.Dest])
 	return nil
 }

@@ -3,6 +3,7 @@ package replication
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -23,8 +24,9 @@ type dispute struct {
 // 4 of the receiver, the key, and the digest 8, little-endian.
 const disputeSize = 8 + keySize + 8
 
-// maxDisputes bounds those that wait for their message to be produced.
-const maxDisputes = 256
+// maxDisputes bounds the disputes of each other replica that are heard: one that lies
+// cannot have this process say so much that it is not heard any more (package engine).
+const maxDisputes = 32
 
 func (d *dispute) encode() []byte {
 	b := make([]byte, 0, disputeSize)
@@ -34,58 +36,68 @@ func (d *dispute) encode() []byte {
 	return binary.LittleEndian.AppendUint64(b, uint64(d.received))
 }
 
-// decodeDispute reads a Dispute about a message from rank self in a job with view v.
-func decodeDispute(f channel.Frame, self int, v view.View) (dispute, error) {
+// decodeDispute reads a Dispute about a message from rank self of n.
+func decodeDispute(f channel.Frame, self, n int) (dispute, error) {
 	if len(f.Payload) != disputeSize || f.Seq == 0 {
 		return dispute{}, fmt.Errorf("dispute about message %d in %d bytes", f.Seq, len(f.Payload))
 	}
 	b := f.Payload
-	q := view.Process{Rank: int(binary.LittleEndian.Uint32(b)), Replica: int(binary.LittleEndian.Uint32(b[4:]))}
-	if !v.Contains(q) || q.Rank == self {
-		return dispute{}, fmt.Errorf("dispute about a message to process %v", q)
+	rank, replica := int(binary.LittleEndian.Uint32(b)), int(binary.LittleEndian.Uint32(b[4:]))
+	if rank >= n || rank == self {
+		return dispute{}, fmt.Errorf("dispute about a message to rank %d", rank)
 	}
 	return dispute{
-		stream: stream{f.Context, q.Rank}, replica: q.Replica, seq: f.Seq,
+		stream: stream{f.Context, rank}, replica: replica, seq: f.Seq,
 		key: key(b[8:]), received: digest(binary.LittleEndian.Uint64(b[8+keySize:])),
 	}, nil
 }
 
-// receiveDispute gives this process's vote, now or as soon as it has produced the
-// message.
-func (p *Protocol) receiveDispute(f channel.Frame) error {
-	d, err := decodeDispute(f, p.self.Rank, p.v)
+// receiveDispute gives this process's vote, now or when it can.
+func (p *Protocol) receiveDispute(from view.Process, f channel.Frame) error {
+	d, err := decodeDispute(f, p.self.Rank, p.v.N)
 	if err != nil {
 		return err
 	}
-	b := p.outbox.streams[d.stream]
-	switch {
-	case b == nil || d.seq > b.seq:
-		if len(p.disputes) < maxDisputes {
-			p.disputes = append(p.disputes, d)
-		}
-	case b.kept(d.seq) != nil:
-		m := b.kept(d.seq)
-		h := newHash(d.key)
-		p.vote(d, m, h.digest(m))
-	case b.acked[d.replica] >= d.seq && !b.blind[d.replica] && !b.differs[d.replica]:
-		// It was compared, with what the receiver has told this process, and is gone.
-		p.vote(d, &protection.Message{Seq: d.seq}, d.received)
+	if p.disputed[from.Replica]++; p.disputed[from.Replica] <= maxDisputes && !p.answer(d, nil) {
+		p.disputes = append(p.disputes, d)
 	}
 	return nil
 }
 
-// voteLate gives this process's votes on m, which it has just produced.
-func (p *Protocol) voteLate(b *backlog, m *protection.Message) {
-	waiting := p.disputes[:0]
-	for _, d := range p.disputes {
-		if d.stream == (stream{b.context, b.dest}) && d.seq == m.Seq {
-			h := newHash(d.key)
-			p.vote(d, m, h.digest(m))
-		} else {
-			waiting = append(waiting, d)
+// answerDisputes gives the votes that have waited for what has happened. m has just been
+// produced and is not kept yet; nil: none.
+func (p *Protocol) answerDisputes(of *backlog, m *protection.Message) {
+	p.disputes = slices.DeleteFunc(p.disputes, func(d dispute) bool {
+		if m != nil && d.stream == (stream{of.context, of.dest}) && d.seq == m.Seq {
+			return p.answer(d, m)
 		}
+		return p.answer(d, nil)
+	})
+}
+
+// answer gives this process's vote, and reports whether it never has to again. What the
+// receiver has got it hears from the receiver, and not from the replica that disputes
+// it, which may lie. Only when the receiver cannot say it any more, or what it said was
+// lost, there is nothing but that replica's word.
+func (p *Protocol) answer(d dispute, m *protection.Message) bool {
+	receiver, b := view.Process{Rank: d.rank, Replica: d.replica}, p.outbox.streams[d.stream]
+	if b == nil || d.seq > b.seq || !p.v.Contains(receiver) || p.v.State(receiver) == view.Vacant {
+		return false // the message has yet to be produced, or the receiver to join
 	}
-	p.disputes = waiting
+	if m == nil {
+		m = b.kept(d.seq)
+	}
+	heard := b.acked[d.replica] >= d.seq
+	switch {
+	case heard && !b.blind[d.replica] && !b.differs[d.replica]: // it was compared, and may be gone
+		p.vote(d, &protection.Message{Seq: d.seq}, d.received)
+	case !heard && p.v.Live(receiver):
+		return false
+	case m != nil:
+		h := newHash(d.key)
+		p.vote(d, m, h.digest(m))
+	}
+	return true
 }
 
 // vote says what this process has produced as the message of d.

@@ -56,7 +56,8 @@
 // the same under a key that is drawn later. The chance is one in 2^47 for 1 MiB.
 // Not even 64 bits of SHA-256 without a key would be much better.
 //
-// Who is at fault a process cannot say. It says what it has produced (Output.Diverged)
+// A replica that is asked answers when the receiver has told it, too, what it has got:
+// who disputes a message may lie about that. Who is at fault a process cannot say. It says what it has produced (Output.Diverged)
 // and whoever makes the views judges: peer/job. Of what a replica cannot know it says
 // nothing: not of messages that a receiver has acknowledged on a channel that broke
 // twice, nor of those of a replica that is behind by some millions.

@@ -215,6 +215,7 @@ func (p *Protocol) receiveAck(from view.Process, f channel.Frame) error {
 	if f.Seq > b.acked[from.Replica] {
 		p.compare(b, from, c)
 		b.acked[from.Replica] = f.Seq
+		p.answerDisputes(nil, nil)
 		o.forget(b, p.live[b.dest])
 	}
 	return nil

@@ -21,7 +21,8 @@ type Protocol struct {
 	outbox    outbox
 	inbox     inbox
 	secret    Secret
-	disputes  []dispute // about messages that this process has not produced yet
+	disputes  []dispute   // that wait for this process's vote
+	disputed  map[int]int // by replica: how many it has told
 	decisions decisions
 	takeover  takeover
 	joining   *joining       // nil: this process knows what its rank knows
@@ -51,6 +52,7 @@ func New(self view.Process, v view.View, secret Secret) *Protocol {
 		decisions: newDecisions(v.R),
 		takeover:  newTakeover(v.R),
 		recalls:   make(map[int]recall),
+		disputed:  make(map[int]int),
 	}
 	p.outbox.released = &p.out.Released
 	p.adopt(v)
@@ -137,7 +139,7 @@ func (p *Protocol) Send(m protection.Message) protection.Output {
 		return p.out
 	}
 	p.compareClaimed(b, &m)
-	p.voteLate(b, &m)
+	p.answerDisputes(b, &m)
 	if p.outbox.keep(b, m, p.live[m.Dest]) && p.takeover.promoted() {
 		p.transmit(b, m)
 	}
@@ -190,7 +192,7 @@ func (p *Protocol) receive(from view.Process, f channel.Frame) error {
 	case channel.SyncReply:
 		return p.receiveSyncReply(from, f)
 	case channel.Dispute:
-		return p.receiveDispute(f)
+		return p.receiveDispute(from, f)
 	case channel.Greet:
 		p.receiveGreet(from, f)
 		return nil
@@ -218,6 +220,7 @@ func (p *Protocol) View(v view.View) protection.Output {
 	for _, q := range newcomers {
 		p.outbox.admit(q)
 	}
+	p.answerDisputes(nil, nil)
 	p.outbox.forgetGone(p.live)
 	for _, q := range newcomers {
 		p.meet(q)

@@ -186,7 +186,7 @@ func content(f channel.Frame) string {
 	case channel.Ack:
 		return fmt.Sprintf("digests %d", max(0, len(f.Payload)-keySize)/8)
 	case channel.Dispute:
-		d, _ := decodeDispute(f, -1, view.New(9, 9))
+		d, _ := decodeDispute(f, -1, 9)
 		return fmt.Sprintf("about what %d.%d has got", d.rank, d.replica)
 	}
 	return strconv.Quote(string(f.Payload))

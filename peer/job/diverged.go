@@ -15,9 +15,9 @@ const (
 	Warn = "warn" // tell the user, and go on
 )
 
-// maxDisputes bounds what processes can have the submitter remember. Where there are
-// so many, the first have stopped the job or been told.
-const maxDisputes = 1024
+// maxWords bounds the words of each process that the submitter remembers. Honest ones
+// say no more (package engine), and what one that lies says takes nothing from others.
+const maxWords = 256
 
 // A disputed message is one that some replica of its source says is another one than
 // its receiver has got.
@@ -43,7 +43,11 @@ type word struct {
 
 // diverged takes the word of process p.
 func (e *execution) diverged(l *link, p view.Process, m *jobpb.Diverged) *Result {
-	d, err := m.Divergence(e.watch.View())
+	v := e.watch.View()
+	if v.State(m.GetReceiver().View()) == view.Vacant { // it has joined in a view that is yet to come
+		return nil
+	}
+	d, err := m.Divergence(v)
 	if err != nil {
 		return e.breach(l, err)
 	}
@@ -64,10 +68,10 @@ func (w *Watch) Diverged(p view.Process, d protection.Divergence, text string) S
 	if w.over || !w.has(p) {
 		return s
 	}
-	about := w.about(disputed{p.Rank, d.Receiver, d.Context, d.Seq})
-	if about == nil {
+	if w.at(p).words++; w.at(p).words > maxWords {
 		return s
 	}
+	about := w.about(disputed{p.Rank, d.Receiver, d.Context, d.Seq})
 	if _, again := about.words[p.Replica]; again {
 		return s
 	}
@@ -80,15 +84,12 @@ func (w *Watch) Diverged(p view.Process, d protection.Divergence, text string) S
 	return s
 }
 
-// about returns the dispute about a message; nil when there are too many.
+// about returns the dispute about a message.
 func (w *Watch) about(m disputed) *dispute {
 	for _, d := range w.disputes {
 		if d.disputed == m {
 			return d
 		}
-	}
-	if len(w.disputes) == maxDisputes {
-		return nil
 	}
 	d := &dispute{disputed: m, words: make(map[int]word)}
 	w.disputes = append(w.disputes, d)
@@ -153,7 +154,7 @@ func (w *Watch) decide(s *Step, d *dispute) {
 	switch {
 	case len(counting) < quorum:
 		w.end(s, w.irreconcilable(d))
-	case ok && w.delivered(d, most):
+	case ok && d.delivered(counting, most):
 		w.voteOut(s, d, counting, most)
 	case all < len(counting):
 	case ok && said[most] == all && len(w.counting(d.receiver.Rank)) >= quorum:
@@ -174,15 +175,16 @@ func majority(said map[uint64]int, counting int) (produced uint64, ok bool) {
 	return 0, false
 }
 
-// delivered reports whether those that have produced what most have agree with the
-// receiver.
-func (w *Watch) delivered(d *dispute, produced uint64) bool {
-	for _, said := range d.words {
-		if said.Produced == produced && !said.Differs() {
-			return true
+// delivered reports whether most have produced the same and say that the receiver has
+// got it. One that says so alone may have sent it something else.
+func (d *dispute) delivered(counting []view.Process, most uint64) bool {
+	agree := 0
+	for _, p := range counting {
+		if said, ok := d.words[p.Replica]; ok && said.Produced == most && !said.Differs() {
+			agree++
 		}
 	}
-	return false
+	return 2*agree > len(counting)
 }
 
 // voteOut fails those that have produced something else than most have.

@@ -127,12 +127,18 @@ func TestDivergenceOfTheFailedCountsNoMore(t *testing.T) {
 	}
 }
 
-func TestDisputesAreBounded(t *testing.T) {
+// A replica that lies may say much. It takes nothing from the others.
+func TestWordsAreBounded(t *testing.T) {
 	w := running(t, 2, 3)
-	for seq := range uint64(2 * maxDisputes) {
-		w.Diverged(proc(0, 1), protection.Divergence{Receiver: proc(1, 0), Seq: seq + 1, Produced: 1}, "")
+	for seq := range uint64(2 * maxWords) {
+		w.Diverged(proc(0, 1), protection.Divergence{Receiver: proc(1, 0), Seq: seq + 2}, "")
 	}
-	if len(w.disputes) != maxDisputes {
-		t.Errorf("%d disputes, at most %d are kept", len(w.disputes), maxDisputes)
+	if len(w.disputes) != maxWords {
+		t.Errorf("%d disputes, at most %d are kept", len(w.disputes), maxWords)
+	}
+	says(w, 0, proc(1, 0), 5, 5)
+	says(w, 2, proc(1, 0), 7, 5)
+	if s := w.Lost([]view.Process{proc(0, 1)}, "is lost"); s.Result == nil || s.Result.Status != StatusDiverged {
+		t.Errorf("got %+v, want what 0.2 has said to stop the job", s)
 	}
 }

@@ -36,6 +36,7 @@ type watched struct {
 	exit        *Exit
 	aborted     *Result // of the job, since it called Abort
 	drained     bool    // the user has all its output
+	words       int     // of divergence, see Diverged
 
 	asked view.State // what it is to become, if that is agreed on
 	why   string     // it is, or will be, not live, as the rest of a sentence

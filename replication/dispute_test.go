@@ -1,0 +1,94 @@
+package replication
+
+import (
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
+)
+
+// disputing is replica 1 of rank 0 of a job of two ranks with three replicas each, which
+// has produced one message, and what 1.0 acknowledges of it.
+func disputing(t *testing.T) (p *Protocol, ack channel.Frame) {
+	v := view.New(2, 3)
+	p = New(view.Process{Replica: 1}, v, Secret{1})
+	p.Send(protection.Message{Dest: 1, Payload: []byte("hello")})
+	receiver := New(view.Process{Rank: 1}, v, Secret{2})
+	if _, err := receiver.Receive(view.Process{}, data(0, 1, []byte("hello"))); err != nil {
+		t.Fatal(err)
+	}
+	return p, receiver.Tick().Send[1].Frame
+}
+
+// disputed is what replica 2 says that 1.k has got as message seq.
+func disputed(k int, seq uint64) channel.Frame {
+	d := dispute{stream: stream{rank: 1}, replica: k, seq: seq, received: 9}
+	return frame(channel.Dispute, 0, seq, string(d.encode()))
+}
+
+// votes are what p says when it gets a frame.
+func votes(t *testing.T, p *Protocol, from view.Process, f channel.Frame) []protection.Divergence {
+	out, err := p.Receive(from, f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out.Diverged
+}
+
+func TestR1DisputeThatLiesConvincesNobody(t *testing.T) {
+	p, ack := disputing(t)
+	liar, receiver := view.Process{Replica: 2}, view.Process{Rank: 1}
+	if said := votes(t, p, liar, disputed(0, 1)); len(said) != 0 {
+		t.Errorf("says %v before it has heard from the receiver", said)
+	}
+	if said := votes(t, p, receiver, ack); len(said) != 1 || said[0].Differs() {
+		t.Errorf("says %v, want that it has produced what the receiver has got", said)
+	}
+	if said := votes(t, p, liar, disputed(0, 1)); len(said) != 1 || said[0].Differs() {
+		t.Errorf("asked again it says %v, want the same", said)
+	}
+}
+
+// What a receiver cannot say any more nobody hears from it.
+func TestR1DisputeAboutAFailedReceiver(t *testing.T) {
+	p, _ := disputing(t)
+	votes(t, p, view.Process{Replica: 2}, disputed(0, 1))
+	v, _ := p.v.With(view.Process{Rank: 1}, view.Failed)
+	if said := p.View(v).Diverged; len(said) != 1 || !said[0].Differs() {
+		t.Errorf("says %v, want a vote on what the other replica has told", said)
+	}
+}
+
+func TestDisputeAboutAReceiverThatIsNotKnownYet(t *testing.T) {
+	p, _ := disputing(t)
+	other := view.Process{Replica: 2}
+	if said := votes(t, p, other, disputed(3, 1)); len(said) != 0 {
+		t.Errorf("says %v of a process that is in no view", said)
+	}
+	v, joined, ok := p.v.Join(1)
+	if !ok || joined.Replica != 3 {
+		t.Fatalf("%v joins, %v; want 1.3", joined, ok)
+	}
+	if said := p.View(v).Diverged; len(said) != 0 {
+		t.Errorf("says %v before it has heard from it", said)
+	}
+	v, _ = v.With(joined, view.Failed)
+	if said := p.View(v).Diverged; len(said) != 1 {
+		t.Errorf("says %v, want its vote", said)
+	}
+}
+
+func TestDisputesAreBounded(t *testing.T) {
+	p, ack := disputing(t)
+	for seq := range uint64(4 * maxDisputes) {
+		votes(t, p, view.Process{Replica: 2}, disputed(0, seq+2))
+	}
+	if len(p.disputes) != maxDisputes {
+		t.Errorf("%d disputes of one replica wait, want %d", len(p.disputes), maxDisputes)
+	}
+	votes(t, p, view.Process{}, disputed(0, 1))
+	if said := votes(t, p, view.Process{Rank: 1}, ack); len(said) != 1 {
+		t.Errorf("says %v, want a vote for the other replica", said)
+	}
+}
