@@ -241,8 +241,9 @@ func (p *peerProcess) alive() bool {
 
 // status is what a script reads from the control socket.
 type status struct {
-	Slots  struct{ Total, Free int }
-	Hosted []json.RawMessage
+	Slots     struct{ Total, Free int }
+	Hosted    []json.RawMessage
+	Submitted []struct{ Unheard time.Time }
 }
 
 func (p *peerProcess) status() (status, error) {

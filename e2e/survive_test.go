@@ -154,12 +154,12 @@ func TestR7BothReplicasKilled(t *testing.T) {
 }
 
 // TestS4SubmitterKilled kills p2prun, once as a client of a peer and once as a
-// peer of its own whose job is not to go on without it: see TestAttach.
+// peer of its own, whose job is not to go on without it: see TestAttach and TestAttachHanded.
 func TestS4SubmitterKilled(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 3, "--slots", "2")
 	for name, args := range map[string][]string{
-		"client of a peer": {"--home", peers[0].home},
+		"client of a peer": {"--home", peers[0].home, "--away", "0"},
 		"submit-only peer": {"--home", t.TempDir(), "--supernode", peers[0].addr, "--away", "0"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,7 +1,6 @@
 package peer
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -11,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
+	"time"
 
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
@@ -78,34 +78,55 @@ const maxEvent = 16 << 20
 // Run has the peer run a job, and tells emit of its events, but not of the
 // last: that is the result. When ctx ends the job is cancelled; Run then returns
 // without waiting for its end.
+//
+// Should the peer be killed, while the job can go on without it, Run waits for another to be
+// booted on the home, for as long as the job may be away, and follows the job there. The
+// error wraps a *LeftError when that was in vain, or ctx ends meanwhile.
 func (c *Client) Run(ctx context.Context, req job.Request, emit func(job.Event) error) (job.Result, error) {
 	body, err := json.Marshal(req)
 	if err != nil {
 		return job.Result{}, fmt.Errorf("submit job: %w", err)
 	}
-	resp, err := c.do(ctx, http.MethodPost, "/v1/jobs", bytes.NewReader(body))
-	if err != nil {
-		return job.Result{}, fmt.Errorf("submit job: %w", err)
-	}
-	defer resp.Body.Close()
-	lines := bufio.NewScanner(resp.Body)
-	lines.Buffer(nil, maxEvent)
-	for lines.Scan() {
-		var e job.Event
-		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
-			return job.Result{}, fmt.Errorf("read job's events: %w", err)
+	l := &listener{client: c, emit: emit, away: req.Away, shown: make(map[source]uint64)}
+	return l.follow(ctx, func(ctx context.Context) (*http.Response, error) {
+		resp, err := c.do(ctx, http.MethodPost, "/v1/jobs", bytes.NewReader(body))
+		if err != nil {
+			return nil, fmt.Errorf("submit job: %w", err)
 		}
-		if e.Kind == job.ResultEvent && e.Result != nil {
-			return *e.Result, nil
-		}
-		if err := emit(e); err != nil {
-			return job.Result{}, err
-		}
+		return resp, nil
+	})
+}
+
+// Attach goes on with a job that was handed to a peer of this home, as Run does, when nobody
+// listens to it any more. With cancel it ends the job and waits until that is done. The error wraps a
+// *RefusedError if there is no such job, or another listens.
+func (c *Client) Attach(ctx context.Context, kept job.Kept, cancel bool, emit func(job.Event) error) (job.Result, error) {
+	l := &listener{client: c, emit: emit, away: kept.Request.Away, id: kept.Job, kept: !cancel, shown: make(map[source]uint64)}
+	return l.follow(ctx, func(ctx context.Context) (*http.Response, error) { return c.attach(ctx, kept.Job, cancel) })
+}
+
+func (c *Client) attach(ctx context.Context, id string, cancel bool) (*http.Response, error) {
+	return c.do(ctx, http.MethodPost, fmt.Sprintf("/v1/jobs/%s/attach?cancel=%t", id, cancel), nil)
+}
+
+// acknowledge says that the user has all that was told up to a number. Should it be lost,
+// that comes again, or the end of the connection does.
+func (c *Client) acknowledge(ctx context.Context, id string, number uint64) {
+	if id != "" && number > 0 {
+		_ = c.call(ctx, http.MethodPost, fmt.Sprintf("/v1/jobs/%s/shown?number=%d", id, number), nil)
 	}
-	if err := lines.Err(); err != nil && ctx.Err() != nil {
-		return job.Result{}, ctx.Err()
+}
+
+// cancelTimeout bounds how long a peer is tried to be told that a job is cancelled.
+const cancelTimeout = 5 * time.Second
+
+// cancel ends a job, also when ctx has ended. One that cannot be told ends later.
+func (c *Client) cancel(ctx context.Context, id string) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), cancelTimeout)
+	defer stop()
+	if id != "" {
+		_ = c.call(ctx, http.MethodDelete, "/v1/jobs/"+id, nil)
 	}
-	return job.Result{}, fmt.Errorf("the peer on home %s ended before the job did", c.home)
 }
 
 // call makes a request without a body and decodes the answer into out.
@@ -116,7 +137,8 @@ func (c *Client) call(ctx context.Context, method, path string, out any) error {
 	}
 	defer resp.Body.Close()
 	if out == nil {
-		return nil
+		_, err := io.Copy(io.Discard, resp.Body) // so that the connection can be used again
+		return err
 	}
 	if err := json.NewDecoder(resp.Body).Decode(out); err != nil {
 		return fmt.Errorf("%s of the peer on home %s: %w", path, c.home, err)
@@ -140,7 +162,18 @@ func (c *Client) do(ctx context.Context, method, path string, body io.Reader) (*
 	defer resp.Body.Close()
 	var p problem
 	if err := json.NewDecoder(resp.Body).Decode(&p); err != nil || p.Error == "" {
-		return nil, fmt.Errorf("ask the peer on home %s: %s", c.home, resp.Status)
+		p.Error = resp.Status
 	}
-	return nil, fmt.Errorf("the peer on home %s: %s", c.home, p.Error)
+	return nil, &RefusedError{c.home, p.Error}
+}
+
+// A RefusedError says that the peer on a home does not do what it was asked for.
+type RefusedError struct {
+	Home   string
+	Reason string
+}
+
+// Error names the home and the reason.
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("the peer on home %s: %s", e.Home, e.Reason)
 }

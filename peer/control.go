@@ -10,12 +10,7 @@ import (
 	"os"
 	"sync"
 	"time"
-
-	"github.com/p2pmpi/p2pmpi/peer/job"
 )
-
-// maxRequest bounds the body of a request. A job with 200,000 input files fits.
-const maxRequest = 64 << 20
 
 // control answers the owner on the control socket. The socket's mode is the
 // only check of who asks.
@@ -25,8 +20,9 @@ type control struct {
 	served sync.WaitGroup
 
 	mu     sync.Mutex
-	refuse bool           // no new jobs
-	jobs   sync.WaitGroup // submitted here and not over; Add under mu
+	refuse bool               // no new jobs
+	jobs   sync.WaitGroup     // handed to this peer and not over; Add under mu
+	handed map[string]*handed // those that have an ID
 }
 
 // startControl opens the control socket and the status page.
@@ -34,7 +30,7 @@ func (p *Peer) startControl() error {
 	if p.role != Volunteer {
 		return nil
 	}
-	c := &control{peer: p}
+	c := &control{peer: p, handed: make(map[string]*handed)}
 	listener, err := listenUnix(p.life, p.home.socket())
 	if err != nil {
 		return &HomeError{string(p.home), fmt.Errorf("open control socket: %w", err)}
@@ -71,21 +67,28 @@ func (c *control) routes() http.Handler {
 	})
 	mux.HandleFunc("GET /v1/candidates", c.candidates)
 	mux.HandleFunc("POST /v1/jobs", c.runJob)
+	mux.HandleFunc("POST /v1/jobs/{id}/attach", c.attachJob)
+	mux.HandleFunc("POST /v1/jobs/{id}/shown", c.shownJob)
+	mux.HandleFunc("DELETE /v1/jobs/{id}", c.cancelJob)
 	mux.HandleFunc("POST /v1/halt", c.halt)
 	return mux
 }
 
-// close ends the jobs submitted here, whose cancelled context is the peer's
+// close ends the jobs handed to this peer, whose cancelled context is the peer's
 // life, and stops serving.
 func (c *control) close() error {
 	c.refuseJobs()
 	ctx, cancel := context.WithTimeout(context.Background(), orderlyTimeout)
 	defer cancel()
+	c.cancelJobs()
 	err := c.server.Shutdown(ctx)
 	if err != nil {
 		err = errors.Join(err, c.server.Close())
 	}
 	c.served.Wait()
+	if !c.awaitJobs(ctx) {
+		err = errors.Join(err, errors.New("jobs that were handed to this peer are not over"))
+	}
 	return err
 }
 
@@ -132,45 +135,6 @@ func (c *control) halt(w http.ResponseWriter, r *http.Request) {
 	}
 	reply(w, http.StatusAccepted, map[string]string{"peer": c.peer.ID().String(), "mode": string(how)})
 	c.peer.Halt(how)
-}
-
-// runJob runs a job and streams its events, a line each. When the client hangs
-// up, or the peer ends, the request's context does and the job is cancelled.
-func (c *control) runJob(w http.ResponseWriter, r *http.Request) {
-	var req job.Request
-	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxRequest)).Decode(&req); err != nil {
-		fail(w, http.StatusBadRequest, fmt.Errorf("read job: %w", err))
-		return
-	}
-	if !c.admit() {
-		fail(w, http.StatusServiceUnavailable, errors.New("the peer is about to end and takes no more jobs"))
-		return
-	}
-	defer c.jobs.Done()
-	w.Header().Set("Content-Type", "application/x-ndjson")
-	lines := json.NewEncoder(w)
-	flusher := http.NewResponseController(w)
-	emit := func(e job.Event) error {
-		if err := lines.Encode(e); err != nil {
-			return err
-		}
-		return flusher.Flush()
-	}
-	result := c.peer.submitter.Run(r.Context(), req, emit)
-	if err := emit(job.Event{Kind: job.ResultEvent, Time: time.Now(), Result: &result}); err != nil {
-		c.peer.log.Debug().Err(err).Msg("nobody waits for the job's result")
-	}
-}
-
-// admit counts a new job in, unless the peer is about to end.
-func (c *control) admit() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.refuse {
-		return false
-	}
-	c.jobs.Add(1)
-	return true
 }
 
 // A problem is the body of an answer that is not 2xx.

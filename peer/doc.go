@@ -30,6 +30,7 @@
 //	control.sock   control socket, mode 0600, while a peer runs
 //	cache/         staged files by digest
 //	scratch/       folders of running processes
+//	jobs/          jobs that another process can go on with: see package peer/job
 //	log            messages of a peer that was started with --detach
 //
 // The lock is the kernel's and ends with the process, however that ends, so
@@ -42,8 +43,15 @@
 //
 //	GET  /v1/status               Status
 //	GET  /v1/candidates           [job.Candidate, ...], the peers found now
-//	POST /v1/jobs                 job.Request -> lines of job.Event, the last of
-//	                              kind "result"; hanging up cancels the job
+//	POST /v1/jobs                 job.Request -> lines of job.Event with a number,
+//	                              the last of kind "result"; Location names the
+//	                              job. Hanging up cancels it, unless it is kept:
+//	                              then it waits for another to attach
+//	POST /v1/jobs/ID/attach       -> what follows of a job to which nobody listens:
+//	                              all that was not acknowledged; cancel=true ends it
+//	POST /v1/jobs/ID/shown        number=N acknowledges all up to that line; the
+//	                              job goes on when its output is
+//	DELETE /v1/jobs/ID            cancels the job
 //	POST /v1/halt?mode=orderly    answers at once; the peer is gone when the
 //	               drain|now      lock is free. drain waits for the jobs first
 //

@@ -153,6 +153,11 @@ func TestControlSocketAPI(t *testing.T) {
 		"bad mode":      {"POST", "/v1/halt?mode=gently", "", 400, "gently"},
 		"not JSON":      {"POST", "/v1/jobs", "hello", 400, "read job"},
 		"empty job":     {"POST", "/v1/jobs", "{}", 200, `"status":64`},
+		"attach":        {"POST", "/v1/jobs/other/attach", "", 409, "no such job is kept"},
+		"outside":       {"POST", "/v1/jobs/..%2fother/attach", "", 409, "no such job is kept"},
+		"shown":         {"POST", "/v1/jobs/other/shown?number=1", "", 404, "no such job"},
+		"shown what":    {"POST", "/v1/jobs/other/shown?number=all", "", 400, "number"},
+		"cancel":        {"DELETE", "/v1/jobs/other", "", 404, "no such job"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -223,6 +223,10 @@ func (p *Peer) startDiscovery() error {
 	if err != nil {
 		return err
 	}
+	jobs := p.cfg.Jobs
+	if p.role == Volunteer {
+		jobs = JobsOf(string(p.home))
+	}
 	p.submitter = job.NewSubmitter(job.Config{
 		Host:      p.host,
 		Key:       p.key,
@@ -234,7 +238,8 @@ func (p *Peer) startDiscovery() error {
 		Hang:      p.cfg.ToleratedHang,
 		Mode:      mode,
 		Log:       p.log,
-		Jobs:      p.cfg.Jobs,
+		Jobs:      jobs,
+		Resident:  p.role == Volunteer,
 	})
 	return nil
 }

@@ -13,19 +13,19 @@ import (
 
 // A Status is what the owner sees of a peer.
 type Status struct {
-	Peer      string       `json:"peer"` // ID
-	Release   string       `json:"release"`
-	Protocol  int          `json:"protocol"`
-	Network   string       `json:"network"`
-	Home      string       `json:"home"`
-	Process   int          `json:"process"` // of the operating system
-	Since     time.Time    `json:"since"`
-	Addresses []string     `json:"addresses"`
-	Slots     Slots        `json:"slots"`
-	Hosted    []HostedJob  `json:"hosted"`    // jobs that hold slots here
-	Submitted []job.Status `json:"submitted"` // jobs started from here
-	Connected int          `json:"connected"` // peers with a connection
-	Known     []Known      `json:"known"`     // peers that have answered a search from here, nearest first
+	Peer      string      `json:"peer"` // ID
+	Release   string      `json:"release"`
+	Protocol  int         `json:"protocol"`
+	Network   string      `json:"network"`
+	Home      string      `json:"home"`
+	Process   int         `json:"process"` // of the operating system
+	Since     time.Time   `json:"since"`
+	Addresses []string    `json:"addresses"`
+	Slots     Slots       `json:"slots"`
+	Hosted    []HostedJob `json:"hosted"`    // jobs that hold slots here
+	Submitted []Submitted `json:"submitted"` // jobs started from here
+	Connected int         `json:"connected"` // peers with a connection
+	Known     []Known     `json:"known"`     // peers that have answered a search from here, nearest first
 }
 
 // Slots says what has become of the slots: the rest make up the total.
@@ -51,6 +51,13 @@ type HostedJob struct {
 	Since     time.Time      `json:"since,omitzero"`
 }
 
+// Submitted is a job that was started from here and is not over.
+type Submitted struct {
+	job.Status
+	// Unheard is since when no p2prun listens to it; zero: one does.
+	Unheard time.Time `json:"unheard,omitzero"`
+}
+
 // Known is another peer, as it was when it last answered.
 type Known struct {
 	Peer     string        `json:"peer"` // ID
@@ -74,12 +81,15 @@ func (p *Peer) Status() Status {
 		Since:     p.started,
 		Addresses: p.Addresses(),
 		Hosted:    []HostedJob{}, // a list in JSON even when it is empty
-		Submitted: append([]job.Status{}, p.submitter.Jobs()...),
+		Submitted: []Submitted{},
 		Connected: len(p.host.Network().Peers()),
 		Known:     []Known{},
 	}
 	if p.slots != nil {
 		s.Slots, s.Hosted = p.slotStatus()
+	}
+	for _, j := range p.submitter.Jobs() {
+		s.Submitted = append(s.Submitted, Submitted{j, p.control.unheard(j.Job)})
 	}
 	for _, k := range p.discovery.Peers() {
 		s.Known = append(s.Known, Known{

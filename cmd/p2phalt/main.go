@@ -22,7 +22,9 @@ func main() {
 
 const long = `Takes this machine back: ends the peer that p2pboot has started, and returns
 when it has gone. The processes that it runs end with it, and their jobs go on
-elsewhere where they have other replicas.
+elsewhere where they have other replicas. Jobs that were handed to it by p2prun
+are cancelled; --drain waits for them, also for one whose p2prun was killed, to
+which p2prun --attach may come back for as long as the job's --away says.
 
 Every option is also a configuration key and an environment variable
 P2PMPI_...; see p2pboot --help.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
@@ -14,47 +15,81 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
-// attach goes on with a job whose p2prun was killed, as a peer with the identity of
-// that one, and returns the job's exit status.
+// attach goes on with a job whose p2prun was killed, and returns the job's exit status.
 func attach(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []string, stdout, stderr io.Writer) (int, error) {
 	if err := cfg.Validate(); err != nil {
 		return 0, command.Fail(command.Usage, err, hintHelp)
 	}
-	kept, err := choose(cfg.Home, args)
+	kept, err := choose(ctx, cfg.Home, args)
 	if err != nil {
 		return 0, command.Fail(command.Usage, err, "")
 	}
-	if cfg.Identity, err = kept.Key(); err != nil {
-		return 0, command.Fail(command.Usage, err, "")
-	}
-	work, err := workdir.New()
-	if err != nil {
-		return 0, command.Fail(command.Unavailable, err, "name a folder with room in TMPDIR")
-	}
-	defer work.Close()
 	show := display.New(display.Config{
 		Name: "p2prun", Stdout: stdout, Stderr: stderr,
 		Ranks: kept.Request.N, Replicas: kept.Request.R, Tag: opt.TagOutput, JSON: opt.JSON,
 	})
 	defer show.Close()
-	s := &session{home: cfg.Home, done: make(chan struct{})}
-	defer s.close()
-	opt.Local = 0
-	if err := s.join(ctx, cfg, opt, work, stderr); err != nil {
-		return 0, failure(ctx, err)
+	follow := attachOwn
+	if kept.Handed() {
+		follow = attachHanded
 	}
-	if opt.Cancel {
-		over, cancel := context.WithCancel(ctx)
-		cancel()
-		ctx = over
+	result, err := follow(ctx, cfg, opt.Cancel, kept, show, stderr)
+	if err != nil {
+		return 0, err
 	}
-	result := s.own.Submitter().Attach(ctx, kept.Job, show.Event)
 	show.Result(result)
 	return result.Status, nil
 }
 
-// choose returns the kept job whose ID begins as args say, or the only one.
-func choose(home string, args []string) (job.Kept, error) {
+// attachOwn goes on as a peer with the identity of the p2prun that was killed.
+func attachOwn(ctx context.Context, cfg peer.Config, cancel bool, kept job.Kept, show *display.Display, stderr io.Writer) (job.Result, error) {
+	var err error
+	if cfg.Identity, err = kept.Key(); err != nil {
+		return job.Result{}, command.Fail(command.Usage, err, "")
+	}
+	work, err := workdir.New()
+	if err != nil {
+		return job.Result{}, command.Fail(command.Unavailable, err, "name a folder with room in TMPDIR")
+	}
+	defer work.Close()
+	s := &session{home: cfg.Home, done: make(chan struct{})}
+	defer s.close()
+	if err := s.join(ctx, cfg, peer.RunOptions{}, work, stderr); err != nil {
+		return job.Result{}, failure(ctx, err)
+	}
+	if cancel {
+		over, end := context.WithCancel(ctx)
+		end()
+		ctx = over
+	}
+	return s.own.Submitter().Attach(ctx, kept.Job, job.Showing(show.Event)), nil
+}
+
+// attachHanded has the p2pboot of the home go on: the identity is its own.
+func attachHanded(ctx context.Context, cfg peer.Config, cancel bool, kept job.Kept, show *display.Display, _ io.Writer) (job.Result, error) {
+	client, err := peer.Dial(ctx, cfg.Home)
+	if errors.Is(err, peer.ErrNoPeer) {
+		return job.Result{}, command.Fail(command.Unavailable,
+			fmt.Errorf("job %.8s was handed to the p2pboot of home %s, which has ended", kept.Job, cfg.Home),
+			"start p2pboot on that home again, then attach")
+	}
+	if err != nil {
+		return job.Result{}, command.Fail(command.Usage, err, "")
+	}
+	defer client.Close()
+	result, err := client.Attach(ctx, kept, cancel, show.Event)
+	if refused, ok := errors.AsType[*peer.RefusedError](err); ok {
+		return result, command.Fail(command.Usage, refused, "")
+	}
+	if err != nil {
+		return result, failure(ctx, err)
+	}
+	return result, nil
+}
+
+// choose returns the kept job whose ID begins as args say, or the only one that nobody
+// follows, as far as the p2pboot of the home knows.
+func choose(ctx context.Context, home string, args []string) (job.Kept, error) {
 	if len(args) > 1 {
 		return job.Kept{}, errors.New("--attach takes one JOB")
 	}
@@ -63,6 +98,9 @@ func choose(home string, args []string) (job.Kept, error) {
 		return job.Kept{}, err
 	}
 	prefix := strings.Join(args, "")
+	if prefix == "" {
+		all = withoutHeard(ctx, home, all)
+	}
 	var found []job.Kept
 	var names []string
 	for _, k := range all {
@@ -80,4 +118,21 @@ func choose(home string, args []string) (job.Kept, error) {
 		return job.Kept{}, fmt.Errorf("no job %.40s to go on with on home %s", prefix, home)
 	}
 	return job.Kept{}, fmt.Errorf("no job to go on with on home %s", home)
+}
+
+// withoutHeard leaves out the jobs that were handed to the p2pboot of the home and to which
+// a p2prun listens.
+func withoutHeard(ctx context.Context, home string, all []job.Kept) []job.Kept {
+	client, err := peer.Dial(ctx, home)
+	if err != nil {
+		return all
+	}
+	defer client.Close()
+	status, err := client.Status(ctx)
+	if err != nil {
+		return all
+	}
+	return slices.DeleteFunc(all, func(k job.Kept) bool {
+		return slices.ContainsFunc(status.Submitted, func(s peer.Submitted) bool { return s.Job == k.Job && s.Unheard.IsZero() })
+	})
 }

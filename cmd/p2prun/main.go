@@ -44,11 +44,12 @@ by itself, by --supernode or over the local network.
 Standard output is the ranks' standard output and nothing else. The first
 Ctrl-C cancels the job, the second ends p2prun at once.
 
-A job with replicas goes on when a p2prun that is a peer by itself is killed,
-for 20 s and as long as --away says. p2prun --attach JOB goes on with it, on the
-same home: it prints what has not been printed, and ends as the first would
-have. JOB may be the beginning of an ID, or left out when there is only one.
-With --cancel it ends the job.
+A job with replicas that has begun goes on when p2prun is killed, for as long as
+--away says. p2prun --attach JOB goes on with it, on the same home: it prints
+what has not been printed, and ends as the first would have. JOB may be the
+beginning of an ID, or left out when there is only one. With --cancel it ends
+the job. Should the p2pboot be killed that the job was handed to, p2prun waits
+as long for p2pboot to be started on that home again; --attach needs it too.
 
 Every option --some-thing is also the key some-thing of the configuration file
 and the environment variable P2PMPI_SOME_THING; see p2pboot --help. The ranks
@@ -57,8 +58,9 @@ environment of p2prun.
 
 Exit status: 0 the job succeeded; 1 to 125 the program's own, when all replicas
 of a rank exited with it; 64 wrong usage; 65 the replicas of a rank have not
-done the same; 69 not enough peers within -w; 70 a rank lost all its replicas,
-or the job is cut off from most of its peers; 75 timed out; 130 cancelled.`
+done the same; 69 not enough peers within -w, or no p2pboot that --attach needs;
+70 a rank lost all its replicas, or the job is cut off from most of its peers;
+75 timed out; 130 cancelled.`
 
 const examples = `  p2prun --local 6 -n 3 -r 2 ./examples/ep W
                                    six throw-away peers on this machine

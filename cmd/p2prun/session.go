@@ -114,7 +114,7 @@ func (s *session) run(ctx context.Context, req job.Request, emit func(job.Event)
 	if s.client != nil {
 		return s.client.Run(ctx, req, emit)
 	}
-	return s.own.Submitter().Run(ctx, req, emit), nil
+	return s.own.Submitter().Run(ctx, req, job.Showing(emit)), nil
 }
 
 // explain adds to the result of a job that found too few peers what this peer

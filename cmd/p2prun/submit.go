@@ -189,6 +189,13 @@ func buildForPeers(ctx context.Context, s *session, prog *program.Program, req *
 
 // failure is that of a job that could not be run to a result.
 func failure(ctx context.Context, err error) error {
+	if left, ok := errors.AsType[*peer.LeftError](err); ok {
+		status := command.Unavailable
+		if ctx.Err() != nil {
+			status = command.Cancelled
+		}
+		return command.Fail(status, left, fmt.Sprintf("start p2pboot on that home, then p2prun --attach %.8s goes on with the job", left.Job))
+	}
 	if ctx.Err() != nil {
 		return cancelled()
 	}

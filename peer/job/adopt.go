@@ -48,22 +48,22 @@ type adopted struct {
 // Attach goes on with a job that is kept, as Run would have. It ends likewise: when ctx ends
 // the job is cancelled. The result has StatusUsage if there is no such job, or another
 // process follows it.
-func (s *Submitter) Attach(ctx context.Context, id string, emit func(Event) error) Result {
+func (s *Submitter) Attach(ctx context.Context, id string, sink Sink) Result {
 	k, err := s.reopen(id)
 	if err != nil {
-		return Result{Status: StatusUsage, Message: err.Error()}
+		return refuse(sink, Result{Status: StatusUsage, Message: err.Error()})
 	}
 	defer k.close()
 	shown, err := k.positions()
 	begin, wrong := k.begin()
 	if err = errors.Join(err, wrong); err != nil {
-		return Result{Status: StatusUsage, Message: err.Error()}
+		return refuse(sink, Result{Status: StatusUsage, Message: err.Error()})
 	}
 	if err := checkOutputDir(k.kept.Request); err != nil && ctx.Err() == nil && k.kept.Result == nil {
-		return Result{
+		return refuse(sink, Result{
 			Status: StatusUsage, Message: err.Error(),
 			Hint: fmt.Sprintf("make the folder %s, then attach again", k.kept.Request.OutputDir),
-		}
+		})
 	}
 	defer k.remove()
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -75,15 +75,16 @@ func (s *Submitter) Attach(ctx context.Context, id string, emit func(Event) erro
 	}
 	j := s.runAgain(k)
 	defer s.forget(id)
-	j.printer = newPrinter(id, emit, func(err error) { cancel(fmt.Errorf("nobody listens: %w", err)) }, k)
+	j.printer = newPrinter(id, sink, func(err error) { cancel(fmt.Errorf("nobody listens: %w", err)) }, k, s.cfg.Resident)
 	defer j.printer.close()
 	e := newAdopted(j, shown, begin)
 	if over := k.kept.Result; over != nil { // not all peers may have heard
 		e.stop(cmp.Or(over.Message, "done"))
 		e.close()
-		return *over
+		j.printRest(shown)
+		return j.conclude(*over)
 	}
-	return e.finish(ctx)
+	return j.conclude(e.finish(ctx))
 }
 
 // runAgain returns the run of a kept job.

@@ -67,7 +67,7 @@ func (b *bed) attach(k *keeper, scripts map[view.Process]func(*part)) *outcome {
 		})
 	}
 	b.Cleanup(b.stage.acting.Wait)
-	return b.follow(func(emit func(Event) error) Result { return b.submitter.Attach(b.Context(), k.kept.Job, emit) }, nil)
+	return b.follow(func(emit func(Event) error) Result { return b.submitter.Attach(b.Context(), k.kept.Job, Showing(emit)) }, nil)
 }
 
 // back says that the part goes on, and what it has said so far.
@@ -138,7 +138,7 @@ func TestR6AttachedDoesWithoutPeersThatAreLostWhenTheyHaveFinished(t *testing.T)
 func TestS4ResultThatNotAllHaveHeardOf(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1)
 	k := b.keptOn()
-	if err := k.writeResult(Result{Status: 5, Message: "as it was"}); err != nil {
+	if err := k.writeResult(Result{Status: 5, Message: "as it was"}, nil); err != nil {
 		t.Fatal(err)
 	}
 	stopped := false

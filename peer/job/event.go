@@ -53,6 +53,8 @@ type Event struct {
 	Routes []Route    `json:"routes,omitempty"`
 	Choice *Choice    `json:"choice,omitempty"`
 	View   *view.View `json:"view,omitempty"`
+	// Record is the number of a whole record of output in its rank's stream, from 1 on.
+	Record uint64 `json:"-"`
 	// Took is how long a rank was without one of its replicas, in nanoseconds.
 	Took   time.Duration `json:"took,omitempty"`
 	Text   string        `json:"text,omitempty"`

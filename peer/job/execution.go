@@ -159,7 +159,7 @@ func (e *execution) finish(ctx context.Context) Result {
 		return e.yield(result)
 	}
 	e.printTails()
-	if err := e.j.keeper.writeResult(result); err != nil {
+	if err := e.j.keeper.writeResult(result, e.j.printer.rest()); err != nil {
 		e.j.warn(err.Error())
 	}
 	e.stop(cmp.Or(result.Message, "done"))

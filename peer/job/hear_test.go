@@ -17,7 +17,7 @@ import (
 // peer of its own, of which nothing is there but what they say.
 func newHearing(t testing.TB) *execution {
 	j := &run{req: Request{N: 2, R: 2, Outputs: []string{"*"}}}
-	j.printer = newPrinter("job", func(Event) error { return nil }, func(error) {}, nil)
+	j.printer = newPrinter("job", Showing(func(Event) error { return nil }), func(error) {}, nil, false)
 	t.Cleanup(j.printer.close)
 	e := &execution{
 		j: j, watch: NewWatch(2, 2), emission: NewEmission(2),

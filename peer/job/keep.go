@@ -31,7 +31,7 @@ import (
 //	                   written when the record has been
 //	            lock   held by the process that follows the job
 //
-// All else the job's peers know. The folder goes when the job is over, or its peers have
+// All else the job's peers know, until the job has a result. The folder goes when the job is over, or its peers have
 // ended their parts since nobody has gone on with it: with it goes the private key.
 
 // A Kept is a job that can be gone on with.
@@ -39,11 +39,20 @@ type Kept struct {
 	Job      string     `json:"job"`
 	Request  Request    `json:"request"`
 	Since    time.Time  `json:"since"`
-	Ends     time.Time  `json:"ends"`     // as --timeout says; zero: never
-	Identity []byte     `json:"identity"` // private key of the submitter
+	Ends     time.Time  `json:"ends"`               // as --timeout says; zero: never
+	Identity []byte     `json:"identity,omitempty"` // private key of the submitter; see Handed
 	Peers    []KeptPeer `json:"peers"`
 	Begin    []byte     `json:"begin,omitempty"`  // what peers are told when processes may leave mpj.Init: all the same
 	Result   *Result    `json:"result,omitempty"` // once the job has one
+	Rest     []Output   `json:"rest,omitempty"`   // then: what the user may not have yet
+}
+
+// An Output is something that a rank has printed.
+type Output struct {
+	Rank   int    `json:"rank"`
+	Stream Stream `json:"stream"`
+	Record uint64 `json:"record,omitempty"` // number of a whole record
+	Data   []byte `json:"data"`
 }
 
 // A KeptPeer is a peer that runs processes of a kept job.
@@ -126,7 +135,11 @@ func readKept(dir string) (k Kept, err error) {
 	return k, err
 }
 
-// Key returns the submitter's identity.
+// Handed reports whether the job was handed to the peer of the home, whose identity it has:
+// only that peer can go on with it.
+func (k Kept) Handed() bool { return len(k.Identity) == 0 }
+
+// Key returns the submitter's identity, of a job that was not handed to another.
 func (k Kept) Key() (crypto.PrivKey, error) {
 	key, err := crypto.UnmarshalPrivateKey(k.Identity)
 	if err != nil {
@@ -149,13 +162,15 @@ func (s *Submitter) keep(j *run) (*keeper, error) {
 	if s.cfg.Jobs == "" || j.req.R < 2 || j.req.Away == 0 {
 		return nil, nil
 	}
-	identity, err := crypto.MarshalPrivateKey(s.cfg.Key)
-	if err != nil {
-		return nil, fmt.Errorf("encode identity: %w", err)
-	}
 	k := &keeper{dir: filepath.Join(s.cfg.Jobs, j.spec.ID), kept: Kept{
-		Job: j.spec.ID, Request: j.req, Since: j.spec.Created, Identity: identity,
+		Job: j.spec.ID, Request: j.req, Since: j.spec.Created,
 	}}
+	if !s.cfg.Resident {
+		var err error
+		if k.kept.Identity, err = crypto.MarshalPrivateKey(s.cfg.Key); err != nil {
+			return nil, fmt.Errorf("encode identity: %w", err)
+		}
+	}
 	if j.req.Timeout > 0 {
 		k.kept.Ends = k.kept.Since.Add(j.req.Timeout)
 	}
@@ -170,15 +185,27 @@ func (s *Submitter) keep(j *run) (*keeper, error) {
 	return k, nil
 }
 
+// Kept returns a job that this submitter can go on with. The error wraps ErrNotKept.
+func (s *Submitter) Kept(id string) (Kept, error) {
+	if s.cfg.Jobs == "" || id == "" || strings.ContainsAny(id, `/\.`) {
+		return Kept{}, ErrNotKept
+	}
+	k, err := readKept(filepath.Join(s.cfg.Jobs, id))
+	if err != nil {
+		return Kept{}, fmt.Errorf("%w: %s", ErrNotKept, id)
+	}
+	if k.Handed() != s.cfg.Resident {
+		return Kept{}, fmt.Errorf("%w for this identity: %s", ErrNotKept, id)
+	}
+	return k, nil
+}
+
 // reopen goes on keeping a job that another process has begun.
 func (s *Submitter) reopen(id string) (*keeper, error) {
-	if id == "" || strings.ContainsAny(id, `/\.`) {
-		return nil, ErrNotKept
+	if _, err := s.Kept(id); err != nil {
+		return nil, err
 	}
 	k := &keeper{dir: filepath.Join(s.cfg.Jobs, id)}
-	if _, err := readKept(k.dir); err != nil {
-		return nil, fmt.Errorf("%w: %s", ErrNotKept, id)
-	}
 	err := k.open()
 	if err == nil {
 		if k.kept, err = readKept(k.dir); err != nil { // it was over meanwhile
@@ -271,13 +298,13 @@ func (k *keeper) begin() (*jobpb.ToPeer, error) {
 	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Begin{Begin: m}}, nil
 }
 
-// writeResult keeps how the job has ended, before its peers forget it. Of one that is
-// cancelled they have yet to hear.
-func (k *keeper) writeResult(r Result) error {
+// writeResult keeps how the job has ended, and what the user has yet to see, before its
+// peers forget it. Of one that is cancelled they have yet to hear.
+func (k *keeper) writeResult(r Result, rest []Output) error {
 	if k == nil || r.Status == StatusCancelled {
 		return nil
 	}
-	k.kept.Result = &r
+	k.kept.Result, k.kept.Rest = &r, rest
 	return k.write()
 }
 

@@ -46,6 +46,9 @@ func TestAKeptJobIsAsItWas(t *testing.T) {
 			}
 		}
 	}
+	if k.kept.Handed() {
+		t.Error("its identity is not kept")
+	}
 	if err := k.writeBegin(&jobpb.Begin{Keys: []byte("keys")}); err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +101,7 @@ func TestWhatIsNotKept(t *testing.T) {
 			t.Errorf("%q: %v", id, err)
 		}
 	}
-	if r := s.Attach(t.Context(), "other", nil); r.Status != StatusUsage {
+	if r := s.Attach(t.Context(), "other", Showing(nil)); r.Status != StatusUsage {
 		t.Errorf("attached: %+v", r)
 	}
 	all, err := Keeping(s.cfg.Jobs)
@@ -119,12 +122,13 @@ func TestWhatIsNotKept(t *testing.T) {
 	k.close()
 }
 
-// TestAJobWithAResultIsOver: its peers have been told to stop, and forget it.
+// TestAJobWithAResultIsOver: its peers have been told to stop, and forget it. What the user
+// had yet to see is kept with the result.
 func TestAJobWithAResultIsOver(t *testing.T) {
 	for status, over := range map[int]bool{StatusOK: true, 5: true, StatusCancelled: false} {
 		_, k := keeping(t)
 		want := Result{Status: status, Message: "as it was"}
-		if err := k.writeResult(want); err != nil {
+		if err := k.writeResult(want, nil); err != nil {
 			t.Fatal(err)
 		}
 		k.leave(1)
@@ -136,12 +140,21 @@ func TestAJobWithAResultIsOver(t *testing.T) {
 	}
 	s, k := keeping(t)
 	want := Result{Status: 5, Message: "as it was"}
-	if err := k.writeResult(want); err != nil {
+	rest := []Output{
+		{Rank: 1, Stream: Stdout, Record: 7, Data: []byte("seen ")},
+		{Rank: 1, Stream: Stdout, Record: 8, Data: []byte("last ")},
+		{Rank: 0, Stream: Stderr, Data: []byte("tail")},
+	}
+	if err := errors.Join(k.note(1, Stdout, 6), k.writeResult(want, rest), k.note(1, Stdout, 7)); err != nil {
 		t.Fatal(err)
 	}
 	k.close()
-	if r := s.Attach(t.Context(), k.kept.Job, func(Event) error { return nil }); r != want {
-		t.Errorf("attached: %+v", r)
+	got := ""
+	if r := s.Attach(t.Context(), k.kept.Job, Showing(func(e Event) error {
+		got += string(e.Data)
+		return nil
+	})); r != want || got != "last tail" {
+		t.Errorf("attached: %+v, %q", r, got)
 	}
 	if _, err := os.Stat(k.dir); err == nil {
 		t.Error("it is still kept")
@@ -157,14 +170,14 @@ func TestAttachWantsTheOutputFolder(t *testing.T) {
 	}
 	k.close()
 	for range 2 {
-		r := s.Attach(t.Context(), k.kept.Job, nil)
+		r := s.Attach(t.Context(), k.kept.Job, Showing(nil))
 		if r.Status != StatusUsage || !strings.Contains(r.Hint, "make the folder "+k.kept.Request.OutputDir) {
 			t.Errorf("attached: %+v", r)
 		}
 	}
 	over, cancel := context.WithCancel(t.Context())
 	cancel()
-	if r := s.Attach(over, k.kept.Job, func(Event) error { return nil }); r.Status != StatusCancelled {
+	if r := s.Attach(over, k.kept.Job, Showing(func(Event) error { return nil })); r.Status != StatusCancelled {
 		t.Errorf("cancelled: %+v", r)
 	}
 }
@@ -269,5 +282,35 @@ func TestWhatNobodyCanGoOnWithIsRemoved(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestAHandedJobKeepsNoKey: nobody but the peer of the home goes on with it.
+func TestAHandedJobKeepsNoKey(t *testing.T) {
+	s, own := keeping(t)
+	defer own.close()
+	s.cfg.Resident = true
+	j := newRun(s, own.kept.Request)
+	k, err := s.keep(j)
+	if err == nil {
+		err = k.write()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	k.close()
+	kept, err := s.Kept(j.spec.ID)
+	if err != nil || !kept.Handed() {
+		t.Errorf("kept %+v, %v", kept, err)
+	}
+	if _, err := kept.Key(); err == nil {
+		t.Error("it has a key")
+	}
+	if _, err := s.Kept(own.kept.Job); !errors.Is(err, ErrNotKept) {
+		t.Errorf("another's job: %v", err)
+	}
+	s.cfg.Resident = false
+	if _, err := s.reopen(j.spec.ID); !errors.Is(err, ErrNotKept) {
+		t.Errorf("the home's job: %v", err)
 	}
 }

@@ -24,7 +24,7 @@ func (b *bed) run(req Request, watch func(Event) error) *outcome {
 
 func (b *bed) runUntil(ctx context.Context, req Request, watch func(Event) error) *outcome {
 	b.Helper()
-	return b.follow(func(emit func(Event) error) Result { return b.submitter.Run(ctx, req, emit) }, watch)
+	return b.follow(func(emit func(Event) error) Result { return b.submitter.Run(ctx, req, Showing(emit)) }, watch)
 }
 
 // follow returns what the user gets to see of what run does.

@@ -52,7 +52,9 @@ func (e *execution) output(l *link, p view.Process, m *jobpb.Output) *Result {
 			e.printed[p.Rank].add(r)
 		}
 		f.unread += len(r) + recordOverhead
-		e.j.printer.print(item{event: outputEvent(p.Rank, s, r), next: next + uint64(i) + 1})
+		event := outputEvent(p.Rank, s, r)
+		event.Record = next + uint64(i) + 1
+		e.j.printer.print(item{event: event})
 	}
 	if f.unread > maxUnread {
 		return e.breach(l, fmt.Errorf("%d bytes of output of %v without an acknowledgement", f.unread, p))
@@ -113,6 +115,18 @@ func outputEvent(rank int, s Stream, data []byte) Event {
 	return Event{Kind: OutputEvent, Rank: rank, Stream: s, Data: data}
 }
 
+// printRest gives the user what was kept with the result, less the records that came later
+// to be shown.
+func (j *run) printRest(shown [][2]uint64) {
+	for _, o := range j.keeper.kept.Rest {
+		if o.Record == 0 || o.Record > shown[o.Rank][o.Stream-1] {
+			event := outputEvent(o.Rank, o.Stream, o.Data)
+			event.Record = o.Record
+			j.emit(event)
+		}
+	}
+}
+
 // shown handles what has reached the user.
 func (e *execution) shown() *Result {
 	for _, i := range e.j.printer.receipts() {
@@ -123,7 +137,7 @@ func (e *execution) shown() *Result {
 			continue
 		}
 		f := &e.flows[i.event.Rank][i.event.Stream-1]
-		f.shown = i.next
+		f.shown = i.event.Record
 		f.unread -= len(i.event.Data) + recordOverhead
 		e.unsaid[i.event.Rank] = true
 	}

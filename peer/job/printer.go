@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -10,13 +11,14 @@ import (
 
 // A printer hands events to the user in a goroutine of its own, so that a user
 // who reads slowly, or not at all, holds up the output and nothing else. What
-// waits in it is bounded: output by what may be unread (see flow), views by the
-// number of processes, and of one phase only the latest count waits.
+// waits in it, or for the user's word, is bounded: output by what may be unread (see flow),
+// views by the number of processes, and of one phase only the latest count waits.
 type printer struct {
 	job    string
-	sink   func(Event) error
+	sink   Sink
 	failed func(error) // called once, after which nothing more is shown
 	keeper *keeper     // of what has been shown
+	ahead  bool        // the end of output is reached when the sink has it all
 
 	wake  chan struct{} // gets a token when there is something to do for run
 	news  chan struct{} // gets a token when there is a receipt
@@ -26,20 +28,21 @@ type printer struct {
 
 	mu     sync.Mutex
 	queue  []item
+	handed []item // to the sink, which has yet to say that the user has them
 	shown  []item // of which the job wants a receipt
+	broken bool
 	closed bool
 }
 
 // An item waits for the user: an event, or the end of a process's output.
 type item struct {
 	event   Event
-	next    uint64        // of output: how many records of its stream the user then has
 	drained *view.Process // no event: all that this process wrote has been shown
 }
 
-func newPrinter(job string, sink func(Event) error, failed func(error), keeper *keeper) *printer {
+func newPrinter(job string, sink Sink, failed func(error), keeper *keeper, ahead bool) *printer {
 	p := &printer{
-		job: job, sink: sink, failed: failed, keeper: keeper,
+		job: job, sink: sink, failed: failed, keeper: keeper, ahead: ahead,
 		wake: make(chan struct{}, 1), news: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	go p.run() // ends with close
@@ -83,49 +86,108 @@ func (p *printer) receipts() []item {
 
 func (p *printer) run() {
 	defer close(p.ended)
-	broken := false
 	for range p.wake {
-		items, closed := p.take()
-		for _, i := range items {
-			broken = broken || !p.show(i)
+		for p.hand() {
 		}
-		if closed {
+		if p.over() {
 			return
 		}
 	}
 }
 
-func (p *printer) take() (items []item, closed bool) {
+// over reports whether nothing is waited for any more.
+func (p *printer) over() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	items = p.queue
-	p.queue = nil
-	return items, p.closed
+	return p.closed && len(p.queue) == 0 && len(p.handed) == 0
 }
 
-// show hands one item to the user.
-func (p *printer) show(i item) bool {
-	if i.drained == nil {
-		if err := p.sink(i.event); err != nil {
-			p.failed(err)
-			return false
-		}
+// hand gives the next item to the sink, if there is one.
+func (p *printer) hand() bool {
+	p.mu.Lock()
+	if p.broken {
+		p.queue = nil
 	}
-	if i.next > 0 {
-		p.note(i)
-	}
-	if i.drained != nil || i.next > 0 {
-		p.mu.Lock()
-		p.shown = append(p.shown, i)
+	if len(p.queue) == 0 {
 		p.mu.Unlock()
-		signal(p.news)
+		return false
+	}
+	i := p.queue[0]
+	p.queue[0], p.queue = item{}, p.queue[1:]
+	done := p.check
+	switch k := i.event.Kind; {
+	case i.drained != nil && (p.ahead || len(p.handed) == 0):
+		p.receive(i)
+	case i.drained != nil || k == OutputEvent || k == ResultEvent:
+		p.handed = append(p.handed, i)
+		done = p.settle
+	}
+	p.mu.Unlock()
+	if i.drained == nil {
+		p.sink(i.event, done)
 	}
 	return true
 }
 
+// receive makes out a receipt. mu is held.
+func (p *printer) receive(i item) {
+	if !p.broken {
+		p.shown = append(p.shown, i)
+		signal(p.news)
+	}
+}
+
+// rest returns the output that the user may not have yet.
+func (p *printer) rest() (rest []Output) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, i := range slices.Concat(p.handed, p.queue) {
+		if e := i.event; i.drained == nil && e.Kind == OutputEvent {
+			rest = append(rest, Output{e.Rank, e.Stream, e.Record, e.Data})
+		}
+	}
+	return rest
+}
+
+// settle takes the sink's word about the first event that was handed to it and is waited for.
+func (p *printer) settle(err error) {
+	p.check(err)
+	p.mu.Lock()
+	i := p.handed[0]
+	p.mu.Unlock()
+	if err == nil && i.event.Record > 0 {
+		p.note(i)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if err == nil && i.event.Record > 0 {
+		p.receive(i)
+	}
+	for p.handed[0], p.handed = (item{}), p.handed[1:]; len(p.handed) > 0 && p.handed[0].drained != nil; p.handed = p.handed[1:] {
+		p.receive(p.handed[0])
+	}
+	if len(p.handed) == 0 {
+		signal(p.wake)
+	}
+}
+
+// check takes the sink's word about an event.
+func (p *printer) check(err error) {
+	if err == nil {
+		return
+	}
+	p.mu.Lock()
+	first := !p.broken
+	p.broken = true
+	p.mu.Unlock()
+	if first {
+		p.failed(err)
+	}
+}
+
 // note keeps what has been shown.
 func (p *printer) note(i item) {
-	err := p.keeper.note(i.event.Rank, i.event.Stream, i.next)
+	err := p.keeper.note(i.event.Rank, i.event.Stream, i.event.Record)
 	if err == nil || p.unkept {
 		return
 	}
@@ -133,7 +195,7 @@ func (p *printer) note(i item) {
 	p.print(item{event: Event{Kind: WarningEvent, Text: fmt.Sprintf("should this p2prun be killed, some output may come twice, since how much is shown cannot be kept: %v", err)}})
 }
 
-// close returns when everything that was handed in has been shown.
+// close returns when the user has got everything that was handed in, or never will.
 func (p *printer) close() {
 	p.mu.Lock()
 	p.closed = true

@@ -3,6 +3,7 @@ package job
 import (
 	"errors"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
@@ -11,13 +12,13 @@ import (
 func TestPrinterKeepsTheLatestCountOfAPhaseOnly(t *testing.T) {
 	taken, goOn := make(chan struct{}), make(chan struct{})
 	var got []int64
-	p := newPrinter("job", func(e Event) error {
+	p := newPrinter("job", Showing(func(e Event) error {
 		if got = append(got, e.Count); len(got) == 1 {
 			close(taken)
 			<-goOn
 		}
 		return nil
-	}, nil, nil)
+	}), nil, nil, false)
 	phase := func(phase Phase, count int64) {
 		p.print(item{event: Event{Kind: PhaseEvent, Phase: phase, Count: count}})
 	}
@@ -35,20 +36,27 @@ func TestPrinterKeepsTheLatestCountOfAPhaseOnly(t *testing.T) {
 	}
 }
 
+// record is a line that a rank wrote.
+func record(rank int, number uint64) item {
+	e := outputEvent(rank, Stdout, []byte("line\n"))
+	e.Record = number
+	return item{event: e}
+}
+
 func TestPrinterGivesReceiptsForWhatWasShownOnly(t *testing.T) {
 	var failure error
-	p := newPrinter("job", func(e Event) error {
+	p := newPrinter("job", Showing(func(e Event) error {
 		if e.Rank == 2 {
 			return errors.New("broken pipe")
 		}
 		return nil
-	}, func(err error) { failure = err }, nil)
+	}), func(err error) { failure = err }, nil, false)
 	ended := proc(0, 0)
-	p.print(item{event: outputEvent(0, Stdout, []byte("a\n")), next: 1})
+	p.print(record(0, 1))
 	p.print(item{drained: &ended})
 	p.print(item{event: Event{Kind: WarningEvent}})
-	p.print(item{event: outputEvent(2, Stdout, []byte("b\n")), next: 1})
-	p.print(item{event: outputEvent(3, Stdout, []byte("c\n")), next: 1})
+	p.print(record(2, 1))
+	p.print(record(3, 1))
 	p.close()
 	shown := p.receipts()
 	if len(shown) != 2 || shown[0].event.Rank != 0 || shown[1].drained != &ended {
@@ -56,6 +64,42 @@ func TestPrinterGivesReceiptsForWhatWasShownOnly(t *testing.T) {
 	}
 	if failure == nil {
 		t.Error("the failure was not told")
+	}
+}
+
+// TestR6PrinterKnowsTheRest: output that the sink has taken, and the user has yet to see, is
+// there to be kept when the job is over, which that does not wait for where it is safe.
+func TestR6PrinterKnowsTheRest(t *testing.T) {
+	for _, ahead := range []bool{false, true} {
+		var waiting []func(error)
+		taken := make(chan struct{}, 4)
+		p := newPrinter("job", func(e Event, done func(error)) {
+			waiting = append(waiting, done)
+			taken <- struct{}{}
+		}, nil, nil, ahead)
+		ended := proc(0, 0)
+		p.print(record(0, 1))
+		p.print(record(0, 2))
+		p.print(item{drained: &ended})
+		p.print(item{event: outputEvent(1, Stderr, []byte("tail"))})
+		for range 3 {
+			<-taken
+		}
+		waiting[0](nil)
+		rest := p.rest()
+		if len(rest) != 2 || rest[0].Record != 2 || rest[1].Record != 0 || rest[1].Rank != 1 {
+			t.Errorf("rest %+v", rest)
+		}
+		drained := slices.ContainsFunc(p.receipts(), func(i item) bool { return i.drained != nil })
+		if drained != ahead {
+			t.Errorf("ahead %t: the end of output is reached: %t", ahead, drained)
+		}
+		waiting[1](nil)
+		waiting[2](nil)
+		p.close()
+		if shown := p.receipts(); (shown[len(shown)-1].drained == nil) != ahead || len(p.rest()) > 0 {
+			t.Errorf("ahead %t: receipts %+v", ahead, shown)
+		}
 	}
 }
 
@@ -67,7 +111,7 @@ func TestPrinterSaysOnceThatNothingIsNoted(t *testing.T) {
 	}
 	defer full.Close()
 	output, warnings := 0, 0
-	p := newPrinter("job", func(e Event) error {
+	p := newPrinter("job", Showing(func(e Event) error {
 		switch e.Kind {
 		case OutputEvent:
 			output++
@@ -75,9 +119,9 @@ func TestPrinterSaysOnceThatNothingIsNoted(t *testing.T) {
 			warnings++
 		}
 		return nil
-	}, nil, &keeper{shown: full})
+	}), nil, &keeper{shown: full}, false)
 	for i := range uint64(2) {
-		p.print(item{event: outputEvent(0, Stdout, []byte("a\n")), next: i + 1})
+		p.print(record(0, i+1))
 		<-p.news
 	}
 	p.close()

@@ -34,6 +34,10 @@ type Config struct {
 	// Jobs is the folder where a job is kept so that another process of the submitter
 	// can go on with it: see Kept. Empty: it ends with this one.
 	Jobs string
+	// Resident says that this is a peer to which jobs are handed. Whoever goes on with one has
+	// Key by himself: it is not kept there. And what a Sink has taken waits here for the user,
+	// not at the job's peers, when the job is over.
+	Resident bool
 }
 
 // A Submitter runs jobs for the users of one peer.
@@ -135,14 +139,13 @@ func (s *Submitter) Candidates(ctx context.Context) ([]Candidate, error) {
 // errTimeout is the cause of a job that took longer than its Timeout.
 var errTimeout = errors.New("timed out")
 
-// Run runs one job to its end, and tells emit what happens. It returns when
-// every peer that can be reached has released the job and emit has taken every
-// event. Calls of emit do not overlap, and one that blocks holds up only the
-// output; after an error from it the job is cancelled. When ctx ends the job
-// does, with StatusCancelled.
-func (s *Submitter) Run(ctx context.Context, req Request, emit func(Event) error) Result {
+// Run runs one job to its end, and tells sink what happens; the last event is the
+// result. It returns when every peer that can be reached has released the job, and sink is
+// done with all output and the result. Calls of sink do not overlap, and one that blocks
+// holds up only the output. When ctx ends the job does, with StatusCancelled.
+func (s *Submitter) Run(ctx context.Context, req Request, sink Sink) Result {
 	if err := req.Validate(); err != nil {
-		return Result{Status: StatusUsage, Message: err.Error()}
+		return refuse(sink, Result{Status: StatusUsage, Message: err.Error()})
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -157,12 +160,12 @@ func (s *Submitter) Run(ctx context.Context, req Request, emit func(Event) error
 	j.keeper, err = s.keep(j)
 	defer j.keeper.close()
 	defer j.keeper.remove()
-	j.printer = newPrinter(j.spec.ID, emit, func(err error) { cancel(fmt.Errorf("nobody listens: %w", err)) }, j.keeper)
+	j.printer = newPrinter(j.spec.ID, sink, func(err error) { cancel(fmt.Errorf("nobody listens: %w", err)) }, j.keeper, s.cfg.Resident)
 	defer j.printer.close()
 	if err != nil {
 		j.unkeep(err)
 	}
-	return j.run(ctx)
+	return j.conclude(j.run(ctx))
 }
 
 // stoppedBy is the result of a job that ended because ctx did.

@@ -1,0 +1,273 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// handTo hands a job to the p2pboot of a home, and returns once it has begun and can be gone
+// on with.
+func handTo(t *testing.T, own *peerProcess, args ...string) *job {
+	t.Helper()
+	j := submit(t, own.home, append([]string{"-w", "60", "--timeout", "110s"}, args...)...)
+	j.waitFor("that it is kept", func(e event) bool { return e.Event == "kept" })
+	return j
+}
+
+// again boots a p2pboot on the home of one that was killed.
+func (p *peerProcess) again(supernode *peerProcess) *peerProcess {
+	p.t.Helper()
+	return bootAt(p.t, p.home, "--slots", "0", "--supernode", supernode.addr)
+}
+
+// expectInOrder expects of what several p2pruns have printed one after the other that each
+// rank's lines are as wanted. The last lines of one that was killed may come again, as long
+// as it had not acknowledged them: it returns how many did.
+func expectInOrder(t *testing.T, want []string, jobs ...*job) (twice int) {
+	t.Helper()
+	rankOf := func(line string) string { return strings.Join(strings.SplitN(line, " ", 3)[:2], " ") }
+	left := make(map[string][]string)
+	for _, line := range want {
+		left[rankOf(line)] = append(left[rankOf(line)], line)
+	}
+	next := make(map[string]int)
+	for _, j := range jobs {
+		begun := make(map[string]bool)
+		for line := range strings.Lines(j.stdout.String()) {
+			line = strings.TrimSuffix(line, "\n")
+			rank := rankOf(line)
+			if !begun[rank] { // it may go back
+				begun[rank] = true
+				at := slices.Index(left[rank], line)
+				if at < 0 || at > next[rank] {
+					t.Fatalf("%q, after %d lines", line, next[rank])
+				}
+				twice += next[rank] - at
+				next[rank] = at
+			}
+			if i := next[rank]; i == len(left[rank]) || left[rank][i] != line {
+				t.Fatalf("%q, after %d lines", line, i)
+			}
+			next[rank]++
+		}
+	}
+	for rank, lines := range left {
+		if next[rank] != len(lines) {
+			t.Fatalf("%d lines of %s, want %d", next[rank], rank, len(lines))
+		}
+	}
+	return twice
+}
+
+// TestAttachHanded kills p2prun, the p2pboot that it has handed its job to, or both, and goes
+// on with the job.
+func TestAttachHanded(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		steps int
+		begin bool // kill as the job begins
+		over  bool // go on when its processes have ended
+		peer  bool // kill p2pboot and boot it again
+		alone bool // let p2prun be
+	}{
+		"the job begins":                           {steps: 100, begin: true},
+		"the job runs":                             {steps: 400},
+		"the job is over":                          {steps: 250, over: true},
+		"p2pboot too as the job begins":            {steps: 100, begin: true, peer: true},
+		"p2pboot too while the job runs":           {steps: 400, peer: true},
+		"p2pboot too and the job is over":          {steps: 250, peer: true, over: true},
+		"p2pboot, p2prun waits":                    {steps: 400, peer: true, alone: true},
+		"p2pboot, p2prun waits as the job is over": {steps: 250, peer: true, alone: true, over: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			peers := grid(t, 6, "--slots", "1")
+			own := boot(t, "--slots", "0", "--supernode", peers[0].addr)
+			first := handTo(t, own, stepperArgs(c.steps)...)
+			if !c.begin {
+				first.printed("rank 1 step 100 ")
+			}
+			if c.peer {
+				own.kill()
+			}
+			if !c.alone {
+				first.kill()
+			}
+			if c.over {
+				for _, p := range peers {
+					eventually(t, "slots", p.unused)
+				}
+			}
+			if c.peer {
+				if !c.alone {
+					if early := attach(t, own.home); early.wait() != 69 || !strings.Contains(early.stderr.String(), "which has ended") {
+						t.Errorf("attached without a p2pboot: exit status %d", early.status)
+					}
+				}
+				own = own.again(peers[0])
+			}
+			all, last := []*job{first}, first
+			if !c.alone {
+				last = attachHeard(t, own)
+				all = append(all, last)
+			}
+			if s := last.wait(); s != 0 {
+				t.Fatalf("exit status %d", s)
+			}
+			twice := expectInOrder(t, stepperOutput(3, c.steps, 50), all...)
+			t.Logf("%d lines came twice", twice)
+			if c.alone && twice > 0 {
+				t.Error("p2prun was there all the time")
+			}
+			expectNothingLeft(t, peers)
+			if again := attach(t, own.home); again.wait() != 64 {
+				t.Errorf("gone on with once more: exit status %d", again.status)
+			}
+		})
+	}
+}
+
+// attachHeard attaches to the only job of a home once its p2pboot knows that nobody listens.
+func attachHeard(t *testing.T, own *peerProcess, args ...string) *job {
+	t.Helper()
+	eventually(t, "that nobody listens", func() error {
+		s, err := own.status()
+		for _, j := range s.Submitted {
+			if j.Unheard.IsZero() {
+				err = errors.New("somebody does")
+			}
+		}
+		return err
+	})
+	return attach(t, own.home, args...)
+}
+
+// TestS4AttachHandedCancel ends handed jobs: by Ctrl-C of the p2prun that has handed it in, of
+// one that has attached, and by --cancel, and by nobody's attaching.
+func TestS4AttachHandedCancel(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]int{"Ctrl-C": 130, "Ctrl-C of another": 130, "--cancel": 130, "nobody attaches": -1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			peers := grid(t, 4, "--slots", "1")
+			own := boot(t, "--slots", "0", "--supernode", peers[0].addr)
+			j := handTo(t, own, append([]string{"--away", "3s"}, twoRanks("1000000")...)...)
+			j.printed("rank 1 step 50 ")
+			if taken := attach(t, own.home); taken.wait() != 64 {
+				t.Errorf("gone on with twice at a time: exit status %d", taken.status)
+			}
+			switch name {
+			case "Ctrl-C":
+				j.cmd.Process.Signal(syscall.SIGINT)
+			case "Ctrl-C of another":
+				j.kill()
+				j = attachHeard(t, own)
+				j.printed("rank 1 step")
+				j.cmd.Process.Signal(syscall.SIGINT)
+			case "--cancel":
+				j.kill()
+				j = attachHeard(t, own, "--cancel")
+			case "nobody attaches":
+				j.kill()
+			}
+			begun := time.Now()
+			if s := j.wait(); s != want {
+				t.Errorf("exit status %d, want %d", s, want)
+			}
+			expectNothingLeft(t, peers)
+			t.Logf("nothing left after %v", time.Since(begun))
+			eventually(t, "the folder of jobs", func() error {
+				left, err := os.ReadDir(filepath.Join(own.home, "jobs"))
+				if len(left) > 0 {
+					return fmt.Errorf("left: %v", left)
+				}
+				return err
+			})
+		})
+	}
+}
+
+// TestR6AttachHandedInAFlood kills p2prun several times while much is printed, then p2pboot
+// below a p2prun that lives, and then both.
+func TestR6AttachHandedInAFlood(t *testing.T) {
+	t.Parallel()
+	const lines = 150000
+	peers := grid(t, 4, "--slots", "1")
+	own := boot(t, "--slots", "0", "--supernode", peers[0].addr)
+	jobs := []*job{handTo(t, own, "-n", "2", "-r", "2", filepath.Join(bin, "rude"),
+		"init", fmt.Sprintf("lines=%d", lines), "barrier", "finalize")}
+	for _, kill := range []string{"p2prun", "p2prun", "p2pboot", "both"} {
+		j := jobs[len(jobs)-1]
+		before := len(j.stdout.String())
+		eventually(t, "output", func() error {
+			if len(j.stdout.String())-before < 400<<10 {
+				return errors.New("too little")
+			}
+			return nil
+		})
+		if kill != "p2prun" {
+			own.kill()
+		}
+		if kill != "p2pboot" {
+			j.kill()
+		}
+		if kill != "p2prun" {
+			own = own.again(peers[0])
+		}
+		if kill != "p2pboot" {
+			jobs = append(jobs, attachHeard(t, own))
+		}
+	}
+	if s := jobs[len(jobs)-1].wait(); s != 0 {
+		t.Errorf("exit status %d", s)
+	}
+	var want []string
+	for rank := range 2 {
+		for i := range lines {
+			want = append(want, fmt.Sprintf("rank %d line %d of a flood that nobody asked for", rank, i))
+		}
+	}
+	t.Logf("%d lines came twice", expectInOrder(t, want, jobs...))
+	expectNothingLeft(t, peers)
+}
+
+// TestAttachHandedHearsTheStatus kills p2prun before the program ends in a way of its own,
+// and collects its files.
+func TestAttachHandedHearsTheStatus(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]int{"-exit": 5, "-abort": 5, "-write": 0} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			peers := grid(t, 4, "--slots", "1")
+			own := boot(t, "--slots", "0", "--supernode", peers[0].addr)
+			how := []string{name, "5"}
+			if want == 0 {
+				how[1] = "sum.txt"
+			}
+			first := handTo(t, own, slices.Concat([]string{"-n", "2", "-r", "2", "-o", "*.txt", filepath.Join(bin, "stepper")},
+				how, []string{"-steps", "200", "-work", "0", "-pause", "20ms"})...)
+			first.printed("rank 1 step")
+			first.kill()
+			for _, p := range peers {
+				eventually(t, "slots", p.unused)
+			}
+			if s := attachHeard(t, own).wait(); s != want {
+				t.Errorf("exit status %d, want %d", s, want)
+			}
+			for rank := range 2 {
+				_, err := os.Stat(filepath.Join(first.cmd.Dir, fmt.Sprintf("rank%d", rank), "sum.txt"))
+				if (err == nil) != (want == 0) {
+					t.Errorf("file of rank %d: %v", rank, err)
+				}
+			}
+			expectNothingLeft(t, peers)
+		})
+	}
+}

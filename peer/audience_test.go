@@ -1,0 +1,174 @@
+package peer
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/peer/job"
+)
+
+// crowd plays a job and its listeners, one after the other, in a random order of events.
+type crowd struct {
+	t   *testing.T
+	rnd *rand.Rand
+	*audience
+
+	wrote   int      // records that the job has said
+	settled []uint64 // records that the job has been told of
+	got     uint64   // records that listeners have shown, without gaps
+	acked   uint64   // of these
+
+	told  uint64 // number that the listener of now has been told
+	shown []line // what it has shown and not acknowledged
+}
+
+func (c *crowd) write() {
+	c.wrote++
+	record := uint64(c.wrote)
+	c.tell(job.Event{Kind: job.OutputEvent, Record: record, Data: fmt.Append(nil, record)}, func(err error) {
+		if err != nil {
+			c.t.Fatalf("record %d: %v", record, err)
+		}
+		c.settled = append(c.settled, record)
+	})
+}
+
+func (c *crowd) report() {
+	events := []job.Event{
+		{Kind: job.PhaseEvent, Phase: job.Running}, {Kind: job.WarningEvent, Text: "careful"}, {Kind: job.PlacedEvent},
+	}
+	done := 0
+	c.tell(events[c.rnd.IntN(len(events))], func(err error) {
+		if done++; err != nil {
+			c.t.Fatal(err)
+		}
+	})
+	if done != 1 {
+		c.t.Fatalf("an event that nobody waits for is done with %d times", done)
+	}
+}
+
+func (c *crowd) listen() {
+	for _, l := range c.after(c.told) {
+		if l.Number <= c.told {
+			c.t.Fatalf("line %d after %d", l.Number, c.told)
+		}
+		c.told = l.Number
+		c.shown = append(c.shown, l)
+		if l.Record == 0 {
+			continue
+		}
+		if l.Record > c.got+1 || l.Record <= c.acked {
+			c.t.Fatalf("record %d, when %d were shown and %d acknowledged", l.Record, c.got, c.acked)
+		}
+		c.got = max(c.got, l.Record)
+	}
+}
+
+func (c *crowd) acknowledgeSome() {
+	if len(c.shown) == 0 {
+		return
+	}
+	n := 1 + c.rnd.IntN(len(c.shown))
+	for _, l := range c.shown[:n] {
+		c.acked = max(c.acked, l.Record)
+	}
+	number := c.shown[n-1].Number
+	c.shown = c.shown[n:]
+	c.acknowledge(number)
+}
+
+// leave has another listener come, that knows nothing.
+func (c *crowd) leave() {
+	c.told, c.shown = 0, nil
+	phases := 0
+	for _, l := range c.preface() {
+		if l.Number != 0 || l.done != nil || l.Kind == job.WarningEvent {
+			c.t.Fatalf("preface %+v", l)
+		}
+		if l.Kind == job.PhaseEvent {
+			phases++
+		}
+	}
+	if phases > 1 {
+		c.t.Fatalf("%d phases at once", phases)
+	}
+}
+
+// TestR6AudienceLosesNothing: whatever listeners do, each record is shown in its place, and
+// once more only if that was not acknowledged; and the job hears of each once, in order.
+func TestR6AudienceLosesNothing(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	for i := range uint64(200) {
+		c := &crowd{t: t, rnd: rand.New(rand.NewPCG(seed, i)), audience: newAudience()}
+		for range 400 {
+			switch c.rnd.IntN(10) {
+			case 0, 1, 2, 3:
+				c.write()
+			case 4, 5:
+				c.report()
+			case 6, 7:
+				c.listen()
+			case 8:
+				c.acknowledgeSome()
+			case 9:
+				if c.rnd.IntN(4) == 0 {
+					c.leave()
+				}
+			}
+		}
+		for c.listen(); len(c.shown) > 0; c.listen() {
+			c.acknowledgeSome()
+		}
+		if c.got != uint64(c.wrote) || len(c.settled) != c.wrote || !slices.IsSorted(c.settled) || len(c.waiting) > 0 || c.news != 0 {
+			t.Fatalf("schedule %d: %d records, %d shown, the job heard of %d; %d lines wait", i, c.wrote, c.got, len(c.settled), len(c.waiting))
+		}
+	}
+}
+
+// TestAudienceIsBounded: what may be lost is, the oldest first; output is not.
+func TestAudienceIsBounded(t *testing.T) {
+	a := newAudience()
+	nothing := func(error) {}
+	for i := range 10 * maxNews {
+		a.tell(job.Event{Kind: job.WarningEvent, Count: int64(i)}, nothing)
+		a.tell(job.Event{Kind: job.PhaseEvent, Phase: job.Staging, Count: int64(i)}, nothing)
+		a.tell(job.Event{Kind: job.OutputEvent, Record: uint64(i + 1)}, nothing)
+	}
+	count := make(map[job.Kind]int)
+	for _, l := range a.waiting {
+		count[l.Kind]++
+		if l.Kind == job.PhaseEvent && l.Count != 10*maxNews-1 || l.Kind == job.WarningEvent && l.Count < 9*maxNews {
+			t.Errorf("%s %d waits", l.Kind, l.Count)
+		}
+	}
+	if count[job.OutputEvent] != 10*maxNews || count[job.PhaseEvent] != 1 || count[job.WarningEvent] != maxNews-1 {
+		t.Errorf("waiting: %v", count)
+	}
+}
+
+// TestAudienceThatIsClosed: all that waits is done with, in its order, and so is what comes.
+func TestAudienceThatIsClosed(t *testing.T) {
+	a, gone := newAudience(), errors.New("gone")
+	var heard []int
+	tell := func(i int) {
+		a.tell(job.Event{Kind: job.OutputEvent}, func(err error) {
+			if heard = append(heard, i); !errors.Is(err, gone) {
+				t.Errorf("event %d: %v", i, err)
+			}
+		})
+	}
+	tell(0)
+	tell(1)
+	a.close(gone)
+	a.close(errors.New("again"))
+	tell(2)
+	a.acknowledge(3)
+	if want := []int{0, 1, 2}; !slices.Equal(heard, want) || len(a.after(0)) > 0 {
+		t.Errorf("done with %d, want %d; waiting %v", heard, want, a.after(0))
+	}
+}

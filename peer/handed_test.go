@@ -1,0 +1,367 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/peer/job"
+)
+
+// A play is a job of these tests, in place of a Submitter's.
+type play func(context.Context, *script)
+
+// A script is a job that says what a test wants.
+type script struct {
+	id   string
+	sink job.Sink
+
+	mu     sync.Mutex
+	shown  uint64
+	failed error
+	news   chan struct{} // gets a token when one of the above changes
+}
+
+func newScript(id string, sink job.Sink) *script {
+	return &script{id: id, sink: sink, news: make(chan struct{}, 1)}
+}
+
+func (s *script) say(e job.Event) {
+	e.Job = s.id
+	s.sink(e, func(err error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.shown = max(s.shown, e.Record); err != nil {
+			s.failed = err
+		}
+		select {
+		case s.news <- struct{}{}:
+		default:
+		}
+	})
+}
+
+// write says records from first to last of rank 0.
+func (s *script) write(first, last int) {
+	for i := first; i <= last; i++ {
+		s.say(job.Event{Kind: job.OutputEvent, Stream: job.Stdout, Record: uint64(i), Data: fmt.Appendf(nil, "%d ", i)})
+	}
+}
+
+// awaitShown returns when the user has so many records, or nobody listens.
+func (s *script) awaitShown(ctx context.Context, count int) {
+	for {
+		s.mu.Lock()
+		over := s.shown >= uint64(count) || s.failed != nil
+		s.mu.Unlock()
+		if over {
+			return
+		}
+		select {
+		case <-s.news:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// end says the result, and returns when the user has it.
+func (s *script) end(r job.Result) {
+	over := make(chan struct{})
+	s.sink(job.Event{Kind: job.ResultEvent, Job: s.id, Result: &r}, func(error) { close(over) })
+	<-over
+}
+
+// A theatre is a peer on a home that has nothing but a control socket. The job that is handed
+// to it is a play.
+type theatre struct {
+	*control
+	end context.CancelFunc
+}
+
+const actID = "0123456789abcdef"
+
+func newTheatre(t *testing.T, dir string, act play) *theatre {
+	t.Helper()
+	life, end := context.WithCancel(context.Background())
+	c := &control{peer: &Peer{life: life}, handed: make(map[string]*handed)}
+	run := func(ctx context.Context, sink job.Sink) { act(ctx, newScript(actID, sink)) }
+	mux := http.NewServeMux()
+	mux.Handle("/", c.routes())
+	mux.HandleFunc("POST /v1/jobs", func(w http.ResponseWriter, r *http.Request) {
+		h, err := c.hand("", time.Hour, run)
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		c.speak(w, r, h)
+	})
+	mux.HandleFunc("POST /v1/jobs/{id}/attach", func(w http.ResponseWriter, r *http.Request) {
+		if _, err := c.find(actID); err == nil {
+			c.attachJob(w, r)
+			return
+		}
+		h, err := c.hand(actID, time.Hour, run) // as if it was kept
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		c.speak(w, r, h)
+	})
+	l, err := listenUnix(life, home(dir).socket())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.server = &http.Server{Handler: mux, ReadHeaderTimeout: deadline}
+	c.served.Go(func() { c.server.Serve(l) }) // ends with kill
+	th := &theatre{c, end}
+	t.Cleanup(th.kill)
+	return th
+}
+
+// kill ends it as SIGKILL would: nobody hears of it.
+func (th *theatre) kill() {
+	th.server.Close()
+	th.end()
+	th.cancelJobs()
+	th.served.Wait()
+	th.jobs.Wait()
+}
+
+// user collects what is shown.
+type user struct {
+	text strings.Builder
+	said []string
+}
+
+func (u *user) show(e job.Event) error {
+	u.text.Write(e.Data)
+	if e.Text != "" {
+		u.said = append(u.said, e.Text)
+	}
+	return nil
+}
+
+func numbers(first, last int) string {
+	var b strings.Builder
+	for i := first; i <= last; i++ {
+		fmt.Fprintf(&b, "%d ", i)
+	}
+	return b.String()
+}
+
+func dialDir(t *testing.T, dir string) *Client {
+	t.Helper()
+	c, err := Dial(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return c
+}
+
+var succeeded = job.Result{Status: job.StatusOK, Message: "as it was"}
+
+// TestR6HandedJobOutlivesItsListener: a p2prun is killed that has acknowledged some of what
+// it was told; the next one gets the rest, and the result.
+func TestR6HandedJobOutlivesItsListener(t *testing.T) {
+	dir := shortDir(t)
+	newTheatre(t, dir, func(ctx context.Context, s *script) {
+		s.say(job.Event{Kind: job.KeptEvent})
+		s.write(1, 1000)
+		s.awaitShown(ctx, 1000)
+		s.end(succeeded)
+	})
+	client := dialDir(t, dir)
+	ctx, kill := context.WithCancel(t.Context())
+	defer kill()
+	resp, err := client.do(ctx, http.MethodPost, "/v1/jobs", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if at := resp.Header.Get("Location"); at != "/v1/jobs/"+actID {
+		t.Errorf("the job is at %q", at)
+	}
+	if _, err := client.Attach(t.Context(), job.Kept{Job: actID}, false, nil); err == nil || !strings.Contains(err.Error(), errListened.Error()) {
+		t.Errorf("two listen: %v", err)
+	}
+	client.acknowledge(t.Context(), actID, 301) // with the first, which is no record
+	kill()
+	resp.Body.Close()
+	var u user
+	r, err := attachSoon(t, client, &u)
+	if err != nil || r != succeeded {
+		t.Errorf("ended with %+v, %v", r, err)
+	}
+	if got, want := u.text.String(), numbers(301, 1000); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// attachSoon attaches once the peer has noticed that nobody listens.
+func attachSoon(t *testing.T, client *Client, u *user) (job.Result, error) {
+	t.Helper()
+	for begun := time.Now(); ; {
+		r, err := client.Attach(t.Context(), job.Kept{Job: actID}, false, u.show)
+		if _, refused := errors.AsType[*RefusedError](err); !refused || time.Since(begun) > deadline {
+			return r, err
+		}
+	}
+}
+
+// TestR6ListenerOutlivesItsPeer: the peer is killed; the next one on the home knows only of
+// what was acknowledged, and repeats the rest, which the user does not see again.
+func TestR6ListenerOutlivesItsPeer(t *testing.T) {
+	dir := shortDir(t)
+	first := newTheatre(t, dir, func(ctx context.Context, s *script) {
+		s.say(job.Event{Kind: job.KeptEvent})
+		s.write(1, 100)
+		<-ctx.Done()
+		s.end(job.Result{Status: job.StatusCancelled})
+	})
+	client := dialDir(t, dir)
+	var u user
+	r, err := client.Run(t.Context(), job.Request{Away: time.Hour}, func(e job.Event) error {
+		switch {
+		case e.Record == 100:
+			first.server.Close()
+		case e.Kind == job.WarningEvent:
+			first.kill()
+			newTheatre(t, dir, func(ctx context.Context, s *script) {
+				s.write(51, 200)
+				s.awaitShown(ctx, 200)
+				s.end(succeeded)
+			})
+		}
+		return u.show(e)
+	})
+	if err != nil || r != succeeded {
+		t.Errorf("ended with %+v, %v", r, err)
+	}
+	if got, want := u.text.String(), numbers(1, 200); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if len(u.said) != 1 || !strings.Contains(u.said[0], "waiting up to 1h0m0s for p2pboot") {
+		t.Errorf("said %q", u.said)
+	}
+}
+
+// TestListenerIsToldHowToGoOn: that is left to the user who does not want to wait for
+// another peer.
+func TestListenerIsToldHowToGoOn(t *testing.T) {
+	for name, away := range map[string]time.Duration{"cancelled": time.Hour, "too late": time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			dir := shortDir(t)
+			first := newTheatre(t, dir, func(ctx context.Context, s *script) {
+				s.say(job.Event{Kind: job.KeptEvent})
+				<-ctx.Done()
+			})
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			_, err := dialDir(t, dir).Run(ctx, job.Request{Away: away}, func(e job.Event) error {
+				if e.Kind == job.KeptEvent {
+					first.server.Close()
+				} else if name == "cancelled" {
+					cancel()
+				}
+				return nil
+			})
+			if left, ok := errors.AsType[*LeftError](err); !ok || left.Job != actID {
+				t.Errorf("ended with %v", err)
+			}
+		})
+	}
+}
+
+// TestS4HandedJobEnds when it is cancelled, when its p2prun does not take its output, and when
+// that hangs up before it is kept.
+func TestS4HandedJobEnds(t *testing.T) {
+	for name, kept := range map[string]bool{"cancel": true, "broken pipe": true, "hang up": false} {
+		t.Run(name, func(t *testing.T) {
+			dir, ended := shortDir(t), make(chan error, 1)
+			newTheatre(t, dir, func(ctx context.Context, s *script) {
+				if kept {
+					s.say(job.Event{Kind: job.KeptEvent})
+				}
+				s.write(1, 10)
+				<-ctx.Done()
+				s.end(job.Result{Status: job.StatusCancelled})
+				ended <- context.Cause(ctx)
+			})
+			client := dialDir(t, dir)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if name == "hang up" {
+				resp, err := client.do(ctx, http.MethodPost, "/v1/jobs", nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				cancel()
+				resp.Body.Close()
+			} else if _, err := client.Run(ctx, job.Request{}, func(e job.Event) error {
+				if name == "cancel" {
+					cancel()
+				} else if e.Kind == job.OutputEvent {
+					return errors.New("broken pipe")
+				}
+				return nil
+			}); err == nil {
+				t.Error("no error")
+			}
+			select {
+			case err := <-ended:
+				if kept != errors.Is(err, context.Canceled) {
+					t.Errorf("ended because %v", err)
+				}
+			case <-time.After(deadline):
+				t.Fatal("the job goes on")
+			}
+		})
+	}
+}
+
+// TestS4NobodyAttaches: a job to which nobody listens for too long is cancelled; one to
+// which somebody does in time is not.
+func TestS4NobodyAttaches(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancelCause(t.Context())
+		h := &handed{audience: newAudience(), end: end, over: make(chan struct{}), away: time.Minute, listened: true}
+		s := newScript(actID, h.take)
+		s.say(job.Event{Kind: job.KeptEvent})
+		s.write(1, 1)
+		for range 3 {
+			h.hangUp()
+			time.Sleep(h.away - time.Second)
+			if h.unheard().IsZero() || ctx.Err() != nil {
+				t.Fatalf("ended too early: %v", context.Cause(ctx))
+			}
+			if err := h.listen(); err != nil || !h.unheard().IsZero() {
+				t.Fatal(err)
+			}
+			if err := h.listen(); !errors.Is(err, errListened) {
+				t.Errorf("two listen: %v", err)
+			}
+			time.Sleep(2 * h.away)
+		}
+		h.hangUp()
+		time.Sleep(h.away)
+		synctest.Wait()
+		if cause := context.Cause(ctx); cause == nil || !strings.Contains(cause.Error(), "nobody has attached for 1m0s") {
+			t.Errorf("cause %v", cause)
+		}
+		if err := h.listen(); !errors.Is(err, errOver) {
+			t.Errorf("listened to a job that ends: %v", err)
+		}
+		if s.failed == nil || slices.ContainsFunc(h.audience.after(0), func(line) bool { return true }) {
+			t.Error("its output waits for ever")
+		}
+		h.close()
+	})
+}

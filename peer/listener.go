@@ -1,0 +1,206 @@
+package peer
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"path"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/peer/job"
+)
+
+// A listener is the other end of a handed job: in a p2prun. It acknowledges what it has
+// shown, and outlives the peer that it listens to, if the job does.
+type listener struct {
+	client *Client
+	emit   func(job.Event) error
+	away   time.Duration // that it waits for another peer on the home
+
+	id    string            // of the job; "" before that is known
+	kept  bool              // another peer can go on with it
+	shown map[source]uint64 // how many records
+}
+
+// A source is one stream of a rank.
+type source struct {
+	rank   int
+	stream job.Stream
+}
+
+// A LeftError says that a job was left to itself: its peer has ended, and no other was there
+// in time.
+type LeftError struct {
+	Job string
+	Err error
+}
+
+// Error says what has happened.
+func (e *LeftError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *LeftError) Unwrap() error { return e.Err }
+
+// follow shows the job that begin has the peer speak of, to its result. When ctx ends the
+// job is cancelled.
+func (l *listener) follow(ctx context.Context, begin func(context.Context) (*http.Response, error)) (job.Result, error) {
+	for {
+		r, err := l.hear(ctx, begin)
+		if !errors.Is(err, errBroken) {
+			return r, err
+		}
+		if !l.kept {
+			return r, fmt.Errorf("the peer on home %s ended before the job did", l.client.home)
+		}
+		if err := l.warn(fmt.Sprintf("the p2pboot on home %s has ended, and the job goes on without it; waiting up to %v for p2pboot to be started there again", l.client.home, l.away)); err != nil {
+			return r, err
+		}
+		begin = l.await
+	}
+}
+
+// errBroken says that the peer has ended.
+var errBroken = errors.New("the connection broke")
+
+// hear shows what comes over one connection. When ctx ends it is there for as long as it
+// takes to say so.
+func (l *listener) hear(ctx context.Context, begin func(context.Context) (*http.Response, error)) (job.Result, error) {
+	wire, hangUp := context.WithCancel(context.WithoutCancel(ctx))
+	defer hangUp()
+	stop := context.AfterFunc(ctx, hangUp)
+	resp, err := begin(wire)
+	if err != nil {
+		return job.Result{}, err
+	}
+	defer resp.Body.Close()
+	if !stop() {
+		return job.Result{}, ctx.Err()
+	}
+	if at := resp.Header.Get("Location"); at != "" {
+		l.id = path.Base(at)
+	}
+	stop = context.AfterFunc(ctx, func() {
+		l.client.cancel(ctx, l.id)
+		hangUp()
+	})
+	r, err := l.read(wire, resp)
+	if !stop() {
+		<-wire.Done()
+	}
+	switch {
+	case ctx.Err() != nil && (err != nil || r.Status == job.StatusCancelled):
+		return job.Result{}, ctx.Err()
+	case err != nil && !errors.Is(err, errBroken):
+		l.client.cancel(ctx, l.id)
+	}
+	return r, err
+}
+
+// read shows what comes, and returns the result.
+func (l *listener) read(ctx context.Context, resp *http.Response) (job.Result, error) {
+	acks := l.client.acknowledging(ctx, l.id)
+	defer acks.close()
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, maxEvent)
+	lines.Split(func(data []byte, _ bool) (int, []byte, error) { return bufio.ScanLines(data, false) }) // whole ones
+	for lines.Scan() {
+		var m line
+		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
+			return job.Result{}, fmt.Errorf("read job's events: %w", err)
+		}
+		m.Event.Record = m.Record
+		if m.Kind == job.ResultEvent && m.Result != nil {
+			l.client.acknowledge(ctx, l.id, m.Number)
+			return *m.Result, nil
+		}
+		if err := l.show(m.Event); err != nil {
+			return job.Result{}, err
+		}
+		acks.upTo(m.Number)
+	}
+	return job.Result{}, errBroken
+}
+
+// show shows an event, unless it is output that another peer has brought.
+func (l *listener) show(e job.Event) error {
+	l.kept = l.kept || e.Kind == job.KeptEvent
+	if e.Record > 0 {
+		from := source{e.Rank, e.Stream}
+		if e.Record <= l.shown[from] {
+			return nil
+		}
+		l.shown[from] = e.Record
+	}
+	return l.emit(e)
+}
+
+func (l *listener) warn(text string) error {
+	return l.emit(job.Event{Kind: job.WarningEvent, Time: time.Now(), Job: l.id, Text: text})
+}
+
+// awaitPeriod is how often it is tried whether a peer is there again.
+const awaitPeriod = 200 * time.Millisecond
+
+// await attaches to the job through the next peer on the home.
+func (l *listener) await(wire context.Context) (*http.Response, error) {
+	tick := time.NewTicker(awaitPeriod)
+	defer tick.Stop()
+	patience := time.After(l.away)
+	for {
+		resp, err := l.client.attach(wire, l.id, false)
+		if _, refused := errors.AsType[*RefusedError](err); err == nil || refused {
+			return resp, err
+		}
+		select {
+		case <-tick.C:
+		case <-patience:
+			return nil, &LeftError{l.id, fmt.Errorf("no p2pboot was started on home %s for %v", l.client.home, l.away)}
+		case <-wire.Done():
+			return nil, &LeftError{l.id, fmt.Errorf("no p2pboot runs on home %s, and the job goes on without it", l.client.home)}
+		}
+	}
+}
+
+// acks tells a peer what has been shown, in a goroutine of its own: one request at a time,
+// each of all until then.
+type acks struct {
+	number  atomic.Uint64
+	wake    chan struct{}
+	stop    context.CancelFunc
+	running sync.WaitGroup
+}
+
+func (c *Client) acknowledging(ctx context.Context, id string) *acks {
+	ctx, stop := context.WithCancel(ctx)
+	a := &acks{wake: make(chan struct{}, 1), stop: stop}
+	a.running.Go(func() { // ends with close
+		for {
+			select {
+			case <-a.wake:
+				c.acknowledge(ctx, id, a.number.Load())
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+	return a
+}
+
+// upTo has all acknowledged up to a line. It never blocks.
+func (a *acks) upTo(number uint64) {
+	a.number.Store(number)
+	select {
+	case a.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (a *acks) close() {
+	a.stop()
+	a.running.Wait()
+}
