@@ -2,6 +2,7 @@ package replication
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
@@ -54,9 +55,24 @@ func (w *whole) eventsOf(st state) []event {
 		}
 	}
 	if t.partitions > 0 {
-		evs = append(evs, event{kind: partitions}, event{kind: heals})
+		evs = append(evs, event{kind: heals})
+		if w.outlives(st) {
+			evs = append(evs, event{kind: partitions})
+		}
 	}
 	return evs
+}
+
+// outlives reports whether each rank has something left without a side.
+func (w *whole) outlives(st state) bool {
+	v, t := w.current(st), w.troublesOf(st)
+	left := make(map[int]bool)
+	for i, p := range w.ids {
+		if !slices.Contains(w.side, p) && t.crashed&(1<<i) == 0 && (v.State(p) == view.Finished || v.Live(p) && w.local(st, i).whole) {
+			left[p.Rank] = true
+		}
+	}
+	return len(left) == w.n
 }
 
 func (t troubles) stopped(i int) bool { return (t.crashed|t.exited)&(1<<i) != 0 }

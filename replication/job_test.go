@@ -47,6 +47,9 @@ type name struct {
 
 func newJob(rng *rand.Rand) *job {
 	j := &job{rng: rng, n: 2 + rng.IntN(2), r: 2 + rng.IntN(2), sent: make(map[name][]byte)}
+	if rng.IntN(20) == 0 { // takes ten times as long
+		j.n, j.r = 2+rng.IntN(7), 2+rng.IntN(3)
+	}
 	j.joins = rng.IntN(4)
 	j.crashes, j.resets = rng.IntN(j.n*(j.r-1)+1+j.joins), rng.IntN(5)
 	j.most = j.r + j.joins
@@ -167,6 +170,43 @@ func (j *job) checkShown(p *process, pt protection.Point) error {
 		}
 	}
 	return nil
+}
+
+// judge holds promises against the state of p: of the replicas of its rank one decides at
+// most (R4), and nobody has forgotten what it lacks, nor it what they lack (R3).
+func (j *job) judge(p *process) error {
+	if p.gone || !p.takesPart() || !j.current().Live(p.id) {
+		return nil
+	}
+	decider := p.Decider()
+	for _, q := range j.procs {
+		if q == p || q.gone || !q.takesPart() || !j.current().Live(q.id) {
+			continue
+		}
+		if q.id.Rank == p.id.Rank {
+			if decider && q.Decider() {
+				return fmt.Errorf("R4: %v and %v both decide", p.id, q.id)
+			}
+			decider = decider || q.Decider()
+			continue
+		}
+		for _, way := range [][2]*process{{p, q}, {q, p}} {
+			sender, receiver := way[0].flowsWith(way[1].id.Rank), way[1].flowsWith(way[0].id.Rank)
+			if err := checkKept(way[0].id, way[1].id, sender, receiver); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// flowsWith returns what the other promises are judged by, of streams from and to one rank.
+func (p *process) flowsWith(rank int) *local {
+	l := &local{whole: p.whole(), flows: make(map[stream]flow)}
+	for _, context := range []uint32{named, wild} {
+		l.flows[stream{context, rank}] = flowOf(p.Protocol, context, rank)
+	}
+	return l
 }
 
 // checkLeak holds R1 against a message that leaves p: no message of the same

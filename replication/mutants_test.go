@@ -137,7 +137,7 @@ func TestMutantsAreFound(t *testing.T) {
 	for _, m := range mutants {
 		t.Run(m.rule, func(t *testing.T) {
 			t.Parallel()
-			mutate.ExpectFound(t, mutate.Overlay(t, m.file, m.old, m.new), m.scenario, ".", "-states", "1000000")
+			mutate.ExpectFound(t, mutate.Overlay(t, m.file, m.old, m.new), m.scenario, ".", "-states", "200000")
 		})
 	}
 }

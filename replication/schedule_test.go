@@ -47,13 +47,18 @@ func TestRandomSchedules(t *testing.T) {
 func runSchedule(seed uint64, trace func(string, ...any)) error {
 	j := newJob(rand.New(rand.NewPCG(seed, 1)))
 	j.trace = trace
-	const most = 20000
+	most := 2000 * len(j.procs)
 	for i := range most {
 		if err := j.event(); err != nil {
 			return err
 		}
 		if i%8 != 0 {
 			continue // looking takes longer than an event
+		}
+		if i%32 == 0 {
+			if err := j.judge(j.procs[j.rng.IntN(len(j.procs))]); err != nil {
+				return err
+			}
 		}
 		if done, err := j.quiet(); done || err != nil {
 			return err

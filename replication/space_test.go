@@ -1,7 +1,10 @@
 package replication
 
 import (
+	"errors"
 	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strings"
 )
 
@@ -24,6 +27,7 @@ type report struct {
 	locals         int // states of single processes
 	depth          int // every order of this many events has been followed
 	complete       bool
+	dives, drops   int   // ways on from there to an end, at random; events on them
 	broken         error // a promise
 	story          []string
 }
@@ -33,12 +37,13 @@ func (r report) String() string {
 	if r.complete {
 		return s + fmt.Sprintf("complete: %d events deep", r.depth)
 	}
-	return s + fmt.Sprintf("every order of the first %d events", r.depth)
+	return s + fmt.Sprintf("every order of the first %d events, and %d ways on to an end in %d", r.depth, r.dives, r.drops)
 }
 
 // explore follows every order of events of a scenario, until there is nothing
-// new or a whole depth is done and most states have been met.
-func explore(sc scenario, most int) report {
+// new or a whole depth is done and most states have been met; from there it goes on at
+// random.
+func explore(sc scenario, most int, seed uint64) report {
 	s := &space{whole: newWhole(sc)}
 	start := s.start()
 	s.met.add(start.hash())
@@ -56,8 +61,68 @@ func explore(sc scenario, most int) report {
 	if s.report.complete {
 		s.report.depth-- // the last step met nothing
 	}
-	s.report.states, s.report.locals = len(s.parent), len(s.states.all)
+	s.report.states = len(s.parent)
+	if len(s.level) > 0 && s.report.broken == nil {
+		s.dive(seed, most/statesADive)
+	}
+	s.report.locals = len(s.states.all)
 	return s.report
+}
+
+// statesADive is how many states are met in breadth for each way that is followed in depth.
+const statesADive = 400
+
+// longest is more events than there are on a way to an end.
+const longest = 1000
+
+// dive goes on from states of the last level at random, to an end each time.
+func (s *space) dive(seed uint64, ways int) {
+	rng, width := rand.New(rand.NewPCG(seed, 0)), s.width()
+	for range ways {
+		at := rng.IntN(len(s.level) / width)
+		st := slices.Clone(state(s.level[at*width : (at+1)*width]))
+		var told []string
+		for end := false; !end && s.report.broken == nil; {
+			var ev string
+			st, ev, end = s.drop(rng, st)
+			if told = append(told, ev); len(told) > longest {
+				s.report.broken = errors.New("it comes to no end")
+			}
+		}
+		if s.report.broken != nil {
+			s.report.story = append(append(s.story(s.first+uint32(at)), fmt.Sprintf("at random, -seed %d:", seed)), told...)
+			return
+		}
+		s.report.dives++
+	}
+}
+
+// drop takes one of the events that lead from a state to another. end says that none had to
+// happen.
+func (s *space) drop(rng *rand.Rand, st state) (after state, ev string, end bool) {
+	var ways []event
+	idle := true
+	for _, ev := range s.eventsOf(st) {
+		next, err := s.apply(st, ev)
+		if err != nil {
+			s.report.broken = err
+			return st, s.describe(ev), false
+		}
+		if next != nil {
+			ways = append(ways, ev)
+			idle = idle && !s.pressing(st, ev)
+		}
+	}
+	if idle {
+		s.report.ends++
+		s.report.broken = s.judgeEnd(st)
+		return st, "", true
+	}
+	way := ways[rng.IntN(len(ways))]
+	after, _ = s.apply(st, way)
+	s.report.drops++
+	s.report.broken = s.judge(after)
+	return after, s.describe(way), false
 }
 
 // step goes on from every state of the level to the next one.
