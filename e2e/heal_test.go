@@ -68,6 +68,28 @@ func TestHeals(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
+// TestHealsUntilNobodyIsThereWhoBegan kills the peers on which a job began, one after the
+// other, each when the process of the one before has been replaced. Those who agree on the
+// job's views have all come later then, but for the submitter, and the answer is right.
+func TestHealsUntilNobodyIsThereWhoBegan(t *testing.T) {
+	t.Parallel()
+	peers := grid(t, 8, "--slots", "1")
+	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "2", "-r", "2", "-w", "60", "--timeout", "110s",
+		filepath.Join(bin, "stepper"), "-steps", "4000", "-every", "20", "-work", "0s", "-pause", "5ms", "-pacer")
+	j.waitRunning()
+	j.printed("rank 1 step 100 ")
+	for i, victim := range []string{"0.0", "1.0", "0.1", "1.1"} {
+		j.peerOf(peers, victim).kill()
+		process, took := j.awaitHealed(i % 2)
+		t.Logf("%s took the place of %s after %v", process, victim, took.Round(time.Millisecond))
+	}
+	if s := j.wait(); s != 0 {
+		t.Fatalf("exit status %d", s)
+	}
+	expectStepper(t, j, 2, 4000, 20)
+	expectNothingLeft(t, peers)
+}
+
 // TestHealsFromACheckpoint loses one replica of a rank after the other, whose program
 // has 100 MiB of state and makes checkpoints: a new one is given the last, and little
 // else, and the answer is right.

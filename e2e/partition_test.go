@@ -164,19 +164,23 @@ func TestSubmitterCutOffForAWhile(t *testing.T) {
 func TestSubmitterUnplugged(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		steps int
-		over  bool // before the submitter is back
-		kill  bool // a peer meanwhile
+		away    time.Duration
+		steps   int
+		options []string
+		over    bool // before the submitter is back
+		kill    bool // a peer meanwhile
 	}{
-		"the job still runs":                  {steps: 1300},
-		"the job is over":                     {steps: 400, over: true},
-		"the job has lost a peer and is over": {steps: 400, over: true, kill: true},
+		"the job still runs":                  {away: 15 * time.Second, steps: 1300},
+		"the job is over":                     {away: 15 * time.Second, steps: 400, over: true},
+		"the job has lost a peer and is over": {away: 15 * time.Second, steps: 400, over: true, kill: true},
+		// Connections break of themselves, and nobody is found silent.
+		"more silence is tolerated": {away: 45 * time.Second, steps: 2700, options: []string{"--tolerated-hang", "2m"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			machines, network := newEther(t, 1, 7)
 			peers := lanGrid(t, machines, "--slots", "1")
-			j := machines[0].steady(t, peers[0], c.steps)
+			j := machines[0].steady(t, peers[0], c.steps, c.options...)
 			j.printed("rank 1 step 100 ")
 			heal := part(network, len(machines), 0)
 			cut := time.Now()
@@ -194,7 +198,7 @@ func TestSubmitterUnplugged(t *testing.T) {
 				}
 				t.Logf("slots are free %v after the cut", time.Since(cut))
 			}
-			time.Sleep(time.Until(cut.Add(15 * time.Second))) // what is tested
+			time.Sleep(time.Until(cut.Add(c.away))) // what is tested
 			heal()
 			healed := time.Now()
 			j.printsMore()

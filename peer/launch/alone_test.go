@@ -257,6 +257,25 @@ func TestNewSubmitterHearsAll(t *testing.T) {
 	j.gone()
 }
 
+// TestSubmitterThatNobodyHasMissedComesBack: its connections break before it is found silent,
+// as they do where more silence is tolerated than they last. It is the same process.
+func TestSubmitterThatNobodyHasMissedComesBack(t *testing.T) {
+	t.Parallel()
+	j := startKept(t, "sleep")
+	j.begun()
+	for _, l := range j.links {
+		l.stream.Conn().Close()
+	}
+	for k, peer := range j.peers {
+		l, r := j.resume(j.submitter.Host, peer, j.spec.ID, 2)
+		if r.Error != "" {
+			t.Fatal(r.Error)
+		}
+		j.links[k] = l
+	}
+	j.stop()
+}
+
 // TestNewSubmitterHearsTheLastWordsOfAProgramThatFails: it is not agreed on that the process
 // has failed, which then says nothing any more, before the user has them.
 func TestNewSubmitterHearsTheLastWordsOfAProgramThatFails(t *testing.T) {
