@@ -67,6 +67,7 @@ var conformanceRuns = []struct {
 
 // TestConformance runs the conformance suite as processes, over each channel.
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	for _, c := range conformanceRuns {
 		sizes, peers := c.sizes, c.peers
 		if *full {

@@ -45,7 +45,7 @@ func testMain(m *testing.M) int {
 	bin = dir
 	flag.Parse()
 	letWait()
-	build := exec.Command("go", "build", "-o", dir+"/", "./cmd/...", "./examples/...", "./e2e/programs/...")
+	build := exec.Command("go", "build", "-ldflags=-w", "-o", dir+"/", "./cmd/...", "./examples/...", "./e2e/programs/...") // nobody debugs them
 	build.Dir = ".."
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "%v\n%s", err, out)

@@ -242,6 +242,7 @@ func TestSubmitterUnpluggedHearsTheStatus(t *testing.T) {
 // TestS4SubmitterCancelsWhileCutOff cancels a job when nobody can hear of it: those who can
 // soon after do, and the user hears of the others.
 func TestS4SubmitterCancelsWhileCutOff(t *testing.T) {
+	t.Parallel()
 	for name, soon := range map[string]bool{"mended soon": true, "mended too late": false} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
