@@ -174,7 +174,7 @@ func TestSubmitterUnplugged(t *testing.T) {
 		"the job is over":                     {away: 15 * time.Second, steps: 400, over: true},
 		"the job has lost a peer and is over": {away: 15 * time.Second, steps: 400, over: true, kill: true},
 		// Connections break of themselves, and nobody is found silent.
-		"more silence is tolerated": {away: 45 * time.Second, steps: 2700, options: []string{"--tolerated-hang", "2m"}},
+		"more silence is tolerated": {away: 45 * time.Second, steps: 2400, options: []string{"--tolerated-hang", "2m"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
