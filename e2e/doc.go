@@ -10,8 +10,8 @@
 //	go test ./e2e/ -run LAN   only those with links
 //
 // TestNemesis runs jobs whose answers are known and strikes at processes, peers
-// and network, as package nemesis plans it from a printed seed; package ether is the
-// network. For a rare fault, and for one round again:
+// and network, as package nemesis plans it from a printed seed, and has them judged;
+// package ether is the network. For a rare fault, and for one round again:
 //
 //	go test ./e2e/ -run Nemesis -v -timeout 0 -nemesis 2h
 //	go test ./e2e/ -run Nemesis -v -nemesis.seed 687047151129312766 -nemesis.round 12
@@ -20,7 +20,8 @@
 //
 //	unshare --user --map-root-user --net go test ./e2e/ -run LAN
 //
-// Without either, the tests with links are skipped. They use ip and tc (iproute2).
+// Without either, the tests with links are skipped, or fail where CI is set. They use
+// ip and tc (iproute2).
 //
 // The tests build the commands and the programs once, into a temporary folder, and
 // without the race detector. Tests that mostly wait run at once, twice as many as

@@ -325,12 +325,21 @@ func (p *peerProcess) idle() error {
 
 // noProcessIn reports a rank process that lives in a peer's scratch folders.
 func noProcessIn(home string) error {
-	for pid, cwd := range workingFolders() {
-		if strings.HasPrefix(cwd, filepath.Join(home, "scratch")+"/") {
-			return fmt.Errorf("process %d is left in %s", pid, cwd)
-		}
+	if left := processesIn(home); len(left) > 0 {
+		return fmt.Errorf("processes %d are left in the scratch folders of %s", left, home)
 	}
 	return nil
+}
+
+// processesIn returns the rank processes that live in a peer's scratch folders, and their
+// supervisors.
+func processesIn(home string) (pids []int) {
+	for pid, cwd := range workingFolders() {
+		if strings.HasPrefix(cwd, filepath.Join(home, "scratch")+"/") {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }
 
 // workingFolders returns the working folder of every process on the machine.
@@ -388,6 +397,7 @@ type event struct {
 	}
 	Routes []struct{ Kind, Relay, Why string }
 	View   *struct {
+		R       int
 		Masters []int
 		States  []string
 	}

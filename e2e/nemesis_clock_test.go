@@ -54,7 +54,7 @@ func TestClocksCanBeStepped(t *testing.T) {
 	}
 	mend, ok := m.stepClock(t, -time.Hour)
 	if !ok {
-		t.Skip("this needs root, and a kernel with seccomp's user notification")
+		lacks(t, "root, and a kernel with seccomp's user notification")
 	}
 	if off := date(); (off - time.Hour).Abs() > limit {
 		t.Errorf("the clock is late by %v, want an hour", off)

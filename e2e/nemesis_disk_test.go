@@ -34,14 +34,13 @@ func diskOf(t *testing.T) string {
 	return home
 }
 
-// fill leaves no room on the disk that home is, if it is one, and returns how there
-// is room again.
-func fill(t *testing.T, home string) (clear func()) {
+// fill leaves no room on the disk that home is, and returns how there is room again. ok is
+// false if home is no disk of its own.
+func fill(t *testing.T, home string) (clear func(), ok bool) {
 	t.Helper()
 	var disk, parent unix.Stat_t
 	if unix.Stat(home, &disk) != nil || unix.Stat(filepath.Dir(home), &parent) != nil || disk.Dev == parent.Dev {
-		t.Logf("%s is no disk of its own and is not filled", home)
-		return func() {}
+		return nil, false
 	}
 	f, err := os.CreateTemp(home, "p2pmpi-e2e-ballast-*") // it may be full twice at a time
 	if err != nil {
@@ -57,5 +56,5 @@ func fill(t *testing.T, home string) (clear func()) {
 		if err := os.Remove(f.Name()); err != nil {
 			t.Errorf("clear a disk: %v", err)
 		}
-	}
+	}, true
 }

@@ -8,9 +8,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"testing"
 
+	"github.com/p2pmpi/p2pmpi/e2e/internal/farm"
 	"github.com/p2pmpi/p2pmpi/e2e/internal/nemesis"
 	"github.com/p2pmpi/p2pmpi/e2e/internal/traffic"
 )
@@ -33,14 +36,11 @@ func program(j nemesis.Job) known {
 	case "is":
 		return known{command: run("is", "-class", "A"), right: verified}
 	case "farm":
-		tasks := 10_000
-		if j.R > 2 { // each is decided by all replicas: they take longer
-			tasks = 4000
-		}
+		const tasks, every = 10_000, 500
 		style, size := pick(random, "recv", "probe", "iprobe", "test", "waitany", "mixed"), pick(random, "2", "100")
 		return known{
-			command: run("farm", "-tasks", fmt.Sprint(tasks), "-every", "500", "-work", "200us", "-style", style, "-size", size),
-			right:   func(out, _ string) error { return oneOrder(out, j.N, tasks/500) },
+			command: run("farm", "-tasks", fmt.Sprint(tasks), "-every", fmt.Sprint(every), "-work", "50us", "-style", style, "-size", size),
+			right:   func(out, _ string) error { return inItsOrder(out, j.N, tasks, every) },
 		}
 	case "heat":
 		return known{options: []string{"-o", "heat.png"}, command: run("heat", "-side", "95"), right: sameHeat}
@@ -181,27 +181,64 @@ func floodOutput(n, k int) []string {
 	return out
 }
 
-// oneOrder expects what farm prints: lines from every rank, and all ranks of one
-// mind about the order of arrival.
-func oneOrder(out string, n, lines int) error {
-	ranks := byRank(strings.SplitAfter(out, "\n"))
-	if len(ranks) != n {
-		return fmt.Errorf("lines of %d ranks, want %d", len(ranks), n)
-	}
-	var first []string
-	for rank, got := range ranks {
-		for i := range got {
-			got[i] = strings.TrimPrefix(got[i], "rank "+rank)
-		}
-		if len(got) != lines {
-			return fmt.Errorf("rank %s printed %d lines, want %d", rank, len(got), lines)
-		}
-		if first == nil {
-			first = got
-		}
-		if !slices.Equal(got, first) {
-			return fmt.Errorf("ranks disagree about the order:\n%s\n%s", got, first)
+// inItsOrder expects what farm prints: all follows from the order of arrival, which
+// rank 0 has printed too.
+func inItsOrder(out string, n, tasks, every int) error {
+	var took []int
+	for line := range strings.Lines(out) {
+		if list, ok := strings.CutPrefix(line, "rank 0 took "); ok {
+			for word := range strings.FieldsSeq(strings.Trim(list, "[]\n")) {
+				w, err := strconv.Atoi(word)
+				if err != nil {
+					return fmt.Errorf("line %q: %w", line, err)
+				}
+				took = append(took, w)
+			}
 		}
 	}
-	return nil
+	want, err := farm.Output(n, tasks, every, took)
+	if err != nil {
+		return fmt.Errorf("in the order of arrival: %w", err)
+	}
+	return samePerRank(out, want)
+}
+
+// TestAnswersAreNotRightByChance has the answers of programs without the last line, with a
+// line twice, and with a line changed.
+func TestAnswersAreNotRightByChance(t *testing.T) {
+	t.Parallel()
+	took := slices.Repeat([]int{1, 2, 2, 1}, 250)
+	farmed, err := farm.Output(3, len(took), 100, took)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		out   []string
+		right func(out string) error
+	}{
+		"farm":    {farmed, func(out string) error { return inItsOrder(out, 3, len(took), 100) }},
+		"traffic": {traffic.Output(1, 100, 20, 3, 1000), func(out string) error { return samePerRank(out, traffic.Output(1, 100, 20, 3, 1000)) }},
+		"flood":   {floodOutput(2, 100), func(out string) error { return samePerRank(out, floodOutput(2, 100)) }},
+		"ep":      {[]string{"Verification = SUCCESSFUL"}, func(out string) error { return verified(out, "") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			text := func(lines []string) string { return strings.Join(lines, "\n") + "\n" }
+			if err := c.right(text(c.out)); err != nil {
+				t.Errorf("the right answer: %v", err)
+			}
+			last := len(c.out) - 1
+			for i := range c.out {
+				changed := slices.Clone(c.out)
+				changed[i] = strings.Replace(changed[i], changed[i][len(changed[i])-2:], "x]", 1)
+				for name, wrong := range map[string][]string{
+					"changed": changed, "twice": slices.Insert(slices.Clone(c.out), i, c.out[i]), "missing": slices.Delete(slices.Clone(c.out), i, i+1),
+					"another at the end": append(slices.Clone(c.out), c.out[last-i]),
+				} {
+					if c.right(text(wrong)) == nil {
+						t.Errorf("line %d, %q, %s: it is taken for right", i, c.out[i], name)
+					}
+				}
+			}
+		})
+	}
 }

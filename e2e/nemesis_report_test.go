@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"testing"
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/e2e/internal/markdown"
@@ -13,25 +14,47 @@ import (
 // A tally is what TestNemesis reports at its end.
 type tally struct {
 	begun    time.Time
-	jobs     map[string]int // by program
-	strikes  map[string]int // carried out, by kind
-	spared   int            // strikes that would have been more than a job has to survive
-	late     int            // strikes at jobs that had ended
-	outcomes map[string]int
-	failures map[string]int // of the product
+	jobs     map[string]int          // by program
+	outcomes map[nemesis.Verdict]int // of jobs
+	wrongs   map[nemesis.Verdict]int // of the product
+	strikes  map[string]int          // carried out, by kind
+	felled   map[int]int             // peers that were killed while a job ran, by how many ranks ran there
+	woke     map[string]int          // who had been stopped and failed, while the job ran, by kind
+	undone   map[string]int          // strikes that the system does not allow, by kind
+	spared   int                     // strikes that would have been more than a job has to survive
+	late     int                     // strikes at jobs that had ended
 }
 
 func newTally() *tally {
 	return &tally{
-		begun: time.Now(), jobs: make(map[string]int), strikes: make(map[string]int),
-		outcomes: make(map[string]int), failures: make(map[string]int),
+		begun: time.Now(), jobs: make(map[string]int),
+		outcomes: make(map[nemesis.Verdict]int), wrongs: make(map[nemesis.Verdict]int),
+		strikes: make(map[string]int), felled: make(map[int]int), woke: make(map[string]int), undone: make(map[string]int),
+	}
+}
+
+// longRun is how long TestNemesis has to run for everything to have happened.
+const longRun = 10 * time.Minute
+
+// demand expects that the run was worth its name.
+func (t *tally) demand(test *testing.T) {
+	test.Helper()
+	judged := 0
+	for _, n := range t.outcomes {
+		judged += n
+	}
+	switch {
+	case judged == 0:
+		test.Error("no job was judged")
+	case t.took() >= longRun && sum(t.woke) == 0:
+		test.Error("nobody who had been failed has woken while the job ran")
+	}
+	if len(t.undone) > 0 && mustTest() {
+		test.Errorf("where CI is set, every fault has to be possible; not possible were %v", t.undone)
 	}
 }
 
 func (t *tally) took() time.Duration { return time.Since(t.begun).Round(time.Second) }
-
-// failureKinds are all that a job can do wrong.
-var failureKinds = []string{"wrong answer", "wrong status", "hang", "leftovers"}
 
 // String is the report, in Markdown.
 func (t *tally) String() string {
@@ -40,17 +63,26 @@ func (t *tally) String() string {
 		rows = append(rows, []string{"– " + p, fmt.Sprint(t.jobs[p])})
 	}
 	for _, o := range slices.Sorted(maps.Keys(t.outcomes)) {
-		rows = append(rows, []string{"jobs that ended so: " + o, fmt.Sprint(t.outcomes[o])})
+		rows = append(rows, []string{"jobs that ended so: " + string(o), fmt.Sprint(t.outcomes[o])})
 	}
 	rows = append(rows, []string{"faults", fmt.Sprint(sum(t.strikes))})
 	for _, s := range slices.Sorted(maps.Keys(t.strikes)) {
 		rows = append(rows, []string{"– " + s, fmt.Sprint(t.strikes[s])})
 	}
+	for _, n := range slices.Sorted(maps.Keys(t.felled)) {
+		rows = append(rows, []string{fmt.Sprintf("peers killed with %d of the ranks on them", n), fmt.Sprint(t.felled[n])})
+	}
+	for _, s := range slices.Sorted(maps.Keys(t.woke)) {
+		rows = append(rows, []string{"woke after they were failed, while the job ran: " + s, fmt.Sprint(t.woke[s])})
+	}
+	for _, s := range slices.Sorted(maps.Keys(t.undone)) {
+		rows = append(rows, []string{"planned, but not possible on this machine: " + s, fmt.Sprint(t.undone[s])})
+	}
 	rows = append(rows,
 		[]string{"planned, but the job had ended", fmt.Sprint(t.late)},
 		[]string{"planned, but more than the job has to survive", fmt.Sprint(t.spared)})
-	for _, f := range failureKinds {
-		rows = append(rows, []string{"**" + f + "**", fmt.Sprint(t.failures[f])})
+	for _, v := range nemesis.Wrongs {
+		rows = append(rows, []string{"**" + string(v) + "**", fmt.Sprint(t.wrongs[v])})
 	}
 	return markdown.Table(rows)
 }

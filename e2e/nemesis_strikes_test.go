@@ -25,8 +25,10 @@ type moment struct {
 // some time has ended then.
 func (b *battle) fight() {
 	b.begun = time.Now()
+	b.chronicle = newChronicle(b.begun)
+	b.chronicle.follow(b.job)
 	for _, p := range b.aimedAt(func(p *peerProcess) bool { return !p.alive() || p == b.early }) {
-		b.harm[p], b.struck[b.at(p)] = nemesis.Death, true
+		b.hurt(p, nemesis.Death, 0, true)
 	}
 	for _, s := range b.plan.Strikes {
 		b.todo = append(b.todo, moment{at: s.At, do: func() { b.strike(s) }})
@@ -46,10 +48,23 @@ func (b *battle) fight() {
 
 // sleep waits for a moment of the fight and reports whether the job runs still.
 func (b *battle) sleep(at time.Duration) bool {
+	ended := b.job.ended
+	if b.orphan {
+		ended = nil // nobody knows
+	}
+	select {
+	case <-ended:
+	case <-time.After(time.Until(b.begun.Add(at))):
+	}
+	return b.runs()
+}
+
+// runs reports whether the job runs still, as far as anybody knows.
+func (b *battle) runs() bool {
 	select {
 	case <-b.job.ended:
-		return false
-	case <-time.After(time.Until(b.begun.Add(at))):
+		return b.orphan
+	default:
 		return true
 	}
 }
@@ -57,40 +72,91 @@ func (b *battle) sleep(at time.Duration) bool {
 // strike does one thing, unless it would be more than the job has to survive, and
 // sees to it that it ends.
 func (b *battle) strike(s nemesis.Strike) {
-	before := maps.Clone(b.harm)
-	for _, p := range b.harmedBy(s) {
-		b.harm[p] = max(b.harm[p], s.Kind.Harm())
-	}
+	harm, harmed, since := maps.Clone(b.harm), maps.Clone(b.harmed), maps.Clone(b.since)
+	b.weigh(s)
 	if !b.plan.Beyond && len(b.exposed()) > 0 {
-		b.harm = before
+		b.harm, b.harmed, b.since = harm, harmed, since
 		b.tally.spared++
 		b.note("spared: %v", s)
 		return
 	}
-	if !s.Kind.Single() {
-		for _, p := range b.harmedBy(s) {
-			b.struck[b.at(p)] = true
-		}
-	}
 	b.note("%v", s)
 	b.tally.strikes[string(s.Kind)]++
-	b.severed = b.severed || s.Kind == nemesis.UnplugSubmitter
+	b.strikes = append(b.strikes, s)
+	if s.Kind == nemesis.KillPeer {
+		b.tally.felled[len(b.harmedBy(s))]++
+	}
+	b.ending.Severed = b.ending.Severed || s.Kind == nemesis.UnplugSubmitter
 	end := b.carryOut(s)
-	if end == nil {
-		return
+	switch {
+	case end == nil:
+	case s.Kind.Wakes():
+		b.todo = append(b.todo, b.waking(s, end))
+	default:
+		b.todo = append(b.todo, moment{at: s.At + s.For, end: true, do: func() {
+			b.note("over: %v", s)
+			end()
+		}})
 	}
-	over := moment{at: s.At + s.For, end: true, do: func() {
-		b.note("over: %v", s)
-		end()
-	}}
-	if s.For == 0 {
-		over.at = atTheEnd
-	}
-	b.todo = append(b.todo, over)
 }
 
-// atTheEnd is later than any job ends.
-const atTheEnd = time.Hour
+// weigh takes down what a strike may do, by itself and together with those before.
+func (b *battle) weigh(s nemesis.Strike) {
+	for _, p := range b.harmedBy(s) {
+		b.hurt(p, s.Kind.Harm(), s.At, !s.Kind.Single())
+	}
+	sameMachine := func(x, y nemesis.Strike) bool { return b.at(x.Victim) == b.at(y.Victim) }
+	for _, silent := range s.TooMuch(b.strikes, sameMachine) {
+		for _, p := range b.aimedAt(func(p *peerProcess) bool { return p == b.at(silent.Victim) }) {
+			b.hurt(p, nemesis.Doubt, s.At, true)
+		}
+	}
+}
+
+// hurt says that harm may have been done to a process at a time, and to its peer.
+func (b *battle) hurt(p nemesis.Process, harm nemesis.Harm, at time.Duration, peer bool) {
+	b.harm[p] = max(b.harm[p], harm)
+	if _, was := b.harmed[p]; !was {
+		b.harmed[p] = at
+	}
+	id := b.at(p).id
+	if _, was := b.since[id]; peer && !was {
+		b.since[id] = at
+	}
+}
+
+// lookAgain is how often it is looked whether somebody who was stopped has been failed.
+const lookAgain = 100 * time.Millisecond
+
+// waking has those that a strike has stopped go on some time after they have been failed,
+// or when the job has ended.
+func (b *battle) waking(s nemesis.Strike, wake func()) moment {
+	stopped := b.harmedBy(s)
+	var look func(at time.Duration) moment
+	look = func(at time.Duration) moment {
+		return moment{at: at, end: true, do: func() {
+			failed, all := b.chronicle.failedBy(stopped)
+			switch {
+			case b.runs() && !all:
+				b.todo = append(b.todo, look(at+lookAgain))
+			case b.runs() && at < failed+s.For:
+				b.todo = append(b.todo, look(failed+s.For))
+			default:
+				b.wake(s, wake)
+			}
+		}}
+	}
+	return look(s.At + lookAgain)
+}
+
+// wake has those that a strike has stopped go on.
+func (b *battle) wake(s nemesis.Strike, wake func()) {
+	if b.runs() && b.at(s.Victim).alive() && b.target(s) > 0 { // nobody has killed it
+		b.note("wakes after it was failed: %v", s)
+		b.tally.woke[string(s.Kind)]++
+	}
+	wake()
+}
 
 // harmedBy are the processes that a strike may harm.
 func (b *battle) harmedBy(s nemesis.Strike) []nemesis.Process {
@@ -119,7 +185,7 @@ func (b *battle) aimedAt(such func(*peerProcess) bool) []nemesis.Process {
 }
 
 // at returns the peer of a process.
-func (b *battle) at(p nemesis.Process) *peerProcess { return b.job.peerOf(b.peers, p.String()) }
+func (b *battle) at(p nemesis.Process) *peerProcess { return b.jobs[0].peerOf(b.peers, p.String()) }
 
 // machine returns the number of a process's machine.
 func (b *battle) machine(p nemesis.Process) int { return 1 + slices.Index(b.peers, b.at(p)) }
@@ -127,34 +193,81 @@ func (b *battle) machine(p nemesis.Process) int { return 1 + slices.Index(b.peer
 func (b *battle) carryOut(s nemesis.Strike) (end func()) {
 	peer := b.at(s.Victim)
 	switch s.Kind {
-	case nemesis.KillProcess:
-		signal(b.pid(s.Victim), syscall.SIGKILL)
-	case nemesis.KillSupervisor:
-		signal(parentOf(b.pid(s.Victim)), syscall.SIGKILL)
-	case nemesis.StopProcess, nemesis.PauseProcess:
-		return stop(b.pid(s.Victim))
-	case nemesis.StopSupervisor:
-		return stop(parentOf(b.pid(s.Victim)))
+	case nemesis.KillProcess, nemesis.KillSupervisor:
+		signal(syscall.SIGKILL, b.target(s))
+	case nemesis.StopProcess, nemesis.PauseProcess, nemesis.StopSupervisor, nemesis.StopPeer, nemesis.PausePeer:
+		return stop(b.target(s))
+	case nemesis.Freeze:
+		return stop(append(processesIn(peer.home), b.target(s))...)
 	case nemesis.KillPeer:
 		peer.kill()
 	case nemesis.KillSubmitter:
-		b.orphan = true
-		b.job.cmd.Process.Kill()
+		return b.killSubmitter()
 	case nemesis.Clock:
 		mend, ok := peer.machine.stepClock(b.t, s.By)
 		if !ok {
-			b.note("which cannot be done to that peer")
-			b.tally.strikes[string(s.Kind)]--
+			b.undone(s.Kind, peer.machine.clock == "")
 		}
 		return mend
 	case nemesis.FullDisk:
-		return fill(b.t, peer.home)
-	case nemesis.StopPeer, nemesis.PausePeer:
-		return stop(peer.cmd.Process.Pid)
+		clear, ok := fill(b.t, peer.home)
+		if !ok {
+			b.undone(s.Kind, false)
+		}
+		return clear
 	default:
 		return b.disturb(b.disturbance(s))
 	}
 	return nil
+}
+
+// undone says that a strike could not be carried out, which is as it should be here or for
+// lack of rights.
+func (b *battle) undone(k nemesis.Kind, asItShould bool) {
+	b.note("which could not be done")
+	b.tally.strikes[string(k)]--
+	if !asItShould {
+		b.tally.undone[string(k)]++
+	}
+}
+
+// killSubmitter kills p2prun, and has the job gone on with if that can be.
+func (b *battle) killSubmitter() (attach func()) {
+	if b.orphan {
+		b.undone(nemesis.KillSubmitter, true) // it was killed before
+		return nil
+	}
+	kept, over := b.chronicle.state()
+	b.job.kill()
+	switch {
+	case b.job.status != -1: // the job is over
+	case b.home == "":
+		b.ending.Killed = true
+	default:
+		b.orphan = true
+		b.ending.Attached, b.ending.Kept, b.ending.Over = true, kept || b.ending.Kept, over
+		return b.attach
+	}
+	return nil
+}
+
+// attach goes on with a job whose p2prun was killed.
+func (b *battle) attach() {
+	b.job = b.machines[0].startJob(b.t, "--home", b.home, "--json", "--attach")
+	b.jobs = append(b.jobs, b.job)
+	b.chronicle.follow(b.job)
+	b.orphan = false
+}
+
+// target is the process that a strike at one is aimed at; 0 if it has ended.
+func (b *battle) target(s nemesis.Strike) int {
+	switch s.Kind {
+	case nemesis.StopPeer, nemesis.PausePeer, nemesis.Freeze:
+		return b.at(s.Victim).cmd.Process.Pid
+	case nemesis.KillSupervisor, nemesis.StopSupervisor:
+		return parentOf(b.pid(s.Victim))
+	}
+	return b.pid(s.Victim)
 }
 
 // pid returns a process of the job, or 0 if it has ended.
@@ -163,18 +276,20 @@ func (b *battle) pid(p nemesis.Process) int {
 	return pid
 }
 
-// signal sends a signal. A process that has ended gets none.
-func signal(pid int, s syscall.Signal) {
-	if pid > 1 {
-		syscall.Kill(pid, s)
+// signal sends a signal to some processes. One that has ended gets none.
+func signal(s syscall.Signal, pids ...int) {
+	for _, pid := range pids {
+		if pid > 1 {
+			syscall.Kill(pid, s)
+		}
 	}
 }
 
-// stop stops a process, and returns how it is woken. If it has ended by then, whoever
-// has its number is told to go on, which does no harm.
-func stop(pid int) (wake func()) {
-	signal(pid, syscall.SIGSTOP)
-	return func() { signal(pid, syscall.SIGCONT) }
+// stop stops some processes, and returns how they are woken. If one has ended by then,
+// whoever has its number is told to go on, which does no harm.
+func stop(pids ...int) (wake func()) {
+	signal(syscall.SIGSTOP, pids...)
+	return func() { signal(syscall.SIGCONT, pids...) }
 }
 
 // parentOf returns the parent of a process, or 0.

@@ -33,6 +33,7 @@ func TestNemesis(t *testing.T) {
 		seed = rand.Uint64()
 	}
 	t.Logf("-nemesis.seed=%d", seed)
+	newNetns(t) // without the right to make one there is nothing to do
 	tally := newTally()
 	defer func() {
 		t.Logf("after %v:\n%s", tally.took(), tally)
@@ -42,6 +43,7 @@ func TestNemesis(t *testing.T) {
 			}
 		}
 	}()
+	defer tally.demand(t)
 	round := func(number int) {
 		t.Run(fmt.Sprintf("round %d", number), func(t *testing.T) {
 			t.Logf("to have this round again: -nemesis.seed %d -nemesis.round %d", seed, number)
@@ -98,17 +100,20 @@ func (f *field) boot(i int, home string) *peerProcess {
 
 // run runs one job from its submission until nothing of it is left.
 func (f *field) run(j nemesis.Job) {
-	b := &battle{field: f, plan: j, program: program(j), harm: make(map[nemesis.Process]nemesis.Harm), struck: make(map[*peerProcess]bool)}
+	b := &battle{
+		field: f, plan: j, program: program(j), harm: make(map[nemesis.Process]nemesis.Harm),
+		harmed: make(map[nemesis.Process]time.Duration), since: make(map[string]time.Duration),
+	}
 	f.tally.jobs[j.Program]++
 	defer func() {
 		if b.failing != "" {
-			f.tally.failures[b.failing]++
+			f.tally.wrongs[b.failing]++
 			f.t.Logf("%s:\n%s", b.failing, b)
 		}
 	}()
-	begun := time.Now()
-	took := func() time.Duration { return time.Since(begun).Round(10 * time.Millisecond) }
-	b.failing = "hang"
+	submitted := time.Now()
+	took := func() time.Duration { return time.Since(submitted).Round(10 * time.Millisecond) }
+	b.failing = nemesis.Hang
 	b.submit()
 	b.strikeEarly()
 	b.job.waitRunning()
@@ -116,7 +121,7 @@ func (f *field) run(j nemesis.Job) {
 	b.fight()
 	b.judge()
 	b.note("over after %v", took())
-	b.failing = "leftovers"
+	b.failing = nemesis.Leftovers
 	f.recover()
 	b.note("nothing left and all peers back after %v", took())
 	b.failing = ""
@@ -144,24 +149,29 @@ func (f *field) recover() {
 // A battle is one job, and what is done to it.
 type battle struct {
 	*field
-	plan    nemesis.Job
-	program known
-	job     *job
-	harm    map[nemesis.Process]nemesis.Harm // the most that was done to each
-	struck  map[*peerProcess]bool            // peers that may have been lost
-	orphan  bool                             // p2prun was killed
-	home    string                           // where it kept the job; "" if it handed it to a peer
-	severed bool                             // the submitter was cut off from all peers for long
-	begun   time.Time                        // the job runs
-	early   *peerProcess                     // whose disk was full before the job ran
+	plan      nemesis.Job
+	program   known
+	jobs      []*job    // the p2pruns of the job: the first, and those that went on with it
+	job       *job      // the last of them
+	home      string    // where p2prun kept the job; "" if it handed it to a peer
+	orphan    bool      // p2prun was killed, and nobody has gone on with the job yet
+	begun     time.Time // the job runs
+	chronicle *chronicle
+	ending    nemesis.Ending // what is known of it yet
+
+	harm    map[nemesis.Process]nemesis.Harm  // the most that was done to each
+	harmed  map[nemesis.Process]time.Duration // since when
+	since   map[string]time.Duration          // peers that may have been lost, by ID
+	strikes []nemesis.Strike                  // carried out
+	early   *peerProcess                      // whose disk was full before the job ran
 	todo    []moment
 	log     []string
-	failing string // what it is if the test fails now
+	failing nemesis.Verdict // what it is if the test fails now
 }
 
 // String is all that was done, for whoever looks for the reason.
 func (b *battle) String() string {
-	return fmt.Sprintf("%s, n=%d r=%d, at %v\n\t%s", b.program.command, b.plan.N, b.plan.R, b.job.placed, strings.Join(b.log, "\n\t"))
+	return fmt.Sprintf("%s, n=%d r=%d, at %v\n\t%s", b.program.command, b.plan.N, b.plan.R, b.jobs[0].placed, strings.Join(b.log, "\n\t"))
 }
 
 func (b *battle) note(format string, args ...any) {
@@ -181,6 +191,7 @@ func (b *battle) submit() {
 		args = append(args, "--supernode", b.submitter.addr)
 	}
 	b.job = b.machines[0].submit(b.t, home, slices.Concat(args, b.program.options, b.program.command)...)
+	b.jobs = append(b.jobs, b.job)
 }
 
 // strikeEarly hits a peer that the job may be about to use, or not.
@@ -192,105 +203,14 @@ func (b *battle) strikeEarly() {
 	b.job.waitFor(early.Phase, func(e event) bool { return e.Phase == early.Phase })
 	p := b.peers[early.Peer]
 	b.note("%s: %s, of number %d, %s", early.Phase, early.Kind, early.Peer, p.id)
-	b.tally.strikes[string(early.Kind)+", early"]++
 	if early.Kind == nemesis.KillPeer {
 		p.kill()
+	} else if clear, ok := fill(b.t, p.home); ok {
+		b.early = p
+		b.todo = append(b.todo, moment{end: true, do: clear})
+	} else {
+		b.tally.undone[string(early.Kind)]++
 		return
 	}
-	b.early = p
-	b.todo = append(b.todo, moment{end: true, do: fill(b.t, p.home)})
-}
-
-// judge expects the right answer, or the right reason why there is none.
-func (b *battle) judge() {
-	b.t.Helper()
-	status := b.job.wait()
-	if b.orphan && b.home != "" && status == -1 {
-		status = b.attach()
-	}
-	said := strings.Join(strings.Fields(b.job.stderr.String()), " ") // lines are folded
-	for e := range b.job.events {                                    // until its end
-		if e.Event == "view" && e.Text != "" {
-			b.note("view, at %v: %s", e.Time.Sub(b.begun).Round(time.Millisecond), e.Text)
-		}
-	}
-	b.note("last output at %v", b.job.stdout.lastWritten().Sub(b.begun).Round(time.Millisecond))
-	b.note("exit status %d", status)
-	b.failing = "wrong status"
-	switch {
-	case b.orphan && status != 0 && status != 70, b.orphan && strings.Contains(said, "nothing of job"): // killed in time
-		b.tally.outcomes["submitter killed"]++
-	case status == 0:
-		b.failing = "wrong answer"
-		if err := b.program.right(b.job.stdout.String(), b.job.cmd.Dir); err != nil {
-			b.t.Fatalf("wrong answer: %v", err)
-		}
-		b.tally.outcomes["right answer"]++
-	case status == 70 && slices.ContainsFunc(b.exposed(), func(rank int) bool {
-		return strings.Contains(said, fmt.Sprintf("rank %d lost all its replicas", rank))
-	}):
-		b.tally.outcomes["a rank lost, and said so"]++
-	case status == 70 && b.severed && partedSaid(said):
-		b.tally.outcomes["submitter cut off, and said so"]++
-	case status == 70 && b.outvoted() && strings.Contains(said, "cut off from the majority of the job's peers"):
-		b.tally.outcomes["no majority, and said so"]++
-	default:
-		b.t.Fatalf("exit status %d; ranks that may have been lost: %v", status, b.exposed())
-	}
-}
-
-// attach goes on with a job whose p2prun was killed, and returns its exit status. A line may
-// have been written just before that and not noted.
-func (b *battle) attach() int {
-	b.t.Helper()
-	second := b.machines[0].startJob(b.t, "--home", b.home, "--json", "--attach")
-	status := second.wait()
-	before, text := b.job.stdout.String(), second.stdout.String()
-	if last := before[strings.LastIndexByte(strings.TrimSuffix(before, "\n"), '\n')+1:]; last != "" {
-		text = strings.TrimPrefix(text, last)
-	}
-	b.job.stdout.Write([]byte(text))
-	b.job.stderr.Write([]byte(second.stderr.String()))
-	b.note("gone on with: exit status %d", status)
-	return status
-}
-
-// partedSaid reports whether a submitter that was cut off from all peers says so in one
-// of the ways in which it can notice: it has heard of no majority; or of one that had
-// some peers left, and not all ranks; or the job was over but for its files.
-func partedSaid(said string) bool {
-	return slices.ContainsFunc([]string{
-		"cut off from the majority of the job's peers", "lost all its replicas", "could not be collected",
-	}, func(reason string) bool { return strings.Contains(said, reason) })
-}
-
-// outvoted reports whether the majority of those who agree on the views may have been
-// lost before others took their places: they are the submitter's peer and, of those of
-// the job, two, or four where it has so many.
-func (b *battle) outvoted() bool {
-	peers := make(map[string]bool)
-	for _, id := range b.job.placed {
-		peers[id] = true
-	}
-	if len(peers) < 4 {
-		return len(b.struck) > 1
-	}
-	return len(b.struck) > 2
-}
-
-// exposed are the ranks none of whose replicas is sure to have survived.
-func (b *battle) exposed() []int {
-	var ranks []int
-	for rank := range b.plan.N {
-		safe := 0
-		for replica := range b.plan.R {
-			if b.harm[nemesis.Process{Rank: rank, Replica: replica}] == nemesis.None {
-				safe++
-			}
-		}
-		if safe == 0 {
-			ranks = append(ranks, rank)
-		}
-	}
-	return ranks
+	b.tally.strikes[string(early.Kind)+", early"]++
 }

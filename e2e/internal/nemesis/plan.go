@@ -88,6 +88,9 @@ func strikeOf(random *rand.Rand, n, r int) Strike {
 		Kind: t.kind, At: between(random, 0, span), For: between(random, t.least, t.most),
 		Victim: Process{random.IntN(n), random.IntN(r)}, Other: Process{random.IntN(n), random.IntN(r)},
 	}
+	if t.kind.Wakes() {
+		s.At /= 2 // it should wake while the job runs
+	}
 	switch t.kind {
 	case Clock:
 		s.By = time.Hour

@@ -12,7 +12,7 @@ type Kind string
 // To one process of the job.
 const (
 	KillProcess    Kind = "kill process"
-	StopProcess    Kind = "stop process" // and let it go on at the job's end
+	StopProcess    Kind = "stop process" // and let it go on when it has been failed
 	PauseProcess   Kind = "pause process"
 	KillSupervisor Kind = "kill supervisor"
 	StopSupervisor Kind = "stop supervisor"
@@ -21,7 +21,8 @@ const (
 // To the peer that a process of the job runs on, with all that runs there.
 const (
 	KillPeer  Kind = "kill peer"
-	StopPeer  Kind = "stop peer" // and wake it when it has been failed
+	StopPeer  Kind = "stop peer" // but for what runs there, and wake it when it has been failed
+	Freeze    Kind = "freeze"    // the peer and what runs there, and wake all when it has been failed
 	PausePeer Kind = "pause peer"
 )
 
@@ -29,7 +30,7 @@ const (
 const (
 	Clock         Kind = "clock stepped" // of its peer
 	FullDisk      Kind = "disk full"     // no byte can be written in the peer's home
-	KillSubmitter Kind = "kill p2prun"
+	KillSubmitter Kind = "kill p2prun"   // and go on with the job, if that can be
 	// The submitter's machine: what must be borne with, and what the job ends of, or not.
 	BlinkSubmitter  Kind = "unplug the submitter for a moment"
 	UnplugSubmitter Kind = "unplug the submitter"
@@ -68,19 +69,21 @@ type trait struct {
 }
 
 // traits are all kinds. Those that harm nobody last no longer than what must be
-// borne with; the others are over only when all have noticed.
+// borne with; the others are over only when all have noticed. Of those that wake it
+// is how long after that they do.
 var traits = []trait{
 	{KillProcess, 4, Death, false, 0, 0},
-	{StopProcess, 3, Death, false, 0, 0},
+	{StopProcess, 2, Death, false, time.Second, 3 * time.Second},
 	{PauseProcess, 2, None, false, 500 * time.Millisecond, 3 * time.Second},
 	{KillSupervisor, 2, Death, false, 0, 0},
-	{StopSupervisor, 2, Death, false, 0, 0},
+	{StopSupervisor, 1, Death, false, time.Second, 3 * time.Second},
 	{KillPeer, 4, Death, false, 0, 0},
-	{StopPeer, 3, Death, false, 6 * time.Second, 9 * time.Second},
+	{StopPeer, 3, Death, false, time.Second, 3 * time.Second},
+	{Freeze, 4, Death, false, time.Second, 3 * time.Second},
 	{PausePeer, 2, None, false, 200 * time.Millisecond, time.Second},
 	{FullDisk, 4, Doubt, false, time.Second, 6 * time.Second},
 	{Clock, 4, None, false, time.Second, 8 * time.Second},
-	{KillSubmitter, 1, None, false, 0, 0},
+	{KillSubmitter, 2, None, false, 100 * time.Millisecond, 6 * time.Second},
 	{BlinkSubmitter, 2, None, false, 100 * time.Millisecond, time.Second},
 	{UnplugSubmitter, 2, None, false, 2 * time.Second, 9 * time.Second},
 	{Blink, 3, None, false, 100 * time.Millisecond, time.Second},
@@ -124,6 +127,12 @@ func (k Kind) Single() bool {
 	return slices.Contains([]Kind{KillProcess, StopProcess, PauseProcess, KillSupervisor, StopSupervisor}, k)
 }
 
+// Wakes reports whether those that a strike of the kind stops go on some time after they
+// have been failed, or when the job has ended.
+func (k Kind) Wakes() bool {
+	return slices.Contains([]Kind{StopProcess, StopSupervisor, StopPeer, Freeze}, k)
+}
+
 // A Process is a replica of a rank.
 type Process struct{ Rank, Replica int }
 
@@ -134,7 +143,7 @@ func (p Process) String() string { return fmt.Sprintf("%d.%d", p.Rank, p.Replica
 type Strike struct {
 	Kind   Kind
 	At     time.Duration // after the job has begun to run
-	For    time.Duration // then it is over; 0 if it ends with the job or never
+	For    time.Duration // then it is over; 0 if it is never. Of those that wake: after they were failed
 	Victim Process
 	Other  Process // of pairs
 	// Much is for the strikes at the network as a whole: the part of frames that
@@ -162,7 +171,10 @@ func (s Strike) String() string {
 	default:
 		text += " of " + s.Victim.String()
 	}
-	if s.For > 0 {
+	switch {
+	case s.Kind.Wakes():
+		text += fmt.Sprintf(", until %v after it was failed", s.For)
+	case s.For > 0:
 		text += fmt.Sprintf(", for %v", s.For)
 	}
 	return text

@@ -1,8 +1,9 @@
 // Farm is a program in which everything depends on the order of arrival, for
 // killing things at it. Rank 0 hands out tasks to whoever answered; each answer
-// is a hash of all that its worker has seen, which rank 0 works out too, so two
-// replicas that saw different orders are found out at once. Every now and then
-// all ranks print the hash of the order.
+// is a hash of all that its worker has seen, which rank 0 works out too (package
+// farm of e2e/internal), so two replicas that saw different orders are found out at
+// once. Every now and then all ranks print the hash of the order, and rank 0 the
+// order too: from that all of the output follows.
 //
 //	farm [-tasks K] [-every J] [-style recv|probe|iprobe|test|waitany|mixed] [-size N] [-work D]
 //
@@ -12,13 +13,12 @@ package main
 
 import (
 	"context"
-	"encoding/binary"
 	"flag"
 	"fmt"
-	"hash/fnv"
 	"os"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/e2e/internal/farm"
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
@@ -64,7 +64,7 @@ func worker(c *mpj.Comm) error {
 		if err != nil {
 			return err
 		}
-		state = mix(state, buf[0])
+		state = farm.Mix(state, buf[0])
 		if s.Tag == taskTag {
 			if !intact(buf) {
 				return fmt.Errorf("rank %d got a damaged task", c.Rank())
@@ -76,22 +76,11 @@ func worker(c *mpj.Comm) error {
 			}
 			continue
 		}
-		printOrder(c.Rank(), buf[1], buf[0])
+		fmt.Println(farm.Line(c.Rank(), int(buf[1]), buf[0]))
 		if s.Tag == doneTag {
 			return nil
 		}
 	}
-}
-
-func printOrder(rank int, tasks, order uint64) {
-	fmt.Printf("rank %d tasks %d order %016x\n", rank, tasks, order)
-}
-
-// mix is the hash of two numbers.
-func mix(a, b uint64) uint64 {
-	h := fnv.New64a()
-	h.Write(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, a), b))
-	return h.Sum64()
 }
 
 // fill makes a message whose every number is known from its first.

@@ -4,29 +4,22 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/p2pmpi/p2pmpi/e2e/internal/farm"
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
 // A master is rank 0.
 type master struct {
 	c      *mpj.Comm
-	states []uint64       // of the workers, when they have done all that they were sent
-	want   []uint64       // what each will answer
-	busy   []bool         // they have a task
+	book   *farm.Book
 	posted []*mpj.Request // receives of the styles test and waitany
 	bufs   [][]uint64
-	order  uint64 // hash of the answers in the order in which they were taken
-	given  int
-	taken  int
+	took   []int // the workers whose answers were taken since the order was told
 }
 
 func newMaster(c *mpj.Comm) *master {
-	n := c.Size()
-	m := &master{
-		c: c, states: make([]uint64, n), want: make([]uint64, n),
-		busy: make([]bool, n), posted: make([]*mpj.Request, n),
-	}
-	for range n {
+	m := &master{c: c, book: farm.New(c.Size(), *tasks), posted: make([]*mpj.Request, c.Size())}
+	for range c.Size() {
 		m.bufs = append(m.bufs, make([]uint64, *size))
 	}
 	return m
@@ -38,9 +31,9 @@ func (m *master) run() error {
 			return err
 		}
 	}
-	for m.taken < *tasks && m.c.Size() > 1 {
+	for !m.book.Done() {
 		w, err := m.take()
-		if err == nil && m.taken%*every == 0 && m.taken < *tasks {
+		if err == nil && m.book.Taken()%*every == 0 && !m.book.Done() {
 			err = m.tell(orderTag)
 		}
 		if err == nil {
@@ -55,13 +48,10 @@ func (m *master) run() error {
 
 // give hands worker w the next task, which depends on the order so far.
 func (m *master) give(w int) error {
-	if m.given == *tasks {
+	task, ok := m.book.Give(w)
+	if !ok {
 		return nil
 	}
-	m.given++
-	task := mix(m.order, uint64(m.given))
-	m.states[w] = mix(m.states[w], task)
-	m.want[w], m.busy[w] = m.states[w], true
 	buf := make([]uint64, *size)
 	fill(buf, task)
 	return mpj.Send(m.c, buf, w, taskTag)
@@ -69,10 +59,12 @@ func (m *master) give(w int) error {
 
 // tell prints the order here and has every worker print it.
 func (m *master) tell(tag int) error {
-	printOrder(0, uint64(m.taken), m.order)
+	fmt.Println(farm.TookLine(m.took))
+	m.took = nil
+	order, taken := m.book.Tell(), m.book.Taken()
+	fmt.Println(farm.Line(0, taken, order))
 	for w := 1; w < m.c.Size(); w++ {
-		m.states[w] = mix(m.states[w], m.order)
-		if err := mpj.Send(m.c, []uint64{m.order, uint64(m.taken)}, w, tag); err != nil {
+		if err := mpj.Send(m.c, []uint64{order, uint64(taken)}, w, tag); err != nil {
 			return err
 		}
 	}
@@ -85,14 +77,11 @@ func (m *master) take() (worker int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	buf := m.bufs[w]
-	if !m.busy[w] || buf[0] != m.want[w] || !intact(buf) {
-		return 0, fmt.Errorf("answer %d, of rank %d, is %016x, want %016x", m.taken, w, buf[0], m.want[w])
+	if buf := m.bufs[w]; buf[0] != m.book.Want(w) || !intact(buf) {
+		return 0, fmt.Errorf("answer %d, of rank %d, is %016x, want %016x", m.book.Taken(), w, buf[0], m.book.Want(w))
 	}
-	m.busy[w] = false
-	m.taken++
-	m.order = mix(mix(m.order, uint64(w)), buf[0])
-	return w, nil
+	m.took = append(m.took, w)
+	return w, m.book.Take(w)
 }
 
 var styles = []string{"recv", "probe", "iprobe", "test", "waitany"}
@@ -102,7 +91,7 @@ var styles = []string{"recv", "probe", "iprobe", "test", "waitany"}
 func (m *master) receive() (worker int, err error) {
 	how := *style
 	if how == "mixed" {
-		how = styles[m.taken/50%len(styles)]
+		how = styles[m.book.Taken()/50%len(styles)]
 	}
 	switch {
 	case how == "test" || how == "waitany":
@@ -157,7 +146,7 @@ func (m *master) from(w int, err error) (int, error) {
 // post posts a receive for each worker that has a task.
 func (m *master) post() error {
 	for w := range m.posted {
-		if m.busy[w] && m.posted[w] == nil {
+		if m.book.Busy(w) && m.posted[w] == nil {
 			r, err := mpj.Irecv(m.c, m.bufs[w], w, answerTag)
 			if err != nil {
 				return err

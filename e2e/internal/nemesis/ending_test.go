@@ -1,0 +1,90 @@
+package nemesis
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+)
+
+func TestEndingsAreJudged(t *testing.T) {
+	wrong := errors.New("two and two are five")
+	const (
+		rank1   = `{"text":"rank 1 lost all its replicas: 1.0 was killed"}`
+		nothing = "nothing of job 12 is left at its peers"
+		noJob   = "no job to go on with on home /tmp/a"
+	)
+	for name, c := range map[string]struct {
+		ending Ending
+		want   Verdict
+	}{
+		"the right answer":                       {Ending{}, RightAnswer},
+		"another answer":                         {Ending{Answer: wrong}, WrongAnswer},
+		"another answer, with reasons to fail":   {Ending{Answer: wrong, Exposed: []int{1}, Severed: true, Said: rank1}, WrongAnswer},
+		"a rank lost":                            {Ending{Status: 70, Exposed: []int{0, 1}, Said: rank1, Answer: wrong}, RankLost},
+		"a rank lost to nothing":                 {Ending{Status: 70, Said: rank1}, WrongStatus},
+		"another rank lost":                      {Ending{Status: 70, Exposed: []int{0}, Said: rank1}, WrongStatus},
+		"a rank lost and nothing said":           {Ending{Status: 70, Exposed: []int{1}}, WrongStatus},
+		"cut off":                                {Ending{Status: 70, Severed: true, Said: noMajority}, CutOff},
+		"cut off, it knows of one rank":          {Ending{Status: 70, Severed: true, Said: rank1}, CutOff},
+		"cut off, no files":                      {Ending{Status: 70, Severed: true, Said: "files could not be collected"}, CutOff},
+		"cut off and nothing said":               {Ending{Status: 70, Severed: true}, WrongStatus},
+		"said to be cut off":                     {Ending{Status: 70, Said: noMajority}, WrongStatus},
+		"no majority":                            {Ending{Status: 70, Outvoted: true, Said: noMajority}, NoMajority},
+		"no majority and nothing said":           {Ending{Status: 70, Outvoted: true, Said: rank1}, WrongStatus},
+		"the program's own status":               {Ending{Status: 1, Exposed: []int{1}, Severed: true, Outvoted: true, Said: rank1 + noMajority}, WrongStatus},
+		"it takes too long":                      {Ending{Status: 75}, Hang},
+		"it takes too long, with reasons":        {Ending{Status: 75, Exposed: []int{1}, Severed: true, Said: rank1}, Hang},
+		"who waits for it has killed it":         {Ending{Status: -1}, Hang},
+		"p2prun killed, the job was handed":      {Ending{Status: -1, Killed: true}, KilledHanded},
+		"killed too late":                        {Ending{Status: 0, Killed: true}, RightAnswer},
+		"killed too late, wrong status":          {Ending{Status: 1, Killed: true}, WrongStatus},
+		"killed too late, shortage":              {Ending{Status: 69, Killed: true}, WrongStatus},
+		"killed too late, cancelled":             {Ending{Status: 130, Killed: true}, WrongStatus},
+		"gone on with":                           {Ending{Attached: true, Kept: true}, RightAnswer},
+		"gone on with, another answer":           {Ending{Attached: true, Kept: true, Answer: wrong}, WrongAnswer},
+		"gone on with before it was kept":        {Ending{Attached: true}, RightAnswer},
+		"gone on with, a rank lost":              {Ending{Status: 70, Attached: true, Kept: true, Exposed: []int{1}, Said: rank1}, RankLost},
+		"gone on with, wrong status":             {Ending{Status: 1, Attached: true, Kept: true}, WrongStatus},
+		"gone on with, it is told to wait":       {Ending{Status: 64, Attached: true, Said: "another process follows it"}, WrongStatus},
+		"gone on with for too long":              {Ending{Status: 75, Attached: true, Kept: true}, Hang},
+		"gone on with by one that does not end":  {Ending{Status: -1, Attached: true, Kept: true}, Hang},
+		"killed early, nothing is left":          {Ending{Status: 70, Attached: true, Said: nothing}, KilledEarly},
+		"killed early, no job":                   {Ending{Status: 64, Attached: true, Said: noJob}, KilledEarly},
+		"kept, and nothing is left":              {Ending{Status: 70, Attached: true, Kept: true, Said: nothing}, WrongStatus},
+		"kept, and no job":                       {Ending{Status: 64, Attached: true, Kept: true, Said: noJob}, WrongStatus},
+		"kept and over, no job":                  {Ending{Status: 64, Attached: true, Kept: true, Over: true, Said: noJob}, KilledTooLate},
+		"kept and over, no job, another answer":  {Ending{Status: 64, Attached: true, Kept: true, Over: true, Said: noJob, Answer: wrong}, WrongStatus},
+		"nothing is left, but nobody was killed": {Ending{Status: 70, Said: nothing}, WrongStatus},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := c.ending.Judge(); got != c.want {
+				t.Errorf("%+v is judged %q, want %q", c.ending, got, c.want)
+			}
+		})
+	}
+}
+
+func TestOnlyWrongsAreWrong(t *testing.T) {
+	for _, v := range []Verdict{RightAnswer, RankLost, CutOff, NoMajority, KilledHanded, KilledEarly, KilledTooLate} {
+		if v.Wrong() {
+			t.Errorf("%q is wrong", v)
+		}
+	}
+	for _, v := range []Verdict{WrongAnswer, WrongStatus, Hang, LiveFailed, Leftovers} {
+		if !v.Wrong() {
+			t.Errorf("%q is right", v)
+		}
+	}
+}
+
+func TestUnprovokedFailures(t *testing.T) {
+	before, after, never := Process{0, 0}, Process{0, 1}, Process{1, 0}
+	harmed := map[Process]time.Duration{before: time.Second, after: 3 * time.Second, {1, 1}: 0}
+	failures := []Failure{
+		{Process: before, At: 2 * time.Second}, {Process: after, At: 2 * time.Second}, {Process: never, At: 2 * time.Second},
+	}
+	if got := Unprovoked(failures, harmed); !reflect.DeepEqual(got, failures[1:]) {
+		t.Errorf("unprovoked: %v, want %v", got, failures[1:])
+	}
+}

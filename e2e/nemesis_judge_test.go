@@ -1,0 +1,122 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/e2e/internal/nemesis"
+)
+
+// judge expects the right answer, or the right reason why there is none, and that nobody
+// was failed to whom nothing was done.
+func (b *battle) judge() {
+	b.t.Helper()
+	e := b.ending
+	e.Status = b.job.wait()
+	b.chronicle.following.Wait()
+	b.log = append(b.log, b.chronicle.notes...)
+	if last := b.job.stdout.lastWritten(); !last.IsZero() {
+		b.note("last output at %v", last.Sub(b.begun).Round(time.Millisecond))
+	}
+	b.note("exit status %d", e.Status)
+	e.Exposed, e.Outvoted = b.exposed(), b.outvoted()
+	for _, j := range b.jobs {
+		e.Said += strings.Join(strings.Fields(j.stderr.String()), " ") + " " // lines are folded
+	}
+	e.Answer = b.program.right(b.printed(), b.jobs[0].cmd.Dir)
+	verdict := e.Judge()
+	if verdict.Wrong() {
+		b.fail(verdict, "exit status %d; ranks that may have been lost: %v; its answer: %v", e.Status, e.Exposed, e.Answer)
+	}
+	if all := b.unprovoked(); len(all) > 0 {
+		b.fail(nemesis.LiveFailed, "nothing was done by then to %v", all)
+	}
+	b.tally.outcomes[verdict]++
+}
+
+// printed is what all p2pruns of the job have printed one after the other. A line may
+// have been written just before one was killed, and not noted: then it comes again.
+func (b *battle) printed() string {
+	var all strings.Builder
+	last := ""
+	for _, j := range b.jobs {
+		text := strings.TrimPrefix(j.stdout.String(), last)
+		all.WriteString(text)
+		last = text[strings.LastIndexByte(strings.TrimSuffix(text, "\n"), '\n')+1:]
+	}
+	return all.String()
+}
+
+// unprovoked are the processes that were failed though nothing had been done that may
+// fail them. Where the majority may have been lost, the others may fail whom they do not
+// reach, whatever was done to those.
+func (b *battle) unprovoked() []nemesis.Failure {
+	if b.outvoted() {
+		return nil
+	}
+	for p, since := range b.latecomers() {
+		b.harmed[p] = since
+	}
+	return nemesis.Unprovoked(b.chronicle.failures, b.harmed)
+}
+
+// latecomers are the processes that came while the job ran and may have been failed, with
+// the time since when.
+func (b *battle) latecomers() map[nemesis.Process]time.Duration {
+	harmed := make(map[nemesis.Process]time.Duration)
+	for _, f := range b.chronicle.failures {
+		if f.Replica < b.plan.R {
+			continue
+		}
+		id, known := b.chronicle.placed[f.Process]
+		if since, struck := b.since[id]; struck {
+			harmed[f.Process] = since
+		} else if !known || b.early != nil && id == b.early.id { // it has never done what its rank does
+			harmed[f.Process] = 0
+		}
+	}
+	return harmed
+}
+
+// fail ends the test of the round.
+func (b *battle) fail(v nemesis.Verdict, format string, args ...any) {
+	b.t.Helper()
+	b.failing = v
+	b.t.Fatalf("%s: %s", v, fmt.Sprintf(format, args...))
+}
+
+// outvoted reports whether the majority of those who agree on the views may have been
+// lost before others took their places: they are the submitter's peer and, of those of
+// the job, two, or four where it has so many.
+func (b *battle) outvoted() bool {
+	peers := make(map[string]bool)
+	for _, id := range b.jobs[0].placed {
+		peers[id] = true
+	}
+	lost := len(b.since)
+	if b.ending.Attached { // who goes on with a job has no vote
+		lost++
+	}
+	if len(peers) < 4 {
+		return lost > 1
+	}
+	return lost > 2
+}
+
+// exposed are the ranks none of whose replicas is sure to have survived.
+func (b *battle) exposed() []int {
+	var ranks []int
+	for rank := range b.plan.N {
+		safe := 0
+		for replica := range b.plan.R {
+			if b.harm[nemesis.Process{Rank: rank, Replica: replica}] == nemesis.None {
+				safe++
+			}
+		}
+		if safe == 0 {
+			ranks = append(ranks, rank)
+		}
+	}
+	return ranks
+}
