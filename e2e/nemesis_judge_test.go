@@ -29,7 +29,7 @@ func (b *battle) judge() {
 	if verdict.Wrong() {
 		b.fail(verdict, "exit status %d; ranks that may have been lost: %v; its answer: %v", e.Status, e.Exposed, e.Answer)
 	}
-	if all := b.unprovoked(); len(all) > 0 {
+	if all := b.unprovoked(); e.Watched() && len(all) > 0 {
 		b.fail(nemesis.LiveFailed, "nothing was done by then to %v", all)
 	}
 	b.tally.outcomes[verdict]++
@@ -49,12 +49,8 @@ func (b *battle) printed() string {
 }
 
 // unprovoked are the processes that were failed though nothing had been done that may
-// fail them. Where the majority may have been lost, the others may fail whom they do not
-// reach, whatever was done to those.
+// fail them.
 func (b *battle) unprovoked() []nemesis.Failure {
-	if b.outvoted() {
-		return nil
-	}
 	for p, since := range b.latecomers() {
 		b.harmed[p] = since
 	}

@@ -21,6 +21,7 @@ import (
 type Book struct {
 	tasks  int      // in all
 	states []uint64 // of the ranks, when they have done all that they were sent
+	want   []uint64 // what each answers, or will: its state when it has done its task
 	busy   []bool   // they have a task
 	order  uint64
 	given  int
@@ -29,7 +30,7 @@ type Book struct {
 
 // New returns the book of so many ranks, and so many tasks for those but rank 0.
 func New(ranks, tasks int) *Book {
-	return &Book{tasks: tasks, states: make([]uint64, ranks), busy: make([]bool, ranks)}
+	return &Book{tasks: tasks, states: make([]uint64, ranks), want: make([]uint64, ranks), busy: make([]bool, ranks)}
 }
 
 // Done reports whether all tasks have been done, or nobody is there to do them.
@@ -48,12 +49,13 @@ func (b *Book) Give(w int) (task uint64, ok bool) {
 	}
 	b.given++
 	task = Mix(b.order, uint64(b.given))
-	b.states[w], b.busy[w] = Mix(b.states[w], task), true
+	b.states[w] = Mix(b.states[w], task)
+	b.want[w], b.busy[w] = b.states[w], true
 	return task, true
 }
 
 // Want returns what worker w answers, or will.
-func (b *Book) Want(w int) uint64 { return b.states[w] }
+func (b *Book) Want(w int) uint64 { return b.want[w] }
 
 // Take takes down that worker w has answered what it had to. It fails if w has no task.
 func (b *Book) Take(w int) error {
@@ -62,7 +64,7 @@ func (b *Book) Take(w int) error {
 	}
 	b.busy[w] = false
 	b.taken++
-	b.order = Mix(Mix(b.order, uint64(w)), b.states[w])
+	b.order = Mix(Mix(b.order, uint64(w)), b.want[w])
 	return nil
 }
 

@@ -39,25 +39,52 @@ func TestOrdersThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestATaskDoneTwiceIsSeen has a worker see a task twice: all that it answers after it is wrong.
+// A worker does what it is sent, in turn, when a test lets it.
+type worker struct {
+	state uint64
+	sent  []uint64
+}
+
+// work has w do so many of the messages that it was sent, and returns its answer.
+func (w *worker) work(messages int) uint64 {
+	for _, m := range w.sent[:messages] {
+		w.state = Mix(w.state, m)
+	}
+	w.sent = w.sent[messages:]
+	return w.state
+}
+
+// TestAWorkerAnswersWhatItHadSeen also tells a worker the order while it has a task.
+func TestAWorkerAnswersWhatItHadSeen(t *testing.T) {
+	b, w := New(2, 2), &worker{}
+	task, _ := b.Give(1)
+	order := b.Tell()
+	w.sent = append(w.sent, task, order)
+	if got := w.work(1); got != b.Want(1) {
+		t.Fatalf("answer %x, want %x", got, b.Want(1))
+	}
+	if err := b.Take(1); err != nil {
+		t.Fatal(err)
+	}
+	task, _ = b.Give(1)
+	w.sent = append(w.sent, task)
+	if got := w.work(2); got != b.Want(1) {
+		t.Fatalf("answer %x after an order, want %x", got, b.Want(1))
+	}
+	if err := b.Take(1); err != nil || !b.Done() {
+		t.Fatalf("after the last answer: %v", err)
+	}
+	if _, ok := b.Give(1); ok {
+		t.Error("there is a third task")
+	}
+}
+
+// TestATaskDoneTwiceIsSeen has a worker do its task twice.
 func TestATaskDoneTwiceIsSeen(t *testing.T) {
-	b := New(2, 3)
-	state := uint64(0)
-	for range 3 {
-		task, ok := b.Give(1)
-		if state = Mix(state, task); !ok || state != b.Want(1) {
-			t.Fatalf("a worker answers %x, want %x", state, b.Want(1))
-		}
-		if err := b.Take(1); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if _, ok := b.Give(1); ok || !b.Done() {
-		t.Error("there is a fourth task")
-	}
-	first := New(2, 3)
-	task, _ := first.Give(1)
-	if Mix(Mix(0, task), task) == first.Want(1) {
+	b, w := New(2, 1), &worker{}
+	task, _ := b.Give(1)
+	w.sent = []uint64{task, task}
+	if got := w.work(2); got == b.Want(1) {
 		t.Error("a task done twice is answered like one that was done once")
 	}
 }

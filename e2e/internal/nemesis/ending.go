@@ -88,6 +88,11 @@ func (e Ending) Judge() Verdict {
 	return WrongStatus
 }
 
+// Watched reports whether what became of the job's processes says anything about V3. Where the
+// majority may have been lost, the others may fail whom they do not reach; and of a job that ended
+// because its submitter was cut off, each peer has ended its part.
+func (e Ending) Watched() bool { return !e.Outvoted && (!e.Severed || e.Status == ok) }
+
 // gone reports whether who wanted to go on with the job was told that there is nothing to
 // go on with.
 func (e Ending) gone() bool {

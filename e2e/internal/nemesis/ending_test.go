@@ -78,6 +78,23 @@ func TestOnlyWrongsAreWrong(t *testing.T) {
 	}
 }
 
+func TestFailuresCountWhereTheyMustNotBe(t *testing.T) {
+	for _, c := range []struct {
+		ending Ending
+		want   bool
+	}{
+		{Ending{}, true},
+		{Ending{Status: 70, Exposed: []int{1}}, true},
+		{Ending{Severed: true}, true},
+		{Ending{Severed: true, Status: 70}, false},
+		{Ending{Outvoted: true}, false},
+	} {
+		if got := c.ending.Watched(); got != c.want {
+			t.Errorf("%+v: %v, want %v", c.ending, got, c.want)
+		}
+	}
+}
+
 func TestUnprovokedFailures(t *testing.T) {
 	before, after, never := Process{0, 0}, Process{0, 1}, Process{1, 0}
 	harmed := map[Process]time.Duration{before: time.Second, after: 3 * time.Second, {1, 1}: 0}
