@@ -73,7 +73,7 @@ func (e *execution) takeAgreed() (r *Result) {
 	case contact == viewgroup.InTouch:
 		e.regroup()
 	case contact == viewgroup.CutOff && e.leaves():
-		first(e.part())
+		first(e.part("cut off from the majority of the job's peers, which may go on without this machine"))
 	case contact == viewgroup.CutOff:
 		for _, l := range e.held {
 			first(e.miss(l))

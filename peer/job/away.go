@@ -26,7 +26,8 @@ import (
 //	                         |
 //	                         +-- despair, after Request.Away: the job ends
 //
-// A peer that is away repeats what this one has not heard, and is told what it may have
+// A submitter that did not run for a while has been cut off, too, and finds that out by its
+// clock (wake). A peer that is away repeats what this one has not heard, and is told what it may have
 // missed (package launch, attachment.go). Nothing is decided here meanwhile (V2).
 
 // MaxAway bounds how long a job goes on while its peers and the submitter are cut off from
@@ -55,10 +56,40 @@ func (e *execution) leaves() bool {
 	return 2*left > e.views.Voters()
 }
 
+const (
+	// pulsePeriod is how often a job looks whether its process runs.
+	pulsePeriod = time.Second
+	// asleepPeriods is for how many periods of the detector, beside the tolerated hang, it
+	// does not run until it was as good as cut off: the peers have missed it.
+	asleepPeriods = 10
+)
+
+// wake looks whether this process has run all the time, as it has not when it was stopped or
+// its machine was suspended. After long it has been cut off, and knows nothing of its peers:
+// not even that connections have broken means that they have ended. So all streams are made
+// anew.
+func (e *execution) wake() (r *Result) {
+	now := time.Now()
+	asleep := max(now.Sub(e.awake), now.Round(0).Sub(e.awake.Round(0))) // time in suspend is of the wall clock only
+	e.awake = now
+	if asleep < asleepPeriods*e.j.s.cfg.Period+e.j.s.cfg.Hang || !e.leaves() {
+		return nil
+	}
+	if !e.parted {
+		r = e.part(fmt.Sprintf("this process did not run for %v, and the job's peers may go on without it", asleep.Round(time.Second)))
+	}
+	for _, l := range e.links {
+		if s := e.strand(l); r == nil {
+			r = s
+		}
+	}
+	return r
+}
+
 // part begins to wait for those who are silent.
-func (e *execution) part() (r *Result) {
+func (e *execution) part(why string) (r *Result) {
 	e.parted, e.patience = true, time.After(e.j.req.Away)
-	e.j.warn(fmt.Sprintf("cut off from the majority of the job's peers, which may go on without this machine; waiting up to %v to come back to it", e.j.req.Away))
+	e.j.warn(fmt.Sprintf("%s; waiting up to %v to come back to it", why, e.j.req.Away))
 	held := e.held
 	e.held = nil
 	for _, l := range held {

@@ -60,6 +60,8 @@ type execution struct {
 	healing    *Healing // nil: what is lost is not replaced
 	looks      <-chan time.Time
 	touches    <-chan time.Time         // nil: the job is not kept
+	pulse      <-chan time.Time         // nil: it does not matter whether this process runs all the time
+	awake      time.Time                // when it was last known to run
 	search     context.CancelFunc       // of the search for a peer that is under way, or nil
 	searched   int                      // the rank that it is for
 	found      chan finding             // what came of it
@@ -139,7 +141,13 @@ func (e *execution) finish(ctx context.Context) Result {
 		defer touch.Stop()
 		e.touches = touch.C
 	}
+	if e.views != nil {
+		pulse := time.NewTicker(pulsePeriod)
+		defer pulse.Stop()
+		e.pulse = pulse.C
+	}
 	begun := time.Now()
+	e.awake = begun
 	result := e.follow(ctx)
 	if e.replaced {
 		return e.yield(e.takenOver())
@@ -202,35 +210,11 @@ func (e *execution) follow(ctx context.Context) Result {
 // it has one; after that, that of the end of ctx, or of replicas that say late that they
 // have not done the same. When also is closed, turn
 // has nothing to wait for.
-func (e *execution) turn(ctx context.Context, also <-chan struct{}) (r *Result) {
-	select {
-	case h := <-e.inbox:
-		switch {
-		case h.back:
-			r = e.resumed(h)
-		case h.link.hears(h):
-			r = e.hear(h)
-		}
-	case <-e.patience:
-		r = e.despair()
-	case <-e.overdue:
-		r = e.late()
-	case <-e.quiet:
-		r = e.hearSilence()
-	case <-e.agreed.news:
-		r = e.takeAgreed()
-	case f := <-e.found:
-		e.take(f)
-	case <-e.looks:
-		e.heal()
-	case <-e.touches:
-		e.j.keeper.touch()
-	case <-e.j.printer.news:
-		r = e.shown()
-	case <-also:
-	case <-ctx.Done():
-		s := stoppedBy(ctx, e.j.req)
-		return &s
+func (e *execution) turn(ctx context.Context, also <-chan struct{}) *Result {
+	handle := e.next(ctx, also)
+	r := e.wake()
+	if r == nil {
+		r = handle()
 	}
 	if e.parted && r == nil {
 		r = e.rejoin()
@@ -246,6 +230,47 @@ func (e *execution) turn(ctx context.Context, also <-chan struct{}) (r *Result) 
 	}
 	e.acknowledge()
 	return r
+}
+
+// next waits for the next thing that happens, and returns what handles it.
+func (e *execution) next(ctx context.Context, also <-chan struct{}) func() *Result {
+	quietly := func(do func()) func() *Result { return func() *Result { do(); return nil } }
+	select {
+	case h := <-e.inbox:
+		return func() *Result { return e.receive(h) }
+	case <-e.patience:
+		return e.despair
+	case <-e.overdue:
+		return e.late
+	case <-e.quiet:
+		return e.hearSilence
+	case <-e.agreed.news:
+		return e.takeAgreed
+	case f := <-e.found:
+		return quietly(func() { e.take(f) })
+	case <-e.looks:
+		return quietly(e.heal)
+	case <-e.touches:
+		return quietly(e.j.keeper.touch)
+	case <-e.j.printer.news:
+		return e.shown
+	case <-ctx.Done():
+		return func() *Result { r := stoppedBy(ctx, e.j.req); return &r }
+	case <-also:
+	case <-e.pulse:
+	}
+	return quietly(func() {})
+}
+
+// receive handles what has come in over a link.
+func (e *execution) receive(h heard) *Result {
+	switch {
+	case h.back:
+		return e.resumed(h)
+	case h.link.hears(h):
+		return e.hear(h)
+	}
+	return nil
 }
 
 // hear handles one message of a peer, or the end of its stream: a peer whose
