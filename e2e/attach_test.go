@@ -40,7 +40,7 @@ func stepperArgs(steps int) []string {
 
 // expectWhole expects that what several p2pruns have printed one after the other is the
 // right output. The last line of one that was killed may be there once more.
-func expectWhole(t *testing.T, steps int, jobs ...*job) {
+func expectWhole(t *testing.T, n, steps int, jobs ...*job) {
 	t.Helper()
 	whole := &job{t: t, stdout: &lockedBuffer{}}
 	last := ""
@@ -53,7 +53,7 @@ func expectWhole(t *testing.T, steps int, jobs ...*job) {
 		whole.stdout.Write([]byte(text))
 		last = text[strings.LastIndexByte(strings.TrimSuffix(text, "\n"), '\n')+1:]
 	}
-	expectStepper(t, whole, 3, steps, 50)
+	expectStepper(t, whole, n, steps, 50)
 }
 
 // TestAttach kills p2prun and goes on with its job: after a moment, and when the job is
@@ -96,7 +96,7 @@ func TestAttach(t *testing.T) {
 				t.Fatalf("exit status %d", s)
 			}
 			t.Logf("over %v after it was gone on with", time.Since(begun))
-			expectWhole(t, c.steps, first, second)
+			expectWhole(t, 3, c.steps, first, second)
 			expectNothingLeft(t, peers)
 			if again := attach(t, home); again.wait() != 64 {
 				t.Errorf("gone on with once more: exit status %d", again.status)
@@ -247,5 +247,31 @@ func TestR6AttachInAFlood(t *testing.T) {
 		t.Errorf("%d lines, %d of them twice", next, twice)
 	}
 	t.Logf("%d lines came twice after %d kills", twice, kills)
+	expectNothingLeft(t, peers)
+}
+
+// TestAttachKnowsRecruits kills p2prun when nobody is left of those that a rank began with:
+// one of the two that have taken their places is at a peer that had one of the first.
+func TestAttachKnowsRecruits(t *testing.T) {
+	t.Parallel()
+	const steps = 1500
+	peers := grid(t, 5, "--slots", "1")
+	home := t.TempDir()
+	first := keep(t, home, peers, twoRanks(fmt.Sprint(steps))...)
+	first.printed("rank 1 step 50 ")
+	for _, victim := range []string{"1.0", "1.1"} {
+		killProcess(t, first.peerOf(peers, victim), victim, syscall.SIGKILL)
+		recruit, took := first.awaitHealed(1)
+		t.Logf("%s took the place of %s after %v", recruit, victim, took.Round(time.Millisecond))
+	}
+	first.kill()
+	second := attach(t, home)
+	if s := second.wait(); s != 0 {
+		t.Fatalf("exit status %d", s)
+	}
+	expectWhole(t, 2, steps, first, second)
+	if strings.Contains(second.stderr.String(), "is not known here") {
+		t.Error("it does not know all peers of its job")
+	}
 	expectNothingLeft(t, peers)
 }

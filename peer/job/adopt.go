@@ -8,8 +8,10 @@ import (
 	"slices"
 	"time"
 
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/peerstore"
 	ma "github.com/multiformats/go-multiaddr"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/internal/jobspec"
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -25,7 +27,7 @@ import (
 //	 |-- spec, peers, shown -->|                                   |  alone.go: the job goes on
 //	 |                         |-- Resume(job, 0, anew) ---------->|
 //	 |                         |<-- all that it has said, from the beginning
-//	 |                         |<-- Agreed: each change of the view
+//	 |                         |<-- Agreed: each change of the view  |  testimony.go: whom to believe
 //	 |                         |<-- output not acknowledged -------|
 //	 |<-- shown ---------------|-- Emitted, Collect, Propose ----->|
 //
@@ -33,16 +35,18 @@ import (
 // changes are taken once each peer is back, or late: they follow from what the peers say.
 // This process is not one of those who agree on views, for it does not have their log: it
 // makes none, tells none, and asks for changes through the peers, which find out by
-// themselves who is silent. Replicas that are lost are not replaced any more.
+// themselves who is silent. Processes that have come later than the job began are known like
+// all others; what is said of one waits until it is in the view here. Replicas that are lost
+// are not replaced any more.
 
 // adopted is what is known of a job that another process has begun.
 type adopted struct {
-	changes   map[uint64]viewgroup.Change // agreed on and not taken yet, by the epoch after them
-	hurried   bool                        // those whose processes have all failed are waited for no more
-	waited    bool                        // nor is anybody who is not back
-	due       bool                        // those are to be given up that are late and have nothing to run
-	asked     bool                        // for a change that has yet to be agreed on
+	hurried   bool // those whose processes have all failed are waited for no more
+	waited    bool // nor is anybody who is not back
+	due       bool // those are to be given up that are late and have nothing to run
+	asked     bool // for a change that has yet to be agreed on
 	collected map[view.Process]*jobpb.Collected
+	early     map[view.Process][]heard // of processes that have yet to join
 }
 
 // Attach goes on with a job that is kept, as Run would have. It ends likewise: when ctx ends
@@ -109,7 +113,7 @@ func newAdopted(j *run, shown [][2]uint64, begin *jobpb.ToPeer) *execution {
 		j.s.cfg.Host.Peerstore().AddAddrs(p.Peer, readAddrs(p.Addrs), peerstore.PermanentAddrTTL)
 	}
 	e := newExecution(j, r)
-	e.adopted = &adopted{changes: make(map[uint64]viewgroup.Change), collected: make(map[view.Process]*jobpb.Collected)}
+	e.adopted = &adopted{collected: make(map[view.Process]*jobpb.Collected), early: make(map[view.Process][]heard)}
 	e.emission, e.begin, e.watch.begun = GoOn(shown), begin, begin != nil
 	for rank := range shown {
 		e.flows[rank] = [2]flow{{shown: shown[rank][0]}, {shown: shown[rank][1]}}
@@ -118,8 +122,15 @@ func newAdopted(j *run, shown [][2]uint64, begin *jobpb.ToPeer) *execution {
 		e.accounts.shown = nil // only of a part of it
 	}
 	e.patience = time.After(j.req.Away)
+	latest := make(map[p2ppeer.ID]*link)
 	for i, l := range e.links {
 		l.redeemed, l.machine = true, j.keeper.kept.Peers[i].Machine
+		if before := latest[l.peer]; before != nil { // it has come again since
+			before.lose(errRetired)
+		}
+		latest[l.peer] = l
+	}
+	for _, l := range e.links {
 		e.strand(l)
 	}
 	return e
@@ -134,24 +145,49 @@ func readAddrs(texts []string) (all []ma.Multiaddr) {
 	return all
 }
 
-// maxChanges is more than an honest peer ever tells before they are taken.
-const maxChanges = 1 << 16
-
 // hear takes what a peer says that means something else, or nothing, to one that has not
 // begun the job, and reports whether it was that.
-func (a *adopted) hear(l *link, m *jobpb.FromPeer) bool {
+func (a *adopted) hear(l *link, m *jobpb.FromPeer) (meant bool, err error) {
 	switch b := m.Body.(type) {
 	case *jobpb.FromPeer_Agreed:
-		_, known := a.changes[b.Agreed.Epoch]
-		if c, err := b.Agreed.Change(); err == nil && !known && len(a.changes) < maxChanges {
-			a.changes[b.Agreed.Epoch] = c
-		}
+		return true, l.testimony.add(b.Agreed)
+	case *jobpb.FromPeer_Outside:
+		l.testimony.outside = true
 	case *jobpb.FromPeer_Staging, *jobpb.FromPeer_Prepared, *jobpb.FromPeer_Started,
 		*jobpb.FromPeer_Suspect, *jobpb.FromPeer_Paths:
 	default:
-		return false
+		return false, nil
 	}
-	return true
+	return true, nil
+}
+
+// putOff keeps what is said of a process that has yet to join, as far as changes have been
+// taken.
+func (e *execution) putOff(h heard, p view.Process) *Result {
+	a, size := e.adopted, proto.Size(h.msg)
+	for _, before := range a.early[p] {
+		size += proto.Size(before.msg)
+	}
+	if size > 2*maxUnread {
+		return e.breach(h.link, fmt.Errorf("%d bytes about %v, which has not joined", size, p))
+	}
+	a.early[p] = append(a.early[p], h)
+	return nil
+}
+
+// hearPutOff takes what has been kept of a process that has joined.
+func (e *execution) hearPutOff(p view.Process) (r *Result) {
+	if e.adopted == nil {
+		return nil
+	}
+	early := e.adopted.early[p]
+	delete(e.adopted.early, p)
+	for _, h := range early {
+		if s := e.hear(h); r == nil {
+			r = s
+		}
+	}
+	return r
 }
 
 // overdueFailed is how long peers have to come back whose processes have failed, as the others
@@ -179,7 +215,10 @@ const agreeWithin = 30 * time.Second
 // from, and lets go of the peers that the job does not need any more.
 func (e *execution) catchUp() (r *Result) {
 	present, away := 0, 0
-	agreed := e.adopted.after(e.watch.View())
+	agreed := e.watch.View()
+	if e.adopted.hurried {
+		agreed = e.after(agreed)
+	}
 	for _, l := range e.links {
 		switch {
 		case l.err == nil && l.away && e.adopted.hurried && !slices.ContainsFunc(l.processes, agreed.Has): // it will not be back
@@ -215,7 +254,7 @@ func (e *execution) catchUp() (r *Result) {
 
 // limit bounds the time that those who agree on views have for what was asked for.
 func (e *execution) limit() {
-	if waits := e.watch.Asks(); !waits {
+	if waits := len(e.watch.Asked()) > 0; !waits {
 		e.patience, e.adopted.asked = nil, false
 	} else if !e.adopted.asked { // without a majority it is in vain
 		e.patience, e.adopted.asked = time.After(agreeWithin), true
@@ -223,23 +262,31 @@ func (e *execution) limit() {
 }
 
 // takeChanges takes what has been agreed on.
-func (e *execution) takeChanges() (r *Result) {
-	for r == nil {
-		epoch := e.watch.View().Epoch + 1
-		c, ok := e.adopted.changes[epoch]
+func (e *execution) takeChanges() *Result {
+	for {
+		v := e.watch.View()
+		if r := e.refute(v); r != nil {
+			return r
+		}
+		voices := e.voices(v)
+		c, ok, err := decide(voices)
+		if err != nil {
+			return contradicted(voices)
+		}
 		if !ok {
 			break
 		}
-		delete(e.adopted.changes, epoch)
 		e.expect(c)
-		r = e.apply(e.watch.Committed(c))
+		if r := e.apply(e.watch.Committed(c)); r != nil {
+			return r
+		}
 	}
 	for _, l := range e.links {
 		if l.err == nil && l.away && !slices.ContainsFunc(l.processes, e.watch.View().Has) {
 			l.lose(errSilent)
 		}
 	}
-	return r
+	return nil
 }
 
 // loseLate gives up those that have not come back in time and have nothing to run, when
@@ -268,21 +315,10 @@ func (e *execution) loseLate(present int) (r *Result) {
 	return r
 }
 
-// after returns the view after v and all changes that follow on it.
-func (a *adopted) after(v view.View) view.View {
-	for {
-		next, changed := a.changes[v.Epoch+1].Apply(v) // one that is not there changes nothing
-		if !changed {
-			return v
-		}
-		v = next
-	}
-}
-
 var errUnknown = errors.New("its peer is not known here")
 
-// expect has a place for a process that joins in a change. Its peer was found after the job
-// began, by the process that did, and goes on: it may be all that is left of its rank.
+// expect has a place for a process that joins in a change, and the peer of which could not be
+// kept. It goes on: it may be all that is left of its rank.
 func (e *execution) expect(c viewgroup.Change) {
 	if _, known := e.runsOn[c.Process]; known || c.To != view.Live || c.Since != 0 {
 		return

@@ -5,10 +5,12 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-msgio/pbio"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -16,13 +18,14 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
-// keptOn returns the keeper of a job of one rank, the replicas of which are on the peers of
-// b in their order, and which has begun. Who follows it does not wait long.
-func (b *bed) keptOn() *keeper {
+// keptOn returns the keeper of a job of one rank with r replicas, which has begun. They are on
+// the first peers of b, and on each of the others is one that has come later. Who follows the
+// job does not wait long.
+func (b *bed) keptOn(r int) *keeper {
 	b.Helper()
 	b.submitter.cfg.Jobs = filepath.Join(b.TempDir(), "jobs")
 	b.submitter.waits.back, b.submitter.waits.tell = 100*time.Millisecond, 100*time.Millisecond
-	req := b.request(1, max(len(b.peers), 2))
+	req := b.request(1, r)
 	req.Away = patience
 	k, err := b.submitter.keep(newRun(b.submitter, req))
 	if err != nil {
@@ -35,7 +38,7 @@ func (b *bed) keptOn() *keeper {
 		}
 		k.kept.Peers = append(k.kept.Peers, p)
 	}
-	if err := k.writeBegin(&jobpb.Begin{}); err != nil {
+	if err := k.writeBegin(&jobpb.Begin{Places: []*jobpb.Place{{}}}); err != nil {
 		b.Fatal(err)
 	}
 	return k
@@ -78,6 +81,11 @@ func (p *part) back(said ...*jobpb.FromPeer) {
 	}
 }
 
+// says answers that the part does not go on.
+func (p *part) says(problem string) {
+	p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Resumed{Resumed: &jobpb.Resumed{Error: problem}}})
+}
+
 // agreedOn says that q has become something, in the view of this epoch.
 func agreedOn(epoch uint64, q view.Process, to view.State) *jobpb.FromPeer {
 	c := viewgroup.Change{Process: q, To: to}
@@ -106,21 +114,23 @@ func (p *part) asked(q view.Process, to view.State) {
 func TestR6AttachedDoesWithoutPeersThatAreLostWhenTheyHaveFinished(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1)
 	gone := make(chan struct{})
-	o := b.attach(b.keptOn(), map[view.Process]func(*part){
+	finished := []*jobpb.FromPeer{
+		agreedOn(2, proc(0, 0), view.Finished), agreedOn(3, proc(0, 1), view.Finished), agreedOn(4, proc(0, 2), view.Finished),
+	}
+	o := b.attach(b.keptOn(3), map[view.Process]func(*part){
 		proc(0, 1): func(p *part) {
 			select {
 			case <-gone:
 				p.vanish()
 			default:
 			}
-			p.back(exitedMessage(proc(0, 1), wellEnded))
+			p.back(append(finished, exitedMessage(proc(0, 1), wellEnded))...)
 			p.asked(proc(0, 0), view.Failed)
 			close(gone)
 			p.vanish()
 		},
 		proc(0, 2): func(p *part) {
-			p.back(exitedMessage(proc(0, 2), wellEnded), agreedOn(2, proc(0, 0), view.Finished),
-				agreedOn(3, proc(0, 1), view.Finished), agreedOn(4, proc(0, 2), view.Finished))
+			p.back(append(finished, exitedMessage(proc(0, 2), wellEnded))...)
 			for k := range 2 {
 				p.asked(proc(0, k), view.Failed)
 				p.say(agreedOn(uint64(5+k), proc(0, k), view.Failed))
@@ -137,7 +147,7 @@ func TestR6AttachedDoesWithoutPeersThatAreLostWhenTheyHaveFinished(t *testing.T)
 // job's peers to stop. Some of them have gone.
 func TestS4ResultThatNotAllHaveHeardOf(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1)
-	k := b.keptOn()
+	k := b.keptOn(3)
 	if err := k.writeResult(Result{Status: 5, Message: "as it was"}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +158,7 @@ func TestS4ResultThatNotAllHaveHeardOf(t *testing.T) {
 			p.atStop = func() { stopped = true }
 		},
 		proc(0, 1): func(p *part) {
-			p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Resumed{Resumed: &jobpb.Resumed{Error: "no such job here"}}})
+			p.says("no such job here")
 			p.vanish()
 		},
 	})
@@ -161,11 +171,11 @@ func TestS4ResultThatNotAllHaveHeardOf(t *testing.T) {
 	}
 }
 
-// TestAttachedFailsNobodyWhoCameLater than the job began: such a process may be all that is
-// left of its rank, though its peer is not known here.
-func TestAttachedFailsNobodyWhoCameLater(t *testing.T) {
+// TestAttachedFailsNobodyWhoIsNotKnown: a process the peer of which could not be kept may be
+// all that is left of its rank.
+func TestAttachedFailsNobodyWhoIsNotKnown(t *testing.T) {
 	b := newBed(t, never, 1, 1)
-	o := b.attach(b.keptOn(), map[view.Process]func(*part){
+	o := b.attach(b.keptOn(2), map[view.Process]func(*part){
 		proc(0, 1): func(p *part) {
 			p.back(agreedOn(2, proc(0, 0), view.Failed), agreedOn(3, proc(0, 2), view.Live))
 			p.ends(proc(0, 1), "a\n")
@@ -185,6 +195,157 @@ func TestAttachedFailsNobodyWhoCameLater(t *testing.T) {
 	if v := o.view(); v.State(proc(0, 2)) != view.Live {
 		t.Errorf("last view %+v", v)
 	}
+}
+
+// TestAttachedHearsProcessesThatCameLater than the job began: they are all that is left of
+// their rank. What they have said comes before it is agreed on that they are there, and they
+// are let in once it is.
+func TestAttachedHearsProcessesThatCameLater(t *testing.T) {
+	b := newBed(t, never, 1, 1, 1)
+	late := proc(0, 2)
+	o := b.attach(b.keptOn(2), map[view.Process]func(*part){
+		late: func(p *part) {
+			p.back(initializedMessage(late), healedMessage(late), exitedMessage(late, wellEnded),
+				agreedOn(2, proc(0, 0), view.Failed), agreedOn(3, late, view.Live), agreedOn(4, proc(0, 1), view.Failed))
+			await(p, (*jobpb.ToPeer).GetBegin)
+			if reminders := len(p.kept); reminders < 2 {
+				t.Errorf("it is let in after %d messages, before it is in the view", reminders)
+			}
+			p.asked(late, view.Finished)
+			p.say(agreedOn(5, late, view.Finished))
+			p.writes(late, 0, "a\n")
+			p.closes(late, 1)
+		},
+	})
+	o.want(StatusOK, "")
+	o.wrote(0, Stdout, "a\n")
+}
+
+// TestAttachedKnowsAPeerThatHasComeTwice: its first part has ended, and the other one is
+// asked once to go on, or the second asking would be taken for that of another submitter.
+func TestAttachedKnowsAPeerThatHasComeTwice(t *testing.T) {
+	b := newBed(t, never, 1, 1)
+	k := b.keptOn(2)
+	again := k.kept.Peers[1]
+	again.Processes = []view.Process{proc(0, 2)}
+	k.kept.Peers = append(k.kept.Peers, again)
+	if err := k.write(); err != nil {
+		t.Fatal(err)
+	}
+	history := []*jobpb.FromPeer{agreedOn(2, proc(0, 1), view.Failed), agreedOn(3, proc(0, 2), view.Live)}
+	var asked atomic.Int32
+	o := b.attach(k, map[view.Process]func(*part){
+		proc(0, 0): func(p *part) {
+			p.back(history...)
+			p.ends(proc(0, 0), "a\n")
+			p.say(agreedOn(4, proc(0, 0), view.Finished))
+		},
+		proc(0, 1): func(p *part) {
+			asked.Add(1)
+			p.back(history...)
+			p.say(agreedOn(4, proc(0, 0), view.Finished))
+		},
+	})
+	o.want(StatusOK, "")
+	o.wrote(0, Stdout, "a\n")
+	if n := asked.Load(); n != 1 {
+		t.Errorf("asked %d times to go on", n)
+	}
+}
+
+// TestAttachedDoesNotWaitForAProcessThatNeverJoined: its peer was kept, and who would have
+// told of it was killed. It waits in mpj.Init, or has ended.
+func TestAttachedDoesNotWaitForAProcessThatNeverJoined(t *testing.T) {
+	for name, late := range map[string]func(*part){
+		"gone":      nil,
+		"ended":     func(p *part) { p.says("no such job here") },
+		"it waits":  func(p *part) { p.back(initializedMessage(proc(0, 2))) },
+		"it breaks": func(p *part) { p.back(initializedMessage(proc(0, 2))); p.vanish() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t, never, 1, 1, 1)
+			scripts := make(map[view.Process]func(*part))
+			for i := range 2 {
+				scripts[proc(0, i)] = func(p *part) {
+					p.back(exitedMessage(proc(0, i), wellEnded), agreedOn(2, proc(0, 0), view.Finished), agreedOn(3, proc(0, 1), view.Finished))
+					p.writes(proc(0, i), 0, "a\n")
+					p.closes(proc(0, i), 1)
+				}
+			}
+			if late != nil {
+				scripts[proc(0, 2)] = func(p *part) {
+					late(p)
+					p.atStop = func() {
+						for _, m := range p.kept {
+							if m.GetBegin() != nil {
+								t.Error("it is let in")
+							}
+						}
+					}
+				}
+			}
+			o := b.attach(b.keptOn(2), scripts)
+			o.want(StatusOK, "")
+			o.wrote(0, Stdout, "a\n")
+		})
+	}
+}
+
+// TestAttachedAsksThoseWhoComeLater for what was wanted before anybody was there to hear it.
+func TestAttachedAsksThoseWhoComeLater(t *testing.T) {
+	b := newBed(t, never, 1, 1)
+	lost := make(chan struct{})
+	o := b.attach(b.keptOn(2), map[view.Process]func(*part){
+		proc(0, 0): func(p *part) {
+			p.says("no such job here")
+			p.in.ReadMsg(&jobpb.ToPeer{}) // until it is given up
+			close(lost)
+			p.vanish()
+		},
+		proc(0, 1): func(p *part) {
+			<-lost
+			p.back(exitedMessage(proc(0, 1), wellEnded), agreedOn(2, proc(0, 0), view.Finished), agreedOn(3, proc(0, 1), view.Finished))
+			p.asked(proc(0, 0), view.Failed)
+			p.say(agreedOn(4, proc(0, 0), view.Failed))
+			p.writes(proc(0, 1), 0, "a\n")
+			p.closes(proc(0, 1), 1)
+		},
+	})
+	o.want(StatusOK, "")
+	o.wrote(0, Stdout, "a\n")
+}
+
+// TestAttachedFindsAPeerThatHasMoved: it is not any more where it was when it was kept, but
+// another peer knows it.
+func TestAttachedFindsAPeerThatHasMoved(t *testing.T) {
+	b := newBed(t, never, 1, 1)
+	moved, other := b.peers[0], b.peers[1]
+	for _, m := range b.peers {
+		m.introduces(t)
+	}
+	if err := moved.Connect(t.Context(), p2ppeer.AddrInfo{ID: other.ID(), Addrs: other.Addrs()}); err != nil {
+		t.Fatal(err)
+	}
+	b.submitter.waits.locate = 10 * time.Millisecond
+	k := b.keptOn(2)
+	k.kept.Peers[0].Addrs = []string{"/ip4/127.0.0.1/tcp/1"}
+	if err := k.write(); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.own.Network().ClosePeer(moved.ID()); err != nil {
+		t.Fatal(err)
+	}
+	b.own.Peerstore().ClearAddrs(moved.ID())
+	o := b.attach(k, map[view.Process]func(*part){
+		proc(0, 0): func(p *part) {
+			p.back(agreedOn(2, proc(0, 0), view.Finished), exitedMessage(proc(0, 0), wellEnded))
+			p.writes(proc(0, 0), 0, "a\n")
+			p.closes(proc(0, 0), 1)
+		},
+		proc(0, 1): func(p *part) { p.back(agreedOn(2, proc(0, 0), view.Finished)) },
+	})
+	o.want(StatusOK, "")
+	o.wrote(0, Stdout, "a\n")
 }
 
 // TestSubmitterThatIsReplacedLeavesTheJobAlone: it says no word that would end a part of it or
@@ -209,7 +370,7 @@ func TestSubmitterThatIsReplacedLeavesTheJobAlone(t *testing.T) {
 	})
 	t.Run("away", func(t *testing.T) {
 		b := newBed(t, never, 1, 1)
-		k := b.keptOn()
+		k := b.keptOn(2)
 		o := b.attach(k, map[view.Process]func(*part){
 			proc(0, 0): func(p *part) {
 				p.stream.ResetWithError(jobpb.Replaced)

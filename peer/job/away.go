@@ -115,14 +115,20 @@ func (e *execution) strand(l *link) *Result {
 	pause := time.Until(l.backAt.Add(resumePause))
 	l.running.Go(func() { // ends with the link
 		if l.rest(pause) {
-			l.reopen(e.j.s.cfg.Host, m, e.inbox, e.done)
+			l.reopen(e.j.s, m, e.inbox, e.done)
 		}
 	})
 	return nil
 }
 
 // reopen makes the stream anew. What it hears first goes to inbox.
-func (l *link) reopen(h host.Host, resume *jobpb.Resume, inbox chan<- heard, done <-chan struct{}) {
+func (l *link) reopen(s *Submitter, resume *jobpb.Resume, inbox chan<- heard, done <-chan struct{}) {
+	h := s.cfg.Host
+	ctx, cancel := context.WithCancel(l.ctx)
+	defer cancel()
+	if resume.Anew { // else it was there a moment ago
+		l.running.Go(func() { l.locate(ctx, s) }) // ends with this function
+	}
 	m := &jobpb.ToPeer{Body: &jobpb.ToPeer_Resume{Resume: resume}}
 	for cut := time.Now(); l.ctx.Err() == nil; {
 		// On the old connection what is sent waits for TCP to try again, about as long as
@@ -148,6 +154,23 @@ func (l *link) reopen(h host.Host, resume *jobpb.Resume, inbox chan<- heard, don
 			return
 		}
 		l.rest(resumePause)
+	}
+}
+
+// locatePause is at most between two lookups of a peer.
+const locatePause = time.Minute
+
+// locate looks up where the peer is, ever more rarely, until ctx ends.
+func (l *link) locate(ctx context.Context, s *Submitter) {
+	for pause := s.waits.locate; ; pause = min(2*pause, locatePause) {
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+		if err := s.cfg.Discovery.Locate(ctx, l.peer); err != nil && ctx.Err() == nil {
+			s.cfg.Log.Debug().Err(err).Msg("not found")
+		}
 	}
 }
 
@@ -213,11 +236,15 @@ func (e *execution) resumed(h heard) *Result {
 
 // remind tells a peer what it may have missed. What it knows means nothing to it.
 func (e *execution) remind(l *link) {
-	if e.begin != nil {
+	v := e.watch.View()
+	if e.begin != nil && slices.ContainsFunc(l.processes, v.Has) { // one that has yet to join waits for that
 		l.say(e.begin)
 	}
-	if e.adopted == nil { // else it knows more of that than this process
-		v := e.watch.View()
+	if e.adopted != nil { // it knows more of the view than this process
+		for _, c := range e.watch.Asked() {
+			l.say(proposeMessage(c))
+		}
+	} else {
 		for p, on := range e.runsOn {
 			if p.Replica >= e.j.req.R && (v.Has(p) || e.entered(p)) {
 				l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: e.row(on, p)}})

@@ -293,8 +293,12 @@ func (e *execution) hear(h heard) *Result {
 	case h.err != nil:
 		return e.lose(h.link, "the connection to it broke", h.err)
 	}
-	if e.adopted != nil && e.adopted.hear(h.link, h.msg) {
-		return nil
+	if e.adopted != nil {
+		if meant, err := e.adopted.hear(h.link, h.msg); err != nil {
+			return e.breach(h.link, err)
+		} else if meant {
+			return nil
+		}
 	}
 	if b, ok := h.msg.Body.(*jobpb.FromPeer_Suspect); ok {
 		e.suspect(b.Suspect)
@@ -306,6 +310,9 @@ func (e *execution) hear(h heard) *Result {
 	p, ok := processOf(h.msg)
 	if !ok || e.runsOn[p] != h.link {
 		return e.breach(h.link, fmt.Errorf("unexpected %T of process %v", h.msg.Body, p))
+	}
+	if e.adopted != nil && h.msg.GetOutput() == nil && e.watch.View().State(p) == view.Vacant {
+		return e.putOff(h, p)
 	}
 	switch b := h.msg.Body.(type) {
 	case *jobpb.FromPeer_Initialized:
@@ -387,7 +394,7 @@ func (e *execution) apply(s Step) *Result {
 	for _, c := range s.Propose {
 		switch {
 		case e.adopted != nil:
-			e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Propose{Propose: jobpb.FromChange(c, 0)}})
+			e.tell(proposeMessage(c))
 		case e.views != nil:
 			e.views.Propose(c)
 		default:

@@ -55,7 +55,8 @@ type Output struct {
 	Data   []byte `json:"data"`
 }
 
-// A KeptPeer is a peer that runs processes of a kept job.
+// A KeptPeer is a peer that runs processes of a kept job. One that was found again after
+// they had failed is there once more, with another process.
 type KeptPeer struct {
 	Peer      p2ppeer.ID     `json:"peer"`
 	Addrs     []string       `json:"addrs"`
@@ -257,13 +258,17 @@ func (k *keeper) write() error {
 	return nil
 }
 
-// writePeers keeps where the job runs.
+// writePeers keeps where the job runs, and has run. Nobody is told of a process that is to
+// join before it is kept: so whatever process is in a view is kept.
 func (k *keeper) writePeers(e *execution) error {
 	if k == nil {
 		return nil
 	}
 	k.kept.Peers = nil
 	for _, l := range e.links {
+		if l.recruit != nil && l.recruit.phase != recruitJoining {
+			continue
+		}
 		p := KeptPeer{Peer: l.peer, Machine: l.machine, Processes: l.processes}
 		for _, b := range e.addrs(l.peer) {
 			if a, err := ma.NewMultiaddrBytes(b); err == nil {

@@ -7,12 +7,14 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
 
+	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
@@ -313,4 +315,43 @@ func TestAHandedJobKeepsNoKey(t *testing.T) {
 	if _, err := s.reopen(j.spec.ID); !errors.Is(err, ErrNotKept) {
 		t.Errorf("the home's job: %v", err)
 	}
+}
+
+// TestWhereARecruitRunsIsKeptBeforeAnybodyHears of it: so who attaches knows of each process
+// that may be in a view.
+func TestWhereARecruitRunsIsKeptBeforeAnybodyHears(t *testing.T) {
+	b := newBed(t, never, 1, 1, 1)
+	b.submitter.cfg.Jobs = t.TempDir()
+	kept := func() (ps []view.Process) {
+		all, err := Keeping(b.submitter.cfg.Jobs)
+		if err != nil || len(all) != 1 {
+			t.Errorf("kept %v, %v", all, err)
+			return nil
+		}
+		for _, k := range all[0].Peers {
+			ps = append(ps, k.Processes...)
+		}
+		return ps
+	}
+	watch, healed := untilHealed()
+	b.play(func(p *part) {
+		p.start()
+		p.enter()
+		switch q := p.processes[0]; q.Replica {
+		case 0:
+			p.vanish()
+		case 1:
+			await(p, (*jobpb.ToPeer).GetJoined)
+			if ps := kept(); !slices.Contains(ps, proc(0, 2)) {
+				t.Errorf("kept %v", ps)
+			}
+			<-healed
+			p.ends(q)
+		default:
+			p.caughtUp(q)
+		}
+	})
+	req := b.healing()
+	req.Away = time.Minute
+	b.run(req, watch).want(StatusOK, "")
 }

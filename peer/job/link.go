@@ -15,6 +15,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
@@ -58,6 +59,8 @@ type link struct {
 	awayAt        time.Time
 
 	silent atomic.Bool // says the fault detector
+
+	testimony testimony // of the views, where another process has begun the job
 
 	// Of a peer that was found while the job ran:
 	recruit *recruit           // until its process is in the view
@@ -167,6 +170,10 @@ func (l *link) say(m *jobpb.ToPeer) {
 	if l.err == nil && !l.away {
 		l.out.put(m)
 	}
+}
+
+func proposeMessage(c viewgroup.Change) *jobpb.ToPeer {
+	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Propose{Propose: jobpb.FromChange(c, 0)}}
 }
 
 // hears counts a message, and reports whether it came on the link's present wire.

@@ -56,17 +56,7 @@ func newMember(t *testing.T, slots int) *member {
 	m.files = filetransfer.NewService(m.Host, store, log)
 	m.detector = faultdetect.NewService(m.Host, log)
 	m.views = viewgroup.NewService(m.Host, log)
-	cfg := discovery.DefaultConfig()
-	cfg.Network, cfg.MDNS, cfg.DHTServer, cfg.Grace = "test", false, false, 10*time.Millisecond
-	if slots > 0 {
-		cfg.Offer = func() discovery.Offer {
-			s := m.slots.Snapshot()
-			return discovery.Offer{SlotsTotal: s.Total, SlotsFree: s.Free, Kinds: []string{"native"}}
-		}
-	}
-	if m.discovery, err = discovery.New(context.Background(), m.Host, cfg); err != nil {
-		t.Fatal(err)
-	}
+	m.discovers(t, slots > 0, false)
 	m.close = sync.OnceFunc(func() {
 		m.discovery.Close()
 		if m.launcher != nil {
@@ -80,6 +70,31 @@ func newMember(t *testing.T, slots int) *member {
 	})
 	t.Cleanup(m.close)
 	return m
+}
+
+// discovers makes m find others, and be found if it offers slots; and others through it, if it
+// introduces them.
+func (m *member) discovers(t *testing.T, offers, introduces bool) {
+	t.Helper()
+	cfg := discovery.DefaultConfig()
+	cfg.Network, cfg.MDNS, cfg.DHTServer, cfg.Grace = "test", false, introduces, 10*time.Millisecond
+	if offers {
+		cfg.Offer = func() discovery.Offer {
+			s := m.slots.Snapshot()
+			return discovery.Offer{SlotsTotal: s.Total, SlotsFree: s.Free, Kinds: []string{"native"}}
+		}
+	}
+	var err error
+	if m.discovery, err = discovery.New(context.Background(), m.Host, cfg); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// introduces makes others find each other through m, which offers slots.
+func (m *member) introduces(t *testing.T) {
+	t.Helper()
+	m.discovery.Close()
+	m.discovers(t, true, true)
 }
 
 // launches makes m really launch processes.

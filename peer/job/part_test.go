@@ -116,9 +116,13 @@ func (p *part) enter() {
 
 // initialized says that q has called mpj.Init.
 func (p *part) initialized(q view.Process) {
-	p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Initialized{Initialized: &jobpb.Initialized{
+	p.say(initializedMessage(q))
+}
+
+func initializedMessage(q view.Process) *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Initialized{Initialized: &jobpb.Initialized{
 		Process: jobpb.FromProcess(q), Key: make([]byte, proclink.KeySize),
-	}}})
+	}}}
 }
 
 func outputMessage(q view.Process, s Stream, first uint64, end bool, lines ...string) *jobpb.FromPeer {

@@ -267,6 +267,9 @@ func (e *execution) enter(l *link) *Result {
 	}
 	e.runsOn[p] = l
 	l.recruit.phase = recruitJoining
+	if err := e.j.keeper.writePeers(e); err != nil {
+		e.j.warn(fmt.Sprintf("should this p2prun be killed, what rank %d replica %d prints will not be seen by p2prun --attach: %v", p.Rank, p.Replica, err))
+	}
 	row := e.row(l, p)
 	e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: row}})
 	e.introduce(l, row)
@@ -279,15 +282,17 @@ func (e *execution) joined(p view.Process) *Result {
 	l := e.runsOn[p]
 	l.recruit = nil
 	if errors.Is(l.err, errUnknown) {
-		e.j.warn(fmt.Sprintf("rank %d replica %d came later than the job began, on a peer that is not known here: what it prints is not seen", p.Rank, p.Replica))
+		e.j.warn(fmt.Sprintf("rank %d replica %d came later than the job began, on a peer that is not known here, since that could not be kept: what it prints is not seen", p.Rank, p.Replica))
 		return nil
 	}
 	if l.err != nil {
 		return e.lose(l, "it was lost while it joined", l.err)
 	}
 	l.say(e.emitted(p.Rank))
-	l.say(e.begin)
-	return nil
+	if e.begin != nil {
+		l.say(e.begin)
+	}
+	return e.hearPutOff(p)
 }
 
 // guard watches the peer of a recruit. The job's group is fixed until all watch each
@@ -319,6 +324,9 @@ func (e *execution) healed(p view.Process, m *jobpb.Healed) *Result {
 	s := e.watch.Healed(p)
 	if !s.Healed {
 		return nil
+	}
+	if e.healing == nil { // another process has recruited it, and told the user
+		return e.apply(s)
 	}
 	took := e.healing.Healed(p.Rank, e.elapsed())
 	e.recoveries = append(e.recoveries, took)

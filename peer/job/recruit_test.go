@@ -22,7 +22,11 @@ func (b *bed) healing() Request {
 
 // caughtUp says that q, which has joined, does what the others do.
 func (p *part) caughtUp(q view.Process) {
-	p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Healed{Healed: &jobpb.Healed{Process: jobpb.FromProcess(q), Messages: 7}}})
+	p.say(healedMessage(q))
+}
+
+func healedMessage(q view.Process) *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Healed{Healed: &jobpb.Healed{Process: jobpb.FromProcess(q), Messages: 7}}}
 }
 
 // untilHealed returns what tells when a rank has its replica again: a watch of

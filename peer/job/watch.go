@@ -2,7 +2,6 @@ package job
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
@@ -73,9 +72,14 @@ func (w *Watch) has(p view.Process) bool {
 	return s == view.Live || s == view.Finished
 }
 
-// Asks reports whether something was asked for that has yet to be agreed on.
-func (w *Watch) Asks() bool {
-	return slices.ContainsFunc(w.view.Processes(), func(p view.Process) bool { return w.at(p).asked > w.view.State(p) })
+// Asked returns what was asked for of processes that end, and has yet to be agreed on.
+func (w *Watch) Asked() (changes []viewgroup.Change) {
+	for _, p := range w.view.Processes() {
+		if to := w.at(p).asked; to > w.view.State(p) {
+			changes = append(changes, viewgroup.Change{Process: p, To: to})
+		}
+	}
+	return changes
 }
 
 // Initialized says that p has called mpj.Init.
@@ -281,8 +285,8 @@ func (w *Watch) CutOff() Step {
 		Message: "cut off from the majority of the job's peers, without which nothing is certain",
 		Hint:    "start it again; with more peers than two, the job survives more of them lost at a time",
 	}
-	for _, p := range w.view.Processes() {
-		if w.at(p).asked > w.view.State(p) && w.at(p).asked == view.Failed {
+	for _, c := range w.Asked() {
+		if p := c.Process; c.To == view.Failed {
 			r.Message += fmt.Sprintf("; rank %d replica %d %s", p.Rank, p.Replica, w.at(p).why)
 		}
 	}

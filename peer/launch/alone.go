@@ -63,11 +63,11 @@ func (j *job) standIn() {
 	if j.missed.IsZero() {
 		return
 	}
-	if j.orphaned && j.attached != nil {
+	if j.orphaned && j.attached != nil && !j.waits() {
 		j.missed = time.Now() // it is here, and makes no views
 	}
 	limit := missFor + j.away
-	if j.keys == nil && !j.returns { // it has not begun, and nobody else can begin it
+	if j.waits() || j.keys == nil && !j.returns { // it has not begun, and nobody else can begin it
 		limit = missFor
 	}
 	if time.Since(j.missed) > limit || !j.until.IsZero() && time.Now().After(j.until) {
@@ -85,11 +85,15 @@ func (j *job) standIn() {
 	j.rest()
 }
 
+// waits reports whether the process here is to join the job, and waits in mpj.Init. Where
+// nobody lets it begin for long it has not joined, or is waited for by others.
+func (j *job) waits() bool { return j.joining && j.keys == nil }
+
 // becomes returns what this peer knows that a live process has become.
 func (j *job) becomes(p view.Process) view.State {
 	if here := j.local[p]; here != nil {
 		switch {
-		case here.exit == nil && j.joining && j.keys == nil: // it waits for one that would let it begin
+		case here.exit == nil && j.waits() && time.Since(j.missed) > standInAfter:
 			return view.Failed
 		case here.exit == nil:
 			return view.Live

@@ -397,12 +397,49 @@ func TestNewSubmitterOutlivesAnotherLoss(t *testing.T) {
 func TestRecruitThatIsNeverLetInHasFailed(t *testing.T) {
 	t.Parallel()
 	p := view.Process{Replica: 2}
-	j := &job{admission: admission{joining: true}, local: map[view.Process]*process{p: {}}}
+	j := &job{admission: admission{joining: true}, local: map[view.Process]*process{p: {}}, missed: time.Now()}
+	if is := j.becomes(p); is != view.Live {
+		t.Errorf("while it may be let in it is %v", is)
+	}
+	j.missed = time.Now().Add(-standInAfter - time.Second)
 	if is := j.becomes(p); is != view.Failed {
 		t.Errorf("it is %v", is)
 	}
 	j.keys = []byte{1}
 	if is := j.becomes(p); is != view.Live {
 		t.Errorf("once let in it is %v", is)
+	}
+}
+
+// TestS4RecruitThatIsNeverLetInEnds: it may never have joined, so that nobody fails it, whether
+// its submitter comes back as a new process or not.
+func TestS4RecruitThatIsNeverLetInEnds(t *testing.T) {
+	t.Parallel()
+	for _, attached := range []bool{false, true} {
+		j := &job{
+			admission: admission{joining: true}, service: &Service{}, returns: true, away: maxAway, state: Running,
+			missed: time.Now().Add(-missFor - time.Second), orphaned: attached,
+		}
+		if attached {
+			j.attached = &attachment{}
+		}
+		if j.standIn(); !errors.Is(j.ended, errSubmitterFailed) {
+			t.Errorf("attached %v: it ends with %v", attached, j.ended)
+		}
+	}
+}
+
+// TestPartThatIsCutOffSaysSo to a submitter that has views from it, if it goes on: it only
+// keeps what its processes have said.
+func TestPartThatIsCutOffSaysSo(t *testing.T) {
+	t.Parallel()
+	j := &job{service: &Service{}, resting: true, orphaned: true}
+	j.cutOff()
+	if j.ended != nil || len(j.said) != 1 || j.said[0].GetOutside() == nil {
+		t.Errorf("it says %v, and ends with %v", j.said, j.ended)
+	}
+	j.resting = false
+	if j.cutOff(); !errors.Is(j.ended, errCutOff) {
+		t.Errorf("with a process it ends with %v", j.ended)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/libp2p/go-msgio/pbio"
 
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
 // An attachment is a control stream of the job's submitter: the first, or the one by
@@ -177,6 +178,9 @@ func (j *job) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume) err
 		j.views.Gone(j.submitter) // the process that had the log
 		for _, c := range j.changes {
 			j.say(agreed(c))
+		}
+		if j.views.Contact() == viewgroup.CutOff {
+			j.say(outside())
 		}
 	}
 	if m.Anew && j.attached != nil {

@@ -115,6 +115,10 @@ func agreed(c viewgroup.Committed) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Agreed{Agreed: jobpb.FromChange(c.Change, c.View.Epoch)}}
 }
 
+func outside() *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Outside{Outside: &jobpb.Outside{}}}
+}
+
 func stopped() *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Stopped{Stopped: &jobpb.Stopped{}}}
 }

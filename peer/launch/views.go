@@ -16,10 +16,13 @@ import (
 var errCutOff = errors.New("cut off from the majority of the job's peers")
 
 // cutOff ends the job (V2), unless all that ran here has ended, and this peer only keeps
-// what that has printed.
+// what that has printed. Who asks it for views is not to wait for its word.
 func (j *job) cutOff() {
-	if !j.resting {
+	switch {
+	case !j.resting:
 		j.end(errCutOff)
+	case j.orphaned:
+		j.say(outside())
 	}
 }
 

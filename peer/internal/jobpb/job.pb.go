@@ -1246,6 +1246,7 @@ type FromPeer struct {
 	//	*FromPeer_Account
 	//	*FromPeer_Resumed
 	//	*FromPeer_Agreed
+	//	*FromPeer_Outside
 	Body          isFromPeer_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1459,6 +1460,15 @@ func (x *FromPeer) GetAgreed() *Change {
 	return nil
 }
 
+func (x *FromPeer) GetOutside() *Outside {
+	if x != nil {
+		if x, ok := x.Body.(*FromPeer_Outside); ok {
+			return x.Outside
+		}
+	}
+	return nil
+}
+
 type isFromPeer_Body interface {
 	isFromPeer_Body()
 }
@@ -1539,6 +1549,10 @@ type FromPeer_Agreed struct {
 	Agreed *Change `protobuf:"bytes,21,opt,name=agreed,proto3,oneof"`
 }
 
+type FromPeer_Outside struct {
+	Outside *Outside `protobuf:"bytes,22,opt,name=outside,proto3,oneof"`
+}
+
 func (*FromPeer_Staging) isFromPeer_Body() {}
 
 func (*FromPeer_Prepared) isFromPeer_Body() {}
@@ -1576,6 +1590,8 @@ func (*FromPeer_Account) isFromPeer_Body() {}
 func (*FromPeer_Resumed) isFromPeer_Body() {}
 
 func (*FromPeer_Agreed) isFromPeer_Body() {}
+
+func (*FromPeer_Outside) isFromPeer_Body() {}
 
 type Staging struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2799,6 +2815,44 @@ func (*Stopped) Descriptor() ([]byte, []int) {
 	return file_job_proto_rawDescGZIP(), []int{35}
 }
 
+// Outside: this peer hears no more of what those agree on who agree on views, unless it says
+// Agreed again. It keeps what its processes, which have all ended, have said.
+type Outside struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Outside) Reset() {
+	*x = Outside{}
+	mi := &file_job_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Outside) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Outside) ProtoMessage() {}
+
+func (x *Outside) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Outside.ProtoReflect.Descriptor instead.
+func (*Outside) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{36}
+}
+
 // Resumed answers Resume. With an error, there is no such part of a job here.
 type Resumed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2810,7 +2864,7 @@ type Resumed struct {
 
 func (x *Resumed) Reset() {
 	*x = Resumed{}
-	mi := &file_job_proto_msgTypes[36]
+	mi := &file_job_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2822,7 +2876,7 @@ func (x *Resumed) String() string {
 func (*Resumed) ProtoMessage() {}
 
 func (x *Resumed) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[36]
+	mi := &file_job_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2835,7 +2889,7 @@ func (x *Resumed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resumed.ProtoReflect.Descriptor instead.
 func (*Resumed) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{36}
+	return file_job_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Resumed) GetError() string {
@@ -2940,7 +2994,7 @@ const file_job_proto_rawDesc = "" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x1a\n" +
 	"\bpatterns\x18\x02 \x03(\tR\bpatterns\"\x1e\n" +
 	"\x04Stop\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\"\xb8\a\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\"\xe9\a\n" +
 	"\bFromPeer\x12/\n" +
 	"\astaging\x18\x01 \x01(\v2\x13.p2pmpi.job.StagingH\x00R\astaging\x122\n" +
 	"\bprepared\x18\x02 \x01(\v2\x14.p2pmpi.job.PreparedH\x00R\bprepared\x12;\n" +
@@ -2961,7 +3015,8 @@ const file_job_proto_rawDesc = "" +
 	"\x06unkept\x18\x12 \x01(\v2\x12.p2pmpi.job.UnkeptH\x00R\x06unkept\x12/\n" +
 	"\aaccount\x18\x13 \x01(\v2\x13.p2pmpi.job.AccountH\x00R\aaccount\x12/\n" +
 	"\aresumed\x18\x14 \x01(\v2\x13.p2pmpi.job.ResumedH\x00R\aresumed\x12,\n" +
-	"\x06agreed\x18\x15 \x01(\v2\x12.p2pmpi.job.ChangeH\x00R\x06agreedB\x06\n" +
+	"\x06agreed\x18\x15 \x01(\v2\x12.p2pmpi.job.ChangeH\x00R\x06agreed\x12/\n" +
+	"\aoutside\x18\x16 \x01(\v2\x13.p2pmpi.job.OutsideH\x00R\aoutsideB\x06\n" +
 	"\x04body\"5\n" +
 	"\aStaging\x12\x14\n" +
 	"\x05bytes\x18\x01 \x01(\x03R\x05bytes\x12\x14\n" +
@@ -3044,7 +3099,8 @@ const file_job_proto_rawDesc = "" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x1a\n" +
 	"\bmanifest\x18\x02 \x01(\fR\bmanifest\x12\x14\n" +
 	"\x05error\x18\x03 \x01(\tR\x05error\"\t\n" +
-	"\aStopped\"3\n" +
+	"\aStopped\"\t\n" +
+	"\aOutside\"3\n" +
 	"\aResumed\x12\x14\n" +
 	"\x05error\x18\x01 \x01(\tR\x05error\x12\x12\n" +
 	"\x04said\x18\x02 \x01(\x04R\x04saidB.Z,github.com/p2pmpi/p2pmpi/peer/internal/jobpbb\x06proto3"
@@ -3061,7 +3117,7 @@ func file_job_proto_rawDescGZIP() []byte {
 	return file_job_proto_rawDescData
 }
 
-var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
+var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
 var file_job_proto_goTypes = []any{
 	(*Process)(nil),     // 0: p2pmpi.job.Process
 	(*ToPeer)(nil),      // 1: p2pmpi.job.ToPeer
@@ -3099,7 +3155,8 @@ var file_job_proto_goTypes = []any{
 	(*Suspect)(nil),     // 33: p2pmpi.job.Suspect
 	(*Collected)(nil),   // 34: p2pmpi.job.Collected
 	(*Stopped)(nil),     // 35: p2pmpi.job.Stopped
-	(*Resumed)(nil),     // 36: p2pmpi.job.Resumed
+	(*Outside)(nil),     // 36: p2pmpi.job.Outside
+	(*Resumed)(nil),     // 37: p2pmpi.job.Resumed
 }
 var file_job_proto_depIdxs = []int32{
 	2,  // 0: p2pmpi.job.ToPeer.prepare:type_name -> p2pmpi.job.Prepare
@@ -3138,28 +3195,29 @@ var file_job_proto_depIdxs = []int32{
 	24, // 33: p2pmpi.job.FromPeer.ahead:type_name -> p2pmpi.job.Ahead
 	26, // 34: p2pmpi.job.FromPeer.unkept:type_name -> p2pmpi.job.Unkept
 	31, // 35: p2pmpi.job.FromPeer.account:type_name -> p2pmpi.job.Account
-	36, // 36: p2pmpi.job.FromPeer.resumed:type_name -> p2pmpi.job.Resumed
+	37, // 36: p2pmpi.job.FromPeer.resumed:type_name -> p2pmpi.job.Resumed
 	5,  // 37: p2pmpi.job.FromPeer.agreed:type_name -> p2pmpi.job.Change
-	19, // 38: p2pmpi.job.Started.distances:type_name -> p2pmpi.job.Distance
-	0,  // 39: p2pmpi.job.Initialized.process:type_name -> p2pmpi.job.Process
-	22, // 40: p2pmpi.job.Paths.paths:type_name -> p2pmpi.job.Path
-	0,  // 41: p2pmpi.job.Finalized.process:type_name -> p2pmpi.job.Process
-	0,  // 42: p2pmpi.job.Ahead.process:type_name -> p2pmpi.job.Process
-	0,  // 43: p2pmpi.job.Healed.process:type_name -> p2pmpi.job.Process
-	0,  // 44: p2pmpi.job.Unkept.process:type_name -> p2pmpi.job.Process
-	0,  // 45: p2pmpi.job.Output.process:type_name -> p2pmpi.job.Process
-	0,  // 46: p2pmpi.job.Exited.process:type_name -> p2pmpi.job.Process
-	0,  // 47: p2pmpi.job.Aborted.process:type_name -> p2pmpi.job.Process
-	0,  // 48: p2pmpi.job.Diverged.process:type_name -> p2pmpi.job.Process
-	0,  // 49: p2pmpi.job.Diverged.receiver:type_name -> p2pmpi.job.Process
-	0,  // 50: p2pmpi.job.Account.process:type_name -> p2pmpi.job.Process
-	32, // 51: p2pmpi.job.Account.sums:type_name -> p2pmpi.job.Sum
-	0,  // 52: p2pmpi.job.Collected.process:type_name -> p2pmpi.job.Process
-	53, // [53:53] is the sub-list for method output_type
-	53, // [53:53] is the sub-list for method input_type
-	53, // [53:53] is the sub-list for extension type_name
-	53, // [53:53] is the sub-list for extension extendee
-	0,  // [0:53] is the sub-list for field type_name
+	36, // 38: p2pmpi.job.FromPeer.outside:type_name -> p2pmpi.job.Outside
+	19, // 39: p2pmpi.job.Started.distances:type_name -> p2pmpi.job.Distance
+	0,  // 40: p2pmpi.job.Initialized.process:type_name -> p2pmpi.job.Process
+	22, // 41: p2pmpi.job.Paths.paths:type_name -> p2pmpi.job.Path
+	0,  // 42: p2pmpi.job.Finalized.process:type_name -> p2pmpi.job.Process
+	0,  // 43: p2pmpi.job.Ahead.process:type_name -> p2pmpi.job.Process
+	0,  // 44: p2pmpi.job.Healed.process:type_name -> p2pmpi.job.Process
+	0,  // 45: p2pmpi.job.Unkept.process:type_name -> p2pmpi.job.Process
+	0,  // 46: p2pmpi.job.Output.process:type_name -> p2pmpi.job.Process
+	0,  // 47: p2pmpi.job.Exited.process:type_name -> p2pmpi.job.Process
+	0,  // 48: p2pmpi.job.Aborted.process:type_name -> p2pmpi.job.Process
+	0,  // 49: p2pmpi.job.Diverged.process:type_name -> p2pmpi.job.Process
+	0,  // 50: p2pmpi.job.Diverged.receiver:type_name -> p2pmpi.job.Process
+	0,  // 51: p2pmpi.job.Account.process:type_name -> p2pmpi.job.Process
+	32, // 52: p2pmpi.job.Account.sums:type_name -> p2pmpi.job.Sum
+	0,  // 53: p2pmpi.job.Collected.process:type_name -> p2pmpi.job.Process
+	54, // [54:54] is the sub-list for method output_type
+	54, // [54:54] is the sub-list for method input_type
+	54, // [54:54] is the sub-list for extension type_name
+	54, // [54:54] is the sub-list for extension extendee
+	0,  // [0:54] is the sub-list for field type_name
 }
 
 func init() { file_job_proto_init() }
@@ -3201,6 +3259,7 @@ func file_job_proto_init() {
 		(*FromPeer_Account)(nil),
 		(*FromPeer_Resumed)(nil),
 		(*FromPeer_Agreed)(nil),
+		(*FromPeer_Outside)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -3208,7 +3267,7 @@ func file_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_proto_rawDesc), len(file_job_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   37,
+			NumMessages:   38,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

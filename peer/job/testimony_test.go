@@ -1,0 +1,152 @@
+package job
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
+)
+
+func TestDecide(t *testing.T) {
+	a, b := viewgroup.Change{Process: proc(0, 0), To: view.Failed}, viewgroup.Change{Process: proc(0, 1), To: view.Failed}
+	says := func(changes ...viewgroup.Change) (all []voice) {
+		for _, c := range changes {
+			all = append(all, voice{change: c, silent: c == viewgroup.Change{}})
+		}
+		return all
+	}
+	var silent viewgroup.Change
+	for name, tt := range map[string]struct {
+		voices   []voice
+		ok       bool // it is a
+		disputed bool
+	}{
+		"nobody":                  {},
+		"one":                     {says(a), true, false},
+		"one, who is silent":      {says(silent), false, false},
+		"one of two":              {says(a, silent), false, false},
+		"two of two":              {says(a, a), true, false},
+		"two of three":            {says(a, silent, a), true, false},
+		"two of three, one lies":  {says(b, a, a), true, false},
+		"two of four":             {says(a, silent, a, silent), false, false},
+		"one against one":         {says(a, b), false, true},
+		"two against two":         {says(a, b, b, a), false, true},
+		"two against two so far":  {says(a, b, b, a, silent), false, false},
+		"one against the silent":  {says(b, silent, silent), false, false},
+		"all three say otherwise": {says(a, b, viewgroup.Change{Process: proc(0, 2), To: view.Failed}), false, true},
+	} {
+		c, ok, err := decide(tt.voices)
+		if ok != tt.ok || ok && c != a || errors.Is(err, errDisputed) != tt.disputed {
+			t.Errorf("%s: %v %v %v", name, c, ok, err)
+		}
+	}
+}
+
+// TestTestimonyHasNoGaps, so that what it holds is bounded and is of one view each.
+func TestTestimonyHasNoGaps(t *testing.T) {
+	next := func(epoch uint64) *jobpb.Change { return agreedOn(epoch, proc(0, 0), view.Failed).GetAgreed() }
+	for _, bad := range []*jobpb.Change{next(0), next(1), next(2), next(4), next(1 << 63), {Epoch: 3, To: 200}, {}} {
+		tt := testimony{}
+		if err := tt.add(next(2)); err != nil {
+			t.Fatal(err)
+		}
+		if err := tt.add(bad); err == nil {
+			t.Errorf("after view 2 comes %v", bad)
+		}
+	}
+	full := testimony{changes: make([]viewgroup.Change, maxChanges)}
+	if err := full.add(next(maxChanges + 2)); err == nil {
+		t.Error("it has no end")
+	}
+}
+
+// TestHostilePeerDoesNotDeceiveAnAttachedProcess: one of three tells first, and tells of changes
+// that nobody has agreed on.
+func TestHostilePeerDoesNotDeceiveAnAttachedProcess(t *testing.T) {
+	b := newBed(t, never, 1, 1, 1)
+	believed := make(chan struct{})
+	honest := func(k int) func(*part) {
+		return func(p *part) {
+			p.back()
+			<-believed
+			p.say(agreedOn(2, proc(0, 1), view.Finished))
+			if k == 1 {
+				p.ends(proc(0, 1), "a\n", "b\n")
+			}
+		}
+	}
+	o := b.attach(b.keptOn(3), map[view.Process]func(*part){
+		proc(0, 0): func(p *part) {
+			p.back(agreedOn(2, proc(0, 1), view.Failed), agreedOn(3, proc(0, 2), view.Failed))
+			p.writes(proc(0, 0), 0, "a\n")
+			p.acknowledged(1) // so they have been heard
+			close(believed)
+		},
+		proc(0, 1): honest(1),
+		proc(0, 2): honest(2),
+	})
+	o.want(StatusOK, "")
+	o.wrote(0, Stdout, "a\nb\n")
+	if v := o.view(); v.Epoch != 2 || v.State(proc(0, 1)) != view.Finished {
+		t.Errorf("last view %+v", v)
+	}
+}
+
+// TestPeersThatContradictEachOther end the job: which of two lies nobody can tell.
+func TestPeersThatContradictEachOther(t *testing.T) {
+	b := newBed(t, never, 1, 1)
+	scripts := make(map[view.Process]func(*part))
+	for i := range 2 {
+		scripts[proc(0, i)] = func(p *part) { p.back(agreedOn(2, proc(0, 1-i), view.Failed)) }
+	}
+	o := b.attach(b.keptOn(2), scripts)
+	o.want(StatusLost, "contradict each other")
+	for _, m := range b.peers {
+		if !strings.Contains(o.Message, short(m.ID())) {
+			t.Errorf("%q does not name peer %s", o.Message, short(m.ID()))
+		}
+	}
+}
+
+// TestPeerThatTellsWhatCannotBeIsGivenUp, and its word counts no more.
+func TestPeerThatTellsWhatCannotBeIsGivenUp(t *testing.T) {
+	b := newBed(t, never, 1, 1)
+	o := b.attach(b.keptOn(2), map[view.Process]func(*part){
+		proc(0, 0): func(p *part) { p.back(agreedOn(2, proc(0, 7), view.Live)) },
+		proc(0, 1): func(p *part) {
+			p.back()
+			p.asked(proc(0, 0), view.Failed)
+			p.say(agreedOn(2, proc(0, 0), view.Failed))
+			p.ends(proc(0, 1), "a\n")
+			p.say(agreedOn(3, proc(0, 1), view.Finished))
+		},
+	})
+	o.want(StatusOK, "")
+	o.told("it broke the protocol")
+	o.wrote(0, Stdout, "a\n")
+}
+
+// TestPeerThatIsOutsideIsNotWaitedFor: it has nothing to say of what is agreed on.
+func TestPeerThatIsOutsideIsNotWaitedFor(t *testing.T) {
+	b := newBed(t, never, 1, 1)
+	o := b.attach(b.keptOn(2), map[view.Process]func(*part){
+		proc(0, 0): func(p *part) {
+			p.back(exitedMessage(proc(0, 0), wellEnded), agreedOn(2, proc(0, 0), view.Finished),
+				&jobpb.FromPeer{Body: &jobpb.FromPeer_Outside{Outside: &jobpb.Outside{}}})
+		},
+		proc(0, 1): func(p *part) {
+			p.back(agreedOn(2, proc(0, 0), view.Finished))
+			p.exits(proc(0, 1), wellEnded)
+			p.asked(proc(0, 1), view.Finished)
+			p.say(agreedOn(3, proc(0, 1), view.Finished))
+			p.say(agreedOn(4, proc(0, 0), view.Failed)) // its peer kept nothing
+			p.writes(proc(0, 1), 0, "a\n")
+			p.closes(proc(0, 1), 1)
+		},
+	})
+	o.want(StatusOK, "")
+	o.wrote(0, Stdout, "a\n")
+}
