@@ -86,6 +86,14 @@ func (p *part) says(problem string) {
 	p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Resumed{Resumed: &jobpb.Resumed{Error: problem}}})
 }
 
+// ended says that the part has ended, and closes lost when that has been heard.
+func (p *part) ended(lost chan<- struct{}) {
+	p.says("no such job here")
+	p.in.ReadMsg(&jobpb.ToPeer{}) // until it is given up
+	close(lost)
+	p.vanish()
+}
+
 // agreedOn says that q has become something, in the view of this epoch.
 func agreedOn(epoch uint64, q view.Process, to view.State) *jobpb.FromPeer {
 	c := viewgroup.Change{Process: q, To: to}
@@ -203,8 +211,11 @@ func TestAttachedFailsNobodyWhoIsNotKnown(t *testing.T) {
 func TestAttachedHearsProcessesThatCameLater(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1)
 	late := proc(0, 2)
+	lost := make(chan struct{})
 	o := b.attach(b.keptOn(2), map[view.Process]func(*part){
+		proc(0, 1): func(p *part) { p.ended(lost) },
 		late: func(p *part) {
+			<-lost
 			p.back(initializedMessage(late), healedMessage(late), exitedMessage(late, wellEnded),
 				agreedOn(2, proc(0, 0), view.Failed), agreedOn(3, late, view.Live), agreedOn(4, proc(0, 1), view.Failed))
 			await(p, (*jobpb.ToPeer).GetBegin)
@@ -296,12 +307,7 @@ func TestAttachedAsksThoseWhoComeLater(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	lost := make(chan struct{})
 	o := b.attach(b.keptOn(2), map[view.Process]func(*part){
-		proc(0, 0): func(p *part) {
-			p.says("no such job here")
-			p.in.ReadMsg(&jobpb.ToPeer{}) // until it is given up
-			close(lost)
-			p.vanish()
-		},
+		proc(0, 0): func(p *part) { p.ended(lost) },
 		proc(0, 1): func(p *part) {
 			<-lost
 			p.back(exitedMessage(proc(0, 1), wellEnded), agreedOn(2, proc(0, 0), view.Finished), agreedOn(3, proc(0, 1), view.Finished))

@@ -102,8 +102,8 @@ func (w *Watch) Lags(rank int) bool {
 	return slices.ContainsFunc(w.view.LiveReplicas(rank), w.lags)
 }
 
-// forsake fails the processes that lag when nobody is left who could bring them up
-// to date.
+// forsake fails the processes that lag when nobody is left who could bring them up to date.
+// Before that is agreed on, one may yet say that it is up to date.
 func (w *Watch) forsake(s *Step, rank int) {
 	var lagging []view.Process
 	for k := range w.view.R {
@@ -111,7 +111,7 @@ func (w *Watch) forsake(s *Step, rank int) {
 		switch {
 		case w.lags(p):
 			lagging = append(lagging, p)
-		case w.has(p):
+		case w.view.Has(p):
 			return
 		}
 	}
