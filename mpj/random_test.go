@@ -73,10 +73,9 @@ func ordeals(n int) (all []ordeal) {
 			if !ways.Rings {
 				all = append(all, ordeal{Config: ways, threads: 1, breaks: true})
 			}
-			if replicas == 1 {
-				all = append(all, ordeal{Config: ways, threads: 4}, ordeal{Config: ways, threads: 3, breaks: !ways.Rings})
-			} else {
-				all = append(all, ordeal{Config: ways, threads: 1, kills: true, breaks: !ways.Rings})
+			all = append(all, ordeal{Config: ways, threads: 4}, ordeal{Config: ways, threads: 3, breaks: !ways.Rings})
+			if replicas > 1 {
+				all = append(all, ordeal{Config: ways, threads: 1, kills: true, breaks: !ways.Rings}, ordeal{Config: ways, threads: 3, kills: true, breaks: !ways.Rings})
 			}
 		}
 	}

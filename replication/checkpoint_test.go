@@ -58,22 +58,26 @@ func (p *process) checkpoint() error {
 	}
 	s := p.Snapshot()
 	s.Here = slices.Clone(p.arrived)
-	if n, ok := p.passed(); ok {
-		s.Points = []protection.Position{{Seq: n}}
-	}
+	s.Points = p.passed()
 	p.state = p.save()
 	p.record(s)
 	return nil
 }
 
-// passed returns the last point that the program has come to.
-func (p *process) passed() (index uint64, ok bool) {
-	for _, o := range p.script[:p.pc] {
-		if o.points() {
-			index, ok = max(index, o.index), true
+// passed returns, by context, the last point that the program has come to.
+func (p *process) passed() (last []protection.Position) {
+	for _, context := range []uint32{named, wild} {
+		at, ok := protection.Position{Context: context}, false
+		for _, o := range p.script[:p.pc] {
+			if pt := o.point(); o.points() && pt.Context == context {
+				at.Seq, ok = max(at.Seq, pt.Index), true
+			}
+		}
+		if ok {
+			last = append(last, at)
 		}
 	}
-	return index, ok
+	return last
 }
 
 // save writes the state of the program down.
@@ -94,9 +98,9 @@ func (p *process) record(s protection.Snapshot) {
 	p.past = append([]byte{byte(protection.RecordResumed)}, p.prologue...)
 	p.past = append(protection.AppendState(p.past, uint64(len(p.state))), p.state...)
 	p.past = protection.AppendSnapshot(p.past, &s)
-	for _, i := range slices.Sorted(maps.Keys(p.decided)) { // shown, and not come to
-		if n, ok := p.passed(); !ok || i > n {
-			p.past = protection.AppendOutcome(p.past, &protection.Determinant{Point: protection.Point{Index: i}, Outcome: p.decided[i]})
+	for _, o := range p.script[p.pc:] { // shown, and not come to
+		if outcome, ok := p.decided[o.index]; ok && o.points() {
+			p.past = protection.AppendOutcome(p.past, &protection.Determinant{Point: o.point(), Outcome: outcome})
 		}
 	}
 	p.state = nil
@@ -119,8 +123,8 @@ func (p *process) restore(s protection.Snapshot) {
 			p.last[stream{at.Context, at.Rank}] = at.Seq
 		}
 	}
-	if n, ok := p.passed(); ok {
-		p.behind = n + 1
+	for _, at := range p.passed() {
+		p.behind = max(p.behind, at.Seq+1)
 	}
 	maps.DeleteFunc(p.decided, func(i uint64, _ []byte) bool { return i < p.behind })
 }

@@ -16,6 +16,7 @@ func sendWild(rank int) op      { return op{kind: opSend, context: wild, rank: r
 func recv(rank int) op          { return op{kind: opRecv, context: named, rank: rank} }
 func recvAny(index uint64) op   { return op{kind: opRecvAny, context: wild, index: index} }
 func drawPoint(index uint64) op { return op{kind: opDraw, index: index} }
+func drawWild(index uint64) op  { return op{kind: opDraw, context: wild, index: index} }
 
 var checkpointed = op{kind: opCheckpoint}
 
@@ -40,6 +41,10 @@ var (
 	checkpoints2 = [][]op{{checkpointed, drawPoint(0), checkpointed}}
 	// A decision before each checkpoint, and one after.
 	checkpoints3 = [][]op{{drawPoint(0), checkpointed, drawPoint(1), checkpointed, drawPoint(2)}}
+	// Two decisions on different communicators, and a message that follows from them.
+	contexts2 = [][]op{{drawPoint(0), drawWild(1), send(1)}, {recv(0)}}
+	// Three on two communicators, and nothing else.
+	contexts3 = [][]op{{drawPoint(0), drawWild(1), drawPoint(2)}}
 	// Two decisions and nothing else.
 	alone = [][]op{{drawPoint(0), drawPoint(1)}}
 )
@@ -97,6 +102,10 @@ var scenarios = []scenario{
 	{name: "checkpoints, n=1, a join, channel lost twice", n: 1, r: 1, scripts: checkpoints3, allowed: troubles{joins: 1, resets: 2}},
 	{name: "checkpoints, n=1, r=3, a join in pieces, two crashes", n: 1, r: 3, scripts: checkpoints2, allowed: troubles{joins: 1, crashes: 2}, piece: 30},
 	{name: "checkpoints, n=1, a join, a promotion, a crash", n: 1, r: 2, scripts: checkpoints3, allowed: troubles{joins: 1, promotions: 1, crashes: 1}},
+	{name: "decisions on two communicators, a crash", n: 2, r: 2, scripts: contexts2, allowed: troubles{crashes: 1}},
+	{name: "decisions on two communicators, n=1, r=3, two crashes", n: 1, r: 3, scripts: contexts3, allowed: troubles{crashes: 2}},
+	{name: "decisions on two communicators, n=1, a join, a crash, a promotion", n: 1, r: 2, scripts: contexts3,
+		allowed: troubles{joins: 1, crashes: 1, promotions: 1}},
 	{name: "wildcard, two crashes", n: 2, r: 2, scripts: wildcard, allowed: troubles{crashes: 2}},
 	{name: "exchange, two crashes", n: 2, r: 2, scripts: exchange, allowed: troubles{crashes: 2}},
 	{name: "exchange, a false suspicion", n: 2, r: 2, scripts: exchange, allowed: troubles{suspicions: 1}},

@@ -20,17 +20,17 @@ type job struct {
 	most   int        // replicas that a rank can have had
 	procs  []*process // by rank and replica
 	queues [][]channel.Frame
-	busy   []int             // the queues with frames in them, and perhaps others
-	listed []bool            // by queue: is in busy
-	slow   []int             // by queue: how seldom it is chosen
-	lazy   []int             // by process: how seldom its program gets a turn
-	calm   int               // how seldom something bad happens
-	haste  int               // how often frames arrive, in percent of events
-	views  []view.View       // by epoch, from 1
-	to     []int             // by process: the epoch that it knows
-	silent []*process        // crashed, and not yet failed in the view
-	sent   map[name][]byte   // payload of every message that went out
-	shown  []map[uint64]bool // by rank: points whose outcome a program has seen
+	busy   []int                       // the queues with frames in them, and perhaps others
+	listed []bool                      // by queue: is in busy
+	slow   []int                       // by queue: how seldom it is chosen
+	lazy   []int                       // by process: how seldom its program gets a turn
+	calm   int                         // how seldom something bad happens
+	haste  int                         // how often frames arrive, in percent of events
+	views  []view.View                 // by epoch, from 1
+	to     []int                       // by process: the epoch that it knows
+	silent []*process                  // crashed, and not yet failed in the view
+	sent   map[name][]byte             // payload of every message that went out
+	shown  []map[protection.Point]bool // by rank: those whose outcome a program has seen
 
 	crashes, resets, joins, promotions int // still allowed
 }
@@ -57,7 +57,7 @@ func newJob(rng *rand.Rand) *job {
 	j.views = []view.View{view.New(j.n, j.r)}
 	all := scripts(rng, j.n, 5*j.n+rng.IntN(5*j.n))
 	for range j.n {
-		j.shown = append(j.shown, make(map[uint64]bool))
+		j.shown = append(j.shown, make(map[protection.Point]bool))
 	}
 	for _, id := range view.New(j.n, j.most).Processes() {
 		j.procs = append(j.procs, newProcess(id, j.views[0], all[id.Rank], j))
@@ -152,9 +152,9 @@ func (j *job) carryOut(p *process, out protection.Output) error {
 // checkKnown holds R4 of a process that is new and knows what its rank knows: it
 // has every outcome that a program of the rank has seen.
 func (j *job) checkKnown(p *process) error {
-	for index := range j.shown[p.id.Rank] {
-		if !p.decisions.has(protection.Point{Index: index}) {
-			return fmt.Errorf("R4: %v lacks the outcome of point %d, which its rank has seen", p.id, index)
+	for pt := range j.shown[p.id.Rank] {
+		if !p.decisions.has(pt) {
+			return fmt.Errorf("R4: %v lacks the outcome of point %d, which its rank has seen", p.id, pt.Index)
 		}
 	}
 	return nil
@@ -163,7 +163,7 @@ func (j *job) checkKnown(p *process) error {
 // checkShown holds R4 against an outcome that p's program is about to see: it
 // is at every live replica of the rank before it can have any effect.
 func (j *job) checkShown(p *process, pt protection.Point) error {
-	j.shown[p.id.Rank][pt.Index] = true
+	j.shown[p.id.Rank][pt] = true
 	for _, q := range j.current().LiveReplicas(p.id.Rank) {
 		if other := j.procs[j.index(q)]; !other.gone && other.whole() && !other.decisions.has(pt) {
 			return fmt.Errorf("R4: %v sees the outcome of point %d before %v has it", p.id, pt.Index, q)

@@ -3,6 +3,6 @@
 package replication
 
 const (
-	defaultSchedules = 20000
-	defaultStates    = 100000
+	defaultSchedules = 10000
+	defaultStates    = 20000
 )

@@ -162,7 +162,7 @@ func (p *process) mayDecide(o op) bool { return p.Decider() && !p.tried[o.index]
 
 func (p *process) decide(o op, outcome []byte) error {
 	p.tried[o.index] = true
-	return p.host.carryOut(p, p.Decide(protection.Determinant{Point: protection.Point{Index: o.index}, Outcome: outcome}))
+	return p.host.carryOut(p, p.Decide(protection.Determinant{Point: o.point(), Outcome: outcome}))
 }
 
 // take does to the process what out asks for.

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"hash/fnv"
 	"math/rand/v2"
+
+	"github.com/p2pmpi/p2pmpi/internal/protection"
 )
 
 // The contexts of the test programs: in one, receives name their source; in the
@@ -34,6 +36,15 @@ const (
 // shows reports whether a call shows the program something.
 func (o op) shows() bool { return o.kind != opSend && o.kind != opCheckpoint }
 
+// point returns the point that a call takes. The test programs number all their points in one
+// row, whatever their contexts.
+func (o op) point() protection.Point {
+	if o.kind == opRecvAny {
+		return protection.Point{Context: wild, Index: o.index}
+	}
+	return protection.Point{Context: o.context, Index: o.index}
+}
+
 // points reports whether a call takes a point.
 func (o op) points() bool { return o.kind == opRecvAny || o.kind == opDraw }
 
@@ -63,7 +74,7 @@ func scripts(rng *rand.Rand, n, length int) [][]op {
 		case rng.IntN(12) == 0:
 			all[rank] = append(all[rank], op{kind: opCheckpoint})
 		case rng.IntN(8) == 0:
-			all[rank] = append(all[rank], op{kind: opDraw, index: points[rank]})
+			all[rank] = append(all[rank], op{kind: opDraw, context: uint32(rng.IntN(2)), index: points[rank]})
 			points[rank]++
 		case len(open) > 0 && rng.IntN(5) < 2:
 			receive(rng.IntN(len(open)))
