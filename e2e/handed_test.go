@@ -134,18 +134,21 @@ func TestAttachHanded(t *testing.T) {
 	}
 }
 
+// unheard fails while somebody listens to a job that was handed to the peer.
+func (p *peerProcess) unheard() error {
+	s, err := p.status()
+	for _, j := range s.Submitted {
+		if j.Unheard.IsZero() {
+			err = errors.New("somebody listens")
+		}
+	}
+	return err
+}
+
 // attachHeard attaches to the only job of a home once its p2pboot knows that nobody listens.
 func attachHeard(t *testing.T, own *peerProcess, args ...string) *job {
 	t.Helper()
-	eventually(t, "that nobody listens", func() error {
-		s, err := own.status()
-		for _, j := range s.Submitted {
-			if j.Unheard.IsZero() {
-				err = errors.New("somebody does")
-			}
-		}
-		return err
-	})
+	eventually(t, "that nobody listens", own.unheard)
 	return attach(t, own.home, args...)
 }
 

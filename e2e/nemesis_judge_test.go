@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -35,17 +36,17 @@ func (b *battle) judge() {
 	b.tally.outcomes[verdict]++
 }
 
-// printed is what all p2pruns of the job have printed one after the other. A line may
-// have been written just before one was killed, and not noted: then it comes again.
+// printed is what all p2pruns of the job have printed one after the other.
 func (b *battle) printed() string {
-	var all strings.Builder
-	last := ""
-	for _, j := range b.jobs {
-		text := strings.TrimPrefix(j.stdout.String(), last)
-		all.WriteString(text)
-		last = text[strings.LastIndexByte(strings.TrimSuffix(text, "\n"), '\n')+1:]
+	most := 1 // a line may have been written just before p2prun was killed, and not noted
+	if b.plan.Client {
+		most = math.MaxInt // a peer tells again whatever was not acknowledged
 	}
-	return all.String()
+	all := ""
+	for _, j := range b.jobs {
+		all = nemesis.Continued(all, j.stdout.String(), most)
+	}
+	return all
 }
 
 // unprovoked are the processes that were failed though nothing had been done that may
@@ -91,7 +92,7 @@ func (b *battle) outvoted() bool {
 		peers[id] = true
 	}
 	lost := len(b.since)
-	if b.ending.Attached { // who goes on with a job has no vote
+	if b.ending.Attached && !b.plan.Client { // who goes on with a job has no vote
 		lost++
 	}
 	if len(peers) < 4 {

@@ -237,22 +237,22 @@ func (b *battle) killSubmitter() (attach func()) {
 		b.undone(nemesis.KillSubmitter, true) // it was killed before
 		return nil
 	}
-	kept, over := b.chronicle.state()
 	b.job.kill()
-	switch {
-	case b.job.status != -1: // the job is over
-	case b.home == "":
-		b.ending.Killed = true
-	default:
-		b.orphan = true
-		b.ending.Attached, b.ending.Kept, b.ending.Over = true, kept || b.ending.Kept, over
-		return b.attach
+	if b.job.status != -1 { // the job was over
+		return nil
 	}
-	return nil
+	b.orphan = true
+	b.chronicle.following.Wait()
+	kept, over := b.chronicle.state()
+	b.ending.Attached, b.ending.Kept, b.ending.Over = true, kept || b.ending.Kept, over
+	return b.attach
 }
 
 // attach goes on with a job whose p2prun was killed.
 func (b *battle) attach() {
+	if b.plan.Client {
+		eventually(b.t, "that nobody listens", b.submitter.unheard)
+	}
 	b.job = b.machines[0].startJob(b.t, "--home", b.home, "--json", "--attach")
 	b.jobs = append(b.jobs, b.job)
 	b.chronicle.follow(b.job)

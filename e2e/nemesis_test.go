@@ -184,13 +184,12 @@ func (b *battle) submit() {
 	if b.plan.Concentrate {
 		args = append(args, "-a", "concentrate")
 	}
-	home := b.submitter.home
+	b.home = b.submitter.home
 	if !b.plan.Client {
-		home = b.t.TempDir()
-		b.home = home
+		b.home = b.t.TempDir()
 		args = append(args, "--supernode", b.submitter.addr)
 	}
-	b.job = b.machines[0].submit(b.t, home, slices.Concat(args, b.program.options, b.program.command)...)
+	b.job = b.machines[0].submit(b.t, b.home, slices.Concat(args, b.program.options, b.program.command)...)
 	b.jobs = append(b.jobs, b.job)
 }
 

@@ -9,7 +9,7 @@ import (
 
 // An Ending is how a job ended, and what it had been through by then.
 type Ending struct {
-	Status int    // exit status of the last p2prun; -1 if that was killed
+	Status int    // exit status of the last p2prun; -1 if who waits for it has killed it
 	Said   string // by p2prun, with single blanks
 	Answer error  // what is wrong with what the job has printed and written
 
@@ -17,7 +17,6 @@ type Ending struct {
 	Severed  bool  // the submitter was cut off from all peers for long
 	Outvoted bool  // the majority of those who agree on views may have been lost
 
-	Killed   bool // p2prun was, and was not gone on with
 	Attached bool // p2prun was killed, and Status is that of one that went on with the job
 	Kept     bool // before that p2prun said that the job can be gone on with
 	Over     bool // before that the job had ended
@@ -32,7 +31,6 @@ const (
 	RankLost      Verdict = "a rank lost, and said so"
 	CutOff        Verdict = "submitter cut off, and said so"
 	NoMajority    Verdict = "no majority, and said so"
-	KilledHanded  Verdict = "p2prun killed, and the job with it" // that p2prun had handed to a peer
 	KilledEarly   Verdict = "p2prun killed before the job could be gone on with"
 	KilledTooLate Verdict = "p2prun killed when the job was over"
 )
@@ -64,9 +62,7 @@ const (
 // Judge says what an ending comes to.
 func (e Ending) Judge() Verdict {
 	switch {
-	case e.Status == killed && e.Killed:
-		return KilledHanded
-	case e.Status == killed || e.Status == timeout: // who waits for the job has killed it, or it has itself
+	case e.Status == killed || e.Status == timeout:
 		return Hang
 	case e.Status == ok && e.Answer != nil:
 		return WrongAnswer
@@ -96,8 +92,13 @@ func (e Ending) Watched() bool { return !e.Outvoted && (!e.Severed || e.Status =
 // gone reports whether who wanted to go on with the job was told that there is nothing to
 // go on with.
 func (e Ending) gone() bool {
-	return e.Status == usage && strings.Contains(e.Said, "no job to go on with") ||
-		e.Status == lost && strings.Contains(e.Said, "nothing of job")
+	switch e.Status {
+	case usage:
+		return strings.Contains(e.Said, "no job to go on with") || strings.Contains(e.Said, "it is about to end")
+	case lost:
+		return strings.Contains(e.Said, "nothing of job")
+	}
+	return false
 }
 
 func (e Ending) saysLost(rank int) bool {

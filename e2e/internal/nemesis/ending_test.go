@@ -36,11 +36,6 @@ func TestEndingsAreJudged(t *testing.T) {
 		"it takes too long":                      {Ending{Status: 75}, Hang},
 		"it takes too long, with reasons":        {Ending{Status: 75, Exposed: []int{1}, Severed: true, Said: rank1}, Hang},
 		"who waits for it has killed it":         {Ending{Status: -1}, Hang},
-		"p2prun killed, the job was handed":      {Ending{Status: -1, Killed: true}, KilledHanded},
-		"killed too late":                        {Ending{Status: 0, Killed: true}, RightAnswer},
-		"killed too late, wrong status":          {Ending{Status: 1, Killed: true}, WrongStatus},
-		"killed too late, shortage":              {Ending{Status: 69, Killed: true}, WrongStatus},
-		"killed too late, cancelled":             {Ending{Status: 130, Killed: true}, WrongStatus},
 		"gone on with":                           {Ending{Attached: true, Kept: true}, RightAnswer},
 		"gone on with, another answer":           {Ending{Attached: true, Kept: true, Answer: wrong}, WrongAnswer},
 		"gone on with before it was kept":        {Ending{Attached: true}, RightAnswer},
@@ -51,6 +46,7 @@ func TestEndingsAreJudged(t *testing.T) {
 		"gone on with by one that does not end":  {Ending{Status: -1, Attached: true, Kept: true}, Hang},
 		"killed early, nothing is left":          {Ending{Status: 70, Attached: true, Said: nothing}, KilledEarly},
 		"killed early, no job":                   {Ending{Status: 64, Attached: true, Said: noJob}, KilledEarly},
+		"killed early, it is being cancelled":    {Ending{Status: 64, Attached: true, Said: "job 12: it is about to end"}, KilledEarly},
 		"kept, and nothing is left":              {Ending{Status: 70, Attached: true, Kept: true, Said: nothing}, WrongStatus},
 		"kept, and no job":                       {Ending{Status: 64, Attached: true, Kept: true, Said: noJob}, WrongStatus},
 		"kept and over, no job":                  {Ending{Status: 64, Attached: true, Kept: true, Over: true, Said: noJob}, KilledTooLate},
@@ -66,7 +62,7 @@ func TestEndingsAreJudged(t *testing.T) {
 }
 
 func TestOnlyWrongsAreWrong(t *testing.T) {
-	for _, v := range []Verdict{RightAnswer, RankLost, CutOff, NoMajority, KilledHanded, KilledEarly, KilledTooLate} {
+	for _, v := range []Verdict{RightAnswer, RankLost, CutOff, NoMajority, KilledEarly, KilledTooLate} {
 		if v.Wrong() {
 			t.Errorf("%q is wrong", v)
 		}
