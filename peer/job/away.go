@@ -27,8 +27,8 @@ import (
 //	                         +-- despair, after Request.Away: the job ends
 //
 // A submitter that did not run for a while has been cut off, too, and finds that out by its
-// clock (wake). A peer that is away repeats what this one has not heard, and is told what it may have
-// missed (package launch, attachment.go). Nothing is decided here meanwhile (V2).
+// clock (wake). A peer that is away repeats what this one has not heard, and is told what it
+// may have missed (package launch, attachment.go). Nothing is decided here meanwhile (V2).
 
 // MaxAway bounds how long a job goes on while its peers and the submitter are cut off from
 // each other.
@@ -59,9 +59,9 @@ func (e *execution) leaves() bool {
 const (
 	// pulsePeriod is how often a job looks whether its process runs.
 	pulsePeriod = time.Second
-	// asleepPeriods is for how many periods of the detector, beside the tolerated hang, it
-	// does not run until it was as good as cut off: the peers have missed it.
-	asleepPeriods = 10
+	// asleepFor is for how long, or for how many periods of the detector, it does not run until
+	// it was as good as cut off: the peers have missed it. They tolerate a hang beside that.
+	asleepFor, asleepPeriods = 10 * time.Second, 10
 )
 
 // wake looks whether this process has run all the time, as it has not when it was stopped or
@@ -69,10 +69,9 @@ const (
 // not even that connections have broken means that they have ended. So all streams are made
 // anew.
 func (e *execution) wake() (r *Result) {
-	now := time.Now()
-	asleep := max(now.Sub(e.awake), now.Round(0).Sub(e.awake.Round(0))) // time in suspend is of the wall clock only
-	e.awake = now
-	if asleep < asleepPeriods*e.j.s.cfg.Period+e.j.s.cfg.Hang || !e.leaves() {
+	asleep := uptime() - e.awake
+	e.awake += asleep
+	if cfg := e.j.s.cfg; asleep < max(asleepFor, asleepPeriods*cfg.Period)+cfg.Hang || !e.leaves() {
 		return nil
 	}
 	if !e.parted {

@@ -61,7 +61,7 @@ type execution struct {
 	looks      <-chan time.Time
 	touches    <-chan time.Time         // nil: the job is not kept
 	pulse      <-chan time.Time         // nil: it does not matter whether this process runs all the time
-	awake      time.Time                // when it was last known to run
+	awake      time.Duration            // uptime when it was last known to run
 	search     context.CancelFunc       // of the search for a peer that is under way, or nil
 	searched   int                      // the rank that it is for
 	found      chan finding             // what came of it
@@ -147,7 +147,7 @@ func (e *execution) finish(ctx context.Context) Result {
 		e.pulse = pulse.C
 	}
 	begun := time.Now()
-	e.awake = begun
+	e.awake = uptime()
 	result := e.follow(ctx)
 	if e.replaced {
 		return e.yield(e.takenOver())
