@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -67,7 +68,7 @@ func expectInOrder(t *testing.T, want []string, jobs ...*job) (twice int) {
 }
 
 // TestAttachHanded kills p2prun, the p2pboot that it has handed its job to, or both, and goes
-// on with the job.
+// on with the job. While it runs: see TestR6AttachHandedInAFlood.
 func TestAttachHanded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -78,10 +79,8 @@ func TestAttachHanded(t *testing.T) {
 		alone bool // let p2prun be
 	}{
 		"the job begins":                           {steps: 100, begin: true},
-		"the job runs":                             {steps: 400},
 		"the job is over":                          {steps: 250, over: true},
 		"p2pboot too as the job begins":            {steps: 100, begin: true, peer: true},
-		"p2pboot too while the job runs":           {steps: 400, peer: true},
 		"p2pboot too and the job is over":          {steps: 250, peer: true, over: true},
 		"p2pboot, p2prun waits":                    {steps: 400, peer: true, alone: true},
 		"p2pboot, p2prun waits as the job is over": {steps: 250, peer: true, alone: true, over: true},
@@ -245,7 +244,7 @@ func TestR6AttachHandedInAFlood(t *testing.T) {
 // and collects its files.
 func TestAttachHandedHearsTheStatus(t *testing.T) {
 	t.Parallel()
-	for name, want := range map[string]int{"-exit": 5, "-abort": 5, "-write": 0} {
+	for name, want := range map[string]int{"-exit": 5, "-write": 0} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			peers := grid(t, 4, "--slots", "1")
@@ -271,6 +270,61 @@ func TestAttachHandedHearsTheStatus(t *testing.T) {
 				}
 			}
 			expectNothingLeft(t, peers)
+		})
+	}
+}
+
+// TestHandedJobHeals when its p2prun was killed and the program that it had built is gone.
+func TestHandedJobHeals(t *testing.T) {
+	t.Parallel()
+	peers := grid(t, 5, "--slots", "1")
+	own := boot(t, "--slots", "0", "--supernode", peers[0].addr)
+	built := filepath.Join(t.TempDir(), "built")
+	content, err := os.ReadFile(filepath.Join(bin, "stepper"))
+	if err == nil {
+		err = os.WriteFile(built, content, 0o755)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := handTo(t, own, "-n", "2", "-r", "2", built, "-steps", "400", "-every", "50", "-work", "0", "-pause", "20ms")
+	first.printed("rank 1 step 50 ")
+	first.kill()
+	if err := os.Remove(built); err != nil {
+		t.Fatal(err)
+	}
+	first.peerOf(peers, "1.0").kill()
+	second := attachHeard(t, own)
+	second.waitRunning() // it is told where the job runs
+	process, took := second.awaitHealed(1)
+	t.Logf("%s took the place of 1.0 after %v", process, took)
+	if s := second.wait(); s != 0 {
+		t.Errorf("exit status %d", s)
+	}
+	expectInOrder(t, stepperOutput(2, 400, 50), first, second)
+	expectNothingLeft(t, peers)
+}
+
+// TestO2HaltCancelsHandedJobs, also one to which nobody listens, and keeps nothing of it.
+func TestO2HaltCancelsHandedJobs(t *testing.T) {
+	t.Parallel()
+	for _, how := range []string{"", "--now"} {
+		t.Run("p2phalt "+how, func(t *testing.T) {
+			t.Parallel()
+			peers := grid(t, 4, "--slots", "1")
+			own := boot(t, "--slots", "0", "--supernode", peers[0].addr)
+			j := handTo(t, own, twoRanks("1000000")...)
+			j.printed("rank 1 step 50 ")
+			j.kill()
+			eventually(t, "that nobody listens", own.unheard)
+			args := append([]string{"--home", own.home}, strings.Fields(how)...)
+			if out, err := exec.Command(filepath.Join(bin, "p2phalt"), args...).CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			expectNothingLeft(t, peers)
+			if left, err := os.ReadDir(filepath.Join(own.home, "jobs")); err != nil || len(left) > 0 {
+				t.Errorf("left: %v, %v", left, err)
+			}
 		})
 	}
 }

@@ -201,7 +201,7 @@ func TestR6HandedJobOutlivesItsListener(t *testing.T) {
 		t.Errorf("ended with %+v, %v", r, err)
 	}
 	if got, want := u.text.String(), numbers(301, 1000); got != want {
-		t.Errorf("got %q, want %q", got, want)
+		t.Errorf("got %.80q, want %.80q", got, want)
 	}
 }
 
@@ -336,7 +336,7 @@ func TestS4NobodyAttaches(t *testing.T) {
 		s := newScript(actID, h.take)
 		s.say(job.Event{Kind: job.KeptEvent})
 		s.write(1, 1)
-		for range 3 {
+		for _, listens := range []time.Duration{2 * h.away, 0, 0} { // the last wait is over
 			h.hangUp()
 			time.Sleep(h.away - time.Second)
 			if h.unheard().IsZero() || ctx.Err() != nil {
@@ -348,7 +348,7 @@ func TestS4NobodyAttaches(t *testing.T) {
 			if err := h.listen(); !errors.Is(err, errListened) {
 				t.Errorf("two listen: %v", err)
 			}
-			time.Sleep(2 * h.away)
+			time.Sleep(listens)
 		}
 		h.hangUp()
 		time.Sleep(h.away)

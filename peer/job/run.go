@@ -179,9 +179,32 @@ func (j *run) describePrograms(ctx context.Context) error {
 			return fmt.Errorf("program %s: the file is empty", p.Path)
 		}
 		maps.Copy(j.local, filetransfer.Locate(m, source))
+		j.stow(ctx, p.Path, m[0])
 		j.spec.Programs = append(j.spec.Programs, jobspec.Program{
 			OS: p.OS, Arch: p.Arch, Digest: m[0].Digest.String(), Size: m[0].Size,
 		})
 	}
 	return nil
 }
+
+// stow has a program that somebody has handed in a place of its own: what p2prun has built
+// goes when that is killed, and a replica that is lost then needs it. Where there is no
+// room for it, it stays where it is.
+func (j *run) stow(ctx context.Context, program string, e filetransfer.Entry) {
+	if !j.s.cfg.Resident || e.Size > maxStowed {
+		return
+	}
+	store := j.s.cfg.Files.Store()
+	content, err := os.ReadFile(program)
+	if err == nil {
+		_, err = store.Put(ctx, j.spec.ID, content)
+	}
+	if err != nil || !store.Has(e.Digest) {
+		j.log.Info().Err(err).Msg("the program stays where it is")
+		return
+	}
+	j.local[e.Digest] = store.Path(e.Digest)
+}
+
+// maxStowed is how large a program may be to be read into memory for that.
+const maxStowed = 256 << 20
