@@ -92,7 +92,7 @@ func (b *battle) outvoted() bool {
 		peers[id] = true
 	}
 	lost := len(b.since)
-	if b.ending.Attached && !b.plan.Client { // who goes on with a job has no vote
+	if b.voteless {
 		lost++
 	}
 	if len(peers) < 4 {

@@ -203,6 +203,8 @@ func (b *battle) carryOut(s nemesis.Strike) (end func()) {
 		peer.kill()
 	case nemesis.KillSubmitter:
 		return b.killSubmitter()
+	case nemesis.KillResident:
+		return b.killResident()
 	case nemesis.Clock:
 		mend, ok := peer.machine.stepClock(b.t, s.By)
 		if !ok {
@@ -243,20 +245,41 @@ func (b *battle) killSubmitter() (attach func()) {
 	}
 	b.orphan = true
 	b.chronicle.following.Wait()
-	kept, over := b.chronicle.state()
-	b.ending.Attached, b.ending.Kept, b.ending.Over = true, kept || b.ending.Kept, over
+	b.resumed()
 	return b.attach
+}
+
+// resumed says that another process goes on with the job, or will.
+func (b *battle) resumed() {
+	kept, over := b.chronicle.state()
+	b.ending.Resumed, b.ending.Kept, b.ending.Over = true, kept || b.ending.Kept, over
+}
+
+// killResident kills the peer that lives on at the submitter, to which p2prun may have
+// handed the job.
+func (b *battle) killResident() (boot func()) {
+	if !b.submitter.alive() {
+		b.undone(nemesis.KillResident, true) // it was killed before
+		return nil
+	}
+	b.submitter.kill()
+	if b.plan.Client {
+		b.voteless = true
+		b.resumed()
+	}
+	return b.bootResident
 }
 
 // attach goes on with a job whose p2prun was killed.
 func (b *battle) attach() {
 	if b.plan.Client {
+		b.bootResident()
 		eventually(b.t, "that nobody listens", b.submitter.unheard)
 	}
 	b.job = b.machines[0].startJob(b.t, "--home", b.home, "--json", "--attach")
 	b.jobs = append(b.jobs, b.job)
 	b.chronicle.follow(b.job)
-	b.orphan = false
+	b.orphan, b.voteless = false, b.voteless || !b.plan.Client
 }
 
 // target is the process that a strike at one is aimed at; 0 if it has ended.

@@ -76,7 +76,7 @@ type field struct {
 func runRound(t *testing.T, r nemesis.Round, tally *tally) {
 	f := &field{t: t, tally: tally, disturbances: make(map[int]disturbance)}
 	f.machines, f.network = newEther(t, r.Network, nemesis.Peers+1)
-	f.submitter = f.machines[0].startPeer(t, t.TempDir(), "--slots", "0")
+	f.submitter = f.startResident(t.TempDir())
 	f.submitter.awaitReady()
 	for i := range nemesis.Peers {
 		if i%2 == 0 { // the others are as they always are
@@ -89,6 +89,26 @@ func runRound(t *testing.T, r nemesis.Round, tally *tally) {
 	}
 	for _, j := range r.Jobs {
 		f.run(j)
+	}
+}
+
+// startResident starts the submitter's peer, at the addresses that the others know;
+// awaitReady has to follow.
+func (f *field) startResident(home string) *peerProcess {
+	f.t.Helper()
+	args := []string{"--slots", "0", "--listen", "/ip4/0.0.0.0/tcp/4001", "--listen", "/ip4/0.0.0.0/udp/4001/quic-v1"}
+	for _, p := range f.peers {
+		args = append(args, "--supernode", p.addr)
+	}
+	return f.machines[0].startPeer(f.t, home, args...)
+}
+
+// bootResident boots the submitter's peer again if it was killed.
+func (f *field) bootResident() {
+	f.t.Helper()
+	if !f.submitter.alive() {
+		f.submitter = f.startResident(f.submitter.home)
+		f.submitter.awaitReady()
 	}
 }
 
@@ -155,6 +175,7 @@ type battle struct {
 	job       *job      // the last of them
 	home      string    // where p2prun kept the job; "" if it handed it to a peer
 	orphan    bool      // p2prun was killed, and nobody has gone on with the job yet
+	voteless  bool      // who submitted the job was killed: who goes on with it has no vote
 	begun     time.Time // the job runs
 	chronicle *chronicle
 	ending    nemesis.Ending // what is known of it yet

@@ -17,9 +17,9 @@ type Ending struct {
 	Severed  bool  // the submitter was cut off from all peers for long
 	Outvoted bool  // the majority of those who agree on views may have been lost
 
-	Attached bool // p2prun was killed, and Status is that of one that went on with the job
-	Kept     bool // before that p2prun said that the job can be gone on with
-	Over     bool // before that the job had ended
+	Resumed bool // p2prun was killed, or the peer that it had handed the job to, and the job gone on with
+	Kept    bool // before that p2prun said that the job can be gone on with
+	Over    bool // before that the job had ended
 }
 
 // A Verdict is what an Ending comes to.
@@ -31,8 +31,8 @@ const (
 	RankLost      Verdict = "a rank lost, and said so"
 	CutOff        Verdict = "submitter cut off, and said so"
 	NoMajority    Verdict = "no majority, and said so"
-	KilledEarly   Verdict = "p2prun killed before the job could be gone on with"
-	KilledTooLate Verdict = "p2prun killed when the job was over"
+	KilledEarly   Verdict = "submitter killed before the job could be gone on with"
+	KilledTooLate Verdict = "submitter killed when the job was over"
 )
 
 // What must not be.
@@ -55,6 +55,7 @@ const (
 	killed  = -1 // by a signal
 	ok      = 0
 	usage   = 64
+	noPeer  = 69
 	lost    = 70
 	timeout = 75
 )
@@ -68,9 +69,9 @@ func (e Ending) Judge() Verdict {
 		return WrongAnswer
 	case e.Status == ok:
 		return RightAnswer
-	case e.Attached && !e.Kept && e.gone():
+	case e.Resumed && !e.Kept && e.gone():
 		return KilledEarly
-	case e.Attached && e.Over && e.gone() && e.Answer == nil:
+	case e.Resumed && e.Over && e.gone() && e.Answer == nil:
 		return KilledTooLate
 	case e.Status != lost:
 		return WrongStatus
@@ -86,19 +87,20 @@ func (e Ending) Judge() Verdict {
 
 // Watched reports whether what became of the job's processes says anything about V3. Where the
 // majority may have been lost, the others may fail whom they do not reach; and of a job that ended
-// because its submitter was cut off, each peer has ended its part.
-func (e Ending) Watched() bool { return !e.Outvoted && (!e.Severed || e.Status == ok) }
+// because its submitter was cut off or killed, each peer has ended its part.
+func (e Ending) Watched() bool {
+	return !e.Outvoted && (e.Status == ok || !e.Severed && !e.gone())
+}
 
 // gone reports whether who wanted to go on with the job was told that there is nothing to
 // go on with.
 func (e Ending) gone() bool {
-	switch e.Status {
-	case usage:
-		return strings.Contains(e.Said, "no job to go on with") || strings.Contains(e.Said, "it is about to end")
-	case lost:
-		return strings.Contains(e.Said, "nothing of job")
+	why := map[int][]string{
+		usage:  {"no job to go on with", "it is about to end", "no such job is kept"},
+		noPeer: {"ended before the job did"},
+		lost:   {"nothing of job"},
 	}
-	return false
+	return slices.ContainsFunc(why[e.Status], func(text string) bool { return strings.Contains(e.Said, text) })
 }
 
 func (e Ending) saysLost(rank int) bool {

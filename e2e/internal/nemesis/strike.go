@@ -31,6 +31,7 @@ const (
 	Clock         Kind = "clock stepped" // of its peer
 	FullDisk      Kind = "disk full"     // no byte can be written in the peer's home
 	KillSubmitter Kind = "kill p2prun"   // and go on with the job, if that can be
+	KillResident  Kind = "kill resident" // the peer of the submitter's machine, and boot it again
 	// The submitter's machine: what must be borne with, and what the job ends of, or not.
 	BlinkSubmitter  Kind = "unplug the submitter for a moment"
 	UnplugSubmitter Kind = "unplug the submitter"
@@ -84,6 +85,7 @@ var traits = []trait{
 	{FullDisk, 4, Doubt, false, time.Second, 6 * time.Second},
 	{Clock, 4, None, false, time.Second, 8 * time.Second},
 	{KillSubmitter, 2, None, false, 100 * time.Millisecond, 6 * time.Second},
+	{KillResident, 2, None, false, 100 * time.Millisecond, 6 * time.Second},
 	{BlinkSubmitter, 2, None, false, 100 * time.Millisecond, time.Second},
 	{UnplugSubmitter, 2, None, false, 2 * time.Second, 9 * time.Second},
 	{Blink, 3, None, false, 100 * time.Millisecond, time.Second},
@@ -159,7 +161,7 @@ func (s Strike) String() string {
 	switch {
 	case s.Kind.Pair():
 		text += fmt.Sprintf(" %s and %s", s.Victim, s.Other)
-	case slices.Contains([]Kind{KillSubmitter, BlinkSubmitter, UnplugSubmitter}, s.Kind):
+	case slices.Contains([]Kind{KillSubmitter, KillResident, BlinkSubmitter, UnplugSubmitter}, s.Kind):
 	case s.Kind == Clock:
 		text += fmt.Sprintf(" by %v at %s", s.By, s.Victim)
 	case s.Kind == Loss:
