@@ -1,9 +1,12 @@
 package e2e
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/e2e/internal/nemesis"
@@ -101,4 +104,51 @@ func (c *chronicle) state() (kept, over bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.kept, c.over
+}
+
+// TestChronicleKnowsWhoWasFailedAndWhen also has a view grow, and ends as jobs do whose
+// processes are all told to.
+func TestChronicleKnowsWhoWasFailedAndWhen(t *testing.T) {
+	t.Parallel()
+	c := newChronicle(time.Now())
+	j := &job{events: make(chan event, 10)}
+	say := func(after time.Duration, e event) {
+		e.Time = c.begun.Add(after)
+		j.events <- e
+	}
+	view := func(r int, states ...string) event {
+		var e event
+		text := fmt.Sprintf(`{"event": "view", "view": {"r": %d, "states": ["%s"]}}`, r, strings.Join(states, `","`))
+		if err := json.Unmarshal([]byte(text), &e); err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	say(time.Second, event{Event: "view", Text: "rank 1 replica 0 was killed"})
+	say(time.Second, view(2, "live", "live", "failed", "live"))
+	say(2*time.Second, event{Event: "kept"})
+	say(3*time.Second, view(3, "live", "live", "vacant", "failed", "live", "live"))
+	say(4*time.Second, view(3, "finished", "failed", "vacant", "failed", "live", "live"))
+	say(5*time.Second, event{Event: "phase", Phase: "releasing"})
+	say(6*time.Second, view(3, "finished", "failed", "vacant", "failed", "live", "failed"))
+	close(j.events)
+	c.follow(j)
+	c.following.Wait()
+	killed, second := nemesis.Process{Rank: 1, Replica: 0}, nemesis.Process{Rank: 0, Replica: 1}
+	want := []nemesis.Failure{
+		{Process: killed, At: time.Second, Why: "view, at 1s: rank 1 replica 0 was killed"},
+		{Process: second, At: 4 * time.Second, Why: "nothing is said of it"},
+	}
+	if !slices.Equal(c.failures, want) {
+		t.Errorf("failures %v, want %v", c.failures, want)
+	}
+	if kept, over := c.state(); !kept || !over {
+		t.Errorf("kept %v, over %v", kept, over)
+	}
+	if at, ok := c.failedBy([]nemesis.Process{killed, second}); !ok || at != 4*time.Second {
+		t.Errorf("both failed by %v, %v", at, ok)
+	}
+	if _, ok := c.failedBy([]nemesis.Process{killed, {Rank: 1, Replica: 2}}); ok {
+		t.Error("one that was failed when the job was over counts")
+	}
 }
