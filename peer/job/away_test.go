@@ -1,6 +1,7 @@
 package job
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +46,18 @@ func (b *bed) partedOn() *execution {
 	return e
 }
 
+// nextHeard returns what is heard next.
+func (e *execution) nextHeard(t *testing.T) heard {
+	t.Helper()
+	select {
+	case h := <-e.inbox:
+		return h
+	case <-time.After(patience):
+		t.Fatal("nothing more is heard")
+		return heard{}
+	}
+}
+
 // TestR6WhatIsRepeatedAfterEachCutIsKeptOnce: the stream to a peer breaks again and again,
 // though nobody has found it silent. Each time it brings all that the user has not got of a
 // process that does not speak here yet, which counts against the peer once.
@@ -57,7 +70,10 @@ func TestR6WhatIsRepeatedAfterEachCutIsKeptOnce(t *testing.T) {
 		for i := range uint64(lines) {
 			p.writes(other, i, strings.Repeat("x", maxUnread/4-1)+"\n")
 		}
-		<-heardAll
+		select {
+		case <-heardAll:
+		case <-t.Context().Done():
+		}
 	})
 	e := b.partedOn()
 	l := e.runsOn[other]
@@ -65,17 +81,18 @@ func TestR6WhatIsRepeatedAfterEachCutIsKeptOnce(t *testing.T) {
 	for range cuts {
 		before := l.wire
 		for range 1 + lines {
-			h := <-e.inbox
-			if h.back {
+			if h := e.nextHeard(t); h.back {
 				e.resumed(h)
 			} else if l.hears(h) {
 				e.hear(h)
 			}
+			if l.err != nil {
+				t.Fatal(l.err)
+			}
 		}
 		heardAll <- struct{}{}
-		e.hear(<-e.inbox)
-		if l.err != nil || !l.away {
-			t.Fatalf("link %v, away %v; want its stream made anew", l.err, l.away)
+		if e.hear(e.nextHeard(t)); !l.away {
+			t.Fatal("its stream is not made anew")
 		}
 		if l.hears(heard{link: l, wire: before, msg: exitedMessage(other, wellEnded)}) {
 			t.Error("what the old stream brings is heard, and will be repeated")
@@ -111,22 +128,23 @@ func TestSubmitterWhosePeersHaveEndedWaitsForNobody(t *testing.T) {
 	}
 	defer e.views.Close()
 	for e.views.Contact() == viewgroup.InTouch {
-		<-e.agreed.news
+		select {
+		case <-e.agreed.news:
+		case <-time.After(patience):
+			t.Fatal("it is in touch with nobody, and does not know")
+		}
 	}
 	e.begin = &jobpb.ToPeer{}
 	for _, l := range e.links {
 		e.strand(l)
 	}
 	var r *Result
-	for late := time.After(patience); r == nil; {
-		select {
-		case <-late:
-			t.Fatal("it waits")
-		default:
-			r = e.turn(t.Context(), nil)
-		}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for r == nil && ctx.Err() == nil {
+		r = e.turn(ctx, nil)
 	}
-	if r.Status != StatusLost {
-		t.Errorf("status %d, %q", r.Status, r.Message)
+	if ctx.Err() != nil || r.Status != StatusLost {
+		t.Errorf("result %+v, %v", r, ctx.Err())
 	}
 }

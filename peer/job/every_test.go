@@ -307,7 +307,10 @@ func checkStep(before, after view.View) error {
 // into at its submitter, whatever the order in which it hears of things.
 func TestEveryOrder(t *testing.T) {
 	type size struct{ n, r, faults, joins, moves int }
-	jobs := []size{{1, 2, 2, 0, 0}, {1, 3, 1, 0, 0}, {2, 1, 1, 0, 0}, {1, 2, 1, 1, 0}, {1, 2, 1, 0, 2}}
+	jobs := []size{{1, 2, 2, 0, 0}, {2, 1, 1, 0, 0}}
+	if !raceEnabled {
+		jobs = append(jobs, size{1, 3, 1, 0, 0}, size{1, 2, 1, 1, 0}, size{1, 2, 1, 0, 2})
+	}
 	if *deep {
 		jobs = append(jobs, size{1, 3, 3, 0, 0}, size{2, 2, 1, 0, 0}, size{1, 2, 2, 1, 0}, size{1, 2, 1, 1, 1}, size{1, 3, 2, 0, 1})
 	}
