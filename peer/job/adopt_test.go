@@ -156,6 +156,7 @@ func TestR6AttachedDoesWithoutPeersThatAreLostWhenTheyHaveFinished(t *testing.T)
 func TestS4ResultThatNotAllHaveHeardOf(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1)
 	k := b.keptOn(3)
+	b.submitter.waits.tell = 3 * time.Second // one is tried for so long, and the others come in time
 	if err := k.writeResult(Result{Status: 5, Message: "as it was"}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -342,13 +343,18 @@ func TestAttachedFindsAPeerThatHasMoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.own.Peerstore().ClearAddrs(moved.ID())
+	found := make(chan struct{})
 	o := b.attach(k, map[view.Process]func(*part){
 		proc(0, 0): func(p *part) {
+			close(found)
 			p.back(agreedOn(2, proc(0, 0), view.Finished), exitedMessage(proc(0, 0), wellEnded))
 			p.writes(proc(0, 0), 0, "a\n")
 			p.closes(proc(0, 0), 1)
 		},
-		proc(0, 1): func(p *part) { p.back(agreedOn(2, proc(0, 0), view.Finished)) },
+		proc(0, 1): func(p *part) {
+			<-found
+			p.back(agreedOn(2, proc(0, 0), view.Finished))
+		},
 	})
 	o.want(StatusOK, "")
 	o.wrote(0, Stdout, "a\n")
