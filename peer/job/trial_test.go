@@ -130,7 +130,7 @@ func (c *trial) follow(s Step) error {
 // afterwards goes through everything that can become of c, and returns how many states
 // that were.
 func (c trial) afterwards(met map[string]bool) (int, error) {
-	key := fmt.Sprint(c.said, c.agreed, c.crashes, c.crashed, c.w.view.States, c.result != nil)
+	key := fmt.Sprint(c.said, c.agreed, c.crashes, c.crashed, string(c.w.view.States), c.result != nil)
 	if met[key] {
 		return 0, nil
 	}
