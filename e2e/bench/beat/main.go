@@ -6,7 +6,8 @@
 //	gap RANK LAST NEXT     the times of two arrivals, in nanoseconds since 1970
 //
 // It reads the clock of its machine, which may differ between replicas, but sends
-// none of what it reads.
+// none of what it reads. What it prints differs, so with replicas it wants
+// --on-divergence warn.
 package main
 
 import (

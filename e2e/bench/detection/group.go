@@ -17,13 +17,16 @@ import (
 )
 
 // A group is real processes, each on a machine of its own as far as the network can
-// tell: a network namespace, with a cable to the switch that is in the namespace of
-// this process.
+// tell: a network namespace, with a cable to the router that is in the namespace of
+// this process. With a switch each would know the hardware address of all that it
+// speaks to, and the kernel has room for some thousand of those in all its namespaces.
 type group struct {
 	members []*process
 	told    chan report
 	known   map[report]bool // what has been told, without its time
-	wrong   map[string]int  // by mode: verdicts about members that live
+	wrong   map[string]int  // by fault and mode: verdicts about members that live
+	missed  map[string]int  // likewise: verdicts that have not come
+	fault   string          // whose turn it is
 }
 
 // process is a member of a group.
@@ -31,7 +34,7 @@ type process struct {
 	cmd    *exec.Cmd
 	in     io.WriteCloser
 	out    *bufio.Reader
-	cable  string // the end of it at the switch
+	cable  string // the end of it at the router
 	about  string // its line: who it is and where
 	faulty bool   // it has been made to fail
 }
@@ -49,7 +52,7 @@ func newGroup(ctx context.Context, n int, hang time.Duration) (*group, error) {
 		told:  make(chan report, 4*n*n), // more than they ever say
 		known: make(map[report]bool), wrong: make(map[string]int),
 	}
-	if err := newSwitch(ctx); err != nil {
+	if err := newRouter(ctx); err != nil {
 		return nil, err
 	}
 	for i := range n {
@@ -74,15 +77,31 @@ func newGroup(ctx context.Context, n int, hang time.Duration) (*group, error) {
 		if _, err := fmt.Fprintf(p.in, "%d %d %d\n%s", n, i, hang, &all); err != nil {
 			return nil, errors.Join(err, g.close())
 		}
+	}
+	for i, p := range g.members {
+		if _, err := p.out.ReadString('\n'); err != nil {
+			return nil, errors.Join(fmt.Errorf("member %d has not met the others: %w", i, err), g.close())
+		}
+	}
+	for i, p := range g.members {
+		if _, err := fmt.Fprintln(p.in); err != nil {
+			return nil, errors.Join(err, g.close())
+		}
 		go g.listen(i, p.out) // until the member ends
 	}
 	return g, nil
 }
 
-// newSwitch makes a switch without cables.
-func newSwitch(ctx context.Context) error {
-	return ip(ctx, "", `link add lan type bridge
-		link set lan up`)
+// lan is where all members are. What is for one whose cable is cut is dropped
+// without a word.
+const lan = "10.78.0.0/16"
+
+// newRouter makes a router without cables.
+func newRouter(ctx context.Context) error {
+	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0); err != nil {
+		return err
+	}
+	return ip(ctx, "", "route replace blackhole "+lan)
 }
 
 // start starts member i and plugs it in.
@@ -118,13 +137,16 @@ func (p *process) plugIn(ctx context.Context, address string) error {
 	pid := strconv.Itoa(p.cmd.Process.Pid)
 	p.cable = "cable" + pid // one of another group may still be on its way out
 	err := ip(ctx, "", fmt.Sprintf(`link add %s type veth peer name eth0 netns %s
-		link set %[1]s master lan up`, p.cable, pid))
+		addr add 169.254.0.1/32 dev %[1]s
+		link set %[1]s up
+		route add %[3]s/32 dev %[1]s`, p.cable, pid, address))
 	if err != nil {
 		return err
 	}
 	err = ip(ctx, pid, fmt.Sprintf(`link set lo up
-		addr add %s/16 dev eth0
-		link set eth0 up`, address))
+		addr add %s/32 dev eth0
+		link set eth0 up
+		route add default via 169.254.0.1 dev eth0 onlink`, address))
 	if err != nil {
 		return err
 	}
@@ -144,7 +166,7 @@ func (g *group) listen(observer int, out io.Reader) {
 	}
 }
 
-// close ends all members, and takes the switch away.
+// close ends all members. Their cables go with them.
 func (g *group) close() error {
 	for _, p := range g.members {
 		p.cmd.Process.Kill()
@@ -152,7 +174,7 @@ func (g *group) close() error {
 	for _, p := range g.members {
 		p.cmd.Wait() // killed: that is no error
 	}
-	return ip(context.Background(), "", "link del lan")
+	return nil
 }
 
 // A realFault is a way for a process to fail.

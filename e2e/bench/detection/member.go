@@ -2,11 +2,14 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"fmt"
 	"io"
 	"time"
 
 	"github.com/libp2p/go-libp2p"
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/peerstore"
 	ma "github.com/multiformats/go-multiaddr"
@@ -27,6 +30,9 @@ var modes = []faultdetect.Mode{faultdetect.Gossip, faultdetect.Fast}
 //	in   an empty line
 //	out  ID ADDRESS
 //	in   MEMBERS SELF HANG, and MEMBERS lines ID ADDRESS
+//	out  an empty line, once it has connections to those that it sends tables to: those
+//	     of a large group have this machine's processors busy for longer than a period
+//	in   an empty line
 //	out  MODE MEMBER NANOSECONDS, for each verdict
 func member(address string, in io.Reader, out io.Writer) error {
 	fmt.Fprintln(out)
@@ -50,6 +56,13 @@ func member(address string, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
+	if err := connect(h, ids, self); err != nil {
+		return err
+	}
+	fmt.Fprintln(out)
+	if _, err := lines.ReadString('\n'); err != nil {
+		return fmt.Errorf("wait for the others: %w", err)
+	}
 	s := faultdetect.NewService(h, zerolog.Nop())
 	defer s.Close()
 	for _, mode := range modes {
@@ -68,6 +81,19 @@ func member(address string, in io.Reader, out io.Writer) error {
 	}
 	_, err = io.Copy(io.Discard, lines)
 	return err
+}
+
+// connect connects to the members that tables go to.
+func connect(h host.Host, ids []p2ppeer.ID, self int) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	for round := range faultdetect.Rounds(len(ids)) {
+		other := ids[faultdetect.Target(len(ids), self, uint64(round))]
+		if err := h.Connect(network.WithDialPeerTimeout(ctx, time.Minute), p2ppeer.AddrInfo{ID: other}); err != nil {
+			return fmt.Errorf("connect: %w", err)
+		}
+	}
+	return nil
 }
 
 // meet reads who the n members of the group are and where.
