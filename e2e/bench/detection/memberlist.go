@@ -10,10 +10,11 @@ import (
 )
 
 // memberlistTimes measures hashicorp/memberlist with its LAN defaults, at real
-// time: members of one process, on loopback, of which one is shut down.
+// time: members of one process, on loopback, of which four are shut down, one after the
+// other.
 func memberlistTimes(options) ([][]string, error) {
 	rows := [][]string{{"n", "memberlist: min", "mean", "max", "σ"}}
-	for _, n := range []int{8, 32, 64, 128} {
+	for _, n := range []int{8, 16, 32, 64, 128, 192} {
 		times, err := memberlistGroup(n)
 		if err != nil {
 			return nil, err
@@ -46,14 +47,21 @@ func (w *witness) knowing() []time.Time {
 	return w.when
 }
 
+// expect has it hear of a member's end from now on.
+func (w *witness) expect(name string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.lost, w.when = name, nil
+}
+
 // met returns when all members know all. memberlist tells that to nobody, so it is
 // asked.
 func met(members []*memberlist.Memberlist) error {
-	limit := time.Now().Add(time.Minute)
+	limit := time.Now().Add(5 * time.Minute) // large groups exchange all they know every two
 	for _, m := range members {
 		for m.NumMembers() < len(members) {
 			if time.Now().After(limit) {
-				return fmt.Errorf("%s knows %d of %d members after a minute", m.LocalNode().Name, m.NumMembers(), len(members))
+				return fmt.Errorf("%s knows %d of %d members after five minutes", m.LocalNode().Name, m.NumMembers(), len(members))
 			}
 			time.Sleep(10 * time.Millisecond)
 		}
@@ -62,7 +70,7 @@ func met(members []*memberlist.Memberlist) error {
 }
 
 func memberlistGroup(n int) (times []float64, err error) {
-	w := &witness{lost: "member0"}
+	w := &witness{}
 	var members []*memberlist.Memberlist
 	defer func() {
 		for _, m := range members {
@@ -72,10 +80,7 @@ func memberlistGroup(n int) (times []float64, err error) {
 	for i := range n {
 		c := memberlist.DefaultLANConfig()
 		c.Name, c.LogOutput = fmt.Sprintf("member%d", i), io.Discard
-		c.BindAddr, c.BindPort = "127.0.0.1", 0
-		if i > 0 {
-			c.Events = w
-		}
+		c.BindAddr, c.BindPort, c.Events = "127.0.0.1", 0, w
 		m, err := memberlist.Create(c)
 		if err != nil {
 			return nil, fmt.Errorf("create member %d of %d: %w", i, n, err)
@@ -90,13 +95,27 @@ func memberlistGroup(n int) (times []float64, err error) {
 	if err := met(members); err != nil {
 		return nil, err
 	}
+	for lost := range realRounds {
+		more, err := memberlistLoses(members[lost], w, n-1-lost)
+		if err != nil {
+			return nil, err
+		}
+		times = append(times, more...)
+	}
+	return times, nil
+}
+
+// memberlistLoses shuts a member down and returns after how many seconds each of so many
+// survivors knew.
+func memberlistLoses(m *memberlist.Memberlist, w *witness, survivors int) (times []float64, err error) {
+	w.expect(m.LocalNode().Name)
 	begun := time.Now()
-	if err := members[0].Shutdown(); err != nil {
+	if err := m.Shutdown(); err != nil {
 		return nil, err
 	}
-	for limit := begun.Add(time.Minute); len(w.knowing()) < n-1; time.Sleep(10 * time.Millisecond) {
+	for limit := begun.Add(time.Minute); len(w.knowing()) < survivors; time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(limit) {
-			return nil, fmt.Errorf("%d of %d members know after a minute", len(w.knowing()), n-1)
+			return nil, fmt.Errorf("%d of %d members know after a minute", len(w.knowing()), survivors)
 		}
 	}
 	for _, t := range w.knowing() {
