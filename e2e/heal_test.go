@@ -36,19 +36,27 @@ func (j *job) awaitHealedBy(rank int) (process string, took time.Duration, messa
 	return process, e.Took, messages
 }
 
+var (
+	healAt     = flag.Int("heal.at", 100, "step, of 5 ms each, at which a job begins to lose replicas")
+	healLosses = flag.Int("heal.losses", 2, "replicas that a job with checkpoints of 100 MiB loses")
+)
+
 // TestHeals kills one replica of a rank after the other, each time when the last one
 // has been replaced, and the peer of one of the new ones: of the processes that the
-// rank began with none is left, and the answer is right.
+// rank began with none is left, and the answer is right. The rank mostly waits for
+// messages, and a new replica does what it has done so far again.
 func TestHeals(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 5, "--slots", "1")
-	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "2", "-r", "2", "-w", "60", "--timeout", "110s",
-		filepath.Join(bin, "stepper"), "-steps", "4000", "-every", "20", "-work", "0s", "-pause", "5ms", "-pacer")
+	steps := *healAt + 3900
+	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "2", "-r", "2", "-w", "60", "--timeout", fmt.Sprint(110*time.Second+time.Duration(*healAt)*20*time.Millisecond),
+		filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "20", "-work", "0s", "-pause", "5ms", "-pacer")
 	j.waitRunning()
-	j.printed("rank 1 step 100 ")
+	begun := time.Now()
+	j.printed(fmt.Sprintf("rank 1 step %d ", *healAt))
 	live := []string{"1.0", "1.1"}
 	for i := range 3 {
-		victim := live[i%2]
+		victim, ran := live[i%2], time.Since(begun)
 		if i < 2 {
 			killProcess(t, j.peerOf(peers, victim), victim, syscall.SIGKILL)
 		} else {
@@ -56,12 +64,13 @@ func TestHeals(t *testing.T) {
 		}
 		process, took := j.awaitHealed(1)
 		live[i%2] = process
-		t.Logf("%s took the place of %s after %v", process, victim, took.Round(time.Millisecond))
+		t.Logf("%s took the place of %s after %v, of a run of %v: %.0f times as long", process, victim,
+			took.Round(time.Millisecond), ran.Round(time.Millisecond), ran.Seconds()/took.Seconds())
 	}
 	if s := j.wait(); s != 0 {
 		t.Fatalf("exit status %d", s)
 	}
-	expectStepper(t, j, 2, 4000, 20)
+	expectStepper(t, j, 2, steps, 20)
 	if text := j.stderr.String(); !strings.Contains(text, "3 new replicas given to ranks that had lost one") {
 		t.Errorf("not summed up in:\n%s", text)
 	}
@@ -96,25 +105,31 @@ func TestHealsUntilNobodyIsThereWhoBegan(t *testing.T) {
 func TestHealsFromACheckpoint(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 5, "--slots", "1")
-	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "2", "-r", "2", "-w", "60", "--timeout", "110s",
-		filepath.Join(bin, "stepper"), "-steps", "3000", "-every", "100", "-work", "0s", "-pause", "5ms", "-pacer",
+	steps := 1000 * (1 + *healLosses)
+	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "2", "-r", "2", "-w", "60", "--timeout", fmt.Sprint(time.Duration(*healLosses)*55*time.Second),
+		filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "100", "-work", "0s", "-pause", "5ms", "-pacer",
 		"-save", "250", "-state", "100")
 	j.waitRunning()
 	j.printed("rank 1 step 1000 ")
 	live := []string{"1.0", "1.1"}
-	for i, victim := range live {
+	var times []time.Duration
+	for i := range *healLosses {
+		victim := live[i%2]
 		killProcess(t, j.peerOf(peers, victim), victim, syscall.SIGKILL)
 		process, took, messages := j.awaitHealedBy(1)
-		live[i] = process
+		live[i%2] = process
+		times = append(times, took)
 		t.Logf("%s took the place of %s after %v, with %d messages", process, victim, took.Round(time.Millisecond), messages)
 		if messages >= 2*1000 { // each step has two
 			t.Errorf("%s was given %d messages: it has not gone on from a checkpoint", process, messages)
 		}
 	}
+	slices.Sort(times)
+	t.Logf("%d losses: median %v, least %v, greatest %v", len(times), times[len(times)/2], times[0], times[len(times)-1])
 	if s := j.wait(); s != 0 {
 		t.Fatalf("exit status %d", s)
 	}
-	expectStepper(t, j, 2, 3000, 100)
+	expectStepper(t, j, 2, steps, 100)
 	expectNothingLeft(t, peers)
 }
 
