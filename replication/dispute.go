@@ -77,8 +77,8 @@ func (p *Protocol) answerDisputes(of *backlog, m *protection.Message) {
 
 // answer gives this process's vote, and reports whether it never has to again. What the
 // receiver has got it hears from the receiver, and not from the replica that disputes
-// it, which may lie. Only when the receiver cannot say it any more, or what it said was
-// lost, there is nothing but that replica's word.
+// it: one of the two may lie. Only when the receiver cannot say it any more, what it said
+// was lost, or the message is forgotten, there is nothing but that replica's word.
 func (p *Protocol) answer(d dispute, m *protection.Message) bool {
 	receiver, b := view.Process{Rank: d.rank, Replica: d.replica}, p.outbox.streams[d.stream]
 	if b == nil || d.seq > b.seq || !p.v.Contains(receiver) || p.v.State(receiver) == view.Vacant {
@@ -88,14 +88,19 @@ func (p *Protocol) answer(d dispute, m *protection.Message) bool {
 		m = b.kept(d.seq)
 	}
 	heard := b.acked[d.replica] >= d.seq
+	same := heard && !b.blind[d.replica] && !b.differs[d.replica]
 	switch {
-	case heard && !b.blind[d.replica] && !b.differs[d.replica]: // it was compared, and may be gone
-		p.vote(d, &protection.Message{Seq: d.seq}, d.received)
 	case !heard && p.v.Live(receiver):
 		return false
 	case m != nil:
 		h := newHash(d.key)
-		p.vote(d, m, h.digest(m))
+		produced := h.digest(m)
+		if same {
+			d.received = produced
+		}
+		p.vote(d, m, produced)
+	case same: // it was compared, and forgotten
+		p.vote(d, &protection.Message{Seq: d.seq}, d.received)
 	}
 	return true
 }

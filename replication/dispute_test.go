@@ -39,13 +39,15 @@ func votes(t *testing.T, p *Protocol, from view.Process, f channel.Frame) []prot
 func TestR1DisputeThatLiesConvincesNobody(t *testing.T) {
 	p, ack := disputing(t)
 	liar, receiver := view.Process{Replica: 2}, view.Process{Rank: 1}
+	h := newHash(key{})
+	produced := uint64(h.digest(&protection.Message{Seq: 1, Dest: 1, Payload: []byte("hello")}))
 	if said := votes(t, p, liar, disputed(0, 1)); len(said) != 0 {
 		t.Errorf("says %v before it has heard from the receiver", said)
 	}
-	if said := votes(t, p, receiver, ack); len(said) != 1 || said[0].Differs() {
-		t.Errorf("says %v, want that it has produced what the receiver has got", said)
+	if said := votes(t, p, receiver, ack); len(said) != 1 || said[0].Differs() || said[0].Produced != produced {
+		t.Errorf("says %v, want that it has produced %016x, and the receiver has got it", said, produced)
 	}
-	if said := votes(t, p, liar, disputed(0, 1)); len(said) != 1 || said[0].Differs() {
+	if said := votes(t, p, liar, disputed(0, 1)); len(said) != 1 || said[0].Differs() || said[0].Produced != produced {
 		t.Errorf("asked again it says %v, want the same", said)
 	}
 }

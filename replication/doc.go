@@ -57,7 +57,10 @@
 // Not even 64 bits of SHA-256 without a key would be much better.
 //
 // A replica that is asked answers when the receiver has told it, too, what it has got:
-// who disputes a message may lie about that. Who is at fault a process cannot say. It says what it has produced (Output.Diverged)
+// who disputes a message may lie about that. Of a message that it has forgotten, since
+// all have acknowledged it, it can say no more than that it was the same as the receiver
+// told; so a receiver that lies late, to one replica alone, may have that one voted out. Who
+// is at fault a process cannot say. It says what it has produced (Output.Diverged)
 // and whoever makes the views judges: peer/job. Of what a replica cannot know it says
 // nothing: not of messages that a receiver has acknowledged on a channel that broke
 // twice, nor of those of a replica that is behind by some millions.

@@ -107,7 +107,8 @@ func (c *trial) word(k, j int) (s saying, can, must bool) {
 		differs := c.told[other][j] != honest && c.liar != proc(0, other)
 		must = must || differs && (other == k || c.w.r >= quorum && c.w.has(proc(0, other)))
 	}
-	// It is asked by the liar too.
+	// It is asked by the liar too. It keeps the message still: else it could not say what it
+	// has produced (package replication).
 	return saying{honest, c.told[k][j]}, must || c.liar.Rank == 0 && c.w.r >= quorum, must
 }
 
