@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 	"github.com/libp2p/go-msgio/pbio"
 
@@ -109,19 +110,21 @@ func (e *execution) strand(l *link) *Result {
 		return e.miss(l)
 	}
 	l.end()
+	last := l.stream
 	l.wire, l.away, l.awayAt = newWire(), true, time.Now() // what the old one still brings will be repeated
 	m := &jobpb.Resume{Job: e.j.spec.ID, Heard: l.count, Anew: e.adopted != nil}
 	pause := time.Until(l.backAt.Add(resumePause))
 	l.running.Go(func() { // ends with the link
 		if l.rest(pause) {
-			l.reopen(e.j.s, m, e.inbox, e.done)
+			l.reopen(e.j.s, last, m, e.inbox, e.done)
 		}
 	})
 	return nil
 }
 
-// reopen makes the stream anew. What it hears first goes to inbox.
-func (l *link) reopen(s *Submitter, resume *jobpb.Resume, inbox chan<- heard, done <-chan struct{}) {
+// reopen makes the stream anew, the last of which is nil if there was none. What it hears
+// first goes to inbox.
+func (l *link) reopen(s *Submitter, last network.Stream, resume *jobpb.Resume, inbox chan<- heard, done <-chan struct{}) {
 	h := s.cfg.Host
 	ctx, cancel := context.WithCancel(l.ctx)
 	defer cancel()
@@ -129,15 +132,13 @@ func (l *link) reopen(s *Submitter, resume *jobpb.Resume, inbox chan<- heard, do
 		l.running.Go(func() { l.locate(ctx, s) }) // ends with this function
 	}
 	m := &jobpb.ToPeer{Body: &jobpb.ToPeer_Resume{Resume: resume}}
-	for cut := time.Now(); l.ctx.Err() == nil; {
-		// On the old connection what is sent waits for TCP to try again, about as long as
-		// the link was cut. A new one may be another job's.
-		for _, c := range h.Network().ConnsToPeer(l.peer) {
-			if c.Stat().Opened.Before(cut) {
-				_ = c.Close()
-			}
-		}
-		cut = time.Now()
+	// On the old connection what is sent waits for TCP to try again, about as long as the
+	// link was cut. Others may be other jobs', and work: they have to show that they do not.
+	if last != nil {
+		_ = last.Conn().Close()
+	}
+	for {
+		begun := time.Now()
 		if w, answer, err := l.resume(h, m); err == nil {
 			select {
 			case inbox <- heard{link: l, wire: w, back: true, msg: answer}:
@@ -152,7 +153,14 @@ func (l *link) reopen(s *Submitter, resume *jobpb.Resume, inbox chan<- heard, do
 			}
 			return
 		}
-		l.rest(resumePause)
+		if !l.rest(resumePause) {
+			return
+		}
+		for _, c := range h.Network().ConnsToPeer(l.peer) {
+			if c.Stat().Opened.Before(begun) {
+				_ = c.Close()
+			}
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -103,6 +104,46 @@ func TestR6WhatIsRepeatedAfterEachCutIsKeptOnce(t *testing.T) {
 	if got := e.emission.Next(0, Stdout); got != lines {
 		t.Errorf("the user gets %d lines, want %d", got, lines)
 	}
+}
+
+// TestReopeningLeavesOtherJobsTheirConnections: many jobs of one process share the connections
+// to a peer. One that works is closed by no job but the one whose last stream was on it.
+func TestReopeningLeavesOtherJobsTheirConnections(t *testing.T) {
+	b := newBed(t, never, 1)
+	var asked atomic.Int32
+	b.resuming(b.peers[0], func(p *part) {
+		if asked.Add(1) == 3 {
+			p.vanish()
+		}
+		p.back()
+		p.in.ReadMsg(&jobpb.ToPeer{}) // until the stream is made anew
+	})
+	e := b.partedOn()
+	l, other := e.links[0], e.links[1]
+	other.peer = l.peer
+	reopened := func(l *link) {
+		e.strand(l)
+		for {
+			if h := e.nextHeard(t); h.back {
+				e.resumed(h)
+				return
+			}
+		}
+	}
+	closed := func(why string, c network.Conn, want bool) {
+		t.Helper()
+		if c.IsClosed() != want {
+			t.Errorf("%s, and the connection is closed: %v, want %v", why, c.IsClosed(), want)
+		}
+	}
+	shared := b.own.Network().ConnsToPeer(l.peer)[0]
+	reopened(l)
+	closed("the link had no stream", shared, false)
+	reopened(l)
+	closed("the link's last stream was on it", shared, true)
+	shared = l.stream.Conn()
+	reopened(other)
+	closed("the other link's first attempt on it has failed", shared, true)
 }
 
 // TestSubmitterWhosePeersHaveEndedWaitsForNobody though it is cut off, and would bear that
