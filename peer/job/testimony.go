@@ -15,8 +15,8 @@ import (
 
 // A process that takes no part in agreeing on views has them from the job's peers. Each
 // tells all changes, from the first on, and any of them may lie: so a change is taken once
-// more than half of those say the same that are here and have a part in the job. Of one
-// peer alone, the word is taken.
+// more than half of those say the same that are here and have a part in the view before it.
+// Of one peer alone, the word is taken.
 
 // A testimony is what one peer says that has been agreed on.
 type testimony struct {
@@ -76,14 +76,22 @@ func decide(voices []voice) (c viewgroup.Change, ok bool, err error) {
 }
 
 // voices returns what those who are here say of the change that follows on v: who runs
-// something in v, or has something to say.
+// something in v, and will hear of that change if it has not. Where there is nobody, those
+// who have failed before or have come later say what they know.
 func (e *execution) voices(v view.View) (all []voice) {
+	var others []voice
 	for _, l := range e.links {
 		c, said := l.testimony.of(v)
-		part := slices.ContainsFunc(l.processes, v.Has) && !l.testimony.outside
-		if l.err == nil && !isAway(l) && (said || part) {
+		switch part := slices.ContainsFunc(l.processes, v.Has); {
+		case l.err != nil || isAway(l) || !said && l.testimony.outside:
+		case part:
 			all = append(all, voice{l.peer, !said, c})
+		case said:
+			others = append(others, voice{l.peer, false, c})
 		}
+	}
+	if len(all) == 0 {
+		return others
 	}
 	return all
 }

@@ -2,6 +2,7 @@ package job
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -108,6 +109,50 @@ func TestPeersThatContradictEachOther(t *testing.T) {
 		if !strings.Contains(o.Message, short(m.ID())) {
 			t.Errorf("%q does not name peer %s", o.Message, short(m.ID()))
 		}
+	}
+}
+
+// TestHostilePeerThatIsVotedOutHasNoVoice in what has been agreed on since.
+func TestHostilePeerThatIsVotedOutHasNoVoice(t *testing.T) {
+	b := newBed(t, never, 1, 1)
+	lied := make(chan struct{})
+	o := b.attach(b.keptOn(2), map[view.Process]func(*part){
+		proc(0, 0): func(p *part) {
+			p.back(agreedOn(2, proc(0, 0), view.Failed), agreedOn(3, proc(0, 1), view.Failed))
+			p.writes(proc(0, 0), 0, "a\n")
+			p.acknowledged(1) // so it has been heard
+			close(lied)
+		},
+		proc(0, 1): func(p *part) {
+			p.back()
+			<-lied
+			p.say(agreedOn(2, proc(0, 0), view.Failed))
+			p.ends(proc(0, 1), "a\n", "b\n")
+			p.say(agreedOn(3, proc(0, 1), view.Finished))
+		},
+	})
+	o.want(StatusOK, "")
+	o.wrote(0, Stdout, "a\nb\n")
+}
+
+// TestPeerThatIsOutsideCountsAsFarAsItKnows: what it has heard of it says.
+func TestPeerThatIsOutsideCountsAsFarAsItKnows(t *testing.T) {
+	e := newHearing(t)
+	v := e.watch.View()
+	for i, l := range e.links {
+		if i%2 == 0 {
+			if err := l.testimony.add(agreedOn(2, proc(0, 1), view.Failed).GetAgreed()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		l.testimony.outside = i < 2
+	}
+	var got []bool // silent
+	for _, voice := range e.voices(v) {
+		got = append(got, voice.silent)
+	}
+	if want := []bool{false, false, true}; !slices.Equal(got, want) {
+		t.Errorf("silent are %v, want %v", got, want)
 	}
 }
 
