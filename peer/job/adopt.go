@@ -11,7 +11,6 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/peerstore"
 	ma "github.com/multiformats/go-multiaddr"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/internal/jobspec"
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -46,7 +45,7 @@ type adopted struct {
 	due       bool // those are to be given up that are late and have nothing to run
 	asked     bool // for a change that has yet to be agreed on
 	collected map[view.Process]*jobpb.Collected
-	early     map[view.Process][]heard // of processes that have yet to join
+	early     map[view.Process]backlog // of processes that have yet to join
 }
 
 // Attach goes on with a job that is kept, as Run would have. It ends likewise: when ctx ends
@@ -113,7 +112,7 @@ func newAdopted(j *run, shown [][2]uint64, begin *jobpb.ToPeer) *execution {
 		j.s.cfg.Host.Peerstore().AddAddrs(p.Peer, readAddrs(p.Addrs), peerstore.PermanentAddrTTL)
 	}
 	e := newExecution(j, r)
-	e.adopted = &adopted{collected: make(map[view.Process]*jobpb.Collected), early: make(map[view.Process][]heard)}
+	e.adopted = &adopted{collected: make(map[view.Process]*jobpb.Collected), early: make(map[view.Process]backlog)}
 	e.emission, e.begin, e.watch.begun = GoOn(shown), begin, begin != nil
 	for rank := range shown {
 		e.flows[rank] = [2]flow{{shown: shown[rank][0]}, {shown: shown[rank][1]}}
@@ -164,14 +163,11 @@ func (a *adopted) hear(l *link, m *jobpb.FromPeer) (meant bool, err error) {
 // putOff keeps what is said of a process that has yet to join, as far as changes have been
 // taken.
 func (e *execution) putOff(h heard, p view.Process) *Result {
-	a, size := e.adopted, proto.Size(h.msg)
-	for _, before := range a.early[p] {
-		size += proto.Size(before.msg)
+	early, err := e.adopted.early[p].add(h)
+	if err != nil {
+		return e.breach(h.link, fmt.Errorf("about %v, which has not joined: %w", p, err))
 	}
-	if size > 2*maxUnread {
-		return e.breach(h.link, fmt.Errorf("%d bytes about %v, which has not joined", size, p))
-	}
-	a.early[p] = append(a.early[p], h)
+	e.adopted.early[p] = early
 	return nil
 }
 
@@ -182,7 +178,7 @@ func (e *execution) hearPutOff(p view.Process) (r *Result) {
 	}
 	early := e.adopted.early[p]
 	delete(e.adopted.early, p)
-	for _, h := range early {
+	for _, h := range early.said {
 		if s := e.hear(h); r == nil {
 			r = s
 		}

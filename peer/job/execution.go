@@ -32,7 +32,7 @@ type execution struct {
 	explained  bool                              // the user knows the routes
 	keys       []byte                            // public key of each process, rank by rank; zeros for none
 	spoke      map[view.Process]bool             // for its rank, in a view so far
-	unspoken   map[view.Process][]*jobpb.Output  // what others have sent
+	unspoken   map[view.Process]backlog          // output that others have sent
 	ended      map[view.Process][2]bool          // streams that the process has closed
 	answers    map[view.Process]*jobpb.Collected // of those that were asked for their files; nil until they answer
 	unwritten  bool                              // the user's folder has not taken the files
@@ -85,7 +85,7 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 		unsaid:   make(map[int]bool),
 		keys:     make([]byte, j.req.N*j.req.R*proclink.KeySize),
 		spoke:    make(map[view.Process]bool),
-		unspoken: make(map[view.Process][]*jobpb.Output),
+		unspoken: make(map[view.Process]backlog),
 		ended:    make(map[view.Process][2]bool),
 		answers:  make(map[view.Process]*jobpb.Collected),
 		agreed:   newAgreed(),
@@ -319,7 +319,7 @@ func (e *execution) hear(h heard) *Result {
 		e.keep(p, b.Initialized.Key)
 		return e.apply(e.watch.Initialized(p))
 	case *jobpb.FromPeer_Output:
-		return e.output(h.link, p, b.Output)
+		return e.output(h, p)
 	case *jobpb.FromPeer_Exited:
 		return e.apply(e.watch.Exited(p, exitOf(b.Exited)))
 	case *jobpb.FromPeer_Aborted:

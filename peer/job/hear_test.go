@@ -23,7 +23,8 @@ func newHearing(t testing.TB) *execution {
 		j: j, watch: NewWatch(2, 2), emission: NewEmission(2),
 		spoke: make(map[view.Process]bool), runsOn: make(map[view.Process]*link), flows: make([][2]flow, 2), unsaid: make(map[int]bool),
 		avoided:  make(map[p2ppeer.ID]time.Time),
-		unspoken: make(map[view.Process][]*jobpb.Output), ended: make(map[view.Process][2]bool), answers: make(map[view.Process]*jobpb.Collected),
+		unspoken: make(map[view.Process]backlog), foretold: make(foretold),
+		ended: make(map[view.Process][2]bool), answers: make(map[view.Process]*jobpb.Collected),
 	}
 	e.accounts = e.newAccounts()
 	for _, p := range e.watch.View().Processes() {

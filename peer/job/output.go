@@ -3,8 +3,6 @@ package job
 import (
 	"fmt"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
@@ -29,10 +27,11 @@ const (
 // output handles records that the speaker of a rank wrote. What one sends that
 // has spoken is taken too: the word may come back to it, and what follows then
 // follows on that.
-func (e *execution) output(l *link, p view.Process, m *jobpb.Output) *Result {
+func (e *execution) output(h heard, p view.Process) *Result {
 	if !e.spoke[p] {
-		return e.untimely(l, p, m)
+		return e.untimely(h, p)
 	}
+	l, m := h.link, h.msg.GetOutput()
 	s := Stream(m.Stream)
 	if s != Stdout && s != Stderr {
 		return e.breach(l, fmt.Errorf("output stream %d", m.Stream))
@@ -72,15 +71,12 @@ func (e *execution) output(l *link, p view.Process, m *jobpb.Output) *Result {
 
 // untimely keeps what a process sends that has not spoken: its peer may have heard before
 // this one of a view in which it does, and sends it once.
-func (e *execution) untimely(l *link, p view.Process, m *jobpb.Output) *Result {
-	size := proto.Size(m)
-	for _, before := range e.unspoken[p] {
-		size += proto.Size(before)
+func (e *execution) untimely(h heard, p view.Process) *Result {
+	kept, err := e.unspoken[p].add(h)
+	if err != nil {
+		return e.breach(h.link, fmt.Errorf("output of %v, which does not speak: %w", p, err))
 	}
-	if size > 2*maxUnread {
-		return e.breach(l, fmt.Errorf("%d bytes of output of %v, which does not speak", size, p))
-	}
-	e.unspoken[p] = append(e.unspoken[p], m)
+	e.unspoken[p] = kept
 	return nil
 }
 
@@ -91,11 +87,12 @@ func (e *execution) hearUntimely() *Result {
 			continue
 		}
 		delete(e.unspoken, p)
-		for _, m := range kept {
-			if l := e.runsOn[p]; l.err == nil {
-				if r := e.output(l, p, m); r != nil {
-					return r
-				}
+		for _, h := range kept.said {
+			if h.link.err != nil {
+				break
+			}
+			if r := e.output(h, p); r != nil {
+				return r
 			}
 		}
 	}

@@ -9,7 +9,6 @@ import (
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -150,7 +149,7 @@ func (e *execution) hearStarting(h heard) error {
 	if !l.answered {
 		return unexpected(h.msg)
 	}
-	if l.early += proto.Size(h.msg); l.early > len(l.processes)*2*maxUnread {
+	if l.early += weight(h.msg); l.early > len(l.processes)*maxEarly {
 		return fmt.Errorf("it broke the protocol: %d bytes before the job was running", l.early)
 	}
 	e.early = append(e.early, h)
