@@ -41,17 +41,39 @@ type word struct {
 	text string // the same for people, a sentence without its end
 }
 
+// foretold is what processes say about receivers that have yet to join, by who says it.
+type foretold map[view.Process][]protection.Divergence
+
 // diverged takes the word of process p.
 func (e *execution) diverged(l *link, p view.Process, m *jobpb.Diverged) *Result {
 	v := e.watch.View()
-	if v.State(m.GetReceiver().View()) == view.Vacant { // it has joined in a view that is yet to come
-		return nil
-	}
 	d, err := m.Divergence(v)
-	if err != nil {
+	switch {
+	case v.State(d.Receiver) == view.Vacant: // it has joined in a view that is yet to come
+		if len(e.foretold[p]) < maxWords {
+			e.foretold[p] = append(e.foretold[p], d)
+		}
+		return nil
+	case err != nil:
 		return e.breach(l, err)
 	}
 	return e.apply(e.watch.Diverged(p, d, e.evidence(p, d)))
+}
+
+// hearForetold takes the words that came before their receiver, which has joined now.
+func (e *execution) hearForetold(receiver view.Process) (r *Result) {
+	v := e.watch.View()
+	for _, p := range v.Processes() {
+		for _, d := range e.foretold[p] {
+			if d.Receiver != receiver || d.Valid(p, v) != nil {
+				continue
+			}
+			if s := e.apply(e.watch.Diverged(p, d, e.evidence(p, d))); r == nil {
+				r = s
+			}
+		}
+	}
+	return r
 }
 
 // evidence says in words what process p says, with the peers that are concerned.

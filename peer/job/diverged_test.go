@@ -6,6 +6,8 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
 // says has replica k of rank 0 say that it has produced one thing as its first
@@ -140,5 +142,30 @@ func TestWordsAreBounded(t *testing.T) {
 	says(w, 2, proc(1, 0), 7, 5)
 	if s := w.Lost([]view.Process{proc(0, 1)}, "is lost"); s.Result == nil || s.Result.Status != StatusDiverged {
 		t.Errorf("got %+v, want what 0.2 has said to stop the job", s)
+	}
+}
+
+// TestWordAboutAReceiverThatHasYetToJoinIsHeardOnceItHas: who says it has heard of the view in
+// which the receiver joined before the submitter has.
+func TestWordAboutAReceiverThatHasYetToJoinIsHeardOnceItHas(t *testing.T) {
+	e := newHearing(t)
+	late := viewgroup.Change{Process: proc(1, 2), To: view.Live}
+	foretell := func(said view.Process, d protection.Divergence) *Result {
+		return e.hear(heard{link: e.runsOn[said], msg: &jobpb.FromPeer{Body: &jobpb.FromPeer_Diverged{Diverged: jobpb.FromDivergence(said, d)}}})
+	}
+	if r := foretell(proc(0, 1), protection.Divergence{Receiver: late.Process, Context: 256, Seq: 1, Produced: 7, Received: 5}); r != nil {
+		t.Fatal(r)
+	}
+	for i := range uint64(2 * maxWords) { // of one that lies: they take nothing from others
+		if r := foretell(proc(0, 0), protection.Divergence{Receiver: proc(0, 3), Seq: i}); r != nil {
+			t.Fatal(r)
+		}
+	}
+	if kept := len(e.foretold[proc(0, 0)]); kept != maxWords {
+		t.Errorf("%d words are kept of one, want %d", kept, maxWords)
+	}
+	e.expect(late)
+	if r := e.apply(e.watch.Committed(late)); r == nil || r.Status != StatusDiverged {
+		t.Errorf("once it has joined: %+v", r)
 	}
 }

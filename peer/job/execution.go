@@ -33,6 +33,7 @@ type execution struct {
 	keys       []byte                            // public key of each process, rank by rank; zeros for none
 	spoke      map[view.Process]bool             // for its rank, in a view so far
 	unspoken   map[view.Process]backlog          // output that others have sent
+	foretold   foretold                          // words about receivers that have yet to join
 	ended      map[view.Process][2]bool          // streams that the process has closed
 	answers    map[view.Process]*jobpb.Collected // of those that were asked for their files; nil until they answer
 	unwritten  bool                              // the user's folder has not taken the files
@@ -86,6 +87,7 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 		keys:     make([]byte, j.req.N*j.req.R*proclink.KeySize),
 		spoke:    make(map[view.Process]bool),
 		unspoken: make(map[view.Process]backlog),
+		foretold: make(foretold),
 		ended:    make(map[view.Process][2]bool),
 		answers:  make(map[view.Process]*jobpb.Collected),
 		agreed:   newAgreed(),
@@ -390,6 +392,7 @@ func (e *execution) apply(s Step) *Result {
 	}
 	if s.Joined != nil {
 		first(e.joined(*s.Joined))
+		first(e.hearForetold(*s.Joined))
 	}
 	for _, c := range s.Propose {
 		switch {
