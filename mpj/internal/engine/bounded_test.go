@@ -251,6 +251,7 @@ func TestR2MasterIsLostWhileItsSendWaits(t *testing.T) {
 	for _, mode := range []engine.Mode{engine.Standard, engine.Synchronous} {
 		job := localworld.New(soon(t), localworld.Config{Ranks: 2, Replicas: 2})
 		senders := make([]atomic.Pointer[engine.Engine], 2)
+		var waited [3]atomic.Bool // a receiver that is behind looks when the send is done
 		err := job.Run(func(p view.Process, e *engine.Engine) error {
 			if p.Rank == 0 {
 				senders[p.Replica].Store(e)
@@ -264,7 +265,10 @@ func TestR2MasterIsLostWhileItsSendWaits(t *testing.T) {
 			for i := range 3 {
 				err := until(e, func() bool {
 					s := senders[1].Load()
-					return s != nil && (s.Held() > 0 || i == 0 && mode == engine.Standard && s.SentTo(context2, 1) > 0)
+					if s != nil && (s.Held() > 0 || i == 0 && mode == engine.Standard && s.SentTo(context2, 1) > 0) {
+						waited[i].Store(true)
+					}
+					return waited[i].Load()
 				})
 				if err != nil {
 					return err
