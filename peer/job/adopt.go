@@ -193,10 +193,11 @@ const overdueFailed = 2 * time.Second
 // late goes on without those that have not come back in time.
 func (e *execution) late() *Result {
 	switch a := e.adopted; {
+	case a == nil && e.overdue != nil: // this process did not run meanwhile: they have more time
 	case a == nil:
 		return e.loseAway("it has not come back")
 	case a.hurried:
-		a.waited, a.due, e.overdue = true, true, nil
+		a.waited, a.due = true, true
 	default:
 		a.hurried, e.overdue = true, time.After(e.j.s.waits.back)
 	}

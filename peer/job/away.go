@@ -83,6 +83,9 @@ func (e *execution) wake() (r *Result) {
 			r = s
 		}
 	}
+	if e.views.Contact() == viewgroup.InTouch { // else it says when it is
+		e.overdue = time.After(e.j.s.waits.back)
+	}
 	return r
 }
 

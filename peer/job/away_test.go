@@ -2,12 +2,14 @@ package job
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-msgio/pbio"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -45,6 +47,35 @@ func (b *bed) partedOn() *execution {
 		}
 	})
 	return e
+}
+
+// agreeing has the submitter and some of the peers of b agree on the views of e, each of which
+// may vote. The job has begun.
+func (b *bed) agreeing(e *execution, with ...*member) {
+	b.Helper()
+	c := viewgroup.GroupConfig{
+		Job: "job", First: 1 + len(b.peers), Members: viewgroup.Members(1 + len(b.peers)), Peers: []p2ppeer.ID{b.own.ID()},
+		View: e.watch.View(), RunsOn: make(map[view.Process]int),
+		Committed: func(viewgroup.Committed) {}, Contact: func(viewgroup.Contact) {}, Came: func(viewgroup.Newcomer) {},
+	}
+	for i, m := range b.peers {
+		c.Peers = append(c.Peers, m.ID())
+		c.RunsOn[e.links[i].processes[0]] = i + 1
+	}
+	join := func(m *member, c viewgroup.GroupConfig) *viewgroup.Group {
+		c.Self = slices.Index(c.Peers, m.ID())
+		g, err := m.views.Join(c)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(g.Close)
+		return g
+	}
+	for _, m := range with {
+		join(m, c)
+	}
+	c.Committed, c.Contact = e.agreed.committed, e.agreed.contacted
+	e.views, e.begin = join(b.own, c), &jobpb.ToPeer{}
 }
 
 // nextHeard returns what is heard next.
@@ -151,23 +182,12 @@ func TestReopeningLeavesOtherJobsTheirConnections(t *testing.T) {
 func TestSubmitterWhosePeersHaveEndedWaitsForNobody(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1, 1)
 	e := b.partedOn()
-	c := viewgroup.GroupConfig{
-		Job: "job", First: 5, Members: viewgroup.Members(5), View: e.watch.View(), RunsOn: make(map[view.Process]int),
-		Committed: e.agreed.committed, Contact: e.agreed.contacted, Came: func(viewgroup.Newcomer) {},
-	}
-	c.Peers = append(c.Peers, b.own.ID())
-	for i, m := range b.peers {
-		c.Peers = append(c.Peers, m.ID())
-		c.RunsOn[e.links[i].processes[0]] = i + 1
+	for _, m := range b.peers {
 		b.resuming(m, func(p *part) {
 			p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Resumed{Resumed: &jobpb.Resumed{Error: "no such job here"}}})
 		})
 	}
-	var err error
-	if e.views, err = b.own.views.Join(c); err != nil {
-		t.Fatal(err)
-	}
-	defer e.views.Close()
+	b.agreeing(e)
 	for e.views.Contact() == viewgroup.InTouch {
 		select {
 		case <-e.agreed.news:
@@ -175,7 +195,6 @@ func TestSubmitterWhosePeersHaveEndedWaitsForNobody(t *testing.T) {
 			t.Fatal("it is in touch with nobody, and does not know")
 		}
 	}
-	e.begin = &jobpb.ToPeer{}
 	for _, l := range e.links {
 		e.strand(l)
 	}
@@ -187,5 +206,44 @@ func TestSubmitterWhosePeersHaveEndedWaitsForNobody(t *testing.T) {
 	}
 	if ctx.Err() != nil || r.Status != StatusLost {
 		t.Errorf("result %+v, %v", r, ctx.Err())
+	}
+}
+
+// asleep makes it long ago that the process of e was last known to run.
+func (e *execution) asleep() { e.awake = uptime() - 100*e.j.s.cfg.Period }
+
+// TestSubmitterThatDidNotRunWaitsNotForLong for who does not come back: it may never learn that
+// it was out of touch with those who agree on views.
+func TestSubmitterThatDidNotRunWaitsNotForLong(t *testing.T) {
+	b := newBed(t, never, 1, 1, 1, 1)
+	e := b.partedOn()
+	e.parted = false
+	b.agreeing(e, b.peers...)
+	e.asleep()
+	if r := e.wake(); r != nil || !e.parted {
+		t.Fatalf("result %v, parted: %v", r, e.parted)
+	}
+	if e.views.Contact() == viewgroup.InTouch && e.overdue == nil {
+		t.Error("nobody is given up, late or never")
+	}
+}
+
+// TestSubmitterThatDidNotRunGivesPeersTheirTimeAnew: it was waiting for them when it stopped
+// to run, and their time was over when it ran again.
+func TestSubmitterThatDidNotRunGivesPeersTheirTimeAnew(t *testing.T) {
+	b := newBed(t, never, 1, 1, 1, 1)
+	e := b.partedOn()
+	b.agreeing(e, b.peers...)
+	over := make(chan time.Time, 1)
+	over <- time.Now()
+	e.overdue = over
+	e.asleep()
+	if r := e.turn(t.Context(), nil); r != nil {
+		t.Errorf("result %+v", r)
+	}
+	for _, l := range e.links {
+		if l.err != nil || !l.away {
+			t.Errorf("%v: lost: %v, away: %v", l.processes, l.err, l.away)
+		}
 	}
 }

@@ -243,6 +243,7 @@ func (e *execution) next(ctx context.Context, also <-chan struct{}) func() *Resu
 	case <-e.patience:
 		return e.despair
 	case <-e.overdue:
+		e.overdue = nil
 		return e.late
 	case <-e.quiet:
 		return e.hearSilence
