@@ -68,7 +68,7 @@ func (s *Submitter) Attach(ctx context.Context, id string, sink Sink) Result {
 			Hint: fmt.Sprintf("make the folder %s, then attach again", k.kept.Request.OutputDir),
 		})
 	}
-	defer k.remove()
+	defer k.conclude(ctx)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if !k.kept.Ends.IsZero() {

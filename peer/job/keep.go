@@ -1,6 +1,7 @@
 package job
 
 import (
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -156,6 +157,7 @@ type keeper struct {
 	lock  *flock.Flock
 	shown *os.File
 	left  bool // another process is to go on with it: peers have yet to be told that the job is over
+	got   bool // the user has the result
 }
 
 // keep begins to keep a job of its own.
@@ -343,6 +345,13 @@ func (k *keeper) positions() ([][2]uint64, error) {
 	return out, nil
 }
 
+// delivered notes that the user has the result.
+func (k *keeper) delivered() {
+	if k != nil {
+		k.got = true
+	}
+}
+
 // close lets another process go on with the job.
 func (k *keeper) close() {
 	if k != nil {
@@ -356,6 +365,15 @@ func (k *keeper) close() {
 func (k *keeper) leave(peers int) {
 	if k != nil && k.kept.Result == nil {
 		k.left = peers > 0
+	}
+}
+
+// conclude forgets the job, which is over, unless the user has yet to get its result: who
+// attaches is told that, and what was printed last, if ctx, which the job had, did not end
+// because the user does not want to know.
+func (k *keeper) conclude(ctx context.Context) {
+	if k == nil || k.kept.Result == nil || k.got || errors.Is(context.Cause(ctx), context.Canceled) {
+		k.remove()
 	}
 }
 

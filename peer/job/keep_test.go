@@ -134,7 +134,8 @@ func TestAJobWithAResultIsOver(t *testing.T) {
 			t.Fatal(err)
 		}
 		k.leave(1)
-		k.remove()
+		k.delivered()
+		k.conclude(t.Context())
 		k.close()
 		if _, err := os.Stat(k.dir); (err != nil) != over {
 			t.Errorf("status %d with a peer that has not heard of it: %v", status, err)
@@ -160,6 +161,76 @@ func TestAJobWithAResultIsOver(t *testing.T) {
 	}
 	if _, err := os.Stat(k.dir); err == nil {
 		t.Error("it is still kept")
+	}
+}
+
+// TestAResultThatTheUserHasNotGotIsKept: the process ends while the user has yet to take it.
+// When he has cancelled, he does not want it.
+func TestAResultThatTheUserHasNotGotIsKept(t *testing.T) {
+	want := Result{Status: 5, Message: "as it was"}
+	ending := errors.New("the peer is ending")
+	for why, kept := range map[error]bool{ending: true, context.Canceled: false} {
+		s, k := keeping(t)
+		if err := k.writeResult(want, []Output{{Rank: 1, Stream: Stdout, Record: 1, Data: []byte("last ")}}); err != nil {
+			t.Fatal(err)
+		}
+		k.close()
+		ctx, end := context.WithCancelCause(t.Context())
+		s.Attach(ctx, k.kept.Job, func(e Event, done func(error)) {
+			if e.Kind == ResultEvent {
+				end(why)
+			}
+			done(context.Cause(ctx))
+		})
+		if _, err := s.Kept(k.kept.Job); (err == nil) != kept {
+			t.Errorf("ended because %v: kept %t, want %t", why, err == nil, kept)
+		}
+		if !kept {
+			continue
+		}
+		got := ""
+		r := s.Attach(t.Context(), k.kept.Job, Showing(func(e Event) error {
+			got += string(e.Data)
+			return nil
+		}))
+		if r != want || got != "" {
+			t.Errorf("attached: %+v, %q", r, got)
+		}
+		if _, err := s.Kept(k.kept.Job); err == nil {
+			t.Error("it is still kept")
+		}
+	}
+}
+
+// TestAResultOfItsOwnThatTheUserHasNotGotIsKept: as above, by the process that has begun the job.
+func TestAResultOfItsOwnThatTheUserHasNotGotIsKept(t *testing.T) {
+	for _, taken := range []bool{false, true} {
+		b := newBed(t, never, 1, 1)
+		b.submitter.cfg.Jobs = t.TempDir()
+		b.play(func(p *part) {
+			p.start()
+			p.enter()
+			p.ends(p.processes[0], "a\n")
+		})
+		req := b.request(1, 2)
+		req.Away = time.Minute
+		var r Result
+		b.submitter.Run(t.Context(), req, func(e Event, done func(error)) {
+			if e.Kind == ResultEvent {
+				if r = *e.Result; !taken {
+					done(errors.New("the peer is ending"))
+					return
+				}
+			}
+			done(nil)
+		})
+		all, err := Keeping(b.submitter.cfg.Jobs)
+		if err != nil || r.Status != StatusOK || (len(all) == 0) != taken {
+			t.Errorf("taken %t: kept %+v, %v; the result is %+v", taken, all, err, r)
+		}
+		if len(all) == 1 && (all[0].Result == nil || *all[0].Result != r) {
+			t.Errorf("kept %+v, want %+v", all[0].Result, r)
+		}
 	}
 }
 

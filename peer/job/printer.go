@@ -155,7 +155,11 @@ func (p *printer) settle(err error) {
 	p.mu.Lock()
 	i := p.handed[0]
 	p.mu.Unlock()
-	if err == nil && i.event.Record > 0 {
+	switch {
+	case err != nil:
+	case i.event.Kind == ResultEvent:
+		p.keeper.delivered()
+	case i.event.Record > 0:
 		p.note(i)
 	}
 	p.mu.Lock()

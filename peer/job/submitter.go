@@ -161,7 +161,7 @@ func (s *Submitter) Run(ctx context.Context, req Request, sink Sink) Result {
 	var err error
 	j.keeper, err = s.keep(j)
 	defer j.keeper.close()
-	defer j.keeper.remove()
+	defer j.keeper.conclude(ctx)
 	j.printer = newPrinter(j.spec.ID, sink, func(err error) { cancel(fmt.Errorf("nobody listens: %w", err)) }, j.keeper, s.cfg.Resident)
 	defer j.printer.close()
 	if err != nil {
