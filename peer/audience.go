@@ -30,6 +30,7 @@ type audience struct {
 	waiting  []line // in the order of their numbers
 	news     int    // of these may be lost
 	standing []line // acknowledged, and still so: where the job runs, what it does, its view
+	result   []line // once acknowledged: for who has come since
 	closed   error  // not nil: nobody will listen any more
 }
 
@@ -74,14 +75,15 @@ func (a *audience) add(e job.Event, done func(error), waited bool) bool {
 }
 
 // thin makes room for an event that may be lost: one is that says less of the same, or the
-// oldest when there are too many. mu is held.
+// oldest when there are too many, but not that the job is kept, which is said once and decides
+// what the listener does when this peer is killed. mu is held.
 func (a *audience) thin(e job.Event) {
 	lost := -1
 	if e.Kind == job.PhaseEvent {
 		lost = slices.IndexFunc(a.waiting, func(l line) bool { return l.Kind == e.Kind && l.Phase == e.Phase })
 	}
 	if lost < 0 && a.news == maxNews {
-		lost = slices.IndexFunc(a.waiting, func(l line) bool { return l.done == nil })
+		lost = slices.IndexFunc(a.waiting, func(l line) bool { return l.done == nil && l.Kind != job.KeptEvent })
 	}
 	if lost >= 0 {
 		a.waiting = slices.Delete(a.waiting, lost, lost+1)
@@ -97,6 +99,9 @@ func (a *audience) after(number uint64) []line {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	rest := a.waiting[a.upTo(number):]
+	if len(rest) == 0 && len(a.result) > 0 && a.result[0].Number > number {
+		rest = a.result
+	}
 	return slices.Clone(rest[:min(len(rest), maxBatch)])
 }
 
@@ -128,9 +133,12 @@ func (a *audience) acknowledge(number uint64) {
 	clear(a.waiting[:n])
 	a.waiting = a.waiting[n:]
 	for _, l := range had {
-		if l.done == nil {
+		switch {
+		case l.done == nil:
 			a.news--
 			a.stand(l)
+		case l.Kind == job.ResultEvent:
+			a.result = []line{l}
 		}
 	}
 	a.mu.Unlock()

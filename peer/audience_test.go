@@ -134,6 +134,7 @@ func TestR6AudienceLosesNothing(t *testing.T) {
 func TestAudienceIsBounded(t *testing.T) {
 	a := newAudience()
 	nothing := func(error) {}
+	a.tell(job.Event{Kind: job.KeptEvent}, nothing)
 	for i := range 10 * maxNews {
 		a.tell(job.Event{Kind: job.WarningEvent, Count: int64(i)}, nothing)
 		a.tell(job.Event{Kind: job.PhaseEvent, Phase: job.Staging, Count: int64(i)}, nothing)
@@ -146,7 +147,7 @@ func TestAudienceIsBounded(t *testing.T) {
 			t.Errorf("%s %d waits", l.Kind, l.Count)
 		}
 	}
-	if count[job.OutputEvent] != 10*maxNews || count[job.PhaseEvent] != 1 || count[job.WarningEvent] != maxNews-1 {
+	if count[job.OutputEvent] != 10*maxNews || count[job.PhaseEvent] != 1 || count[job.WarningEvent] != maxNews-2 || count[job.KeptEvent] != 1 {
 		t.Errorf("waiting: %v", count)
 	}
 }
@@ -170,5 +171,25 @@ func TestAudienceThatIsClosed(t *testing.T) {
 	a.acknowledge(3)
 	if want := []int{0, 1, 2}; !slices.Equal(heard, want) || len(a.after(0)) > 0 {
 		t.Errorf("done with %d, want %d; waiting %v", heard, want, a.after(0))
+	}
+}
+
+// TestAudienceTellsTheResultAgain: to who had come before the last listener's word did, also
+// when the job has ended since.
+func TestAudienceTellsTheResultAgain(t *testing.T) {
+	a, done := newAudience(), 0
+	settled := func(error) { done++ }
+	a.tell(job.Event{Kind: job.OutputEvent, Record: 1}, settled)
+	a.tell(job.Event{Kind: job.ResultEvent, Result: &job.Result{Message: "as it was"}}, settled)
+	first := a.after(0)
+	a.acknowledge(first[1].Number)
+	a.close(errOver)
+	second := a.after(0)
+	if len(second) != 1 || second[0].Result == nil || second[0].Number != first[1].Number || len(a.after(second[0].Number)) > 0 {
+		t.Fatalf("told %+v", second)
+	}
+	a.acknowledge(second[0].Number)
+	if done != 2 {
+		t.Errorf("done with %d times, want 2", done)
 	}
 }

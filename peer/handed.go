@@ -32,6 +32,7 @@ type handed struct {
 	ended    bool
 	since    time.Time   // that it is unheard
 	patience *time.Timer // for as long
+	times    int         // that it has become unheard
 }
 
 var (
@@ -76,13 +77,18 @@ func (h *handed) hangUp() {
 		h.abandon(errHungUp)
 		return
 	}
-	h.patience = time.AfterFunc(h.away, func() { // ends at once
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		if !h.listened {
-			h.abandon(fmt.Errorf("its p2prun has ended, and nobody has attached for %v, as --away says", h.away))
-		}
-	})
+	h.times++
+	times := h.times
+	h.patience = time.AfterFunc(h.away, func() { h.runOut(times) }) // ends at once
+}
+
+// runOut ends the job if nobody has listened since it became unheard so many times.
+func (h *handed) runOut(times int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.listened && h.times == times {
+		h.abandon(fmt.Errorf("its p2prun has ended, and nobody has attached for %v, as --away says", h.away))
+	}
 }
 
 // abandon ends a job to which nobody listens. mu is held.
@@ -121,6 +127,7 @@ func (h *handed) close() {
 	if h.patience != nil {
 		h.patience.Stop()
 	}
+	h.end(nil)
 	h.audience.close(errOver)
 	close(h.over)
 }

@@ -96,7 +96,7 @@ func newTheatre(t *testing.T, dir string, act play) *theatre {
 	mux := http.NewServeMux()
 	mux.Handle("/", c.routes())
 	mux.HandleFunc("POST /v1/jobs", func(w http.ResponseWriter, r *http.Request) {
-		h, err := c.hand("", time.Hour, run)
+		h, err := c.hand("", time.Hour, nil, run)
 		if err != nil {
 			t.Error(err)
 			return
@@ -108,7 +108,7 @@ func newTheatre(t *testing.T, dir string, act play) *theatre {
 			c.attachJob(w, r)
 			return
 		}
-		h, err := c.hand(actID, time.Hour, run) // as if it was kept
+		h, err := c.hand(actID, time.Hour, nil, run) // as if it was kept
 		if err != nil {
 			t.Error(err)
 			return
@@ -351,6 +351,10 @@ func TestS4NobodyAttaches(t *testing.T) {
 			time.Sleep(listens)
 		}
 		h.hangUp()
+		h.runOut(h.times - 1) // its timer had fired already when somebody came
+		if ctx.Err() != nil {
+			t.Fatalf("ended too early: %v", context.Cause(ctx))
+		}
 		time.Sleep(h.away)
 		synctest.Wait()
 		if cause := context.Cause(ctx); cause == nil || !strings.Contains(cause.Error(), "nobody has attached for 1m0s") {
@@ -364,4 +368,62 @@ func TestS4NobodyAttaches(t *testing.T) {
 		}
 		h.close()
 	})
+}
+
+// TestCancelBeforeTheFirstWord: who attaches and gives up before the job has said anything has
+// it cancelled all the same.
+func TestCancelBeforeTheFirstWord(t *testing.T) {
+	dir, begun, ended := shortDir(t), make(chan bool, 1), make(chan error, 1)
+	newTheatre(t, dir, func(ctx context.Context, s *script) {
+		begun <- true
+		<-ctx.Done()
+		ended <- context.Cause(ctx)
+	})
+	client := dialDir(t, dir)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { // ends with the play's beginning, or the test's
+		select {
+		case <-begun:
+			cancel()
+		case <-t.Context().Done():
+		}
+	}()
+	if _, err := client.Attach(ctx, job.Kept{Job: actID}, false, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("attached: %v", err)
+	}
+	select {
+	case err := <-ended:
+		if !errors.Is(err, context.Canceled) {
+			t.Errorf("ended because %v", err)
+		}
+	case <-time.After(deadline):
+		t.Fatal("the job goes on")
+	}
+}
+
+// TestAJobThatIsHandedToBeCancelled is, before it is gone on with: what it would need for that
+// may be missing. Nothing of it is left in the peer.
+func TestAJobThatIsHandedToBeCancelled(t *testing.T) {
+	life, end := context.WithCancel(t.Context())
+	defer end()
+	c := &control{peer: &Peer{life: life}, handed: make(map[string]*handed)}
+	var why []error
+	for _, cause := range []error{context.Canceled, nil} {
+		var its context.Context
+		_, err := c.hand(actID, time.Hour, cause, func(ctx context.Context, _ job.Sink) {
+			its = ctx
+			why = append(why, context.Cause(ctx))
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.jobs.Wait()
+		if its.Err() == nil {
+			t.Error("the context of a job that is over goes on")
+		}
+	}
+	if len(why) != 2 || !errors.Is(why[0], context.Canceled) || why[1] != nil {
+		t.Errorf("begun with %v", why)
+	}
 }

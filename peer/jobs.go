@@ -27,7 +27,7 @@ func (c *control) runJob(w http.ResponseWriter, r *http.Request) {
 		fail(w, http.StatusBadRequest, fmt.Errorf("read job: %w", err))
 		return
 	}
-	h, err := c.hand("", req.Away, func(ctx context.Context, sink job.Sink) { c.peer.submitter.Run(ctx, req, sink) })
+	h, err := c.hand("", req.Away, nil, func(ctx context.Context, sink job.Sink) { c.peer.submitter.Run(ctx, req, sink) })
 	if err != nil {
 		fail(w, http.StatusServiceUnavailable, err)
 		return
@@ -38,28 +38,31 @@ func (c *control) runJob(w http.ResponseWriter, r *http.Request) {
 // attachJob speaks to who asks for a job to which nobody listens, or goes on with one that
 // a peer of this home was killed with.
 func (c *control) attachJob(w http.ResponseWriter, r *http.Request) {
+	var why error
+	if r.URL.Query().Get("cancel") == "true" {
+		why = context.Canceled
+	}
 	id := r.PathValue("id")
 	h, err := c.find(id)
 	if err == nil {
-		err = h.listen()
+		if err = h.listen(); err == nil && why != nil {
+			h.cancel(why)
+		}
 	} else if kept, wrong := c.peer.submitter.Kept(id); wrong != nil {
 		err = wrong
 	} else {
-		h, err = c.hand(id, kept.Request.Away, func(ctx context.Context, sink job.Sink) { c.peer.submitter.Attach(ctx, id, sink) })
+		h, err = c.hand(id, kept.Request.Away, why, func(ctx context.Context, sink job.Sink) { c.peer.submitter.Attach(ctx, id, sink) })
 	}
 	if err != nil {
 		fail(w, http.StatusConflict, fmt.Errorf("job %s: %w", id, err))
 		return
 	}
-	if r.URL.Query().Get("cancel") == "true" {
-		h.cancel(context.Canceled)
-	}
 	c.speak(w, r, h)
 }
 
 // hand begins to follow a job as run does, which somebody listens to. Of one with an ID
-// that begins with that it is known that it is kept.
-func (c *control) hand(id string, away time.Duration, run func(context.Context, job.Sink)) (*handed, error) {
+// that begins with that it is known that it is kept. With why the job is cancelled before run.
+func (c *control) hand(id string, away time.Duration, why error, run func(context.Context, job.Sink)) (*handed, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -72,6 +75,9 @@ func (c *control) hand(id string, away time.Duration, run func(context.Context, 
 	h := &handed{audience: newAudience(), end: end, over: make(chan struct{}), away: away, kept: id != "", listened: true}
 	if id != "" {
 		c.handed[id] = h
+	}
+	if why != nil {
+		h.cancel(why)
 	}
 	c.jobs.Go(func() { // ends with the job, which ends with the peer's life
 		run(ctx, func(e job.Event, done func(error)) {

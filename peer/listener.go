@@ -74,15 +74,19 @@ func (l *listener) hear(ctx context.Context, begin func(context.Context) (*http.
 	defer hangUp()
 	stop := context.AfterFunc(ctx, hangUp)
 	resp, err := begin(wire)
+	if errors.Is(err, context.Canceled) { // the peer may have begun
+		l.client.cancel(ctx, l.id)
+	}
 	if err != nil {
 		return job.Result{}, err
 	}
 	defer resp.Body.Close()
-	if !stop() {
-		return job.Result{}, ctx.Err()
-	}
 	if at := resp.Header.Get("Location"); at != "" {
 		l.id = path.Base(at)
+	}
+	if !stop() {
+		l.client.cancel(ctx, l.id)
+		return job.Result{}, ctx.Err()
 	}
 	stop = context.AfterFunc(ctx, func() {
 		l.client.cancel(ctx, l.id)

@@ -86,7 +86,7 @@ type RunOptions struct {
 	// ExplainChannels tells which way the messages between any two processes go.
 	ExplainChannels bool
 	OnDivergence    string        // what happens when the replicas of a rank have not done the same
-	Away            time.Duration // that the job goes on when this machine and its peers are cut off from each other
+	Away            time.Duration // that the job goes on when this machine and its peers are cut off from each other, or nobody follows it
 	Heal            string        // On or Off: whether replicas that are lost are replaced
 	Attach          bool          // go on with a job that another p2prun has begun
 	Cancel          bool          // with Attach: end it
@@ -145,7 +145,7 @@ func (o *RunOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVarP(&o.Outputs, "output", "o", o.Outputs, "`PATTERN` of output files to collect")
 	flags.IntVarP(&o.Wait, "wait", "w", o.Wait, "`SECONDS` to wait for enough peers")
 	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "end the job after `TIME`, such as 90s or 10m")
-	flags.DurationVar(&o.Away, "away", o.Away, "with -r 2 or more: `TIME` that the job goes on\nwhile this machine is cut off from its peers")
+	flags.DurationVar(&o.Away, "away", o.Away, "with -r 2 or more: `TIME` that the job goes on\nwhile this machine is cut off, or p2prun or\nits p2pboot was killed; p2prun waits as long")
 	flags.IntVar(&o.Local, "local", o.Local, "start `P` throw-away peers on this machine")
 	flags.DurationVar(&o.Lose, "lose", o.Lose, "with --local: kill a peer `TIME` after the\nranks began, to watch the job survive")
 	flags.BoolVar(&o.ExplainChannels, "explain-channels", o.ExplainChannels, "tell how any two processes reach each other, and why")
