@@ -56,7 +56,9 @@ func (b *bed) attach(k *keeper, scripts map[view.Process]func(*part)) *outcome {
 			continue
 		}
 		m.SetStreamHandler(Protocol, func(s network.Stream) {
-			b.stage.acting.Add(1)
+			if !b.stage.enter(s) {
+				return
+			}
 			defer b.stage.acting.Done()
 			p := &part{bed: b, peer: m, stream: s, in: pbio.NewDelimitedReader(s, jobpb.MaxMessage), processes: []view.Process{q}}
 			defer p.leave()
@@ -69,7 +71,7 @@ func (b *bed) attach(k *keeper, scripts map[view.Process]func(*part)) *outcome {
 			s.Close()
 		})
 	}
-	b.Cleanup(b.stage.acting.Wait)
+	b.Cleanup(b.stage.end)
 	return b.follow(func(emit func(Event) error) Result { return b.submitter.Attach(b.Context(), k.kept.Job, Showing(emit)) }, nil)
 }
 

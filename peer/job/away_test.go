@@ -21,14 +21,16 @@ import (
 // its stream breaks.
 func (b *bed) resuming(m *member, script func(*part)) {
 	m.SetStreamHandler(Protocol, func(s network.Stream) {
-		b.stage.acting.Add(1)
+		if !b.stage.enter(s) {
+			return
+		}
 		defer b.stage.acting.Done()
 		p := &part{bed: b, peer: m, stream: s, in: pbio.NewDelimitedReader(s, jobpb.MaxMessage)}
 		defer p.leave()
 		await(p, (*jobpb.ToPeer).GetResume)
 		script(p)
 	})
-	b.Cleanup(b.stage.acting.Wait)
+	b.Cleanup(b.stage.end)
 }
 
 // partedOn returns a running job of 2 ranks and 2 replicas whose submitter, that of b, is

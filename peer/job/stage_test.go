@@ -22,7 +22,28 @@ type stage struct {
 	mu     sync.Mutex
 	script func(*part)
 	parts  int // played so far
+	over   bool
 	acting sync.WaitGroup
+}
+
+// enter counts one in who acts, unless the test is over: its stream is then refused.
+func (s *stage) enter(stream network.Stream) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.over {
+		_ = stream.Reset()
+		return false
+	}
+	s.acting.Add(1)
+	return true
+}
+
+// end waits until nobody acts any more.
+func (s *stage) end() {
+	s.mu.Lock()
+	s.over = true
+	s.mu.Unlock()
+	s.acting.Wait()
 }
 
 // play gives the peers of b their script for the next job. A part obeys Stop
@@ -39,7 +60,7 @@ func (b *bed) play(script func(*part)) {
 	for _, m := range append([]*member{b.own}, b.peers...) {
 		m.SetStreamHandler(Protocol, func(s network.Stream) { b.act(m, s) })
 	}
-	b.Cleanup(b.stage.acting.Wait)
+	b.Cleanup(b.stage.end)
 }
 
 // A part is what one peer plays in one job.
@@ -69,7 +90,9 @@ var (
 )
 
 func (b *bed) act(m *member, s network.Stream) {
-	b.stage.acting.Add(1)
+	if !b.stage.enter(s) {
+		return
+	}
 	defer b.stage.acting.Done()
 	p := &part{bed: b, peer: m, stream: s, in: pbio.NewDelimitedReader(s, jobpb.MaxMessage)}
 	defer p.leave()
