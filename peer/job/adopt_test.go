@@ -49,6 +49,7 @@ func (b *bed) keptOn(r int) *keeper {
 func (b *bed) attach(k *keeper, scripts map[view.Process]func(*part)) *outcome {
 	b.Helper()
 	k.close()
+	b.stage.begin(b)
 	for i, m := range b.peers {
 		q := k.kept.Peers[i].Processes[0]
 		script, ok := scripts[q]
@@ -71,7 +72,6 @@ func (b *bed) attach(k *keeper, scripts map[view.Process]func(*part)) *outcome {
 			s.Close()
 		})
 	}
-	b.Cleanup(b.stage.end)
 	return b.follow(func(emit func(Event) error) Result { return b.submitter.Attach(b.Context(), k.kept.Job, Showing(emit)) }, nil)
 }
 

@@ -20,6 +20,7 @@ import (
 // resuming has a peer of b follow a script whenever it is asked to resume its part. Then
 // its stream breaks.
 func (b *bed) resuming(m *member, script func(*part)) {
+	b.stage.begin(b)
 	m.SetStreamHandler(Protocol, func(s network.Stream) {
 		if !b.stage.enter(s) {
 			return
@@ -30,7 +31,6 @@ func (b *bed) resuming(m *member, script func(*part)) {
 		await(p, (*jobpb.ToPeer).GetResume)
 		script(p)
 	})
-	b.Cleanup(b.stage.end)
 }
 
 // partedOn returns a running job of 2 ranks and 2 replicas whose submitter, that of b, is

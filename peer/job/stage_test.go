@@ -38,6 +38,14 @@ func (s *stage) enter(stream network.Stream) bool {
 	return true
 }
 
+// begin lets peers act until the test ends, which may be one of several on this stage.
+func (s *stage) begin(b *bed) {
+	s.mu.Lock()
+	s.over = false
+	s.mu.Unlock()
+	b.Cleanup(s.end)
+}
+
 // end waits until nobody acts any more.
 func (s *stage) end() {
 	s.mu.Lock()
@@ -50,6 +58,7 @@ func (s *stage) end() {
 // once the script returns, or where it waits for something else; a part whose
 // stream ends is over.
 func (b *bed) play(script func(*part)) {
+	b.stage.begin(b)
 	b.stage.mu.Lock()
 	defer b.stage.mu.Unlock()
 	first := b.stage.script == nil
@@ -60,7 +69,6 @@ func (b *bed) play(script func(*part)) {
 	for _, m := range append([]*member{b.own}, b.peers...) {
 		m.SetStreamHandler(Protocol, func(s network.Stream) { b.act(m, s) })
 	}
-	b.Cleanup(b.stage.end)
 }
 
 // A part is what one peer plays in one job.
