@@ -11,8 +11,9 @@ import (
 func TestDivergence(t *testing.T) {
 	t.Parallel()
 	// Of 200 steps, so that a replica that is starved still gets there, and the others
-	// vote, before the rest of its rank is done.
-	const half = "message 101 to rank 1"
+	// vote, before the rest of its rank is done; at one of the first, before another replica
+	// can have been so far ahead that it is the master.
+	const odd = "message 6 to rank 1"
 	tests := []struct {
 		name   string
 		args   []string
@@ -20,11 +21,11 @@ func TestDivergence(t *testing.T) {
 		says   []string // on standard error
 		never  string
 	}{
-		{"clock", []string{"-r", "2", "clock"}, 65, []string{"the replicas of rank 0 have diverged", "rank 0 replica 1 on peer", half}, ""},
-		{"environment", []string{"-r", "2", "environment"}, 65, []string{"the replicas of rank 0 have diverged", "rank 0 replica 1 on peer", half}, ""},
-		{"told only", []string{"-r", "2", "--on-divergence", "warn", "clock"}, 0, []string{"rank 0 replica 1 on peer", half}, ""},
-		{"one of three", []string{"-r", "3", "corrupt=1"}, 0, []string{"rank 0 replica 1 was voted out", half}, "lost"},
-		{"the master of three", []string{"-r", "3", "corrupt=0"}, 65, []string{"the replicas of rank 0 have diverged", half}, "voted out"},
+		{"clock", []string{"-r", "2", "clock"}, 65, []string{"the replicas of rank 0 have diverged", "rank 0 replica 1 on peer", odd}, ""},
+		{"environment", []string{"-r", "2", "environment"}, 65, []string{"the replicas of rank 0 have diverged", "rank 0 replica 1 on peer", odd}, ""},
+		{"told only", []string{"-r", "2", "--on-divergence", "warn", "clock"}, 0, []string{"rank 0 replica 1 on peer", odd}, ""},
+		{"one of three", []string{"-r", "3", "corrupt=1"}, 0, []string{"rank 0 replica 1 was voted out", odd}, "lost"},
+		{"the master of three", []string{"-r", "3", "corrupt=0"}, 65, []string{"the replicas of rank 0 have diverged", odd}, "voted out"},
 		{"a last message is missing", []string{"-r", "2", "last"}, 65, []string{"the replicas of rank 0 have diverged", "on communicator 1"}, ""},
 		{"a message to itself", []string{"-r", "2", "self"}, 65, []string{"the replicas of rank 0 have diverged", "messages to rank 0 on communicator 1"}, ""},
 		{"what is printed", []string{"-r", "2", "print"}, 65, []string{"the replicas of rank 0 have diverged", "has printed 18 bytes"}, ""},
@@ -37,7 +38,7 @@ func TestDivergence(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			at := len(tt.args) - 1
 			args := append([]string{"--home", t.TempDir(), "--supernode", peers[0].addr, "-n", "2", "-w", "60", "--timeout", "110s"}, tt.args[:at]...)
-			j := startJob(t, append(args, filepath.Join(bin, "fickle"), "-steps", "200", tt.args[at])...)
+			j := startJob(t, append(args, filepath.Join(bin, "fickle"), "-steps", "200", "-at", "5", tt.args[at])...)
 			if s := j.wait(); s != tt.status {
 				t.Errorf("exit status %d, want %d", s, tt.status)
 			}

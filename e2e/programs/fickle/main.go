@@ -1,7 +1,7 @@
-// Fickle is a program that breaks the promise to be repeatable: half-way, rank 0
+// Fickle is a program that breaks the promise to be repeatable: at some step rank 0
 // passes something around the ring that is not the same at all its replicas.
 //
-//	fickle [-steps K] none|clock|environment|corrupt=REPLICA|last|self|print
+//	fickle [-steps K] [-at STEP] none|clock|environment|corrupt=REPLICA|last|self|print
 //
 // With the last three it is at the end: replica 1 does not send a last message, sends
 // itself another one, or prints something else. What is printed is in out.txt too.
@@ -19,7 +19,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
-var steps = flag.Int("steps", 40, "how many steps")
+var (
+	steps = flag.Int("steps", 40, "how many steps")
+	odd   = flag.Int("at", 0, "which of them is the odd one")
+)
 
 func main() {
 	flag.Parse()
@@ -37,7 +40,7 @@ func run(how string) error {
 	value := make([]byte, 64)
 	for step := range *steps {
 		copy(value, fmt.Sprintf("%064d", step))
-		if world.Rank() == 0 && step == *steps/2 {
+		if world.Rank() == 0 && step == *odd {
 			if err := spoil(value, how, world.Replica()); err != nil {
 				return err
 			}
@@ -48,14 +51,14 @@ func run(how string) error {
 		// Replicas that run on get a chance to hear of it.
 		time.Sleep(20 * time.Millisecond)
 	}
-	odd := ""
+	last := ""
 	if world.Rank() == 0 && world.Replica() == 1 {
-		odd = how
+		last = how
 	}
-	if err := part(world, how, odd); err != nil {
+	if err := part(world, how, last); err != nil {
 		return err
 	}
-	text := fmt.Sprintf("rank %d done%s\n", world.Rank(), map[bool]string{true: " twice"}[odd == "print"])
+	text := fmt.Sprintf("rank %d done%s\n", world.Rank(), map[bool]string{true: " twice"}[last == "print"])
 	fmt.Print(text)
 	if err := os.WriteFile("out.txt", []byte(text), 0o600); err != nil {
 		return err
@@ -64,8 +67,8 @@ func run(how string) error {
 }
 
 // part does what is different at the end at the odd replica.
-func part(world *mpj.World, how, odd string) error {
-	c, value := world.Comm, []byte(odd)
+func part(world *mpj.World, how, last string) error {
+	c, value := world.Comm, []byte(last)
 	if how == "self" {
 		r, err := mpj.Irecv(c, make([]byte, len(how)), c.Rank(), 1)
 		if err != nil {
@@ -78,7 +81,7 @@ func part(world *mpj.World, how, odd string) error {
 			return err
 		}
 	}
-	if how == "last" && odd == "" {
+	if how == "last" && last == "" {
 		if c.Rank() == 0 {
 			return mpj.Send(c, value, 1, 1)
 		}
