@@ -44,10 +44,10 @@ var scenarios = []scenario{
 		[]event{{kind: crashes, from: 2}, {kind: tells, from: 0, to: 2}}, 1},
 	{"the submitter's is gone, and another one is lost", 4, []wish{{1, finishes(0)}}, allowed{waits: 5, crashes: 2},
 		after([]event{{kind: crashes, from: 0}}, elected, []event{{kind: tells, from: 1, to: 0}, {kind: quietens}}, passes(2)), 0},
-	{"the submitter's is silent for long, and another one is lost", 4, []wish{{1, finishes(0)}}, allowed{waits: 10, crashes: 2},
-		after([]event{{kind: crashes, from: 0}}, elected, passes(8)), 0},
-	{"the submitter's comes back after it has been replaced", 4, []wish{{0, joins()}}, allowed{waits: 11, cuts: 1, heals: 1},
-		after([]event{{kind: cut, from: 0}}, elected, passes(8), []event{{kind: heals}, {kind: introduces, from: 4}, {kind: proposes}}), 1},
+	{"the submitter's is silent for long, and another one is lost", 4, []wish{{1, finishes(0)}}, allowed{waits: 11, crashes: 2},
+		after([]event{{kind: crashes, from: 0}}, elected, passes(9)), 0},
+	{"the submitter's comes back after it has been replaced", 4, []wish{{0, joins()}}, allowed{waits: 12, cuts: 1, heals: 1},
+		after([]event{{kind: cut, from: 0}}, elected, passes(9), []event{{kind: heals}, {kind: introduces, from: 4}, {kind: proposes}}), 1},
 }
 
 // passes has so many elections' time pass at member 1, which leads, while all goes well.

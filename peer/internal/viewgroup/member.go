@@ -221,9 +221,7 @@ func (m *Member) holds() bool {
 func (m *Member) Tick() Output {
 	m.now++
 	m.attempt(func() error { m.node.Tick(); return nil })
-	if m.Leads() {
-		m.touched = max(m.touched, m.majorityHeard())
-	} else {
+	if !m.Leads() {
 		m.followed = m.now
 	}
 	m.listen()
@@ -262,6 +260,8 @@ func (m *Member) Step(from int, msg *Message) (Output, error) {
 		if m.node.BasicStatus().Lead == msg.GetFrom() {
 			m.touched = m.now
 		}
+	case raftpb.MsgAppResp, raftpb.MsgHeartbeatResp:
+		m.hear(msg.GetFrom())
 	}
 	return m.ready(), m.broken
 }

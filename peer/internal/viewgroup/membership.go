@@ -42,29 +42,31 @@ func (m *Member) handBack() {
 // wantedMembership returns the next step to the membership that should be, or nil: who
 // is gone leaves; who has come is taken in; the submitter's peer that is cut off votes no
 // more until it is back; there are as many members as Members says, the new ones of those
-// that have shown that they follow the log, and those that are wanted most; and of two, one
-// alone goes on being one, because two would both be needed.
+// that have shown that they follow the log, and those that are wanted most, if nobody is
+// silent, since for a moment there is one more; and of two, one alone goes on being one,
+// because two would both be needed.
 func (m *Member) wantedMembership() *raftpb.ConfChange {
 	working := m.working()
 	voters, learners := m.conf.GetVoters(), m.conf.GetLearners()
 	for _, id := range slices.Concat(voters, learners) {
-		if m.gone[id] || !working[int(id)-1] && m.silent(id, silentTicks) {
+		if m.gone[id] || !working[int(id)-1] && m.missing(id, silentTicks) {
 			return &raftpb.ConfChange{Type: raftpb.ConfChangeRemoveNode.Enum(), NodeId: new(id)}
 		}
 	}
 	if len(m.newcomers) > 0 {
 		return m.newcomers[0].introduction()
 	}
-	if slices.Contains(voters, submitter) && m.silent(submitter, cutOffTicks) {
+	if slices.Contains(voters, submitter) && m.missing(submitter, cutOffTicks) {
 		return &raftpb.ConfChange{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: new(uint64(submitter))}
 	}
 	answering := slices.DeleteFunc(slices.Clone(learners), func(id uint64) bool { return m.silent(id, silentTicks) })
-	following := slices.DeleteFunc(slices.Clone(answering), func(id uint64) bool { return !m.follows(id) })
+	following := slices.DeleteFunc(slices.Clone(answering), func(id uint64) bool { return !m.isThere(id) || !m.follows(id) })
 	last := slices.MaxFunc(voters, m.byRank)
 	want := func(others []uint64) int { return min(m.config.Members, Members(len(voters)+len(others))) }
 	if len(following) > 0 {
 		first := slices.MinFunc(following, m.byRank)
-		if len(voters) < want(following) || m.rank(first) < m.rank(last) { // then one of them leaves
+		better := m.rank(first) < m.rank(last) && !slices.ContainsFunc(voters, func(id uint64) bool { return m.silent(id, silentTicks) })
+		if len(voters) < want(following) || better { // then one of them leaves
 			return &raftpb.ConfChange{Type: raftpb.ConfChangeAddNode.Enum(), NodeId: new(first)}
 		}
 	}
@@ -114,7 +116,8 @@ func (m *Member) working() map[int]bool {
 // leave: longer than the library takes to count anew who does.
 const silentTicks = electionTicks + 2*heartbeatTicks
 
-// listen keeps account of who answers, while this peer leads.
+// listen keeps account of who answers, while this peer leads. The library notes it too,
+// and forgets it once in electionTicks: so much longer one may be silent.
 func (m *Member) listen() {
 	if !m.Leads() {
 		m.answered = nil
@@ -129,6 +132,16 @@ func (m *Member) listen() {
 			m.answered[id] = m.now
 		}
 	})
+	m.touched = max(m.touched, m.majorityHeard())
+}
+
+// hear takes note that a peer has answered this one, if it leads.
+func (m *Member) hear(id uint64) {
+	if m.answered == nil || !m.Leads() {
+		return
+	}
+	m.answered[id] = m.now
+	m.touched = max(m.touched, m.majorityHeard())
 }
 
 // silent reports whether a peer has not answered this one for so many ticks.
@@ -136,6 +149,18 @@ func (m *Member) silent(id uint64, ticks int) bool {
 	last, known := m.answered[id]
 	return known && m.now-last > ticks
 }
+
+// missing reports whether a peer has not answered for so many ticks, and a majority does. Who
+// leads and is cut off finds all silent, and what it wants then is agreed on when the cut has
+// healed: that one leaves who is there again, and is needed. Of those who are left when others
+// answer there is a majority without it.
+func (m *Member) missing(id uint64, ticks int) bool {
+	return m.Contact() == InTouch && m.silent(id, ticks)
+}
+
+// isThere reports whether a peer has just been heard: who is lost must not be made one of
+// two who vote, since the other one alone agrees on nothing any more.
+func (m *Member) isThere(id uint64) bool { return m.now-m.heard[id] <= 2*heartbeatTicks }
 
 // follows reports whether a peer has shown this one, which leads, that its log is the
 // beginning of this one's.

@@ -47,9 +47,9 @@ var mutants = []mutant{
 	{"who is gone votes no more, the submitter's too", "membership.go",
 		"if m.gone[id] ||", "if m.gone[id] && id != submitter ||", "the submitter's is gone, and another one is lost"},
 	{"a submitter's that is silent votes no more", "membership.go",
-		"if slices.Contains(voters, submitter) && m.silent", "if false && m.silent", "the submitter's is silent for long, and another one is lost"},
+		"if slices.Contains(voters, submitter) && m.missing", "if false && m.missing", "the submitter's is silent for long, and another one is lost"},
 	{"a submitter's that is back votes and leads", "membership.go",
-		" || m.rank(first) < m.rank(last) {", " {", "the submitter's comes back after it has been replaced"},
+		" || better {", " || better && false {", "the submitter's comes back after it has been replaced"},
 }
 
 // core are the files that exploring takes, without those of the service: a mutant is
