@@ -135,11 +135,11 @@ func (p *process) plugIn(ctx context.Context, address string) error {
 		return err
 	}
 	pid := strconv.Itoa(p.cmd.Process.Pid)
-	p.cable = "cable" + pid // one of another group may still be on its way out
+	p.cable = "cable" + pid // one of another group may still be on its way out, and its route
 	err := ip(ctx, "", fmt.Sprintf(`link add %s type veth peer name eth0 netns %s
 		addr add 169.254.0.1/32 dev %[1]s
 		link set %[1]s up
-		route add %[3]s/32 dev %[1]s`, p.cable, pid, address))
+		route replace %[3]s/32 dev %[1]s`, p.cable, pid, address))
 	if err != nil {
 		return err
 	}
