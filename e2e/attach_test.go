@@ -179,28 +179,35 @@ func TestAttachHearsTheStatus(t *testing.T) {
 			peers := grid(t, 4, "--slots", "1")
 			home := t.TempDir()
 			first := keep(t, home, peers, append([]string{"-n", "2", "-r", "2", "-o", "*.txt"}, program...)...)
-			first.printed("rank 1 step")
-			first.kill()
-			for _, p := range peers {
-				eventually(t, "slots", p.unused)
-			}
-			second := attach(t, home)
 			want := 5
 			if name == "files are written" {
 				want = 0
 			}
-			if s := second.wait(); s != want {
-				t.Errorf("exit status %d, want %d", s, want)
-			}
-			for rank := range 2 {
-				_, err := os.Stat(filepath.Join(first.cmd.Dir, fmt.Sprintf("rank%d", rank), "sum.txt"))
-				if (err == nil) != (want == 0) {
-					t.Errorf("file of rank %d: %v", rank, err)
-				}
-			}
-			expectNothingLeft(t, peers)
+			first.expectHeard(peers, want, func() *job { return attach(t, home) })
 		})
 	}
+}
+
+// expectHeard kills p2prun, and expects of the one that attaches when the processes have ended
+// the status and, of a job that did well, the files.
+func (j *job) expectHeard(peers []*peerProcess, status int, attach func() *job) {
+	t := j.t
+	t.Helper()
+	j.printed("rank 1 step")
+	j.kill()
+	for _, p := range peers {
+		eventually(t, "slots", p.unused)
+	}
+	if s := attach().wait(); s != status {
+		t.Errorf("exit status %d, want %d", s, status)
+	}
+	for rank := range 2 {
+		_, err := os.Stat(filepath.Join(j.cmd.Dir, fmt.Sprintf("rank%d", rank), "sum.txt"))
+		if (err == nil) != (status == 0) {
+			t.Errorf("file of rank %d: %v", rank, err)
+		}
+	}
+	expectNothingLeft(t, peers)
 }
 
 // TestR6AttachInAFlood kills p2prun several times while much is printed: no line is

@@ -255,21 +255,7 @@ func TestAttachHandedHearsTheStatus(t *testing.T) {
 			}
 			first := handTo(t, own, slices.Concat([]string{"-n", "2", "-r", "2", "-o", "*.txt", filepath.Join(bin, "stepper")},
 				how, []string{"-steps", "200", "-work", "0", "-pause", "20ms"})...)
-			first.printed("rank 1 step")
-			first.kill()
-			for _, p := range peers {
-				eventually(t, "slots", p.unused)
-			}
-			if s := attachHeard(t, own).wait(); s != want {
-				t.Errorf("exit status %d, want %d", s, want)
-			}
-			for rank := range 2 {
-				_, err := os.Stat(filepath.Join(first.cmd.Dir, fmt.Sprintf("rank%d", rank), "sum.txt"))
-				if (err == nil) != (want == 0) {
-					t.Errorf("file of rank %d: %v", rank, err)
-				}
-			}
-			expectNothingLeft(t, peers)
+			first.expectHeard(peers, want, func() *job { return attachHeard(t, own) })
 		})
 	}
 }

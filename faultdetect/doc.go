@@ -23,9 +23,6 @@
 // A table goes over its stream as what differs from the one before, which is
 // nothing as long as nobody fails.
 //
-// A table goes over its stream as the differences to the one before, which are
-// none as long as nobody fails.
-//
 // # From silence to failed
 //
 //	            a table is late          asked in vain
