@@ -130,7 +130,7 @@ func newAdopted(j *run, shown [][2]uint64, begin *jobpb.ToPeer) *execution {
 		latest[l.peer] = l
 	}
 	for _, l := range e.links {
-		e.strand(l)
+		e.strand(l, nil)
 	}
 	return e
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"time"
 
@@ -79,7 +80,7 @@ func (e *execution) wake() (r *Result) {
 		r = e.part(fmt.Sprintf("this process did not run for %v, and the job's peers may go on without it", asleep.Round(time.Second)))
 	}
 	for _, l := range e.links {
-		if s := e.strand(l); r == nil {
+		if s := e.strand(l, nil); r == nil {
 			r = s
 		}
 	}
@@ -96,16 +97,16 @@ func (e *execution) part(why string) (r *Result) {
 	held := e.held
 	e.held = nil
 	for _, l := range held {
-		if s := e.strand(l); r == nil {
+		if s := e.strand(l, nil); r == nil {
 			r = s
 		}
 	}
 	return r
 }
 
-// strand has the stream to a peer made anew that is silent, or whose stream has broken. A
-// recruit that has not joined is lost: it waits for this one to let it begin.
-func (e *execution) strand(l *link) *Result {
+// strand has the stream to a peer made anew that is silent, or whose stream has ended as err
+// says. A recruit that has not joined is lost: it waits for this one to let it begin.
+func (e *execution) strand(l *link, err error) *Result {
 	switch {
 	case l.err != nil || l.away || l.retired:
 		return nil
@@ -114,6 +115,9 @@ func (e *execution) strand(l *link) *Result {
 	}
 	l.end()
 	last := l.stream
+	if endedByPeer(err) {
+		last = nil // its connection works
+	}
 	l.wire, l.away, l.awayAt = newWire(), true, time.Now() // what the old one still brings will be repeated
 	m := &jobpb.Resume{Job: e.j.spec.ID, Heard: l.count, Anew: e.adopted != nil}
 	pause := time.Until(l.backAt.Add(resumePause))
@@ -125,8 +129,14 @@ func (e *execution) strand(l *link) *Result {
 	return nil
 }
 
+// endedByPeer reports whether err says of a stream that its other side has ended it.
+func endedByPeer(err error) bool {
+	reset, ok := errors.AsType[*network.StreamError](err)
+	return errors.Is(err, io.EOF) || ok && reset.Remote
+}
+
 // reopen makes the stream anew, the last of which is nil if there was none. What it hears
-// first goes to inbox.
+// first goes to inbox. The connection of the last is closed.
 func (l *link) reopen(s *Submitter, last network.Stream, resume *jobpb.Resume, inbox chan<- heard, done <-chan struct{}) {
 	h := s.cfg.Host
 	ctx, cancel := context.WithCancel(l.ctx)

@@ -111,7 +111,7 @@ func TestR6WhatIsRepeatedAfterEachCutIsKeptOnce(t *testing.T) {
 	})
 	e := b.partedOn()
 	l := e.runsOn[other]
-	e.strand(l)
+	e.strand(l, nil)
 	for range cuts {
 		before := l.wire
 		for range 1 + lines {
@@ -145,7 +145,7 @@ func TestReopeningLeavesOtherJobsTheirConnections(t *testing.T) {
 	b := newBed(t, never, 1)
 	var asked atomic.Int32
 	b.resuming(b.peers[0], func(p *part) {
-		if asked.Add(1) == 3 {
+		if asked.Add(1) == 4 {
 			p.vanish()
 		}
 		p.back()
@@ -154,8 +154,8 @@ func TestReopeningLeavesOtherJobsTheirConnections(t *testing.T) {
 	e := b.partedOn()
 	l, other := e.links[0], e.links[1]
 	other.peer = l.peer
-	reopened := func(l *link) {
-		e.strand(l)
+	reopened := func(l *link, ended error) {
+		e.strand(l, ended)
 		for {
 			if h := e.nextHeard(t); h.back {
 				e.resumed(h)
@@ -170,12 +170,14 @@ func TestReopeningLeavesOtherJobsTheirConnections(t *testing.T) {
 		}
 	}
 	shared := b.own.Network().ConnsToPeer(l.peer)[0]
-	reopened(l)
+	reopened(l, nil)
 	closed("the link had no stream", shared, false)
-	reopened(l)
+	reopened(l, &network.StreamError{Remote: true})
+	closed("the peer has ended the link's last stream on it", shared, false)
+	reopened(l, nil)
 	closed("the link's last stream was on it", shared, true)
 	shared = l.stream.Conn()
-	reopened(other)
+	reopened(other, nil)
 	closed("the other link's first attempt on it has failed", shared, true)
 }
 
@@ -198,7 +200,7 @@ func TestSubmitterWhosePeersHaveEndedWaitsForNobody(t *testing.T) {
 		}
 	}
 	for _, l := range e.links {
-		e.strand(l)
+		e.strand(l, nil)
 	}
 	var r *Result
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -225,8 +227,13 @@ func TestSubmitterThatDidNotRunWaitsNotForLong(t *testing.T) {
 	if r := e.wake(); r != nil || !e.parted {
 		t.Fatalf("result %v, parted: %v", r, e.parted)
 	}
-	if e.views.Contact() == viewgroup.InTouch && e.overdue == nil {
-		t.Error("nobody is given up, late or never")
+	for limit := time.After(patience); e.overdue == nil; {
+		select {
+		case <-e.agreed.news:
+			e.takeAgreed()
+		case <-limit:
+			t.Fatal("nobody is given up, late or never")
+		}
 	}
 }
 

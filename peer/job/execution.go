@@ -292,7 +292,7 @@ func (e *execution) hear(h heard) *Result {
 	case h.link.recruit != nil:
 		return e.hearRecruit(h)
 	case h.err != nil && (e.parted || e.adopted != nil):
-		return e.strand(h.link)
+		return e.strand(h.link, h.err)
 	case h.err != nil:
 		return e.lose(h.link, "the connection to it broke", h.err)
 	}

@@ -46,7 +46,7 @@ func (e *execution) silent(l *link) *Result {
 	case l.recruit != nil:
 		return e.hearRecruit(heard{link: l, err: errSilent})
 	case e.parted:
-		return e.strand(l)
+		return e.strand(l, nil)
 	case e.views == nil || e.views.Contact() == viewgroup.InTouch:
 		return e.miss(l)
 	case e.held == nil:
