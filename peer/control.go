@@ -101,7 +101,7 @@ func (c *control) refuseJobs() {
 // awaitJobs returns when every job submitted here is over, or false when ctx ends.
 func (c *control) awaitJobs(ctx context.Context) bool {
 	over := make(chan struct{})
-	go func() { // ends with the jobs, which end with the peer's life
+	go func() { // ends with the jobs, which end with the peer's life and cancelJobs
 		c.jobs.Wait()
 		close(over)
 	}()

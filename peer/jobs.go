@@ -79,7 +79,7 @@ func (c *control) hand(id string, away time.Duration, why error, run func(contex
 	if why != nil {
 		h.cancel(why)
 	}
-	c.jobs.Go(func() { // ends with the job, which ends with the peer's life
+	c.jobs.Go(func() { // ends with the job, which ends with the peer's life, or with cancelJobs when only its result waits
 		run(ctx, func(e job.Event, done func(error)) {
 			if e.Job != "" && id == "" {
 				id = e.Job

@@ -27,8 +27,9 @@
 //
 // Watch and Emission are pure cores. Submitter is the thin service that owns the
 // streams and the clock. One goroutine, that of Submitter.Run, owns each job. It
-// waits for nothing but the next event: a peer that does not read, a user who
-// does not, a file that is long on its way hold up themselves only.
+// waits for nothing but the next event, and for the disk when it keeps the job: a peer
+// that does not read, a user who does not, a file that is long on its way hold up
+// themselves only.
 //
 // # When a peer is lost
 //

@@ -422,6 +422,7 @@ func (e *execution) carryOut(s Step) *Result {
 		}
 		e.tell(e.begin)
 		if e.j.keeper != nil && e.views != nil {
+			e.j.keeper.told = true
 			e.j.emit(Event{Kind: KeptEvent, Text: fmt.Sprintf("should this p2prun be killed, p2prun --attach %.8s goes on with the job", e.j.spec.ID)})
 		}
 	}

@@ -32,8 +32,9 @@ import (
 //	                   written when the record has been
 //	            lock   held by the process that follows the job
 //
-// All else the job's peers know, until the job has a result. The folder goes when the job is over, or its peers have
-// ended their parts since nobody has gone on with it: with it goes the private key.
+// All else the job's peers know, until the job has a result. The folder goes when the user
+// has that, or its peers have ended their parts since nobody has gone on with the job: with it
+// goes the private key.
 
 // A Kept is a job that can be gone on with.
 type Kept struct {
@@ -157,6 +158,7 @@ type keeper struct {
 	lock  *flock.Flock
 	shown *os.File
 	left  bool // another process is to go on with it: peers have yet to be told that the job is over
+	told  bool // the user knows that the job can be gone on with
 	got   bool // the user has the result
 }
 
@@ -208,7 +210,7 @@ func (s *Submitter) reopen(id string) (*keeper, error) {
 	if _, err := s.Kept(id); err != nil {
 		return nil, err
 	}
-	k := &keeper{dir: filepath.Join(s.cfg.Jobs, id)}
+	k := &keeper{dir: filepath.Join(s.cfg.Jobs, id), told: true}
 	err := k.open()
 	if err == nil {
 		if k.kept, err = readKept(k.dir); err != nil { // it was over meanwhile
@@ -368,11 +370,11 @@ func (k *keeper) leave(peers int) {
 	}
 }
 
-// conclude forgets the job, which is over, unless the user has yet to get its result: who
-// attaches is told that, and what was printed last, if ctx, which the job had, did not end
-// because the user does not want to know.
+// conclude forgets the job, which is over, unless the user has yet to get its result, and
+// knows how: who attaches is told that, and what was printed last, if ctx, which the job had,
+// did not end because the user does not want to know.
 func (k *keeper) conclude(ctx context.Context) {
-	if k == nil || k.kept.Result == nil || k.got || errors.Is(context.Cause(ctx), context.Canceled) {
+	if k == nil || k.kept.Result == nil || k.got || !k.told || errors.Is(context.Cause(ctx), context.Canceled) {
 		k.remove()
 	}
 }

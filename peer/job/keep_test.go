@@ -202,14 +202,17 @@ func TestAResultThatTheUserHasNotGotIsKept(t *testing.T) {
 	}
 }
 
-// TestAResultOfItsOwnThatTheUserHasNotGotIsKept: as above, by the process that has begun the job.
+// TestAResultOfItsOwnThatTheUserHasNotGotIsKept: as above, by the process that has begun the
+// job. A user who was not told that the job can be gone on with does not look for it.
 func TestAResultOfItsOwnThatTheUserHasNotGotIsKept(t *testing.T) {
-	for _, taken := range []bool{false, true} {
+	for _, tt := range []struct{ begins, taken, kept bool }{{true, false, true}, {true, true, false}, {false, false, false}} {
 		b := newBed(t, never, 1, 1)
 		b.submitter.cfg.Jobs = t.TempDir()
 		b.play(func(p *part) {
 			p.start()
-			p.enter()
+			if tt.begins {
+				p.enter()
+			}
 			p.ends(p.processes[0], "a\n")
 		})
 		req := b.request(1, 2)
@@ -217,7 +220,7 @@ func TestAResultOfItsOwnThatTheUserHasNotGotIsKept(t *testing.T) {
 		var r Result
 		b.submitter.Run(t.Context(), req, func(e Event, done func(error)) {
 			if e.Kind == ResultEvent {
-				if r = *e.Result; !taken {
+				if r = *e.Result; !tt.taken {
 					done(errors.New("the peer is ending"))
 					return
 				}
@@ -225,8 +228,8 @@ func TestAResultOfItsOwnThatTheUserHasNotGotIsKept(t *testing.T) {
 			done(nil)
 		})
 		all, err := Keeping(b.submitter.cfg.Jobs)
-		if err != nil || r.Status != StatusOK || (len(all) == 0) != taken {
-			t.Errorf("taken %t: kept %+v, %v; the result is %+v", taken, all, err, r)
+		if err != nil || r.Status != StatusOK || (len(all) == 1) != tt.kept {
+			t.Errorf("%+v: kept %+v, %v; the result is %+v", tt, all, err, r)
 		}
 		if len(all) == 1 && (all[0].Result == nil || *all[0].Result != r) {
 			t.Errorf("kept %+v, want %+v", all[0].Result, r)
