@@ -338,7 +338,9 @@ func (e *execution) healed(p view.Process, m *jobpb.Healed) *Result {
 			p.Rank, many(uint64(len(v.LiveReplicas(p.Rank))), "replica"), p.Replica, short(e.runsOn[p].peer), took.Seconds(),
 			many(m.Messages, "message")),
 	})
-	return e.apply(s)
+	r := e.apply(s)
+	e.heal() // the rank lacks nothing now: what it loses next is another loss
+	return r
 }
 
 // many writes how many there are of something.

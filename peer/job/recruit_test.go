@@ -82,7 +82,9 @@ func TestLostReplicaIsReplaced(t *testing.T) {
 	o := b.run(b.healing(), watch)
 	o.want(StatusOK, "")
 	o.wrote(0, Stdout, "a\nb\n")
-	o.told("rank 0 lacks a replica; looking for another peer")
+	if n := strings.Count(o.texts(), "rank 0 lacks a replica; looking for another peer"); n != 2 {
+		t.Errorf("%d losses are told, want 2", n)
+	}
 	o.told("rank 0 has 2 replicas again (replica 2 on peer …")
 	o.told("7 messages given anew")
 	o.told("1 new replica given to ranks that had lost one")
