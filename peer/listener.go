@@ -127,6 +127,9 @@ func (l *listener) read(ctx context.Context, resp *http.Response) (job.Result, e
 		}
 		acks.upTo(m.Number)
 	}
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return job.Result{}, fmt.Errorf("read job's events: %w", err)
+	}
 	return job.Result{}, errBroken
 }
 
