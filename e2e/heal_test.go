@@ -110,10 +110,10 @@ func TestHealsFromACheckpoint(t *testing.T) {
 		filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "100", "-work", "0s", "-pause", "5ms", "-pacer",
 		"-save", "250", "-state", "100")
 	j.waitRunning()
-	j.printed("rank 1 step 1000 ")
 	live := []string{"1.0", "1.1"}
 	var times []time.Duration
 	for i := range *healLosses {
+		j.printed(fmt.Sprintf("rank 1 step %d ", 1000*(1+i))) // it has made other checkpoints
 		victim := live[i%2]
 		killProcess(t, j.peerOf(peers, victim), victim, syscall.SIGKILL)
 		process, took, messages := j.awaitHealedBy(1)

@@ -15,7 +15,7 @@ import (
 
 var (
 	schedules = flag.Int("schedules", defaultSchedules, "random schedules to run")
-	seed      = flag.Uint64("seed", 0, "the one schedule to run, with its trace (0: many)")
+	seed      = flag.Uint64("seed", 0, "the one schedule to run, with its trace; of TestEveryInterleaving, where its ways at random begin (0: many)")
 )
 
 // TestRandomSchedules holds R1 to R5 through whole jobs: random programs,

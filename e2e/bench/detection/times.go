@@ -119,6 +119,9 @@ func sample(n int, c faultdetect.Config, f fault, seed uint64) (times []float64,
 
 // figures are least, mean and greatest, and the standard deviation.
 func figures(xs []float64) []string {
+	if len(xs) == 0 {
+		return []string{"–", "–", "–", "–"}
+	}
 	var sum, squares float64
 	for _, x := range xs {
 		sum, squares = sum+x, squares+x*x
