@@ -78,13 +78,3 @@ func TestAWorkerAnswersWhatItHadSeen(t *testing.T) {
 		t.Error("there is a third task")
 	}
 }
-
-// TestATaskDoneTwiceIsSeen has a worker do its task twice.
-func TestATaskDoneTwiceIsSeen(t *testing.T) {
-	b, w := New(2, 1), &worker{}
-	task, _ := b.Give(1)
-	w.sent = []uint64{task, task}
-	if got := w.work(2); got == b.Want(1) {
-		t.Error("a task done twice is answered like one that was done once")
-	}
-}
