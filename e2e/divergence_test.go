@@ -10,35 +10,36 @@ import (
 // this is found and said, and what follows from it.
 func TestDivergence(t *testing.T) {
 	t.Parallel()
-	// Of 200 steps, so that a replica that is starved still gets there, and the others
-	// vote, before the rest of its rank is done; at one of the first, before another replica
-	// can have been so far ahead that it is the master.
-	const odd = "message 6 to rank 1"
+	// They differ before another replica can have been so far ahead that it is the master: at
+	// one of the first of many steps, so that a replica that is starved still gets there, and
+	// the others vote, before the rest of its rank is done; or after few, where rank 1 waits.
+	const odd, few, many = "message 6 to rank 1", "10", "200"
 	tests := []struct {
 		name   string
+		steps  string
 		args   []string
 		status int
 		says   []string // on standard error
 		never  string
 	}{
-		{"clock", []string{"-r", "2", "clock"}, 65, []string{"the replicas of rank 0 have diverged", "rank 0 replica 1 on peer", odd}, ""},
-		{"environment", []string{"-r", "2", "environment"}, 65, []string{"the replicas of rank 0 have diverged", "rank 0 replica 1 on peer", odd}, ""},
-		{"told only", []string{"-r", "2", "--on-divergence", "warn", "clock"}, 0, []string{"rank 0 replica 1 on peer", odd}, ""},
-		{"one of three", []string{"-r", "3", "corrupt=1"}, 0, []string{"rank 0 replica 1 was voted out", odd}, "lost"},
-		{"the master of three", []string{"-r", "3", "corrupt=0"}, 65, []string{"the replicas of rank 0 have diverged", odd}, "voted out"},
-		{"a last message is missing", []string{"-r", "2", "last"}, 65, []string{"the replicas of rank 0 have diverged", "on communicator 1"}, ""},
-		{"a message to itself", []string{"-r", "2", "self"}, 65, []string{"the replicas of rank 0 have diverged", "messages to rank 0 on communicator 1"}, ""},
-		{"what is printed", []string{"-r", "2", "print"}, 65, []string{"the replicas of rank 0 have diverged", "has printed 18 bytes"}, ""},
-		{"what one of three prints", []string{"-r", "3", "print"}, 0, []string{"rank 0 replica 1 on peer", "does not count"}, "have diverged"},
-		{"what is printed, told only", []string{"-r", "2", "-o", "out.txt", "--on-divergence", "warn", "print"}, 0, []string{"has printed 18 bytes", `whose were collected: "out.txt" differs`}, "have diverged"},
-		{"none", []string{"-r", "3", "none"}, 0, nil, "replica"},
+		{"clock", many, []string{"-r", "2", "clock"}, 65, []string{"the replicas of rank 0 have diverged", "rank 0 replica 1 on peer", odd}, ""},
+		{"environment", many, []string{"-r", "2", "environment"}, 65, []string{"the replicas of rank 0 have diverged", "rank 0 replica 1 on peer", odd}, ""},
+		{"told only", many, []string{"-r", "2", "--on-divergence", "warn", "clock"}, 0, []string{"rank 0 replica 1 on peer", odd}, ""},
+		{"one of three", many, []string{"-r", "3", "corrupt=1"}, 0, []string{"rank 0 replica 1 was voted out", odd}, "lost"},
+		{"the master of three", many, []string{"-r", "3", "corrupt=0"}, 65, []string{"the replicas of rank 0 have diverged", odd}, "voted out"},
+		{"a last message is missing", few, []string{"-r", "2", "last"}, 65, []string{"the replicas of rank 0 have diverged", "on communicator 1"}, ""},
+		{"a message to itself", few, []string{"-r", "2", "self"}, 65, []string{"the replicas of rank 0 have diverged", "messages to rank 0 on communicator 1"}, ""},
+		{"what is printed", few, []string{"-r", "2", "print"}, 65, []string{"the replicas of rank 0 have diverged", "has printed 18 bytes"}, ""},
+		{"what one of three prints", few, []string{"-r", "3", "print"}, 0, []string{"rank 0 replica 1 on peer", "does not count"}, "have diverged"},
+		{"what is printed, told only", few, []string{"-r", "2", "-o", "out.txt", "--on-divergence", "warn", "print"}, 0, []string{"has printed 18 bytes", `whose were collected: "out.txt" differs`}, "have diverged"},
+		{"none", many, []string{"-r", "3", "none"}, 0, nil, "replica"},
 	}
 	peers := grid(t, 3, "--slots", "8")
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			at := len(tt.args) - 1
 			args := append([]string{"--home", t.TempDir(), "--supernode", peers[0].addr, "-n", "2", "-w", "60", "--timeout", "110s"}, tt.args[:at]...)
-			j := startJob(t, append(args, filepath.Join(bin, "fickle"), "-steps", "200", "-at", "5", tt.args[at])...)
+			j := startJob(t, append(args, filepath.Join(bin, "fickle"), "-steps", tt.steps, "-at", "5", tt.args[at])...)
 			if s := j.wait(); s != tt.status {
 				t.Errorf("exit status %d, want %d", s, tt.status)
 			}
