@@ -131,13 +131,13 @@ func sameHeat(out, dir string) error {
 	return nil
 }
 
+// joinLines returns a text of those lines.
+func joinLines(lines []string) string { return strings.Join(append(lines, ""), "\n") }
+
 // samePerRank compares the lines of each rank, in order.
 func samePerRank(out string, want []string) error {
-	got := byRank(strings.SplitAfter(out, "\n"))
-	for i := range want {
-		want[i] += "\n"
-	}
-	for rank, lines := range byRank(want) {
+	got := nemesis.ByRank(out)
+	for rank, lines := range nemesis.ByRank(joinLines(want)) {
 		for i, line := range lines {
 			if i >= len(got[rank]) || got[rank][i] != line {
 				return fmt.Errorf("line %d of rank %s is not %q", i, rank, line)
@@ -152,22 +152,6 @@ func samePerRank(out string, want []string) error {
 		return fmt.Errorf("lines of nobody: %.200v", got)
 	}
 	return nil
-}
-
-// byRank sorts lines "rank I ..." by I.
-func byRank(lines []string) map[string][]string {
-	ranks := make(map[string][]string)
-	for _, l := range lines {
-		words := strings.SplitN(l, " ", 3)
-		switch {
-		case l == "":
-		case len(words) < 3:
-			ranks[""] = append(ranks[""], l)
-		default:
-			ranks[words[1]] = append(ranks[words[1]], l)
-		}
-	}
-	return ranks
 }
 
 // floodOutput is what rude prints for lines=k.
@@ -222,8 +206,7 @@ func TestAnswersAreNotRightByChance(t *testing.T) {
 		"ep":      {[]string{"Verification = SUCCESSFUL"}, func(out string) error { return verified(out, "") }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			text := func(lines []string) string { return strings.Join(lines, "\n") + "\n" }
-			if err := c.right(text(c.out)); err != nil {
+			if err := c.right(joinLines(c.out)); err != nil {
 				t.Errorf("the right answer: %v", err)
 			}
 			last := len(c.out) - 1
@@ -234,7 +217,7 @@ func TestAnswersAreNotRightByChance(t *testing.T) {
 					"changed": changed, "twice": slices.Insert(slices.Clone(c.out), i, c.out[i]), "missing": slices.Delete(slices.Clone(c.out), i, i+1),
 					"another at the end": append(slices.Clone(c.out), c.out[last-i]),
 				} {
-					if c.right(text(wrong)) == nil {
+					if c.right(joinLines(wrong)) == nil {
 						t.Errorf("line %d, %q, %s: it is taken for right", i, c.out[i], name)
 					}
 				}

@@ -11,7 +11,7 @@ import (
 // the answer. A line that the first was killed in the middle of does not count.
 func Continued(first, second string, most int) string {
 	first = first[:strings.LastIndexByte(first, '\n')+1]
-	before, after := byRank(first), byRank(second)
+	before, after := ByRank(first), ByRank(second)
 	again := make(map[string]int)
 	for rank := range after {
 		again[rank] = repeated(before[rank], after[rank])
@@ -42,8 +42,8 @@ func repeated(a, b []string) int {
 	return 0
 }
 
-// byRank sorts lines by who has printed them.
-func byRank(text string) map[string][]string {
+// ByRank sorts lines by who has printed them: those "rank I ..." by I, all others are of "".
+func ByRank(text string) map[string][]string {
 	ranks := make(map[string][]string)
 	for line := range strings.Lines(text) {
 		ranks[rankOf(line)] = append(ranks[rankOf(line)], line)
@@ -51,7 +51,6 @@ func byRank(text string) map[string][]string {
 	return ranks
 }
 
-// rankOf returns the beginning of lines "rank I ...". Other lines are all of one rank.
 func rankOf(line string) string {
 	words := strings.SplitN(line, " ", 3)
 	if len(words) < 3 || words[0] != "rank" {
