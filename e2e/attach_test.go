@@ -33,9 +33,9 @@ func (j *job) kill() {
 	<-j.ended
 }
 
-// stepperArgs is a steady job of three ranks twice over.
-func stepperArgs(steps int) []string {
-	return []string{"-n", "3", "-r", "2", filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "50", "-work", "0", "-pause", "20ms"}
+// stepperArgs is a steady job of n ranks twice over.
+func stepperArgs(n, steps int) []string {
+	return []string{"-n", fmt.Sprint(n), "-r", "2", filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "50", "-work", "0", "-pause", "20ms"}
 }
 
 // expectWhole expects that what several p2pruns have printed one after the other is the
@@ -75,7 +75,7 @@ func TestAttach(t *testing.T) {
 			t.Parallel()
 			peers := grid(t, 6, "--slots", "1")
 			home := t.TempDir()
-			first := keep(t, home, peers, stepperArgs(c.steps)...)
+			first := keep(t, home, peers, stepperArgs(3, c.steps)...)
 			if !c.begin {
 				first.printed("rank 1 step 100 ")
 			}
@@ -111,7 +111,7 @@ func TestAttachTooLate(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 4, "--slots", "1")
 	home := t.TempDir()
-	first := keep(t, home, peers, append([]string{"--away", "1s"}, twoRanks("1000000")...)...)
+	first := keep(t, home, peers, append([]string{"--away", "1s"}, stepperArgs(2, 1000000)...)...)
 	first.printed("rank 1 step 50 ")
 	first.kill()
 	killed := time.Now()
@@ -132,7 +132,7 @@ func TestAttachCancel(t *testing.T) {
 			t.Parallel()
 			peers := grid(t, 4, "--slots", "1")
 			home := t.TempDir()
-			first := keep(t, home, peers, twoRanks("1000000")...)
+			first := keep(t, home, peers, stepperArgs(2, 1000000)...)
 			first.printed("rank 1 step 50 ")
 			if taken := attach(t, home); taken.wait() != 64 {
 				t.Errorf("gone on with twice at a time: exit status %d", taken.status)
@@ -155,11 +155,6 @@ func TestAttachCancel(t *testing.T) {
 			}
 		})
 	}
-}
-
-// twoRanks is a steady job of two ranks twice over.
-func twoRanks(steps string) []string {
-	return []string{"-n", "2", "-r", "2", filepath.Join(bin, "stepper"), "-steps", steps, "-every", "50", "-work", "0", "-pause", "20ms"}
 }
 
 // TestAttachHearsTheStatus kills p2prun before the program ends in a way of its own.
@@ -264,7 +259,7 @@ func TestAttachKnowsRecruits(t *testing.T) {
 	const steps = 1500
 	peers := grid(t, 5, "--slots", "1")
 	home := t.TempDir()
-	first := keep(t, home, peers, twoRanks(fmt.Sprint(steps))...)
+	first := keep(t, home, peers, stepperArgs(2, steps)...)
 	first.printed("rank 1 step 50 ")
 	for _, victim := range []string{"1.0", "1.1"} {
 		killProcess(t, first.peerOf(peers, victim), victim, syscall.SIGKILL)

@@ -89,7 +89,7 @@ func TestAttachHanded(t *testing.T) {
 			t.Parallel()
 			peers := grid(t, 6, "--slots", "1")
 			own := boot(t, "--slots", "0", "--supernode", peers[0].addr)
-			first := handTo(t, own, stepperArgs(c.steps)...)
+			first := handTo(t, own, stepperArgs(3, c.steps)...)
 			if !c.begin {
 				first.printed("rank 1 step 100 ")
 			}
@@ -160,7 +160,7 @@ func TestS4AttachHandedCancel(t *testing.T) {
 			t.Parallel()
 			peers := grid(t, 4, "--slots", "1")
 			own := boot(t, "--slots", "0", "--supernode", peers[0].addr)
-			j := handTo(t, own, append([]string{"--away", "3s"}, twoRanks("1000000")...)...)
+			j := handTo(t, own, append([]string{"--away", "3s"}, stepperArgs(2, 1000000)...)...)
 			j.printed("rank 1 step 50 ")
 			if taken := attach(t, own.home); taken.wait() != 64 {
 				t.Errorf("gone on with twice at a time: exit status %d", taken.status)
@@ -299,7 +299,7 @@ func TestO2HaltCancelsHandedJobs(t *testing.T) {
 			t.Parallel()
 			peers := grid(t, 4, "--slots", "1")
 			own := boot(t, "--slots", "0", "--supernode", peers[0].addr)
-			j := handTo(t, own, twoRanks("1000000")...)
+			j := handTo(t, own, stepperArgs(2, 1000000)...)
 			j.printed("rank 1 step 50 ")
 			j.kill()
 			eventually(t, "that nobody listens", own.unheard)

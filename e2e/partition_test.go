@@ -252,7 +252,7 @@ func TestS4SubmitterCancelsWhileCutOff(t *testing.T) {
 			if !soon {
 				away = "10s"
 			}
-			j := machines[0].submit(t, t.TempDir(), append([]string{"--supernode", peers[0].addr, "-w", "60", "--away", away}, twoRanks("1000000")...)...)
+			j := machines[0].submit(t, t.TempDir(), append([]string{"--supernode", peers[0].addr, "-w", "60", "--away", away}, stepperArgs(2, 1000000)...)...)
 			j.waitRunning()
 			j.printed("rank 1 step 50 ")
 			heal := part(network, len(machines), 0)
