@@ -38,22 +38,32 @@ func stepperArgs(n, steps int) []string {
 	return []string{"-n", fmt.Sprint(n), "-r", "2", filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "50", "-work", "0", "-pause", "20ms"}
 }
 
-// expectWhole expects that what several p2pruns have printed one after the other is the
-// right output. The last line of one that was killed may be there once more.
-func expectWhole(t *testing.T, n, steps int, jobs ...*job) {
-	t.Helper()
-	whole := &job{t: t, stdout: &lockedBuffer{}}
-	last := ""
-	for _, j := range jobs {
-		text := j.stdout.String()
-		if last != "" && strings.HasPrefix(text, last) {
-			t.Logf("%q came twice", last)
-			text = text[len(last):]
+// printsOn waits until the program has printed so many bytes more, while p2prun runs.
+func (j *job) printsOn(size int) {
+	j.t.Helper()
+	before := len(j.stdout.String())
+	eventually(j.t, "output", func() error {
+		select {
+		case <-j.ended:
+			j.t.Fatalf("p2prun ended too soon: exit status %d", j.status)
+		default:
 		}
-		whole.stdout.Write([]byte(text))
-		last = text[strings.LastIndexByte(strings.TrimSuffix(text, "\n"), '\n')+1:]
+		if len(j.stdout.String())-before < size {
+			return errors.New("too little")
+		}
+		return nil
+	})
+}
+
+// expectWhole expects what expectInOrder does, and that of what one that was killed has printed
+// only the last line came again.
+func expectWhole(t *testing.T, want []string, jobs ...*job) {
+	t.Helper()
+	twice := expectInOrder(t, want, jobs...)
+	if twice >= len(jobs) {
+		t.Errorf("%d lines came twice, though %d p2pruns were killed", twice, len(jobs)-1)
 	}
-	expectStepper(t, whole, n, steps, 50)
+	t.Logf("%d lines came twice", twice)
 }
 
 // TestAttach kills p2prun and goes on with its job: after a moment, and when the job is
@@ -96,7 +106,7 @@ func TestAttach(t *testing.T) {
 				t.Fatalf("exit status %d", s)
 			}
 			t.Logf("over %v after it was gone on with", time.Since(begun))
-			expectWhole(t, 3, c.steps, first, second)
+			expectWhole(t, stepperOutput(3, c.steps, 50), first, second)
 			expectNothingLeft(t, peers)
 			if again := attach(t, home); again.wait() != 64 {
 				t.Errorf("gone on with once more: exit status %d", again.status)
@@ -216,39 +226,14 @@ func TestR6AttachInAFlood(t *testing.T) {
 		"init", fmt.Sprintf("lines=%d", lines), "barrier", "finalize")}
 	for range kills {
 		j := jobs[len(jobs)-1]
-		eventually(t, "output", func() error {
-			if len(j.stdout.String()) < 400<<10 {
-				return errors.New("too little")
-			}
-			return nil
-		})
+		j.printsOn(400 << 10)
 		j.kill()
 		jobs = append(jobs, attach(t, home))
 	}
 	if s := jobs[kills].wait(); s != 0 {
 		t.Errorf("exit status %d", s)
 	}
-	next, twice := make([]int, 2), 0
-	for _, j := range jobs {
-		for line := range strings.Lines(j.stdout.String()) {
-			var rank, number int
-			if n, err := fmt.Sscanf(line, "rank %d line %d of a flood that nobody asked for", &rank, &number); n != 2 {
-				t.Fatalf("line %q: %v", line, err)
-			}
-			switch number {
-			case next[rank]:
-				next[rank]++
-			case next[rank] - 1:
-				twice++
-			default:
-				t.Fatalf("%q, want number %d", line, next[rank])
-			}
-		}
-	}
-	if next[0] != lines || next[1] != lines || twice > kills {
-		t.Errorf("%d lines, %d of them twice", next, twice)
-	}
-	t.Logf("%d lines came twice after %d kills", twice, kills)
+	expectWhole(t, floodOutput(2, lines), jobs...)
 	expectNothingLeft(t, peers)
 }
 
@@ -271,7 +256,7 @@ func TestAttachKnowsRecruits(t *testing.T) {
 	if s := second.wait(); s != 0 {
 		t.Fatalf("exit status %d", s)
 	}
-	expectWhole(t, 2, steps, first, second)
+	expectWhole(t, stepperOutput(2, steps, 50), first, second)
 	if strings.Contains(second.stderr.String(), "is not known here") {
 		t.Error("it does not know all peers of its job")
 	}

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/p2pmpi/p2pmpi/e2e/internal/nemesis"
 )
 
 // handTo hands a job to the p2pboot of a home, and returns once it has begun and can be gone
@@ -33,35 +35,26 @@ func (p *peerProcess) again(supernode *peerProcess) *peerProcess {
 // as it had not acknowledged them: it returns how many did.
 func expectInOrder(t *testing.T, want []string, jobs ...*job) (twice int) {
 	t.Helper()
-	rankOf := func(line string) string { return strings.Join(strings.SplitN(line, " ", 3)[:2], " ") }
-	left := make(map[string][]string)
-	for _, line := range want {
-		left[rankOf(line)] = append(left[rankOf(line)], line)
-	}
-	next := make(map[string]int)
+	wanted, next := nemesis.ByRank(joinLines(want)), make(map[string]int)
 	for _, j := range jobs {
-		begun := make(map[string]bool)
-		for line := range strings.Lines(j.stdout.String()) {
-			line = strings.TrimSuffix(line, "\n")
-			rank := rankOf(line)
-			if !begun[rank] { // it may go back
-				begun[rank] = true
-				at := slices.Index(left[rank], line)
-				if at < 0 || at > next[rank] {
-					t.Fatalf("%q, after %d lines", line, next[rank])
+		for rank, lines := range nemesis.ByRank(j.stdout.String()) {
+			at := slices.Index(wanted[rank], lines[0])
+			if at < 0 || at > next[rank] { // it may go back
+				t.Fatalf("%q, after %d lines", lines[0], next[rank])
+			}
+			twice += next[rank] - at
+			for _, line := range lines {
+				if at == len(wanted[rank]) || wanted[rank][at] != line {
+					t.Fatalf("%q, after %d lines", line, at)
 				}
-				twice += next[rank] - at
-				next[rank] = at
+				at++
 			}
-			if i := next[rank]; i == len(left[rank]) || left[rank][i] != line {
-				t.Fatalf("%q, after %d lines", line, i)
-			}
-			next[rank]++
+			next[rank] = at
 		}
 	}
-	for rank, lines := range left {
+	for rank, lines := range wanted {
 		if next[rank] != len(lines) {
-			t.Fatalf("%d lines of %s, want %d", next[rank], rank, len(lines))
+			t.Fatalf("%d lines of rank %s, want %d", next[rank], rank, len(lines))
 		}
 	}
 	return twice
@@ -207,13 +200,7 @@ func TestR6AttachHandedInAFlood(t *testing.T) {
 		"init", fmt.Sprintf("lines=%d", lines), "barrier", "finalize")}
 	for _, kill := range []string{"p2prun", "p2prun", "p2pboot", "both"} {
 		j := jobs[len(jobs)-1]
-		before := len(j.stdout.String())
-		eventually(t, "output", func() error {
-			if len(j.stdout.String())-before < 400<<10 {
-				return errors.New("too little")
-			}
-			return nil
-		})
+		j.printsOn(400 << 10)
 		if kill != "p2prun" {
 			own.kill()
 		}
@@ -230,13 +217,7 @@ func TestR6AttachHandedInAFlood(t *testing.T) {
 	if s := jobs[len(jobs)-1].wait(); s != 0 {
 		t.Errorf("exit status %d", s)
 	}
-	var want []string
-	for rank := range 2 {
-		for i := range lines {
-			want = append(want, fmt.Sprintf("rank %d line %d of a flood that nobody asked for", rank, i))
-		}
-	}
-	t.Logf("%d lines came twice", expectInOrder(t, want, jobs...))
+	t.Logf("%d lines came twice", expectInOrder(t, floodOutput(2, lines), jobs...))
 	expectNothingLeft(t, peers)
 }
 
