@@ -60,70 +60,100 @@ func expectInOrder(t *testing.T, want []string, jobs ...*job) (twice int) {
 	return twice
 }
 
+// A handing is a job that was handed to a p2pboot, and the p2pruns that have followed it.
+type handing struct {
+	own  *peerProcess
+	jobs []*job
+}
+
+// kill ends "p2prun", "p2pboot" or "both".
+func (h *handing) kill(which string) {
+	if which != "p2prun" {
+		h.own.kill()
+	}
+	if which != "p2pboot" {
+		h.last().kill()
+	}
+}
+
+// goOn starts again what kill has ended.
+func (h *handing) goOn(which string, supernode *peerProcess) {
+	h.own.t.Helper()
+	if which != "p2prun" {
+		h.own = h.own.again(supernode)
+	}
+	if which != "p2pboot" {
+		h.jobs = append(h.jobs, attachHeard(h.own.t, h.own))
+	}
+}
+
+// last is who follows the job now.
+func (h *handing) last() *job { return h.jobs[len(h.jobs)-1] }
+
 // TestAttachHanded kills p2prun, the p2pboot that it has handed its job to, or both, and goes
 // on with the job. While it runs: see TestR6AttachHandedInAFlood.
 func TestAttachHanded(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		steps int
+		kill  string
 		begin bool // kill as the job begins
 		over  bool // go on when its processes have ended
-		peer  bool // kill p2pboot and boot it again
-		alone bool // let p2prun be
 	}{
-		"the job begins":                           {steps: 100, begin: true},
-		"the job is over":                          {steps: 250, over: true},
-		"p2pboot too as the job begins":            {steps: 100, begin: true, peer: true},
-		"p2pboot too and the job is over":          {steps: 250, peer: true, over: true},
-		"p2pboot, p2prun waits":                    {steps: 400, peer: true, alone: true},
-		"p2pboot, p2prun waits as the job is over": {steps: 250, peer: true, alone: true, over: true},
+		"the job begins":                           {steps: 100, kill: "p2prun", begin: true},
+		"the job is over":                          {steps: 250, kill: "p2prun", over: true},
+		"p2pboot too as the job begins":            {steps: 100, kill: "both", begin: true},
+		"p2pboot too and the job is over":          {steps: 250, kill: "both", over: true},
+		"p2pboot, p2prun waits":                    {steps: 400, kill: "p2pboot"},
+		"p2pboot, p2prun waits as the job is over": {steps: 250, kill: "p2pboot", over: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			peers := grid(t, 6, "--slots", "1")
 			own := boot(t, "--slots", "0", "--supernode", peers[0].addr)
-			first := handTo(t, own, stepperArgs(3, c.steps)...)
+			h := &handing{own, []*job{handTo(t, own, stepperArgs(3, c.steps)...)}}
 			if !c.begin {
-				first.printed("rank 1 step 100 ")
+				h.last().printed("rank 1 step 100 ")
 			}
-			if c.peer {
-				own.kill()
-			}
-			if !c.alone {
-				first.kill()
-			}
+			h.kill(c.kill)
 			if c.over {
 				for _, p := range peers {
 					eventually(t, "slots", p.unused)
 				}
 			}
-			if c.peer {
-				if !c.alone {
-					if early := attach(t, own.home); early.wait() != 69 || !strings.Contains(early.stderr.String(), "which has ended") {
-						t.Errorf("attached without a p2pboot: exit status %d", early.status)
-					}
+			if c.kill == "both" {
+				if early := attach(t, own.home); early.wait() != 69 || !strings.Contains(early.stderr.String(), "which has ended") {
+					t.Errorf("attached without a p2pboot: exit status %d", early.status)
 				}
-				own = own.again(peers[0])
 			}
-			all, last := []*job{first}, first
-			if !c.alone {
-				last = attachHeard(t, own)
-				all = append(all, last)
-			}
-			if s := last.wait(); s != 0 {
-				t.Fatalf("exit status %d", s)
-			}
-			twice := expectInOrder(t, stepperOutput(3, c.steps, 50), all...)
-			t.Logf("%d lines came twice", twice)
-			if c.alone && twice > 0 {
-				t.Error("p2prun was there all the time")
-			}
-			expectNothingLeft(t, peers)
-			if again := attach(t, own.home); again.wait() != 64 {
-				t.Errorf("gone on with once more: exit status %d", again.status)
-			}
+			h.goOn(c.kill, peers[0])
+			h.expectOver(peers, stepperOutput(3, c.steps, 50))
 		})
 	}
+}
+
+// expectOver expects that the job ends well, with that output, and leaves nothing behind.
+func (h *handing) expectOver(peers []*peerProcess, want []string) {
+	t := h.own.t
+	t.Helper()
+	if s := h.last().wait(); s != 0 {
+		t.Fatalf("exit status %d", s)
+	}
+	t.Logf("%d lines came twice", expectInOrder(t, want, h.jobs...))
+	expectNothingLeft(t, peers)
+	eventually(t, "the folder of jobs", h.own.noJobs)
+	if again := attach(t, h.own.home); again.wait() != 64 {
+		t.Errorf("gone on with once more: exit status %d", again.status)
+	}
+}
+
+// noJobs reports what the home has kept of jobs.
+func (p *peerProcess) noJobs() error {
+	left, err := os.ReadDir(filepath.Join(p.home, "jobs"))
+	if len(left) > 0 {
+		return fmt.Errorf("left: %v", left)
+	}
+	return err
 }
 
 // unheard fails while somebody listens to a job that was handed to the peer.
@@ -178,13 +208,7 @@ func TestS4AttachHandedCancel(t *testing.T) {
 			}
 			expectNothingLeft(t, peers)
 			t.Logf("nothing left after %v", time.Since(begun))
-			eventually(t, "the folder of jobs", func() error {
-				left, err := os.ReadDir(filepath.Join(own.home, "jobs"))
-				if len(left) > 0 {
-					return fmt.Errorf("left: %v", left)
-				}
-				return err
-			})
+			eventually(t, "the folder of jobs", own.noJobs)
 		})
 	}
 }
@@ -196,29 +220,14 @@ func TestR6AttachHandedInAFlood(t *testing.T) {
 	const lines = 150000
 	peers := grid(t, 4, "--slots", "1")
 	own := boot(t, "--slots", "0", "--supernode", peers[0].addr)
-	jobs := []*job{handTo(t, own, "-n", "2", "-r", "2", filepath.Join(bin, "rude"),
-		"init", fmt.Sprintf("lines=%d", lines), "barrier", "finalize")}
-	for _, kill := range []string{"p2prun", "p2prun", "p2pboot", "both"} {
-		j := jobs[len(jobs)-1]
-		j.printsOn(400 << 10)
-		if kill != "p2prun" {
-			own.kill()
-		}
-		if kill != "p2pboot" {
-			j.kill()
-		}
-		if kill != "p2prun" {
-			own = own.again(peers[0])
-		}
-		if kill != "p2pboot" {
-			jobs = append(jobs, attachHeard(t, own))
-		}
+	h := &handing{own, []*job{handTo(t, own, "-n", "2", "-r", "2", filepath.Join(bin, "rude"),
+		"init", fmt.Sprintf("lines=%d", lines), "barrier", "finalize")}}
+	for _, which := range []string{"p2prun", "p2prun", "p2pboot", "both"} {
+		h.last().printsOn(400 << 10)
+		h.kill(which)
+		h.goOn(which, peers[0])
 	}
-	if s := jobs[len(jobs)-1].wait(); s != 0 {
-		t.Errorf("exit status %d", s)
-	}
-	t.Logf("%d lines came twice", expectInOrder(t, floodOutput(2, lines), jobs...))
-	expectNothingLeft(t, peers)
+	h.expectOver(peers, floodOutput(2, lines))
 }
 
 // TestAttachHandedHearsTheStatus kills p2prun before the program ends in a way of its own,
@@ -289,8 +298,8 @@ func TestO2HaltCancelsHandedJobs(t *testing.T) {
 				t.Fatalf("%v\n%s", err, out)
 			}
 			expectNothingLeft(t, peers)
-			if left, err := os.ReadDir(filepath.Join(own.home, "jobs")); err != nil || len(left) > 0 {
-				t.Errorf("left: %v, %v", left, err)
+			if err := own.noJobs(); err != nil {
+				t.Error(err)
 			}
 		})
 	}
