@@ -214,7 +214,7 @@ func TestS4AttachHandedCancel(t *testing.T) {
 }
 
 // TestR6AttachHandedInAFlood kills p2prun several times while much is printed, then p2pboot
-// below a p2prun that lives, and then both.
+// too, and at last that alone: its p2prun prints much before the next one is ready.
 func TestR6AttachHandedInAFlood(t *testing.T) {
 	t.Parallel()
 	const lines = 150000
@@ -222,7 +222,7 @@ func TestR6AttachHandedInAFlood(t *testing.T) {
 	own := boot(t, "--slots", "0", "--supernode", peers[0].addr)
 	h := &handing{own, []*job{handTo(t, own, "-n", "2", "-r", "2", filepath.Join(bin, "rude"),
 		"init", fmt.Sprintf("lines=%d", lines), "barrier", "finalize")}}
-	for _, which := range []string{"p2prun", "p2prun", "p2pboot", "both"} {
+	for _, which := range []string{"p2prun", "p2prun", "both", "p2pboot"} {
 		h.last().printsOn(400 << 10)
 		h.kill(which)
 		h.goOn(which, peers[0])
