@@ -4,7 +4,8 @@
 //	fickle [-steps K] [-at STEP] none|clock|environment|corrupt=REPLICA|last|self|print
 //
 // With the last three it is at the end: replica 1 does not send a last message, sends
-// itself another one, or prints something else. What is printed is in out.txt too.
+// itself another one, or prints something else, a second after the others. What is printed
+// is in out.txt too.
 package main
 
 import (
@@ -88,6 +89,9 @@ func part(world *mpj.World, how, last string) error {
 		if _, err := mpj.Recv(c, make([]byte, len(how)), 0, 1); err != nil {
 			return err
 		}
+	}
+	if last == "print" {
+		time.Sleep(time.Second) // another replica ends first, and speaks for the rank
 	}
 	if c.Rank() == 1 && (how == "last" || how == "self" || how == "print") {
 		time.Sleep(3 * time.Second) // both replicas of rank 0 end before the job does
