@@ -262,3 +262,48 @@ func TestAttachKnowsRecruits(t *testing.T) {
 	}
 	expectNothingLeft(t, peers)
 }
+
+// TestHealsWhenAttached kills who has submitted a job, goes on with it, and kills a peer: another
+// one takes its place; then the same once more, of a rank that has had that already. What a
+// peer is given then was kept: the p2prun that was killed has taken the rest with it.
+func TestHealsWhenAttached(t *testing.T) {
+	t.Parallel()
+	const steps = 5000
+	args := []string{"-n", "2", "-r", "2", filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "50", "-work", "0s", "-pause", "5ms", "-pacer"}
+	for name, handed := range map[string]bool{"p2prun": false, "p2pboot": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			peers := grid(t, 6, "--slots", "1")
+			home := t.TempDir()
+			var own *peerProcess
+			var jobs []*job
+			if handed {
+				own = boot(t, "--slots", "0", "--supernode", peers[0].addr)
+				jobs = []*job{handTo(t, own, args...)}
+			} else {
+				jobs = []*job{keep(t, home, peers, args...)}
+			}
+			j := jobs[0]
+			j.printed("rank 1 step 50 ")
+			for _, victim := range []string{"1.1", "1.0"} {
+				if handed {
+					own.kill()
+					own = own.again(peers[0])
+				} else {
+					j.kill()
+					j = attach(t, home)
+					jobs = append(jobs, j)
+				}
+				j.waitFor("where it runs", func(e event) bool { return e.Event == "placed" })
+				j.peerOf(peers, victim).kill()
+				process, took := j.awaitHealed(1)
+				t.Logf("%s took the place of %s after %v", process, victim, took.Round(time.Millisecond))
+			}
+			if s := j.wait(); s != 0 {
+				t.Fatalf("exit status %d", s)
+			}
+			expectInOrder(t, stepperOutput(2, steps, 50), jobs...)
+			expectNothingLeft(t, peers)
+		})
+	}
+}

@@ -35,8 +35,13 @@ import (
 // This process is not one of those who agree on views, for it does not have their log: it
 // makes none, tells none, and asks for changes through the peers, which find out by
 // themselves who is silent. Processes that have come later than the job began are known like
-// all others; what is said of one waits until it is in the view here. Replicas that are lost
-// are not replaced any more.
+// all others; what is said of one waits until it is in the view here.
+//
+// Once it is caught up it replaces replicas that are lost, as its predecessor did (recruit.go),
+// with what that has kept for them (work.go). It asks all that it reaches of those who agree on
+// views to take the new peer in (Introduce); whoever leads does, once. The number of that peer is
+// kept before anybody hears of it, and a process that is kept and not in the view is let in before
+// another one is looked for: so no number and no process is ever given to two peers.
 
 // adopted is what is known of a job that another process has begun.
 type adopted struct {
@@ -44,6 +49,7 @@ type adopted struct {
 	waited    bool // nor is anybody who is not back
 	due       bool // those are to be given up that are late and have nothing to run
 	asked     bool // for a change that has yet to be agreed on
+	caughtUp  bool // with what the peers that are here know
 	collected map[view.Process]*jobpb.Collected
 	early     map[view.Process]backlog // of processes that have yet to join
 }
@@ -76,11 +82,18 @@ func (s *Submitter) Attach(ctx context.Context, id string, sink Sink) Result {
 		ctx, stop = context.WithDeadlineCause(ctx, k.kept.Ends, errTimeout)
 		defer stop()
 	}
-	j := s.runAgain(k)
+	j, lacks := s.runAgain(k)
 	defer s.forget(id)
 	j.printer = newPrinter(id, sink, func(err error) { cancel(fmt.Errorf("nobody listens: %w", err)) }, k, s.cfg.Resident)
 	defer j.printer.close()
 	e := newAdopted(j, shown, begin)
+	e.until, _ = ctx.Deadline()
+	if e.healing != nil && !e.numbered() {
+		lacks = errors.New("not all that their peers have to know was kept")
+	}
+	if lacks != nil && k.kept.Result == nil {
+		j.warn(fmt.Sprintf("replicas that are lost from now on are not replaced: %v", lacks))
+	}
 	if over := k.kept.Result; over != nil { // not all peers may have heard
 		e.stop(cmp.Or(over.Message, "done"))
 		e.close()
@@ -90,17 +103,21 @@ func (s *Submitter) Attach(ctx context.Context, id string, sink Sink) Result {
 	return j.conclude(e.finish(ctx))
 }
 
-// runAgain returns the run of a kept job.
-func (s *Submitter) runAgain(k *keeper) *run {
+// runAgain returns the run of a kept job. The error says what it lacks to replace what is lost.
+func (s *Submitter) runAgain(k *keeper) (j *run, lacks error) {
 	req := k.kept.Request
-	req.Heal, req.Explain = false, false
-	j := &run{
-		s: s, req: req, keeper: k,
+	req.Explain = false
+	j = &run{
+		s: s, req: req, keeper: k, excluded: make(map[p2ppeer.ID]bool),
 		spec: jobspec.Spec{ID: k.kept.Job, Submitter: s.cfg.Host.ID(), N: req.N, R: req.R, Name: req.Name},
 		log:  s.cfg.Log.With().Str("job", k.kept.Job).Logger(),
 	}
 	j.status = Status{Job: k.kept.Job, Name: req.Name, N: req.N, R: req.R, Since: k.kept.Since}
-	return j
+	if req.Heal {
+		lacks = k.readWork(j)
+		j.req.Heal = lacks == nil
+	}
+	return j, lacks
 }
 
 // newAdopted returns the execution of a job on the peers that it was kept with. Streams to
@@ -123,7 +140,8 @@ func newAdopted(j *run, shown [][2]uint64, begin *jobpb.ToPeer) *execution {
 	e.patience = time.After(j.req.Away)
 	latest := make(map[p2ppeer.ID]*link)
 	for i, l := range e.links {
-		l.redeemed, l.machine = true, j.keeper.kept.Peers[i].Machine
+		kept := j.keeper.kept.Peers[i]
+		l.redeemed, l.machine, l.number, l.key = true, kept.Machine, kept.Number, kept.Key
 		if before := latest[l.peer]; before != nil { // it has come again since
 			before.lose(errRetired)
 		}
@@ -212,16 +230,18 @@ const agreeWithin = 30 * time.Second
 // from, and lets go of the peers that the job does not need any more.
 func (e *execution) catchUp() (r *Result) {
 	present, away := 0, 0
+	isPart := func(l *link) bool { return l.err == nil && l.recruit == nil }
 	agreed := e.watch.View()
 	if e.adopted.hurried {
 		agreed = e.after(agreed)
 	}
 	for _, l := range e.links {
 		switch {
-		case l.err == nil && l.away && e.adopted.hurried && !slices.ContainsFunc(l.processes, agreed.Has): // it will not be back
+		case !isPart(l):
+		case l.away && e.adopted.hurried && !slices.ContainsFunc(l.processes, agreed.Has): // it will not be back
 		case isAway(l):
 			away++
-		case l.err == nil:
+		default:
 			present++
 		}
 	}
@@ -230,7 +250,7 @@ func (e *execution) catchUp() (r *Result) {
 		if e.overdue == nil && !e.adopted.waited {
 			e.overdue = time.After(overdueFailed)
 		}
-	case !slices.ContainsFunc(e.links, func(l *link) bool { return l.err == nil }):
+	case !slices.ContainsFunc(e.links, isPart):
 		if !e.watch.over { // else what is missing is said by who misses it
 			return e.nothingLeft()
 		}
@@ -246,7 +266,49 @@ func (e *execution) catchUp() (r *Result) {
 	if present > 0 {
 		e.limit()
 	}
+	e.adopted.caughtUp = present > 0 && (away == 0 || e.adopted.waited)
 	return r
+}
+
+// numbered reports whether the numbers of all peers among those who agree on views are known, so
+// that one that comes can have another one.
+func (e *execution) numbered() bool {
+	for _, l := range e.runsOn {
+		if l.number == 0 && l.peer != e.j.s.cfg.Host.ID() {
+			return false
+		}
+	}
+	return true
+}
+
+// letIn asks for process p to join, which runs on l, where that is to be agreed on as s says.
+func (e *execution) letIn(l *link, p view.Process, s Step) *Result {
+	if l.number > 0 {
+		e.ask(e.introduceMessage(l, p))
+	}
+	return e.apply(s)
+}
+
+// vouch repeats to a peer, which may not have heard it, that p is to join.
+func (e *execution) vouch(to *link, p view.Process) {
+	if l := e.runsOn[p]; l.number > 0 {
+		to.say(e.introduceMessage(l, p))
+	}
+	to.say(proposeMessage(viewgroup.Change{Process: p, To: view.Live}))
+}
+
+// introduceMessage asks for the peer of l, where p runs, to be taken in.
+func (e *execution) introduceMessage(l *link, p view.Process) *jobpb.ToPeer {
+	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Introduce{Introduce: &jobpb.Introduce{Number: uint32(l.number), Member: e.row(l, p)}}}
+}
+
+// ask says something to the peers that agree on views, in which this process has no part.
+func (e *execution) ask(m *jobpb.ToPeer) {
+	for _, l := range e.links {
+		if !l.retired && (l.recruit == nil || l.recruit.phase == recruitJoining) {
+			l.say(m)
+		}
+	}
 }
 
 // limit bounds the time that those who agree on views have for what was asked for.

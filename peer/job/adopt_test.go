@@ -13,6 +13,7 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-msgio/pbio"
 
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
@@ -21,18 +22,30 @@ import (
 // keptOn returns the keeper of a job of one rank with r replicas, which has begun. They are on
 // the first peers of b, and on each of the others is one that has come later. Who follows the
 // job does not wait long.
-func (b *bed) keptOn(r int) *keeper {
+func (b *bed) keptOn(r int) *keeper { return b.keptAs(b.request(1, r), b.peers) }
+
+// keptAs is keptOn for a request, of which peers are kept.
+func (b *bed) keptAs(req Request, peers []*member) *keeper {
 	b.Helper()
 	b.submitter.cfg.Jobs = filepath.Join(b.TempDir(), "jobs")
 	b.submitter.waits.back, b.submitter.waits.tell = 100*time.Millisecond, 100*time.Millisecond
-	req := b.request(1, r)
 	req.Away = patience
-	k, err := b.submitter.keep(newRun(b.submitter, req))
-	if err != nil {
+	j := newRun(b.submitter, req)
+	var err error
+	if j.keeper, err = b.submitter.keep(j); err != nil {
 		b.Fatal(err)
 	}
-	for i, m := range b.peers {
-		p := KeptPeer{Peer: m.ID(), Processes: []view.Process{proc(0, i)}}
+	k := j.keeper
+	j.printer = newPrinter(j.spec.ID, Showing(func(Event) error { return nil }), func(error) {}, k, false)
+	defer j.printer.close()
+	if err := j.describe(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	for i, m := range peers {
+		p := KeptPeer{Peer: m.ID(), Processes: []view.Process{proc(0, i)}, Number: i + 1}
+		if i >= req.R {
+			p.Key = make([]byte, proclink.KeySize)
+		}
 		for _, a := range m.Addrs() {
 			p.Addrs = append(p.Addrs, a.String())
 		}
@@ -48,10 +61,16 @@ func (b *bed) keptOn(r int) *keeper {
 // asked to resume its part. One without is lost. As in play, a part obeys Stop.
 func (b *bed) attach(k *keeper, scripts map[view.Process]func(*part)) *outcome {
 	b.Helper()
+	return b.attachAnd(nil, k, scripts)
+}
+
+// attachAnd is attach; watch, if not nil, is told of every event.
+func (b *bed) attachAnd(watch func(Event) error, k *keeper, scripts map[view.Process]func(*part)) *outcome {
+	b.Helper()
 	k.close()
 	b.stage.begin(b)
-	for i, m := range b.peers {
-		q := k.kept.Peers[i].Processes[0]
+	for _, known := range k.kept.Peers {
+		m, q := b.peer(known.Peer.String()), known.Processes[0]
 		script, ok := scripts[q]
 		if !ok {
 			continue
@@ -72,7 +91,7 @@ func (b *bed) attach(k *keeper, scripts map[view.Process]func(*part)) *outcome {
 			s.Close()
 		})
 	}
-	return b.follow(func(emit func(Event) error) Result { return b.submitter.Attach(b.Context(), k.kept.Job, Showing(emit)) }, nil)
+	return b.follow(func(emit func(Event) error) Result { return b.submitter.Attach(b.Context(), k.kept.Job, Showing(emit)) }, watch)
 }
 
 // back says that the part goes on, and what it has said so far.

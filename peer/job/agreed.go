@@ -102,6 +102,7 @@ func (e *execution) joinViews() ([]uint32, error) {
 	for i, member := range order {
 		c.Peers = append(c.Peers, e.group[member])
 		if l := e.linkTo(e.group[member]); l != nil {
+			l.number = i
 			for _, p := range l.processes {
 				c.RunsOn[p] = i
 			}
@@ -111,28 +112,48 @@ func (e *execution) joinViews() ([]uint32, error) {
 	if e.views, err = e.j.s.cfg.Views.Join(c); err != nil {
 		return nil, fmt.Errorf("join those who agree on views: %w", err)
 	}
-	e.agree = &jobpb.Agree{First: uint32(c.First)}
-	for _, p := range c.View.Processes() {
-		e.agree.RunsOn = append(e.agree.RunsOn, uint32(c.RunsOn[p]))
-	}
 	return order, nil
 }
 
-// introduce makes the peer of a recruit, whose row in the membership table it is, one of
-// those who agree on views. The submitter's own is one.
-func (e *execution) introduce(l *link, row *jobpb.Member) {
-	if e.views == nil || l.peer == e.j.s.cfg.Host.ID() {
+// enlist gives the peer of a recruit a number among those who agree on views, which nobody has
+// had. The submitter's own is one of them.
+func (e *execution) enlist(l *link) {
+	if (e.views != nil || e.adopted != nil) && l.peer != e.j.s.cfg.Host.ID() {
+		l.number = len(e.agreeMessage().GetAgree().Peers)
+	}
+}
+
+// introduce makes the peer of a recruit, which has a number, one of those who agree on views.
+func (e *execution) introduce(l *link, p view.Process) {
+	if l.number == 0 {
 		return
 	}
-	m := &jobpb.Agree{First: e.agree.First, RunsOn: e.agree.RunsOn}
-	encoded, err := proto.Marshal(row)
+	encoded, err := proto.Marshal(e.row(l, p))
 	if err != nil {
 		panic(err) // of a text that is not UTF-8; it has none
 	}
-	for _, id := range e.views.Introduce(viewgroup.Newcomer{ID: l.peer, Process: l.recruit.process, Row: encoded}) {
-		m.Peers = append(m.Peers, []byte(id))
+	e.views.Introduce(viewgroup.Newcomer{Peer: l.number, ID: l.peer, Process: p, Row: encoded})
+	l.say(e.agreeMessage())
+}
+
+// agreeMessage tells a peer that comes later who agrees on views, itself among them.
+func (e *execution) agreeMessage() *jobpb.ToPeer {
+	m := &jobpb.Agree{Peers: [][]byte{[]byte(e.j.s.cfg.Host.ID())}, First: 1, Anew: e.adopted != nil}
+	for _, l := range e.links {
+		for l.number >= len(m.Peers) {
+			m.Peers = append(m.Peers, nil)
+		}
+		if l.number > 0 {
+			m.Peers[l.number] = []byte(l.peer)
+		}
+		if l.processes[0].Replica < e.j.req.R {
+			m.First = max(m.First, uint32(l.number)+1)
+		}
 	}
-	l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Agree{Agree: m}})
+	for _, p := range view.New(e.j.req.N, e.j.req.R).Processes() {
+		m.RunsOn = append(m.RunsOn, uint32(e.runsOn[p].number))
+	}
+	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Agree{Agree: m}}
 }
 
 // voters orders the members of the fault detector's group: the submitter's peer, then

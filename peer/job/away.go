@@ -261,6 +261,11 @@ func (e *execution) remind(l *link) {
 		l.say(e.begin)
 	}
 	if e.adopted != nil { // it knows more of the view than this process
+		for p := range e.runsOn {
+			if e.entered(p) && e.watch.Expects(p.Rank) {
+				e.vouch(l, p)
+			}
+		}
 		for _, c := range e.watch.Asked() {
 			l.say(proposeMessage(c))
 		}

@@ -54,7 +54,6 @@ type execution struct {
 	agreed     *agreed                           // what it has agreed on
 	adopted    *adopted                          // another process has begun the job; nil: this one
 	replaced   bool                              // another process goes on with the job
-	agree      *jobpb.Agree                      // tells a peer that comes later who they are, but for Peers
 	until      time.Time                         // when the job has taken as long as it may; zero: never
 	begin      *jobpb.ToPeer                     // what lets processes leave mpj.Init; nil until all have called it
 
@@ -398,7 +397,7 @@ func (e *execution) apply(s Step) *Result {
 	for _, c := range s.Propose {
 		switch {
 		case e.adopted != nil:
-			e.tell(proposeMessage(c))
+			e.ask(proposeMessage(c))
 		case e.views != nil:
 			e.views.Propose(c)
 		default:

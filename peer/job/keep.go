@@ -31,6 +31,7 @@ import (
 //	            shown  how many records of each rank's streams the user has: 8 bytes each,
 //	                   written when the record has been
 //	            lock   held by the process that follows the job
+//	            work, contents/  for peers that come later: see work.go
 //
 // All else the job's peers know, until the job has a result. The folder goes when the user
 // has that, or its peers have ended their parts since nobody has gone on with the job: with it
@@ -64,6 +65,8 @@ type KeptPeer struct {
 	Addrs     []string       `json:"addrs"`
 	Machine   string         `json:"machine"`
 	Processes []view.Process `json:"processes"`
+	Number    int            `json:"number,omitempty"` // among those who agree on views
+	Key       []byte         `json:"key,omitempty"`    // public, of a process that came later than the job began
 }
 
 // ErrNotKept says that there is no such job to go on with.
@@ -273,7 +276,7 @@ func (k *keeper) writePeers(e *execution) error {
 		if l.recruit != nil && l.recruit.phase != recruitJoining {
 			continue
 		}
-		p := KeptPeer{Peer: l.peer, Machine: l.machine, Processes: l.processes}
+		p := KeptPeer{Peer: l.peer, Machine: l.machine, Processes: l.processes, Number: l.number, Key: l.key}
 		for _, b := range e.addrs(l.peer) {
 			if a, err := ma.NewMultiaddrBytes(b); err == nil {
 				p.Addrs = append(p.Addrs, a.String())

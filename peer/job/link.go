@@ -62,6 +62,8 @@ type link struct {
 
 	testimony testimony // of the views, where another process has begun the job
 
+	number int // among those who agree on views; 0: it is none of them, or the submitter's
+
 	// Of a peer that was found while the job ran:
 	recruit *recruit           // until its process is in the view
 	key     []byte             // public, of its process

@@ -45,7 +45,7 @@ func (e *execution) silent(l *link) *Result {
 		return nil
 	case l.recruit != nil:
 		return e.hearRecruit(heard{link: l, err: errSilent})
-	case e.parted:
+	case e.parted || e.adopted != nil:
 		return e.strand(l, nil)
 	case e.views == nil || e.views.Contact() == viewgroup.InTouch:
 		return e.miss(l)

@@ -186,6 +186,9 @@ func (e *execution) join() error {
 	if m.GetJoin().Views, err = e.joinViews(); err != nil {
 		return err
 	}
+	if err := e.j.keeper.writePeers(e); err != nil { // their numbers are new
+		e.j.warn(unreplaced(err))
+	}
 	e.tell(m)
 	return nil
 }

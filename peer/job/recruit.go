@@ -29,7 +29,9 @@ import (
 //	    |-- Begin ---------------------------->|  in the view; asks another replica for what it lacks
 //	    |<-- Healed ---------------------------|
 //
-// So nobody keeps anything for a process before it is there.
+// So nobody keeps anything for a process before it is there. A submitter that has no part in
+// agreeing on views says Agree first, and Introduce in place of Joined; others have views and rows
+// from each other.
 type recruit struct {
 	process view.Process
 	phase   recruitPhase
@@ -50,7 +52,7 @@ const healPeriod = 250 * time.Millisecond
 
 // heal has ranks that lack a replica get one, one after the other.
 func (e *execution) heal() {
-	if e.healing == nil || e.parted {
+	if e.healing == nil || e.parted || e.adopted != nil && !(e.adopted.caughtUp && e.numbered()) {
 		return
 	}
 	now := e.elapsed()
@@ -61,8 +63,11 @@ func (e *execution) heal() {
 	}
 	e.dismiss()
 	for rank := range e.j.req.N {
-		if e.healing.Served(rank) && !e.serving(rank) { // it failed after it had joined
+		switch served, serving := e.healing.Served(rank), e.serving(rank); {
+		case served && !serving: // it failed after it had joined
 			e.healing.GaveUp(rank, now)
+		case serving && !served: // another process has let it join
+			e.healing.Serve(rank)
 		}
 	}
 	if rank, ok := e.healing.Next(now); ok && e.search == nil {
@@ -89,6 +94,7 @@ func (e *execution) dismiss() {
 			if time.Since(l.retiredAt) > retireFor {
 				l.lose(fmt.Errorf("no word for %v that it has stopped", retireFor))
 			}
+		case r == nil && e.adopted != nil: // they end by themselves, when nobody waits for their votes
 		case r == nil:
 			if !slices.ContainsFunc(l.processes, e.watch.View().Has) && e.spared(l) {
 				e.retire(l, "all its processes have failed")
@@ -160,6 +166,12 @@ func (e *execution) hearRecruit(h heard) *Result {
 	l, m := h.link, h.msg
 	r := l.recruit
 	if h.err == nil && m.GetSuspect() != nil { // it may be of the submitter's peer, which is back
+		return nil
+	}
+	if e.adopted != nil && r.phase == recruitJoining && m.GetAgreed() != nil { // it has all views from those who agree on them
+		if err := l.testimony.add(m.GetAgreed()); err != nil {
+			l.lose(err)
+		}
 		return nil
 	}
 	if r.phase == recruitJoining { // what is lost now is known when it has joined
@@ -265,14 +277,24 @@ func (e *execution) enter(l *link) *Result {
 		e.giveUp(l, fmt.Errorf("process %v cannot join the view any more", p))
 		return nil
 	}
-	e.runsOn[p] = l
 	l.recruit.phase = recruitJoining
-	if err := e.j.keeper.writePeers(e); err != nil {
+	e.enlist(l)
+	err := e.j.keeper.writePeers(e)
+	if err != nil && e.adopted != nil { // the next process would give its number to another peer
+		l.recruit.phase, l.number = recruitEntering, 0
+		e.giveUp(l, err)
+		return nil
+	}
+	if err != nil {
 		e.j.warn(fmt.Sprintf("should this p2prun be killed, what rank %d replica %d prints will not be seen by p2prun --attach: %v", p.Rank, p.Replica, err))
 	}
-	row := e.row(l, p)
-	e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: row}})
-	e.introduce(l, row)
+	e.runsOn[p] = l
+	if e.adopted != nil {
+		l.say(e.agreeMessage())
+		return e.letIn(l, p, s)
+	}
+	e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: e.row(l, p)}})
+	e.introduce(l, p)
 	return e.apply(s)
 }
 
@@ -282,7 +304,7 @@ func (e *execution) joined(p view.Process) *Result {
 	l := e.runsOn[p]
 	l.recruit = nil
 	if errors.Is(l.err, errUnknown) {
-		e.j.warn(fmt.Sprintf("rank %d replica %d came later than the job began, on a peer that is not known here, since that could not be kept: what it prints is not seen", p.Rank, p.Replica))
+		e.j.warn(fmt.Sprintf("rank %d replica %d came later than the job began, on a peer that is not known here, since that could not be kept: what it prints is not seen, and replicas that are lost are not replaced", p.Rank, p.Replica))
 		return nil
 	}
 	if l.err != nil {
@@ -325,7 +347,7 @@ func (e *execution) healed(p view.Process, m *jobpb.Healed) *Result {
 	if !s.Healed {
 		return nil
 	}
-	if e.healing == nil { // another process has recruited it, and told the user
+	if e.healing == nil || !e.healing.Served(p.Rank) { // another process has recruited it, and told the user
 		return e.apply(s)
 	}
 	took := e.healing.Healed(p.Rank, e.elapsed())

@@ -150,7 +150,13 @@ func (j *run) describe(ctx context.Context) error {
 	if len(j.envelope) > jobspec.MaxEncoded {
 		err = fmt.Errorf("the job's description has %d bytes, at most %d are taken: put long arguments into a file", len(j.envelope), jobspec.MaxEncoded)
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	if err := j.keeper.writeWork(j); err != nil {
+		j.warn(unreplaced(err))
+	}
+	return nil
 }
 
 // checkOutputDir finds out in time what would spoil the end of a long job.

@@ -32,6 +32,10 @@ func (e *execution) seek(rank int) {
 		return
 	}
 	e.healing.Serve(rank)
+	if l := e.runsOn[p]; l != nil { // the process that was here before has told some that it joins
+		e.letIn(l, p, e.watch.Join(p))
+		return
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	e.search, e.searched = cancel, rank
 	without := e.unwanted()
@@ -51,6 +55,9 @@ func (e *execution) seek(rank int) {
 // of no use a moment ago.
 func (e *execution) unwanted() map[p2ppeer.ID]bool {
 	out := maps.Clone(e.j.excluded)
+	if e.adopted != nil { // its number means the process that was there before
+		out[e.j.s.cfg.Host.ID()] = true
+	}
 	for _, l := range e.links {
 		if l.err == nil {
 			out[l.peer] = true

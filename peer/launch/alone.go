@@ -19,7 +19,8 @@ import (
 //	  is not known
 //
 // They go on doing so when it comes back as a new process, which has no log of the views:
-// that one is told what is agreed on, and asks for changes through them.
+// that one is told what is agreed on, and asks for changes through them, and for those to be
+// taken in that it has found to replace who was lost.
 //
 // What the processes print waits for the submitter, as far as there is room, and so do
 // the files of those that have ended; their slots do not.
@@ -56,6 +57,19 @@ func (j *job) miss() {
 		j.log.Info().Msg("the submitter is out of reach; the job goes on without it")
 	}
 	j.take(j.ahead) // it brings the row no more
+}
+
+// orphan has the peers make the views: the submitter is a new process, which is told of them.
+func (j *job) orphan() {
+	j.miss()
+	j.orphaned = true
+	j.views.Gone(j.submitter) // the process that had the log
+	for _, c := range j.changes {
+		j.say(agreed(c))
+	}
+	if j.views.Contact() == viewgroup.CutOff {
+		j.say(outside())
+	}
 }
 
 // standIn does for a submitter that is silent what cannot wait for it.

@@ -173,7 +173,11 @@ func TestJobThatHasNotBegunDoesNotGoOn(t *testing.T) {
 
 // startKept starts a job of one rank whose submitter may come back as a new process.
 func startKept(t *testing.T, args ...string) *testJob {
-	j := newTestJob(t, 1, 2, nil, args...)
+	return newTestJob(t, 1, 2, nil, args...).startKept()
+}
+
+func (j *testJob) startKept() *testJob {
+	j.Helper()
 	start := j.startMessage()
 	start.GetStart().AwayNs, start.GetStart().Returns = int64(time.Minute), true
 	j.prepare()
@@ -348,13 +352,14 @@ func TestSubmitterThatLeavesIsNotWaitedFor(t *testing.T) {
 // TestOnlyOneWithoutALogAsksForChanges: the first process of a submitter has the log itself.
 func TestOnlyOneWithoutALogAsksForChanges(t *testing.T) {
 	t.Parallel()
-	for name, m := range map[string]*jobpb.Change{
-		"not anew":       jobpb.FromChange(viewgroup.Change{To: view.Failed}, 0),
-		"no such change": {To: 200},
+	for name, m := range map[string]*jobpb.ToPeer{
+		"not anew":       {Body: &jobpb.ToPeer_Propose{Propose: jobpb.FromChange(viewgroup.Change{To: view.Failed}, 0)}},
+		"no such change": {Body: &jobpb.ToPeer_Propose{Propose: &jobpb.Change{To: 200}}},
+		"introduces":     {Body: &jobpb.ToPeer_Introduce{Introduce: &jobpb.Introduce{Number: 3}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := startKept(t, "sleep")
-			j.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Propose{Propose: m}})
+			j.tell(m)
 			j.gone()
 		})
 	}

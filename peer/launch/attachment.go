@@ -11,7 +11,6 @@ import (
 	"github.com/libp2p/go-msgio/pbio"
 
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
-	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
 // An attachment is a control stream of the job's submitter: the first, or the one by
@@ -173,15 +172,7 @@ func (j *job) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume) err
 		return errors.New("the job's views have ended with its submitter")
 	}
 	if m.Anew && !j.orphaned {
-		j.miss()
-		j.orphaned = true
-		j.views.Gone(j.submitter) // the process that had the log
-		for _, c := range j.changes {
-			j.say(agreed(c))
-		}
-		if j.views.Contact() == viewgroup.CutOff {
-			j.say(outside())
-		}
+		j.orphan()
 	}
 	if m.Anew && j.attached != nil {
 		j.attached.stream.ResetWithError(jobpb.Replaced)

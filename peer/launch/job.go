@@ -212,6 +212,10 @@ func (j *job) hear(m *jobpb.ToPeer) {
 		if err = j.inOrder(m, Running); err == nil {
 			err = j.collect(b.Collect)
 		}
+	case *jobpb.ToPeer_Introduce:
+		if err = j.inOrder(m, Running); err == nil {
+			err = j.introduce(b.Introduce)
+		}
 	case *jobpb.ToPeer_Propose:
 		if err = j.inOrder(m, Running); err == nil {
 			err = j.propose(b.Propose)

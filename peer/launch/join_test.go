@@ -36,6 +36,28 @@ func newcomer() int {
 	return 0
 }
 
+// joiner prepares and starts a process that is to join, as start says of the others, and returns
+// its row.
+func (j *testJob) joiner(p view.Process, at *member, start *jobpb.ToPeer) (*testLink, *jobpb.Member) {
+	j.Helper()
+	late := j.connect(at)
+	m := j.prepareMessage(p.Replica, j.reserve(at, 1))
+	m.GetPrepare().Joining = true
+	late.say(m)
+	if a := await(late, (*jobpb.FromPeer).GetPrepared); a.Error != "" {
+		j.Fatal(a.Error)
+	}
+	row := j.member(p, at)
+	m = proto.Clone(start).(*jobpb.ToPeer)
+	m.GetStart().Members = append(m.GetStart().Members, row)
+	late.say(m)
+	if a := await(late, (*jobpb.FromPeer).GetStarted); a.Error != "" {
+		j.Fatal(a.Error)
+	}
+	row.Key = await(late, (*jobpb.FromPeer).GetInitialized).Key
+	return late, row
+}
+
 // TestProcessJoinsAJobThatRuns: there are channels between it and the others, by the
 // best way, once all peers have the row of it and the view in which it is.
 func TestProcessJoinsAJobThatRuns(t *testing.T) {
@@ -52,21 +74,7 @@ func TestProcessJoinsAJobThatRuns(t *testing.T) {
 	j.begin()
 
 	p := view.Process{Replica: 1}
-	late := j.connect(bed.peers[1])
-	m := j.prepareMessage(1, j.reserve(bed.peers[1], 1))
-	m.GetPrepare().Joining = true
-	late.say(m)
-	if a := await(late, (*jobpb.FromPeer).GetPrepared); a.Error != "" {
-		t.Fatal(a.Error)
-	}
-	row := j.member(p, bed.peers[1])
-	m = proto.Clone(start).(*jobpb.ToPeer)
-	m.GetStart().Members = append(m.GetStart().Members, row)
-	late.say(m)
-	if a := await(late, (*jobpb.FromPeer).GetStarted); a.Error != "" {
-		t.Fatal(a.Error)
-	}
-	row.Key = await(late, (*jobpb.FromPeer).GetInitialized).Key
+	late, row := j.joiner(p, bed.peers[1], start)
 	v, _, _ := view.New(1, 1).Join(0)
 	for _, l := range []*testLink{old, late} {
 		l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: row}})

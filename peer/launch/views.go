@@ -68,7 +68,11 @@ func (j *job) agree(m *jobpb.Agree) error {
 	for i, p := range ps {
 		c.RunsOn[p] = int(m.RunsOn[i])
 	}
-	return j.vote(c)
+	err := j.vote(c)
+	if err == nil && m.Anew {
+		j.orphan()
+	}
+	return err
 }
 
 // vote joins the view group that c describes, but for what is the same for all.
@@ -117,6 +121,29 @@ func (j *job) propose(m *jobpb.Change) error {
 		return errOrder(m)
 	}
 	j.views.Propose(c)
+	return nil
+}
+
+// maxRow bounds the row of a newcomer, in bytes: it goes into the log of those who agree on
+// views, where a message of theirs has to hold it.
+const maxRow = 16 << 10
+
+// introduce has a peer taken in that was found by a submitter that has no part in agreeing on
+// views. All hear of it from the log: so they all have the same row, and before the process joins.
+func (j *job) introduce(m *jobpb.Introduce) error {
+	row := m.GetMember()
+	if !j.orphaned {
+		return errOrder(m)
+	}
+	id, err := p2ppeer.IDFromBytes(row.GetPeer())
+	if err != nil {
+		return fmt.Errorf("peer %d is to be taken in: %w", m.Number, err)
+	}
+	encoded, err := proto.Marshal(row)
+	if err != nil || len(encoded) > maxRow {
+		return fmt.Errorf("peer %d is to be taken in: row of %d bytes", m.Number, len(encoded))
+	}
+	j.views.Introduce(viewgroup.Newcomer{Peer: int(m.Number), ID: id, Process: row.GetProcess().View(), Row: encoded})
 	return nil
 }
 

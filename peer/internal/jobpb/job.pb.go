@@ -98,6 +98,7 @@ type ToPeer struct {
 	//	*ToPeer_Resume
 	//	*ToPeer_Propose
 	//	*ToPeer_Agree
+	//	*ToPeer_Introduce
 	Body          isToPeer_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -248,6 +249,15 @@ func (x *ToPeer) GetAgree() *Agree {
 	return nil
 }
 
+func (x *ToPeer) GetIntroduce() *Introduce {
+	if x != nil {
+		if x, ok := x.Body.(*ToPeer_Introduce); ok {
+			return x.Introduce
+		}
+	}
+	return nil
+}
+
 type isToPeer_Body interface {
 	isToPeer_Body()
 }
@@ -300,6 +310,10 @@ type ToPeer_Agree struct {
 	Agree *Agree `protobuf:"bytes,15,opt,name=agree,proto3,oneof"`
 }
 
+type ToPeer_Introduce struct {
+	Introduce *Introduce `protobuf:"bytes,16,opt,name=introduce,proto3,oneof"`
+}
+
 func (*ToPeer_Prepare) isToPeer_Body() {}
 
 func (*ToPeer_Start) isToPeer_Body() {}
@@ -323,6 +337,8 @@ func (*ToPeer_Resume) isToPeer_Body() {}
 func (*ToPeer_Propose) isToPeer_Body() {}
 
 func (*ToPeer_Agree) isToPeer_Body() {}
+
+func (*ToPeer_Introduce) isToPeer_Body() {}
 
 // Prepare redeems the reservation key, stages the files and lays them out in
 // the scratch folders, so that start only has to start.
@@ -502,7 +518,7 @@ type Resume struct {
 	Job   string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
 	Heard uint64                 `protobuf:"varint,2,opt,name=heard,proto3" json:"heard,omitempty"` // messages of this part, on all earlier streams, but for Output and Resumed
 	// A new process of the submitter, which takes no part in agreeing on views: the peer says
-	// Agreed of each change, the first ones first, and obeys Propose.
+	// Agreed of each change, the first ones first, and obeys Propose and Introduce.
 	Anew          bool `protobuf:"varint,3,opt,name=anew,proto3" json:"anew,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -734,6 +750,7 @@ type Agree struct {
 	Peers         [][]byte               `protobuf:"bytes,1,rep,name=peers,proto3" json:"peers,omitempty"`                         // IDs of all that have been, in the order of their numbers, this one's last
 	First         uint32                 `protobuf:"varint,2,opt,name=first,proto3" json:"first,omitempty"`                        // how many of them there were at first
 	RunsOn        []uint32               `protobuf:"varint,3,rep,packed,name=runs_on,json=runsOn,proto3" json:"runs_on,omitempty"` // number of the peer of each process that was there at first, rank by rank
+	Anew          bool                   `protobuf:"varint,4,opt,name=anew,proto3" json:"anew,omitempty"`                          // the submitter is a new process, as in Resume
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -789,6 +806,68 @@ func (x *Agree) GetRunsOn() []uint32 {
 	return nil
 }
 
+func (x *Agree) GetAnew() bool {
+	if x != nil {
+		return x.Anew
+	}
+	return false
+}
+
+// Introduce has those who agree on views take in a peer that a submitter has found which takes
+// no part in that. It is said to all of them, and again when one may not have heard: each is
+// taken in once.
+type Introduce struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        uint32                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"` // as in Agree
+	Member        *Member                `protobuf:"bytes,2,opt,name=member,proto3" json:"member,omitempty"`  // the row of its process, which is to join
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Introduce) Reset() {
+	*x = Introduce{}
+	mi := &file_job_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Introduce) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Introduce) ProtoMessage() {}
+
+func (x *Introduce) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Introduce.ProtoReflect.Descriptor instead.
+func (*Introduce) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Introduce) GetNumber() uint32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
+func (x *Introduce) GetMember() *Member {
+	if x != nil {
+		return x.Member
+	}
+	return nil
+}
+
 // Member is a row of the membership table. Said by itself, as joined, it is that of
 // a process that the next views name.
 type Member struct {
@@ -804,7 +883,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_job_proto_msgTypes[8]
+	mi := &file_job_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -816,7 +895,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[8]
+	mi := &file_job_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -829,7 +908,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{8}
+	return file_job_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Member) GetProcess() *Process {
@@ -881,7 +960,7 @@ type Begin struct {
 
 func (x *Begin) Reset() {
 	*x = Begin{}
-	mi := &file_job_proto_msgTypes[9]
+	mi := &file_job_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -893,7 +972,7 @@ func (x *Begin) String() string {
 func (*Begin) ProtoMessage() {}
 
 func (x *Begin) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[9]
+	mi := &file_job_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -906,7 +985,7 @@ func (x *Begin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Begin.ProtoReflect.Descriptor instead.
 func (*Begin) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{9}
+	return file_job_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Begin) GetKeys() []byte {
@@ -935,7 +1014,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_job_proto_msgTypes[10]
+	mi := &file_job_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -947,7 +1026,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[10]
+	mi := &file_job_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -960,7 +1039,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{10}
+	return file_job_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Place) GetMachine() uint32 {
@@ -991,7 +1070,7 @@ type View struct {
 
 func (x *View) Reset() {
 	*x = View{}
-	mi := &file_job_proto_msgTypes[11]
+	mi := &file_job_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1003,7 +1082,7 @@ func (x *View) String() string {
 func (*View) ProtoMessage() {}
 
 func (x *View) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[11]
+	mi := &file_job_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1016,7 +1095,7 @@ func (x *View) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use View.ProtoReflect.Descriptor instead.
 func (*View) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{11}
+	return file_job_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *View) GetEpoch() uint64 {
@@ -1074,7 +1153,7 @@ type Emitted struct {
 
 func (x *Emitted) Reset() {
 	*x = Emitted{}
-	mi := &file_job_proto_msgTypes[12]
+	mi := &file_job_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1086,7 +1165,7 @@ func (x *Emitted) String() string {
 func (*Emitted) ProtoMessage() {}
 
 func (x *Emitted) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[12]
+	mi := &file_job_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1099,7 +1178,7 @@ func (x *Emitted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Emitted.ProtoReflect.Descriptor instead.
 func (*Emitted) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{12}
+	return file_job_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Emitted) GetRank() uint32 {
@@ -1134,7 +1213,7 @@ type Collect struct {
 
 func (x *Collect) Reset() {
 	*x = Collect{}
-	mi := &file_job_proto_msgTypes[13]
+	mi := &file_job_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1146,7 +1225,7 @@ func (x *Collect) String() string {
 func (*Collect) ProtoMessage() {}
 
 func (x *Collect) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[13]
+	mi := &file_job_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1159,7 +1238,7 @@ func (x *Collect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collect.ProtoReflect.Descriptor instead.
 func (*Collect) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{13}
+	return file_job_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Collect) GetProcess() *Process {
@@ -1187,7 +1266,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_job_proto_msgTypes[14]
+	mi := &file_job_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1199,7 +1278,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[14]
+	mi := &file_job_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1212,7 +1291,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{14}
+	return file_job_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Stop) GetReason() string {
@@ -1254,7 +1333,7 @@ type FromPeer struct {
 
 func (x *FromPeer) Reset() {
 	*x = FromPeer{}
-	mi := &file_job_proto_msgTypes[15]
+	mi := &file_job_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1266,7 +1345,7 @@ func (x *FromPeer) String() string {
 func (*FromPeer) ProtoMessage() {}
 
 func (x *FromPeer) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[15]
+	mi := &file_job_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1279,7 +1358,7 @@ func (x *FromPeer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FromPeer.ProtoReflect.Descriptor instead.
 func (*FromPeer) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{15}
+	return file_job_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *FromPeer) GetBody() isFromPeer_Body {
@@ -1603,7 +1682,7 @@ type Staging struct {
 
 func (x *Staging) Reset() {
 	*x = Staging{}
-	mi := &file_job_proto_msgTypes[16]
+	mi := &file_job_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1615,7 +1694,7 @@ func (x *Staging) String() string {
 func (*Staging) ProtoMessage() {}
 
 func (x *Staging) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[16]
+	mi := &file_job_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1628,7 +1707,7 @@ func (x *Staging) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Staging.ProtoReflect.Descriptor instead.
 func (*Staging) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{16}
+	return file_job_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Staging) GetBytes() int64 {
@@ -1656,7 +1735,7 @@ type Prepared struct {
 
 func (x *Prepared) Reset() {
 	*x = Prepared{}
-	mi := &file_job_proto_msgTypes[17]
+	mi := &file_job_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1668,7 +1747,7 @@ func (x *Prepared) String() string {
 func (*Prepared) ProtoMessage() {}
 
 func (x *Prepared) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[17]
+	mi := &file_job_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1681,7 +1760,7 @@ func (x *Prepared) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prepared.ProtoReflect.Descriptor instead.
 func (*Prepared) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{17}
+	return file_job_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Prepared) GetError() string {
@@ -1709,7 +1788,7 @@ type Started struct {
 
 func (x *Started) Reset() {
 	*x = Started{}
-	mi := &file_job_proto_msgTypes[18]
+	mi := &file_job_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1721,7 +1800,7 @@ func (x *Started) String() string {
 func (*Started) ProtoMessage() {}
 
 func (x *Started) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[18]
+	mi := &file_job_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1734,7 +1813,7 @@ func (x *Started) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Started.ProtoReflect.Descriptor instead.
 func (*Started) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{18}
+	return file_job_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Started) GetError() string {
@@ -1762,7 +1841,7 @@ type Distance struct {
 
 func (x *Distance) Reset() {
 	*x = Distance{}
-	mi := &file_job_proto_msgTypes[19]
+	mi := &file_job_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1774,7 +1853,7 @@ func (x *Distance) String() string {
 func (*Distance) ProtoMessage() {}
 
 func (x *Distance) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[19]
+	mi := &file_job_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1787,7 +1866,7 @@ func (x *Distance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Distance.ProtoReflect.Descriptor instead.
 func (*Distance) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{19}
+	return file_job_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Distance) GetPeer() []byte {
@@ -1814,7 +1893,7 @@ type Initialized struct {
 
 func (x *Initialized) Reset() {
 	*x = Initialized{}
-	mi := &file_job_proto_msgTypes[20]
+	mi := &file_job_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1826,7 +1905,7 @@ func (x *Initialized) String() string {
 func (*Initialized) ProtoMessage() {}
 
 func (x *Initialized) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[20]
+	mi := &file_job_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1839,7 +1918,7 @@ func (x *Initialized) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Initialized.ProtoReflect.Descriptor instead.
 func (*Initialized) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{20}
+	return file_job_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Initialized) GetProcess() *Process {
@@ -1867,7 +1946,7 @@ type Paths struct {
 
 func (x *Paths) Reset() {
 	*x = Paths{}
-	mi := &file_job_proto_msgTypes[21]
+	mi := &file_job_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1879,7 +1958,7 @@ func (x *Paths) String() string {
 func (*Paths) ProtoMessage() {}
 
 func (x *Paths) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[21]
+	mi := &file_job_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1892,7 +1971,7 @@ func (x *Paths) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Paths.ProtoReflect.Descriptor instead.
 func (*Paths) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{21}
+	return file_job_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Paths) GetPaths() []*Path {
@@ -1914,7 +1993,7 @@ type Path struct {
 
 func (x *Path) Reset() {
 	*x = Path{}
-	mi := &file_job_proto_msgTypes[22]
+	mi := &file_job_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1926,7 +2005,7 @@ func (x *Path) String() string {
 func (*Path) ProtoMessage() {}
 
 func (x *Path) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[22]
+	mi := &file_job_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1939,7 +2018,7 @@ func (x *Path) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Path.ProtoReflect.Descriptor instead.
 func (*Path) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{22}
+	return file_job_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Path) GetPeer() []byte {
@@ -1979,7 +2058,7 @@ type Finalized struct {
 
 func (x *Finalized) Reset() {
 	*x = Finalized{}
-	mi := &file_job_proto_msgTypes[23]
+	mi := &file_job_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1991,7 +2070,7 @@ func (x *Finalized) String() string {
 func (*Finalized) ProtoMessage() {}
 
 func (x *Finalized) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[23]
+	mi := &file_job_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2004,7 +2083,7 @@ func (x *Finalized) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finalized.ProtoReflect.Descriptor instead.
 func (*Finalized) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{23}
+	return file_job_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Finalized) GetProcess() *Process {
@@ -2024,7 +2103,7 @@ type Ahead struct {
 
 func (x *Ahead) Reset() {
 	*x = Ahead{}
-	mi := &file_job_proto_msgTypes[24]
+	mi := &file_job_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2036,7 +2115,7 @@ func (x *Ahead) String() string {
 func (*Ahead) ProtoMessage() {}
 
 func (x *Ahead) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[24]
+	mi := &file_job_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2049,7 +2128,7 @@ func (x *Ahead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ahead.ProtoReflect.Descriptor instead.
 func (*Ahead) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{24}
+	return file_job_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Ahead) GetProcess() *Process {
@@ -2071,7 +2150,7 @@ type Healed struct {
 
 func (x *Healed) Reset() {
 	*x = Healed{}
-	mi := &file_job_proto_msgTypes[25]
+	mi := &file_job_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2083,7 +2162,7 @@ func (x *Healed) String() string {
 func (*Healed) ProtoMessage() {}
 
 func (x *Healed) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[25]
+	mi := &file_job_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2096,7 +2175,7 @@ func (x *Healed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Healed.ProtoReflect.Descriptor instead.
 func (*Healed) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{25}
+	return file_job_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Healed) GetProcess() *Process {
@@ -2133,7 +2212,7 @@ type Unkept struct {
 
 func (x *Unkept) Reset() {
 	*x = Unkept{}
-	mi := &file_job_proto_msgTypes[26]
+	mi := &file_job_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2145,7 +2224,7 @@ func (x *Unkept) String() string {
 func (*Unkept) ProtoMessage() {}
 
 func (x *Unkept) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[26]
+	mi := &file_job_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2158,7 +2237,7 @@ func (x *Unkept) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unkept.ProtoReflect.Descriptor instead.
 func (*Unkept) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{26}
+	return file_job_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Unkept) GetProcess() *Process {
@@ -2197,7 +2276,7 @@ type Output struct {
 
 func (x *Output) Reset() {
 	*x = Output{}
-	mi := &file_job_proto_msgTypes[27]
+	mi := &file_job_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2209,7 +2288,7 @@ func (x *Output) String() string {
 func (*Output) ProtoMessage() {}
 
 func (x *Output) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[27]
+	mi := &file_job_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2222,7 +2301,7 @@ func (x *Output) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Output.ProtoReflect.Descriptor instead.
 func (*Output) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{27}
+	return file_job_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Output) GetProcess() *Process {
@@ -2275,7 +2354,7 @@ type Exited struct {
 
 func (x *Exited) Reset() {
 	*x = Exited{}
-	mi := &file_job_proto_msgTypes[28]
+	mi := &file_job_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2287,7 +2366,7 @@ func (x *Exited) String() string {
 func (*Exited) ProtoMessage() {}
 
 func (x *Exited) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[28]
+	mi := &file_job_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2300,7 +2379,7 @@ func (x *Exited) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exited.ProtoReflect.Descriptor instead.
 func (*Exited) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{28}
+	return file_job_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Exited) GetProcess() *Process {
@@ -2357,7 +2436,7 @@ type Aborted struct {
 
 func (x *Aborted) Reset() {
 	*x = Aborted{}
-	mi := &file_job_proto_msgTypes[29]
+	mi := &file_job_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2369,7 +2448,7 @@ func (x *Aborted) String() string {
 func (*Aborted) ProtoMessage() {}
 
 func (x *Aborted) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[29]
+	mi := &file_job_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2382,7 +2461,7 @@ func (x *Aborted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Aborted.ProtoReflect.Descriptor instead.
 func (*Aborted) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{29}
+	return file_job_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Aborted) GetProcess() *Process {
@@ -2425,7 +2504,7 @@ type Diverged struct {
 
 func (x *Diverged) Reset() {
 	*x = Diverged{}
-	mi := &file_job_proto_msgTypes[30]
+	mi := &file_job_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2437,7 +2516,7 @@ func (x *Diverged) String() string {
 func (*Diverged) ProtoMessage() {}
 
 func (x *Diverged) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[30]
+	mi := &file_job_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2450,7 +2529,7 @@ func (x *Diverged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Diverged.ProtoReflect.Descriptor instead.
 func (*Diverged) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{30}
+	return file_job_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Diverged) GetProcess() *Process {
@@ -2525,7 +2604,7 @@ type Account struct {
 
 func (x *Account) Reset() {
 	*x = Account{}
-	mi := &file_job_proto_msgTypes[31]
+	mi := &file_job_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2537,7 +2616,7 @@ func (x *Account) String() string {
 func (*Account) ProtoMessage() {}
 
 func (x *Account) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[31]
+	mi := &file_job_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2550,7 +2629,7 @@ func (x *Account) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Account.ProtoReflect.Descriptor instead.
 func (*Account) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{31}
+	return file_job_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Account) GetProcess() *Process {
@@ -2608,7 +2687,7 @@ type Sum struct {
 
 func (x *Sum) Reset() {
 	*x = Sum{}
-	mi := &file_job_proto_msgTypes[32]
+	mi := &file_job_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2620,7 +2699,7 @@ func (x *Sum) String() string {
 func (*Sum) ProtoMessage() {}
 
 func (x *Sum) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[32]
+	mi := &file_job_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2633,7 +2712,7 @@ func (x *Sum) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sum.ProtoReflect.Descriptor instead.
 func (*Sum) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{32}
+	return file_job_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Sum) GetContext() uint32 {
@@ -2676,7 +2755,7 @@ type Suspect struct {
 
 func (x *Suspect) Reset() {
 	*x = Suspect{}
-	mi := &file_job_proto_msgTypes[33]
+	mi := &file_job_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2688,7 +2767,7 @@ func (x *Suspect) String() string {
 func (*Suspect) ProtoMessage() {}
 
 func (x *Suspect) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[33]
+	mi := &file_job_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2701,7 +2780,7 @@ func (x *Suspect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Suspect.ProtoReflect.Descriptor instead.
 func (*Suspect) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{33}
+	return file_job_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Suspect) GetPeer() []byte {
@@ -2730,7 +2809,7 @@ type Collected struct {
 
 func (x *Collected) Reset() {
 	*x = Collected{}
-	mi := &file_job_proto_msgTypes[34]
+	mi := &file_job_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2742,7 +2821,7 @@ func (x *Collected) String() string {
 func (*Collected) ProtoMessage() {}
 
 func (x *Collected) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[34]
+	mi := &file_job_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2755,7 +2834,7 @@ func (x *Collected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collected.ProtoReflect.Descriptor instead.
 func (*Collected) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{34}
+	return file_job_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Collected) GetProcess() *Process {
@@ -2787,7 +2866,7 @@ type Stopped struct {
 
 func (x *Stopped) Reset() {
 	*x = Stopped{}
-	mi := &file_job_proto_msgTypes[35]
+	mi := &file_job_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2799,7 +2878,7 @@ func (x *Stopped) String() string {
 func (*Stopped) ProtoMessage() {}
 
 func (x *Stopped) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[35]
+	mi := &file_job_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2812,7 +2891,7 @@ func (x *Stopped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stopped.ProtoReflect.Descriptor instead.
 func (*Stopped) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{35}
+	return file_job_proto_rawDescGZIP(), []int{36}
 }
 
 // Outside: this peer hears no more of what those agree on who agree on views, unless it says
@@ -2825,7 +2904,7 @@ type Outside struct {
 
 func (x *Outside) Reset() {
 	*x = Outside{}
-	mi := &file_job_proto_msgTypes[36]
+	mi := &file_job_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2837,7 +2916,7 @@ func (x *Outside) String() string {
 func (*Outside) ProtoMessage() {}
 
 func (x *Outside) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[36]
+	mi := &file_job_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2850,7 +2929,7 @@ func (x *Outside) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outside.ProtoReflect.Descriptor instead.
 func (*Outside) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{36}
+	return file_job_proto_rawDescGZIP(), []int{37}
 }
 
 // Resumed answers Resume. With an error, there is no such part of a job here.
@@ -2864,7 +2943,7 @@ type Resumed struct {
 
 func (x *Resumed) Reset() {
 	*x = Resumed{}
-	mi := &file_job_proto_msgTypes[37]
+	mi := &file_job_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2876,7 +2955,7 @@ func (x *Resumed) String() string {
 func (*Resumed) ProtoMessage() {}
 
 func (x *Resumed) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[37]
+	mi := &file_job_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2889,7 +2968,7 @@ func (x *Resumed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resumed.ProtoReflect.Descriptor instead.
 func (*Resumed) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{37}
+	return file_job_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Resumed) GetError() string {
@@ -2914,7 +2993,7 @@ const file_job_proto_rawDesc = "" +
 	"p2pmpi.job\"7\n" +
 	"\aProcess\x12\x12\n" +
 	"\x04rank\x18\x01 \x01(\rR\x04rank\x12\x18\n" +
-	"\areplica\x18\x02 \x01(\rR\areplica\"\xa8\x04\n" +
+	"\areplica\x18\x02 \x01(\rR\areplica\"\xdf\x04\n" +
 	"\x06ToPeer\x12/\n" +
 	"\aprepare\x18\x01 \x01(\v2\x13.p2pmpi.job.PrepareH\x00R\aprepare\x12)\n" +
 	"\x05start\x18\x02 \x01(\v2\x11.p2pmpi.job.StartH\x00R\x05start\x12)\n" +
@@ -2927,7 +3006,8 @@ const file_job_proto_rawDesc = "" +
 	"\x06joined\x18\f \x01(\v2\x12.p2pmpi.job.MemberH\x00R\x06joined\x12,\n" +
 	"\x06resume\x18\r \x01(\v2\x12.p2pmpi.job.ResumeH\x00R\x06resume\x12.\n" +
 	"\apropose\x18\x0e \x01(\v2\x12.p2pmpi.job.ChangeH\x00R\apropose\x12)\n" +
-	"\x05agree\x18\x0f \x01(\v2\x11.p2pmpi.job.AgreeH\x00R\x05agreeB\x06\n" +
+	"\x05agree\x18\x0f \x01(\v2\x11.p2pmpi.job.AgreeH\x00R\x05agree\x125\n" +
+	"\tintroduce\x18\x10 \x01(\v2\x15.p2pmpi.job.IntroduceH\x00R\tintroduceB\x06\n" +
 	"\x04body\"|\n" +
 	"\aPrepare\x12\x12\n" +
 	"\x04spec\x18\x01 \x01(\fR\x04spec\x12\x10\n" +
@@ -2962,11 +3042,15 @@ const file_job_proto_rawDesc = "" +
 	"\x05views\x18\x06 \x03(\rR\x05views\x12\x1e\n" +
 	"\n" +
 	"generation\x18\a \x01(\rR\n" +
-	"generation\"L\n" +
+	"generation\"`\n" +
 	"\x05Agree\x12\x14\n" +
 	"\x05peers\x18\x01 \x03(\fR\x05peers\x12\x14\n" +
 	"\x05first\x18\x02 \x01(\rR\x05first\x12\x17\n" +
-	"\aruns_on\x18\x03 \x03(\rR\x06runsOn\"\x8d\x01\n" +
+	"\aruns_on\x18\x03 \x03(\rR\x06runsOn\x12\x12\n" +
+	"\x04anew\x18\x04 \x01(\bR\x04anew\"O\n" +
+	"\tIntroduce\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\rR\x06number\x12*\n" +
+	"\x06member\x18\x02 \x01(\v2\x12.p2pmpi.job.MemberR\x06member\"\x8d\x01\n" +
 	"\x06Member\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\fR\x04peer\x12\x14\n" +
@@ -3117,7 +3201,7 @@ func file_job_proto_rawDescGZIP() []byte {
 	return file_job_proto_rawDescData
 }
 
-var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
+var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
 var file_job_proto_goTypes = []any{
 	(*Process)(nil),     // 0: p2pmpi.job.Process
 	(*ToPeer)(nil),      // 1: p2pmpi.job.ToPeer
@@ -3127,97 +3211,100 @@ var file_job_proto_goTypes = []any{
 	(*Change)(nil),      // 5: p2pmpi.job.Change
 	(*Join)(nil),        // 6: p2pmpi.job.Join
 	(*Agree)(nil),       // 7: p2pmpi.job.Agree
-	(*Member)(nil),      // 8: p2pmpi.job.Member
-	(*Begin)(nil),       // 9: p2pmpi.job.Begin
-	(*Place)(nil),       // 10: p2pmpi.job.Place
-	(*View)(nil),        // 11: p2pmpi.job.View
-	(*Emitted)(nil),     // 12: p2pmpi.job.Emitted
-	(*Collect)(nil),     // 13: p2pmpi.job.Collect
-	(*Stop)(nil),        // 14: p2pmpi.job.Stop
-	(*FromPeer)(nil),    // 15: p2pmpi.job.FromPeer
-	(*Staging)(nil),     // 16: p2pmpi.job.Staging
-	(*Prepared)(nil),    // 17: p2pmpi.job.Prepared
-	(*Started)(nil),     // 18: p2pmpi.job.Started
-	(*Distance)(nil),    // 19: p2pmpi.job.Distance
-	(*Initialized)(nil), // 20: p2pmpi.job.Initialized
-	(*Paths)(nil),       // 21: p2pmpi.job.Paths
-	(*Path)(nil),        // 22: p2pmpi.job.Path
-	(*Finalized)(nil),   // 23: p2pmpi.job.Finalized
-	(*Ahead)(nil),       // 24: p2pmpi.job.Ahead
-	(*Healed)(nil),      // 25: p2pmpi.job.Healed
-	(*Unkept)(nil),      // 26: p2pmpi.job.Unkept
-	(*Output)(nil),      // 27: p2pmpi.job.Output
-	(*Exited)(nil),      // 28: p2pmpi.job.Exited
-	(*Aborted)(nil),     // 29: p2pmpi.job.Aborted
-	(*Diverged)(nil),    // 30: p2pmpi.job.Diverged
-	(*Account)(nil),     // 31: p2pmpi.job.Account
-	(*Sum)(nil),         // 32: p2pmpi.job.Sum
-	(*Suspect)(nil),     // 33: p2pmpi.job.Suspect
-	(*Collected)(nil),   // 34: p2pmpi.job.Collected
-	(*Stopped)(nil),     // 35: p2pmpi.job.Stopped
-	(*Outside)(nil),     // 36: p2pmpi.job.Outside
-	(*Resumed)(nil),     // 37: p2pmpi.job.Resumed
+	(*Introduce)(nil),   // 8: p2pmpi.job.Introduce
+	(*Member)(nil),      // 9: p2pmpi.job.Member
+	(*Begin)(nil),       // 10: p2pmpi.job.Begin
+	(*Place)(nil),       // 11: p2pmpi.job.Place
+	(*View)(nil),        // 12: p2pmpi.job.View
+	(*Emitted)(nil),     // 13: p2pmpi.job.Emitted
+	(*Collect)(nil),     // 14: p2pmpi.job.Collect
+	(*Stop)(nil),        // 15: p2pmpi.job.Stop
+	(*FromPeer)(nil),    // 16: p2pmpi.job.FromPeer
+	(*Staging)(nil),     // 17: p2pmpi.job.Staging
+	(*Prepared)(nil),    // 18: p2pmpi.job.Prepared
+	(*Started)(nil),     // 19: p2pmpi.job.Started
+	(*Distance)(nil),    // 20: p2pmpi.job.Distance
+	(*Initialized)(nil), // 21: p2pmpi.job.Initialized
+	(*Paths)(nil),       // 22: p2pmpi.job.Paths
+	(*Path)(nil),        // 23: p2pmpi.job.Path
+	(*Finalized)(nil),   // 24: p2pmpi.job.Finalized
+	(*Ahead)(nil),       // 25: p2pmpi.job.Ahead
+	(*Healed)(nil),      // 26: p2pmpi.job.Healed
+	(*Unkept)(nil),      // 27: p2pmpi.job.Unkept
+	(*Output)(nil),      // 28: p2pmpi.job.Output
+	(*Exited)(nil),      // 29: p2pmpi.job.Exited
+	(*Aborted)(nil),     // 30: p2pmpi.job.Aborted
+	(*Diverged)(nil),    // 31: p2pmpi.job.Diverged
+	(*Account)(nil),     // 32: p2pmpi.job.Account
+	(*Sum)(nil),         // 33: p2pmpi.job.Sum
+	(*Suspect)(nil),     // 34: p2pmpi.job.Suspect
+	(*Collected)(nil),   // 35: p2pmpi.job.Collected
+	(*Stopped)(nil),     // 36: p2pmpi.job.Stopped
+	(*Outside)(nil),     // 37: p2pmpi.job.Outside
+	(*Resumed)(nil),     // 38: p2pmpi.job.Resumed
 }
 var file_job_proto_depIdxs = []int32{
 	2,  // 0: p2pmpi.job.ToPeer.prepare:type_name -> p2pmpi.job.Prepare
 	3,  // 1: p2pmpi.job.ToPeer.start:type_name -> p2pmpi.job.Start
-	9,  // 2: p2pmpi.job.ToPeer.begin:type_name -> p2pmpi.job.Begin
-	11, // 3: p2pmpi.job.ToPeer.view:type_name -> p2pmpi.job.View
-	12, // 4: p2pmpi.job.ToPeer.emitted:type_name -> p2pmpi.job.Emitted
-	13, // 5: p2pmpi.job.ToPeer.collect:type_name -> p2pmpi.job.Collect
-	14, // 6: p2pmpi.job.ToPeer.stop:type_name -> p2pmpi.job.Stop
+	10, // 2: p2pmpi.job.ToPeer.begin:type_name -> p2pmpi.job.Begin
+	12, // 3: p2pmpi.job.ToPeer.view:type_name -> p2pmpi.job.View
+	13, // 4: p2pmpi.job.ToPeer.emitted:type_name -> p2pmpi.job.Emitted
+	14, // 5: p2pmpi.job.ToPeer.collect:type_name -> p2pmpi.job.Collect
+	15, // 6: p2pmpi.job.ToPeer.stop:type_name -> p2pmpi.job.Stop
 	6,  // 7: p2pmpi.job.ToPeer.join:type_name -> p2pmpi.job.Join
-	8,  // 8: p2pmpi.job.ToPeer.joined:type_name -> p2pmpi.job.Member
+	9,  // 8: p2pmpi.job.ToPeer.joined:type_name -> p2pmpi.job.Member
 	4,  // 9: p2pmpi.job.ToPeer.resume:type_name -> p2pmpi.job.Resume
 	5,  // 10: p2pmpi.job.ToPeer.propose:type_name -> p2pmpi.job.Change
 	7,  // 11: p2pmpi.job.ToPeer.agree:type_name -> p2pmpi.job.Agree
-	0,  // 12: p2pmpi.job.Prepare.processes:type_name -> p2pmpi.job.Process
-	8,  // 13: p2pmpi.job.Start.members:type_name -> p2pmpi.job.Member
-	11, // 14: p2pmpi.job.Start.view:type_name -> p2pmpi.job.View
-	0,  // 15: p2pmpi.job.Change.process:type_name -> p2pmpi.job.Process
-	0,  // 16: p2pmpi.job.Member.process:type_name -> p2pmpi.job.Process
-	10, // 17: p2pmpi.job.Begin.places:type_name -> p2pmpi.job.Place
-	0,  // 18: p2pmpi.job.Collect.process:type_name -> p2pmpi.job.Process
-	16, // 19: p2pmpi.job.FromPeer.staging:type_name -> p2pmpi.job.Staging
-	17, // 20: p2pmpi.job.FromPeer.prepared:type_name -> p2pmpi.job.Prepared
-	20, // 21: p2pmpi.job.FromPeer.initialized:type_name -> p2pmpi.job.Initialized
-	27, // 22: p2pmpi.job.FromPeer.output:type_name -> p2pmpi.job.Output
-	28, // 23: p2pmpi.job.FromPeer.exited:type_name -> p2pmpi.job.Exited
-	29, // 24: p2pmpi.job.FromPeer.aborted:type_name -> p2pmpi.job.Aborted
-	33, // 25: p2pmpi.job.FromPeer.suspect:type_name -> p2pmpi.job.Suspect
-	34, // 26: p2pmpi.job.FromPeer.collected:type_name -> p2pmpi.job.Collected
-	35, // 27: p2pmpi.job.FromPeer.stopped:type_name -> p2pmpi.job.Stopped
-	23, // 28: p2pmpi.job.FromPeer.finalized:type_name -> p2pmpi.job.Finalized
-	18, // 29: p2pmpi.job.FromPeer.started:type_name -> p2pmpi.job.Started
-	21, // 30: p2pmpi.job.FromPeer.paths:type_name -> p2pmpi.job.Paths
-	30, // 31: p2pmpi.job.FromPeer.diverged:type_name -> p2pmpi.job.Diverged
-	25, // 32: p2pmpi.job.FromPeer.healed:type_name -> p2pmpi.job.Healed
-	24, // 33: p2pmpi.job.FromPeer.ahead:type_name -> p2pmpi.job.Ahead
-	26, // 34: p2pmpi.job.FromPeer.unkept:type_name -> p2pmpi.job.Unkept
-	31, // 35: p2pmpi.job.FromPeer.account:type_name -> p2pmpi.job.Account
-	37, // 36: p2pmpi.job.FromPeer.resumed:type_name -> p2pmpi.job.Resumed
-	5,  // 37: p2pmpi.job.FromPeer.agreed:type_name -> p2pmpi.job.Change
-	36, // 38: p2pmpi.job.FromPeer.outside:type_name -> p2pmpi.job.Outside
-	19, // 39: p2pmpi.job.Started.distances:type_name -> p2pmpi.job.Distance
-	0,  // 40: p2pmpi.job.Initialized.process:type_name -> p2pmpi.job.Process
-	22, // 41: p2pmpi.job.Paths.paths:type_name -> p2pmpi.job.Path
-	0,  // 42: p2pmpi.job.Finalized.process:type_name -> p2pmpi.job.Process
-	0,  // 43: p2pmpi.job.Ahead.process:type_name -> p2pmpi.job.Process
-	0,  // 44: p2pmpi.job.Healed.process:type_name -> p2pmpi.job.Process
-	0,  // 45: p2pmpi.job.Unkept.process:type_name -> p2pmpi.job.Process
-	0,  // 46: p2pmpi.job.Output.process:type_name -> p2pmpi.job.Process
-	0,  // 47: p2pmpi.job.Exited.process:type_name -> p2pmpi.job.Process
-	0,  // 48: p2pmpi.job.Aborted.process:type_name -> p2pmpi.job.Process
-	0,  // 49: p2pmpi.job.Diverged.process:type_name -> p2pmpi.job.Process
-	0,  // 50: p2pmpi.job.Diverged.receiver:type_name -> p2pmpi.job.Process
-	0,  // 51: p2pmpi.job.Account.process:type_name -> p2pmpi.job.Process
-	32, // 52: p2pmpi.job.Account.sums:type_name -> p2pmpi.job.Sum
-	0,  // 53: p2pmpi.job.Collected.process:type_name -> p2pmpi.job.Process
-	54, // [54:54] is the sub-list for method output_type
-	54, // [54:54] is the sub-list for method input_type
-	54, // [54:54] is the sub-list for extension type_name
-	54, // [54:54] is the sub-list for extension extendee
-	0,  // [0:54] is the sub-list for field type_name
+	8,  // 12: p2pmpi.job.ToPeer.introduce:type_name -> p2pmpi.job.Introduce
+	0,  // 13: p2pmpi.job.Prepare.processes:type_name -> p2pmpi.job.Process
+	9,  // 14: p2pmpi.job.Start.members:type_name -> p2pmpi.job.Member
+	12, // 15: p2pmpi.job.Start.view:type_name -> p2pmpi.job.View
+	0,  // 16: p2pmpi.job.Change.process:type_name -> p2pmpi.job.Process
+	9,  // 17: p2pmpi.job.Introduce.member:type_name -> p2pmpi.job.Member
+	0,  // 18: p2pmpi.job.Member.process:type_name -> p2pmpi.job.Process
+	11, // 19: p2pmpi.job.Begin.places:type_name -> p2pmpi.job.Place
+	0,  // 20: p2pmpi.job.Collect.process:type_name -> p2pmpi.job.Process
+	17, // 21: p2pmpi.job.FromPeer.staging:type_name -> p2pmpi.job.Staging
+	18, // 22: p2pmpi.job.FromPeer.prepared:type_name -> p2pmpi.job.Prepared
+	21, // 23: p2pmpi.job.FromPeer.initialized:type_name -> p2pmpi.job.Initialized
+	28, // 24: p2pmpi.job.FromPeer.output:type_name -> p2pmpi.job.Output
+	29, // 25: p2pmpi.job.FromPeer.exited:type_name -> p2pmpi.job.Exited
+	30, // 26: p2pmpi.job.FromPeer.aborted:type_name -> p2pmpi.job.Aborted
+	34, // 27: p2pmpi.job.FromPeer.suspect:type_name -> p2pmpi.job.Suspect
+	35, // 28: p2pmpi.job.FromPeer.collected:type_name -> p2pmpi.job.Collected
+	36, // 29: p2pmpi.job.FromPeer.stopped:type_name -> p2pmpi.job.Stopped
+	24, // 30: p2pmpi.job.FromPeer.finalized:type_name -> p2pmpi.job.Finalized
+	19, // 31: p2pmpi.job.FromPeer.started:type_name -> p2pmpi.job.Started
+	22, // 32: p2pmpi.job.FromPeer.paths:type_name -> p2pmpi.job.Paths
+	31, // 33: p2pmpi.job.FromPeer.diverged:type_name -> p2pmpi.job.Diverged
+	26, // 34: p2pmpi.job.FromPeer.healed:type_name -> p2pmpi.job.Healed
+	25, // 35: p2pmpi.job.FromPeer.ahead:type_name -> p2pmpi.job.Ahead
+	27, // 36: p2pmpi.job.FromPeer.unkept:type_name -> p2pmpi.job.Unkept
+	32, // 37: p2pmpi.job.FromPeer.account:type_name -> p2pmpi.job.Account
+	38, // 38: p2pmpi.job.FromPeer.resumed:type_name -> p2pmpi.job.Resumed
+	5,  // 39: p2pmpi.job.FromPeer.agreed:type_name -> p2pmpi.job.Change
+	37, // 40: p2pmpi.job.FromPeer.outside:type_name -> p2pmpi.job.Outside
+	20, // 41: p2pmpi.job.Started.distances:type_name -> p2pmpi.job.Distance
+	0,  // 42: p2pmpi.job.Initialized.process:type_name -> p2pmpi.job.Process
+	23, // 43: p2pmpi.job.Paths.paths:type_name -> p2pmpi.job.Path
+	0,  // 44: p2pmpi.job.Finalized.process:type_name -> p2pmpi.job.Process
+	0,  // 45: p2pmpi.job.Ahead.process:type_name -> p2pmpi.job.Process
+	0,  // 46: p2pmpi.job.Healed.process:type_name -> p2pmpi.job.Process
+	0,  // 47: p2pmpi.job.Unkept.process:type_name -> p2pmpi.job.Process
+	0,  // 48: p2pmpi.job.Output.process:type_name -> p2pmpi.job.Process
+	0,  // 49: p2pmpi.job.Exited.process:type_name -> p2pmpi.job.Process
+	0,  // 50: p2pmpi.job.Aborted.process:type_name -> p2pmpi.job.Process
+	0,  // 51: p2pmpi.job.Diverged.process:type_name -> p2pmpi.job.Process
+	0,  // 52: p2pmpi.job.Diverged.receiver:type_name -> p2pmpi.job.Process
+	0,  // 53: p2pmpi.job.Account.process:type_name -> p2pmpi.job.Process
+	33, // 54: p2pmpi.job.Account.sums:type_name -> p2pmpi.job.Sum
+	0,  // 55: p2pmpi.job.Collected.process:type_name -> p2pmpi.job.Process
+	56, // [56:56] is the sub-list for method output_type
+	56, // [56:56] is the sub-list for method input_type
+	56, // [56:56] is the sub-list for extension type_name
+	56, // [56:56] is the sub-list for extension extendee
+	0,  // [0:56] is the sub-list for field type_name
 }
 
 func init() { file_job_proto_init() }
@@ -3238,8 +3325,9 @@ func file_job_proto_init() {
 		(*ToPeer_Resume)(nil),
 		(*ToPeer_Propose)(nil),
 		(*ToPeer_Agree)(nil),
+		(*ToPeer_Introduce)(nil),
 	}
-	file_job_proto_msgTypes[15].OneofWrappers = []any{
+	file_job_proto_msgTypes[16].OneofWrappers = []any{
 		(*FromPeer_Staging)(nil),
 		(*FromPeer_Prepared)(nil),
 		(*FromPeer_Initialized)(nil),
@@ -3267,7 +3355,7 @@ func file_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_proto_rawDesc), len(file_job_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   38,
+			NumMessages:   39,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

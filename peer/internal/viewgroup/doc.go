@@ -29,8 +29,8 @@
 //
 // A peer has the views one after the other, and may be behind. That, and that each
 // follows from the one before by a Change, is all that package replication relies on.
-// Every order of proposals, messages, elections, a newcomer, a crash and a cut is tried for
-// small groups (TestEveryInterleaving), and larger ones at random.
+// Every order of proposals, messages, elections, a newcomer of whom one or several are told, a
+// crash and a cut is tried for small groups (TestEveryInterleaving), and larger ones at random.
 //
 // Nothing is stored on disk: a peer that has crashed has failed for good within its
 // job, and does not come back with an empty log under its old name.

@@ -24,31 +24,44 @@ var elected = []event{{kind: waits, from: 2}, {kind: waits, from: 1}, {kind: qui
 // after returns the events of several rows.
 func after(rows ...[]event) []event { return slices.Concat(rows...) }
 
+// The submitter's peer is gone, member 1 leads, and those who are left are the members.
+var withoutSubmitter = after([]event{{kind: crashes, from: 0}}, elected, []event{{kind: tells, from: 1, to: 0}, {kind: tells, from: 2, to: 0}, {kind: quietens}}, passes(2))
+
+// came has had a peer come, as member 1 was told.
+var came = []event{{kind: introduces, from: 4, to: 1}, {kind: proposes}, {kind: quietens}}
+
 var scenarios = []scenario{
-	{"two wishes", 3, []wish{{0, fails(0)}, {1, finishes(0)}}, allowed{waits: 1}, nil, 0},
-	{"a wish, elections", 3, []wish{{0, fails(0)}}, allowed{waits: 2}, nil, 0},
-	{"two wishes, a crash", 3, []wish{{0, fails(0)}, {1, finishes(1)}}, allowed{waits: 2, crashes: 1}, nil, 0},
-	{"two wishes, a cut", 3, []wish{{0, fails(0)}, {1, fails(1)}}, allowed{waits: 2, cuts: 1}, nil, 0},
-	{"a wish, a cut that heals", 3, []wish{{0, fails(0)}}, allowed{waits: 2, cuts: 1, heals: 1}, nil, 0},
+	{"two wishes", 3, []wish{{0, fails(0)}, {1, finishes(0)}}, allowed{waits: 1}, nil, nil},
+	{"a wish, elections", 3, []wish{{0, fails(0)}}, allowed{waits: 2}, nil, nil},
+	{"two wishes, a crash", 3, []wish{{0, fails(0)}, {1, finishes(1)}}, allowed{waits: 2, crashes: 1}, nil, nil},
+	{"two wishes, a cut", 3, []wish{{0, fails(0)}, {1, fails(1)}}, allowed{waits: 2, cuts: 1}, nil, nil},
+	{"a wish, a cut that heals", 3, []wish{{0, fails(0)}}, allowed{waits: 2, cuts: 1, heals: 1}, nil, nil},
 	// It has an entry that nobody else has, in the place of another's.
 	{"an old leader comes back", 3, []wish{{0, fails(0)}, {1, finishes(0)}, {2, fails(1)}}, allowed{waits: 3, cuts: 1, heals: 1},
-		after([]event{{kind: proposes, from: 0}, {kind: cut, from: 0}}, elected), 0},
+		after([]event{{kind: proposes, from: 0}, {kind: cut, from: 0}}, elected), nil},
 	{"the leader crashes with a wish", 3, []wish{{0, fails(0)}, {2, fails(1)}}, allowed{waits: 3, crashes: 1},
-		after([]event{{kind: proposes, from: 0}, {kind: arrives, from: 0, to: 1}, {kind: crashes, from: 0}}, elected[:2]), 0},
-	{"a peer comes", 3, []wish{{0, joins()}}, allowed{waits: 2, crashes: 1}, nil, 1},
+		after([]event{{kind: proposes, from: 0}, {kind: arrives, from: 0, to: 1}, {kind: crashes, from: 0}}, elected[:2]), nil},
+	{"a peer comes", 3, []wish{{0, joins()}}, allowed{waits: 2, crashes: 1}, nil, bySubmitter},
 	{"a peer comes, a cut that heals", 3, []wish{{0, joins()}, {1, fails(1)}}, allowed{waits: 3, cuts: 1, heals: 1},
-		after([]event{{kind: introduces, from: 3}, {kind: cut, from: 0}}, elected), 1},
+		after([]event{{kind: introduces, from: 3}, {kind: cut, from: 0}}, elected), bySubmitter},
 	{"a lost member is replaced, and another one is lost", 3, []wish{{0, joins()}, {1, finishes(0)}}, allowed{waits: 3, crashes: 2},
-		replaced, 1},
+		replaced, bySubmitter},
 	{"a newcomer is introduced while a member is lost", 3, []wish{{0, fails(1)}, {0, joins()}}, allowed{waits: 2, crashes: 1},
-		[]event{{kind: crashes, from: 2}, {kind: tells, from: 0, to: 2}}, 1},
+		[]event{{kind: crashes, from: 2}, {kind: tells, from: 0, to: 2}}, bySubmitter},
 	{"the submitter's is gone, and another one is lost", 4, []wish{{1, finishes(0)}}, allowed{waits: 5, crashes: 2},
-		after([]event{{kind: crashes, from: 0}}, elected, []event{{kind: tells, from: 1, to: 0}, {kind: quietens}}, passes(2)), 0},
+		after([]event{{kind: crashes, from: 0}}, elected, []event{{kind: tells, from: 1, to: 0}, {kind: quietens}}, passes(2)), nil},
 	{"the submitter's is silent for long, and another one is lost", 4, []wish{{1, finishes(0)}}, allowed{waits: 11, crashes: 2},
-		after([]event{{kind: crashes, from: 0}}, elected, passes(9)), 0},
+		after([]event{{kind: crashes, from: 0}}, elected, passes(9)), nil},
 	{"the submitter's comes back after it has been replaced", 4, []wish{{0, joins()}}, allowed{waits: 12, cuts: 1, heals: 1},
-		after([]event{{kind: cut, from: 0}}, elected, passes(9), []event{{kind: heals}, {kind: introduces, from: 4}, {kind: proposes}}), 1},
+		after([]event{{kind: cut, from: 0}}, elected, passes(9), []event{{kind: heals}, {kind: introduces, from: 4}, {kind: proposes}}), bySubmitter},
+	{"a peer comes, as several are told", 4, []wish{{1, joins()}, {2, joins()}}, allowed{waits: 6, crashes: 2},
+		withoutSubmitter, []int{1, 2, 3}},
+	{"a peer comes, as one is told who leads later", 4, []wish{{1, joins()}, {2, joins()}, {3, fails(0)}}, allowed{waits: 8, crashes: 2},
+		after(withoutSubmitter, came, []event{{kind: waits, from: 3}, {kind: waits, from: 2}, {kind: quietens}}), []int{1, 1, 2, 2}},
 }
+
+// bySubmitter is how the submitter's peer introduces another one.
+var bySubmitter = []int{0}
 
 // passes has so many elections' time pass at member 1, which leads, while all goes well.
 func passes(times int) (row []event) {

@@ -85,20 +85,13 @@ func (g *Group) Propose(c Change) {
 	g.ring()
 }
 
-// Introduce asks for a peer to be taken in that has come later, before what is proposed
-// after it. n needs no number. It returns all peers that there have been, which that peer
-// has to know. It does not block. Only the submitter's peer may call it.
-func (g *Group) Introduce(n Newcomer) (peers []p2ppeer.ID) {
+// Introduce asks for a peer to be taken in that has come later, before its process joins as is
+// proposed after it. One that has been taken in, or cannot be, is not asked for. It does not block.
+func (g *Group) Introduce(n Newcomer) {
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	n.Peer = len(g.peers)
 	g.introduced = append(g.introduced, n)
-	g.peers = append(g.peers, peer{id: n.ID})
-	for _, p := range g.peers {
-		peers = append(peers, p.id)
-	}
+	g.mu.Unlock()
 	g.ring()
-	return peers
 }
 
 // Gone says that a peer has left the job for good. It does not block, and what is

@@ -207,14 +207,21 @@ func (m *Member) Gone(peer int) Output {
 // change waits for a later tick. A leader first gets the membership into order: so
 // whoever sees in the view that a peer has been lost may be lost next.
 func (m *Member) offer(c Change) {
-	if m.held = m.holds(); !m.held {
-		_ = m.node.Propose(c.encode())
+	if m.holds(c) {
+		m.held = true
+		return
 	}
+	_ = m.node.Propose(c.encode())
 }
 
-// holds reports whether something has to be in the log before any change of the view.
-func (m *Member) holds() bool {
-	return len(m.newcomers) > 0 || m.Leads() && m.wantedMembership() != nil
+// holds reports whether something has to be in the log before a change of the view.
+func (m *Member) holds(c Change) bool {
+	return m.Leads() && m.wantedMembership() != nil || m.awaits(c.Process)
+}
+
+// awaits reports whether p runs on a peer that has been introduced here and not taken in yet.
+func (m *Member) awaits(p view.Process) bool {
+	return slices.ContainsFunc(m.newcomers, func(n Newcomer) bool { return n.Process == p })
 }
 
 // Tick lets a TickPeriod pass.
@@ -233,11 +240,11 @@ func (m *Member) Tick() Output {
 // what goes to a leader may be lost.
 func (m *Member) insist() {
 	leader := m.node.BasicStatus().Lead
-	released := m.held && !m.holds()
+	released := m.held && !slices.ContainsFunc(m.wanted, m.holds)
 	if leader == m.leader && m.now-m.proposed < electionTicks && !released {
 		return
 	}
-	m.leader, m.proposed = leader, m.now
+	m.leader, m.proposed, m.held = leader, m.now, false
 	for _, c := range m.wanted {
 		m.offer(c)
 	}

@@ -308,9 +308,9 @@ func runSchedule(t *testing.T, seed uint64) {
 		i := random.IntN(len(w.members))
 		switch m := w.members[i]; {
 		case m == nil:
-		case i == 0 && random.IntN(15) == 0 && len(w.members) < peers+4:
-			if rank := random.IntN(peers - 1); m.View().Live(view.Process{Rank: rank}) {
-				w.comes(rank)
+		case (i == 0 || w.members[0] == nil) && random.IntN(15) == 0 && len(w.members) < peers+4:
+			if p, ok := w.joiner(random.IntN(peers - 1)); ok {
+				w.comesAs(p, w.told(i, random)...)
 			}
 		case random.IntN(20) == 0:
 			w.propose(i, random.IntN(peers-1), view.Failed)
@@ -329,6 +329,18 @@ func runSchedule(t *testing.T, seed uint64) {
 		}
 	}
 	w.settle()
+}
+
+// told returns who is told of one that comes: member i, and if the submitter's is lost others
+// too.
+func (w *world) told(i int, random *rand.Rand) []int {
+	all := []int{i}
+	for k, m := range w.members {
+		if w.members[0] == nil && m != nil && k != i && random.IntN(2) == 0 {
+			all = append(all, k)
+		}
+	}
+	return all
 }
 
 // survivesWithout reports whether a majority of the members is left without peer i,
@@ -353,12 +365,19 @@ func (w *world) survivesWithout(i int) bool {
 	return 2*n > len(voters)
 }
 
-// settle heals everything, and waits until all who are in the group agree, and nobody
+// settle heals everything, tells all of those who have come, and waits until all who are in the group agree, and nobody
 // in it wants anything more.
 func (w *world) settle() {
 	w.Helper()
 	clear(w.side)
 	w.loss, w.delay = 0, 1
+	for i, m := range w.members {
+		for _, n := range w.words {
+			if m != nil { // who leads is told, and all others may be, late and again
+				w.tell(i, n)
+			}
+		}
+	}
 	w.until("all is agreed on", func() bool {
 		leads := slices.IndexFunc(w.members, func(m *Member) bool { return m != nil && m.Leads() })
 		if leads < 0 {

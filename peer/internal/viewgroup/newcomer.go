@@ -21,23 +21,52 @@ import (
 //	      <──────────────────────────────────────────────────┘ it answers
 //	  leads, or another: a member, if one is missing
 //
-// What is proposed here after it comes after it in the log: so when its process is in the
-// view, all who hear of that know where it is, and its peer has the views from them.
+// That its process joins is proposed by who has heard of it only after it is in the log: so when
+// the process is in the view, all who hear of that know where it is, and its peer has the views
+// from them.
+//
+// A submitter that takes no part has several members introduce it. Whoever leads has it taken in,
+// if it was told: once, whoever else is told, how often, and how late.
 type Newcomer struct {
-	Peer    int // number
+	Peer    int // number: that nobody else has had, and the least such
 	ID      p2ppeer.ID
 	Process view.Process
 	Row     []byte // all that others have to know of it; means nothing here
 }
 
-// Introduce asks for a peer to be taken in. Only the submitter's peer does so: it
-// finds them.
+// Introduce asks for a peer to be taken in, which only a submitter finds: its peer, if that is
+// one of those here, or each that a submitter has told which is none of them. One that cannot
+// come, or has come, is not asked for.
 func (m *Member) Introduce(n Newcomer) Output {
-	if !m.gone[uint64(n.Peer)+1] {
+	if m.canCome(n) {
 		m.newcomers = append(m.newcomers, n)
 	}
 	m.attempt(func() error { m.tend(); return nil })
 	return m.ready()
+}
+
+// canCome reports whether n means something, and nobody has its number or its process.
+func (m *Member) canCome(n Newcomer) bool {
+	if !m.canBe(n) || m.gone[uint64(n.Peer)+1] || len(m.newcomers) == m.view.N+view.MaxReplicas {
+		return false // a few are on their way at a time, to one rank each
+	}
+	for p, peer := range m.config.RunsOn {
+		if p == n.Process || peer == n.Peer {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(m.newcomers, n.excludes)
+}
+
+// canBe reports whether the job has room for a newcomer of that number and process.
+func (m *Member) canBe(n Newcomer) bool {
+	return n.Peer >= m.config.Peers && n.Peer < m.config.maxPeers() &&
+		n.Process.Rank >= 0 && n.Process.Rank < m.view.N && n.Process.Replica >= 0 && n.Process.Replica < view.MaxReplicas
+}
+
+// excludes reports whether only one of both can be taken in.
+func (n Newcomer) excludes(other Newcomer) bool {
+	return n.Peer == other.Peer || n.Process == other.Process
 }
 
 // introduction is the change of the membership that takes n in.
@@ -63,11 +92,11 @@ func (m *Member) welcome(out *Output, c *raftpb.ConfChange) {
 		Peer: int(c.GetNodeId()) - 1, ID: p2ppeer.ID(told.Peer),
 		Process: view.Process{Rank: int(told.Rank), Replica: int(told.Replica)}, Row: told.Row,
 	}
-	if err != nil || n.Peer < m.config.Peers || n.Peer >= m.config.maxPeers() || n.Process.Rank >= m.view.N || n.Process.Replica >= view.MaxReplicas {
+	if err != nil || !m.canBe(n) {
 		panic("a newcomer that nobody introduces")
 	}
 	m.config.RunsOn[n.Process] = n.Peer
-	m.newcomers = slices.DeleteFunc(m.newcomers, func(w Newcomer) bool { return w.Peer == n.Peer })
+	m.newcomers = slices.DeleteFunc(m.newcomers, n.excludes)
 	out.Came = append(out.Came, n)
 }
 

@@ -26,7 +26,7 @@ type scenario struct {
 	wishes []wish
 	allowed
 	before []event // what has happened already
-	late   int     // peers that the submitter's may introduce, each with a replica of rank 0
+	told   []int   // members that are told of a peer that comes with a replica of rank 0, each as often as it is there; none: nobody comes
 }
 
 // Allowed is what may still happen, how often.
@@ -53,7 +53,7 @@ const (
 	cut
 	heals
 	quietens   // everything arrives that is on its way
-	introduces // from is the newcomer's number
+	introduces // from is the newcomer's number, to is told
 	tells      // from, that to is gone
 )
 
@@ -76,6 +76,9 @@ type whole struct {
 	frozen  uint64   // epoch of the one that is cut off, when it was
 	first   int      // peers that there are at first
 	unmet   []bool   // by member: it has not been introduced
+	words   []int    // members that have yet to be told of the newcomer
+	knows   []bool   // by member: it has been
+	come    []bool   // by member: the newcomer has been taken in there
 	broken  error    // a promise
 }
 
@@ -83,10 +86,11 @@ const nobody = -1
 
 // newWhole returns a group in which the submitter's peer leads and nothing is on its way.
 func newWhole(sc scenario) *whole {
-	all := sc.peers + sc.late
+	all := sc.peers + min(len(sc.told), 1)
 	g := &whole{
 		left: sc.allowed, wishes: slices.Clone(sc.wishes), alone: nobody, crashed: make([]bool, all), epochs: make([]uint64, all),
 		queues: make([][]string, all*all), agreed: make(map[uint64]view.View), first: sc.peers, unmet: make([]bool, all),
+		words: slices.Clone(sc.told), knows: make([]bool, all), come: make([]bool, all),
 	}
 	for self := range all {
 		g.epochs[self], g.unmet[self] = 1, self >= sc.peers
@@ -144,6 +148,12 @@ func (g *whole) carry(i int, out Output) {
 			*q = append(*q, string(b))
 		}
 	}
+	for _, n := range out.Came {
+		if g.come[i] || n.Peer != g.first {
+			g.fail("peer %d has peer %d come, which is there already", i, n.Peer)
+		}
+		g.come[i] = true
+	}
 	for _, c := range out.Committed {
 		if c.Change.To == view.Live && c.Change.Since == 0 && g.members[i].config.RunsOn[c.Change.Process] < g.first {
 			g.fail("peer %d does not know where %v is, which is in the view", i, c.Change.Process)
@@ -187,9 +197,13 @@ func (g *whole) fail(format string, args ...any) {
 // events lists what can happen next.
 func (g *whole) events() (evs []event) {
 	for i, w := range g.wishes {
-		early := w.change == joins() && g.unmet[g.first]
-		if w.member != nobody && !g.crashed[w.member] && !early {
+		if w.member != nobody && !g.crashed[w.member] && (w.change != joins() || g.knows[w.member]) {
 			evs = append(evs, event{kind: proposes, from: i})
+		}
+	}
+	for k, to := range g.words {
+		if !g.crashed[to] && !slices.Contains(g.words[:k], to) {
+			evs = append(evs, event{kind: introduces, from: g.first, to: to})
 		}
 	}
 	for i, q := range g.queues {
@@ -198,13 +212,7 @@ func (g *whole) events() (evs []event) {
 		}
 	}
 	for i := range g.members {
-		switch {
-		case g.crashed[i]:
-			continue
-		case g.unmet[i] && !g.crashed[0]:
-			evs = append(evs, event{kind: introduces, from: i})
-			continue
-		case g.unmet[i]:
+		if g.crashed[i] || g.unmet[i] {
 			continue
 		}
 		if g.left.waits > 0 {
@@ -250,16 +258,13 @@ func (g *whole) apply(e event) {
 	case quietens:
 		g.quieten()
 	case introduces:
-		g.unmet[e.from] = false
-		g.carry(0, g.members[0].Introduce(g.newcomer(e.from)))
+		k := slices.Index(g.words, e.to)
+		g.words = slices.Delete(g.words, k, k+1)
+		g.unmet[e.from], g.knows[e.to] = false, true
+		g.carry(e.to, g.members[e.to].Introduce(Newcomer{Peer: e.from, Process: joins().Process}))
 	case tells:
 		g.carry(e.from, m.Gone(e.to))
 	}
-}
-
-// newcomer returns the one of that number.
-func (g *whole) newcomer(number int) Newcomer {
-	return Newcomer{Peer: number, Process: view.Process{Replica: 1 + number - g.first}}
 }
 
 // lose loses what is on its way from and to a member.
@@ -287,6 +292,13 @@ func (g *whole) arrive(from, to int) {
 // reach a majority get what they want, the membership too, and have one view; one that is
 // cut off says so.
 func (g *whole) settle() {
+	if !slices.Contains(g.unmet, true) { // who has told one tells all that are there
+		for _, to := range slices.Clone(g.words) {
+			if !g.crashed[to] {
+				g.apply(event{kind: introduces, from: g.first, to: to})
+			}
+		}
+	}
 	for range cutOffTicks + 5*electionTicks { // the submitter's is replaced in it, and another one elected
 		for i, m := range g.members {
 			if !g.crashed[i] {
@@ -301,7 +313,7 @@ func (g *whole) settle() {
 		return
 	}
 	leader := g.members[leads]
-	if leader.holds() {
+	if leader.wantedMembership() != nil {
 		g.fail("peer %d, which leads, does not get the membership into order: %v", leads, leader.conf)
 	}
 	taken := slices.Concat(leader.conf.GetVoters(), leader.conf.GetLearners())
@@ -331,7 +343,7 @@ func (g *whole) hash() uint64 {
 			h.Write(b[:])
 		}
 	}
-	fmt.Fprint(h, g.left, g.wishes, g.crashed, g.unmet, g.alone, g.frozen)
+	fmt.Fprint(h, g.left, g.wishes, g.crashed, g.unmet, g.words, g.knows, g.alone, g.frozen)
 	for _, q := range g.queues {
 		number(uint64(len(q)))
 		for _, b := range q {

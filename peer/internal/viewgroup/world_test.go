@@ -5,6 +5,7 @@ import (
 	"fmt"
 	mrand "math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -24,6 +25,7 @@ type world struct {
 	delay   int     // ticks, at most
 	now     int
 	agreed  map[uint64]view.View // by epoch
+	words   []Newcomer           // of those who have come
 }
 
 // A flight is a message that arrives at some tick.
@@ -64,24 +66,56 @@ func runsOn(peers int) map[view.Process]int {
 	return at
 }
 
-// comes brings a peer with another replica of a rank, which is to join it, and returns
-// its number.
+// comes brings a peer with another replica of a rank, which is to join it as the submitter's
+// peer is told, and returns its number.
 func (w *world) comes(rank int) (number int) {
 	w.Helper()
-	number = len(w.members)
 	_, p, ok := w.members[0].View().Join(rank)
 	if !ok {
 		w.Fatalf("nobody can join rank %d: %s", rank, w.state())
 	}
-	c := w.members[0].config
+	return w.comesAs(p, 0)
+}
+
+// comesAs brings a peer with process p, as these members are told.
+func (w *world) comesAs(p view.Process, told ...int) (number int) {
+	w.Helper()
+	number = len(w.members)
+	c := w.members[told[0]].config
 	m, err := New(Config{View: view.New(c.Peers-1, 1), Peers: c.Peers, Members: c.Members, Self: number, RunsOn: runsOn(c.Peers)})
 	if err != nil {
 		w.Fatal(err)
 	}
-	w.members, w.side = append(w.members, m), append(w.side, w.side[0])
-	w.carry(0, w.members[0].Introduce(Newcomer{Peer: number, Process: p}))
-	w.carry(0, w.members[0].Propose(Change{Process: p}))
+	w.members, w.side = append(w.members, m), append(w.side, w.side[told[0]])
+	w.words = append(w.words, Newcomer{Peer: number, Process: p})
+	for _, i := range told {
+		w.tell(i, w.words[len(w.words)-1])
+	}
 	return number
+}
+
+// tell tells a member of a peer that comes.
+func (w *world) tell(i int, n Newcomer) {
+	w.Helper()
+	w.carry(i, w.members[i].Introduce(n))
+	w.carry(i, w.members[i].Propose(Change{Process: n.Process}))
+}
+
+// joiner returns the process that may join a rank next, if nobody has been found for it.
+func (w *world) joiner(rank int) (p view.Process, ok bool) {
+	var v view.View
+	for _, m := range w.members {
+		if m != nil && v.Epoch == 0 {
+			v = m.config.View
+		}
+	}
+	for _, agreed := range w.agreed {
+		if agreed.Epoch > v.Epoch {
+			v = agreed
+		}
+	}
+	_, p, ok = v.Join(rank)
+	return p, ok && !slices.ContainsFunc(w.words, func(n Newcomer) bool { return n.Process == p })
 }
 
 // carry takes what member i wants to be done.

@@ -1,0 +1,177 @@
+package job
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+)
+
+// Replicas that are lost while a process goes on with a job that another one has begun.
+
+// introduced waits until this part is asked to have the peer of q taken in, and q in its rank.
+func (p *part) introduced(q view.Process, by *member, number uint32) {
+	m := await(p, (*jobpb.ToPeer).GetIntroduce)
+	row := m.Member
+	if row.Process.View() != q || !bytes.Equal(row.Peer, []byte(by.ID())) || m.Number != number || len(row.Key) != proclink.KeySize || len(row.Addrs) == 0 {
+		p.Errorf("introduced are %v as %d, want %v as %d", row, m.Number, q, number)
+	}
+	p.asked(q, view.Live)
+}
+
+// entersLate is the part of a recruit up to where it waits to be let in. Those who agree on views
+// are the submitter's peer and these.
+func (p *part) entersLate(peers ...*member) {
+	p.prepared("")
+	p.started("")
+	p.initialized(p.processes[0])
+	m := await(p, (*jobpb.ToPeer).GetAgree)
+	var known [][]byte
+	for _, m := range append([]*member{p.own}, peers...) {
+		known = append(known, []byte(m.ID()))
+	}
+	if !m.Anew || m.First != 3 || len(m.Peers) != len(known) || !bytes.Equal(bytes.Join(m.Peers, nil), bytes.Join(known, nil)) || len(m.RunsOn) != 2 || m.RunsOn[0] != 1 || m.RunsOn[1] != 2 {
+		p.Errorf("it is to agree as %v", m)
+	}
+}
+
+// runsLate is that of one that is let in after these changes, until the job is over.
+func (p *part) runsLate(said ...*jobpb.FromPeer) {
+	for _, m := range said {
+		p.say(m)
+	}
+	await(p, (*jobpb.ToPeer).GetBegin)
+	p.caughtUp(p.processes[0])
+}
+
+// endsRank is what the only replica says that was there before, after so many views: that it ends, once
+// there is another one.
+func (p *part) endsRank(healed <-chan struct{}, epoch uint64) {
+	<-healed
+	p.ends(proc(0, 0), "a\n")
+	p.say(agreedOn(epoch+1, proc(0, 0), view.Finished))
+}
+
+// TestAttachedReplacesALostReplica through those who agree on views: the peer of the new one has
+// a number that nobody had, is taken in before its process joins, and has the views from the
+// first on.
+func TestAttachedReplacesALostReplica(t *testing.T) {
+	b := newBed(t, never, 1, 1, 1)
+	k := b.keptAs(b.healing(), b.peers[:2])
+	watch, healed := untilHealed()
+	history := []*jobpb.FromPeer{agreedOn(2, proc(0, 1), view.Failed), agreedOn(3, proc(0, 2), view.Live)}
+	b.play(func(p *part) {
+		p.entersLate(b.peers...)
+		p.runsLate(history...)
+		<-healed
+		p.say(agreedOn(4, proc(0, 0), view.Finished))
+	})
+	o := b.attachAnd(watch, k, map[view.Process]func(*part){
+		proc(0, 0): func(p *part) {
+			p.back(history[0])
+			p.introduced(proc(0, 2), b.peers[2], 3)
+			if kept, err := readKept(k.dir); err != nil || len(kept.Peers) != 3 || kept.Peers[2].Number != 3 || len(kept.Peers[2].Key) != proclink.KeySize {
+				t.Errorf("kept before anybody hears of it: %+v, %v", kept.Peers, err)
+			}
+			p.say(history[1])
+			p.endsRank(healed, 3)
+		},
+		proc(0, 1): func(p *part) { p.ended(make(chan struct{})) },
+	})
+	o.want(StatusOK, "")
+	o.wrote(0, Stdout, "a\n")
+	o.told("rank 0 lacks a replica; looking for another peer")
+	o.told("rank 0 has 2 replicas again (replica 2 on peer …")
+}
+
+// TestAttachedLetsInWhomItsPredecessorHadFound, and of whom some may have heard: nobody else
+// gets its process or its number. If it is gone, it fails, and another one is found.
+func TestAttachedLetsInWhomItsPredecessorHadFound(t *testing.T) {
+	failed, joined := agreedOn(2, proc(0, 1), view.Failed), agreedOn(3, proc(0, 2), view.Live)
+	t.Run("it waits", func(t *testing.T) {
+		b := newBed(t, never, 1, 1, 1)
+		watch, healed := untilHealed()
+		o := b.attachAnd(watch, b.keptAs(b.healing(), b.peers), map[view.Process]func(*part){
+			proc(0, 0): func(p *part) {
+				p.back(failed)
+				p.introduced(proc(0, 2), b.peers[2], 3)
+				p.say(joined)
+				p.endsRank(healed, 3)
+			},
+			proc(0, 1): func(p *part) { p.ended(make(chan struct{})) },
+			proc(0, 2): func(p *part) {
+				p.back(initializedMessage(proc(0, 2)))
+				p.introduced(proc(0, 2), b.peers[2], 3)
+				p.processes = []view.Process{proc(0, 2)}
+				p.runsLate(failed, joined)
+				<-healed
+				p.say(agreedOn(4, proc(0, 0), view.Finished))
+			},
+		})
+		o.want(StatusOK, "")
+		o.told("rank 0 has 2 replicas again (replica 2 on peer …")
+	})
+	t.Run("it is gone", func(t *testing.T) {
+		b := newBed(t, never, 1, 1, 1, 1)
+		watch, healed := untilHealed()
+		history := []*jobpb.FromPeer{failed, joined, agreedOn(4, proc(0, 2), view.Failed), agreedOn(5, proc(0, 3), view.Live)}
+		b.play(func(p *part) {
+			p.entersLate(b.peers...)
+			p.runsLate(history...)
+			<-healed
+			p.say(agreedOn(6, proc(0, 0), view.Finished))
+		})
+		gone := func(p *part) { p.ended(make(chan struct{})) }
+		o := b.attachAnd(watch, b.keptAs(b.healing(), b.peers[:3]), map[view.Process]func(*part){
+			proc(0, 0): func(p *part) {
+				p.back(failed)
+				p.introduced(proc(0, 2), b.peers[2], 3)
+				p.say(joined)
+				p.asked(proc(0, 2), view.Failed)
+				p.say(history[2])
+				p.introduced(proc(0, 3), b.peers[3], 4)
+				p.say(history[3])
+				p.endsRank(healed, 5)
+			},
+			proc(0, 1): gone,
+			proc(0, 2): gone,
+		})
+		o.want(StatusOK, "")
+		o.told("rank 0 has 2 replicas again (replica 3 on peer …")
+	})
+}
+
+// TestAttachedSaysThatItReplacesNothing when what peers are given was not kept, or their numbers.
+func TestAttachedSaysThatItReplacesNothing(t *testing.T) {
+	for name, spoil := range map[string]func(*keeper) error{
+		"no job":     func(k *keeper) error { return os.Remove(filepath.Join(k.dir, "work")) },
+		"no program": func(k *keeper) error { return os.RemoveAll(filepath.Join(k.dir, "contents")) },
+		"another's": func(k *keeper) error {
+			return os.WriteFile(filepath.Join(k.dir, "work"), []byte(`{"spec":"AAAA"}`), 0o600)
+		},
+		"no numbers": func(k *keeper) error { k.kept.Peers[1].Number = 0; return k.write() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t, never, 1, 1, 1)
+			k := b.keptAs(b.healing(), b.peers[:2])
+			if err := spoil(k); err != nil {
+				t.Fatal(err)
+			}
+			b.play(func(*part) { t.Error("a peer is asked to run a new replica") })
+			o := b.attach(k, map[view.Process]func(*part){
+				proc(0, 0): func(p *part) {
+					p.back(agreedOn(2, proc(0, 1), view.Failed))
+					p.ends(proc(0, 0), "a\n")
+					p.say(agreedOn(3, proc(0, 0), view.Finished))
+				},
+				proc(0, 1): func(p *part) { p.ended(make(chan struct{})) },
+			})
+			o.want(StatusOK, "")
+			o.told("replicas that are lost from now on are not replaced")
+		})
+	}
+}

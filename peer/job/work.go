@@ -1,0 +1,129 @@
+package job
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/p2pmpi/p2pmpi/filetransfer"
+	"github.com/p2pmpi/p2pmpi/internal/jobspec"
+)
+
+// What is kept of a job for peers that come later, so that another process can bring it to
+// them: what a program was built as goes with the p2prun that has built it.
+//
+//	<jobs>/<ID>/work       a keptWork, as JSON
+//	            contents/  the programs and the list of the input files, by digest
+//
+// Input files stay where the user has them. A peer refuses one that has changed since.
+
+// keptWork is what a peer needs to run a process of the job.
+type keptWork struct {
+	Spec   []byte            `json:"spec"`   // signed, see package jobspec
+	Inputs map[string]string `json:"inputs"` // where each input file is, by digest
+}
+
+// unreplaced warns that keeping this has failed.
+func unreplaced(err error) string {
+	return fmt.Sprintf("should this p2prun be killed, replicas that are lost after p2prun --attach are not replaced: %v", err)
+}
+
+// contents returns what is kept whole for a job: its programs, and the list of its input files.
+func contents(spec jobspec.Spec) (ds []filetransfer.Digest, err error) {
+	names := []string{spec.Inputs}
+	for _, p := range spec.Programs {
+		names = append(names, p.Digest)
+	}
+	for _, name := range names {
+		d, wrong := filetransfer.ParseDigest(name)
+		ds, err = append(ds, d), errors.Join(err, wrong)
+	}
+	return ds, err
+}
+
+func (k *keeper) content(d filetransfer.Digest) string {
+	return filepath.Join(k.dir, "contents", d.String())
+}
+
+// writeWork keeps what peers are given of j, whose replicas are replaced.
+func (k *keeper) writeWork(j *run) error {
+	if k == nil || !j.req.Heal {
+		return nil
+	}
+	whole, err := contents(j.spec)
+	if err == nil {
+		err = os.MkdirAll(filepath.Join(k.dir, "contents"), 0o700)
+	}
+	w := keptWork{Spec: j.envelope, Inputs: make(map[string]string)}
+	for d, path := range j.local {
+		absolute, wrong := filepath.Abs(path)
+		w.Inputs[d.String()], err = absolute, errors.Join(err, wrong)
+	}
+	for _, d := range whole {
+		delete(w.Inputs, d.String())
+		if err == nil {
+			err = copyFile(k.content(d), j.local[d])
+		}
+	}
+	text, wrong := json.Marshal(w)
+	if err = errors.Join(err, wrong); err == nil {
+		err = os.WriteFile(filepath.Join(k.dir, "work"), text, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("keep the program: %w", err)
+	}
+	return nil
+}
+
+func copyFile(to, from string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
+}
+
+// readWork brings j what was kept for its peers.
+func (k *keeper) readWork(j *run) error {
+	var w keptWork
+	text, err := os.ReadFile(filepath.Join(k.dir, "work"))
+	if err == nil {
+		err = json.Unmarshal(text, &w)
+	}
+	if err != nil {
+		return fmt.Errorf("the program was not kept: %w", err)
+	}
+	spec, err := jobspec.Verify(w.Spec)
+	if err != nil {
+		return err
+	}
+	if spec.ID != j.spec.ID || spec.Submitter != j.spec.Submitter {
+		return fmt.Errorf("what was kept is job %s of %s", spec.ID, spec.Submitter)
+	}
+	local := make(map[filetransfer.Digest]string)
+	for name, path := range w.Inputs {
+		d, wrong := filetransfer.ParseDigest(name)
+		local[d], err = path, errors.Join(err, wrong)
+	}
+	whole, wrong := contents(*spec)
+	err = errors.Join(err, wrong)
+	for _, d := range whole {
+		local[d] = k.content(d)
+		_, wrong := os.Stat(local[d])
+		err = errors.Join(err, wrong)
+	}
+	if err != nil {
+		return fmt.Errorf("the program was not kept: %w", err)
+	}
+	j.spec, j.envelope, j.local = *spec, w.Spec, local
+	return nil
+}

@@ -1,0 +1,63 @@
+package launch
+
+import (
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
+)
+
+// resumeAnew goes on with a part as a new process of the submitter.
+func (j *testJob) resumeAnew(peer *member) *testLink {
+	j.Helper()
+	l, r := j.resumeWith(j.submitter.Host, peer, &jobpb.Resume{Job: j.spec.ID, Anew: true})
+	if r.Error != "" {
+		j.Fatal(r.Error)
+	}
+	return l
+}
+
+// TestPeersTakeInWhomANewSubmitterHasFound, which has no part in agreeing on views: all hear of
+// the new process what is agreed on, it from the first view on, and where it is.
+func TestPeersTakeInWhomANewSubmitterHasFound(t *testing.T) {
+	t.Parallel()
+	bed := newTestbed(t, 3, 1)
+	third := bed.peers[2]
+	j := bed.newJob(t, 1, 2, nil, "hang").startKept()
+	j.begun()
+	for k, peer := range j.peers {
+		j.links[k] = j.resumeAnew(peer)
+	}
+	p := view.Process{Replica: 2}
+	late, row := j.joiner(p, third, j.startMessage())
+	agree := &jobpb.Agree{First: 3, RunsOn: []uint32{1, 2}, Anew: true}
+	for _, id := range []string{string(j.submitter.ID()), string(j.peers[0].ID()), string(j.peers[1].ID()), string(third.ID())} {
+		agree.Peers = append(agree.Peers, []byte(id))
+	}
+	late.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Agree{Agree: agree}})
+	joins := viewgroup.Change{Process: p, To: view.Live}
+	for range 2 { // the second time is for who may have missed the first
+		for _, l := range []*testLink{j.links[0], j.links[1], late} {
+			l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Introduce{Introduce: &jobpb.Introduce{Number: 3, Member: row}}})
+			l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Propose{Propose: jobpb.FromChange(joins, 0)}})
+		}
+	}
+	for k, l := range []*testLink{j.links[0], j.links[1], late} {
+		m := await(l, (*jobpb.FromPeer).GetAgreed)
+		if c, err := m.Change(); err != nil || c != joins || m.Epoch != 2 {
+			t.Errorf("peer %d: agreed on %v (%v) in view %d", k, c, err, m.Epoch)
+		}
+	}
+	for k, peer := range j.peers {
+		job, at := peer.launch.jobs[j.spec.ID], make(chan string, 1)
+		job.do(func() { at <- string(job.members.peerOf[p]) })
+		if id := <-at; id != string(third.ID()) {
+			t.Errorf("peer %d has it at %q", k, id)
+		}
+	}
+	late.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Begin{Begin: &jobpb.Begin{Keys: j.keys}}})
+	j.links, j.peers = append(j.links, late), append(j.peers, third)
+	j.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Stop{Stop: &jobpb.Stop{Reason: "test"}}})
+	j.gone()
+}
