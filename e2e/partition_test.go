@@ -320,7 +320,7 @@ func TestRecruitsOutliveACut(t *testing.T) {
 }
 
 // TestTwoMachinesAndTheSubmitter takes either machine away from a job of two ranks,
-// each twice over, on two machines.
+// each twice over, on two machines, or kills the submitter, whose job is gone on with.
 func TestTwoMachinesAndTheSubmitter(t *testing.T) {
 	t.Parallel()
 	for _, replica := range []int{0, 1} {
@@ -341,4 +341,17 @@ func TestTwoMachinesAndTheSubmitter(t *testing.T) {
 			expectNothingLeft(t, peers)
 		})
 	}
+	t.Run("the submitter", func(t *testing.T) {
+		t.Parallel()
+		peers, home := grid(t, 2, "--slots", "2"), t.TempDir()
+		first := keep(t, home, peers, stepperArgs(2, 300)...)
+		first.printed("rank 1 step 100 ")
+		first.kill()
+		second := attach(t, home)
+		if s := second.wait(); s != 0 {
+			t.Fatalf("exit status %d", s)
+		}
+		expectWhole(t, stepperOutput(2, 300, 50), first, second)
+		expectNothingLeft(t, peers)
+	})
 }
