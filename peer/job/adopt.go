@@ -197,9 +197,7 @@ func (e *execution) hearPutOff(p view.Process) (r *Result) {
 	early := e.adopted.early[p]
 	delete(e.adopted.early, p)
 	for _, h := range early.said {
-		if s := e.hear(h); r == nil {
-			r = s
-		}
+		r = cmp.Or(r, e.hear(h))
 	}
 	return r
 }
@@ -363,9 +361,7 @@ func (e *execution) loseLate(present int) (r *Result) {
 		case !a.due || time.Since(l.awayAt) < e.j.s.waits.back:
 			late = true
 		default:
-			if s := e.lose(l, "it has not come back", errSilent); r == nil {
-				r = s
-			}
+			r = cmp.Or(r, e.lose(l, "it has not come back", errSilent))
 		}
 	}
 	if a.due = false; late && e.overdue == nil {

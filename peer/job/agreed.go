@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"sync"
@@ -50,18 +51,13 @@ func (a *agreed) take() (changes []viewgroup.Change, contact viewgroup.Contact, 
 
 // takeAgreed handles what the view group has said.
 func (e *execution) takeAgreed() (r *Result) {
-	first := func(later *Result) {
-		if r == nil {
-			r = later
-		}
-	}
 	changes, contact, turned := e.agreed.take()
 	if e.parted { // what they follow from has yet to be heard
 		e.kept = append(e.kept, changes...)
 		changes = nil
 	}
 	for _, c := range changes {
-		first(e.apply(e.watch.Committed(c)))
+		r = cmp.Or(r, e.apply(e.watch.Committed(c)))
 	}
 	switch {
 	case !turned:
@@ -73,13 +69,13 @@ func (e *execution) takeAgreed() (r *Result) {
 	case contact == viewgroup.InTouch:
 		e.regroup()
 	case contact == viewgroup.CutOff && e.leaves():
-		first(e.part("cut off from the majority of the job's peers, which may go on without this machine"))
+		r = cmp.Or(r, e.part("cut off from the majority of the job's peers, which may go on without this machine"))
 	case contact == viewgroup.CutOff:
 		for _, l := range e.held {
-			first(e.miss(l))
+			r = cmp.Or(r, e.miss(l))
 		}
 		e.held = nil
-		first(e.apply(e.watch.CutOff()))
+		r = cmp.Or(r, e.apply(e.watch.CutOff()))
 	}
 	return r
 }

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,9 +81,7 @@ func (e *execution) wake() (r *Result) {
 		r = e.part(fmt.Sprintf("this process did not run for %v, and the job's peers may go on without it", asleep.Round(time.Second)))
 	}
 	for _, l := range e.links {
-		if s := e.strand(l, nil); r == nil {
-			r = s
-		}
+		r = cmp.Or(r, e.strand(l, nil))
 	}
 	if e.views.Contact() == viewgroup.InTouch { // else it says when it is
 		e.overdue = time.After(e.j.s.waits.back)
@@ -97,9 +96,7 @@ func (e *execution) part(why string) (r *Result) {
 	held := e.held
 	e.held = nil
 	for _, l := range held {
-		if s := e.strand(l, nil); r == nil {
-			r = s
-		}
+		r = cmp.Or(r, e.strand(l, nil))
 	}
 	return r
 }
@@ -299,9 +296,7 @@ func (e *execution) rejoin() (r *Result) {
 	changes := e.kept
 	e.kept = nil
 	for _, c := range changes {
-		if s := e.apply(e.watch.Committed(c)); r == nil {
-			r = s
-		}
+		r = cmp.Or(r, e.apply(e.watch.Committed(c)))
 	}
 	e.regroup()
 	return r
@@ -311,9 +306,7 @@ func (e *execution) rejoin() (r *Result) {
 func (e *execution) loseAway(why string) (r *Result) {
 	for _, l := range e.links {
 		if isAway(l) {
-			if s := e.lose(l, why, errSilent); r == nil {
-				r = s
-			}
+			r = cmp.Or(r, e.lose(l, why, errSilent))
 		}
 	}
 	return r
@@ -322,9 +315,7 @@ func (e *execution) loseAway(why string) (r *Result) {
 // despair ends a job that this peer has waited for long enough.
 func (e *execution) despair() *Result {
 	r := e.loseAway("it has been silent for too long")
-	if s := e.apply(e.watch.CutOff()); r == nil {
-		r = s
-	}
+	r = cmp.Or(r, e.apply(e.watch.CutOff()))
 	return r
 }
 

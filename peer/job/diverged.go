@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -68,9 +69,7 @@ func (e *execution) hearForetold(receiver view.Process) (r *Result) {
 			if d.Receiver != receiver || d.Valid(p, v) != nil {
 				continue
 			}
-			if s := e.apply(e.watch.Diverged(p, d, e.evidence(p, d))); r == nil {
-				r = s
-			}
+			r = cmp.Or(r, e.apply(e.watch.Diverged(p, d, e.evidence(p, d))))
 		}
 	}
 	return r

@@ -316,6 +316,11 @@ func (e *execution) hear(h heard) *Result {
 	if e.adopted != nil && h.msg.GetOutput() == nil && e.watch.View().State(p) == view.Vacant {
 		return e.putOff(h, p)
 	}
+	return e.hearOf(p, h)
+}
+
+// hearOf handles what a peer says of its process p.
+func (e *execution) hearOf(p view.Process, h heard) *Result {
 	switch b := h.msg.Body.(type) {
 	case *jobpb.FromPeer_Initialized:
 		e.keep(p, b.Initialized.Key)
@@ -385,14 +390,9 @@ func processOf(m *jobpb.FromPeer) (p view.Process, ok bool) {
 // agreed on at once: the submitter's is the only opinion.
 func (e *execution) apply(s Step) *Result {
 	r := e.carryOut(s)
-	first := func(later *Result) {
-		if r == nil {
-			r = later
-		}
-	}
 	if s.Joined != nil {
-		first(e.joined(*s.Joined))
-		first(e.hearForetold(*s.Joined))
+		r = cmp.Or(r, e.joined(*s.Joined))
+		r = cmp.Or(r, e.hearForetold(*s.Joined))
 	}
 	for _, c := range s.Propose {
 		switch {
@@ -401,7 +401,7 @@ func (e *execution) apply(s Step) *Result {
 		case e.views != nil:
 			e.views.Propose(c)
 		default:
-			first(e.apply(e.watch.Committed(c)))
+			r = cmp.Or(r, e.apply(e.watch.Committed(c)))
 		}
 	}
 	return r

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -29,9 +30,7 @@ var errSilent = errors.New("its heartbeat has stopped")
 func (e *execution) hearSilence() (r *Result) {
 	for _, l := range e.links {
 		if l.silent.Swap(false) {
-			if s := e.silent(l); r == nil {
-				r = s
-			}
+			r = cmp.Or(r, e.silent(l))
 		}
 	}
 	return r

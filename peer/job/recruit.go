@@ -161,7 +161,7 @@ func (e *execution) hearRetired(h heard) {
 
 var errRetired = errors.New("its part of the job has ended")
 
-// hearRecruit takes a recruit one step further, or gives it up.
+// hearRecruit handles what is heard of a recruit.
 func (e *execution) hearRecruit(h heard) *Result {
 	l, m := h.link, h.msg
 	r := l.recruit
@@ -185,7 +185,12 @@ func (e *execution) hearRecruit(h heard) *Result {
 		return nil
 	}
 	r.heard = time.Now()
-	problem := "?"
+	return e.advance(l, m)
+}
+
+// advance takes a recruit from phase to phase, by what its peer says.
+func (e *execution) advance(l *link, m *jobpb.FromPeer) *Result {
+	r, problem := l.recruit, "?"
 	switch b := m.Body.(type) {
 	case *jobpb.FromPeer_Staging:
 		return nil

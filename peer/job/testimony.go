@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -113,9 +114,7 @@ func (e *execution) refute(v view.View) (r *Result) {
 	for _, l := range e.links {
 		c, said := l.testimony.of(v)
 		if _, follows := c.Apply(v); l.err == nil && said && !follows {
-			if s := e.breach(l, fmt.Errorf("it says that %v after view %d, which cannot be", c, v.Epoch)); r == nil {
-				r = s
-			}
+			r = cmp.Or(r, e.breach(l, fmt.Errorf("it says that %v after view %d, which cannot be", c, v.Epoch)))
 		}
 	}
 	return r
