@@ -24,7 +24,7 @@ func TestPeersTakeInWhomANewSubmitterHasFound(t *testing.T) {
 	t.Parallel()
 	bed := newTestbed(t, 3, 1)
 	third := bed.peers[2]
-	j := bed.newJob(t, 1, 2, nil, "hang").startKept()
+	j := bed.newJob(t, 1, 2, nil, "wait").startKept()
 	j.begun()
 	for k, peer := range j.peers {
 		j.links[k] = j.resumeAnew(peer)

@@ -85,6 +85,10 @@ func program(args []string) int {
 		l := enter(version.Protocol)
 		l.say(proclink.Init, withKey)
 		time.Sleep(time.Hour)
+	case "wait":
+		l := enter(version.Protocol)
+		l.say(proclink.Init, withKey)
+		l.await(proclink.Bye) // which never comes
 	case "stop":
 		syscall.Kill(os.Getppid(), syscall.SIGSTOP)
 		return 0
