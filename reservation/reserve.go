@@ -51,17 +51,16 @@ type Placement struct {
 type Reservation struct {
 	Job        string
 	Placements []Placement // in the order of the strategy; no peer twice
-	requester  Requester
 }
 
 // Release gives back every slot whose process has not started. It returns when
 // all peers have answered or ctx has ended; what it cannot reach expires.
-func (r *Reservation) Release(ctx context.Context) {
+func (r *Reservation) Release(ctx context.Context, with Requester) {
 	var peers []p2ppeer.ID
 	for _, p := range r.Placements {
 		peers = append(peers, p.Peer)
 	}
-	release(ctx, r.requester, r.Job, peers)
+	release(ctx, with, r.Job, peers)
 }
 
 // Reserve makes one attempt to hold and confirm slots for all of need's
@@ -84,7 +83,7 @@ func Reserve(ctx context.Context, r Requester, candidates []Candidate, need Need
 		return nil, fmt.Errorf("reserve slots for job %q: %w", need.Job, err)
 	}
 	giveBack(ctx, r, a, placed)
-	return &Reservation{Job: need.Job, Placements: placed, requester: r}, nil
+	return &Reservation{Job: need.Job, Placements: placed}, nil
 }
 
 // failure says why the attempt ends: too few slots, the end of ctx, or both.

@@ -66,7 +66,7 @@ func checkOutcome(t *testing.T, net *memoryNet, res *Reservation, err error, nee
 		if net.confirmedSlots() != want || net.used() != want {
 			t.Errorf("%d slots confirmed and %d in use, want %d", net.confirmedSlots(), net.used(), want)
 		}
-		res.Release(t.Context())
+		res.Release(t.Context(), submitter{net, alice})
 	} else {
 		short, ok := errors.AsType[*ShortageError](err)
 		if !ok {
@@ -164,7 +164,7 @@ func runJob(t *testing.T, s submitter, rnd *rand.Rand, work time.Duration) {
 			if got := s.used(); got < need.N*need.R {
 				t.Errorf("%s: slots lost while working, %d in use", s.id, got)
 			}
-			res.Release(t.Context())
+			res.Release(t.Context(), s)
 			return
 		}
 		time.Sleep(Backoff(attempt, rnd))

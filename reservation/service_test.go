@@ -84,7 +84,7 @@ func TestReserveOverLibp2p(t *testing.T) {
 	if n, err := services[0].Redeem(res.Placements[0].Key, "j", own.ID()); n != 2 || err != nil {
 		t.Errorf("redeem: %d, %v", n, err)
 	}
-	res.Release(t.Context())
+	res.Release(t.Context(), NewClient(own))
 	await(t, services[0], 0)
 	await(t, services[1], 2)
 	await(t, services[2], 2)

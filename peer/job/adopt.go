@@ -339,7 +339,9 @@ func (e *execution) takeChanges() *Result {
 		}
 	}
 	for _, l := range e.links {
-		if l.err == nil && l.away && !slices.ContainsFunc(l.processes, e.watch.View().Has) {
+		// It may lead those who agree on views, and only who leads can take a new peer in.
+		votes := e.healing != nil && time.Since(l.awayAt) < e.j.s.waits.back
+		if l.err == nil && l.away && !votes && !slices.ContainsFunc(l.processes, e.watch.View().Has) {
 			l.lose(errSilent)
 		}
 	}

@@ -147,7 +147,7 @@ func (e *execution) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), releaseTimeout)
 	defer cancel()
 	e.reserved.Placements = unused
-	e.reserved.Release(ctx)
+	e.reserved.Release(ctx, e.j.s.holder)
 }
 
 const releaseTimeout = 5 * time.Second

@@ -44,6 +44,11 @@ func (w *Watch) Join(p view.Process) Step {
 	return s
 }
 
+// Forgo says that no process may join rank any more that Join has let: nobody was told of it.
+func (w *Watch) Forgo(rank int) {
+	w.expected = slices.DeleteFunc(slices.Clone(w.expected), func(r int) bool { return r == rank })
+}
+
 // Expects reports whether a process may join rank that has yet to be agreed on.
 func (w *Watch) Expects(rank int) bool { return slices.Contains(w.expected, rank) }
 
@@ -55,7 +60,7 @@ func (w *Watch) joined(s *Step, p view.Process, next view.View) {
 		*w.at(q) = *before.at(q)
 	}
 	*w.at(p) = watched{initialized: true, joining: true}
-	w.expected = slices.DeleteFunc(slices.Clone(w.expected), func(rank int) bool { return rank == p.Rank })
+	w.Forgo(p.Rank)
 	s.Joined = &p
 }
 

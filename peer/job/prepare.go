@@ -166,7 +166,9 @@ func (e *execution) addrs(p p2ppeer.ID) [][]byte {
 	}
 	var out [][]byte
 	for _, a := range known {
-		out = append(out, a.Bytes())
+		if b := a.Bytes(); len(b) <= jobpb.MaxAddr && len(out) < jobpb.MaxAddrs {
+			out = append(out, b)
+		}
 	}
 	return out
 }

@@ -287,6 +287,7 @@ func (e *execution) enter(l *link) *Result {
 	err := e.j.keeper.writePeers(e)
 	if err != nil && e.adopted != nil { // the next process would give its number to another peer
 		l.recruit.phase, l.number = recruitEntering, 0
+		e.watch.Forgo(p.Rank)
 		e.giveUp(l, err)
 		return nil
 	}

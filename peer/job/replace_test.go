@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -145,6 +147,58 @@ func TestAttachedLetsInWhomItsPredecessorHadFound(t *testing.T) {
 	})
 }
 
+// TestAttachedFindsAnotherWhereARecruitComesToNothing: nobody has heard of it, so the other has its
+// number and its process. Its slot is given back.
+func TestAttachedFindsAnotherWhereARecruitComesToNothing(t *testing.T) {
+	for name, fails := range map[string]func(p *part, folder string){
+		"it refuses": func(p *part, _ string) { p.prepared("no room") },
+		"it cannot be kept": func(p *part, folder string) {
+			p.prepared("")
+			p.started("")
+			if err := os.Rename(folder, folder+".away"); err != nil {
+				p.Error(err)
+			}
+			p.initialized(p.processes[0])
+			await(p, (*jobpb.ToPeer).GetStop)
+			if err := os.Rename(folder+".away", folder); err != nil {
+				p.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t, never, 1, 1, 1, 1)
+			k := b.keptAs(b.healing(), b.peers[:2])
+			watch, healed := untilHealed()
+			history := []*jobpb.FromPeer{agreedOn(2, proc(0, 1), view.Failed), agreedOn(3, proc(0, 2), view.Live)}
+			other := make(chan *member, 1)
+			var recruits atomic.Int32
+			b.play(func(p *part) {
+				if recruits.Add(1) == 1 {
+					fails(p, k.dir)
+					return
+				}
+				other <- p.peer
+				p.entersLate(b.peers[0], b.peers[1], p.peer)
+				p.runsLate(history...)
+				<-healed
+				p.say(agreedOn(4, proc(0, 0), view.Finished))
+			})
+			o := b.attachAnd(watch, k, map[view.Process]func(*part){
+				proc(0, 0): func(p *part) {
+					p.back(history[0])
+					p.introduced(proc(0, 2), <-other, 3)
+					p.say(history[1])
+					p.endsRank(healed, 3)
+				},
+				proc(0, 1): func(p *part) { p.ended(make(chan struct{})) },
+			})
+			o.want(StatusOK, "")
+			o.wrote(0, Stdout, "a\n")
+			o.told("rank 0 has 2 replicas again (replica 2 on peer …")
+		})
+	}
+}
+
 // TestAttachedSaysThatItReplacesNothing when what peers are given was not kept, or their numbers.
 func TestAttachedSaysThatItReplacesNothing(t *testing.T) {
 	for name, spoil := range map[string]func(*keeper) error{
@@ -165,6 +219,7 @@ func TestAttachedSaysThatItReplacesNothing(t *testing.T) {
 			o := b.attach(k, map[view.Process]func(*part){
 				proc(0, 0): func(p *part) {
 					p.back(agreedOn(2, proc(0, 1), view.Failed))
+					time.Sleep(3 * healPeriod) // somebody could be asked now
 					p.ends(proc(0, 0), "a\n")
 					p.say(agreedOn(3, proc(0, 0), view.Finished))
 				},

@@ -73,6 +73,7 @@ func (k *keeper) writeWork(j *run) error {
 		err = os.WriteFile(filepath.Join(k.dir, "work"), text, 0o600)
 	}
 	if err != nil {
+		os.RemoveAll(filepath.Join(k.dir, "contents")) // the rest of the job may have room
 		return fmt.Errorf("keep the program: %w", err)
 	}
 	return nil

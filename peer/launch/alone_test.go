@@ -359,6 +359,9 @@ func TestOnlyOneWithoutALogAsksForChanges(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := startKept(t, "sleep")
+			if i := m.GetIntroduce(); i != nil {
+				i.Member = j.member(view.Process{Replica: 2}, j.peers[0])
+			}
 			j.tell(m)
 			j.gone()
 		})

@@ -12,9 +12,6 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// maxAddrs bounds the addresses of one peer that are taken from outside.
-const maxAddrs = 32
-
 // A membership is a job's membership table: which peer runs which process, and
 // where those peers are.
 type membership struct {
@@ -107,7 +104,7 @@ func (j *job) joined(row *jobpb.Member) error {
 // no use, and no reason to refuse the job.
 func readAddrs(in [][]byte) []ma.Multiaddr {
 	var out []ma.Multiaddr
-	for _, b := range in[:min(len(in), maxAddrs)] {
+	for _, b := range in[:min(len(in), jobpb.MaxAddrs)] {
 		if a, err := ma.NewMultiaddrBytes(b); err == nil {
 			out = append(out, a)
 		}

@@ -20,6 +20,13 @@ const MaxRecord = 64 << 10
 // asks each.
 const MaxMeasured = 64
 
+// Bounds on what is told of where a peer is: its addresses, and each in bytes. It can say what it
+// likes of itself.
+const (
+	MaxAddrs = 32
+	MaxAddr  = 256
+)
+
 // MaxMessage bounds one message of the control stream, in bytes.
 const MaxMessage = 4 << 20
 
