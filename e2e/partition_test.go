@@ -319,6 +319,40 @@ func TestRecruitsOutliveACut(t *testing.T) {
 	}
 }
 
+// TestPeersOfAnAttachedJobFailNobodyForALink cuts two peers' link to each other when peers agree
+// on views without their submitter. The others hear both of them, and are a majority with either.
+func TestPeersOfAnAttachedJobFailNobodyForALink(t *testing.T) {
+	t.Parallel()
+	for _, link := range [][2]string{{"0.0", "0.1"}, {"0.2", "0.3"}} { // who leads is at an end of one
+		t.Run(link[0]+" and "+link[1], func(t *testing.T) {
+			t.Parallel()
+			machines, network := newEther(t, 1, 5)
+			peers, home := lanGrid(t, machines, "--slots", "2"), t.TempDir()
+			first := machines[0].submit(t, home, "--supernode", peers[0].addr, "-n", "2", "-r", "4", "-w", "60", "--timeout", "110s",
+				"--tolerated-hang", "0s", filepath.Join(bin, "stepper"), "-steps", "700", "-every", "50", "-work", "0", "-pause", "20ms")
+			first.waitFor("that it is kept", func(e event) bool { return e.Event == "kept" })
+			first.printed("rank 1 step 50 ")
+			first.kill()
+			second := machines[0].startJob(t, "--home", home, "--json", "--attach")
+			second.printed("rank 1 step 150 ")
+			a, b := numberOf(first, machines, peers, link[0]), numberOf(first, machines, peers, link[1])
+			for _, way := range []ether.Way{{Cut: true}, {}} {
+				network.Set(a, b, way)
+				network.Set(b, a, way)
+				if way.Cut {
+					time.Sleep(5 * time.Second) // what is tested: what TCP sends again arrives after six
+				}
+			}
+			if s := second.wait(); s != 0 {
+				t.Fatalf("exit status %d", s)
+			}
+			expectWhole(t, stepperOutput(2, 700, 50), first, second)
+			expectNobodyFailed(t, second)
+			expectNothingLeft(t, peers)
+		})
+	}
+}
+
 // TestTwoMachinesAndTheSubmitter takes either machine away from a job of two ranks,
 // each twice over, on two machines, or kills the submitter, whose job is gone on with.
 func TestTwoMachinesAndTheSubmitter(t *testing.T) {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
@@ -14,7 +16,8 @@ import (
 // then ask for the changes that the submitter would ask for:
 //
 //	a process here has ended            each peer, of its own
-//	a peer does not answer              who leads the group, when it is in touch with the majority
+//	a peer does not answer              who leads the group, when it is in touch with the majority, and
+//	                                      its fault detector finds that peer silent, too
 //	a process came later, and its peer  every peer: it is the submitter's own
 //	  is not known
 //
@@ -36,7 +39,8 @@ const (
 	// maxAway bounds how long a submitter can have a job go on without it.
 	maxAway = time.Hour
 	// silentFor is how long a peer does not answer who leads before its processes fail,
-	// beside the tolerated hang: nobody asks it through others, as the submitter would.
+	// beside the tolerated hang. One that has come later is in no other group, so nobody asks it
+	// through others.
 	silentFor = 4 * time.Second
 )
 
@@ -116,7 +120,15 @@ func (j *job) becomes(p view.Process) view.State {
 		}
 		return view.Failed
 	}
-	if silence, ok := j.views.Silence(j.members.peerOf[p]); !ok || silence > silentFor+j.hang {
+	return j.elsewhere(j.members.peerOf[p])
+}
+
+// elsewhere returns what the processes of another peer have become. That one is silent here may
+// be for a link that is cut: then others have its tables, and the detector asks it through them.
+func (j *job) elsewhere(peer p2ppeer.ID) view.State {
+	silence, ok := j.views.Silence(peer)
+	found, watched := j.found[peer]
+	if !ok || silence > silentFor+j.hang && (found || !watched) {
 		return view.Failed
 	}
 	return view.Live

@@ -62,6 +62,7 @@ type job struct {
 	detector *faultdetect.Group
 	watchers uint32                           // generation of the detector's group
 	hang     time.Duration                    // that the detector tolerates
+	found    map[p2ppeer.ID]bool              // to have failed, by the detector, of those in its group
 	missed   time.Time                        // since when the submitter is silent; zero: it is not
 	views    *viewgroup.Group                 // nil: the submitter alone makes them
 	alive    aliveCheck                       // of the programs
