@@ -41,7 +41,8 @@ import (
 // with what that has kept for them (work.go). It asks all that it reaches of those who agree on
 // views to take the new peer in (Introduce); whoever leads does, once. The number of that peer is
 // kept before anybody hears of it, and a process that is kept and not in the view is let in before
-// another one is looked for: so no number and no process is ever given to two peers.
+// another one is looked for: so no number and no process is given to two peers. (The process that
+// has begun the job goes on replacing though it cannot keep that; see ARCHITECTURE.)
 
 // adopted is what is known of a job that another process has begun.
 type adopted struct {

@@ -41,13 +41,16 @@ func (p *part) entersLate(peers ...*member) {
 	}
 }
 
-// runsLate is that of one that is let in after these changes, until the job is over.
-func (p *part) runsLate(said ...*jobpb.FromPeer) {
+// runsLate is that of one that is let in after these changes, all that there were, until those
+// who agree on views say that the job is over.
+func (p *part) runsLate(healed <-chan struct{}, said ...*jobpb.FromPeer) {
 	for _, m := range said {
 		p.say(m)
 	}
 	await(p, (*jobpb.ToPeer).GetBegin)
 	p.caughtUp(p.processes[0])
+	<-healed
+	p.say(agreedOn(uint64(2+len(said)), proc(0, 0), view.Finished))
 }
 
 // endsRank is what the only replica says that was there before, after so many views: that it ends, once
@@ -68,9 +71,7 @@ func TestAttachedReplacesALostReplica(t *testing.T) {
 	history := []*jobpb.FromPeer{agreedOn(2, proc(0, 1), view.Failed), agreedOn(3, proc(0, 2), view.Live)}
 	b.play(func(p *part) {
 		p.entersLate(b.peers...)
-		p.runsLate(history...)
-		<-healed
-		p.say(agreedOn(4, proc(0, 0), view.Finished))
+		p.runsLate(healed, history...)
 	})
 	o := b.attachAnd(watch, k, map[view.Process]func(*part){
 		proc(0, 0): func(p *part) {
@@ -109,9 +110,7 @@ func TestAttachedLetsInWhomItsPredecessorHadFound(t *testing.T) {
 				p.back(initializedMessage(proc(0, 2)))
 				p.introduced(proc(0, 2), b.peers[2], 3)
 				p.processes = []view.Process{proc(0, 2)}
-				p.runsLate(failed, joined)
-				<-healed
-				p.say(agreedOn(4, proc(0, 0), view.Finished))
+				p.runsLate(healed, failed, joined)
 			},
 		})
 		o.want(StatusOK, "")
@@ -123,9 +122,7 @@ func TestAttachedLetsInWhomItsPredecessorHadFound(t *testing.T) {
 		history := []*jobpb.FromPeer{failed, joined, agreedOn(4, proc(0, 2), view.Failed), agreedOn(5, proc(0, 3), view.Live)}
 		b.play(func(p *part) {
 			p.entersLate(b.peers...)
-			p.runsLate(history...)
-			<-healed
-			p.say(agreedOn(6, proc(0, 0), view.Finished))
+			p.runsLate(healed, history...)
 		})
 		gone := func(p *part) { p.ended(make(chan struct{})) }
 		o := b.attachAnd(watch, b.keptAs(b.healing(), b.peers[:3]), map[view.Process]func(*part){
@@ -179,9 +176,7 @@ func TestAttachedFindsAnotherWhereARecruitComesToNothing(t *testing.T) {
 				}
 				other <- p.peer
 				p.entersLate(b.peers[0], b.peers[1], p.peer)
-				p.runsLate(history...)
-				<-healed
-				p.say(agreedOn(4, proc(0, 0), view.Finished))
+				p.runsLate(healed, history...)
 			})
 			o := b.attachAnd(watch, k, map[view.Process]func(*part){
 				proc(0, 0): func(p *part) {
