@@ -82,6 +82,9 @@ func (s *Service) ask(ctx context.Context, info p2ppeer.AddrInfo) (Candidate, *R
 	defer cancel()
 	// An offer is small enough for a relayed connection with limits.
 	ctx = network.WithAllowLimitedConn(ctx, "offer")
+	if len(info.Addrs) == 0 && len(s.host.Peerstore().Addrs(info.ID)) == 0 {
+		_ = s.Locate(ctx, info.ID) // connecting says that there is no address
+	}
 	if err := s.host.Connect(ctx, info); err != nil {
 		return Candidate{}, &Refusal{Unreachable, err}
 	}

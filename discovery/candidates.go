@@ -64,6 +64,9 @@ func (q *search) run(ctx context.Context) error {
 	defer cancel() // ends finder and askers
 	defer context.AfterFunc(q.s.ctx, cancel)()
 
+	for _, id := range q.core.need.Only { // nobody crowds them out
+		q.heard(p2ppeer.AddrInfo{ID: id})
+	}
 	for _, info := range q.s.near() {
 		q.heard(info)
 	}

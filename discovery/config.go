@@ -28,8 +28,8 @@ type Config struct {
 	DHTServer bool
 
 	// Offer returns what this peer has for jobs now; it must not block. The
-	// service fills in Peer, Network, Protocol, Release, OS, Arch, Issued and
-	// Expires. Nil for a submit-only peer: it offers nothing and is not announced.
+	// service fills in Peer, Network, Protocol, Release, OS, Arch, Reachability, Issued
+	// and Expires. Nil for a submit-only peer: it offers nothing and is not announced.
 	Offer func() Offer
 
 	// AskTimeout bounds connecting to one peer and getting its offer. Longer

@@ -15,6 +15,10 @@
 // truth about a peer is its own signed Offer, asked for at the moment of need
 // over /p2pmpi/offer/1.0.0; Candidates asks many peers at once.
 //
+// A Need says how many slots are wanted, and by its Filter of which peers: with so much
+// memory for each slot, of this platform, these alone or not those. Who is not chosen is
+// not asked; what does not suit is passed over by what its offer says, with the Reason.
+//
 // Which answers count, how long to wait for the silent and in which order the
 // candidates stand is decided by a pure core, gathering; offers are judged by
 // the pure function Open. The rest moves bytes.

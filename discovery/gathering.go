@@ -13,11 +13,12 @@ import (
 // strangers and cost nothing to invent.
 const maxHeard = 1024
 
-// Need says how many candidates are wanted.
+// Need says how many candidates are wanted, and which.
 type Need struct {
 	Slots   int  // stop when so many free slots were found; 0 means 1
 	PerPeer int  // slots of one peer that count, 0 for all (a job of n ranks can use n of each)
 	All     bool // ask everybody, however many slots were found
+	Filter
 }
 
 // A Candidate is a peer that offers slots now.
@@ -76,6 +77,11 @@ func (g *gathering) heard(id p2ppeer.ID) bool {
 	if _, known := g.phases[id]; known || len(g.phases) >= maxHeard {
 		return false
 	}
+	if err := g.need.chosen(id); err != nil {
+		g.phases[id] = settled
+		g.considered = append(g.considered, Considered{id, NotChosen, err})
+		return false
+	}
 	g.phases[id] = queued
 	g.queue = append(g.queue, id)
 	return true
@@ -103,6 +109,10 @@ func (g *gathering) ask() []p2ppeer.ID {
 // taken notes c's verified offer, which arrived at now.
 func (g *gathering) taken(c Candidate, now time.Time) {
 	if !g.settle(c.AddrInfo.ID) {
+		return
+	}
+	if r := g.need.suits(&c.Offer); r != nil {
+		g.considered = append(g.considered, Considered{c.AddrInfo.ID, r.Reason, r.Err})
 		return
 	}
 	if why := c.Offer.full(); why != "" {

@@ -3,9 +3,11 @@ package discovery
 import (
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/record"
 	"google.golang.org/protobuf/proto"
@@ -21,6 +23,8 @@ const (
 	MaxSlots       = 1 << 16 // slots of one peer, and its jobs
 	maxMemoryBytes = 1 << 50
 	maxKinds       = 8
+	maxSpeed       = 1 << 24 // Mflop/s
+	maxLoad        = 1 << 16
 	maxToken       = 64      // bytes in a name: network, OS, release, ...
 	maxEnvelope    = 4 << 10 // bytes of a sealed offer, an RSA key included
 )
@@ -45,11 +49,19 @@ type Offer struct {
 	MemoryBytes uint64 // of the machine; 0 when unknown
 	OS, Arch    string // in Go's words: linux, amd64
 	Kinds       []string
-	History     reliability.History // of the peer, by its own account, to the second
-	Protocol    int                 // version.Protocol of the peer
-	Release     string
-	Issued      time.Time // by the peer's clock, to the millisecond
-	Expires     time.Time
+	Speed       int     // of one processor, measured in Mflop/s; 0 when unknown
+	Load        float64 // running processes for each processor, over a minute; 0 when unknown, too
+
+	// Reachability is whether others can connect to the peer directly, as far as it
+	// knows. A private one is reached through relays and holes.
+	Reachability network.Reachability
+
+	Site     string              // where the peer stands, in its owner's words; empty when not declared
+	History  reliability.History // of the peer, by its own account, to the second
+	Protocol int                 // version.Protocol of the peer
+	Release  string
+	Issued   time.Time // by the peer's clock, to the millisecond
+	Expires  time.Time
 }
 
 var _ record.Record = (*Offer)(nil)
@@ -66,22 +78,26 @@ func (o *Offer) Codec() []byte { return offerCodec }
 // MarshalRecord encodes o.
 func (o *Offer) MarshalRecord() ([]byte, error) {
 	return proto.Marshal(&pb.Offer{
-		Protocol:    uint32(o.Protocol),
-		Peer:        []byte(o.Peer),
-		Network:     o.Network,
-		SlotsTotal:  uint32(o.SlotsTotal),
-		SlotsFree:   uint32(o.SlotsFree),
-		MaxJobs:     uint32(o.MaxJobs),
-		Jobs:        uint32(o.Jobs),
-		MemoryBytes: o.MemoryBytes,
-		Os:          o.OS,
-		Arch:        o.Arch,
-		Kinds:       o.Kinds,
-		UpSeconds:   uint64(o.History.Up / time.Second),
-		Ends:        uint32(o.History.Ends),
-		Release:     o.Release,
-		Issued:      o.Issued.UnixMilli(),
-		Expires:     o.Expires.UnixMilli(),
+		Protocol:     uint32(o.Protocol),
+		Peer:         []byte(o.Peer),
+		Network:      o.Network,
+		SlotsTotal:   uint32(o.SlotsTotal),
+		SlotsFree:    uint32(o.SlotsFree),
+		MaxJobs:      uint32(o.MaxJobs),
+		Jobs:         uint32(o.Jobs),
+		MemoryBytes:  o.MemoryBytes,
+		Os:           o.OS,
+		Arch:         o.Arch,
+		Kinds:        o.Kinds,
+		Speed:        uint32(o.Speed),
+		Load:         uint32(math.Round(100 * o.Load)),
+		Reachability: uint32(o.Reachability),
+		Site:         o.Site,
+		UpSeconds:    uint64(o.History.Up / time.Second),
+		Ends:         uint32(o.History.Ends),
+		Release:      o.Release,
+		Issued:       o.Issued.UnixMilli(),
+		Expires:      o.Expires.UnixMilli(),
 	})
 }
 
@@ -98,21 +114,25 @@ func (o *Offer) UnmarshalRecord(data []byte) error {
 		return fmt.Errorf("decode offer: peer ID: %w", err)
 	}
 	*o = Offer{
-		Peer:        id,
-		Network:     m.GetNetwork(),
-		SlotsTotal:  int(m.GetSlotsTotal()),
-		SlotsFree:   int(m.GetSlotsFree()),
-		MaxJobs:     int(m.GetMaxJobs()),
-		Jobs:        int(m.GetJobs()),
-		MemoryBytes: m.GetMemoryBytes(),
-		OS:          m.GetOs(),
-		Arch:        m.GetArch(),
-		Kinds:       m.GetKinds(),
-		History:     history(m.GetUpSeconds(), m.GetEnds()),
-		Protocol:    int(m.GetProtocol()),
-		Release:     m.GetRelease(),
-		Issued:      time.UnixMilli(m.GetIssued()),
-		Expires:     time.UnixMilli(m.GetExpires()),
+		Peer:         id,
+		Network:      m.GetNetwork(),
+		SlotsTotal:   int(m.GetSlotsTotal()),
+		SlotsFree:    int(m.GetSlotsFree()),
+		MaxJobs:      int(m.GetMaxJobs()),
+		Jobs:         int(m.GetJobs()),
+		MemoryBytes:  m.GetMemoryBytes(),
+		OS:           m.GetOs(),
+		Arch:         m.GetArch(),
+		Kinds:        m.GetKinds(),
+		Speed:        int(m.GetSpeed()),
+		Load:         float64(m.GetLoad()) / 100,
+		Reachability: network.Reachability(m.GetReachability()),
+		Site:         m.GetSite(),
+		History:      history(m.GetUpSeconds(), m.GetEnds()),
+		Protocol:     int(m.GetProtocol()),
+		Release:      m.GetRelease(),
+		Issued:       time.UnixMilli(m.GetIssued()),
+		Expires:      time.UnixMilli(m.GetExpires()),
 	}
 	return nil
 }
@@ -195,10 +215,20 @@ func (o *Offer) valid() error {
 	if o.MemoryBytes > maxMemoryBytes {
 		return fmt.Errorf("%d bytes of memory", o.MemoryBytes)
 	}
+	if o.Speed < 0 || o.Speed > maxSpeed || !(o.Load >= 0 && o.Load <= maxLoad) {
+		return fmt.Errorf("speed %d, load %v", o.Speed, o.Load)
+	}
+	if o.Reachability < network.ReachabilityUnknown || o.Reachability > network.ReachabilityPrivate {
+		return fmt.Errorf("reachability %d", o.Reachability)
+	}
 	if len(o.Kinds) > maxKinds {
 		return fmt.Errorf("%d program kinds", len(o.Kinds))
 	}
-	for _, name := range append([]string{o.Network, o.OS, o.Arch, o.Release}, o.Kinds...) {
+	names := append([]string{o.Network, o.OS, o.Arch, o.Release}, o.Kinds...)
+	if o.Site != "" {
+		names = append(names, o.Site)
+	}
+	for _, name := range names {
 		if !validToken(name) {
 			return fmt.Errorf("name %.80q: want 1 to %d letters, digits or . _ - +", name, maxToken)
 		}

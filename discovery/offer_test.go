@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/record"
 	"github.com/libp2p/go-msgio/pbio"
@@ -39,6 +40,7 @@ func testOffer(id p2ppeer.ID) Offer {
 	return Offer{
 		Peer: id, Network: "test", SlotsTotal: 4, SlotsFree: 3, MaxJobs: 2, Jobs: 1,
 		MemoryBytes: 1 << 30, OS: "linux", Arch: "amd64", Kinds: []string{"native"},
+		Speed: 1500, Load: 0.25, Reachability: network.ReachabilityPrivate, Site: "attic",
 		History:  reliability.History{Up: 90 * time.Minute, Ends: 3},
 		Protocol: version.Protocol, Release: version.Release,
 		Issued: testNow, Expires: testNow.Add(offerLifetime),
@@ -108,6 +110,10 @@ func TestOpenRefuses(t *testing.T) {
 		{"negative slots", func(o *Offer) { o.SlotsFree = -1 }, id, 0, BadOffer, "slots"},
 		{"absurdly many jobs", func(o *Offer) { o.Jobs = MaxSlots + 1 }, id, 0, BadOffer, "jobs"},
 		{"absurdly much memory", func(o *Offer) { o.MemoryBytes = 1 << 60 }, id, 0, BadOffer, "memory"},
+		{"absurd speed", func(o *Offer) { o.Speed = maxSpeed + 1 }, id, 0, BadOffer, "speed"},
+		{"absurd load", func(o *Offer) { o.Load = maxLoad + 1 }, id, 0, BadOffer, "load"},
+		{"unheard-of reachability", func(o *Offer) { o.Reachability = 3 }, id, 0, BadOffer, "reachability"},
+		{"an unprintable site", func(o *Offer) { o.Site = "attic\n" }, id, 0, BadOffer, "name"},
 		{"an unprintable name", func(o *Offer) { o.Release = "1\x1b[2J" }, id, 0, BadOffer, "name"},
 		{"a long name", func(o *Offer) { o.Arch = strings.Repeat("a", maxToken+1) }, id, 0, BadOffer, "name"},
 		{"many kinds", func(o *Offer) { o.Kinds = make([]string, maxKinds+1) }, id, 0, BadOffer, "kinds"},

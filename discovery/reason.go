@@ -12,6 +12,9 @@ type Reason int
 // The reasons, in the order in which a message should list them.
 const (
 	Full          Reason = iota // no free slots, or as many jobs as its owner allows
+	TooSmall                    // less memory than is needed
+	OtherPlatform               // another operating system or processor than is needed
+	NotChosen                   // the submitter wants others
 	OtherVersion                // speaks another protocol version
 	OtherNetwork                // belongs to another network
 	OffersNothing               // does not speak the offer protocol: a submit-only peer
@@ -26,6 +29,12 @@ func (r Reason) String() string {
 	switch r {
 	case Full:
 		return "no free slots"
+	case TooSmall:
+		return "too small"
+	case OtherPlatform:
+		return "other platform"
+	case NotChosen:
+		return "not chosen"
 	case OtherVersion:
 		return "other version"
 	case OtherNetwork:

@@ -28,6 +28,7 @@ type Service struct {
 	lan        *lan // nil without mDNS
 	book       *book
 	intro      *introduction
+	reach      *reach
 	log        zerolog.Logger
 
 	ctx    context.Context // ends with Close
@@ -52,6 +53,10 @@ func New(ctx context.Context, h host.Host, cfg Config) (*Service, error) {
 	if err != nil {
 		return nil, fmt.Errorf("join the DHT of network %q: %w", cfg.Network, err)
 	}
+	reach, err := newReach(h)
+	if err != nil {
+		return nil, errors.Join(err, d.Close())
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	s := &Service{
 		cfg:        cfg,
@@ -60,6 +65,7 @@ func New(ctx context.Context, h host.Host, cfg Config) (*Service, error) {
 		rendezvous: routing.NewRoutingDiscovery(d),
 		book:       newBook(),
 		intro:      newIntroduction(len(cfg.Supernodes) == 0),
+		reach:      reach,
 		log:        cfg.Log,
 		ctx:        ctx,
 		cancel:     cancel,
@@ -93,6 +99,7 @@ const kadSuffix = "/kad/1.0.0"
 func kadProtocol(network string) protocol.ID { return dhtPrefix(network) + kadSuffix }
 
 func (s *Service) start() {
+	s.background(s.reach.watch)
 	if s.cfg.Offer != nil {
 		s.host.SetStreamHandler(offerProtocol, s.serveOffer)
 		s.background(s.advertiseLoop)
@@ -164,6 +171,7 @@ func (s *Service) ownOffer() Offer {
 	o.Peer, o.Network = s.host.ID(), s.cfg.Network
 	o.Protocol, o.Release = version.Protocol, version.Release
 	o.OS, o.Arch = runtime.GOOS, runtime.GOARCH
+	o.Reachability = s.reach.now()
 	o.Issued = time.Now().Truncate(time.Millisecond)
 	o.Expires = o.Issued.Add(offerLifetime)
 	return o

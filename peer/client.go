@@ -9,9 +9,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/discovery"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
@@ -58,9 +60,13 @@ func (c *Client) Status(ctx context.Context) (s Status, err error) {
 	return s, c.call(ctx, http.MethodGet, "/v1/status", &s)
 }
 
-// Candidates returns the peers that offer slots and that the peer finds now.
-func (c *Client) Candidates(ctx context.Context) (found []job.Candidate, err error) {
-	return found, c.call(ctx, http.MethodGet, "/v1/candidates", &found)
+// Candidates returns the peers that are wanted, offer slots and are found by the peer now.
+func (c *Client) Candidates(ctx context.Context, wanted discovery.Filter) (found []job.Candidate, err error) {
+	filter, err := json.Marshal(wanted)
+	if err != nil {
+		return nil, fmt.Errorf("look for peers: %w", err)
+	}
+	return found, c.call(ctx, http.MethodGet, "/v1/candidates?filter="+url.QueryEscape(string(filter)), &found)
 }
 
 // Halt asks the peer to end and returns when it has gone.

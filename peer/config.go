@@ -66,6 +66,11 @@ type Config struct {
 	// those that never do. Both hold peer IDs. The owner's lists always win (S3).
 	Allow, Deny []string
 
+	// Site names where the peer stands, such as a building; empty is nowhere in
+	// particular. What is at one site may fail together, so the replicas of a rank are
+	// put at different ones where there is a choice.
+	Site string
+
 	// HTTP is the host:port of the status page and the metrics; empty is none.
 	HTTP string
 
@@ -169,7 +174,7 @@ func defaultHome() string {
 	return filepath.Join(dir, ".p2pmpi")
 }
 
-// networkName is what discovery takes as the name of a network.
+// networkName is what discovery takes as the name of a network, or a site.
 var networkName = regexp.MustCompile(`^[A-Za-z0-9._+-]{1,64}$`)
 
 // Validate reports every wrong field at once, each by the name of its option.
@@ -195,6 +200,9 @@ func (c Config) Validate() error {
 	}
 	if !networkName.MatchString(c.Network) {
 		wrong("network %.80q: want 1 to 64 letters, digits or . _ - +", c.Network)
+	}
+	if c.Site != "" && !networkName.MatchString(c.Site) {
+		wrong("site %.80q: want 1 to 64 letters, digits or . _ - +", c.Site)
 	}
 	if c.Slots < 0 || c.Slots > maxSlots {
 		wrong("slots %d: want 0 to %d", c.Slots, maxSlots)

@@ -10,6 +10,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/p2pmpi/p2pmpi/discovery"
 )
 
 // control answers the owner on the control socket. The socket's mode is the
@@ -114,7 +116,14 @@ func (c *control) awaitJobs(ctx context.Context) bool {
 }
 
 func (c *control) candidates(w http.ResponseWriter, r *http.Request) {
-	candidates, err := c.peer.submitter.Candidates(r.Context())
+	var wanted discovery.Filter
+	if text := r.URL.Query().Get("filter"); text != "" {
+		if err := json.Unmarshal([]byte(text), &wanted); err != nil {
+			fail(w, http.StatusBadRequest, fmt.Errorf("filter: %w", err))
+			return
+		}
+	}
+	candidates, err := c.peer.submitter.Candidates(r.Context(), wanted)
 	if err != nil {
 		fail(w, http.StatusServiceUnavailable, err)
 		return

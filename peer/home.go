@@ -46,6 +46,7 @@ func (h home) identity() string { return filepath.Join(string(h), "identity") }
 func (h home) lock() string     { return filepath.Join(string(h), "lock") }
 func (h home) socket() string   { return filepath.Join(string(h), "control.sock") }
 func (h home) history() string  { return filepath.Join(string(h), "history") }
+func (h home) speed() string    { return filepath.Join(string(h), "speed") }
 func (h home) cache() string    { return filepath.Join(string(h), "cache") }
 
 // JobsOf returns the folder in which a home keeps the jobs that p2prun can go on with.

@@ -13,9 +13,11 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/dustin/go-humanize"
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
 
+	"github.com/p2pmpi/p2pmpi/discovery"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
@@ -54,6 +56,7 @@ func (c *Config) AddVolunteerFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&c.MaxJobs, "max-jobs", c.MaxJobs, "`N` jobs at once, 0 for no limit")
 	flags.StringSliceVar(&c.Allow, "allow", c.Allow, "only submitters with these peer `IDS`")
 	flags.StringSliceVar(&c.Deny, "deny", c.Deny, "no submitters with these peer `IDS`")
+	flags.StringVar(&c.Site, "site", c.Site, "`NAME` of the place where this peer stands")
 	flags.StringVar(&c.DataListen, "data-listen", c.DataListen, "`ADDR` (host:port) for messages of programs,\nor none (default a free port beside --listen)")
 	flags.IntVar(&c.RelayPeers, "relay-peers", c.RelayPeers, "`N` peers that others reach through this one")
 	flags.Int64Var(&c.RelayData, "relay-data", c.RelayData, "`MIB` each way of a circuit through this peer,\n0 for no limit")
@@ -71,18 +74,24 @@ func AddHaltFlags(flags *pflag.FlagSet) {
 // RunOptions are p2prun's own. They stand here because the commands share one
 // configuration file, and each must know the keys of all.
 type RunOptions struct {
-	Ranks    int           // -n
-	Replicas Replicas      // -r, of each rank
-	Success  float64       // with AutoReplicas: probability wanted, 0 for none given
-	Expect   time.Duration // with AutoReplicas: how long the job will take, 0 for not known
-	Strategy string        // -a
-	Files    string        // -l, a file that lists input files
-	Inputs   []string      // -i, input files
-	Outputs  []string      // -o, patterns of files to collect
-	Wait     int           // -w, seconds to wait for enough peers
-	Timeout  time.Duration // of the whole job, 0 for none
-	Local    int           // throw-away peers to start on this machine, 0 for none
-	Lose     time.Duration // after which one of those is killed, 0 for never
+	Ranks     int           // -n
+	Replicas  Replicas      // -r, of each rank
+	Success   float64       // with AutoReplicas: probability wanted, 0 for none given
+	Expect    time.Duration // with AutoReplicas: how long the job will take, 0 for not known
+	Strategy  string        // -a
+	Files     string        // -l, a file that lists input files
+	Inputs    []string      // -i, input files
+	Outputs   []string      // -o, patterns of files to collect
+	Wait      int           // -w, seconds to wait for enough peers
+	MinMemory Bytes         // for each process, 0 for any
+	OS, Arch  string        // of the peers, in Go's words; empty for any
+	Peers     []string      // IDs of the only peers to use; none at all: any
+	NotPeers  []string      // IDs of peers not to use
+	Mine      []string      // IDs of the peers that are this user's, for OnlyMine
+	OnlyMine  bool          // use no others
+	Timeout   time.Duration // of the whole job, 0 for none
+	Local     int           // throw-away peers to start on this machine, 0 for none
+	Lose      time.Duration // after which one of those is killed, 0 for never
 	// ExplainChannels tells which way the messages between any two processes go.
 	ExplainChannels bool
 	OnDivergence    string        // what happens when the replicas of a rank have not done the same
@@ -122,6 +131,22 @@ func (r *Replicas) String() string {
 // Type is what error messages call it.
 func (r *Replicas) Type() string { return "number of replicas" }
 
+// Bytes is a size of memory.
+type Bytes uint64
+
+// Set reads a size with its unit, such as 512MiB.
+func (b *Bytes) Set(text string) error {
+	n, err := humanize.ParseBytes(text)
+	*b = Bytes(n)
+	return err
+}
+
+// String is a text that Set reads.
+func (b *Bytes) String() string { return strconv.FormatUint(uint64(*b), 10) }
+
+// Type is what error messages call it.
+func (b *Bytes) Type() string { return "size of memory" }
+
 // Values of Heal.
 const (
 	On  = "on"
@@ -131,6 +156,23 @@ const (
 // DefaultRunOptions returns what p2prun does when it is told no more than -n.
 func DefaultRunOptions() RunOptions {
 	return RunOptions{Replicas: 1, Strategy: "spread", Wait: 10, OnDivergence: job.Stop, Heal: On, Away: job.MaxAway}
+}
+
+// Filter returns which peers are wanted. Every error is the user's.
+func (o *RunOptions) Filter() (discovery.Filter, error) {
+	wanted, list := "peer", o.Peers
+	if o.OnlyMine {
+		wanted, list = "mine", o.Mine
+	}
+	only, err1 := peerIDs(wanted, list)
+	not, err2 := peerIDs("not-peer", o.NotPeers)
+	var err3 error
+	if o.OnlyMine && len(o.Peers) > 0 {
+		err3 = errors.New("--only-mine and --peer: want one of them")
+	}
+	return discovery.Filter{
+		MinMemory: uint64(o.MinMemory), OS: o.OS, Arch: o.Arch, Only: only, Not: not,
+	}, errors.Join(err1, err2, err3)
 }
 
 // AddFlags adds p2prun's own options to flags.
@@ -144,6 +186,13 @@ func (o *RunOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.StringArrayVarP(&o.Inputs, "input", "i", o.Inputs, "input `FILE` to stage")
 	flags.StringArrayVarP(&o.Outputs, "output", "o", o.Outputs, "`PATTERN` of output files to collect")
 	flags.IntVarP(&o.Wait, "wait", "w", o.Wait, "`SECONDS` to wait for enough peers")
+	flags.Var(&o.MinMemory, "min-memory", "`SIZE` of memory for each process, such as 2GiB")
+	flags.StringVar(&o.OS, "os", o.OS, "only peers of this operating `SYSTEM`, such as linux")
+	flags.StringVar(&o.Arch, "arch", o.Arch, "only peers of this `PROCESSOR`, such as arm64")
+	flags.StringSliceVar(&o.Peers, "peer", o.Peers, "only peers with these `IDS`")
+	flags.StringSliceVar(&o.NotPeers, "not-peer", o.NotPeers, "no peers with these `IDS`")
+	flags.StringSliceVar(&o.Mine, "mine", o.Mine, "`IDS` of your peers, for --only-mine; the peer\nat --home is yours without being named")
+	flags.BoolVar(&o.OnlyMine, "only-mine", o.OnlyMine, "only your own peers")
 	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "end the job after `TIME`, such as 90s or 10m")
 	flags.DurationVar(&o.Away, "away", o.Away, "with -r 2 or more: `TIME` that the job goes on\nwhile this machine is cut off, or p2prun or\nits p2pboot was killed; p2prun waits as long")
 	flags.IntVar(&o.Local, "local", o.Local, "start `P` throw-away peers on this machine")

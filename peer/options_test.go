@@ -73,6 +73,7 @@ func TestPrecedenceHoldsForEveryOption(t *testing.T) {
 		"duration": {"1s", "2s", "3s"}, "bool": {"true", "false", "true"},
 		"stringSlice": {"[file]", "[env]", "[flag]"}, "stringArray": {"[file]", "[env]", "[flag]"},
 		"float64": {"0.25", "0.5", "0.75"}, "number of replicas": {"2", "auto", "3"},
+		"size of memory": {"1024", "2048", "4096"},
 	}
 	for _, key := range allKeys() {
 		t.Run(key, func(t *testing.T) {

@@ -70,6 +70,7 @@ type Peer struct {
 	submitter *job.Submitter
 	control   *control
 	history   *history
+	speed     int // of one processor, in Mflop/s
 
 	unmet error // see Unmet
 

@@ -18,6 +18,7 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/rs/zerolog"
 
+	"github.com/p2pmpi/p2pmpi/discovery"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
@@ -73,7 +74,7 @@ func TestTwoPeersMeetAndRunAJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	client := dial(t, second)
-	candidates, err := client.Candidates(t.Context())
+	candidates, err := client.Candidates(t.Context(), discovery.Filter{})
 	if err != nil || len(candidates) == 0 {
 		t.Fatalf("got candidates %v, %v; want some", candidates, err)
 	}
@@ -81,6 +82,15 @@ func TestTwoPeersMeetAndRunAJob(t *testing.T) {
 		Programs: []job.Executable{{Platform: candidates[0].Platform, Path: "/bin/sh"}},
 		Name:     "sh", Args: []string{"-c", "echo out"},
 		N: 4, R: 1, Strategy: "spread", Wait: deadline,
+	}
+	for name, filter := range map[string]discovery.Filter{
+		"mine":    {Only: []p2ppeer.ID{second.ID()}},
+		"another": {Not: []p2ppeer.ID{first.ID()}},
+	} {
+		chosen, err := client.Candidates(t.Context(), filter)
+		if err != nil || len(chosen) != 1 {
+			t.Errorf("%s: got %v, %v; want one of %d", name, chosen, err, len(candidates))
+		}
 	}
 	var out bytes.Buffer
 	result, err := client.Run(t.Context(), req, func(e job.Event) error {
@@ -102,7 +112,7 @@ func TestTwoPeersMeetAndRunAJob(t *testing.T) {
 func TestS4HangingUpCancelsTheJob(t *testing.T) {
 	p := boot(t, nil)
 	client := dial(t, p)
-	candidates, err := client.Candidates(t.Context())
+	candidates, err := client.Candidates(t.Context(), discovery.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,6 +161,7 @@ func TestControlSocketAPI(t *testing.T) {
 		"no such thing": {"GET", "/v1/nothing", "", 404, ""},
 		"wrong method":  {"GET", "/v1/jobs", "", 405, ""},
 		"bad mode":      {"POST", "/v1/halt?mode=gently", "", 400, "gently"},
+		"bad filter":    {"GET", "/v1/candidates?filter=all", "", 400, "filter"},
 		"not JSON":      {"POST", "/v1/jobs", "hello", 400, "read job"},
 		"empty job":     {"POST", "/v1/jobs", "{}", 200, `"status":64`},
 		"attach":        {"POST", "/v1/jobs/other/attach", "", 409, "no such job is kept"},
@@ -182,7 +193,7 @@ func TestControlSocketAPI(t *testing.T) {
 func TestO2HaltEndsWhatWasSubmittedHere(t *testing.T) {
 	p := boot(t, nil)
 	client := dial(t, p)
-	candidates, err := client.Candidates(t.Context())
+	candidates, err := client.Candidates(t.Context(), discovery.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -360,7 +371,7 @@ func TestSubmitOnlyPeerLeavesNothing(t *testing.T) {
 func TestO3OwnerSeesWhoRunsWhat(t *testing.T) {
 	p := boot(t, nil)
 	client := dial(t, p)
-	candidates, err := client.Candidates(t.Context())
+	candidates, err := client.Candidates(t.Context(), discovery.Filter{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -136,6 +136,9 @@ func (p *Peer) startVolunteer() error {
 	if err != nil {
 		return err
 	}
+	if p.speed, err = loadSpeed(p.home.speed()); err != nil {
+		return &HomeError{string(p.home), err}
+	}
 	channels, err := proclink.ParseKinds(p.cfg.Channels)
 	if err != nil {
 		return fmt.Errorf("channels: %w", err)
@@ -254,6 +257,9 @@ func (p *Peer) offer() discovery.Offer {
 		Jobs:        len(s.Jobs),
 		MemoryBytes: memory.TotalMemory(),
 		Kinds:       []string{"native"},
+		Speed:       p.speed,
+		Load:        machineLoad(),
+		Site:        p.cfg.Site,
 		History:     p.history.at(time.Now()),
 	}
 	if s.Draining {

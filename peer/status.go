@@ -65,6 +65,11 @@ type Known struct {
 	Arch     string        `json:"arch"`
 	Total    int           `json:"slotsTotal"`
 	Free     int           `json:"slotsFree"`
+	Memory   uint64        `json:"memory"`       // of the machine, in bytes; 0: unknown
+	Speed    int           `json:"speed"`        // of one processor, in Mflop/s; 0: unknown
+	Load     float64       `json:"load"`         // running processes for each processor
+	Reached  string        `json:"reachability"` // Public, Private or Unknown
+	Site     string        `json:"site,omitempty"`
 	RTT      time.Duration `json:"rtt"` // nanoseconds
 	Answered time.Time     `json:"answered"`
 }
@@ -96,6 +101,8 @@ func (p *Peer) Status() Status {
 			Peer: k.AddrInfo.ID.String(),
 			OS:   k.Offer.OS, Arch: k.Offer.Arch,
 			Total: k.Offer.SlotsTotal, Free: k.Offer.SlotsFree,
+			Memory: k.Offer.MemoryBytes, Speed: k.Offer.Speed, Load: k.Offer.Load,
+			Reached: k.Offer.Reachability.String(), Site: k.Offer.Site,
 			RTT: k.RTT, Answered: k.Answered,
 		})
 	}

@@ -48,7 +48,7 @@ func chooseReplicas(ctx context.Context, s *session, opt peer.RunOptions, req *j
 		platforms = append(platforms, p.Platform)
 	}
 	for deadline := time.Now().Add(req.Wait); ; {
-		candidates, err := s.candidates(ctx)
+		candidates, err := s.candidates(ctx, req.Filter)
 		if err != nil {
 			return nil, failure(ctx, err)
 		}

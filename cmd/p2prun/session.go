@@ -9,9 +9,12 @@ import (
 	"sync"
 	"time"
 
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
 	"github.com/p2pmpi/p2pmpi/cmd/internal/localnet"
 	"github.com/p2pmpi/p2pmpi/cmd/internal/workdir"
+	"github.com/p2pmpi/p2pmpi/discovery"
 	"github.com/p2pmpi/p2pmpi/peer"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
@@ -103,11 +106,30 @@ func file(w io.Writer) *os.File {
 	return f
 }
 
-func (s *session) candidates(ctx context.Context) ([]job.Candidate, error) {
+func (s *session) candidates(ctx context.Context, wanted discovery.Filter) ([]job.Candidate, error) {
 	if s.client != nil {
-		return s.client.Candidates(ctx)
+		return s.client.Candidates(ctx, wanted)
 	}
-	return s.own.Submitter().Candidates(ctx)
+	return s.own.Submitter().Candidates(ctx, wanted)
+}
+
+// mine adds the peer at home to the peers that are the user's own.
+func (s *session) mine(ctx context.Context, wanted *discovery.Filter) error {
+	if s.client != nil {
+		status, err := s.client.Status(ctx)
+		if err != nil {
+			return failure(ctx, err)
+		}
+		id, err := p2ppeer.Decode(status.Peer)
+		if err != nil {
+			return failure(ctx, err)
+		}
+		wanted.Only = append(wanted.Only, id)
+	}
+	if len(wanted.Only) == 0 {
+		return command.Fail(command.Usage, errors.New("--only-mine: no peer is yours"), "boot one with p2pboot, or name yours in the key mine of the configuration file")
+	}
+	return nil
 }
 
 func (s *session) run(ctx context.Context, req job.Request, emit func(job.Event) error) (job.Result, error) {

@@ -63,6 +63,11 @@ func submit(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []st
 		return 0, err
 	}
 	defer s.close()
+	if opt.OnlyMine {
+		if err := s.mine(ctx, &req.Filter); err != nil {
+			return 0, err
+		}
+	}
 	if err := buildForPeers(ctx, s, prog, &req, built); err != nil {
 		return 0, err
 	}
@@ -104,13 +109,15 @@ func request(cfg peer.Config, opt peer.RunOptions, args []string) (job.Request, 
 		Channels: cfg.Channels, Explain: opt.ExplainChannels, OnDivergence: opt.OnDivergence, Heal: opt.Heal == peer.On,
 		Wait: time.Duration(opt.Wait) * time.Second, Timeout: opt.Timeout, Away: opt.Away,
 	}
+	var errFilter error
+	req.Filter, errFilter = opt.Filter()
 	if opt.Replicas == peer.AutoReplicas {
 		req.R = 1 // until peers are found
 	}
 	// The program is not there yet; all else can be judged now.
 	trial := req
 	trial.Programs = []job.Executable{{Platform: program.Local, Path: cwd}}
-	if err := errors.Join(trial.Validate(), checkLocal(opt), checkAuto(opt), checkHeal(opt)); err != nil {
+	if err := errors.Join(trial.Validate(), checkLocal(opt), checkAuto(opt), checkHeal(opt), errFilter); err != nil {
 		return job.Request{}, err
 	}
 	names := slices.Clone(opt.Inputs)
@@ -172,7 +179,7 @@ func buildForPeers(ctx context.Context, s *session, prog *program.Program, req *
 	if !prog.Portable() || s.net != nil { // local peers are of this platform
 		return nil
 	}
-	candidates, err := s.candidates(ctx)
+	candidates, err := s.candidates(ctx, req.Filter)
 	if err != nil {
 		return failure(ctx, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/discovery"
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -31,6 +32,7 @@ type Request struct {
 	Explain      bool                  `json:"explain"`      // tell which way messages go: a ChannelsEvent
 	OnDivergence string                `json:"onDivergence"` // Stop or Warn; empty: Stop
 	Heal         bool                  `json:"heal"`         // replace replicas that are lost while the job runs
+	Filter       discovery.Filter      `json:"filter"`       // peers that are wanted
 	Wait         time.Duration         `json:"wait"`         // for enough peers
 	Timeout      time.Duration         `json:"timeout"`      // for the whole job; 0 is none
 	Away         time.Duration         `json:"away"`         // that it goes on when its peers and the submitter are cut off from each other; at most MaxAway

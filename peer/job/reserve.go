@@ -50,7 +50,7 @@ func (e *shortageError) Error() string { return fmt.Sprintf("found %d slots", e.
 // attempt looks for candidates once and asks them for slots.
 func (j *run) attempt(ctx context.Context) (*reservation.Reservation, error) {
 	want := j.req.N * j.req.R
-	found, considered, err := j.s.cfg.Discovery.Candidates(ctx, discovery.Need{Slots: want, PerPeer: j.req.N})
+	found, considered, err := j.s.cfg.Discovery.Candidates(ctx, discovery.Need{Slots: want, PerPeer: j.req.N, Filter: j.req.Filter})
 	if err != nil {
 		return nil, err
 	}

@@ -102,7 +102,7 @@ func (e *execution) recruit(ctx context.Context, p view.Process, without map[p2p
 // in without.
 func (e *execution) candidates(ctx context.Context, without map[p2ppeer.ID]bool, needs []int) ([]reservation.Candidate, error) {
 	for _, slots := range needs {
-		found, _, err := e.j.s.cfg.Discovery.Candidates(ctx, discovery.Need{Slots: slots, PerPeer: 1})
+		found, _, err := e.j.s.cfg.Discovery.Candidates(ctx, discovery.Need{Slots: slots, PerPeer: 1, Filter: e.j.req.Filter})
 		if err != nil {
 			return nil, err
 		}

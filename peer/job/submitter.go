@@ -124,10 +124,10 @@ func (s *Submitter) forget(id string) {
 	s.mu.Unlock()
 }
 
-// Candidates returns the peers that offer slots and can be found now, nearest
+// Candidates returns the peers that are wanted, offer slots and can be found now, nearest
 // first, so that a program can be built for them and replicas chosen.
-func (s *Submitter) Candidates(ctx context.Context) ([]Candidate, error) {
-	found, _, err := s.cfg.Discovery.Candidates(ctx, discovery.Need{All: true})
+func (s *Submitter) Candidates(ctx context.Context, wanted discovery.Filter) ([]Candidate, error) {
+	found, _, err := s.cfg.Discovery.Candidates(ctx, discovery.Need{All: true, Filter: wanted})
 	if err != nil {
 		return nil, fmt.Errorf("look for peers: %w", err)
 	}

@@ -87,7 +87,7 @@ func plainFlagError(err error) error {
 var kinds = map[string]string{
 	"bool": "true or false", "int": "a whole number", "int64": "a whole number",
 	"duration": "a time such as 500ms, 10s or 2m", "stringSlice": "a list with commas between",
-	"float64": "a number", "number of replicas": "a whole number or auto",
+	"float64": "a number", "number of replicas": "a whole number or auto", "size of memory": "a size such as 512MiB",
 }
 
 // helpTemplate is cobra's, with options wrapped at 80 columns and examples last.

@@ -86,6 +86,10 @@ type Offer struct {
 	Expires       int64                  `protobuf:"varint,14,opt,name=expires,proto3" json:"expires,omitempty"`                      // Unix milliseconds
 	UpSeconds     uint64                 `protobuf:"varint,15,opt,name=up_seconds,json=upSeconds,proto3" json:"up_seconds,omitempty"` // that the peer has run since it was set up
 	Ends          uint32                 `protobuf:"varint,16,opt,name=ends,proto3" json:"ends,omitempty"`                            // how often it ended without waiting for jobs
+	Speed         uint32                 `protobuf:"varint,17,opt,name=speed,proto3" json:"speed,omitempty"`                          // Mflop/s of one processor; 0: unknown
+	Load          uint32                 `protobuf:"varint,18,opt,name=load,proto3" json:"load,omitempty"`                            // hundredths of a running process for each processor
+	Reachability  uint32                 `protobuf:"varint,19,opt,name=reachability,proto3" json:"reachability,omitempty"`            // 0: unknown, 1: public, 2: private
+	Site          string                 `protobuf:"bytes,20,opt,name=site,proto3" json:"site,omitempty"`                             // where the owner says that it stands; may be empty
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -232,6 +236,34 @@ func (x *Offer) GetEnds() uint32 {
 	return 0
 }
 
+func (x *Offer) GetSpeed() uint32 {
+	if x != nil {
+		return x.Speed
+	}
+	return 0
+}
+
+func (x *Offer) GetLoad() uint32 {
+	if x != nil {
+		return x.Load
+	}
+	return 0
+}
+
+func (x *Offer) GetReachability() uint32 {
+	if x != nil {
+		return x.Reachability
+	}
+	return 0
+}
+
+func (x *Offer) GetSite() string {
+	if x != nil {
+		return x.Site
+	}
+	return ""
+}
+
 // Request asks a peer for its current offer, or only for an echo.
 type Request struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -342,7 +374,7 @@ var File_discovery_proto protoreflect.FileDescriptor
 
 const file_discovery_proto_rawDesc = "" +
 	"\n" +
-	"\x0fdiscovery.proto\x12\x10p2pmpi.discovery\"\x9c\x03\n" +
+	"\x0fdiscovery.proto\x12\x10p2pmpi.discovery\"\xfe\x03\n" +
 	"\x05Offer\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\fR\x04peer\x12\x18\n" +
@@ -363,7 +395,11 @@ const file_discovery_proto_rawDesc = "" +
 	"\aexpires\x18\x0e \x01(\x03R\aexpires\x12\x1d\n" +
 	"\n" +
 	"up_seconds\x18\x0f \x01(\x04R\tupSeconds\x12\x12\n" +
-	"\x04ends\x18\x10 \x01(\rR\x04ends\"7\n" +
+	"\x04ends\x18\x10 \x01(\rR\x04ends\x12\x14\n" +
+	"\x05speed\x18\x11 \x01(\rR\x05speed\x12\x12\n" +
+	"\x04load\x18\x12 \x01(\rR\x04load\x12\"\n" +
+	"\freachability\x18\x13 \x01(\rR\freachability\x12\x12\n" +
+	"\x04site\x18\x14 \x01(\tR\x04site\"7\n" +
 	"\aRequest\x12\x18\n" +
 	"\anetwork\x18\x01 \x01(\tR\anetwork\x12\x12\n" +
 	"\x04echo\x18\x02 \x01(\bR\x04echo\"\x8c\x01\n" +

@@ -1,0 +1,26 @@
+package peer
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+)
+
+// machineLoad returns how many processes want to run for each processor, over
+// the last minute; 0 where the system does not tell.
+func machineLoad() float64 {
+	data, err := os.ReadFile("/proc/loadavg") // Linux has it; elsewhere there is no such file
+	if err != nil {
+		return 0
+	}
+	return parseLoad(string(data), runtime.NumCPU())
+}
+
+func parseLoad(loadavg string, processors int) float64 {
+	var running float64
+	if _, err := fmt.Sscan(loadavg, &running); err != nil || !(running >= 0 && running < math.MaxInt32) {
+		return 0
+	}
+	return running / float64(processors)
+}
