@@ -42,7 +42,7 @@ func TestLANRelay(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			supernode, peers := relayGrid(t, withoutMDNS(newLAN(t, 5)), setup.args...)
-			j := peers[0].machine.submit(t, peers[0].home, "-n", "2", "-r", setup.replicas, "-w", "60", "--timeout", "100s", "--explain-channels",
+			j := peers[0].machine.submit(t, peers[0].home, "-n", "2", "-r", setup.replicas, "-w", "60", "--timeout", "100s", "--verbose",
 				filepath.Join(bin, "stepper"), "-steps", "50", "-every", "10")
 			e := j.waitFor("the channels", func(e event) bool { return e.Event == "channels" })
 			for _, r := range e.Routes {

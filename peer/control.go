@@ -64,8 +64,8 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 
 func (c *control) routes() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, http.StatusOK, c.peer.Status())
+	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, r *http.Request) {
+		reply(w, http.StatusOK, c.peer.Status(r.Context()))
 	})
 	mux.HandleFunc("GET /v1/candidates", c.candidates)
 	mux.HandleFunc("POST /v1/jobs", c.runJob)

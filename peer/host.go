@@ -22,6 +22,7 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 	circuitproto "github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/proto"
 	circuit "github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/relay"
+	"github.com/libp2p/go-libp2p/p2p/protocol/holepunch"
 	"github.com/libp2p/go-libp2p/p2p/security/noise"
 	libp2ptls "github.com/libp2p/go-libp2p/p2p/security/tls"
 	quic "github.com/libp2p/go-libp2p/p2p/transport/quic"
@@ -32,6 +33,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/p2pmpi/p2pmpi/internal/version"
+	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 	"github.com/p2pmpi/p2pmpi/peer/internal/relay"
 )
 
@@ -41,8 +43,9 @@ var protocolVersion = fmt.Sprintf("%s%d", protocolPrefix, version.Protocol)
 const protocolPrefix = "p2pmpi/"
 
 // newHost starts the libp2p host that cfg describes. Its metrics go to reg, a
-// registry of its own since several peers can share a process.
-func newHost(cfg Config, key crypto.PrivKey, reg prometheus.Registerer) (host.Host, error) {
+// registry of its own since several peers can share a process; punches hears what comes of
+// hole punching.
+func newHost(cfg Config, key crypto.PrivKey, reg prometheus.Registerer, punches *connection.Punches) (host.Host, error) {
 	listen, err := listenAddrs(cfg)
 	if err != nil {
 		return nil, err
@@ -74,7 +77,7 @@ func newHost(cfg Config, key crypto.PrivKey, reg prometheus.Registerer) (host.Ho
 		libp2p.ConnectionManager(conns),
 		libp2p.PrometheusRegisterer(reg),
 	}
-	h, err := libp2p.New(append(options, reachability(cfg)...)...)
+	h, err := libp2p.New(append(options, reachability(cfg, punches)...)...)
 	if err != nil {
 		return nil, fmt.Errorf("start libp2p: %w", err)
 	}
@@ -120,11 +123,11 @@ func portsFree(listen []ma.Multiaddr) error {
 // reachability is how a peer is reached behind address translation. Which relays it
 // uses, and whether it is one, is decided in startRelays. Who knows whether others
 // get through neither asks them nor the router.
-func reachability(cfg Config) []libp2p.Option {
+func reachability(cfg Config, punches *connection.Punches) []libp2p.Option {
 	if !cfg.NAT {
 		return []libp2p.Option{libp2p.DisableRelay()}
 	}
-	options := []libp2p.Option{libp2p.EnableRelay(), libp2p.EnableHolePunching()}
+	options := []libp2p.Option{libp2p.EnableRelay(), libp2p.EnableHolePunching(holepunch.WithTracer(punches))}
 	switch cfg.Reachability {
 	case Public:
 		return append(options, libp2p.ForceReachabilityPublic(), libp2p.EnableAutoNATv2())

@@ -74,33 +74,32 @@ func AddHaltFlags(flags *pflag.FlagSet) {
 // RunOptions are p2prun's own. They stand here because the commands share one
 // configuration file, and each must know the keys of all.
 type RunOptions struct {
-	Ranks     int           // -n
-	Replicas  Replicas      // -r, of each rank
-	Success   float64       // with AutoReplicas: probability wanted, 0 for none given
-	Expect    time.Duration // with AutoReplicas: how long the job will take, 0 for not known
-	Strategy  string        // -a
-	Files     string        // -l, a file that lists input files
-	Inputs    []string      // -i, input files
-	Outputs   []string      // -o, patterns of files to collect
-	Wait      int           // -w, seconds to wait for enough peers
-	MinMemory Bytes         // for each process, 0 for any
-	OS, Arch  string        // of the peers, in Go's words; empty for any
-	Peers     []string      // IDs of the only peers to use; none at all: any
-	NotPeers  []string      // IDs of peers not to use
-	Mine      []string      // IDs of the peers that are this user's, for OnlyMine
-	OnlyMine  bool          // use no others
-	Timeout   time.Duration // of the whole job, 0 for none
-	Local     int           // throw-away peers to start on this machine, 0 for none
-	Lose      time.Duration // after which one of those is killed, 0 for never
-	// ExplainChannels tells which way the messages between any two processes go.
-	ExplainChannels bool
-	OnDivergence    string        // what happens when the replicas of a rank have not done the same
-	Away            time.Duration // that the job goes on when this machine and its peers are cut off from each other, or nobody follows it
-	Heal            string        // On or Off: whether replicas that are lost are replaced
-	Attach          bool          // go on with a job that another p2prun has begun
-	Cancel          bool          // with Attach: end it
-	TagOutput       bool          // write "[rank] " before each line
-	JSON            bool          // events as JSON lines on standard error
+	Ranks        int           // -n
+	Replicas     Replicas      // -r, of each rank
+	Success      float64       // with AutoReplicas: probability wanted, 0 for none given
+	Expect       time.Duration // with AutoReplicas: how long the job will take, 0 for not known
+	Strategy     string        // -a
+	Files        string        // -l, a file that lists input files
+	Inputs       []string      // -i, input files
+	Outputs      []string      // -o, patterns of files to collect
+	Wait         int           // -w, seconds to wait for enough peers
+	MinMemory    Bytes         // for each process, 0 for any
+	OS, Arch     string        // of the peers, in Go's words; empty for any
+	Peers        []string      // IDs of the only peers to use; none at all: any
+	NotPeers     []string      // IDs of peers not to use
+	Mine         []string      // IDs of the peers that are this user's, for OnlyMine
+	OnlyMine     bool          // use no others
+	Timeout      time.Duration // of the whole job, 0 for none
+	Local        int           // throw-away peers to start on this machine, 0 for none
+	Lose         time.Duration // after which one of those is killed, 0 for never
+	Verbose      bool          // tell which way the messages between any two processes go, and why
+	OnDivergence string        // what happens when the replicas of a rank have not done the same
+	Away         time.Duration // that the job goes on when this machine and its peers are cut off from each other, or nobody follows it
+	Heal         string        // On or Off: whether replicas that are lost are replaced
+	Attach       bool          // go on with a job that another p2prun has begun
+	Cancel       bool          // with Attach: end it
+	TagOutput    bool          // write "[rank] " before each line
+	JSON         bool          // events as JSON lines on standard error
 }
 
 // Replicas is a number of replicas.
@@ -197,7 +196,7 @@ func (o *RunOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.Away, "away", o.Away, "with -r 2 or more: `TIME` that the job goes on\nwhile this machine is cut off, or p2prun or\nits p2pboot was killed; p2prun waits as long")
 	flags.IntVar(&o.Local, "local", o.Local, "start `P` throw-away peers on this machine")
 	flags.DurationVar(&o.Lose, "lose", o.Lose, "with --local: kill a peer `TIME` after the\nranks began, to watch the job survive")
-	flags.BoolVar(&o.ExplainChannels, "explain-channels", o.ExplainChannels, "tell how any two processes reach each other, and why")
+	flags.BoolVar(&o.Verbose, "verbose", o.Verbose, "tell how any two processes reach each other:\ndirectly, punched or relayed, how far, and why")
 	flags.StringVar(&o.OnDivergence, "on-divergence", o.OnDivergence, "`HOW`, when replicas of a rank have not done\nthe same: stop or warn")
 	flags.StringVar(&o.Heal, "heal", o.Heal, "`on|off`: with -r 2 or more, whether lost\nreplicas are replaced while the job runs")
 	flags.BoolVar(&o.Attach, "attach", o.Attach, "go on with a job whose p2prun was killed")

@@ -33,8 +33,8 @@ func (p *Peer) startPage() error {
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", p.servePage)
-	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, _ *http.Request) {
-		reply(w, http.StatusOK, p.Status())
+	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, r *http.Request) {
+		reply(w, http.StatusOK, p.Status(r.Context()))
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{}))
 	server := &http.Server{
@@ -59,10 +59,10 @@ func (p *Peer) startPage() error {
 	return nil
 }
 
-func (p *Peer) servePage(w http.ResponseWriter, _ *http.Request) {
+func (p *Peer) servePage(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'")
-	if err := page.Execute(w, p.Status()); err != nil {
+	if err := page.Execute(w, p.Status(r.Context())); err != nil {
 		p.log.Debug().Err(err).Msg("write status page")
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/discovery"
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/filetransfer"
+	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
@@ -61,6 +62,7 @@ type Peer struct {
 
 	host      host.Host
 	registry  *prometheus.Registry
+	punches   *connection.Punches
 	slots     *reservation.Service // nil unless a volunteer, as are launcher, control and history
 	launcher  *launch.Service
 	discovery *discovery.Service
@@ -108,6 +110,7 @@ func New(ctx context.Context, cfg Config, role Role, log zerolog.Logger) (*Peer,
 	p := &Peer{
 		cfg: cfg, role: role, log: log, started: time.Now(),
 		registry: prometheus.NewRegistry(),
+		punches:  connection.NewPunches(),
 		halted:   make(chan struct{}),
 	}
 	p.life, p.end = context.WithCancelCause(context.Background())

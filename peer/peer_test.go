@@ -347,9 +347,27 @@ func TestStatusPage(t *testing.T) {
 
 func TestStatusHasListsNotNull(t *testing.T) {
 	p := boot(t, nil)
-	b, err := json.Marshal(p.Status())
+	b, err := json.Marshal(p.Status(t.Context()))
 	if err != nil || bytes.Contains(b, []byte("null")) {
 		t.Errorf("got %s, %v", b, err)
+	}
+}
+
+func TestStatusSaysHowOthersAreConnected(t *testing.T) {
+	first := boot(t, nil)
+	if first.Connected() {
+		t.Error("connected with nobody")
+	}
+	second := boot(t, func(c *Config) { c.Supernodes = []string{first.Addresses()[0]} })
+	for of, other := range map[*Peer]*Peer{first: second, second: first} {
+		connected := of.Status(t.Context()).Connections
+		if len(connected) != 1 || !of.Connected() {
+			t.Fatalf("got %+v, want one", connected)
+		}
+		c := connected[0]
+		if c.Peer != other.ID().String() || c.Way != "direct" || c.Transport != "tcp" || c.RTT <= 0 || c.Relay+c.Why != "" {
+			t.Errorf("got %+v, want a direct one over TCP, and how far", c)
+		}
 	}
 }
 

@@ -31,7 +31,7 @@ func (p *Peer) startHost() error {
 		// Ports belong to the volunteer that this machine may have as well.
 		p.cfg.Listen = anyPort(p.cfg.Listen)
 	}
-	h, err := newHost(p.cfg, p.key, p.registry)
+	h, err := newHost(p.cfg, p.key, p.registry, p.punches)
 	if err != nil {
 		return err
 	}
@@ -153,6 +153,7 @@ func (p *Peer) startVolunteer() error {
 		Views:        p.views,
 		DataListen:   p.cfg.dataListen(),
 		Channels:     channels,
+		Punches:      p.punches,
 		Log:          p.log,
 	})
 	if err != nil {

@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"context"
 	"os"
 	"slices"
 	"time"
@@ -13,19 +14,19 @@ import (
 
 // A Status is what the owner sees of a peer.
 type Status struct {
-	Peer      string      `json:"peer"` // ID
-	Release   string      `json:"release"`
-	Protocol  int         `json:"protocol"`
-	Network   string      `json:"network"`
-	Home      string      `json:"home"`
-	Process   int         `json:"process"` // of the operating system
-	Since     time.Time   `json:"since"`
-	Addresses []string    `json:"addresses"`
-	Slots     Slots       `json:"slots"`
-	Hosted    []HostedJob `json:"hosted"`    // jobs that hold slots here
-	Submitted []Submitted `json:"submitted"` // jobs started from here
-	Connected int         `json:"connected"` // peers with a connection
-	Known     []Known     `json:"known"`     // peers that have answered a search from here, nearest first
+	Peer        string       `json:"peer"` // ID
+	Release     string       `json:"release"`
+	Protocol    int          `json:"protocol"`
+	Network     string       `json:"network"`
+	Home        string       `json:"home"`
+	Process     int          `json:"process"` // of the operating system
+	Since       time.Time    `json:"since"`
+	Addresses   []string     `json:"addresses"`
+	Slots       Slots        `json:"slots"`
+	Hosted      []HostedJob  `json:"hosted"`      // jobs that hold slots here
+	Submitted   []Submitted  `json:"submitted"`   // jobs started from here
+	Connections []Connection `json:"connections"` // peers with a connection
+	Known       []Known      `json:"known"`       // peers that have answered a search from here, nearest first
 }
 
 // Slots says what has become of the slots: the rest make up the total.
@@ -48,6 +49,7 @@ type HostedJob struct {
 	Expires   time.Time      `json:"expires,omitzero"` // unless it runs
 	Program   string         `json:"program,omitempty"`
 	Processes []view.Process `json:"processes,omitempty"`
+	Channels  []Channel      `json:"channels,omitempty"` // that they have opened to other peers
 	Since     time.Time      `json:"since,omitzero"`
 }
 
@@ -74,21 +76,22 @@ type Known struct {
 	Answered time.Time     `json:"answered"`
 }
 
-// Status returns the state of the peer now.
-func (p *Peer) Status() Status {
+// Status returns the state of the peer now. It measures how far away others are, for
+// a second at most.
+func (p *Peer) Status(ctx context.Context) Status {
 	s := Status{
-		Peer:      p.ID().String(),
-		Release:   version.Release,
-		Protocol:  version.Protocol,
-		Network:   p.cfg.Network,
-		Home:      string(p.home),
-		Process:   os.Getpid(),
-		Since:     p.started,
-		Addresses: p.Addresses(),
-		Hosted:    []HostedJob{}, // a list in JSON even when it is empty
-		Submitted: []Submitted{},
-		Connected: len(p.host.Network().Peers()),
-		Known:     []Known{},
+		Peer:        p.ID().String(),
+		Release:     version.Release,
+		Protocol:    version.Protocol,
+		Network:     p.cfg.Network,
+		Home:        string(p.home),
+		Process:     os.Getpid(),
+		Since:       p.started,
+		Addresses:   p.Addresses(),
+		Hosted:      []HostedJob{}, // a list in JSON even when it is empty
+		Submitted:   []Submitted{},
+		Connections: p.connections(ctx),
+		Known:       []Known{},
 	}
 	if p.slots != nil {
 		s.Slots, s.Hosted = p.slotStatus()
@@ -111,7 +114,7 @@ func (p *Peer) Status() Status {
 
 func (p *Peer) slotStatus() (Slots, []HostedJob) {
 	s := p.slots.Snapshot()
-	launched := p.launcher.Jobs()
+	launched, channels := p.launcher.Jobs(), p.launcher.Channels()
 	jobs := []HostedJob{}
 	for _, j := range s.Jobs {
 		h := HostedJob{
@@ -122,6 +125,7 @@ func (p *Peer) slotStatus() (Slots, []HostedJob) {
 		if i >= 0 {
 			l := launched[i]
 			h.State, h.Program, h.Processes, h.Since = string(l.State), l.Name, l.Processes, l.Since
+			h.Channels = channelsOf(channels[j.Job])
 		}
 		jobs = append(jobs, h)
 	}

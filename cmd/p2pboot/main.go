@@ -46,7 +46,7 @@ const examples = `  p2pboot                                    donate every proc
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cfg := peer.DefaultConfig()
-	c := command.New("p2pboot [OPTION]...", "Donate this machine to a network.")
+	c := command.New("p2pboot [OPTION]...\n  p2pboot COMMAND [OPTION]...", "Donate this machine to a network.")
 	c.Long, c.Example = long, examples
 	c.Args = noArgs
 	cfg.AddHomeFlags(c.Flags())
@@ -64,6 +64,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		return boot(ctx, cfg, stdout, stderr)
 	}
+	c.AddCommand(statusCommand(stdout))
 	return command.Run(ctx, c, args, stdout, stderr)
 }
 

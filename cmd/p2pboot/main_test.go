@@ -31,15 +31,17 @@ const asCommand = "P2PMPI_TEST_P2PBOOT"
 
 func TestHelpFitsATerminal(t *testing.T) {
 	var out, errs bytes.Buffer
-	if status := run(t.Context(), []string{"--help"}, &out, &errs); status != 0 || errs.Len() > 0 {
-		t.Fatalf("got status %d, %s", status, errs.String())
+	for _, args := range [][]string{{"--help"}, {"status", "--help"}} {
+		if status := run(t.Context(), args, &out, &errs); status != 0 || errs.Len() > 0 {
+			t.Fatalf("%v: got status %d, %s", args, status, errs.String())
+		}
 	}
 	for line := range strings.Lines(out.String()) {
 		if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > 80 {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}
-	for _, want := range []string{"Examples:", "Exit status:", "--supernode"} {
+	for _, want := range []string{"Examples:", "Exit status:", "--supernode", "Commands:", "--json"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %s", want)
 		}
@@ -59,6 +61,8 @@ func TestMistakes(t *testing.T) {
 		"unknown option": {[]string{"--slotz", "1"}, 64, "p2pboot: error: unknown flag: --slotz\np2pboot: hint:"},
 		"no number":      {[]string{"--slots", "many"}, 64, `p2pboot: error: --slots "many": want a whole number`},
 		"argument":       {[]string{"now"}, 64, `unexpected argument "now"`},
+		"status of none": {[]string{"status", "--home", t.TempDir()}, 69, "p2pboot: error: no peer is running on home"},
+		"status of what": {[]string{"status", "now"}, 64, `unexpected argument "now"`},
 		"negative":       {[]string{"--slots", "-1"}, 64, "slots -1: want 0 to"},
 		"corrupt file":   {[]string{"--config", file}, 64, "configuration file " + file + ": line"},
 		"unusable home":  {[]string{"--home", filepath.Join(file, "x")}, 64, "p2pboot: error: home " + file},

@@ -73,8 +73,10 @@ type Route struct {
 	From  []view.Process `json:"from"`
 	To    []view.Process `json:"to"`
 	Kind  string         `json:"kind"`            // self, shm, tcp or stream; empty: there is no way
+	Way   string         `json:"way,omitempty"`   // between two peers: direct, punched or relayed
 	Relay string         `json:"relay,omitempty"` // the peer that it goes through, if any
-	Why   string         `json:"why"`
+	RTT   time.Duration  `json:"rtt,omitempty"`   // round trip between the peers, in nanoseconds; 0: not measured
+	Why   string         `json:"why"`             // why it is this, and nothing better
 }
 
 // A Stream is one of the two outputs of a process.

@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
@@ -22,10 +23,11 @@ func (e *execution) heardPaths(l *link, m *jobpb.Paths) *Result {
 	var routes []Route
 	for _, p := range m.Paths {
 		to := byPeer[p2ppeer.ID(p.Peer)]
-		if to == nil || len(p.Kind) > maxKind {
+		if to == nil || len(p.Kind) > maxKind || len(p.Way) > maxKind {
 			return e.breach(l, fmt.Errorf("way to %q by %.20q", p.Peer, p.Kind))
 		}
-		routes = append(routes, Route{From: l.processes, To: to.processes, Kind: p.Kind, Relay: relayOf(p), Why: plain(p.Why)})
+		routes = append(routes, Route{From: l.processes, To: to.processes, Kind: p.Kind, Relay: relayOf(p), Why: plain(p.Why),
+			Way: p.Way, RTT: time.Duration(p.RoundTripUs) * time.Microsecond})
 	}
 	if !first {
 		e.j.emit(Event{Kind: ChannelsEvent, Routes: routes})
@@ -44,7 +46,7 @@ func relayOf(p *jobpb.Path) string {
 	return ""
 }
 
-// maxKind bounds the name of a kind of channel, in bytes.
+// maxKind bounds the name of a kind of channel, or of a way, in bytes.
 const maxKind = 20
 
 // explain tells the user how processes reach each other, once all peers that are

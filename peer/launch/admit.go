@@ -140,7 +140,7 @@ func newJob(s *Service, a admission) *job {
 		events:   make(chan func()),
 		done:     make(chan struct{}),
 		local:    make(map[view.Process]*process),
-		channels: make(map[channelID]context.CancelFunc),
+		channels: make(map[channelID]*openChannel),
 		alive:    newAliveCheck(),
 		watching: newAliveCheck(),
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/pb"
@@ -14,6 +16,13 @@ import (
 // A channelID names a channel. There is one at a time: a process that opens it
 // again has given up the one before.
 type channelID struct{ from, to view.Process }
+
+// An openChannel is one that this peer has opened, or taken, for one of its processes.
+type openChannel struct {
+	breakOff context.CancelFunc
+	way      way // how it goes; no kind: not known yet, or it was opened elsewhere
+	peer     p2ppeer.ID
+}
 
 const (
 	maxOpening = 1024 // bytes of the messages that open a channel
@@ -91,11 +100,11 @@ func (p *process) refuse(to view.Process, err error) {
 // replace breaks the channel c if there is one, and returns the context of the
 // next.
 func (j *job) replace(c channelID) context.Context {
-	if breakOff, ok := j.channels[c]; ok {
-		breakOff()
+	if before, ok := j.channels[c]; ok {
+		before.breakOff()
 	}
 	ctx, cancel := context.WithCancel(j.ctx)
-	j.channels[c] = cancel
+	j.channels[c] = &openChannel{breakOff: cancel}
 	return ctx
 }
 

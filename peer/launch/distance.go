@@ -9,8 +9,8 @@ import (
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
-	"github.com/libp2p/go-libp2p/p2p/protocol/ping"
 
+	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
@@ -37,8 +37,6 @@ const (
 
 	// measureTimeout is how long that may take.
 	measureTimeout = time.Second
-
-	pings = 3 // of which the shortest counts
 )
 
 // measure returns how far the job's other peers are, those that answer.
@@ -55,7 +53,7 @@ func (j *job) measure(ctx context.Context, peers []p2ppeer.ID) (out []*jobpb.Dis
 			continue
 		}
 		measuring.Go(func() {
-			rtt, ok := j.roundTrip(ctx, peer)
+			rtt, ok := connection.RoundTrip(ctx, j.service.host, peer)
 			if !ok {
 				return
 			}
@@ -66,25 +64,4 @@ func (j *job) measure(ctx context.Context, peers []p2ppeer.ID) (out []*jobpb.Dis
 	}
 	measuring.Wait()
 	return out
-}
-
-// roundTrip returns the shortest round trip of a few, to a peer.
-func (j *job) roundTrip(ctx context.Context, peer p2ppeer.ID) (best time.Duration, ok bool) {
-	ctx, cancel := context.WithCancel(ctx)
-	results := ping.Ping(ctx, j.service.host, peer)
-	defer func() {
-		cancel()
-		for range results { // until its goroutine has ended
-		}
-	}()
-	for range pings {
-		r, more := <-results
-		if !more || r.Error != nil {
-			return best, ok
-		}
-		if !ok || r.RTT < best {
-			best, ok = r.RTT, true
-		}
-	}
-	return best, ok
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/pb"
 )
@@ -88,11 +89,19 @@ func (j *job) try(ctx context.Context, p probe) way {
 	if w.stream != nil {
 		w.stream.Close()
 	}
+	if w.err == nil {
+		ctx, cancel := context.WithTimeout(ctx, measureTimeout)
+		defer cancel()
+		w.rtt, _ = connection.RoundTrip(ctx, j.service.host, p.peer)
+	}
 	return w
 }
 
-// reached tells what way a channel has really taken, if that was said otherwise.
-func (j *job) reached(peer p2ppeer.ID, w way) {
+// reached notes what way a channel has really taken, and tells it if that was said otherwise.
+func (j *job) reached(id channelID, peer p2ppeer.ID, w way) {
+	if c := j.channels[id]; c != nil {
+		c.way, c.peer = w, peer
+	}
 	if said, ok := j.told[peer]; ok && said != w.kind {
 		j.tell(map[p2ppeer.ID]way{peer: w})
 	}
@@ -106,7 +115,8 @@ func (j *job) tell(ways map[p2ppeer.ID]way) {
 			w.kind, w.why = "", w.err.Error()
 		}
 		j.told[peer] = w.kind
-		m.Paths = append(m.Paths, &jobpb.Path{Peer: []byte(peer), Kind: string(w.kind), Relay: []byte(w.relay), Why: clip(w.why)})
+		m.Paths = append(m.Paths, &jobpb.Path{Peer: []byte(peer), Kind: string(w.kind), Relay: []byte(w.relay), Why: clip(w.why),
+			Way: string(w.how), RoundTripUs: uint32(w.rtt.Microseconds())})
 	}
 	j.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Paths{Paths: m}})
 }

@@ -60,15 +60,15 @@ type job struct {
 	ahead    view.View // newer, with a process that is not in the membership table yet; epoch 0: none
 	begun    bool
 	detector *faultdetect.Group
-	watchers uint32                           // generation of the detector's group
-	hang     time.Duration                    // that the detector tolerates
-	found    map[p2ppeer.ID]bool              // to have failed, by the detector, of those in its group
-	missed   time.Time                        // since when the submitter is silent; zero: it is not
-	views    *viewgroup.Group                 // nil: the submitter alone makes them
-	alive    aliveCheck                       // of the programs
-	watching aliveCheck                       // of their supervisors
-	channels map[channelID]context.CancelFunc // bridges to other peers
-	serving  []func()                         // take collected files off offer
+	watchers uint32                     // generation of the detector's group
+	hang     time.Duration              // that the detector tolerates
+	found    map[p2ppeer.ID]bool        // to have failed, by the detector, of those in its group
+	missed   time.Time                  // since when the submitter is silent; zero: it is not
+	views    *viewgroup.Group           // nil: the submitter alone makes them
+	alive    aliveCheck                 // of the programs
+	watching aliveCheck                 // of their supervisors
+	channels map[channelID]*openChannel // to and from other peers
+	serving  []func()                   // take collected files off offer
 
 	away     time.Duration // that the job goes on without its submitter, beyond missFor
 	until    time.Time     // when the job has taken as long as it may; zero: never

@@ -54,6 +54,9 @@ func TestMessagesTakeTheWayThatIsExplained(t *testing.T) {
 			if here.GetKind() != c.here || there.GetKind() != c.there || !strings.Contains(there.GetWhy(), c.why) || len(there.GetRelay()) > 0 {
 				t.Errorf("got %v and %v, want %s and %s, %s", here, there, c.here, c.there, c.why)
 			}
+			if here.GetWay() != "" || there.GetWay() != "direct" || there.GetRoundTripUs() == 0 {
+				t.Errorf("got %v and %v, want the second to be direct, and how far that is", here, there)
+			}
 			for rank := range 3 {
 				if got := j.links[rank%2].output(view.Process{Rank: rank}, 1); !strings.Contains(got, "<nil>") {
 					t.Errorf("rank %d wrote %q", rank, got)

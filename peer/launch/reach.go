@@ -11,10 +11,10 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-msgio/pbio"
-	ma "github.com/multiformats/go-multiaddr"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/pb"
 )
 
@@ -24,9 +24,11 @@ import (
 type way struct {
 	kind   proclink.Kind
 	why    string
+	how    connection.Way // empty: within this peer
+	relay  p2ppeer.ID     // that stream goes through, if any
+	rtt    time.Duration  // to the other peer; 0: not measured
 	conn   *net.TCPConn
 	stream network.Stream
-	relay  p2ppeer.ID // that stream goes through, if any
 	err    error
 }
 
@@ -37,7 +39,7 @@ func (j *job) openRemote(ctx context.Context, p *process, to view.Process, peer 
 	open := &pb.Open{Job: j.spec.ID, From: pbProcess(p.id), To: pbProcess(to)}
 	w := j.reach(ctx, peer, open, s, allowed)
 	if w.err == nil {
-		j.do(func() { j.reached(peer, w) })
+		j.do(func() { j.reached(channelID{p.id, to}, peer, w) })
 		if w.conn != nil {
 			w.err = j.handOver(ctx, p, proclink.Message{Type: proclink.Channel, Process: &to}, w.conn)
 		} else {
@@ -120,11 +122,13 @@ func (j *job) reach(ctx context.Context, peer p2ppeer.ID, open *pb.Open, s situa
 			w.err = err
 			return w
 		case w.kind == proclink.Stream:
-			w.stream, w.relay = stream, relayOf(stream.Conn())
+			w.stream = stream
+			w.goesOver(connection.Of(j.service.host, stream.Conn(), j.service.config.Punches))
 			return w
 		}
 		stream.Close()
 		if w.conn, err = connect(ctx, answer.Addrs, answer.Token); err == nil {
+			w.how = connection.Direct
 			return w
 		}
 		if s.noDirect = err.Error(); ctx.Err() == nil && !errors.Is(err, errTurnedAway) {
@@ -133,14 +137,12 @@ func (j *job) reach(ctx context.Context, peer p2ppeer.ID, open *pb.Open, s situa
 	}
 }
 
-// relayOf returns the peer that a connection goes through, or nothing.
-func relayOf(c network.Conn) p2ppeer.ID {
-	relay, _ := ma.SplitFunc(c.RemoteMultiaddr(), func(c ma.Component) bool { return c.Protocol().Code == ma.P_CIRCUIT })
-	if len(relay) == len(c.RemoteMultiaddr()) {
-		return ""
+// goesOver notes what a stream goes over.
+func (w *way) goesOver(c connection.Connection) {
+	w.how, w.relay = c.Way, c.Relay
+	if c.Why != "" {
+		w.why += "; " + c.Why
 	}
-	_, id := p2ppeer.SplitAddr(relay)
-	return id
 }
 
 // dial opens the stream of a channel, and tries again while the other peer

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -19,6 +20,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
@@ -49,7 +51,9 @@ type Config struct {
 	DataListen string
 	// Channels are the kinds of channels that the owner allows; nil is all.
 	Channels []proclink.Kind
-	Log      zerolog.Logger
+	// Punches says why peers are connected as they are; nil: that is not known.
+	Punches *connection.Punches
+	Log     zerolog.Logger
 }
 
 // A Service hosts this peer's parts of jobs.
@@ -214,6 +218,49 @@ type JobStatus struct {
 	Processes []view.Process `json:"processes"`
 	Since     time.Time      `json:"since"`
 	State     State          `json:"state"`
+}
+
+// A Channel is how messages go from a process here to one of another peer.
+type Channel struct {
+	From, To view.Process
+	Peer     p2ppeer.ID
+	Kind     proclink.Kind
+	Way      connection.Way
+	Relay    p2ppeer.ID // that it goes through, if any
+	Why      string     // no better kind, and no better way
+}
+
+// Channels returns those that processes here have opened to other peers, by job.
+func (s *Service) Channels() map[string][]Channel {
+	s.mu.Lock()
+	jobs := slices.Collect(maps.Values(s.jobs))
+	s.mu.Unlock()
+	out := make(map[string][]Channel)
+	for _, j := range jobs {
+		told := make(chan []Channel, 1)
+		if j.do(func() { told <- j.opened() }) {
+			out[j.spec.ID] = <-told
+		}
+	}
+	return out
+}
+
+// opened returns the channels that processes here have opened to other peers.
+func (j *job) opened() (out []Channel) {
+	for id, c := range j.channels {
+		if c.way.kind != "" {
+			out = append(out, Channel{
+				From: id.from, To: id.to, Peer: c.peer,
+				Kind: c.way.kind, Way: c.way.how, Relay: c.way.relay, Why: c.way.why,
+			})
+		}
+	}
+	slices.SortFunc(out, func(a, b Channel) int {
+		return cmp.Or(
+			cmp.Compare(a.From.Rank, b.From.Rank), cmp.Compare(a.From.Replica, b.From.Replica),
+			cmp.Compare(a.To.Rank, b.To.Rank), cmp.Compare(a.To.Replica, b.To.Replica))
+	})
+	return out
 }
 
 // Jobs returns the jobs that this peer hosts, oldest first.

@@ -193,9 +193,9 @@ func (j *job) take(v view.View) {
 	for _, id := range j.order {
 		j.local[id].adopt(v)
 	}
-	for id, breakOff := range j.channels {
+	for id, c := range j.channels {
 		if !v.Has(id.from) || !v.Has(id.to) {
-			breakOff()
+			c.breakOff()
 			delete(j.channels, id)
 		}
 	}

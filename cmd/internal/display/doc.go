@@ -10,4 +10,6 @@
 // Rules for the outside: standard output gets the ranks' standard output and
 // nothing else. A line of one rank is never torn by one of another. The live line
 // is taken away before anything else is written, and put back after it.
+//
+// Status shows a peer instead of a job.
 package display

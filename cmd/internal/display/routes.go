@@ -1,6 +1,7 @@
 package display
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -29,7 +30,7 @@ func Routes(all []job.Route) []string {
 	}
 	var out []string
 	for _, r := range routes {
-		out = append(out, fmt.Sprintf("%s: %s, %s", r.between(), r.kind(), r.Why))
+		out = append(out, fmt.Sprintf("%s: %s%s, %s", r.between(), r.kind(), r.distance(), r.Why))
 	}
 	return out
 }
@@ -45,9 +46,19 @@ func (r route) kind() string {
 	case r.Kind == "":
 		return "no channel"
 	case r.Relay != "":
-		return r.Kind + " relayed through " + r.Relay
+		return r.Kind + ", relayed through " + r.Relay
+	case r.Way != "":
+		return r.Kind + ", " + r.Way
 	}
 	return r.Kind
+}
+
+// distance is how far apart the peers are, for a sentence, or nothing.
+func (r route) distance() string {
+	if r.RTT == 0 {
+		return ""
+	}
+	return ", " + rounded(r.RTT).String()
 }
 
 // within reports whether the route is among the processes of one peer.
@@ -102,13 +113,14 @@ func bothWays(routes []job.Route) []route {
 				return o.Kind == "self"
 			}
 			return !o.back && !o.within() && slices.Equal(o.From, r.To) && slices.Equal(o.To, r.From) &&
-				o.Kind == r.Kind && o.Relay == r.Relay && o.Why == r.Why
+				o.Kind == r.Kind && o.Way == r.Way && o.Relay == r.Relay && o.Why == r.Why
 		})
 		switch {
 		case i < 0:
 			out = append(out, route{Route: r})
 		case r.Kind != "self":
 			out[i].back = true
+			out[i].RTT = cmp.Or(out[i].RTT, r.RTT)
 		}
 	}
 	return out

@@ -1986,7 +1986,9 @@ type Path struct {
 	Peer          []byte                 `protobuf:"bytes,1,opt,name=peer,proto3" json:"peer,omitempty"`
 	Kind          string                 `protobuf:"bytes,2,opt,name=kind,proto3" json:"kind,omitempty"` // shm, tcp or stream; empty: there is no way
 	Why           string                 `protobuf:"bytes,4,opt,name=why,proto3" json:"why,omitempty"`
-	Relay         []byte                 `protobuf:"bytes,5,opt,name=relay,proto3" json:"relay,omitempty"` // the peer that the way goes through, if any
+	Relay         []byte                 `protobuf:"bytes,5,opt,name=relay,proto3" json:"relay,omitempty"`                                   // the peer that the way goes through, if any
+	Way           string                 `protobuf:"bytes,6,opt,name=way,proto3" json:"way,omitempty"`                                       // direct, punched or relayed; empty: it is within one peer
+	RoundTripUs   uint32                 `protobuf:"varint,7,opt,name=round_trip_us,json=roundTripUs,proto3" json:"round_trip_us,omitempty"` // between the peers, in microseconds; 0: not known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2047,6 +2049,20 @@ func (x *Path) GetRelay() []byte {
 		return x.Relay
 	}
 	return nil
+}
+
+func (x *Path) GetWay() string {
+	if x != nil {
+		return x.Way
+	}
+	return ""
+}
+
+func (x *Path) GetRoundTripUs() uint32 {
+	if x != nil {
+		return x.RoundTripUs
+	}
+	return 0
 }
 
 type Finalized struct {
@@ -3118,12 +3134,14 @@ const file_job_proto_rawDesc = "" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\"/\n" +
 	"\x05Paths\x12&\n" +
-	"\x05paths\x18\x01 \x03(\v2\x10.p2pmpi.job.PathR\x05paths\"\\\n" +
+	"\x05paths\x18\x01 \x03(\v2\x10.p2pmpi.job.PathR\x05paths\"\x92\x01\n" +
 	"\x04Path\x12\x12\n" +
 	"\x04peer\x18\x01 \x01(\fR\x04peer\x12\x12\n" +
 	"\x04kind\x18\x02 \x01(\tR\x04kind\x12\x10\n" +
 	"\x03why\x18\x04 \x01(\tR\x03why\x12\x14\n" +
-	"\x05relay\x18\x05 \x01(\fR\x05relayJ\x04\b\x03\x10\x04\":\n" +
+	"\x05relay\x18\x05 \x01(\fR\x05relay\x12\x10\n" +
+	"\x03way\x18\x06 \x01(\tR\x03way\x12\"\n" +
+	"\rround_trip_us\x18\a \x01(\rR\vroundTripUsJ\x04\b\x03\x10\x04\":\n" +
 	"\tFinalized\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\"6\n" +
 	"\x05Ahead\x12-\n" +

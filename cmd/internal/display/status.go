@@ -1,0 +1,144 @@
+package display
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
+	"github.com/p2pmpi/p2pmpi/peer"
+)
+
+// Status says in lines of 80 columns at most what a peer does and with whom it is
+// connected; only an ID or an address that is longer has a longer line.
+func Status(s peer.Status) string {
+	var b strings.Builder
+	say := func(name, format string, args ...any) {
+		b.WriteString(command.Sentence(name, fmt.Sprintf(format, args...), routeWidth))
+	}
+	say("peer", "%s", s.Peer)
+	say("network", "%s, release %s, protocol %d", s.Network, s.Release, s.Protocol)
+	say("up", "%v, process %d, home %s", ago(s.Since), s.Process, s.Home)
+	say("slots", "%s", slots(s.Slots))
+	for _, a := range s.Addresses {
+		fmt.Fprintf(&b, "address: %s\n", a)
+	}
+	for _, h := range s.Hosted {
+		writeHosted(&b, h)
+	}
+	for _, j := range s.Submitted {
+		more := ""
+		if !j.Unheard.IsZero() {
+			more = ", nobody listens: p2prun --attach"
+		}
+		say("job from here", "%.8s %s, %d × %d, %s for %v%s", j.Job, j.Name, j.N, j.R, j.Phase, ago(j.Since), more)
+	}
+	fmt.Fprintf(&b, "connected: %s\n", number(int64(len(s.Connections)), "peer", "peers"))
+	writeConnections(&b, s.Connections)
+	return b.String()
+}
+
+func slots(s peer.Slots) string {
+	text := fmt.Sprintf("%d of %d free; %d held, %d confirmed, %d running", s.Free, s.Total, s.Held, s.Confirmed, s.Running)
+	if s.Draining {
+		text += "; draining, nothing new is taken"
+	}
+	return text
+}
+
+// writeHosted writes a job that has slots here, and how its processes reach others.
+func writeHosted(b *strings.Builder, h peer.HostedJob) {
+	name := h.Program + " " + names(h.Processes)
+	if h.Program == "" {
+		name = number(int64(h.Slots), "slot", "slots")
+	}
+	b.WriteString(command.Sentence("job here", fmt.Sprintf("%.8s %s, %s, of %s",
+		h.Job, name, h.State, Short(h.Submitter)), routeWidth))
+	for _, group := range alike(h.Channels) {
+		c := group[0]
+		fmt.Fprintf(b, "  %s: %s, %s\n", pairs(group), c.Kind, howGoes(c.Way, c.Relay))
+		b.WriteString(command.Sentence("    why", c.Why, routeWidth))
+	}
+}
+
+// alike groups channels that go the same way to the same peer.
+func alike(channels []peer.Channel) (out [][]peer.Channel) {
+	for _, c := range channels {
+		i := slices.IndexFunc(out, func(group []peer.Channel) bool {
+			first := group[0]
+			first.From, first.To = c.From, c.To
+			return first == c
+		})
+		if i < 0 {
+			out = append(out, []peer.Channel{c})
+			continue
+		}
+		out[i] = append(out[i], c)
+	}
+	return out
+}
+
+// pairs names the processes of some channels.
+func pairs(group []peer.Channel) string {
+	const most = 2
+	var b []string
+	for _, c := range group[:min(len(group), most)] {
+		b = append(b, fmt.Sprintf("%v to %v", c.From, c.To))
+	}
+	if len(group) > most {
+		b = append(b, fmt.Sprintf("%d more", len(group)-most))
+	}
+	return strings.Join(b, ", ") + " at " + Short(group[0].Peer)
+}
+
+// writeConnections writes a table, with why a connection is no better below its line.
+func writeConnections(b *strings.Builder, connections []peer.Connection) {
+	if len(connections) == 0 {
+		return
+	}
+	var table strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "PEER\tWAY\tTRANSPORT\tROUND TRIP")
+	for _, c := range connections {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", Short(c.Peer), howGoes(c.Way, c.Relay), c.Transport, roundTrip(c.RTT))
+	}
+	w.Flush()
+	lines := strings.Split(strings.TrimSuffix(table.String(), "\n"), "\n")
+	fmt.Fprintln(b, lines[0])
+	for i, c := range connections {
+		fmt.Fprintln(b, strings.TrimRight(lines[i+1], " "))
+		if c.Why != "" {
+			b.WriteString(command.Sentence("  why", c.Why, routeWidth))
+		}
+	}
+}
+
+// howGoes is the way of a connection, and the relay if there is one.
+func howGoes(way, relay string) string {
+	if relay != "" {
+		return way + " through " + Short(relay)
+	}
+	return way
+}
+
+func roundTrip(d time.Duration) string {
+	if d == 0 {
+		return "no answer"
+	}
+	return rounded(d).String()
+}
+
+// rounded leaves as many digits of a round-trip time as mean something.
+func rounded(d time.Duration) time.Duration {
+	if d < time.Millisecond {
+		return d.Round(10 * time.Microsecond)
+	}
+	return d.Round(100 * time.Microsecond)
+}
+
+func ago(t time.Time) time.Duration { return time.Since(t).Round(time.Second) }
+
+// Short is a peer ID as people can compare it: its last digits, since all begin alike.
+func Short(id string) string { return "…" + id[max(0, len(id)-8):] }

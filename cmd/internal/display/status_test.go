@@ -1,0 +1,57 @@
+package display
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/job"
+)
+
+// TestStatusFitsATerminal shows a peer of which there is much to say.
+func TestStatusFitsATerminal(t *testing.T) {
+	const other, relay = "12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf", "12D3KooWA9GnzYbTBxnnfLbTnHPC48SxuYhKWTHtBNz7J4kSGsaB"
+	why := strings.Repeat("no tcp: dial tcp4 11.0.0.7:38181: i/o timeout; ", 4) + "w"
+	s := peer.Status{
+		Peer: "12D3KooWRqGLrMJzoTKpVSjUhUtFa8M8FkGzZyxnqRSeL6kXeb7y", Network: "public", Home: "/srv/p2pmpi", Since: time.Now(),
+		Slots: peer.Slots{Total: 4, Free: 1, Running: 3, Draining: true},
+		Hosted: []peer.HostedJob{
+			{Job: "3f2b8c1e77", Submitter: other, State: "running", Program: "heat", Processes: []view.Process{{Rank: 0}, {Rank: 1}}, Channels: []peer.Channel{
+				{From: view.Process{Rank: 0}, To: view.Process{Rank: 2}, Peer: other, Kind: "stream", Way: "relayed", Relay: relay, Why: why},
+				{From: view.Process{Rank: 1}, To: view.Process{Rank: 2}, Peer: other, Kind: "stream", Way: "relayed", Relay: relay, Why: why},
+			}},
+			{Job: "99", Submitter: other, State: "held", Slots: 1},
+		},
+		Submitted: []peer.Submitted{{Status: job.Status{Job: "5555", Name: "ep", N: 2, R: 2, Phase: job.Running, Since: time.Now()}, Unheard: time.Now()}},
+		Connections: []peer.Connection{
+			{Peer: other, Way: "relayed", Relay: relay, Transport: "tcp", RTT: 41_234_567, Why: why},
+			{Peer: relay, Way: "direct", Transport: "quic"},
+		},
+	}
+	text := Status(s)
+	for line := range strings.Lines(text) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	for _, want := range []string{
+		"slots: 1 of 4 free; 0 held, 0 confirmed, 3 running; draining",
+		"job here: 3f2b8c1e heat 0.0 1.0, running, of …rMLvKXtf\n",
+		"0.0 to 2.0, 1.0 to 2.0 at …rMLvKXtf: stream, relayed through …J4kSGsaB\n    why: no tcp",
+		"job here: 99 1 slot, held", "job from here: 5555 ep, 2 × 2, running",
+		"connected: 2 peers\nPEER       WAY                        TRANSPORT  ROUND TRIP\n",
+		"…rMLvKXtf  relayed through …J4kSGsaB  tcp        41.2ms\n  why: no tcp",
+		"…J4kSGsaB  direct                     quic       no answer\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if _, err := json.Marshal(s); err != nil {
+		t.Error(err)
+	}
+}

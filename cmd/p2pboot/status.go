@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
+	"github.com/p2pmpi/p2pmpi/cmd/internal/display"
+	"github.com/p2pmpi/p2pmpi/peer"
+)
+
+const statusLong = `Shows the peer that runs on this home: its slots, the jobs that run here and
+those started from here, and each peer it is connected with: directly, through
+a hole punched into the routers between, or through a relay; the round-trip
+time; and why the way is no better. For each job that runs here, how its
+processes reach those of other peers.
+
+Exit status: 0 shown, 64 wrong usage, 69 no peer is running on the home.`
+
+const statusExamples = `  p2pboot status             for people
+  p2pboot status --json      all of it, for scripts`
+
+// statusCommand is p2pboot status.
+func statusCommand(stdout io.Writer) *cobra.Command {
+	cfg := peer.DefaultConfig()
+	c := command.New("status [--home DIR] [--json]", "Show the peer, its jobs and its connections.")
+	c.Long, c.Example, c.Args = statusLong, statusExamples, noArgs
+	cfg.AddHomeFlags(c.Flags())
+	asJSON := addJSONFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := peer.Fill(c.Flags()); err != nil {
+			return command.Fail(command.Usage, err, "")
+		}
+		s, err := statusOf(c.Context(), cfg.Home)
+		switch {
+		case err != nil:
+			return err
+		case *asJSON:
+			return writeJSON(stdout, s)
+		}
+		_, err = io.WriteString(stdout, display.Status(s))
+		return err
+	}
+	return c
+}
+
+// addJSONFlag adds the option --json, which every subcommand has that shows something.
+func addJSONFlag(c *cobra.Command) *bool {
+	return c.Flags().Bool("json", false, "as JSON, on standard output")
+}
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
+
+// statusOf asks the peer on home.
+func statusOf(ctx context.Context, home string) (s peer.Status, err error) {
+	client, err := dialHome(ctx, home)
+	if err != nil {
+		return s, err
+	}
+	defer client.Close()
+	if s, err = client.Status(ctx); err != nil {
+		return s, command.Fail(command.Unavailable, err, "")
+	}
+	return s, nil
+}
+
+// dialHome returns a client of the peer on home, or what the command fails with.
+func dialHome(ctx context.Context, home string) (*peer.Client, error) {
+	client, err := peer.Dial(ctx, home)
+	if errors.Is(err, peer.ErrNoPeer) {
+		return nil, command.Fail(command.Unavailable, err, "start one with p2pboot, or name its folder with --home or P2PMPI_HOME")
+	}
+	if err != nil {
+		return nil, command.Fail(command.Usage, fmt.Errorf("home %s: %w", home, err), "")
+	}
+	return client, nil
+}

@@ -1,0 +1,138 @@
+package connection
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
+)
+
+// A Way is how the packets of a connection go.
+type Way string
+
+// The ways, best first.
+const (
+	Direct  Way = "direct"
+	Punched Way = "punched" // directly, since both have dialled at one time
+	Relayed Way = "relayed"
+)
+
+var ways = []Way{Direct, Punched, Relayed}
+
+// A Connection is how this peer is connected with another.
+type Connection struct {
+	Way       Way
+	Relay     p2ppeer.ID // that it goes through, if any
+	Transport string     // tcp or quic; that to the relay, if there is one
+	Address   ma.Multiaddr
+	Why       string // why it is no better; empty: it is direct, over TCP
+}
+
+// Of describes one connection of h.
+func Of(h host.Host, c network.Conn, punches *Punches) Connection {
+	out := Connection{Relay: relayOf(c.RemoteMultiaddr()), Address: c.RemoteMultiaddr()}
+	out.Transport = transportOf(out.Address)
+	tried := punches.of(c.RemotePeer())
+	switch {
+	case out.Relay != "":
+		out.Way = Relayed
+	case tried.made(c.Stat().Opened):
+		out.Way = Punched
+	default:
+		out.Way = Direct
+	}
+	out.Why = why(out, tried, hasDirect(h.Peerstore().Addrs(c.RemotePeer())))
+	return out
+}
+
+// Best describes the best connection with a peer, and is false when there is none.
+func Best(h host.Host, peer p2ppeer.ID, punches *Punches) (Connection, bool) {
+	conns := h.Network().ConnsToPeer(peer)
+	if len(conns) == 0 {
+		return Connection{}, false
+	}
+	var all []Connection
+	for _, c := range conns {
+		all = append(all, Of(h, c, punches))
+	}
+	return slices.MinFunc(all, func(a, b Connection) int {
+		return slices.Index(ways, a.Way) - slices.Index(ways, b.Way)
+	}), true
+}
+
+// why says why a connection is no better: what is known of the tries to make a better one.
+func why(c Connection, tried attempt, known bool) string {
+	switch {
+	case c.Way == Punched:
+		return "no way in from outside: a router between was punched"
+	case c.Way == Direct && c.Transport == "quic":
+		return "TCP did not get through first"
+	case c.Way == Direct:
+		return ""
+	}
+	var reasons []string
+	switch {
+	case tried.dialled != "":
+		reasons = append(reasons, "no direct connection: "+tried.dialled)
+	case !known:
+		reasons = append(reasons, "no direct address of it is known")
+	default:
+		reasons = append(reasons, "no direct connection")
+	}
+	switch {
+	case tried.punching:
+		reasons = append(reasons, "a hole is being punched")
+	case tried.failed != "":
+		reasons = append(reasons, fmt.Sprintf("no hole was punched (tried %d times): %s", tried.times, tried.failed))
+	default:
+		reasons = append(reasons, "no hole punching was tried with it")
+	}
+	return strings.Join(reasons, "; ")
+}
+
+// relayOf returns the peer that an address goes through, or nothing.
+func relayOf(a ma.Multiaddr) p2ppeer.ID {
+	relay, rest := ma.SplitFunc(a, func(c ma.Component) bool { return c.Protocol().Code == ma.P_CIRCUIT })
+	if len(rest) == 0 {
+		return ""
+	}
+	_, id := p2ppeer.SplitAddr(relay)
+	return id
+}
+
+// transportOf names the transport of the first hop of an address.
+func transportOf(a ma.Multiaddr) string {
+	for _, c := range a {
+		switch c.Protocol().Code {
+		case ma.P_TCP:
+			return "tcp"
+		case ma.P_QUIC_V1:
+			return "quic"
+		}
+	}
+	return "other"
+}
+
+func hasDirect(addrs []ma.Multiaddr) bool {
+	return slices.ContainsFunc(addrs, func(a ma.Multiaddr) bool { return relayOf(a) == "" })
+}
+
+// maxReason bounds a reason, in bytes: libp2p lists what came of each address.
+const maxReason = 160
+
+// brief makes one short line of a reason.
+func brief(reason string) string {
+	reason = strings.Join(strings.Fields(reason), " ")
+	if len(reason) > maxReason {
+		reason = strings.ToValidUTF8(reason[:maxReason], "") + "…"
+	}
+	return reason
+}
+
+// slack is how much later than its dial a connection may be noted.
+const slack = time.Second

@@ -1,0 +1,140 @@
+package connection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/libp2p/go-libp2p"
+	"github.com/libp2p/go-libp2p/core/host"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/p2p/protocol/holepunch"
+	ma "github.com/multiformats/go-multiaddr"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const relay = "12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf"
+
+func TestWhatAnAddressSays(t *testing.T) {
+	tests := map[string]struct{ relay, transport string }{
+		"/ip4/11.0.0.1/tcp/1":                                       {"", "tcp"},
+		"/ip4/11.0.0.1/udp/1/quic-v1":                               {"", "quic"},
+		"/ip4/11.0.0.1/tcp/1/p2p/" + relay + "/p2p-circuit":         {relay, "tcp"},
+		"/ip4/11.0.0.1/udp/1/quic-v1/p2p/" + relay + "/p2p-circuit": {relay, "quic"},
+		"/unix/a": {"", "other"},
+	}
+	for addr, want := range tests {
+		a := ma.StringCast(addr)
+		got := ""
+		if id := relayOf(a); id != "" {
+			got = id.String()
+		}
+		if got != want.relay || transportOf(a) != want.transport {
+			t.Errorf("%s: got %q and %s, want %q and %s", addr, got, transportOf(a), want.relay, want.transport)
+		}
+	}
+}
+
+// TestWhyAConnectionIsNoBetter steps through what libp2p may say of one peer.
+func TestWhyAConnectionIsNoBetter(t *testing.T) {
+	start := &holepunch.StartHolePunchEvt{}
+	failed := &holepunch.EndHolePunchEvt{Error: "no  way\n in"}
+	tests := map[string]struct {
+		way       Way
+		transport string
+		known     bool // a direct address
+		events    []any
+		want      string
+	}{
+		"direct":               {Direct, "tcp", true, nil, ""},
+		"direct, over QUIC":    {Direct, "quic", true, nil, "TCP did not get through first"},
+		"punched":              {Punched, "tcp", true, nil, "no way in from outside: a router between was punched"},
+		"nothing was tried":    {Relayed, "tcp", false, nil, "no direct address of it is known; no hole punching was tried with it"},
+		"nor dialled":          {Relayed, "tcp", true, nil, "no direct connection; no hole punching was tried with it"},
+		"dialled in vain":      {Relayed, "tcp", true, []any{&holepunch.DirectDialEvt{Error: "refused"}, start}, "no direct connection: refused; a hole is being punched"},
+		"punched in vain":      {Relayed, "tcp", true, []any{start, failed, start, failed}, "no direct connection; no hole was punched (tried 2 times): no way in"},
+		"could not agree":      {Relayed, "tcp", true, []any{&holepunch.ProtocolErrorEvt{Error: "no address"}}, "no direct connection; no hole was punched (tried 1 times): no address"},
+		"it had worked before": {Relayed, "tcp", true, []any{start, failed, start, &holepunch.EndHolePunchEvt{Success: true}}, "no direct connection; no hole punching was tried with it"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var a attempt
+			for _, e := range test.events {
+				a = a.after(&holepunch.Event{Evt: e})
+			}
+			if got := why(Connection{Way: test.way, Transport: test.transport}, a, test.known); got != test.want {
+				t.Errorf("got %q, want %q", got, test.want)
+			}
+		})
+	}
+}
+
+func TestAConnectionWasPunchedIfItWasOpenedThen(t *testing.T) {
+	at := time.Unix(1000, 0)
+	var a attempt
+	a = a.after(&holepunch.Event{Timestamp: at.UnixNano(), Evt: &holepunch.StartHolePunchEvt{}})
+	a = a.after(&holepunch.Event{Timestamp: at.Add(time.Second).UnixNano(), Evt: &holepunch.EndHolePunchEvt{Success: true}})
+	for after, want := range map[time.Duration]bool{-time.Minute: false, 0: true, time.Second: true, time.Minute: false} {
+		if got := a.made(at.Add(after)); got != want {
+			t.Errorf("opened %v later: got %v, want %v", after, got, want)
+		}
+	}
+	a = a.after(&holepunch.Event{Evt: &holepunch.EndHolePunchEvt{Error: "e"}})
+	if a.made(at) {
+		t.Error("punched by an attempt that failed")
+	}
+}
+
+func TestAttemptsAreBounded(t *testing.T) {
+	p := NewPunches()
+	long := errors.New(strings.Repeat("ä", 1000)).Error()
+	for i := range maxPeers + 10 {
+		p.Trace(&holepunch.Event{Timestamp: int64(i), Remote: p2ppeer.ID(fmt.Sprint(i)), Evt: &holepunch.ProtocolErrorEvt{Error: long}})
+	}
+	if len(p.last) != maxPeers {
+		t.Errorf("got %d peers, want %d", len(p.last), maxPeers)
+	}
+	if p.of("0").times != 0 || p.of(p2ppeer.ID(fmt.Sprint(maxPeers))).times != 1 {
+		t.Error("not the oldest were forgotten")
+	}
+	if n := len(p.of("20").failed); n > maxReason+len("…") {
+		t.Errorf("a reason of %d bytes", n)
+	}
+}
+
+func newHost(t *testing.T) host.Host {
+	t.Helper()
+	h, err := libp2p.New(libp2p.ListenAddrStrings("/ip4/127.0.0.1/tcp/0"), libp2p.DisableRelay(), libp2p.DisableMetrics())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.Close() })
+	return h
+}
+
+func TestTwoHostsThatAreConnected(t *testing.T) {
+	a, b := newHost(t), newHost(t)
+	if _, ok := Best(a, b.ID(), nil); ok {
+		t.Error("connected before they are")
+	}
+	if err := a.Connect(t.Context(), *host.InfoFromHost(b)); err != nil {
+		t.Fatal(err)
+	}
+	c, ok := Best(a, b.ID(), nil)
+	if !ok || c.Way != Direct || c.Transport != "tcp" || c.Why != "" {
+		t.Errorf("got %+v, %v; want a direct one", c, ok)
+	}
+	if rtt, ok := RoundTrip(t.Context(), a, b.ID()); !ok || rtt <= 0 {
+		t.Errorf("got a round trip of %v, %v", rtt, ok)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if rtt, ok := RoundTrip(ended, a, b.ID()); ok {
+		t.Errorf("got a round trip of %v in no time", rtt)
+	}
+}

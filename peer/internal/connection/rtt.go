@@ -1,0 +1,34 @@
+package connection
+
+import (
+	"context"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/host"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/p2p/protocol/ping"
+)
+
+const pings = 3 // of which the shortest counts
+
+// RoundTrip returns the shortest round trip of a few to a peer, and is false when that does
+// not answer until ctx ends.
+func RoundTrip(ctx context.Context, h host.Host, peer p2ppeer.ID) (best time.Duration, ok bool) {
+	ctx, cancel := context.WithCancel(ctx)
+	results := ping.Ping(ctx, h, peer)
+	defer func() {
+		cancel()
+		for range results { // until its goroutine has ended
+		}
+	}()
+	for range pings {
+		r, more := <-results
+		if !more || r.Error != nil {
+			return best, ok
+		}
+		if !ok || r.RTT < best {
+			best, ok = r.RTT, true
+		}
+	}
+	return best, ok
+}
