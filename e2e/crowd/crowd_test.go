@@ -1,0 +1,149 @@
+package crowd
+
+import (
+	"flag"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/e2e/internal/markdown"
+	"github.com/p2pmpi/p2pmpi/reservation/sim"
+)
+
+var (
+	out   = flag.String("out", "", "write tables into `DIR`/networking.md")
+	hours = flag.Float64("hours", 0.3, "let submitters submit for `N` hours")
+	all   = flag.Bool("all", false, "try every crowd")
+)
+
+const rtt = 50 * time.Millisecond
+
+// base is the crowd that the project promises to serve.
+func base() sim.Crowd {
+	return sim.Crowd{
+		Seed: 1, Submitters: 20, Peers: 100, Slots: 2, Demand: 3, Replicas: 2, Run: 2 * time.Minute, RTT: rtt,
+		For: time.Duration(*hours * float64(time.Hour)), Warmup: 5 * time.Minute,
+	}
+}
+
+func TestCrowd(t *testing.T) {
+	rows := [][]string{{"crowd", "utilisation", "held", "jobs", "median wait", "95 %", "longest", "fewest jobs of a submitter", "S1–S4 broken"}}
+	for i, tt := range []struct {
+		name   string
+		least  float64 // share of the slots that must run while more are wanted
+		change func(*sim.Crowd)
+	}{
+		{"all peers sound", 0.85, func(*sim.Crowd) {}},
+		{"submitters killed, each every 10 min", 0.85, func(c *sim.Crowd) { c.Crash = 10 * time.Minute }},
+		{"10 peers dead, 10 silent", 0.7, func(c *sim.Crowd) { c.Dead, c.Silent = 0.1, 0.1 }},
+		{"4 slots at each peer, jobs of 20 s", 0.7, func(c *sim.Crowd) { c.Slots, c.Run = 4, 20*time.Second }},
+	} {
+		if !*all && i > 0 {
+			break
+		}
+		t.Run(tt.name, func(t *testing.T) {
+			c := base()
+			tt.change(&c)
+			synctest.Test(t, func(t *testing.T) {
+				o := c.Play()
+				rows = append(rows, append([]string{tt.name}, row(c, o)...))
+				judge(t, o, tt.least)
+			})
+		})
+	}
+	publish(t, "crowd:slots", rows)
+}
+
+// judge checks what holds for every crowd.
+func judge(t *testing.T, o sim.Outcome, least float64) {
+	for _, v := range o.Violations {
+		t.Error(v)
+	}
+	if o.Leaked != 0 {
+		t.Errorf("S4: %d slots are somebody's when nobody is left", o.Leaked)
+	}
+	if o.Utilisation < least {
+		t.Errorf("%.3f of the slots ran, want %v", o.Utilisation, least)
+	}
+}
+
+// waits returns how long jobs have waited, the shortest first.
+func waits(o sim.Outcome) []time.Duration {
+	var ws []time.Duration
+	for _, j := range o.Jobs {
+		ws = append(ws, j.Waited.Round(time.Second))
+	}
+	slices.Sort(ws)
+	return ws
+}
+
+// row is an outcome as a table tells it.
+func row(c sim.Crowd, o sim.Outcome) []string {
+	ws, ran := waits(o), make([]int, c.Submitters)
+	sum := 0
+	for _, j := range o.Jobs {
+		if j.Ran {
+			ran[j.Submitter]++
+			sum++
+		}
+	}
+	at := func(share float64) string { return ws[int(share*float64(len(ws)-1))].String() }
+	return []string{
+		percent(o.Utilisation), percent(o.Held), strconv.Itoa(sum), at(0.5), at(0.95), at(1),
+		strconv.Itoa(slices.Min(ran)), strconv.Itoa(len(o.Violations)),
+	}
+}
+
+func percent(share float64) string { return fmt.Sprintf("%.1f %%", 100*share) }
+
+// publish shows a table, and writes it into the page if that is wanted.
+func publish(t *testing.T, section string, rows [][]string) {
+	text := markdown.Table(rows)
+	t.Log("\n" + text)
+	if *out != "" {
+		if err := markdown.Insert(filepath.Join(*out, "networking.md"), section, text); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestHold64 has one submitter hold 64 slots at peers of one slot each, of which
+// some do not answer. 82 candidates are what discovery brings: 64 and the overbooking.
+func TestHold64(t *testing.T) {
+	const seeds = 20
+	rows := [][]string{{"candidates", "of them", "held within, median", "longest", "too few"}}
+	for _, candidates := range []int{82, 100, 128} {
+		for _, fault := range []string{"sound", "dead", "silent"} {
+			var took []time.Duration
+			failed := 0
+			for seed := range uint64(seeds) {
+				c := sim.Crowd{Seed: seed, Peers: candidates, Slots: 1, Replicas: 2, RTT: rtt}
+				switch fault {
+				case "dead":
+					c.Dead = 0.2
+				case "silent":
+					c.Silent = 0.2
+				}
+				synctest.Test(t, func(t *testing.T) {
+					d, err := c.Hold(32)
+					if err != nil {
+						failed++
+						t.Logf("%d candidates, 20 %% %s, seed %d: %v", candidates, fault, seed, err)
+					}
+					took = append(took, d)
+				})
+			}
+			slices.Sort(took)
+			what := "all sound"
+			if fault != "sound" {
+				what = "20 % " + fault
+			}
+			rows = append(rows, []string{strconv.Itoa(candidates), what, took[seeds/2].String(), took[seeds-1].String(), strconv.Itoa(failed)})
+		}
+	}
+	publish(t, "crowd:hold", rows)
+}

@@ -1,0 +1,264 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/p2pmpi/p2pmpi/reservation"
+)
+
+// A Crowd is submitters who want more than there is. Each has one job after the
+// other, without a pause, until the time is over.
+type Crowd struct {
+	Seed       uint64
+	Submitters int
+	Peers      int
+	Slots      int           // of each peer
+	Demand     float64       // slots wanted by all jobs together, over those that there are
+	Replicas   int           // of each rank
+	Run        time.Duration // mean length of a job; drawn from an exponential distribution
+	RTT        time.Duration
+	Silent     float64       // share of the peers, and
+	Dead       float64       // share of them
+	Crash      time.Duration // mean time after which a submitter is killed and comes back; 0 is never
+	For        time.Duration // how long submitters submit
+	Warmup     time.Duration // of it, in which nothing is measured
+}
+
+// How long the parts of a job take that this simulation does not look into.
+const (
+	discovering = 350 * time.Millisecond // offers are asked for and enough found: two round trips, and the grace
+	exhausting  = 3 * time.Second        // not enough found: until the peers that are silent count as that
+	staging     = 2 * time.Second        // on average
+	noticing    = 5 * time.Second        // until peers see that a job's submitter is gone
+)
+
+// A JobRecord is what became of one job.
+type JobRecord struct {
+	Submitter int
+	Slots     int
+	Waited    time.Duration // from submission until all its slots were confirmed
+	Attempts  int
+	Ran       bool // false: killed with its submitter, or still waiting at the end
+}
+
+// An Outcome is what a crowd came to.
+type Outcome struct {
+	Jobs        []JobRecord // submitted after the warm-up
+	Utilisation float64     // slots that ran, of those of the peers that answer, over the time measured
+	Held        float64     // slots that neither ran nor were free
+	Leaked      int         // slots that somebody has when all jobs have ended and all leases are over
+	Violations  []Violation
+}
+
+// Play runs the crowd. It must be called in a testing/synctest bubble.
+func (c Crowd) Play() Outcome {
+	p := &play{Crowd: c, world: NewWorld(c.RTT, c.peers()...)}
+	ctx, cancel := context.WithTimeout(context.Background(), c.For)
+	defer cancel()
+	began := time.Now()
+	p.measureFrom = began.Add(c.Warmup)
+	var wg sync.WaitGroup
+	for i := range c.Submitters {
+		wg.Go(func() { p.submit(ctx, i) })
+	}
+	use := p.observe(ctx)
+	wg.Wait()
+	time.Sleep(reservation.ConfirmedLease + reservation.HoldBase + time.Duration(c.Peers*c.Slots)*reservation.HoldPerSlot)
+	p.world.Observe()
+	left := p.world.Use()
+	use.Jobs, use.Leaked, use.Violations = p.jobs, left.Total-left.Free, p.world.History().Check()
+	return use
+}
+
+// peers makes the peers, the faulty ones spread among the others.
+func (c Crowd) peers() []*Peer {
+	rnd := rand.New(rand.NewPCG(c.Seed, 0))
+	dead, silent := int(c.Dead*float64(c.Peers)+0.5), int(c.Silent*float64(c.Peers)+0.5)
+	ps := make([]*Peer, c.Peers)
+	for place, i := range rnd.Perm(c.Peers) {
+		ps[i] = &Peer{ID: p2ppeer.ID(fmt.Sprintf("peer%03d", i)), Limits: reservation.Limits{Slots: c.Slots}}
+		switch {
+		case place < dead:
+			ps[i].Fault = Dead
+		case place < dead+silent:
+			ps[i].Fault = Silent
+		}
+	}
+	return ps
+}
+
+// Hold has one submitter reserve slots for n ranks, once, when all of the crowd's
+// peers are free, and returns how long that takes. It must be called in a
+// testing/synctest bubble.
+func (c Crowd) Hold(n int) (time.Duration, error) {
+	w := NewWorld(c.RTT, c.peers()...)
+	ctx := context.Background()
+	began := time.Now()
+	_, err := reservation.Reserve(ctx, w.Submitter(ctx, "submitter"), w.Offers(w.ids()), reservation.Need{Job: "job", N: n, R: c.Replicas})
+	return time.Since(began), err
+}
+
+// A play is a crowd at work.
+type play struct {
+	Crowd
+	world       *World
+	measureFrom time.Time
+
+	mu   sync.Mutex
+	jobs []JobRecord
+}
+
+// observe looks at the slots every second, from the end of the warm-up on.
+func (p *play) observe(ctx context.Context) (o Outcome) {
+	var sum Use
+	for tick := time.NewTicker(time.Second); ; {
+		select {
+		case <-ctx.Done():
+			tick.Stop()
+			o.Utilisation = float64(sum.Running) / float64(max(1, sum.Total))
+			o.Held = float64(sum.Total-sum.Running-sum.Free) / float64(max(1, sum.Total))
+			return o
+		case <-tick.C:
+		}
+		if time.Now().Before(p.measureFrom) {
+			continue
+		}
+		u := p.world.Use()
+		sum = Use{sum.Total + u.Total, sum.Running + u.Running, sum.Free + u.Free}
+	}
+}
+
+// submit has submitter i submit until ctx ends. Killed, it comes back under the
+// same identity and knows nothing of its jobs.
+func (p *play) submit(ctx context.Context, i int) {
+	rnd := rand.New(rand.NewPCG(p.Seed, uint64(i)+1))
+	order := p.world.ids()
+	rnd.Shuffle(len(order), func(a, b int) { order[a], order[b] = order[b], order[a] }) // everybody is somewhere else
+	for number := 0; ctx.Err() == nil; number++ {
+		life, kill := p.life(rnd)
+		s := p.world.Submitter(life, p2ppeer.ID(fmt.Sprintf("submitter%02d", i)))
+		need := reservation.Need{Job: fmt.Sprintf("%d/%d", i, number), N: p.ranks(rnd), R: p.Replicas}
+		r := JobRecord{Submitter: i, Slots: need.N * need.R}
+		began := time.Now()
+		p.job(ctx, s, need, order, rnd, &r)
+		kill()
+		if !began.Before(p.measureFrom) {
+			p.mu.Lock()
+			p.jobs = append(p.jobs, r)
+			p.mu.Unlock()
+		}
+	}
+}
+
+// life returns a context that ends when a submitter is killed.
+func (p *play) life(rnd *rand.Rand) (context.Context, context.CancelFunc) {
+	if p.Crash == 0 {
+		return context.WithCancel(context.Background())
+	}
+	return context.WithTimeout(context.Background(), time.Duration(rnd.ExpFloat64()*float64(p.Crash)))
+}
+
+// ranks draws a job's size, from a quarter of the mean to seven quarters.
+func (p *play) ranks(rnd *rand.Rand) int {
+	mean := p.Demand * float64(p.Peers*p.Slots) / float64(p.Submitters*p.Replicas)
+	return max(1, int(mean*(0.25+1.5*rnd.Float64())+0.5))
+}
+
+// job waits for slots, and runs.
+func (p *play) job(ctx context.Context, s *Submitter, need reservation.Need, order []p2ppeer.ID, rnd *rand.Rand, r *JobRecord) {
+	began := time.Now()
+	reserved := p.reserve(ctx, s, need, order, rnd, r)
+	r.Waited = time.Since(began)
+	if reserved == nil {
+		return
+	}
+	if !pause(s.killed, time.Duration(rnd.ExpFloat64()*float64(staging))) {
+		return // its leases end
+	}
+	defer p.end(s, reserved)
+	for _, err := range p.start(s, reserved) {
+		if err != nil {
+			return
+		}
+	}
+	r.Ran = pause(s.killed, time.Duration(rnd.ExpFloat64()*float64(p.Run)))
+}
+
+// reserve does as p2prun does: it tries until it has all its slots.
+func (p *play) reserve(ctx context.Context, s *Submitter, need reservation.Need, order []p2ppeer.ID, rnd *rand.Rand, r *JobRecord) *reservation.Reservation {
+	for ; ctx.Err() == nil && s.killed.Err() == nil; r.Attempts++ {
+		if !pause(s.killed, discovering) {
+			return nil
+		}
+		candidates, enough := p.candidates(need, order)
+		if !enough && !pause(s.killed, exhausting-discovering) {
+			return nil
+		}
+		reserved, err := reservation.Reserve(s.killed, s, candidates, need)
+		if err == nil {
+			return reserved
+		}
+		pause(s.killed, reservation.Backoff(r.Attempts, rnd))
+	}
+	return nil
+}
+
+// candidates returns what discovery finds: of the peers that answer and have free
+// slots the nearest, as many as are needed with the overbooking; and whether they
+// would do. Of the silent and the dead it finds those that have fallen so just now.
+func (p *play) candidates(need reservation.Need, order []p2ppeer.ID) (found []reservation.Candidate, enough bool) {
+	slots := 0
+	for _, c := range p.world.Offers(order) {
+		if c.Slots == 0 {
+			continue
+		}
+		found = append(found, c)
+		if p.world.peers[c.Peer].Fault == None {
+			slots += min(c.Slots, need.N)
+		}
+		if slots >= need.N*need.R*3/2 {
+			break
+		}
+	}
+	return found, slots >= need.N*need.R
+}
+
+// start brings the processes to all peers at once.
+func (p *play) start(s *Submitter, reserved *reservation.Reservation) []error {
+	errs := make([]error, len(reserved.Placements))
+	ctx, cancel := context.WithTimeout(context.Background(), exhausting)
+	defer cancel()
+	var wg sync.WaitGroup
+	for i, pl := range reserved.Placements {
+		wg.Go(func() { errs[i] = s.Start(ctx, pl.Peer, reserved.Job, pl.Key) })
+	}
+	wg.Wait()
+	return errs
+}
+
+// end has the peers find that a job's processes are gone, and gives back what has
+// not started.
+func (p *play) end(s *Submitter, reserved *reservation.Reservation) {
+	if s.killed.Err() != nil {
+		time.Sleep(noticing)
+	}
+	for _, pl := range reserved.Placements {
+		p.world.Gone(pl.Peer, pl.Key)
+	}
+}
+
+// pause lets d pass; false says that ctx has ended before.
+func pause(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,208 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/p2pmpi/p2pmpi/reservation"
+)
+
+// A Kind says what was done to slots of a peer.
+type Kind byte
+
+// The kinds of operations. All but the last two are a submitter's calls that the
+// peer has carried out; what it refuses is no operation.
+const (
+	Granted   Kind = iota + 1 // slots are held under a key, or a hold has grown
+	Confirmed                 // slots of a key are kept, the rest is given back
+	Redeemed                  // the key's processes are started
+	Withdrawn                 // the submitter's job gives back what it has not started
+	Abandoned                 // the submitter has not taken the grant of this key
+	Released                  // by the peer itself: the key's processes are gone
+	Observed                  // nothing was done: the peer was looked at
+)
+
+var kindNames = [...]string{Granted: "granted", Confirmed: "confirmed", Redeemed: "redeemed", Withdrawn: "withdrawn",
+	Abandoned: "abandoned", Released: "released", Observed: "observed"}
+
+// String names the kind in one word.
+func (k Kind) String() string {
+	if k > 0 && int(k) < len(kindNames) {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("kind %d", byte(k))
+}
+
+// An Operation is one call on a peer's slots that succeeded.
+type Operation struct {
+	At        time.Time
+	Kind      Kind
+	Peer      p2ppeer.ID
+	Submitter p2ppeer.ID // of Granted, Confirmed, Redeemed, Withdrawn
+	Job       string     // of Granted, Redeemed, Withdrawn
+	Key       reservation.Key
+	Slots     int       // of Granted, Confirmed, Redeemed: that the key has now
+	Expires   time.Time // of Granted
+	Free      int       // slots that the peer says are nobody's, afterwards
+}
+
+// A Violation is a promise that a history breaks.
+type Violation struct {
+	Promise string // S1, S2, S3 or S4
+	Operation
+	What string
+}
+
+// String says which promise was broken, by what, at which peer.
+func (v Violation) String() string {
+	return fmt.Sprintf("%s: %s at %s: %s by %q of %s: %s", v.Promise, v.At.Format("15:04:05.000"), v.Peer, v.Kind, v.Job, v.Submitter, v.What)
+}
+
+// A History is what was done at peers, in the order in which each peer did it.
+type History struct {
+	Limits     map[p2ppeer.ID]reservation.Limits // the owners'
+	Operations []Operation
+}
+
+// Check returns the promises that the history breaks, in the order in which it
+// does. An empty result says that S1 to S3 hold throughout and that, as S4 asks,
+// no slot was missing when nobody could believe to have it: at any operation, and
+// so at the last of each peer.
+func (h *History) Check() []Violation {
+	peers := map[p2ppeer.ID]*account{}
+	var broken []Violation
+	for _, op := range h.Operations {
+		a := peers[op.Peer]
+		if a == nil {
+			a = &account{limits: h.Limits[op.Peer], claims: map[reservation.Key]*claim{}}
+			peers[op.Peer] = a
+		}
+		broken = append(broken, a.judge(op)...)
+	}
+	return broken
+}
+
+// An account is what others may believe to have of a peer's slots.
+type account struct {
+	limits reservation.Limits
+	claims map[reservation.Key]*claim
+	broken []Violation // by the operation that is judged
+}
+
+// A claim is what the holder of a key may believe.
+type claim struct {
+	submitter p2ppeer.ID
+	job       string
+	slots     int
+	until     time.Time
+	state     reservation.State
+}
+
+// over reports whether the claim's lease has ended at now.
+func (c *claim) over(now time.Time) bool {
+	return c.state != reservation.Running && !now.Before(c.until)
+}
+
+// judge takes op in and returns what it breaks.
+func (a *account) judge(op Operation) []Violation {
+	a.broken = nil
+	switch op.Kind {
+	case Granted:
+		a.granted(op)
+	case Confirmed:
+		if c := a.known(op); c != nil {
+			c.state, c.slots, c.until = reservation.Confirmed, op.Slots, op.At.Add(reservation.ConfirmedLease)
+		}
+	case Redeemed:
+		if c := a.known(op); c != nil {
+			if c.state != reservation.Confirmed || c.job != op.Job || c.slots != op.Slots {
+				a.breaks("S1", op, "%d slots, of a key that is %v with %d of job %q", op.Slots, c.state, c.slots, c.job)
+			}
+			c.state, c.slots = reservation.Running, op.Slots
+		}
+	case Withdrawn:
+		for key, c := range a.claims {
+			if c.submitter == op.Submitter && c.job == op.Job && c.state != reservation.Running {
+				delete(a.claims, key)
+			}
+		}
+	case Abandoned:
+		if c := a.claims[op.Key]; c != nil && c.state == reservation.Held {
+			delete(a.claims, op.Key)
+		}
+	case Released:
+		delete(a.claims, op.Key)
+	}
+	a.count(op)
+	return a.broken
+}
+
+// granted takes in a hold, new or grown.
+func (a *account) granted(op Operation) {
+	c := a.claims[op.Key]
+	switch {
+	case !a.limits.Admits(op.Submitter):
+		a.breaks("S3", op, "its owner does not admit that submitter")
+	case c == nil && op.Expires.Sub(op.At) > reservation.HoldBase+time.Duration(op.Slots)*reservation.HoldPerSlot:
+		a.breaks("S2", op, "held until %v, longer than a lease", op.Expires.Format("15:04:05.000"))
+	case c != nil && (c.submitter != op.Submitter || c.job != op.Job || c.state == reservation.Running):
+		a.breaks("S1", op, "with a key of %q of %s that is %v", c.job, c.submitter, c.state)
+	case c != nil && c.over(op.At):
+		a.breaks("S2", op, "with a key whose lease was over at %v", c.until.Format("15:04:05.000"))
+	case c != nil && op.Expires.After(c.until):
+		a.breaks("S2", op, "its lease has grown without a confirmation")
+	}
+	state := reservation.Held
+	if c != nil {
+		state = c.state
+	}
+	a.claims[op.Key] = &claim{submitter: op.Submitter, job: op.Job, slots: op.Slots, until: op.Expires, state: state}
+}
+
+// known returns the claim that op is about, if its submitter may have it.
+func (a *account) known(op Operation) *claim {
+	c := a.claims[op.Key]
+	switch {
+	case c == nil:
+		a.breaks("S1", op, "with a key that is nobody's")
+	case c.submitter != op.Submitter:
+		a.breaks("S1", op, "with a key of %s", c.submitter)
+	case c.over(op.At):
+		a.breaks("S2", op, "its lease was over at %v", c.until.Format("15:04:05.000"))
+	case op.Slots < 1 || op.Slots > c.slots:
+		a.breaks("S1", op, "%d slots of %d", op.Slots, c.slots)
+	}
+	return c
+}
+
+// count compares what is claimed with what there is.
+func (a *account) count(op Operation) {
+	claimed := 0
+	var jobs []string
+	for _, c := range a.claims {
+		if c.over(op.At) {
+			continue
+		}
+		claimed += c.slots
+		jobs = append(jobs, string(c.submitter)+"/"+c.job)
+	}
+	slices.Sort(jobs)
+	jobs = slices.Compact(jobs)
+	switch {
+	case claimed > a.limits.Slots:
+		a.breaks("S1", op, "%d slots are claimed of %d", claimed, a.limits.Slots)
+	case a.limits.MaxJobs > 0 && len(jobs) > a.limits.MaxJobs:
+		a.breaks("S3", op, "%d jobs, its owner allows %d", len(jobs), a.limits.MaxJobs)
+	case op.Free > a.limits.Slots-claimed:
+		a.breaks("S1", op, "says %d free, and %d of %d are claimed", op.Free, claimed, a.limits.Slots)
+	case op.Free < a.limits.Slots-claimed:
+		a.breaks("S4", op, "says %d free, and only %d of %d are claimed", op.Free, claimed, a.limits.Slots)
+	}
+}
+
+func (a *account) breaks(promise string, op Operation, format string, args ...any) {
+	a.broken = append(a.broken, Violation{promise, op, fmt.Sprintf(format, args...)})
+}

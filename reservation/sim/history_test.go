@@ -1,0 +1,187 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/p2pmpi/p2pmpi/reservation"
+)
+
+var start = time.Date(2011, 6, 1, 12, 0, 0, 0, time.UTC)
+
+// at is an operation of alice's job "j" with key 1 at peer p, seconds after start.
+func at(seconds int, kind Kind, slots, free int) Operation {
+	op := Operation{At: start.Add(time.Duration(seconds) * time.Second), Kind: kind, Peer: "p",
+		Submitter: "alice", Job: "j", Key: reservation.Key{1}, Slots: slots, Free: free}
+	if kind == Granted {
+		op.Expires = op.At.Add(reservation.HoldBase + time.Duration(slots)*reservation.HoldPerSlot)
+	}
+	return op
+}
+
+// of has another submitter do op, with a key of its own.
+func of(submitter p2ppeer.ID, op Operation) Operation {
+	op.Submitter, op.Key = submitter, reservation.Key{byte(len(submitter))}
+	return op
+}
+
+func TestHistories(t *testing.T) {
+	lasting := func(op Operation, d time.Duration) Operation { op.Expires = op.At.Add(d); return op }
+	under := func(key byte, op Operation) Operation { op.Key = reservation.Key{key}; return op }
+	limits := reservation.Limits{Slots: 4, MaxJobs: 2, Deny: []p2ppeer.ID{"mallory"}}
+	for _, tt := range []struct {
+		name string
+		want string // the promise broken first; "" is none
+		ops  []Operation
+	}{
+		{"a job's life", "", []Operation{at(0, Granted, 3, 1), at(1, Confirmed, 2, 2), at(5, Redeemed, 2, 2), at(500, Released, 0, 4)}},
+		{"a hold that ends with its lease", "", []Operation{at(0, Granted, 3, 1), at(33, Observed, 0, 4)}},
+		{"a hold that grows", "", []Operation{at(0, Granted, 1, 3), lasting(at(2, Granted, 3, 1), 29*time.Second), at(3, Withdrawn, 0, 4)}},
+		{"two jobs after each other", "", []Operation{at(0, Granted, 4, 0), at(1, Abandoned, 0, 4), of("bob", at(2, Granted, 4, 0))}},
+		{"a slot twice", "S1", []Operation{at(0, Granted, 3, 1), of("bob", at(1, Granted, 2, 0))}},
+		{"a running job's slot", "S1", []Operation{at(0, Granted, 4, 0), at(1, Confirmed, 4, 0), at(2, Redeemed, 4, 0), of("bob", at(900, Granted, 1, 0))}},
+		{"more free than there are", "S1", []Operation{at(0, Granted, 3, 2)}},
+		{"a key redeemed twice", "S1", []Operation{at(0, Granted, 1, 3), at(1, Confirmed, 1, 3), at(2, Redeemed, 1, 3), at(3, Redeemed, 1, 3)}},
+		{"a hold redeemed", "S1", []Operation{at(0, Granted, 1, 3), at(2, Redeemed, 1, 3)}},
+		{"a key of somebody else", "S1", []Operation{at(0, Granted, 1, 3), under(1, of("bob", at(1, Confirmed, 1, 3)))}},
+		{"a key of nobody", "S1", []Operation{at(0, Confirmed, 1, 4)}},
+		{"a key handed out twice", "S1", []Operation{at(0, Granted, 1, 3), under(1, of("bob", at(1, Granted, 1, 3)))}},
+		{"more confirmed than held", "S1", []Operation{at(0, Granted, 1, 3), at(1, Confirmed, 2, 2)}},
+		{"confirmed too late", "S2", []Operation{at(0, Granted, 1, 3), at(31, Confirmed, 1, 3)}},
+		{"redeemed too late", "S2", []Operation{at(0, Granted, 1, 3), at(1, Confirmed, 1, 3), at(61, Redeemed, 1, 3)}},
+		{"held for an hour", "S2", []Operation{lasting(at(0, Granted, 1, 3), time.Hour)}},
+		{"prolonged by asking again", "S2", []Operation{at(0, Granted, 1, 3), at(20, Granted, 1, 3)}},
+		{"who is not admitted", "S3", []Operation{of("mallory", at(0, Granted, 1, 3))}},
+		{"too many jobs", "S3", []Operation{at(0, Granted, 1, 3), of("bob", at(0, Granted, 1, 2)), of("ludwig", at(0, Granted, 1, 1))}},
+		{"kept after its lease", "S4", []Operation{at(0, Granted, 3, 1), at(33, Observed, 0, 1)}},
+		{"kept after its job", "S4", []Operation{at(0, Granted, 1, 3), at(1, Confirmed, 1, 3), at(2, Redeemed, 1, 3), at(3, Released, 0, 3)}},
+		{"kept after being given back", "S4", []Operation{at(0, Granted, 1, 3), at(1, Withdrawn, 0, 3)}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			h := History{Limits: map[p2ppeer.ID]reservation.Limits{"p": limits}, Operations: tt.ops}
+			got := ""
+			broken := h.Check()
+			if len(broken) > 0 {
+				got = broken[0].Promise
+			}
+			if got != tt.want {
+				t.Errorf("got %q, want %q: %v", got, tt.want, broken)
+			}
+		})
+	}
+}
+
+// A mutant is a ledger that is wrong in one way.
+type mutant struct {
+	*reservation.Ledger
+	slow        time.Duration // so late it ends a lease
+	keeps       bool          // what a submitter gives back
+	leaks       bool          // what its processes had
+	twice       bool          // redeems again
+	redeemed    map[reservation.Key]int
+	everlasting bool // grants for an hour, and means it
+}
+
+func (m *mutant) Hold(q reservation.Request, key reservation.Key, now time.Time) (reservation.Grant, error) {
+	g, err := m.Ledger.Hold(q, key, now)
+	if m.everlasting {
+		g.Expires = g.Expires.Add(time.Hour)
+	}
+	return g, err
+}
+
+func (m *mutant) Confirm(key reservation.Key, submitter p2ppeer.ID, slots int, now time.Time) error {
+	return m.Ledger.Confirm(key, submitter, slots, now.Add(-m.slow))
+}
+
+func (m *mutant) Redeem(key reservation.Key, job string, submitter p2ppeer.ID, now time.Time) (int, error) {
+	slots, err := m.Ledger.Redeem(key, job, submitter, now.Add(-m.slow))
+	if m.twice && err != nil && m.redeemed[key] > 0 {
+		return m.redeemed[key], nil
+	}
+	if err == nil {
+		m.redeemed[key] = slots
+	}
+	return slots, err
+}
+
+func (m *mutant) Expire(now time.Time) []reservation.Key { return m.Ledger.Expire(now.Add(-m.slow)) }
+
+func (m *mutant) Withdraw(job string, submitter p2ppeer.ID) {
+	if !m.keeps {
+		m.Ledger.Withdraw(job, submitter)
+	}
+}
+
+func (m *mutant) Release(key reservation.Key) {
+	if !m.leaks {
+		m.Ledger.Release(key)
+	}
+}
+
+// TestBrokenLedgers has a few jobs, one with a denied submitter, one that is left
+// to its lease and one that starts twice, at a peer that breaks a promise.
+func TestBrokenLedgers(t *testing.T) {
+	limits := reservation.Limits{Slots: 2, MaxJobs: 1, Deny: []p2ppeer.ID{"mallory"}}
+	ledger := func(change func(*reservation.Limits)) *mutant {
+		l := limits
+		change(&l)
+		return &mutant{Ledger: reservation.NewLedger(l), redeemed: map[reservation.Key]int{}}
+	}
+	same := func(*reservation.Limits) {}
+	for _, tt := range []struct {
+		name, want string
+		ledger     *mutant
+		wrong      func(*mutant)
+	}{
+		{"nothing", "", ledger(same), func(*mutant) {}},
+		{"one slot more", "S1", ledger(func(l *reservation.Limits) { l.Slots++ }), func(*mutant) {}},
+		{"redeems twice", "S1", ledger(same), func(m *mutant) { m.twice = true }},
+		{"late ends of leases", "S2", ledger(same), func(m *mutant) { m.slow = time.Minute }},
+		{"long leases", "S2", ledger(same), func(m *mutant) { m.everlasting = true }},
+		{"admits everybody", "S3", ledger(func(l *reservation.Limits) { l.Deny = nil }), func(*mutant) {}},
+		{"takes every job", "S3", ledger(func(l *reservation.Limits) { l.MaxJobs = 0 }), func(*mutant) {}},
+		{"keeps what is given back", "S4", ledger(same), func(m *mutant) { m.keeps = true }},
+		{"leaks slots of jobs that ran", "S4", ledger(same), func(m *mutant) { m.leaks = true }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				tt.wrong(tt.ledger)
+				w := NewWorld(20*time.Millisecond, &Peer{ID: "p", Limits: limits, Ledger: tt.ledger})
+				exercise(t.Context(), w)
+				w.Observe()
+				broken := w.History().Check()
+				found := slices.ContainsFunc(broken, func(v Violation) bool { return v.Promise == tt.want })
+				if tt.want == "" && len(broken) > 0 || tt.want != "" && !found {
+					t.Errorf("want %q, got %v", tt.want, broken)
+				}
+			})
+		})
+	}
+}
+
+// exercise does everything that a promise is about; what is refused is let be.
+func exercise(ctx context.Context, w *World) {
+	alice, bob, mallory := w.Submitter(ctx, "alice"), w.Submitter(ctx, "bob"), w.Submitter(ctx, "mallory")
+	_, _ = mallory.Hold(ctx, "p", "m", 1)
+	_, _ = bob.Hold(ctx, "p", "b", 1)
+	_ = bob.Release(ctx, "p", "b")
+	a, _ := alice.Hold(ctx, "p", "a", 1)
+	_ = alice.Confirm(ctx, "p", a.Key, 1)
+	_ = alice.Start(ctx, "p", "a", a.Key)
+	_ = alice.Start(ctx, "p", "a", a.Key)
+	w.Gone("p", a.Key)
+	b, _ := bob.Hold(ctx, "p", "late", 2)
+	time.Sleep(reservation.HoldBase + 3*reservation.HoldPerSlot) // virtual: the lease ends
+	_ = bob.Confirm(ctx, "p", b.Key, 2)
+	for i := range 3 { // more than one slot more
+		_, _ = bob.Hold(ctx, "p", fmt.Sprint("more", i), 1)
+	}
+	_, _ = bob.Hold(ctx, "p", "more0", 3)
+}

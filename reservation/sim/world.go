@@ -1,0 +1,256 @@
+package sim
+
+import (
+	"context"
+	"encoding/binary"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/p2pmpi/p2pmpi/reservation"
+)
+
+// A Ledger is what a peer decides with: a [reservation.Ledger], or in a test one
+// that breaks a promise.
+type Ledger interface {
+	Hold(q reservation.Request, key reservation.Key, now time.Time) (reservation.Grant, error)
+	Confirm(key reservation.Key, submitter p2ppeer.ID, slots int, now time.Time) error
+	Redeem(key reservation.Key, job string, submitter p2ppeer.ID, now time.Time) (int, error)
+	Release(key reservation.Key)
+	Abandon(key reservation.Key)
+	Withdraw(job string, submitter p2ppeer.ID)
+	Expire(now time.Time) []reservation.Key
+	Snapshot() reservation.Status
+}
+
+// A Fault is what is wrong with a peer.
+type Fault byte
+
+// The faults, from nothing to nobody there.
+const (
+	None   Fault = iota
+	Silent       // carries out what it is asked, and never answers
+	Dead         // there is nobody
+)
+
+// A Peer has slots.
+type Peer struct {
+	ID     p2ppeer.ID
+	Limits reservation.Limits
+	Fault  Fault
+	Ledger Ledger
+}
+
+// A World is peers, and the links to them.
+type World struct {
+	RTT time.Duration // between a submitter and a peer
+
+	mu      sync.Mutex
+	peers   map[p2ppeer.ID]*Peer
+	keys    uint64 // handed out
+	history History
+}
+
+// NewWorld returns a world with these peers. A peer without a ledger gets a real one.
+func NewWorld(rtt time.Duration, peers ...*Peer) *World {
+	w := &World{RTT: rtt, peers: map[p2ppeer.ID]*Peer{}, history: History{Limits: map[p2ppeer.ID]reservation.Limits{}}}
+	for _, p := range peers {
+		if p.Ledger == nil {
+			p.Ledger = reservation.NewLedger(p.Limits)
+		}
+		w.peers[p.ID] = p
+		w.history.Limits[p.ID] = p.Limits
+	}
+	return w
+}
+
+// ids returns the peers by name.
+func (w *World) ids() []p2ppeer.ID { return slices.Sorted(maps.Keys(w.peers)) }
+
+// Use says what slots do.
+type Use struct{ Total, Running, Free int }
+
+// Use returns what the slots of all peers do now that answer.
+func (w *World) Use() (u Use) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.peers {
+		if p.Fault == None {
+			p.Ledger.Expire(time.Now())
+			s := p.Ledger.Snapshot()
+			u.Total, u.Running, u.Free = u.Total+s.Total, u.Running+s.Running, u.Free+s.Free
+		}
+	}
+	return u
+}
+
+// Observe has the history tell what every peer says of its slots now.
+func (w *World) Observe() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.peers {
+		w.record(p, Operation{Kind: Observed})
+	}
+}
+
+// History returns what has been done so far.
+func (w *World) History() *History {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	h := w.history
+	return &h
+}
+
+// record notes what p has done just now. w.mu is held.
+func (w *World) record(p *Peer, op Operation) {
+	op.At, op.Peer = time.Now(), p.ID
+	p.Ledger.Expire(op.At)
+	op.Free = p.Ledger.Snapshot().Free
+	w.history.Operations = append(w.history.Operations, op)
+}
+
+// A Submitter is a [reservation.Requester]. Killed, it sends nothing any more and
+// hears nothing.
+type Submitter struct {
+	ID     p2ppeer.ID
+	world  *World
+	killed context.Context
+}
+
+// Submitter returns the submitter of that name, alive until the context ends.
+func (w *World) Submitter(killed context.Context, id p2ppeer.ID) *Submitter {
+	return &Submitter{ID: id, world: w, killed: killed}
+}
+
+// travel lets half a round trip pass.
+func (s *Submitter) travel(ctx context.Context) error {
+	select {
+	case <-time.After(s.world.RTT / 2):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-s.killed.Done():
+		return s.killed.Err()
+	}
+}
+
+// call carries do to a peer and its outcome back. An answer that nobody takes any
+// more is followed by undo, as a stream that is reset is.
+func (s *Submitter) call(ctx context.Context, peer p2ppeer.ID, do func(*Peer) error, undo func(*Peer)) error {
+	if s.killed.Err() != nil {
+		return s.killed.Err()
+	}
+	if err := s.travel(ctx); err != nil {
+		return err
+	}
+	p := s.world.peers[peer]
+	if p.Fault == Dead {
+		return s.wait(ctx, reservation.Unreachable)
+	}
+	s.world.mu.Lock()
+	err := do(p)
+	s.world.mu.Unlock()
+	lost := s.travel(ctx)
+	if p.Fault == Silent && lost == nil {
+		lost = s.wait(ctx, reservation.Silent)
+	}
+	if lost != nil && err == nil {
+		time.AfterFunc(s.world.RTT/2, func() {
+			s.world.mu.Lock()
+			defer s.world.mu.Unlock()
+			undo(p)
+		})
+	}
+	if lost != nil {
+		return lost
+	}
+	return err
+}
+
+// wait lets the time pass that the caller gives, and says why for nothing.
+func (s *Submitter) wait(ctx context.Context, why reservation.Reason) error {
+	select {
+	case <-ctx.Done():
+	case <-s.killed.Done():
+	}
+	return why
+}
+
+// Hold asks a peer for slots.
+func (s *Submitter) Hold(ctx context.Context, peer p2ppeer.ID, job string, slots int) (g reservation.Grant, err error) {
+	err = s.call(ctx, peer, func(p *Peer) (err error) {
+		g, err = p.Ledger.Hold(reservation.Request{Job: job, Submitter: s.ID, Slots: slots}, s.world.key(), time.Now())
+		if err == nil {
+			s.world.record(p, Operation{Kind: Granted, Submitter: s.ID, Job: job, Key: g.Key, Slots: g.Slots, Expires: g.Expires})
+		}
+		return err
+	}, func(p *Peer) {
+		p.Ledger.Abandon(g.Key)
+		s.world.record(p, Operation{Kind: Abandoned, Key: g.Key})
+	})
+	return g, err
+}
+
+// key draws a key that nobody has. w.mu is held.
+func (w *World) key() (k reservation.Key) {
+	w.keys++
+	binary.BigEndian.PutUint64(k[:], w.keys)
+	return k
+}
+
+// Confirm keeps slots of those that key holds at a peer.
+func (s *Submitter) Confirm(ctx context.Context, peer p2ppeer.ID, key reservation.Key, slots int) error {
+	return s.call(ctx, peer, func(p *Peer) error {
+		err := p.Ledger.Confirm(key, s.ID, slots, time.Now())
+		if err == nil {
+			s.world.record(p, Operation{Kind: Confirmed, Submitter: s.ID, Key: key, Slots: slots})
+		}
+		return err
+	}, func(*Peer) {})
+}
+
+// Release gives back what job holds at a peer and has not started.
+func (s *Submitter) Release(ctx context.Context, peer p2ppeer.ID, job string) error {
+	return s.call(ctx, peer, func(p *Peer) error {
+		p.Ledger.Withdraw(job, s.ID)
+		s.world.record(p, Operation{Kind: Withdrawn, Submitter: s.ID, Job: job})
+		return nil
+	}, func(*Peer) {})
+}
+
+// Start brings the processes of job to the peer that holds key for them.
+func (s *Submitter) Start(ctx context.Context, peer p2ppeer.ID, job string, key reservation.Key) error {
+	return s.call(ctx, peer, func(p *Peer) error {
+		slots, err := p.Ledger.Redeem(key, job, s.ID, time.Now())
+		if err == nil {
+			s.world.record(p, Operation{Kind: Redeemed, Submitter: s.ID, Job: job, Key: key, Slots: slots})
+		}
+		return err
+	}, func(*Peer) {})
+}
+
+// Gone is a peer's own finding that the processes of key have ended.
+func (w *World) Gone(peer p2ppeer.ID, key reservation.Key) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p := w.peers[peer]
+	p.Ledger.Release(key)
+	w.record(p, Operation{Kind: Released, Key: key})
+}
+
+// Offers returns what each peer would offer now, in the order given; one that is
+// dead would, if it were not.
+func (w *World) Offers(order []p2ppeer.ID) []reservation.Candidate {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	cs := make([]reservation.Candidate, len(order))
+	for i, id := range order {
+		p := w.peers[id]
+		p.Ledger.Expire(time.Now())
+		cs[i] = reservation.Candidate{Peer: id, Slots: p.Ledger.Snapshot().Free}
+	}
+	return cs
+}
