@@ -83,12 +83,15 @@ type Config struct {
 	NAT bool
 
 	// Reachability is what the owner knows of it. Auto finds out, maps ports, and
-	// has the supernodes relay until others are known to get through. Public: they
+	// has others relay until some are known to get through. Public: they
 	// do. Private: nobody does, so start only when a supernode relays.
 	Reachability Reachability
 
-	// RelayPeers is how many peers of the network others may reach through this
-	// one, 0 for none: who asks has reached this one, so it can help. RelayData and
+	// Relay allows peers of the network to be reached through this one. Those to whom
+	// it is a supernode ask at once; all others when it is found to be public.
+	Relay bool
+
+	// RelayPeers is how many may be reached so. RelayData and
 	// RelayTime, in MiB each way and from its beginning, are what a circuit has; 0
 	// is no limit. A job whose circuit ends loses a peer, so the limits are there
 	// against abuse and far above what jobs need.
@@ -143,6 +146,7 @@ func DefaultConfig() Config {
 		MDNS:          true,
 		NAT:           true,
 		Reachability:  Auto,
+		Relay:         true,
 		RelayPeers:    256,
 		RelayData:     64 << 10,
 		RelayTime:     24 * time.Hour,
@@ -218,8 +222,8 @@ func (c Config) Validate() error {
 	if c.Reachability != Auto && c.Reachability != Public && c.Reachability != Private {
 		wrong("reachability %q: want auto, public or private", c.Reachability)
 	}
-	if c.RelayPeers < 0 || c.RelayPeers > maxRelayPeers {
-		wrong("relay-peers %d: want 0 to %d", c.RelayPeers, maxRelayPeers)
+	if c.RelayPeers < 1 || c.RelayPeers > maxRelayPeers {
+		wrong("relay-peers %d: want 1 to %d, or --relay=false", c.RelayPeers, maxRelayPeers)
 	}
 	if c.RelayData < 0 || c.RelayData > math.MaxInt64>>20 || c.RelayTime < 0 {
 		wrong("relay-data %d, relay-time %v: want 0 (no limit) or more", c.RelayData, c.RelayTime)

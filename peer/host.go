@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -16,13 +17,13 @@ import (
 	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/core/protocol"
+	"github.com/libp2p/go-libp2p/p2p/host/observedaddrs"
 	rcmgr "github.com/libp2p/go-libp2p/p2p/host/resource-manager"
 	"github.com/libp2p/go-libp2p/p2p/muxer/yamux"
 	"github.com/libp2p/go-libp2p/p2p/net/connmgr"
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 	circuitproto "github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/proto"
 	circuit "github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/relay"
-	"github.com/libp2p/go-libp2p/p2p/protocol/holepunch"
 	"github.com/libp2p/go-libp2p/p2p/security/noise"
 	libp2ptls "github.com/libp2p/go-libp2p/p2p/security/tls"
 	quic "github.com/libp2p/go-libp2p/p2p/transport/quic"
@@ -33,7 +34,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/p2pmpi/p2pmpi/internal/version"
-	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
+	"github.com/p2pmpi/p2pmpi/peer/internal/punch"
 	"github.com/p2pmpi/p2pmpi/peer/internal/relay"
 )
 
@@ -42,10 +43,19 @@ var protocolVersion = fmt.Sprintf("%s%d", protocolPrefix, version.Protocol)
 
 const protocolPrefix = "p2pmpi/"
 
+// observers is how many peers at different addresses must have seen this one at an
+// address before it is told to others. Libp2p wants four, and many a network has fewer
+// peers that are not behind address translation themselves. One could lie.
+const observers = 2
+
+// wantObservers sets that, for all hosts of the process.
+var wantObservers = sync.OnceFunc(func() { observedaddrs.ActivationThresh = observers })
+
 // newHost starts the libp2p host that cfg describes. Its metrics go to reg, a
-// registry of its own since several peers can share a process; punches hears what comes of
-// hole punching.
-func newHost(cfg Config, key crypto.PrivKey, reg prometheus.Registerer, punches *connection.Punches) (host.Host, error) {
+// registry of its own since several peers can share a process. Without cfg.NAT it needs no
+// puncher.
+func newHost(cfg Config, key crypto.PrivKey, reg prometheus.Registerer, puncher *punch.Puncher) (host.Host, error) {
+	wantObservers()
 	listen, err := listenAddrs(cfg)
 	if err != nil {
 		return nil, err
@@ -77,7 +87,7 @@ func newHost(cfg Config, key crypto.PrivKey, reg prometheus.Registerer, punches 
 		libp2p.ConnectionManager(conns),
 		libp2p.PrometheusRegisterer(reg),
 	}
-	h, err := libp2p.New(append(options, reachability(cfg, punches)...)...)
+	h, err := libp2p.New(append(options, reachability(cfg, puncher)...)...)
 	if err != nil {
 		return nil, fmt.Errorf("start libp2p: %w", err)
 	}
@@ -123,11 +133,11 @@ func portsFree(listen []ma.Multiaddr) error {
 // reachability is how a peer is reached behind address translation. Which relays it
 // uses, and whether it is one, is decided in startRelays. Who knows whether others
 // get through neither asks them nor the router.
-func reachability(cfg Config, punches *connection.Punches) []libp2p.Option {
+func reachability(cfg Config, puncher *punch.Puncher) []libp2p.Option {
 	if !cfg.NAT {
 		return []libp2p.Option{libp2p.DisableRelay()}
 	}
-	options := []libp2p.Option{libp2p.EnableRelay(), libp2p.EnableHolePunching(holepunch.WithTracer(punches))}
+	options := []libp2p.Option{libp2p.EnableRelay(), puncher.Option()}
 	switch cfg.Reachability {
 	case Public:
 		return append(options, libp2p.ForceReachabilityPublic(), libp2p.EnableAutoNATv2())

@@ -18,6 +18,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/internal/loopback"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/peer/internal/punch"
 	"github.com/p2pmpi/p2pmpi/peer/internal/relay"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/job"
@@ -31,13 +32,20 @@ func (p *Peer) startHost() error {
 		// Ports belong to the volunteer that this machine may have as well.
 		p.cfg.Listen = anyPort(p.cfg.Listen)
 	}
-	h, err := newHost(p.cfg, p.key, p.registry, p.punches)
+	puncher := punch.New(p.registry, p.punches, p.log)
+	h, err := newHost(p.cfg, p.key, p.registry, puncher)
 	if err != nil {
 		return err
 	}
 	wrapped := loopback.Wrap(h) // a submitter may use its own slots
 	p.host = wrapped
 	p.owns("host", wrapped.Close)
+	if p.cfg.NAT {
+		if err := puncher.Start(h); err != nil {
+			return fmt.Errorf("start hole punching: %w", err)
+		}
+		p.owns("hole punching", puncher.Close)
+	}
 	if err := p.startVersionCheck(); err != nil {
 		return err
 	}
@@ -48,18 +56,18 @@ func (p *Peer) startHost() error {
 // supernode to relay.
 const reservedTimeout = 5 * time.Second
 
-// startRelays has supernodes relay for this peer, and this peer for others. The
-// supernodes are those to ask: they are who it knows before anybody reaches it.
+// startRelays has others relay for this peer, and this peer for others. Supernodes are
+// asked first: they are who it knows before anybody reaches it.
 func (p *Peer) startRelays(h host.Host) error {
 	if !p.cfg.NAT {
 		return nil
 	}
-	cfg := relay.Config{Network: p.cfg.Network, Log: p.log}
-	if p.role != SubmitOnly && p.cfg.Reachability != Private {
+	cfg := relay.Config{Network: p.cfg.Network, Public: p.cfg.Reachability == Public, Log: p.log}
+	if p.role != SubmitOnly && p.cfg.Relay && p.cfg.Reachability != Private {
 		cfg.Limits = relay.Limits{Peers: p.cfg.RelayPeers, Bytes: p.cfg.RelayData << 20, Time: p.cfg.RelayTime}
 	}
 	var err error
-	if p.cfg.Reachability != Public {
+	if !cfg.Public {
 		if cfg.Relays, err = addrInfos(p.cfg.Supernodes); err != nil {
 			return err
 		}

@@ -9,8 +9,11 @@
 //	   |                         |<------------------- Connect --|
 //	   |<====== circuit, encrypted from end to end, metered ====>|
 //
-// A peer reserves at each of its relays at once, without waiting to be told that
-// nobody reaches it, keeps the reservation, and asks again after a loss. Libp2p's own
+// A peer reserves at each of its supernodes at once, without waiting to be told that
+// nobody reaches it, keeps the reservation, and asks again after a loss. Where these
+// are fewer than three, it reserves at other peers, too: those that say that they relay
+// for everybody, as every peer does that others were found to reach and whose owner
+// allows it. So a relay that is lost has been replaced before. Libp2p's own
 // AutoRelay would advertise a relay only if that has a public address, and stay away
 // for an hour from one that refused.
 //

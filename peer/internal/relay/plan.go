@@ -16,11 +16,20 @@ const (
 	retryMax = time.Minute
 )
 
+// wanted is at how many relays a peer reserves, if there are so many: when one is lost
+// the others are there already.
+const wanted = 3
+
+// maxFound bounds the relays that are remembered besides those that were given.
+const maxFound = 64
+
 // A plan says at which relays this peer is to reserve, when, and by which addresses
-// it is reached then. It is a pure core.
+// it is reached then. It is a pure core. The relays that it was given are all asked;
+// of those found later as many as are wanted, in the order in which they were found.
 type plan struct {
 	relays map[p2ppeer.ID]*reserved
-	idle   bool // others reach this peer without
+	found  []p2ppeer.ID // those of relays that were not given
+	idle   bool         // others reach this peer without
 }
 
 // reserved is where things stand with one relay.
@@ -41,26 +50,74 @@ func newPlan(relays []p2ppeer.AddrInfo) *plan {
 	return p
 }
 
+// find notes a relay that is connected, or where it is now.
+func (p *plan) find(r p2ppeer.AddrInfo) {
+	switch known := p.relays[r.ID]; {
+	case known == nil && len(p.found) < maxFound:
+		p.relays[r.ID] = &reserved{addrs: r.Addrs, pause: retryMin}
+		p.found = append(p.found, r.ID)
+	case known != nil && slices.Contains(p.found, r.ID):
+		known.addrs = r.Addrs
+	}
+}
+
+// forget drops a relay that was found, unless it is being asked or has this peer reached.
+func (p *plan) forget(id p2ppeer.ID) {
+	if i, r := slices.Index(p.found, id), p.relays[id]; i >= 0 && !r.engaged() {
+		p.found = slices.Delete(p.found, i, i+1)
+		delete(p.relays, id)
+	}
+}
+
+// engaged reports whether a relay counts among those wanted.
+func (r *reserved) engaged() bool { return r.busy || !r.until.IsZero() }
+
 // due returns the relays to ask now, which are then being asked.
 func (p *plan) due(now time.Time) []p2ppeer.AddrInfo {
 	var out []p2ppeer.AddrInfo
-	for id, r := range p.relays {
-		if !p.idle && !r.busy && !now.Before(r.due) {
-			r.busy = true
-			out = append(out, p2ppeer.AddrInfo{ID: id, Addrs: r.addrs})
+	for {
+		id, ok := p.nextRelay()
+		if !ok || now.Before(p.relays[id].due) {
+			return out
 		}
+		r := p.relays[id]
+		r.busy = true
+		out = append(out, p2ppeer.AddrInfo{ID: id, Addrs: r.addrs})
 	}
-	return out
 }
 
 // next returns when to look again, if nothing happens before.
 func (p *plan) next() (when time.Time, ok bool) {
+	id, ok := p.nextRelay()
+	if !ok {
+		return time.Time{}, false
+	}
+	return p.relays[id].due, true
+}
+
+// nextRelay returns the relay that is to be asked before all others, if any is.
+func (p *plan) nextRelay() (next p2ppeer.ID, ok bool) {
+	if p.idle {
+		return "", false
+	}
+	engaged := 0
 	for _, r := range p.relays {
-		if !p.idle && !r.busy && (!ok || r.due.Before(when)) {
-			when, ok = r.due, true
+		if r.engaged() {
+			engaged++
 		}
 	}
-	return when, ok
+	sooner := func(id p2ppeer.ID) bool { return !ok || p.relays[id].due.Before(p.relays[next].due) }
+	for id, r := range p.relays {
+		if given := !slices.Contains(p.found, id); !r.busy && (given || r.engaged()) && sooner(id) {
+			next, ok = id, true
+		}
+	}
+	for _, id := range p.found {
+		if r := p.relays[id]; engaged < wanted && !r.engaged() && sooner(id) {
+			next, ok = id, true
+		}
+	}
+	return next, ok
 }
 
 // granted notes a reservation, which is renewed when half of its time is over.
@@ -70,14 +127,18 @@ func (p *plan) granted(id p2ppeer.ID, until time.Time, via []ma.Multiaddr, now t
 	r.due = now.Add(max(until.Sub(now)/2, retryMin))
 }
 
-// refused notes that a relay gave nothing. An earlier reservation may be left.
+// refused notes that a relay gave nothing. An earlier reservation may be left. One that
+// was found and has refused for long is forgotten: it is found again when it is met again.
 func (p *plan) refused(id p2ppeer.ID, now time.Time) {
 	r := p.relays[id]
 	r.busy, r.due = false, now.Add(r.pause)
-	r.pause = min(2*r.pause, retryMax)
 	if now.After(r.until) {
 		r.until = time.Time{}
 	}
+	if r.pause == retryMax {
+		p.forget(id)
+	}
+	r.pause = min(2*r.pause, retryMax)
 }
 
 // lost notes that the connection to a relay is gone, and the reservation with it.

@@ -64,6 +64,96 @@ func TestWhenARelayIsAsked(t *testing.T) {
 	}
 }
 
+// names makes relays that were found, of which none is known but its ID.
+func names(all ...string) (found []p2ppeer.AddrInfo) {
+	for _, n := range all {
+		found = append(found, p2ppeer.AddrInfo{ID: p2ppeer.ID(n)})
+	}
+	return found
+}
+
+// TestWhichFoundRelaysAreAsked has one relay given and six found; each step says who is
+// asked after it.
+func TestWhichFoundRelaysAreAsked(t *testing.T) {
+	type step struct {
+		at    time.Duration
+		do    func(p *plan, now time.Time)
+		asked string
+	}
+	grant := func(ids ...p2ppeer.ID) func(*plan, time.Time) {
+		return func(p *plan, now time.Time) {
+			for _, id := range ids {
+				p.granted(id, now.Add(time.Hour), nil, now)
+			}
+		}
+	}
+	refuse := func(id p2ppeer.ID) func(*plan, time.Time) {
+		return func(p *plan, now time.Time) { p.refused(id, now) }
+	}
+	lose := func(id p2ppeer.ID) func(*plan, time.Time) {
+		return func(p *plan, now time.Time) { p.lost(id, now) }
+	}
+	forget := func(id p2ppeer.ID) func(*plan, time.Time) {
+		return func(p *plan, _ time.Time) { p.forget(id) }
+	}
+	nothing := func(*plan, time.Time) {}
+	tests := map[string][]step{
+		"as many as are wanted":       {{0, nothing, "[G a b]"}, {time.Second, nothing, "[]"}},
+		"no more than that":           {{0, nothing, "[G a b]"}, {0, grant("G", "a", "b"), "[]"}},
+		"another for one lost":        {{0, nothing, "[G a b]"}, {0, grant("G", "a", "b"), "[]"}, {time.Second, lose("a"), "[c]"}},
+		"another for the one given":   {{0, nothing, "[G a b]"}, {0, grant("G", "a", "b"), "[]"}, {time.Second, lose("G"), "[G c]"}, {2 * time.Second, grant("c"), "[]"}},
+		"another for one that denies": {{0, nothing, "[G a b]"}, {0, refuse("b"), "[c]"}},
+		"those in use are kept":       {{0, nothing, "[G a b]"}, {0, grant("G", "a", "b"), "[]"}, {30 * time.Minute, forget("a"), "[G a b]"}},
+		"the forgotten are not asked": {{0, forget("a"), "[G b c]"}},
+		"not without need":            {{0, func(p *plan, _ time.Time) { p.reachable(true) }, "[]"}},
+	}
+	start := time.Unix(1000, 0)
+	for name, steps := range tests {
+		t.Run(name, func(t *testing.T) {
+			p := newPlan(names("G"))
+			for _, r := range names("a", "b", "c", "d", "e", "f") {
+				p.find(r)
+			}
+			for i, s := range steps {
+				now := start.Add(s.at)
+				s.do(p, now)
+				asked := []string{}
+				for _, r := range p.due(now) {
+					asked = append(asked, string(r.ID))
+				}
+				slices.Sort(asked)
+				if got := fmt.Sprint(asked); got != s.asked {
+					t.Fatalf("step %d: asks %s, want %s", i, got, s.asked)
+				}
+			}
+		})
+	}
+}
+
+// TestFoundRelaysAreBounded has somebody announce a thousand, and all refuse for long.
+func TestFoundRelaysAreBounded(t *testing.T) {
+	p, now := newPlan(nil), time.Unix(1000, 0)
+	for i := range 1000 {
+		p.find(p2ppeer.AddrInfo{ID: p2ppeer.ID(fmt.Sprint(i))})
+	}
+	if len(p.relays) != maxFound || len(p.found) != maxFound {
+		t.Errorf("%d are remembered, %d found; want %d", len(p.relays), len(p.found), maxFound)
+	}
+	for range 100 * maxFound {
+		next, ok := p.next()
+		if !ok {
+			break
+		}
+		now = next
+		for _, r := range p.due(now) {
+			p.refused(r.ID, now)
+		}
+	}
+	if len(p.relays) > 0 {
+		t.Errorf("%d are still asked", len(p.relays))
+	}
+}
+
 func TestPausesEndSomewhere(t *testing.T) {
 	r := relayAt(t)
 	p, now := newPlan([]p2ppeer.AddrInfo{r}), time.Unix(1000, 0)

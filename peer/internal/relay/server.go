@@ -20,6 +20,12 @@ func memberProtocol(network string) protocol.ID {
 	return protocol.ID("/p2pmpi/" + network + "/member/1.0.0")
 }
 
+// openProtocol is how a relay that others reach says that it is one: nothing is ever
+// said in it either. Whoever gives it as a supernode knows without.
+func openProtocol(network string) protocol.ID {
+	return protocol.ID("/p2pmpi/" + network + "/relay/1.0.0")
+}
+
 // identifyTimeout bounds the wait for a newcomer to say what it speaks.
 const identifyTimeout = 5 * time.Second
 

@@ -16,6 +16,7 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/client"
 	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/relay"
 	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
 	"github.com/rs/zerolog"
 )
 
@@ -26,17 +27,19 @@ const reserveTimeout = 15 * time.Second
 type Config struct {
 	Network string             // only its members are served
 	Limits  Limits             // of the relay that this peer is
-	Relays  []p2ppeer.AddrInfo // where to reserve, unless others reach this peer without
+	Public  bool               // the owner says that others reach it
+	Relays  []p2ppeer.AddrInfo // where to reserve in any case, unless others reach this peer without
 	Log     zerolog.Logger
 }
 
 // A Service is a peer's part in relaying: being a relay, and being reached through
 // others.
 type Service struct {
-	host  host.Host
-	log   zerolog.Logger
-	cfg   Config
-	relay *relay.Relay // nil if this peer is none
+	host   host.Host
+	log    zerolog.Logger
+	cfg    Config
+	relay  *relay.Relay // nil if this peer is none
+	isOpen bool         // says that it relays for everybody; of New, then run, then Close
 
 	emitter event.Emitter
 	changes event.Subscription
@@ -69,6 +72,7 @@ func New(h host.Host, cfg Config) (*Service, error) {
 			s.Close()
 			return nil, err
 		}
+		s.open(cfg.Public)
 	}
 	if err := s.reserve(); err != nil {
 		s.Close()
@@ -77,10 +81,25 @@ func New(h host.Host, cfg Config) (*Service, error) {
 	return s, nil
 }
 
+// open says to all connected peers whether this one relays for the whole network.
+func (s *Service) open(yes bool) {
+	if s.relay == nil || yes == s.isOpen {
+		return
+	}
+	s.isOpen = yes
+	switch id := openProtocol(s.cfg.Network); {
+	case yes:
+		s.host.SetStreamHandler(id, func(s network.Stream) { s.Reset() })
+	default:
+		s.host.RemoveStreamHandler(id)
+	}
+}
+
 // reserve begins to look after reservations.
 func (s *Service) reserve() (err error) {
 	s.changes, err = s.host.EventBus().Subscribe([]any{
 		new(event.EvtPeerConnectednessChanged), new(event.EvtHostReachableAddrsChanged), new(event.EvtLocalAddressesUpdated),
+		new(event.EvtPeerIdentificationCompleted), new(event.EvtPeerProtocolsUpdated),
 	}, eventbus.Name("p2pmpi relays"), eventbus.BufSize(256))
 	if err != nil {
 		return fmt.Errorf("watch who connects: %w", err)
@@ -155,7 +174,7 @@ func (s *Service) note(plan *plan, a answer) {
 		return
 	}
 	s.log.Debug().Stringer("relay", a.relay).Time("until", a.until).Msg("reached through a relay")
-	s.host.ConnManager().Protect(a.relay, "relay")
+	s.host.ConnManager().Protect(a.relay, tag)
 	plan.granted(a.relay, a.until, a.via, now)
 }
 
@@ -165,15 +184,49 @@ func (s *Service) changed(plan *plan, e any) {
 		if e.Connectedness == network.Connected {
 			plan.met(e.Peer, time.Now())
 		} else {
+			s.host.ConnManager().Unprotect(e.Peer, tag)
 			plan.lost(e.Peer, time.Now())
 		}
+	case event.EvtPeerIdentificationCompleted:
+		s.meet(plan, e.Peer)
+	case event.EvtPeerProtocolsUpdated:
+		s.meet(plan, e.Peer)
 	case event.EvtHostReachableAddrsChanged:
-		plan.reachable(len(e.Reachable) > 0)
+		reachable := len(e.Reachable) > 0
+		plan.reachable(reachable)
+		s.open(reachable || s.cfg.Public)
 	case event.EvtLocalAddressesUpdated:
 		if slices.ContainsFunc(s.host.Addrs(), isCircuit) {
 			s.reached.Do(func() { close(s.first) })
 		}
 	}
+}
+
+// tag keeps the connection to a relay from being trimmed: the reservation ends with it.
+const tag = "relay"
+
+// meet notes whether a connected peer relays for the whole network.
+func (s *Service) meet(plan *plan, id p2ppeer.ID) {
+	if s.cfg.Public {
+		return
+	}
+	open, err := s.host.Peerstore().SupportsProtocols(id, openProtocol(s.cfg.Network))
+	if err != nil || len(open) == 0 {
+		plan.forget(id)
+		return
+	}
+	plan.find(p2ppeer.AddrInfo{ID: id, Addrs: foundAt(s.host.Peerstore().Addrs(id))})
+}
+
+// foundAt returns which of its addresses a relay that was found is reached by: those that
+// look public, or else all that do not go through another relay.
+func foundAt(addrs []ma.Multiaddr) []ma.Multiaddr {
+	direct := slices.DeleteFunc(slices.Clone(addrs), isCircuit)
+	public := slices.DeleteFunc(slices.Clone(direct), func(a ma.Multiaddr) bool { return !manet.IsPublicAddr(a) })
+	if len(public) > 0 {
+		return public
+	}
+	return direct
 }
 
 func isCircuit(a ma.Multiaddr) bool {
@@ -197,6 +250,7 @@ func (s *Service) Close() error {
 	s.cancel()
 	s.running.Wait()
 	s.host.RemoveStreamHandler(memberProtocol(s.cfg.Network))
+	s.open(false)
 	var errs []error
 	if s.relay != nil {
 		errs = append(errs, s.relay.Close())

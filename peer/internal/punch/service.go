@@ -1,0 +1,161 @@
+package punch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p"
+	"github.com/libp2p/go-libp2p/core/event"
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/p2p/host/eventbus"
+	"github.com/libp2p/go-libp2p/p2p/protocol/holepunch"
+	ma "github.com/multiformats/go-multiaddr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+)
+
+// A Puncher has a host punch holes.
+type Puncher struct {
+	log     zerolog.Logger
+	libp2p  *holepunch.Service
+	metrics holepunch.MetricsTracer
+	events  holepunch.EventTracer
+	host    host.Host
+	changes event.Subscription
+	over    chan p2ppeer.ID // who has been tried
+
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+}
+
+// New returns a Puncher for the host that its Option is given to; metrics go to reg, and
+// events hears what comes of each try.
+func New(reg prometheus.Registerer, events holepunch.EventTracer, log zerolog.Logger) *Puncher {
+	p := &Puncher{
+		log:     log,
+		events:  events,
+		metrics: holepunch.NewMetricsTracer(holepunch.WithRegisterer(reg)),
+		over:    make(chan p2ppeer.ID),
+	}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	return p
+}
+
+// Option has a host punch holes. Libp2p keeps what does it to itself; so it is taken
+// when it is made.
+func (p *Puncher) Option() libp2p.Option {
+	take := func(s *holepunch.Service) error {
+		p.libp2p = s
+		return nil
+	}
+	return libp2p.EnableHolePunching(holepunch.WithMetricsAndEventTracer(p.metrics, p.events), take)
+}
+
+// Start begins to try again where there are circuits only. The host is the one that was
+// started with the Option.
+func (p *Puncher) Start(h host.Host) (err error) {
+	p.host = h
+	p.changes, err = h.EventBus().Subscribe([]any{
+		new(event.EvtPeerConnectednessChanged), new(event.EvtPeerIdentificationCompleted), new(event.EvtLocalAddressesUpdated),
+	}, eventbus.Name("p2pmpi hole punching"), eventbus.BufSize(256))
+	if err != nil {
+		return fmt.Errorf("watch who connects: %w", err)
+	}
+	p.running.Go(p.run) // ends with Close
+	return nil
+}
+
+// run owns the plan.
+func (p *Puncher) run() {
+	plan := newPlan()
+	var trying sync.WaitGroup
+	defer trying.Wait()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for p.ctx.Err() == nil {
+		for _, id := range plan.due(time.Now()) {
+			trying.Go(func() { p.try(id) }) // ends within a minute, or with Close
+		}
+		if next, ok := plan.next(); ok {
+			timer.Reset(time.Until(next))
+		}
+		select {
+		case id := <-p.over:
+			plan.tried(id, time.Now())
+			p.look(plan, id)
+		case e := <-p.changes.Out():
+			p.changed(plan, e)
+		case <-timer.C:
+		case <-p.ctx.Done():
+		}
+	}
+}
+
+func (p *Puncher) changed(plan *plan, e any) {
+	switch e := e.(type) {
+	case event.EvtPeerConnectednessChanged:
+		p.look(plan, e.Peer)
+	case event.EvtPeerIdentificationCompleted: // of every connection, also a second one
+		p.look(plan, e.Peer)
+	case event.EvtLocalAddressesUpdated:
+		plan.moved(time.Now())
+	}
+}
+
+// look tells the plan how a peer is reached. Of a pair the one to whom the circuit was
+// made tries, as libp2p wants it.
+func (p *Puncher) look(plan *plan, id p2ppeer.ID) {
+	conns := p.host.Network().ConnsToPeer(id)
+	direct := slices.ContainsFunc(conns, func(c network.Conn) bool { return !isCircuit(c) })
+	ours := slices.ContainsFunc(conns, func(c network.Conn) bool { return c.Stat().Direction == network.DirInbound })
+	if ours && !direct {
+		plan.relayed(id, time.Now())
+	} else {
+		plan.settled(id)
+	}
+}
+
+func isCircuit(c network.Conn) bool {
+	_, err := c.RemoteMultiaddr().ValueForProtocol(ma.P_CIRCUIT)
+	return err == nil
+}
+
+// try has libp2p try to reach a peer directly.
+func (p *Puncher) try(id p2ppeer.ID) {
+	if p.ready() {
+		if err := p.libp2p.DirectConnect(id); err != nil {
+			p.log.Debug().Err(err).Stringer("peer", id).Msg("still through a relay")
+		}
+	}
+	select {
+	case p.over <- id:
+	case <-p.ctx.Done():
+	}
+}
+
+// ready reports whether the host knows of a public address of its own. Without one
+// libp2p would wait for it, and not return when it is closed.
+func (p *Puncher) ready() bool {
+	return slices.Contains(p.host.Mux().Protocols(), holepunch.Protocol)
+}
+
+// Close ends all tries. The host stays open, and what was punched stays.
+func (p *Puncher) Close() error {
+	p.cancel()
+	var errs []error
+	if p.libp2p != nil {
+		errs = append(errs, p.libp2p.Close()) // so that tries end
+	}
+	p.running.Wait()
+	if p.changes != nil {
+		errs = append(errs, p.changes.Close())
+	}
+	return errors.Join(errs...)
+}
