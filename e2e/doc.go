@@ -8,6 +8,7 @@
 //	go test ./e2e/            all of it
 //	go test ./e2e/ -run Kill  only what kills
 //	go test ./e2e/ -run LAN   only those with links
+//	go test ./e2e/ -run NAT   only those with routers, behind which the peers are
 //
 // TestNemesis runs jobs whose answers are known and strikes at processes, peers
 // and network, as package nemesis plans it from a printed seed, and has them judged;
@@ -21,7 +22,7 @@
 //	unshare --user --map-root-user --net go test ./e2e/ -run LAN
 //
 // Without either, the tests with links are skipped, or fail where CI is set. They use
-// ip and tc (iproute2).
+// ip and tc (iproute2), and nft (nftables).
 //
 // The tests build the commands and the programs once, into a temporary folder, and
 // without the race detector. Tests that mostly wait run at once, twice as many as

@@ -395,7 +395,7 @@ type event struct {
 		Rank, Replica int
 		Peer          string
 	}
-	Routes []struct{ Kind, Relay, Why string }
+	Routes []route
 	View   *struct {
 		R       int
 		Masters []int
@@ -410,6 +410,13 @@ type event struct {
 		Status  int
 		Message string
 	}
+}
+
+// A route is the way from some processes to others.
+type route struct {
+	From, To         []struct{ Rank, Replica int }
+	Kind, Way, Relay string
+	Why              string
 }
 
 // job is a running p2prun.

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"io"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/client"
+	ma "github.com/multiformats/go-multiaddr"
 	"github.com/rs/zerolog"
 )
 
@@ -194,6 +196,42 @@ func TestAReservationIsMadeAgain(t *testing.T) {
 	}
 	defer s.Close()
 	await(t, h, new(event.EvtLocalAddressesUpdated), advertised)("not reserved again")
+}
+
+// TestALostRelayHasBeenReplaced has one peer that is public, besides the supernode. It is
+// found when they are connected, and the peer is reached through it, too.
+func TestALostRelayHasBeenReplaced(t *testing.T) {
+	supernode, given := newMember(t, "a", Limits{Peers: 8})
+	public, _ := newMember(t, "a", Limits{Peers: 8})
+	h, _ := newMember(t, "a", Limits{}, supernode)
+	echo(h)
+	through := func(r host.Host) func() bool {
+		return func() bool {
+			return slices.ContainsFunc(h.Addrs(), func(a ma.Multiaddr) bool { return strings.Contains(a.String(), r.ID().String()) })
+		}
+	}
+	both := await(t, h, new(event.EvtLocalAddressesUpdated), func() bool { return through(supernode)() && through(public)() })
+	if err := h.Connect(t.Context(), *host.InfoFromHost(public)); err != nil {
+		t.Fatal(err)
+	}
+	if through(public)() {
+		t.Error("reached through a peer that does not say that it relays")
+	}
+	emitter, err := public.EventBus().Emitter(new(event.EvtHostReachableAddrsChanged))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer emitter.Close()
+	emitter.Emit(event.EvtHostReachableAddrsChanged{Reachable: public.Addrs()})
+	both("not reached through both")
+	gone := await(t, h, new(event.EvtLocalAddressesUpdated), func() bool { return !through(supernode)() })
+	given.Close()
+	supernode.Close()
+	gone("still advertised when the relay is gone")
+	other, _ := newMember(t, "a", Limits{}, public)
+	if _, err := open(t, other, h); err != nil {
+		t.Errorf("not reached through the other relay: %v", err)
+	}
 }
 
 // await begins to listen to what a host tells of itself, and returns what waits until

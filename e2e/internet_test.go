@@ -1,0 +1,183 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/e2e/internal/ether"
+)
+
+// An internet is a switch on which everybody has an address that looks public, and homes
+// with routers behind which nobody has one.
+//
+//	 public   11.0.0.1                             home 2: router 11.0.1.2
+//	┌──────────┐        ether: delay, loss        ┌──────────────────────────┐
+//	│ eth0 ────┼──────────────┬───────────────────┼─ wan  nft: masquerading  │
+//	└──────────┘              │                   │  │    tc tbf: rates      │
+//	                          │                   │ lan  192.168.2.1         │
+//	                       other homes            └──┼───────┬───────────────┘
+//	                                              eth0 .2   eth0 .3   machines
+type internet struct {
+	t       *testing.T
+	network *ether.Switch
+	ports   int
+	publics int
+	homes   int
+}
+
+func newInternet(t *testing.T) *internet {
+	t.Helper()
+	needs(t, "nft", "ip", "tc")
+	i := &internet{t: t, network: ether.New(1)}
+	t.Cleanup(i.network.Close)
+	return i
+}
+
+// needs skips a test that needs a command that is not installed, or fails where it must not.
+func needs(t *testing.T, commands ...string) {
+	t.Helper()
+	for _, c := range commands {
+		if _, err := exec.LookPath(c); err != nil {
+			lacks(t, c+" (Debian: apt-get install nftables iproute2)")
+		}
+	}
+}
+
+// plug connects a namespace, and returns the number of its port.
+func (i *internet) plug(ns netns, name, addr string) (port int) {
+	i.t.Helper()
+	err := ns.do(func() error {
+		_, err := i.network.Plug(name)
+		return err
+	})
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	ns.runAll(i.t, fmt.Sprintf(`ip link set lo up
+		ip addr add %s/8 dev %s
+		ip link set %[2]s up`, addr, name))
+	i.ports++
+	return i.ports - 1
+}
+
+// public makes a machine that everybody reaches.
+func (i *internet) public() *machine {
+	i.t.Helper()
+	ns := newNetns(i.t)
+	i.publics++
+	m := &machine{addr: fmt.Sprintf("11.0.0.%d", i.publics), inside: &ns}
+	i.plug(ns, "eth0", m.addr)
+	return m
+}
+
+// oneWay has a machine let in only what answers something that it has said, and say to nobody
+// that it does not let him in.
+func (m *machine) oneWay(t *testing.T) {
+	t.Helper()
+	m.inside.nft(t, `table inet wall {
+		chain in {
+			type filter hook input priority 0; policy drop
+			iifname "lo" accept
+			ct state established,related accept
+		}
+	}`)
+}
+
+// Kinds of address translation, in the words of nftables.
+const (
+	// cone gives what comes from one port of a machine one port of the router, whoever
+	// it goes to, and lets in what comes from those it went to.
+	cone = "masquerade"
+	// symmetric gives every connection another port.
+	symmetric = "masquerade fully-random"
+)
+
+// A home is a network behind a router.
+type home struct {
+	*internet
+	kind     string
+	number   int
+	router   netns
+	addr     string // of the router
+	port     int    // where it is plugged in
+	machines []*machine
+}
+
+// home makes one with so many machines. Routers pass on what answers to something that
+// was said inside, and drop all else without a word.
+func (i *internet) home(kind string, machines int) *home {
+	i.t.Helper()
+	i.homes++
+	h := &home{internet: i, kind: kind, number: i.homes, router: newNetns(i.t), addr: fmt.Sprintf("11.0.1.%d", i.homes)}
+	h.port = i.plug(h.router, "wan", h.addr)
+	h.router.runAll(i.t, fmt.Sprintf(`sysctl -qw net.ipv4.ip_forward=1
+		ip link add lan type bridge
+		ip addr add 192.168.%d.1/24 dev lan
+		ip link set lan up`, h.number))
+	h.router.nft(i.t, fmt.Sprintf(`table ip home {
+		chain out {
+			type nat hook postrouting priority 100
+			oifname "wan" %s
+		}
+		chain in {
+			type nat hook prerouting priority -100
+		}
+		chain pass {
+			type filter hook forward priority 0; policy drop
+			iifname "lan" accept
+			ct state established,related accept
+			ct status dnat accept
+		}
+		chain self {
+			type filter hook input priority 0; policy drop
+			iifname != "wan" accept
+			ct state established,related accept
+		}
+	}`, kind))
+	for n := range machines {
+		h.machines = append(h.machines, h.machine(n))
+	}
+	return h
+}
+
+func (h *home) machine(n int) *machine {
+	h.t.Helper()
+	ns := newNetns(h.t)
+	m := &machine{addr: fmt.Sprintf("192.168.%d.%d", h.number, n+2), inside: &ns}
+	h.router.runAll(h.t, fmt.Sprintf(`ip link add p%d type veth peer name eth0 netns %s
+		ip link set p%[1]d master lan up`, n, ns.path()))
+	ns.runAll(h.t, fmt.Sprintf(`ip link set lo up
+		ip addr add %s/24 dev eth0
+		ip link set eth0 up
+		ip route add default via 192.168.%d.1`, m.addr, h.number))
+	return m
+}
+
+// rates limits what goes out of the home and what comes in, in Mbit/s.
+func (h *home) rates(up, down int) {
+	h.t.Helper()
+	for device, mbit := range map[string]int{"wan": up, "lan": down} {
+		h.router.runAll(h.t, fmt.Sprintf("tc qdisc add dev %s root tbf rate %dmbit burst 16kb latency 100ms", device, mbit))
+	}
+}
+
+// distance delays and loses what goes between a port and all others, each way.
+func (i *internet) distance(port int, way ether.Way) {
+	for other := range i.ports {
+		i.network.Set(port, other, way)
+		i.network.Set(other, port, way)
+	}
+}
+
+// nft adds rules to those of a namespace.
+func (ns netns) nft(t *testing.T, rules string) {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "rules.nft")
+	if err := os.WriteFile(file, []byte(rules), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ns.run(t, "nft", "-f", file)
+}
