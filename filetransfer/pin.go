@@ -11,20 +11,25 @@ import (
 func (s *Store) Pin(job string, contents []Digest) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for _, d := range contents {
+		s.pin(job, d)
+	}
+}
+
+// pin pins one content. Called with mu held.
+func (s *Store) pin(job string, d Digest) {
 	pins := s.jobs[job]
 	if pins == nil {
-		pins = make(jobPins, len(contents))
+		pins = make(jobPins)
 		s.jobs[job] = pins
 	}
-	for _, d := range contents {
-		if _, ok := pins[d]; !ok {
-			pins[d] = struct{}{}
-			s.pins[d]++
-		}
-		if it, ok := s.items[d]; ok && it.complete {
-			s.use(it)
-			s.stamp(d, it)
-		}
+	if _, ok := pins[d]; !ok {
+		pins[d] = struct{}{}
+		s.pins[d]++
+	}
+	if it, ok := s.items[d]; ok && it.complete {
+		s.use(it)
+		s.stamp(d, it)
 	}
 }
 

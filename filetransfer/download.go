@@ -1,0 +1,315 @@
+package filetransfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// A Download is content of the web that is to appear under Path elsewhere.
+type Download struct {
+	Path   string `json:"path"`             // staged path, as in Entry
+	URL    string `json:"url"`              // http or https
+	Digest string `json:"digest,omitempty"` // as Digest.String writes it; empty: whatever is there
+}
+
+// Validate says what is wrong with d.
+func (d Download) Validate() error {
+	if err := validPath(d.Path); err != nil {
+		return err
+	}
+	u, err := url.Parse(d.URL)
+	if err != nil {
+		return fmt.Errorf("URL of %q: %w", d.Path, errors.Unwrap(err)) // its text has the URL, with a password perhaps
+	}
+	if u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return fmt.Errorf("%s: want an http or https URL", u.Redacted())
+	}
+	if d.Digest != "" {
+		_, err = ParseDigest(d.Digest)
+	}
+	return err
+}
+
+// String is the URL, without a password.
+func (d Download) String() string {
+	u, err := url.Parse(d.URL)
+	if err != nil {
+		return d.Path
+	}
+	return u.Redacted()
+}
+
+// downloadedMode is that of files from the web, which have none of their own.
+const downloadedMode fs.FileMode = 0o644
+
+// Download brings d into the store, pins it for the job until Unpin, and returns its entry.
+// What is there already is not sent again: of a URL without a digest, as far as the server
+// says that it has not changed. What has arrived stays when it breaks off, and is gone on with
+// where the server can do that (T2). progress, if not nil, is told of the bytes that are here,
+// and of those that there will be, or 0.
+//
+// The error names the URL: what the server answers, that the bytes are not those of the
+// digest (T1). It wraps ErrFull when the store cannot take them.
+func (s *Store) Download(ctx context.Context, client *http.Client, job string, d Download, progress func(here, total int64)) (Entry, error) {
+	if err := d.Validate(); err != nil {
+		return Entry{}, fmt.Errorf("download: %w", err)
+	}
+	l := &download{Download: d, store: s, client: client, job: job, progress: progress, stall: stallTimeout, backoff: firstBackoff}
+	if l.progress == nil {
+		l.progress = func(int64, int64) {}
+	}
+	if d.Digest != "" {
+		l.want, _ = ParseDigest(d.Digest) // Validate has
+	}
+	digest, size, err := l.run(ctx)
+	if err != nil {
+		return Entry{}, fmt.Errorf("download %s: %w", d, err)
+	}
+	return Entry{Path: d.Path, Size: size, Mode: downloadedMode, Digest: digest}, nil
+}
+
+// A download is one on its way.
+type download struct {
+	Download
+	store          *Store
+	client         *http.Client
+	job            string
+	want           Digest // zero: whatever is there
+	progress       func(here, total int64)
+	stall, backoff time.Duration
+	spool          *spool
+	page           page
+	kept           *Digest // what the URL had when it was last looked at, if that is here
+}
+
+func (l *download) run(ctx context.Context) (Digest, int64, error) {
+	var err error
+	if l.spool, err = l.store.openSpool(ctx, l.key()); err != nil {
+		return Digest{}, 0, err
+	}
+	defer l.spool.close()
+	if d := l.want; d != (Digest{}) {
+		if size, ok := l.cached(ctx, d); ok {
+			return d, size, nil
+		}
+	}
+	l.recall(ctx)
+	for failures := 0; ; {
+		before := l.spool.offset
+		d, err := l.attempt(ctx)
+		switch {
+		case err == nil:
+			size, _ := l.store.size(d)
+			return d, size, nil
+		case ctx.Err() != nil:
+			return d, 0, ctx.Err()
+		case !errors.As(err, new(brokenError)):
+			return d, 0, err
+		case l.spool.offset > before:
+			failures = 0
+		}
+		if failures++; failures == maxFailures {
+			return d, 0, fmt.Errorf("gave up after %d attempts: %w", failures, err)
+		}
+		if err := pause(ctx, l.backoff<<(failures-1)); err != nil {
+			return d, 0, err
+		}
+	}
+}
+
+// key names the origin of the bytes.
+func (l *download) key() Digest { return DigestOf([]byte("web " + l.URL + " " + l.Digest)) }
+
+// cached reports whether the content is in the store, whole, and pins it.
+func (l *download) cached(ctx context.Context, d Digest) (size int64, ok bool) {
+	l.store.Pin(l.job, []Digest{d})
+	f, err := l.store.Open(d)
+	if err != nil {
+		return 0, false
+	}
+	defer f.Close()
+	found, size, err := digestReader(ctx, f)
+	if err == nil && found != d {
+		_ = l.store.drop(d) // what cannot be removed is replaced
+	}
+	return size, err == nil && found == d
+}
+
+// recall finds out what is known of the URL from earlier.
+func (l *download) recall(ctx context.Context) {
+	l.page = l.store.readPage(l.key())
+	d, err := ParseDigest(l.page.Digest)
+	if err != nil || l.want != (Digest{}) {
+		return
+	}
+	if _, ok := l.cached(ctx, d); ok {
+		l.kept = &d
+	}
+}
+
+var errStalled = errors.New("the server has sent nothing for too long")
+
+// attempt asks for what is missing, and takes it.
+func (l *download) attempt(ctx context.Context) (d Digest, err error) {
+	within, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	silent := time.AfterFunc(l.stall, func() { cancel(errStalled) })
+	defer silent.Stop()
+	d, err = l.ask(within, silent)
+	if err != nil && errors.Is(context.Cause(within), errStalled) {
+		err = brokenError{errStalled}
+	}
+	return d, err
+}
+
+func (l *download) ask(ctx context.Context, silent *time.Timer) (d Digest, err error) {
+	req, err := l.request(ctx)
+	if err != nil {
+		return d, err
+	}
+	resp, err := l.client.Do(req)
+	if err != nil {
+		return d, brokenError{plainURLError(err)}
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode == http.StatusNotModified && l.kept != nil {
+		return *l.kept, nil
+	}
+	resumed, err := l.answered(resp)
+	if err != nil {
+		return d, err
+	}
+	if err := l.receive(resp, silent); err != nil {
+		return d, err
+	}
+	return l.finish(ctx, resumed)
+}
+
+// request asks for the rest of what has arrived in part, or whether it has changed.
+func (l *download) request(ctx context.Context) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, l.URL, nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Accept-Encoding", "identity") // the bytes that the digest is of
+	validator := l.page.validator()
+	switch {
+	case l.kept != nil && l.page.ETag != "":
+		req.Header.Set("If-None-Match", l.page.ETag)
+	case l.kept != nil && l.page.LastModified != "":
+		req.Header.Set("If-Modified-Since", l.page.LastModified)
+	case l.spool.offset > 0 && validator != "":
+		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", l.spool.offset))
+		req.Header.Set("If-Range", validator)
+	case l.spool.offset > 0 && l.want != (Digest{}):
+		req.Header.Set("Range", fmt.Sprintf("bytes=%d-", l.spool.offset))
+	}
+	return req, nil
+}
+
+// answered judges an answer, and reports whether its bytes follow those that are here.
+func (l *download) answered(resp *http.Response) (resumed bool, err error) {
+	switch code := resp.StatusCode; {
+	case code == http.StatusPartialContent &&
+		strings.HasPrefix(resp.Header.Get("Content-Range"), fmt.Sprintf("bytes %d-", l.spool.offset)):
+		resumed = true
+	case code == http.StatusOK:
+		if err := l.spool.restart(); err != nil {
+			return false, err
+		}
+		l.page = page{URL: l.String(), ETag: resp.Header.Get("ETag"), LastModified: resp.Header.Get("Last-Modified")}
+		if err := l.store.writePage(l.key(), l.page); err != nil {
+			return false, err
+		}
+	case code == http.StatusRequestedRangeNotSatisfiable, code == http.StatusPartialContent:
+		if err := l.spool.restart(); err != nil {
+			return false, err
+		}
+		return false, brokenError{fmt.Errorf("the server answers %s", resp.Status)}
+	case code == http.StatusTooManyRequests, code >= http.StatusInternalServerError:
+		return false, brokenError{fmt.Errorf("the server answers %s", resp.Status)}
+	default:
+		return false, fmt.Errorf("the server answers %s", resp.Status)
+	}
+	if resp.ContentLength >= 0 {
+		err = l.spool.expect(l.spool.offset + resp.ContentLength)
+	}
+	return resumed, err
+}
+
+// receive takes the bytes of an answer. Each that comes in time puts off silent.
+func (l *download) receive(resp *http.Response, silent *time.Timer) error {
+	total := int64(0)
+	if resp.ContentLength >= 0 {
+		total = l.spool.offset + resp.ContentLength
+	}
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := resp.Body.Read(buf)
+		if _, wrong := l.spool.Write(buf[:n]); wrong != nil {
+			return wrong
+		}
+		l.progress(l.spool.offset, total)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return brokenError{err}
+		}
+		silent.Reset(l.stall)
+	}
+}
+
+// finish judges what has arrived in full.
+func (l *download) finish(ctx context.Context, resumed bool) (Digest, error) {
+	d := Digest(l.spool.hash.Sum(nil))
+	if l.want != (Digest{}) && d != l.want {
+		if err := l.spool.restart(); err != nil {
+			return d, err
+		}
+		err := fmt.Errorf("its bytes have the digest sha256:%s, not sha256:%s", d, l.want)
+		if resumed { // the part from earlier may be at fault
+			return d, brokenError{err}
+		}
+		return d, err
+	}
+	if _, err := l.spool.commit(ctx, l.job); err != nil {
+		return d, err
+	}
+	l.page.Digest = d.String()
+	return d, l.store.writePage(l.key(), l.page)
+}
+
+// NewWebClient returns the client for what a user downloads to his own machine: it goes wherever he
+// says, through the proxies of his environment.
+func NewWebClient() *http.Client {
+	t := http.DefaultTransport.(*http.Transport).Clone()
+	t.ResponseHeaderTimeout = stallTimeout
+	return &http.Client{Transport: t}
+}
+
+// plainURLError leaves out the URL, which may have a password.
+func plainURLError(err error) error {
+	if u, ok := errors.AsType[*url.Error](err); ok {
+		return u.Err
+	}
+	return err
+}
+
+// size returns how many bytes a complete content has.
+func (s *Store) size(d Digest) (bytes int64, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	it, ok := s.items[d]
+	if !ok || !it.complete {
+		return 0, false
+	}
+	return it.bytes, true
+}

@@ -1,0 +1,244 @@
+package filetransfer
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// A site serves one content, and counts what it is asked for.
+type site struct {
+	*httptest.Server
+	mu       sync.Mutex
+	content  []byte
+	etag     string
+	cut      int // cuts an answer after so many bytes, once
+	ranges   []string
+	unasked  int // answers 304
+	complete int // answers with all the content
+}
+
+func newSite(t *testing.T, content []byte) *site {
+	s := &site{content: content, etag: `"1"`}
+	s.Server = httptest.NewServer(s)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if rng := r.Header.Get("Range"); rng != "" {
+		s.ranges = append(s.ranges, rng)
+	} else if s.etag != "" && r.Header.Get("If-None-Match") == s.etag {
+		s.unasked++
+	} else {
+		s.complete++
+	}
+	if s.etag != "" {
+		w.Header().Set("ETag", s.etag)
+	}
+	if n := s.cut; n > 0 {
+		s.cut = 0
+		w.Header().Set("Content-Length", fmt.Sprint(len(s.content)))
+		w.Write(s.content[:n])
+		http.NewResponseController(w).Flush()
+		panic(http.ErrAbortHandler)
+	}
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(s.content))
+}
+
+func (s *site) download(t *testing.T, store *Store, digest string) (Entry, error) {
+	t.Helper()
+	c := &http.Client{Transport: &http.Transport{}}
+	defer c.CloseIdleConnections()
+	return store.Download(t.Context(), c, job, Download{Path: "in/data", URL: s.URL + "/data", Digest: digest}, nil)
+}
+
+func TestDownloadIsContentOfTheStore(t *testing.T) {
+	b := content(1, 300_000)
+	s := newSite(t, b)
+	store := openStore(t, t.TempDir(), 1<<20)
+	want := Entry{Path: "in/data", Size: int64(len(b)), Mode: downloadedMode, Digest: DigestOf(b)}
+	for _, digest := range []string{"", DigestOf(b).String()} {
+		got, err := s.download(t, store, digest)
+		if err != nil || got != want {
+			t.Fatalf("got %v, %v; want %v", got, err, want)
+		}
+	}
+	wantFile(t, store.Path(want.Digest), b)
+	wantBytesOfContents(t, store)
+	if s.complete != 1 {
+		t.Errorf("sent %d times, though the digest was known the second time", s.complete)
+	}
+	if _, err := store.Put(t.Context(), "other", content(2, 900_000)); !errors.Is(err, ErrFull) {
+		t.Errorf("got %v: what the job has downloaded was evicted (T4)", err)
+	}
+}
+
+// wantBytesOfContents is wantBytes less the pages.
+func wantBytesOfContents(t *testing.T, s *Store) {
+	t.Helper()
+	if err := os.RemoveAll(s.dir + "/" + webDir); err != nil {
+		t.Fatal(err)
+	}
+	wantBytes(t, s)
+}
+
+func TestDownloadAsksAServerOnlyWhetherItHasChanged(t *testing.T) {
+	s := newSite(t, content(1, 1000))
+	dir := t.TempDir()
+	for want := range 3 {
+		if _, err := s.download(t, openStore(t, dir, 1<<20), ""); err != nil { // a new process each
+			t.Fatal(err)
+		}
+		if s.complete != 1 || s.unasked != want {
+			t.Errorf("sent %d times, %d times found unchanged; want 1 and %d", s.complete, s.unasked, want)
+		}
+	}
+	s.content, s.etag = content(2, 1000), `"2"`
+	if e, err := s.download(t, openStore(t, dir, 1<<20), ""); err != nil || e.Digest != DigestOf(s.content) {
+		t.Errorf("got %v, %v; want the new content", e, err)
+	}
+}
+
+func TestT2DownloadIsResumed(t *testing.T) {
+	b := content(1, 500_000)
+	for name, digest := range map[string]string{"by digest": DigestOf(b).String(), "by what the server says": ""} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t, b)
+			s.cut = 200_000
+			store := openStore(t, t.TempDir(), 1<<20)
+			if e, err := s.download(t, store, digest); err != nil || e.Digest != DigestOf(b) {
+				t.Fatalf("got %v, %v", e, err)
+			}
+			if len(s.ranges) != 1 || s.ranges[0] == "bytes=0-" || s.complete != 1 {
+				t.Errorf("asked for %q, and %d times for all", s.ranges, s.complete)
+			}
+		})
+	}
+}
+
+func TestDownloadThatHasChangedBeginsAnew(t *testing.T) {
+	s := newSite(t, content(1, 500_000))
+	s.cut = 200_000
+	store := openStore(t, t.TempDir(), 1<<20)
+	sp, err := store.openSpool(t.Context(), (&download{Download: Download{URL: s.URL + "/data"}}).key())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sp.Write(content(3, 100_000)) // of another version, by another process
+	sp.close()
+	store.writePage(sp.key, page{ETag: `"0"`})
+	store = openStore(t, store.dir, 1<<20)
+	if e, err := s.download(t, store, ""); err != nil || e.Digest != DigestOf(s.content) {
+		t.Errorf("got %v, %v; want what is there now", e, err)
+	}
+	wantBytesOfContents(t, store)
+}
+
+// A part from earlier that is not of the content is found out at the end, and not believed.
+func TestT1WrongPartIsFetchedAgain(t *testing.T) {
+	b := content(1, 500_000)
+	s := newSite(t, b)
+	digest := DigestOf(b).String()
+	store := openStore(t, t.TempDir(), 1<<20)
+	sp, err := store.openSpool(t.Context(), (&download{Download: Download{URL: s.URL + "/data", Digest: digest}}).key())
+	if err != nil {
+		t.Fatal(err)
+	}
+	sp.Write(content(2, 100_000))
+	sp.close()
+	if e, err := s.download(t, store, digest); err != nil || e.Digest != DigestOf(b) {
+		t.Errorf("got %v, %v", e, err)
+	}
+	if len(s.ranges) != 1 || s.complete != 1 {
+		t.Errorf("asked for %q, and %d times for all; want once each", s.ranges, s.complete)
+	}
+}
+
+func TestDownloadsThatFail(t *testing.T) {
+	b := content(1, 10_000)
+	s := newSite(t, b)
+	gone := httptest.NewServer(http.NotFoundHandler())
+	defer gone.Close()
+	endless := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		for err := error(nil); err == nil; { // without a length
+			_, err = w.Write(b)
+		}
+	}))
+	defer endless.Close()
+	tests := map[string]struct {
+		d    Download
+		want string
+	}{
+		"T1 another digest":   {Download{Path: "p", URL: s.URL, Digest: DigestOf(nil).String()}, "its bytes have the digest sha256:" + DigestOf(b).String()},
+		"not there":           {Download{Path: "p", URL: gone.URL}, "404"},
+		"T4 without an end":   {Download{Path: "p", URL: endless.URL}, ErrFull.Error()},
+		"T3 path":             {Download{Path: "../p", URL: s.URL}, "not relative and clean"},
+		"scheme":              {Download{Path: "p", URL: "file:///etc/passwd"}, "want an http or https URL"},
+		"no password is told": {Download{Path: "p", URL: strings.Replace(gone.URL, "//", "//me:secret@", 1)}, "me:xxxxx@"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			store := openStore(t, t.TempDir(), 1<<20)
+			c := &http.Client{Transport: &http.Transport{}}
+			defer c.CloseIdleConnections()
+			_, err := store.Download(t.Context(), c, job, test.d, nil)
+			if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "secret") {
+				t.Errorf("got %v, want %q", err, test.want)
+			}
+			wantBytesOfContents(t, store)
+		})
+	}
+}
+
+func TestDownloadOfOneURLGoesOnOnce(t *testing.T) {
+	b := content(1, 500_000)
+	s := newSite(t, b)
+	store := openStore(t, t.TempDir(), 1<<20)
+	var wg sync.WaitGroup
+	var failed atomic.Int32
+	for range 8 {
+		wg.Go(func() {
+			if _, err := s.download(t, store, ""); err != nil {
+				failed.Add(1)
+			}
+		})
+	}
+	wg.Wait()
+	if failed.Load() > 0 || s.complete != 1 || s.unasked != 7 {
+		t.Errorf("%d failed, sent %d times, found unchanged %d times", failed.Load(), s.complete, s.unasked)
+	}
+}
+
+func TestDownloadDoesNotWaitForASilentServer(t *testing.T) {
+	over := make(chan struct{})
+	var asked atomic.Int32
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		select {
+		case <-over:
+		case <-r.Context().Done():
+		}
+	}))
+	defer silent.Close()
+	defer close(over)
+	c := &http.Client{Transport: &http.Transport{}}
+	defer c.CloseIdleConnections()
+	l := &download{
+		Download: Download{Path: "p", URL: silent.URL}, store: openStore(t, t.TempDir(), 1000), client: c, job: job,
+		progress: func(int64, int64) {}, stall: time.Millisecond, backoff: time.Microsecond,
+	}
+	if _, _, err := l.run(t.Context()); !errors.Is(err, errStalled) {
+		t.Errorf("got %v", err)
+	}
+}

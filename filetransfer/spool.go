@@ -1,0 +1,163 @@
+package filetransfer
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+)
+
+// A spool is content on its way whose digest is known only at its end: from the web. It lies
+// in partial/<key>, where the key names its origin, and is counted, resumed and evicted as
+// other partial contents are.
+type spool struct {
+	store  *Store
+	claim  *claim
+	key    Digest
+	f      *os.File
+	hash   hash.Hash // of the bytes in the file
+	offset int64     // their number
+	aside  int64     // bytes that are counted for it
+}
+
+// openSpool opens what has arrived from an origin. While it is open, whoever else wants the
+// same waits.
+func (s *Store) openSpool(ctx context.Context, key Digest) (*spool, error) {
+	sp := &spool{store: s, key: key, hash: sha256.New()}
+	for sp.claim == nil {
+		if busy := sp.take(); busy != nil {
+			select {
+			case <-busy:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+	}
+	var err error
+	if sp.f, err = os.OpenFile(s.partialPath(key), os.O_RDWR|os.O_CREATE, fileMode); err == nil {
+		sp.offset, err = io.Copy(sp.hash, contextReader{ctx, io.LimitReader(sp.f, sp.aside)})
+	}
+	if err == nil {
+		err = sp.f.Truncate(sp.offset)
+	}
+	if err != nil {
+		sp.close()
+		return nil, fmt.Errorf("open partial content: %w", err)
+	}
+	return sp, nil
+}
+
+// take claims the spool, or returns what is closed once it may be free.
+func (sp *spool) take() (busy <-chan struct{}) {
+	s := sp.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	it := s.items[sp.key]
+	if it == nil {
+		it = &item{}
+		s.add(sp.key, it)
+	}
+	if it.claim != nil {
+		return it.claim.done
+	}
+	sp.claim = &claim{store: s, wants: []Want{{Digest: sp.key}}, done: make(chan struct{})}
+	it.claim, sp.aside = sp.claim, it.bytes
+	return nil
+}
+
+// expect sets space aside for size bytes in all. The error wraps ErrFull.
+func (sp *spool) expect(size int64) error {
+	if size <= sp.aside {
+		return nil
+	}
+	s := sp.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.makeRoom(size - sp.aside); err != nil {
+		return err
+	}
+	s.items[sp.key].bytes = size
+	s.bytes += size - sp.aside
+	sp.aside = size
+	return nil
+}
+
+// Write appends b.
+func (sp *spool) Write(b []byte) (int, error) {
+	if err := sp.expect(sp.offset + int64(len(b))); err != nil {
+		return 0, err
+	}
+	n, err := sp.f.Write(b)
+	sp.offset += int64(n)
+	sp.hash.Write(b[:n])
+	return n, err
+}
+
+// restart forgets what has arrived.
+func (sp *spool) restart() error {
+	sp.offset = 0
+	sp.hash.Reset()
+	if _, err := sp.f.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	return sp.f.Truncate(0)
+}
+
+// commit makes what has arrived complete content of the store, pinned for the job.
+func (sp *spool) commit(ctx context.Context, job string) (Digest, error) {
+	d := Digest(sp.hash.Sum(nil))
+	for {
+		busy, err := sp.move(job, d)
+		if err != nil {
+			return d, fmt.Errorf("keep content %s: %w", d, err)
+		}
+		if busy == nil {
+			return d, nil
+		}
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			return d, ctx.Err()
+		}
+	}
+}
+
+// move renames the spool to content d. busy is closed once somebody who fills d is done.
+func (sp *spool) move(job string, d Digest) (busy <-chan struct{}, err error) {
+	s := sp.store
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	old := s.items[d]
+	switch {
+	case old == nil:
+	case old.claim != nil:
+		return old.claim.done, nil
+	case !old.complete:
+		if err := s.remove(d); err != nil {
+			return nil, err
+		}
+		old = nil
+	}
+	if err := moveInto(s.partialPath(sp.key), s.Path(d)); err != nil {
+		return nil, err
+	}
+	s.forget(sp.key)
+	if old == nil {
+		s.add(d, &item{bytes: sp.offset, complete: true})
+	}
+	s.pin(job, d)
+	return nil, nil
+}
+
+// close lets go of the spool. What has arrived, and was not committed, stays to be resumed.
+func (sp *spool) close() {
+	if sp.f != nil {
+		_ = sp.f.Close() // what the file system fails to keep is found out by the digest
+	}
+	if sp.offset == 0 {
+		_ = os.Remove(sp.store.partialPath(sp.key)) // nothing to resume
+	}
+	sp.claim.release()
+}
