@@ -16,6 +16,9 @@
 // bytes. Collecting runs the same way with the roles exchanged: the peer calls
 // Match, Build and Serve, the submitter Fetch and Materialize.
 //
+// Files that are still in the web come into the submitter's store by Download, and are staged from
+// there like others.
+//
 // The promises kept here:
 //
 //   - T1: content enters a Store only under the digest of its bytes, and is

@@ -45,6 +45,8 @@ func (s *Store) readPage(key Digest) (p page) {
 
 // writePage notes p, and forgets the pages of contents that are gone.
 func (s *Store) writePage(key Digest, p page) error {
+	s.pages.Lock()
+	defer s.pages.Unlock()
 	text, err := json.Marshal(p)
 	if err == nil {
 		err = os.MkdirAll(filepath.Join(s.dir, webDir), dirMode)
@@ -59,7 +61,8 @@ func (s *Store) writePage(key Digest, p page) error {
 	return nil
 }
 
-// sweepPages removes the pages of which the store has nothing any more.
+// sweepPages removes the pages of which the store has nothing any more. Called with pages held, or
+// it would remove one that is just being written.
 func (s *Store) sweepPages() {
 	entries, _ := os.ReadDir(filepath.Join(s.dir, webDir))
 	for _, e := range entries {

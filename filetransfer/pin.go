@@ -23,13 +23,16 @@ func (s *Store) pin(job string, d Digest) {
 		pins = make(jobPins)
 		s.jobs[job] = pins
 	}
+	first := s.pins[d] == 0
 	if _, ok := pins[d]; !ok {
 		pins[d] = struct{}{}
 		s.pins[d]++
 	}
 	if it, ok := s.items[d]; ok && it.complete {
 		s.use(it)
-		s.stamp(d, it)
+		if first {
+			s.stamp(d, it)
+		}
 	}
 }
 
@@ -39,8 +42,12 @@ func (s *Store) Unpin(job string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for d := range s.jobs[job] {
-		if s.pins[d]--; s.pins[d] == 0 {
-			delete(s.pins, d)
+		if s.pins[d]--; s.pins[d] > 0 {
+			continue
+		}
+		delete(s.pins, d)
+		if it, ok := s.items[d]; ok && it.complete {
+			s.stamp(d, it)
 		}
 	}
 	delete(s.jobs, job)
@@ -48,7 +55,9 @@ func (s *Store) Unpin(job string) {
 
 // stamp gives the file the time of its use, which carries the order of eviction
 // over to the next process. Once an hour is exact enough for that, and spares a
-// job of many small files as many system calls. Called with mu held.
+// job of many small files as many system calls. What a job has pinned may be on offer, and a file that
+// has another time is not served any more (Serve): so it is stamped when the first job pins it, and
+// when the last one does no longer. Called with mu held.
 func (s *Store) stamp(d Digest, it *item) {
 	if now := time.Now(); now.Sub(it.stamped) >= stampEvery {
 		it.stamped = now

@@ -31,6 +31,7 @@ const (
 //
 //	<aa>/<digest>     complete: verified when its last byte arrived
 //	partial/<digest>  the beginning of a content, to be resumed
+//	web/<key>.json    what is known of a content from the web: see page.go
 //
 // A complete file comes to be by renaming a verified partial one, so it is
 // never seen half-written, whenever the process is killed. Nothing is synced:
@@ -41,6 +42,8 @@ const (
 type Store struct {
 	dir   string
 	limit int64
+
+	pages sync.Mutex // held while pages are written and swept
 
 	mu    sync.Mutex
 	items map[Digest]*item

@@ -80,6 +80,28 @@ func TestT4LeastRecentlyUsedGoesFirst(t *testing.T) {
 	}
 }
 
+// A file on offer that got another time would be refused as changed.
+func TestContentInUseKeepsItsTime(t *testing.T) {
+	s := openStore(t, t.TempDir(), 1000)
+	d := put(t, s, "j", content(1, 400))
+	past := time.Now().Add(-2 * stampEvery).Truncate(time.Second)
+	if err := os.Chtimes(s.Path(d), past, past); err != nil {
+		t.Fatal(err)
+	}
+	s.items[d].stamped = past
+	for _, job := range []string{"j", "k"} {
+		s.Pin(job, []Digest{d})
+	}
+	s.Unpin("j")
+	if info, err := os.Stat(s.Path(d)); err != nil || !info.ModTime().Equal(past) {
+		t.Errorf("while it is pinned: got %v, %v; want %v", info.ModTime(), err, past)
+	}
+	s.Unpin("k")
+	if info, err := os.Stat(s.Path(d)); err != nil || info.ModTime().Equal(past) {
+		t.Errorf("once no job uses it: still %v, %v", info.ModTime(), err)
+	}
+}
+
 func TestOpenStoreEvictsDownToASmallerLimit(t *testing.T) {
 	dir := t.TempDir()
 	s := openStore(t, dir, 1000)

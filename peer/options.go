@@ -80,8 +80,8 @@ type RunOptions struct {
 	Success      float64       // with AutoReplicas: probability wanted, 0 for none given
 	Expect       time.Duration // with AutoReplicas: how long the job will take, 0 for not known
 	Strategy     string        // -a
-	Files        string        // -l, a file that lists input files
-	Inputs       []string      // -i, input files
+	Files        string        // -l, a file that lists inputs
+	Inputs       []string      // -i, inputs: files, folders and URLs
 	Outputs      []string      // -o, patterns of files to collect
 	Wait         int           // -w, seconds to wait for enough peers
 	MinMemory    Bytes         // for each process, 0 for any
@@ -182,8 +182,8 @@ func (o *RunOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.Float64Var(&o.Success, "success", o.Success, "with -r auto: as many replicas as make\nthe job succeed with probability `P`, such as 0.99")
 	flags.DurationVar(&o.Expect, "expect", o.Expect, "with -r auto: the `TIME` that the job takes\n(default that of --timeout)")
 	flags.StringVarP(&o.Strategy, "strategy", "a", o.Strategy, "`HOW`: spread or concentrate")
-	flags.StringVarP(&o.Files, "files", "l", o.Files, "`FILE` that lists input files, one a line")
-	flags.StringArrayVarP(&o.Inputs, "input", "i", o.Inputs, "input `FILE` to stage")
+	flags.StringVarP(&o.Files, "files", "l", o.Files, "`FILE` that lists input files, folders and URLs")
+	flags.StringArrayVarP(&o.Inputs, "input", "i", o.Inputs, "input `FILE`, folder or URL to stage")
 	flags.StringArrayVarP(&o.Outputs, "output", "o", o.Outputs, "`PATTERN` of output files to collect")
 	flags.IntVarP(&o.Wait, "wait", "w", o.Wait, "`SECONDS` to wait for enough peers")
 	flags.Var(&o.MinMemory, "min-memory", "`SIZE` of memory for each process, such as 2GiB")

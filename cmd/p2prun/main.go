@@ -44,6 +44,11 @@ by itself, by --supernode or over the local network.
 Standard output is the ranks' standard output and nothing else. The first
 Ctrl-C cancels the job, the second ends p2prun at once.
 
+The list of -l names an input a line: a file, a folder (all files below it), or
+"URL [sha256:DIGEST] [as PATH]", which is downloaded, kept in the cache of the
+peer on --home, and refused if it has another digest. Inputs keep their path
+relative to the current folder. -i takes the same.
+
 A job with replicas that has begun goes on when p2prun is killed, for as long as
 --away says. p2prun --attach JOB goes on with it, on the same home: it prints
 what has not been printed, and ends as the first would have. JOB may be the

@@ -128,7 +128,7 @@ func request(cfg peer.Config, opt peer.RunOptions, args []string) (job.Request, 
 		}
 		names = append(names, listed...)
 	}
-	req.Inputs, err = inputs.Sources(cwd, names)
+	req.Inputs, req.Downloads, err = inputs.Resolve(cwd, names)
 	return req, err
 }
 

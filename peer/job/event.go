@@ -28,6 +28,7 @@ type Phase string
 
 // The phases, in order.
 const (
+	Downloading Phase = "downloading" // Count of Total bytes, as far as that is known
 	Discovering Phase = "discovering"
 	Reserving   Phase = "reserving" // Count of Total slots
 	Staging     Phase = "staging"   // Count of Total bytes
@@ -40,19 +41,24 @@ const (
 // An Event is one thing that the user may want to see. Which fields count
 // depends on its Kind.
 type Event struct {
-	Kind   Kind       `json:"event"`
-	Time   time.Time  `json:"time"`
-	Job    string     `json:"job,omitempty"`
-	Phase  Phase      `json:"phase,omitempty"`
-	Count  int64      `json:"count,omitempty"`
-	Total  int64      `json:"total,omitempty"`
-	Placed []Placed   `json:"placed,omitempty"`
-	Rank   int        `json:"rank"`
-	Stream Stream     `json:"stream,omitempty"`
-	Data   []byte     `json:"data,omitempty"`
-	Routes []Route    `json:"routes,omitempty"`
-	Choice *Choice    `json:"choice,omitempty"`
-	View   *view.View `json:"view,omitempty"`
+	Kind  Kind      `json:"event"`
+	Time  time.Time `json:"time"`
+	Job   string    `json:"job,omitempty"`
+	Phase Phase     `json:"phase,omitempty"`
+	Count int64     `json:"count,omitempty"`
+	Total int64     `json:"total,omitempty"`
+	// Rate, ETA and Slowest are of bytes on their way: how many come in a second, how many seconds
+	// it takes until the last is here, and the ID of the peer that this waits for.
+	Rate    float64    `json:"rate,omitempty"`
+	ETA     float64    `json:"etaSeconds,omitempty"`
+	Slowest string     `json:"slowest,omitempty"`
+	Placed  []Placed   `json:"placed,omitempty"`
+	Rank    int        `json:"rank"`
+	Stream  Stream     `json:"stream,omitempty"`
+	Data    []byte     `json:"data,omitempty"`
+	Routes  []Route    `json:"routes,omitempty"`
+	Choice  *Choice    `json:"choice,omitempty"`
+	View    *view.View `json:"view,omitempty"`
 	// Record is the number of a whole record of output in its rank's stream, from 1 on.
 	Record uint64 `json:"-"`
 	// Took is how long a rank was without one of its replicas, in nanoseconds.

@@ -45,6 +45,7 @@ type link struct {
 	redeemed      bool                         // its reservation key; its slots are its own to free now
 	stopped       bool                         // nothing of the job is left there
 	staged, total int64                        // bytes
+	pace          pace                         // of the staged ones
 	routes        []Route                      // how its processes reach others; nil until it says
 	machine       string                       // on which it is; empty: unknown
 	distances     map[p2ppeer.ID]time.Duration // to other peers of the job

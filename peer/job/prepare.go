@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -56,16 +57,17 @@ func (e *execution) stage(ctx context.Context) error {
 		}
 		l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Prepare{Prepare: m}})
 	}
-	return e.await(ctx, "stage the job at", e.hearStaging)
+	t := &transfer{run: e.j, phase: Staging}
+	return e.await(ctx, "stage the job at", func(h heard) error { return e.hearStaging(h, t) })
 }
 
-func (e *execution) hearStaging(h heard) error {
+func (e *execution) hearStaging(h heard, t *transfer) error {
 	l := h.link
 	switch b := h.msg.Body.(type) {
 	case *jobpb.FromPeer_Staging:
 		if !l.answered {
 			l.staged, l.total = sane(b.Staging.Bytes), sane(b.Staging.Total)
-			e.j.phase(Staging, e.sum(func(l *link) int64 { return l.staged }), e.sum(func(l *link) int64 { return l.total }))
+			e.showStaging(l, t)
 			return nil
 		}
 	case *jobpb.FromPeer_Prepared:
@@ -78,19 +80,34 @@ func (e *execution) hearStaging(h heard) error {
 	return unexpected(h.msg)
 }
 
+// showStaging tells the user how far staging is, and whom it waits for.
+func (e *execution) showStaging(l *link, t *transfer) {
+	now := time.Now()
+	l.pace.take(now, l.staged)
+	var sum Event
+	for _, l := range e.links {
+		sum.Count, sum.Total = sum.Count+l.staged, sum.Total+l.total
+		left := l.pace.left(l.total)
+		if l.staged < l.total && l.pace.stalled() {
+			left = math.Inf(1)
+		}
+		if left > sum.ETA {
+			sum.ETA, sum.Slowest = left, l.peer.String()
+		}
+	}
+	if math.IsInf(sum.ETA, 1) { // nobody knows
+		sum.ETA = 0
+	}
+	t.pace.take(now, sum.Count)
+	sum.Rate = t.pace.rate()
+	t.tell(now, sum)
+}
+
 // maxMachine bounds the name of a machine, in bytes.
 const maxMachine = 64
 
 // sane is a number of bytes from a peer, within what sums can hold.
 func sane(n int64) int64 { return min(max(n, 0), 1<<46) }
-
-func (e *execution) sum(of func(*link) int64) int64 {
-	var n int64
-	for _, l := range e.links {
-		n += of(l)
-	}
-	return n
-}
 
 // answer takes a peer's answer, of which the text is empty or an error.
 func (l *link) answer(text string) error {

@@ -18,24 +18,25 @@ import (
 // A Request is what the user wants to run. Local files are named by absolute
 // paths, since the peer that reads them may have another working folder.
 type Request struct {
-	Programs     []Executable          `json:"programs"` // one for each platform
-	Name         string                `json:"name"`     // of the program, for people
-	Args         []string              `json:"args"`
-	Settings     []string              `json:"settings"` // of the environment: see proclink.Settings
-	N            int                   `json:"n"`        // ranks
-	R            int                   `json:"r"`        // replicas of each rank
-	Strategy     string                `json:"strategy"`
-	Inputs       []filetransfer.Source `json:"inputs"`       // files to stage
-	Outputs      []string              `json:"outputs"`      // patterns of files to collect
-	OutputDir    string                `json:"outputDir"`    // where they go
-	Channels     []string              `json:"channels"`     // kinds of channels, best first; none: all
-	Explain      bool                  `json:"explain"`      // tell which way messages go: a ChannelsEvent
-	OnDivergence string                `json:"onDivergence"` // Stop or Warn; empty: Stop
-	Heal         bool                  `json:"heal"`         // replace replicas that are lost while the job runs
-	Filter       discovery.Filter      `json:"filter"`       // peers that are wanted
-	Wait         time.Duration         `json:"wait"`         // for enough peers
-	Timeout      time.Duration         `json:"timeout"`      // for the whole job; 0 is none
-	Away         time.Duration         `json:"away"`         // that it goes on when its peers and the submitter are cut off from each other; at most MaxAway
+	Programs     []Executable            `json:"programs"` // one for each platform
+	Name         string                  `json:"name"`     // of the program, for people
+	Args         []string                `json:"args"`
+	Settings     []string                `json:"settings"` // of the environment: see proclink.Settings
+	N            int                     `json:"n"`        // ranks
+	R            int                     `json:"r"`        // replicas of each rank
+	Strategy     string                  `json:"strategy"`
+	Inputs       []filetransfer.Source   `json:"inputs"`       // files to stage
+	Downloads    []filetransfer.Download `json:"downloads"`    // files to stage that are still in the web
+	Outputs      []string                `json:"outputs"`      // patterns of files to collect
+	OutputDir    string                  `json:"outputDir"`    // where they go
+	Channels     []string                `json:"channels"`     // kinds of channels, best first; none: all
+	Explain      bool                    `json:"explain"`      // tell which way messages go: a ChannelsEvent
+	OnDivergence string                  `json:"onDivergence"` // Stop or Warn; empty: Stop
+	Heal         bool                    `json:"heal"`         // replace replicas that are lost while the job runs
+	Filter       discovery.Filter        `json:"filter"`       // peers that are wanted
+	Wait         time.Duration           `json:"wait"`         // for enough peers
+	Timeout      time.Duration           `json:"timeout"`      // for the whole job; 0 is none
+	Away         time.Duration           `json:"away"`         // that it goes on when its peers and the submitter are cut off from each other; at most MaxAway
 }
 
 // An Executable is the program for one platform.
@@ -79,6 +80,11 @@ func (r Request) Validate() error {
 		errs = append(errs, err)
 	case s == reservation.DataSpread || s == reservation.DataConcentrate:
 		wrong("-a %v: peers do not say yet what they have cached; use spread or concentrate", s)
+	}
+	for _, d := range r.Downloads {
+		if err := d.Validate(); err != nil {
+			wrong("input: %w", err)
+		}
 	}
 	if len(r.Outputs) > filetransfer.MaxPatterns {
 		wrong("%d patterns with -o: at most %d are taken", len(r.Outputs), filetransfer.MaxPatterns)

@@ -25,10 +25,11 @@ type run struct {
 	printer *printer
 	keeper  *keeper // nil: the job ends with this process
 
-	spec     jobspec.Spec
-	envelope []byte
-	inputs   filetransfer.Manifest
-	local    map[filetransfer.Digest]string // where the job's contents are here
+	spec       jobspec.Spec
+	envelope   []byte
+	inputs     filetransfer.Manifest
+	local      map[filetransfer.Digest]string // where the job's contents are here
+	downloaded []filetransfer.Digest          // those of them that were downloaded
 
 	status   Status
 	excluded map[p2ppeer.ID]bool // peers that could not stage or start the job
@@ -63,9 +64,14 @@ func (j *run) emit(e Event) { j.printer.print(item{event: e}) }
 func (j *run) warn(text string) { j.emit(Event{Kind: WarningEvent, Text: text}) }
 
 func (j *run) phase(p Phase, count, total int64) {
-	j.status.Phase = p
+	j.enter(Event{Kind: PhaseEvent, Phase: p, Count: count, Total: total})
+}
+
+// enter tells of a phase.
+func (j *run) enter(e Event) {
+	j.status.Phase = e.Phase
 	j.s.setStatus(j.status)
-	j.emit(Event{Kind: PhaseEvent, Phase: p, Count: count, Total: total})
+	j.emit(e)
 }
 
 // unkeep has the job end with this process, for a reason that the user hears.
@@ -88,6 +94,7 @@ func (j *run) run(ctx context.Context) Result {
 		}
 		return Result{Status: StatusUsage, Message: err.Error()}
 	}
+	j.phase(Discovering, 0, 0)
 	deadline := time.Now().Add(j.req.Wait)
 	for attempt := 1; ; attempt++ {
 		reserved, result := j.reserve(ctx, deadline)
@@ -123,7 +130,6 @@ func (j *run) exclude(e *execution) {
 
 // describe hashes what the job needs and signs the job.
 func (j *run) describe(ctx context.Context) error {
-	j.phase(Discovering, 0, 0)
 	err := checkOutputDir(j.req)
 	if err != nil {
 		return err
@@ -132,6 +138,9 @@ func (j *run) describe(ctx context.Context) error {
 		return err
 	}
 	j.local = filetransfer.Locate(j.inputs, j.req.Inputs)
+	if err := j.download(ctx); err != nil {
+		return err
+	}
 	if err := j.describePrograms(ctx); err != nil {
 		return err
 	}

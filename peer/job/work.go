@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -16,9 +17,11 @@ import (
 // them: what a program was built as goes with the p2prun that has built it.
 //
 //	<jobs>/<ID>/work       a keptWork, as JSON
-//	            contents/  the programs and the list of the input files, by digest
+//	            contents/  the programs and the list of the input files, by digest;
+//	                       input files that were downloaded
 //
-// Input files stay where the user has them. A peer refuses one that has changed since.
+// Input files stay where the user has them. A peer refuses one that has changed since. Those that
+// were downloaded are in contents/, too.
 
 // keptWork is what a peer needs to run a process of the job.
 type keptWork struct {
@@ -68,6 +71,12 @@ func (k *keeper) writeWork(j *run) error {
 			err = copyFile(k.content(d), j.local[d])
 		}
 	}
+	for _, d := range j.downloaded {
+		w.Inputs[d.String()] = k.content(d)
+		if err == nil {
+			err = linkFile(k.content(d), j.local[d])
+		}
+	}
 	text, wrong := json.Marshal(w)
 	if err = errors.Join(err, wrong); err == nil {
 		err = os.WriteFile(filepath.Join(k.dir, "work"), text, 0o600)
@@ -77,6 +86,16 @@ func (k *keeper) writeWork(j *run) error {
 		return fmt.Errorf("keep the program: %w", err)
 	}
 	return nil
+}
+
+// linkFile has a file that nobody changes at a second place, where it costs nothing if both are on
+// one file system.
+func linkFile(to, from string) error {
+	err := os.Link(from, to)
+	if err == nil || errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return copyFile(to, from)
 }
 
 func copyFile(to, from string) error {

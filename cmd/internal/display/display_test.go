@@ -82,6 +82,20 @@ func TestLineShowsWhatFits(t *testing.T) {
 	}
 }
 
+func TestLineTellsHowLongStagingTakesYet(t *testing.T) {
+	s := NewState(2, 2)
+	e := job.Event{Kind: job.PhaseEvent, Phase: job.Staging, Count: 32 << 20, Total: 256 << 20, Rate: 4 << 20, ETA: 75.6, Slowest: "12D3KooWabcdefgh"}
+	s.Take(e)
+	if got, want := s.Line(8*time.Second, 80), "0:08 staging  32.0 MiB of 256.0 MiB  4.0 MiB/s  1:16 left  slowest …abcdefgh"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	e.Rate, e.ETA, e.Slowest = 0, 0, "" // nothing is known yet
+	s.Take(e)
+	if got, want := s.Line(8*time.Second, 80), "0:08 staging  32.0 MiB of 256.0 MiB"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // show runs a little job through a display and returns what it wrote.
 func show(cfg Config, r job.Result) (stdout, stderr string) {
 	var out, errs bytes.Buffer

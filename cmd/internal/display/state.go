@@ -13,6 +13,8 @@ import (
 type State struct {
 	phase        job.Phase
 	count, total int64
+	rate, eta    float64 // of bytes: a second, and seconds
+	slowest      string
 	view         view.View
 }
 
@@ -27,6 +29,7 @@ func (s *State) Take(e job.Event) {
 		s.view = view.New(s.view.N, e.Choice.Replicas)
 	case e.Kind == job.PhaseEvent:
 		s.phase, s.count, s.total = e.Phase, e.Count, e.Total
+		s.rate, s.eta, s.slowest = e.Rate, e.ETA, e.Slowest
 	case e.Kind == job.ViewEvent && e.View != nil && e.View.Valid() == nil:
 		s.view = *e.View
 	}
@@ -35,6 +38,8 @@ func (s *State) Take(e job.Event) {
 // Sentence says what the phase is about, for a log.
 func (s *State) Sentence() string {
 	switch s.phase {
+	case job.Downloading:
+		return "downloading input files"
 	case job.Discovering:
 		return "looking for peers"
 	case job.Reserving:
@@ -66,18 +71,33 @@ func (s *State) Line(elapsed time.Duration, width int) string {
 	head := fmt.Sprintf("%d:%02d %s", int(elapsed.Minutes()), int(elapsed.Seconds())%60, s.phase)
 	var tail string
 	switch {
-	case s.phase == job.Staging && s.total > 0:
-		tail = fmt.Sprintf("%s of %s", size(s.count), size(s.total))
+	case (s.phase == job.Staging || s.phase == job.Downloading) && s.total > 0:
+		tail = fmt.Sprintf("%s of %s", size(s.count), size(s.total)) + s.pace()
 	case s.phase == job.Running:
 		tail = s.ranks()
 		if len([]rune(head))+len([]rune(tail))+2 > width {
 			tail = s.summary()
 		}
 	case s.total > 0:
-		tail = fmt.Sprintf("%d of %d", s.count, s.total)
+		tail = fmt.Sprintf("%d of %d", s.count, s.total) + s.pace()
 	}
 	line := []rune(strings.TrimSpace(head + "  " + tail))
 	return string(line[:min(len(line), max(width, 0))])
+}
+
+// pace says how fast bytes come and how long it takes yet, as far as that is known.
+func (s *State) pace() (text string) {
+	if s.rate > 0 {
+		text = "  " + size(int64(s.rate)) + "/s"
+	}
+	if s.eta > 0 {
+		left := time.Duration(s.eta * float64(time.Second)).Round(time.Second)
+		text += fmt.Sprintf("  %d:%02d left", int(left.Minutes()), int(left.Seconds())%60)
+	}
+	if s.slowest != "" {
+		text += "  slowest …" + s.slowest[max(0, len(s.slowest)-8):]
+	}
+	return text
 }
 
 // The signs of a process's state. The master is the first live replica.

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,7 +16,7 @@ import (
 // maxLine bounds a line of a file list: the longest path, and some.
 const maxLine = 64 << 10
 
-// List reads a file that names one input file a line. Empty lines and lines
+// List reads a file that names one input a line: a file, a folder, or a URL. Empty lines and lines
 // that begin with # are passed over.
 func List(name string) ([]string, error) {
 	f, err := os.Open(name)
@@ -38,66 +39,104 @@ func List(name string) ([]string, error) {
 	return names, nil
 }
 
-// Sources says where each of the named files, relative to the folder cwd, is
-// staged. A file that is named twice is staged once. Every file that cannot be
-// read is reported.
-func Sources(cwd string, names []string) ([]filetransfer.Source, error) {
-	var sources []filetransfer.Source
+// Resolve says where each of the named inputs, files and folders relative to the folder cwd
+// and URLs, is staged. One that is named twice is staged once. Every input that cannot be
+// staged is reported.
+func Resolve(cwd string, names []string) ([]filetransfer.Source, []filetransfer.Download, error) {
+	r := resolution{cwd: cwd, taken: make(map[string]string)}
 	var errs []error
-	taken := make(map[string]string) // staged path -> local path
 	for _, name := range names {
-		s, err := source(cwd, name)
-		if err != nil {
-			errs = append(errs, err)
-			continue
+		add := r.addLocal
+		if isURL(name) {
+			add = r.addURL
 		}
-		switch from, ok := taken[s.Path]; {
-		case !ok:
-			taken[s.Path] = s.From
-			sources = append(sources, s)
-		case from != s.From:
-			errs = append(errs, fmt.Errorf("input files %s and %s would both be staged as %s", from, s.From, s.Path))
+		if err := add(name); err != nil {
+			errs = append(errs, err)
 		}
 	}
-	return sources, shorten(errs)
+	return r.files, r.downloads, shorten(errs)
 }
 
-func source(cwd, name string) (filetransfer.Source, error) {
+// A resolution is what names have come to so far.
+type resolution struct {
+	cwd       string
+	files     []filetransfer.Source
+	downloads []filetransfer.Download
+	taken     map[string]string // staged path -> where it comes from
+}
+
+// take takes a staged path, and reports whether it is new.
+func (r *resolution) take(staged, from string) (bool, error) {
+	switch before, ok := r.taken[staged]; {
+	case !ok && len(r.taken) == filetransfer.MaxEntries:
+		return false, fmt.Errorf("more than %d input files", filetransfer.MaxEntries)
+	case !ok:
+		r.taken[staged] = from
+		return true, nil
+	case before != from:
+		return false, fmt.Errorf("input files %s and %s would both be staged as %s", before, from, staged)
+	}
+	return false, nil
+}
+
+func (r *resolution) addURL(line string) error {
+	d, err := parseURL(line)
+	if err != nil {
+		return err
+	}
+	added, err := r.take(d.Path, strings.TrimSpace(d.URL+" "+d.Digest))
+	if added {
+		r.downloads = append(r.downloads, d)
+	}
+	return err
+}
+
+func (r *resolution) addLocal(name string) error {
 	from := filepath.Clean(name)
 	staged := strings.TrimPrefix(from, string(filepath.Separator))
 	if !filepath.IsAbs(from) {
-		from = filepath.Join(cwd, from)
+		from = filepath.Join(r.cwd, from)
 	}
-	if !filepath.IsLocal(staged) || staged == "." {
-		return filetransfer.Source{}, fmt.Errorf("input file %s: outside the current folder; run p2prun from a folder above it, or use its absolute path", name)
+	if !filepath.IsLocal(staged) {
+		return fmt.Errorf("input file %s: outside the current folder; run p2prun from a folder above it, or use its absolute path", name)
 	}
-	if err := readable(from); err != nil {
-		return filetransfer.Source{}, fmt.Errorf("input file %s: %w", name, err)
+	info, err := os.Stat(from)
+	switch {
+	case err != nil:
+	case info.IsDir():
+		return r.addFolder(name, from, staged)
+	default:
+		err = readable(from, info)
 	}
-	return filetransfer.Source{Path: filepath.ToSlash(staged), From: from}, nil
+	if err != nil {
+		return fmt.Errorf("input file %s: %w", name, command.Cause(err))
+	}
+	return r.addFile(from, staged)
+}
+
+func (r *resolution) addFile(from, staged string) error {
+	staged = filepath.ToSlash(staged)
+	added, err := r.take(staged, from)
+	if added {
+		r.files = append(r.files, filetransfer.Source{Path: staged, From: from})
+	}
+	return err
 }
 
 // readable opens a file for a moment: better to hear of all that is missing
-// now than of one when peers are waiting.
-func readable(name string) error {
-	f, err := os.Open(name)
-	if err != nil {
-		return command.Cause(err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return command.Cause(err)
-	case info.IsDir():
-		return errors.New("it is a folder; name the files in it")
-	case !info.Mode().IsRegular():
+// now than of one when peers are waiting. A pipe would wait for its writer.
+func readable(name string, info fs.FileInfo) error {
+	if !info.Mode().IsRegular() {
 		return errors.New("it is not a regular file")
 	}
-	return nil
+	f, err := os.Open(name)
+	if err != nil {
+		return err
+	}
+	return f.Close()
 }
 
-// maxReported is how many files a message names before it only counts.
+// maxReported is how many inputs a message names before it only counts.
 const maxReported = 5
 
 func shorten(errs []error) error {

@@ -57,12 +57,12 @@ func TestSources(t *testing.T) {
 		"T3 outside":    {names: []string{"../a"}, wrong: "outside the current folder"},
 		"missing":       {names: []string{"nope"}, wrong: "input file nope: no such file"},
 		"a folder":      {names: []string{"/"}, wrong: "outside"},
-		"folder":        {names: []string{dir}, wrong: "folder"},
+		"folder":        {names: []string{"../work"}, wrong: "outside the current folder"},
 		"device":        {names: []string{"/dev/null"}, wrong: "not a regular file"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := Sources(cwd, test.names)
+			got, _, err := Resolve(cwd, test.names)
 			if test.wrong != "" {
 				if err == nil || !strings.Contains(err.Error(), test.wrong) {
 					t.Errorf("got %v, want %q", err, test.wrong)
@@ -88,7 +88,7 @@ func TestTwoFilesForOnePlaceAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	_, err := Sources(dir, []string{outside, outside[1:]})
+	_, _, err := Resolve(dir, []string{outside, outside[1:]})
 	if err == nil || !strings.Contains(err.Error(), "both be staged") {
 		t.Errorf("got %v, want a refusal", err)
 	}
@@ -99,7 +99,7 @@ func TestManyMissingFilesAreCounted(t *testing.T) {
 	for i := range 100 {
 		names = append(names, fmt.Sprint("missing", i))
 	}
-	_, err := Sources(t.TempDir(), names)
+	_, _, err := Resolve(t.TempDir(), names)
 	if err == nil || strings.Count(err.Error(), "\n") != maxReported || !strings.Contains(err.Error(), "95 more") {
 		t.Errorf("got %v, want %d files and a count", err, maxReported)
 	}

@@ -1,0 +1,67 @@
+package job
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/p2pmpi/p2pmpi/filetransfer"
+)
+
+// downloaders is how many files come from the web at once.
+const downloaders = 4
+
+// download brings the job's input files from the web into the store, where they are served from,
+// and adds them to the manifest.
+func (j *run) download(ctx context.Context) error {
+	all := j.req.Downloads
+	if len(all) == 0 {
+		return nil
+	}
+	store, client := j.s.cfg.Files.Store(), filetransfer.NewWebClient()
+	defer client.CloseIdleConnections()
+	show := j.showDownloads(len(all))
+	entries := make([]filetransfer.Entry, len(all))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(downloaders)
+	for i, d := range all {
+		g.Go(func() (err error) { // ends with ctx
+			entries[i], err = store.Download(ctx, client, j.spec.ID, d, func(h, t int64) { show(i, h, t) })
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for _, e := range entries {
+		j.local[e.Digest] = store.Path(e.Digest)
+		j.downloaded = append(j.downloaded, e.Digest)
+	}
+	var err error
+	j.inputs, err = j.inputs.With(entries)
+	return err
+}
+
+// showDownloads returns what tells the user how much is here of each of n files. It may be called
+// by several goroutines, as long as the run's own waits for them.
+func (j *run) showDownloads(n int) func(i int, here, total int64) {
+	var mu sync.Mutex
+	t := transfer{run: j, phase: Downloading}
+	files := make([]struct{ here, total int64 }, n)
+	j.phase(Downloading, 0, 0)
+	return func(i int, here, total int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		files[i].here, files[i].total = here, max(here, total)
+		var e Event
+		for _, f := range files {
+			e.Count, e.Total = e.Count+f.here, e.Total+f.total
+		}
+		now := time.Now()
+		t.pace.take(now, e.Count)
+		e.Rate, e.ETA = t.pace.rate(), t.pace.left(e.Total)
+		t.tell(now, e)
+	}
+}
