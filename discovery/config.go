@@ -19,6 +19,10 @@ type Config struct {
 	// passed over. With none, mDNS and incoming connections have to do.
 	Supernodes []p2ppeer.AddrInfo
 
+	// PeersFile keeps peers that were met, of this network, so that a restart needs no supernode.
+	// Empty: they are forgotten.
+	PeersFile string
+
 	// MDNS finds and announces peers on the LAN. A host that listens on
 	// loopback addresses only stays off the LAN all the same.
 	MDNS bool

@@ -20,14 +20,17 @@ import (
 // cheap: it means that the routing table is still empty.
 const advertiseRetry = 10 * time.Second
 
+// maxMet bounds how many peers an introduction connects to. They know the others.
+const maxMet = 64
+
 // tablePoll is how often the routing table is looked at while it takes in the
 // first peer; kad-dht tells nobody when it has.
 const tablePoll = 10 * time.Millisecond
 
-// Introduced blocks until this peer has met a supernode and, through it, the
-// others: from then on no supernode is needed. Without supernodes it returns
-// at once. When the attempt under way, or the next one, reaches no supernode, it
-// returns an *IntroductionError; attempts go on in the background, and
+// Introduced blocks until this peer has met a supernode or somebody whom it has met before
+// and, through them, the others: from then on no supernode is needed. Without supernodes it
+// returns when those met before have been tried. When the attempt under way, or the next one,
+// reaches nobody, it returns an *IntroductionError; attempts go on in the background, and
 // calling again waits for the next.
 func (s *Service) Introduced(ctx context.Context) error {
 	_, before, _, _ := s.intro.state()
@@ -54,6 +57,7 @@ func (s *Service) Introduced(ctx context.Context) error {
 // knows nobody and its newcomers would otherwise form a network of their own.
 func (s *Service) introduceLoop(ctx context.Context) {
 	backoff := s.cfg.RetryMin
+	moved := s.moves.next()
 	for ctx.Err() == nil {
 		err := s.introduce(ctx)
 		s.intro.finished(err)
@@ -67,20 +71,36 @@ func (s *Service) introduceLoop(ctx context.Context) {
 		}
 		select {
 		case <-time.After(wait):
+		case <-moved:
+			moved, backoff = s.moves.next(), s.cfg.RetryMin
 		case <-ctx.Done():
 		}
 	}
 }
 
-// introduce is one attempt. A supernode that is still connected is enough.
+// introduce is one attempt. A supernode that is still connected is enough, and so is
+// somebody whom we have met before when no supernode can be reached.
 func (s *Service) introduce(ctx context.Context) error {
 	if s.acquainted() {
 		return nil
 	}
 	if err := s.meetSupernodes(ctx); err != nil {
-		return err
+		return s.unlessMet(ctx, err)
 	}
 	s.meetOthers(ctx)
+	return nil
+}
+
+// unlessMet returns err unless acquaintances have been met instead.
+func (s *Service) unlessMet(ctx context.Context, err error) error {
+	select {
+	case <-s.intro.again:
+	case <-ctx.Done():
+	}
+	if s.alone() {
+		return err
+	}
+	s.log.Debug().Err(err).Msg("introduced by peers met before")
 	return nil
 }
 
@@ -140,13 +160,10 @@ func (s *Service) meet(ctx context.Context, ai p2ppeer.AddrInfo) error {
 	if err := s.host.Connect(ctx, ai); err != nil {
 		return err
 	}
-	protocols, err := s.host.Peerstore().GetProtocols(ai.ID)
-	if err != nil {
+	if err := s.checkMember(ai.ID); err != nil {
 		return err
 	}
-	if err := checkNetwork(s.cfg.Network, protocols); err != nil {
-		return err
-	}
+	s.memory.met(s.addrsOf(ai), true)
 	if err := s.awaitTable(ctx); err != nil {
 		return fmt.Errorf("it answers no DHT query: %w", err)
 	}
@@ -220,9 +237,13 @@ func (s *Service) awaitTable(ctx context.Context) error {
 func (s *Service) connectFound(ctx context.Context) {
 	var group errgroup.Group
 	group.SetLimit(s.cfg.Parallel)
+	met := 0
 	for info := range s.found(ctx) {
 		if info.ID == s.host.ID() {
 			continue
+		}
+		if met++; met > maxMet {
+			break
 		}
 		group.Go(func() error {
 			if s.host.Connect(ctx, info) == nil {
@@ -234,7 +255,7 @@ func (s *Service) connectFound(ctx context.Context) {
 	_ = group.Wait() // always nil: failures are expected
 }
 
-// advertiseLoop announces this peer now and then; introductions do so besides.
+// advertiseLoop announces this peer now and then; introductions and moves do so besides.
 func (s *Service) advertiseLoop(ctx context.Context) {
 	wait := advertiseRetry
 	for {

@@ -59,6 +59,8 @@ func (e *SupernodeError) Unwrap() error { return e.Err }
 
 // introduction is where the attempts to be introduced stand.
 type introduction struct {
+	again    chan struct{} // closed when the first acquaintances have been tried
+	once     sync.Once     // closes it
 	mu       sync.Mutex
 	done     bool          // introduced once; never undone
 	err      error         // of the last attempt
@@ -67,7 +69,18 @@ type introduction struct {
 }
 
 func newIntroduction(done bool) *introduction {
-	return &introduction{done: done, changed: make(chan struct{})}
+	return &introduction{done: done, changed: make(chan struct{}), again: make(chan struct{})}
+}
+
+// tried notes that acquaintances have been tried; where there is no supernode, that is all
+// that can be done.
+func (i *introduction) tried(all bool) {
+	i.once.Do(func() {
+		close(i.again)
+		if all {
+			i.finished(nil)
+		}
+	})
 }
 
 // finished notes an attempt's outcome and wakes those who wait.

@@ -14,71 +14,65 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 )
 
-// A lan hears of neighbours over mDNS and connects to them; the DHT and the
-// searches then know them like any other peer.
-type lan struct {
-	s       *Service
-	service io.Closer             // nil when this host stays off the LAN
-	heard   chan p2ppeer.AddrInfo // from HandlePeerFound to connectLoop
-}
+const (
+	// lanRenewal is how often the LAN is told and asked anew. The library tells of each
+	// neighbour once, uses the interfaces and addresses of its start, and ends
+	// at its first error.
+	lanRenewal = 5 * time.Minute
+
+	// lanRetry is how soon that is done while nobody is connected, or it fails.
+	lanRetry = 20 * time.Second
+)
+
+// A lan hears of neighbours over mDNS. They are tried like acquaintances, so one that cannot
+// be reached yet is not lost.
+type lan struct{ s *Service }
 
 var _ mdns.Notifee = (*lan)(nil)
 
-// startLAN announces s on its LAN and listens there. A machine without
-// multicast simply has no neighbours.
-func startLAN(s *Service) *lan {
-	l := &lan{s: s, heard: make(chan p2ppeer.AddrInfo, 16)}
-	s.background(l.connectLoop)
-	if onlyLoopback(s.host.Addrs()) {
-		return l
-	}
-	service := mdns.NewMdnsService(s.host, mdnsName(s.cfg.Network), l)
-	if err := service.Start(); err != nil {
-		s.log.Info().Err(err).Msg("no mDNS on this machine")
-	}
-	l.service = service
-	return l
-}
-
-// HandlePeerFound takes a neighbour in. It never blocks, because mdns calls it
-// on goroutines that outlive Close; a neighbour dropped here is announced again.
-func (l *lan) HandlePeerFound(info p2ppeer.AddrInfo) {
-	select {
-	case l.heard <- info:
-	default:
-	}
-}
-
-// connectLoop connects to neighbours, one at a time, until ctx ends.
-func (l *lan) connectLoop(ctx context.Context) {
-	for {
+// loop announces this peer on its LAN and listens there, until ctx ends. It does so anew
+// now and then, and when the machine has moved. A machine without multicast simply has
+// no neighbours.
+func (l *lan) loop(ctx context.Context) {
+	moved := l.s.moves.next()
+	for ctx.Err() == nil {
+		service := l.start()
+		wait := lanRenewal
+		if service == nil || l.s.alone() {
+			wait = lanRetry
+		}
 		select {
-		case info := <-l.heard:
-			l.connect(ctx, info)
+		case <-time.After(wait):
+		case <-moved:
+			moved = l.s.moves.next()
 		case <-ctx.Done():
-			return
+		}
+		if service != nil {
+			service.Close() // returns nil
 		}
 	}
 }
 
-func (l *lan) connect(ctx context.Context, info p2ppeer.AddrInfo) {
-	if info.ID == l.s.host.ID() {
-		return
-	}
-	ctx, cancel := context.WithTimeout(ctx, l.s.cfg.AskTimeout)
-	defer cancel()
-	if err := l.s.host.Connect(ctx, info); err != nil {
-		l.s.log.Debug().Err(err).Stringer("peer", info.ID).Msg("mDNS neighbour not reached")
-		return
-	}
-	l.s.book.hint(info, time.Now())
-}
-
-func (l *lan) close() error {
-	if l.service == nil {
+// start returns nil when nobody on the LAN could reach this host, or the LAN it.
+func (l *lan) start() io.Closer {
+	if onlyLoopback(l.s.host.Addrs()) {
 		return nil
 	}
-	return l.service.Close()
+	service := mdns.NewMdnsService(l.s.host, mdnsName(l.s.cfg.Network), l)
+	if err := service.Start(); err != nil {
+		l.s.log.Debug().Err(err).Msg("no mDNS on this machine now")
+		service.Close()
+		return nil
+	}
+	return service
+}
+
+// HandlePeerFound takes a neighbour in. It never blocks, because mdns calls it
+// on goroutines that outlive Close.
+func (l *lan) HandlePeerFound(info p2ppeer.AddrInfo) {
+	if info.ID != l.s.host.ID() && !l.s.connected(info.ID) {
+		l.s.memory.heard(info)
+	}
 }
 
 // mdnsName is the network's own service name. A hash, because a DNS label has

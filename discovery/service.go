@@ -25,8 +25,9 @@ type Service struct {
 	host       host.Host
 	dht        *dht.IpfsDHT
 	rendezvous *routing.RoutingDiscovery
-	lan        *lan // nil without mDNS
 	book       *book
+	memory     *memory
+	moves      *moves
 	intro      *introduction
 	reach      *reach
 	log        zerolog.Logger
@@ -57,6 +58,10 @@ func New(ctx context.Context, h host.Host, cfg Config) (*Service, error) {
 	if err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
+	memory, err := newMemory(cfg.PeersFile)
+	if err != nil {
+		return nil, errors.Join(err, reach.events.Close(), d.Close())
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	s := &Service{
 		cfg:        cfg,
@@ -64,7 +69,9 @@ func New(ctx context.Context, h host.Host, cfg Config) (*Service, error) {
 		dht:        d,
 		rendezvous: routing.NewRoutingDiscovery(d),
 		book:       newBook(),
-		intro:      newIntroduction(len(cfg.Supernodes) == 0),
+		memory:     memory,
+		moves:      newMoves(),
+		intro:      newIntroduction(len(cfg.Supernodes) == 0 && memory.count() == 0),
 		reach:      reach,
 		log:        cfg.Log,
 		ctx:        ctx,
@@ -107,8 +114,11 @@ func (s *Service) start() {
 	if len(s.cfg.Supernodes) > 0 {
 		s.background(s.introduceLoop)
 	}
+	s.background(s.acquaintLoop)
+	s.background(s.rejoinLoop)
+	s.background(s.watchMoves)
 	if s.cfg.MDNS {
-		s.lan = startLAN(s)
+		s.background((&lan{s}).loop)
 	}
 }
 
@@ -148,12 +158,8 @@ func (s *Service) Close() error {
 		s.host.RemoveStreamHandler(offerProtocol)
 	}
 	s.host.RemoveStreamHandler(kadProtocol(s.cfg.Network)) // dht.Close leaves it
-	var err error
-	if s.lan != nil {
-		err = s.lan.close()
-	}
 	s.wg.Wait()
-	if err = errors.Join(err, s.dht.Close()); err != nil {
+	if err := errors.Join(s.memory.save(), s.dht.Close()); err != nil {
 		return fmt.Errorf("close discovery: %w", err)
 	}
 	return nil

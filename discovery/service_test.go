@@ -256,7 +256,7 @@ func TestNeighboursMeetWithoutSupernode(t *testing.T) {
 	if err := a.Introduced(testContext(t)); err != nil {
 		t.Fatal(err)
 	}
-	a.lan.HandlePeerFound(addrInfo(b.host))
+	(&lan{a}).HandlePeerFound(addrInfo(b.host))
 	ctx := testContext(t)
 	for {
 		candidates, _, err := a.Candidates(ctx, Need{All: true})

@@ -33,6 +33,10 @@ type Config struct {
 	Jobs     string
 	Identity crypto.PrivKey
 
+	// PeersFile is where a peer that is no volunteer keeps the peers that it has met, so that
+	// another process finds the network without a supernode: see PeersOf. Empty: nowhere.
+	PeersFile string
+
 	// Listen is the multiaddrs that the host listens on. Port 0 takes a free one.
 	// "none" alone opens no port: others then reach this peer through relays.
 	Listen []string

@@ -47,7 +47,11 @@ func (h home) lock() string     { return filepath.Join(string(h), "lock") }
 func (h home) socket() string   { return filepath.Join(string(h), "control.sock") }
 func (h home) history() string  { return filepath.Join(string(h), "history") }
 func (h home) speed() string    { return filepath.Join(string(h), "speed") }
+func (h home) ports() string    { return filepath.Join(string(h), "ports") }
 func (h home) cache() string    { return filepath.Join(string(h), "cache") }
+
+// PeersOf returns the file in which a home keeps the peers of a network that it has met.
+func PeersOf(dir, network string) string { return filepath.Join(dir, "peers-"+network+".json") }
 
 // JobsOf returns the folder in which a home keeps the jobs that p2prun can go on with.
 func JobsOf(dir string) string { return filepath.Join(dir, "jobs") }

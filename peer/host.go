@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"regexp"
@@ -110,24 +111,36 @@ func listenAddrs(cfg Config) (listen []ma.Multiaddr, err error) {
 	return listen, nil
 }
 
-// portsFree refuses a TCP port that somebody listens on already. libp2p shares
-// ports (SO_REUSEPORT, which hole punching needs), so two peers would both
-// start, and who dials the one would meet the other.
+// portsFree refuses a port that somebody listens on already. libp2p shares
+// TCP ports (SO_REUSEPORT, which hole punching needs), so two peers would both
+// start, and who dials the one would meet the other; without its UDP port it would
+// silently do.
 func portsFree(listen []ma.Multiaddr) error {
 	for _, a := range listen {
 		network, address, err := manet.DialArgs(a)
-		if err != nil || !strings.HasPrefix(network, "tcp") || strings.HasSuffix(address, ":0") {
-			continue // not TCP, or a free port of the system's choice
+		if err != nil || strings.HasSuffix(address, ":0") {
+			continue // a free port of the system's choice
 		}
-		probe, err := new(net.ListenConfig).Listen(context.Background(), network, address)
-		if errors.Is(err, syscall.EADDRINUSE) {
+		if errors.Is(probePort(network, address), syscall.EADDRINUSE) {
 			return fmt.Errorf("listen on %s: %w", a, syscall.EADDRINUSE)
-		}
-		if err == nil {
-			probe.Close()
 		}
 	}
 	return nil
+}
+
+// probePort listens for a moment.
+func probePort(network, address string) error {
+	var probe io.Closer
+	var err error
+	if strings.HasPrefix(network, "udp") {
+		probe, err = new(net.ListenConfig).ListenPacket(context.Background(), network, address)
+	} else {
+		probe, err = new(net.ListenConfig).Listen(context.Background(), network, address)
+	}
+	if err != nil {
+		return err
+	}
+	return probe.Close()
 }
 
 // reachability is how a peer is reached behind address translation. Which relays it
@@ -255,7 +268,7 @@ var portInAddr = regexp.MustCompile(`/(tcp|udp)/[0-9]+`)
 func anyPort(listen []string) []string {
 	out := make([]string, len(listen))
 	for i, a := range listen {
-		out[i] = portInAddr.ReplaceAllString(a, "/$1/0")
+		out[i] = withoutPort(a)
 	}
 	return out
 }

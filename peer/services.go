@@ -2,6 +2,7 @@ package peer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -28,7 +29,10 @@ import (
 
 // startHost starts the libp2p host, and begins to look at who connects.
 func (p *Peer) startHost() error {
-	if p.role != Volunteer {
+	asked := p.cfg.Listen
+	if p.role == Volunteer {
+		p.cfg.Listen = recallPorts(p.home.ports(), asked)
+	} else {
 		// Ports belong to the volunteer that this machine may have as well.
 		p.cfg.Listen = anyPort(p.cfg.Listen)
 	}
@@ -36,6 +40,11 @@ func (p *Peer) startHost() error {
 	h, err := newHost(p.cfg, p.key, p.registry, puncher)
 	if err != nil {
 		return err
+	}
+	if p.role == Volunteer {
+		if err := keepPorts(p.home.ports(), asked, h.Network().ListenAddresses()); err != nil {
+			return errors.Join(&HomeError{string(p.home), err}, h.Close())
+		}
 	}
 	wrapped := loopback.Wrap(h) // a submitter may use its own slots
 	p.host = wrapped
@@ -222,6 +231,10 @@ func (p *Peer) startDiscovery() error {
 	cfg.Network = p.cfg.Network
 	cfg.Supernodes = supernodes
 	cfg.MDNS = p.cfg.MDNS
+	cfg.PeersFile = p.cfg.PeersFile
+	if p.role == Volunteer {
+		cfg.PeersFile = PeersOf(string(p.home), p.cfg.Network)
+	}
 	cfg.DHTServer = p.role != SubmitOnly
 	cfg.Log = p.log
 	if p.role == Volunteer {

@@ -1,0 +1,245 @@
+package discovery
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
+)
+
+// at is peer i at an address of its own.
+func at(i int) p2ppeer.AddrInfo {
+	return p2ppeer.AddrInfo{ID: id(i), Addrs: []ma.Multiaddr{ma.StringCast(fmt.Sprintf("/ip4/192.0.2.1/tcp/%d", i+1))}}
+}
+
+func nobody(p2ppeer.ID) bool { return false }
+
+// those reports the first n peers as connected.
+func those(n int) func(p2ppeer.ID) bool {
+	return func(p p2ppeer.ID) bool { return p < id(n) }
+}
+
+// acquainted returns the acquaintances of a peer that has met so many.
+func acquainted(n int) *acquaintances {
+	q := newAcquaintances()
+	for i := range n {
+		q.met(at(i), true, testNow)
+	}
+	return q
+}
+
+// tries plays so long in steps of a second, with all tries in vain, and returns when peer i
+// was tried.
+func tries(q *acquaintances, i int, connected func(p2ppeer.ID) bool, d time.Duration) (after []time.Duration) {
+	for t := time.Duration(0); t <= d; t += time.Second {
+		for _, info := range q.due(testNow.Add(t), connected) {
+			if q.failed(info.ID, testNow.Add(t)); info.ID == id(i) {
+				after = append(after, t)
+			}
+		}
+	}
+	return after
+}
+
+func TestAcquaintancesAreTriedAgainForEver(t *testing.T) {
+	seconds := func(n ...int) (out []time.Duration) {
+		for _, s := range n {
+			out = append(out, time.Duration(s)*time.Second)
+		}
+		return out
+	}
+	for _, tt := range []struct {
+		name      string
+		connected func(p2ppeer.ID) bool
+		want      []time.Duration
+	}{
+		{"ever more seldom by who has others", those(2), seconds(0, 5, 15, 35, 75, 155)},
+		{"twice a minute by who is alone", nobody, seconds(0, 5, 15, 35, 65, 95, 125, 155)},
+		{"not at all while connected", those(3), nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tries(acquainted(3), 2, tt.connected, 170*time.Second); !slices.Equal(got, tt.want) {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
+	}
+	q := acquainted(3)
+	tries(q, 2, those(2), 4*time.Hour)
+	if got := len(tries(q, 2, those(2), time.Hour)); got != 0 { // time that has been already
+		t.Fatalf("tried %d times in the past", got)
+	}
+	q.hurry()
+	if got := tries(q, 2, those(2), 0); len(got) != 1 {
+		t.Errorf("tried at %v when something has changed, want at once", got)
+	}
+}
+
+// TestAcquaintancesAtLeisure has many connected: of the others one at a time is tried, and all
+// have their turn.
+func TestAcquaintancesAtLeisure(t *testing.T) {
+	q := acquainted(enoughConnected + 100)
+	tried := make(map[p2ppeer.ID]bool)
+	times := 0
+	for i := range 12 * 60 * 2 { // in steps of five seconds
+		due := q.due(testNow.Add(time.Duration(i)*5*time.Second), those(enoughConnected))
+		for _, info := range due {
+			tried[info.ID] = true
+			times++
+		}
+		if len(due) > 1 {
+			t.Fatalf("%d at once", len(due))
+		}
+	}
+	if len(tried) != 100 || times > 2*60*2 {
+		t.Errorf("%d of 100 tried, %d tries in two hours", len(tried), times)
+	}
+}
+
+// TestAcquaintanceThatHangsUp is tried ever more seldom, though it can be reached.
+func TestAcquaintanceThatHangsUp(t *testing.T) {
+	q := acquainted(2)
+	times := 0
+	for i := range 3600 {
+		now := testNow.Add(time.Duration(i) * time.Second)
+		for _, info := range q.due(now, those(1)) {
+			q.met(info, true, now)
+			times++
+		}
+	}
+	if times < 2 || times > 15 {
+		t.Errorf("tried %d times in an hour", times)
+	}
+}
+
+// TestAcquaintanceThatIsLost after a long connection is tried at once.
+func TestAcquaintanceThatIsLost(t *testing.T) {
+	q := acquainted(2)
+	tries(q, 1, those(1), 10*time.Minute)
+	q.met(at(1), true, testNow.Add(11*time.Minute))
+	q.due(testNow.Add(30*time.Minute), those(2))
+	if due := q.due(testNow.Add(30*time.Minute), those(1)); len(due) != 1 || due[0].ID != id(1) {
+		t.Errorf("got %v", due)
+	}
+}
+
+func TestAcquaintancesAreBounded(t *testing.T) {
+	q := newAcquaintances()
+	q.met(at(0), true, testNow.Add(-time.Hour))
+	q.met(at(1), false, testNow.Add(-time.Hour))
+	for i := 2; i < 10*maxAcquaintances; i++ {
+		q.heard(at(i))
+	}
+	if len(q.all) != maxAcquaintances || q.all[id(1)] == nil {
+		t.Fatalf("has %d, forgot who was met for who was not", len(q.all))
+	}
+	for i := 10 * maxAcquaintances; i < 20*maxAcquaintances; i++ {
+		q.met(at(i), false, testNow)
+	}
+	if len(q.all) != maxAcquaintances || q.all[id(0)] == nil || q.all[id(1)] != nil {
+		t.Errorf("has %d; forgot who was reached for who was not, or not the one met longest ago", len(q.all))
+	}
+	many := at(0)
+	for i := range 10 * maxAddrs {
+		many.Addrs = append(many.Addrs, at(i).Addrs...)
+	}
+	q.heard(many)
+	q.met(many, true, testNow)
+	if got := len(q.all[id(0)].info.Addrs); got != maxAddrs {
+		t.Errorf("has %d addresses of a peer, want %d", got, maxAddrs)
+	}
+}
+
+func TestAcquaintancesAreForgotten(t *testing.T) {
+	q := newAcquaintances()
+	q.heard(at(0))
+	q.met(at(1), true, testNow)
+	q.met(at(2), true, testNow.Add(-forgetAcquaintance))
+	tries(q, 0, nobody, 2*time.Hour)
+	if q.all[id(0)] != nil || q.all[id(1)] == nil || q.all[id(2)] != nil {
+		t.Errorf("remembers %v", q.list())
+	}
+}
+
+func TestAcquaintancesAreRemembered(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "peers")
+	q := newAcquaintances()
+	var want []p2ppeer.ID
+	for i := range 3 {
+		_, peer := newKey(t)
+		q.met(p2ppeer.AddrInfo{ID: peer, Addrs: at(i).Addrs}, i > 0, testNow)
+		want = append(want, peer)
+	}
+	_, rumour := newKey(t)
+	q.heard(p2ppeer.AddrInfo{ID: rumour, Addrs: at(9).Addrs})
+	if err := q.remember(file); err != nil {
+		t.Fatal(err)
+	}
+	got, err := recall(file, testNow.Add(time.Hour))
+	if err != nil || len(got.all) != 3 {
+		t.Fatalf("recalls %d, %v, want %d", len(got.all), err, 3)
+	}
+	for i, peer := range want {
+		a := got.all[peer]
+		if a == nil || !a.met.Equal(testNow) || a.reached != (i > 0) || len(a.info.Addrs) != 1 || !a.info.Addrs[0].Equal(at(i).Addrs[0]) {
+			t.Errorf("peer %d: got %+v", i, a)
+		}
+	}
+	if got, err := recall(file, testNow.Add(2*forgetAcquaintance)); err != nil || len(got.all) != 0 {
+		t.Errorf("recalls %d after long, %v", len(got.all), err)
+	}
+}
+
+// FuzzRecall reads any file without harm.
+func FuzzRecall(f *testing.F) {
+	f.Add([]byte(`[{"peer":"12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf","addrs":["/ip4/192.0.2.1/tcp/1","x"],"met":"2026-01-01T00:00:00Z"}]`))
+	f.Add([]byte(`[{"peer":""}]`))
+	f.Add([]byte(`{`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		file := filepath.Join(t.TempDir(), "peers")
+		if err := os.WriteFile(file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		q, err := recall(file, testNow)
+		if err != nil || len(q.all) > maxAcquaintances {
+			t.Fatalf("got %d, %v", len(q.all), err)
+		}
+		if err := q.remember(file); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// TestAcquaintancesNeverStarve has peers come and go at random: each that is away is tried
+// again within the longest pause and a bit.
+func TestAcquaintancesNeverStarve(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rng := rand.New(rand.NewPCG(seed, 0))
+	q := acquainted(20)
+	online := make(map[p2ppeer.ID]bool)
+	away := make(map[p2ppeer.ID]time.Time)
+	for i := range 6 * 3600 {
+		now := testNow.Add(time.Duration(i) * time.Second)
+		if rng.IntN(30) == 0 {
+			p := id(rng.IntN(20))
+			if online[p] = !online[p]; !online[p] {
+				away[p] = now
+			}
+		}
+		for _, info := range q.due(now, func(p p2ppeer.ID) bool { return online[p] }) {
+			away[info.ID] = now
+			q.failed(info.ID, now)
+		}
+		for p, since := range away {
+			if d := now.Sub(since); !online[p] && d > longestPause+time.Second {
+				t.Fatalf("%s was not tried for %v", p, d)
+			}
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package discovery
+
+import (
+	"fmt"
+	"net"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/libp2p/go-libp2p"
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/x/simlibp2p"
+	"github.com/marcopolo/simnet"
+)
+
+// A simulated network of peers at virtual time. Its packets can be lost.
+type simulated struct {
+	t     *testing.T
+	net   *simnet.Simnet
+	peers []*Service
+
+	mu   sync.Mutex
+	lost func(from, to string) bool // by IP addresses
+}
+
+// simulate runs test with n peers, introduced by the first.
+func simulate(t *testing.T, n int, test func(*testing.T, *simulated)) {
+	synctest.Test(t, func(t *testing.T) {
+		sim := &simulated{t: t, net: &simnet.Simnet{}}
+		sim.net.LatencyFunc = func(p *simnet.Packet) time.Duration {
+			sim.mu.Lock()
+			defer sim.mu.Unlock()
+			if sim.lost != nil && sim.lost(ipOf(p.From), ipOf(p.To)) {
+				return 100 * 365 * 24 * time.Hour
+			}
+			return 20 * time.Millisecond
+		}
+		sim.net.Start()
+		defer sim.net.Close()
+		defer sim.close()
+		for i := range n {
+			cfg := testConfig()
+			if i > 0 {
+				cfg = testConfig(sim.peers[0].host)
+			}
+			sim.boot(i, nil, cfg)
+		}
+		for _, p := range sim.peers {
+			if err := p.Introduced(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		test(t, sim)
+	})
+}
+
+func ipOf(a net.Addr) string { return a.(*net.UDPAddr).IP.String() }
+
+func simIP(i int) string { return simnet.IntToPublicIPv4(i).String() }
+
+// boot starts peer i with an identity of its own, or another's.
+func (sim *simulated) boot(i int, key crypto.PrivKey, cfg Config) *Service {
+	sim.t.Helper()
+	link := simnet.LinkSettings{BitsPerSecond: 20 * simlibp2p.OneMbps}
+	options := []libp2p.Option{
+		libp2p.ListenAddrStrings(fmt.Sprintf("/ip4/%s/udp/8000/quic-v1", simIP(i))),
+		simlibp2p.QUICSimnet(sim.net, simnet.NodeBiDiLinkSettings{Downlink: link, Uplink: link}),
+		libp2p.DisableIdentifyAddressDiscovery(), // it stalls virtual time
+		libp2p.ResourceManager(&network.NullResourceManager{}),
+		libp2p.DisableRelay(),
+	}
+	if key != nil {
+		options = append(options, libp2p.Identity(key))
+	}
+	h, err := libp2p.New(options...)
+	if err != nil {
+		sim.t.Fatal(err)
+	}
+	s, err := New(sim.t.Context(), h, cfg)
+	if err != nil {
+		sim.t.Fatal(err)
+	}
+	sim.peers = append(sim.peers, s)
+	return s
+}
+
+func (sim *simulated) close() {
+	for _, p := range sim.peers {
+		if err := p.Close(); err != nil {
+			sim.t.Error(err)
+		}
+		p.host.Close()
+	}
+}
+
+// lose has packets be lost from now on, of which lost says so; nil: none.
+func (sim *simulated) lose(lost func(from, to string) bool) {
+	sim.mu.Lock()
+	defer sim.mu.Unlock()
+	sim.lost = lost
+}
+
+// wantSeen checks that each of the peers finds exactly these.
+func wantSeen(t *testing.T, peers []*Service) {
+	t.Helper()
+	for i, p := range peers {
+		candidates, considered, err := p.Candidates(t.Context(), Need{All: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(candidates) != len(peers) {
+			t.Errorf("peer %d finds %d of %d: %v", i, len(candidates), len(peers), considered)
+		}
+		found := ids(candidates)
+		for _, other := range peers {
+			if !found[other.host.ID()] {
+				t.Errorf("peer %d does not find %s", i, other.host.ID())
+			}
+		}
+	}
+}
+
+// TestSplitNetworksJoinAgain splits a network in two for an hour.
+func TestSplitNetworksJoinAgain(t *testing.T) {
+	simulate(t, 6, func(t *testing.T, sim *simulated) {
+		wantSeen(t, sim.peers)
+		left := map[string]bool{simIP(0): true, simIP(1): true, simIP(2): true}
+		sim.lose(func(from, to string) bool { return left[from] != left[to] })
+		time.Sleep(time.Hour)
+		wantSeen(t, sim.peers[:3])
+		wantSeen(t, sim.peers[3:])
+		sim.lose(nil)
+		time.Sleep(longestPause + time.Minute)
+		wantSeen(t, sim.peers)
+	})
+}
+

@@ -1,0 +1,44 @@
+package discovery
+
+import (
+	"testing"
+	"time"
+)
+
+func TestLookout(t *testing.T) {
+	var l lookout
+	one, other := []string{"eth0 192.0.2.1/24"}, []string{"eth0 192.0.2.2/24"}
+	for _, step := range []struct {
+		name   string
+		after  time.Duration
+		usable []string
+		want   string
+	}{
+		{"the first look", 0, one, ""},
+		{"nothing has changed", 5 * time.Second, one, ""},
+		{"a look that is a bit late", 14 * time.Second, one, ""},
+		{"a new address", 20 * time.Second, other, "its addresses have changed"},
+		{"the link is lost", 25 * time.Second, nil, "its addresses have changed"},
+		{"and back", 30 * time.Second, other, "its addresses have changed"},
+		{"a night", 8 * time.Hour, other, "it was asleep"},
+		{"a clock that is set back", 7 * time.Hour, other, ""},
+		{"and goes on", 7*time.Hour + 5*time.Second, other, ""},
+	} {
+		if got := l.look(testNow.Add(step.after), step.usable); got != step.want {
+			t.Errorf("%s: got %q, want %q", step.name, got, step.want)
+		}
+	}
+}
+
+func TestMovesTellEverybody(t *testing.T) {
+	m := newMoves()
+	a, b := m.next(), m.next()
+	m.tell()
+	<-a
+	<-b
+	select {
+	case <-m.next():
+		t.Error("told twice")
+	default:
+	}
+}

@@ -1,0 +1,101 @@
+package discovery
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
+)
+
+// maxRememberedFile bounds the file of acquaintances: it is read as a whole.
+const maxRememberedFile = 1 << 20
+
+// remembered is an acquaintance in the file.
+type remembered struct {
+	Peer    p2ppeer.ID `json:"peer"`
+	Addrs   []string   `json:"addrs"`
+	Met     time.Time  `json:"met"`
+	Reached bool       `json:"reached"` // by this peer
+}
+
+// recall reads the acquaintances that file keeps. What makes no sense in it is passed over:
+// it is a hint, and no reason not to start.
+func recall(file string, now time.Time) (*acquaintances, error) {
+	q := newAcquaintances()
+	if file == "" {
+		return q, nil
+	}
+	info, err := os.Stat(file)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() > maxRememberedFile {
+		return q, nil
+	}
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("recall the peers met: %w", err)
+	}
+	var all []remembered
+	if json.Unmarshal(data, &all) != nil {
+		return q, nil
+	}
+	for _, r := range all {
+		if r.Peer.Validate() == nil && !r.Met.IsZero() && now.Sub(r.Met) < forgetAcquaintance {
+			q.met(p2ppeer.AddrInfo{ID: r.Peer, Addrs: parseAddrs(r.Addrs)}, r.Reached, r.Met)
+		}
+	}
+	q.changes = 0
+	return q, nil
+}
+
+func parseAddrs(texts []string) (addrs []ma.Multiaddr) {
+	for _, text := range texts[:min(len(texts), maxAddrs)] {
+		if a, err := ma.NewMultiaddr(text); err == nil {
+			addrs = append(addrs, a)
+		}
+	}
+	return addrs
+}
+
+// remember writes the acquaintances that were met to file. A crash leaves the old or the new.
+func (q *acquaintances) remember(file string) error {
+	all := []remembered{}
+	for _, a := range q.list() {
+		if a.met.IsZero() {
+			continue
+		}
+		r := remembered{Peer: a.info.ID, Met: a.met.UTC(), Reached: a.reached}
+		for _, addr := range a.info.Addrs {
+			r.Addrs = append(r.Addrs, addr.String())
+		}
+		all = append(all, r)
+	}
+	data, err := json.MarshalIndent(all, "", " ")
+	if err != nil {
+		return fmt.Errorf("remember the peers met: %w", err)
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return fmt.Errorf("remember the peers met: %w", err)
+	}
+	if err := replaceFile(file, append(data, '\n')); err != nil {
+		return fmt.Errorf("remember the peers met: %w", err)
+	}
+	return nil
+}
+
+func replaceFile(file string, data []byte) error {
+	tmp, err := os.CreateTemp(filepath.Dir(file), ".peers") // mode 0600
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp.Name()) // no longer there once renamed
+	_, err = tmp.Write(data)
+	if err = errors.Join(err, tmp.Close()); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), file)
+}

@@ -1,0 +1,94 @@
+package peer
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	ma "github.com/multiformats/go-multiaddr"
+)
+
+func TestPortsStayTheSame(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "ports")
+	asked := []string{"/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/udp/0/quic-v1", "/ip4/127.0.0.1/tcp/4001"}
+	if got := recallPorts(file, asked); !slices.Equal(got, asked) {
+		t.Fatalf("the first time: got %v", got)
+	}
+	tcp, udp := freePorts(t)
+	listens := []ma.Multiaddr{ma.StringCast("/ip4/127.0.0.1/udp/" + udp + "/quic-v1"), ma.StringCast("/ip4/127.0.0.1/tcp/" + tcp)}
+	if err := keepPorts(file, asked, listens); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{listens[1].String(), listens[0].String(), asked[2]}
+	if got := recallPorts(file, asked); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if got, other := recallPorts(file, []string{"/ip6/::1/tcp/0"}), []string{"/ip6/::1/tcp/0"}; !slices.Equal(got, other) {
+		t.Errorf("asked for another: got %v", got)
+	}
+
+	taken, err := net.Listen("tcp4", "127.0.0.1:"+tcp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	takenUDP, err := net.ListenPacket("udp4", "127.0.0.1:"+udp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer takenUDP.Close()
+	if got := recallPorts(file, asked); !slices.Equal(got, asked) {
+		t.Errorf("when they are taken: got %v, want %v", got, asked)
+	}
+	for _, nonsense := range []string{"{", `{"/ip4/127.0.0.1/tcp/0":"/ip4/192.0.2.1/tcp/1"}`, `{"/ip4/127.0.0.1/tcp/0":"x"}`} {
+		if err := os.WriteFile(file, []byte(nonsense), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := recallPorts(file, asked); !slices.Equal(got, asked) {
+			t.Errorf("%s: got %v, want %v", nonsense, got, asked)
+		}
+	}
+}
+
+// freePorts returns two ports that were free a moment ago.
+func freePorts(t *testing.T) (tcp, udp string) {
+	t.Helper()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	p, err := net.ListenPacket("udp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	_, tcp, _ = net.SplitHostPort(l.Addr().String())
+	_, udp, _ = net.SplitHostPort(p.LocalAddr().String())
+	return tcp, udp
+}
+
+// TestPeersMeetAgainWithoutSupernode restarts two peers that one has introduced which is gone.
+func TestPeersMeetAgainWithoutSupernode(t *testing.T) {
+	supernode := boot(t, nil)
+	homes := []string{shortDir(t), shortDir(t)}
+	var peers []*Peer
+	for _, home := range homes {
+		peers = append(peers, boot(t, func(c *Config) { c.Home, c.Supernodes = home, supernode.Addresses() }))
+	}
+	for _, p := range append(peers, supernode) {
+		if err := p.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first := boot(t, func(c *Config) { c.Home = homes[0] })
+	second := boot(t, func(c *Config) { c.Home = homes[1] })
+	if err := second.Unmet(); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(second.host.Network().ConnsToPeer(first.ID())); n == 0 {
+		t.Error("not connected")
+	}
+}
