@@ -24,7 +24,13 @@
 // the pure function Open. The rest moves bytes.
 //
 // A supernode is a peer like any other. It introduces newcomers and may then
-// vanish: Introduced returns only when the newcomer has met the others itself.
+// vanish: Introduced returns only when the newcomer has met the others itself. From then on
+// everybody whom it has met does what a supernode did: the peers that were met, also before a
+// restart, and those of which the LAN tells are tried again for ever while they are not
+// connected, ever more seldom. Whom and when is decided by a pure core, acquaintances. So
+// who lost its link, was asleep or away for a day finds the others again, and parts of a
+// network that were split join. A move of this machine (a new address, a cable plugged
+// in, a wake from sleep) has all of it be done at once.
 //
 // Not promised: an offered slot may be gone when it is asked for (package
 // reservation decides that), and a candidate may be unreachable a moment later.

@@ -122,13 +122,13 @@ func wantSeen(t *testing.T, peers []*Service) {
 	}
 }
 
-// TestSplitNetworksJoinAgain splits a network in two for an hour.
+// TestSplitNetworksJoinAgain splits a network in two for a while.
 func TestSplitNetworksJoinAgain(t *testing.T) {
 	simulate(t, 6, func(t *testing.T, sim *simulated) {
 		wantSeen(t, sim.peers)
 		left := map[string]bool{simIP(0): true, simIP(1): true, simIP(2): true}
 		sim.lose(func(from, to string) bool { return left[from] != left[to] })
-		time.Sleep(time.Hour)
+		time.Sleep(20 * time.Minute)
 		wantSeen(t, sim.peers[:3])
 		wantSeen(t, sim.peers[3:])
 		sim.lose(nil)
@@ -136,4 +136,3 @@ func TestSplitNetworksJoinAgain(t *testing.T) {
 		wantSeen(t, sim.peers)
 	})
 }
-
