@@ -34,7 +34,7 @@ func (s *Service) Candidates(ctx context.Context, need Need) ([]Candidate, []Con
 	defer s.wg.Done()
 	search := &search{
 		s:       s,
-		core:    newGathering(need, s.cfg.Parallel, s.cfg.Grace),
+		core:    newGathering(need, s.cfg.parallel(need), s.cfg.Grace),
 		hints:   make(chan p2ppeer.AddrInfo),
 		answers: make(chan answer),
 		addrs:   make(map[p2ppeer.ID]p2ppeer.AddrInfo),

@@ -43,8 +43,11 @@ type Config struct {
 	// SearchTimeout bounds one lookup in the DHT: for candidates, and at an introduction.
 	SearchTimeout time.Duration
 
-	// Parallel is how many peers are asked at the same time.
-	Parallel int
+	// Parallel is how many peers are asked at the same time when few slots are wanted;
+	// for many it is ParallelPerSlot for each of them. About every third that is asked
+	// is gone, or has nothing free, so it takes more than one for each slot; a router
+	// at home may not bear many hundreds.
+	Parallel, ParallelPerSlot int
 
 	// Grace is how long late answers are waited for once enough slots were found.
 	Grace time.Duration
@@ -71,6 +74,7 @@ func DefaultConfig() Config {
 		AskTimeout:       3 * time.Second,
 		SearchTimeout:    3 * time.Second,
 		Parallel:         32,
+		ParallelPerSlot:  2,
 		Grace:            200 * time.Millisecond, // a round trip across the world
 		IntroduceTimeout: 8 * time.Second,
 		RetryMin:         500 * time.Millisecond,
@@ -80,14 +84,22 @@ func DefaultConfig() Config {
 	}
 }
 
+// maxParallel bounds how many peers are asked at the same time, whatever is wanted.
+const maxParallel = 256
+
+// parallel is how many peers a search for need asks at the same time.
+func (c Config) parallel(need Need) int {
+	return min(max(c.Parallel, c.ParallelPerSlot*need.Slots), max(c.Parallel, maxParallel))
+}
+
 // validate reports every wrong field at once.
 func (c Config) validate() error {
 	var errs []error
 	if !validToken(c.Network) {
 		errs = append(errs, fmt.Errorf("network %.80q: want 1 to %d letters, digits or . _ - +", c.Network, maxToken))
 	}
-	if c.Parallel < 1 {
-		errs = append(errs, fmt.Errorf("parallel %d: want at least 1", c.Parallel))
+	if c.Parallel < 1 || c.ParallelPerSlot < 0 {
+		errs = append(errs, fmt.Errorf("parallel %d, %d for each slot: want at least 1, and 0", c.Parallel, c.ParallelPerSlot))
 	}
 	for _, d := range []struct {
 		name  string

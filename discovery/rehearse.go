@@ -1,0 +1,133 @@
+package discovery
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+)
+
+// A Rehearsal is a search for candidates without network and at virtual time: the
+// core of Candidates with other peers. It begins at the zero of its durations.
+type Rehearsal struct {
+	Config Config // of which Parallel, ParallelPerSlot and Grace count
+	Need   Need
+	Near   []p2ppeer.ID  // whom the searcher knows without a lookup, in the order of Candidates
+	Hints  []Hint        // what the lookup yields, in the order of time
+	Ended  time.Duration // when the lookup ends; not before the last hint
+	Ask    func(p2ppeer.ID) Reply
+}
+
+// A Hint is a record that a lookup finds.
+type Hint struct {
+	At   time.Duration
+	Peer p2ppeer.ID
+}
+
+// A Reply is what asking one peer comes to, and how long that takes.
+type Reply struct {
+	After     time.Duration
+	Candidate Candidate
+	Refusal   *Refusal // nil for a candidate
+}
+
+// A Performance is what a rehearsed search came to.
+type Performance struct {
+	Candidates []Candidate // nearest first
+	Considered []Considered
+	Asked      int           // peers
+	Enough     time.Duration // when Need was met; 0 if it never was
+	Took       time.Duration // until the search returned
+}
+
+// Play searches, as Candidates does.
+func (r Rehearsal) Play() Performance {
+	p := &rehearsed{Rehearsal: r, core: newGathering(r.Need, r.Config.parallel(r.Need), r.Config.Grace)}
+	for _, id := range r.Near {
+		p.core.heard(id)
+	}
+	for {
+		p.ask()
+		if p.core.done(instant(p.now)) {
+			break
+		}
+		p.next()
+		if p.enough == 0 && !p.core.enoughAt.IsZero() {
+			p.enough = p.now
+		}
+	}
+	candidates, considered := p.core.result()
+	return Performance{candidates, considered, p.asked, p.enough, p.now}
+}
+
+// instant is a time of day for the core, which takes the zero time for none.
+func instant(d time.Duration) time.Time { return time.Unix(0, 0).Add(d) }
+
+// rehearsed is a Rehearsal under way.
+type rehearsed struct {
+	Rehearsal
+	core    *gathering
+	now     time.Duration
+	replies []reply // by time
+	asked   int
+	enough  time.Duration
+}
+
+type reply struct {
+	at time.Duration
+	id p2ppeer.ID
+	Reply
+}
+
+// ask asks whomever the core wants asked.
+func (p *rehearsed) ask() {
+	for _, id := range p.core.ask() {
+		a := p.Ask(id)
+		at := p.now + a.After
+		i, _ := slices.BinarySearchFunc(p.replies, at, func(r reply, at time.Duration) int { return cmp.Compare(r.at, at) })
+		p.replies = slices.Insert(p.replies, i, reply{at, id, a})
+		p.asked++
+	}
+}
+
+// next lets happen what happens next: a hint, the end of the lookup, a reply, or
+// the end of the grace.
+func (p *rehearsed) next() {
+	const never = time.Duration(math.MaxInt64)
+	hint, answer, grace := never, never, never
+	if len(p.Hints) > 0 {
+		hint = p.Hints[0].At
+	} else if !p.core.ended {
+		hint = p.Ended
+	}
+	if len(p.replies) > 0 {
+		answer = p.replies[0].at
+	}
+	if end, ok := p.core.deadline(); ok {
+		grace = end.Sub(instant(0))
+	}
+	p.now = max(p.now, min(hint, answer, grace))
+	switch {
+	case grace <= min(hint, answer):
+	case answer <= hint:
+		p.answered()
+	case len(p.Hints) > 0:
+		p.core.heard(p.Hints[0].Peer)
+		p.Hints = p.Hints[1:]
+	default:
+		p.core.sourcesEnded()
+	}
+}
+
+// answered hands the next reply to the core.
+func (p *rehearsed) answered() {
+	r := p.replies[0]
+	p.replies = p.replies[1:]
+	if r.Refusal != nil {
+		p.core.refused(r.id, r.Refusal)
+		return
+	}
+	p.core.taken(r.Candidate, instant(p.now))
+}

@@ -1,0 +1,39 @@
+package sim
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// A place is where a peer is: in a plane whose distances are round-trip times in
+// milliseconds, and above it by what its access link adds, as in Vivaldi.
+type place struct{ x, y, height float64 }
+
+// Regions of the world, far apart, of different population. Positions are assumed:
+// Europe, North America east and west, East Asia, South America, Oceania.
+var regions = []struct {
+	share, x, y float64
+}{{0.38, 0, 0}, {0.22, 90, 0}, {0.14, 150, 20}, {0.16, 200, 150}, {0.06, 110, 150}, {0.04, 260, 120}}
+
+// Within a region peers are spread by spread, on links that add access on average.
+const (
+	spread = 12 // ms
+	access = 12 // ms
+)
+
+func somewhere(rnd *rand.Rand) place {
+	which := rnd.Float64()
+	for _, r := range regions {
+		if which -= r.share; which < 0 {
+			return place{r.x + spread*rnd.NormFloat64(), r.y + spread*rnd.NormFloat64(), 1 + access*rnd.ExpFloat64()}
+		}
+	}
+	return place{height: 1}
+}
+
+// rtt is the round-trip time between two places on a quiet day.
+func (p place) rtt(q place) time.Duration {
+	ms := math.Hypot(p.x-q.x, p.y-q.y) + p.height + q.height
+	return time.Duration(ms * float64(time.Millisecond))
+}

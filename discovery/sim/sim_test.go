@@ -1,0 +1,137 @@
+package sim
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+const need = 64
+
+// searches are those in a few worlds of so many peers, by one of them and by a newcomer.
+func searches(live, worlds int) (peers, newcomers []Outcome) {
+	c := DefaultConfig()
+	c.Live = live
+	for c.Seed = range uint64(worlds) {
+		w := New(c)
+		peers, newcomers = append(peers, w.Search(need, false)), append(newcomers, w.Search(need, true))
+	}
+	return peers, newcomers
+}
+
+func total(outcomes []Outcome, of func(Outcome) int) (sum int) {
+	for _, o := range outcomes {
+		sum += of(o)
+	}
+	return sum
+}
+
+// TestSearchesGrowSlowly: ten times as many peers may cost two more steps of the
+// lookup, and the few more that are asked because they are farther away.
+func TestSearchesGrowSlowly(t *testing.T) {
+	small, newSmall := searches(1000, 4)
+	large, newLarge := searches(10_000, 4)
+	growsSlowly(t, "peer", small, large)
+	growsSlowly(t, "newcomer", newSmall, newLarge)
+	if total(newSmall, func(o Outcome) int { return o.Gone }) == 0 {
+		t.Error("no record of a peer that is gone")
+	}
+}
+
+func growsSlowly(t *testing.T, who string, small, large []Outcome) {
+	for _, o := range slices.Concat(small, large) {
+		if o.Found < need || o.False > 0 || o.Enough == 0 {
+			t.Errorf("%s: of %d found %d are none; want %d", who, o.Found, o.False, need)
+		}
+		if o.RTT < o.Best {
+			t.Errorf("%s: found nearer ones than there are: %+v", who, o)
+		}
+	}
+	messages := func(o Outcome) int { return o.Messages }
+	if few, many := total(small, messages), total(large, messages); many > few*3/2 {
+		t.Errorf("%s: %d messages among 1,000 peers, %d among 10,000", who, few, many)
+	}
+	took := func(o Outcome) int { return int(o.Took / time.Millisecond) }
+	if few, many := total(small, took), total(large, took); many > 2*few {
+		t.Errorf("%s: %d ms among 1,000 peers, %d among 10,000", who, few, many)
+	}
+}
+
+func TestSameSeedSameSearch(t *testing.T) {
+	first, newcomer := searches(300, 2)
+	again, newAgain := searches(300, 2)
+	if !slices.Equal(first, again) || !slices.Equal(newcomer, newAgain) {
+		t.Errorf("got %+v and %+v, then %+v and %+v", first, newcomer, again, newAgain)
+	}
+}
+
+// TestHabits: the drawn sessions have the mean of their distribution, and the share
+// of peers that are up fits both.
+func TestHabits(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(1, 1))
+	const n = 200_000
+	up, away := 0.0, 0.0
+	for range n {
+		up += SETI.up(rnd) / n
+		away += SETI.away(rnd) / n
+	}
+	if want := SETI.UpScale * math.Gamma(1+1/SETI.UpShape); math.Abs(up/want-1) > 0.05 {
+		t.Errorf("up for %.2f h, want %.2f", up, want)
+	}
+	if want := math.Exp(SETI.AwayMean + SETI.AwaySigma*SETI.AwaySigma/2); math.Abs(away/want-1) > 0.2 {
+		t.Errorf("away for %.2f h, want %.2f", away, want)
+	}
+	live := 0
+	const peers = 5000
+	for range peers {
+		v := volunteer{sessions: SETI.sessions(rnd)}
+		if v.up(0) {
+			live++
+		}
+	}
+	if got, want := float64(live)/peers, up/(up+away); math.Abs(got-want) > 0.12 {
+		t.Errorf("%.2f of the peers are up, want about %.2f", got, want)
+	}
+}
+
+// TestLookupFindsTheHolders compares what a lookup has asked with who is nearest.
+func TestLookupFindsTheHolders(t *testing.T) {
+	c := DefaultConfig()
+	c.Live, c.Found, c.Habits = 2000, math.MaxInt, Habits{UpShape: 1, UpScale: 1e9, AwayMean: -1e9}
+	w := New(c) // nobody ever leaves
+	self := w.somebody()
+	l := w.look(self, w.rnd.Uint64(), w.table(self))
+	for h := range l.holders {
+		if l.state[h] != answered && h != self {
+			t.Errorf("holder %d was not asked", h)
+		}
+	}
+	if len(l.found) < 1900 {
+		t.Errorf("%d records of 2000 peers", len(l.found))
+	}
+	if l.silent > 0 || l.queries > 100 {
+		t.Errorf("%d queries, %d of them silent", l.queries, l.silent)
+	}
+}
+
+// TestRecordsOutliveTheirPeers: those that left since a holder came, and not
+// those that left before or too long ago.
+func TestRecordsOutliveTheirPeers(t *testing.T) {
+	w := &World{peers: []volunteer{
+		{sessions: []session{{-60, 1}}},           // the holder
+		{sessions: []session{{-1, 5}}},            // up
+		{sessions: []session{{-30, -20}}},         // left
+		{sessions: []session{{-90, -49}}},         // left more than 48 h ago
+		{sessions: []session{{1, 2}, {-70, -47}}}, // will come, and was here
+		{sessions: []session{{0.5, 2}}},           // will come
+	}}
+	if got, want := w.records(0), []int{1, 2, 4}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	w.peers[0].sessions[0].from = -10
+	if got, want := w.records(0), []int{1}; !slices.Equal(got, want) {
+		t.Errorf("a holder that came later: got %v, want %v", got, want)
+	}
+}

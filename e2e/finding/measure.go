@@ -1,0 +1,92 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/p2pmpi/p2pmpi/discovery/sim"
+)
+
+// wanted is how many peers are looked for: n·r of the job.
+const wanted = 64
+
+// sizes are the networks' peers that are up. In a smaller one there are hardly
+// enough that suit.
+var sizes = []int{300, 1000, 3000, 10_000, 30_000}
+
+// kinds are who searches.
+var kinds = []string{"a peer", "a newcomer"}
+
+// A sample is the searches in worlds of one kind.
+type sample struct {
+	name     string // what is different in these worlds
+	live     int
+	outcomes [2][]sim.Outcome // by kinds
+}
+
+func measure(o options, c sim.Config) sample {
+	s := sample{live: c.Live}
+	for i := range uint64(o.worlds) {
+		c.Seed = o.seed + i
+		w := sim.New(c)
+		for k := range kinds {
+			s.outcomes[k] = append(s.outcomes[k], w.Search(wanted, k == 1))
+		}
+	}
+	return s
+}
+
+// grow measures networks of each size.
+func grow(o options, progress io.Writer) []sample {
+	var all []sample
+	for _, n := range sizes {
+		if n > o.most {
+			break
+		}
+		fmt.Fprintf(progress, "%d peers\n", n)
+		c := sim.DefaultConfig()
+		c.Live = n
+		all = append(all, measure(o, c))
+	}
+	return all
+}
+
+// limits measures what other settings would do.
+func limits(o options, progress io.Writer) []sample {
+	var all []sample
+	for _, tt := range []struct {
+		name   string
+		change func(*sim.Config)
+	}{
+		{"as it is", func(*sim.Config) {}},
+		{"8 asked at a time", func(c *sim.Config) { c.Discovery.Parallel, c.Discovery.ParallelPerSlot = 8, 0 }},
+		{"32 asked at a time", func(c *sim.Config) { c.Discovery.ParallelPerSlot = 0 }},
+		{"256 asked at a time", func(c *sim.Config) { c.Discovery.ParallelPerSlot = 4 }},
+		{"100 records of a lookup, the library's default", func(c *sim.Config) { c.Found = 100 }},
+		{"2,000 records of a lookup", func(c *sim.Config) { c.Found = 2000 }},
+		{"late answers waited for 1 s", func(c *sim.Config) { c.Discovery.Grace *= 5 }},
+		{"half as many peers suit and are idle", func(c *sim.Config) { c.Suitable /= 2 }},
+		{"peers are up for a tenth of the time", func(c *sim.Config) { c.Habits.UpScale /= 10 }},
+	} {
+		fmt.Fprintln(progress, tt.name)
+		c := sim.DefaultConfig()
+		c.Live = min(10_000, o.most)
+		tt.change(&c)
+		s := measure(o, c)
+		s.name = tt.name
+		all = append(all, s)
+	}
+	return all
+}
+
+// quantile returns the value below which a share of the outcomes is.
+func quantile[T cmp.Ordered](outcomes []sim.Outcome, share float64, of func(sim.Outcome) T) T {
+	var values []T
+	for _, o := range outcomes {
+		values = append(values, of(o))
+	}
+	slices.Sort(values)
+	return values[int(share*float64(len(values)-1)+0.5)]
+}
