@@ -1,14 +1,21 @@
 package e2e
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 )
@@ -88,4 +95,147 @@ func TestT1DownloadThatIsNotWhatItsDigestSays(t *testing.T) {
 	if s := j.wait(); s != 64 || !strings.Contains(j.stderr.String(), "its bytes have the digest sha256:"+known) {
 		t.Errorf("exit status %d, want 64 and the digests", s)
 	}
+}
+
+// cache is what p2pboot cache --json shows.
+type cache struct {
+	Running  bool
+	Bytes    int64
+	Contents []content
+}
+
+type content struct {
+	Digest   string
+	Bytes    int64
+	Complete bool
+	Jobs     []string
+	URL      string
+}
+
+// cacheOf runs p2pboot cache on a home.
+func cacheOf(t *testing.T, home string, args ...string) (c cache) {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(bin, "p2pboot"), slices.Concat([]string{"cache"}, args, []string{"--home", home, "--json"})...)
+	loopback.prepare(cmd, home)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("p2pboot cache %v: %v", args, err)
+	}
+	if err := json.Unmarshal(out, &c); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// TestT4CacheIsShownAndTrimmed while a job uses some of it, and when no peer runs.
+func TestT4CacheIsShownAndTrimmed(t *testing.T) {
+	t.Parallel()
+	l := writeListed(t)
+	own := boot(t, "--slots", "2")
+	if j := submit(t, own.home, "-n", "1", "-l", l.list, filepath.Join(bin, "wordcount"), "-all"); j.wait() != 0 {
+		t.Fatalf("exit status %d", j.status)
+	}
+	j := submit(t, own.home, "-n", "1", "sleep", "1000")
+	j.waitRunning()
+	before := cacheOf(t, own.home)
+	var used, fromWeb int64
+	for _, e := range before.Contents {
+		if len(e.Jobs) > 0 {
+			used += e.Bytes
+		}
+		if e.URL != "" {
+			fromWeb++
+		}
+	}
+	if !before.Running || fromWeb != 2 || used == 0 || used >= before.Bytes {
+		t.Errorf("while a job runs: %+v", before)
+	}
+	cacheOf(t, own.home, "clear")
+	if after := cacheOf(t, own.home); after.Bytes != used {
+		t.Errorf("cleared while a job runs: %+v; want its %d bytes left", after, used)
+	}
+	j.cmd.Process.Signal(os.Interrupt)
+	if s := j.wait(); s != 130 {
+		t.Errorf("exit status %d, want 130", s)
+	}
+	expectNothingLeft(t, []*peerProcess{own})
+	own.kill()
+	if after := cacheOf(t, own.home); after.Running || after.Bytes != used {
+		t.Errorf("after the peer was killed: %+v; want %d bytes", after, used)
+	}
+	cacheOf(t, own.home, "trim", "--to", "0")
+	if after := cacheOf(t, own.home); after.Bytes != 0 || len(after.Contents) != 0 {
+		t.Errorf("trimmed to nothing: %+v", after)
+	}
+}
+
+// TestT2DownloadSurvivesAKill of the peer that downloads: the next one asks for the rest.
+func TestT2DownloadSurvivesAKill(t *testing.T) {
+	t.Parallel()
+	text := []byte(strings.Repeat("epsilon ", 1<<17))
+	half := len(text) / 2
+	var asked []string
+	var mu sync.Mutex
+	stuck := make(chan struct{}) // closed once half of it was sent
+	over := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		asked = append(asked, r.Header.Get("Range"))
+		first := len(asked) == 1
+		mu.Unlock()
+		if !first {
+			http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(text))
+			return
+		}
+		w.Header().Set("Content-Length", strconv.Itoa(len(text)))
+		w.Write(text[:half])
+		http.NewResponseController(w).Flush()
+		close(stuck)
+		select {
+		case <-over:
+		case <-r.Context().Done():
+		}
+	}))
+	defer server.Close()
+	defer close(over)
+	home := t.TempDir()
+	input := fmt.Sprintf("%s/text sha256:%s", server.URL, filetransfer.DigestOf(text))
+	args := []string{"-n", "1", "-i", input, filepath.Join(bin, "wordcount"), "-all"}
+	own := bootAt(t, home, "--slots", "1")
+	submit(t, home, args...)
+	<-stuck
+	eventually(t, "half of it is in the cache", func() error {
+		if n := partialBytes(home); n < int64(half) {
+			return fmt.Errorf("%d bytes", n)
+		}
+		return nil
+	})
+	own.kill()
+	if c := cacheOf(t, home); partialBytes(home) != int64(half) || !slices.ContainsFunc(c.Contents, func(e content) bool {
+		return !e.Complete && e.Bytes == int64(half) && e.URL != ""
+	}) {
+		t.Errorf("the kill has left %+v, want %d bytes in part", c, half)
+	}
+	bootAt(t, home, "--slots", "1")
+	j := submit(t, home, args...)
+	if s := j.wait(); s != 0 {
+		t.Fatalf("exit status %d", s)
+	}
+	compareCounts(t, j.stdout.String(), map[string]int{"epsilon": 1 << 17})
+	mu.Lock()
+	defer mu.Unlock()
+	if want := []string{"", fmt.Sprintf("bytes=%d-", half)}; !slices.Equal(asked, want) {
+		t.Errorf("the server was asked for %q, want %q", asked, want)
+	}
+}
+
+// partialBytes counts the bytes of what has arrived in part at a home.
+func partialBytes(home string) (n int64) {
+	entries, _ := os.ReadDir(filepath.Join(home, "cache", "partial"))
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			n += info.Size()
+		}
+	}
+	return n
 }

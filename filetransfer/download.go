@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
 	"net/url"
 	"strings"
@@ -46,10 +45,7 @@ func (d Download) String() string {
 	return u.Redacted()
 }
 
-// downloadedMode is that of files from the web, which have none of their own.
-const downloadedMode fs.FileMode = 0o644
-
-// Download brings d into the store, pins it for the job until Unpin, and returns its entry.
+// Download brings d into the store, pins it for the job until Unpin, and returns its digest.
 // What is there already is not sent again: of a URL without a digest, as far as the server
 // says that it has not changed. What has arrived stays when it breaks off, and is gone on with
 // where the server can do that (T2). progress, if not nil, is told of the bytes that are here,
@@ -57,9 +53,9 @@ const downloadedMode fs.FileMode = 0o644
 //
 // The error names the URL: what the server answers, that the bytes are not those of the
 // digest (T1). It wraps ErrFull when the store cannot take them.
-func (s *Store) Download(ctx context.Context, client *http.Client, job string, d Download, progress func(here, total int64)) (Entry, error) {
+func (s *Store) Download(ctx context.Context, client *http.Client, job string, d Download, progress func(here, total int64)) (Digest, error) {
 	if err := d.Validate(); err != nil {
-		return Entry{}, fmt.Errorf("download: %w", err)
+		return Digest{}, fmt.Errorf("download: %w", err)
 	}
 	l := &download{Download: d, store: s, client: client, job: job, progress: progress, stall: stallTimeout, backoff: firstBackoff}
 	if l.progress == nil {
@@ -68,11 +64,11 @@ func (s *Store) Download(ctx context.Context, client *http.Client, job string, d
 	if d.Digest != "" {
 		l.want, _ = ParseDigest(d.Digest) // Validate has
 	}
-	digest, size, err := l.run(ctx)
+	digest, err := l.run(ctx)
 	if err != nil {
-		return Entry{}, fmt.Errorf("download %s: %w", d, err)
+		return Digest{}, fmt.Errorf("download %s: %w", d, err)
 	}
-	return Entry{Path: d.Path, Size: size, Mode: downloadedMode, Digest: digest}, nil
+	return digest, nil
 }
 
 // A download is one on its way.
@@ -89,15 +85,15 @@ type download struct {
 	kept           *Digest // what the URL had when it was last looked at, if that is here
 }
 
-func (l *download) run(ctx context.Context) (Digest, int64, error) {
+func (l *download) run(ctx context.Context) (Digest, error) {
 	var err error
 	if l.spool, err = l.store.openSpool(ctx, l.key()); err != nil {
-		return Digest{}, 0, err
+		return Digest{}, err
 	}
 	defer l.spool.close()
 	if d := l.want; d != (Digest{}) {
-		if size, ok := l.cached(ctx, d); ok {
-			return d, size, nil
+		if l.cached(ctx, d) {
+			return d, nil
 		}
 	}
 	l.recall(ctx)
@@ -106,20 +102,19 @@ func (l *download) run(ctx context.Context) (Digest, int64, error) {
 		d, err := l.attempt(ctx)
 		switch {
 		case err == nil:
-			size, _ := l.store.size(d)
-			return d, size, nil
+			return d, nil
 		case ctx.Err() != nil:
-			return d, 0, ctx.Err()
+			return d, ctx.Err()
 		case !errors.As(err, new(brokenError)):
-			return d, 0, err
+			return d, err
 		case l.spool.offset > before:
 			failures = 0
 		}
 		if failures++; failures == maxFailures {
-			return d, 0, fmt.Errorf("gave up after %d attempts: %w", failures, err)
+			return d, fmt.Errorf("gave up after %d attempts: %w", failures, err)
 		}
 		if err := pause(ctx, l.backoff<<(failures-1)); err != nil {
-			return d, 0, err
+			return d, err
 		}
 	}
 }
@@ -128,18 +123,18 @@ func (l *download) run(ctx context.Context) (Digest, int64, error) {
 func (l *download) key() Digest { return DigestOf([]byte("web " + l.URL + " " + l.Digest)) }
 
 // cached reports whether the content is in the store, whole, and pins it.
-func (l *download) cached(ctx context.Context, d Digest) (size int64, ok bool) {
+func (l *download) cached(ctx context.Context, d Digest) bool {
 	l.store.Pin(l.job, []Digest{d})
 	f, err := l.store.Open(d)
 	if err != nil {
-		return 0, false
+		return false
 	}
 	defer f.Close()
-	found, size, err := digestReader(ctx, f)
+	found, _, err := digestReader(ctx, f)
 	if err == nil && found != d {
 		_ = l.store.drop(d) // what cannot be removed is replaced
 	}
-	return size, err == nil && found == d
+	return err == nil && found == d
 }
 
 // recall finds out what is known of the URL from earlier.
@@ -149,7 +144,7 @@ func (l *download) recall(ctx context.Context) {
 	if err != nil || l.want != (Digest{}) {
 		return
 	}
-	if _, ok := l.cached(ctx, d); ok {
+	if l.cached(ctx, d) {
 		l.kept = &d
 	}
 }
@@ -301,15 +296,4 @@ func plainURLError(err error) error {
 		return u.Err
 	}
 	return err
-}
-
-// size returns how many bytes a complete content has.
-func (s *Store) size(d Digest) (bytes int64, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	it, ok := s.items[d]
-	if !ok || !it.complete {
-		return 0, false
-	}
-	return it.bytes, true
 }

@@ -56,7 +56,7 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(s.content))
 }
 
-func (s *site) download(t *testing.T, store *Store, digest string) (Entry, error) {
+func (s *site) download(t *testing.T, store *Store, digest string) (Digest, error) {
 	t.Helper()
 	c := &http.Client{Transport: &http.Transport{}}
 	defer c.CloseIdleConnections()
@@ -67,14 +67,14 @@ func TestDownloadIsContentOfTheStore(t *testing.T) {
 	b := content(1, 300_000)
 	s := newSite(t, b)
 	store := openStore(t, t.TempDir(), 1<<20)
-	want := Entry{Path: "in/data", Size: int64(len(b)), Mode: downloadedMode, Digest: DigestOf(b)}
+	want := DigestOf(b)
 	for _, digest := range []string{"", DigestOf(b).String()} {
 		got, err := s.download(t, store, digest)
 		if err != nil || got != want {
 			t.Fatalf("got %v, %v; want %v", got, err, want)
 		}
 	}
-	wantFile(t, store.Path(want.Digest), b)
+	wantFile(t, store.Path(want), b)
 	wantBytesOfContents(t, store)
 	if s.complete != 1 {
 		t.Errorf("sent %d times, though the digest was known the second time", s.complete)
@@ -105,8 +105,8 @@ func TestDownloadAsksAServerOnlyWhetherItHasChanged(t *testing.T) {
 		}
 	}
 	s.content, s.etag = content(2, 1000), `"2"`
-	if e, err := s.download(t, openStore(t, dir, 1<<20), ""); err != nil || e.Digest != DigestOf(s.content) {
-		t.Errorf("got %v, %v; want the new content", e, err)
+	if d, err := s.download(t, openStore(t, dir, 1<<20), ""); err != nil || d != DigestOf(s.content) {
+		t.Errorf("got %v, %v; want the new content", d, err)
 	}
 }
 
@@ -117,8 +117,8 @@ func TestT2DownloadIsResumed(t *testing.T) {
 			s := newSite(t, b)
 			s.cut = 200_000
 			store := openStore(t, t.TempDir(), 1<<20)
-			if e, err := s.download(t, store, digest); err != nil || e.Digest != DigestOf(b) {
-				t.Fatalf("got %v, %v", e, err)
+			if d, err := s.download(t, store, digest); err != nil || d != DigestOf(b) {
+				t.Fatalf("got %v, %v", d, err)
 			}
 			if len(s.ranges) != 1 || s.ranges[0] == "bytes=0-" || s.complete != 1 {
 				t.Errorf("asked for %q, and %d times for all", s.ranges, s.complete)
@@ -139,8 +139,8 @@ func TestDownloadThatHasChangedBeginsAnew(t *testing.T) {
 	sp.close()
 	store.writePage(sp.key, page{ETag: `"0"`})
 	store = openStore(t, store.dir, 1<<20)
-	if e, err := s.download(t, store, ""); err != nil || e.Digest != DigestOf(s.content) {
-		t.Errorf("got %v, %v; want what is there now", e, err)
+	if d, err := s.download(t, store, ""); err != nil || d != DigestOf(s.content) {
+		t.Errorf("got %v, %v; want what is there now", d, err)
 	}
 	wantBytesOfContents(t, store)
 }
@@ -157,8 +157,8 @@ func TestT1WrongPartIsFetchedAgain(t *testing.T) {
 	}
 	sp.Write(content(2, 100_000))
 	sp.close()
-	if e, err := s.download(t, store, digest); err != nil || e.Digest != DigestOf(b) {
-		t.Errorf("got %v, %v", e, err)
+	if d, err := s.download(t, store, digest); err != nil || d != DigestOf(b) {
+		t.Errorf("got %v, %v", d, err)
 	}
 	if len(s.ranges) != 1 || s.complete != 1 {
 		t.Errorf("asked for %q, and %d times for all; want once each", s.ranges, s.complete)
@@ -238,7 +238,7 @@ func TestDownloadDoesNotWaitForASilentServer(t *testing.T) {
 		Download: Download{Path: "p", URL: silent.URL}, store: openStore(t, t.TempDir(), 1000), client: c, job: job,
 		progress: func(int64, int64) {}, stall: time.Millisecond, backoff: time.Microsecond,
 	}
-	if _, _, err := l.run(t.Context()); !errors.Is(err, errStalled) {
+	if _, err := l.run(t.Context()); !errors.Is(err, errStalled) {
 		t.Errorf("got %v", err)
 	}
 }

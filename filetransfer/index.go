@@ -29,7 +29,9 @@ func (s *Store) index() error {
 				return err
 			}
 		}
-		s.add(f.digest, &item{bytes: f.bytes, stamped: f.used, complete: f.complete})
+		it := &item{bytes: f.bytes, stamped: f.used, complete: f.complete}
+		s.add(f.digest, it)
+		it.last = f.used
 	}
 	return nil
 }

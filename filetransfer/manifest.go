@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
 	"unicode"
 
@@ -140,13 +139,6 @@ func (m Manifest) Wants() []Want {
 		}
 	}
 	return wants
-}
-
-// With returns m and more, in order. The error says why that is not valid.
-func (m Manifest) With(more []Entry) (Manifest, error) {
-	all := slices.Concat(m, more)
-	slices.SortFunc(all, func(a, b Entry) int { return comparePaths(a.Path, b.Path) })
-	return all, all.Validate()
 }
 
 // Marshal returns the encoding of m, the same bytes for the same manifest. An

@@ -79,6 +79,26 @@ func (s *Store) sweepPages() {
 	}
 }
 
+// urls returns where contents come from, whole or in part.
+func (s *Store) urls() map[Digest]string {
+	s.pages.Lock()
+	defer s.pages.Unlock()
+	urls := make(map[Digest]string)
+	entries, _ := os.ReadDir(filepath.Join(s.dir, webDir))
+	for _, e := range entries {
+		key, err := ParseDigest(strings.TrimSuffix(e.Name(), ".json"))
+		if err != nil {
+			continue
+		}
+		p := s.readPage(key)
+		urls[key] = p.URL
+		if d, err := ParseDigest(p.Digest); err == nil {
+			urls[d] = p.URL
+		}
+	}
+	return urls
+}
+
 // holds reports whether any of a content is here.
 func (s *Store) holds(d Digest) bool {
 	s.mu.Lock()

@@ -59,6 +59,7 @@ type jobPins map[Digest]struct{}
 type item struct {
 	bytes    int64 // counted against the limit: of the file, or set aside for a claim
 	used     uint64
+	last     time.Time // when that was
 	stamped  time.Time // when a use was last recorded in the file's time
 	complete bool
 	claim    *claim // non-nil while somebody is filling it
@@ -143,7 +144,7 @@ func (s *Store) drop(d Digest) error {
 
 func (s *Store) use(it *item) {
 	s.uses++
-	it.used = s.uses
+	it.used, it.last = s.uses, time.Now()
 }
 
 func (s *Store) add(d Digest, it *item) {
@@ -175,12 +176,7 @@ func (s *Store) makeRoom(need int64) error {
 	if excess <= 0 {
 		return nil
 	}
-	var candidates []candidate
-	for d, it := range s.items {
-		if it.claim == nil && s.pins[d] == 0 {
-			candidates = append(candidates, candidate{digest: d, bytes: it.bytes, used: it.used})
-		}
-	}
+	candidates := s.evictable()
 	drop, ok := chooseEvictions(candidates, excess)
 	if !ok {
 		return fmt.Errorf("%d more bytes beside %d in use, limit %d: %w", need, s.bytes-total(candidates), s.limit, ErrFull)

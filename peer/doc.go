@@ -43,6 +43,8 @@
 //
 //	GET  /v1/status               Status
 //	GET  /v1/candidates           [job.Candidate, ...], the peers found now
+//	GET  /v1/cache                Cache
+//	POST /v1/cache/trim?to=BYTES  evicts what no job uses: Trimmed
 //	POST /v1/jobs                 job.Request -> lines of job.Event with a number,
 //	                              the last of kind "result"; Location names the
 //	                              job. Hanging up cancels it, unless it is kept:

@@ -1,3 +1,3 @@
 // Command p2pboot donates this machine to a network: it starts a peer, which
-// takes processes of other people's jobs until p2phalt or a signal ends it. Its subcommands show a peer: p2pboot status.
+// takes processes of other people's jobs until p2phalt or a signal ends it. Its subcommands show a peer: p2pboot status, p2pboot cache.
 package main

@@ -31,7 +31,7 @@ const asCommand = "P2PMPI_TEST_P2PBOOT"
 
 func TestHelpFitsATerminal(t *testing.T) {
 	var out, errs bytes.Buffer
-	for _, args := range [][]string{{"--help"}, {"status", "--help"}} {
+	for _, args := range [][]string{{"--help"}, {"status", "--help"}, {"cache", "--help"}, {"cache", "trim", "--help"}, {"cache", "clear", "--help"}} {
 		if status := run(t.Context(), args, &out, &errs); status != 0 || errs.Len() > 0 {
 			t.Fatalf("%v: got status %d, %s", args, status, errs.String())
 		}
@@ -63,6 +63,10 @@ func TestMistakes(t *testing.T) {
 		"argument":       {[]string{"now"}, 64, `unexpected argument "now"`},
 		"status of none": {[]string{"status", "--home", t.TempDir()}, 69, "p2pboot: error: no peer is running on home"},
 		"status of what": {[]string{"status", "now"}, 64, `unexpected argument "now"`},
+		"trim to what":   {[]string{"cache", "trim"}, 64, "error: --to MIB: say how much"},
+		"trim below":     {[]string{"cache", "trim", "--to", "-5"}, 64, "--to MIB: say how much"},
+		"cache of what":  {[]string{"cache", "clera"}, 64, `unexpected argument "clera"`},
+		"cache nowhere":  {[]string{"cache", "--home", filepath.Join(file, "x")}, 64, "home " + file},
 		"negative":       {[]string{"--slots", "-1"}, 64, "slots -1: want 0 to"},
 		"corrupt file":   {[]string{"--config", file}, 64, "configuration file " + file + ": line"},
 		"unusable home":  {[]string{"--home", filepath.Join(file, "x")}, 64, "p2pboot: error: home " + file},

@@ -13,35 +13,33 @@ import (
 // downloaders is how many files come from the web at once.
 const downloaders = 4
 
-// download brings the job's input files from the web into the store, where they are served from,
-// and adds them to the manifest.
-func (j *run) download(ctx context.Context) error {
+// download brings the job's input files from the web into the store, and returns them as files that
+// are there.
+func (j *run) download(ctx context.Context) ([]filetransfer.Source, error) {
 	all := j.req.Downloads
 	if len(all) == 0 {
-		return nil
+		return nil, nil
 	}
 	store, client := j.s.cfg.Files.Store(), filetransfer.NewWebClient()
 	defer client.CloseIdleConnections()
 	show := j.showDownloads(len(all))
-	entries := make([]filetransfer.Entry, len(all))
+	j.downloaded = make([]filetransfer.Digest, len(all))
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(downloaders)
 	for i, d := range all {
 		g.Go(func() (err error) { // ends with ctx
-			entries[i], err = store.Download(ctx, client, j.spec.ID, d, func(h, t int64) { show(i, h, t) })
+			j.downloaded[i], err = store.Download(ctx, client, j.spec.ID, d, func(h, t int64) { show(i, h, t) })
 			return err
 		})
 	}
 	if err := g.Wait(); err != nil {
-		return err
+		return nil, err
 	}
-	for _, e := range entries {
-		j.local[e.Digest] = store.Path(e.Digest)
-		j.downloaded = append(j.downloaded, e.Digest)
+	files := make([]filetransfer.Source, len(all))
+	for i, d := range all {
+		files[i] = filetransfer.Source{Path: d.Path, From: store.Path(j.downloaded[i])}
 	}
-	var err error
-	j.inputs, err = j.inputs.With(entries)
-	return err
+	return files, nil
 }
 
 // showDownloads returns what tells the user how much is here of each of n files. It may be called

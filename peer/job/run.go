@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
@@ -134,13 +135,15 @@ func (j *run) describe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if j.inputs, err = filetransfer.Build(ctx, j.req.Inputs); err != nil {
+	files, err := j.download(ctx)
+	if err != nil {
 		return err
 	}
-	j.local = filetransfer.Locate(j.inputs, j.req.Inputs)
-	if err := j.download(ctx); err != nil {
+	files = slices.Concat(files, j.req.Inputs)
+	if j.inputs, err = filetransfer.Build(ctx, files); err != nil {
 		return err
 	}
+	j.local = filetransfer.Locate(j.inputs, files)
 	if err := j.describePrograms(ctx); err != nil {
 		return err
 	}

@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
+	"github.com/p2pmpi/p2pmpi/cmd/internal/display"
+	"github.com/p2pmpi/p2pmpi/peer"
+)
+
+const cacheLong = `Shows what the peer of this home keeps of staged files, so that they need not
+be sent again: the beginning of the SHA-256 digest, size, time since the last
+use, the jobs that use it, and its URL if it was downloaded. The peer need not
+run. It keeps the cache below --cache-limit by itself; p2pboot cache trim and
+p2pboot cache clear do so now. What a job uses always stays.
+
+Exit status: 0 shown, 64 wrong usage or home, 69 the peer does not answer.`
+
+const cacheExamples = `  p2pboot cache              for people
+  p2pboot cache --json       all of it, for scripts
+  p2pboot cache trim --to 512
+                             down to 512 MiB, what was used longest ago first
+  p2pboot cache clear        all that no job uses`
+
+// cacheCommand is p2pboot cache.
+func cacheCommand(stdout io.Writer) *cobra.Command {
+	cfg := peer.DefaultConfig()
+	c := command.New("cache [--home DIR] [--json]\n  p2pboot cache trim --to MIB\n  p2pboot cache clear", "Show or trim the cache of staged files.")
+	c.Long, c.Example, c.Args = cacheLong, cacheExamples, noArgs
+	cfg.AddHomeFlags(c.Flags())
+	asJSON := addJSONFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := peer.Fill(c.Flags()); err != nil {
+			return command.Fail(command.Usage, err, "")
+		}
+		cache, err := onCache(c.Context(), cfg.Home, (*peer.Client).Cache, peer.CacheOf)
+		switch {
+		case err != nil:
+			return err
+		case *asJSON:
+			return writeJSON(stdout, cache)
+		}
+		_, err = io.WriteString(stdout, display.Cache(cache, time.Now()))
+		return err
+	}
+	c.AddCommand(trimCommand(stdout), clearCommand(stdout))
+	return c
+}
+
+const trimExamples = `  p2pboot cache trim --to 512`
+
+const trimLong = `Removes from the cache what no job uses, what was used longest ago first, until
+no more than so many MiB are left. The peer need not run.
+
+Exit status: 0 done, 64 wrong usage or home, 69 the peer does not answer.`
+
+// trimCommand is p2pboot cache trim.
+func trimCommand(stdout io.Writer) *cobra.Command {
+	c := command.New("trim [--home DIR] --to MIB [--json]", "Remove what was used longest ago.")
+	c.Long, c.Example = trimLong, trimExamples
+	to := c.Flags().Int64("to", -1, "`MIB` to keep at most (required)")
+	c.Flags().Lookup("to").DefValue = ""
+	return trimming(c, stdout, func() (int64, error) {
+		if *to < 0 || *to > maxTrim {
+			return 0, command.Misused("--to MIB: say how much to keep, such as 512")
+		}
+		return *to << 20, nil
+	})
+}
+
+// maxTrim is the largest --to, in MiB.
+const maxTrim = 1 << 40
+
+const clearLong = `Removes from the cache all that no job uses. The peer need not run.
+
+Exit status: 0 done, 64 wrong usage or home, 69 the peer does not answer.`
+
+// clearCommand is p2pboot cache clear.
+func clearCommand(stdout io.Writer) *cobra.Command {
+	c := command.New("clear [--home DIR] [--json]", "Remove all that no job uses.")
+	c.Long, c.Example = clearLong, "  p2pboot cache clear"
+	return trimming(c, stdout, func() (int64, error) { return 0, nil })
+}
+
+// trimming makes c a command that trims the cache to the bytes that it is told.
+func trimming(c *cobra.Command, stdout io.Writer, bytes func() (int64, error)) *cobra.Command {
+	cfg := peer.DefaultConfig()
+	c.Args = noArgs
+	cfg.AddHomeFlags(c.Flags())
+	asJSON := addJSONFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := peer.Fill(c.Flags()); err != nil {
+			return command.Fail(command.Usage, err, "")
+		}
+		to, err := bytes()
+		if err != nil {
+			return err
+		}
+		running := func(p *peer.Client, ctx context.Context) (peer.Trimmed, error) { return p.TrimCache(ctx, to) }
+		trimmed, err := onCache(c.Context(), cfg.Home, running, func(home string) (peer.Trimmed, error) { return peer.TrimCacheOf(home, to) })
+		switch {
+		case err != nil:
+			return err
+		case *asJSON:
+			return writeJSON(stdout, trimmed)
+		}
+		_, err = io.WriteString(stdout, display.Trimmed(trimmed))
+		return err
+	}
+	return c
+}
+
+// onCache has the peer of the home do something with its cache, or does it alone if none runs.
+func onCache[T any](ctx context.Context, home string, running func(*peer.Client, context.Context) (T, error), alone func(string) (T, error)) (result T, err error) {
+	client, err := peer.Dial(ctx, home)
+	if errors.Is(err, peer.ErrNoPeer) {
+		result, err = alone(home)
+		return result, command.Fail(command.Usage, err, "")
+	}
+	if err != nil {
+		return result, command.Fail(command.Usage, err, "")
+	}
+	defer client.Close()
+	result, err = running(client, ctx)
+	return result, command.Fail(command.Unavailable, err, "")
+}

@@ -1,0 +1,114 @@
+package peer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"net/http"
+	"os"
+	"strconv"
+
+	"github.com/p2pmpi/p2pmpi/filetransfer"
+)
+
+// A Cache is what a peer keeps of staged files.
+type Cache struct {
+	Home     string                 `json:"home"`
+	Running  bool                   `json:"running"`         // a peer runs on the home
+	Bytes    int64                  `json:"bytes"`           // in all
+	Limit    int64                  `json:"limit,omitempty"` // in bytes, of the peer that runs
+	Contents []filetransfer.Content `json:"contents"`        // the most recently used first
+}
+
+// Trimmed is what came of trimming a cache.
+type Trimmed struct {
+	Freed int64 `json:"freed"` // bytes
+	Bytes int64 `json:"bytes"` // that are left
+}
+
+// Cache returns what the peer has in its cache.
+func (c *Client) Cache(ctx context.Context) (cache Cache, err error) {
+	return cache, c.call(ctx, http.MethodGet, "/v1/cache", &cache)
+}
+
+// TrimCache has the peer evict what no job uses, the least recently used first, until no more
+// than so many bytes are left.
+func (c *Client) TrimCache(ctx context.Context, to int64) (t Trimmed, err error) {
+	return t, c.call(ctx, http.MethodPost, fmt.Sprintf("/v1/cache/trim?to=%d", to), &t)
+}
+
+func (c *control) cache(w http.ResponseWriter, _ *http.Request) {
+	store := c.peer.files.Store()
+	reply(w, http.StatusOK, Cache{
+		Home: string(c.peer.home), Running: true, Bytes: store.Bytes(), Limit: store.Limit(), Contents: store.Contents(),
+	})
+}
+
+func (c *control) trimCache(w http.ResponseWriter, r *http.Request) {
+	to, err := strconv.ParseInt(r.URL.Query().Get("to"), 10, 64)
+	if err == nil && to < 0 {
+		err = errors.New("want 0 or more")
+	}
+	if err != nil {
+		fail(w, http.StatusBadRequest, fmt.Errorf("to: %w", err))
+		return
+	}
+	t, err := trim(c.peer.files.Store(), to)
+	if err != nil {
+		fail(w, http.StatusInternalServerError, err)
+		return
+	}
+	reply(w, http.StatusOK, t)
+}
+
+func trim(store *filetransfer.Store, to int64) (Trimmed, error) {
+	freed, err := store.Trim(to)
+	if err != nil {
+		return Trimmed{}, fmt.Errorf("trim the cache: %w", err)
+	}
+	return Trimmed{Freed: freed, Bytes: store.Bytes()}, nil
+}
+
+// CacheOf returns what is in the cache of the home dir, on which no peer runs. The error is a
+// *HomeError, or a *RunningError.
+func CacheOf(dir string) (c Cache, err error) {
+	c = Cache{Home: dir, Contents: []filetransfer.Content{}}
+	return c, withCache(dir, func(store *filetransfer.Store) error {
+		c.Bytes, c.Contents = store.Bytes(), store.Contents()
+		return nil
+	})
+}
+
+// TrimCacheOf is Client.TrimCache of a home on which no peer runs.
+func TrimCacheOf(dir string, to int64) (t Trimmed, err error) {
+	return t, withCache(dir, func(store *filetransfer.Store) error {
+		t, err = trim(store, to)
+		return err
+	})
+}
+
+// withCache opens the cache of a home as a peer would, but without a limit, so that nothing
+// goes that was not asked for. A home that has none is left alone.
+func withCache(dir string, do func(*filetransfer.Store) error) error {
+	if _, err := os.Stat(home(dir).cache()); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	h, err := openHome(dir)
+	if err != nil {
+		return err
+	}
+	lock, err := lockHome(h)
+	if err != nil {
+		return err
+	}
+	store, err := filetransfer.OpenStore(h.cache(), math.MaxInt64)
+	if err == nil {
+		err = do(store)
+	}
+	if err = errors.Join(err, lock.release()); err != nil {
+		return &HomeError{string(h), err}
+	}
+	return nil
+}
