@@ -56,8 +56,17 @@ type Config struct {
 	// introduce this one. Without any, mDNS and incoming connections have to do.
 	Supernodes []string
 
-	// Network is the name of the network. Peers of different names never meet.
+	// Network is the name of the network. Peers of different names never meet. It is
+	// a private one if there is a token for it in Home.
 	Network string
+
+	// Token is a file with an invitation to a private network, in place of that in
+	// Home. Network may then be left at its default.
+	Token string
+
+	// MemberOf is the home of the user of a peer that is no volunteer: its token
+	// counts, and its identity vouches for this peer. Empty: none.
+	MemberOf string
 
 	// Slots is how many processes of others may run here at once. More slots
 	// than processors make every process slower; 0 only introduces and submits.

@@ -35,6 +35,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/p2pmpi/p2pmpi/internal/version"
+	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
 	"github.com/p2pmpi/p2pmpi/peer/internal/punch"
 	"github.com/p2pmpi/p2pmpi/peer/internal/relay"
 )
@@ -55,7 +56,7 @@ var wantObservers = sync.OnceFunc(func() { observedaddrs.ActivationThresh = obse
 // newHost starts the libp2p host that cfg describes. Its metrics go to reg, a
 // registry of its own since several peers can share a process. Without cfg.NAT it needs no
 // puncher.
-func newHost(cfg Config, key crypto.PrivKey, reg prometheus.Registerer, puncher *punch.Puncher) (host.Host, error) {
+func newHost(cfg Config, key crypto.PrivKey, gate *membership.Gate, reg prometheus.Registerer, puncher *punch.Puncher) (host.Host, error) {
 	wantObservers()
 	listen, err := listenAddrs(cfg)
 	if err != nil {
@@ -76,10 +77,6 @@ func newHost(cfg Config, key crypto.PrivKey, reg prometheus.Registerer, puncher 
 		libp2p.Identity(key),
 		libp2p.NoListenAddrs, // yet: New would leave goroutines behind if it could not
 		libp2p.Transport(tcp.NewTCPTransport),
-		libp2p.Transport(quic.NewTransport),
-		// TLS first: in bulk it is twice as fast as Noise.
-		libp2p.Security(libp2ptls.ID, libp2ptls.New),
-		libp2p.Security(noise.ID, noise.New),
 		libp2p.Muxer(yamux.ID, yamux.DefaultTransport),
 		libp2p.SwarmOpts(swarm.WithDialRanker(rankTCPFirst)),
 		libp2p.ProtocolVersion(protocolVersion),
@@ -88,7 +85,8 @@ func newHost(cfg Config, key crypto.PrivKey, reg prometheus.Registerer, puncher 
 		libp2p.ConnectionManager(conns),
 		libp2p.PrometheusRegisterer(reg),
 	}
-	h, err := libp2p.New(append(options, reachability(cfg, puncher)...)...)
+	options = append(append(options, admission(gate)...), reachability(cfg, puncher)...)
+	h, err := libp2p.New(options...)
 	if err != nil {
 		return nil, fmt.Errorf("start libp2p: %w", err)
 	}
@@ -97,6 +95,25 @@ func newHost(cfg Config, key crypto.PrivKey, reg prometheus.Registerer, puncher 
 		return nil, fmt.Errorf("listen on %s: %w", strings.Join(cfg.Listen, ", "), err)
 	}
 	return h, nil
+}
+
+// admission is how connections are secured, and who gets any.
+func admission(gate *membership.Gate) []libp2p.Option {
+	if !gate.Open() {
+		return []libp2p.Option{
+			libp2p.ConnectionGater(gate),
+			libp2p.Transport(gate.QUIC),
+			libp2p.Security(membership.SecurityID, gate.TLS),
+		}
+	}
+	return []libp2p.Option{
+		libp2p.Transport(quic.NewTransport),
+		// TLS first: in bulk it is twice as fast as Noise.
+		libp2p.Security(libp2ptls.ID, libp2ptls.New),
+		libp2p.Security(noise.ID, noise.New),
+		// Last, where a member of a private network speaks nothing else: it says why.
+		libp2p.Security(membership.SecurityID, gate.TLS),
+	}
 }
 
 // listenAddrs returns the addresses to listen on of cfg, which Validate has passed.

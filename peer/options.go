@@ -37,6 +37,7 @@ func (c *Config) AddHomeFlags(flags *pflag.FlagSet) {
 func (c *Config) AddNetworkFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&c.Supernodes, "supernode", c.Supernodes, "`ADDR` of a peer that introduces this one")
 	flags.StringVar(&c.Network, "network", c.Network, "`NAME` of the network to join")
+	flags.StringVar(&c.Token, "token", c.Token, "`FILE` with an invitation to a private network\n(default that taken with p2pboot network join)")
 	flags.StringSliceVar(&c.Listen, "listen", c.Listen, "multiaddr `ADDR` to listen on, or none\n(default TCP and QUIC on all interfaces)")
 	flags.Lookup("listen").DefValue = "[]" // too long a word for the help
 	flags.StringSliceVar(&c.Channels, "channels", c.Channels, "`KINDS` of channels between processes, of\nshm, tcp, stream, best first (default all)")

@@ -19,6 +19,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
+	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
@@ -59,6 +60,10 @@ type Peer struct {
 	started time.Time
 	home    home
 	key     crypto.PrivKey
+
+	gate    *membership.Gate
+	token   string // file of this peer's, in a private network
+	network string // what the network goes by among peers
 
 	host      host.Host
 	registry  *prometheus.Registry
@@ -130,7 +135,7 @@ func New(ctx context.Context, cfg Config, role Role, log zerolog.Logger) (*Peer,
 func (p *Peer) Unmet() error { return p.unmet }
 
 func (p *Peer) start() error {
-	steps := []func() error{p.startHome, p.startHost, p.startServices}
+	steps := []func() error{p.startHome, p.startMembership, p.startHost, p.startServices}
 	if p.role == Volunteer {
 		steps = append(steps, p.startHistory, p.startVolunteer)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/internal/loopback"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
 	"github.com/p2pmpi/p2pmpi/peer/internal/punch"
 	"github.com/p2pmpi/p2pmpi/peer/internal/relay"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
@@ -37,7 +38,7 @@ func (p *Peer) startHost() error {
 		p.cfg.Listen = anyPort(p.cfg.Listen)
 	}
 	puncher := punch.New(p.registry, p.punches, p.log)
-	h, err := newHost(p.cfg, p.key, p.registry, puncher)
+	h, err := newHost(p.cfg, p.key, p.gate, p.registry, puncher)
 	if err != nil {
 		return err
 	}
@@ -49,6 +50,7 @@ func (p *Peer) startHost() error {
 	wrapped := loopback.Wrap(h) // a submitter may use its own slots
 	p.host = wrapped
 	p.owns("host", wrapped.Close)
+	p.owns("membership", membership.New(h, p.gate, func() (*membership.Invitation, error) { return readInvitation(p.token) }).Close)
 	if p.cfg.NAT {
 		if err := puncher.Start(h); err != nil {
 			return fmt.Errorf("start hole punching: %w", err)
@@ -71,7 +73,7 @@ func (p *Peer) startRelays(h host.Host) error {
 	if !p.cfg.NAT {
 		return nil
 	}
-	cfg := relay.Config{Network: p.cfg.Network, Public: p.cfg.Reachability == Public, Log: p.log}
+	cfg := relay.Config{Network: p.network, Public: p.cfg.Reachability == Public, Log: p.log}
 	if p.role != SubmitOnly && p.cfg.Relay && p.cfg.Reachability != Private {
 		cfg.Limits = relay.Limits{Peers: p.cfg.RelayPeers, Bytes: p.cfg.RelayData << 20, Time: p.cfg.RelayTime}
 	}
@@ -228,7 +230,7 @@ func (p *Peer) startDiscovery() error {
 		return err
 	}
 	cfg := discovery.DefaultConfig()
-	cfg.Network = p.cfg.Network
+	cfg.Network = p.network
 	cfg.Supernodes = supernodes
 	cfg.MDNS = p.cfg.MDNS
 	cfg.PeersFile = p.cfg.PeersFile

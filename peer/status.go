@@ -83,7 +83,7 @@ func (p *Peer) Status(ctx context.Context) Status {
 		Peer:        p.ID().String(),
 		Release:     version.Release,
 		Protocol:    version.Protocol,
-		Network:     p.cfg.Network,
+		Network:     p.network,
 		Home:        string(p.home),
 		Process:     os.Getpid(),
 		Since:       p.started,

@@ -64,7 +64,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		return boot(ctx, cfg, stdout, stderr)
 	}
-	c.AddCommand(statusCommand(stdout), cacheCommand(stdout))
+	c.AddCommand(statusCommand(stdout), cacheCommand(stdout), networkCommand(os.Stdin, stdout))
 	return command.Run(ctx, c, args, stdout, stderr)
 }
 

@@ -31,7 +31,7 @@ const asCommand = "P2PMPI_TEST_P2PBOOT"
 
 func TestHelpFitsATerminal(t *testing.T) {
 	var out, errs bytes.Buffer
-	for _, args := range [][]string{{"--help"}, {"status", "--help"}, {"cache", "--help"}, {"cache", "trim", "--help"}, {"cache", "clear", "--help"}} {
+	for _, args := range [][]string{{"--help"}, {"status", "--help"}, {"network", "--help"}, {"cache", "--help"}, {"cache", "trim", "--help"}, {"cache", "clear", "--help"}} {
 		if status := run(t.Context(), args, &out, &errs); status != 0 || errs.Len() > 0 {
 			t.Fatalf("%v: got status %d, %s", args, status, errs.String())
 		}

@@ -1,0 +1,72 @@
+package membership
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/membership/internal/pb"
+)
+
+// exchangeTimeout bounds the exchange of proofs with one newcomer.
+const exchangeTimeout = 10 * time.Second
+
+// pipe is what the exchange needs of a connection or a stream.
+type pipe interface {
+	io.ReadWriter
+	SetDeadline(time.Time) error
+}
+
+// ask shows the proof of self to peer, and judges what peer shows then. The error is a
+// *Refusal, unless the exchange itself failed.
+func (g *Gate) ask(p pipe, self, peer p2ppeer.ID) error {
+	p.SetDeadline(time.Now().Add(exchangeTimeout))
+	defer p.SetDeadline(time.Time{})
+	if err := writeWord(p, &pb.Word{Proof: g.proof(self)}); err != nil {
+		return fmt.Errorf("show the token: %w", err)
+	}
+	answer, err := readWord(p)
+	if err != nil {
+		return fmt.Errorf("hear whether this peer is admitted: %w", err)
+	}
+	if answer.GetVerdict() != pb.Verdict_ADMITTED {
+		return g.refusedBy(peer, answer.GetVerdict())
+	}
+	verdict, until := g.judge(answer.GetProof(), peer)
+	if err := writeWord(p, &pb.Word{Verdict: verdict}); err != nil {
+		return fmt.Errorf("say that it is admitted: %w", err)
+	}
+	return g.conclude(peer, verdict, until)
+}
+
+// answer judges what peer shows, and shows the proof of self only to who is admitted.
+func (g *Gate) answer(p pipe, self, peer p2ppeer.ID) error {
+	p.SetDeadline(time.Now().Add(exchangeTimeout))
+	defer p.SetDeadline(time.Time{})
+	asked, err := readWord(p)
+	if err != nil {
+		return fmt.Errorf("hear of its token: %w", err)
+	}
+	if g.Open() {
+		writeWord(p, &pb.Word{Verdict: pb.Verdict_OPEN}) // it finds out in any case
+		return g.refusedBy(peer, pb.Verdict_NO_TOKEN)
+	}
+	verdict, until := g.judge(asked.GetProof(), peer)
+	if verdict != pb.Verdict_ADMITTED {
+		writeWord(p, &pb.Word{Verdict: verdict})
+		return g.conclude(peer, verdict, until)
+	}
+	if err := writeWord(p, &pb.Word{Verdict: verdict, Proof: g.proof(self)}); err != nil {
+		return fmt.Errorf("show the token: %w", err)
+	}
+	last, err := readWord(p)
+	if err != nil {
+		return fmt.Errorf("hear whether this peer is admitted: %w", err)
+	}
+	if last.GetVerdict() != pb.Verdict_ADMITTED {
+		return g.refusedBy(peer, last.GetVerdict())
+	}
+	return g.conclude(peer, verdict, until)
+}

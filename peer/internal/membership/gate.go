@@ -1,0 +1,181 @@
+package membership
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/connmgr"
+	"github.com/libp2p/go-libp2p/core/control"
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
+	"github.com/rs/zerolog"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/membership/internal/pb"
+)
+
+// maxNewcomers is how many connections may be looked at at the same time.
+const maxNewcomers = 128
+
+// Config says who this peer is.
+type Config struct {
+	Peer p2ppeer.ID
+	// Invitation is this peer's; nil in an open network, of which the rest means nothing.
+	Invitation *Invitation
+	// Home is a private key that vouches for this peer, or nil: that of the p2pboot of
+	// a submit-only peer's user.
+	Home crypto.PrivKey
+	Log  zerolog.Logger
+}
+
+// A Gate decides with whom this peer has connections. It is libp2p's gater, and
+// makes the transports that know of members. Its methods are safe for concurrent use.
+type Gate struct {
+	cfg       Config
+	newcomers chan struct{} // one element for each that is being looked at
+
+	mu         sync.Mutex
+	register   register
+	invitation *Invitation
+	refused    *Refusal // the last one by another peer
+}
+
+var _ connmgr.ConnectionGater = (*Gate)(nil)
+
+// NewGate returns the gate of a peer. The error is a *BoundError if the invitation is
+// another peer's.
+func NewGate(cfg Config) (*Gate, error) {
+	g := &Gate{cfg: cfg, newcomers: make(chan struct{}, maxNewcomers), invitation: cfg.Invitation}
+	if g.Open() {
+		return g, nil
+	}
+	_, err := cfg.Invitation.proof(cfg.Peer, cfg.Home)
+	return g, err
+}
+
+// Open reports whether this peer is of an open network.
+func (g *Gate) Open() bool { return g.cfg.Invitation == nil }
+
+// proof is what self shows: this peer, or a host that it has besides.
+func (g *Gate) proof(self p2ppeer.ID) *pb.Proof {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.Open() {
+		return nil
+	}
+	p, err := g.invitation.proof(self, g.cfg.Home)
+	if err != nil {
+		g.cfg.Log.Error().Err(err).Msg("no token to show")
+	}
+	return p
+}
+
+func (g *Gate) judge(p *pb.Proof, peer p2ppeer.ID) (pb.Verdict, time.Time) {
+	if g.Open() {
+		return pb.Verdict_OPEN, time.Time{}
+	}
+	return judge(p, peer, g.cfg.Invitation.Network, time.Now())
+}
+
+// conclude notes what has been found of peer.
+func (g *Gate) conclude(peer p2ppeer.ID, v pb.Verdict, until time.Time) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if v == pb.Verdict_ADMITTED {
+		g.register.admit(peer, until, time.Now())
+		return nil
+	}
+	if !g.Open() {
+		g.register.refuse(peer, time.Now())
+	}
+	r := &Refusal{Peer: peer, verdict: v}
+	g.cfg.Log.Warn().Stringer("peer", peer).Msg(r.Error())
+	return r
+}
+
+// refusedBy notes what peer has found of this one.
+func (g *Gate) refusedBy(peer p2ppeer.ID, v pb.Verdict) error {
+	r := &Refusal{Peer: peer, Theirs: true, verdict: v}
+	g.mu.Lock()
+	g.refused = r
+	g.mu.Unlock()
+	g.cfg.Log.Warn().Stringer("peer", peer).Msg(r.Error())
+	return r
+}
+
+// Refused returns why another peer has refused this one the last time, or nil.
+func (g *Gate) Refused() *Refusal {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.refused
+}
+
+var (
+	errShunned = errors.New("refused a moment ago")
+	errBusy    = errors.New("too many newcomers")
+)
+
+// enter takes one of the places for newcomers for peer; leave gives it back.
+func (g *Gate) enter(peer p2ppeer.ID) (leave func(), err error) {
+	if g.shunned(peer) {
+		return nil, errShunned
+	}
+	select {
+	case g.newcomers <- struct{}{}:
+		return func() { <-g.newcomers }, nil
+	default:
+		return nil, errBusy
+	}
+}
+
+func (g *Gate) shunned(p p2ppeer.ID) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.register.shunned(p, time.Now())
+}
+
+// InterceptPeerDial does not dial who was refused just now.
+func (g *Gate) InterceptPeerDial(p p2ppeer.ID) bool { return !g.shunned(p) }
+
+// InterceptAddrDial implements connmgr.ConnectionGater.
+func (g *Gate) InterceptAddrDial(p2ppeer.ID, ma.Multiaddr) bool { return true }
+
+// InterceptAccept implements connmgr.ConnectionGater.
+func (g *Gate) InterceptAccept(network.ConnMultiaddrs) bool { return true }
+
+// InterceptSecured drops who was refused just now.
+func (g *Gate) InterceptSecured(_ network.Direction, p p2ppeer.ID, _ network.ConnMultiaddrs) bool {
+	return !g.shunned(p)
+}
+
+// InterceptUpgraded lets nobody in who has not been admitted, by whatever
+// transport: one that does not exchange proofs connects nobody.
+func (g *Gate) InterceptUpgraded(c network.Conn) (bool, control.DisconnectReason) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.register.member(c.RemotePeer(), time.Now()), 0
+}
+
+// expired returns the peers whose tokens have expired since it was last called.
+func (g *Gate) expired(connected func(p2ppeer.ID) bool, now time.Time) []p2ppeer.ID {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.register.review(connected, now)
+}
+
+// renew takes a newer invitation to the same network, and reports whether it was one
+// that this peer can use.
+func (g *Gate) renew(i *Invitation) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if i.Network != g.cfg.Invitation.Network || !i.Expires.After(g.invitation.Expires) {
+		return false
+	}
+	if _, err := i.proof(g.cfg.Peer, g.cfg.Home); err != nil {
+		return false
+	}
+	g.invitation = i
+	return true
+}

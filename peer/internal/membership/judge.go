@@ -1,0 +1,91 @@
+package membership
+
+import (
+	"fmt"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/membership/internal/pb"
+)
+
+// judge says whether a member of network n admits the peer from, which its
+// connection has authenticated, and until when.
+func judge(p *pb.Proof, from p2ppeer.ID, n Network, now time.Time) (pb.Verdict, time.Time) {
+	if len(p.GetToken()) == 0 {
+		return pb.Verdict_NO_TOKEN, time.Time{}
+	}
+	t, err := openToken(p.GetToken())
+	switch {
+	case err != nil:
+		return pb.Verdict_MALFORMED, time.Time{}
+	case t.Network != n:
+		return pb.Verdict_OTHER_NETWORK, time.Time{}
+	case !now.Before(t.Expires):
+		return pb.Verdict_EXPIRED, time.Time{}
+	case from != t.Holder && !vouched(p.GetVoucher(), from, t.Holder):
+		return pb.Verdict_OTHER_PEER, time.Time{}
+	}
+	return pb.Verdict_ADMITTED, t.Expires
+}
+
+// vouched reports whether holder has signed that it is peer that acts for it.
+func vouched(sealed []byte, peer, holder p2ppeer.ID) bool {
+	if len(sealed) == 0 {
+		return false
+	}
+	var v voucher
+	signer, err := open(sealed, &v)
+	return err == nil && signer == holder && v == voucher{peer: peer, holder: holder}
+}
+
+// A Refusal is why two peers have nothing to do with each other.
+type Refusal struct {
+	Peer    p2ppeer.ID // the other one
+	Theirs  bool       // it refuses this one; else this one refuses it
+	verdict pb.Verdict
+}
+
+// Error is a sentence for people.
+func (r *Refusal) Error() string {
+	if r.Theirs {
+		return fmt.Sprintf("peer %s refuses this one: %s", r.Peer, theirWords(r.verdict))
+	}
+	return fmt.Sprintf("this peer refuses %s: %s", r.Peer, ourWords(r.verdict))
+}
+
+const invited = "ask the network's owner for an invitation, and take it with p2pboot network join"
+
+func theirWords(v pb.Verdict) string {
+	switch v {
+	case pb.Verdict_OPEN:
+		return "it is of an open network, and this one of a private network"
+	case pb.Verdict_NO_TOKEN:
+		return "it is of a private network, of which this one has no token; " + invited
+	case pb.Verdict_EXPIRED:
+		return "the token of this one has expired; " + invited
+	case pb.Verdict_OTHER_NETWORK:
+		return "it is of another private network, or of one of the same name with another owner; " + invited
+	case pb.Verdict_OTHER_PEER:
+		return "the token of this one is bound to another peer; " + invited
+	case pb.Verdict_BUSY:
+		return "it has as many newcomers as it can look at"
+	}
+	return "it cannot read the token of this one; the older of the two has to be renewed"
+}
+
+func ourWords(v pb.Verdict) string {
+	switch v {
+	case pb.Verdict_NO_TOKEN, pb.Verdict_OPEN:
+		return "it has no token of this private network"
+	case pb.Verdict_EXPIRED:
+		return "its token has expired"
+	case pb.Verdict_OTHER_NETWORK:
+		return "its token is of another network, or of one of the same name with another owner"
+	case pb.Verdict_OTHER_PEER:
+		return "its token is bound to another peer"
+	case pb.Verdict_BUSY:
+		return "there are as many newcomers as this one can look at"
+	}
+	return "its token cannot be read"
+}

@@ -1,0 +1,197 @@
+package membership
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/connmgr"
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/pnet"
+	"github.com/libp2p/go-libp2p/core/transport"
+	quic "github.com/libp2p/go-libp2p/p2p/transport/quic"
+	"github.com/libp2p/go-libp2p/p2p/transport/quicreuse"
+	ma "github.com/multiformats/go-multiaddr"
+	mss "github.com/multiformats/go-multistream"
+)
+
+// streamProtocol carries an exchange of proofs on a stream: the first one of a QUIC
+// connection, and one between members when a token has been renewed.
+const streamProtocol = "/p2pmpi/member/1.0.0"
+
+// quicTransport is QUIC whose connections begin with an exchange of proofs. Libp2p
+// hears of those only that have got through.
+type quicTransport struct {
+	transport.Transport
+	gate *Gate
+	self p2ppeer.ID
+}
+
+// QUIC is a constructor for libp2p.Transport.
+func (g *Gate) QUIC(key crypto.PrivKey, conns *quicreuse.ConnManager, psk pnet.PSK, gater connmgr.ConnectionGater, resources network.ResourceManager) (quicTransport, error) {
+	t, err := quic.NewTransport(key, conns, psk, gater, resources)
+	if err != nil {
+		return quicTransport{}, err
+	}
+	self, err := p2ppeer.IDFromPrivateKey(key)
+	return quicTransport{t, g, self}, err
+}
+
+// ListenOrder is QUIC's own.
+func (t quicTransport) ListenOrder() int {
+	if o, ok := t.Transport.(interface{ ListenOrder() int }); ok {
+		return o.ListenOrder()
+	}
+	return 0
+}
+
+// Close closes the transport.
+func (t quicTransport) Close() error {
+	if c, ok := t.Transport.(io.Closer); ok {
+		return c.Close()
+	}
+	return nil
+}
+
+// Dial implements transport.Transport. Of two that dial each other to make a hole, the
+// one that is QUIC's server answers here too.
+func (t quicTransport) Dial(ctx context.Context, addr ma.Multiaddr, p p2ppeer.ID) (transport.CapableConn, error) {
+	c, err := t.Transport.Dial(ctx, addr, p)
+	if err != nil {
+		return nil, err
+	}
+	meet := t.ask
+	if both, client, _ := network.GetSimultaneousConnect(ctx); both && !client {
+		meet = t.answer
+	}
+	if err := t.meet(ctx, c, meet); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// meet exchanges proofs on c, and closes it if that comes to nothing.
+func (t quicTransport) meet(ctx context.Context, c transport.CapableConn, exchange func(context.Context, transport.CapableConn) error) error {
+	leave, err := t.gate.enter(c.RemotePeer())
+	if err != nil {
+		c.CloseWithError(network.ConnGated)
+		return err
+	}
+	defer leave()
+	ctx, cancel := context.WithTimeout(ctx, exchangeTimeout)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { c.CloseWithError(network.ConnGated) })
+	err = exchange(ctx, c)
+	if !stop() && err == nil {
+		return context.Cause(ctx) // too late: the connection is closed
+	}
+	if err != nil {
+		c.CloseWithError(network.ConnGated)
+	}
+	return err
+}
+
+// ask opens the stream for the exchange.
+func (t quicTransport) ask(ctx context.Context, c transport.CapableConn) error {
+	s, err := c.OpenStream(ctx)
+	if err != nil {
+		return fmt.Errorf("open a stream for the tokens: %w", err)
+	}
+	defer s.Close()
+	s.SetDeadline(time.Now().Add(exchangeTimeout))
+	if err := mss.SelectProtoOrFail(streamProtocol, s); err != nil {
+		return fmt.Errorf("it knows nothing of members: %w", err)
+	}
+	return t.gate.ask(s, t.self, c.RemotePeer())
+}
+
+// maxStrange is how many streams for something else are passed over before the one
+// with the exchange. A member opens none before.
+const maxStrange = 3
+
+// answer waits for that stream. One of an open network opens others, and is asked
+// then, so that it learns what the matter is.
+func (t quicTransport) answer(ctx context.Context, c transport.CapableConn) error {
+	muxer := mss.NewMultistreamMuxer[string]()
+	muxer.AddHandler(streamProtocol, nil)
+	for range maxStrange {
+		s, err := c.AcceptStream()
+		if err != nil {
+			return err
+		}
+		s.SetDeadline(time.Now().Add(exchangeTimeout))
+		if _, _, err = muxer.Negotiate(s); err == nil {
+			defer s.Close()
+			return t.gate.answer(s, t.self, c.RemotePeer())
+		}
+		s.Reset()
+	}
+	return t.ask(ctx, c)
+}
+
+// Listen implements transport.Transport.
+func (t quicTransport) Listen(addr ma.Multiaddr) (transport.Listener, error) {
+	inner, err := t.Transport.Listen(addr)
+	if err != nil {
+		return nil, err
+	}
+	l := &quicListener{Listener: inner, transport: t, admitted: make(chan transport.CapableConn)}
+	l.life, l.end = context.WithCancelCause(context.Background())
+	l.running.Go(l.run) // ends with the listener
+	return l, nil
+}
+
+// quicListener gives out connections to members.
+type quicListener struct {
+	transport.Listener
+	transport quicTransport
+	admitted  chan transport.CapableConn
+	life      context.Context // ends with the listener
+	end       context.CancelCauseFunc
+	running   sync.WaitGroup
+}
+
+func (l *quicListener) run() {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			l.end(err)
+			return
+		}
+		l.running.Go(func() { l.admit(c) }) // ends within exchangeTimeout, or with the listener
+	}
+}
+
+func (l *quicListener) admit(c transport.CapableConn) {
+	if l.transport.meet(l.life, c, l.transport.answer) != nil {
+		return
+	}
+	select {
+	case l.admitted <- c:
+	case <-l.life.Done():
+		c.CloseWithError(network.ConnShutdown)
+	}
+}
+
+// Accept implements transport.Listener.
+func (l *quicListener) Accept() (transport.CapableConn, error) {
+	select {
+	case c := <-l.admitted:
+		return c, nil
+	case <-l.life.Done():
+		return nil, context.Cause(l.life)
+	}
+}
+
+// Close implements transport.Listener.
+func (l *quicListener) Close() error {
+	err := l.Listener.Close()
+	l.end(errors.New("listener closed"))
+	l.running.Wait()
+	return err
+}

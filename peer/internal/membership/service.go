@@ -1,0 +1,140 @@
+package membership
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"golang.org/x/sync/errgroup"
+)
+
+// reviewEvery is how often a token that has expired, or one that is new, is
+// looked for.
+const reviewEvery = 2 * time.Second
+
+// A Service looks after the members that are connected. Its methods are safe for
+// concurrent use.
+type Service struct {
+	host    host.Host
+	gate    *Gate
+	load    func() (*Invitation, error)
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+}
+
+// New starts the service of h, whose connections go through gate. Load returns this
+// peer's invitation as it is now, since it may be renewed; it is not called in an open
+// network.
+func New(h host.Host, gate *Gate, load func() (*Invitation, error)) *Service {
+	s := &Service{host: h, gate: gate, load: load}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	h.SetStreamHandler(streamProtocol, s.serve)
+	if !gate.Open() {
+		s.running.Go(s.run) // ends with Close
+	}
+	return s
+}
+
+// serve answers a member that has a new token, or tells this peer's owner that it is
+// of an open network and has met a member of a private one.
+func (s *Service) serve(stream network.Stream) {
+	defer stream.Close()
+	peer := stream.Conn().RemotePeer()
+	leave, err := s.gate.enter(peer)
+	if err != nil {
+		stream.Reset()
+		return
+	}
+	defer leave()
+	if err := s.gate.answer(stream, s.host.ID(), peer); err != nil {
+		stream.Reset()
+		s.drop(peer)
+	}
+}
+
+// drop closes the connections to who is no member.
+func (s *Service) drop(p p2ppeer.ID) {
+	if s.gate.Open() {
+		return // the other one does
+	}
+	if err := s.host.Network().ClosePeer(p); err != nil {
+		s.gate.cfg.Log.Debug().Err(err).Stringer("peer", p).Msg("close a connection")
+	}
+}
+
+func (s *Service) run() {
+	ticker := time.NewTicker(reviewEvery)
+	defer ticker.Stop()
+	for {
+		s.review()
+		select {
+		case <-ticker.C:
+		case <-s.ctx.Done():
+			return
+		}
+	}
+}
+
+// review closes the connections of peers whose tokens have expired, and shows a new
+// token of this peer's to all.
+func (s *Service) review() {
+	for _, p := range s.gate.expired(s.connected, time.Now()) {
+		s.gate.cfg.Log.Warn().Stringer("peer", p).Msg("the token of a peer has expired: its connections are closed")
+		s.drop(p)
+	}
+	i, err := s.load()
+	if err != nil {
+		s.gate.cfg.Log.Debug().Err(err).Msg("token not read again")
+		return
+	}
+	if s.gate.renew(i) {
+		s.gate.cfg.Log.Info().Time("expires", i.Expires).Msg("the token was renewed")
+		s.show()
+	}
+}
+
+func (s *Service) connected(p p2ppeer.ID) bool { return len(s.host.Network().ConnsToPeer(p)) > 0 }
+
+// parallel is how many peers are shown a new token at the same time.
+const parallel = 16
+
+// show lets all connected peers see the token.
+func (s *Service) show() {
+	var group errgroup.Group
+	group.SetLimit(parallel)
+	for _, p := range s.host.Network().Peers() {
+		group.Go(func() error {
+			if err := s.showTo(p); err != nil {
+				s.gate.cfg.Log.Debug().Err(err).Stringer("peer", p).Msg("new token not shown")
+			}
+			return nil
+		})
+	}
+	_ = group.Wait() // always nil: who is gone sees it when it is back
+}
+
+func (s *Service) showTo(p p2ppeer.ID) error {
+	ctx, cancel := context.WithTimeout(s.ctx, exchangeTimeout)
+	defer cancel()
+	stream, err := s.host.NewStream(ctx, p, streamProtocol)
+	if err != nil {
+		return fmt.Errorf("open a stream: %w", err)
+	}
+	defer stream.Close()
+	stop := context.AfterFunc(ctx, func() { stream.Reset() })
+	defer stop()
+	return s.gate.ask(stream, s.host.ID(), p)
+}
+
+// Close ends the service. The host stays open.
+func (s *Service) Close() error {
+	s.cancel()
+	s.host.RemoveStreamHandler(streamProtocol)
+	s.running.Wait()
+	return nil
+}

@@ -1,0 +1,71 @@
+package membership
+
+import (
+	"context"
+	"net"
+
+	"github.com/libp2p/go-libp2p/core/crypto"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+	"github.com/libp2p/go-libp2p/core/sec"
+	"github.com/libp2p/go-libp2p/p2p/net/upgrader"
+	libp2ptls "github.com/libp2p/go-libp2p/p2p/security/tls"
+)
+
+// SecurityID names TLS with an exchange of proofs. Members of a private network
+// speak nothing else over TCP and relays; others choose it last, to learn why
+// they get no further.
+const SecurityID = "/p2pmpi/member-tls/1.0.0"
+
+// secured is TLS that ends with an exchange of proofs.
+type secured struct {
+	*libp2ptls.Transport
+	gate *Gate
+	self p2ppeer.ID
+}
+
+var _ sec.SecureTransport = secured{}
+
+// TLS is a constructor for libp2p.Security, of this peer's host and of those that
+// libp2p makes besides.
+func (g *Gate) TLS(id protocol.ID, key crypto.PrivKey, muxers []upgrader.StreamMuxer) (secured, error) {
+	t, err := libp2ptls.New(id, key, muxers)
+	if err != nil {
+		return secured{}, err
+	}
+	self, err := p2ppeer.IDFromPrivateKey(key)
+	return secured{t, g, self}, err
+}
+
+// SecureInbound implements sec.SecureTransport.
+func (t secured) SecureInbound(ctx context.Context, insecure net.Conn, p p2ppeer.ID) (sec.SecureConn, error) {
+	return t.meet(ctx, insecure, p, t.Transport.SecureInbound, t.gate.answer)
+}
+
+// SecureOutbound implements sec.SecureTransport.
+func (t secured) SecureOutbound(ctx context.Context, insecure net.Conn, p p2ppeer.ID) (sec.SecureConn, error) {
+	return t.meet(ctx, insecure, p, t.Transport.SecureOutbound, t.gate.ask)
+}
+
+func (t secured) meet(ctx context.Context, insecure net.Conn, p p2ppeer.ID,
+	handshake func(context.Context, net.Conn, p2ppeer.ID) (sec.SecureConn, error),
+	exchange func(p pipe, self, peer p2ppeer.ID) error,
+) (sec.SecureConn, error) {
+	c, err := handshake(ctx, insecure, p)
+	if err != nil {
+		return nil, err
+	}
+	leave, err := t.gate.enter(c.RemotePeer())
+	if err != nil {
+		c.Close()
+		return nil, err
+	}
+	defer leave()
+	stop := context.AfterFunc(ctx, func() { insecure.Close() })
+	defer stop()
+	if err := exchange(c, t.self, c.RemotePeer()); err != nil {
+		c.Close()
+		return nil, err
+	}
+	return c, nil
+}

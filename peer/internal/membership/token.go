@@ -1,0 +1,141 @@
+package membership
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/crypto"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/record"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/membership/internal/pb"
+)
+
+// maxSealed bounds an envelope, in bytes: Ed25519 keys and signatures, a name,
+// an ID and two times.
+const maxSealed = 512
+
+// version is that of tokens; another one is refused.
+const version = 1
+
+// A Token says that a peer, and whoever that vouches for, is a member of a network.
+type Token struct {
+	Network Network    // its owner has signed the token
+	Holder  p2ppeer.ID // whose token it is
+	Issued  time.Time  // to the millisecond
+	Expires time.Time
+}
+
+var _ record.Record = (*Token)(nil)
+
+// Domain keeps the signature from being valid for anything else.
+func (t *Token) Domain() string { return "p2pmpi-network-token" }
+
+// Codec is the payload type of an envelope that holds a token.
+func (t *Token) Codec() []byte { return []byte("/p2pmpi/network-token") }
+
+// MarshalRecord encodes t; the owner is named by the envelope's key.
+func (t *Token) MarshalRecord() ([]byte, error) {
+	return proto.Marshal(&pb.Token{
+		Version: version,
+		Network: t.Network.Name,
+		Holder:  []byte(t.Holder),
+		Issued:  t.Issued.UnixMilli(),
+		Expires: t.Expires.UnixMilli(),
+	})
+}
+
+// UnmarshalRecord decodes data into t, all but the owner.
+func (t *Token) UnmarshalRecord(data []byte) error {
+	var m pb.Token
+	if err := proto.Unmarshal(data, &m); err != nil {
+		return fmt.Errorf("decode token: %w", err)
+	}
+	if m.GetVersion() != version {
+		return fmt.Errorf("decode token: version %d, this peer knows %d", m.GetVersion(), version)
+	}
+	holder, err := p2ppeer.IDFromBytes(m.GetHolder())
+	if err != nil {
+		return fmt.Errorf("decode token: holder: %w", err)
+	}
+	if err := CheckName(m.GetNetwork()); err != nil {
+		return fmt.Errorf("decode token: %w", err)
+	}
+	*t = Token{
+		Network: Network{Name: m.GetNetwork()},
+		Holder:  holder,
+		Issued:  time.UnixMilli(m.GetIssued()),
+		Expires: time.UnixMilli(m.GetExpires()),
+	}
+	return nil
+}
+
+// openToken reads a sealed token and says whose network it is for: that of who
+// has signed it.
+func openToken(sealed []byte) (Token, error) {
+	var t Token
+	signer, err := open(sealed, &t)
+	if err != nil {
+		return Token{}, fmt.Errorf("token: %w", err)
+	}
+	t.Network.Owner = signer
+	return t, nil
+}
+
+// A voucher says that a peer acts for the holder of a token: a submit-only p2prun,
+// the dialler of a reachability check, or whoever holds the key of an invitation
+// that is bound to no peer. Whoever has a holder's private key can be the holder,
+// so a voucher gives away nothing that the key does not.
+type voucher struct {
+	peer   p2ppeer.ID
+	holder p2ppeer.ID
+}
+
+var _ record.Record = (*voucher)(nil)
+
+// Domain implements record.Record.
+func (v *voucher) Domain() string { return "p2pmpi-network-voucher" }
+
+// Codec implements record.Record.
+func (v *voucher) Codec() []byte { return []byte("/p2pmpi/network-voucher") }
+
+// MarshalRecord implements record.Record.
+func (v *voucher) MarshalRecord() ([]byte, error) {
+	return proto.Marshal(&pb.Voucher{Peer: []byte(v.peer), Holder: []byte(v.holder)})
+}
+
+// UnmarshalRecord implements record.Record.
+func (v *voucher) UnmarshalRecord(data []byte) error {
+	var m pb.Voucher
+	if err := proto.Unmarshal(data, &m); err != nil {
+		return fmt.Errorf("decode voucher: %w", err)
+	}
+	*v = voucher{peer: p2ppeer.ID(m.GetPeer()), holder: p2ppeer.ID(m.GetHolder())}
+	return nil
+}
+
+// seal signs r with key.
+func seal(r record.Record, key crypto.PrivKey) ([]byte, error) {
+	envelope, err := record.Seal(r, key)
+	if err != nil {
+		return nil, err
+	}
+	return envelope.Marshal()
+}
+
+// open reads a record out of a sealed envelope, and returns who has signed it.
+func open(sealed []byte, r record.Record) (signer p2ppeer.ID, err error) {
+	if len(sealed) > maxSealed {
+		return "", fmt.Errorf("%d bytes, at most %d allowed", len(sealed), maxSealed)
+	}
+	envelope, err := record.ConsumeTypedEnvelope(sealed, r)
+	if err != nil {
+		return "", err
+	}
+	if string(envelope.PayloadType) != string(r.Codec()) {
+		return "", errors.New("the envelope holds something else")
+	}
+	return p2ppeer.IDFromPublicKey(envelope.PublicKey)
+}

@@ -1,0 +1,299 @@
+package peer
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/crypto"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
+)
+
+// A Membership is what a home has of a private network.
+type Membership struct {
+	Network string    `json:"network"`
+	ID      string    `json:"id"`    // what the network goes by among its members
+	Owner   string    `json:"owner"` // peer ID of the owner's key
+	Owned   bool      `json:"owned"` // the home has that key
+	Holder  string    `json:"holder"`
+	Bound   bool      `json:"bound"` // to the holder; else the token is for whoever has it
+	Issued  time.Time `json:"issued"`
+	Expires time.Time `json:"expires"`
+}
+
+// A networkFolder is what a home keeps of one private network.
+type networkFolder string
+
+func (h home) networks() string { return filepath.Join(string(h), "networks") }
+
+func (h home) network(name string) networkFolder {
+	return networkFolder(filepath.Join(h.networks(), name))
+}
+
+func (n networkFolder) token() string { return filepath.Join(string(n), "token") }
+func (n networkFolder) owner() string { return filepath.Join(string(n), "owner") }
+
+// PeerOf returns the ID of the peer that lives, or will live, on the home dir.
+func PeerOf(dir string) (p2ppeer.ID, error) {
+	h, err := openHome(dir)
+	if err != nil {
+		return "", err
+	}
+	key, err := loadIdentity(h.identity())
+	if err != nil {
+		return "", &HomeError{string(h), err}
+	}
+	return p2ppeer.IDFromPrivateKey(key)
+}
+
+// CreateNetwork makes a private network that the home dir owns, and takes its peer
+// in for the time lifetime.
+func CreateNetwork(dir, name string, lifetime time.Duration) (Membership, error) {
+	if err := membership.CheckName(name); err != nil {
+		return Membership{}, err
+	}
+	id, err := PeerOf(dir)
+	if err != nil {
+		return Membership{}, err
+	}
+	folder := home(dir).network(name)
+	for _, file := range []string{folder.owner(), folder.token()} {
+		if _, err := os.Stat(file); err == nil {
+			return Membership{}, fmt.Errorf("network %s is in %s already: choose another name", name, folder)
+		}
+	}
+	if err := os.MkdirAll(string(folder), 0o700); err != nil {
+		return Membership{}, &HomeError{dir, plainPathError(err)}
+	}
+	key, err := createIdentity(folder.owner())
+	if err != nil {
+		return Membership{}, err
+	}
+	now := time.Now()
+	i, err := membership.Invite(key, name, id, now, now.Add(lifetime))
+	if err != nil {
+		return Membership{}, err
+	}
+	return describe(i, true), keepInvitation(folder, i)
+}
+
+// Invite returns the text of an invitation to the network name, which the home dir
+// owns: for the peer with an ID, or, if that is empty, for whoever has the text. An
+// empty name is the only network that the home owns.
+func Invite(dir, name, peerID string, lifetime time.Duration) (string, error) {
+	name, key, err := ownedNetwork(dir, name)
+	if err != nil {
+		return "", err
+	}
+	var holder p2ppeer.ID
+	if peerID != "" {
+		if holder, err = p2ppeer.Decode(peerID); err != nil {
+			return "", fmt.Errorf("peer %q: not a peer ID, which p2pboot network show tells", peerID)
+		}
+	}
+	now := time.Now()
+	i, err := membership.Invite(key, name, holder, now, now.Add(lifetime))
+	if err != nil {
+		return "", err
+	}
+	return i.Text()
+}
+
+// ownedNetwork returns the key of a network that dir owns.
+func ownedNetwork(dir, name string) (string, crypto.PrivKey, error) {
+	all, err := Memberships(dir)
+	if err != nil {
+		return "", nil, err
+	}
+	var owned []string
+	for _, m := range all {
+		if m.Owned && (name == "" || m.Network == name) {
+			owned = append(owned, m.Network)
+		}
+	}
+	switch {
+	case len(owned) == 1:
+	case name != "":
+		return "", nil, fmt.Errorf("home %s does not own network %s: only the home that has created it can invite", dir, name)
+	case len(owned) == 0:
+		return "", nil, fmt.Errorf("home %s owns no network: make one with p2pboot network create NAME", dir)
+	default:
+		return "", nil, fmt.Errorf("home %s owns several networks: choose one with --network, of %s", dir, strings.Join(owned, ", "))
+	}
+	key, err := loadIdentity(home(dir).network(owned[0]).owner())
+	if err != nil {
+		return "", nil, &HomeError{dir, err}
+	}
+	return owned[0], key, nil
+}
+
+// JoinNetwork takes the invitation in text into the home dir. A peer that runs
+// there as a member shows it to others within seconds.
+func JoinNetwork(dir, text string) (Membership, error) {
+	i, err := membership.ParseInvitation(text)
+	if err != nil {
+		return Membership{}, err
+	}
+	if !time.Now().Before(i.Expires) {
+		return Membership{}, fmt.Errorf("the invitation to network %s has expired on %s: ask its owner for a new one", i.Network.Name, i.Expires.Format(time.DateTime))
+	}
+	id, err := PeerOf(dir)
+	if err != nil {
+		return Membership{}, err
+	}
+	if i.Bound() && i.Holder != id {
+		return Membership{}, &membership.BoundError{To: i.Holder, Peer: id}
+	}
+	folder := home(dir).network(i.Network.Name)
+	old, err := readInvitation(folder.token())
+	if err == nil && old.Network.Owner != i.Network.Owner {
+		return Membership{}, fmt.Errorf("home %s is in a network %s of another owner: leave that by removing %s first", dir, i.Network.Name, folder)
+	}
+	if err := os.MkdirAll(string(folder), 0o700); err != nil {
+		return Membership{}, &HomeError{dir, plainPathError(err)}
+	}
+	return describe(i, owns(folder)), keepInvitation(folder, i)
+}
+
+// Memberships returns the private networks of the home dir, by name.
+func Memberships(dir string) ([]Membership, error) {
+	entries, err := os.ReadDir(home(dir).networks())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, &HomeError{dir, plainPathError(err)}
+	}
+	var out []Membership
+	for _, e := range entries {
+		folder := home(dir).network(e.Name())
+		i, err := readInvitation(folder.token())
+		if err != nil {
+			return nil, &HomeError{dir, err}
+		}
+		out = append(out, describe(i, owns(folder)))
+	}
+	return out, nil
+}
+
+func owns(folder networkFolder) bool {
+	_, err := os.Stat(folder.owner())
+	return err == nil
+}
+
+func describe(i *membership.Invitation, owned bool) Membership {
+	return Membership{
+		Network: i.Network.Name, ID: i.Network.ID(), Owner: i.Network.Owner.String(), Owned: owned,
+		Holder: i.Holder.String(), Bound: i.Bound(), Issued: i.Issued, Expires: i.Expires,
+	}
+}
+
+func keepInvitation(folder networkFolder, i *membership.Invitation) error {
+	text, err := i.Text()
+	if err != nil {
+		return err
+	}
+	if err := writeAtomically(folder.token(), []byte(text+"\n")); err != nil {
+		return fmt.Errorf("keep the invitation: %w", err)
+	}
+	return nil
+}
+
+// maxInvitation bounds the file of an invitation, in bytes.
+const maxInvitation = 4 << 10
+
+func readInvitation(file string) (*membership.Invitation, error) {
+	info, err := os.Stat(file)
+	if err == nil && info.Size() > maxInvitation {
+		err = fmt.Errorf("%d bytes, too long for an invitation", info.Size())
+	}
+	if err != nil {
+		return nil, fmt.Errorf("token %s: %w", file, err)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("token: %w", err)
+	}
+	i, err := membership.ParseInvitation(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("token %s: %w", file, err)
+	}
+	return i, nil
+}
+
+// tokenFile is where the token of the network that c names is: in Token, or in the
+// home of MemberOf. Empty: the network is an open one.
+func (c Config) tokenFile() string {
+	if c.Token != "" {
+		return c.Token
+	}
+	if membership.CheckName(c.Network) != nil {
+		return ""
+	}
+	file := home(cmp.Or(c.MemberOf, c.Home)).network(c.Network).token()
+	if _, err := os.Stat(file); err != nil {
+		return ""
+	}
+	return file
+}
+
+// startMembership finds out whether the network is a private one, and makes the gate
+// that keeps others out.
+func (p *Peer) startMembership() error {
+	id, err := p2ppeer.IDFromPrivateKey(p.key)
+	if err != nil {
+		return err
+	}
+	cfg := membership.Config{Peer: id, Log: p.log}
+	p.network = p.cfg.Network
+	if p.token = p.cfg.tokenFile(); p.token != "" {
+		if cfg.Invitation, err = readInvitation(p.token); err != nil {
+			return err
+		}
+		private := cfg.Invitation.Network
+		if p.cfg.Network != private.Name && p.cfg.Network != DefaultConfig().Network {
+			return fmt.Errorf("token %s is of network %s, and --network names %s", p.token, private.Name, p.cfg.Network)
+		}
+		p.network = private.ID()
+		p.log.Info().Str("network", private.ID()).Time("expires", cfg.Invitation.Expires).Msg("member of a private network")
+		cfg.Home = p.voucher()
+	}
+	p.gate, err = membership.NewGate(cfg)
+	if err != nil {
+		return fmt.Errorf("join private network %s: %w; ask its owner for an invitation", p.cfg.Network, err)
+	}
+	return nil
+}
+
+// voucher is the key of the home that a submit-only peer belongs to, if it has one.
+func (p *Peer) voucher() crypto.PrivKey {
+	if p.role == Volunteer {
+		return p.key // for hosts that libp2p makes besides
+	}
+	file := home(p.cfg.MemberOf).identity()
+	if _, err := os.Stat(file); p.cfg.MemberOf == "" || err != nil {
+		return nil
+	}
+	key, err := loadIdentity(file)
+	if err != nil {
+		p.log.Debug().Err(err).Msg("no key to vouch with")
+		return nil
+	}
+	return key
+}
+
+// Refused returns why a peer has refused this one, because one of the two is not of a
+// private network that the other is of; nil if none has.
+func (p *Peer) Refused() error {
+	if r := p.gate.Refused(); r != nil {
+		return r
+	}
+	return nil
+}
