@@ -28,6 +28,8 @@
 //	               regard to jobs; docs/reliability.md says what for
 //	lock           held while a peer runs; says which
 //	control.sock   control socket, mode 0600, while a peer runs
+//	networks/NAME/ token: the invitation to a private network, mode 0600;
+//	               owner: its owner's private key, where it was created
 //	cache/         staged files by digest
 //	scratch/       folders of running processes
 //	jobs/          jobs that another process can go on with: see package peer/job

@@ -166,4 +166,3 @@ func describeNetwork(m peer.Membership, now time.Time) string {
 	}
 	return fmt.Sprintf("network %s, %s; token %s, %s %s", m.Network, owner, holder, until, m.Expires.Format(time.DateTime))
 }
-

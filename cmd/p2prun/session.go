@@ -146,7 +146,10 @@ func (s *session) explain(r *job.Result) {
 	if r.Status != command.Unavailable || s.own == nil {
 		return
 	}
-	if err := s.own.Unmet(); err != nil {
+	if err := s.own.Refused(); err != nil {
+		r.Message = fmt.Sprintf("%s; %v", r.Message, err)
+		r.Hint = "p2pboot network invite makes an invitation, on the home that owns the network; --token FILE takes it"
+	} else if err := s.own.Unmet(); err != nil {
 		r.Message = fmt.Sprintf("%s; %v", r.Message, err)
 		r.Hint = "check the address given with --supernode, and that p2pboot runs there"
 	} else if s.net == nil && !s.own.Connected() {

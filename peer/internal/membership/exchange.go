@@ -36,7 +36,10 @@ func (g *Gate) ask(p pipe, self, peer p2ppeer.ID) error {
 	}
 	verdict, until := g.judge(answer.GetProof(), peer)
 	if err := writeWord(p, &pb.Word{Verdict: verdict}); err != nil {
-		return fmt.Errorf("say that it is admitted: %w", err)
+		return fmt.Errorf("say whether it is admitted: %w", err)
+	}
+	if verdict != pb.Verdict_ADMITTED {
+		linger(p)
 	}
 	return g.conclude(peer, verdict, until)
 }
@@ -51,11 +54,13 @@ func (g *Gate) answer(p pipe, self, peer p2ppeer.ID) error {
 	}
 	if g.Open() {
 		writeWord(p, &pb.Word{Verdict: pb.Verdict_OPEN}) // it finds out in any case
+		linger(p)
 		return g.refusedBy(peer, pb.Verdict_NO_TOKEN)
 	}
 	verdict, until := g.judge(asked.GetProof(), peer)
 	if verdict != pb.Verdict_ADMITTED {
 		writeWord(p, &pb.Word{Verdict: verdict})
+		linger(p)
 		return g.conclude(peer, verdict, until)
 	}
 	if err := writeWord(p, &pb.Word{Verdict: verdict, Proof: g.proof(self)}); err != nil {
@@ -69,4 +74,14 @@ func (g *Gate) answer(p pipe, self, peer p2ppeer.ID) error {
 		return g.refusedBy(peer, last.GetVerdict())
 	}
 	return g.conclude(peer, verdict, until)
+}
+
+// lingerTimeout is how long who is refused may take to hear of it.
+const lingerTimeout = 2 * time.Second
+
+// linger waits until the other side has hung up: closing at once would overtake the
+// last word.
+func linger(p pipe) {
+	p.SetDeadline(time.Now().Add(lingerTimeout))
+	p.Read(make([]byte, 1))
 }

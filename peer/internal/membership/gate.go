@@ -100,6 +100,9 @@ func (g *Gate) refusedBy(peer p2ppeer.ID, v pb.Verdict) error {
 	r := &Refusal{Peer: peer, Theirs: true, verdict: v}
 	g.mu.Lock()
 	g.refused = r
+	if v == pb.Verdict_OPEN && !g.Open() {
+		g.register.refuse(peer, time.Now()) // it has no token either
+	}
 	g.mu.Unlock()
 	g.cfg.Log.Warn().Stringer("peer", peer).Msg(r.Error())
 	return r

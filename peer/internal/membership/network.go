@@ -30,9 +30,10 @@ const idBytes = 10 // 16 letters
 // name is what discovery allows as a network's name, less what ID adds.
 var name = regexp.MustCompile(`^[A-Za-z0-9._+-]{1,47}$`)
 
-// CheckName refuses names that no private network can have.
+// CheckName refuses names that no private network can have. It is the name of a folder
+// as well.
 func CheckName(n string) error {
-	if !name.MatchString(n) {
+	if !name.MatchString(n) || strings.Trim(n, ".") == "" {
 		return fmt.Errorf("network %.80q: want 1 to 47 letters, digits or . _ - +", n)
 	}
 	return nil

@@ -110,28 +110,22 @@ func (t quicTransport) ask(ctx context.Context, c transport.CapableConn) error {
 	return t.gate.ask(s, t.self, c.RemotePeer())
 }
 
-// maxStrange is how many streams for something else are passed over before the one
-// with the exchange. A member opens none before.
-const maxStrange = 3
-
-// answer waits for that stream. One of an open network opens others, and is asked
-// then, so that it learns what the matter is.
+// answer waits for that stream, which is a member's first. One of an open network
+// opens another, and is asked then, so that it learns what the matter is.
 func (t quicTransport) answer(ctx context.Context, c transport.CapableConn) error {
+	s, err := c.AcceptStream()
+	if err != nil {
+		return fmt.Errorf("wait for the stream for the tokens: %w", err)
+	}
+	defer s.Close()
+	s.SetDeadline(time.Now().Add(exchangeTimeout))
 	muxer := mss.NewMultistreamMuxer[string]()
 	muxer.AddHandler(streamProtocol, nil)
-	for range maxStrange {
-		s, err := c.AcceptStream()
-		if err != nil {
-			return err
-		}
-		s.SetDeadline(time.Now().Add(exchangeTimeout))
-		if _, _, err = muxer.Negotiate(s); err == nil {
-			defer s.Close()
-			return t.gate.answer(s, t.self, c.RemotePeer())
-		}
+	if _, _, err = muxer.Negotiate(s); err != nil {
 		s.Reset()
+		return t.ask(ctx, c)
 	}
-	return t.ask(ctx, c)
+	return t.gate.answer(s, t.self, c.RemotePeer())
 }
 
 // Listen implements transport.Transport.

@@ -1,0 +1,339 @@
+package membership
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/libp2p/go-libp2p"
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/p2p/net/swarm"
+	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/client"
+	libp2ptls "github.com/libp2p/go-libp2p/p2p/security/tls"
+	quic "github.com/libp2p/go-libp2p/p2p/transport/quic"
+	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
+	ma "github.com/multiformats/go-multiaddr"
+	"github.com/rs/zerolog"
+)
+
+const (
+	bound   = 20 * time.Second // of what a test waits for; nothing comes near it
+	overTCP = "/ip4/127.0.0.1/tcp/0"
+	overUDP = "/ip4/127.0.0.1/udp/0/quic-v1"
+	service = "/test/1.0.0"
+)
+
+// testHost is a peer with a service that says hello.
+type testHost struct {
+	host.Host
+	gate       *Gate
+	members    *Service
+	invitation *Invitation // what is loaded
+}
+
+func newHost(t *testing.T, listen string, key crypto.PrivKey, i *Invitation, more ...libp2p.Option) *testHost {
+	t.Helper()
+	id, err := p2ppeer.IDFromPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &testHost{invitation: i}
+	// A test's peer may come with a token that is not its own.
+	h.gate = &Gate{cfg: Config{Peer: id, Invitation: i, Home: key, Log: zerolog.New(zerolog.NewTestWriter(t))}, newcomers: make(chan struct{}, maxNewcomers), invitation: i}
+	options := append([]libp2p.Option{
+		libp2p.Identity(key), libp2p.ListenAddrStrings(listen), libp2p.Transport(tcp.NewTCPTransport),
+		libp2p.ResourceManager(&network.NullResourceManager{}),
+	}, more...)
+	if i == nil {
+		options = append(options, libp2p.Transport(quic.NewTransport), libp2p.Security(libp2ptls.ID, libp2ptls.New))
+	} else {
+		options = append(options, libp2p.Transport(h.gate.QUIC), libp2p.ConnectionGater(h.gate))
+	}
+	options = append(options, libp2p.Security(SecurityID, h.gate.TLS))
+	if h.Host, err = libp2p.New(options...); err != nil {
+		t.Fatal(err)
+	}
+	h.members = New(h.Host, h.gate, func() (*Invitation, error) { return i, nil })
+	t.Cleanup(func() {
+		h.members.Close()
+		h.Close()
+	})
+	h.SetStreamHandler(service, func(s network.Stream) {
+		io.WriteString(s, "hello")
+		s.Close()
+	})
+	return h
+}
+
+// greeted connects a to b and asks its service.
+func greeted(t *testing.T, a, b *testHost, addrs ...ma.Multiaddr) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), bound)
+	defer cancel()
+	if addrs == nil {
+		addrs = b.Addrs()
+	}
+	if err := a.Connect(ctx, p2ppeer.AddrInfo{ID: b.ID(), Addrs: addrs}); err != nil {
+		return err
+	}
+	s, err := a.NewStream(ctx, b.ID(), service)
+	if err != nil {
+		return err
+	}
+	defer s.Reset()
+	s.SetDeadline(time.Now().Add(bound))
+	text, err := io.ReadAll(s)
+	if err == nil && string(text) != "hello" {
+		t.Errorf("got %q", text)
+	}
+	return err
+}
+
+// await polls until ok, for a bound.
+func await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(bound); !ok(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+func apart(a, b *testHost) func() bool {
+	return func() bool {
+		return len(a.Network().ConnsToPeer(b.ID())) == 0 && len(b.Network().ConnsToPeer(a.ID())) == 0
+	}
+}
+
+// TestMembersMeet: by a token of their own and by one for whoever has it.
+func TestMembersMeet(t *testing.T) {
+	for _, listen := range []string{overTCP, overUDP} {
+		owner, _ := newKey(t)
+		aKey, a := newKey(t)
+		bKey, _ := newKey(t)
+		later := time.Now().Add(time.Hour)
+		first := newHost(t, listen, aKey, invite(t, owner, "lab", a, later))
+		second := newHost(t, listen, bKey, invite(t, owner, "lab", "", later))
+		if err := greeted(t, first, second); err != nil {
+			t.Errorf("%s: %v", listen, err)
+		}
+		if err := greeted(t, second, first); err != nil {
+			t.Errorf("%s: %v", listen, err)
+		}
+	}
+}
+
+func TestOthersGetNothing(t *testing.T) {
+	owner, _ := newKey(t)
+	other, _ := newKey(t)
+	memberKey, member := newKey(t)
+	key, id := newKey(t)
+	later := time.Now().Add(time.Hour)
+	tests := map[string]struct {
+		invitation *Invitation
+		want       string // what its log and its user read
+	}{
+		"without a token":      {nil, "of a private network, of which this one has no token"},
+		"expired":              {invite(t, owner, "lab", id, time.Now().Add(-time.Second)), "has expired"},
+		"of another owner":     {invite(t, other, "lab", id, later), "another owner"},
+		"of another's network": {invite(t, other, "office", id, later), "another private network"},
+		"bound to another":     {invite(t, owner, "lab", member, later), "no token"}, // it has none to show
+	}
+	for name, test := range tests {
+		for _, listen := range []string{overTCP, overUDP} {
+			t.Run(name+listen, func(t *testing.T) {
+				ours := newHost(t, listen, memberKey, invite(t, owner, "lab", member, later))
+				theirs := newHost(t, listen, key, test.invitation)
+				theirs.gate.cfg.Home = nil
+				got := greeted(t, theirs, ours)
+				if got == nil {
+					t.Fatal("it was let in")
+				}
+				await(t, "it hears why", func() bool { return theirs.gate.Refused() != nil })
+				if r := theirs.gate.Refused(); !r.Theirs || r.Peer != ours.ID() || !strings.Contains(r.Error(), test.want) {
+					t.Errorf("it was told %q, want %q", r, test.want)
+				}
+				await(t, "they part", apart(ours, theirs))
+				if known, _ := ours.Peerstore().GetProtocols(theirs.ID()); len(known) > 0 {
+					t.Errorf("the member has asked what it speaks: %v", known)
+				}
+				if known, _ := theirs.Peerstore().GetProtocols(ours.ID()); len(known) > 0 {
+					t.Errorf("the member has told what it speaks: %v", known)
+				}
+				await(t, "it is not looked at again", func() bool { return ours.gate.shunned(theirs.ID()) })
+				err := greeted(t, ours, theirs)
+				if dial, ok := errors.AsType[*swarm.DialError](err); !ok || !errors.Is(dial.Cause, swarm.ErrGaterDisallowedConnection) {
+					t.Errorf("the member dials it: got %v", err)
+				}
+			})
+		}
+	}
+}
+
+func TestAMemberDiallingAnotherGetsNothing(t *testing.T) {
+	owner, _ := newKey(t)
+	other, _ := newKey(t)
+	memberKey, member := newKey(t)
+	key, _ := newKey(t)
+	later := time.Now().Add(time.Hour)
+	for name, invitation := range map[string]*Invitation{"open": nil, "other owner": invite(t, other, "lab", "", later)} {
+		for _, listen := range []string{overTCP, overUDP} {
+			t.Run(name+listen, func(t *testing.T) {
+				ours := newHost(t, listen, memberKey, invite(t, owner, "lab", member, later))
+				theirs := newHost(t, listen, key, invitation)
+				if err := greeted(t, ours, theirs); err == nil {
+					t.Error("it was let in")
+				}
+				await(t, "they part", apart(ours, theirs))
+				await(t, "this one hears why", func() bool { return ours.gate.Refused() != nil })
+			})
+		}
+	}
+}
+
+func TestOpenPeersMeetAsEver(t *testing.T) {
+	for _, listen := range []string{overTCP, overUDP} {
+		aKey, _ := newKey(t)
+		bKey, _ := newKey(t)
+		a, b := newHost(t, listen, aKey, nil), newHost(t, listen, bKey, nil)
+		if err := greeted(t, a, b); err != nil {
+			t.Errorf("%s: %v", listen, err)
+		}
+		if c := a.Network().ConnsToPeer(b.ID())[0].ConnState(); c.Security == SecurityID {
+			t.Error("they took the way of private networks")
+		}
+	}
+}
+
+// TestRelayedConnectionsAreLookedAt: whoever has got to a relay of the network does not
+// get through it to a peer that would not have it.
+func TestRelayedConnectionsAreLookedAt(t *testing.T) {
+	owner, _ := newKey(t)
+	later := time.Now().Add(time.Hour)
+	host := func(i *Invitation, listen string, more ...libp2p.Option) *testHost {
+		key, _ := newKey(t)
+		return newHost(t, listen, key, i, append(more, libp2p.EnableRelay())...)
+	}
+	relay := host(invite(t, owner, "lab", "", later), overTCP, libp2p.EnableRelayService(), libp2p.ForceReachabilityPublic())
+	hidden := host(invite(t, owner, "lab", "", later), "/p2p-circuit")
+	ctx, cancel := context.WithTimeout(t.Context(), bound)
+	defer cancel()
+	at := p2ppeer.AddrInfo{ID: relay.ID(), Addrs: relay.Addrs()}
+	if _, err := client.Reserve(ctx, hidden, at); err != nil {
+		t.Fatal(err)
+	}
+	through := relay.Addrs()[0].Encapsulate(ma.StringCast("/p2p/" + relay.ID().String() + "/p2p-circuit"))
+	member := host(invite(t, owner, "lab", "", later), overTCP)
+	meet := func(h *testHost) error {
+		ctx, cancel := context.WithTimeout(network.WithAllowLimitedConn(t.Context(), "test"), bound)
+		defer cancel()
+		return h.Connect(ctx, p2ppeer.AddrInfo{ID: hidden.ID(), Addrs: []ma.Multiaddr{through}})
+	}
+	if err := meet(member); err != nil {
+		t.Errorf("a member: %v", err)
+	}
+	guest := host(invite(t, owner, "lab", "", later), overTCP)
+	if err := guest.Connect(ctx, at); err != nil {
+		t.Fatal(err)
+	}
+	guest.gate.invitation = invite(t, owner, "lab", "", time.Now().Add(-time.Second)) // from now on
+	if err := meet(guest); err == nil || !strings.Contains(err.Error(), "has expired") {
+		t.Errorf("one whose token has expired meanwhile: %v", err)
+	}
+	if !apart(guest, hidden)() {
+		t.Error("it is connected")
+	}
+}
+
+func TestAConnectionEndsWithTheToken(t *testing.T) {
+	owner, _ := newKey(t)
+	aKey, _ := newKey(t)
+	bKey, _ := newKey(t)
+	a := newHost(t, overTCP, aKey, invite(t, owner, "lab", "", time.Now().Add(time.Hour)))
+	b := newHost(t, overTCP, bKey, invite(t, owner, "lab", "", time.Now().Add(time.Hour)))
+	if err := greeted(t, b, a); err != nil {
+		t.Fatal(err)
+	}
+	a.gate.mu.Lock()
+	a.gate.register.admit(b.ID(), time.Now(), time.Now()) // as if b's token had been a shorter one
+	a.gate.mu.Unlock()
+	await(t, "they part", apart(a, b))
+}
+
+func TestANewTokenKeepsTheConnection(t *testing.T) {
+	owner, _ := newKey(t)
+	aKey, _ := newKey(t)
+	bKey, _ := newKey(t)
+	later := time.Now().Add(time.Hour).Truncate(time.Millisecond)
+	a := newHost(t, overTCP, aKey, invite(t, owner, "lab", "", later))
+	b := newHost(t, overTCP, bKey, invite(t, owner, "lab", "", later))
+	if err := greeted(t, b, a); err != nil {
+		t.Fatal(err)
+	}
+	conn := b.Network().ConnsToPeer(a.ID())[0]
+	renewed := invite(t, owner, "lab", "", later.Add(time.Hour))
+	if !b.gate.renew(renewed) || b.gate.renew(invite(t, owner, "lab", "", later)) {
+		t.Fatal("want the newer one taken, and the older one not")
+	}
+	b.members.show()
+	await(t, "the other one knows", func() bool {
+		a.gate.mu.Lock()
+		defer a.gate.mu.Unlock()
+		return a.gate.register.admitted[b.ID()].until.Equal(renewed.Expires)
+	})
+	if conn.IsClosed() {
+		t.Error("the connection is closed")
+	}
+}
+
+func TestNewcomersAreBounded(t *testing.T) {
+	owner, _ := newKey(t)
+	key, id := newKey(t)
+	h := newHost(t, overTCP, key, invite(t, owner, "lab", id, time.Now().Add(time.Hour)))
+	var leave []func()
+	for range maxNewcomers {
+		l, err := h.gate.enter("somebody")
+		if err != nil {
+			t.Fatal(err)
+		}
+		leave = append(leave, l)
+	}
+	guestKey, _ := newKey(t)
+	guest := newHost(t, overTCP, guestKey, invite(t, owner, "lab", "", time.Now().Add(time.Hour)))
+	if err := greeted(t, guest, h); err == nil {
+		t.Error("one more was looked at")
+	}
+	leave[0]()
+	await(t, "it gets in when there is a place", func() bool { return greeted(t, guest, h) == nil })
+}
+
+func TestTheGateDoesNotTrustTransports(t *testing.T) {
+	owner, _ := newKey(t)
+	key, id := newKey(t)
+	g, err := NewGate(Config{Peer: id, Invitation: invite(t, owner, "lab", id, time.Now().Add(time.Hour)), Log: zerolog.Nop()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// TCP with TLS alone, as if somebody had added a transport and forgotten the members.
+	ours, err := libp2p.New(libp2p.Identity(key), libp2p.ListenAddrStrings(overTCP), libp2p.Transport(tcp.NewTCPTransport),
+		libp2p.Security(libp2ptls.ID, libp2ptls.New), libp2p.ConnectionGater(g))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ours.Close()
+	guestKey, _ := newKey(t)
+	guest := newHost(t, overTCP, guestKey, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), bound)
+	defer cancel()
+	guest.Connect(ctx, p2ppeer.AddrInfo{ID: ours.ID(), Addrs: ours.Addrs()})
+	await(t, "it is thrown out", func() bool { return guest.Network().Connectedness(ours.ID()) == network.NotConnected })
+	if len(ours.Network().Conns()) > 0 {
+		t.Error("it is in")
+	}
+}

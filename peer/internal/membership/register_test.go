@@ -1,0 +1,68 @@
+package membership
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+)
+
+func TestAdmissionsEnd(t *testing.T) {
+	const a, b = p2ppeer.ID("a"), p2ppeer.ID("b")
+	var r register
+	r.admit(a, epoch.Add(time.Hour), epoch)
+	r.admit(b, epoch.Add(time.Minute), epoch)
+	here := func(p2ppeer.ID) bool { return true }
+	if !r.member(a, epoch) || !r.member(b, epoch) {
+		t.Fatal("not admitted")
+	}
+	if r.member(b, epoch.Add(time.Minute)) {
+		t.Error("a member whose token has expired")
+	}
+	if got := r.review(here, epoch.Add(time.Minute)); !slices.Equal(got, []p2ppeer.ID{b}) {
+		t.Errorf("expired: got %v, want b", got)
+	}
+	if got := r.review(here, epoch.Add(time.Minute)); len(got) > 0 {
+		t.Errorf("expired twice: %v", got)
+	}
+	gone := func(p2ppeer.ID) bool { return false }
+	r.review(gone, epoch.Add(time.Minute+unconnectedFor-1))
+	if !r.member(a, epoch.Add(2*time.Minute)) {
+		t.Error("forgotten at once")
+	}
+	if got := r.review(gone, epoch.Add(time.Minute+unconnectedFor)); len(got) > 0 || len(r.admitted) > 0 {
+		t.Errorf("expired: %v; left: %v; want nothing of who is gone", got, r.admitted)
+	}
+}
+
+func TestRefusalsLastForAMoment(t *testing.T) {
+	const a = p2ppeer.ID("a")
+	var r register
+	r.admit(a, epoch.Add(time.Hour), epoch)
+	r.refuse(a, epoch)
+	if r.member(a, epoch) || !r.shunned(a, epoch) {
+		t.Error("still a member")
+	}
+	if !r.shunned(a, epoch.Add(refusedFor-1)) || r.shunned(a, epoch.Add(refusedFor)) {
+		t.Error("refused for another time than it should be")
+	}
+	r.admit(a, epoch.Add(time.Hour), epoch)
+	if r.shunned(a, epoch) {
+		t.Error("admitted, and refused")
+	}
+}
+
+func TestAFloodOfRefusedPeersIsForgotten(t *testing.T) {
+	var r register
+	for i := range 4 * maxRefused {
+		r.refuse(p2ppeer.ID(fmt.Sprint(i)), epoch.Add(time.Duration(i)*time.Microsecond))
+	}
+	if len(r.refused) > maxRefused {
+		t.Errorf("%d are remembered, want at most %d", len(r.refused), maxRefused)
+	}
+	if last := p2ppeer.ID(fmt.Sprint(4*maxRefused - 1)); !r.shunned(last, epoch.Add(time.Second)) {
+		t.Error("the last one is not")
+	}
+}
