@@ -36,6 +36,11 @@ type Config struct {
 	// and Expires. Nil for a submit-only peer: it offers nothing and is not announced.
 	Offer func() Offer
 
+	// Twin is told, at most once and from any goroutine, that another process has the
+	// identity of this peer and has run for longer: its home may be a copy. It must not
+	// block. Nil for a peer that does not ask.
+	Twin func(*TwinError)
+
 	// AskTimeout bounds connecting to one peer and getting its offer. Longer
 	// waits for slow links; shorter gives up sooner on peers that are gone.
 	AskTimeout time.Duration

@@ -32,6 +32,9 @@
 // network that were split join. A move of this machine (a new address, a cable plugged
 // in, a wake from sleep) has all of it be done at once.
 //
+// Two processes with one identity, of which one has a copy of the other's home, are noticed by
+// any peer that both are connected to; the one that came later is told (see TwinError).
+//
 // Not promised: an offered slot may be gone when it is asked for (package
 // reservation decides that), and a candidate may be unreachable a moment later.
 package discovery

@@ -164,6 +164,7 @@ func (s *Service) meet(ctx context.Context, ai p2ppeer.AddrInfo) error {
 		return err
 	}
 	s.memory.met(s.addrsOf(ai), true)
+	s.askForTwin(ctx, ai.ID)
 	if err := s.awaitTable(ctx); err != nil {
 		return fmt.Errorf("it answers no DHT query: %w", err)
 	}

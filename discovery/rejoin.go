@@ -186,6 +186,7 @@ func (s *Service) again(ctx context.Context, info p2ppeer.AddrInfo) bool {
 		return false
 	}
 	s.memory.met(s.addrsOf(info), true)
+	s.askForTwin(ctx, info.ID)
 	return news
 }
 

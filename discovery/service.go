@@ -32,6 +32,10 @@ type Service struct {
 	reach      *reach
 	log        zerolog.Logger
 
+	instance []byte    // of this process: see twinProtocol
+	started  time.Time // of the same
+	twinned  sync.Once // a twin was told of
+
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 
@@ -74,6 +78,8 @@ func New(ctx context.Context, h host.Host, cfg Config) (*Service, error) {
 		intro:      newIntroduction(len(cfg.Supernodes) == 0 && memory.count() == 0),
 		reach:      reach,
 		log:        cfg.Log,
+		instance:   newInstance(),
+		started:    time.Now(),
 		ctx:        ctx,
 		cancel:     cancel,
 	}
@@ -110,6 +116,12 @@ func (s *Service) start() {
 	if s.cfg.Offer != nil {
 		s.host.SetStreamHandler(offerProtocol, s.serveOffer)
 		s.background(s.advertiseLoop)
+	}
+	if s.cfg.DHTServer {
+		s.host.SetStreamHandler(twinProtocol, s.serveTwin)
+	}
+	if s.cfg.Twin != nil {
+		s.background(s.twinLoop)
 	}
 	if len(s.cfg.Supernodes) > 0 {
 		s.background(s.introduceLoop)
@@ -157,6 +169,7 @@ func (s *Service) Close() error {
 	if s.cfg.Offer != nil {
 		s.host.RemoveStreamHandler(offerProtocol)
 	}
+	s.host.RemoveStreamHandler(twinProtocol)
 	s.host.RemoveStreamHandler(kadProtocol(s.cfg.Network)) // dht.Close leaves it
 	s.wg.Wait()
 	if err := errors.Join(s.memory.save(), s.dht.Close()); err != nil {

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/gofrs/flock"
+
+	"github.com/p2pmpi/p2pmpi/discovery"
 )
 
 // A HomeError says that a home cannot be used; it is the owner's to mend.
@@ -38,6 +40,21 @@ func (e *RunningError) Error() string {
 	}
 	return fmt.Sprintf("peer %s is already running on home %s", e.Peer, e.Home)
 }
+
+// A CopyError says that another peer has the identity in a home: one of the two homes is a
+// copy of the other.
+type CopyError struct {
+	Home string
+	Err  *discovery.TwinError
+}
+
+// Error names the home and says where the other peer is.
+func (e *CopyError) Error() string {
+	return fmt.Sprintf("home %s is a copy of one that is in use: %v", e.Home, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *CopyError) Unwrap() error { return e.Err }
 
 // home is the folder of one peer. Its methods name what stands in it.
 type home string

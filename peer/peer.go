@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -92,8 +93,9 @@ type Peer struct {
 	closed   error
 
 	mu       sync.Mutex
-	asked    Halt // the strongest halt asked for
-	isHalted bool // halted is closed
+	asked    Halt  // the strongest halt asked for
+	isHalted bool  // halted is closed
+	failed   error // see Failed
 }
 
 // A part is something to close.
@@ -107,7 +109,7 @@ type part struct {
 // answer are no error, since they are tried for ever and the network may heal;
 // Unmet tells. The peer lives until Close; ctx only bounds the start.
 //
-// The error is a *HomeError or a *RunningError where the owner has to act.
+// The error is a *HomeError, a *RunningError or a *CopyError where the owner has to act.
 func New(ctx context.Context, cfg Config, role Role, log zerolog.Logger) (*Peer, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -124,8 +126,8 @@ func New(ctx context.Context, cfg Config, role Role, log zerolog.Logger) (*Peer,
 		return nil, errors.Join(err, p.close(orderlyTimeout))
 	}
 	p.unmet = p.discovery.Introduced(ctx)
-	if ctx.Err() != nil {
-		return nil, errors.Join(ctx.Err(), p.close(orderlyTimeout))
+	if err := cmp.Or(ctx.Err(), p.Failed()); err != nil {
+		return nil, errors.Join(err, p.close(orderlyTimeout))
 	}
 	return p, nil
 }
@@ -228,6 +230,14 @@ func (p *Peer) Halt(how Halt) {
 
 // Halted is closed when the peer is to be closed because it was asked to halt.
 func (p *Peer) Halted() <-chan struct{} { return p.halted }
+
+// Failed returns why the peer has to be closed although nobody has asked it to halt, or nil.
+// It is then halted. The owner has to act on it, as on a *CopyError.
+func (p *Peer) Failed() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.failed
+}
 
 // Close ends the peer as the strongest Halt asked for says, or else in order,
 // and returns when all is given back and every goroutine has ended, or a bound

@@ -240,7 +240,7 @@ func (p *Peer) startDiscovery() error {
 	cfg.DHTServer = p.role != SubmitOnly
 	cfg.Log = p.log
 	if p.role == Volunteer {
-		cfg.Offer = p.offer
+		cfg.Offer, cfg.Twin = p.offer, p.twinFound
 	}
 	if p.discovery, err = discovery.New(p.life, p.host, cfg); err != nil {
 		return err
@@ -269,6 +269,14 @@ func (p *Peer) startDiscovery() error {
 		Resident:  p.role == Volunteer,
 	})
 	return nil
+}
+
+// twinFound ends a peer whose identity another has that came first.
+func (p *Peer) twinFound(err *discovery.TwinError) {
+	p.mu.Lock()
+	p.failed = &CopyError{string(p.home), err}
+	p.mu.Unlock()
+	p.Halt(Orderly)
 }
 
 // offer is what this peer has for jobs now.

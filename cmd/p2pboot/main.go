@@ -37,7 +37,7 @@ and the environment variable P2PMPI_SOME_THING. An option wins over the
 environment, and that over the file.
 
 Exit status: 0 ended as asked, 64 wrong usage, configuration or home, or a peer
-is running on the home already, 69 the peer could not start.`
+is running on the home already or has its identity elsewhere, 69 the peer could not start.`
 
 const examples = `  p2pboot                                    donate every processor
   p2pboot --slots 2 --max-jobs 1             no more than two, for one job
@@ -96,11 +96,17 @@ func boot(ctx context.Context, cfg peer.Config, stdout, stderr io.Writer) error 
 	if err := p.Close(); err != nil {
 		log.Error().Err(err).Msg("not ended in order")
 	}
-	return nil
+	return explain(ctx, p.Failed())
 }
 
-// explain gives the status that a failed start ends with.
+// explain gives the status that a failed peer ends with.
 func explain(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if twin, ok := errors.AsType[*peer.CopyError](err); ok {
+		return command.Fail(command.Usage, twin, "remove the file identity from the home that is the copy: it then gets an identity of its own")
+	}
 	if running, ok := errors.AsType[*peer.RunningError](err); ok {
 		return command.Fail(command.Usage, running, "give each peer a --home of its own, or end that one with p2phalt")
 	}

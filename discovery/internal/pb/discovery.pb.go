@@ -370,6 +370,173 @@ func (x *Response) GetRefusal() Response_Refusal {
 	return Response_NONE
 }
 
+// TwinRequest comes with a number drawn for it alone.
+type TwinRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Nonce         []byte                 `protobuf:"bytes,1,opt,name=nonce,proto3" json:"nonce,omitempty"`
+	Instance      []byte                 `protobuf:"bytes,2,opt,name=instance,proto3" json:"instance,omitempty"` // of the asker, which wants to hear of another; empty: prove your own
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TwinRequest) Reset() {
+	*x = TwinRequest{}
+	mi := &file_discovery_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TwinRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TwinRequest) ProtoMessage() {}
+
+func (x *TwinRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_discovery_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TwinRequest.ProtoReflect.Descriptor instead.
+func (*TwinRequest) Descriptor() ([]byte, []int) {
+	return file_discovery_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *TwinRequest) GetNonce() []byte {
+	if x != nil {
+		return x.Nonce
+	}
+	return nil
+}
+
+func (x *TwinRequest) GetInstance() []byte {
+	if x != nil {
+		return x.Instance
+	}
+	return nil
+}
+
+// TwinProof is what an instance of a peer signs; it travels inside a libp2p signed envelope.
+type TwinProof struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Nonce         []byte                 `protobuf:"bytes,1,opt,name=nonce,proto3" json:"nonce,omitempty"`                        // of the request
+	Instance      []byte                 `protobuf:"bytes,2,opt,name=instance,proto3" json:"instance,omitempty"`                  // drawn when the process started
+	UpMillis      uint64                 `protobuf:"varint,3,opt,name=up_millis,json=upMillis,proto3" json:"up_millis,omitempty"` // since then
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TwinProof) Reset() {
+	*x = TwinProof{}
+	mi := &file_discovery_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TwinProof) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TwinProof) ProtoMessage() {}
+
+func (x *TwinProof) ProtoReflect() protoreflect.Message {
+	mi := &file_discovery_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TwinProof.ProtoReflect.Descriptor instead.
+func (*TwinProof) Descriptor() ([]byte, []int) {
+	return file_discovery_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *TwinProof) GetNonce() []byte {
+	if x != nil {
+		return x.Nonce
+	}
+	return nil
+}
+
+func (x *TwinProof) GetInstance() []byte {
+	if x != nil {
+		return x.Instance
+	}
+	return nil
+}
+
+func (x *TwinProof) GetUpMillis() uint64 {
+	if x != nil {
+		return x.UpMillis
+	}
+	return 0
+}
+
+// TwinResponse answers a TwinRequest. Without an envelope: there is no other.
+type TwinResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Envelope      []byte                 `protobuf:"bytes,1,opt,name=envelope,proto3" json:"envelope,omitempty"` // a signed TwinProof
+	Address       []byte                 `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`   // multiaddr where the other is connected from
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *TwinResponse) Reset() {
+	*x = TwinResponse{}
+	mi := &file_discovery_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *TwinResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*TwinResponse) ProtoMessage() {}
+
+func (x *TwinResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_discovery_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use TwinResponse.ProtoReflect.Descriptor instead.
+func (*TwinResponse) Descriptor() ([]byte, []int) {
+	return file_discovery_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *TwinResponse) GetEnvelope() []byte {
+	if x != nil {
+		return x.Envelope
+	}
+	return nil
+}
+
+func (x *TwinResponse) GetAddress() []byte {
+	if x != nil {
+		return x.Address
+	}
+	return nil
+}
+
 var File_discovery_proto protoreflect.FileDescriptor
 
 const file_discovery_proto_rawDesc = "" +
@@ -408,7 +575,17 @@ const file_discovery_proto_rawDesc = "" +
 	"\arefusal\x18\x02 \x01(\x0e2\".p2pmpi.discovery.Response.RefusalR\arefusal\"&\n" +
 	"\aRefusal\x12\b\n" +
 	"\x04NONE\x10\x00\x12\x11\n" +
-	"\rOTHER_NETWORK\x10\x01B0Z.github.com/p2pmpi/p2pmpi/discovery/internal/pbb\x06proto3"
+	"\rOTHER_NETWORK\x10\x01\"?\n" +
+	"\vTwinRequest\x12\x14\n" +
+	"\x05nonce\x18\x01 \x01(\fR\x05nonce\x12\x1a\n" +
+	"\binstance\x18\x02 \x01(\fR\binstance\"Z\n" +
+	"\tTwinProof\x12\x14\n" +
+	"\x05nonce\x18\x01 \x01(\fR\x05nonce\x12\x1a\n" +
+	"\binstance\x18\x02 \x01(\fR\binstance\x12\x1b\n" +
+	"\tup_millis\x18\x03 \x01(\x04R\bupMillis\"D\n" +
+	"\fTwinResponse\x12\x1a\n" +
+	"\benvelope\x18\x01 \x01(\fR\benvelope\x12\x18\n" +
+	"\aaddress\x18\x02 \x01(\fR\aaddressB0Z.github.com/p2pmpi/p2pmpi/discovery/internal/pbb\x06proto3"
 
 var (
 	file_discovery_proto_rawDescOnce sync.Once
@@ -423,12 +600,15 @@ func file_discovery_proto_rawDescGZIP() []byte {
 }
 
 var file_discovery_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_discovery_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
+var file_discovery_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
 var file_discovery_proto_goTypes = []any{
 	(Response_Refusal)(0), // 0: p2pmpi.discovery.Response.Refusal
 	(*Offer)(nil),         // 1: p2pmpi.discovery.Offer
 	(*Request)(nil),       // 2: p2pmpi.discovery.Request
 	(*Response)(nil),      // 3: p2pmpi.discovery.Response
+	(*TwinRequest)(nil),   // 4: p2pmpi.discovery.TwinRequest
+	(*TwinProof)(nil),     // 5: p2pmpi.discovery.TwinProof
+	(*TwinResponse)(nil),  // 6: p2pmpi.discovery.TwinResponse
 }
 var file_discovery_proto_depIdxs = []int32{
 	0, // 0: p2pmpi.discovery.Response.refusal:type_name -> p2pmpi.discovery.Response.Refusal
@@ -450,7 +630,7 @@ func file_discovery_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_discovery_proto_rawDesc), len(file_discovery_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   3,
+			NumMessages:   6,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,85 @@
+package discovery
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/record"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/p2pmpi/p2pmpi/discovery/internal/pb"
+)
+
+const (
+	nonceSize    = 32
+	instanceSize = 16
+	maxProof     = 1 << 10 // bytes of a sealed proof, an RSA key included
+)
+
+// A proof is what one instance of a peer, a process, signs to show that it lives.
+type proof struct {
+	Nonce    []byte // of who asks for it
+	Instance []byte // drawn when the process started
+	Up       time.Duration
+}
+
+var _ record.Record = (*proof)(nil)
+
+var proofCodec = []byte("/p2pmpi/twin")
+
+// Domain keeps a proof's signature from being valid for anything else.
+func (p *proof) Domain() string { return "p2pmpi-twin" }
+
+// Codec is the payload type of an envelope that holds a proof.
+func (p *proof) Codec() []byte { return proofCodec }
+
+// MarshalRecord encodes p.
+func (p *proof) MarshalRecord() ([]byte, error) {
+	return proto.Marshal(&pb.TwinProof{Nonce: p.Nonce, Instance: p.Instance, UpMillis: uint64(p.Up.Milliseconds())})
+}
+
+// UnmarshalRecord decodes data into p.
+func (p *proof) UnmarshalRecord(data []byte) error {
+	var m pb.TwinProof
+	if err := proto.Unmarshal(data, &m); err != nil {
+		return fmt.Errorf("decode proof: %w", err)
+	}
+	const longest = math.MaxInt64 / uint64(time.Millisecond)
+	*p = proof{m.GetNonce(), m.GetInstance(), time.Duration(min(m.GetUpMillis(), longest)) * time.Millisecond}
+	return nil
+}
+
+// openProof reads an envelope that answers the nonce, and returns the proof in it if that is
+// signed with the key of id.
+func openProof(data []byte, id p2ppeer.ID, nonce []byte) (proof, error) {
+	if len(data) > maxProof {
+		return proof{}, fmt.Errorf("proof of %d bytes, at most %d allowed", len(data), maxProof)
+	}
+	var p proof
+	envelope, err := record.ConsumeTypedEnvelope(data, &p)
+	if err != nil {
+		return proof{}, err
+	}
+	switch {
+	case !bytes.Equal(envelope.PayloadType, proofCodec):
+		return proof{}, errors.New("envelope holds no proof")
+	case !id.MatchesPublicKey(envelope.PublicKey):
+		return proof{}, errors.New("signed by somebody else")
+	case len(p.Instance) != instanceSize || len(nonce) != nonceSize || !bytes.Equal(p.Nonce, nonce):
+		return proof{}, errors.New("it answers another question")
+	}
+	return p, nil
+}
+
+// yields reports whether own has to make way for other, which has the same identity: the
+// process that has run for longer stays, so that a copy does not drive out the original.
+func (p *proof) yields(other proof) bool {
+	if own := p.Up.Truncate(time.Millisecond); own != other.Up {
+		return own < other.Up
+	}
+	return bytes.Compare(p.Instance, other.Instance) < 0
+}

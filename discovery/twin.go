@@ -1,0 +1,240 @@
+package discovery
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+	"github.com/libp2p/go-libp2p/core/record"
+	"github.com/libp2p/go-msgio/pbio"
+	ma "github.com/multiformats/go-multiaddr"
+	"github.com/multiformats/go-multistream"
+
+	"github.com/p2pmpi/p2pmpi/discovery/internal/pb"
+)
+
+// twinProtocol carries one TwinRequest and its TwinResponse.
+//
+//	peer P, a copy of its home        another peer           P, the original
+//	  |-- instance, nonce ----------------->|                       |
+//	  |                                     |-- nonce ------------->|  over each other
+//	  |                                     |<- signed by P: nonce, |  connection of P's
+//	  |<------------------------------------|   instance, up for    |
+//	  signed by me, though not by this process: I am a copy
+//
+// Nobody but who holds P's key can say so, and none that has ended; so the other peer need
+// not be trusted, and a restart, of which old connections may be left, is no copy.
+const twinProtocol protocol.ID = "/p2pmpi/twin/1.0.0"
+
+const (
+	maxTwin      = maxProof + 512  // bytes of a request or response
+	proveTimeout = 2 * time.Second // for one connection's proof
+	twinTimeout  = 5 * time.Second // for all that one request takes
+	maxTwinConns = 8               // connections of one peer that are asked
+	twinEvery    = time.Minute     // between two questions, beyond those to new acquaintances
+)
+
+// A TwinError says that another process has this peer's identity, and has run for longer.
+type TwinError struct {
+	Addr ma.Multiaddr  // where the peer that found it sees it; may be nil
+	Up   time.Duration // that it has run, at least
+}
+
+// Error says where the other one is.
+func (e *TwinError) Error() string {
+	at := ""
+	if e.Addr != nil {
+		at = fmt.Sprintf(" at %s", e.Addr)
+	}
+	return fmt.Sprintf("another process has the identity of this peer, and has run%s for %v", at, e.Up.Round(time.Second))
+}
+
+// newInstance draws the mark of this process.
+func newInstance() []byte {
+	instance := make([]byte, instanceSize)
+	_, _ = rand.Read(instance) // never fails
+	return instance
+}
+
+// prove signs an answer to nonce.
+func (s *Service) prove(nonce []byte) ([]byte, error) {
+	key := s.host.Peerstore().PrivKey(s.host.ID())
+	if key == nil {
+		return nil, errors.New("prove who lives: the host has no private key")
+	}
+	p := s.proof()
+	p.Nonce = nonce
+	envelope, err := record.Seal(&p, key)
+	if err != nil {
+		return nil, fmt.Errorf("prove who lives: %w", err)
+	}
+	return envelope.Marshal()
+}
+
+// proof is what this process says of itself.
+func (s *Service) proof() proof { return proof{Instance: s.instance, Up: time.Since(s.started)} }
+
+// serveTwin answers one TwinRequest.
+func (s *Service) serveTwin(stream network.Stream) {
+	if !s.enter() {
+		stream.Reset()
+		return
+	}
+	defer s.wg.Done()
+	defer stream.Close()
+	ctx, cancel := context.WithTimeout(s.ctx, twinTimeout)
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { stream.Reset() })
+	defer stop()
+	if err := s.answerTwin(ctx, stream); err != nil {
+		s.log.Debug().Err(err).Stringer("peer", stream.Conn().RemotePeer()).Msg("twins not looked for")
+		stream.Reset()
+	}
+}
+
+func (s *Service) answerTwin(ctx context.Context, stream network.Stream) error {
+	var req pb.TwinRequest
+	if err := pbio.NewDelimitedReader(stream, maxTwin).ReadMsg(&req); err != nil {
+		return err
+	}
+	if len(req.GetNonce()) != nonceSize {
+		return fmt.Errorf("nonce of %d bytes", len(req.GetNonce()))
+	}
+	resp := &pb.TwinResponse{}
+	if len(req.GetInstance()) == 0 {
+		envelope, err := s.prove(req.GetNonce())
+		if err != nil {
+			return err
+		}
+		resp.Envelope = envelope
+	} else {
+		resp = s.lookForTwin(ctx, stream.Conn(), &req)
+	}
+	return pbio.NewDelimitedWriter(stream).WriteMsg(resp)
+}
+
+// lookForTwin asks who else is connected under the ID of who asks over conn.
+func (s *Service) lookForTwin(ctx context.Context, conn network.Conn, req *pb.TwinRequest) *pb.TwinResponse {
+	id := conn.RemotePeer()
+	conns := s.host.Network().ConnsToPeer(id)
+	found := make(chan *pb.TwinResponse, len(conns))
+	asked := 0
+	for _, other := range conns {
+		if other.ID() == conn.ID() || asked == maxTwinConns {
+			continue
+		}
+		asked++
+		go func() { // ends with ctx at the latest
+			envelope, err := proofOver(ctx, other, req.GetNonce())
+			p, openErr := openProof(envelope, id, req.GetNonce())
+			if err != nil || openErr != nil || bytes.Equal(p.Instance, req.GetInstance()) {
+				found <- nil // it does not live, or is the same
+				return
+			}
+			found <- &pb.TwinResponse{Envelope: envelope, Address: other.RemoteMultiaddr().Bytes()}
+		}()
+	}
+	twin := &pb.TwinResponse{}
+	for range asked {
+		if f := <-found; f != nil {
+			twin = f
+		}
+	}
+	return twin
+}
+
+// proofOver asks who is at the other end of conn to prove itself, as no other connection of
+// the same peer ID would do.
+func proofOver(ctx context.Context, conn network.Conn, nonce []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(network.WithAllowLimitedConn(ctx, "twin"), proveTimeout)
+	defer cancel()
+	stream, err := conn.NewStream(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer stream.Close()
+	stop := context.AfterFunc(ctx, func() { stream.Reset() })
+	defer stop()
+	if err := multistream.SelectProtoOrFail(twinProtocol, stream); err != nil {
+		return nil, err
+	}
+	resp, err := exchangeTwin(stream, &pb.TwinRequest{Nonce: nonce})
+	return resp.GetEnvelope(), err
+}
+
+func exchangeTwin(stream network.Stream, req *pb.TwinRequest) (*pb.TwinResponse, error) {
+	if err := pbio.NewDelimitedWriter(stream).WriteMsg(req); err != nil {
+		return nil, err
+	}
+	var resp pb.TwinResponse
+	if err := pbio.NewDelimitedReader(stream, maxTwin).ReadMsg(&resp); err != nil {
+		return nil, err
+	}
+	return &resp, nil
+}
+
+// askForTwin asks a connected peer whether it knows another process with this identity, and
+// tells the owner if that has run for longer. A peer that does not answer knows none.
+func (s *Service) askForTwin(ctx context.Context, id p2ppeer.ID) {
+	if s.cfg.Twin == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(network.WithAllowLimitedConn(ctx, "twin"), twinTimeout)
+	defer cancel()
+	twin, err := s.twinKnownTo(ctx, id)
+	if err != nil {
+		s.log.Debug().Err(err).Stringer("peer", id).Msg("not asked for twins")
+	}
+	if twin != nil {
+		s.twinned.Do(func() { s.cfg.Twin(twin) })
+	}
+}
+
+func (s *Service) twinKnownTo(ctx context.Context, id p2ppeer.ID) (*TwinError, error) {
+	stream, err := s.host.NewStream(ctx, id, twinProtocol)
+	if err != nil {
+		return nil, err
+	}
+	defer stream.Close()
+	stop := context.AfterFunc(ctx, func() { stream.Reset() })
+	defer stop()
+	nonce := make([]byte, nonceSize)
+	_, _ = rand.Read(nonce) // never fails
+	resp, err := exchangeTwin(stream, &pb.TwinRequest{Nonce: nonce, Instance: s.instance})
+	if err != nil || len(resp.GetEnvelope()) == 0 {
+		return nil, err
+	}
+	other, err := openProof(resp.GetEnvelope(), s.host.ID(), nonce)
+	own := s.proof()
+	if err != nil || bytes.Equal(own.Instance, other.Instance) || !own.yields(other) {
+		return nil, err
+	}
+	twin := &TwinError{Up: other.Up}
+	if addr, err := ma.NewMultiaddrBytes(resp.GetAddress()); err == nil {
+		twin.Addr = addr
+	}
+	return twin, nil
+}
+
+// twinLoop asks one peer after the other, at random: a twin may connect at any time.
+func (s *Service) twinLoop(ctx context.Context) {
+	ticker := time.NewTicker(twinEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+		if peers := s.host.Network().Peers(); len(peers) > 0 {
+			s.askForTwin(ctx, peers[mathrand.IntN(len(peers))])
+		}
+	}
+}

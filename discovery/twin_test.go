@@ -1,0 +1,173 @@
+package discovery
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/libp2p/go-libp2p"
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/record"
+	"github.com/libp2p/go-msgio/pbio"
+
+	"github.com/p2pmpi/p2pmpi/discovery/internal/pb"
+)
+
+// twinBooted starts a peer of an identity, and returns it with what it is told of twins.
+func twinBooted(t *testing.T, key crypto.PrivKey, supernodes ...host.Host) (*Service, <-chan *TwinError) {
+	t.Helper()
+	told := make(chan *TwinError, 1)
+	cfg := testConfig(supernodes...)
+	cfg.Twin = func(e *TwinError) { told <- e }
+	s := newService(t, newHost(t, libp2p.Identity(key)), cfg)
+	if err := s.Introduced(testContext(t)); err != nil {
+		t.Fatal(err)
+	}
+	return s, told
+}
+
+// TestCopyIsNoticed boots a peer, and then another with its identity: that is told, by the
+// supernode, before it is introduced.
+func TestCopyIsNoticed(t *testing.T) {
+	super := newHost(t)
+	newService(t, super, testConfig())
+	key, _ := newKey(t)
+	original, toldOriginal := twinBooted(t, key, super)
+	copied, told := twinBooted(t, key, super)
+	select {
+	case e := <-told:
+		if e.Addr == nil || !ipConnected(super, e.Addr.String()) || copied.host.ID() != original.host.ID() {
+			t.Errorf("got %v", e)
+		}
+	default:
+		t.Fatal("the copy was introduced and not told")
+	}
+	original.askForTwin(testContext(t), super.ID())
+	if len(toldOriginal) > 0 {
+		t.Errorf("the original was told %v", <-toldOriginal)
+	}
+}
+
+func ipConnected(h host.Host, addr string) bool {
+	for _, c := range h.Network().Conns() {
+		if c.RemoteMultiaddr().String() == addr {
+			return true
+		}
+	}
+	return false
+}
+
+// TestRestartIsNoCopy leaves the supernode a connection of a process that does not answer any
+// more, as after a power cut, and several of the new one.
+func TestRestartIsNoCopy(t *testing.T) {
+	super := newHost(t)
+	newService(t, super, testConfig())
+	key, _ := newKey(t)
+	before, _ := twinBooted(t, key, super)
+	freeze(t, before)
+	before.host.SetStreamHandler(twinProtocol, func(network.Stream) {})
+	after, told := twinBooted(t, key, super)
+	knows(super, after.host)
+	if err := super.Connect(network.WithForceDirectDial(testContext(t), "test"), addrInfo(after.host)); err != nil {
+		t.Fatal(err)
+	}
+	after.askForTwin(testContext(t), super.ID())
+	if len(told) > 0 {
+		t.Errorf("told %v", <-told)
+	}
+	if n := len(super.Network().ConnsToPeer(after.host.ID())); n < 2 {
+		t.Errorf("the supernode has %d connections, want the old one and the new", n)
+	}
+}
+
+// TestLyingPeerStopsNobody has a supernode tell of a twin that it cannot prove.
+func TestLyingPeerStopsNobody(t *testing.T) {
+	super := newHost(t)
+	newService(t, super, testConfig())
+	key, id := newKey(t)
+	liar, _ := newKey(t)
+	seal := func(p proof, key crypto.PrivKey) []byte {
+		envelope, err := record.Seal(&p, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := envelope.Marshal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data
+	}
+	s, told := twinBooted(t, key, super)
+	twin := func(nonce []byte) proof { return proof{nonce, newInstance(), time.Hour} }
+	for name, lie := range map[string]func(nonce []byte) []byte{
+		"signed by somebody else": func(nonce []byte) []byte { return seal(twin(nonce), liar) },
+		"of another question":     func([]byte) []byte { return seal(twin(newInstance()), key) },
+		"its own":                 func(nonce []byte) []byte { return seal(proof{nonce, s.instance, time.Hour}, key) },
+		"younger":                 func(nonce []byte) []byte { return seal(proof{nonce, newInstance(), 0}, key) },
+		"an offer":                func([]byte) []byte { return sealUnchecked(t, testOffer(id), key) },
+		"nonsense":                func([]byte) []byte { return []byte("nonsense") },
+		"too long":                func([]byte) []byte { return make([]byte, maxProof+1) },
+	} {
+		super.SetStreamHandler(twinProtocol, answering(lie))
+		s.askForTwin(testContext(t), super.ID())
+		if len(told) > 0 {
+			t.Errorf("%s: told %v", name, <-told)
+		}
+	}
+	super.SetStreamHandler(twinProtocol, answering(func(nonce []byte) []byte { return seal(twin(nonce), key) }))
+	s.askForTwin(testContext(t), super.ID())
+	if len(told) == 0 {
+		t.Error("not told of what is proven")
+	}
+}
+
+// answering serves twins with a made-up proof.
+func answering(lie func(nonce []byte) []byte) network.StreamHandler {
+	return func(stream network.Stream) {
+		defer stream.Close()
+		var req pb.TwinRequest
+		if pbio.NewDelimitedReader(stream, maxTwin).ReadMsg(&req) == nil {
+			resp := &pb.TwinResponse{Envelope: lie(req.GetNonce()), Address: []byte("nowhere")}
+			_ = pbio.NewDelimitedWriter(stream).WriteMsg(resp) // who asks has hung up
+		}
+	}
+}
+
+func TestProofYields(t *testing.T) {
+	a, b := bytes.Repeat([]byte{1}, instanceSize), bytes.Repeat([]byte{2}, instanceSize)
+	for _, tt := range []struct {
+		own, other proof
+		want       bool
+	}{
+		{proof{Instance: b, Up: time.Second}, proof{Instance: a, Up: time.Minute}, true},
+		{proof{Instance: a, Up: time.Minute}, proof{Instance: b, Up: time.Second}, false},
+		{proof{Instance: a, Up: time.Minute + 1}, proof{Instance: b, Up: time.Minute}, true},
+		{proof{Instance: b, Up: time.Minute + 1}, proof{Instance: a, Up: time.Minute}, false},
+	} {
+		if got := tt.own.yields(tt.other); got != tt.want {
+			t.Errorf("%v, %v: got %t", tt.own, tt.other, got)
+		}
+	}
+}
+
+func FuzzOpenProof(f *testing.F) {
+	key, id := newKey(f)
+	nonce := bytes.Repeat([]byte{7}, nonceSize)
+	envelope, err := record.Seal(&proof{nonce, newInstance(), time.Hour}, key)
+	if err != nil {
+		f.Fatal(err)
+	}
+	data, err := envelope.Marshal()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Fuzz(func(t *testing.T, data []byte) {
+		p, err := openProof(data, id, nonce)
+		if err == nil && (len(p.Instance) != instanceSize || p.Up < 0) {
+			t.Errorf("opened %+v", p)
+		}
+	})
+}
