@@ -72,11 +72,11 @@ func entryOf(ctx context.Context, s Source) (Entry, error) {
 		return Entry{}, err
 	}
 	defer f.Close()
-	d, n, err := digestReader(ctx, f)
+	w, err := readWant(ctx, f)
 	if err != nil {
 		return Entry{}, fmt.Errorf("read %q: %w", s.From, err)
 	}
-	return Entry{Path: s.Path, Size: n, Mode: info.Mode().Perm(), Digest: d}, nil
+	return Entry{Path: s.Path, Size: w.Size, Mode: info.Mode().Perm(), Digest: w.Digest, Pieces: w.Pieces}, nil
 }
 
 // openRegular opens a regular file for reading. It looks before it opens,

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"syscall"
@@ -42,10 +43,10 @@ func TestBuildAndLocate(t *testing.T) {
 	files := []Source{{"b", filepath.Join(dir, "x")}, {"a/b", filepath.Join(dir, "y")}}
 	m, err := Build(t.Context(), files)
 	want := Manifest{
-		{"a/b", 3, 0o755, DigestOf([]byte("yyy"))},
-		{"b", 2, 0o644, DigestOf([]byte("xx"))},
+		{Path: "a/b", Size: 3, Mode: 0o755, Digest: DigestOf([]byte("yyy"))},
+		{Path: "b", Size: 2, Mode: 0o644, Digest: DigestOf([]byte("xx"))},
 	}
-	if err != nil || !slices.Equal(m, want) {
+	if err != nil || !reflect.DeepEqual(m, want) {
 		t.Fatalf("got %v, %v; want %v", m, err, want)
 	}
 	if at := Locate(m, files); len(at) != 2 || at[m[0].Digest] != files[1].From {

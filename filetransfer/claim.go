@@ -10,10 +10,10 @@ import (
 // lasts, whoever else wants one of them waits for done instead of fetching it
 // a second time. Its space is set aside below the limit from the beginning.
 type claim struct {
-	store   *Store
-	wants   []Want
-	offsets map[Digest]int64 // bytes of each that lie in its partial file
-	done    chan struct{}    // closed by release
+	store *Store
+	wants []Want
+	begun map[Digest]bool // those of which something may lie in the partial file
+	done  chan struct{}   // closed by release
 }
 
 // claim takes over those of the wanted contents that are neither complete nor
@@ -22,7 +22,7 @@ type claim struct {
 func (s *Store) claim(wants []Want) (c *claim, busy <-chan struct{}, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	c = &claim{store: s, offsets: map[Digest]int64{}, done: make(chan struct{})}
+	c = &claim{store: s, begun: map[Digest]bool{}, done: make(chan struct{})}
 	var need int64
 	for _, w := range wants {
 		it := s.items[w.Digest]
@@ -45,7 +45,7 @@ func (s *Store) claim(wants []Want) (c *claim, busy <-chan struct{}, err error) 
 		}
 		it.claim = c
 		c.wants = append(c.wants, w)
-		c.offsets[w.Digest] = it.bytes
+		c.begun[w.Digest] = it.bytes > 0
 		need += w.Size - it.bytes
 	}
 	if err := s.makeRoom(need); err != nil {
@@ -101,16 +101,13 @@ func (s *Store) Put(ctx context.Context, job string, b []byte) (Digest, error) {
 	w := Want{Digest: DigestOf(b), Size: int64(len(b))}
 	s.Pin(job, []Digest{w.Digest})
 	err := s.obtain(ctx, []Want{w}, func(c *claim) error {
-		p, err := c.open(ctx, w, 0)
-		if err != nil {
-			return err
+		for i := range pieces(w.Size) {
+			begin := i * PieceBytes
+			if err := c.write(w, i, b[begin:begin+pieceBytes(w.Size, i)]); err != nil {
+				return err
+			}
 		}
-		if _, err := p.Write(b); err != nil {
-			p.close()
-			return err
-		}
-		_, err = p.commit() // b has its own digest
-		return err
+		return c.complete(w)
 	})
 	if err != nil {
 		return Digest{}, fmt.Errorf("store content %s: %w", w.Digest, err)

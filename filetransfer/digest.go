@@ -30,11 +30,24 @@ func ParseDigest(s string) (Digest, error) {
 // DigestOf returns the digest of b.
 func DigestOf(b []byte) Digest { return sha256.Sum256(b) }
 
-// A Want is content to fetch: its name, and how many bytes it must have.
+// A Want is content to fetch: its name, how many bytes it must have, and how its
+// pieces are verified.
 type Want struct {
 	Digest Digest
 	Size   int64
+	Pieces Pieces // of a content above PieceBytes
 	Name   string // what errors call it, beside the digest: a path; may be empty
+}
+
+// validate reports what is wrong with a Want from outside.
+func (w Want) validate() error {
+	switch {
+	case w.Size < 0 || w.Size > MaxFileBytes:
+		return fmt.Errorf("%s: size %d is out of range", w, w.Size)
+	case !w.Pieces.fits(w.Size):
+		return fmt.Errorf("%s: %d bytes for %d pieces", w, len(w.Pieces), pieces(w.Size))
+	}
+	return nil
 }
 
 func (w Want) String() string {

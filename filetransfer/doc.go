@@ -2,14 +2,15 @@
 // them: programs and inputs to the peers of a job (staging), output files back
 // to the submitter (collecting).
 //
-//	submitter                                        peer
+//	submitter (the origin)                           peer
 //	files --Build--> Manifest                        Store (its cache)
 //	      \--Serve-->|                                  |
-//	                 |<-- Request(digest, offset)... ---| Fetch: what the store lacks
-//	                 |--- Chunk, bytes, Chunk, ... ---->| partial/<digest>
-//	                                                    | SHA-256 right: <aa>/<digest>
-//	                                                    v
-//	                                                 Materialize --> scratch folder
+//	                 |<-- open, request(unit)... ----| Fetch: what the store lacks
+//	                 |--- part, bytes, part, ... ------>| partial/<digest>
+//	                                                    | all pieces right: <aa>/<digest>
+//	        a fellow: another of the job's peers        v
+//	                 |<-- open, request(unit)... ----| Materialize --> scratch folder
+//	                 |--- have, part, bytes, have, ... ->|
 //
 // A Manifest lists staged paths with size, mode and SHA-256 digest; it is itself
 // content, named by its digest, so a job names everything that it stages by 32
@@ -19,13 +20,18 @@
 // Files that are still in the web come into the submitter's store by Download, and are staged from
 // there like others.
 //
+// What is wanted is asked for in units of at most a mebibyte: a piece of a large
+// file, or several small files. Peers that Share ask each other for what they have,
+// and the origin for what nobody has yet, so that it sends everything about once
+// however many they are.
+//
 // The promises kept here:
 //
-//   - T1: content enters a Store only under the digest of its bytes, and is
-//     hashed once more on its way into a scratch folder. A wrong byte on the
+//   - T1: content enters a Store only under the digest of its bytes, each piece of
+//     which was verified when it came (see Pieces), and is hashed once more on its way into a scratch folder. A wrong byte on the
 //     wire or on the disk is an error that names the digest, never a file.
-//   - T2: what has arrived of a file stays, across broken streams and across
-//     SIGKILL, and the next Fetch asks for the rest only.
+//   - T2: pieces that have arrived of a file stay, across broken streams and across
+//     SIGKILL, and the next Fetch, of any job, asks for the rest only.
 //   - T3: a Manifest has clean relative paths only, and Materialize writes
 //     through an os.Root, so neither a path nor a symbolic link leads out.
 //   - T4: a Store never holds more bytes than its limit; it makes room by
@@ -36,7 +42,12 @@
 // fails after a bounded number of attempts and leaves its partial files to the
 // next one. The limit counts the bytes of contents, not the file system's own.
 //
-// The decisions of a Fetch (what to ask for, from where, when to give up) are in
-// the pure plan of plan.go, the choice of what to evict in evict.go; Service
-// and Store carry them out.
+// What a peer sends is bounded, and nothing of it is believed: a fellow whose bytes
+// are wrong is named in the log and not asked again, one that stalls loses what
+// was asked of it to others. Each job has streams of its own, and shares the link
+// evenly with others.
+//
+// The decisions are in pure cores: which unit a Fetch asks of whom in plan.go, what
+// the origin leaves to others in ledger.go, what to evict in evict.go. Service and
+// Store carry them out.
 package filetransfer

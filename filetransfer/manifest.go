@@ -21,7 +21,7 @@ const (
 	MaxPathBytes     = 1024     // one staged path
 	MaxPathDepth     = 64       // names in one staged path
 	MaxNameBytes     = 255      // one name in it; the limit of Linux file systems
-	MaxFileBytes     = 1 << 44  // one file; MaxEntries of them still fit an int64
+	MaxFileBytes     = 1 << 39  // one file: its Pieces take half of MaxManifestBytes
 )
 
 // An Entry is one file of a Manifest.
@@ -30,6 +30,7 @@ type Entry struct {
 	Size   int64       // bytes
 	Mode   fs.FileMode // permission bits only
 	Digest Digest
+	Pieces Pieces // of a file above PieceBytes
 }
 
 // A Manifest lists the files to stage or to collect, in the order in which a
@@ -45,7 +46,7 @@ func (m Manifest) Validate() error {
 	if len(m) > MaxEntries {
 		return fmt.Errorf("manifest: %d files, at most %d are taken", len(m), MaxEntries)
 	}
-	sizes := make(map[Digest]int64, len(m))
+	seen := make(map[Digest]int, len(m))
 	for i, e := range m {
 		if err := e.validate(); err != nil {
 			return fmt.Errorf("manifest: %w", err)
@@ -55,10 +56,10 @@ func (m Manifest) Validate() error {
 				return fmt.Errorf("manifest: %w", err)
 			}
 		}
-		if size, ok := sizes[e.Digest]; ok && size != e.Size {
-			return fmt.Errorf("manifest: content %s with sizes %d and %d", e.Digest, size, e.Size)
+		if j, ok := seen[e.Digest]; ok && (m[j].Size != e.Size || !bytes.Equal(m[j].Pieces, e.Pieces)) {
+			return fmt.Errorf("manifest: content %s with sizes %d and %d, or other pieces", e.Digest, m[j].Size, e.Size)
 		}
-		sizes[e.Digest] = e.Size
+		seen[e.Digest] = i
 	}
 	return nil
 }
@@ -67,8 +68,8 @@ func (e Entry) validate() error {
 	if err := validPath(e.Path); err != nil {
 		return err
 	}
-	if e.Size < 0 || e.Size > MaxFileBytes {
-		return fmt.Errorf("%q: size %d is out of range", e.Path, e.Size)
+	if err := e.want().validate(); err != nil {
+		return err
 	}
 	if e.Mode&^fs.ModePerm != 0 {
 		return fmt.Errorf("%q: mode %v has more than permission bits", e.Path, e.Mode)
@@ -128,6 +129,10 @@ func comparePaths(a, b string) int {
 	return len(a) - len(b)
 }
 
+func (e Entry) want() Want {
+	return Want{Digest: e.Digest, Size: e.Size, Pieces: e.Pieces, Name: e.Path}
+}
+
 // Wants returns the contents that m needs, each once, in the order of m.
 func (m Manifest) Wants() []Want {
 	seen := make(map[Digest]bool, len(m))
@@ -135,7 +140,7 @@ func (m Manifest) Wants() []Want {
 	for _, e := range m {
 		if !seen[e.Digest] {
 			seen[e.Digest] = true
-			wants = append(wants, Want{Digest: e.Digest, Size: e.Size, Name: e.Path})
+			wants = append(wants, e.want())
 		}
 	}
 	return wants
@@ -149,7 +154,7 @@ func (m Manifest) Marshal() ([]byte, error) {
 	}
 	msg := &pb.Manifest{Entries: make([]*pb.Entry, len(m))}
 	for i, e := range m {
-		msg.Entries[i] = &pb.Entry{Path: e.Path, Size: uint64(e.Size), Mode: uint32(e.Mode), Digest: e.Digest[:]}
+		msg.Entries[i] = &pb.Entry{Path: e.Path, Size: uint64(e.Size), Mode: uint32(e.Mode), Digest: e.Digest[:], Pieces: e.Pieces}
 	}
 	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(msg)
 	if err != nil {
@@ -179,7 +184,7 @@ func UnmarshalManifest(b []byte) (Manifest, error) {
 		if len(e.GetDigest()) != len(Digest{}) {
 			return nil, fmt.Errorf("manifest: %.200q has a digest of %d bytes", e.GetPath(), len(e.GetDigest()))
 		}
-		m[i] = Entry{Path: e.GetPath(), Size: int64(e.GetSize()), Mode: fs.FileMode(e.GetMode()), Digest: Digest(e.GetDigest())}
+		m[i] = Entry{Path: e.GetPath(), Size: int64(e.GetSize()), Mode: fs.FileMode(e.GetMode()), Digest: Digest(e.GetDigest()), Pieces: e.GetPieces()}
 	}
 	canonical, err := m.Marshal()
 	if err != nil {

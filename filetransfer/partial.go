@@ -2,10 +2,8 @@ package filetransfer
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"io/fs"
 	"os"
@@ -13,86 +11,65 @@ import (
 	"time"
 )
 
-// A partial is a content that is being written.
-type partial struct {
-	store  *Store
-	want   Want
-	offset int64 // bytes in the file
-	f      *os.File
-	hash   hash.Hash // of those bytes
-}
-
-// open opens the partial file of a claimed content, for appending at offset.
-// What lies before it is read back, because the digest is of the whole.
-func (c *claim) open(ctx context.Context, w Want, offset int64) (*partial, error) {
-	flags := os.O_RDWR | os.O_CREATE
-	if offset == 0 {
-		flags |= os.O_TRUNC
+// readBack verifies what lies in the partial file of a claimed content. Whether
+// the process that has written it was killed or its machine lost power, what is
+// right is kept, whatever order it came in.
+func (c *claim) readBack(ctx context.Context, w Want) (there bitset, err error) {
+	n := pieces(w.Size)
+	there = newBitset(n)
+	f, err := os.Open(c.store.partialPath(w.Digest))
+	if errors.Is(err, fs.ErrNotExist) {
+		return there, nil
 	}
-	f, err := os.OpenFile(c.store.partialPath(w.Digest), flags, fileMode)
 	if err != nil {
 		return nil, err
 	}
-	p := &partial{store: c.store, want: w, offset: offset, f: f, hash: sha256.New()}
-	if offset == 0 {
-		return p, nil
+	defer f.Close()
+	buf := make([]byte, min(PieceBytes, w.Size))
+	for i := range n {
+		b := buf[:pieceBytes(w.Size, i)]
+		if _, err := io.ReadFull(contextReader{ctx, f}, b); errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+			return there, nil
+		} else if err != nil {
+			return nil, fmt.Errorf("read back partial content %s: %w", w.Digest, err)
+		}
+		if w.verify(i, b) {
+			there.add(i)
+		}
 	}
-	if err := p.readBack(ctx); err != nil {
-		f.Close()
-		return nil, fmt.Errorf("read back partial content %s: %w", w.Digest, err)
-	}
-	return p, nil
+	return there, nil
 }
 
-// readBack hashes the bytes before offset and cuts off what lies behind them.
-func (p *partial) readBack(ctx context.Context) error {
-	if err := p.f.Truncate(p.offset); err != nil {
+// write puts a piece that has been verified in its place in the partial file.
+func (c *claim) write(w Want, piece int, b []byte) error {
+	f, err := os.OpenFile(c.store.partialPath(w.Digest), os.O_WRONLY|os.O_CREATE, fileMode)
+	if err != nil {
 		return err
 	}
-	n, err := io.Copy(p.hash, contextReader{ctx, p.f})
-	if err == nil && n != p.offset {
-		return fmt.Errorf("%d bytes where %d were", n, p.offset)
+	if pieces(w.Size) == 1 { // it may hold what was not right
+		err = f.Truncate(int64(len(b)))
 	}
-	return err
+	if err == nil {
+		_, err = f.WriteAt(b, int64(piece)*PieceBytes)
+	}
+	return errors.Join(err, f.Close())
 }
 
-// Write appends b. It refuses what goes beyond the wanted size, for which no
-// space has been set aside.
-func (p *partial) Write(b []byte) (int, error) {
-	if int64(len(b)) > p.want.Size-p.offset {
-		return 0, fmt.Errorf("content %s is longer than its %d bytes", p.want.Digest, p.want.Size)
-	}
-	n, err := p.f.Write(b)
-	p.offset += int64(n)
-	p.hash.Write(b[:n])
-	return n, err
-}
-
-// commit closes the file and, if its bytes have the wanted digest, makes it
-// complete content of the store. If not, it is deleted and ok is false (T1).
-func (p *partial) commit() (ok bool, err error) {
-	if err := p.f.Close(); err != nil {
-		return false, err
-	}
-	d, s := p.want.Digest, p.store
-	if p.offset != p.want.Size || Digest(p.hash.Sum(nil)) != d {
-		return false, os.Remove(s.partialPath(d))
-	}
+// complete makes a content whose pieces have all been written, or read back, one
+// of the store's.
+func (c *claim) complete(w Want) error {
+	s := c.store
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := moveInto(s.partialPath(d), s.Path(d)); err != nil {
-		return false, err
+	if err := moveInto(s.partialPath(w.Digest), s.Path(w.Digest)); err != nil {
+		return err
 	}
-	it := s.items[d]
+	it := s.items[w.Digest]
 	it.complete, it.claim = true, nil
 	s.use(it)
 	it.stamped = time.Now()
-	return true, nil
+	return nil
 }
-
-// close leaves the partial file to be resumed. What the file system fails to
-// keep of it is found out by the digest.
-func (p *partial) close() { _ = p.f.Close() }
 
 // moveInto renames within the store, making the target's folder on first use.
 func moveInto(from, to string) error {

@@ -1,122 +1,367 @@
 package filetransfer
 
-import "fmt"
-
-const (
-	// window is how many contents are asked for ahead of their arrival. It
-	// hides the round trip behind a few hundred small files.
-	window = 1024
-	// batch is how many are asked for in one message; also the room that must
-	// be in the window before more are asked for, so that messages stay few.
-	batch = 256
-	// maxFailures is how many streams in a row may break without a byte before
-	// the serving peer is given up.
-	maxFailures = 5
+import (
+	"math/rand/v2"
+	"time"
 )
 
-// A plan decides what one Fetch asks its peer for, and judges what arrives. It
-// is a pure core: its caller owns the stream, the files and the clock, tells it
-// what happened, and does what it says.
+const (
+	// soleWindow is how many units are asked for ahead of their arrival of a
+	// peer that alone has them: 16 MiB fill a link of 1 Gbit/s and 100 ms.
+	soleWindow = 16
+	// fellowWindow is how many are of each of several.
+	fellowWindow = 4
+	// freshWindow is how many are of the origin, when it gives each unit to
+	// somebody else.
+	freshWindow = 2
+)
+
+const (
+	// grace is how long a fetch waits for a fellow before it takes everything
+	// from the origin.
+	grace = time.Second
+	// patience is how long a fetch to which nothing comes leaves to others what
+	// the origin has given to them; half of it to one and a half, by chance.
+	patience = 2 * time.Second
+	// silence is how long a peer that was asked may send nothing before others
+	// are asked for the same.
+	silence = 5 * time.Second
+	// endgame is how long a unit must have been asked for before it is asked for
+	// once more, when there is nothing else to ask.
+	endgame = time.Second
+)
+
+// origin is the source that has everything from the beginning: the submitter,
+// whose link is slow and for all. The other sources are fellows: peers that
+// fetch the same for the same job.
+const origin = 0
+
+// A plan decides which units of a list one Fetch asks of whom, and in which
+// order. It is a pure core: its caller owns the streams, the files and the
+// clock, tells it what happened, and does what next says.
 //
-//	todo --ask--> asked --arrived(last)--> verified
-//	  ^             |                         | rejected (once, if resumed)
-//	  +---broken----+-------------------------+
-//
-// Answers come in the order of asking, so only the oldest content asked for can
-// have a part that is new. What arrived of it stays when the stream breaks.
+// A unit is missing, asked for (of one source; of two when there is nothing else
+// to do), or done. Of fellows, which say what they have, the unit that fewest
+// have is asked first. Of the origin only units that no fellow has are asked, as
+// fresh: it refuses those that it has given to others and says which these are.
+// So it sends each unit about once, and to ever other peers. When nothing comes
+// for a while, or no fellow can be reached at all, the origin is asked for
+// anything that is missing.
 type plan struct {
-	todo     []need // not asked for on this stream, in order
-	asked    []need // asked for and not answered in full, oldest first
-	failures int    // streams that broke since the last byte
+	rng      *rand.Rand
+	fellows  int           // that there are, in reach or not
+	patience time.Duration // from gained on
+	gained   time.Duration // when a unit came last, or the origin was asked in need
+	begun    time.Duration
+
+	done   bitset
+	left   int             // units that are not done
+	first  int             // all units before it are done
+	start  int             // where to look for a unit for the origin
+	taken  bitset          // the origin has given to others
+	asked  []int8          // how many sources a unit is asked of that are not silent
+	since  []time.Duration // when it was asked last
+	held   []int16         // how many fellows have a unit
+	shared int             // fellows that have said what they have
+
+	sources map[int]*source
 }
 
-// A need is a content that is still to arrive, from offset on.
-type need struct {
-	Want
-	offset    int64
-	resumed   bool // the part before offset came over another stream
-	restarted bool // it was refetched from the beginning already
+// A source is a peer to which there is a stream.
+type source struct {
+	has    bitset        // nil until it has said
+	asked  []asking      // oldest first: answers come in that order
+	heard  time.Duration // when it last sent something, or was asked with nothing else under way
+	silent bool
 }
 
-// newPlan plans for the wanted contents, of which the given numbers of bytes
-// are there from earlier.
-func newPlan(wants []Want, offsets map[Digest]int64) *plan {
-	p := &plan{todo: make([]need, len(wants))}
-	for i, w := range wants {
-		p.todo[i] = need{Want: w, offset: offsets[w.Digest], resumed: offsets[w.Digest] > 0}
+type asking struct {
+	unit    int
+	counted bool // in plan.asked
+}
+
+// newPlan plans for units units, of which those that are done are there. Nobody
+// is in reach yet. Equal seeds make equal choices.
+func newPlan(units int, done bitset, fellows int, seed uint64, now time.Duration) *plan {
+	p := &plan{
+		rng: rand.New(rand.NewPCG(seed, 0)), fellows: fellows, begun: now,
+		done: done, left: units - done.count(), taken: newBitset(units),
+		asked: make([]int8, units), since: make([]time.Duration, units), held: make([]int16, units),
+		sources: make(map[int]*source),
 	}
+	if fellows > 0 {
+		p.start = p.rng.IntN(max(units, 1))
+	}
+	p.wait(now)
 	return p
 }
 
-// done reports whether everything has arrived.
-func (p *plan) done() bool { return len(p.todo)+len(p.asked) == 0 }
-
-// ask returns the next contents to ask for in one message, if it is time.
-func (p *plan) ask() []need {
-	n := min(batch, len(p.todo))
-	if len(p.asked)+n > window {
-		return nil
-	}
-	next := p.todo[:n]
-	p.todo = p.todo[n:]
-	p.asked = append(p.asked, next...)
-	return next
+func (p *plan) wait(now time.Duration) {
+	p.gained = now
+	p.patience = patience/2 + time.Duration(p.rng.Int64N(int64(patience)))
 }
 
-// front returns the content that the next bytes are of. ok is false when
-// nothing was asked for.
-func (p *plan) front() (n need, ok bool) {
-	if len(p.asked) == 0 {
-		return need{}, false
+// complete reports whether everything has arrived.
+func (p *plan) complete() bool { return p.left == 0 }
+
+// joined takes note of a new stream to a source.
+func (p *plan) joined(id int, now time.Duration) { p.sources[id] = &source{heard: now} }
+
+// parted takes note that the stream has ended: others are asked.
+func (p *plan) parted(id int) {
+	s := p.sources[id]
+	if s == nil {
+		return
 	}
-	return p.asked[0], true
+	p.forget(s)
+	if s.has != nil {
+		p.shared--
+		for u := range p.held {
+			if s.has.has(u) {
+				p.held[u]--
+			}
+		}
+	}
+	delete(p.sources, id)
 }
 
-// arrived takes note of size bytes of the front content. With complete, it has
-// all its bytes, is no longer the front, and can be verified. The error says
-// that the peer breaks the protocol; nothing more from it can be trusted.
-func (p *plan) arrived(size int64, last bool) (complete bool, err error) {
-	if len(p.asked) == 0 {
-		return false, fmt.Errorf("%d bytes that were not asked for", size)
+// forget has others asked for what is under way from s.
+func (p *plan) forget(s *source) {
+	for i, a := range s.asked {
+		if a.counted {
+			p.asked[a.unit]--
+			s.asked[i].counted = false
+		}
 	}
-	n := &p.asked[0]
-	switch left := n.Size - n.offset; {
-	case size > left:
-		return false, fmt.Errorf("more than the %d bytes of %s", n.Size, n.Want)
-	case last && size < left:
-		return false, fmt.Errorf("an end of %s at %d of its %d bytes", n.Want, n.offset+size, n.Size)
-	case !last && (size <= 0 || size == left):
-		return false, fmt.Errorf("%s without an end", n.Want)
-	}
-	n.offset += size
-	p.failures = 0
-	if last {
-		p.asked = p.asked[1:]
-	}
-	return last, nil
 }
 
-// rejected takes note that a content that has arrived in full is not what its
-// digest says. If part of it is from an earlier stream that part may be at
-// fault, and it is planned once more from the beginning. Else retry is false:
-// the peer sends wrong bytes.
-func (p *plan) rejected(n need) (retry bool) {
-	if !n.resumed || n.restarted {
-		return false
+// has takes note of units that a fellow has.
+func (p *plan) has(id int, all bitset, more []uint32) {
+	s := p.sources[id]
+	if s.has == nil {
+		s.has = newBitset(len(p.held))
+		p.shared++
 	}
-	p.todo = append([]need{{Want: n.Want, restarted: true}}, p.todo...)
-	return true
+	for u := range p.held {
+		if all.has(u) {
+			p.holds(s, u)
+		}
+	}
+	for _, u := range more {
+		p.holds(s, int(u))
+	}
 }
 
-// broken takes note that the stream has ended too early: all that was asked
-// for is to be asked for again, from where it stands, on another one. retry is
-// false when that has been in vain too often.
-func (p *plan) broken() (retry bool) {
-	for i := range p.asked {
-		p.asked[i].resumed = p.asked[i].offset > 0
+func (p *plan) holds(s *source, u int) {
+	if !s.has.has(u) {
+		s.has.add(u)
+		p.held[u]++
 	}
-	p.todo = append(p.asked[:len(p.asked):len(p.asked)], p.todo...)
-	p.asked = nil
-	p.failures++
-	return p.failures < maxFailures
+}
+
+// sending takes note that a source has sent some bytes.
+func (p *plan) sending(id int, now time.Duration) {
+	s := p.sources[id]
+	s.heard = now
+	s.silent = false
+}
+
+// tick takes note of the time, which moves on without anything happening.
+func (p *plan) tick(now time.Duration) {
+	for _, s := range p.sources {
+		if len(s.asked) > 0 && now-s.heard > silence {
+			s.silent = true
+			p.forget(s)
+		}
+	}
+}
+
+// front returns the unit that the next bytes from the source are of. wanted is
+// false when it has come from another one meanwhile, ok when nothing was asked.
+func (p *plan) front(id int) (u int, wanted, ok bool) {
+	s := p.sources[id]
+	if len(s.asked) == 0 {
+		return 0, false, false
+	}
+	u = s.asked[0].unit
+	return u, !p.done.has(u), true
+}
+
+// arrived takes note that the front unit of the source is here and verified.
+func (p *plan) arrived(id int, now time.Duration) {
+	p.wait(now)
+	p.finish(p.answered(id))
+}
+
+// found takes note that the unit that next has just returned is here already,
+// and was not asked for.
+func (p *plan) found(id int) {
+	s := p.sources[id]
+	last := len(s.asked) - 1
+	u := s.asked[last].unit
+	s.asked = s.asked[:last]
+	p.asked[u]--
+	p.finish(u)
+}
+
+func (p *plan) finish(u int) {
+	if p.done.has(u) {
+		return
+	}
+	p.done.add(u)
+	p.left--
+	for p.first < len(p.held) && p.done.has(p.first) {
+		p.first++
+	}
+}
+
+// declined takes note that the origin has given its front unit, and those in
+// taken, to others.
+func (p *plan) declined(taken bitset) {
+	u := p.answered(origin)
+	copy(p.taken, taken)
+	p.taken.add(u)
+}
+
+// answered takes the front unit off the list of what the source was asked.
+func (p *plan) answered(id int) int {
+	s := p.sources[id]
+	a := s.asked[0]
+	s.asked = s.asked[1:]
+	if a.counted {
+		p.asked[a.unit]--
+	}
+	return a.unit
+}
+
+// next returns a unit to ask of the source now, if there is one: to be called
+// until there is none, for each source after all that concerns it, and for all
+// after tick and parted.
+func (p *plan) next(id int, now time.Duration) (u int, fresh, ok bool) {
+	s := p.sources[id]
+	if s == nil || s.silent || len(s.asked) >= p.window(id, now) {
+		return 0, false, false
+	}
+	switch {
+	case id != origin:
+		u = p.ofFellow(s, now)
+	case p.sharing(now):
+		u, fresh = p.ofOrigin(now), true
+	default:
+		u = p.find(p.first, func(u int) bool { return p.asked[u] == 0 })
+	}
+	if u < 0 {
+		return 0, false, false
+	}
+	if len(s.asked) == 0 {
+		s.heard = now
+	}
+	s.asked = append(s.asked, asking{unit: u, counted: true})
+	p.asked[u]++
+	p.since[u] = now
+	return u, fresh, true
+}
+
+func (p *plan) window(id int, now time.Duration) int {
+	switch {
+	case id != origin:
+		return fellowWindow
+	case p.sharing(now):
+		return freshWindow
+	}
+	return soleWindow
+}
+
+// sharing reports whether what the origin gives to others may come from them.
+func (p *plan) sharing(now time.Duration) bool {
+	return p.shared > 0 || p.fellows > 0 && now-p.begun < grace
+}
+
+// find returns the first unit from from on, and around, that is missing and ok,
+// or -1.
+func (p *plan) find(from int, ok func(u int) bool) int {
+	n := len(p.held)
+	for i := range n {
+		u := from + i
+		if u >= n {
+			u -= n
+		}
+		if !p.done.has(u) && ok(u) {
+			return u
+		}
+	}
+	return -1
+}
+
+// ofOrigin chooses a unit that nobody else has, as far as is known, or in need
+// any that is missing.
+func (p *plan) ofOrigin(now time.Duration) int {
+	if u := p.fresh(); u >= 0 {
+		return u
+	}
+	if now-p.gained < p.patience {
+		return -1
+	}
+	p.wait(now)
+	clear(p.taken) // others may have it by now, or never
+	p.start = p.rng.IntN(len(p.held))
+	if u := p.fresh(); u >= 0 {
+		return u
+	}
+	if u := p.find(p.start, func(u int) bool { return p.asked[u] == 0 }); u >= 0 {
+		return u
+	}
+	asked := p.sources[origin].asked
+	return p.find(p.start, func(u int) bool { return p.asked[u] == 1 && now-p.since[u] > endgame && !isAsked(asked, u) })
+}
+
+// fresh returns the next unit that nobody has, as far as is known, or -1.
+func (p *plan) fresh() int {
+	u := p.find(p.start, func(u int) bool { return p.asked[u] == 0 && p.held[u] == 0 && !p.taken.has(u) })
+	if u >= 0 {
+		p.start = (u + 1) % len(p.held)
+	}
+	return u
+}
+
+// ofFellow chooses the unit that fewest fellows have, one of them by chance.
+// When all that the fellow has is under way, it chooses one that has been so for
+// long.
+func (p *plan) ofFellow(s *source, now time.Duration) int {
+	if s.has == nil {
+		return -1
+	}
+	best, ties := -1, 0
+	late := -1
+	for u := p.first; u < len(p.held); u++ {
+		if p.done.has(u) || !s.has.has(u) {
+			continue
+		}
+		switch {
+		case p.asked[u] == 1 && best < 0 && now-p.since[u] > endgame && (late < 0 || p.since[u] < p.since[late]):
+			if !isAsked(s.asked, u) {
+				late = u
+			}
+		case p.asked[u] > 0:
+		case best < 0 || p.held[u] < p.held[best]:
+			best, ties = u, 1
+		case p.held[u] == p.held[best]:
+			if ties++; p.rng.IntN(ties) == 0 {
+				best = u
+			}
+		}
+	}
+	if best < 0 {
+		return late
+	}
+	return best
+}
+
+func isAsked(asked []asking, u int) bool {
+	for _, a := range asked {
+		if a.unit == u {
+			return true
+		}
+	}
+	return false
 }

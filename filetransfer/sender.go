@@ -3,8 +3,8 @@ package filetransfer
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
-	"os"
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
@@ -14,178 +14,295 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer/internal/pb"
 )
 
-// A sender answers the requests of one link.
+// idleStalls is how many stalls long an asking peer may ask for nothing: it may
+// wait for others.
+const idleStalls = 10
+
+var errStranger = errors.New("nothing is served to it for this job")
+
+// A sender answers what is asked on one link.
 type sender struct {
 	svc    *Service
 	remote p2ppeer.ID
 	link   link
+	in     pbio.Reader
 	w      *bufio.Writer
 	msgs   pbio.Writer
-	buf    []byte // of maxChunk once something is sent: strangers cost little
+
+	opening
+	number uint64 // of the link, in the book
+	book   *book  // of what was given to others; nil: nobody asks for what is fresh
+	swarm  *swarm // nil: the remote is not a fellow
+	share  *share // nil: of another list, or not yet
+	told   bitset // of what is shared, that the remote knows
+}
+
+func newSender(svc *Service, l link, remote p2ppeer.ID) *sender {
+	sd := &sender{svc: svc, remote: remote, link: l, in: pbio.NewDelimitedReader(l, maxAsk)}
+	moved := func() { sd.book.note(func(l *ledger, now time.Duration) { l.sent(sd.number, now) }) }
+	sd.w = bufio.NewWriterSize(timedWriter{l, svc.stall, moved}, 64<<10)
+	sd.msgs = pbio.NewDelimitedWriter(sd.w)
+	return sd
 }
 
 func (sd *sender) run() error {
-	queue := make(chan request, window)
+	err := sd.open()
+	if errors.Is(err, errStranger) {
+		return errors.Join(err, sd.link.Close())
+	}
+	if err == nil {
+		err = sd.converse()
+		sd.book.note(func(l *ledger, _ time.Duration) { l.gone(sd.number) })
+	}
+	if err != nil {
+		_ = sd.link.Reset() // err is the one to report
+		return err
+	}
+	return sd.link.Close()
+}
+
+// open reads what the link is for.
+func (sd *sender) open() error {
+	if err := sd.link.SetReadDeadline(time.Now().Add(sd.svc.stall)); err != nil {
+		return err
+	}
+	var first pb.Ask
+	if err := sd.in.ReadMsg(&first); err != nil {
+		return err
+	}
+	var err error
+	if sd.opening, err = decodeOpen(first.GetOpen()); err != nil {
+		return err
+	}
+	if !sd.svc.admit(sd) {
+		err := sd.refuse(pieceID{digest: sd.list}, pb.Refusal_REFUSAL_UNKNOWN, nil)
+		return errors.Join(errStranger, err, sd.w.Flush())
+	}
+	return sd.link.SetReadDeadline(time.Time{})
+}
+
+// converse answers until the asking peer has closed its end.
+func (sd *sender) converse() error {
+	queue := make(chan request, maxAhead)
 	broken := make(chan error, 1)
 	// Ends when the link does: by the asking peer, or by the Reset below.
 	go func() {
 		defer close(queue)
 		broken <- sd.readRequests(queue)
 	}()
-	err := sd.answer(queue)
-	if err != nil {
-		_ = sd.link.Reset() // err is the one to report
+	if err := sd.answer(queue); err != nil {
+		_ = sd.link.Reset()
 		<-broken
 		return err
 	}
-	if err := <-broken; err != nil {
-		_ = sd.link.Reset()
-		return err
-	}
-	return sd.link.Close()
+	return <-broken
 }
 
 // readRequests reads ahead, so that the asking peer never waits for room while
 // this one waits for it to read. A peer that asks beyond the window is cut.
 func (sd *sender) readRequests(queue chan<- request) error {
-	r := pbio.NewDelimitedReader(sd.link, maxRequest)
 	for {
-		var msg pb.Request
-		if err := r.ReadMsg(&msg); err != nil {
+		var msg pb.Ask
+		if err := sd.in.ReadMsg(&msg); err != nil {
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
 			return err
 		}
-		rs, err := decodeRequest(&msg)
-		if err != nil {
-			return err
-		}
-		for _, q := range rs {
+		switch b := msg.Body.(type) {
+		case *pb.Ask_Got:
+			sd.book.note(func(l *ledger, now time.Duration) { l.got(int(b.Got.GetUnit()), sd.number, now) })
+		case *pb.Ask_Request:
+			r, err := decodeRequest(b.Request, sd.units)
+			if err != nil {
+				return err
+			}
 			select {
-			case queue <- q:
+			case queue <- r:
 			default:
 				return errors.New("more requests ahead than the protocol allows")
 			}
+		default:
+			return errors.New("asks for nothing known")
 		}
 	}
 }
 
-// answer sends contents in the order of the queue, until the asking peer has
-// closed its end.
+// answer sends units in the order of the queue, and what the remote can ask for.
 func (sd *sender) answer(queue <-chan request) error {
-	idle := time.NewTimer(sd.svc.stall)
+	idle := time.NewTimer(idleStalls * sd.svc.stall)
 	defer idle.Stop()
 	for {
+		changed, err := sd.tell()
+		if err != nil {
+			return err
+		}
 		if len(queue) == 0 {
-			if err := sd.flush(); err != nil {
+			if err := sd.w.Flush(); err != nil {
 				return err
 			}
 		}
-		idle.Reset(sd.svc.stall)
+		idle.Reset(idleStalls * sd.svc.stall)
 		select {
-		case q, ok := <-queue:
+		case r, ok := <-queue:
 			if !ok {
 				return nil
 			}
-			if err := sd.send(q); err != nil {
+			if err := sd.send(r); err != nil {
 				return err
 			}
+		case <-changed:
 		case <-idle.C:
 			return errors.New("nothing was asked for, for too long")
 		}
 	}
 }
 
-// send answers one request. Its error means that the link is broken; that the
-// file is not to be had is an answer.
-func (sd *sender) send(q request) error {
-	f, done, ok := sd.svc.lookup(sd.remote, q)
-	if !ok {
-		return sd.refuse(q, pb.Refusal_REFUSAL_UNKNOWN, nil)
+// tell says what the remote, a fellow, can ask for that it does not know of.
+// changed is closed when there is more to say.
+func (sd *sender) tell() (changed <-chan struct{}, err error) {
+	if sd.swarm == nil {
+		return nil, nil
 	}
-	if sd.buf == nil {
-		sd.buf = make([]byte, maxChunk)
-	}
-	file, info, err := openRegular(f.path)
-	if err != nil {
-		return sd.refuse(q, pb.Refusal_REFUSAL_UNREADABLE, err)
-	}
-	defer file.Close()
-	if info.Size() != f.size || !info.ModTime().Equal(f.modTime) || q.offset > f.size {
-		return sd.refuse(q, pb.Refusal_REFUSAL_CHANGED, nil)
-	}
-	if _, err := file.Seek(q.offset, io.SeekStart); err != nil {
-		return sd.refuse(q, pb.Refusal_REFUSAL_UNREADABLE, err)
-	}
-	for left := f.size - q.offset; ; {
-		b := sd.buf[:min(left, maxChunk)]
-		if refusal, err := readServed(file, f, b, done); refusal != pb.Refusal_REFUSAL_NONE {
-			return sd.refuse(q, refusal, err)
+	if sd.share == nil {
+		sh, changed, over := sd.swarm.find(sd.list)
+		switch {
+		case over:
+			return nil, errors.New("this peer shares nothing of the job any more")
+		case sh == nil:
+			return changed, nil
+		case len(sh.units) != sd.units:
+			return nil, fmt.Errorf("a list of %d units, which has %d", sd.units, len(sh.units))
 		}
-		left -= int64(len(b))
-		if err := sd.chunk(b, left == 0); err != nil || left == 0 {
+		sd.share = sh
+	}
+	have, changed := sd.share.snapshot()
+	msg := sd.news(have)
+	if msg == nil {
+		return changed, nil
+	}
+	return changed, sd.msgs.WriteMsg(&pb.Answer{Body: &pb.Answer_Have{Have: msg}})
+}
+
+// news returns what the remote does not know of: all at first, then what is new.
+func (sd *sender) news(have bitset) *pb.Have {
+	if sd.told == nil {
+		sd.told = have
+		return &pb.Have{All: have}
+	}
+	var more []uint32
+	for u := range sd.units {
+		if have.has(u) && !sd.told.has(u) {
+			more = append(more, uint32(u))
+		}
+	}
+	sd.told = have
+	switch {
+	case len(more) == 0:
+		return nil
+	case len(more) > maxMore:
+		return &pb.Have{All: have}
+	}
+	return &pb.Have{More: more}
+}
+
+// send answers one request. Its error means that the link is broken; that
+// something is not to be had is an answer.
+func (sd *sender) send(r request) error {
+	if r.fresh && sd.book != nil {
+		if taken := sd.book.ask(r.unit, sd.number, sd.units); taken != nil {
+			return sd.msgs.WriteMsg(&pb.Answer{Body: &pb.Answer_Taken{Taken: &pb.Taken{Units: taken}}})
+		}
+	}
+	var shared []Want
+	if sd.share != nil {
+		shared = sd.share.covers(r)
+	}
+	buf := buffers.Get().(*[]byte)
+	defer buffers.Put(buf)
+	for i, it := range r.items {
+		var b []byte
+		last := false
+		refusal, err := pb.Refusal_REFUSAL_UNKNOWN, error(nil)
+		if f, ok := sd.svc.lookup(sd.remote, sd.job, it.digest); ok {
+			b, refusal, err = readServed(f, it.piece, *buf)
+			last = it.piece == pieces(f.size)-1
+		} else if shared != nil {
+			b, refusal, err = sd.readShared(shared[i], it.piece, *buf)
+			last = it.piece == pieces(shared[i].Size)-1
+		}
+		if refusal != pb.Refusal_REFUSAL_NONE {
+			return sd.refuse(it, refusal, err)
+		}
+		if err := sd.part(b); err != nil {
 			return err
 		}
-	}
-}
-
-// readServed fills b from the file, and looks once more whether the file is
-// what it was: what has been read is of the old content then.
-func readServed(file *os.File, f served, b []byte, done <-chan struct{}) (pb.Refusal, error) {
-	select {
-	case <-done:
-		return pb.Refusal_REFUSAL_UNKNOWN, nil
-	default:
-	}
-	if _, err := io.ReadFull(file, b); err != nil {
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-			return pb.Refusal_REFUSAL_CHANGED, err
+		if last {
+			sd.svc.filesSent.Add(1)
 		}
-		return pb.Refusal_REFUSAL_UNREADABLE, err
 	}
-	info, err := file.Stat()
-	if err != nil {
-		return pb.Refusal_REFUSAL_UNREADABLE, err
-	}
-	if info.Size() != f.size || !info.ModTime().Equal(f.modTime) {
-		return pb.Refusal_REFUSAL_CHANGED, nil
-	}
-	return pb.Refusal_REFUSAL_NONE, nil
+	return nil
 }
 
-func (sd *sender) chunk(b []byte, last bool) error {
-	if err := sd.link.SetWriteDeadline(time.Now().Add(sd.svc.stall)); err != nil {
-		return err
+// readServed reads from a file that may change at any time: what it reads is of
+// the file that was offered.
+func readServed(f served, piece int, buf []byte) ([]byte, pb.Refusal, error) {
+	file, info, err := openRegular(f.path)
+	if err != nil {
+		return nil, pb.Refusal_REFUSAL_UNREADABLE, err
 	}
-	if err := sd.msgs.WriteMsg(&pb.Chunk{Length: uint32(len(b)), Last: last}); err != nil {
+	defer file.Close()
+	if !f.is(info) || piece >= pieces(f.size) {
+		return nil, pb.Refusal_REFUSAL_CHANGED, nil
+	}
+	b := buf[:pieceBytes(f.size, piece)]
+	if _, err := file.ReadAt(b, int64(piece)*PieceBytes); errors.Is(err, io.EOF) {
+		return nil, pb.Refusal_REFUSAL_CHANGED, err
+	} else if err != nil {
+		return nil, pb.Refusal_REFUSAL_UNREADABLE, err
+	}
+	if info, err = file.Stat(); err != nil {
+		return nil, pb.Refusal_REFUSAL_UNREADABLE, err
+	}
+	if !f.is(info) {
+		return nil, pb.Refusal_REFUSAL_CHANGED, nil
+	}
+	return b, pb.Refusal_REFUSAL_NONE, nil
+}
+
+// readShared reads a piece that was verified when it came.
+func (sd *sender) readShared(w Want, piece int, buf []byte) ([]byte, pb.Refusal, error) {
+	file, err := sd.svc.store.openPart(w.Digest)
+	if err != nil {
+		return nil, pb.Refusal_REFUSAL_UNKNOWN, err
+	}
+	defer file.Close()
+	b := buf[:pieceBytes(w.Size, piece)]
+	if _, err := file.ReadAt(b, int64(piece)*PieceBytes); err != nil {
+		return nil, pb.Refusal_REFUSAL_UNREADABLE, err
+	}
+	return b, pb.Refusal_REFUSAL_NONE, nil
+}
+
+func (sd *sender) part(b []byte) error {
+	if err := sd.msgs.WriteMsg(&pb.Answer{Body: &pb.Answer_Part{Part: &pb.Part{Length: uint32(len(b))}}}); err != nil {
 		return err
 	}
 	if _, err := sd.w.Write(b); err != nil {
 		return err
 	}
 	sd.svc.bytesSent.Add(int64(len(b)))
-	if last {
-		sd.svc.filesSent.Add(1)
-	}
 	return nil
 }
 
-// refuse answers that the content is not to be had. The owner of a file that
-// went bad should see it; that somebody asked in vain is nothing to report.
-func (sd *sender) refuse(q request, why pb.Refusal, cause error) error {
+// refuse answers that a content is not to be had. The owner of a file that went
+// bad should see it; that somebody asked in vain is nothing to report.
+func (sd *sender) refuse(it pieceID, why pb.Refusal, cause error) error {
 	level := zerolog.WarnLevel
 	if why == pb.Refusal_REFUSAL_UNKNOWN {
 		level = zerolog.DebugLevel
 	}
-	sd.svc.log.WithLevel(level).Err(cause).Stringer("peer", sd.remote).Str("job", q.job).
-		Stringer("digest", q.digest).Stringer("refusal", why).Msg("content refused")
-	return sd.msgs.WriteMsg(&pb.Chunk{Refusal: why})
-}
-
-func (sd *sender) flush() error {
-	if err := sd.link.SetWriteDeadline(time.Now().Add(sd.svc.stall)); err != nil {
-		return err
-	}
-	return sd.w.Flush()
+	sd.svc.log.WithLevel(level).Err(cause).Stringer("peer", sd.remote).Str("job", sd.job).
+		Stringer("digest", it.digest).Stringer("refusal", why).Msg("content refused")
+	return sd.msgs.WriteMsg(&pb.Answer{Body: &pb.Answer_Part{Part: &pb.Part{Refusal: why}}})
 }

@@ -1,21 +1,19 @@
 package filetransfer
 
 import (
-	"bufio"
 	"os"
 	"slices"
 	"sync"
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
-	"github.com/libp2p/go-msgio/pbio"
 )
 
 // A serving is what one call of Serve has put on offer.
 type serving struct {
 	allowed map[p2ppeer.ID]struct{}
 	files   map[Digest]served
-	done    chan struct{} // closed by stop
+	books   map[Digest]*book // by list
 }
 
 // A served file, as it was when Serve was called.
@@ -23,6 +21,10 @@ type served struct {
 	path    string
 	size    int64
 	modTime time.Time
+}
+
+func (f served) is(info os.FileInfo) bool {
+	return info.Size() == f.size && info.ModTime().Equal(f.modTime)
 }
 
 // Serve answers the allowed peers' requests for these contents of the job, and
@@ -33,7 +35,7 @@ func (s *Service) Serve(job string, allowed []p2ppeer.ID, files map[Digest]strin
 	sv := &serving{
 		allowed: make(map[p2ppeer.ID]struct{}, len(allowed)),
 		files:   make(map[Digest]served, len(files)),
-		done:    make(chan struct{}),
+		books:   map[Digest]*book{},
 	}
 	for _, id := range allowed {
 		sv.allowed[id] = struct{}{}
@@ -52,7 +54,6 @@ func (s *Service) Serve(job string, allowed []p2ppeer.ID, files map[Digest]strin
 }
 
 func (s *Service) stopServing(job string, sv *serving) {
-	close(sv.done)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	left := slices.DeleteFunc(s.servings[job], func(o *serving) bool { return o == sv })
@@ -63,19 +64,19 @@ func (s *Service) stopServing(job string, sv *serving) {
 	s.servings[job] = left
 }
 
-// lookup finds the file that answers r, if it is on offer to the peer.
-func (s *Service) lookup(remote p2ppeer.ID, r request) (f served, done <-chan struct{}, ok bool) {
+// lookup finds the file of a content, if it is on offer to the peer.
+func (s *Service) lookup(remote p2ppeer.ID, job string, d Digest) (f served, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, sv := range s.servings[r.job] {
+	for _, sv := range s.servings[job] {
 		if _, ok := sv.allowed[remote]; !ok {
 			continue
 		}
-		if f, ok := sv.files[r.digest]; ok {
-			return f, sv.done, true
+		if f, ok := sv.files[d]; ok {
+			return f, true
 		}
 	}
-	return served{}, nil, false
+	return served{}, false
 }
 
 // serveLink answers one peer's requests until it closes the link, falls silent,
@@ -86,9 +87,7 @@ func (s *Service) serveLink(l link, remote p2ppeer.ID) {
 		return
 	}
 	defer s.leaveLink(l)
-	sd := &sender{svc: s, remote: remote, link: l, w: bufio.NewWriterSize(l, 64<<10)}
-	sd.msgs = pbio.NewDelimitedWriter(sd.w)
-	if err := sd.run(); err != nil {
+	if err := newSender(s, l, remote).run(); err != nil {
 		s.log.Debug().Err(err).Stringer("peer", remote).Msg("serving files ended early")
 	}
 }

@@ -40,13 +40,16 @@ type Service struct {
 	mu       sync.Mutex
 	closed   bool
 	servings map[string][]*serving // by job
+	swarms   map[string]*swarm     // by job
+	lastLink uint64                // number of the latest link that was served
 	links    map[link]struct{}     // being served
 
 	bytesSent, bytesReceived, filesSent, filesReceived atomic.Int64
 }
 
 // Stats counts what a Service has moved since it was made. Bytes are those of
-// contents, without framing; files are contents sent or received to their end.
+// contents, without framing; files are contents of which the last piece was sent,
+// or that have been received in full.
 type Stats struct {
 	BytesSent, BytesReceived int64
 	FilesSent, FilesReceived int64
@@ -57,7 +60,7 @@ type Stats struct {
 func NewService(h host.Host, store *Store, log zerolog.Logger) *Service {
 	s := &Service{
 		host: h, store: store, log: log, stall: stallTimeout, backoff: firstBackoff,
-		servings: map[string][]*serving{}, links: map[link]struct{}{},
+		servings: map[string][]*serving{}, swarms: map[string]*swarm{}, links: map[link]struct{}{},
 	}
 	s.open = s.openStream
 	s.ctx, s.cancel = context.WithCancel(context.Background())

@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -59,7 +60,8 @@ func offer(t testing.TB, from, to *Service, b []byte) (w Want, path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "file")
 	writeFile(t, path, b)
-	w = Want{Digest: DigestOf(b), Size: int64(len(b)), Name: "file"}
+	w = WantOf(b)
+	w.Name = "file"
 	t.Cleanup(from.Serve(job, []p2ppeer.ID{to.host.ID()}, map[Digest]string{w.Digest: path}))
 	return w, path
 }
@@ -99,9 +101,9 @@ func cutLinks(s *Service, budgets ...int) {
 func TestT1WhatArrivesIsWhatWasSubmitted(t *testing.T) {
 	submitter, peer := newPair(t)
 	src := t.TempDir()
-	big := content(1, 3*maxChunk+17)
+	big := content(1, 3*PieceBytes+17)
 	writeFile(t, filepath.Join(src, "prog"), big)
-	files := append(tree(t, filepath.Join(src, "in"), window+10), Source{"prog", filepath.Join(src, "prog")})
+	files := append(tree(t, filepath.Join(src, "in"), 4*maxBatch+10), Source{"prog", filepath.Join(src, "prog")})
 	m, err := Build(t.Context(), files)
 	if err != nil {
 		t.Fatal(err)
@@ -151,11 +153,12 @@ func TestT1WhatArrivesIsWhatWasSubmitted(t *testing.T) {
 
 func TestT1WrongBytesAreAnErrorThatNamesPeerAndContent(t *testing.T) {
 	submitter, peer := newPair(t)
-	good := content(1, 2*maxChunk)
+	good := content(1, 2*PieceBytes)
 	bad := bytes.Clone(good)
-	bad[maxChunk] ^= 1
+	bad[PieceBytes] ^= 1 // the second piece
 	_, path := offer(t, submitter, peer, bad)
-	w := Want{Digest: DigestOf(good), Size: int64(len(good)), Name: "prog"}
+	w := WantOf(good)
+	w.Name = "prog"
 	defer submitter.Serve(job, []p2ppeer.ID{peer.host.ID()}, map[Digest]string{w.Digest: path})()
 	err := peer.Fetch(t.Context(), submitter.host.ID(), job, []Want{w}, nil)
 	if err == nil {
@@ -166,7 +169,7 @@ func TestT1WrongBytesAreAnErrorThatNamesPeerAndContent(t *testing.T) {
 			t.Errorf("%q does not name %s", err, part)
 		}
 	}
-	if peer.store.Has(w.Digest) || peer.store.Bytes() != 0 {
+	if peer.store.Has(w.Digest) || peer.store.Bytes() != PieceBytes { // the piece that is right stays
 		t.Errorf("has it: %v, %d bytes", peer.store.Has(w.Digest), peer.store.Bytes())
 	}
 	wantBytes(t, peer.store)
@@ -198,9 +201,9 @@ func TestT1FileThatChangesOrGoesIsRefused(t *testing.T) {
 
 func TestT2BrokenStreamResumesWithinOneFetch(t *testing.T) {
 	submitter, peer := newPair(t)
-	b := content(1, 20*maxChunk)
+	b := content(1, 20*PieceBytes)
 	w, _ := offer(t, submitter, peer, b)
-	cutLinks(peer, 3*maxChunk+100, 0, 10, 7*maxChunk)
+	cutLinks(peer, 3*PieceBytes+100, 0, 10, 7*PieceBytes)
 	if err := peer.Fetch(t.Context(), submitter.host.ID(), job, []Want{w}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -212,15 +215,15 @@ func TestT2BrokenStreamResumesWithinOneFetch(t *testing.T) {
 
 func TestT2NextProcessFetchesOnlyTheRest(t *testing.T) {
 	submitter, peer := newPair(t)
-	b := content(1, 20*maxChunk)
+	b := content(1, 20*PieceBytes)
 	w, _ := offer(t, submitter, peer, b)
-	cutLinks(peer, 12*maxChunk, 0, 0, 0, 0, 0, 0)
+	cutLinks(peer, 12*PieceBytes, 0, 0, 0, 0, 0, 0)
 	if err := peer.Fetch(t.Context(), submitter.host.ID(), job, []Want{w}, nil); !errors.Is(err, errCut) {
 		t.Fatalf("got %v", err)
 	}
 	wantBytes(t, peer.store)
 	there := peer.store.Bytes()
-	if there < 10*maxChunk || there >= w.Size {
+	if there < 10*PieceBytes || there >= w.Size {
 		t.Fatalf("%d bytes stayed", there)
 	}
 	next := newService(t, 1<<30) // another process on the same cache
@@ -253,19 +256,21 @@ func (s *Service) servedPaths() map[Digest]string {
 	return paths
 }
 
-// A partial file of which the disk has lost bytes is fetched anew.
-func TestT2CorruptedPartialStartsOver(t *testing.T) {
+// Pieces that the disk has lost are fetched anew, and no others.
+func TestT2CorruptedPiecesAreFetchedAnew(t *testing.T) {
 	submitter, peer := newPair(t)
-	b := content(1, 1000)
+	b := content(1, 5*PieceBytes+100)
 	w, _ := offer(t, submitter, peer, b)
-	writeFile(t, peer.store.partialPath(w.Digest), make([]byte, 600))
-	peer.store = openStore(t, peer.store.dir, 1<<20)
+	there := bytes.Clone(b[:4*PieceBytes+10])
+	there[2*PieceBytes+5] ^= 1
+	writeFile(t, peer.store.partialPath(w.Digest), there)
+	peer.store = openStore(t, peer.store.dir, 1<<30)
 	if err := peer.Fetch(t.Context(), submitter.host.ID(), job, []Want{w}, nil); err != nil {
 		t.Fatal(err)
 	}
 	wantFile(t, peer.store.Path(w.Digest), b)
-	if got := peer.Stats().BytesReceived; got != 1400 {
-		t.Errorf("took %d bytes, want the missing 400 and then all 1000", got)
+	if got := peer.Stats().BytesReceived; got != 2*PieceBytes+100 {
+		t.Errorf("took %d bytes, want the wrong piece and the missing %d", got, PieceBytes+100)
 	}
 }
 
@@ -344,18 +349,18 @@ func TestServeAnswersOnlyTheAllowed(t *testing.T) {
 }
 
 func TestPeerFetchesFromItself(t *testing.T) {
-	s := newService(t, 1<<20)
-	b := content(1, 2*maxChunk)
-	w, _ := offer(t, s, s, b[:maxChunk+1])
+	s := newService(t, 1<<30)
+	b := content(1, 2*PieceBytes)
+	w, _ := offer(t, s, s, b[:PieceBytes+1])
 	if err := s.Fetch(t.Context(), s.host.ID(), job, []Want{w}, nil); err != nil {
 		t.Fatal(err)
 	}
-	wantFile(t, s.store.Path(w.Digest), b[:maxChunk+1])
+	wantFile(t, s.store.Path(w.Digest), b[:PieceBytes+1])
 }
 
 func TestConcurrentFetchesTransferOnce(t *testing.T) {
 	submitter, peer := newPair(t)
-	w, _ := offer(t, submitter, peer, content(1, 10*maxChunk))
+	w, _ := offer(t, submitter, peer, content(1, 10*PieceBytes))
 	var wg sync.WaitGroup
 	for range 5 {
 		wg.Go(func() {
@@ -370,25 +375,31 @@ func TestConcurrentFetchesTransferOnce(t *testing.T) {
 	}
 }
 
-// Whatever a stranger sends, the link ends, and so does Close.
+// Whatever a peer sends, the link ends, and so does Close.
 func TestO4BrokenRequestsAreCut(t *testing.T) {
-	item := encodeRequest(job, make([]need, batch))
-	unbounded := encodeRequest(job, make([]need, batch+1))
+	open := encodeOpen(opening{job: job, units: 1})
+	full := encodeRequest(request{items: make([]pieceID, maxBatch)})
 	tests := map[string]func(io.Writer) error{
 		"garbage":          func(w io.Writer) error { _, err := w.Write(content(1, 100)); return err },
 		"huge message":     func(w io.Writer) error { _, err := w.Write([]byte{0xff, 0xff, 0xff, 0x7f}); return err },
-		"too many items":   pbWriter(1, unbounded),
-		"no items":         pbWriter(1, &pb.Request{Job: job}),
-		"long job":         pbWriter(1, encodeRequest(strings.Repeat("j", maxJob+1), make([]need, 1))),
-		"short digest":     pbWriter(1, &pb.Request{Items: []*pb.Item{{Digest: []byte{1}}}}),
-		"endless offset":   pbWriter(1, encodeRequest(job, []need{{offset: MaxFileBytes + 1}})),
-		"too many ahead":   pbWriter(1<<20, item),
+		"no opening":       pbWriter(full),
+		"long job":         pbWriter(encodeOpen(opening{job: strings.Repeat("j", maxJob+1), units: 1})),
+		"no units":         pbWriter(encodeOpen(opening{job: job})),
+		"too many units":   pbWriter(encodeOpen(opening{job: job, units: maxUnits + 1})),
+		"opened twice":     pbWriter(open, open),
+		"nothing":          pbWriter(open, &pb.Ask{}),
+		"too many items":   pbWriter(open, encodeRequest(request{items: make([]pieceID, maxBatch+1)})),
+		"no items":         pbWriter(open, encodeRequest(request{})),
+		"another unit":     pbWriter(open, encodeRequest(request{unit: 1, items: make([]pieceID, 1)})),
+		"endless piece":    pbWriter(open, encodeRequest(request{items: []pieceID{{piece: MaxFileBytes/PieceBytes + 1}}})),
+		"too many ahead":   pbWriter(append([]*pb.Ask{open}, slices.Repeat([]*pb.Ask{full}, 1<<14)...)...),
 		"nothing for long": func(io.Writer) error { return nil },
 	}
 	for name, write := range tests {
 		t.Run(name, func(t *testing.T) {
 			s := newService(t, 1<<20)
 			s.stall = 200 * time.Millisecond
+			defer s.Serve(job, []p2ppeer.ID{s.host.ID()}, nil)()
 			l, err := s.openStream(t.Context(), s.host.ID())
 			if err != nil {
 				t.Fatal(err)
@@ -401,9 +412,9 @@ func TestO4BrokenRequestsAreCut(t *testing.T) {
 	}
 }
 
-func pbWriter(times int, msg *pb.Request) func(io.Writer) error {
+func pbWriter(msgs ...*pb.Ask) func(io.Writer) error {
 	return func(w io.Writer) error {
-		for range times {
+		for _, msg := range msgs {
 			if err := pbio.NewDelimitedWriter(w).WriteMsg(msg); err != nil {
 				return err
 			}
@@ -419,10 +430,11 @@ func TestCloseEndsLinksThatAreServed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := pbWriter(1, encodeRequest(job, []need{{Want: w}}))(l); err != nil {
+	ask := pbWriter(encodeOpen(opening{job: job, units: 1}), encodeRequest(request{items: []pieceID{{digest: w.Digest}}}))
+	if err := ask(l); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := newChunkReader(l).next(); err != nil { // being served now
+	if _, err := newAnswerReader(l, 1).next(); err != nil { // being served now
 		t.Fatal(err)
 	}
 	closed := make(chan error, 1)
@@ -442,7 +454,7 @@ func TestFetchEndsWithItsContextAndWithClose(t *testing.T) {
 	for _, end := range []string{"context", "close"} {
 		t.Run(end, func(t *testing.T) {
 			submitter, peer := newPair(t)
-			w, _ := offer(t, submitter, peer, content(1, 4*maxChunk))
+			w, _ := offer(t, submitter, peer, content(1, 4*PieceBytes))
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			var once atomic.Bool

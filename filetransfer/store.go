@@ -30,12 +30,13 @@ const (
 // A Store is a peer's cache of contents by digest, in one folder:
 //
 //	<aa>/<digest>     complete: verified when its last byte arrived
-//	partial/<digest>  the beginning of a content, to be resumed
+//	partial/<digest>  pieces of a content, each in its place, to be resumed
 //	web/<key>.json    what is known of a content from the web: see page.go
 //
 // A complete file comes to be by renaming a verified partial one, so it is
 // never seen half-written, whenever the process is killed. Nothing is synced:
-// after a power loss a file may hold wrong bytes, which Materialize finds out.
+// after a power loss a file may hold wrong bytes, which Materialize finds out;
+// pieces of a partial one are verified before they are resumed.
 //
 // A Store may be used by many goroutines of one process, and its folder by one
 // process at a time.
@@ -128,6 +129,20 @@ func (s *Store) Open(d Digest) (*os.File, error) {
 		return nil, fmt.Errorf("open content: %w", err)
 	}
 	return f, nil
+}
+
+// openPart opens content of which a part may be enough, complete or not.
+func (s *Store) openPart(d Digest) (*os.File, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	it, ok := s.items[d]
+	switch {
+	case !ok:
+		return nil, fmt.Errorf("open content %s: %w", d, ErrMissing)
+	case it.complete:
+		return os.Open(s.Path(d))
+	}
+	return os.Open(s.partialPath(d))
 }
 
 // drop removes complete content that was found to be corrupted, pinned or not.

@@ -13,14 +13,16 @@ import (
 )
 
 // ProtocolID is the libp2p protocol of the service.
-const ProtocolID = "/p2pmpi/filetransfer/1.0.0"
+const ProtocolID = "/p2pmpi/filetransfer/2.0.0"
 
 // Bounds of what comes over a stream.
 const (
-	maxRequest = 32 << 10  // bytes of a Request: batch items with room to spare
-	maxHeader  = 64        // bytes of a Chunk, without what follows it
-	maxChunk   = 256 << 10 // bytes that follow a Chunk
-	maxJob     = 256       // bytes of a job's name
+	maxAsk    = 16 << 10 // bytes of an Ask: a request for maxBatch contents, with room to spare
+	maxAhead  = 32       // requests that are not answered yet
+	maxJob    = 256      // bytes of a job's name
+	maxMore   = 1024     // units in one Have
+	maxWrite  = 64 << 10 // bytes that must go within the time of a stall
+	maxAnswer = 64       // bytes of an Answer beside its units
 )
 
 // A link is the stream between two peers as this package uses it.
@@ -31,74 +33,178 @@ type link interface {
 	SetWriteDeadline(time.Time) error
 }
 
-// A request is one item of a pb.Request.
-type request struct {
-	job    string
-	digest Digest
-	offset int64
+// A timedWriter gives up when maxWrite bytes take longer than stall.
+type timedWriter struct {
+	link  link
+	stall time.Duration
+	moved func() // called whenever some bytes have gone; may be nil
 }
 
-// decodeRequest checks what a peer asks for.
-func decodeRequest(msg *pb.Request) ([]request, error) {
-	if len(msg.GetJob()) > maxJob {
-		return nil, fmt.Errorf("request: name of the job has %d bytes", len(msg.GetJob()))
+func (w timedWriter) Write(b []byte) (n int, err error) {
+	for len(b) > 0 && err == nil {
+		if err := w.link.SetWriteDeadline(time.Now().Add(w.stall)); err != nil {
+			return n, err
+		}
+		var m int
+		m, err = w.link.Write(b[:min(len(b), maxWrite)])
+		n += m
+		b = b[m:]
+		if w.moved != nil {
+			w.moved()
+		}
 	}
-	if n := len(msg.GetItems()); n == 0 || n > batch {
-		return nil, fmt.Errorf("request: %d items, want 1 to %d", n, batch)
+	return n, err
+}
+
+// An opening is what a stream is for.
+type opening struct {
+	job   string
+	list  Digest
+	units int
+}
+
+func decodeOpen(msg *pb.Open) (o opening, err error) {
+	switch {
+	case msg == nil:
+		return o, errors.New("the stream does not begin with what it is for")
+	case len(msg.GetJob()) > maxJob:
+		return o, fmt.Errorf("name of the job has %d bytes", len(msg.GetJob()))
+	case len(msg.GetList()) != len(Digest{}):
+		return o, fmt.Errorf("list named by %d bytes", len(msg.GetList()))
+	case msg.GetUnits() < 1 || msg.GetUnits() > maxUnits:
+		return o, fmt.Errorf("list of %d units", msg.GetUnits())
 	}
-	rs := make([]request, len(msg.GetItems()))
+	return opening{job: msg.GetJob(), list: Digest(msg.GetList()), units: int(msg.GetUnits())}, nil
+}
+
+func encodeOpen(o opening) *pb.Ask {
+	return &pb.Ask{Body: &pb.Ask_Open{Open: &pb.Open{Job: o.job, List: o.list[:], Units: uint32(o.units)}}}
+}
+
+// A request is a pb.Request.
+type request struct {
+	unit  int
+	fresh bool
+	items []pieceID
+}
+
+// A pieceID names one piece of a content.
+type pieceID struct {
+	digest Digest
+	piece  int
+}
+
+// decodeRequest checks what a peer asks for on a stream for so many units.
+func decodeRequest(msg *pb.Request, units int) (r request, err error) {
+	if msg.GetUnit() >= uint32(units) {
+		return r, fmt.Errorf("request: unit %d of %d", msg.GetUnit(), units)
+	}
+	if n := len(msg.GetItems()); n == 0 || n > maxBatch {
+		return r, fmt.Errorf("request: %d items, want 1 to %d", n, maxBatch)
+	}
+	r = request{unit: int(msg.GetUnit()), fresh: msg.GetFresh(), items: make([]pieceID, len(msg.GetItems()))}
 	for i, it := range msg.GetItems() {
 		if len(it.GetDigest()) != len(Digest{}) {
-			return nil, fmt.Errorf("request: digest of %d bytes", len(it.GetDigest()))
+			return r, fmt.Errorf("request: digest of %d bytes", len(it.GetDigest()))
 		}
-		if it.GetOffset() > MaxFileBytes {
-			return nil, fmt.Errorf("request: offset %d", it.GetOffset())
+		if int64(it.GetPiece()) > MaxFileBytes/PieceBytes {
+			return r, fmt.Errorf("request: piece %d", it.GetPiece())
 		}
-		rs[i] = request{job: msg.GetJob(), digest: Digest(it.GetDigest()), offset: int64(it.GetOffset())}
+		r.items[i] = pieceID{digest: Digest(it.GetDigest()), piece: int(it.GetPiece())}
 	}
-	return rs, nil
+	return r, nil
 }
 
-func encodeRequest(job string, needs []need) *pb.Request {
-	msg := &pb.Request{Job: job, Items: make([]*pb.Item, len(needs))}
-	for i, n := range needs {
-		msg.Items[i] = &pb.Item{Digest: n.Digest[:], Offset: uint64(n.offset)}
+func encodeRequest(r request) *pb.Ask {
+	msg := &pb.Request{Unit: uint32(r.unit), Fresh: r.fresh, Items: make([]*pb.Item, len(r.items))}
+	for i, it := range r.items {
+		msg.Items[i] = &pb.Item{Digest: it.digest[:], Piece: uint32(it.piece)}
 	}
-	return msg
+	return &pb.Ask{Body: &pb.Ask_Request{Request: msg}}
 }
 
-// A chunkReader reads chunks: each a Chunk message and the bytes it announces.
-type chunkReader struct {
-	raw  *bufio.Reader
-	msgs pbio.Reader
-	buf  []byte
+func encodeGot(unit int) *pb.Ask {
+	return &pb.Ask{Body: &pb.Ask_Got{Got: &pb.Got{Unit: uint32(unit)}}}
 }
 
-func newChunkReader(r io.Reader) *chunkReader {
+// An answerReader reads what a serving peer says on a stream for so many units.
+type answerReader struct {
+	units int
+	raw   *bufio.Reader
+	msgs  pbio.Reader
+}
+
+func newAnswerReader(r io.Reader, units int) *answerReader {
 	// pbio reads through the bufio.Reader that it is given, without one of its
 	// own in between, so the bytes after a message are next in raw.
 	raw := bufio.NewReaderSize(r, 64<<10)
-	return &chunkReader{raw: raw, msgs: pbio.NewDelimitedReader(raw, maxHeader), buf: make([]byte, maxChunk)}
+	return &answerReader{
+		units: units, raw: raw,
+		msgs: pbio.NewDelimitedReader(raw, maxAnswer+max(len(newBitset(units)), 5*maxMore)),
+	}
 }
 
-// next returns the next chunk's bytes, valid until the following call. A
-// refusal comes back as a refusedError.
-func (r *chunkReader) next() (b []byte, last bool, err error) {
-	var msg pb.Chunk
+// An answer is one of: size bytes, to be read with bytes; units that are taken;
+// units that the peer has.
+type answer struct {
+	size  int
+	taken bitset
+	have  bitset
+	more  []uint32
+}
+
+// next returns the next answer. A refusal comes back as a refusedError.
+func (r *answerReader) next() (a answer, err error) {
+	var msg pb.Answer
 	if err := r.msgs.ReadMsg(&msg); err != nil {
-		return nil, false, err
+		return a, err
 	}
-	if msg.GetRefusal() != pb.Refusal_REFUSAL_NONE {
-		return nil, false, refusedError(msg.GetRefusal())
+	switch b := msg.Body.(type) {
+	case *pb.Answer_Part:
+		if b.Part.GetRefusal() != pb.Refusal_REFUSAL_NONE {
+			return a, refusedError(b.Part.GetRefusal())
+		}
+		if b.Part.GetLength() > PieceBytes {
+			return a, fmt.Errorf("part of %d bytes, at most %d are taken", b.Part.GetLength(), PieceBytes)
+		}
+		a.size = int(b.Part.GetLength())
+		return a, nil
+	case *pb.Answer_Taken:
+		a.taken, err = r.set(b.Taken.GetUnits())
+		return a, err
+	case *pb.Answer_Have:
+		for _, u := range b.Have.GetMore() {
+			if u >= uint32(r.units) {
+				return a, fmt.Errorf("unit %d of %d", u, r.units)
+			}
+		}
+		a.more = b.Have.GetMore()
+		a.have = newBitset(r.units)
+		if len(b.Have.GetAll()) > 0 {
+			a.have, err = r.set(b.Have.GetAll())
+		}
+		return a, err
 	}
-	if msg.GetLength() > maxChunk {
-		return nil, false, fmt.Errorf("chunk of %d bytes, at most %d are taken", msg.GetLength(), maxChunk)
+	return a, errors.New("answer without a meaning")
+}
+
+// set reads a set of units.
+func (r *answerReader) set(b []byte) (bitset, error) {
+	if len(b) != len(newBitset(r.units)) {
+		return nil, fmt.Errorf("set of %d units in %d bytes", r.units, len(b))
 	}
-	b = r.buf[:msg.GetLength()]
+	if spare := r.units % 8; spare > 0 && b[len(b)-1]>>spare != 0 {
+		return nil, fmt.Errorf("set with units above %d", r.units)
+	}
+	return b, nil
+}
+
+// bytes fills b with what follows a part.
+func (r *answerReader) bytes(b []byte) error {
 	if _, err := io.ReadFull(r.raw, b); err != nil {
-		return nil, false, fmt.Errorf("chunk of %d bytes: %w", len(b), noEOF(err))
+		return fmt.Errorf("part of %d bytes: %w", len(b), noEOF(err))
 	}
-	return b, msg.GetLast(), nil
+	return nil
 }
 
 // noEOF makes an end inside of something unexpected.

@@ -11,61 +11,100 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer/internal/pb"
 )
 
-func FuzzDecodeRequest(f *testing.F) {
-	good, _ := proto.Marshal(encodeRequest("job", []need{{Want: Want{Digest: DigestOf(nil)}, offset: 7}}))
-	f.Add(good)
+func FuzzDecodeAsk(f *testing.F) {
+	for _, msg := range []*pb.Ask{
+		encodeOpen(opening{job: "job", units: 7}), encodeGot(3),
+		encodeRequest(request{unit: 2, fresh: true, items: []pieceID{{digest: DigestOf(nil), piece: 7}}}),
+	} {
+		good, _ := proto.Marshal(msg)
+		f.Add(good)
+	}
 	f.Add([]byte{})
 	f.Add([]byte{0x12, 0x00})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		var msg pb.Request
+		var msg pb.Ask
 		if proto.Unmarshal(b, &msg) != nil {
 			return
 		}
-		rs, err := decodeRequest(&msg)
+		if o, err := decodeOpen(msg.GetOpen()); err == nil && (len(o.job) > maxJob || o.units < 1 || o.units > maxUnits) {
+			t.Fatalf("%+v passed", o)
+		}
+		const units = 10
+		r, err := decodeRequest(msg.GetRequest(), units)
 		if err != nil {
 			return
 		}
-		if len(rs) == 0 || len(rs) > batch {
-			t.Fatalf("%d requests passed", len(rs))
+		if len(r.items) == 0 || len(r.items) > maxBatch || r.unit < 0 || r.unit >= units {
+			t.Fatalf("%+v passed", r)
 		}
-		for _, r := range rs {
-			if r.offset < 0 || r.offset > MaxFileBytes || len(r.job) > maxJob {
-				t.Fatalf("%+v passed", r)
+		for _, it := range r.items {
+			if it.piece < 0 || it.piece > MaxFileBytes/PieceBytes {
+				t.Fatalf("%+v passed", it)
 			}
 		}
 	})
 }
 
-func FuzzChunkReader(f *testing.F) {
+func FuzzAnswerReader(f *testing.F) {
+	const units = 13
 	var b bytes.Buffer
-	_ = pbio.NewDelimitedWriter(&b).WriteMsg(&pb.Chunk{Length: 3, Last: true}) // a buffer never fails
+	w := pbio.NewDelimitedWriter(&b) // a buffer never fails
+	_ = w.WriteMsg(&pb.Answer{Body: &pb.Answer_Have{Have: &pb.Have{All: newBitset(units)}}})
+	_ = w.WriteMsg(&pb.Answer{Body: &pb.Answer_Have{Have: &pb.Have{More: []uint32{3}}}})
+	_ = w.WriteMsg(&pb.Answer{Body: &pb.Answer_Taken{Taken: &pb.Taken{Units: newBitset(units)}}})
+	_ = w.WriteMsg(&pb.Answer{Body: &pb.Answer_Part{Part: &pb.Part{Length: 3}}})
 	f.Add(append(b.Bytes(), "abc"...))
-	f.Add([]byte{2, 8, 0xff})
+	f.Add([]byte{4, 10, 2, 8, 1})
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0x7f})
 	f.Fuzz(func(t *testing.T, b []byte) {
-		r := newChunkReader(bytes.NewReader(b))
+		r := newAnswerReader(bytes.NewReader(b), units)
 		for {
-			got, _, err := r.next()
+			a, err := r.next()
 			if err != nil {
 				return
 			}
-			if len(got) > maxChunk || len(got) > len(b) {
-				t.Fatalf("chunk of %d bytes out of %d", len(got), len(b))
+			if a.size > PieceBytes {
+				t.Fatalf("part of %d bytes", a.size)
+			}
+			if a.size > 0 && r.bytes(make([]byte, a.size)) != nil {
+				return
+			}
+			for _, set := range []bitset{a.taken, a.have} {
+				if set != nil && (len(set) != len(newBitset(units)) || set.has(units) || set.has(units+1)) {
+					t.Fatalf("set %v of %d units", set, units)
+				}
+			}
+			for _, u := range a.more {
+				if u >= units {
+					t.Fatalf("unit %d of %d", u, units)
+				}
 			}
 		}
 	})
 }
 
 func TestRequestsOfAFullBatchFitTheirBound(t *testing.T) {
-	needs := make([]need, batch)
-	for i := range needs {
-		needs[i].offset = MaxFileBytes
+	r := request{unit: maxUnits - 1, fresh: true, items: make([]pieceID, maxBatch)}
+	for i := range r.items {
+		r.items[i].piece = MaxFileBytes / PieceBytes
 	}
-	msg := encodeRequest(string(make([]byte, maxJob)), needs)
-	if n := proto.Size(msg); n > maxRequest {
-		t.Errorf("a request has %d bytes, at most %d are read", n, maxRequest)
+	msg := encodeRequest(r)
+	if n := proto.Size(msg); n > maxAsk {
+		t.Errorf("a request has %d bytes, at most %d are read", n, maxAsk)
 	}
 	if err := pbio.NewDelimitedWriter(io.Discard).WriteMsg(msg); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestNewsOfAFullHaveFitsItsBound(t *testing.T) {
+	have := &pb.Have{More: make([]uint32, maxMore)}
+	for i := range have.More {
+		have.More[i] = maxUnits - 1
+	}
+	var b bytes.Buffer
+	_ = pbio.NewDelimitedWriter(&b).WriteMsg(&pb.Answer{Body: &pb.Answer_Have{Have: have}}) // a buffer never fails
+	if a, err := newAnswerReader(&b, maxUnits).next(); err != nil || len(a.more) != maxMore {
+		t.Errorf("%d units came, %v", len(a.more), err)
 	}
 }

@@ -30,14 +30,17 @@ type Spec struct {
 	Programs  []Program  `json:"programs"`  // one for each platform
 	Inputs    string     `json:"inputs"`    // digest of the manifest of the input files
 	InputsLen int64      `json:"inputsLen"` // bytes of that manifest
+	// InputsPieces verifies the manifest's pieces, see filetransfer.Pieces.
+	InputsPieces []byte `json:"inputsPieces,omitempty"`
 }
 
 // A Program is the executable for one platform.
 type Program struct {
-	OS     string `json:"os"`     // as runtime.GOOS
-	Arch   string `json:"arch"`   // as runtime.GOARCH
-	Digest string `json:"digest"` // SHA-256, hexadecimal
-	Size   int64  `json:"size"`   // bytes
+	OS     string `json:"os"`               // as runtime.GOOS
+	Arch   string `json:"arch"`             // as runtime.GOARCH
+	Digest string `json:"digest"`           // SHA-256, hexadecimal
+	Size   int64  `json:"size"`             // bytes
+	Pieces []byte `json:"pieces,omitempty"` // verifies its pieces, see filetransfer.Pieces
 }
 
 // Limits on what a spec from outside may say.

@@ -12,6 +12,7 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 
 	"github.com/p2pmpi/p2pmpi/faultdetect"
+	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
@@ -50,8 +51,8 @@ func (e *execution) open(ctx context.Context) error {
 // stage has every peer redeem its key and fetch what it lacks.
 func (e *execution) stage(ctx context.Context) error {
 	e.j.phase(Staging, 0, 0)
-	for _, l := range e.links {
-		m := &jobpb.Prepare{Spec: e.j.envelope, Key: l.slots.Key[:]}
+	for i, l := range e.links {
+		m := &jobpb.Prepare{Spec: e.j.envelope, Key: l.slots.Key[:], Fellows: e.fellows(i)}
 		for _, p := range l.processes {
 			m.Processes = append(m.Processes, jobpb.FromProcess(p))
 		}
@@ -59,6 +60,16 @@ func (e *execution) stage(ctx context.Context) error {
 	}
 	t := &transfer{run: e.j, phase: Staging}
 	return e.await(ctx, "stage the job at", func(h heard) error { return e.hearStaging(h, t) })
+}
+
+// fellows returns with whom the peer of a link shares what it fetches, so that the
+// submitter sends everything about once.
+func (e *execution) fellows(link int) (fellows []*jobpb.Fellow) {
+	for _, i := range filetransfer.Neighbours(link, len(e.links)) {
+		p := e.links[i].peer
+		fellows = append(fellows, &jobpb.Fellow{Peer: []byte(p), Addrs: e.addrs(p)})
+	}
+	return fellows
 }
 
 func (e *execution) hearStaging(h heard, t *transfer) error {

@@ -157,7 +157,8 @@ func (j *run) describe(ctx context.Context) error {
 		return fmt.Errorf("keep list of input files: %w", err)
 	}
 	j.local[digest] = store.Path(digest)
-	j.spec.Inputs, j.spec.InputsLen = digest.String(), int64(len(encoded))
+	list := filetransfer.WantOf(encoded)
+	j.spec.Inputs, j.spec.InputsLen, j.spec.InputsPieces = digest.String(), list.Size, list.Pieces
 	j.envelope, err = j.spec.Sign(j.s.cfg.Key)
 	if len(j.envelope) > jobspec.MaxEncoded {
 		err = fmt.Errorf("the job's description has %d bytes, at most %d are taken: put long arguments into a file", len(j.envelope), jobspec.MaxEncoded)
@@ -199,7 +200,7 @@ func (j *run) describePrograms(ctx context.Context) error {
 		maps.Copy(j.local, filetransfer.Locate(m, source))
 		j.stow(ctx, p.Path, m[0])
 		j.spec.Programs = append(j.spec.Programs, jobspec.Program{
-			OS: p.OS, Arch: p.Arch, Digest: m[0].Digest.String(), Size: m[0].Size,
+			OS: p.OS, Arch: p.Arch, Digest: m[0].Digest.String(), Size: m[0].Size, Pieces: m[0].Pieces,
 		})
 	}
 	return nil

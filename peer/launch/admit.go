@@ -9,6 +9,7 @@ import (
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
+	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/internal/jobspec"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
@@ -22,7 +23,8 @@ type admission struct {
 	program   jobspec.Program // for this machine
 	key       reservation.Key
 	processes []view.Process
-	joining   bool // the one process joins a rank of a job that runs
+	joining   bool               // the one process joins a rank of a job that runs
+	fellows   []p2ppeer.AddrInfo // with whom it shares what it fetches
 }
 
 // checkPrepare says whether a first message is a Prepare that this machine can
@@ -50,12 +52,31 @@ func checkPrepare(m *jobpb.ToPeer, submitter p2ppeer.ID, os, arch string) (a adm
 	if a.processes, err = check(p.Processes, a.spec.N, a.spec.R); err != nil {
 		return a, err
 	}
+	if a.fellows, err = readFellows(p.Fellows); err != nil {
+		return a, err
+	}
 	program, ok := a.spec.Program(os, arch)
 	if !ok {
 		return a, fmt.Errorf("job has no program for %s/%s", os, arch)
 	}
 	a.program = program
 	return a, nil
+}
+
+// readFellows reads with whom this peer is to share what it fetches.
+func readFellows(in []*jobpb.Fellow) ([]p2ppeer.AddrInfo, error) {
+	if len(in) > filetransfer.MaxFellows {
+		return nil, fmt.Errorf("files shared with %d peers, at most %d are taken", len(in), filetransfer.MaxFellows)
+	}
+	var fellows []p2ppeer.AddrInfo
+	for _, f := range in {
+		id, err := p2ppeer.IDFromBytes(f.GetPeer())
+		if err != nil {
+			return nil, fmt.Errorf("files shared with a peer that has no ID: %w", err)
+		}
+		fellows = append(fellows, p2ppeer.AddrInfo{ID: id, Addrs: readAddrs(f.GetAddrs())})
+	}
+	return fellows, nil
 }
 
 // checkProcesses reads the processes that a peer is to run: at least one, all

@@ -5,13 +5,28 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"sync/atomic"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/peerstore"
 
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 )
 
 // progress counts the bytes of a job's contents.
 type progress struct{ here, total atomic.Int64 }
+
+// share has this peer pass on what it fetches for the job to some others of the
+// job's peers, and take from them what they have, until the job ends.
+func (j *job) share() {
+	var ids []p2ppeer.ID
+	for _, f := range j.fellows {
+		ids = append(ids, f.ID)
+		j.service.host.Peerstore().AddAddrs(f.ID, f.Addrs, peerstore.TempAddrTTL)
+	}
+	j.serving = append(j.serving, j.service.config.Files.Share(j.spec.ID, ids))
+}
 
 // stage fetches the job's contents and lays them out.
 func (j *job) stage() {
@@ -61,7 +76,7 @@ func (j *job) bring(ctx context.Context) error {
 		return err
 	}
 	for attempt := 1; ; attempt++ {
-		if err = j.fetch(ctx, append(program.Wants(), inputs.Wants()...)); err != nil {
+		if err = j.fetch(ctx, program.Wants(), inputs.Wants()); err != nil {
 			return err
 		}
 		err = j.layOut(ctx, program, inputs)
@@ -76,7 +91,7 @@ func (j *job) fetchManifest(ctx context.Context) (filetransfer.Manifest, error) 
 	if err != nil {
 		return nil, err
 	}
-	want := filetransfer.Want{Digest: digest, Size: j.spec.InputsLen}
+	want := filetransfer.Want{Digest: digest, Size: j.spec.InputsLen, Pieces: j.spec.InputsPieces, Name: "list of input files"}
 	return j.service.config.Files.FetchManifest(ctx, j.submitter, j.spec.ID, want)
 }
 
@@ -87,17 +102,19 @@ func (j *job) programManifest() (filetransfer.Manifest, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := filetransfer.Manifest{{Path: path.Base(j.spec.Name), Size: j.program.Size, Mode: 0o700, Digest: digest}}
+	m := filetransfer.Manifest{{Path: path.Base(j.spec.Name), Size: j.program.Size, Mode: 0o700, Digest: digest, Pieces: j.program.Pieces}}
 	if m.Validate() != nil {
 		m[0].Path = "program"
 	}
 	return m, m.Validate()
 }
 
-func (j *job) fetch(ctx context.Context, want []filetransfer.Want) error {
+// fetch fetches lists of contents, each of which is the same at all of the job's
+// peers that want it: programs differ from platform to platform.
+func (j *job) fetch(ctx context.Context, lists ...[]filetransfer.Want) error {
 	files := j.service.config.Files
 	var here, total int64
-	for _, w := range want {
+	for _, w := range slices.Concat(lists...) {
 		total += w.Size
 		if files.Store().Has(w.Digest) {
 			here += w.Size
@@ -105,7 +122,12 @@ func (j *job) fetch(ctx context.Context, want []filetransfer.Want) error {
 	}
 	j.progress.here.Store(here)
 	j.progress.total.Store(total)
-	return files.Fetch(ctx, j.submitter, j.spec.ID, want, func(bytes int64) { j.progress.here.Add(bytes) })
+	for _, list := range lists {
+		if err := files.Fetch(ctx, j.submitter, j.spec.ID, list, func(bytes int64) { j.progress.here.Add(bytes) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // layOut gives each process files of its own, so that no process can change

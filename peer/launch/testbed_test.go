@@ -137,7 +137,7 @@ func (b *testbed) newJob(t *testing.T, n, r int, inputs map[string]string, args 
 		return m
 	}
 	p := build(program)[0]
-	j.spec.Programs = []jobspec.Program{{OS: runtime.GOOS, Arch: runtime.GOARCH, Digest: p.Digest.String(), Size: p.Size}}
+	j.spec.Programs = []jobspec.Program{{OS: runtime.GOOS, Arch: runtime.GOARCH, Digest: p.Digest.String(), Size: p.Size, Pieces: p.Pieces}}
 	encoded, err := build(sources...).Marshal()
 	if err != nil {
 		t.Fatal(err)

@@ -73,19 +73,181 @@ func (Refusal) EnumDescriptor() ([]byte, []int) {
 	return file_transfer_proto_rawDescGZIP(), []int{0}
 }
 
-// Request asks the serving peer for contents of one job. Many may be under way
-// on a stream; they are answered in order, item by item.
-type Request struct {
+// Ask is what the fetching peer says: open, once, and then any of the rest. Many
+// requests may be under way on a stream; they are answered in order.
+type Ask struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Body:
+	//
+	//	*Ask_Open
+	//	*Ask_Request
+	//	*Ask_Got
+	Body          isAsk_Body `protobuf_oneof:"body"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Ask) Reset() {
+	*x = Ask{}
+	mi := &file_transfer_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Ask) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Ask) ProtoMessage() {}
+
+func (x *Ask) ProtoReflect() protoreflect.Message {
+	mi := &file_transfer_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Ask.ProtoReflect.Descriptor instead.
+func (*Ask) Descriptor() ([]byte, []int) {
+	return file_transfer_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *Ask) GetBody() isAsk_Body {
+	if x != nil {
+		return x.Body
+	}
+	return nil
+}
+
+func (x *Ask) GetOpen() *Open {
+	if x != nil {
+		if x, ok := x.Body.(*Ask_Open); ok {
+			return x.Open
+		}
+	}
+	return nil
+}
+
+func (x *Ask) GetRequest() *Request {
+	if x != nil {
+		if x, ok := x.Body.(*Ask_Request); ok {
+			return x.Request
+		}
+	}
+	return nil
+}
+
+func (x *Ask) GetGot() *Got {
+	if x != nil {
+		if x, ok := x.Body.(*Ask_Got); ok {
+			return x.Got
+		}
+	}
+	return nil
+}
+
+type isAsk_Body interface {
+	isAsk_Body()
+}
+
+type Ask_Open struct {
+	Open *Open `protobuf:"bytes,1,opt,name=open,proto3,oneof"`
+}
+
+type Ask_Request struct {
+	Request *Request `protobuf:"bytes,2,opt,name=request,proto3,oneof"`
+}
+
+type Ask_Got struct {
+	Got *Got `protobuf:"bytes,3,opt,name=got,proto3,oneof"`
+}
+
+func (*Ask_Open) isAsk_Body() {}
+
+func (*Ask_Request) isAsk_Body() {}
+
+func (*Ask_Got) isAsk_Body() {}
+
+// Open says what the stream is for: a list of contents of one job, named by its
+// digest and divided into units.
+type Open struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
-	Items         []*Item                `protobuf:"bytes,2,rep,name=items,proto3" json:"items,omitempty"`
+	List          []byte                 `protobuf:"bytes,2,opt,name=list,proto3" json:"list,omitempty"` // SHA-256, 32 bytes
+	Units         uint32                 `protobuf:"varint,3,opt,name=units,proto3" json:"units,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Open) Reset() {
+	*x = Open{}
+	mi := &file_transfer_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Open) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Open) ProtoMessage() {}
+
+func (x *Open) ProtoReflect() protoreflect.Message {
+	mi := &file_transfer_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Open.ProtoReflect.Descriptor instead.
+func (*Open) Descriptor() ([]byte, []int) {
+	return file_transfer_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Open) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *Open) GetList() []byte {
+	if x != nil {
+		return x.List
+	}
+	return nil
+}
+
+func (x *Open) GetUnits() uint32 {
+	if x != nil {
+		return x.Units
+	}
+	return 0
+}
+
+// Request asks for a unit, item by item.
+type Request struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Unit          uint32                 `protobuf:"varint,1,opt,name=unit,proto3" json:"unit,omitempty"`
+	Fresh         bool                   `protobuf:"varint,2,opt,name=fresh,proto3" json:"fresh,omitempty"` // only if nobody else has it or is being sent it
+	Items         []*Item                `protobuf:"bytes,3,rep,name=items,proto3" json:"items,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Request) Reset() {
 	*x = Request{}
-	mi := &file_transfer_proto_msgTypes[0]
+	mi := &file_transfer_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -97,7 +259,7 @@ func (x *Request) String() string {
 func (*Request) ProtoMessage() {}
 
 func (x *Request) ProtoReflect() protoreflect.Message {
-	mi := &file_transfer_proto_msgTypes[0]
+	mi := &file_transfer_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -110,14 +272,21 @@ func (x *Request) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Request.ProtoReflect.Descriptor instead.
 func (*Request) Descriptor() ([]byte, []int) {
-	return file_transfer_proto_rawDescGZIP(), []int{0}
+	return file_transfer_proto_rawDescGZIP(), []int{2}
 }
 
-func (x *Request) GetJob() string {
+func (x *Request) GetUnit() uint32 {
 	if x != nil {
-		return x.Job
+		return x.Unit
 	}
-	return ""
+	return 0
+}
+
+func (x *Request) GetFresh() bool {
+	if x != nil {
+		return x.Fresh
+	}
+	return false
 }
 
 func (x *Request) GetItems() []*Item {
@@ -129,15 +298,15 @@ func (x *Request) GetItems() []*Item {
 
 type Item struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Digest        []byte                 `protobuf:"bytes,1,opt,name=digest,proto3" json:"digest,omitempty"`  // SHA-256, 32 bytes
-	Offset        uint64                 `protobuf:"varint,2,opt,name=offset,proto3" json:"offset,omitempty"` // the asker has this many bytes already
+	Digest        []byte                 `protobuf:"bytes,1,opt,name=digest,proto3" json:"digest,omitempty"` // SHA-256, 32 bytes
+	Piece         uint32                 `protobuf:"varint,2,opt,name=piece,proto3" json:"piece,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Item) Reset() {
 	*x = Item{}
-	mi := &file_transfer_proto_msgTypes[1]
+	mi := &file_transfer_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -149,7 +318,7 @@ func (x *Item) String() string {
 func (*Item) ProtoMessage() {}
 
 func (x *Item) ProtoReflect() protoreflect.Message {
-	mi := &file_transfer_proto_msgTypes[1]
+	mi := &file_transfer_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -162,7 +331,7 @@ func (x *Item) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Item.ProtoReflect.Descriptor instead.
 func (*Item) Descriptor() ([]byte, []int) {
-	return file_transfer_proto_rawDescGZIP(), []int{1}
+	return file_transfer_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Item) GetDigest() []byte {
@@ -172,39 +341,36 @@ func (x *Item) GetDigest() []byte {
 	return nil
 }
 
-func (x *Item) GetOffset() uint64 {
+func (x *Item) GetPiece() uint32 {
 	if x != nil {
-		return x.Offset
+		return x.Piece
 	}
 	return 0
 }
 
-// Chunk announces length raw bytes of the oldest unanswered item, which follow
-// it on the stream. An item ends with the first chunk that is last or refused.
-type Chunk struct {
+// Got says that a unit that was asked for as fresh has arrived.
+type Got struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Length        uint32                 `protobuf:"varint,1,opt,name=length,proto3" json:"length,omitempty"`
-	Last          bool                   `protobuf:"varint,2,opt,name=last,proto3" json:"last,omitempty"`
-	Refusal       Refusal                `protobuf:"varint,3,opt,name=refusal,proto3,enum=p2pmpi.filetransfer.Refusal" json:"refusal,omitempty"`
+	Unit          uint32                 `protobuf:"varint,1,opt,name=unit,proto3" json:"unit,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *Chunk) Reset() {
-	*x = Chunk{}
-	mi := &file_transfer_proto_msgTypes[2]
+func (x *Got) Reset() {
+	*x = Got{}
+	mi := &file_transfer_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *Chunk) String() string {
+func (x *Got) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*Chunk) ProtoMessage() {}
+func (*Got) ProtoMessage() {}
 
-func (x *Chunk) ProtoReflect() protoreflect.Message {
-	mi := &file_transfer_proto_msgTypes[2]
+func (x *Got) ProtoReflect() protoreflect.Message {
+	mi := &file_transfer_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -215,30 +381,270 @@ func (x *Chunk) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use Chunk.ProtoReflect.Descriptor instead.
-func (*Chunk) Descriptor() ([]byte, []int) {
-	return file_transfer_proto_rawDescGZIP(), []int{2}
+// Deprecated: Use Got.ProtoReflect.Descriptor instead.
+func (*Got) Descriptor() ([]byte, []int) {
+	return file_transfer_proto_rawDescGZIP(), []int{4}
 }
 
-func (x *Chunk) GetLength() uint32 {
+func (x *Got) GetUnit() uint32 {
+	if x != nil {
+		return x.Unit
+	}
+	return 0
+}
+
+// Answer is what the serving peer says. Part and taken answer the oldest
+// unanswered request; have says what it can be asked for.
+type Answer struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to Body:
+	//
+	//	*Answer_Part
+	//	*Answer_Taken
+	//	*Answer_Have
+	Body          isAnswer_Body `protobuf_oneof:"body"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Answer) Reset() {
+	*x = Answer{}
+	mi := &file_transfer_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Answer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Answer) ProtoMessage() {}
+
+func (x *Answer) ProtoReflect() protoreflect.Message {
+	mi := &file_transfer_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Answer.ProtoReflect.Descriptor instead.
+func (*Answer) Descriptor() ([]byte, []int) {
+	return file_transfer_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Answer) GetBody() isAnswer_Body {
+	if x != nil {
+		return x.Body
+	}
+	return nil
+}
+
+func (x *Answer) GetPart() *Part {
+	if x != nil {
+		if x, ok := x.Body.(*Answer_Part); ok {
+			return x.Part
+		}
+	}
+	return nil
+}
+
+func (x *Answer) GetTaken() *Taken {
+	if x != nil {
+		if x, ok := x.Body.(*Answer_Taken); ok {
+			return x.Taken
+		}
+	}
+	return nil
+}
+
+func (x *Answer) GetHave() *Have {
+	if x != nil {
+		if x, ok := x.Body.(*Answer_Have); ok {
+			return x.Have
+		}
+	}
+	return nil
+}
+
+type isAnswer_Body interface {
+	isAnswer_Body()
+}
+
+type Answer_Part struct {
+	Part *Part `protobuf:"bytes,1,opt,name=part,proto3,oneof"`
+}
+
+type Answer_Taken struct {
+	Taken *Taken `protobuf:"bytes,2,opt,name=taken,proto3,oneof"`
+}
+
+type Answer_Have struct {
+	Have *Have `protobuf:"bytes,3,opt,name=have,proto3,oneof"`
+}
+
+func (*Answer_Part) isAnswer_Body() {}
+
+func (*Answer_Taken) isAnswer_Body() {}
+
+func (*Answer_Have) isAnswer_Body() {}
+
+// Part announces length raw bytes of the next item, which follow it on the
+// stream, or that the request ends here.
+type Part struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Length        uint32                 `protobuf:"varint,1,opt,name=length,proto3" json:"length,omitempty"`
+	Refusal       Refusal                `protobuf:"varint,2,opt,name=refusal,proto3,enum=p2pmpi.filetransfer.Refusal" json:"refusal,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Part) Reset() {
+	*x = Part{}
+	mi := &file_transfer_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Part) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Part) ProtoMessage() {}
+
+func (x *Part) ProtoReflect() protoreflect.Message {
+	mi := &file_transfer_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Part.ProtoReflect.Descriptor instead.
+func (*Part) Descriptor() ([]byte, []int) {
+	return file_transfer_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *Part) GetLength() uint32 {
 	if x != nil {
 		return x.Length
 	}
 	return 0
 }
 
-func (x *Chunk) GetLast() bool {
-	if x != nil {
-		return x.Last
-	}
-	return false
-}
-
-func (x *Chunk) GetRefusal() Refusal {
+func (x *Part) GetRefusal() Refusal {
 	if x != nil {
 		return x.Refusal
 	}
 	return Refusal_REFUSAL_NONE
+}
+
+// Taken says that the unit is not fresh, and which are not: bit i%8 of byte i/8
+// for unit i.
+type Taken struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Units         []byte                 `protobuf:"bytes,1,opt,name=units,proto3" json:"units,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Taken) Reset() {
+	*x = Taken{}
+	mi := &file_transfer_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Taken) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Taken) ProtoMessage() {}
+
+func (x *Taken) ProtoReflect() protoreflect.Message {
+	mi := &file_transfer_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Taken.ProtoReflect.Descriptor instead.
+func (*Taken) Descriptor() ([]byte, []int) {
+	return file_transfer_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *Taken) GetUnits() []byte {
+	if x != nil {
+		return x.Units
+	}
+	return nil
+}
+
+// Have says which units the serving peer has: first all of them, as in taken,
+// then those that have come since.
+type Have struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	All           []byte                 `protobuf:"bytes,1,opt,name=all,proto3" json:"all,omitempty"`
+	More          []uint32               `protobuf:"varint,2,rep,packed,name=more,proto3" json:"more,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Have) Reset() {
+	*x = Have{}
+	mi := &file_transfer_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Have) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Have) ProtoMessage() {}
+
+func (x *Have) ProtoReflect() protoreflect.Message {
+	mi := &file_transfer_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Have.ProtoReflect.Descriptor instead.
+func (*Have) Descriptor() ([]byte, []int) {
+	return file_transfer_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Have) GetAll() []byte {
+	if x != nil {
+		return x.All
+	}
+	return nil
+}
+
+func (x *Have) GetMore() []uint32 {
+	if x != nil {
+		return x.More
+	}
+	return nil
 }
 
 type Manifest struct {
@@ -250,7 +656,7 @@ type Manifest struct {
 
 func (x *Manifest) Reset() {
 	*x = Manifest{}
-	mi := &file_transfer_proto_msgTypes[3]
+	mi := &file_transfer_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -262,7 +668,7 @@ func (x *Manifest) String() string {
 func (*Manifest) ProtoMessage() {}
 
 func (x *Manifest) ProtoReflect() protoreflect.Message {
-	mi := &file_transfer_proto_msgTypes[3]
+	mi := &file_transfer_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -275,7 +681,7 @@ func (x *Manifest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Manifest.ProtoReflect.Descriptor instead.
 func (*Manifest) Descriptor() ([]byte, []int) {
-	return file_transfer_proto_rawDescGZIP(), []int{3}
+	return file_transfer_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Manifest) GetEntries() []*Entry {
@@ -291,13 +697,14 @@ type Entry struct {
 	Size          uint64                 `protobuf:"varint,2,opt,name=size,proto3" json:"size,omitempty"`
 	Mode          uint32                 `protobuf:"varint,3,opt,name=mode,proto3" json:"mode,omitempty"`
 	Digest        []byte                 `protobuf:"bytes,4,opt,name=digest,proto3" json:"digest,omitempty"`
+	Pieces        []byte                 `protobuf:"bytes,5,opt,name=pieces,proto3" json:"pieces,omitempty"` // chaining values between pieces, 32 bytes each
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Entry) Reset() {
 	*x = Entry{}
-	mi := &file_transfer_proto_msgTypes[4]
+	mi := &file_transfer_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -309,7 +716,7 @@ func (x *Entry) String() string {
 func (*Entry) ProtoMessage() {}
 
 func (x *Entry) ProtoReflect() protoreflect.Message {
-	mi := &file_transfer_proto_msgTypes[4]
+	mi := &file_transfer_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -322,7 +729,7 @@ func (x *Entry) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Entry.ProtoReflect.Descriptor instead.
 func (*Entry) Descriptor() ([]byte, []int) {
-	return file_transfer_proto_rawDescGZIP(), []int{4}
+	return file_transfer_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Entry) GetPath() string {
@@ -353,28 +760,57 @@ func (x *Entry) GetDigest() []byte {
 	return nil
 }
 
+func (x *Entry) GetPieces() []byte {
+	if x != nil {
+		return x.Pieces
+	}
+	return nil
+}
+
 var File_transfer_proto protoreflect.FileDescriptor
 
 const file_transfer_proto_rawDesc = "" +
 	"\n" +
-	"\x0etransfer.proto\x12\x13p2pmpi.filetransfer\"L\n" +
-	"\aRequest\x12\x10\n" +
-	"\x03job\x18\x01 \x01(\tR\x03job\x12/\n" +
-	"\x05items\x18\x02 \x03(\v2\x19.p2pmpi.filetransfer.ItemR\x05items\"6\n" +
+	"\x0etransfer.proto\x12\x13p2pmpi.filetransfer\"\xa6\x01\n" +
+	"\x03Ask\x12/\n" +
+	"\x04open\x18\x01 \x01(\v2\x19.p2pmpi.filetransfer.OpenH\x00R\x04open\x128\n" +
+	"\arequest\x18\x02 \x01(\v2\x1c.p2pmpi.filetransfer.RequestH\x00R\arequest\x12,\n" +
+	"\x03got\x18\x03 \x01(\v2\x18.p2pmpi.filetransfer.GotH\x00R\x03gotB\x06\n" +
+	"\x04body\"B\n" +
+	"\x04Open\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
+	"\x04list\x18\x02 \x01(\fR\x04list\x12\x14\n" +
+	"\x05units\x18\x03 \x01(\rR\x05units\"d\n" +
+	"\aRequest\x12\x12\n" +
+	"\x04unit\x18\x01 \x01(\rR\x04unit\x12\x14\n" +
+	"\x05fresh\x18\x02 \x01(\bR\x05fresh\x12/\n" +
+	"\x05items\x18\x03 \x03(\v2\x19.p2pmpi.filetransfer.ItemR\x05items\"4\n" +
 	"\x04Item\x12\x16\n" +
-	"\x06digest\x18\x01 \x01(\fR\x06digest\x12\x16\n" +
-	"\x06offset\x18\x02 \x01(\x04R\x06offset\"k\n" +
-	"\x05Chunk\x12\x16\n" +
-	"\x06length\x18\x01 \x01(\rR\x06length\x12\x12\n" +
-	"\x04last\x18\x02 \x01(\bR\x04last\x126\n" +
-	"\arefusal\x18\x03 \x01(\x0e2\x1c.p2pmpi.filetransfer.RefusalR\arefusal\"@\n" +
+	"\x06digest\x18\x01 \x01(\fR\x06digest\x12\x14\n" +
+	"\x05piece\x18\x02 \x01(\rR\x05piece\"\x19\n" +
+	"\x03Got\x12\x12\n" +
+	"\x04unit\x18\x01 \x01(\rR\x04unit\"\xa6\x01\n" +
+	"\x06Answer\x12/\n" +
+	"\x04part\x18\x01 \x01(\v2\x19.p2pmpi.filetransfer.PartH\x00R\x04part\x122\n" +
+	"\x05taken\x18\x02 \x01(\v2\x1a.p2pmpi.filetransfer.TakenH\x00R\x05taken\x12/\n" +
+	"\x04have\x18\x03 \x01(\v2\x19.p2pmpi.filetransfer.HaveH\x00R\x04haveB\x06\n" +
+	"\x04body\"V\n" +
+	"\x04Part\x12\x16\n" +
+	"\x06length\x18\x01 \x01(\rR\x06length\x126\n" +
+	"\arefusal\x18\x02 \x01(\x0e2\x1c.p2pmpi.filetransfer.RefusalR\arefusal\"\x1d\n" +
+	"\x05Taken\x12\x14\n" +
+	"\x05units\x18\x01 \x01(\fR\x05units\",\n" +
+	"\x04Have\x12\x10\n" +
+	"\x03all\x18\x01 \x01(\fR\x03all\x12\x12\n" +
+	"\x04more\x18\x02 \x03(\rR\x04more\"@\n" +
 	"\bManifest\x124\n" +
-	"\aentries\x18\x01 \x03(\v2\x1a.p2pmpi.filetransfer.EntryR\aentries\"[\n" +
+	"\aentries\x18\x01 \x03(\v2\x1a.p2pmpi.filetransfer.EntryR\aentries\"s\n" +
 	"\x05Entry\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x04R\x04size\x12\x12\n" +
 	"\x04mode\x18\x03 \x01(\rR\x04mode\x12\x16\n" +
-	"\x06digest\x18\x04 \x01(\fR\x06digest*]\n" +
+	"\x06digest\x18\x04 \x01(\fR\x06digest\x12\x16\n" +
+	"\x06pieces\x18\x05 \x01(\fR\x06pieces*]\n" +
 	"\aRefusal\x12\x10\n" +
 	"\fREFUSAL_NONE\x10\x00\x12\x13\n" +
 	"\x0fREFUSAL_UNKNOWN\x10\x01\x12\x13\n" +
@@ -394,24 +830,36 @@ func file_transfer_proto_rawDescGZIP() []byte {
 }
 
 var file_transfer_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_transfer_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_transfer_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_transfer_proto_goTypes = []any{
 	(Refusal)(0),     // 0: p2pmpi.filetransfer.Refusal
-	(*Request)(nil),  // 1: p2pmpi.filetransfer.Request
-	(*Item)(nil),     // 2: p2pmpi.filetransfer.Item
-	(*Chunk)(nil),    // 3: p2pmpi.filetransfer.Chunk
-	(*Manifest)(nil), // 4: p2pmpi.filetransfer.Manifest
-	(*Entry)(nil),    // 5: p2pmpi.filetransfer.Entry
+	(*Ask)(nil),      // 1: p2pmpi.filetransfer.Ask
+	(*Open)(nil),     // 2: p2pmpi.filetransfer.Open
+	(*Request)(nil),  // 3: p2pmpi.filetransfer.Request
+	(*Item)(nil),     // 4: p2pmpi.filetransfer.Item
+	(*Got)(nil),      // 5: p2pmpi.filetransfer.Got
+	(*Answer)(nil),   // 6: p2pmpi.filetransfer.Answer
+	(*Part)(nil),     // 7: p2pmpi.filetransfer.Part
+	(*Taken)(nil),    // 8: p2pmpi.filetransfer.Taken
+	(*Have)(nil),     // 9: p2pmpi.filetransfer.Have
+	(*Manifest)(nil), // 10: p2pmpi.filetransfer.Manifest
+	(*Entry)(nil),    // 11: p2pmpi.filetransfer.Entry
 }
 var file_transfer_proto_depIdxs = []int32{
-	2, // 0: p2pmpi.filetransfer.Request.items:type_name -> p2pmpi.filetransfer.Item
-	0, // 1: p2pmpi.filetransfer.Chunk.refusal:type_name -> p2pmpi.filetransfer.Refusal
-	5, // 2: p2pmpi.filetransfer.Manifest.entries:type_name -> p2pmpi.filetransfer.Entry
-	3, // [3:3] is the sub-list for method output_type
-	3, // [3:3] is the sub-list for method input_type
-	3, // [3:3] is the sub-list for extension type_name
-	3, // [3:3] is the sub-list for extension extendee
-	0, // [0:3] is the sub-list for field type_name
+	2,  // 0: p2pmpi.filetransfer.Ask.open:type_name -> p2pmpi.filetransfer.Open
+	3,  // 1: p2pmpi.filetransfer.Ask.request:type_name -> p2pmpi.filetransfer.Request
+	5,  // 2: p2pmpi.filetransfer.Ask.got:type_name -> p2pmpi.filetransfer.Got
+	4,  // 3: p2pmpi.filetransfer.Request.items:type_name -> p2pmpi.filetransfer.Item
+	7,  // 4: p2pmpi.filetransfer.Answer.part:type_name -> p2pmpi.filetransfer.Part
+	8,  // 5: p2pmpi.filetransfer.Answer.taken:type_name -> p2pmpi.filetransfer.Taken
+	9,  // 6: p2pmpi.filetransfer.Answer.have:type_name -> p2pmpi.filetransfer.Have
+	0,  // 7: p2pmpi.filetransfer.Part.refusal:type_name -> p2pmpi.filetransfer.Refusal
+	11, // 8: p2pmpi.filetransfer.Manifest.entries:type_name -> p2pmpi.filetransfer.Entry
+	9,  // [9:9] is the sub-list for method output_type
+	9,  // [9:9] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_transfer_proto_init() }
@@ -419,13 +867,23 @@ func file_transfer_proto_init() {
 	if File_transfer_proto != nil {
 		return
 	}
+	file_transfer_proto_msgTypes[0].OneofWrappers = []any{
+		(*Ask_Open)(nil),
+		(*Ask_Request)(nil),
+		(*Ask_Got)(nil),
+	}
+	file_transfer_proto_msgTypes[5].OneofWrappers = []any{
+		(*Answer_Part)(nil),
+		(*Answer_Taken)(nil),
+		(*Answer_Have)(nil),
+	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_transfer_proto_rawDesc), len(file_transfer_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   5,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -343,11 +343,14 @@ func (*ToPeer_Introduce) isToPeer_Body() {}
 // Prepare redeems the reservation key, stages the files and lays them out in
 // the scratch folders, so that start only has to start.
 type Prepare struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Spec          []byte                 `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`           // signed, see package jobspec
-	Key           []byte                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`             // reservation key
-	Processes     []*Process             `protobuf:"bytes,3,rep,name=processes,proto3" json:"processes,omitempty"` // that this peer will run
-	Joining       bool                   `protobuf:"varint,4,opt,name=joining,proto3" json:"joining,omitempty"`    // one process, which joins a rank of a job that runs
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Spec      []byte                 `protobuf:"bytes,1,opt,name=spec,proto3" json:"spec,omitempty"`           // signed, see package jobspec
+	Key       []byte                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`             // reservation key
+	Processes []*Process             `protobuf:"bytes,3,rep,name=processes,proto3" json:"processes,omitempty"` // that this peer will run
+	Joining   bool                   `protobuf:"varint,4,opt,name=joining,proto3" json:"joining,omitempty"`    // one process, which joins a rank of a job that runs
+	// Peers with which it shares what it fetches, and which do so with it: see
+	// filetransfer.Neighbours.
+	Fellows       []*Fellow `protobuf:"bytes,5,rep,name=fellows,proto3" json:"fellows,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -410,6 +413,66 @@ func (x *Prepare) GetJoining() bool {
 	return false
 }
 
+func (x *Prepare) GetFellows() []*Fellow {
+	if x != nil {
+		return x.Fellows
+	}
+	return nil
+}
+
+// Fellow is another of the job's peers, and where it can be reached.
+type Fellow struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Peer          []byte                 `protobuf:"bytes,1,opt,name=peer,proto3" json:"peer,omitempty"`
+	Addrs         [][]byte               `protobuf:"bytes,2,rep,name=addrs,proto3" json:"addrs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Fellow) Reset() {
+	*x = Fellow{}
+	mi := &file_job_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Fellow) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Fellow) ProtoMessage() {}
+
+func (x *Fellow) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Fellow.ProtoReflect.Descriptor instead.
+func (*Fellow) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *Fellow) GetPeer() []byte {
+	if x != nil {
+		return x.Peer
+	}
+	return nil
+}
+
+func (x *Fellow) GetAddrs() [][]byte {
+	if x != nil {
+		return x.Addrs
+	}
+	return nil
+}
+
 // Start starts the processes. It carries the membership table.
 type Start struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -427,7 +490,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_job_proto_msgTypes[3]
+	mi := &file_job_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -439,7 +502,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[3]
+	mi := &file_job_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -452,7 +515,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{3}
+	return file_job_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Start) GetMembers() []*Member {
@@ -526,7 +589,7 @@ type Resume struct {
 
 func (x *Resume) Reset() {
 	*x = Resume{}
-	mi := &file_job_proto_msgTypes[4]
+	mi := &file_job_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -538,7 +601,7 @@ func (x *Resume) String() string {
 func (*Resume) ProtoMessage() {}
 
 func (x *Resume) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[4]
+	mi := &file_job_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -551,7 +614,7 @@ func (x *Resume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resume.ProtoReflect.Descriptor instead.
 func (*Resume) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{4}
+	return file_job_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Resume) GetJob() string {
@@ -589,7 +652,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_job_proto_msgTypes[5]
+	mi := &file_job_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -601,7 +664,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[5]
+	mi := &file_job_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -614,7 +677,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{5}
+	return file_job_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Change) GetProcess() *Process {
@@ -666,7 +729,7 @@ type Join struct {
 
 func (x *Join) Reset() {
 	*x = Join{}
-	mi := &file_job_proto_msgTypes[6]
+	mi := &file_job_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -678,7 +741,7 @@ func (x *Join) String() string {
 func (*Join) ProtoMessage() {}
 
 func (x *Join) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[6]
+	mi := &file_job_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -691,7 +754,7 @@ func (x *Join) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Join.ProtoReflect.Descriptor instead.
 func (*Join) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{6}
+	return file_job_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Join) GetGroup() [][]byte {
@@ -757,7 +820,7 @@ type Agree struct {
 
 func (x *Agree) Reset() {
 	*x = Agree{}
-	mi := &file_job_proto_msgTypes[7]
+	mi := &file_job_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -769,7 +832,7 @@ func (x *Agree) String() string {
 func (*Agree) ProtoMessage() {}
 
 func (x *Agree) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[7]
+	mi := &file_job_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -782,7 +845,7 @@ func (x *Agree) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Agree.ProtoReflect.Descriptor instead.
 func (*Agree) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{7}
+	return file_job_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Agree) GetPeers() [][]byte {
@@ -826,7 +889,7 @@ type Introduce struct {
 
 func (x *Introduce) Reset() {
 	*x = Introduce{}
-	mi := &file_job_proto_msgTypes[8]
+	mi := &file_job_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -838,7 +901,7 @@ func (x *Introduce) String() string {
 func (*Introduce) ProtoMessage() {}
 
 func (x *Introduce) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[8]
+	mi := &file_job_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -851,7 +914,7 @@ func (x *Introduce) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Introduce.ProtoReflect.Descriptor instead.
 func (*Introduce) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{8}
+	return file_job_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Introduce) GetNumber() uint32 {
@@ -883,7 +946,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_job_proto_msgTypes[9]
+	mi := &file_job_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -895,7 +958,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[9]
+	mi := &file_job_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -908,7 +971,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{9}
+	return file_job_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Member) GetProcess() *Process {
@@ -960,7 +1023,7 @@ type Begin struct {
 
 func (x *Begin) Reset() {
 	*x = Begin{}
-	mi := &file_job_proto_msgTypes[10]
+	mi := &file_job_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -972,7 +1035,7 @@ func (x *Begin) String() string {
 func (*Begin) ProtoMessage() {}
 
 func (x *Begin) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[10]
+	mi := &file_job_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -985,7 +1048,7 @@ func (x *Begin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Begin.ProtoReflect.Descriptor instead.
 func (*Begin) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{10}
+	return file_job_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Begin) GetKeys() []byte {
@@ -1014,7 +1077,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_job_proto_msgTypes[11]
+	mi := &file_job_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1026,7 +1089,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[11]
+	mi := &file_job_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1039,7 +1102,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{11}
+	return file_job_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Place) GetMachine() uint32 {
@@ -1070,7 +1133,7 @@ type View struct {
 
 func (x *View) Reset() {
 	*x = View{}
-	mi := &file_job_proto_msgTypes[12]
+	mi := &file_job_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1082,7 +1145,7 @@ func (x *View) String() string {
 func (*View) ProtoMessage() {}
 
 func (x *View) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[12]
+	mi := &file_job_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1095,7 +1158,7 @@ func (x *View) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use View.ProtoReflect.Descriptor instead.
 func (*View) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{12}
+	return file_job_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *View) GetEpoch() uint64 {
@@ -1153,7 +1216,7 @@ type Emitted struct {
 
 func (x *Emitted) Reset() {
 	*x = Emitted{}
-	mi := &file_job_proto_msgTypes[13]
+	mi := &file_job_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1165,7 +1228,7 @@ func (x *Emitted) String() string {
 func (*Emitted) ProtoMessage() {}
 
 func (x *Emitted) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[13]
+	mi := &file_job_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1178,7 +1241,7 @@ func (x *Emitted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Emitted.ProtoReflect.Descriptor instead.
 func (*Emitted) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{13}
+	return file_job_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Emitted) GetRank() uint32 {
@@ -1213,7 +1276,7 @@ type Collect struct {
 
 func (x *Collect) Reset() {
 	*x = Collect{}
-	mi := &file_job_proto_msgTypes[14]
+	mi := &file_job_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1225,7 +1288,7 @@ func (x *Collect) String() string {
 func (*Collect) ProtoMessage() {}
 
 func (x *Collect) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[14]
+	mi := &file_job_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1238,7 +1301,7 @@ func (x *Collect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collect.ProtoReflect.Descriptor instead.
 func (*Collect) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{14}
+	return file_job_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Collect) GetProcess() *Process {
@@ -1266,7 +1329,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_job_proto_msgTypes[15]
+	mi := &file_job_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1278,7 +1341,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[15]
+	mi := &file_job_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1291,7 +1354,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{15}
+	return file_job_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Stop) GetReason() string {
@@ -1333,7 +1396,7 @@ type FromPeer struct {
 
 func (x *FromPeer) Reset() {
 	*x = FromPeer{}
-	mi := &file_job_proto_msgTypes[16]
+	mi := &file_job_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1345,7 +1408,7 @@ func (x *FromPeer) String() string {
 func (*FromPeer) ProtoMessage() {}
 
 func (x *FromPeer) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[16]
+	mi := &file_job_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1358,7 +1421,7 @@ func (x *FromPeer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FromPeer.ProtoReflect.Descriptor instead.
 func (*FromPeer) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{16}
+	return file_job_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *FromPeer) GetBody() isFromPeer_Body {
@@ -1682,7 +1745,7 @@ type Staging struct {
 
 func (x *Staging) Reset() {
 	*x = Staging{}
-	mi := &file_job_proto_msgTypes[17]
+	mi := &file_job_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1694,7 +1757,7 @@ func (x *Staging) String() string {
 func (*Staging) ProtoMessage() {}
 
 func (x *Staging) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[17]
+	mi := &file_job_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1707,7 +1770,7 @@ func (x *Staging) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Staging.ProtoReflect.Descriptor instead.
 func (*Staging) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{17}
+	return file_job_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Staging) GetBytes() int64 {
@@ -1735,7 +1798,7 @@ type Prepared struct {
 
 func (x *Prepared) Reset() {
 	*x = Prepared{}
-	mi := &file_job_proto_msgTypes[18]
+	mi := &file_job_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1747,7 +1810,7 @@ func (x *Prepared) String() string {
 func (*Prepared) ProtoMessage() {}
 
 func (x *Prepared) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[18]
+	mi := &file_job_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1760,7 +1823,7 @@ func (x *Prepared) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prepared.ProtoReflect.Descriptor instead.
 func (*Prepared) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{18}
+	return file_job_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Prepared) GetError() string {
@@ -1788,7 +1851,7 @@ type Started struct {
 
 func (x *Started) Reset() {
 	*x = Started{}
-	mi := &file_job_proto_msgTypes[19]
+	mi := &file_job_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1800,7 +1863,7 @@ func (x *Started) String() string {
 func (*Started) ProtoMessage() {}
 
 func (x *Started) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[19]
+	mi := &file_job_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1813,7 +1876,7 @@ func (x *Started) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Started.ProtoReflect.Descriptor instead.
 func (*Started) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{19}
+	return file_job_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Started) GetError() string {
@@ -1841,7 +1904,7 @@ type Distance struct {
 
 func (x *Distance) Reset() {
 	*x = Distance{}
-	mi := &file_job_proto_msgTypes[20]
+	mi := &file_job_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1853,7 +1916,7 @@ func (x *Distance) String() string {
 func (*Distance) ProtoMessage() {}
 
 func (x *Distance) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[20]
+	mi := &file_job_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1866,7 +1929,7 @@ func (x *Distance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Distance.ProtoReflect.Descriptor instead.
 func (*Distance) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{20}
+	return file_job_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Distance) GetPeer() []byte {
@@ -1893,7 +1956,7 @@ type Initialized struct {
 
 func (x *Initialized) Reset() {
 	*x = Initialized{}
-	mi := &file_job_proto_msgTypes[21]
+	mi := &file_job_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1905,7 +1968,7 @@ func (x *Initialized) String() string {
 func (*Initialized) ProtoMessage() {}
 
 func (x *Initialized) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[21]
+	mi := &file_job_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1918,7 +1981,7 @@ func (x *Initialized) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Initialized.ProtoReflect.Descriptor instead.
 func (*Initialized) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{21}
+	return file_job_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Initialized) GetProcess() *Process {
@@ -1946,7 +2009,7 @@ type Paths struct {
 
 func (x *Paths) Reset() {
 	*x = Paths{}
-	mi := &file_job_proto_msgTypes[22]
+	mi := &file_job_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1958,7 +2021,7 @@ func (x *Paths) String() string {
 func (*Paths) ProtoMessage() {}
 
 func (x *Paths) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[22]
+	mi := &file_job_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1971,7 +2034,7 @@ func (x *Paths) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Paths.ProtoReflect.Descriptor instead.
 func (*Paths) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{22}
+	return file_job_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Paths) GetPaths() []*Path {
@@ -1995,7 +2058,7 @@ type Path struct {
 
 func (x *Path) Reset() {
 	*x = Path{}
-	mi := &file_job_proto_msgTypes[23]
+	mi := &file_job_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2007,7 +2070,7 @@ func (x *Path) String() string {
 func (*Path) ProtoMessage() {}
 
 func (x *Path) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[23]
+	mi := &file_job_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2020,7 +2083,7 @@ func (x *Path) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Path.ProtoReflect.Descriptor instead.
 func (*Path) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{23}
+	return file_job_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Path) GetPeer() []byte {
@@ -2074,7 +2137,7 @@ type Finalized struct {
 
 func (x *Finalized) Reset() {
 	*x = Finalized{}
-	mi := &file_job_proto_msgTypes[24]
+	mi := &file_job_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2086,7 +2149,7 @@ func (x *Finalized) String() string {
 func (*Finalized) ProtoMessage() {}
 
 func (x *Finalized) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[24]
+	mi := &file_job_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2099,7 +2162,7 @@ func (x *Finalized) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finalized.ProtoReflect.Descriptor instead.
 func (*Finalized) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{24}
+	return file_job_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Finalized) GetProcess() *Process {
@@ -2119,7 +2182,7 @@ type Ahead struct {
 
 func (x *Ahead) Reset() {
 	*x = Ahead{}
-	mi := &file_job_proto_msgTypes[25]
+	mi := &file_job_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2131,7 +2194,7 @@ func (x *Ahead) String() string {
 func (*Ahead) ProtoMessage() {}
 
 func (x *Ahead) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[25]
+	mi := &file_job_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2144,7 +2207,7 @@ func (x *Ahead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ahead.ProtoReflect.Descriptor instead.
 func (*Ahead) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{25}
+	return file_job_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Ahead) GetProcess() *Process {
@@ -2166,7 +2229,7 @@ type Healed struct {
 
 func (x *Healed) Reset() {
 	*x = Healed{}
-	mi := &file_job_proto_msgTypes[26]
+	mi := &file_job_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2178,7 +2241,7 @@ func (x *Healed) String() string {
 func (*Healed) ProtoMessage() {}
 
 func (x *Healed) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[26]
+	mi := &file_job_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2191,7 +2254,7 @@ func (x *Healed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Healed.ProtoReflect.Descriptor instead.
 func (*Healed) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{26}
+	return file_job_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Healed) GetProcess() *Process {
@@ -2228,7 +2291,7 @@ type Unkept struct {
 
 func (x *Unkept) Reset() {
 	*x = Unkept{}
-	mi := &file_job_proto_msgTypes[27]
+	mi := &file_job_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2240,7 +2303,7 @@ func (x *Unkept) String() string {
 func (*Unkept) ProtoMessage() {}
 
 func (x *Unkept) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[27]
+	mi := &file_job_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2253,7 +2316,7 @@ func (x *Unkept) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unkept.ProtoReflect.Descriptor instead.
 func (*Unkept) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{27}
+	return file_job_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Unkept) GetProcess() *Process {
@@ -2292,7 +2355,7 @@ type Output struct {
 
 func (x *Output) Reset() {
 	*x = Output{}
-	mi := &file_job_proto_msgTypes[28]
+	mi := &file_job_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2304,7 +2367,7 @@ func (x *Output) String() string {
 func (*Output) ProtoMessage() {}
 
 func (x *Output) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[28]
+	mi := &file_job_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2317,7 +2380,7 @@ func (x *Output) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Output.ProtoReflect.Descriptor instead.
 func (*Output) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{28}
+	return file_job_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Output) GetProcess() *Process {
@@ -2370,7 +2433,7 @@ type Exited struct {
 
 func (x *Exited) Reset() {
 	*x = Exited{}
-	mi := &file_job_proto_msgTypes[29]
+	mi := &file_job_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2382,7 +2445,7 @@ func (x *Exited) String() string {
 func (*Exited) ProtoMessage() {}
 
 func (x *Exited) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[29]
+	mi := &file_job_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2395,7 +2458,7 @@ func (x *Exited) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exited.ProtoReflect.Descriptor instead.
 func (*Exited) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{29}
+	return file_job_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Exited) GetProcess() *Process {
@@ -2452,7 +2515,7 @@ type Aborted struct {
 
 func (x *Aborted) Reset() {
 	*x = Aborted{}
-	mi := &file_job_proto_msgTypes[30]
+	mi := &file_job_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2464,7 +2527,7 @@ func (x *Aborted) String() string {
 func (*Aborted) ProtoMessage() {}
 
 func (x *Aborted) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[30]
+	mi := &file_job_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2477,7 +2540,7 @@ func (x *Aborted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Aborted.ProtoReflect.Descriptor instead.
 func (*Aborted) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{30}
+	return file_job_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Aborted) GetProcess() *Process {
@@ -2520,7 +2583,7 @@ type Diverged struct {
 
 func (x *Diverged) Reset() {
 	*x = Diverged{}
-	mi := &file_job_proto_msgTypes[31]
+	mi := &file_job_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2532,7 +2595,7 @@ func (x *Diverged) String() string {
 func (*Diverged) ProtoMessage() {}
 
 func (x *Diverged) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[31]
+	mi := &file_job_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2545,7 +2608,7 @@ func (x *Diverged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Diverged.ProtoReflect.Descriptor instead.
 func (*Diverged) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{31}
+	return file_job_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Diverged) GetProcess() *Process {
@@ -2620,7 +2683,7 @@ type Account struct {
 
 func (x *Account) Reset() {
 	*x = Account{}
-	mi := &file_job_proto_msgTypes[32]
+	mi := &file_job_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2632,7 +2695,7 @@ func (x *Account) String() string {
 func (*Account) ProtoMessage() {}
 
 func (x *Account) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[32]
+	mi := &file_job_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2645,7 +2708,7 @@ func (x *Account) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Account.ProtoReflect.Descriptor instead.
 func (*Account) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{32}
+	return file_job_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Account) GetProcess() *Process {
@@ -2703,7 +2766,7 @@ type Sum struct {
 
 func (x *Sum) Reset() {
 	*x = Sum{}
-	mi := &file_job_proto_msgTypes[33]
+	mi := &file_job_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2715,7 +2778,7 @@ func (x *Sum) String() string {
 func (*Sum) ProtoMessage() {}
 
 func (x *Sum) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[33]
+	mi := &file_job_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2728,7 +2791,7 @@ func (x *Sum) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sum.ProtoReflect.Descriptor instead.
 func (*Sum) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{33}
+	return file_job_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Sum) GetContext() uint32 {
@@ -2771,7 +2834,7 @@ type Suspect struct {
 
 func (x *Suspect) Reset() {
 	*x = Suspect{}
-	mi := &file_job_proto_msgTypes[34]
+	mi := &file_job_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2783,7 +2846,7 @@ func (x *Suspect) String() string {
 func (*Suspect) ProtoMessage() {}
 
 func (x *Suspect) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[34]
+	mi := &file_job_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2796,7 +2859,7 @@ func (x *Suspect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Suspect.ProtoReflect.Descriptor instead.
 func (*Suspect) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{34}
+	return file_job_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Suspect) GetPeer() []byte {
@@ -2825,7 +2888,7 @@ type Collected struct {
 
 func (x *Collected) Reset() {
 	*x = Collected{}
-	mi := &file_job_proto_msgTypes[35]
+	mi := &file_job_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2837,7 +2900,7 @@ func (x *Collected) String() string {
 func (*Collected) ProtoMessage() {}
 
 func (x *Collected) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[35]
+	mi := &file_job_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2850,7 +2913,7 @@ func (x *Collected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collected.ProtoReflect.Descriptor instead.
 func (*Collected) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{35}
+	return file_job_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Collected) GetProcess() *Process {
@@ -2882,7 +2945,7 @@ type Stopped struct {
 
 func (x *Stopped) Reset() {
 	*x = Stopped{}
-	mi := &file_job_proto_msgTypes[36]
+	mi := &file_job_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2894,7 +2957,7 @@ func (x *Stopped) String() string {
 func (*Stopped) ProtoMessage() {}
 
 func (x *Stopped) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[36]
+	mi := &file_job_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2907,7 +2970,7 @@ func (x *Stopped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stopped.ProtoReflect.Descriptor instead.
 func (*Stopped) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{36}
+	return file_job_proto_rawDescGZIP(), []int{37}
 }
 
 // Outside: this peer hears no more of what those agree on who agree on views, unless it says
@@ -2920,7 +2983,7 @@ type Outside struct {
 
 func (x *Outside) Reset() {
 	*x = Outside{}
-	mi := &file_job_proto_msgTypes[37]
+	mi := &file_job_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2932,7 +2995,7 @@ func (x *Outside) String() string {
 func (*Outside) ProtoMessage() {}
 
 func (x *Outside) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[37]
+	mi := &file_job_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2945,7 +3008,7 @@ func (x *Outside) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outside.ProtoReflect.Descriptor instead.
 func (*Outside) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{37}
+	return file_job_proto_rawDescGZIP(), []int{38}
 }
 
 // Resumed answers Resume. With an error, there is no such part of a job here.
@@ -2959,7 +3022,7 @@ type Resumed struct {
 
 func (x *Resumed) Reset() {
 	*x = Resumed{}
-	mi := &file_job_proto_msgTypes[38]
+	mi := &file_job_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2971,7 +3034,7 @@ func (x *Resumed) String() string {
 func (*Resumed) ProtoMessage() {}
 
 func (x *Resumed) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[38]
+	mi := &file_job_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2984,7 +3047,7 @@ func (x *Resumed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resumed.ProtoReflect.Descriptor instead.
 func (*Resumed) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{38}
+	return file_job_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Resumed) GetError() string {
@@ -3024,12 +3087,16 @@ const file_job_proto_rawDesc = "" +
 	"\apropose\x18\x0e \x01(\v2\x12.p2pmpi.job.ChangeH\x00R\apropose\x12)\n" +
 	"\x05agree\x18\x0f \x01(\v2\x11.p2pmpi.job.AgreeH\x00R\x05agree\x125\n" +
 	"\tintroduce\x18\x10 \x01(\v2\x15.p2pmpi.job.IntroduceH\x00R\tintroduceB\x06\n" +
-	"\x04body\"|\n" +
+	"\x04body\"\xaa\x01\n" +
 	"\aPrepare\x12\x12\n" +
 	"\x04spec\x18\x01 \x01(\fR\x04spec\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x121\n" +
 	"\tprocesses\x18\x03 \x03(\v2\x13.p2pmpi.job.ProcessR\tprocesses\x12\x18\n" +
-	"\ajoining\x18\x04 \x01(\bR\ajoining\"\xf1\x01\n" +
+	"\ajoining\x18\x04 \x01(\bR\ajoining\x12,\n" +
+	"\afellows\x18\x05 \x03(\v2\x12.p2pmpi.job.FellowR\afellows\"2\n" +
+	"\x06Fellow\x12\x12\n" +
+	"\x04peer\x18\x01 \x01(\fR\x04peer\x12\x14\n" +
+	"\x05addrs\x18\x02 \x03(\fR\x05addrs\"\xf1\x01\n" +
 	"\x05Start\x12,\n" +
 	"\amembers\x18\x01 \x03(\v2\x12.p2pmpi.job.MemberR\amembers\x12$\n" +
 	"\x04view\x18\x02 \x01(\v2\x10.p2pmpi.job.ViewR\x04view\x12\x1a\n" +
@@ -3219,110 +3286,112 @@ func file_job_proto_rawDescGZIP() []byte {
 	return file_job_proto_rawDescData
 }
 
-var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 39)
+var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
 var file_job_proto_goTypes = []any{
 	(*Process)(nil),     // 0: p2pmpi.job.Process
 	(*ToPeer)(nil),      // 1: p2pmpi.job.ToPeer
 	(*Prepare)(nil),     // 2: p2pmpi.job.Prepare
-	(*Start)(nil),       // 3: p2pmpi.job.Start
-	(*Resume)(nil),      // 4: p2pmpi.job.Resume
-	(*Change)(nil),      // 5: p2pmpi.job.Change
-	(*Join)(nil),        // 6: p2pmpi.job.Join
-	(*Agree)(nil),       // 7: p2pmpi.job.Agree
-	(*Introduce)(nil),   // 8: p2pmpi.job.Introduce
-	(*Member)(nil),      // 9: p2pmpi.job.Member
-	(*Begin)(nil),       // 10: p2pmpi.job.Begin
-	(*Place)(nil),       // 11: p2pmpi.job.Place
-	(*View)(nil),        // 12: p2pmpi.job.View
-	(*Emitted)(nil),     // 13: p2pmpi.job.Emitted
-	(*Collect)(nil),     // 14: p2pmpi.job.Collect
-	(*Stop)(nil),        // 15: p2pmpi.job.Stop
-	(*FromPeer)(nil),    // 16: p2pmpi.job.FromPeer
-	(*Staging)(nil),     // 17: p2pmpi.job.Staging
-	(*Prepared)(nil),    // 18: p2pmpi.job.Prepared
-	(*Started)(nil),     // 19: p2pmpi.job.Started
-	(*Distance)(nil),    // 20: p2pmpi.job.Distance
-	(*Initialized)(nil), // 21: p2pmpi.job.Initialized
-	(*Paths)(nil),       // 22: p2pmpi.job.Paths
-	(*Path)(nil),        // 23: p2pmpi.job.Path
-	(*Finalized)(nil),   // 24: p2pmpi.job.Finalized
-	(*Ahead)(nil),       // 25: p2pmpi.job.Ahead
-	(*Healed)(nil),      // 26: p2pmpi.job.Healed
-	(*Unkept)(nil),      // 27: p2pmpi.job.Unkept
-	(*Output)(nil),      // 28: p2pmpi.job.Output
-	(*Exited)(nil),      // 29: p2pmpi.job.Exited
-	(*Aborted)(nil),     // 30: p2pmpi.job.Aborted
-	(*Diverged)(nil),    // 31: p2pmpi.job.Diverged
-	(*Account)(nil),     // 32: p2pmpi.job.Account
-	(*Sum)(nil),         // 33: p2pmpi.job.Sum
-	(*Suspect)(nil),     // 34: p2pmpi.job.Suspect
-	(*Collected)(nil),   // 35: p2pmpi.job.Collected
-	(*Stopped)(nil),     // 36: p2pmpi.job.Stopped
-	(*Outside)(nil),     // 37: p2pmpi.job.Outside
-	(*Resumed)(nil),     // 38: p2pmpi.job.Resumed
+	(*Fellow)(nil),      // 3: p2pmpi.job.Fellow
+	(*Start)(nil),       // 4: p2pmpi.job.Start
+	(*Resume)(nil),      // 5: p2pmpi.job.Resume
+	(*Change)(nil),      // 6: p2pmpi.job.Change
+	(*Join)(nil),        // 7: p2pmpi.job.Join
+	(*Agree)(nil),       // 8: p2pmpi.job.Agree
+	(*Introduce)(nil),   // 9: p2pmpi.job.Introduce
+	(*Member)(nil),      // 10: p2pmpi.job.Member
+	(*Begin)(nil),       // 11: p2pmpi.job.Begin
+	(*Place)(nil),       // 12: p2pmpi.job.Place
+	(*View)(nil),        // 13: p2pmpi.job.View
+	(*Emitted)(nil),     // 14: p2pmpi.job.Emitted
+	(*Collect)(nil),     // 15: p2pmpi.job.Collect
+	(*Stop)(nil),        // 16: p2pmpi.job.Stop
+	(*FromPeer)(nil),    // 17: p2pmpi.job.FromPeer
+	(*Staging)(nil),     // 18: p2pmpi.job.Staging
+	(*Prepared)(nil),    // 19: p2pmpi.job.Prepared
+	(*Started)(nil),     // 20: p2pmpi.job.Started
+	(*Distance)(nil),    // 21: p2pmpi.job.Distance
+	(*Initialized)(nil), // 22: p2pmpi.job.Initialized
+	(*Paths)(nil),       // 23: p2pmpi.job.Paths
+	(*Path)(nil),        // 24: p2pmpi.job.Path
+	(*Finalized)(nil),   // 25: p2pmpi.job.Finalized
+	(*Ahead)(nil),       // 26: p2pmpi.job.Ahead
+	(*Healed)(nil),      // 27: p2pmpi.job.Healed
+	(*Unkept)(nil),      // 28: p2pmpi.job.Unkept
+	(*Output)(nil),      // 29: p2pmpi.job.Output
+	(*Exited)(nil),      // 30: p2pmpi.job.Exited
+	(*Aborted)(nil),     // 31: p2pmpi.job.Aborted
+	(*Diverged)(nil),    // 32: p2pmpi.job.Diverged
+	(*Account)(nil),     // 33: p2pmpi.job.Account
+	(*Sum)(nil),         // 34: p2pmpi.job.Sum
+	(*Suspect)(nil),     // 35: p2pmpi.job.Suspect
+	(*Collected)(nil),   // 36: p2pmpi.job.Collected
+	(*Stopped)(nil),     // 37: p2pmpi.job.Stopped
+	(*Outside)(nil),     // 38: p2pmpi.job.Outside
+	(*Resumed)(nil),     // 39: p2pmpi.job.Resumed
 }
 var file_job_proto_depIdxs = []int32{
 	2,  // 0: p2pmpi.job.ToPeer.prepare:type_name -> p2pmpi.job.Prepare
-	3,  // 1: p2pmpi.job.ToPeer.start:type_name -> p2pmpi.job.Start
-	10, // 2: p2pmpi.job.ToPeer.begin:type_name -> p2pmpi.job.Begin
-	12, // 3: p2pmpi.job.ToPeer.view:type_name -> p2pmpi.job.View
-	13, // 4: p2pmpi.job.ToPeer.emitted:type_name -> p2pmpi.job.Emitted
-	14, // 5: p2pmpi.job.ToPeer.collect:type_name -> p2pmpi.job.Collect
-	15, // 6: p2pmpi.job.ToPeer.stop:type_name -> p2pmpi.job.Stop
-	6,  // 7: p2pmpi.job.ToPeer.join:type_name -> p2pmpi.job.Join
-	9,  // 8: p2pmpi.job.ToPeer.joined:type_name -> p2pmpi.job.Member
-	4,  // 9: p2pmpi.job.ToPeer.resume:type_name -> p2pmpi.job.Resume
-	5,  // 10: p2pmpi.job.ToPeer.propose:type_name -> p2pmpi.job.Change
-	7,  // 11: p2pmpi.job.ToPeer.agree:type_name -> p2pmpi.job.Agree
-	8,  // 12: p2pmpi.job.ToPeer.introduce:type_name -> p2pmpi.job.Introduce
+	4,  // 1: p2pmpi.job.ToPeer.start:type_name -> p2pmpi.job.Start
+	11, // 2: p2pmpi.job.ToPeer.begin:type_name -> p2pmpi.job.Begin
+	13, // 3: p2pmpi.job.ToPeer.view:type_name -> p2pmpi.job.View
+	14, // 4: p2pmpi.job.ToPeer.emitted:type_name -> p2pmpi.job.Emitted
+	15, // 5: p2pmpi.job.ToPeer.collect:type_name -> p2pmpi.job.Collect
+	16, // 6: p2pmpi.job.ToPeer.stop:type_name -> p2pmpi.job.Stop
+	7,  // 7: p2pmpi.job.ToPeer.join:type_name -> p2pmpi.job.Join
+	10, // 8: p2pmpi.job.ToPeer.joined:type_name -> p2pmpi.job.Member
+	5,  // 9: p2pmpi.job.ToPeer.resume:type_name -> p2pmpi.job.Resume
+	6,  // 10: p2pmpi.job.ToPeer.propose:type_name -> p2pmpi.job.Change
+	8,  // 11: p2pmpi.job.ToPeer.agree:type_name -> p2pmpi.job.Agree
+	9,  // 12: p2pmpi.job.ToPeer.introduce:type_name -> p2pmpi.job.Introduce
 	0,  // 13: p2pmpi.job.Prepare.processes:type_name -> p2pmpi.job.Process
-	9,  // 14: p2pmpi.job.Start.members:type_name -> p2pmpi.job.Member
-	12, // 15: p2pmpi.job.Start.view:type_name -> p2pmpi.job.View
-	0,  // 16: p2pmpi.job.Change.process:type_name -> p2pmpi.job.Process
-	9,  // 17: p2pmpi.job.Introduce.member:type_name -> p2pmpi.job.Member
-	0,  // 18: p2pmpi.job.Member.process:type_name -> p2pmpi.job.Process
-	11, // 19: p2pmpi.job.Begin.places:type_name -> p2pmpi.job.Place
-	0,  // 20: p2pmpi.job.Collect.process:type_name -> p2pmpi.job.Process
-	17, // 21: p2pmpi.job.FromPeer.staging:type_name -> p2pmpi.job.Staging
-	18, // 22: p2pmpi.job.FromPeer.prepared:type_name -> p2pmpi.job.Prepared
-	21, // 23: p2pmpi.job.FromPeer.initialized:type_name -> p2pmpi.job.Initialized
-	28, // 24: p2pmpi.job.FromPeer.output:type_name -> p2pmpi.job.Output
-	29, // 25: p2pmpi.job.FromPeer.exited:type_name -> p2pmpi.job.Exited
-	30, // 26: p2pmpi.job.FromPeer.aborted:type_name -> p2pmpi.job.Aborted
-	34, // 27: p2pmpi.job.FromPeer.suspect:type_name -> p2pmpi.job.Suspect
-	35, // 28: p2pmpi.job.FromPeer.collected:type_name -> p2pmpi.job.Collected
-	36, // 29: p2pmpi.job.FromPeer.stopped:type_name -> p2pmpi.job.Stopped
-	24, // 30: p2pmpi.job.FromPeer.finalized:type_name -> p2pmpi.job.Finalized
-	19, // 31: p2pmpi.job.FromPeer.started:type_name -> p2pmpi.job.Started
-	22, // 32: p2pmpi.job.FromPeer.paths:type_name -> p2pmpi.job.Paths
-	31, // 33: p2pmpi.job.FromPeer.diverged:type_name -> p2pmpi.job.Diverged
-	26, // 34: p2pmpi.job.FromPeer.healed:type_name -> p2pmpi.job.Healed
-	25, // 35: p2pmpi.job.FromPeer.ahead:type_name -> p2pmpi.job.Ahead
-	27, // 36: p2pmpi.job.FromPeer.unkept:type_name -> p2pmpi.job.Unkept
-	32, // 37: p2pmpi.job.FromPeer.account:type_name -> p2pmpi.job.Account
-	38, // 38: p2pmpi.job.FromPeer.resumed:type_name -> p2pmpi.job.Resumed
-	5,  // 39: p2pmpi.job.FromPeer.agreed:type_name -> p2pmpi.job.Change
-	37, // 40: p2pmpi.job.FromPeer.outside:type_name -> p2pmpi.job.Outside
-	20, // 41: p2pmpi.job.Started.distances:type_name -> p2pmpi.job.Distance
-	0,  // 42: p2pmpi.job.Initialized.process:type_name -> p2pmpi.job.Process
-	23, // 43: p2pmpi.job.Paths.paths:type_name -> p2pmpi.job.Path
-	0,  // 44: p2pmpi.job.Finalized.process:type_name -> p2pmpi.job.Process
-	0,  // 45: p2pmpi.job.Ahead.process:type_name -> p2pmpi.job.Process
-	0,  // 46: p2pmpi.job.Healed.process:type_name -> p2pmpi.job.Process
-	0,  // 47: p2pmpi.job.Unkept.process:type_name -> p2pmpi.job.Process
-	0,  // 48: p2pmpi.job.Output.process:type_name -> p2pmpi.job.Process
-	0,  // 49: p2pmpi.job.Exited.process:type_name -> p2pmpi.job.Process
-	0,  // 50: p2pmpi.job.Aborted.process:type_name -> p2pmpi.job.Process
-	0,  // 51: p2pmpi.job.Diverged.process:type_name -> p2pmpi.job.Process
-	0,  // 52: p2pmpi.job.Diverged.receiver:type_name -> p2pmpi.job.Process
-	0,  // 53: p2pmpi.job.Account.process:type_name -> p2pmpi.job.Process
-	33, // 54: p2pmpi.job.Account.sums:type_name -> p2pmpi.job.Sum
-	0,  // 55: p2pmpi.job.Collected.process:type_name -> p2pmpi.job.Process
-	56, // [56:56] is the sub-list for method output_type
-	56, // [56:56] is the sub-list for method input_type
-	56, // [56:56] is the sub-list for extension type_name
-	56, // [56:56] is the sub-list for extension extendee
-	0,  // [0:56] is the sub-list for field type_name
+	3,  // 14: p2pmpi.job.Prepare.fellows:type_name -> p2pmpi.job.Fellow
+	10, // 15: p2pmpi.job.Start.members:type_name -> p2pmpi.job.Member
+	13, // 16: p2pmpi.job.Start.view:type_name -> p2pmpi.job.View
+	0,  // 17: p2pmpi.job.Change.process:type_name -> p2pmpi.job.Process
+	10, // 18: p2pmpi.job.Introduce.member:type_name -> p2pmpi.job.Member
+	0,  // 19: p2pmpi.job.Member.process:type_name -> p2pmpi.job.Process
+	12, // 20: p2pmpi.job.Begin.places:type_name -> p2pmpi.job.Place
+	0,  // 21: p2pmpi.job.Collect.process:type_name -> p2pmpi.job.Process
+	18, // 22: p2pmpi.job.FromPeer.staging:type_name -> p2pmpi.job.Staging
+	19, // 23: p2pmpi.job.FromPeer.prepared:type_name -> p2pmpi.job.Prepared
+	22, // 24: p2pmpi.job.FromPeer.initialized:type_name -> p2pmpi.job.Initialized
+	29, // 25: p2pmpi.job.FromPeer.output:type_name -> p2pmpi.job.Output
+	30, // 26: p2pmpi.job.FromPeer.exited:type_name -> p2pmpi.job.Exited
+	31, // 27: p2pmpi.job.FromPeer.aborted:type_name -> p2pmpi.job.Aborted
+	35, // 28: p2pmpi.job.FromPeer.suspect:type_name -> p2pmpi.job.Suspect
+	36, // 29: p2pmpi.job.FromPeer.collected:type_name -> p2pmpi.job.Collected
+	37, // 30: p2pmpi.job.FromPeer.stopped:type_name -> p2pmpi.job.Stopped
+	25, // 31: p2pmpi.job.FromPeer.finalized:type_name -> p2pmpi.job.Finalized
+	20, // 32: p2pmpi.job.FromPeer.started:type_name -> p2pmpi.job.Started
+	23, // 33: p2pmpi.job.FromPeer.paths:type_name -> p2pmpi.job.Paths
+	32, // 34: p2pmpi.job.FromPeer.diverged:type_name -> p2pmpi.job.Diverged
+	27, // 35: p2pmpi.job.FromPeer.healed:type_name -> p2pmpi.job.Healed
+	26, // 36: p2pmpi.job.FromPeer.ahead:type_name -> p2pmpi.job.Ahead
+	28, // 37: p2pmpi.job.FromPeer.unkept:type_name -> p2pmpi.job.Unkept
+	33, // 38: p2pmpi.job.FromPeer.account:type_name -> p2pmpi.job.Account
+	39, // 39: p2pmpi.job.FromPeer.resumed:type_name -> p2pmpi.job.Resumed
+	6,  // 40: p2pmpi.job.FromPeer.agreed:type_name -> p2pmpi.job.Change
+	38, // 41: p2pmpi.job.FromPeer.outside:type_name -> p2pmpi.job.Outside
+	21, // 42: p2pmpi.job.Started.distances:type_name -> p2pmpi.job.Distance
+	0,  // 43: p2pmpi.job.Initialized.process:type_name -> p2pmpi.job.Process
+	24, // 44: p2pmpi.job.Paths.paths:type_name -> p2pmpi.job.Path
+	0,  // 45: p2pmpi.job.Finalized.process:type_name -> p2pmpi.job.Process
+	0,  // 46: p2pmpi.job.Ahead.process:type_name -> p2pmpi.job.Process
+	0,  // 47: p2pmpi.job.Healed.process:type_name -> p2pmpi.job.Process
+	0,  // 48: p2pmpi.job.Unkept.process:type_name -> p2pmpi.job.Process
+	0,  // 49: p2pmpi.job.Output.process:type_name -> p2pmpi.job.Process
+	0,  // 50: p2pmpi.job.Exited.process:type_name -> p2pmpi.job.Process
+	0,  // 51: p2pmpi.job.Aborted.process:type_name -> p2pmpi.job.Process
+	0,  // 52: p2pmpi.job.Diverged.process:type_name -> p2pmpi.job.Process
+	0,  // 53: p2pmpi.job.Diverged.receiver:type_name -> p2pmpi.job.Process
+	0,  // 54: p2pmpi.job.Account.process:type_name -> p2pmpi.job.Process
+	34, // 55: p2pmpi.job.Account.sums:type_name -> p2pmpi.job.Sum
+	0,  // 56: p2pmpi.job.Collected.process:type_name -> p2pmpi.job.Process
+	57, // [57:57] is the sub-list for method output_type
+	57, // [57:57] is the sub-list for method input_type
+	57, // [57:57] is the sub-list for extension type_name
+	57, // [57:57] is the sub-list for extension extendee
+	0,  // [0:57] is the sub-list for field type_name
 }
 
 func init() { file_job_proto_init() }
@@ -3345,7 +3414,7 @@ func file_job_proto_init() {
 		(*ToPeer_Agree)(nil),
 		(*ToPeer_Introduce)(nil),
 	}
-	file_job_proto_msgTypes[16].OneofWrappers = []any{
+	file_job_proto_msgTypes[17].OneofWrappers = []any{
 		(*FromPeer_Staging)(nil),
 		(*FromPeer_Prepared)(nil),
 		(*FromPeer_Initialized)(nil),
@@ -3373,7 +3442,7 @@ func file_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_proto_rawDesc), len(file_job_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   39,
+			NumMessages:   40,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -1,0 +1,61 @@
+package filetransfer
+
+import (
+	"slices"
+	"sync"
+	"time"
+)
+
+// maxBooks bounds the lists of which one serving keeps a book.
+const maxBooks = 16
+
+// A book runs a ledger for the links of a list.
+type book struct {
+	mu     sync.Mutex
+	ledger *ledger
+	begun  time.Time
+}
+
+// ask returns nil if the unit is fresh, and books it for the link; if not, the
+// units that are not.
+func (b *book) ask(unit int, link uint64, units int) (taken bitset) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	now := time.Since(b.begun)
+	if b.ledger.grant(unit, link, now) {
+		return nil
+	}
+	return b.ledger.taken(units, now)
+}
+
+// note has the ledger take note of something, now.
+func (b *book) note(what func(l *ledger, now time.Duration)) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	what(b.ledger, time.Since(b.begun))
+}
+
+// admit finds what the remote of sd may ask for.
+func (s *Service) admit(sd *sender) (ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if sw := s.swarms[sd.job]; sw != nil && slices.Contains(sw.fellows, sd.remote) {
+		sd.swarm, ok = sw, true
+	}
+	for _, sv := range s.servings[sd.job] {
+		if _, allowed := sv.allowed[sd.remote]; !allowed {
+			continue
+		}
+		ok = true
+		if sv.books[sd.list] == nil && len(sv.books) < maxBooks {
+			sv.books[sd.list] = &book{ledger: newLedger(), begun: time.Now()}
+		}
+		sd.book = sv.books[sd.list]
+	}
+	s.lastLink++
+	sd.number = s.lastLink
+	return ok
+}

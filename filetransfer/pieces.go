@@ -1,0 +1,131 @@
+package filetransfer
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding"
+	"encoding/binary"
+	"fmt"
+	"hash"
+	"io"
+)
+
+// PieceBytes is how much of a content is verified, and passed on to others, at
+// once. It is a multiple of SHA-256's block of 64 bytes.
+const PieceBytes = 1 << 20
+
+// chainBytes is the size of SHA-256's chaining value.
+const chainBytes = sha256.Size
+
+// Pieces lets each piece of a content be verified by itself. SHA-256 carries 32
+// bytes from block to block, its chaining value (FIPS 180-4, 6.2.2); Pieces has
+// that value at the end of every piece but the last, in order:
+//
+//	start --piece 0--> value 0 --piece 1--> value 1 ... --last piece--> digest
+//
+// Piece i is right if hashing goes from value i-1 to value i with it. If all are,
+// the content has its digest, so that need not be computed a second time, and
+// Pieces that somebody has made up never lead to a wrong content. A content of
+// one piece has none.
+type Pieces []byte
+
+// pieces is how many pieces a content of size bytes has; an empty one has one.
+func pieces(size int64) int { return int(max(1, (size+PieceBytes-1)/PieceBytes)) }
+
+// fits reports whether p can belong to a content of size bytes.
+func (p Pieces) fits(size int64) bool { return len(p) == (pieces(size)-1)*chainBytes }
+
+// pieceBytes is the size of piece i of a content of size bytes.
+func pieceBytes(size int64, i int) int {
+	return int(min(PieceBytes, size-int64(i)*PieceBytes))
+}
+
+// verify reports whether b is piece i of w.
+func (w Want) verify(i int, b []byte) bool {
+	if len(b) != pieceBytes(w.Size, i) {
+		return false
+	}
+	h := sha256.New()
+	if i > 0 {
+		h = resume(w.Pieces[(i-1)*chainBytes:i*chainBytes], int64(i)*PieceBytes)
+	}
+	h.Write(b)
+	if i == pieces(w.Size)-1 {
+		return Digest(h.Sum(nil)) == w.Digest
+	}
+	return bytes.Equal(chainingValue(h), w.Pieces[i*chainBytes:(i+1)*chainBytes])
+}
+
+// A pieceHasher computes the digest and the Pieces of what is written to it.
+type pieceHasher struct {
+	hash   hash.Hash
+	size   int64
+	pieces Pieces
+}
+
+func newPieceHasher() *pieceHasher { return &pieceHasher{hash: sha256.New()} }
+
+func (p *pieceHasher) Write(b []byte) (int, error) {
+	n := len(b)
+	for len(b) > 0 {
+		if p.size > 0 && p.size%PieceBytes == 0 { // another piece begins
+			p.pieces = append(p.pieces, chainingValue(p.hash)...)
+		}
+		part := b[:min(int64(len(b)), PieceBytes-p.size%PieceBytes)]
+		p.hash.Write(part)
+		p.size += int64(len(part))
+		b = b[len(part):]
+	}
+	return n, nil
+}
+
+// want returns the content that was written.
+func (p *pieceHasher) want() Want {
+	return Want{Digest: Digest(p.hash.Sum(nil)), Size: p.size, Pieces: p.pieces}
+}
+
+// WantOf returns b as a content that can be fetched.
+func WantOf(b []byte) Want {
+	p := newPieceHasher()
+	p.Write(b) // never fails
+	return p.want()
+}
+
+// readWant hashes r to its end.
+func readWant(ctx context.Context, r io.Reader) (Want, error) {
+	p := newPieceHasher()
+	_, err := io.Copy(p, contextReader{ctx, r})
+	return p.want(), err
+}
+
+// The state of crypto/sha256 as its MarshalBinary writes it: these bytes, the
+// chaining value, a block that is not full yet, and how much has been hashed.
+const (
+	stateMagic = "sha\x03"
+	stateBytes = len(stateMagic) + chainBytes + sha256.BlockSize + 8
+)
+
+// chainingValue returns the chaining value of h, at the end of a block.
+func chainingValue(h hash.Hash) []byte {
+	state, err := h.(encoding.BinaryMarshaler).MarshalBinary()
+	if err != nil || len(state) != stateBytes {
+		panic(fmt.Sprintf("state of SHA-256 in %d bytes: %v", len(state), err)) // of another Go
+	}
+	return state[len(stateMagic) : len(stateMagic)+chainBytes]
+}
+
+// resume returns a SHA-256 that has hashed done bytes, whole blocks, and has
+// come to the chaining value.
+func resume(value []byte, done int64) hash.Hash {
+	state := make([]byte, 0, stateBytes)
+	state = append(state, stateMagic...)
+	state = append(state, value...)
+	state = append(state, make([]byte, sha256.BlockSize)...)
+	state = binary.BigEndian.AppendUint64(state, uint64(done))
+	h := sha256.New()
+	if err := h.(encoding.BinaryUnmarshaler).UnmarshalBinary(state); err != nil {
+		panic(fmt.Sprintf("state of SHA-256: %v", err)) // of another Go
+	}
+	return h
+}

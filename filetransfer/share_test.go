@@ -1,0 +1,254 @@
+package filetransfer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/peerstore"
+	"github.com/rs/zerolog"
+)
+
+// A crowd is a submitter and peers that share what they fetch.
+type crowd struct {
+	submitter *Service
+	peers     []*Service
+	ids       []p2ppeer.ID
+}
+
+func newCrowd(t testing.TB, n int) *crowd {
+	t.Helper()
+	c := &crowd{submitter: newService(t, 1<<30)}
+	for range n {
+		p := newService(t, 1<<30)
+		p.backoff = 20 * time.Millisecond
+		c.peers = append(c.peers, p)
+		c.ids = append(c.ids, p.host.ID())
+	}
+	for i, p := range c.peers {
+		for _, o := range append(c.peers, c.submitter) {
+			p.host.Peerstore().AddAddrs(o.host.ID(), o.host.Addrs(), peerstore.PermanentAddrTTL)
+		}
+		var fellows []p2ppeer.ID
+		for _, j := range Neighbours(i, n) {
+			fellows = append(fellows, c.ids[j])
+		}
+		t.Cleanup(p.Share(job, fellows))
+	}
+	return c
+}
+
+// fetch has all peers fetch the list.
+func (c *crowd) fetch(t testing.TB, list []Want) {
+	t.Helper()
+	var wg sync.WaitGroup
+	for i, p := range c.peers {
+		wg.Go(func() {
+			if err := p.Fetch(t.Context(), c.submitter.host.ID(), job, list, nil); err != nil {
+				t.Errorf("peer %d: %v", i, err)
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// copies is how often the submitter has sent the list.
+func (c *crowd) copies(list []Want) float64 {
+	var size int64
+	for _, w := range list {
+		size += w.Size
+	}
+	return float64(c.submitter.Stats().BytesSent) / float64(size)
+}
+
+// offerTree serves a large file and many small ones to all.
+func (c *crowd) offerTree(t testing.TB, large int) (m Manifest, files []Source) {
+	t.Helper()
+	dir := t.TempDir()
+	writeFile(t, dir+"/large", content(1, large))
+	files = append(tree(t, dir, 500), Source{Path: "large", From: dir + "/large"})
+	m, err := Build(t.Context(), files)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.submitter.Serve(job, c.ids, Locate(m, files)))
+	return m, files
+}
+
+func TestSubmitterSendsEverythingAboutOnce(t *testing.T) {
+	c := newCrowd(t, 6)
+	m, files := c.offerTree(t, 12*PieceBytes+5)
+	c.fetch(t, m.Wants())
+	for _, p := range c.peers {
+		for _, f := range files {
+			if f.Path == "large" {
+				wantFile(t, p.store.Path(m[len(m)-1].Digest), content(1, 12*PieceBytes+5))
+			}
+		}
+		for _, w := range m.Wants() {
+			if !p.store.Has(w.Digest) {
+				t.Fatalf("%s is not there", w)
+			}
+		}
+		wantBytes(t, p.store)
+	}
+	got := c.copies(m.Wants())
+	t.Logf("the submitter has sent %.2f copies to %d peers", got, len(c.peers))
+	if got > 1.6 {
+		t.Errorf("the submitter has sent %.2f copies, at most 1.6 are asked", got)
+	}
+}
+
+// What a peer has from earlier need not come from the submitter.
+func TestPeersWithContentsInTheirCacheServeThem(t *testing.T) {
+	c := newCrowd(t, 4)
+	b := content(1, 5*PieceBytes)
+	put(t, c.peers[2].store, "earlier job", b)
+	w := WantOf(b)
+	path := t.TempDir() + "/f"
+	writeFile(t, path, b)
+	defer c.submitter.Serve(job, c.ids, map[Digest]string{w.Digest: path})()
+	c.fetchOne(t, 2, []Want{w})
+	if got := c.submitter.Stats().BytesSent; got != 0 {
+		t.Fatalf("the submitter has sent %d bytes of what was there", got)
+	}
+	c.fetch(t, []Want{w})
+	if c.peers[2].Stats().BytesSent == 0 || c.copies([]Want{w}) > 1.6 {
+		t.Errorf("the submitter has sent %.2f copies, the peer that had it %d bytes", c.copies([]Want{w}), c.peers[2].Stats().BytesSent)
+	}
+}
+
+// T1: a fellow that sends wrong bytes is named in the log and not asked again, and
+// everything comes from others.
+func TestT1LyingFellowIsNamedAndLeftOut(t *testing.T) {
+	c := newCrowd(t, 3)
+	m, _ := c.offerTree(t, 6*PieceBytes)
+	liar := c.peers[0]
+	c.fetchOne(t, 0, m.Wants())
+	large := m[len(m)-1]
+	forged := bytes.Repeat([]byte{7}, int(large.Size))
+	writeFile(t, liar.store.Path(large.Digest), forged)
+
+	var log syncBuffer
+	honest := c.peers[1]
+	honest.log = zerolog.New(&log)
+	// It waits until the liar's lies are all that it is offered.
+	slow := make(chan struct{})
+	honest.open = func(ctx context.Context, to p2ppeer.ID) (link, error) {
+		if to == c.submitter.host.ID() {
+			select {
+			case <-slow:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		return honest.openStream(ctx, to)
+	}
+	done := make(chan error, 1)
+	go func() { done <- honest.Fetch(t.Context(), c.submitter.host.ID(), job, m.Wants(), nil) }()
+	for !strings.Contains(log.String(), liar.host.ID().String()) {
+		select {
+		case err := <-done:
+			t.Fatalf("fetch ended with %v, and the log has no word of %s: %s", err, liar.host.ID(), log.String())
+		case <-time.After(time.Millisecond):
+		}
+	}
+	close(slow)
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	wantFile(t, honest.store.Path(large.Digest), content(1, 6*PieceBytes))
+	if got := log.String(); !strings.Contains(got, `"warn"`) || !strings.Contains(got, large.Digest.String()) {
+		t.Errorf("the log says %s", got)
+	}
+	if got := honest.Stats().BytesReceived - sizeOf(m); got > (fellowWindow+1)*PieceBytes {
+		t.Errorf("lies cost %d bytes", got)
+	}
+}
+
+func sizeOf(m Manifest) (size int64) {
+	for _, w := range m.Wants() {
+		size += w.Size
+	}
+	return size
+}
+
+func (c *crowd) fetchOne(t testing.TB, i int, list []Want) {
+	t.Helper()
+	if err := c.peers[i].Fetch(t.Context(), c.submitter.host.ID(), job, list, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Nothing else than the job's own contents is shown to fellows, and nothing to
+// others.
+func TestFellowsGetOnlyWhatIsShared(t *testing.T) {
+	c := newCrowd(t, 3)
+	m, _ := c.offerTree(t, 2*PieceBytes)
+	secret := content(9, 1000)
+	d := put(t, c.peers[0].store, "another job", secret)
+	c.fetchOne(t, 0, m.Wants())
+	id, units := listID(m.Wants()), len(unitsOf(m.Wants()))
+	stranger := newService(t, 1<<20)
+	stranger.host.Peerstore().AddAddrs(c.ids[0], c.peers[0].host.Addrs(), peerstore.PermanentAddrTTL)
+	tests := map[string]struct {
+		from *Service
+		item pieceID
+		unit int
+		ok   bool
+	}{
+		"a fellow":                     {c.peers[1], pieceID{m[len(m)-1].Digest, 1}, units - 1, true},
+		"a fellow, another unit":       {c.peers[1], pieceID{m[len(m)-1].Digest, 1}, 0, false},
+		"a fellow, another piece":      {c.peers[1], pieceID{m[len(m)-1].Digest, 0}, units - 1, false},
+		"a fellow, another job's file": {c.peers[1], pieceID{d, 0}, 0, false},
+		"a stranger":                   {stranger, pieceID{m[0].Digest, 0}, 0, false},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			l, err := tt.from.openStream(t.Context(), c.ids[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer l.Reset()
+			ask := pbWriter(encodeOpen(opening{job: job, list: id, units: units}),
+				encodeRequest(request{unit: tt.unit, items: []pieceID{tt.item}}))
+			if err := ask(l); err != nil {
+				t.Fatal(err)
+			}
+			r := newAnswerReader(l, units)
+			for {
+				a, err := r.next()
+				if a.have != nil {
+					continue
+				}
+				if refused := errors.As(err, new(refusedError)); refused == tt.ok || !refused && err != nil {
+					t.Errorf("got %+v, %v; want it sent: %v", a, err, tt.ok)
+				}
+				return
+			}
+		})
+	}
+}
+
+// A syncBuffer is a log that is read while it is written.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(b []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(b)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}

@@ -1,0 +1,261 @@
+package filetransfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-msgio/pbio"
+
+	"github.com/p2pmpi/p2pmpi/filetransfer/internal/pb"
+)
+
+// A stream is a transfer's way to one source.
+type stream struct {
+	t    *transfer
+	id   int // of the source in the plan
+	peer p2ppeer.ID
+
+	link    link
+	answers *answerReader
+	out     chan *pb.Ask // to the writer: has room for all that can be under way
+
+	// Guarded by t.mu.
+	asked []asked // not answered in full, oldest first
+	part  int     // how many contents of the oldest have come
+	units int     // that have come
+}
+
+// An asked is a request that has been made.
+type asked struct {
+	fresh    bool
+	contents []int // of the list
+}
+
+// buffers are of a piece each.
+var buffers = sync.Pool{New: func() any { b := make([]byte, PieceBytes); return &b }}
+
+// A wrongError says that a source sends what it should not.
+type wrongError struct{ error }
+
+func (e wrongError) Unwrap() error { return e.error }
+
+func wrong(format string, args ...any) error { return wrongError{fmt.Errorf(format, args...)} }
+
+// run carries out what the plan asks of the source, as far as that leads.
+func (st *stream) run(ctx context.Context) error {
+	l, err := st.t.svc.open(ctx, st.peer)
+	if err != nil {
+		return brokenError{err}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer context.AfterFunc(ctx, func() { _ = l.Reset() })()
+	st.link, st.answers = l, newAnswerReader(st, len(st.t.units))
+	st.out = make(chan *pb.Ask, 4*maxAhead)
+	var writing sync.WaitGroup
+	writing.Go(func() { st.write(ctx) }) // ends with ctx
+	st.join()
+	err = st.read()
+	st.leave()
+	if err == nil {
+		_ = l.Close() // everything is here; how the stream ends does not matter any more
+	} else {
+		_ = l.Reset() // err is the one to report
+	}
+	cancel()
+	writing.Wait()
+	return err
+}
+
+func (st *stream) join() {
+	t := st.t
+	st.out <- encodeOpen(opening{job: t.job, list: t.id, units: len(t.units)})
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.plan.joined(st.id, t.now())
+	t.streams[st.id] = st
+	t.ask(st)
+}
+
+func (st *stream) leave() {
+	t := st.t
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.streams, st.id)
+	t.plan.parted(st.id)
+	t.askAll()
+}
+
+// write sends what is asked for, until ctx ends.
+func (st *stream) write(ctx context.Context) {
+	w := pbio.NewDelimitedWriter(timedWriter{link: st.link, stall: st.t.svc.stall})
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case m := <-st.out:
+			if w.WriteMsg(m) != nil {
+				_ = st.link.Reset() // the reader sees it
+				return
+			}
+		}
+	}
+}
+
+// say hands the writer a message. Called with t.mu held.
+func (st *stream) say(m *pb.Ask) {
+	select {
+	case st.out <- m:
+	default: // nothing is read at the other end
+		_ = st.link.Reset()
+	}
+}
+
+// request asks for a unit. Called with t.mu held.
+func (st *stream) request(unit, piece int, fresh bool, contents []int) {
+	r := request{unit: unit, fresh: fresh, items: make([]pieceID, len(contents))}
+	for i, c := range contents {
+		r.items[i] = pieceID{digest: st.t.list[c].Digest, piece: piece}
+	}
+	st.asked = append(st.asked, asked{fresh: fresh, contents: contents})
+	st.say(encodeRequest(r))
+	_ = st.link.SetReadDeadline(time.Now().Add(st.t.svc.stall)) // a broken link fails the read
+}
+
+// Read reads from the link. It waits for as long as a stall if something was
+// asked for, and else until the source has more.
+func (st *stream) Read(b []byte) (int, error) {
+	t := st.t
+	t.mu.Lock()
+	var until time.Time
+	if len(st.asked) > 0 {
+		until = time.Now().Add(t.svc.stall)
+	}
+	err := st.link.SetReadDeadline(until)
+	t.mu.Unlock()
+	if err != nil {
+		return 0, err
+	}
+	n, err := st.link.Read(b)
+	if n > 0 {
+		t.mu.Lock()
+		t.plan.sending(st.id, t.now())
+		t.mu.Unlock()
+	}
+	return n, err
+}
+
+// read takes what the source says, until everything is here.
+func (st *stream) read() error {
+	for !st.t.complete() {
+		a, err := st.answers.next()
+		switch {
+		case errors.As(err, new(refusedError)):
+			return st.refused(err)
+		case err != nil:
+			return brokenError{err}
+		case a.have != nil:
+			err = st.has(a)
+		case a.taken != nil:
+			err = st.taken(a.taken)
+		default:
+			err = st.take(a.size)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// refused takes a refusal, which is final from the origin. A fellow may not have
+// begun, or may have ended, its own part of the job.
+func (st *stream) refused(err error) error {
+	if st.id != origin {
+		return brokenError{err}
+	}
+	st.t.mu.Lock()
+	defer st.t.mu.Unlock()
+	if len(st.asked) > 0 {
+		err = fmt.Errorf("%s: %w", st.t.list[st.asked[0].contents[st.part]], err)
+	}
+	return err
+}
+
+func (st *stream) has(a answer) error {
+	if st.id == origin {
+		return wrong("the peer breaks the protocol: it says what it has")
+	}
+	st.t.mu.Lock()
+	defer st.t.mu.Unlock()
+	st.t.plan.has(st.id, a.have, a.more)
+	st.t.ask(st)
+	return nil
+}
+
+func (st *stream) taken(units bitset) error {
+	st.t.mu.Lock()
+	defer st.t.mu.Unlock()
+	if st.id != origin || len(st.asked) == 0 || !st.asked[0].fresh || st.part > 0 {
+		return wrong("the peer breaks the protocol: nothing fresh was asked for")
+	}
+	st.asked = st.asked[1:]
+	st.t.plan.declined(units)
+	st.t.ask(st)
+	return nil
+}
+
+// take takes the next part of the oldest request.
+func (st *stream) take(size int) error {
+	t := st.t
+	t.mu.Lock()
+	u, _, ok := t.plan.front(st.id)
+	if !ok {
+		t.mu.Unlock()
+		return wrong("the peer breaks the protocol: it sends %d bytes that were not asked for", size)
+	}
+	c, piece := st.asked[0].contents[st.part], t.units[u].piece
+	t.mu.Unlock()
+	w := t.list[c]
+	if size != pieceBytes(w.Size, piece) {
+		return wrong("%s: %d bytes came as piece %d of its %d bytes", w, size, piece, w.Size)
+	}
+	buf := buffers.Get().(*[]byte)
+	defer buffers.Put(buf)
+	b := (*buf)[:size]
+	if err := st.answers.bytes(b); err != nil {
+		return brokenError{fmt.Errorf("%s at piece %d: %w", w, piece, err)}
+	}
+	t.svc.bytesReceived.Add(int64(size))
+	if !w.verify(piece, b) {
+		return wrong("%s: the bytes that came are not the ones that were submitted (SHA-256 differs)", w)
+	}
+	return st.keep(u, c, b)
+}
+
+// keep writes a verified part of unit u, and asks for more once the unit is
+// complete.
+func (st *stream) keep(u, content int, b []byte) error {
+	t := st.t
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.write(t.units[u], content, b); err != nil {
+		return err
+	}
+	st.part++
+	if st.part < len(st.asked[0].contents) {
+		return nil
+	}
+	if st.asked[0].fresh {
+		st.say(encodeGot(u))
+	}
+	st.asked, st.part = st.asked[1:], 0
+	st.units++
+	t.plan.arrived(st.id, t.now())
+	t.has(u)
+	t.ask(st)
+	return nil
+}

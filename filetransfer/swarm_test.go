@@ -1,0 +1,294 @@
+package filetransfer
+
+import (
+	"container/heap"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+)
+
+const (
+	mbit      = 1e6 / 8 // bytes per second
+	latency   = 20 * time.Millisecond
+	sliceSize = PieceBytes / 8
+)
+
+// A world is an origin and peers at virtual time: real plans and a real ledger,
+// over links of which each has a rate out and one in, shared evenly. Host 0 is the
+// origin.
+type world struct {
+	now    time.Duration
+	events events
+	order  int
+	hosts  []*simHost
+	units  int
+	ledger *ledger
+	sent   int // slices that the origin has sent
+	done   int // peers that are complete
+	took   time.Duration
+}
+
+type simHost struct {
+	w        *world
+	number   int
+	up, down float64 // bytes per second
+	lies     bool    // what it passes on is wrong
+	stalls   bool    // it never answers
+	plan     *plan
+	have     bitset
+	peers    []int // hosts by source: 0 is the origin
+	banned   map[int]bool
+
+	queue  [][]*sending // to each host, by turns
+	turn   int
+	busy   bool
+	inFree time.Duration // when its link in is free
+	doneAt time.Duration
+}
+
+// A sending is a request at the host that is asked.
+type sending struct {
+	unit   int
+	fresh  bool
+	slices int // that are sent
+}
+
+type event struct {
+	at    time.Duration
+	order int
+	do    func()
+}
+
+type events []event
+
+func (e events) Len() int { return len(e) }
+func (e events) Less(i, j int) bool {
+	return e[i].at < e[j].at || e[i].at == e[j].at && e[i].order < e[j].order
+}
+func (e events) Swap(i, j int) { e[i], e[j] = e[j], e[i] }
+func (e *events) Push(x any)   { *e = append(*e, x.(event)) }
+func (e *events) Pop() any {
+	last := (*e)[len(*e)-1]
+	*e = (*e)[:len(*e)-1]
+	return last
+}
+
+func (w *world) after(d time.Duration, do func()) {
+	w.order++
+	heap.Push(&w.events, event{w.now + d, w.order, do})
+}
+
+// newWorld has peers that want units pieces of the origin.
+func newWorld(peers, units int, seed uint64, originUp float64) *world {
+	w := &world{units: units, ledger: newLedger()}
+	for i := range peers + 1 {
+		h := &simHost{w: w, number: i, up: 1000 * mbit, down: 1000 * mbit, have: newBitset(units), banned: map[int]bool{}}
+		h.queue = make([][]*sending, peers+1)
+		w.hosts = append(w.hosts, h)
+		if i == origin {
+			h.up = originUp
+			continue
+		}
+		h.peers = []int{origin}
+		for _, n := range Neighbours(i-1, peers) {
+			h.peers = append(h.peers, n+1)
+		}
+		h.plan = newPlan(units, newBitset(units), len(h.peers)-1, seed+uint64(i), 0)
+	}
+	return w
+}
+
+// run runs until every peer has everything, or for as long as it may take.
+func (w *world) run(limit time.Duration) {
+	for _, h := range w.hosts[1:] {
+		w.after(latency, func() {
+			for id := range h.peers {
+				h.plan.joined(id, w.now)
+				if id != origin {
+					h.plan.has(id, w.hosts[h.peers[id]].have, nil)
+				}
+			}
+			h.pump()
+		})
+		var tick func()
+		tick = func() {
+			if h.plan.complete() {
+				return
+			}
+			h.plan.tick(w.now)
+			h.pump()
+			w.after(tickEvery, tick)
+		}
+		w.after(tickEvery, tick)
+	}
+	for len(w.events) > 0 && w.done < len(w.hosts)-1 && w.now < limit {
+		e := heap.Pop(&w.events).(event)
+		w.now = e.at
+		e.do()
+	}
+	w.took = w.now
+}
+
+// pump asks for what can be asked for.
+func (h *simHost) pump() {
+	for id := range h.peers {
+		h.ask(id)
+	}
+}
+
+func (h *simHost) ask(id int) {
+	for {
+		u, fresh, ok := h.plan.next(id, h.w.now)
+		if !ok {
+			return
+		}
+		src := h.w.hosts[h.peers[id]]
+		h.w.after(latency, func() {
+			src.queue[h.number] = append(src.queue[h.number], &sending{unit: u, fresh: fresh})
+			src.serve()
+		})
+	}
+}
+
+// serve sends the next slice to whose turn it is.
+func (h *simHost) serve() {
+	w := h.w
+	for range h.queue {
+		if h.busy || h.stalls {
+			return
+		}
+		h.turn = (h.turn + 1) % len(h.queue)
+		to := w.hosts[h.turn]
+		if len(h.queue[h.turn]) == 0 {
+			continue
+		}
+		s := h.queue[h.turn][0]
+		if s.fresh && s.slices == 0 && !w.ledger.grant(s.unit, uint64(to.number), w.now) {
+			h.queue[h.turn] = h.queue[h.turn][1:]
+			taken := w.ledger.taken(w.units, w.now)
+			w.after(max(latency, to.inFree-w.now), func() { to.plan.declined(taken); to.ask(origin) })
+			continue
+		}
+		s.slices++
+		last := s.slices*sliceSize == PieceBytes
+		if last {
+			h.queue[h.turn] = h.queue[h.turn][1:]
+		}
+		if h.number == origin {
+			w.sent++
+			w.ledger.sent(uint64(to.number), w.now)
+		}
+		h.busy = true
+		out := time.Duration(sliceSize / h.up * float64(time.Second))
+		w.after(out, func() { h.busy = false; h.serve() })
+		to.inFree = max(to.inFree+time.Duration(sliceSize/to.down*float64(time.Second)), w.now+out+latency)
+		w.after(to.inFree-w.now, func() { to.take(h, s, last) })
+		return
+	}
+}
+
+// take takes a slice that has come in.
+func (h *simHost) take(from *simHost, s *sending, last bool) {
+	id := slices.Index(h.peers, from.number)
+	if h.banned[id] {
+		return
+	}
+	h.plan.sending(id, h.w.now)
+	if !last {
+		return
+	}
+	if from.lies {
+		h.banned[id] = true
+		h.plan.parted(id)
+		h.pump()
+		return
+	}
+	if u, _, ok := h.plan.front(id); !ok || u != s.unit {
+		panic(fmt.Sprintf("unit %d came, %d is in front", s.unit, u))
+	}
+	if s.fresh {
+		h.w.after(latency, func() { h.w.ledger.got(s.unit, uint64(h.number), h.w.now) })
+	}
+	complete := h.plan.complete()
+	h.plan.arrived(id, h.w.now)
+	h.have.add(s.unit)
+	if h.plan.complete() && !complete {
+		h.doneAt = h.w.now
+		h.w.done++
+	}
+	for _, n := range h.peers[1:] {
+		f := h.w.hosts[n]
+		h.w.after(latency, func() {
+			if id := slices.Index(f.peers, h.number); !f.banned[id] {
+				f.plan.has(id, newBitset(h.w.units), []uint32{uint32(s.unit)})
+				f.ask(id)
+			}
+		})
+	}
+	h.ask(id)
+}
+
+// copies is how often the origin has sent everything.
+func (w *world) copies() float64 {
+	return float64(w.sent) * sliceSize / (float64(w.units) * PieceBytes)
+}
+
+// TestSwarm is what issue 5 asks of staging, at virtual time: the origin sends a
+// file to all peers in 1.5 times what one copy takes, and not more than 1.6 copies,
+// whoever is slow, stalls or lies.
+func TestSwarm(t *testing.T) {
+	tests := []struct {
+		name   string
+		peers  int
+		units  int
+		copies float64
+		times  float64 // what one copy takes; 0: it is not asked
+		change func(w *world, rng *rand.Rand)
+	}{
+		{name: "one", peers: 1, units: 256, copies: 1, times: 1.1},
+		{name: "16", peers: 16, units: 256, copies: 1.6, times: 1.5},
+		{name: "64", peers: 64, units: 128, copies: 1.6, times: 1.5},
+		{name: "256", peers: 256, units: 64, copies: 1.6, times: 1.5},
+		{name: "small file", peers: 16, units: 16, copies: 1.6},
+		{name: "fewer units than peers", peers: 64, units: 4, copies: 1.6},
+		{name: "mixed rates", peers: 16, units: 256, copies: 1.6, change: func(w *world, rng *rand.Rand) {
+			for _, h := range w.hosts[1:] {
+				h.up, h.down = (5+200*rng.Float64())*mbit, (20+500*rng.Float64())*mbit
+			}
+		}},
+		{name: "one stalls", peers: 16, units: 256, copies: 1.6, change: func(w *world, _ *rand.Rand) { w.hosts[3].stalls = true }},
+		{name: "one lies", peers: 16, units: 256, copies: 1.6, change: func(w *world, _ *rand.Rand) { w.hosts[3].lies = true }},
+		{name: "four of 64 stall, four lie", peers: 64, units: 64, copies: 1.6, change: func(w *world, _ *rand.Rand) {
+			for i := range 4 {
+				w.hosts[5+7*i].stalls = true
+				w.hosts[8+7*i].lies = true
+			}
+		}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			seed := rand.Uint64()
+			rng := rand.New(rand.NewPCG(seed, 1))
+			const up = 100 * mbit
+			w := newWorld(tt.peers, tt.units, seed, up)
+			if tt.change != nil {
+				tt.change(w, rng)
+			}
+			one := time.Duration(float64(tt.units) * PieceBytes / up * float64(time.Second))
+			w.run(100 * one)
+			t.Logf("seed %d: %v, one copy takes %v: %.2f of it; the origin sends %.2f copies",
+				seed, w.took, one, w.took.Seconds()/one.Seconds(), w.copies())
+			if w.done < tt.peers {
+				t.Fatalf("%d of %d peers are complete after %v", w.done, tt.peers, w.now)
+			}
+			if got := w.copies(); got > tt.copies {
+				t.Errorf("the origin has sent %.2f copies, at most %.2f are asked", got, tt.copies)
+			}
+			if got := w.took.Seconds() / one.Seconds(); tt.times > 0 && got > tt.times {
+				t.Errorf("it took %.2f times as long as one copy, at most %.2f are asked", got, tt.times)
+			}
+		})
+	}
+}

@@ -1,0 +1,258 @@
+package filetransfer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/rs/zerolog"
+	"golang.org/x/sync/errgroup"
+)
+
+const (
+	// maxFailures is how many streams in a row may break without a unit before a
+	// peer is given up.
+	maxFailures = 5
+	// maxFellowFailures is the same for a fellow, which may begin some seconds
+	// later than this peer.
+	maxFellowFailures = 8
+	// tickEvery is how often a plan hears of the time.
+	tickEvery = 250 * time.Millisecond
+)
+
+// A transfer fills one claim, from the origin and the fellows.
+type transfer struct {
+	svc      *Service
+	from     p2ppeer.ID   // the origin
+	fellows  []p2ppeer.ID // source i+1 of the plan is fellows[i]
+	job      string
+	id       Digest // of list
+	list     []Want
+	units    []unit
+	claim    *claim
+	share    *share // nil: nobody asks
+	progress func(int64)
+
+	begun  time.Time
+	finish context.CancelFunc
+
+	mu      sync.Mutex
+	plan    *plan
+	streams map[int]*stream
+	mine    map[int]bool   // contents of the claim that are not complete, as indices into list
+	there   map[int]bitset // pieces of the large ones of those that are here
+}
+
+// A brokenError is the end of a stream that another stream may mend.
+type brokenError struct{ error }
+
+func (e brokenError) Unwrap() error { return e.error }
+
+func (t *transfer) run(ctx context.Context) error {
+	done, err := t.prepare(ctx)
+	if err != nil {
+		return err
+	}
+	t.begun, t.streams = time.Now(), map[int]*stream{}
+	t.plan = newPlan(len(t.units), done, len(t.fellows), rand.Uint64(), 0)
+	if t.plan.complete() {
+		return nil
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	ctx, t.finish = context.WithCancel(ctx)
+	defer t.finish()
+	g.Go(func() error { return t.follow(ctx, origin, t.from) })
+	for i, p := range t.fellows {
+		g.Go(func() error {
+			t.tell(p, t.follow(ctx, i+1, p))
+			return nil
+		})
+	}
+	g.Go(func() error { t.tick(ctx); return nil })
+	return g.Wait()
+}
+
+// tell logs why a fellow was given up.
+func (t *transfer) tell(p p2ppeer.ID, err error) {
+	level := zerolog.DebugLevel
+	if errors.As(err, new(wrongError)) {
+		level = zerolog.WarnLevel
+	}
+	if err != nil {
+		t.svc.log.WithLevel(level).Err(err).Stringer("peer", p).Str("job", t.job).Msg("fellow is not asked any more")
+	}
+}
+
+// prepare finds out which units are there, and shares those that are there in part.
+func (t *transfer) prepare(ctx context.Context) (done bitset, err error) {
+	index := make(map[Digest]int, len(t.list))
+	for i, w := range t.list {
+		index[w.Digest] = i
+	}
+	t.mine, t.there = map[int]bool{}, map[int]bitset{}
+	for _, w := range t.claim.wants {
+		i := index[w.Digest]
+		t.mine[i] = true
+		if pieces(w.Size) > 1 {
+			if t.there[i], err = t.readBack(ctx, w); err != nil {
+				return nil, err
+			}
+		}
+	}
+	done = newBitset(len(t.units))
+	for u, unit := range t.units {
+		if len(t.lacking(unit)) == 0 {
+			done.add(u)
+		}
+		if there, large := t.there[unit.first]; large && there.has(unit.piece) {
+			t.share.add(u)
+		}
+	}
+	return done, nil
+}
+
+// readBack returns which pieces of a content are here. One that is here in full
+// is the store's then.
+func (t *transfer) readBack(ctx context.Context, w Want) (bitset, error) {
+	if !t.claim.begun[w.Digest] {
+		return newBitset(pieces(w.Size)), nil
+	}
+	there, err := t.claim.readBack(ctx, w)
+	if err == nil && there.count() == pieces(w.Size) {
+		err = t.claim.complete(w)
+	}
+	return there, err
+}
+
+// lacking returns the contents of a unit that have to be asked for. Called before
+// the first stream, or with mu held.
+func (t *transfer) lacking(u unit) (contents []int) {
+	for i := u.first; i < u.first+u.count; i++ {
+		if there, large := t.there[i]; t.mine[i] && !(large && there.has(u.piece)) {
+			contents = append(contents, i)
+		}
+	}
+	return contents
+}
+
+// follow has streams to a source, one after the other, until everything is here.
+// The error says why the source is given up.
+func (t *transfer) follow(ctx context.Context, id int, p p2ppeer.ID) error {
+	limit := maxFailures
+	if id != origin {
+		limit = maxFellowFailures
+	}
+	for failures := 0; ; {
+		st := &stream{t: t, id: id, peer: p}
+		err := st.run(ctx)
+		switch {
+		case t.complete():
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case !errors.As(err, new(brokenError)):
+			return err
+		}
+		if failures++; st.units > 0 {
+			failures = 1
+		}
+		if failures >= limit {
+			return fmt.Errorf("gave up after %d attempts: %w", failures, err)
+		}
+		t.svc.log.Debug().Err(err).Stringer("peer", p).Str("job", t.job).Msg("transfer interrupted, resuming")
+		if err := pause(ctx, t.svc.backoff<<(failures-1)); err != nil {
+			return err
+		}
+	}
+}
+
+// pause waits for d, or for the end of ctx, which is its error.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (t *transfer) complete() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.plan.complete()
+}
+
+// now is the plan's time.
+func (t *transfer) now() time.Duration { return time.Since(t.begun) }
+
+// tick tells the plan the time until ctx ends.
+func (t *transfer) tick(ctx context.Context) {
+	for pause(ctx, tickEvery) == nil {
+		t.mu.Lock()
+		t.plan.tick(t.now())
+		t.askAll()
+		t.mu.Unlock()
+	}
+}
+
+// askAll has every stream ask for what it can ask for. Called with mu held.
+func (t *transfer) askAll() {
+	for _, st := range t.streams {
+		t.ask(st)
+	}
+}
+
+// ask has a stream ask for what it can ask for. Called with mu held.
+func (t *transfer) ask(st *stream) {
+	for {
+		u, fresh, ok := t.plan.next(st.id, t.now())
+		if !ok {
+			return
+		}
+		lacking := t.lacking(t.units[u])
+		if len(lacking) == 0 { // its contents came in parts, from two
+			t.plan.found(st.id)
+			t.has(u)
+			continue
+		}
+		st.request(u, t.units[u].piece, fresh, lacking)
+	}
+}
+
+// has takes note that a unit is here. Called with mu held.
+func (t *transfer) has(u int) {
+	t.share.add(u)
+	if t.plan.complete() {
+		t.finish()
+	}
+}
+
+// write puts a verified part of a unit into its place, unless it is there.
+// Called with mu held.
+func (t *transfer) write(u unit, content int, b []byte) error {
+	w := t.list[content]
+	there, large := t.there[content]
+	if !t.mine[content] || large && there.has(u.piece) {
+		return nil
+	}
+	if err := t.claim.write(w, u.piece, b); err != nil {
+		return err
+	}
+	if t.progress != nil && len(b) > 0 {
+		t.progress(int64(len(b)))
+	}
+	if large {
+		if there.add(u.piece); there.count() < pieces(w.Size) {
+			return nil
+		}
+	}
+	t.svc.filesReceived.Add(1)
+	delete(t.mine, content)
+	return t.claim.complete(w)
+}
