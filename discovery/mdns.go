@@ -55,7 +55,8 @@ func (l *lan) loop(ctx context.Context) {
 
 // start returns nil when nobody on the LAN could reach this host, or the LAN it.
 func (l *lan) start() io.Closer {
-	if onlyLoopback(l.s.host.Addrs()) {
+	// Not the addresses that the host tells others: those may be a minute old.
+	if onlyLoopback(l.s.host.Network().ListenAddresses()) {
 		return nil
 	}
 	service := mdns.NewMdnsService(l.s.host, mdnsName(l.s.cfg.Network), l)
