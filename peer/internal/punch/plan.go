@@ -95,12 +95,15 @@ func (p *plan) first() (first p2ppeer.ID, ok bool) {
 	return first, ok
 }
 
-// tried notes that a try is over. Whether it has succeeded is noted by settled.
-func (p *plan) tried(id p2ppeer.ID, now time.Time) {
+// tried notes that a try is over, or that there was none, since libp2p is at it itself.
+// Whether it has succeeded is noted by settled.
+func (p *plan) tried(id p2ppeer.ID, really bool, now time.Time) {
 	r := p.pairs[id]
 	p.trying--
-	r.trying, r.due = false, now.Add(r.pause)
-	r.pause = min(2*r.pause, pauseMax)
+	r.trying, r.due = false, now.Add(pauseMin)
+	if really {
+		r.due, r.pause = now.Add(r.pause), min(2*r.pause, pauseMax)
+	}
 	if r.gone {
 		delete(p.pairs, id)
 	}

@@ -18,7 +18,8 @@ func TestWhenAPairIsTried(t *testing.T) {
 	}
 	relayed := func(p *plan, now time.Time) { p.relayed(id, now) }
 	settled := func(p *plan, _ time.Time) { p.settled(id) }
-	tried := func(p *plan, now time.Time) { p.tried(id, now) }
+	tried := func(p *plan, now time.Time) { p.tried(id, true, now) }
+	busy := func(p *plan, now time.Time) { p.tried(id, false, now) }
 	moved := func(p *plan, now time.Time) { p.moved(now) }
 	nothing := func(*plan, time.Time) {}
 	tests := map[string][]step{
@@ -28,6 +29,7 @@ func TestWhenAPairIsTried(t *testing.T) {
 		"not when it is direct":      {{0, relayed, false}, {0, settled, false}, {time.Hour, nothing, false}},
 		"nor when that comes of it":  {{0, relayed, false}, {pauseMin, nothing, true}, {pauseMin, settled, false}, {pauseMin, tried, false}, {time.Hour, nothing, false}},
 		"again when it is lost soon": {{0, relayed, false}, {pauseMin, nothing, true}, {pauseMin, settled, false}, {pauseMin, relayed, false}, {pauseMin, tried, false}, {3 * pauseMin, nothing, true}},
+		"as soon after libp2p's own": {{0, relayed, false}, {pauseMin, nothing, true}, {pauseMin, busy, false}, {2 * pauseMin, nothing, true}, {2 * pauseMin, tried, false}, {4*pauseMin - 1, nothing, false}, {4 * pauseMin, nothing, true}},
 		"soon after a move":          {{0, relayed, false}, {pauseMin, nothing, true}, {pauseMin, tried, false}, {pauseMin, moved, false}, {2 * pauseMin, nothing, true}},
 		"more news change nothing":   {{0, relayed, false}, {pauseMin - 1, relayed, false}, {pauseMin, nothing, true}},
 	}
@@ -65,7 +67,7 @@ func TestFewAreTriedAtATime(t *testing.T) {
 		}
 		for _, id := range trying {
 			rounds[id]++
-			p.tried(id, now)
+			p.tried(id, true, now)
 		}
 	}
 	for id, n := range rounds {

@@ -28,11 +28,17 @@ type Puncher struct {
 	events  holepunch.EventTracer
 	host    host.Host
 	changes event.Subscription
-	over    chan p2ppeer.ID // who has been tried
+	over    chan try
 
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
 	running sync.WaitGroup
+}
+
+// A try is over.
+type try struct {
+	peer   p2ppeer.ID
+	really bool // libp2p was not at it anyway
 }
 
 // New returns a Puncher for the host that its Option is given to; metrics go to reg, and
@@ -42,7 +48,7 @@ func New(reg prometheus.Registerer, events holepunch.EventTracer, log zerolog.Lo
 		log:     log,
 		events:  events,
 		metrics: holepunch.NewMetricsTracer(holepunch.WithRegisterer(reg)),
-		over:    make(chan p2ppeer.ID),
+		over:    make(chan try),
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
@@ -87,9 +93,9 @@ func (p *Puncher) run() {
 			timer.Reset(time.Until(next))
 		}
 		select {
-		case id := <-p.over:
-			plan.tried(id, time.Now())
-			p.look(plan, id)
+		case t := <-p.over:
+			plan.tried(t.peer, t.really, time.Now())
+			p.look(plan, t.peer)
 		case e := <-p.changes.Out():
 			p.changed(plan, e)
 		case <-timer.C:
@@ -129,13 +135,13 @@ func isCircuit(c network.Conn) bool {
 
 // try has libp2p try to reach a peer directly.
 func (p *Puncher) try(id p2ppeer.ID) {
+	var err error
 	if p.ready() {
-		if err := p.libp2p.DirectConnect(id); err != nil {
-			p.log.Debug().Err(err).Stringer("peer", id).Msg("still through a relay")
-		}
+		err = p.libp2p.DirectConnect(id)
+		p.log.Debug().Err(err).Stringer("peer", id).Msg("tried to reach a peer directly that was reached through a relay")
 	}
 	select {
-	case p.over <- id:
+	case p.over <- try{id, !errors.Is(err, holepunch.ErrHolePunchActive)}:
 	case <-p.ctx.Done():
 	}
 }
