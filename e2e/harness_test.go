@@ -244,7 +244,11 @@ type status struct {
 	Slots     struct{ Total, Free int }
 	Hosted    []json.RawMessage
 	Submitted []struct{ Unheard time.Time }
+	// Connections are the best with each peer.
+	Connections []connection
 }
+
+type connection struct{ Peer, Way, Relay, Why string }
 
 func (p *peerProcess) status() (status, error) {
 	var s status

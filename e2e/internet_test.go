@@ -1,13 +1,17 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
+	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
 
 	"github.com/p2pmpi/p2pmpi/e2e/internal/ether"
+	"github.com/p2pmpi/p2pmpi/e2e/internal/natpmp"
 )
 
 // An internet is a switch on which everybody has an address that looks public, and homes
@@ -118,6 +122,7 @@ func (i *internet) home(kind string, machines int) *home {
 		ip addr add 192.168.%d.1/24 dev lan
 		ip link set lan up`, h.number))
 	h.router.nft(i.t, fmt.Sprintf(`table ip home {
+		set blocked { type ipv4_addr; }
 		chain out {
 			type nat hook postrouting priority 100
 			oifname "wan" %s
@@ -127,6 +132,7 @@ func (i *internet) home(kind string, machines int) *home {
 		}
 		chain pass {
 			type filter hook forward priority 0; policy drop
+			ip daddr @blocked drop
 			iifname "lan" accept
 			ct state established,related accept
 			ct status dnat accept
@@ -154,6 +160,46 @@ func (h *home) machine(n int) *machine {
 		ip link set eth0 up
 		ip route add default via 192.168.%d.1`, m.addr, h.number))
 	return m
+}
+
+// block has the router drop what goes to another home, or not any more.
+func (h *home) block(other *home, yes bool) {
+	h.t.Helper()
+	what := "delete"
+	if yes {
+		what = "add"
+	}
+	h.router.run(h.t, "nft", what, "element", "ip", "home", "blocked", "{", other.addr, "}")
+}
+
+// mapPorts has the router map ports for its machines (NAT-PMP).
+func (h *home) mapPorts() {
+	h.t.Helper()
+	var conn net.PacketConn
+	err := h.router.do(func() (err error) {
+		conn, err = new(net.ListenConfig).ListenPacket(context.Background(), "udp4", fmt.Sprintf("192.168.%d.1:%d", h.number, natpmp.Port))
+		return err
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() { // ends with conn
+		defer close(done)
+		natpmp.Serve(conn, netip.MustParseAddr(h.addr), h.lead)
+	}()
+	h.t.Cleanup(func() {
+		conn.Close()
+		<-done
+	})
+}
+
+// lead leads a port of the router to one of a machine, for the time of the test.
+func (h *home) lead(m natpmp.Mapping) error {
+	return h.router.do(func() error {
+		rule := fmt.Sprintf("add rule ip home in iifname wan %s dport %d dnat to %s", m.Protocol, m.External, m.Internal)
+		return exec.Command("nft", rule).Run()
+	})
 }
 
 // rates limits what goes out of the home and what comes in, in Mbit/s.

@@ -1,7 +1,11 @@
 package e2e
 
 import (
+	"errors"
 	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -145,4 +149,81 @@ func TestNATThreeHomes(t *testing.T) {
 		t.Errorf("heat printed %q, want %q", got, want)
 	}
 	expectNothingLeft(t, g.peers)
+}
+
+// TestNATLectureRoom has thirty peers behind one address, and a job from outside that
+// needs them all: each connects to the supernode and to the submitter.
+func TestNATLectureRoom(t *testing.T) {
+	t.Parallel()
+	i := newInternet(t)
+	start := time.Now()
+	g := i.natGrid(i.home(cone, 30))
+	t.Logf("all ready after %v", time.Since(start))
+	outside := i.public()
+	j := outside.submit(t, t.TempDir(), "--supernode", g.relays[0].addr,
+		"-n", "15", "-r", "2", "-w", "60", "--timeout", "200s", filepath.Join(bin, "stepper"), "-steps", "50")
+	if s := j.wait(); s != 0 {
+		t.Fatalf("exit status %d", s)
+	}
+	t.Logf("done after %v", time.Since(start))
+	expectStepper(t, j, 15, 50, 10)
+	expectNobodyFailed(t, j)
+	expectNothingLeft(t, g.peers)
+	t.Logf("nothing is left after %v", time.Since(start))
+}
+
+// awaitWay waits until a peer is connected with another in one of these ways.
+func (p *peerProcess) awaitWay(to *peerProcess, ways ...string) {
+	p.t.Helper()
+	p.awaitConnection(to, func(c connection) bool { return slices.Contains(ways, c.Way) })
+}
+
+// awaitConnection waits until the best connection of a peer with another is as wanted.
+func (p *peerProcess) awaitConnection(to *peerProcess, wanted func(connection) bool) {
+	p.t.Helper()
+	start := time.Now()
+	var last connection
+	eventually(p.t, fmt.Sprintf("connection of %s with %s", p.machine.addr, to.machine.addr), func() error {
+		s, err := p.status()
+		if err != nil {
+			return err
+		}
+		i := slices.IndexFunc(s.Connections, func(c connection) bool { return c.Peer == to.id })
+		if i < 0 {
+			return errors.New("none")
+		}
+		if last = s.Connections[i]; !wanted(last) {
+			return fmt.Errorf("%s: %s", last.Way, last.Why)
+		}
+		return nil
+	})
+	p.t.Logf("from %s to %s: %s after %v: %s", p.machine.addr, to.machine.addr, last.Way, time.Since(start), last.Why)
+}
+
+// TestNATRouterMapsPorts has two routers between which no hole can be punched. One of them
+// maps ports, so its peer is reached directly.
+func TestNATRouterMapsPorts(t *testing.T) {
+	t.Parallel()
+	i := newInternet(t)
+	homes := []*home{i.home(symmetric, 1), i.home(symmetric, 1)}
+	homes[1].mapPorts()
+	g := i.natGrid(homes...)
+	g.peers[0].awaitWay(g.peers[1], "direct", "punched")
+}
+
+// TestNATPunchedLater has two routers block each other while their peers meet. They stay
+// with the relay until a hole can be punched, which libp2p tries at the beginning only.
+func TestNATPunchedLater(t *testing.T) {
+	t.Parallel()
+	i := newInternet(t)
+	homes := []*home{i.home(cone, 1), i.home(cone, 1)}
+	homes[0].block(homes[1], true)
+	homes[1].block(homes[0], true)
+	g := i.natGrid(homes...)
+	g.peers[0].awaitWay(g.peers[1], "relayed")
+	gaveUp := regexp.MustCompile(`no hole was punched \(tried ([3-9]|\d\d+) times\)`)
+	g.peers[0].awaitConnection(g.peers[1], func(c connection) bool { return gaveUp.MatchString(c.Why) })
+	homes[0].block(homes[1], false)
+	homes[1].block(homes[0], false)
+	g.peers[0].awaitWay(g.peers[1], "punched")
 }
