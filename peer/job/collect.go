@@ -19,16 +19,20 @@ import (
 // from one process that finished (R6). It runs when the job has succeeded.
 func (e *execution) collect(ctx context.Context) Result {
 	begun := time.Now()
-	manifests := make([]filetransfer.Manifest, e.j.req.N)
-	for rank := range manifests {
+	collected := make([]fileList, e.j.req.N)
+	for rank := range collected {
 		e.j.phase(Collecting, int64(rank), int64(e.j.req.N))
-		m, err := e.collectRank(ctx, rank)
+		l, err := e.collectRank(ctx, rank)
 		if err != nil {
 			return e.uncollected(ctx, err, StatusLost, fmt.Sprintf("the output files of rank %d could not be collected", rank))
 		}
-		manifests[rank] = m
+		collected[rank] = l
 	}
-	err := e.compareFiles(ctx, begun, manifests)
+	unlike, err := e.compareFiles(ctx, begun, collected)
+	manifests := make([]filetransfer.Manifest, len(collected))
+	for rank, l := range collected {
+		manifests[rank] = l.files
+	}
 	if err == nil {
 		e.j.phase(Collecting, int64(e.j.req.N), int64(e.j.req.N))
 		err = e.meanwhile(ctx, nil, func(ctx context.Context) error { return e.layOut(ctx, arrange(manifests)) })
@@ -39,6 +43,9 @@ func (e *execution) collect(ctx context.Context) Result {
 	}
 	if !slices.ContainsFunc(manifests, func(m filetransfer.Manifest) bool { return len(m) > 0 }) {
 		e.j.warn(fmt.Sprintf("no rank has written a file that matches -o %s", strings.Join(e.j.req.Outputs, " or ")))
+	}
+	if unlike != nil {
+		return *unlike
 	}
 	return Result{Status: StatusOK}
 }
@@ -89,7 +96,7 @@ func (e *execution) layOut(ctx context.Context, manifests []filetransfer.Manifes
 // collectRank fetches a rank's files from the first of its finished processes
 // that can give them. It waits for those that have yet to end when no other is
 // left.
-func (e *execution) collectRank(ctx context.Context, rank int) (filetransfer.Manifest, error) {
+func (e *execution) collectRank(ctx context.Context, rank int) (fileList, error) {
 	cause := errors.New("no process of it is left")
 	for {
 		p, ok, wait := e.giver(rank)
@@ -97,15 +104,15 @@ func (e *execution) collectRank(ctx context.Context, rank int) (filetransfer.Man
 		case ok:
 			m, err := e.collectFrom(ctx, p)
 			if err == nil || final(ctx, err) {
-				return m, err
+				return fileList{p, m}, err
 			}
 			e.j.log.Info().Err(err).Int("rank", p.Rank).Int("replica", p.Replica).Msg("files not collected")
 			cause = err
 		case !wait:
-			return nil, cause
+			return fileList{}, cause
 		default:
 			if err := e.attend(ctx, nil); err != nil {
-				return nil, err
+				return fileList{}, err
 			}
 		}
 	}
@@ -131,7 +138,10 @@ func (e *execution) giver(rank int) (p view.Process, ok, wait bool) {
 
 func (e *execution) collectFrom(ctx context.Context, p view.Process) (filetransfer.Manifest, error) {
 	l := e.runsOn[p]
-	for e.askFiles(p); e.answers[p] == nil; {
+	if e.answers[p] == nil {
+		e.askFiles(p)
+	}
+	for e.answers[p] == nil {
 		if l.err != nil {
 			return nil, fmt.Errorf("its peer is lost: %w", l.err)
 		}
@@ -153,13 +163,35 @@ func (e *execution) collectFrom(ctx context.Context, p view.Process) (filetransf
 			return nil, fmt.Errorf("its peer offers the file %q, which no pattern names", plain(f.Path))
 		}
 	}
+	show := e.showCollecting(p.Rank, m)
 	err = e.meanwhile(ctx, l, func(ctx context.Context) error {
-		return e.j.s.cfg.Files.Fetch(ctx, l.peer, e.j.spec.ID, m.Wants(), nil)
+		return e.j.s.cfg.Files.Fetch(ctx, l.peer, e.j.spec.ID, m.Wants(), show)
 	})
 	if err != nil && l.err != nil {
 		err = fmt.Errorf("its peer is lost: %w", l.err)
 	}
 	return m, err
+}
+
+// showCollecting returns what tells the user how fast the files of a rank come, and how long they
+// take yet.
+func (e *execution) showCollecting(rank int, m filetransfer.Manifest) func(bytes int64) {
+	var here, total int64
+	store := e.j.s.cfg.Files.Store()
+	for _, w := range m.Wants() {
+		total += w.Size
+		if store.Has(w.Digest) {
+			here += w.Size
+		}
+	}
+	t := transfer{run: e.j, phase: Collecting}
+	t.pace.take(time.Now(), here)
+	return func(bytes int64) {
+		here += bytes
+		now := time.Now()
+		t.pace.take(now, here)
+		t.tell(now, Event{Count: int64(rank), Total: int64(e.j.req.N), Rate: t.pace.rate(), ETA: t.pace.left(total)})
+	}
 }
 
 // askFiles asks for the list of p's files.

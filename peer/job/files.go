@@ -10,18 +10,56 @@ import (
 )
 
 // Files are collected from one replica of each rank. The others that have finished are
-// asked for the list of theirs: the same program has written the same files.
+// asked for the list of theirs, with the digests: the same program has written the same files.
+
+// A fileList is what one replica has written of what was asked for.
+type fileList struct {
+	process view.Process
+	files   filetransfer.Manifest
+}
 
 // compareFiles asks for the lists, for as long again as it took to collect, or a
-// second, and tells the user which ranks have replicas that have written something
-// else than was collected. The job is right all the same: what a program writes beside
-// its messages and its output may have a time in it. The error is an ended.
-func (e *execution) compareFiles(ctx context.Context, begun time.Time, manifests []filetransfer.Manifest) error {
+// second, and compares them with those of what was collected. Where most replicas of a rank
+// have written something else than that, theirs is collected. The result is nil unless nobody knows
+// which files are right: they are the user's all the same, since the program may have written no
+// more than a time into them. The error is an ended.
+func (e *execution) compareFiles(ctx context.Context, begun time.Time, collected []fileList) (*Result, error) {
 	if e.accounts == nil {
-		return nil
+		return nil, nil
 	}
+	lists, err := e.otherLists(ctx, begun, collected)
+	if err != nil {
+		return nil, err
+	}
+	var unlike *Result
+	for rank, all := range lists {
+		most, ok := mostFiles(all)
+		if ok && !e.accounts.tolerant && unlikeFiles(all[0].files, all[most].files) != "" {
+			collected[rank], ok, err = e.collectInstead(ctx, all, most)
+			if err != nil {
+				return nil, err
+			}
+		}
+		for _, l := range all {
+			file := unlikeFiles(collected[rank].files, l.files)
+			switch {
+			case file == "":
+			case ok || e.accounts.tolerant:
+				e.j.warn(fmt.Sprintf("%s has not written the same files as the replica whose were collected: %q differs", e.accounts.name(l.process), plain(file)))
+			case unlike == nil:
+				unlike = e.unreconciled(collected[rank].process, l.process, file)
+			}
+		}
+	}
+	return unlike, nil
+}
+
+// otherLists returns for each rank what was collected, and the lists of the other replicas.
+func (e *execution) otherLists(ctx context.Context, begun time.Time, collected []fileList) ([][]fileList, error) {
 	var asked []view.Process
-	for rank := range manifests {
+	lists := make([][]fileList, len(collected))
+	for rank, l := range collected {
+		lists[rank] = []fileList{l}
 		for _, p := range e.watch.counting(rank) {
 			if _, before := e.answers[p]; !before && e.watch.View().State(p) == view.Finished && e.accounts.of[p].Summed && e.runsOn[p].err == nil {
 				e.askFiles(p)
@@ -29,38 +67,80 @@ func (e *execution) compareFiles(ctx context.Context, begun time.Time, manifests
 			}
 		}
 	}
-	late, cancel := context.WithTimeout(ctx, max(time.Since(begun), hearOutMost))
+	late, cancel := context.WithTimeout(ctx, max(time.Since(begun), e.j.s.waits.files))
 	defer cancel()
 	for _, p := range asked {
 		for e.answers[p] == nil && e.runsOn[p].err == nil && late.Err() == nil {
 			if err := e.attend(ctx, late.Done()); err != nil {
-				return err
+				return nil, err
 			}
 		}
-		answer := e.answers[p]
-		if answer == nil || answer.Error != "" {
-			continue
-		}
-		m, err := filetransfer.UnmarshalManifest(answer.Manifest)
-		if file, unlike := unlikeFiles(manifests[p.Rank], m); err == nil && unlike {
-			e.j.warn(fmt.Sprintf("%s has not written the same files as the replica whose were collected: %q differs", e.accounts.name(p), plain(file)))
+		if answer := e.answers[p]; answer != nil && answer.Error == "" {
+			if m, err := filetransfer.UnmarshalManifest(answer.Manifest); err == nil {
+				lists[p.Rank] = append(lists[p.Rank], fileList{p, m})
+			}
 		}
 	}
-	return nil
+	return lists, nil
+}
+
+// mostFiles returns the first of the lists that is like most of them. ok is false when they differ
+// and are too few for one of them to be the odd one, or there is no majority.
+func mostFiles(lists []fileList) (most int, ok bool) {
+	for i, l := range lists {
+		like := 0
+		for _, o := range lists {
+			if unlikeFiles(l.files, o.files) == "" {
+				like++
+			}
+		}
+		if like == len(lists) || 2*like > len(lists) && len(lists) >= quorum {
+			return i, true
+		}
+	}
+	return 0, false
+}
+
+// collectInstead collects from one of those whose files are like those of the most. ok is false if
+// none of them can give them any more: then the first of all is kept.
+func (e *execution) collectInstead(ctx context.Context, all []fileList, most int) (from fileList, ok bool, err error) {
+	for _, l := range all {
+		if unlikeFiles(l.files, all[most].files) != "" {
+			continue
+		}
+		m, err := e.collectFrom(ctx, l.process)
+		if err == nil {
+			return fileList{l.process, m}, true, nil
+		}
+		if final(ctx, err) {
+			return all[0], false, err
+		}
+	}
+	return all[0], false, nil
+}
+
+// unreconciled is the result of a job of which nobody knows which files are right.
+func (e *execution) unreconciled(collected, other view.Process, file string) *Result {
+	return &Result{
+		Status: StatusDiverged,
+		Message: fmt.Sprintf("the replicas of rank %d have written different files: %s has another %q than %s, whose were collected",
+			other.Rank, e.accounts.name(other), plain(file), e.accounts.name(collected)),
+		Hint: "a program must not write times, random numbers or the names of machines (docs/mpj.md); where that is meant, use --on-divergence warn",
+	}
 }
 
 // unlikeFiles returns the path of the first file that is not in both with the same
-// content.
-func unlikeFiles(a, b filetransfer.Manifest) (file string, unlike bool) {
+// content, or nothing.
+func unlikeFiles(a, b filetransfer.Manifest) (file string) {
 	for i := range max(len(a), len(b)) {
 		switch {
 		case i >= len(a):
-			return b[i].Path, true
+			return b[i].Path
 		case i >= len(b):
-			return a[i].Path, true
+			return a[i].Path
 		case a[i].Path != b[i].Path || a[i].Digest != b[i].Digest:
-			return a[i].Path, true
+			return a[i].Path
 		}
 	}
-	return "", false
+	return ""
 }

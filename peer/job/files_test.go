@@ -1,9 +1,13 @@
 package job
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/p2pmpi/p2pmpi/filetransfer"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
 func TestFilesThatAreNotTheSameAreNamed(t *testing.T) {
@@ -14,23 +18,90 @@ func TestFilesThatAreNotTheSameAreNamed(t *testing.T) {
 		return m
 	}
 	tests := []struct {
-		name   string
-		a, b   filetransfer.Manifest
-		file   string
-		unlike bool
+		name string
+		a, b filetransfer.Manifest
+		file string
 	}{
-		{"none", nil, nil, "", false},
-		{"the same", files("1", "2"), files("1", "2"), "", false},
-		{"another content", files("1", "2"), files("1", "3"), "b", true},
-		{"one less", files("1", "2"), files("1"), "b", true},
-		{"one more", files("1"), files("1", "2"), "b", true},
-		{"another name", files("1", "2")[1:], files("1", "2")[:1], "b", true},
+		{"none", nil, nil, ""},
+		{"the same", files("1", "2"), files("1", "2"), ""},
+		{"another content", files("1", "2"), files("1", "3"), "b"},
+		{"one less", files("1", "2"), files("1"), "b"},
+		{"one more", files("1"), files("1", "2"), "b"},
+		{"another name", files("1", "2")[1:], files("1", "2")[:1], "b"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if file, unlike := unlikeFiles(tt.a, tt.b); file != tt.file || unlike != tt.unlike {
-				t.Errorf("got %q, %v; want %q, %v", file, unlike, tt.file, tt.unlike)
+			if file := unlikeFiles(tt.a, tt.b); file != tt.file {
+				t.Errorf("got %q, want %q", file, tt.file)
 			}
 		})
+	}
+}
+
+// TestFilesOfReplicasThatDiffer: all replicas of a rank have ended, and each has written a file with
+// a text of its own.
+func TestFilesOfReplicasThatDiffer(t *testing.T) {
+	tests := []struct {
+		name, texts string // a word of each replica
+		warn        bool
+		status      int
+		collected   []string // any of them
+		message     string
+		told        string
+	}{
+		{"alike", "a a", false, StatusOK, []string{"a"}, "", ""},
+		{"two differ", "a b", false, StatusDiverged, []string{"a", "b"}, "the replicas of rank 0 have written different files", ""},
+		{"two differ, which is tolerated", "a b", true, StatusOK, []string{"a", "b"}, "", `collected: "a.out" differs`},
+		{"one of three", "a b a", false, StatusOK, []string{"a"}, "", "rank 0 replica 1"},
+		{"the first of three", "b a a", false, StatusOK, []string{"a"}, "", "rank 0 replica 0"},
+		{"three differ", "a b c", false, StatusDiverged, []string{"a", "b", "c"}, "have written different files", ""},
+	}
+	b := newBed(t, never, 1, 1, 1)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			texts := strings.Fields(tt.texts)
+			b.in(t).play(func(p *part) {
+				p.start()
+				q := p.processes[0]
+				p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Account{Account: &jobpb.Account{Process: jobpb.FromProcess(q), Summed: true}}})
+				p.ends(q)
+				files := p.put(map[string]string{"a.out": texts[q.Replica]})
+				await(p, (*jobpb.ToPeer).GetCollect)
+				p.untilAll(view.Finished) // or nobody would be asked for the files to compare
+				p.say(collectedMessage(q, files, ""))
+			})
+			req := b.request(1, len(texts))
+			req.Outputs, req.OutputDir, req.OnDivergence = []string{"*.out"}, t.TempDir(), Stop
+			if tt.warn {
+				req.OnDivergence = Warn
+			}
+			o := b.run(req, nil)
+			o.want(tt.status, tt.message)
+			o.told(tt.told)
+			if got := folder(t, req.OutputDir); !slices.Contains(tt.collected, strings.TrimPrefix(got, "a.out=")) {
+				t.Errorf("collected %q, want one of %q", got, tt.collected)
+			}
+		})
+	}
+	b.in(t)
+}
+
+func TestMostFiles(t *testing.T) {
+	tests := []struct {
+		texts string // a word of each replica
+		most  int
+		ok    bool
+	}{
+		{"a", 0, true}, {"a a", 0, true}, {"a b", 0, false}, {"a b a", 0, true}, {"b a a", 1, true},
+		{"a b c", 0, false}, {"a b a b", 0, false}, {"b a c a a", 1, true},
+	}
+	for _, tt := range tests {
+		var lists []fileList
+		for _, text := range strings.Fields(tt.texts) {
+			lists = append(lists, fileList{files: filetransfer.Manifest{{Path: "f", Digest: filetransfer.DigestOf([]byte(text))}}})
+		}
+		if most, ok := mostFiles(lists); most != tt.most || ok != tt.ok {
+			t.Errorf("%s: got %d, %v; want %d, %v", tt.texts, most, ok, tt.most, tt.ok)
+		}
 	}
 }

@@ -69,12 +69,13 @@ type transfer struct {
 	told  time.Time
 }
 
-// tell says how far it is, unless that was said a moment ago.
+// tell says how far it is, unless that was said a moment ago. It may be called by the goroutine that
+// does the work.
 func (t *transfer) tell(now time.Time, e Event) {
 	if whole := e.Count == e.Total; !whole && now.Sub(t.told) < tellEvery {
 		return
 	}
 	t.told = now
 	e.Kind, e.Phase = PhaseEvent, t.phase
-	t.run.enter(e)
+	t.run.emit(e)
 }

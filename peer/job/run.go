@@ -65,14 +65,9 @@ func (j *run) emit(e Event) { j.printer.print(item{event: e}) }
 func (j *run) warn(text string) { j.emit(Event{Kind: WarningEvent, Text: text}) }
 
 func (j *run) phase(p Phase, count, total int64) {
-	j.enter(Event{Kind: PhaseEvent, Phase: p, Count: count, Total: total})
-}
-
-// enter tells of a phase.
-func (j *run) enter(e Event) {
-	j.status.Phase = e.Phase
+	j.status.Phase = p
 	j.s.setStatus(j.status)
-	j.emit(e)
+	j.emit(Event{Kind: PhaseEvent, Phase: p, Count: count, Total: total})
 }
 
 // unkeep has the job end with this process, for a reason that the user hears.

@@ -2,6 +2,7 @@ package job
 
 import (
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -210,6 +211,17 @@ func (p *part) until(q view.Process, s view.State) {
 			return m.GetView()
 		}
 		return nil
+	})
+}
+
+// untilAll waits for a view in which all processes are in a state.
+func (p *part) untilAll(s view.State) {
+	await(p, func(m *jobpb.ToPeer) *jobpb.View {
+		v, err := m.GetView().View()
+		if m.GetView() == nil || err != nil || slices.ContainsFunc(v.Processes(), func(q view.Process) bool { return v.State(q) != s }) {
+			return nil
+		}
+		return m.GetView()
 	})
 }
 

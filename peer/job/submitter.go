@@ -62,6 +62,9 @@ type waits struct {
 	// grace is how long peers that stage or start have to say that they fail
 	// too, once one has.
 	grace time.Duration
+	// files is how long replicas have at least for the list of their files, when those of
+	// others are here.
+	files time.Duration
 	// stop is how long peers have for freeing everything of a job that is over
 	// before the submitter stops waiting for their word.
 	stop time.Duration
@@ -75,7 +78,7 @@ type waits struct {
 }
 
 var defaultWaits = waits{
-	answers: 2 * time.Second, silence: time.Minute, grace: time.Second, stop: 30 * time.Second, tell: 10 * time.Second,
+	answers: 2 * time.Second, silence: time.Minute, grace: time.Second, files: time.Second, stop: 30 * time.Second, tell: 10 * time.Second,
 	back: 10 * time.Second, locate: 2 * time.Second,
 }
 

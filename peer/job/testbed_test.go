@@ -51,6 +51,7 @@ func (b *bed) serve(period time.Duration) {
 		Detector: b.own.detector, Views: b.own.views, Period: period, Log: zerolog.Nop(),
 	})
 	b.submitter.waits.grace = 50 * time.Millisecond
+	b.submitter.waits.files = patience
 }
 
 // in makes t the test that b is used in.

@@ -1,11 +1,11 @@
 // Fickle is a program that breaks the promise to be repeatable: at some step rank 0
 // passes something around the ring that is not the same at all its replicas.
 //
-//	fickle [-steps K] [-at STEP] none|clock|environment|corrupt=REPLICA|last|self|print
+//	fickle [-steps K] [-at STEP] none|clock|environment|corrupt=REPLICA|last|self|print|write
 //
-// With the last three it is at the end: replica 1 does not send a last message, sends
+// With the last four it is at the end: replica 1 does not send a last message, sends
 // itself another one, or prints something else, a second after the others. What is printed
-// is in out.txt too.
+// is in out.txt too; with write only that is not the same.
 package main
 
 import (
@@ -59,9 +59,16 @@ func run(how string) error {
 	if err := part(world, how, last); err != nil {
 		return err
 	}
-	text := fmt.Sprintf("rank %d done%s\n", world.Rank(), map[bool]string{true: " twice"}[last == "print"])
-	fmt.Print(text)
-	if err := os.WriteFile("out.txt", []byte(text), 0o600); err != nil {
+	text := fmt.Sprintf("rank %d done", world.Rank())
+	printed, written := text, text
+	if last == "print" {
+		printed += " twice"
+	}
+	if last == "print" || last == "write" {
+		written += " twice"
+	}
+	fmt.Println(printed)
+	if err := os.WriteFile("out.txt", []byte(written+"\n"), 0o600); err != nil {
 		return err
 	}
 	return world.Finalize()
@@ -93,7 +100,7 @@ func part(world *mpj.World, how, last string) error {
 	if last == "print" {
 		time.Sleep(time.Second) // another replica ends first, and speaks for the rank
 	}
-	if c.Rank() == 1 && (how == "last" || how == "self" || how == "print") {
+	if c.Rank() == 1 && (how == "last" || how == "self" || how == "print" || how == "write") {
 		time.Sleep(3 * time.Second) // both replicas of rank 0 end before the job does
 	}
 	return nil
@@ -103,7 +110,7 @@ func part(world *mpj.World, how, last string) error {
 func spoil(value []byte, how string, replica int) error {
 	how, which, _ := strings.Cut(how, "=")
 	switch how {
-	case "none", "last", "self", "print":
+	case "none", "last", "self", "print", "write":
 	case "clock":
 		copy(value, time.Now().Format(time.RFC3339Nano))
 	case "environment":
