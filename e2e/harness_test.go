@@ -395,6 +395,7 @@ type event struct {
 	Time   time.Time
 	Phase  string
 	Text   string
+	Rate   float64
 	Placed []struct {
 		Rank, Replica int
 		Peer          string

@@ -11,6 +11,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"strconv"
@@ -27,6 +28,7 @@ var manners = map[string]func(arg string) error{
 	"binary":   binary,
 	"close":    closeStdout,
 	"orphans":  orphans,
+	"file":     file,
 	"init":     initialize,
 	"barrier":  barrier,
 	"finalize": finalize,
@@ -120,6 +122,23 @@ func orphans(arg string) error {
 		}
 	}
 	return nil
+}
+
+// file writes so many MiB, the same at all replicas, into file.bin.
+func file(arg string) error {
+	block := make([]byte, 1<<20)
+	rand.NewChaCha8([32]byte{byte(rank())}).Read(block)
+	f, err := os.Create("file.bin")
+	if err != nil {
+		return err
+	}
+	for i := range number(arg) {
+		block[0], block[1] = byte(i>>8), byte(i)
+		if _, err := f.Write(block); err != nil {
+			return err
+		}
+	}
+	return f.Close()
 }
 
 // initialize enters the job.

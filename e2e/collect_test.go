@@ -1,0 +1,83 @@
+package e2e
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// TestT2CollectingGoesOnAfterAKill of the p2pboot or the p2prun that brings a large file back.
+func TestT2CollectingGoesOnAfterAKill(t *testing.T) {
+	t.Parallel()
+	const mib = 64
+	for _, kill := range []string{"p2pboot", "p2prun"} {
+		t.Run(kill, func(t *testing.T) {
+			t.Parallel()
+			peers := grid(t, 3, "--slots", "1")
+			args := []string{"-n", "1", "-r", "2", "-o", "file.bin", filepath.Join(bin, "rude"), "init", fmt.Sprintf("file=%d", mib), "barrier", "finalize"}
+			var first, last *job
+			if kill == "p2pboot" {
+				own := boot(t, "--slots", "0", "--supernode", peers[0].addr)
+				first = handTo(t, own, args...)
+				first.awaitCollecting()
+				own.kill()
+				t.Logf("%d bytes had come", partialBytes(own.home))
+				own.again(peers[0])
+				last = first
+			} else {
+				home := t.TempDir()
+				first = keep(t, home, peers, args...)
+				first.awaitCollecting()
+				first.kill()
+				last = attach(t, home)
+			}
+			if s := last.wait(); s != 0 {
+				t.Fatalf("exit status %d", s)
+			}
+			expectFile(t, filepath.Join(first.cmd.Dir, "file.bin"), mib<<20)
+			expectNothingLeft(t, peers)
+		})
+	}
+}
+
+// awaitCollecting returns when some of the file is here. It has no name yet.
+func (j *job) awaitCollecting() {
+	j.t.Helper()
+	j.waitFor("that a file is on its way", func(e event) bool { return e.Event == "phase" && e.Phase == "collecting" && e.Rate > 0 })
+	if _, err := os.Stat(filepath.Join(j.cmd.Dir, "file.bin")); !errors.Is(err, os.ErrNotExist) {
+		j.t.Errorf("the file has its name before it is whole: %v", err)
+	}
+}
+
+// expectFile expects a file of rude, with so many bytes.
+func expectFile(t *testing.T, name string, size int64) {
+	t.Helper()
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	h := sha256.New()
+	n, err := io.Copy(h, f)
+	if want := fileSum(size); err != nil || n != size || !slices.Equal(h.Sum(nil), want) {
+		t.Errorf("%s has %d bytes, %v; want %d, and those that rank 0 wrote", name, n, err, size)
+	}
+}
+
+// fileSum is the digest of what rank 0 of rude writes into a file.
+func fileSum(size int64) []byte {
+	h := sha256.New()
+	block := make([]byte, 1<<20)
+	rand.NewChaCha8([32]byte{}).Read(block)
+	for i := range size >> 20 {
+		block[0], block[1] = byte(i>>8), byte(i)
+		h.Write(block)
+	}
+	return h.Sum(nil)
+}
