@@ -41,7 +41,8 @@ func (s *Service) serveOffer(stream network.Stream) {
 	for range maxPerStream {
 		var req pb.Request
 		if err := r.ReadMsg(&req); err != nil {
-			return // the asker has what it wants, or talks nonsense
+			s.conduct.Ended(stream.Conn().RemotePeer(), "no more offers are asked for", err)
+			return
 		}
 		resp, err := s.answer(&req)
 		if err == nil {

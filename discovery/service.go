@@ -16,6 +16,7 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/discovery/routing"
 	"github.com/rs/zerolog"
 
+	"github.com/p2pmpi/p2pmpi/internal/misconduct"
 	"github.com/p2pmpi/p2pmpi/internal/version"
 )
 
@@ -31,6 +32,7 @@ type Service struct {
 	intro      *introduction
 	reach      *reach
 	log        zerolog.Logger
+	conduct    *misconduct.Log
 
 	instance []byte    // of this process: see twinProtocol
 	started  time.Time // of the same
@@ -80,6 +82,7 @@ func New(ctx context.Context, h host.Host, cfg Config) (*Service, error) {
 		log:        cfg.Log,
 		instance:   newInstance(),
 		started:    time.Now(),
+		conduct:    misconduct.New(cfg.Log),
 		ctx:        ctx,
 		cancel:     cancel,
 	}

@@ -121,7 +121,7 @@ type peerProcess struct {
 	cmd     *exec.Cmd
 	home    string
 	id      string
-	addr    string // a TCP address of its machine, with the peer ID
+	addr    string // an address of its machine, TCP if it has one, with the peer ID
 	log     *lockedBuffer
 	ready   chan string   // the ready line
 	ended   chan struct{} // closed when the process is gone
@@ -197,12 +197,12 @@ func (p *peerProcess) parseReady(line string) {
 	}
 	p.id = words[1]
 	for _, a := range words[2:] {
-		if strings.HasPrefix(a, "/ip4/"+p.machine.addr+"/tcp/") {
+		if strings.HasPrefix(a, "/ip4/"+p.machine.addr+"/tcp/") || p.addr == "" && strings.HasPrefix(a, "/ip4/"+p.machine.addr+"/") {
 			p.addr = a
 		}
 	}
 	if !strings.HasSuffix(p.addr, "/p2p/"+p.id) {
-		p.t.Fatalf("no TCP address of %s with the peer ID in %q", p.machine.addr, line)
+		p.t.Fatalf("no address of %s with the peer ID in %q", p.machine.addr, line)
 	}
 }
 

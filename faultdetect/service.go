@@ -17,6 +17,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/p2pmpi/p2pmpi/faultdetect/internal/pb"
+	"github.com/p2pmpi/p2pmpi/internal/misconduct"
 )
 
 // Protocol is the libp2p protocol that members of a group speak.
@@ -31,9 +32,10 @@ var ErrClosed = errors.New("faultdetect: service closed")
 // A Service runs this peer's part in the failure detection of any number of
 // jobs.
 type Service struct {
-	host host.Host
-	log  zerolog.Logger
-	ends *network.NotifyBundle // of connections
+	host    host.Host
+	log     zerolog.Logger
+	conduct *misconduct.Log
+	ends    *network.NotifyBundle // of connections
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -46,7 +48,7 @@ type Service struct {
 // NewService begins to accept the streams of other members. It does not close
 // the host.
 func NewService(h host.Host, log zerolog.Logger) *Service {
-	s := &Service{host: h, log: log, groups: map[string]*Group{}}
+	s := &Service{host: h, log: log, conduct: misconduct.New(log), groups: map[string]*Group{}}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.ends = &network.NotifyBundle{DisconnectedF: func(n network.Network, c network.Conn) {
 		if p := c.RemotePeer(); n.Connectedness(p) == network.NotConnected {
@@ -153,7 +155,7 @@ func (s *Service) accept(stream network.Stream) {
 		err = g.read(stream, buffer, from)
 	}
 	if err != nil {
-		s.log.Debug().Err(err).Stringer("peer", stream.Conn().RemotePeer()).Msg("heartbeat stream ended")
+		s.conduct.Ended(stream.Conn().RemotePeer(), "heartbeat stream ended", err)
 	}
 }
 

@@ -33,11 +33,14 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
 
+	"github.com/p2pmpi/p2pmpi/internal/misconduct"
 	"github.com/p2pmpi/p2pmpi/internal/version"
 	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
 	"github.com/p2pmpi/p2pmpi/peer/internal/punch"
 	"github.com/p2pmpi/p2pmpi/peer/internal/relay"
+	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
 // protocolVersion is what peers tell each other when they connect.
@@ -56,7 +59,7 @@ var wantObservers = sync.OnceFunc(func() { observedaddrs.ActivationThresh = obse
 // newHost starts the libp2p host that cfg describes. Its metrics go to reg, a
 // registry of its own since several peers can share a process. Without cfg.NAT it needs no
 // puncher.
-func newHost(cfg Config, key crypto.PrivKey, gate *membership.Gate, reg prometheus.Registerer, puncher *punch.Puncher) (host.Host, error) {
+func newHost(cfg Config, key crypto.PrivKey, gate *membership.Gate, reg prometheus.Registerer, puncher *punch.Puncher, log zerolog.Logger) (host.Host, error) {
 	wantObservers()
 	listen, err := listenAddrs(cfg)
 	if err != nil {
@@ -65,7 +68,7 @@ func newHost(cfg Config, key crypto.PrivKey, gate *membership.Gate, reg promethe
 	if err := portsFree(listen); err != nil {
 		return nil, err
 	}
-	resources, err := newResourceManager()
+	resources, err := newResourceManager(log)
 	if err != nil {
 		return nil, err
 	}
@@ -219,21 +222,29 @@ const connsPerAddress = 64
 
 // newResourceManager bounds what others can make this peer hold (O4), and leaves
 // room for jobs: a pair of processes has two streams, so two peers with 32
-// processes of a job each have 2,048 between them, all of one protocol.
-func newResourceManager() (network.ResourceManager, error) {
+// processes of a job each have 2,048 between them, all for channels. Of any other
+// protocol a peer needs a few for each job, and a job one or two for each peer.
+// Whoever wants more is named in log.
+func newResourceManager(log zerolog.Logger) (network.ResourceManager, error) {
 	limits := rcmgr.DefaultLimits
 	libp2p.SetDefaultServiceLimits(&limits)
 	raise := func(l *rcmgr.BaseLimit, streams int) {
 		l.Streams, l.StreamsInbound, l.StreamsOutbound = streams, streams, streams
 	}
 	raise(&limits.SystemBaseLimit, 32<<10)
-	raise(&limits.ProtocolBaseLimit, 16<<10)
 	raise(&limits.PeerBaseLimit, 4<<10)
-	raise(&limits.ProtocolPeerBaseLimit, 4<<10)
+	raise(&limits.ProtocolBaseLimit, 4<<10)
+	raise(&limits.ProtocolPeerBaseLimit, 256)
+	limits.ProtocolPeerLimitIncrease = rcmgr.BaseLimitIncrease{}
 	limits.SystemBaseLimit.Conns = 1024
 	limits.SystemBaseLimit.ConnsInbound = 768
 	limits.SystemBaseLimit.ConnsOutbound = 768
 	limits.ProtocolPeerBaseLimit.Memory = 64 << 20
+	channels, ofPeer := limits.ProtocolBaseLimit, limits.ProtocolPeerBaseLimit
+	raise(&channels, 16<<10)
+	raise(&ofPeer, 4<<10)
+	limits.AddProtocolLimit(launch.ChannelProtocol, channels, limits.ProtocolLimitIncrease)
+	limits.AddProtocolPeerLimit(launch.ChannelProtocol, ofPeer, limits.ProtocolPeerLimitIncrease)
 	relayLimits(&limits)
 
 	// New connections are rationed by source as well. Loopback is exempt in both.
@@ -255,7 +266,8 @@ func newResourceManager() (network.ResourceManager, error) {
 			[]rcmgr.ConnLimitPerSubnet{{PrefixLength: 56, ConnCount: connsPerAddress}},
 		),
 		rcmgr.WithConnRateLimiters(newConns),
-		rcmgr.WithMetricsDisabled(), // they are global, and peers may share a process
+		rcmgr.WithMetrics(overruns{misconduct.New(log)}),
+		rcmgr.WithMetricsDisabled(), // libp2p's own: they are global, and peers may share a process
 	)
 	if err != nil {
 		return nil, fmt.Errorf("resource manager: %w", err)

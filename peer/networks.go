@@ -175,6 +175,9 @@ func Memberships(dir string) ([]Membership, error) {
 	for _, e := range entries {
 		folder := home(dir).network(e.Name())
 		i, err := readInvitation(folder.token())
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
 		if err != nil {
 			return nil, &HomeError{dir, err}
 		}
@@ -267,7 +270,7 @@ func (p *Peer) startMembership() error {
 	}
 	p.gate, err = membership.NewGate(cfg)
 	if err != nil {
-		return fmt.Errorf("join private network %s: %w; ask its owner for an invitation", p.cfg.Network, err)
+		return fmt.Errorf("join private network %s: %w; ask its owner for an invitation", cfg.Invitation.Network.Name, err)
 	}
 	return nil
 }

@@ -38,7 +38,7 @@ func (p *Peer) startHost() error {
 		p.cfg.Listen = anyPort(p.cfg.Listen)
 	}
 	puncher := punch.New(p.registry, p.punches, p.log)
-	h, err := newHost(p.cfg, p.key, p.gate, p.registry, puncher)
+	h, err := newHost(p.cfg, p.key, p.gate, p.registry, puncher, p.log)
 	if err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/libp2p/go-msgio/pbio"
 	"github.com/rs/zerolog"
 
+	"github.com/p2pmpi/p2pmpi/internal/misconduct"
 	"github.com/p2pmpi/p2pmpi/internal/version"
 	"github.com/p2pmpi/p2pmpi/reservation/internal/pb"
 )
@@ -31,6 +32,7 @@ type Config struct {
 type Service struct {
 	host    host.Host
 	log     zerolog.Logger
+	conduct *misconduct.Log
 	changed chan struct{} // holds one token when something has changed
 	rearm   chan struct{} // holds one token when the next expiry may be sooner
 	stop    chan struct{}
@@ -47,6 +49,7 @@ func NewService(h host.Host, c Config) *Service {
 	s := &Service{
 		host:    h,
 		log:     c.Log,
+		conduct: misconduct.New(c.Log),
 		changed: make(chan struct{}, 1),
 		rearm:   make(chan struct{}, 1),
 		stop:    make(chan struct{}),
@@ -185,7 +188,7 @@ func (s *Service) handle(stream network.Stream) {
 	_ = stream.SetDeadline(time.Now().Add(streamTimeout))
 	var q pb.Request
 	if err := pbio.NewDelimitedReader(stream, maxMessage).ReadMsg(&q); err != nil {
-		s.log.Debug().Err(err).Stringer("peer", stream.Conn().RemotePeer()).Msg("reservation request unreadable")
+		s.conduct.Ended(stream.Conn().RemotePeer(), "reservation request not read", err)
 		_ = stream.Reset()
 		return
 	}

@@ -30,9 +30,9 @@ const (
 func (s *Service) serveControl(stream network.Stream) {
 	submitter := stream.Conn().RemotePeer()
 	log := s.config.Log.With().Stringer("submitter", submitter).Logger()
-	select {
-	case s.pending <- struct{}{}:
-	default:
+	give, err := s.pending.Take(submitter)
+	if err != nil {
+		s.conduct.Note(submitter, "control streams that say nothing", err)
 		stream.Reset()
 		return
 	}
@@ -40,10 +40,10 @@ func (s *Service) serveControl(stream network.Stream) {
 	stream.SetReadDeadline(time.Now().Add(prepareTimeout))
 	in := bufio.NewReader(stream) // shared by both readers, which take it as it is
 	var first jobpb.ToPeer
-	err := pbio.NewDelimitedReader(in, maxPrepare).ReadMsg(&first)
-	<-s.pending
+	err = pbio.NewDelimitedReader(in, maxPrepare).ReadMsg(&first)
+	give()
 	if !stop() || err != nil {
-		log.Debug().Err(err).Msg("control stream without a first message")
+		s.conduct.Ended(submitter, "control stream without a first message", err)
 		stream.Reset()
 		return
 	}

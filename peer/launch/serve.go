@@ -33,6 +33,7 @@ func (s *Service) serveChannel(stream network.Stream) {
 	stream.SetDeadline(time.Now().Add(dialTimeout))
 	var open pb.Open
 	if err := pbio.NewDelimitedReader(stream, maxOpening).ReadMsg(&open); err != nil {
+		s.conduct.Ended(stream.Conn().RemotePeer(), "channel not opened", err)
 		stream.Reset()
 		return
 	}

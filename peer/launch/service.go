@@ -18,6 +18,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/filetransfer"
+	"github.com/p2pmpi/p2pmpi/internal/misconduct"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
@@ -64,9 +65,10 @@ type Service struct {
 
 	ctx     context.Context // of everything; ends with Close
 	cancel  context.CancelFunc
-	serving sync.WaitGroup // streams being handled, hosted jobs among them
-	pending chan struct{}  // tokens of control streams that have said nothing yet
+	serving sync.WaitGroup    // streams being handled, hosted jobs among them
+	pending *misconduct.Quota // of control streams that have said nothing yet
 
+	conduct  *misconduct.Log
 	entrance *entrance // nil: none
 
 	mu        sync.Mutex
@@ -76,8 +78,12 @@ type Service struct {
 	gone      chan struct{} // closed and replaced whenever a job has gone
 }
 
-// maxPending bounds the control streams that have opened and said nothing yet.
-const maxPending = 32
+// maxPending bounds the control streams that have opened and said nothing yet, and
+// maxPendingEach those of one submitter.
+const (
+	maxPending     = 32
+	maxPendingEach = 8
+)
 
 // NewService removes what an earlier peer that was killed has left in
 // <Home>/scratch, and begins to host jobs. Only one Service may use a home.
@@ -88,7 +94,8 @@ func NewService(h host.Host, c Config) (*Service, error) {
 	}
 	s := &Service{
 		host: h, config: c, scratch: filepath.Join(home, "scratch"),
-		pending:   make(chan struct{}, maxPending),
+		conduct:   misconduct.New(c.Log),
+		pending:   misconduct.NewQuota(maxPending, maxPendingEach),
 		jobs:      make(map[string]*job),
 		obstacles: make(map[p2ppeer.ID]obstacle),
 		gone:      make(chan struct{}),

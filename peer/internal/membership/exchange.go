@@ -44,6 +44,15 @@ func (g *Gate) ask(p pipe, self, peer p2ppeer.ID) error {
 	return g.conclude(peer, verdict, until)
 }
 
+// turnAway has a peer that does not show a token find out that it would need one.
+func (g *Gate) turnAway(p pipe, peer p2ppeer.ID) error {
+	p.SetDeadline(time.Now().Add(exchangeTimeout))
+	if writeWord(p, &pb.Word{}) == nil {
+		readWord(p) // then it has heard
+	}
+	return g.conclude(peer, pb.Verdict_NO_TOKEN, time.Time{})
+}
+
 // answer judges what peer shows, and shows the proof of self only to who is admitted.
 func (g *Gate) answer(p pipe, self, peer p2ppeer.ID) error {
 	p.SetDeadline(time.Now().Add(exchangeTimeout))

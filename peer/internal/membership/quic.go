@@ -98,6 +98,10 @@ func (t quicTransport) meet(ctx context.Context, c transport.CapableConn, exchan
 
 // ask opens the stream for the exchange.
 func (t quicTransport) ask(ctx context.Context, c transport.CapableConn) error {
+	return t.open(ctx, c, func(p pipe) error { return t.gate.ask(p, t.self, c.RemotePeer()) })
+}
+
+func (t quicTransport) open(ctx context.Context, c transport.CapableConn, exchange func(pipe) error) error {
 	s, err := c.OpenStream(ctx)
 	if err != nil {
 		return fmt.Errorf("open a stream for the tokens: %w", err)
@@ -107,11 +111,11 @@ func (t quicTransport) ask(ctx context.Context, c transport.CapableConn) error {
 	if err := mss.SelectProtoOrFail(streamProtocol, s); err != nil {
 		return fmt.Errorf("it knows nothing of members: %w", err)
 	}
-	return t.gate.ask(s, t.self, c.RemotePeer())
+	return exchange(s)
 }
 
 // answer waits for that stream, which is a member's first. One of an open network
-// opens another, and is asked then, so that it learns what the matter is.
+// opens another, and is told then what the matter is.
 func (t quicTransport) answer(ctx context.Context, c transport.CapableConn) error {
 	s, err := c.AcceptStream()
 	if err != nil {
@@ -123,7 +127,7 @@ func (t quicTransport) answer(ctx context.Context, c transport.CapableConn) erro
 	muxer.AddHandler(streamProtocol, nil)
 	if _, _, err = muxer.Negotiate(s); err != nil {
 		s.Reset()
-		return t.ask(ctx, c)
+		return t.open(ctx, c, func(p pipe) error { return t.gate.turnAway(p, c.RemotePeer()) })
 	}
 	return t.gate.answer(s, t.self, c.RemotePeer())
 }

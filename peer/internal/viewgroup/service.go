@@ -16,6 +16,7 @@ import (
 	"github.com/libp2p/go-msgio/pbio"
 	"github.com/rs/zerolog"
 
+	"github.com/p2pmpi/p2pmpi/internal/misconduct"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup/internal/pb"
 )
@@ -34,6 +35,8 @@ const (
 	joinTimeout = 5 * time.Second
 	// maxWaiting bounds the streams that have not come to their group.
 	maxWaiting = 64
+	// maxWaitingEach bounds those of one peer: jobs of which both are, that begin at once.
+	maxWaitingEach = 16
 	// maxHello bounds the first message of a stream, in bytes.
 	maxHello = 512
 	// maxMessage bounds every other: entries, and what belongs to each.
@@ -45,13 +48,14 @@ var ErrClosed = errors.New("viewgroup: service closed")
 
 // A Service runs this peer's part in agreeing on the views of any number of jobs.
 type Service struct {
-	host host.Host
-	log  zerolog.Logger
+	host    host.Host
+	log     zerolog.Logger
+	conduct *misconduct.Log
 
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
-	wg      sync.WaitGroup // one per inbound stream
-	waiting chan struct{}  // tokens of streams that have not come to their group
+	wg      sync.WaitGroup    // one per inbound stream
+	waiting *misconduct.Quota // of streams that have not come to their group
 
 	mu     sync.Mutex
 	groups map[string]*Group // by job
@@ -62,8 +66,8 @@ type Service struct {
 // host.
 func NewService(h host.Host, log zerolog.Logger) *Service {
 	s := &Service{
-		host: h, log: log, groups: make(map[string]*Group),
-		joined: make(chan struct{}), waiting: make(chan struct{}, maxWaiting),
+		host: h, log: log, conduct: misconduct.New(log), groups: make(map[string]*Group),
+		joined: make(chan struct{}), waiting: misconduct.NewQuota(maxWaiting, maxWaitingEach),
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	h.SetStreamHandler(Protocol, s.accept)
@@ -153,19 +157,18 @@ func (s *Service) accept(stream network.Stream) {
 		err = g.read(stream, buffer, from)
 	}
 	if err != nil {
-		s.log.Debug().Err(err).Stringer("peer", stream.Conn().RemotePeer()).Msg("view stream ended")
+		s.conduct.Ended(stream.Conn().RemotePeer(), "view stream ended", err)
 	}
 }
 
 // meet reads the job's name, and finds its group and which of its peers the other
 // is.
 func (s *Service) meet(stream network.Stream, r *bufio.Reader) (g *Group, from int, err error) {
-	select {
-	case s.waiting <- struct{}{}:
-		defer func() { <-s.waiting }()
-	default:
-		return nil, 0, errors.New("too many streams that wait for a group")
+	give, err := s.waiting.Take(stream.Conn().RemotePeer())
+	if err != nil {
+		return nil, 0, fmt.Errorf("streams that wait for a group: %w", err)
 	}
+	defer give()
 	if err := stream.SetReadDeadline(time.Now().Add(helloTimeout)); err != nil {
 		return nil, 0, fmt.Errorf("set deadline: %w", err)
 	}

@@ -1,0 +1,171 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// network runs p2pboot network on a home and returns what it prints.
+func network(t *testing.T, home string, args ...string) string {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(bin, "p2pboot"), append([]string{"network", "--home", home}, args...)...)
+	loopback.prepare(cmd, home)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("p2pboot network %v: %v\n%s", args, err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// peerOn is the ID of the peer that will live on a home.
+func peerOn(t *testing.T, home string) string {
+	t.Helper()
+	id, ok := strings.CutPrefix(strings.Split(network(t, home, "show"), "\n")[0], "peer ")
+	if !ok {
+		t.Fatal("p2pboot network show does not name the peer")
+	}
+	return id
+}
+
+// A lab is a private network of two peers, each of one slot, that speak one transport.
+type lab struct {
+	machine *machine
+	owner   string // home
+	peers   []*peerProcess
+}
+
+func newLab(t *testing.T, listen string) *lab {
+	t.Helper()
+	m := *loopback
+	m.boot = []string{"--listen", listen, "--network", "lab", "--slots", "1"}
+	l := &lab{machine: &m, owner: t.TempDir()}
+	network(t, l.owner, "create", "lab")
+	member := t.TempDir()
+	network(t, member, "join", network(t, l.owner, "invite", "--peer", peerOn(t, member)))
+	first := l.machine.startPeer(t, l.owner)
+	first.awaitReady()
+	second := l.machine.startPeer(t, member, "--supernode", first.addr)
+	second.awaitReady()
+	l.peers = []*peerProcess{first, second}
+	return l
+}
+
+// submit starts p2prun without a p2pboot of its own.
+func (l *lab) submit(t *testing.T, args ...string) *job {
+	t.Helper()
+	return l.machine.submit(t, t.TempDir(), append([]string{"--listen", l.machine.boot[1], "--supernode", l.peers[0].addr}, args...)...)
+}
+
+// tokenFile writes an invitation into a file.
+func tokenFile(t *testing.T, invitation string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(file, []byte(invitation+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// labs runs a test over TCP and over QUIC alone.
+func labs(t *testing.T, test func(t *testing.T, l *lab)) {
+	t.Parallel()
+	for name, listen := range map[string]string{"tcp": "/ip4/127.0.0.1/tcp/0", "quic": "/ip4/127.0.0.1/udp/0/quic-v1"} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, newLab(t, listen))
+		})
+	}
+}
+
+func TestPrivateNetworkRunsItsMembersJobs(t *testing.T) {
+	labs(t, func(t *testing.T, l *lab) {
+		j := l.submit(t, "--token", tokenFile(t, network(t, l.owner, "invite")), "-n", "2", "-w", "60",
+			filepath.Join(bin, "stepper"), "-steps", "20", "-every", "5")
+		if s := j.wait(); s != 0 {
+			t.Fatalf("exit status %d", s)
+		}
+		expectStepper(t, j, 2, 20, 5)
+		expectNothingLeft(t, l.peers)
+	})
+}
+
+func TestPrivateNetworkRefusesOthers(t *testing.T) {
+	labs(t, func(t *testing.T, l *lab) {
+		other := t.TempDir()
+		network(t, other, "create", "lab")
+		somebody := peerOn(t, t.TempDir())
+		for name, try := range map[string]struct {
+			args []string
+			why  string
+		}{
+			"no token":      {[]string{"--network", "lab"}, "it is of a private network, of which this one has no token; ask the network's owner"},
+			"expired":       {[]string{"--token", tokenFile(t, network(t, l.owner, "invite", "--for", "1ms"))}, "the token of this one has expired; ask the network's owner"},
+			"another owner": {[]string{"--token", tokenFile(t, network(t, other, "invite"))}, "of the same name with another owner; ask the network's owner"},
+			"another peer":  {[]string{"--token", tokenFile(t, network(t, l.owner, "invite", "--peer", somebody))}, "the token is bound to peer " + somebody},
+		} {
+			j := l.submit(t, append(try.args, "-n", "1", "-w", "1", filepath.Join(bin, "ring"))...)
+			if s := j.wait(); s != 69 {
+				t.Errorf("%s: exit status %d, want 69", name, s)
+			}
+			var message string
+			for e := range j.events {
+				if e.Result != nil {
+					message = e.Result.Message
+				}
+			}
+			if !strings.Contains(message, try.why) {
+				t.Errorf("%s: got %q, want %q", name, message, try.why)
+			}
+		}
+		stranger := l.machine.startPeer(t, t.TempDir(), "--supernode", l.peers[0].addr)
+		stranger.awaitReady()
+		eventually(t, "the stranger's log", logged(stranger, l.peers[0].id+" refuses this one: it is of a private network"))
+		eventually(t, "the member's log", logged(l.peers[0], "this peer refuses "+stranger.id+": it has no token"))
+		s, err := stranger.status()
+		if err != nil || len(s.Connections) > 0 {
+			t.Errorf("the stranger has connections: %+v, %v", s.Connections, err)
+		}
+		expectNothingLeft(t, l.peers)
+	})
+}
+
+func logged(p *peerProcess, text string) func() error {
+	return func() error {
+		if !strings.Contains(p.log.String(), text) {
+			return fmt.Errorf("no word of %q", text)
+		}
+		return nil
+	}
+}
+
+// TestPrivateNetworkTakesANewTokenInWithoutARestart: a peer whose token has expired gets
+// in when its owner has joined again.
+func TestPrivateNetworkTakesANewTokenInWithoutARestart(t *testing.T) {
+	labs(t, func(t *testing.T, l *lab) {
+		home := t.TempDir()
+		expired := network(t, l.owner, "invite", "--for", "1ms", "--peer", peerOn(t, home))
+		folder := filepath.Join(home, "networks", "lab")
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, "token"), []byte(expired), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		p := l.machine.startPeer(t, home, "--supernode", l.peers[0].addr)
+		p.awaitReady()
+		eventually(t, "its log", logged(p, "the token of this one has expired"))
+		network(t, home, "join", network(t, l.owner, "invite", "--peer", p.id))
+		eventually(t, "the peer is admitted", func() error {
+			s, err := p.status()
+			if err == nil && len(s.Connections) == 0 {
+				err = errors.New("it has no connections")
+			}
+			return err
+		})
+	})
+}

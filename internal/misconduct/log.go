@@ -1,0 +1,72 @@
+package misconduct
+
+import (
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-yamux/v5"
+	"github.com/multiformats/go-varint"
+	"github.com/rs/zerolog"
+	"google.golang.org/protobuf/proto"
+)
+
+// A Log writes about peers. Its methods are safe for concurrent use.
+type Log struct {
+	log zerolog.Logger
+
+	mu      sync.Mutex
+	limiter limiter
+}
+
+// New returns a Log that writes to log.
+func New(log zerolog.Logger) *Log { return &Log{log: log} }
+
+// Ended says how something with a peer, such as a stream, ended: for who looks for it, or
+// as a warning if that was misconduct.
+func (l *Log) Ended(p p2ppeer.ID, what string, err error) {
+	if Is(err) {
+		l.Note(p, what, err)
+		return
+	}
+	l.log.Debug().Err(err).Stringer("peer", p).Msg(what)
+}
+
+// Note says that a peer does what no peer should, unless it was said just now.
+func (l *Log) Note(p p2ppeer.ID, what string, err error) {
+	l.mu.Lock()
+	say, unsaid, crowd := l.limiter.due(p, time.Now())
+	l.mu.Unlock()
+	if !say {
+		return
+	}
+	line := l.log.Warn().Err(err).Stringer("peer", p)
+	if unsaid > 0 {
+		line = line.Int("more", unsaid)
+	}
+	if crowd {
+		what += "; others too, more than are named"
+	}
+	line.Msg(what)
+}
+
+// Is reports whether err, of reading what a peer sends, is that peer's misconduct.
+func Is(err error) bool {
+	if _, ended := errors.AsType[*network.ConnError](err); ended {
+		return false // also by a timeout of the connection
+	}
+	return slices.ContainsFunc(wrongs, func(wrong error) bool { return errors.Is(err, wrong) })
+}
+
+var wrongs = []error{
+	io.ErrShortBuffer, // pbio: longer than allowed
+	io.ErrUnexpectedEOF,
+	varint.ErrOverflow, varint.ErrUnderflow, varint.ErrNotMinimal,
+	proto.Error, ErrQuota,
+	yamux.ErrTimeout, os.ErrDeadlineExceeded, // of a stream; a connection's are others
+}

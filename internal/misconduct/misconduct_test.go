@@ -1,0 +1,130 @@
+package misconduct
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-msgio/pbio"
+	"github.com/libp2p/go-yamux/v5"
+	"github.com/rs/zerolog"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+)
+
+var epoch = time.Unix(1_000_000, 0)
+
+func TestAPeerIsNamedOnceAMinute(t *testing.T) {
+	var l limiter
+	steps := []struct {
+		at     time.Duration
+		peer   p2ppeer.ID
+		say    bool
+		unsaid int
+	}{
+		{0, "a", true, 0},
+		{1, "a", false, 0},
+		{2, "a", false, 0},
+		{3, "b", true, 0},
+		{every - 1, "a", false, 0},
+		{every, "a", true, 3},
+		{every + 1, "a", false, 0},
+		{2 * every, "a", true, 1},
+	}
+	for i, s := range steps {
+		say, unsaid, crowd := l.due(s.peer, epoch.Add(s.at))
+		if say != s.say || unsaid != s.unsaid || crowd {
+			t.Errorf("step %d: got %v, %d, %v; want %v, %d", i, say, unsaid, crowd, s.say, s.unsaid)
+		}
+	}
+}
+
+func TestACrowdGetsOneLine(t *testing.T) {
+	var l limiter
+	lines := 0
+	for i := range 100_000 {
+		if say, _, _ := l.due(p2ppeer.ID(fmt.Sprint(i)), epoch); say {
+			lines++
+		}
+	}
+	if lines != maxNamed+1 || len(l.named) > maxNamed {
+		t.Errorf("%d lines, and %d peers remembered; want %d and one line for the rest", lines, len(l.named), maxNamed)
+	}
+	if say, unsaid, crowd := l.due("late", epoch.Add(every)); !say || unsaid != 0 || crowd {
+		t.Errorf("a minute later: got %v, %d, %v; want a peer to be named again", say, unsaid, crowd)
+	}
+}
+
+func TestWhatIsMisconduct(t *testing.T) {
+	read := func(b ...byte) error {
+		return pbio.NewDelimitedReader(bytes.NewReader(b), 16).ReadMsg(new(wrapperspb.BytesValue))
+	}
+	for name, test := range map[string]struct {
+		err  error
+		want bool
+	}{
+		"too long":     {read(0xff, 0xff, 0xff, 0x7f), true},
+		"no length":    {read(0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff), true},
+		"no message":   {read(3, 0xff, 0xff, 0xff), true},
+		"half":         {read(3, 0xff), true},
+		"nothing":      {read(), false},
+		"stalled":      {fmt.Errorf("read: %w", os.ErrDeadlineExceeded), true},
+		"over yamux":   {fmt.Errorf("read: %w", yamux.ErrTimeout), true},
+		"lost link":    {yamux.ErrKeepAliveTimeout, false},
+		"reset":        {&network.StreamError{Remote: true}, false},
+		"connection":   {&network.ConnError{Remote: true, TransportError: os.ErrDeadlineExceeded}, false},
+		"its own word": {errors.New("job is not here"), false},
+		"closed":       {io.ErrClosedPipe, false},
+		"none":         {nil, false},
+	} {
+		if got := Is(test.err); got != test.want {
+			t.Errorf("%s: %v: got %v, want %v", name, test.err, got, test.want)
+		}
+	}
+}
+
+func TestTheLogIsNotFlooded(t *testing.T) {
+	var b bytes.Buffer
+	l := New(zerolog.New(&b).Level(zerolog.InfoLevel))
+	p := p2ppeer.ID("somebody")
+	for range 10_000 {
+		l.Ended(p, "a stream ended", io.ErrShortBuffer)
+		l.Ended(p, "a stream ended", io.EOF)
+	}
+	if n := strings.Count(b.String(), "\n"); n > 2 || !strings.Contains(b.String(), p.String()) {
+		t.Errorf("got %d lines, want one that names %s:\n%s", n, p, b.String())
+	}
+}
+
+func TestAQuotaIsShared(t *testing.T) {
+	q := NewQuota(3, 2)
+	take := func(p p2ppeer.ID) func() {
+		t.Helper()
+		give, err := q.Take(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return give
+	}
+	first := take("a")
+	take("a")
+	if _, err := q.Take("a"); !errors.Is(err, ErrQuota) {
+		t.Errorf("more than its share: %v", err)
+	}
+	take("b")
+	if _, err := q.Take("c"); !errors.Is(err, ErrQuota) {
+		t.Errorf("more than there are: %v", err)
+	}
+	first()
+	take("c")()
+	take("a")
+	if q.sum != 3 || len(q.held) != 2 {
+		t.Errorf("held: %v, %d in all", q.held, q.sum)
+	}
+}

@@ -1,0 +1,71 @@
+package peer
+
+import (
+	"errors"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+	rcmgr "github.com/libp2p/go-libp2p/p2p/host/resource-manager"
+
+	"github.com/p2pmpi/p2pmpi/internal/misconduct"
+)
+
+// overruns hears from the resource manager who wants more than is allowed.
+type overruns struct{ conduct *misconduct.Log }
+
+var _ rcmgr.MetricsReporter = overruns{}
+
+var errLimit = errors.New("above the limit of this peer")
+
+// BlockStream implements rcmgr.MetricsReporter.
+func (o overruns) BlockStream(p p2ppeer.ID, dir network.Direction) {
+	if dir == network.DirInbound {
+		o.conduct.Note(p, "refused a stream", errLimit)
+	}
+}
+
+// BlockPeer implements rcmgr.MetricsReporter.
+func (o overruns) BlockPeer(p p2ppeer.ID) { o.conduct.Note(p, "refused a connection", errLimit) }
+
+// BlockProtocolPeer implements rcmgr.MetricsReporter.
+func (o overruns) BlockProtocolPeer(id protocol.ID, p p2ppeer.ID) {
+	o.conduct.Note(p, "refused a stream of "+string(id), errLimit)
+}
+
+// BlockServicePeer implements rcmgr.MetricsReporter.
+func (o overruns) BlockServicePeer(service string, p p2ppeer.ID) {
+	o.conduct.Note(p, "refused a stream of "+service, errLimit)
+}
+
+// The rest concerns nobody in particular, or is as it should be.
+
+// AllowConn implements rcmgr.MetricsReporter.
+func (overruns) AllowConn(network.Direction, bool) {}
+
+// BlockConn implements rcmgr.MetricsReporter.
+func (overruns) BlockConn(network.Direction, bool) {}
+
+// AllowStream implements rcmgr.MetricsReporter.
+func (overruns) AllowStream(p2ppeer.ID, network.Direction) {}
+
+// AllowPeer implements rcmgr.MetricsReporter.
+func (overruns) AllowPeer(p2ppeer.ID) {}
+
+// AllowProtocol implements rcmgr.MetricsReporter.
+func (overruns) AllowProtocol(protocol.ID) {}
+
+// BlockProtocol implements rcmgr.MetricsReporter.
+func (overruns) BlockProtocol(protocol.ID) {}
+
+// AllowService implements rcmgr.MetricsReporter.
+func (overruns) AllowService(string) {}
+
+// BlockService implements rcmgr.MetricsReporter.
+func (overruns) BlockService(string) {}
+
+// AllowMemory implements rcmgr.MetricsReporter.
+func (overruns) AllowMemory(int) {}
+
+// BlockMemory implements rcmgr.MetricsReporter.
+func (overruns) BlockMemory(int) {}
