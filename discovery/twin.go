@@ -94,7 +94,7 @@ func (s *Service) serveTwin(stream network.Stream) {
 	stop := context.AfterFunc(ctx, func() { stream.Reset() })
 	defer stop()
 	if err := s.answerTwin(ctx, stream); err != nil {
-		s.log.Debug().Err(err).Stringer("peer", stream.Conn().RemotePeer()).Msg("twins not looked for")
+		s.conduct.Ended(stream.Conn().RemotePeer(), "twins not looked for", err)
 		stream.Reset()
 	}
 }
