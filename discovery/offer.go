@@ -261,6 +261,14 @@ func (o *Offer) full() string {
 	return ""
 }
 
+// Free is how many slots a new job can have now.
+func (o *Offer) Free() int {
+	if o.full() != "" {
+		return 0
+	}
+	return o.SlotsFree
+}
+
 // validToken reports whether s is a short printable name that is safe in a
 // protocol ID, on a terminal and in a log.
 func validToken(s string) bool {

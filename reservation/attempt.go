@@ -1,9 +1,11 @@
 package reservation
 
 import (
+	"cmp"
 	"fmt"
 	"math/bits"
 	"slices"
+	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
@@ -15,6 +17,12 @@ type Need struct {
 	Job      string // names the job among those of this submitter; at most 128 bytes
 	N, R     int
 	Strategy Strategy
+	// Since is when the job began to wait for slots. Jobs in the queues of peers come
+	// first if they began earlier. Zero: now.
+	Since time.Time
+	// Waits has the job stand in the queues of the peers that have no slots for it, until
+	// Reserve succeeds, or Leave. It is for a caller who tries again.
+	Waits bool
 }
 
 func (n Need) validate() error {
@@ -30,8 +38,12 @@ func (n Need) validate() error {
 // A Candidate is a peer worth asking, as its offer describes it.
 type Candidate struct {
 	Peer   p2ppeer.ID
-	Slots  int   // advertised as free
-	Cached int64 // bytes of the job's files that it has already
+	Slots  int           // advertised as free
+	Total  int           // advertised, free or not
+	Cached int64         // bytes of the job's files that it has already
+	Speed  int           // of a processor, in any unit; 0: unknown
+	RTT    time.Duration // to it
+	Domain Domain
 }
 
 // An attempt is the pure core of Reserve: whom to ask for how many slots, and
@@ -42,11 +54,14 @@ type Candidate struct {
 //	  +--------------------------------------------------+   until enough, or nobody is left
 //
 // It aims at more than it needs, n*r + 3*ceil(log2(n*r)) slots (the overbooking
-// of P2P-MPI), and asks again elsewhere for whatever it is refused.
+// of P2P-MPI), and asks again elsewhere for whatever it is refused, and does not hear of in
+// time. When many are refused it asks for as much more: see acceptance.
 type attempt struct {
 	need   Need
 	target int
 	peers  []asked // in the order of the strategy
+	groups [][]int // of peers
+	took   []time.Duration
 }
 
 // asked is a candidate and what came of asking it.
@@ -56,7 +71,9 @@ type asked struct {
 	granted int // slots that it holds for us
 	key     Key
 	pending bool   // its answer is awaited
+	late    bool   // for longer than others take
 	reason  Reason // why it is out; 0 while it is not
+	place   Place  // in its queue
 }
 
 // An ask is a Hold to send to attempt.peers[index].
@@ -77,7 +94,18 @@ func newAttempt(candidates []Candidate, need Need) *attempt {
 		a.peers = append(a.peers, asked{Candidate: c})
 	}
 	a.sort()
+	a.groups = groups(a.slots(func(p asked) int { return p.Slots }))
 	return a
+}
+
+// hopeless reports whether the candidates would not suffice even if all their slots were
+// free: then there is nothing to wait for.
+func (a *attempt) hopeless() bool {
+	slots := 0
+	for _, p := range a.peers {
+		slots += usable(max(p.Slots, p.Total), a.need.N)
+	}
+	return slots < a.need.N*a.need.R
 }
 
 // sort puts the strategy's favourites first and, after all others, the peers
@@ -96,7 +124,7 @@ func (a *attempt) sort() {
 func (a *attempt) slots(count func(asked) int) []PeerSlots {
 	ps := make([]PeerSlots, len(a.peers))
 	for i, p := range a.peers {
-		ps[i] = PeerSlots{Slots: count(p), Cached: p.Cached}
+		ps[i] = PeerSlots{Slots: count(p), Cached: p.Cached, Speed: p.Speed, RTT: p.RTT, Domain: p.Domain}
 	}
 	return ps
 }
@@ -109,8 +137,11 @@ func (a *attempt) next() []ask {
 		return nil
 	}
 	asks := a.deal(func(p asked) int {
-		if p.wanted > 0 {
+		switch {
+		case p.wanted > 0:
 			return 0
+		case p.Slots < 1 && a.need.Waits:
+			return max(1, p.Total) // of those that it will have
 		}
 		return max(1, p.Slots)
 	})
@@ -124,12 +155,19 @@ func (a *attempt) next() []ask {
 
 // deal shares out what is still missing among peers with that much room.
 func (a *attempt) deal(room func(asked) int) []ask {
-	free := make([]int, len(a.peers))
+	free, have := make([]int, len(a.peers)), make([]int, len(a.peers))
+	any := false
 	for i, p := range a.peers {
 		free[i] = max(0, min(room(p), a.need.N-p.granted))
+		have[i] = p.expected()
+		any = any || free[i] > 0
+	}
+	want := a.target - a.expected()
+	if !any || want <= 0 {
+		return nil
 	}
 	var asks []ask
-	for i, more := range a.need.Strategy.fill(free, a.target-a.expected()) {
+	for i, more := range a.need.Strategy.fill(a.groups, free, have, a.need.N, int(float64(want)/a.acceptance())) {
 		if more > 0 {
 			p := &a.peers[i]
 			p.wanted, p.pending = p.granted+more, true
@@ -143,14 +181,55 @@ func (a *attempt) deal(room func(asked) int) []ask {
 func (a *attempt) expected() int {
 	sum := 0
 	for _, p := range a.peers {
-		if p.pending {
-			sum += p.wanted
-		} else {
-			sum += p.granted
-		}
+		sum += p.expected()
 	}
 	return sum
 }
+
+func (p asked) expected() int {
+	if p.pending && !p.late {
+		return p.wanted
+	}
+	return p.granted
+}
+
+// acceptance is the share of slots asked for that are granted, at least one in ten. Until
+// much is known it is near one.
+func (a *attempt) acceptance() float64 {
+	const doubt = 4 // slots
+	wanted, granted := doubt, doubt
+	for _, p := range a.peers {
+		if p.wanted > 0 && (!p.pending || p.late) {
+			wanted += p.wanted
+			granted += p.granted
+		}
+	}
+	return max(0.1, float64(granted)/float64(wanted))
+}
+
+// Bounds of patience, and how many times longer than half of the peers one may take.
+const (
+	minPatience   = 150 * time.Millisecond
+	firstPatience = 500 * time.Millisecond
+	maxPatience   = time.Second
+	patienceTimes = 4
+)
+
+// patience is how long a peer may take for its answer before others are asked in its
+// place: a few times as long as the others take.
+func (a *attempt) patience() time.Duration {
+	if len(a.took) == 0 {
+		return firstPatience
+	}
+	slices.Sort(a.took)
+	return min(max(minPatience, patienceTimes*a.took[len(a.took)/2]), maxPatience)
+}
+
+// answered takes how long an answer took.
+func (a *attempt) answered(took time.Duration) { a.took = append(a.took, took) }
+
+// overdue takes that a peer's answer is late. It still counts when it comes.
+func (a *attempt) overdue(index int) { a.peers[index].late = true }
 
 // granted takes a peer's answer. What goes beyond the question is ignored.
 func (a *attempt) granted(index int, g Grant) {
@@ -159,7 +238,7 @@ func (a *attempt) granted(index int, g Grant) {
 		return
 	}
 	p := &a.peers[index]
-	p.pending = false
+	p.pending, p.late = false, false
 	p.granted, p.key = min(g.Slots, p.wanted), g.Key
 }
 
@@ -167,15 +246,26 @@ func (a *attempt) granted(index int, g Grant) {
 // keeps what it gave before, but is not asked again.
 func (a *attempt) refused(index int, why Reason) {
 	p := &a.peers[index]
-	p.pending = false
+	p.pending, p.late = false, false
 	if p.granted == 0 {
 		p.reason = why
 	}
 }
 
+// queued takes a peer's refusal for now.
+func (a *attempt) queued(index int, q *Queued) {
+	a.peers[index].place = q.Place
+	a.refused(index, q.Reason)
+}
+
 // pending reports whether an answer is awaited.
 func (a *attempt) pending() bool {
 	return slices.ContainsFunc(a.peers, func(p asked) bool { return p.pending })
+}
+
+// awaited reports whether an answer is awaited that may come any moment.
+func (a *attempt) awaited() bool {
+	return slices.ContainsFunc(a.peers, func(p asked) bool { return p.pending && !p.late })
 }
 
 // found counts the granted slots that are of use.
@@ -223,8 +313,9 @@ func (a *attempt) confirmed(p Placement, err error) {
 }
 
 // unused returns the peers that may hold slots for us which placed does not
-// use: those that granted some, and those whose answer never came.
-func (a *attempt) unused(placed []Placement) (granted, silent []p2ppeer.ID) {
+// use, or have the job in their queue: those that have answered so, and those whose answer never
+// came.
+func (a *attempt) unused(placed []Placement) (answered, silent []p2ppeer.ID) {
 	used := map[p2ppeer.ID]bool{}
 	for _, p := range placed {
 		used[p.Peer] = true
@@ -234,21 +325,31 @@ func (a *attempt) unused(placed []Placement) (granted, silent []p2ppeer.ID) {
 		case used[p.Peer]:
 		case p.reason == Silent:
 			silent = append(silent, p.Peer)
-		case p.key != Key{}:
-			granted = append(granted, p.Peer)
+		case p.key != Key{}, p.place != Place{} && placed != nil:
+			answered = append(answered, p.Peer)
 		}
 	}
-	return granted, silent
+	return answered, silent
 }
 
 // shortage says what was found and why not more.
 func (a *attempt) shortage() *ShortageError {
-	e := &ShortageError{Need: a.need, Considered: len(a.peers), Reasons: map[Reason]int{}}
+	e := &ShortageError{Need: a.need, Considered: len(a.peers), Reasons: map[Reason]int{}, Hopeless: a.hopeless()}
 	e.FoundPeers, e.FoundSlots = a.found()
+	var places []Place
 	for _, p := range a.peers {
+		o := Outcome{Peer: p.Peer, Slots: p.granted, Reason: p.reason}
 		if p.reason != 0 {
 			e.Reasons[p.reason]++
 		}
+		e.Outcomes = append(e.Outcomes, o)
+		if p.place != (Place{}) {
+			places = append(places, p.place)
+		}
+	}
+	if len(places) > 0 {
+		slices.SortFunc(places, func(x, y Place) int { return cmp.Or(x.Place-y.Place, x.Of-y.Of) })
+		e.Place = places[len(places)/2]
 	}
 	return e
 }

@@ -97,7 +97,7 @@ func TestAttemptAsksUntilEnough(t *testing.T) {
 		},
 		{
 			"the data strategies ask the best cache first",
-			Need{N: 1, R: 1, Strategy: DataSpread}, []Candidate{{"a", 1, 5}, {"b", 1, 9}},
+			Need{N: 1, R: 1, Strategy: DataSpread}, []Candidate{{Peer: "a", Slots: 1, Cached: 5}, {Peer: "b", Slots: 1, Cached: 9}},
 			[]reply{{"b", 0, Busy}, {"a", 1, 0}},
 			"b1;a1;", true,
 		},

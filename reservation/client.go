@@ -27,18 +27,18 @@ type Client struct{ host host.Host }
 // NewClient returns a client that speaks through h.
 func NewClient(h host.Host) *Client { return &Client{host: h} }
 
-// Hold asks peer for up to slots slots for job. When ctx ends before the answer
-// comes, the peer gives back what it holds, or may hold later. The error wraps a
-// Reason.
-func (c *Client) Hold(ctx context.Context, peer p2ppeer.ID, job string, slots int) (Grant, error) {
+// Hold asks peer for slots; q's Submitter is this host, whatever it says. When ctx ends before
+// the answer comes, the peer gives back what it holds, or may hold later. The error wraps a
+// Reason, or a *Queued.
+func (c *Client) Hold(ctx context.Context, peer p2ppeer.ID, q Request) (Grant, error) {
 	asked := time.Now()
-	a, err := c.call(ctx, peer, holdRequest(job, slots))
+	a, err := c.call(ctx, peer, holdRequest(q))
 	if err != nil {
-		return Grant{}, fmt.Errorf("hold %d slots at %s: %w", slots, peer, err)
+		return Grant{}, fmt.Errorf("hold %d slots at %s: %w", q.Slots, peer, err)
 	}
 	g, err := grantOf(a, asked)
 	if err != nil {
-		return Grant{}, fmt.Errorf("hold %d slots at %s: %w", slots, peer, err)
+		return Grant{}, fmt.Errorf("hold %d slots at %s: %w", q.Slots, peer, err)
 	}
 	return g, nil
 }
@@ -56,10 +56,10 @@ func (c *Client) Confirm(ctx context.Context, peer p2ppeer.ID, key Key, slots in
 	return nil
 }
 
-// Release gives back what job holds at peer and has not started. When ctx ends
-// before the answer comes, the peer may still carry it out.
-func (c *Client) Release(ctx context.Context, peer p2ppeer.ID, job string) error {
-	a, err := c.call(ctx, peer, releaseRequest(job))
+// Release gives back what job holds at peer and has not started; with waits it stays in the
+// peer's queue. When ctx ends before the answer comes, the peer may still carry it out.
+func (c *Client) Release(ctx context.Context, peer p2ppeer.ID, job string, waits bool) error {
+	a, err := c.call(ctx, peer, releaseRequest(job, waits))
 	if err == nil {
 		err = answerError(a)
 	}

@@ -20,10 +20,10 @@ func mustMarshal(m proto.Message) []byte {
 // FuzzRequest: no request makes the service panic, give more than it has, or
 // say anything that is not in the protocol.
 func FuzzRequest(f *testing.F) {
-	f.Add(mustMarshal(holdRequest("j", 1)))
-	f.Add(mustMarshal(holdRequest("j", maxSlots)))
+	f.Add(mustMarshal(holdRequest(Request{Job: "j", Slots: 1, Since: start, Waits: true})))
+	f.Add(mustMarshal(holdRequest(Request{Job: "j", Slots: maxSlots, Since: start, Waits: true})))
 	f.Add(mustMarshal(confirmRequest(Key{1}, 1)))
-	f.Add(mustMarshal(releaseRequest("j")))
+	f.Add(mustMarshal(releaseRequest("j", false)))
 	f.Add(mustMarshal(&pb.Request{Protocol: 1}))
 	f.Add([]byte{0xff})
 	f.Fuzz(func(t *testing.T, b []byte) {

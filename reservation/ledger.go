@@ -45,6 +45,12 @@ type Request struct {
 	Job       string
 	Submitter p2ppeer.ID
 	Slots     int // at most so many
+	// Since is when the job began to wait, by its submitter's clock. Those that began
+	// earlier come first. Zero: now.
+	Since time.Time
+	// Waits has the job wait in the peer's queue until it has confirmed slots here,
+	// withdraws, or has not asked for QueueLease.
+	Waits bool
 }
 
 func (q Request) valid() bool {
@@ -66,6 +72,7 @@ type Ledger struct {
 	limits   Limits
 	draining bool
 	holds    []*hold // in the order of their making; at most limits.Slots of them
+	queue    queue
 }
 
 // A hold is one key's slots, in whichever state.
@@ -85,7 +92,11 @@ func NewLedger(limits Limits) *Ledger { return &Ledger{limits: limits} }
 //
 // A job that asks again before it runs, as after a lost answer, is given its
 // first hold again, with its key and expiry, grown when it asks for more and
-// there is more. A job that runs may hold further slots. The error is a Reason.
+// there is more. A job that runs may hold further slots.
+//
+// Free slots are kept for jobs in the queue whose turn comes before that of q, as
+// many as each asked for. The error is a Reason; where q has to wait for others it is a
+// *Queued.
 func (l *Ledger) Hold(q Request, key Key, now time.Time) (Grant, error) {
 	l.Expire(now)
 	switch {
@@ -96,23 +107,37 @@ func (l *Ledger) Hold(q Request, key Key, now time.Time) (Grant, error) {
 	case l.draining:
 		return Grant{}, Draining
 	}
+	if q.Waits {
+		l.queue.join(q, now)
+	}
+	l.turns(now)
+	ahead := l.queue.ahead(q, now)
+	room := l.free() - l.kept(ahead)
 	if h := l.waiting(q.Submitter, q.Job); h != nil {
-		h.Slots += max(0, min(q.Slots-h.Slots, l.free()))
+		h.Slots += max(0, min(q.Slots-h.Slots, room))
 		return h.grant(), nil
 	}
 	switch {
-	case l.full(q):
-		return Grant{}, MaxJobs
-	case l.free() < 1:
-		return Grant{}, Busy
+	case l.full(q, ahead):
+		return Grant{}, l.wait(q, MaxJobs)
+	case room < 1:
+		return Grant{}, l.wait(q, Busy)
 	case l.find(key) != nil:
 		return Grant{}, Malformed // the keys of two holds must differ
 	}
 	h := &hold{Request: q, key: key, state: Held}
-	h.Slots = min(q.Slots, l.free())
+	h.Slots = min(q.Slots, room)
 	h.expires = now.Add(HoldBase + time.Duration(h.Slots)*HoldPerSlot)
 	l.holds = append(l.holds, h)
 	return h.grant(), nil
+}
+
+// wait refuses q, which may be in the queue.
+func (l *Ledger) wait(q Request, why Reason) error {
+	if p := l.queue.place(q.Submitter, q.Job); p != (Place{}) {
+		return &Queued{Reason: why, Place: p}
+	}
+	return why
 }
 
 // Confirm keeps slots of what key holds, frees the rest, and starts the
@@ -129,6 +154,7 @@ func (l *Ledger) Confirm(key Key, submitter p2ppeer.ID, slots int, now time.Time
 		return Malformed
 	}
 	h.Slots, h.state, h.expires = slots, Confirmed, now.Add(ConfirmedLease)
+	l.queue.leave(h.Submitter, h.Job)
 	return nil
 }
 
@@ -160,19 +186,25 @@ func (l *Ledger) Abandon(key Key) {
 
 // Withdraw frees what the submitter's job holds and has not started. It is what
 // a submitter can do from afar: processes that run keep their slots, or these
-// would be given twice (S1). Withdrawing again does nothing.
-func (l *Ledger) Withdraw(job string, submitter p2ppeer.ID) {
+// would be given twice (S1). Withdrawing again does nothing. The job leaves the queue,
+// unless it is to wait on.
+func (l *Ledger) Withdraw(job string, submitter p2ppeer.ID, waits bool) {
 	if h := l.waiting(submitter, job); h != nil {
 		l.Release(h.key)
+	}
+	if !waits {
+		l.queue.leave(submitter, job)
 	}
 }
 
 // Drain refuses every hold and first confirmation from now on. What is
 // confirmed may still start: its submitter counts on it.
-func (l *Ledger) Drain() { l.draining = true }
+func (l *Ledger) Drain() { l.draining, l.queue = true, nil }
 
-// Expire frees the holds whose lease is over at now and returns their keys.
+// Expire frees the holds whose lease is over at now and returns their keys. It forgets the
+// jobs in the queue that have not asked again.
 func (l *Ledger) Expire(now time.Time) []Key {
+	l.queue.expire(now)
 	var over []Key
 	l.holds = slices.DeleteFunc(l.holds, func(h *hold) bool {
 		if h.state == Running || now.Before(h.expires) {
@@ -230,9 +262,9 @@ func (l *Ledger) waiting(submitter p2ppeer.ID, job string) *hold {
 	return nil
 }
 
-// full reports whether one more job would be one too many; a job that already
-// has slots here is not one more.
-func (l *Ledger) full(q Request) bool {
+// full reports whether one more job would be one too many, those ahead in the queue
+// included; a job that already has slots here is not one more.
+func (l *Ledger) full(q Request, ahead queue) bool {
 	type name struct {
 		submitter p2ppeer.ID
 		job       string
@@ -241,5 +273,11 @@ func (l *Ledger) full(q Request) bool {
 	for _, h := range l.holds {
 		jobs[name{h.Submitter, h.Job}] = true
 	}
-	return l.limits.MaxJobs > 0 && len(jobs) >= l.limits.MaxJobs && !jobs[name{q.Submitter, q.Job}]
+	if l.limits.MaxJobs == 0 || jobs[name{q.Submitter, q.Job}] {
+		return false
+	}
+	for _, w := range ahead {
+		jobs[name{w.submitter, w.job}] = true
+	}
+	return len(jobs) >= l.limits.MaxJobs
 }

@@ -47,21 +47,21 @@ func TestS3OwnersLimitsAlwaysWin(t *testing.T) {
 		slots   int
 		err     error
 	}{
-		{"all free", Limits{Slots: 4}, nil, false, Request{"j", alice, 3}, 3, nil},
-		{"fewer than wanted", Limits{Slots: 4}, []Request{{"i", bob, 3}}, false, Request{"j", alice, 3}, 1, nil},
-		{"none free", Limits{Slots: 4}, []Request{{"i", bob, 4}}, false, Request{"j", alice, 1}, 0, Busy},
-		{"gives nothing away", Limits{}, nil, false, Request{"j", alice, 1}, 0, Busy},
-		{"one job too many", Limits{Slots: 4, MaxJobs: 1}, []Request{{"i", bob, 1}}, false, Request{"j", alice, 1}, 0, MaxJobs},
-		{"same name, other submitter is another job", Limits{Slots: 4, MaxJobs: 1}, []Request{{"j", bob, 1}}, false, Request{"j", alice, 1}, 0, MaxJobs},
-		{"denied", Limits{Slots: 4, Deny: []p2ppeer.ID{alice}}, nil, false, Request{"j", alice, 1}, 0, Denied},
-		{"denied though allowed", Limits{Slots: 4, Allow: []p2ppeer.ID{alice}, Deny: []p2ppeer.ID{alice}}, nil, false, Request{"j", alice, 1}, 0, Denied},
-		{"not among those allowed", Limits{Slots: 4, Allow: []p2ppeer.ID{bob}}, nil, false, Request{"j", alice, 1}, 0, Denied},
-		{"among those allowed", Limits{Slots: 4, Allow: []p2ppeer.ID{bob, alice}}, nil, false, Request{"j", alice, 1}, 1, nil},
-		{"draining", Limits{Slots: 4}, nil, true, Request{"j", alice, 1}, 0, Draining},
-		{"no slots wanted", Limits{Slots: 4}, nil, false, Request{"j", alice, 0}, 0, Malformed},
-		{"negative slots wanted", Limits{Slots: 4}, nil, false, Request{"j", alice, -1}, 0, Malformed},
-		{"no job", Limits{Slots: 4}, nil, false, Request{"", alice, 1}, 0, Malformed},
-		{"long job", Limits{Slots: 4}, nil, false, Request{long, alice, 1}, 0, Malformed},
+		{"all free", Limits{Slots: 4}, nil, false, Request{Job: "j", Submitter: alice, Slots: 3}, 3, nil},
+		{"fewer than wanted", Limits{Slots: 4}, []Request{{Job: "i", Submitter: bob, Slots: 3}}, false, Request{Job: "j", Submitter: alice, Slots: 3}, 1, nil},
+		{"none free", Limits{Slots: 4}, []Request{{Job: "i", Submitter: bob, Slots: 4}}, false, Request{Job: "j", Submitter: alice, Slots: 1}, 0, Busy},
+		{"gives nothing away", Limits{}, nil, false, Request{Job: "j", Submitter: alice, Slots: 1}, 0, Busy},
+		{"one job too many", Limits{Slots: 4, MaxJobs: 1}, []Request{{Job: "i", Submitter: bob, Slots: 1}}, false, Request{Job: "j", Submitter: alice, Slots: 1}, 0, MaxJobs},
+		{"same name, other submitter is another job", Limits{Slots: 4, MaxJobs: 1}, []Request{{Job: "j", Submitter: bob, Slots: 1}}, false, Request{Job: "j", Submitter: alice, Slots: 1}, 0, MaxJobs},
+		{"denied", Limits{Slots: 4, Deny: []p2ppeer.ID{alice}}, nil, false, Request{Job: "j", Submitter: alice, Slots: 1}, 0, Denied},
+		{"denied though allowed", Limits{Slots: 4, Allow: []p2ppeer.ID{alice}, Deny: []p2ppeer.ID{alice}}, nil, false, Request{Job: "j", Submitter: alice, Slots: 1}, 0, Denied},
+		{"not among those allowed", Limits{Slots: 4, Allow: []p2ppeer.ID{bob}}, nil, false, Request{Job: "j", Submitter: alice, Slots: 1}, 0, Denied},
+		{"among those allowed", Limits{Slots: 4, Allow: []p2ppeer.ID{bob, alice}}, nil, false, Request{Job: "j", Submitter: alice, Slots: 1}, 1, nil},
+		{"draining", Limits{Slots: 4}, nil, true, Request{Job: "j", Submitter: alice, Slots: 1}, 0, Draining},
+		{"no slots wanted", Limits{Slots: 4}, nil, false, Request{Job: "j", Submitter: alice, Slots: 0}, 0, Malformed},
+		{"negative slots wanted", Limits{Slots: 4}, nil, false, Request{Job: "j", Submitter: alice, Slots: -1}, 0, Malformed},
+		{"no job", Limits{Slots: 4}, nil, false, Request{Job: "", Submitter: alice, Slots: 1}, 0, Malformed},
+		{"long job", Limits{Slots: 4}, nil, false, Request{Job: long, Submitter: alice, Slots: 1}, 0, Malformed},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -174,7 +174,7 @@ func TestS1RunningSlotsAreFreedByThePeerAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	later := start.Add(24 * time.Hour)
-	l.Withdraw("j", alice)
+	l.Withdraw("j", alice, false)
 	if over := l.Expire(later); len(over) != 0 || l.Snapshot().Running != 1 {
 		t.Fatalf("running slots were freed: %+v", l.Snapshot())
 	}
@@ -236,13 +236,13 @@ func TestAbandonFreesWhatIsNotConfirmed(t *testing.T) {
 func TestWithdrawFreesOwnHoldsOnly(t *testing.T) {
 	l := NewLedger(Limits{Slots: 2})
 	mustHold(t, l, "j", 1, keyOf(1), start)
-	l.Withdraw("j", bob)
-	l.Withdraw("k", alice)
+	l.Withdraw("j", bob, false)
+	l.Withdraw("k", alice, false)
 	if got := l.Snapshot().Held; got != 1 {
 		t.Fatalf("%d held, want 1", got)
 	}
-	l.Withdraw("j", alice)
-	l.Withdraw("j", alice)
+	l.Withdraw("j", alice, false)
+	l.Withdraw("j", alice, false)
 	if got := l.Snapshot().Free; got != 2 {
 		t.Errorf("%d free, want 2", got)
 	}

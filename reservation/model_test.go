@@ -47,7 +47,7 @@ func (m *model) step(l *Ledger, rnd *rand.Rand, fresh Key, now time.Time) error 
 	n := rnd.IntN(m.slots + 2)
 	switch rnd.IntN(7) {
 	case 0, 1, 2:
-		g, err := l.Hold(Request{Job: job, Submitter: submitter, Slots: n}, fresh, now)
+		g, err := l.Hold(Request{Job: job, Submitter: submitter, Slots: n, Waits: rnd.IntN(2) == 0}, fresh, now)
 		if err != nil {
 			return nil
 		}
@@ -72,7 +72,7 @@ func (m *model) step(l *Ledger, rnd *rand.Rand, fresh Key, now time.Time) error 
 		l.Release(key)
 		delete(m.belief, key)
 	case 6:
-		l.Withdraw(job, submitter)
+		l.Withdraw(job, submitter, rnd.IntN(2) == 0)
 		for k, b := range m.belief {
 			if b.submitter == submitter && b.job == job && b.state != Running {
 				delete(m.belief, k)

@@ -97,9 +97,10 @@ func (s submitter) call(ctx context.Context, peer p2ppeer.ID, do func(*memoryPee
 	return err
 }
 
-func (s submitter) Hold(ctx context.Context, peer p2ppeer.ID, job string, slots int) (g Grant, err error) {
+func (s submitter) Hold(ctx context.Context, peer p2ppeer.ID, q Request) (g Grant, err error) {
+	q.Submitter = s.id
 	err = s.call(ctx, peer, func(p *memoryPeer) (err error) {
-		g, err = p.ledger.Hold(Request{Job: job, Submitter: s.id, Slots: slots}, newKey(), time.Now())
+		g, err = p.ledger.Hold(q, newKey(), time.Now())
 		return err
 	})
 	return g, err
@@ -114,9 +115,9 @@ func (s submitter) Confirm(ctx context.Context, peer p2ppeer.ID, key Key, slots 
 	})
 }
 
-func (s submitter) Release(ctx context.Context, peer p2ppeer.ID, job string) error {
+func (s submitter) Release(ctx context.Context, peer p2ppeer.ID, job string, waits bool) error {
 	return s.call(ctx, peer, func(p *memoryPeer) error {
-		p.ledger.Withdraw(job, s.id)
+		p.ledger.Withdraw(job, s.id, waits)
 		return nil
 	})
 }

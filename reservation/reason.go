@@ -2,6 +2,7 @@ package reservation
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 )
 
@@ -45,6 +46,20 @@ func (r Reason) String() string {
 
 // Error is String, marked as the end of a request.
 func (r Reason) Error() string { return "refused: " + r.String() }
+
+// A Queued is a refusal for now: the job waits in the peer's queue.
+type Queued struct {
+	Reason Reason // Busy or MaxJobs
+	Place  Place
+}
+
+// Error gives the reason and the place.
+func (q *Queued) Error() string {
+	return fmt.Sprintf("%v; place %d of %d in the queue", q.Reason.Error(), q.Place.Place, q.Place.Of)
+}
+
+// Unwrap returns the Reason.
+func (q *Queued) Unwrap() error { return q.Reason }
 
 // reasonOf finds the reason in what a Requester returned. An error that names
 // none counts as silence: the request may have been carried out.

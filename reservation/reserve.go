@@ -2,6 +2,7 @@ package reservation
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -30,12 +31,13 @@ const (
 // A Requester asks a peer on the submitter's behalf. Errors carry a Reason
 // where there is one. Every method returns soon after its context ends.
 type Requester interface {
-	// Hold asks for up to slots of the peer's slots.
-	Hold(ctx context.Context, peer p2ppeer.ID, job string, slots int) (Grant, error)
+	// Hold asks for slots; the request's Submitter is the one who asks.
+	Hold(ctx context.Context, peer p2ppeer.ID, q Request) (Grant, error)
 	// Confirm keeps slots of those that key holds and gives back the rest.
 	Confirm(ctx context.Context, peer p2ppeer.ID, key Key, slots int) error
-	// Release gives back what the job holds at the peer and has not started.
-	Release(ctx context.Context, peer p2ppeer.ID, job string) error
+	// Release gives back what the job holds at the peer and has not started. The job
+	// leaves the peer's queue, unless it waits on.
+	Release(ctx context.Context, peer p2ppeer.ID, job string, waits bool) error
 }
 
 // A Placement is the processes that one peer is to run, and the key to its
@@ -60,7 +62,14 @@ func (r *Reservation) Release(ctx context.Context, with Requester) {
 	for _, p := range r.Placements {
 		peers = append(peers, p.Peer)
 	}
-	release(ctx, with, r.Job, peers)
+	release(ctx, with, r.Job, peers, false)
+}
+
+// Leave has a job leave the queues of peers, and gives back what it holds there and has not
+// started. It is for a caller who no longer tries. It returns when all have answered or ctx has
+// ended; what it cannot reach expires.
+func Leave(ctx context.Context, with Requester, job string, peers []p2ppeer.ID) {
+	release(ctx, with, job, peers, false)
 }
 
 // Reserve makes one attempt to hold and confirm slots for all of need's
@@ -69,13 +78,17 @@ func (r *Reservation) Release(ctx context.Context, with Requester) {
 // that do not answer, where the leases end.
 //
 // The error is a *ShortageError when the candidates do not suffice. The caller
-// then waits for a Backoff, discovers candidates anew and tries again under the
-// same job name, for as long as its user wants.
+// then waits for a Pause, discovers candidates anew and tries again under the
+// same job name, for as long as its user wants. A job that Waits keeps its place in the
+// queues meanwhile.
 func Reserve(ctx context.Context, r Requester, candidates []Candidate, need Need) (*Reservation, error) {
 	if err := need.validate(); err != nil {
 		return nil, fmt.Errorf("reserve slots for job %q: %w", need.Job, err)
 	}
 	a := newAttempt(candidates, need)
+	if a.hopeless() {
+		a.need.Waits = false // it would only be in the way of others
+	}
 	placed := settle(ctx, r, a)
 	if placed == nil || ctx.Err() != nil {
 		err := failure(ctx, a)
@@ -101,16 +114,26 @@ func failure(ctx context.Context, a *attempt) error {
 // An answer is what came of an ask.
 type answer struct {
 	index int
+	took  time.Duration
 	grant Grant
 	err   error
 }
 
 func (a *attempt) take(got answer) {
-	if got.err != nil {
-		a.refused(got.index, reasonOf(got.err))
+	if got.err == nil {
+		a.answered(got.took)
+		a.granted(got.index, got.grant)
 		return
 	}
-	a.granted(got.index, got.grant)
+	why := reasonOf(got.err)
+	if why != Silent && why != Unreachable {
+		a.answered(got.took)
+	}
+	if q, ok := errors.AsType[*Queued](got.err); ok {
+		a.queued(got.index, q)
+		return
+	}
+	a.refused(got.index, why)
 }
 
 // holdSlots sends what the attempt asks, until every answer is in, or enough
@@ -119,36 +142,91 @@ func (a *attempt) take(got answer) {
 func holdSlots(ctx context.Context, r Requester, a *attempt) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	answers := make(chan answer)
-	send := func(asks []ask) {
-		for _, q := range asks {
-			peer := a.peers[q.index].Peer
-			go func() { // ends with its answer, which is always read
-				ctx, cancel := context.WithTimeout(ctx, askTimeout)
-				defer cancel()
-				g, err := r.Hold(ctx, peer, a.need.Job, q.slots)
-				answers <- answer{index: q.index, grant: g, err: err}
-			}()
+	h := &asking{a: a, r: r, answers: make(chan answer), began: time.Now()}
+	h.send(ctx)
+	for a.pending() && ctx.Err() == nil {
+		if h.grace == nil && a.enough() {
+			h.grace = time.After(max(minGrace, time.Since(h.began)))
 		}
-	}
-	began := time.Now()
-	var grace <-chan time.Time
-	for send(a.next()); a.pending() && ctx.Err() == nil; {
-		if grace == nil && a.enough() {
-			grace = time.After(max(minGrace, time.Since(began)))
+		if h.grace != nil && !a.awaited() {
+			break // who is late already has had as long
 		}
 		select {
-		case got := <-answers:
+		case got := <-h.answers:
 			a.take(got)
-			send(a.next())
-		case <-grace:
+		case <-h.lateness():
+			h.hedge()
+		case <-h.grace:
 			stop()
 		case <-ctx.Done():
 		}
+		h.send(ctx)
 	}
 	stop()
 	for a.pending() {
-		a.take(<-answers)
+		a.take(<-h.answers)
+	}
+}
+
+// An asking is the holding of slots under way.
+type asking struct {
+	a       *attempt
+	r       Requester
+	answers chan answer
+	began   time.Time
+	sent    []sending // whose answers may be awaited, in order
+	grace   <-chan time.Time
+}
+
+// A sending is when a peer was asked.
+type sending struct {
+	ask
+	at time.Time
+}
+
+// awaited reports whether it is still to be answered: a peer may be asked for more later.
+func (h *asking) awaited(s sending) bool {
+	p := h.a.peers[s.index]
+	return p.pending && p.wanted == s.slots
+}
+
+// send sends what the attempt asks now.
+func (h *asking) send(ctx context.Context) {
+	if ctx.Err() != nil {
+		return
+	}
+	now := time.Now()
+	for _, q := range h.a.next() {
+		peer, need := h.a.peers[q.index].Peer, h.a.need
+		h.sent = append(h.sent, sending{q, now})
+		go func() { // ends with its answer, which is always read
+			ctx, cancel := context.WithTimeout(ctx, askTimeout)
+			defer cancel()
+			g, err := h.r.Hold(ctx, peer, Request{Job: need.Job, Slots: q.slots, Since: need.Since, Waits: need.Waits})
+			h.answers <- answer{index: q.index, took: time.Since(now), grant: g, err: err}
+		}()
+	}
+}
+
+// lateness fires when the longest awaited answer is late.
+func (h *asking) lateness() <-chan time.Time {
+	for len(h.sent) > 0 && !h.awaited(h.sent[0]) {
+		h.sent = h.sent[1:]
+	}
+	if len(h.sent) == 0 {
+		return nil
+	}
+	return time.After(time.Until(h.sent[0].at.Add(h.a.patience())))
+}
+
+// hedge has others be asked in place of those whose answer is late.
+func (h *asking) hedge() {
+	patience := h.a.patience()
+	for len(h.sent) > 0 && time.Since(h.sent[0].at) >= patience {
+		if h.awaited(h.sent[0]) {
+			h.a.overdue(h.sent[0].index)
+		}
+		h.sent = h.sent[1:]
 	}
 }
 
@@ -164,7 +242,7 @@ func settle(ctx context.Context, r Requester, a *attempt) []Placement {
 			return nil
 		}
 		failed := false
-		for i, err := range confirm(ctx, r, placed) {
+		for i, err := range confirm(ctx, r, placed, confirmTimes*a.patience()) {
 			a.confirmed(placed[i], err)
 			failed = failed || err != nil
 		}
@@ -175,9 +253,13 @@ func settle(ctx context.Context, r Requester, a *attempt) []Placement {
 	return nil
 }
 
+// confirmTimes is how many times the patience of an attempt a Confirm may take: others that
+// hold slots take the place of a peer that has gone meanwhile.
+const confirmTimes = 3
+
 // confirm asks all peers at once and returns an error or nil for each.
-func confirm(ctx context.Context, r Requester, placed []Placement) []error {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+func confirm(ctx context.Context, r Requester, placed []Placement, timeout time.Duration) []error {
+	ctx, cancel := context.WithTimeout(ctx, min(timeout, askTimeout))
 	defer cancel()
 	errs := make([]error, len(placed))
 	var wg sync.WaitGroup
@@ -191,27 +273,28 @@ func confirm(ctx context.Context, r Requester, placed []Placement) []error {
 // giveBack releases what placed does not use, also when ctx has ended, which is
 // one reason to.
 func giveBack(ctx context.Context, r Requester, a *attempt, placed []Placement) {
-	granted, silent := a.unused(placed)
+	answered, silent := a.unused(placed)
+	waits := a.need.Waits && placed == nil
 	ctx = context.WithoutCancel(ctx)
 	var wg sync.WaitGroup
 	for _, batch := range []struct {
 		peers []p2ppeer.ID
 		limit time.Duration
-	}{{granted, releaseTimeout}, {silent, silentTimeout}} {
+	}{{answered, releaseTimeout}, {silent, silentTimeout}} {
 		wg.Go(func() {
 			ctx, cancel := context.WithTimeout(ctx, batch.limit)
 			defer cancel()
-			release(ctx, r, a.need.Job, batch.peers)
+			release(ctx, r, a.need.Job, batch.peers, waits)
 		})
 	}
 	wg.Wait()
 }
 
 // release asks all peers at once. What fails is left to the lease (S2).
-func release(ctx context.Context, r Requester, job string, peers []p2ppeer.ID) {
+func release(ctx context.Context, r Requester, job string, peers []p2ppeer.ID, waits bool) {
 	var wg sync.WaitGroup
 	for _, p := range peers {
-		wg.Go(func() { _ = r.Release(ctx, p, job) })
+		wg.Go(func() { _ = r.Release(ctx, p, job, waits) })
 	}
 	wg.Wait()
 }
@@ -232,4 +315,21 @@ func Backoff(attempt int, rnd *rand.Rand) time.Duration {
 		most = min(backoffMost, backoffFirst<<max(0, attempt))
 	}
 	return most/4 + time.Duration(rnd.Int64N(int64(most)))
+}
+
+// Pauses of a job in queues: who is in front is to find what has been freed for it soon.
+const (
+	pausePerPlace = 500 * time.Millisecond
+	pauseMost     = 4 * time.Second
+)
+
+// Pause returns how long to wait after a failed attempt: a Backoff, or at most as long as the
+// job's place in the queues of peers, which keep slots for it, calls for.
+func Pause(attempt int, place Place, rnd *rand.Rand) time.Duration {
+	pause := Backoff(attempt, rnd)
+	if place == (Place{}) {
+		return pause
+	}
+	most := min(pauseMost, time.Duration(min(place.Place, 100))*pausePerPlace)
+	return min(pause, most/2+time.Duration(rnd.Int64N(int64(most/2))))
 }

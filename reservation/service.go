@@ -124,8 +124,8 @@ func (s *Service) confirm(key Key, submitter p2ppeer.ID, slots int) (err error) 
 	return err
 }
 
-func (s *Service) withdraw(job string, submitter p2ppeer.ID) {
-	s.update(func(l *Ledger, _ time.Time) { l.Withdraw(job, submitter) })
+func (s *Service) withdraw(job string, submitter p2ppeer.ID, waits bool) {
+	s.update(func(l *Ledger, _ time.Time) { l.Withdraw(job, submitter, waits) })
 }
 
 // update carries out one call on the ledger and tells those who wait for one.
@@ -236,8 +236,7 @@ func (s *Service) answer(q *pb.Request, submitter p2ppeer.ID) *pb.Answer {
 	}
 	switch call := q.GetCall().(type) {
 	case *pb.Request_Hold:
-		slots := min(call.Hold.GetSlots(), maxSlots)
-		g, err := s.hold(Request{Job: call.Hold.GetJob(), Submitter: submitter, Slots: int(slots)})
+		g, err := s.hold(requestOf(call.Hold, submitter))
 		if err != nil {
 			return refusal(err)
 		}
@@ -249,7 +248,7 @@ func (s *Service) answer(q *pb.Request, submitter p2ppeer.ID) *pb.Answer {
 		}
 		return refusal(s.confirm(key, submitter, int(min(call.Confirm.GetSlots(), maxSlots))))
 	case *pb.Request_Release:
-		s.withdraw(call.Release.GetJob(), submitter)
+		s.withdraw(call.Release.GetJob(), submitter, call.Release.GetWaits())
 		return refusal(nil)
 	}
 	return refusal(Malformed)

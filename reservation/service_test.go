@@ -133,7 +133,7 @@ func TestRefusalsArriveWithTheirReason(t *testing.T) {
 
 func holdAt(at host.Host, slots int) func(*Client) error {
 	return func(c *Client) error {
-		_, err := c.Hold(context.Background(), at.ID(), "j", slots)
+		_, err := c.Hold(context.Background(), at.ID(), Request{Job: "j", Slots: slots})
 		return err
 	}
 }
@@ -142,7 +142,7 @@ func TestKeyIsOfNoUseToAnotherSubmitter(t *testing.T) {
 	server := newHost(t)
 	s := newService(t, server, Limits{Slots: 2})
 	mine, theirs := newHost(t, server), newHost(t, server)
-	g, err := NewClient(mine).Hold(t.Context(), server.ID(), "j", 2)
+	g, err := NewClient(mine).Hold(t.Context(), server.ID(), Request{Job: "j", Slots: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestKeyIsOfNoUseToAnotherSubmitter(t *testing.T) {
 	if err := thief.Confirm(t.Context(), server.ID(), g.Key, 1); !errors.Is(err, UnknownKey) {
 		t.Errorf("confirm: %v, want %v", err, UnknownKey)
 	}
-	if err := thief.Release(t.Context(), server.ID(), "j"); err != nil {
+	if err := thief.Release(t.Context(), server.ID(), "j", false); err != nil {
 		t.Errorf("release: %v", err)
 	}
 	if got := s.Snapshot().Held; got != 2 {
@@ -201,7 +201,7 @@ func TestS4AbandonedHoldIsGivenBack(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := pbio.NewDelimitedWriter(stream).WriteMsg(holdRequest("j", 2)); err != nil {
+			if err := pbio.NewDelimitedWriter(stream).WriteMsg(holdRequest(Request{Job: "j", Slots: 2})); err != nil {
 				t.Fatal(err)
 			}
 			await(t, s, 0)
@@ -236,7 +236,7 @@ func TestHoldThatIsGivenUpIsReset(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		held := make(chan error, 1)
 		go func() { // ends with ctx at the latest
-			_, err := NewClient(newHost(t, server)).Hold(ctx, server.ID(), "j", 1)
+			_, err := NewClient(newHost(t, server)).Hold(ctx, server.ID(), Request{Job: "j", Slots: 1})
 			held <- err
 		}()
 		<-asked
@@ -256,7 +256,7 @@ func TestHoldThatIsGivenUpIsReset(t *testing.T) {
 func TestOtherVersionIsRefusedAsSuch(t *testing.T) {
 	server := newHost(t)
 	newService(t, server, Limits{Slots: 1})
-	q := holdRequest("j", 1)
+	q := holdRequest(Request{Job: "j", Slots: 1})
 	q.Protocol = version.Protocol + 1
 	if got := converse(t, newHost(t, server), server.ID(), q).GetReason(); got != pb.Reason_VERSION {
 		t.Errorf("got %v", got)
@@ -295,7 +295,7 @@ func TestSilentPeerIsGivenUp(t *testing.T) {
 	server.SetStreamHandler(ProtocolID, func(network.Stream) {})
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
-	_, err := NewClient(newHost(t, server)).Hold(ctx, server.ID(), "j", 1)
+	_, err := NewClient(newHost(t, server)).Hold(ctx, server.ID(), Request{Job: "j", Slots: 1})
 	if !errors.Is(err, Silent) {
 		t.Errorf("got %v, want %v", err, Silent)
 	}

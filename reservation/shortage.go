@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
 // A ShortageError says that an attempt found too few slots, how many it found,
@@ -15,6 +17,17 @@ type ShortageError struct {
 	FoundPeers int            // that granted some
 	Considered int            // candidates
 	Reasons    map[Reason]int // candidates that gave nothing, by reason
+	Outcomes   []Outcome      // of every candidate
+	Place      Place          // in the queues of the peers where the job waits: in half of them it is better
+	Hopeless   bool           // the candidates would not suffice even if all their slots were free
+}
+
+// An Outcome is what came of one candidate: Slots that it granted, or none and the Reason. Neither:
+// it was not asked, since others sufficed.
+type Outcome struct {
+	Peer   p2ppeer.ID
+	Slots  int
+	Reason Reason
 }
 
 // NeededSlots returns how many slots the job needs.

@@ -38,6 +38,7 @@ type Status struct {
 	Held      int  // waiting for their submitter's word
 	Confirmed int  // waiting for their processes
 	Running   int  // in use
+	Waiting   int  // jobs in the queue
 	Draining  bool // nothing new is taken
 	Jobs      []JobStatus
 }
@@ -55,7 +56,7 @@ type JobStatus struct {
 // Snapshot returns the state of every slot, oldest hold first. Leases that
 // ended since the last call that took a time are still in it.
 func (l *Ledger) Snapshot() Status {
-	s := Status{Total: l.limits.Slots, Free: l.free(), Draining: l.draining}
+	s := Status{Total: l.limits.Slots, Free: l.free(), Waiting: len(l.queue), Draining: l.draining}
 	for _, h := range l.holds {
 		j := JobStatus{Job: h.Job, Submitter: h.Submitter, State: h.state, Slots: h.Slots, Expires: h.expires}
 		switch h.state {

@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
@@ -50,41 +52,142 @@ var (
 
 // PeerSlots is what a Strategy knows of a peer.
 type PeerSlots struct {
-	Slots  int   // that it gives to the job
-	Cached int64 // bytes of the job's files that it has already
+	Slots  int           // that it gives to the job
+	Cached int64         // bytes of the job's files that it has already
+	Speed  int           // of a processor, in any unit; 0: unknown
+	RTT    time.Duration // between it and the submitter
+	Domain Domain
 }
 
 // An Assignment holds, for each peer in the order given, its processes.
 type Assignment [][]view.Process
 
-// Assign deals out the n*r processes to peers, given nearest first. Peers that
-// come first get the lower replicas, so masters are near the submitter.
+// Assign deals out the n*r processes to peers, given nearest first.
 //
-// The processes are numbered 0..n*r-1, number m being replica m/n of rank m mod
-// n. Each peer gets consecutive numbers and at most n of them, hence no rank
-// twice; slots above n are of no use. The error is ErrFewPeers or ErrFewSlots,
-// wrapped with the figures.
+// How many each peer gets is up to the strategy, with one exception: a group of peers that
+// may fail together (see Domain) gets more than n only when the others do not have room
+// for the rest. Which they are is the same for all strategies. The processes of a
+// peer are of different ranks, those of a group, too, unless it got more than n; and
+// the master of a rank (replica 0) is the fastest of its peers, the nearest of
+// several as fast. The fastest peers are masters of most ranks.
+//
+// So replicas of a rank are never on one peer; and if the slots of peers allow for it, no
+// two are in one group. That is tried for groups of the same site, owner and addresses;
+// where it is impossible for those of the same site and addresses; and last for
+// those of the same addresses. The error is ErrFewPeers or ErrFewSlots, wrapped
+// with the figures; slots above n are of no use.
 func (s Strategy) Assign(peers []PeerSlots, n, r int) (Assignment, error) {
 	if n < 1 || r < 1 || n > view.MaxProcesses/r {
 		return nil, fmt.Errorf("assign n=%d r=%d: out of range", n, r)
 	}
 	order := s.order(peers)
+	sorted := make([]PeerSlots, len(peers))
 	room := make([]int, len(peers))
 	for i, p := range order {
-		room[i] = usable(peers[p].Slots, n)
+		sorted[i], room[i] = peers[p], usable(peers[p].Slots, n)
 	}
 	if err := suffices(room, n, r); err != nil {
 		return nil, fmt.Errorf("assign n=%d r=%d: %w", n, r, err)
 	}
+	groups := groups(sorted)
+	counts := s.fill(groups, room, make([]int, len(peers)), n, n*r)
 	out := make(Assignment, len(peers))
+	for i, ps := range number(sorted, groups, counts, n) {
+		out[order[i]] = ps
+	}
+	return out, nil
+}
+
+// number says which processes each peer runs of as many as counts says. The processes are
+// numbered 0..n*r-1, number m being of rank m mod n. Each peer, and each group of peers
+// that may fail together, gets consecutive numbers: hence no rank twice as long as these
+// are at most n.
+func number(peers []PeerSlots, groups [][]int, counts []int, n int) [][]view.Process {
+	merit := byMerit(peers)
+	holders := make([][]int, n) // of each rank
 	next := 0
-	for i, count := range s.fill(room, n*r) {
-		for range count {
-			out[order[i]] = append(out[order[i]], view.Process{Rank: next % n, Replica: next / n})
+	for _, i := range together(groups, merit) {
+		for range counts[i] {
+			holders[next%n] = append(holders[next%n], i)
 			next++
 		}
 	}
-	return out, nil
+	out := make([][]view.Process, len(peers))
+	for rank, on := range holders {
+		slices.SortFunc(on, func(a, b int) int { return cmp.Compare(merit[a], merit[b]) })
+		for replica, i := range on {
+			out[i] = append(out[i], view.Process{Rank: rank, Replica: replica})
+		}
+	}
+	for _, ps := range out {
+		slices.SortFunc(ps, func(a, b view.Process) int {
+			return cmp.Or(cmp.Compare(a.Replica, b.Replica), cmp.Compare(a.Rank, b.Rank))
+		})
+	}
+	return out
+}
+
+// byMerit returns the place of each peer when the fastest is first, and of those that are
+// about as fast the nearest: both are measured, and small differences mean nothing.
+func byMerit(peers []PeerSlots) []int {
+	class := func(p PeerSlots) int {
+		if p.Speed <= 0 {
+			return math.MinInt
+		}
+		return int(math.Round(math.Log(float64(p.Speed)) / math.Log(speedClass)))
+	}
+	order := make([]int, len(peers))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(class(peers[b]), class(peers[a])), cmp.Compare(peers[a].RTT, peers[b].RTT))
+	})
+	return inverse(order)
+}
+
+// speedClass is how many times faster a peer has to be for that to count.
+const speedClass = 1.25
+
+// inverse returns the place of each index in a permutation.
+func inverse(order []int) []int {
+	place := make([]int, len(order))
+	for i, o := range order {
+		place[o] = i
+	}
+	return place
+}
+
+// together orders the peers by merit, but so that the groups of each width stay together:
+// at the place of their best peer.
+func together(groups [][]int, merit []int) []int {
+	var best [][]int // of each width, that of a peer's group
+	for _, group := range groups {
+		of := map[int]int{}
+		for i, g := range group {
+			if b, ok := of[g]; !ok || merit[i] < b {
+				of[g] = merit[i]
+			}
+		}
+		places := make([]int, len(merit))
+		for i, g := range group {
+			places[i] = of[g]
+		}
+		best = append(best, places)
+	}
+	order := make([]int, len(merit))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int {
+		for _, places := range best {
+			if c := cmp.Compare(places[a], places[b]); c != 0 {
+				return c
+			}
+		}
+		return cmp.Compare(merit[a], merit[b])
+	})
+	return order
 }
 
 // usable says how many of a peer's slots can serve a job of n ranks.
@@ -122,26 +225,49 @@ func (s Strategy) order(peers []PeerSlots) []int {
 	return order
 }
 
-// fill deals out up to want slots to peers with that much room, and returns how
-// many each gets.
-func (s Strategy) fill(room []int, want int) []int {
+// fill deals out up to want slots to peers with that much room, beside those that they have
+// already, and returns how many each gets. No group that may fail together gets more than n in
+// all, and where that leaves something over, it is dealt out with ever less care.
+func (s Strategy) fill(groups [][]int, room, have []int, n, want int) []int {
 	counts := make([]int, len(room))
-	if s == Concentrate || s == DataConcentrate {
-		for i, c := range room {
-			counts[i] = min(c, want)
-			want -= counts[i]
+	for width := 0; width <= len(groups) && want > 0; width++ {
+		if width == len(groups) { // with no care at all
+			s.deal(counts, room, want, func(int) bool { return true })
+			break
 		}
-		return counts
-	}
-	for dealt := true; dealt && want > 0; {
-		dealt = false
-		for i, c := range room {
-			if counts[i] < c && want > 0 {
-				counts[i]++
-				want--
-				dealt = true
-			}
+		group := groups[width]
+		used := sum(group, have)
+		for g, more := range sum(group, counts) {
+			used[g] += more
 		}
+		want -= s.deal(counts, room, want, func(i int) bool {
+			used[group[i]]++
+			return used[group[i]] <= n
+		})
 	}
 	return counts
+}
+
+// deal adds up to want slots to counts, one by one where room allows for it and may says
+// so, and returns how many. Once may has said no of a peer it does so again.
+func (s Strategy) deal(counts, room []int, want int, may func(i int) bool) int {
+	dealt := 0
+	take := func(i, most int) {
+		for counts[i] < min(most, room[i]) && dealt < want && may(i) {
+			counts[i]++
+			dealt++
+		}
+	}
+	if s == Concentrate || s == DataConcentrate {
+		for i := range counts {
+			take(i, room[i])
+		}
+		return dealt
+	}
+	for pass := 1; pass <= slices.Max(append(room, 0)) && dealt < want; pass++ {
+		for i := range counts {
+			take(i, pass)
+		}
+	}
+	return dealt
 }

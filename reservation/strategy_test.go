@@ -19,7 +19,7 @@ func peersWith(slots ...int) []PeerSlots {
 }
 
 func TestAssign(t *testing.T) {
-	cached := []PeerSlots{{4, 0}, {4, 10}, {4, 10}, {4, 99}}
+	cached := []PeerSlots{{Slots: 4}, {Slots: 4, Cached: 10}, {Slots: 4, Cached: 10}, {Slots: 4, Cached: 99}}
 	tests := []struct {
 		name     string
 		strategy Strategy

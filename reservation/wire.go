@@ -1,7 +1,10 @@
 package reservation
 
 import (
+	"errors"
 	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/p2pmpi/p2pmpi/internal/version"
 	"github.com/p2pmpi/p2pmpi/reservation/internal/pb"
@@ -29,18 +32,28 @@ func refusal(err error) *pb.Answer {
 	if err == nil {
 		return &pb.Answer{}
 	}
-	return &pb.Answer{Reason: wireReasons[reasonOf(err)]}
+	a := &pb.Answer{Reason: wireReasons[reasonOf(err)]}
+	if q, ok := errors.AsType[*Queued](err); ok {
+		a.Place, a.Of = uint32(q.Place.Place), uint32(q.Place.Of)
+	}
+	return a
 }
 
 // answerError is what refusal was given; Malformed for a number that we do not
-// know.
+// know, and for a place that is none.
 func answerError(a *pb.Answer) error {
 	if a.GetReason() == pb.Reason_NONE {
 		return nil
 	}
 	for r, number := range wireReasons {
-		if number == a.GetReason() {
+		switch {
+		case number != a.GetReason():
+		case a.GetOf() == 0:
 			return r
+		case (r != Busy && r != MaxJobs) || a.GetPlace() < 1 || a.GetPlace() > a.GetOf() || a.GetOf() > maxQueue:
+			return Malformed
+		default:
+			return &Queued{Reason: r, Place: Place{int(a.GetPlace()), int(a.GetOf())}}
 		}
 	}
 	return Malformed
@@ -64,16 +77,32 @@ func grantOf(a *pb.Answer, asked time.Time) (Grant, error) {
 	return Grant{Key: key, Slots: int(a.GetSlots()), Expires: asked.Add(lease)}, nil
 }
 
-func holdRequest(job string, slots int) *pb.Request {
-	return &pb.Request{Protocol: version.Protocol, Call: &pb.Request_Hold{Hold: &pb.Hold{Job: job, Slots: wireSlots(slots)}}}
+func holdRequest(q Request) *pb.Request {
+	hold := &pb.Hold{Job: q.Job, Slots: wireSlots(q.Slots), Waits: q.Waits}
+	if !q.Since.IsZero() {
+		hold.Since = q.Since.UnixMilli()
+	}
+	return &pb.Request{Protocol: version.Protocol, Call: &pb.Request_Hold{Hold: hold}}
+}
+
+// requestOf reads a Hold of submitter. No time is nonsense: see seniority.
+func requestOf(hold *pb.Hold, submitter p2ppeer.ID) Request {
+	q := Request{
+		Job: hold.GetJob(), Submitter: submitter,
+		Slots: int(min(hold.GetSlots(), maxSlots)), Waits: hold.GetWaits(),
+	}
+	if since := hold.GetSince(); since != 0 {
+		q.Since = time.UnixMilli(since)
+	}
+	return q
 }
 
 func confirmRequest(key Key, slots int) *pb.Request {
 	return &pb.Request{Protocol: version.Protocol, Call: &pb.Request_Confirm{Confirm: &pb.Confirm{Key: key[:], Slots: wireSlots(slots)}}}
 }
 
-func releaseRequest(job string) *pb.Request {
-	return &pb.Request{Protocol: version.Protocol, Call: &pb.Request_Release{Release: &pb.Release{Job: job}}}
+func releaseRequest(job string, waits bool) *pb.Request {
+	return &pb.Request{Protocol: version.Protocol, Call: &pb.Request_Release{Release: &pb.Release{Job: job, Waits: waits}}}
 }
 
 // wireSlots sends a number out of range as 0, which every peer refuses.

@@ -198,6 +198,8 @@ type Hold struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
 	Slots         uint32                 `protobuf:"varint,2,opt,name=slots,proto3" json:"slots,omitempty"` // at most so many
+	Since         int64                  `protobuf:"varint,3,opt,name=since,proto3" json:"since,omitempty"` // Unix milliseconds: when the job began to wait; 0: now
+	Waits         bool                   `protobuf:"varint,4,opt,name=waits,proto3" json:"waits,omitempty"` // the job is to wait in the peer's queue
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -244,6 +246,20 @@ func (x *Hold) GetSlots() uint32 {
 		return x.Slots
 	}
 	return 0
+}
+
+func (x *Hold) GetSince() int64 {
+	if x != nil {
+		return x.Since
+	}
+	return 0
+}
+
+func (x *Hold) GetWaits() bool {
+	if x != nil {
+		return x.Waits
+	}
+	return false
 }
 
 type Confirm struct {
@@ -303,6 +319,7 @@ func (x *Confirm) GetSlots() uint32 {
 type Release struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Waits         bool                   `protobuf:"varint,2,opt,name=waits,proto3" json:"waits,omitempty"` // the job stays in the peer's queue
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -344,6 +361,13 @@ func (x *Release) GetJob() string {
 	return ""
 }
 
+func (x *Release) GetWaits() bool {
+	if x != nil {
+		return x.Waits
+	}
+	return false
+}
+
 type Answer struct {
 	state  protoimpl.MessageState `protogen:"open.v1"`
 	Reason Reason                 `protobuf:"varint,1,opt,name=reason,proto3,enum=p2pmpi.reservation.Reason" json:"reason,omitempty"`
@@ -351,7 +375,11 @@ type Answer struct {
 	Key   []byte `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
 	Slots uint32 `protobuf:"varint,3,opt,name=slots,proto3" json:"slots,omitempty"`
 	// The lease left, not its end: two peers' clocks need not agree.
-	LeaseMillis   uint32 `protobuf:"varint,4,opt,name=lease_millis,json=leaseMillis,proto3" json:"lease_millis,omitempty"`
+	LeaseMillis uint32 `protobuf:"varint,4,opt,name=lease_millis,json=leaseMillis,proto3" json:"lease_millis,omitempty"`
+	// With BUSY or MAX_JOBS: the job's place in the peer's queue, from 1 on, and how
+	// many jobs are in it; 0: it is not in it.
+	Place         uint32 `protobuf:"varint,5,opt,name=place,proto3" json:"place,omitempty"`
+	Of            uint32 `protobuf:"varint,6,opt,name=of,proto3" json:"of,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -414,6 +442,20 @@ func (x *Answer) GetLeaseMillis() uint32 {
 	return 0
 }
 
+func (x *Answer) GetPlace() uint32 {
+	if x != nil {
+		return x.Place
+	}
+	return 0
+}
+
+func (x *Answer) GetOf() uint32 {
+	if x != nil {
+		return x.Of
+	}
+	return 0
+}
+
 var File_reservation_proto protoreflect.FileDescriptor
 
 const file_reservation_proto_rawDesc = "" +
@@ -424,20 +466,25 @@ const file_reservation_proto_rawDesc = "" +
 	"\x04hold\x18\x02 \x01(\v2\x18.p2pmpi.reservation.HoldH\x00R\x04hold\x127\n" +
 	"\aconfirm\x18\x03 \x01(\v2\x1b.p2pmpi.reservation.ConfirmH\x00R\aconfirm\x127\n" +
 	"\arelease\x18\x04 \x01(\v2\x1b.p2pmpi.reservation.ReleaseH\x00R\areleaseB\x06\n" +
-	"\x04call\".\n" +
+	"\x04call\"Z\n" +
 	"\x04Hold\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x14\n" +
-	"\x05slots\x18\x02 \x01(\rR\x05slots\"1\n" +
+	"\x05slots\x18\x02 \x01(\rR\x05slots\x12\x14\n" +
+	"\x05since\x18\x03 \x01(\x03R\x05since\x12\x14\n" +
+	"\x05waits\x18\x04 \x01(\bR\x05waits\"1\n" +
 	"\aConfirm\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
-	"\x05slots\x18\x02 \x01(\rR\x05slots\"\x1b\n" +
+	"\x05slots\x18\x02 \x01(\rR\x05slots\"1\n" +
 	"\aRelease\x12\x10\n" +
-	"\x03job\x18\x01 \x01(\tR\x03job\"\x87\x01\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\x14\n" +
+	"\x05waits\x18\x02 \x01(\bR\x05waits\"\xad\x01\n" +
 	"\x06Answer\x122\n" +
 	"\x06reason\x18\x01 \x01(\x0e2\x1a.p2pmpi.reservation.ReasonR\x06reason\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12\x14\n" +
 	"\x05slots\x18\x03 \x01(\rR\x05slots\x12!\n" +
-	"\flease_millis\x18\x04 \x01(\rR\vleaseMillis*q\n" +
+	"\flease_millis\x18\x04 \x01(\rR\vleaseMillis\x12\x14\n" +
+	"\x05place\x18\x05 \x01(\rR\x05place\x12\x0e\n" +
+	"\x02of\x18\x06 \x01(\rR\x02of*q\n" +
 	"\x06Reason\x12\b\n" +
 	"\x04NONE\x10\x00\x12\b\n" +
 	"\x04BUSY\x10\x01\x12\f\n" +

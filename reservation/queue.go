@@ -1,0 +1,173 @@
+package reservation
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+)
+
+// Bounds of a peer's queue.
+const (
+	// QueueLease is how long a job stays in the queue without asking again. It is longer
+	// than the longest pause between two attempts and the attempt itself.
+	QueueLease = 20 * time.Second
+	// maxTurn is how long slots are kept for a job in a row. A job that gathers many has
+	// to wait for others to end; one that could never start must not block the peer.
+	maxTurn = 5 * time.Minute
+	// maxSeniority is how long before its first request a job may claim to have begun to
+	// wait. It is as much as two clocks may disagree.
+	maxSeniority = 5 * time.Minute
+
+	maxQueue    = 256 // jobs in the queue
+	maxQueuedOf = 16  // of them, of one submitter
+)
+
+// A queue is the jobs that wait for a peer's slots, in the order in which they have begun to
+// wait by their own account: that is the same order at every peer, so of two jobs that are
+// in each other's way one comes first everywhere. It is part of a Ledger.
+type queue []*waiter
+
+// A waiter is one job in a queue.
+type waiter struct {
+	submitter p2ppeer.ID
+	job       string
+	slots     int // that it asked for last
+	since     time.Time
+	expires   time.Time // unless it asks again
+	keptFrom  time.Time // that slots are kept for it; zero: none are
+}
+
+// A Place is a job's place in a queue, 1 being the front. The zero Place is none.
+type Place struct{ Place, Of int }
+
+// seniority is since when q waits, as far as that is believed of a job that first asks at now.
+func seniority(q Request, now time.Time) time.Time {
+	if earliest := now.Add(-maxSeniority); q.Since.Before(earliest) && !q.Since.IsZero() {
+		return earliest
+	}
+	if q.Since.IsZero() {
+		return now
+	}
+	return q.Since
+}
+
+// before says whose turn comes first: the same at all peers.
+func (w *waiter) before(v *waiter) bool {
+	return cmp.Or(w.since.Compare(v.since), cmp.Compare(w.job, v.job), cmp.Compare(w.submitter, v.submitter)) < 0
+}
+
+// find returns the place of a job, counted from 0; -1: it does not wait.
+func (u queue) find(submitter p2ppeer.ID, job string) int {
+	return slices.IndexFunc(u, func(w *waiter) bool { return w.submitter == submitter && w.job == job })
+}
+
+// ahead returns those whose turn comes before that of q.
+func (u queue) ahead(q Request, now time.Time) queue {
+	if i := u.find(q.Submitter, q.Job); i >= 0 {
+		return u[:i]
+	}
+	me := &waiter{submitter: q.Submitter, job: q.Job, since: seniority(q, now)}
+	for i, w := range u {
+		if me.before(w) {
+			return u[:i]
+		}
+	}
+	return u
+}
+
+// join has q wait, or wait on.
+func (u *queue) join(q Request, now time.Time) {
+	i := u.find(q.Submitter, q.Job)
+	if i < 0 {
+		if u.crowded(q.Submitter) {
+			return
+		}
+		u.insert(&waiter{submitter: q.Submitter, job: q.Job, since: seniority(q, now)})
+		i = u.find(q.Submitter, q.Job)
+	}
+	w := (*u)[i]
+	w.slots, w.expires = q.Slots, now.Add(QueueLease)
+}
+
+func (u queue) crowded(submitter p2ppeer.ID) bool {
+	of := 0
+	for _, w := range u {
+		if w.submitter == submitter {
+			of++
+		}
+	}
+	return len(u) >= maxQueue || of >= maxQueuedOf
+}
+
+func (u *queue) insert(w *waiter) {
+	i := slices.IndexFunc(*u, w.before)
+	if i < 0 {
+		i = len(*u)
+	}
+	*u = slices.Insert(*u, i, w)
+}
+
+// leave has a job wait no more.
+func (u *queue) leave(submitter p2ppeer.ID, job string) {
+	if i := u.find(submitter, job); i >= 0 {
+		*u = slices.Delete(*u, i, i+1)
+	}
+}
+
+// expire forgets the jobs that have not asked again in time.
+func (u *queue) expire(now time.Time) {
+	*u = slices.DeleteFunc(*u, func(w *waiter) bool { return !now.Before(w.expires) })
+}
+
+// place returns the place of a job.
+func (u queue) place(submitter p2ppeer.ID, job string) Place {
+	if i := u.find(submitter, job); i >= 0 {
+		return Place{i + 1, len(u)}
+	}
+	return Place{}
+}
+
+// lacks is how many slots a waiter wants beside those that its job has.
+func (l *Ledger) lacks(w *waiter) int {
+	lacks := w.slots
+	for _, h := range l.holds {
+		if h.Submitter == w.submitter && h.Job == w.job && h.state != Running {
+			lacks -= h.Slots
+		}
+	}
+	return max(0, lacks)
+}
+
+// kept counts the slots that are kept for those ahead, of all that are free or not.
+func (l *Ledger) kept(ahead queue) int {
+	kept := 0
+	for _, w := range ahead {
+		kept += l.lacks(w)
+	}
+	return kept
+}
+
+// turns has the jobs for which free slots were kept for too long begin to wait anew.
+func (l *Ledger) turns(now time.Time) {
+	free := l.free()
+	var late queue
+	for _, w := range l.queue {
+		mine := min(free, l.lacks(w))
+		free -= mine
+		switch {
+		case mine == 0:
+			w.keptFrom = time.Time{}
+		case w.keptFrom.IsZero():
+			w.keptFrom = now
+		case now.Sub(w.keptFrom) > maxTurn:
+			late = append(late, w)
+		}
+	}
+	for _, w := range late {
+		l.queue.leave(w.submitter, w.job)
+		w.since, w.keptFrom = now, time.Time{}
+		l.queue.insert(w)
+	}
+}
