@@ -18,11 +18,8 @@ type Need struct {
 	Slots   int  // stop when so many free slots were found; 0 means 1
 	PerPeer int  // slots of one peer that count, 0 for all (a job of n ranks can use n of each)
 	All     bool // ask everybody, however many slots were found
-<<<<<<< HEAD
-	Filter
-=======
 	Busy    bool // peers that have nothing free now are candidates, too
->>>>>>> 0bc898a (reservation: jobs wait in the queues of peers, who keep freed slots for those that began to wait first; silent peers are hedged, replicas kept apart by failure domain)
+	Filter
 }
 
 // A Candidate is a peer that offers slots now.
@@ -120,106 +117,6 @@ func (g *gathering) taken(c Candidate, now time.Time) {
 		return
 	}
 	if why := c.Offer.full(); why != "" && !g.need.Busy {
-}
-
-// A Candidate is a peer that offers slots now.
-type Candidate struct {
-	AddrInfo p2ppeer.AddrInfo
-	Offer    Offer
-	RTT      time.Duration // the local peer's is 0
-}
-
-// phase is how far one peer has come in a gathering.
-type phase byte
-
-const (
-	queued phase = iota
-	asked
-	settled
-)
-
-// A gathering is the pure core of Candidates: it is told which peers the
-// sources name and what each answered, and decides whom to ask next, when to
-// stop, and the order of the result.
-//
-// It asks at most parallel peers at a time, in the order in which it heard of
-// them (the caller names the near ones first). When the offers reach Slots it
-// waits grace longer, so that a near peer which was asked late is not lost to a
-// far one that was asked early; silent peers are not waited for. It
-// asks nobody new once the offers reach Slots + 3 log2(Slots): the
-// overbooking of P2P-MPI, which makes up for peers that refuse afterwards.
-type gathering struct {
-	need     Need
-	parallel int
-	grace    time.Duration
-
-	phases     map[p2ppeer.ID]phase
-	queue      []p2ppeer.ID // in the phase queued, in order
-	open       int          // in the phase asked
-	ended      bool         // the sources name no more peers
-	slots      int          // that count, in candidates
-	enoughAt   time.Time    // when slots reached need.Slots; zero before
-	candidates []Candidate
-	considered []Considered
-}
-
-func newGathering(need Need, parallel int, grace time.Duration) *gathering {
-	need.Slots = max(need.Slots, 1)
-	return &gathering{
-		need:     need,
-		parallel: parallel,
-		grace:    grace,
-		phases:   make(map[p2ppeer.ID]phase),
-	}
-}
-
-// heard notes that a source named id, and reports whether that was news.
-func (g *gathering) heard(id p2ppeer.ID) bool {
-	if _, known := g.phases[id]; known || len(g.phases) >= maxHeard {
-		return false
-	}
-	if err := g.need.chosen(id); err != nil {
-		g.phases[id] = settled
-		g.considered = append(g.considered, Considered{id, NotChosen, err})
-		return false
-	}
-	g.phases[id] = queued
-	g.queue = append(g.queue, id)
-	return true
-}
-
-// sourcesEnded notes that no source will name another peer.
-func (g *gathering) sourcesEnded() { g.ended = true }
-
-// ask returns the peers to ask now. Each must be answered with taken or
-// refused later, unless the gathering is done first.
-func (g *gathering) ask() []p2ppeer.ID {
-	if g.overbooked() {
-		return nil
-	}
-	n := min(len(g.queue), g.parallel-g.open)
-	now := g.queue[:n:n]
-	g.queue = g.queue[n:]
-	g.open += n
-	for _, id := range now {
-		g.phases[id] = asked
-	}
-	return now
-}
-
-// taken notes c's verified offer, which arrived at now.
-func (g *gathering) taken(c Candidate, now time.Time) {
-	if !g.settle(c.AddrInfo.ID) {
-		return
-	}
-	if r := g.need.suits(&c.Offer); r != nil {
-		g.considered = append(g.considered, Considered{c.AddrInfo.ID, r.Reason, r.Err})
-		return
-	}
-	if why := c.Offer.full(); why != "" {
-=======
-	if why := c.Offer.full(); why != "" && !g.need.Busy {
->>>>>>> 0bc898a (reservation: jobs wait in the queues of peers, who keep freed slots for those that began to wait first; silent peers are hedged, replicas kept apart by failure domain)
 		g.considered = append(g.considered, Considered{c.AddrInfo.ID, Full, refuse(Full, "%s", why).Err})
 		return
 	}

@@ -31,6 +31,7 @@ const (
 	Downloading Phase = "downloading" // Count of Total bytes, as far as that is known
 	Discovering Phase = "discovering"
 	Reserving   Phase = "reserving" // Count of Total slots
+	Waiting     Phase = "waiting"   // for slots; Count of Total could be had a moment ago; Queue
 	Staging     Phase = "staging"   // Count of Total bytes
 	Starting    Phase = "starting"
 	Running     Phase = "running"
@@ -52,6 +53,7 @@ type Event struct {
 	Rate    float64    `json:"rate,omitempty"`
 	ETA     float64    `json:"etaSeconds,omitempty"`
 	Slowest string     `json:"slowest,omitempty"`
+	Queue   *Queue     `json:"queue,omitempty"`
 	Placed  []Placed   `json:"placed,omitempty"`
 	Rank    int        `json:"rank"`
 	Stream  Stream     `json:"stream,omitempty"`
@@ -65,6 +67,13 @@ type Event struct {
 	Took   time.Duration `json:"took,omitempty"`
 	Text   string        `json:"text,omitempty"`
 	Result *Result       `json:"result,omitempty"`
+}
+
+// A Queue is how a job that waits for slots stands in the queues of peers.
+type Queue struct {
+	Place int           `json:"place"` // from 1 on, in half of the queues a better one; 0: in none
+	Of    int           `json:"of"`
+	Left  time.Duration `json:"left"` // to wait, in nanoseconds
 }
 
 // Placed says where a process runs.
@@ -99,6 +108,8 @@ type Result struct {
 	Status  int    `json:"status"`
 	Message string `json:"message,omitempty"`
 	Hint    string `json:"hint,omitempty"` // what the user can do
+	// Shortage says more of StatusShortage, where there were peers to ask.
+	Shortage *Shortage `json:"shortage,omitempty"`
 }
 
 // The exit statuses that are not the program's own.

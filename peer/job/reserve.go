@@ -1,91 +1,132 @@
 package job
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/p2pmpi/p2pmpi/discovery"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
+// A search is a job's way to its slots: attempts until one succeeds, or the time is over. In
+// between the job waits in the queues of peers.
+type search struct {
+	j          *run
+	deadline   time.Time
+	candidates []reservation.Candidate
+	considered considered
+	looked     time.Time               // when these were found; zero: never
+	asked      map[p2ppeer.ID]struct{} // ever, so that they can be told that the job no longer waits
+}
+
+// lookAgain is how long candidates are good for: their offers are hints anyway, and those that
+// have come since are worth a look.
+const lookAgain = 5 * time.Second
+
 // reserve finds and holds the job's slots, trying again until deadline. It
 // returns a reservation, or why there is none.
 func (j *run) reserve(ctx context.Context, deadline time.Time) (*reservation.Reservation, *Result) {
+	s := &search{j: j, deadline: deadline, asked: make(map[p2ppeer.ID]struct{})}
 	rnd := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	for attempt := 0; ; attempt++ {
-		j.phase(Discovering, 0, int64(j.req.N*j.req.R))
-		reserved, err := j.attempt(ctx)
+		reserved, short, err := s.attempt(ctx)
 		if err == nil {
 			return reserved, nil
 		}
 		left := time.Until(deadline)
 		if ctx.Err() == nil && left <= 0 {
-			return nil, j.shortage(err)
+			s.leave(ctx)
+			return nil, j.shortage(s.considered, err)
+		}
+		var place reservation.Place
+		if short != nil {
+			place = short.Place
+			j.waiting(short, left)
 		}
 		select {
-		case <-time.After(min(left, reservation.Backoff(attempt, rnd))):
+		case <-time.After(min(left, reservation.Pause(attempt, place, rnd))):
 		case <-ctx.Done():
+			s.leave(ctx)
 			r := stoppedBy(ctx, j.req)
 			return nil, &r
 		}
 	}
 }
 
-// shortageError is an attempt that found too few slots, with what discovery
-// said of the peers that were not even asked.
-type shortageError struct {
-	found, peers int
-	why          map[string]int // peers by reason
-}
-
-func (e *shortageError) Error() string { return fmt.Sprintf("found %d slots", e.found) }
-
-// attempt looks for candidates once and asks them for slots.
-func (j *run) attempt(ctx context.Context) (*reservation.Reservation, error) {
-	want := j.req.N * j.req.R
-	found, considered, err := j.s.cfg.Discovery.Candidates(ctx, discovery.Need{Slots: want, PerPeer: j.req.N, Filter: j.req.Filter})
-	if err != nil {
-		return nil, err
+// attempt looks for candidates, unless those that it has are fresh, and asks them for slots
+// once. A shortage is told as such, too.
+func (s *search) attempt(ctx context.Context) (*reservation.Reservation, *reservation.ShortageError, error) {
+	j := s.j
+	if err := s.look(ctx); err != nil {
+		return nil, nil, err
 	}
-	why := make(map[string]int)
-	for _, c := range considered {
-		if c.Reason != discovery.OffersNothing {
-			why[c.Reason.String()]++
-		}
-	}
-	candidates := j.eligible(found, why)
-	j.phase(Reserving, 0, int64(want))
 	strategy, err := reservation.ParseStrategy(j.req.Strategy)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if ctx.Err() != nil {
-		return nil, context.Cause(ctx)
+	for _, c := range s.candidates {
+		s.asked[c.Peer] = struct{}{}
 	}
-	need := reservation.Need{Job: j.spec.ID, N: j.req.N, R: j.req.R, Strategy: strategy}
 	// Slots whose holder does not hear the answer stay held until the lease ends,
 	// so the user's impatience does not end the asking at once (S4).
 	asking, cancel := lingering(ctx, j.s.waits.answers)
 	defer cancel()
-	reserved, err := reservation.Reserve(asking, j.s.holder, candidates, need)
-	var short *reservation.ShortageError
-	if errors.As(err, &short) {
-		for reason, n := range short.Reasons {
-			why[reason.String()] += n
-		}
-		return nil, &shortageError{found: short.FoundSlots, peers: short.FoundPeers, why: why}
+	reserved, err := reservation.Reserve(asking, j.s.holder, s.candidates, reservation.Need{
+		Job: j.spec.ID, N: j.req.N, R: j.req.R, Strategy: strategy,
+		Since: j.spec.Created, Waits: time.Now().Before(s.deadline),
+	})
+	if short, ok := errors.AsType[*reservation.ShortageError](err); ok {
+		s.considered = s.considered.with(short)
+		return nil, short, err
 	}
-	if err == nil {
-		j.phase(Reserving, int64(want), int64(want))
+	if err != nil {
+		return nil, nil, err
 	}
-	return reserved, err
+	want := int64(j.req.N * j.req.R)
+	j.phase(Reserving, want, want)
+	return reserved, nil, nil
+}
+
+// look finds candidates.
+func (s *search) look(ctx context.Context) error {
+	if !s.looked.IsZero() && time.Since(s.looked) < lookAgain {
+		return nil
+	}
+	j := s.j
+	want := j.req.N * j.req.R
+	if s.looked.IsZero() {
+		j.phase(Discovering, 0, int64(want))
+	}
+	found, passed, err := j.s.cfg.Discovery.Candidates(ctx, discovery.Need{
+		Slots: want, PerPeer: j.req.N, Busy: true, Filter: j.req.Filter,
+	})
+	if err != nil {
+		return err
+	}
+	s.considered = newConsidered(passed)
+	s.candidates = j.eligible(found, s.considered)
+	if s.looked.IsZero() {
+		j.phase(Reserving, 0, int64(want))
+	}
+	s.looked = time.Now()
+	return context.Cause(ctx)
+}
+
+// leave has the job leave the queues of all peers that were ever asked.
+func (s *search) leave(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.j.s.waits.answers)
+	defer cancel()
+	peers := make([]p2ppeer.ID, 0, len(s.asked))
+	for p := range s.asked {
+		peers = append(peers, p)
+	}
+	slices.Sort(peers)
+	reservation.Leave(ctx, s.j.s.holder, s.j.spec.ID, peers)
 }
 
 // lingering returns a context that ends some time after ctx does.
@@ -104,53 +145,27 @@ func lingering(ctx context.Context, longer time.Duration) (context.Context, cont
 	}
 }
 
-// eligible returns the candidates that can run the program, and counts the
-// others in why.
-func (j *run) eligible(found []discovery.Candidate, why map[string]int) []reservation.Candidate {
+// eligible returns the candidates that can run the program, and notes why the others cannot.
+func (j *run) eligible(found []discovery.Candidate, why considered) []reservation.Candidate {
 	var out []reservation.Candidate
 	for _, c := range found {
+		id := c.AddrInfo.ID
 		if _, ok := j.spec.Program(c.Offer.OS, c.Offer.Arch); !ok {
-			why["other platform"]++
+			why[id] = verdict{Platforms, c.Offer.OS + "/" + c.Offer.Arch}
 			continue
 		}
-		if j.excluded[c.AddrInfo.ID] {
-			why["could not run it"]++
+		if j.excluded[id] {
+			why[id] = verdict{Unfit, ""}
 			continue
 		}
-		j.s.cfg.Host.Peerstore().AddAddrs(c.AddrInfo.ID, c.AddrInfo.Addrs, time.Hour)
-		out = append(out, reservation.Candidate{Peer: c.AddrInfo.ID, Slots: c.Offer.SlotsFree})
+		j.s.cfg.Host.Peerstore().AddAddrs(id, c.AddrInfo.Addrs, time.Hour)
+		out = append(out, reservation.Candidate{
+			Peer: id, Slots: c.Offer.Free(), Total: c.Offer.SlotsTotal,
+			Speed: effectiveSpeed(c.Offer), RTT: c.RTT, Domain: j.domain(c),
+		})
 	}
 	return out
 }
 
-// shortage says that there are not enough slots, and what could help.
-func (j *run) shortage(err error) *Result {
-	var short *shortageError
-	if !errors.As(err, &short) {
-		return &Result{Status: StatusShortage, Message: fmt.Sprintf("no slots: %v", err), Hint: hintMorePeers}
-	}
-	text := fmt.Sprintf("found %d of the %d slots needed (-n %d -r %d) within %v",
-		short.found, j.req.N*j.req.R, j.req.N, j.req.R, j.req.Wait)
-	if short.peers > 0 && short.peers < j.req.R {
-		text = fmt.Sprintf("found slots on %d peers within %v: the %d replicas of a rank (-r) must be on different peers",
-			short.peers, j.req.Wait, j.req.R)
-	}
-	if len(short.why) > 0 {
-		text += "; passed over: " + counts(short.why)
-	}
-	return &Result{Status: StatusShortage, Message: text, Hint: hintMorePeers}
-}
-
-const hintMorePeers = "boot more peers with p2pboot, wait longer with -w, or lower -n or -r"
-
-// counts writes "3 busy, 1 silent", the most frequent first.
-func counts(why map[string]int) string {
-	keys := slices.SortedFunc(maps.Keys(why), func(a, b string) int {
-		return cmp.Or(cmp.Compare(why[b], why[a]), strings.Compare(a, b))
-	})
-	var parts []string
-	for _, k := range keys {
-		parts = append(parts, fmt.Sprintf("%d %s", why[k], k))
-	}
-	return strings.Join(parts, ", ")
-}
+// effectiveSpeed is what is left of a peer's speed beside what its machine does already.
+func effectiveSpeed(o discovery.Offer) int { return int(float64(o.Speed) / (1 + o.Load)) }

@@ -16,6 +16,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/internal/jobspec"
 	"github.com/p2pmpi/p2pmpi/internal/version"
+	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
 // run is one job on its way. One goroutine, that of Submitter.Run, owns it.
@@ -68,6 +69,16 @@ func (j *run) phase(p Phase, count, total int64) {
 	j.status.Phase = p
 	j.s.setStatus(j.status)
 	j.emit(Event{Kind: PhaseEvent, Phase: p, Count: count, Total: total})
+}
+
+// waiting tells the user that the job waits for slots, and how long it will.
+func (j *run) waiting(short *reservation.ShortageError, left time.Duration) {
+	j.status.Phase = Waiting
+	j.s.setStatus(j.status)
+	j.emit(Event{
+		Kind: PhaseEvent, Phase: Waiting, Count: int64(short.FoundSlots), Total: int64(short.NeededSlots()),
+		Queue: &Queue{Place: short.Place.Place, Of: short.Place.Of, Left: left},
+	})
 }
 
 // unkeep has the job end with this process, for a reason that the user hears.

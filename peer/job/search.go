@@ -86,7 +86,9 @@ func (e *execution) recruit(ctx context.Context, p view.Process, without map[p2p
 	}
 	asking, cancel := lingering(ctx, s.waits.answers)
 	defer cancel()
-	reserved, err := reservation.Reserve(asking, s.holder, candidates, reservation.Need{Job: e.j.spec.ID, N: 1, R: 1})
+	reserved, err := reservation.Reserve(asking, s.holder, candidates, reservation.Need{
+		Job: e.j.spec.ID, N: 1, R: 1, Since: e.j.spec.Created,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -106,7 +108,7 @@ func (e *execution) candidates(ctx context.Context, without map[p2ppeer.ID]bool,
 		if err != nil {
 			return nil, err
 		}
-		candidates := slices.DeleteFunc(e.j.eligible(found, make(map[string]int)), func(c reservation.Candidate) bool {
+		candidates := slices.DeleteFunc(e.j.eligible(found, make(considered)), func(c reservation.Candidate) bool {
 			return without[c.Peer]
 		})
 		if len(candidates) > 0 {

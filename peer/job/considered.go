@@ -1,0 +1,190 @@
+package job
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/p2pmpi/p2pmpi/discovery"
+	"github.com/p2pmpi/p2pmpi/reservation"
+)
+
+// A Reason says in a word or two why a peer does not take part in a job.
+type Reason string
+
+// The reasons, in the order in which a table lists them.
+const (
+	Busy         Reason = "busy"
+	Denied       Reason = "denied"
+	Versions     Reason = "version"
+	Platforms    Reason = "other platform"
+	TooSmall     Reason = "too small"
+	NotChosen    Reason = "not chosen"
+	Unreachable  Reason = "unreachable"
+	Gone         Reason = "gone"
+	Unfit        Reason = "could not run it"
+	OtherNetwork Reason = "other network"
+	Nonsense     Reason = "bad offer"
+)
+
+// meanings are the reasons in sentences.
+var meanings = []struct {
+	Reason
+	text string
+}{
+	{Busy, "all slots are taken, or as many jobs run as the owner allows"},
+	{Denied, "the owner does not admit you"},
+	{Versions, "it speaks another version: the older of the two has to be renewed"},
+	{Platforms, "there is no program for its system, or it was not asked for"},
+	{TooSmall, "it has less memory for each slot than --min-memory"},
+	{NotChosen, "--peer, --not-peer or --only-mine leave it out"},
+	{Unreachable, "no connection to it"},
+	{Gone, "it does not answer any more, or its owner is taking it back"},
+	{Unfit, "it was asked, and could not stage or start the job"},
+	{OtherNetwork, "it belongs to another network"},
+	{Nonsense, "its offer is wrong, or its clock is"},
+}
+
+// Meaning says what r means.
+func (r Reason) Meaning() string {
+	for _, m := range meanings {
+		if m.Reason == r {
+			return m.text
+		}
+	}
+	return ""
+}
+
+// Of discovery and of reservation, the reasons that the user is told of. Peers that offer
+// nothing are submitters like this one.
+var (
+	ofDiscovery = map[discovery.Reason]Reason{
+		discovery.Full: Busy, discovery.TooSmall: TooSmall, discovery.OtherPlatform: Platforms,
+		discovery.NotChosen: NotChosen, discovery.OtherVersion: Versions, discovery.OtherNetwork: OtherNetwork,
+		discovery.Silent: Gone, discovery.Unreachable: Unreachable,
+		discovery.Expired: Nonsense, discovery.BadOffer: Nonsense,
+	}
+	ofReservation = map[reservation.Reason]Reason{
+		reservation.Busy: Busy, reservation.MaxJobs: Busy, reservation.Denied: Denied,
+		reservation.Draining: Gone, reservation.Version: Versions, reservation.UnknownKey: Gone,
+		reservation.Malformed: Nonsense, reservation.Unreachable: Unreachable, reservation.Silent: Gone,
+	}
+)
+
+// considered is what was found out about every peer that was thought of.
+type considered map[p2ppeer.ID]verdict
+
+// A verdict is why a peer does not take part, with the particulars.
+type verdict struct {
+	reason Reason
+	detail string
+}
+
+// newConsidered takes the peers that discovery has passed over.
+func newConsidered(passed []discovery.Considered) considered {
+	c := make(considered)
+	for _, p := range passed {
+		why, ok := ofDiscovery[p.Reason]
+		if !ok {
+			continue
+		}
+		detail := ""
+		if p.Err != nil {
+			detail = plain(p.Err.Error())
+		}
+		c[p.Peer] = verdict{why, detail}
+	}
+	return c
+}
+
+// with adds what those said that were asked for slots.
+func (c considered) with(short *reservation.ShortageError) considered {
+	out := maps.Clone(c)
+	for _, o := range short.Outcomes {
+		if o.Reason != 0 {
+			out[o.Peer] = verdict{ofReservation[o.Reason], o.Reason.String()}
+		}
+	}
+	return out
+}
+
+// A Shortage says why a job cannot start.
+type Shortage struct {
+	Wanted    int      `json:"wanted"`    // slots
+	Available int      `json:"available"` // of them, at once
+	Tallies   []Tally  `json:"reasons"`   // peers that gave nothing
+	Peers     []Passed `json:"peers"`     // these one by one; the first maxPassed of them
+}
+
+// A Tally is how many peers there are of one reason.
+type Tally struct {
+	Reason Reason `json:"reason"`
+	Peers  int    `json:"peers"`
+}
+
+// Passed is a peer that does not take part.
+type Passed struct {
+	Peer   string `json:"peer"` // ID
+	Reason Reason `json:"reason"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// maxPassed bounds the peers that are named, and with them a line of JSON.
+const maxPassed = 256
+
+// tell sums up.
+func (c considered) tell(wanted, available int) *Shortage {
+	s := &Shortage{Wanted: wanted, Available: available, Tallies: []Tally{}, Peers: []Passed{}}
+	for _, m := range meanings {
+		n := 0
+		for _, id := range slices.Sorted(maps.Keys(c)) {
+			if v := c[id]; v.reason == m.Reason {
+				n++
+				if len(s.Peers) < maxPassed {
+					s.Peers = append(s.Peers, Passed{id.String(), v.reason, v.detail})
+				}
+			}
+		}
+		if n > 0 {
+			s.Tallies = append(s.Tallies, Tally{m.Reason, n})
+		}
+	}
+	return s
+}
+
+// shortage says that there are not enough slots, and what could help.
+func (j *run) shortage(c considered, err error) *Result {
+	short, ok := errors.AsType[*reservation.ShortageError](err)
+	if !ok {
+		return &Result{Status: StatusShortage, Message: fmt.Sprintf("no slots: %v", err), Hint: hintMorePeers}
+	}
+	text := fmt.Sprintf("found %d of the %d slots needed (-n %d -r %d) within %v",
+		short.FoundSlots, j.req.N*j.req.R, j.req.N, j.req.R, j.req.Wait)
+	if short.FoundPeers > 0 && short.FoundPeers < j.req.R {
+		text = fmt.Sprintf("found slots on %d peers within %v: the %d replicas of a rank (-r) must be on different peers",
+			short.FoundPeers, j.req.Wait, j.req.R)
+	}
+	told := c.tell(j.req.N*j.req.R, short.FoundSlots)
+	if len(told.Tallies) > 0 {
+		text += "; passed over: " + told.counts()
+	}
+	return &Result{Status: StatusShortage, Message: text, Hint: hintMorePeers, Shortage: told}
+}
+
+const hintMorePeers = "boot more peers with p2pboot, wait longer with -w, or lower -n or -r"
+
+// counts writes "3 busy, 1 gone", the most frequent first.
+func (s *Shortage) counts() string {
+	sorted := slices.Clone(s.Tallies)
+	slices.SortStableFunc(sorted, func(a, b Tally) int { return cmp.Compare(b.Peers, a.Peers) })
+	var parts []string
+	for _, t := range sorted {
+		parts = append(parts, fmt.Sprintf("%d %s", t.Peers, t.Reason))
+	}
+	return strings.Join(parts, ", ")
+}
