@@ -28,18 +28,21 @@ func labels(kind string, names ...string) (out []string) {
 }
 
 // groups numbers the peers, for each width, so that two have the same number if they may
-// fail together: directly, or by way of others that fail with both.
+// fail together: directly, or by way of others that fail with both. Widths in which every
+// peer is on its own are left out.
 func groups(peers []PeerSlots) [][]int {
-	out := make([][]int, len(widths))
-	for i, names := range widths {
-		out[i] = group(peers, names)
+	var out [][]int
+	for _, names := range widths {
+		if g, any := group(peers, names); any {
+			out = append(out, g)
+		}
 	}
 	return out
 }
 
-// group numbers the peers by the first of each group.
-func group(peers []PeerSlots, names func(Domain) []string) []int {
-	of := make([]int, len(peers)) // the way to the group's first, as in every union-find
+// group numbers the peers by the first of each group, and reports whether there is one of several.
+func group(peers []PeerSlots, names func(Domain) []string) (of []int, any bool) {
+	of = make([]int, len(peers)) // the way to the group's first, as in every union-find
 	first := func(i int) int {
 		for of[i] != i {
 			of[i] = of[of[i]]
@@ -60,15 +63,18 @@ func group(peers []PeerSlots, names func(Domain) []string) []int {
 	}
 	for i := range of {
 		of[i] = first(i)
+		any = any || of[i] != i
 	}
-	return of
+	return of, any
 }
 
 // sum adds up what peers have by group.
-func sum(group, have []int) map[int]int {
-	total := map[int]int{}
+func sum(group []int, have ...[]int) []int {
+	total := make([]int, len(group))
 	for i, g := range group {
-		total[g] += have[i]
+		for _, h := range have {
+			total[g] += h[i]
+		}
 	}
 	return total
 }

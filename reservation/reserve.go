@@ -323,6 +323,13 @@ const (
 	pauseMost     = 4 * time.Second
 )
 
+// Freshness is how long candidates are good for when a job has waited for slots for some time. That
+// the peers which were busy are not any more comes to light by asking them; others that have
+// come since must be looked for.
+func Freshness(waited time.Duration) time.Duration {
+	return min(max(waited/2, time.Second), 15*time.Second)
+}
+
 // Pause returns how long to wait after a failed attempt: a Backoff, or at most as long as the
 // job's place in the queues of peers, which keep slots for it, calls for.
 func Pause(attempt int, place Place, rnd *rand.Rand) time.Duration {

@@ -236,10 +236,7 @@ func (s Strategy) fill(groups [][]int, room, have []int, n, want int) []int {
 			break
 		}
 		group := groups[width]
-		used := sum(group, have)
-		for g, more := range sum(group, counts) {
-			used[g] += more
-		}
+		used := sum(group, have, counts)
 		want -= s.deal(counts, room, want, func(i int) bool {
 			used[group[i]]++
 			return used[group[i]] <= n

@@ -13,35 +13,45 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// A search is a job's way to its slots: attempts until one succeeds, or the time is over. In
-// between the job waits in the queues of peers.
-type search struct {
+// A quest is a job's way to its slots: attempts until one succeeds, or the time is over. In
+// between the job waits in the queues of peers, and other peers are looked for.
+type quest struct {
 	j          *run
+	began      time.Time
 	deadline   time.Time
 	candidates []reservation.Candidate
 	considered considered
-	looked     time.Time               // when these were found; zero: never
+	looked     time.Time // when these were found; zero: never
+	found      chan sighting
+	looking    context.CancelFunc      // ends a search that is under way; nil: none is
 	asked      map[p2ppeer.ID]struct{} // ever, so that they can be told that the job no longer waits
 }
 
-// lookAgain is how long candidates are good for: their offers are hints anyway, and those that
-// have come since are worth a look.
-const lookAgain = 5 * time.Second
+// A sighting is what came of a search for candidates.
+type sighting struct {
+	candidates []discovery.Candidate
+	passed     []discovery.Considered
+	err        error
+}
 
 // reserve finds and holds the job's slots, trying again until deadline. It
 // returns a reservation, or why there is none.
 func (j *run) reserve(ctx context.Context, deadline time.Time) (*reservation.Reservation, *Result) {
-	s := &search{j: j, deadline: deadline, asked: make(map[p2ppeer.ID]struct{})}
+	q := &quest{
+		j: j, began: time.Now(), deadline: deadline,
+		found: make(chan sighting, 1), asked: make(map[p2ppeer.ID]struct{}),
+	}
+	defer q.endLooking()
 	rnd := rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	for attempt := 0; ; attempt++ {
-		reserved, short, err := s.attempt(ctx)
+		reserved, short, err := q.attempt(ctx)
 		if err == nil {
 			return reserved, nil
 		}
 		left := time.Until(deadline)
 		if ctx.Err() == nil && left <= 0 {
-			s.leave(ctx)
-			return nil, j.shortage(s.considered, err)
+			q.leave(ctx)
+			return nil, j.shortage(q.considered, err)
 		}
 		var place reservation.Place
 		if short != nil {
@@ -50,8 +60,10 @@ func (j *run) reserve(ctx context.Context, deadline time.Time) (*reservation.Res
 		}
 		select {
 		case <-time.After(min(left, reservation.Pause(attempt, place, rnd))):
+		case s := <-q.found: // an attempt follows at once
+			q.see(s)
 		case <-ctx.Done():
-			s.leave(ctx)
+			q.leave(ctx)
 			r := stoppedBy(ctx, j.req)
 			return nil, &r
 		}
@@ -60,28 +72,28 @@ func (j *run) reserve(ctx context.Context, deadline time.Time) (*reservation.Res
 
 // attempt looks for candidates, unless those that it has are fresh, and asks them for slots
 // once. A shortage is told as such, too.
-func (s *search) attempt(ctx context.Context) (*reservation.Reservation, *reservation.ShortageError, error) {
-	j := s.j
-	if err := s.look(ctx); err != nil {
+func (q *quest) attempt(ctx context.Context) (*reservation.Reservation, *reservation.ShortageError, error) {
+	j := q.j
+	if err := q.look(ctx); err != nil {
 		return nil, nil, err
 	}
 	strategy, err := reservation.ParseStrategy(j.req.Strategy)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, c := range s.candidates {
-		s.asked[c.Peer] = struct{}{}
+	for _, c := range q.candidates {
+		q.asked[c.Peer] = struct{}{}
 	}
 	// Slots whose holder does not hear the answer stay held until the lease ends,
 	// so the user's impatience does not end the asking at once (S4).
 	asking, cancel := lingering(ctx, j.s.waits.answers)
 	defer cancel()
-	reserved, err := reservation.Reserve(asking, j.s.holder, s.candidates, reservation.Need{
+	reserved, err := reservation.Reserve(asking, j.s.holder, q.candidates, reservation.Need{
 		Job: j.spec.ID, N: j.req.N, R: j.req.R, Strategy: strategy,
-		Since: j.spec.Created, Waits: time.Now().Before(s.deadline),
+		Since: j.spec.Created, Waits: time.Now().Before(q.deadline),
 	})
 	if short, ok := errors.AsType[*reservation.ShortageError](err); ok {
-		s.considered = s.considered.with(short)
+		q.considered = q.considered.with(short)
 		return nil, short, err
 	}
 	if err != nil {
@@ -92,41 +104,67 @@ func (s *search) attempt(ctx context.Context) (*reservation.Reservation, *reserv
 	return reserved, nil, nil
 }
 
-// look finds candidates.
-func (s *search) look(ctx context.Context) error {
-	if !s.looked.IsZero() && time.Since(s.looked) < lookAgain {
+// look waits for the first candidates, and has others be looked for when they are no longer fresh.
+func (q *quest) look(ctx context.Context) error {
+	j := q.j
+	want := int64(j.req.N * j.req.R)
+	first := q.looked.IsZero()
+	if q.looking == nil && (first || time.Since(q.looked) >= reservation.Freshness(time.Since(q.began))) {
+		q.search(ctx)
+	}
+	if !first {
 		return nil
 	}
-	j := s.j
-	want := j.req.N * j.req.R
-	if s.looked.IsZero() {
-		j.phase(Discovering, 0, int64(want))
-	}
-	found, passed, err := j.s.cfg.Discovery.Candidates(ctx, discovery.Need{
-		Slots: want, PerPeer: j.req.N, Busy: true, Filter: j.req.Filter,
-	})
-	if err != nil {
+	j.phase(Discovering, 0, want)
+	if err := q.see(<-q.found); err != nil {
 		return err
 	}
-	s.considered = newConsidered(passed)
-	s.candidates = j.eligible(found, s.considered)
-	if s.looked.IsZero() {
-		j.phase(Reserving, 0, int64(want))
-	}
-	s.looked = time.Now()
+	j.phase(Reserving, 0, want)
 	return context.Cause(ctx)
 }
 
+// search begins to look for candidates.
+func (q *quest) search(ctx context.Context) {
+	ctx, q.looking = context.WithCancel(ctx)
+	need := discovery.Need{Slots: q.j.req.N * q.j.req.R, PerPeer: q.j.req.N, Busy: true, Filter: q.j.req.Filter}
+	go func() { // ends soon after ctx does
+		var f sighting
+		f.candidates, f.passed, f.err = q.j.s.cfg.Discovery.Candidates(ctx, need)
+		q.found <- f
+	}()
+}
+
+// see takes what came of a search.
+func (q *quest) see(f sighting) error {
+	q.looking()
+	q.looking = nil
+	if f.err != nil {
+		return f.err
+	}
+	q.looked = time.Now()
+	q.considered = newConsidered(f.passed)
+	q.candidates = q.j.eligible(f.candidates, q.considered)
+	return nil
+}
+
+// endLooking ends the search that is under way.
+func (q *quest) endLooking() {
+	if q.looking != nil {
+		q.looking()
+		<-q.found
+	}
+}
+
 // leave has the job leave the queues of all peers that were ever asked.
-func (s *search) leave(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.j.s.waits.answers)
+func (q *quest) leave(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), q.j.s.waits.answers)
 	defer cancel()
-	peers := make([]p2ppeer.ID, 0, len(s.asked))
-	for p := range s.asked {
+	peers := make([]p2ppeer.ID, 0, len(q.asked))
+	for p := range q.asked {
 		peers = append(peers, p)
 	}
 	slices.Sort(peers)
-	reservation.Leave(ctx, s.j.s.holder, s.j.spec.ID, peers)
+	reservation.Leave(ctx, q.j.s.holder, q.j.spec.ID, peers)
 }
 
 // lingering returns a context that ends some time after ctx does.

@@ -172,13 +172,16 @@ func TestSlotsThatBecomeFreeInTimeAreTaken(t *testing.T) {
 		}
 		p.ends(proc(0, 0))
 	})
-	var searches int
+	var waits int
 	first := b.run(b.request(1, 1), func(e Event) error {
 		if e.Phase == Running {
 			go func() { // ends with the second job
 				second <- b.run(b.request(1, 1), func(e Event) error {
-					if e.Phase == Discovering {
-						if searches++; searches == 2 {
+					if e.Phase == Waiting {
+						if e.Queue == nil || e.Queue.Place != 1 || e.Queue.Of != 1 || e.Queue.Left <= 0 || e.Total != 1 {
+							t.Errorf("while it waits the user is told %+v of %d slots", e.Queue, e.Total)
+						}
+						if waits++; waits == 2 {
 							close(release)
 						}
 					}

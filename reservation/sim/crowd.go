@@ -2,6 +2,7 @@ package sim
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -190,34 +191,51 @@ func (p *play) job(ctx context.Context, s *Submitter, need reservation.Need, ord
 	r.Ran = pause(s.killed, time.Duration(rnd.ExpFloat64()*float64(p.Run)))
 }
 
-// reserve does as p2prun does: it tries until it has all its slots.
+// reserve does as p2prun does: it waits in the queues of peers until it has all its slots, and
+// looks for others meanwhile.
 func (p *play) reserve(ctx context.Context, s *Submitter, need reservation.Need, order []p2ppeer.ID, rnd *rand.Rand, r *JobRecord) *reservation.Reservation {
-	for ; ctx.Err() == nil && s.killed.Err() == nil; r.Attempts++ {
-		if !pause(s.killed, discovering) {
-			return nil
-		}
-		candidates, enough := p.candidates(need, order)
-		if !enough && !pause(s.killed, exhausting-discovering) {
-			return nil
+	need.Since, need.Waits = time.Now(), true
+	candidates, enough := p.candidates(need, order)
+	if !pause(s.killed, took(enough)) {
+		return nil
+	}
+	for looked := time.Now(); ctx.Err() == nil && s.killed.Err() == nil; r.Attempts++ {
+		if time.Since(looked) >= took(false)+reservation.Freshness(time.Since(need.Since)) {
+			candidates, _ = p.candidates(need, order)
+			looked = time.Now()
 		}
 		reserved, err := reservation.Reserve(s.killed, s, candidates, need)
 		if err == nil {
 			return reserved
 		}
-		pause(s.killed, reservation.Backoff(r.Attempts, rnd))
+		var place reservation.Place
+		if short, ok := errors.AsType[*reservation.ShortageError](err); ok {
+			place = short.Place
+		}
+		pause(s.killed, reservation.Pause(r.Attempts, place, rnd))
+	}
+	if s.killed.Err() == nil {
+		leaving, cancel := context.WithTimeout(s.killed, discovering)
+		defer cancel()
+		reservation.Leave(leaving, s, need.Job, order)
 	}
 	return nil
 }
 
-// candidates returns what discovery finds: of the peers that answer and have free
-// slots the nearest, as many as are needed with the overbooking; and whether they
-// would do. Of the silent and the dead it finds those that have fallen so just now.
+// took is how long the search for candidates takes.
+func took(enough bool) time.Duration {
+	if enough {
+		return discovering
+	}
+	return exhausting
+}
+
+// candidates returns what discovery finds: of the peers that answer the nearest, until those
+// have enough free slots with the overbooking; and whether they would do. Of the silent and
+// the dead it finds those that have fallen so just now.
 func (p *play) candidates(need reservation.Need, order []p2ppeer.ID) (found []reservation.Candidate, enough bool) {
 	slots := 0
 	for _, c := range p.world.Offers(order) {
-		if c.Slots == 0 {
-			continue
-		}
 		found = append(found, c)
 		if p.world.peers[c.Peer].Fault == None {
 			slots += min(c.Slots, need.N)

@@ -113,9 +113,9 @@ func (m *mutant) Redeem(key reservation.Key, job string, submitter p2ppeer.ID, n
 
 func (m *mutant) Expire(now time.Time) []reservation.Key { return m.Ledger.Expire(now.Add(-m.slow)) }
 
-func (m *mutant) Withdraw(job string, submitter p2ppeer.ID) {
+func (m *mutant) Withdraw(job string, submitter p2ppeer.ID, waits bool) {
 	if !m.keeps {
-		m.Ledger.Withdraw(job, submitter)
+		m.Ledger.Withdraw(job, submitter, waits)
 	}
 }
 
@@ -169,19 +169,19 @@ func TestBrokenLedgers(t *testing.T) {
 // exercise does everything that a promise is about; what is refused is let be.
 func exercise(ctx context.Context, w *World) {
 	alice, bob, mallory := w.Submitter(ctx, "alice"), w.Submitter(ctx, "bob"), w.Submitter(ctx, "mallory")
-	_, _ = mallory.Hold(ctx, "p", "m", 1)
-	_, _ = bob.Hold(ctx, "p", "b", 1)
-	_ = bob.Release(ctx, "p", "b")
-	a, _ := alice.Hold(ctx, "p", "a", 1)
+	_, _ = mallory.Hold(ctx, "p", reservation.Request{Job: "m", Slots: 1})
+	_, _ = bob.Hold(ctx, "p", reservation.Request{Job: "b", Slots: 1})
+	_ = bob.Release(ctx, "p", "b", false)
+	a, _ := alice.Hold(ctx, "p", reservation.Request{Job: "a", Slots: 1})
 	_ = alice.Confirm(ctx, "p", a.Key, 1)
 	_ = alice.Start(ctx, "p", "a", a.Key)
 	_ = alice.Start(ctx, "p", "a", a.Key)
 	w.Gone("p", a.Key)
-	b, _ := bob.Hold(ctx, "p", "late", 2)
+	b, _ := bob.Hold(ctx, "p", reservation.Request{Job: "late", Slots: 2})
 	time.Sleep(reservation.HoldBase + 3*reservation.HoldPerSlot) // virtual: the lease ends
 	_ = bob.Confirm(ctx, "p", b.Key, 2)
 	for i := range 3 { // more than one slot more
-		_, _ = bob.Hold(ctx, "p", fmt.Sprint("more", i), 1)
+		_, _ = bob.Hold(ctx, "p", reservation.Request{Job: fmt.Sprint("more", i), Slots: 1})
 	}
-	_, _ = bob.Hold(ctx, "p", "more0", 3)
+	_, _ = bob.Hold(ctx, "p", reservation.Request{Job: "more0", Slots: 3})
 }

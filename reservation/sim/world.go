@@ -21,7 +21,7 @@ type Ledger interface {
 	Redeem(key reservation.Key, job string, submitter p2ppeer.ID, now time.Time) (int, error)
 	Release(key reservation.Key)
 	Abandon(key reservation.Key)
-	Withdraw(job string, submitter p2ppeer.ID)
+	Withdraw(job string, submitter p2ppeer.ID, waits bool)
 	Expire(now time.Time) []reservation.Key
 	Snapshot() reservation.Status
 }
@@ -180,11 +180,12 @@ func (s *Submitter) wait(ctx context.Context, why reservation.Reason) error {
 }
 
 // Hold asks a peer for slots.
-func (s *Submitter) Hold(ctx context.Context, peer p2ppeer.ID, job string, slots int) (g reservation.Grant, err error) {
+func (s *Submitter) Hold(ctx context.Context, peer p2ppeer.ID, q reservation.Request) (g reservation.Grant, err error) {
+	q.Submitter = s.ID
 	err = s.call(ctx, peer, func(p *Peer) (err error) {
-		g, err = p.Ledger.Hold(reservation.Request{Job: job, Submitter: s.ID, Slots: slots}, s.world.key(), time.Now())
+		g, err = p.Ledger.Hold(q, s.world.key(), time.Now())
 		if err == nil {
-			s.world.record(p, Operation{Kind: Granted, Submitter: s.ID, Job: job, Key: g.Key, Slots: g.Slots, Expires: g.Expires})
+			s.world.record(p, Operation{Kind: Granted, Submitter: s.ID, Job: q.Job, Key: g.Key, Slots: g.Slots, Expires: g.Expires})
 		}
 		return err
 	}, func(p *Peer) {
@@ -213,9 +214,9 @@ func (s *Submitter) Confirm(ctx context.Context, peer p2ppeer.ID, key reservatio
 }
 
 // Release gives back what job holds at a peer and has not started.
-func (s *Submitter) Release(ctx context.Context, peer p2ppeer.ID, job string) error {
+func (s *Submitter) Release(ctx context.Context, peer p2ppeer.ID, job string, waits bool) error {
 	return s.call(ctx, peer, func(p *Peer) error {
-		p.Ledger.Withdraw(job, s.ID)
+		p.Ledger.Withdraw(job, s.ID, waits)
 		s.world.record(p, Operation{Kind: Withdrawn, Submitter: s.ID, Job: job})
 		return nil
 	}, func(*Peer) {})
@@ -250,7 +251,8 @@ func (w *World) Offers(order []p2ppeer.ID) []reservation.Candidate {
 	for i, id := range order {
 		p := w.peers[id]
 		p.Ledger.Expire(time.Now())
-		cs[i] = reservation.Candidate{Peer: id, Slots: p.Ledger.Snapshot().Free}
+		st := p.Ledger.Snapshot()
+		cs[i] = reservation.Candidate{Peer: id, Slots: st.Free, Total: st.Total}
 	}
 	return cs
 }
