@@ -21,7 +21,8 @@ type Need struct {
 	// first if they began earlier. Zero: now.
 	Since time.Time
 	// Waits has the job stand in the queues of the peers that have no slots for it, until
-	// Reserve succeeds, or Leave. It is for a caller who tries again.
+	// Reserve succeeds or finds it hopeless, or Leave. It is for a caller who tries again, and
+	// not after a shortage that was Hopeless: the job would only be in the way of others.
 	Waits bool
 }
 
@@ -98,12 +99,14 @@ func newAttempt(candidates []Candidate, need Need) *attempt {
 	return a
 }
 
-// hopeless reports whether the candidates would not suffice even if all their slots were
-// free: then there is nothing to wait for.
+// hopeless reports whether the candidates would not suffice even if all slots of those that may
+// have some later were free: then there is nothing to wait for.
 func (a *attempt) hopeless() bool {
 	slots := 0
 	for _, p := range a.peers {
-		slots += usable(max(p.Slots, p.Total), a.need.N)
+		if p.reason == 0 || p.reason == Busy || p.reason == MaxJobs {
+			slots += usable(max(p.Slots, p.Total), a.need.N)
+		}
 	}
 	return slots < a.need.N*a.need.R
 }
@@ -325,7 +328,7 @@ func (a *attempt) unused(placed []Placement) (answered, silent []p2ppeer.ID) {
 		case used[p.Peer]:
 		case p.reason == Silent:
 			silent = append(silent, p.Peer)
-		case p.key != Key{}, p.place != Place{} && placed != nil:
+		case p.key != Key{}, p.place != Place{} && (placed != nil || a.hopeless()):
 			answered = append(answered, p.Peer)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 const (
 	// QueueLease is how long a job stays in the queue without asking again. It is longer
 	// than the longest pause between two attempts and the attempt itself.
-	QueueLease = 30 * time.Second
+	QueueLease = 12 * time.Second
 	// maxTurn is how long slots are kept for a job in a row. A job that gathers many has
 	// to wait for others to end; one that could never start must not block the peer.
 	maxTurn = 5 * time.Minute

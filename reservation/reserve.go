@@ -274,7 +274,7 @@ func confirm(ctx context.Context, r Requester, placed []Placement, timeout time.
 // one reason to.
 func giveBack(ctx context.Context, r Requester, a *attempt, placed []Placement) {
 	answered, silent := a.unused(placed)
-	waits := a.need.Waits && placed == nil
+	waits := a.need.Waits && placed == nil && !a.hopeless()
 	ctx = context.WithoutCancel(ctx)
 	var wg sync.WaitGroup
 	for _, batch := range []struct {

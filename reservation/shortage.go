@@ -19,7 +19,7 @@ type ShortageError struct {
 	Reasons    map[Reason]int // candidates that gave nothing, by reason
 	Outcomes   []Outcome      // of every candidate
 	Place      Place          // in the queues of the peers where the job waits: in half of them it is better
-	Hopeless   bool           // the candidates would not suffice even if all their slots were free
+	Hopeless   bool           // the candidates would not suffice even if all slots of those that answer were free
 }
 
 // An Outcome is what came of one candidate: Slots that it granted, or none and the Reason. Neither:

@@ -21,6 +21,7 @@ type quest struct {
 	deadline   time.Time
 	candidates []reservation.Candidate
 	considered considered
+	hopeless   bool      // these would not suffice even if they were free
 	looked     time.Time // when these were found; zero: never
 	found      chan sighting
 	looking    context.CancelFunc      // ends a search that is under way; nil: none is
@@ -90,10 +91,10 @@ func (q *quest) attempt(ctx context.Context) (*reservation.Reservation, *reserva
 	defer cancel()
 	reserved, err := reservation.Reserve(asking, j.s.holder, q.candidates, reservation.Need{
 		Job: j.spec.ID, N: j.req.N, R: j.req.R, Strategy: strategy,
-		Since: j.spec.Created, Waits: time.Now().Before(q.deadline),
+		Since: j.spec.Created, Waits: !q.hopeless && time.Now().Before(q.deadline),
 	})
 	if short, ok := errors.AsType[*reservation.ShortageError](err); ok {
-		q.considered = q.considered.with(short)
+		q.considered, q.hopeless = q.considered.with(short), short.Hopeless
 		return nil, short, err
 	}
 	if err != nil {

@@ -35,7 +35,7 @@ type testJob struct {
 func (j *testJob) reserve(peer *member, n int) reservation.Key {
 	j.Helper()
 	client := reservation.NewClient(j.submitter.Host)
-	grant, err := client.Hold(j.Context(), peer.ID(), j.spec.ID, n)
+	grant, err := client.Hold(j.Context(), peer.ID(), reservation.Request{Job: j.spec.ID, Slots: n})
 	if err == nil {
 		err = client.Confirm(j.Context(), peer.ID(), grant.Key, n)
 	}

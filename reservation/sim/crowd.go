@@ -210,7 +210,7 @@ func (p *play) reserve(ctx context.Context, s *Submitter, need reservation.Need,
 		}
 		var place reservation.Place
 		if short, ok := errors.AsType[*reservation.ShortageError](err); ok {
-			place = short.Place
+			place, need.Waits = short.Place, !short.Hopeless
 		}
 		pause(s.killed, reservation.Pause(r.Attempts, place, rnd))
 	}

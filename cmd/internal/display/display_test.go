@@ -155,3 +155,15 @@ func TestLostReaderIsAnError(t *testing.T) {
 		t.Error("got no error, want the job to be told")
 	}
 }
+
+func TestLineShowsThePlaceInTheQueue(t *testing.T) {
+	s := NewState(4, 2)
+	s.Take(job.Event{Kind: job.PhaseEvent, Phase: job.Waiting, Count: 5, Total: 8, Queue: &job.Queue{Place: 3, Of: 7, Left: 42 * time.Second}})
+	if got, want := s.Line(12*time.Second, 80), "0:12 waiting for slots  5 of 8 free, place 3 of 7, 42 s left"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	s.Take(job.Event{Kind: job.PhaseEvent, Phase: job.Waiting, Total: 8, Queue: &job.Queue{Left: 9 * time.Second}})
+	if got, want := s.Sentence(), "waiting for slots: 0 of 8 free, 9 s left"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -15,6 +15,7 @@ type State struct {
 	count, total int64
 	rate, eta    float64 // of bytes: a second, and seconds
 	slowest      string
+	queue        job.Queue
 	view         view.View
 }
 
@@ -30,6 +31,10 @@ func (s *State) Take(e job.Event) {
 	case e.Kind == job.PhaseEvent:
 		s.phase, s.count, s.total = e.Phase, e.Count, e.Total
 		s.rate, s.eta, s.slowest = e.Rate, e.ETA, e.Slowest
+		s.queue = job.Queue{}
+		if e.Queue != nil {
+			s.queue = *e.Queue
+		}
 	case e.Kind == job.ViewEvent && e.View != nil && e.View.Valid() == nil:
 		s.view = *e.View
 	}
@@ -44,6 +49,8 @@ func (s *State) Sentence() string {
 		return "looking for peers"
 	case job.Reserving:
 		return "reserving " + number(s.total, "slot", "slots")
+	case job.Waiting:
+		return "waiting for slots: " + s.wait()
 	case job.Staging:
 		return "staging program and input files"
 	case job.Starting:
@@ -58,6 +65,15 @@ func (s *State) Sentence() string {
 	return string(s.phase)
 }
 
+// wait says how a job stands that waits for slots.
+func (s *State) wait() string {
+	text := fmt.Sprintf("%d of %d free", s.count, s.total)
+	if s.queue.Place > 0 {
+		text += fmt.Sprintf(", place %d of %d", s.queue.Place, s.queue.Of)
+	}
+	return text + fmt.Sprintf(", %d s left", int(s.queue.Left.Seconds()))
+}
+
 // number writes how many there are of something.
 func number(n int64, one, many string) string {
 	if n == 1 {
@@ -69,10 +85,15 @@ func number(n int64, one, many string) string {
 // Line writes the state in at most width characters, after elapsed time.
 func (s *State) Line(elapsed time.Duration, width int) string {
 	head := fmt.Sprintf("%d:%02d %s", int(elapsed.Minutes()), int(elapsed.Seconds())%60, s.phase)
+	if s.phase == job.Waiting {
+		head += " for slots"
+	}
 	var tail string
 	switch {
 	case (s.phase == job.Staging || s.phase == job.Downloading) && s.total > 0:
 		tail = fmt.Sprintf("%s of %s", size(s.count), size(s.total)) + s.pace()
+	case s.phase == job.Waiting:
+		tail = s.wait()
 	case s.phase == job.Running:
 		tail = s.ranks()
 		if len([]rune(head))+len([]rune(tail))+2 > width {

@@ -1,0 +1,211 @@
+package reservation
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+// randomPeers are peers in a few machines, sites and owners, of different speeds.
+func randomPeers(rnd *rand.Rand, n int) []PeerSlots {
+	name := func(kind string, of int) string {
+		if i := rnd.IntN(of + 1); i > 0 {
+			return fmt.Sprint(kind, i)
+		}
+		return ""
+	}
+	peers := make([]PeerSlots, 1+rnd.IntN(8))
+	for i := range peers {
+		peers[i] = PeerSlots{
+			Slots: rnd.IntN(n + 2), Cached: rnd.Int64N(3), Speed: rnd.IntN(3) * 1000, RTT: time.Duration(rnd.IntN(3)) * time.Millisecond,
+			Domain: Domain{Addresses: labels("ip", name("a", 4)), Site: name("s", 3), Owner: name("o", 3)},
+		}
+	}
+	return peers
+}
+
+// conflicts counts the pairs of replicas of one rank in one group.
+func conflicts(group []int, a Assignment) int {
+	in := map[[2]int]int{} // group and rank
+	n := 0
+	for i, ps := range a {
+		for _, p := range ps {
+			key := [2]int{group[i], p.Rank}
+			n += in[key]
+			in[key]++
+		}
+	}
+	return n
+}
+
+// mostApart is how many processes fit when no group gets more than n: what a placement
+// without conflicts can have at most.
+func mostApart(peers []PeerSlots, group []int, n int) int {
+	room := map[int]int{}
+	for i, p := range peers {
+		room[group[i]] += usable(p.Slots, n)
+	}
+	sum := 0
+	for _, r := range room {
+		sum += min(r, n)
+	}
+	return sum
+}
+
+// TestReplicasAreApartWhenThereIsAChoice: for every way to see which peers fail together, if
+// a placement keeps the replicas of all ranks apart, the one chosen does; and a rank's
+// master is its best peer.
+func TestReplicasAreApartWhenThereIsAChoice(t *testing.T) {
+	seed := rand.Uint64()
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	apart := 0
+	for range 4000 {
+		n, r := 1+rnd.IntN(6), 1+rnd.IntN(3)
+		peers := randomPeers(rnd, n)
+		for s := Spread; s <= DataConcentrate; s++ {
+			if err := checkAssignment(s, peers, n, r); err != nil {
+				t.Fatalf("seed %d: %v n=%d r=%d %+v: %v", seed, s, n, r, peers, err)
+			}
+			got, err := s.Assign(peers, n, r)
+			if err != nil {
+				continue
+			}
+			for width, names := range widths {
+				group, _ := group(peers, names)
+				if mostApart(peers, group, n) < n*r {
+					continue
+				}
+				apart++
+				if c := conflicts(group, got); c > 0 {
+					t.Fatalf("seed %d: %v n=%d r=%d %+v: %d conflicts in width %d, in %v", seed, s, n, r, peers, c, width, got)
+				}
+			}
+			checkMasters(t, seed, peers, got, n)
+		}
+	}
+	if apart == 0 {
+		t.Fatal("no case had a choice")
+	}
+}
+
+// checkMasters: no replica of a rank is at a peer that is faster, or as fast and nearer, than that
+// of the one before it.
+func checkMasters(t *testing.T, seed uint64, peers []PeerSlots, got Assignment, n int) {
+	t.Helper()
+	at := map[view.Process]PeerSlots{}
+	for i, ps := range got {
+		for _, p := range ps {
+			at[p] = peers[i]
+		}
+	}
+	for p, worse := range at {
+		better, ok := at[view.Process{Rank: p.Rank, Replica: p.Replica - 1}]
+		if ok && (worse.Speed > better.Speed || worse.Speed == better.Speed && worse.RTT < better.RTT) {
+			t.Fatalf("seed %d: process %v is at %+v, the one before at %+v", seed, p, worse, better)
+		}
+	}
+}
+
+// TestWithoutDomainsStrategiesAreTheDigests: how many processes each peer gets is what the digest of P2P-MPI
+// says, written down here in its words.
+func TestWithoutDomainsStrategiesAreTheDigests(t *testing.T) {
+	seed := rand.Uint64()
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	for range 2000 {
+		n, r := 1+rnd.IntN(6), 1+rnd.IntN(3)
+		peers := make([]PeerSlots, 1+rnd.IntN(9))
+		for i := range peers {
+			peers[i] = PeerSlots{Slots: rnd.IntN(n + 3), Cached: rnd.Int64N(4), Speed: rnd.IntN(5000)}
+		}
+		for s := Spread; s <= DataConcentrate; s++ {
+			got, err := s.Assign(peers, n, r)
+			if err != nil {
+				continue
+			}
+			want := digest(s, peers, n, r)
+			for i := range got {
+				if len(got[i]) != want[i] {
+					t.Fatalf("seed %d: %v n=%d r=%d %+v: got %v, want %v", seed, s, n, r, peers, got, want)
+				}
+			}
+		}
+	}
+}
+
+// digest deals out as the digest says: "spread: one process per host in each pass over the list
+// until n·r are placed. concentrate: fill each host up to min(P, n)"; the data strategies
+// order by bytes cached.
+func digest(s Strategy, peers []PeerSlots, n, r int) []int {
+	var order []int
+	for i := range peers {
+		order = append(order, i)
+	}
+	if s == DataSpread || s == DataConcentrate {
+		slices.SortStableFunc(order, func(a, b int) int { return int(peers[b].Cached - peers[a].Cached) })
+	}
+	counts := make([]int, len(peers))
+	for left := n * r; left > 0; {
+		for _, i := range order {
+			most := min(peers[i].Slots, n)
+			for left > 0 && counts[i] < most {
+				counts[i]++
+				left--
+				if s == Spread || s == DataSpread {
+					break
+				}
+			}
+		}
+	}
+	return counts
+}
+
+// TestTheFastestAreMasters: without domains the n fastest slots are the masters'.
+func TestTheFastestAreMasters(t *testing.T) {
+	seed := rand.Uint64()
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	for range 500 {
+		n, r := 1+rnd.IntN(6), 2+rnd.IntN(2)
+		peers := make([]PeerSlots, n*r)
+		for i := range peers {
+			peers[i] = PeerSlots{Slots: 1, Speed: 1000 << rnd.IntN(6)}
+		}
+		got, err := Spread.Assign(peers, n, r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		slowestMaster, fastestOther := 1<<30, 0
+		for i, ps := range got {
+			if ps[0].Replica == 0 {
+				slowestMaster = min(slowestMaster, peers[i].Speed)
+			} else {
+				fastestOther = max(fastestOther, peers[i].Speed)
+			}
+		}
+		if slowestMaster < fastestOther {
+			t.Fatalf("seed %d: a master at speed %d, another replica at %d", seed, slowestMaster, fastestOther)
+		}
+	}
+}
+
+func TestDomainsJoinByWayOfOthers(t *testing.T) {
+	peers := []PeerSlots{
+		{Domain: Domain{Addresses: []string{"1", "2"}}},
+		{Domain: Domain{Addresses: []string{"3"}, Site: "a"}},
+		{Domain: Domain{Addresses: []string{"2", "3"}}},
+		{Domain: Domain{Addresses: []string{"4"}, Site: "a"}},
+		{Domain: Domain{Site: "1"}}, // a site is no address
+		{},
+	}
+	for width, want := range []string{"[0 0 0 0 4 5]", "[0 0 0 0 4 5]", "[0 0 0 3 4 5]"} {
+		if got, _ := group(peers, widths[width]); fmt.Sprint(got) != want {
+			t.Errorf("width %d: got %v, want %v", width, got, want)
+		}
+	}
+	if got := groups(make([]PeerSlots, 3)); got != nil {
+		t.Errorf("peers without domains: %v", got)
+	}
+}

@@ -1,0 +1,192 @@
+package reservation
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+)
+
+// waiting asks for slots of a job that began so long after start, and stays in the queue.
+func waiting(job string, slots int, began time.Duration) Request {
+	return Request{Job: job, Submitter: alice, Slots: slots, Since: start.Add(began), Waits: true}
+}
+
+// placeOf is the place of which a refusal tells.
+func placeOf(t *testing.T, err error) Place {
+	t.Helper()
+	q, ok := errors.AsType[*Queued](err)
+	if !ok {
+		t.Fatalf("got %v, want a place in the queue", err)
+	}
+	return q.Place
+}
+
+func TestFreedSlotIsKeptForWhoBeganToWaitFirst(t *testing.T) {
+	l := NewLedger(Limits{Slots: 2})
+	g := mustHold(t, l, "runs", 2, keyOf(1), start)
+	now := start.Add(10 * time.Second)
+	_, err := l.Hold(waiting("younger", 1, 8*time.Second), keyOf(2), now)
+	if p := placeOf(t, err); p != (Place{1, 1}) {
+		t.Errorf("alone in the queue: place %+v", p)
+	}
+	_, err = l.Hold(waiting("older", 2, 5*time.Second), keyOf(3), now)
+	if p := placeOf(t, err); p != (Place{1, 2}) {
+		t.Errorf("who began first has place %+v", p)
+	}
+	l.Release(g.Key)
+	_, err = l.Hold(waiting("younger", 1, 8*time.Second), keyOf(4), now)
+	if p := placeOf(t, err); p != (Place{2, 2}) || !errors.Is(err, Busy) {
+		t.Errorf("while slots are kept for another: %v", err)
+	}
+	if _, err := l.Hold(Request{Job: "passer-by", Submitter: bob, Slots: 1}, keyOf(5), now); !errors.Is(err, Busy) {
+		t.Errorf("who does not wait gets %v", err)
+	}
+	if _, err := l.Hold(Request{Job: "recruit", Submitter: bob, Slots: 1, Since: start}, keyOf(6), now); err != nil {
+		t.Errorf("a job that began before all others gets %v", err)
+	}
+	l.Withdraw("recruit", bob, false)
+	got, err := l.Hold(waiting("older", 2, 5*time.Second), keyOf(7), now)
+	if err != nil || got.Slots != 2 {
+		t.Errorf("who is in front gets %+v, %v", got, err)
+	}
+}
+
+// TestGivingBackKeepsTheTurn: a job that did not find enough elsewhere has its slots kept here, until it
+// leaves, is confirmed, or does not ask again.
+func TestGivingBackKeepsTheTurn(t *testing.T) {
+	younger := waiting("younger", 1, time.Second)
+	tests := []struct {
+		name string
+		do   func(l *Ledger, g Grant)
+		wait time.Duration
+		kept bool
+	}{
+		{"waits on", func(l *Ledger, _ Grant) { l.Withdraw("older", alice, true) }, 0, true},
+		{"leaves", func(l *Ledger, _ Grant) { l.Withdraw("older", alice, false) }, 0, false},
+		{"does not ask again", func(l *Ledger, _ Grant) { l.Withdraw("older", alice, true) }, QueueLease, false},
+		{"is confirmed and over", func(l *Ledger, g Grant) {
+			if err := l.Confirm(g.Key, alice, 1, start.Add(2*time.Second)); err != nil {
+				t.Error(err)
+			}
+			l.Withdraw("older", alice, true)
+		}, 0, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			l := NewLedger(Limits{Slots: 1})
+			g, err := l.Hold(waiting("older", 1, 0), keyOf(1), start.Add(2*time.Second))
+			if err != nil {
+				t.Fatal(err)
+			}
+			tt.do(l, g)
+			_, err = l.Hold(younger, keyOf(2), start.Add(2*time.Second+tt.wait))
+			if kept := err != nil; kept != tt.kept {
+				t.Errorf("another gets %v", err)
+			}
+		})
+	}
+}
+
+func TestQueueKeepsToTheOwnersLimitOfJobs(t *testing.T) {
+	l := NewLedger(Limits{Slots: 4, MaxJobs: 1})
+	g := mustHold(t, l, "runs", 1, keyOf(1), start)
+	_, err := l.Hold(waiting("older", 1, 0), keyOf(2), start)
+	if p := placeOf(t, err); p != (Place{1, 1}) || !errors.Is(err, MaxJobs) {
+		t.Errorf("got %v", err)
+	}
+	l.Release(g.Key)
+	if _, err := l.Hold(waiting("younger", 1, time.Second), keyOf(3), start); !errors.Is(err, MaxJobs) {
+		t.Errorf("the only place is kept for another, but: %v", err)
+	}
+	if _, err := l.Hold(waiting("older", 1, 0), keyOf(4), start); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestNobodyLiesHimselfToTheFront: what a job says of its age is believed up to a bound, and only
+// when it comes.
+func TestNobodyLiesHimselfToTheFront(t *testing.T) {
+	l := NewLedger(Limits{Slots: 1})
+	mustHold(t, l, "runs", 1, keyOf(1), start)
+	ask := func(job string, began time.Duration, at time.Time) Place {
+		_, err := l.Hold(waiting(job, 1, began), keyOf(2), at)
+		return placeOf(t, err)
+	}
+	ask("honest", 0, start)
+	later := start.Add(maxSeniority + time.Second)
+	l.queue[0].expires = later.Add(time.Second) // it has asked again meanwhile
+	l.holds[0].expires = later.Add(time.Minute)
+	if p := ask("liar", -time.Hour, later); p != (Place{2, 2}) {
+		t.Errorf("a job that claims an hour has place %+v before one that waited for %v", p, later.Sub(start))
+	}
+	ask("late", time.Hour, later)
+	if p := ask("late", -time.Hour, later); p != (Place{3, 3}) {
+		t.Errorf("a job that changes its mind has place %+v", p)
+	}
+}
+
+func TestQueueIsBounded(t *testing.T) {
+	l := NewLedger(Limits{Slots: 1})
+	mustHold(t, l, "runs", 1, keyOf(1), start)
+	for i := range 2 * maxQueue {
+		for k := range 2 * maxQueuedOf {
+			_, err := l.Hold(Request{Job: fmt.Sprint(k), Submitter: p2ppeer.ID(fmt.Sprint(i)), Slots: 1, Waits: true}, keyOf(2), start)
+			if _, queued := errors.AsType[*Queued](err); queued && k >= maxQueuedOf {
+				t.Fatalf("job %d of one submitter is in the queue", k)
+			}
+		}
+	}
+	if n := l.Snapshot().Waiting; n != maxQueue {
+		t.Errorf("%d jobs wait, want %d", n, maxQueue)
+	}
+}
+
+// TestWhoNeverTakesWhatIsKeptLosesTheTurn: a job that could never start must not block a peer.
+func TestWhoNeverTakesWhatIsKeptLosesTheTurn(t *testing.T) {
+	l := NewLedger(Limits{Slots: 1})
+	now := start
+	for ; now.Sub(start) <= maxTurn+QueueLease; now = now.Add(QueueLease / 2) {
+		if _, err := l.Hold(waiting("hog", 1, 0), keyOf(1), now); err == nil {
+			l.Withdraw("hog", alice, true)
+		}
+		if _, err := l.Hold(waiting("next", 1, time.Second), keyOf(2), now); err == nil {
+			break
+		}
+	}
+	if kept := now.Sub(start); kept <= maxTurn-QueueLease || kept > maxTurn+QueueLease {
+		t.Errorf("the slot was kept for %v, want about %v", kept, maxTurn)
+	}
+}
+
+// TestOrderIsTheSameEverywhere: two jobs that are in each other's way are so in one order at all
+// peers, whichever each has met first.
+func TestOrderIsTheSameEverywhere(t *testing.T) {
+	seed := rand.Uint64()
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	var jobs []Request
+	for i := range 12 {
+		jobs = append(jobs, waiting(fmt.Sprint("job", i), 1, time.Duration(rnd.IntN(4))*time.Second))
+	}
+	var first string
+	for peer := range 20 {
+		l := NewLedger(Limits{Slots: 1})
+		mustHold(t, l, "runs", 1, keyOf(1), start)
+		for _, i := range rnd.Perm(len(jobs)) {
+			_, _ = l.Hold(jobs[i], keyOf(2), start.Add(time.Duration(rnd.IntN(5000))*time.Millisecond))
+		}
+		order := ""
+		for _, w := range l.queue {
+			order += w.job + " "
+		}
+		if peer == 0 {
+			first = order
+		}
+		if order != first {
+			t.Fatalf("seed %d: peer %d has %s, want %s", seed, peer, order, first)
+		}
+	}
+}
