@@ -142,7 +142,7 @@ func (a *attempt) take(got answer) {
 func holdSlots(ctx context.Context, r Requester, a *attempt) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	h := &asking{a: a, r: r, answers: make(chan answer), began: time.Now()}
+	h := &asking{a: a, r: r, answers: make(chan answer, len(a.peers)), began: time.Now()}
 	h.send(ctx)
 	for a.pending() && ctx.Err() == nil {
 		if h.grace == nil && a.enough() {
@@ -154,6 +154,7 @@ func holdSlots(ctx context.Context, r Requester, a *attempt) {
 		select {
 		case got := <-h.answers:
 			a.take(got)
+			h.takeMore()
 		case <-h.lateness():
 			h.hedge()
 		case <-h.grace:
@@ -205,6 +206,18 @@ func (h *asking) send(ctx context.Context) {
 			g, err := h.r.Hold(ctx, peer, Request{Job: need.Job, Slots: q.slots, Since: need.Since, Waits: need.Waits})
 			h.answers <- answer{index: q.index, took: time.Since(now), grant: g, err: err}
 		}()
+	}
+}
+
+// takeMore takes the answers that are in as well: what to ask next is worked out once for all.
+func (h *asking) takeMore() {
+	for {
+		select {
+		case got := <-h.answers:
+			h.a.take(got)
+		default:
+			return
+		}
 	}
 }
 
