@@ -1,6 +1,7 @@
 package filetransfer
 
 import (
+	"fmt"
 	"os"
 	"testing"
 
@@ -57,4 +58,34 @@ func BenchmarkSmallFiles(b *testing.B) {
 			}
 		}
 	})
+}
+
+// BenchmarkPacked measures contents over links of different rates, packed and as they are.
+func BenchmarkPacked(b *testing.B) {
+	program, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		b.Skip(err)
+	}
+	contents := map[string][]byte{"program": program[:min(len(program), 16<<20)], "text": text(16 << 20), "random": content(1, 16<<20)}
+	for _, mbit := range []float64{10, 100, 1000} {
+		for _, name := range []string{"program", "text", "random"} {
+			for _, packed := range []bool{false, true} {
+				b.Run(fmt.Sprintf("%vMbit/%s/packed=%v", mbit, name, packed), func(b *testing.B) {
+					submitter, peer := newPair(b)
+					slow(peer, mbit*1e6/8)
+					peer.unpacks = packed
+					w, _ := offer(b, submitter, peer, contents[name][:int(min(16, mbit/2))<<20])
+					b.SetBytes(w.Size)
+					for b.Loop() {
+						peer.store = openStore(b, b.TempDir(), 1<<30)
+						if err := peer.Fetch(b.Context(), submitter.host.ID(), job, []Want{w}, nil); err != nil {
+							b.Fatal(err)
+						}
+					}
+					s := submitter.Stats()
+					b.ReportMetric(100*float64(s.BytesSent-s.BytesSpared)/float64(s.BytesSent), "%sent")
+				})
+			}
+		}
+	}
 }

@@ -25,6 +25,9 @@
 // and the origin for what nobody has yet, so that it sends everything about once
 // however many they are.
 //
+// Over a link that is slower than compressing, pieces go compressed if that makes them
+// smaller: pack.go.
+//
 // The promises kept here:
 //
 //   - T1: content enters a Store only under the digest of its bytes, each piece of

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
@@ -35,6 +36,8 @@ type sender struct {
 	swarm  *swarm // nil: the remote is not a fellow
 	share  *share // nil: of another list, or not yet
 	told   bitset // of what is shared, that the remote knows
+	packer packer
+	rate   atomic.Uint64 // at which the remote says that parts come; 0: none may be packed
 }
 
 func newSender(svc *Service, l link, remote p2ppeer.ID) *sender {
@@ -74,6 +77,7 @@ func (sd *sender) open() error {
 	if sd.opening, err = decodeOpen(first.GetOpen()); err != nil {
 		return err
 	}
+	sd.rate.Store(first.GetRate())
 	if !sd.svc.admit(sd) {
 		err := sd.refuse(pieceID{digest: sd.list}, pb.Refusal_REFUSAL_UNKNOWN, nil)
 		return errors.Join(errStranger, err, sd.w.Flush())
@@ -109,7 +113,14 @@ func (sd *sender) readRequests(queue chan<- request) error {
 			}
 			return err
 		}
+		if msg.GetRate() > 0 {
+			sd.rate.Store(msg.GetRate())
+		}
 		switch b := msg.Body.(type) {
+		case nil:
+			if msg.GetRate() == 0 {
+				return errors.New("asks for nothing")
+			}
 		case *pb.Ask_Got:
 			sd.book.note(func(l *ledger, now time.Duration) { l.got(int(b.Got.GetUnit()), sd.number, now) })
 		case *pb.Ask_Request:
@@ -284,14 +295,22 @@ func (sd *sender) readShared(w Want, piece int, buf []byte) ([]byte, pb.Refusal,
 	return b, pb.Refusal_REFUSAL_NONE, nil
 }
 
+// part sends a piece, packed if that pays.
 func (sd *sender) part(b []byte) error {
-	if err := sd.msgs.WriteMsg(&pb.Answer{Body: &pb.Answer_Part{Part: &pb.Part{Length: uint32(len(b))}}}); err != nil {
+	buf := buffers.Get().(*[]byte)
+	defer buffers.Put(buf)
+	msg, sent := &pb.Part{Length: uint32(len(b))}, b
+	if packed := sd.packer.pack(b, *buf, rate(sd.rate.Load())); packed != nil {
+		msg.Packed, sent = uint32(len(packed)), packed
+	}
+	if err := sd.msgs.WriteMsg(&pb.Answer{Body: &pb.Answer_Part{Part: msg}}); err != nil {
 		return err
 	}
-	if _, err := sd.w.Write(b); err != nil {
+	if _, err := sd.w.Write(sent); err != nil {
 		return err
 	}
 	sd.svc.bytesSent.Add(int64(len(b)))
+	sd.svc.bytesSpared.Add(int64(len(b) - len(sent)))
 	return nil
 }
 

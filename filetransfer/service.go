@@ -32,6 +32,7 @@ type Service struct {
 	// Constant but for tests, which shorten the times and cut the links.
 	stall, backoff time.Duration
 	open           func(context.Context, p2ppeer.ID) (link, error)
+	unpacks        bool // what is fetched may come compressed
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -44,7 +45,7 @@ type Service struct {
 	lastLink uint64                // number of the latest link that was served
 	links    map[link]struct{}     // being served
 
-	bytesSent, bytesReceived, filesSent, filesReceived atomic.Int64
+	bytesSent, bytesSpared, bytesReceived, filesSent, filesReceived atomic.Int64
 }
 
 // Stats counts what a Service has moved since it was made. Bytes are those of
@@ -52,6 +53,7 @@ type Service struct {
 // or that have been received in full.
 type Stats struct {
 	BytesSent, BytesReceived int64
+	BytesSpared              int64 // of those that were sent, by compression
 	FilesSent, FilesReceived int64
 }
 
@@ -59,7 +61,7 @@ type Stats struct {
 // Serve. The store is what Fetch fills.
 func NewService(h host.Host, store *Store, log zerolog.Logger) *Service {
 	s := &Service{
-		host: h, store: store, log: log, stall: stallTimeout, backoff: firstBackoff,
+		host: h, store: store, log: log, stall: stallTimeout, backoff: firstBackoff, unpacks: true,
 		servings: map[string][]*serving{}, swarms: map[string]*swarm{}, links: map[link]struct{}{},
 	}
 	s.open = s.openStream
@@ -74,7 +76,7 @@ func (s *Service) Store() *Store { return s.store }
 // Stats returns the counts up to now.
 func (s *Service) Stats() Stats {
 	return Stats{
-		BytesSent: s.bytesSent.Load(), BytesReceived: s.bytesReceived.Load(),
+		BytesSent: s.bytesSent.Load(), BytesReceived: s.bytesReceived.Load(), BytesSpared: s.bytesSpared.Load(),
 		FilesSent: s.filesSent.Load(), FilesReceived: s.filesReceived.Load(),
 	}
 }

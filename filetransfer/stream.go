@@ -1,14 +1,18 @@
 package filetransfer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"sync"
 	"time"
 
+	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-msgio/pbio"
+	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
 
 	"github.com/p2pmpi/p2pmpi/filetransfer/internal/pb"
 )
@@ -27,6 +31,10 @@ type stream struct {
 	asked []asked // not answered in full, oldest first
 	part  int     // how many contents of the oldest have come
 	units int     // that have come
+
+	// Of the reader.
+	rate rate // at which parts come
+	said rate // what the source knows of that
 }
 
 // An asked is a request that has been made.
@@ -54,6 +62,9 @@ func (st *stream) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer context.AfterFunc(ctx, func() { _ = l.Reset() })()
 	st.link, st.answers = l, newAnswerReader(st, len(st.t.units))
+	if st.t.svc.unpacks {
+		st.rate = guess(l)
+	}
 	st.out = make(chan *pb.Ask, 4*maxAhead)
 	var writing sync.WaitGroup
 	writing.Go(func() { st.write(ctx) }) // ends with ctx
@@ -72,7 +83,9 @@ func (st *stream) run(ctx context.Context) error {
 
 func (st *stream) join() {
 	t := st.t
-	st.out <- encodeOpen(opening{job: t.job, list: t.id, units: len(t.units)})
+	first := encodeOpen(opening{job: t.job, list: t.id, units: len(t.units)})
+	first.Rate, st.said = uint64(st.rate), st.rate
+	st.out <- first
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.plan.joined(st.id, t.now())
@@ -162,7 +175,7 @@ func (st *stream) read() error {
 		case a.taken != nil:
 			err = st.taken(a.taken)
 		default:
-			err = st.take(a.size)
+			err = st.take(a.size, a.packed)
 		}
 		if err != nil {
 			return err
@@ -209,7 +222,7 @@ func (st *stream) taken(units bitset) error {
 }
 
 // take takes the next part of the oldest request.
-func (st *stream) take(size int) error {
+func (st *stream) take(size, packed int) error {
 	t := st.t
 	t.mu.Lock()
 	u, _, ok := t.plan.front(st.id)
@@ -226,14 +239,57 @@ func (st *stream) take(size int) error {
 	buf := buffers.Get().(*[]byte)
 	defer buffers.Put(buf)
 	b := (*buf)[:size]
-	if err := st.answers.bytes(b); err != nil {
+	begun := time.Now()
+	switch err := st.answers.bytes(b, packed); {
+	case errors.As(err, new(wrongError)):
+		return wrong("%s at piece %d: %w", w, piece, err)
+	case err != nil:
 		return brokenError{fmt.Errorf("%s at piece %d: %w", w, piece, err)}
 	}
+	st.came(cmp.Or(packed, size), time.Since(begun))
 	t.svc.bytesReceived.Add(int64(size))
 	if !w.verify(piece, b) {
 		return wrong("%s: the bytes that came are not the ones that were submitted (SHA-256 differs)", w)
 	}
 	return st.keep(u, c, b)
+}
+
+const (
+	// measured is how large a part must be for its way to tell how fast the link is: a small one
+	// may have come with what was before it.
+	measured = 64 << 10
+	// guessedLink is the rate of a link beyond the local network, in bytes a second, before it was
+	// measured.
+	guessedLink rate = 8 << 20
+)
+
+// guess is the rate of a link of which nothing is known yet; 0: it may be fast.
+func guess(l link) rate {
+	s, ok := l.(network.Stream)
+	if !ok {
+		return 0
+	}
+	_, err := s.Conn().RemoteMultiaddr().ValueForProtocol(ma.P_CIRCUIT)
+	if err == nil || manet.IsPublicAddr(s.Conn().RemoteMultiaddr()) {
+		return guessedLink
+	}
+	return 0
+}
+
+// came takes note that so many bytes of a part took a time, and tells the source when
+// that is news.
+func (st *stream) came(bytes int, took time.Duration) {
+	if bytes < measured || !st.t.svc.unpacks {
+		return
+	}
+	if st.rate.take(bytes, took); st.rate < 1.5*st.said && st.said < 1.5*st.rate {
+		return
+	}
+	select {
+	case st.out <- &pb.Ask{Rate: uint64(max(st.rate, 1))}:
+		st.said = st.rate
+	default: // later
+	}
 }
 
 // keep writes a verified part of unit u, and asks for more once the unit is

@@ -144,13 +144,14 @@ func newAnswerReader(r io.Reader, units int) *answerReader {
 	}
 }
 
-// An answer is one of: size bytes, to be read with bytes; units that are taken;
-// units that the peer has.
+// An answer is one of: size bytes, to be read with bytes, of which packed are sent;
+// units that are taken; units that the peer has.
 type answer struct {
-	size  int
-	taken bitset
-	have  bitset
-	more  []uint32
+	size   int
+	packed int // 0: as they are
+	taken  bitset
+	have   bitset
+	more   []uint32
 }
 
 // next returns the next answer. A refusal comes back as a refusedError.
@@ -167,7 +168,10 @@ func (r *answerReader) next() (a answer, err error) {
 		if b.Part.GetLength() > PieceBytes {
 			return a, fmt.Errorf("part of %d bytes, at most %d are taken", b.Part.GetLength(), PieceBytes)
 		}
-		a.size = int(b.Part.GetLength())
+		if n := b.Part.GetPacked(); n > 0 && n >= b.Part.GetLength() {
+			return a, fmt.Errorf("part of %d bytes packed into %d", b.Part.GetLength(), n)
+		}
+		a.size, a.packed = int(b.Part.GetLength()), int(b.Part.GetPacked())
 		return a, nil
 	case *pb.Answer_Taken:
 		a.taken, err = r.set(b.Taken.GetUnits())
@@ -199,8 +203,23 @@ func (r *answerReader) set(b []byte) (bitset, error) {
 	return b, nil
 }
 
-// bytes fills b with what follows a part.
-func (r *answerReader) bytes(b []byte) error {
+// bytes fills b with what follows a part, which is packed if that is above 0.
+func (r *answerReader) bytes(b []byte, packed int) error {
+	if packed == 0 {
+		return r.fill(b)
+	}
+	buf := buffers.Get().(*[]byte)
+	defer buffers.Put(buf)
+	if err := r.fill((*buf)[:packed]); err != nil {
+		return err
+	}
+	if err := unpack(b, (*buf)[:packed]); err != nil {
+		return wrongError{err}
+	}
+	return nil
+}
+
+func (r *answerReader) fill(b []byte) error {
 	if _, err := io.ReadFull(r.raw, b); err != nil {
 		return fmt.Errorf("part of %d bytes: %w", len(b), noEOF(err))
 	}

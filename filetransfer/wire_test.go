@@ -14,7 +14,7 @@ import (
 func FuzzDecodeAsk(f *testing.F) {
 	for _, msg := range []*pb.Ask{
 		encodeOpen(opening{job: "job", units: 7}), encodeGot(3),
-		encodeRequest(request{unit: 2, fresh: true, items: []pieceID{{digest: DigestOf(nil), piece: 7}}}),
+		{Rate: 1 << 20}, encodeRequest(request{unit: 2, fresh: true, items: []pieceID{{digest: DigestOf(nil), piece: 7}}}),
 	} {
 		good, _ := proto.Marshal(msg)
 		f.Add(good)
@@ -53,7 +53,10 @@ func FuzzAnswerReader(f *testing.F) {
 	_ = w.WriteMsg(&pb.Answer{Body: &pb.Answer_Have{Have: &pb.Have{More: []uint32{3}}}})
 	_ = w.WriteMsg(&pb.Answer{Body: &pb.Answer_Taken{Taken: &pb.Taken{Units: newBitset(units)}}})
 	_ = w.WriteMsg(&pb.Answer{Body: &pb.Answer_Part{Part: &pb.Part{Length: 3}}})
+	packed := encoder().EncodeAll(text(100), nil)
 	f.Add(append(b.Bytes(), "abc"...))
+	_ = w.WriteMsg(&pb.Answer{Body: &pb.Answer_Part{Part: &pb.Part{Length: 100, Packed: uint32(len(packed))}}})
+	f.Add(append(append(b.Bytes(), "abc"...), packed...))
 	f.Add([]byte{4, 10, 2, 8, 1})
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0x7f})
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -63,10 +66,10 @@ func FuzzAnswerReader(f *testing.F) {
 			if err != nil {
 				return
 			}
-			if a.size > PieceBytes {
-				t.Fatalf("part of %d bytes", a.size)
+			if a.size > PieceBytes || a.packed > 0 && a.packed >= a.size {
+				t.Fatalf("part of %d bytes in %d", a.size, a.packed)
 			}
-			if a.size > 0 && r.bytes(make([]byte, a.size)) != nil {
+			if a.size > 0 && r.bytes(make([]byte, a.size), a.packed) != nil {
 				return
 			}
 			for _, set := range []bitset{a.taken, a.have} {

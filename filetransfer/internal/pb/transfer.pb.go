@@ -83,6 +83,7 @@ type Ask struct {
 	//	*Ask_Request
 	//	*Ask_Got
 	Body          isAsk_Body `protobuf_oneof:"body"`
+	Rate          uint64     `protobuf:"varint,4,opt,name=rate,proto3" json:"rate,omitempty"` // bytes a second that come over the link: parts may be packed if that pays; 0: nothing new of that
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -149,6 +150,13 @@ func (x *Ask) GetGot() *Got {
 		}
 	}
 	return nil
+}
+
+func (x *Ask) GetRate() uint64 {
+	if x != nil {
+		return x.Rate
+	}
+	return 0
 }
 
 type isAsk_Body interface {
@@ -493,12 +501,13 @@ func (*Answer_Taken) isAnswer_Body() {}
 
 func (*Answer_Have) isAnswer_Body() {}
 
-// Part announces length raw bytes of the next item, which follow it on the
-// stream, or that the request ends here.
+// Part announces length bytes of the next item, which follow it on the stream, or
+// that the request ends here.
 type Part struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Length        uint32                 `protobuf:"varint,1,opt,name=length,proto3" json:"length,omitempty"`
 	Refusal       Refusal                `protobuf:"varint,2,opt,name=refusal,proto3,enum=p2pmpi.filetransfer.Refusal" json:"refusal,omitempty"`
+	Packed        uint32                 `protobuf:"varint,3,opt,name=packed,proto3" json:"packed,omitempty"` // so many bytes follow, which are those in Zstandard (RFC 8878); 0: as they are
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -545,6 +554,13 @@ func (x *Part) GetRefusal() Refusal {
 		return x.Refusal
 	}
 	return Refusal_REFUSAL_NONE
+}
+
+func (x *Part) GetPacked() uint32 {
+	if x != nil {
+		return x.Packed
+	}
+	return 0
 }
 
 // Taken says that the unit is not fresh, and which are not: bit i%8 of byte i/8
@@ -771,11 +787,12 @@ var File_transfer_proto protoreflect.FileDescriptor
 
 const file_transfer_proto_rawDesc = "" +
 	"\n" +
-	"\x0etransfer.proto\x12\x13p2pmpi.filetransfer\"\xa6\x01\n" +
+	"\x0etransfer.proto\x12\x13p2pmpi.filetransfer\"\xba\x01\n" +
 	"\x03Ask\x12/\n" +
 	"\x04open\x18\x01 \x01(\v2\x19.p2pmpi.filetransfer.OpenH\x00R\x04open\x128\n" +
 	"\arequest\x18\x02 \x01(\v2\x1c.p2pmpi.filetransfer.RequestH\x00R\arequest\x12,\n" +
-	"\x03got\x18\x03 \x01(\v2\x18.p2pmpi.filetransfer.GotH\x00R\x03gotB\x06\n" +
+	"\x03got\x18\x03 \x01(\v2\x18.p2pmpi.filetransfer.GotH\x00R\x03got\x12\x12\n" +
+	"\x04rate\x18\x04 \x01(\x04R\x04rateB\x06\n" +
 	"\x04body\"B\n" +
 	"\x04Open\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
@@ -794,10 +811,11 @@ const file_transfer_proto_rawDesc = "" +
 	"\x04part\x18\x01 \x01(\v2\x19.p2pmpi.filetransfer.PartH\x00R\x04part\x122\n" +
 	"\x05taken\x18\x02 \x01(\v2\x1a.p2pmpi.filetransfer.TakenH\x00R\x05taken\x12/\n" +
 	"\x04have\x18\x03 \x01(\v2\x19.p2pmpi.filetransfer.HaveH\x00R\x04haveB\x06\n" +
-	"\x04body\"V\n" +
+	"\x04body\"n\n" +
 	"\x04Part\x12\x16\n" +
 	"\x06length\x18\x01 \x01(\rR\x06length\x126\n" +
-	"\arefusal\x18\x02 \x01(\x0e2\x1c.p2pmpi.filetransfer.RefusalR\arefusal\"\x1d\n" +
+	"\arefusal\x18\x02 \x01(\x0e2\x1c.p2pmpi.filetransfer.RefusalR\arefusal\x12\x16\n" +
+	"\x06packed\x18\x03 \x01(\rR\x06packed\"\x1d\n" +
 	"\x05Taken\x12\x14\n" +
 	"\x05units\x18\x01 \x01(\fR\x05units\",\n" +
 	"\x04Have\x12\x10\n" +
