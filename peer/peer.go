@@ -142,7 +142,7 @@ func (p *Peer) start() error {
 		steps = append(steps, p.startHistory, p.startVolunteer)
 	}
 	// Discovery announces the peer, so it comes when all else answers.
-	for _, step := range append(steps, p.startDiscovery, p.startControl) {
+	for _, step := range append(steps, p.startDiscovery, p.startReunion, p.startControl) {
 		if err := step(); err != nil {
 			return err
 		}

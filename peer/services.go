@@ -9,6 +9,7 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/event"
 	"github.com/libp2p/go-libp2p/core/host"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/p2p/host/eventbus"
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
@@ -22,6 +23,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
 	"github.com/p2pmpi/p2pmpi/peer/internal/punch"
 	"github.com/p2pmpi/p2pmpi/peer/internal/relay"
+	"github.com/p2pmpi/p2pmpi/peer/internal/reunion"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
@@ -277,6 +279,27 @@ func (p *Peer) twinFound(err *discovery.TwinError) {
 	p.failed = &CopyError{string(p.home), err}
 	p.mu.Unlock()
 	p.Halt(Orderly)
+}
+
+// startReunion keeps this peer connected with those it has jobs with.
+func (p *Peer) startReunion() error {
+	partners := func() map[p2ppeer.ID]time.Duration {
+		all := p.submitter.Partners()
+		if p.launcher != nil {
+			for id, bears := range p.launcher.Partners() {
+				all[id] = max(all[id], bears)
+			}
+		}
+		return all
+	}
+	back := func(id p2ppeer.ID) {
+		if p.launcher != nil {
+			p.launcher.Renew(id)
+		}
+	}
+	s := reunion.New(p.host, reunion.Config{Partners: partners, Locate: p.discovery.Locate, Back: back, Log: p.log})
+	p.owns("reunion", s.Close)
+	return nil
 }
 
 // offer is what this peer has for jobs now.

@@ -36,6 +36,7 @@ const (
 	Refused Type = "refused" // Process, Text: answers Open
 	Accept  Type = "accept"  // Process (who sends), Kind, descriptor; with Kind Shm: Cell, with TCP: Key
 	Ping    Type = "ping"    // Count
+	Reopen  Type = "reopen"  // Process: the channel to it is to be opened anew, since it may not work, or there is a better way
 	Flushed Type = "flushed" // Count, Records: answers Flush; without Records: a line is not finished
 	Bye     Type = "bye"     // answers Finalized
 )

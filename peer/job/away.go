@@ -236,6 +236,9 @@ func (e *execution) resumed(h heard) *Result {
 	}
 	l.wire, l.away = h.wire, false
 	l.listen(e.inbox, e.done)
+	if l.mended != nil {
+		l.mended()
+	}
 	answer := h.msg.GetResumed()
 	if answer == nil {
 		return e.breach(l, unexpected(h.msg))
@@ -254,6 +257,9 @@ func (e *execution) resumed(h heard) *Result {
 // remind tells a peer what it may have missed. What it knows means nothing to it.
 func (e *execution) remind(l *link) {
 	v := e.watch.View()
+	if e.generation > 0 {
+		l.say(e.joinMessage(e.group...))
+	}
 	if e.begin != nil && slices.ContainsFunc(l.processes, v.Has) { // one that has yet to join waits for that
 		l.say(e.begin)
 	}

@@ -3,6 +3,7 @@ package job
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -276,7 +277,8 @@ func (e *execution) receive(h heard) *Result {
 }
 
 // hear handles one message of a peer, or the end of its stream: a peer whose
-// control stream ends is lost to the job, since its side ends the job too.
+// control stream ends is lost to the job if it has ended the stream itself, since its side
+// ends the job too.
 func (e *execution) hear(h heard) *Result {
 	switch {
 	case h.link.err != nil:
@@ -290,8 +292,12 @@ func (e *execution) hear(h heard) *Result {
 		return nil
 	case h.link.recruit != nil:
 		return e.hearRecruit(h)
+	case errors.Is(h.err, errRefused):
+		return e.lose(h.link, "the connection to it broke", h.err)
 	case h.err != nil && (e.parted || e.adopted != nil):
 		return e.strand(h.link, h.err)
+	case h.err != nil && e.mendable(h.link, h.err):
+		return e.mend(h.link, h.err)
 	case h.err != nil:
 		return e.lose(h.link, "the connection to it broke", h.err)
 	}
@@ -427,6 +433,9 @@ func (e *execution) carryOut(s Step) *Result {
 	}
 	for _, note := range s.Notes {
 		e.j.emit(Event{Kind: ViewEvent, Text: note})
+	}
+	if e.begin != nil && (s.Begin || s.View != nil) {
+		e.j.s.setPartners(e.j.spec.ID, e.partners())
 	}
 	if s.View != nil {
 		e.j.emit(Event{Kind: ViewEvent, View: s.View})

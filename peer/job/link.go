@@ -58,6 +58,7 @@ type link struct {
 	owes          uint64 // count of what it had said when its stream was last made anew
 	away          bool   // its stream is to be made anew: see away.go
 	awayAt        time.Time
+	mended        context.CancelFunc // ends the asking whether the peer still runs, or nil
 
 	silent atomic.Bool // says the fault detector
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/host"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/rs/zerolog"
 
 	"github.com/p2pmpi/p2pmpi/discovery"
@@ -46,8 +47,9 @@ type Submitter struct {
 	holder *reservation.Client
 	waits  waits
 
-	mu   sync.Mutex
-	jobs map[string]Status
+	mu       sync.Mutex
+	jobs     map[string]Status
+	partners map[string][]p2ppeer.ID // of each that has begun
 }
 
 // waits is how long a Submitter waits for peers. Constant but for tests, which
@@ -99,7 +101,7 @@ func NewSubmitter(cfg Config) *Submitter {
 	}
 	return &Submitter{
 		cfg: cfg, holder: reservation.NewClient(cfg.Host), waits: defaultWaits,
-		jobs: make(map[string]Status),
+		jobs: make(map[string]Status), partners: make(map[string][]p2ppeer.ID),
 	}
 }
 
@@ -124,6 +126,7 @@ func (s *Submitter) setStatus(j Status) {
 func (s *Submitter) forget(id string) {
 	s.mu.Lock()
 	delete(s.jobs, id)
+	delete(s.partners, id)
 	s.mu.Unlock()
 }
 

@@ -9,7 +9,9 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-msgio/pbio"
+	ma "github.com/multiformats/go-multiaddr"
 
+	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
@@ -80,7 +82,7 @@ func (j *job) read(a *attachment, in pbio.Reader) {
 		m := &jobpb.ToPeer{}
 		if err := in.ReadMsg(m); err != nil {
 			if errors.Is(err, io.EOF) {
-				err = errors.New("closed")
+				err = errClosed
 			}
 			current(func() { j.broke(fmt.Errorf("control stream: %w", err)) })
 			return
@@ -109,20 +111,70 @@ func (a *attachment) write() {
 	}
 }
 
-// broke handles the end of the stream. Where the submitter had been silent before, it is
-// the link that has broken, and the submitter may come back; one that has a home may come
-// back in any case, as a new process, unless it has said that it does not. Else it has ended,
-// or has given this peer up.
+// broke handles the end of the stream. One that the submitter has ended for good ends the
+// job here. Where the submitter had been silent before, it is the link that has broken, and the
+// submitter may come back. So it may when the stream was ended by neither side, unless its
+// machine says that it does not run any more, or the detector finds it silent; then one that
+// has a home may still come back as a new process. Else it has ended, or has given this peer up.
 func (j *job) broke(reason error) {
-	left, ok := errors.AsType[*network.StreamError](reason)
-	forGood := ok && left.Remote && left.ErrorCode == jobpb.Left
+	last := j.attached.stream.Conn().RemoteMultiaddr()
+	ended, ok := errors.AsType[*network.StreamError](reason)
+	byOther := ok && ended.Remote || errors.Is(reason, errClosed)
 	silent := !j.missed.IsZero() && j.keys != nil
-	if forGood || !silent && (j.views == nil || !j.returns) {
+	switch {
+	case ok && ended.Remote && ended.ErrorCode == jobpb.Left:
+		j.end(reason)
+	case silent || byOther || j.keys == nil || j.submitter == j.service.host.ID():
+		j.lose(reason)
+	default:
+		j.log.Info().Err(reason).Msg("the control stream broke; the submitter may come back")
+		j.detach()
+		j.cutAt = time.Now()
+		var ctx context.Context
+		ctx, j.asking = context.WithCancel(j.ctx)
+		j.running.Go(func() { j.askAfter(ctx, last, reason) }) // ends when the submitter is back, and with the job
+	}
+}
+
+var errClosed = errors.New("closed")
+
+// lose handles the loss of a submitter that may come back only if it was cut off, or can go
+// on as a new process.
+func (j *job) lose(reason error) {
+	j.stopAsking()
+	silent := !j.missed.IsZero() && j.keys != nil
+	if !silent && (j.views == nil || !j.returns) {
 		j.end(reason)
 		return
 	}
 	j.miss()
 	j.detach()
+}
+
+// askAfter asks the submitter's machine whether it still runs, until it is back.
+func (j *job) askAfter(ctx context.Context, last ma.Multiaddr, reason error) {
+	if connection.AwaitRefused(ctx, j.service.host, j.submitter, last) {
+		j.do(func() {
+			if ctx.Err() == nil { // else it is back
+				j.lose(reason)
+			}
+		})
+	}
+}
+
+func (j *job) stopAsking() {
+	if !j.cutAt.IsZero() {
+		j.cutAt = time.Time{}
+		j.asking()
+	}
+}
+
+// awaitCut gives up a submitter that has been cut off for longer than it is tolerated, should
+// nobody else say so.
+func (j *job) awaitCut() {
+	if !j.cutAt.IsZero() && time.Since(j.cutAt) > j.hang+missFor {
+		j.lose(errSubmitterFailed)
+	}
 }
 
 // resume brings a submitter back to its job.
@@ -176,6 +228,10 @@ func (j *job) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume) err
 	}
 	if m.Anew && j.attached != nil {
 		j.attached.stream.ResetWithError(jobpb.Replaced)
+	}
+	j.stopAsking()
+	if !m.Anew && !j.found[j.submitter] {
+		j.missed = time.Time{} // it was taken for gone, and nobody has found it silent
 	}
 	j.detach()
 	j.attach(stream, in)

@@ -40,10 +40,11 @@ type job struct {
 	running sync.WaitGroup // goroutines that end with ctx, done or their process
 	working sync.WaitGroup // goroutines that still make something: files, processes
 
-	state   State // written under service.mu
-	asked   bool  // the submitter has said Stop
-	ended   error // why the job is over, or nil
-	refusal *jobpb.FromPeer
+	state    State                        // written under service.mu
+	partners map[p2ppeer.ID]time.Duration // whom it needs, and how long each may be silent; under service.mu
+	asked    bool                         // the submitter has said Stop
+	ended    error                        // why the job is over, or nil
+	refusal  *jobpb.FromPeer
 
 	folder   scratch.Job
 	local    map[view.Process]*process // fixed
@@ -75,12 +76,15 @@ type job struct {
 	returns  bool          // the submitter may come back as a new process
 	orphaned bool          // it has: the peers make the views
 	changes  []viewgroup.Committed
-	resting  bool              // it goes on so, and nothing of it runs here any more
-	attached *attachment       // the submitter's stream, or nil
-	said     []*jobpb.FromPeer // all but output, from the first on: it may have to be repeated
-	sent     int               // how many of them are on their way
-	head     *jobpb.FromPeer   // offered to the writer
-	turn     int               // which process may send output next
+	resting  bool               // it goes on so, and nothing of it runs here any more
+	attached *attachment        // the submitter's stream, or nil
+	adrift   time.Time          // since when this peer is cut off from the majority of those who agree on views; zero: it is not
+	cutAt    time.Time          // since when there is none, and the submitter may come back; else zero
+	asking   context.CancelFunc // ends asking whether it does
+	said     []*jobpb.FromPeer  // all but output, from the first on: it may have to be repeated
+	sent     int                // how many of them are on their way
+	head     *jobpb.FromPeer    // offered to the writer
+	turn     int                // which process may send output next
 }
 
 // do hands the owner an event and returns once it is being handled. It is false
@@ -99,7 +103,7 @@ func (j *job) do(event func()) bool {
 func (j *job) run(stream network.Stream, in pbio.Reader) {
 	j.log.Info().Stringer("submitter", j.submitter).Str("name", j.spec.Name).Int("processes", len(j.order)).Msg("job taken")
 	j.attach(stream, in)
-	j.share()
+	j.shareNeeds()
 	j.working.Add(1)
 	go j.stage()
 	j.loop()
@@ -252,6 +256,9 @@ func (j *job) tick() {
 	case Running:
 		j.checkAlive()
 		j.checkSupervisors()
+		j.awaitCut()
+		j.drift()
+		j.shareNeeds()
 		j.standIn()
 	}
 }

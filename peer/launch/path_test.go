@@ -144,14 +144,10 @@ func (w *wire) cut() {
 	w.ends = nil
 }
 
-// The first cuts are followed by another direct connection; then there is no way
-// in any more, and the peers bridge.
-func TestNothingIsLostOrDoubledWhenTheWireIsCut(t *testing.T) {
-	j := newSpread(t, 2, "count")
-	w := newWire(t, j.peers[1])
-	j.startSpread()
-	j.awaitInitialized()
-	j.begin()
+// counted waits until rank 1 of a job that counts has said so much, and calls also whenever it
+// says more.
+func (j *testJob) counted(also func(said int)) {
+	j.Helper()
 	p := view.Process{Rank: 1}
 	said := 0
 	for said < countTo/countSay {
@@ -161,22 +157,62 @@ func TestNothingIsLostOrDoubledWhenTheWireIsCut(t *testing.T) {
 		}
 		for _, line := range o.Records {
 			if !strings.HasPrefix(string(line), "at ") {
-				t.Fatalf("rank 1 says %q", line)
+				j.Fatalf("rank 1 says %q", line)
 			}
 			said++
 		}
 		j.links[1].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Emitted{Emitted: &jobpb.Emitted{Rank: 1, Stdout: uint64(said)}}})
+		also(said)
+	}
+}
+
+// endsWell expects that all ranks end with status 0.
+func (j *testJob) endsWell(ranks int) {
+	j.Helper()
+	j.follow(ranks)
+	for rank, l := range j.links {
+		if e := l.exited(view.Process{Rank: rank}); e.Code != 0 {
+			j.Errorf("rank %d: %v", rank, e)
+		}
+	}
+}
+
+// TestNothingIsLostOrDoubledWhenChannelsAreMadeAnew: while everything works, and nobody waits
+// for what is under way.
+func TestNothingIsLostOrDoubledWhenChannelsAreMadeAnew(t *testing.T) {
+	for _, kind := range []string{"tcp", "stream"} {
+		t.Run(kind, func(t *testing.T) {
+			j := newSpread(t, 2, "count")
+			j.channels = []string{kind}
+			j.startSpread()
+			j.awaitInitialized()
+			j.begin()
+			j.counted(func(int) {
+				for i, m := range j.peers {
+					m.launch.Renew(j.peers[1-i].ID())
+				}
+			})
+			j.endsWell(2)
+			j.stop()
+		})
+	}
+}
+
+// The first cuts are followed by another direct connection; then there is no way
+// in any more, and the peers bridge.
+func TestNothingIsLostOrDoubledWhenTheWireIsCut(t *testing.T) {
+	j := newSpread(t, 2, "count")
+	w := newWire(t, j.peers[1])
+	j.startSpread()
+	j.awaitInitialized()
+	j.begin()
+	j.counted(func(said int) {
 		if said == 6 {
 			w.Close()
 		}
 		w.cut()
-	}
-	j.follow(2)
-	for rank, l := range j.links {
-		if e := l.exited(view.Process{Rank: rank}); e.Code != 0 {
-			t.Errorf("rank %d: %v", rank, e)
-		}
-	}
+	})
+	j.endsWell(2)
 	if w.cuts < 2 {
 		t.Errorf("%d connections were cut, want more", w.cuts)
 	}

@@ -192,6 +192,9 @@ const (
 // join makes this peer a member of the job's fault detection, or of a later generation
 // of that. Where the submitter is this peer, it is one already.
 func (j *job) join(m *jobpb.Join) error {
+	if j.detector != nil && m.Generation > 0 && m.Generation == j.watchers {
+		return nil // said again, since it might have been missed
+	}
 	if j.detector != nil && m.Generation <= j.watchers {
 		return errOrder(m)
 	}

@@ -3,6 +3,7 @@ package launch
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"google.golang.org/protobuf/proto"
@@ -14,6 +15,23 @@ import (
 )
 
 var errCutOff = errors.New("cut off from the majority of the job's peers")
+
+// contact takes note of how this peer stands to the majority.
+func (j *job) contact(c viewgroup.Contact) {
+	j.adrift = time.Time{}
+	if c == viewgroup.CutOff {
+		j.adrift = time.Now()
+	}
+}
+
+// drift ends a job that has been cut off for as long as a silent peer is tolerated. Meanwhile
+// nothing changes here (V2), and the majority does not fail this peer either.
+func (j *job) drift() {
+	if !j.adrift.IsZero() && time.Since(j.adrift) >= j.hang {
+		j.adrift = time.Time{}
+		j.cutOff()
+	}
+}
 
 // cutOff ends the job (V2), unless all that ran here has ended, and this peer only keeps
 // what that has printed. Who asks it for views is not to wait for its word.
@@ -91,11 +109,7 @@ func (j *job) vote(c viewgroup.GroupConfig) error {
 	}
 	c.Committed = func(c viewgroup.Committed) { j.do(func() { j.committed(c) }) }
 	c.Came = func(n viewgroup.Newcomer) { j.do(func() { j.came(n) }) }
-	c.Contact = func(c viewgroup.Contact) {
-		if c == viewgroup.CutOff {
-			j.do(j.cutOff)
-		}
-	}
+	c.Contact = func(c viewgroup.Contact) { j.do(func() { j.contact(c) }) }
 	var err error
 	j.views, err = j.service.config.Views.Join(c)
 	return err

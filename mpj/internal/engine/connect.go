@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
@@ -107,6 +108,23 @@ func (e *Engine) popProtected(o *outlet) {
 	for _, p := range own {
 		e.queueUp(o, p)
 	}
+}
+
+// Reopen has the channel to a process opened anew, if there is one: it may not work any
+// more, or there is a better way. What may not have arrived goes again.
+func (e *Engine) Reopen(to view.Process) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.view.Has(to) || e.err != nil {
+		return
+	}
+	o := e.outlets[e.index(to)]
+	if o == nil || o.dropped || o.sender == nil || o.ring != nil {
+		return
+	}
+	o.sender.Close() // whoever writes finds it broken, and so does the goroutine of o
+	o.broken = true
+	o.signal()
 }
 
 // pause waits and reports whether o has not been dropped meanwhile. e.mu is

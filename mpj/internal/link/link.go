@@ -19,6 +19,7 @@ import (
 type Engine interface {
 	Accept(from view.Process, r channel.Receiver)
 	View(v view.View)
+	Reopen(to view.Process)
 }
 
 // A Link is the process's end of the line.
@@ -192,6 +193,11 @@ func (l *Link) handle(e Engine, m proclink.Message, f *os.File) error {
 			return fmt.Errorf("%s message without a process", m.Type)
 		}
 		l.answer(*m.Process, opened{err: errors.New(m.Text)})
+	case proclink.Reopen:
+		if m.Process == nil {
+			return fmt.Errorf("%s message without a process", m.Type)
+		}
+		e.Reopen(*m.Process)
 	case proclink.Flushed:
 		l.takeFlushed(m)
 	case proclink.Bye:

@@ -25,6 +25,8 @@ type audience struct {
 
 func (a audience) View(v view.View) { a.views <- v }
 
+func (a audience) Reopen(to view.Process) { a.accepts <- to }
+
 func (a audience) Accept(from view.Process, r channel.Receiver) {
 	r.Close()
 	a.accepts <- from

@@ -1,0 +1,18 @@
+// Package reunion keeps this peer connected with those it has jobs with, when a link is
+// cut for a while and when a machine gets another address.
+//
+//	Service --- every second: connections, own addresses, answers --> watch
+//	   ^                                                                |
+//	   '--- ask on a connection, drop it, dial a peer <-----------------'
+//
+// Neither end of a TCP connection is told that the link below is cut, or that the other end
+// has another address now: what is sent waits, for ever longer, and after the link is back
+// for about as long again as it was cut. So a connection that does not answer is dropped,
+// as is one from an address that this machine does not have any more, and the peer is
+// dialled until it answers, or nobody has a job with it any more. Who dials a peer that
+// believes to be connected with it makes that one look after the older connection.
+//
+// What was under way on a dropped connection is the business of whose it was: streams are
+// opened anew, and what may be lost is said again. That a peer does not answer says nothing
+// about whether it has failed: that is for the fault detector to say.
+package reunion

@@ -1,0 +1,226 @@
+package reunion
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/p2p/net/swarm"
+	"github.com/libp2p/go-libp2p/p2p/protocol/ping"
+	manet "github.com/multiformats/go-multiaddr/net"
+	msmux "github.com/multiformats/go-multistream"
+	"github.com/rs/zerolog"
+)
+
+// Config is what a Service needs.
+type Config struct {
+	// Partners returns the peers that this one has running jobs with, and for how long
+	// each may be silent.
+	Partners func() map[p2ppeer.ID]time.Duration
+	// Locate looks up where a peer is; nil: that cannot be found out.
+	Locate func(context.Context, p2ppeer.ID) error
+	// Back is told of each peer that is connected again. It must return promptly.
+	Back func(p2ppeer.ID)
+	Log  zerolog.Logger
+}
+
+const (
+	lookPeriod = time.Second
+	// dialTimeout bounds one dial: a link that has just come back is not waited for as
+	// long as TCP would try again.
+	dialTimeout = 3 * time.Second
+	// askTimeout bounds a question; long before, the watch has dropped the connection.
+	askTimeout = time.Minute
+)
+
+// A Service keeps a host connected with its partners.
+type Service struct {
+	host   host.Host
+	config Config
+
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	wake    chan struct{} // a connection has come or gone
+	notify  *network.NotifyBundle
+	running sync.WaitGroup
+
+	mu    sync.Mutex
+	watch *watch
+}
+
+// New begins to look after the connections of h, until Close.
+func New(h host.Host, c Config) *Service {
+	s := &Service{host: h, config: c, wake: make(chan struct{}, 1), watch: newWatch()}
+	s.ctx, s.cancel = context.WithCancel(context.Background())
+	look := func(network.Network, network.Conn) {
+		select {
+		case s.wake <- struct{}{}:
+		default:
+		}
+	}
+	s.notify = &network.NotifyBundle{ConnectedF: look, DisconnectedF: look}
+	h.Network().Notify(s.notify)
+	s.running.Go(s.run) // ends with ctx
+	return s
+}
+
+// Close returns when nothing of the service runs any more.
+func (s *Service) Close() error {
+	s.host.Network().StopNotify(s.notify)
+	s.cancel()
+	s.running.Wait()
+	return nil
+}
+
+func (s *Service) run() {
+	ticker := time.NewTicker(lookPeriod)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-s.wake:
+		case <-s.ctx.Done():
+			return
+		}
+		s.look()
+	}
+}
+
+// look has the watch decide, and does what it says.
+func (s *Service) look() {
+	partners := s.config.Partners()
+	seen := make(map[p2ppeer.ID]sight, len(partners))
+	conns := make(map[string]network.Conn)
+	for id, bears := range partners {
+		of := sight{bears: bears}
+		for _, c := range s.host.Network().ConnsToPeer(id) {
+			if !c.IsClosed() {
+				conns[c.ID()] = c
+				of.conns = append(of.conns, line{c.ID(), localOf(c)})
+			}
+		}
+		seen[id] = of
+	}
+	s.mu.Lock()
+	orders := s.watch.look(time.Now(), seen, ownAddresses())
+	s.mu.Unlock()
+	for _, id := range orders.drop {
+		c := conns[id]
+		s.config.Log.Info().Stringer("peer", c.RemotePeer()).Stringer("address", c.RemoteMultiaddr()).Msg("a connection that does not work is dropped")
+		s.running.Go(func() { _ = c.Close() }) // ends within libp2p's bound for a last word
+	}
+	for _, id := range orders.ask {
+		s.running.Go(func() { s.ask(conns[id]) }) // ends with the connection, or askTimeout
+	}
+	for _, id := range orders.dial {
+		s.running.Go(func() { s.dial(id) }) // ends within dialTimeout
+	}
+	for _, id := range orders.back {
+		s.config.Log.Info().Stringer("peer", id).Msg("connected again")
+		s.config.Back(id)
+	}
+}
+
+// localOf returns this machine's address of a connection, if that is its own.
+func localOf(c network.Conn) netip.Addr {
+	ip, err := manet.ToIP(c.LocalMultiaddr())
+	if err != nil { // through a relay
+		return netip.Addr{}
+	}
+	a, _ := netip.AddrFromSlice(ip)
+	return a.Unmap()
+}
+
+// ownAddresses returns those of this machine's interfaces, or none if they cannot be had.
+func ownAddresses() []netip.Addr {
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil
+	}
+	var out []netip.Addr
+	for _, a := range all {
+		if n, ok := a.(*net.IPNet); ok {
+			if ip, ok := netip.AddrFromSlice(n.IP); ok {
+				out = append(out, ip.Unmap())
+			}
+		}
+	}
+	return out
+}
+
+// ask asks on one connection.
+func (s *Service) ask(c network.Conn) {
+	ctx, cancel := context.WithTimeout(s.ctx, askTimeout)
+	defer cancel()
+	if err := question(ctx, c); err != nil {
+		s.config.Log.Debug().Err(err).Stringer("peer", c.RemotePeer()).Msg("no answer")
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watch.answered(c.RemotePeer(), c.ID())
+}
+
+// question has the other end of a connection send something back.
+func question(ctx context.Context, c network.Conn) error {
+	stream, err := c.NewStream(network.WithAllowLimitedConn(ctx, "question"))
+	if err != nil {
+		return fmt.Errorf("open a stream: %w", err)
+	}
+	defer stream.Reset() // nothing more is said on it
+	stop := context.AfterFunc(ctx, func() { stream.Reset() })
+	defer stop()
+	if err := stream.SetProtocol(ping.ID); err != nil {
+		return err
+	}
+	if err := msmux.SelectProtoOrFail(ping.ID, stream); err != nil {
+		return err
+	}
+	var sent, got [ping.PingSize]byte
+	rand.Read(sent[:]) // never fails
+	if _, err := stream.Write(sent[:]); err != nil {
+		return err
+	}
+	if _, err := io.ReadFull(stream, got[:]); err != nil {
+		return err
+	}
+	if got != sent {
+		return errors.New("something else came back")
+	}
+	return nil
+}
+
+// dial tries once to reach a peer, and then looks up where it is.
+func (s *Service) dial(id p2ppeer.ID) {
+	defer func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.watch.dialled(time.Now(), id)
+	}()
+	// libp2p does not dial again for 5 s and more after a failure.
+	if n, ok := s.host.Network().(interface{ Backoff() *swarm.DialBackoff }); ok {
+		n.Backoff().Clear(id)
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, dialTimeout)
+	defer cancel()
+	if err := s.host.Connect(ctx, p2ppeer.AddrInfo{ID: id}); err == nil {
+		return
+	}
+	if s.config.Locate == nil {
+		return
+	}
+	ctx, cancel = context.WithTimeout(s.ctx, dialTimeout)
+	defer cancel()
+	if err := s.config.Locate(ctx, id); err != nil && ctx.Err() == nil {
+		s.config.Log.Debug().Err(err).Stringer("peer", id).Msg("not found")
+	}
+}

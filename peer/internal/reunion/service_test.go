@@ -1,0 +1,158 @@
+package reunion
+
+import (
+	"context"
+	"net"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/libp2p/go-libp2p"
+	"github.com/libp2p/go-libp2p/core/host"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/peerstore"
+	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const deadline = time.Minute
+
+func newHost(t *testing.T) host.Host {
+	t.Helper()
+	h, err := libp2p.New(libp2p.ListenAddrStrings("/ip4/127.0.0.1/tcp/0"), libp2p.DisableRelay(), libp2p.DisableMetrics())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.Close() })
+	return h
+}
+
+// A wire carries connections to a host, until it is silent: then nothing gets through those
+// that there are, and neither end is told.
+type wire struct {
+	net.Listener
+	to string
+
+	mu     sync.Mutex
+	ends   []net.Conn
+	silent []bool // of each end
+	served sync.WaitGroup
+}
+
+func newWire(t *testing.T, to host.Host) *wire {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, address, err := manet.DialArgs(to.Addrs()[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &wire{Listener: l, to: address}
+	w.served.Go(w.serve)
+	t.Cleanup(func() {
+		w.Close()
+		w.mu.Lock()
+		for _, c := range w.ends {
+			c.Close()
+		}
+		w.mu.Unlock()
+		w.served.Wait()
+	})
+	return w
+}
+
+func (w *wire) serve() {
+	for {
+		in, err := w.Accept()
+		if err != nil {
+			return
+		}
+		out, err := net.Dial("tcp", w.to)
+		if err != nil {
+			in.Close()
+			continue
+		}
+		w.mu.Lock()
+		i := len(w.ends)
+		w.ends, w.silent = append(w.ends, in, out), append(w.silent, false, false)
+		w.mu.Unlock()
+		w.served.Go(func() { w.carry(in, out, i) })
+		w.served.Go(func() { w.carry(out, in, i+1) })
+	}
+}
+
+// carry ends when one side has closed.
+func (w *wire) carry(dst, src net.Conn, i int) {
+	buffer := make([]byte, 64<<10)
+	for {
+		n, err := src.Read(buffer)
+		w.mu.Lock()
+		silent := w.silent[i]
+		w.mu.Unlock()
+		if err != nil {
+			if !silent {
+				dst.Close()
+			}
+			return
+		}
+		if !silent {
+			dst.Write(buffer[:n])
+		}
+	}
+}
+
+// hush silences the connections that there are.
+func (w *wire) hush() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for i := range w.silent {
+		w.silent[i] = true
+	}
+}
+
+// TestAConnectionThatHasFallenSilentIsMadeAnew: neither end is told.
+func TestAConnectionThatHasFallenSilentIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	a, b := newHost(t), newHost(t)
+	w := newWire(t, b)
+	through, err := manet.FromNetAddr(w.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Peerstore().AddAddrs(b.ID(), []ma.Multiaddr{through}, peerstore.PermanentAddrTTL)
+	back := make(chan p2ppeer.ID, 16)
+	located := make(chan p2ppeer.ID, 16)
+	s := New(a, Config{
+		Partners: func() map[p2ppeer.ID]time.Duration { return map[p2ppeer.ID]time.Duration{b.ID(): 0} },
+		Locate:   func(_ context.Context, id p2ppeer.ID) error { located <- id; return nil },
+		Back:     func(id p2ppeer.ID) { back <- id },
+		Log:      zerolog.Nop(),
+	})
+	defer s.Close()
+	if err := a.Connect(t.Context(), p2ppeer.AddrInfo{ID: b.ID()}); err != nil {
+		t.Fatal(err)
+	}
+	first := a.Network().ConnsToPeer(b.ID())[0]
+	w.hush()
+	select {
+	case <-back:
+	case <-time.After(deadline):
+		t.Fatal("not connected again")
+	}
+	if !first.IsClosed() {
+		t.Error("the silent connection is still there")
+	}
+	now := a.Network().ConnsToPeer(b.ID())
+	if len(now) == 0 {
+		t.Fatal("not connected")
+	}
+	if err := question(t.Context(), now[0]); err != nil {
+		t.Errorf("the new connection does not work: %v", err)
+	}
+}

@@ -1,0 +1,150 @@
+package reunion
+
+import (
+	"net/netip"
+	"slices"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+)
+
+const (
+	// askPeriod is how often a connection is asked whether it works, askAtLeast how long
+	// it may take to answer at least. A quarter of what the job bears leaves time to come
+	// back.
+	askPeriod  = 2 * time.Second
+	askAtLeast = 3 * time.Second
+	askPart    = 4
+
+	// Between two dials of a peer, at first and at most.
+	dialFirst = 250 * time.Millisecond
+	dialMost  = 2 * time.Second
+)
+
+// A watch decides which connections to ask, to drop and to make anew. It is a pure core.
+type watch struct {
+	peers map[p2ppeer.ID]*partner
+}
+
+// A partner is a peer that this one has a job with.
+type partner struct {
+	conns   map[string]*conn // by ID
+	met     bool             // there has been a connection
+	apart   bool             // there is none, after there was one
+	parted  bool             // one has gone, and what went over it may wait for another
+	dialing bool
+	due     time.Time // of the next dial
+	pause   time.Duration
+}
+
+// A conn is a connection with a partner.
+type conn struct {
+	asked   time.Time // last; zero: never
+	waiting bool      // for the answer
+}
+
+// A sight is what there is of one partner now.
+type sight struct {
+	bears time.Duration // that it is silent, for the jobs with it
+	conns []line
+}
+
+// A line is one connection.
+type line struct {
+	id    string
+	local netip.Addr // not valid: not known
+}
+
+// Orders are what is to be done.
+type orders struct {
+	ask  []string // connections, by ID
+	drop []string
+	dial []p2ppeer.ID
+	back []p2ppeer.ID // peers that are connected again
+}
+
+func newWatch() *watch { return &watch{make(map[p2ppeer.ID]*partner)} }
+
+// look takes what there is now. own are this machine's addresses; none: they are not known.
+func (w *watch) look(now time.Time, seen map[p2ppeer.ID]sight, own []netip.Addr) (out orders) {
+	for id := range w.peers {
+		if _, ok := seen[id]; !ok {
+			delete(w.peers, id)
+		}
+	}
+	for id, s := range seen {
+		p := w.peers[id]
+		if p == nil {
+			p = &partner{conns: make(map[string]*conn)}
+			w.peers[id] = p
+		}
+		left := p.tend(now, s, own, &out)
+		p.meet(now, id, left, &out)
+	}
+	return out
+}
+
+// tend asks and drops connections, and returns how many are left.
+func (p *partner) tend(now time.Time, s sight, own []netip.Addr, out *orders) (left int) {
+	newcomer, stayed := false, false
+	for _, l := range s.conns {
+		newcomer = newcomer || p.conns[l.id] == nil
+		stayed = stayed || p.conns[l.id] != nil
+	}
+	p.parted = p.parted || len(p.conns) > 0 && !stayed
+	conns := make(map[string]*conn, len(s.conns))
+	for _, l := range s.conns {
+		c := p.conns[l.id]
+		if c == nil {
+			c = &conn{asked: now}
+		}
+		switch waited := now.Sub(c.asked); {
+		case len(own) > 0 && l.local.IsValid() && !l.local.IsUnspecified() && !slices.Contains(own, l.local),
+			c.waiting && waited >= patience(s.bears):
+			p.parted = true
+			out.drop = append(out.drop, l.id)
+			continue // if it is still there the next time it is a new one
+		case !c.waiting && (waited >= askPeriod || newcomer && p.conns[l.id] != nil):
+			c.asked, c.waiting = now, true
+			out.ask = append(out.ask, l.id)
+		}
+		conns[l.id] = c
+	}
+	p.conns = conns
+	return len(conns)
+}
+
+// patience is how long a connection may take to answer.
+func patience(bears time.Duration) time.Duration { return max(askAtLeast, bears/askPart) }
+
+// meet has a peer dialled to which there is no connection any more.
+func (p *partner) meet(now time.Time, id p2ppeer.ID, left int, out *orders) {
+	switch {
+	case left > 0:
+		if p.parted {
+			out.back = append(out.back, id)
+		}
+		p.met, p.apart, p.parted, p.pause = true, false, false, dialFirst
+	case p.met && !p.apart:
+		p.apart, p.parted, p.due = true, true, now
+		fallthrough
+	case p.apart && !p.dialing && !now.Before(p.due):
+		p.dialing = true
+		out.dial = append(out.dial, id)
+	}
+}
+
+// answered notes that a connection works.
+func (w *watch) answered(peer p2ppeer.ID, id string) {
+	if p := w.peers[peer]; p != nil && p.conns[id] != nil {
+		p.conns[id].waiting = false
+	}
+}
+
+// dialled notes the end of a dial; if there is a connection now, look sees it.
+func (w *watch) dialled(now time.Time, peer p2ppeer.ID) {
+	if p := w.peers[peer]; p != nil {
+		p.dialing, p.due = false, now.Add(p.pause)
+		p.pause = min(2*p.pause, dialMost)
+	}
+}

@@ -1,0 +1,127 @@
+package reunion
+
+import (
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+)
+
+const other = p2ppeer.ID("other")
+
+var (
+	here  = netip.MustParseAddr("10.0.0.1")
+	moved = netip.MustParseAddr("10.0.0.2")
+)
+
+// A moment is what a watch is told, and what it is to order.
+type moment struct {
+	after    time.Duration
+	conns    []line // with the other peer
+	own      netip.Addr
+	answered string // a connection that has answered before
+	dialled  bool   // a dial has ended before
+	gone     bool   // no job with it any more
+	want     orders
+}
+
+func TestWhatIsDoneAboutAConnection(t *testing.T) {
+	a, b := line{"a", here}, line{"b", here}
+	all := func(l ...line) []line { return l }
+	ask := func(ids ...string) orders { return orders{ask: ids} }
+	tests := map[string][]moment{
+		"one that works": {
+			{after: 0, conns: all(a)},
+			{after: askPeriod, conns: all(a), want: ask("a")},
+			{after: askPeriod + time.Second, conns: all(a), answered: "a"},
+			{after: 2 * askPeriod, conns: all(a), want: ask("a")},
+		},
+		"one that does not answer is dropped, and the peer dialled": {
+			{after: 0, conns: all(a)},
+			{after: askPeriod, conns: all(a), want: ask("a")},
+			{after: askPeriod + askAtLeast, conns: all(a), want: orders{drop: []string{"a"}, dial: []p2ppeer.ID{other}}},
+			{after: askPeriod + askAtLeast + dialFirst},
+			{after: 10 * time.Second, dialled: true},
+			{after: 10*time.Second + dialFirst, want: orders{dial: []p2ppeer.ID{other}}},
+			{after: 11 * time.Second, conns: all(b), want: orders{back: []p2ppeer.ID{other}}},
+			{after: 12 * time.Second, conns: all(b)},
+		},
+		"one from an address that is no more": {
+			{after: 0, conns: all(a)},
+			{after: time.Second, conns: all(a), own: moved, want: orders{drop: []string{"a"}, dial: []p2ppeer.ID{other}}},
+			{after: 2 * time.Second, conns: all(line{"b", moved}), own: moved, want: orders{back: []p2ppeer.ID{other}}},
+		},
+		"one through a relay is from no address": {
+			{after: 0, conns: all(line{id: "a"})},
+			{after: time.Second, conns: all(line{id: "a"}), own: moved},
+		},
+		"the older is asked when another comes": {
+			{after: 0, conns: all(a)},
+			{after: time.Millisecond, conns: all(a, b), want: ask("a")},
+			{after: time.Millisecond + askAtLeast, conns: all(a, b), want: orders{ask: []string{"b"}, drop: []string{"a"}, back: []p2ppeer.ID{other}}},
+		},
+		"another has come in place of one": {
+			{after: 0, conns: all(a)},
+			{after: time.Second, conns: all(b), want: orders{back: []p2ppeer.ID{other}}},
+		},
+		"one that was never there is not missed": {{after: 0}, {after: time.Hour}},
+		"nor is one of a job that is over": {
+			{after: 0, conns: all(a)},
+			{after: time.Second, gone: true},
+			{after: 2 * time.Second},
+		},
+	}
+	start := time.Unix(1000, 0)
+	for name, moments := range tests {
+		t.Run(name, func(t *testing.T) {
+			w := newWatch()
+			for i, m := range moments {
+				now := start.Add(m.after)
+				if m.answered != "" {
+					w.answered(other, m.answered)
+				}
+				if m.dialled {
+					w.dialled(now, other)
+				}
+				own := here
+				if m.own.IsValid() {
+					own = m.own
+				}
+				seen := map[p2ppeer.ID]sight{other: {conns: m.conns}}
+				if m.gone {
+					seen = nil
+				}
+				got := w.look(now, seen, []netip.Addr{own})
+				if !slices.Equal(got.ask, m.want.ask) || !slices.Equal(got.drop, m.want.drop) || !slices.Equal(got.dial, m.want.dial) || !slices.Equal(got.back, m.want.back) {
+					t.Fatalf("moment %d: got %+v, want %+v", i, got, m.want)
+				}
+			}
+		})
+	}
+}
+
+func TestDialsGetRarerAndNeverStop(t *testing.T) {
+	w, now := newWatch(), time.Unix(1000, 0)
+	w.look(now, map[p2ppeer.ID]sight{other: {conns: []line{{"a", here}}}}, nil)
+	dials := 0
+	for range 600 { // a minute
+		now = now.Add(100 * time.Millisecond)
+		if out := w.look(now, map[p2ppeer.ID]sight{other: {}}, nil); len(out.dial) > 0 {
+			dials++
+			w.dialled(now, other)
+		}
+	}
+	if dials < 28 || dials > 40 {
+		t.Errorf("got %d dials in a minute, want one in two seconds and a few more", dials)
+	}
+}
+
+func TestAJobThatBearsMoreIsMorePatient(t *testing.T) {
+	for bears, want := range map[time.Duration]time.Duration{0: askAtLeast, 2 * time.Second: askAtLeast, 40 * time.Second: 10 * time.Second} {
+		if got := patience(bears); got != want {
+			t.Errorf("bears %v: got %v, want %v", bears, got, want)
+		}
+	}
+}

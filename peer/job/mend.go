@@ -1,0 +1,82 @@
+package job
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
+)
+
+// A peer that is disconnected has not failed. Its control stream has broken, and is made
+// anew as for a submitter that was cut off (away.go), while all else goes on:
+//
+//	the stream breaks --+-- the peer answers ---------------> resumed: what was missed is said again
+//	                    |     that it knows no such job ----> lost
+//	                    +-- its machine says that nobody
+//	                    |     listens there any more -------> lost, at once (F2)
+//	                    '-- the detector finds it silent ---> lost, after the tolerated hang
+
+var errRefused = errors.New("its machine says that it does not run any more")
+
+// mendable reports whether a stream that has broken is worth making anew: the peer has not
+// ended it, and has begun the job.
+func (e *execution) mendable(l *link, err error) bool {
+	return e.begin != nil && l.recruit == nil && l.stream != nil && l.peer != e.j.s.cfg.Host.ID() && !endedByPeer(err)
+}
+
+// mend has the stream to a peer made anew.
+func (e *execution) mend(l *link, err error) *Result {
+	e.j.log.Info().Stringer("peer", l.peer).Err(err).Msg("the control stream broke")
+	last := l.stream.Conn().RemoteMultiaddr()
+	r := e.strand(l, err)
+	w := l.wire
+	ctx, cancel := context.WithCancel(l.ctx)
+	l.mended = cancel
+	l.running.Go(func() { // ends with the link, or when the stream is there
+		defer cancel()
+		if !connection.AwaitRefused(ctx, e.j.s.cfg.Host, l.peer, last) {
+			return
+		}
+		select {
+		case e.inbox <- heard{link: l, wire: w, err: errRefused}:
+		case <-e.done:
+		}
+	})
+	return r
+}
+
+// partners are the peers that the job has, but for those that are lost to it.
+func (e *execution) partners() []p2ppeer.ID {
+	var out []p2ppeer.ID
+	for _, l := range e.links {
+		if l.err == nil && !l.retired {
+			out = append(out, l.peer)
+		}
+	}
+	return out
+}
+
+// Partners returns the peers of all jobs that have begun, and for how long each may be
+// silent.
+func (s *Submitter) Partners() map[p2ppeer.ID]time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make(map[p2ppeer.ID]time.Duration)
+	for _, peers := range maps.All(s.partners) {
+		for _, p := range peers {
+			out[p] = s.cfg.Hang
+		}
+	}
+	delete(out, s.cfg.Host.ID())
+	return out
+}
+
+func (s *Submitter) setPartners(job string, peers []p2ppeer.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.partners[job] = peers
+}

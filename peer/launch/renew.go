@@ -1,0 +1,60 @@
+package launch
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
+)
+
+// Partners returns the peers of all jobs that have begun here, and for how long each may be
+// silent.
+func (s *Service) Partners() map[p2ppeer.ID]time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := make(map[p2ppeer.ID]time.Duration)
+	for _, j := range s.jobs {
+		for p, bears := range j.partners {
+			out[p] = max(out[p], bears)
+		}
+	}
+	return out
+}
+
+// shareNeeds lets the service know whom the job needs.
+func (j *job) shareNeeds() {
+	if j.keys == nil {
+		return
+	}
+	partners := map[p2ppeer.ID]time.Duration{j.submitter: j.hang}
+	for p := range j.members.addrs {
+		partners[p] = j.hang
+	}
+	delete(partners, j.service.host.ID())
+	j.service.mu.Lock()
+	defer j.service.mu.Unlock()
+	j.partners = partners
+}
+
+// Renew has the channels to a peer opened anew, after the connection with it was: they may
+// wait for a link that was cut, or for an address that is no more.
+func (s *Service) Renew(peer p2ppeer.ID) {
+	s.mu.Lock()
+	delete(s.obstacles, peer)
+	jobs := slices.Collect(maps.Values(s.jobs))
+	s.mu.Unlock()
+	for _, j := range jobs {
+		j.do(func() { j.renew(peer) })
+	}
+}
+
+func (j *job) renew(peer p2ppeer.ID) {
+	for id := range j.channels {
+		if p := j.local[id.from]; p != nil && j.members.peerOf[id.to] == peer {
+			p.tell(proclink.Message{Type: proclink.Reopen, Process: &id.to}, nil)
+		}
+	}
+}
