@@ -195,6 +195,12 @@ func (p *port) isolate() {
 	p.hub.run(p.t, "ip", "link", "set", p.name, "type", "bridge_slave", "isolated", "on")
 }
 
+// admit has the switch pass on what it did not since isolate.
+func (p *port) admit() {
+	p.t.Helper()
+	p.hub.run(p.t, "ip", "link", "set", p.name, "type", "bridge_slave", "isolated", "off")
+}
+
 // slow limits the cable to so many Mbit/s each way, with a queue of 50 ms.
 func (p *port) slow(mbit int) {
 	p.t.Helper()

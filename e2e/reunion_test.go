@@ -96,3 +96,34 @@ func TestLANLinkCutWithinWhatIsTolerated(t *testing.T) {
 		})
 	}
 }
+
+// TestLANBetterWayTakesOver opens the firewalls between peers in the middle of a job whose
+// messages go through a relay: they go directly from then on, and nothing is lost.
+func TestLANBetterWayTakesOver(t *testing.T) {
+	t.Parallel()
+	for _, replicas := range []int{1, 2} {
+		t.Run(fmt.Sprintf("r=%d", replicas), func(t *testing.T) {
+			t.Parallel()
+			machines := withoutMDNS(newLAN(t, 1+3*replicas))
+			supernode, peers := relayGrid(t, machines)
+			const steps = 1000
+			j := machines[1].lasting(t, supernode, replicas, steps, "20s", "--verbose")
+			e := j.waitFor("the channels", func(e event) bool { return e.Event == "channels" })
+			for _, r := range e.Routes {
+				if r.Kind != "self" && (r.Kind != "stream" || r.Way != "relayed") {
+					t.Errorf("got a channel of kind %q, %q; want a relayed stream", r.Kind, r.Way)
+				}
+			}
+			j.printed("rank 1 step 100 ")
+			for _, m := range machines[1:] {
+				m.lan.admit()
+			}
+			opened := time.Now()
+			e = j.waitFor("a better channel", func(e event) bool {
+				return e.Event == "channels" && len(e.Routes) == 1 && e.Routes[0].Kind == "tcp" && e.Routes[0].Way == "direct"
+			})
+			t.Logf("the first channel goes directly %v after the firewalls have opened", e.Time.Sub(opened))
+			expectUnharmed(t, j, steps, peers)
+		})
+	}
+}

@@ -126,10 +126,11 @@ func (e *execution) strand(l *link, err error) *Result {
 	return nil
 }
 
-// endedByPeer reports whether err says of a stream that its other side has ended it.
+// endedByPeer reports whether err says of a stream that its other side has ended it: not
+// the connection, whose end resets all its streams.
 func endedByPeer(err error) bool {
 	reset, ok := errors.AsType[*network.StreamError](err)
-	return errors.Is(err, io.EOF) || ok && reset.Remote
+	return errors.Is(err, io.EOF) && !errors.Is(err, network.ErrReset) || ok && reset.Remote
 }
 
 // reopen makes the stream anew, the last of which is nil if there was none. What it hears

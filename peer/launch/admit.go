@@ -157,11 +157,12 @@ func newJob(s *Service, a admission) *job {
 		since: time.Now(), state: Staging,
 		log: s.config.Log.With().Str("job", a.spec.ID).Logger(),
 
-		folder:   scratch.At(s.scratch, a.spec.ID),
-		events:   make(chan func()),
-		done:     make(chan struct{}),
-		local:    make(map[view.Process]*process),
-		channels: make(map[channelID]*openChannel),
+		folder:    scratch.At(s.scratch, a.spec.ID),
+		events:    make(chan func()),
+		done:      make(chan struct{}),
+		local:     make(map[view.Process]*process),
+		channels:  make(map[channelID]*openChannel),
+		distances: make(map[p2ppeer.ID]time.Duration), seekings: make(map[p2ppeer.ID]*seeking),
 		alive:    newAliveCheck(),
 		watching: newAliveCheck(),
 	}

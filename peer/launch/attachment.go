@@ -81,7 +81,7 @@ func (j *job) read(a *attachment, in pbio.Reader) {
 	for {
 		m := &jobpb.ToPeer{}
 		if err := in.ReadMsg(m); err != nil {
-			if errors.Is(err, io.EOF) {
+			if errors.Is(err, io.EOF) && !errors.Is(err, network.ErrReset) { // the stream, and not its connection
 				err = errClosed
 			}
 			current(func() { j.broke(fmt.Errorf("control stream: %w", err)) })

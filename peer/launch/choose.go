@@ -4,13 +4,71 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 )
 
 // both returns the kinds that are in asked and in allowed, in the order of asked.
 func both(asked, allowed []proclink.Kind) []proclink.Kind {
 	return slices.DeleteFunc(slices.Clone(asked), func(k proclink.Kind) bool { return !slices.Contains(allowed, k) })
+}
+
+// A passage is how the messages of a channel go.
+type passage struct {
+	kind  proclink.Kind  // empty: they do not
+	how   connection.Way // empty: within this peer
+	relay p2ppeer.ID     // that they go through, if any
+}
+
+// rank of a passage is the lower the better it is: first of all its kind, in the order of those
+// that are allowed, then directly before punched before relayed.
+func (p passage) rank(allowed []proclink.Kind) int {
+	kind := slices.Index(allowed, p.kind)
+	if kind < 0 {
+		kind = len(allowed)
+	}
+	return kind*len(connection.Ways) + max(0, slices.Index(connection.Ways, p.how))
+}
+
+// best reports whether no passage to another peer is better.
+func (p passage) best(allowed []proclink.Kind) bool {
+	between := slices.DeleteFunc(slices.Clone(allowed), func(k proclink.Kind) bool { return k == proclink.Shm })
+	return p.rank(between) == 0
+}
+
+// A seeking is when a better passage to a peer is looked for.
+type seeking struct {
+	under bool          // way
+	due   time.Time     // the next time, at the latest
+	pause time.Duration // after that
+}
+
+const (
+	// Between two looks for a better passage, at first and at most.
+	seekFirst = 2 * time.Second
+	seekMost  = 30 * time.Second
+)
+
+func newSeeking(now time.Time) *seeking {
+	return &seeking{due: now.Add(seekFirst), pause: 2 * seekFirst}
+}
+
+// begin reports whether to look now. A connection that has become better says so.
+func (s *seeking) begin(now time.Time, hint bool) bool {
+	if s.under || !hint && now.Before(s.due) {
+		return false
+	}
+	s.under = true
+	return true
+}
+
+func (s *seeking) end(now time.Time) {
+	s.under, s.due = false, now.Add(s.pause)
+	s.pause = min(2*s.pause, seekMost)
 }
 
 // A situation is that of two processes of which one wants a channel to the other.

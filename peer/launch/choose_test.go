@@ -1,9 +1,12 @@
 package launch
 
 import (
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 )
 
 func TestChoice(t *testing.T) {
@@ -33,5 +36,67 @@ func TestChoice(t *testing.T) {
 				t.Errorf("got %q because %q, want %q because %q", kind, why, c.kind, c.why)
 			}
 		})
+	}
+}
+
+// TestABetterPassageIsKnown lists passages from the best to the worst.
+func TestABetterPassageIsKnown(t *testing.T) {
+	const tcp, stream = proclink.TCP, proclink.Stream
+	const direct, punched, relayed = connection.Direct, connection.Punched, connection.Relayed
+	tests := map[string]struct {
+		allowed []proclink.Kind
+		order   []passage
+		best    int // so many of them cannot be improved
+	}{
+		"all allowed": {proclink.Kinds, []passage{
+			{kind: tcp, how: direct}, {kind: stream, how: direct}, {kind: stream, how: punched}, {kind: stream, how: relayed}, {},
+		}, 1},
+		"no TCP": {[]proclink.Kind{stream}, []passage{
+			{kind: stream, how: direct}, {kind: stream, how: punched}, {kind: stream, how: relayed}, {},
+		}, 1},
+		"streams first": {[]proclink.Kind{proclink.Shm, stream, tcp}, []passage{
+			{kind: stream, how: direct}, {kind: stream, how: relayed}, {kind: tcp, how: direct}, {},
+		}, 1},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if !slices.IsSortedFunc(test.order, func(a, b passage) int {
+				if a.rank(test.allowed) < b.rank(test.allowed) {
+					return -1
+				}
+				return 1
+			}) {
+				t.Errorf("%v are not in order", test.order)
+			}
+			for i, p := range test.order {
+				if got := p.best(test.allowed); got != (i < test.best) {
+					t.Errorf("%v: got %v, that it is the best", p, got)
+				}
+			}
+		})
+	}
+}
+
+func TestABetterPassageIsLookedForEverMoreRarely(t *testing.T) {
+	now := time.Unix(1000, 0)
+	s := newSeeking(now)
+	if s.begin(now, false) {
+		t.Error("at once, when the channel has just been opened")
+	}
+	looks := 0
+	for second := range 600 {
+		if at := now.Add(time.Duration(second) * time.Second); s.begin(at, false) {
+			if s.begin(at, true) {
+				t.Fatal("twice at one time")
+			}
+			looks++
+			s.end(at)
+		}
+	}
+	if looks < 20 || looks > 25 {
+		t.Errorf("%d looks in ten minutes, want one in half a minute and a few more", looks)
+	}
+	if at := now.Add(600 * time.Second); !s.begin(at, true) {
+		t.Error("not when the connection has become better")
 	}
 }

@@ -8,7 +8,6 @@ import (
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
-	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
@@ -72,8 +71,9 @@ func (j *job) tellPaths(probes []probe) {
 		}
 		for i, p := range probes {
 			ways[p.peer] = found[i]
+			j.distances[p.peer] = found[i].rtt
 		}
-		j.told = make(map[p2ppeer.ID]proclink.Kind)
+		j.told = make(map[p2ppeer.ID]passage)
 		j.tell(ways)
 		j.release()
 	})
@@ -102,7 +102,8 @@ func (j *job) reached(id channelID, peer p2ppeer.ID, w way) {
 	if c := j.channels[id]; c != nil {
 		c.way, c.peer = w, peer
 	}
-	if said, ok := j.told[peer]; ok && said != w.kind {
+	if said, ok := j.told[peer]; ok && said != w.passage {
+		w.rtt = j.distances[peer]
 		j.tell(map[p2ppeer.ID]way{peer: w})
 	}
 }
@@ -112,9 +113,9 @@ func (j *job) tell(ways map[p2ppeer.ID]way) {
 	for _, peer := range slices.Sorted(maps.Keys(ways)) {
 		w := ways[peer]
 		if w.err != nil {
-			w.kind, w.why = "", w.err.Error()
+			w.passage, w.why = passage{}, w.err.Error()
 		}
-		j.told[peer] = w.kind
+		j.told[peer] = w.passage
 		m.Paths = append(m.Paths, &jobpb.Path{Peer: []byte(peer), Kind: string(w.kind), Relay: []byte(w.relay), Why: clip(w.why),
 			Way: string(w.how), RoundTripUs: uint32(w.rtt.Microseconds())})
 	}

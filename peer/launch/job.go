@@ -46,30 +46,32 @@ type job struct {
 	ended    error                        // why the job is over, or nil
 	refusal  *jobpb.FromPeer
 
-	folder   scratch.Job
-	local    map[view.Process]*process // fixed
-	board    *os.File                  // shared memory with the bells of the processes here, or nil
-	members  membership
-	kinds    []proclink.Kind              // of channels that the user and the owner allow, best first
-	waiting  []func()                     // for keys
-	explain  bool                         // tell the submitter how the peers reach each other
-	heal     bool                         // replicas that are lost are replaced
-	told     map[p2ppeer.ID]proclink.Kind // what has been said of that
-	keys     []byte                       // of the processes that were there at the start, rank by rank, once they have begun
-	places   [][2]int                     // machine and cluster of each rank, likewise
-	view     view.View
-	ahead    view.View // newer, with a process that is not in the membership table yet; epoch 0: none
-	begun    bool
-	detector *faultdetect.Group
-	watchers uint32                     // generation of the detector's group
-	hang     time.Duration              // that the detector tolerates
-	found    map[p2ppeer.ID]bool        // to have failed, by the detector, of those in its group
-	missed   time.Time                  // since when the submitter is silent; zero: it is not
-	views    *viewgroup.Group           // nil: the submitter alone makes them
-	alive    aliveCheck                 // of the programs
-	watching aliveCheck                 // of their supervisors
-	channels map[channelID]*openChannel // to and from other peers
-	serving  []func()                   // take collected files off offer
+	folder    scratch.Job
+	local     map[view.Process]*process // fixed
+	board     *os.File                  // shared memory with the bells of the processes here, or nil
+	members   membership
+	kinds     []proclink.Kind              // of channels that the user and the owner allow, best first
+	waiting   []func()                     // for keys
+	explain   bool                         // tell the submitter how the peers reach each other
+	heal      bool                         // replicas that are lost are replaced
+	told      map[p2ppeer.ID]passage       // what has been said of that
+	distances map[p2ppeer.ID]time.Duration // round trips to other peers, as far as they were measured
+	seekings  map[p2ppeer.ID]*seeking      // for better ways to other peers
+	keys      []byte                       // of the processes that were there at the start, rank by rank, once they have begun
+	places    [][2]int                     // machine and cluster of each rank, likewise
+	view      view.View
+	ahead     view.View // newer, with a process that is not in the membership table yet; epoch 0: none
+	begun     bool
+	detector  *faultdetect.Group
+	watchers  uint32                     // generation of the detector's group
+	hang      time.Duration              // that the detector tolerates
+	found     map[p2ppeer.ID]bool        // to have failed, by the detector, of those in its group
+	missed    time.Time                  // since when the submitter is silent; zero: it is not
+	views     *viewgroup.Group           // nil: the submitter alone makes them
+	alive     aliveCheck                 // of the programs
+	watching  aliveCheck                 // of their supervisors
+	channels  map[channelID]*openChannel // to and from other peers
+	serving   []func()                   // take collected files off offer
 
 	away     time.Duration // that the job goes on without its submitter, beyond missFor
 	until    time.Time     // when the job has taken as long as it may; zero: never
@@ -259,6 +261,7 @@ func (j *job) tick() {
 		j.awaitCut()
 		j.drift()
 		j.shareNeeds()
+		j.seek()
 		j.standIn()
 	}
 }

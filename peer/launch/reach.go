@@ -22,11 +22,9 @@ import (
 
 // A way is how a peer has reached another: one of conn and stream, or err.
 type way struct {
-	kind   proclink.Kind
+	passage
 	why    string
-	how    connection.Way // empty: within this peer
-	relay  p2ppeer.ID     // that stream goes through, if any
-	rtt    time.Duration  // to the other peer; 0: not measured
+	rtt    time.Duration // to the other peer; 0: not measured
 	conn   *net.TCPConn
 	stream network.Stream
 	err    error
@@ -205,6 +203,13 @@ func (s *Service) avoid(peer p2ppeer.ID, why string) {
 		}
 	}
 	s.obstacles[peer] = obstacle{why, time.Now().Add(directPause)}
+}
+
+// retry has the next channel to a peer try again to reach it directly.
+func (s *Service) retry(peer p2ppeer.ID) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.obstacles, peer)
 }
 
 // obstacle returns why a peer could not be reached directly of late, or nothing.

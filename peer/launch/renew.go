@@ -42,8 +42,8 @@ func (j *job) shareNeeds() {
 // Renew has the channels to a peer opened anew, after the connection with it was: they may
 // wait for a link that was cut, or for an address that is no more.
 func (s *Service) Renew(peer p2ppeer.ID) {
+	s.retry(peer)
 	s.mu.Lock()
-	delete(s.obstacles, peer)
 	jobs := slices.Collect(maps.Values(s.jobs))
 	s.mu.Unlock()
 	for _, j := range jobs {

@@ -22,7 +22,8 @@ const (
 	Relayed Way = "relayed"
 )
 
-var ways = []Way{Direct, Punched, Relayed}
+// Ways are all of them, best first.
+var Ways = []Way{Direct, Punched, Relayed}
 
 // A Connection is how this peer is connected with another.
 type Connection struct {
@@ -61,7 +62,7 @@ func Best(h host.Host, peer p2ppeer.ID, punches *Punches) (Connection, bool) {
 		all = append(all, Of(h, c, punches))
 	}
 	return slices.MinFunc(all, func(a, b Connection) int {
-		return slices.Index(ways, a.Way) - slices.Index(ways, b.Way)
+		return slices.Index(Ways, a.Way) - slices.Index(Ways, b.Way)
 	}), true
 }
 

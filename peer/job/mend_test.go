@@ -1,0 +1,86 @@
+package job
+
+import (
+	"errors"
+	"io"
+	"testing"
+
+	"github.com/libp2p/go-libp2p/core/network"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+)
+
+// begunOn returns a job that has begun, and a link to a peer of it that answers whoever
+// resumes its part, with a stream.
+func (b *bed) begunOn(t *testing.T) (*execution, *link) {
+	t.Helper()
+	b.resuming(b.peers[1], func(p *part) {
+		p.back()
+		await(p, (*jobpb.ToPeer).GetStop) // in vain
+	})
+	e := b.partedOn()
+	e.parted, e.begin = false, &jobpb.ToPeer{}
+	l := e.runsOn[other]
+	e.strand(l, nil)
+	e.receive(e.nextHeard(t))
+	if l.away || l.stream == nil {
+		t.Fatal("no stream")
+	}
+	return e, l
+}
+
+// TestDisconnectedIsNotFailed breaks the connection with a peer. Its control stream is made
+// anew, and the peer is lost to nobody.
+func TestDisconnectedIsNotFailed(t *testing.T) {
+	e, l := newBed(t, never, 1, 1).begunOn(t)
+	for range 3 {
+		l.stream.Conn().Close()
+		e.receive(e.nextHeard(t))
+		if l.err != nil || !l.away {
+			t.Fatalf("lost: %v, away: %v; want it away", l.err, l.away)
+		}
+		for l.away && l.err == nil {
+			e.receive(e.nextHeard(t))
+		}
+		if l.err != nil {
+			t.Fatal(l.err)
+		}
+	}
+}
+
+// TestF2PeerThatIsKilledIsLostAtOnce: its machine says that nobody listens there any more.
+func TestF2PeerThatIsKilledIsLostAtOnce(t *testing.T) {
+	b := newBed(t, never, 1, 1)
+	e, l := b.begunOn(t)
+	b.peers[1].Host.Close()
+	for l.err == nil {
+		e.receive(e.nextHeard(t))
+	}
+	if !errors.Is(l.err, errRefused) {
+		t.Errorf("lost since %v, want that it is refused", l.err)
+	}
+}
+
+// TestWhoHasEndedTheStreamIsNotDialledAgain: and neither is a peer that has not begun.
+func TestWhoHasEndedTheStreamIsNotDialledAgain(t *testing.T) {
+	e, l := newBed(t, never, 1, 1).begunOn(t)
+	for name, c := range map[string]struct {
+		err   error
+		begun bool
+		want  bool
+	}{
+		"the connection broke":       {network.ErrReset, true, true},
+		"before the job began":       {network.ErrReset, false, false},
+		"the peer has reset it":      {&network.StreamError{Remote: true}, true, false},
+		"this side has":              {&network.StreamError{}, true, true},
+		"the peer has closed it":     {io.EOF, true, false},
+		"the peer closed everything": {&network.ConnError{Remote: true}, true, true},
+	} {
+		if e.begin = nil; c.begun {
+			e.begin = &jobpb.ToPeer{}
+		}
+		if got := e.mendable(l, c.err); got != c.want {
+			t.Errorf("%s: got %v, want %v", name, got, c.want)
+		}
+	}
+}
