@@ -47,6 +47,27 @@ type Candidate struct {
 	Domain Domain
 }
 
+// maxCandidates bounds the candidates that are remembered for a job that waits.
+const maxCandidates = 1024
+
+// Remember returns the candidates of a search, and after them those of earlier ones that it
+// does not name, as if they had nothing free. A job that waits in queues needs them all:
+// a search ends when it has seen slots enough, which may be kept for others, and what is kept
+// for this job may be elsewhere.
+func Remember(found, before []Candidate) []Candidate {
+	all, named := slices.Clone(found), make(map[p2ppeer.ID]bool)
+	for _, c := range found {
+		named[c.Peer] = true
+	}
+	for _, c := range before {
+		if !named[c.Peer] && len(all) < maxCandidates {
+			c.Slots = 0
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
 // An attempt is the pure core of Reserve: whom to ask for how many slots, and
 // when that is enough.
 //
@@ -317,7 +338,7 @@ func (a *attempt) confirmed(p Placement, err error) {
 
 // unused returns the peers that may hold slots for us which placed does not
 // use, or have the job in their queue: those that have answered so, and those whose answer never
-// came.
+// came or that only an earlier attempt may have asked.
 func (a *attempt) unused(placed []Placement) (answered, silent []p2ppeer.ID) {
 	used := map[p2ppeer.ID]bool{}
 	for _, p := range placed {
@@ -326,7 +347,7 @@ func (a *attempt) unused(placed []Placement) (answered, silent []p2ppeer.ID) {
 	for _, p := range a.peers {
 		switch {
 		case used[p.Peer]:
-		case p.reason == Silent:
+		case p.reason == Silent, p.wanted == 0 && a.need.Waits && placed != nil:
 			silent = append(silent, p.Peer)
 		case p.key != Key{}, p.place != Place{} && (placed != nil || a.hopeless()):
 			answered = append(answered, p.Peer)

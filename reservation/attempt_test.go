@@ -170,3 +170,15 @@ func TestReasonOf(t *testing.T) {
 		}
 	}
 }
+
+func TestRememberKeepsEarlierCandidates(t *testing.T) {
+	before := []Candidate{{Peer: "a", Slots: 2, Total: 2}, {Peer: "b", Slots: 1, Total: 4}}
+	got := Remember([]Candidate{{Peer: "c", Slots: 3}, {Peer: "a", Slots: 1}}, before)
+	want := []Candidate{{Peer: "c", Slots: 3}, {Peer: "a", Slots: 1}, {Peer: "b", Total: 4}}
+	if fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if n := len(Remember(nil, make([]Candidate, 5000))); n > maxCandidates {
+		t.Errorf("%d candidates are remembered", n)
+	}
+}

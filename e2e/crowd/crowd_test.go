@@ -16,17 +16,21 @@ import (
 
 var (
 	out   = flag.String("out", "", "write tables into `DIR`/networking.md")
-	hours = flag.Float64("hours", 0.3, "let submitters submit for `N` hours")
-	all   = flag.Bool("all", false, "try every crowd")
+	hours = flag.Float64("hours", 0.2, "let submitters submit for `N` hours")
+	all   = flag.Bool("all", false, "try every crowd, at 100 peers instead of 25")
 )
 
 const rtt = 50 * time.Millisecond
 
 // base is the crowd that the project promises to serve.
 func base() sim.Crowd {
+	peers := 25
+	if *all {
+		peers = 100
+	}
 	return sim.Crowd{
-		Seed: 1, Submitters: 20, Peers: 100, Slots: 2, Demand: 3, Replicas: 2, Run: 2 * time.Minute, RTT: rtt,
-		For: time.Duration(*hours * float64(time.Hour)), Warmup: 5 * time.Minute,
+		Seed: 1, Submitters: 20, Peers: peers, Slots: 2, Demand: 3, Replicas: 2, Run: 2 * time.Minute, RTT: rtt,
+		For: time.Duration(*hours * float64(time.Hour)), Warmup: 4 * time.Minute,
 	}
 }
 

@@ -144,7 +144,7 @@ func (q *quest) see(f sighting) error {
 	}
 	q.looked = time.Now()
 	q.considered = newConsidered(f.passed)
-	q.candidates = q.j.eligible(f.candidates, q.considered)
+	q.candidates = reservation.Remember(q.j.eligible(f.candidates, q.considered), q.candidates)
 	return nil
 }
 

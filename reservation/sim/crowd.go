@@ -201,7 +201,8 @@ func (p *play) reserve(ctx context.Context, s *Submitter, need reservation.Need,
 	}
 	for looked := time.Now(); ctx.Err() == nil && s.killed.Err() == nil; r.Attempts++ {
 		if time.Since(looked) >= took(false)+reservation.Freshness(time.Since(need.Since)) {
-			candidates, _ = p.candidates(need, order)
+			found, _ := p.candidates(need, order)
+			candidates = reservation.Remember(found, candidates)
 			looked = time.Now()
 		}
 		reserved, err := reservation.Reserve(s.killed, s, candidates, need)

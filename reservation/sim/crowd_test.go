@@ -11,8 +11,8 @@ import (
 func TestCrowdKeepsPromises(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := Crowd{
-			Seed: 1, Submitters: 5, Peers: 25, Slots: 2, Demand: 3, Replicas: 2, Run: time.Minute, RTT: 50 * time.Millisecond,
-			Silent: 0.08, Dead: 0.08, Crash: 10 * time.Minute, For: 20 * time.Minute, Warmup: time.Minute,
+			Seed: 1, Submitters: 10, Peers: 25, Slots: 2, Demand: 3, Replicas: 2, Run: time.Minute, RTT: 50 * time.Millisecond,
+			Silent: 0.08, Dead: 0.08, Crash: 4 * time.Minute, For: 20 * time.Minute, Warmup: time.Minute,
 		}.Play()
 		for _, v := range o.Violations {
 			t.Error(v)

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
@@ -181,16 +180,13 @@ func (a *account) known(op Operation) *claim {
 // count compares what is claimed with what there is.
 func (a *account) count(op Operation) {
 	claimed := 0
-	var jobs []string
+	jobs := map[[2]string]bool{}
 	for _, c := range a.claims {
-		if c.over(op.At) {
-			continue
+		if !c.over(op.At) {
+			claimed += c.slots
+			jobs[[2]string{string(c.submitter), c.job}] = true
 		}
-		claimed += c.slots
-		jobs = append(jobs, string(c.submitter)+"/"+c.job)
 	}
-	slices.Sort(jobs)
-	jobs = slices.Compact(jobs)
 	switch {
 	case claimed > a.limits.Slots:
 		a.breaks("S1", op, "%d slots are claimed of %d", claimed, a.limits.Slots)

@@ -1,0 +1,46 @@
+package reservation
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestJobWithItsSlotsIsInNoQueue: one that has waited at six peers gets the slots of the
+// first two that it asks again; at the others none are kept for it.
+func TestJobWithItsSlotsIsInNoQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := newMemoryNet(1, 20*time.Millisecond, 1, 1, 1, 1, 1, 1)
+		for _, p := range net.peers {
+			if _, err := p.ledger.Hold(Request{Job: "other", Submitter: bob, Slots: 1}, newKey(), time.Now()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cs := net.offers()
+		for i := range cs {
+			cs[i].Total = 1
+		}
+		need := Need{Job: "j", N: 1, R: 2, Since: time.Now(), Waits: true}
+		if _, err := Reserve(t.Context(), submitter{net, alice}, cs, need); err == nil {
+			t.Fatal("got slots that are not free")
+		}
+		waits := 0
+		for _, p := range net.peers {
+			waits += len(p.ledger.queue)
+		}
+		if waits < 5 {
+			t.Fatalf("waits at %d peers", waits)
+		}
+		net.peers["a"].ledger.Withdraw("other", bob, false)
+		net.peers["b"].ledger.Withdraw("other", bob, false)
+		cs[0].Slots, cs[1].Slots = 1, 1
+		if _, err := Reserve(t.Context(), submitter{net, alice}, cs, need); err != nil {
+			t.Fatal(err)
+		}
+		for id, p := range net.peers {
+			if len(p.ledger.queue) > 0 {
+				t.Errorf("still waits at %s", id)
+			}
+		}
+	})
+}
