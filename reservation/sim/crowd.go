@@ -50,7 +50,7 @@ type JobRecord struct {
 
 // An Outcome is what a crowd came to.
 type Outcome struct {
-	Jobs        []JobRecord // submitted after the warm-up
+	Jobs        []JobRecord // that ended after the warm-up
 	Utilisation float64     // slots that ran, of those of the peers that answer, over the time measured
 	Held        float64     // slots that neither ran nor were free
 	Leaked      int         // slots that somebody has when all jobs have ended and all leases are over
@@ -146,10 +146,9 @@ func (p *play) submit(ctx context.Context, i int) {
 		s := p.world.Submitter(life, p2ppeer.ID(fmt.Sprintf("submitter%02d", i)))
 		need := reservation.Need{Job: fmt.Sprintf("%d/%d", i, number), N: p.ranks(rnd), R: p.Replicas}
 		r := JobRecord{Submitter: i, Slots: need.N * need.R}
-		began := time.Now()
 		p.job(ctx, s, need, order, rnd, &r)
 		kill()
-		if !began.Before(p.measureFrom) {
+		if !time.Now().Before(p.measureFrom) {
 			p.mu.Lock()
 			p.jobs = append(p.jobs, r)
 			p.mu.Unlock()
