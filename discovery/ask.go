@@ -18,11 +18,11 @@ import (
 const offerProtocol protocol.ID = "/p2pmpi/offer/1.0.0"
 
 const (
-	maxRequest   = 256              // bytes of a Request
-	maxResponse  = maxEnvelope + 64 // bytes of a Response
-	echoes       = 2                // round trips timed; the best counts
-	maxPerStream = 1 + echoes       // requests that a peer answers on one stream
-	serveTimeout = 5 * time.Second  // for all of one stream
+	maxRequest   = 256                               // bytes of a Request
+	maxResponse  = maxEnvelope + 64 + maxHearsay*128 // bytes of a Response
+	echoes       = 2                                 // round trips timed; the best counts
+	maxPerStream = 1 + echoes                        // requests that a peer answers on one stream
+	serveTimeout = 5 * time.Second                   // for all of one stream
 )
 
 // serveOffer answers one asker's requests: what this peer has now, or an echo.
@@ -72,7 +72,11 @@ func (s *Service) answer(req *pb.Request) (*pb.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &pb.Response{Envelope: envelope}, nil
+	resp := &pb.Response{Envelope: envelope}
+	if req.GetHearsay() {
+		resp.Hearsay = s.coordinates.hearsay()
+	}
+	return resp, nil
 }
 
 // ask connects to a peer if need be, gets its offer and measures the round
@@ -124,7 +128,7 @@ func (s *Service) noStream(id p2ppeer.ID, err error) *Refusal {
 func (s *Service) converse(stream network.Stream) (Offer, time.Duration, error) {
 	r, w := pbio.NewDelimitedReader(stream, maxResponse), pbio.NewDelimitedWriter(stream)
 	from := stream.Conn().RemotePeer()
-	resp, err := exchange(r, w, &pb.Request{Network: s.cfg.Network})
+	resp, err := exchange(r, w, &pb.Request{Network: s.cfg.Network, Hearsay: s.coordinates.wanting()})
 	if err != nil {
 		return Offer{}, 0, fmt.Errorf("ask %s for its offer: %w", from, err)
 	}
@@ -135,6 +139,7 @@ func (s *Service) converse(stream network.Stream) (Offer, time.Duration, error) 
 	if err != nil {
 		return Offer{}, 0, err
 	}
+	s.coordinates.believe(resp.GetHearsay())
 	var best time.Duration
 	for range echoes {
 		start := time.Now()
@@ -145,6 +150,7 @@ func (s *Service) converse(stream network.Stream) (Offer, time.Duration, error) 
 			best = rtt
 		}
 	}
+	s.coordinates.measured(from, offer.Position, best)
 	return offer, best, nil
 }
 

@@ -39,6 +39,7 @@ func (s *Service) Candidates(ctx context.Context, need Need) ([]Candidate, []Con
 		answers: make(chan answer),
 		addrs:   make(map[p2ppeer.ID]p2ppeer.AddrInfo),
 	}
+	search.core.estimate = s.coordinates.estimate
 	err := search.run(ctx)
 	candidates, considered := search.core.result()
 	if err != nil {

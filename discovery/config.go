@@ -32,8 +32,8 @@ type Config struct {
 	DHTServer bool
 
 	// Offer returns what this peer has for jobs now; it must not block. The
-	// service fills in Peer, Network, Protocol, Release, OS, Arch, Reachability, Issued
-	// and Expires. Nil for a submit-only peer: it offers nothing and is not announced.
+	// service fills in Peer, Network, Protocol, Release, OS, Arch, Reachability, Position,
+	// Issued and Expires. Nil for a submit-only peer: it offers nothing and is not announced.
 	Offer func() Offer
 
 	// Twin is told, at most once and from any goroutine, that another process has the

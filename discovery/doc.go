@@ -35,6 +35,9 @@
 // Two processes with one identity, of which one has a copy of the other's home, are noticed by
 // any peer that both are connected to; the one that came later is told (see TwinError).
 //
+// Round-trip times are measured at each answer. By them everybody finds its place in a space
+// of coordinates, which offers say; of a crowd those are asked first that stand near.
+//
 // Not promised: an offered slot may be gone when it is asked for (package
 // reservation decides that), and a candidate may be unreachable a moment later.
 package discovery

@@ -43,7 +43,8 @@ const (
 // stop, and the order of the result.
 //
 // It asks at most parallel peers at a time, in the order in which it heard of
-// them (the caller names the near ones first). When the offers reach Slots it
+// them (the caller names the near ones first); of a crowd, in the order of the distances
+// that are estimated. When the offers reach Slots it
 // waits grace longer, so that a near peer which was asked late is not lost to a
 // far one that was asked early; silent peers are not waited for. It
 // asks nobody new once the offers reach Slots + 3 log2(Slots): the
@@ -52,6 +53,7 @@ type gathering struct {
 	need     Need
 	parallel int
 	grace    time.Duration
+	estimate func(p2ppeer.ID) (rtt time.Duration, ok bool) // nil: nothing is known
 
 	phases     map[p2ppeer.ID]phase
 	queue      []p2ppeer.ID // in the phase queued, in order
@@ -98,6 +100,9 @@ func (g *gathering) ask() []p2ppeer.ID {
 		return nil
 	}
 	n := min(len(g.queue), g.parallel-g.open)
+	if n > 0 && len(g.phases) > crowd && g.estimate != nil {
+		g.queue = nearestFirst(g.queue, g.estimate)
+	}
 	now := g.queue[:n:n]
 	g.queue = g.queue[n:]
 	g.open += n
@@ -105,6 +110,42 @@ func (g *gathering) ask() []p2ppeer.ID {
 		g.phases[id] = asked
 	}
 	return now
+}
+
+// crowd is from how many peers on those are asked first that are estimated to be near. All of
+// fewer are asked in a moment.
+const crowd = 64
+
+// explore is how many peers are asked for each of which nothing is known: or nothing ever
+// would be.
+const explore = 8
+
+// nearestFirst orders peers by their estimated distances. One in explore is the next of those
+// without an estimate, which stay in their order.
+func nearestFirst(peers []p2ppeer.ID, estimate func(p2ppeer.ID) (time.Duration, bool)) []p2ppeer.ID {
+	type estimated struct {
+		id  p2ppeer.ID
+		rtt time.Duration
+	}
+	var known []estimated
+	var unknown []p2ppeer.ID
+	for _, id := range peers {
+		if rtt, ok := estimate(id); ok {
+			known = append(known, estimated{id, rtt})
+		} else {
+			unknown = append(unknown, id)
+		}
+	}
+	slices.SortStableFunc(known, func(a, b estimated) int { return cmp.Compare(a.rtt, b.rtt) })
+	out := make([]p2ppeer.ID, 0, len(peers))
+	for len(known) > 0 || len(unknown) > 0 {
+		if len(known) == 0 || len(unknown) > 0 && len(out)%explore == explore-1 {
+			out, unknown = append(out, unknown[0]), unknown[1:]
+		} else {
+			out, known = append(out, known[0].id), known[1:]
+		}
+	}
+	return out
 }
 
 // taken notes c's verified offer, which arrived at now.

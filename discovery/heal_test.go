@@ -122,6 +122,21 @@ func wantSeen(t *testing.T, peers []*Service) {
 	}
 }
 
+// TestEverybodyLearnsWhereItStands waits for coordinates of peers of which nobody searches.
+func TestEverybodyLearnsWhereItStands(t *testing.T) {
+	simulate(t, 4, func(t *testing.T, sim *simulated) {
+		time.Sleep(20 * time.Minute)
+		for i, p := range sim.peers {
+			for _, other := range sim.peers {
+				rtt, ok := p.coordinates.estimate(other.host.ID())
+				if other != p && (!ok || rtt < 20*time.Millisecond || rtt > 80*time.Millisecond) {
+					t.Errorf("peer %d estimates %v, %t; want some 40ms", i, rtt, ok)
+				}
+			}
+		}
+	})
+}
+
 // TestSplitNetworksJoinAgain splits a network in two for a while.
 func TestSplitNetworksJoinAgain(t *testing.T) {
 	simulate(t, 6, func(t *testing.T, sim *simulated) {

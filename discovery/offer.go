@@ -6,6 +6,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/hashicorp/serf/coordinate"
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
@@ -56,6 +57,10 @@ type Offer struct {
 	// knows. A private one is reached through relays and holes.
 	Reachability network.Reachability
 
+	// Position is where the peer stands in the space of round-trip times, by its own
+	// account; nil when not said. The length of a network coordinate is in seconds.
+	Position *coordinate.Coordinate
+
 	Site     string              // where the peer stands, in its owner's words; empty when not declared
 	History  reliability.History // of the peer, by its own account, to the second
 	Protocol int                 // version.Protocol of the peer
@@ -93,6 +98,7 @@ func (o *Offer) MarshalRecord() ([]byte, error) {
 		Load:         uint32(math.Round(100 * o.Load)),
 		Reachability: uint32(o.Reachability),
 		Site:         o.Site,
+		Position:     toPB(o.Position),
 		UpSeconds:    uint64(o.History.Up / time.Second),
 		Ends:         uint32(o.History.Ends),
 		Release:      o.Release,
@@ -128,6 +134,7 @@ func (o *Offer) UnmarshalRecord(data []byte) error {
 		Load:         float64(m.GetLoad()) / 100,
 		Reachability: network.Reachability(m.GetReachability()),
 		Site:         m.GetSite(),
+		Position:     fromPB(m.GetPosition()),
 		History:      history(m.GetUpSeconds(), m.GetEnds()),
 		Protocol:     int(m.GetProtocol()),
 		Release:      m.GetRelease(),
@@ -220,6 +227,11 @@ func (o *Offer) valid() error {
 	}
 	if o.Reachability < network.ReachabilityUnknown || o.Reachability > network.ReachabilityPrivate {
 		return fmt.Errorf("reachability %d", o.Reachability)
+	}
+	if o.Position != nil {
+		if err := checkCoordinate(o.Position); err != nil {
+			return err
+		}
 	}
 	if len(o.Kinds) > maxKinds {
 		return fmt.Errorf("%d program kinds", len(o.Kinds))

@@ -18,6 +18,9 @@ type Rehearsal struct {
 	Hints  []Hint        // what the lookup yields, in the order of time
 	Ended  time.Duration // when the lookup ends; not before the last hint
 	Ask    func(p2ppeer.ID) Reply
+
+	// Estimate is how far a peer is, if the searcher knows where it stands; nil: of nobody.
+	Estimate func(p2ppeer.ID) (time.Duration, bool)
 }
 
 // A Hint is a record that a lookup finds.
@@ -45,6 +48,7 @@ type Performance struct {
 // Play searches, as Candidates does.
 func (r Rehearsal) Play() Performance {
 	p := &rehearsed{Rehearsal: r, core: newGathering(r.Need, r.Config.parallel(r.Need), r.Config.Grace)}
+	p.core.estimate = r.Estimate
 	for _, id := range r.Near {
 		p.core.heard(id)
 	}

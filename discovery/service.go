@@ -22,17 +22,18 @@ import (
 
 // A Service is one peer's discovery. Its methods are safe for concurrent use.
 type Service struct {
-	cfg        Config
-	host       host.Host
-	dht        *dht.IpfsDHT
-	rendezvous *routing.RoutingDiscovery
-	book       *book
-	memory     *memory
-	moves      *moves
-	intro      *introduction
-	reach      *reach
-	log        zerolog.Logger
-	conduct    *misconduct.Log
+	cfg         Config
+	host        host.Host
+	dht         *dht.IpfsDHT
+	rendezvous  *routing.RoutingDiscovery
+	book        *book
+	memory      *memory
+	moves       *moves
+	intro       *introduction
+	reach       *reach
+	coordinates *coordinates
+	log         zerolog.Logger
+	conduct     *misconduct.Log
 
 	instance []byte    // of this process: see twinProtocol
 	started  time.Time // of the same
@@ -70,21 +71,22 @@ func New(ctx context.Context, h host.Host, cfg Config) (*Service, error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	s := &Service{
-		cfg:        cfg,
-		host:       h,
-		dht:        d,
-		rendezvous: routing.NewRoutingDiscovery(d),
-		book:       newBook(),
-		memory:     memory,
-		moves:      newMoves(),
-		intro:      newIntroduction(len(cfg.Supernodes) == 0 && memory.count() == 0),
-		reach:      reach,
-		log:        cfg.Log,
-		instance:   newInstance(),
-		started:    time.Now(),
-		conduct:    misconduct.New(cfg.Log),
-		ctx:        ctx,
-		cancel:     cancel,
+		cfg:         cfg,
+		host:        h,
+		dht:         d,
+		rendezvous:  routing.NewRoutingDiscovery(d),
+		book:        newBook(),
+		memory:      memory,
+		moves:       newMoves(),
+		intro:       newIntroduction(len(cfg.Supernodes) == 0 && memory.count() == 0),
+		reach:       reach,
+		coordinates: newCoordinates(),
+		log:         cfg.Log,
+		instance:    newInstance(),
+		started:     time.Now(),
+		conduct:     misconduct.New(cfg.Log),
+		ctx:         ctx,
+		cancel:      cancel,
 	}
 	s.start()
 	return s, nil
@@ -119,6 +121,7 @@ func (s *Service) start() {
 	if s.cfg.Offer != nil {
 		s.host.SetStreamHandler(offerProtocol, s.serveOffer)
 		s.background(s.advertiseLoop)
+		s.background(s.measureLoop)
 	}
 	if s.cfg.DHTServer {
 		s.host.SetStreamHandler(twinProtocol, s.serveTwin)
@@ -193,7 +196,7 @@ func (s *Service) ownOffer() Offer {
 	o.Peer, o.Network = s.host.ID(), s.cfg.Network
 	o.Protocol, o.Release = version.Protocol, version.Release
 	o.OS, o.Arch = runtime.GOOS, runtime.GOARCH
-	o.Reachability = s.reach.now()
+	o.Reachability, o.Position = s.reach.now(), s.coordinates.here()
 	o.Issued = time.Now().Truncate(time.Millisecond)
 	o.Expires = o.Issued.Add(offerLifetime)
 	return o

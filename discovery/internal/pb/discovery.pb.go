@@ -64,7 +64,7 @@ func (x Response_Refusal) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Response_Refusal.Descriptor instead.
 func (Response_Refusal) EnumDescriptor() ([]byte, []int) {
-	return file_discovery_proto_rawDescGZIP(), []int{2, 0}
+	return file_discovery_proto_rawDescGZIP(), []int{4, 0}
 }
 
 // Offer is what a peer signs; it travels inside a libp2p signed envelope.
@@ -90,6 +90,7 @@ type Offer struct {
 	Load          uint32                 `protobuf:"varint,18,opt,name=load,proto3" json:"load,omitempty"`                            // hundredths of a running process for each processor
 	Reachability  uint32                 `protobuf:"varint,19,opt,name=reachability,proto3" json:"reachability,omitempty"`            // 0: unknown, 1: public, 2: private
 	Site          string                 `protobuf:"bytes,20,opt,name=site,proto3" json:"site,omitempty"`                             // where the owner says that it stands; may be empty
+	Position      *Coordinate            `protobuf:"bytes,21,opt,name=position,proto3" json:"position,omitempty"`                     // in the space of round-trip times
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -264,18 +265,148 @@ func (x *Offer) GetSite() string {
 	return ""
 }
 
+func (x *Offer) GetPosition() *Coordinate {
+	if x != nil {
+		return x.Position
+	}
+	return nil
+}
+
+// Coordinate is a Vivaldi network coordinate, in seconds.
+type Coordinate struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Vec           []float32              `protobuf:"fixed32,1,rep,packed,name=vec,proto3" json:"vec,omitempty"`
+	Error         float32                `protobuf:"fixed32,2,opt,name=error,proto3" json:"error,omitempty"` // without unit
+	Adjustment    float32                `protobuf:"fixed32,3,opt,name=adjustment,proto3" json:"adjustment,omitempty"`
+	Height        float32                `protobuf:"fixed32,4,opt,name=height,proto3" json:"height,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Coordinate) Reset() {
+	*x = Coordinate{}
+	mi := &file_discovery_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Coordinate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Coordinate) ProtoMessage() {}
+
+func (x *Coordinate) ProtoReflect() protoreflect.Message {
+	mi := &file_discovery_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Coordinate.ProtoReflect.Descriptor instead.
+func (*Coordinate) Descriptor() ([]byte, []int) {
+	return file_discovery_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Coordinate) GetVec() []float32 {
+	if x != nil {
+		return x.Vec
+	}
+	return nil
+}
+
+func (x *Coordinate) GetError() float32 {
+	if x != nil {
+		return x.Error
+	}
+	return 0
+}
+
+func (x *Coordinate) GetAdjustment() float32 {
+	if x != nil {
+		return x.Adjustment
+	}
+	return 0
+}
+
+func (x *Coordinate) GetHeight() float32 {
+	if x != nil {
+		return x.Height
+	}
+	return 0
+}
+
+// Hearsay is where another peer stands, as it said when it was measured.
+type Hearsay struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Peer          []byte                 `protobuf:"bytes,1,opt,name=peer,proto3" json:"peer,omitempty"` // peer ID
+	Position      *Coordinate            `protobuf:"bytes,2,opt,name=position,proto3" json:"position,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Hearsay) Reset() {
+	*x = Hearsay{}
+	mi := &file_discovery_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Hearsay) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Hearsay) ProtoMessage() {}
+
+func (x *Hearsay) ProtoReflect() protoreflect.Message {
+	mi := &file_discovery_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Hearsay.ProtoReflect.Descriptor instead.
+func (*Hearsay) Descriptor() ([]byte, []int) {
+	return file_discovery_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Hearsay) GetPeer() []byte {
+	if x != nil {
+		return x.Peer
+	}
+	return nil
+}
+
+func (x *Hearsay) GetPosition() *Coordinate {
+	if x != nil {
+		return x.Position
+	}
+	return nil
+}
+
 // Request asks a peer for its current offer, or only for an echo.
 type Request struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Network       string                 `protobuf:"bytes,1,opt,name=network,proto3" json:"network,omitempty"` // the asker's network
-	Echo          bool                   `protobuf:"varint,2,opt,name=echo,proto3" json:"echo,omitempty"`      // answer with an empty Response at once: times the round trip
+	Network       string                 `protobuf:"bytes,1,opt,name=network,proto3" json:"network,omitempty"`  // the asker's network
+	Echo          bool                   `protobuf:"varint,2,opt,name=echo,proto3" json:"echo,omitempty"`       // answer with an empty Response at once: times the round trip
+	Hearsay       bool                   `protobuf:"varint,3,opt,name=hearsay,proto3" json:"hearsay,omitempty"` // say where others stand, too
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Request) Reset() {
 	*x = Request{}
-	mi := &file_discovery_proto_msgTypes[1]
+	mi := &file_discovery_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -287,7 +418,7 @@ func (x *Request) String() string {
 func (*Request) ProtoMessage() {}
 
 func (x *Request) ProtoReflect() protoreflect.Message {
-	mi := &file_discovery_proto_msgTypes[1]
+	mi := &file_discovery_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -300,7 +431,7 @@ func (x *Request) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Request.ProtoReflect.Descriptor instead.
 func (*Request) Descriptor() ([]byte, []int) {
-	return file_discovery_proto_rawDescGZIP(), []int{1}
+	return file_discovery_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *Request) GetNetwork() string {
@@ -317,18 +448,26 @@ func (x *Request) GetEcho() bool {
 	return false
 }
 
+func (x *Request) GetHearsay() bool {
+	if x != nil {
+		return x.Hearsay
+	}
+	return false
+}
+
 // Response answers one Request, in order, on the same stream.
 type Response struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Envelope      []byte                 `protobuf:"bytes,1,opt,name=envelope,proto3" json:"envelope,omitempty"` // a signed Offer
 	Refusal       Response_Refusal       `protobuf:"varint,2,opt,name=refusal,proto3,enum=p2pmpi.discovery.Response_Refusal" json:"refusal,omitempty"`
+	Hearsay       []*Hearsay             `protobuf:"bytes,3,rep,name=hearsay,proto3" json:"hearsay,omitempty"` // if asked for; 16 at most
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Response) Reset() {
 	*x = Response{}
-	mi := &file_discovery_proto_msgTypes[2]
+	mi := &file_discovery_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -340,7 +479,7 @@ func (x *Response) String() string {
 func (*Response) ProtoMessage() {}
 
 func (x *Response) ProtoReflect() protoreflect.Message {
-	mi := &file_discovery_proto_msgTypes[2]
+	mi := &file_discovery_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -353,7 +492,7 @@ func (x *Response) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Response.ProtoReflect.Descriptor instead.
 func (*Response) Descriptor() ([]byte, []int) {
-	return file_discovery_proto_rawDescGZIP(), []int{2}
+	return file_discovery_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *Response) GetEnvelope() []byte {
@@ -370,6 +509,13 @@ func (x *Response) GetRefusal() Response_Refusal {
 	return Response_NONE
 }
 
+func (x *Response) GetHearsay() []*Hearsay {
+	if x != nil {
+		return x.Hearsay
+	}
+	return nil
+}
+
 // TwinRequest comes with a number drawn for it alone.
 type TwinRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -381,7 +527,7 @@ type TwinRequest struct {
 
 func (x *TwinRequest) Reset() {
 	*x = TwinRequest{}
-	mi := &file_discovery_proto_msgTypes[3]
+	mi := &file_discovery_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -393,7 +539,7 @@ func (x *TwinRequest) String() string {
 func (*TwinRequest) ProtoMessage() {}
 
 func (x *TwinRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_discovery_proto_msgTypes[3]
+	mi := &file_discovery_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -406,7 +552,7 @@ func (x *TwinRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TwinRequest.ProtoReflect.Descriptor instead.
 func (*TwinRequest) Descriptor() ([]byte, []int) {
-	return file_discovery_proto_rawDescGZIP(), []int{3}
+	return file_discovery_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *TwinRequest) GetNonce() []byte {
@@ -435,7 +581,7 @@ type TwinProof struct {
 
 func (x *TwinProof) Reset() {
 	*x = TwinProof{}
-	mi := &file_discovery_proto_msgTypes[4]
+	mi := &file_discovery_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -447,7 +593,7 @@ func (x *TwinProof) String() string {
 func (*TwinProof) ProtoMessage() {}
 
 func (x *TwinProof) ProtoReflect() protoreflect.Message {
-	mi := &file_discovery_proto_msgTypes[4]
+	mi := &file_discovery_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -460,7 +606,7 @@ func (x *TwinProof) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TwinProof.ProtoReflect.Descriptor instead.
 func (*TwinProof) Descriptor() ([]byte, []int) {
-	return file_discovery_proto_rawDescGZIP(), []int{4}
+	return file_discovery_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *TwinProof) GetNonce() []byte {
@@ -495,7 +641,7 @@ type TwinResponse struct {
 
 func (x *TwinResponse) Reset() {
 	*x = TwinResponse{}
-	mi := &file_discovery_proto_msgTypes[5]
+	mi := &file_discovery_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -507,7 +653,7 @@ func (x *TwinResponse) String() string {
 func (*TwinResponse) ProtoMessage() {}
 
 func (x *TwinResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_discovery_proto_msgTypes[5]
+	mi := &file_discovery_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -520,7 +666,7 @@ func (x *TwinResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use TwinResponse.ProtoReflect.Descriptor instead.
 func (*TwinResponse) Descriptor() ([]byte, []int) {
-	return file_discovery_proto_rawDescGZIP(), []int{5}
+	return file_discovery_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *TwinResponse) GetEnvelope() []byte {
@@ -541,7 +687,7 @@ var File_discovery_proto protoreflect.FileDescriptor
 
 const file_discovery_proto_rawDesc = "" +
 	"\n" +
-	"\x0fdiscovery.proto\x12\x10p2pmpi.discovery\"\xfe\x03\n" +
+	"\x0fdiscovery.proto\x12\x10p2pmpi.discovery\"\xb8\x04\n" +
 	"\x05Offer\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\fR\x04peer\x12\x18\n" +
@@ -566,13 +712,27 @@ const file_discovery_proto_rawDesc = "" +
 	"\x05speed\x18\x11 \x01(\rR\x05speed\x12\x12\n" +
 	"\x04load\x18\x12 \x01(\rR\x04load\x12\"\n" +
 	"\freachability\x18\x13 \x01(\rR\freachability\x12\x12\n" +
-	"\x04site\x18\x14 \x01(\tR\x04site\"7\n" +
+	"\x04site\x18\x14 \x01(\tR\x04site\x128\n" +
+	"\bposition\x18\x15 \x01(\v2\x1c.p2pmpi.discovery.CoordinateR\bposition\"l\n" +
+	"\n" +
+	"Coordinate\x12\x10\n" +
+	"\x03vec\x18\x01 \x03(\x02R\x03vec\x12\x14\n" +
+	"\x05error\x18\x02 \x01(\x02R\x05error\x12\x1e\n" +
+	"\n" +
+	"adjustment\x18\x03 \x01(\x02R\n" +
+	"adjustment\x12\x16\n" +
+	"\x06height\x18\x04 \x01(\x02R\x06height\"W\n" +
+	"\aHearsay\x12\x12\n" +
+	"\x04peer\x18\x01 \x01(\fR\x04peer\x128\n" +
+	"\bposition\x18\x02 \x01(\v2\x1c.p2pmpi.discovery.CoordinateR\bposition\"Q\n" +
 	"\aRequest\x12\x18\n" +
 	"\anetwork\x18\x01 \x01(\tR\anetwork\x12\x12\n" +
-	"\x04echo\x18\x02 \x01(\bR\x04echo\"\x8c\x01\n" +
+	"\x04echo\x18\x02 \x01(\bR\x04echo\x12\x18\n" +
+	"\ahearsay\x18\x03 \x01(\bR\ahearsay\"\xc1\x01\n" +
 	"\bResponse\x12\x1a\n" +
 	"\benvelope\x18\x01 \x01(\fR\benvelope\x12<\n" +
-	"\arefusal\x18\x02 \x01(\x0e2\".p2pmpi.discovery.Response.RefusalR\arefusal\"&\n" +
+	"\arefusal\x18\x02 \x01(\x0e2\".p2pmpi.discovery.Response.RefusalR\arefusal\x123\n" +
+	"\ahearsay\x18\x03 \x03(\v2\x19.p2pmpi.discovery.HearsayR\ahearsay\"&\n" +
 	"\aRefusal\x12\b\n" +
 	"\x04NONE\x10\x00\x12\x11\n" +
 	"\rOTHER_NETWORK\x10\x01\"?\n" +
@@ -600,23 +760,28 @@ func file_discovery_proto_rawDescGZIP() []byte {
 }
 
 var file_discovery_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_discovery_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_discovery_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_discovery_proto_goTypes = []any{
 	(Response_Refusal)(0), // 0: p2pmpi.discovery.Response.Refusal
 	(*Offer)(nil),         // 1: p2pmpi.discovery.Offer
-	(*Request)(nil),       // 2: p2pmpi.discovery.Request
-	(*Response)(nil),      // 3: p2pmpi.discovery.Response
-	(*TwinRequest)(nil),   // 4: p2pmpi.discovery.TwinRequest
-	(*TwinProof)(nil),     // 5: p2pmpi.discovery.TwinProof
-	(*TwinResponse)(nil),  // 6: p2pmpi.discovery.TwinResponse
+	(*Coordinate)(nil),    // 2: p2pmpi.discovery.Coordinate
+	(*Hearsay)(nil),       // 3: p2pmpi.discovery.Hearsay
+	(*Request)(nil),       // 4: p2pmpi.discovery.Request
+	(*Response)(nil),      // 5: p2pmpi.discovery.Response
+	(*TwinRequest)(nil),   // 6: p2pmpi.discovery.TwinRequest
+	(*TwinProof)(nil),     // 7: p2pmpi.discovery.TwinProof
+	(*TwinResponse)(nil),  // 8: p2pmpi.discovery.TwinResponse
 }
 var file_discovery_proto_depIdxs = []int32{
-	0, // 0: p2pmpi.discovery.Response.refusal:type_name -> p2pmpi.discovery.Response.Refusal
-	1, // [1:1] is the sub-list for method output_type
-	1, // [1:1] is the sub-list for method input_type
-	1, // [1:1] is the sub-list for extension type_name
-	1, // [1:1] is the sub-list for extension extendee
-	0, // [0:1] is the sub-list for field type_name
+	2, // 0: p2pmpi.discovery.Offer.position:type_name -> p2pmpi.discovery.Coordinate
+	2, // 1: p2pmpi.discovery.Hearsay.position:type_name -> p2pmpi.discovery.Coordinate
+	0, // 2: p2pmpi.discovery.Response.refusal:type_name -> p2pmpi.discovery.Response.Refusal
+	3, // 3: p2pmpi.discovery.Response.hearsay:type_name -> p2pmpi.discovery.Hearsay
+	4, // [4:4] is the sub-list for method output_type
+	4, // [4:4] is the sub-list for method input_type
+	4, // [4:4] is the sub-list for extension type_name
+	4, // [4:4] is the sub-list for extension extendee
+	0, // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_discovery_proto_init() }
@@ -630,7 +795,7 @@ func file_discovery_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_discovery_proto_rawDesc), len(file_discovery_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   6,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   0,
 		},
