@@ -52,6 +52,33 @@ func TestProcessesMeetAndTalkAcrossPeers(t *testing.T) {
 	j.stop()
 }
 
+// TestConnectionsOfAJobAreNotTrimmed asks the connection managers of a job's peers, which
+// close others when there are too many.
+func TestConnectionsOfAJobAreNotTrimmed(t *testing.T) {
+	j := newSpread(t, 2, "ring")
+	expect := func(want bool) {
+		t.Helper()
+		for _, p := range j.peers {
+			for _, other := range append(j.peers, j.submitter) {
+				if got := p.ConnManager().IsProtected(other.ID(), "launch "+j.spec.ID); got != want && p != other {
+					t.Errorf("the connection of %s with %s is protected: %v, want %v", p.ID(), other.ID(), got, want)
+				}
+			}
+		}
+	}
+	expect(false)
+	j.startSpread()
+	j.awaitInitialized()
+	expect(true)
+	j.begin()
+	j.follow(2)
+	j.stop()
+	for _, p := range j.peers {
+		p.checkNothingLeft(t)
+	}
+	expect(false)
+}
+
 // newSpread describes a job of n ranks, without replicas, on two peers.
 func newSpread(t *testing.T, n int, args ...string) *testJob {
 	t.Helper()

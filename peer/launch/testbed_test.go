@@ -14,6 +14,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/host"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/p2p/net/connmgr"
 	"github.com/rs/zerolog"
 
 	"github.com/p2pmpi/p2pmpi/faultdetect"
@@ -44,7 +45,11 @@ func newMember(t *testing.T, slots int) *member {
 		t.Fatal(err)
 	}
 	m := &member{home: t.TempDir(), key: key}
-	m.Host, err = libp2p.New(libp2p.Identity(key), libp2p.ListenAddrStrings("/ip4/127.0.0.1/tcp/0"), libp2p.DisableRelay())
+	conns, err := connmgr.NewConnManager(256, 384)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Host, err = libp2p.New(libp2p.Identity(key), libp2p.ListenAddrStrings("/ip4/127.0.0.1/tcp/0"), libp2p.DisableRelay(), libp2p.ConnectionManager(conns))
 	if err != nil {
 		t.Fatal(err)
 	}
