@@ -227,3 +227,31 @@ func TestNATPunchedLater(t *testing.T) {
 	homes[1].block(homes[0], false)
 	g.peers[0].awaitWay(g.peers[1], "punched")
 }
+
+// TestNATSlowAndLossy has peers that are far away, behind a router with a tenth of the rate
+// out that it has in, and on a link that loses packets; and one that lets nobody in without
+// having an address of its own translated. A job that needs them all has the right answer,
+// and none of them is held for failed.
+func TestNATSlowAndLossy(t *testing.T) {
+	t.Parallel()
+	i := newInternet(t)
+	walled := i.public()
+	walled.oneWay(t)
+	near, far := i.home(cone, 1), i.home(cone, 2)
+	g := i.natGrid(near, far)
+	i.distance(far.port, ether.Way{Delay: 75 * time.Millisecond, Loss: 0.01})
+	far.rates(2, 20)
+	behind := walled.startPeer(t, t.TempDir(), g.introduced("--slots", "1")...)
+	behind.awaitReady()
+	g.peers = append(g.peers, behind)
+	j := g.submit(t, "2", "2", filepath.Join(bin, "stepper"), "-steps", "50", "-every", "10")
+	if s := j.wait(); s != 0 {
+		t.Fatalf("exit status %d", s)
+	}
+	expectStepper(t, j, 2, 50, 10)
+	expectNobodyFailed(t, j)
+	g.peers[0].awaitWay(behind, "punched", "direct")
+	g.peers[1].awaitWay(behind, "punched", "direct")
+	g.relays[0].awaitWay(behind, "direct")
+	expectNothingLeft(t, g.peers)
+}
