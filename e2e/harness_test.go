@@ -394,6 +394,7 @@ type event struct {
 	Event  string
 	Time   time.Time
 	Phase  string
+	Count  int64
 	Text   string
 	Rate   float64
 	Placed []struct {

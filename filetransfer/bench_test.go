@@ -2,9 +2,13 @@ package filetransfer
 
 import (
 	"fmt"
+	"io"
 	"os"
+	"slices"
 	"testing"
+	"time"
 
+	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
@@ -19,6 +23,62 @@ func BenchmarkFetch(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// BenchmarkFetchBesideStream measures one large file beside as many bytes over a
+// libp2p stream that nobody looks at, by turns: the file is read, hashed and written,
+// too.
+func BenchmarkFetchBesideStream(b *testing.B) {
+	const size = 256 << 20
+	submitter, peer := newPair(b)
+	w, _ := offer(b, submitter, peer, content(1, size))
+	submitter.host.SetStreamHandler("/raw", func(s network.Stream) {
+		chunk := make([]byte, PieceBytes)
+		for range size / PieceBytes {
+			if _, err := s.Write(chunk); err != nil {
+				_ = s.Reset() // the reader fails
+				return
+			}
+		}
+		_ = s.Close() // the reader counts
+	})
+	raw := func() time.Duration {
+		begun := time.Now()
+		s, err := peer.host.NewStream(b.Context(), submitter.host.ID(), "/raw")
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := s.Write([]byte{0}); err != nil { // the protocol is agreed on now
+			b.Fatal(err)
+		}
+		if n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, s, make([]byte, PieceBytes)); n != size || err != nil {
+			b.Fatal(n, err)
+		}
+		return time.Since(begun)
+	}
+	raw() // connects
+	var ratios []float64
+	var stream, fetch time.Duration
+	for b.Loop() {
+		peer.store = openStore(b, b.TempDir(), 1<<30)
+		a := raw()
+		begun := time.Now()
+		if err := peer.Fetch(b.Context(), submitter.host.ID(), job, []Want{w}, nil); err != nil {
+			b.Fatal(err)
+		}
+		c := time.Since(begun)
+		stream, fetch = stream+a, fetch+c
+		ratios = append(ratios, a.Seconds()/c.Seconds())
+		if err := os.RemoveAll(peer.store.dir); err != nil {
+			b.Fatal(err)
+		}
+	}
+	slices.Sort(ratios)
+	b.ReportMetric(ratios[len(ratios)/2], "ratio")
+	b.ReportMetric(ratios[0], "least")
+	b.ReportMetric(ratios[len(ratios)-1], "greatest")
+	b.ReportMetric(float64(len(ratios))*size/1e6/stream.Seconds(), "stream-MB/s")
+	b.ReportMetric(float64(len(ratios))*size/1e6/fetch.Seconds(), "fetch-MB/s")
 }
 
 // BenchmarkSmallFiles measures the way of 10,000 small files through each

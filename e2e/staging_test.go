@@ -1,0 +1,119 @@
+package e2e
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+)
+
+// The figures of docs/benchmarks.md, section Staging, come of greater sizes than CI has time
+// for.
+var (
+	stagingPeers = flag.Int("staging.peers", 6, "peers in the test of staging over a slow uplink")
+	stagingMiB   = flag.Int("staging.mib", 12, "size of the file in that test, and in that of a killed submitter")
+)
+
+// TestLANStagingOverASlowUplink stages a file to many peers from a submitter whose link has a tenth
+// of the rate of theirs: it leaves the submitter about once.
+func TestLANStagingOverASlowUplink(t *testing.T) {
+	t.Parallel()
+	machines := newLAN(t, *stagingPeers+1)
+	peers := lanGrid(t, machines, "--slots", "1")
+	const mbit = 100
+	machines[0].lan.slow(mbit)
+	for _, m := range machines[1:] {
+		m.lan.slow(10 * mbit)
+	}
+	input, digest := randomFile(t, *stagingMiB<<20)
+	before := machines[0].sent(t)
+	j := machines[0].submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", fmt.Sprint(len(peers)), "-w", "60",
+		"-i", input, "sha256sum", strings.TrimPrefix(input, "/"))
+	begun := j.waitFor("staging", func(e event) bool { return e.Phase == "staging" }).Time
+	staged := j.waitFor("its end", func(e event) bool { return e.Phase == "starting" }).Time
+	bytes := machines[0].sent(t) - before
+	if s := j.wait(); s != 0 {
+		t.Fatalf("exit status %d", s)
+	}
+	want := strings.Repeat(fmt.Sprintf("%x  %s\n", digest, strings.TrimPrefix(input, "/")), len(peers))
+	if got := j.stdout.String(); got != want {
+		t.Errorf("output %q, want %q", got, want)
+	}
+	size := float64(*stagingMiB << 20)
+	took, one := staged.Sub(begun), time.Duration(size*8/(mbit*1e6)*float64(time.Second))
+	t.Logf("%d MiB to %d peers: %.1f s, of which one copy takes %.1f (%.2f times that); %.2f copies went out",
+		*stagingMiB, len(peers), took.Seconds(), one.Seconds(), took.Seconds()/one.Seconds(), float64(bytes)/size)
+	if float64(bytes) > 1.6*size {
+		t.Errorf("the submitter has sent %d bytes for a file of %.0f, more than 1.6 copies", bytes, size)
+	}
+	expectNothingLeft(t, peers)
+}
+
+// TestT2LANStagingAfterTheSubmitterWasKilled kills p2prun in the middle of a file: the next one sends what is
+// missing.
+func TestT2LANStagingAfterTheSubmitterWasKilled(t *testing.T) {
+	t.Parallel()
+	machines := newLAN(t, 3)
+	peers := lanGrid(t, machines, "--slots", "1")
+	machines[0].lan.slow(40)
+	input, digest := randomFile(t, *stagingMiB<<20)
+	submit := func() *job {
+		return machines[0].submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "2", "-w", "60",
+			"-i", input, "sha256sum", strings.TrimPrefix(input, "/"))
+	}
+	first := submit()
+	size := int64(*stagingMiB << 20)
+	there := first.waitFor("a quarter of it", func(e event) bool { return e.Phase == "staging" && e.Count >= size/2 }).Count // at both
+	first.kill()
+	eventually(t, "both peers", func() error { return errorsOf(peers, (*peerProcess).idle) })
+	before := machines[0].sent(t)
+	second := submit()
+	if s := second.wait(); s != 0 {
+		t.Fatalf("exit status %d", s)
+	}
+	bytes := machines[0].sent(t) - before
+	want := strings.Repeat(fmt.Sprintf("%x  %s\n", digest, strings.TrimPrefix(input, "/")), 2)
+	if got := second.stdout.String(); got != want {
+		t.Errorf("output %q, want %q", got, want)
+	}
+	t.Logf("the first submitter was killed when %d bytes of %d were there in all; the second has sent %.2f of the file",
+		there, 2*size, float64(bytes)/float64(size))
+	// What both have may be the same. Of what was under way something may come again.
+	if most := (size-there/2)*11/10 + 4<<20; bytes > most {
+		t.Errorf("the second submitter has sent %d bytes of a file of %d, %d at most were missing", bytes, size, size-there/2)
+	}
+	expectNothingLeft(t, peers)
+}
+
+func errorsOf(peers []*peerProcess, check func(*peerProcess) error) error {
+	for _, p := range peers {
+		if err := check(p); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sent is how many bytes have left the machine.
+func (m *machine) sent(t *testing.T) (bytes int64) {
+	t.Helper()
+	err := m.inside.do(func() error {
+		b, err := os.ReadFile("/proc/thread-self/net/dev")
+		if err != nil {
+			return err
+		}
+		for line := range strings.Lines(string(b)) {
+			if name, counts, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "eth0" {
+				_, err = fmt.Sscan(strings.Fields(counts)[8], &bytes)
+				return err
+			}
+		}
+		return fmt.Errorf("no eth0 among the interfaces")
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes
+}
