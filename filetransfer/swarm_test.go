@@ -249,17 +249,17 @@ func TestSwarm(t *testing.T) {
 	}{
 		{name: "one", peers: 1, units: 256, copies: 1, times: 1.1},
 		{name: "16", peers: 16, units: 256, copies: 1.6, times: 1.5},
-		{name: "64", peers: 64, units: 128, copies: 1.6, times: 1.5},
-		{name: "256", peers: 256, units: 64, copies: 1.6, times: 1.5},
+		{name: "64", peers: 64, units: 64, copies: 1.6, times: 1.5},
+		{name: "256", peers: 256, units: 32, copies: 1.6, times: 1.5},
 		{name: "small file", peers: 16, units: 16, copies: 1.6},
 		{name: "fewer units than peers", peers: 64, units: 4, copies: 1.6},
-		{name: "mixed rates", peers: 16, units: 256, copies: 1.6, change: func(w *world, rng *rand.Rand) {
+		{name: "mixed rates", peers: 16, units: 64, copies: 1.6, change: func(w *world, rng *rand.Rand) {
 			for _, h := range w.hosts[1:] {
 				h.up, h.down = (5+200*rng.Float64())*mbit, (20+500*rng.Float64())*mbit
 			}
 		}},
-		{name: "one stalls", peers: 16, units: 256, copies: 1.6, change: func(w *world, _ *rand.Rand) { w.hosts[3].stalls = true }},
-		{name: "one lies", peers: 16, units: 256, copies: 1.6, change: func(w *world, _ *rand.Rand) { w.hosts[3].lies = true }},
+		{name: "one stalls", peers: 16, units: 128, copies: 1.6, change: func(w *world, _ *rand.Rand) { w.hosts[3].stalls = true }},
+		{name: "one lies", peers: 16, units: 128, copies: 1.6, change: func(w *world, _ *rand.Rand) { w.hosts[3].lies = true }},
 		{name: "four of 64 stall, four lie", peers: 64, units: 64, copies: 1.6, change: func(w *world, _ *rand.Rand) {
 			for i := range 4 {
 				w.hosts[5+7*i].stalls = true

@@ -1,0 +1,84 @@
+package filetransfer
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestLedgerGivesAUnitToOneAtATime(t *testing.T) {
+	const second = time.Second
+	tests := []struct {
+		name string
+		then func(l *ledger) // after unit 3 was given to link 1 at 10 s
+		at   time.Duration   // when link 2 asks for it
+		want bool
+	}{
+		{"at once", func(*ledger) {}, 10 * second, false},
+		{"while it is under way", func(l *ledger) { l.sent(1, 30*second) }, 30*second + mutest - 1, false},
+		{"when the link has been mute", func(l *ledger) { l.sent(1, 30*second) }, 30*second + mutest, true},
+		{"when the link is gone", func(l *ledger) { l.gone(1) }, 11 * second, true},
+		{"when it has just arrived", func(l *ledger) { l.got(3, 1, 12*second) }, 12 * second, false},
+		{"for twice the time it took", func(l *ledger) { l.got(3, 1, 12*second) }, 16*second - 1, false},
+		{"after that", func(l *ledger) { l.got(3, 1, 12*second) }, 16 * second, true},
+		{"soon after it was quick", func(l *ledger) { l.got(3, 1, 10*second) }, 10*second + minLease, true},
+		{"long after it was slow", func(l *ledger) { l.got(3, 1, 100*second) }, 100*second + maxLease, true},
+		{"when another says that it has it", func(l *ledger) { l.got(3, 2, 10*second) }, 10*second + minLease, false},
+		{"when it arrived and its link is gone", func(l *ledger) { l.got(3, 1, 12*second); l.gone(1) }, 13 * second, false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			l := newLedger()
+			if !l.grant(3, 1, 10*second) || !l.grant(3, 1, 10*second) {
+				t.Fatal("a free unit was not given, or not given again to whom it was")
+			}
+			tt.then(l)
+			if got, want := l.taken(8, tt.at).has(3), !tt.want; got != want {
+				t.Errorf("it is taken: %v, want %v", got, want)
+			}
+			if got := l.grant(3, 2, tt.at); got != tt.want {
+				t.Errorf("granted: %v, want %v", got, tt.want)
+			}
+			if !l.grant(4, 2, tt.at) {
+				t.Error("another unit is not free")
+			}
+		})
+	}
+}
+
+// Who shares with whom is mutual, few, and connects all.
+func TestNeighbours(t *testing.T) {
+	for n := 1; n < 300; n++ {
+		reached := []int{0}
+		seen := map[int]bool{0: true}
+		for len(reached) > 0 {
+			i := reached[0]
+			reached = reached[1:]
+			js := Neighbours(i, n)
+			if len(js) > MaxFellows {
+				t.Fatalf("%d of %d has %d neighbours", i, n, len(js))
+			}
+			slices.Sort(js)
+			if len(slices.Compact(slices.Clone(js))) != len(js) || slices.Contains(js, i) {
+				t.Fatalf("%d of %d has neighbours %v", i, n, js)
+			}
+			for _, j := range js {
+				if !slices.Contains(Neighbours(j, n), i) {
+					t.Fatalf("%d of %d has the neighbour %d, which does not have it", i, n, j)
+				}
+				if !seen[j] {
+					seen[j] = true
+					reached = append(reached, j)
+				}
+			}
+		}
+		if len(seen) != n {
+			t.Fatalf("%d of %d are connected", len(seen), n)
+		}
+	}
+	for _, n := range []int{1 << 10, 1 << 16} {
+		if got := len(Neighbours(5, n)); got > MaxFellows {
+			t.Errorf("%d neighbours of %d", got, n)
+		}
+	}
+}
