@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -39,7 +40,8 @@ func (w *World) Search(need int, newcomer bool) Outcome {
 	r := discovery.Rehearsal{
 		Need:   discovery.Need{Slots: need, Filter: discovery.Filter{OS: wanted}},
 		Config: w.Discovery, Ended: l.now,
-		Ask: func(p p2ppeer.ID) discovery.Reply { return w.reply(self, index(p)) },
+		Ask:      func(p p2ppeer.ID) discovery.Reply { return w.reply(self, index(p)) },
+		Estimate: w.estimates(self),
 	}
 	for _, p := range known {
 		r.Near = append(r.Near, id(p))
@@ -50,6 +52,20 @@ func (w *World) Search(need int, newcomer bool) Outcome {
 		}
 	}
 	return w.outcome(self, need, l, r.Play())
+}
+
+// estimates returns what self knows of how far others are; nil is nothing.
+func (w *World) estimates(self int) func(p2ppeer.ID) (time.Duration, bool) {
+	if w.Placed == 0 {
+		return nil
+	}
+	known := make([]time.Duration, len(w.peers))
+	for i := range known {
+		if w.rnd.Float64() < w.Placed {
+			known[i] = time.Duration(float64(w.peers[i].place.rtt(w.peers[self].place)) * math.Exp(0.15*w.rnd.NormFloat64()))
+		}
+	}
+	return func(p p2ppeer.ID) (time.Duration, bool) { return known[index(p)], known[index(p)] > 0 }
 }
 
 // The platform that the program runs on, and another one.

@@ -20,6 +20,7 @@ type Config struct {
 	Suitable float64 // share of the peers that can run the program
 	Idle     float64 // share of those with a free slot
 	Found    int     // records that one lookup takes in
+	Placed   float64 // share of the peers whose place the searcher knows, to some 15 %
 
 	Discovery discovery.Config // of the searcher, of which Parallel, ParallelPerSlot and Grace count
 }

@@ -67,6 +67,7 @@ func limits(o options, progress io.Writer) []sample {
 		{"100 records of a lookup, the library's default", func(c *sim.Config) { c.Found = 100 }},
 		{"2,000 records of a lookup", func(c *sim.Config) { c.Found = 2000 }},
 		{"late answers waited for 1 s", func(c *sim.Config) { c.Discovery.Grace *= 5 }},
+		{"the places of nine tenths of the peers known", func(c *sim.Config) { c.Placed = 0.9 }},
 		{"half as many peers suit and are idle", func(c *sim.Config) { c.Suitable /= 2 }},
 		{"peers are up for a tenth of the time", func(c *sim.Config) { c.Habits.UpScale /= 10 }},
 	} {
