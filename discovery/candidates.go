@@ -160,7 +160,7 @@ func (q *search) find(ctx context.Context) {
 
 // found looks the rendezvous up. The channel is closed when the lookup or ctx ends.
 func (s *Service) found(ctx context.Context) <-chan p2ppeer.AddrInfo {
-	records, err := s.rendezvous.FindPeers(ctx, s.namespace(), discovery.Limit(maxFound))
+	records, err := s.rendezvous.FindPeers(ctx, namespace(s.cfg.Network), discovery.Limit(maxFound))
 	if err != nil { // only ever about the arguments
 		s.log.Error().Err(err).Msg("rendezvous lookup")
 		none := make(chan p2ppeer.AddrInfo)
@@ -171,7 +171,7 @@ func (s *Service) found(ctx context.Context) <-chan p2ppeer.AddrInfo {
 }
 
 // namespace is the rendezvous under which peers that offer slots announce themselves.
-func (s *Service) namespace() string { return "p2pmpi/" + s.cfg.Network + "/offers" }
+func namespace(network string) string { return "p2pmpi/" + network + "/offers" }
 
 // near returns the peers to ask that are known without a lookup: the local
 // peer, those that have answered before, those connected that speak the offer

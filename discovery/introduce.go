@@ -215,7 +215,7 @@ func (s *Service) meetOthers(ctx context.Context) {
 func (s *Service) advertise(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.SearchTimeout)
 	defer cancel()
-	_, err := s.rendezvous.Advertise(ctx, s.namespace())
+	_, err := s.rendezvous.Advertise(ctx, namespace(s.cfg.Network))
 	return err
 }
 

@@ -57,7 +57,8 @@ func New(ctx context.Context, h host.Host, cfg Config) (*Service, error) {
 	cfg.Supernodes = slices.DeleteFunc(slices.Clone(cfg.Supernodes), func(ai p2ppeer.AddrInfo) bool {
 		return ai.ID == h.ID()
 	})
-	d, err := newDHT(h, cfg)
+	conduct := misconduct.New(cfg.Log)
+	d, err := newDHT(h, cfg, conduct)
 	if err != nil {
 		return nil, fmt.Errorf("join the DHT of network %q: %w", cfg.Network, err)
 	}
@@ -84,7 +85,7 @@ func New(ctx context.Context, h host.Host, cfg Config) (*Service, error) {
 		log:         cfg.Log,
 		instance:    newInstance(),
 		started:     time.Now(),
-		conduct:     misconduct.New(cfg.Log),
+		conduct:     conduct,
 		ctx:         ctx,
 		cancel:      cancel,
 	}
@@ -97,7 +98,7 @@ func New(ctx context.Context, h host.Host, cfg Config) (*Service, error) {
 // filters belong to the public IPFS network. Values are left out: only
 // routing and rendezvous are used. Bootstrap peers are left out too:
 // introduceLoop looks after the supernodes, and reports what fails.
-func newDHT(h host.Host, cfg Config) (*dht.IpfsDHT, error) {
+func newDHT(h host.Host, cfg Config, conduct *misconduct.Log) (*dht.IpfsDHT, error) {
 	mode := dht.ModeClient
 	if cfg.DHTServer {
 		mode = dht.ModeServer // ModeAuto leaves LAN peers clients, with empty tables
@@ -106,6 +107,7 @@ func newDHT(h host.Host, cfg Config) (*dht.IpfsDHT, error) {
 		dht.ProtocolPrefix(dhtPrefix(cfg.Network)),
 		dht.Mode(mode),
 		dht.DisableValues(),
+		dht.ProviderDatastore(newAnnouncements(namespace(cfg.Network), conduct)),
 	)
 }
 

@@ -1,0 +1,117 @@
+package discovery
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/ipfs/go-datastore"
+	pb "github.com/libp2p/go-libp2p-kad-dht/pb"
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-msgio/pbio"
+	"github.com/rs/zerolog"
+
+	"github.com/p2pmpi/p2pmpi/internal/misconduct"
+)
+
+// TestAFloodOfAnnouncementsIsNotKept: a peer that announces very many things is named, and
+// nothing of it stays; what every peer announces is still found.
+func TestAFloodOfAnnouncementsIsNotKept(t *testing.T) {
+	var log lockedBuffer
+	cfg := testConfig()
+	cfg.Offer, cfg.Log = offering(1, 1), zerolog.New(&log)
+	victim := newService(t, newHost(t), cfg)
+	flooder := newHost(t)
+	knows(flooder, victim.host)
+	const flood = 20_000
+	stream, err := flooder.NewStream(testContext(t), victim.host.ID(), kadProtocol(cfg.Network))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Reset()
+	w := pbio.NewDelimitedWriter(stream)
+	for i := range flood {
+		m := pb.NewMessage(pb.Message_ADD_PROVIDER, fmt.Appendf(nil, "thing number %d", i), 0)
+		m.ProviderPeers = pb.RawPeerInfosToPBPeers([]p2ppeer.AddrInfo{addrInfo(flooder)})
+		if err := w.WriteMsg(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The answer to a request on the same stream comes after all of them.
+	ask := pb.NewMessage(pb.Message_GET_PROVIDERS, fmt.Appendf(nil, "thing number %d", flood-1), 0)
+	if err := w.WriteMsg(ask); err != nil {
+		t.Fatal(err)
+	}
+	answer := new(pb.Message)
+	if err := pbio.NewDelimitedReader(stream, network.MessageSizeMax).ReadMsg(answer); err != nil {
+		t.Fatal(err)
+	}
+	if len(answer.GetProviderPeers()) > 0 {
+		t.Errorf("the last of them is kept")
+	}
+	if n := strings.Count(log.String(), "\n"); n > 3 || !strings.Contains(log.String(), flooder.ID().String()) {
+		t.Errorf("got %d lines, want few, that name %s:\n%s", n, flooder.ID(), log.String())
+	}
+}
+
+func TestAnnouncementsOfOffersAreBounded(t *testing.T) {
+	a := newAnnouncements(namespace("lab"), testConduct())
+	ctx := context.Background()
+	store := func(prefix string, i int) bool {
+		t.Helper()
+		key := providerKey(prefix, fmt.Sprint("peer ", i))
+		if err := a.Put(ctx, key, []byte("now")); err != nil {
+			t.Fatal(err)
+		}
+		has, err := a.Has(ctx, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return has
+	}
+	for i := range maxAnnouncements {
+		if !store(a.prefix, i) {
+			t.Fatalf("announcement %d is not kept", i)
+		}
+	}
+	if store(a.prefix, maxAnnouncements) || !store(a.prefix, 0) {
+		t.Error("want one too many not kept, and one that is there renewed")
+	}
+	if err := a.Delete(ctx, providerKey(a.prefix, "peer 0")); err != nil {
+		t.Fatal(err)
+	}
+	if !store(a.prefix, maxAnnouncements) {
+		t.Error("no room is made by what is gone")
+	}
+	if other := newAnnouncements(namespace("office"), testConduct()); store(other.prefix, 1) {
+		t.Error("another network's are kept")
+	}
+}
+
+// lockedBuffer is written while it is read.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+func testConduct() *misconduct.Log { return misconduct.New(zerolog.Nop()) }
+
+func providerKey(prefix, peer string) datastore.Key {
+	return datastore.RawKey(prefix + keyEncoding.EncodeToString([]byte(peer)))
+}
