@@ -1,0 +1,148 @@
+package e2e
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/libp2p/go-libp2p"
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/host"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+	rcmgr "github.com/libp2p/go-libp2p/p2p/host/resource-manager"
+)
+
+// A vandal is a libp2p host without limits of its own.
+func vandal(t *testing.T, key crypto.PrivKey) host.Host {
+	t.Helper()
+	unlimited, err := rcmgr.NewResourceManager(rcmgr.NewFixedLimiter(rcmgr.InfiniteLimits), rcmgr.WithMetricsDisabled())
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := libp2p.New(libp2p.Identity(key), libp2p.NoListenAddrs, libp2p.ResourceManager(unlimited), libp2p.DisableMetrics())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.Close() })
+	return h
+}
+
+// garbage is what a vandal says, each on streams of its own.
+var garbage = map[string][]byte{
+	"too long":   {0xff, 0xff, 0xff, 0x7f, 1, 2, 3},
+	"no message": {3, 0xff, 0xff, 0xff},
+	"half":       {100, 1},
+	"noise":      []byte(strings.Repeat("\x93\x07\xfe", 1000)),
+}
+
+// TestHostilePeer has a peer talk garbage in every protocol, open a thousand streams of
+// each and leave them, and connect over and over. The peer that it does that to names it,
+// in few lines, keeps its memory, and runs jobs (O4).
+func TestHostilePeer(t *testing.T) {
+	t.Parallel()
+	victim := boot(t, "--slots", "2")
+	at, err := p2ppeer.AddrInfoFromString(victim.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, _, err := crypto.GenerateEd25519Key(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	enemy := vandal(t, key)
+	ctx, cancel := context.WithTimeout(t.Context(), vandalism)
+	defer cancel()
+	if err := enemy.Connect(ctx, *at); err != nil {
+		t.Fatal(err)
+	}
+	var protocols []protocol.ID
+	speaks, _ := enemy.Peerstore().GetProtocols(at.ID)
+	for _, p := range speaks {
+		if strings.HasPrefix(string(p), "/p2pmpi/") {
+			protocols = append(protocols, p)
+		}
+	}
+	if len(protocols) < 8 {
+		t.Fatalf("the peer speaks %v, want all of ours", protocols)
+	}
+	before := memoryOf(t, victim)
+	start := time.Now()
+	var all sync.WaitGroup
+	for _, p := range protocols {
+		all.Go(func() { beRude(ctx, enemy, at.ID, p) })
+	}
+	all.Wait()
+	t.Logf("vandalism took %v", time.Since(start))
+	for range 12 { // of one identity
+		more := vandal(t, key)
+		more.Connect(ctx, *at)
+	}
+	grown := memoryOf(t, victim) - before
+	t.Logf("%d protocols: %d MiB before, %d MiB more", len(protocols), before>>20, grown>>20)
+	if grown > 256<<20 {
+		t.Errorf("its memory grew by %d MiB", grown>>20)
+	}
+	eventually(t, "the log", logged(victim, enemy.ID().String()))
+	lines := strings.Count(victim.log.String(), enemy.ID().String())
+	if t.Logf("it is named in %d lines", lines); lines > 50 {
+		t.Error("that is a flood")
+	}
+	j := submit(t, t.TempDir(), "--supernode", victim.addr, "-n", "2", "-w", "60", filepath.Join(bin, "ring"))
+	if s := j.wait(); s != 0 {
+		t.Errorf("a job meanwhile: exit status %d", s)
+	}
+	expectNothingLeft(t, []*peerProcess{victim})
+}
+
+// beRude talks garbage in a protocol, and leaves a thousand streams half-way. What the
+// other side makes of that is not its concern.
+func beRude(ctx context.Context, h host.Host, to p2ppeer.ID, p protocol.ID) {
+	for _, b := range garbage {
+		for range 16 {
+			s, err := h.NewStream(ctx, to, p)
+			if err != nil {
+				continue
+			}
+			s.SetDeadline(time.Now().Add(limit))
+			s.Write(b)
+			s.CloseWrite()
+		}
+	}
+	for range 1000 {
+		if s, err := h.NewStream(ctx, to, p); err == nil {
+			s.SetDeadline(time.Now().Add(limit))
+			s.Write([]byte{100})
+		}
+	}
+}
+
+// vandalism is how long it lasts at most: the other side may hold it up.
+const vandalism = 10 * time.Second
+
+// memoryOf is the resident memory of a p2pboot, in bytes.
+func memoryOf(t *testing.T, p *peerProcess) int {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+			kib, err := strconv.Atoi(strings.Fields(rest)[0])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return kib << 10
+		}
+	}
+	t.Fatal("no VmRSS")
+	return 0
+}
