@@ -88,6 +88,6 @@ func (s *Service) serveLink(l link, remote p2ppeer.ID) {
 	}
 	defer s.leaveLink(l)
 	if err := newSender(s, l, remote).run(); err != nil {
-		s.log.Debug().Err(err).Stringer("peer", remote).Msg("serving files ended early")
+		s.conduct.Ended(remote, "serving files ended early", err)
 	}
 }

@@ -12,6 +12,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/rs/zerolog"
+
+	"github.com/p2pmpi/p2pmpi/internal/misconduct"
 )
 
 const (
@@ -25,9 +27,10 @@ var errClosed = errors.New("file transfer service is closed")
 // A Service moves contents between this peer and others: it answers what Serve
 // has put on offer, and fetches into the store.
 type Service struct {
-	host  host.Host
-	store *Store
-	log   zerolog.Logger
+	host    host.Host
+	store   *Store
+	log     zerolog.Logger
+	conduct *misconduct.Log
 
 	// Constant but for tests, which shorten the times and cut the links.
 	stall, backoff time.Duration
@@ -61,7 +64,7 @@ type Stats struct {
 // Serve. The store is what Fetch fills.
 func NewService(h host.Host, store *Store, log zerolog.Logger) *Service {
 	s := &Service{
-		host: h, store: store, log: log, stall: stallTimeout, backoff: firstBackoff, unpacks: true,
+		host: h, store: store, log: log, conduct: misconduct.New(log), stall: stallTimeout, backoff: firstBackoff, unpacks: true,
 		servings: map[string][]*serving{}, swarms: map[string]*swarm{}, links: map[link]struct{}{},
 	}
 	s.open = s.openStream

@@ -247,6 +247,17 @@ func (c Config) tokenFile() string {
 	return file
 }
 
+// NetworkID is what the network that c names goes by among its peers: more than its name
+// if it is a private one.
+func (c Config) NetworkID() string {
+	if file := c.tokenFile(); file != "" {
+		if i, err := readInvitation(file); err == nil { // if not, New says so
+			return i.Network.ID()
+		}
+	}
+	return c.Network
+}
+
 // startMembership finds out whether the network is a private one, and makes the gate
 // that keeps others out.
 func (p *Peer) startMembership() error {

@@ -237,7 +237,7 @@ func (p *Peer) startDiscovery() error {
 	cfg.MDNS = p.cfg.MDNS
 	cfg.PeersFile = p.cfg.PeersFile
 	if p.role == Volunteer {
-		cfg.PeersFile = PeersOf(string(p.home), p.cfg.Network)
+		cfg.PeersFile = PeersOf(string(p.home), p.network)
 	}
 	cfg.DHTServer = p.role != SubmitOnly
 	cfg.Log = p.log

@@ -60,7 +60,7 @@ func (s *session) join(ctx context.Context, cfg peer.Config, opt peer.RunOptions
 		return err
 	}
 	role := peer.SubmitOnly
-	cfg.Jobs, cfg.PeersFile = peer.JobsOf(cfg.Home), peer.PeersOf(cfg.Home, cfg.Network)
+	cfg.Jobs, cfg.PeersFile = peer.JobsOf(cfg.Home), peer.PeersOf(cfg.Home, cfg.NetworkID())
 	cfg.MemberOf = cfg.Home
 	if opt.Local > 0 {
 		role = peer.Introducer
