@@ -105,7 +105,7 @@ func (j *job) do(event func()) bool {
 func (j *job) run(stream network.Stream, in pbio.Reader) {
 	j.log.Info().Stringer("submitter", j.submitter).Str("name", j.spec.Name).Int("processes", len(j.order)).Msg("job taken")
 	j.attach(stream, in)
-	j.shareNeeds()
+	j.share()
 	j.working.Add(1)
 	go j.stage()
 	j.loop()
