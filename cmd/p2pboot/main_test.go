@@ -65,7 +65,7 @@ func TestMistakes(t *testing.T) {
 		"status of what": {[]string{"status", "now"}, 64, `unexpected argument "now"`},
 		"trim to what":   {[]string{"cache", "trim"}, 64, "error: --to MIB: say how much"},
 		"trim below":     {[]string{"cache", "trim", "--to", "-5"}, 64, "--to MIB: say how much"},
-		"cache of what":  {[]string{"cache", "clera"}, 64, `unexpected argument "clera"`},
+		"cache of what":  {[]string{"cache", "now"}, 64, `unexpected argument "now"`},
 		"cache nowhere":  {[]string{"cache", "--home", filepath.Join(file, "x")}, 64, "home " + file},
 		"negative":       {[]string{"--slots", "-1"}, 64, "slots -1: want 0 to"},
 		"corrupt file":   {[]string{"--config", file}, 64, "configuration file " + file + ": line"},
