@@ -1,0 +1,104 @@
+package discovery
+
+import (
+	"crypto/sha256"
+	"strings"
+	"testing"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+)
+
+// The tests of this file hold what libp2p does by default, and would harm here.
+
+// TestRecordsOutlivePeers finds the record of a peer that is gone, and does not take it for one.
+func TestRecordsOutlivePeers(t *testing.T) {
+	super := newService(t, newHost(t), testConfig())
+	gone := boot(t, testConfig(super.host))
+	s := boot(t, testConfig(super.host))
+	ctx := testContext(t)
+	if err := gone.advertise(ctx); err != nil {
+		t.Fatal(err)
+	}
+	id := gone.host.ID()
+	gone.Close()
+	gone.host.Close()
+	recorded := false
+	for info := range s.found(ctx) {
+		recorded = recorded || info.ID == id
+	}
+	if !recorded {
+		t.Error("the record is gone: this test, and much else, is not needed any more")
+	}
+	candidates, considered, err := s.Candidates(ctx, Need{All: true})
+	if err != nil || len(candidates) != 2 || ids(candidates)[id] {
+		t.Errorf("got %v, %v", candidates, err)
+	}
+	if len(considered) != 1 || considered[0].Peer != id || considered[0].Reason != Unreachable && considered[0].Reason != Silent {
+		t.Errorf("considered %v, want the one that is gone", considered)
+	}
+}
+
+// TestManyRecordsAreFound takes in more records than the library does when it is not told.
+func TestManyRecordsAreFound(t *testing.T) {
+	const many = 150 // 100 is its limit
+	super := newService(t, newHost(t), testConfig())
+	s := boot(t, testConfig(super.host))
+	ctx := testContext(t)
+	digest := sha256.Sum256([]byte(namespace("test")))
+	key := append([]byte{0x12, sha256.Size}, digest[:]...) // as a multihash
+	for i := range many {
+		_, id := newKey(t)
+		if err := super.dht.ProviderStore().AddProvider(ctx, key, p2ppeer.AddrInfo{ID: id, Addrs: at(i).Addrs}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found := 0
+	for range s.found(ctx) {
+		found++
+	}
+	if found < many {
+		t.Errorf("found %d records of %d", found, many)
+	}
+}
+
+// TestDHTOfOurOwn looks at what a peer and a submit-only peer speak: never the public DHT, and
+// the peer serves it also where nobody has found out that it can be reached.
+func TestDHTOfOurOwn(t *testing.T) {
+	super := newService(t, newHost(t), testConfig())
+	cfg := testConfig(super.host)
+	cfg.Offer, cfg.DHTServer = nil, false
+	submitter := boot(t, cfg)
+	for name, s := range map[string]*Service{"peer": super, "submitter": submitter} {
+		serves := false
+		for _, p := range s.host.Mux().Protocols() {
+			serves = serves || p == "/p2pmpi/test/kad/1.0.0"
+			if strings.HasPrefix(string(p), "/ipfs/kad") {
+				t.Errorf("%s speaks %s", name, p)
+			}
+		}
+		if serves != (s == super) {
+			t.Errorf("%s serves the DHT: %t", name, serves)
+		}
+	}
+	peer := boot(t, testConfig(super.host))
+	for deadline := time.Now().Add(deadline); super.dht.RoutingTable().Find(peer.host.ID()) == ""; {
+		if time.Now().After(deadline) {
+			t.Fatal("a peer on loopback is in nobody's table")
+		}
+	}
+	if super.dht.RoutingTable().Find(submitter.host.ID()) != "" {
+		t.Error("a submit-only peer is relied on")
+	}
+}
+
+// TestLANNames keeps networks apart from each other and from every other libp2p program.
+func TestLANNames(t *testing.T) {
+	a, b := mdnsName("a"), mdnsName(strings.Repeat("b", maxToken))
+	if a == b || a == "_p2p._udp" || mdnsName("a") != a {
+		t.Errorf("got %s and %s", a, b)
+	}
+	if label, _, _ := strings.Cut(b, "."); len(label) > 63 {
+		t.Errorf("label of %d bytes", len(label))
+	}
+}
