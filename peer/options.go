@@ -91,6 +91,7 @@ type RunOptions struct {
 	NotPeers     []string      // IDs of peers not to use
 	Mine         []string      // IDs of the peers that are this user's, for OnlyMine
 	OnlyMine     bool          // use no others
+	DryRun       bool          // only tell where it would run
 	Timeout      time.Duration // of the whole job, 0 for none
 	Local        int           // throw-away peers to start on this machine, 0 for none
 	Lose         time.Duration // after which one of those is killed, 0 for never
@@ -182,7 +183,7 @@ func (o *RunOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.VarP(&o.Replicas, "replicas", "r", "`R` of each rank, or auto; 2 survive one loss")
 	flags.Float64Var(&o.Success, "success", o.Success, "with -r auto: as many replicas as make\nthe job succeed with probability `P`, such as 0.99")
 	flags.DurationVar(&o.Expect, "expect", o.Expect, "with -r auto: the `TIME` that the job takes\n(default that of --timeout)")
-	flags.StringVarP(&o.Strategy, "strategy", "a", o.Strategy, "`HOW`: spread or concentrate")
+	flags.StringVarP(&o.Strategy, "strategy", "a", o.Strategy, "`HOW`: spread or concentrate over the nearest peers,\nor dataspread or dataconcentrate over those that\nhave most of the files already")
 	flags.StringVarP(&o.Files, "files", "l", o.Files, "`FILE` that lists input files, folders and URLs")
 	flags.StringArrayVarP(&o.Inputs, "input", "i", o.Inputs, "input `FILE`, folder or URL to stage")
 	flags.StringArrayVarP(&o.Outputs, "output", "o", o.Outputs, "`PATTERN` of output files to collect")
@@ -194,6 +195,7 @@ func (o *RunOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&o.NotPeers, "not-peer", o.NotPeers, "no peers with these `IDS`")
 	flags.StringSliceVar(&o.Mine, "mine", o.Mine, "`IDS` of your peers, for --only-mine; the peer\nat --home is yours without being named")
 	flags.BoolVar(&o.OnlyMine, "only-mine", o.OnlyMine, "only your own peers")
+	flags.BoolVar(&o.DryRun, "dry-run", o.DryRun, "tell where the job would run, and do not run it")
 	flags.DurationVar(&o.Timeout, "timeout", o.Timeout, "end the job after `TIME`, such as 90s or 10m")
 	flags.DurationVar(&o.Away, "away", o.Away, "with -r 2 or more: `TIME` that the job goes on\nwhile this machine is cut off, or p2prun or\nits p2pboot was killed; p2prun waits as long")
 	flags.IntVar(&o.Local, "local", o.Local, "start `P` throw-away peers on this machine")

@@ -93,9 +93,10 @@ type Peer struct {
 	closed   error
 
 	mu       sync.Mutex
-	asked    Halt  // the strongest halt asked for
-	isHalted bool  // halted is closed
-	failed   error // see Failed
+	asked    Halt     // the strongest halt asked for
+	isHalted bool     // halted is closed
+	failed   error    // see Failed
+	outdated outdated // peers of another version
 }
 
 // A part is something to close.

@@ -130,6 +130,7 @@ func (p *Peer) checkVersion(e event.EvtPeerIdentificationCompleted) {
 	if !otherVersion(e.ProtocolVersion) {
 		return
 	}
+	p.outdated.note(e.Peer, time.Now())
 	err := p.host.Network().ClosePeer(e.Peer)
 	p.log.Warn().Err(err).Stringer("from", e.Peer).Msgf(
 		"refused a peer that speaks %.40q; this one speaks %q: the older of the two has to be renewed",
@@ -166,6 +167,8 @@ func (p *Peer) startVolunteer() error {
 	}
 	p.slots = reservation.NewService(p.host, reservation.Config{Limits: limits, Log: p.log})
 	p.owns("reservation", p.slots.Close)
+	stop := p.files.Tell(limits.Admits)
+	p.owns("answers about cached files", func() error { stop(); return nil })
 	p.launcher, err = launch.NewService(p.host, launch.Config{
 		Home:         string(p.home),
 		Reservations: p.slots,
@@ -269,6 +272,7 @@ func (p *Peer) startDiscovery() error {
 		Log:       p.log,
 		Jobs:      jobs,
 		Resident:  p.role == Volunteer,
+		Outdated:  func() []p2ppeer.ID { return p.outdated.list(time.Now()) },
 	})
 	return nil
 }

@@ -104,7 +104,7 @@ func request(cfg peer.Config, opt peer.RunOptions, args []string) (job.Request, 
 	}
 	req := job.Request{
 		Name: args[0], Args: args[1:], Settings: proclink.Settings(os.Getenv),
-		N: opt.Ranks, R: int(opt.Replicas), Strategy: opt.Strategy,
+		N: opt.Ranks, R: int(opt.Replicas), Strategy: opt.Strategy, DryRun: opt.DryRun,
 		Outputs: opt.Outputs, OutputDir: cwd,
 		Channels: cfg.Channels, Explain: opt.Verbose, OnDivergence: opt.OnDivergence, Heal: opt.Heal == peer.On,
 		Wait: time.Duration(opt.Wait) * time.Second, Timeout: opt.Timeout, Away: opt.Away,

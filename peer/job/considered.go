@@ -37,17 +37,17 @@ var meanings = []struct {
 	Reason
 	text string
 }{
-	{Busy, "all slots are taken, or as many jobs run as the owner allows"},
-	{Denied, "the owner does not admit you"},
-	{Versions, "it speaks another version: the older of the two has to be renewed"},
-	{Platforms, "there is no program for its system, or it was not asked for"},
-	{TooSmall, "it has less memory for each slot than --min-memory"},
-	{NotChosen, "--peer, --not-peer or --only-mine leave it out"},
+	{Busy, "no slot is free, or no further job is let in"},
+	{Denied, "its owner does not admit you"},
+	{Versions, "speaks another version: renew the older one"},
+	{Platforms, "no program for its system, or not asked for"},
+	{TooSmall, "has less memory for a slot than --min-memory"},
+	{NotChosen, "left out by --peer, --not-peer, --only-mine"},
 	{Unreachable, "no connection to it"},
-	{Gone, "it does not answer any more, or its owner is taking it back"},
-	{Unfit, "it was asked, and could not stage or start the job"},
-	{OtherNetwork, "it belongs to another network"},
-	{Nonsense, "its offer is wrong, or its clock is"},
+	{Gone, "does not answer, or its owner takes it back"},
+	{Unfit, "could not stage or start the job"},
+	{OtherNetwork, "belongs to another network"},
+	{Nonsense, "its offer is wrong, or its clock"},
 }
 
 // Meaning says what r means.
@@ -100,6 +100,14 @@ func newConsidered(passed []discovery.Considered) considered {
 		c[p.Peer] = verdict{why, detail}
 	}
 	return c
+}
+
+// outdated notes the peers to which the connection was cut since they speak another version: those
+// can only be found out of reach.
+func (c considered) outdated(peers []p2ppeer.ID) {
+	for _, p := range peers {
+		c[p] = verdict{Versions, ""}
+	}
 }
 
 // with adds what those said that were asked for slots.

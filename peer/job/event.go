@@ -13,6 +13,7 @@ type Kind string
 const (
 	PhaseEvent    Kind = "phase"    // Phase, and what is known of it
 	ReplicasEvent Kind = "replicas" // Choice: what -r auto came to; Text
+	PlannedEvent  Kind = "planned"  // Planned: where a job that is only tried would run; Text
 	PlacedEvent   Kind = "placed"   // Placed: which process runs on which peer
 	OutputEvent   Kind = "output"   // Rank, Stream, Data
 	ViewEvent     Kind = "view"     // View: a process has failed or finished; Text
@@ -54,6 +55,7 @@ type Event struct {
 	ETA     float64    `json:"etaSeconds,omitempty"`
 	Slowest string     `json:"slowest,omitempty"`
 	Queue   *Queue     `json:"queue,omitempty"`
+	Planned []Planned  `json:"planned,omitempty"`
 	Placed  []Placed   `json:"placed,omitempty"`
 	Rank    int        `json:"rank"`
 	Stream  Stream     `json:"stream,omitempty"`

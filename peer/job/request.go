@@ -34,6 +34,7 @@ type Request struct {
 	OnDivergence string                  `json:"onDivergence"` // Stop or Warn; empty: Stop
 	Heal         bool                    `json:"heal"`         // replace replicas that are lost while the job runs
 	Filter       discovery.Filter        `json:"filter"`       // peers that are wanted
+	DryRun       bool                    `json:"dryRun"`       // tell where it would run, and do not
 	Wait         time.Duration           `json:"wait"`         // for enough peers
 	Timeout      time.Duration           `json:"timeout"`      // for the whole job; 0 is none
 	Away         time.Duration           `json:"away"`         // that it goes on when its peers and the submitter are cut off from each other; at most MaxAway
@@ -75,11 +76,8 @@ func (r Request) Validate() error {
 			wrong("program %q: not an absolute path", p.Path)
 		}
 	}
-	switch s, err := reservation.ParseStrategy(r.Strategy); {
-	case err != nil:
+	if _, err := reservation.ParseStrategy(r.Strategy); err != nil {
 		errs = append(errs, err)
-	case s == reservation.DataSpread || s == reservation.DataConcentrate:
-		wrong("-a %v: peers do not say yet what they have cached; use spread or concentrate", s)
 	}
 	for _, d := range r.Downloads {
 		if err := d.Validate(); err != nil {

@@ -17,6 +17,7 @@ import (
 // between the job waits in the queues of peers, and other peers are looked for.
 type quest struct {
 	j          *run
+	strategy   reservation.Strategy
 	began      time.Time
 	deadline   time.Time
 	candidates []reservation.Candidate
@@ -38,8 +39,12 @@ type sighting struct {
 // reserve finds and holds the job's slots, trying again until deadline. It
 // returns a reservation, or why there is none.
 func (j *run) reserve(ctx context.Context, deadline time.Time) (*reservation.Reservation, *Result) {
+	strategy, err := reservation.ParseStrategy(j.req.Strategy)
+	if err != nil { // Validate has found it good
+		return nil, &Result{Status: StatusUsage, Message: err.Error()}
+	}
 	q := &quest{
-		j: j, began: time.Now(), deadline: deadline,
+		j: j, strategy: strategy, began: time.Now(), deadline: deadline,
 		found: make(chan sighting, 1), asked: make(map[p2ppeer.ID]struct{}),
 	}
 	defer q.endLooking()
@@ -62,7 +67,7 @@ func (j *run) reserve(ctx context.Context, deadline time.Time) (*reservation.Res
 		select {
 		case <-time.After(min(left, reservation.Pause(attempt, place, rnd))):
 		case s := <-q.found: // an attempt follows at once
-			q.see(s)
+			_ = q.see(ctx, s) // the attempt is made with those that are known otherwise
 		case <-ctx.Done():
 			q.leave(ctx)
 			r := stoppedBy(ctx, j.req)
@@ -78,10 +83,6 @@ func (q *quest) attempt(ctx context.Context) (*reservation.Reservation, *reserva
 	if err := q.look(ctx); err != nil {
 		return nil, nil, err
 	}
-	strategy, err := reservation.ParseStrategy(j.req.Strategy)
-	if err != nil {
-		return nil, nil, err
-	}
 	for _, c := range q.candidates {
 		q.asked[c.Peer] = struct{}{}
 	}
@@ -90,7 +91,7 @@ func (q *quest) attempt(ctx context.Context) (*reservation.Reservation, *reserva
 	asking, cancel := lingering(ctx, j.s.waits.answers)
 	defer cancel()
 	reserved, err := reservation.Reserve(asking, j.s.holder, q.candidates, reservation.Need{
-		Job: j.spec.ID, N: j.req.N, R: j.req.R, Strategy: strategy,
+		Job: j.spec.ID, N: j.req.N, R: j.req.R, Strategy: q.strategy,
 		Since: j.spec.Created, Waits: !q.hopeless && time.Now().Before(q.deadline),
 	})
 	if short, ok := errors.AsType[*reservation.ShortageError](err); ok {
@@ -117,7 +118,7 @@ func (q *quest) look(ctx context.Context) error {
 		return nil
 	}
 	j.phase(Discovering, 0, want)
-	if err := q.see(<-q.found); err != nil {
+	if err := q.see(ctx, <-q.found); err != nil {
 		return err
 	}
 	j.phase(Reserving, 0, want)
@@ -136,7 +137,7 @@ func (q *quest) search(ctx context.Context) {
 }
 
 // see takes what came of a search.
-func (q *quest) see(f sighting) error {
+func (q *quest) see(ctx context.Context, f sighting) error {
 	q.looking()
 	q.looking = nil
 	if f.err != nil {
@@ -144,7 +145,16 @@ func (q *quest) see(f sighting) error {
 	}
 	q.looked = time.Now()
 	q.considered = newConsidered(f.passed)
+	if outdated := q.j.s.cfg.Outdated; outdated != nil {
+		q.considered.outdated(outdated())
+	}
 	q.candidates = reservation.Remember(q.j.eligible(f.candidates, q.considered), q.candidates)
+	for _, c := range q.candidates {
+		q.j.met[c.Peer] = c
+	}
+	if q.strategy == reservation.DataSpread || q.strategy == reservation.DataConcentrate {
+		q.j.askCached(ctx, q.candidates)
+	}
 	return nil
 }
 

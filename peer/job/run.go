@@ -34,7 +34,8 @@ type run struct {
 	downloaded []filetransfer.Digest          // those of them that were downloaded
 
 	status   Status
-	excluded map[p2ppeer.ID]bool // peers that could not stage or start the job
+	excluded map[p2ppeer.ID]bool                  // peers that could not stage or start the job
+	met      map[p2ppeer.ID]reservation.Candidate // peers that it could run on
 }
 
 func newRun(s *Submitter, req Request) *run {
@@ -43,6 +44,7 @@ func newRun(s *Submitter, req Request) *run {
 	j := &run{
 		s: s, req: req,
 		excluded: make(map[p2ppeer.ID]bool),
+		met:      make(map[p2ppeer.ID]reservation.Candidate),
 		spec: jobspec.Spec{
 			ID:        hex.EncodeToString(id[:]),
 			Submitter: s.cfg.Host.ID(),
@@ -107,6 +109,9 @@ func (j *run) run(ctx context.Context) Result {
 		reserved, result := j.reserve(ctx, deadline)
 		if result != nil {
 			return *result
+		}
+		if j.req.DryRun {
+			return j.plan(ctx, reserved)
 		}
 		e := newExecution(j, reserved)
 		err := e.prepare(ctx)

@@ -32,6 +32,8 @@ type Config struct {
 	Hang      time.Duration // that it tolerates
 	Mode      faultdetect.Mode
 	Log       zerolog.Logger
+	// Outdated returns the peers that were met lately and speak another version; nil: none are known.
+	Outdated func() []p2ppeer.ID
 	// Jobs is the folder where a job is kept so that another process of the submitter
 	// can go on with it: see Kept. Empty: it ends with this one.
 	Jobs string
@@ -165,7 +167,9 @@ func (s *Submitter) Run(ctx context.Context, req Request, sink Sink) Result {
 	j := newRun(s, req)
 	defer s.forget(j.spec.ID)
 	var err error
-	j.keeper, err = s.keep(j)
+	if !req.DryRun {
+		j.keeper, err = s.keep(j)
+	}
 	defer j.keeper.close()
 	defer j.keeper.conclude(ctx)
 	j.printer = newPrinter(j.spec.ID, sink, func(err error) { cancel(fmt.Errorf("nobody listens: %w", err)) }, j.keeper, s.cfg.Resident)

@@ -74,6 +74,9 @@ func (d *Display) Event(e job.Event) error {
 		return d.err
 	}
 	d.state.Take(e)
+	for _, line := range Plan(e.Planned) {
+		d.sayWithin(line, routeWidth)
+	}
 	for _, sentence := range Routes(e.Routes) {
 		d.sayWithin(sentence, routeWidth)
 	}
@@ -109,8 +112,8 @@ func (d *Display) say(text string) {
 	d.write(d.cfg.Stderr, []byte(command.Sentence(d.cfg.Name, text, command.Width(d.cfg.Stderr))))
 }
 
-// routeWidth is that of the lines that explain channels, also where they do not
-// go to a terminal: they are a table for people.
+// routeWidth is that of the lines that explain channels and peers, also where they do not
+// go to a terminal: they are tables for people.
 const routeWidth = 80
 
 func (d *Display) sayWithin(text string, width int) {
@@ -133,6 +136,9 @@ func (d *Display) Result(r job.Result) {
 	case r.Status == command.OK:
 		d.say(fmt.Sprintf("done in %v", time.Since(d.started).Round(100*time.Millisecond)))
 	default:
+		for _, line := range Reasons(r.Shortage) {
+			d.sayWithin(line, routeWidth)
+		}
 		command.Report(d.cfg.Stderr, d.cfg.Name, &command.Failure{Status: r.Status, Err: fmt.Errorf("%s", r.Message), Hint: r.Hint})
 	}
 }

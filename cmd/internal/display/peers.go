@@ -1,0 +1,42 @@
+package display
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/peer/job"
+)
+
+// Reasons says in a table, by reason, how many peers give nothing to a job that cannot start.
+func Reasons(s *job.Shortage) []string {
+	if s == nil {
+		return nil
+	}
+	lines := []string{fmt.Sprintf("%-16s %5s  of %d slots wanted, %d could be had", "passed over", "peers", s.Wanted, s.Available)}
+	for _, t := range s.Tallies {
+		lines = append(lines, fmt.Sprintf("%-16s %5d  %s", t.Reason, t.Peers, t.Reason.Meaning()))
+	}
+	return lines
+}
+
+// Plan says in a table on which peers a job would run.
+func Plan(planned []job.Planned) []string {
+	if len(planned) == 0 {
+		return nil
+	}
+	lines := []string{fmt.Sprintf("%-10s %-15s %8s %7s %-10s %s", "peer", "address", "RTT", "Mflop/s", "site", "processes")}
+	for _, p := range planned {
+		address := "-"
+		if len(p.Domain.Addresses) > 0 {
+			address = p.Domain.Addresses[0]
+		}
+		site := p.Domain.Site
+		if site == "" {
+			site = "-"
+		}
+		lines = append(lines, fmt.Sprintf("…%-9s %-15s %8s %7d %-10s %s",
+			p.Peer[max(0, len(p.Peer)-8):], address, p.RTT.Round(100*time.Microsecond), p.Speed, site, strings.TrimSpace(names(p.Processes))))
+	}
+	return lines
+}

@@ -1,0 +1,48 @@
+package display
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/reservation"
+)
+
+func TestReasonsFitTheScreen(t *testing.T) {
+	s := &job.Shortage{Wanted: 8, Available: 5}
+	for _, r := range []job.Reason{
+		job.Busy, job.Denied, job.Versions, job.Platforms, job.TooSmall, job.NotChosen, job.Unreachable, job.Gone,
+		job.Unfit, job.OtherNetwork, job.Nonsense,
+	} {
+		s.Tallies = append(s.Tallies, job.Tally{Reason: r, Peers: 1000})
+	}
+	lines := Reasons(s)
+	if len(lines) != 1+len(s.Tallies) || !strings.Contains(lines[0], "of 8 slots wanted, 5 could be had") {
+		t.Fatalf("got %q", lines)
+	}
+	for _, l := range lines {
+		if len("p2prun: "+l) > routeWidth || strings.HasSuffix(l, " ") {
+			t.Errorf("%d characters, or no meaning: %q", len(l)+8, l)
+		}
+	}
+	if Reasons(nil) != nil {
+		t.Error("a table of nothing")
+	}
+}
+
+func TestPlanNamesPeers(t *testing.T) {
+	lines := Plan([]job.Planned{{
+		Peer: "12D3KooWabcdefgh", Processes: []view.Process{{Rank: 0}, {Rank: 1}}, RTT: 12345 * time.Microsecond, Speed: 1500,
+		Domain: reservation.Domain{Addresses: []string{"192.0.2.1"}, Site: "attic"},
+	}, {Peer: "x"}})
+	if len(lines) != 3 {
+		t.Fatalf("got %q", lines)
+	}
+	for _, want := range []string{"abcdefgh", "192.0.2.1", "12.3ms", "1500", "attic", "0.0 1.0"} {
+		if !strings.Contains(lines[1], want) {
+			t.Errorf("got %q, want %q", lines[1], want)
+		}
+	}
+}

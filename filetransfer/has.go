@@ -1,0 +1,116 @@
+package filetransfer
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+)
+
+// cachedProtocol carries a question and its answer: a byte that says how many digests follow, and
+// those; and a byte for each, 1 when its content is there as a whole.
+const cachedProtocol protocol.ID = "/p2pmpi/cached/1.0.0"
+
+// MaxAsked bounds the digests in one question.
+const MaxAsked = 64
+
+// cachedTimeout bounds a question at either side.
+const cachedTimeout = 5 * time.Second
+
+// Tell has the service tell peers which contents are in its store, as long as admits says that
+// they may know: whoever knows a digest learns whether somebody here has used that file. It goes on
+// until stop is called.
+func (s *Service) Tell(admits func(p2ppeer.ID) bool) (stop func()) {
+	s.host.SetStreamHandler(cachedProtocol, func(st network.Stream) {
+		if !admits(st.Conn().RemotePeer()) {
+			st.Reset()
+			return
+		}
+		st.SetDeadline(time.Now().Add(cachedTimeout))
+		digests, err := readQuestion(st)
+		if err == nil {
+			_, err = st.Write(s.present(digests))
+		}
+		if err != nil {
+			s.log.Debug().Err(err).Stringer("peer", st.Conn().RemotePeer()).Msg("question for cached files")
+			st.Reset()
+			return
+		}
+		st.Close()
+	})
+	return func() { s.host.RemoveStreamHandler(cachedProtocol) }
+}
+
+// present says of each digest whether its content is in the store.
+func (s *Service) present(digests []Digest) []byte {
+	out := make([]byte, len(digests))
+	for i, d := range digests {
+		if s.store.Has(d) {
+			out[i] = 1
+		}
+	}
+	return out
+}
+
+// Cached asks a peer which of up to MaxAsked contents it has. It is a hint: they may be
+// gone a moment later.
+func (s *Service) Cached(ctx context.Context, peer p2ppeer.ID, digests []Digest) ([]bool, error) {
+	if len(digests) > MaxAsked {
+		return nil, fmt.Errorf("ask %s for %d digests: at most %d", peer, len(digests), MaxAsked)
+	}
+	answer := s.present(digests)
+	if peer != s.host.ID() {
+		var err error
+		if answer, err = s.askCached(ctx, peer, digests); err != nil {
+			return nil, fmt.Errorf("ask %s what it has cached: %w", peer, err)
+		}
+	}
+	out := make([]bool, len(answer))
+	for i, b := range answer {
+		out[i] = b == 1
+	}
+	return out, nil
+}
+
+func (s *Service) askCached(ctx context.Context, peer p2ppeer.ID, digests []Digest) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, cachedTimeout)
+	defer cancel()
+	st, err := s.host.NewStream(network.WithAllowLimitedConn(ctx, "cached"), peer, cachedProtocol)
+	if err != nil {
+		return nil, err
+	}
+	defer st.Reset() // after the answer that means nothing any more
+	defer context.AfterFunc(ctx, func() { st.SetDeadline(time.Unix(1, 0)) })()
+	question := []byte{byte(len(digests))}
+	for _, d := range digests {
+		question = append(question, d[:]...)
+	}
+	if _, err := st.Write(question); err != nil {
+		return nil, err
+	}
+	answer := make([]byte, len(digests))
+	_, err = io.ReadFull(st, answer)
+	return answer, err
+}
+
+// readQuestion reads the digests that are asked for.
+func readQuestion(r io.Reader) ([]Digest, error) {
+	var n [1]byte
+	if _, err := io.ReadFull(r, n[:]); err != nil {
+		return nil, err
+	}
+	if n[0] > MaxAsked {
+		return nil, fmt.Errorf("question for %d digests, at most %d allowed", n[0], MaxAsked)
+	}
+	digests := make([]Digest, n[0])
+	for i := range digests {
+		if _, err := io.ReadFull(r, digests[i][:]); err != nil {
+			return nil, err
+		}
+	}
+	return digests, nil
+}

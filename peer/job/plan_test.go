@@ -1,0 +1,58 @@
+package job
+
+import (
+	"os"
+	"testing"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+)
+
+// TestDryRunTellsWhereTheJobWouldRun: slots are held, told of, and free again.
+func TestDryRunTellsWhereTheJobWouldRun(t *testing.T) {
+	b := newBed(t, never, 2, 2)
+	b.play(func(*part) { t.Error("a job that is only tried was staged") })
+	req := b.request(2, 2)
+	req.DryRun = true
+	o := b.run(req, nil)
+	o.want(StatusOK, "")
+	o.told("the job would start: 4 processes on 2 peers")
+	var planned []Planned
+	for _, e := range o.events {
+		planned = append(planned, e.Planned...)
+	}
+	if len(planned) != 2 || len(planned[0].Processes)+len(planned[1].Processes) != 4 || len(planned[0].Domain.Addresses) == 0 {
+		t.Errorf("planned %+v", planned)
+	}
+	req.N = 5
+	req.Wait = 0
+	o = b.run(req, nil)
+	o.want(StatusShortage, "found 4 of the 10 slots needed")
+}
+
+// TestDataStrategiesTakeTheCacheFirst: who has the program already runs the job, wherever it is.
+func TestDataStrategiesTakeTheCacheFirst(t *testing.T) {
+	b := newBed(t, never, 1, 1, 1)
+	req := b.request(1, 1)
+	req.DryRun, req.Strategy = true, "dataspread"
+	has := b.peers[1]
+	stop := has.files.Tell(func(id p2ppeer.ID) bool { return true })
+	defer stop()
+	content, err := os.ReadFile(req.Programs[0].Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := has.files.Store().Put(t.Context(), "before", content); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		o := b.run(req, nil)
+		o.want(StatusOK, "")
+		for _, e := range o.events {
+			for _, p := range e.Planned {
+				if p.Peer != has.ID().String() {
+					t.Errorf("planned at %s, want the peer that has the program, %s", p.Peer, has.ID())
+				}
+			}
+		}
+	}
+}
