@@ -40,8 +40,8 @@ func (h home) network(name string) networkFolder {
 func (n networkFolder) token() string { return filepath.Join(string(n), "token") }
 func (n networkFolder) owner() string { return filepath.Join(string(n), "owner") }
 
-// PeerOf returns the ID of the peer that lives, or will live, on the home dir.
-func PeerOf(dir string) (p2ppeer.ID, error) {
+// IDOf returns the ID of the peer that lives, or will live, on the home dir.
+func IDOf(dir string) (p2ppeer.ID, error) {
 	h, err := openHome(dir)
 	if err != nil {
 		return "", err
@@ -59,7 +59,7 @@ func CreateNetwork(dir, name string, lifetime time.Duration) (Membership, error)
 	if err := membership.CheckName(name); err != nil {
 		return Membership{}, err
 	}
-	id, err := PeerOf(dir)
+	id, err := IDOf(dir)
 	if err != nil {
 		return Membership{}, err
 	}
@@ -144,7 +144,7 @@ func JoinNetwork(dir, text string) (Membership, error) {
 	if !time.Now().Before(i.Expires) {
 		return Membership{}, fmt.Errorf("the invitation to network %s has expired on %s: ask its owner for a new one", i.Network.Name, i.Expires.Format(time.DateTime))
 	}
-	id, err := PeerOf(dir)
+	id, err := IDOf(dir)
 	if err != nil {
 		return Membership{}, err
 	}

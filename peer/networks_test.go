@@ -33,7 +33,7 @@ func TestInvitationsGoToHomes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, err := PeerOf(home)
+	id, err := IDOf(home)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -131,7 +131,7 @@ type networksOf struct {
 }
 
 func (o networkOptions) show(stdout io.Writer) error {
-	id, err := peer.PeerOf(o.home)
+	id, err := peer.IDOf(o.home)
 	if err != nil {
 		return err
 	}

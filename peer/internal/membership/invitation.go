@@ -76,7 +76,7 @@ func (i *Invitation) Text() (string, error) {
 }
 
 // errNoInvitation says that a text is none; what it is may be a secret.
-var errNoInvitation = errors.New("not an invitation, which is one line that begins with " + prefix)
+var errNoInvitation = errors.New("not an invitation: want one line, " + prefix + " and what follows")
 
 // ParseInvitation reads a text, which white space may surround. Whether the token
 // in it has expired is not looked at.

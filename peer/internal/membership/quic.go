@@ -24,26 +24,26 @@ import (
 // connection, and one between members when a token has been renewed.
 const streamProtocol = "/p2pmpi/member/1.0.0"
 
-// quicTransport is QUIC whose connections begin with an exchange of proofs. Libp2p
+// QUICTransport is QUIC whose connections begin with an exchange of proofs. Libp2p
 // hears of those only that have got through.
-type quicTransport struct {
+type QUICTransport struct {
 	transport.Transport
 	gate *Gate
 	self p2ppeer.ID
 }
 
 // QUIC is a constructor for libp2p.Transport.
-func (g *Gate) QUIC(key crypto.PrivKey, conns *quicreuse.ConnManager, psk pnet.PSK, gater connmgr.ConnectionGater, resources network.ResourceManager) (quicTransport, error) {
+func (g *Gate) QUIC(key crypto.PrivKey, conns *quicreuse.ConnManager, psk pnet.PSK, gater connmgr.ConnectionGater, resources network.ResourceManager) (QUICTransport, error) {
 	t, err := quic.NewTransport(key, conns, psk, gater, resources)
 	if err != nil {
-		return quicTransport{}, err
+		return QUICTransport{}, err
 	}
 	self, err := p2ppeer.IDFromPrivateKey(key)
-	return quicTransport{t, g, self}, err
+	return QUICTransport{t, g, self}, err
 }
 
 // ListenOrder is QUIC's own.
-func (t quicTransport) ListenOrder() int {
+func (t QUICTransport) ListenOrder() int {
 	if o, ok := t.Transport.(interface{ ListenOrder() int }); ok {
 		return o.ListenOrder()
 	}
@@ -51,7 +51,7 @@ func (t quicTransport) ListenOrder() int {
 }
 
 // Close closes the transport.
-func (t quicTransport) Close() error {
+func (t QUICTransport) Close() error {
 	if c, ok := t.Transport.(io.Closer); ok {
 		return c.Close()
 	}
@@ -60,7 +60,7 @@ func (t quicTransport) Close() error {
 
 // Dial implements transport.Transport. Of two that dial each other to make a hole, the
 // one that is QUIC's server answers here too.
-func (t quicTransport) Dial(ctx context.Context, addr ma.Multiaddr, p p2ppeer.ID) (transport.CapableConn, error) {
+func (t QUICTransport) Dial(ctx context.Context, addr ma.Multiaddr, p p2ppeer.ID) (transport.CapableConn, error) {
 	c, err := t.Transport.Dial(ctx, addr, p)
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (t quicTransport) Dial(ctx context.Context, addr ma.Multiaddr, p p2ppeer.ID
 }
 
 // meet exchanges proofs on c, and closes it if that comes to nothing.
-func (t quicTransport) meet(ctx context.Context, c transport.CapableConn, exchange func(context.Context, transport.CapableConn) error) error {
+func (t QUICTransport) meet(ctx context.Context, c transport.CapableConn, exchange func(context.Context, transport.CapableConn) error) error {
 	leave, err := t.gate.enter(c.RemotePeer())
 	if err != nil {
 		c.CloseWithError(network.ConnGated)
@@ -97,11 +97,11 @@ func (t quicTransport) meet(ctx context.Context, c transport.CapableConn, exchan
 }
 
 // ask opens the stream for the exchange.
-func (t quicTransport) ask(ctx context.Context, c transport.CapableConn) error {
+func (t QUICTransport) ask(ctx context.Context, c transport.CapableConn) error {
 	return t.open(ctx, c, func(p pipe) error { return t.gate.ask(p, t.self, c.RemotePeer()) })
 }
 
-func (t quicTransport) open(ctx context.Context, c transport.CapableConn, exchange func(pipe) error) error {
+func (t QUICTransport) open(ctx context.Context, c transport.CapableConn, exchange func(pipe) error) error {
 	s, err := c.OpenStream(ctx)
 	if err != nil {
 		return fmt.Errorf("open a stream for the tokens: %w", err)
@@ -116,7 +116,7 @@ func (t quicTransport) open(ctx context.Context, c transport.CapableConn, exchan
 
 // answer waits for that stream, which is a member's first. One of an open network
 // opens another, and is told then what the matter is.
-func (t quicTransport) answer(ctx context.Context, c transport.CapableConn) error {
+func (t QUICTransport) answer(ctx context.Context, c transport.CapableConn) error {
 	s, err := c.AcceptStream()
 	if err != nil {
 		return fmt.Errorf("wait for the stream for the tokens: %w", err)
@@ -133,7 +133,7 @@ func (t quicTransport) answer(ctx context.Context, c transport.CapableConn) erro
 }
 
 // Listen implements transport.Transport.
-func (t quicTransport) Listen(addr ma.Multiaddr) (transport.Listener, error) {
+func (t QUICTransport) Listen(addr ma.Multiaddr) (transport.Listener, error) {
 	inner, err := t.Transport.Listen(addr)
 	if err != nil {
 		return nil, err
@@ -147,7 +147,7 @@ func (t quicTransport) Listen(addr ma.Multiaddr) (transport.Listener, error) {
 // quicListener gives out connections to members.
 type quicListener struct {
 	transport.Listener
-	transport quicTransport
+	transport QUICTransport
 	admitted  chan transport.CapableConn
 	life      context.Context // ends with the listener
 	end       context.CancelCauseFunc

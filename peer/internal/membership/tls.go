@@ -17,37 +17,37 @@ import (
 // they get no further.
 const SecurityID = "/p2pmpi/member-tls/1.0.0"
 
-// secured is TLS that ends with an exchange of proofs.
-type secured struct {
+// SecureTransport is TLS that ends with an exchange of proofs.
+type SecureTransport struct {
 	*libp2ptls.Transport
 	gate *Gate
 	self p2ppeer.ID
 }
 
-var _ sec.SecureTransport = secured{}
+var _ sec.SecureTransport = SecureTransport{}
 
 // TLS is a constructor for libp2p.Security, of this peer's host and of those that
 // libp2p makes besides.
-func (g *Gate) TLS(id protocol.ID, key crypto.PrivKey, muxers []upgrader.StreamMuxer) (secured, error) {
+func (g *Gate) TLS(id protocol.ID, key crypto.PrivKey, muxers []upgrader.StreamMuxer) (SecureTransport, error) {
 	t, err := libp2ptls.New(id, key, muxers)
 	if err != nil {
-		return secured{}, err
+		return SecureTransport{}, err
 	}
 	self, err := p2ppeer.IDFromPrivateKey(key)
-	return secured{t, g, self}, err
+	return SecureTransport{t, g, self}, err
 }
 
 // SecureInbound implements sec.SecureTransport.
-func (t secured) SecureInbound(ctx context.Context, insecure net.Conn, p p2ppeer.ID) (sec.SecureConn, error) {
+func (t SecureTransport) SecureInbound(ctx context.Context, insecure net.Conn, p p2ppeer.ID) (sec.SecureConn, error) {
 	return t.meet(ctx, insecure, p, t.Transport.SecureInbound, t.gate.answer)
 }
 
 // SecureOutbound implements sec.SecureTransport.
-func (t secured) SecureOutbound(ctx context.Context, insecure net.Conn, p p2ppeer.ID) (sec.SecureConn, error) {
+func (t SecureTransport) SecureOutbound(ctx context.Context, insecure net.Conn, p p2ppeer.ID) (sec.SecureConn, error) {
 	return t.meet(ctx, insecure, p, t.Transport.SecureOutbound, t.gate.ask)
 }
 
-func (t secured) meet(ctx context.Context, insecure net.Conn, p p2ppeer.ID,
+func (t SecureTransport) meet(ctx context.Context, insecure net.Conn, p p2ppeer.ID,
 	handshake func(context.Context, net.Conn, p2ppeer.ID) (sec.SecureConn, error),
 	exchange func(p pipe, self, peer p2ppeer.ID) error,
 ) (sec.SecureConn, error) {
