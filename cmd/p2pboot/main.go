@@ -37,7 +37,8 @@ and the environment variable P2PMPI_SOME_THING. An option wins over the
 environment, and that over the file.
 
 Exit status: 0 ended as asked, 64 wrong usage, configuration or home, or a peer
-is running on the home already or has its identity elsewhere, 69 the peer could not start.`
+is running on the home already or has its identity elsewhere, 69 the peer could
+not start.`
 
 const examples = `  p2pboot                                    donate every processor
   p2pboot --slots 2 --max-jobs 1             no more than two, for one job
