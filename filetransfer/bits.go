@@ -11,7 +11,6 @@ func newBitset(n int) bitset { return make(bitset, (n+7)/8) }
 
 func (b bitset) has(i int) bool { return b[i/8]&(1<<(i%8)) != 0 }
 func (b bitset) add(i int)      { b[i/8] |= 1 << (i % 8) }
-func (b bitset) remove(i int)   { b[i/8] &^= 1 << (i % 8) }
 
 func (b bitset) count() (n int) {
 	for _, x := range b {

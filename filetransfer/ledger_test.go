@@ -29,8 +29,10 @@ func TestLedgerGivesAUnitToOneAtATime(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			l := newLedger()
-			if !l.grant(3, 1, 10*second) || !l.grant(3, 1, 10*second) {
-				t.Fatal("a free unit was not given, or not given again to whom it was")
+			for _, how := range []string{"when it is free", "again to whom it was"} {
+				if !l.grant(3, 1, 10*second) {
+					t.Fatalf("a unit was not given %s", how)
+				}
 			}
 			tt.then(l)
 			if got, want := l.taken(8, tt.at).has(3), !tt.want; got != want {

@@ -31,13 +31,17 @@ const job = "job"
 
 // newService starts a peer on loopback with an empty store.
 func newService(t testing.TB, limit int64) *Service {
+	return newServiceLogging(t, limit, zerolog.Nop())
+}
+
+func newServiceLogging(t testing.TB, limit int64, log zerolog.Logger) *Service {
 	t.Helper()
 	h, err := libp2p.New(libp2p.ListenAddrStrings("/ip4/127.0.0.1/tcp/0"), libp2p.Transport(tcp.NewTCPTransport), libp2p.DisableRelay())
 	if err != nil {
 		t.Fatal(err)
 	}
 	own := loopback.Wrap(h)
-	s := NewService(own, openStore(t, t.TempDir(), limit), zerolog.Nop())
+	s := NewService(own, openStore(t, t.TempDir(), limit), log)
 	s.backoff = time.Millisecond
 	t.Cleanup(func() {
 		if err := errors.Join(s.Close(), own.Close()); err != nil {

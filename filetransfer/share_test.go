@@ -19,13 +19,14 @@ type crowd struct {
 	submitter *Service
 	peers     []*Service
 	ids       []p2ppeer.ID
+	log       syncBuffer // of the peers
 }
 
 func newCrowd(t testing.TB, n int) *crowd {
 	t.Helper()
 	c := &crowd{submitter: newService(t, 1<<30)}
 	for range n {
-		p := newService(t, 1<<30)
+		p := newServiceLogging(t, 1<<30, zerolog.New(&c.log))
 		p.backoff = 20 * time.Millisecond
 		c.peers = append(c.peers, p)
 		c.ids = append(c.ids, p.host.ID())
@@ -134,9 +135,7 @@ func TestT1LyingFellowIsNamedAndLeftOut(t *testing.T) {
 	forged := bytes.Repeat([]byte{7}, int(large.Size))
 	writeFile(t, liar.store.Path(large.Digest), forged)
 
-	var log syncBuffer
 	honest := c.peers[1]
-	honest.log = zerolog.New(&log)
 	// It waits until the liar's lies are all that it is offered.
 	slow := make(chan struct{})
 	honest.open = func(ctx context.Context, to p2ppeer.ID) (link, error) {
@@ -151,10 +150,10 @@ func TestT1LyingFellowIsNamedAndLeftOut(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() { done <- honest.Fetch(t.Context(), c.submitter.host.ID(), job, m.Wants(), nil) }()
-	for !strings.Contains(log.String(), liar.host.ID().String()) {
+	for !strings.Contains(c.log.String(), liar.host.ID().String()) {
 		select {
 		case err := <-done:
-			t.Fatalf("fetch ended with %v, and the log has no word of %s: %s", err, liar.host.ID(), log.String())
+			t.Fatalf("fetch ended with %v, and the log has no word of %s: %s", err, liar.host.ID(), c.log.String())
 		case <-time.After(time.Millisecond):
 		}
 	}
@@ -163,7 +162,7 @@ func TestT1LyingFellowIsNamedAndLeftOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantFile(t, honest.store.Path(large.Digest), content(1, 6*PieceBytes))
-	if got := log.String(); !strings.Contains(got, `"warn"`) || !strings.Contains(got, large.Digest.String()) {
+	if got := c.log.String(); !strings.Contains(got, `"warn"`) || !strings.Contains(got, large.Digest.String()) {
 		t.Errorf("the log says %s", got)
 	}
 	if got := honest.Stats().BytesReceived - sizeOf(m); got > (fellowWindow+1)*PieceBytes {

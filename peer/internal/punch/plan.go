@@ -35,12 +35,11 @@ func newPlan() *plan { return &plan{pairs: make(map[p2ppeer.ID]*pair)} }
 
 // relayed notes that a peer is reached through relays only.
 func (p *plan) relayed(id p2ppeer.ID, now time.Time) {
-	switch r := p.pairs[id]; {
-	case r == nil:
-		p.pairs[id] = &pair{due: now.Add(pauseMin), pause: 2 * pauseMin}
-	default:
+	if r := p.pairs[id]; r != nil {
 		r.gone = false
+		return
 	}
+	p.pairs[id] = &pair{due: now.Add(pauseMin), pause: 2 * pauseMin}
 }
 
 // settled notes that a peer is reached directly, or not at all any more.
