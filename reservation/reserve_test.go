@@ -116,6 +116,23 @@ func TestSilentPeersCostLittleWhenOthersSuffice(t *testing.T) {
 	})
 }
 
+// TestOthersAreAskedInPlaceOfTheSilent: more peers are silent than the overbooking makes up for.
+func TestOthersAreAskedInPlaceOfTheSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := newMemoryNet(1, 20*time.Millisecond, make([]int, 12)...)
+		for i, c := range candidates(make([]int, 12)...) {
+			net.peers[c.Peer] = &memoryPeer{ledger: NewLedger(Limits{Slots: 1}), deaf: i < 6}
+		}
+		began := time.Now()
+		if _, err := Reserve(t.Context(), submitter{net, alice}, net.offers(), Need{Job: "j", N: 2, R: 1}); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took >= askTimeout/2 {
+			t.Errorf("took %v, virtual", took)
+		}
+	})
+}
+
 func TestReserveRefusesNonsense(t *testing.T) {
 	for _, need := range []Need{{}, {Job: "j", N: 1}, {Job: "j", R: 1}, {N: 1, R: 1}, {Job: "j", N: 1 << 40, R: 1 << 40}} {
 		if _, err := Reserve(t.Context(), nil, nil, need); err == nil {

@@ -61,8 +61,9 @@ and the environment variable P2PMPI_SOME_THING; see p2pboot --help. The ranks
 get P2PMPI_CHECK and P2PMPI_COLL, of which package mpj tells, from the
 environment of p2prun.
 
-With --dry-run the job does not run: slots are held, where they would be is told on
-standard error, and they are given back at once. Exit status 0 if it would start, else 69.
+With --dry-run the job does not run: slots are held, where is told on standard
+error, and they are given back at once. Exit status 0 if it would start, 69 if
+not.
 
 Exit status: 0 the job succeeded; 1 to 125 the program's own, when all replicas
 of a rank exited with it; 64 wrong usage; 65 the replicas of a rank have not
