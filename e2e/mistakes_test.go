@@ -48,7 +48,7 @@ func TestMistakes(t *testing.T) {
 		{"r of 0", []string{"-n", "1", "-r", "0", stepper}, 64, "-r"},
 		{"n missing", []string{stepper}, 64, "-n"},
 		{"unknown strategy", []string{"-n", "1", "-a", "everywhere", stepper}, 64, "everywhere"},
-		{"strategy that is not there yet", []string{"-n", "1", "-a", "dataspread", stepper}, 64, "use spread or concentrate"},
+		{"unknown strategy", []string{"-n", "1", "-a", "scatter", stepper}, 64, "spread, concentrate, dataspread, dataconcentrate"},
 		{"unknown option", []string{"--nonsense", stepper}, 64, "--nonsense"},
 		{"more slots than exist", []string{"-n", "8", "-w", "1", stepper}, 69, "of the 8 slots needed"},
 		{"more replicas than peers", []string{"-n", "1", "-r", "3", "-w", "1", stepper}, 69, "-r"},
