@@ -11,6 +11,7 @@ import (
 
 	dht "github.com/libp2p/go-libp2p-kad-dht"
 	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
 	"github.com/libp2p/go-libp2p/p2p/discovery/routing"
@@ -191,6 +192,10 @@ func (s *Service) Close() error {
 func (s *Service) Peers() []Known {
 	return slices.DeleteFunc(s.book.list(time.Now()), func(k Known) bool { return k.Answered.IsZero() })
 }
+
+// Reachability returns whether others can connect to the local peer directly, as far as is
+// known.
+func (s *Service) Reachability() network.Reachability { return s.reach.now() }
 
 // ownOffer returns the local peer's offer as it is now.
 func (s *Service) ownOffer() Offer {

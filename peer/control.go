@@ -68,6 +68,7 @@ func (c *control) routes() http.Handler {
 		reply(w, http.StatusOK, c.peer.Status(r.Context()))
 	})
 	mux.HandleFunc("GET /v1/candidates", c.candidates)
+	mux.HandleFunc("GET /v1/symptoms", c.symptoms)
 	mux.HandleFunc("GET /v1/cache", c.cache)
 	mux.HandleFunc("POST /v1/cache/trim", c.trimCache)
 	mux.HandleFunc("POST /v1/jobs", c.runJob)

@@ -44,6 +44,7 @@
 // HTTP with JSON bodies, over a Unix socket that only the owner can open:
 //
 //	GET  /v1/status               Status
+//	GET  /v1/symptoms             Symptoms, see Examine; takes some seconds
 //	GET  /v1/candidates           [job.Candidate, ...], the peers found now
 //	GET  /v1/cache                Cache
 //	POST /v1/cache/trim?to=BYTES  evicts what no job uses: Trimmed

@@ -69,6 +69,7 @@ type Peer struct {
 	host      host.Host
 	registry  *prometheus.Registry
 	punches   *connection.Punches
+	sightings sightings
 	slots     *reservation.Service // nil unless a volunteer, as are launcher, control and history
 	launcher  *launch.Service
 	discovery *discovery.Service

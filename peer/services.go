@@ -113,7 +113,9 @@ func (p *Peer) startVersionCheck() error {
 	go func() { // ends with the subscription
 		defer close(done)
 		for e := range identified.Out() {
-			p.checkVersion(e.(event.EvtPeerIdentificationCompleted))
+			identified := e.(event.EvtPeerIdentificationCompleted)
+			p.sightings.note(identified)
+			p.checkVersion(identified)
 		}
 	}()
 	p.owns("version check", func() error {

@@ -1,0 +1,76 @@
+package main
+
+import (
+	"errors"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
+	"github.com/p2pmpi/p2pmpi/cmd/internal/display"
+	"github.com/p2pmpi/p2pmpi/peer"
+)
+
+const doctorLong = `Checks this machine and the peer that runs on this home: whether it is connected
+with its supernodes, and others reach it; which kind of address translation its
+router does, and whether it maps ports; the clock against those of other peers;
+room on disk; limits of open files, processes and memory; and the kernel. Says
+of each that is not well what to do. If no peer runs, give the options that
+p2pboot is to get: it says whether the home can be used and the ports are free.
+
+Exit status: 0 all is well, 1 there are warnings, 2 something does not work,
+64 wrong usage or configuration, 69 the peer does not answer.`
+
+const doctorExamples = `  p2pboot doctor             for people
+  p2pboot doctor --json      for scripts`
+
+// doctorCommand is p2pboot doctor.
+func doctorCommand(stdout io.Writer) *cobra.Command {
+	cfg := peer.DefaultConfig()
+	c := command.New("doctor [--json] [OPTION]...", "Check this machine, and say what to do.")
+	c.Long, c.Example, c.Args = doctorLong, doctorExamples, noArgs
+	cfg.AddHomeFlags(c.Flags())
+	cfg.AddVolunteerFlags(c.Flags())
+	cfg.AddNetworkFlags(c.Flags())
+	asJSON := addJSONFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := peer.Fill(c.Flags()); err != nil {
+			return command.Fail(command.Usage, err, "")
+		}
+		if err := cfg.Validate(); err != nil {
+			return command.Fail(command.Usage, err, "")
+		}
+		symptoms, err := peer.Examine(c.Context(), cfg)
+		if err != nil {
+			return command.Fail(command.Unavailable, err, "")
+		}
+		findings := peer.Diagnose(symptoms)
+		if *asJSON {
+			err = writeJSON(stdout, findings)
+		} else {
+			_, err = io.WriteString(stdout, display.Findings(findings))
+		}
+		if err != nil {
+			return err
+		}
+		return ill(peer.Worst(findings))
+	}
+	return c
+}
+
+// Exit statuses of p2pboot doctor.
+const (
+	hasWarnings = 1
+	hasFailures = 2
+)
+
+// ill is what the command ends with. All has been said by then.
+func ill(worst peer.Level) error {
+	switch worst {
+	case peer.Warning:
+		return command.Fail(hasWarnings, errors.New(""), "")
+	case peer.Failing:
+		return command.Fail(hasFailures, errors.New(""), "")
+	}
+	return nil
+}

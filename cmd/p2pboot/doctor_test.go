@@ -1,0 +1,49 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"net"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/peer"
+)
+
+// TestDoctorEndsWithTheWorst runs it where no peer runs, and where none could.
+func TestDoctorEndsWithTheWorst(t *testing.T) {
+	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	tests := map[string]struct {
+		listen string
+		status int
+		about  string
+		level  peer.Level
+	}{
+		"no peer":     {"/ip4/127.0.0.1/tcp/0", 1, "peer", peer.Warning},
+		"ports taken": {"/ip4/127.0.0.1/tcp/" + strings.TrimPrefix(taken.Addr().String(), "127.0.0.1:"), 2, "ports", peer.Failing},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var out, errs bytes.Buffer
+			status := run(t.Context(), []string{"doctor", "--json", "--home", t.TempDir(), "--listen", test.listen}, &out, &errs)
+			var all []peer.Finding
+			if err := json.Unmarshal(out.Bytes(), &all); err != nil {
+				t.Fatal(err)
+			}
+			if peer.Worst(all) == peer.Failing && test.status != 2 {
+				t.Skip("this machine lacks something else")
+			}
+			if status != test.status || errs.Len() > 0 {
+				t.Errorf("got status %d, want %d; %s", status, test.status, errs.String())
+			}
+			if !slices.ContainsFunc(all, func(f peer.Finding) bool { return f.About == test.about && f.Level == test.level }) {
+				t.Errorf("got %+v, want %s: %s", all, test.level, test.about)
+			}
+		})
+	}
+}

@@ -1,0 +1,218 @@
+package peer
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
+)
+
+// A Level is how well something is.
+type Level string
+
+// The levels.
+const (
+	Well    Level = "ok"
+	Warning Level = "warning" // it works, and could be better; or it is not known whether it does
+	Failing Level = "failure" // it does not work
+)
+
+// A Finding is what p2pboot doctor says of one thing.
+type Finding struct {
+	About string `json:"about"`
+	Level Level  `json:"level"`
+	Found string `json:"found"`
+	Do    string `json:"do,omitempty"` // what the owner can do; empty when it is well
+}
+
+// unlimited is a limit that there is not.
+const unlimited = math.MaxUint64
+
+// Bounds of what is well.
+const (
+	leastFiles     = 4096
+	leastProcesses = 256
+	leastMemory    = 512 << 20
+	leastDisk      = 256 << 20
+	mostSkew       = 30 * time.Second
+)
+
+// Diagnose judges the symptoms of a machine.
+func Diagnose(s Symptoms) []Finding {
+	out := judgePeer(s)
+	if p := s.Standing; p != nil {
+		out = append(out, judgeSupernodes(*p), judgeReachability(*p, s.Machine.UPnP), judgeNAT(*p), judgeClock(*p))
+	}
+	m := s.Machine
+	return append(out, judgeUPnP(m), judgeDisk(m), judgeFiles(m), judgeProcesses(m), judgeMemory(m), judgeKernel(m))
+}
+
+// Worst is the level of the worst of some findings.
+func Worst(all []Finding) Level {
+	levels := []Level{Well, Warning, Failing}
+	worst := 0
+	for _, f := range all {
+		worst = max(worst, slices.Index(levels, f.Level))
+	}
+	return levels[worst]
+}
+
+func well(about, format string, args ...any) Finding {
+	return Finding{About: about, Level: Well, Found: fmt.Sprintf(format, args...)}
+}
+
+// judgePeer says that a peer runs, or why none can.
+func judgePeer(s Symptoms) (out []Finding) {
+	if p := s.Standing; p != nil {
+		return []Finding{well("peer", "runs, announces %s, and is connected with %s",
+			english.Plural(p.Addresses, "address", "addresses"), english.Plural(p.Connected, "peer", ""))}
+	}
+	if s.Home != "" {
+		out = append(out, Finding{"home", Failing, s.Home, "choose another folder with --home or P2PMPI_HOME"})
+	}
+	if s.Ports != "" {
+		out = append(out, Finding{"ports", Failing, s.Ports, "end who listens there, or choose another address with --listen or --data-listen"})
+	}
+	if len(out) == 0 {
+		out = append(out, Finding{"peer", Warning, "none runs on this home; its ports are free", "start it with p2pboot, and ask again: only then is it known how others reach it"})
+	}
+	return out
+}
+
+func judgeSupernodes(p Standing) Finding {
+	const do = "check the addresses given with --supernode, and whether a firewall lets this machine out to them"
+	switch {
+	case p.Supernodes == 0 && p.Connected == 0:
+		return Finding{"supernodes", Warning, "none is configured, and no peer is connected", "name one with --supernode, unless all peers are on this local network"}
+	case p.Supernodes == 0:
+		return well("supernodes", "none is configured, nor needed: others are connected")
+	case p.Met == 0:
+		return Finding{"supernodes", Failing, fmt.Sprintf("none of %d is connected", p.Supernodes), do}
+	case p.Met < p.Supernodes:
+		return Finding{"supernodes", Warning, fmt.Sprintf("%d of %d are connected", p.Met, p.Supernodes), do}
+	}
+	return well("supernodes", "%d of %d are connected", p.Met, p.Supernodes)
+}
+
+func judgeReachability(p Standing, upnp bool) Finding {
+	forward := "forward the port of --listen at the router"
+	if !upnp {
+		forward += ", or switch on UPnP there"
+	}
+	switch {
+	case p.Reachability == Public:
+		return well("reachability", "others reach this machine directly")
+	case p.Reachability != Private:
+		return well("reachability", "not known (yet): only peers elsewhere, whom others reach, can find out")
+	case p.Relayed:
+		return Finding{"reachability", Warning, "others reach this machine through a relay, or a hole punched into its router", "direct is faster: " + forward}
+	}
+	return Finding{"reachability", Failing, "nobody reaches this machine", forward + ", or name a --supernode that others reach: it relays"}
+}
+
+func judgeNAT(p Standing) Finding {
+	var symmetric, independent []string
+	for _, transport := range []string{"tcp", "udp"} {
+		switch p.NAT[transport] {
+		case symmetricNAT:
+			symmetric = append(symmetric, transport)
+		case independentNAT:
+			independent = append(independent, transport)
+		}
+	}
+	switch {
+	case len(independent) > 0:
+		return well("NAT", "the router keeps the port of %s for all destinations (endpoint-independent): holes can be punched", strings.Join(independent, " and "))
+	case len(symmetric) == 0:
+		return well("NAT", "none is seen; to know its kind takes connections to two peers beyond the router")
+	case p.Reachability == Public:
+		return well("NAT", "symmetric, which does not matter: others reach this machine directly")
+	}
+	return Finding{"NAT", Warning, "the router takes another port for each destination (symmetric): between two such routers no hole can be punched, and a relay is used", "forward the port of --listen at the router, or switch on full-cone (endpoint-independent) translation there"}
+}
+
+// judgeClock compares the clock with those of others. The time that an answer was on its way
+// is within what is tolerated.
+func judgeClock(p Standing) Finding {
+	const do = "set this machine's clock, best by NTP: peers whose clocks are more than five minutes apart do not take each other's offers"
+	n := len(p.Ahead)
+	if p.Doubted > n {
+		return Finding{"clock", Failing, fmt.Sprintf("%d of %s have another time, by minutes", p.Doubted, english.Plural(p.Doubted+n, "peer", "")), do}
+	}
+	if n == 0 {
+		return well("clock", "no peer has answered that it could be compared with")
+	}
+	ahead := slices.Sorted(slices.Values(p.Ahead))
+	skew, direction := ahead[n/2], "ahead of"
+	if skew < 0 {
+		direction = "behind"
+	}
+	if skew.Abs() > mostSkew {
+		return Finding{"clock", Warning, fmt.Sprintf("%v %s the middle one of %s", skew.Abs().Round(time.Second), direction, english.Plural(n, "peer", "")), do}
+	}
+	return well("clock", "within %v of the middle one of %s", mostSkew, english.Plural(n, "peer", ""))
+}
+
+func judgeUPnP(m Machine) Finding {
+	if m.UPnP {
+		return well("UPnP", "a router answers that maps ports")
+	}
+	return well("UPnP", "no router answers")
+}
+
+func judgeDisk(m Machine) Finding {
+	grow := max(0, m.CacheLimit-m.CacheUsed)
+	found := fmt.Sprintf("%s free where the home is; the cache may take %s more", size(m.DiskFree), size(grow))
+	const do = "make room, put the --home elsewhere, lower --cache-limit, or empty the cache: p2pboot cache clear"
+	switch {
+	case m.DiskFree < 0:
+		return well("disk", "how much is free is not known on this system")
+	case m.DiskFree < leastDisk:
+		return Finding{"disk", Failing, found, do}
+	case m.DiskFree < grow+leastDisk:
+		return Finding{"disk", Warning, found, do}
+	}
+	return well("disk", "%s", found)
+}
+
+func judgeFiles(m Machine) Finding {
+	return judgeLimit("open files", m.OpenFiles, leastFiles, plain, "raise the limit of the shell or the service that starts the peer: ulimit -n, or LimitNOFILE=")
+}
+
+func judgeProcesses(m Machine) Finding {
+	return judgeLimit("processes", m.Processes, leastProcesses, plain, "raise the limit of the shell or the service that starts the peer: ulimit -u, or TasksMax=")
+}
+
+func judgeMemory(m Machine) Finding {
+	return judgeLimit("memory", m.Memory, leastMemory, humanize.IBytes, "raise the limit of the control group (MemoryMax=), or offer one of the --slots")
+}
+
+// judgeLimit judges what a process may have; 0 is not known, and unlimited no limit.
+func judgeLimit(about string, has, least uint64, format func(uint64) string, do string) Finding {
+	switch {
+	case has == 0:
+		return well(about, "the limit is not known on this system")
+	case has == unlimited:
+		return well(about, "no limit")
+	case has < least:
+		return Finding{about, Warning, fmt.Sprintf("at most %s, which is less than %s", format(has), format(least)), do}
+	}
+	return well(about, "at most %s", format(has))
+}
+
+func judgeKernel(m Machine) Finding {
+	const system = runtime.GOOS + "/" + runtime.GOARCH
+	if m.Unshared != "" {
+		return Finding{"kernel", Warning, system + ": processes cannot share memory: " + m.Unshared, "jobs run all the same, slower between ranks of one machine; it takes Linux 3.17 or later"}
+	}
+	return well("kernel", "%s: processes can share memory", system)
+}
+
+func size(n int64) string { return humanize.IBytes(uint64(max(0, n))) }
+
+func plain(n uint64) string { return fmt.Sprint(n) }

@@ -1,0 +1,170 @@
+package peer
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// fit are the symptoms of a machine of which all is well.
+func fit() Symptoms {
+	return Symptoms{
+		Standing: &Standing{
+			Addresses: 2, Connected: 3, Supernodes: 1, Met: 1, Reachability: Public,
+			NAT: map[string]string{"tcp": independentNAT}, Ahead: []time.Duration{time.Second, -time.Second},
+		},
+		Machine: Machine{
+			UPnP: true, DiskFree: 100 << 30, CacheUsed: 1 << 30, CacheLimit: 10 << 30,
+			OpenFiles: leastFiles, Processes: unlimited, Memory: 8 << 30,
+		},
+	}
+}
+
+func TestDiagnose(t *testing.T) {
+	standing := func(change func(*Standing)) func(*Symptoms) {
+		return func(s *Symptoms) { change(s.Standing) }
+	}
+	machine := func(change func(*Machine)) func(*Symptoms) {
+		return func(s *Symptoms) { change(&s.Machine) }
+	}
+	none := func(change func(*Symptoms)) func(*Symptoms) {
+		return func(s *Symptoms) { s.Standing = nil; change(s) }
+	}
+	tests := map[string]struct {
+		change func(*Symptoms)
+		about  string
+		level  Level
+		found  string // it says this
+		do     string // and advises this
+	}{
+		"a peer runs":         {func(*Symptoms) {}, "peer", Well, "announces 2 addresses, and is connected with 3 peers", ""},
+		"one of each":         {standing(func(s *Standing) { s.Addresses, s.Connected = 1, 1 }), "peer", Well, "1 address, and is connected with 1 peer", ""},
+		"no peer":             {none(func(*Symptoms) {}), "peer", Warning, "none runs", "p2pboot"},
+		"ports taken":         {none(func(s *Symptoms) { s.Ports = "listen on X: in use" }), "ports", Failing, "in use", "--listen"},
+		"home unusable":       {none(func(s *Symptoms) { s.Home = "no folder"; s.Ports = "in use" }), "home", Failing, "no folder", "--home"},
+		"all supernodes":      {func(*Symptoms) {}, "supernodes", Well, "1 of 1", ""},
+		"no supernode met":    {standing(func(s *Standing) { s.Met = 0 }), "supernodes", Failing, "none of 1", "--supernode"},
+		"some met":            {standing(func(s *Standing) { s.Supernodes = 2 }), "supernodes", Warning, "1 of 2", "--supernode"},
+		"none needed":         {standing(func(s *Standing) { s.Supernodes, s.Met = 0, 0 }), "supernodes", Well, "nor needed", ""},
+		"all alone":           {standing(func(s *Standing) { s.Supernodes, s.Met, s.Connected = 0, 0, 0 }), "supernodes", Warning, "no peer is connected", "--supernode"},
+		"public":              {func(*Symptoms) {}, "reachability", Well, "directly", ""},
+		"unknown":             {standing(func(s *Standing) { s.Reachability = Auto }), "reachability", Well, "not known", ""},
+		"relayed":             {standing(func(s *Standing) { s.Reachability, s.Relayed = Private, true }), "reachability", Warning, "relay", "forward the port"},
+		"out of reach":        {standing(func(s *Standing) { s.Reachability = Private }), "reachability", Failing, "nobody", "relays"},
+		"independent":         {func(*Symptoms) {}, "NAT", Well, "endpoint-independent", ""},
+		"independent by one":  {standing(func(s *Standing) { s.NAT["udp"] = symmetricNAT; s.Reachability = Private }), "NAT", Well, "port of tcp for", ""},
+		"symmetric":           {standing(func(s *Standing) { s.NAT["tcp"] = symmetricNAT; s.Reachability, s.Relayed = Private, true }), "NAT", Warning, "symmetric", "full-cone"},
+		"symmetric, mapped":   {standing(func(s *Standing) { s.NAT["tcp"] = symmetricNAT }), "NAT", Well, "does not matter", ""},
+		"no translation seen": {standing(func(s *Standing) { s.NAT = nil }), "NAT", Well, "none is seen", ""},
+		"clock right":         {func(*Symptoms) {}, "clock", Well, "2 peers", ""},
+		"clock ahead":         {standing(func(s *Standing) { s.Ahead = []time.Duration{0, time.Minute, time.Minute} }), "clock", Warning, "1m0s ahead of the middle one of 3 peers", "NTP"},
+		"clock behind":        {standing(func(s *Standing) { s.Ahead = []time.Duration{-time.Minute} }), "clock", Warning, "1m0s behind the middle one of 1 peer", "NTP"},
+		"one clock is wrong":  {standing(func(s *Standing) { s.Ahead[0], s.Doubted = 0, 1 }), "clock", Well, "2 peers", ""},
+		"clock far off":       {standing(func(s *Standing) { s.Ahead, s.Doubted = nil, 2 }), "clock", Failing, "2 of 2 peers", "NTP"},
+		"no clock to compare": {standing(func(s *Standing) { s.Ahead = nil }), "clock", Well, "no peer has answered", ""},
+		"UPnP":                {func(*Symptoms) {}, "UPnP", Well, "maps ports", ""},
+		"no UPnP":             {machine(func(m *Machine) { m.UPnP = false }), "UPnP", Well, "no router", ""},
+		"disk":                {func(*Symptoms) {}, "disk", Well, "100 GiB free where the home is; the cache may take 9.0 GiB more", ""},
+		"disk may fill":       {machine(func(m *Machine) { m.DiskFree = 9 << 30 }), "disk", Warning, "9.0 GiB free", "--cache-limit"},
+		"disk, cache full":    {machine(func(m *Machine) { m.DiskFree, m.CacheUsed = 1<<30, 11<<30 }), "disk", Well, "0 B more", ""},
+		"disk full":           {machine(func(m *Machine) { m.DiskFree = 0 }), "disk", Failing, "0 B free", "cache clear"},
+		"disk unknown":        {machine(func(m *Machine) { m.DiskFree = -1 }), "disk", Well, "not known", ""},
+		"files":               {func(*Symptoms) {}, "open files", Well, "at most 4096", ""},
+		"few files":           {machine(func(m *Machine) { m.OpenFiles = leastFiles - 1 }), "open files", Warning, "at most 4095, which is less than 4096", "ulimit -n"},
+		"files unknown":       {machine(func(m *Machine) { m.OpenFiles = 0 }), "open files", Well, "not known", ""},
+		"processes":           {func(*Symptoms) {}, "processes", Well, "no limit", ""},
+		"few processes":       {machine(func(m *Machine) { m.Processes = 10 }), "processes", Warning, "at most 10", "TasksMax"},
+		"memory":              {func(*Symptoms) {}, "memory", Well, "8.0 GiB", ""},
+		"little memory":       {machine(func(m *Machine) { m.Memory = 256 << 20 }), "memory", Warning, "256 MiB, which is less than 512 MiB", "--slots"},
+		"kernel":              {func(*Symptoms) {}, "kernel", Well, "can share memory", ""},
+		"no shared memory":    {machine(func(m *Machine) { m.Unshared = "not implemented" }), "kernel", Warning, "cannot share memory: not implemented", "Linux"},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			s := fit()
+			test.change(&s)
+			all := Diagnose(s)
+			for _, f := range all {
+				if f.About == test.about {
+					if f.Level != test.level || !strings.Contains(f.Found, test.found) || !strings.Contains(f.Do, test.do) {
+						t.Errorf("got %+v", f)
+					}
+					if (f.Do == "") != (f.Level == Well) {
+						t.Errorf("advice for %s: %q", f.Level, f.Do)
+					}
+					if f.Level != Well && name != "home unusable" && Worst(all) != f.Level {
+						t.Errorf("got %s as the worst of it all", Worst(all))
+					}
+					return
+				}
+			}
+			t.Errorf("nothing of %s in %+v", test.about, all)
+		})
+	}
+}
+
+func TestWorst(t *testing.T) {
+	of := func(levels ...Level) (all []Finding) {
+		for _, l := range levels {
+			all = append(all, Finding{Level: l})
+		}
+		return all
+	}
+	if got := Worst(of(Well, Failing, Warning)); got != Failing {
+		t.Errorf("got %s", got)
+	}
+	if got := Worst(of(Warning, Well)); got != Warning {
+		t.Errorf("got %s", got)
+	}
+	if got := Worst(Diagnose(fit())); got != Well {
+		t.Errorf("got %s of a machine that is fit", got)
+	}
+}
+
+// TestPeerTellsItsSymptoms asks a peer that has a supernode, and a home without one.
+func TestPeerTellsItsSymptoms(t *testing.T) {
+	const nobody = "/ip4/127.0.0.1/tcp/1/p2p/12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf"
+	super := boot(t, nil)
+	p := boot(t, func(c *Config) { c.Supernodes = []string{super.Addresses()[0], nobody} })
+	s, err := Examine(t.Context(), p.cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Standing == nil || s.Standing.Supernodes != 2 || s.Standing.Met != 1 || len(s.Standing.Ahead) != 1 || s.Standing.Doubted != 0 {
+		t.Errorf("got %+v, want one of two supernodes met, and its clock", s.Standing)
+	}
+	if s.Machine.CacheLimit != p.cfg.CacheLimit<<20 || s.Machine.Memory == 0 {
+		t.Errorf("got %+v", s.Machine)
+	}
+
+	idle := p.cfg
+	idle.Home = shortDir(t)
+	idle.Listen = []string{p.host.Network().ListenAddresses()[0].String()}
+	if s, err = Examine(t.Context(), idle); err != nil || s.Standing != nil || s.Home != "" || !strings.Contains(s.Ports, "in use") {
+		t.Errorf("got %+v, %v; want the port taken", s, err)
+	}
+}
+
+func TestCanListen(t *testing.T) {
+	const here, foreign = "/ip4/127.0.0.1/tcp/0", "/ip4/192.0.2.1/tcp/1"
+	tests := map[string]struct {
+		listen []string
+		data   string
+		wrong  string // the error says this; empty: there is none
+	}{
+		"a free port":       {[]string{here}, "", ""},
+		"one of two":        {[]string{here, foreign}, "", ""},
+		"no port":           {[]string{noListen}, "", ""},
+		"another's address": {[]string{foreign}, "none", "192.0.2.1:1"},
+		"data elsewhere":    {[]string{here}, "192.0.2.1:2", "192.0.2.1:2"},
+		"no data":           {[]string{here}, "none", ""},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			err := canListen(Config{Listen: test.listen, DataListen: test.data})
+			if (err != nil) != (test.wrong != "") || err != nil && !strings.Contains(err.Error(), test.wrong) {
+				t.Errorf("got %v, want %q", err, test.wrong)
+			}
+		})
+	}
+}

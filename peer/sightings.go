@@ -1,0 +1,146 @@
+package peer
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"github.com/libp2p/go-libp2p/core/event"
+	"github.com/libp2p/go-libp2p/core/network"
+	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
+)
+
+// Kinds of address translation.
+const (
+	independentNAT = "endpoint-independent" // one port for all destinations
+	symmetricNAT   = "symmetric"            // another port for each destination
+)
+
+// sightings are under which addresses others see this peer, on the connections that it has
+// made and that are open. They are safe for concurrent use.
+type sightings struct {
+	mu   sync.Mutex
+	seen map[network.Conn]ma.Multiaddr
+}
+
+// note takes in what a peer has said. Whoever connects to this one sees the address that it has
+// dialled, which says nothing about the router.
+func (s *sightings) note(e event.EvtPeerIdentificationCompleted) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forgetClosed()
+	if e.ObservedAddr == nil || e.Conn == nil || e.Conn.IsClosed() || e.Conn.Stat().Direction != network.DirOutbound {
+		return
+	}
+	if s.seen == nil {
+		s.seen = make(map[network.Conn]ma.Multiaddr)
+	}
+	s.seen[e.Conn] = e.ObservedAddr
+}
+
+// forgetClosed bounds them by the connections that a peer may have. mu is held.
+func (s *sightings) forgetClosed() {
+	for c := range s.seen {
+		if c.IsClosed() {
+			delete(s.seen, c)
+		}
+	}
+}
+
+// all returns them as they are now.
+func (s *sightings) all() (all []sighting) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.forgetClosed()
+	for c, observed := range s.seen {
+		if one, ok := newSighting(c, observed); ok {
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// A sighting is the address under which one observer sees a socket of this peer.
+type sighting struct {
+	transport string // tcp or udp
+	local     netip.AddrPort
+	observer  netip.Addr
+	seen      netip.AddrPort
+}
+
+// newSighting fails for a connection through a relay: the relay's address is seen then.
+func newSighting(c network.Conn, observed ma.Multiaddr) (s sighting, ok bool) {
+	if _, err := c.RemoteMultiaddr().ValueForProtocol(ma.P_CIRCUIT); err == nil {
+		return s, false
+	}
+	transport, local, localOK := socket(c.LocalMultiaddr())
+	_, remote, remoteOK := socket(c.RemoteMultiaddr())
+	also, seen, seenOK := socket(observed)
+	return sighting{transport, local, remote.Addr(), seen}, localOK && remoteOK && seenOK && also == transport
+}
+
+// socket returns what a begins with: an IP address and a port of tcp or udp.
+func socket(a ma.Multiaddr) (transport string, at netip.AddrPort, ok bool) {
+	n, err := manet.ToNetAddr(a)
+	if err != nil {
+		return "", at, false
+	}
+	switch n := n.(type) {
+	case *net.TCPAddr:
+		transport, at = "tcp", n.AddrPort()
+	case *net.UDPAddr:
+		transport, at = "udp", n.AddrPort()
+	}
+	return transport, netip.AddrPortFrom(at.Addr().Unmap(), at.Port()), at.IsValid()
+}
+
+// natKinds returns the kind of translation of each transport of which it is known, from the
+// sightings by others of a machine that has its own addresses. Observers that see one of
+// those are not beyond the router. Of the others, two at different addresses that see one
+// socket as the same have it from a router that keeps ports; if all see others, it is symmetric.
+func natKinds(all []sighting, own []netip.Addr) map[string]string {
+	type from struct {
+		transport string
+		local     netip.AddrPort
+	}
+	views := make(map[from]map[netip.Addr]netip.AddrPort)
+	for _, s := range all {
+		if slices.Contains(own, s.seen.Addr()) {
+			continue
+		}
+		f := from{s.transport, s.local}
+		if views[f] == nil {
+			views[f] = make(map[netip.Addr]netip.AddrPort)
+		}
+		views[f][s.observer] = s.seen
+	}
+	kinds := make(map[string]string)
+	for f, view := range views {
+		if len(view) < observers {
+			continue
+		}
+		distinct := make(map[netip.AddrPort]bool)
+		for _, seen := range view {
+			distinct[seen] = true
+		}
+		switch {
+		case len(distinct) < len(view):
+			kinds[f.transport] = independentNAT
+		case kinds[f.transport] == "":
+			kinds[f.transport] = symmetricNAT
+		}
+	}
+	return kinds
+}
+
+func ownAddresses() (own []netip.Addr) {
+	addrs, _ := net.InterfaceAddrs() // without them all are taken for translated
+	for _, a := range addrs {
+		if p, err := netip.ParsePrefix(a.String()); err == nil {
+			own = append(own, p.Addr().Unmap())
+		}
+	}
+	return own
+}

@@ -1,0 +1,76 @@
+package peer
+
+import (
+	"maps"
+	"net/netip"
+	"testing"
+	"time"
+)
+
+func TestNATKinds(t *testing.T) {
+	const home, elsewhere = "192.168.1.5:7400", "192.168.1.5:7401"
+	at := func(transport, local, observer, seen string) sighting {
+		return sighting{transport, netip.MustParseAddrPort(local), netip.MustParseAddr(observer), netip.MustParseAddrPort(seen)}
+	}
+	tests := map[string]struct {
+		all  []sighting
+		want map[string]string
+	}{
+		"nobody": {nil, nil},
+		"one observer": {[]sighting{
+			at("tcp", home, "203.0.113.1", "198.51.100.7:5000"),
+		}, nil},
+		"the same port": {[]sighting{
+			at("tcp", home, "203.0.113.1", "198.51.100.7:5000"), at("tcp", home, "203.0.113.2", "198.51.100.7:5000"),
+		}, map[string]string{"tcp": independentNAT}},
+		"other ports": {[]sighting{
+			at("udp", home, "203.0.113.1", "198.51.100.7:5000"), at("udp", home, "203.0.113.2", "198.51.100.7:5001"),
+		}, map[string]string{"udp": symmetricNAT}},
+		"one of three lies": {[]sighting{
+			at("tcp", home, "203.0.113.1", "198.51.100.7:5000"), at("tcp", home, "203.0.113.2", "198.51.100.7:1"),
+			at("tcp", home, "203.0.113.3", "198.51.100.7:5000"),
+		}, map[string]string{"tcp": independentNAT}},
+		"two of one observer": {[]sighting{
+			at("tcp", home, "203.0.113.1", "198.51.100.7:5000"), at("tcp", home, "203.0.113.1", "198.51.100.7:5001"),
+		}, nil},
+		"two sockets": {[]sighting{
+			at("tcp", home, "203.0.113.1", "198.51.100.7:5000"), at("tcp", elsewhere, "203.0.113.2", "198.51.100.7:5001"),
+		}, nil},
+		"neighbours": {[]sighting{
+			at("tcp", home, "192.168.1.6", home), at("tcp", home, "192.168.1.7", home),
+		}, nil},
+		"a neighbour and one beyond": {[]sighting{
+			at("tcp", home, "192.168.1.6", home), at("tcp", home, "203.0.113.1", "198.51.100.7:5000"),
+		}, nil},
+		"each transport": {[]sighting{
+			at("udp", home, "203.0.113.1", "198.51.100.7:5000"), at("udp", home, "203.0.113.2", "198.51.100.7:5001"),
+			at("tcp", home, "203.0.113.1", "198.51.100.7:6000"), at("tcp", home, "203.0.113.2", "198.51.100.7:6000"),
+		}, map[string]string{"tcp": independentNAT, "udp": symmetricNAT}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			if got := natKinds(test.all, []netip.Addr{netip.MustParseAddr("192.168.1.5")}); !maps.Equal(got, test.want) {
+				t.Errorf("got %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// TestSightingsAreOfConnectionsMadeFromHere has one peer dial another.
+func TestSightingsAreOfConnectionsMadeFromHere(t *testing.T) {
+	first := boot(t, nil)
+	second := boot(t, func(c *Config) { c.Supernodes = []string{first.Addresses()[0]} })
+	for end := time.Now().Add(time.Minute); len(second.sightings.all()) == 0; {
+		if time.Now().After(end) {
+			t.Fatal("no sighting")
+		}
+		time.Sleep(time.Millisecond)
+	}
+	s := second.sightings.all()[0]
+	if s.transport != "tcp" || s.seen != s.local || !s.observer.IsLoopback() {
+		t.Errorf("got %+v, want the address that the connection has", s)
+	}
+	if all := first.sightings.all(); len(all) > 0 {
+		t.Errorf("got %+v by who was dialled", all)
+	}
+}
