@@ -252,7 +252,10 @@ func (t *transfer) write(u unit, content int, b []byte) error {
 			return nil
 		}
 	}
-	t.svc.filesReceived.Add(1)
+	if err := t.claim.complete(w); err != nil {
+		return err
+	}
 	delete(t.mine, content)
-	return t.claim.complete(w)
+	t.svc.filesReceived.Add(1)
+	return nil
 }
