@@ -16,13 +16,17 @@ type book struct {
 	begun  time.Time
 }
 
-// ask returns nil if the unit is fresh, and books it for the link; if not, the
-// units that are not.
-func (b *book) ask(unit int, link uint64, units int) (taken bitset) {
+// ask returns nil if the link may have what r asks for, and books it; if not, the
+// units that are taken. What is asked for in need is never refused.
+func (b *book) ask(r request, link uint64, units int) (taken bitset) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Since(b.begun)
-	if b.ledger.grant(unit, link, now) {
+	if !r.fresh {
+		b.ledger.book(r.unit, link, now)
+		return nil
+	}
+	if b.ledger.grant(r.unit, link, now) {
 		return nil
 	}
 	return b.ledger.taken(units, now)

@@ -242,3 +242,23 @@ func TestDownloadDoesNotWaitForASilentServer(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// What another job serves stays the same file when it is downloaded once more.
+func TestDownloadLeavesPinnedContentAlone(t *testing.T) {
+	b := content(1, 300_000)
+	s := newSite(t, b)
+	store := openStore(t, t.TempDir(), 1<<20)
+	d := put(t, store, "another job", b)
+	before, err := os.Stat(store.Path(d))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := s.download(t, store, ""); err != nil || got != d {
+		t.Fatalf("got %v, %v", got, err)
+	}
+	after, err := os.Stat(store.Path(d))
+	if err != nil || !os.SameFile(before, after) || !before.ModTime().Equal(after.ModTime()) {
+		t.Errorf("it is another file: %v, %v", after, err)
+	}
+	wantBytesOfContents(t, store)
+}

@@ -62,7 +62,7 @@ func (s *Service) fetch(ctx context.Context, from p2ppeer.ID, job string, want [
 	var fellows []p2ppeer.ID
 	var sh *share
 	id := listID(want)
-	if sw := s.swarmOf(job); sw != nil && from != s.host.ID() && worthSharing(want) {
+	if sw := s.swarmOf(job); sw != nil && from == sw.from && from != s.host.ID() && worthSharing(want) {
 		fellows, sh = without(sw.fellows, from), sw.join(id, want, units)
 	}
 	sh.addComplete(s.store)

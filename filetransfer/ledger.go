@@ -7,17 +7,25 @@ const (
 	// is given to others.
 	mutest = 15 * time.Second
 	// minLease and maxLease bound how long a unit that has arrived at one peer is
-	// left to that peer to pass on: twice as long as it took to get there.
-	minLease = 200 * time.Millisecond
+	// left to that peer to pass on: twice as long as it took to get there. A peer on
+	// a busy machine takes a while to tell its fellows.
+	minLease = 2 * time.Second
 	maxLease = 10 * time.Second
+	// unconfirmed is how long a unit that was sent in full is left to a peer that
+	// does not say that it has arrived.
+	unconfirmed = 60 * time.Second
+	// maxBooked is how many units are booked for a link that have not arrived.
+	maxBooked = 4
 )
 
-// A ledger is an origin's book of the units of one list: to whom each was given
-// as fresh, so that others get it from there. It is a pure core.
+// A ledger is an origin's book of the units of one list: to whom each was given,
+// so that others get it from there. It is a pure core. What a peer says counts for
+// a few units at a time, and no unit is left to the same link twice in a row.
 //
 //	free --grant--> under way --got--> arrived --lease over--> free
 //	  ^                 |
 //	  +-- gone, mute ---+
+//	  +-- unconfirmed --+
 type ledger struct {
 	entries map[int]entry
 	moved   map[uint64]time.Duration // by link: when it last carried something
@@ -26,7 +34,7 @@ type ledger struct {
 type entry struct {
 	link    uint64
 	granted time.Duration
-	until   time.Duration // of the lease, once arrived
+	until   time.Duration // it is left to the link; 0: until the link is mute
 	arrived bool
 }
 
@@ -34,19 +42,42 @@ func newLedger() *ledger {
 	return &ledger{entries: map[int]entry{}, moved: map[uint64]time.Duration{}}
 }
 
-// grant reports whether the unit may be sent over the link, and books it.
+// grant reports whether the unit may be sent over the link as fresh, and books it.
 func (l *ledger) grant(unit int, link uint64, now time.Duration) bool {
 	if e, ok := l.entries[unit]; ok && e.link != link && l.holds(e, now) {
 		return false
 	}
-	l.entries[unit] = entry{link: link, granted: now}
-	l.moved[link] = now
+	l.book(unit, link, now)
 	return true
 }
 
+// book takes note that the unit is sent over the link, unless it is left to another
+// one, or was to this one before, or the link has enough.
+func (l *ledger) book(unit int, link uint64, now time.Duration) {
+	e, ok := l.entries[unit]
+	if ok && (e.link == link || l.holds(e, now)) || l.underWay(link, now) >= maxBooked {
+		return
+	}
+	l.entries[unit] = entry{link: link, granted: now}
+	l.moved[link] = now
+}
+
+// underWay returns how many units are booked for the link that have not arrived.
+func (l *ledger) underWay(link uint64, now time.Duration) (n int) {
+	for _, e := range l.entries {
+		if e.link == link && !e.arrived && (e.until == 0 || now < e.until) {
+			n++
+		}
+	}
+	return n
+}
+
 func (l *ledger) holds(e entry, now time.Duration) bool {
+	if e.until > 0 && now >= e.until {
+		return false
+	}
 	if e.arrived {
-		return now < e.until
+		return true
 	}
 	moved, ok := l.moved[e.link]
 	return ok && now-moved < mutest
@@ -54,6 +85,15 @@ func (l *ledger) holds(e entry, now time.Duration) bool {
 
 // sent takes note that the link has carried something.
 func (l *ledger) sent(link uint64, now time.Duration) { l.moved[link] = now }
+
+// delivered takes note that all of a unit was written to the link.
+func (l *ledger) delivered(unit int, link uint64, now time.Duration) {
+	e, ok := l.entries[unit]
+	if ok && e.link == link && e.until == 0 {
+		e.until = now + unconfirmed
+		l.entries[unit] = e
+	}
+}
 
 // got takes note that a unit has arrived over the link.
 func (l *ledger) got(unit int, link uint64, now time.Duration) {

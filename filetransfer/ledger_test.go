@@ -84,3 +84,38 @@ func TestNeighbours(t *testing.T) {
 		}
 	}
 }
+
+// A hog that asks for every unit over and over, and says nothing of what came, has
+// few of them for itself, and these not for long.
+func TestLedgerLeavesLittleToAHog(t *testing.T) {
+	const units = 32
+	l := newLedger()
+	var now time.Duration
+	for ; now <= unconfirmed+10*time.Second; now += 10 * time.Second {
+		for u := range units {
+			if !l.grant(u, 1, now) {
+				t.Fatalf("unit %d is taken, and nobody else has asked", u)
+			}
+			l.delivered(u, 1, now)
+		}
+		if got := l.taken(units, now).count(); got > maxBooked {
+			t.Fatalf("%d units are left to it at %v", got, now)
+		}
+	}
+	if l.taken(units, now).has(0) {
+		t.Error("its first unit is still left to it")
+	}
+}
+
+// What was sent in need is not sent as fresh to others.
+func TestLedgerBooksWhatIsSentInNeed(t *testing.T) {
+	l := newLedger()
+	l.book(3, 1, 0)
+	if l.grant(3, 2, 1) {
+		t.Error("another link is given the unit at once")
+	}
+	l.book(3, 2, 1)
+	if l.gone(1); !l.grant(3, 2, 2) {
+		t.Error("the unit is not free when its link is gone")
+	}
+}

@@ -19,7 +19,10 @@ const (
 const (
 	// grace is how long a fetch waits for a fellow before it takes everything
 	// from the origin.
-	grace = time.Second
+	grace = 3 * time.Second
+	// starving is how long nothing may come before a fetch asks the origin for what
+	// it has given to others.
+	starving = 30 * time.Second
 	// patience is how long a fetch to which nothing comes leaves to others what
 	// the origin has given to them; half of it to one and a half, by chance.
 	patience = 2 * time.Second
@@ -49,9 +52,10 @@ const origin = 0
 // anything that is missing.
 type plan struct {
 	rng      *rand.Rand
-	fellows  int           // that there are, in reach or not
+	fellows  int           // that are not given up, in reach or not
 	patience time.Duration // from gained on
 	gained   time.Duration // when a unit came last, or the origin was asked in need
+	came     time.Duration // when a unit came last, or bytes of one from the origin
 	begun    time.Duration
 
 	done   bitset
@@ -71,7 +75,7 @@ type plan struct {
 type source struct {
 	has    bitset        // nil until it has said
 	asked  []asking      // oldest first: answers come in that order
-	heard  time.Duration // when it last sent something, or was asked with nothing else under way
+	heard  time.Duration // when it last sent bytes of a unit, or was asked with nothing else under way
 	silent bool
 }
 
@@ -84,7 +88,7 @@ type asking struct {
 // is in reach yet. Equal seeds make equal choices.
 func newPlan(units int, done bitset, fellows int, seed uint64, now time.Duration) *plan {
 	p := &plan{
-		rng: rand.New(rand.NewPCG(seed, 0)), fellows: fellows, begun: now,
+		rng: rand.New(rand.NewPCG(seed, 0)), fellows: fellows, begun: now, came: now,
 		done: done, left: units - done.count(), taken: newBitset(units),
 		asked: make([]int8, units), since: make([]time.Duration, units), held: make([]int16, units),
 		sources: make(map[int]*source),
@@ -116,14 +120,27 @@ func (p *plan) parted(id int) {
 	p.forget(s)
 	if s.has != nil {
 		p.shared--
-		for u := range p.held {
-			if s.has.has(u) {
-				p.held[u]--
-			}
-		}
+	}
+	if !s.silent {
+		p.count(s, -1)
 	}
 	delete(p.sources, id)
 }
+
+// count adds n to the number of fellows that have a unit, for all that s has.
+func (p *plan) count(s *source, n int16) {
+	if s.has == nil {
+		return
+	}
+	for u := range p.held {
+		if s.has.has(u) {
+			p.held[u] += n
+		}
+	}
+}
+
+// givenUp takes note that there will be no more streams to a fellow.
+func (p *plan) givenUp() { p.fellows-- }
 
 // forget has others asked for what is under way from s.
 func (p *plan) forget(s *source) {
@@ -135,43 +152,58 @@ func (p *plan) forget(s *source) {
 	}
 }
 
-// has takes note of units that a fellow has.
-func (p *plan) has(id int, all bitset, more []uint32) {
+// has takes note of units that a fellow has. It reports whether that is news, as
+// the first word of a fellow always is.
+func (p *plan) has(id int, all bitset, more []uint32) (news bool) {
 	s := p.sources[id]
 	if s.has == nil {
 		s.has = newBitset(len(p.held))
 		p.shared++
+		news = true
 	}
 	for u := range p.held {
 		if all.has(u) {
-			p.holds(s, u)
+			news = p.holds(s, u) || news
 		}
 	}
 	for _, u := range more {
-		p.holds(s, int(u))
+		news = p.holds(s, int(u)) || news
 	}
+	return news
 }
 
-func (p *plan) holds(s *source, u int) {
-	if !s.has.has(u) {
-		s.has.add(u)
+func (p *plan) holds(s *source, u int) (news bool) {
+	if s.has.has(u) {
+		return false
+	}
+	s.has.add(u)
+	if !s.silent {
 		p.held[u]++
 	}
+	return true
 }
 
-// sending takes note that a source has sent some bytes.
+// sending takes note that a source has sent some bytes of what it was asked for.
 func (p *plan) sending(id int, now time.Duration) {
 	s := p.sources[id]
 	s.heard = now
-	s.silent = false
+	if id == origin {
+		p.came = now
+	}
+	if s.silent {
+		s.silent = false
+		p.count(s, 1)
+	}
 }
 
-// tick takes note of the time, which moves on without anything happening.
+// tick takes note of the time, which moves on without anything happening. What a
+// silent fellow has counts as had by nobody, until it sends some of it.
 func (p *plan) tick(now time.Duration) {
 	for _, s := range p.sources {
-		if len(s.asked) > 0 && now-s.heard > silence {
+		if len(s.asked) > 0 && !s.silent && now-s.heard > silence {
 			s.silent = true
 			p.forget(s)
+			p.count(s, -1)
 		}
 	}
 }
@@ -190,6 +222,7 @@ func (p *plan) front(id int) (u int, wanted, ok bool) {
 // arrived takes note that the front unit of the source is here and verified.
 func (p *plan) arrived(id int, now time.Duration) {
 	p.wait(now)
+	p.came = now
 	p.finish(p.answered(id))
 }
 
@@ -272,9 +305,10 @@ func (p *plan) window(id int, now time.Duration) int {
 	return soleWindow
 }
 
-// sharing reports whether what the origin gives to others may come from them.
+// sharing reports whether what the origin gives to others may come from them. When
+// nothing has come for long, they do not pass it on.
 func (p *plan) sharing(now time.Duration) bool {
-	return p.shared > 0 || p.fellows > 0 && now-p.begun < grace
+	return now-p.came < starving && (p.shared > 0 || p.fellows > 0 && now-p.begun < grace)
 }
 
 // find returns the first unit from from on, and around, that is missing and ok,
@@ -312,7 +346,7 @@ func (p *plan) ofOrigin(now time.Duration) int {
 		return u
 	}
 	asked := p.sources[origin].asked
-	return p.find(p.start, func(u int) bool { return p.asked[u] == 1 && now-p.since[u] > endgame && !isAsked(asked, u) })
+	return p.find(p.start, func(u int) bool { return now-p.since[u] > endgame && !isAsked(asked, u) })
 }
 
 // fresh returns the next unit that nobody has, as far as is known, or -1.

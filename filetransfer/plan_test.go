@@ -121,3 +121,57 @@ func TestPlanAsksOthersForWhatASilentFellowOwes(t *testing.T) {
 		t.Errorf("%d left, asked %v", p.left, p.asked)
 	}
 }
+
+// When nothing comes for long, what the origin has given to others is asked for as
+// not fresh, which it does not refuse.
+func TestPlanDoesNotStarve(t *testing.T) {
+	p := newPlan(8, newBitset(8), 1, 1, 0)
+	p.joined(origin, 0)
+	p.joined(1, 0)
+	p.has(1, newBitset(8), nil)
+	for now := time.Duration(0); now < starving; now += tickEvery {
+		units, fresh := asks(p, origin, now)
+		if len(units) > 0 && !fresh {
+			t.Fatalf("asks for %v as not fresh at %v", units, now)
+		}
+		for range units {
+			p.declined(set(8, 0, 1, 2, 3, 4, 5, 6, 7))
+		}
+	}
+	if units, fresh := asks(p, origin, starving); len(units) != 8 || fresh {
+		t.Errorf("asks for %v, fresh %v", units, fresh)
+	}
+}
+
+// A silent fellow's units are the origin's to send, also when two such have been
+// asked for the same; and saying nothing new does not count as a word.
+func TestPlanDoesNotRelyOnSilentFellows(t *testing.T) {
+	p := newPlan(1, newBitset(1), 2, 1, 0)
+	p.joined(origin, 0)
+	for id := 1; id <= 2; id++ {
+		p.joined(id, 0)
+		if !p.has(id, set(1, 0), nil) {
+			t.Error("the first word is no news")
+		}
+	}
+	if p.has(1, set(1, 0), []uint32{0}) {
+		t.Error("the same again is news")
+	}
+	asks(p, 1, 0)
+	asks(p, 2, 2*endgame)
+	if p.asked[0] != 2 {
+		t.Fatalf("%d are asked", p.asked[0])
+	}
+	if units, _ := asks(p, origin, 2*patience); len(units) != 1 {
+		t.Errorf("the origin is asked for %v when two owe it", units)
+	}
+	p.tick(2*patience + silence)
+	if p.held[0] != 0 {
+		t.Errorf("%d have it", p.held[0])
+	}
+	p.sending(1, 3*patience+silence)
+	p.parted(2)
+	if p.held[0] != 1 {
+		t.Errorf("%d have it when one sends again", p.held[0])
+	}
+}

@@ -220,8 +220,8 @@ func (sd *sender) news(have bitset) *pb.Have {
 // send answers one request. Its error means that the link is broken; that
 // something is not to be had is an answer.
 func (sd *sender) send(r request) error {
-	if r.fresh && sd.book != nil {
-		if taken := sd.book.ask(r.unit, sd.number, sd.units); taken != nil {
+	if sd.book != nil && sd.offers(r) {
+		if taken := sd.book.ask(r, sd.number, sd.units); taken != nil {
 			return sd.msgs.WriteMsg(&pb.Answer{Body: &pb.Answer_Taken{Taken: &pb.Taken{Units: taken}}})
 		}
 	}
@@ -252,7 +252,18 @@ func (sd *sender) send(r request) error {
 			sd.svc.filesSent.Add(1)
 		}
 	}
+	sd.book.note(func(l *ledger, now time.Duration) { l.delivered(r.unit, sd.number, now) })
 	return nil
+}
+
+// offers reports whether all that r asks for is served to the remote.
+func (sd *sender) offers(r request) bool {
+	for _, it := range r.items {
+		if f, ok := sd.svc.lookup(sd.remote, sd.job, it.digest); !ok || it.piece >= pieces(f.size) {
+			return false
+		}
+	}
+	return len(r.items) > 0
 }
 
 // readServed reads from a file that may change at any time: what it reads is of

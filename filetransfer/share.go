@@ -15,6 +15,7 @@ const maxShares = 16
 
 // A swarm is what this peer shares of a job.
 type swarm struct {
+	from    p2ppeer.ID // the origin of what is shared
 	fellows []p2ppeer.ID
 
 	mu      sync.Mutex
@@ -34,12 +35,12 @@ type share struct {
 }
 
 // Share has this peer and its fellows pass on to each other what they fetch for
-// the job: each Fetch from now on takes part, until stop is called. The fellows
-// have been named by whom the contents are fetched from, and have to share with
-// this peer in turn.
-func (s *Service) Share(job string, fellows []p2ppeer.ID) (stop func()) {
+// the job of peer from: each such Fetch from now on takes part, until stop is
+// called; those from others, as of output files, do not. The fellows have been
+// named by that peer, and have to share with this one in turn.
+func (s *Service) Share(job string, from p2ppeer.ID, fellows []p2ppeer.ID) (stop func()) {
 	fellows = slices.DeleteFunc(slices.Clone(fellows), func(p p2ppeer.ID) bool { return p == s.host.ID() })
-	sw := &swarm{fellows: fellows[:min(len(fellows), MaxFellows)], shares: map[Digest]*share{}, changed: make(chan struct{})}
+	sw := &swarm{from: from, fellows: fellows[:min(len(fellows), MaxFellows)], shares: map[Digest]*share{}, changed: make(chan struct{})}
 	s.mu.Lock()
 	s.swarms[job] = sw
 	s.mu.Unlock()

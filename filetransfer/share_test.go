@@ -39,7 +39,7 @@ func newCrowd(t testing.TB, n int) *crowd {
 		for _, j := range Neighbours(i, n) {
 			fellows = append(fellows, c.ids[j])
 		}
-		t.Cleanup(p.Share(job, fellows))
+		t.Cleanup(p.Share(job, c.submitter.host.ID(), fellows))
 	}
 	return c
 }

@@ -134,6 +134,12 @@ func (sp *spool) move(job string, d Digest) (busy <-chan struct{}, err error) {
 	case old == nil:
 	case old.claim != nil:
 		return old.claim.done, nil
+	case old.complete && s.pins[d] > 0: // it may be on offer, and has to stay the same file
+		if err := s.remove(sp.key); err != nil {
+			return nil, err
+		}
+		s.pin(job, d)
+		return nil, nil
 	case !old.complete:
 		if err := s.remove(d); err != nil {
 			return nil, err

@@ -33,8 +33,9 @@ type stream struct {
 	units int     // that have come
 
 	// Of the reader.
-	rate rate // at which parts come
-	said rate // what the source knows of that
+	inPart bool // the next bytes are of a part
+	rate   rate // at which parts come
+	said   rate // what the source knows of that
 }
 
 // An asked is a request that has been made.
@@ -153,7 +154,7 @@ func (st *stream) Read(b []byte) (int, error) {
 		return 0, err
 	}
 	n, err := st.link.Read(b)
-	if n > 0 {
+	if n > 0 && st.inPart { // a peer that only talks is as good as silent
 		t.mu.Lock()
 		t.plan.sending(st.id, t.now())
 		t.mu.Unlock()
@@ -204,7 +205,9 @@ func (st *stream) has(a answer) error {
 	}
 	st.t.mu.Lock()
 	defer st.t.mu.Unlock()
-	st.t.plan.has(st.id, a.have, a.more)
+	if !st.t.plan.has(st.id, a.have, a.more) {
+		return wrong("the peer breaks the protocol: it says again what it has")
+	}
 	st.t.ask(st)
 	return nil
 }
@@ -231,6 +234,7 @@ func (st *stream) take(size, packed int) error {
 		return wrong("the peer breaks the protocol: it sends %d bytes that were not asked for", size)
 	}
 	c, piece := st.asked[0].contents[st.part], t.units[u].piece
+	t.plan.sending(st.id, t.now())
 	t.mu.Unlock()
 	w := t.list[c]
 	if size != pieceBytes(w.Size, piece) {
@@ -240,7 +244,10 @@ func (st *stream) take(size, packed int) error {
 	defer buffers.Put(buf)
 	b := (*buf)[:size]
 	begun := time.Now()
-	switch err := st.answers.bytes(b, packed); {
+	st.inPart = true
+	err := st.answers.bytes(b, packed)
+	st.inPart = false
+	switch {
 	case errors.As(err, new(wrongError)):
 		return wrong("%s at piece %d: %w", w, piece, err)
 	case err != nil:
@@ -305,7 +312,7 @@ func (st *stream) keep(u, content int, b []byte) error {
 	if st.part < len(st.asked[0].contents) {
 		return nil
 	}
-	if st.asked[0].fresh {
+	if st.id == origin && len(t.fellows) > 0 {
 		st.say(encodeGot(u))
 	}
 	st.asked, st.part = st.asked[1:], 0

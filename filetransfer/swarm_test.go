@@ -165,6 +165,9 @@ func (h *simHost) serve() {
 			continue
 		}
 		s := h.queue[h.turn][0]
+		if h.number == origin && s.slices == 0 && !s.fresh {
+			w.ledger.book(s.unit, uint64(to.number), w.now)
+		}
 		if s.fresh && s.slices == 0 && !w.ledger.grant(s.unit, uint64(to.number), w.now) {
 			h.queue[h.turn] = h.queue[h.turn][1:]
 			taken := w.ledger.taken(w.units, w.now)
@@ -179,6 +182,9 @@ func (h *simHost) serve() {
 		if h.number == origin {
 			w.sent++
 			w.ledger.sent(uint64(to.number), w.now)
+			if last {
+				w.ledger.delivered(s.unit, uint64(to.number), w.now)
+			}
 		}
 		h.busy = true
 		out := time.Duration(sliceSize / h.up * float64(time.Second))
@@ -208,7 +214,7 @@ func (h *simHost) take(from *simHost, s *sending, last bool) {
 	if u, _, ok := h.plan.front(id); !ok || u != s.unit {
 		panic(fmt.Sprintf("unit %d came, %d is in front", s.unit, u))
 	}
-	if s.fresh {
+	if from.number == origin {
 		h.w.after(latency, func() { h.w.ledger.got(s.unit, uint64(h.number), h.w.now) })
 	}
 	complete := h.plan.complete()

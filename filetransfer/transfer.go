@@ -68,7 +68,7 @@ func (t *transfer) run(ctx context.Context) error {
 	g.Go(func() error { return t.follow(ctx, origin, t.from) })
 	for i, p := range t.fellows {
 		g.Go(func() error {
-			t.tell(p, t.follow(ctx, i+1, p))
+			t.giveUp(p, t.follow(ctx, i+1, p))
 			return nil
 		})
 	}
@@ -76,8 +76,11 @@ func (t *transfer) run(ctx context.Context) error {
 	return g.Wait()
 }
 
-// tell logs why a fellow was given up.
-func (t *transfer) tell(p p2ppeer.ID, err error) {
+// giveUp takes note that a fellow is not asked any more, and logs why.
+func (t *transfer) giveUp(p p2ppeer.ID, err error) {
+	t.mu.Lock()
+	t.plan.givenUp()
+	t.mu.Unlock()
 	level := zerolog.DebugLevel
 	if errors.As(err, new(wrongError)) {
 		level = zerolog.WarnLevel

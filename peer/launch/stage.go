@@ -25,7 +25,7 @@ func (j *job) share() {
 		ids = append(ids, f.ID)
 		j.service.host.Peerstore().AddAddrs(f.ID, f.Addrs, peerstore.TempAddrTTL)
 	}
-	j.serving = append(j.serving, j.service.config.Files.Share(j.spec.ID, ids))
+	j.serving = append(j.serving, j.service.config.Files.Share(j.spec.ID, j.submitter, ids))
 }
 
 // stage fetches the job's contents and lays them out.
