@@ -1,6 +1,7 @@
 package reservation
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -73,6 +74,9 @@ type Ledger struct {
 	draining bool
 	holds    []*hold // in the order of their making; at most limits.Slots of them
 	queue    queue
+	// lapses is when submitters last let a lease run out, as long as that matters: each took a
+	// slot for HoldBase and more, so they are fewer than a dozen for each slot.
+	lapses map[p2ppeer.ID]time.Time
 }
 
 // A hold is one key's slots, in whichever state.
@@ -84,7 +88,9 @@ type hold struct {
 }
 
 // NewLedger returns the ledger of a peer all of whose slots are free.
-func NewLedger(limits Limits) *Ledger { return &Ledger{limits: limits} }
+func NewLedger(limits Limits) *Ledger {
+	return &Ledger{limits: limits, lapses: make(map[p2ppeer.ID]time.Time)}
+}
 
 // Hold gives up to q.Slots of the free slots to the job and remembers them
 // under key, which must be new and unguessable. The hold ends HoldBase plus
@@ -107,11 +113,12 @@ func (l *Ledger) Hold(q Request, key Key, now time.Time) (Grant, error) {
 	case l.draining:
 		return Grant{}, Draining
 	}
+	q.Slots, q.Since = min(q.Slots, l.limits.Slots), l.believed(q, now)
 	if q.Waits {
 		l.queue.join(q, now)
 	}
 	l.turns(now)
-	ahead := l.queue.ahead(q, now)
+	ahead := l.queue.ahead(q)
 	room := l.free() - l.kept(ahead)
 	if h := l.waiting(q.Submitter, q.Job); h != nil {
 		h.Slots += max(0, min(q.Slots-h.Slots, room))
@@ -202,7 +209,8 @@ func (l *Ledger) Withdraw(job string, submitter p2ppeer.ID, waits bool) {
 func (l *Ledger) Drain() { l.draining, l.queue = true, nil }
 
 // Expire frees the holds whose lease is over at now and returns their keys. It forgets the
-// jobs in the queue that have not asked again.
+// jobs in the queue that have not asked again, and puts those at the back that let their
+// lease run out: who has no use for slots gives them back.
 func (l *Ledger) Expire(now time.Time) []Key {
 	l.queue.expire(now)
 	var over []Key
@@ -211,8 +219,11 @@ func (l *Ledger) Expire(now time.Time) []Key {
 			return false
 		}
 		over = append(over, h.key)
+		l.lapses[h.Submitter] = now
+		l.queue.again(h.Submitter, h.Job, now)
 		return true
 	})
+	maps.DeleteFunc(l.lapses, func(_ p2ppeer.ID, at time.Time) bool { return now.Sub(at) >= maxSeniority })
 	return over
 }
 

@@ -42,15 +42,19 @@ type waiter struct {
 // A Place is a job's place in a queue, 1 being the front. The zero Place is none.
 type Place struct{ Place, Of int }
 
-// seniority is since when q waits, as far as that is believed of a job that first asks at now.
-func seniority(q Request, now time.Time) time.Time {
-	if earliest := now.Add(-maxSeniority); q.Since.Before(earliest) && !q.Since.IsZero() {
-		return earliest
+// believed is since when q waits, as far as that is believed of a job that first asks at now: no
+// longer than maxSeniority, and not since before its submitter last let a lease here run out.
+func (l *Ledger) believed(q Request, now time.Time) time.Time {
+	since := q.Since
+	if since.IsZero() {
+		since = now
 	}
-	if q.Since.IsZero() {
-		return now
+	for _, earliest := range []time.Time{now.Add(-maxSeniority), l.lapses[q.Submitter]} {
+		if since.Before(earliest) {
+			since = earliest
+		}
 	}
-	return q.Since
+	return since
 }
 
 // before says whose turn comes first: the same at all peers.
@@ -64,11 +68,11 @@ func (u queue) find(submitter p2ppeer.ID, job string) int {
 }
 
 // ahead returns those whose turn comes before that of q.
-func (u queue) ahead(q Request, now time.Time) queue {
+func (u queue) ahead(q Request) queue {
 	if i := u.find(q.Submitter, q.Job); i >= 0 {
 		return u[:i]
 	}
-	me := &waiter{submitter: q.Submitter, job: q.Job, since: seniority(q, now)}
+	me := &waiter{submitter: q.Submitter, job: q.Job, since: q.Since}
 	for i, w := range u {
 		if me.before(w) {
 			return u[:i]
@@ -84,7 +88,7 @@ func (u *queue) join(q Request, now time.Time) {
 		if u.crowded(q.Submitter) {
 			return
 		}
-		u.insert(&waiter{submitter: q.Submitter, job: q.Job, since: seniority(q, now)})
+		u.insert(&waiter{submitter: q.Submitter, job: q.Job, since: q.Since})
 		i = u.find(q.Submitter, q.Job)
 	}
 	w := (*u)[i]
@@ -114,6 +118,21 @@ func (u *queue) leave(submitter p2ppeer.ID, job string) {
 	if i := u.find(submitter, job); i >= 0 {
 		*u = slices.Delete(*u, i, i+1)
 	}
+}
+
+// again has a job begin to wait anew. Who is ahead of the clock stays where that puts it.
+func (u *queue) again(submitter p2ppeer.ID, job string, now time.Time) {
+	i := u.find(submitter, job)
+	if i < 0 {
+		return
+	}
+	w := (*u)[i]
+	*u = slices.Delete(*u, i, i+1)
+	if w.since.Before(now) {
+		w.since = now
+	}
+	w.keptFrom = time.Time{}
+	u.insert(w)
 }
 
 // expire forgets the jobs that have not asked again in time.
@@ -166,8 +185,6 @@ func (l *Ledger) turns(now time.Time) {
 		}
 	}
 	for _, w := range late {
-		l.queue.leave(w.submitter, w.job)
-		w.since, w.keptFrom = now, time.Time{}
-		l.queue.insert(w)
+		l.queue.again(w.submitter, w.job, now)
 	}
 }

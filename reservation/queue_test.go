@@ -190,3 +190,65 @@ func TestOrderIsTheSameEverywhere(t *testing.T) {
 		}
 	}
 }
+
+// TestWhoLetsALeaseRunOutGoesToTheBack: a job that takes its slots and does nothing with them does
+// not get them again before others, neither under its name nor under another.
+func TestWhoLetsALeaseRunOutGoesToTheBack(t *testing.T) {
+	for _, confirms := range []bool{false, true} {
+		for _, again := range []string{"hog", "hog again"} {
+			l := NewLedger(Limits{Slots: 1})
+			g, err := l.Hold(waiting("hog", 1, 0), keyOf(1), start)
+			if err != nil {
+				t.Fatal(err)
+			}
+			end := g.Expires
+			if confirms {
+				mustConfirm(t, l, g.Key, 1, start)
+				end = start.Add(ConfirmedLease)
+			}
+			for now := start; now.Before(end); now = now.Add(QueueLease / 2) {
+				_, _ = l.Hold(waiting("hog", 1, 0), keyOf(2), now)
+				_, _ = l.Hold(waiting("next", 1, time.Second), keyOf(3), now)
+			}
+			if _, err := l.Hold(waiting(again, 1, -time.Hour), keyOf(4), end); !errors.Is(err, Busy) {
+				t.Errorf("confirmed %v: %s gets %v, want %v: another waits", confirms, again, err, Busy)
+			}
+			if _, err := l.Hold(waiting("next", 1, time.Second), keyOf(5), end); err != nil {
+				t.Errorf("confirmed %v, then asked as %s: who waited gets %v", confirms, again, err)
+			}
+		}
+	}
+}
+
+// TestLapsesAreForgotten once nobody would be believed to have waited for as long.
+func TestLapsesAreForgotten(t *testing.T) {
+	l := NewLedger(Limits{Slots: 1})
+	now := start
+	for i := range 100 {
+		g, err := l.Hold(Request{Job: "j", Submitter: p2ppeer.ID(fmt.Sprint(i)), Slots: 1}, keyOf(1), now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		now = g.Expires
+		l.Expire(now)
+		if len(l.lapses) < 1 || len(l.lapses) >= 12 {
+			t.Fatalf("%d submitters are remembered", len(l.lapses))
+		}
+	}
+	l.Expire(now.Add(maxSeniority))
+	if len(l.lapses) > 0 {
+		t.Errorf("%d submitters are remembered for ever", len(l.lapses))
+	}
+}
+
+// TestNoMoreIsKeptThanThereIs: a job that asks for more slots than the peer has, gets all of them and
+// waits for no more.
+func TestNoMoreIsKeptThanThereIs(t *testing.T) {
+	l := NewLedger(Limits{Slots: 2})
+	if g, err := l.Hold(waiting("big", 100, 0), keyOf(1), start); err != nil || g.Slots != 2 {
+		t.Fatalf("got %+v, %v", g, err)
+	}
+	if lacks := l.lacks(l.queue[0]); lacks != 0 {
+		t.Errorf("who has all slots lacks %d", lacks)
+	}
+}
