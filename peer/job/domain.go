@@ -2,6 +2,7 @@ package job
 
 import (
 	"net/netip"
+	"slices"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
@@ -17,33 +18,44 @@ func (j *run) domain(c discovery.Candidate) reservation.Domain {
 	return reservation.Domain{Addresses: j.addresses(c.AddrInfo), Site: c.Offer.Site}
 }
 
-// addresses names a candidate's machine or router: by the address that it is connected from,
-// and by those that it says of itself as far as these are public. Its private ones say
-// nothing, since machines elsewhere have the same.
+// addresses names a candidate's machine or router.
 func (j *run) addresses(c p2ppeer.AddrInfo) []string {
-	var from []ma.Multiaddr
-	self := c.ID == j.s.cfg.Host.ID()
-	if self {
-		from = j.s.cfg.Host.Addrs()
+	if c.ID == j.s.cfg.Host.ID() {
+		return homes(j.s.cfg.Host.Addrs(), nil)
 	}
+	var from []ma.Multiaddr
 	for _, conn := range j.s.cfg.Host.Network().ConnsToPeer(c.ID) {
 		from = append(from, conn.RemoteMultiaddr())
 	}
-	seen := make(map[string]bool)
-	var out []string
-	add := func(a ma.Multiaddr, always bool) {
-		ip, ok := address(a)
-		if !ok || !always && !manet.IsPublicAddr(a) || seen[home(ip)] {
-			return
+	return homes(from, c.Addrs)
+}
+
+// homes names the machine or router of one that is connected from some addresses and says to have
+// others. What it says counts only where no connection shows a public address, and then one of
+// IPv4 and one of IPv6: by more, one liar could have all others seem to fail together. The private
+// ones that it says are of no use, since machines elsewhere have the same.
+func homes(from, says []ma.Multiaddr) (out []string) {
+	add := func(ip netip.Addr) {
+		if name := home(ip); !slices.Contains(out, name) {
+			out = append(out, name)
 		}
-		seen[home(ip)] = true
-		out = append(out, home(ip))
 	}
+	shown := false
 	for _, a := range from {
-		add(a, true)
+		if ip, ok := address(a); ok {
+			add(ip)
+			shown = shown || manet.IsPublicAddr(a)
+		}
 	}
-	for _, a := range c.Addrs {
-		add(a, false)
+	if shown {
+		return out
+	}
+	said := make(map[bool]bool) // of IPv4, of IPv6
+	for _, a := range says {
+		if ip, ok := address(a); ok && manet.IsPublicAddr(a) && !said[ip.Is4()] {
+			said[ip.Is4()] = true
+			add(ip)
+		}
 	}
 	return out
 }

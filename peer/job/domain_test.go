@@ -1,0 +1,47 @@
+package job
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	ma "github.com/multiformats/go-multiaddr"
+)
+
+// TestAddressesSaidOfOneselfCountLittle: a peer's machine or router is named by where it is connected from,
+// and no liar has all others fail together.
+func TestAddressesSaidOfOneselfCountLittle(t *testing.T) {
+	const (
+		four, fourToo = "/ip4/130.79.1.1/tcp/4001", "/ip4/130.79.1.2/tcp/4001"
+		six, sixToo   = "/ip6/2001:660:1::7/tcp/4001", "/ip6/2001:660:2::7/tcp/4001"
+		relay         = "/ip4/130.79.9.9/tcp/4001/p2p/QmYyQSo1c1Ym7orWxLYvCrM2EmxFTANf8wXmmE7DWjhx5N/p2p-circuit"
+		private       = "/ip4/192.168.1.5/tcp/4001"
+	)
+	tests := []struct{ name, from, says, want string }{
+		{"connected from a public address", four, fourToo + " " + six, "130.79.1.1"},
+		{"connected from two", four + " " + six, sixToo, "130.79.1.1 2001:660:1::/64"},
+		{"connected by a relay, one liar who names all", relay, relay + " " + four + " " + fourToo + " " + six + " " + sixToo, "130.79.1.1 2001:660:1::/64"},
+		{"not connected", "", private + " " + four, "130.79.1.1"},
+		{"neighbour behind the same router", private, four + " " + fourToo, "192.168.1.5 130.79.1.1"},
+		{"neighbour who says nothing", private, "", "192.168.1.5"},
+		{"says private addresses only", "", private, ""},
+	}
+	parse := func(t *testing.T, list string) (out []ma.Multiaddr) {
+		for _, s := range strings.Fields(list) {
+			a, err := ma.NewMultiaddr(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = append(out, a)
+		}
+		return out
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := homes(parse(t, tt.from), parse(t, tt.says))
+			if !slices.Equal(got, strings.Fields(tt.want)) {
+				t.Errorf("got %v, want %s", got, tt.want)
+			}
+		})
+	}
+}
