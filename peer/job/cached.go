@@ -20,8 +20,11 @@ const (
 )
 
 // askCached finds out how many bytes of the job's files the candidates have already. Those that do
-// not say have none.
+// not say have none, whatever they said at an earlier search.
 func (j *run) askCached(ctx context.Context, candidates []reservation.Candidate) {
+	for i := range candidates {
+		candidates[i].Cached = 0
+	}
 	wants := j.largest()
 	if len(wants) == 0 {
 		return
