@@ -110,12 +110,18 @@ func (c considered) outdated(peers []p2ppeer.ID) {
 	}
 }
 
-// with adds what those said that were asked for slots.
+// with adds what those said that were asked for slots. Who gave some is passed over no more; and
+// since the connection to a peer of another version is cut, that it is unreachable says less.
 func (c considered) with(short *reservation.ShortageError) considered {
 	out := maps.Clone(c)
 	for _, o := range short.Outcomes {
-		if o.Reason != 0 {
-			out[o.Peer] = verdict{ofReservation[o.Reason], o.Reason.String()}
+		why := ofReservation[o.Reason]
+		switch {
+		case o.Slots > 0:
+			delete(out, o.Peer)
+		case o.Reason == 0, why == Unreachable && out[o.Peer].reason == Versions:
+		default:
+			out[o.Peer] = verdict{why, o.Reason.String()}
 		}
 	}
 	return out
