@@ -251,6 +251,7 @@ func (e *execution) resumed(h heard) *Result {
 	for _, p := range l.processes {
 		delete(e.unspoken, p) // it is repeated
 	}
+	e.knock(l)
 	e.remind(l)
 	return nil
 }
@@ -258,7 +259,7 @@ func (e *execution) resumed(h heard) *Result {
 // remind tells a peer what it may have missed. What it knows means nothing to it.
 func (e *execution) remind(l *link) {
 	v := e.watch.View()
-	if e.generation > 0 {
+	if e.generation > 0 && slices.Contains(e.group, l.peer) { // a recruit of before joins none
 		l.say(e.joinMessage(e.group...))
 	}
 	if e.begin != nil && slices.ContainsFunc(l.processes, v.Has) { // one that has yet to join waits for that

@@ -426,6 +426,9 @@ func (e *execution) carryOut(s Step) *Result {
 			e.j.warn(err.Error())
 		}
 		e.tell(e.begin)
+		for _, l := range e.links {
+			e.knock(l)
+		}
 		if e.j.keeper != nil && e.views != nil {
 			e.j.keeper.told = true
 			e.j.emit(Event{Kind: KeptEvent, Text: fmt.Sprintf("should this p2prun be killed, p2prun --attach %.8s goes on with the job", e.j.spec.ID)})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 	"github.com/p2pmpi/p2pmpi/reservation"
@@ -61,6 +62,7 @@ type link struct {
 	mended        context.CancelFunc // ends the asking whether the peer still runs, or nil
 
 	silent atomic.Bool // says the fault detector
+	doors  connection.Doors
 
 	testimony testimony // of the views, where another process has begun the job
 

@@ -7,8 +7,6 @@ import (
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
-
-	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 )
 
 // A peer that is disconnected has not failed. Its control stream has broken, and is made
@@ -38,7 +36,7 @@ func (e *execution) mend(l *link, err error) *Result {
 	l.mended = cancel
 	l.running.Go(func() { // ends with the link, or when the stream is there
 		defer cancel()
-		if !connection.AwaitRefused(ctx, e.j.s.cfg.Host, l.peer, last) {
+		if !l.doors.AwaitRefused(ctx, last) {
 			return
 		}
 		select {
@@ -47,6 +45,14 @@ func (e *execution) mend(l *link, err error) *Result {
 		}
 	})
 	return r
+}
+
+// knock finds out where a peer takes connections while it runs, that it may be found out
+// when it does not.
+func (e *execution) knock(l *link) {
+	if l.err == nil && l.peer != e.j.s.cfg.Host.ID() {
+		l.running.Go(func() { l.doors.Knock(l.ctx, e.j.s.cfg.Host, l.peer) }) // ends within 3 s
+	}
 }
 
 // partners are the peers that the job has, but for those that are lost to it.

@@ -319,6 +319,7 @@ func (e *execution) joined(p view.Process) *Result {
 	l.say(e.emitted(p.Rank))
 	if e.begin != nil {
 		l.say(e.begin)
+		e.knock(l)
 	}
 	return e.hearPutOff(p)
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/libp2p/go-msgio/pbio"
 	ma "github.com/multiformats/go-multiaddr"
 
-	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
@@ -153,12 +152,19 @@ func (j *job) lose(reason error) {
 
 // askAfter asks the submitter's machine whether it still runs, until it is back.
 func (j *job) askAfter(ctx context.Context, last ma.Multiaddr, reason error) {
-	if connection.AwaitRefused(ctx, j.service.host, j.submitter, last) {
+	if j.doors.AwaitRefused(ctx, last) {
 		j.do(func() {
 			if ctx.Err() == nil { // else it is back
 				j.lose(reason)
 			}
 		})
+	}
+}
+
+// knock finds out where the submitter takes connections while it runs.
+func (j *job) knock() {
+	if j.submitter != j.service.host.ID() {
+		j.running.Go(func() { j.doors.Knock(j.ctx, j.service.host, j.submitter) }) // ends within 3 s
 	}
 }
 
@@ -235,6 +241,7 @@ func (j *job) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume) err
 	}
 	j.detach()
 	j.attach(stream, in)
+	j.knock()
 	j.head, j.sent = resumed(nil, len(j.said)), int(m.Heard)
 	for _, p := range j.local {
 		for s := range p.out {

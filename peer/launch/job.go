@@ -17,6 +17,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
@@ -80,6 +81,7 @@ type job struct {
 	changes  []viewgroup.Committed
 	resting  bool               // it goes on so, and nothing of it runs here any more
 	attached *attachment        // the submitter's stream, or nil
+	doors    connection.Doors   // of the submitter
 	adrift   time.Time          // since when this peer is cut off from the majority of those who agree on views; zero: it is not
 	cutAt    time.Time          // since when there is none, and the submitter may come back; else zero
 	asking   context.CancelFunc // ends asking whether it does
@@ -286,6 +288,7 @@ func (j *job) begin(m *jobpb.Begin) error {
 	for _, p := range m.Places {
 		j.places = append(j.places, [2]int{int(p.GetMachine()), int(p.GetCluster())})
 	}
+	j.knock()
 	if !j.explain {
 		j.release()
 		return nil

@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/libp2p/go-libp2p/core/host"
 	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
 )
 
 func TestWhereAPeerIsAskedForAfterItIsGone(t *testing.T) {
@@ -28,7 +30,11 @@ func TestWhereAPeerIsAskedForAfterItIsGone(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := doors(listens, ma.StringCast(test.last)); !slices.Equal(got, test.want) {
+			var got []string
+			for _, d := range doors(listens, ma.StringCast(test.last)) {
+				got = append(got, d.address)
+			}
+			if !slices.Equal(got, test.want) {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})
@@ -47,8 +53,6 @@ func TestRefusedIfNobodyListensAnyMore(t *testing.T) {
 	}
 	shut.Close()
 	o, s, silent := open.Addr().String(), shut.Addr().String(), "192.0.2.1:1"
-	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
-	defer cancel()
 	ended, end := context.WithCancel(t.Context())
 	end()
 	tests := map[string]struct {
@@ -64,23 +68,68 @@ func TestRefusedIfNobodyListensAnyMore(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := refused(test.ctx, test.at); got != test.want {
+			var at []door
+			for _, a := range test.at {
+				at = append(at, door{address: a})
+			}
+			if got := refused(test.ctx, at); got != test.want {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})
 	}
-	h, peer := newHost(t), newHost(t)
-	if AwaitRefused(t.Context(), h, peer.ID(), ma.StringCast("/ip4/127.0.0.1/tcp/1")) {
-		t.Error("refused without a known address")
+	elsewhere := []door{{address: s, from: &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}}}
+	if refused(t.Context(), elsewhere) {
+		t.Error("refused from an address that this machine does not have")
 	}
-	h.Peerstore().AddAddrs(peer.ID(), peer.Addrs(), time.Hour)
-	if AwaitRefused(short, h, peer.ID(), peer.Addrs()[0]) {
+}
+
+// TestF2APeerThatIsGoneIsRefused: where it was let in before.
+func TestF2APeerThatIsGoneIsRefused(t *testing.T) {
+	h, peer := newHost(t), newHost(t)
+	if err := h.Connect(t.Context(), *host.InfoFromHost(peer)); err != nil {
+		t.Fatal(err)
+	}
+	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	last := h.Network().ConnsToPeer(peer.ID())[0].RemoteMultiaddr()
+	var d Doors
+	d.Knock(t.Context(), h, peer.ID())
+	if d.AwaitRefused(short, last) {
 		t.Error("refused while it listens")
 	}
 	go func() { // ends at once
 		peer.Close()
 	}()
-	if !AwaitRefused(t.Context(), h, peer.ID(), peer.Addrs()[0]) {
+	if !d.AwaitRefused(t.Context(), last) {
 		t.Error("not refused when it is gone")
+	}
+}
+
+// TestV3ARefusalWhereNobodyWasLetInFailsNobody: a firewall may refuse, or another machine that
+// has the address now.
+func TestV3ARefusalWhereNobodyWasLetInFailsNobody(t *testing.T) {
+	h, peer := newHost(t), newHost(t)
+	if err := peer.Connect(t.Context(), *host.InfoFromHost(h)); err != nil {
+		t.Fatal(err)
+	}
+	last := h.Network().ConnsToPeer(peer.ID())[0].RemoteMultiaddr()
+	shut, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at, err := manet.FromNetAddr(shut.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	shut.Close()
+	h.Peerstore().ClearAddrs(peer.ID())
+	h.Peerstore().AddAddr(peer.ID(), at, time.Hour)
+	var d Doors
+	if d.AwaitRefused(t.Context(), last) {
+		t.Error("refused without a known door")
+	}
+	d.Knock(t.Context(), h, peer.ID())
+	if len(d.open) > 0 || d.AwaitRefused(t.Context(), last) {
+		t.Errorf("refused at a door that was never open: %v", d.open)
 	}
 }

@@ -1,0 +1,177 @@
+package connection
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/host"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
+)
+
+const (
+	knockTimeout = 3 * time.Second
+	// refusedTimeout bounds one time of asking, and refusedPause is between two.
+	refusedTimeout = time.Second
+	refusedPause   = 500 * time.Millisecond
+)
+
+// Doors are where one other peer has been seen to take TCP connections while this one was
+// connected with it, so that it says something when they are refused there. The zero value
+// knows of none. Its methods are safe for concurrent use.
+type Doors struct {
+	mu   sync.Mutex
+	open []door
+}
+
+// A door is one address of a peer.
+type door struct {
+	machine netip.Addr
+	address string       // host:port
+	from    *net.TCPAddr // of this machine, with any port; nil: whichever
+}
+
+// Knock finds out which doors of a peer are open, of those that it is known to have on the
+// machines where it is connected now. It takes 3 s at most. What was found before is
+// forgotten.
+func (d *Doors) Knock(ctx context.Context, h host.Host, peer p2ppeer.ID) {
+	ctx, cancel := context.WithTimeout(ctx, knockTimeout)
+	defer cancel()
+	var known []door
+	for _, c := range h.Network().ConnsToPeer(peer) {
+		known = append(known, doors(h.Peerstore().Addrs(peer), c.RemoteMultiaddr())...)
+	}
+	var open []door
+	for _, a := range dialAll(ctx, known[:min(len(known), maxDoors)]) {
+		if a.err == nil {
+			open = append(open, a.door)
+		}
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.open = open
+}
+
+// of returns the open doors on the machine of the address last.
+func (d *Doors) of(last ma.Multiaddr) (out []door) {
+	machine, ok := ipOf(last)
+	if !ok {
+		return nil
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, o := range d.open {
+		if o.machine == machine {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+// AwaitRefused returns true when the machine on which the peer was last reached, at the
+// address last, says that nobody listens there any more where the peer did: its process has
+// ended. It asks again and again until ctx ends, from the address from which it was let in
+// before: another network may refuse anything. Of a peer that was reached through a relay, or
+// of which no door there was seen open, that cannot be found out: false at once.
+//
+// A link that is cut does not answer, so a peer that is only cut off is not refused.
+func (d *Doors) AwaitRefused(ctx context.Context, last ma.Multiaddr) bool {
+	at := d.of(last)
+	for len(at) > 0 {
+		if refused(ctx, at) {
+			return true
+		}
+		select {
+		case <-time.After(refusedPause):
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return false
+}
+
+// doors returns where a peer may listen on the machine of the address last.
+func doors(addrs []ma.Multiaddr, last ma.Multiaddr) (out []door) {
+	machine, ok := ipOf(last)
+	if !ok {
+		return nil
+	}
+	for _, a := range addrs {
+		if ip, ok := ipOf(a); !ok || ip != machine || transportOf(a) != "tcp" {
+			continue
+		}
+		_, address, err := manet.DialArgs(a)
+		if err == nil && !slices.ContainsFunc(out, func(d door) bool { return d.address == address }) {
+			out = append(out, door{machine: machine, address: address})
+		}
+	}
+	return out[:min(len(out), maxDoors)]
+}
+
+const maxDoors = 4 // of a peer that are tried
+
+// ipOf returns the IP address of a direct address.
+func ipOf(a ma.Multiaddr) (netip.Addr, bool) {
+	if a == nil || relayOf(a) != "" {
+		return netip.Addr{}, false
+	}
+	ip, err := manet.ToIP(a)
+	if err != nil {
+		return netip.Addr{}, false
+	}
+	addr, ok := netip.AddrFromSlice(ip)
+	return addr.Unmap(), ok
+}
+
+// refused reports whether at least one of some doors refuses connections, and none takes
+// them.
+func refused(ctx context.Context, at []door) bool {
+	ctx, cancel := context.WithTimeout(ctx, refusedTimeout)
+	defer cancel()
+	yes, no := false, false
+	for _, a := range dialAll(ctx, at) {
+		yes = yes || errors.Is(a.err, syscall.ECONNREFUSED)
+		no = no || a.err == nil
+	}
+	return yes && !no
+}
+
+// An answer is what came of dialling a door: err, or from where it let this machine in.
+type answer struct {
+	door
+	err error
+}
+
+// dialAll dials doors at the same time, each for a moment.
+func dialAll(ctx context.Context, at []door) []answer {
+	out := make([]answer, len(at))
+	var dials sync.WaitGroup
+	for i, d := range at {
+		dials.Go(func() { out[i] = dial(ctx, d) }) // ends with ctx
+	}
+	dials.Wait()
+	return out
+}
+
+func dial(ctx context.Context, d door) answer {
+	dialer := new(net.Dialer)
+	if d.from != nil {
+		dialer.LocalAddr = d.from
+	}
+	conn, err := dialer.DialContext(ctx, "tcp", d.address)
+	if err != nil {
+		return answer{d, err}
+	}
+	if local, ok := conn.LocalAddr().(*net.TCPAddr); ok {
+		d.from = &net.TCPAddr{IP: local.IP, Zone: local.Zone}
+	}
+	conn.Close()
+	return answer{d, nil}
+}
