@@ -161,8 +161,14 @@ func ownAddresses() []netip.Addr {
 func (s *Service) ask(c network.Conn) {
 	ctx, cancel := context.WithTimeout(s.ctx, askTimeout)
 	defer cancel()
-	if err := question(ctx, c); err != nil {
+	err := question(ctx, c)
+	if err != nil {
 		s.config.Log.Debug().Err(err).Stringer("peer", c.RemotePeer()).Msg("no answer")
+	}
+	// Who resets a stream has heard of it: libp2p answers two questions at a time. What else
+	// fails before its time says nothing about a connection that is open.
+	reset, ok := errors.AsType[*network.StreamError](err)
+	if err != nil && !(ok && reset.Remote) && (ctx.Err() != nil || c.IsClosed()) {
 		return
 	}
 	s.mu.Lock()

@@ -9,8 +9,10 @@ import (
 
 	"github.com/libp2p/go-libp2p"
 	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/peerstore"
+	"github.com/libp2p/go-libp2p/p2p/protocol/ping"
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
 	"github.com/rs/zerolog"
@@ -154,5 +156,35 @@ func TestAConnectionThatHasFallenSilentIsMadeAnew(t *testing.T) {
 	}
 	if err := question(t.Context(), now[0]); err != nil {
 		t.Errorf("the new connection does not work: %v", err)
+	}
+}
+
+// TestAQuestionThatIsResetIsAnAnswer: libp2p does not answer more than two at a time.
+func TestAQuestionThatIsResetIsAnAnswer(t *testing.T) {
+	a, b := newHost(t), newHost(t)
+	b.SetStreamHandler(ping.ID, func(s network.Stream) { s.Reset() })
+	if err := a.Connect(t.Context(), *host.InfoFromHost(b)); err != nil {
+		t.Fatal(err)
+	}
+	c := a.Network().ConnsToPeer(b.ID())[0]
+	s := &Service{host: a, ctx: t.Context(), watch: newWatch(), config: Config{Log: zerolog.Nop()}}
+	seen := map[p2ppeer.ID]sight{b.ID(): {conns: []line{{id: c.ID()}}}}
+	for now := time.Unix(1000, 0); now.Before(time.Unix(1020, 0)); now = now.Add(askPeriod) {
+		out := s.watch.look(now, seen, nil)
+		if len(out.drop) > 0 {
+			t.Fatal("a connection that works is dropped")
+		}
+		for range out.ask {
+			s.ask(c)
+		}
+	}
+	if err := question(t.Context(), c); err == nil {
+		t.Error("the question was not reset")
+	}
+	c.Close()
+	p := s.watch.peers[b.ID()].conns[c.ID()]
+	p.waiting = true
+	if s.ask(c); !p.waiting {
+		t.Error("a closed connection has answered")
 	}
 }

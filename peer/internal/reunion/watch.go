@@ -2,7 +2,6 @@ package reunion
 
 import (
 	"net/netip"
-	"slices"
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
@@ -24,6 +23,8 @@ const (
 // A watch decides which connections to ask, to drop and to make anew. It is a pure core.
 type watch struct {
 	peers map[p2ppeer.ID]*partner
+	had   []netip.Addr        // this machine's addresses at the last look at which they were known
+	gone  map[netip.Addr]bool // addresses that it had once and has not now
 }
 
 // A partner is a peer that this one has a job with.
@@ -63,7 +64,9 @@ type orders struct {
 	back []p2ppeer.ID // peers that are connected again
 }
 
-func newWatch() *watch { return &watch{make(map[p2ppeer.ID]*partner)} }
+func newWatch() *watch {
+	return &watch{peers: make(map[p2ppeer.ID]*partner), gone: make(map[netip.Addr]bool)}
+}
 
 // look takes what there is now. own are this machine's addresses; none: they are not known.
 func (w *watch) look(now time.Time, seen map[p2ppeer.ID]sight, own []netip.Addr) (out orders) {
@@ -72,26 +75,51 @@ func (w *watch) look(now time.Time, seen map[p2ppeer.ID]sight, own []netip.Addr)
 			delete(w.peers, id)
 		}
 	}
+	w.own(own)
 	for id, s := range seen {
 		p := w.peers[id]
 		if p == nil {
 			p = &partner{conns: make(map[string]*conn)}
 			w.peers[id] = p
 		}
-		left := p.tend(now, s, own, &out)
+		left := p.tend(now, s, w.gone, &out)
 		p.meet(now, id, left, &out)
 	}
 	return out
 }
 
+// maxGone bounds the addresses that are remembered.
+const maxGone = 1024
+
+// own takes this machine's addresses; none: they are not known. Only one that it is seen to
+// lose is gone: connections may be from others that no interface lists.
+func (w *watch) own(now []netip.Addr) {
+	if len(now) == 0 {
+		return
+	}
+	if len(w.gone) > maxGone {
+		clear(w.gone)
+	}
+	for _, a := range w.had {
+		if !a.IsLoopback() {
+			w.gone[a] = true
+		}
+	}
+	for _, a := range now {
+		delete(w.gone, a)
+	}
+	w.had = now
+}
+
 // tend asks and drops connections, and returns how many are left.
-func (p *partner) tend(now time.Time, s sight, own []netip.Addr, out *orders) (left int) {
+func (p *partner) tend(now time.Time, s sight, gone map[netip.Addr]bool, out *orders) (left int) {
 	newcomer, stayed := false, false
 	for _, l := range s.conns {
 		newcomer = newcomer || p.conns[l.id] == nil
 		stayed = stayed || p.conns[l.id] != nil
 	}
 	p.parted = p.parted || len(p.conns) > 0 && !stayed
+	asked := false
 	conns := make(map[string]*conn, len(s.conns))
 	for _, l := range s.conns {
 		c := p.conns[l.id]
@@ -99,13 +127,13 @@ func (p *partner) tend(now time.Time, s sight, own []netip.Addr, out *orders) (l
 			c = &conn{asked: now}
 		}
 		switch waited := now.Sub(c.asked); {
-		case len(own) > 0 && l.local.IsValid() && !l.local.IsUnspecified() && !slices.Contains(own, l.local),
+		case gone[l.local],
 			c.waiting && waited >= patience(s.bears):
 			p.parted = true
 			out.drop = append(out.drop, l.id)
 			continue // if it is still there the next time it is a new one
-		case !c.waiting && (waited >= askPeriod || newcomer && p.conns[l.id] != nil):
-			c.asked, c.waiting = now, true
+		case !asked && !c.waiting && (waited >= askPeriod || newcomer && p.conns[l.id] != nil):
+			c.asked, c.waiting, asked = now, true, true // the others later: it answers few questions at a time
 			out.ask = append(out.ask, l.id)
 		}
 		conns[l.id] = c
@@ -134,7 +162,8 @@ func (p *partner) meet(now time.Time, id p2ppeer.ID, left int, out *orders) {
 	}
 }
 
-// answered notes that a connection works.
+// answered notes that a connection works, or that it could not be asked whether it does: it
+// is asked again.
 func (w *watch) answered(peer p2ppeer.ID, id string) {
 	if p := w.peers[peer]; p != nil && p.conns[id] != nil {
 		p.conns[id].waiting = false

@@ -14,6 +14,8 @@ const other = p2ppeer.ID("other")
 var (
 	here  = netip.MustParseAddr("10.0.0.1")
 	moved = netip.MustParseAddr("10.0.0.2")
+
+	loopback = netip.MustParseAddr("127.0.0.2")
 )
 
 // A moment is what a watch is told, and what it is to order.
@@ -61,6 +63,19 @@ func TestWhatIsDoneAboutAConnection(t *testing.T) {
 			{after: 0, conns: all(a)},
 			{after: time.Millisecond, conns: all(a, b), want: ask("a")},
 			{after: time.Millisecond + askAtLeast, conns: all(a, b), want: orders{ask: []string{"b"}, drop: []string{"a"}, back: []p2ppeer.ID{other}}},
+		},
+		"one from an address that no interface lists": {
+			{after: 0, conns: all(line{"a", moved})},
+			{after: time.Second, conns: all(line{"a", moved})},
+		},
+		"one within a machine": {
+			{after: 0, conns: all(line{"a", loopback}), own: loopback},
+			{after: time.Second, conns: all(line{"a", loopback}), own: here},
+		},
+		"two are asked one after the other": {
+			{after: 0, conns: all(a, b)},
+			{after: askPeriod, conns: all(a, b), want: ask("a")},
+			{after: askPeriod + time.Second, conns: all(a, b), answered: "a", want: ask("b")},
 		},
 		"another has come in place of one": {
 			{after: 0, conns: all(a)},
