@@ -24,14 +24,22 @@ func (s *Service) Partners() map[p2ppeer.ID]time.Duration {
 	return out
 }
 
-// shareNeeds lets the service know whom the job needs.
+// shareNeeds lets the service know whom the job needs: its submitter, who has a process in
+// it, and who agrees on the views.
 func (j *job) shareNeeds() {
 	if j.keys == nil {
 		return
 	}
 	partners := map[p2ppeer.ID]time.Duration{j.submitter: j.hang}
 	for p := range j.members.addrs {
-		partners[p] = j.hang
+		if j.views != nil && j.views.Votes(p) {
+			partners[p] = j.hang
+		}
+	}
+	for process, p := range j.members.peerOf {
+		if j.view.Has(process) {
+			partners[p] = j.hang
+		}
 	}
 	delete(partners, j.service.host.ID())
 	j.service.mu.Lock()
