@@ -24,7 +24,8 @@ const (
 // which each finds its place by those that it measures (Vivaldi). So the way to a peer can be
 // told before it is asked, if it or another has said where it stands.
 //
-// A lie is worth little: it decides who is asked first, and what is chosen by is measured.
+// A lie about where a peer stands decides who is asked first, and what is chosen by is
+// measured; one that would have this peer stand where none can is taken back.
 type coordinates struct {
 	client *coordinate.Client
 
@@ -54,11 +55,28 @@ func (c *coordinates) measured(id p2ppeer.ID, at *coordinate.Coordinate, rtt tim
 	if at == nil {
 		return
 	}
-	if _, err := c.client.Update(id.String(), at, rtt); err != nil {
-		return // farther than anything is
+	if !c.move(id, at, rtt) {
+		return
 	}
-	c.client.ForgetNode(id.String()) // its filter: rtt is the best of several already
 	c.note(id, position{at, true})
+}
+
+// move has this peer find its place by another, and reports whether that makes sense: one
+// that is placed with care, next to this one, could throw it out of the world for ever.
+func (c *coordinates) move(id p2ppeer.ID, at *coordinate.Coordinate, rtt time.Duration) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.client.GetCoordinate()
+	after, err := c.client.Update(id.String(), at, rtt)
+	c.client.ForgetNode(id.String()) // its filter: rtt is the best of several already
+	if err != nil {
+		return false // farther than anything is
+	}
+	if checkCoordinate(after) == nil {
+		return true
+	}
+	_ = c.client.SetCoordinate(before) // valid, as it was found to be
+	return false
 }
 
 // heard notes where a peer stands by the word of another.

@@ -204,6 +204,30 @@ func TestCoordinatesAreBoundedAndFirstHandIsBetter(t *testing.T) {
 	}
 }
 
+// TestALieDoesNotMoveThisPeerOutOfTheWorld has one peer claim to stand next to this one, so
+// that the push away from it is a millionfold.
+func TestALieDoesNotMoveThisPeerOutOfTheWorld(t *testing.T) {
+	c := newCoordinates()
+	c.measured(id(0), newCoordinates().here(), 20*time.Millisecond)
+	for range 3 {
+		lie := c.here()
+		lie.Vec[0] += 2e-6
+		lie.Height, lie.Adjustment, lie.Error = maxSpan, -9.99, 0
+		if err := checkCoordinate(lie); err != nil {
+			t.Fatalf("the lie is not taken anyway: %v", err)
+		}
+		c.measured(id(1), lie, time.Millisecond)
+		if err := checkCoordinate(c.here()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	before := c.here()
+	c.measured(id(2), newCoordinates().here(), 20*time.Millisecond)
+	if here := c.here(); slices.Equal(here.Vec, before.Vec) && here.Height == before.Height {
+		t.Error("honest peers move this one no more")
+	}
+}
+
 // FuzzBelieve takes any hearsay without harm.
 func FuzzBelieve(f *testing.F) {
 	_, peer := newKey(f)

@@ -203,7 +203,10 @@ func (s *Service) ownOffer() Offer {
 	o.Peer, o.Network = s.host.ID(), s.cfg.Network
 	o.Protocol, o.Release = version.Protocol, version.Release
 	o.OS, o.Arch = runtime.GOOS, runtime.GOARCH
-	o.Reachability, o.Position = s.reach.now(), s.coordinates.here()
+	o.Reachability = s.reach.now()
+	if here := s.coordinates.here(); checkCoordinate(here) == nil {
+		o.Position = here
+	}
 	o.Issued = time.Now().Truncate(time.Millisecond)
 	o.Expires = o.Issued.Add(offerLifetime)
 	return o
