@@ -2,6 +2,7 @@ package membership
 
 import (
 	"errors"
+	"os"
 	"sync"
 	"time"
 
@@ -13,10 +14,11 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 	"github.com/rs/zerolog"
 
+	"github.com/p2pmpi/p2pmpi/internal/misconduct"
 	"github.com/p2pmpi/p2pmpi/peer/internal/membership/internal/pb"
 )
 
-// maxNewcomers is how many connections may be looked at at the same time.
+// maxNewcomers is how many connections that others make may be looked at at the same time.
 const maxNewcomers = 128
 
 // Config says who this peer is.
@@ -34,12 +36,13 @@ type Config struct {
 // makes the transports that know of members. Its methods are safe for concurrent use.
 type Gate struct {
 	cfg       Config
+	conduct   *misconduct.Log
 	newcomers chan struct{} // one element for each that is being looked at
 
 	mu         sync.Mutex
 	register   register
 	invitation *Invitation
-	refused    *Refusal // the last one by another peer
+	refused    *Refusal // the last one by a peer that this one has called
 }
 
 var _ connmgr.ConnectionGater = (*Gate)(nil)
@@ -47,12 +50,19 @@ var _ connmgr.ConnectionGater = (*Gate)(nil)
 // NewGate returns the gate of a peer. The error is a *BoundError if the invitation is
 // another peer's.
 func NewGate(cfg Config) (*Gate, error) {
-	g := &Gate{cfg: cfg, newcomers: make(chan struct{}, maxNewcomers), invitation: cfg.Invitation}
+	g := newGate(cfg)
 	if g.Open() {
 		return g, nil
 	}
 	_, err := cfg.Invitation.proof(cfg.Peer, cfg.Home)
 	return g, err
+}
+
+func newGate(cfg Config) *Gate {
+	return &Gate{
+		cfg: cfg, conduct: misconduct.New(cfg.Log),
+		newcomers: make(chan struct{}, maxNewcomers), invitation: cfg.Invitation,
+	}
 }
 
 // Open reports whether this peer is of an open network.
@@ -82,16 +92,18 @@ func (g *Gate) judge(p *pb.Proof, peer p2ppeer.ID) (pb.Verdict, time.Time) {
 // conclude notes what has been found of peer.
 func (g *Gate) conclude(peer p2ppeer.ID, v pb.Verdict, until time.Time) error {
 	g.mu.Lock()
-	defer g.mu.Unlock()
-	if v == pb.Verdict_ADMITTED {
+	switch {
+	case v == pb.Verdict_ADMITTED:
 		g.register.admit(peer, until, time.Now())
-		return nil
-	}
-	if !g.Open() {
+	case !g.Open():
 		g.register.refuse(peer, time.Now())
 	}
+	g.mu.Unlock()
+	if v == pb.Verdict_ADMITTED {
+		return nil
+	}
 	r := &Refusal{Peer: peer, verdict: v}
-	g.cfg.Log.Warn().Stringer("peer", peer).Msg(r.Error())
+	g.conduct.Note(peer, "not of the same network", r)
 	return r
 }
 
@@ -99,16 +111,38 @@ func (g *Gate) conclude(peer p2ppeer.ID, v pb.Verdict, until time.Time) error {
 func (g *Gate) refusedBy(peer p2ppeer.ID, v pb.Verdict) error {
 	r := &Refusal{Peer: peer, Theirs: true, verdict: v}
 	g.mu.Lock()
-	g.refused = r
 	if v == pb.Verdict_OPEN && !g.Open() {
 		g.register.refuse(peer, time.Now()) // it has no token either
 	}
 	g.mu.Unlock()
-	g.cfg.Log.Warn().Stringer("peer", peer).Msg(r.Error())
+	g.conduct.Note(peer, "not of the same network", r)
 	return r
 }
 
-// Refused returns why another peer has refused this one the last time, or nil.
+// ended notes how an exchange with peer ended, over a connection of direction dir: what
+// those say that this peer has called is remembered; who calls, and stalls, is not looked
+// at for a while, unless it is a member.
+func (g *Gate) ended(peer p2ppeer.ID, dir network.Direction, err error) {
+	if err == nil {
+		return
+	}
+	r, refusal := errors.AsType[*Refusal](err)
+	g.mu.Lock()
+	switch {
+	case refusal && r.Theirs && dir == network.DirOutbound:
+		g.refused = r
+	case !refusal && dir == network.DirInbound && errors.Is(err, os.ErrDeadlineExceeded):
+		if !g.Open() && !g.register.member(peer, time.Now()) {
+			g.register.refuse(peer, time.Now())
+		}
+	}
+	g.mu.Unlock()
+	if !refusal {
+		g.conduct.Ended(peer, "tokens not exchanged", err)
+	}
+}
+
+// Refused returns why a peer that this one has called has refused it the last time, or nil.
 func (g *Gate) Refused() *Refusal {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -120,10 +154,14 @@ var (
 	errBusy    = errors.New("too many newcomers")
 )
 
-// enter takes one of the places for newcomers for peer; leave gives it back.
-func (g *Gate) enter(peer p2ppeer.ID) (leave func(), err error) {
+// enter takes one of the places for newcomers for peer; leave gives it back. Who is called
+// takes none: those who call and stall would keep this peer from its own.
+func (g *Gate) enter(peer p2ppeer.ID, dir network.Direction) (leave func(), err error) {
 	if g.shunned(peer) {
 		return nil, errShunned
+	}
+	if dir == network.DirOutbound {
+		return func() {}, nil
 	}
 	select {
 	case g.newcomers <- struct{}{}:

@@ -1,10 +1,13 @@
 package membership
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
+	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -35,6 +38,25 @@ type testHost struct {
 	gate       *Gate
 	members    *Service
 	invitation *Invitation // what is loaded
+	log        lockedBuffer
+}
+
+// lockedBuffer is written while it is read.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
 }
 
 func newHost(t *testing.T, listen string, key crypto.PrivKey, i *Invitation, more ...libp2p.Option) *testHost {
@@ -45,7 +67,7 @@ func newHost(t *testing.T, listen string, key crypto.PrivKey, i *Invitation, mor
 	}
 	h := &testHost{invitation: i}
 	// A test's peer may come with a token that is not its own.
-	h.gate = &Gate{cfg: Config{Peer: id, Invitation: i, Home: key, Log: zerolog.New(zerolog.NewTestWriter(t))}, newcomers: make(chan struct{}, maxNewcomers), invitation: i}
+	h.gate = newGate(Config{Peer: id, Invitation: i, Home: key, Log: zerolog.New(zerolog.MultiLevelWriter(zerolog.NewTestWriter(t), &h.log))})
 	options := append([]libp2p.Option{
 		libp2p.Identity(key), libp2p.ListenAddrStrings(listen), libp2p.Transport(tcp.NewTCPTransport),
 		libp2p.ResourceManager(&network.NullResourceManager{}),
@@ -298,7 +320,7 @@ func TestNewcomersAreBounded(t *testing.T) {
 	h := newHost(t, overTCP, key, invite(t, owner, "lab", id, time.Now().Add(time.Hour)))
 	var leave []func()
 	for range maxNewcomers {
-		l, err := h.gate.enter("somebody")
+		l, err := h.gate.enter("somebody", network.DirInbound)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -309,8 +331,62 @@ func TestNewcomersAreBounded(t *testing.T) {
 	if err := greeted(t, guest, h); err == nil {
 		t.Error("one more was looked at")
 	}
+	if err := greeted(t, h, guest); err != nil {
+		t.Errorf("nobody can be called: %v", err)
+	}
+	for _, c := range h.Network().Conns() {
+		c.Close()
+	}
 	leave[0]()
 	await(t, "it gets in when there is a place", func() bool { return greeted(t, guest, h) == nil })
+}
+
+// TestStrangersSayNothingAboutAnOpenNetwork has one show an empty token again and again.
+func TestStrangersSayNothingAboutAnOpenNetwork(t *testing.T) {
+	key, _ := newKey(t)
+	strangerKey, strangerID := newKey(t)
+	h := newHost(t, overTCP, key, nil)
+	stranger := newHost(t, overTCP, strangerKey, nil)
+	if err := greeted(t, stranger, h); err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		s, err := stranger.NewStream(t.Context(), h.ID(), streamProtocol)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.SetDeadline(time.Now().Add(bound))
+		if _, err := s.Write([]byte{0, 0}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readWord(s); err != nil { // then it has been dealt with
+			t.Fatal(err)
+		}
+		s.Reset()
+	}
+	if r := h.gate.Refused(); r != nil {
+		t.Errorf("it is taken for a reason: %v", r)
+	}
+	if n := strings.Count(h.log.String(), strangerID.String()); n == 0 || n > 4 {
+		t.Errorf("it is named %d times, want a few:\n%s", n, h.log.String())
+	}
+}
+
+func TestWhoStallsIsNotLookedAtForAWhile(t *testing.T) {
+	owner, _ := newKey(t)
+	_, id := newKey(t)
+	g := newGate(Config{Peer: id, Invitation: invite(t, owner, "lab", id, time.Now().Add(time.Hour)), Log: zerolog.Nop()})
+	g.register.admit("member", time.Now().Add(time.Hour), time.Now())
+	for peer, dir := range map[p2ppeer.ID]network.Direction{"caller": network.DirInbound, "member": network.DirInbound, "called": network.DirOutbound} {
+		g.ended(peer, dir, os.ErrDeadlineExceeded)
+		if got, want := g.shunned(peer), peer == "caller"; got != want {
+			t.Errorf("%s: shunned %t, want %t", peer, got, want)
+		}
+	}
+	g.ended("dialled twice", network.DirInbound, io.ErrUnexpectedEOF)
+	if g.shunned("dialled twice") {
+		t.Error("one that has hung up is not looked at")
+	}
 }
 
 func TestTheGateDoesNotTrustTransports(t *testing.T) {

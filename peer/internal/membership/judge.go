@@ -68,8 +68,6 @@ func theirWords(v pb.Verdict) string {
 		return "it is of another private network, or of one of the same name with another owner; " + invited
 	case pb.Verdict_OTHER_PEER:
 		return "the token of this one is bound to another peer; " + invited
-	case pb.Verdict_BUSY:
-		return "it has as many newcomers as it can look at"
 	}
 	return "it cannot read the token of this one; the older of the two has to be renewed"
 }
@@ -84,8 +82,6 @@ func ourWords(v pb.Verdict) string {
 		return "its token is of another network, or of one of the same name with another owner"
 	case pb.Verdict_OTHER_PEER:
 		return "its token is bound to another peer"
-	case pb.Verdict_BUSY:
-		return "there are as many newcomers as this one can look at"
 	}
 	return "its token cannot be read"
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"sync"
 	"time"
 
@@ -69,15 +70,15 @@ func (t QUICTransport) Dial(ctx context.Context, addr ma.Multiaddr, p p2ppeer.ID
 	if both, client, _ := network.GetSimultaneousConnect(ctx); both && !client {
 		meet = t.answer
 	}
-	if err := t.meet(ctx, c, meet); err != nil {
+	if err := t.meet(ctx, network.DirOutbound, c, meet); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
 // meet exchanges proofs on c, and closes it if that comes to nothing.
-func (t QUICTransport) meet(ctx context.Context, c transport.CapableConn, exchange func(context.Context, transport.CapableConn) error) error {
-	leave, err := t.gate.enter(c.RemotePeer())
+func (t QUICTransport) meet(ctx context.Context, dir network.Direction, c transport.CapableConn, exchange func(context.Context, transport.CapableConn) error) error {
+	leave, err := t.gate.enter(c.RemotePeer(), dir)
 	if err != nil {
 		c.CloseWithError(network.ConnGated)
 		return err
@@ -91,6 +92,10 @@ func (t QUICTransport) meet(ctx context.Context, c transport.CapableConn, exchan
 		return context.Cause(ctx) // too late: the connection is closed
 	}
 	if err != nil {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			err = fmt.Errorf("%w: %w", os.ErrDeadlineExceeded, err)
+		}
+		t.gate.ended(c.RemotePeer(), dir, err)
 		c.CloseWithError(network.ConnGated)
 	}
 	return err
@@ -166,7 +171,7 @@ func (l *quicListener) run() {
 }
 
 func (l *quicListener) admit(c transport.CapableConn) {
-	if l.transport.meet(l.life, c, l.transport.answer) != nil {
+	if l.transport.meet(l.life, network.DirInbound, c, l.transport.answer) != nil {
 		return
 	}
 	select {

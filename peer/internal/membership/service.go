@@ -2,6 +2,7 @@ package membership
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -45,14 +46,19 @@ func New(h host.Host, gate *Gate, load func() (*Invitation, error)) *Service {
 func (s *Service) serve(stream network.Stream) {
 	defer stream.Close()
 	peer := stream.Conn().RemotePeer()
-	leave, err := s.gate.enter(peer)
+	leave, err := s.gate.enter(peer, network.DirInbound)
 	if err != nil {
 		stream.Reset()
 		return
 	}
 	defer leave()
-	if err := s.gate.answer(stream, s.host.ID(), peer); err != nil {
+	err = s.gate.answer(stream, s.host.ID(), peer)
+	// A stream says something about this peer only if that has made the connection.
+	s.gate.ended(peer, stream.Conn().Stat().Direction, err)
+	if err != nil {
 		stream.Reset()
+	}
+	if _, refusal := errors.AsType[*Refusal](err); refusal {
 		s.drop(peer)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"net"
 
 	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
 	"github.com/libp2p/go-libp2p/core/sec"
@@ -39,15 +40,15 @@ func (g *Gate) TLS(id protocol.ID, key crypto.PrivKey, muxers []upgrader.StreamM
 
 // SecureInbound implements sec.SecureTransport.
 func (t SecureTransport) SecureInbound(ctx context.Context, insecure net.Conn, p p2ppeer.ID) (sec.SecureConn, error) {
-	return t.meet(ctx, insecure, p, t.Transport.SecureInbound, t.gate.answer)
+	return t.meet(ctx, network.DirInbound, insecure, p, t.Transport.SecureInbound, t.gate.answer)
 }
 
 // SecureOutbound implements sec.SecureTransport.
 func (t SecureTransport) SecureOutbound(ctx context.Context, insecure net.Conn, p p2ppeer.ID) (sec.SecureConn, error) {
-	return t.meet(ctx, insecure, p, t.Transport.SecureOutbound, t.gate.ask)
+	return t.meet(ctx, network.DirOutbound, insecure, p, t.Transport.SecureOutbound, t.gate.ask)
 }
 
-func (t SecureTransport) meet(ctx context.Context, insecure net.Conn, p p2ppeer.ID,
+func (t SecureTransport) meet(ctx context.Context, dir network.Direction, insecure net.Conn, p p2ppeer.ID,
 	handshake func(context.Context, net.Conn, p2ppeer.ID) (sec.SecureConn, error),
 	exchange func(p pipe, self, peer p2ppeer.ID) error,
 ) (sec.SecureConn, error) {
@@ -55,7 +56,7 @@ func (t SecureTransport) meet(ctx context.Context, insecure net.Conn, p p2ppeer.
 	if err != nil {
 		return nil, err
 	}
-	leave, err := t.gate.enter(c.RemotePeer())
+	leave, err := t.gate.enter(c.RemotePeer(), dir)
 	if err != nil {
 		c.Close()
 		return nil, err
@@ -64,6 +65,7 @@ func (t SecureTransport) meet(ctx context.Context, insecure net.Conn, p p2ppeer.
 	stop := context.AfterFunc(ctx, func() { insecure.Close() })
 	defer stop()
 	if err := exchange(c, t.self, c.RemotePeer()); err != nil {
+		t.gate.ended(c.RemotePeer(), dir, err)
 		c.Close()
 		return nil, err
 	}

@@ -32,7 +32,6 @@ const (
 	Verdict_OTHER_NETWORK Verdict = 5 // another name, or another owner
 	Verdict_OTHER_PEER    Verdict = 6 // bound to another peer
 	Verdict_MALFORMED     Verdict = 7 // or of another version
-	Verdict_BUSY          Verdict = 8
 )
 
 // Enum value maps for Verdict.
@@ -46,7 +45,6 @@ var (
 		5: "OTHER_NETWORK",
 		6: "OTHER_PEER",
 		7: "MALFORMED",
-		8: "BUSY",
 	}
 	Verdict_value = map[string]int32{
 		"UNSAID":        0,
@@ -57,7 +55,6 @@ var (
 		"OTHER_NETWORK": 5,
 		"OTHER_PEER":    6,
 		"MALFORMED":     7,
-		"BUSY":          8,
 	}
 )
 
@@ -404,7 +401,7 @@ const file_membership_proto_rawDesc = "" +
 	"\avoucher\x18\x02 \x01(\fR\avoucher\"l\n" +
 	"\x04Word\x12.\n" +
 	"\x05proof\x18\x01 \x01(\v2\x18.p2pmpi.membership.ProofR\x05proof\x124\n" +
-	"\averdict\x18\x02 \x01(\x0e2\x1a.p2pmpi.membership.VerdictR\averdict*\x84\x01\n" +
+	"\averdict\x18\x02 \x01(\x0e2\x1a.p2pmpi.membership.VerdictR\averdict*z\n" +
 	"\aVerdict\x12\n" +
 	"\n" +
 	"\x06UNSAID\x10\x00\x12\f\n" +
@@ -415,8 +412,7 @@ const file_membership_proto_rawDesc = "" +
 	"\rOTHER_NETWORK\x10\x05\x12\x0e\n" +
 	"\n" +
 	"OTHER_PEER\x10\x06\x12\r\n" +
-	"\tMALFORMED\x10\a\x12\b\n" +
-	"\x04BUSY\x10\bB?Z=github.com/p2pmpi/p2pmpi/peer/internal/membership/internal/pbb\x06proto3"
+	"\tMALFORMED\x10\aB?Z=github.com/p2pmpi/p2pmpi/peer/internal/membership/internal/pbb\x06proto3"
 
 var (
 	file_membership_proto_rawDescOnce sync.Once
