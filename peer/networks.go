@@ -54,7 +54,7 @@ func IDOf(dir string) (p2ppeer.ID, error) {
 }
 
 // CreateNetwork makes a private network that the home dir owns, and takes its peer
-// in for the time lifetime.
+// in for the time lifetime. It goes on where one that was interrupted had made the key.
 func CreateNetwork(dir, name string, lifetime time.Duration) (Membership, error) {
 	if err := membership.CheckName(name); err != nil {
 		return Membership{}, err
@@ -64,17 +64,15 @@ func CreateNetwork(dir, name string, lifetime time.Duration) (Membership, error)
 		return Membership{}, err
 	}
 	folder := home(dir).network(name)
-	for _, file := range []string{folder.owner(), folder.token()} {
-		if _, err := os.Stat(file); err == nil {
-			return Membership{}, fmt.Errorf("network %s is in %s already: choose another name", name, folder)
-		}
+	if _, err := os.Stat(folder.token()); err == nil {
+		return Membership{}, fmt.Errorf("network %s is in %s already: choose another name", name, folder)
 	}
 	if err := os.MkdirAll(string(folder), 0o700); err != nil {
 		return Membership{}, &HomeError{dir, plainPathError(err)}
 	}
-	key, err := createIdentity(folder.owner())
+	key, err := loadIdentity(folder.owner()) // made anew, unless this was interrupted before
 	if err != nil {
-		return Membership{}, err
+		return Membership{}, &HomeError{dir, err}
 	}
 	now := time.Now()
 	i, err := membership.Invite(key, name, id, now, now.Add(lifetime))
@@ -134,7 +132,8 @@ func ownedNetwork(dir, name string) (string, crypto.PrivKey, error) {
 	return owned[0], key, nil
 }
 
-// JoinNetwork takes the invitation in text into the home dir. A peer that runs
+// JoinNetwork takes the invitation in text into the home dir, unless that has one which
+// expires later; it returns what the home has then. A peer that runs
 // there as a member shows it to others within seconds.
 func JoinNetwork(dir, text string) (Membership, error) {
 	i, err := membership.ParseInvitation(text)
@@ -155,6 +154,9 @@ func JoinNetwork(dir, text string) (Membership, error) {
 	old, err := readInvitation(folder.token())
 	if err == nil && old.Network.Owner != i.Network.Owner {
 		return Membership{}, fmt.Errorf("home %s is in a network %s of another owner: leave that by removing %s first", dir, i.Network.Name, folder)
+	}
+	if err == nil && old.Expires.After(i.Expires) && (!old.Bound() || old.Holder == id) {
+		return describe(old, owns(folder)), nil // it has a better one
 	}
 	if err := os.MkdirAll(string(folder), 0o700); err != nil {
 		return Membership{}, &HomeError{dir, plainPathError(err)}
@@ -232,30 +234,38 @@ func readInvitation(file string) (*membership.Invitation, error) {
 }
 
 // tokenFile is where the token of the network that c names is: in Token, or in the
-// home of MemberOf. Empty: the network is an open one.
-func (c Config) tokenFile() string {
+// home of MemberOf. Empty: the network is an open one, since the home has nothing of it. A
+// home that has something, but no token, is never taken for one of an open network.
+func (c Config) tokenFile() (string, error) {
 	if c.Token != "" {
-		return c.Token
+		return c.Token, nil
 	}
 	if membership.CheckName(c.Network) != nil {
-		return ""
+		return "", nil
 	}
-	file := home(cmp.Or(c.MemberOf, c.Home)).network(c.Network).token()
-	if _, err := os.Stat(file); err != nil {
-		return ""
+	folder := home(cmp.Or(c.MemberOf, c.Home)).network(c.Network)
+	if _, err := os.Stat(string(folder)); errors.Is(err, fs.ErrNotExist) {
+		return "", nil
 	}
-	return file
+	if _, err := os.Stat(folder.token()); err != nil {
+		return "", fmt.Errorf("network %s is a private one, but its token cannot be used: %w; take an invitation with p2pboot network join, or remove %s for an open network of that name",
+			c.Network, err, folder)
+	}
+	return folder.token(), nil
 }
 
 // NetworkID is what the network that c names goes by among its peers: more than its name
-// if it is a private one.
-func (c Config) NetworkID() string {
-	if file := c.tokenFile(); file != "" {
-		if i, err := readInvitation(file); err == nil { // if not, New says so
-			return i.Network.ID()
-		}
+// if it is a private one. The error says why its token cannot be used.
+func (c Config) NetworkID() (string, error) {
+	file, err := c.tokenFile()
+	if err != nil || file == "" {
+		return c.Network, err
 	}
-	return c.Network
+	i, err := readInvitation(file)
+	if err != nil {
+		return "", err
+	}
+	return i.Network.ID(), nil
 }
 
 // startMembership finds out whether the network is a private one, and makes the gate
@@ -267,7 +277,13 @@ func (p *Peer) startMembership() error {
 	}
 	cfg := membership.Config{Peer: id, Log: p.log}
 	p.network = p.cfg.Network
-	if p.token = p.cfg.tokenFile(); p.token != "" {
+	if p.token, err = p.cfg.tokenFile(); err != nil {
+		return err
+	}
+	if p.token == "" && p.role == Volunteer && p.network != DefaultConfig().Network {
+		p.log.Info().Msgf("network %s is open: anybody may join", p.network)
+	}
+	if p.token != "" {
 		if cfg.Invitation, err = readInvitation(p.token); err != nil {
 			return err
 		}

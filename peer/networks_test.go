@@ -27,6 +27,35 @@ func TestSecretsOfNetworksAreTheOwnersOnly(t *testing.T) {
 	}
 }
 
+// TestAHomeWithoutItsTokenIsNoOpenNetwork also has the network made again with the key that
+// is left.
+func TestAHomeWithoutItsTokenIsNoOpenNetwork(t *testing.T) {
+	dir := shortDir(t)
+	made, err := CreateNetwork(dir, "lab", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(dir, "networks", "lab", "token")); err != nil {
+		t.Fatal(err)
+	}
+	cfg := LocalConfig()
+	cfg.Home, cfg.Network = dir, "lab"
+	if p, err := New(t.Context(), cfg, Volunteer, zerolog.Nop()); err == nil || !strings.Contains(err.Error(), "is a private one") {
+		if p != nil {
+			p.Close()
+		}
+		t.Errorf("got %v, want it refused", err)
+	}
+	again, err := CreateNetwork(dir, "lab", time.Hour)
+	if err != nil || again.Owner != made.Owner {
+		t.Errorf("got %+v, %v; want a network of the same owner", again, err)
+	}
+	cfg.Network = "office"
+	if got, err := cfg.NetworkID(); err != nil || got != "office" {
+		t.Errorf("got %q, %v; want an open network", got, err)
+	}
+}
+
 func TestInvitationsGoToHomes(t *testing.T) {
 	owner, home := shortDir(t), shortDir(t)
 	made, err := CreateNetwork(owner, "lab", time.Hour)
@@ -67,6 +96,9 @@ func TestInvitationsGoToHomes(t *testing.T) {
 	later, err := JoinNetwork(home, invited(owner, "", 2*time.Hour))
 	if err != nil || later.Owned || later.Bound || later.Owner != made.Owner {
 		t.Errorf("got %+v, %v; want a later one taken", later, err)
+	}
+	if kept, err := JoinNetwork(home, invited(owner, "", time.Hour)); err != nil || kept != later {
+		t.Errorf("got %+v, %v; want the one kept that expires later", kept, err)
 	}
 	if got, err := Memberships(home); err != nil || len(got) != 1 || got[0] != later {
 		t.Errorf("got %+v, %v; want %+v", got, err, later)

@@ -9,10 +9,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
 	"github.com/p2pmpi/p2pmpi/cmd/internal/localnet"
+	"github.com/p2pmpi/p2pmpi/peer"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
@@ -61,6 +64,41 @@ func TestHelpFitsATerminal(t *testing.T) {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %s", want)
 		}
+	}
+}
+
+// TestAPeerOfAnotherNetworkIsNotUsed: who names a network does not mean the peers of another.
+func TestAPeerOfAnotherNetworkIsNotUsed(t *testing.T) {
+	alone(t)
+	cfg := peer.LocalConfig()
+	cfg.Home, cfg.Network = os.Getenv("P2PMPI_HOME"), "lab"
+	p, err := peer.New(t.Context(), cfg, peer.Volunteer, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	other := t.TempDir()
+	if _, err := peer.CreateNetwork(other, "office", time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	text, err := peer.Invite(other, "", "", time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, args := range map[string][]string{"--network": {"--network", "office"}, "--token": {"--token", token}} {
+		var out, errs bytes.Buffer
+		status := run(t.Context(), append(args, "-n", "1", "/bin/true"), &out, &errs)
+		if status != 64 || !strings.Contains(errs.String(), "is of network lab, not office") {
+			t.Errorf("%s: got status %d, %s", name, status, errs.String())
+		}
+	}
+	var out, errs bytes.Buffer
+	if status := run(t.Context(), []string{"--network", "lab", "-n", "1", "/bin/true"}, &out, &errs); status != 0 {
+		t.Errorf("its own network: got status %d, %s", status, errs.String())
 	}
 }
 

@@ -40,6 +40,10 @@ func open(ctx context.Context, cfg peer.Config, opt peer.RunOptions, work *workd
 	if opt.Local == 0 {
 		s.client, err = peer.Dial(ctx, cfg.Home)
 		if err == nil {
+			if err = s.ofNetwork(ctx, cfg); err != nil {
+				s.close()
+				return nil, err
+			}
 			return s, nil
 		}
 		if !errors.Is(err, peer.ErrNoPeer) {
@@ -53,6 +57,26 @@ func open(ctx context.Context, cfg peer.Config, opt peer.RunOptions, work *workd
 	return s, nil
 }
 
+// ofNetwork refuses the peer at home if the user has named a network of which it is not: the
+// program is meant for that network's peers only.
+func (s *session) ofNetwork(ctx context.Context, cfg peer.Config) error {
+	if cfg.Token == "" && cfg.Network == peer.DefaultConfig().Network {
+		return nil
+	}
+	wanted, err := cfg.NetworkID()
+	if err != nil {
+		return command.Fail(command.Usage, err, "")
+	}
+	status, err := s.client.Status(ctx)
+	if err != nil {
+		return failure(ctx, err)
+	}
+	if status.Network != wanted {
+		return command.Fail(command.Usage, fmt.Errorf("the peer on home %s is of network %s, not %s", s.home, status.Network, wanted), "choose another --home")
+	}
+	return nil
+}
+
 // join becomes a peer, of the network or of one on this machine alone.
 func (s *session) join(ctx context.Context, cfg peer.Config, opt peer.RunOptions, work *workdir.Dir, stderr io.Writer) error {
 	log, err := command.Logger(stderr, cfg.LogLevel)
@@ -60,7 +84,11 @@ func (s *session) join(ctx context.Context, cfg peer.Config, opt peer.RunOptions
 		return err
 	}
 	role := peer.SubmitOnly
-	cfg.Jobs, cfg.PeersFile = peer.JobsOf(cfg.Home), peer.PeersOf(cfg.Home, cfg.NetworkID())
+	network, err := cfg.NetworkID()
+	if err != nil && opt.Local == 0 {
+		return command.Fail(command.Usage, err, "")
+	}
+	cfg.Jobs, cfg.PeersFile = peer.JobsOf(cfg.Home), peer.PeersOf(cfg.Home, network)
 	cfg.MemberOf = cfg.Home
 	if opt.Local > 0 {
 		role = peer.Introducer
