@@ -98,6 +98,7 @@ func TestLedgerLeavesLittleToAHog(t *testing.T) {
 			}
 			l.delivered(u, 1, now)
 		}
+		l.sent(1, now+9*time.Second)
 		if got := l.taken(units, now).count(); got > maxBooked {
 			t.Fatalf("%d units are left to it at %v", got, now)
 		}

@@ -131,6 +131,29 @@ func (w *world) run(limit time.Duration) {
 	w.took = w.now
 }
 
+// hog has a peer ask the origin for every unit, over and over, without a word of
+// what has come, and pass on nothing.
+func (w *world) hog(number int) {
+	h := w.hosts[number]
+	all := newBitset(w.units)
+	for u := range w.units {
+		all.add(u)
+	}
+	h.plan = newPlan(w.units, all, 0, 0, 0)
+	w.done++
+	var again func()
+	again = func() {
+		for u := range w.units {
+			if w.ledger.grant(u, uint64(number), w.now) {
+				w.ledger.delivered(u, uint64(number), w.now)
+			}
+		}
+		w.ledger.sent(uint64(number), w.now)
+		w.after(10*time.Second, again)
+	}
+	again()
+}
+
 // pump asks for what can be asked for.
 func (h *simHost) pump() {
 	for id := range h.peers {
@@ -266,6 +289,7 @@ func TestSwarm(t *testing.T) {
 		}},
 		{name: "one stalls", peers: 16, units: 128, copies: 1.6, change: func(w *world, _ *rand.Rand) { w.hosts[3].stalls = true }},
 		{name: "one lies", peers: 16, units: 128, copies: 1.6, change: func(w *world, _ *rand.Rand) { w.hosts[3].lies = true }},
+		{name: "one hogs", peers: 16, units: 128, copies: 1.6, times: 8, change: func(w *world, _ *rand.Rand) { w.hog(3) }},
 		{name: "four of 64 stall, four lie", peers: 64, units: 64, copies: 1.6, change: func(w *world, _ *rand.Rand) {
 			for i := range 4 {
 				w.hosts[5+7*i].stalls = true
