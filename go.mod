@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/dustin/go-humanize v1.0.1
 	github.com/gofrs/flock v0.13.1
+	github.com/hashicorp/golang-lru v1.0.2
 	github.com/hashicorp/memberlist v0.5.3
 	github.com/hashicorp/serf v0.10.2
 	github.com/ipfs/go-datastore v0.9.2
@@ -66,7 +67,6 @@ require (
 	github.com/hashicorp/go-msgpack/v2 v2.1.2 // indirect
 	github.com/hashicorp/go-multierror v1.1.1 // indirect
 	github.com/hashicorp/go-sockaddr v1.0.5 // indirect
-	github.com/hashicorp/golang-lru v1.0.2 // indirect
 	github.com/huin/goupnp v1.3.0 // indirect
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
 	github.com/ipfs/boxo v0.41.0 // indirect

@@ -11,7 +11,8 @@ import (
 
 const (
 	maxAcquaintances = 256
-	maxAddrs         = 8 // of one acquaintance
+	maxAddrs         = 8   // of one acquaintance
+	maxAddr          = 256 // bytes of one; a longer one is nobody's
 
 	forgetAcquaintance = 30 * 24 * time.Hour // since it was met
 
@@ -111,10 +112,12 @@ func (q *acquaintances) hurry() {
 func (q *acquaintances) due(now time.Time, connected func(p2ppeer.ID) bool) []p2ppeer.AddrInfo {
 	var away []*acquaintance
 	for id, a := range q.all {
-		switch {
-		case !connected(id):
+		if !connected(id) {
 			away = append(away, a)
-		case now.Sub(a.tried) >= firstPause:
+			continue
+		}
+		a.met = now // it is being met all the time
+		if now.Sub(a.tried) >= firstPause {
 			a.pause = 0
 		}
 	}
@@ -186,11 +189,12 @@ func (q *acquaintances) list() []*acquaintance {
 	return out
 }
 
-// mergeAddrs returns the first maxAddrs of the new addresses and the old, each once.
+// mergeAddrs returns the first maxAddrs of the new addresses and the old, each once, but
+// for those that are too long.
 func mergeAddrs(recent, old []ma.Multiaddr) []ma.Multiaddr {
 	var out []ma.Multiaddr
 	for _, a := range slices.Concat(recent, old) {
-		if len(out) < maxAddrs && !ma.Contains(out, a) {
+		if len(out) < maxAddrs && len(a.Bytes()) <= maxAddr && !ma.Contains(out, a) {
 			out = append(out, a)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -152,6 +153,29 @@ func TestAcquaintancesAreBounded(t *testing.T) {
 	q.met(many, true, testNow)
 	if got := len(q.all[id(0)].info.Addrs); got != maxAddrs {
 		t.Errorf("has %d addresses of a peer, want %d", got, maxAddrs)
+	}
+}
+
+// TestWhoIsConnectedIsMet: who was identified long ago, and is connected still, is not
+// forgotten for somebody who was here later for a moment.
+func TestWhoIsConnectedIsMet(t *testing.T) {
+	q := acquainted(maxAcquaintances)
+	first := func(p p2ppeer.ID) bool { return p == id(0) }
+	q.due(testNow.Add(time.Hour), first)
+	for i := range maxAcquaintances - 1 {
+		q.met(at(maxAcquaintances+i), true, testNow.Add(time.Minute))
+	}
+	if q.all[id(0)] == nil {
+		t.Error("the one that is connected is forgotten")
+	}
+}
+
+func TestLongAddressesAreNotKept(t *testing.T) {
+	long := ma.StringCast("/dns4/" + strings.Repeat("a", 8<<10) + "/tcp/1")
+	q := newAcquaintances()
+	q.met(p2ppeer.AddrInfo{ID: id(0), Addrs: append([]ma.Multiaddr{long}, at(0).Addrs...)}, true, testNow)
+	if got := q.all[id(0)].info.Addrs; len(got) != 1 || !got[0].Equal(at(0).Addrs[0]) {
+		t.Errorf("keeps %d addresses, want the short one", len(got))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/hashicorp/golang-lru/simplelru"
 	"github.com/ipfs/go-datastore"
 	dssync "github.com/ipfs/go-datastore/sync"
 	"github.com/libp2p/go-libp2p-kad-dht/records"
@@ -49,19 +50,28 @@ var errNoRendezvous = errors.New("not this network's rendezvous")
 
 // Put implements datastore.Datastore. What is not kept is no error to the DHT.
 func (a *announcements) Put(ctx context.Context, key datastore.Key, value []byte) error {
-	announcer, ours := strings.CutPrefix(key.String(), a.prefix)
-	if !ours {
+	if !strings.HasPrefix(key.String(), a.prefix) {
 		a.conduct.Note(announcerOf(key), "announces what is no offer", errNoRendezvous)
 		return nil
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if _, again := a.kept[key]; !again && len(a.kept) >= maxAnnouncements {
-		a.conduct.Note(decodePeer(announcer), "its announcement is not kept", misconduct.ErrQuota)
-		return nil
+		if err := a.forgetOne(ctx); err != nil {
+			return err
+		}
 	}
 	a.kept[key] = struct{}{}
 	return a.Batching.Put(ctx, key, value)
+}
+
+// forgetOne makes room: any may go, since all come again.
+func (a *announcements) forgetOne(ctx context.Context) error {
+	for key := range a.kept {
+		delete(a.kept, key)
+		return a.Batching.Delete(ctx, key)
+	}
+	return nil
 }
 
 // Delete implements datastore.Datastore.
@@ -87,3 +97,14 @@ func decodePeer(text string) p2ppeer.ID {
 	}
 	return p2ppeer.ID(id)
 }
+
+// noCache is the cache of the DHT's provider records: one would keep what Put does not.
+type noCache struct {
+	simplelru.LRUCache // nil: the DHT calls nothing else
+}
+
+// Get implements simplelru.LRUCache.
+func (noCache) Get(any) (any, bool) { return nil, false }
+
+// Add implements simplelru.LRUCache.
+func (noCache) Add(any, any) bool { return false }

@@ -78,14 +78,25 @@ func TestAnnouncementsOfOffersAreBounded(t *testing.T) {
 			t.Fatalf("announcement %d is not kept", i)
 		}
 	}
-	if store(a.prefix, maxAnnouncements) || !store(a.prefix, 0) {
-		t.Error("want one too many not kept, and one that is there renewed")
+	if !store(a.prefix, 0) {
+		t.Error("want one that is there renewed")
 	}
-	if err := a.Delete(ctx, providerKey(a.prefix, "peer 0")); err != nil {
+	kept := func() (n int) {
+		for i := range maxAnnouncements + 1 {
+			if has, err := a.Has(ctx, providerKey(a.prefix, fmt.Sprint("peer ", i))); err == nil && has {
+				n++
+			}
+		}
+		return n
+	}
+	if !store(a.prefix, maxAnnouncements) || kept() != maxAnnouncements {
+		t.Errorf("keeps %d, want the newest kept, and another forgotten for it", kept())
+	}
+	if err := a.Delete(ctx, providerKey(a.prefix, fmt.Sprint("peer ", maxAnnouncements))); err != nil {
 		t.Fatal(err)
 	}
-	if !store(a.prefix, maxAnnouncements) {
-		t.Error("no room is made by what is gone")
+	if before := kept(); !store(a.prefix, maxAnnouncements) || kept() != before+1 {
+		t.Error("another is forgotten though there is room")
 	}
 	if other := newAnnouncements(namespace("office"), testConduct()); store(other.prefix, 1) {
 		t.Error("another network's are kept")

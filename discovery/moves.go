@@ -150,7 +150,7 @@ func (s *Service) closeStranded(have []netip.Addr) {
 			continue // relayed
 		}
 		addr, ok := netip.AddrFromSlice(ip)
-		if !ok || addr.Unmap().IsUnspecified() || slices.Contains(have, addr.Unmap().WithZone("")) {
+		if !ok || addr.Unmap().IsUnspecified() || addr.Unmap().IsLoopback() || slices.Contains(have, addr.Unmap().WithZone("")) {
 			continue
 		}
 		s.log.Info().Stringer("peer", conn.RemotePeer()).Stringer("from", conn.LocalMultiaddr()).Msg("closing a connection from an address that is gone")

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	dht "github.com/libp2p/go-libp2p-kad-dht"
+	"github.com/libp2p/go-libp2p-kad-dht/records"
 	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
@@ -109,6 +110,7 @@ func newDHT(h host.Host, cfg Config, conduct *misconduct.Log) (*dht.IpfsDHT, err
 		dht.Mode(mode),
 		dht.DisableValues(),
 		dht.ProviderDatastore(newAnnouncements(namespace(cfg.Network), conduct)),
+		dht.ProviderManagerOpts(records.Cache(noCache{})),
 	)
 }
 

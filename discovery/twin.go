@@ -78,8 +78,12 @@ func (s *Service) prove(nonce []byte) ([]byte, error) {
 	return envelope.Marshal()
 }
 
-// proof is what this process says of itself.
-func (s *Service) proof() proof { return proof{Instance: s.instance, Up: time.Since(s.started)} }
+// proof is what this process says of itself. It has run by the wall clock, since the other
+// may stand still in sleep, and differently in two machines.
+func (s *Service) proof() proof {
+	up := time.Now().Round(0).Sub(s.started.Round(0))
+	return proof{Instance: s.instance, Up: max(0, up)} // the clock may have been put back
+}
 
 // serveTwin answers one TwinRequest.
 func (s *Service) serveTwin(stream network.Stream) {
