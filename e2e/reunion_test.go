@@ -73,21 +73,50 @@ func TestLANAddressChangesUnderAJob(t *testing.T) {
 	}
 }
 
-// TestLANLinkCutWithinWhatIsTolerated unplugs the machine of a peer for 25 s in the middle of a
-// job that bears 40 s. Nothing is lost and nobody fails (V3).
+// TestLANLinkCutWithinWhatIsTolerated unplugs a machine for 30 s in the middle of a job that
+// bears 40 s: one of a peer, and that of the submitter. Nothing is lost and nobody fails (V3).
 func TestLANLinkCutWithinWhatIsTolerated(t *testing.T) {
 	t.Parallel()
-	for _, replicas := range []int{1, 2} {
-		t.Run(fmt.Sprintf("r=%d", replicas), func(t *testing.T) {
+	const tcp, quic = "/ip4/0.0.0.0/tcp/0", "/ip4/0.0.0.0/udp/0/quic-v1"
+	type setup struct {
+		replicas  int
+		submitter bool   // is cut off
+		listen    string // "": to both
+	}
+	setups := map[string]setup{
+		"a peer, r=1, TCP":   {1, false, tcp},
+		"a peer, r=2, QUIC":  {2, false, quic},
+		"the submitter, r=1": {1, true, ""},
+	}
+	if *full {
+		setups["a peer, r=1"] = setup{1, false, ""}
+		setups["a peer, r=1, QUIC"] = setup{1, false, quic}
+		setups["a peer, r=2, TCP"] = setup{2, false, tcp}
+		setups["the submitter, r=1, QUIC"] = setup{1, true, quic}
+		setups["the submitter, r=2, TCP"] = setup{2, true, tcp}
+		setups["the submitter, r=2, QUIC"] = setup{2, true, quic}
+	}
+	for name, setup := range setups {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			machines := newLAN(t, 1+3*replicas)
+			machines := newLAN(t, 1+3*setup.replicas)
+			var options []string
+			if setup.listen != "" {
+				options = []string{"--listen", setup.listen}
+			}
+			for _, m := range machines {
+				m.boot = options
+			}
 			peers := lanGrid(t, machines, "--slots", "1")
 			const steps = 300
-			j := machines[0].lasting(t, peers[0], replicas, steps, "40s")
+			j := machines[0].lasting(t, peers[0], setup.replicas, steps, "40s", options...)
 			j.printed("rank 1 step 100 ")
-			away := j.peerOf(peers, "1.0").machine.lan
+			away := machines[0].lan
+			if !setup.submitter {
+				away = j.peerOf(peers, "1.0").machine.lan
+			}
 			away.cut()
-			time.Sleep(25 * time.Second) // what is tested
+			time.Sleep(30 * time.Second) // what is tested
 			away.heal()
 			healed := time.Now()
 			j.printed("rank 1 step 300 ")
