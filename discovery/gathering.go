@@ -19,6 +19,9 @@ type Need struct {
 	PerPeer int  // slots of one peer that count, 0 for all (a job of n ranks can use n of each)
 	All     bool // ask everybody, however many slots were found
 	Busy    bool // peers that have nothing free now are candidates, too
+	// Wide is for so long to ask everybody, however many slots were found: for a caller to whom
+	// one who is far may be better than one who is near.
+	Wide time.Duration
 	Filter
 }
 
@@ -48,7 +51,8 @@ const (
 // waits grace longer, so that a near peer which was asked late is not lost to a
 // far one that was asked early; silent peers are not waited for. It
 // asks nobody new once the offers reach Slots + 3 log2(Slots): the
-// overbooking of P2P-MPI, which makes up for peers that refuse afterwards.
+// overbooking of P2P-MPI, which makes up for peers that refuse afterwards. While it is to be Wide
+// it goes on to ask.
 type gathering struct {
 	need     Need
 	parallel int
@@ -194,7 +198,7 @@ func (g *gathering) counting(o Offer) int {
 
 func (g *gathering) overbooked() bool {
 	extra := int(math.Ceil(3 * math.Log2(float64(g.need.Slots))))
-	return !g.need.All && g.slots >= g.need.Slots+extra
+	return !g.need.All && g.need.Wide == 0 && g.slots >= g.need.Slots+extra
 }
 
 // done reports whether nothing more is to be waited for at now.
@@ -212,7 +216,7 @@ func (g *gathering) deadline() (time.Time, bool) {
 	if g.need.All || g.enoughAt.IsZero() {
 		return time.Time{}, false
 	}
-	return g.enoughAt.Add(g.grace), true
+	return g.enoughAt.Add(max(g.grace, g.need.Wide)), true
 }
 
 // result returns the candidates, nearest first, and why the others are none.

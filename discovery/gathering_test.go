@@ -86,6 +86,9 @@ func TestGatheringStops(t *testing.T) {
 		{"not while sources go on", Need{Slots: 9}, []int{1, 0, 1, 1}, false, after(1e6), false},
 		{"at once when overbooked and nobody is open", Need{Slots: 2}, []int{5, 1, 1, 1}, false, testNow, true},
 		{"never early when all are wanted", Need{Slots: 2, All: true}, []int{9, 9}, true, after(1e6), false},
+		{"not when overbooked but wide", Need{Slots: 2, Wide: time.Second}, []int{5, 1, 1, 1}, false, after(999), false},
+		{"when it was wide for long enough", Need{Slots: 2, Wide: time.Second}, []int{5, 1, 1}, false, after(1000), true},
+		{"wide or not, at once when all have answered", Need{Slots: 2, Wide: time.Second}, []int{5, 1, 1, 1}, true, testNow, true},
 		{"counting at most n slots of a peer", Need{Slots: 3, PerPeer: 1}, []int{9, 9}, true, after(1e6), false},
 		{"needing one slot when told nothing", Need{}, []int{1}, true, after(100), true},
 	} {

@@ -129,6 +129,9 @@ func (q *quest) look(ctx context.Context) error {
 func (q *quest) search(ctx context.Context) {
 	ctx, q.looking = context.WithCancel(ctx)
 	need := discovery.Need{Slots: q.j.req.N * q.j.req.R, PerPeer: q.j.req.N, Busy: true, Filter: q.j.req.Filter}
+	if q.byData() {
+		need.Wide = q.j.s.waits.wide
+	}
 	go func() { // ends soon after ctx does
 		var f sighting
 		f.candidates, f.passed, f.err = q.j.s.cfg.Discovery.Candidates(ctx, need)
@@ -152,10 +155,15 @@ func (q *quest) see(ctx context.Context, f sighting) error {
 	for _, c := range q.candidates {
 		q.j.met[c.Peer] = c
 	}
-	if q.strategy == reservation.DataSpread || q.strategy == reservation.DataConcentrate {
+	if q.byData() {
 		q.j.askCached(ctx, q.candidates)
 	}
 	return nil
+}
+
+// byData reports whether it matters who has the job's files already.
+func (q *quest) byData() bool {
+	return q.strategy == reservation.DataSpread || q.strategy == reservation.DataConcentrate
 }
 
 // endLooking ends the search that is under way.

@@ -77,13 +77,16 @@ type waits struct {
 	// back is how long peers have to come back once the submitter is in touch with the
 	// majority.
 	back time.Duration
+	// wide is for how long peers are looked for that may have the job's files, when there are
+	// enough already.
+	wide time.Duration
 	// locate is how long until a peer is looked up that does not come back where it was.
 	locate time.Duration
 }
 
 var defaultWaits = waits{
 	answers: 2 * time.Second, silence: time.Minute, grace: time.Second, files: time.Second, stop: 30 * time.Second, tell: 10 * time.Second,
-	back: 10 * time.Second, locate: 2 * time.Second,
+	back: 10 * time.Second, wide: time.Second, locate: 2 * time.Second,
 }
 
 // Status is a job that this peer has submitted and that is not over.
