@@ -87,6 +87,47 @@ func TestT2LANStagingAfterTheSubmitterWasKilled(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
+// TestT2LANLinkCutWhileStaging unplugs a machine for 8 s in the middle of staging: one of a peer, and
+// that of the submitter. No peer is lost for that: there are no others.
+func TestT2LANLinkCutWhileStaging(t *testing.T) {
+	t.Parallel()
+	for _, who := range []string{"a peer", "the submitter"} {
+		t.Run(who, func(t *testing.T) {
+			t.Parallel()
+			machines := newLAN(t, 4)
+			peers := lanGrid(t, machines, "--slots", "1")
+			machines[0].lan.slow(20)
+			input, digest := randomFile(t, *stagingMiB<<20)
+			j := machines[0].submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "3", "-w", "60",
+				"-i", input, "sha256sum", strings.TrimPrefix(input, "/"))
+			j.waitFor("a part of it", func(e event) bool { return e.Phase == "staging" && e.Count >= int64(*stagingMiB<<20)/4 })
+			away := machines[0].lan
+			if who == "a peer" {
+				away = machines[2].lan
+			}
+			away.cut()
+			time.Sleep(8 * time.Second) // what is tested
+			away.heal()
+			healed := time.Now()
+			j.waitFor("the end of staging", func(e event) bool {
+				if e.Event == "warning" {
+					t.Errorf("a warning: %s", e.Text)
+				}
+				return e.Phase == "starting"
+			})
+			t.Logf("staged %v after the link was back", time.Since(healed))
+			if s := j.wait(); s != 0 {
+				t.Fatalf("exit status %d", s)
+			}
+			want := strings.Repeat(fmt.Sprintf("%x  %s\n", digest, strings.TrimPrefix(input, "/")), 3)
+			if got := j.stdout.String(); got != want {
+				t.Errorf("output %q, want %q", got, want)
+			}
+			expectNothingLeft(t, peers)
+		})
+	}
+}
+
 func errorsOf(peers []*peerProcess, check func(*peerProcess) error) error {
 	for _, p := range peers {
 		if err := check(p); err != nil {
