@@ -40,6 +40,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
 	"github.com/p2pmpi/p2pmpi/peer/internal/punch"
 	"github.com/p2pmpi/p2pmpi/peer/internal/relay"
+	"github.com/p2pmpi/p2pmpi/peer/internal/reunion"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
@@ -80,7 +81,7 @@ func newHost(cfg Config, key crypto.PrivKey, gate *membership.Gate, reg promethe
 		libp2p.Identity(key),
 		libp2p.NoListenAddrs, // yet: New would leave goroutines behind if it could not
 		libp2p.Transport(tcp.NewTCPTransport),
-		libp2p.Muxer(yamux.ID, yamux.DefaultTransport),
+		libp2p.Muxer(yamux.ID, reunion.Counting(yamux.DefaultTransport)),
 		libp2p.SwarmOpts(swarm.WithDialRanker(rankTCPFirst)),
 		libp2p.ProtocolVersion(protocolVersion),
 		libp2p.UserAgent(protocolPrefix + version.Release),

@@ -7,7 +7,8 @@
 //
 // Neither end of a TCP connection is told that the link below is cut, or that the other end
 // has another address now: what is sent waits, for ever longer, and after the link is back
-// for about as long again as it was cut. So a connection that does not answer is dropped,
+// for about as long again as it was cut. So a connection over which nothing arrives though it
+// was asked is dropped (an answer may wait behind a file: other bytes count as well),
 // as is one from an address that this machine does not have any more, and the peer is
 // dialled until it answers, or nobody has a job with it any more. Who dials a peer that
 // believes to be connected with it makes that one look after the older connection.

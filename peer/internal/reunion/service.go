@@ -105,7 +105,7 @@ func (s *Service) look() {
 		for _, c := range s.host.Network().ConnsToPeer(id) {
 			if !c.IsClosed() {
 				conns[c.ID()] = c
-				of.conns = append(of.conns, line{c.ID(), localOf(c)})
+				of.conns = append(of.conns, line{c.ID(), localOf(c), arrived(c)})
 			}
 		}
 		seen[id] = of

@@ -8,10 +8,11 @@ import (
 )
 
 const (
-	// askPeriod is how often a connection is asked whether it works, askAtLeast how long
-	// it may take to answer at least. A quarter of what the job bears leaves time to come
-	// back.
-	askPeriod  = 2 * time.Second
+	// askPeriod is how often a connection is asked whether it works: at every other look, also
+	// at a late one, since the question is what the other end hears of a connection that is
+	// full in its direction. askAtLeast is how long it may be silent after that at least. A
+	// quarter of what the job bears leaves time to come back.
+	askPeriod  = 3 * time.Second / 2
 	askAtLeast = 3 * time.Second
 	askPart    = 4
 
@@ -42,6 +43,8 @@ type partner struct {
 type conn struct {
 	asked   time.Time // last; zero: never
 	waiting bool      // for the answer
+	arrived uint64    // at the last look
+	lived   time.Time // when that was last seen to grow
 }
 
 // A sight is what there is of one partner now.
@@ -52,8 +55,9 @@ type sight struct {
 
 // A line is one connection.
 type line struct {
-	id    string
-	local netip.Addr // not valid: not known
+	id      string
+	local   netip.Addr // not valid: not known
+	arrived uint64     // grows when something arrives; always 0: not known
 }
 
 // Orders are what is to be done.
@@ -124,15 +128,17 @@ func (p *partner) tend(now time.Time, s sight, gone map[netip.Addr]bool, out *or
 	for _, l := range s.conns {
 		c := p.conns[l.id]
 		if c == nil {
-			c = &conn{asked: now}
+			c = &conn{asked: now, arrived: l.arrived}
 		}
-		switch waited := now.Sub(c.asked); {
-		case gone[l.local],
-			c.waiting && waited >= patience(s.bears):
+		if l.arrived != c.arrived {
+			c.arrived, c.lived = l.arrived, now
+		}
+		switch {
+		case gone[l.local], c.silent(now) >= patience(s.bears):
 			p.parted = true
 			out.drop = append(out.drop, l.id)
 			continue // if it is still there the next time it is a new one
-		case !asked && !c.waiting && (waited >= askPeriod || newcomer && p.conns[l.id] != nil):
+		case !asked && (c.due(now) || !c.waiting && newcomer && p.conns[l.id] != nil):
 			c.asked, c.waiting, asked = now, true, true // the others later: it answers few questions at a time
 			out.ask = append(out.ask, l.id)
 		}
@@ -142,7 +148,25 @@ func (p *partner) tend(now time.Time, s sight, gone map[netip.Addr]bool, out *or
 	return len(conns)
 }
 
-// patience is how long a connection may take to answer.
+// silent is for how long nothing has arrived that should have: an answer waits behind all
+// else that goes the same way.
+func (c *conn) silent(now time.Time) time.Duration {
+	if !c.waiting {
+		return 0
+	}
+	if c.lived.After(c.asked) {
+		return now.Sub(c.lived)
+	}
+	return now.Sub(c.asked)
+}
+
+// due reports whether it is time to ask. One that is full is asked again before it has
+// answered: if it is full in this direction only, the other end hears nothing else.
+func (c *conn) due(now time.Time) bool {
+	return now.Sub(c.asked) >= askPeriod && (!c.waiting || c.lived.After(c.asked))
+}
+
+// patience is how long a connection may be silent that was asked.
 func patience(bears time.Duration) time.Duration { return max(askAtLeast, bears/askPart) }
 
 // meet has a peer dialled to which there is no connection any more.

@@ -30,7 +30,8 @@ type moment struct {
 }
 
 func TestWhatIsDoneAboutAConnection(t *testing.T) {
-	a, b := line{"a", here}, line{"b", here}
+	a, b := line{"a", here, 1}, line{"b", here, 1}
+	grown := func(arrived uint64) []line { return []line{{"a", here, arrived}} }
 	all := func(l ...line) []line { return l }
 	ask := func(ids ...string) orders { return orders{ask: ids} }
 	tests := map[string][]moment{
@@ -50,10 +51,25 @@ func TestWhatIsDoneAboutAConnection(t *testing.T) {
 			{after: 11 * time.Second, conns: all(b), want: orders{back: []p2ppeer.ID{other}}},
 			{after: 12 * time.Second, conns: all(b)},
 		},
+		"one that is full stays, and is asked on": {
+			{after: 0, conns: grown(1)},
+			{after: askPeriod, conns: grown(1), want: ask("a")},
+			{after: askPeriod + time.Second, conns: grown(2)},
+			{after: 2 * askPeriod, conns: grown(2), want: ask("a")},
+			{after: 3 * askPeriod, conns: grown(3), want: ask("a")},
+			{after: 3*askPeriod + askAtLeast - 1, conns: grown(4), want: ask("a")},
+			{after: 3*askPeriod + 2*askAtLeast - 2, conns: grown(4)},
+			{after: 3*askPeriod + 2*askAtLeast - 1, conns: grown(4), want: orders{drop: []string{"a"}, dial: []p2ppeer.ID{other}}},
+		},
+		"what has arrived before it was asked is no answer": {
+			{after: 0, conns: grown(1)},
+			{after: askPeriod, conns: grown(2), want: ask("a")},
+			{after: askPeriod + askAtLeast, conns: grown(2), want: orders{drop: []string{"a"}, dial: []p2ppeer.ID{other}}},
+		},
 		"one from an address that is no more": {
 			{after: 0, conns: all(a)},
 			{after: time.Second, conns: all(a), own: moved, want: orders{drop: []string{"a"}, dial: []p2ppeer.ID{other}}},
-			{after: 2 * time.Second, conns: all(line{"b", moved}), own: moved, want: orders{back: []p2ppeer.ID{other}}},
+			{after: 2 * time.Second, conns: all(line{"b", moved, 1}), own: moved, want: orders{back: []p2ppeer.ID{other}}},
 		},
 		"one through a relay is from no address": {
 			{after: 0, conns: all(line{id: "a"})},
@@ -65,12 +81,12 @@ func TestWhatIsDoneAboutAConnection(t *testing.T) {
 			{after: time.Millisecond + askAtLeast, conns: all(a, b), want: orders{ask: []string{"b"}, drop: []string{"a"}, back: []p2ppeer.ID{other}}},
 		},
 		"one from an address that no interface lists": {
-			{after: 0, conns: all(line{"a", moved})},
-			{after: time.Second, conns: all(line{"a", moved})},
+			{after: 0, conns: all(line{"a", moved, 1})},
+			{after: time.Second, conns: all(line{"a", moved, 1})},
 		},
 		"one within a machine": {
-			{after: 0, conns: all(line{"a", loopback}), own: loopback},
-			{after: time.Second, conns: all(line{"a", loopback}), own: here},
+			{after: 0, conns: all(line{"a", loopback, 1}), own: loopback},
+			{after: time.Second, conns: all(line{"a", loopback, 1}), own: here},
 		},
 		"two are asked one after the other": {
 			{after: 0, conns: all(a, b)},
@@ -119,7 +135,7 @@ func TestWhatIsDoneAboutAConnection(t *testing.T) {
 
 func TestDialsGetRarerAndNeverStop(t *testing.T) {
 	w, now := newWatch(), time.Unix(1000, 0)
-	w.look(now, map[p2ppeer.ID]sight{other: {conns: []line{{"a", here}}}}, nil)
+	w.look(now, map[p2ppeer.ID]sight{other: {conns: []line{{"a", here, 1}}}}, nil)
 	dials := 0
 	for range 600 { // a minute
 		now = now.Add(100 * time.Millisecond)

@@ -1,0 +1,51 @@
+package reunion
+
+import (
+	"io"
+	"testing"
+	"time"
+
+	"github.com/libp2p/go-libp2p"
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/p2p/muxer/yamux"
+)
+
+// TestWhatArrivesIsCounted over TCP and over QUIC: in the direction of a file, and in the
+// other one.
+func TestWhatArrivesIsCounted(t *testing.T) {
+	for name, listen := range map[string]string{"TCP": "/ip4/127.0.0.1/tcp/0", "QUIC": "/ip4/127.0.0.1/udp/0/quic-v1"} {
+		t.Run(name, func(t *testing.T) {
+			var hosts [2]host.Host
+			for i := range hosts {
+				h, err := libp2p.New(libp2p.ListenAddrStrings(listen), libp2p.DisableRelay(), libp2p.DisableMetrics(),
+					libp2p.Muxer(yamux.ID, Counting(yamux.DefaultTransport)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(func() { h.Close() })
+				hosts[i] = h
+			}
+			from, to := hosts[0], hosts[1]
+			to.SetStreamHandler("/file", func(s network.Stream) { io.Copy(io.Discard, s); s.Close() })
+			if err := from.Connect(t.Context(), *host.InfoFromHost(to)); err != nil {
+				t.Fatal(err)
+			}
+			s, err := from.NewStream(t.Context(), to.ID(), "/file")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Reset()
+			here, there := s.Conn(), to.Network().ConnsToPeer(from.ID())[0]
+			before, beforeThere := arrived(here), arrived(there)
+			if _, err := s.Write(make([]byte, 1<<20)); err != nil { // more than goes unacknowledged
+				t.Fatal(err)
+			}
+			for until := time.Now().Add(deadline); arrived(there) == beforeThere || arrived(here) == before; time.Sleep(time.Millisecond) {
+				if time.Now().After(until) {
+					t.Fatalf("counted %d there and %d here, before it was sent %d and %d", arrived(there), arrived(here), beforeThere, before)
+				}
+			}
+		})
+	}
+}
