@@ -102,13 +102,24 @@ func (s *Service) ask(ctx context.Context, info p2ppeer.AddrInfo) (Candidate, *R
 	defer stop()
 	offer, rtt, err := s.converse(stream)
 	if err != nil {
-		if r, ok := errors.AsType[*Refusal](err); ok {
-			return Candidate{}, r
-		}
-		return Candidate{}, s.noStream(info.ID, err)
+		return Candidate{}, s.noOffer(info.ID, err)
 	}
 	info.Addrs = s.host.Peerstore().Addrs(info.ID)
 	return Candidate{AddrInfo: info, Offer: offer, RTT: rtt}, nil
+}
+
+// noOffer says why a peer that was asked for its offer is no candidate. One that sends garbage is
+// named.
+func (s *Service) noOffer(id p2ppeer.ID, err error) *Refusal {
+	r, ok := errors.AsType[*Refusal](err)
+	switch {
+	case !ok:
+		s.conduct.Ended(id, "offer not given as it should be", err)
+		return s.noStream(id, err)
+	case r.Reason == BadOffer:
+		s.conduct.Note(id, "gives a bad offer", err)
+	}
+	return r
 }
 
 // noStream tells a peer that does not speak the offer protocol from one that

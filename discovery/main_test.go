@@ -25,7 +25,7 @@ func testContext(t *testing.T) context.Context {
 }
 
 // newHost starts a loopback host; options come on top.
-func newHost(t *testing.T, opts ...libp2p.Option) host.Host {
+func newHost(t testing.TB, opts ...libp2p.Option) host.Host {
 	t.Helper()
 	h, err := libp2p.New(append([]libp2p.Option{
 		libp2p.ListenAddrStrings("/ip4/127.0.0.1/tcp/0"),

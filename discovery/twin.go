@@ -194,7 +194,7 @@ func (s *Service) askForTwin(ctx context.Context, id p2ppeer.ID) {
 	defer cancel()
 	twin, err := s.twinKnownTo(ctx, id)
 	if err != nil {
-		s.log.Debug().Err(err).Stringer("peer", id).Msg("not asked for twins")
+		s.conduct.Ended(id, "no word of twins", err)
 	}
 	if twin != nil {
 		s.twinned.Do(func() { s.cfg.Twin(twin) })
@@ -215,9 +215,15 @@ func (s *Service) twinKnownTo(ctx context.Context, id p2ppeer.ID) (*TwinError, e
 	if err != nil || len(resp.GetEnvelope()) == 0 {
 		return nil, err
 	}
-	other, err := openProof(resp.GetEnvelope(), s.host.ID(), nonce)
 	own := s.proof()
-	if err != nil || bytes.Equal(own.Instance, other.Instance) || !own.yields(other) {
+	return own.twinOf(resp, s.host.ID(), nonce)
+}
+
+// twinOf returns the twin of which resp, an answer to nonce, gives proof, if own has to make way
+// for it. Both have the identity id.
+func (p *proof) twinOf(resp *pb.TwinResponse, id p2ppeer.ID, nonce []byte) (*TwinError, error) {
+	other, err := openProof(resp.GetEnvelope(), id, nonce)
+	if err != nil || bytes.Equal(p.Instance, other.Instance) || !p.yields(other) {
 		return nil, err
 	}
 	twin := &TwinError{Up: other.Up}

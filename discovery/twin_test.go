@@ -82,23 +82,26 @@ func TestRestartIsNoCopy(t *testing.T) {
 	}
 }
 
+func sealProof(t testing.TB, p proof, key crypto.PrivKey) []byte {
+	t.Helper()
+	envelope, err := record.Seal(&p, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := envelope.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
 // TestLyingPeerStopsNobody has a supernode tell of a twin that it cannot prove.
 func TestLyingPeerStopsNobody(t *testing.T) {
 	super := newHost(t)
 	newService(t, super, testConfig())
 	key, id := newKey(t)
 	liar, _ := newKey(t)
-	seal := func(p proof, key crypto.PrivKey) []byte {
-		envelope, err := record.Seal(&p, key)
-		if err != nil {
-			t.Fatal(err)
-		}
-		data, err := envelope.Marshal()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return data
-	}
+	seal := func(p proof, key crypto.PrivKey) []byte { return sealProof(t, p, key) }
 	s, told := twinBooted(t, key, super)
 	twin := func(nonce []byte) proof { return proof{nonce, newInstance(), time.Hour} }
 	for name, lie := range map[string]func(nonce []byte) []byte{
@@ -155,15 +158,7 @@ func TestProofYields(t *testing.T) {
 func FuzzOpenProof(f *testing.F) {
 	key, id := newKey(f)
 	nonce := bytes.Repeat([]byte{7}, nonceSize)
-	envelope, err := record.Seal(&proof{nonce, newInstance(), time.Hour}, key)
-	if err != nil {
-		f.Fatal(err)
-	}
-	data, err := envelope.Marshal()
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(data)
+	f.Add(sealProof(f, proof{nonce, newInstance(), time.Hour}, key))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := openProof(data, id, nonce)
 		if err == nil && (len(p.Instance) != instanceSize || p.Up < 0) {

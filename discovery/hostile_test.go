@@ -1,0 +1,148 @@
+package discovery
+
+import (
+	"bytes"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/libp2p/go-libp2p"
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-msgio/pbio"
+	"github.com/rs/zerolog"
+
+	"github.com/p2pmpi/p2pmpi/discovery/internal/pb"
+	"github.com/p2pmpi/p2pmpi/internal/recording"
+)
+
+// FuzzConverse: whatever a peer answers who is asked for its offer, what is taken for one is one.
+func FuzzConverse(f *testing.F) {
+	key, id := newKey(f)
+	o := testOffer(id)
+	o.Issued, o.Expires = time.Now(), time.Now().Add(offerLifetime)
+	good := &pb.Response{Envelope: sealUnchecked(f, o, key), Hearsay: []*pb.Hearsay{{Peer: []byte(id), Position: toPB(newCoordinates().here())}}}
+	f.Add(recording.Of(f, good, &pb.Response{}, &pb.Response{}))
+	f.Add(recording.Of(f, good, &pb.Response{}))
+	f.Add(recording.Of(f, &pb.Response{Refusal: pb.Response_OTHER_NETWORK}))
+	f.Add(recording.Of(f, &pb.Response{Envelope: []byte("nonsense")}))
+	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0x7f})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		s := &Service{cfg: Config{Network: "test"}, coordinates: newCoordinates()}
+		o, rtt, err := s.converse(recording.New(id, b))
+		if err == nil && (o.valid() != nil || o.Peer != id || o.Network != "test" || rtt <= 0) {
+			t.Errorf("taken for an offer: %+v, %v", o, rtt)
+		}
+	})
+}
+
+// FuzzTwinRequest: whatever a peer asks about twins, it is answered or refused.
+func FuzzTwinRequest(f *testing.F) {
+	h := newHost(f)
+	_, stranger := newKey(f)
+	s := &Service{host: h, instance: newInstance(), started: time.Now()}
+	nonce := bytes.Repeat([]byte{7}, nonceSize)
+	f.Add(recording.Of(f, &pb.TwinRequest{Nonce: nonce}))
+	f.Add(recording.Of(f, &pb.TwinRequest{Nonce: nonce, Instance: newInstance()}))
+	f.Add(recording.Of(f, &pb.TwinRequest{Nonce: nonce[1:]}))
+	f.Add([]byte{0xff, 0xff, 0x7f})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		err := s.answerTwin(t.Context(), recording.New(stranger, b))
+		var req pb.TwinRequest
+		readable := pbio.NewDelimitedReader(bytes.NewReader(b), maxTwin).ReadMsg(&req) == nil
+		if want := readable && len(req.GetNonce()) == nonceSize; (err == nil) != want {
+			t.Errorf("%v: %v", &req, err)
+		}
+	})
+}
+
+// FuzzTwinResponse: nobody but who has this peer's key, and has run for longer, is taken for its twin.
+func FuzzTwinResponse(f *testing.F) {
+	key, id := newKey(f)
+	nonce := bytes.Repeat([]byte{7}, nonceSize)
+	own := proof{Instance: newInstance()}
+	older := sealProof(f, proof{nonce, newInstance(), time.Hour}, key)
+	f.Add(recording.Of(f, &pb.TwinResponse{Envelope: older, Address: []byte{4, 127, 0, 0, 1}}))
+	f.Add(recording.Of(f, &pb.TwinResponse{Envelope: older, Address: []byte("nowhere")}))
+	f.Add(recording.Of(f, &pb.TwinResponse{}))
+	f.Add([]byte{0xff, 0xff, 0x7f})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		resp, err := exchangeTwin(recording.New(id, b), &pb.TwinRequest{Nonce: nonce, Instance: own.Instance})
+		if err != nil {
+			return
+		}
+		if twin, err := own.twinOf(resp, id, nonce); twin != nil && (err != nil || twin.Up != time.Hour) {
+			t.Errorf("%v: %v, %v", resp, twin, err)
+		}
+	})
+}
+
+// A journal keeps what is logged.
+type journal struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (j *journal) Write(b []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(b)
+}
+
+// lines counts the warnings that name somebody.
+func (j *journal) lines(name string) int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	n := 0
+	for line := range strings.Lines(j.text.String()) {
+		if strings.Contains(line, name) && strings.Contains(line, `"level":"warn"`) {
+			n++
+		}
+	}
+	return n
+}
+
+// TestWhoGivesABadOfferIsNamed asks peers for offers that send something else, again and again:
+// each is named, and not for every time. One that offers nothing, or whose clock is wrong, has done no wrong.
+func TestWhoGivesABadOfferIsNamed(t *testing.T) {
+	var log journal
+	cfg := testConfig()
+	cfg.Log = zerolog.New(&log).Level(zerolog.InfoLevel)
+	s := newService(t, newHost(t), cfg)
+	for name, tt := range map[string]struct {
+		answer func(Offer, crypto.PrivKey) []byte
+		named  bool
+	}{
+		"too long":   {func(Offer, crypto.PrivKey) []byte { return []byte{0xff, 0xff, 0xff, 0x7f} }, true},
+		"half":       {func(Offer, crypto.PrivKey) []byte { return []byte{100, 1} }, true},
+		"no message": {func(Offer, crypto.PrivKey) []byte { return []byte{3, 0xff, 0xff, 0xff} }, true},
+		"no offer": {func(Offer, crypto.PrivKey) []byte {
+			return recording.Of(t, &pb.Response{Envelope: []byte("nonsense")})
+		}, true},
+		"absurd": {func(o Offer, key crypto.PrivKey) []byte {
+			o.SlotsFree = o.SlotsTotal + 1
+			return recording.Of(t, &pb.Response{Envelope: sealUnchecked(t, o, key)})
+		}, true},
+		"nothing": {func(Offer, crypto.PrivKey) []byte { return nil }, false},
+		"old": {func(o Offer, key crypto.PrivKey) []byte {
+			return recording.Of(t, &pb.Response{Envelope: sealUnchecked(t, o, key)})
+		}, false},
+	} {
+		key, id := newKey(t)
+		h := newHost(t, libp2p.Identity(key))
+		answer := tt.answer(testOffer(id), key)
+		h.SetStreamHandler(offerProtocol, func(st network.Stream) {
+			_, _ = st.Write(answer)
+			_ = st.Close()
+		})
+		for range 10 {
+			if _, refusal := s.ask(testContext(t), addrInfo(h)); refusal == nil {
+				t.Errorf("%s: taken for an offer", name)
+			}
+		}
+		if lines := log.lines(id.String()); (lines == 1) != tt.named || lines > 1 {
+			t.Errorf("%s: named in %d lines", name, lines)
+		}
+	}
+}

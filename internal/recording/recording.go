@@ -1,0 +1,58 @@
+package recording
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-msgio/pbio"
+	ma "github.com/multiformats/go-multiaddr"
+	"google.golang.org/protobuf/proto"
+)
+
+// Of returns messages as they go over a stream.
+func Of(t testing.TB, messages ...proto.Message) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	for _, m := range messages {
+		if err := pbio.NewDelimitedWriter(&b).WriteMsg(m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b.Bytes()
+}
+
+// New returns a stream on which from has said so much and nothing more. What is written on it
+// is lost.
+func New(from p2ppeer.ID, said []byte) network.Stream {
+	return stream{conn: conn{from: from}, said: bytes.NewReader(said)}
+}
+
+type stream struct {
+	network.Stream // nil: nobody calls the rest
+	conn           conn
+	said           *bytes.Reader
+}
+
+func (s stream) Read(b []byte) (int, error)       { return s.said.Read(b) }
+func (s stream) Write(b []byte) (int, error)      { return len(b), nil }
+func (s stream) Close() error                     { return nil }
+func (s stream) Reset() error                     { return nil }
+func (s stream) SetDeadline(time.Time) error      { return nil }
+func (s stream) SetReadDeadline(time.Time) error  { return nil }
+func (s stream) SetWriteDeadline(time.Time) error { return nil }
+func (s stream) Conn() network.Conn               { return s.conn }
+
+type conn struct {
+	network.Conn // likewise
+	from         p2ppeer.ID
+}
+
+var loopback = ma.StringCast("/ip4/127.0.0.1/tcp/9")
+
+func (c conn) ID() string                    { return "recorded" }
+func (c conn) RemotePeer() p2ppeer.ID        { return c.from }
+func (c conn) LocalMultiaddr() ma.Multiaddr  { return loopback }
+func (c conn) RemoteMultiaddr() ma.Multiaddr { return loopback }

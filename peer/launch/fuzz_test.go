@@ -1,0 +1,178 @@
+package launch
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/libp2p/go-libp2p"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-msgio/pbio"
+	"github.com/rs/zerolog"
+
+	"github.com/p2pmpi/p2pmpi/faultdetect"
+	"github.com/p2pmpi/p2pmpi/internal/jobspec"
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/recording"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/pb"
+)
+
+// A hosting is a service that has parts of jobs, and nothing that runs.
+type hosting struct {
+	*Service
+	other p2ppeer.ID // the submitter's peer
+}
+
+func newHosting(f *testing.F) hosting {
+	h, err := libp2p.New(libp2p.NoListenAddrs)
+	if err != nil {
+		f.Fatal(err)
+	}
+	detector, views := faultdetect.NewService(h, zerolog.Nop()), viewgroup.NewService(h, zerolog.Nop())
+	f.Cleanup(func() { detector.Close(); views.Close(); h.Close() })
+	other, err := p2ppeer.Decode("12D3KooWGRUaNZFQNTiMXxRQSCFS1fCkyjYVeQ5fQrJwGvCbhAnx")
+	if err != nil {
+		f.Fatal(err)
+	}
+	return hosting{&Service{
+		config: Config{Detector: detector, Views: views, Log: zerolog.Nop()}, host: h, ctx: context.Background(),
+		jobs: make(map[string]*job), obstacles: make(map[p2ppeer.ID]obstacle),
+	}, other}
+}
+
+// part returns the part of a running job that is here: process 0.0; 1.0 is at the submitter's.
+func (h hosting) part(t *testing.T) *job {
+	own, others := view.Process{}, view.Process{Rank: 1}
+	j := newJob(h.Service, admission{
+		spec:      &jobspec.Spec{ID: strings.Repeat("ab", 16), Submitter: h.other, N: 2, R: 1},
+		processes: []view.Process{own},
+	})
+	j.populate()
+	members, err := newMembership([]*jobpb.Member{
+		{Process: jobpb.FromProcess(own), Peer: []byte(h.host.ID())}, {Process: jobpb.FromProcess(others), Peer: []byte(h.other)},
+	}, j.place())
+	if err != nil {
+		t.Fatal(err)
+	}
+	j.members, j.kinds, j.state = members, []proclink.Kind{proclink.TCP}, Running
+	j.take(view.New(2, 1))
+	return j
+}
+
+// over ends what a part has begun.
+func (j *job) over() {
+	j.cancel()
+	close(j.done)
+	if j.detector != nil {
+		j.detector.Close()
+	}
+	if j.views != nil {
+		j.views.Close()
+	}
+	j.unprotect()
+	j.running.Wait()
+	j.working.Wait()
+}
+
+// FuzzOrders: whatever the submitter says while its job runs, it ends no more than its own job.
+func FuzzOrders(f *testing.F) {
+	h := newHosting(f)
+	v := view.New(2, 1)
+	v.Epoch = 9
+	own, submitter := []byte(h.host.ID()), []byte(h.other)
+	joiner := &jobpb.Member{Process: &jobpb.Process{Replica: 1}, Peer: submitter, Addrs: [][]byte{{4, 127, 0, 0, 1}}}
+	join := &jobpb.ToPeer{Body: &jobpb.ToPeer_Join{Join: &jobpb.Join{Group: [][]byte{submitter, own}, Views: []uint32{0, 1}}}}
+	for _, ms := range [][]*jobpb.ToPeer{
+		{join, join},
+		{{Body: &jobpb.ToPeer_Agree{Agree: &jobpb.Agree{First: 2, Peers: [][]byte{submitter, own}, RunsOn: []uint32{1, 0}}}}},
+		{{Body: &jobpb.ToPeer_Begin{Begin: &jobpb.Begin{Keys: make([]byte, 2*proclink.KeySize)}}}},
+		{{Body: &jobpb.ToPeer_View{View: jobpb.FromView(v)}}},
+		{{Body: &jobpb.ToPeer_Joined{Joined: joiner}}},
+		{{Body: &jobpb.ToPeer_Emitted{Emitted: &jobpb.Emitted{Stdout: 1 << 63}}}},
+		{{Body: &jobpb.ToPeer_Collect{Collect: &jobpb.Collect{Process: &jobpb.Process{}, Patterns: []string{"["}}}}},
+		{join, {Body: &jobpb.ToPeer_Introduce{Introduce: &jobpb.Introduce{Number: 2, Member: joiner}}}},
+		{join, {Body: &jobpb.ToPeer_Propose{Propose: &jobpb.Change{To: 2}}}},
+		{{}},
+	} {
+		var b []byte
+		for _, m := range ms {
+			b = append(b, recording.Of(f, m)...)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		j := h.part(t)
+		defer j.over()
+		in := pbio.NewDelimitedReader(bytes.NewReader(b), jobpb.MaxMessage)
+		for j.ended == nil {
+			m := &jobpb.ToPeer{}
+			if in.ReadMsg(m) != nil {
+				break
+			}
+			j.hear(m)
+		}
+		if p := j.members.peerOf[view.Process{}]; p != h.host.ID() {
+			t.Errorf("the process here is now at %s", p)
+		}
+		if err := j.view.Valid(); err != nil || j.view.N != 2 {
+			t.Errorf("view %+v: %v", j.view, err)
+		}
+	})
+}
+
+// FuzzOpenChannel: whatever another peer asks for that opens a channel, it gets none for a process that is
+// not its own.
+func FuzzOpenChannel(f *testing.F) {
+	h := newHosting(f)
+	job := strings.Repeat("ab", 16)
+	for _, open := range []*pb.Open{
+		{Job: job, From: &pb.Process{Rank: 1}, To: &pb.Process{}, Tcp: true},
+		{Job: job, From: &pb.Process{}, To: &pb.Process{Rank: 1}, Tcp: true, Probe: true},
+		{Job: job, From: &pb.Process{Rank: 1}, To: &pb.Process{}},
+		{Job: job, From: &pb.Process{Rank: 1 << 31}},
+		{},
+	} {
+		f.Add(recording.Of(f, open))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		st := recording.New(h.other, b)
+		var open pb.Open
+		if pbio.NewDelimitedReader(st, maxOpening).ReadMsg(&open) != nil {
+			return
+		}
+		j := h.part(t)
+		defer j.over()
+		a := j.accept(st.Conn(), &open)
+		if from, to := viewProcess(open.From), viewProcess(open.To); a.err == nil && (from != view.Process{Rank: 1} || to != view.Process{}) {
+			t.Errorf("a channel from %v to %v", from, to)
+		}
+		if a.ours != nil {
+			t.Error("a stream, which the job does not allow")
+		}
+	})
+}
+
+// FuzzOpened: whatever is answered to who asks for a channel, it is an error, or can be gone by.
+func FuzzOpened(f *testing.F) {
+	f.Add(recording.Of(f, &pb.Answer{Token: make([]byte, tokenSize), Addrs: []string{"127.0.0.1:9", "localhost:9", "[::1]:99999"}}))
+	f.Add(recording.Of(f, &pb.Answer{Error: "no"}))
+	f.Add([]byte{0xff, 0xff, 0xff, 0x7f})
+	over, cancel := context.WithCancel(context.Background())
+	cancel() // nothing is dialled
+	f.Fuzz(func(t *testing.T, b []byte) {
+		answer, err := ask(context.Background(), recording.New("somebody", b), &pb.Open{})
+		if err != nil {
+			return
+		}
+		if answer.Error != "" {
+			t.Errorf("%q is no error", answer.Error)
+		}
+		if conn, err := connect(over, answer.Addrs, answer.Token); conn != nil || err == nil {
+			t.Errorf("connected to %v", answer.Addrs)
+		}
+	})
+}
