@@ -1,0 +1,91 @@
+package docs
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// decoding are the calls by which bytes become something: of a stream, of a message, of what a
+// message holds.
+var decoding = map[string]bool{"SetStreamHandler": true, "ReadMsg": true, "Unmarshal": true, "ConsumeTypedEnvelope": true}
+
+// undecoded are the packages that call them, and decode nothing that comes from another peer.
+var undecoded = map[string]string{
+	"cmd/internal/localnet": "what its own children print",
+	"internal/loopback":     "hands streams on",
+	"peer":                  "files of its own home, and the owner's control socket",
+	"peer/internal/relay":   "resets every stream, and hands those of the library on",
+}
+
+// TestEveryDecoderIsFuzzed compares the packages that decode what comes from other peers with those
+// that have fuzz targets.
+func TestEveryDecoderIsFuzzed(t *testing.T) {
+	decodes, fuzzed := make(map[string]bool), make(map[string]bool)
+	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, ".pb.go") {
+			return err
+		}
+		f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		name := filepath.ToSlash(strings.TrimPrefix(filepath.Dir(path), ".."+string(filepath.Separator)))
+		switch {
+		case strings.HasSuffix(path, "_test.go"):
+			fuzzed[name] = fuzzed[name] || hasFuzz(f)
+		default:
+			decodes[name] = decodes[name] || calls(f, decoding)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range undecoded {
+		if !decodes[name] || fuzzed[name] {
+			t.Errorf("package %s needs no exception", name)
+		}
+	}
+	found := 0
+	for _, name := range slices.Sorted(maps.Keys(decodes)) {
+		top, _, _ := strings.Cut(name, "/")
+		switch {
+		case !decodes[name]:
+		case undecoded[name] != "" || top == "e2e" || top == "examples":
+		case !fuzzed[name]:
+			t.Errorf("package %s decodes what other peers send, and has no fuzz target", name)
+		default:
+			found++
+		}
+	}
+	if found < 10 {
+		t.Errorf("found %d packages that decode", found)
+	}
+}
+
+// hasFuzz reports whether a file has a fuzz target.
+func hasFuzz(f *ast.File) bool {
+	return slices.ContainsFunc(f.Decls, func(d ast.Decl) bool {
+		fn, ok := d.(*ast.FuncDecl)
+		return ok && fn.Recv == nil && strings.HasPrefix(fn.Name.Name, "Fuzz")
+	})
+}
+
+// calls reports whether a file calls one of these, of whatever they are.
+func calls(f *ast.File, names map[string]bool) (any bool) {
+	ast.Inspect(f, func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok {
+			s, ok := call.Fun.(*ast.SelectorExpr)
+			any = any || ok && names[s.Sel.Name]
+		}
+		return !any
+	})
+	return any
+}
