@@ -17,6 +17,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
 	"github.com/libp2p/go-libp2p/p2p/host/observedaddrs"
 	rcmgr "github.com/libp2p/go-libp2p/p2p/host/resource-manager"
@@ -25,6 +26,7 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 	circuitproto "github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/proto"
 	circuit "github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/relay"
+	"github.com/libp2p/go-libp2p/p2p/protocol/holepunch"
 	"github.com/libp2p/go-libp2p/p2p/security/noise"
 	libp2ptls "github.com/libp2p/go-libp2p/p2p/security/tls"
 	quic "github.com/libp2p/go-libp2p/p2p/transport/quic"
@@ -37,6 +39,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/misconduct"
 	"github.com/p2pmpi/p2pmpi/internal/version"
+	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
 	"github.com/p2pmpi/p2pmpi/peer/internal/punch"
 	"github.com/p2pmpi/p2pmpi/peer/internal/relay"
@@ -185,9 +188,15 @@ func reachability(cfg Config, puncher *punch.Puncher) []libp2p.Option {
 // so that QUIC is used where TCP does not get through, and hardly elsewhere.
 const tcpHeadStart = 300 * time.Millisecond
 
+// circuitHeadStart is how long the next address of a relay waits for the one before: some
+// round trips, and what they take on a busy machine.
+const circuitHeadStart = time.Second
+
 // rankTCPFirst dials TCP before QUIC, against libp2p's custom. The end of a
 // killed process closes its TCP connections within milliseconds, so that all
 // peers of a job know at once; QUIC finds out after 43 s. TCP also carries more.
+//
+// A relay is dialled by one of its addresses at a time: all of them come to one circuit.
 func rankTCPFirst(addrs []ma.Multiaddr) []network.AddrDelay {
 	var first, rest []ma.Multiaddr
 	for _, a := range addrs {
@@ -198,9 +207,14 @@ func rankTCPFirst(addrs []ma.Multiaddr) []network.AddrDelay {
 		}
 	}
 	ranked := swarm.DefaultDialRanker(first)
+	through := make(map[p2ppeer.ID]time.Duration) // by relay: how many of its addresses, in head starts
 	for _, r := range swarm.DefaultDialRanker(rest) {
 		if len(first) > 0 {
 			r.Delay += tcpHeadStart
+		}
+		if relay := connection.RelayOf(r.Addr); relay != "" {
+			r.Delay += through[relay]
+			through[relay] += circuitHeadStart
 		}
 		ranked = append(ranked, r)
 	}
@@ -221,6 +235,11 @@ func isDirectTCP(a ma.Multiaddr) bool {
 // address here.
 const connsPerAddress = 64
 
+// connsPerPeer is how many connections a peer may have made here: what libp2p allows in all.
+// There it counts the dials, of which it makes as many at a time, so that one which had met
+// the peer by another way was refused.
+const connsPerPeer = 8
+
 // newResourceManager bounds what others can make this peer hold (O4), and leaves
 // room for jobs: a pair of processes has two streams, so two peers with 32
 // processes of a job each have 2,048 between them, all for channels. Of any other
@@ -234,6 +253,9 @@ func newResourceManager(log zerolog.Logger) (network.ResourceManager, error) {
 	}
 	raise(&limits.SystemBaseLimit, 32<<10)
 	raise(&limits.PeerBaseLimit, 4<<10)
+	limits.PeerBaseLimit.ConnsInbound = connsPerPeer
+	limits.PeerBaseLimit.ConnsOutbound = connsPerPeer + swarm.DefaultPerPeerRateLimit
+	limits.PeerBaseLimit.Conns = limits.PeerBaseLimit.ConnsInbound + limits.PeerBaseLimit.ConnsOutbound
 	raise(&limits.ProtocolBaseLimit, 4<<10)
 	raise(&limits.ProtocolPeerBaseLimit, 256)
 	limits.ProtocolPeerLimitIncrease = rcmgr.BaseLimitIncrease{}
@@ -247,6 +269,10 @@ func newResourceManager(log zerolog.Logger) (network.ResourceManager, error) {
 	limits.AddProtocolLimit(launch.ChannelProtocol, channels, limits.ProtocolLimitIncrease)
 	limits.AddProtocolPeerLimit(launch.ChannelProtocol, ofPeer, limits.ProtocolPeerLimitIncrease)
 	relayLimits(&limits)
+	// Of holes both may be at one, and have just been at another.
+	punching := rcmgr.BaseLimit{Streams: 8, StreamsInbound: 4, StreamsOutbound: 4, Memory: 1 << 20}
+	limits.AddServicePeerLimit(holepunch.ServiceName, punching, rcmgr.BaseLimitIncrease{})
+	limits.AddProtocolPeerLimit(holepunch.Protocol, punching, rcmgr.BaseLimitIncrease{})
 
 	// New connections are rationed by source as well. Loopback is exempt in both.
 	newConns := &rate.Limiter{

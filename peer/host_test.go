@@ -5,11 +5,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 	ma "github.com/multiformats/go-multiaddr"
+	"github.com/rs/zerolog"
 )
 
 func TestTCPIsDialledBeforeQUICBeforeRelays(t *testing.T) {
-	const relayed = "/ip4/192.0.2.9/tcp/1/p2p/12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf/p2p-circuit"
+	const (
+		circuit     = "/p2p/12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf/p2p-circuit"
+		relayed     = "/ip4/192.0.2.9/tcp/1" + circuit
+		alsoRelayed = "/ip4/192.0.2.9/tcp/2" + circuit
+		lastRelayed = "/ip4/192.0.2.9/udp/1/quic-v1" + circuit
+		otherRelay  = "/ip4/192.0.2.8/tcp/1/p2p/12D3KooWD7GYSLu6NW9E5wWiGtdSLWLC9j7JFgsaZn9UYSWoLyro/p2p-circuit"
+	)
 	tests := map[string]struct {
 		addrs []string
 		want  map[string]time.Duration // delay: at least this
@@ -28,6 +38,16 @@ func TestTCPIsDialledBeforeQUICBeforeRelays(t *testing.T) {
 			addrs: []string{relayed, "/ip4/11.0.0.1/udp/1/quic-v1"},
 			want:  map[string]time.Duration{relayed: 100 * time.Millisecond},
 			now:   []string{"/ip4/11.0.0.1/udp/1/quic-v1"},
+		},
+		"a relay is dialled by one address after the other": {
+			addrs: []string{relayed, alsoRelayed, lastRelayed},
+			want:  map[string]time.Duration{relayed: circuitHeadStart, alsoRelayed: 2 * circuitHeadStart},
+			now:   []string{lastRelayed},
+		},
+		"two relays are dialled at one time": {
+			addrs: []string{lastRelayed, otherRelay},
+			want:  map[string]time.Duration{otherRelay: 0},
+			now:   []string{lastRelayed},
 		},
 	}
 	for name, test := range tests {
@@ -49,6 +69,40 @@ func TestTCPIsDialledBeforeQUICBeforeRelays(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestDialsLeaveRoomForThePeer has a peer connect as often as it may, while this one dials as
+// many of its addresses as libp2p dials at a time, and keeps as many connections.
+func TestDialsLeaveRoomForThePeer(t *testing.T) {
+	manager, err := newResourceManager(zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer manager.Close()
+	const id = p2ppeer.ID("other")
+	connect := func(dir network.Direction) error {
+		scope, err := manager.OpenConnection(dir, true, ma.StringCast("/ip4/127.0.0.1/tcp/1"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err = scope.SetPeer(id); err != nil {
+			scope.Done()
+		}
+		return err
+	}
+	for n := range connsPerPeer + swarm.DefaultPerPeerRateLimit {
+		if err := connect(network.DirOutbound); err != nil {
+			t.Fatalf("dial %d: %v", n+1, err)
+		}
+	}
+	for n := range connsPerPeer {
+		if err := connect(network.DirInbound); err != nil {
+			t.Fatalf("its connection %d: %v", n+1, err)
+		}
+	}
+	if connect(network.DirInbound) == nil {
+		t.Errorf("it has more than %d connections", connsPerPeer)
 	}
 }
 

@@ -36,7 +36,7 @@ type Connection struct {
 
 // Of describes one connection of h.
 func Of(h host.Host, c network.Conn, punches *Punches) Connection {
-	out := Connection{Relay: relayOf(c.RemoteMultiaddr()), Address: c.RemoteMultiaddr()}
+	out := Connection{Relay: RelayOf(c.RemoteMultiaddr()), Address: c.RemoteMultiaddr()}
 	out.Transport = transportOf(out.Address)
 	tried := punches.of(c.RemotePeer())
 	switch {
@@ -96,8 +96,8 @@ func why(c Connection, tried attempt, known bool) string {
 	return strings.Join(reasons, "; ")
 }
 
-// relayOf returns the peer that an address goes through, or nothing.
-func relayOf(a ma.Multiaddr) p2ppeer.ID {
+// RelayOf returns the peer that an address goes through, or nothing.
+func RelayOf(a ma.Multiaddr) p2ppeer.ID {
 	relay, rest := ma.SplitFunc(a, func(c ma.Component) bool { return c.Protocol().Code == ma.P_CIRCUIT })
 	if len(rest) == 0 {
 		return ""
@@ -120,7 +120,7 @@ func transportOf(a ma.Multiaddr) string {
 }
 
 func hasDirect(addrs []ma.Multiaddr) bool {
-	return slices.ContainsFunc(addrs, func(a ma.Multiaddr) bool { return relayOf(a) == "" })
+	return slices.ContainsFunc(addrs, func(a ma.Multiaddr) bool { return RelayOf(a) == "" })
 }
 
 // maxReason bounds a reason, in bytes: libp2p lists what came of each address.

@@ -31,7 +31,7 @@ func TestWhatAnAddressSays(t *testing.T) {
 	for addr, want := range tests {
 		a := ma.StringCast(addr)
 		got := ""
-		if id := relayOf(a); id != "" {
+		if id := RelayOf(a); id != "" {
 			got = id.String()
 		}
 		if got != want.relay || transportOf(a) != want.transport {

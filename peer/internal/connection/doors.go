@@ -119,7 +119,7 @@ const maxDoors = 4 // of a peer that are tried
 
 // ipOf returns the IP address of a direct address.
 func ipOf(a ma.Multiaddr) (netip.Addr, bool) {
-	if a == nil || relayOf(a) != "" {
+	if a == nil || RelayOf(a) != "" {
 		return netip.Addr{}, false
 	}
 	ip, err := manet.ToIP(a)
