@@ -248,7 +248,10 @@ type status struct {
 	Connections []connection
 }
 
-type connection struct{ Peer, Way, Relay, Why string }
+type connection struct {
+	Peer, Way, Relay, Why string
+	RTT                   time.Duration
+}
 
 func (p *peerProcess) status() (status, error) {
 	var s status

@@ -90,14 +90,30 @@ func (m *machine) oneWay(t *testing.T) {
 	}`)
 }
 
-// Kinds of address translation, in the words of nftables.
+// Kinds of homes: of address translation, in the words of nftables, and others.
 const (
 	// cone gives what comes from one port of a machine one port of the router, whoever
 	// it goes to, and lets in what comes from those it went to.
 	cone = "masquerade"
 	// symmetric gives every connection another port.
 	symmetric = "masquerade fully-random"
+	// mapsPorts is symmetric, and maps ports.
+	mapsPorts = "maps ports"
+	// public has no router: everybody reaches its machine.
+	public = "nothing"
+	// oneWay has none either: its machine lets in only what answers.
+	oneWay = "a firewall"
 )
+
+// outdoors makes a home without a router, of one machine: public or oneWay.
+func (i *internet) outdoors(kind string) *home {
+	i.t.Helper()
+	m := i.public()
+	if kind == oneWay {
+		m.oneWay(i.t)
+	}
+	return &home{internet: i, kind: kind, port: i.ports - 1, machines: []*machine{m}}
+}
 
 // A home is a network behind a router.
 type home struct {

@@ -18,6 +18,8 @@ type natGrid struct {
 	relays []*peerProcess // public peers without slots; the first is the supernode
 	peers  []*peerProcess // volunteers of one slot
 	homeOf map[string]*home
+
+	started time.Time // the last of them
 }
 
 // natGrid boots two public peers and a volunteer on every machine of the homes. All know
@@ -42,6 +44,7 @@ func (i *internet) natGrid(homes ...*home) *natGrid {
 			at = append(at, h)
 		}
 	}
+	g.started = time.Now()
 	for n, p := range g.peers {
 		p.awaitReady()
 		g.homeOf[p.id] = at[n]

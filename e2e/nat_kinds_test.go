@@ -1,0 +1,159 @@
+package e2e
+
+import (
+	"cmp"
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/e2e/internal/markdown"
+)
+
+var (
+	natRounds = flag.Int("nat.rounds", 1, "rounds in which peers behind routers of all kinds meet")
+	natOut    = flag.String("nat.out", "", "file with the section nat:kinds for the table of TestNATAllKinds, docs/networking.md")
+)
+
+// A meeting is how two peers reach each other best, and since when, after all were started.
+type meeting struct {
+	way   string
+	after time.Duration
+	rtt   time.Duration
+}
+
+// TestNATAllKinds has peers behind routers of all kinds meet, 20 ms apart. Each two come to
+// the best way that there is between their kinds. Tells when, and how far they are then.
+func TestNATAllKinds(t *testing.T) {
+	t.Parallel()
+	met := make(map[string][]meeting) // by the kinds of both
+	for range *natRounds {
+		t.Run("round", func(t *testing.T) {
+			for kinds, meetings := range meetAll(t) {
+				met[kinds] = append(met[kinds], meetings...)
+			}
+		})
+	}
+	table := markdown.Table(meetingRows(met))
+	t.Logf("\n%s", table)
+	if *natOut == "" || t.Failed() {
+		return
+	}
+	if err := markdown.Insert(*natOut, "nat:kinds", table); err != nil {
+		t.Error(err)
+	}
+}
+
+// meetAll boots two peers of each kind, and returns how all of them meet.
+func meetAll(t *testing.T) map[string][]meeting {
+	t.Helper()
+	i := newInternet(t)
+	mapping := []*home{i.home(symmetric, 1), i.home(symmetric, 1)}
+	for _, h := range mapping {
+		h.mapPorts()
+		h.kind = mapsPorts
+	}
+	homes := append(mapping, i.outdoors(public), i.outdoors(oneWay), i.outdoors(oneWay),
+		i.home(cone, 1), i.home(cone, 1), i.home(symmetric, 1), i.home(symmetric, 1))
+	g := i.natGrid(homes...)
+	met := make(map[[2]int]meeting)
+	eventually(t, "all meet in the best way", func() error { return g.look(met) })
+	out := make(map[string][]meeting)
+	for pair, m := range met {
+		kinds := kindsOf(homes[pair[0]], homes[pair[1]])
+		out[kinds] = append(out[kinds], m)
+	}
+	for _, p := range slices.Concat(g.peers, g.relays) {
+		p.halt() // before the next round
+		if strings.Contains(p.log.String(), "above the limit") {
+			t.Errorf("peer %s refuses what sound peers do:\n%s", p.id, p.log)
+		}
+	}
+	return out
+}
+
+// look notes how each two peers of the grid reach each other now, by their numbers, and says
+// which do not in the best way.
+func (g *natGrid) look(met map[[2]int]meeting) error {
+	var missing []string
+	for a, p := range g.peers {
+		s, err := p.status()
+		if err != nil {
+			return err
+		}
+		for b := a + 1; b < len(g.peers); b++ {
+			from, to := g.homeOf[p.id], g.homeOf[g.peers[b].id]
+			m := met[[2]int{a, b}]
+			if i := slices.IndexFunc(s.Connections, func(c connection) bool { return c.Peer == g.peers[b].id }); i >= 0 {
+				m.note(s.Connections[i], time.Since(g.started))
+				met[[2]int{a, b}] = m
+			}
+			if !slices.Contains(bestWays(from.kind, to.kind), m.way) {
+				missing = append(missing, fmt.Sprintf("%s: %q", kindsOf(from, to), m.way))
+			}
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("not yet: %s", strings.Join(missing, ", "))
+	}
+	return nil
+}
+
+func (m *meeting) note(c connection, now time.Duration) {
+	if m.way != c.Way {
+		*m = meeting{way: c.Way, after: now}
+	}
+	if c.RTT > 0 {
+		m.rtt = c.RTT
+	}
+}
+
+// bestWays are those in which peers behind routers of two kinds reach each other at last. A
+// port may be mapped when a hole has already been punched, and one is also made when both
+// happen to dial each other.
+func bestWays(a, b string) []string {
+	between := func(kind string) bool { return a == kind || b == kind }
+	switch {
+	case between(public):
+		return []string{"direct"}
+	case between(symmetric) && !between(mapsPorts):
+		return []string{"relayed"}
+	}
+	return []string{"punched", "direct"}
+}
+
+// kindsOf names the kinds of two homes, in one order.
+func kindsOf(a, b *home) string {
+	names := map[string]string{cone: "endpoint-independent", symmetric: "symmetric", mapsPorts: "symmetric, maps ports"}
+	both := []string{cmp.Or(names[a.kind], a.kind), cmp.Or(names[b.kind], b.kind)}
+	slices.Sort(both)
+	return strings.Join(both, " – ")
+}
+
+// meetingRows tells of the meetings of all kinds, the middle one and both extremes.
+func meetingRows(met map[string][]meeting) [][]string {
+	rows := [][]string{{"the two peers are behind", "pairs", "direct", "punched", "relayed", "round trip, ms", "there after, s"}}
+	for _, kinds := range slices.Sorted(maps.Keys(met)) {
+		ways := make(map[string]int)
+		var rtts, afters []float64
+		for _, m := range met[kinds] {
+			ways[m.way]++
+			rtts, afters = append(rtts, float64(m.rtt)/1e6), append(afters, m.after.Seconds())
+		}
+		row := []string{kinds, fmt.Sprint(len(afters))}
+		for _, way := range []string{"direct", "punched", "relayed"} {
+			row = append(row, strings.TrimPrefix(fmt.Sprint(ways[way]), "0"))
+		}
+		rows = append(rows, append(row, spread("%.0f", rtts), spread("%.1f", afters)))
+	}
+	return rows
+}
+
+// spread writes the middle one of some values, the least and the most.
+func spread(format string, values []float64) string {
+	slices.Sort(values)
+	return fmt.Sprintf(format+" ("+format+"–"+format+")", values[len(values)/2], values[0], values[len(values)-1])
+}
