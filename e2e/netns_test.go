@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -186,6 +187,14 @@ func (p *port) cut() {
 func (p *port) heal() {
 	p.t.Helper()
 	p.hub.run(p.t, "ip", "link", "set", p.name, "up")
+}
+
+// unplug pulls the plug for so long.
+func (p *port) unplug(d time.Duration) {
+	p.t.Helper()
+	p.cut()
+	time.Sleep(d) // what is tested
+	p.heal()
 }
 
 // isolate has the switch pass nothing on to other machines that are isolated too, as

@@ -115,9 +115,7 @@ func TestLANLinkCutWithinWhatIsTolerated(t *testing.T) {
 			if !setup.submitter {
 				away = j.peerOf(peers, "1.0").machine.lan
 			}
-			away.cut()
-			time.Sleep(30 * time.Second) // what is tested
-			away.heal()
+			away.unplug(30 * time.Second)
 			healed := time.Now()
 			j.printed("rank 1 step 300 ")
 			t.Logf("the last step %v after the link was back", time.Since(healed))

@@ -20,6 +20,7 @@ const (
 	stallTimeout = 30 * time.Second       // without a byte, before a stream is given up
 	openTimeout  = 15 * time.Second       // to connect to the peer and open a stream
 	firstBackoff = 100 * time.Millisecond // between two streams; doubles with each failure in a row
+	cutFor       = 20 * time.Second       // that an origin may be out of reach at least
 )
 
 var errClosed = errors.New("file transfer service is closed")
@@ -33,9 +34,9 @@ type Service struct {
 	conduct *misconduct.Log
 
 	// Constant but for tests, which shorten the times and cut the links.
-	stall, backoff time.Duration
-	open           func(context.Context, p2ppeer.ID) (link, error)
-	unpacks        bool // what is fetched may come compressed
+	stall, backoff, cut time.Duration
+	open                func(context.Context, p2ppeer.ID) (link, error)
+	unpacks             bool // what is fetched may come compressed
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -64,7 +65,7 @@ type Stats struct {
 // Serve. The store is what Fetch fills.
 func NewService(h host.Host, store *Store, log zerolog.Logger) *Service {
 	s := &Service{
-		host: h, store: store, log: log, conduct: misconduct.New(log), stall: stallTimeout, backoff: firstBackoff, unpacks: true,
+		host: h, store: store, log: log, conduct: misconduct.New(log), stall: stallTimeout, backoff: firstBackoff, cut: cutFor, unpacks: true,
 		servings: map[string][]*serving{}, swarms: map[string]*swarm{}, links: map[link]struct{}{},
 	}
 	s.open = s.openStream

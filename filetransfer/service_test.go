@@ -42,7 +42,7 @@ func newServiceLogging(t testing.TB, limit int64, log zerolog.Logger) *Service {
 	}
 	own := loopback.Wrap(h)
 	s := NewService(own, openStore(t, t.TempDir(), limit), log)
-	s.backoff = time.Millisecond
+	s.backoff, s.cut = time.Millisecond, 0
 	t.Cleanup(func() {
 		if err := errors.Join(s.Close(), own.Close()); err != nil {
 			t.Error(err)

@@ -14,12 +14,14 @@ import (
 )
 
 const (
-	// maxFailures is how many streams in a row may break without a unit before a
-	// peer is given up.
+	// maxFailures is how many streams in a row may break without a unit, and for no
+	// less than cutFor, before the origin is given up.
 	maxFailures = 5
-	// maxFellowFailures is the same for a fellow, which may begin some seconds
+	// maxFellowFailures is how many may for a fellow, which may begin some seconds
 	// later than this peer.
-	maxFellowFailures = 8
+	maxFellowFailures = 9
+	// maxDoublings bounds how long is waited between two streams: 3.2 s.
+	maxDoublings = 5
 	// tickEvery is how often a plan hears of the time.
 	tickEvery = 250 * time.Millisecond
 )
@@ -149,6 +151,7 @@ func (t *transfer) follow(ctx context.Context, id int, p p2ppeer.ID) error {
 	if id != origin {
 		limit = maxFellowFailures
 	}
+	came := time.Now() // the last unit, at the latest
 	for failures := 0; ; {
 		st := &stream{t: t, id: id, peer: p}
 		err := st.run(ctx)
@@ -161,13 +164,13 @@ func (t *transfer) follow(ctx context.Context, id int, p p2ppeer.ID) error {
 			return err
 		}
 		if failures++; st.units > 0 {
-			failures = 1
+			failures, came = 1, time.Now()
 		}
-		if failures >= limit {
+		if failures >= limit && (id != origin || time.Since(came) >= t.svc.cut) {
 			return fmt.Errorf("gave up after %d attempts: %w", failures, err)
 		}
 		t.svc.log.Debug().Err(err).Stringer("peer", p).Str("job", t.job).Msg("transfer interrupted, resuming")
-		if err := pause(ctx, t.svc.backoff<<(failures-1)); err != nil {
+		if err := pause(ctx, t.svc.backoff<<min(failures-1, maxDoublings)); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,9 @@ package job
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -16,17 +18,23 @@ func (e *execution) await(ctx context.Context, doing string, take func(heard) er
 		last[l] = time.Now()
 	}
 	var grace <-chan time.Time
-	look := time.NewTicker(e.j.s.waits.silence / 8)
+	look := time.NewTicker(min(e.j.s.waits.silence, e.j.s.waits.apart) / 8)
 	defer look.Stop()
-	for e.unanswered() > 0 {
+	for e.unanswered() > 0 || e.mending() {
 		select {
 		case h := <-e.inbox:
-			if !h.link.hears(h) || h.link.err != nil {
+			if h.link.err != nil || !h.back && !h.link.hears(h) {
 				continue
 			}
 			last[h.link] = time.Now()
-			if h.err == nil {
+			switch {
+			case h.back:
+				h.err = e.preparedOn(h)
+			case h.err == nil:
 				h.err = take(h)
+			case e.mendable(h.link, h.err):
+				e.mend(h.link, h.err)
+				continue
 			}
 			if h.err != nil {
 				h.link.lose(h.err)
@@ -57,13 +65,35 @@ func (e *execution) unanswered() int {
 }
 
 // loseSilent gives up the peers that owe an answer and have not said a word
-// for too long.
+// for too long, and those that have been disconnected for too long.
 func (e *execution) loseSilent(last map[*link]time.Time) {
 	for _, l := range e.links {
-		if !l.answered && time.Since(last[l]) > e.j.s.waits.silence {
+		switch {
+		case l.away && time.Since(l.awayAt) > e.j.s.waits.apart:
+			l.lose(fmt.Errorf("disconnected for %v", e.j.s.waits.apart))
+		case !l.answered && time.Since(last[l]) > e.j.s.waits.silence:
 			l.lose(fmt.Errorf("no word for %v", e.j.s.waits.silence))
 		}
 	}
+}
+
+// mending reports whether a stream to a peer is being made anew.
+func (e *execution) mending() bool {
+	return slices.ContainsFunc(e.links, func(l *link) bool { return l.err == nil && l.away })
+}
+
+// preparedOn goes on with a peer whose stream has been made anew while it stages. All that
+// it was told it had heard, or it knows no such job.
+func (e *execution) preparedOn(h heard) error {
+	e.rewire(h)
+	answer := h.msg.GetResumed()
+	if answer == nil {
+		return unexpected(h.msg)
+	}
+	if answer.Error != "" {
+		return errors.New(plain(answer.Error))
+	}
+	return nil
 }
 
 // fault says which peers are lost, or nil.

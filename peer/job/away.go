@@ -228,6 +228,16 @@ func (l *link) resume(h host.Host, m *jobpb.ToPeer) (w *wire, answer *jobpb.From
 	return w, answer, err
 }
 
+// rewire hears and speaks on the stream to a peer that has been made anew.
+func (e *execution) rewire(h heard) {
+	l := h.link
+	l.wire, l.away, l.backAt = h.wire, false, time.Now()
+	l.listen(e.inbox, e.done)
+	if l.mended != nil {
+		l.mended()
+	}
+}
+
 // resumed goes on with a peer whose stream has been made anew.
 func (e *execution) resumed(h heard) *Result {
 	l := h.link
@@ -235,11 +245,7 @@ func (e *execution) resumed(h heard) *Result {
 		h.wire.end()
 		return nil
 	}
-	l.wire, l.away = h.wire, false
-	l.listen(e.inbox, e.done)
-	if l.mended != nil {
-		l.mended()
-	}
+	e.rewire(h)
 	answer := h.msg.GetResumed()
 	if answer == nil {
 		return e.breach(l, unexpected(h.msg))
@@ -247,7 +253,7 @@ func (e *execution) resumed(h heard) *Result {
 	if answer.Error != "" {
 		return e.lose(l, "its part of the job has ended", errors.New(plain(answer.Error)))
 	}
-	l.owes, l.backAt = answer.Said, time.Now()
+	l.owes = answer.Said
 	for _, p := range l.processes {
 		delete(e.unspoken, p) // it is repeated
 	}
@@ -330,8 +336,7 @@ func (e *execution) despair() *Result {
 // tellStop tells a peer whose stream has been made anew that the job is over.
 func (e *execution) tellStop(h heard, reason string) {
 	if l := h.link; l.err == nil {
-		l.wire, l.away = h.wire, false
-		l.listen(e.inbox, e.done)
+		e.rewire(h)
 		l.say(stopMessage(reason))
 	} else {
 		h.wire.end()

@@ -69,6 +69,10 @@ func (e *execution) leaveAway() {
 			left++
 		}
 	}
+	if e.begin == nil { // they wait for no more than missFor of package launch
+		e.j.warn(fmt.Sprintf("%s could not be told that the job is over, and will end by themselves within half a minute", many(uint64(left), "peer")))
+		return
+	}
 	e.j.keeper.leave(left)
 	e.j.warn(fmt.Sprintf("%s could not be told that the job is over, and will end by themselves within %v after they were cut off, as --away says", many(uint64(left), "peer"), e.j.req.Away))
 }

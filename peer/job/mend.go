@@ -16,14 +16,15 @@ import (
 //	                    |     that it knows no such job ----> lost
 //	                    +-- its machine says that nobody
 //	                    |     listens there any more -------> lost, at once (F2)
-//	                    '-- the detector finds it silent ---> lost, after the tolerated hang
+//	                    '-- the detector finds it silent ---> lost, after the tolerated hang;
+//	                        while it stages, when there is no detector yet: after waits.apart
 
 var errRefused = errors.New("its machine says that it does not run any more")
 
 // mendable reports whether a stream that has broken is worth making anew: the peer has not
-// ended it, and has begun the job.
+// ended it, and stages the job, or has begun it. In between, which is short, it has failed.
 func (e *execution) mendable(l *link, err error) bool {
-	return e.begin != nil && l.recruit == nil && l.stream != nil && l.peer != e.j.s.cfg.Host.ID() && !endedByPeer(err)
+	return (e.begin != nil || e.staging) && l.recruit == nil && l.stream != nil && l.peer != e.j.s.cfg.Host.ID() && !endedByPeer(err)
 }
 
 // mend has the stream to a peer made anew.
@@ -66,8 +67,8 @@ func (e *execution) partners() []p2ppeer.ID {
 	return out
 }
 
-// Partners returns the peers of all jobs that have begun, and for how long each may be
-// silent.
+// Partners returns the peers of all jobs that are staged or have begun, and for how long each
+// may be silent.
 func (s *Submitter) Partners() map[p2ppeer.ID]time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -51,12 +51,19 @@ func (e *execution) open(ctx context.Context) error {
 // stage has every peer redeem its key and fetch what it lacks.
 func (e *execution) stage(ctx context.Context) error {
 	e.j.phase(Staging, 0, 0)
+	e.staging = true
+	e.j.s.setPartners(e.j.spec.ID, e.partners())
+	defer func() {
+		e.staging = false
+		e.j.s.setPartners(e.j.spec.ID, nil) // until it has begun
+	}()
 	for i, l := range e.links {
 		m := &jobpb.Prepare{Spec: e.j.envelope, Key: l.slots.Key[:], Fellows: e.fellows(i)}
 		for _, p := range l.processes {
 			m.Processes = append(m.Processes, jobpb.FromProcess(p))
 		}
 		l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Prepare{Prepare: m}})
+		e.knock(l)
 	}
 	t := &transfer{run: e.j, phase: Staging}
 	return e.await(ctx, "stage the job at", func(h heard) error { return e.hearStaging(h, t) })

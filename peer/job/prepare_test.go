@@ -6,6 +6,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-msgio/pbio"
+
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
@@ -61,6 +64,64 @@ func TestPeerAtFaultIsReplaced(t *testing.T) {
 		})
 	}
 	b.in(t)
+}
+
+// breaksOff breaks the connection with the submitter, and follows a script when that comes back.
+func (p *part) breaksOff(script func(*part)) {
+	p.peer.SetStreamHandler(Protocol, func(s network.Stream) {
+		if !p.stage.enter(s) {
+			return
+		}
+		defer p.stage.acting.Done()
+		again := &part{bed: p.bed, peer: p.peer, key: p.key, spec: p.spec, stream: s, in: pbio.NewDelimitedReader(s, jobpb.MaxMessage)}
+		defer again.leave()
+		await(again, (*jobpb.ToPeer).GetResume)
+		again.perform(script)
+		again.free()
+		again.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Stopped{Stopped: &jobpb.Stopped{}}})
+		s.Close()
+	})
+	p.stream.Conn().Close()
+	p.vanish()
+}
+
+// TestDisconnectedWhileStagingIsNotLost: there is no other peer to be asked instead. One that does
+// not come back for long is, and so is one that has ended its part.
+func TestDisconnectedWhileStagingIsNotLost(t *testing.T) {
+	for name, c := range map[string]struct {
+		back  func(*part)
+		apart time.Duration
+		lost  string // how, if it is
+	}{
+		"comes back": {back: func(p *part) {
+			p.back(stagingMessage(2, 2))
+			p.start()
+			p.ends(proc(0, 0), "out\n")
+		}, apart: patience},
+		"does not":            {back: (*part).vanish, apart: 100 * time.Millisecond, lost: "disconnected for 100ms"},
+		"has ended its part":  {back: func(p *part) { p.says("no such job here"); p.vanish() }, apart: patience, lost: "no such job here"},
+		"says something else": {back: func(p *part) { p.say(stagingMessage(2, 2)) }, apart: patience, lost: "unexpected *jobpb.FromPeer_Staging"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBed(t, never, 1)
+			b.submitter.waits.apart = c.apart
+			b.play(func(p *part) {
+				p.say(stagingMessage(1, 2))
+				p.breaksOff(c.back)
+			})
+			req := b.request(1, 1)
+			if c.lost != "" {
+				req.Wait = 0
+				o := b.run(req, nil)
+				o.want(StatusShortage, "")
+				o.told(c.lost)
+				return
+			}
+			o := b.run(req, nil)
+			o.want(StatusOK, "")
+			o.wrote(0, Stdout, "out\n")
+		})
+	}
 }
 
 // TestEveryPeerAtFaultIsLeftOutAtOnce: three peers fail together, and staging

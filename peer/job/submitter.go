@@ -63,6 +63,8 @@ type waits struct {
 	// silence is how long a peer may say nothing while it stages or starts. It
 	// reports progress far more often than this.
 	silence time.Duration
+	// apart is how long a peer that stages may be disconnected. It waits a little longer.
+	apart time.Duration
 	// grace is how long peers that stage or start have to say that they fail
 	// too, once one has.
 	grace time.Duration
@@ -85,7 +87,7 @@ type waits struct {
 }
 
 var defaultWaits = waits{
-	answers: 2 * time.Second, silence: time.Minute, grace: time.Second, files: time.Second, stop: 30 * time.Second, tell: 10 * time.Second,
+	answers: 2 * time.Second, silence: time.Minute, apart: 15 * time.Second, grace: time.Second, files: time.Second, stop: 30 * time.Second, tell: 10 * time.Second,
 	back: 10 * time.Second, wide: time.Second, locate: 2 * time.Second,
 }
 

@@ -115,6 +115,7 @@ func (a *attachment) write() {
 // submitter may come back. So it may when the stream was ended by neither side, unless its
 // machine says that it does not run any more, or the detector finds it silent; then one that
 // has a home may still come back as a new process. Else it has ended, or has given this peer up.
+// Between staging and the beginning, which is short, none is waited for.
 func (j *job) broke(reason error) {
 	last := j.attached.stream.Conn().RemoteMultiaddr()
 	ended, ok := errors.AsType[*network.StreamError](reason)
@@ -123,7 +124,7 @@ func (j *job) broke(reason error) {
 	switch {
 	case ok && ended.Remote && ended.ErrorCode == jobpb.Left:
 		j.end(reason)
-	case silent || byOther || j.keys == nil || j.submitter == j.service.host.ID():
+	case silent || byOther || j.keys == nil && !j.preparing() || j.submitter == j.service.host.ID():
 		j.lose(reason)
 	default:
 		j.log.Info().Err(reason).Msg("the control stream broke; the submitter may come back")
@@ -136,6 +137,12 @@ func (j *job) broke(reason error) {
 }
 
 var errClosed = errors.New("closed")
+
+// preparing reports whether the job is staged for its beginning: what was said until then can
+// be repeated.
+func (j *job) preparing() bool {
+	return !j.joining && (j.state == Staging || j.state == Staged)
+}
 
 // lose handles the loss of a submitter that may come back only if it was cut off, or can go
 // on as a new process.
@@ -220,7 +227,7 @@ func (s *Service) dropBefore(missed time.Time, but network.Conn) {
 // resume makes stream the submitter's, which has heard so much of what was said.
 func (j *job) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume) error {
 	switch {
-	case j.ended != nil || j.keys == nil && !m.Anew:
+	case j.ended != nil || j.keys == nil && !j.preparing() && !m.Anew:
 		return errors.New("the job is not under way")
 	case j.orphaned && !m.Anew: // it would ask those who agree on views, of whom it is one, for what is known better here
 		return errReplaced

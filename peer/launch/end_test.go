@@ -32,6 +32,56 @@ func TestS4NothingIsLeftWhenTheSubmitterVanishes(t *testing.T) {
 	}
 }
 
+// TestStagedPeerIsComeBackTo when the connection to it breaks, and waits in vain for no longer than
+// it says (S4).
+func TestStagedPeerIsComeBackTo(t *testing.T) {
+	t.Parallel()
+	j := newTestJob(t, 2, 1, nil, "sleep")
+	j.prepare()
+	j.links[0].stream.Conn().Close()
+	l, r := j.resume(j.submitter.Host, j.peers[0], j.spec.ID, 0)
+	if r.Error != "" {
+		t.Fatal(r.Error)
+	}
+	if p := await(l, (*jobpb.FromPeer).GetPrepared); p.Error != "" {
+		t.Fatal(p.Error)
+	}
+	l.say(j.startMessage())
+	if s := await(l, (*jobpb.FromPeer).GetStarted); s.Error != "" {
+		t.Fatal(s.Error)
+	}
+	j.links[0] = l
+	j.stop()
+}
+
+func TestS4StagedPeerDoesNotWaitForLong(t *testing.T) {
+	t.Parallel()
+	j := newTestJob(t, 2, 1, nil, "sleep")
+	j.prepare()
+	job, ok := j.peers[0].launch.lookup(j.spec.ID)
+	if !ok {
+		t.Fatal("no job")
+	}
+	j.links[0].stream.Conn().Close()
+	cut := make(chan bool, 1)
+	for late := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		if !job.do(func() { cut <- !job.cutAt.IsZero() }) {
+			t.Fatal("the job has ended")
+		}
+		if <-cut {
+			break
+		}
+		if time.Now().After(late) {
+			t.Fatal("the peer does not notice")
+		}
+	}
+	job.do(func() {
+		job.cutAt = job.cutAt.Add(-missFor - time.Second) // so much later
+		job.awaitCut()
+	})
+	j.gone()
+}
+
 func TestS4CloseEndsEverything(t *testing.T) {
 	j := newTestJob(t, 2, 1, nil, "sleep")
 	j.start()

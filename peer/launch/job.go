@@ -107,6 +107,7 @@ func (j *job) do(event func()) bool {
 func (j *job) run(stream network.Stream, in pbio.Reader) {
 	j.log.Info().Stringer("submitter", j.submitter).Str("name", j.spec.Name).Int("processes", len(j.order)).Msg("job taken")
 	j.attach(stream, in)
+	j.knock()
 	j.share()
 	j.working.Add(1)
 	go j.stage()
@@ -254,15 +255,15 @@ func errOrder(m any) error { return fmt.Errorf("%T out of order", m) }
 
 // tick lets a second pass.
 func (j *job) tick() {
+	j.awaitCut()
+	j.shareNeeds()
 	switch j.state {
 	case Staging:
 		j.reportStaging()
 	case Running:
 		j.checkAlive()
 		j.checkSupervisors()
-		j.awaitCut()
 		j.drift()
-		j.shareNeeds()
 		j.seek()
 		j.standIn()
 	}

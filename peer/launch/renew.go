@@ -10,7 +10,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 )
 
-// Partners returns the peers of all jobs that have begun here, and for how long each may be
+// Partners returns the peers of all jobs that are staged or have begun here, and for how long each may be
 // silent.
 func (s *Service) Partners() map[p2ppeer.ID]time.Duration {
 	s.mu.Lock()
@@ -24,11 +24,20 @@ func (s *Service) Partners() map[p2ppeer.ID]time.Duration {
 	return out
 }
 
-// shareNeeds lets the service know whom the job needs: its submitter, who has a process in
-// it, and who agrees on the views.
+// shareNeeds lets the service know whom the job needs.
 func (j *job) shareNeeds() {
-	if j.keys == nil {
-		return
+	needs := j.needs()
+	j.service.mu.Lock()
+	defer j.service.mu.Unlock()
+	j.partners = needs
+}
+
+// needs returns whom the job needs, and for how long each may be silent: its submitter, who
+// has a process in it, and who agrees on the views. While it is prepared there is nobody but
+// the submitter, and nobody until it has begun then.
+func (j *job) needs() map[p2ppeer.ID]time.Duration {
+	if j.keys == nil && !j.preparing() {
+		return nil
 	}
 	partners := map[p2ppeer.ID]time.Duration{j.submitter: j.hang}
 	for p := range j.members.addrs {
@@ -42,9 +51,7 @@ func (j *job) shareNeeds() {
 		}
 	}
 	delete(partners, j.service.host.ID())
-	j.service.mu.Lock()
-	defer j.service.mu.Unlock()
-	j.partners = partners
+	return partners
 }
 
 // Renew has the channels to a peer opened anew, after the connection with it was: they may

@@ -40,6 +40,7 @@ func (j *job) start(m *jobpb.Start) {
 		return
 	}
 	j.enter(Starting)
+	j.shareNeeds() // until it begins its stream must not break
 	j.makeBoard()
 	j.protect()
 	j.working.Add(1)
