@@ -241,7 +241,8 @@ func (p *peerProcess) alive() bool {
 
 // status is what a script reads from the control socket.
 type status struct {
-	Slots     struct{ Total, Free int }
+	Slots     struct{ Total, Free, Held, Confirmed int }
+	Use       struct{ Memory, Goroutines, Streams int }
 	Hosted    []json.RawMessage
 	Submitted []struct{ Unheard time.Time }
 	// Connections are the best with each peer.

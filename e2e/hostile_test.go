@@ -45,7 +45,8 @@ var garbage = map[string][]byte{
 
 // TestHostilePeer has a peer talk garbage in every protocol, open a thousand streams of
 // each and leave them, and connect over and over. The peer that it does that to names it,
-// in few lines, keeps its memory, and runs jobs (O4).
+// in few lines, keeps its memory, runs jobs, and then has no more goroutines and streams than
+// before, though the other has closed nothing (O4).
 func TestHostilePeer(t *testing.T) {
 	t.Parallel()
 	victim := boot(t, "--slots", "2")
@@ -73,6 +74,10 @@ func TestHostilePeer(t *testing.T) {
 	if len(protocols) < 8 {
 		t.Fatalf("the peer speaks %v, want all of ours", protocols)
 	}
+	idle, err := victim.status()
+	if err != nil {
+		t.Fatal(err)
+	}
 	before := memoryOf(t, victim)
 	start := time.Now()
 	var all sync.WaitGroup
@@ -80,6 +85,10 @@ func TestHostilePeer(t *testing.T) {
 		all.Go(func() { beRude(ctx, enemy, at.ID, p) })
 	}
 	all.Wait()
+	worst, err := victim.status()
+	if err != nil || worst.Use.Streams < idle.Use.Streams+100 {
+		t.Errorf("uses %+v while very many streams are left: %v", worst.Use, err)
+	}
 	t.Logf("vandalism took %v", time.Since(start))
 	for range 12 { // of one identity
 		more := vandal(t, key)
@@ -100,6 +109,16 @@ func TestHostilePeer(t *testing.T) {
 		t.Errorf("a job meanwhile: exit status %d", s)
 	}
 	expectNothingLeft(t, []*peerProcess{victim})
+	eventually(t, "what it uses", func() error {
+		s, err := victim.status()
+		if err == nil && (s.Use.Goroutines > idle.Use.Goroutines+100 || s.Use.Streams > idle.Use.Streams+20) {
+			err = fmt.Errorf("%+v, and %+v before", s.Use, idle.Use)
+		}
+		return err
+	})
+	if now, err := victim.status(); err == nil {
+		t.Logf("before %+v, at worst %+v, in the end %+v", idle.Use, worst.Use, now.Use)
+	}
 }
 
 // beRude talks garbage in a protocol, and leaves a thousand streams half-way. What the

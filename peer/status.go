@@ -3,8 +3,11 @@ package peer
 import (
 	"context"
 	"os"
+	"runtime"
 	"slices"
 	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
 
 	"github.com/p2pmpi/p2pmpi/internal/version"
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -23,6 +26,7 @@ type Status struct {
 	Since       time.Time    `json:"since"`
 	Addresses   []string     `json:"addresses"`
 	Slots       Slots        `json:"slots"`
+	Use         Use          `json:"use"`         // of the machine, by the peer itself
 	Hosted      []HostedJob  `json:"hosted"`      // jobs that hold slots here
 	Submitted   []Submitted  `json:"submitted"`   // jobs started from here
 	Connections []Connection `json:"connections"` // peers with a connection
@@ -37,6 +41,14 @@ type Slots struct {
 	Confirmed int  `json:"confirmed"` // waiting for their processes
 	Running   int  `json:"running"`
 	Draining  bool `json:"draining"` // nothing new is taken
+}
+
+// Use is what a peer costs its machine, the processes of jobs left out. Where nothing happens it
+// does not grow.
+type Use struct {
+	Memory     uint64 `json:"memory"`     // bytes
+	Goroutines int    `json:"goroutines"` // of which some belong to each connection and each stream
+	Streams    int    `json:"streams"`    // open with other peers
 }
 
 // A HostedJob is a job of somebody that has slots here (O3). Program, Processes
@@ -88,6 +100,7 @@ func (p *Peer) Status(ctx context.Context) Status {
 		Process:     os.Getpid(),
 		Since:       p.started,
 		Addresses:   p.Addresses(),
+		Use:         p.use(),
 		Hosted:      []HostedJob{}, // a list in JSON even when it is empty
 		Submitted:   []Submitted{},
 		Connections: p.connections(ctx),
@@ -110,6 +123,18 @@ func (p *Peer) Status(ctx context.Context) Status {
 		})
 	}
 	return s
+}
+
+func (p *Peer) use() Use {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	u := Use{Memory: m.Sys - m.HeapReleased, Goroutines: runtime.NumGoroutine()}
+	_ = p.host.Network().ResourceManager().ViewSystem(func(s network.ResourceScope) error {
+		stat := s.Stat()
+		u.Streams = stat.NumStreamsInbound + stat.NumStreamsOutbound
+		return nil // the only error that there is
+	})
+	return u
 }
 
 func (p *Peer) slotStatus() (Slots, []HostedJob) {

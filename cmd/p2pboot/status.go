@@ -14,11 +14,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer"
 )
 
-const statusLong = `Shows the peer that runs on this home: its slots, the jobs that run here and
-those started from here, and each peer it is connected with: directly, through
-a hole punched into the routers between, or through a relay; the round-trip
-time; and why the way is no better. For each job that runs here, how its
-processes reach those of other peers.
+const statusLong = `Shows the peer that runs on this home: its slots, what it uses of the machine
+itself, the jobs that run here and those started from here, and each peer it is
+connected with: directly, through a hole punched into the routers between, or
+through a relay; the round-trip time; and why the way is no better. For each
+job that runs here, how its processes reach those of other peers.
 
 Exit status: 0 shown, 64 wrong usage, 69 no peer is running on the home.`
 

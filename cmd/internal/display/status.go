@@ -22,6 +22,7 @@ func Status(s peer.Status) string {
 	say("network", "%s, release %s, protocol %d", s.Network, s.Release, s.Protocol)
 	say("up", "%v, process %d, home %s", ago(s.Since), s.Process, s.Home)
 	say("slots", "%s", slots(s.Slots))
+	say("uses", "%s of memory, %s, %s", size(int64(s.Use.Memory)), number(int64(s.Use.Streams), "stream", "streams"), number(int64(s.Use.Goroutines), "goroutine", "goroutines"))
 	for _, a := range s.Addresses {
 		fmt.Fprintf(&b, "address: %s\n", a)
 	}
