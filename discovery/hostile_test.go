@@ -10,6 +10,7 @@ import (
 	"github.com/libp2p/go-libp2p"
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-msgio/pbio"
 	"github.com/rs/zerolog"
 
@@ -17,9 +18,23 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/recording"
 )
 
+// fixedKey is the same in every process of a fuzzer: else what one has signed means nothing in another.
+func fixedKey(f *testing.F) (crypto.PrivKey, p2ppeer.ID) {
+	f.Helper()
+	key, _, err := crypto.GenerateEd25519Key(bytes.NewReader(make([]byte, 64)))
+	if err != nil {
+		f.Fatal(err)
+	}
+	id, err := p2ppeer.IDFromPrivateKey(key)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return key, id
+}
+
 // FuzzConverse: whatever a peer answers who is asked for its offer, what is taken for one is one.
 func FuzzConverse(f *testing.F) {
-	key, id := newKey(f)
+	key, id := fixedKey(f)
 	o := testOffer(id)
 	o.Issued, o.Expires = time.Now(), time.Now().Add(offerLifetime)
 	good := &pb.Response{Envelope: sealUnchecked(f, o, key), Hearsay: []*pb.Hearsay{{Peer: []byte(id), Position: toPB(newCoordinates().here())}}}
@@ -40,7 +55,7 @@ func FuzzConverse(f *testing.F) {
 // FuzzTwinRequest: whatever a peer asks about twins, it is answered or refused.
 func FuzzTwinRequest(f *testing.F) {
 	h := newHost(f)
-	_, stranger := newKey(f)
+	_, stranger := fixedKey(f)
 	s := &Service{host: h, instance: newInstance(), started: time.Now()}
 	nonce := bytes.Repeat([]byte{7}, nonceSize)
 	f.Add(recording.Of(f, &pb.TwinRequest{Nonce: nonce}))
@@ -59,7 +74,7 @@ func FuzzTwinRequest(f *testing.F) {
 
 // FuzzTwinResponse: nobody but who has this peer's key, and has run for longer, is taken for its twin.
 func FuzzTwinResponse(f *testing.F) {
-	key, id := newKey(f)
+	key, id := fixedKey(f)
 	nonce := bytes.Repeat([]byte{7}, nonceSize)
 	own := proof{Instance: newInstance()}
 	older := sealProof(f, proof{nonce, newInstance(), time.Hour}, key)

@@ -156,7 +156,7 @@ func TestProofYields(t *testing.T) {
 }
 
 func FuzzOpenProof(f *testing.F) {
-	key, id := newKey(f)
+	key, id := fixedKey(f)
 	nonce := bytes.Repeat([]byte{7}, nonceSize)
 	f.Add(sealProof(f, proof{nonce, newInstance(), time.Hour}, key))
 	f.Fuzz(func(t *testing.T, data []byte) {
