@@ -5,15 +5,11 @@ package reservation
 type Domain struct {
 	Addresses []string `json:"addresses,omitempty"` // of its machine or its router, in any one way of writing them
 	Site      string   `json:"site,omitempty"`      // as its owner declares it; empty: not
-	Owner     string   `json:"owner,omitempty"`     // empty: unknown
 }
 
 // widths are the ways to see which peers fail together, the most careful first. Peers that
 // are together in one are so in all before it.
 var widths = []func(Domain) []string{
-	func(d Domain) []string {
-		return append(labels("site", d.Site), append(labels("owner", d.Owner), labels("addr", d.Addresses...)...)...)
-	},
 	func(d Domain) []string { return append(labels("site", d.Site), labels("addr", d.Addresses...)...) },
 	func(d Domain) []string { return labels("addr", d.Addresses...) },
 }

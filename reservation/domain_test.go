@@ -10,7 +10,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// randomPeers are peers in a few machines, sites and owners, of different speeds.
+// randomPeers are peers in a few machines and sites, of different speeds.
 func randomPeers(rnd *rand.Rand, n int) []PeerSlots {
 	name := func(kind string, of int) string {
 		if i := rnd.IntN(of + 1); i > 0 {
@@ -22,7 +22,7 @@ func randomPeers(rnd *rand.Rand, n int) []PeerSlots {
 	for i := range peers {
 		peers[i] = PeerSlots{
 			Slots: rnd.IntN(n + 2), Cached: rnd.Int64N(3), Speed: rnd.IntN(3) * 1000, RTT: time.Duration(rnd.IntN(3)) * time.Millisecond,
-			Domain: Domain{Addresses: labels("ip", name("a", 4)), Site: name("s", 3), Owner: name("o", 3)},
+			Domain: Domain{Addresses: labels("ip", name("a", 4)), Site: name("s", 3)},
 		}
 	}
 	return peers
@@ -200,7 +200,7 @@ func TestDomainsJoinByWayOfOthers(t *testing.T) {
 		{Domain: Domain{Site: "1"}}, // a site is no address
 		{},
 	}
-	for width, want := range []string{"[0 0 0 0 4 5]", "[0 0 0 0 4 5]", "[0 0 0 3 4 5]"} {
+	for width, want := range []string{"[0 0 0 0 4 5]", "[0 0 0 3 4 5]"} {
 		if got, _ := group(peers, widths[width]); fmt.Sprint(got) != want {
 			t.Errorf("width %d: got %v, want %v", width, got, want)
 		}

@@ -33,7 +33,7 @@ func FuzzRequest(f *testing.F) {
 		}
 		s := &Service{ledger: NewLedger(Limits{Slots: 3})}
 		for range 2 {
-			a := s.answer(&q, alice)
+			a := s.answer(&q, alice, "192.0.2.1")
 			if a == nil || pb.Reason_name[int32(a.GetReason())] == "" || a.GetSlots() > 3 {
 				t.Fatalf("%v answered with %v", &q, a)
 			}

@@ -49,6 +49,9 @@ type Request struct {
 	// Since is when the job began to wait, by its submitter's clock. Those that began
 	// earlier come first. Zero: now.
 	Since time.Time
+	// Origin is where the submitter asks from, as far as the network shows it, in any one way of
+	// writing it. Jobs of one origin share bounds. Empty: unknown.
+	Origin string
 	// Waits has the job wait in the peer's queue until it has confirmed slots here,
 	// withdraws, or has not asked for QueueLease.
 	Waits bool
@@ -74,9 +77,9 @@ type Ledger struct {
 	draining bool
 	holds    []*hold // in the order of their making; at most limits.Slots of them
 	queue    queue
-	// lapses is when submitters last let a lease run out, as long as that matters: each took a
-	// slot for HoldBase and more, so they are fewer than a dozen for each slot.
-	lapses map[p2ppeer.ID]time.Time
+	// lapses is when submitters and origins last did nothing with slots that they had, as long as
+	// that matters: each had one for HoldBase and more, so they are few for each slot.
+	lapses map[string]time.Time
 }
 
 // A hold is one key's slots, in whichever state.
@@ -89,7 +92,7 @@ type hold struct {
 
 // NewLedger returns the ledger of a peer all of whose slots are free.
 func NewLedger(limits Limits) *Ledger {
-	return &Ledger{limits: limits, lapses: make(map[p2ppeer.ID]time.Time)}
+	return &Ledger{limits: limits, lapses: make(map[string]time.Time)}
 }
 
 // Hold gives up to q.Slots of the free slots to the job and remembers them
@@ -219,11 +222,10 @@ func (l *Ledger) Expire(now time.Time) []Key {
 			return false
 		}
 		over = append(over, h.key)
-		l.lapses[h.Submitter] = now
-		l.queue.again(h.Submitter, h.Job, now)
+		l.lapsed(h.Submitter, h.Origin, h.Job, now)
 		return true
 	})
-	maps.DeleteFunc(l.lapses, func(_ p2ppeer.ID, at time.Time) bool { return now.Sub(at) >= maxSeniority })
+	maps.DeleteFunc(l.lapses, func(_ string, at time.Time) bool { return now.Sub(at) >= maxSeniority })
 	return over
 }
 

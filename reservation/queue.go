@@ -20,8 +20,9 @@ const (
 	// wait. It is as much as two clocks may disagree.
 	maxSeniority = 5 * time.Minute
 
-	maxQueue    = 256 // jobs in the queue
-	maxQueuedOf = 16  // of them, of one submitter
+	maxQueue      = 256 // jobs in the queue
+	maxQueuedOf   = 16  // of them, of one submitter
+	maxQueuedFrom = 64  // of them, of one origin: new identities are free, addresses are not
 )
 
 // A queue is the jobs that wait for a peer's slots, in the order in which they have begun to
@@ -32,29 +33,52 @@ type queue []*waiter
 // A waiter is one job in a queue.
 type waiter struct {
 	submitter p2ppeer.ID
+	origin    string
 	job       string
 	slots     int // that it asked for last
 	since     time.Time
 	expires   time.Time // unless it asks again
-	keptFrom  time.Time // that slots are kept for it; zero: none are
+	keptFrom  time.Time // that slots are kept for it, or held and not confirmed; zero: none are
 }
 
 // A Place is a job's place in a queue, 1 being the front. The zero Place is none.
 type Place struct{ Place, Of int }
 
 // believed is since when q waits, as far as that is believed of a job that first asks at now: no
-// longer than maxSeniority, and not since before its submitter last let a lease here run out.
+// longer than maxSeniority, and not since before its submitter, or another one of the same origin,
+// last had slots here and did nothing with them.
 func (l *Ledger) believed(q Request, now time.Time) time.Time {
 	since := q.Since
 	if since.IsZero() {
 		since = now
 	}
-	for _, earliest := range []time.Time{now.Add(-maxSeniority), l.lapses[q.Submitter]} {
-		if since.Before(earliest) {
-			since = earliest
+	earliest := now.Add(-maxSeniority)
+	for _, who := range answerable(q.Submitter, q.Origin) {
+		if at := l.lapses[who]; earliest.Before(at) {
+			earliest = at
 		}
 	}
+	if since.Before(earliest) {
+		return earliest
+	}
 	return since
+}
+
+// answerable names those who answer for what a job does with its slots.
+func answerable(submitter p2ppeer.ID, origin string) []string {
+	who := []string{"submitter " + string(submitter)}
+	if origin != "" {
+		who = append(who, "origin "+origin)
+	}
+	return who
+}
+
+// lapsed takes note that a job has had slots and has done nothing with them: it begins to wait anew.
+func (l *Ledger) lapsed(submitter p2ppeer.ID, origin, job string, now time.Time) {
+	for _, who := range answerable(submitter, origin) {
+		l.lapses[who] = now
+	}
+	l.queue.again(submitter, job, now)
 }
 
 // before says whose turn comes first: the same at all peers.
@@ -85,24 +109,28 @@ func (u queue) ahead(q Request) queue {
 func (u *queue) join(q Request, now time.Time) {
 	i := u.find(q.Submitter, q.Job)
 	if i < 0 {
-		if u.crowded(q.Submitter) {
+		if u.crowded(q) {
 			return
 		}
-		u.insert(&waiter{submitter: q.Submitter, job: q.Job, since: q.Since})
+		u.insert(&waiter{submitter: q.Submitter, origin: q.Origin, job: q.Job, since: q.Since})
 		i = u.find(q.Submitter, q.Job)
 	}
 	w := (*u)[i]
 	w.slots, w.expires = q.Slots, now.Add(QueueLease)
 }
 
-func (u queue) crowded(submitter p2ppeer.ID) bool {
-	of := 0
+// crowded reports whether there is no room for one more job of q's submitter and origin.
+func (u queue) crowded(q Request) bool {
+	of, from := 0, 0
 	for _, w := range u {
-		if w.submitter == submitter {
+		if w.submitter == q.Submitter {
 			of++
 		}
+		if w.origin == q.Origin && q.Origin != "" {
+			from++
+		}
 	}
-	return len(u) >= maxQueue || of >= maxQueuedOf
+	return len(u) >= maxQueue || of >= maxQueuedOf || from >= maxQueuedFrom
 }
 
 func (u *queue) insert(w *waiter) {
@@ -168,7 +196,9 @@ func (l *Ledger) kept(ahead queue) int {
 	return kept
 }
 
-// turns has the jobs for which free slots were kept for too long begin to wait anew.
+// turns has the jobs begin to wait anew that have had slots for too long, kept for them or held and
+// not confirmed: one that gives its slots back just before its lease ends, and holds them again,
+// would keep them for ever.
 func (l *Ledger) turns(now time.Time) {
 	free := l.free()
 	var late queue
@@ -176,7 +206,7 @@ func (l *Ledger) turns(now time.Time) {
 		mine := min(free, l.lacks(w))
 		free -= mine
 		switch {
-		case mine == 0:
+		case mine == 0 && l.waiting(w.submitter, w.job) == nil:
 			w.keptFrom = time.Time{}
 		case w.keptFrom.IsZero():
 			w.keptFrom = now
@@ -185,6 +215,6 @@ func (l *Ledger) turns(now time.Time) {
 		}
 	}
 	for _, w := range late {
-		l.queue.again(w.submitter, w.job, now)
+		l.lapsed(w.submitter, w.origin, w.job, now)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
 )
 
 // waiting asks for slots of a job that began so long after start, and stays in the queue.
@@ -159,6 +160,76 @@ func TestWhoNeverTakesWhatIsKeptLosesTheTurn(t *testing.T) {
 	}
 	if kept := now.Sub(start); kept <= maxTurn-QueueLease || kept > maxTurn+QueueLease {
 		t.Errorf("the slot was kept for %v, want about %v", kept, maxTurn)
+	}
+}
+
+// TestWhoHoldsAndGivesBackForEverLosesTheTurn: a job that gives its slots back just before its lease
+// ends, and holds them again, has had them for as long as if they were kept for it, and does not come
+// first again, neither under its name nor under another one, nor as somebody else from there.
+func TestWhoHoldsAndGivesBackForEverLosesTheTurn(t *testing.T) {
+	for _, as := range []Request{
+		{Job: "hog", Submitter: alice}, {Job: "hog again", Submitter: alice}, {Job: "hog again", Submitter: "carol"},
+	} {
+		l := NewLedger(Limits{Slots: 1})
+		hog := waiting("hog", 1, 0)
+		hog.Origin = "192.0.2.1"
+		as.Slots, as.Since, as.Waits, as.Origin = 1, start.Add(-time.Hour), true, hog.Origin
+		honest := Request{Job: "honest", Submitter: bob, Slots: 1, Since: start.Add(time.Second), Waits: true, Origin: "192.0.2.2"}
+		now, got := start, false
+		for ; !got && now.Sub(start) <= 2*maxTurn; now = now.Add(QueueLease / 2) {
+			l.Withdraw("hog", alice, true)
+			if _, err := l.Hold(hog, keyOf(1), now); err != nil { // it has lost its turn
+				_, _ = l.Hold(as, keyOf(1), now)
+			}
+			_, err := l.Hold(honest, keyOf(2), now.Add(time.Second))
+			got = err == nil
+		}
+		if kept := now.Sub(start); !got || kept > maxTurn+2*QueueLease {
+			t.Errorf("%s of %s: the other has the slot: %v, after %v; want about %v", as.Job, as.Submitter, got, kept, maxTurn)
+		}
+	}
+}
+
+// TestOneOriginDoesNotFillTheQueue: new identities are free.
+func TestOneOriginDoesNotFillTheQueue(t *testing.T) {
+	l := NewLedger(Limits{Slots: 1})
+	mustHold(t, l, "runs", 1, keyOf(1), start)
+	ask := func(i int, origin string) bool {
+		_, err := l.Hold(Request{Job: "j", Submitter: p2ppeer.ID(fmt.Sprint(i)), Slots: 1, Waits: true, Origin: origin}, keyOf(2), start)
+		_, queued := errors.AsType[*Queued](err)
+		return queued
+	}
+	for i := range maxQueue {
+		if queued := ask(i, "192.0.2.1"); queued != (i < maxQueuedFrom) {
+			t.Fatalf("job %d of one origin is in the queue: %v", i, queued)
+		}
+	}
+	if !ask(maxQueue, "192.0.2.2") {
+		t.Error("another origin has no room")
+	}
+	for i := range maxQueue { // nobody knows from where
+		if l.Snapshot().Waiting < maxQueue && !ask(maxQueue+1+i, "") {
+			t.Fatalf("job %d of unknown origin has no room", i)
+		}
+	}
+}
+
+// TestOrigins: who has one address is one origin.
+func TestOrigins(t *testing.T) {
+	for address, want := range map[string]string{
+		"/ip4/192.0.2.1/tcp/4001":         "192.0.2.1",
+		"/ip4/192.0.2.1/udp/9/quic-v1":    "192.0.2.1",
+		"/ip6/2001:db8:1:2ff::7/tcp/4001": "2001:db8:1:200::/56",
+		"/ip4/127.0.0.1/tcp/4001":         "",
+		"/dns4/example.org/tcp/4001":      "",
+		"/ip4/192.0.2.9/tcp/4001/p2p/QmYyQSo1c1Ym7orWxLYvCrM2EmxFTANf8wXmmE7DWjhx5N/p2p-circuit": "192.0.2.9",
+	} {
+		if got := originOf(ma.StringCast(address)); got != want {
+			t.Errorf("%s: got %q, want %q", address, got, want)
+		}
+	}
+	if got := originOf(nil); got != "" {
+		t.Errorf("no address: %q", got)
 	}
 }
 

@@ -192,7 +192,7 @@ func (s *Service) handle(stream network.Stream) {
 		_ = stream.Reset()
 		return
 	}
-	a := s.answer(&q, stream.Conn().RemotePeer())
+	a := s.answer(&q, stream.Conn().RemotePeer(), originOf(stream.Conn().RemoteMultiaddr()))
 	// An answer that gets lost needs no care: see taken, Confirm and Withdraw.
 	_ = pbio.NewDelimitedWriter(stream).WriteMsg(a)
 	if key, err := keyFromBytes(a.GetKey()); err == nil && !taken(stream) {
@@ -229,14 +229,14 @@ func (s *Service) leave(stream network.Stream) {
 }
 
 // answer carries out a request of submitter, who is who he says: libp2p has
-// checked. Whatever the request contains, the answer is one of the protocol.
-func (s *Service) answer(q *pb.Request, submitter p2ppeer.ID) *pb.Answer {
+// checked; and asks from origin. Whatever the request contains, the answer is one of the protocol.
+func (s *Service) answer(q *pb.Request, submitter p2ppeer.ID, origin string) *pb.Answer {
 	if q.GetProtocol() != version.Protocol {
 		return refusal(Version)
 	}
 	switch call := q.GetCall().(type) {
 	case *pb.Request_Hold:
-		g, err := s.hold(requestOf(call.Hold, submitter))
+		g, err := s.hold(requestOf(call.Hold, submitter, origin))
 		if err != nil {
 			return refusal(err)
 		}

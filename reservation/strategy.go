@@ -72,9 +72,9 @@ type Assignment [][]view.Process
 // several as fast. The fastest peers are masters of most ranks.
 //
 // So replicas of a rank are never on one peer; and if the slots of peers allow for it, no
-// two are in one group. That is tried for groups of the same site, owner and addresses;
-// where it is impossible for those of the same site and addresses; and last for
-// those of the same addresses. The error is ErrFewPeers or ErrFewSlots, wrapped
+// two are in one group. That is tried for groups of the same site and addresses; and where it
+// is impossible, as where peers that lie say to stand at the sites of many, for those of the same
+// addresses. The error is ErrFewPeers or ErrFewSlots, wrapped
 // with the figures; slots above n are of no use.
 func (s Strategy) Assign(peers []PeerSlots, n, r int) (Assignment, error) {
 	if n < 1 || r < 1 || n > view.MaxProcesses/r {

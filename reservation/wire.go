@@ -85,10 +85,10 @@ func holdRequest(q Request) *pb.Request {
 	return &pb.Request{Protocol: version.Protocol, Call: &pb.Request_Hold{Hold: hold}}
 }
 
-// requestOf reads a Hold of submitter. No time is nonsense: see seniority.
-func requestOf(hold *pb.Hold, submitter p2ppeer.ID) Request {
+// requestOf reads a Hold of submitter, who asks from origin. No time is nonsense: see seniority.
+func requestOf(hold *pb.Hold, submitter p2ppeer.ID, origin string) Request {
 	q := Request{
-		Job: hold.GetJob(), Submitter: submitter,
+		Job: hold.GetJob(), Submitter: submitter, Origin: origin,
 		Slots: int(min(hold.GetSlots(), maxSlots)), Waits: hold.GetWaits(),
 	}
 	if since := hold.GetSince(); since != 0 {

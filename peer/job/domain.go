@@ -31,9 +31,9 @@ func (j *run) addresses(c p2ppeer.AddrInfo) []string {
 }
 
 // homes names the machine or router of one that is connected from some addresses and says to have
-// others. What it says counts only where no connection shows a public address, and then one of
-// IPv4 and one of IPv6: by more, one liar could have all others seem to fail together. The private
-// ones that it says are of no use, since machines elsewhere have the same.
+// others. What it says counts only where no connection shows a public address, and then the first of
+// IPv4, or else of IPv6: with two, one liar could have two others seem to fail together, and a chain
+// of liars all. The private ones that it says are of no use, since machines elsewhere have the same.
 func homes(from, says []ma.Multiaddr) (out []string) {
 	add := func(ip netip.Addr) {
 		if name := home(ip); !slices.Contains(out, name) {
@@ -50,12 +50,14 @@ func homes(from, says []ma.Multiaddr) (out []string) {
 	if shown {
 		return out
 	}
-	said := make(map[bool]bool) // of IPv4, of IPv6
+	var said netip.Addr
 	for _, a := range says {
-		if ip, ok := address(a); ok && manet.IsPublicAddr(a) && !said[ip.Is4()] {
-			said[ip.Is4()] = true
-			add(ip)
+		if ip, ok := address(a); ok && manet.IsPublicAddr(a) && (!said.IsValid() || ip.Is4() && !said.Is4()) {
+			said = ip
 		}
+	}
+	if said.IsValid() {
+		add(said)
 	}
 	return out
 }

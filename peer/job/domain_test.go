@@ -20,8 +20,10 @@ func TestAddressesSaidOfOneselfCountLittle(t *testing.T) {
 	tests := []struct{ name, from, says, want string }{
 		{"connected from a public address", four, fourToo + " " + six, "130.79.1.1"},
 		{"connected from two", four + " " + six, sixToo, "130.79.1.1 2001:660:1::/64"},
-		{"connected by a relay, one liar who names all", relay, relay + " " + four + " " + fourToo + " " + six + " " + sixToo, "130.79.1.1 2001:660:1::/64"},
+		{"connected by a relay, one liar who names all", relay, relay + " " + four + " " + fourToo + " " + six + " " + sixToo, "130.79.1.1"},
 		{"not connected", "", private + " " + four, "130.79.1.1"},
+		{"not connected, of IPv6", "", six + " " + sixToo, "2001:660:1::/64"},
+		{"not connected, of IPv6 first", "", six + " " + four, "130.79.1.1"},
 		{"neighbour behind the same router", private, four + " " + fourToo, "192.168.1.5 130.79.1.1"},
 		{"neighbour who says nothing", private, "", "192.168.1.5"},
 		{"says private addresses only", "", private, ""},
