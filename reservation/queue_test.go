@@ -174,7 +174,7 @@ func TestWhoHoldsAndGivesBackForEverLosesTheTurn(t *testing.T) {
 		hog := waiting("hog", 1, 0)
 		hog.Origin = "192.0.2.1"
 		as.Slots, as.Since, as.Waits, as.Origin = 1, start.Add(-time.Hour), true, hog.Origin
-		honest := Request{Job: "honest", Submitter: bob, Slots: 1, Since: start.Add(time.Second), Waits: true, Origin: "192.0.2.2"}
+		honest := Request{Job: "honest", Submitter: bob, Slots: 1, Since: start.Add(maxTurn - time.Minute), Waits: true, Origin: "192.0.2.2"}
 		now, got := start, false
 		for ; !got && now.Sub(start) <= 2*maxTurn; now = now.Add(QueueLease / 2) {
 			l.Withdraw("hog", alice, true)
