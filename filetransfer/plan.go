@@ -18,7 +18,7 @@ const (
 
 const (
 	// grace is how long a fetch waits for a fellow before it takes everything
-	// from the origin.
+	// from the origin; where the origin is slow to reach, four times as long as that took.
 	grace = 3 * time.Second
 	// starving is how long nothing may come before a fetch asks the origin for what
 	// it has given to others.
@@ -57,6 +57,7 @@ type plan struct {
 	gained   time.Duration // when a unit came last, or the origin was asked in need
 	came     time.Duration // when a unit came last, or bytes of one from the origin
 	begun    time.Duration
+	reach    time.Duration // how long it took to reach the origin; 0: not yet
 
 	done   bitset
 	left   int             // units that are not done
@@ -109,7 +110,12 @@ func (p *plan) wait(now time.Duration) {
 func (p *plan) complete() bool { return p.left == 0 }
 
 // joined takes note of a new stream to a source.
-func (p *plan) joined(id int, now time.Duration) { p.sources[id] = &source{heard: now} }
+func (p *plan) joined(id int, now time.Duration) {
+	p.sources[id] = &source{heard: now}
+	if id == origin && p.reach == 0 {
+		p.reach = max(now-p.begun, 1)
+	}
+}
 
 // parted takes note that the stream has ended: others are asked.
 func (p *plan) parted(id int) {
@@ -208,18 +214,8 @@ func (p *plan) tick(now time.Duration) {
 	}
 }
 
-// front returns the unit that the next bytes from the source are of. wanted is
-// false when it has come from another one meanwhile, ok when nothing was asked.
-func (p *plan) front(id int) (u int, wanted, ok bool) {
-	s := p.sources[id]
-	if len(s.asked) == 0 {
-		return 0, false, false
-	}
-	u = s.asked[0].unit
-	return u, !p.done.has(u), true
-}
-
-// arrived takes note that the front unit of the source is here and verified.
+// arrived takes note that the unit that the source was asked for first is here and
+// verified.
 func (p *plan) arrived(id int, now time.Duration) {
 	p.wait(now)
 	p.came = now
@@ -248,15 +244,15 @@ func (p *plan) finish(u int) {
 	}
 }
 
-// declined takes note that the origin has given its front unit, and those in
-// taken, to others.
+// declined takes note that the origin has given what it was asked for first, and the units
+// in taken, to others.
 func (p *plan) declined(taken bitset) {
 	u := p.answered(origin)
 	copy(p.taken, taken)
 	p.taken.add(u)
 }
 
-// answered takes the front unit off the list of what the source was asked.
+// answered takes the first unit off the list of what the source was asked.
 func (p *plan) answered(id int) int {
 	s := p.sources[id]
 	a := s.asked[0]
@@ -308,7 +304,7 @@ func (p *plan) window(id int, now time.Duration) int {
 // sharing reports whether what the origin gives to others may come from them. When
 // nothing has come for long, they do not pass it on.
 func (p *plan) sharing(now time.Duration) bool {
-	return now-p.came < starving && (p.shared > 0 || p.fellows > 0 && now-p.begun < grace)
+	return now-p.came < starving && (p.shared > 0 || p.fellows > 0 && now-p.begun < max(grace, 4*p.reach))
 }
 
 // find returns the first unit from from on, and around, that is missing and ok,

@@ -17,7 +17,12 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer/internal/pb"
 )
 
-// A stream is a transfer's way to one source.
+// A stream is a transfer's way to one source. Three work on it, so that a link that is
+// faster than one processor hashes waits for none of them:
+//
+//	writer ---- asks ----> link --- answers ---> reader ---- parts ----> keeper
+//	  ^                                                     verifies and writes them
+//	  +--------------------- asks for more ---------------------------------+
 type stream struct {
 	t    *transfer
 	id   int // of the source in the plan
@@ -26,11 +31,16 @@ type stream struct {
 	link    link
 	answers *answerReader
 	out     chan *pb.Ask // to the writer: has room for all that can be under way
+	parts   chan part    // to the keeper
 
 	// Guarded by t.mu.
-	asked []asked // not answered in full, oldest first
-	part  int     // how many contents of the oldest have come
-	units int     // that have come
+	asked []asked   // not answered in full, oldest first
+	part  int       // how many contents of the oldest have come
+	until time.Time // what the link's read deadline is
+	over  bool      // nothing is to be read any more
+
+	// Of the keeper.
+	units int // that are here
 
 	// Of the reader.
 	inPart bool // the next bytes are of a part
@@ -40,9 +50,24 @@ type stream struct {
 
 // An asked is a request that has been made.
 type asked struct {
+	unit     int
 	fresh    bool
 	contents []int // of the list
 }
+
+// A part is what a source has sent of a unit: a content, or a piece of one, that has
+// to be verified, or that the unit, and others, are taken.
+type part struct {
+	unit, content int
+	last          bool    // of the unit
+	buf           *[]byte // that bytes is of
+	bytes         []byte
+	taken         bitset
+}
+
+// maxParts is how many parts may have come that the keeper has not begun with: each has
+// a buffer of a piece.
+const maxParts = 1
 
 // buffers are of a piece each.
 var buffers = sync.Pool{New: func() any { b := make([]byte, PieceBytes); return &b }}
@@ -61,25 +86,44 @@ func (st *stream) run(ctx context.Context) error {
 		return brokenError{err}
 	}
 	ctx, cancel := context.WithCancel(ctx)
-	defer context.AfterFunc(ctx, func() { _ = l.Reset() })()
 	st.link, st.answers = l, newAnswerReader(st, len(st.t.units))
+	defer context.AfterFunc(ctx, st.stop)()
 	if st.t.svc.unpacks {
 		st.rate = guess(l)
 	}
-	st.out = make(chan *pb.Ask, 4*maxAhead)
+	st.out, st.parts = make(chan *pb.Ask, 4*maxAhead), make(chan part, maxParts)
 	var writing sync.WaitGroup
 	writing.Go(func() { st.write(ctx) }) // ends with ctx
+	kept := make(chan error, 1)
+	go func() { kept <- st.keepAll() }() // ends when parts is closed
 	st.join()
 	err = st.read()
+	close(st.parts)
+	if wrong := <-kept; wrong != nil { // which ended the reader, too
+		err = wrong
+	}
 	st.leave()
-	if err == nil {
-		_ = l.Close() // everything is here; how the stream ends does not matter any more
+	if st.t.complete() {
+		_ = l.Close() // how the stream ends does not matter any more
 	} else {
 		_ = l.Reset() // err is the one to report
 	}
 	cancel()
 	writing.Wait()
 	return err
+}
+
+// stop ends the reader: politely, if the source has nothing more to send.
+func (st *stream) stop() {
+	t := st.t
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	st.over = true
+	if t.plan.complete() && len(st.asked) == 0 {
+		_ = st.link.SetReadDeadline(time.Now()) // a broken link has ended it
+		return
+	}
+	_ = st.link.Reset() // whoever uses it sees the error
 }
 
 func (st *stream) join() {
@@ -134,21 +178,36 @@ func (st *stream) request(unit, piece int, fresh bool, contents []int) {
 	for i, c := range contents {
 		r.items[i] = pieceID{digest: st.t.list[c].Digest, piece: piece}
 	}
-	st.asked = append(st.asked, asked{fresh: fresh, contents: contents})
+	st.asked = append(st.asked, asked{unit: unit, fresh: fresh, contents: contents})
 	st.say(encodeRequest(r))
-	_ = st.link.SetReadDeadline(time.Now().Add(st.t.svc.stall)) // a broken link fails the read
+	_ = st.await() // a broken link fails the read
 }
 
-// Read reads from the link. It waits for as long as a stall if something was
-// asked for, and else until the source has more.
+var errOver = errors.New("everything is here")
+
+// await has the reader wait for about as long as a stall if something was asked for, and
+// else until the source has more. Called with t.mu held.
+func (st *stream) await() error {
+	if st.over {
+		return errOver
+	}
+	stall := st.t.svc.stall
+	var until time.Time
+	if len(st.asked) > 0 {
+		until = time.Now().Add(stall)
+	}
+	if until.IsZero() == st.until.IsZero() && until.Sub(st.until) < stall/8 {
+		return nil // a timer for each read takes longer than the read
+	}
+	st.until = until
+	return st.link.SetReadDeadline(until)
+}
+
+// Read reads from the link.
 func (st *stream) Read(b []byte) (int, error) {
 	t := st.t
 	t.mu.Lock()
-	var until time.Time
-	if len(st.asked) > 0 {
-		until = time.Now().Add(t.svc.stall)
-	}
-	err := st.link.SetReadDeadline(until)
+	err := st.await()
 	t.mu.Unlock()
 	if err != nil {
 		return 0, err
@@ -214,13 +273,14 @@ func (st *stream) has(a answer) error {
 
 func (st *stream) taken(units bitset) error {
 	st.t.mu.Lock()
-	defer st.t.mu.Unlock()
 	if st.id != origin || len(st.asked) == 0 || !st.asked[0].fresh || st.part > 0 {
+		st.t.mu.Unlock()
 		return wrong("the peer breaks the protocol: nothing fresh was asked for")
 	}
+	p := part{unit: st.asked[0].unit, taken: units}
 	st.asked = st.asked[1:]
-	st.t.plan.declined(units)
-	st.t.ask(st)
+	st.t.mu.Unlock()
+	st.parts <- p
 	return nil
 }
 
@@ -228,37 +288,40 @@ func (st *stream) taken(units bitset) error {
 func (st *stream) take(size, packed int) error {
 	t := st.t
 	t.mu.Lock()
-	u, _, ok := t.plan.front(st.id)
-	if !ok {
+	if len(st.asked) == 0 {
 		t.mu.Unlock()
 		return wrong("the peer breaks the protocol: it sends %d bytes that were not asked for", size)
 	}
-	c, piece := st.asked[0].contents[st.part], t.units[u].piece
+	oldest := st.asked[0]
+	p := part{unit: oldest.unit, content: oldest.contents[st.part], last: st.part == len(oldest.contents)-1}
 	t.plan.sending(st.id, t.now())
 	t.mu.Unlock()
-	w := t.list[c]
+	w, piece := t.list[p.content], t.units[p.unit].piece
 	if size != pieceBytes(w.Size, piece) {
 		return wrong("%s: %d bytes came as piece %d of its %d bytes", w, size, piece, w.Size)
 	}
-	buf := buffers.Get().(*[]byte)
-	defer buffers.Put(buf)
-	b := (*buf)[:size]
+	p.buf = buffers.Get().(*[]byte)
+	p.bytes = (*p.buf)[:size]
 	begun := time.Now()
 	st.inPart = true
-	err := st.answers.bytes(b, packed)
+	err := st.answers.bytes(p.bytes, packed)
 	st.inPart = false
-	switch {
-	case errors.As(err, new(wrongError)):
-		return wrong("%s at piece %d: %w", w, piece, err)
-	case err != nil:
+	if err != nil {
+		buffers.Put(p.buf)
+		if errors.As(err, new(wrongError)) {
+			return wrong("%s at piece %d: %w", w, piece, err)
+		}
 		return brokenError{fmt.Errorf("%s at piece %d: %w", w, piece, err)}
 	}
 	st.came(cmp.Or(packed, size), time.Since(begun))
 	t.svc.bytesReceived.Add(int64(size))
-	if !w.verify(piece, b) {
-		return wrong("%s: the bytes that came are not the ones that were submitted (SHA-256 differs)", w)
+	t.mu.Lock()
+	if st.part++; p.last {
+		st.asked, st.part = st.asked[1:], 0
 	}
-	return st.keep(u, c, b)
+	t.mu.Unlock()
+	st.parts <- p
+	return nil
 }
 
 const (
@@ -299,26 +362,47 @@ func (st *stream) came(bytes int, took time.Duration) {
 	}
 }
 
-// keep writes a verified part of unit u, and asks for more once the unit is
-// complete.
-func (st *stream) keep(u, content int, b []byte) error {
-	t := st.t
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if err := t.write(t.units[u], content, b); err != nil {
-		return err
+// keepAll keeps the parts that come, in their order, until there are no more. The first
+// error ends the reader.
+func (st *stream) keepAll() (err error) {
+	for p := range st.parts {
+		if err == nil {
+			if err = st.keep(p); err != nil {
+				_ = st.link.Reset() // the reader sees it
+			}
+		}
+		if p.buf != nil {
+			buffers.Put(p.buf)
+		}
 	}
-	st.part++
-	if st.part < len(st.asked[0].contents) {
+	return err
+}
+
+// keep verifies a part and writes it, and asks for more once its unit is complete.
+func (st *stream) keep(p part) error {
+	t := st.t
+	if p.taken != nil {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.plan.declined(p.taken)
+		t.ask(st)
 		return nil
 	}
-	if st.id == origin && len(t.fellows) > 0 {
-		st.say(encodeGot(u))
+	w, u := t.list[p.content], t.units[p.unit]
+	if !w.verify(u.piece, p.bytes) {
+		return wrong("%s: the bytes that came are not the ones that were submitted (SHA-256 differs)", w)
 	}
-	st.asked, st.part = st.asked[1:], 0
+	if err := t.write(u, p.content, p.bytes); err != nil || !p.last {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if st.id == origin && len(t.fellows) > 0 {
+		st.say(encodeGot(p.unit))
+	}
 	st.units++
 	t.plan.arrived(st.id, t.now())
-	t.has(u)
+	t.has(p.unit)
 	t.ask(st)
 	return nil
 }

@@ -234,8 +234,8 @@ func (h *simHost) take(from *simHost, s *sending, last bool) {
 		h.pump()
 		return
 	}
-	if u, _, ok := h.plan.front(id); !ok || u != s.unit {
-		panic(fmt.Sprintf("unit %d came, %d is in front", s.unit, u))
+	if first := h.plan.sources[id].asked[0].unit; first != s.unit {
+		panic(fmt.Sprintf("unit %d came, %d was asked for first", s.unit, first))
 	}
 	if from.number == origin {
 		h.w.after(latency, func() { h.w.ledger.got(s.unit, uint64(h.number), h.w.now) })

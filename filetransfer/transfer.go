@@ -42,11 +42,14 @@ type transfer struct {
 	begun  time.Time
 	finish context.CancelFunc
 
+	disk sync.Mutex // held while a part is written; before mu
+
 	mu      sync.Mutex
 	plan    *plan
 	streams map[int]*stream
-	mine    map[int]bool   // contents of the claim that are not complete, as indices into list
-	there   map[int]bitset // pieces of the large ones of those that are here
+	// They change with disk held, too.
+	mine  map[int]bool   // contents of the claim that are not complete, as indices into list
+	there map[int]bitset // pieces of the large ones of those that are here
 }
 
 // A brokenError is the end of a stream that another stream may mend.
@@ -240,8 +243,9 @@ func (t *transfer) has(u int) {
 }
 
 // write puts a verified part of a unit into its place, unless it is there.
-// Called with mu held.
 func (t *transfer) write(u unit, content int, b []byte) error {
+	t.disk.Lock()
+	defer t.disk.Unlock()
 	w := t.list[content]
 	there, large := t.there[content]
 	if !t.mine[content] || large && there.has(u.piece) {
@@ -253,15 +257,20 @@ func (t *transfer) write(u unit, content int, b []byte) error {
 	if t.progress != nil && len(b) > 0 {
 		t.progress(int64(len(b)))
 	}
-	if large {
-		if there.add(u.piece); there.count() < pieces(w.Size) {
-			return nil
+	last := !large || there.count() == pieces(w.Size)-1
+	if last {
+		if err := t.claim.complete(w); err != nil {
+			return err
 		}
+		t.svc.filesReceived.Add(1)
 	}
-	if err := t.claim.complete(w); err != nil {
-		return err
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if large {
+		there.add(u.piece)
 	}
-	delete(t.mine, content)
-	t.svc.filesReceived.Add(1)
+	if last {
+		delete(t.mine, content)
+	}
 	return nil
 }
