@@ -9,24 +9,24 @@ import (
 // maxBooks bounds the lists of which one serving keeps a book.
 const maxBooks = 16
 
-// A book runs a ledger for the links of a list.
+// A book runs a ledger for those who ask for a list.
 type book struct {
 	mu     sync.Mutex
 	ledger *ledger
 	begun  time.Time
 }
 
-// ask returns nil if the link may have what r asks for, and books it; if not, the
+// ask returns nil if the peer may have what r asks for, and books it; if not, the
 // units that are taken. What is asked for in need is never refused.
-func (b *book) ask(r request, link uint64, units int) (taken bitset) {
+func (b *book) ask(r request, by holder, units int) (taken bitset) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	now := time.Since(b.begun)
 	if !r.fresh {
-		b.ledger.book(r.unit, link, now)
+		b.ledger.book(r.unit, by, now)
 		return nil
 	}
-	if b.ledger.grant(r.unit, link, now) {
+	if b.ledger.grant(r.unit, by, now) {
 		return nil
 	}
 	return b.ledger.taken(units, now)
@@ -60,6 +60,6 @@ func (s *Service) admit(sd *sender) (ok bool) {
 		sd.book = sv.books[sd.list]
 	}
 	s.lastLink++
-	sd.number = s.lastLink
+	sd.holder = holder{peer: sd.remote, link: s.lastLink}
 	return ok
 }

@@ -1,6 +1,10 @@
 package filetransfer
 
-import "time"
+import (
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+)
 
 const (
 	// mutest is how long a link may carry nothing before what is under way on it
@@ -14,13 +18,14 @@ const (
 	// unconfirmed is how long a unit that was sent in full is left to a peer that
 	// does not say that it has arrived.
 	unconfirmed = 60 * time.Second
-	// maxBooked is how many units are booked for a link that have not arrived.
+	// maxBooked is how many units are booked for a peer that have not arrived.
 	maxBooked = 4
 )
 
 // A ledger is an origin's book of the units of one list: to whom each was given,
 // so that others get it from there. It is a pure core. What a peer says counts for
-// a few units at a time, and no unit is left to the same link twice in a row.
+// a few units at a time, over however many links, and no unit is left to the same peer
+// twice in a row.
 //
 //	free --grant--> under way --got--> arrived --lease over--> free
 //	  ^                 |
@@ -28,44 +33,50 @@ const (
 //	  +-- unconfirmed --+
 type ledger struct {
 	entries map[int]entry
-	moved   map[uint64]time.Duration // by link: when it last carried something
+	moved   map[holder]time.Duration // when its link last carried something
+}
+
+// A holder is a peer to which units are given, over one of its links.
+type holder struct {
+	peer p2ppeer.ID
+	link uint64 // its number
 }
 
 type entry struct {
-	link    uint64
+	holder
 	granted time.Duration
 	until   time.Duration // it is left to the link; 0: until the link is mute
 	arrived bool
 }
 
 func newLedger() *ledger {
-	return &ledger{entries: map[int]entry{}, moved: map[uint64]time.Duration{}}
+	return &ledger{entries: map[int]entry{}, moved: map[holder]time.Duration{}}
 }
 
-// grant reports whether the unit may be sent over the link as fresh, and books it.
-func (l *ledger) grant(unit int, link uint64, now time.Duration) bool {
-	if e, ok := l.entries[unit]; ok && e.link != link && l.holds(e, now) {
+// grant reports whether the unit may be sent to the peer as fresh, and books it.
+func (l *ledger) grant(unit int, to holder, now time.Duration) bool {
+	if e, ok := l.entries[unit]; ok && e.peer != to.peer && l.holds(e, now) {
 		return false
 	}
-	l.book(unit, link, now)
+	l.book(unit, to, now)
 	return true
 }
 
-// book takes note that the unit is sent over the link, unless it is left to another
-// one, or was to this one before, or the link has enough.
-func (l *ledger) book(unit int, link uint64, now time.Duration) {
+// book takes note that the unit is sent to the peer, unless it is left to another
+// one, or was to this one before, or the peer has enough.
+func (l *ledger) book(unit int, to holder, now time.Duration) {
 	e, ok := l.entries[unit]
-	if ok && (e.link == link || l.holds(e, now)) || l.underWay(link, now) >= maxBooked {
+	if ok && (e.peer == to.peer || l.holds(e, now)) || l.underWay(to.peer, now) >= maxBooked {
 		return
 	}
-	l.entries[unit] = entry{link: link, granted: now}
-	l.moved[link] = now
+	l.entries[unit] = entry{holder: to, granted: now}
+	l.moved[to] = now
 }
 
-// underWay returns how many units are booked for the link that have not arrived.
-func (l *ledger) underWay(link uint64, now time.Duration) (n int) {
+// underWay returns how many units are booked for the peer that have not arrived.
+func (l *ledger) underWay(to p2ppeer.ID, now time.Duration) (n int) {
 	for _, e := range l.entries {
-		if e.link == link && !e.arrived && (e.until == 0 || now < e.until) {
+		if e.peer == to && !e.arrived && l.holds(e, now) {
 			n++
 		}
 	}
@@ -79,26 +90,26 @@ func (l *ledger) holds(e entry, now time.Duration) bool {
 	if e.arrived {
 		return true
 	}
-	moved, ok := l.moved[e.link]
+	moved, ok := l.moved[e.holder]
 	return ok && now-moved < mutest
 }
 
 // sent takes note that the link has carried something.
-func (l *ledger) sent(link uint64, now time.Duration) { l.moved[link] = now }
+func (l *ledger) sent(to holder, now time.Duration) { l.moved[to] = now }
 
 // delivered takes note that all of a unit was written to the link.
-func (l *ledger) delivered(unit int, link uint64, now time.Duration) {
+func (l *ledger) delivered(unit int, to holder, now time.Duration) {
 	e, ok := l.entries[unit]
-	if ok && e.link == link && e.until == 0 {
+	if ok && e.holder == to && e.until == 0 {
 		e.until = now + unconfirmed
 		l.entries[unit] = e
 	}
 }
 
 // got takes note that a unit has arrived over the link.
-func (l *ledger) got(unit int, link uint64, now time.Duration) {
+func (l *ledger) got(unit int, at holder, now time.Duration) {
 	e, ok := l.entries[unit]
-	if !ok || e.link != link || e.arrived {
+	if !ok || e.holder != at || e.arrived {
 		return
 	}
 	e.arrived = true
@@ -107,7 +118,7 @@ func (l *ledger) got(unit int, link uint64, now time.Duration) {
 }
 
 // gone takes note that the link has ended: what was under way on it is free.
-func (l *ledger) gone(link uint64) { delete(l.moved, link) }
+func (l *ledger) gone(h holder) { delete(l.moved, h) }
 
 // taken returns the units, of so many, that are not free.
 func (l *ledger) taken(units int, now time.Duration) bitset {

@@ -6,31 +6,33 @@ import (
 	"time"
 )
 
+var one, two = holder{"one", 1}, holder{"two", 2}
+
 func TestLedgerGivesAUnitToOneAtATime(t *testing.T) {
 	const second = time.Second
 	tests := []struct {
 		name string
-		then func(l *ledger) // after unit 3 was given to link 1 at 10 s
-		at   time.Duration   // when link 2 asks for it
+		then func(l *ledger) // after unit 3 was given to one at 10 s
+		at   time.Duration   // when two asks for it
 		want bool
 	}{
 		{"at once", func(*ledger) {}, 10 * second, false},
-		{"while it is under way", func(l *ledger) { l.sent(1, 30*second) }, 30*second + mutest - 1, false},
-		{"when the link has been mute", func(l *ledger) { l.sent(1, 30*second) }, 30*second + mutest, true},
-		{"when the link is gone", func(l *ledger) { l.gone(1) }, 11 * second, true},
-		{"when it has just arrived", func(l *ledger) { l.got(3, 1, 12*second) }, 12 * second, false},
-		{"for twice the time it took", func(l *ledger) { l.got(3, 1, 12*second) }, 16*second - 1, false},
-		{"after that", func(l *ledger) { l.got(3, 1, 12*second) }, 16 * second, true},
-		{"soon after it was quick", func(l *ledger) { l.got(3, 1, 10*second) }, 10*second + minLease, true},
-		{"long after it was slow", func(l *ledger) { l.got(3, 1, 100*second) }, 100*second + maxLease, true},
-		{"when another says that it has it", func(l *ledger) { l.got(3, 2, 10*second) }, 10*second + minLease, false},
-		{"when it arrived and its link is gone", func(l *ledger) { l.got(3, 1, 12*second); l.gone(1) }, 13 * second, false},
+		{"while it is under way", func(l *ledger) { l.sent(one, 30*second) }, 30*second + mutest - 1, false},
+		{"when the link has been mute", func(l *ledger) { l.sent(one, 30*second) }, 30*second + mutest, true},
+		{"when the link is gone", func(l *ledger) { l.gone(one) }, 11 * second, true},
+		{"when it has just arrived", func(l *ledger) { l.got(3, one, 12*second) }, 12 * second, false},
+		{"for twice the time it took", func(l *ledger) { l.got(3, one, 12*second) }, 16*second - 1, false},
+		{"after that", func(l *ledger) { l.got(3, one, 12*second) }, 16 * second, true},
+		{"soon after it was quick", func(l *ledger) { l.got(3, one, 10*second) }, 10*second + minLease, true},
+		{"long after it was slow", func(l *ledger) { l.got(3, one, 100*second) }, 100*second + maxLease, true},
+		{"when another says that it has it", func(l *ledger) { l.got(3, two, 10*second) }, 10*second + minLease, false},
+		{"when it arrived and its link is gone", func(l *ledger) { l.got(3, one, 12*second); l.gone(one) }, 13 * second, false},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			l := newLedger()
 			for _, how := range []string{"when it is free", "again to whom it was"} {
-				if !l.grant(3, 1, 10*second) {
+				if !l.grant(3, one, 10*second) {
 					t.Fatalf("a unit was not given %s", how)
 				}
 			}
@@ -38,10 +40,10 @@ func TestLedgerGivesAUnitToOneAtATime(t *testing.T) {
 			if got, want := l.taken(8, tt.at).has(3), !tt.want; got != want {
 				t.Errorf("it is taken: %v, want %v", got, want)
 			}
-			if got := l.grant(3, 2, tt.at); got != tt.want {
+			if got := l.grant(3, two, tt.at); got != tt.want {
 				t.Errorf("granted: %v, want %v", got, tt.want)
 			}
-			if !l.grant(4, 2, tt.at) {
+			if !l.grant(4, two, tt.at) {
 				t.Error("another unit is not free")
 			}
 		})
@@ -86,19 +88,20 @@ func TestNeighbours(t *testing.T) {
 }
 
 // A hog that asks for every unit over and over, and says nothing of what came, has
-// few of them for itself, and these not for long.
+// few of them for itself, over however many links, and these not for long.
 func TestLedgerLeavesLittleToAHog(t *testing.T) {
 	const units = 32
 	l := newLedger()
 	var now time.Duration
 	for ; now <= unconfirmed+10*time.Second; now += 10 * time.Second {
 		for u := range units {
-			if !l.grant(u, 1, now) {
+			link := holder{"hog", uint64(u)}
+			if !l.grant(u, link, now) {
 				t.Fatalf("unit %d is taken, and nobody else has asked", u)
 			}
-			l.delivered(u, 1, now)
+			l.delivered(u, link, now)
+			l.sent(link, now+9*time.Second)
 		}
-		l.sent(1, now+9*time.Second)
 		if got := l.taken(units, now).count(); got > maxBooked {
 			t.Fatalf("%d units are left to it at %v", got, now)
 		}
@@ -111,12 +114,12 @@ func TestLedgerLeavesLittleToAHog(t *testing.T) {
 // What was sent in need is not sent as fresh to others.
 func TestLedgerBooksWhatIsSentInNeed(t *testing.T) {
 	l := newLedger()
-	l.book(3, 1, 0)
-	if l.grant(3, 2, 1) {
+	l.book(3, one, 0)
+	if l.grant(3, two, 1) {
 		t.Error("another link is given the unit at once")
 	}
-	l.book(3, 2, 1)
-	if l.gone(1); !l.grant(3, 2, 2) {
+	l.book(3, two, 1)
+	if l.gone(one); !l.grant(3, two, 2) {
 		t.Error("the unit is not free when its link is gone")
 	}
 }

@@ -304,8 +304,11 @@ func (p *plan) window(id int, now time.Duration) int {
 // sharing reports whether what the origin gives to others may come from them. When
 // nothing has come for long, they do not pass it on.
 func (p *plan) sharing(now time.Duration) bool {
-	return now-p.came < starving && (p.shared > 0 || p.fellows > 0 && now-p.begun < max(grace, 4*p.reach))
+	return p.supplied(now) || now-p.came < starving && p.fellows > 0 && now-p.begun < max(grace, 4*p.reach)
 }
+
+// supplied reports whether fellows are in reach, and something has come of late.
+func (p *plan) supplied(now time.Duration) bool { return now-p.came < starving && p.shared > 0 }
 
 // find returns the first unit from from on, and around, that is missing and ok,
 // or -1.

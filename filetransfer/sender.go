@@ -3,7 +3,6 @@ package filetransfer
 import (
 	"bufio"
 	"errors"
-	"fmt"
 	"io"
 	"sync/atomic"
 	"time"
@@ -31,7 +30,7 @@ type sender struct {
 	msgs   pbio.Writer
 
 	opening
-	number uint64 // of the link, in the book
+	holder holder // of what is given, in the book
 	book   *book  // of what was given to others; nil: nobody asks for what is fresh
 	swarm  *swarm // nil: the remote is not a fellow
 	share  *share // nil: of another list, or not yet
@@ -42,7 +41,7 @@ type sender struct {
 
 func newSender(svc *Service, l link, remote p2ppeer.ID) *sender {
 	sd := &sender{svc: svc, remote: remote, link: l, in: pbio.NewDelimitedReader(l, maxAsk)}
-	moved := func() { sd.book.note(func(l *ledger, now time.Duration) { l.sent(sd.number, now) }) }
+	moved := func() { sd.book.note(func(l *ledger, now time.Duration) { l.sent(sd.holder, now) }) }
 	sd.w = bufio.NewWriterSize(timedWriter{l, svc.stall, moved}, 64<<10)
 	sd.msgs = pbio.NewDelimitedWriter(sd.w)
 	return sd
@@ -55,7 +54,7 @@ func (sd *sender) run() error {
 	}
 	if err == nil {
 		err = sd.converse()
-		sd.book.note(func(l *ledger, _ time.Duration) { l.gone(sd.number) })
+		sd.book.note(func(l *ledger, _ time.Duration) { l.gone(sd.holder) })
 	}
 	if err != nil {
 		_ = sd.link.Reset() // err is the one to report
@@ -75,7 +74,7 @@ func (sd *sender) open() error {
 	}
 	var err error
 	if sd.opening, err = decodeOpen(first.GetOpen()); err != nil {
-		return err
+		return wrongError{err}
 	}
 	sd.rate.Store(first.GetRate())
 	if !sd.svc.admit(sd) {
@@ -119,22 +118,22 @@ func (sd *sender) readRequests(queue chan<- request) error {
 		switch b := msg.Body.(type) {
 		case nil:
 			if msg.GetRate() == 0 {
-				return errors.New("asks for nothing")
+				return wrong("asks for nothing")
 			}
 		case *pb.Ask_Got:
-			sd.book.note(func(l *ledger, now time.Duration) { l.got(int(b.Got.GetUnit()), sd.number, now) })
+			sd.book.note(func(l *ledger, now time.Duration) { l.got(int(b.Got.GetUnit()), sd.holder, now) })
 		case *pb.Ask_Request:
 			r, err := decodeRequest(b.Request, sd.units)
 			if err != nil {
-				return err
+				return wrongError{err}
 			}
 			select {
 			case queue <- r:
 			default:
-				return errors.New("more requests ahead than the protocol allows")
+				return wrong("more requests ahead than the protocol allows")
 			}
 		default:
-			return errors.New("asks for nothing known")
+			return wrong("asks for nothing known")
 		}
 	}
 }
@@ -183,7 +182,7 @@ func (sd *sender) tell() (changed <-chan struct{}, err error) {
 		case sh == nil:
 			return changed, nil
 		case len(sh.units) != sd.units:
-			return nil, fmt.Errorf("a list of %d units, which has %d", sd.units, len(sh.units))
+			return nil, wrong("a list of %d units, which has %d", sd.units, len(sh.units))
 		}
 		sd.share = sh
 	}
@@ -221,7 +220,7 @@ func (sd *sender) news(have bitset) *pb.Have {
 // something is not to be had is an answer.
 func (sd *sender) send(r request) error {
 	if sd.book != nil && sd.offers(r) {
-		if taken := sd.book.ask(r, sd.number, sd.units); taken != nil {
+		if taken := sd.book.ask(r, sd.holder, sd.units); taken != nil {
 			return sd.msgs.WriteMsg(&pb.Answer{Body: &pb.Answer_Taken{Taken: &pb.Taken{Units: taken}}})
 		}
 	}
@@ -252,7 +251,7 @@ func (sd *sender) send(r request) error {
 			sd.svc.filesSent.Add(1)
 		}
 	}
-	sd.book.note(func(l *ledger, now time.Duration) { l.delivered(r.unit, sd.number, now) })
+	sd.book.note(func(l *ledger, now time.Duration) { l.delivered(r.unit, sd.holder, now) })
 	return nil
 }
 

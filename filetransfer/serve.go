@@ -1,6 +1,7 @@
 package filetransfer
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"sync"
@@ -87,7 +88,11 @@ func (s *Service) serveLink(l link, remote p2ppeer.ID) {
 		return
 	}
 	defer s.leaveLink(l)
-	if err := newSender(s, l, remote).run(); err != nil {
-		s.conduct.Ended(remote, "serving files ended early", err)
+	const what = "serving files ended early"
+	switch err := newSender(s, l, remote).run(); {
+	case errors.As(err, new(wrongError)):
+		s.conduct.Note(remote, what, err)
+	case err != nil:
+		s.conduct.Ended(remote, what, err)
 	}
 }

@@ -401,7 +401,8 @@ func TestO4BrokenRequestsAreCut(t *testing.T) {
 	}
 	for name, write := range tests {
 		t.Run(name, func(t *testing.T) {
-			s := newService(t, 1<<20)
+			var log syncBuffer
+			s := newServiceLogging(t, 1<<20, zerolog.New(&log))
 			s.stall = 200 * time.Millisecond
 			defer s.Serve(job, []p2ppeer.ID{s.host.ID()}, nil)()
 			l, err := s.openStream(t.Context(), s.host.ID())
@@ -412,7 +413,40 @@ func TestO4BrokenRequestsAreCut(t *testing.T) {
 			if _, err := io.Copy(io.Discard, l); !errors.Is(err, network.ErrReset) {
 				t.Errorf("got %v, want a reset", err)
 			}
+			if err := s.Close(); err != nil { // the link has ended
+				t.Fatal(err)
+			}
+			if got := log.String(); !strings.Contains(got, `"warn"`) || !strings.Contains(got, s.host.ID().String()) {
+				t.Errorf("the log says %s", got)
+			}
 		})
+	}
+}
+
+// A peer that takes nothing may be cut off: that is not told as its fault.
+func TestPeerThatTakesNothingIsNotBlamed(t *testing.T) {
+	var log syncBuffer
+	submitter := newServiceLogging(t, 1<<20, zerolog.New(&log))
+	submitter.stall = 50 * time.Millisecond
+	b := content(1, PieceBytes)
+	path := filepath.Join(t.TempDir(), "file")
+	writeFile(t, path, b)
+	w := WantOf(b)
+	defer submitter.Serve(job, []p2ppeer.ID{"fellow"}, map[Digest]string{w.Digest: path})()
+	ours, theirs := net.Pipe()
+	defer theirs.Close()
+	done := make(chan struct{})
+	go func() { // ends when nothing is taken
+		defer close(done)
+		submitter.serveLink(pipeLink{ours}, "fellow")
+	}()
+	ask := pbWriter(encodeOpen(opening{job: job, units: 1}), encodeRequest(request{items: []pieceID{{digest: w.Digest}}}))
+	if err := ask(theirs); err != nil {
+		t.Fatal(err)
+	}
+	<-done
+	if got := log.String(); strings.Contains(got, `"warn"`) || !strings.Contains(got, errNotTaken.Error()) {
+		t.Errorf("the log says %s", got)
 	}
 }
 

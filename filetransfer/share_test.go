@@ -170,6 +170,70 @@ func TestT1LyingFellowIsNamedAndLeftOut(t *testing.T) {
 	}
 }
 
+// A gatedLink reads so many bytes, and the rest when the gate is open.
+type gatedLink struct {
+	link
+	budget int
+	gate   <-chan struct{}
+	ended  chan struct{} // by Reset
+	once   sync.Once
+}
+
+func (g *gatedLink) Read(b []byte) (int, error) {
+	if g.budget == 0 {
+		select {
+		case <-g.gate:
+			return g.link.Read(b)
+		case <-g.ended:
+			return 0, errCut
+		}
+	}
+	n, err := g.link.Read(b[:min(len(b), g.budget)])
+	g.budget -= n
+	return n, err
+}
+
+func (g *gatedLink) Reset() error {
+	g.once.Do(func() { close(g.ended) })
+	return g.link.Reset()
+}
+
+// T2: an origin that is out of reach for longer than it would be given ends nothing
+// while fellows have what is missing.
+func TestT2FellowsBringWhatAnUnreachableOriginDoesNot(t *testing.T) {
+	c := newCrowd(t, 2)
+	b := content(1, 3*PieceBytes)
+	w := WantOf(b)
+	put(t, c.peers[0].store, "earlier job", b)
+	c.fetchOne(t, 0, []Want{w}) // which shares it
+	p := c.peers[1]
+	p.backoff = time.Millisecond
+	tried, here, gate := 0, make(chan struct{}), make(chan struct{})
+	p.open = func(ctx context.Context, to p2ppeer.ID) (link, error) {
+		if to != c.submitter.host.ID() {
+			l, err := p.openStream(ctx, to)
+			return &gatedLink{link: l, budget: PieceBytes + 1<<16, gate: gate, ended: make(chan struct{})}, err
+		}
+		select { // the fellow has said what it has
+		case <-here:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if tried++; tried == 2*maxFailures {
+			close(gate)
+		}
+		return nil, errCut
+	}
+	begun := sync.OnceFunc(func() { close(here) })
+	if err := p.Fetch(t.Context(), c.submitter.host.ID(), job, []Want{w}, func(int64) { begun() }); err != nil {
+		t.Fatal(err)
+	}
+	wantFile(t, p.store.Path(w.Digest), b)
+	if tried < 2*maxFailures {
+		t.Errorf("the origin was tried %d times", tried)
+	}
+}
+
 func sizeOf(m Manifest) (size int64) {
 	for _, w := range m.Wants() {
 		size += w.Size

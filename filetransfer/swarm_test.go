@@ -7,6 +7,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
 const (
@@ -131,6 +133,8 @@ func (w *world) run(limit time.Duration) {
 	w.took = w.now
 }
 
+func holderOf(number int) holder { return holder{peer: p2ppeer.ID(fmt.Sprint(number))} }
+
 // hog has a peer ask the origin for every unit, over and over, without a word of
 // what has come, and pass on nothing.
 func (w *world) hog(number int) {
@@ -144,11 +148,11 @@ func (w *world) hog(number int) {
 	var again func()
 	again = func() {
 		for u := range w.units {
-			if w.ledger.grant(u, uint64(number), w.now) {
-				w.ledger.delivered(u, uint64(number), w.now)
+			if w.ledger.grant(u, holderOf(number), w.now) {
+				w.ledger.delivered(u, holderOf(number), w.now)
 			}
 		}
-		w.ledger.sent(uint64(number), w.now)
+		w.ledger.sent(holderOf(number), w.now)
 		w.after(10*time.Second, again)
 	}
 	again()
@@ -189,9 +193,9 @@ func (h *simHost) serve() {
 		}
 		s := h.queue[h.turn][0]
 		if h.number == origin && s.slices == 0 && !s.fresh {
-			w.ledger.book(s.unit, uint64(to.number), w.now)
+			w.ledger.book(s.unit, holderOf(to.number), w.now)
 		}
-		if s.fresh && s.slices == 0 && !w.ledger.grant(s.unit, uint64(to.number), w.now) {
+		if s.fresh && s.slices == 0 && !w.ledger.grant(s.unit, holderOf(to.number), w.now) {
 			h.queue[h.turn] = h.queue[h.turn][1:]
 			taken := w.ledger.taken(w.units, w.now)
 			w.after(max(latency, to.inFree-w.now), func() { to.plan.declined(taken); to.ask(origin) })
@@ -204,9 +208,9 @@ func (h *simHost) serve() {
 		}
 		if h.number == origin {
 			w.sent++
-			w.ledger.sent(uint64(to.number), w.now)
+			w.ledger.sent(holderOf(to.number), w.now)
 			if last {
-				w.ledger.delivered(s.unit, uint64(to.number), w.now)
+				w.ledger.delivered(s.unit, holderOf(to.number), w.now)
 			}
 		}
 		h.busy = true
@@ -238,7 +242,7 @@ func (h *simHost) take(from *simHost, s *sending, last bool) {
 		panic(fmt.Sprintf("unit %d came, %d was asked for first", s.unit, first))
 	}
 	if from.number == origin {
-		h.w.after(latency, func() { h.w.ledger.got(s.unit, uint64(h.number), h.w.now) })
+		h.w.after(latency, func() { h.w.ledger.got(s.unit, holderOf(h.number), h.w.now) })
 	}
 	complete := h.plan.complete()
 	h.plan.arrived(id, h.w.now)

@@ -15,7 +15,7 @@ import (
 
 const (
 	// maxFailures is how many streams in a row may break without a unit, and for no
-	// less than cutFor, before the origin is given up.
+	// less than cutFor, before the origin is given up, unless fellows bring what is missing.
 	maxFailures = 5
 	// maxFellowFailures is how many may for a fellow, which may begin some seconds
 	// later than this peer.
@@ -78,7 +78,10 @@ func (t *transfer) run(ctx context.Context) error {
 		})
 	}
 	g.Go(func() error { t.tick(ctx); return nil })
-	return g.Wait()
+	if err := g.Wait(); !t.complete() {
+		return err
+	}
+	return nil // the origin may just have been out of reach
 }
 
 // giveUp takes note that a fellow is not asked any more, and logs why.
@@ -169,7 +172,7 @@ func (t *transfer) follow(ctx context.Context, id int, p p2ppeer.ID) error {
 		if failures++; st.units > 0 {
 			failures, came = 1, time.Now()
 		}
-		if failures >= limit && (id != origin || time.Since(came) >= t.svc.cut) {
+		if failures >= limit && (id != origin || time.Since(came) >= t.svc.cut && !t.supplied()) {
 			return fmt.Errorf("gave up after %d attempts: %w", failures, err)
 		}
 		t.svc.log.Debug().Err(err).Stringer("peer", p).Str("job", t.job).Msg("transfer interrupted, resuming")
@@ -177,6 +180,13 @@ func (t *transfer) follow(ctx context.Context, id int, p p2ppeer.ID) error {
 			return err
 		}
 	}
+}
+
+// supplied reports whether there may be more of fellows.
+func (t *transfer) supplied() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.plan.supplied(t.now())
 }
 
 // pause waits for d, or for the end of ctx, which is its error.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"time"
 
 	"github.com/libp2p/go-msgio/pbio"
@@ -33,6 +34,10 @@ type link interface {
 	SetWriteDeadline(time.Time) error
 }
 
+// errNotTaken is the end of a stream whose peer reads nothing. It may be cut off, which is
+// no misconduct.
+var errNotTaken = errors.New("the peer has taken nothing for too long")
+
 // A timedWriter gives up when maxWrite bytes take longer than stall.
 type timedWriter struct {
 	link  link
@@ -47,6 +52,9 @@ func (w timedWriter) Write(b []byte) (n int, err error) {
 		}
 		var m int
 		m, err = w.link.Write(b[:min(len(b), maxWrite)])
+		if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() {
+			err = errNotTaken
+		}
 		n += m
 		b = b[m:]
 		if w.moved != nil {
