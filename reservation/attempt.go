@@ -45,6 +45,9 @@ type Candidate struct {
 	Speed  int           // of a processor, in any unit; 0: unknown
 	RTT    time.Duration // to it
 	Domain Domain
+	// Unheard says that it did not answer the job's last attempt: it is asked again, and waited for
+	// no longer than others take, since their slots are held meanwhile.
+	Unheard bool
 }
 
 // maxCandidates bounds the candidates that are remembered for a job that waits.
@@ -211,7 +214,7 @@ func (a *attempt) expected() int {
 }
 
 func (p asked) expected() int {
-	if p.pending && !p.late {
+	if p.pending && !p.late && !p.Unheard {
 		return p.wanted
 	}
 	return p.granted
@@ -290,6 +293,11 @@ func (a *attempt) pending() bool {
 // awaited reports whether an answer is awaited that may come any moment.
 func (a *attempt) awaited() bool {
 	return slices.ContainsFunc(a.peers, func(p asked) bool { return p.pending && !p.late })
+}
+
+// hoped reports whether an answer is awaited that is worth waiting for, however late.
+func (a *attempt) hoped() bool {
+	return slices.ContainsFunc(a.peers, func(p asked) bool { return p.pending && !(p.late && p.Unheard) })
 }
 
 // found counts the granted slots that are of use.

@@ -136,15 +136,15 @@ func (a *attempt) take(got answer) {
 	a.refused(got.index, why)
 }
 
-// holdSlots sends what the attempt asks, until every answer is in, or enough
-// are and the others have had as long again. Those that it then stops waiting
-// for count as silent, unless their grant comes in at the last moment.
+// holdSlots sends what the attempt asks, until every answer is in but for those of the
+// unheard that are late, or enough are and the others have had as long again. Those that it
+// then stops waiting for count as silent, unless their grant comes in at the last moment.
 func holdSlots(ctx context.Context, r Requester, a *attempt) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	h := &asking{a: a, r: r, answers: make(chan answer, len(a.peers)), began: time.Now()}
 	h.send(ctx)
-	for a.pending() && ctx.Err() == nil {
+	for a.hoped() && ctx.Err() == nil {
 		if h.grace == nil && a.enough() {
 			h.grace = time.After(max(minGrace, time.Since(h.began)))
 		}

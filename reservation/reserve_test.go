@@ -133,6 +133,36 @@ func TestOthersAreAskedInPlaceOfTheSilent(t *testing.T) {
 	})
 }
 
+// TestUnheardPeersAreAskedAndNotWaitedFor: one that was silent at the first attempt does not prolong the
+// next, is found when it answers again, and is then waited for like any other.
+func TestUnheardPeersAreAskedAndNotWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		net := newMemoryNet(1, 20*time.Millisecond, 1, 1, 1)
+		net.peers["b"].deaf = true
+		cs, need := net.offers(), Need{Job: "j", N: 1, R: 3}
+		attempt := func() (took time.Duration, short *ShortageError) {
+			began := time.Now()
+			_, err := Reserve(t.Context(), submitter{net, alice}, cs, need)
+			if short, _ = errors.AsType[*ShortageError](err); short != nil {
+				short.Unheard(cs)
+			}
+			return time.Since(began), short
+		}
+		first, short := attempt()
+		if short == nil || first < askTimeout {
+			t.Fatalf("after %v: %v, want a shortage when the silent has had its time", first, short)
+		}
+		second, short := attempt()
+		if short == nil || short.FoundSlots != 2 || short.Reasons[Silent] != 1 || second > askTimeout/4 {
+			t.Fatalf("after %v: %v, want 2 slots and one silent, soon", second, short)
+		}
+		net.peers["b"].deaf = false
+		if _, short = attempt(); short != nil {
+			t.Errorf("%v, though all answer again", short)
+		}
+	})
+}
+
 func TestReserveRefusesNonsense(t *testing.T) {
 	for _, need := range []Need{{}, {Job: "j", N: 1}, {Job: "j", R: 1}, {N: 1, R: 1}, {Job: "j", N: 1 << 40, R: 1 << 40}} {
 		if _, err := Reserve(t.Context(), nil, nil, need); err == nil {

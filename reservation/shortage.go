@@ -33,6 +33,18 @@ type Outcome struct {
 // NeededSlots returns how many slots the job needs.
 func (e *ShortageError) NeededSlots() int { return e.Need.N * e.Need.R }
 
+// Unheard marks those of the candidates that did not answer, for a caller who tries again with
+// them, and takes the mark off the others.
+func (e *ShortageError) Unheard(candidates []Candidate) {
+	unheard := make(map[p2ppeer.ID]bool)
+	for _, o := range e.Outcomes {
+		unheard[o.Peer] = o.Slots == 0 && (o.Reason == Silent || o.Reason == Unreachable)
+	}
+	for i := range candidates {
+		candidates[i].Unheard = unheard[candidates[i].Peer]
+	}
+}
+
 // Error writes, for instance, "found 5 of the 8 slots needed (n=4 r=2); 9 peers
 // considered, 3 busy, 1 silent".
 func (e *ShortageError) Error() string {

@@ -96,6 +96,7 @@ func (q *quest) attempt(ctx context.Context) (*reservation.Reservation, *reserva
 	})
 	if short, ok := errors.AsType[*reservation.ShortageError](err); ok {
 		q.considered, q.hopeless = q.considered.with(short), short.Hopeless
+		short.Unheard(q.candidates)
 		return nil, short, err
 	}
 	if err != nil {

@@ -141,12 +141,14 @@ func (p *play) submit(ctx context.Context, i int) {
 	rnd := rand.New(rand.NewPCG(p.Seed, uint64(i)+1))
 	order := p.world.ids()
 	rnd.Shuffle(len(order), func(a, b int) { order[a], order[b] = order[b], order[a] }) // everybody is somewhere else
+	draw := p.wishes(i)
 	for number := 0; ctx.Err() == nil; number++ {
-		life, kill := p.life(rnd)
+		w := draw()
+		life, kill := w.life()
 		s := p.world.Submitter(life, p2ppeer.ID(fmt.Sprintf("submitter%02d", i)))
-		need := reservation.Need{Job: fmt.Sprintf("%d/%d", i, number), N: p.ranks(rnd), R: p.Replicas}
+		need := reservation.Need{Job: fmt.Sprintf("%d/%d", i, number), N: w.ranks, R: p.Replicas}
 		r := JobRecord{Submitter: i, Slots: need.N * need.R}
-		p.job(ctx, s, need, order, rnd, &r)
+		p.job(ctx, s, need, w, order, rnd, &r)
 		kill()
 		if !time.Now().Before(p.measureFrom) {
 			p.mu.Lock()
@@ -156,29 +158,44 @@ func (p *play) submit(ctx context.Context, i int) {
 	}
 }
 
-// life returns a context that ends when a submitter is killed.
-func (p *play) life(rnd *rand.Rand) (context.Context, context.CancelFunc) {
-	if p.Crash == 0 {
-		return context.WithCancel(context.Background())
-	}
-	return context.WithTimeout(context.Background(), time.Duration(rnd.ExpFloat64()*float64(p.Crash)))
+// A wish is a job before it has slots.
+type wish struct {
+	ranks        int
+	staging, run time.Duration
+	killed       time.Duration // after which its submitter is; 0: never
 }
 
-// ranks draws a job's size, from a quarter of the mean to seven quarters.
-func (p *play) ranks(rnd *rand.Rand) int {
-	mean := p.Demand * float64(p.Peers*p.Slots) / float64(p.Submitters*p.Replicas)
-	return max(1, int(mean*(0.25+1.5*rnd.Float64())+0.5))
+// wishes returns what draws one job of submitter i after the other: the same in every crowd of the same
+// seed and figures, however long they wait.
+func (c Crowd) wishes(i int) func() wish {
+	rnd := rand.New(rand.NewPCG(c.Seed, 1<<32+uint64(i)))
+	exp := func(mean time.Duration) time.Duration { return time.Duration(rnd.ExpFloat64() * float64(mean)) }
+	mean := c.Demand * float64(c.Peers*c.Slots) / float64(c.Submitters*c.Replicas)
+	return func() wish {
+		return wish{
+			ranks:   max(1, int(mean*(0.25+1.5*rnd.Float64())+0.5)), // from a quarter of the mean to seven quarters
+			staging: exp(staging), run: exp(c.Run), killed: exp(c.Crash),
+		}
+	}
+}
+
+// life returns a context that ends when the submitter is killed.
+func (w wish) life() (context.Context, context.CancelFunc) {
+	if w.killed == 0 {
+		return context.WithCancel(context.Background())
+	}
+	return context.WithTimeout(context.Background(), w.killed)
 }
 
 // job waits for slots, and runs.
-func (p *play) job(ctx context.Context, s *Submitter, need reservation.Need, order []p2ppeer.ID, rnd *rand.Rand, r *JobRecord) {
+func (p *play) job(ctx context.Context, s *Submitter, need reservation.Need, w wish, order []p2ppeer.ID, rnd *rand.Rand, r *JobRecord) {
 	began := time.Now()
 	reserved := p.reserve(ctx, s, need, order, rnd, r)
 	r.Waited = time.Since(began)
 	if reserved == nil {
 		return
 	}
-	if !pause(s.killed, time.Duration(rnd.ExpFloat64()*float64(staging))) {
+	if !pause(s.killed, w.staging) {
 		return // its leases end
 	}
 	defer p.end(s, reserved)
@@ -187,20 +204,20 @@ func (p *play) job(ctx context.Context, s *Submitter, need reservation.Need, ord
 			return
 		}
 	}
-	r.Ran = pause(s.killed, time.Duration(rnd.ExpFloat64()*float64(p.Run)))
+	r.Ran = pause(s.killed, w.run)
 }
 
 // reserve does as p2prun does: it waits in the queues of peers until it has all its slots, and
 // looks for others meanwhile.
 func (p *play) reserve(ctx context.Context, s *Submitter, need reservation.Need, order []p2ppeer.ID, rnd *rand.Rand, r *JobRecord) *reservation.Reservation {
 	need.Since, need.Waits = time.Now(), true
-	candidates, enough := p.candidates(need, order)
+	candidates, enough := p.candidates(need, order, true)
 	if !pause(s.killed, took(enough)) {
 		return nil
 	}
 	for looked := time.Now(); ctx.Err() == nil && s.killed.Err() == nil; r.Attempts++ {
 		if time.Since(looked) >= took(false)+reservation.Freshness(time.Since(need.Since)) {
-			found, _ := p.candidates(need, order)
+			found, _ := p.candidates(need, order, false)
 			candidates = reservation.Remember(found, candidates)
 			looked = time.Now()
 		}
@@ -211,6 +228,7 @@ func (p *play) reserve(ctx context.Context, s *Submitter, need reservation.Need,
 		var place reservation.Place
 		if short, ok := errors.AsType[*reservation.ShortageError](err); ok {
 			place, need.Waits = short.Place, !short.Hopeless
+			short.Unheard(candidates)
 		}
 		pause(s.killed, reservation.Pause(r.Attempts, place, rnd))
 	}
@@ -231,13 +249,16 @@ func took(enough bool) time.Duration {
 }
 
 // candidates returns what discovery finds: of the peers that answer the nearest, until those
-// have enough free slots with the overbooking; and whether they would do. Of the silent and
-// the dead it finds those that have fallen so just now.
-func (p *play) candidates(need reservation.Need, order []p2ppeer.ID) (found []reservation.Candidate, enough bool) {
+// have enough free slots with the overbooking; and whether they would do. A job's first search finds
+// the silent and the dead as well, as if they had fallen so just then.
+func (p *play) candidates(need reservation.Need, order []p2ppeer.ID, first bool) (found []reservation.Candidate, enough bool) {
 	slots := 0
 	for _, c := range p.world.Offers(order) {
-		found = append(found, c)
-		if p.world.peers[c.Peer].Fault == None {
+		sound := p.world.peers[c.Peer].Fault == None
+		if sound || first {
+			found = append(found, c)
+		}
+		if sound {
 			slots += min(c.Slots, need.N)
 		}
 		if slots >= need.N*need.R*3/2 {

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -30,4 +31,22 @@ func TestCrowdKeepsPromises(t *testing.T) {
 			t.Errorf("%d of %d jobs ran: want some killed, and many not", ran, len(o.Jobs))
 		}
 	})
+}
+
+// TestSchedulersUseWhatThereIs: who is alone waits for nobody; in a crowd the slots are never all in
+// use, and those who know how long jobs run use more than those who start jobs in order.
+func TestSchedulersUseWhatThereIs(t *testing.T) {
+	c := Crowd{Seed: 1, Submitters: 1, Peers: 50, Slots: 2, Demand: 0.25, Replicas: 2, Run: time.Minute, For: 10 * time.Hour, Crash: time.Hour}
+	for _, by := range []Scheduler{InOrder, Foreseeing} {
+		o := c.Schedule(by)
+		waited := slices.ContainsFunc(o.Jobs, func(j JobRecord) bool { return j.Waited > 0 })
+		if waited || len(o.Jobs) < 400 || o.Utilisation < 0.2 || o.Utilisation > 0.25 {
+			t.Errorf("alone, %d: %d jobs used %.3f; some waited: %v", by, len(o.Jobs), o.Utilisation, waited)
+		}
+	}
+	c.Submitters, c.Demand, c.Silent = 20, 3, 0.2
+	inOrder, foreseeing := c.Schedule(InOrder), c.Schedule(Foreseeing)
+	if a, b := inOrder.Utilisation, foreseeing.Utilisation; a < 0.8 || b < a+0.02 || b > 0.99 {
+		t.Errorf("in order %.3f used, lengths known %.3f", a, b)
+	}
 }

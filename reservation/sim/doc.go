@@ -14,7 +14,8 @@
 //
 // A [History] knows the answers that peers gave, not the ledgers that gave them:
 // from these it works out who may believe to have which slots until when, and so
-// finds a ledger out that breaks a promise. What it leaves out is the network's
+// finds a ledger out that breaks a promise. What one scheduler for all would make of the same jobs
+// is [Crowd.Schedule]. What it leaves out is the network's
 // own ways: messages are delayed, dropped with their peer or their submitter, and
 // never garbled.
 package sim
