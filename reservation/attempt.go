@@ -167,17 +167,25 @@ func (a *attempt) next() []ask {
 		switch {
 		case p.wanted > 0:
 			return 0
-		case p.Slots < 1 && a.need.Waits:
-			return max(1, p.Total) // of those that it will have
+		case p.Slots < 1:
+			return max(1, a.most(p))
 		}
-		return max(1, p.Slots)
+		return p.Slots
 	})
 	return append(asks, a.deal(func(p asked) int {
 		if p.pending || p.reason != 0 || p.granted == 0 || p.granted < p.wanted {
 			return 0
 		}
-		return p.Slots - p.granted
+		return a.most(p) - p.granted
 	})...)
+}
+
+// most is how many slots a peer may have for the job: of those that it will have, if that waits.
+func (a *attempt) most(p asked) int {
+	if a.need.Waits {
+		return max(p.Slots, p.Total)
+	}
+	return p.Slots
 }
 
 // deal shares out what is still missing among peers with that much room.

@@ -78,6 +78,18 @@ func TestAttemptAsksUntilEnough(t *testing.T) {
 			"b1;a1;", true,
 		},
 		{
+			"who does not wait asks for what was free",
+			Need{N: 4, R: 1, Strategy: Spread}, []Candidate{{Peer: "a", Slots: 1, Total: 4}},
+			[]reply{{"a", 1, 0}},
+			"a1;", false,
+		},
+		{
+			"who waits asks for what has become free since, too",
+			Need{N: 4, R: 1, Strategy: Spread, Waits: true}, []Candidate{{Peer: "a", Slots: 1, Total: 4}},
+			[]reply{{"a", 1, 0}, {"a", 4, 0}},
+			"a1;a4;", true,
+		},
+		{
 			"a peer named twice counts once",
 			Need{N: 1, R: 2, Strategy: Spread}, append(candidates(1), candidates(1)...),
 			[]reply{{"a", 1, 0}},
