@@ -3,6 +3,7 @@ package peer
 import (
 	"fmt"
 	"math"
+	"net/netip"
 	"runtime"
 	"slices"
 	"strings"
@@ -46,10 +47,10 @@ const (
 func Diagnose(s Symptoms) []Finding {
 	out := judgePeer(s)
 	if p := s.Standing; p != nil {
-		out = append(out, judgeSupernodes(*p), judgeReachability(*p, s.Machine.UPnP), judgeNAT(*p), judgeClock(*p))
+		out = append(out, judgeSupernodes(*p), judgeReachability(*p, s.Machine), judgeNAT(*p), judgeClock(*p))
 	}
 	m := s.Machine
-	return append(out, judgeUPnP(m), judgeDisk(m), judgeFiles(m), judgeProcesses(m), judgeMemory(m), judgeKernel(m))
+	return append(out, judgePortMapping(m, s.Standing), judgeDisk(m), judgeFiles(m), judgeProcesses(m), judgeMemory(m), judgeKernel(m))
 }
 
 // Worst is the level of the worst of some findings.
@@ -99,10 +100,10 @@ func judgeSupernodes(p Standing) Finding {
 	return well("supernodes", "%d of %d are connected", p.Met, p.Supernodes)
 }
 
-func judgeReachability(p Standing, upnp bool) Finding {
+func judgeReachability(p Standing, m Machine) Finding {
 	forward := "forward the port of --listen at the router"
-	if !upnp {
-		forward += ", or switch on UPnP there"
+	if m.PortMapping == "" {
+		forward += ", or switch on UPnP or NAT-PMP there"
 	}
 	switch {
 	case p.Reachability == Public:
@@ -158,11 +159,26 @@ func judgeClock(p Standing) Finding {
 	return well("clock", "within %v of the middle one of %s", mostSkew, english.Plural(n, "peer", ""))
 }
 
-func judgeUPnP(m Machine) Finding {
-	if m.UPnP {
-		return well("UPnP", "a router answers that maps ports")
+// judgePortMapping says whether the router maps ports; p is nil if no peer runs.
+func judgePortMapping(m Machine, p *Standing) Finding {
+	const about = "port mapping"
+	direct := p == nil || p.Reachability != Private // or it is not known
+	switch {
+	case m.PortMapping == "" && direct:
+		return well(about, "no router answers that maps ports")
+	case m.PortMapping == "":
+		return Finding{about, Warning, "no router answers that maps ports", "switch on UPnP or NAT-PMP at the router: then others reach this machine directly"}
+	case !isPublic(m.Outside) && !direct:
+		return Finding{about, Warning, fmt.Sprintf("the router maps ports (%s), but its own address, %s, is behind another's", m.PortMapping, m.Outside),
+			"have the router before it pass on what comes, or ask the provider for a public address"}
 	}
-	return well("UPnP", "no router answers")
+	return well(about, "the router maps ports (%s), at %s", m.PortMapping, m.Outside)
+}
+
+// isPublic reports whether an address is one that others may reach, and not of a network
+// behind a router, such as a provider's for its customers (RFC 6598).
+func isPublic(a netip.Addr) bool {
+	return a.IsGlobalUnicast() && !a.IsPrivate() && !netip.MustParsePrefix("100.64.0.0/10").Contains(a)
 }
 
 func judgeDisk(m Machine) Finding {

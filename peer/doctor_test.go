@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -14,7 +15,7 @@ func fit() Symptoms {
 			NAT: map[string]string{"tcp": independentNAT}, Ahead: []time.Duration{time.Second, -time.Second},
 		},
 		Machine: Machine{
-			UPnP: true, DiskFree: 100 << 30, CacheUsed: 1 << 30, CacheLimit: 10 << 30,
+			PortMapping: "UPnP", Outside: netip.MustParseAddr("11.0.1.1"), DiskFree: 100 << 30, CacheUsed: 1 << 30, CacheLimit: 10 << 30,
 			OpenFiles: leastFiles, Processes: unlimited, Memory: 8 << 30,
 		},
 	}
@@ -37,47 +38,54 @@ func TestDiagnose(t *testing.T) {
 		found  string // it says this
 		do     string // and advises this
 	}{
-		"a peer runs":         {func(*Symptoms) {}, "peer", Well, "announces 2 addresses, and is connected with 3 peers", ""},
-		"one of each":         {standing(func(s *Standing) { s.Addresses, s.Connected = 1, 1 }), "peer", Well, "1 address, and is connected with 1 peer", ""},
-		"no peer":             {none(func(*Symptoms) {}), "peer", Warning, "none runs", "p2pboot"},
-		"ports taken":         {none(func(s *Symptoms) { s.Ports = "listen on X: in use" }), "ports", Failing, "in use", "--listen"},
-		"home unusable":       {none(func(s *Symptoms) { s.Home = "no folder"; s.Ports = "in use" }), "home", Failing, "no folder", "--home"},
-		"all supernodes":      {func(*Symptoms) {}, "supernodes", Well, "1 of 1", ""},
-		"no supernode met":    {standing(func(s *Standing) { s.Met = 0 }), "supernodes", Failing, "none of 1", "--supernode"},
-		"some met":            {standing(func(s *Standing) { s.Supernodes = 2 }), "supernodes", Warning, "1 of 2", "--supernode"},
-		"none needed":         {standing(func(s *Standing) { s.Supernodes, s.Met = 0, 0 }), "supernodes", Well, "nor needed", ""},
-		"all alone":           {standing(func(s *Standing) { s.Supernodes, s.Met, s.Connected = 0, 0, 0 }), "supernodes", Warning, "no peer is connected", "--supernode"},
-		"public":              {func(*Symptoms) {}, "reachability", Well, "directly", ""},
-		"unknown":             {standing(func(s *Standing) { s.Reachability = Auto }), "reachability", Well, "not known", ""},
-		"relayed":             {standing(func(s *Standing) { s.Reachability, s.Relayed = Private, true }), "reachability", Warning, "relay", "forward the port"},
-		"out of reach":        {standing(func(s *Standing) { s.Reachability = Private }), "reachability", Failing, "nobody", "relays"},
-		"independent":         {func(*Symptoms) {}, "NAT", Well, "endpoint-independent", ""},
-		"independent by one":  {standing(func(s *Standing) { s.NAT["udp"] = symmetricNAT; s.Reachability = Private }), "NAT", Well, "port of tcp for", ""},
-		"symmetric":           {standing(func(s *Standing) { s.NAT["tcp"] = symmetricNAT; s.Reachability, s.Relayed = Private, true }), "NAT", Warning, "symmetric", "full-cone"},
-		"symmetric, mapped":   {standing(func(s *Standing) { s.NAT["tcp"] = symmetricNAT }), "NAT", Well, "does not matter", ""},
-		"no translation seen": {standing(func(s *Standing) { s.NAT = nil }), "NAT", Well, "none is seen", ""},
-		"clock right":         {func(*Symptoms) {}, "clock", Well, "2 peers", ""},
-		"clock ahead":         {standing(func(s *Standing) { s.Ahead = []time.Duration{0, time.Minute, time.Minute} }), "clock", Warning, "1m0s ahead of the middle one of 3 peers", "NTP"},
-		"clock behind":        {standing(func(s *Standing) { s.Ahead = []time.Duration{-time.Minute} }), "clock", Warning, "1m0s behind the middle one of 1 peer", "NTP"},
-		"one clock is wrong":  {standing(func(s *Standing) { s.Ahead[0], s.Doubted = 0, 1 }), "clock", Well, "2 peers", ""},
-		"clock far off":       {standing(func(s *Standing) { s.Ahead, s.Doubted = nil, 2 }), "clock", Failing, "2 of 2 peers", "NTP"},
-		"no clock to compare": {standing(func(s *Standing) { s.Ahead = nil }), "clock", Well, "no peer has answered", ""},
-		"UPnP":                {func(*Symptoms) {}, "UPnP", Well, "maps ports", ""},
-		"no UPnP":             {machine(func(m *Machine) { m.UPnP = false }), "UPnP", Well, "no router", ""},
-		"disk":                {func(*Symptoms) {}, "disk", Well, "100 GiB free where the home is; the cache may take 9.0 GiB more", ""},
-		"disk may fill":       {machine(func(m *Machine) { m.DiskFree = 9 << 30 }), "disk", Warning, "9.0 GiB free", "--cache-limit"},
-		"disk, cache full":    {machine(func(m *Machine) { m.DiskFree, m.CacheUsed = 1<<30, 11<<30 }), "disk", Well, "0 B more", ""},
-		"disk full":           {machine(func(m *Machine) { m.DiskFree = 0 }), "disk", Failing, "0 B free", "cache clear"},
-		"disk unknown":        {machine(func(m *Machine) { m.DiskFree = -1 }), "disk", Well, "not known", ""},
-		"files":               {func(*Symptoms) {}, "open files", Well, "at most 4096", ""},
-		"few files":           {machine(func(m *Machine) { m.OpenFiles = leastFiles - 1 }), "open files", Warning, "at most 4095, which is less than 4096", "ulimit -n"},
-		"files unknown":       {machine(func(m *Machine) { m.OpenFiles = 0 }), "open files", Well, "not known", ""},
-		"processes":           {func(*Symptoms) {}, "processes", Well, "no limit", ""},
-		"few processes":       {machine(func(m *Machine) { m.Processes = 10 }), "processes", Warning, "at most 10", "TasksMax"},
-		"memory":              {func(*Symptoms) {}, "memory", Well, "8.0 GiB", ""},
-		"little memory":       {machine(func(m *Machine) { m.Memory = 256 << 20 }), "memory", Warning, "256 MiB, which is less than 512 MiB", "--slots"},
-		"kernel":              {func(*Symptoms) {}, "kernel", Well, "can share memory", ""},
-		"no shared memory":    {machine(func(m *Machine) { m.Unshared = "not implemented" }), "kernel", Warning, "cannot share memory: not implemented", "Linux"},
+		"a peer runs":          {func(*Symptoms) {}, "peer", Well, "announces 2 addresses, and is connected with 3 peers", ""},
+		"one of each":          {standing(func(s *Standing) { s.Addresses, s.Connected = 1, 1 }), "peer", Well, "1 address, and is connected with 1 peer", ""},
+		"no peer":              {none(func(*Symptoms) {}), "peer", Warning, "none runs", "p2pboot"},
+		"ports taken":          {none(func(s *Symptoms) { s.Ports = "listen on X: in use" }), "ports", Failing, "in use", "--listen"},
+		"home unusable":        {none(func(s *Symptoms) { s.Home = "no folder"; s.Ports = "in use" }), "home", Failing, "no folder", "--home"},
+		"all supernodes":       {func(*Symptoms) {}, "supernodes", Well, "1 of 1", ""},
+		"no supernode met":     {standing(func(s *Standing) { s.Met = 0 }), "supernodes", Failing, "none of 1", "--supernode"},
+		"some met":             {standing(func(s *Standing) { s.Supernodes = 2 }), "supernodes", Warning, "1 of 2", "--supernode"},
+		"none needed":          {standing(func(s *Standing) { s.Supernodes, s.Met = 0, 0 }), "supernodes", Well, "nor needed", ""},
+		"all alone":            {standing(func(s *Standing) { s.Supernodes, s.Met, s.Connected = 0, 0, 0 }), "supernodes", Warning, "no peer is connected", "--supernode"},
+		"public":               {func(*Symptoms) {}, "reachability", Well, "directly", ""},
+		"unknown":              {standing(func(s *Standing) { s.Reachability = Auto }), "reachability", Well, "not known", ""},
+		"relayed":              {standing(func(s *Standing) { s.Reachability, s.Relayed = Private, true }), "reachability", Warning, "relay", "forward the port"},
+		"out of reach":         {standing(func(s *Standing) { s.Reachability = Private }), "reachability", Failing, "nobody", "relays"},
+		"independent":          {func(*Symptoms) {}, "NAT", Well, "endpoint-independent", ""},
+		"independent by one":   {standing(func(s *Standing) { s.NAT["udp"] = symmetricNAT; s.Reachability = Private }), "NAT", Well, "port of tcp for", ""},
+		"symmetric":            {standing(func(s *Standing) { s.NAT["tcp"] = symmetricNAT; s.Reachability, s.Relayed = Private, true }), "NAT", Warning, "symmetric", "full-cone"},
+		"symmetric, mapped":    {standing(func(s *Standing) { s.NAT["tcp"] = symmetricNAT }), "NAT", Well, "does not matter", ""},
+		"no translation seen":  {standing(func(s *Standing) { s.NAT = nil }), "NAT", Well, "none is seen", ""},
+		"clock right":          {func(*Symptoms) {}, "clock", Well, "2 peers", ""},
+		"clock ahead":          {standing(func(s *Standing) { s.Ahead = []time.Duration{0, time.Minute, time.Minute} }), "clock", Warning, "1m0s ahead of the middle one of 3 peers", "NTP"},
+		"clock behind":         {standing(func(s *Standing) { s.Ahead = []time.Duration{-time.Minute} }), "clock", Warning, "1m0s behind the middle one of 1 peer", "NTP"},
+		"one clock is wrong":   {standing(func(s *Standing) { s.Ahead[0], s.Doubted = 0, 1 }), "clock", Well, "2 peers", ""},
+		"clock far off":        {standing(func(s *Standing) { s.Ahead, s.Doubted = nil, 2 }), "clock", Failing, "2 of 2 peers", "NTP"},
+		"no clock to compare":  {standing(func(s *Standing) { s.Ahead = nil }), "clock", Well, "no peer has answered", ""},
+		"ports are mapped":     {func(*Symptoms) {}, "port mapping", Well, "maps ports (UPnP), at 11.0.1.1", ""},
+		"none is, and no need": {machine(func(m *Machine) { m.PortMapping = "" }), "port mapping", Well, "no router", ""},
+		"none is": {func(s *Symptoms) {
+			s.Machine.PortMapping, s.Standing.Reachability, s.Standing.Relayed = "", Private, true
+		}, "port mapping", Warning, "no router", "switch on UPnP"},
+		"router behind one": {func(s *Symptoms) {
+			s.Machine.Outside, s.Standing.Reachability, s.Standing.Relayed = netip.MustParseAddr("100.64.3.1"), Private, true
+		}, "port mapping", Warning, "100.64.3.1", "provider"},
+		"router at a lab's": {machine(func(m *Machine) { m.Outside = netip.MustParseAddr("10.0.0.7") }), "port mapping", Well, "at 10.0.0.7", ""},
+		"disk":              {func(*Symptoms) {}, "disk", Well, "100 GiB free where the home is; the cache may take 9.0 GiB more", ""},
+		"disk may fill":     {machine(func(m *Machine) { m.DiskFree = 9 << 30 }), "disk", Warning, "9.0 GiB free", "--cache-limit"},
+		"disk, cache full":  {machine(func(m *Machine) { m.DiskFree, m.CacheUsed = 1<<30, 11<<30 }), "disk", Well, "0 B more", ""},
+		"disk full":         {machine(func(m *Machine) { m.DiskFree = 0 }), "disk", Failing, "0 B free", "cache clear"},
+		"disk unknown":      {machine(func(m *Machine) { m.DiskFree = -1 }), "disk", Well, "not known", ""},
+		"files":             {func(*Symptoms) {}, "open files", Well, "at most 4096", ""},
+		"few files":         {machine(func(m *Machine) { m.OpenFiles = leastFiles - 1 }), "open files", Warning, "at most 4095, which is less than 4096", "ulimit -n"},
+		"files unknown":     {machine(func(m *Machine) { m.OpenFiles = 0 }), "open files", Well, "not known", ""},
+		"processes":         {func(*Symptoms) {}, "processes", Well, "no limit", ""},
+		"few processes":     {machine(func(m *Machine) { m.Processes = 10 }), "processes", Warning, "at most 10", "TasksMax"},
+		"memory":            {func(*Symptoms) {}, "memory", Well, "8.0 GiB", ""},
+		"little memory":     {machine(func(m *Machine) { m.Memory = 256 << 20 }), "memory", Warning, "256 MiB, which is less than 512 MiB", "--slots"},
+		"kernel":            {func(*Symptoms) {}, "kernel", Well, "can share memory", ""},
+		"no shared memory":  {machine(func(m *Machine) { m.Unshared = "not implemented" }), "kernel", Warning, "cannot share memory: not implemented", "Linux"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -41,6 +41,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/version"
 	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
+	"github.com/p2pmpi/p2pmpi/peer/internal/portmap"
 	"github.com/p2pmpi/p2pmpi/peer/internal/punch"
 	"github.com/p2pmpi/p2pmpi/peer/internal/relay"
 	"github.com/p2pmpi/p2pmpi/peer/internal/reunion"
@@ -62,8 +63,8 @@ var wantObservers = sync.OnceFunc(func() { observedaddrs.ActivationThresh = obse
 
 // newHost starts the libp2p host that cfg describes. Its metrics go to reg, a
 // registry of its own since several peers can share a process. Without cfg.NAT it needs no
-// puncher.
-func newHost(cfg Config, key crypto.PrivKey, gate *membership.Gate, reg prometheus.Registerer, puncher *punch.Puncher, log zerolog.Logger) (host.Host, error) {
+// puncher, and without a mapper no ports are mapped.
+func newHost(cfg Config, key crypto.PrivKey, gate *membership.Gate, reg prometheus.Registerer, puncher *punch.Puncher, mapper *portmap.Mapper, log zerolog.Logger) (host.Host, error) {
 	wantObservers()
 	listen, err := listenAddrs(cfg)
 	if err != nil {
@@ -92,7 +93,7 @@ func newHost(cfg Config, key crypto.PrivKey, gate *membership.Gate, reg promethe
 		libp2p.ConnectionManager(conns),
 		libp2p.PrometheusRegisterer(reg),
 	}
-	options = append(append(options, admission(gate)...), reachability(cfg, puncher)...)
+	options = append(append(options, admission(gate)...), reachability(cfg, puncher, mapper)...)
 	h, err := libp2p.New(options...)
 	if err != nil {
 		return nil, fmt.Errorf("start libp2p: %w", err)
@@ -170,7 +171,7 @@ func probePort(network, address string) error {
 // reachability is how a peer is reached behind address translation. Which relays it
 // uses, and whether it is one, is decided in startRelays. Who knows whether others
 // get through neither asks them nor the router.
-func reachability(cfg Config, puncher *punch.Puncher) []libp2p.Option {
+func reachability(cfg Config, puncher *punch.Puncher, mapper *portmap.Mapper) []libp2p.Option {
 	if !cfg.NAT {
 		return []libp2p.Option{libp2p.DisableRelay()}
 	}
@@ -181,7 +182,7 @@ func reachability(cfg Config, puncher *punch.Puncher) []libp2p.Option {
 	case Private:
 		return append(options, libp2p.ForceReachabilityPrivate())
 	}
-	return append(options, libp2p.EnableAutoNATv2(), libp2p.NATPortMap())
+	return append(options, libp2p.EnableAutoNATv2(), mapper.Option())
 }
 
 // tcpHeadStart is how long QUIC waits for TCP: a round trip and the handshakes,

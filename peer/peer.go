@@ -21,6 +21,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
+	"github.com/p2pmpi/p2pmpi/peer/internal/portmap"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
@@ -69,6 +70,7 @@ type Peer struct {
 	host      host.Host
 	registry  *prometheus.Registry
 	punches   *connection.Punches
+	ports     *portmap.Mapper // nil: none is mapped
 	sightings sightings
 	slots     *reservation.Service // nil unless a volunteer, as are launcher, control and history
 	launcher  *launch.Service

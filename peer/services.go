@@ -21,6 +21,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/loopback"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
+	"github.com/p2pmpi/p2pmpi/peer/internal/portmap"
 	"github.com/p2pmpi/p2pmpi/peer/internal/punch"
 	"github.com/p2pmpi/p2pmpi/peer/internal/relay"
 	"github.com/p2pmpi/p2pmpi/peer/internal/reunion"
@@ -40,7 +41,11 @@ func (p *Peer) startHost() error {
 		p.cfg.Listen = anyPort(p.cfg.Listen)
 	}
 	puncher := punch.New(p.registry, p.punches, p.log)
-	h, err := newHost(p.cfg, p.key, p.gate, p.registry, puncher, p.log)
+	if p.cfg.mapsPorts() {
+		p.ports = portmap.New(p.log)
+		p.owns("port mapping", p.ports.Close)
+	}
+	h, err := newHost(p.cfg, p.key, p.gate, p.registry, puncher, p.ports, p.log)
 	if err != nil {
 		return err
 	}
@@ -64,6 +69,10 @@ func (p *Peer) startHost() error {
 	}
 	return p.startRelays(h)
 }
+
+// mapsPorts reports whether a router is asked for ports: not where the owner has said whether
+// others get through.
+func (c Config) mapsPorts() bool { return c.NAT && c.Reachability == Auto }
 
 // reservedTimeout bounds how long a peer that nobody reaches waits at its start for a
 // supernode to relay.
@@ -180,6 +189,7 @@ func (p *Peer) startVolunteer() error {
 		DataListen:   p.cfg.dataListen(),
 		Channels:     channels,
 		Punches:      p.punches,
+		Mapped:       p.ports.MappedTCP,
 		Log:          p.log,
 	})
 	if err != nil {

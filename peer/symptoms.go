@@ -3,14 +3,14 @@ package peer
 import (
 	"context"
 	"errors"
-	"net"
 	"net/http"
-	"strings"
+	"net/netip"
 	"time"
 
 	manet "github.com/multiformats/go-multiaddr/net"
 
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
+	"github.com/p2pmpi/p2pmpi/peer/internal/portmap"
 )
 
 // Symptoms are what Diagnose goes by.
@@ -23,14 +23,15 @@ type Symptoms struct {
 
 // A Machine is what a peer, or its doctor, may use of one.
 type Machine struct {
-	UPnP       bool   `json:"upnp"`                // a router answers that maps ports
-	DiskFree   int64  `json:"diskFree"`            // bytes, where the home is; -1: not known
-	CacheUsed  int64  `json:"cacheUsed"`           // bytes
-	CacheLimit int64  `json:"cacheLimit"`          // bytes
-	OpenFiles  uint64 `json:"openFiles,omitempty"` // of the process; 0: not known
-	Processes  uint64 `json:"processes,omitempty"` // of the user or the control group; 0: not known
-	Memory     uint64 `json:"memory"`              // bytes, of the machine or the control group; 0: not known
-	Unshared   string `json:"unshared,omitempty"`  // why processes cannot share memory, or empty
+	PortMapping string     `json:"portMapping,omitempty"` // by which a router maps ports: NAT-PMP or UPnP; empty: none does
+	Outside     netip.Addr `json:"outside"`               // address of that router, for others
+	DiskFree    int64      `json:"diskFree"`              // bytes, where the home is; -1: not known
+	CacheUsed   int64      `json:"cacheUsed"`             // bytes
+	CacheLimit  int64      `json:"cacheLimit"`            // bytes
+	OpenFiles   uint64     `json:"openFiles,omitempty"`   // of the process; 0: not known
+	Processes   uint64     `json:"processes,omitempty"`   // of the user or the control group; 0: not known
+	Memory      uint64     `json:"memory"`                // bytes, of the machine or the control group; 0: not known
+	Unshared    string     `json:"unshared,omitempty"`    // why processes cannot share memory, or empty
 }
 
 // Examine returns the symptoms of this machine, as the peer that runs on the home of cfg sees
@@ -57,14 +58,18 @@ func (c *control) symptoms(w http.ResponseWriter, r *http.Request) {
 
 func (p *Peer) symptoms(ctx context.Context) Symptoms {
 	standing, store := p.standing(ctx), p.files.Store()
-	m := examineMachine(ctx, string(p.home))
+	router := p.ports.Router()
+	if router.How == "" {
+		router = findRouter(ctx)
+	}
+	m := examineMachine(string(p.home), router)
 	m.CacheUsed, m.CacheLimit = store.Bytes(), store.Limit()
 	return Symptoms{Standing: &standing, Machine: m}
 }
 
 // examineWithout is for a home on which no peer runs.
 func examineWithout(ctx context.Context, cfg Config) Symptoms {
-	s := Symptoms{Machine: examineMachine(ctx, cfg.Home)}
+	s := Symptoms{Machine: examineMachine(cfg.Home, findRouter(ctx))}
 	cache, err := CacheOf(cfg.Home)
 	if err != nil {
 		s.Home = err.Error()
@@ -76,8 +81,11 @@ func examineWithout(ctx context.Context, cfg Config) Symptoms {
 	return s
 }
 
-func examineMachine(ctx context.Context, dir string) Machine {
-	m := Machine{UPnP: mapsPorts(ctx), DiskFree: diskFree(dir), OpenFiles: openFiles(), Processes: processes(), Memory: memoryLimit()}
+func examineMachine(dir string, router portmap.Router) Machine {
+	m := Machine{
+		PortMapping: router.How, Outside: router.Address,
+		DiskFree: diskFree(dir), OpenFiles: openFiles(), Processes: processes(), Memory: memoryLimit(),
+	}
 	board, err := channel.NewBoard(1)
 	if err != nil {
 		m.Unshared = err.Error()
@@ -112,33 +120,12 @@ func canListen(cfg Config) error {
 	return err
 }
 
-const (
-	upnpTimeout = time.Second
-	upnpSearch  = "M-SEARCH * HTTP/1.1\r\nHOST: 239.255.255.250:1900\r\nMAN: \"ssdp:discover\"\r\nMX: 1\r\n" +
-		"ST: urn:schemas-upnp-org:device:InternetGatewayDevice:1\r\n\r\n"
-)
+// routerTimeout bounds how long it is looked for a router that maps ports.
+const routerTimeout = 3 * time.Second
 
-// mapsPorts reports whether a router answers that maps ports by UPnP.
-func mapsPorts(ctx context.Context) bool {
-	conn, err := new(net.ListenConfig).ListenPacket(ctx, "udp4", ":0")
-	if err != nil {
-		return false
-	}
-	defer conn.Close()
-	if err := conn.SetDeadline(time.Now().Add(upnpTimeout)); err != nil {
-		return false
-	}
-	if _, err := conn.WriteTo([]byte(upnpSearch), &net.UDPAddr{IP: net.IPv4(239, 255, 255, 250), Port: 1900}); err != nil {
-		return false
-	}
-	answer := make([]byte, 2048)
-	for {
-		n, _, err := conn.ReadFrom(answer)
-		if err != nil {
-			return false
-		}
-		if strings.Contains(string(answer[:n]), "InternetGatewayDevice") {
-			return true
-		}
-	}
+// findRouter looks for a router that maps ports.
+func findRouter(ctx context.Context) portmap.Router {
+	ctx, cancel := context.WithTimeout(ctx, routerTimeout)
+	defer cancel()
+	return portmap.Find(ctx)
 }

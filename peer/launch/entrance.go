@@ -33,6 +33,7 @@ type entrance struct {
 	listener net.Listener
 	port     uint16
 	any      bool // it listens on all addresses of this machine
+	mapped   func(uint16) (netip.AddrPort, bool)
 
 	serving sync.WaitGroup
 	pending chan struct{} // a token for each connection that has shown nothing yet
@@ -65,22 +66,24 @@ type guest struct {
 }
 
 // newEntrance listens on address, host:port.
-func newEntrance(ctx context.Context, address string) (*entrance, error) {
+func newEntrance(ctx context.Context, address string, mapped func(uint16) (netip.AddrPort, bool)) (*entrance, error) {
 	l, err := (&net.ListenConfig{KeepAliveConfig: keepAlive}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listen for direct connections: %w", err)
 	}
-	return serveEntrance(ctx, l), nil
+	return serveEntrance(ctx, l, mapped), nil
 }
 
-// serveEntrance takes over l.
-func serveEntrance(ctx context.Context, l net.Listener) *entrance {
+// serveEntrance takes over l. Mapped says where the router leads others to it, if anywhere.
+func serveEntrance(ctx context.Context, l net.Listener, mapped func(uint16) (netip.AddrPort, bool)) *entrance {
 	at := l.Addr().(*net.TCPAddr)
 	e := &entrance{
 		listener: l, port: uint16(at.Port), any: at.IP.IsUnspecified(),
 		pending:  make(chan struct{}, maxStrangers),
 		expected: make(map[half]*guest),
+		mapped:   mapped,
 	}
+	e.addressOutside()                     // so that it is mapped when a job comes
 	e.serving.Go(func() { e.accept(ctx) }) // ends with the listener
 	return e
 }
@@ -165,15 +168,15 @@ func (e *entrance) expect(ctx context.Context, arrived func(net.Conn)) []byte {
 }
 
 // addresses returns where the peer at the other end of c may reach the
-// entrance: first where it has reached this peer already. Loopback is for those who
+// entrance: first through a router, if one maps ports, and where it has reached this peer already. Loopback is for those who
 // came that way; elsewhere it would lead them to themselves.
-func (e *entrance) addresses(c network.Conn, own []ma.Multiaddr) []string {
+func (e *entrance) addresses(c network.ConnMultiaddrs, own []ma.Multiaddr) []string {
 	if !e.any {
 		return []string{e.listener.Addr().String()}
 	}
 	here := manet.IsIPLoopback(c.LocalMultiaddr())
 	seen := make(map[string]bool)
-	var out []string
+	out := e.addressOutside()
 	for _, a := range append([]ma.Multiaddr{c.LocalMultiaddr()}, own...) {
 		ip, err := manet.ToIP(a)
 		if _, relay := a.ValueForProtocol(ma.P_CIRCUIT); relay == nil || err != nil || ip.IsUnspecified() || ip.IsLoopback() && !here {
@@ -186,6 +189,18 @@ func (e *entrance) addresses(c network.Conn, own []ma.Multiaddr) []string {
 		}
 	}
 	return out
+}
+
+// addressOutside returns where a router leads others to the entrance, if one does.
+func (e *entrance) addressOutside() []string {
+	if e.mapped == nil || !e.any {
+		return nil
+	}
+	at, ok := e.mapped(e.port)
+	if !ok {
+		return nil
+	}
+	return []string{at.String()}
 }
 
 // connect connects to the first of some addresses that knows the token.

@@ -4,16 +4,21 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net"
+	"net/netip"
+	"slices"
 	"strings"
 	"testing"
+
+	ma "github.com/multiformats/go-multiaddr"
 )
 
 func newTestEntrance(t testing.TB) (*entrance, context.Context) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	e, err := newEntrance(ctx, "127.0.0.1:0")
+	e, err := newEntrance(ctx, "127.0.0.1:0", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,3 +151,37 @@ func FuzzPreface(f *testing.F) {
 		}
 	})
 }
+
+// TestARouterLeadsToTheEntrance has one map the port after a while.
+func TestARouterLeadsToTheEntrance(t *testing.T) {
+	outside := netip.MustParseAddrPort("11.0.1.1:5001")
+	asked, leads := uint16(0), false
+	ctx, cancel := context.WithCancel(t.Context())
+	e, err := newEntrance(ctx, "0.0.0.0:0", func(port uint16) (netip.AddrPort, bool) {
+		asked = port
+		return outside, leads
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.close()
+	defer cancel()
+	if asked != e.port {
+		t.Errorf("port %d is asked for before anybody comes, want %d", asked, e.port)
+	}
+	own := ma.StringCast("/ip4/192.168.1.2/tcp/1")
+	inside := fmt.Sprintf("192.168.1.2:%d", e.port)
+	if got := e.addresses(at{own}, nil); !slices.Equal(got, []string{inside}) {
+		t.Errorf("without a router: %v", got)
+	}
+	leads = true
+	if got := e.addresses(at{own}, nil); !slices.Equal(got, []string{outside.String(), inside}) {
+		t.Errorf("with one: %v", got)
+	}
+}
+
+// at is a connection that has come in at an address.
+type at struct{ local ma.Multiaddr }
+
+func (a at) LocalMultiaddr() ma.Multiaddr  { return a.local }
+func (a at) RemoteMultiaddr() ma.Multiaddr { return a.local }

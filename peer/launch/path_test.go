@@ -92,7 +92,7 @@ func newWire(t *testing.T, peer *member) *wire {
 	w := &wire{Listener: front, to: back.Addr().String()}
 	ctx, cancel := context.WithCancel(context.Background())
 	before := peer.launch.entrance
-	behind := serveEntrance(ctx, announced{back, front.Addr()})
+	behind := serveEntrance(ctx, announced{back, front.Addr()}, nil)
 	peer.launch.entrance = behind
 	w.serving.Go(w.serve)
 	t.Cleanup(func() {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"net/netip"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -50,6 +51,9 @@ type Config struct {
 	// DataListen is the host:port where peers connect directly for their
 	// processes; port 0 takes a free one. Empty: nowhere.
 	DataListen string
+	// Mapped returns where a router leads others to a TCP port of this machine, and has it
+	// do so from then on; nil: there is none.
+	Mapped func(port uint16) (netip.AddrPort, bool)
 	// Channels are the kinds of channels that the owner allows; nil is all.
 	Channels []proclink.Kind
 	// Punches says why peers are connected as they are; nil: that is not known.
@@ -109,7 +113,7 @@ func NewService(h host.Host, c Config) (*Service, error) {
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if c.DataListen != "" {
-		if s.entrance, err = newEntrance(s.ctx, c.DataListen); err != nil {
+		if s.entrance, err = newEntrance(s.ctx, c.DataListen, c.Mapped); err != nil {
 			s.cancel()
 			return nil, err
 		}

@@ -1,0 +1,49 @@
+package portmap
+
+import (
+	"context"
+	"errors"
+	"sync"
+)
+
+// Find looks for a router that maps ports until ctx ends; some seconds are enough.
+func Find(ctx context.Context) Router {
+	r, err := find(ctx)
+	if err != nil {
+		return Router{}
+	}
+	at, err := r.address(ctx)
+	if err != nil {
+		return Router{}
+	}
+	return Router{r.how(), at}
+}
+
+// find asks for a router in both ways, and returns the first that answers.
+func find(ctx context.Context) (router, error) {
+	type answer struct {
+		router router
+		err    error
+	}
+	ways := []func(context.Context) (router, error){findPMP, findUPnP}
+	answers := make(chan answer, len(ways))
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for _, way := range ways {
+		asking.Go(func() { // ends with ctx, or within pmpTimeout
+			r, err := way(ctx)
+			answers <- answer{r, err}
+		})
+	}
+	var errs []error
+	for range ways {
+		a := <-answers
+		if a.err == nil {
+			return a.router, nil
+		}
+		errs = append(errs, a.err)
+	}
+	return nil, errors.Join(errs...)
+}

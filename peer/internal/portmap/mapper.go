@@ -1,0 +1,226 @@
+package portmap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/rs/zerolog"
+)
+
+const (
+	findTimeout   = 10 * time.Second
+	findPeriod    = time.Minute // between searches
+	answerTimeout = 5 * time.Second
+	lifetime      = 2 * time.Minute // of a mapping
+	renewPeriod   = lifetime / 3
+	maxPorts      = 32 // of this machine
+)
+
+// A Port is one of this machine.
+type Port struct {
+	Protocol string // tcp or udp
+	Number   uint16
+}
+
+// A Router is what maps ports. The zero Router is none.
+type Router struct {
+	How     string     `json:"how,omitempty"` // NAT-PMP or UPnP
+	Address netip.Addr `json:"address"`       // of the router, for others
+}
+
+// A router maps ports of its own to those of this machine.
+type router interface {
+	how() string
+	address(ctx context.Context) (netip.Addr, error)
+	// lead leads a port of the router to one here and returns it: outside, as a rule.
+	lead(ctx context.Context, p Port, outside uint16, lasts time.Duration) (uint16, error)
+	// leave takes that back.
+	leave(ctx context.Context, p Port, outside uint16) error
+}
+
+// A Mapper keeps ports of this machine mapped. A nil one maps none. Its methods are safe for
+// concurrent use.
+type Mapper struct {
+	log  zerolog.Logger
+	find func(context.Context) (router, error)
+	news chan struct{} // a port is wanted; has room for one
+
+	mu    sync.Mutex
+	found Router
+	ports map[Port]uint16 // outside; 0: not mapped
+
+	ctx     context.Context // ends with Close
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+}
+
+// New starts to look for a router.
+func New(log zerolog.Logger) *Mapper { return start(find, log) }
+
+func start(find func(context.Context) (router, error), log zerolog.Logger) *Mapper {
+	m := &Mapper{log: log, find: find, news: make(chan struct{}, 1), ports: make(map[Port]uint16)}
+	m.ctx, m.cancel = context.WithCancel(context.Background())
+	m.running.Go(m.run) // ends with Close
+	return m
+}
+
+// Mapped returns where others reach a port of this machine. Who asks has it mapped from then
+// on, if there is a router: it is false until that has answered.
+func (m *Mapper) Mapped(p Port) (netip.AddrPort, bool) {
+	if m == nil {
+		return netip.AddrPort{}, false
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	outside, wanted := m.ports[p]
+	if !wanted && len(m.ports) < maxPorts {
+		m.ports[p] = 0
+		select {
+		case m.news <- struct{}{}:
+		default:
+		}
+	}
+	return netip.AddrPortFrom(m.found.Address, outside), m.found.Address.IsValid() && outside != 0
+}
+
+// MappedTCP is Mapped for a port of TCP.
+func (m *Mapper) MappedTCP(port uint16) (netip.AddrPort, bool) { return m.Mapped(Port{"tcp", port}) }
+
+// Router returns the router that maps ports, if there is one.
+func (m *Mapper) Router() Router {
+	if m == nil {
+		return Router{}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.found
+}
+
+// Close takes all mappings back, if the router answers, and returns when nothing runs any more:
+// after some seconds at most.
+func (m *Mapper) Close() error {
+	m.cancel()
+	m.running.Wait()
+	return nil
+}
+
+func (m *Mapper) run() {
+	for m.ctx.Err() == nil {
+		ctx, cancel := context.WithTimeout(m.ctx, findTimeout)
+		r, err := m.find(ctx)
+		cancel()
+		if err == nil {
+			err = m.use(r)
+		}
+		m.log.Debug().Err(err).Msg("no router maps ports")
+		m.await(findPeriod, nil)
+	}
+}
+
+// await waits until something is new, the time is over, or the Mapper is closed.
+func (m *Mapper) await(d time.Duration, news <-chan struct{}) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-news:
+	case <-m.ctx.Done():
+	}
+}
+
+// use keeps ports mapped until the router does not answer, or the Mapper is closed.
+func (m *Mapper) use(r router) error {
+	for {
+		if err := m.renew(r); err != nil {
+			m.forget()
+			return err
+		}
+		m.await(renewPeriod, m.news)
+		if m.ctx.Err() != nil {
+			m.leave(r)
+			return m.ctx.Err()
+		}
+	}
+}
+
+// renew maps what is wanted, for another while.
+func (m *Mapper) renew(r router) error {
+	ctx, cancel := context.WithTimeout(m.ctx, answerTimeout)
+	defer cancel()
+	at, err := r.address(ctx)
+	if err != nil {
+		return fmt.Errorf("ask the router (%s) for its address: %w", r.how(), err)
+	}
+	m.mu.Lock()
+	if m.found.Address != at {
+		m.log.Info().Str("how", r.how()).Stringer("address", at).Msg("the router maps ports")
+	}
+	m.found = Router{r.how(), at}
+	m.mu.Unlock()
+	for p, outside := range m.all() {
+		if outside, err = lead(ctx, r, p, outside); err != nil {
+			m.log.Debug().Err(err).Uint16("port", p.Number).Str("protocol", p.Protocol).Msg("not mapped")
+			outside = 0
+		}
+		m.mu.Lock()
+		m.ports[p] = outside
+		m.mu.Unlock()
+	}
+	return nil
+}
+
+// lead asks for the port that there was, or the one of the same number, or else any.
+func lead(ctx context.Context, r router, p Port, outside uint16) (uint16, error) {
+	if outside == 0 {
+		outside = p.Number
+	}
+	got, err := r.lead(ctx, p, outside, lifetime)
+	for range 3 {
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+		got, err = r.lead(ctx, p, uint16(10_000+rand.N(50_000)), lifetime)
+	}
+	if err == nil && got == 0 {
+		err = errors.New("the router leads port 0")
+	}
+	return got, err
+}
+
+func (m *Mapper) all() map[Port]uint16 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.ports)
+}
+
+// forget notes that there is no router any more.
+func (m *Mapper) forget() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.found = Router{}
+	for p := range m.ports {
+		m.ports[p] = 0
+	}
+}
+
+// leave takes all mappings back.
+func (m *Mapper) leave(r router) {
+	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
+	defer cancel()
+	for p, outside := range m.all() {
+		if outside == 0 {
+			continue
+		}
+		if err := r.leave(ctx, p, outside); err != nil {
+			m.log.Debug().Err(err).Uint16("port", outside).Msg("the mapping stays until it is old")
+			break
+		}
+	}
+	m.forget()
+}

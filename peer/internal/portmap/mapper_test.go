@@ -1,0 +1,175 @@
+package portmap
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	ma "github.com/multiformats/go-multiaddr"
+	"github.com/rs/zerolog"
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A fake is a router that does as a test says. Its mappings end by themselves.
+type fake struct {
+	at    netip.Addr
+	taken map[uint16]bool // ports that others have
+	until map[uint16]time.Time
+	dead  bool
+}
+
+var errDead = errors.New("no answer")
+
+func (f *fake) how() string { return "fake" }
+
+func (f *fake) address(context.Context) (netip.Addr, error) {
+	if f.dead {
+		return netip.Addr{}, errDead
+	}
+	return f.at, nil
+}
+
+func (f *fake) lead(_ context.Context, _ Port, outside uint16, lasts time.Duration) (uint16, error) {
+	if f.taken[outside] {
+		return 0, errors.New("taken")
+	}
+	f.until[outside] = time.Now().Add(lasts)
+	return outside, nil
+}
+
+func (f *fake) leave(_ context.Context, _ Port, outside uint16) error {
+	delete(f.until, outside)
+	return nil
+}
+
+// leads reports whether a port of the router leads anywhere.
+func (f *fake) leads(outside uint16) bool { return time.Now().Before(f.until[outside]) }
+
+var here = Port{"tcp", 4001}
+
+// with runs a Mapper and a router, at virtual time.
+func with(t *testing.T, do func(m *Mapper, f *fake)) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{at: netip.MustParseAddr("11.0.1.1"), until: make(map[uint16]time.Time), taken: make(map[uint16]bool)}
+		m := start(func(context.Context) (router, error) {
+			if f.dead {
+				return nil, errDead
+			}
+			return f, nil
+		}, zerolog.Nop())
+		defer m.Close()
+		synctest.Wait()
+		do(m, f)
+	})
+}
+
+// settle lets a Mapper do what it would.
+func settle(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func expectMapped(t *testing.T, m *Mapper, want string) {
+	t.Helper()
+	at, ok := m.Mapped(here)
+	if got := at.String(); ok != (want != "") || ok && got != want {
+		t.Errorf("mapped: %v at %s, want %q", ok, got, want)
+	}
+}
+
+func TestAPortIsMappedForAsLongAsItIsWanted(t *testing.T) {
+	with(t, func(m *Mapper, f *fake) {
+		expectMapped(t, m, "") // asks for it
+		settle(0)
+		expectMapped(t, m, "11.0.1.1:4001")
+		settle(24 * time.Hour)
+		if !f.leads(4001) {
+			t.Error("not renewed")
+		}
+		if m.Close(); f.leads(4001) {
+			t.Error("left behind")
+		}
+		expectMapped(t, m, "")
+	})
+}
+
+func TestAPortThatAnotherHasIsMappedElsewhere(t *testing.T) {
+	with(t, func(m *Mapper, f *fake) {
+		f.taken[4001] = true
+		m.Mapped(here)
+		settle(0)
+		at, ok := m.Mapped(here)
+		if !ok || at.Port() == 4001 || !f.leads(at.Port()) {
+			t.Fatalf("mapped: %v at %s", ok, at)
+		}
+		settle(time.Hour)
+		expectMapped(t, m, at.String()) // it keeps the port that it has got
+	})
+}
+
+func TestARouterIsLookedForAgain(t *testing.T) {
+	with(t, func(m *Mapper, f *fake) {
+		m.Mapped(here)
+		settle(0)
+		f.dead = true
+		settle(renewPeriod)
+		expectMapped(t, m, "")
+		if m.Router() != (Router{}) {
+			t.Errorf("got router %v", m.Router())
+		}
+		f.dead, f.at = false, netip.MustParseAddr("11.0.1.2")
+		settle(findPeriod)
+		expectMapped(t, m, "11.0.1.2:4001")
+	})
+}
+
+func TestFewPortsAreWanted(t *testing.T) {
+	with(t, func(m *Mapper, f *fake) {
+		for n := range uint16(2 * maxPorts) {
+			m.Mapped(Port{"udp", 1 + n})
+		}
+		settle(0)
+		if len(f.until) != maxPorts {
+			t.Errorf("%d ports are mapped, want %d", len(f.until), maxPorts)
+		}
+	})
+}
+
+func TestNoMapperMapsNothing(t *testing.T) {
+	var m *Mapper
+	expectMapped(t, m, "")
+	if m.Router().How != "" {
+		t.Error("there is a router")
+	}
+}
+
+func TestWhatIsAnnounced(t *testing.T) {
+	tests := map[string]string{ // by listening address
+		"/ip4/0.0.0.0/tcp/4001":             "/ip4/11.0.1.1/tcp/4001",
+		"/ip4/192.168.1.2/udp/4002/quic-v1": "/ip4/11.0.1.1/udp/4002/quic-v1",
+		"/ip4/127.0.0.1/tcp/4003":           "",
+		"/ip6/::/tcp/4004":                  "",
+		"/p2p-circuit":                      "",
+		"/dns4/example.org/tcp/1":           "",
+	}
+	with(t, func(m *Mapper, f *fake) {
+		for listen := range tests {
+			announcer{m}.GetMapping(ma.StringCast(listen)) // asks for it
+		}
+		settle(0)
+		for listen, want := range tests {
+			got := announcer{m}.GetMapping(ma.StringCast(listen))
+			if want == "" && got != nil || want != "" && (got == nil || got.String() != want) {
+				t.Errorf("%s: got %v, want %q", listen, got, want)
+			}
+		}
+		if len(f.until) != 2 {
+			t.Errorf("%d ports are mapped, want 2", len(f.until))
+		}
+	})
+}

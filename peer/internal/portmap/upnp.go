@@ -1,0 +1,111 @@
+package portmap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/huin/goupnp"
+	igd "github.com/huin/goupnp/dcps/internetgateway2"
+)
+
+// An upnpRouter is an Internet gateway device.
+type upnpRouter struct {
+	connection
+	self string // address of this machine, for the router
+}
+
+// A connection is how such a device is connected with the Internet.
+type connection interface {
+	GetExternalIPAddressCtx(ctx context.Context) (string, error)
+	AddPortMappingCtx(ctx context.Context, remoteHost string, outside uint16, protocol string, inside uint16, client string, enabled bool, description string, seconds uint32) error
+	DeletePortMappingCtx(ctx context.Context, remoteHost string, outside uint16, protocol string) error
+}
+
+// maxDevices bounds those that answer and are asked.
+const maxDevices = 4
+
+// findUPnP asks the local network, and returns the first device that has an address outside.
+func findUPnP(ctx context.Context) (router, error) {
+	for _, target := range []string{"urn:schemas-upnp-org:device:InternetGatewayDevice:1", "urn:schemas-upnp-org:device:InternetGatewayDevice:2"} {
+		devices, err := goupnp.DiscoverDevicesCtx(ctx, target)
+		if err != nil {
+			return nil, fmt.Errorf("look for a router by UPnP: %w", err)
+		}
+		for _, d := range devices[:min(len(devices), maxDevices)] {
+			if d.Err != nil {
+				continue
+			}
+			for _, c := range connectionsOf(d.Root, d.Location) {
+				r := upnpRouter{c, selfTowards(ctx, d.Location)}
+				if _, err := r.address(ctx); err == nil && r.self != "" {
+					return r, nil
+				}
+			}
+		}
+	}
+	return nil, errors.New("no router answers by UPnP")
+}
+
+// connectionsOf returns the connections of a device, of all kinds.
+func connectionsOf(root *goupnp.RootDevice, at *url.URL) (all []connection) {
+	two, _ := igd.NewWANIPConnection2ClientsFromRootDevice(root, at)
+	for _, c := range two {
+		all = append(all, c)
+	}
+	one, _ := igd.NewWANIPConnection1ClientsFromRootDevice(root, at)
+	for _, c := range one {
+		all = append(all, c)
+	}
+	ppp, _ := igd.NewWANPPPConnection1ClientsFromRootDevice(root, at)
+	for _, c := range ppp {
+		all = append(all, c)
+	}
+	return all
+}
+
+// selfTowards returns the address of this machine on the way to a device, or nothing.
+// Nothing is sent.
+func selfTowards(ctx context.Context, at *url.URL) string {
+	conn, err := new(net.Dialer).DialContext(ctx, "udp4", net.JoinHostPort(at.Hostname(), "9"))
+	if err != nil {
+		return ""
+	}
+	defer conn.Close()
+	return conn.LocalAddr().(*net.UDPAddr).IP.String()
+}
+
+func (upnpRouter) how() string { return "UPnP" }
+
+func (r upnpRouter) address(ctx context.Context) (netip.Addr, error) {
+	s, err := r.GetExternalIPAddressCtx(ctx)
+	if err != nil {
+		return netip.Addr{}, err
+	}
+	return netip.ParseAddr(s)
+}
+
+const description = "p2pmpi"
+
+func (r upnpRouter) lead(ctx context.Context, p Port, outside uint16, lasts time.Duration) (uint16, error) {
+	add := func(seconds uint32) error {
+		return r.AddPortMappingCtx(ctx, "", outside, strings.ToUpper(p.Protocol), p.Number, r.self, true, description, seconds)
+	}
+	err := add(uint32(lasts.Seconds()))
+	if err != nil && strings.Contains(err.Error(), onlyPermanent) {
+		err = add(0)
+	}
+	return outside, err
+}
+
+// onlyPermanent is what a router answers that has no mappings that end by themselves.
+const onlyPermanent = "725"
+
+func (r upnpRouter) leave(ctx context.Context, p Port, outside uint16) error {
+	return r.DeletePortMappingCtx(ctx, "", outside, strings.ToUpper(p.Protocol))
+}
