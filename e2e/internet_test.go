@@ -3,14 +3,19 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
+	"sync"
 	"testing"
 
 	"github.com/p2pmpi/p2pmpi/e2e/internal/ether"
+	"github.com/p2pmpi/p2pmpi/e2e/internal/igd"
 	"github.com/p2pmpi/p2pmpi/e2e/internal/natpmp"
 )
 
@@ -188,25 +193,53 @@ func (h *home) block(other *home, yes bool) {
 	h.router.run(h.t, "nft", what, "element", "ip", "home", "blocked", "{", other.addr, "}")
 }
 
-// mapPorts has the router map ports for its machines (NAT-PMP).
-func (h *home) mapPorts() {
+// mapByPMP has the router map ports for its machines: NAT-PMP.
+func (h *home) mapByPMP() {
 	h.t.Helper()
 	var conn net.PacketConn
-	err := h.router.do(func() (err error) {
-		conn, err = new(net.ListenConfig).ListenPacket(context.Background(), "udp4", fmt.Sprintf("192.168.%d.1:%d", h.number, natpmp.Port))
+	h.listen(func(self string) (err error) {
+		conn, err = new(net.ListenConfig).ListenPacket(context.Background(), "udp4", net.JoinHostPort(self, strconv.Itoa(natpmp.Port)))
 		return err
 	})
-	if err != nil {
+	h.serve(func() { natpmp.Serve(conn, netip.MustParseAddr(h.addr), h.lead) }, conn)
+}
+
+// mapByUPnP has the router map ports for its machines: UPnP.
+func (h *home) mapByUPnP() {
+	h.t.Helper()
+	var searches net.PacketConn
+	var control net.Listener
+	h.listen(func(self string) error {
+		lan, err := net.InterfaceByName("lan")
+		if err != nil {
+			return err
+		}
+		if searches, err = net.ListenMulticastUDP("udp4", lan, igd.Group); err != nil {
+			return err
+		}
+		control, err = new(net.ListenConfig).Listen(context.Background(), "tcp4", net.JoinHostPort(self, "0"))
+		return err
+	})
+	h.serve(func() { igd.Announce(searches, "http://"+control.Addr().String()+"/root.xml") }, searches)
+	server := &http.Server{Handler: igd.Handler(netip.MustParseAddr(h.addr), h.lead), ReadHeaderTimeout: limit}
+	h.serve(func() { server.Serve(control) }, server)
+}
+
+// listen has sockets made in the router, which is self for its machines.
+func (h *home) listen(sockets func(self string) error) {
+	h.t.Helper()
+	if err := h.router.do(func() error { return sockets(fmt.Sprintf("192.168.%d.1", h.number)) }); err != nil {
 		h.t.Fatal(err)
 	}
-	done := make(chan struct{})
-	go func() { // ends with conn
-		defer close(done)
-		natpmp.Serve(conn, netip.MustParseAddr(h.addr), h.lead)
-	}()
+}
+
+// serve runs a server, which ends when a socket of it is closed, for the time of the test.
+func (h *home) serve(run func(), socket io.Closer) {
+	var running sync.WaitGroup
+	running.Go(run) // ends with socket
 	h.t.Cleanup(func() {
-		conn.Close()
-		<-done
+		socket.Close()
+		running.Wait()
 	})
 }
 

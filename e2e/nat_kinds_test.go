@@ -52,8 +52,9 @@ func meetAll(t *testing.T) map[string][]meeting {
 	t.Helper()
 	i := newInternet(t)
 	mapping := []*home{i.home(symmetric, 1), i.home(symmetric, 1)}
+	mapping[0].mapByPMP()
+	mapping[1].mapByUPnP()
 	for _, h := range mapping {
-		h.mapPorts()
 		h.kind = mapsPorts
 	}
 	homes := append(mapping, i.outdoors(public), i.outdoors(oneWay), i.outdoors(oneWay),
@@ -61,6 +62,11 @@ func meetAll(t *testing.T) map[string][]meeting {
 	g := i.natGrid(homes...)
 	met := make(map[[2]int]meeting)
 	eventually(t, "all meet in the best way", func() error { return g.look(met) })
+	for n, h := range homes {
+		if found, ok := natFound[h.kind]; ok {
+			g.peers[n].expectFinding("NAT", found[0], found[1])
+		}
+	}
 	out := make(map[string][]meeting)
 	for pair, m := range met {
 		kinds := kindsOf(homes[pair[0]], homes[pair[1]])
@@ -73,6 +79,15 @@ func meetAll(t *testing.T) map[string][]meeting {
 		}
 	}
 	return out
+}
+
+// natFound is what p2pboot doctor says of address translation by the kind of a home: level and
+// words.
+var natFound = map[string][2]string{
+	cone:      {"ok", "the router keeps the port of"},
+	symmetric: {"warning", "(symmetric)"},
+	public:    {"ok", "none is seen"},
+	oneWay:    {"ok", "none is seen"},
 }
 
 // look notes how each two peers of the grid reach each other now, by their numbers, and says

@@ -1,8 +1,11 @@
 package e2e
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -223,15 +226,55 @@ func (p *peerProcess) awaitConnection(to *peerProcess, wanted func(connection) b
 	p.t.Logf("from %s to %s: %s after %v: %s", p.machine.addr, to.machine.addr, last.Way, time.Since(start), last.Why)
 }
 
-// TestNATRouterMapsPorts has two routers between which no hole can be punched. One of them
-// maps ports, so its peer is reached directly.
+// TestNATRouterMapsPorts has routers between which no hole can be punched. One of two maps
+// ports, so its peer is reached directly, and so are processes on it.
 func TestNATRouterMapsPorts(t *testing.T) {
 	t.Parallel()
-	i := newInternet(t)
-	homes := []*home{i.home(symmetric, 1), i.home(symmetric, 1)}
-	homes[1].mapPorts()
-	g := i.natGrid(homes...)
-	g.peers[0].awaitWay(g.peers[1], "direct", "punched")
+	for how, mapPorts := range map[string]func(*home){"NAT-PMP": (*home).mapByPMP, "UPnP": (*home).mapByUPnP} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			i := newInternet(t)
+			homes := []*home{i.home(symmetric, 1), i.home(symmetric, 1)}
+			mapPorts(homes[0])
+			g := i.natGrid(homes...)
+			g.peers[1].awaitWay(g.peers[0], "direct", "punched")
+			g.peers[0].expectFinding("port mapping", "ok", "maps ports ("+how+"), at "+homes[0].addr)
+			j := g.submit(t, "2", "1", filepath.Join(bin, "stepper"), "-steps", "50", "-every", "10")
+			pairs := g.pairs(j)
+			in := slices.IndexFunc(pairs, func(p pair) bool { return p.to == homes[0] })
+			if in < 0 || pairs[in].Kind != "tcp" || pairs[in].Way != "direct" {
+				t.Errorf("got %+v, want tcp to home 1", pairs)
+			}
+			if s := j.wait(); s != 0 {
+				t.Fatalf("exit status %d", s)
+			}
+			expectStepper(t, j, 2, 50, 10)
+			expectNobodyFailed(t, j)
+		})
+	}
+}
+
+// expectFinding expects what p2pboot doctor says of one thing.
+func (p *peerProcess) expectFinding(about, level, found string) {
+	p.t.Helper()
+	cmd := exec.Command(filepath.Join(bin, "p2pboot"), "doctor", "--json", "--home", p.home)
+	p.machine.prepare(cmd, p.home)
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	if err := p.machine.start(cmd); err != nil {
+		p.t.Fatal(err)
+	}
+	cmd.Wait() // its status is the worst of all findings
+	var all []struct{ About, Level, Found string }
+	if err := json.Unmarshal(out.Bytes(), &all); err != nil {
+		p.t.Fatalf("p2pboot doctor: %v: %q", err, out.String())
+	}
+	for _, f := range all {
+		if f.About == about && f.Level == level && strings.Contains(f.Found, found) {
+			return
+		}
+	}
+	p.t.Errorf("p2pboot doctor of %s: want %s, %s: %s; got %s", p.machine.addr, about, level, found, out.String())
 }
 
 // TestNATPunchedLater has two routers block each other while their peers meet. They stay
