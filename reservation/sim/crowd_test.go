@@ -50,3 +50,19 @@ func TestSchedulersUseWhatThereIs(t *testing.T) {
 		t.Errorf("in order %.3f used, lengths known %.3f", a, b)
 	}
 }
+
+// TestFewSubmittersLoseLittleToTheNetwork: six submitters who want three times 20 slots, of jobs that start in
+// order, use nearly as many as one list for all would; what it costs to hear that slots are free is little.
+func TestFewSubmittersLoseLittleToTheNetwork(t *testing.T) {
+	c := Crowd{
+		Seed: 1, Submitters: 6, Peers: 10, Slots: 2, Demand: 3, Replicas: 2, Run: 40 * time.Second, RTT: 50 * time.Millisecond,
+		For: 45 * time.Minute, Warmup: 4 * time.Minute,
+	}
+	synctest.Test(t, func(t *testing.T) {
+		o, list := c.Play(), c.Schedule(InOrder)
+		t.Logf("%.3f used; by one list %.3f, by one that knows lengths %.3f", o.Utilisation, list.Utilisation, c.Schedule(Foreseeing).Utilisation)
+		if o.Utilisation < list.Utilisation-0.06 {
+			t.Errorf("%.3f used; by one list %.3f", o.Utilisation, list.Utilisation)
+		}
+	})
+}
