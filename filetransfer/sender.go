@@ -95,7 +95,9 @@ func (sd *sender) converse() error {
 	}()
 	if err := sd.answer(queue); err != nil {
 		_ = sd.link.Reset()
-		<-broken
+		if rule := <-broken; errors.As(rule, new(wrongError)) {
+			return rule // which came first
+		}
 		return err
 	}
 	return <-broken

@@ -170,6 +170,30 @@ func TestT1LyingFellowIsNamedAndLeftOut(t *testing.T) {
 	}
 }
 
+// What is collected comes from the peer that has it only, also where a fellow has the
+// same, and is shown to no fellow.
+func TestCollectingStaysOutOfTheSwarm(t *testing.T) {
+	c := newCrowd(t, 3)
+	collector, ran, fellow := c.peers[0], c.peers[1], c.peers[2]
+	b := content(1, 3*PieceBytes)
+	path := t.TempDir() + "/output"
+	writeFile(t, path, b)
+	list := []Want{WantOf(b)}
+	files := map[Digest]string{list[0].Digest: path}
+	defer c.submitter.Serve(job, c.ids, files)()
+	c.fetchOne(t, 2, list) // as staged, and shared
+	defer ran.Serve(job, c.ids[:1], files)()
+	if err := collector.Fetch(t.Context(), c.ids[1], job, list, nil); err != nil {
+		t.Fatal(err)
+	}
+	if sent := fellow.Stats().BytesSent; sent > 0 || ran.Stats().BytesSent != list[0].Size {
+		t.Errorf("the peer has sent %d bytes, its fellow %d", ran.Stats().BytesSent, sent)
+	}
+	if sh, _, _ := collector.swarmOf(job).find(listID(list)); sh != nil {
+		t.Error("what was collected is shared")
+	}
+}
+
 // A gatedLink reads so many bytes, and the rest when the gate is open.
 type gatedLink struct {
 	link
