@@ -56,6 +56,7 @@ type execution struct {
 	adopted    *adopted                          // another process has begun the job; nil: this one
 	replaced   bool                              // another process goes on with the job
 	until      time.Time                         // when the job has taken as long as it may; zero: never
+	reassured  time.Time                         // when peers that wait for the start last heard that others still stage
 	staging    bool                              // its peers fetch what they lack: one that is disconnected may come back
 	begin      *jobpb.ToPeer                     // what lets processes leave mpj.Init; nil until all have called it
 

@@ -98,3 +98,30 @@ func FuzzHear(f *testing.F) {
 		}
 	})
 }
+
+// TestPeersThatWaitHearThatOthersStage now and then, as long as those say so.
+func TestPeersThatWaitHearThatOthersStage(t *testing.T) {
+	e := newHearing(t)
+	heard := heard{link: e.links[1], msg: &jobpb.FromPeer{Body: &jobpb.FromPeer_Staging{Staging: &jobpb.Staging{Bytes: 1, Total: 2}}}}
+	said := func() (n int) {
+		for range 3 {
+			if err := e.hearStaging(heard, &transfer{run: e.j, phase: Staging}); err != nil {
+				t.Fatal(err)
+			}
+			for _, m := range e.links[0].out.take() {
+				if m.GetEmitted() == nil {
+					t.Errorf("says %v", m)
+				}
+				n++
+			}
+		}
+		return n
+	}
+	if n := said(); n != 1 {
+		t.Errorf("says so %d times at once, want once", n)
+	}
+	e.reassured = time.Now().Add(-reassureEvery)
+	if n := said(); n != 1 {
+		t.Errorf("says so %d times after %v, want once", n, reassureEvery)
+	}
+}

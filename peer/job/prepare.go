@@ -85,6 +85,7 @@ func (e *execution) hearStaging(h heard, t *transfer) error {
 	case *jobpb.FromPeer_Staging:
 		if !l.answered {
 			l.staged, l.total = sane(b.Staging.Bytes), sane(b.Staging.Total)
+			e.reassure()
 			e.showStaging(l, t)
 			return nil
 		}
@@ -96,6 +97,18 @@ func (e *execution) hearStaging(h heard, t *transfer) error {
 		}
 	}
 	return unexpected(h.msg)
+}
+
+// reassureEvery is how often peers that have staged the job hear that others are at it.
+const reassureEvery = 20 * time.Second
+
+// reassure has the peers that wait for the start know that the submitter lives, now that one that
+// stages says so of itself. What it says of output is nothing new.
+func (e *execution) reassure() {
+	if time.Since(e.reassured) >= reassureEvery {
+		e.reassured = time.Now()
+		e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Emitted{Emitted: &jobpb.Emitted{}}})
+	}
 }
 
 // showStaging tells the user how far staging is, and whom it waits for.

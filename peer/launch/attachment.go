@@ -35,7 +35,7 @@ type attachment struct {
 // attach makes stream the one by which the job hears of its submitter and speaks to it.
 func (j *job) attach(stream network.Stream, in pbio.Reader) {
 	a := &attachment{stream, make(chan *jobpb.FromPeer), make(chan struct{})}
-	j.attached = a
+	j.attached, j.heardAt = a, time.Now()
 	j.running.Go(func() { j.read(a, in) }) // ends with the stream
 	j.running.Go(a.write)                  // ends with out
 }

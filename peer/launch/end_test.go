@@ -230,3 +230,30 @@ func TestProgramThatCannotRunIsAnAnswer(t *testing.T) {
 	j.links[0].awaitEnd()
 	j.gone()
 }
+
+// TestSilentSubmitterKeepsNoSlots: one that is connected, has had the job staged and never starts it, is
+// given up, unless it says that it waits.
+func TestSilentSubmitterKeepsNoSlots(t *testing.T) {
+	t.Parallel()
+	j := newTestJob(t, 1, 1, nil, "sleep")
+	j.prepare()
+	hosted, ok := j.peers[0].launch.lookup(j.spec.ID)
+	if !ok {
+		t.Fatal("the job is not here")
+	}
+	heard := func(ago time.Duration) {
+		if !hosted.do(func() { hosted.heardAt = time.Now().Add(-ago) }) {
+			t.Fatal("the job has ended")
+		}
+	}
+	heard(startTimeout / 2)
+	j.links[0].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Emitted{Emitted: &jobpb.Emitted{}}})
+	for said := false; !said; {
+		if !hosted.do(func() { said = time.Since(hosted.heardAt) < startTimeout/4 }) {
+			t.Fatal("the job has ended, though its submitter says that it waits")
+		}
+	}
+	heard(2 * startTimeout)
+	j.links[0].awaitEnd()
+	j.gone()
+}

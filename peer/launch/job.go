@@ -44,6 +44,7 @@ type job struct {
 	state    State                        // written under service.mu
 	partners map[p2ppeer.ID]time.Duration // whom it needs, and how long each may be silent; under service.mu
 	asked    bool                         // the submitter has said Stop
+	heardAt  time.Time                    // when the submitter said something last
 	ended    error                        // why the job is over, or nil
 	refusal  *jobpb.FromPeer
 
@@ -192,6 +193,7 @@ const maxSaid = 1 << 16
 // the right one is obeyed.
 func (j *job) hear(m *jobpb.ToPeer) {
 	var err error
+	j.heardAt = time.Now()
 	switch b := m.Body.(type) {
 	case *jobpb.ToPeer_Start:
 		if err = j.inOrder(m, Staged); err == nil {
@@ -260,6 +262,8 @@ func (j *job) tick() {
 	switch j.state {
 	case Staging:
 		j.reportStaging()
+	case Staged:
+		j.awaitStart()
 	case Running:
 		j.checkAlive()
 		j.checkSupervisors()

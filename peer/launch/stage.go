@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/peerstore"
@@ -44,8 +45,21 @@ func (j *job) staged(err error) {
 		return
 	}
 	j.reportStaging()
+	j.heardAt = time.Now()
 	j.enter(Staged)
 	j.say(prepared(nil, machineOf(j.spec.ID)))
+}
+
+// startTimeout is how long a submitter may say nothing once everything is here: many times as
+// long as one lets others wait that still hears of staging elsewhere.
+const startTimeout = 2 * time.Minute
+
+// awaitStart gives up a submitter that is connected, and neither starts the job nor says that it
+// waits for others: its slots are not to be kept for ever.
+func (j *job) awaitStart() {
+	if time.Since(j.heardAt) > startTimeout {
+		j.end(fmt.Errorf("the submitter has said nothing for %v after staging", startTimeout))
+	}
 }
 
 // reportStaging also tells a submitter that waits that this peer is at work.
