@@ -4,11 +4,13 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/ipfs/go-datastore"
+	"github.com/ipfs/go-datastore/query"
 	pb "github.com/libp2p/go-libp2p-kad-dht/pb"
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
@@ -100,6 +102,24 @@ func TestAnnouncementsOfOffersAreBounded(t *testing.T) {
 	}
 	if other := newAnnouncements(namespace("office"), testConduct()); store(other.prefix, 1) {
 		t.Error("another network's are kept")
+	}
+}
+
+// TestAMillionOffersAnnouncedAreBounded, each by somebody else.
+func TestAMillionOffersAnnouncedAreBounded(t *testing.T) {
+	a := newAnnouncements(namespace("lab"), testConduct())
+	ctx := context.Background()
+	for i := range 1_000_000 {
+		if err := a.Put(ctx, providerKey(a.prefix, strconv.Itoa(i)), []byte("now")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found, err := a.Query(ctx, query.Query{KeysOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all, err := found.Rest(); err != nil || len(all) != maxAnnouncements || len(a.kept) != maxAnnouncements {
+		t.Errorf("keeps %d and knows of %d (%v), want %d", len(all), len(a.kept), err, maxAnnouncements)
 	}
 }
 

@@ -20,7 +20,7 @@
 // # A job's life here
 //
 //	staging   Prepare: signature checked, key redeemed, files fetched and laid out
-//	staged    Prepared was said
+//	staged    Prepared was said; the submitter starts the job, or says that it waits for others
 //	starting  Start: every process under its supervisor (package internal/supervisor)
 //	running   Started was said; processes meet in mpj.Init, then Begin
 //	ending    processes killed, scratch removed, slots free
