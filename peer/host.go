@@ -223,12 +223,8 @@ func rankTCPFirst(addrs []ma.Multiaddr) []network.AddrDelay {
 }
 
 func isDirectTCP(a ma.Multiaddr) bool {
-	tcp, relayed := false, false
-	for _, c := range a {
-		tcp = tcp || c.Protocol().Code == ma.P_TCP
-		relayed = relayed || c.Protocol().Code == ma.P_CIRCUIT
-	}
-	return tcp && !relayed
+	_, err := a.ValueForProtocol(ma.P_TCP)
+	return err == nil && !isRelayed(a)
 }
 
 // connsPerAddress is how many connections one address may hold. libp2p allows
@@ -300,7 +296,7 @@ func newResourceManager(log zerolog.Logger) (network.ResourceManager, error) {
 	if err != nil {
 		return nil, fmt.Errorf("resource manager: %w", err)
 	}
-	return manager, nil
+	return circuitsApart{manager}, nil
 }
 
 // relayLimits bounds the circuits through this peer: 64 MiB at most.

@@ -72,7 +72,7 @@ type sighting struct {
 
 // newSighting fails for a connection through a relay: the relay's address is seen then.
 func newSighting(c network.Conn, observed ma.Multiaddr) (s sighting, ok bool) {
-	if _, err := c.RemoteMultiaddr().ValueForProtocol(ma.P_CIRCUIT); err == nil {
+	if isRelayed(c.RemoteMultiaddr()) {
 		return s, false
 	}
 	transport, local, localOK := socket(c.LocalMultiaddr())

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
-	ma "github.com/multiformats/go-multiaddr"
 
 	"github.com/p2pmpi/p2pmpi/discovery"
 )
@@ -41,10 +40,7 @@ func (p *Peer) standing(ctx context.Context) Standing {
 	case network.ReachabilityPrivate:
 		s.Reachability = Private
 	}
-	s.Relayed = slices.ContainsFunc(p.host.Addrs(), func(a ma.Multiaddr) bool {
-		_, err := a.ValueForProtocol(ma.P_CIRCUIT)
-		return err == nil
-	})
+	s.Relayed = slices.ContainsFunc(p.host.Addrs(), isRelayed)
 	supernodes, _ := addrInfos(p.cfg.Supernodes) // Validate has passed them
 	for _, info := range supernodes {
 		if info.ID == p.ID() {

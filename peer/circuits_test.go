@@ -1,0 +1,47 @@
+package peer
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
+	"github.com/rs/zerolog"
+)
+
+// TestCircuitsAreNotTheirRelay has more peers connect through one relay, at once, than may from one
+// address: they are taken in, and take nothing from the machines behind the address of the relay.
+func TestCircuitsAreNotTheirRelay(t *testing.T) {
+	manager, err := newResourceManager(zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer manager.Close()
+	const relay = "/ip4/11.0.0.1/tcp/4001"
+	circuit := ma.StringCast(relay + "/p2p/QmcEPrat8ShnCph8WjkREzt5CPXF2RwhYxYBALDcLC1iV6/p2p-circuit")
+	peers := 0
+	connect := func(dir network.Direction, at ma.Multiaddr) error {
+		scope, err := manager.OpenConnection(dir, true, at)
+		if err != nil {
+			return err
+		}
+		peers++
+		return scope.SetPeer(p2ppeer.ID(fmt.Sprint("peer ", peers)))
+	}
+	for n := range 3 * connsPerAddress { // more than may come in one burst, too
+		for _, dir := range []network.Direction{network.DirInbound, network.DirOutbound} {
+			if err := connect(dir, circuit); err != nil {
+				t.Fatalf("circuit %d: %v", n+1, err)
+			}
+		}
+	}
+	for n := range connsPerAddress {
+		if err := connect(network.DirInbound, ma.StringCast(relay)); err != nil {
+			t.Fatalf("machine %d behind the address: %v", n+1, err)
+		}
+	}
+	if connect(network.DirInbound, ma.StringCast(relay)) == nil {
+		t.Errorf("more than %d connections from one address", connsPerAddress)
+	}
+}
