@@ -23,7 +23,7 @@ func (e *execution) await(ctx context.Context, doing string, take func(heard) er
 	for e.unanswered() > 0 || e.mending() {
 		select {
 		case h := <-e.inbox:
-			if h.link.err != nil || !h.back && !h.link.hears(h) {
+			if h.late() || !h.back && !h.link.hears(h) {
 				continue
 			}
 			last[h.link] = time.Now()

@@ -241,8 +241,7 @@ func (e *execution) rewire(h heard) {
 // resumed goes on with a peer whose stream has been made anew.
 func (e *execution) resumed(h heard) *Result {
 	l := h.link
-	if l.err != nil {
-		h.wire.end()
+	if h.late() {
 		return nil
 	}
 	e.rewire(h)
@@ -335,10 +334,8 @@ func (e *execution) despair() *Result {
 
 // tellStop tells a peer whose stream has been made anew that the job is over.
 func (e *execution) tellStop(h heard, reason string) {
-	if l := h.link; l.err == nil {
+	if !h.late() {
 		e.rewire(h)
-		l.say(stopMessage(reason))
-	} else {
-		h.wire.end()
+		h.link.say(stopMessage(reason))
 	}
 }

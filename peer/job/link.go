@@ -108,6 +108,15 @@ type heard struct {
 	err  error
 }
 
+// late reports whether the peer has been given up before this came. A stream that was made
+// anew for it is ended: its part would wait there for this side, and keep its slots.
+func (h heard) late() bool {
+	if h.link.err != nil && h.back {
+		h.wire.end()
+	}
+	return h.link.err != nil
+}
+
 // newLink returns the link to the peer of slots, which is to run processes there.
 func newLink(slots reservation.Placement, processes ...view.Process) *link {
 	l := &link{peer: slots.Peer, slots: slots, processes: processes, wire: newWire()}

@@ -1,9 +1,11 @@
 package job
 
 import (
+	"context"
 	"errors"
 	"io"
 	"testing"
+	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
 
@@ -83,5 +85,32 @@ func TestWhoHasEndedTheStreamIsNotDialledAgain(t *testing.T) {
 		if got := e.mendable(l, c.err); got != c.want {
 			t.Errorf("%s: got %v, want %v", name, got, c.want)
 		}
+	}
+}
+
+// TestS4StreamToAPeerThatIsGivenUpIsEnded when it is made anew just then: the peer would wait there
+// for its start, and keep its slots.
+func TestS4StreamToAPeerThatIsGivenUpIsEnded(t *testing.T) {
+	b := newBed(t, never, 1)
+	ended := make(chan error, 1)
+	b.resuming(b.peers[0], func(p *part) {
+		p.back()
+		p.stream.SetReadDeadline(time.Now().Add(patience))
+		ended <- p.in.ReadMsg(&jobpb.ToPeer{})
+	})
+	e := b.partedOn()
+	e.staging = true
+	l := e.links[0]
+	e.strand(l, nil)
+	back := e.nextHeard(t)
+	l.lose(errSilent)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { // ends when await has taken what is heard
+		e.inbox <- back
+		cancel()
+	}()
+	e.await(ctx, "stage the job at", func(heard) error { return nil })
+	if err := <-ended; !errors.Is(err, network.ErrReset) {
+		t.Errorf("the peer hears %v, want that the stream is reset", err)
 	}
 }
