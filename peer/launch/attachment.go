@@ -175,6 +175,16 @@ func (j *job) knock() {
 	}
 }
 
+// giveWay ends a job that has not begun, as its submitter brings it once more. Whether this peer
+// waits for the submitter to come back, or has yet to notice that it was cut off.
+func (j *job) giveWay() {
+	if j.keys == nil {
+		j.end(errBroughtAgain)
+	}
+}
+
+var errBroughtAgain = errors.New("the submitter has begun anew")
+
 func (j *job) stopAsking() {
 	if !j.cutAt.IsZero() {
 		j.cutAt = time.Time{}

@@ -58,28 +58,71 @@ func TestS4StagedPeerDoesNotWaitForLong(t *testing.T) {
 	t.Parallel()
 	j := newTestJob(t, 2, 1, nil, "sleep")
 	j.prepare()
-	job, ok := j.peers[0].launch.lookup(j.spec.ID)
-	if !ok {
-		t.Fatal("no job")
-	}
-	j.links[0].stream.Conn().Close()
-	cut := make(chan bool, 1)
-	for late := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		if !job.do(func() { cut <- !job.cutAt.IsZero() }) {
-			t.Fatal("the job has ended")
-		}
-		if <-cut {
-			break
-		}
-		if time.Now().After(late) {
-			t.Fatal("the peer does not notice")
-		}
-	}
+	job := j.cut()
 	job.do(func() {
 		job.cutAt = job.cutAt.Add(-missFor - time.Second) // so much later
 		job.awaitCut()
 	})
 	j.gone()
+}
+
+// cut breaks the connection with the first peer of a job that is staged, and returns its part once
+// it has noticed.
+func (j *testJob) cut() *job {
+	j.Helper()
+	hosted, ok := j.peers[0].launch.lookup(j.spec.ID)
+	if !ok {
+		j.Fatal("no job")
+	}
+	j.links[0].stream.Conn().Close()
+	cut := make(chan bool, 1)
+	for late := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		if !hosted.do(func() { cut <- !hosted.cutAt.IsZero() }) {
+			j.Fatal("the job has ended")
+		}
+		if <-cut {
+			return hosted
+		}
+		if time.Now().After(late) {
+			j.Fatal("the peer does not notice")
+		}
+	}
+}
+
+// TestNextAttemptTakesThePlaceOfTheFirst: the submitter begins anew, and could not tell so a peer that
+// was cut off.
+func TestNextAttemptTakesThePlaceOfTheFirst(t *testing.T) {
+	for name, noticed := range map[string]bool{"waits for it": true, "has not noticed": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newTestbed(t, 1, 4).newJob(t, 2, 1, nil, "sleep")
+			j.prepare()
+			if noticed {
+				j.cut()
+			}
+			l := j.connect(j.peers[0])
+			l.say(j.prepareMessage(0, j.reserve(j.peers[0], j.spec.N)))
+			if p := await(l, (*jobpb.FromPeer).GetPrepared); p.Error != "" {
+				t.Fatal(p.Error)
+			}
+			j.links[0].awaitEnd()
+			j.links[0] = l
+			j.stop()
+		})
+	}
+}
+
+// TestS1JobThatHasBegunGivesWayToNone of its own submitter either.
+func TestS1JobThatHasBegunGivesWayToNone(t *testing.T) {
+	t.Parallel()
+	j := newTestbed(t, 1, 2).newJob(t, 1, 1, nil, "sleep")
+	j.start()
+	j.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Begin{Begin: &jobpb.Begin{}}})
+	j.begun()
+	l := j.connect(j.peers[0])
+	l.say(j.prepareMessage(0, j.reserve(j.peers[0], 1)))
+	l.refused("is here already")
+	j.stop()
 }
 
 func TestS4CloseEndsEverything(t *testing.T) {

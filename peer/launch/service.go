@@ -162,8 +162,9 @@ func (s *Service) Close() error {
 	return nil
 }
 
-// claim makes j the one job of its ID. A job of the same submitter that is
-// still ending is waited for: the submitter may have been faster to try again.
+// claim makes j the one job of its ID. An earlier attempt of the same submitter that has not
+// begun is ended, and waited for: the submitter has given it up, and may not have been able to
+// say so.
 func (s *Service) claim(j *job) error {
 	ctx, cancel := context.WithTimeout(s.ctx, claimTimeout)
 	defer cancel()
@@ -181,6 +182,7 @@ func (s *Service) claim(j *job) error {
 		case before.submitter != j.submitter:
 			return fmt.Errorf("job %s is here already, of another submitter", j.spec.ID)
 		}
+		before.do(before.giveWay)
 		select {
 		case <-gone:
 		case <-ctx.Done():
