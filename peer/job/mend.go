@@ -37,7 +37,7 @@ func (e *execution) mend(l *link, err error) *Result {
 	l.mended = cancel
 	l.running.Go(func() { // ends with the link, or when the stream is there
 		defer cancel()
-		if !l.doors.AwaitRefused(ctx, last) {
+		if !l.doors.AwaitRefused(ctx, last, e.j.s.cfg.Host.Peerstore().Addrs(l.peer)) {
 			return
 		}
 		select {

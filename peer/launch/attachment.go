@@ -159,7 +159,7 @@ func (j *job) lose(reason error) {
 
 // askAfter asks the submitter's machine whether it still runs, until it is back.
 func (j *job) askAfter(ctx context.Context, last ma.Multiaddr, reason error) {
-	if j.doors.AwaitRefused(ctx, last) {
+	if j.doors.AwaitRefused(ctx, last, j.service.host.Peerstore().Addrs(j.submitter)) {
 		j.do(func() {
 			if ctx.Err() == nil { // else it is back
 				j.lose(reason)

@@ -21,6 +21,8 @@ const (
 	// refusedTimeout bounds one time of asking, and refusedPause is between two.
 	refusedTimeout = time.Second
 	refusedPause   = 500 * time.Millisecond
+	// relayPatience is how long a peer must be refused that may be reached through a relay.
+	relayPatience = 5 * time.Second
 )
 
 // Doors are where one other peer has been seen to take TCP connections while this one was
@@ -81,11 +83,24 @@ func (d *Doors) of(last ma.Multiaddr) (out []door) {
 // before: another network may refuse anything. Of a peer that was reached through a relay, or
 // of which no door there was seen open, that cannot be found out: false at once.
 //
-// A link that is cut does not answer, so a peer that is only cut off is not refused.
-func (d *Doors) AwaitRefused(ctx context.Context, last ma.Multiaddr) bool {
+// A link that is cut does not answer, so a peer that is only cut off is not refused. A firewall
+// between may refuse as the machine would: of addrs, where the peer is, those through
+// relays are given some seconds, in which ctx ends if the peer is reached.
+func (d *Doors) AwaitRefused(ctx context.Context, last ma.Multiaddr, addrs []ma.Multiaddr) bool {
 	at := d.of(last)
+	patience := time.Duration(0)
+	if slices.ContainsFunc(addrs, func(a ma.Multiaddr) bool { return RelayOf(a) != "" }) {
+		patience = relayPatience
+	}
+	var since time.Time // when it was refused first, and not let in after
 	for len(at) > 0 {
-		if refused(ctx, at) {
+		switch yes := refused(ctx, at); {
+		case !yes:
+			since = time.Time{}
+		case since.IsZero():
+			since = time.Now()
+		}
+		if !since.IsZero() && time.Since(since) >= patience {
 			return true
 		}
 		select {

@@ -85,6 +85,7 @@ func TestRefusedIfNobodyListensAnyMore(t *testing.T) {
 
 // TestF2APeerThatIsGoneIsRefused: where it was let in before.
 func TestF2APeerThatIsGoneIsRefused(t *testing.T) {
+	t.Parallel()
 	h, peer := newHost(t), newHost(t)
 	if err := h.Connect(t.Context(), *host.InfoFromHost(peer)); err != nil {
 		t.Fatal(err)
@@ -94,14 +95,23 @@ func TestF2APeerThatIsGoneIsRefused(t *testing.T) {
 	last := h.Network().ConnsToPeer(peer.ID())[0].RemoteMultiaddr()
 	var d Doors
 	d.Knock(t.Context(), h, peer.ID())
-	if d.AwaitRefused(short, last) {
+	if d.AwaitRefused(short, last, nil) {
 		t.Error("refused while it listens")
 	}
 	go func() { // ends at once
 		peer.Close()
 	}()
-	if !d.AwaitRefused(t.Context(), last) {
+	if !d.AwaitRefused(t.Context(), last, nil) {
 		t.Error("not refused when it is gone")
+	}
+	relayed := []ma.Multiaddr{ma.StringCast("/ip4/127.0.0.1/tcp/1/p2p/" + h.ID().String() + "/p2p-circuit")}
+	soon, cancel := context.WithTimeout(t.Context(), relayPatience/2)
+	defer cancel()
+	if d.AwaitRefused(soon, last, relayed) {
+		t.Error("refused before it could be reached through a relay")
+	}
+	if !d.AwaitRefused(t.Context(), last, relayed) {
+		t.Error("not refused when it is not reached through a relay either")
 	}
 }
 
@@ -125,11 +135,11 @@ func TestV3ARefusalWhereNobodyWasLetInFailsNobody(t *testing.T) {
 	h.Peerstore().ClearAddrs(peer.ID())
 	h.Peerstore().AddAddr(peer.ID(), at, time.Hour)
 	var d Doors
-	if d.AwaitRefused(t.Context(), last) {
+	if d.AwaitRefused(t.Context(), last, nil) {
 		t.Error("refused without a known door")
 	}
 	d.Knock(t.Context(), h, peer.ID())
-	if len(d.open) > 0 || d.AwaitRefused(t.Context(), last) {
+	if len(d.open) > 0 || d.AwaitRefused(t.Context(), last, nil) {
 		t.Errorf("refused at a door that was never open: %v", d.open)
 	}
 }

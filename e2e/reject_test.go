@@ -1,0 +1,69 @@
+package e2e
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+// rejects has a firewall between a machine and another one reject all that goes between
+// them, and say so to both.
+func (m *machine) rejects(t *testing.T, other *machine) {
+	t.Helper()
+	m.inside.nft(t, fmt.Sprintf(`table ip wall {
+		chain in {
+			type filter hook input priority 0
+			ip saddr %[1]s meta l4proto tcp reject with tcp reset
+			ip saddr %[1]s reject
+		}
+		chain out {
+			type filter hook output priority 0
+			ip daddr %[1]s tcp flags rst accept
+			ip daddr %[1]s meta l4proto icmp accept
+			ip daddr %[1]s meta l4proto tcp reject with tcp reset
+			ip daddr %[1]s reject
+		}
+	}`, other.addr))
+}
+
+// TestLANFirewallThatRejects closes a firewall in the middle of a job, between two of its peers and
+// between one and the submitter. It refuses connections, as the machine of a peer that has ended
+// would. They reach each other through a relay, and nobody fails (V3).
+func TestLANFirewallThatRejects(t *testing.T) {
+	t.Parallel()
+	for name, setup := range map[string]struct {
+		replicas  int
+		submitter bool // is one of the two
+	}{
+		"two peers, r=1":     {1, false},
+		"two peers, r=2":     {2, false},
+		"the submitter, r=1": {1, true},
+		"the submitter, r=2": {2, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			machines := withoutMDNS(newLAN(t, 2+3*setup.replicas))
+			supernode := machines[0].startPeer(t, t.TempDir(), "--slots", "0")
+			supernode.awaitReady()
+			var peers []*peerProcess
+			for _, m := range machines[2:] {
+				peers = append(peers, m.startPeer(t, t.TempDir(), "--slots", "1", "--supernode", supernode.addr, "--reachability", "private"))
+			}
+			for _, p := range peers {
+				p.awaitReady()
+			}
+			const steps = 500
+			j := machines[1].lasting(t, supernode, setup.replicas, steps, "20s", "--reachability", "private")
+			j.printed("rank 1 step 100 ")
+			other := machines[1]
+			if !setup.submitter {
+				other = j.peerOf(peers, "0.0").machine
+			}
+			j.peerOf(peers, "1.0").machine.rejects(t, other)
+			closed := time.Now()
+			j.printed("rank 1 step 500 ")
+			t.Logf("the last step %v after the firewall has closed", time.Since(closed))
+			expectUnharmed(t, j, steps, peers)
+		})
+	}
+}
