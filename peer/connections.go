@@ -33,7 +33,9 @@ type Channel struct {
 	Kind  string       `json:"kind"`            // tcp or stream
 	Way   string       `json:"way"`             // direct, punched or relayed
 	Relay string       `json:"relay,omitempty"` // ID of the peer that it goes through, if any
-	Why   string       `json:"why"`             // it is this, and nothing better
+	// RTT is the round trip between the two peers in nanoseconds; 0: the other did not answer.
+	RTT time.Duration `json:"rtt,omitempty"`
+	Why string        `json:"why"` // it is this, and nothing better
 }
 
 // Connected reports whether any other peer is connected.
@@ -83,11 +85,17 @@ func (p *Peer) connection(ctx context.Context, id p2ppeer.ID) (Connection, bool)
 	}, true
 }
 
-func channelsOf(channels []launch.Channel) (out []Channel) {
+// channelsOf tells of channels, with the round trips of connections.
+func channelsOf(channels []launch.Channel, connections []Connection) (out []Channel) {
+	away := make(map[string]time.Duration, len(connections))
+	for _, c := range connections {
+		away[c.Peer] = c.RTT
+	}
 	for _, c := range channels {
+		id := c.Peer.String()
 		out = append(out, Channel{
-			From: c.From, To: c.To, Peer: c.Peer.String(),
-			Kind: string(c.Kind), Way: string(c.Way), Relay: name(c.Relay), Why: c.Why,
+			From: c.From, To: c.To, Peer: id,
+			Kind: string(c.Kind), Way: string(c.Way), Relay: name(c.Relay), RTT: away[id], Why: c.Why,
 		})
 	}
 	return out

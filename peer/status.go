@@ -107,7 +107,7 @@ func (p *Peer) Status(ctx context.Context) Status {
 		Known:       []Known{},
 	}
 	if p.slots != nil {
-		s.Slots, s.Hosted = p.slotStatus()
+		s.Slots, s.Hosted = p.slotStatus(s.Connections)
 	}
 	for _, j := range p.submitter.Jobs() {
 		s.Submitted = append(s.Submitted, Submitted{j, p.control.unheard(j.Job)})
@@ -137,7 +137,7 @@ func (p *Peer) use() Use {
 	return u
 }
 
-func (p *Peer) slotStatus() (Slots, []HostedJob) {
+func (p *Peer) slotStatus(connections []Connection) (Slots, []HostedJob) {
 	s := p.slots.Snapshot()
 	launched, channels := p.launcher.Jobs(), p.launcher.Channels()
 	jobs := []HostedJob{}
@@ -150,7 +150,7 @@ func (p *Peer) slotStatus() (Slots, []HostedJob) {
 		if i >= 0 {
 			l := launched[i]
 			h.State, h.Program, h.Processes, h.Since = string(l.State), l.Name, l.Processes, l.Since
-			h.Channels = channelsOf(channels[j.Job])
+			h.Channels = channelsOf(channels[j.Job], connections)
 		}
 		jobs = append(jobs, h)
 	}

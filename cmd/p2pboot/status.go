@@ -18,7 +18,8 @@ const statusLong = `Shows the peer that runs on this home: its slots, what it us
 itself, the jobs that run here and those started from here, and each peer it is
 connected with: directly, through a hole punched into the routers between, or
 through a relay; the round-trip time; and why the way is no better. For each
-job that runs here, how its processes reach those of other peers.
+job that runs here, how its processes reach those of other peers, and how far
+away those are.
 
 Exit status: 0 shown, 64 wrong usage, 69 no peer is running on the home.`
 

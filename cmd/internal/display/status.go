@@ -59,7 +59,7 @@ func writeHosted(b *strings.Builder, h peer.HostedJob) {
 		h.Job, name, h.State, Short(h.Submitter)), routeWidth))
 	for _, group := range alike(h.Channels) {
 		c := group[0]
-		fmt.Fprintf(b, "  %s: %s, %s\n", pairs(group), c.Kind, howGoes(c.Way, c.Relay))
+		b.WriteString(command.Sentence("  "+pairs(group), fmt.Sprintf("%s, %s, %s", c.Kind, howGoes(c.Way, c.Relay), roundTrip(c.RTT)), routeWidth))
 		b.WriteString(command.Sentence("    why", c.Why, routeWidth))
 	}
 }

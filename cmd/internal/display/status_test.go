@@ -22,8 +22,8 @@ func TestStatusFitsATerminal(t *testing.T) {
 		Use:   peer.Use{Memory: 34 << 20, Goroutines: 210, Streams: 1},
 		Hosted: []peer.HostedJob{
 			{Job: "3f2b8c1e77", Submitter: other, State: "running", Program: "heat", Processes: []view.Process{{Rank: 0}, {Rank: 1}}, Channels: []peer.Channel{
-				{From: view.Process{Rank: 0}, To: view.Process{Rank: 2}, Peer: other, Kind: "stream", Way: "relayed", Relay: relay, Why: why},
-				{From: view.Process{Rank: 1}, To: view.Process{Rank: 2}, Peer: other, Kind: "stream", Way: "relayed", Relay: relay, Why: why},
+				{From: view.Process{Rank: 0}, To: view.Process{Rank: 2}, Peer: other, Kind: "stream", Way: "relayed", Relay: relay, RTT: 41_234_567, Why: why},
+				{From: view.Process{Rank: 1}, To: view.Process{Rank: 2}, Peer: other, Kind: "stream", Way: "relayed", Relay: relay, RTT: 41_234_567, Why: why},
 			}},
 			{Job: "99", Submitter: other, State: "held", Slots: 1},
 		},
@@ -43,7 +43,7 @@ func TestStatusFitsATerminal(t *testing.T) {
 		"slots: 1 of 4 free; 0 held, 0 confirmed, 3 running; draining",
 		"uses: 34.0 MiB of memory, 1 stream, 210 goroutines\n",
 		"job here: 3f2b8c1e heat 0.0 1.0, running, of …rMLvKXtf\n",
-		"0.0 to 2.0, 1.0 to 2.0 at …rMLvKXtf: stream, relayed through …J4kSGsaB\n    why: no tcp",
+		"0.0 to 2.0, 1.0 to 2.0 at …rMLvKXtf: stream, relayed through …J4kSGsaB,\n", "41.2ms\n    why: no tcp",
 		"job here: 99 1 slot, held", "job from here: 5555 ep, 2 × 2, running",
 		"connected: 2 peers\nPEER       WAY                        TRANSPORT  ROUND TRIP\n",
 		"…rMLvKXtf  relayed through …J4kSGsaB  tcp        41.2ms\n  why: no tcp",
