@@ -191,11 +191,15 @@ func (p *plan) holds(s *source, u int) (news bool) {
 
 // sending takes note that a source has sent some bytes of what it was asked for.
 func (p *plan) sending(id int, now time.Duration) {
-	s := p.sources[id]
-	s.heard = now
+	p.alive(p.sources[id], now)
 	if id == origin {
 		p.came = now
 	}
+}
+
+// alive takes note of a sign of life: what a source has counts again.
+func (p *plan) alive(s *source, now time.Duration) {
+	s.heard = now
 	if s.silent {
 		s.silent = false
 		p.count(s, 1)
@@ -203,7 +207,7 @@ func (p *plan) sending(id int, now time.Duration) {
 }
 
 // tick takes note of the time, which moves on without anything happening. What a
-// silent fellow has counts as had by nobody, until it sends some of it.
+// silent fellow has counts as had by nobody, until it sends some of it or answers.
 func (p *plan) tick(now time.Duration) {
 	for _, s := range p.sources {
 		if len(s.asked) > 0 && !s.silent && now-s.heard > silence {
@@ -219,7 +223,7 @@ func (p *plan) tick(now time.Duration) {
 func (p *plan) arrived(id int, now time.Duration) {
 	p.wait(now)
 	p.came = now
-	p.finish(p.answered(id))
+	p.finish(p.answered(id, now))
 }
 
 // found takes note that the unit that next has just returned is here already,
@@ -246,15 +250,17 @@ func (p *plan) finish(u int) {
 
 // declined takes note that the origin has given what it was asked for first, and the units
 // in taken, to others.
-func (p *plan) declined(taken bitset) {
-	u := p.answered(origin)
+func (p *plan) declined(taken bitset, now time.Duration) {
+	u := p.answered(origin, now)
 	copy(p.taken, taken)
 	p.taken.add(u)
 }
 
-// answered takes the first unit off the list of what the source was asked.
-func (p *plan) answered(id int) int {
+// answered takes the first unit off the list of what the source was asked. The answer may
+// have come long ago, and waited for the disk while the source was taken for silent.
+func (p *plan) answered(id int, now time.Duration) int {
 	s := p.sources[id]
+	p.alive(s, now)
 	a := s.asked[0]
 	s.asked = s.asked[1:]
 	if a.counted {

@@ -67,8 +67,8 @@ func TestPlanAsksTheOriginForWhatNobodyHas(t *testing.T) {
 	if !fresh || len(units) != freshWindow || units[0]+units[1] != 5 {
 		t.Fatalf("asks for %v, fresh %v; want 2 and 3", units, fresh)
 	}
-	p.declined(set(4, 2, 3))
-	p.declined(set(4, 2, 3))
+	p.declined(set(4, 2, 3), 0)
+	p.declined(set(4, 2, 3), 0)
 	if units, _ = asks(p, origin, 0); units != nil {
 		t.Errorf("asks at once for %v, which others are given", units)
 	}
@@ -132,6 +132,34 @@ func TestPlanAsksOthersForWhatASilentFellowOwes(t *testing.T) {
 	}
 }
 
+// An origin that was taken for silent while its answers waited for the disk is asked again.
+func TestPlanAsksASilentOriginAgainOnceItHasAnswered(t *testing.T) {
+	const later = silence + 1
+	for name, answer := range map[string]func(p *plan){
+		"by sending":   func(p *plan) { p.arrived(origin, later) },
+		"by declining": func(p *plan) { p.declined(newBitset(8), later) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPlan(8, newBitset(8), 1, 1, 0)
+			p.joined(origin, 0)
+			p.joined(1, 0)
+			p.has(1, newBitset(8), nil)
+			if units, _ := asks(p, origin, 0); len(units) != freshWindow {
+				t.Fatalf("asks for %v", units)
+			}
+			if p.tick(later); !p.sources[origin].silent {
+				t.Fatal("the origin is not taken for silent")
+			}
+			for range freshWindow {
+				answer(p)
+			}
+			if units, _ := asks(p, origin, later); len(units) != freshWindow {
+				t.Errorf("then for %v", units)
+			}
+		})
+	}
+}
+
 // When nothing comes for long, what the origin has given to others is asked for as
 // not fresh, which it does not refuse.
 func TestPlanDoesNotStarve(t *testing.T) {
@@ -145,7 +173,7 @@ func TestPlanDoesNotStarve(t *testing.T) {
 			t.Fatalf("asks for %v as not fresh at %v", units, now)
 		}
 		for range units {
-			p.declined(set(8, 0, 1, 2, 3, 4, 5, 6, 7))
+			p.declined(set(8, 0, 1, 2, 3, 4, 5, 6, 7), now)
 		}
 	}
 	if units, fresh := asks(p, origin, starving); len(units) != 8 || fresh {

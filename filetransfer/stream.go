@@ -384,7 +384,7 @@ func (st *stream) keep(p part) error {
 	if p.taken != nil {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.plan.declined(p.taken)
+		t.plan.declined(p.taken, t.now())
 		t.ask(st)
 		return nil
 	}

@@ -198,7 +198,7 @@ func (h *simHost) serve() {
 		if s.fresh && s.slices == 0 && !w.ledger.grant(s.unit, holderOf(to.number), w.now) {
 			h.queue[h.turn] = h.queue[h.turn][1:]
 			taken := w.ledger.taken(w.units, w.now)
-			w.after(max(latency, to.inFree-w.now), func() { to.plan.declined(taken); to.ask(origin) })
+			w.after(max(latency, to.inFree-w.now), func() { to.plan.declined(taken, w.now); to.ask(origin) })
 			continue
 		}
 		s.slices++
