@@ -424,54 +424,6 @@ func TestO4BrokenRequestsAreCut(t *testing.T) {
 	}
 }
 
-// A peer that asks for more than it may and takes nothing is named for what it asks.
-func TestO4PeerThatAsksTooFarAheadIsNamed(t *testing.T) {
-	var log syncBuffer
-	submitter := newServiceLogging(t, 1<<20, zerolog.New(&log))
-	submitter.stall = 200 * time.Millisecond
-	defer submitter.Serve(job, []p2ppeer.ID{"hog"}, nil)()
-	ours, theirs := net.Pipe()
-	defer theirs.Close()
-	done := make(chan struct{})
-	go func() { // ends when nothing is taken
-		defer close(done)
-		submitter.serveLink(pipeLink{ours}, "hog")
-	}()
-	asks := slices.Repeat([]*pb.Ask{encodeRequest(request{items: make([]pieceID, 1)})}, maxAhead+2)
-	_ = pbWriter(append([]*pb.Ask{encodeOpen(opening{job: job, units: 1})}, asks...)...)(theirs) // the last may be cut
-	<-done
-	if got := log.String(); !strings.Contains(got, `"warn"`) || !strings.Contains(got, "more requests ahead") {
-		t.Errorf("the log says %s", got)
-	}
-}
-
-// A peer that takes nothing may be cut off: that is not told as its fault.
-func TestPeerThatTakesNothingIsNotBlamed(t *testing.T) {
-	var log syncBuffer
-	submitter := newServiceLogging(t, 1<<20, zerolog.New(&log))
-	submitter.stall = 50 * time.Millisecond
-	b := content(1, PieceBytes)
-	path := filepath.Join(t.TempDir(), "file")
-	writeFile(t, path, b)
-	w := WantOf(b)
-	defer submitter.Serve(job, []p2ppeer.ID{"fellow"}, map[Digest]string{w.Digest: path})()
-	ours, theirs := net.Pipe()
-	defer theirs.Close()
-	done := make(chan struct{})
-	go func() { // ends when nothing is taken
-		defer close(done)
-		submitter.serveLink(pipeLink{ours}, "fellow")
-	}()
-	ask := pbWriter(encodeOpen(opening{job: job, units: 1}), encodeRequest(request{items: []pieceID{{digest: w.Digest}}}))
-	if err := ask(theirs); err != nil {
-		t.Fatal(err)
-	}
-	<-done
-	if got := log.String(); strings.Contains(got, `"warn"`) || !strings.Contains(got, errNotTaken.Error()) {
-		t.Errorf("the log says %s", got)
-	}
-}
-
 func pbWriter(msgs ...*pb.Ask) func(io.Writer) error {
 	return func(w io.Writer) error {
 		for _, msg := range msgs {

@@ -1,0 +1,129 @@
+package filetransfer
+
+import (
+	"context"
+	"errors"
+	"net"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/protocol"
+	"github.com/rs/zerolog"
+
+	"github.com/p2pmpi/p2pmpi/filetransfer/internal/pb"
+)
+
+// A noHost is the host of a peer that has no network: its time may be virtual.
+type noHost struct {
+	host.Host
+	id p2ppeer.ID
+}
+
+func (h noHost) ID() p2ppeer.ID                                    { return h.id }
+func (noHost) SetStreamHandler(protocol.ID, network.StreamHandler) {}
+func (noHost) RemoveStreamHandler(protocol.ID)                     {}
+
+// newOffline starts a peer without a network, for a test at virtual time.
+func newOffline(t *testing.T, id p2ppeer.ID, log zerolog.Logger) *Service {
+	s := NewService(noHost{id: id}, openStore(t, t.TempDir(), 1<<30), log)
+	s.unpacks = false
+	t.Cleanup(func() { _ = s.Close() }) // has no error to tell
+	return s
+}
+
+// An origin is not given up for having been out of reach for less than cutFor, however
+// often it was tried.
+func TestT2OriginThatIsOutOfReachForAWhileIsWaitedFor(t *testing.T) {
+	for name, tt := range map[string]struct {
+		down time.Duration
+		err  error
+	}{
+		"shorter than cutFor": {cutFor - 5*time.Second, nil},
+		"for ever":            {time.Hour, errCut},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				submitter, peer := newOffline(t, "origin", zerolog.Nop()), newOffline(t, "peer", zerolog.Nop())
+				b := content(1, 1000)
+				w, _ := offer(t, submitter, peer, b)
+				begun, tried := time.Now(), 0
+				peer.open = func(context.Context, p2ppeer.ID) (link, error) {
+					if tried++; time.Since(begun) < tt.down {
+						return nil, errCut
+					}
+					ours, theirs := net.Pipe()
+					go submitter.serveLink(pipeLink{theirs}, "peer") // ends with Close at the latest
+					return pipeLink{ours}, nil
+				}
+				if err := peer.Fetch(t.Context(), "origin", job, []Want{w}, nil); !errors.Is(err, tt.err) {
+					t.Fatalf("got %v after %v, want %v", err, time.Since(begun), tt.err)
+				}
+				if tried <= maxFailures {
+					t.Errorf("tried %d times", tried)
+				}
+				if tt.err == nil {
+					wantFile(t, peer.store.Path(w.Digest), b)
+				} else if took := time.Since(begun); took < cutFor || took > 2*cutFor {
+					t.Errorf("given up after %v", took)
+				}
+			})
+		})
+	}
+}
+
+// A peer that takes nothing may be cut off: that is not told as its fault.
+func TestPeerThatTakesNothingIsNotBlamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log syncBuffer
+		submitter := newOffline(t, "origin", zerolog.New(&log))
+		b := content(1, PieceBytes)
+		path := filepath.Join(t.TempDir(), "file")
+		writeFile(t, path, b)
+		w := WantOf(b)
+		defer submitter.Serve(job, []p2ppeer.ID{"fellow"}, map[Digest]string{w.Digest: path})()
+		ask := []*pb.Ask{encodeOpen(opening{job: job, units: 1}), encodeRequest(request{items: []pieceID{{digest: w.Digest}}})}
+		if err := submitter.serveTo("fellow", ask...); err != nil {
+			t.Fatal(err)
+		}
+		if got := log.String(); strings.Contains(got, `"warn"`) || !strings.Contains(got, errNotTaken.Error()) {
+			t.Errorf("the log says %s", got)
+		}
+	})
+}
+
+// A peer that asks for more than it may and takes nothing is named for what it asks.
+func TestO4PeerThatAsksTooFarAheadIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log syncBuffer
+		submitter := newOffline(t, "origin", zerolog.New(&log))
+		defer submitter.Serve(job, []p2ppeer.ID{"hog"}, nil)()
+		// The first may be answered before the answers fill the link.
+		asks := slices.Repeat([]*pb.Ask{encodeRequest(request{items: make([]pieceID, 1)})}, 10*maxAhead)
+		_ = submitter.serveTo("hog", append([]*pb.Ask{encodeOpen(opening{job: job, units: 1})}, asks...)...) // the last may be cut
+		if got := log.String(); !strings.Contains(got, `"warn"`) || !strings.Contains(got, "more requests ahead") {
+			t.Errorf("the log says %s", got)
+		}
+	})
+}
+
+// serveTo serves a link whose other end says what it has to say and takes nothing, until
+// that ends. The error is of saying it.
+func (s *Service) serveTo(remote p2ppeer.ID, says ...*pb.Ask) error {
+	ours, theirs := net.Pipe()
+	defer theirs.Close()
+	done := make(chan struct{})
+	go func() { // ends when nothing is taken
+		defer close(done)
+		s.serveLink(pipeLink{ours}, remote)
+	}()
+	err := pbWriter(says...)(theirs)
+	<-done
+	return err
+}
