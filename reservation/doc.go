@@ -32,9 +32,10 @@
 // jobs began to wait. A peer keeps the slots that become free for the job in front, as many as
 // that asked for, as long as it asks again ([QueueLease]): so a large job finds its slots one
 // after the other without holding any, and submitters who each have half do not starve
-// each other, since the same job is in front everywhere. A job that lets a lease run out,
-// or has had slots for five minutes and confirmed none, begins to wait anew at that peer, which for five
-// minutes believes its submitter, and others of its address, no earlier beginning.
+// each other, since the same job is in front everywhere. A job that has had
+// slots for half an hour, kept for it or held, and has confirmed none begins to wait anew at that peer. So
+// does one that lets a lease run out; there, and where it held slots meanwhile for longer than an attempt
+// takes, the peer for five minutes believes its submitter, and others of its address, no earlier beginning.
 // A job that could not run even if the peers that answer were idle does not wait.
 //
 // Promised are S1 (a slot is never given twice), S2 (a hold that is not

@@ -87,6 +87,7 @@ type hold struct {
 	Request // Slots is what it has now
 	key     Key
 	state   State
+	made    time.Time
 	expires time.Time // of no meaning once Running
 }
 
@@ -135,7 +136,7 @@ func (l *Ledger) Hold(q Request, key Key, now time.Time) (Grant, error) {
 	case l.find(key) != nil:
 		return Grant{}, Malformed // the keys of two holds must differ
 	}
-	h := &hold{Request: q, key: key, state: Held}
+	h := &hold{Request: q, key: key, state: Held, made: now}
 	h.Slots = min(q.Slots, room)
 	h.expires = now.Add(HoldBase + time.Duration(h.Slots)*HoldPerSlot)
 	l.holds = append(l.holds, h)

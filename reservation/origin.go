@@ -9,7 +9,8 @@ import (
 
 // originOf names the machine or router behind an address, or the relay that leads to it: whoever
 // has one address, however many identities, is one origin. Of IPv6, of which everybody has very
-// many, it is the network of a customer. This machine is none.
+// many, it is the network of a customer. This machine is none, and link-local addresses, of which every
+// network has the same, are none.
 func originOf(a ma.Multiaddr) string {
 	if a == nil || manet.IsIPLoopback(a) {
 		return ""
@@ -19,10 +20,10 @@ func originOf(a ma.Multiaddr) string {
 		return ""
 	}
 	addr, ok := netip.AddrFromSlice(ip)
-	if !ok {
+	if addr = addr.Unmap(); !ok || addr.IsLinkLocalUnicast() {
 		return ""
 	}
-	if addr = addr.Unmap(); addr.Is4() {
+	if addr.Is4() {
 		return addr.String()
 	}
 	network, err := addr.Prefix(56)

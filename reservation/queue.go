@@ -14,8 +14,11 @@ const (
 	// than the longest pause between two attempts and the attempt itself.
 	QueueLease = 12 * time.Second
 	// maxTurn is how long slots are kept for a job in a row. A job that gathers many has
-	// to wait for others to end; one that could never start must not block the peer.
-	maxTurn = 5 * time.Minute
+	// to wait for others to end, at all peers in one turn; one that could never start must
+	// not block the peer longer than one that runs might.
+	maxTurn = 30 * time.Minute
+	// maxAttempt is longer than an attempt holds slots before it confirms them or gives them back.
+	maxAttempt = 10 * time.Second
 	// maxSeniority is how long before its first request a job may claim to have begun to
 	// wait. It is as much as two clocks may disagree.
 	maxSeniority = 5 * time.Minute
@@ -39,6 +42,7 @@ type waiter struct {
 	since     time.Time
 	expires   time.Time // unless it asks again
 	keptFrom  time.Time // that slots are kept for it, or held and not confirmed; zero: none are
+	idled     bool      // it has held slots since then for longer than an attempt takes
 }
 
 // A Place is a job's place in a queue, 1 being the front. The zero Place is none.
@@ -109,7 +113,7 @@ func (u queue) ahead(q Request) queue {
 func (u *queue) join(q Request, now time.Time) {
 	i := u.find(q.Submitter, q.Job)
 	if i < 0 {
-		if u.crowded(q) {
+		if !u.admits(q) {
 			return
 		}
 		u.insert(&waiter{submitter: q.Submitter, origin: q.Origin, job: q.Job, since: q.Since})
@@ -119,18 +123,35 @@ func (u *queue) join(q Request, now time.Time) {
 	w.slots, w.expires = q.Slots, now.Add(QueueLease)
 }
 
-// crowded reports whether there is no room for one more job of q's submitter and origin.
-func (u queue) crowded(q Request) bool {
-	of, from := 0, 0
-	for _, w := range u {
-		if w.submitter == q.Submitter {
-			of++
-		}
+// admits reports whether there is room for one more job of q's submitter and origin. Of an origin
+// that has all its places, the submitter with the most gives up its last one to who has fewer: behind
+// one relay are many, and nobody is to take the places of all.
+func (u *queue) admits(q Request) bool {
+	from, of := 0, map[p2ppeer.ID]int{}
+	for _, w := range *u {
+		of[w.submitter]++
 		if w.origin == q.Origin && q.Origin != "" {
 			from++
 		}
 	}
-	return len(u) >= maxQueue || of >= maxQueuedOf || from >= maxQueuedFrom
+	mine := of[q.Submitter]
+	if len(*u) >= maxQueue || mine >= maxQueuedOf {
+		return false
+	}
+	if from < maxQueuedFrom {
+		return true
+	}
+	last := -1
+	for i, w := range *u {
+		if w.origin == q.Origin && (last < 0 || of[w.submitter] >= of[(*u)[last].submitter]) {
+			last = i
+		}
+	}
+	if of[(*u)[last].submitter] <= mine+1 {
+		return false // they would only take it from each other
+	}
+	*u = slices.Delete(*u, last, last+1)
+	return true
 }
 
 func (u *queue) insert(w *waiter) {
@@ -159,7 +180,7 @@ func (u *queue) again(submitter p2ppeer.ID, job string, now time.Time) {
 	if w.since.Before(now) {
 		w.since = now
 	}
-	w.keptFrom = time.Time{}
+	w.keptFrom, w.idled = time.Time{}, false
 	u.insert(w)
 }
 
@@ -198,16 +219,20 @@ func (l *Ledger) kept(ahead queue) int {
 
 // turns has the jobs begin to wait anew that have had slots for too long, kept for them or held and
 // not confirmed: one that gives its slots back just before its lease ends, and holds them again,
-// would keep them for ever.
+// would keep them for ever. One for which they were only kept has done nothing wrong, and answers for
+// nothing.
 func (l *Ledger) turns(now time.Time) {
 	free := l.free()
 	var late queue
 	for _, w := range l.queue {
-		mine := min(free, l.lacks(w))
+		mine, held := min(free, l.lacks(w)), l.waiting(w.submitter, w.job)
 		free -= mine
+		if held != nil && held.state == Held && now.Sub(held.made) > maxAttempt {
+			w.idled = true
+		}
 		switch {
-		case mine == 0 && l.waiting(w.submitter, w.job) == nil:
-			w.keptFrom = time.Time{}
+		case mine == 0 && held == nil:
+			w.keptFrom, w.idled = time.Time{}, false
 		case w.keptFrom.IsZero():
 			w.keptFrom = now
 		case now.Sub(w.keptFrom) > maxTurn:
@@ -215,6 +240,10 @@ func (l *Ledger) turns(now time.Time) {
 		}
 	}
 	for _, w := range late {
-		l.lapsed(w.submitter, w.origin, w.job, now)
+		if w.idled {
+			l.lapsed(w.submitter, w.origin, w.job, now)
+		} else {
+			l.queue.again(w.submitter, w.job, now)
+		}
 	}
 }

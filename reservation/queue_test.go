@@ -176,15 +176,17 @@ func TestWhoHoldsAndGivesBackForEverLosesTheTurn(t *testing.T) {
 		as.Slots, as.Since, as.Waits, as.Origin = 1, start.Add(-time.Hour), true, hog.Origin
 		honest := Request{Job: "honest", Submitter: bob, Slots: 1, Since: start.Add(maxTurn - time.Minute), Waits: true, Origin: "192.0.2.2"}
 		now, got := start, false
-		for ; !got && now.Sub(start) <= 2*maxTurn; now = now.Add(QueueLease / 2) {
-			l.Withdraw("hog", alice, true)
+		for i := 0; !got && now.Sub(start) <= 2*maxTurn; i, now = i+1, now.Add(QueueLease/2) {
+			if i%4 == 0 { // its lease would end before the next time
+				l.Withdraw("hog", alice, true)
+			}
 			if _, err := l.Hold(hog, keyOf(1), now); err != nil { // it has lost its turn
 				_, _ = l.Hold(as, keyOf(1), now)
 			}
 			_, err := l.Hold(honest, keyOf(2), now.Add(time.Second))
 			got = err == nil
 		}
-		if kept := now.Sub(start); !got || kept > maxTurn+2*QueueLease {
+		if kept := now.Sub(start); !got || kept > maxTurn+HoldBase+QueueLease {
 			t.Errorf("%s of %s: the other has the slot: %v, after %v; want about %v", as.Job, as.Submitter, got, kept, maxTurn)
 		}
 	}
@@ -214,6 +216,63 @@ func TestOneOriginDoesNotFillTheQueue(t *testing.T) {
 	}
 }
 
+// TestWhoOnlyWaitsAnswersForNothing: a job for which slots were kept, and which held them only as long as
+// attempts take, loses its turn, and nobody else behind its address loses anything.
+func TestWhoOnlyWaitsAnswersForNothing(t *testing.T) {
+	l := NewLedger(Limits{Slots: 2})
+	mustHold(t, l, "runs", 1, keyOf(1), start)
+	l.holds[0].state = Running
+	large := waiting("large", 2, 0)
+	large.Origin = "192.0.2.1"
+	now, next := start, Place{}
+	for ; next.Place != 1 && now.Sub(start) <= 2*maxTurn; now = now.Add(QueueLease / 2) {
+		if _, err := l.Hold(large, keyOf(2), now); err == nil {
+			l.Withdraw("large", alice, true)
+		}
+		next = Place{}
+		if _, err := l.Hold(waiting("next", 2, time.Second), keyOf(3), now.Add(time.Second)); err == nil {
+			next = l.queue.place(alice, "next")
+			l.Withdraw("next", alice, true)
+		}
+	}
+	if next.Place != 1 {
+		t.Fatalf("the next one has place %+v after %v", next, now.Sub(start))
+	}
+	if len(l.lapses) != 0 {
+		t.Errorf("%d answer for a job that only waited", len(l.lapses))
+	}
+}
+
+// TestWhoHasMostPlacesOfAnOriginGivesUp: one relay is one origin, and a few behind it do not take the
+// places of the others.
+func TestWhoHasMostPlacesOfAnOriginGivesUp(t *testing.T) {
+	l := NewLedger(Limits{Slots: 1})
+	mustHold(t, l, "runs", 1, keyOf(1), start)
+	ask := func(who, job string) bool {
+		_, err := l.Hold(Request{Job: job, Submitter: p2ppeer.ID(who), Slots: 1, Waits: true, Origin: "192.0.2.1"}, keyOf(2), start)
+		_, queued := errors.AsType[*Queued](err)
+		return queued
+	}
+	for i := range maxQueuedFrom {
+		ask(fmt.Sprint("hog", i/maxQueuedOf), fmt.Sprint("job", i))
+	}
+	fair := maxQueuedFrom / (maxQueuedFrom/maxQueuedOf + 1)
+	for i := range maxQueuedOf {
+		if queued := ask("other", fmt.Sprint("other", i)); queued != (i < fair) {
+			t.Errorf("job %d of who came last is in the queue: %v; its share is %d", i, queued, fair)
+		}
+	}
+	of := map[p2ppeer.ID]int{}
+	for _, w := range l.queue {
+		of[w.submitter]++
+	}
+	for who, n := range of {
+		if n < fair || n > fair+1 {
+			t.Errorf("%s has %d places of %d, want %d or one more", who, n, maxQueuedFrom, fair)
+		}
+	}
+}
+
 // TestOrigins: who has one address is one origin.
 func TestOrigins(t *testing.T) {
 	for address, want := range map[string]string{
@@ -221,6 +280,8 @@ func TestOrigins(t *testing.T) {
 		"/ip4/192.0.2.1/udp/9/quic-v1":    "192.0.2.1",
 		"/ip6/2001:db8:1:2ff::7/tcp/4001": "2001:db8:1:200::/56",
 		"/ip4/127.0.0.1/tcp/4001":         "",
+		"/ip6/fe80::7/tcp/4001":           "",
+		"/ip4/169.254.1.7/tcp/4001":       "",
 		"/dns4/example.org/tcp/4001":      "",
 		"/ip4/192.0.2.9/tcp/4001/p2p/QmYyQSo1c1Ym7orWxLYvCrM2EmxFTANf8wXmmE7DWjhx5N/p2p-circuit": "192.0.2.9",
 	} {
