@@ -429,7 +429,9 @@ func (e *execution) carryOut(s Step) *Result {
 		}
 		e.tell(e.begin)
 		for _, l := range e.links {
-			e.knock(l)
+			if !l.doors.Known(e.j.s.cfg.Host, l.peer) { // since it staged the job
+				e.knock(l)
+			}
 		}
 		if e.j.keeper != nil && e.views != nil {
 			e.j.keeper.told = true

@@ -293,7 +293,9 @@ func (j *job) begin(m *jobpb.Begin) error {
 	for _, p := range m.Places {
 		j.places = append(j.places, [2]int{int(p.GetMachine()), int(p.GetCluster())})
 	}
-	j.knock()
+	if !j.doors.Known(j.service.host, j.submitter) { // since it brought the job
+		j.knock()
+	}
 	if !j.explain {
 		j.release()
 		return nil

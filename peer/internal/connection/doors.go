@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
@@ -29,8 +30,9 @@ const (
 // connected with it, so that it says something when they are refused there. The zero value
 // knows of none. Its methods are safe for concurrent use.
 type Doors struct {
-	mu   sync.Mutex
-	open []door
+	mu       sync.Mutex
+	open     []door
+	knocking int // how many times at once
 }
 
 // A door is one address of a peer.
@@ -42,23 +44,57 @@ type door struct {
 
 // Knock finds out which doors of a peer are open, of those that it is known to have on the
 // machines where it is connected now. It takes 3 s at most. What was found before is
-// forgotten.
+// forgotten, unless all that comes of it is that time runs out.
+//
+// It costs the peer's listener a connection of the few that it takes from one address in a
+// second: see Known.
 func (d *Doors) Knock(ctx context.Context, h host.Host, peer p2ppeer.ID) {
 	ctx, cancel := context.WithTimeout(ctx, knockTimeout)
 	defer cancel()
+	d.mu.Lock()
+	d.knocking++
+	d.mu.Unlock()
 	var known []door
 	for _, c := range h.Network().ConnsToPeer(peer) {
 		known = append(known, doors(h.Peerstore().Addrs(peer), c.RemoteMultiaddr())...)
 	}
-	var open []door
-	for _, a := range dialAll(ctx, known[:min(len(known), maxDoors)]) {
-		if a.err == nil {
-			open = append(open, a.door)
-		}
-	}
+	answers := dialAll(ctx, known[:min(len(known), maxDoors)])
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.open = open
+	d.knocking--
+	d.open = opened(answers, d.open)
+}
+
+// opened returns the doors that are open as far as is known, where those before were. Of what was
+// not tried again nothing is known: a peer that has begun anew has other doors.
+func opened(answers []answer, before []door) (open []door) {
+	var silent []door
+	for _, a := range answers {
+		timeout, ok := errors.AsType[net.Error](a.err)
+		switch i := slices.IndexFunc(before, func(b door) bool { return b.address == a.address }); {
+		case a.err == nil:
+			open = append(open, a.door)
+		case !ok || !timeout.Timeout():
+			before = nil
+		case i >= 0:
+			silent = append(silent, before[i])
+		}
+	}
+	if len(open) == 0 && before != nil {
+		return silent
+	}
+	return open
+}
+
+// Known reports whether an open door is known on a machine where the peer is connected now, or
+// being looked for.
+func (d *Doors) Known(h host.Host, peer p2ppeer.ID) bool {
+	d.mu.Lock()
+	knocking := d.knocking > 0
+	d.mu.Unlock()
+	return knocking || slices.ContainsFunc(h.Network().ConnsToPeer(peer), func(c network.Conn) bool {
+		return len(d.of(c.RemoteMultiaddr())) > 0
+	})
 }
 
 // of returns the open doors on the machine of the address last.

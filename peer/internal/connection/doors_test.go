@@ -3,7 +3,9 @@ package connection
 import (
 	"context"
 	"net"
+	"os"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -94,7 +96,13 @@ func TestF2APeerThatIsGoneIsRefused(t *testing.T) {
 	defer cancel()
 	last := h.Network().ConnsToPeer(peer.ID())[0].RemoteMultiaddr()
 	var d Doors
+	if d.Known(h, peer.ID()) {
+		t.Error("a door is known before it was looked for")
+	}
 	d.Knock(t.Context(), h, peer.ID())
+	if !d.Known(h, peer.ID()) {
+		t.Error("its door is not known")
+	}
 	if d.AwaitRefused(short, last, nil) {
 		t.Error("refused while it listens")
 	}
@@ -112,6 +120,10 @@ func TestF2APeerThatIsGoneIsRefused(t *testing.T) {
 	}
 	if !d.AwaitRefused(t.Context(), last, relayed) {
 		t.Error("not refused when it is not reached through a relay either")
+	}
+	h.Network().ClosePeer(peer.ID())
+	if d.Known(h, peer.ID()) {
+		t.Error("a door is known of a peer that is not connected")
 	}
 }
 
@@ -141,5 +153,38 @@ func TestV3ARefusalWhereNobodyWasLetInFailsNobody(t *testing.T) {
 	d.Knock(t.Context(), h, peer.ID())
 	if len(d.open) > 0 || d.AwaitRefused(t.Context(), last, nil) {
 		t.Errorf("refused at a door that was never open: %v", d.open)
+	}
+}
+
+// TestWhatIsKnownOfDoorsThatDoNotAnswer is what was known, where nothing else is learnt.
+func TestWhatIsKnownOfDoorsThatDoNotAnswer(t *testing.T) {
+	open, shut := error(nil), &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
+	silent, before := &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, []string{"a", "b"}
+	at := func(address string, err error) answer { return answer{door{address: address}, err} }
+	tests := map[string]struct {
+		answers []answer
+		want    []string
+	}{
+		"all are silent":              {[]answer{at("a", silent), at("b", silent), at("c", silent)}, []string{"a", "b"}},
+		"one is, and is all there is": {[]answer{at("a", silent)}, []string{"a"}},
+		"one is, another is refused":  {[]answer{at("a", silent), at("b", shut)}, nil},
+		"one is, a new one is open":   {[]answer{at("a", silent), at("c", open)}, []string{"c"}},
+		"it has others":               {[]answer{at("c", silent)}, nil},
+		"it has none":                 {nil, nil},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var was []door
+			for _, a := range before {
+				was = append(was, door{address: a})
+			}
+			var got []string
+			for _, d := range opened(test.answers, was) {
+				got = append(got, d.address)
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("known: %v, want %v", got, test.want)
+			}
+		})
 	}
 }
