@@ -53,14 +53,13 @@ func TestT2OriginThatIsOutOfReachForAWhileIsWaitedFor(t *testing.T) {
 				submitter, peer := newOffline(t, "origin", zerolog.Nop()), newOffline(t, "peer", zerolog.Nop())
 				b := content(1, 1000)
 				w, _ := offer(t, submitter, peer, b)
-				begun, tried := time.Now(), 0
-				peer.open = func(context.Context, p2ppeer.ID) (link, error) {
+				peer.connect(map[p2ppeer.ID]*Service{"origin": submitter})
+				begun, tried, open := time.Now(), 0, peer.open
+				peer.open = func(ctx context.Context, p p2ppeer.ID) (link, error) {
 					if tried++; time.Since(begun) < tt.down {
 						return nil, errCut
 					}
-					ours, theirs := net.Pipe()
-					go submitter.serveLink(pipeLink{theirs}, "peer") // ends with Close at the latest
-					return pipeLink{ours}, nil
+					return open(ctx, p)
 				}
 				if err := peer.Fetch(t.Context(), "origin", job, []Want{w}, nil); !errors.Is(err, tt.err) {
 					t.Fatalf("got %v after %v, want %v", err, time.Since(begun), tt.err)
@@ -111,6 +110,59 @@ func TestO4PeerThatAsksTooFarAheadIsNamed(t *testing.T) {
 			t.Errorf("the log says %s", got)
 		}
 	})
+}
+
+// connect has s reach these peers, by name.
+func (s *Service) connect(to map[p2ppeer.ID]*Service) {
+	s.open = func(_ context.Context, p p2ppeer.ID) (link, error) {
+		ours, theirs := net.Pipe()
+		go to[p].serveLink(pipeLink{theirs}, s.host.ID()) // ends with Close at the latest
+		return pipeLink{ours}, nil
+	}
+}
+
+// What fellows send waits for room in memory; what the origin sends does not.
+func TestO4PartsOfFellowsWaitForRoom(t *testing.T) {
+	for name, held := range map[string]int{"one at a time": 0, "none for ever": 1} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				submitter, fellow := newOffline(t, "origin", zerolog.Nop()), newOffline(t, "fellow", zerolog.Nop())
+				peer := newOffline(t, "peer", zerolog.Nop())
+				b := content(1, 6*PieceBytes)
+				w, path := offer(t, submitter, fellow, b)
+				defer submitter.Serve(job, []p2ppeer.ID{"peer"}, map[Digest]string{w.Digest: path})()
+				all := map[p2ppeer.ID]*Service{"origin": submitter, "fellow": fellow, "peer": peer}
+				put(t, fellow.store, "earlier job", b)
+				for _, s := range []*Service{fellow, peer} {
+					s.connect(all)
+					defer s.Share(job, "origin", []p2ppeer.ID{"fellow", "peer"})()
+				}
+				begun, open := time.Now(), peer.open
+				peer.open = func(ctx context.Context, p p2ppeer.ID) (link, error) {
+					if p == "origin" && time.Since(begun) < cutFor/2 { // fellows are first
+						return nil, errCut
+					}
+					return open(ctx, p)
+				}
+				peer.room = make(chan struct{}, 1)
+				for range held {
+					peer.room <- struct{}{}
+				}
+				for _, s := range []*Service{fellow, peer} {
+					if err := s.Fetch(t.Context(), "origin", job, []Want{w}, nil); err != nil {
+						t.Fatal(err)
+					}
+				}
+				wantFile(t, peer.store.Path(w.Digest), b)
+				if got := len(peer.room); got != held {
+					t.Errorf("%d parts have room in the end, want %d", got, held)
+				}
+				if got, want := submitter.Stats().BytesSent, int64(held)*w.Size; got != want {
+					t.Errorf("the origin has sent %d bytes, want %d", got, want)
+				}
+			})
+		})
+	}
 }
 
 // serveTo serves a link whose other end says what it has to say and takes nothing, until

@@ -23,6 +23,10 @@ const (
 	cutFor       = 20 * time.Second       // that an origin may be out of reach at least
 )
 
+// maxRoom is how many parts of fellows are in memory: each has a buffer of a piece, and one
+// that is coming in compressed another.
+const maxRoom = 64
+
 var errClosed = errors.New("file transfer service is closed")
 
 // A Service moves contents between this peer and others: it answers what Serve
@@ -37,6 +41,8 @@ type Service struct {
 	stall, backoff, cut time.Duration
 	open                func(context.Context, p2ppeer.ID) (link, error)
 	unpacks             bool // what is fetched may come compressed
+
+	room chan struct{} // has an element for each part of a fellow that is in memory
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -67,6 +73,7 @@ func NewService(h host.Host, store *Store, log zerolog.Logger) *Service {
 	s := &Service{
 		host: h, store: store, log: log, conduct: misconduct.New(log), stall: stallTimeout, backoff: firstBackoff, cut: cutFor, unpacks: true,
 		servings: map[string][]*serving{}, swarms: map[string]*swarm{}, links: map[link]struct{}{},
+		room: make(chan struct{}, maxRoom),
 	}
 	s.open = s.openStream
 	s.ctx, s.cancel = context.WithCancel(context.Background())

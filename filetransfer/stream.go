@@ -97,7 +97,7 @@ func (st *stream) run(ctx context.Context) error {
 	kept := make(chan error, 1)
 	go func() { kept <- st.keepAll() }() // ends when parts is closed
 	st.join()
-	err = st.read()
+	err = st.read(ctx)
 	close(st.parts)
 	if wrong := <-kept; wrong != nil { // which ended the reader, too
 		err = wrong
@@ -222,7 +222,7 @@ func (st *stream) Read(b []byte) (int, error) {
 }
 
 // read takes what the source says, until everything is here.
-func (st *stream) read() error {
+func (st *stream) read(ctx context.Context) error {
 	for !st.t.complete() {
 		a, err := st.answers.next()
 		switch {
@@ -235,7 +235,7 @@ func (st *stream) read() error {
 		case a.taken != nil:
 			err = st.taken(a.taken)
 		default:
-			err = st.take(a.size, a.packed)
+			err = st.take(ctx, a.size, a.packed)
 		}
 		if err != nil {
 			return err
@@ -285,7 +285,7 @@ func (st *stream) taken(units bitset) error {
 }
 
 // take takes the next part of the oldest request.
-func (st *stream) take(size, packed int) error {
+func (st *stream) take(ctx context.Context, size, packed int) error {
 	t := st.t
 	t.mu.Lock()
 	if len(st.asked) == 0 {
@@ -300,14 +300,17 @@ func (st *stream) take(size, packed int) error {
 	if size != pieceBytes(w.Size, piece) {
 		return wrong("%s: %d bytes came as piece %d of its %d bytes", w, size, piece, w.Size)
 	}
-	p.buf = buffers.Get().(*[]byte)
+	var err error
+	if p.buf, err = st.buffer(ctx); err != nil {
+		return err
+	}
 	p.bytes = (*p.buf)[:size]
 	begun := time.Now()
 	st.inPart = true
-	err := st.answers.bytes(p.bytes, packed)
+	err = st.answers.bytes(p.bytes, packed)
 	st.inPart = false
 	if err != nil {
-		buffers.Put(p.buf)
+		st.free(p.buf)
 		if errors.As(err, new(wrongError)) {
 			return wrong("%s at piece %d: %w", w, piece, err)
 		}
@@ -322,6 +325,28 @@ func (st *stream) take(size, packed int) error {
 	t.mu.Unlock()
 	st.parts <- p
 	return nil
+}
+
+// buffer returns a buffer for a part, once there is room. The reader has no other one while
+// it waits, and the keeper, which makes room, never waits for any. What the origin sends
+// needs no room: fellows that are slow do not hold it up.
+func (st *stream) buffer(ctx context.Context) (*[]byte, error) {
+	if st.id != origin {
+		select {
+		case st.t.svc.room <- struct{}{}:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return buffers.Get().(*[]byte), nil
+}
+
+// free gives a buffer back.
+func (st *stream) free(buf *[]byte) {
+	buffers.Put(buf)
+	if st.id != origin {
+		<-st.t.svc.room
+	}
 }
 
 const (
@@ -372,7 +397,7 @@ func (st *stream) keepAll() (err error) {
 			}
 		}
 		if p.buf != nil {
-			buffers.Put(p.buf)
+			st.free(p.buf)
 		}
 	}
 	return err
