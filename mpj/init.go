@@ -85,6 +85,7 @@ func join(ctx context.Context, inherited string) (*World, error) {
 		l.Close()
 		return nil, err
 	}
+	e.Bear(l.Bears())
 	w := newWorld(e, self, v.N, peerJob{l})
 	for _, p := range l.Places() {
 		w.places = append(w.places, place{machine: p[0], cluster: p[1]})

@@ -1,6 +1,8 @@
 package proclink
 
 import (
+	"time"
+
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
@@ -30,7 +32,7 @@ const (
 // The messages of a peer to its process.
 const (
 	Setup   Type = "setup"   // Job, Process (who you are), View, Crowded, Heal, Joining; with Kind Shm: Cell, descriptor of the board
-	Start   Type = "start"   // View, Places: every process has called mpj.Init
+	Start   Type = "start"   // View, Places, Bears: every process has called mpj.Init
 	Update  Type = "view"    // View: a newer one
 	Channel Type = "channel" // Process, Kind, descriptor; with Kind Shm: Cell, with TCP: Key: answers Open
 	Refused Type = "refused" // Process, Text: answers Open
@@ -64,6 +66,8 @@ type Message struct {
 	// Places says where the ranks run: for each a machine and a cluster of
 	// machines that are near each other, as numbers. Empty: nobody knows.
 	Places [][2]int `json:"places,omitempty"`
+	// Bears is for how long the job bears with a peer that is silent, in nanoseconds.
+	Bears time.Duration `json:"bears,omitempty"`
 	// Crowded says that the job has more processes on this machine than there
 	// are processors: who waits should not spin.
 	Crowded bool `json:"crowded,omitempty"`

@@ -190,6 +190,20 @@ func TestJobEndsWhenTheSubmittersPeerHasFailed(t *testing.T) {
 	j.gone()
 }
 
+func TestProcessesHearWhatTheJobBears(t *testing.T) {
+	t.Parallel()
+	j := newTestJob(t, 1, 1, nil, "bear")
+	j.start()
+	j.joinGroup(&jobpb.Join{HangNs: int64(40 * time.Second)}, true)
+	j.awaitInitialized()
+	j.begin()
+	o := await(j.links[0], (*jobpb.FromPeer).GetOutput)
+	if len(o.Records) != 1 || string(o.Records[0]) != "bears 40s\n" {
+		t.Errorf("a process says %q of a job that bears 40 s", o.Records)
+	}
+	j.stop()
+}
+
 // TestJobGoesOnForAWhileWithoutItsSubmitter where others agree on views with it, and
 // goes on when it is back.
 func TestJobGoesOnForAWhileWithoutItsSubmitter(t *testing.T) {

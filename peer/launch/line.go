@@ -96,7 +96,7 @@ func (p *process) tell(m proclink.Message, descriptor *os.File) {
 // start lets the process leave mpj.Init.
 func (p *process) start() {
 	v := p.job.view
-	p.tell(proclink.Message{Type: proclink.Start, View: &v, Places: p.job.places}, nil)
+	p.tell(proclink.Message{Type: proclink.Start, View: &v, Places: p.job.places, Bears: p.job.hang}, nil)
 }
 
 // hearProcess handles one message of a process.

@@ -75,6 +75,13 @@ func program(args []string) int {
 		return hold()
 	case "join":
 		return newcomer()
+	case "bear":
+		l := enter(version.Protocol)
+		l.say(proclink.Init, withKey)
+		fmt.Println("bears", l.await(proclink.Start).Bears)
+		l.say(proclink.Finalized, nil)
+		l.await(proclink.Bye)
+		return 0
 	case "flush":
 		return flusher()
 	case "abort":

@@ -200,6 +200,7 @@ func (j *job) join(m *jobpb.Join) error {
 		return errOrder(m)
 	}
 	if j.submitter == j.service.host.ID() {
+		j.hang = time.Duration(m.HangNs)
 		return nil
 	}
 	group, err := j.watchGroup(m)

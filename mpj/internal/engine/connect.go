@@ -18,8 +18,16 @@ const (
 
 // patience is how long, in a job without replicas, a process to which there is
 // no channel may still turn out to have left the view, or to come back, before
-// that is an error. Longer than a view ever takes.
-var patience = 30 * time.Second // a variable for tests
+// that is an error, beside what the job bears (Bear). Longer than a view takes otherwise.
+const patience = 30 * time.Second
+
+// Bear says for how long the job bears with a peer that is silent, at the least: a link may be
+// cut for so long while a channel is being opened.
+func (e *Engine) Bear(silence time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.bears = silence
+}
 
 // connect opens the channel of o, again and again until it succeeds or o is
 // dropped; it then returns false. e.mu is held, but not meanwhile.
@@ -40,7 +48,7 @@ func (e *Engine) connect(o *outlet) bool {
 		if err == nil {
 			return e.connected(o, s, again)
 		}
-		if e.protocol == nil && time.Since(start) > patience {
+		if e.protocol == nil && time.Since(start) > patience+e.bears {
 			e.fail(fmt.Errorf("channel to process %v: %w", o.to, err))
 		}
 	}

@@ -129,6 +129,8 @@ type Engine struct {
 	selfSeq   uint64 // messages of this process to itself
 	selfBytes int    // of these, those that have not been matched
 
+	bears time.Duration // see Bear
+
 	pace pace
 
 	clockOffset float64 // seconds that make clock continue the last decider's

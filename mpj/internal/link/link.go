@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
@@ -36,7 +37,9 @@ type Link struct {
 	crowded bool
 
 	identity *channel.Identity
-	places   [][2]int // of the start; read after it
+	// Of the start; read after it.
+	places [][2]int
+	bears  time.Duration
 
 	once    sync.Once     // closes started
 	started chan struct{} // closed when the peer has said Start
@@ -215,7 +218,7 @@ func (l *Link) start(m proclink.Message) error {
 		return fmt.Errorf("places of %d ranks in a job of %d", n, l.view.N)
 	}
 	l.once.Do(func() {
-		l.places = m.Places
+		l.places, l.bears = m.Places, m.Bears
 		close(l.started)
 	})
 	return nil
@@ -244,6 +247,9 @@ func (l *Link) Start(ctx context.Context) error {
 // Places returns where the ranks run, once Start has returned: the number of the
 // machine of each, and of its cluster of near machines; or nil.
 func (l *Link) Places() [][2]int { return l.places }
+
+// Bears returns for how long the job bears with a peer that is silent, once Start has returned.
+func (l *Link) Bears() time.Duration { return l.bears }
 
 // Open implements channel.Opener. For one process, one call at a time. When the
 // processes cannot agree on keys over TCP, whatever stands between them, it

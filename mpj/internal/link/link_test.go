@@ -6,6 +6,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -180,6 +181,19 @@ func TestGoodbyeIsNoLoss(t *testing.T) {
 	case err := <-lost:
 		t.Errorf("lost: %v", err)
 	default:
+	}
+}
+
+func TestStartSaysWhatTheJobBears(t *testing.T) {
+	peer, l, e, _ := dial(t)
+	v := view.New(2, 1)
+	peer.Send(proclink.Message{Type: proclink.Start, View: &v, Bears: 40 * time.Second}, nil)
+	if err := l.Start(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	<-e.views
+	if got := l.Bears(); got != 40*time.Second {
+		t.Errorf("the job bears %v, want 40 s", got)
 	}
 }
 
