@@ -2,6 +2,9 @@ package reunion
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"net"
 	"sync"
 	"testing"
@@ -12,6 +15,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/peerstore"
+	"github.com/libp2p/go-libp2p/p2p/muxer/yamux"
 	"github.com/libp2p/go-libp2p/p2p/protocol/ping"
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
@@ -25,7 +29,7 @@ const deadline = time.Minute
 
 func newHost(t *testing.T) host.Host {
 	t.Helper()
-	h, err := libp2p.New(libp2p.ListenAddrStrings("/ip4/127.0.0.1/tcp/0"), libp2p.DisableRelay(), libp2p.DisableMetrics())
+	h, err := libp2p.New(libp2p.Muxer(yamux.ID, Counting(yamux.DefaultTransport)), libp2p.ListenAddrStrings("/ip4/127.0.0.1/tcp/0"), libp2p.DisableRelay(), libp2p.DisableMetrics())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +171,8 @@ func TestAQuestionThatIsResetIsAnAnswer(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := a.Network().ConnsToPeer(b.ID())[0]
-	s := &Service{host: a, ctx: t.Context(), watch: newWatch(), config: Config{Log: zerolog.Nop()}}
+	s := newService(a, Config{Log: zerolog.Nop()})
+	defer s.cancel()
 	seen := map[p2ppeer.ID]sight{b.ID(): {conns: []line{{id: c.ID()}}}}
 	for now := time.Unix(1000, 0); now.Before(time.Unix(1020, 0)); now = now.Add(askPeriod) {
 		out := s.watch.look(now, seen, nil)
@@ -175,7 +180,7 @@ func TestAQuestionThatIsResetIsAnAnswer(t *testing.T) {
 			t.Fatal("a connection that works is dropped")
 		}
 		for range out.ask {
-			s.ask(c)
+			s.ask(t.Context(), c)
 		}
 	}
 	if err := question(t.Context(), c); err == nil {
@@ -184,7 +189,121 @@ func TestAQuestionThatIsResetIsAnAnswer(t *testing.T) {
 	c.Close()
 	p := s.watch.peers[b.ID()].conns[c.ID()]
 	p.waiting = true
-	if s.ask(c); !p.waiting {
+	if s.ask(t.Context(), c); !p.waiting {
 		t.Error("a closed connection has answered")
+	}
+}
+
+// TestV3AFullConnectionThatFallsSilentIsDropped: while it was full each question waited for
+// longer than until the next.
+func TestV3AFullConnectionThatFallsSilentIsDropped(t *testing.T) {
+	a, b := newHost(t), newHost(t)
+	began, ended := make(chan struct{}), make(chan struct{})
+	tell := func(c chan struct{}) {
+		select {
+		case c <- struct{}{}:
+		case <-t.Context().Done():
+		}
+	}
+	b.SetStreamHandler(ping.ID, func(s network.Stream) {
+		io.ReadFull(s, make([]byte, ping.PingSize))
+		tell(began)
+		io.Copy(io.Discard, s) // it is never answered
+		s.Reset()
+		tell(ended)
+	})
+	w := newWire(t, b)
+	through, err := manet.FromNetAddr(w.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Connect(t.Context(), p2ppeer.AddrInfo{ID: b.ID(), Addrs: []ma.Multiaddr{through}}); err != nil {
+		t.Fatal(err)
+	}
+	c := a.Network().ConnsToPeer(b.ID())[0]
+	a.SetStreamHandler("/file", func(s network.Stream) {
+		defer s.Reset()
+		io.Copy(io.Discard, s)
+	})
+	file, err := b.NewStream(t.Context(), a.ID(), "/file")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Reset()
+	s := newService(a, Config{
+		Partners: func() map[p2ppeer.ID]time.Duration { return map[p2ppeer.ID]time.Duration{b.ID(): 0} },
+		Log:      zerolog.Nop(),
+	})
+	defer s.running.Wait()
+	defer s.cancel()
+	await := func(c chan struct{}, what string) {
+		t.Helper()
+		select {
+		case <-c:
+		case <-time.After(deadline):
+			t.Fatal(what)
+		}
+	}
+	now, questions := time.Unix(1000, 0), 0
+	state := func() *conn { return s.watch.peers[b.ID()].conns[c.ID()] }
+	var asked time.Time
+	for questions < 8 {
+		before := arrived(c)
+		if _, err := file.Write([]byte("some of a file")); err != nil {
+			t.Fatal(err)
+		}
+		for arrived(c) == before {
+			time.Sleep(time.Millisecond)
+		}
+		now = now.Add(lookPeriod)
+		s.look(now)
+		if state() == nil {
+			t.Fatal("a connection over which bytes arrive is dropped")
+		}
+		if !asked.IsZero() && state().asked != asked {
+			await(began, "a question is not put")
+			if questions++; questions > 1 {
+				await(ended, "the question before goes on")
+			}
+		}
+		asked = state().asked
+	}
+	w.hush()
+	// Some may have arrived since the last look, and be seen at the next.
+	for most := now.Add(askPeriod + askAtLeast + 3*lookPeriod); state() != nil; s.look(now) {
+		if now = now.Add(lookPeriod); now.After(most) {
+			t.Fatal("still there long after it fell silent")
+		}
+	}
+}
+
+// TestWhatSettlesAQuestion: only what the other end must have said, or that none could be put.
+func TestWhatSettlesAQuestion(t *testing.T) {
+	a, b := newHost(t), newHost(t)
+	if err := a.Connect(t.Context(), *host.InfoFromHost(b)); err != nil {
+		t.Fatal(err)
+	}
+	c := a.Network().ConnsToPeer(b.ID())[0]
+	b.RemoveStreamHandler(ping.ID)
+	if err := question(t.Context(), c); err == nil || !settles(err) {
+		t.Errorf("a peer that does not know the question: %v", err)
+	}
+	for { // others use up what a peer may have
+		stream, err := c.NewStream(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stream.Reset()
+		if stream.SetProtocol(ping.ID) != nil {
+			break
+		}
+	}
+	if err := question(t.Context(), c); !errors.Is(err, network.ErrResourceLimitExceeded) || !settles(err) {
+		t.Errorf("a question that cannot be put: %v", err)
+	}
+	for _, err := range []error{&network.StreamError{}, context.DeadlineExceeded, errors.New("connection write timeout")} {
+		if settles(fmt.Errorf("open a stream: %w", err)) {
+			t.Errorf("settled by %v", err)
+		}
 	}
 }
