@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"testing"
@@ -129,6 +130,9 @@ type home struct {
 	addr     string // of the router
 	port     int    // where it is plugged in
 	machines []*machine
+
+	mapping sync.Mutex
+	mapped  []natpmp.Mapping
 }
 
 // home makes one with so many machines. Routers pass on what answers to something that
@@ -243,12 +247,29 @@ func (h *home) serve(run func(), socket io.Closer) {
 	})
 }
 
-// lead leads a port of the router to one of a machine, for the time of the test.
+// lead leads a port of the router to one of a machine until that is taken back: by a mapping
+// without a lifetime, which names either port.
 func (h *home) lead(m natpmp.Mapping) error {
-	return h.router.do(func() error {
-		rule := fmt.Sprintf("add rule ip home in iifname wan %s dport %d dnat to %s", m.Protocol, m.External, m.Internal)
-		return exec.Command("nft", rule).Run()
+	h.mapping.Lock()
+	defer h.mapping.Unlock()
+	h.mapped = slices.DeleteFunc(h.mapped, func(old natpmp.Mapping) bool {
+		return old.Protocol == m.Protocol && (old.External == m.External || old.Internal == m.Internal)
 	})
+	if m.Lifetime > 0 {
+		h.mapped = append(h.mapped, m)
+	}
+	rules := "flush chain ip home in\n"
+	for _, m := range h.mapped {
+		rules += fmt.Sprintf("add rule ip home in iifname wan %s dport %d dnat to %s\n", m.Protocol, m.External, m.Internal)
+	}
+	return h.router.do(func() error { return exec.Command("nft", rules).Run() })
+}
+
+// leads returns the ports that lead to a machine.
+func (h *home) leads() []natpmp.Mapping {
+	h.mapping.Lock()
+	defer h.mapping.Unlock()
+	return slices.Clone(h.mapped)
 }
 
 // rates limits what goes out of the home and what comes in, in Mbit/s.

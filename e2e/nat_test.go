@@ -250,6 +250,12 @@ func TestNATRouterMapsPorts(t *testing.T) {
 			}
 			expectStepper(t, j, 2, 50, 10)
 			expectNobodyFailed(t, j)
+			if len(homes[0].leads()) == 0 {
+				t.Error("no port is mapped")
+			}
+			if g.peers[0].halt(); len(homes[0].leads()) != 0 {
+				t.Errorf("the peer has left %v behind", homes[0].leads())
+			}
 		})
 	}
 }

@@ -65,7 +65,8 @@ const description = `<?xml version="1.0"?>
 </serviceList></device></deviceList></device></deviceList></device></root>`
 
 // Handler describes the device, and does what it is told. The router's own address outside is
-// external; add makes a mapping, at the port that was asked for.
+// external; add makes a mapping, at the port that was asked for, or takes away the one at that
+// port: then it has no lifetime. There are no permanent ones.
 func Handler(external netip.Addr, add func(natpmp.Mapping) error) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, description) })
@@ -92,6 +93,12 @@ type arguments struct {
 	Seconds  int64  `xml:"Body>AddPortMapping>NewLeaseDuration"`
 }
 
+// A deletion has the arguments of DeletePortMapping.
+type deletion struct {
+	External uint16 `xml:"Body>DeletePortMapping>NewExternalPort"`
+	Protocol string `xml:"Body>DeletePortMapping>NewProtocol"`
+}
+
 // act does what an envelope asks for, and returns the answer.
 func act(action string, envelope io.Reader, external netip.Addr, add func(natpmp.Mapping) error) (string, error) {
 	answer := func(inside string) string {
@@ -100,12 +107,19 @@ func act(action string, envelope io.Reader, external netip.Addr, add func(natpmp
 	switch action {
 	case "GetExternalIPAddress":
 		return answer("<NewExternalIPAddress>" + external.String() + "</NewExternalIPAddress>"), nil
-	case "DeletePortMapping": // it stays until the test ends
-		return answer(""), nil
+	case "DeletePortMapping":
+		var d deletion
+		if err := xml.NewDecoder(envelope).Decode(&d); err != nil {
+			return "", err
+		}
+		return answer(""), add(natpmp.Mapping{Protocol: strings.ToLower(d.Protocol), External: d.External})
 	case "AddPortMapping":
 		var a arguments
 		if err := xml.NewDecoder(envelope).Decode(&a); err != nil {
 			return "", err
+		}
+		if a.Seconds <= 0 {
+			return "", errors.New("a permanent mapping")
 		}
 		client, err := netip.ParseAddr(a.Client)
 		if err != nil {

@@ -44,7 +44,7 @@ func (a announcer) GetMapping(listen ma.Multiaddr) ma.Multiaddr {
 		return nil
 	}
 	mapped, err := ma.NewMultiaddr(fmt.Sprintf("/ip4/%s/%s/%d", outside.Addr(), here.Network(), outside.Port()))
-	if err != nil { // such as of a router that has told an IPv6 address
+	if err != nil {
 		return nil
 	}
 	return ma.Join(mapped, rest)

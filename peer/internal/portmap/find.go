@@ -3,6 +3,8 @@ package portmap
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/netip"
 	"sync"
 )
 
@@ -12,11 +14,22 @@ func Find(ctx context.Context) Router {
 	if err != nil {
 		return Router{}
 	}
-	at, err := r.address(ctx)
+	at, err := outsideOf(ctx, r)
 	if err != nil {
 		return Router{}
 	}
 	return Router{r.how(), at}
+}
+
+// outsideOf returns the address of a router for others. It may be a private one, of a network
+// around, but not such as 0.0.0.0, of a router that is not connected: to others, that is
+// their own machine.
+func outsideOf(ctx context.Context, r router) (netip.Addr, error) {
+	at, err := r.address(ctx)
+	if err == nil && (!at.Is4() || !at.IsGlobalUnicast()) {
+		err = fmt.Errorf("it has no address outside, but %v", at)
+	}
+	return at, err
 }
 
 // find asks for a router in both ways, and returns the first that answers.

@@ -44,6 +44,14 @@ type router interface {
 	leave(ctx context.Context, p Port, outside uint16) error
 }
 
+// A mapping is what the router has said of a port.
+type mapping struct {
+	outside uint16    // the last one there was; 0: none
+	until   time.Time // the router leads that one
+}
+
+func (m mapping) lasts() bool { return time.Now().Before(m.until) }
+
 // A Mapper keeps ports of this machine mapped. A nil one maps none. Its methods are safe for
 // concurrent use.
 type Mapper struct {
@@ -53,7 +61,7 @@ type Mapper struct {
 
 	mu    sync.Mutex
 	found Router
-	ports map[Port]uint16 // outside; 0: not mapped
+	ports map[Port]mapping // that are wanted
 
 	ctx     context.Context // ends with Close
 	cancel  context.CancelFunc
@@ -64,7 +72,7 @@ type Mapper struct {
 func New(log zerolog.Logger) *Mapper { return start(find, log) }
 
 func start(find func(context.Context) (router, error), log zerolog.Logger) *Mapper {
-	m := &Mapper{log: log, find: find, news: make(chan struct{}, 1), ports: make(map[Port]uint16)}
+	m := &Mapper{log: log, find: find, news: make(chan struct{}, 1), ports: make(map[Port]mapping)}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	m.running.Go(m.run) // ends with Close
 	return m
@@ -78,15 +86,15 @@ func (m *Mapper) Mapped(p Port) (netip.AddrPort, bool) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	outside, wanted := m.ports[p]
+	known, wanted := m.ports[p]
 	if !wanted && len(m.ports) < maxPorts {
-		m.ports[p] = 0
+		m.ports[p] = mapping{}
 		select {
 		case m.news <- struct{}{}:
 		default:
 		}
 	}
-	return netip.AddrPortFrom(m.found.Address, outside), m.found.Address.IsValid() && outside != 0
+	return netip.AddrPortFrom(m.found.Address, known.outside), m.found.Address.IsValid() && known.lasts()
 }
 
 // MappedTCP is Mapped for a port of TCP.
@@ -103,7 +111,8 @@ func (m *Mapper) Router() Router {
 }
 
 // Close takes all mappings back, if the router answers, and returns when nothing runs any more:
-// after some seconds at most.
+// after some seconds at most. What it asks a router just then it still asks, so that it knows
+// what there is to take back.
 func (m *Mapper) Close() error {
 	m.cancel()
 	m.running.Wait()
@@ -137,23 +146,27 @@ func (m *Mapper) await(d time.Duration, news <-chan struct{}) {
 // use keeps ports mapped until the router does not answer, or the Mapper is closed.
 func (m *Mapper) use(r router) error {
 	for {
-		if err := m.renew(r); err != nil {
-			m.forget()
-			return err
+		err := m.renew(r)
+		if err == nil {
+			m.await(renewPeriod, m.news)
 		}
-		m.await(renewPeriod, m.news)
 		if m.ctx.Err() != nil {
 			m.leave(r)
-			return m.ctx.Err()
+			err = m.ctx.Err()
+		}
+		if err != nil {
+			m.forget()
+			return err
 		}
 	}
 }
 
-// renew maps what is wanted, for another while.
+// renew maps what is wanted, for another while. A port that the router does not answer for
+// stays mapped for as long as the router has said before.
 func (m *Mapper) renew(r router) error {
-	ctx, cancel := context.WithTimeout(m.ctx, answerTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	defer cancel()
-	at, err := r.address(ctx)
+	at, err := outsideOf(ctx, r)
 	if err != nil {
 		return fmt.Errorf("ask the router (%s) for its address: %w", r.how(), err)
 	}
@@ -163,49 +176,58 @@ func (m *Mapper) renew(r router) error {
 	}
 	m.found = Router{r.how(), at}
 	m.mu.Unlock()
-	for p, outside := range m.all() {
-		if outside, err = lead(ctx, r, p, outside); err != nil {
+	for p, was := range m.all() {
+		if m.ctx.Err() != nil {
+			break
+		}
+		now, err := lead(ctx, r, p, was)
+		if err != nil {
 			m.log.Debug().Err(err).Uint16("port", p.Number).Str("protocol", p.Protocol).Msg("not mapped")
-			outside = 0
+			continue
 		}
 		m.mu.Lock()
-		m.ports[p] = outside
+		m.ports[p] = now
 		m.mu.Unlock()
 	}
 	return nil
 }
 
-// lead asks for the port that there was, or the one of the same number, or else any.
-func lead(ctx context.Context, r router, p Port, outside uint16) (uint16, error) {
+// lead asks for the port that there was, or the one of the same number. If there is none
+// yet, or no more, another will do.
+func lead(ctx context.Context, r router, p Port, was mapping) (mapping, error) {
+	outside := was.outside
 	if outside == 0 {
 		outside = p.Number
 	}
+	asked := time.Now()
 	got, err := r.lead(ctx, p, outside, lifetime)
 	for range 3 {
-		if err == nil || ctx.Err() != nil {
+		if err == nil || ctx.Err() != nil || was.lasts() {
 			break
 		}
+		asked = time.Now()
 		got, err = r.lead(ctx, p, uint16(10_000+rand.N(50_000)), lifetime)
 	}
 	if err == nil && got == 0 {
 		err = errors.New("the router leads port 0")
 	}
-	return got, err
+	return mapping{got, asked.Add(lifetime)}, err
 }
 
-func (m *Mapper) all() map[Port]uint16 {
+func (m *Mapper) all() map[Port]mapping {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return maps.Clone(m.ports)
 }
 
-// forget notes that there is no router any more.
+// forget notes that there is no router any more. If it is found again, the ports that it led
+// are asked for first.
 func (m *Mapper) forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.found = Router{}
-	for p := range m.ports {
-		m.ports[p] = 0
+	for p, was := range m.ports {
+		m.ports[p] = mapping{outside: was.outside}
 	}
 }
 
@@ -213,14 +235,15 @@ func (m *Mapper) forget() {
 func (m *Mapper) leave(r router) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	defer cancel()
-	for p, outside := range m.all() {
-		if outside == 0 {
+	for p, is := range m.all() {
+		if !is.lasts() { // it may be another's by now
 			continue
 		}
-		if err := r.leave(ctx, p, outside); err != nil {
-			m.log.Debug().Err(err).Uint16("port", outside).Msg("the mapping stays until it is old")
+		if err := r.leave(ctx, p, is.outside); err != nil {
+			m.log.Debug().Err(err).Uint16("port", is.outside).Msg("the mapping stays until it is old")
+		}
+		if ctx.Err() != nil {
 			break
 		}
 	}
-	m.forget()
 }

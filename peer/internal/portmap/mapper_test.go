@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,38 +18,87 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // A fake is a router that does as a test says. Its mappings end by themselves.
 type fake struct {
+	mu    sync.Mutex
 	at    netip.Addr
 	taken map[uint16]bool // ports that others have
 	until map[uint16]time.Time
 	dead  bool
+	slow  time.Duration // before it answers
+	mute  bool          // it leads no port, and does not say so
+}
+
+// now changes what the router does.
+func (f *fake) now(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
+// wait takes the time that an answer takes.
+func (f *fake) wait(ctx context.Context) error {
+	var slow time.Duration
+	f.now(func() { slow = f.slow })
+	select {
+	case <-time.After(slow):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 var errDead = errors.New("no answer")
 
 func (f *fake) how() string { return "fake" }
 
-func (f *fake) address(context.Context) (netip.Addr, error) {
+func (f *fake) address(ctx context.Context) (netip.Addr, error) {
+	if err := f.wait(ctx); err != nil {
+		return netip.Addr{}, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	if f.dead {
 		return netip.Addr{}, errDead
 	}
 	return f.at, nil
 }
 
-func (f *fake) lead(_ context.Context, _ Port, outside uint16, lasts time.Duration) (uint16, error) {
-	if f.taken[outside] {
+func (f *fake) lead(ctx context.Context, _ Port, outside uint16, lasts time.Duration) (uint16, error) {
+	f.mu.Lock()
+	mute := f.mute
+	taken := f.taken[outside]
+	if !mute && !taken {
+		f.until[outside] = time.Now().Add(lasts)
+	}
+	f.mu.Unlock()
+	if mute {
+		<-ctx.Done()
+		return 0, ctx.Err()
+	}
+	if err := f.wait(ctx); err != nil {
+		return 0, err
+	}
+	if taken {
 		return 0, errors.New("taken")
 	}
-	f.until[outside] = time.Now().Add(lasts)
 	return outside, nil
 }
 
-func (f *fake) leave(_ context.Context, _ Port, outside uint16) error {
+func (f *fake) leave(ctx context.Context, _ Port, outside uint16) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	delete(f.until, outside)
 	return nil
 }
 
 // leads reports whether a port of the router leads anywhere.
-func (f *fake) leads(outside uint16) bool { return time.Now().Before(f.until[outside]) }
+func (f *fake) leads(outside uint16) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return time.Now().Before(f.until[outside])
+}
 
 var here = Port{"tcp", 4001}
 
@@ -57,6 +107,8 @@ func with(t *testing.T, do func(m *Mapper, f *fake)) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{at: netip.MustParseAddr("11.0.1.1"), until: make(map[uint16]time.Time), taken: make(map[uint16]bool)}
 		m := start(func(context.Context) (router, error) {
+			f.mu.Lock()
+			defer f.mu.Unlock()
 			if f.dead {
 				return nil, errDead
 			}
@@ -100,7 +152,7 @@ func TestAPortIsMappedForAsLongAsItIsWanted(t *testing.T) {
 
 func TestAPortThatAnotherHasIsMappedElsewhere(t *testing.T) {
 	with(t, func(m *Mapper, f *fake) {
-		f.taken[4001] = true
+		f.now(func() { f.taken[4001] = true })
 		m.Mapped(here)
 		settle(0)
 		at, ok := m.Mapped(here)
@@ -116,13 +168,13 @@ func TestARouterIsLookedForAgain(t *testing.T) {
 	with(t, func(m *Mapper, f *fake) {
 		m.Mapped(here)
 		settle(0)
-		f.dead = true
+		f.now(func() { f.dead = true })
 		settle(renewPeriod)
 		expectMapped(t, m, "")
 		if m.Router() != (Router{}) {
 			t.Errorf("got router %v", m.Router())
 		}
-		f.dead, f.at = false, netip.MustParseAddr("11.0.1.2")
+		f.now(func() { f.dead, f.at = false, netip.MustParseAddr("11.0.1.2") })
 		settle(findPeriod)
 		expectMapped(t, m, "11.0.1.2:4001")
 	})
@@ -136,6 +188,69 @@ func TestFewPortsAreWanted(t *testing.T) {
 		settle(0)
 		if len(f.until) != maxPorts {
 			t.Errorf("%d ports are mapped, want %d", len(f.until), maxPorts)
+		}
+	})
+}
+
+func TestARouterThatIsNotConnectedMapsNothing(t *testing.T) {
+	for _, no := range []string{"0.0.0.0", "127.0.0.1", "255.255.255.255", "169.254.1.1", "2001:db8::1"} {
+		with(t, func(m *Mapper, f *fake) {
+			m.Mapped(here)
+			settle(0)
+			expectMapped(t, m, "11.0.1.1:4001")
+			f.now(func() { f.at = netip.MustParseAddr(no) })
+			settle(renewPeriod)
+			expectMapped(t, m, "")
+			if m.Router() != (Router{}) {
+				t.Errorf("at %s: got router %v", no, m.Router())
+			}
+			f.now(func() { f.at = netip.MustParseAddr("192.168.7.1") }) // behind another
+			settle(findPeriod)
+			expectMapped(t, m, "192.168.7.1:4001")
+		})
+	}
+}
+
+func TestClosedDuringARenewalItLeavesNothingBehind(t *testing.T) {
+	for name, into := range map[string]time.Duration{"address": time.Second, "first port": 3 * time.Second} {
+		for name2, before := range map[string]time.Duration{"first": 0, "later": renewPeriod} {
+			t.Run(name2+" "+name, func(t *testing.T) {
+				with(t, func(m *Mapper, f *fake) {
+					if before == 0 {
+						f.now(func() { f.slow = 2 * time.Second })
+					}
+					m.Mapped(here)
+					settle(0)
+					f.now(func() { f.slow = 2 * time.Second })
+					settle(before + into)
+					if m.Close(); f.leads(4001) {
+						t.Error("left behind")
+					}
+					expectMapped(t, m, "")
+				})
+			})
+		}
+	}
+}
+
+func TestAnAnswerThatIsMissingWithdrawsNothing(t *testing.T) {
+	with(t, func(m *Mapper, f *fake) {
+		f.now(func() { f.taken[4001] = true })
+		m.Mapped(here)
+		settle(0)
+		at, _ := m.Mapped(here)
+		f.now(func() { f.mute = true })
+		settle(renewPeriod + 2*answerTimeout)
+		expectMapped(t, m, at.String())
+		settle(lifetime)
+		expectMapped(t, m, "") // the router has forgotten it
+		f.now(func() { f.mute = false })
+		settle(renewPeriod + answerTimeout)
+		expectMapped(t, m, at.String()) // it asks for the port that it had
+		f.now(func() { f.mute = true })
+		settle(renewPeriod)
+		if m.Close(); f.leads(at.Port()) {
+			t.Error("left behind")
 		}
 	})
 }

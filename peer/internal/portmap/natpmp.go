@@ -36,7 +36,7 @@ func findPMP(ctx context.Context) (router, error) {
 		return nil, fmt.Errorf("look for the default gateway: %w", err)
 	}
 	r := pmpRouter{natpmp.NewClientWithTimeout(gateway, pmpTimeout)}
-	if _, err := r.address(ctx); err != nil {
+	if _, err := outsideOf(ctx, r); err != nil {
 		return nil, fmt.Errorf("NAT-PMP at %s: %w", gateway, err)
 	}
 	return r, nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/huin/goupnp"
 	igd "github.com/huin/goupnp/dcps/internetgateway2"
+	"github.com/huin/goupnp/soap"
 )
 
 // An upnpRouter is an Internet gateway device.
@@ -43,7 +44,7 @@ func findUPnP(ctx context.Context) (router, error) {
 			}
 			for _, c := range connectionsOf(d.Root, d.Location) {
 				r := upnpRouter{c, selfTowards(ctx, d.Location)}
-				if _, err := r.address(ctx); err == nil && r.self != "" {
+				if _, err := outsideOf(ctx, r); err == nil && r.self != "" {
 					return r, nil
 				}
 			}
@@ -97,14 +98,14 @@ func (r upnpRouter) lead(ctx context.Context, p Port, outside uint16, lasts time
 		return r.AddPortMappingCtx(ctx, "", outside, strings.ToUpper(p.Protocol), p.Number, r.self, true, description, seconds)
 	}
 	err := add(uint32(lasts.Seconds()))
-	if err != nil && strings.Contains(err.Error(), onlyPermanent) {
+	if fault := (*soap.SOAPFaultError)(nil); errors.As(err, &fault) && fault.Detail.UPnPError.Errorcode == onlyPermanent {
 		err = add(0)
 	}
 	return outside, err
 }
 
 // onlyPermanent is what a router answers that has no mappings that end by themselves.
-const onlyPermanent = "725"
+const onlyPermanent = 725
 
 func (r upnpRouter) leave(ctx context.Context, p Port, outside uint16) error {
 	return r.DeletePortMappingCtx(ctx, "", outside, strings.ToUpper(p.Protocol))
