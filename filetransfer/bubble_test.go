@@ -1,8 +1,10 @@
 package filetransfer
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"path/filepath"
 	"slices"
@@ -15,6 +17,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
+	"github.com/libp2p/go-msgio/pbio"
 	"github.com/rs/zerolog"
 
 	"github.com/p2pmpi/p2pmpi/filetransfer/internal/pb"
@@ -163,6 +166,80 @@ func TestO4PartsOfFellowsWaitForRoom(t *testing.T) {
 			})
 		})
 	}
+}
+
+// T1: a source that talks garbage is named and not asked again. A link that is cut in the
+// middle of a message is tried again.
+func TestT1SourceThatTalksGarbageIsNamedAndLeftOut(t *testing.T) {
+	tests := map[string]struct {
+		says  []byte
+		wrong bool
+	}{
+		"too long":      {[]byte{0xff, 0xff, 0xff, 0x7f}, true},
+		"no message":    {[]byte{3, 0xff, 0xff, 0xff}, true},
+		"no meaning":    {says(&pb.Answer{}), true},
+		"too large":     {says(&pb.Answer{Body: &pb.Answer_Part{Part: &pb.Part{Length: 2 * PieceBytes}}}), true},
+		"packed larger": {says(&pb.Answer{Body: &pb.Answer_Part{Part: &pb.Part{Length: 3, Packed: 3}}}), true},
+		"unit 9":        {says(&pb.Answer{Body: &pb.Answer_Have{Have: &pb.Have{More: []uint32{9}}}}), true},
+		"units above":   {says(&pb.Answer{Body: &pb.Answer_Taken{Taken: &pb.Taken{Units: []byte{0xff}}}}), true},
+		"half":          {[]byte{3, 0xff}, false},
+		"nothing":       {nil, false},
+	}
+	for name, tt := range tests {
+		for _, source := range []p2ppeer.ID{"origin", "fellow"} {
+			t.Run(name+" from the "+string(source), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					var log syncBuffer
+					submitter, peer := newOffline(t, "origin", zerolog.Nop()), newOffline(t, "peer", zerolog.New(&log))
+					w, _ := offer(t, submitter, peer, content(1, PieceBytes))
+					defer peer.Share(job, "origin", []p2ppeer.ID{"fellow"})()
+					peer.connect(map[p2ppeer.ID]*Service{"origin": submitter})
+					tried, open := 0, peer.open
+					peer.open = func(ctx context.Context, p p2ppeer.ID) (link, error) {
+						switch {
+						case p == source:
+							tried++
+							return talk(tt.says), nil
+						case p == "fellow":
+							return nil, errCut
+						case source == "fellow" && !strings.Contains(log.String(), "not asked any more"):
+							return nil, errCut // the fellow is first
+						}
+						return open(ctx, p)
+					}
+					err := peer.Fetch(t.Context(), "origin", job, []Want{w}, nil)
+					if (err != nil) != (source == "origin") || (tried == 1) != tt.wrong {
+						t.Errorf("tried %d times, got %v", tried, err)
+					}
+					named := errors.As(err, new(wrongError))
+					if source == "fellow" {
+						named = strings.Contains(log.String(), `"warn"`) && strings.Contains(log.String(), source.String())
+					}
+					if named != tt.wrong {
+						t.Errorf("got %v, the log says %s", err, log.String())
+					}
+				})
+			})
+		}
+	}
+}
+
+// says encodes an answer.
+func says(a *pb.Answer) []byte {
+	var b bytes.Buffer
+	_ = pbio.NewDelimitedWriter(&b).WriteMsg(a) // a buffer never fails
+	return b.Bytes()
+}
+
+// talk returns a link whose other end says something, whatever it is told, and ends.
+func talk(b []byte) link {
+	ours, theirs := net.Pipe()
+	go func() { _, _ = io.Copy(io.Discard, theirs) }() // ends with either end
+	go func() {                                        // ends when that is read, or ours ends
+		_, _ = theirs.Write(b)
+		_ = theirs.Close()
+	}()
+	return pipeLink{ours}
 }
 
 // serveTo serves a link whose other end says what it has to say and takes nothing, until

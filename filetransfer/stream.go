@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"sync"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 
 	"github.com/p2pmpi/p2pmpi/filetransfer/internal/pb"
+	"github.com/p2pmpi/p2pmpi/internal/misconduct"
 )
 
 // A stream is a transfer's way to one source. Three work on it, so that a link that is
@@ -229,7 +232,7 @@ func (st *stream) read(ctx context.Context) error {
 		case errors.As(err, new(refusedError)):
 			return st.refused(err)
 		case err != nil:
-			return brokenError{err}
+			return ended(err)
 		case a.have != nil:
 			err = st.has(a)
 		case a.taken != nil:
@@ -242,6 +245,19 @@ func (st *stream) read(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// ended tells garbage, with which the source is given up, from the end of a stream, which
+// another one may mend: a link may stall, or be cut in the middle of a message.
+func ended(err error) error {
+	late, ok := errors.AsType[net.Error](err)
+	switch {
+	case errors.As(err, new(wrongError)):
+		return err
+	case ok && late.Timeout(), errors.Is(err, io.ErrUnexpectedEOF), !misconduct.Is(err):
+		return brokenError{err}
+	}
+	return wrongError{err}
 }
 
 // refused takes a refusal, which is final from the origin. A fellow may not have

@@ -162,7 +162,8 @@ type answer struct {
 	more   []uint32
 }
 
-// next returns the next answer. A refusal comes back as a refusedError.
+// next returns the next answer. A refusal comes back as a refusedError, what no
+// answer is as a wrongError.
 func (r *answerReader) next() (a answer, err error) {
 	var msg pb.Answer
 	if err := r.msgs.ReadMsg(&msg); err != nil {
@@ -174,10 +175,10 @@ func (r *answerReader) next() (a answer, err error) {
 			return a, refusedError(b.Part.GetRefusal())
 		}
 		if b.Part.GetLength() > PieceBytes {
-			return a, fmt.Errorf("part of %d bytes, at most %d are taken", b.Part.GetLength(), PieceBytes)
+			return a, wrong("part of %d bytes, at most %d are taken", b.Part.GetLength(), PieceBytes)
 		}
 		if n := b.Part.GetPacked(); n > 0 && n >= b.Part.GetLength() {
-			return a, fmt.Errorf("part of %d bytes packed into %d", b.Part.GetLength(), n)
+			return a, wrong("part of %d bytes packed into %d", b.Part.GetLength(), n)
 		}
 		a.size, a.packed = int(b.Part.GetLength()), int(b.Part.GetPacked())
 		return a, nil
@@ -187,7 +188,7 @@ func (r *answerReader) next() (a answer, err error) {
 	case *pb.Answer_Have:
 		for _, u := range b.Have.GetMore() {
 			if u >= uint32(r.units) {
-				return a, fmt.Errorf("unit %d of %d", u, r.units)
+				return a, wrong("unit %d of %d", u, r.units)
 			}
 		}
 		a.more = b.Have.GetMore()
@@ -197,16 +198,16 @@ func (r *answerReader) next() (a answer, err error) {
 		}
 		return a, err
 	}
-	return a, errors.New("answer without a meaning")
+	return a, wrong("answer without a meaning")
 }
 
 // set reads a set of units.
 func (r *answerReader) set(b []byte) (bitset, error) {
 	if len(b) != len(newBitset(r.units)) {
-		return nil, fmt.Errorf("set of %d units in %d bytes", r.units, len(b))
+		return nil, wrong("set of %d units in %d bytes", r.units, len(b))
 	}
 	if spare := r.units % 8; spare > 0 && b[len(b)-1]>>spare != 0 {
-		return nil, fmt.Errorf("set with units above %d", r.units)
+		return nil, wrong("set with units above %d", r.units)
 	}
 	return b, nil
 }
