@@ -46,6 +46,9 @@ func TestCrowd(t *testing.T) {
 		{"submitters killed, each every 10 min", 0.85, func(c *sim.Crowd) { c.Crash = 10 * time.Minute }},
 		{"10 peers dead, 10 silent", 0.8, func(c *sim.Crowd) { c.Dead, c.Silent = 0.1, 0.1 }},
 		{"4 slots at each peer, jobs of 20 s", 0.7, func(c *sim.Crowd) { c.Slots, c.Run = 4, 20*time.Second }},
+		{"25 peers, jobs of 20 min, for 4 h", 0.85, func(c *sim.Crowd) {
+			c.Seed, c.Peers, c.Run, c.For, c.Warmup = 2, 25, 20*time.Minute, 4*time.Hour, 30*time.Minute // turns of 5 min: 0.69
+		}},
 	} {
 		if !*all && i > 0 {
 			break
