@@ -50,8 +50,13 @@ func (j *job) open(p *process, to view.Process, want proclink.Kind) {
 		j.openLocal(p, q, allowed)
 		return
 	}
+	peer := j.members.peerOf[to]
+	if want == proclink.Stream { // a process says so when it could not use TCP
+		now := time.Now()
+		j.seekingOf(peer, now).fail(now)
+	}
 	j.running.Add(1)
-	go j.openRemote(j.replace(channelID{p.id, to}), p, to, j.members.peerOf[to], j.situation(p.id, to), allowed)
+	go j.openRemote(j.replace(channelID{p.id, to}), p, to, peer, j.situation(p.id, to), allowed)
 }
 
 // situation is that of two processes on different peers, as far as it is known
@@ -59,6 +64,8 @@ func (j *job) open(p *process, to view.Process, want proclink.Kind) {
 func (j *job) situation(from, to view.Process) (s situation) {
 	if j.keyOf(from) == nil || j.keyOf(to) == nil {
 		s.noDirect = "not both processes have a key"
+	} else if seeking := j.seekings[j.members.peerOf[to]]; seeking != nil && seeking.avoids(time.Now()) {
+		s.noDirect = "the processes could not agree on keys over it"
 	}
 	return s
 }

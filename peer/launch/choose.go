@@ -45,12 +45,19 @@ type seeking struct {
 	under bool          // way
 	due   time.Time     // the next time, at the latest
 	pause time.Duration // after that
+
+	failed time.Duration // how long TCP is avoided, since the processes could not use it
+	until  time.Time     // when that ends
 }
 
 const (
 	// Between two looks for a better passage, at first and at most.
 	seekFirst = 2 * time.Second
 	seekMost  = 30 * time.Second
+
+	// TCP that the processes could not use is avoided for so long, at first and at most.
+	avoidFirst = 30 * time.Second
+	avoidMost  = 10 * time.Minute
 )
 
 func newSeeking(now time.Time) *seeking {
@@ -70,6 +77,26 @@ func (s *seeking) end(now time.Time) {
 	s.under, s.due = false, now.Add(s.pause)
 	s.pause = min(2*s.pause, seekMost)
 }
+
+// fail says that the processes could not use a TCP connection that there was. Those that say so
+// while it is avoided tried at the same time. After a time of more than avoidMost without, it is
+// the first failure again.
+func (s *seeking) fail(now time.Time) {
+	if s.avoids(now) {
+		return
+	}
+	if now.Sub(s.until) > avoidMost {
+		s.failed = 0
+	}
+	s.failed = min(max(avoidFirst, 2*s.failed), avoidMost)
+	s.until = now.Add(s.failed)
+}
+
+// avoids reports whether TCP is not to be tried.
+func (s *seeking) avoids(now time.Time) bool { return now.Before(s.until) }
+
+// forgive forgets the failures: the way to the peer is another.
+func (s *seeking) forgive() { s.failed, s.until = 0, time.Time{} }
 
 // A situation is that of two processes of which one wants a channel to the other.
 type situation struct {

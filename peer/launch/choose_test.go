@@ -100,3 +100,36 @@ func TestABetterPassageIsLookedForEverMoreRarely(t *testing.T) {
 		t.Error("not when the connection has become better")
 	}
 }
+
+// TestTCPThatFailsIsAvoidedForEverLonger: each time that it may be tried, three channels fail.
+func TestTCPThatFailsIsAvoidedForEverLonger(t *testing.T) {
+	now := time.Unix(1000, 0)
+	s := newSeeking(now)
+	if s.avoids(now) {
+		t.Fatal("before anything has failed")
+	}
+	failsFor := func(want time.Duration) {
+		t.Helper()
+		for range 3 {
+			s.fail(now)
+			now = now.Add(time.Second)
+		}
+		end := now.Add(want - 3*time.Second)
+		if !s.avoids(end.Add(-1)) || s.avoids(end) {
+			t.Errorf("avoided until %v, want %v", s.until, end)
+		}
+		now = end.Add(20 * time.Second) // the next look
+	}
+	for _, want := range []time.Duration{30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, avoidMost, avoidMost} {
+		failsFor(want)
+	}
+	s.fail(now)
+	s.forgive()
+	if s.avoids(now) {
+		t.Error("after the way to the peer has become another")
+	}
+	failsFor(avoidFirst)
+	failsFor(2 * avoidFirst)
+	now = now.Add(avoidMost) // it worked meanwhile
+	failsFor(avoidFirst)
+}

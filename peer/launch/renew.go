@@ -67,6 +67,9 @@ func (s *Service) Renew(peer p2ppeer.ID) {
 }
 
 func (j *job) renew(peer p2ppeer.ID) {
+	if s := j.seekings[peer]; s != nil {
+		s.forgive()
+	}
 	for id := range j.channels {
 		if p := j.local[id.from]; p != nil && j.members.peerOf[id.to] == peer {
 			p.tell(proclink.Message{Type: proclink.Reopen, Process: &id.to}, nil)

@@ -15,7 +15,8 @@ import (
 // A channel goes the best way that there was when it was opened. While the job runs a better
 // one is looked for, ever more rarely, and at once when the peers' connection has become
 // better: a hole was punched, or a firewall opened. Then the processes open their channels
-// anew.
+// anew. Where a TCP connection can be made and they cannot agree on keys over it, for what
+// stands between, it is not offered to them again for a while, which doubles each time.
 
 // seekTimeout bounds one look.
 const seekTimeout = 10 * time.Second
@@ -30,16 +31,21 @@ func (j *job) seek() {
 		if c.way.kind == "" || j.local[id.from] == nil || c.way.best(j.kinds) {
 			continue
 		}
-		s := j.seekings[c.peer]
-		if s == nil {
-			s = newSeeking(now)
-			j.seekings[c.peer] = s
-		}
+		s := j.seekingOf(c.peer, now)
 		if s.begin(now, j.improved(c)) {
 			j.running.Add(1)
 			go j.lookFor(probe{c.peer, id.from, id.to, j.situation(id.from, id.to)}, s) // ends within seekTimeout
 		}
 	}
+}
+
+func (j *job) seekingOf(peer p2ppeer.ID, now time.Time) *seeking {
+	s := j.seekings[peer]
+	if s == nil {
+		s = newSeeking(now)
+		j.seekings[peer] = s
+	}
+	return s
 }
 
 // improved reports whether the connection with a channel's peer is better than the one that
