@@ -305,9 +305,12 @@ func TestSilentSubmitterKeepsNoSlots(t *testing.T) {
 	}
 	heard(startTimeout / 2)
 	j.links[0].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Emitted{Emitted: &jobpb.Emitted{}}})
-	for said := false; !said; {
-		if !hosted.do(func() { said = time.Since(hosted.heardAt) < startTimeout/4 }) {
+	for heardNow := make(chan bool, 1); ; {
+		if !hosted.do(func() { heardNow <- time.Since(hosted.heardAt) < startTimeout/4 }) {
 			t.Fatal("the job has ended, though its submitter says that it waits")
+		}
+		if <-heardNow {
+			break
 		}
 	}
 	heard(2 * startTimeout)

@@ -19,7 +19,7 @@ const (
 // patience is how long, in a job without replicas, a process to which there is
 // no channel may still turn out to have left the view, or to come back, before
 // that is an error, beside what the job bears (Bear). Longer than a view takes otherwise.
-const patience = 30 * time.Second
+var patience = 30 * time.Second // a variable for tests
 
 // Bear says for how long the job bears with a peer that is silent, at the least: a link may be
 // cut for so long while a channel is being opened.
