@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -86,7 +87,7 @@ func newHost(cfg Config, key crypto.PrivKey, gate *membership.Gate, reg promethe
 		libp2p.NoListenAddrs, // yet: New would leave goroutines behind if it could not
 		libp2p.Transport(tcp.NewTCPTransport),
 		libp2p.Muxer(yamux.ID, reunion.Counting(yamux.DefaultTransport)),
-		libp2p.SwarmOpts(swarm.WithDialRanker(rankTCPFirst)),
+		libp2p.SwarmOpts(swarm.WithDialRanker(rankingFor(listen).rank)),
 		libp2p.ProtocolVersion(protocolVersion),
 		libp2p.UserAgent(protocolPrefix + version.Release),
 		libp2p.ResourceManager(resources),
@@ -185,7 +186,7 @@ func reachability(cfg Config, puncher *punch.Puncher, mapper *portmap.Mapper) []
 	return append(options, libp2p.EnableAutoNATv2(), mapper.Option())
 }
 
-// tcpHeadStart is how long QUIC waits for TCP: a round trip and the handshakes,
+// tcpHeadStart is how long QUIC waits for TCP, and circuits for both: a round trip and the handshakes,
 // so that QUIC is used where TCP does not get through, and hardly elsewhere.
 const tcpHeadStart = 300 * time.Millisecond
 
@@ -193,15 +194,38 @@ const tcpHeadStart = 300 * time.Millisecond
 // round trips, and what they take on a busy machine.
 const circuitHeadStart = time.Second
 
-// rankTCPFirst dials TCP before QUIC, against libp2p's custom. The end of a
-// killed process closes its TCP connections within milliseconds, so that all
-// peers of a job know at once; QUIC finds out after 43 s. TCP also carries more.
-//
-// A relay is dialled by one of its addresses at a time: all of them come to one circuit.
-func rankTCPFirst(addrs []ma.Multiaddr) []network.AddrDelay {
+// ownHeadStart is how long the other one waits where this peer listens on one of TCP and QUIC
+// only. Others see at which address it is by the connections from where it listens, so by the
+// other one it would never hear of its own, and holes would not be punched.
+const ownHeadStart = 5 * time.Second
+
+// A ranking says in what order the addresses of a peer are dialled.
+type ranking struct {
+	isFirst   func(ma.Multiaddr) bool
+	headStart time.Duration // of the first ones before other direct ones
+}
+
+// rankingFor has a peer that listens on some addresses dial TCP before QUIC, against
+// libp2p's custom. The end of a killed process closes its TCP connections within
+// milliseconds, so that all peers of a job know at once; QUIC finds out after 43 s. TCP also
+// carries more. Who listens on QUIC only dials that first.
+func rankingFor(listen []ma.Multiaddr) ranking {
+	tcp, quic := slices.ContainsFunc(listen, isDirectTCP), slices.ContainsFunc(listen, isDirectQUIC)
+	switch {
+	case tcp && !quic:
+		return ranking{isDirectTCP, ownHeadStart}
+	case quic && !tcp:
+		return ranking{isDirectQUIC, ownHeadStart}
+	}
+	return ranking{isDirectTCP, tcpHeadStart}
+}
+
+// rank is a network.DialRanker. A relay is dialled by one of its addresses at a time: all of
+// them come to one circuit.
+func (r ranking) rank(addrs []ma.Multiaddr) []network.AddrDelay {
 	var first, rest []ma.Multiaddr
 	for _, a := range addrs {
-		if isDirectTCP(a) {
+		if r.isFirst(a) {
 			first = append(first, a)
 		} else {
 			rest = append(rest, a)
@@ -209,21 +233,29 @@ func rankTCPFirst(addrs []ma.Multiaddr) []network.AddrDelay {
 	}
 	ranked := swarm.DefaultDialRanker(first)
 	through := make(map[p2ppeer.ID]time.Duration) // by relay: how many of its addresses, in head starts
-	for _, r := range swarm.DefaultDialRanker(rest) {
-		if len(first) > 0 {
-			r.Delay += tcpHeadStart
-		}
-		if relay := connection.RelayOf(r.Addr); relay != "" {
-			r.Delay += through[relay]
+	for _, a := range swarm.DefaultDialRanker(rest) {
+		relay := connection.RelayOf(a.Addr)
+		switch {
+		case relay != "":
+			a.Delay += through[relay]
 			through[relay] += circuitHeadStart
+			if len(first) > 0 {
+				a.Delay += tcpHeadStart
+			}
+		case len(first) > 0:
+			a.Delay += r.headStart
 		}
-		ranked = append(ranked, r)
+		ranked = append(ranked, a)
 	}
 	return ranked
 }
 
-func isDirectTCP(a ma.Multiaddr) bool {
-	_, err := a.ValueForProtocol(ma.P_TCP)
+func isDirectTCP(a ma.Multiaddr) bool { return isDirect(a, ma.P_TCP) }
+
+func isDirectQUIC(a ma.Multiaddr) bool { return isDirect(a, ma.P_QUIC_V1) }
+
+func isDirect(a ma.Multiaddr, transport int) bool {
+	_, err := a.ValueForProtocol(transport)
 	return err == nil && !isRelayed(a)
 }
 

@@ -56,7 +56,7 @@ func TestTCPIsDialledBeforeQUICBeforeRelays(t *testing.T) {
 			for _, a := range test.addrs {
 				addrs = append(addrs, ma.StringCast(a))
 			}
-			ranked := rankTCPFirst(addrs)
+			ranked := rankingFor(nil).rank(addrs)
 			if len(ranked) != len(addrs) {
 				t.Fatalf("got %d addresses, want %d", len(ranked), len(addrs))
 			}

@@ -2,9 +2,13 @@ package launch
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/libp2p/go-libp2p"
+	"github.com/libp2p/go-libp2p/core/host"
 
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
@@ -77,6 +81,47 @@ func TestConnectionsOfAJobAreNotTrimmed(t *testing.T) {
 		p.checkNothingLeft(t)
 	}
 	expect(false)
+}
+
+// TestJobOutlivesTrimming has many strangers connect to the peers of a job, which then close
+// what connections are too many: those of the strangers, not the job's.
+func TestJobOutlivesTrimming(t *testing.T) {
+	j := newSpread(t, 2, "ring")
+	j.startSpread()
+	j.awaitInitialized()
+	const strangers = 4 * lowWater
+	for range strangers {
+		stranger, err := libp2p.New(libp2p.NoListenAddrs, libp2p.DisableRelay(), libp2p.DisableMetrics())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stranger.Close()
+		for _, p := range j.peers {
+			if err := stranger.Connect(t.Context(), *host.InfoFromHost(p)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, p := range j.peers {
+		p.ConnManager().TrimOpenConns(t.Context())
+		connected := p.Network().Peers()
+		if most := lowWater + len(j.peers); len(connected) > most {
+			t.Errorf("%s is connected with %d, want at most %d", p.ID(), len(connected), most)
+		}
+		for _, other := range append(j.peers, j.submitter) {
+			if p != other && !slices.Contains(connected, other.ID()) {
+				t.Errorf("%s is not connected with %s of its job any more", p.ID(), other.ID())
+			}
+		}
+	}
+	j.begin()
+	j.follow(2)
+	for rank := range 2 {
+		if e := j.links[rank].exited(view.Process{Rank: rank}); e.Code != 0 || !e.Finalized {
+			t.Errorf("exit of %d: %v", rank, e)
+		}
+	}
+	j.stop()
 }
 
 // newSpread describes a job of n ranks, without replicas, on two peers.

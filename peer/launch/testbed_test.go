@@ -38,6 +38,10 @@ type member struct {
 	key          crypto.PrivKey
 }
 
+// lowWater is how many connections a host keeps that are not protected, when it trims them:
+// here not before it is asked.
+const lowWater = 2
+
 func newMember(t *testing.T, slots int) *member {
 	t.Helper()
 	key, _, err := crypto.GenerateEd25519Key(rand.Reader)
@@ -45,7 +49,7 @@ func newMember(t *testing.T, slots int) *member {
 		t.Fatal(err)
 	}
 	m := &member{home: t.TempDir(), key: key}
-	conns, err := connmgr.NewConnManager(256, 384)
+	conns, err := connmgr.NewConnManager(lowWater, lowWater, connmgr.WithGracePeriod(0), connmgr.WithSilencePeriod(time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -127,6 +127,17 @@ func TestARelayHasRoomForSoMany(t *testing.T) {
 	awaitReserved(t, late)
 }
 
+// TestARelayServesALaboratory has more peers at one address be reached than the eight that
+// libp2p lets.
+func TestARelayServesALaboratory(t *testing.T) {
+	const machines = 12
+	relay, _ := newMember(t, "a", Limits{Peers: machines})
+	for range machines {
+		_, s := newMember(t, "a", Limits{}, relay)
+		awaitReserved(t, s)
+	}
+}
+
 func expectRefusal(t *testing.T, h, relay host.Host) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)

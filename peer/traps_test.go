@@ -1,0 +1,195 @@
+package peer
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/libp2p/go-libp2p"
+	"github.com/libp2p/go-libp2p/core/crypto"
+	"github.com/libp2p/go-libp2p/core/event"
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	"github.com/libp2p/go-libp2p/core/protocol"
+	"github.com/libp2p/go-libp2p/p2p/host/eventbus"
+	"github.com/libp2p/go-libp2p/p2p/host/observedaddrs"
+	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
+	"github.com/p2pmpi/p2pmpi/peer/launch"
+)
+
+// The tests of this file hold what libp2p does by default, and would harm here.
+
+// newTestHost starts the host of a peer on loopback.
+func newTestHost(t *testing.T, listen ...string) host.Host {
+	t.Helper()
+	key, _, err := crypto.GenerateEd25519Key(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	gate, err := membership.NewGate(membership.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := LocalConfig()
+	cfg.Listen = listen
+	h, err := newHost(cfg, key, gate, prometheus.NewRegistry(), nil, nil, zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.Close() })
+	return h
+}
+
+// TestStreamsOfALargeJob opens the channels between two peers with 32 processes of a job each,
+// and less of any other protocol.
+func TestStreamsOfALargeJob(t *testing.T) {
+	manager, err := newResourceManager(zerolog.Nop())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer manager.Close()
+	const channels = 2 * 32 * 32
+	open := func(id protocol.ID) (n int) {
+		for range channels {
+			scope, err := manager.OpenStream("other", network.DirInbound)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if scope.SetProtocol(id) != nil {
+				scope.Done()
+				break
+			}
+			n++
+		}
+		return n
+	}
+	if n := open(launch.ChannelProtocol); n != channels {
+		t.Errorf("%d channels were opened, want %d", n, channels)
+	}
+	if n := open("/stranger"); n == channels {
+		t.Errorf("%d streams of another protocol were opened", n)
+	}
+}
+
+// TestFewObserversAreEnough has a host hear at which addresses it is seen. That which two
+// observers say is told to others, without which no hole would be punched.
+func TestFewObserversAreEnough(t *testing.T) {
+	h := newTestHost(t, "/ip4/127.0.0.1/tcp/0")
+	listens := h.Network().ListenAddresses()[0]
+	bus := eventbus.NewBus()
+	m, err := observedaddrs.NewManager(bus, h.Network())
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Start(h.Network())
+	defer m.Close()
+	identified, err := bus.Emitter(new(event.EvtPeerIdentificationCompleted))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer identified.Close()
+	see := func(by, at string) {
+		from := ma.StringCast(fmt.Sprintf("/ip4/%s/tcp/4001", by))
+		e := event.EvtPeerIdentificationCompleted{Conn: &seenConn{local: listens, remote: from}, ObservedAddr: ma.StringCast(at)}
+		if err := identified.Emit(e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const claimed, seen = "/ip4/11.0.9.1/tcp/4001", "/ip4/11.0.9.2/tcp/4001"
+	see("11.0.0.1", claimed) // by one who may lie,
+	see("11.0.0.1", claimed) // and repeats it
+	see("11.0.0.2", seen)
+	see("11.0.0.3", seen)
+	want := ma.StringCast(seen)
+	for end := time.Now().Add(deadline); !ma.Contains(m.AddrsFor(listens), want); {
+		if time.Now().After(end) {
+			t.Fatalf("got %v, want %v", m.AddrsFor(listens), want)
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if got := m.AddrsFor(listens); len(got) != 1 {
+		t.Errorf("got %v, want only %v", got, want)
+	}
+}
+
+// A seenConn is a connection to one who says at which address it sees this host.
+type seenConn struct {
+	network.Conn
+	local, remote ma.Multiaddr
+}
+
+func (c *seenConn) LocalMultiaddr() ma.Multiaddr  { return c.local }
+func (c *seenConn) RemoteMultiaddr() ma.Multiaddr { return c.remote }
+func (c *seenConn) IsClosed() bool                { return false }
+
+// TestWhoListensOnOneDialsThat has a relay be slow to answer over what a host listens on. The
+// host waits for it: over the other one it would not learn its own address.
+func TestWhoListensOnOneDialsThat(t *testing.T) {
+	const overTCP, overQUIC = "/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/udp/0/quic-v1"
+	mute, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { mute.Close() })
+	muteTCP, err := manet.FromNetAddr(mute.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	muteUDP, err := net.ListenPacket("udp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { muteUDP.Close() })
+	at, err := manet.FromNetAddr(muteUDP.LocalAddr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	muteQUIC := at.Encapsulate(ma.StringCast("/quic-v1"))
+	tests := map[string]struct {
+		listen []string
+		relay  string       // where it answers
+		mute   ma.Multiaddr // where it does not
+		waits  bool
+	}{
+		"TCP":                         {[]string{overTCP}, overQUIC, muteTCP, true},
+		"QUIC":                        {[]string{overQUIC}, overTCP, muteQUIC, true},
+		"both":                        {[]string{overTCP, overQUIC}, overQUIC, muteTCP, false},
+		"none at all":                 {[]string{noListen}, overQUIC, muteTCP, false},
+		"TCP, and the relay has none": {[]string{overTCP}, overQUIC, nil, false},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			relay, err := libp2p.New(libp2p.ListenAddrStrings(test.relay), libp2p.DisableRelay(), libp2p.DisableMetrics())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer relay.Close()
+			info := *host.InfoFromHost(relay)
+			if test.mute != nil {
+				info.Addrs = append(slices.Clone(info.Addrs), test.mute)
+			}
+			patience := deadline
+			if test.waits {
+				patience = ownHeadStart / 2
+			}
+			h := newTestHost(t, test.listen...)
+			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			defer cancel()
+			err = h.Connect(ctx, info)
+			if test.waits != errors.Is(err, context.DeadlineExceeded) {
+				t.Errorf("got %v; waits: %v", err, test.waits)
+			}
+		})
+	}
+}
