@@ -1,12 +1,10 @@
 package discovery
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/ipfs/go-datastore"
@@ -17,13 +15,14 @@ import (
 	"github.com/libp2p/go-msgio/pbio"
 	"github.com/rs/zerolog"
 
+	"github.com/p2pmpi/p2pmpi/internal/logtest"
 	"github.com/p2pmpi/p2pmpi/internal/misconduct"
 )
 
 // TestAFloodOfAnnouncementsIsNotKept: a peer that announces very many things is named, and
 // nothing of it stays; what every peer announces is still found.
 func TestAFloodOfAnnouncementsIsNotKept(t *testing.T) {
-	var log lockedBuffer
+	var log logtest.Log
 	cfg := testConfig()
 	cfg.Offer, cfg.Log = offering(1, 1), zerolog.New(&log)
 	victim := newService(t, newHost(t), cfg)
@@ -121,24 +120,6 @@ func TestAMillionOffersAnnouncedAreBounded(t *testing.T) {
 	if all, err := found.Rest(); err != nil || len(all) != maxAnnouncements || len(a.kept) != maxAnnouncements {
 		t.Errorf("keeps %d and knows of %d (%v), want %d", len(all), len(a.kept), err, maxAnnouncements)
 	}
-}
-
-// lockedBuffer is written while it is read.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
 
 func testConduct() *misconduct.Log { return misconduct.New(zerolog.Nop()) }

@@ -2,8 +2,6 @@ package discovery
 
 import (
 	"bytes"
-	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/p2pmpi/p2pmpi/discovery/internal/pb"
+	"github.com/p2pmpi/p2pmpi/internal/logtest"
 	"github.com/p2pmpi/p2pmpi/internal/recording"
 )
 
@@ -37,7 +36,7 @@ func FuzzConverse(f *testing.F) {
 	key, id := fixedKey(f)
 	o := testOffer(id)
 	o.Issued, o.Expires = time.Now(), time.Now().Add(offerLifetime)
-	good := &pb.Response{Envelope: sealUnchecked(f, o, key), Hearsay: []*pb.Hearsay{{Peer: []byte(id), Position: toPB(newCoordinates().here())}}}
+	good := &pb.Response{Envelope: sealUnchecked(f, &o, key), Hearsay: []*pb.Hearsay{{Peer: []byte(id), Position: toPB(newCoordinates().here())}}}
 	f.Add(recording.Of(f, good, &pb.Response{}, &pb.Response{}))
 	f.Add(recording.Of(f, good, &pb.Response{}))
 	f.Add(recording.Of(f, &pb.Response{Refusal: pb.Response_OTHER_NETWORK}))
@@ -77,7 +76,7 @@ func FuzzTwinResponse(f *testing.F) {
 	key, id := fixedKey(f)
 	nonce := bytes.Repeat([]byte{7}, nonceSize)
 	own := proof{Instance: newInstance()}
-	older := sealProof(f, proof{nonce, newInstance(), time.Hour}, key)
+	older := sealUnchecked(f, &proof{nonce, newInstance(), time.Hour}, key)
 	f.Add(recording.Of(f, &pb.TwinResponse{Envelope: older, Address: []byte{4, 127, 0, 0, 1}}))
 	f.Add(recording.Of(f, &pb.TwinResponse{Envelope: older, Address: []byte("nowhere")}))
 	f.Add(recording.Of(f, &pb.TwinResponse{}))
@@ -93,35 +92,10 @@ func FuzzTwinResponse(f *testing.F) {
 	})
 }
 
-// A journal keeps what is logged.
-type journal struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (j *journal) Write(b []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(b)
-}
-
-// lines counts the warnings that name somebody.
-func (j *journal) lines(name string) int {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	n := 0
-	for line := range strings.Lines(j.text.String()) {
-		if strings.Contains(line, name) && strings.Contains(line, `"level":"warn"`) {
-			n++
-		}
-	}
-	return n
-}
-
 // TestWhoGivesABadOfferIsNamed asks peers for offers that send something else, again and again:
 // each is named, and not for every time. One that offers nothing, or whose clock is wrong, has done no wrong.
 func TestWhoGivesABadOfferIsNamed(t *testing.T) {
-	var log journal
+	var log logtest.Log
 	cfg := testConfig()
 	cfg.Log = zerolog.New(&log).Level(zerolog.InfoLevel)
 	s := newService(t, newHost(t), cfg)
@@ -137,11 +111,11 @@ func TestWhoGivesABadOfferIsNamed(t *testing.T) {
 		}, true},
 		"absurd": {func(o Offer, key crypto.PrivKey) []byte {
 			o.SlotsFree = o.SlotsTotal + 1
-			return recording.Of(t, &pb.Response{Envelope: sealUnchecked(t, o, key)})
+			return recording.Of(t, &pb.Response{Envelope: sealUnchecked(t, &o, key)})
 		}, true},
 		"nothing": {func(Offer, crypto.PrivKey) []byte { return nil }, false},
 		"old": {func(o Offer, key crypto.PrivKey) []byte {
-			return recording.Of(t, &pb.Response{Envelope: sealUnchecked(t, o, key)})
+			return recording.Of(t, &pb.Response{Envelope: sealUnchecked(t, &o, key)})
 		}, false},
 	} {
 		key, id := newKey(t)
@@ -156,7 +130,7 @@ func TestWhoGivesABadOfferIsNamed(t *testing.T) {
 				t.Errorf("%s: taken for an offer", name)
 			}
 		}
-		if lines := log.lines(id.String()); (lines == 1) != tt.named || lines > 1 {
+		if lines := log.Warnings(id.String()); (lines == 1) != tt.named || lines > 1 {
 			t.Errorf("%s: named in %d lines", name, lines)
 		}
 	}

@@ -47,10 +47,10 @@ func testOffer(id p2ppeer.ID) Offer {
 	}
 }
 
-// sealUnchecked signs whatever o says, as a hostile peer would.
-func sealUnchecked(t testing.TB, o Offer, key crypto.PrivKey) []byte {
+// sealUnchecked signs whatever r says, as a hostile peer would.
+func sealUnchecked(t testing.TB, r record.Record, key crypto.PrivKey) []byte {
 	t.Helper()
-	envelope, err := record.Seal(&o, key)
+	envelope, err := record.Seal(r, key)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestHistoryIsBelievedWithinBounds(t *testing.T) {
 	key, id := newKey(t)
 	o := testOffer(id)
 	o.History = reliability.History{Up: math.MaxInt64, Ends: math.MaxUint32}
-	got, err := Open(sealUnchecked(t, o, key), id, "test", testNow)
+	got, err := Open(sealUnchecked(t, &o, key), id, "test", testNow)
 	if want := (reliability.History{Up: reliability.MaxUp, Ends: reliability.MaxEnds}); err != nil || got.History != want {
 		t.Errorf("got %+v, %v, want %+v", got.History, err, want)
 	}
@@ -124,7 +124,7 @@ func TestOpenRefuses(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			o := testOffer(id)
 			tt.change(&o)
-			_, err := Open(sealUnchecked(t, o, key), tt.from, "test", testNow.Add(tt.at))
+			_, err := Open(sealUnchecked(t, &o, key), tt.from, "test", testNow.Add(tt.at))
 			r, ok := errors.AsType[*Refusal](err)
 			if !ok || r.Reason != tt.want || !strings.Contains(r.Error(), tt.detail) {
 				t.Errorf("got %v, want %v with %q", err, tt.want, tt.detail)
@@ -135,7 +135,7 @@ func TestOpenRefuses(t *testing.T) {
 
 func TestOpenRefusesAlteredBytes(t *testing.T) {
 	key, id := newKey(t)
-	data := sealUnchecked(t, testOffer(id), key)
+	data := sealUnchecked(t, new(testOffer(id)), key)
 	for i := range data {
 		altered := bytes.Clone(data)
 		altered[i] ^= 1
@@ -147,7 +147,7 @@ func TestOpenRefusesAlteredBytes(t *testing.T) {
 
 func TestClocksMayDisagreeALittle(t *testing.T) {
 	key, id := newKey(t)
-	data := sealUnchecked(t, testOffer(id), key)
+	data := sealUnchecked(t, new(testOffer(id)), key)
 	for _, skew := range []time.Duration{-clockSkew, 0, clockSkew} {
 		if _, err := Open(data, id, "test", testNow.Add(skew)); err != nil {
 			t.Errorf("%v off: %v", skew, err)
@@ -174,7 +174,7 @@ func TestFull(t *testing.T) {
 
 func FuzzOpen(f *testing.F) {
 	key, id := fixedKey(f)
-	f.Add(sealUnchecked(f, testOffer(id), key))
+	f.Add(sealUnchecked(f, new(testOffer(id)), key))
 	f.Add([]byte{})
 	f.Add([]byte{0x0a, 0xff, 0xff, 0xff, 0xff, 0x7f})
 	f.Fuzz(func(t *testing.T, data []byte) {

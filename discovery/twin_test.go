@@ -9,7 +9,6 @@ import (
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
-	"github.com/libp2p/go-libp2p/core/record"
 	"github.com/libp2p/go-msgio/pbio"
 
 	"github.com/p2pmpi/p2pmpi/discovery/internal/pb"
@@ -82,26 +81,13 @@ func TestRestartIsNoCopy(t *testing.T) {
 	}
 }
 
-func sealProof(t testing.TB, p proof, key crypto.PrivKey) []byte {
-	t.Helper()
-	envelope, err := record.Seal(&p, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	data, err := envelope.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return data
-}
-
 // TestLyingPeerStopsNobody has a supernode tell of a twin that it cannot prove.
 func TestLyingPeerStopsNobody(t *testing.T) {
 	super := newHost(t)
 	newService(t, super, testConfig())
 	key, id := newKey(t)
 	liar, _ := newKey(t)
-	seal := func(p proof, key crypto.PrivKey) []byte { return sealProof(t, p, key) }
+	seal := func(p proof, key crypto.PrivKey) []byte { return sealUnchecked(t, &p, key) }
 	s, told := twinBooted(t, key, super)
 	twin := func(nonce []byte) proof { return proof{nonce, newInstance(), time.Hour} }
 	for name, lie := range map[string]func(nonce []byte) []byte{
@@ -109,7 +95,7 @@ func TestLyingPeerStopsNobody(t *testing.T) {
 		"of another question":     func([]byte) []byte { return seal(twin(newInstance()), key) },
 		"its own":                 func(nonce []byte) []byte { return seal(proof{nonce, s.instance, time.Hour}, key) },
 		"younger":                 func(nonce []byte) []byte { return seal(proof{nonce, newInstance(), 0}, key) },
-		"an offer":                func([]byte) []byte { return sealUnchecked(t, testOffer(id), key) },
+		"an offer":                func([]byte) []byte { return sealUnchecked(t, new(testOffer(id)), key) },
 		"nonsense":                func([]byte) []byte { return []byte("nonsense") },
 		"too long":                func([]byte) []byte { return make([]byte, maxProof+1) },
 	} {
@@ -158,7 +144,7 @@ func TestProofYields(t *testing.T) {
 func FuzzOpenProof(f *testing.F) {
 	key, id := fixedKey(f)
 	nonce := bytes.Repeat([]byte{7}, nonceSize)
-	f.Add(sealProof(f, proof{nonce, newInstance(), time.Hour}, key))
+	f.Add(sealUnchecked(f, &proof{nonce, newInstance(), time.Hour}, key))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := openProof(data, id, nonce)
 		if err == nil && (len(p.Instance) != instanceSize || p.Up < 0) {

@@ -21,6 +21,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/p2pmpi/p2pmpi/filetransfer/internal/pb"
+	"github.com/p2pmpi/p2pmpi/internal/logtest"
 )
 
 // A noHost is the host of a peer that has no network: its time may be virtual.
@@ -83,7 +84,7 @@ func TestT2OriginThatIsOutOfReachForAWhileIsWaitedFor(t *testing.T) {
 // A peer that takes nothing may be cut off: that is not told as its fault.
 func TestPeerThatTakesNothingIsNotBlamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log syncBuffer
+		var log logtest.Log
 		submitter := newOffline(t, "origin", zerolog.New(&log))
 		b := content(1, PieceBytes)
 		path := filepath.Join(t.TempDir(), "file")
@@ -103,7 +104,7 @@ func TestPeerThatTakesNothingIsNotBlamed(t *testing.T) {
 // A peer that asks for more than it may and takes nothing is named for what it asks.
 func TestO4PeerThatAsksTooFarAheadIsNamed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var log syncBuffer
+		var log logtest.Log
 		submitter := newOffline(t, "origin", zerolog.New(&log))
 		defer submitter.Serve(job, []p2ppeer.ID{"hog"}, nil)()
 		// The first may be answered before the answers fill the link.
@@ -189,7 +190,7 @@ func TestT1SourceThatTalksGarbageIsNamedAndLeftOut(t *testing.T) {
 		for _, source := range []p2ppeer.ID{"origin", "fellow"} {
 			t.Run(name+" from the "+string(source), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					var log syncBuffer
+					var log logtest.Log
 					submitter, peer := newOffline(t, "origin", zerolog.Nop()), newOffline(t, "peer", zerolog.New(&log))
 					w, _ := offer(t, submitter, peer, content(1, PieceBytes))
 					defer peer.Share(job, "origin", []p2ppeer.ID{"fellow"})()

@@ -24,6 +24,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/p2pmpi/p2pmpi/filetransfer/internal/pb"
+	"github.com/p2pmpi/p2pmpi/internal/logtest"
 	"github.com/p2pmpi/p2pmpi/internal/loopback"
 )
 
@@ -401,7 +402,7 @@ func TestO4BrokenRequestsAreCut(t *testing.T) {
 	}
 	for name, write := range tests {
 		t.Run(name, func(t *testing.T) {
-			var log syncBuffer
+			var log logtest.Log
 			s := newServiceLogging(t, 1<<20, zerolog.New(&log))
 			s.stall = 200 * time.Millisecond
 			defer s.Serve(job, []p2ppeer.ID{s.host.ID()}, nil)()

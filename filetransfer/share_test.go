@@ -12,6 +12,8 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/peerstore"
 	"github.com/rs/zerolog"
+
+	"github.com/p2pmpi/p2pmpi/internal/logtest"
 )
 
 // A crowd is a submitter and peers that share what they fetch.
@@ -19,7 +21,7 @@ type crowd struct {
 	submitter *Service
 	peers     []*Service
 	ids       []p2ppeer.ID
-	log       syncBuffer // of the peers
+	log       logtest.Log // of the peers
 }
 
 func newCrowd(t testing.TB, n int) *crowd {
@@ -320,22 +322,4 @@ func TestFellowsGetOnlyWhatIsShared(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A syncBuffer is a log that is read while it is written.
-type syncBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (s *syncBuffer) Write(b []byte) (int, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.Write(b)
-}
-
-func (s *syncBuffer) String() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.b.String()
 }

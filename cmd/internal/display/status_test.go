@@ -34,12 +34,7 @@ func TestStatusFitsATerminal(t *testing.T) {
 		},
 	}
 	text := Status(s)
-	for line := range strings.Lines(text) {
-		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
-			t.Errorf("%d columns: %s", n, line)
-		}
-	}
-	for _, want := range []string{
+	expectFits(t, text,
 		"slots: 1 of 4 free; 0 held, 0 confirmed, 3 running; draining",
 		"uses: 34.0 MiB of memory, 1 stream, 210 goroutines\n",
 		"job here: 3f2b8c1e heat 0.0 1.0, running, of …rMLvKXtf\n",
@@ -48,12 +43,23 @@ func TestStatusFitsATerminal(t *testing.T) {
 		"connected: 2 peers\nPEER       WAY                        TRANSPORT  ROUND TRIP\n",
 		"…rMLvKXtf  relayed through …J4kSGsaB  tcp        41.2ms\n  why: no tcp",
 		"…J4kSGsaB  direct                     quic       no answer\n",
-	} {
+	)
+	if _, err := json.Marshal(s); err != nil {
+		t.Error(err)
+	}
+}
+
+// expectFits expects a text of at most 80 columns that tells all this.
+func expectFits(t *testing.T, text string, wants ...string) {
+	t.Helper()
+	for line := range strings.Lines(text) {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	for _, want := range wants {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
-	}
-	if _, err := json.Marshal(s); err != nil {
-		t.Error(err)
 	}
 }

@@ -1,13 +1,11 @@
 package membership
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +21,8 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
 	ma "github.com/multiformats/go-multiaddr"
 	"github.com/rs/zerolog"
+
+	"github.com/p2pmpi/p2pmpi/internal/logtest"
 )
 
 const (
@@ -38,25 +38,7 @@ type testHost struct {
 	gate       *Gate
 	members    *Service
 	invitation *Invitation // what is loaded
-	log        lockedBuffer
-}
-
-// lockedBuffer is written while it is read.
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
+	log        logtest.Log
 }
 
 func newHost(t *testing.T, listen string, key crypto.PrivKey, i *Invitation, more ...libp2p.Option) *testHost {

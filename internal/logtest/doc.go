@@ -1,0 +1,2 @@
+// Package logtest lets tests read what is logged while it is logged.
+package logtest
