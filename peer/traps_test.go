@@ -18,12 +18,14 @@ import (
 	"github.com/libp2p/go-libp2p/core/protocol"
 	"github.com/libp2p/go-libp2p/p2p/host/eventbus"
 	"github.com/libp2p/go-libp2p/p2p/host/observedaddrs"
+	"github.com/libp2p/go-libp2p/p2p/protocol/autonatv2"
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
 	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
+	"github.com/p2pmpi/p2pmpi/peer/internal/punch"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
@@ -31,6 +33,13 @@ import (
 
 // newTestHost starts the host of a peer on loopback.
 func newTestHost(t *testing.T, listen ...string) host.Host {
+	t.Helper()
+	cfg := LocalConfig()
+	cfg.Listen = listen
+	return newHostOf(t, cfg)
+}
+
+func newHostOf(t *testing.T, cfg Config) host.Host {
 	t.Helper()
 	key, _, err := crypto.GenerateEd25519Key(rand.Reader)
 	if err != nil {
@@ -40,9 +49,8 @@ func newTestHost(t *testing.T, listen ...string) host.Host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := LocalConfig()
-	cfg.Listen = listen
-	h, err := newHost(cfg, key, gate, prometheus.NewRegistry(), nil, nil, zerolog.Nop())
+	puncher := punch.New(prometheus.NewRegistry(), nil, zerolog.Nop())
+	h, err := newHost(cfg, key, gate, prometheus.NewRegistry(), puncher, nil, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,6 +86,19 @@ func TestStreamsOfALargeJob(t *testing.T) {
 	}
 	if n := open("/stranger"); n == channels {
 		t.Errorf("%d streams of another protocol were opened", n)
+	}
+}
+
+// TestPeersTellEachOtherWhetherTheyAreReached has a peer ask others whether it is reached, and
+// answer them, by AutoNAT v2: each address by itself.
+func TestPeersTellEachOtherWhetherTheyAreReached(t *testing.T) {
+	for reachability, want := range map[Reachability]bool{Public: true, Private: false} {
+		cfg := LocalConfig()
+		cfg.NAT, cfg.Reachability = true, reachability
+		answers := slices.Contains(newHostOf(t, cfg).Mux().Protocols(), autonatv2.DialProtocol)
+		if answers != want {
+			t.Errorf("a %s peer answers: %v", reachability, answers)
+		}
 	}
 }
 
