@@ -176,7 +176,7 @@ func (a *attempt) next() []ask {
 		if p.pending || p.reason != 0 || p.granted == 0 || p.granted < p.wanted {
 			return 0
 		}
-		return a.most(p) - p.granted
+		return max(p.Slots, p.Total) - p.granted // its offer may be old
 	})...)
 }
 

@@ -78,10 +78,10 @@ func TestAttemptAsksUntilEnough(t *testing.T) {
 			"b1;a1;", true,
 		},
 		{
-			"who does not wait asks for what was free",
-			Need{N: 4, R: 1, Strategy: Spread}, []Candidate{{Peer: "a", Slots: 1, Total: 4}},
-			[]reply{{"a", 1, 0}},
-			"a1;", false,
+			"who does not wait asks for what was free, and more of who gives that",
+			Need{N: 4, R: 1, Strategy: Spread}, []Candidate{{Peer: "a", Slots: 0, Total: 4}},
+			[]reply{{"a", 1, 0}, {"a", 4, 0}},
+			"a1;a4;", true,
 		},
 		{
 			"who waits asks for what has become free since, too",

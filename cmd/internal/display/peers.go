@@ -10,7 +10,7 @@ import (
 
 // Reasons says in a table, by reason, how many peers give nothing to a job that cannot start.
 func Reasons(s *job.Shortage) []string {
-	if s == nil {
+	if s == nil || len(s.Tallies) == 0 {
 		return nil
 	}
 	lines := []string{fmt.Sprintf("%-16s %5s  of %d slots wanted, %d could be had", "passed over", "peers", s.Wanted, s.Available)}

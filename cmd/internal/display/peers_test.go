@@ -27,7 +27,7 @@ func TestReasonsFitTheScreen(t *testing.T) {
 			t.Errorf("%d characters, or no meaning: %q", len(l)+8, l)
 		}
 	}
-	if Reasons(nil) != nil {
+	if Reasons(nil) != nil || Reasons(&job.Shortage{Wanted: 8, Available: 5}) != nil {
 		t.Error("a table of nothing")
 	}
 }
