@@ -24,6 +24,8 @@ type Need struct {
 	// Reserve succeeds or finds it hopeless, or Leave. It is for a caller who tries again, and
 	// not after a shortage that was Hopeless: the job would only be in the way of others.
 	Waits bool
+	// Kinds are those of the job's programs, for the policies of the peers' owners.
+	Kinds []string
 }
 
 func (n Need) validate() error {

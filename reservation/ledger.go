@@ -24,20 +24,35 @@ const maxSlots = view.MaxProcesses
 // maxJobName bounds the bytes of a job's name: a peer keeps what a stranger sent.
 const maxJobName = 128
 
+// maxKinds bounds the kinds that a request names.
+const maxKinds = 8
+
 // Limits are the owner's (promise S3).
 type Limits struct {
-	Slots   int          // processes at once, of all jobs; 0 gives nothing away
-	MaxJobs int          // jobs at once; 0 is no limit
-	Allow   []p2ppeer.ID // the only submitters admitted; empty admits everybody
-	Deny    []p2ppeer.ID // never admitted, whatever Allow says
+	Slots   int // processes at once, of all jobs; 0 gives nothing away
+	MaxJobs int // jobs at once; 0 is no limit
+	// Judge is the owner's policy; nil lets everybody in.
+	Judge func(q Request, now time.Time) Verdict
 }
 
-// Admits reports whether the owner's lists let submitter in.
-func (l Limits) Admits(submitter p2ppeer.ID) bool {
-	if slices.Contains(l.Deny, submitter) {
-		return false
+// A Verdict is what the owner's policy says of a request.
+type Verdict struct {
+	Refused Reason // 0: it is not
+	Class   string // of submitters, who share Slots
+	Slots   int    // of the class at once; 0: no fewer than there are
+}
+
+// judge is Judge, where there is one.
+func (l Limits) judge(q Request, now time.Time) Verdict {
+	if l.Judge == nil {
+		return Verdict{}
 	}
-	return len(l.Allow) == 0 || slices.Contains(l.Allow, submitter)
+	return l.Judge(q, now)
+}
+
+// Admits reports whether the owner's policy lets submitter in at all.
+func (l Limits) Admits(submitter p2ppeer.ID, now time.Time) bool {
+	return l.judge(Request{Submitter: submitter}, now).Refused != Denied
 }
 
 // A Request asks for slots for a job. Submitter and Job together name the job:
@@ -46,6 +61,8 @@ type Request struct {
 	Job       string
 	Submitter p2ppeer.ID
 	Slots     int // at most so many
+	// Kinds are those of the job's programs, in words that the owner's policy knows.
+	Kinds []string
 	// Since is when the job began to wait, by its submitter's clock. Those that began
 	// earlier come first. Zero: now.
 	Since time.Time
@@ -58,7 +75,7 @@ type Request struct {
 }
 
 func (q Request) valid() bool {
-	return q.Job != "" && len(q.Job) <= maxJobName && q.Slots >= 1 && q.Slots <= maxSlots
+	return q.Job != "" && len(q.Job) <= maxJobName && q.Slots >= 1 && q.Slots <= maxSlots && len(q.Kinds) <= maxKinds
 }
 
 // A Grant answers a Request: 1..Request.Slots slots, held until Expires.
@@ -86,6 +103,7 @@ type Ledger struct {
 type hold struct {
 	Request // Slots is what it has now
 	key     Key
+	class   string // of its submitter
 	state   State
 	made    time.Time
 	expires time.Time // of no meaning once Running
@@ -105,17 +123,24 @@ func NewLedger(limits Limits) *Ledger {
 // there is more. A job that runs may hold further slots.
 //
 // Free slots are kept for jobs in the queue whose turn comes before that of q, as
-// many as each asked for. The error is a Reason; where q has to wait for others it is a
+// many as each asked for. The error is a Reason, that of the owner's policy first; where q has to wait for others it is a
 // *Queued.
 func (l *Ledger) Hold(q Request, key Key, now time.Time) (Grant, error) {
 	l.Expire(now)
-	switch {
-	case !q.valid():
+	if !q.valid() {
 		return Grant{}, Malformed
-	case !l.limits.Admits(q.Submitter):
-		return Grant{}, Denied
+	}
+	v := l.limits.judge(q, now)
+	left := l.left(v)
+	switch {
+	case v.Refused != 0:
+		l.queue.leave(q.Submitter, q.Job)
+		return Grant{}, v.Refused
 	case l.draining:
 		return Grant{}, Draining
+	case left < 1 && l.waiting(q.Submitter, q.Job) == nil:
+		l.queue.leave(q.Submitter, q.Job) // what is kept for it, others could use
+		return Grant{}, Busy
 	}
 	q.Slots, q.Since = min(q.Slots, l.limits.Slots), l.believed(q, now)
 	if q.Waits {
@@ -123,7 +148,7 @@ func (l *Ledger) Hold(q Request, key Key, now time.Time) (Grant, error) {
 	}
 	l.turns(now)
 	ahead := l.queue.ahead(q)
-	room := l.free() - l.kept(ahead)
+	room := min(l.free()-l.kept(ahead), left)
 	if h := l.waiting(q.Submitter, q.Job); h != nil {
 		h.Slots += max(0, min(q.Slots-h.Slots, room))
 		return h.grant(), nil
@@ -136,12 +161,30 @@ func (l *Ledger) Hold(q Request, key Key, now time.Time) (Grant, error) {
 	case l.find(key) != nil:
 		return Grant{}, Malformed // the keys of two holds must differ
 	}
-	h := &hold{Request: q, key: key, state: Held, made: now}
+	h := &hold{Request: q, key: key, class: v.Class, state: Held, made: now}
 	h.Slots = min(q.Slots, room)
 	h.expires = now.Add(HoldBase + time.Duration(h.Slots)*HoldPerSlot)
 	l.holds = append(l.holds, h)
 	return h.grant(), nil
 }
+
+// left counts the slots that a class may still have.
+func (l *Ledger) left(v Verdict) int {
+	if v.Slots == 0 {
+		return maxSlots
+	}
+	left := v.Slots
+	for _, h := range l.holds {
+		if h.class == v.Class {
+			left -= h.Slots
+		}
+	}
+	return left
+}
+
+// Resize changes how many slots there are. Who has more than are left keeps them; nothing is
+// given away until fewer are taken.
+func (l *Ledger) Resize(slots int) { l.limits.Slots = slots }
 
 // wait refuses q, which may be in the queue.
 func (l *Ledger) wait(q Request, why Reason) error {

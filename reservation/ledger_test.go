@@ -36,6 +36,11 @@ func mustConfirm(t *testing.T, l *Ledger, key Key, slots int, now time.Time) {
 	}
 }
 
+// judging is the policy of an owner who says the same of all.
+func judging(v Verdict) func(Request, time.Time) Verdict {
+	return func(Request, time.Time) Verdict { return v }
+}
+
 func TestS3OwnersLimitsAlwaysWin(t *testing.T) {
 	long := strings.Repeat("x", maxJobName+1)
 	tests := []struct {
@@ -53,10 +58,12 @@ func TestS3OwnersLimitsAlwaysWin(t *testing.T) {
 		{"gives nothing away", Limits{}, nil, false, Request{Job: "j", Submitter: alice, Slots: 1}, 0, Busy},
 		{"one job too many", Limits{Slots: 4, MaxJobs: 1}, []Request{{Job: "i", Submitter: bob, Slots: 1}}, false, Request{Job: "j", Submitter: alice, Slots: 1}, 0, MaxJobs},
 		{"same name, other submitter is another job", Limits{Slots: 4, MaxJobs: 1}, []Request{{Job: "j", Submitter: bob, Slots: 1}}, false, Request{Job: "j", Submitter: alice, Slots: 1}, 0, MaxJobs},
-		{"denied", Limits{Slots: 4, Deny: []p2ppeer.ID{alice}}, nil, false, Request{Job: "j", Submitter: alice, Slots: 1}, 0, Denied},
-		{"denied though allowed", Limits{Slots: 4, Allow: []p2ppeer.ID{alice}, Deny: []p2ppeer.ID{alice}}, nil, false, Request{Job: "j", Submitter: alice, Slots: 1}, 0, Denied},
-		{"not among those allowed", Limits{Slots: 4, Allow: []p2ppeer.ID{bob}}, nil, false, Request{Job: "j", Submitter: alice, Slots: 1}, 0, Denied},
-		{"among those allowed", Limits{Slots: 4, Allow: []p2ppeer.ID{bob, alice}}, nil, false, Request{Job: "j", Submitter: alice, Slots: 1}, 1, nil},
+		{"refused by the policy", Limits{Slots: 4, Judge: judging(Verdict{Refused: WasmOnly})}, nil, false, Request{Job: "j", Submitter: alice, Slots: 1}, 0, WasmOnly},
+		{"refused though there is room", Limits{Slots: 4, Judge: judging(Verdict{Refused: Denied, Slots: 4})}, nil, false, Request{Job: "j", Submitter: alice, Slots: 1}, 0, Denied},
+		{"fewer for the class than there are", Limits{Slots: 4, Judge: judging(Verdict{Class: "all", Slots: 2})}, nil, false, Request{Job: "j", Submitter: alice, Slots: 3}, 2, nil},
+		{"the class has some already", Limits{Slots: 4, Judge: judging(Verdict{Class: "all", Slots: 3})}, []Request{{Job: "i", Submitter: bob, Slots: 2}}, false, Request{Job: "j", Submitter: alice, Slots: 3}, 1, nil},
+		{"the class has all its slots", Limits{Slots: 4, Judge: judging(Verdict{Class: "all", Slots: 2})}, []Request{{Job: "i", Submitter: bob, Slots: 2}}, false, Request{Job: "j", Submitter: alice, Slots: 1}, 0, Busy},
+		{"many kinds", Limits{Slots: 4}, nil, false, Request{Job: "j", Submitter: alice, Slots: 1, Kinds: make([]string, maxKinds+1)}, 0, Malformed},
 		{"draining", Limits{Slots: 4}, nil, true, Request{Job: "j", Submitter: alice, Slots: 1}, 0, Draining},
 		{"no slots wanted", Limits{Slots: 4}, nil, false, Request{Job: "j", Submitter: alice, Slots: 0}, 0, Malformed},
 		{"negative slots wanted", Limits{Slots: 4}, nil, false, Request{Job: "j", Submitter: alice, Slots: -1}, 0, Malformed},

@@ -20,6 +20,9 @@ const (
 	Version                       // the peers speak different protocols
 	UnknownKey                    // not held (any more), already redeemed, or somebody else's
 	Malformed                     // a request, or an answer, that makes no sense
+	WasmOnly                      // the owner admits no native program of this submitter
+	Unconfined                    // native programs would run there without walls, which the owner does not allow
+	Paused                        // the owner needs the machine now
 	Unreachable                   // no connection
 	Silent                        // connected, but no answer in time
 )
@@ -32,6 +35,9 @@ var reasonNames = [...]string{
 	Version:     "version",
 	UnknownKey:  "unknown key",
 	Malformed:   "malformed",
+	WasmOnly:    "wasm only",
+	Unconfined:  "unconfined",
+	Paused:      "paused",
 	Unreachable: "unreachable",
 	Silent:      "silent",
 }

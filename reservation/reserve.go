@@ -203,7 +203,7 @@ func (h *asking) send(ctx context.Context) {
 		go func() { // ends with its answer, which is always read
 			ctx, cancel := context.WithTimeout(ctx, askTimeout)
 			defer cancel()
-			g, err := h.r.Hold(ctx, peer, Request{Job: need.Job, Slots: q.slots, Since: need.Since, Waits: need.Waits})
+			g, err := h.r.Hold(ctx, peer, Request{Job: need.Job, Slots: q.slots, Since: need.Since, Waits: need.Waits, Kinds: need.Kinds})
 			h.answers <- answer{index: q.index, took: time.Since(now), grant: g, err: err}
 		}()
 	}

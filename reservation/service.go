@@ -100,6 +100,11 @@ func (s *Service) Drain() {
 	s.update(func(l *Ledger, _ time.Time) { l.Drain() })
 }
 
+// Resize changes how many slots there are: see Ledger.Resize.
+func (s *Service) Resize(slots int) {
+	s.update(func(l *Ledger, _ time.Time) { l.Resize(slots) })
+}
+
 // Snapshot returns the state of every slot now.
 func (s *Service) Snapshot() (st Status) {
 	s.mu.Lock()

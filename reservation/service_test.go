@@ -104,7 +104,7 @@ func TestRefusalsArriveWithTheirReason(t *testing.T) {
 		want   error
 	}{
 		{"busy", Limits{}, false, holdAt(server, 1), Busy},
-		{"denied", Limits{Slots: 1, Deny: []p2ppeer.ID{client.ID()}}, false, holdAt(server, 1), Denied},
+		{"denied", Limits{Slots: 1, Judge: judging(Verdict{Refused: Denied})}, false, holdAt(server, 1), Denied},
 		{"draining", Limits{Slots: 1}, true, holdAt(server, 1), Draining},
 		{"no slots wanted", Limits{Slots: 1}, false, holdAt(server, 0), Malformed},
 		{"too many wanted", Limits{Slots: 1}, false, holdAt(server, maxSlots+1), Malformed},

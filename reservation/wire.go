@@ -25,6 +25,9 @@ var wireReasons = map[Reason]pb.Reason{
 	Version:    pb.Reason_VERSION,
 	UnknownKey: pb.Reason_UNKNOWN_KEY,
 	Malformed:  pb.Reason_MALFORMED,
+	WasmOnly:   pb.Reason_WASM_ONLY,
+	Unconfined: pb.Reason_UNCONFINED,
+	Paused:     pb.Reason_PAUSED,
 }
 
 // refusal is the answer that carries err, which is nil or a Reason.
@@ -78,7 +81,7 @@ func grantOf(a *pb.Answer, asked time.Time) (Grant, error) {
 }
 
 func holdRequest(q Request) *pb.Request {
-	hold := &pb.Hold{Job: q.Job, Slots: wireSlots(q.Slots), Waits: q.Waits}
+	hold := &pb.Hold{Job: q.Job, Slots: wireSlots(q.Slots), Waits: q.Waits, Kinds: q.Kinds}
 	if !q.Since.IsZero() {
 		hold.Since = q.Since.UnixMilli()
 	}
@@ -89,7 +92,7 @@ func holdRequest(q Request) *pb.Request {
 func requestOf(hold *pb.Hold, submitter p2ppeer.ID, origin string) Request {
 	q := Request{
 		Job: hold.GetJob(), Submitter: submitter, Origin: origin,
-		Slots: int(min(hold.GetSlots(), maxSlots)), Waits: hold.GetWaits(),
+		Slots: int(min(hold.GetSlots(), maxSlots)), Waits: hold.GetWaits(), Kinds: hold.GetKinds(),
 	}
 	if since := hold.GetSince(); since != 0 {
 		q.Since = time.UnixMilli(since)

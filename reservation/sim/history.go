@@ -143,7 +143,7 @@ func (a *account) judge(op Operation) []Violation {
 func (a *account) granted(op Operation) {
 	c := a.claims[op.Key]
 	switch {
-	case !a.limits.Admits(op.Submitter):
+	case !a.limits.Admits(op.Submitter, op.At):
 		a.breaks("S3", op, "its owner does not admit that submitter")
 	case c == nil && op.Expires.Sub(op.At) > reservation.HoldBase+time.Duration(op.Slots)*reservation.HoldPerSlot:
 		a.breaks("S2", op, "held until %v, longer than a lease", op.Expires.Format("15:04:05.000"))

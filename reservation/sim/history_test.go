@@ -31,10 +31,18 @@ func of(submitter p2ppeer.ID, op Operation) Operation {
 	return op
 }
 
+// notMallory is the policy of an owner who denies one submitter.
+func notMallory(q reservation.Request, _ time.Time) (v reservation.Verdict) {
+	if q.Submitter == "mallory" {
+		v.Refused = reservation.Denied
+	}
+	return v
+}
+
 func TestHistories(t *testing.T) {
 	lasting := func(op Operation, d time.Duration) Operation { op.Expires = op.At.Add(d); return op }
 	under := func(key byte, op Operation) Operation { op.Key = reservation.Key{key}; return op }
-	limits := reservation.Limits{Slots: 4, MaxJobs: 2, Deny: []p2ppeer.ID{"mallory"}}
+	limits := reservation.Limits{Slots: 4, MaxJobs: 2, Judge: notMallory}
 	for _, tt := range []struct {
 		name string
 		want string // the promise broken first; "" is none
@@ -128,7 +136,7 @@ func (m *mutant) Release(key reservation.Key) {
 // TestBrokenLedgers has a few jobs, one with a denied submitter, one that is left
 // to its lease and one that starts twice, at a peer that breaks a promise.
 func TestBrokenLedgers(t *testing.T) {
-	limits := reservation.Limits{Slots: 2, MaxJobs: 1, Deny: []p2ppeer.ID{"mallory"}}
+	limits := reservation.Limits{Slots: 2, MaxJobs: 1, Judge: notMallory}
 	ledger := func(change func(*reservation.Limits)) *mutant {
 		l := limits
 		change(&l)
@@ -145,7 +153,7 @@ func TestBrokenLedgers(t *testing.T) {
 		{"redeems twice", "S1", ledger(same), func(m *mutant) { m.twice = true }},
 		{"late ends of leases", "S2", ledger(same), func(m *mutant) { m.slow = time.Minute }},
 		{"long leases", "S2", ledger(same), func(m *mutant) { m.everlasting = true }},
-		{"admits everybody", "S3", ledger(func(l *reservation.Limits) { l.Deny = nil }), func(*mutant) {}},
+		{"admits everybody", "S3", ledger(func(l *reservation.Limits) { l.Judge = nil }), func(*mutant) {}},
 		{"takes every job", "S3", ledger(func(l *reservation.Limits) { l.MaxJobs = 0 }), func(*mutant) {}},
 		{"keeps what is given back", "S4", ledger(same), func(m *mutant) { m.keeps = true }},
 		{"leaks slots of jobs that ran", "S4", ledger(same), func(m *mutant) { m.leaks = true }},

@@ -32,19 +32,25 @@ const (
 	Reason_VERSION     Reason = 5
 	Reason_UNKNOWN_KEY Reason = 6
 	Reason_MALFORMED   Reason = 7
+	Reason_WASM_ONLY   Reason = 8
+	Reason_UNCONFINED  Reason = 9
+	Reason_PAUSED      Reason = 10
 )
 
 // Enum value maps for Reason.
 var (
 	Reason_name = map[int32]string{
-		0: "NONE",
-		1: "BUSY",
-		2: "MAX_JOBS",
-		3: "DENIED",
-		4: "DRAINING",
-		5: "VERSION",
-		6: "UNKNOWN_KEY",
-		7: "MALFORMED",
+		0:  "NONE",
+		1:  "BUSY",
+		2:  "MAX_JOBS",
+		3:  "DENIED",
+		4:  "DRAINING",
+		5:  "VERSION",
+		6:  "UNKNOWN_KEY",
+		7:  "MALFORMED",
+		8:  "WASM_ONLY",
+		9:  "UNCONFINED",
+		10: "PAUSED",
 	}
 	Reason_value = map[string]int32{
 		"NONE":        0,
@@ -55,6 +61,9 @@ var (
 		"VERSION":     5,
 		"UNKNOWN_KEY": 6,
 		"MALFORMED":   7,
+		"WASM_ONLY":   8,
+		"UNCONFINED":  9,
+		"PAUSED":      10,
 	}
 )
 
@@ -200,6 +209,7 @@ type Hold struct {
 	Slots         uint32                 `protobuf:"varint,2,opt,name=slots,proto3" json:"slots,omitempty"` // at most so many
 	Since         int64                  `protobuf:"varint,3,opt,name=since,proto3" json:"since,omitempty"` // Unix milliseconds: when the job began to wait; 0: now
 	Waits         bool                   `protobuf:"varint,4,opt,name=waits,proto3" json:"waits,omitempty"` // the job is to wait in the peer's queue
+	Kinds         []string               `protobuf:"bytes,5,rep,name=kinds,proto3" json:"kinds,omitempty"`  // of the job's programs
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -260,6 +270,13 @@ func (x *Hold) GetWaits() bool {
 		return x.Waits
 	}
 	return false
+}
+
+func (x *Hold) GetKinds() []string {
+	if x != nil {
+		return x.Kinds
+	}
+	return nil
 }
 
 type Confirm struct {
@@ -466,12 +483,13 @@ const file_reservation_proto_rawDesc = "" +
 	"\x04hold\x18\x02 \x01(\v2\x18.p2pmpi.reservation.HoldH\x00R\x04hold\x127\n" +
 	"\aconfirm\x18\x03 \x01(\v2\x1b.p2pmpi.reservation.ConfirmH\x00R\aconfirm\x127\n" +
 	"\arelease\x18\x04 \x01(\v2\x1b.p2pmpi.reservation.ReleaseH\x00R\areleaseB\x06\n" +
-	"\x04call\"Z\n" +
+	"\x04call\"p\n" +
 	"\x04Hold\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x14\n" +
 	"\x05slots\x18\x02 \x01(\rR\x05slots\x12\x14\n" +
 	"\x05since\x18\x03 \x01(\x03R\x05since\x12\x14\n" +
-	"\x05waits\x18\x04 \x01(\bR\x05waits\"1\n" +
+	"\x05waits\x18\x04 \x01(\bR\x05waits\x12\x14\n" +
+	"\x05kinds\x18\x05 \x03(\tR\x05kinds\"1\n" +
 	"\aConfirm\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
 	"\x05slots\x18\x02 \x01(\rR\x05slots\"1\n" +
@@ -484,7 +502,7 @@ const file_reservation_proto_rawDesc = "" +
 	"\x05slots\x18\x03 \x01(\rR\x05slots\x12!\n" +
 	"\flease_millis\x18\x04 \x01(\rR\vleaseMillis\x12\x14\n" +
 	"\x05place\x18\x05 \x01(\rR\x05place\x12\x0e\n" +
-	"\x02of\x18\x06 \x01(\rR\x02of*q\n" +
+	"\x02of\x18\x06 \x01(\rR\x02of*\x9c\x01\n" +
 	"\x06Reason\x12\b\n" +
 	"\x04NONE\x10\x00\x12\b\n" +
 	"\x04BUSY\x10\x01\x12\f\n" +
@@ -494,7 +512,13 @@ const file_reservation_proto_rawDesc = "" +
 	"\bDRAINING\x10\x04\x12\v\n" +
 	"\aVERSION\x10\x05\x12\x0f\n" +
 	"\vUNKNOWN_KEY\x10\x06\x12\r\n" +
-	"\tMALFORMED\x10\aB2Z0github.com/p2pmpi/p2pmpi/reservation/internal/pbb\x06proto3"
+	"\tMALFORMED\x10\a\x12\r\n" +
+	"\tWASM_ONLY\x10\b\x12\x0e\n" +
+	"\n" +
+	"UNCONFINED\x10\t\x12\n" +
+	"\n" +
+	"\x06PAUSED\x10\n" +
+	"B2Z0github.com/p2pmpi/p2pmpi/reservation/internal/pbb\x06proto3"
 
 var (
 	file_reservation_proto_rawDescOnce sync.Once

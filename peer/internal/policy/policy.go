@@ -1,0 +1,127 @@
+package policy
+
+import (
+	"slices"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+)
+
+// A Class is a kind of submitters.
+type Class string
+
+// The classes, in the order in which they are looked at.
+const (
+	Mine     Class = "mine"     // this peer's own jobs
+	Allowed  Class = "allowed"  // listed by the owner
+	Members  Class = "members"  // of the private network that this peer is in
+	Everyone Class = "everyone" // else
+)
+
+// A Kind is a kind of programs.
+type Kind string
+
+// The kinds, as offers and requests name them, from the least trusted with to the most.
+const (
+	None   Kind = "none"
+	Wasm   Kind = "wasm"
+	Native Kind = "native"
+)
+
+// A Rule is what a class may do.
+type Rule struct {
+	Kind  Kind // Native: wasm too
+	Slots int  // of the class at once; 0: as many as there are
+}
+
+// A Policy is what the owner has decided.
+type Policy struct {
+	Self    p2ppeer.ID
+	Private bool // this peer's network admits only members
+	Allow   []p2ppeer.ID
+	Deny    []p2ppeer.ID
+	Rules   map[Class]Rule // as ParseRules returns them
+	Quiet   Hours
+	// Unconfined has native programs of members and everyone accepted where a wall is missing.
+	Unconfined bool
+}
+
+// A Machine is what holds here now.
+type Machine struct {
+	Confined bool // every wall around a native program stands
+	Wasm     bool // there is an engine for modules
+	Paused   bool // the owner needs the machine, see package presence
+	Now      time.Time
+}
+
+// A Request is what a submitter asks for.
+type Request struct {
+	Submitter p2ppeer.ID
+	Kinds     []Kind // of the job's programs for this machine; none is Native
+}
+
+// A Refusal says why nothing is accepted; empty: something is.
+type Refusal string
+
+// The refusals.
+const (
+	Denied     Refusal = "denied"     // not from this submitter
+	WasmOnly   Refusal = "wasm only"  // no native program of this submitter
+	Unconfined Refusal = "unconfined" // a native program would be, and must not
+	Paused     Refusal = "paused"     // not now
+)
+
+// A Decision is what comes of a request.
+type Decision struct {
+	Class   Class
+	Refused Refusal
+	Kind    Kind // the best that the job has of what is accepted; None when Refused
+	Slots   int  // of the class at once; 0: as many as there are
+}
+
+// ClassOf returns what a submitter is. It says nothing of Deny.
+func (p Policy) ClassOf(submitter p2ppeer.ID) Class {
+	switch {
+	case submitter == p.Self:
+		return Mine
+	case slices.Contains(p.Allow, submitter):
+		return Allowed
+	case p.Private:
+		return Members
+	}
+	return Everyone
+}
+
+// Decide judges a request.
+func (p Policy) Decide(m Machine, q Request) Decision {
+	class := p.ClassOf(q.Submitter)
+	rule := p.Rules[class]
+	d := Decision{Class: class, Kind: None, Slots: rule.Slots}
+	asked := q.Kinds
+	if len(asked) == 0 {
+		asked = []Kind{Native}
+	}
+	native, wasm := slices.Contains(asked, Native), slices.Contains(asked, Wasm) && m.Wasm
+	walled := m.Confined || p.Unconfined || class == Mine || class == Allowed
+	switch {
+	case slices.Contains(p.Deny, q.Submitter), rule.Kind != Wasm && rule.Kind != Native:
+		d.Refused = Denied
+	case class != Mine && (m.Paused || p.Quiet.Contain(m.Now)):
+		d.Refused = Paused
+	case rule.Kind == Native && native && walled:
+		d.Kind = Native
+	case wasm:
+		d.Kind = Wasm
+	case rule.Kind == Native && native:
+		d.Refused = Unconfined
+	default:
+		d.Refused = WasmOnly
+	}
+	return d
+}
+
+// Admits reports whether anything is ever accepted from a submitter.
+func (p Policy) Admits(submitter p2ppeer.ID) bool {
+	rule := p.Rules[p.ClassOf(submitter)]
+	return !slices.Contains(p.Deny, submitter) && (rule.Kind == Wasm || rule.Kind == Native)
+}

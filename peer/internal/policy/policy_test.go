@@ -1,0 +1,153 @@
+package policy
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+)
+
+const (
+	self   p2ppeer.ID = "self"
+	friend p2ppeer.ID = "friend"
+	other  p2ppeer.ID = "other"
+)
+
+// at is a time of a day, on the wall of whoever reads it.
+func at(hour, minute int) time.Time { return time.Date(2026, 3, 1, hour, minute, 0, 0, time.Local) }
+
+func rules(t testing.TB, listed bool, texts ...string) map[Class]Rule {
+	t.Helper()
+	r, err := ParseRules(texts, listed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestS3PolicyDecides(t *testing.T) {
+	walls := Machine{Confined: true, Wasm: true, Now: at(12, 0)}
+	bare := Machine{Wasm: true, Now: at(12, 0)}
+	noEngine := Machine{Confined: true, Now: at(12, 0)}
+	paused := Machine{Confined: true, Wasm: true, Paused: true, Now: at(12, 0)}
+	night := Machine{Confined: true, Wasm: true, Now: at(23, 30)}
+
+	stranger := Policy{Self: self, Allow: []p2ppeer.ID{friend}, Rules: rules(t, true, "wasm slots=2")}
+	careful := Policy{Self: self, Allow: []p2ppeer.ID{friend}, Rules: rules(t, true)}
+	generous := Policy{Self: self, Rules: rules(t, false, "native")}
+	reckless := Policy{Self: self, Rules: rules(t, false, "native"), Unconfined: true}
+	lab := Policy{Self: self, Private: true, Rules: rules(t, false)}
+	closed := Policy{Self: self, Private: true, Rules: rules(t, false, "none")}
+	strict := Policy{Self: self, Allow: []p2ppeer.ID{friend}, Deny: []p2ppeer.ID{friend, self}, Rules: rules(t, true, "native")}
+	sleeper := Policy{Self: self, Allow: []p2ppeer.ID{friend}, Rules: rules(t, true), Quiet: Hours{{22 * time.Hour, 6 * time.Hour}}}
+	mineOnly := Policy{Self: self, Rules: rules(t, false, "none", "mine=wasm")}
+
+	native, wasm, both := []Kind{Native}, []Kind{Wasm}, []Kind{Wasm, Native}
+	tests := []struct {
+		name   string
+		policy Policy
+		here   Machine
+		from   p2ppeer.ID
+		kinds  []Kind
+		want   Decision
+	}{
+		{"own job", stranger, walls, self, native, Decision{Mine, "", Native, 0}},
+		{"own job where nothing is confined", stranger, bare, self, native, Decision{Mine, "", Native, 0}},
+		{"friend's native program", stranger, walls, friend, native, Decision{Allowed, "", Native, 0}},
+		{"friend's native program where nothing is confined", stranger, bare, friend, native, Decision{Allowed, "", Native, 0}},
+		{"stranger's module", stranger, walls, other, wasm, Decision{Everyone, "", Wasm, 2}},
+		{"stranger's native program", stranger, walls, other, native, Decision{Everyone, WasmOnly, None, 2}},
+		{"one who says nothing has a native program", stranger, walls, other, nil, Decision{Everyone, WasmOnly, None, 2}},
+		{"stranger with both runs the module", stranger, walls, other, both, Decision{Everyone, "", Wasm, 2}},
+		{"friend with both runs the native program", stranger, walls, friend, both, Decision{Allowed, "", Native, 0}},
+		{"a list alone lets nobody else in", careful, walls, other, wasm, Decision{Everyone, Denied, None, 0}},
+		{"native of everyone, confined", generous, walls, other, native, Decision{Everyone, "", Native, 0}},
+		{"native of everyone, and no walls", generous, bare, other, native, Decision{Everyone, Unconfined, None, 0}},
+		{"no walls, but there is a module", generous, bare, other, both, Decision{Everyone, "", Wasm, 0}},
+		{"no walls, and none wanted", reckless, bare, other, native, Decision{Everyone, "", Native, 0}},
+		{"module, and no engine", generous, noEngine, other, wasm, Decision{Everyone, WasmOnly, None, 0}},
+		{"member's native program", lab, walls, other, native, Decision{Members, "", Native, 0}},
+		{"member's native program, and no walls", lab, bare, other, native, Decision{Members, Unconfined, None, 0}},
+		{"a rule for everyone is one for members", closed, walls, other, wasm, Decision{Members, Denied, None, 0}},
+		{"denied though allowed", strict, walls, friend, native, Decision{Allowed, Denied, None, 0}},
+		{"denied though mine", strict, walls, self, native, Decision{Mine, Denied, None, 0}},
+		{"paused", generous, paused, other, native, Decision{Everyone, Paused, None, 0}},
+		{"paused for friends too", stranger, paused, friend, native, Decision{Allowed, Paused, None, 0}},
+		{"not for the owner", stranger, paused, self, native, Decision{Mine, "", Native, 0}},
+		{"who is denied does not learn of the pause", careful, paused, other, wasm, Decision{Everyone, Denied, None, 0}},
+		{"quiet hours", sleeper, night, friend, native, Decision{Allowed, Paused, None, 0}},
+		{"no quiet hours", sleeper, walls, friend, native, Decision{Allowed, "", Native, 0}},
+		{"quiet hours are not for the owner", sleeper, night, self, native, Decision{Mine, "", Native, 0}},
+		{"own modules only", mineOnly, walls, self, native, Decision{Mine, WasmOnly, None, 0}},
+		{"an owner without rules accepts nothing", Policy{Self: self}, walls, self, native, Decision{Mine, Denied, None, 0}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := tt.policy.Decide(tt.here, Request{Submitter: tt.from, Kinds: tt.kinds})
+			if got != tt.want {
+				t.Errorf("got %+v, want %+v", got, tt.want)
+			}
+			if ever := tt.policy.Admits(tt.from); ever != (tt.want.Refused != Denied) {
+				t.Errorf("admits: %v, with %+v", ever, got)
+			}
+		})
+	}
+}
+
+func TestS3DefaultRules(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		listed bool
+		texts  []string
+		want   map[Class]Rule
+	}{
+		{"nothing said", false, nil, map[Class]Rule{Mine: {Kind: Native}, Allowed: {Kind: Native}, Members: {Kind: Native}, Everyone: {Kind: ByDefault}}},
+		{"a list", true, nil, map[Class]Rule{Mine: {Kind: Native}, Allowed: {Kind: Native}, Members: {Kind: None}, Everyone: {Kind: None}}},
+		{"a list and others", true, []string{"wasm slots=3"}, map[Class]Rule{Mine: {Kind: Native}, Allowed: {Kind: Native}, Members: {Wasm, 3}, Everyone: {Wasm, 3}}},
+		{"each", false, []string{"mine=wasm", "allowed=none", "members=wasm", "everyone=none"}, map[Class]Rule{Mine: {Kind: Wasm}, Allowed: {Kind: None}, Members: {Kind: Wasm}, Everyone: {Kind: None}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := rules(t, tt.listed, tt.texts...)
+			for class, want := range tt.want {
+				if got[class] != want {
+					t.Errorf("%s: got %+v, want %+v", class, got[class], want)
+				}
+			}
+		})
+	}
+}
+
+func TestRulesThatAreNone(t *testing.T) {
+	for _, text := range []string{"", " ", "all", "friends=wasm", "wasm=everyone", "everyone=", "wasm slots", "wasm slots=0", "wasm slots=-1", "wasm slots=9999999", "native memory=1"} {
+		if _, err := ParseRules([]string{text}, false); err == nil || !strings.Contains(err.Error(), "accept") {
+			t.Errorf("%q: got %v, want an error that names the option", text, err)
+		}
+	}
+	if _, err := ParseRules([]string{"wasm", "everyone=native"}, false); err == nil {
+		t.Error("two rules of one class were taken")
+	}
+}
+
+func TestQuietHours(t *testing.T) {
+	h, err := ParseHours([]string{"08:00-18:30", "22:00-06:00"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		hour, minute int
+		want         bool
+	}{{7, 59, false}, {8, 0, true}, {18, 29, true}, {18, 30, false}, {21, 59, false}, {22, 0, true}, {23, 59, true}, {0, 0, true}, {5, 59, true}, {6, 0, false}} {
+		if got := h.Contain(at(tt.hour, tt.minute)); got != tt.want {
+			t.Errorf("%02d:%02d: got %v", tt.hour, tt.minute, got)
+		}
+	}
+	if (Hours{}).Contain(at(0, 0)) {
+		t.Error("no hours contain midnight")
+	}
+	for _, text := range []string{"", "8", "08:00", "08:00-08:00", "08:00-24:00", "a-b", "08:00-18:00-19:00"} {
+		if _, err := ParseHours([]string{text}); err == nil || !strings.Contains(err.Error(), "quiet-hours") {
+			t.Errorf("%q: got %v, want an error that names the option", text, err)
+		}
+	}
+}

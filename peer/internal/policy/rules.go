@@ -1,0 +1,77 @@
+package policy
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// ByDefault is the rule of everyone when the owner says nothing.
+const ByDefault = Native
+
+// maxSlots bounds the slots in a rule.
+const maxSlots = 1 << 12
+
+// ParseRules reads the owner's rules, each "KIND" or "CLASS=KIND", with " slots=N" behind it
+// where a class is to have no more than N. KIND alone is of everyone, members included. What
+// no rule names is decided so: all of mine and of those allowed;
+// native programs of members, since the network's owner has invited each; and of everyone
+// ByDefault, but nothing once the owner has listed who is allowed: a list that lets in others
+// as well would surprise.
+func ParseRules(texts []string, listed bool) (map[Class]Rule, error) {
+	rules := make(map[Class]Rule)
+	for _, text := range texts {
+		class, rule, err := parseRule(text)
+		if err != nil {
+			return nil, fmt.Errorf("accept %.80q: %w", text, err)
+		}
+		if _, twice := rules[class]; twice {
+			return nil, fmt.Errorf("accept %.80q: there is a rule for %s already", text, class)
+		}
+		rules[class] = rule
+	}
+	others, given := rules[Everyone]
+	members := Rule{Kind: Native}
+	switch {
+	case given:
+		members = others
+	case listed:
+		others, members = Rule{Kind: None}, Rule{Kind: None}
+	default:
+		others = Rule{Kind: ByDefault}
+	}
+	for class, rule := range map[Class]Rule{Mine: {Kind: Native}, Allowed: {Kind: Native}, Members: members, Everyone: others} {
+		if _, given := rules[class]; !given {
+			rules[class] = rule
+		}
+	}
+	return rules, nil
+}
+
+func parseRule(text string) (Class, Rule, error) {
+	words := strings.Fields(text)
+	if len(words) == 0 {
+		return "", Rule{}, fmt.Errorf("want KIND or CLASS=KIND")
+	}
+	class, kind, given := strings.Cut(words[0], "=")
+	if !given {
+		class, kind = string(Everyone), words[0]
+	}
+	if !slices.Contains([]Class{Mine, Allowed, Members, Everyone}, Class(class)) {
+		return "", Rule{}, fmt.Errorf("class %q: want mine, allowed, members or everyone", class)
+	}
+	if !slices.Contains([]Kind{None, Wasm, Native}, Kind(kind)) {
+		return "", Rule{}, fmt.Errorf("kind %q: want none, wasm or native", kind)
+	}
+	rule := Rule{Kind: Kind(kind)}
+	for _, word := range words[1:] {
+		number, ok := strings.CutPrefix(word, "slots=")
+		n, err := strconv.Atoi(number)
+		if !ok || err != nil || n < 1 || n > maxSlots {
+			return "", Rule{}, fmt.Errorf("%q: want slots=N, N from 1 to %d", word, maxSlots)
+		}
+		rule.Slots = n
+	}
+	return Class(class), rule, nil
+}
