@@ -18,6 +18,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/peer/internal/policy"
 )
 
 // A Config is everything that the owner can choose.
@@ -75,9 +76,17 @@ type Config struct {
 	// MaxJobs is how many jobs may hold slots here at once, 0 for no limit.
 	MaxJobs int
 
-	// Allow, unless empty, names the only submitters that get slots; Deny names
-	// those that never do. Both hold peer IDs. The owner's lists always win (S3).
+	// Allow names submitters that the owner trusts with native programs, Deny those that
+	// never get slots. Both hold peer IDs. Unless Accept says more, those in Allow are then the
+	// only ones that get slots. The owner's lists always win (S3).
 	Allow, Deny []string
+
+	// Accept says which programs of which class of submitters are run, and on how many
+	// slots: see policy.ParseRules.
+	Accept []string
+
+	// QuietHours are times of the day, such as 08:00-18:30, when others get nothing.
+	QuietHours []string
 
 	// Site names where the peer stands, such as a building; empty is nowhere in
 	// particular. What is at one site may fail together, so the replicas of a rank are
@@ -231,6 +240,12 @@ func (c Config) Validate() error {
 		if _, err := peerIDs(name, list); err != nil {
 			errs = append(errs, err)
 		}
+	}
+	if _, err := policy.ParseRules(c.Accept, len(c.Allow) > 0); err != nil {
+		errs = append(errs, err)
+	}
+	if _, err := policy.ParseHours(c.QuietHours); err != nil {
+		errs = append(errs, err)
 	}
 	if c.Reachability != Auto && c.Reachability != Public && c.Reachability != Private {
 		wrong("reachability %q: want auto, public or private", c.Reachability)

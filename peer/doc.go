@@ -26,6 +26,7 @@
 //	identity       Ed25519 private key, mode 0600; the peer ID follows from it
 //	history        how long the peer has run, and how often it ended with no
 //	               regard to jobs; docs/reliability.md says what for
+//	journal        which jobs have run here, whose, and what they had of the machine
 //	lock           held while a peer runs; says which
 //	control.sock   control socket, mode 0600, while a peer runs
 //	networks/NAME/ token: the invitation to a private network, mode 0600;

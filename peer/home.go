@@ -63,6 +63,7 @@ func (h home) identity() string { return filepath.Join(string(h), "identity") }
 func (h home) lock() string     { return filepath.Join(string(h), "lock") }
 func (h home) socket() string   { return filepath.Join(string(h), "control.sock") }
 func (h home) history() string  { return filepath.Join(string(h), "history") }
+func (h home) journal() string  { return filepath.Join(string(h), "journal") }
 func (h home) speed() string    { return filepath.Join(string(h), "speed") }
 func (h home) ports() string    { return filepath.Join(string(h), "ports") }
 func (h home) cache() string    { return filepath.Join(string(h), "cache") }

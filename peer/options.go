@@ -55,8 +55,10 @@ func (c *Config) AddVolunteerFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&c.Slots, "slots", c.Slots, "`N` processes that may run here at once\n(default one for each processor)")
 	flags.Lookup("slots").DefValue = "0" // differs from machine to machine
 	flags.IntVar(&c.MaxJobs, "max-jobs", c.MaxJobs, "`N` jobs at once, 0 for no limit")
-	flags.StringSliceVar(&c.Allow, "allow", c.Allow, "only submitters with these peer `IDS`")
+	flags.StringSliceVar(&c.Allow, "allow", c.Allow, "submitters with these peer `IDS`, whose native\nprograms are run; nobody else's, without --accept")
+	flags.StringSliceVar(&c.Accept, "accept", c.Accept, "which programs are run of other submitters:\n`KIND` none, wasm or native, or CLASS=KIND for\nmine, allowed, members or everyone; behind it\n\" slots=N\" for no more at once")
 	flags.StringSliceVar(&c.Deny, "deny", c.Deny, "no submitters with these peer `IDS`")
+	flags.StringSliceVar(&c.QuietHours, "quiet-hours", c.QuietHours, "`FROM-TO`, such as 08:00-18:30, when nothing\nof others is run")
 	flags.StringVar(&c.Site, "site", c.Site, "`NAME` of the place where this peer stands")
 	flags.StringVar(&c.DataListen, "data-listen", c.DataListen, "`ADDR` (host:port) for messages of programs,\nor none (default a free port beside --listen)")
 	flags.BoolVar(&c.Relay, "relay", c.Relay, "have others reach peers through this one")

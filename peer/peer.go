@@ -20,7 +20,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
+	"github.com/p2pmpi/p2pmpi/peer/internal/journal"
 	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
+	"github.com/p2pmpi/p2pmpi/peer/internal/policy"
 	"github.com/p2pmpi/p2pmpi/peer/internal/portmap"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/job"
@@ -81,6 +83,8 @@ type Peer struct {
 	submitter *job.Submitter
 	control   *control
 	history   *history
+	journal   *journal.Journal // of jobs; nil unless a volunteer
+	policy    policy.Policy
 	speed     int // of one processor, in Mflop/s
 
 	unmet error // see Unmet

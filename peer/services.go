@@ -165,10 +165,14 @@ func (p *Peer) startServices() error {
 
 // startVolunteer starts what donates slots.
 func (p *Peer) startVolunteer() error {
-	limits, err := p.cfg.limits()
-	if err != nil {
+	var err error
+	if p.policy, err = p.cfg.policy(p.ID(), !p.gate.Open()); err != nil {
 		return err
 	}
+	if err := p.startJournal(); err != nil {
+		return err
+	}
+	limits := reservation.Limits{Slots: p.cfg.Slots, MaxJobs: p.cfg.MaxJobs, Judge: p.judge}
 	if p.speed, err = loadSpeed(p.home.speed()); err != nil {
 		return &HomeError{string(p.home), err}
 	}
@@ -178,7 +182,7 @@ func (p *Peer) startVolunteer() error {
 	}
 	p.slots = reservation.NewService(p.host, reservation.Config{Limits: limits, Log: p.log})
 	p.owns("reservation", p.slots.Close)
-	stop := p.files.Tell(limits.Admits)
+	stop := p.files.Tell(p.policy.Admits)
 	p.owns("answers about cached files", func() error { stop(); return nil })
 	p.launcher, err = launch.NewService(p.host, launch.Config{
 		Home:         string(p.home),
@@ -188,6 +192,8 @@ func (p *Peer) startVolunteer() error {
 		Views:        p.views,
 		DataListen:   p.cfg.dataListen(),
 		Channels:     channels,
+		Decide:       p.decide,
+		Journal:      p.journal,
 		Punches:      p.punches,
 		Mapped:       p.ports.MappedTCP,
 		Log:          p.log,
@@ -224,19 +230,6 @@ func (c Config) dataListen() string {
 		}
 	}
 	return address
-}
-
-// limits are the owner's, as the reservation service wants them.
-func (c Config) limits() (reservation.Limits, error) {
-	allow, err := peerIDs("allow", c.Allow)
-	if err != nil {
-		return reservation.Limits{}, err
-	}
-	deny, err := peerIDs("deny", c.Deny)
-	if err != nil {
-		return reservation.Limits{}, err
-	}
-	return reservation.Limits{Slots: c.Slots, MaxJobs: c.MaxJobs, Allow: allow, Deny: deny}, nil
 }
 
 // startDiscovery joins the network; a submit-only peer does so without being

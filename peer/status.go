@@ -60,6 +60,9 @@ type HostedJob struct {
 	Slots     int            `json:"slots"`
 	Expires   time.Time      `json:"expires,omitzero"` // unless it runs
 	Program   string         `json:"program,omitempty"`
+	Digest    string         `json:"digest,omitempty"` // of the program
+	Kind      string         `json:"kind,omitempty"`   // of the program: native or wasm
+	Class     string         `json:"class,omitempty"`  // of the submitter, in the owner's policy
 	Processes []view.Process `json:"processes,omitempty"`
 	Channels  []Channel      `json:"channels,omitempty"` // that they have opened to other peers
 	Since     time.Time      `json:"since,omitzero"`
@@ -150,6 +153,7 @@ func (p *Peer) slotStatus(connections []Connection) (Slots, []HostedJob) {
 		if i >= 0 {
 			l := launched[i]
 			h.State, h.Program, h.Processes, h.Since = string(l.State), l.Name, l.Processes, l.Since
+			h.Digest, h.Kind, h.Class = l.Digest, string(l.Kind), string(l.Class)
 			h.Channels = channelsOf(channels[j.Job], connections)
 		}
 		jobs = append(jobs, h)

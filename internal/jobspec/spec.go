@@ -84,6 +84,15 @@ func (s *Spec) Validate() error {
 	return nil
 }
 
+// The platform of WebAssembly modules, which run on any machine that has an engine for them.
+const (
+	WasmOS   = "wasip1"
+	WasmArch = "wasm"
+)
+
+// Wasm reports whether p is a module, and not a native program.
+func (p Program) Wasm() bool { return p.OS == WasmOS && p.Arch == WasmArch }
+
 // Program returns the executable for a platform.
 func (s *Spec) Program(os, arch string) (Program, bool) {
 	for _, p := range s.Programs {

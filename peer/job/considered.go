@@ -21,6 +21,9 @@ type Reason string
 const (
 	Busy         Reason = "busy"
 	Denied       Reason = "denied"
+	WasmOnly     Reason = "wasm only"
+	Unconfined   Reason = "unconfined"
+	Paused       Reason = "paused"
 	Versions     Reason = "version"
 	Platforms    Reason = "other platform"
 	TooSmall     Reason = "too small"
@@ -39,6 +42,9 @@ var meanings = []struct {
 }{
 	{Busy, "no slot is free, or no further job is let in"},
 	{Denied, "its owner does not admit you"},
+	{WasmOnly, "its owner takes no native program of yours"},
+	{Unconfined, "cannot confine programs as its owner wants"},
+	{Paused, "its owner needs it now"},
 	{Versions, "speaks another version: renew the older one"},
 	{Platforms, "no program for its system, or not asked for"},
 	{TooSmall, "has less memory for a slot than --min-memory"},
@@ -71,6 +77,7 @@ var (
 	}
 	ofReservation = map[reservation.Reason]Reason{
 		reservation.Busy: Busy, reservation.MaxJobs: Busy, reservation.Denied: Denied,
+		reservation.WasmOnly: WasmOnly, reservation.Unconfined: Unconfined, reservation.Paused: Paused,
 		reservation.Draining: Gone, reservation.Version: Versions, reservation.UnknownKey: Gone,
 		reservation.Malformed: Nonsense, reservation.Unreachable: Unreachable, reservation.Silent: Gone,
 	}

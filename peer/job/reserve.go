@@ -10,6 +10,7 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/p2pmpi/p2pmpi/discovery"
+	"github.com/p2pmpi/p2pmpi/peer/internal/policy"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
@@ -92,7 +93,7 @@ func (q *quest) attempt(ctx context.Context) (*reservation.Reservation, *reserva
 	defer cancel()
 	reserved, err := reservation.Reserve(asking, j.s.holder, q.candidates, reservation.Need{
 		Job: j.spec.ID, N: j.req.N, R: j.req.R, Strategy: q.strategy,
-		Since: j.spec.Created, Waits: !q.hopeless && time.Now().Before(q.deadline),
+		Since: j.spec.Created, Kinds: j.kinds(), Waits: !q.hopeless && time.Now().Before(q.deadline),
 	})
 	if short, ok := errors.AsType[*reservation.ShortageError](err); ok {
 		q.considered, q.hopeless = q.considered.with(short), short.Hopeless
@@ -223,6 +224,21 @@ func (j *run) eligible(found []discovery.Candidate, why considered) []reservatio
 		})
 	}
 	return out
+}
+
+// kinds are those of the job's programs, as owners' policies name them.
+func (j *run) kinds() []string {
+	var kinds []string
+	for _, p := range j.spec.Programs {
+		kind := policy.Native
+		if p.Wasm() {
+			kind = policy.Wasm
+		}
+		if !slices.Contains(kinds, string(kind)) {
+			kinds = append(kinds, string(kind))
+		}
+	}
+	return kinds
 }
 
 // effectiveSpeed is what is left of a peer's speed beside what its machine does already.

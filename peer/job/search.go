@@ -87,7 +87,7 @@ func (e *execution) recruit(ctx context.Context, p view.Process, without map[p2p
 	asking, cancel := lingering(ctx, s.waits.answers)
 	defer cancel()
 	reserved, err := reservation.Reserve(asking, s.holder, candidates, reservation.Need{
-		Job: e.j.spec.ID, N: 1, R: 1, Since: e.j.spec.Created,
+		Job: e.j.spec.ID, N: 1, R: 1, Since: e.j.spec.Created, Kinds: e.j.kinds(),
 	})
 	if err != nil {
 		return nil, err

@@ -13,6 +13,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/jobspec"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/internal/policy"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
@@ -21,15 +22,20 @@ import (
 type admission struct {
 	spec      *jobspec.Spec
 	program   jobspec.Program // for this machine
+	decision  policy.Decision // why it may run here
 	key       reservation.Key
 	processes []view.Process
 	joining   bool               // the one process joins a rank of a job that runs
 	fellows   []p2ppeer.AddrInfo // with whom it shares what it fetches
 }
 
+// A judge is the owner's policy about the kinds of programs that a submitter's job has for this
+// machine.
+type judge func(submitter p2ppeer.ID, kinds []policy.Kind) policy.Decision
+
 // checkPrepare says whether a first message is a Prepare that this machine can
-// do, sent by the job's own submitter. It changes nothing.
-func checkPrepare(m *jobpb.ToPeer, submitter p2ppeer.ID, os, arch string) (a admission, err error) {
+// do and its owner lets it do, sent by the job's own submitter. It changes nothing.
+func checkPrepare(m *jobpb.ToPeer, submitter p2ppeer.ID, os, arch string, decide judge) (a admission, err error) {
 	p := m.GetPrepare()
 	if p == nil {
 		return a, errors.New("the first message was not Prepare")
@@ -55,12 +61,33 @@ func checkPrepare(m *jobpb.ToPeer, submitter p2ppeer.ID, os, arch string) (a adm
 	if a.fellows, err = readFellows(p.Fellows); err != nil {
 		return a, err
 	}
-	program, ok := a.spec.Program(os, arch)
-	if !ok {
-		return a, fmt.Errorf("job has no program for %s/%s", os, arch)
+	return a, a.choose(os, arch, decide)
+}
+
+// choose takes the best program for this machine that its owner lets run.
+func (a *admission) choose(os, arch string, decide judge) error {
+	native, hasNative := a.spec.Program(os, arch)
+	module, hasModule := a.spec.Program(jobspec.WasmOS, jobspec.WasmArch)
+	var kinds []policy.Kind
+	if hasNative {
+		kinds = append(kinds, policy.Native)
 	}
-	a.program = program
-	return a, nil
+	if hasModule {
+		kinds = append(kinds, policy.Wasm)
+	}
+	if len(kinds) == 0 {
+		return fmt.Errorf("job has no program for %s/%s", os, arch)
+	}
+	a.decision = decide(a.spec.Submitter, kinds)
+	switch {
+	case a.decision.Refused != "":
+		return fmt.Errorf("its owner's policy: %s", a.decision.Refused)
+	case a.decision.Kind == policy.Wasm:
+		a.program = module
+	default:
+		a.program = native
+	}
+	return nil
 }
 
 // readFellows reads with whom this peer is to share what it fetches.
@@ -118,7 +145,7 @@ func checkJoiner(ps []*jobpb.Process, n, r int) ([]view.Process, error) {
 // admit takes the job in: its key is redeemed and its ID claimed. An error
 // leaves nothing, and is for the submitter.
 func (s *Service) admit(m *jobpb.ToPeer, submitter p2ppeer.ID) (*job, error) {
-	a, err := checkPrepare(m, submitter, runtime.GOOS, runtime.GOARCH)
+	a, err := checkPrepare(m, submitter, runtime.GOOS, runtime.GOARCH, s.config.Decide)
 	if err != nil {
 		return nil, err
 	}

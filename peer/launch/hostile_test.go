@@ -217,7 +217,7 @@ func FuzzCheckPrepare(f *testing.F) {
 		if proto.Unmarshal(b, &m) != nil {
 			return
 		}
-		if _, err := checkPrepare(&m, "nobody", "linux", "amd64"); err == nil {
+		if _, err := checkPrepare(&m, "nobody", "linux", "amd64", nil); err == nil {
 			t.Error("a job that nobody signed was admitted")
 		}
 	})

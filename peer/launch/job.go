@@ -106,7 +106,10 @@ func (j *job) do(event func()) bool {
 // run is the job from its admission to its end. It closes the stream, and those by
 // which the submitter comes back.
 func (j *job) run(stream network.Stream, in pbio.Reader) {
-	j.log.Info().Stringer("submitter", j.submitter).Str("name", j.spec.Name).Int("processes", len(j.order)).Msg("job taken")
+	j.log.Info().Stringer("signed_by", j.submitter).Str("class", string(j.decision.Class)).
+		Str("name", j.spec.Name).Str("kind", string(j.decision.Kind)).Str("digest", j.program.Digest).
+		Int("processes", len(j.order)).Msg("job taken")
+	j.record(j.entry())
 	j.attach(stream, in)
 	j.knock()
 	j.share()
@@ -122,7 +125,9 @@ func (j *job) run(stream network.Stream, in pbio.Reader) {
 	}
 	j.leave()
 	j.running.Wait()
-	j.log.Info().AnErr("reason", j.ended).Msg("job gone")
+	e := j.finalEntry()
+	j.record(e)
+	j.log.Info().AnErr("reason", j.ended).Dur("cpu", e.CPU).Int64("memory", e.Memory).Msg("job gone")
 	j.service.forget(j)
 }
 

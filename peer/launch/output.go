@@ -13,6 +13,7 @@ import (
 type output struct {
 	box outbox.Box
 	eof bool      // the pipe has ended
+	all uint64    // bytes that have come
 	sum hash.Hash // of what has come; nil: that is not known, or of no use
 
 	printed uint64        // bytes that are in sum
@@ -62,6 +63,7 @@ func (p *process) drain(stream int) {
 
 // append takes what has come out of the pipe.
 func (o *output) append(b []byte) {
+	o.all += uint64(len(b))
 	if o.sum != nil {
 		o.sum.Write(b)
 		o.printed += uint64(len(b))

@@ -23,6 +23,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
+	"github.com/p2pmpi/p2pmpi/peer/internal/journal"
+	"github.com/p2pmpi/p2pmpi/peer/internal/policy"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
@@ -56,6 +58,11 @@ type Config struct {
 	Mapped func(port uint16) (netip.AddrPort, bool)
 	// Channels are the kinds of channels that the owner allows; nil is all.
 	Channels []proclink.Kind
+	// Decide is the owner's policy: what a submitter's job may run here of the kinds that it
+	// has for this machine; nil: native programs of everybody.
+	Decide func(submitter p2ppeer.ID, kinds []policy.Kind) policy.Decision
+	// Journal keeps who ran what; nil: nobody asks.
+	Journal *journal.Journal
 	// Punches says why peers are connected as they are; nil: that is not known.
 	Punches *connection.Punches
 	Log     zerolog.Logger
@@ -107,6 +114,11 @@ func NewService(h host.Host, c Config) (*Service, error) {
 	supervisor.KillStale(s.scratch)
 	if err := scratch.RemoveStale(s.scratch); err != nil {
 		return nil, err
+	}
+	if c.Decide == nil {
+		s.config.Decide = func(p2ppeer.ID, []policy.Kind) policy.Decision {
+			return policy.Decision{Class: policy.Everyone, Kind: policy.Native}
+		}
 	}
 	if c.Channels == nil {
 		s.config.Channels = proclink.Kinds
@@ -227,7 +239,10 @@ const (
 type JobStatus struct {
 	Job       string         `json:"job"`
 	Submitter p2ppeer.ID     `json:"submitter"`
-	Name      string         `json:"name"` // of the program
+	Name      string         `json:"name"`   // of the program
+	Digest    string         `json:"digest"` // of the program
+	Kind      policy.Kind    `json:"kind"`   // of the program
+	Class     policy.Class   `json:"class"`  // of the submitter
 	Processes []view.Process `json:"processes"`
 	Since     time.Time      `json:"since"`
 	State     State          `json:"state"`
@@ -283,7 +298,8 @@ func (s *Service) Jobs() []JobStatus {
 	var jobs []JobStatus
 	for _, j := range s.jobs {
 		jobs = append(jobs, JobStatus{
-			Job: j.spec.ID, Submitter: j.submitter, Name: j.spec.Name,
+			Job: j.spec.ID, Submitter: j.submitter, Name: j.spec.Name, Digest: j.program.Digest,
+			Kind: j.decision.Kind, Class: j.decision.Class,
 			Processes: slices.Clone(j.order), Since: j.since, State: j.state,
 		})
 	}

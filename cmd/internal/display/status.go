@@ -51,7 +51,7 @@ func slots(s peer.Slots) string {
 
 // writeHosted writes a job that has slots here, and how its processes reach others.
 func writeHosted(b *strings.Builder, h peer.HostedJob) {
-	name := h.Program + " " + names(h.Processes)
+	name := program(h.Program) + " " + names(h.Processes)
 	if h.Program == "" {
 		name = number(int64(h.Slots), "slot", "slots")
 	}

@@ -62,7 +62,7 @@ func (j *Journal) open() error {
 	j.file, j.size = f, size
 	if last := make([]byte, 1); size > 0 {
 		if _, err := f.ReadAt(last, size-1); err == nil && last[0] != '\n' { // whoever wrote it was killed
-			return j.write([]byte{'\n'})
+			return j.write([]byte{'\n'}, false)
 		}
 	}
 	return nil
@@ -92,13 +92,14 @@ func (j *Journal) Add(e Entry) error {
 			return err
 		}
 	}
-	return j.write(line)
+	return j.write(line, !e.Until.IsZero()) // of one that begins somebody waits
 }
 
-func (j *Journal) write(line []byte) error {
+// write appends a line; with sync it outlives the machine, too.
+func (j *Journal) write(line []byte, sync bool) error {
 	n, err := j.file.Write(line)
 	j.size += int64(n)
-	if err == nil {
+	if err == nil && sync {
 		err = j.file.Sync()
 	}
 	if err != nil {

@@ -1,0 +1,43 @@
+package display
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/peer"
+)
+
+func TestO3OwnerSeesWhoRunsAndRanWhat(t *testing.T) {
+	const who, digest = "12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf", "0a1b2c3d4e5f"
+	now := time.Now()
+	running := Jobs([]peer.HostedJob{
+		{Job: "3f2b8c1e77", Submitter: who, Class: "everyone", Program: "heat", Kind: "wasm", Digest: digest, Slots: 2, State: "running", Since: now.Add(-90 * time.Second)},
+		{Job: "99", Submitter: who, Slots: 1, State: "held"},
+	}, now)
+	for _, want := range []string{"3f2b8c1e", Short(who), "everyone", "heat", "wasm", "0a1b2c3d", "running", "1m30s", "held"} {
+		if !strings.Contains(running, want) {
+			t.Errorf("no %q in\n%s", want, running)
+		}
+	}
+	past := History([]peer.Past{
+		{Job: "3f2b8c1e77", Submitter: who, Program: "\x1b]0;owned\x07" + strings.Repeat("x", 300), Kind: "native", Processes: 2, Since: now.Add(-time.Hour), Until: now, CPU: 90 * time.Minute, Memory: 64 << 20, Staged: 3 << 20},
+		{Job: "99", Submitter: who, Program: "cut", Since: now},
+	})
+	for _, want := range []string{"1h0m0s", "1h30m0s", "64.0 MiB", "3.0 MiB", "cut", "?]0;owned?"} {
+		if !strings.Contains(past, want) {
+			t.Errorf("no %q in\n%s", want, past)
+		}
+	}
+	if strings.ContainsAny(past, "\x1b\x07") {
+		t.Errorf("the terminal obeys a program's name: %q", past)
+	}
+	for line := range strings.Lines(past) {
+		if len(line) > 130 {
+			t.Errorf("%d characters: %s", len(line), line)
+		}
+	}
+	if Jobs(nil, now) == "" || History(nil) == "" {
+		t.Error("nothing is said of nothing")
+	}
+}

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
+	"github.com/p2pmpi/p2pmpi/cmd/internal/display"
+	"github.com/p2pmpi/p2pmpi/peer"
+)
+
+const jobsLong = `Shows the jobs that have slots of the peer of this home: who has signed them, of
+which class of submitters that is (see p2pboot --accept), the program and its
+SHA-256 digest, and since when they run. p2pboot history shows those that are
+over.
+
+Exit status: 0 shown, 64 wrong usage, 69 no peer is running on the home.`
+
+const jobsExamples = `  p2pboot jobs               for people
+  p2pboot jobs --json        all of it, for scripts`
+
+// jobsCommand is p2pboot jobs.
+func jobsCommand(stdout io.Writer) *cobra.Command {
+	cfg := peer.DefaultConfig()
+	c := command.New("jobs [--home DIR] [--json]", "Show who runs what here.")
+	c.Long, c.Example, c.Args = jobsLong, jobsExamples, noArgs
+	cfg.AddHomeFlags(c.Flags())
+	asJSON := addJSONFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := peer.Fill(c.Flags()); err != nil {
+			return command.Fail(command.Usage, err, "")
+		}
+		s, err := statusOf(c.Context(), cfg.Home)
+		switch {
+		case err != nil:
+			return err
+		case *asJSON:
+			return writeJSON(stdout, s.Hosted)
+		}
+		_, err = io.WriteString(stdout, display.Jobs(s.Hosted, time.Now()))
+		return err
+	}
+	return c
+}
+
+const historyLong = `Shows the jobs that the peer of this home has run, newest first: who has signed
+them, the program, for how long they were here, the processor time of their
+processes, the memory of the largest process at its largest, and the bytes of
+program and inputs. A "?" in place of how long stands for a job that runs, or
+one whose peer was killed. The peer need not run. The journal is the file
+journal in the home, of 2 MiB at most: the oldest jobs are forgotten.
+
+Exit status: 0 shown, 64 wrong usage or home.`
+
+const historyExamples = `  p2pboot history            for people
+  p2pboot history --json     all of it, digests included, for scripts`
+
+// historyCommand is p2pboot history.
+func historyCommand(stdout io.Writer) *cobra.Command {
+	cfg := peer.DefaultConfig()
+	c := command.New("history [--home DIR] [--json]", "Show who has run what here.")
+	c.Long, c.Example, c.Args = historyLong, historyExamples, noArgs
+	cfg.AddHomeFlags(c.Flags())
+	asJSON := addJSONFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := peer.Fill(c.Flags()); err != nil {
+			return command.Fail(command.Usage, err, "")
+		}
+		past, err := peer.HistoryOf(cfg.Home)
+		switch {
+		case err != nil:
+			return command.Fail(command.Usage, err, "")
+		case *asJSON:
+			return writeJSON(stdout, append([]peer.Past{}, past...)) // a list also when it is empty
+		}
+		_, err = io.WriteString(stdout, display.History(past))
+		return err
+	}
+	return c
+}

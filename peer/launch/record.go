@@ -1,0 +1,43 @@
+package launch
+
+import (
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/journal"
+)
+
+// entry is what the owner's journal says of the job while it runs.
+func (j *job) entry() journal.Entry {
+	return journal.Entry{
+		Job: j.spec.ID, Submitter: j.submitter.String(), Class: string(j.decision.Class),
+		Kind: string(j.decision.Kind), Program: j.spec.Name, Digest: j.program.Digest,
+		Processes: len(j.order), Since: j.since.UTC().Round(0),
+	}
+}
+
+// finalEntry is what it says of the job that is over, whose processes are gone.
+func (j *job) finalEntry() journal.Entry {
+	e := j.entry()
+	e.Until, e.Ended, e.Staged = time.Now().UTC().Round(0), clip(j.ended.Error()), j.progress.here.Load()
+	for _, p := range j.local {
+		if p.live == nil {
+			continue
+		}
+		cpu, memory := p.live.program.Used()
+		e.CPU, e.Memory = e.CPU+cpu, max(e.Memory, memory)
+		for s := range p.out {
+			e.Output += int64(p.out[s].all)
+		}
+	}
+	return e
+}
+
+// record writes an entry. Without it the job goes on: the owner reads of it in the log.
+func (j *job) record(e journal.Entry) {
+	if j.service.config.Journal == nil {
+		return
+	}
+	if err := j.service.config.Journal.Add(e); err != nil {
+		j.log.Warn().Err(err).Msg("job not in the journal")
+	}
+}

@@ -1,0 +1,50 @@
+package peer
+
+import (
+	"errors"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/policy"
+	"github.com/p2pmpi/p2pmpi/reservation"
+)
+
+// policy is what the owner has decided for the peer self, of a private network or not.
+func (c Config) policy(self p2ppeer.ID, private bool) (policy.Policy, error) {
+	allow, err1 := peerIDs("allow", c.Allow)
+	deny, err2 := peerIDs("deny", c.Deny)
+	rules, err3 := policy.ParseRules(c.Accept, len(allow) > 0)
+	quiet, err4 := policy.ParseHours(c.QuietHours)
+	return policy.Policy{
+		Self: self, Private: private, Allow: allow, Deny: deny, Rules: rules, Quiet: quiet,
+		Unconfined: true,
+	}, errors.Join(err1, err2, err3, err4)
+}
+
+// machine is what holds here now.
+func (p *Peer) machine(now time.Time) policy.Machine { return policy.Machine{Now: now} }
+
+// decide asks the owner's policy about the kinds of programs that a submitter's job has for this
+// machine.
+func (p *Peer) decide(submitter p2ppeer.ID, kinds []policy.Kind) policy.Decision {
+	return p.policy.Decide(p.machine(time.Now()), policy.Request{Submitter: submitter, Kinds: kinds})
+}
+
+// judge is decide for the reservation service, before anything is sent.
+func (p *Peer) judge(q reservation.Request, now time.Time) reservation.Verdict {
+	kinds := make([]policy.Kind, len(q.Kinds))
+	for i, k := range q.Kinds {
+		kinds[i] = policy.Kind(k)
+	}
+	d := p.policy.Decide(p.machine(now), policy.Request{Submitter: q.Submitter, Kinds: kinds})
+	return reservation.Verdict{Refused: refusals[d.Refused], Class: string(d.Class), Slots: d.Slots}
+}
+
+// refusals are the policy's as a submitter hears them.
+var refusals = map[policy.Refusal]reservation.Reason{
+	policy.Denied:     reservation.Denied,
+	policy.WasmOnly:   reservation.WasmOnly,
+	policy.Unconfined: reservation.Unconfined,
+	policy.Paused:     reservation.Paused,
+}
