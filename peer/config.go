@@ -18,6 +18,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/internal/policy"
 )
 
@@ -75,6 +76,12 @@ type Config struct {
 
 	// MaxJobs is how many jobs may hold slots here at once, 0 for no limit.
 	MaxJobs int
+
+	// SlotLimits are what a process of a job may have here, JobLimits what all processes of
+	// a job may have here together: memory=SIZE, cpu=PERCENT% of one processor, disk=SIZE,
+	// processes=N, files=N, time=DURATION and upload=SIZE a second, or none. What is not
+	// named stays at its default, which depends on the machine.
+	SlotLimits, JobLimits []string
 
 	// Allow names submitters that the owner trusts with native programs, Deny those that
 	// never get slots. Both hold peer IDs. Unless Accept says more, those in Allow are then the
@@ -189,6 +196,7 @@ func LocalConfig() Config {
 	c.Network = "local"
 	c.MDNS = false
 	c.NAT = false
+	c.SlotLimits = limits.None // its user has written the programs
 	return c
 }
 
@@ -235,6 +243,12 @@ func (c Config) Validate() error {
 	}
 	if c.MaxJobs < 0 {
 		wrong("max-jobs %d: want 0 (no limit) or more", c.MaxJobs)
+	}
+	if _, err := limits.Parse(c.SlotLimits); err != nil {
+		wrong("slot-limits: %w", err)
+	}
+	if _, err := limits.ParseJob(c.JobLimits); err != nil {
+		wrong("job-limits: %w", err)
 	}
 	for name, list := range map[string][]string{"allow": c.Allow, "deny": c.Deny} {
 		if _, err := peerIDs(name, list); err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/internal/loopback"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
 	"github.com/p2pmpi/p2pmpi/peer/internal/portmap"
 	"github.com/p2pmpi/p2pmpi/peer/internal/punch"
@@ -180,6 +181,10 @@ func (p *Peer) startVolunteer() error {
 	if err != nil {
 		return fmt.Errorf("channels: %w", err)
 	}
+	grant, err := p.cfg.grant(string(p.home))
+	if err != nil {
+		return err
+	}
 	p.slots = reservation.NewService(p.host, reservation.Config{Limits: limits, Log: p.log})
 	p.owns("reservation", p.slots.Close)
 	stop := p.files.Tell(p.policy.Admits)
@@ -194,6 +199,7 @@ func (p *Peer) startVolunteer() error {
 		Channels:     channels,
 		Decide:       p.decide,
 		Journal:      p.journal,
+		Grant:        grant,
 		Punches:      p.punches,
 		Mapped:       p.ports.MappedTCP,
 		Log:          p.log,
@@ -230,6 +236,15 @@ func (c Config) dataListen() string {
 		}
 	}
 	return address
+}
+
+// grant is what a job may have of this machine, whose scratch folders are in home.
+func (c Config) grant(home string) (limits.Grant, error) {
+	machine := limits.Machine{Disk: diskFree(home)}
+	if m := memoryLimit(); m != 0 && m != unlimited {
+		machine.Memory = int64(m)
+	}
+	return limits.Default(machine, c.Slots).With(c.SlotLimits, c.JobLimits)
 }
 
 // startDiscovery joins the network; a submit-only peer does so without being

@@ -184,6 +184,7 @@ func newJob(s *Service, a admission) *job {
 		since: time.Now(), state: Staging,
 		log: s.config.Log.With().Str("job", a.spec.ID).Logger(),
 
+		grant:     s.config.Grant,
 		folder:    scratch.At(s.scratch, a.spec.ID),
 		events:    make(chan func()),
 		done:      make(chan struct{}),

@@ -19,7 +19,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
 )
 
@@ -48,6 +50,8 @@ type job struct {
 	ended    error                        // why the job is over, or nil
 	refusal  *jobpb.FromPeer
 
+	grant     limits.Grant  // fixed
+	group     *cgroup.Group // nil: none
 	folder    scratch.Job
 	local     map[view.Process]*process // fixed
 	board     *os.File                  // shared memory with the bells of the processes here, or nil
@@ -335,6 +339,11 @@ func (j *job) cleanUp() {
 	}
 	if j.views != nil {
 		j.views.Close()
+	}
+	if j.group != nil {
+		if err := j.group.Remove(); err != nil {
+			j.log.Error().Err(err).Msg("control group stays")
+		}
 	}
 	if j.board != nil {
 		j.board.Close()

@@ -79,7 +79,7 @@ func ahead(p view.Process) *jobpb.FromPeer {
 func exited(p *process, e supervisor.Exit) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Exited{Exited: &jobpb.Exited{
 		Process: jobpb.FromProcess(p.id), Code: int32(e.Code), Signal: e.Signal, Reason: p.reason,
-		Initialized: p.initialized, Finalized: p.finalized,
+		Initialized: p.initialized, Finalized: p.finalized, Limit: string(p.excess),
 	}}}
 }
 

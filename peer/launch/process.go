@@ -10,6 +10,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
 )
 
@@ -46,6 +47,7 @@ type process struct {
 	expelled bool             // failed in the view: nothing is said of it any more
 	exit     *supervisor.Exit // not nil: it has ended
 	reason   string           // why this peer ended it, or empty
+	excess   limits.Kind      // that it has ended it for, or empty
 	asked    bool             // its files have been collected
 }
 
@@ -119,6 +121,7 @@ func (p *process) await(heard <-chan struct{}) {
 }
 
 func (j *job) exited(p *process, e supervisor.Exit) {
+	p.autopsy(e)
 	p.exit = &e
 	p.cancel()
 	j.alive.Forget(p.id)

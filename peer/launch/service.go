@@ -24,8 +24,10 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 	"github.com/p2pmpi/p2pmpi/peer/internal/journal"
+	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/internal/policy"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
 	"github.com/p2pmpi/p2pmpi/reservation"
@@ -63,6 +65,8 @@ type Config struct {
 	Decide func(submitter p2ppeer.ID, kinds []policy.Kind) policy.Decision
 	// Journal keeps who ran what; nil: nobody asks.
 	Journal *journal.Journal
+	// Grant is what a job may have here. None of it is no limit.
+	Grant limits.Grant
 	// Punches says why peers are connected as they are; nil: that is not known.
 	Punches *connection.Punches
 	Log     zerolog.Logger
@@ -73,6 +77,7 @@ type Service struct {
 	host    host.Host
 	config  Config
 	scratch string
+	groups  *cgroup.Tree
 
 	ctx     context.Context // of everything; ends with Close
 	cancel  context.CancelFunc
@@ -111,6 +116,7 @@ func NewService(h host.Host, c Config) (*Service, error) {
 		obstacles: make(map[p2ppeer.ID]obstacle),
 		gone:      make(chan struct{}),
 	}
+	s.groups = cgroup.Open(home)
 	supervisor.KillStale(s.scratch)
 	if err := scratch.RemoveStale(s.scratch); err != nil {
 		return nil, err

@@ -89,6 +89,9 @@ func (j *job) bring(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := j.checkInputs(inputs); err != nil {
+		return err
+	}
 	for attempt := 1; ; attempt++ {
 		if err = j.fetch(ctx, program.Wants(), inputs.Wants()); err != nil {
 			return err

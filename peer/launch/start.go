@@ -19,6 +19,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
 )
 
@@ -79,6 +80,7 @@ func (j *job) tag() string { return "launch " + j.spec.ID }
 // line and its pipes.
 type instance struct {
 	program *supervisor.Process
+	group   *cgroup.Group // nil: none
 	line    *proclink.Conn
 	pipes   [streams]*os.File // standard output, standard error
 }
@@ -92,6 +94,9 @@ const (
 
 func (i *instance) close() {
 	i.program.Close()
+	if i.group != nil {
+		_ = i.group.Remove() // that of the job is tried again
+	}
 	i.line.Close()
 	for _, p := range i.pipes {
 		p.Close()
@@ -111,13 +116,17 @@ func (j *job) launchAll(peers []p2ppeer.ID) {
 	measuring.Go(func() { distances = j.measure(j.ctx, peers) }) // meanwhile
 	var starting errgroup.Group
 	starting.SetLimit(startsAtOnce)
+	err := j.makeGroup()
 	for i, p := range j.order {
+		if err != nil {
+			break
+		}
 		starting.Go(func() (err error) {
 			instances[i], err = j.launch(p)
 			return err
 		})
 	}
-	err := starting.Wait()
+	err = errors.Join(err, starting.Wait())
 	measuring.Wait()
 	if err == nil && j.do(func() { j.launched(instances, distances) }) {
 		return
@@ -142,10 +151,12 @@ func (j *job) launch(p view.Process) (*instance, error) {
 	}
 	defer inherited.Close()
 	i := &instance{line: line}
+	var held supervisor.Limits
+	i.group, held, err = j.confineProcess(p)
 	c := supervisor.Command{
 		Title:   "job " + j.spec.ID + " process " + p.String(),
 		Program: program, Args: j.spec.Args, Settings: j.spec.Settings,
-		Scratch: j.folder.Process(p), Line: inherited,
+		Scratch: j.folder.Process(p), Limits: held, Line: inherited,
 		Answered: func(stopped bool) { j.do(func() { j.attended(p, stopped) }) },
 	}
 	for s, write := range []**os.File{&c.Stdout, &c.Stderr} {
@@ -158,6 +169,9 @@ func (j *job) launch(p view.Process) (*instance, error) {
 		i.program, err = supervisor.Start(c)
 	}
 	if err != nil {
+		if i.group != nil {
+			_ = i.group.Remove()
+		}
 		line.Close()
 		i.pipes[0].Close() // nil files may be closed
 		i.pipes[1].Close()
@@ -181,6 +195,8 @@ func (j *job) launched(instances []*instance, distances []*jobpb.Distance) {
 		j.local[id].run(instances[i])
 	}
 	j.enter(Running)
+	j.running.Add(1)
+	go j.guard(instances) // ends with ctx
 	j.say(started(nil, distances))
 }
 

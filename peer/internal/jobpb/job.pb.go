@@ -2427,6 +2427,7 @@ type Exited struct {
 	Reason        string                 `protobuf:"bytes,4,opt,name=reason,proto3" json:"reason,omitempty"`            // why the peer ended it, or empty
 	Initialized   bool                   `protobuf:"varint,5,opt,name=initialized,proto3" json:"initialized,omitempty"` // it had called mpj.Init
 	Finalized     bool                   `protobuf:"varint,6,opt,name=finalized,proto3" json:"finalized,omitempty"`     // it had finalized
+	Limit         string                 `protobuf:"bytes,7,opt,name=limit,proto3" json:"limit,omitempty"`              // of the peer's owner that it exceeded, as memory; or empty
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2501,6 +2502,13 @@ func (x *Exited) GetFinalized() bool {
 		return x.Finalized
 	}
 	return false
+}
+
+func (x *Exited) GetLimit() string {
+	if x != nil {
+		return x.Limit
+	}
+	return ""
 }
 
 // Aborted: the program called mpj.Abort.
@@ -3226,14 +3234,15 @@ const file_job_proto_rawDesc = "" +
 	"\x06stream\x18\x02 \x01(\rR\x06stream\x12\x14\n" +
 	"\x05first\x18\x03 \x01(\x04R\x05first\x12\x18\n" +
 	"\arecords\x18\x04 \x03(\fR\arecords\x12\x10\n" +
-	"\x03end\x18\x05 \x01(\bR\x03end\"\xbb\x01\n" +
+	"\x03end\x18\x05 \x01(\bR\x03end\"\xd1\x01\n" +
 	"\x06Exited\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x12\n" +
 	"\x04code\x18\x02 \x01(\x05R\x04code\x12\x16\n" +
 	"\x06signal\x18\x03 \x01(\tR\x06signal\x12\x16\n" +
 	"\x06reason\x18\x04 \x01(\tR\x06reason\x12 \n" +
 	"\vinitialized\x18\x05 \x01(\bR\vinitialized\x12\x1c\n" +
-	"\tfinalized\x18\x06 \x01(\bR\tfinalized\"d\n" +
+	"\tfinalized\x18\x06 \x01(\bR\tfinalized\x12\x14\n" +
+	"\x05limit\x18\a \x01(\tR\x05limit\"d\n" +
 	"\aAborted\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x12\n" +
 	"\x04code\x18\x02 \x01(\x05R\x04code\x12\x16\n" +

@@ -35,6 +35,7 @@ type order struct {
 	Args     []string
 	Settings []string
 	Scratch  string
+	Limits   Limits
 }
 
 // started is the supervisor's first report.
@@ -85,6 +86,7 @@ func supervise() int {
 	report.Encode(started{PID: pid})
 	detach()
 	watch(pid, listen(life), func(w word) { report.Encode(w) })
+	o.Limits.remove()
 	scratch.RemoveProcess(o.Scratch) // nobody is left to tell of an error
 	return 0
 }
@@ -186,11 +188,13 @@ func start(o order) (pid int, err error) {
 		return 0, err
 	}
 	defer failure.Close()
-	pid, err = syscall.ForkExec(executable, append([]string{stageName, o.Program}, o.Args...), &syscall.ProcAttr{
-		Dir:   o.Scratch,
-		Env:   append(environment(o.Scratch), o.Settings...),
-		Files: []uintptr{null.Fd(), 1, 2, lineFD, failed.Fd()},
-		Sys:   programAttributes(),
+	pid, err = o.Limits.bear(func() (int, error) {
+		return syscall.ForkExec(executable, append([]string{stageName, o.Program}, o.Args...), &syscall.ProcAttr{
+			Dir:   o.Scratch,
+			Env:   append(environment(o.Scratch), o.Settings...),
+			Files: []uintptr{null.Fd(), 1, 2, lineFD, failed.Fd()},
+			Sys:   programAttributes(),
+		})
 	})
 	failed.Close()
 	if err != nil {

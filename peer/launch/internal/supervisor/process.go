@@ -23,6 +23,7 @@ type Command struct {
 	// Settings are added to the program's environment, as NAME=value.
 	Settings []string
 	Scratch  string // absolute path of its working folder, removed with it
+	Limits   Limits
 
 	Line, Stdout, Stderr *os.File // the process's ends; Start leaves them open
 
@@ -105,7 +106,7 @@ func fork(c Command) (*Process, error) {
 func (p *Process) command(c Command, report *json.Decoder, deadline time.Time) error {
 	p.life.SetWriteDeadline(deadline)
 	p.report.SetReadDeadline(deadline)
-	o := order{Program: c.Program, Args: c.Args, Settings: c.Settings, Scratch: c.Scratch}
+	o := order{Program: c.Program, Args: c.Args, Settings: c.Settings, Scratch: c.Scratch, Limits: c.Limits}
 	if err := json.NewEncoder(p.life).Encode(o); err != nil {
 		return err
 	}
@@ -149,6 +150,9 @@ func (p *Process) Ask() { p.life.Write([]byte{'?'}) } // an error means that it 
 
 // KillSupervisor ends a supervisor that does not answer, and the program with it.
 func (p *Process) KillSupervisor() { p.cmd.Process.Kill() }
+
+// Descendants returns the program and all that it has started.
+func (p *Process) Descendants() []int { return descendants(p.cmd.Process.Pid) }
 
 // Wait returns how the program ended, as soon as it has.
 func (p *Process) Wait() Exit {

@@ -1,0 +1,110 @@
+package limits
+
+import (
+	"time"
+)
+
+// A Kind names a limit, in options, in messages and on the wire.
+type Kind string
+
+// The limits.
+const (
+	Memory    Kind = "memory"
+	CPU       Kind = "cpu"
+	Disk      Kind = "disk"
+	Processes Kind = "processes"
+	Files     Kind = "files"
+	Time      Kind = "time"
+	Upload    Kind = "upload"
+)
+
+// Kinds are all limits, in the order in which they are shown.
+var Kinds = []Kind{Memory, CPU, Disk, Processes, Files, Time, Upload}
+
+// Limits are what some processes may have at most; 0 is no limit.
+type Limits struct {
+	Memory    int64         `json:"memory,omitempty"`    // bytes, files in memory and shared memory that they fill included
+	CPU       int64         `json:"cpu,omitempty"`       // percent of one processor
+	Disk      int64         `json:"disk,omitempty"`      // bytes in their scratch folders
+	Processes int64         `json:"processes,omitempty"` // processes and threads
+	Files     int64         `json:"files,omitempty"`     // open at a time, by any one process
+	Time      time.Duration `json:"time,omitempty"`      // from their start, on the clock (nanoseconds)
+	Upload    int64         `json:"upload,omitempty"`    // bytes a second to other machines
+}
+
+// A Grant is what a job may have on one machine.
+type Grant struct {
+	Slot Limits `json:"slot"` // each process
+	Job  Limits `json:"job"`  // all of them together
+}
+
+// Min returns the least of each limit of two grants.
+func (g Grant) Min(o Grant) Grant { return Grant{Slot: Min(g.Slot, o.Slot), Job: Min(g.Job, o.Job)} }
+
+// Min returns the least of each limit.
+func Min(a, b Limits) Limits {
+	return Limits{
+		Memory: least(a.Memory, b.Memory), CPU: least(a.CPU, b.CPU), Disk: least(a.Disk, b.Disk),
+		Processes: least(a.Processes, b.Processes), Files: least(a.Files, b.Files),
+		Time: least(a.Time, b.Time), Upload: least(a.Upload, b.Upload),
+	}
+}
+
+func least[T int64 | time.Duration](a, b T) T {
+	if a == 0 || b != 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// Of returns one of the limits: bytes, percent, a number, or nanoseconds.
+func (l Limits) Of(k Kind) int64 { return *l.field(k) }
+
+func (l *Limits) field(k Kind) *int64 {
+	switch k {
+	case Memory:
+		return &l.Memory
+	case CPU:
+		return &l.CPU
+	case Disk:
+		return &l.Disk
+	case Processes:
+		return &l.Processes
+	case Files:
+		return &l.Files
+	case Upload:
+		return &l.Upload
+	}
+	return (*int64)(&l.Time)
+}
+
+// A Machine is what there is to be limited.
+type Machine struct {
+	Memory int64 // bytes; 0: not known
+	Disk   int64 // bytes that are free where the scratch folders are; negative: not known
+}
+
+// Bounds of the defaults.
+const (
+	mostDisk         = 16 << 30
+	leastDiskDefault = 256 << 20
+	defaultProcesses = 512
+	defaultFiles     = 4096
+	defaultTime      = 7 * 24 * time.Hour
+)
+
+// Default returns what a machine of that many slots grants strangers: a process gets its
+// share of three quarters of the memory and of a quarter of the free disk, one processor,
+// and a week. So a machine of 1 GiB that has one slot gives it 768 MiB, and keeps the rest
+// for its owner.
+func Default(m Machine, slots int) Grant {
+	n := int64(max(1, slots))
+	g := Grant{Slot: Limits{CPU: 100, Processes: defaultProcesses, Files: defaultFiles, Time: defaultTime}}
+	if m.Memory > 0 {
+		g.Slot.Memory = max(m.Memory/4*3/n, leastOf[Memory])
+	}
+	if m.Disk >= 0 {
+		g.Slot.Disk = min(max(m.Disk/4/n, leastDiskDefault), mostDisk)
+	}
+	return g
+}

@@ -1,0 +1,110 @@
+package cgroup
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Enter moves this process into some groups, one of each hierarchy.
+func Enter(folders []string) error {
+	var errs []error
+	for _, f := range folders {
+		errs = append(errs, write(f, "cgroup.procs", "0"))
+	}
+	return errors.Join(errs...)
+}
+
+// write writes a value of a group. It makes no file: one that is not there means that the
+// kernel does not know the value.
+func write(folder, name, value string) error {
+	f, err := os.OpenFile(filepath.Join(folder, name), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(value)
+	return errors.Join(err, f.Close())
+}
+
+// number reads a number, possibly one of several that have names; 0 is not known.
+func number(folder, file, name string) int64 {
+	text, _ := os.ReadFile(filepath.Join(folder, file))
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		if name == "" && len(fields) == 1 || len(fields) == 2 && fields[0] == name {
+			n, _ := strconv.ParseInt(fields[len(fields)-1], 10, 64)
+			return n
+		}
+	}
+	return 0
+}
+
+// processesIn returns those of a group and of the groups below it.
+func processesIn(folder string) (all []int) {
+	filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return nil
+		}
+		text, _ := os.ReadFile(filepath.Join(path, "cgroup.procs"))
+		for _, field := range strings.Fields(string(text)) {
+			if pid, err := strconv.Atoi(field); err == nil && pid > 0 {
+				all = append(all, pid)
+			}
+		}
+		return nil
+	})
+	return all
+}
+
+// removeTimeout is how long the processes of a group may take to be gone.
+const removeTimeout = 5 * time.Second
+
+// removeTree kills the processes of a group and of those below it, and removes them all.
+// None of them is this process.
+func removeTree(folder string) error {
+	for wait, end := time.Millisecond, time.Now().Add(removeTimeout); ; wait = min(2*wait, 50*time.Millisecond) {
+		err := removeAll(folder)
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if time.Now().After(end) {
+			return err
+		}
+		for _, pid := range processesIn(folder) {
+			if pid == os.Getpid() {
+				return err
+			}
+			syscall.Kill(pid, syscall.SIGKILL)
+		}
+		time.Sleep(wait)
+	}
+}
+
+// removeAll removes a group and those below it, if nobody is in them.
+func removeAll(folder string) error {
+	below, err := os.ReadDir(folder)
+	if err != nil {
+		return err
+	}
+	for _, d := range below {
+		if d.IsDir() {
+			if err := removeAll(filepath.Join(folder, d.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return os.Remove(folder)
+}
+
+// RemoveEmpty removes a process's groups, and that of its job, as far as nobody else is
+// in them: for a supervisor, whose process is gone.
+func RemoveEmpty(folders []string) {
+	for _, f := range folders {
+		_ = os.Remove(f) // the last one that is there does it
+	}
+}

@@ -1,0 +1,35 @@
+package cgroup
+
+// A Controller is one of the kernel's that are used here.
+type Controller string
+
+// The controllers.
+const (
+	Memory Controller = "memory"
+	CPU    Controller = "cpu"
+	Pids   Controller = "pids"
+)
+
+var controllers = []Controller{Memory, CPU, Pids}
+
+// A Quota is what the processes of a group may have; 0 is no limit.
+type Quota struct {
+	Memory    int64 // bytes, none of them swapped out
+	CPU       int64 // percent of one processor; of jobs only
+	Processes int64 // and threads
+}
+
+// Usage is what they have.
+type Usage struct {
+	Memory, MostMemory       int64 // bytes, now and at most so far; 0: not known
+	Processes, MostProcesses int64 // likewise
+	Killed                   int   // by the kernel, for want of memory
+	Refused                  int   // processes and threads, by the kernel
+}
+
+// Period is the time in which a job gets its share of the processors. Half of a share
+// that was not used may be used later on: the threads of a runtime come in bursts.
+const periodMicros = 100_000
+
+// niceWeight is the weight of a process of niceness 10, where one of niceness 0 has 1024.
+const niceWeight = 110

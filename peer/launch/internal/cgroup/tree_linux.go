@@ -1,0 +1,160 @@
+package cgroup
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/containerd/cgroups/v3"
+)
+
+// A Tree is where a peer makes the groups of its jobs.
+type Tree struct {
+	prefix  string // of their names
+	kernel  kernel
+	record  string
+	missing map[Controller]error
+}
+
+// A kernel makes groups as its version of control groups wants it.
+type kernel interface {
+	// parents returns the folder of each controller in which jobs get theirs. It is to be
+	// asked once, and changes what has to be.
+	parents(prefix string) (map[Controller]string, map[Controller]error)
+	// home returns the folders to which the peer belongs.
+	home() []string
+	// job and process make a group and return its folders.
+	job(name string, q Quota, slots int) (map[Controller]string, error)
+	process(job, name string, q Quota) (map[Controller]string, error)
+	usage(folders map[Controller]string) Usage
+}
+
+// Open returns where the peer of a home makes its groups, and removes what an earlier one
+// has left. Controllers that cannot be used are missing; no error prevents a peer.
+func Open(home string) *Tree {
+	sum := sha256.Sum256([]byte(home))
+	t := &Tree{prefix: "p2pmpi-" + hex.EncodeToString(sum[:6]), record: filepath.Join(home, "cgroups")}
+	t.removeStale()
+	switch cgroups.Mode() {
+	case cgroups.Unified:
+		t.kernel = newV2()
+	case cgroups.Legacy, cgroups.Hybrid:
+		t.kernel = newV1()
+	default:
+		t.kernel = absent{}
+	}
+	var parents map[Controller]string
+	parents, t.missing = t.kernel.parents(t.prefix)
+	t.keep(parents)
+	return t
+}
+
+// Missing says why a controller cannot be used; nil: it can.
+func (t *Tree) Missing(c Controller) error { return t.missing[c] }
+
+// Home returns the folders of the peer's own groups, for supervisors to go back to.
+func (t *Tree) Home() []string { return t.kernel.home() }
+
+// A Group is that of a job, or of a process.
+type Group struct {
+	tree    *Tree
+	name    string
+	folders map[Controller]string
+}
+
+// NewJob makes the group of a job that has that many processes here.
+func (t *Tree) NewJob(id string, q Quota, slots int) (*Group, error) {
+	return t.group(t.prefix+"-"+id, func(name string) (map[Controller]string, error) {
+		return t.kernel.job(name, q, slots)
+	})
+}
+
+// NewProcess makes the group of a process of the job, for memory and number.
+func (g *Group) NewProcess(name string, q Quota) (*Group, error) {
+	return g.tree.group(name, func(name string) (map[Controller]string, error) {
+		return g.tree.kernel.process(g.name, name, q)
+	})
+}
+
+func (t *Tree) group(name string, make func(string) (map[Controller]string, error)) (*Group, error) {
+	folders, err := make(name)
+	if err != nil {
+		return nil, fmt.Errorf("make control group %s: %w", name, err)
+	}
+	return &Group{tree: t, name: name, folders: folders}, nil
+}
+
+// Folders returns the group's, each of which a process has to enter.
+func (g *Group) Folders() (all []string) {
+	seen := make(map[string]bool)
+	for _, c := range controllers {
+		if f, ok := g.folders[c]; ok && !seen[f] {
+			seen[f] = true
+			all = append(all, f)
+		}
+	}
+	return all
+}
+
+// Usage returns what the processes of the group have.
+func (g *Group) Usage() Usage { return g.tree.kernel.usage(g.folders) }
+
+// Processes returns those in the group and below.
+func (g *Group) Processes() []int {
+	for _, f := range g.Folders() {
+		return processesIn(f)
+	}
+	return nil
+}
+
+// Remove kills what is left in the group, and removes it.
+func (g *Group) Remove() error {
+	var errs []error
+	for _, f := range g.Folders() {
+		errs = append(errs, removeTree(f))
+	}
+	return errors.Join(errs...)
+}
+
+// keep writes down where groups will be, for the next peer of this home, which may be
+// started in another group. If that fails, only what is left by a peer and all its
+// supervisors that are killed together stays.
+func (t *Tree) keep(parents map[Controller]string) {
+	var lines []string
+	for _, c := range controllers {
+		if f, ok := parents[c]; ok {
+			lines = append(lines, f)
+		}
+	}
+	if len(lines) > 0 {
+		_ = os.WriteFile(t.record, []byte(strings.Join(lines, "\n")), 0o600)
+	}
+}
+
+// removeStale removes the groups of jobs of an earlier peer of this home.
+func (t *Tree) removeStale() {
+	text, _ := os.ReadFile(t.record)
+	for parent := range strings.Lines(string(text)) {
+		stale, _ := filepath.Glob(filepath.Join(strings.TrimSpace(parent), t.prefix+"-*"))
+		for _, f := range stale {
+			_ = removeTree(f) // one that the peer is in itself stays
+		}
+	}
+}
+
+// absent is a kernel without control groups.
+type absent struct{}
+
+var errAbsent = errors.New("this system has no control groups")
+
+func (absent) parents(string) (map[Controller]string, map[Controller]error) {
+	return nil, map[Controller]error{Memory: errAbsent, CPU: errAbsent, Pids: errAbsent}
+}
+func (absent) home() []string                                               { return nil }
+func (absent) job(string, Quota, int) (map[Controller]string, error)        { return nil, nil }
+func (absent) process(string, string, Quota) (map[Controller]string, error) { return nil, nil }
+func (absent) usage(map[Controller]string) Usage                            { return Usage{} }

@@ -1,0 +1,140 @@
+package cgroup
+
+import (
+	"errors"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/containerd/cgroups/v3/cgroup1"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+)
+
+// v1 is version 1: each controller has a hierarchy of its own.
+type v1 struct {
+	folders map[Controller]string // of the peer's own groups
+	subs    map[Controller]cgroup1.Subsystem
+	usable  []Controller
+}
+
+func newV1() *v1 {
+	return &v1{folders: map[Controller]string{}, subs: map[Controller]cgroup1.Subsystem{}}
+}
+
+func (k *v1) parents(prefix string) (map[Controller]string, map[Controller]error) {
+	missing := make(map[Controller]error)
+	mounted, err := cgroup1.Default()
+	for _, s := range mounted {
+		k.subs[Controller(s.Name())] = s
+	}
+	for _, c := range controllers {
+		switch sub, ok := k.subs[c]; {
+		case err != nil:
+			missing[c] = err
+		case !ok:
+			missing[c] = errors.New("the kernel, or the system, does without this controller")
+		default:
+			if missing[c] = k.try(prefix, c, sub); missing[c] == nil {
+				delete(missing, c)
+				k.usable = append(k.usable, c)
+			}
+		}
+	}
+	return maps.Clone(k.folders), missing
+}
+
+// try finds the peer's own group of a controller, and whether groups can be made in it.
+func (k *v1) try(prefix string, c Controller, sub cgroup1.Subsystem) error {
+	own, err := cgroup1.NestedPath("")(cgroup1.Name(c))
+	if err != nil {
+		return err
+	}
+	folder := sub.(interface{ Path(string) string }).Path(own)
+	k.folders[c] = folder
+	probe := filepath.Join(folder, prefix+"-probe")
+	if err := os.Mkdir(probe, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return os.Remove(probe)
+}
+
+func (k *v1) home() (all []string) {
+	for _, c := range k.usable {
+		all = append(all, k.folders[c])
+	}
+	return all
+}
+
+func (k *v1) job(name string, q Quota, slots int) (map[Controller]string, error) {
+	return k.make(name, k.usable, q, uint64(slots*niceWeight))
+}
+
+func (k *v1) process(job, name string, q Quota) (map[Controller]string, error) {
+	folders, err := k.make(filepath.Join(job, name), slices.DeleteFunc(slices.Clone(k.usable), isCPU), q, 0)
+	if slices.Contains(k.usable, CPU) && err == nil {
+		folders[CPU] = filepath.Join(k.folders[CPU], job)
+	}
+	return folders, err
+}
+
+func isCPU(c Controller) bool { return c == CPU }
+
+// make makes one group for each of some controllers.
+func (k *v1) make(name string, in []Controller, q Quota, shares uint64) (map[Controller]string, error) {
+	folders := make(map[Controller]string)
+	if len(in) == 0 {
+		return folders, nil
+	}
+	for _, c := range in {
+		folders[c] = filepath.Join(k.folders[c], name)
+	}
+	r := &specs.LinuxResources{}
+	if q.Memory > 0 {
+		r.Memory = &specs.LinuxMemory{Limit: &q.Memory}
+		if _, err := os.Stat(filepath.Join(k.folders[Memory], "memory.memsw.limit_in_bytes")); err == nil {
+			r.Memory.Swap = &q.Memory // memory and swap together
+		}
+	}
+	if q.Processes > 0 {
+		r.Pids = &specs.LinuxPids{Limit: &q.Processes}
+	}
+	if shares > 0 {
+		r.CPU = &specs.LinuxCPU{Shares: &shares}
+	}
+	if q.CPU > 0 && r.CPU != nil {
+		quota, period := q.CPU*periodMicros/100, uint64(periodMicros)
+		r.CPU.Quota, r.CPU.Period = &quota, &period
+	}
+	hierarchy := func() (subs []cgroup1.Subsystem, err error) {
+		for _, c := range in {
+			subs = append(subs, k.subs[c])
+		}
+		return subs, nil
+	}
+	if _, err := cgroup1.New(cgroup1.NestedPath(name), r, cgroup1.WithHierarchy(hierarchy)); err != nil {
+		for _, f := range folders {
+			os.Remove(f)
+		}
+		return nil, err
+	}
+	if f, ok := folders[CPU]; ok && q.CPU > 0 {
+		_ = write(f, "cpu.cfs_burst_us", strconv.FormatInt(q.CPU*periodMicros/200, 10)) // since Linux 5.14
+	}
+	return folders, nil
+}
+
+func (k *v1) usage(folders map[Controller]string) (u Usage) {
+	if f, ok := folders[Memory]; ok {
+		u.Memory = number(f, "memory.usage_in_bytes", "")
+		u.MostMemory = number(f, "memory.max_usage_in_bytes", "")
+		u.Killed = int(number(f, "memory.oom_control", "oom_kill"))
+	}
+	if f, ok := folders[Pids]; ok {
+		u.Processes = number(f, "pids.current", "")
+		u.MostProcesses = number(f, "pids.peak", "") // since Linux 6.1
+		u.Refused = int(number(f, "pids.events", "max"))
+	}
+	return u
+}

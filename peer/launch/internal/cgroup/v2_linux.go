@@ -1,0 +1,186 @@
+package cgroup
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/containerd/cgroups/v3/cgroup2"
+)
+
+// v2 is version 2: one hierarchy, in which processes are in leaves only.
+type v2 struct {
+	root   string // where it is mounted
+	own    string // the peer's own group, below root
+	leaf   string // folder of the group in which the peer is
+	usable []Controller
+}
+
+func newV2() *v2 { return &v2{root: "/sys/fs/cgroup"} }
+
+func (k *v2) parents(prefix string) (map[Controller]string, map[Controller]error) {
+	err := k.find()
+	if err == nil {
+		err = k.divide(prefix)
+	}
+	parents, missing := make(map[Controller]string), make(map[Controller]error)
+	for _, c := range controllers {
+		switch {
+		case err != nil:
+			missing[c] = err
+		case !slices.Contains(k.enabled(), c):
+			missing[c] = errors.New("this controller is not delegated to the peer's control group")
+		default:
+			k.usable = append(k.usable, c)
+			parents[c] = k.folder("")
+		}
+	}
+	return parents, missing
+}
+
+// folder returns that of a group below the peer's own.
+func (k *v2) folder(name string) string { return filepath.Join(k.root, k.own, name) }
+
+// find finds the peer's own group.
+func (k *v2) find() error {
+	own, err := cgroup2.PidGroupPath(os.Getpid())
+	if err != nil {
+		return err
+	}
+	k.own = own
+	k.leaf = k.folder("")
+	return nil
+}
+
+// divide makes room for groups of jobs: the peer goes into one of its own, and gives the
+// controllers that it has to those below.
+func (k *v2) divide(prefix string) error {
+	if _, err := os.Stat(filepath.Join(k.folder(""), "cgroup.type")); errors.Is(err, os.ErrNotExist) {
+		k.enable() // the root of all: it may have processes beside groups
+		return nil
+	}
+	if all := processesAt(k.folder("")); slices.ContainsFunc(all, func(pid int) bool { return pid != os.Getpid() }) {
+		return fmt.Errorf("others are in the peer's control group %s; start it in one of its own: systemd-run --user --scope -p Delegate=yes p2pboot, or Delegate=yes in its service", k.own)
+	}
+	leaf := k.folder(prefix + "-peer")
+	if err := os.Mkdir(leaf, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("the peer's control group is not delegated to it (Delegate=yes in its service): %w", err)
+	}
+	if err := Enter([]string{leaf}); err != nil {
+		return errors.Join(err, os.Remove(leaf))
+	}
+	k.leaf = leaf
+	k.enable()
+	return nil
+}
+
+// enable has groups below the peer's own have the controllers that there are.
+func (k *v2) enable() {
+	for _, c := range controllers { // one that is not there does not keep the others away
+		_ = write(k.folder(""), "cgroup.subtree_control", "+"+string(c))
+	}
+}
+
+// processesAt returns those of a group, without those below it.
+func processesAt(folder string) (all []int) {
+	text, _ := os.ReadFile(filepath.Join(folder, "cgroup.procs"))
+	for _, field := range strings.Fields(string(text)) {
+		if pid, err := strconv.Atoi(field); err == nil {
+			all = append(all, pid)
+		}
+	}
+	return all
+}
+
+// enabled returns the controllers that groups below the peer's own have.
+func (k *v2) enabled() (all []Controller) {
+	text, _ := os.ReadFile(filepath.Join(k.folder(""), "cgroup.subtree_control"))
+	for _, field := range strings.Fields(string(text)) {
+		all = append(all, Controller(field))
+	}
+	return all
+}
+
+func (k *v2) home() []string {
+	if len(k.usable) == 0 {
+		return nil
+	}
+	return []string{k.leaf}
+}
+
+func (k *v2) job(name string, q Quota, slots int) (map[Controller]string, error) {
+	r := k.resources(q)
+	if slices.Contains(k.usable, CPU) {
+		weight := uint64(max(1, slots*niceWeight*100/1024))
+		r.CPU = &cgroup2.CPU{Weight: &weight}
+		if quota := q.CPU * periodMicros / 100; quota > 0 {
+			period := uint64(periodMicros)
+			r.CPU.Max = cgroup2.NewCPUMax(&quota, &period)
+		}
+	}
+	folders, err := k.make(name, r, k.usable)
+	if err == nil && q.CPU > 0 {
+		_ = write(k.folder(name), "cpu.max.burst", strconv.FormatInt(q.CPU*periodMicros/200, 10)) // since Linux 5.14
+	}
+	return folders, err
+}
+
+// process makes a group without the processors' controller, which counts its processes
+// among those of the job.
+func (k *v2) process(job, name string, q Quota) (map[Controller]string, error) {
+	return k.make(filepath.Join(job, name), k.resources(q), k.usable)
+}
+
+func (k *v2) resources(q Quota) *cgroup2.Resources {
+	r := &cgroup2.Resources{}
+	if slices.Contains(k.usable, Memory) {
+		together := true // a program of which a part is killed is not to go on
+		r.Memory = &cgroup2.Memory{OOMGroup: &together}
+		if q.Memory > 0 {
+			r.Memory.Max = &q.Memory
+		}
+	}
+	if slices.Contains(k.usable, Pids) {
+		r.Pids = &cgroup2.Pids{Max: -1}
+		if q.Processes > 0 {
+			r.Pids.Max = q.Processes
+		}
+	}
+	return r
+}
+
+func (k *v2) make(name string, r *cgroup2.Resources, in []Controller) (map[Controller]string, error) {
+	if len(in) == 0 {
+		return nil, nil
+	}
+	if _, err := cgroup2.NewManager(k.root, filepath.Join("/", k.own, name), r); err != nil {
+		return nil, err
+	}
+	folder := k.folder(name)
+	if r.Memory != nil && r.Memory.Max != nil {
+		_ = write(folder, "memory.swap.max", "0") // a kernel without swap has no such file
+	}
+	folders := make(map[Controller]string)
+	for _, c := range in {
+		folders[c] = folder
+	}
+	return folders, nil
+}
+
+func (k *v2) usage(folders map[Controller]string) (u Usage) {
+	if f, ok := folders[Memory]; ok {
+		u.Memory = number(f, "memory.current", "")
+		u.MostMemory = number(f, "memory.peak", "")
+		u.Killed = int(number(f, "memory.events", "oom_kill"))
+	}
+	if f, ok := folders[Pids]; ok {
+		u.Processes = number(f, "pids.current", "")
+		u.MostProcesses = number(f, "pids.peak", "") // since Linux 6.1
+		u.Refused = int(number(f, "pids.events", "max"))
+	}
+	return u
+}

@@ -1,0 +1,50 @@
+package scratch
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// leastEntry is what a file or folder counts at least, in bytes: one that is empty takes
+// room too.
+const leastEntry = 4 << 10
+
+// Measure returns how much room the files in a folder take on disk, in bytes, while
+// somebody works in it who may not want that known. The error is of a folder that
+// cannot be measured. Files that are open and have no name any more are not seen.
+func Measure(folder string) (int64, error) {
+	var sum int64
+	seen := make(map[[2]uint64]bool) // files with several names
+	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrPermission) && d != nil && d.IsDir() {
+			os.Chmod(path, 0o700) // it is looked into next time
+			return nil
+		}
+		var info fs.FileInfo
+		if err == nil {
+			info, err = d.Info()
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // it has just gone
+		}
+		if err != nil {
+			return err
+		}
+		size, id, several := room(info)
+		if several {
+			if seen[id] {
+				return nil
+			}
+			seen[id] = true
+		}
+		sum += max(size, leastEntry)
+		return nil
+	})
+	if err != nil {
+		return sum, fmt.Errorf("measure scratch folder: %w", err)
+	}
+	return sum, nil
+}
