@@ -2,6 +2,7 @@ package launch
 
 import (
 	"fmt"
+	"math"
 	"syscall"
 	"time"
 
@@ -39,7 +40,7 @@ func (j *job) confineProcess(p view.Process) (group *cgroup.Group, l supervisor.
 	l.Files = uint64(slot.Files)
 	l.FileSize = uint64(slot.Disk + slot.Disk/32) // so that it is seen that there is too much
 	if j.service.groups.Missing(cgroup.Memory) != nil && slot.Memory > 0 {
-		l.Data = uint64(slot.Memory + dataSlack)
+		l.Data = uint64(slot.Memory + slot.Memory/4 + dataSlack)
 	}
 	if j.group == nil {
 		return nil, l, nil
@@ -51,11 +52,14 @@ func (j *job) confineProcess(p view.Process) (group *cgroup.Group, l supervisor.
 	return group, l, nil
 }
 
-// dataSlack is what Go's runtime reserves of private memory and does not use.
-const dataSlack = 128 << 20
+// dataSlack is what may be had beyond the limit until the guard sees that, and what Go's
+// runtime reserves of private memory and does not use.
+const dataSlack = 256 << 20
 
-// watchMemory is how often memory and number are measured where the kernel does not hold them.
-const watchMemory = 50 * time.Millisecond
+const (
+	measureEvery       = 500 * time.Millisecond // at least
+	measureMemoryEvery = 20 * time.Millisecond  // where the kernel does not hold it
+)
 
 // A meter measures what one process has, and all that it has started.
 type meter struct {
@@ -64,6 +68,7 @@ type meter struct {
 	group   *cgroup.Group // nil: none
 	program *supervisor.Process
 	began   time.Time
+	over    bool // it has too much, and is to be killed
 }
 
 // guard ends processes that have more than is granted, until the job ends.
@@ -76,34 +81,50 @@ func (j *job) guard(instances []*instance) {
 			group: instances[i].group, program: instances[i].program, began: time.Now(),
 		})
 	}
-	timer := time.NewTimer(0)
-	defer timer.Stop()
+	free, left, next, again := int64(0), int64(0), time.Duration(0), time.Time{}
 	for {
 		select {
-		case <-timer.C:
-			timer.Reset(j.measureAll(meters))
+		case <-time.After(next):
 		case <-j.ctx.Done():
 			return
 		}
+		// Until as much has been written to the disk as was left, by whomever, nobody has
+		// to look who it was.
+		written := free - freeBytes(string(j.folder))
+		due := time.Until(again)
+		if written < left && due > 0 {
+			next = min(due, limits.Pause(left-written))
+			continue
+		}
+		begun := time.Now()
+		var halted map[int]*meter
+		if due > 0 { // who it was could write a lot while that is found out
+			halted = halt(meters)
+		}
+		free = freeBytes(string(j.folder)) // before, so that what is written meanwhile counts
+		left, next = j.measureAll(meters)
+		resume(halted)
+		again = time.Now().Add(next)
+		next = max(min(next, limits.Pause(left)), time.Since(begun)/4)
 	}
 }
 
-// measureAll measures all processes and returns when to do so again.
-func (j *job) measureAll(meters []*meter) time.Duration {
-	begun := time.Now()
-	slot, job := j.grant.Slot, j.grant.Job
+// measureAll measures all processes, and ends those that have too much. It returns how many
+// bytes are left on disk for that one that has least left, and when to measure again at the latest.
+func (j *job) measureAll(meters []*meter) (left int64, next time.Duration) {
 	var all limits.Usage
 	all.Disk, _ = scratch.Measure(j.folder.Program())
-	next := limits.Latest
-	left := func(l limits.Limits, u limits.Usage) {
+	left, next = math.MaxInt64, measureEvery
+	held := j.service.groups.Missing(cgroup.Memory) == nil
+	remains := func(l limits.Limits, u limits.Usage) {
 		if l.Disk > 0 {
-			next = min(next, limits.Pause(l.Disk, u.Disk))
+			left = min(left, l.Disk-u.Disk)
 		}
 		if l.Time > 0 {
-			next = min(next, max(l.Time-u.Time, limits.Soonest))
+			next = min(next, l.Time-u.Time)
 		}
-		if l.Memory > 0 && j.service.groups.Missing(cgroup.Memory) != nil {
-			next = min(next, watchMemory)
+		if l.Memory > 0 && !held {
+			next = min(next, measureMemoryEvery)
 		}
 	}
 	for _, m := range meters {
@@ -115,18 +136,22 @@ func (j *job) measureAll(meters []*meter) time.Duration {
 		x, exceeded := j.grant.Exceeded(u)
 		switch {
 		case exceeded:
+			m.over = true
 			j.do(func() { m.process.exceed(x) })
 		case err != nil:
 			j.do(func() { m.process.end(fmt.Sprintf("what it has on disk cannot be measured: %v", err)) })
 		}
-		left(slot, u)
+		remains(j.grant.Slot, u)
 	}
-	if x, exceeded := job.Exceeded(all); exceeded {
+	if x, exceeded := j.grant.Job.Exceeded(all); exceeded {
+		for _, m := range meters {
+			m.over = true
+		}
 		x.Job = true
 		j.do(func() { j.exceed(x) })
 	}
-	left(job, all)
-	return max(next, 9*time.Since(begun)) // no more than a tenth of a processor
+	remains(j.grant.Job, all)
+	return left, next
 }
 
 // measure returns what the process has now.
@@ -135,8 +160,7 @@ func (m *meter) measure() (u limits.Usage, err error) {
 		return u, err
 	}
 	u.Time = time.Since(m.began)
-	pids := m.processes()
-	t := treeUsage(pids, m.folder)
+	t := treeUsage(m.processes(), m.folder)
 	u.Files = t.files
 	u.Disk += t.nameless
 	if m.group == nil {
@@ -155,6 +179,28 @@ func (m *meter) measure() (u limits.Usage, err error) {
 		u.Killed, u.Refused, u.Memory, u.Processes = killed, refused, memory, processes
 	}
 	return u, err
+}
+
+// halt stops all processes that run, and returns them.
+func halt(meters []*meter) map[int]*meter {
+	halted := make(map[int]*meter)
+	for _, m := range meters {
+		for _, pid := range m.processes() {
+			if !isStopped(pid) && syscall.Kill(pid, syscall.SIGSTOP) == nil {
+				halted[pid] = m
+			}
+		}
+	}
+	return halted
+}
+
+// resume has them go on, but for those that are to be killed.
+func resume(halted map[int]*meter) {
+	for pid, m := range halted {
+		if !m.over {
+			syscall.Kill(pid, syscall.SIGCONT)
+		}
+	}
 }
 
 // processes returns the program's, and what it has started.
@@ -186,20 +232,18 @@ func (j *job) exceed(x limits.Excess) {
 
 // autopsy says whether a process has ended since it wanted more than it may: the kernel has
 // ended it, or has refused it what it could not do without.
-func (p *process) autopsy(e supervisor.Exit) {
-	if p.live == nil || e == (supervisor.Exit{}) {
-		return
+func (p *process) autopsy(e supervisor.Exit) (limits.Excess, bool) {
+	if e == (supervisor.Exit{}) {
+		return limits.Excess{}, false
 	}
-	u := limits.Usage{Cut: e.Signal == syscall.SIGXFSZ.String()}
-	if u.Cut {
-		u.Disk = p.job.grant.Slot.Disk
+	var u limits.Usage
+	if p.job.grant.Slot.Disk > 0 { // one that was held to the size of one file has that much
+		u.Disk, _ = scratch.Measure(p.job.folder.Process(p.id))
 	}
 	if g := p.live.group; g != nil {
 		u.Killed, u.Refused, u.Memory, u.Processes = refusals(g.Usage())
 	}
-	if x, exceeded := p.job.grant.Exceeded(u); exceeded {
-		p.exceed(x)
-	}
+	return p.job.grant.Exceeded(u)
 }
 
 // refusals returns what the kernel has done to hold a group to its limits, and the most that

@@ -117,11 +117,16 @@ func (p *process) await(heard <-chan struct{}) {
 	case <-heard:
 	case <-time.After(lineTimeout):
 	}
-	p.job.do(func() { p.job.exited(p, e) })
+	x, exceeded := p.autopsy(e)
+	p.job.do(func() {
+		if exceeded {
+			p.exceed(x)
+		}
+		p.job.exited(p, e)
+	})
 }
 
 func (j *job) exited(p *process, e supervisor.Exit) {
-	p.autopsy(e)
 	p.exit = &e
 	p.cancel()
 	j.alive.Forget(p.id)

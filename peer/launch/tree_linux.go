@@ -54,3 +54,18 @@ func field(status []byte, name string) int64 {
 	}
 	return 0
 }
+
+// freeBytes returns how much is free on the disk of a folder.
+func freeBytes(folder string) int64 {
+	var s syscall.Statfs_t
+	if syscall.Statfs(folder, &s) != nil {
+		return 0
+	}
+	return int64(s.Bfree) * int64(s.Bsize)
+}
+
+// isStopped reports whether a process stands still already, as its own program wants it.
+func isStopped(pid int) bool {
+	status, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
+	return bytes.Contains(status, []byte("\nState:\tT"))
+}

@@ -6,3 +6,8 @@ package launch
 type tree struct{ memory, threads, files, nameless int64 }
 
 func treeUsage([]int, string) tree { return tree{} }
+
+func isStopped(int) bool { return true }
+
+// freeBytes returns less each time, so that it is always looked who has written.
+func freeBytes(string) int64 { return 0 }

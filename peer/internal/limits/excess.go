@@ -15,7 +15,6 @@ type Usage struct {
 
 	Killed  bool // the kernel has killed one of them for want of memory
 	Refused bool // the kernel has refused a process or thread
-	Cut     bool // the kernel has ended one of them that wrote a file beyond the limit
 }
 
 // An Excess is a limit that some processes have exceeded, and what they had.
@@ -51,7 +50,7 @@ func (l Limits) Exceeded(u Usage) (Excess, bool) {
 		refused bool
 	}{
 		{Memory, u.Memory, u.Killed},
-		{Disk, u.Disk, u.Cut},
+		{Disk, u.Disk, false},
 		{Processes, u.Processes, u.Refused},
 		{Files, u.Files, l.Files > 0 && u.Files >= l.Files},
 		{Time, int64(u.Time), l.Time > 0 && u.Time >= l.Time},
@@ -84,17 +83,15 @@ func (u Usage) Plus(o Usage) Usage {
 	}
 }
 
-// Of a disk, it is supposed that no program writes more in a second than fastest; what
-// is measured is measured again no sooner than Soonest, and no later than Latest.
+// Of a disk, it is supposed that no program writes more in a second than fastest.
 const (
-	fastest = 4 << 30
-	Soonest = 2 * time.Millisecond
-	Latest  = 500 * time.Millisecond
+	fastest = 8 << 30
+	soonest = time.Millisecond
+	latest  = time.Second
 )
 
-// Pause returns how long until disk use has to be measured again: as long as it takes to
-// fill what is left.
-func Pause(limit, used int64) time.Duration {
-	left := float64(max(0, limit-used)) / fastest * float64(time.Second)
-	return max(min(time.Duration(left), Latest), Soonest)
+// Pause returns how long it takes at least to write so many bytes.
+func Pause(left int64) time.Duration {
+	seconds := min(float64(max(0, left))/fastest, latest.Seconds())
+	return max(time.Duration(seconds*float64(time.Second)), soonest)
 }

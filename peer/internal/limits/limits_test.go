@@ -1,6 +1,7 @@
 package limits
 
 import (
+	"math"
 	"testing"
 	"time"
 )
@@ -99,7 +100,6 @@ func TestExceeded(t *testing.T) {
 		"out of memory":   {Usage{Memory: 512 << 20, Killed: true}, "exceeded the limit of 512 MiB memory: used all of it, and wanted more"},
 		"memory of a job": {Usage{Memory: 100 << 20, Killed: true}, "exceeded the limit of 600 MiB memory for all processes of the job on this peer: used all of it, and wanted more"},
 		"disk":            {Usage{Disk: 1<<30 + 1<<28}, "exceeded the limit of 1.0 GiB disk: used 1.3 GiB"},
-		"a large file":    {Usage{Disk: 1 << 30, Cut: true}, "exceeded the limit of 1.0 GiB disk: used all of it, and wanted more"},
 		"processes":       {Usage{Processes: 64, Refused: true}, "exceeded the limit of 64 processes and threads: used all of it, and wanted more"},
 		"those of a job":  {Usage{Processes: 20, Refused: true}, "exceeded the limit of 100 processes and threads for all processes of the job on this peer: used all of it, and wanted more"},
 		"counted":         {Usage{Processes: 65}, "exceeded the limit of 64 processes and threads: used 65"},
@@ -120,14 +120,16 @@ func TestExceeded(t *testing.T) {
 }
 
 func TestPauseIsShorterTheLessIsLeft(t *testing.T) {
-	const limit = 1 << 30
-	for used, want := range map[int64]time.Duration{
-		0: 250 * time.Millisecond, limit / 2: 125 * time.Millisecond, limit: Soonest, 2 * limit: Soonest, -100 * limit: Latest,
+	for left, want := range map[int64]time.Duration{
+		math.MaxInt64: time.Second, 1 << 30: 125 * time.Millisecond, 1 << 31: 250 * time.Millisecond, 0: time.Millisecond, -1: time.Millisecond,
 	} {
-		if got := Pause(limit, used); got != want {
-			t.Errorf("with %d of %d: got %v, want %v", used, limit, got, want)
+		if got := Pause(left); got != want {
+			t.Errorf("with %d left: got %v, want %v", left, got, want)
 		}
 	}
+}
+
+func TestPlus(t *testing.T) {
 	plus := Usage{Memory: 1, Disk: 2, Files: 7, Time: 9}.Plus(Usage{Memory: 3, Disk: 4, Processes: 1, Files: 5, Time: 8})
 	if want := (Usage{Memory: 4, Disk: 6, Processes: 1, Files: 7, Time: 9}); plus != want {
 		t.Errorf("got %+v, want %+v", plus, want)

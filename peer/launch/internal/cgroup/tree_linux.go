@@ -12,7 +12,7 @@ import (
 	"github.com/containerd/cgroups/v3"
 )
 
-// A Tree is where a peer makes the groups of its jobs.
+// A Tree is where a peer makes the groups of its jobs. The zero Tree has none.
 type Tree struct {
 	prefix  string // of their names
 	kernel  kernel
@@ -45,7 +45,7 @@ func Open(home string) *Tree {
 	case cgroups.Legacy, cgroups.Hybrid:
 		t.kernel = newV1()
 	default:
-		t.kernel = absent{}
+		return t
 	}
 	var parents map[Controller]string
 	parents, t.missing = t.kernel.parents(t.prefix)
@@ -54,10 +54,20 @@ func Open(home string) *Tree {
 }
 
 // Missing says why a controller cannot be used; nil: it can.
-func (t *Tree) Missing(c Controller) error { return t.missing[c] }
+func (t *Tree) Missing(c Controller) error {
+	if t.kernel == nil {
+		return errAbsent
+	}
+	return t.missing[c]
+}
 
 // Home returns the folders of the peer's own groups, for supervisors to go back to.
-func (t *Tree) Home() []string { return t.kernel.home() }
+func (t *Tree) Home() []string {
+	if t.kernel == nil {
+		return nil
+	}
+	return t.kernel.home()
+}
 
 // A Group is that of a job, or of a process.
 type Group struct {
@@ -81,6 +91,9 @@ func (g *Group) NewProcess(name string, q Quota) (*Group, error) {
 }
 
 func (t *Tree) group(name string, make func(string) (map[Controller]string, error)) (*Group, error) {
+	if t.kernel == nil {
+		return &Group{tree: t}, nil
+	}
 	folders, err := make(name)
 	if err != nil {
 		return nil, fmt.Errorf("make control group %s: %w", name, err)
@@ -101,7 +114,12 @@ func (g *Group) Folders() (all []string) {
 }
 
 // Usage returns what the processes of the group have.
-func (g *Group) Usage() Usage { return g.tree.kernel.usage(g.folders) }
+func (g *Group) Usage() Usage {
+	if len(g.folders) == 0 {
+		return Usage{}
+	}
+	return g.tree.kernel.usage(g.folders)
+}
 
 // Processes returns those in the group and below.
 func (g *Group) Processes() []int {
@@ -146,15 +164,4 @@ func (t *Tree) removeStale() {
 	}
 }
 
-// absent is a kernel without control groups.
-type absent struct{}
-
 var errAbsent = errors.New("this system has no control groups")
-
-func (absent) parents(string) (map[Controller]string, map[Controller]error) {
-	return nil, map[Controller]error{Memory: errAbsent, CPU: errAbsent, Pids: errAbsent}
-}
-func (absent) home() []string                                               { return nil }
-func (absent) job(string, Quota, int) (map[Controller]string, error)        { return nil, nil }
-func (absent) process(string, string, Quota) (map[Controller]string, error) { return nil, nil }
-func (absent) usage(map[Controller]string) Usage                            { return Usage{} }

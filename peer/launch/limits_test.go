@@ -1,0 +1,236 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
+)
+
+// exceed takes ever more of something, and says after each step how much it has.
+func exceed(what string) int {
+	const step = 1 << 20
+	page := make([]byte, step)
+	switch what {
+	case "memory":
+		for had := step; ; had += step {
+			b, err := syscall.Mmap(-1, 0, step, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+			if err != nil {
+				fmt.Println(err)
+				return 1
+			}
+			copy(b, page)
+			for i := 0; i < step; i += 4096 {
+				b[i] = 1
+			}
+			fmt.Println(had)
+		}
+	case "cpu":
+		for range 3 {
+			go func() {
+				for {
+				}
+			}()
+		}
+		var before, after syscall.Rusage
+		begun := time.Now()
+		syscall.Getrusage(syscall.RUSAGE_SELF, &before)
+		time.Sleep(3 * time.Second)
+		syscall.Getrusage(syscall.RUSAGE_SELF, &after)
+		used := after.Utime.Nano() + after.Stime.Nano() - before.Utime.Nano() - before.Stime.Nano()
+		fmt.Println(float64(used) / float64(time.Since(begun)) * 100)
+		return 0
+	case "processes":
+		for had := 1; ; had++ {
+			if exec.Command("/bin/sleep", "3600").Start() != nil {
+				time.Sleep(time.Hour)
+			}
+			fmt.Println(had)
+		}
+	case "files":
+		var held []*os.File
+		for {
+			f, err := os.Open(os.DevNull)
+			if err != nil {
+				time.Sleep(time.Hour)
+			}
+			held = append(held, f)
+			fmt.Println(int(f.Fd()) + 1)
+		}
+	case "disk", "one file", "nameless":
+		var f *os.File
+		for had := 0; ; had += step {
+			if had%(8*step) == 0 && (what != "one file" || f == nil) {
+				f, _ = os.Create(strconv.Itoa(had))
+			}
+			if what == "nameless" {
+				os.Remove(f.Name())
+			}
+			if n, err := f.Write(page); err != nil {
+				fmt.Println(had + n)
+				return 1
+			}
+			fmt.Println(had + step)
+		}
+	case "time":
+		for begun := time.Now(); ; time.Sleep(time.Millisecond) {
+			fmt.Println(int(time.Since(begun)))
+		}
+	}
+	return 100
+}
+
+// newLimited returns a job of one process on a peer that grants so much.
+func newLimited(t *testing.T, g limits.Grant, n int, args ...string) *testJob {
+	t.Helper()
+	j := newTestJob(t, n, 1, nil, args...)
+	j.peers[0].launch.config.Grant = g
+	return j
+}
+
+// follow runs a job until a process has ended, and returns the last number that it said.
+func (j *testJob) last(p view.Process) (*jobpb.Exited, float64) {
+	j.Helper()
+	lines := strings.Fields(j.links[0].output(p, 1))
+	e := j.links[0].exited(p)
+	if len(lines) < 2 && len(lines) != 1 {
+		j.Fatalf("%v said %q", e, lines)
+	}
+	for _, line := range []string{lines[len(lines)-1], lines[max(0, len(lines)-2)]} { // one may be torn
+		if n, err := strconv.ParseFloat(line, 64); err == nil {
+			return e, n
+		}
+	}
+	j.Fatalf("%v said %q", e, lines[len(lines)-1])
+	return nil, 0
+}
+
+// TestLimitsHold: no process gets more than 5 % above a limit, and what it exceeded
+// is said. Where time matters, one of a few tries is to do: a machine that is busy
+// with others proves nothing.
+func TestLimitsHold(t *testing.T) {
+	const tries = 4
+	cases := map[string]struct {
+		limits limits.Limits
+		needs  cgroup.Controller // without which it does not hold as closely
+		most   float64           // of what the program says
+		reason string            // beginning of
+	}{
+		"memory":    {limits.Limits{Memory: 128 << 20}, cgroup.Memory, 128 << 20, "exceeded the limit of 128 MiB memory"},
+		"cpu":       {limits.Limits{CPU: 30}, cgroup.CPU, 30, ""},
+		"processes": {limits.Limits{Processes: 40}, cgroup.Pids, 40, "exceeded the limit of 40 processes and threads"},
+		"files":     {limits.Limits{Files: 100}, "", 100, "exceeded the limit of 100 open files"},
+		"disk":      {limits.Limits{Disk: 512 << 20}, "", 512 << 20, "exceeded the limit of 512 MiB disk"},
+		"one file":  {limits.Limits{Disk: 512 << 20}, "", 512 << 20, "exceeded the limit of 512 MiB disk"},
+		"nameless":  {limits.Limits{Disk: 512 << 20}, "", 512 << 20, "exceeded the limit of 512 MiB disk"},
+		"time":      {limits.Limits{Time: 3 * time.Second}, "", 3e9, "exceeded the limit of 3s time"},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			for try := 1; ; try++ {
+				j := newLimited(t, limits.Grant{Slot: c.limits}, 1, "exceed", name)
+				if c.needs != "" {
+					if why := j.peers[0].launch.groups.Missing(c.needs); why != nil {
+						t.Skip(why)
+					}
+				}
+				j.start()
+				e, had := j.last(view.Process{})
+				if !strings.HasPrefix(e.Reason, c.reason) || (c.reason != "") != (e.Limit != "") {
+					t.Errorf("ended with %v", e)
+				}
+				t.Logf("had %.4g, %.1f %% of the limit; %s", had, had/c.most*100, e.Reason)
+				j.stop()
+				if had <= c.most*1.05 && had > 0 {
+					return
+				}
+				if try == tries {
+					t.Fatalf("had %.4g where %.4g was the most", had, c.most)
+				}
+			}
+		})
+	}
+}
+
+// TestLimitsAreWatchedWithoutControlGroups: they hold less closely, and name what was exceeded.
+func TestLimitsAreWatchedWithoutControlGroups(t *testing.T) {
+	cases := map[string]limits.Limits{
+		"memory":    {Memory: 64 << 20},
+		"processes": {Processes: 20},
+	}
+	for name, l := range cases {
+		t.Run(name, func(t *testing.T) {
+			j := newLimited(t, limits.Grant{Slot: l}, 1, "exceed", name)
+			j.peers[0].launch.groups = &cgroup.Tree{}
+			j.start()
+			if e, _ := j.last(view.Process{}); e.Limit != name {
+				t.Errorf("ended with %v", e)
+			}
+			j.stop()
+		})
+	}
+}
+
+// TestLimitsOfAJob: two processes are each within theirs, and together beyond.
+func TestLimitsOfAJob(t *testing.T) {
+	for name, l := range map[string]limits.Limits{
+		"memory": {Memory: 128 << 20}, "processes": {Processes: 60}, "disk": {Disk: 64 << 20}, "time": {Time: time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := newLimited(t, limits.Grant{Job: l}, 2, "exceed", name)
+			if name == "memory" || name == "processes" {
+				if why := errors.Join(j.peers[0].launch.groups.Missing(cgroup.Memory), j.peers[0].launch.groups.Missing(cgroup.Pids)); why != nil {
+					t.Skip(why)
+				}
+			}
+			j.start()
+			ended := await(j.links[0], (*jobpb.FromPeer).GetExited)
+			if ended.Limit != name || !strings.Contains(ended.Reason, "for all processes of the job on this peer") {
+				t.Errorf("ended with %v", ended)
+			}
+			j.stop()
+		})
+	}
+}
+
+// TestGroupsGo: nothing is left of a job that is within its limits.
+func TestGroupsGo(t *testing.T) {
+	j := newLimited(t, limits.Grant{Slot: limits.Limits{Memory: 256 << 20, CPU: 100, Processes: 100}}, 2, "print", "line", "3", "0")
+	groups := j.peers[0].launch.groups
+	j.start()
+	for rank := range 2 {
+		if e := j.links[0].exited(view.Process{Rank: rank}); e.Code != 0 || e.Reason != "" {
+			t.Errorf("ended with %v", e)
+		}
+	}
+	j.stop()
+	for _, home := range groups.Home() {
+		if left, _ := filepath.Glob(filepath.Join(home, "p2pmpi-*-"+j.spec.ID)); len(left) > 0 {
+			t.Errorf("left: %v", left)
+		}
+	}
+}
+
+// TestInputsThatDoNotFit are not even fetched.
+func TestInputsThatDoNotFit(t *testing.T) {
+	j := newTestJob(t, 1, 1, map[string]string{"in": strings.Repeat("x", 2<<20)}, "print", "line", "1", "0")
+	j.peers[0].launch.config.Grant.Slot.Disk = 1 << 20
+	l := j.connect(j.peers[0])
+	l.say(j.prepareMessage(0, j.reserve(j.peers[0], 1)))
+	want := "the input files: exceeded the limit of 1.0 MiB disk: used 2.0 MiB"
+	if p := await(l, (*jobpb.FromPeer).GetPrepared); p.Error != want {
+		t.Errorf("got %q, want %q", p.Error, want)
+	}
+	j.gone()
+}
