@@ -110,6 +110,8 @@ type Result struct {
 	Status  int    `json:"status"`
 	Message string `json:"message,omitempty"`
 	Hint    string `json:"hint,omitempty"` // what the user can do
+	// Limit is one of the peers' owners; all replicas of a rank have exceeded one, such as memory.
+	Limit string `json:"limit,omitempty"`
 	// Shortage says more of StatusShortage, where there were peers to ask.
 	Shortage *Shortage `json:"shortage,omitempty"`
 }

@@ -14,6 +14,7 @@ type Exit struct {
 	Code        int    // exit status, or -1
 	Signal      string // that killed it, or empty
 	Reason      string // why its peer ended it, or empty
+	Limit       string // of the peer's owner that it exceeded, as memory; or empty
 	Initialized bool   // it had called mpj.Init
 	Finalized   bool   // it had finalized
 }
@@ -49,6 +50,7 @@ func (w *Watch) lost(rank int) Result {
 	var ends []string
 	statuses := make(map[int]int) // how many replicas exited with each
 	status, byItself := 0, 0
+	exceeded, limit := 0, "" // how many have, and which
 	for k := range w.view.R {
 		id := view.Process{Rank: rank, Replica: k}
 		if w.view.State(id) == view.Vacant {
@@ -59,6 +61,9 @@ func (w *Watch) lost(rank int) Result {
 			return *p.aborted
 		}
 		ends = append(ends, fmt.Sprintf("replica %d %s", k, p.why))
+		if p.exit != nil && p.exit.Limit != "" {
+			exceeded, limit = exceeded+1, p.exit.Limit
+		}
 		if p.exit != nil && p.exit.byItself() {
 			byItself++
 			status = p.exit.Code
@@ -74,7 +79,11 @@ func (w *Watch) lost(rank int) Result {
 		return Result{Status: status, Message: text}
 	}
 	r := Result{Status: StatusLost, Message: fmt.Sprintf("rank %d lost all its replicas: %s", rank, all)}
-	if byItself < len(ends) {
+	switch {
+	case exceeded == len(ends):
+		r.Limit = limit
+		r.Hint = "the program needs more than the owners of these peers give: have each rank do less, or choose other peers with --peer, --not-peer or --min-memory"
+	case byItself < len(ends):
 		r.Hint = "start it again, with a larger -r if peers are unreliable"
 	}
 	return r
@@ -82,7 +91,7 @@ func (w *Watch) lost(rank int) Result {
 
 func exitOf(m *jobpb.Exited) Exit {
 	return Exit{
-		Code: int(m.Code), Signal: plain(m.Signal), Reason: plain(m.Reason),
+		Code: int(m.Code), Signal: plain(m.Signal), Reason: plain(m.Reason), Limit: plain(m.Limit),
 		Initialized: m.Initialized, Finalized: m.Finalized,
 	}
 }

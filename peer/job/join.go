@@ -10,8 +10,8 @@ import (
 
 // Lacks reports whether a rank has fewer replicas than it began with, and can use
 // another one. One that is nearly done cannot, nor one whose master has not kept what a
-// new replica has to be told; and a process that ended by itself is not replaced, since
-// the next would do so too.
+// new replica has to be told; and a process that ended by itself, or exceeded a limit of
+// its peer's owner, is not replaced, since the next would do so too.
 func (w *Watch) Lacks(rank int) bool {
 	master, ok := w.view.Master(rank)
 	if !w.begun || w.over || !ok || w.at(master).unkept {
@@ -26,7 +26,7 @@ func (w *Watch) Lacks(rank int) bool {
 			return false
 		case state == view.Live && !a.joining:
 			live++
-		case state == view.Failed && a.exit != nil && a.exit.byItself() && !a.joining:
+		case state == view.Failed && a.exit != nil && (a.exit.byItself() && !a.joining || a.exit.Limit != ""):
 			done++
 		}
 	}

@@ -147,7 +147,7 @@ func (p *part) closes(q view.Process, count uint64) {
 // exits says how q ended.
 func (p *part) exits(q view.Process, e Exit) {
 	p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Exited{Exited: &jobpb.Exited{
-		Process: jobpb.FromProcess(q), Code: int32(e.Code), Signal: e.Signal, Reason: e.Reason,
+		Process: jobpb.FromProcess(q), Code: int32(e.Code), Signal: e.Signal, Reason: e.Reason, Limit: e.Limit,
 		Initialized: e.Initialized, Finalized: e.Finalized,
 	}}})
 }

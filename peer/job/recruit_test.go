@@ -318,6 +318,7 @@ func TestF1SilentRecruitFails(t *testing.T) {
 
 func TestLacks(t *testing.T) {
 	killed := Exit{Code: -1, Signal: "killed", Initialized: true}
+	overLimit := Exit{Code: -1, Signal: "killed", Initialized: true, Reason: "exceeded the limit", Limit: "memory"}
 	cases := map[string]struct {
 		do   func(sole)
 		want bool
@@ -326,6 +327,12 @@ func TestLacks(t *testing.T) {
 		"a replica is lost":         {func(w sole) { w.Lost([]view.Process{proc(0, 1)}, "is lost") }, true},
 		"a replica is killed":       {func(w sole) { w.Exited(proc(0, 1), killed) }, true},
 		"a replica ends by itself":  {func(w sole) { w.Exited(proc(0, 1), Exit{Code: 3, Initialized: true}) }, false},
+		"a replica exceeds a limit": {func(w sole) { w.Exited(proc(0, 1), overLimit) }, false},
+		"one has joined and then exceeds a limit": {func(w sole) {
+			w.Lost([]view.Process{proc(0, 1)}, "is lost")
+			w.Join(proc(0, 2))
+			w.Exited(proc(0, 2), overLimit)
+		}, false},
 		"all replicas are lost":     {func(w sole) { w.Lost([]view.Process{proc(0, 0), proc(0, 1)}, "is lost") }, false},
 		"another rank has lost one": {func(w sole) { w.Lost([]view.Process{proc(1, 0)}, "is lost") }, false},
 		"one is done, one is lost": {func(w sole) {
