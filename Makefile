@@ -2,7 +2,9 @@
 
 LINT_VERSION := v2.15.0
 
-.PHONY: build test e2e conformance lint generate bench compare
+VULN_VERSION := v1.9.0
+
+.PHONY: build test e2e conformance lint vuln generate bench compare
 
 build:            ## the three commands into bin/
 	go build -trimpath -o bin/ ./cmd/...
@@ -20,6 +22,9 @@ conformance:      ## the conformance suite over each channel at every n and r; t
 lint:             ## go vet and golangci-lint
 	go vet ./...
 	go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION) run
+
+vuln:             ## known vulnerabilities that the commands can reach; asks vuln.go.dev
+	go run golang.org/x/vuln/cmd/govulncheck@$(VULN_VERSION) $(VULNFLAGS) ./cmd/... ./mpj/...
 
 generate:         ## protobuf code; needs protoc and protoc-gen-go
 	go generate ./...

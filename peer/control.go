@@ -14,8 +14,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/discovery"
 )
 
-// control answers the owner on the control socket. The socket's mode is the
-// only check of who asks.
+// control answers the owner on the control socket. The socket's mode, and where it can the
+// kernel, say who asks.
 type control struct {
 	peer   *Peer
 	server *http.Server
@@ -43,7 +43,7 @@ func (p *Peer) startControl() error {
 		BaseContext:       func(net.Listener) context.Context { return p.life },
 	}
 	p.control = c
-	c.served.Go(func() { c.server.Serve(listener) }) // ends with close
+	c.served.Go(func() { c.server.Serve(ownersListener{listener}) }) // ends with close
 	p.owns("control socket", c.close)
 	return p.startPage()
 }
@@ -60,6 +60,24 @@ func listenUnix(ctx context.Context, path string) (net.Listener, error) {
 		return nil, err
 	}
 	return l, nil
+}
+
+// An ownersListener takes connections of the user that this process runs as, and of root, who
+// could take them anyway. It is there for homes whose owner has let others in.
+type ownersListener struct{ net.Listener }
+
+// Accept returns the owner's next connection.
+func (l ownersListener) Accept() (net.Conn, error) {
+	for {
+		conn, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		if user, known := userOf(conn); !known || user == 0 || user == os.Geteuid() {
+			return conn, nil
+		}
+		conn.Close()
+	}
 }
 
 func (c *control) routes() http.Handler {

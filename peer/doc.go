@@ -29,6 +29,7 @@
 //	journal        which jobs have run here, whose, and what they had of the machine
 //	lock           held while a peer runs; says which
 //	control.sock   control socket, mode 0600, while a peer runs
+//	http-password  of the status page (Config.HTTP), mode 0600
 //	networks/NAME/ token: the invitation to a private network, mode 0600;
 //	               owner: its owner's private key, where it was created
 //	cache/         staged files by digest
@@ -42,7 +43,8 @@
 //
 // # Control socket
 //
-// HTTP with JSON bodies, over a Unix socket that only the owner can open:
+// HTTP with JSON bodies, over a Unix socket that only the owner can open; on Linux the kernel is
+// also asked who has:
 //
 //	GET  /v1/status               Status
 //	GET  /v1/symptoms             Symptoms, see Examine; takes some seconds

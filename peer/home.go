@@ -67,6 +67,7 @@ func (h home) journal() string  { return filepath.Join(string(h), "journal") }
 func (h home) speed() string    { return filepath.Join(string(h), "speed") }
 func (h home) ports() string    { return filepath.Join(string(h), "ports") }
 func (h home) cache() string    { return filepath.Join(string(h), "cache") }
+func (h home) password() string { return filepath.Join(string(h), "http-password") }
 
 // PeersOf returns the file in which a home keeps the peers of a network that it has met.
 func PeersOf(dir, network string) string { return filepath.Join(dir, "peers-"+network+".json") }

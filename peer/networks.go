@@ -132,6 +132,12 @@ func ownedNetwork(dir, name string) (string, crypto.PrivKey, error) {
 	return owned[0], key, nil
 }
 
+// IsSecret reports whether the invitation in text is for whoever has it.
+func IsSecret(text string) bool {
+	i, err := membership.ParseInvitation(text)
+	return err == nil && !i.Bound()
+}
+
 // JoinNetwork takes the invitation in text into the home dir, unless that has one which
 // expires later; it returns what the home has then. A peer that runs
 // there as a member shows it to others within seconds.

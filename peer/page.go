@@ -1,12 +1,18 @@
 package peer
 
 import (
+	"bytes"
 	"context"
+	"crypto/rand"
+	"crypto/subtle"
 	_ "embed"
+	"errors"
 	"fmt"
 	"html/template"
+	"io/fs"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -22,10 +28,14 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 }).Parse(pageText))
 
 // startPage serves the status page and the metrics over plain HTTP where the
-// owner asked for it. They can be read there, and nothing can be done.
+// owner asked for it. They can be read there, with the password, and nothing can be done.
 func (p *Peer) startPage() error {
 	if p.cfg.HTTP == "" {
 		return nil
+	}
+	password, err := loadPassword(p.home.password())
+	if err != nil {
+		return &HomeError{string(p.home), err}
 	}
 	listener, err := new(net.ListenConfig).Listen(p.life, "tcp", p.cfg.HTTP)
 	if err != nil {
@@ -38,7 +48,7 @@ func (p *Peer) startPage() error {
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{}))
 	server := &http.Server{
-		Handler:           knownHost(mux),
+		Handler:           knownHost(withPassword(password, mux)),
 		ReadHeaderTimeout: 10 * time.Second,
 		WriteTimeout:      30 * time.Second,
 	}
@@ -47,7 +57,7 @@ func (p *Peer) startPage() error {
 		defer close(done)
 		server.Serve(listener)
 	}()
-	p.log.Info().Str("http", "http://"+listener.Addr().String()).Msg("status page")
+	p.log.Info().Str("http", "http://"+listener.Addr().String()).Str("password", "in "+p.home.password()).Msg("status page")
 	p.owns("status page", func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
@@ -83,3 +93,37 @@ func knownHost(next http.Handler) http.Handler {
 		next.ServeHTTP(w, r)
 	})
 }
+
+// withPassword serves the owner only, by HTTP's basic authentication: browsers ask for it, keep it
+// for this port alone, and Prometheus can read it from a file. The user's name is of no concern.
+func withPassword(password string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, given, _ := r.BasicAuth()
+		if subtle.ConstantTimeCompare([]byte(given), []byte(password)) != 1 {
+			w.Header().Set("WWW-Authenticate", `Basic realm="p2pboot", charset="UTF-8"`)
+			http.Error(w, "the password is in the file http-password in the home of the peer; any user name will do", http.StatusUnauthorized)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// loadPassword returns what is in file, which it creates the first time.
+func loadPassword(file string) (string, error) {
+	b, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		password := rand.Text()
+		return password, writeAtomically(file, []byte(password))
+	}
+	if err != nil {
+		return "", plainPathError(err)
+	}
+	password := string(bytes.TrimSpace(b))
+	if len(password) < shortestPassword {
+		return "", fmt.Errorf("password of the status page: %s has less than %d characters; remove it for a new one", file, shortestPassword)
+	}
+	return password, nil
+}
+
+// shortestPassword is what an owner may choose, in bytes.
+const shortestPassword = 8

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -312,6 +313,14 @@ func TestStatusPage(t *testing.T) {
 	addr := free.Addr().String()
 	free.Close()
 	p := boot(t, func(c *Config) { c.HTTP = addr })
+	secret, err := os.ReadFile(p.home.password())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(p.home.password()); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("the password has mode %v, %v", info.Mode(), err)
+	}
+	password := string(secret)
 	tests := map[string]struct {
 		path, host string
 		status     int
@@ -332,6 +341,8 @@ func TestStatusPage(t *testing.T) {
 				t.Fatal(err)
 			}
 			req.Host, req.Close = test.host, true
+			req.Header.Set("Origin", "http://evil.example")
+			req.SetBasicAuth("owner", password)
 			resp, err := http.DefaultClient.Do(req)
 			if err != nil {
 				t.Fatal(err)
@@ -341,7 +352,47 @@ func TestStatusPage(t *testing.T) {
 			if resp.StatusCode != test.status || !strings.Contains(string(body), test.want) {
 				t.Errorf("got %d %.200s, want %d with %q", resp.StatusCode, body, test.status, test.want)
 			}
+			if allowed := resp.Header.Get("Access-Control-Allow-Origin"); allowed != "" {
+				t.Errorf("pages of %s may read it", allowed)
+			}
 		})
+	}
+	for path, given := range map[string]string{"/": "", "/metrics": "", "/v1/status": password[1:], "/v1/halt": ""} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+addr+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if given != "" {
+			req.SetBasicAuth("owner", given)
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if resp.StatusCode != 401 || strings.Contains(string(body), p.ID().String()) {
+			t.Errorf("%s with password %q: got %d %.200s", path, given, resp.StatusCode, body)
+		}
+	}
+}
+
+func TestPasswordOfTheStatusPage(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "http-password")
+	first, err := loadPassword(file)
+	if err != nil || len(first) < 20 {
+		t.Fatalf("got %q, %v", first, err)
+	}
+	if again, err := loadPassword(file); again != first || err != nil {
+		t.Errorf("got %q, %v, and %q before", again, err, first)
+	}
+	for text, want := range map[string]string{"my own choice\n": "my own choice", "": "", "short\n": ""} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := loadPassword(file); got != want || (err == nil) != (want != "") {
+			t.Errorf("%q: got %q, %v", text, got, err)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -23,7 +24,8 @@ home that has created it. Others get no connection, whatever they know.
 
 An invitation with --peer is that peer's alone. One without is for whoever has
 it, such as a lecture room, or p2prun --token FILE: keep it as you would keep a
-password. It cannot be taken back, so let it expire.
+password, and join with it by standard input. It cannot be taken back, so let it
+expire.
 
 Exit status: 0 done, 64 wrong usage, or a home or an invitation that cannot be
 used.`
@@ -31,7 +33,8 @@ used.`
 const networkExamples = `  p2pboot network create lab                 then: p2pboot --network lab
   p2pboot network invite --peer 12D3KooW... --for 2160h
   p2pboot network join p2pmpi1.CqUB...       then: p2pboot --network lab
-  p2pboot network invite > lab.token         then: p2prun --token lab.token ...`
+  p2pboot network invite > lab.token         then: p2prun --token lab.token ...
+                                             or: p2pboot network join - < lab.token`
 
 // networkOptions are those of p2pboot network's commands.
 type networkOptions struct {
@@ -96,6 +99,8 @@ func (o networkOptions) join(text string, stdin io.Reader, stdout io.Writer) err
 		if text, err = bufio.NewReaderSize(io.LimitReader(stdin, 4<<10), 4<<10).ReadString('\n'); err != nil && err != io.EOF {
 			return fmt.Errorf("read the invitation: %w", err)
 		}
+	} else if peer.IsSecret(text) {
+		return errors.New("this invitation is for whoever has it, and others can read command lines: give it as p2pboot network join - < FILE")
 	}
 	m, err := peer.JoinNetwork(o.home, text)
 	if err != nil {

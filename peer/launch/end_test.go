@@ -18,6 +18,16 @@ import (
 
 func TestS4NothingIsLeftWhenTheSubmitterVanishes(t *testing.T) {
 	cases := map[string]func(j *testJob){
+		"before files come": func(j *testJob) {
+			l := j.connect(j.peers[0])
+			l.say(j.prepareMessage(0, j.reserve(j.peers[0], 2)))
+			for late := time.Now().Add(patience); len(j.peers[0].launch.Jobs()) == 0; time.Sleep(time.Millisecond) {
+				if time.Now().After(late) {
+					t.Fatal("no job")
+				}
+			}
+			l.stream.Reset()
+		},
 		"while staging is done": func(j *testJob) { j.prepare(); j.links[0].stream.Reset() },
 		"while running":         func(j *testJob) { j.start(); j.links[0].stream.Reset() },
 		"in good order":         func(j *testJob) { j.start(); j.links[0].stream.Close() },

@@ -1,14 +1,18 @@
 package launch
 
 import (
+	"bytes"
+	"os"
 	"runtime"
 	"strings"
 	"testing"
 	"time"
 
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-msgio/pbio"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/pb"
@@ -258,4 +262,57 @@ func TestO4StrangerWithoutAKeyTakesNoMemory(t *testing.T) {
 		t.Errorf("%d bytes were allocated for a job without a key", taken)
 	}
 	peer.checkNothingLeft(t)
+}
+
+// TestAJobsIdentifierIsOfNoUseToAnother: a stranger who has heard of a job brings one of its own
+// under the same identifier. It has slots for it, and is refused; the job goes on.
+func TestAJobsIdentifierIsOfNoUseToAnother(t *testing.T) {
+	bed := newTestbed(t, 1, 2)
+	j := bed.newJob(t, 1, 1, nil, "sleep")
+	j.start()
+	thief := newMember(t, 0)
+	thief.meet(bed.peers[0])
+	bed.peers[0].meet(thief)
+	stolen := (&testbed{submitter: thief, peers: bed.peers, program: bed.program}).newJob(t, 1, 1, nil, "sleep")
+	key := stolen.reserve(bed.peers[0], 1)
+	stolen.spec.ID = j.spec.ID
+	l := stolen.connect(bed.peers[0])
+	l.say(stolen.prepareMessage(0, key))
+	l.refused("of another submitter")
+	if jobs := bed.peers[0].launch.Jobs(); len(jobs) != 1 || jobs[0].Submitter != j.submitter.ID() {
+		t.Errorf("the peer has jobs %+v", jobs)
+	}
+	j.stop()
+}
+
+// TestT3ManifestWithPathsThatLeadOutEndsTheJob: the submitter has signed it, and everything else of the
+// job is in order.
+func TestT3ManifestWithPathsThatLeadOutEndsTheJob(t *testing.T) {
+	const honest = "inputs/of/thejob"
+	bed := newTestbed(t, 1, 1)
+	for _, evil := range []string{"../../etc/passwd", "/etc/cron.daily/", "a/../../escaped.", "../../identity/."} {
+		j := bed.newJob(t, 1, 1, map[string]string{honest: "evil"}, "sleep")
+		store := j.submitter.files.Store()
+		digest, err := filetransfer.ParseDigest(j.spec.Inputs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		manifest, err := os.ReadFile(store.Path(digest))
+		if err != nil {
+			t.Fatal(err)
+		}
+		forged := bytes.Replace(manifest, []byte(honest), []byte(evil), 1)
+		if len(forged) != len(manifest) || bytes.Equal(forged, manifest) {
+			t.Fatalf("%q was not put into the manifest", evil)
+		}
+		if digest, err = store.Put(t.Context(), j.spec.ID, forged); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(j.submitter.files.Serve(j.spec.ID, []p2ppeer.ID{bed.peers[0].ID()}, map[filetransfer.Digest]string{digest: store.Path(digest)}))
+		j.spec.Inputs = digest.String()
+		l := j.connect(bed.peers[0])
+		l.say(j.prepareMessage(0, j.reserve(bed.peers[0], 1)))
+		l.refused("path")
+		j.gone()
+	}
 }

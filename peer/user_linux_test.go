@@ -1,0 +1,76 @@
+package peer
+
+import (
+	"net"
+	"os"
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// asNobody calls f on a thread that is another user's from then on, and ends with it.
+func asNobody(t *testing.T, f func() error) error {
+	t.Helper()
+	const nobody = 65534
+	done := make(chan error)
+	go func() { // ends with f, and its thread with it
+		runtime.LockOSThread()
+		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, nobody, nobody, nobody); errno != 0 {
+			done <- errno
+			return
+		}
+		done <- f()
+	}()
+	return <-done
+}
+
+// TestControlSocketAsksWhoConnects where the owner has opened the home and the socket to all.
+func TestControlSocketAsksWhoConnects(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root, to be somebody else")
+	}
+	p := boot(t, nil)
+	for dir, mode := range map[string]os.FileMode{string(p.home): 0o755, p.home.socket(): 0o666} {
+		if err := os.Chmod(dir, mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ask := func() (answer string, err error) {
+		fd, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+		if err != nil {
+			return "", err
+		}
+		defer unix.Close(fd)
+		if err := unix.Connect(fd, &unix.SockaddrUnix{Name: p.home.socket()}); err != nil {
+			return "", err
+		}
+		unix.Write(fd, []byte("GET /v1/status HTTP/1.0\r\n\r\n")) // to whoever has hung up
+		b := make([]byte, 12)
+		n, err := unix.Read(fd, b)
+		return string(b[:max(n, 0)]), err
+	}
+	if got, err := ask(); err != nil || got != "HTTP/1.0 200" {
+		t.Errorf("the owner gets %q, %v", got, err)
+	}
+	err := asNobody(t, func() error {
+		if got, err := ask(); len(got) > 0 {
+			t.Errorf("somebody else gets %q, %v", got, err)
+		} else if _, refused := err.(unix.Errno); err != nil && !refused {
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOnlyUnixSocketsSayWhoConnects(t *testing.T) {
+	a, b := net.Pipe()
+	defer a.Close()
+	defer b.Close()
+	if user, known := userOf(a); known {
+		t.Errorf("user %d", user)
+	}
+}
