@@ -21,7 +21,6 @@ var undecoded = map[string]string{
 	"cmd/internal/localnet": "what its own children print",
 	"internal/loopback":     "hands streams on",
 	"peer":                  "files of its own home, and the owner's control socket",
-	"peer/internal/journal": "a file of its own home",
 	"peer/internal/relay":   "resets every stream, and hands those of the library on",
 }
 

@@ -2,9 +2,12 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -52,4 +55,50 @@ func TestS3PolicyIsSaidAtOnce(t *testing.T) {
 		e.Processes != 1 || e.CPU <= 0 || e.Memory <= 0 || e.Staged <= 0 || e.Output != int64(len(own.stdout.String())) {
 		t.Errorf("the history says %+v", e)
 	}
+}
+
+// TestO2OwnersTakeTheirMachinesBack has the owners of every peer on which a job of two ranks
+// with two replicas began take it back, the first two at the same time: they may have both
+// replicas of a rank. Each is gone while the job runs, which ends as it should.
+func TestO2OwnersTakeTheirMachinesBack(t *testing.T) {
+	t.Parallel()
+	peers := grid(t, 8, "--slots", "1")
+	const steps = 2000
+	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "2", "-r", "2", "-w", "60", "--timeout", "110s",
+		filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "20", "-work", "0s", "-pause", "5ms", "-pacer")
+	j.waitRunning()
+	j.printed("rank 1 step 20 ")
+	var began []*peerProcess
+	for _, process := range []string{"0.0", "0.1", "1.0", "1.1"} {
+		if p := j.peerOf(peers, process); !slices.Contains(began, p) {
+			began = append(began, p)
+		}
+	}
+	var leaving sync.WaitGroup
+	halt := func(p *peerProcess, args ...string) {
+		leaving.Go(func() { // ends with p2phalt, which ends with the peer
+			if out, err := exec.Command(filepath.Join(bin, "p2phalt"), append(args, "--home", p.home)...).CombinedOutput(); err != nil {
+				t.Errorf("p2phalt %v: %v\n%s", args, err, out)
+			}
+		})
+	}
+	halt(began[0], "--drain")
+	halt(began[1], "--drain")
+	leaving.Wait()
+	halt(began[2])
+	halt(began[3])
+	leaving.Wait()
+	select {
+	case <-j.ended:
+		t.Errorf("the peers were given back when the job had ended")
+	default:
+	}
+	if s := j.wait(); s != 0 {
+		t.Fatalf("exit status %d:\n%s", s, j.stderr)
+	}
+	expectStepper(t, j, 2, steps, 20)
+	if n := strings.Count(j.stderr.String(), "left with its peer, whose owner takes the machine back"); n < 4 {
+		t.Errorf("%d processes have left with their peers, want 4:\n%s", n, j.stderr)
+	}
+	expectNothingLeft(t, peers)
 }

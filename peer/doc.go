@@ -61,7 +61,8 @@
 //	                              job goes on when its output is
 //	DELETE /v1/jobs/ID            cancels the job
 //	POST /v1/halt?mode=orderly    answers at once; the peer is gone when the
-//	               drain|now      lock is free. drain waits for the jobs first
+//	               drain|now      lock is free. Orderly and drain hand jobs over first, and
+//	                              drain waits for those that cannot be
 //
 // For instance: curl --unix-socket ~/.p2pmpi/control.sock http://p2pmpi/v1/status
 //

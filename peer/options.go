@@ -73,8 +73,8 @@ func (c *Config) AddVolunteerFlags(flags *pflag.FlagSet) {
 
 // AddHaltFlags adds p2phalt's own options to flags.
 func AddHaltFlags(flags *pflag.FlagSet) {
-	flags.Bool("drain", false, "let the jobs that run here end first")
-	flags.Bool("now", false, "do not wait for anybody")
+	flags.Bool("drain", false, "wait for jobs that cannot be handed over")
+	flags.Bool("now", false, "hand nothing over, and do not wait for anybody")
 }
 
 // RunOptions are p2prun's own. They stand here because the commands share one

@@ -45,10 +45,14 @@ type Halt string
 
 // The ways to end. In each, everything is given back before the peer is gone.
 const (
-	Orderly Halt = "orderly" // jobs' processes on this peer end, and go on elsewhere
-	Drain   Halt = "drain"   // nothing new is taken, and what runs is waited for
-	Now     Halt = "now"     // as orderly, without waiting for anybody
+	Orderly Halt = "orderly" // jobs are handed over within handOverTimeout, and what is left of them ends
+	Drain   Halt = "drain"   // jobs are handed over, and those that cannot be are waited for
+	Now     Halt = "now"     // what runs here ends at once, and its jobs notice
 )
+
+// handOverTimeout is how long jobs have to go on elsewhere when the owner wants the machine back in
+// order: for another replica to take over, or one to be made.
+const handOverTimeout = 10 * time.Second
 
 // How long Close may take before what is left is abandoned to the end of the process.
 const (
@@ -230,7 +234,16 @@ func (p *Peer) Halt(how Halt) {
 	switch {
 	case how == Drain:
 		p.draining.Go(p.drain) // ends when the jobs have, or with the peer's life
-	case !p.isHalted:
+	case how == Orderly && p.launcher != nil && p.failed == nil:
+		p.draining.Go(p.handOver) // ends within handOverTimeout, or with the peer's life
+	default:
+		p.haltNow()
+	}
+}
+
+// haltNow has the peer be closed. Mu is held.
+func (p *Peer) haltNow() {
+	if !p.isHalted {
 		p.isHalted = true
 		close(p.halted)
 	}

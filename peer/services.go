@@ -347,20 +347,35 @@ func (p *Peer) offer() discovery.Offer {
 	return o
 }
 
-// drain waits until nothing is left of any job, and lets the peer be closed.
+// drain hands over what can go on elsewhere, waits until nothing is left of any job, and lets
+// the peer be closed.
 func (p *Peer) drain() {
 	p.control.refuseJobs()
 	p.slots.Drain()
+	ctx, cancel := context.WithCancel(p.life)
+	p.draining.Go(func() { p.launcher.HandOver(ctx) }) // ends with ctx
+	defer cancel()
 	if p.control.awaitJobs(p.life) && p.awaitSlots(p.life) {
 		p.drained.Store(true)
 		p.Halt(Orderly)
 	}
 }
 
+// handOver gives the jobs here some time to go on elsewhere, and lets the peer be closed.
+func (p *Peer) handOver() {
+	p.slots.Drain()
+	ctx, cancel := context.WithTimeout(p.life, handOverTimeout)
+	defer cancel()
+	p.launcher.HandOver(ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.haltNow()
+}
+
 // awaitSlots returns when all slots are free, or false when ctx ends.
 func (p *Peer) awaitSlots(ctx context.Context) bool {
 	for {
-		if s := p.slots.Snapshot(); s.Free == s.Total {
+		if s := p.slots.Snapshot(); s.Held+s.Confirmed+s.Running == 0 {
 			return true
 		}
 		select {

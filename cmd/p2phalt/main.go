@@ -21,10 +21,15 @@ func main() {
 }
 
 const long = `Takes this machine back: ends the peer that p2pboot has started, and returns
-when it has gone. The processes that it runs end with it, and their jobs go on
-elsewhere where they have other replicas. Jobs that were handed to it by p2prun
-are cancelled; --drain waits for them, also for one whose p2prun was killed, to
-which p2prun --attach may come back for as long as the job's --away says.
+when it has gone. Jobs that run here with replicas are handed over first:
+another replica of each rank takes over, or one is made on another peer. That
+takes a second or two, and ten at most; then what is left ends with the peer.
+
+--drain waits for what cannot be handed over: jobs without replicas, those whose
+submitter is out of reach, and those that were handed to this peer by p2prun,
+also one whose p2prun was killed, to which p2prun --attach may come back for as
+long as the job's --away says. Without --drain these are cancelled. --now hands
+nothing over: jobs with other replicas notice, and go on all the same.
 
 Every option is also a configuration key and an environment variable
 P2PMPI_...; see p2pboot --help.
@@ -32,8 +37,8 @@ P2PMPI_...; see p2pboot --help.
 Exit status: 0 the peer has gone, 64 wrong usage, 69 no peer is running on the
 home, 130 interrupted while waiting.`
 
-const examples = `  p2phalt            end the peer, in order
-  p2phalt --drain    take no new jobs, and end when the present ones have
+const examples = `  p2phalt            hand over what can be, and end within seconds
+  p2phalt --drain    harm no job: wait for those that cannot be handed over
   p2phalt --now      end at once`
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {

@@ -343,6 +343,8 @@ func (e *execution) hearOf(p view.Process, h heard) *Result {
 		return e.collected(h.link, p, b.Collected)
 	case *jobpb.FromPeer_Ahead:
 		return e.apply(e.watch.Ahead(p))
+	case *jobpb.FromPeer_Leaving:
+		return e.apply(e.watch.Leaves(p))
 	case *jobpb.FromPeer_Diverged:
 		return e.diverged(h.link, p, b.Diverged)
 	case *jobpb.FromPeer_Account:
@@ -382,6 +384,8 @@ func processOf(m *jobpb.FromPeer) (p view.Process, ok bool) {
 		return b.Collected.GetProcess().View(), true
 	case *jobpb.FromPeer_Ahead:
 		return b.Ahead.GetProcess().View(), true
+	case *jobpb.FromPeer_Leaving:
+		return b.Leaving.GetProcess().View(), true
 	case *jobpb.FromPeer_Diverged:
 		return b.Diverged.GetProcess().View(), true
 	case *jobpb.FromPeer_Account:

@@ -43,6 +43,7 @@ func TestNobodySpeaksForAProcessOfAnotherPeer(t *testing.T) {
 		"output":    {Body: &jobpb.FromPeer_Output{Output: &jobpb.Output{Process: p, Stream: 1}}},
 		"collected": {Body: &jobpb.FromPeer_Collected{Collected: &jobpb.Collected{Process: p}}},
 		"ahead":     {Body: &jobpb.FromPeer_Ahead{Ahead: &jobpb.Ahead{Process: p}}},
+		"leaving":   {Body: &jobpb.FromPeer_Leaving{Leaving: &jobpb.Leaving{Process: p}}},
 		"diverged":  {Body: &jobpb.FromPeer_Diverged{Diverged: &jobpb.Diverged{Process: p, Receiver: &jobpb.Process{}, Seq: 1}}},
 		"account":   {Body: &jobpb.FromPeer_Account{Account: &jobpb.Account{Process: p}}},
 		"nothing":   {},

@@ -8,7 +8,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
-// Lacks reports whether a rank has fewer replicas than it began with, and can use
+// Lacks reports whether a rank has fewer replicas than it began with that stay, and can use
 // another one. One that is nearly done cannot, nor one whose master has not kept what a
 // new replica has to be told; and a process that ended by itself, or exceeded a limit of
 // its peer's owner, is not replaced, since the next would do so too.
@@ -17,7 +17,7 @@ func (w *Watch) Lacks(rank int) bool {
 	if !w.begun || w.over || !ok || w.at(master).unkept {
 		return false
 	}
-	live, done := 0, 0
+	live, staying, done := 0, 0, 0
 	for k := range w.view.R {
 		p := view.Process{Rank: rank, Replica: k}
 		a := w.at(p)
@@ -26,11 +26,14 @@ func (w *Watch) Lacks(rank int) bool {
 			return false
 		case state == view.Live && !a.joining:
 			live++
+			if !a.leaving {
+				staying++
+			}
 		case state == view.Failed && a.exit != nil && (a.exit.byItself() && !a.joining || a.exit.Limit != ""):
 			done++
 		}
 	}
-	return live > 0 && live+done < w.r
+	return live > 0 && staying+done < w.r
 }
 
 // Join lets process p join its rank, if that is agreed on: it has been started, and has

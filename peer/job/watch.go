@@ -31,6 +31,7 @@ type Watch struct {
 type watched struct {
 	initialized bool
 	unkept      bool // it can bring no new replica up to date
+	leaving     bool // its owner takes the machine back, see Leaves
 	joining     bool // it has joined the job late, and has yet to say that it does what its rank does
 	exit        *Exit
 	aborted     *Result // of the job, since it called Abort
@@ -302,6 +303,7 @@ func (w *Watch) settle(s *Step) {
 	done := 0
 	for rank := range w.view.N {
 		w.forsake(s, rank)
+		w.dismiss(s, rank)
 		if _, ok := w.view.Speaker(rank); !ok {
 			w.end(s, w.lost(rank))
 			return

@@ -392,3 +392,60 @@ func TestLossOfOneThatHasYetToJoin(t *testing.T) {
 		t.Errorf("step %v", s)
 	}
 }
+
+func (w sole) Leaves(p view.Process) Step { return w.agree(w.Watch.Leaves(p)) }
+
+func TestO2ReplicaThatLeavesGoesWhenAnotherStays(t *testing.T) {
+	w := running(t, 2, 2)
+	s := w.Leaves(proc(0, 0))
+	if s.View == nil || s.View.State(proc(0, 0)) != view.Failed || !s.View.IsMaster(proc(0, 1)) {
+		t.Fatalf("the mastership was not handed over: %+v", s)
+	}
+	if len(s.Notes) != 1 || !strings.Contains(s.Notes[0], "left with its peer") || !strings.Contains(s.Notes[0], "replica 1 is its master now") {
+		t.Errorf("the user reads %q", s.Notes)
+	}
+	if s.Result != nil || !w.Lacks(0) || w.Lacks(1) {
+		t.Errorf("result %v; rank 0 lacks a replica: %v, rank 1: %v", s.Result, w.Lacks(0), w.Lacks(1))
+	}
+}
+
+func TestO2LastReplicaLeavesWhenItHasBeenReplaced(t *testing.T) {
+	w := running(t, 1, 2)
+	if s := w.Leaves(proc(0, 1)); s.View == nil {
+		t.Fatal("the first did not go")
+	}
+	if s := w.Leaves(proc(0, 0)); s.View != nil || s.Result != nil || !w.Lacks(0) {
+		t.Fatalf("the last went at once: %+v", s)
+	}
+	if s := w.Join(proc(0, 2)); s.View != nil && !s.View.Live(proc(0, 0)) {
+		t.Fatalf("it went before the new one had caught up: %+v", s)
+	}
+	s := w.Healed(proc(0, 2))
+	if s.View == nil || s.View.State(proc(0, 0)) != view.Failed || !s.View.IsMaster(proc(0, 2)) || s.Result != nil {
+		t.Fatalf("after the new one had caught up: %+v", s)
+	}
+	if !w.Lacks(0) { // one of two
+		t.Error("nobody is looked for in its place")
+	}
+}
+
+func TestO2ReplicaThatHasFinishedLeavesItsWordToAnother(t *testing.T) {
+	w := running(t, 1, 2)
+	w.Exited(proc(0, 0), wellEnded)
+	s := w.Leaves(proc(0, 0))
+	if s.View == nil || !s.View.Speaks(proc(0, 1)) || s.Result != nil {
+		t.Fatalf("got %+v, want the other one to speak", s)
+	}
+	w.Exited(proc(0, 1), wellEnded)
+	if s := w.Drained(proc(0, 1)); s.Result == nil || s.Result.Status != StatusOK {
+		t.Errorf("result %+v", s.Result)
+	}
+}
+
+func TestO2NobodyLeavesToOneThatFails(t *testing.T) {
+	w := running(t, 1, 2)
+	w.Exited(proc(0, 0), Exit{Code: 3, Initialized: true}) // the speaker, whose output is not out
+	if s := w.Leaves(proc(0, 1)); s.View != nil || s.Result != nil {
+		t.Errorf("got %+v, want it to wait", s)
+	}
+}

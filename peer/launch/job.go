@@ -94,6 +94,9 @@ type job struct {
 	sent     int                // how many of them are on their way
 	head     *jobpb.FromPeer    // offered to the writer
 	turn     int                // which process may send output next
+
+	leaving bool      // the owner takes the machine back, see HandOver
+	empty   time.Time // since when nothing of it is in the view any more, while it leaves
 }
 
 // do hands the owner an event and returns once it is being handled. It is false
@@ -279,6 +282,7 @@ func (j *job) tick() {
 		j.drift()
 		j.seek()
 		j.standIn()
+		j.depart()
 	}
 }
 

@@ -72,6 +72,10 @@ func unkept(p view.Process, reason string, lapsed bool) *jobpb.FromPeer {
 	}}}
 }
 
+func leaving(p view.Process) *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Leaving{Leaving: &jobpb.Leaving{Process: jobpb.FromProcess(p)}}}
+}
+
 func ahead(p view.Process) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Ahead{Ahead: &jobpb.Ahead{Process: jobpb.FromProcess(p)}}}
 }

@@ -49,6 +49,7 @@ type process struct {
 	reason   string           // why this peer ended it, or empty
 	excess   limits.Kind      // that it has ended it for, or empty
 	asked    bool             // its files have been collected
+	leaving  bool             // the submitter has been told that it is to go
 }
 
 func newProcess(j *job, id view.Process, cell int) *process {

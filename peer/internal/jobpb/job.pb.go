@@ -1389,6 +1389,7 @@ type FromPeer struct {
 	//	*FromPeer_Resumed
 	//	*FromPeer_Agreed
 	//	*FromPeer_Outside
+	//	*FromPeer_Leaving
 	Body          isFromPeer_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1611,6 +1612,15 @@ func (x *FromPeer) GetOutside() *Outside {
 	return nil
 }
 
+func (x *FromPeer) GetLeaving() *Leaving {
+	if x != nil {
+		if x, ok := x.Body.(*FromPeer_Leaving); ok {
+			return x.Leaving
+		}
+	}
+	return nil
+}
+
 type isFromPeer_Body interface {
 	isFromPeer_Body()
 }
@@ -1695,6 +1705,10 @@ type FromPeer_Outside struct {
 	Outside *Outside `protobuf:"bytes,22,opt,name=outside,proto3,oneof"`
 }
 
+type FromPeer_Leaving struct {
+	Leaving *Leaving `protobuf:"bytes,23,opt,name=leaving,proto3,oneof"`
+}
+
 func (*FromPeer_Staging) isFromPeer_Body() {}
 
 func (*FromPeer_Prepared) isFromPeer_Body() {}
@@ -1734,6 +1748,8 @@ func (*FromPeer_Resumed) isFromPeer_Body() {}
 func (*FromPeer_Agreed) isFromPeer_Body() {}
 
 func (*FromPeer_Outside) isFromPeer_Body() {}
+
+func (*FromPeer_Leaving) isFromPeer_Body() {}
 
 type Staging struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2172,6 +2188,52 @@ func (x *Finalized) GetProcess() *Process {
 	return nil
 }
 
+// Leaving says that the owner of a process's peer takes the machine back: the process is to
+// go as soon as another one of its rank can do without it.
+type Leaving struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Process       *Process               `protobuf:"bytes,1,opt,name=process,proto3" json:"process,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Leaving) Reset() {
+	*x = Leaving{}
+	mi := &file_job_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Leaving) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Leaving) ProtoMessage() {}
+
+func (x *Leaving) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Leaving.ProtoReflect.Descriptor instead.
+func (*Leaving) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *Leaving) GetProcess() *Process {
+	if x != nil {
+		return x.Process
+	}
+	return nil
+}
+
 // Ahead says that a process has long been ahead of its rank's master.
 type Ahead struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2182,7 +2244,7 @@ type Ahead struct {
 
 func (x *Ahead) Reset() {
 	*x = Ahead{}
-	mi := &file_job_proto_msgTypes[26]
+	mi := &file_job_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2194,7 +2256,7 @@ func (x *Ahead) String() string {
 func (*Ahead) ProtoMessage() {}
 
 func (x *Ahead) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[26]
+	mi := &file_job_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2207,7 +2269,7 @@ func (x *Ahead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ahead.ProtoReflect.Descriptor instead.
 func (*Ahead) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{26}
+	return file_job_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Ahead) GetProcess() *Process {
@@ -2229,7 +2291,7 @@ type Healed struct {
 
 func (x *Healed) Reset() {
 	*x = Healed{}
-	mi := &file_job_proto_msgTypes[27]
+	mi := &file_job_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2241,7 +2303,7 @@ func (x *Healed) String() string {
 func (*Healed) ProtoMessage() {}
 
 func (x *Healed) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[27]
+	mi := &file_job_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2254,7 +2316,7 @@ func (x *Healed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Healed.ProtoReflect.Descriptor instead.
 func (*Healed) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{27}
+	return file_job_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Healed) GetProcess() *Process {
@@ -2291,7 +2353,7 @@ type Unkept struct {
 
 func (x *Unkept) Reset() {
 	*x = Unkept{}
-	mi := &file_job_proto_msgTypes[28]
+	mi := &file_job_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2303,7 +2365,7 @@ func (x *Unkept) String() string {
 func (*Unkept) ProtoMessage() {}
 
 func (x *Unkept) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[28]
+	mi := &file_job_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2316,7 +2378,7 @@ func (x *Unkept) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unkept.ProtoReflect.Descriptor instead.
 func (*Unkept) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{28}
+	return file_job_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Unkept) GetProcess() *Process {
@@ -2355,7 +2417,7 @@ type Output struct {
 
 func (x *Output) Reset() {
 	*x = Output{}
-	mi := &file_job_proto_msgTypes[29]
+	mi := &file_job_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2367,7 +2429,7 @@ func (x *Output) String() string {
 func (*Output) ProtoMessage() {}
 
 func (x *Output) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[29]
+	mi := &file_job_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2380,7 +2442,7 @@ func (x *Output) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Output.ProtoReflect.Descriptor instead.
 func (*Output) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{29}
+	return file_job_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Output) GetProcess() *Process {
@@ -2434,7 +2496,7 @@ type Exited struct {
 
 func (x *Exited) Reset() {
 	*x = Exited{}
-	mi := &file_job_proto_msgTypes[30]
+	mi := &file_job_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2446,7 +2508,7 @@ func (x *Exited) String() string {
 func (*Exited) ProtoMessage() {}
 
 func (x *Exited) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[30]
+	mi := &file_job_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2459,7 +2521,7 @@ func (x *Exited) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exited.ProtoReflect.Descriptor instead.
 func (*Exited) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{30}
+	return file_job_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Exited) GetProcess() *Process {
@@ -2523,7 +2585,7 @@ type Aborted struct {
 
 func (x *Aborted) Reset() {
 	*x = Aborted{}
-	mi := &file_job_proto_msgTypes[31]
+	mi := &file_job_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2535,7 +2597,7 @@ func (x *Aborted) String() string {
 func (*Aborted) ProtoMessage() {}
 
 func (x *Aborted) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[31]
+	mi := &file_job_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2548,7 +2610,7 @@ func (x *Aborted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Aborted.ProtoReflect.Descriptor instead.
 func (*Aborted) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{31}
+	return file_job_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Aborted) GetProcess() *Process {
@@ -2591,7 +2653,7 @@ type Diverged struct {
 
 func (x *Diverged) Reset() {
 	*x = Diverged{}
-	mi := &file_job_proto_msgTypes[32]
+	mi := &file_job_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2603,7 +2665,7 @@ func (x *Diverged) String() string {
 func (*Diverged) ProtoMessage() {}
 
 func (x *Diverged) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[32]
+	mi := &file_job_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2616,7 +2678,7 @@ func (x *Diverged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Diverged.ProtoReflect.Descriptor instead.
 func (*Diverged) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{32}
+	return file_job_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Diverged) GetProcess() *Process {
@@ -2691,7 +2753,7 @@ type Account struct {
 
 func (x *Account) Reset() {
 	*x = Account{}
-	mi := &file_job_proto_msgTypes[33]
+	mi := &file_job_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2703,7 +2765,7 @@ func (x *Account) String() string {
 func (*Account) ProtoMessage() {}
 
 func (x *Account) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[33]
+	mi := &file_job_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2716,7 +2778,7 @@ func (x *Account) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Account.ProtoReflect.Descriptor instead.
 func (*Account) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{33}
+	return file_job_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Account) GetProcess() *Process {
@@ -2774,7 +2836,7 @@ type Sum struct {
 
 func (x *Sum) Reset() {
 	*x = Sum{}
-	mi := &file_job_proto_msgTypes[34]
+	mi := &file_job_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2786,7 +2848,7 @@ func (x *Sum) String() string {
 func (*Sum) ProtoMessage() {}
 
 func (x *Sum) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[34]
+	mi := &file_job_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2799,7 +2861,7 @@ func (x *Sum) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sum.ProtoReflect.Descriptor instead.
 func (*Sum) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{34}
+	return file_job_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Sum) GetContext() uint32 {
@@ -2842,7 +2904,7 @@ type Suspect struct {
 
 func (x *Suspect) Reset() {
 	*x = Suspect{}
-	mi := &file_job_proto_msgTypes[35]
+	mi := &file_job_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2854,7 +2916,7 @@ func (x *Suspect) String() string {
 func (*Suspect) ProtoMessage() {}
 
 func (x *Suspect) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[35]
+	mi := &file_job_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2867,7 +2929,7 @@ func (x *Suspect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Suspect.ProtoReflect.Descriptor instead.
 func (*Suspect) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{35}
+	return file_job_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Suspect) GetPeer() []byte {
@@ -2896,7 +2958,7 @@ type Collected struct {
 
 func (x *Collected) Reset() {
 	*x = Collected{}
-	mi := &file_job_proto_msgTypes[36]
+	mi := &file_job_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2908,7 +2970,7 @@ func (x *Collected) String() string {
 func (*Collected) ProtoMessage() {}
 
 func (x *Collected) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[36]
+	mi := &file_job_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2921,7 +2983,7 @@ func (x *Collected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collected.ProtoReflect.Descriptor instead.
 func (*Collected) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{36}
+	return file_job_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Collected) GetProcess() *Process {
@@ -2953,7 +3015,7 @@ type Stopped struct {
 
 func (x *Stopped) Reset() {
 	*x = Stopped{}
-	mi := &file_job_proto_msgTypes[37]
+	mi := &file_job_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2965,7 +3027,7 @@ func (x *Stopped) String() string {
 func (*Stopped) ProtoMessage() {}
 
 func (x *Stopped) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[37]
+	mi := &file_job_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2978,7 +3040,7 @@ func (x *Stopped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stopped.ProtoReflect.Descriptor instead.
 func (*Stopped) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{37}
+	return file_job_proto_rawDescGZIP(), []int{38}
 }
 
 // Outside: this peer hears no more of what those agree on who agree on views, unless it says
@@ -2991,7 +3053,7 @@ type Outside struct {
 
 func (x *Outside) Reset() {
 	*x = Outside{}
-	mi := &file_job_proto_msgTypes[38]
+	mi := &file_job_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3003,7 +3065,7 @@ func (x *Outside) String() string {
 func (*Outside) ProtoMessage() {}
 
 func (x *Outside) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[38]
+	mi := &file_job_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3016,7 +3078,7 @@ func (x *Outside) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outside.ProtoReflect.Descriptor instead.
 func (*Outside) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{38}
+	return file_job_proto_rawDescGZIP(), []int{39}
 }
 
 // Resumed answers Resume. With an error, there is no such part of a job here.
@@ -3030,7 +3092,7 @@ type Resumed struct {
 
 func (x *Resumed) Reset() {
 	*x = Resumed{}
-	mi := &file_job_proto_msgTypes[39]
+	mi := &file_job_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3042,7 +3104,7 @@ func (x *Resumed) String() string {
 func (*Resumed) ProtoMessage() {}
 
 func (x *Resumed) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[39]
+	mi := &file_job_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3055,7 +3117,7 @@ func (x *Resumed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resumed.ProtoReflect.Descriptor instead.
 func (*Resumed) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{39}
+	return file_job_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Resumed) GetError() string {
@@ -3169,7 +3231,7 @@ const file_job_proto_rawDesc = "" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x1a\n" +
 	"\bpatterns\x18\x02 \x03(\tR\bpatterns\"\x1e\n" +
 	"\x04Stop\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\"\xe9\a\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\"\x9a\b\n" +
 	"\bFromPeer\x12/\n" +
 	"\astaging\x18\x01 \x01(\v2\x13.p2pmpi.job.StagingH\x00R\astaging\x122\n" +
 	"\bprepared\x18\x02 \x01(\v2\x14.p2pmpi.job.PreparedH\x00R\bprepared\x12;\n" +
@@ -3191,7 +3253,8 @@ const file_job_proto_rawDesc = "" +
 	"\aaccount\x18\x13 \x01(\v2\x13.p2pmpi.job.AccountH\x00R\aaccount\x12/\n" +
 	"\aresumed\x18\x14 \x01(\v2\x13.p2pmpi.job.ResumedH\x00R\aresumed\x12,\n" +
 	"\x06agreed\x18\x15 \x01(\v2\x12.p2pmpi.job.ChangeH\x00R\x06agreed\x12/\n" +
-	"\aoutside\x18\x16 \x01(\v2\x13.p2pmpi.job.OutsideH\x00R\aoutsideB\x06\n" +
+	"\aoutside\x18\x16 \x01(\v2\x13.p2pmpi.job.OutsideH\x00R\aoutside\x12/\n" +
+	"\aleaving\x18\x17 \x01(\v2\x13.p2pmpi.job.LeavingH\x00R\aleavingB\x06\n" +
 	"\x04body\"5\n" +
 	"\aStaging\x12\x14\n" +
 	"\x05bytes\x18\x01 \x01(\x03R\x05bytes\x12\x14\n" +
@@ -3218,6 +3281,8 @@ const file_job_proto_rawDesc = "" +
 	"\x03way\x18\x06 \x01(\tR\x03way\x12\"\n" +
 	"\rround_trip_us\x18\a \x01(\rR\vroundTripUsJ\x04\b\x03\x10\x04\":\n" +
 	"\tFinalized\x12-\n" +
+	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\"8\n" +
+	"\aLeaving\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\"6\n" +
 	"\x05Ahead\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\"i\n" +
@@ -3295,7 +3360,7 @@ func file_job_proto_rawDescGZIP() []byte {
 	return file_job_proto_rawDescData
 }
 
-var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
+var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
 var file_job_proto_goTypes = []any{
 	(*Process)(nil),     // 0: p2pmpi.job.Process
 	(*ToPeer)(nil),      // 1: p2pmpi.job.ToPeer
@@ -3323,20 +3388,21 @@ var file_job_proto_goTypes = []any{
 	(*Paths)(nil),       // 23: p2pmpi.job.Paths
 	(*Path)(nil),        // 24: p2pmpi.job.Path
 	(*Finalized)(nil),   // 25: p2pmpi.job.Finalized
-	(*Ahead)(nil),       // 26: p2pmpi.job.Ahead
-	(*Healed)(nil),      // 27: p2pmpi.job.Healed
-	(*Unkept)(nil),      // 28: p2pmpi.job.Unkept
-	(*Output)(nil),      // 29: p2pmpi.job.Output
-	(*Exited)(nil),      // 30: p2pmpi.job.Exited
-	(*Aborted)(nil),     // 31: p2pmpi.job.Aborted
-	(*Diverged)(nil),    // 32: p2pmpi.job.Diverged
-	(*Account)(nil),     // 33: p2pmpi.job.Account
-	(*Sum)(nil),         // 34: p2pmpi.job.Sum
-	(*Suspect)(nil),     // 35: p2pmpi.job.Suspect
-	(*Collected)(nil),   // 36: p2pmpi.job.Collected
-	(*Stopped)(nil),     // 37: p2pmpi.job.Stopped
-	(*Outside)(nil),     // 38: p2pmpi.job.Outside
-	(*Resumed)(nil),     // 39: p2pmpi.job.Resumed
+	(*Leaving)(nil),     // 26: p2pmpi.job.Leaving
+	(*Ahead)(nil),       // 27: p2pmpi.job.Ahead
+	(*Healed)(nil),      // 28: p2pmpi.job.Healed
+	(*Unkept)(nil),      // 29: p2pmpi.job.Unkept
+	(*Output)(nil),      // 30: p2pmpi.job.Output
+	(*Exited)(nil),      // 31: p2pmpi.job.Exited
+	(*Aborted)(nil),     // 32: p2pmpi.job.Aborted
+	(*Diverged)(nil),    // 33: p2pmpi.job.Diverged
+	(*Account)(nil),     // 34: p2pmpi.job.Account
+	(*Sum)(nil),         // 35: p2pmpi.job.Sum
+	(*Suspect)(nil),     // 36: p2pmpi.job.Suspect
+	(*Collected)(nil),   // 37: p2pmpi.job.Collected
+	(*Stopped)(nil),     // 38: p2pmpi.job.Stopped
+	(*Outside)(nil),     // 39: p2pmpi.job.Outside
+	(*Resumed)(nil),     // 40: p2pmpi.job.Resumed
 }
 var file_job_proto_depIdxs = []int32{
 	2,  // 0: p2pmpi.job.ToPeer.prepare:type_name -> p2pmpi.job.Prepare
@@ -3364,43 +3430,45 @@ var file_job_proto_depIdxs = []int32{
 	18, // 22: p2pmpi.job.FromPeer.staging:type_name -> p2pmpi.job.Staging
 	19, // 23: p2pmpi.job.FromPeer.prepared:type_name -> p2pmpi.job.Prepared
 	22, // 24: p2pmpi.job.FromPeer.initialized:type_name -> p2pmpi.job.Initialized
-	29, // 25: p2pmpi.job.FromPeer.output:type_name -> p2pmpi.job.Output
-	30, // 26: p2pmpi.job.FromPeer.exited:type_name -> p2pmpi.job.Exited
-	31, // 27: p2pmpi.job.FromPeer.aborted:type_name -> p2pmpi.job.Aborted
-	35, // 28: p2pmpi.job.FromPeer.suspect:type_name -> p2pmpi.job.Suspect
-	36, // 29: p2pmpi.job.FromPeer.collected:type_name -> p2pmpi.job.Collected
-	37, // 30: p2pmpi.job.FromPeer.stopped:type_name -> p2pmpi.job.Stopped
+	30, // 25: p2pmpi.job.FromPeer.output:type_name -> p2pmpi.job.Output
+	31, // 26: p2pmpi.job.FromPeer.exited:type_name -> p2pmpi.job.Exited
+	32, // 27: p2pmpi.job.FromPeer.aborted:type_name -> p2pmpi.job.Aborted
+	36, // 28: p2pmpi.job.FromPeer.suspect:type_name -> p2pmpi.job.Suspect
+	37, // 29: p2pmpi.job.FromPeer.collected:type_name -> p2pmpi.job.Collected
+	38, // 30: p2pmpi.job.FromPeer.stopped:type_name -> p2pmpi.job.Stopped
 	25, // 31: p2pmpi.job.FromPeer.finalized:type_name -> p2pmpi.job.Finalized
 	20, // 32: p2pmpi.job.FromPeer.started:type_name -> p2pmpi.job.Started
 	23, // 33: p2pmpi.job.FromPeer.paths:type_name -> p2pmpi.job.Paths
-	32, // 34: p2pmpi.job.FromPeer.diverged:type_name -> p2pmpi.job.Diverged
-	27, // 35: p2pmpi.job.FromPeer.healed:type_name -> p2pmpi.job.Healed
-	26, // 36: p2pmpi.job.FromPeer.ahead:type_name -> p2pmpi.job.Ahead
-	28, // 37: p2pmpi.job.FromPeer.unkept:type_name -> p2pmpi.job.Unkept
-	33, // 38: p2pmpi.job.FromPeer.account:type_name -> p2pmpi.job.Account
-	39, // 39: p2pmpi.job.FromPeer.resumed:type_name -> p2pmpi.job.Resumed
+	33, // 34: p2pmpi.job.FromPeer.diverged:type_name -> p2pmpi.job.Diverged
+	28, // 35: p2pmpi.job.FromPeer.healed:type_name -> p2pmpi.job.Healed
+	27, // 36: p2pmpi.job.FromPeer.ahead:type_name -> p2pmpi.job.Ahead
+	29, // 37: p2pmpi.job.FromPeer.unkept:type_name -> p2pmpi.job.Unkept
+	34, // 38: p2pmpi.job.FromPeer.account:type_name -> p2pmpi.job.Account
+	40, // 39: p2pmpi.job.FromPeer.resumed:type_name -> p2pmpi.job.Resumed
 	6,  // 40: p2pmpi.job.FromPeer.agreed:type_name -> p2pmpi.job.Change
-	38, // 41: p2pmpi.job.FromPeer.outside:type_name -> p2pmpi.job.Outside
-	21, // 42: p2pmpi.job.Started.distances:type_name -> p2pmpi.job.Distance
-	0,  // 43: p2pmpi.job.Initialized.process:type_name -> p2pmpi.job.Process
-	24, // 44: p2pmpi.job.Paths.paths:type_name -> p2pmpi.job.Path
-	0,  // 45: p2pmpi.job.Finalized.process:type_name -> p2pmpi.job.Process
-	0,  // 46: p2pmpi.job.Ahead.process:type_name -> p2pmpi.job.Process
-	0,  // 47: p2pmpi.job.Healed.process:type_name -> p2pmpi.job.Process
-	0,  // 48: p2pmpi.job.Unkept.process:type_name -> p2pmpi.job.Process
-	0,  // 49: p2pmpi.job.Output.process:type_name -> p2pmpi.job.Process
-	0,  // 50: p2pmpi.job.Exited.process:type_name -> p2pmpi.job.Process
-	0,  // 51: p2pmpi.job.Aborted.process:type_name -> p2pmpi.job.Process
-	0,  // 52: p2pmpi.job.Diverged.process:type_name -> p2pmpi.job.Process
-	0,  // 53: p2pmpi.job.Diverged.receiver:type_name -> p2pmpi.job.Process
-	0,  // 54: p2pmpi.job.Account.process:type_name -> p2pmpi.job.Process
-	34, // 55: p2pmpi.job.Account.sums:type_name -> p2pmpi.job.Sum
-	0,  // 56: p2pmpi.job.Collected.process:type_name -> p2pmpi.job.Process
-	57, // [57:57] is the sub-list for method output_type
-	57, // [57:57] is the sub-list for method input_type
-	57, // [57:57] is the sub-list for extension type_name
-	57, // [57:57] is the sub-list for extension extendee
-	0,  // [0:57] is the sub-list for field type_name
+	39, // 41: p2pmpi.job.FromPeer.outside:type_name -> p2pmpi.job.Outside
+	26, // 42: p2pmpi.job.FromPeer.leaving:type_name -> p2pmpi.job.Leaving
+	21, // 43: p2pmpi.job.Started.distances:type_name -> p2pmpi.job.Distance
+	0,  // 44: p2pmpi.job.Initialized.process:type_name -> p2pmpi.job.Process
+	24, // 45: p2pmpi.job.Paths.paths:type_name -> p2pmpi.job.Path
+	0,  // 46: p2pmpi.job.Finalized.process:type_name -> p2pmpi.job.Process
+	0,  // 47: p2pmpi.job.Leaving.process:type_name -> p2pmpi.job.Process
+	0,  // 48: p2pmpi.job.Ahead.process:type_name -> p2pmpi.job.Process
+	0,  // 49: p2pmpi.job.Healed.process:type_name -> p2pmpi.job.Process
+	0,  // 50: p2pmpi.job.Unkept.process:type_name -> p2pmpi.job.Process
+	0,  // 51: p2pmpi.job.Output.process:type_name -> p2pmpi.job.Process
+	0,  // 52: p2pmpi.job.Exited.process:type_name -> p2pmpi.job.Process
+	0,  // 53: p2pmpi.job.Aborted.process:type_name -> p2pmpi.job.Process
+	0,  // 54: p2pmpi.job.Diverged.process:type_name -> p2pmpi.job.Process
+	0,  // 55: p2pmpi.job.Diverged.receiver:type_name -> p2pmpi.job.Process
+	0,  // 56: p2pmpi.job.Account.process:type_name -> p2pmpi.job.Process
+	35, // 57: p2pmpi.job.Account.sums:type_name -> p2pmpi.job.Sum
+	0,  // 58: p2pmpi.job.Collected.process:type_name -> p2pmpi.job.Process
+	59, // [59:59] is the sub-list for method output_type
+	59, // [59:59] is the sub-list for method input_type
+	59, // [59:59] is the sub-list for extension type_name
+	59, // [59:59] is the sub-list for extension extendee
+	0,  // [0:59] is the sub-list for field type_name
 }
 
 func init() { file_job_proto_init() }
@@ -3444,6 +3512,7 @@ func file_job_proto_init() {
 		(*FromPeer_Resumed)(nil),
 		(*FromPeer_Agreed)(nil),
 		(*FromPeer_Outside)(nil),
+		(*FromPeer_Leaving)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -3451,7 +3520,7 @@ func file_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_proto_rawDesc), len(file_job_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   40,
+			NumMessages:   41,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

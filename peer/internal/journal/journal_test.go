@@ -98,3 +98,31 @@ func TestO4JournalStaysBelowItsLimit(t *testing.T) {
 		}
 	}
 }
+
+// FuzzRead has something else than a journal in its place, as when a disk failed.
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(`{"job":"1","since":"2026-03-01T12:00:00Z"}` + "\n" + `{"job":"1","since":"2026-03-01T12:00:00Z","cpu":5}` + "\n{"))
+	f.Add([]byte{0})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		path := filepath.Join(t.TempDir(), "journal")
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		before, err := Read(path)
+		if err != nil {
+			return // a line that is too long
+		}
+		j, err := Open(path, 1<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer j.Close()
+		if err := j.Add(entry(7)); err != nil {
+			t.Fatal(err)
+		}
+		after, err := Read(path)
+		if err != nil || len(after) < len(before) || !reflect.DeepEqual(after[len(after)-1], entry(7)) && len(after) > len(before) {
+			t.Errorf("%d entries before, %d after one more: %v", len(before), len(after), err)
+		}
+	})
+}

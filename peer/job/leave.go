@@ -1,0 +1,33 @@
+package job
+
+import (
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+// Leaves says that the owner of p's peer takes the machine back. P goes when another replica
+// of its rank is there that has caught up and stays; until then the rank lacks one. So of
+// two that leave at the same time the second waits for the first to be replaced.
+func (w *Watch) Leaves(p view.Process) Step {
+	var s Step
+	if state := w.state(p); w.over || state != view.Live && state != view.Finished {
+		return s
+	}
+	w.at(p).leaving = true
+	w.settle(&s)
+	return s
+}
+
+// dismiss lets those replicas of a rank go that leave, if one stays.
+func (w *Watch) dismiss(s *Step, rank int) {
+	counting := w.counting(rank)
+	for _, q := range counting {
+		if a := w.at(q); !a.leaving && a.aborted == nil && (a.exit == nil || a.exit.good()) {
+			for _, p := range counting {
+				if w.at(p).leaving {
+					w.ask(s, p, view.Failed, "left with its peer, whose owner takes the machine back")
+				}
+			}
+			return
+		}
+	}
+}
