@@ -74,6 +74,7 @@ type machine struct {
 	clock  string   // file that steps the clock of every p2pboot; "" if they have the usual one
 	inside *netns   // its own network; nil on loopback
 	lan    *port    // where it is plugged in, if its switch is the kernel's
+	apart  bool     // its processes have mounts, names and queues of their own, if the test is root
 }
 
 // loopback is this machine, from which nothing is sent.
@@ -91,6 +92,9 @@ func (m *machine) prepare(cmd *exec.Cmd, home string) {
 		"GOCACHE=" + goEnv("GOCACHE"), "GOMODCACHE=" + goEnv("GOMODCACHE"), "GOFLAGS=" + os.Getenv("GOFLAGS"),
 	}, m.env...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if m.apart && os.Geteuid() == 0 {
+		cmd.SysProcAttr.Unshareflags = syscall.CLONE_NEWNS | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
+	}
 }
 
 func (m *machine) start(cmd *exec.Cmd) error {

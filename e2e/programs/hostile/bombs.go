@@ -1,0 +1,161 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	ossignal "os/signal"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/p2pmpi/p2pmpi/mpj"
+)
+
+// A bomb that nobody stops gives up when it has come so far.
+const (
+	mostChildren    = 1000
+	mostMemory      = 1 << 30
+	mostDisk        = 512 << 20
+	mostDescriptors = 50_000
+)
+
+// child is one of many.
+func child() { time.Sleep(time.Hour) }
+
+// forkBomb has as many children as it gets.
+func forkBomb(*mpj.World) error {
+	for n := range mostChildren {
+		if err := exec.Command("sleep", "3600").Start(); err != nil {
+			return stay("fork: stopped at %d: %q", n, err)
+		}
+	}
+	return stay("fork: got %d children", mostChildren)
+}
+
+// memoryBomb writes to as much memory as it gets.
+func memoryBomb(*mpj.World) error {
+	const step = 16 << 20
+	for n := 0; n < mostMemory; n += step {
+		b, err := unix.Mmap(-1, 0, step, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+		if err != nil {
+			return stay("memory: stopped at %d MiB: %q", n>>20, err)
+		}
+		for i := 0; i < len(b); i += 4096 {
+			b[i] = 1
+		}
+	}
+	return stay("memory: got %d MiB", mostMemory>>20)
+}
+
+// diskBomb writes files, each of 16 MiB, as many as it can.
+func diskBomb(*mpj.World) error {
+	block := make([]byte, 1<<20)
+	for n := 0; n < mostDisk; n += 16 << 20 {
+		f, err := os.Create(fmt.Sprintf("bomb-%d", n>>20))
+		for i := 0; err == nil && i < 16; i++ {
+			_, err = f.Write(block)
+		}
+		if err != nil {
+			return stay("disk: stopped at %d MiB: %q", n>>20, err)
+		}
+		f.Close()
+	}
+	return stay("disk: got %d MiB", mostDisk>>20)
+}
+
+// descriptorBomb opens as many as it can.
+func descriptorBomb(*mpj.World) error {
+	for n := range mostDescriptors {
+		if _, err := unix.Open(os.DevNull, unix.O_RDONLY, 0); err != nil {
+			return stay("descriptors: stopped at %d: %q", n, err)
+		}
+	}
+	return stay("descriptors: got %d", mostDescriptors)
+}
+
+// stay says what came of it, and keeps it.
+func stay(format string, a ...any) error {
+	fmt.Printf(format+"\n", a...)
+	time.Sleep(time.Hour)
+	return nil
+}
+
+// outputFlood prints without end.
+func outputFlood(*mpj.World) error {
+	line := make([]byte, 1<<16)
+	for i := range line {
+		line[i] = 'x'
+	}
+	line[len(line)-1] = '\n'
+	for {
+		if _, err := os.Stdout.Write(line); err != nil {
+			return err
+		}
+	}
+}
+
+// sleepOn has finished, and stays.
+func sleepOn(world *mpj.World) error {
+	err := world.Finalize()
+	fmt.Println("sleep: finalized")
+	time.Sleep(time.Hour)
+	return err
+}
+
+// daemon leaves a grandchild in a session of its own, and ends.
+func daemon(world *mpj.World) error {
+	if err := leaveGhost(); err != nil {
+		return err
+	}
+	return world.Finalize()
+}
+
+// late does so when the job is over for it.
+func late(world *mpj.World) error {
+	if err := world.Finalize(); err != nil {
+		return err
+	}
+	return leaveGhost()
+}
+
+// leaveGhost returns when there is one.
+func leaveGhost() error {
+	// The shell is gone at once, so that its child has no parent here.
+	c := exec.Command("sh", "-c", `setsid "$0" "$@" </dev/null >/dev/null 2>&1 &`, self(), "-home="+*home, "-outside="+*outside, "ghost")
+	if err := c.Run(); err != nil {
+		return fmt.Errorf("leave a ghost: %w", err)
+	}
+	for range 400 {
+		if _, err := os.Stat("haunted"); err == nil {
+			fmt.Println("ghost: is there")
+			return nil
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return fmt.Errorf("no ghost has come")
+}
+
+// ghost is deaf to signals, and writes outside when the program is long gone.
+func ghost() {
+	ignoreSignals()
+	if err := os.WriteFile("haunted", nil, 0o600); err != nil {
+		return
+	}
+	time.Sleep(500 * time.Millisecond)
+	plantForGood()
+	time.Sleep(time.Hour)
+}
+
+// ignoreSignals ignores all that can be.
+func ignoreSignals() { ossignal.Ignore() }
+
+// plantForGood leaves a file wherever it can.
+func plantForGood() {
+	for _, dir := range []string{*home, *outside} {
+		os.WriteFile(filepath.Join(dir, planted), nil, 0o666)
+	}
+}

@@ -1,0 +1,148 @@
+//go:build linux
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+var kernel = map[string]attempt{
+	"be root by su":               root("su", "root", "-c"),
+	"be root by sudo":             root("sudo", "-n", "sh", "-c"),
+	"own privileges":              privileges,
+	"become the owner":            becomeOwner,
+	"mount a file system":         mount("mount", func() error { return unix.Mount("none", ".", "no-such-file-system", 0, "") }),
+	"mount by the newer calls":    mount("fsopen", func() error { _, err := unix.Fsopen("no-such-file-system", 0); return err }),
+	"bind a folder":               mount("bind", func() error { return unix.Mount("nothing", ".", "", unix.MS_BIND, "") }),
+	"take a mount away":           mount("umount", func() error { return unix.Unmount(".", 0) }),
+	"change the root":             call("chroot", func() error { return unix.Chroot(".") }),
+	"swap the root":               mount("pivot_root", func() error { return unix.PivotRoot("nothing", "nothing") }),
+	"new user namespace":          call("unshare", func() error { return unix.Unshare(unix.CLONE_NEWUSER) }),
+	"new mount namespace":         call("unshare", func() error { return unix.Unshare(unix.CLONE_NEWNS) }),
+	"new network namespace":       call("unshare", func() error { return unix.Unshare(unix.CLONE_NEWNET) }),
+	"new namespaces by clone":     clone,
+	"add a key":                   call("add_key", addKey),
+	"look for keys":               call("keyctl", keyring),
+	"request a key":               call("request_key", requestKey),
+	"load a module":               call("init_module", raw(unix.SYS_INIT_MODULE, 0, 0, 0)),
+	"load a module from a file":   call("finit_module", raw(unix.SYS_FINIT_MODULE, ^uintptr(0), 0, 0)),
+	"unload a module":             call("delete_module", raw(unix.SYS_DELETE_MODULE, 0, 0)),
+	"load another kernel":         call("kexec_load", raw(unix.SYS_KEXEC_LOAD, 0, 99, 0, 0)),
+	"load a program into it":      call("bpf", raw(unix.SYS_BPF, 99, 0, 0)),
+	"watch it by perf":            call("perf_event_open", raw(unix.SYS_PERF_EVENT_OPEN, 0, 0, ^uintptr(0), ^uintptr(0), 0)),
+	"handle its page faults":      call("userfaultfd", raw(unix.SYS_USERFAULTFD, 0)),
+	"read its log":                call("syslog", func() error { _, err := unix.Klogctl(3, make([]byte, 100)); return err }),
+	"watch all files":             call("fanotify_init", raw(unix.SYS_FANOTIFY_INIT, 0, 0)),
+	"switch swapping":             call("swapoff", raw(unix.SYS_SWAPOFF, 0)),
+	"set the clock":               call("settimeofday", raw(unix.SYS_SETTIMEOFDAY, 1, 0)),
+	"set the machine's name":      call("sethostname", raw(unix.SYS_SETHOSTNAME, 1, 1)),
+	"lock all memory":             lockMemory,
+	"make a memory segment":       call("shmget", segment),
+	"make a message queue":        queue,
+	"a new session with the keys": call("keyctl", raw(unix.SYS_KEYCTL, 1, 0)),
+}
+
+// mount is a call that whoever may mount gets an error from too, another one: there is no such
+// file system, no such folder, no mount. Or it would be done to the machine of whoever runs this
+// without walls.
+func mount(name string, f func() error) attempt {
+	return func() (string, error) {
+		err := f()
+		if errors.Is(err, unix.EPERM) || errors.Is(err, unix.EACCES) || errors.Is(err, unix.ENOSYS) {
+			return "", fmt.Errorf("%s: %w", name, err)
+		}
+		return fmt.Sprintf("%s: %v", name, err), nil
+	}
+}
+
+// root has a setuid program read the owner's key.
+func root(command ...string) attempt {
+	return func() (string, error) {
+		out, err := exec.Command(command[0], append(command[1:], "cat '"+*home+"/.ssh/id_ed25519'")...).CombinedOutput()
+		if err != nil {
+			return "", fmt.Errorf("%w: %s", err, out)
+		}
+		return string(out), nil
+	}
+}
+
+// privileges are what its status says.
+func privileges() (string, error) {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return "", err
+	}
+	var got []string
+	for line := range strings.Lines(string(status)) {
+		f := strings.Fields(line)
+		switch {
+		case len(f) != 2:
+		case strings.HasPrefix(f[0], "Cap") && f[0] != "CapBnd:" && strings.Trim(f[1], "0") != "", f[0] == "NoNewPrivs:" && f[1] == "0", f[0] == "Seccomp:" && f[1] != "2":
+			got = append(got, strings.Join(f, " "))
+		}
+	}
+	if len(got) == 0 {
+		return "", errors.New("no capability, no new privileges, filtered calls")
+	}
+	return strings.Join(got, ", "), nil
+}
+
+// becomeOwner becomes root, who owns the home where tests run, and reads his key.
+func becomeOwner() (string, error) {
+	err := errors.Join(unix.Setresgid(0, 0, 0), unix.Setresuid(0, 0, 0))
+	got, failed := readFile(*home + "/.ssh/id_ed25519")
+	return got, errors.Join(failed, err)
+}
+
+func clone() (string, error) {
+	c := exec.Command(self(), "child")
+	c.SysProcAttr = &unix.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS}
+	return "a child in namespaces of its own", c.Run()
+}
+
+func addKey() error {
+	_, err := unix.AddKey("user", planted, []byte("planted"), unix.KEY_SPEC_PROCESS_KEYRING)
+	return err
+}
+
+func keyring() error {
+	_, err := unix.KeyctlGetKeyringID(unix.KEY_SPEC_SESSION_KEYRING, false)
+	return err
+}
+
+func requestKey() error {
+	_, err := unix.RequestKey("user", planted, "", 0)
+	return err
+}
+
+// lockMemory is refused from some megabytes on, for whoever has no privilege.
+func lockMemory() (string, error) {
+	b, err := unix.Mmap(-1, 0, 256<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	if err != nil {
+		return "", err
+	}
+	return "256 MiB", unix.Mlock(b)
+}
+
+// segment makes one of System V, which would outlive it.
+func segment() error {
+	id, err := unix.SysvShmGet(unix.IPC_PRIVATE, 4096, unix.IPC_CREAT|0o600)
+	if err == nil {
+		_, err = unix.SysvShmCtl(id, unix.IPC_RMID, nil)
+	}
+	return err
+}
+
+// queue makes one of POSIX, which would outlive it.
+func queue() (string, error) {
+	name := append([]byte(planted), 0)
+	defer raw(unix.SYS_MQ_UNLINK, uintptr(unsafe.Pointer(&name[0])))()
+	return call("mq_open", raw(unix.SYS_MQ_OPEN, uintptr(unsafe.Pointer(&name[0])), uintptr(unix.O_CREAT|unix.O_RDWR), 0o600, 0))()
+}
