@@ -42,10 +42,13 @@ type sender struct {
 func newSender(svc *Service, l link, remote p2ppeer.ID) *sender {
 	sd := &sender{svc: svc, remote: remote, link: l, in: pbio.NewDelimitedReader(l, maxAsk)}
 	moved := func() { sd.book.note(func(l *ledger, now time.Duration) { l.sent(sd.holder, now) }) }
-	sd.w = bufio.NewWriterSize(timedWriter{l, svc.stall, moved}, 64<<10)
+	sd.w = bufio.NewWriterSize(timedWriter{l, svc.stall, moved, sd.pace}, 64<<10)
 	sd.msgs = pbio.NewDelimitedWriter(sd.w)
 	return sd
 }
+
+// pace returns when so many bytes may go for the job.
+func (sd *sender) pace(n int) error { return sd.svc.pace(sd.job, n) }
 
 func (sd *sender) run() error {
 	err := sd.open()

@@ -52,6 +52,7 @@ type Service struct {
 	closed   bool
 	servings map[string][]*serving // by job
 	swarms   map[string]*swarm     // by job
+	paces    map[string]Pacing     // by job
 	lastLink uint64                // number of the latest link that was served
 	links    map[link]struct{}     // being served
 
@@ -72,7 +73,7 @@ type Stats struct {
 func NewService(h host.Host, store *Store, log zerolog.Logger) *Service {
 	s := &Service{
 		host: h, store: store, log: log, conduct: misconduct.New(log), stall: stallTimeout, backoff: firstBackoff, cut: cutFor, unpacks: true,
-		servings: map[string][]*serving{}, swarms: map[string]*swarm{}, links: map[link]struct{}{},
+		servings: map[string][]*serving{}, swarms: map[string]*swarm{}, links: map[link]struct{}{}, paces: map[string]Pacing{},
 		room: make(chan struct{}, maxRoom),
 	}
 	s.open = s.openStream

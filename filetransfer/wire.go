@@ -42,11 +42,17 @@ var errNotTaken = errors.New("the peer has taken nothing for too long")
 type timedWriter struct {
 	link  link
 	stall time.Duration
-	moved func() // called whenever some bytes have gone; may be nil
+	moved func()          // called whenever some bytes have gone; may be nil
+	pace  func(int) error // returns when so many may go; may be nil
 }
 
 func (w timedWriter) Write(b []byte) (n int, err error) {
 	for len(b) > 0 && err == nil {
+		if w.pace != nil {
+			if err := w.pace(min(len(b), maxWrite)); err != nil {
+				return n, err
+			}
+		}
 		if err := w.link.SetWriteDeadline(time.Now().Add(w.stall)); err != nil {
 			return n, err
 		}

@@ -194,6 +194,7 @@ func newJob(s *Service, a admission) *job {
 		alive:    newAliveCheck(),
 		watching: newAliveCheck(),
 	}
+	j.upload = newPacer(jobUpload(j.grant, len(j.order)))
 	j.ctx, j.cancel = context.WithCancel(s.ctx)
 	return j
 }

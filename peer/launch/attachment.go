@@ -29,12 +29,13 @@ import (
 type attachment struct {
 	stream  network.Stream
 	out     chan *jobpb.FromPeer
+	pace    func(*jobpb.FromPeer)
 	written chan struct{} // closed when nothing is written any more
 }
 
 // attach makes stream the one by which the job hears of its submitter and speaks to it.
 func (j *job) attach(stream network.Stream, in pbio.Reader) {
-	a := &attachment{stream, make(chan *jobpb.FromPeer), make(chan struct{})}
+	a := &attachment{stream, make(chan *jobpb.FromPeer), j.pacePrinted, make(chan struct{})}
 	j.attached, j.heardAt = a, time.Now()
 	j.running.Go(func() { j.read(a, in) }) // ends with the stream
 	j.running.Go(a.write)                  // ends with out
@@ -102,6 +103,7 @@ func (a *attachment) write() {
 		if broken {
 			continue
 		}
+		a.pace(m)
 		a.stream.SetWriteDeadline(time.Now().Add(writeTimeout))
 		if err := w.WriteMsg(m); err != nil {
 			broken = true

@@ -62,7 +62,9 @@ func (j *job) open(p *process, to view.Process, want proclink.Kind) {
 // situation is that of two processes on different peers, as far as it is known
 // before anything is tried.
 func (j *job) situation(from, to view.Process) (s situation) {
-	if j.keyOf(from) == nil || j.keyOf(to) == nil {
+	if _, here := j.local[to]; !here && j.limitsUpload() {
+		s.noDirect = uploadLimited
+	} else if j.keyOf(from) == nil || j.keyOf(to) == nil {
 		s.noDirect = "not both processes have a key"
 	} else if seeking := j.seekings[j.members.peerOf[to]]; seeking != nil && seeking.avoids(time.Now()) {
 		s.noDirect = "the processes could not agree on keys over it"

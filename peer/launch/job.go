@@ -51,6 +51,7 @@ type job struct {
 	refusal  *jobpb.FromPeer
 
 	grant     limits.Grant  // fixed
+	upload    pacer         // fixed
 	group     *cgroup.Group // nil: none
 	folder    scratch.Job
 	local     map[view.Process]*process // fixed

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
@@ -233,4 +235,71 @@ func TestInputsThatDoNotFit(t *testing.T) {
 		t.Errorf("got %q, want %q", p.Error, want)
 	}
 	j.gone()
+}
+
+// uploads is how many bytes upload sends.
+const uploads = 3 << 20
+
+// upload has rank 0 send rank 1 some bytes, which says how many came in a second.
+func upload() int {
+	w, err := mpj.Init(context.Background())
+	if err != nil {
+		panic(err)
+	}
+	b := make([]byte, 64<<10)
+	var begun time.Time
+	for sent := 0; sent < uploads && err == nil; sent += len(b) {
+		if w.Rank() == 0 {
+			err = mpj.Send(w.Comm, b, 1, 0)
+			continue
+		}
+		_, err = mpj.Recv(w.Comm, b, 0, 0)
+		if sent == 0 {
+			begun = time.Now()
+		}
+	}
+	if w.Rank() == 1 {
+		fmt.Println(float64(uploads-len(b)) / time.Since(begun).Seconds())
+	} else {
+		fmt.Println(strings.Repeat("x", 64))
+	}
+	if err != nil {
+		panic(err)
+	}
+	if err := w.Finalize(); err != nil {
+		panic(err)
+	}
+	return 0
+}
+
+// TestUploadHolds: messages to another machine, of a process or of all of a job, are no
+// faster than the owner wants.
+func TestUploadHolds(t *testing.T) {
+	const most = 1 << 20
+	for name, g := range map[string]limits.Grant{
+		"of a slot": {Slot: limits.Limits{Upload: most}},
+		"of a job":  {Slot: limits.Limits{Upload: 10 * most}, Job: limits.Limits{Upload: most}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newSpread(t, 2, "upload")
+			j.peers[0].launch.config.Grant = g
+			j.startSpread()
+			j.awaitInitialized()
+			j.begin()
+			j.follow(2)
+			text := j.links[1].output(view.Process{Rank: 1}, 1)
+			rate, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+			if err != nil || rate > most*1.05 {
+				t.Errorf("%q bytes in a second, want at most %d", text, most)
+			}
+			t.Logf("%.1f %% of the limit", rate/most*100)
+			for rank := range 2 {
+				if e := j.links[rank].exited(view.Process{Rank: rank}); e.Code != 0 {
+					t.Errorf("ended with %v", e)
+				}
+			}
+			j.stop()
+		})
+	}
 }

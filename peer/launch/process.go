@@ -47,13 +47,14 @@ type process struct {
 	expelled bool             // failed in the view: nothing is said of it any more
 	exit     *supervisor.Exit // not nil: it has ended
 	reason   string           // why this peer ended it, or empty
+	upload   pacer            // fixed
 	excess   limits.Kind      // that it has ended it for, or empty
 	asked    bool             // its files have been collected
 	leaving  bool             // the submitter has been told that it is to go
 }
 
 func newProcess(j *job, id view.Process, cell int) *process {
-	p := &process{job: j, id: id, cell: cell, toLine: make(chan letter, maxLetters)}
+	p := &process{job: j, id: id, upload: newPacer(j.grant.Slot.Upload), cell: cell, toLine: make(chan letter, maxLetters)}
 	p.ctx, p.cancel = context.WithCancel(j.ctx)
 	for s := range p.out {
 		p.out[s].room = make(chan struct{}, 1)

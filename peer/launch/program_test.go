@@ -107,6 +107,8 @@ func program(args []string) int {
 		l.say(proclink.Finalized, nil)
 		l.await(proclink.Bye)
 		stopSelf()
+	case "upload":
+		return upload()
 	case "exceed":
 		return exceed(args[0])
 	case "old":

@@ -59,7 +59,7 @@ func (j *job) bridge(ctx context.Context, p *process, to view.Process, stream ne
 	if !j.do(func() { p.tell(proclink.Message{Type: proclink.Channel, Process: &to, Kind: proclink.Stream}, theirs) }) {
 		theirs.Close()
 	}
-	carry(ctx, streamEnd{stream}, ours)
+	carry(ctx, streamEnd{stream}, p.paced(ctx, ours))
 	return nil
 }
 

@@ -114,7 +114,7 @@ func (j *job) accept(from network.Conn, open *pb.Open) acceptance {
 // it, the answer has a token without addresses.
 func (j *job) acceptDirect(from network.Conn, c channelID, q *process, probe bool) acceptance {
 	e := j.service.entrance
-	if e == nil || !slices.Contains(j.kinds, proclink.TCP) {
+	if e == nil || j.limitsUpload() || !slices.Contains(j.kinds, proclink.TCP) {
 		return acceptance{answer: &pb.Answer{Token: []byte{0}}}
 	}
 	ctx, arrived := j.ctx, func(conn net.Conn) { conn.Close() }

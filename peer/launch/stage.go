@@ -26,6 +26,9 @@ func (j *job) share() {
 		ids = append(ids, f.ID)
 		j.service.host.Peerstore().AddAddrs(f.ID, f.Addrs, peerstore.TempAddrTTL)
 	}
+	if j.limitsUpload() {
+		j.serving = append(j.serving, j.service.config.Files.Pace(j.spec.ID, j.pacing))
+	}
 	j.serving = append(j.serving, j.service.config.Files.Share(j.spec.ID, j.submitter, ids))
 }
 
