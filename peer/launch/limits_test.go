@@ -20,13 +20,14 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
 )
 
-// exceed takes ever more of something, and says after each step how much it has.
+// exceed takes ever more of something, and says after each step how much it has. Where no
+// limit holds, it ends before it does harm.
 func exceed(what string) int {
 	const step = 1 << 20
 	page := make([]byte, step)
 	switch what {
 	case "memory":
-		for had := step; ; had += step {
+		for had := step; had < 1<<30; had += step {
 			b, err := syscall.Mmap(-1, 0, step, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
 			if err != nil {
 				fmt.Println(err)
@@ -54,7 +55,7 @@ func exceed(what string) int {
 		fmt.Println(float64(used) / float64(time.Since(begun)) * 100)
 		return 0
 	case "processes":
-		for had := 1; ; had++ {
+		for had := 1; had < 2000; had++ {
 			if exec.Command("/bin/sleep", "3600").Start() != nil {
 				time.Sleep(time.Hour)
 			}
@@ -72,7 +73,7 @@ func exceed(what string) int {
 		}
 	case "disk", "one file", "nameless":
 		var f *os.File
-		for had := 0; ; had += step {
+		for had := 0; had < 4<<30; had += step {
 			if had%(8*step) == 0 && (what != "one file" || f == nil) {
 				f, _ = os.Create(strconv.Itoa(had))
 			}
