@@ -4,7 +4,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
 )
 
 // BsendOverhead is what a message in buffered mode takes of the attached

@@ -8,7 +8,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
 )
 
 // Checkpoint makes the state of this rank's program known to replicas that take the

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
 )
 
 const (

@@ -5,13 +5,8 @@ import (
 	"strings"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/deadlock"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
 )
-
-// A deadlockError ends the calls of ranks that would wait for ever.
-type deadlockError struct{ report string }
-
-func (e *deadlockError) Error() string { return e.report }
 
 // reportedMost bounds the ranks that a report describes.
 const reportedMost = 32

@@ -1,3 +1,5 @@
+//go:build !wasip1
+
 package mpj
 
 import (
@@ -9,7 +11,7 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/deadlock"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
 )
 
 // With P2PMPI_CHECK=1 and without replicas, ranks that wait for each other for

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
 )
 
 // A Class says what kind of thing went wrong, as MPI's error classes do. Test
@@ -157,3 +157,8 @@ func (c *Comm) handle(err *Error) error {
 	}
 	return err
 }
+
+// A deadlockError ends the calls of ranks that would wait for ever.
+type deadlockError struct{ report string }
+
+func (e *deadlockError) Error() string { return e.report }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
 )
 
 // How a communicator gets its id, which no other one has at any of its members.

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
 )
 
 // What a program has forgotten when it calls Finalize: messages that it never

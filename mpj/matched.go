@@ -1,6 +1,6 @@
 package mpj
 
-import "github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+import "github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
 
 // A Message is one that Mprobe or Improbe has matched. Nobody else receives it;
 // Mrecv or Imrecv does, once.

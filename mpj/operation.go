@@ -3,7 +3,7 @@ package mpj
 import (
 	"sync"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
 )
 
 // A non-blocking collective is the blocking one in a goroutine: it goes on while

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
 )
 
 // A persistent is what a persistent request does at every Start.

@@ -3,7 +3,7 @@ package mpj
 import (
 	"slices"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
 )
 
 // The calls here exist for slices, with one type parameter, and share what is

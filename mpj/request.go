@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
 )
 
 // A Request is an operation under way: a send, a receive or a collective. It is

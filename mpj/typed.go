@@ -5,7 +5,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/layout"
 )
 

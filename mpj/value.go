@@ -7,7 +7,7 @@ import (
 	"reflect"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/calls"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
 )
 
 // SendValue sends any Go value: as its MarshalBinary has it, if V has that and

@@ -1,6 +1,6 @@
 package collective
 
-import "github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+import "github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
 
 // Bcast copies root's b to that of every member.
 func (t *Team) Bcast(b []byte, root int) error {

@@ -3,7 +3,7 @@ package collective
 import (
 	"sync"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
 )
 
 // The linear algorithms have one step, in which every rank sends to all others

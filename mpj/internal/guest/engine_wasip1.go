@@ -1,0 +1,158 @@
+package guest
+
+import (
+	"context"
+	"encoding/binary"
+	"math"
+	"sync"
+	"unsafe"
+
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+)
+
+// An Engine is the engine of this module's process, which its host has.
+type Engine struct {
+	parent context.Context // of Join
+	ctx    context.Context // ends with the engine
+	cancel context.CancelFunc
+	shared bool // calls must not hold up what ends parent
+	calls  calls
+
+	running    sync.WaitGroup // of Go
+	replicated bool
+	time       float64 // last outcome of Wtime
+}
+
+// Info is what a process is told of its job.
+type Info struct {
+	Self   view.Process
+	Ranks  int
+	Places [][2]int // where the ranks run: machine and cluster; or nil
+}
+
+// info is that as the host writes it.
+type info struct {
+	rank, replica, ranks uint32
+	replicated           uint32
+	places, placesSize   uint32
+}
+
+// Join joins the job that this module was started for.
+func Join(ctx context.Context) (*Engine, Info, error) {
+	e := &Engine{parent: ctx, shared: ctx.Done() != nil, calls: calls{waiting: make(map[uint32]*waiting)}}
+	var i info
+	code, text := e.call(func(later uint32) int32 { return hostJoin(unsafe.Pointer(&i), later) })
+	if err := e.failed(code, text); err != nil {
+		return nil, Info{}, err
+	}
+	e.ctx, e.cancel = context.WithCancel(ctx)
+	context.AfterFunc(ctx, hostFail)
+	e.replicated = i.replicated != 0
+	out := Info{Self: view.Process{Rank: int(i.rank), Replica: int(i.replica)}, Ranks: int(i.ranks)}
+	for b := taken(i.places, i.placesSize); len(b) >= 8; b = b[8:] {
+		out.Places = append(out.Places, [2]int{int(binary.LittleEndian.Uint32(b)), int(binary.LittleEndian.Uint32(b[4:]))})
+	}
+	return e, out, nil
+}
+
+// taken returns what the host keeps for this module under a handle.
+func taken(bytes, size uint32) []byte {
+	b := make([]byte, size)
+	if bytes != 0 {
+		hostTake(bytes, address(b), size)
+	}
+	return b
+}
+
+// Context returns a context that ends when the engine stops.
+func (e *Engine) Context() context.Context { return e.ctx }
+
+// Replicated reports whether other processes have a say in what this one does.
+func (e *Engine) Replicated() bool { return e.replicated }
+
+// Close stops the engine and returns when all its goroutines have ended.
+func (e *Engine) Close() {
+	e.cancel()
+	hostClose()
+	e.running.Wait()
+}
+
+// Go runs f in a goroutine that Close waits for.
+func (e *Engine) Go(f func()) { e.running.Go(f) }
+
+// Finalize says that this process needs and owes nothing more.
+func (e *Engine) Finalize() error {
+	code, text := e.call(hostFinalize)
+	return e.failed(code, text)
+}
+
+// Abort ends the whole job. It does not return.
+func (e *Engine) Abort(code int, reason string) {
+	b := []byte(reason)
+	hostAbort(int32(code), address(b), uint32(len(b)))
+}
+
+// Flush waits until every message of this process is where it has to be.
+func (e *Engine) Flush() error {
+	code, text := e.call(hostFlush)
+	return e.failed(code, text)
+}
+
+// Sums returns nothing: the host knows what this process has sent.
+func (e *Engine) Sums() ([]protection.Sum, bool) { return nil, false }
+
+// Forget drops what the engine keeps of a context.
+func (e *Engine) Forget(context uint32) { hostForget(context) }
+
+// Abandon gives up a context in which this process receives nothing any more.
+func (e *Engine) Abandon(context uint32) { hostAbandon(context) }
+
+// Unmatched returns the messages that are here and that no receive has taken.
+func (e *Engine) Unmatched() []engine.Unmatched {
+	var bytes, size uint32
+	hostUnmatched(unsafe.Pointer(&bytes), unsafe.Pointer(&size))
+	var all []engine.Unmatched
+	const each = 16
+	for b := taken(bytes, size); len(b) >= each; b = b[each:] {
+		le := binary.LittleEndian
+		all = append(all, engine.Unmatched{Context: le.Uint32(b), Status: Status{
+			Source: int(int32(le.Uint32(b[4:]))), Tag: int32(le.Uint32(b[8:])), Size: int(le.Uint32(b[12:])),
+		}})
+	}
+	return all
+}
+
+// Wtime returns seconds since some moment in the past, the same at all replicas.
+func (e *Engine) Wtime() float64 {
+	var bits uint64
+	if code, _ := e.call(func(later uint32) int32 { return hostWtime(unsafe.Pointer(&bits), later) }); code == codeOK {
+		e.time = math.Float64frombits(bits)
+	}
+	return e.time
+}
+
+// RandomSeed returns a random number, the same at all replicas, and 0 once the engine
+// has stopped.
+func (e *Engine) RandomSeed() (seed uint64) {
+	e.call(func(later uint32) int32 { return hostRandomSeed(unsafe.Pointer(&seed), later) })
+	return seed
+}
+
+// Choose returns a number that depends on timing, the same at all replicas. The one
+// that choose returns may come to nothing.
+func (e *Engine) Choose(context uint32, choose func() uint64) (uint64, error) {
+	mine, out := choose(), uint64(0)
+	if !e.replicated {
+		return mine, nil
+	}
+	code, text := e.call(func(later uint32) int32 {
+		return hostChoose(context, int64(mine), unsafe.Pointer(&out), later)
+	})
+	return out, e.failed(code, text)
+}
+
+// Checkpoint does nothing: replicas that come later do again all that this rank has
+// done, as they do where a checkpoint cannot be made.
+func (e *Engine) Checkpoint(engine.Checkpoint) error { return context.Cause(e.ctx) }

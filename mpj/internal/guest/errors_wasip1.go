@@ -1,0 +1,80 @@
+package guest
+
+import (
+	"context"
+	"errors"
+	"unsafe"
+
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+)
+
+// The host's codes.
+const (
+	codeOK = iota
+	codeTruncated
+	codeReplicated
+	codeClosed
+	codeNews
+	codeOther
+)
+
+// maxText bounds the text of an error, in bytes.
+const maxText = 4 << 10
+
+// textOf returns the text of the error that the host has just returned.
+func textOf(code int32) string {
+	if code != codeOther {
+		return ""
+	}
+	b := make([]byte, maxText)
+	return string(b[:hostErrorText(address(b), maxText)])
+}
+
+// failed returns the error that a code stands for.
+func (e *Engine) failed(code int32, text string) error {
+	switch code {
+	case codeOK:
+		return nil
+	case codeReplicated:
+		return engine.ErrReplicated
+	case codeClosed:
+		return engine.ErrClosed
+	case codeNews:
+		return engine.ErrNews
+	}
+	if err := context.Cause(e.parent); err != nil {
+		return err
+	}
+	return errors.New(text)
+}
+
+// received returns what has come of a receive into a buffer.
+func (e *Engine) received(s *status, capacity int, code int32, text string) (Status, error) {
+	if code == codeTruncated {
+		return s.status(), &engine.TruncateError{Status: s.status(), Capacity: capacity}
+	}
+	if code != codeOK {
+		return Status{}, e.failed(code, text)
+	}
+	return s.status(), nil
+}
+
+// Status is the engine's.
+type Status = engine.Status
+
+// A status is one as the host writes it.
+type status struct {
+	source, tag int32
+	size        uint32
+	cancelled   uint32
+}
+
+func (s *status) status() Status {
+	return Status{Source: int(s.source), Tag: s.tag, Size: int(s.size), Cancelled: s.cancelled != 0}
+}
+
+// address returns where b begins.
+func address(b []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }
+
+// where is address for what the host reads from memory.
+func where(b []byte) uint32 { return uint32(uintptr(address(b))) }

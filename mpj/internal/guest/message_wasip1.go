@@ -1,0 +1,162 @@
+package guest
+
+import (
+	"context"
+	"unsafe"
+
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+)
+
+// Send sends payload and returns when it may be used again.
+func (e *Engine) Send(context uint32, dest int, tag int32, payload []byte, mode engine.Mode) error {
+	code, text := e.call(func(later uint32) int32 {
+		return hostSend(context, int32(dest), tag, address(payload), uint32(len(payload)), uint32(mode), later)
+	})
+	return e.failed(code, text)
+}
+
+// Recv receives into buf and waits for it.
+func (e *Engine) Recv(context uint32, source int, tag int32, buf []byte) (Status, error) {
+	var s status
+	code, text := e.call(func(later uint32) int32 {
+		return hostRecv(context, int32(source), tag, address(buf), uint32(len(buf)), unsafe.Pointer(&s), later)
+	})
+	return e.received(&s, len(buf), code, text)
+}
+
+// RecvWhole receives a message of any length.
+func (e *Engine) RecvWhole(context uint32, source int, tag int32) ([]byte, Status, error) {
+	var s status
+	var bytes uint32
+	code, text := e.call(func(later uint32) int32 {
+		return hostRecvWhole(context, int32(source), tag, unsafe.Pointer(&bytes), unsafe.Pointer(&s), later)
+	})
+	if err := e.failed(code, text); err != nil {
+		return nil, Status{}, err
+	}
+	return taken(bytes, s.size), s.status(), nil
+}
+
+// Sendrecv sends to one rank and receives from another at the same time.
+func (e *Engine) Sendrecv(context uint32, dest int, sendTag int32, send []byte, source int, recvTag int32, recv []byte) (Status, error) {
+	var s status
+	code, text := e.call(func(later uint32) int32 {
+		return hostSendrecv(context, int32(dest), sendTag, address(send), uint32(len(send)),
+			int32(source), recvTag, address(recv), uint32(len(recv)), unsafe.Pointer(&s), later)
+	})
+	return e.received(&s, len(recv), code, text)
+}
+
+// Swap is Sendrecv within a collective.
+func (e *Engine) Swap(context uint32, tag int32, dest int, send []byte, source int, recv []byte) (Status, error) {
+	var s status
+	code, text := e.call(func(later uint32) int32 {
+		return hostSwap(context, tag, int32(dest), address(send), uint32(len(send)),
+			int32(source), address(recv), uint32(len(recv)), unsafe.Pointer(&s), later)
+	})
+	return e.received(&s, len(recv), code, text)
+}
+
+// A Part is one message of Exchange, to or from a rank.
+type Part struct {
+	Rank  int
+	Bytes []byte
+	// Of a receive, once Exchange has returned: what came, and why it failed.
+	Status Status
+	Err    error
+}
+
+// A part is one as the host reads and writes it.
+type part struct {
+	rank      int32
+	buf, size uint32
+	code      int32
+	status    status
+}
+
+func partsOf(ps []Part) []part {
+	out := make([]part, len(ps))
+	for i, p := range ps {
+		out[i] = part{rank: int32(p.Rank), buf: where(p.Bytes), size: uint32(len(p.Bytes))}
+	}
+	return out
+}
+
+// Exchange sends one message to each rank of out and receives one from each of in, all
+// at the same time.
+func (e *Engine) Exchange(context uint32, tag int32, out, in []Part) error {
+	outs, ins := partsOf(out), partsOf(in)
+	code, text := e.call(func(later uint32) int32 {
+		return hostExchange(context, tag, unsafe.Pointer(unsafe.SliceData(outs)), uint32(len(outs)),
+			unsafe.Pointer(unsafe.SliceData(ins)), uint32(len(ins)), later)
+	})
+	if err := e.failed(code, text); err != nil {
+		return err
+	}
+	for i := range in {
+		in[i].Status, in[i].Err = e.received(&ins[i].status, len(in[i].Bytes), ins[i].code, "the message has not come")
+	}
+	return nil
+}
+
+// Probe waits for a message that a receive would take, and describes it.
+func (e *Engine) Probe(context uint32, source int, tag int32) (Status, error) {
+	var s status
+	code, text := e.call(func(later uint32) int32 {
+		return hostProbe(context, int32(source), tag, unsafe.Pointer(&s), later)
+	})
+	return e.received(&s, 0, code, text)
+}
+
+// Iprobe describes the message that Probe would describe now, if there is one.
+func (e *Engine) Iprobe(context uint32, source int, tag int32) (Status, bool, error) {
+	var s status
+	var found uint32
+	code, text := e.call(func(later uint32) int32 {
+		return hostIprobe(context, int32(source), tag, unsafe.Pointer(&found), unsafe.Pointer(&s), later)
+	})
+	return s.status(), found != 0, e.failed(code, text)
+}
+
+// ProbeContext is Probe that gives up, with false, when ctx ends.
+func (e *Engine) ProbeContext(ctx context.Context, inContext uint32, source int, tag int32) (Status, bool, error) {
+	var s status
+	var found uint32
+	code, text := e.callUntil(ctx, func(later uint32) int32 {
+		return hostProbeUntil(inContext, int32(source), tag, unsafe.Pointer(&found), unsafe.Pointer(&s), later)
+	})
+	return s.status(), found != 0, e.failed(code, text)
+}
+
+// callUntil makes a call that gives up when ctx ends.
+func (e *Engine) callUntil(ctx context.Context, f func(later uint32) int32) (int32, string) {
+	stop := func() bool { return true }
+	defer func() { stop() }()
+	return e.callBeside(f, func(ticket uint32) {
+		stop = context.AfterFunc(ctx, func() { hostGiveUp(ticket) })
+	})
+}
+
+// A Matched is a message that a probe has taken out of its mailbox. Only Imrecv, once,
+// can receive it.
+type Matched struct{ handle uint32 }
+
+// Mprobe waits for the message that a receive would take, and takes it.
+func (e *Engine) Mprobe(context uint32, source int, tag int32) (*Matched, Status, error) {
+	var s status
+	m := new(Matched)
+	code, text := e.call(func(later uint32) int32 {
+		return hostMprobe(context, int32(source), tag, unsafe.Pointer(&m.handle), unsafe.Pointer(&s), later)
+	})
+	return m, s.status(), e.failed(code, text)
+}
+
+// Improbe is Mprobe without waiting: ok tells whether there was a message.
+func (e *Engine) Improbe(context uint32, source int, tag int32) (m *Matched, _ Status, ok bool, _ error) {
+	var s status
+	m = new(Matched)
+	code, text := e.call(func(later uint32) int32 {
+		return hostImprobe(context, int32(source), tag, unsafe.Pointer(&m.handle), unsafe.Pointer(&s), later)
+	})
+	return m, s.status(), m.handle != 0, e.failed(code, text)
+}

@@ -1,0 +1,138 @@
+package guest
+
+import (
+	"context"
+	"unsafe"
+
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+)
+
+// A Request is a send, a receive or an operation of the caller's under way.
+type Request struct {
+	handle uint32 // of the host; 0 once the outcome is known
+	buf    []byte // what the host uses until then
+	status Status
+	err    error
+}
+
+// begun returns the request that the host has begun, if it has.
+func (e *Engine) begun(r *Request, code int32) (*Request, error) {
+	if code != codeOK {
+		return nil, e.failed(code, textOf(code))
+	}
+	return r, nil
+}
+
+// Isend is Send without waiting: payload belongs to the engine until the request is
+// done.
+func (e *Engine) Isend(context uint32, dest int, tag int32, payload []byte, mode engine.Mode) (*Request, error) {
+	r := &Request{buf: payload}
+	return e.begun(r, hostIsend(context, int32(dest), tag, address(payload), uint32(len(payload)), uint32(mode), unsafe.Pointer(&r.handle)))
+}
+
+// Irecv posts a receive into buf.
+func (e *Engine) Irecv(context uint32, source int, tag int32, buf []byte) (*Request, error) {
+	r := &Request{buf: buf}
+	return e.begun(r, hostIrecv(context, int32(source), tag, address(buf), uint32(len(buf)), unsafe.Pointer(&r.handle)))
+}
+
+// Imrecv receives a matched message into buf.
+func (e *Engine) Imrecv(m *Matched, buf []byte) (*Request, error) {
+	r := &Request{buf: buf}
+	return e.begun(r, hostImrecv(m.handle, address(buf), uint32(len(buf)), unsafe.Pointer(&r.handle)))
+}
+
+// Begin returns a request that the caller completes with Finish.
+func (e *Engine) Begin() *Request { return &Request{handle: hostBegin()} }
+
+// Finish completes a request that Begin made.
+func (e *Engine) Finish(r *Request, s Status, err error) {
+	r.status, r.err = s, err
+	hostFinish(r.handle)
+}
+
+// Cancel cancels a receive that has not matched.
+func (e *Engine) Cancel(r *Request) error {
+	code := hostCancel(r.handle)
+	return e.failed(code, textOf(code))
+}
+
+// Wait waits until r is done and returns its result. It may be called again.
+func (e *Engine) Wait(r *Request) (Status, error) {
+	if r.handle == 0 {
+		return r.status, r.err
+	}
+	var s status
+	code, text := e.call(func(later uint32) int32 { return hostWait(r.handle, unsafe.Pointer(&s), later) })
+	if code == codeClosed || code == codeOther && e.ctx.Err() != nil {
+		return Status{}, e.failed(code, text) // as every later call
+	}
+	if r.handle != 0 {
+		r.handle = 0
+		if got, err := e.received(&s, len(r.buf), code, text); r.buf != nil || err != nil {
+			r.status, r.err = got, err
+		}
+		r.buf = nil
+	}
+	return r.status, r.err
+}
+
+// handles returns those of requests.
+func handles(rs []*Request) (unsafe.Pointer, uint32) {
+	out := make([]uint32, len(rs))
+	for i, r := range rs {
+		out[i] = r.handle
+	}
+	return unsafe.Pointer(unsafe.SliceData(out)), uint32(len(out))
+}
+
+// Waitany waits until one of the requests is done and returns its index.
+func (e *Engine) Waitany(rs []*Request) (int, error) { return e.one(hostWaitany, rs) }
+
+// Testany returns the index of a request that is done, or -1.
+func (e *Engine) Testany(rs []*Request) (int, error) { return e.one(hostTestany, rs) }
+
+func (e *Engine) one(f func(requests unsafe.Pointer, n uint32, index unsafe.Pointer, later uint32) int32, rs []*Request) (int, error) {
+	list, n := handles(rs)
+	index := int32(-1)
+	code, text := e.call(func(later uint32) int32 { return f(list, n, unsafe.Pointer(&index), later) })
+	return int(index), e.failed(code, text)
+}
+
+// Waitsome waits until some of the requests are done and returns their indices.
+func (e *Engine) Waitsome(rs []*Request) ([]int, error) { return e.some(hostWaitsome, rs) }
+
+// Testsome returns the indices of the requests that are done.
+func (e *Engine) Testsome(rs []*Request) ([]int, error) { return e.some(hostTestsome, rs) }
+
+func (e *Engine) some(f func(requests unsafe.Pointer, n uint32, indices, count unsafe.Pointer, later uint32) int32, rs []*Request) ([]int, error) {
+	list, n := handles(rs)
+	indices, count := make([]uint32, n), uint32(0)
+	code, text := e.call(func(later uint32) int32 {
+		return f(list, n, unsafe.Pointer(unsafe.SliceData(indices)), unsafe.Pointer(&count), later)
+	})
+	out := make([]int, 0, count)
+	for _, i := range indices[:count] {
+		out = append(out, int(i))
+	}
+	return out, e.failed(code, text)
+}
+
+// Testall reports whether all requests are done. At a replica they may not be so yet,
+// but will: Wait for them.
+func (e *Engine) Testall(rs []*Request) (bool, error) {
+	list, n := handles(rs)
+	var done uint32
+	code, text := e.call(func(later uint32) int32 { return hostTestall(list, n, unsafe.Pointer(&done), later) })
+	return done != 0, e.failed(code, text)
+}
+
+// WaitContext waits until r is done or ctx has ended, and returns which. When done,
+// Wait has the result; at a replica it may have to wait for it still.
+func (e *Engine) WaitContext(ctx context.Context, r *Request) (bool, error) {
+	var done uint32
+	code, text := e.callUntil(ctx, func(later uint32) int32 {
+		return hostWaitUntil(r.handle, unsafe.Pointer(&done), later)
+	})
+	return done != 0, e.failed(code, text)
+}

@@ -1,0 +1,87 @@
+package join
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/link"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
+)
+
+// joined takes the place of the descriptor's number, so that neither a second
+// Init nor a child process uses it.
+const joined = "joined"
+
+// Inherited reports whether this process was started for a job, or has been.
+func Inherited() bool {
+	_, ok := os.LookupEnv(proclink.FDVariable)
+	return ok
+}
+
+// Job joins the job over the inherited descriptor, once. When the line ends before the
+// job does, lost is called, which does not return.
+func Job(ctx context.Context, lost func(error)) (*engine.Engine, *link.Link, error) {
+	l, err := dial()
+	if err != nil {
+		return nil, nil, err
+	}
+	self, v := l.Self(), l.View()
+	config := Config(self, v, l.Joining(), l)
+	config.Diverged, config.Ahead = l.Diverged, l.Ahead
+	config.Joined, config.Unkept = l.Joined, l.Unkept
+	if l.Heal() {
+		if config.Past, err = engine.NewPast(".", pastLimit); err != nil {
+			l.Unkept(err.Error(), true) // the job goes on without
+		}
+	}
+	if bell := l.Bell(); bell != nil {
+		config.Bell, config.Crowded = bell, l.Crowded()
+	}
+	e := engine.New(ctx, config)
+	l.Serve(e, lost)
+	if err := l.Start(ctx); err != nil {
+		e.Close()
+		l.Close()
+		return nil, nil, err
+	}
+	e.Bear(l.Bears())
+	return e, l, nil
+}
+
+func dial() (*link.Link, error) {
+	inherited := os.Getenv(proclink.FDVariable)
+	if inherited == joined {
+		return nil, fmt.Errorf("this process has joined its job already")
+	}
+	fd, err := strconv.ParseUint(inherited, 10, 31)
+	if err != nil {
+		return nil, fmt.Errorf("%s is no descriptor: %w", proclink.FDVariable, err)
+	}
+	if err := os.Setenv(proclink.FDVariable, joined); err != nil {
+		return nil, err
+	}
+	return link.Dial(os.NewFile(uintptr(fd), "line to the peer"))
+}
+
+// pastLimit bounds what a process keeps for new replicas of its rank, in bytes.
+const pastLimit = 1 << 30
+
+// Config returns what every engine has. joining says that self is new in a rank
+// that runs.
+func Config(self view.Process, v view.View, joining bool, o channel.Opener) engine.Config {
+	start := time.Now()
+	return engine.Config{
+		Self: self, View: v, Protocol: localworld.Protect(self, v, joining), Opener: o,
+		Clock: func() time.Duration { return time.Since(start) },
+	}
+}
+
+// ExitLost is the status of a process whose peer is gone.
+const ExitLost = 70

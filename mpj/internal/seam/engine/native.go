@@ -1,0 +1,13 @@
+//go:build !wasip1
+
+package engine
+
+import "github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+
+// Of the process's own engine.
+type (
+	Engine  = engine.Engine
+	Request = engine.Request
+	Matched = engine.Matched
+	Part    = engine.Part
+)

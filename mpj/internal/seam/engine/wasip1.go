@@ -1,0 +1,11 @@
+package engine
+
+import "github.com/p2pmpi/p2pmpi/mpj/internal/guest"
+
+// Of the host's engine.
+type (
+	Engine  = guest.Engine
+	Request = guest.Request
+	Matched = guest.Matched
+	Part    = guest.Part
+)

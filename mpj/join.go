@@ -1,0 +1,85 @@
+//go:build !wasip1
+
+package mpj
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	joining "github.com/p2pmpi/p2pmpi/mpj/internal/join"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/link"
+)
+
+// join joins the job of the peer that has started this process, if one has.
+func join(ctx context.Context) (*World, error) {
+	if !joining.Inherited() {
+		return alone(ctx), nil
+	}
+	oneMoreProcessor()
+	e, l, err := joining.Job(ctx, exit)
+	if err != nil {
+		return nil, err
+	}
+	w := newWorld(e, l.Self(), l.View().N, peerJob{l})
+	for _, p := range l.Places() {
+		w.places = append(w.places, place{machine: p[0], cluster: p[1]})
+	}
+	return w, nil
+}
+
+// oneMoreProcessor lets Go run one goroutine more at a time than there are
+// processors, unless GOMAXPROCS in the environment says how many. A goroutine that
+// computes holds one of them for 10 ms at a time, while those that make progress
+// come and go: with one for each processor, it waits for its own again behind them,
+// in Go's queue, whatever the system's scheduler could do. That cost a fifth to a
+// half of the overlap of a 64 MiB transfer over TCP. Two more cost latency.
+func oneMoreProcessor() {
+	if os.Getenv("GOMAXPROCS") == "" {
+		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)
+	}
+}
+
+// exitLost is the status of a process whose peer is gone.
+const exitLost = joining.ExitLost
+
+// exit ends the process because its peer is gone: nobody limits it any more and
+// nobody waits for what it computes.
+func exit(err error) {
+	fmt.Fprintln(os.Stderr, "mpj: this process ends with its peer:", err)
+	os.Exit(exitLost)
+}
+
+// peerJob is the job of the peer at the other end of the line.
+type peerJob struct{ *link.Link }
+
+// Abort implements job. The peer ends this process.
+func (j peerJob) Abort(code int, reason string) {
+	if err := j.Link.Abort(code, reason); err != nil {
+		exit(err)
+	}
+	select {}
+}
+
+// alone returns the world of a program that was started by hand.
+func alone(ctx context.Context) *World {
+	self, v := view.Process{}, view.New(1, 1)
+	return newWorld(engine.New(ctx, joining.Config(self, v, false, nil)), self, 1, aloneJob{})
+}
+
+// aloneJob is a job that is nothing but this process.
+type aloneJob struct{}
+
+func (aloneJob) Finalize(context.Context, []protection.Sum, bool) error { return nil }
+func (aloneJob) Printed() ([2]uint64, bool)                             { return [2]uint64{}, false }
+func (aloneJob) Skip([2]uint64) error                                   { return nil }
+func (aloneJob) Close()                                                 {}
+
+func (aloneJob) Abort(code int, reason string) {
+	fmt.Fprintln(os.Stderr, "mpj: abort:", reason)
+	os.Exit(code)
+}

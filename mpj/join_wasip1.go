@@ -1,0 +1,53 @@
+package mpj
+
+import (
+	"context"
+
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/guest"
+)
+
+// join joins the job that this module was started for. Its host has the line to the
+// peer and the engine.
+func join(ctx context.Context) (*World, error) {
+	e, info, err := guest.Join(ctx)
+	if err != nil {
+		return nil, err
+	}
+	w := newWorld(e, info.Self, info.Ranks, hostJob{e})
+	for _, p := range info.Places {
+		w.places = append(w.places, place{machine: p[0], cluster: p[1]})
+	}
+	return w, nil
+}
+
+// hostJob is the job of the host.
+type hostJob struct{ engine *guest.Engine }
+
+func (j hostJob) Finalize(context.Context, []protection.Sum, bool) error { return j.engine.Finalize() }
+
+// Printed implements job: a module makes no checkpoints, so nobody asks.
+func (j hostJob) Printed() ([2]uint64, bool) { return [2]uint64{}, false }
+
+// Skip implements job.
+func (j hostJob) Skip([2]uint64) error { return nil }
+
+// Close implements job. It goes with the engine.
+func (j hostJob) Close() {}
+
+// Abort implements job.
+func (j hostJob) Abort(code int, reason string) { j.engine.Abort(code, reason) }
+
+// RunLocal runs worlds within a native process. A module is one process of a world
+// outside: there it fails with ErrUnsupported.
+func RunLocal(context.Context, int, func(*World) error) error {
+	return failf(ErrUnsupported, "RunLocal", "a WebAssembly module has one thread: p2prun --local 3 -n 3 runs it as three ranks")
+}
+
+// A detector would look for deadlocks by the goroutines of a process, which a module's
+// host cannot see: none is made.
+type detector struct{}
+
+func (*detector) await() {}
+
+func (w *World) detect(uint64) {}
