@@ -5,8 +5,8 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/layout"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
 )
 
 // A Typed is items of a datatype in a slice: what MPI's functions take as

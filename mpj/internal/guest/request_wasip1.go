@@ -9,10 +9,11 @@ import (
 
 // A Request is a send, a receive or an operation of the caller's under way.
 type Request struct {
-	handle uint32 // of the host; 0 once the outcome is known
-	buf    []byte // what the host uses until then
-	status Status
-	err    error
+	handle    uint32 // of the host; 0 once the outcome is known
+	buf       []byte // what the host uses until then
+	operation bool   // ends with Finish
+	status    Status
+	err       error
 }
 
 // begun returns the request that the host has begun, if it has.
@@ -43,7 +44,7 @@ func (e *Engine) Imrecv(m *Matched, buf []byte) (*Request, error) {
 }
 
 // Begin returns a request that the caller completes with Finish.
-func (e *Engine) Begin() *Request { return &Request{handle: hostBegin()} }
+func (e *Engine) Begin() *Request { return &Request{handle: hostBegin(), operation: true} }
 
 // Finish completes a request that Begin made.
 func (e *Engine) Finish(r *Request, s Status, err error) {
@@ -69,8 +70,8 @@ func (e *Engine) Wait(r *Request) (Status, error) {
 	}
 	if r.handle != 0 {
 		r.handle = 0
-		if got, err := e.received(&s, len(r.buf), code, text); r.buf != nil || err != nil {
-			r.status, r.err = got, err
+		if !r.operation {
+			r.status, r.err = e.received(&s, len(r.buf), code, text)
 		}
 		r.buf = nil
 	}

@@ -1,0 +1,98 @@
+package hostcall
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+)
+
+// A Fault is a call that no correct module makes. It ends the module.
+type Fault string
+
+func (f Fault) Error() string { return string(f) }
+
+func faultf(format string, args ...any) Fault { return Fault(fmt.Sprintf(format, args...)) }
+
+// arguments are those of one call, as the engines of modules keep them: a word each.
+type arguments []uint64
+
+func (a arguments) u(i int) uint32 { return uint32(a[i]) }
+func (a arguments) i(i int) int32  { return int32(a[i]) }
+
+// later is the last argument.
+func (a arguments) later() uint32 { return a.u(len(a) - 1) }
+
+// bytes returns size bytes of the module's memory at a place.
+func (p *Process) bytes(at, size uint32) []byte {
+	b, ok := p.memory(at, size)
+	if !ok {
+		panic(faultf("%d bytes at %#x are not in its memory", size, at))
+	}
+	return b[:size:size]
+}
+
+// words are the 32-bit numbers at a place: an array of them, or a structure.
+type words []byte
+
+func (p *Process) words(at uint32, n int) words { return p.array(at, uint32(n), 4) }
+
+// array returns the room of n elements.
+func (p *Process) array(at, n uint32, each uint64) []byte {
+	if size := uint64(n) * each; size < 1<<32 {
+		return p.bytes(at, uint32(size))
+	}
+	panic(faultf("an array of %d elements", n))
+}
+
+func (w words) get(i int) uint32    { return binary.LittleEndian.Uint32(w[4*i:]) }
+func (w words) set(i int, v uint32) { binary.LittleEndian.PutUint32(w[4*i:], v) }
+
+func (w words) set64(v uint64) { binary.LittleEndian.PutUint64(w, v) }
+
+func (w words) setBool(v bool) {
+	w.set(0, 0)
+	if v {
+		w.set(0, 1)
+	}
+}
+
+// statusWords is the size of a status.
+const statusWords = 4
+
+func (w words) setStatus(s engine.Status) {
+	w.set(0, uint32(s.Source))
+	w.set(1, uint32(s.Tag))
+	w.set(2, uint32(s.Size))
+	w[12:].setBool(s.Cancelled)
+}
+
+// context is one that a program may use; 0 is the engine's own.
+func (p *Process) context(c uint32) uint32 {
+	if c == 0 {
+		panic(Fault("context 0"))
+	}
+	return c
+}
+
+func (p *Process) rank(r int32) int {
+	if r < 0 || int(r) >= p.ranks {
+		panic(faultf("rank %d of %d", r, p.ranks))
+	}
+	return int(r)
+}
+
+// source is a rank or any.
+func (p *Process) source(r int32) int {
+	if r == engine.AnySource {
+		return engine.AnySource
+	}
+	return p.rank(r)
+}
+
+func mode(m uint32) engine.Mode {
+	if m > uint32(engine.Ready) {
+		panic(faultf("mode %d", m))
+	}
+	return engine.Mode(m)
+}

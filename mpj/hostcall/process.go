@@ -1,0 +1,289 @@
+package hostcall
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/join"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/link"
+)
+
+// A Process is a module's part in its job. One goroutine calls it: that which runs the
+// module.
+type Process struct {
+	memory func(at, size uint32) ([]byte, bool)
+	told   func(seconds float64)
+	lost   func(error)
+
+	ctx    context.Context
+	cancel context.CancelFunc
+
+	joined bool
+	engine *engine.Engine // not nil; before join, one that has ended
+	link   *link.Link     // nil: none
+	ranks  int
+	done   *engine.Request // handle 0
+
+	requests table[engine.Request]
+	messages table[engine.Matched]
+	contents table[[]byte]
+	text     string // of the last error
+
+	finished chan finished
+	running  sync.WaitGroup // calls beside the module
+
+	mu      sync.Mutex
+	bounded map[uint32]context.CancelFunc // calls that may be given up, by ticket
+}
+
+// finished is a call beside the module that is done.
+type finished struct {
+	ticket uint32
+	err    error
+	write  func(error) // what it writes
+}
+
+// A Config says what a Process works with.
+type Config struct {
+	// Memory returns size bytes of the module's memory, which does not move while
+	// anything uses them; not ok if there are not so many.
+	Memory func(at, size uint32) (b []byte, ok bool)
+	// Told is told of every time that the module learns.
+	Told func(seconds float64)
+	// Lost is called when the peer is gone. It does not return.
+	Lost func(error)
+}
+
+// New returns the part of a module that has not joined its job yet. Close must be
+// called in any case.
+func New(c Config) *Process {
+	p := &Process{
+		memory: c.Memory, told: c.Told, lost: c.Lost,
+		finished: make(chan finished, 64), bounded: make(map[uint32]context.CancelFunc),
+	}
+	p.ctx, p.cancel = context.WithCancel(context.Background())
+	p.use(engine.New(p.ctx, engine.Config{View: oneRank}), 1)
+	p.engine.Close()
+	return p
+}
+
+// use makes e the engine.
+func (p *Process) use(e *engine.Engine, ranks int) {
+	p.engine, p.ranks, p.done = e, ranks, e.Begin()
+	e.Finish(p.done, engine.Status{Source: engine.AnySource, Tag: engine.AnyTag}, nil)
+}
+
+// Call makes a call of the module. What it returns is left in the first word of stack.
+// It panics with a Fault when no correct module makes it.
+func (p *Process) Call(f *Function, stack []uint64) {
+	code := f.call(p, arguments(stack[:len(f.Params)]))
+	if f.Returns {
+		stack[0] = uint64(code)
+	}
+}
+
+// Close leaves the job, whether finalized or not.
+func (p *Process) Close() {
+	p.leave(nil)
+	p.cancel()
+	p.running.Wait()
+}
+
+// The codes.
+const (
+	ok uint32 = iota
+	truncated
+	replicated
+	closed
+	news
+	other
+	pending = ^uint32(0)
+)
+
+// code returns the code of err, and keeps its text.
+func (p *Process) code(err error) uint32 {
+	var long *engine.TruncateError
+	switch {
+	case err == nil:
+		return ok
+	case errors.As(err, &long):
+		return truncated
+	case errors.Is(err, engine.ErrReplicated):
+		return replicated
+	case errors.Is(err, engine.ErrClosed):
+		return closed
+	case errors.Is(err, engine.ErrNews):
+		return news
+	}
+	p.text = err.Error()
+	return other
+}
+
+// run makes a call, now or beside the module, and then writes what has come of it.
+func (p *Process) run(later uint32, call func() error, write func(error)) uint32 {
+	if later == 0 {
+		err := call()
+		write(err)
+		return p.code(err)
+	}
+	p.running.Go(func() { // until the call returns, at the latest when the engine ends
+		f := finished{later, call(), write}
+		select {
+		case p.finished <- f:
+		case <-p.ctx.Done():
+		}
+	})
+	return pending
+}
+
+// nothing is written by many calls.
+func nothing(error) {}
+
+// bound returns a context that giveUp ends.
+func (p *Process) bound(later uint32) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(p.ctx)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.bounded[later] = cancel
+	return ctx, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		delete(p.bounded, later)
+		cancel()
+	}
+}
+
+func (p *Process) giveUp(a arguments) uint32 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if cancel := p.bounded[a.u(0)]; cancel != nil {
+		cancel()
+	}
+	return 0
+}
+
+// next waits for a call beside the module.
+func (p *Process) next(a arguments) uint32 {
+	event := p.words(a.u(1), 2)
+	var late <-chan time.Time
+	if patience := time.Duration(a[0]); patience > 0 {
+		timer := time.NewTimer(patience)
+		defer timer.Stop()
+		late = timer.C
+	} else {
+		none := make(chan time.Time)
+		close(none)
+		late = none
+	}
+	select {
+	case f := <-p.finished:
+		return p.report(event, f)
+	default:
+	}
+	select {
+	case f := <-p.finished:
+		return p.report(event, f)
+	case <-late:
+		return 0
+	}
+}
+
+func (p *Process) report(event words, f finished) uint32 {
+	f.write(f.err)
+	event.set(0, f.ticket)
+	event.set(1, p.code(f.err))
+	return 1
+}
+
+func (p *Process) errorText(a arguments) uint32 {
+	return uint32(copy(p.bytes(a.u(0), a.u(1)), p.text))
+}
+
+// keep keeps contents for the module.
+func (p *Process) keep(b []byte) uint32 { return p.contents.put(&b) }
+
+func (p *Process) take(a arguments) uint32 {
+	b := p.contents.get(a.u(0))
+	copy(p.bytes(a.u(1), a.u(2)), *b)
+	p.contents.drop(a.u(0))
+	return ok
+}
+
+func (p *Process) join(a arguments) uint32 {
+	info := p.words(a.u(0), 6)
+	if p.joined {
+		return p.code(errors.New("this process has joined its job already"))
+	}
+	p.joined = true
+	var e *engine.Engine
+	var l *link.Link
+	return p.run(a.later(), func() (err error) {
+		e, l, err = join.Job(p.ctx, p.lost)
+		return err
+	}, func(err error) {
+		if err == nil {
+			p.link = l
+			p.use(e, l.View().N)
+			p.inform(info)
+		}
+	})
+}
+
+// inform writes what the module is told of its job.
+func (p *Process) inform(info words) {
+	self := p.link.Self()
+	var places []byte
+	for _, at := range p.link.Places() {
+		places = binary.LittleEndian.AppendUint32(places, uint32(at[0]))
+		places = binary.LittleEndian.AppendUint32(places, uint32(at[1]))
+	}
+	info.set(0, uint32(self.Rank))
+	info.set(1, uint32(self.Replica))
+	info.set(2, uint32(p.ranks))
+	info[12:].setBool(p.engine.Replicated())
+	info.set(4, p.keep(places))
+	info.set(5, uint32(len(places)))
+}
+
+func (p *Process) finalize(a arguments) uint32 {
+	return p.run(a.later(), func() error {
+		if p.link == nil {
+			return engine.ErrClosed
+		}
+		sums, summed := p.engine.Sums()
+		return p.link.Finalize(p.engine.Context(), sums, summed)
+	}, nothing)
+}
+
+// leave ends the engine and the line. Calls beside the module then fail, and it may hear
+// of that.
+func (p *Process) leave(arguments) uint32 {
+	p.engine.Close()
+	if p.link != nil {
+		p.link.Close()
+	}
+	return 0
+}
+
+func (p *Process) abort(a arguments) uint32 {
+	text := string(p.bytes(a.u(1), min(a.u(2), maxReason)))
+	if p.link == nil {
+		panic(faultf("abort with status %d before the job was joined: %s", a.i(0), text))
+	}
+	if err := p.link.Abort(int(a.i(0)), text); err != nil {
+		p.lost(err)
+	}
+	select {} // the peer ends this process
+}
+
+// maxReason bounds what is said of an abort, in bytes.
+const maxReason = 4 << 10
+
+func (p *Process) fail(arguments) uint32 {
+	p.engine.Fail(context.Canceled)
+	return 0
+}

@@ -1,0 +1,100 @@
+package hostcall
+
+import (
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+)
+
+// request returns the one with a handle.
+func (p *Process) request(h uint32) *engine.Request {
+	if h == 0 {
+		return p.done
+	}
+	return p.requests.get(h)
+}
+
+// list reads an array of handles.
+func (p *Process) list(at, n uint32) []*engine.Request {
+	w := words(p.array(at, n, 4))
+	rs := make([]*engine.Request, n)
+	for i := range rs {
+		rs[i] = p.request(w.get(i))
+	}
+	return rs
+}
+
+// wait ends the request, if it succeeds.
+func (p *Process) wait(a arguments) uint32 {
+	h := a.u(0)
+	r, at := p.request(h), p.words(a.u(1), statusWords)
+	s := new(engine.Status)
+	write := received(at, s)
+	return p.run(a.later(), func() (err error) {
+		*s, err = p.engine.Wait(r)
+		return err
+	}, func(err error) {
+		write(err)
+		if h != 0 && p.requests.things[h-1] == r { // two may have waited for it
+			p.requests.drop(h)
+		}
+	})
+}
+
+func (p *Process) cancelRequest(a arguments) uint32 {
+	return p.code(p.engine.Cancel(p.request(a.u(0))))
+}
+
+func (p *Process) begin(arguments) uint32 { return p.requests.put(p.engine.Begin()) }
+
+func (p *Process) finish(a arguments) uint32 {
+	p.engine.Finish(p.requests.get(a.u(0)), engine.Status{}, nil)
+	return 0
+}
+
+// one is a call about several requests that finds one of them, or none.
+func one(find func(*engine.Engine, []*engine.Request) (int, error)) func(*Process, arguments) uint32 {
+	return func(p *Process, a arguments) uint32 {
+		rs, at := p.list(a.u(0), a.u(1)), p.words(a.u(2), 1)
+		index := -1
+		return p.run(a.later(), func() (err error) {
+			index, err = find(p.engine, rs)
+			return err
+		}, func(error) { at.set(0, uint32(index)) })
+	}
+}
+
+// some is one that may find several.
+func some(find func(*engine.Engine, []*engine.Request) ([]int, error)) func(*Process, arguments) uint32 {
+	return func(p *Process, a arguments) uint32 {
+		rs, out, count := p.list(a.u(0), a.u(1)), words(p.array(a.u(2), a.u(1), 4)), p.words(a.u(3), 1)
+		var indices []int
+		return p.run(a.later(), func() (err error) {
+			indices, err = find(p.engine, rs)
+			return err
+		}, func(error) {
+			for i, index := range indices[:min(len(indices), len(rs))] {
+				out.set(i, uint32(index))
+			}
+			count.set(0, uint32(min(len(indices), len(rs))))
+		})
+	}
+}
+
+func (p *Process) testall(a arguments) uint32 {
+	rs, at := p.list(a.u(0), a.u(1)), p.words(a.u(2), 1)
+	var done bool
+	return p.run(a.later(), func() (err error) {
+		done, err = p.engine.Testall(rs)
+		return err
+	}, func(error) { at.setBool(done) })
+}
+
+func (p *Process) waitUntil(a arguments) uint32 {
+	r, at := p.request(a.u(0)), p.words(a.u(1), 1)
+	ctx, cancel := p.bound(a.later())
+	var done bool
+	return p.run(a.later(), func() (err error) {
+		defer cancel()
+		done, err = p.engine.WaitContext(ctx, r)
+		return err
+	}, func(error) { at.setBool(done) })
+}

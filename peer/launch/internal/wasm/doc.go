@@ -1,0 +1,33 @@
+// Package wasm runs WebAssembly modules as processes of a job: WASI programs (wasip1),
+// which may import the functions of package hostcall to communicate.
+//
+//	peer -- supervisor -- stage (confine) -- execve --> runner: the peer's executable
+//	                                                      module (wazero)
+//	                                                        | host functions
+//	                                                      hostcall -> engine, line
+//
+// The runner is the peer's own executable under another name: Main recognises it. It
+// is confined as a native program is, and killed as one; the engine's own way to
+// interrupt a module would cost many times the speed.
+//
+// # What a module sees
+//
+//   - Files: the process's scratch folder, as / and as the current folder. It can make no
+//     symbolic links, so that no path leads out.
+//   - Arguments and environment as a native program, but HOME and TMPDIR are /.
+//   - Standard input is empty; output goes where a native program's does.
+//   - Memory: at most Config.Memory bytes, which are its to use whole.
+//   - The clock starts at the job's creation, goes on by a microsecond with each reading
+//     and by what the module sleeps, and jumps ahead to each time that Wtime returns. So
+//     it is the same at all replicas, which read it alike.
+//   - Random numbers follow from the job's ID and the rank: they are the same at all
+//     replicas, and known to everybody who takes part in the job.
+//   - No sockets, no other processes, no threads.
+//
+// # Compiled once
+//
+// A peer compiles a module once, by a runner of its own (Compile): a module may be made
+// to keep a compiler busy, which is then killed as a process. What comes of it is kept by
+// the module's digest. Runners only read that; a module can write nothing there, so that
+// none can change what another runs.
+package wasm

@@ -1,0 +1,165 @@
+package wasm
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+	"github.com/tetratelabs/wazero/sys"
+
+	"github.com/p2pmpi/p2pmpi/mpj/hostcall"
+)
+
+// Exit statuses of the runner beside those of modules.
+const (
+	exitTrap    = 134 // the module did what no module may; as of a native program that aborts
+	exitUnfit   = 126 // the module cannot be run
+	exitNoOrder = 64
+	exitLost    = 70 // the peer is gone
+)
+
+// Main does the work of a runner if this process was started as one; its caller then
+// exits with the status.
+func Main() (status int, ours bool) {
+	if os.Args[0] != Name {
+		return 0, false
+	}
+	c, args, err := parse(os.Args[1:])
+	if err != nil {
+		return tell(exitNoOrder, err), true
+	}
+	return run(context.Background(), c, args), true
+}
+
+func tell(status int, err error) int {
+	fmt.Fprintln(os.Stderr, Name+":", err)
+	return status
+}
+
+// run runs the module to its end.
+func run(ctx context.Context, c Config, args []string) int {
+	binary, err := os.ReadFile(c.Module)
+	if err != nil {
+		return tell(exitUnfit, err)
+	}
+	r, err := newRuntime(ctx, c)
+	if err != nil {
+		return tell(exitUnfit, err)
+	}
+	module, err := r.CompileModule(ctx, binary)
+	if err != nil {
+		return tell(exitUnfit, fmt.Errorf("module: %w", err))
+	}
+	if c.Compile {
+		return 0
+	}
+	return execute(ctx, r, module, c, args)
+}
+
+// newRuntime returns an engine whose modules have memory that does not move.
+func newRuntime(ctx context.Context, c Config) (wazero.Runtime, error) {
+	config := wazero.NewRuntimeConfig().WithMemoryLimitPages(pages(c.Memory)).WithMemoryCapacityFromMax(true)
+	if c.Cache != "" {
+		cache, err := wazero.NewCompilationCacheWithDir(c.Cache)
+		if err != nil {
+			return nil, err
+		}
+		config = config.WithCompilationCache(cache)
+	}
+	return wazero.NewRuntimeWithConfig(ctx, config), nil
+}
+
+// pageSize is that of WebAssembly, in bytes; maxPages is how many a module can address.
+const (
+	pageSize = 64 << 10
+	maxPages = 1 << 16
+)
+
+// pages returns how many fit into so many bytes.
+func pages(bytes uint64) uint32 {
+	if bytes == 0 {
+		return maxPages
+	}
+	return uint32(max(1, min(bytes/pageSize, maxPages)))
+}
+
+func execute(ctx context.Context, r wazero.Runtime, module wazero.CompiledModule, c Config, args []string) int {
+	clock, scratch := newClock(c.Created), newScratch(".")
+	if _, err := wasi_snapshot_preview1.Instantiate(ctx, r); err != nil {
+		return tell(exitUnfit, err)
+	}
+	var memory api.Memory
+	process := hostcall.New(hostcall.Config{
+		Memory: func(at, size uint32) ([]byte, bool) { return memory.Read(at, size) },
+		Told:   clock.reach,
+		Lost:   lost,
+	})
+	defer process.Close()
+	if err := offer(ctx, r, process, &memory); err != nil {
+		return tell(exitUnfit, err)
+	}
+	config := wazero.NewModuleConfig().WithName("").WithArgs(args...).
+		WithStdout(os.Stdout).WithStderr(os.Stderr).
+		WithFSConfig(scratch).WithRandSource(newRandom(c.Seed)).
+		WithWalltime(clock.walltime, tick).WithNanotime(clock.nanotime, tick).
+		WithNanosleep(clock.sleep)
+	for _, v := range environment() {
+		config = config.WithEnv(v[0], v[1])
+	}
+	_, err := r.InstantiateModule(ctx, module, config)
+	return status(err)
+}
+
+// status is what the module has ended with.
+func status(err error) int {
+	var exit *sys.ExitError
+	var fault hostcall.Fault
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &exit):
+		return int(exit.ExitCode() & 0xff)
+	case errors.As(err, &fault):
+		return tell(exitTrap, fmt.Errorf("the module was ended: it calls its host with %s", fault))
+	}
+	return tell(exitTrap, fmt.Errorf("the module was ended: %w", err))
+}
+
+func lost(err error) {
+	os.Exit(tell(exitLost, fmt.Errorf("this process ends with its peer: %w", err)))
+}
+
+// offer gives modules the functions of package hostcall.
+func offer(ctx context.Context, r wazero.Runtime, p *hostcall.Process, memory *api.Memory) error {
+	host := r.NewHostModuleBuilder(hostcall.Name)
+	for i := range hostcall.Functions {
+		f := &hostcall.Functions[i]
+		var results []api.ValueType
+		if f.Returns {
+			results = []api.ValueType{api.ValueTypeI32}
+		}
+		host.NewFunctionBuilder().WithName(f.Name).WithGoModuleFunction(api.GoModuleFunc(func(_ context.Context, m api.Module, stack []uint64) {
+			if *memory == nil {
+				*memory = m.Memory()
+			}
+			p.Call(f, stack)
+		}), types(f.Params), results).Export(f.Name)
+	}
+	_, err := host.Instantiate(ctx)
+	return err
+}
+
+func types(params string) []api.ValueType {
+	out := make([]api.ValueType, len(params))
+	for i, p := range params {
+		out[i] = api.ValueTypeI32
+		if p == 'I' {
+			out[i] = api.ValueTypeI64
+		}
+	}
+	return out
+}

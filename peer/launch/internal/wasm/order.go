@@ -1,0 +1,34 @@
+package wasm
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Name is what the runner is started as, in place of the program's name.
+const Name = "p2pmpi-wasm"
+
+// A Config says how a module runs.
+type Config struct {
+	Module  string    // path of the module
+	Cache   string    // folder of what was compiled before; empty: none
+	Compile bool      // only compile, into Cache
+	Created time.Time // of the job: where the clock starts
+	Seed    string    // of the random numbers: the same for all replicas of a rank
+	Memory  uint64    // bytes that the module may have; 0: as many as modules can have
+}
+
+// Arguments are those of the runner for a module with arguments of its own.
+func (c Config) Arguments(args []string) []string {
+	b, _ := json.Marshal(c) // has nothing that cannot be
+	return append([]string{string(b)}, args...)
+}
+
+// parse is the contrary of Arguments.
+func parse(args []string) (c Config, rest []string, err error) {
+	if len(args) == 0 {
+		return c, nil, fmt.Errorf("%s is for a peer to start", Name)
+	}
+	return c, args[1:], json.Unmarshal([]byte(args[0]), &c)
+}
