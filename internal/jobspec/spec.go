@@ -80,6 +80,9 @@ func (s *Spec) Validate() error {
 		if !digestPattern.MatchString(p.Digest) || p.Size <= 0 {
 			return fmt.Errorf("program for %s/%s without a proper digest and size", p.OS, p.Arch)
 		}
+		if p.Wasm() && len(s.Programs) > 1 { // the replicas of a rank are to be of one kind
+			return errors.New("job with a WebAssembly module beside other programs")
+		}
 	}
 	return nil
 }
@@ -96,7 +99,7 @@ func (p Program) Wasm() bool { return p.OS == WasmOS && p.Arch == WasmArch }
 // Program returns the executable for a platform.
 func (s *Spec) Program(os, arch string) (Program, bool) {
 	for _, p := range s.Programs {
-		if p.OS == os && p.Arch == arch {
+		if p.OS == os && p.Arch == arch || p.Wasm() {
 			return p, true
 		}
 	}

@@ -30,6 +30,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/wasm"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
@@ -39,11 +40,16 @@ const (
 	ChannelProtocol protocol.ID = "/p2pmpi/channel/1.0.0"
 )
 
-// Supervise does the work of a process's supervisor if this process was started
-// as one by a Service; the caller then exits with the status. The main function
+// Supervise does the work of a process's supervisor, or of a module's runner, if this
+// process was started as one by a Service; the caller then exits with the status. The main function
 // of every command that may run a Service, and TestMain of every test that
 // does, calls it first thing.
-func Supervise() (status int, isSupervisor bool) { return supervisor.Main() }
+func Supervise() (status int, isSupervisor bool) {
+	if status, ok := wasm.Main(); ok {
+		return status, true
+	}
+	return supervisor.Main()
+}
 
 // Config is what a Service needs. All fields up to Views are required.
 type Config struct {
@@ -78,6 +84,7 @@ type Service struct {
 	config  Config
 	scratch string
 	groups  *cgroup.Tree
+	modules *wasm.Store
 
 	ctx     context.Context // of everything; ends with Close
 	cancel  context.CancelFunc
@@ -109,7 +116,7 @@ func NewService(h host.Host, c Config) (*Service, error) {
 		return nil, fmt.Errorf("scratch folder below %q: %w", c.Home, err)
 	}
 	s := &Service{
-		host: h, config: c, scratch: filepath.Join(home, "scratch"),
+		host: h, config: c, scratch: filepath.Join(home, "scratch"), modules: wasm.NewStore(filepath.Join(home, "modules")),
 		conduct:   misconduct.New(c.Log),
 		pending:   misconduct.NewQuota(maxPending, maxPendingEach),
 		jobs:      make(map[string]*job),

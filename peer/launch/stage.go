@@ -39,6 +39,9 @@ func (j *job) stage() {
 	if err == nil {
 		err = j.bring(j.ctx)
 	}
+	if err == nil && j.program.Wasm() {
+		err = j.compile()
+	}
 	j.do(func() { j.staged(err) })
 }
 

@@ -141,10 +141,6 @@ func (j *job) launchAll(peers []p2ppeer.ID) {
 
 // launch starts one process.
 func (j *job) launch(p view.Process) (*instance, error) {
-	program, err := j.executable()
-	if err != nil {
-		return nil, err
-	}
 	line, inherited, err := proclink.Pair()
 	if err != nil {
 		return nil, fmt.Errorf("start process %v: %w", p, err)
@@ -154,11 +150,12 @@ func (j *job) launch(p view.Process) (*instance, error) {
 	var held supervisor.Limits
 	i.group, held, err = j.confineProcess(p)
 	c := supervisor.Command{
-		Title:   "job " + j.spec.ID + " process " + p.String(),
-		Program: program, Args: j.spec.Args, Settings: j.spec.Settings,
-		Scratch: j.folder.Process(p), Limits: held, Line: inherited,
+		Title:    "job " + j.spec.ID + " process " + p.String(),
+		Settings: j.spec.Settings,
+		Scratch:  j.folder.Process(p), Limits: held, Line: inherited,
 		Answered: func(stopped bool) { j.do(func() { j.attended(p, stopped) }) },
 	}
+	err = errors.Join(err, j.choose(p, &c))
 	for s, write := range []**os.File{&c.Stdout, &c.Stderr} {
 		var pipeErr error
 		i.pipes[s], *write, pipeErr = os.Pipe()
@@ -178,6 +175,17 @@ func (j *job) launch(p view.Process) (*instance, error) {
 		return nil, fmt.Errorf("start process %v: %w", p, err)
 	}
 	return i, nil
+}
+
+// choose says what the process executes.
+func (j *job) choose(p view.Process, c *supervisor.Command) (err error) {
+	if j.program.Wasm() {
+		j.chooseModule(p, c)
+		return nil
+	}
+	c.Program, err = j.executable()
+	c.Args = j.spec.Args
+	return err
 }
 
 // executable is where the job's program was laid out.

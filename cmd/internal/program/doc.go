@@ -3,5 +3,5 @@
 //
 //	./prog, prog in PATH       -> file, for this machine's platform
 //	./examples/ep, import path -> go list -> go build, once for each platform
-//	x.wasm                     -> refused, until peers run WebAssembly
+//	x.wasm                     -> file, for all platforms
 package program

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
+	"github.com/p2pmpi/p2pmpi/internal/jobspec"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
@@ -26,13 +27,17 @@ type Program struct {
 	// It costs a first build the standard library, compiled anew.
 	TrimPath bool
 
-	file string // an executable, or empty
-	dir  string // where pkg is to be built
-	pkg  string // a Go package, as go build takes it
+	file     string       // an executable or a module, or empty
+	platform job.Platform // of file
+	dir      string       // where pkg is to be built
+	pkg      string       // a Go package, as go build takes it
 }
 
-// Local is the platform of this machine.
-var Local = job.Platform{OS: runtime.GOOS, Arch: runtime.GOARCH}
+// Local is the platform of this machine, Wasm that of WebAssembly modules.
+var (
+	Local = job.Platform{OS: runtime.GOOS, Arch: runtime.GOARCH}
+	Wasm  = job.Platform{OS: jobspec.WasmOS, Arch: jobspec.WasmArch}
+)
 
 // Find finds the program that arg names: a file or a Go package's folder, when
 // there is one of that name; else an executable in PATH, when arg has no slash;
@@ -41,11 +46,9 @@ func Find(ctx context.Context, arg string) (*Program, error) {
 	info, err := os.Stat(arg)
 	slash := strings.ContainsRune(arg, filepath.Separator)
 	switch {
-	case filepath.Ext(arg) == ".wasm":
-		return nil, fmt.Errorf("program %s: WebAssembly modules are not supported yet", arg)
 	case err == nil && info.IsDir() && (slash || arg == "."):
 		return findPackage(ctx, arg, ".")
-	case err == nil && !info.IsDir() && slash:
+	case err == nil && !info.IsDir() && (slash || filepath.Ext(arg) == ".wasm"):
 		return checkFile(arg, info)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("program %s: %w", arg, command.Cause(err))
@@ -61,11 +64,11 @@ func Find(ctx context.Context, arg string) (*Program, error) {
 // current folder, as mpirun would take it, comes second.
 func findInPath(name string) (*Program, error) {
 	if found, err := exec.LookPath(name); err == nil {
-		if err := checkStart(found); err != nil {
-			return nil, fmt.Errorf("program %s: %w", found, err)
+		info, err := os.Stat(found)
+		if err != nil {
+			return nil, fmt.Errorf("program %s: %w", found, command.Cause(err))
 		}
-		abs, err := filepath.Abs(found)
-		return &Program{Name: name, file: abs}, err
+		return checkFile(found, info)
 	}
 	if info, err := os.Stat(name); err == nil && !info.IsDir() {
 		return checkFile(name, info)
@@ -80,36 +83,56 @@ func checkFile(name string, info fs.FileInfo) (*Program, error) {
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("program %s: not a regular file", name)
 	}
-	if info.Mode().Perm()&0o111 == 0 {
-		return nil, fmt.Errorf("program %s: not executable; chmod +x makes it so", name)
-	}
-	if err := checkStart(name); err != nil {
+	abs, err := filepath.Abs(name)
+	if err != nil {
 		return nil, fmt.Errorf("program %s: %w", name, err)
 	}
-	abs, err := filepath.Abs(name)
-	return &Program{Name: filepath.Base(name), file: abs}, err
+	p := &Program{Name: filepath.Base(name), file: abs, platform: Local}
+	start, err := startOf(name)
+	switch {
+	case isModule(start):
+		p.platform = Wasm
+	case err == nil && filepath.Ext(name) == ".wasm":
+		err = errors.New("not a WebAssembly module")
+	case info.Mode().Perm()&0o111 == 0:
+		err = errors.New("not executable; chmod +x makes it so")
+	case err == nil:
+		err = checkStart(start)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("program %s: %w", name, err)
+	}
+	return p, nil
+}
+
+// isModule reports whether a file that begins so is a module of WebAssembly's version 1.
+func isModule(start []byte) bool { return bytes.Equal(start, []byte("\x00asm\x01\x00\x00\x00")) }
+
+// startOf returns how a file begins.
+func startOf(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, errors.New("not readable, so it cannot be brought to peers")
+	}
+	if err != nil {
+		return nil, command.Cause(err)
+	}
+	defer f.Close()
+	start := make([]byte, 8)
+	n, err := io.ReadFull(f, start)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil, command.Cause(err)
+	}
+	return start[:n], nil
 }
 
 // checkStart looks at how a file begins. Only what the system itself can execute
 // will do: unlike a shell, a peer does not guess what a text may be.
-func checkStart(name string) error {
-	f, err := os.Open(name)
-	if errors.Is(err, fs.ErrPermission) {
-		return errors.New("not readable, so it cannot be brought to peers")
-	}
-	if err != nil {
-		return command.Cause(err)
-	}
-	defer f.Close()
-	start := make([]byte, 4)
-	n, err := io.ReadFull(f, start)
-	switch start = start[:n]; {
-	case err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
-		return command.Cause(err)
-	case bytes.HasPrefix(start, []byte("#!")), runtime.GOOS != "linux", bytes.Equal(start, []byte("\x7fELF")):
+func checkStart(start []byte) error {
+	if bytes.HasPrefix(start, []byte("#!")) || runtime.GOOS != "linux" || bytes.HasPrefix(start, []byte("\x7fELF")) {
 		return nil
 	}
-	return errors.New("neither an executable of this system nor a script, which begins with a line such as #!/bin/sh")
+	return errors.New("neither an executable of this system, nor a WebAssembly module, nor a script, which begins with a line such as #!/bin/sh")
 }
 
 // findPackage makes sure that pkg, seen from dir, is a Go program.
@@ -139,11 +162,11 @@ func findPackage(ctx context.Context, dir, pkg string) (*Program, error) {
 func (p *Program) Portable() bool { return p.pkg != "" }
 
 // Build returns the executable for a platform, which it puts into the folder
-// into when it has to be built. The error of a build that fails has the
+// into when it has to be built; a file is what it is. The error of a build that fails has the
 // compiler's words, several lines of them.
 func (p *Program) Build(ctx context.Context, platform job.Platform, into string) (job.Executable, error) {
 	if !p.Portable() {
-		return job.Executable{Platform: platform, Path: p.file}, nil
+		return job.Executable{Platform: p.platform, Path: p.file}, nil
 	}
 	target := filepath.Join(into, platform.OS+"-"+platform.Arch, p.Name)
 	args := []string{"build", "-o", target}

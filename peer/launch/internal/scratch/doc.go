@@ -1,6 +1,7 @@
 // Package scratch lays out the folders in which processes run, and removes them.
 //
 //	<root>/<job>/program/<name>     the executable, shared by the job's processes here
+//	<root>/<job>/compile/           working folder of the compiler of a module
 //	<root>/<job>/<rank>.<replica>/  working folder of one process: its inputs, its output files
 //
 // Nothing outside <root> is ever removed, and nothing that a process leaves in

@@ -40,6 +40,9 @@ func (j Job) Program() string { return filepath.Join(string(j), programFolder) }
 // Process is the folder of one process, which MakeProcess makes.
 func (j Job) Process(p view.Process) string { return filepath.Join(string(j), p.String()) }
 
+// Compile is the working folder of the compiler of a module.
+func (j Job) Compile() string { return filepath.Join(string(j), "compile") }
+
 // MakeProcess makes the folder of one process.
 func (j Job) MakeProcess(p view.Process) error {
 	if err := os.Mkdir(j.Process(p), 0o700); err != nil {

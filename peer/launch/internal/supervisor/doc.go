@@ -34,7 +34,7 @@
 // as the process that the program will be, and calls confine: that is the place
 // for namespaces, Landlock, seccomp and cgroups.
 //
-// The program gets no standard input, its pipes, its line to the peer as the
+// The program gets no standard input but a file that it may be given, its pipes, its line to the peer as the
 // descriptor that proclink.FDVariable names, and an environment that tells
 // nothing about the owner.
 package supervisor

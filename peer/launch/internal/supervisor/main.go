@@ -32,6 +32,8 @@ const (
 // whether the supervisor is there.
 type order struct {
 	Program  string
+	As       string
+	Stdin    string
 	Args     []string
 	Settings []string
 	Scratch  string
@@ -178,21 +180,21 @@ func start(o order) (pid int, err error) {
 	if err := leaveTerminal(); err != nil {
 		return 0, fmt.Errorf("leave the terminal: %w", err)
 	}
-	null, err := os.Open(os.DevNull)
+	stdin, err := os.Open(o.Stdin)
 	if err != nil {
 		return 0, err
 	}
-	defer null.Close()
+	defer stdin.Close()
 	failure, failed, err := os.Pipe()
 	if err != nil {
 		return 0, err
 	}
 	defer failure.Close()
 	pid, err = o.Limits.bear(func() (int, error) {
-		return syscall.ForkExec(executable, append([]string{stageName, o.Program}, o.Args...), &syscall.ProcAttr{
+		return syscall.ForkExec(executable, append([]string{stageName, o.Program, o.As}, o.Args...), &syscall.ProcAttr{
 			Dir:   o.Scratch,
 			Env:   append(environment(o.Scratch), o.Settings...),
-			Files: []uintptr{null.Fd(), 1, 2, lineFD, failed.Fd()},
+			Files: []uintptr{stdin.Fd(), 1, 2, lineFD, failed.Fd()},
 			Sys:   programAttributes(),
 		})
 	})

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -19,6 +20,8 @@ const startTimeout = 30 * time.Second
 type Command struct {
 	Title   string   // for the owner who lists processes: job and process
 	Program string   // absolute path of an executable file
+	As      string   // what it is called in place of that, or empty
+	Stdin   string   // path of the file that it reads as its input; empty: none
 	Args    []string // without the program's own name
 	// Settings are added to the program's environment, as NAME=value.
 	Settings []string
@@ -106,7 +109,7 @@ func fork(c Command) (*Process, error) {
 func (p *Process) command(c Command, report *json.Decoder, deadline time.Time) error {
 	p.life.SetWriteDeadline(deadline)
 	p.report.SetReadDeadline(deadline)
-	o := order{Program: c.Program, Args: c.Args, Settings: c.Settings, Scratch: c.Scratch, Limits: c.Limits}
+	o := order{Program: c.Program, As: cmp.Or(c.As, c.Program), Stdin: cmp.Or(c.Stdin, os.DevNull), Args: c.Args, Settings: c.Settings, Scratch: c.Scratch, Limits: c.Limits}
 	if err := json.NewEncoder(p.life).Encode(o); err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ const failureFD = 4
 func stage() int {
 	runtime.LockOSThread() // confine may restrict this thread only; it makes the execve
 	failure := os.NewFile(failureFD, "failure")
-	if len(os.Args) < 2 {
+	if len(os.Args) < 3 {
 		fmt.Fprint(failure, "no program to run")
 		return 1
 	}
@@ -27,7 +27,7 @@ func stage() int {
 		fmt.Fprintf(failure, "confine: %v", err)
 		return 1
 	}
-	fmt.Fprint(failure, execute(os.Args[1], os.Args[1:]))
+	fmt.Fprint(failure, execute(os.Args[1], os.Args[2:]))
 	return 1
 }
 

@@ -15,6 +15,9 @@ import (
 // executable is this program, also when its file has been replaced meanwhile.
 const executable = "/proc/self/exe"
 
+// Own is that as a Command's Program.
+const Own = executable
+
 func adoptOrphans() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
 // supervisorAttributes keeps the terminal's Ctrl-C from the supervisor, and has

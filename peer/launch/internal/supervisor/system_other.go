@@ -11,6 +11,9 @@ import (
 // executable is this program.
 var executable, _ = os.Executable()
 
+// Own is that as a Command's Program.
+var Own = executable
+
 // confine does nothing here yet; see confine_linux.go.
 func confine() error { return nil }
 

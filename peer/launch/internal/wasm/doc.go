@@ -27,7 +27,8 @@
 // # Compiled once
 //
 // A peer compiles a module once, by a runner of its own (Compile): a module may be made
-// to keep a compiler busy, which is then killed as a process. What comes of it is kept by
-// the module's digest. Runners only read that; a module can write nothing there, so that
-// none can change what another runs.
+// to keep a compiler busy, which is then killed as a process. What comes of it is kept in
+// the peer's home with the module, one file for each digest (Store). Runners have that
+// file as their standard input and read it before the module begins: they need not see
+// the peer's home, and no module can change what another runs.
 package wasm

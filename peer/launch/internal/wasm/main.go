@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 
 	"github.com/tetratelabs/wazero"
@@ -42,9 +43,13 @@ func tell(status int, err error) int {
 
 // run runs the module to its end.
 func run(ctx context.Context, c Config, args []string) int {
-	binary, err := os.ReadFile(c.Module)
+	read := unpack
+	if c.Compile {
+		read = io.ReadAll
+	}
+	binary, err := read(os.Stdin)
 	if err != nil {
-		return tell(exitUnfit, err)
+		return tell(exitUnfit, fmt.Errorf("read the module: %w", err))
 	}
 	r, err := newRuntime(ctx, c)
 	if err != nil {
@@ -52,25 +57,28 @@ func run(ctx context.Context, c Config, args []string) int {
 	}
 	module, err := r.CompileModule(ctx, binary)
 	if err != nil {
-		return tell(exitUnfit, fmt.Errorf("module: %w", err))
+		return tell(exitUnfit, err)
 	}
 	if c.Compile {
 		return 0
 	}
+	if err := os.RemoveAll(compiled); err != nil { // it is in memory now
+		return tell(exitUnfit, err)
+	}
 	return execute(ctx, r, module, c, args)
 }
 
+// compiled is where what a module was compiled to lies, in the current folder.
+const compiled = ".p2pmpi-compiled"
+
 // newRuntime returns an engine whose modules have memory that does not move.
 func newRuntime(ctx context.Context, c Config) (wazero.Runtime, error) {
-	config := wazero.NewRuntimeConfig().WithMemoryLimitPages(pages(c.Memory)).WithMemoryCapacityFromMax(true)
-	if c.Cache != "" {
-		cache, err := wazero.NewCompilationCacheWithDir(c.Cache)
-		if err != nil {
-			return nil, err
-		}
-		config = config.WithCompilationCache(cache)
+	cache, err := wazero.NewCompilationCacheWithDir(compiled)
+	if err != nil {
+		return nil, err
 	}
-	return wazero.NewRuntimeWithConfig(ctx, config), nil
+	return wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCompilationCache(cache).
+		WithMemoryLimitPages(pages(c.Memory)).WithMemoryCapacityFromMax(true)), nil
 }
 
 // pageSize is that of WebAssembly, in bytes; maxPages is how many a module can address.

@@ -11,9 +11,7 @@ const Name = "p2pmpi-wasm"
 
 // A Config says how a module runs.
 type Config struct {
-	Module  string    // path of the module
-	Cache   string    // folder of what was compiled before; empty: none
-	Compile bool      // only compile, into Cache
+	Compile bool      // only compile the module that is the standard input
 	Created time.Time // of the job: where the clock starts
 	Seed    string    // of the random numbers: the same for all replicas of a rank
 	Memory  uint64    // bytes that the module may have; 0: as many as modules can have

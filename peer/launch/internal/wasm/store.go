@@ -1,0 +1,195 @@
+package wasm
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+)
+
+// A Store keeps compiled modules by digest, the most recently used. Several goroutines
+// may use it.
+type Store struct{ dir string }
+
+// maxStore bounds what a Store keeps, in bytes.
+const maxStore = 512 << 20
+
+// NewStore returns the store in a folder, which is made when it is needed.
+func NewStore(dir string) *Store { return &Store{dir} }
+
+// Path returns where a module is, with what it was compiled to.
+func (s *Store) Path(digest string) string { return filepath.Join(s.dir, digest+"-"+engineName) }
+
+// engineName names the engine and the processor that modules are compiled for.
+var engineName = func() string {
+	version := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, d := range info.Deps {
+			if d.Path == "github.com/tetratelabs/wazero" {
+				version = d.Version
+			}
+		}
+	}
+	return version + "-" + runtime.GOARCH
+}()
+
+// Has reports whether a module is there, which counts as a use of it.
+func (s *Store) Has(digest string) bool {
+	return os.Chtimes(s.Path(digest), time.Time{}, time.Now()) == nil
+}
+
+// A header is the first line of a file of the store: the contents that follow it, one
+// behind the other. The first is the module.
+type header []content
+
+type content struct {
+	Path string // below the folder of what was compiled; empty: the module
+	Size int64
+}
+
+// maxHeader bounds a header, in bytes.
+const maxHeader = 64 << 10
+
+// Add adds a module, and what a compiler has made of it in folder.
+func (s *Store) Add(digest, module, folder string) error {
+	err := os.MkdirAll(s.dir, 0o700)
+	var f *os.File
+	if err == nil {
+		f, err = os.CreateTemp(s.dir, "new-")
+	}
+	if err != nil {
+		return fmt.Errorf("keep a compiled module: %w", err)
+	}
+	err = errors.Join(pack(f, module, filepath.Join(folder, compiled)), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), s.Path(digest))
+	}
+	if err != nil {
+		os.Remove(f.Name())
+		return fmt.Errorf("keep a compiled module: %w", err)
+	}
+	s.prune(digest)
+	return nil
+}
+
+// pack writes a module and all files below folder.
+func pack(to io.Writer, module, folder string) error {
+	paths, h := []string{module}, header{{}}
+	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			name, _ := filepath.Rel(folder, path)
+			paths, h = append(paths, path), append(h, content{Path: name})
+		}
+		return err
+	})
+	for i, path := range paths {
+		info, wrong := os.Lstat(path)
+		if err = errors.Join(err, wrong); err != nil {
+			return err
+		}
+		h[i].Size = info.Size()
+	}
+	line, err := json.Marshal(h)
+	if err != nil {
+		return err
+	}
+	if len(line) >= maxHeader {
+		return errors.New("too many files")
+	}
+	if _, err := fmt.Fprintf(to, "%-*s\n", maxHeader-1, line); err != nil {
+		return err
+	}
+	for i, path := range paths {
+		if err := appendFile(to, path, h[i].Size); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func appendFile(to io.Writer, path string, size int64) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = io.CopyN(to, f, size)
+	return err
+}
+
+// unpack lays out what a module was compiled to in the current folder, and returns the
+// module.
+func unpack(from io.Reader) ([]byte, error) {
+	line := make([]byte, maxHeader)
+	if _, err := io.ReadFull(from, line); err != nil {
+		return nil, err
+	}
+	var h header
+	if err := json.Unmarshal(line, &h); err != nil {
+		return nil, err
+	}
+	if len(h) == 0 || h[0].Path != "" {
+		return nil, errors.New("it is not there")
+	}
+	module := make([]byte, h[0].Size)
+	if _, err := io.ReadFull(from, module); err != nil {
+		return nil, err
+	}
+	for _, c := range h[1:] {
+		if err := layOut(from, c); err != nil {
+			return nil, err
+		}
+	}
+	return module, nil
+}
+
+func layOut(from io.Reader, c content) error {
+	if !filepath.IsLocal(c.Path) {
+		return fmt.Errorf("it has a file %q", c.Path)
+	}
+	path := filepath.Join(compiled, c.Path)
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.CopyN(f, from, c.Size)
+	return errors.Join(err, f.Close())
+}
+
+// prune removes what was not used for longest, but not the module with that digest, and
+// what a peer that was killed has left half-written.
+func (s *Store) prune(digest string) {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return
+	}
+	var files []fs.FileInfo
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			files = append(files, info)
+		}
+	}
+	slices.SortFunc(files, func(a, b fs.FileInfo) int {
+		return cmp.Or(b.ModTime().Compare(a.ModTime()), cmp.Compare(a.Name(), b.Name()))
+	})
+	var kept int64
+	for _, f := range files {
+		stale := strings.HasPrefix(f.Name(), "new-") && time.Since(f.ModTime()) > time.Hour
+		if kept += f.Size(); (kept > maxStore || stale) && !strings.HasPrefix(f.Name(), digest) {
+			kept -= f.Size()
+			os.Remove(filepath.Join(s.dir, f.Name()))
+		}
+	}
+}

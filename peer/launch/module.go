@@ -1,0 +1,122 @@
+package launch
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/wasm"
+)
+
+// moduleConfig is what runners are told of the job's module.
+func (j *job) moduleConfig() wasm.Config { return wasm.Config{Created: j.spec.Created} }
+
+// chooseModule has a process run the job's module.
+func (j *job) chooseModule(p view.Process, c *supervisor.Command) {
+	config := j.moduleConfig()
+	config.Seed = fmt.Sprintf("%s rank %d", j.spec.ID, p.Rank)
+	c.Program, c.As, c.Stdin = supervisor.Own, wasm.Name, j.service.modules.Path(j.program.Digest)
+	c.Args = config.Arguments(append([]string{j.spec.Name}, j.spec.Args...))
+}
+
+// compileTimeout bounds how long a module may take to be compiled: large ones need
+// seconds.
+const compileTimeout = 2 * time.Minute
+
+// compile compiles the job's module, unless that was done before.
+func (j *job) compile() error {
+	modules := j.service.modules
+	if modules.Has(j.program.Digest) {
+		return nil
+	}
+	module, err := j.executable()
+	if err != nil {
+		return err
+	}
+	folder := j.folder.Compile()
+	if err := os.Mkdir(folder, 0o700); err != nil {
+		return fmt.Errorf("compile: %w", err)
+	}
+	config := j.moduleConfig()
+	config.Compile = true
+	said, compiler, err := j.startCompiler(supervisor.Command{
+		Title:   "job " + j.spec.ID + " compiler",
+		Program: supervisor.Own, As: wasm.Name, Stdin: module, Scratch: folder,
+		Args: config.Arguments(nil), Answered: func(bool) {},
+	})
+	if err != nil {
+		return fmt.Errorf("compile: %w", err)
+	}
+	defer compiler.Close() // removes the folder
+	late := time.AfterFunc(compileTimeout, compiler.Kill)
+	defer late.Stop()
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() { // ends with this call
+		select {
+		case <-j.ctx.Done():
+			compiler.Kill()
+		case <-stop:
+		}
+	}()
+	words := make(chan []byte, 1)
+	go func() { words <- readSome(said) }() // ends with the compiler
+	exit := compiler.Wait()
+	if exit.Code != 0 {
+		return fmt.Errorf("compile %s: %w", j.spec.Name, why(exit, <-words))
+	}
+	return modules.Add(j.program.Digest, module, folder)
+}
+
+// startCompiler starts a compiler, whose words can be read from said.
+func (j *job) startCompiler(c supervisor.Command) (said *os.File, _ *supervisor.Process, err error) {
+	line, inherited, err := proclink.Pair()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer line.Close()
+	defer inherited.Close()
+	said, write, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	defer write.Close()
+	c.Line, c.Stdout, c.Stderr = inherited, write, write
+	compiler, err := supervisor.Start(c)
+	if err != nil {
+		said.Close()
+	}
+	return said, compiler, err
+}
+
+// maxWords bounds what is told of a compiler's words, in bytes.
+const maxWords = 1 << 10
+
+// readSome reads to the end, and returns the beginning.
+func readSome(f *os.File) []byte {
+	defer f.Close()
+	all := make([]byte, 0, maxWords)
+	for b := make([]byte, maxWords); ; {
+		n, err := f.Read(b)
+		all = append(all, b[:min(n, maxWords-len(all))]...)
+		if err != nil {
+			return bytes.TrimSpace(all)
+		}
+	}
+}
+
+// why says how a compiler has failed.
+func why(e supervisor.Exit, words []byte) error {
+	switch {
+	case e.Signal != "":
+		return fmt.Errorf("its compiler was ended (%s) within %v", e.Signal, compileTimeout)
+	case len(words) == 0:
+		return fmt.Errorf("its compiler ended with status %d", e.Code)
+	}
+	return errors.New(string(words))
+}
