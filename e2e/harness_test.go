@@ -375,7 +375,8 @@ func (p *peerProcess) rankProcess(process string) (pid int, ok bool) {
 			continue
 		}
 		exe, _ := os.Readlink(fmt.Sprintf("/proc/%d/exe", pid))
-		if !strings.HasSuffix(exe, "p2pboot") { // its supervisor is not meant
+		name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		if !strings.HasSuffix(exe, "p2pboot") || bytes.HasPrefix(name, []byte("p2pmpi-wasm")) { // its supervisor is not meant
 			return pid, true
 		}
 	}

@@ -281,7 +281,8 @@ func TestProgramStartedByHandIsAWorldOfOne(t *testing.T) {
 
 func TestInitRefusesANonsenseDescriptor(t *testing.T) {
 	for _, fd := range []string{"", "x", "-1", "99999999999999999999"} {
-		if _, err := join(context.Background(), fd); err == nil {
+		t.Setenv(proclink.FDVariable, fd)
+		if _, err := Init(context.Background()); err == nil {
 			t.Errorf("%q was taken", fd)
 		}
 	}

@@ -6,9 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"runtime"
 
-	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 	joining "github.com/p2pmpi/p2pmpi/mpj/internal/join"
@@ -20,7 +18,6 @@ func join(ctx context.Context) (*World, error) {
 	if !joining.Inherited() {
 		return alone(ctx), nil
 	}
-	oneMoreProcessor()
 	e, l, err := joining.Job(ctx, exit)
 	if err != nil {
 		return nil, err
@@ -30,18 +27,6 @@ func join(ctx context.Context) (*World, error) {
 		w.places = append(w.places, place{machine: p[0], cluster: p[1]})
 	}
 	return w, nil
-}
-
-// oneMoreProcessor lets Go run one goroutine more at a time than there are
-// processors, unless GOMAXPROCS in the environment says how many. A goroutine that
-// computes holds one of them for 10 ms at a time, while those that make progress
-// come and go: with one for each processor, it waits for its own again behind them,
-// in Go's queue, whatever the system's scheduler could do. That cost a fifth to a
-// half of the overlap of a 64 MiB transfer over TCP. Two more cost latency.
-func oneMoreProcessor() {
-	if os.Getenv("GOMAXPROCS") == "" {
-		runtime.GOMAXPROCS(runtime.GOMAXPROCS(0) + 1)
-	}
 }
 
 // exitLost is the status of a process whose peer is gone.
@@ -56,6 +41,12 @@ func exit(err error) {
 
 // peerJob is the job of the peer at the other end of the line.
 type peerJob struct{ *link.Link }
+
+// Finalize implements job.
+func (j peerJob) Finalize(e *engine.Engine) error {
+	sums, summed := e.Sums()
+	return j.Link.Finalize(e.Context(), sums, summed)
+}
 
 // Abort implements job. The peer ends this process.
 func (j peerJob) Abort(code int, reason string) {
@@ -74,10 +65,10 @@ func alone(ctx context.Context) *World {
 // aloneJob is a job that is nothing but this process.
 type aloneJob struct{}
 
-func (aloneJob) Finalize(context.Context, []protection.Sum, bool) error { return nil }
-func (aloneJob) Printed() ([2]uint64, bool)                             { return [2]uint64{}, false }
-func (aloneJob) Skip([2]uint64) error                                   { return nil }
-func (aloneJob) Close()                                                 {}
+func (aloneJob) Finalize(*engine.Engine) error { return nil }
+func (aloneJob) Printed() ([2]uint64, bool)    { return [2]uint64{}, false }
+func (aloneJob) Skip([2]uint64) error          { return nil }
+func (aloneJob) Close()                        {}
 
 func (aloneJob) Abort(code int, reason string) {
 	fmt.Fprintln(os.Stderr, "mpj: abort:", reason)

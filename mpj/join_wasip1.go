@@ -3,7 +3,6 @@ package mpj
 import (
 	"context"
 
-	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/guest"
 )
 
@@ -24,7 +23,7 @@ func join(ctx context.Context) (*World, error) {
 // hostJob is the job of the host.
 type hostJob struct{ engine *guest.Engine }
 
-func (j hostJob) Finalize(context.Context, []protection.Sum, bool) error { return j.engine.Finalize() }
+func (j hostJob) Finalize(e *guest.Engine) error { return e.Finalize() }
 
 // Printed implements job: a module makes no checkpoints, so nobody asks.
 func (j hostJob) Printed() ([2]uint64, bool) { return [2]uint64{}, false }

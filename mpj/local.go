@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"runtime"
 
-	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
@@ -49,8 +48,8 @@ type localJob struct {
 	self view.Process
 }
 
-func (j localJob) Finalize(_ context.Context, sums []protection.Sum, summed bool) error {
-	if summed {
+func (j localJob) Finalize(e *engine.Engine) error {
+	if sums, summed := e.Sums(); summed {
 		j.job.Compare(j.self, sums)
 	}
 	j.job.Finish(j.self)

@@ -2,11 +2,9 @@ package mpj
 
 import (
 	"cmp"
-	"context"
 	"sync"
 	"sync/atomic"
 
-	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
 )
@@ -39,9 +37,9 @@ type World struct {
 // A job is what a World belongs to: the one of the peer that started this
 // process, or one within the process.
 type job interface {
-	// Finalize says that this process needs and owes nothing more, and what it has sent
-	// in all; not summed: nobody knows.
-	Finalize(ctx context.Context, sums []protection.Sum, summed bool) error
+	// Finalize says that this process, which has engine e, needs and owes nothing more,
+	// and what it has sent in all, if that is known.
+	Finalize(e *engine.Engine) error
 	// Printed returns how many records (lines, or pieces of long ones) of each output
 	// stream this process has written, once the user has them; not ok if that takes
 	// long. Skip says that this process, which has written less, goes on behind them.
@@ -87,8 +85,7 @@ func (w *World) Finalize() error {
 		}
 		if err == nil {
 			left := w.leftOver()
-			sums, summed := w.engine.Sums()
-			err = cmp.Or(w.job.Finalize(w.engine.Context(), sums, summed), left)
+			err = cmp.Or(w.job.Finalize(w.engine), left)
 		}
 		w.engine.Close()
 		w.job.Close()

@@ -335,7 +335,7 @@ func (p *Peer) offer() discovery.Offer {
 		MaxJobs:     p.cfg.MaxJobs,
 		Jobs:        len(s.Jobs),
 		MemoryBytes: memory.TotalMemory(),
-		Kinds:       []string{"native"},
+		Kinds:       []string{"native", "wasm"},
 		Speed:       p.speed,
 		Load:        machineLoad(),
 		Site:        p.cfg.Site,

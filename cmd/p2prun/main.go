@@ -36,8 +36,9 @@ func main() {
 }
 
 const long = `Runs PROGRAM on the peers of a network, as N ranks of R replicas each. PROGRAM
-is an executable file, the name of one in PATH, or a Go package (./folder or
-import path), which is built first for the platforms of the peers. The job is
+is an executable file, the name of one in PATH, a WebAssembly module (x.wasm, a
+WASI program), which runs on peers of every platform, or a Go package (./folder
+or import path), which is built first for the platforms of the peers. The job is
 handed to the peer that runs on --home; without one, p2prun joins the network
 by itself, by --supernode or over the local network.
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/crypto"
@@ -99,11 +100,17 @@ func (p Program) Wasm() bool { return p.OS == WasmOS && p.Arch == WasmArch }
 // Program returns the executable for a platform.
 func (s *Spec) Program(os, arch string) (Program, bool) {
 	for _, p := range s.Programs {
-		if p.OS == os && p.Arch == arch || p.Wasm() {
+		if p.OS == os && p.Arch == arch {
 			return p, true
 		}
 	}
 	return Program{}, false
+}
+
+// RunsOn reports whether there is a program for a platform, or a module.
+func (s *Spec) RunsOn(os, arch string) bool {
+	_, native := s.Program(os, arch)
+	return native || slices.ContainsFunc(s.Programs, Program.Wasm)
 }
 
 // Sign returns s in an envelope signed with the submitter's key.

@@ -1,4 +1,4 @@
-//go:build !linux && !wasip1
+//go:build !linux
 
 package channel
 

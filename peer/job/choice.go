@@ -29,7 +29,7 @@ type Choice struct {
 
 // ChooseReplicas returns the fewest replicas with which a job of n ranks that takes the
 // expected time succeeds with the wanted probability on peers like the candidates, of
-// which only those of one of the platforms count. It is an error when there is
+// which only those of one of the platforms count; all, if there is a module. It is an error when there is
 // no such number, or no room for so many.
 //
 // The mean probability is what counts, since nobody knows yet which peers it will be: for
@@ -40,7 +40,7 @@ func ChooseReplicas(n int, wanted float64, expect time.Duration, platforms []Pla
 	c := Choice{Ranks: n, Expect: expect, Wanted: wanted}
 	slots := 0
 	for _, peer := range candidates {
-		if !slices.Contains(platforms, peer.Platform) {
+		if !slices.Contains(platforms, peer.Platform) && !slices.Contains(platforms, anywhere) {
 			continue
 		}
 		usable := min(max(peer.Slots, 0), n) // two replicas of a rank are never on one peer

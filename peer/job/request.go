@@ -10,6 +10,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/discovery"
 	"github.com/p2pmpi/p2pmpi/filetransfer"
+	"github.com/p2pmpi/p2pmpi/internal/jobspec"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/reservation"
@@ -51,6 +52,9 @@ type Platform struct {
 	OS   string `json:"os"`   // as runtime.GOOS
 	Arch string `json:"arch"` // as runtime.GOARCH
 }
+
+// anywhere is the platform of modules, which run on all.
+var anywhere = Platform{OS: jobspec.WasmOS, Arch: jobspec.WasmArch}
 
 // String writes a platform as Go does, "linux/amd64".
 func (p Platform) String() string { return p.OS + "/" + p.Arch }

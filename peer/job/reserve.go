@@ -209,7 +209,7 @@ func (j *run) eligible(found []discovery.Candidate, why considered) []reservatio
 	var out []reservation.Candidate
 	for _, c := range found {
 		id := c.AddrInfo.ID
-		if _, ok := j.spec.Program(c.Offer.OS, c.Offer.Arch); !ok {
+		if !j.spec.RunsOn(c.Offer.OS, c.Offer.Arch) {
 			why[id] = verdict{Platforms, c.Offer.OS + "/" + c.Offer.Arch}
 			continue
 		}

@@ -25,7 +25,8 @@ func source(t *testing.T) {
 		"nothing":        "",
 		"no-first-line":  "echo here\n",
 		"plain.txt":      "",
-		"x.wasm":         "",
+		"x.wasm":         "\x00asm\x01\x00\x00\x00",
+		"y.wasm":         "\x00asm\x0d\x00\x01\x00", // a component
 	} {
 		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
 			t.Fatal(err)
@@ -59,7 +60,8 @@ func TestFind(t *testing.T) {
 		"script without #!":     {arg: "./no-first-line", wrong: "begins with a line such as #!/bin/sh"},
 		"empty file":            {arg: "./nothing", wrong: "neither an executable"},
 		"not executable":        {arg: "./plain.txt", wrong: "not executable"},
-		"WebAssembly":           {arg: "x.wasm", wrong: "not supported yet"},
+		"module":                {arg: "x.wasm", name: "x.wasm"},
+		"no module":             {arg: "./y.wasm", wrong: "not a WebAssembly module"},
 		"device":                {arg: "/dev/null", wrong: "not a regular file"},
 		"option as import path": {arg: "-x/y", wrong: "not a Go package"},
 	}
@@ -97,6 +99,18 @@ func TestBuild(t *testing.T) {
 	}
 	if _, err := broken.Build(t.Context(), Local, t.TempDir()); err == nil || !strings.Contains(err.Error(), "undefined: nonsense") {
 		t.Errorf("got %v, want the compiler's words", err)
+	}
+}
+
+func TestModuleIsForAllPlatforms(t *testing.T) {
+	source(t)
+	p, err := Find(t.Context(), "./x.wasm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := p.Build(t.Context(), Local, t.TempDir())
+	if err != nil || e.Platform != Wasm || p.Portable() {
+		t.Errorf("got %+v, %v; want one for %v", e, err, Wasm)
 	}
 }
 

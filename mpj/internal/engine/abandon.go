@@ -1,21 +1,6 @@
 package engine
 
-import (
-	"errors"
-	"math"
-
-	"github.com/p2pmpi/p2pmpi/internal/view"
-)
-
-// NewsTag is the tag of a message that says that nobody needs to wait in its
-// context any more. Without replicas a receive of any tag that has no message
-// fails with ErrNews as soon as there is one, from whatever rank. With replicas
-// that would depend on timing: there it is a message like others.
-const NewsTag = math.MinInt32
-
-// ErrNews is the error of a receive that news has ended. The news is still to be
-// received.
-var ErrNews = errors.New("there is news")
+import "github.com/p2pmpi/p2pmpi/internal/view"
 
 // bring keeps m, which is news, and ends the waits in its context: of receives,
 // and of sends whose payload nobody has asked for.

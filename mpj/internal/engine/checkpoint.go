@@ -3,22 +3,11 @@ package engine
 import (
 	"encoding/binary"
 	"errors"
-	"io"
 	"maps"
 	"math"
 
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 )
-
-// A Checkpoint is what a program's checkpoint consists of.
-type Checkpoint struct {
-	Save    func(io.Writer) error // writes the state of the program
-	Restore func(io.Reader) error // reads it
-	// Own is called after Save. It returns what the caller has to know of itself beside
-	// the program's state, or not ok: this checkpoint cannot be. TakeOwn is called before Restore.
-	Own     func() (own []byte, ok bool)
-	TakeOwn func([]byte) error
-}
 
 // Checkpoint makes what has reached this process so far superfluous for those that join
 // its rank later, or, when this process is such a one and calls it first, lets it go on

@@ -59,7 +59,7 @@ func (e *Engine) ProbeContext(ctx context.Context, inContext uint32, source int,
 	defer b.forgetProbe(w)
 	values, err := e.decide(e.nextPoint(inContext), w, func() ([]uint64, bool) {
 		if m, ok := b.probe(source, tag); ok {
-			return statusOf(m).values(), true
+			return valuesOf(statusOf(m)), true
 		}
 		return nil, ctx.Err() != nil
 	})

@@ -11,9 +11,6 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
-// ErrClosed is the error of every call on an engine that was closed.
-var ErrClosed = errors.New("engine is closed")
-
 // ErrExpelled ends an engine whose own process has left the view: what it
 // computes from then on is nobody's answer (R5).
 var ErrExpelled = errors.New("this process is out of the job's view")

@@ -57,7 +57,7 @@ func (e *Engine) refuseAll(b *mailbox) {
 // refuse tells the sender of an announced message that nobody receives it, and
 // takes note of it for Unmatched.
 func (e *Engine) refuse(m message) {
-	e.refused = append(e.refused, Unmatched{m.Context, statusOf(m)})
+	e.refused = append(e.refused, Unmatched{Context: m.Context, Status: statusOf(m)})
 	if m.sender != nil {
 		e.sentToSelf(m.sender)
 		return

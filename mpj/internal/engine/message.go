@@ -1,16 +1,12 @@
 package engine
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
-
-// ErrReplicated is the error of a call that replicas cannot make alike.
-var ErrReplicated = errors.New("not possible with replicas (r > 1)")
 
 // MaxMessage is the length in bytes of the longest message.
 const MaxMessage = channel.MaxPayload

@@ -26,7 +26,7 @@ func (e *Engine) Probe(context uint32, source int, tag int32) (Status, error) {
 	}
 	values, err := e.decide(e.nextPoint(context), w, func() ([]uint64, bool) {
 		ok := look(b)
-		return found.values(), ok
+		return valuesOf(found), ok
 	})
 	if err != nil || len(values) != 3 {
 		return Status{}, orMalformed(err)
@@ -45,7 +45,7 @@ func (e *Engine) Iprobe(context uint32, source int, tag int32) (s Status, ok boo
 	b := e.mailbox(context)
 	values, err := e.decide(e.nextPoint(context), w, func() ([]uint64, bool) {
 		if m, ok := b.probe(source, tag); ok {
-			return statusOf(m).values(), true
+			return valuesOf(statusOf(m)), true
 		}
 		return nil, true
 	})
@@ -62,8 +62,8 @@ func (b *mailbox) forgetProbe(w *waiter) {
 	b.probes = slices.DeleteFunc(b.probes, func(p *waiter) bool { return p == w })
 }
 
-// values is the outcome that says s.
-func (s Status) values() []uint64 {
+// valuesOf is the outcome that says s.
+func valuesOf(s Status) []uint64 {
 	return []uint64{uint64(s.Source), uint64(s.Tag), uint64(s.Size)}
 }
 

@@ -1,51 +1,11 @@
 package engine
 
 import (
-	"fmt"
-
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 )
 
-// AnySource and AnyTag match every source and tag. They are untyped because
-// sources are int and tags int32.
-const (
-	AnySource = -1
-	AnyTag    = -1
-)
-
-// A Mode is the mode of a send, as in MPI. The buffered mode is a copy of the
-// caller's and Standard.
-type Mode uint8
-
-// The modes.
-const (
-	Standard    Mode = iota
-	Synchronous      // done once a receive has matched the message
-	Ready            // the receive is posted already; here the same as Standard
-)
-
-// A Status describes a message.
-type Status struct {
-	Source    int // rank
-	Tag       int32
-	Size      int // bytes
-	Cancelled bool
-}
-
 func statusOf(m message) Status {
 	return Status{Source: m.Source, Tag: m.Tag, Size: m.size()}
-}
-
-// A TruncateError says that a message was longer than the buffer of the
-// receive that it matched. The message is lost.
-type TruncateError struct {
-	Status   Status
-	Capacity int // bytes of the buffer
-}
-
-// Error names the message and both lengths.
-func (e *TruncateError) Error() string {
-	return fmt.Sprintf("message of %d bytes from rank %d with tag %d, buffer of %d bytes", e.Status.Size, e.Status.Source, e.Status.Tag, e.Capacity)
 }
 
 // A Request is a send, a receive or an operation of the caller's under way. It

@@ -5,12 +5,6 @@ import (
 	"slices"
 )
 
-// An Unmatched is a message that has arrived and that no receive has taken.
-type Unmatched struct {
-	Context uint32
-	Status  Status
-}
-
 // Unmatched returns the messages that are here and that no receive has taken,
 // by context and in order of arrival: what a program that ends has forgotten.
 func (e *Engine) Unmatched() []Unmatched {
@@ -20,7 +14,7 @@ func (e *Engine) Unmatched() []Unmatched {
 	all := slices.Clone(e.refused)
 	for context, b := range e.mailboxes {
 		for _, m := range b.unexpected {
-			all = append(all, Unmatched{context, statusOf(m)})
+			all = append(all, Unmatched{Context: context, Status: statusOf(m)})
 		}
 	}
 	slices.SortStableFunc(all, func(a, b Unmatched) int { return cmp.Compare(a.Context, b.Context) })

@@ -7,9 +7,8 @@ import (
 	"sync"
 	"unsafe"
 
-	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
 // An Engine is the engine of this module's process, which its host has.
@@ -100,9 +99,6 @@ func (e *Engine) Flush() error {
 	return e.failed(code, text)
 }
 
-// Sums returns nothing: the host knows what this process has sent.
-func (e *Engine) Sums() ([]protection.Sum, bool) { return nil, false }
-
 // Forget drops what the engine keeps of a context.
 func (e *Engine) Forget(context uint32) { hostForget(context) }
 
@@ -110,14 +106,14 @@ func (e *Engine) Forget(context uint32) { hostForget(context) }
 func (e *Engine) Abandon(context uint32) { hostAbandon(context) }
 
 // Unmatched returns the messages that are here and that no receive has taken.
-func (e *Engine) Unmatched() []engine.Unmatched {
+func (e *Engine) Unmatched() []words.Unmatched {
 	var bytes, size uint32
 	hostUnmatched(unsafe.Pointer(&bytes), unsafe.Pointer(&size))
-	var all []engine.Unmatched
+	var all []words.Unmatched
 	const each = 16
 	for b := taken(bytes, size); len(b) >= each; b = b[each:] {
 		le := binary.LittleEndian
-		all = append(all, engine.Unmatched{Context: le.Uint32(b), Status: Status{
+		all = append(all, words.Unmatched{Context: le.Uint32(b), Status: Status{
 			Source: int(int32(le.Uint32(b[4:]))), Tag: int32(le.Uint32(b[8:])), Size: int(le.Uint32(b[12:])),
 		}})
 	}
@@ -155,4 +151,4 @@ func (e *Engine) Choose(context uint32, choose func() uint64) (uint64, error) {
 
 // Checkpoint does nothing: replicas that come later do again all that this rank has
 // done, as they do where a checkpoint cannot be made.
-func (e *Engine) Checkpoint(engine.Checkpoint) error { return context.Cause(e.ctx) }
+func (e *Engine) Checkpoint(words.Checkpoint) error { return context.Cause(e.ctx) }

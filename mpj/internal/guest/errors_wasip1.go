@@ -5,7 +5,7 @@ import (
 	"errors"
 	"unsafe"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
 // The host's codes.
@@ -36,11 +36,11 @@ func (e *Engine) failed(code int32, text string) error {
 	case codeOK:
 		return nil
 	case codeReplicated:
-		return engine.ErrReplicated
+		return words.ErrReplicated
 	case codeClosed:
-		return engine.ErrClosed
+		return words.ErrClosed
 	case codeNews:
-		return engine.ErrNews
+		return words.ErrNews
 	}
 	if err := context.Cause(e.parent); err != nil {
 		return err
@@ -51,7 +51,7 @@ func (e *Engine) failed(code int32, text string) error {
 // received returns what has come of a receive into a buffer.
 func (e *Engine) received(s *status, capacity int, code int32, text string) (Status, error) {
 	if code == codeTruncated {
-		return s.status(), &engine.TruncateError{Status: s.status(), Capacity: capacity}
+		return s.status(), &words.TruncateError{Status: s.status(), Capacity: capacity}
 	}
 	if code != codeOK {
 		return Status{}, e.failed(code, text)
@@ -60,7 +60,7 @@ func (e *Engine) received(s *status, capacity int, code int32, text string) (Sta
 }
 
 // Status is the engine's.
-type Status = engine.Status
+type Status = words.Status
 
 // A status is one as the host writes it.
 type status struct {

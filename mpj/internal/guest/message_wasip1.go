@@ -4,11 +4,11 @@ import (
 	"context"
 	"unsafe"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
 // Send sends payload and returns when it may be used again.
-func (e *Engine) Send(context uint32, dest int, tag int32, payload []byte, mode engine.Mode) error {
+func (e *Engine) Send(context uint32, dest int, tag int32, payload []byte, mode words.Mode) error {
 	code, text := e.call(func(later uint32) int32 {
 		return hostSend(context, int32(dest), tag, address(payload), uint32(len(payload)), uint32(mode), later)
 	})

@@ -4,7 +4,7 @@ import (
 	"context"
 	"unsafe"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
 // A Request is a send, a receive or an operation of the caller's under way.
@@ -26,7 +26,7 @@ func (e *Engine) begun(r *Request, code int32) (*Request, error) {
 
 // Isend is Send without waiting: payload belongs to the engine until the request is
 // done.
-func (e *Engine) Isend(context uint32, dest int, tag int32, payload []byte, mode engine.Mode) (*Request, error) {
+func (e *Engine) Isend(context uint32, dest int, tag int32, payload []byte, mode words.Mode) (*Request, error) {
 	r := &Request{buf: payload}
 	return e.begun(r, hostIsend(context, int32(dest), tag, address(payload), uint32(len(payload)), uint32(mode), unsafe.Pointer(&r.handle)))
 }

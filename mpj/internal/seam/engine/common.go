@@ -1,34 +1,34 @@
 package engine
 
-import "github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+import "github.com/p2pmpi/p2pmpi/mpj/internal/words"
 
 // What describes messages and calls is the same on both sides.
 type (
-	Mode          = engine.Mode
-	Status        = engine.Status
-	TruncateError = engine.TruncateError
-	Unmatched     = engine.Unmatched
-	Checkpoint    = engine.Checkpoint
-	Call          = engine.Call
-	Waiting       = engine.Waiting
+	Mode          = words.Mode
+	Status        = words.Status
+	TruncateError = words.TruncateError
+	Unmatched     = words.Unmatched
+	Checkpoint    = words.Checkpoint
+	Call          = words.Call
+	Waiting       = words.Waiting
 )
 
-// Constants of package engine.
+// Constants of package words.
 const (
-	AnySource   = engine.AnySource
-	AnyTag      = engine.AnyTag
-	NewsTag     = engine.NewsTag
-	Standard    = engine.Standard
-	Synchronous = engine.Synchronous
-	Ready       = engine.Ready
-	Sending     = engine.Sending
-	Probing     = engine.Probing
-	Operating   = engine.Operating
+	AnySource   = words.AnySource
+	AnyTag      = words.AnyTag
+	NewsTag     = words.NewsTag
+	Standard    = words.Standard
+	Synchronous = words.Synchronous
+	Ready       = words.Ready
+	Sending     = words.Sending
+	Probing     = words.Probing
+	Operating   = words.Operating
 )
 
-// Errors of package engine.
+// Errors of package words.
 var (
-	ErrClosed     = engine.ErrClosed
-	ErrReplicated = engine.ErrReplicated
-	ErrNews       = engine.ErrNews
+	ErrClosed     = words.ErrClosed
+	ErrReplicated = words.ErrReplicated
+	ErrNews       = words.ErrNews
 )
