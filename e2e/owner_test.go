@@ -59,7 +59,8 @@ func TestS3PolicyIsSaidAtOnce(t *testing.T) {
 
 // TestO2OwnersTakeTheirMachinesBack has the owners of every peer on which a job of two ranks
 // with two replicas began take it back, the first two at the same time: they may have both
-// replicas of a rank. Each is gone while the job runs, which ends as it should.
+// replicas of a rank; the last lends no more slots, and stays. Each is free while the job runs, which
+// ends as it should.
 func TestO2OwnersTakeTheirMachinesBack(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 8, "--slots", "1")
@@ -86,8 +87,17 @@ func TestO2OwnersTakeTheirMachinesBack(t *testing.T) {
 	halt(began[1], "--drain")
 	leaving.Wait()
 	halt(began[2])
-	halt(began[3])
+	if out, err := exec.Command(filepath.Join(bin, "p2pboot"), "slots", "0", "--home", began[3].home).CombinedOutput(); err != nil {
+		t.Errorf("p2pboot slots: %v\n%s", err, out)
+	}
 	leaving.Wait()
+	eventually(t, "slots that are lent no more", func() error {
+		s, err := began[3].status()
+		if err == nil && (len(s.Hosted) > 0 || s.Slots.Total != 0) {
+			err = fmt.Errorf("%d slots, jobs %s", s.Slots.Total, s.Hosted)
+		}
+		return err
+	})
 	select {
 	case <-j.ended:
 		t.Errorf("the peers were given back when the job had ended")
@@ -99,6 +109,9 @@ func TestO2OwnersTakeTheirMachinesBack(t *testing.T) {
 	expectStepper(t, j, 2, steps, 20)
 	if n := strings.Count(j.stderr.String(), "left with its peer, whose owner takes the machine back"); n < 4 {
 		t.Errorf("%d processes have left with their peers, want 4:\n%s", n, j.stderr)
+	}
+	if out, err := exec.Command(filepath.Join(bin, "p2pboot"), "slots", "1", "--home", began[3].home).CombinedOutput(); err != nil {
+		t.Errorf("p2pboot slots: %v\n%s", err, out)
 	}
 	expectNothingLeft(t, peers)
 }

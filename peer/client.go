@@ -77,6 +77,11 @@ func (c *Client) Halt(ctx context.Context, how Halt) error {
 	return AwaitGone(ctx, c.home)
 }
 
+// Resize changes how many slots the peer has until it ends.
+func (c *Client) Resize(ctx context.Context, slots int) (s Slots, err error) {
+	return s, c.call(ctx, http.MethodPost, fmt.Sprintf("/v1/slots?total=%d", slots), &s)
+}
+
 // maxEvent bounds a line of a job's event stream: 64 KiB of output in base64
 // and its surroundings, or the placement or view of the largest job.
 const maxEvent = 16 << 20

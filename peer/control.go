@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
 	"sync"
 	"time"
 
@@ -93,6 +94,7 @@ func (c *control) routes() http.Handler {
 	mux.HandleFunc("POST /v1/jobs/{id}/attach", c.attachJob)
 	mux.HandleFunc("POST /v1/jobs/{id}/shown", c.shownJob)
 	mux.HandleFunc("DELETE /v1/jobs/{id}", c.cancelJob)
+	mux.HandleFunc("POST /v1/slots", c.resize)
 	mux.HandleFunc("POST /v1/halt", c.halt)
 	return mux
 }
@@ -150,6 +152,18 @@ func (c *control) candidates(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	reply(w, http.StatusOK, candidates)
+}
+
+// resize changes how many slots there are.
+func (c *control) resize(w http.ResponseWriter, r *http.Request) {
+	n, err := strconv.Atoi(r.URL.Query().Get("total"))
+	if err != nil || n < 0 || n > maxSlots {
+		fail(w, http.StatusBadRequest, fmt.Errorf("total %.40q: want 0 to %d", r.URL.Query().Get("total"), maxSlots))
+		return
+	}
+	c.peer.resize(n)
+	slots, _ := c.peer.slotStatus(nil)
+	reply(w, http.StatusOK, slots)
 }
 
 // halt answers before it acts, so that the answer gets out.

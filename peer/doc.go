@@ -60,6 +60,7 @@
 //	POST /v1/jobs/ID/shown        number=N acknowledges all up to that line; the
 //	                              job goes on when its output is
 //	DELETE /v1/jobs/ID            cancels the job
+//	POST /v1/slots?total=N        how many slots there are from now on: Slots
 //	POST /v1/halt?mode=orderly    answers at once; the peer is gone when the
 //	               drain|now      lock is free. Orderly and drain hand jobs over first, and
 //	                              drain waits for those that cannot be

@@ -347,6 +347,14 @@ func (p *Peer) offer() discovery.Offer {
 	return o
 }
 
+// resize changes how many slots there are until the peer ends. Jobs that have more than are left
+// are handed over as far as they can be, and keep them until then.
+func (p *Peer) resize(slots int) {
+	p.log.Info().Int("slots", slots).Msg("slots changed")
+	p.slots.Resize(slots)
+	p.launcher.Trim(slots)
+}
+
 // drain hands over what can go on elsewhere, waits until nothing is left of any job, and lets
 // the peer be closed.
 func (p *Peer) drain() {

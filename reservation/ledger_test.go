@@ -290,3 +290,23 @@ func TestSnapshotCountsEverySlotOnce(t *testing.T) {
 		}
 	}
 }
+
+func TestS3LoweredSlotsAreNotGivenAway(t *testing.T) {
+	l := NewLedger(Limits{Slots: 4})
+	mustConfirm(t, l, mustHold(t, l, "i", 3, keyOf(1), start).Key, 3, start)
+	l.Resize(2)
+	if _, err := l.Hold(Request{Job: "j", Submitter: bob, Slots: 1}, keyOf(2), start); !errors.Is(err, Busy) {
+		t.Errorf("of two slots, of which three are taken, one was given: %v", err)
+	}
+	if s := l.Snapshot(); s.Total != 2 || s.Free != 0 || s.Confirmed != 3 {
+		t.Errorf("status %+v", s)
+	}
+	l.Release(keyOf(1))
+	if g := mustHold(t, l, "k", 4, keyOf(3), start); g.Slots != 2 {
+		t.Errorf("%d slots of two", g.Slots)
+	}
+	l.Resize(5)
+	if s := l.Snapshot(); s.Free != 3 {
+		t.Errorf("status %+v", s)
+	}
+}

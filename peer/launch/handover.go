@@ -3,6 +3,8 @@ package launch
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -22,13 +24,13 @@ func (s *Service) HandOver(ctx context.Context) {
 		gone := s.gone
 		var able []*job
 		for _, j := range s.jobs {
-			if j.spec.R > 1 && j.submitter != s.host.ID() {
+			if s.movable(j) {
 				able = append(able, j)
 			}
 		}
 		s.mu.Unlock()
 		for _, j := range able {
-			j.do(func() { j.leaving = true; j.depart() })
+			j.do(j.moveAway)
 		}
 		if len(able) == 0 {
 			tick.Stop()
@@ -42,6 +44,33 @@ func (s *Service) HandOver(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// Trim hands over the newest jobs that can go on elsewhere, so that no more than so many slots
+// are taken. It does not wait for that.
+func (s *Service) Trim(slots int) {
+	s.mu.Lock()
+	jobs := slices.SortedFunc(maps.Values(s.jobs), func(a, b *job) int { return b.since.Compare(a.since) })
+	s.mu.Unlock()
+	taken := 0
+	for _, j := range jobs {
+		taken += len(j.order)
+	}
+	for _, j := range jobs {
+		if taken > slots && s.movable(j) {
+			taken -= len(j.order)
+			j.do(j.moveAway)
+		}
+	}
+}
+
+// movable reports whether a job may go on without this peer.
+func (s *Service) movable(j *job) bool { return j.spec.R > 1 && j.submitter != s.host.ID() }
+
+// moveAway has the job go on elsewhere from now on.
+func (j *job) moveAway() {
+	j.leaving = true
+	j.depart()
 }
 
 // dismissTimeout is how long a submitter may take to end the job's part at a peer none of whose

@@ -41,6 +41,9 @@ func Status(s peer.Status) string {
 	return b.String()
 }
 
+// Slots says in a line what has become of a peer's slots.
+func Slots(s peer.Slots) string { return "slots: " + slots(s) + "\n" }
+
 func slots(s peer.Slots) string {
 	text := fmt.Sprintf("%d of %d free; %d held, %d confirmed, %d running", s.Free, s.Total, s.Held, s.Confirmed, s.Running)
 	if s.Draining {
