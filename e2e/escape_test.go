@@ -89,14 +89,10 @@ func (v *prey) attack(t *testing.T, how string, options ...string) *job {
 	if !ok {
 		t.Fatal("the neighbour has no process")
 	}
-	folder, err := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid))
-	if err != nil {
-		t.Fatal(err)
-	}
 	args := append([]string{"--supernode", v.peer.addr, "-n", "1", "-w", "60"}, options...)
 	return submit(t, t.TempDir(), append(args, filepath.Join(bin, "hostile"),
 		"-home="+v.peer.home, "-outside="+v.outside, "-peer="+strconv.Itoa(v.peer.cmd.Process.Pid),
-		"-victim="+strconv.Itoa(pid), "-folder="+folder, "-listener="+v.listener.Addr().String(), "-abstract="+v.abstract, how)...)
+		"-victim="+strconv.Itoa(pid), "-folder="+workingFolders()[pid], "-listener="+v.listener.Addr().String(), "-abstract="+v.abstract, how)...)
 }
 
 var stepLine = regexp.MustCompile(`(?m)^rank 1 step ([0-9]+) `)
