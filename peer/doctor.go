@@ -49,6 +49,7 @@ func Diagnose(s Symptoms) []Finding {
 	if p := s.Standing; p != nil {
 		out = append(out, judgeSupernodes(*p), judgeReachability(*p, s.Machine), judgeNAT(*p), judgeClock(*p))
 	}
+	out = append(out, judgeGranted(s.Granted)...)
 	m := s.Machine
 	return append(out, judgePortMapping(m, s.Standing), judgeDisk(m), judgeFiles(m), judgeProcesses(m), judgeMemory(m), judgeKernel(m))
 }

@@ -208,6 +208,7 @@ func (p *Peer) startVolunteer() error {
 		return fmt.Errorf("start the launcher: %w", err)
 	}
 	p.owns("launcher", p.launcher.Close)
+	p.sayUnheld()
 	return nil
 }
 

@@ -26,11 +26,12 @@ type Status struct {
 	Since       time.Time    `json:"since"`
 	Addresses   []string     `json:"addresses"`
 	Slots       Slots        `json:"slots"`
-	Use         Use          `json:"use"`         // of the machine, by the peer itself
-	Hosted      []HostedJob  `json:"hosted"`      // jobs that hold slots here
-	Submitted   []Submitted  `json:"submitted"`   // jobs started from here
-	Connections []Connection `json:"connections"` // peers with a connection
-	Known       []Known      `json:"known"`       // peers that have answered a search from here, nearest first
+	Granted     *Granted     `json:"granted,omitempty"` // to jobs; nil: none run here
+	Use         Use          `json:"use"`               // of the machine, by the peer itself
+	Hosted      []HostedJob  `json:"hosted"`            // jobs that hold slots here
+	Submitted   []Submitted  `json:"submitted"`         // jobs started from here
+	Connections []Connection `json:"connections"`       // peers with a connection
+	Known       []Known      `json:"known"`             // peers that have answered a search from here, nearest first
 }
 
 // Slots says what has become of the slots: the rest make up the total.
@@ -103,6 +104,7 @@ func (p *Peer) Status(ctx context.Context) Status {
 		Process:     os.Getpid(),
 		Since:       p.started,
 		Addresses:   p.Addresses(),
+		Granted:     p.granted(),
 		Use:         p.use(),
 		Hosted:      []HostedJob{}, // a list in JSON even when it is empty
 		Submitted:   []Submitted{},

@@ -19,6 +19,7 @@ type Symptoms struct {
 	Home     string    `json:"home,omitempty"`     // why a peer cannot use its home, if none runs
 	Ports    string    `json:"ports,omitempty"`    // why it cannot listen, if none runs
 	Machine  Machine   `json:"machine"`
+	Granted  *Granted  `json:"granted,omitempty"` // to jobs, if a peer runs
 }
 
 // A Machine is what a peer, or its doctor, may use of one.
@@ -64,7 +65,7 @@ func (p *Peer) symptoms(ctx context.Context) Symptoms {
 	}
 	m := examineMachine(string(p.home), router)
 	m.CacheUsed, m.CacheLimit = store.Bytes(), store.Limit()
-	return Symptoms{Standing: &standing, Machine: m}
+	return Symptoms{Standing: &standing, Machine: m, Granted: p.granted()}
 }
 
 // examineWithout is for a home on which no peer runs.

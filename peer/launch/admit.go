@@ -13,6 +13,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/jobspec"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/internal/policy"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
 	"github.com/p2pmpi/p2pmpi/reservation"
@@ -184,7 +185,7 @@ func newJob(s *Service, a admission) *job {
 		since: time.Now(), state: Staging,
 		log: s.config.Log.With().Str("job", a.spec.ID).Logger(),
 
-		grant:     s.config.Grant,
+		grant:     s.config.Grant.Min(limits.Grant{Slot: a.decision.Limits}),
 		folder:    scratch.At(s.scratch, a.spec.ID),
 		events:    make(chan func()),
 		done:      make(chan struct{}),

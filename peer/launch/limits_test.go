@@ -13,10 +13,13 @@ import (
 	"testing"
 	"time"
 
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
+	"github.com/p2pmpi/p2pmpi/peer/internal/policy"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
 )
 
@@ -225,17 +228,45 @@ func TestGroupsGo(t *testing.T) {
 	}
 }
 
-// TestInputsThatDoNotFit are not even fetched.
+// TestInputsThatDoNotFit are not even fetched, whether nobody or only the submitter's class may
+// have so much.
 func TestInputsThatDoNotFit(t *testing.T) {
-	j := newTestJob(t, 1, 1, map[string]string{"in": strings.Repeat("x", 2<<20)}, "print", "line", "1", "0")
-	j.peers[0].launch.config.Grant.Slot.Disk = 1 << 20
-	l := j.connect(j.peers[0])
-	l.say(j.prepareMessage(0, j.reserve(j.peers[0], 1)))
-	want := "the input files: exceeded the limit of 1.0 MiB disk: used 2.0 MiB"
-	if p := await(l, (*jobpb.FromPeer).GetPrepared); p.Error != want {
-		t.Errorf("got %q, want %q", p.Error, want)
+	small := limits.Limits{Disk: 1 << 20}
+	for name, c := range map[string]Config{
+		"nobody": {Grant: limits.Grant{Slot: small}},
+		"the class": {Grant: limits.Grant{Slot: limits.Limits{Disk: 1 << 30}}, Decide: func(p2ppeer.ID, []policy.Kind) policy.Decision {
+			return policy.Decision{Kind: policy.Native, Limits: small}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := newTestJob(t, 1, 1, map[string]string{"in": strings.Repeat("x", 2<<20)}, "print", "line", "1", "0")
+			here := &j.peers[0].launch.config
+			here.Grant = c.Grant
+			if c.Decide != nil {
+				here.Decide = c.Decide
+			}
+			l := j.connect(j.peers[0])
+			l.say(j.prepareMessage(0, j.reserve(j.peers[0], 1)))
+			want := "the input files: exceeded the limit of 1.0 MiB disk: used 2.0 MiB"
+			if p := await(l, (*jobpb.FromPeer).GetPrepared); p.Error != want {
+				t.Errorf("got %q, want %q", p.Error, want)
+			}
+			j.gone()
+		})
 	}
-	j.gone()
+}
+
+// TestUnheldLimitsAreSaid, and only those that are set.
+func TestUnheldLimitsAreSaid(t *testing.T) {
+	s := &Service{groups: &cgroup.Tree{}}
+	if got := s.Unheld(); len(got) != 0 {
+		t.Errorf("nothing is set, and %v does not hold", got)
+	}
+	s.config.Grant = limits.Grant{Slot: limits.Limits{Memory: 1 << 30, Disk: 1 << 30}, Job: limits.Limits{CPU: 50}}
+	got := s.Unheld()
+	if len(got) != 2 || got[0].Limit != limits.Memory || got[1].Limit != limits.CPU || got[0].Why == "" || got[0].Instead == "" {
+		t.Errorf("got %v", got)
+	}
 }
 
 // uploads is how many bytes upload sends.

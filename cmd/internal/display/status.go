@@ -22,6 +22,18 @@ func Status(s peer.Status) string {
 	say("network", "%s, release %s, protocol %d", s.Network, s.Release, s.Protocol)
 	say("up", "%v, process %d, home %s", ago(s.Since), s.Process, s.Home)
 	say("slots", "%s", slots(s.Slots))
+	if s.Granted != nil {
+		slot, job := s.Granted.Each()
+		if len(slot) > 0 {
+			say("a process may have", "%s", strings.Join(slot, ", "))
+		}
+		if len(job) > 0 {
+			say("a job may have", "%s", strings.Join(job, ", "))
+		}
+		for _, u := range s.Granted.Unheld {
+			say("not enforced", "limit of %s: %s; instead, %s", u.Limit, u.Why, u.Instead)
+		}
+	}
 	say("uses", "%s of memory, %s, %s", size(int64(s.Use.Memory)), number(int64(s.Use.Streams), "stream", "streams"), number(int64(s.Use.Goroutines), "goroutine", "goroutines"))
 	for _, a := range s.Addresses {
 		fmt.Fprintf(&b, "address: %s\n", a)

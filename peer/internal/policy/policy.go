@@ -5,6 +5,8 @@ import (
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 )
 
 // A Class is a kind of submitters.
@@ -32,6 +34,9 @@ const (
 type Rule struct {
 	Kind  Kind // Native: wasm too
 	Slots int  // of the class at once; 0: as many as there are
+	// Limits are what each process of the class may have, if that is less than what the owner
+	// grants everybody.
+	Limits limits.Limits
 }
 
 // A Policy is what the owner has decided.
@@ -75,8 +80,9 @@ const (
 type Decision struct {
 	Class   Class
 	Refused Refusal
-	Kind    Kind // the best that the job has of what is accepted; None when Refused
-	Slots   int  // of the class at once; 0: as many as there are
+	Kind    Kind          // the best that the job has of what is accepted; None when Refused
+	Slots   int           // of the class at once; 0: as many as there are
+	Limits  limits.Limits // of each process, beside those for everybody
 }
 
 // ClassOf returns what a submitter is. It says nothing of Deny.
@@ -96,7 +102,7 @@ func (p Policy) ClassOf(submitter p2ppeer.ID) Class {
 func (p Policy) Decide(m Machine, q Request) Decision {
 	class := p.ClassOf(q.Submitter)
 	rule := p.Rules[class]
-	d := Decision{Class: class, Kind: None, Slots: rule.Slots}
+	d := Decision{Class: class, Kind: None, Slots: rule.Slots, Limits: rule.Limits}
 	asked := q.Kinds
 	if len(asked) == 0 {
 		asked = []Kind{Native}

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 )
 
 const (
@@ -43,6 +45,9 @@ func TestS3PolicyDecides(t *testing.T) {
 	sleeper := Policy{Self: self, Allow: []p2ppeer.ID{friend}, Rules: rules(t, true), Quiet: Hours{{22 * time.Hour, 6 * time.Hour}}}
 	mineOnly := Policy{Self: self, Rules: rules(t, false, "none", "mine=wasm")}
 
+	small := Policy{Self: self, Rules: rules(t, false, "wasm memory=64MiB", "mine=native memory=1GiB")}
+
+	var unlimited limits.Limits
 	native, wasm, both := []Kind{Native}, []Kind{Wasm}, []Kind{Wasm, Native}
 	tests := []struct {
 		name   string
@@ -52,35 +57,37 @@ func TestS3PolicyDecides(t *testing.T) {
 		kinds  []Kind
 		want   Decision
 	}{
-		{"own job", stranger, walls, self, native, Decision{Mine, "", Native, 0}},
-		{"own job where nothing is confined", stranger, bare, self, native, Decision{Mine, "", Native, 0}},
-		{"friend's native program", stranger, walls, friend, native, Decision{Allowed, "", Native, 0}},
-		{"friend's native program where nothing is confined", stranger, bare, friend, native, Decision{Allowed, "", Native, 0}},
-		{"stranger's module", stranger, walls, other, wasm, Decision{Everyone, "", Wasm, 2}},
-		{"stranger's native program", stranger, walls, other, native, Decision{Everyone, WasmOnly, None, 2}},
-		{"one who says nothing has a native program", stranger, walls, other, nil, Decision{Everyone, WasmOnly, None, 2}},
-		{"stranger with both runs the module", stranger, walls, other, both, Decision{Everyone, "", Wasm, 2}},
-		{"friend with both runs the native program", stranger, walls, friend, both, Decision{Allowed, "", Native, 0}},
-		{"a list alone lets nobody else in", careful, walls, other, wasm, Decision{Everyone, Denied, None, 0}},
-		{"native of everyone, confined", generous, walls, other, native, Decision{Everyone, "", Native, 0}},
-		{"native of everyone, and no walls", generous, bare, other, native, Decision{Everyone, Unconfined, None, 0}},
-		{"no walls, but there is a module", generous, bare, other, both, Decision{Everyone, "", Wasm, 0}},
-		{"no walls, and none wanted", reckless, bare, other, native, Decision{Everyone, "", Native, 0}},
-		{"module, and no engine", generous, noEngine, other, wasm, Decision{Everyone, WasmOnly, None, 0}},
-		{"member's native program", lab, walls, other, native, Decision{Members, "", Native, 0}},
-		{"member's native program, and no walls", lab, bare, other, native, Decision{Members, Unconfined, None, 0}},
-		{"a rule for everyone is one for members", closed, walls, other, wasm, Decision{Members, Denied, None, 0}},
-		{"denied though allowed", strict, walls, friend, native, Decision{Allowed, Denied, None, 0}},
-		{"denied though mine", strict, walls, self, native, Decision{Mine, Denied, None, 0}},
-		{"paused", generous, paused, other, native, Decision{Everyone, Paused, None, 0}},
-		{"paused for friends too", stranger, paused, friend, native, Decision{Allowed, Paused, None, 0}},
-		{"not for the owner", stranger, paused, self, native, Decision{Mine, "", Native, 0}},
-		{"who is denied does not learn of the pause", careful, paused, other, wasm, Decision{Everyone, Denied, None, 0}},
-		{"quiet hours", sleeper, night, friend, native, Decision{Allowed, Paused, None, 0}},
-		{"no quiet hours", sleeper, walls, friend, native, Decision{Allowed, "", Native, 0}},
-		{"quiet hours are not for the owner", sleeper, night, self, native, Decision{Mine, "", Native, 0}},
-		{"own modules only", mineOnly, walls, self, native, Decision{Mine, WasmOnly, None, 0}},
-		{"an owner without rules accepts nothing", Policy{Self: self}, walls, self, native, Decision{Mine, Denied, None, 0}},
+		{"own job", stranger, walls, self, native, Decision{Mine, "", Native, 0, unlimited}},
+		{"own job where nothing is confined", stranger, bare, self, native, Decision{Mine, "", Native, 0, unlimited}},
+		{"friend's native program", stranger, walls, friend, native, Decision{Allowed, "", Native, 0, unlimited}},
+		{"friend's native program where nothing is confined", stranger, bare, friend, native, Decision{Allowed, "", Native, 0, unlimited}},
+		{"stranger's module", stranger, walls, other, wasm, Decision{Everyone, "", Wasm, 2, unlimited}},
+		{"stranger's native program", stranger, walls, other, native, Decision{Everyone, WasmOnly, None, 2, unlimited}},
+		{"one who says nothing has a native program", stranger, walls, other, nil, Decision{Everyone, WasmOnly, None, 2, unlimited}},
+		{"stranger with both runs the module", stranger, walls, other, both, Decision{Everyone, "", Wasm, 2, unlimited}},
+		{"friend with both runs the native program", stranger, walls, friend, both, Decision{Allowed, "", Native, 0, unlimited}},
+		{"a list alone lets nobody else in", careful, walls, other, wasm, Decision{Everyone, Denied, None, 0, unlimited}},
+		{"native of everyone, confined", generous, walls, other, native, Decision{Everyone, "", Native, 0, unlimited}},
+		{"native of everyone, and no walls", generous, bare, other, native, Decision{Everyone, Unconfined, None, 0, unlimited}},
+		{"no walls, but there is a module", generous, bare, other, both, Decision{Everyone, "", Wasm, 0, unlimited}},
+		{"no walls, and none wanted", reckless, bare, other, native, Decision{Everyone, "", Native, 0, unlimited}},
+		{"module, and no engine", generous, noEngine, other, wasm, Decision{Everyone, WasmOnly, None, 0, unlimited}},
+		{"member's native program", lab, walls, other, native, Decision{Members, "", Native, 0, unlimited}},
+		{"member's native program, and no walls", lab, bare, other, native, Decision{Members, Unconfined, None, 0, unlimited}},
+		{"a rule for everyone is one for members", closed, walls, other, wasm, Decision{Members, Denied, None, 0, unlimited}},
+		{"denied though allowed", strict, walls, friend, native, Decision{Allowed, Denied, None, 0, unlimited}},
+		{"denied though mine", strict, walls, self, native, Decision{Mine, Denied, None, 0, unlimited}},
+		{"limits of strangers", small, walls, other, wasm, Decision{Everyone, "", Wasm, 0, limits.Limits{Memory: 64 << 20}}},
+		{"limits of mine", small, walls, self, native, Decision{Mine, "", Native, 0, limits.Limits{Memory: 1 << 30}}},
+		{"paused", generous, paused, other, native, Decision{Everyone, Paused, None, 0, unlimited}},
+		{"paused for friends too", stranger, paused, friend, native, Decision{Allowed, Paused, None, 0, unlimited}},
+		{"not for the owner", stranger, paused, self, native, Decision{Mine, "", Native, 0, unlimited}},
+		{"who is denied does not learn of the pause", careful, paused, other, wasm, Decision{Everyone, Denied, None, 0, unlimited}},
+		{"quiet hours", sleeper, night, friend, native, Decision{Allowed, Paused, None, 0, unlimited}},
+		{"no quiet hours", sleeper, walls, friend, native, Decision{Allowed, "", Native, 0, unlimited}},
+		{"quiet hours are not for the owner", sleeper, night, self, native, Decision{Mine, "", Native, 0, unlimited}},
+		{"own modules only", mineOnly, walls, self, native, Decision{Mine, WasmOnly, None, 0, unlimited}},
+		{"an owner without rules accepts nothing", Policy{Self: self}, walls, self, native, Decision{Mine, Denied, None, 0, unlimited}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -104,7 +111,11 @@ func TestS3DefaultRules(t *testing.T) {
 	}{
 		{"nothing said", false, nil, map[Class]Rule{Mine: {Kind: Native}, Allowed: {Kind: Native}, Members: {Kind: Native}, Everyone: {Kind: ByDefault}}},
 		{"a list", true, nil, map[Class]Rule{Mine: {Kind: Native}, Allowed: {Kind: Native}, Members: {Kind: None}, Everyone: {Kind: None}}},
-		{"a list and others", true, []string{"wasm slots=3"}, map[Class]Rule{Mine: {Kind: Native}, Allowed: {Kind: Native}, Members: {Wasm, 3}, Everyone: {Wasm, 3}}},
+		{"limits", false, []string{"everyone=wasm slots=3 memory=256MiB time=1h", "members=native"}, map[Class]Rule{
+			Mine: {Kind: Native}, Allowed: {Kind: Native}, Members: {Kind: Native},
+			Everyone: {Kind: Wasm, Slots: 3, Limits: limits.Limits{Memory: 256 << 20, Time: time.Hour}},
+		}},
+		{"a list and others", true, []string{"wasm slots=3"}, map[Class]Rule{Mine: {Kind: Native}, Allowed: {Kind: Native}, Members: {Kind: Wasm, Slots: 3}, Everyone: {Kind: Wasm, Slots: 3}}},
 		{"each", false, []string{"mine=wasm", "allowed=none", "members=wasm", "everyone=none"}, map[Class]Rule{Mine: {Kind: Wasm}, Allowed: {Kind: None}, Members: {Kind: Wasm}, Everyone: {Kind: None}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -119,7 +130,7 @@ func TestS3DefaultRules(t *testing.T) {
 }
 
 func TestRulesThatAreNone(t *testing.T) {
-	for _, text := range []string{"", " ", "all", "friends=wasm", "wasm=everyone", "everyone=", "wasm slots", "wasm slots=0", "wasm slots=-1", "wasm slots=9999999", "native memory=1"} {
+	for _, text := range []string{"", " ", "all", "friends=wasm", "wasm=everyone", "everyone=", "wasm slots", "wasm slots=0", "wasm slots=-1", "wasm slots=9999999", "native memory=256MiB ram=1", "native memory=1"} {
 		if _, err := ParseRules([]string{text}, false); err == nil || !strings.Contains(err.Error(), "accept") {
 			t.Errorf("%q: got %v, want an error that names the option", text, err)
 		}

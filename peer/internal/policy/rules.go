@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 )
 
 // ByDefault is the rule of everyone when the owner says nothing.
@@ -14,7 +16,8 @@ const ByDefault = Native
 const maxSlots = 1 << 12
 
 // ParseRules reads the owner's rules, each "KIND" or "CLASS=KIND", with " slots=N" behind it
-// where a class is to have no more than N. KIND alone is of everyone, members included. What
+// where a class is to have no more than N, and limits of each process such as " memory=256MiB"
+// (see limits.Parse). KIND alone is of everyone, members included. What
 // no rule names is decided so: all of mine and of those allowed;
 // native programs of members, since the network's owner has invited each; and of everyone
 // ByDefault, but nothing once the owner has listed who is allowed: a list that lets in others
@@ -65,10 +68,19 @@ func parseRule(text string) (Class, Rule, error) {
 		return "", Rule{}, fmt.Errorf("kind %q: want none, wasm or native", kind)
 	}
 	rule := Rule{Kind: Kind(kind)}
+	var settings []string
 	for _, word := range words[1:] {
 		number, ok := strings.CutPrefix(word, "slots=")
+		if !ok {
+			l, err := limits.Parse(append(settings, word))
+			if err != nil {
+				return "", Rule{}, fmt.Errorf("slots=, or a limit of each process: %w", err)
+			}
+			settings, rule.Limits = append(settings, word), l
+			continue
+		}
 		n, err := strconv.Atoi(number)
-		if !ok || err != nil || n < 1 || n > maxSlots {
+		if err != nil || n < 1 || n > maxSlots {
 			return "", Rule{}, fmt.Errorf("%q: want slots=N, N from 1 to %d", word, maxSlots)
 		}
 		rule.Slots = n

@@ -1,0 +1,58 @@
+package peer
+
+import (
+	"fmt"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
+	"github.com/p2pmpi/p2pmpi/peer/launch"
+)
+
+// Granted is what a job may have here.
+type Granted struct {
+	limits.Grant
+	Unheld []launch.Unheld `json:"unheld"` // limits that the kernel does not hold programs to
+}
+
+// granted returns what a job may have here; nil: nothing runs here.
+func (p *Peer) granted() *Granted {
+	if p.launcher == nil {
+		return nil
+	}
+	return &Granted{p.launcher.Grant(), p.launcher.Unheld()}
+}
+
+// sayUnheld tells the owner at boot which limits do not hold as they should.
+func (p *Peer) sayUnheld() {
+	for _, u := range p.launcher.Unheld() {
+		p.log.Warn().Str("limit", string(u.Limit)).Str("why", u.Why).Str("instead", u.Instead).
+			Msg("a limit of programs cannot be enforced here")
+	}
+}
+
+// Each returns the limits that there are, for people, each with its kind.
+func (g Granted) Each() (slot, job []string) {
+	for _, k := range limits.Kinds {
+		if n := g.Slot.Of(k); n > 0 {
+			slot = append(slot, fmt.Sprintf("%s %s", k, limits.Format(k, n)))
+		}
+		if n := g.Job.Of(k); n > 0 {
+			job = append(job, fmt.Sprintf("%s %s", k, limits.Format(k, n)))
+		}
+	}
+	return slot, job
+}
+
+// judgeGranted gives a finding for each limit that does not hold; g is nil if no peer runs.
+func judgeGranted(g *Granted) (out []Finding) {
+	if g == nil {
+		return nil
+	}
+	const do = "let p2pboot make control groups, see docs/security.md: start it by systemd-run --user --scope -p Delegate=yes, or as root"
+	for _, u := range g.Unheld {
+		out = append(out, Finding{"limit of " + string(u.Limit), Warning, fmt.Sprintf("not enforced: %s; instead, %s", u.Why, u.Instead), do})
+	}
+	if len(out) == 0 {
+		out = append(out, well("limits", "programs are held to all that are set"))
+	}
+	return out
+}

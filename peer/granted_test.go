@@ -1,0 +1,46 @@
+package peer
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
+	"github.com/p2pmpi/p2pmpi/peer/launch"
+)
+
+func TestGranted(t *testing.T) {
+	g := Granted{Grant: limits.Grant{
+		Slot: limits.Limits{Memory: 512 << 20, CPU: 50, Files: 100, Time: time.Hour},
+		Job:  limits.Limits{Upload: 1 << 20},
+	}}
+	slot, job := g.Each()
+	if want := []string{"memory 512 MiB", "cpu 50 % of a processor", "files 100", "time 1h0m0s"}; !slices.Equal(slot, want) {
+		t.Errorf("got %q, want %q", slot, want)
+	}
+	if want := []string{"upload 1.0 MiB/s"}; !slices.Equal(job, want) {
+		t.Errorf("got %q, want %q", job, want)
+	}
+	if got := judgeGranted(nil); got != nil {
+		t.Errorf("where no peer runs: %v", got)
+	}
+	if got := judgeGranted(&g); len(got) != 1 || got[0].Level != Well {
+		t.Errorf("where all hold: %v", got)
+	}
+	g.Unheld = []launch.Unheld{{Limit: limits.CPU, Why: "no such controller", Instead: "programs have a low priority"}}
+	got := judgeGranted(&g)
+	if len(got) != 1 || got[0].Level != Warning || !strings.Contains(got[0].Found, "no such controller; instead, programs") || !strings.Contains(got[0].Do, "Delegate=yes") {
+		t.Errorf("where one does not: %v", got)
+	}
+}
+
+// TestLocalPeersHaveNoLimits: the programs are their user's own.
+func TestLocalPeersHaveNoLimits(t *testing.T) {
+	for want, c := range map[bool]Config{true: LocalConfig(), false: DefaultConfig()} {
+		g, err := c.grant(t.TempDir())
+		if err != nil || (g == limits.Grant{}) != want {
+			t.Errorf("got %+v, %v", g, err)
+		}
+	}
+}

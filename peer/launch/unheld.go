@@ -1,0 +1,36 @@
+package launch
+
+import (
+	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
+)
+
+// Unheld is a limit that this machine's kernel does not hold programs to.
+type Unheld struct {
+	Limit   limits.Kind `json:"limit"`
+	Why     string      `json:"why"`
+	Instead string      `json:"instead"` // what is done
+}
+
+// Unheld returns the limits that are granted here and that the kernel does not hold.
+func (s *Service) Unheld() []Unheld {
+	out := []Unheld{} // a list in JSON even when it is empty
+	for _, u := range []struct {
+		kind       limits.Kind
+		controller cgroup.Controller
+		instead    string
+	}{
+		{limits.Memory, cgroup.Memory, "private memory is looked at every " + measureMemoryEvery.String()},
+		{limits.CPU, cgroup.CPU, "programs have a low priority"},
+		{limits.Processes, cgroup.Pids, "processes are counted every " + measureEvery.String()},
+	} {
+		g := s.config.Grant
+		if why := s.groups.Missing(u.controller); why != nil && g.Slot.Of(u.kind)+g.Job.Of(u.kind) > 0 {
+			out = append(out, Unheld{u.kind, why.Error(), u.instead})
+		}
+	}
+	return out
+}
+
+// Grant returns what a job may have here.
+func (s *Service) Grant() limits.Grant { return s.config.Grant }
