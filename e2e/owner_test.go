@@ -31,6 +31,13 @@ func TestS3PolicyIsSaidAtOnce(t *testing.T) {
 		}
 	}
 
+	eventually(t, "rule by which the peer pauses", func() error {
+		out, err := exec.Command(filepath.Join(bin, "p2pboot"), "status", "--home", third.home).Output()
+		if err == nil && !strings.Contains(string(out), "paused: quiet hours") {
+			err = fmt.Errorf("not in:\n%s", out)
+		}
+		return err
+	})
 	own := submit(t, third.home, "--peer", third.id, "-n", "1", "-w", "30", stepper, "-steps", "20", "-every", "10")
 	if s := own.wait(); s != 0 {
 		t.Errorf("the owner's own job ended with %d:\n%s", s, own.stderr)

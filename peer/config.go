@@ -20,6 +20,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/internal/policy"
+	"github.com/p2pmpi/p2pmpi/peer/internal/presence"
 )
 
 // A Config is everything that the owner can choose.
@@ -91,6 +92,10 @@ type Config struct {
 	// Accept says which programs of which class of submitters are run, and on how many
 	// slots: see policy.ParseRules.
 	Accept []string
+
+	// PauseWhen are the rules by which the peer pauses: active, battery, load, metered; none
+	// alone is none of them. See package presence.
+	PauseWhen []string
 
 	// QuietHours are times of the day, such as 08:00-18:30, when others get nothing.
 	QuietHours []string
@@ -172,6 +177,7 @@ func DefaultConfig() Config {
 		},
 		Network:       "public",
 		Slots:         runtime.NumCPU(),
+		PauseWhen:     presence.Default,
 		MDNS:          true,
 		NAT:           true,
 		Reachability:  Auto,
@@ -259,6 +265,9 @@ func (c Config) Validate() error {
 		errs = append(errs, err)
 	}
 	if _, err := policy.ParseHours(c.QuietHours); err != nil {
+		errs = append(errs, err)
+	}
+	if _, err := presence.ParseRules(c.PauseWhen); err != nil {
 		errs = append(errs, err)
 	}
 	if c.Reachability != Auto && c.Reachability != Public && c.Reachability != Private {

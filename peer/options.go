@@ -60,6 +60,7 @@ func (c *Config) AddVolunteerFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&c.SlotLimits, "slot-limits", c.SlotLimits, "what each process may have: `LIMITS` such as\nmemory=512MiB,cpu=50%,disk=1GiB,processes=64,\nfiles=1024,time=12h,upload=1MiB, or =none")
 	flags.StringSliceVar(&c.JobLimits, "job-limits", c.JobLimits, "what all processes of a job may have together:\n`LIMITS` likewise")
 	flags.StringSliceVar(&c.Deny, "deny", c.Deny, "no submitters with these peer `IDS`")
+	flags.StringSliceVar(&c.PauseWhen, "pause-when", c.PauseWhen, "`RULES` to pause by: active (somebody sits here),\nbattery, load (of others than jobs), metered;\nor none")
 	flags.StringSliceVar(&c.QuietHours, "quiet-hours", c.QuietHours, "`FROM-TO`, such as 08:00-18:30, when nothing\nof others is run")
 	flags.StringVar(&c.Site, "site", c.Site, "`NAME` of the place where this peer stands")
 	flags.StringVar(&c.DataListen, "data-listen", c.DataListen, "`ADDR` (host:port) for messages of programs,\nor none (default a free port beside --listen)")

@@ -99,7 +99,8 @@ type Peer struct {
 
 	halted   chan struct{} // closed when the peer is to be closed
 	draining sync.WaitGroup
-	drained  atomic.Bool // ended because nothing was left of any job
+	paused   atomic.Value // string, see pausedBy
+	drained  atomic.Bool  // ended because nothing was left of any job
 	closing  sync.Once
 	closed   error
 
@@ -151,7 +152,7 @@ func (p *Peer) Unmet() error { return p.unmet }
 func (p *Peer) start() error {
 	steps := []func() error{p.startHome, p.startMembership, p.startHost, p.startServices}
 	if p.role == Volunteer {
-		steps = append(steps, p.startHistory, p.startVolunteer)
+		steps = append(steps, p.startHistory, p.startVolunteer, p.startPresence)
 	}
 	// Discovery announces the peer, so it comes when all else answers.
 	for _, step := range append(steps, p.startDiscovery, p.startReunion, p.startControl) {

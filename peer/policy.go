@@ -23,7 +23,9 @@ func (c Config) policy(self p2ppeer.ID, private bool) (policy.Policy, error) {
 }
 
 // machine is what holds here now.
-func (p *Peer) machine(now time.Time) policy.Machine { return policy.Machine{Wasm: true, Now: now} }
+func (p *Peer) machine(now time.Time) policy.Machine {
+	return policy.Machine{Wasm: true, Paused: p.pausedBy() != "", Now: now}
+}
 
 // decide asks the owner's policy about the kinds of programs that a submitter's job has for this
 // machine.

@@ -342,7 +342,7 @@ func (p *Peer) offer() discovery.Offer {
 		Site:        p.cfg.Site,
 		History:     p.history.at(time.Now()),
 	}
-	if s.Draining {
+	if s.Draining || p.pausedBy() != "" {
 		o.SlotsFree = 0
 	}
 	return o

@@ -42,6 +42,9 @@ type Slots struct {
 	Confirmed int  `json:"confirmed"` // waiting for their processes
 	Running   int  `json:"running"`
 	Draining  bool `json:"draining"` // nothing new is taken
+
+	// Paused is the rule by which nothing of others is taken, and what can be is handed over.
+	Paused string `json:"paused,omitempty"`
 }
 
 // Use is what a peer costs its machine, the processes of jobs left out. Where nothing happens it
@@ -162,6 +165,6 @@ func (p *Peer) slotStatus(connections []Connection) (Slots, []HostedJob) {
 	}
 	return Slots{
 		Total: s.Total, Free: s.Free, Held: s.Held, Confirmed: s.Confirmed, Running: s.Running,
-		Draining: s.Draining,
+		Draining: s.Draining, Paused: p.pausedBy(),
 	}, jobs
 }

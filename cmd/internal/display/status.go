@@ -58,6 +58,9 @@ func Slots(s peer.Slots) string { return "slots: " + slots(s) + "\n" }
 
 func slots(s peer.Slots) string {
 	text := fmt.Sprintf("%d of %d free; %d held, %d confirmed, %d running", s.Free, s.Total, s.Held, s.Confirmed, s.Running)
+	if s.Paused != "" {
+		text += "; paused: " + s.Paused
+	}
 	if s.Draining {
 		text += "; draining, nothing new is taken"
 	}

@@ -1,0 +1,125 @@
+package presence
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestWatchPausesAtOnceAndGoesOnLater(t *testing.T) {
+	start := time.Unix(1000, 0)
+	for _, tt := range []struct {
+		name  string
+		rules []Rule
+		steps []Reading // ten seconds apart
+		want  []Rule
+	}{
+		{"nothing is wanted", nil, []Reading{{Active: true, Battery: true, Metered: true, Load: 1}}, []Rule{""}},
+		{"nothing happens", rules, []Reading{{Load: 0.4}, {}}, []Rule{"", ""}},
+		{"each rule", rules, []Reading{{Active: true}, {Battery: true}, {Load: 0.6}, {Metered: true}}, []Rule{Active, Battery, Load, Metered}},
+		{"only what is wanted", []Rule{Battery}, []Reading{{Active: true}, {Battery: true}}, []Rule{"", Battery}},
+		{"a short break", []Rule{Active}, []Reading{{Active: true}, {}, {}, {Active: true}, {}, {}, {}, {}, {}, {}, {}}, []Rule{Active, Active, Active, Active, Active, Active, Active, Active, Active, "", ""}},
+		{"quiet hours end at once", nil, []Reading{{Quiet: true}, {Quiet: true}, {}}, []Rule{Quiet, Quiet, ""}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := NewWatch(tt.rules)
+			for i, r := range tt.steps {
+				if got := w.Step(r, start.Add(time.Duration(i)*10*time.Second)); got != tt.want[i] {
+					t.Errorf("step %d: got %q, want %q", i, got, tt.want[i])
+				}
+			}
+		})
+	}
+}
+
+func TestRulesByName(t *testing.T) {
+	if got, err := ParseRules([]string{"active", "load"}); err != nil || len(got) != 2 {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if got, err := ParseRules([]string{"none"}); err != nil || got != nil {
+		t.Errorf("got %v, %v", got, err)
+	}
+	for _, names := range [][]string{{"idle"}, {"battery", "none"}, {""}} {
+		if _, err := ParseRules(names); err == nil || !strings.Contains(err.Error(), "pause-when") {
+			t.Errorf("%q: %v", names, err)
+		}
+	}
+	if _, err := ParseRules(Default); err != nil {
+		t.Error(err)
+	}
+}
+
+// supply writes what the kernel says of a power supply.
+func supply(t *testing.T, root, name string, files map[string]string) {
+	t.Helper()
+	dir := filepath.Join(root, "sys/class/power_supply", name)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for f, text := range files {
+		if err := os.WriteFile(filepath.Join(dir, f), []byte(text+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestBatteryIsTheMachines(t *testing.T) {
+	discharging := map[string]string{"type": "Battery", "status": "Discharging"}
+	for _, tt := range []struct {
+		name     string
+		supplies []map[string]string
+		want     bool
+	}{
+		{"a server", nil, false},
+		{"plugged in", []map[string]string{{"type": "Mains", "online": "1"}, {"type": "Battery", "status": "Charging"}}, false},
+		{"unplugged", []map[string]string{{"type": "Mains", "online": "0"}, discharging}, true},
+		{"unplugged from USB", []map[string]string{{"type": "USB", "online": "0"}, discharging}, true},
+		{"plugged in, and one of two batteries is used", []map[string]string{discharging, {"type": "USB", "online": "1"}}, false},
+		{"a mouse's", []map[string]string{{"type": "Battery", "status": "Discharging", "scope": "Device"}}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			m := &Machine{root: t.TempDir()}
+			for i, files := range tt.supplies {
+				supply(t, m.root, string(rune('a'+i)), files)
+			}
+			if got := m.Read([]Rule{Battery}).Battery; got != tt.want {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
+
+func TestLoadIsWhatOthersThanJobsTake(t *testing.T) {
+	m := &Machine{root: t.TempDir()}
+	if err := os.Mkdir(filepath.Join(m.root, "proc"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for i, tt := range []struct {
+		line string
+		want float64
+	}{
+		{"cpu  100 100 100 100 0 0 0 0 0 0", 0}, // since when is not known
+		{"cpu  160 120 110 110 0 0 0 0 0 0", 0.6},
+		{"cpu  160 220 110 110 0 0 0 0 0 0", 0}, // jobs alone
+		{"nonsense", 0},
+		{"cpu  260 220 110 110 0 0 0 0 0 0", 0},
+	} {
+		if err := os.WriteFile(filepath.Join(m.root, "proc/stat"), []byte(tt.line+"\n"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if got := m.Read([]Rule{Load}).Load; got != tt.want {
+			t.Errorf("line %d: got %v, want %v", i, got, tt.want)
+		}
+	}
+}
+
+func TestMachineWithoutABusIsNoReasonToPause(t *testing.T) {
+	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path="+filepath.Join(t.TempDir(), "none"))
+	m := NewMachine()
+	defer m.Close()
+	if r := m.Read([]Rule{Active, Metered}); r.Active || r.Metered {
+		t.Errorf("got %+v", r)
+	}
+}

@@ -1,0 +1,75 @@
+package peer
+
+import (
+	"context"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/presence"
+)
+
+// presenceEvery is how often the machine is asked whether its owner needs it.
+const presenceEvery = 10 * time.Second
+
+// startPresence has the peer pause when its owner needs the machine: nothing new is taken of
+// others, and jobs with replicas are handed over. Others go on, at the lowest priority: a process
+// that is stopped would be taken for one that hangs, and a job without replicas would be lost.
+func (p *Peer) startPresence() error {
+	rules, err := presence.ParseRules(p.cfg.PauseWhen)
+	if err != nil {
+		return err
+	}
+	if len(rules) == 0 && len(p.cfg.QuietHours) == 0 {
+		return nil
+	}
+	done := make(chan struct{})
+	go func() { // ends with the peer's life
+		defer close(done)
+		p.watchOwner(rules)
+	}()
+	p.owns("presence", func() error { <-done; return nil })
+	return nil
+}
+
+func (p *Peer) watchOwner(rules []presence.Rule) {
+	machine, watch := presence.NewMachine(), presence.NewWatch(rules)
+	defer machine.Close()
+	tick := time.NewTicker(presenceEvery)
+	defer tick.Stop()
+	goOn := func() {} // ends handing over
+	defer func() { goOn() }()
+	for before := presence.Rule(""); ; {
+		now := time.Now()
+		reading := machine.Read(rules)
+		reading.Quiet = p.policy.Quiet.Contain(now)
+		rule := watch.Step(reading, now)
+		if rule != before {
+			p.log.Info().Str("rule", string(rule)).Msg("pause")
+			p.paused.Store(string(rule))
+		}
+		switch {
+		case before == "" && rule != "":
+			ctx, cancel := context.WithCancel(p.life)
+			over := make(chan struct{})
+			go func() { // ends with ctx
+				defer close(over)
+				p.launcher.HandOver(ctx)
+			}()
+			goOn = func() { cancel(); <-over }
+		case before != "" && rule == "":
+			goOn()
+			goOn = func() {}
+		}
+		before = rule
+		select {
+		case <-tick.C:
+		case <-p.life.Done():
+			return
+		}
+	}
+}
+
+// pausedBy returns the rule by which the peer pauses; empty: it does not.
+func (p *Peer) pausedBy() string {
+	rule, _ := p.paused.Load().(string)
+	return rule
+}
