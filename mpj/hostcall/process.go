@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/join"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/link"
@@ -66,7 +67,7 @@ func New(c Config) *Process {
 		finished: make(chan finished, 64), bounded: make(map[uint32]context.CancelFunc),
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
-	p.use(engine.New(p.ctx, engine.Config{View: oneRank}), 1)
+	p.use(engine.New(p.ctx, join.Config(view.Process{}, oneRank, false, nil)), 1)
 	p.engine.Close()
 	return p
 }

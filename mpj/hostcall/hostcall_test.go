@@ -1,0 +1,200 @@
+package hostcall
+
+import (
+	"encoding/binary"
+	"errors"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A module is one whose memory is all that it has.
+type module struct {
+	*Process
+	memory []byte
+	times  []float64
+}
+
+func newModule(t testing.TB, size int) *module {
+	m := &module{memory: make([]byte, size)}
+	m.Process = New(Config{
+		Memory: func(at, size uint32) ([]byte, bool) {
+			if uint64(at)+uint64(size) > uint64(len(m.memory)) {
+				return nil, false
+			}
+			return m.memory[at : at+size], true
+		},
+		Told: func(seconds float64) { m.times = append(m.times, seconds) },
+		Lost: func(error) {},
+	})
+	t.Cleanup(m.Close)
+	return m
+}
+
+// alone gives m the engine of a job of one rank.
+func (m *module) alone() *module {
+	m.use(engine.New(m.ctx, engine.Config{View: oneRank, Clock: func() time.Duration { return 5 * time.Second }}), 1)
+	return m
+}
+
+// call calls a function by its name. A Fault is returned.
+func (m *module) call(name string, args ...uint64) (result uint64, fault error) {
+	defer func() {
+		if r := recover(); r != nil {
+			fault = r.(Fault)
+		}
+	}()
+	i := slices.IndexFunc(Functions, func(f Function) bool { return f.Name == name })
+	stack := append(slices.Clone(args), 0)
+	m.Call(&Functions[i], stack)
+	return stack[0] & math.MaxUint32, nil
+}
+
+func (m *module) word(at int) uint32 { return binary.LittleEndian.Uint32(m.memory[at:]) }
+
+const (
+	anyContext = 256
+	any32      = math.MaxUint32 // -1
+)
+
+func TestMessageToSelf(t *testing.T) {
+	m := newModule(t, 4096).alone()
+	copy(m.memory[100:], "hello")
+	if code, err := m.call("isend", anyContext, 0, 7, 100, 5, 0, 0); code != 0 || err != nil {
+		t.Fatal(code, err)
+	}
+	if code, err := m.call("recv", anyContext, any32, any32, 200, 10, 16, 0); code != 0 || err != nil {
+		t.Fatal(code, err)
+	}
+	if got := string(m.memory[200:205]); got != "hello" || m.word(16) != 0 || m.word(20) != 7 || m.word(24) != 5 {
+		t.Errorf("received %q, status %v", got, m.memory[16:32])
+	}
+	m.call("isend", anyContext, 0, 7, 100, 5, 0, 0)
+	if code, _ := m.call("recv", anyContext, 0, 7, 200, 4, 16, 0); code != uint64(truncated) || m.word(24) != 5 {
+		t.Errorf("code %d, size %d of a message that is too long", code, m.word(24))
+	}
+}
+
+func TestCallBesideTheModuleWritesWhenItIsHeardOf(t *testing.T) {
+	m := newModule(t, 4096).alone()
+	if code, _ := m.call("recv", anyContext, 0, 7, 200, 10, 16, 42); uint32(code) != pending {
+		t.Fatalf("code %d", code)
+	}
+	if none, _ := m.call("next", 0, 64); none != 0 {
+		t.Fatal("a receive without a message is done")
+	}
+	copy(m.memory[100:], "hello")
+	m.call("isend", anyContext, 0, 7, 100, 5, 0, 0)
+	if one, _ := m.call("next", uint64(time.Minute), 64); one != 1 || m.word(64) != 42 || m.word(68) != 0 {
+		t.Fatalf("got %d, ticket %d, code %d", one, m.word(64), m.word(68))
+	}
+	if string(m.memory[200:205]) != "hello" || m.word(24) != 5 {
+		t.Errorf("received %q", m.memory[200:210])
+	}
+}
+
+func TestGivenUpWaitEnds(t *testing.T) {
+	m := newModule(t, 4096).alone()
+	m.call("irecv", anyContext, 0, 7, 200, 10, 0)
+	m.call("wait_until", uint64(m.word(0)), 4, 9)
+	m.call("give_up", 9)
+	if one, _ := m.call("next", uint64(time.Minute), 64); one != 1 || m.word(64) != 9 || m.word(4) != 0 {
+		t.Errorf("got %d, ticket %d, done %d", one, m.word(64), m.word(4))
+	}
+}
+
+func TestWtimeIsTold(t *testing.T) {
+	m := newModule(t, 64).alone()
+	if m.call("wtime", 8, 0); len(m.times) != 1 || m.times[0] != math.Float64frombits(binary.LittleEndian.Uint64(m.memory[8:])) || m.times[0] != 5 {
+		t.Errorf("told %v", m.times)
+	}
+}
+
+func TestCallsThatNoModuleMakesAreFaults(t *testing.T) {
+	for name, call := range map[string]struct {
+		function string
+		args     []uint64
+	}{
+		"buffer behind the memory":   {"send", []uint64{256, 0, 0, 4090, 100, 0, 0}},
+		"buffer that wraps":          {"send", []uint64{256, 0, 0, math.MaxUint32, 2, 0, 0}},
+		"status behind the memory":   {"recv", []uint64{256, 0, 0, 0, 10, 4095, 0}},
+		"rank that there is not":     {"send", []uint64{256, 1, 0, 0, 10, 0, 0}},
+		"negative rank":              {"send", []uint64{256, any32, 0, 0, 10, 0, 0}},
+		"the engine's own context":   {"isend", []uint64{0, 0, 0, 0, 10, 0, 0}},
+		"mode that there is not":     {"isend", []uint64{256, 0, 0, 0, 10, 3, 0}},
+		"request that there is not":  {"wait", []uint64{1, 0, 0}},
+		"more requests than memory":  {"waitany", []uint64{0, 1 << 31, 0, 0}},
+		"more parts than memory":     {"exchange", []uint64{256, 0, 0, 1 << 28, 0, 0, 0}},
+		"message that there is not":  {"imrecv", []uint64{7, 0, 10, 0}},
+		"contents that are not kept": {"take", []uint64{1, 0, 10}},
+		"abort before join":          {"abort", []uint64{1, 0, 5}},
+		"finish of nothing":          {"finish", []uint64{0}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, fault := newModule(t, 4096).alone().call(call.function, call.args...)
+			if !errors.As(fault, new(Fault)) {
+				t.Errorf("got %v", fault)
+			}
+		})
+	}
+}
+
+func TestBeforeJoinEverythingIsClosed(t *testing.T) {
+	m := newModule(t, 4096)
+	if code, err := m.call("send", anyContext, 0, 0, 0, 5, 0, 0); code != uint64(closed) || err != nil {
+		t.Errorf("code %d, %v", code, err)
+	}
+}
+
+// FuzzCalls makes any calls, with and without an engine. Whatever a module does, only it
+// is ended: there is no panic but a Fault.
+func FuzzCalls(f *testing.F) {
+	f.Add([]byte{8, 0, 1, 0, 0, 0, 0, 0, 7, 0, 0, 0, 100, 0, 0, 0, 5, 0, 0, 0})
+	for i := range Functions {
+		f.Add([]byte{byte(i), 1, 1, 0, 1, 0, 2, 0, 3, 0, 4, 0, 0, 0, 255, 255, 255, 255})
+	}
+	f.Fuzz(func(t *testing.T, calls []byte) {
+		with, without := newModule(t, 4096).alone(), newModule(t, 4096)
+		for len(calls) > 0 {
+			function := &Functions[int(calls[0])%len(Functions)]
+			args := make([]uint64, len(function.Params))
+			calls = calls[1:]
+			for i := range args {
+				if n := min(2, len(calls)); n == 2 {
+					args[i] = uint64(uint32(int32(int16(binary.LittleEndian.Uint16(calls)))))
+					calls = calls[n:]
+				}
+			}
+			if function.Name == "next" {
+				args[0] = 0 // it would wait
+			}
+			without.call(function.Name, args...)
+			if blocks[function.Name] {
+				args[len(args)-1] = 1 // it would, too
+			}
+			if function.Name != "close" {
+				with.call(function.Name, args...)
+			}
+		}
+	})
+}
+
+// blocks names the functions whose last parameter is later.
+var blocks = func() map[string]bool {
+	names := make(map[string]bool)
+	for _, name := range []string{
+		"join", "finalize", "send", "recv", "recv_whole", "sendrecv", "swap", "exchange", "wait", "waitany", "waitsome",
+		"testany", "testsome", "testall", "wait_until", "probe_until", "probe", "iprobe", "mprobe", "improbe",
+		"choose", "wtime", "random_seed", "flush",
+	} {
+		names[name] = true
+	}
+	return names
+}()
