@@ -35,11 +35,34 @@ func TestWasmConformance(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
-// TestWasmExample runs an example as modules.
-func TestWasmExample(t *testing.T) {
+// TestWasmIsWhatPeersTakeThatTakeNothingElse runs a Go package on peers whose owners
+// take only modules: it is built as one when they have refused.
+func TestWasmIsWhatPeersTakeThatTakeNothingElse(t *testing.T) {
 	t.Parallel()
-	j := startJob(t, "--home", t.TempDir(), "--local", "3", "-n", "3", "-r", "2", module(t, "./examples/ep"), "S")
+	example, err := filepath.Abs("../examples/ep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	peers := grid(t, 2, "--slots", "2", "--accept", "wasm")
+	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "2", "-r", "2", "-w", "2", "--timeout", "110s", example, "S")
 	if s := j.wait(); s != 0 || !strings.Contains(j.stdout.String(), "Verification = SUCCESSFUL") {
 		t.Errorf("exit status %d:\n%s\n%s", s, j.stdout, j.stderr)
+	}
+	expectNothingLeft(t, peers)
+}
+
+// TestWasmSeesItsScratchOnly runs a module that tries to see more.
+func TestWasmSeesItsScratchOnly(t *testing.T) {
+	t.Parallel()
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	j := startJob(t, "--home", t.TempDir(), "--local", "1", "-n", "1", module(t, "./e2e/programs/captive"), secret, "/etc/passwd", "/proc/self/environ")
+	if s := j.wait(); s != 0 || j.stdout.String() != "" {
+		t.Errorf("exit status %d:\n%s\n%s", s, j.stdout, j.stderr)
+	}
+	if b, err := os.ReadFile(secret); err != nil || string(b) != "secret" {
+		t.Errorf("the secret is now %q, %v", b, err)
 	}
 }

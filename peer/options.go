@@ -86,6 +86,7 @@ type RunOptions struct {
 	Success      float64       // with AutoReplicas: probability wanted, 0 for none given
 	Expect       time.Duration // with AutoReplicas: how long the job will take, 0 for not known
 	Strategy     string        // -a
+	As           string        // the kind of program that a Go package is built as: AsAuto, AsNative or AsWasm
 	Files        string        // -l, a file that lists inputs
 	Inputs       []string      // -i, inputs: files, folders and URLs
 	Outputs      []string      // -o, patterns of files to collect
@@ -112,6 +113,13 @@ type RunOptions struct {
 
 // Replicas is a number of replicas.
 type Replicas int
+
+// The kinds of programs of RunOptions.As.
+const (
+	AsAuto   = "auto"   // native, unless too few peers take that
+	AsNative = "native" // for the platforms of the peers
+	AsWasm   = "wasm"   // a WebAssembly module, for all peers
+)
 
 // AutoReplicas lets the peers that are found decide how many there are.
 const AutoReplicas Replicas = math.MinInt
@@ -162,7 +170,7 @@ const (
 
 // DefaultRunOptions returns what p2prun does when it is told no more than -n.
 func DefaultRunOptions() RunOptions {
-	return RunOptions{Replicas: 1, Strategy: "spread", Wait: 10, OnDivergence: job.Stop, Heal: On, Away: job.MaxAway}
+	return RunOptions{Replicas: 1, Strategy: "spread", As: AsAuto, Wait: 10, OnDivergence: job.Stop, Heal: On, Away: job.MaxAway}
 }
 
 // Filter returns which peers are wanted. Every error is the user's.
@@ -189,6 +197,7 @@ func (o *RunOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.Float64Var(&o.Success, "success", o.Success, "with -r auto: as many replicas as make\nthe job succeed with probability `P`, such as 0.99")
 	flags.DurationVar(&o.Expect, "expect", o.Expect, "with -r auto: the `TIME` that the job takes\n(default that of --timeout)")
 	flags.StringVarP(&o.Strategy, "strategy", "a", o.Strategy, "`HOW`: spread or concentrate over the nearest peers,\nor dataspread or dataconcentrate over those that\nhave most of the files already")
+	flags.StringVar(&o.As, "as", o.As, "build a Go package as `KIND`: native, wasm, or auto:\nwasm if too few peers take it as native")
 	flags.StringVarP(&o.Files, "files", "l", o.Files, "`FILE` that lists input files, folders and URLs")
 	flags.StringArrayVarP(&o.Inputs, "input", "i", o.Inputs, "input `FILE`, folder or URL to stage")
 	flags.StringArrayVarP(&o.Outputs, "output", "o", o.Outputs, "`PATTERN` of output files to collect")

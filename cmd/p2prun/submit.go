@@ -34,6 +34,10 @@ func submit(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []st
 	if err != nil {
 		return 0, command.Fail(command.Usage, err, "")
 	}
+	first, err := platforms(opt, prog)
+	if err != nil {
+		return 0, command.Fail(command.Usage, err, "")
+	}
 	req.Name = prog.Name
 	prog.TrimPath = opt.Local == 0 // else it does not leave this machine
 	work, err := workdir.New()
@@ -55,7 +59,7 @@ func submit(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []st
 	if prog.Portable() {
 		show.Say("building %s", args[0])
 	}
-	if req.Programs, err = build(ctx, prog, []job.Platform{program.Local}, built); err != nil {
+	if req.Programs, err = build(ctx, prog, first, built); err != nil {
 		return 0, err
 	}
 	s, err := open(ctx, cfg, opt, work, stderr)
@@ -79,6 +83,9 @@ func submit(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []st
 	result, err := s.run(ctx, req, watchdog(s, opt.Lose, req, show))
 	if err != nil {
 		return 0, failure(ctx, err)
+	}
+	if result, err = again(ctx, s, opt, prog, built, req, show, result); err != nil {
+		return 0, err
 	}
 	return finish(s, show, &result), nil
 }
@@ -176,7 +183,7 @@ func build(ctx context.Context, prog *program.Program, platforms []job.Platform,
 // buildForPeers builds a Go package for the platforms of the peers that can be
 // found, beside this machine's own.
 func buildForPeers(ctx context.Context, s *session, prog *program.Program, req *job.Request, into string) error {
-	if !prog.Portable() || s.net != nil { // local peers are of this platform
+	if req.Programs[0].Platform == program.Wasm || !prog.Portable() || s.net != nil { // local peers are of this platform
 		return nil
 	}
 	candidates, err := s.candidates(ctx, req.Filter)

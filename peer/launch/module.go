@@ -14,7 +14,9 @@ import (
 )
 
 // moduleConfig is what runners are told of the job's module.
-func (j *job) moduleConfig() wasm.Config { return wasm.Config{Created: j.spec.Created} }
+func (j *job) moduleConfig() wasm.Config {
+	return wasm.Config{Created: j.spec.Created, Memory: uint64(max(j.grant.Slot.Memory, 0))}
+}
 
 // chooseModule has a process run the job's module.
 func (j *job) chooseModule(p view.Process, c *supervisor.Command) {

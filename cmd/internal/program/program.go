@@ -161,6 +161,9 @@ func findPackage(ctx context.Context, dir, pkg string) (*Program, error) {
 // Portable reports whether the program can be had for other platforms too.
 func (p *Program) Portable() bool { return p.pkg != "" }
 
+// Is reports whether the program is a file for a platform.
+func (p *Program) Is(platform job.Platform) bool { return !p.Portable() && p.platform == platform }
+
 // Build returns the executable for a platform, which it puts into the folder
 // into when it has to be built; a file is what it is. The error of a build that fails has the
 // compiler's words, several lines of them.

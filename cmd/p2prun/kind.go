@@ -1,0 +1,55 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/p2pmpi/p2pmpi/cmd/internal/display"
+	"github.com/p2pmpi/p2pmpi/cmd/internal/program"
+	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/job"
+)
+
+// A job's program is of one kind: the replicas of a rank are to do the same, and a native
+// program and a module need not, as to clocks, random numbers and the last bit of a float.
+
+// platforms are those that the program is built for before any peer is asked.
+func platforms(opt peer.RunOptions, prog *program.Program) ([]job.Platform, error) {
+	switch {
+	case !slices.Contains([]string{peer.AsAuto, peer.AsNative, peer.AsWasm}, opt.As):
+		return nil, fmt.Errorf("--as %.20q: want %s, %s or %s", opt.As, peer.AsAuto, peer.AsNative, peer.AsWasm)
+	case prog.Portable() && opt.As == peer.AsWasm:
+		return []job.Platform{program.Wasm}, nil
+	case prog.Is(program.Wasm) && opt.As == peer.AsNative:
+		return nil, fmt.Errorf("--as native: %s is a WebAssembly module", prog.Name)
+	case prog.Is(program.Local) && opt.As == peer.AsWasm:
+		return nil, fmt.Errorf("--as wasm: %s is an executable; name a Go package, which can be built as a module", prog.Name)
+	}
+	return []job.Platform{program.Local}, nil
+}
+
+// wantModule reports whether a job lacked peers that would run a module.
+func wantModule(opt peer.RunOptions, prog *program.Program, r job.Result) bool {
+	return opt.As == peer.AsAuto && prog.Portable() && r.Shortage != nil &&
+		slices.ContainsFunc(r.Shortage.Tallies, func(t job.Tally) bool {
+			return slices.Contains([]job.Reason{job.WasmOnly, job.Unconfined, job.Platforms}, t.Reason)
+		})
+}
+
+// again runs a job once more as a module, if it lacked peers that would run that.
+func again(ctx context.Context, s *session, opt peer.RunOptions, prog *program.Program, built string, req job.Request, show *display.Display, r job.Result) (job.Result, error) {
+	if !wantModule(opt, prog, r) {
+		return r, nil
+	}
+	show.Say("too few peers take a native program of yours: building a WebAssembly module, which more of them may take (--as wasm does so at once)")
+	var err error
+	if req.Programs, err = build(ctx, prog, []job.Platform{program.Wasm}, built); err != nil {
+		return r, err
+	}
+	r, err = s.run(ctx, req, watchdog(s, opt.Lose, req, show))
+	if err != nil {
+		err = failure(ctx, err)
+	}
+	return r, err
+}

@@ -1,0 +1,56 @@
+// Captive is a module that tries to see more than its scratch folder. It says what it has
+// reached, and ends with status 1 if that is anything.
+//
+//	captive FILE...    the files of the owner that it tries to read
+package main
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+func main() {
+	reached := 0
+	try := func(what string, err error) {
+		if err == nil {
+			fmt.Println("reached:", what)
+			reached++
+		}
+	}
+	for _, name := range os.Args[1:] {
+		for _, way := range []string{name, strings.Repeat("../", 12) + name, "/.." + name, "//" + name} {
+			_, err := os.ReadFile(way)
+			try("read "+way, err)
+		}
+		try("link to "+name, os.Symlink(name, "way"))
+		try("hard link to "+name, os.Link(name, "way"))
+		try("rename "+name, os.Rename(name, "way"))
+		try("remove "+name, os.Remove(name))
+		try("list "+filepath.Dir(name), list(filepath.Dir(name)))
+	}
+	_, err := net.DialTimeout("tcp", "127.0.0.1:22", time.Second)
+	try("a connection", err)
+	_, err = os.StartProcess("/bin/true", []string{"true"}, &os.ProcAttr{})
+	try("a process", err)
+	try("write", os.WriteFile("../outside", nil, 0o600))
+	if err := os.WriteFile("inside", []byte("x"), 0o600); err != nil {
+		fmt.Println("cannot write to its own folder:", err)
+		reached++
+	}
+	if _, err := os.Stat("outside"); err == nil { // where .. leads to
+		reached--
+	}
+	os.Exit(min(reached, 1))
+}
+
+func list(folder string) error {
+	entries, err := os.ReadDir(folder)
+	if err == nil && len(entries) == 0 {
+		err = os.ErrNotExist
+	}
+	return err
+}
