@@ -142,7 +142,7 @@
 //
 // # Where things are
 //
-//	world, init, local        a process's membership of a job
+//	world, init, join, local  a process's membership of a job
 //	checkpoint                where a new replica goes on
 //	comm, create, identity    communicators, and how they get their contexts
 //	group, intercomm, attribute, errhandler, error

@@ -36,13 +36,11 @@ func main() {
 	try("a connection", err)
 	_, err = os.StartProcess("/bin/true", []string{"true"}, &os.ProcAttr{})
 	try("a process", err)
-	try("write", os.WriteFile("../outside", nil, 0o600))
-	if err := os.WriteFile("inside", []byte("x"), 0o600); err != nil {
-		fmt.Println("cannot write to its own folder:", err)
+	// Its folder is the root, so that this is where .. leads.
+	err = os.WriteFile("../inside", []byte("x"), 0o600)
+	if _, missing := os.Stat("inside"); err != nil || missing != nil {
+		fmt.Println("cannot write to its own folder:", err, missing)
 		reached++
-	}
-	if _, err := os.Stat("outside"); err == nil { // where .. leads to
-		reached--
 	}
 	os.Exit(min(reached, 1))
 }

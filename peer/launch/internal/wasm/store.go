@@ -140,9 +140,12 @@ func unpack(from io.Reader) ([]byte, error) {
 	if len(h) == 0 || h[0].Path != "" {
 		return nil, errors.New("it is not there")
 	}
-	module := make([]byte, h[0].Size)
-	if _, err := io.ReadFull(from, module); err != nil {
+	module, err := io.ReadAll(io.LimitReader(from, h[0].Size))
+	if err != nil {
 		return nil, err
+	}
+	if int64(len(module)) != h[0].Size {
+		return nil, io.ErrUnexpectedEOF
 	}
 	for _, c := range h[1:] {
 		if err := layOut(from, c); err != nil {
@@ -164,7 +167,7 @@ func layOut(from io.Reader, c content) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.CopyN(f, from, c.Size)
+	_, err = io.CopyN(f, from, max(c.Size, 0))
 	return errors.Join(err, f.Close())
 }
 

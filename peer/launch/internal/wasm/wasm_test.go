@@ -100,3 +100,22 @@ func TestPages(t *testing.T) {
 		}
 	}
 }
+
+// FuzzUnpack reads any file of a store: what is laid out stays in its folder.
+func FuzzUnpack(f *testing.F) {
+	for _, h := range []string{`[{}]`, `[{"Size":4},{"Path":"a","Size":2}]`, `[{"Size":1},{"Path":"../a","Size":2}]`, `[{"Size":-1}]`, `[{},{"Path":"a","Size":-1}]`} {
+		f.Add(h, []byte("contents"))
+	}
+	f.Fuzz(func(t *testing.T, h string, contents []byte) {
+		folder := t.TempDir()
+		inner := filepath.Join(folder, "inner")
+		if err := os.Mkdir(inner, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		t.Chdir(inner)
+		unpack(io.MultiReader(bytes.NewReader(append([]byte(h), bytes.Repeat([]byte(" "), max(0, maxHeader-len(h)))...)), bytes.NewReader(contents)))
+		if entries, _ := os.ReadDir(folder); len(entries) != 1 {
+			t.Errorf("laid out beside its folder: %v", entries)
+		}
+	})
+}
