@@ -4,7 +4,9 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -304,7 +306,24 @@ func expectNothingLeft(t *testing.T, peers []*peerProcess) {
 	}
 	for _, p := range peers {
 		eventually(t, "processes of "+p.home, func() error { return noProcessIn(p.home) })
+		eventually(t, "control groups of "+p.home, func() error { return noGroupOf(p.home) })
 	}
+}
+
+// noGroupOf reports a control group that a job has left. A peer writes down where it makes them.
+func noGroupOf(home string) error {
+	text, err := os.ReadFile(filepath.Join(home, "cgroups"))
+	if err != nil {
+		return nil // it makes none
+	}
+	sum := sha256.Sum256([]byte(home))
+	for parent := range strings.Lines(string(text)) {
+		left, err := filepath.Glob(filepath.Join(strings.TrimSpace(parent), fmt.Sprintf("p2pmpi-%x-%s", sum[:6], strings.Repeat("?", 32))))
+		if err != nil || len(left) > 0 {
+			return errors.Join(fmt.Errorf("%v are left", left), err)
+		}
+	}
+	return nil
 }
 
 // unused reports what a job still uses of the peer's slots.

@@ -1,0 +1,49 @@
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// glutton takes memory until somebody ends it, or a gibibyte.
+const glutton = "#!/bin/sh\nhead -c 1G /dev/zero | tail -n 1 > /dev/null\n"
+
+// TestO1WhatExceedsALimitIsNamed has both replicas of a rank take more memory than the owners
+// give: the user reads so, the rank gets no new replica, and nothing is left.
+func TestO1WhatExceedsALimitIsNamed(t *testing.T) {
+	t.Parallel()
+	peers := grid(t, 3, "--slots", "1", "--slot-limits", "memory=64MiB,processes=64")
+	program := filepath.Join(t.TempDir(), "glutton")
+	if err := os.WriteFile(program, []byte(glutton), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "1", "-r", "2", "-w", "30", program)
+	if s := j.wait(); s != 70 {
+		t.Errorf("ended with %d, want 70", s)
+	}
+	for _, want := range []string{"exceeded the limit of 64 MiB memory", `"limit":"memory"`} {
+		if !strings.Contains(j.stderr.String(), want) {
+			t.Errorf("the submitter does not read %q:\n%s", want, j.stderr)
+		}
+	}
+	expectNothingLeft(t, peers)
+}
+
+// TestS4GroupsGoWhenThePeerIsKilled: the supervisors remove them.
+func TestS4GroupsGoWhenThePeerIsKilled(t *testing.T) {
+	t.Parallel()
+	p := boot(t, "--slots", "2")
+	j := submit(t, t.TempDir(), "--supernode", p.addr, "-n", "2", "-w", "30", filepath.Join(bin, "stepper"), "-steps", "100000", "-every", "20")
+	j.waitRunning()
+	j.printed("step 20 ")
+	if _, err := os.Stat(filepath.Join(p.home, "cgroups")); err == nil && noGroupOf(p.home) == nil {
+		t.Error("the job has no control groups")
+	}
+	p.kill()
+	expectNothingLeft(t, []*peerProcess{p})
+	if s := j.wait(); s != 70 {
+		t.Errorf("ended with %d, want 70", s)
+	}
+}

@@ -1,0 +1,199 @@
+package cgroup
+
+import (
+	"errors"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// needGroups skips where the kernel, or whoever runs the tests, lets nobody make groups.
+func needGroups(t *testing.T, tree *Tree) {
+	t.Helper()
+	if why := errors.Join(tree.Missing(Memory), tree.Missing(CPU), tree.Missing(Pids)); why != nil {
+		t.Skip(why)
+	}
+}
+
+// TestGroupsOfAJob: a process that enters its group has its quota, and what is left is killed
+// and removed.
+func TestGroupsOfAJob(t *testing.T) {
+	home := t.TempDir()
+	tree := Open(home)
+	needGroups(t, tree)
+	job, err := tree.NewJob("0123", Quota{Memory: 1 << 30, CPU: 150, Processes: 100}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { job.Remove() })
+	group, err := job.NewProcess("0.0", Quota{Memory: 64 << 20, Processes: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sleep := inGroup(t, group)
+	if got := group.Processes(); !slices.Equal(got, []int{sleep.Process.Pid}) {
+		t.Errorf("%v in the group, want %d", got, sleep.Process.Pid)
+	}
+	if got := job.Processes(); !slices.Contains(got, sleep.Process.Pid) && tree.Missing(Memory) == nil {
+		t.Errorf("%v in the group of the job, want %d", got, sleep.Process.Pid)
+	}
+	if u := group.Usage(); u.Processes != 1 || u.Killed != 0 || u.Refused != 0 {
+		t.Errorf("usage %+v", u)
+	}
+	folders := slices.Concat(group.Folders(), job.Folders())
+	if err := job.Remove(); err != nil {
+		t.Fatal(err)
+	}
+	wantGone(t, sleep, folders)
+}
+
+// TestStaleGroupsGo: those that a peer and its supervisors have left, who were killed together.
+func TestStaleGroupsGo(t *testing.T) {
+	home := t.TempDir()
+	tree := Open(home)
+	needGroups(t, tree)
+	job, err := tree.NewJob("4567", Quota{Memory: 1 << 30}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	group, err := job.NewProcess("0.0", Quota{Memory: 64 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := Open(t.TempDir()).NewJob("4567", Quota{}, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Remove()
+	sleep := inGroup(t, group)
+	Open(home)
+	wantGone(t, sleep, slices.Concat(group.Folders(), job.Folders()))
+	for _, f := range other.Folders() {
+		if _, err := os.Stat(f); err != nil {
+			t.Errorf("another peer's group has gone: %v", err)
+		}
+	}
+}
+
+// inGroup starts a process in a group.
+func inGroup(t *testing.T, g *Group) *exec.Cmd {
+	t.Helper()
+	sleep := exec.Command("sleep", "3600")
+	if err := sleep.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { sleep.Process.Kill() })
+	for _, f := range g.Folders() {
+		if err := write(f, "cgroup.procs", strconv.Itoa(sleep.Process.Pid)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return sleep
+}
+
+// wantGone checks that a process was killed and some folders are no more.
+func wantGone(t *testing.T, c *exec.Cmd, folders []string) {
+	t.Helper()
+	c.Wait()
+	if s := c.ProcessState.Sys().(syscall.WaitStatus); !s.Signaled() || s.Signal() != syscall.SIGKILL {
+		t.Errorf("the process ended with %v", s)
+	}
+	for _, f := range folders {
+		if _, err := os.Stat(f); !os.IsNotExist(err) {
+			t.Errorf("%s is left", f)
+		}
+	}
+}
+
+// TestVersion2 is about what is written into which file: a folder stands for the kernel.
+func TestVersion2(t *testing.T) {
+	k := &v2{root: t.TempDir(), own: "user.slice/peer.scope"}
+	files := map[string]string{
+		"cgroup.subtree_control":                           "",
+		"user.slice/cgroup.subtree_control":                "",
+		"user.slice/peer.scope/cgroup.type":                "domain",
+		"user.slice/peer.scope/cgroup.procs":               strconv.Itoa(os.Getpid()),
+		"user.slice/peer.scope/cgroup.subtree_control":     "cpu memory pids",
+		"user.slice/peer.scope/p2pmpi-x-peer/cgroup.procs": "",
+	}
+	for name, text := range files {
+		put(t, filepath.Join(k.root, name), text)
+	}
+	k.leaf = k.folder("")
+	if err := k.divide("p2pmpi-x"); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, k.folder("p2pmpi-x-peer/cgroup.procs")); got != "0" {
+		t.Errorf("the peer did not enter its leaf: %q", got)
+	}
+	put(t, k.folder("cgroup.subtree_control"), "cpu memory pids") // what the kernel makes of "+cpu" and so on
+	k.usable = k.enabled()
+	job, err := k.job("p2pmpi-x-0123", Quota{Memory: 1 << 30, CPU: 150, Processes: 100}, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, k.folder("p2pmpi-x-0123/cgroup.subtree_control"), "")
+	process, err := k.process("p2pmpi-x-0123", "0.0", Quota{Memory: 64 << 20, Processes: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"p2pmpi-x-0123/memory.max":           "1073741824",
+		"p2pmpi-x-0123/cpu.max":              "150000 100000",
+		"p2pmpi-x-0123/cpu.weight":           "21",
+		"p2pmpi-x-0123/pids.max":             "100",
+		"p2pmpi-x-0123/0.0/memory.max":       "67108864",
+		"p2pmpi-x-0123/0.0/pids.max":         "20",
+		"p2pmpi-x-0123/0.0/memory.oom.group": "1",
+	} {
+		if got := read(t, k.folder(name)); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+	if control := read(t, k.folder("p2pmpi-x-0123/cgroup.subtree_control")); strings.Contains(control, "cpu") {
+		t.Errorf("the processes of a job are divided for the processors: %q", control)
+	}
+	for folder, all := range map[string]map[Controller]string{k.folder("p2pmpi-x-0123"): job, k.folder("p2pmpi-x-0123/0.0"): process} {
+		if got := slices.Compact(slices.Collect(maps.Values(all))); !slices.Equal(got, []string{folder}) {
+			t.Errorf("got %v, want %s", all, folder)
+		}
+	}
+	put(t, k.folder("p2pmpi-x-0123/0.0/memory.events"), "low 0\noom 1\noom_kill 2\n")
+	put(t, k.folder("p2pmpi-x-0123/0.0/memory.peak"), "67108864\n")
+	put(t, k.folder("p2pmpi-x-0123/0.0/pids.events"), "max 3\n")
+	if got, want := k.usage(process), (Usage{MostMemory: 64 << 20, Killed: 2, Refused: 3}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// TestVersion2IsNotDividedWithOthersInIt, and the owner is told what to do.
+func TestVersion2IsNotDividedWithOthersInIt(t *testing.T) {
+	k := &v2{root: t.TempDir(), own: "session.scope"}
+	put(t, k.folder("cgroup.type"), "domain")
+	put(t, k.folder("cgroup.procs"), strconv.Itoa(os.Getpid())+"\n1\n")
+	if err := k.divide("p2pmpi-x"); err == nil || !strings.Contains(err.Error(), "Delegate=yes") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func put(t *testing.T, path, text string) {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Error(err)
+	}
+	return strings.TrimSpace(string(text))
+}
