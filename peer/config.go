@@ -200,6 +200,7 @@ func LocalConfig() Config {
 	c := DefaultConfig()
 	c.Listen = []string{"/ip4/127.0.0.1/tcp/0"}
 	c.Network = "local"
+	c.Accept = []string{string(policy.Native)} // the user's own program
 	c.MDNS = false
 	c.NAT = false
 	c.SlotLimits = limits.None // its user has written the programs

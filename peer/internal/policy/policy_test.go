@@ -109,7 +109,7 @@ func TestS3DefaultRules(t *testing.T) {
 		texts  []string
 		want   map[Class]Rule
 	}{
-		{"nothing said", false, nil, map[Class]Rule{Mine: {Kind: Native}, Allowed: {Kind: Native}, Members: {Kind: Native}, Everyone: {Kind: ByDefault}}},
+		{"nothing said", false, nil, map[Class]Rule{Mine: {Kind: Native}, Allowed: {Kind: Native}, Members: {Kind: Native}, Everyone: {Kind: Wasm}}},
 		{"a list", true, nil, map[Class]Rule{Mine: {Kind: Native}, Allowed: {Kind: Native}, Members: {Kind: None}, Everyone: {Kind: None}}},
 		{"limits", false, []string{"everyone=wasm slots=3 memory=256MiB time=1h", "members=native"}, map[Class]Rule{
 			Mine: {Kind: Native}, Allowed: {Kind: Native}, Members: {Kind: Native},

@@ -10,7 +10,7 @@ import (
 )
 
 // ByDefault is the rule of everyone when the owner says nothing.
-const ByDefault = Native
+const ByDefault = Wasm
 
 // maxSlots bounds the slots in a rule.
 const maxSlots = 1 << 12

@@ -126,7 +126,7 @@ func (g *Grid) command(ctx context.Context, name string, args ...string) *exec.C
 	cmd := exec.CommandContext(ctx, filepath.Join(g.bin, name), args...)
 	cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + g.dir, "TMPDIR=" + os.TempDir(),
-		"P2PMPI_MDNS=false", "P2PMPI_NAT=false",
+		"P2PMPI_MDNS=false", "P2PMPI_NAT=false", "P2PMPI_ACCEPT=native",
 	}
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
 	cmd.WaitDelay = 10 * time.Second
