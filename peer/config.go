@@ -97,6 +97,14 @@ type Config struct {
 	// alone is none of them. See package presence.
 	PauseWhen []string
 
+	// RequireConfinement refuses native programs of all but this peer's own user and those in
+	// Allow where a wall around them is missing.
+	RequireConfinement bool
+
+	// Readable are absolute paths of files and folders that native programs may read here,
+	// beside the system's own tools and libraries: a library in /opt, a data set.
+	Readable []string
+
 	// QuietHours are times of the day, such as 08:00-18:30, when others get nothing.
 	QuietHours []string
 
@@ -190,6 +198,8 @@ func DefaultConfig() Config {
 		Detector:      faultdetect.Fast.String(),
 		CacheLimit:    10 << 10,
 		LogLevel:      "info",
+
+		RequireConfinement: true,
 	}
 }
 
@@ -204,6 +214,7 @@ func LocalConfig() Config {
 	c.MDNS = false
 	c.NAT = false
 	c.SlotLimits = limits.None // its user has written the programs
+	c.RequireConfinement = false
 	return c
 }
 
@@ -260,6 +271,13 @@ func (c Config) Validate() error {
 	for name, list := range map[string][]string{"allow": c.Allow, "deny": c.Deny} {
 		if _, err := peerIDs(name, list); err != nil {
 			errs = append(errs, err)
+		}
+	}
+	for _, name := range c.Readable {
+		if !filepath.IsAbs(name) {
+			wrong("readable: %q is no absolute path", name)
+		} else if _, err := os.Stat(name); err != nil {
+			wrong("readable: %w", err)
 		}
 	}
 	if _, err := policy.ParseRules(c.Accept, len(c.Allow) > 0); err != nil {

@@ -51,7 +51,8 @@ func Diagnose(s Symptoms) []Finding {
 	}
 	out = append(out, judgeGranted(s.Granted)...)
 	m := s.Machine
-	return append(out, judgePortMapping(m, s.Standing), judgeDisk(m), judgeFiles(m), judgeProcesses(m), judgeMemory(m), judgeKernel(m))
+	out = append(out, judgePortMapping(m, s.Standing), judgeDisk(m), judgeFiles(m), judgeProcesses(m), judgeMemory(m), judgeKernel(m))
+	return append(out, judgeWalls(m.Walls)...)
 }
 
 // Worst is the level of the worst of some findings.

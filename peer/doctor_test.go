@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
 // fit are the symptoms of a machine of which all is well.
@@ -17,8 +19,14 @@ func fit() Symptoms {
 		Machine: Machine{
 			PortMapping: "UPnP", Outside: netip.MustParseAddr("11.0.1.1"), DiskFree: 100 << 30, CacheUsed: 1 << 30, CacheLimit: 10 << 30,
 			OpenFiles: leastFiles, Processes: unlimited, Memory: 8 << 30,
+			Walls: walled(),
 		},
 	}
+}
+
+func walled() (w launch.Walls) {
+	w.Namespaces, w.Landlock, w.Seccomp, w.LandlockVersion = true, true, true, 7
+	return w
 }
 
 func TestDiagnose(t *testing.T) {
@@ -38,6 +46,11 @@ func TestDiagnose(t *testing.T) {
 		found  string // it says this
 		do     string // and advises this
 	}{
+		"confined":             {func(*Symptoms) {}, "confinement", Well, "neither files, network nor processes", ""},
+		"confined by one wall": {machine(func(m *Machine) { m.Walls.Landlock, m.Walls.NoLandlock = false, "no Landlock" }), "confinement", Well, "second wall: no Landlock", ""},
+		"files open": {machine(func(m *Machine) {
+			m.Walls = launch.Walls{NoNamespaces: "no namespaces", NoLandlock: "no Landlock"}
+		}), "confinement: file system", Warning, "no namespaces; no Landlock", "--require-confinement"},
 		"a peer runs":          {func(*Symptoms) {}, "peer", Well, "announces 2 addresses, and is connected with 3 peers", ""},
 		"one of each":          {standing(func(s *Standing) { s.Addresses, s.Connected = 1, 1 }), "peer", Well, "1 address, and is connected with 1 peer", ""},
 		"no peer":              {none(func(*Symptoms) {}), "peer", Warning, "none runs", "p2pboot"},

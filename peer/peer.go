@@ -80,6 +80,7 @@ type Peer struct {
 	sightings sightings
 	slots     *reservation.Service // nil unless a volunteer, as are launcher, control and history
 	launcher  *launch.Service
+	walls     launch.Walls
 	discovery *discovery.Service
 	files     *filetransfer.Service
 	detector  *faultdetect.Service

@@ -18,13 +18,13 @@ func (c Config) policy(self p2ppeer.ID, private bool) (policy.Policy, error) {
 	quiet, err4 := policy.ParseHours(c.QuietHours)
 	return policy.Policy{
 		Self: self, Private: private, Allow: allow, Deny: deny, Rules: rules, Quiet: quiet,
-		Unconfined: true,
+		Unconfined: !c.RequireConfinement,
 	}, errors.Join(err1, err2, err3, err4)
 }
 
 // machine is what holds here now.
 func (p *Peer) machine(now time.Time) policy.Machine {
-	return policy.Machine{Wasm: true, Paused: p.pausedBy() != "", Now: now}
+	return policy.Machine{Confined: len(p.walls.Lacks()) == 0, Wasm: true, Paused: p.pausedBy() != "", Now: now}
 }
 
 // decide asks the owner's policy about the kinds of programs that a submitter's job has for this

@@ -173,6 +173,7 @@ func (p *Peer) startVolunteer() error {
 	if err := p.startJournal(); err != nil {
 		return err
 	}
+	p.examineWalls()
 	limits := reservation.Limits{Slots: p.cfg.Slots, MaxJobs: p.cfg.MaxJobs, Judge: p.judge}
 	if p.speed, err = loadSpeed(p.home.speed()); err != nil {
 		return &HomeError{string(p.home), err}
@@ -198,6 +199,8 @@ func (p *Peer) startVolunteer() error {
 		DataListen:   p.cfg.dataListen(),
 		Channels:     channels,
 		Decide:       p.decide,
+		Walls:        p.walls,
+		Readable:     p.cfg.Readable,
 		Journal:      p.journal,
 		Grant:        grant,
 		Punches:      p.punches,

@@ -28,6 +28,7 @@ type Status struct {
 	Slots       Slots        `json:"slots"`
 	Granted     *Granted     `json:"granted,omitempty"` // to jobs; nil: none run here
 	Use         Use          `json:"use"`               // of the machine, by the peer itself
+	Unwalled    []Unwalled   `json:"unwalled"`          // from what native programs are not kept here
 	Hosted      []HostedJob  `json:"hosted"`            // jobs that hold slots here
 	Submitted   []Submitted  `json:"submitted"`         // jobs started from here
 	Connections []Connection `json:"connections"`       // peers with a connection
@@ -109,6 +110,7 @@ func (p *Peer) Status(ctx context.Context) Status {
 		Addresses:   p.Addresses(),
 		Granted:     p.granted(),
 		Use:         p.use(),
+		Unwalled:    p.unwalled(),
 		Hosted:      []HostedJob{}, // a list in JSON even when it is empty
 		Submitted:   []Submitted{},
 		Connections: p.connections(ctx),

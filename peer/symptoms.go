@@ -11,6 +11,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 	"github.com/p2pmpi/p2pmpi/peer/internal/portmap"
+	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
 // Symptoms are what Diagnose goes by.
@@ -33,6 +34,8 @@ type Machine struct {
 	Processes   uint64     `json:"processes,omitempty"`   // of the user or the control group; 0: not known
 	Memory      uint64     `json:"memory"`                // bytes, of the machine or the control group; 0: not known
 	Unshared    string     `json:"unshared,omitempty"`    // why processes cannot share memory, or empty
+
+	Walls launch.Walls `json:"walls"` // around native programs
 }
 
 // Examine returns the symptoms of this machine, as the peer that runs on the home of cfg sees
@@ -64,6 +67,9 @@ func (p *Peer) symptoms(ctx context.Context) Symptoms {
 		router = findRouter(ctx)
 	}
 	m := examineMachine(string(p.home), router)
+	if m.Walls = p.walls; p.role != Volunteer {
+		m.Walls = launch.ExamineWalls(string(p.home))
+	}
 	m.CacheUsed, m.CacheLimit = store.Bytes(), store.Limit()
 	return Symptoms{Standing: &standing, Machine: m, Granted: p.granted()}
 }
@@ -71,6 +77,7 @@ func (p *Peer) symptoms(ctx context.Context) Symptoms {
 // examineWithout is for a home on which no peer runs.
 func examineWithout(ctx context.Context, cfg Config) Symptoms {
 	s := Symptoms{Machine: examineMachine(cfg.Home, findRouter(ctx))}
+	s.Machine.Walls = launch.ExamineWalls(cfg.Home)
 	cache, err := CacheOf(cfg.Home)
 	if err != nil {
 		s.Home = err.Error()

@@ -48,7 +48,7 @@ func (j *job) compile() error {
 	config.Compile = true
 	said, compiler, err := j.startCompiler(supervisor.Command{
 		Title:   "job " + j.spec.ID + " compiler",
-		Program: supervisor.Own, As: wasm.Name, Stdin: module, Scratch: folder,
+		Program: supervisor.Own, As: wasm.Name, Stdin: module, Scratch: folder, Walls: j.service.config.Walls.Means,
 		Args: config.Arguments(nil), Answered: func(bool) {},
 	})
 	if err != nil {

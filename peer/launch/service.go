@@ -69,6 +69,11 @@ type Config struct {
 	// Decide is the owner's policy: what a submitter's job may run here of the kinds that it
 	// has for this machine; nil: native programs of everybody.
 	Decide func(submitter p2ppeer.ID, kinds []policy.Kind) policy.Decision
+	// Walls are those that ExamineWalls has found; all of them are built around each program.
+	Walls Walls
+	// Readable are absolute paths of files and folders that programs may read, beside what
+	// belongs to the system.
+	Readable []string
 	// Journal keeps who ran what; nil: nobody asks.
 	Journal *journal.Journal
 	// Grant is what a job may have here. None of it is no limit.
@@ -101,6 +106,9 @@ type Service struct {
 	gone      chan struct{} // closed and replaced whenever a job has gone
 }
 
+// scratchFolder is the folder in a home in which programs run.
+const scratchFolder = "scratch"
+
 // maxPending bounds the control streams that have opened and said nothing yet, and
 // maxPendingEach those of one submitter.
 const (
@@ -116,7 +124,7 @@ func NewService(h host.Host, c Config) (*Service, error) {
 		return nil, fmt.Errorf("scratch folder below %q: %w", c.Home, err)
 	}
 	s := &Service{
-		host: h, config: c, scratch: filepath.Join(home, "scratch"), modules: wasm.NewStore(filepath.Join(home, "modules")),
+		host: h, config: c, scratch: filepath.Join(home, scratchFolder), modules: wasm.NewStore(filepath.Join(home, "modules")),
 		conduct:   misconduct.New(c.Log),
 		pending:   misconduct.NewQuota(maxPending, maxPendingEach),
 		jobs:      make(map[string]*job),

@@ -153,6 +153,7 @@ func (j *job) launch(p view.Process) (*instance, error) {
 		Title:    "job " + j.spec.ID + " process " + p.String(),
 		Settings: j.spec.Settings,
 		Scratch:  j.folder.Process(p), Limits: held, Line: inherited,
+		Walls: j.service.config.Walls.Means, Readable: j.service.config.Readable,
 		Answered: func(stopped bool) { j.do(func() { j.attended(p, stopped) }) },
 	}
 	err = errors.Join(err, j.choose(p, &c))

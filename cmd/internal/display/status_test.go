@@ -21,9 +21,10 @@ func TestStatusFitsATerminal(t *testing.T) {
 	granted.Slot.Memory, granted.Slot.CPU, granted.Slot.Disk, granted.Job.Upload = 512<<20, 50, 4<<30, 1<<20
 	s := peer.Status{
 		Peer: "12D3KooWRqGLrMJzoTKpVSjUhUtFa8M8FkGzZyxnqRSeL6kXeb7y", Network: "public", Home: "/srv/p2pmpi", Since: time.Now(),
-		Slots:   peer.Slots{Total: 4, Free: 1, Running: 3, Draining: true},
-		Granted: granted,
-		Use:     peer.Use{Memory: 34 << 20, Goroutines: 210, Streams: 1},
+		Slots:    peer.Slots{Total: 4, Free: 1, Running: 3, Draining: true},
+		Granted:  granted,
+		Unwalled: []peer.Unwalled{{Wall: "network", Why: "no namespaces: operation not permitted; seccomp: " + why}},
+		Use:      peer.Use{Memory: 34 << 20, Goroutines: 210, Streams: 1},
 		Hosted: []peer.HostedJob{
 			{Job: "3f2b8c1e77", Submitter: other, State: "running", Program: "heat", Processes: []view.Process{{Rank: 0}, {Rank: 1}}, Channels: []peer.Channel{
 				{From: view.Process{Rank: 0}, To: view.Process{Rank: 2}, Peer: other, Kind: "stream", Way: "relayed", Relay: relay, RTT: 41_234_567, Why: why},
@@ -42,6 +43,7 @@ func TestStatusFitsATerminal(t *testing.T) {
 		"slots: 1 of 4 free; 0 held, 0 confirmed, 3 running; draining",
 		"a process may have: memory 512 MiB, cpu 50 % of a processor, disk 4.0 GiB\n", "a job may have: upload 1.0 MiB/s\n",
 		"not enforced: limit of cpu: this controller is not delegated",
+		"native programs are not kept from: network: no namespaces: operation",
 		"uses: 34.0 MiB of memory, 1 stream, 210 goroutines\n",
 		"job here: 3f2b8c1e heat 0.0 1.0, running, of …rMLvKXtf\n",
 		"0.0 to 2.0, 1.0 to 2.0 at …rMLvKXtf: stream, relayed through …J4kSGsaB,\n", "41.2ms\n    why: no tcp",

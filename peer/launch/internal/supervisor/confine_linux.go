@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"syscall"
 
-	"golang.org/x/sys/unix"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/sandbox"
 )
 
 // niceness of programs: a guest gives way to whatever the owner does, and still
@@ -12,10 +12,9 @@ import (
 // browser tab.
 const niceness = 10
 
-// confine restricts the process that is about to become a program. It is the
-// one place for that: limits, and later namespaces, Landlock, seccomp and
-// cgroups. It is called last before execve; what it opens must close on exec.
-func confine() error {
+// confine restricts the process that is about to become a program. It is called last
+// before execve; what it opens must close on exec.
+func confine(p sandbox.Plan) error {
 	if err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, niceness); err != nil {
 		return fmt.Errorf("lower priority: %w", err)
 	}
@@ -23,8 +22,5 @@ func confine() error {
 	if err := syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{}); err != nil {
 		return fmt.Errorf("forbid core files: %w", err)
 	}
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("forbid new privileges: %w", err)
-	}
-	return nil
+	return sandbox.Enter(p)
 }

@@ -8,12 +8,13 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/sandbox"
 )
 
 // awaitExit waits until a process that is not our child is gone.
@@ -79,13 +80,15 @@ func testKilledPeer(t *testing.T, prepare func(t *testing.T, supervisor int)) {
 		t.Fatal(err)
 	}
 	var supervisor int
+	var ready bool
 	out := bufio.NewReader(stdout)
-	for supervisor == 0 {
+	for supervisor == 0 || !ready {
 		line, err := out.ReadString('\n')
 		if err != nil {
 			t.Fatalf("the peer said %q, then %v", line, err)
 		}
-		fmt.Sscanf(line, "ready %d", &supervisor)
+		fmt.Sscanf(line, "supervisor %d", &supervisor)
+		ready = ready || line == "ready\n"
 	}
 	pidfd, err := unix.PidfdOpen(supervisor, 0)
 	if err != nil {
@@ -145,8 +148,9 @@ func TestKillSupervisorThatIsStopped(t *testing.T) {
 	readAll(t, r.stdout)
 }
 
+// Those in a PID namespace need not be found: they end with their supervisor.
 func TestKillStaleFindsProgramsByFolder(t *testing.T) {
-	r := run(t, "sleep")
+	r := runWithin(t, sandbox.Means{}, "sleep")
 	readLine(t, r.stdout)
 	KillStale(filepath.Dir(r.scratch))
 	if got := r.Wait(); got.Signal != "killed" {
@@ -156,9 +160,11 @@ func TestKillStaleFindsProgramsByFolder(t *testing.T) {
 
 // Ranks that yield have to be in one session: see supervisorAttributes.
 func TestProgramsShareTheirPeersSession(t *testing.T) {
-	session, err := unix.Getsid(0)
-	want := fmt.Sprintln("session", session, err)
-	if got := readAll(t, run(t, "describe").stdout); !strings.Contains(got, want) {
-		t.Errorf("no line %q in\n%s", want, got)
+	r := run(t, "sleep")
+	readLine(t, r.stdout)
+	want, err := unix.Getsid(0)
+	got, err2 := unix.Getsid(r.program(t))
+	if got != want || err != nil || err2 != nil {
+		t.Errorf("the program's session is %d (%v), its peer's %d (%v)", got, err2, want, err)
 	}
 }

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/sandbox"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
 )
 
@@ -31,19 +33,20 @@ const (
 // An order is what the peer writes into the life pipe. Every byte after it asks
 // whether the supervisor is there.
 type order struct {
-	Program  string
-	As       string
+	Plan     sandbox.Plan
+	As       string // its own name to the program; empty: its path
 	Stdin    string
 	Args     []string
 	Settings []string
-	Scratch  string
 	Limits   Limits
+	Probe    bool // run no program: find out which of the plan's means there are
 }
 
 // started is the supervisor's first report.
 type started struct {
-	PID   int
-	Error string // why the program does not run
+	PID   int            // as the supervisor sees it
+	Error string         // why the program does not run
+	Found sandbox.Report // by a probe
 }
 
 // A word is each of the supervisor's later reports: that it is there, or, as
@@ -80,6 +83,14 @@ func supervise() int {
 	if err := json.NewDecoder(life).Decode(&o); err != nil {
 		return 1 // the peer was killed between two calls
 	}
+	if err := sandbox.Guard(); err != nil {
+		report.Encode(started{Error: "guard the supervisor: " + err.Error()})
+		return 1
+	}
+	if o.Probe {
+		report.Encode(probe(o))
+		return 0
+	}
 	pid, err := start(o)
 	if err != nil {
 		report.Encode(started{Error: err.Error()})
@@ -89,7 +100,7 @@ func supervise() int {
 	detach()
 	watch(pid, listen(life), func(w word) { report.Encode(w) })
 	o.Limits.remove()
-	scratch.RemoveProcess(o.Scratch) // nobody is left to tell of an error
+	scratch.RemoveProcess(o.Plan.Scratch) // nobody is left to tell of an error
 	return 0
 }
 
@@ -174,36 +185,79 @@ func exitOf(s syscall.WaitStatus) Exit {
 
 // start forks the stage that becomes the program, and waits until it has.
 func start(o order) (pid int, err error) {
+	pid, word, err := forkStage(o)
+	if err == nil && len(word) > 0 {
+		err = errors.New(string(word))
+	}
+	return pid, err
+}
+
+// probe forks a stage that builds the walls, and returns what it has found.
+func probe(o order) (s started) {
+	pid, word, err := forkStage(o)
+	if err == nil {
+		syscall.Wait4(pid, nil, 0, nil)
+		err = json.Unmarshal(word, &s.Found)
+	}
+	if err != nil {
+		s.Error = err.Error()
+	}
+	return s
+}
+
+// forkStage forks a stage and returns its last word: it has none if it became the program.
+func forkStage(o order) (pid int, word []byte, err error) {
 	if err := adoptOrphans(); err != nil {
-		return 0, fmt.Errorf("become subreaper: %w", err)
+		return 0, nil, fmt.Errorf("become subreaper: %w", err)
 	}
 	if err := leaveTerminal(); err != nil {
-		return 0, fmt.Errorf("leave the terminal: %w", err)
+		return 0, nil, fmt.Errorf("leave the terminal: %w", err)
+	}
+	if err := sandbox.HandOver(o.Plan); err != nil {
+		return 0, nil, fmt.Errorf("hand over files: %w", err)
 	}
 	stdin, err := os.Open(o.Stdin)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	defer stdin.Close()
 	failure, failed, err := os.Pipe()
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
 	defer failure.Close()
+	hears, says, err := os.Pipe()
+	if err != nil {
+		failed.Close()
+		return 0, nil, err
+	}
+	defer says.Close()
+	attributes := programAttributes()
+	if o.Plan.Means.Namespaces {
+		sandbox.Inner(attributes)
+	}
 	pid, err = o.Limits.bear(func() (int, error) {
-		return syscall.ForkExec(executable, append([]string{stageName, o.Program, o.As}, o.Args...), &syscall.ProcAttr{
-			Dir:   o.Scratch,
-			Env:   append(environment(o.Scratch), o.Settings...),
-			Files: []uintptr{stdin.Fd(), 1, 2, lineFD, failed.Fd()},
-			Sys:   programAttributes(),
+		return syscall.ForkExec(executable, []string{stageName}, &syscall.ProcAttr{
+			Dir:   o.Plan.Scratch,
+			Env:   append(environment(o.Plan.Folder()), o.Settings...),
+			Files: []uintptr{stdin.Fd(), 1, 2, lineFD, failed.Fd(), hears.Fd()},
+			Sys:   attributes,
 		})
 	})
 	failed.Close()
+	hears.Close()
 	if err != nil {
-		return 0, fmt.Errorf("fork in %s: %w", o.Scratch, err)
+		return 0, nil, fmt.Errorf("fork in %s: %w", o.Plan.Scratch, err)
 	}
-	return pid, stageError(failure)
+	if err := json.NewEncoder(says).Encode(o); err != nil {
+		return 0, nil, fmt.Errorf("tell the stage its order: %w", err)
+	}
+	word, err = io.ReadAll(io.LimitReader(failure, maxWord))
+	return pid, word, err
 }
+
+// maxWord bounds what a stage says, in bytes.
+const maxWord = 4096
 
 // environment is the program's. PATH is for programs that run tools of the
 // machine; the folders are its own.

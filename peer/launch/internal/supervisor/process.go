@@ -10,6 +10,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/sandbox"
 )
 
 // startTimeout bounds the time from fork to the program's first instruction.
@@ -27,6 +29,10 @@ type Command struct {
 	Settings []string
 	Scratch  string // absolute path of its working folder, removed with it
 	Limits   Limits
+	// Walls are those around the program, all of which this machine must have: see Probe.
+	Walls sandbox.Means
+	// Readable are further files and folders of the machine that the program may read.
+	Readable []string
 
 	Line, Stdout, Stderr *os.File // the process's ends; Start leaves them open
 
@@ -47,7 +53,7 @@ type Process struct {
 	letGo  sync.Once
 
 	scratch string
-	pid     int // of the program
+	group   int // the program's process group, 0 if it is in a PID namespace
 	exit    Exit
 	done    chan struct{} // closed when exit is known
 }
@@ -97,6 +103,9 @@ func fork(c Command) (*Process, error) {
 		ExtraFiles:  []*os.File{c.Line, lifeRead, reportWrite},
 		SysProcAttr: supervisorAttributes(),
 	}
+	if c.Walls.Namespaces {
+		sandbox.Outer(cmd.SysProcAttr)
+	}
 	if err := cmd.Start(); err != nil {
 		lifeWrite.Close()
 		reportRead.Close()
@@ -109,7 +118,7 @@ func fork(c Command) (*Process, error) {
 func (p *Process) command(c Command, report *json.Decoder, deadline time.Time) error {
 	p.life.SetWriteDeadline(deadline)
 	p.report.SetReadDeadline(deadline)
-	o := order{Program: c.Program, As: cmp.Or(c.As, c.Program), Stdin: cmp.Or(c.Stdin, os.DevNull), Args: c.Args, Settings: c.Settings, Scratch: c.Scratch, Limits: c.Limits}
+	o := order{Plan: c.plan(), As: c.As, Stdin: cmp.Or(c.Stdin, os.DevNull), Args: c.Args, Settings: c.Settings, Limits: c.Limits}
 	if err := json.NewEncoder(p.life).Encode(o); err != nil {
 		return err
 	}
@@ -120,9 +129,15 @@ func (p *Process) command(c Command, report *json.Decoder, deadline time.Time) e
 	if s.Error != "" {
 		return errors.New(s.Error)
 	}
-	p.pid = s.PID
+	if !c.Walls.Namespaces {
+		p.group = s.PID
+	}
 	// Both pipes are used for as long as the program runs.
 	return errors.Join(p.life.SetWriteDeadline(time.Time{}), p.report.SetReadDeadline(time.Time{}))
+}
+
+func (c Command) plan() sandbox.Plan {
+	return sandbox.Plan{Means: c.Walls, Program: c.Program, Scratch: c.Scratch, Readable: c.Readable}
 }
 
 // watch waits for the program's end.
@@ -141,9 +156,11 @@ func (p *Process) watch(report *json.Decoder, answered func(stopped bool)) {
 	}
 	// The supervisor was killed, by the program, by the owner, or because it did
 	// not answer. The kernel kills the program then; what it has started may
-	// still be there.
-	syscall.Kill(-p.pid, syscall.SIGKILL)
-	KillStale(p.scratch)
+	// still be there, unless the supervisor was the first process of their namespace.
+	if p.group > 0 {
+		syscall.Kill(-p.group, syscall.SIGKILL)
+		KillStale(p.scratch)
+	}
 	p.exit = Exit{Code: -1, Signal: syscall.SIGKILL.String()}
 }
 

@@ -1,33 +1,46 @@
 package supervisor
 
 import (
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"runtime"
 	"syscall"
 	"time"
+
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/sandbox"
 )
 
-// failureFD is the stage's end of a pipe to its supervisor. It closes on exec:
-// an end without a word means that the program runs.
-const failureFD = 4
+// The stage's ends of two pipes to its supervisor. Both close on exec: failure's end
+// without a word means that the program runs. From the other one it has its order.
+const (
+	failureFD = 4 + iota
+	orderFD
+)
 
 // stage runs between fork and execve, as the process that the program will be.
 func stage() int {
 	runtime.LockOSThread() // confine may restrict this thread only; it makes the execve
 	failure := os.NewFile(failureFD, "failure")
-	if len(os.Args) < 3 {
-		fmt.Fprint(failure, "no program to run")
+	syscall.CloseOnExec(failureFD)
+	syscall.CloseOnExec(orderFD)
+	var o order
+	if err := json.NewDecoder(os.NewFile(orderFD, "order")).Decode(&o); err != nil {
+		fmt.Fprintf(failure, "no program to run: %v", err)
 		return 1
 	}
-	syscall.CloseOnExec(failureFD)
-	if err := confine(); err != nil {
+	if o.Probe {
+		json.NewEncoder(failure).Encode(sandbox.Try(o.Plan))
+		return 0
+	}
+	if err := confine(o.Plan); err != nil {
 		fmt.Fprintf(failure, "confine: %v", err)
 		return 1
 	}
-	fmt.Fprint(failure, execute(os.Args[1], os.Args[2:]))
+	program := o.Plan.Executable()
+	fmt.Fprint(failure, execute(program, append([]string{cmp.Or(o.As, program)}, o.Args...)))
 	return 1
 }
 
@@ -45,13 +58,4 @@ func execute(program string, argv []string) error {
 			return fmt.Errorf("execute %s: %w", program, err)
 		}
 	}
-}
-
-// stageError reads what a stage that failed had to say.
-func stageError(failure io.Reader) error {
-	text, err := io.ReadAll(io.LimitReader(failure, 4096))
-	if err == nil && len(text) > 0 {
-		err = errors.New(string(text))
-	}
-	return err
 }

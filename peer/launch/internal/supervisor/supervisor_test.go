@@ -10,15 +10,16 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
-	"golang.org/x/sys/unix"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/sandbox"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
 )
 
@@ -60,7 +61,7 @@ func program(args []string) int {
 		if err := child.Run(); err != nil {
 			return 1
 		}
-		fmt.Println("ready", os.Getppid())
+		fmt.Println("ready")
 		if len(args) > 1 {
 			return 0
 		}
@@ -88,8 +89,6 @@ func describe() {
 	if tty, err := os.Open("/dev/tty"); err == nil {
 		fmt.Println("terminal", tty.Name())
 	}
-	session, err := unix.Getsid(0)
-	fmt.Println("session", session, err)
 	entries, _ := os.ReadDir("/proc/self/fd")
 	for _, e := range entries {
 		// The Go runtime opens files of its own.
@@ -108,13 +107,25 @@ func peer(folder string) int {
 		return 1
 	}
 	defer line.Close()
-	if _, err := Start(Command{Program: self, Args: []string{"orphan"}, Scratch: folder,
-		Line: other, Stdout: os.Stdout, Stderr: os.Stderr}); err != nil {
+	p, err := Start(Command{Program: self, Args: []string{"orphan"}, Scratch: folder, Walls: walls(),
+		Line: other, Stdout: os.Stdout, Stderr: os.Stderr})
+	if err != nil {
 		fmt.Println(err)
 		return 1
 	}
+	fmt.Println("supervisor", p.cmd.Process.Pid)
 	time.Sleep(time.Hour)
 	return 0
+}
+
+// program returns the process of a program that has started no other.
+func (r *running) program(t *testing.T) int {
+	t.Helper()
+	below := descendants(r.cmd.Process.Pid)
+	if len(below) != 1 {
+		t.Fatalf("processes of the supervisor: %v", below)
+	}
+	return below[0]
 }
 
 // running is a program under test and the test's ends of its pipes.
@@ -138,14 +149,19 @@ func newScratch(t *testing.T) string {
 	return job.Process(view.Process{})
 }
 
-// run starts this test binary as a program.
+// run starts this test binary as a program, within all walls that there are.
 func run(t *testing.T, args ...string) *running {
+	t.Helper()
+	return runWithin(t, walls(), args...)
+}
+
+func runWithin(t *testing.T, walls sandbox.Means, args ...string) *running {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := tryRun(t, self, args...)
+	r, err := tryRunBy(t, time.Now().Add(startTimeout), walls, self, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,12 +169,7 @@ func run(t *testing.T, args ...string) *running {
 	return r
 }
 
-func tryRun(t *testing.T, path string, args ...string) (*running, error) {
-	t.Helper()
-	return tryRunBy(t, time.Now().Add(startTimeout), path, args...)
-}
-
-func tryRunBy(t *testing.T, deadline time.Time, path string, args ...string) (*running, error) {
+func tryRunBy(t *testing.T, deadline time.Time, walls sandbox.Means, path string, args ...string) (*running, error) {
 	t.Helper()
 	r := &running{scratch: newScratch(t), answered: make(chan bool, 1)}
 	line, inherited, err := proclink.Pair()
@@ -167,7 +178,7 @@ func tryRunBy(t *testing.T, deadline time.Time, path string, args ...string) (*r
 	}
 	t.Cleanup(func() { line.Close() })
 	r.line = line
-	c := Command{Title: "test", Program: path, Args: args, Scratch: r.scratch, Line: inherited,
+	c := Command{Title: "test", Program: path, Args: args, Scratch: r.scratch, Walls: walls, Line: inherited,
 		Answered: func(stopped bool) { r.answered <- stopped }}
 	for _, pipe := range []struct{ read, write **os.File }{{&r.stdout, &c.Stdout}, {&r.stderr, &c.Stderr}} {
 		if *pipe.read, *pipe.write, err = os.Pipe(); err != nil {
@@ -182,6 +193,16 @@ func tryRunBy(t *testing.T, deadline time.Time, path string, args ...string) (*r
 	}
 	return r, err
 }
+
+// walls are those that this machine lets a peer build.
+var walls = sync.OnceValue(func() sandbox.Means {
+	folder, err := os.MkdirTemp("", "supervisor-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(folder)
+	return Probe(folder).Means
+})
 
 func readAll(t *testing.T, f *os.File) string {
 	t.Helper()
@@ -232,7 +253,8 @@ func TestO1ProgramSeesNothingOfItsPeer(t *testing.T) {
 	r := run(t, "describe")
 	got := readAll(t, r.stdout)
 	lines := strings.Split(strings.TrimSpace(got), "\n")
-	for _, want := range []string{"cwd " + r.scratch, "stdin 0 <nil>", "fd 1", "fd 2", "fd 3"} {
+	folder := sandbox.Plan{Means: walls(), Scratch: r.scratch}.Folder()
+	for _, want := range []string{"cwd " + folder, "stdin 0 <nil>", "fd 1", "fd 2", "fd 3"} {
 		if !slices.Contains(lines, want) {
 			t.Errorf("no line %q in\n%s", want, got)
 		}
@@ -288,7 +310,7 @@ func TestSupervisorAnswersLongAfterItsStart(t *testing.T) {
 		t.Fatal(err)
 	}
 	deadline := time.Now().Add(5 * time.Second)
-	r, err := tryRunBy(t, deadline, self, "sleep")
+	r, err := tryRunBy(t, deadline, walls(), self, "sleep")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -301,7 +323,7 @@ func TestSupervisorAnswersLongAfterItsStart(t *testing.T) {
 func TestSupervisorSaysThatTheProgramIsStopped(t *testing.T) {
 	r := run(t, "sleep")
 	for _, s := range []syscall.Signal{syscall.SIGSTOP, syscall.SIGCONT, syscall.SIGTSTP, syscall.SIGCONT} {
-		if err := syscall.Kill(r.pid, s); err != nil {
+		if err := syscall.Kill(r.program(t), s); err != nil {
 			t.Fatal(err)
 		}
 		// The supervisor hears of it a moment later.
@@ -331,7 +353,7 @@ func TestProgramThatCannotRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{"/no/such/program": "no such file", file: "exec format error"} {
-		r, err := tryRun(t, name)
+		r, err := tryRunBy(t, time.Now().Add(startTimeout), walls(), name)
 		if err == nil {
 			r.Close()
 			t.Fatalf("%s ran", name)

@@ -71,14 +71,24 @@ func closeOnExec() error {
 // later turn: each turn kills all that there are.
 func sweep(_ int, childless <-chan struct{}) {
 	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
-		for _, pid := range descendants(os.Getpid()) {
-			syscall.Kill(pid, syscall.SIGKILL)
-		}
+		killBelow(os.Getpid())
 		select {
 		case <-childless:
 			return
 		case <-time.After(wait):
 		}
+	}
+}
+
+// killBelow kills the descendants of a supervisor. The first process of a PID namespace has
+// all others there below it, and /proc tells of others.
+func killBelow(supervisor int) {
+	if supervisor == 1 {
+		syscall.Kill(-1, syscall.SIGKILL)
+		return
+	}
+	for _, pid := range descendants(supervisor) {
+		syscall.Kill(pid, syscall.SIGKILL)
 	}
 }
 

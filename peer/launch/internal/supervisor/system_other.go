@@ -6,6 +6,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/sandbox"
 )
 
 // executable is this program.
@@ -14,8 +16,8 @@ var executable, _ = os.Executable()
 // Own is that as a Command's Program.
 var Own = executable
 
-// confine does nothing here yet; see confine_linux.go.
-func confine() error { return nil }
+// confine does nothing here; see confine_linux.go.
+func confine(sandbox.Plan) error { return nil }
 
 // adoptOrphans does nothing: only Linux and FreeBSD have subreapers.
 func adoptOrphans() error { return nil }

@@ -1,0 +1,66 @@
+package sandbox
+
+import (
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// Enter puts the walls that p names around this thread, which is to become the program. It
+// is locked to its goroutine, and has the namespaces that Outer and Inner make if they are
+// among the means.
+func Enter(p Plan) error {
+	if p.Means.Namespaces {
+		if err := enterRoot(p); err != nil {
+			return err
+		}
+	}
+	if err := becomeGuest(p.Means.Namespaces); err != nil {
+		return err
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("forbid new privileges: %w", err)
+	}
+	if p.Means.Landlock {
+		if err := restrictFiles(p); err != nil {
+			return fmt.Errorf("landlock: %w", err)
+		}
+	}
+	if p.Means.Seccomp {
+		if err := filterCalls(); err != nil {
+			return fmt.Errorf("seccomp: %w", err)
+		}
+	}
+	return nil
+}
+
+// Try is Enter for a process that is to find out which of p's means this machine has, and
+// becomes no program. What it tells of namespaces is that their root could be built.
+func Try(p Plan) (r Report) {
+	r.LandlockVersion = landlockVersion()
+	if !p.Means.Namespaces {
+		r.NoNamespaces = "not tried"
+	} else if err := enterRoot(p); err != nil {
+		r.NoNamespaces = err.Error()
+		return r
+	}
+	r.Namespaces = p.Means.Namespaces
+	if err := becomeGuest(r.Namespaces); err != nil {
+		r.Namespaces, r.NoNamespaces = false, err.Error()
+		return r
+	}
+	switch {
+	case r.LandlockVersion == 0:
+		r.NoLandlock = "this kernel has no Landlock, or it is switched off"
+	default:
+		if err := restrictFiles(p); err != nil {
+			r.NoLandlock = "Landlock: " + err.Error()
+		}
+	}
+	r.Landlock = r.NoLandlock == ""
+	if err := filterCalls(); err != nil {
+		r.NoSeccomp = "seccomp: " + err.Error()
+	}
+	r.Seccomp = r.NoSeccomp == ""
+	return r
+}

@@ -1,0 +1,107 @@
+package sandbox
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// guest is the user and group that a program has in its namespace. Outside it is the peer's
+// own user, or nobody where that is root.
+const (
+	guest  = 1000
+	nobody = 65534
+)
+
+// Outer adds to attributes of the supervisor what makes it the first process of a user and
+// PID namespace: all that it starts ends with it, and can reach no process outside.
+func Outer(a *syscall.SysProcAttr) {
+	a.Cloneflags |= syscall.CLONE_NEWUSER | syscall.CLONE_NEWPID
+	uid, gid := os.Geteuid(), os.Getegid()
+	if uid == 0 {
+		a.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: 0, Size: 1}, {ContainerID: guest, HostID: nobody, Size: 1}}
+		a.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: gid, Size: 1}, {ContainerID: guest, HostID: nobody, Size: 1}}
+		a.GidMappingsEnableSetgroups = true
+		return
+	}
+	a.UidMappings = []syscall.SysProcIDMap{{ContainerID: guest, HostID: uid, Size: 1}}
+	a.GidMappings = []syscall.SysProcIDMap{{ContainerID: guest, HostID: gid, Size: 1}}
+	a.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP} // to make the other namespaces
+}
+
+// Inner adds to attributes of the stage the namespaces that are the program's alone.
+func Inner(a *syscall.SysProcAttr) {
+	a.Cloneflags |= syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS | syscall.CLONE_NEWCGROUP
+}
+
+// HandOver gives the program's files to the user who it runs as, if that is another one
+// than the peer. The supervisor calls it, within its namespace, before it forks.
+func HandOver(p Plan) error {
+	if !p.Means.Namespaces || os.Geteuid() == guest {
+		return nil
+	}
+	if !strings.HasPrefix(p.Program, "/proc/") { // the peer's own executable stays as it is
+		info, err := os.Stat(p.Program)
+		if err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o005 != 0o005 {
+			err = os.Chmod(p.Program, info.Mode().Perm()|0o055)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return filepath.WalkDir(p.Scratch, func(path string, _ fs.DirEntry, err error) error {
+		if err == nil {
+			err = os.Lchown(path, guest, guest)
+		}
+		return err
+	})
+}
+
+// Guard keeps a supervisor's memory and descriptors from the program.
+func Guard() error { return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0) }
+
+// becomeGuest gives up all that this process may do more than an ordinary user, for good.
+// Without namespaces there is no other user: the process stays who it is.
+func becomeGuest(namespaces bool) error {
+	for c := 0; ; c++ {
+		err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(c), 0, 0, 0)
+		if err == unix.EINVAL || err == unix.EPERM { // there are no more; or it is an ordinary user
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("drop capability %d: %w", c, err)
+		}
+	}
+	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+		return fmt.Errorf("drop ambient capabilities: %w", err)
+	}
+	if namespaces && os.Geteuid() != guest {
+		if err := leaveRoot(); err != nil {
+			return err
+		}
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var none [2]unix.CapUserData
+	if err := unix.Capset(&header, &none[0]); err != nil {
+		return fmt.Errorf("drop capabilities: %w", err)
+	}
+	return nil
+}
+
+func leaveRoot() error {
+	if err := syscall.Setgroups(nil); err != nil {
+		return fmt.Errorf("leave groups: %w", err)
+	}
+	if err := syscall.Setresgid(guest, guest, guest); err != nil {
+		return fmt.Errorf("change group: %w", err)
+	}
+	if err := syscall.Setresuid(guest, guest, guest); err != nil {
+		return fmt.Errorf("change user: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,65 @@
+package sandbox
+
+import "strconv"
+
+// Means are what walls are made of.
+type Means struct {
+	Namespaces bool `json:"namespaces"`
+	Landlock   bool `json:"landlock"`
+	Seccomp    bool `json:"seccomp"`
+}
+
+// A Report tells what this machine lets the peer build. The zero Report is of one
+// that lets it build nothing.
+type Report struct {
+	Means
+	LandlockVersion int `json:"landlockVersion"` // of the kernel's interface, 0 is none
+
+	NoNamespaces string `json:"noNamespaces,omitempty"` // why there are none
+	NoLandlock   string `json:"noLandlock,omitempty"`
+	NoSeccomp    string `json:"noSeccomp,omitempty"`
+}
+
+// A Wall keeps a program from something.
+type Wall string
+
+// The walls, each with what a program could do if it was missing.
+const (
+	FileSystem Wall = "file system" // read the owner's files, write outside its scratch folder
+	Network    Wall = "network"     // open sockets
+	Processes  Wall = "processes"   // signal the owner's processes
+)
+
+// A Lack is a wall that does not stand.
+type Lack struct {
+	Wall Wall   `json:"wall"`
+	Why  string `json:"why"`
+}
+
+// The versions of Landlock's interface from which on it is a wall by itself.
+const (
+	landlockTruncates = 3 // else files outside could be emptied
+	landlockSignals   = 6
+)
+
+// Lacks returns the walls that do not stand, in the order of their constants; none is what a
+// careful owner wants of a machine that runs strangers' native programs.
+func (r Report) Lacks() (lacks []Lack) {
+	if !r.Namespaces && (!r.Landlock || r.LandlockVersion < landlockTruncates) {
+		lacks = append(lacks, Lack{FileSystem, r.NoNamespaces + "; " + r.noLandlock(landlockTruncates)})
+	}
+	if !r.Namespaces && !r.Seccomp {
+		lacks = append(lacks, Lack{Network, r.NoNamespaces + "; " + r.NoSeccomp})
+	}
+	if !r.Namespaces && (!r.Landlock || r.LandlockVersion < landlockSignals) {
+		lacks = append(lacks, Lack{Processes, r.NoNamespaces + "; " + r.noLandlock(landlockSignals)})
+	}
+	return lacks
+}
+
+func (r Report) noLandlock(version int) string {
+	if !r.Landlock {
+		return r.NoLandlock
+	}
+	return "Landlock of this kernel is too old: version " + strconv.Itoa(r.LandlockVersion) + " of " + strconv.Itoa(version)
+}

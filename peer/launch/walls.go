@@ -1,0 +1,24 @@
+package launch
+
+import (
+	"path/filepath"
+
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/sandbox"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
+)
+
+// Walls are those that a machine lets its peer build around a native program.
+type Walls = sandbox.Report
+
+// A Lack is a wall that does not stand.
+type Lack = sandbox.Lack
+
+// ExamineWalls finds out which walls there are for the peer of a home, by building them. It
+// takes some ten milliseconds, and a process that begins with Supervise.
+func ExamineWalls(home string) Walls {
+	home, err := filepath.Abs(home)
+	if err != nil {
+		return Walls{NoNamespaces: err.Error(), NoLandlock: err.Error(), NoSeccomp: err.Error()}
+	}
+	return supervisor.Probe(filepath.Join(home, scratchFolder))
+}

@@ -1,0 +1,66 @@
+package peer
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/p2pmpi/p2pmpi/peer/launch"
+)
+
+// Unwalled is something that native programs are not kept from on this machine.
+type Unwalled struct {
+	Wall string `json:"wall"` // file system, network or processes
+	Why  string `json:"why"`
+}
+
+// examineWalls finds out what native programs are kept from here, and says so.
+func (p *Peer) examineWalls() {
+	p.walls = launch.ExamineWalls(string(p.home))
+	for _, lack := range p.walls.Lacks() {
+		p.log.Warn().Str("wall", string(lack.Wall)).Str("why", lack.Why).Bool("refused", p.cfg.RequireConfinement).
+			Msg("native programs cannot be confined here")
+	}
+	for _, why := range behind(p.walls) {
+		p.log.Info().Msgf("native programs are confined, without a second wall: %s", why)
+	}
+}
+
+// unwalled returns what native programs are not kept from.
+func (p *Peer) unwalled() []Unwalled {
+	out := []Unwalled{} // a list in JSON even when it is empty
+	if p.role != Volunteer {
+		return out
+	}
+	for _, lack := range p.walls.Lacks() {
+		out = append(out, Unwalled{string(lack.Wall), lack.Why})
+	}
+	return out
+}
+
+// behind says which second walls are missing where the first ones stand.
+func behind(w launch.Walls) (why []string) {
+	if len(w.Lacks()) > 0 {
+		return nil
+	}
+	for _, missing := range []string{w.NoNamespaces, w.NoLandlock, w.NoSeccomp} {
+		if missing != "" {
+			why = append(why, missing)
+		}
+	}
+	return why
+}
+
+// judgeWalls gives a finding for each wall that is missing.
+func judgeWalls(w launch.Walls) (out []Finding) {
+	const do = "let p2pboot make user namespaces, see docs/security.md; until then strangers' native programs are refused, unless --require-confinement=false"
+	for _, lack := range w.Lacks() {
+		out = append(out, Finding{"confinement: " + string(lack.Wall), Warning, fmt.Sprintf("native programs are not kept from it: %s", lack.Why), do})
+	}
+	if len(out) > 0 {
+		return out
+	}
+	if why := behind(w); len(why) > 0 {
+		return []Finding{well("confinement", "native programs are confined, without a second wall: %s", strings.Join(why, "; "))}
+	}
+	return []Finding{well("confinement", "native programs see neither files, network nor processes of this machine")}
+}
