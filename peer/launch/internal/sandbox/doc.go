@@ -8,8 +8,8 @@
 //
 // A Plan says what the program may do; Enter builds what its Means name. The program sees:
 //
-//	/scratch            its working folder, the only one that it can write to; /tmp leads there
-//	/program/NAME       its executable
+//	its working folder  where it is on the machine, the only one that it can write to; /tmp leads there
+//	its executable      likewise, read-only
 //	/usr /bin /lib ...  the machine's programs and libraries, read-only
 //	/etc                what those read, and a user of its own in passwd and group
 //	/dev                null, zero, full, random, urandom

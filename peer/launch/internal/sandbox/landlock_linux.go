@@ -25,7 +25,7 @@ func restrictFiles(p Plan) error {
 	if !p.Means.Namespaces {
 		readable = slices.Concat(system, p.Readable, []string{p.Program, "/proc/cpuinfo", "/proc/meminfo", "/proc/self"})
 	}
-	rules := []landlock.Rule{landlock.RWFiles(devices...), landlock.RWDirs(p.Folder()).WithRefer()}
+	rules := []landlock.Rule{landlock.RWFiles(devices...), landlock.RWDirs(p.Scratch).WithRefer()}
 	for _, name := range readable {
 		switch info, err := os.Stat(name); {
 		case err != nil: // it is not there

@@ -1,6 +1,6 @@
 package sandbox
 
-import "path"
+import "strings"
 
 // A Plan says what a program may do, and where it lies. All paths are absolute and of
 // this machine.
@@ -11,24 +11,12 @@ type Plan struct {
 	Readable []string // further files and folders that it may read, where they are
 }
 
-// Where a program in a root of its own finds things.
-const (
-	scratchFolder = "/scratch"
-	programFolder = "/program"
-)
-
-// Folder is the working folder as the program sees it.
-func (p Plan) Folder() string {
-	if p.Means.Namespaces {
-		return scratchFolder
-	}
-	return p.Scratch
-}
-
-// Executable is the program as it sees itself.
+// Executable is the program as it sees itself: where it is on the machine, so that the
+// owner finds it in lists of processes, but for the peer's own executable, which /proc
+// leads to.
 func (p Plan) Executable() string {
-	if p.Means.Namespaces {
-		return path.Join(programFolder, path.Base(p.Program))
+	if p.Means.Namespaces && strings.HasPrefix(p.Program, "/proc/") {
+		return "/program"
 	}
 	return p.Program
 }
@@ -47,7 +35,7 @@ var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/d
 
 // made are files of which the program gets its own.
 var made = map[string]string{
-	"/etc/passwd":        "user:x:1000:1000::/scratch:/bin/sh\nnobody:x:65534:65534::/:/usr/sbin/nologin\n",
+	"/etc/passwd":        "user:x:1000:1000::/:/bin/sh\nnobody:x:65534:65534::/:/usr/sbin/nologin\n",
 	"/etc/group":         "user:x:1000:\nnogroup:x:65534:\n",
 	"/etc/nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
 	"/etc/hosts":         "127.0.0.1 localhost\n::1 localhost\n",
@@ -56,7 +44,7 @@ var made = map[string]string{
 
 // links are symbolic links, from name to target.
 var links = map[string]string{
-	"/tmp": "scratch", "/dev/fd": "/proc/self/fd",
+	"/dev/fd":    "/proc/self/fd",
 	"/dev/stdin": "/proc/self/fd/0", "/dev/stdout": "/proc/self/fd/1", "/dev/stderr": "/proc/self/fd/2",
 }
 

@@ -50,18 +50,16 @@ func enterRoot(p Plan) error {
 			return err
 		}
 	}
-	for name, target := range links { // unless the owner shows something there
-		if err := os.Symlink(target, r.at+name); err != nil && !errors.Is(err, fs.ErrExist) {
-			return err
-		}
-	}
 	if err := r.put(program, p.Executable(), false, readOnly); err != nil {
 		return err
 	}
-	if err := r.put(scratch, scratchFolder, true, harmless); err != nil {
+	if err := r.put(scratch, p.Scratch, true, harmless); err != nil {
 		return err
 	}
-	if err := r.enter(); err != nil {
+	if err := r.link(p.Scratch); err != nil {
+		return err
+	}
+	if err := r.enter(p.Scratch); err != nil {
 		return err
 	}
 	return unix.Sethostname([]byte(hostname))
@@ -170,8 +168,22 @@ func (r root) mountProc() error {
 	return nil
 }
 
+// link makes symbolic links. Temporary files go to the scratch folder, unless that, or what
+// the owner shows, is there itself. It comes last: links must not lead who puts things in.
+func (r root) link(scratch string) error {
+	for name, target := range links {
+		if err := os.Symlink(target, r.at+name); err != nil {
+			return err
+		}
+	}
+	if err := os.Symlink(scratch, r.at+"/tmp"); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return nil
+}
+
 // enter makes r the root of this process, and takes the machine's own away.
-func (r root) enter() error {
+func (r root) enter(scratch string) error {
 	if err := unix.Chdir(r.at); err != nil {
 		return err
 	}
@@ -184,5 +196,5 @@ func (r root) enter() error {
 	if err := unix.MountSetattr(unix.AT_FDCWD, "/", 0, &unix.MountAttr{Attr_set: readOnly}); err != nil {
 		return fmt.Errorf("close the root: %w", err)
 	}
-	return unix.Chdir(scratchFolder)
+	return unix.Chdir(scratch)
 }

@@ -239,7 +239,7 @@ func forkStage(o order) (pid int, word []byte, err error) {
 	pid, err = o.Limits.bear(func() (int, error) {
 		return syscall.ForkExec(executable, []string{stageName}, &syscall.ProcAttr{
 			Dir:   o.Plan.Scratch,
-			Env:   append(environment(o.Plan.Folder()), o.Settings...),
+			Env:   append(environment(o.Plan.Scratch), o.Settings...),
 			Files: []uintptr{stdin.Fd(), 1, 2, lineFD, failed.Fd(), hears.Fd()},
 			Sys:   attributes,
 		})
