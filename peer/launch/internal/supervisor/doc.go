@@ -31,8 +31,9 @@
 // group is killed, which a program can leave.
 //
 // Between fork and execve there is a stage, again the same executable. It runs
-// as the process that the program will be, and calls confine: that is the place
-// for namespaces, Landlock, seccomp and cgroups.
+// as the process that the program will be, and puts the walls of package sandbox around
+// itself. With namespaces among them the supervisor is the first process of a PID namespace:
+// when it ends, however that is, the kernel ends all others there.
 //
 // The program gets no standard input but a file that it may be given, its pipes, its line to the peer as the
 // descriptor that proclink.FDVariable names, and an environment that tells
