@@ -72,6 +72,9 @@ func program(args []string) int {
 			return 1
 		}
 		return 0
+	case "escape":
+		escape(args[1])
+		return 0
 	case "sleep":
 		fmt.Println("asleep")
 	}

@@ -1,0 +1,65 @@
+package supervisor
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/sandbox"
+)
+
+// attempts are what a program must not get done; each is harmless if it does.
+func attempts(secret string) map[string]error {
+	_, read := os.ReadFile(secret)
+	write := os.WriteFile("/usr/p2pmpi-escaped", nil, 0o600)
+	got := map[string]error{"read a file of the owner": read, "write outside": write}
+	for name, family := range map[string]int{"inet": unix.AF_INET, "unix": unix.AF_UNIX, "netlink": unix.AF_NETLINK} {
+		_, err := unix.Socket(family, unix.SOCK_DGRAM, 0)
+		got["open a socket: "+name] = err
+	}
+	got["connect what it has"] = unix.Connect(lineFD, &unix.SockaddrUnix{Name: "/x"})
+	got["make a namespace"] = unix.Unshare(unix.CLONE_NEWUSER)
+	got["mount"] = unix.Mount("none", ".", "tmpfs", 0, "")
+	_, got["read the supervisor's environment"] = os.ReadFile("/proc/1/environ")
+	got["trace"] = unix.PtraceAttach(1)
+	got["become root"] = syscall.Setuid(0)
+	return got
+}
+
+func escape(secret string) {
+	for name, err := range attempts(secret) {
+		if err == nil {
+			fmt.Println("it can", name)
+		}
+	}
+	fmt.Println("wrote", os.WriteFile("own", nil, 0o600))
+}
+
+func TestO1WallsHold(t *testing.T) {
+	if walls() != (sandbox.Means{Namespaces: true, Landlock: true, Seccomp: true}) {
+		if os.Getenv("CI") != "" {
+			t.Fatalf("this machine lets a peer build %+v only", walls())
+		}
+		t.Skipf("this machine lets a peer build %+v only", walls())
+	}
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("x"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, means := range map[string]sandbox.Means{
+		"all": walls(), "namespaces": {Namespaces: true}, "without namespaces": {Landlock: true, Seccomp: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := readAll(t, runWithin(t, means, "escape", secret).stdout)
+			outside := strings.Contains(got, "read a file") || strings.Contains(got, "write outside") || strings.Contains(got, "supervisor")
+			if means == walls() && got != "wrote <nil>\n" || outside {
+				t.Error(got)
+			}
+		})
+	}
+}
