@@ -73,6 +73,13 @@
 // direct connection that cannot be made costs a second, once; then the peers
 // bridge, and try again half a minute later.
 //
+// # Limits
+//
+// What the owner grants a job and each of its processes (package limits) is held by
+// control groups (package internal/cgroup), by resource limits that the supervisor sets, by a
+// guard that measures (limits.go), and by having all that goes to other machines go through
+// this peer (pace.go). Who exceeds a limit is ended, and the submitter reads which.
+//
 // # Not promised
 //
 // A submitter that has a job staged and says again and again that others still stage keeps its

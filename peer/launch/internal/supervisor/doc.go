@@ -35,6 +35,9 @@
 // itself. With namespaces among them the supervisor is the first process of a PID namespace:
 // when it ends, however that is, the kernel ends all others there.
 //
+// The supervisor forks within the program's control groups, and under its limits of open
+// files and of the size of files, so that there is no moment without them (limits.go).
+//
 // The program gets no standard input but a file that it may be given, its pipes, its line to the peer as the
 // descriptor that proclink.FDVariable names, and an environment that tells
 // nothing about the owner.
