@@ -371,7 +371,7 @@ func TestStatusPage(t *testing.T) {
 		}
 		body, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
-		if resp.StatusCode != 401 || strings.Contains(string(body), p.ID().String()) {
+		if resp.StatusCode != http.StatusUnauthorized || strings.Contains(string(body), p.ID().String()) {
 			t.Errorf("%s with password %q: got %d %.200s", path, given, resp.StatusCode, body)
 		}
 	}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -29,7 +30,7 @@ func child() { time.Sleep(time.Hour) }
 // forkBomb has as many children as it gets.
 func forkBomb(*mpj.World) error {
 	for n := range mostChildren {
-		if err := exec.Command("sleep", "3600").Start(); err != nil {
+		if err := exec.CommandContext(context.Background(), "sleep", "3600").Start(); err != nil {
 			return stay("fork: stopped at %d: %q", n, err)
 		}
 	}
@@ -125,7 +126,7 @@ func late(world *mpj.World) error {
 // leaveGhost returns when there is one.
 func leaveGhost() error {
 	// The shell is gone at once, so that its child has no parent here.
-	c := exec.Command("sh", "-c", `setsid "$0" "$@" </dev/null >/dev/null 2>&1 &`, self(), "-home="+*home, "-outside="+*outside, "ghost")
+	c := exec.CommandContext(context.Background(), "sh", "-c", `setsid "$0" "$@" </dev/null >/dev/null 2>&1 &`, self(), "-home="+*home, "-outside="+*outside, "ghost")
 	if err := c.Run(); err != nil {
 		return fmt.Errorf("leave a ghost: %w", err)
 	}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -65,7 +66,7 @@ func mount(name string, f func() error) attempt {
 // root has a setuid program read the owner's key.
 func root(command ...string) attempt {
 	return func() (string, error) {
-		out, err := exec.Command(command[0], append(command[1:], "cat '"+*home+"/.ssh/id_ed25519'")...).CombinedOutput()
+		out, err := exec.CommandContext(context.Background(), command[0], append(command[1:], "cat '"+*home+"/.ssh/id_ed25519'")...).CombinedOutput()
 		if err != nil {
 			return "", fmt.Errorf("%w: %s", err, out)
 		}
@@ -102,7 +103,7 @@ func becomeOwner() (string, error) {
 }
 
 func clone() (string, error) {
-	c := exec.Command(self(), "child")
+	c := exec.CommandContext(context.Background(), self(), "child")
 	c.SysProcAttr = &unix.SysProcAttr{Cloneflags: unix.CLONE_NEWUSER | unix.CLONE_NEWNS}
 	return "a child in namespaces of its own", c.Run()
 }

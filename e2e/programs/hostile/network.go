@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"path/filepath"
@@ -44,7 +45,7 @@ func dial(network string, to *string) attempt {
 }
 
 func dialTo(network, to string) (string, error) {
-	c, err := net.Dial(network, to)
+	c, err := new(net.Dialer).DialContext(context.Background(), network, to)
 	if err != nil {
 		return "", err
 	}
@@ -55,7 +56,7 @@ func dialTo(network, to string) (string, error) {
 
 func listen(network, at string) attempt {
 	return func() (string, error) {
-		l, err := net.Listen(network, at)
+		l, err := new(net.ListenConfig).Listen(context.Background(), network, at)
 		if err != nil {
 			return "", err
 		}
@@ -65,7 +66,7 @@ func listen(network, at string) attempt {
 }
 
 func lookUp() (string, error) {
-	got, err := net.LookupHost("example.com")
+	got, err := net.DefaultResolver.LookupHost(context.Background(), "example.com")
 	return fmt.Sprint(got), err
 }
 
