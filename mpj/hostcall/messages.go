@@ -14,18 +14,25 @@ var oneRank = view.New(1, 1)
 
 // received writes the status of what a receive has got.
 func received(at words, s *engine.Status) func(error) {
-	return func(err error) {
+	return func(err error) { at.setReceived(s, err) }
+}
+
+func (w words) setReceived(s *engine.Status, err error) {
+	if err != nil {
 		var long *engine.TruncateError
 		if errors.As(err, &long) {
 			*s = long.Status
 		}
-		at.setStatus(*s)
 	}
+	w.setStatus(*s)
 }
 
 func (p *Process) send(a arguments) uint32 {
 	context, dest, tag := p.context(a.u(0)), p.rank(a.i(1)), a.i(2)
 	b, m := p.bytes(a.u(3), a.u(4)), mode(a.u(5))
+	if a.later() == 0 { // allocates nothing
+		return p.code(p.engine.Send(context, dest, tag, b, m))
+	}
 	return p.run(a.later(), func() error { return p.engine.Send(context, dest, tag, b, m) }, nothing)
 }
 
@@ -46,6 +53,11 @@ func (p *Process) begun(at words, r *engine.Request, err error) uint32 {
 func (p *Process) recv(a arguments) uint32 {
 	context, source, tag := p.context(a.u(0)), p.source(a.i(1)), a.i(2)
 	b, at := p.bytes(a.u(3), a.u(4)), p.words(a.u(5), statusWords)
+	if a.later() == 0 { // allocates nothing
+		s, err := p.engine.Recv(context, source, tag, b)
+		at.setReceived(&s, err)
+		return p.code(err)
+	}
 	s := new(engine.Status)
 	return p.run(a.later(), func() (err error) {
 		*s, err = p.engine.Recv(context, source, tag, b)

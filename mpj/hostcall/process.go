@@ -107,10 +107,11 @@ const (
 
 // code returns the code of err, and keeps its text.
 func (p *Process) code(err error) uint32 {
+	if err == nil {
+		return ok
+	}
 	var long *engine.TruncateError
 	switch {
-	case err == nil:
-		return ok
 	case errors.As(err, &long):
 		return truncated
 	case errors.Is(err, engine.ErrReplicated):
