@@ -3,6 +3,7 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"net"
 	"os"
@@ -236,5 +237,56 @@ func (j *job) cancel(t *testing.T) {
 	j.cmd.Process.Signal(syscall.SIGINT)
 	if s := j.wait(); s != 130 {
 		t.Errorf("exit status %d of a job that is cancelled", s)
+	}
+}
+
+// TestO1Escapes has a program of a stranger try to get at what is the owner's, the peer's and a
+// neighbour's, in all the ways that it knows. It is stopped in each.
+func TestO1Escapes(t *testing.T) {
+	t.Parallel()
+	v := newPrey(t)
+	least := map[string]int{"files": 30, "network": 20, "processes": 15, "kernel": 30} // attempts
+	jobs := make(map[string]*job)
+	for group := range least {
+		jobs[group] = v.attack(t, group, "-o", "link-*")
+	}
+	for _, group := range slices.Sorted(maps.Keys(jobs)) {
+		t.Run(group, func(t *testing.T) {
+			j := jobs[group]
+			if s := j.wait(); s != 0 {
+				t.Errorf("exit status %d", s)
+			}
+			stopped := 0
+			for line := range strings.Lines(j.stdout.String()) {
+				name, what, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
+				if strings.HasPrefix(what, "stopped: ") {
+					stopped++
+				} else {
+					t.Errorf("%s: %s", name, what)
+				}
+			}
+			if stopped < least[group] {
+				t.Errorf("%d attempts were stopped, of at least %d", stopped, least[group])
+			}
+			if out := j.stdout.String() + j.stderr.String(); strings.Contains(out, secret) {
+				t.Error("it has a secret of the owner's")
+			}
+			j.expectNoLinks(t)
+		})
+	}
+	v.expectWhole(t)
+}
+
+// expectNoLinks expects that nothing was collected through links.
+func (j *job) expectNoLinks(t *testing.T) {
+	t.Helper()
+	err := filepath.WalkDir(j.cmd.Dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			t.Errorf("collected %s", path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }
