@@ -17,7 +17,7 @@ import (
 const planted = "p2pmpi-planted"
 
 var files = map[string]attempt{
-	"list the owner's home":                 list(home, ""),
+	"list the owner's home":                 listHome,
 	"read the owner's SSH key":              read(home, ".ssh/id_ed25519"),
 	"read the peer's identity":              read(home, "identity"),
 	"read the peer's lock":                  read(home, "lock"),
@@ -79,6 +79,15 @@ func list(dir *string, name string) attempt {
 func listFolder(dir string) (string, error) {
 	entries, err := os.ReadDir(dir)
 	if err == nil && len(entries) == 0 {
+		err = errNothing
+	}
+	return fmt.Sprint(entries), err
+}
+
+// listHome looks for more than the way to its own folder.
+func listHome() (string, error) {
+	entries, err := os.ReadDir(*home)
+	if err == nil && len(entries) == 1 && entries[0].Name() == "scratch" {
 		err = errNothing
 	}
 	return fmt.Sprint(entries), err
