@@ -18,10 +18,11 @@ var decoding = map[string]bool{"SetStreamHandler": true, "ReadMsg": true, "Unmar
 
 // undecoded are the packages that call them, and decode nothing that comes from another peer.
 var undecoded = map[string]string{
-	"cmd/internal/localnet": "what its own children print",
-	"internal/loopback":     "hands streams on",
-	"peer":                  "files of its own home, and the owner's control socket",
-	"peer/internal/relay":   "resets every stream, and hands those of the library on",
+	"cmd/internal/localnet":           "what its own children print",
+	"internal/loopback":               "hands streams on",
+	"peer":                            "files of its own home, and the owner's control socket",
+	"peer/launch/internal/supervisor": "what its own children print",
+	"peer/internal/relay":             "resets every stream, and hands those of the library on",
 }
 
 // TestEveryDecoderIsFuzzed compares the packages that decode what comes from other peers with those
