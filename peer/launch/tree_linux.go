@@ -61,7 +61,7 @@ func freeBytes(folder string) int64 {
 	if syscall.Statfs(folder, &s) != nil {
 		return 0
 	}
-	return int64(s.Bfree) * int64(s.Bsize)
+	return int64(s.Bfree) * int64(s.Bsize) //nolint:unconvert // of 32 bits elsewhere
 }
 
 // isStopped reports whether a process stands still already, as its own program wants it.
