@@ -34,7 +34,7 @@ const networkExamples = `  p2pboot network create lab                 then: p2pb
   p2pboot network invite --peer 12D3KooW... --for 2160h
   p2pboot network join p2pmpi1.CqUB...       then: p2pboot --network lab
   p2pboot network invite > lab.token         then: p2prun --token lab.token ...
-                                             or: p2pboot network join - < lab.token`
+  p2pboot network join - < lab.token         then: p2pboot --network lab`
 
 // networkOptions are those of p2pboot network's commands.
 type networkOptions struct {

@@ -5,6 +5,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"os"
@@ -32,7 +33,7 @@ func main() {
 		try("remove "+name, os.Remove(name))
 		try("list "+filepath.Dir(name), list(filepath.Dir(name)))
 	}
-	_, err := net.DialTimeout("tcp", "127.0.0.1:22", time.Second)
+	_, err := (&net.Dialer{Timeout: time.Second}).DialContext(context.Background(), "tcp", "127.0.0.1:22")
 	try("a connection", err)
 	_, err = os.StartProcess("/bin/true", []string{"true"}, &os.ProcAttr{})
 	try("a process", err)

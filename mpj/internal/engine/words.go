@@ -2,7 +2,7 @@ package engine
 
 import "github.com/p2pmpi/p2pmpi/mpj/internal/words"
 
-// The words of package words.
+// Mode and the others are those of package words.
 type (
 	Mode          = words.Mode
 	Status        = words.Status

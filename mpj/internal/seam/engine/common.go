@@ -2,7 +2,7 @@ package engine
 
 import "github.com/p2pmpi/p2pmpi/mpj/internal/words"
 
-// What describes messages and calls is the same on both sides.
+// Mode and the others, which describe messages and calls, are the same on both sides.
 type (
 	Mode          = words.Mode
 	Status        = words.Status

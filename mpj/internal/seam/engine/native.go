@@ -4,7 +4,7 @@ package engine
 
 import "github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 
-// Of the process's own engine.
+// Engine and what belongs to it are of the process's own engine.
 type (
 	Engine  = engine.Engine
 	Request = engine.Request

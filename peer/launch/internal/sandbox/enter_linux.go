@@ -49,13 +49,10 @@ func Try(p Plan) (r Report) {
 		r.Namespaces, r.NoNamespaces = false, err.Error()
 		return r
 	}
-	switch {
-	case r.LandlockVersion == 0:
+	if r.LandlockVersion == 0 {
 		r.NoLandlock = "this kernel has no Landlock, or it is switched off"
-	default:
-		if err := restrictFiles(p); err != nil {
-			r.NoLandlock = "Landlock: " + err.Error()
-		}
+	} else if err := restrictFiles(p); err != nil {
+		r.NoLandlock = "Landlock: " + err.Error()
 	}
 	r.Landlock = r.NoLandlock == ""
 	if err := filterCalls(); err != nil {

@@ -14,7 +14,7 @@ func (p *Process) Used() (cpu time.Duration, memory int64) {
 		return 0, 0
 	}
 	if u, ok := s.SysUsage().(*syscall.Rusage); ok {
-		memory = int64(u.Maxrss) << 10 // kibibytes, as Linux counts
+		memory = int64(u.Maxrss) << 10 //nolint:unconvert // it has 32 bits where words do; kibibytes, as Linux counts
 	}
 	return s.UserTime() + s.SystemTime(), memory
 }

@@ -132,7 +132,7 @@ func status(err error) int {
 	case errors.As(err, &exit):
 		return int(exit.ExitCode() & 0xff)
 	case errors.As(err, &fault):
-		return tell(exitTrap, fmt.Errorf("the module was ended: it calls its host with %s", fault))
+		return tell(exitTrap, fmt.Errorf("the module was ended: it calls its host with %w", fault))
 	}
 	return tell(exitTrap, fmt.Errorf("the module was ended: %w", err))
 }

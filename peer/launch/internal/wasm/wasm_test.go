@@ -40,7 +40,8 @@ func TestRandomNumbersFollowFromTheSeed(t *testing.T) {
 		io.ReadFull(newRandom(seed), b)
 		return string(b)
 	}
-	if draw("a") != draw("a") || draw("a") == draw("b") {
+	first, again := draw("a"), draw("a")
+	if first != again || first == draw("b") {
 		t.Error("want the same of one seed, and others of another")
 	}
 }
