@@ -2,16 +2,23 @@ package engine
 
 import "github.com/p2pmpi/p2pmpi/mpj/internal/words"
 
-// Mode and the others are those of package words.
 type (
-	Mode          = words.Mode
-	Status        = words.Status
+	// Mode is that of package words.
+	Mode = words.Mode
+	// Status is that of package words.
+	Status = words.Status
+	// TruncateError is that of package words.
 	TruncateError = words.TruncateError
-	Unmatched     = words.Unmatched
-	Checkpoint    = words.Checkpoint
-	CallKind      = words.CallKind
-	Call          = words.Call
-	Waiting       = words.Waiting
+	// Unmatched is that of package words.
+	Unmatched = words.Unmatched
+	// Checkpoint is that of package words.
+	Checkpoint = words.Checkpoint
+	// CallKind is that of package words.
+	CallKind = words.CallKind
+	// Call is that of package words.
+	Call = words.Call
+	// Waiting is that of package words.
+	Waiting = words.Waiting
 )
 
 // Likewise.

@@ -2,15 +2,21 @@ package engine
 
 import "github.com/p2pmpi/p2pmpi/mpj/internal/words"
 
-// Mode and the others, which describe messages and calls, are the same on both sides.
 type (
-	Mode          = words.Mode
-	Status        = words.Status
+	// Mode is that of package words.
+	Mode = words.Mode
+	// Status is that of package words.
+	Status = words.Status
+	// TruncateError is that of package words.
 	TruncateError = words.TruncateError
-	Unmatched     = words.Unmatched
-	Checkpoint    = words.Checkpoint
-	Call          = words.Call
-	Waiting       = words.Waiting
+	// Unmatched is that of package words.
+	Unmatched = words.Unmatched
+	// Checkpoint is that of package words.
+	Checkpoint = words.Checkpoint
+	// Call is that of package words.
+	Call = words.Call
+	// Waiting is that of package words.
+	Waiting = words.Waiting
 )
 
 // Constants of package words.

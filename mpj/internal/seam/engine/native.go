@@ -4,10 +4,13 @@ package engine
 
 import "github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 
-// Engine and what belongs to it are of the process's own engine.
 type (
-	Engine  = engine.Engine
+	// Engine is that of package engine.
+	Engine = engine.Engine
+	// Request is that of package engine.
 	Request = engine.Request
+	// Matched is that of package engine.
 	Matched = engine.Matched
-	Part    = engine.Part
+	// Part is that of package engine.
+	Part = engine.Part
 )
