@@ -233,15 +233,20 @@ func (j *job) exceed(x limits.Excess) {
 // autopsy says whether a process has ended since it wanted more than it may: the kernel has
 // ended it, or has refused it what it could not do without.
 func (p *process) autopsy(e supervisor.Exit) (limits.Excess, bool) {
-	if e == (supervisor.Exit{}) {
+	if e.Code == 0 && e.Signal == "" {
 		return limits.Excess{}, false
 	}
 	var u limits.Usage
+	if p.job.service.groups.Missing(cgroup.Memory) != nil {
+		u.Memory = e.Memory // it may have been refused more before anybody measured
+	}
 	if p.job.grant.Slot.Disk > 0 { // one that was held to the size of one file has that much
 		u.Disk, _ = scratch.Measure(p.job.folder.Process(p.id))
 	}
 	if g := p.live.group; g != nil {
-		u.Killed, u.Refused, u.Memory, u.Processes = refusals(g.Usage())
+		var most int64
+		u.Killed, u.Refused, most, u.Processes = refusals(g.Usage())
+		u.Memory = max(u.Memory, most)
 	}
 	return p.job.grant.Exceeded(u)
 }

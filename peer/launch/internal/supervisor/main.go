@@ -159,7 +159,8 @@ func reap(program int) *children {
 		defer close(c.childless)
 		for {
 			var status syscall.WaitStatus
-			pid, err := syscall.Wait4(-1, &status, syscall.WUNTRACED|syscall.WCONTINUED, nil)
+			var usage syscall.Rusage
+			pid, err := syscall.Wait4(-1, &status, syscall.WUNTRACED|syscall.WCONTINUED, &usage)
 			switch {
 			case err == syscall.EINTR:
 			case err != nil: // ECHILD
@@ -168,7 +169,9 @@ func reap(program int) *children {
 			case status.Stopped(), status.Continued():
 				c.stopped.Store(status.Stopped())
 			default:
-				c.exited <- exitOf(status)
+				e := exitOf(status)
+				e.Memory = resident(usage)
+				c.exited <- e
 			}
 		}
 	}()

@@ -43,6 +43,7 @@ type Command struct {
 type Exit struct {
 	Code   int    // exit status, or -1
 	Signal string // that killed it, or empty
+	Memory int64  // the most that it had resident, in bytes; 0: nobody knows
 }
 
 // A Process is a program under its supervisor.

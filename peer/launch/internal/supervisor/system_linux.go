@@ -49,6 +49,9 @@ func programAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
+// resident is the most memory that a process had, in bytes.
+func resident(u syscall.Rusage) int64 { return int64(u.Maxrss) << 10 } //nolint:unconvert // it has 32 bits where words do
+
 func dup2(from, to int) error { return unix.Dup3(from, to, 0) }
 
 // closeOnExec keeps every descriptor but the standard three from the program:

@@ -31,6 +31,9 @@ func leaveTerminal() error { return nil }
 // programAttributes puts the program into a process group of its own.
 func programAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
+// resident is not known: systems count it in different units.
+func resident(syscall.Rusage) int64 { return 0 }
+
 func dup2(from, to int) error { return syscall.Dup2(from, to) }
 
 // closeOnExec keeps the supervisor's own descriptors from the program.
