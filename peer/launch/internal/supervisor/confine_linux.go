@@ -12,11 +12,17 @@ import (
 // browser tab.
 const niceness = 10
 
+// rawNiceness less what getpriority(2) returns is a niceness.
+const rawNiceness = 20
+
 // confine restricts the process that is about to become a program. It is called last
 // before execve; what it opens must close on exec.
 func confine(p sandbox.Plan) error {
-	if err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, niceness); err != nil {
-		return fmt.Errorf("lower priority: %w", err)
+	// A peer that is nicer has nicer programs, which may not be made less so.
+	if now, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0); err != nil || rawNiceness-now < niceness {
+		if err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, niceness); err != nil {
+			return fmt.Errorf("lower priority: %w", err)
+		}
 	}
 	// A core file would be as large as the program's memory.
 	if err := syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{}); err != nil {

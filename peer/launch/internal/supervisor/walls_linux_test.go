@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -38,6 +39,19 @@ func escape(secret string) {
 		}
 	}
 	fmt.Println("wrote", os.WriteFile("own", nil, 0o600))
+}
+
+// TestNicePeerRunsPrograms starts one by a thread of the lowest priority, as a peer that
+// was started with nice(1) does.
+func TestNicePeerRunsPrograms(t *testing.T) {
+	runtime.LockOSThread() // for good: the thread ends with the test
+	if err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, 19); err != nil {
+		t.Fatal(err)
+	}
+	r := run(t, "exit", "3")
+	if e := r.Wait(); e.Code != 3 {
+		t.Errorf("got %+v", e)
+	}
 }
 
 func TestO1WallsHold(t *testing.T) {
