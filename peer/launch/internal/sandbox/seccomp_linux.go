@@ -2,11 +2,13 @@ package sandbox
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
+	"unsafe"
 
-	seccomp "github.com/elastic/go-seccomp-bpf"
 	"github.com/elastic/go-seccomp-bpf/arch"
+	"golang.org/x/net/bpf"
 	"golang.org/x/sys/unix"
 )
 
@@ -28,8 +30,7 @@ sendfile sendfile64 splice tee vmsplice copy_file_range
 select _newselect pselect6 pselect6_time64 poll ppoll ppoll_time64
 epoll_create epoll_create1 epoll_ctl epoll_ctl_old epoll_wait epoll_wait_old epoll_pwait epoll_pwait2
 eventfd eventfd2 signalfd signalfd4 timerfd_create timerfd_settime timerfd_gettime timerfd_settime64 timerfd_gettime64
-inotify_init inotify_init1 inotify_add_watch inotify_rm_watch memfd_create
-io_setup io_destroy io_submit io_cancel io_getevents io_pgetevents
+memfd_create
 recvfrom recvmsg recvmmsg recv send shutdown getsockname getpeername getsockopt
 brk mmap mmap2 munmap mremap mprotect msync madvise mincore mlock mlock2 munlock mlockall munlockall
 pkey_alloc pkey_free pkey_mprotect mseal cachestat map_shadow_stack
@@ -45,12 +46,12 @@ getpriority setpriority ioprio_get ioprio_set nice
 getpid getppid gettid getpgid getpgrp setpgid getsid setsid getcpu
 getuid geteuid getgid getegid getresuid getresgid getgroups setuid setgid setreuid setregid setresuid setresgid setfsuid setfsgid
 getuid32 geteuid32 getgid32 getegid32 getresuid32 getresgid32 getgroups32 setuid32 setgid32 setreuid32 setregid32 setresuid32 setresgid32
-capget capset prctl getrlimit ugetrlimit setrlimit prlimit64 getrusage times uname sysinfo getrandom
+capget capset prctl getrlimit ugetrlimit setrlimit getrusage times uname sysinfo getrandom
 time gettimeofday clock_gettime clock_getres clock_nanosleep clock_gettime64 clock_getres_time64 clock_nanosleep_time64 nanosleep
 getitimer setitimer timer_create timer_settime timer_gettime timer_getoverrun timer_delete timer_settime64 timer_gettime64
 landlock_create_ruleset landlock_add_rule landlock_restrict_self riscv_flush_icache riscv_hwprobe`
 
-// An argument has one of these values, or none of these bits.
+// An argument has one of these values, or, if there are none, none of these bits of its lower half.
 type argument struct {
 	index  uint32
 	values []uint64
@@ -65,7 +66,8 @@ const namespaces = syscall.CLONE_NEWNS | syscall.CLONE_NEWCGROUP | syscall.CLONE
 // lower half of most: who compares the whole for equality can not be deceived by the other.
 var guarded = map[string][]argument{
 	"clone":       {{index: 0, no: namespaces}},
-	"socketpair":  {{index: 0, values: []uint64{unix.AF_UNIX}}},
+	"socketpair":  {{index: 0, values: []uint64{unix.AF_UNIX}}, {index: 1, values: pairs}},
+	"prlimit64":   {{index: 0, values: []uint64{0}}}, // its own: one of no processor time kills
 	"personality": {{index: 0, values: []uint64{0, 0xffffffff}}},
 	// A send that opens a connection would be a connect.
 	"sendto":   {{index: 3, no: unix.MSG_FASTOPEN}},
@@ -75,6 +77,15 @@ var guarded = map[string][]argument{
 	"ioctl": {{index: 1, values: []uint64{
 		unix.TCGETS, unix.TIOCGWINSZ, unix.TIOCGPGRP, unix.TIOCINQ, fionbio, fioclex, fionclex, unix.FICLONE,
 	}}},
+}
+
+// pairs are the types of socketpair(2). Datagrams are not among them: who has a socket of
+// those can send to any address.
+var pairs = []uint64{
+	unix.SOCK_STREAM, unix.SOCK_STREAM | unix.SOCK_CLOEXEC,
+	unix.SOCK_STREAM | unix.SOCK_NONBLOCK, unix.SOCK_STREAM | unix.SOCK_NONBLOCK | unix.SOCK_CLOEXEC,
+	unix.SOCK_SEQPACKET, unix.SOCK_SEQPACKET | unix.SOCK_CLOEXEC,
+	unix.SOCK_SEQPACKET | unix.SOCK_NONBLOCK, unix.SOCK_SEQPACKET | unix.SOCK_NONBLOCK | unix.SOCK_CLOEXEC,
 }
 
 // Of ioctl(2), on all but historic processors.
@@ -103,50 +114,107 @@ func filterCalls() error {
 	if err != nil {
 		return fmt.Errorf("system calls of this processor: %w", err)
 	}
-	return seccomp.LoadFilter(seccomp.Filter{NoNewPrivs: true, Policy: policy(table.SyscallNames)})
+	raw, err := bpf.Assemble(filter(uint32(table.ID), table.SyscallNames))
+	if err != nil {
+		return err
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("forbid new privileges: %w", err)
+	}
+	code := make([]unix.SockFilter, len(raw))
+	for i, r := range raw {
+		code[i] = unix.SockFilter{Code: r.Op, Jt: r.Jt, Jf: r.Jf, K: r.K}
+	}
+	program := unix.SockFprog{Len: uint16(len(code)), Filter: &code[0]}
+	_, _, errno := syscall.Syscall(syscall.SYS_PRCTL, unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, uintptr(unsafe.Pointer(&program)))
+	if errno != 0 {
+		return errno
+	}
+	return nil
 }
 
-// policy is what is allowed of the system calls that there are. What looks at arguments
-// comes first, as the kernel remembers what does not.
-func policy(exists map[string]int) seccomp.Policy {
-	var some, all, absent seccomp.SyscallGroup
-	some.Action, all.Action, absent.Action = seccomp.ActionAllow, seccomp.ActionAllow, seccomp.ActionErrno|seccomp.Action(unix.ENOSYS)
+// Offsets in struct seccomp_data; the lower half of an argument comes first on the
+// processors whose calls are known.
+const (
+	callAt      = 0
+	processorAt = 4
+	argumentsAt = 16
+	word        = 4
+)
+
+var (
+	allow  = bpf.RetConstant{Val: unix.SECCOMP_RET_ALLOW}
+	refuse = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}
+	absent = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)}
+)
+
+// filter is the program that judges calls, of those that there are, with their numbers. Each rule
+// of it loads what it looks at itself: nothing is left by the one before.
+func filter(processor uint32, calls map[string]int) []bpf.Instruction {
+	out := []bpf.Instruction{load(processorAt), bpf.JumpIf{Cond: bpf.JumpEqual, Val: processor, SkipTrue: 1}, refuse}
+	add := func(name string, arguments []argument, verdict bpf.Instruction) {
+		if number, ok := calls[name]; ok {
+			out = append(out, rule(uint32(number), arguments, verdict)...)
+		}
+	}
+	for name := range strings.FieldsSeq(allowed) {
+		add(name, nil, allow)
+	}
 	for name, arguments := range guarded {
-		if _, ok := exists[name]; ok {
-			some.NamesWithCondtions = append(some.NamesWithCondtions, conditions(name, arguments)...)
+		for _, one := range combinations(arguments) {
+			add(name, one, allow)
 		}
 	}
 	for level, names := range options {
-		some.NamesWithCondtions = append(some.NamesWithCondtions, conditions("setsockopt",
-			[]argument{{index: 1, values: []uint64{level}}, {index: 2, values: names}})...)
-	}
-	for name := range strings.FieldsSeq(allowed) {
-		if _, ok := exists[name]; ok {
-			all.Names = append(all.Names, name)
+		for _, one := range combinations([]argument{{index: 1, values: []uint64{level}}, {index: 2, values: names}}) {
+			add("setsockopt", one, allow)
 		}
 	}
-	absent.Names = []string{"clone3"} // its flags are out of reach; who gets this answer uses clone
-	return seccomp.Policy{DefaultAction: seccomp.ActionErrno, Syscalls: []seccomp.SyscallGroup{some, all, absent}}
+	add("clone3", nil, absent) // its flags are out of reach; who gets this answer uses clone
+	return append(out, refuse)
 }
 
-// conditions are one for each combination of the arguments' values.
-func conditions(name string, arguments []argument) (out []seccomp.NameWithConditions) {
-	sets := []seccomp.ArgumentConditions{nil}
+func load(offset uint32) bpf.Instruction { return bpf.LoadAbsolute{Off: offset, Size: word} }
+
+// rule gives the verdict of a call whose arguments are all as they must be: each has one value at most.
+func rule(number uint32, arguments []argument, verdict bpf.Instruction) []bpf.Instruction {
+	out := []bpf.Instruction{load(callAt), bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: number}}
 	for _, a := range arguments {
-		var next []seccomp.ArgumentConditions
-		for _, set := range sets {
-			set = set[:len(set):len(set)]
-			if a.no != 0 {
-				next = append(next, append(set, seccomp.Condition{Argument: a.index, Operation: seccomp.BitsNotSet, Value: a.no}))
+		low := argumentsAt + 2*word*a.index
+		if len(a.values) == 0 {
+			out = append(out, load(low), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: uint32(a.no)})
+			continue
+		}
+		out = append(out, load(low), bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(a.values[0])},
+			load(low+word), bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(a.values[0] >> 32)})
+	}
+	out = append(out, verdict)
+	for i, instruction := range out {
+		if jump, ok := instruction.(bpf.JumpIf); ok { // to what comes after this rule
+			jump.SkipTrue = uint8(len(out) - 1 - i)
+			out[i] = jump
+		}
+	}
+	return out
+}
+
+// combinations are the arguments with one of their values each.
+func combinations(arguments []argument) [][]argument {
+	sets := [][]argument{nil}
+	for _, a := range arguments {
+		if len(a.values) == 0 {
+			for i := range sets {
+				sets[i] = append(sets[i], a)
 			}
+			continue
+		}
+		var next [][]argument
+		for _, set := range sets {
 			for _, v := range a.values {
-				next = append(next, append(set, seccomp.Condition{Argument: a.index, Operation: seccomp.Equal, Value: v}))
+				next = append(next, append(slices.Clone(set), argument{index: a.index, values: []uint64{v}}))
 			}
 		}
 		sets = next
 	}
-	for _, set := range sets {
-		out = append(out, seccomp.NameWithConditions{Name: name, Conditions: set})
-	}
-	return out
+	return sets
 }

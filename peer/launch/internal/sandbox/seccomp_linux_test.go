@@ -1,0 +1,76 @@
+package sandbox
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/elastic/go-seccomp-bpf/arch"
+	"golang.org/x/net/bpf"
+	"golang.org/x/sys/unix"
+)
+
+// asked is what the kernel gives the filter to judge: of struct seccomp_data, words of the
+// machine's order, which the filter's machine here reads as those of the network's.
+func asked(audit, call uint32, args [6]uint64) []byte {
+	b := binary.BigEndian.AppendUint32(nil, call)
+	b = binary.BigEndian.AppendUint32(b, audit)
+	b = binary.BigEndian.AppendUint64(b, 0) // instruction pointer
+	for _, a := range args {
+		b = binary.BigEndian.AppendUint32(b, uint32(a))
+		b = binary.BigEndian.AppendUint32(b, uint32(a>>32))
+	}
+	return b
+}
+
+// TestO1FilterOfCalls has the filter judge calls, as the kernel does.
+func TestO1FilterOfCalls(t *testing.T) {
+	table, err := arch.GetInfo("")
+	if err != nil {
+		t.Skip(err)
+	}
+	vm, err := bpf.NewVM(filter(uint32(table.ID), table.SyscallNames))
+	if err != nil {
+		t.Fatal(err)
+	}
+	type arguments = [6]uint64
+	for _, c := range []struct {
+		call  string
+		args  arguments
+		allow bool
+	}{
+		{"read", arguments{}, true},
+		{"sched_getaffinity", arguments{}, true},
+		{"socket", arguments{unix.AF_INET, unix.SOCK_STREAM}, false},
+		{"socketpair", arguments{unix.AF_UNIX, unix.SOCK_STREAM | unix.SOCK_CLOEXEC}, true},
+		{"socketpair", arguments{unix.AF_UNIX, unix.SOCK_SEQPACKET | unix.SOCK_NONBLOCK}, true},
+		{"socketpair", arguments{unix.AF_UNIX, unix.SOCK_DGRAM}, false},
+		{"socketpair", arguments{unix.AF_UNIX, unix.SOCK_DGRAM | unix.SOCK_CLOEXEC}, false},
+		{"socketpair", arguments{unix.AF_INET, unix.SOCK_STREAM}, false},
+		{"prlimit64", arguments{0, unix.RLIMIT_NOFILE}, true},
+		{"prlimit64", arguments{1, unix.RLIMIT_CPU}, false},
+		{"clone", arguments{unix.CLONE_VM | unix.CLONE_THREAD}, true},
+		{"clone", arguments{unix.CLONE_NEWUSER}, false},
+		{"sendto", arguments{3}, true},
+		{"sendto", arguments{3, 0, 0, unix.MSG_FASTOPEN}, false},
+		{"ioctl", arguments{0, unix.TCGETS}, true},
+		{"ioctl", arguments{0, unix.TIOCSTI}, false},
+		{"ioctl", arguments{0, unix.TIOCSTI | 1<<32}, false}, // of which the kernel takes the lower half only
+		{"socketpair", arguments{unix.AF_UNIX, unix.SOCK_DGRAM | 1<<32}, false},
+		{"setsockopt", arguments{3, unix.IPPROTO_TCP, unix.TCP_NODELAY}, true},
+		{"setsockopt", arguments{3, unix.SOL_SOCKET, unix.SO_OOBINLINE}, true},
+		{"setsockopt", arguments{3, unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE}, false},
+		{"personality", arguments{0xffffffff}, true},
+		{"personality", arguments{8}, false},
+		{"io_setup", arguments{}, false},
+		{"inotify_init1", arguments{}, false},
+		{"io_uring_setup", arguments{}, false},
+	} {
+		got, err := vm.Run(asked(uint32(table.ID), uint32(table.SyscallNames[c.call]), c.args))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if allowed := got == unix.SECCOMP_RET_ALLOW; allowed != c.allow {
+			t.Errorf("%s%x: got %x, want allowed: %t", c.call, c.args, got, c.allow)
+		}
+	}
+}
