@@ -50,7 +50,7 @@ func TestDiagnose(t *testing.T) {
 		"confined by one wall": {machine(func(m *Machine) { m.Walls.Landlock, m.Walls.NoLandlock = false, "no Landlock" }), "confinement", Well, "second wall: no Landlock", ""},
 		"files open": {machine(func(m *Machine) {
 			m.Walls = launch.Walls{NoNamespaces: "no namespaces", NoLandlock: "no Landlock"}
-		}), "confinement: file system", Warning, "no namespaces; no Landlock", "--require-confinement"},
+		}), "confinement: file system", Warning, "no namespaces", "--require-confinement"},
 		"a peer runs":          {func(*Symptoms) {}, "peer", Well, "announces 2 addresses, and is connected with 3 peers", ""},
 		"one of each":          {standing(func(s *Standing) { s.Addresses, s.Connected = 1, 1 }), "peer", Well, "1 address, and is connected with 1 peer", ""},
 		"no peer":              {none(func(*Symptoms) {}), "peer", Warning, "none runs", "p2pboot"},

@@ -2,7 +2,6 @@ package peer
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
@@ -20,7 +19,7 @@ func (p *Peer) examineWalls() {
 		p.log.Warn().Str("wall", string(lack.Wall)).Str("why", lack.Why).Bool("refused", p.cfg.RequireConfinement).
 			Msg("native programs cannot be confined here")
 	}
-	for _, why := range behind(p.walls) {
+	if why := behind(p.walls); why != "" {
 		p.log.Info().Msgf("native programs are confined, without a second wall: %s", why)
 	}
 }
@@ -37,17 +36,12 @@ func (p *Peer) unwalled() []Unwalled {
 	return out
 }
 
-// behind says which second walls are missing where the first ones stand.
-func behind(w launch.Walls) (why []string) {
+// behind says why there is no second wall where the first ones stand, if there is none.
+func behind(w launch.Walls) (why string) {
 	if len(w.Lacks()) > 0 {
-		return nil
+		return ""
 	}
-	for _, missing := range []string{w.NoNamespaces, w.NoLandlock, w.NoSeccomp} {
-		if missing != "" {
-			why = append(why, missing)
-		}
-	}
-	return why
+	return w.NoLandlock
 }
 
 // judgeWalls gives a finding for each wall that is missing.
@@ -59,8 +53,8 @@ func judgeWalls(w launch.Walls) (out []Finding) {
 	if len(out) > 0 {
 		return out
 	}
-	if why := behind(w); len(why) > 0 {
-		return []Finding{well("confinement", "native programs are confined, without a second wall: %s", strings.Join(why, "; "))}
+	if why := behind(w); why != "" {
+		return []Finding{well("confinement", "native programs are confined, without a second wall: %s", why)}
 	}
 	return []Finding{well("confinement", "native programs see neither files, network nor processes of this machine")}
 }

@@ -3,7 +3,8 @@
 //
 //	wall         made of                              and behind it
 //	file system  mount namespace, a root of its own   Landlock
-//	network      network namespace, without devices   seccomp: no socket is made, bound or connected; Landlock
+//	network      seccomp: no socket is made,          network namespace, without devices; Landlock
+//	             bound or connected
 //	processes    PID namespace                        Landlock (signals), seccomp (ptrace, other processes' memory)
 //
 // A Plan says what the program may do; Enter builds what its Means name. The program sees:

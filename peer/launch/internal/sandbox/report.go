@@ -1,7 +1,5 @@
 package sandbox
 
-import "strconv"
-
 // Means are what walls are made of.
 type Means struct {
 	Namespaces bool `json:"namespaces"`
@@ -36,30 +34,22 @@ type Lack struct {
 	Why  string `json:"why"`
 }
 
-// The versions of Landlock's interface from which on it is a wall by itself.
-const (
-	landlockTruncates = 3 // else files outside could be emptied
-	landlockSignals   = 6
-)
-
 // Lacks returns the walls that do not stand, in the order of their constants; none is what a
 // careful owner wants of a machine that runs strangers' native programs.
+//
+// Landlock is none by itself. Without namespaces the program is the peer's own user, whose
+// files Landlock lets it chmod and whose processes it lets it slow down. A network namespace
+// is none either: sockets that the peer hands over belong to the machine's, and seccomp
+// keeps them from being connected anew.
 func (r Report) Lacks() (lacks []Lack) {
-	if !r.Namespaces && (!r.Landlock || r.LandlockVersion < landlockTruncates) {
-		lacks = append(lacks, Lack{FileSystem, r.NoNamespaces + "; " + r.noLandlock(landlockTruncates)})
+	if !r.Namespaces {
+		lacks = append(lacks, Lack{FileSystem, r.NoNamespaces})
 	}
-	if !r.Namespaces && !r.Seccomp {
-		lacks = append(lacks, Lack{Network, r.NoNamespaces + "; " + r.NoSeccomp})
+	if !r.Seccomp {
+		lacks = append(lacks, Lack{Network, r.NoSeccomp})
 	}
-	if !r.Namespaces && (!r.Landlock || r.LandlockVersion < landlockSignals) {
-		lacks = append(lacks, Lack{Processes, r.NoNamespaces + "; " + r.noLandlock(landlockSignals)})
+	if !r.Namespaces {
+		lacks = append(lacks, Lack{Processes, r.NoNamespaces})
 	}
 	return lacks
-}
-
-func (r Report) noLandlock(version int) string {
-	if !r.Landlock {
-		return r.NoLandlock
-	}
-	return "Landlock of this kernel is too old: version " + strconv.Itoa(r.LandlockVersion) + " of " + strconv.Itoa(version)
 }
