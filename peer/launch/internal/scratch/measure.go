@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 )
 
 // leastEntry is what a file or folder counts at least, in bytes: one that is empty takes
@@ -18,9 +17,23 @@ const leastEntry = 4 << 10
 func Measure(folder string) (int64, error) {
 	var sum int64
 	seen := make(map[[2]uint64]bool) // files with several names
-	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+	// What is a folder now may be a link to one of the owner's a moment later: a root leaves
+	// the folder by none.
+	root, err := os.OpenRoot(folder)
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, nil
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		os.Chmod(folder, 0o700) // of the peer's own folder: it cannot be exchanged
+		root, err = os.OpenRoot(folder)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("measure scratch folder: %w", err)
+	}
+	defer root.Close()
+	err = fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrPermission) && d != nil && d.IsDir() {
-			os.Chmod(path, 0o700) // it is looked into next time
+			root.Chmod(path, 0o700) // it is looked into next time
 			return nil
 		}
 		var info fs.FileInfo

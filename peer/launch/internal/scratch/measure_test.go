@@ -1,0 +1,51 @@
+package scratch
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestMeasure(t *testing.T) {
+	top := t.TempDir()
+	folder, outside := filepath.Join(top, "scratch"), filepath.Join(top, "outside")
+	if n, err := Measure(folder); n != 0 || err != nil {
+		t.Errorf("of no folder: %d, %v", n, err)
+	}
+	locked := filepath.Join(folder, "locked")
+	for _, d := range []string{locked, outside} {
+		if err := os.MkdirAll(d, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const size = 64 << 10
+	for _, f := range []string{filepath.Join(locked, "file"), filepath.Join(outside, "file")} {
+		if err := os.WriteFile(f, make([]byte, size), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Link(filepath.Join(locked, "file"), filepath.Join(folder, "again")); err != nil {
+		t.Fatal(err)
+	}
+	for name, target := range map[string]string{"folder": outside, "file": filepath.Join(outside, "file")} {
+		if err := os.Symlink(target, filepath.Join(folder, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, d := range []string{locked, folder, outside} {
+		if err := os.Chmod(d, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() { os.Chmod(outside, 0o700) })
+	if _, err := Measure(folder); err != nil { // it opens what denied it
+		t.Fatal(err)
+	}
+	n, err := Measure(folder)
+	if err != nil || n < size+4*leastEntry || n >= 2*size {
+		t.Errorf("got %d, %v; want the file once, and what else there is", n, err)
+	}
+	if info, err := os.Stat(outside); err != nil || info.Mode().Perm() != 0 {
+		t.Errorf("outside: %v, %v", info.Mode(), err)
+	}
+}
