@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/sandbox"
 )
 
@@ -24,9 +26,14 @@ func confine(p sandbox.Plan) error {
 			return fmt.Errorf("lower priority: %w", err)
 		}
 	}
-	// A core file would be as large as the program's memory.
-	if err := syscall.Setrlimit(syscall.RLIMIT_CORE, &syscall.Rlimit{}); err != nil {
-		return fmt.Errorf("forbid core files: %w", err)
+	for name, resource := range map[string]int{
+		"core files":          unix.RLIMIT_CORE, // as large as the program's memory
+		"real-time priority":  unix.RLIMIT_RTPRIO,
+		"priority by request": unix.RLIMIT_NICE, // of an owner who may raise his own
+	} {
+		if err := syscall.Setrlimit(resource, &syscall.Rlimit{}); err != nil {
+			return fmt.Errorf("forbid %s: %w", name, err)
+		}
 	}
 	return sandbox.Enter(p)
 }
