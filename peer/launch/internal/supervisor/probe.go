@@ -56,6 +56,7 @@ func probeWith(root string, means sandbox.Means) (r sandbox.Report, err error) {
 	}
 	defer p.report.Close()
 	defer p.cmd.Wait()
+	defer p.cmd.Process.Kill() // it may hang, as a folder of the network's does that is not there
 	defer p.life.Close()
 	p.report.SetReadDeadline(time.Now().Add(startTimeout))
 	o := order{Plan: sandbox.Plan{Means: means, Program: program, Scratch: folder}, Stdin: os.DevNull, Probe: true}
