@@ -51,6 +51,8 @@ func Try(p Plan) (r Report) {
 	}
 	if r.LandlockVersion == 0 {
 		r.NoLandlock = "this kernel has no Landlock, or it is switched off"
+	} else if r.LandlockVersion < leastLandlock {
+		r.NoLandlock = "Landlock of this kernel is too old"
 	} else if err := restrictFiles(p); err != nil {
 		r.NoLandlock = "Landlock: " + err.Error()
 	}

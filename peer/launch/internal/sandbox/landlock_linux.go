@@ -17,6 +17,10 @@ func landlockVersion() int {
 	return version
 }
 
+// leastLandlock is the first version of which restrictFiles enforces anything: it asks for
+// files to be renamed from folder to folder, which the one before has no word for.
+const leastLandlock = 2
+
 // restrictFiles has the kernel check each file that is opened, each TCP connection and
 // each signal, as far as it can. In a root of its own that is a second wall: all that
 // there is may be read.
