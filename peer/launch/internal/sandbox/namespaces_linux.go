@@ -54,12 +54,31 @@ func HandOver(p Plan) error {
 			return err
 		}
 	}
+	if err := handOverOutput(); err != nil {
+		return err
+	}
 	return filepath.WalkDir(p.Scratch, func(path string, _ fs.DirEntry, err error) error {
 		if err == nil {
 			err = os.Lchown(path, guest, guest)
 		}
 		return err
 	})
+}
+
+// handOverOutput lets the program open its own output: /dev/stdout and /dev/stderr. Only a
+// pipe is its own, and not a device of the machine.
+func handOverOutput() error {
+	for _, output := range []int{1, 2} {
+		var s unix.Stat_t
+		err := unix.Fstat(output, &s)
+		if err == nil && s.Mode&unix.S_IFMT == unix.S_IFIFO {
+			err = unix.Fchown(output, guest, guest)
+		}
+		if err != nil {
+			return fmt.Errorf("hand over output: %w", err)
+		}
+	}
+	return nil
 }
 
 // Guard keeps a supervisor's memory and descriptors from the program.

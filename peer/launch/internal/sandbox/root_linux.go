@@ -27,6 +27,8 @@ func enterRoot(p Plan) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("separate mounts: %w", err)
 	}
+	// What is made here is the guest's to read, whatever the owner's own files are.
+	defer unix.Umask(unix.Umask(0))
 	// Both may lie below what the new root hides.
 	scratch, err := take(p.Scratch)
 	if err != nil {

@@ -76,6 +76,11 @@ func program(args []string) int {
 	case "escape":
 		escape(args[1])
 		return 0
+	case "reopen":
+		if err := os.WriteFile("/dev/stderr", []byte("err"), 0o600); err != nil {
+			fmt.Println(err)
+		}
+		return 0
 	case "sleep":
 		fmt.Println("asleep")
 	}

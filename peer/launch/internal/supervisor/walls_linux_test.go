@@ -58,6 +58,23 @@ func TestNicePeerRunsPrograms(t *testing.T) {
 	}
 }
 
+// TestProgramOpensItsOutput is for shells, which do so for ">/dev/stderr".
+func TestProgramOpensItsOutput(t *testing.T) {
+	r := run(t, "reopen")
+	if out, err := readAll(t, r.stdout), readAll(t, r.stderr); out != "" || err != "err" {
+		t.Errorf("got %q, %q", out, err)
+	}
+}
+
+// TestOwnersMaskIsNotTheProgramsRoot runs a program for an owner whose files nobody else may read.
+func TestOwnersMaskIsNotTheProgramsRoot(t *testing.T) {
+	defer syscall.Umask(syscall.Umask(0o077))
+	r := run(t, "exit", "0")
+	if e := r.Wait(); e != (Exit{}) {
+		t.Errorf("got %+v", e)
+	}
+}
+
 // mayBeLessNice lets this process, and so its programs, be so at will, if it may itself.
 func mayBeLessNice(t *testing.T) {
 	var before syscall.Rlimit
