@@ -30,7 +30,7 @@
 //
 // A job that waits stands in the queue of every peer that it has asked, in the order in which
 // jobs began to wait. A peer keeps the slots that become free for the job in front, as many as
-// that asked for, as long as it asks again ([QueueLease]): so a large job finds its slots one
+// that asked for and its class of submitters may have ([Verdict]), as long as it asks again ([QueueLease]): so a large job finds its slots one
 // after the other without holding any, and submitters who each have half do not starve
 // each other, since the same job is in front everywhere. A job that has had
 // slots for half an hour, kept for it or held, and has confirmed none begins to wait anew at that peer. So

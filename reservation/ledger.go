@@ -123,7 +123,7 @@ func NewLedger(limits Limits) *Ledger {
 // there is more. A job that runs may hold further slots.
 //
 // Free slots are kept for jobs in the queue whose turn comes before that of q, as
-// many as each asked for. The error is a Reason, that of the owner's policy first; where q has to wait for others it is a
+// many as each asked for and its class may have. The error is a Reason, that of the owner's policy first; where q has to wait for others it is a
 // *Queued.
 func (l *Ledger) Hold(q Request, key Key, now time.Time) (Grant, error) {
 	l.Expire(now)
@@ -143,12 +143,16 @@ func (l *Ledger) Hold(q Request, key Key, now time.Time) (Grant, error) {
 		return Grant{}, Busy
 	}
 	q.Slots, q.Since = min(q.Slots, l.limits.Slots), l.believed(q, now)
+	if v.Slots > 0 {
+		q.Slots = min(q.Slots, v.Slots)
+	}
 	if q.Waits {
-		l.queue.join(q, now)
+		l.queue.join(q, v, now)
 	}
 	l.turns(now)
-	ahead := l.queue.ahead(q)
-	room := min(l.free()-l.kept(ahead), left)
+	ahead := l.claims(l.queue.ahead(q))
+	kept, ofClass := ahead.slots(v.Class)
+	room := min(l.free()-kept, left-ofClass)
 	if h := l.waiting(q.Submitter, q.Job); h != nil {
 		h.Slots += max(0, min(q.Slots-h.Slots, room))
 		return h.grant(), nil
@@ -319,9 +323,9 @@ func (l *Ledger) waiting(submitter p2ppeer.ID, job string) *hold {
 	return nil
 }
 
-// full reports whether one more job would be one too many, those ahead in the queue
-// included; a job that already has slots here is not one more.
-func (l *Ledger) full(q Request, ahead queue) bool {
+// full reports whether one more job would be one too many, those ahead in the queue for which
+// slots are kept included; a job that already has slots here is not one more.
+func (l *Ledger) full(q Request, ahead claims) bool {
 	type name struct {
 		submitter p2ppeer.ID
 		job       string
@@ -333,8 +337,10 @@ func (l *Ledger) full(q Request, ahead queue) bool {
 	if l.limits.MaxJobs == 0 || jobs[name{q.Submitter, q.Job}] {
 		return false
 	}
-	for _, w := range ahead {
-		jobs[name{w.submitter, w.job}] = true
+	for _, c := range ahead {
+		if c.slots > 0 {
+			jobs[name{c.submitter, c.job}] = true
+		}
 	}
 	return len(jobs) >= l.limits.MaxJobs
 }

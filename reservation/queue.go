@@ -38,7 +38,8 @@ type waiter struct {
 	submitter p2ppeer.ID
 	origin    string
 	job       string
-	slots     int // that it asked for last
+	slots     int     // that it asked for last
+	verdict   Verdict // of the owner's policy then
 	since     time.Time
 	expires   time.Time // unless it asks again
 	keptFrom  time.Time // that slots are kept for it, or held and not confirmed; zero: none are
@@ -110,7 +111,7 @@ func (u queue) ahead(q Request) queue {
 }
 
 // join has q wait, or wait on.
-func (u *queue) join(q Request, now time.Time) {
+func (u *queue) join(q Request, v Verdict, now time.Time) {
 	i := u.find(q.Submitter, q.Job)
 	if i < 0 {
 		if !u.admits(q) {
@@ -120,7 +121,7 @@ func (u *queue) join(q Request, now time.Time) {
 		i = u.find(q.Submitter, q.Job)
 	}
 	w := (*u)[i]
-	w.slots, w.expires = q.Slots, now.Add(QueueLease)
+	w.slots, w.verdict, w.expires = q.Slots, v, now.Add(QueueLease)
 }
 
 // admits reports whether there is room for one more job of q's submitter and origin. Of an origin
@@ -208,13 +209,40 @@ func (l *Ledger) lacks(w *waiter) int {
 	return max(0, lacks)
 }
 
-// kept counts the slots that are kept for those ahead, of all that are free or not.
-func (l *Ledger) kept(ahead queue) int {
-	kept := 0
-	for _, w := range ahead {
-		kept += l.lacks(w)
+// claims are those who wait, in the order of the queue, each with the slots that are kept for it.
+type claims []claim
+
+type claim struct {
+	*waiter
+	slots int
+}
+
+// claims returns what is kept for each in u, the front of the queue, of all slots that are free or
+// not: what it lacks, but all of a class no more than that may still have.
+func (l *Ledger) claims(u queue) claims {
+	left := make(map[string]int)
+	all := make(claims, 0, len(u))
+	for _, w := range u {
+		class := w.verdict.Class
+		if _, known := left[class]; !known {
+			left[class] = max(0, l.left(w.verdict))
+		}
+		c := claim{w, min(l.lacks(w), left[class])}
+		left[class] -= c.slots
+		all = append(all, c)
 	}
-	return kept
+	return all
+}
+
+// slots counts those that are kept, in all and for a class.
+func (a claims) slots(class string) (all, ofClass int) {
+	for _, c := range a {
+		all += c.slots
+		if c.verdict.Class == class {
+			ofClass += c.slots
+		}
+	}
+	return all, ofClass
 }
 
 // turns has the jobs begin to wait anew that have had slots for too long, kept for them or held and
@@ -224,8 +252,8 @@ func (l *Ledger) kept(ahead queue) int {
 func (l *Ledger) turns(now time.Time) {
 	free := l.free()
 	var late queue
-	for _, w := range l.queue {
-		mine, held := min(free, l.lacks(w)), l.waiting(w.submitter, w.job)
+	for _, c := range l.claims(l.queue) {
+		w, mine, held := c.waiter, min(free, c.slots), l.waiting(c.submitter, c.job)
 		free -= mine
 		if held != nil && held.state == Held && now.Sub(held.made) > maxAttempt {
 			w.idled = true

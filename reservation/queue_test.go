@@ -384,3 +384,64 @@ func TestNoMoreIsKeptThanThereIs(t *testing.T) {
 		t.Errorf("who has all slots lacks %d", lacks)
 	}
 }
+
+// strict is the policy of an owner, bob, who lets strangers have a slot at a time.
+func strict(q Request, _ time.Time) Verdict {
+	if q.Submitter == bob {
+		return Verdict{Class: "mine"}
+	}
+	return Verdict{Class: "everyone", Slots: 1}
+}
+
+// TestS3NoMoreIsKeptForAClassThanItMayHave: strangers who wait, however many, for however much, keep
+// one slot from the owner, who lets them have one.
+func TestS3NoMoreIsKeptForAClassThanItMayHave(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		limits  Limits
+		waiting []Request
+		running int // slots that strangers have before
+		mine    int
+	}{
+		{"one waits for all slots", Limits{Slots: 4}, []Request{waiting("large", 4, 0)}, 0, 3},
+		{"many wait", Limits{Slots: 4}, []Request{waiting("a", 1, 0), waiting("b", 1, 0), waiting("c", 4, 0)}, 0, 3},
+		{"one has the slot, others wait", Limits{Slots: 4}, []Request{waiting("a", 4, 0), waiting("b", 4, 0)}, 1, 3},
+		{"no more jobs either", Limits{Slots: 4, MaxJobs: 2}, []Request{waiting("a", 1, 0), waiting("b", 1, 0), waiting("c", 1, 0)}, 0, 3},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.limits.Judge = strict
+			l := NewLedger(tt.limits)
+			for _, q := range tt.waiting { // as if they had asked at the same moment
+				l.queue.join(q, strict(q, start), start)
+			}
+			if tt.running > 0 {
+				l.holds = append(l.holds, &hold{Request: Request{Job: "runs", Submitter: "carol", Slots: tt.running}, class: "everyone", state: Running})
+			}
+			later := start.Add(time.Second)
+			g, err := l.Hold(Request{Job: "mine", Submitter: bob, Slots: 4, Since: later}, keyOf(1), later)
+			if err != nil || g.Slots != tt.mine {
+				t.Errorf("the owner gets %d slots, %v; want %d", g.Slots, err, tt.mine)
+			}
+		})
+	}
+}
+
+// TestTurnsAreKeptWithinAClass: what a class may have is kept for the one who began to wait first.
+func TestTurnsAreKeptWithinAClass(t *testing.T) {
+	l := NewLedger(Limits{Slots: 4, Judge: strict})
+	if g, err := l.Hold(waiting("older", 4, 0), keyOf(1), start); err != nil || g.Slots != 1 {
+		t.Fatalf("got %+v, %v; want the one slot of the class", g, err)
+	}
+	l.Withdraw("older", alice, true)
+	_, err := l.Hold(waiting("younger", 1, time.Second), keyOf(2), start.Add(time.Second))
+	if p := placeOf(t, err); p != (Place{2, 2}) {
+		t.Errorf("the younger one has place %+v", p)
+	}
+	if _, err := l.Hold(waiting("older", 4, 0), keyOf(3), start.Add(2*time.Second)); err != nil {
+		t.Errorf("the older one gets %v", err)
+	}
+	g, err := l.Hold(Request{Job: "mine", Submitter: bob, Slots: 4, Since: start.Add(time.Minute)}, keyOf(4), start.Add(3*time.Second))
+	if err != nil || g.Slots != 3 {
+		t.Errorf("the owner gets %d slots, %v; want the 3 that the class may not have", g.Slots, err)
+	}
+}
