@@ -11,7 +11,7 @@ import (
 const presenceEvery = 10 * time.Second
 
 // startPresence has the peer pause when its owner needs the machine: nothing new is taken of
-// others, and jobs with replicas are handed over. Others go on, at the lowest priority: a process
+// others, and jobs with replicas are handed over. Others go on, at a low priority: a process
 // that is stopped would be taken for one that hangs, and a job without replicas would be lost.
 func (p *Peer) startPresence() error {
 	rules, err := presence.ParseRules(p.cfg.PauseWhen)
@@ -39,7 +39,7 @@ func (p *Peer) watchOwner(rules []presence.Rule) {
 	defer func() { goOn() }()
 	for before := presence.Rule(""); ; {
 		now := time.Now()
-		reading := machine.Read(rules)
+		reading := machine.Read(p.life, rules)
 		reading.Quiet = p.policy.Quiet.Contain(now)
 		rule := watch.Step(reading, now)
 		if rule != before {

@@ -1,30 +1,37 @@
 package presence
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/godbus/dbus/v5"
 )
 
 // A Machine is what is read. It is not safe for concurrent use. Close it after use.
 type Machine struct {
-	root string // of /sys and /proc
-	bus  *dbus.Conn
-	last times
+	root     string // of /sys and /proc
+	patience time.Duration
+	bus      *dbus.Conn
+	last     times
 }
 
-// NewMachine returns this machine.
-func NewMachine() *Machine { return &Machine{root: "/"} }
+// patience is how long a service on the system's bus is waited for, which may hang.
+const patience = 3 * time.Second
 
-// Read says how it stands. Of the load it tells the time since it was last called.
-func (m *Machine) Read(wanted []Rule) (r Reading) {
+// NewMachine returns this machine.
+func NewMachine() *Machine { return &Machine{root: "/", patience: patience} }
+
+// Read says how it stands, as far as it is told before ctx ends. Of the load it tells the time
+// since it was last called.
+func (m *Machine) Read(ctx context.Context, wanted []Rule) (r Reading) {
 	for _, rule := range wanted {
 		switch rule {
 		case Active:
-			idle, ok := m.property("org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager.IdleHint").(bool)
+			idle, ok := m.property(ctx, "org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager", "IdleHint").(bool)
 			r.Active = ok && !idle
 		case Battery:
 			r.Battery = onBattery(filepath.Join(m.root, "sys/class/power_supply"))
@@ -33,7 +40,7 @@ func (m *Machine) Read(wanted []Rule) (r Reading) {
 			r.Load = now.share(m.last)
 			m.last = now
 		case Metered:
-			kind, _ := m.property("org.freedesktop.NetworkManager", "/org/freedesktop/NetworkManager", "org.freedesktop.NetworkManager.Metered").(uint32)
+			kind, _ := m.property(ctx, "org.freedesktop.NetworkManager", "/org/freedesktop/NetworkManager", "org.freedesktop.NetworkManager", "Metered").(uint32)
 			r.Metered = kind == 1 || kind == 3 // yes, and guessed so
 		}
 	}
@@ -48,23 +55,41 @@ func (m *Machine) Close() {
 	}
 }
 
-// property asks a service on the system's bus; nil where there is no bus, or no such service.
-func (m *Machine) property(service, path, name string) any {
-	if m.bus != nil && !m.bus.Connected() {
-		m.Close()
+// property asks a service on the system's bus; nil where there is no bus, no such service, or no
+// answer in time. A service that does not run is not started by that.
+func (m *Machine) property(ctx context.Context, service, path, of, name string) any {
+	ctx, cancel := context.WithTimeout(ctx, m.patience)
+	defer cancel()
+	if err := m.connect(ctx); err != nil {
+		return nil
 	}
-	if m.bus == nil {
-		bus, err := dbus.ConnectSystemBus()
-		if err != nil {
-			return nil
-		}
-		m.bus = bus
-	}
-	v, err := m.bus.Object(service, dbus.ObjectPath(path)).GetProperty(name)
+	var v dbus.Variant
+	err := m.bus.Object(service, dbus.ObjectPath(path)).
+		CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", dbus.FlagNoAutoStart, of, name).Store(&v)
 	if err != nil {
 		return nil
 	}
 	return v.Value()
+}
+
+// connect has the system's bus connected before ctx ends; the connection lasts beyond that.
+func (m *Machine) connect(ctx context.Context) error {
+	if m.bus != nil && !m.bus.Connected() {
+		m.Close()
+	}
+	if m.bus != nil {
+		return nil
+	}
+	life, end := context.WithCancel(context.Background())
+	stop := context.AfterFunc(ctx, end)
+	defer stop()
+	bus, err := dbus.ConnectSystemBus(dbus.WithContext(life))
+	if err != nil {
+		end()
+		return fmt.Errorf("connect to the system's bus: %w", err)
+	}
+	m.bus = bus
+	return nil
 }
 
 // onBattery reports whether a battery of the machine, not one of a mouse, is being used up.

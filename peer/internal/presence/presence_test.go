@@ -1,11 +1,17 @@
 package presence
 
 import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/godbus/dbus/v5"
 )
 
 func TestWatchPausesAtOnceAndGoesOnLater(t *testing.T) {
@@ -84,7 +90,7 @@ func TestBatteryIsTheMachines(t *testing.T) {
 			for i, files := range tt.supplies {
 				supply(t, m.root, string(rune('a'+i)), files)
 			}
-			if got := m.Read([]Rule{Battery}).Battery; got != tt.want {
+			if got := m.Read(t.Context(), []Rule{Battery}).Battery; got != tt.want {
 				t.Errorf("got %v", got)
 			}
 		})
@@ -109,7 +115,7 @@ func TestLoadIsWhatOthersThanJobsTake(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(m.root, "proc/stat"), []byte(tt.line+"\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if got := m.Read([]Rule{Load}).Load; got != tt.want {
+		if got := m.Read(t.Context(), []Rule{Load}).Load; got != tt.want {
 			t.Errorf("line %d: got %v, want %v", i, got, tt.want)
 		}
 	}
@@ -119,7 +125,117 @@ func TestMachineWithoutABusIsNoReasonToPause(t *testing.T) {
 	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path="+filepath.Join(t.TempDir(), "none"))
 	m := NewMachine()
 	defer m.Close()
-	if r := m.Read([]Rule{Active, Metered}); r.Active || r.Metered {
+	if r := m.Read(t.Context(), []Rule{Active, Metered}); r.Active || r.Metered {
 		t.Errorf("got %+v", r)
+	}
+}
+
+// bus is a system's bus of its own, which stops answering at the line or method named hangs, and
+// else says of each property that it is 1. It returns the flags of the questions.
+func bus(t *testing.T, hangs string) <-chan dbus.Flags {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "bus")
+	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path="+path)
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := make(chan dbus.Flags, 1)
+	served := make(chan struct{})
+	go func() { // ends with its only connection
+		defer close(served)
+		conn, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		defer conn.Close()
+		serve(conn, hangs, asked)
+	}()
+	t.Cleanup(func() { listener.Close(); <-served })
+	return asked
+}
+
+func serve(conn net.Conn, hangs string, asked chan<- dbus.Flags) {
+	in := bufio.NewReader(conn)
+	for line := ""; line != "BEGIN"; {
+		text, err := in.ReadString('\n')
+		if err != nil {
+			return
+		}
+		line = strings.TrimRight(strings.TrimLeft(text, "\x00"), "\r\n")
+		switch {
+		case line == hangs || line == "BEGIN":
+		case line == "AUTH":
+			conn.Write([]byte("REJECTED EXTERNAL\r\n"))
+		case line == "AUTH EXTERNAL":
+			conn.Write([]byte("DATA\r\n"))
+		case line == "DATA":
+			conn.Write([]byte("OK 0123\r\n"))
+		default:
+			conn.Write([]byte("ERROR\r\n"))
+		}
+	}
+	for {
+		m, err := dbus.DecodeMessage(in)
+		if err != nil {
+			return
+		}
+		body := []any{":1.1"}
+		method, _ := m.Headers[dbus.FieldMember].Value().(string)
+		if method == "Get" {
+			asked <- m.Flags
+			body = []any{dbus.MakeVariant(uint32(1))}
+		}
+		if method == hangs {
+			continue
+		}
+		reply := &dbus.Message{Type: dbus.TypeMethodReply, Body: body, Headers: map[dbus.HeaderField]dbus.Variant{
+			dbus.FieldReplySerial: dbus.MakeVariant(m.Serial()), dbus.FieldSignature: dbus.MakeVariant(dbus.SignatureOf(body...)),
+		}}
+		if reply.EncodeTo(conn, binary.LittleEndian) != nil {
+			return
+		}
+	}
+}
+
+// TestServiceThatHangsIsNotWaitedFor: neither for long, nor beyond the end of the peer.
+func TestServiceThatHangsIsNotWaitedFor(t *testing.T) {
+	for _, tt := range []struct {
+		hangs    string
+		patience time.Duration // short: it ends; long: the peer does
+	}{
+		{"AUTH", time.Millisecond}, {"Hello", time.Millisecond}, {"Get", time.Second}, {"AUTH", time.Hour}, {"Get", time.Hour},
+	} {
+		t.Run(tt.hangs+" "+tt.patience.String(), func(t *testing.T) {
+			bus(t, tt.hangs)
+			ctx, end := context.WithCancel(t.Context())
+			defer end()
+			if tt.patience == time.Hour {
+				time.AfterFunc(50*time.Millisecond, end)
+			}
+			m := &Machine{patience: tt.patience}
+			read := make(chan Reading, 1)
+			go func() { read <- m.Read(ctx, []Rule{Metered}); m.Close() }() // ends with m.Read
+			select {
+			case r := <-read:
+				if r.Metered {
+					t.Errorf("got %+v", r)
+				}
+			case <-time.After(time.Minute):
+				t.Fatal("it is waited for")
+			}
+		})
+	}
+}
+
+func TestServiceThatAnswersIsBelieved(t *testing.T) {
+	asked := bus(t, "")
+	m := &Machine{patience: time.Minute}
+	defer m.Close()
+	if r := m.Read(t.Context(), []Rule{Metered}); !r.Metered {
+		t.Fatalf("got %+v", r)
+	}
+	if <-asked&dbus.FlagNoAutoStart == 0 {
+		t.Error("the question starts a service that does not run")
 	}
 }
