@@ -60,6 +60,7 @@ func (e *Engine) callBeside(f func(later uint32) int32, begun func(ticket uint32
 		begun(ticket)
 	}
 	c.await(w)
+	runtime.KeepAlive(f) // and so the buffers that only the host has known of since
 	return w.code, w.text
 }
 

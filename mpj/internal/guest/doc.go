@@ -15,5 +15,6 @@
 // or a timer, is looked after every millisecond or so meanwhile.
 //
 // Buffers are used where they lie in the module's memory, which the host never moves; Go
-// moves none either, and a Request keeps its own from being collected.
+// moves none either. Those of a call and of a Request that is under way are kept from being
+// collected, whether the program has other references to them or not.
 package guest

@@ -19,6 +19,9 @@ type Engine struct {
 	shared bool // calls must not hold up what ends parent
 	calls  calls
 
+	mu       sync.Mutex
+	underWay map[*Request]struct{} // with buffers that the host uses, also if nobody waits for them
+
 	running    sync.WaitGroup // of Go
 	replicated bool
 	time       float64 // last outcome of Wtime
@@ -40,7 +43,7 @@ type info struct {
 
 // Join joins the job that this module was started for.
 func Join(ctx context.Context) (*Engine, Info, error) {
-	e := &Engine{parent: ctx, shared: ctx.Done() != nil, calls: calls{waiting: make(map[uint32]*waiting)}}
+	e := &Engine{parent: ctx, shared: ctx.Done() != nil, calls: calls{waiting: make(map[uint32]*waiting)}, underWay: make(map[*Request]struct{})}
 	var i info
 	code, text := e.call(func(later uint32) int32 { return hostJoin(unsafe.Pointer(&i), later) })
 	if err := e.failed(code, text); err != nil {

@@ -76,5 +76,12 @@ func (s *status) status() Status {
 // address returns where b begins.
 func address(b []byte) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(b)) }
 
-// where is address for what the host reads from memory.
-func where(b []byte) uint32 { return uint32(uintptr(address(b))) }
+// where is address for what the host reads from memory. Whoever keeps that keeps b.
+func where(b []byte) uint32 {
+	shown = address(b)
+	shown = nil
+	return uint32(uintptr(address(b)))
+}
+
+// shown is never read: what it was set to is not on a stack, which Go may move.
+var shown unsafe.Pointer

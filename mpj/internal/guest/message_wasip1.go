@@ -2,6 +2,7 @@ package guest
 
 import (
 	"context"
+	"runtime"
 	"unsafe"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
@@ -90,6 +91,8 @@ func (e *Engine) Exchange(context uint32, tag int32, out, in []Part) error {
 		return hostExchange(context, tag, unsafe.Pointer(unsafe.SliceData(outs)), uint32(len(outs)),
 			unsafe.Pointer(unsafe.SliceData(ins)), uint32(len(ins)), later)
 	})
+	runtime.KeepAlive(out) // outs and ins are no pointers to their buffers
+	runtime.KeepAlive(in)
 	if err := e.failed(code, text); err != nil {
 		return err
 	}

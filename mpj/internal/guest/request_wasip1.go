@@ -21,7 +21,18 @@ func (e *Engine) begun(r *Request, code int32) (*Request, error) {
 	if code != codeOK {
 		return nil, e.failed(code, textOf(code))
 	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.underWay[r] = struct{}{}
 	return r, nil
+}
+
+// ended lets go of the buffer of a request that the host has done with.
+func (e *Engine) ended(r *Request) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.underWay, r)
+	r.buf = nil
 }
 
 // Isend is Send without waiting: payload belongs to the engine until the request is
@@ -73,7 +84,7 @@ func (e *Engine) Wait(r *Request) (Status, error) {
 		if !r.operation {
 			r.status, r.err = e.received(&s, len(r.buf), code, text)
 		}
-		r.buf = nil
+		e.ended(r)
 	}
 	return r.status, r.err
 }
