@@ -43,6 +43,9 @@ func tell(status int, err error) int {
 
 // run runs the module to its end.
 func run(ctx context.Context, c Config, args []string) int {
+	if err := os.RemoveAll(compiled); err != nil { // inputs of that name are not to be executed
+		return tell(exitUnfit, err)
+	}
 	read := unpack
 	if c.Compile {
 		read = io.ReadAll

@@ -2,6 +2,7 @@ package wasm
 
 import (
 	"cmp"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"golang.org/x/sys/cpu"
 )
 
 // A Store keeps compiled modules by digest, the most recently used. Several goroutines
@@ -29,7 +32,8 @@ func NewStore(dir string) *Store { return &Store{dir} }
 // Path returns where a module is, with what it was compiled to.
 func (s *Store) Path(digest string) string { return filepath.Join(s.dir, digest+"-"+engineName) }
 
-// engineName names the engine and the processor that modules are compiled for.
+// engineName names the engine and the processor that modules are compiled for: what was
+// compiled for another one is of no use.
 var engineName = func() string {
 	version := "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -39,7 +43,8 @@ var engineName = func() string {
 			}
 		}
 	}
-	return version + "-" + runtime.GOARCH
+	features := sha256.Sum256(fmt.Append(nil, cpu.X86, cpu.ARM64))
+	return fmt.Sprintf("%s-%s-%x", version, runtime.GOARCH, features[:4])
 }()
 
 // Has reports whether a module is there, which counts as a use of it.

@@ -2,7 +2,10 @@ package wasm
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
@@ -90,6 +93,60 @@ func TestStoreGivesBackWhatWasAdded(t *testing.T) {
 		t.Chdir(t.TempDir())
 		if _, err := unpack(bytes.NewReader(kept[:cut])); err == nil {
 			t.Errorf("%d bytes of it are taken", cut)
+		}
+	}
+}
+
+// empty is a module that does nothing.
+const empty = "\x00asm\x01\x00\x00\x00"
+
+// runIn runs a runner in folder, with that standard input.
+func runIn(t *testing.T, folder, input string, c Config) int {
+	t.Helper()
+	t.Chdir(folder)
+	path := filepath.Join(t.TempDir(), "input")
+	if err := os.WriteFile(path, []byte(input), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	defer func(before *os.File) { os.Stdin = before }(os.Stdin)
+	os.Stdin = f
+	return run(t.Context(), c, nil)
+}
+
+// TestCompiledCodeIsTheCompilersOnly lays out inputs where compiled code is looked for:
+// they could be native code.
+func TestCompiledCodeIsTheCompilersOnly(t *testing.T) {
+	folder := t.TempDir()
+	if status := runIn(t, folder, empty, Config{Compile: true}); status != 0 {
+		t.Fatalf("compiler: exit status %d", status)
+	}
+	var code []string
+	filepath.WalkDir(filepath.Join(folder, compiled), func(path string, d fs.DirEntry, _ error) error {
+		if d.Type().IsRegular() {
+			code = append(code, path)
+		}
+		return nil
+	})
+	if len(code) == 0 {
+		t.Fatal("nothing was compiled")
+	}
+	for mode, c := range map[string]Config{"compiler": {Compile: true}, "runner": {}} {
+		for _, path := range code {
+			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("an input"), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		input := empty
+		if !c.Compile { // without code of its own, as from another processor
+			input = fmt.Sprintf("%-*s\n%s", maxHeader-1, `[{"Size":8}]`, empty)
+		}
+		if status := runIn(t, folder, input, c); status != 0 {
+			t.Errorf("%s: exit status %d: it has read the input", mode, status)
 		}
 	}
 }
