@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/filetransfer"
-	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
@@ -33,9 +32,9 @@ func (j *job) makeGroup() (err error) {
 	return err
 }
 
-// confineProcess makes the control group of a process and returns what the kernel is to hold its
-// program to.
-func (j *job) confineProcess(p view.Process) (group *cgroup.Group, l supervisor.Limits, err error) {
+// confine makes the control group of a process and returns what the kernel is to hold its
+// program to. name is that of the process, or of the compiler.
+func (j *job) confine(name string) (group *cgroup.Group, l supervisor.Limits, err error) {
 	slot := j.grant.Slot
 	l.Files = uint64(slot.Files)
 	l.FileSize = uint64(slot.Disk + slot.Disk/32) // so that it is seen that there is too much
@@ -45,7 +44,7 @@ func (j *job) confineProcess(p view.Process) (group *cgroup.Group, l supervisor.
 	if j.group == nil {
 		return nil, l, nil
 	}
-	if group, err = j.group.NewProcess(p.String(), cgroup.Quota{Memory: slot.Memory, Processes: slot.Processes}); err != nil {
+	if group, err = j.group.NewProcess(name, cgroup.Quota{Memory: slot.Memory, Processes: slot.Processes}); err != nil {
 		return nil, l, err
 	}
 	l.Groups, l.Jobs, l.Back = group.Folders(), j.group.Folders(), j.service.groups.Home()

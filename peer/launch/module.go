@@ -9,6 +9,8 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/wasm"
 )
@@ -44,11 +46,16 @@ func (j *job) compile() error {
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		return fmt.Errorf("compile: %w", err)
 	}
+	group, held, err := j.confineCompiler()
+	defer j.removeGroups(group)
+	if err != nil {
+		return fmt.Errorf("compile: %w", err)
+	}
 	config := j.moduleConfig()
 	config.Compile = true
 	said, compiler, err := j.startCompiler(supervisor.Command{
 		Title:   "job " + j.spec.ID + " compiler",
-		Program: supervisor.Own, As: wasm.Name, Stdin: module, Scratch: folder, Walls: j.service.config.Walls.Means,
+		Program: supervisor.Own, As: wasm.Name, Stdin: module, Scratch: folder, Limits: held, Walls: j.service.config.Walls.Means,
 		Args: config.Arguments(nil), Answered: func(bool) {},
 	})
 	if err != nil {
@@ -69,10 +76,43 @@ func (j *job) compile() error {
 	words := make(chan []byte, 1)
 	go func() { words <- readSome(said) }() // ends with the compiler
 	exit := compiler.Wait()
+	if x, exceeded := j.grant.Exceeded(killed(group)); exceeded && exit.Code != 0 {
+		return fmt.Errorf("compile %s: its compiler %v", j.spec.Name, x)
+	}
 	if exit.Code != 0 {
 		return fmt.Errorf("compile %s: %w", j.spec.Name, why(exit, <-words))
 	}
 	return modules.Add(j.program.Digest, module, folder)
+}
+
+// confineCompiler is confine for the compiler, which runs alone in the job's group.
+func (j *job) confineCompiler() (*cgroup.Group, supervisor.Limits, error) {
+	if err := j.makeGroup(); err != nil {
+		return nil, supervisor.Limits{}, err
+	}
+	return j.confine("compiler")
+}
+
+// removeGroups removes the groups of the compiler and of the job, which is made anew for
+// the processes.
+func (j *job) removeGroups(compiler *cgroup.Group) {
+	for _, g := range []*cgroup.Group{compiler, j.group} {
+		if g == nil {
+			continue
+		}
+		if err := g.Remove(); err != nil {
+			j.log.Error().Err(err).Msg("control group stays")
+		}
+	}
+	j.group = nil
+}
+
+// killed says whether the kernel has ended what was in a group, which may be nil.
+func killed(g *cgroup.Group) (u limits.Usage) {
+	if g != nil {
+		u.Killed, _, u.Memory, _ = refusals(g.Usage())
+	}
+	return u
 }
 
 // startCompiler starts a compiler, whose words can be read from said.

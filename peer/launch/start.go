@@ -148,7 +148,7 @@ func (j *job) launch(p view.Process) (*instance, error) {
 	defer inherited.Close()
 	i := &instance{line: line}
 	var held supervisor.Limits
-	i.group, held, err = j.confineProcess(p)
+	i.group, held, err = j.confine(p.String())
 	c := supervisor.Command{
 		Title:    "job " + j.spec.ID + " process " + p.String(),
 		Settings: j.spec.Settings,

@@ -26,6 +26,9 @@ type Store struct{ dir string }
 // maxStore bounds what a Store keeps, in bytes.
 const maxStore = 512 << 20
 
+// maxEntry bounds a module with what it was compiled to, in bytes: several have room.
+const maxEntry = maxStore / 4
+
 // NewStore returns the store in a folder, which is made when it is needed.
 func NewStore(dir string) *Store { return &Store{dir} }
 
@@ -96,12 +99,17 @@ func pack(to io.Writer, module, folder string) error {
 		}
 		return err
 	})
+	var all int64
 	for i, path := range paths {
 		info, wrong := os.Lstat(path)
 		if err = errors.Join(err, wrong); err != nil {
 			return err
 		}
 		h[i].Size = info.Size()
+		all += h[i].Size
+	}
+	if all > maxEntry {
+		return fmt.Errorf("the module and its compiled code have %d MiB, more than %d", all>>20, maxEntry>>20)
 	}
 	line, err := json.Marshal(h)
 	if err != nil {

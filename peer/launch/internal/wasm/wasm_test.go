@@ -97,6 +97,24 @@ func TestStoreGivesBackWhatWasAdded(t *testing.T) {
 	}
 }
 
+// TestStoreTakesNoModuleThatFillsIt adds one whose compiled code is too large.
+func TestStoreTakesNoModuleThatFillsIt(t *testing.T) {
+	dir := t.TempDir()
+	made, module := filepath.Join(dir, "made"), filepath.Join(dir, "m.wasm")
+	code := filepath.Join(made, compiled, "code")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(code), 0o700), os.WriteFile(module, []byte(empty), 0o600),
+		os.WriteFile(code, nil, 0o600), os.Truncate(code, maxEntry)); err != nil {
+		t.Fatal(err)
+	}
+	s := NewStore(filepath.Join(dir, "store"))
+	if err := s.Add("d1", module, made); err == nil || s.Has("d1") {
+		t.Errorf("it is kept (%v)", err)
+	}
+	if left, _ := os.ReadDir(filepath.Join(dir, "store")); len(left) != 0 {
+		t.Errorf("it leaves %v", left)
+	}
+}
+
 // empty is a module that does nothing.
 const empty = "\x00asm\x01\x00\x00\x00"
 
