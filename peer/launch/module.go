@@ -21,27 +21,42 @@ func (j *job) moduleConfig() wasm.Config {
 }
 
 // chooseModule has a process run the job's module.
-func (j *job) chooseModule(p view.Process, c *supervisor.Command) {
+func (j *job) chooseModule(p view.Process, c *supervisor.Command) (err error) {
 	config := j.moduleConfig()
 	config.Seed = fmt.Sprintf("%s rank %d", j.spec.ID, p.Rank)
-	c.Program, c.As, c.Stdin = supervisor.Own, wasm.Name, j.service.modules.Path(j.program.Digest)
+	c.Program, c.As = supervisor.Own, wasm.Name
+	c.Stdin, err = j.executable()
 	c.Args = config.Arguments(append([]string{j.spec.Name}, j.spec.Args...))
+	return err
+}
+
+// bringModule puts the compiled module in the place of the job's module: other jobs may
+// have the store forget it before this one has started all its processes.
+func (j *job) bringModule() error {
+	module, err := j.executable()
+	if err != nil {
+		return err
+	}
+	modules, digest := j.service.modules, j.program.Digest
+	taken, err := modules.Take(digest, module)
+	if err != nil || taken {
+		return err
+	}
+	if err := j.compile(module); err != nil {
+		return err
+	}
+	if taken, err = modules.Take(digest, module); err == nil && !taken {
+		err = errors.New("the compiled module was removed while it was made: try again")
+	}
+	return err
 }
 
 // compileTimeout bounds how long a module may take to be compiled: large ones need
 // seconds.
 const compileTimeout = 2 * time.Minute
 
-// compile compiles the job's module, unless that was done before.
-func (j *job) compile() error {
-	modules := j.service.modules
-	if modules.Has(j.program.Digest) {
-		return nil
-	}
-	module, err := j.executable()
-	if err != nil {
-		return err
-	}
+// compile compiles the job's module, and has the store keep what comes of it.
+func (j *job) compile(module string) error {
 	folder := j.folder.Compile()
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		return fmt.Errorf("compile: %w", err)
@@ -82,7 +97,7 @@ func (j *job) compile() error {
 	if exit.Code != 0 {
 		return fmt.Errorf("compile %s: %w", j.spec.Name, why(exit, <-words))
 	}
-	return modules.Add(j.program.Digest, module, folder)
+	return j.service.modules.Add(j.program.Digest, module, folder)
 }
 
 // confineCompiler is confine for the compiler, which runs alone in the job's group.

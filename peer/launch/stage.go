@@ -40,7 +40,7 @@ func (j *job) stage() {
 		err = j.bring(j.ctx)
 	}
 	if err == nil && j.program.Wasm() {
-		err = j.compile()
+		err = j.bringModule()
 	}
 	j.do(func() { j.staged(err) })
 }

@@ -181,8 +181,7 @@ func (j *job) launch(p view.Process) (*instance, error) {
 // choose says what the process executes.
 func (j *job) choose(p view.Process, c *supervisor.Command) (err error) {
 	if j.program.Wasm() {
-		j.chooseModule(p, c)
-		return nil
+		return j.chooseModule(p, c)
 	}
 	c.Program, err = j.executable()
 	c.Args = j.spec.Args

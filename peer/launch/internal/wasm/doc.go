@@ -28,7 +28,8 @@
 //
 // A peer compiles a module once, by a runner of its own (Compile): a module may be made
 // to keep a compiler busy, which is then killed as a process. What comes of it is kept in
-// the peer's home with the module, one file for each digest (Store). Runners have that
-// file as their standard input and read it before the module begins: they need not see
-// the peer's home, and no module can change what another runs.
+// the peer's home with the module, one file for each digest (Store). A job has a link to
+// that file, which stays when the store forgets it. Runners have it as their standard
+// input and read it before the module begins: they need not see the peer's home, and no
+// module can change what another runs.
 package wasm

@@ -14,6 +14,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/cpu"
@@ -53,6 +54,45 @@ var engineName = func() string {
 // Has reports whether a module is there, which counts as a use of it.
 func (s *Store) Has(digest string) bool {
 	return os.Chtimes(s.Path(digest), time.Time{}, time.Now()) == nil
+}
+
+// Take puts what is kept of a module in the place of the module itself, a file on the same
+// file system or another, where it stays whatever becomes of the store's. It reports
+// whether it was there.
+func (s *Store) Take(digest, module string) (bool, error) {
+	if !s.Has(digest) {
+		return false, nil
+	}
+	taken := filepath.Join(filepath.Dir(module), ".taken")
+	err := os.Link(s.Path(digest), taken)
+	if errors.Is(err, syscall.EXDEV) {
+		err = duplicate(s.Path(digest), taken)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil // just now it was
+	}
+	if err == nil {
+		err = os.Rename(taken, module)
+	}
+	if err != nil {
+		return false, fmt.Errorf("take a compiled module: %w", err)
+	}
+	return true, nil
+}
+
+// duplicate copies a file to where there is none.
+func duplicate(from, to string) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
 }
 
 // A header is the first line of a file of the store: the contents that follow it, one
@@ -184,8 +224,8 @@ func layOut(from io.Reader, c content) error {
 	return errors.Join(err, f.Close())
 }
 
-// prune removes what was not used for longest, but not the module with that digest, and
-// what a peer that was killed has left half-written.
+// prune removes what was not used for longest, but not the module with that digest, nor
+// what is being written, but what a peer that was killed has left half-written.
 func (s *Store) prune(digest string) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -202,8 +242,12 @@ func (s *Store) prune(digest string) {
 	})
 	var kept int64
 	for _, f := range files {
-		stale := strings.HasPrefix(f.Name(), "new-") && time.Since(f.ModTime()) > time.Hour
-		if kept += f.Size(); (kept > maxStore || stale) && !strings.HasPrefix(f.Name(), digest) {
+		kept += f.Size()
+		superfluous := kept > maxStore && !strings.HasPrefix(f.Name(), digest)
+		if strings.HasPrefix(f.Name(), "new-") {
+			superfluous = time.Since(f.ModTime()) > time.Hour
+		}
+		if superfluous {
 			kept -= f.Size()
 			os.Remove(filepath.Join(s.dir, f.Name()))
 		}

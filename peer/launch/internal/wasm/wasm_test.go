@@ -115,6 +115,42 @@ func TestStoreTakesNoModuleThatFillsIt(t *testing.T) {
 	}
 }
 
+// TestWhatAJobHasTakenStays whatever others add, and so does what they are writing.
+func TestWhatAJobHasTakenStays(t *testing.T) {
+	dir := t.TempDir()
+	s, module := NewStore(filepath.Join(dir, "store")), filepath.Join(dir, "m.wasm")
+	if err := os.WriteFile(module, []byte(empty), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if taken, err := s.Take("d1", module); taken || err != nil {
+		t.Fatalf("what is not there: %v, %v", taken, err)
+	}
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, compiled), 0o700), s.Add("d1", module, dir)); err != nil {
+		t.Fatal(err)
+	}
+	kept, err := os.ReadFile(s.Path("d1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if taken, err := s.Take("d1", module); !taken || err != nil {
+		t.Fatalf("what is there: %v, %v", taken, err)
+	}
+	writing := filepath.Join(dir, "store", "new-1")
+	if err := errors.Join(os.WriteFile(writing, nil, 0o600), os.Truncate(writing, maxStore)); err != nil {
+		t.Fatal(err)
+	}
+	s.prune("d2")
+	if s.Has("d1") {
+		t.Error("the store has more than it may")
+	}
+	if _, err := os.Stat(writing); err != nil {
+		t.Error(err)
+	}
+	if got, err := os.ReadFile(module); !bytes.Equal(got, kept) {
+		t.Errorf("the job has %d bytes, want %d (%v)", len(got), len(kept), err)
+	}
+}
+
 // empty is a module that does nothing.
 const empty = "\x00asm\x01\x00\x00\x00"
 
