@@ -20,6 +20,7 @@ type module struct {
 	*Process
 	memory []byte
 	times  []float64
+	waited time.Duration
 }
 
 func newModule(t testing.TB, size int) *module {
@@ -31,8 +32,9 @@ func newModule(t testing.TB, size int) *module {
 			}
 			return m.memory[at : at+size], true
 		},
-		Told: func(seconds float64) { m.times = append(m.times, seconds) },
-		Lost: func(error) {},
+		Told:   func(seconds float64) { m.times = append(m.times, seconds) },
+		Waited: func(d time.Duration) { m.waited += d },
+		Lost:   func(error) {},
 	})
 	t.Cleanup(m.Close)
 	return m
@@ -97,6 +99,15 @@ func TestCallBesideTheModuleWritesWhenItIsHeardOf(t *testing.T) {
 	}
 	if string(m.memory[200:205]) != "hello" || m.word(24) != 5 {
 		t.Errorf("received %q", m.memory[200:210])
+	}
+}
+
+func TestTimeInNextIsTold(t *testing.T) {
+	m := newModule(t, 4096).alone()
+	m.call("recv", anyContext, 0, 7, 200, 10, 16, 42)
+	const patience = 2 * time.Millisecond
+	if one, _ := m.call("next", uint64(patience), 64); one != 0 || m.waited < patience {
+		t.Errorf("got %d, waited %v, want %v", one, m.waited, patience)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 type Process struct {
 	memory func(at, size uint32) ([]byte, bool)
 	told   func(seconds float64)
+	waited func(time.Duration)
 	lost   func(error)
 
 	ctx    context.Context
@@ -55,6 +56,8 @@ type Config struct {
 	Memory func(at, size uint32) (b []byte, ok bool)
 	// Told is told of every time that the module learns.
 	Told func(seconds float64)
+	// Waited is told how long the module has waited in next: its timers are to go on.
+	Waited func(time.Duration)
 	// Lost is called when the peer is gone. It does not return.
 	Lost func(error)
 }
@@ -63,7 +66,7 @@ type Config struct {
 // called in any case.
 func New(c Config) *Process {
 	p := &Process{
-		memory: c.Memory, told: c.Told, lost: c.Lost,
+		memory: c.Memory, told: c.Told, waited: c.Waited, lost: c.Lost,
 		finished: make(chan finished, 64), bounded: make(map[uint32]context.CancelFunc),
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
@@ -186,6 +189,8 @@ func (p *Process) next(a arguments) uint32 {
 		return p.report(event, f)
 	default:
 	}
+	begun := time.Now()
+	defer func() { p.waited(time.Since(begun)) }()
 	select {
 	case f := <-p.finished:
 		return p.report(event, f)

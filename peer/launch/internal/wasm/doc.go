@@ -19,7 +19,9 @@
 //   - Memory: at most Config.Memory bytes, which are its to use whole.
 //   - The clock starts at the job's creation, goes on by a microsecond with each reading
 //     and by what the module sleeps, and jumps ahead to each time that Wtime returns. So
-//     it is the same at all replicas, which read it alike.
+//     it is the same at all replicas, which read it alike. While calls are made beside
+//     the module, which has several goroutines then, it goes on as real time does:
+//     timeouts fire, at each replica when they will.
 //   - Random numbers follow from the job's ID and the rank: they are the same at all
 //     replicas, and known to everybody who takes part in the job.
 //   - No sockets, no other processes, no threads.

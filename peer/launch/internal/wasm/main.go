@@ -107,6 +107,7 @@ func execute(ctx context.Context, r wazero.Runtime, module wazero.CompiledModule
 	process := hostcall.New(hostcall.Config{
 		Memory: func(at, size uint32) ([]byte, bool) { return memory.Read(at, size) },
 		Told:   clock.reach,
+		Waited: clock.pass,
 		Lost:   lost,
 	})
 	defer process.Close()

@@ -45,8 +45,11 @@ func (c *clock) walltime() (sec int64, nsec int32) {
 // sleep takes as long as it says, and so does the clock.
 func (c *clock) sleep(ns int64) {
 	time.Sleep(time.Duration(ns))
-	c.since += time.Duration(max(ns, 0))
+	c.pass(time.Duration(ns))
 }
+
+// pass lets the clock go on by what the module has waited.
+func (c *clock) pass(d time.Duration) { c.since += max(d, 0) }
 
 // newRandom returns random numbers that follow from seed.
 func newRandom(seed string) io.Reader { return rand.NewChaCha8(sha256.Sum256([]byte(seed))) }
