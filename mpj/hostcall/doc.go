@@ -29,7 +29,8 @@
 // later is a ticket of the module's choice: the call is made beside the module, the
 // code is pending, and next(patience i64 in ns, event) returns 1 when one such call is
 // done: event is {ticket, code}. Only then is what the call writes written. Buffers
-// belong to the host until then, those of a request until its wait has succeeded.
+// belong to the host until then, those of a request until a wait has told
+// what has come of it.
 //
 //	status  {source, tag, size, cancelled}
 //	part    {rank, buf, size, code, status}

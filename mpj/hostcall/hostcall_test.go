@@ -121,6 +121,26 @@ func TestGivenUpWaitEnds(t *testing.T) {
 	}
 }
 
+// TestHandlesOutliveTheEngine: what ends it is no fault of the module, which hears of it
+// from each call, and may still finish what it has begun.
+func TestHandlesOutliveTheEngine(t *testing.T) {
+	m := newModule(t, 4096).alone()
+	m.call("irecv", anyContext, 0, 7, 200, 10, 0)
+	receive := uint64(m.word(0))
+	operation, _ := m.call("begin")
+	m.call("fail")
+	for range 2 {
+		for _, handle := range []uint64{receive, operation} {
+			if code, err := m.call("wait", handle, 16, 0); code == 0 || err != nil {
+				t.Errorf("handle %d: code %d, %v", handle, code, err)
+			}
+		}
+	}
+	if _, err := m.call("finish", operation); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestWtimeIsTold(t *testing.T) {
 	m := newModule(t, 64).alone()
 	if m.call("wtime", 8, 0); len(m.times) != 1 || m.times[0] != math.Float64frombits(binary.LittleEndian.Uint64(m.memory[8:])) || m.times[0] != 5 {

@@ -22,7 +22,8 @@ func (p *Process) list(at, n uint32) []*engine.Request {
 	return rs
 }
 
-// wait ends the request, if it succeeds.
+// wait ends the request, unless it is the engine that has ended: then others may still
+// wait for it, or finish it.
 func (p *Process) wait(a arguments) uint32 {
 	h := a.u(0)
 	r, at := p.request(h), p.words(a.u(1), statusWords)
@@ -33,7 +34,8 @@ func (p *Process) wait(a arguments) uint32 {
 		return err
 	}, func(err error) {
 		write(err)
-		if h != 0 && p.requests.things[h-1] == r { // two may have waited for it
+		ended := err != nil && p.engine.Context().Err() != nil
+		if h != 0 && !ended && p.requests.things[h-1] == r { // two may have waited for it
 			p.requests.drop(h)
 		}
 	})
