@@ -72,6 +72,14 @@ func (g Grant) Exceeded(u Usage) (Excess, bool) {
 	case u.Refused && g.Job.Processes > 0 && !near(u.Processes, g.Slot.Processes):
 		return Excess{Kind: Processes, Limit: g.Job.Processes, Used: g.Job.Processes, Job: true}, true
 	}
+	// Who never had as much was in the way of others: the machine, or a group that the peer
+	// itself is in, had no more. Such a process is lost as others are, and replaced.
+	if u.Memory > 0 && !near(u.Memory, g.Slot.Memory) {
+		u.Killed = false
+	}
+	if u.Processes > 0 && !near(u.Processes, g.Slot.Processes) {
+		u.Refused = false
+	}
 	return g.Slot.Exceeded(u)
 }
 

@@ -119,6 +119,28 @@ func TestExceeded(t *testing.T) {
 	}
 }
 
+func TestWhatTheMachineLacksIsNoExcess(t *testing.T) {
+	g := Grant{Slot: Limits{Memory: 512 << 20, Processes: 64}}
+	cases := map[string]struct {
+		usage Usage
+		kind  Kind // that is exceeded; empty: none
+	}{
+		"killed far below":      {Usage{Memory: 50 << 20, Killed: true}, ""},
+		"killed at the limit":   {Usage{Memory: 511 << 20, Killed: true}, Memory},
+		"killed, peak unknown":  {Usage{Killed: true}, Memory},
+		"refused far below":     {Usage{Processes: 3, Refused: true}, ""},
+		"refused at the limit":  {Usage{Processes: 64, Refused: true}, Processes},
+		"refused, peak unknown": {Usage{Refused: true}, Processes},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			if x, exceeded := g.Exceeded(c.usage); exceeded != (c.kind != "") || x.Kind != c.kind {
+				t.Errorf("got %t, %q; want %q", exceeded, x.Kind, c.kind)
+			}
+		})
+	}
+}
+
 func TestPauseIsShorterTheLessIsLeft(t *testing.T) {
 	for left, want := range map[int64]time.Duration{
 		math.MaxInt64: time.Second, 1 << 30: 125 * time.Millisecond, 1 << 31: 250 * time.Millisecond, 0: time.Millisecond, -1: time.Millisecond,
