@@ -157,9 +157,12 @@ func (t *Tree) keep(parents map[Controller]string) {
 func (t *Tree) removeStale() {
 	text, _ := os.ReadFile(t.record)
 	for parent := range strings.Lines(string(text)) {
-		stale, _ := filepath.Glob(filepath.Join(strings.TrimSpace(parent), t.prefix+"-*"))
-		for _, f := range stale {
-			_ = removeTree(f) // one that the peer is in itself stays
+		parent = strings.TrimSpace(parent)
+		groups, _ := os.ReadDir(parent) // no pattern: names of units have backslashes
+		for _, g := range groups {
+			if strings.HasPrefix(g.Name(), t.prefix+"-") {
+				_ = removeTree(filepath.Join(parent, g.Name())) // one that the peer is in itself stays
+			}
 		}
 	}
 }
