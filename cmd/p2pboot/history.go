@@ -47,10 +47,11 @@ func jobsCommand(stdout io.Writer) *cobra.Command {
 
 const historyLong = `Shows the jobs that the peer of this home has run, newest first: who has signed
 them, the program, for how long they were here, the processor time of their
-processes, the memory of the largest process at its largest, and the bytes of
-program and inputs. A "?" in place of how long stands for a job that runs, or
-one whose peer was killed. The peer need not run. The journal is the file
-journal in the home, of 2 MiB at most: the oldest jobs are forgotten.
+processes, the memory of the largest process at its largest, file cache
+included ("-" where no control group has counted it), and the bytes of program
+and inputs. A "?" in place of how long stands for a job that runs, or one whose
+peer was killed. The peer need not run. The journal is the file journal in the
+home, of 2 MiB at most: the oldest jobs are forgotten.
 
 Exit status: 0 shown, 64 wrong usage or home.`
 

@@ -23,8 +23,7 @@ func (j *job) finalEntry() journal.Entry {
 		if p.live == nil {
 			continue
 		}
-		cpu, memory := p.live.program.Used()
-		e.CPU, e.Memory = e.CPU+cpu, max(e.Memory, memory)
+		e.CPU, e.Memory = e.CPU+p.live.program.Used(), max(e.Memory, p.live.memory)
 		for s := range p.out {
 			e.Output += int64(p.out[s].all)
 		}

@@ -42,8 +42,12 @@ func History(past []peer.Past) string {
 		if !e.Until.IsZero() {
 			took = briefly(e.Until.Sub(e.Since))
 		}
+		memory := ""
+		if e.Memory > 0 {
+			memory = size(e.Memory)
+		}
 		fmt.Fprintf(w, "%s\t%.8s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", e.Since.Local().Format(time.DateTime), e.Job, Short(e.Submitter),
-			program(e.Program), dash(e.Kind), e.Processes, took, briefly(e.CPU), size(e.Memory), size(e.Staged))
+			program(e.Program), dash(e.Kind), e.Processes, took, briefly(e.CPU), dash(memory), size(e.Staged))
 	}
 	w.Flush()
 	return b.String()

@@ -29,6 +29,9 @@ func TestO3OwnerSeesWhoRunsAndRanWhat(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, past)
 		}
 	}
+	if !strings.HasSuffix(strings.Join(strings.Fields(past), " "), " 0s - 0.0 KiB") {
+		t.Errorf("memory that is not known is told in\n%s", past)
+	}
 	if strings.ContainsAny(past, "\x1b\x07") {
 		t.Errorf("the terminal obeys a program's name: %q", past)
 	}

@@ -26,7 +26,7 @@ type Entry struct {
 	Ended     string    `json:"ended,omitempty"`
 
 	CPU    time.Duration `json:"cpu"`    // of all processes, in nanoseconds, user and system
-	Memory int64         `json:"memory"` // of the largest process at its largest, in bytes
+	Memory int64         `json:"memory"` // of the largest process at its largest, in bytes; 0: not known
 	Staged int64         `json:"staged"` // bytes of program and inputs
 	Output int64         `json:"output"` // bytes on standard output and error
 }

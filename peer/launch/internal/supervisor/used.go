@@ -1,20 +1,14 @@
 package supervisor
 
-import (
-	"syscall"
-	"time"
-)
+import "time"
 
-// Used returns what the program and its descendants have had of the machine, once Close has
-// returned: processor time, and the memory of the largest of them at its largest, in bytes. What
-// was orphaned and has not been waited for is not in it.
-func (p *Process) Used() (cpu time.Duration, memory int64) {
+// Used returns the processor time that the program and its descendants have had, once Close has
+// returned. What was orphaned and has not been waited for is not in it. How much memory they had is
+// not known here: the kernel has a child's peak begin at that of the process that started it.
+func (p *Process) Used() (cpu time.Duration) {
 	s := p.cmd.ProcessState
 	if s == nil {
-		return 0, 0
+		return 0
 	}
-	if u, ok := s.SysUsage().(*syscall.Rusage); ok {
-		memory = int64(u.Maxrss) << 10 //nolint:unconvert // it has 32 bits where words do; kibibytes, as Linux counts
-	}
-	return s.UserTime() + s.SystemTime(), memory
+	return s.UserTime() + s.SystemTime()
 }
