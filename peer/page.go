@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/net/netutil"
 )
 
 //go:embed page.html
@@ -26,6 +27,12 @@ var page = template.Must(template.New("page").Funcs(template.FuncMap{
 	"ago":   func(t time.Time) time.Duration { return time.Since(t).Round(time.Second) },
 	"rtt":   func(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) },
 }).Parse(pageText))
+
+// Bounds of the connections to the status page, for which nobody needs a password.
+const (
+	maxReaders = 64
+	idleReader = 30 * time.Second
+)
 
 // startPage serves the status page and the metrics over plain HTTP where the
 // owner asked for it. They can be read there, with the password, and nothing can be done.
@@ -48,14 +55,15 @@ func (p *Peer) startPage() error {
 	})
 	mux.Handle("GET /metrics", promhttp.HandlerFor(p.registry, promhttp.HandlerOpts{}))
 	server := &http.Server{
-		Handler:           knownHost(withPassword(password, mux)),
-		ReadHeaderTimeout: 10 * time.Second,
-		WriteTimeout:      30 * time.Second,
+		Handler:      knownHost(withPassword(password, mux)),
+		ReadTimeout:  10 * time.Second,
+		IdleTimeout:  idleReader,
+		WriteTimeout: 30 * time.Second,
 	}
 	done := make(chan struct{})
 	go func() { // ends with Shutdown
 		defer close(done)
-		server.Serve(listener)
+		server.Serve(netutil.LimitListener(listener, maxReaders))
 	}()
 	p.log.Info().Str("http", "http://"+listener.Addr().String()).Str("password", "in "+p.home.password()).Msg("status page")
 	p.owns("status page", func() error {

@@ -471,3 +471,35 @@ func TestO3OwnerSeesWhoRunsWhat(t *testing.T) {
 		t.Errorf("got %v and no job on the page:\n%s", err, html.String())
 	}
 }
+
+// TestStatusPageBoundsItsReaders: connections that nobody uses do not take all descriptors of the peer.
+func TestStatusPageBoundsItsReaders(t *testing.T) {
+	free, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := free.Addr().String()
+	free.Close()
+	boot(t, func(c *Config) { c.HTTP = addr })
+	// ask makes a connection, and says whether it is answered.
+	ask := func(patience time.Duration) bool {
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		conn.SetDeadline(time.Now().Add(patience))
+		io.WriteString(conn, "GET / HTTP/1.1\r\nHost: "+addr+"\r\n\r\n")
+		_, err = conn.Read(make([]byte, 1))
+		return err == nil
+	}
+	begun := time.Now()
+	for i := range maxReaders {
+		if !ask(time.Minute) {
+			t.Fatalf("connection %d is not answered", i)
+		}
+	}
+	if ask(time.Second) && time.Since(begun) < idleReader {
+		t.Errorf("%d connections are answered at a time", maxReaders+1)
+	}
+}
