@@ -85,7 +85,6 @@
 // A submitter that has a job staged and says again and again that others still stage keeps its
 // slots as long as it says so, although nothing runs: this peer cannot know better.
 //
-// A program is not confined yet beyond its priority, its environment and its
-// descriptors: see confine in package internal/supervisor for the place where
-// that will be. A program can stop or kill its own supervisor; that ends it.
+// Where a wall cannot be built (package internal/sandbox) a program that the owner lets in
+// all the same has what is left, and may stop or kill its own supervisor; that ends it.
 package launch

@@ -163,13 +163,16 @@ func serve(conn net.Conn, hangs string, asked chan<- dbus.Flags) {
 			return
 		}
 		line = strings.TrimRight(strings.TrimLeft(text, "\x00"), "\r\n")
-		switch {
-		case line == hangs || line == "BEGIN":
-		case line == "AUTH":
+		if line == hangs {
+			continue
+		}
+		switch line {
+		case "BEGIN":
+		case "AUTH":
 			conn.Write([]byte("REJECTED EXTERNAL\r\n"))
-		case line == "AUTH EXTERNAL":
+		case "AUTH EXTERNAL":
 			conn.Write([]byte("DATA\r\n"))
-		case line == "DATA":
+		case "DATA":
 			conn.Write([]byte("OK 0123\r\n"))
 		default:
 			conn.Write([]byte("ERROR\r\n"))
