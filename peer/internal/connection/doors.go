@@ -72,7 +72,7 @@ func opened(answers []answer, before []door) (open []door) {
 	for _, a := range answers {
 		timeout, ok := errors.AsType[net.Error](a.err)
 		switch i := slices.IndexFunc(before, func(b door) bool { return b.address == a.address }); {
-		case a.err == nil:
+		case a.letIn():
 			open = append(open, a.door)
 		case !ok || !timeout.Timeout():
 			before = nil
@@ -189,7 +189,7 @@ func refused(ctx context.Context, at []door) bool {
 	yes, no := false, false
 	for _, a := range dialAll(ctx, at) {
 		yes = yes || errors.Is(a.err, syscall.ECONNREFUSED)
-		no = no || a.err == nil
+		no = no || a.letIn()
 	}
 	return yes && !no
 }
@@ -199,6 +199,10 @@ type answer struct {
 	door
 	err error
 }
+
+// letIn reports whether somebody listens there: also one who takes no more just now, and ends
+// the connection before it is known here that it was made.
+func (a answer) letIn() bool { return a.err == nil || errors.Is(a.err, syscall.ECONNRESET) }
 
 // dialAll dials doors at the same time, each for a moment.
 func dialAll(ctx context.Context, at []door) []answer {

@@ -160,6 +160,7 @@ func TestV3ARefusalWhereNobodyWasLetInFailsNobody(t *testing.T) {
 func TestWhatIsKnownOfDoorsThatDoNotAnswer(t *testing.T) {
 	open, shut := error(nil), &net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}
 	silent, before := &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}, []string{"a", "b"}
+	full := &net.OpError{Op: "dial", Err: syscall.ECONNRESET}
 	at := func(address string, err error) answer { return answer{door{address: address}, err} }
 	tests := map[string]struct {
 		answers []answer
@@ -169,6 +170,7 @@ func TestWhatIsKnownOfDoorsThatDoNotAnswer(t *testing.T) {
 		"one is, and is all there is": {[]answer{at("a", silent)}, []string{"a"}},
 		"one is, another is refused":  {[]answer{at("a", silent), at("b", shut)}, nil},
 		"one is, a new one is open":   {[]answer{at("a", silent), at("c", open)}, []string{"c"}},
+		"one takes no more just now":  {[]answer{at("a", full)}, []string{"a"}},
 		"it has others":               {[]answer{at("c", silent)}, nil},
 		"it has none":                 {nil, nil},
 	}
