@@ -231,89 +231,109 @@ var networkName = regexp.MustCompile(`^[A-Za-z0-9._+-]{1,64}$`)
 
 // Validate reports every wrong field at once, each by the name of its option.
 func (c Config) Validate() error {
-	var errs []error
-	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	var wrong complaints
 	if c.Home == "" {
-		wrong("home: no home folder is known; name one with --home or P2PMPI_HOME")
+		wrong.say("home: no home folder is known; name one with --home or P2PMPI_HOME")
 	}
+	c.validateLinks(&wrong)
+	c.validateRelay(&wrong)
+	c.validateLending(&wrong)
+	if c.GossipPeriod < 10*time.Millisecond {
+		wrong.say("gossip-period %v: want at least 10ms", c.GossipPeriod)
+	}
+	if c.ToleratedHang < 0 || c.ToleratedHang > faultdetect.MaxHang {
+		wrong.say("tolerated-hang %v: want 0 to %v", c.ToleratedHang, faultdetect.MaxHang)
+	}
+	_, err := faultdetect.ParseMode(c.Detector)
+	wrong.add(err)
+	if c.CacheLimit < 1 {
+		wrong.say("cache-limit %d: want at least 1 MiB", c.CacheLimit)
+	}
+	if _, err := zerolog.ParseLevel(c.LogLevel); err != nil || c.LogLevel == "" {
+		wrong.say("log-level %q: want trace, debug, info, warn or error", c.LogLevel)
+	}
+	return errors.Join(wrong...)
+}
+
+// complaints are what is wrong with a configuration.
+type complaints []error
+
+func (w *complaints) say(format string, args ...any) { w.add(fmt.Errorf(format, args...)) }
+
+// add adds err, unless it is nil.
+func (w *complaints) add(err error) {
+	if err != nil {
+		*w = append(*w, err)
+	}
+}
+
+// validateLinks looks at how others are reached, and which others.
+func (c Config) validateLinks(wrong *complaints) {
 	for _, a := range c.listen() {
 		if _, err := ma.NewMultiaddr(a); err != nil {
-			wrong("listen %q: not a multiaddr such as /ip4/0.0.0.0/tcp/4001", a)
+			wrong.say("listen %q: not a multiaddr such as /ip4/0.0.0.0/tcp/4001", a)
 		}
 	}
-	if _, err := addrInfos(c.Supernodes); err != nil {
-		errs = append(errs, err)
-	}
+	_, err := addrInfos(c.Supernodes)
+	wrong.add(err)
 	if _, _, err := net.SplitHostPort(c.DataListen); err != nil && c.DataListen != "" && c.DataListen != "none" {
-		wrong("data-listen %q: want host:port, or none", c.DataListen)
+		wrong.say("data-listen %q: want host:port, or none", c.DataListen)
 	}
 	if _, err := proclink.ParseKinds(c.Channels); err != nil {
-		wrong("channels: %w", err)
+		wrong.say("channels: %w", err)
 	}
 	if !networkName.MatchString(c.Network) {
-		wrong("network %.80q: want 1 to 64 letters, digits or . _ - +", c.Network)
+		wrong.say("network %.80q: want 1 to 64 letters, digits or . _ - +", c.Network)
 	}
 	if c.Site != "" && !networkName.MatchString(c.Site) {
-		wrong("site %.80q: want 1 to 64 letters, digits or . _ - +", c.Site)
+		wrong.say("site %.80q: want 1 to 64 letters, digits or . _ - +", c.Site)
 	}
+}
+
+// validateRelay looks at what is done for peers that nobody reaches.
+func (c Config) validateRelay(wrong *complaints) {
+	if c.Reachability != Auto && c.Reachability != Public && c.Reachability != Private {
+		wrong.say("reachability %q: want auto, public or private", c.Reachability)
+	}
+	if c.RelayPeers < 1 || c.RelayPeers > maxRelayPeers {
+		wrong.say("relay-peers %d: want 1 to %d, or --relay=false", c.RelayPeers, maxRelayPeers)
+	}
+	if c.RelayData < 0 || c.RelayData > math.MaxInt64>>20 || c.RelayTime < 0 {
+		wrong.say("relay-data %d, relay-time %v: want 0 (no limit) or more", c.RelayData, c.RelayTime)
+	}
+}
+
+// validateLending looks at what of the machine is lent, to whom, and when.
+func (c Config) validateLending(wrong *complaints) {
 	if c.Slots < 0 || c.Slots > maxSlots {
-		wrong("slots %d: want 0 to %d", c.Slots, maxSlots)
+		wrong.say("slots %d: want 0 to %d", c.Slots, maxSlots)
 	}
 	if c.MaxJobs < 0 {
-		wrong("max-jobs %d: want 0 (no limit) or more", c.MaxJobs)
+		wrong.say("max-jobs %d: want 0 (no limit) or more", c.MaxJobs)
 	}
 	if _, err := limits.Parse(c.SlotLimits); err != nil {
-		wrong("slot-limits: %w", err)
+		wrong.say("slot-limits: %w", err)
 	}
 	if _, err := limits.ParseJob(c.JobLimits); err != nil {
-		wrong("job-limits: %w", err)
+		wrong.say("job-limits: %w", err)
 	}
 	for name, list := range map[string][]string{"allow": c.Allow, "deny": c.Deny} {
-		if _, err := peerIDs(name, list); err != nil {
-			errs = append(errs, err)
-		}
+		_, err := peerIDs(name, list)
+		wrong.add(err)
 	}
 	for _, name := range c.Readable {
 		if !filepath.IsAbs(name) {
-			wrong("readable: %q is no absolute path", name)
+			wrong.say("readable: %q is no absolute path", name)
 		} else if _, err := os.Stat(name); err != nil {
-			wrong("readable: %w", err)
+			wrong.say("readable: %w", err)
 		}
 	}
-	if _, err := policy.ParseRules(c.Accept, len(c.Allow) > 0); err != nil {
-		errs = append(errs, err)
-	}
-	if _, err := policy.ParseHours(c.QuietHours); err != nil {
-		errs = append(errs, err)
-	}
-	if _, err := presence.ParseRules(c.PauseWhen); err != nil {
-		errs = append(errs, err)
-	}
-	if c.Reachability != Auto && c.Reachability != Public && c.Reachability != Private {
-		wrong("reachability %q: want auto, public or private", c.Reachability)
-	}
-	if c.RelayPeers < 1 || c.RelayPeers > maxRelayPeers {
-		wrong("relay-peers %d: want 1 to %d, or --relay=false", c.RelayPeers, maxRelayPeers)
-	}
-	if c.RelayData < 0 || c.RelayData > math.MaxInt64>>20 || c.RelayTime < 0 {
-		wrong("relay-data %d, relay-time %v: want 0 (no limit) or more", c.RelayData, c.RelayTime)
-	}
-	if c.GossipPeriod < 10*time.Millisecond {
-		wrong("gossip-period %v: want at least 10ms", c.GossipPeriod)
-	}
-	if c.ToleratedHang < 0 || c.ToleratedHang > faultdetect.MaxHang {
-		wrong("tolerated-hang %v: want 0 to %v", c.ToleratedHang, faultdetect.MaxHang)
-	}
-	if _, err := faultdetect.ParseMode(c.Detector); err != nil {
-		errs = append(errs, err)
-	}
-	if c.CacheLimit < 1 {
-		wrong("cache-limit %d: want at least 1 MiB", c.CacheLimit)
-	}
-	if _, err := zerolog.ParseLevel(c.LogLevel); err != nil || c.LogLevel == "" {
-		wrong("log-level %q: want trace, debug, info, warn or error", c.LogLevel)
-	}
-	return errors.Join(errs...)
+	_, err := policy.ParseRules(c.Accept, len(c.Allow) > 0)
+	wrong.add(err)
+	_, err = policy.ParseHours(c.QuietHours)
+	wrong.add(err)
+	_, err = presence.ParseRules(c.PauseWhen)
+	wrong.add(err)
 }
 
 // maxRelayPeers is what fits into the connections that a peer keeps.
