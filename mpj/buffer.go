@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
 // BsendOverhead is what a message in buffered mode takes of the attached
@@ -149,7 +150,7 @@ func (c *Comm) startBuffered(op string, payload []byte, dest, tag int) (*engine.
 	if err := b.reserve(c, op, space); err != nil {
 		return nil, err
 	}
-	r, err := c.startSend(engine.Standard, payload, dest, tag)
+	r, err := c.startSend(words.Standard, payload, dest, tag)
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/calls"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
 // With P2PMPI_CHECK=1 in the environment of all ranks, the ranks of a
@@ -142,7 +142,7 @@ func (c *Comm) verdict(mine calls.Call) (calls.Difference, error) {
 	}
 	var said []byte
 	if group.rank != 0 {
-		if err = c.engine.Send(group.context(checkSlot), group.worldRank(0), checkTag, b, engine.Standard); err != nil {
+		if err = c.engine.Send(group.context(checkSlot), group.worldRank(0), checkTag, b, words.Standard); err != nil {
 			return calls.Difference{}, err
 		}
 	} else if said, err = c.judge(group, mine); err != nil {
@@ -191,7 +191,7 @@ func (c *Comm) judgeGroups(local []calls.Call) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := c.engine.Isend(c.context(checkSlot), c.worldRank(0), checkTag, b, engine.Standard)
+	r, err := c.engine.Isend(c.context(checkSlot), c.worldRank(0), checkTag, b, words.Standard)
 	if err != nil {
 		return nil, err
 	}

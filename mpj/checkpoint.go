@@ -8,7 +8,7 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
 // Checkpoint makes the state of this rank's program known to replicas that take the
@@ -53,7 +53,7 @@ func (w *World) Checkpoint(save func(io.Writer) error, restore func(io.Reader) e
 	if err := w.atRest(op); err != nil {
 		return err
 	}
-	return w.wrap(op, w.engine.Checkpoint(engine.Checkpoint{
+	return w.wrap(op, w.engine.Checkpoint(words.Checkpoint{
 		Save: save, Restore: restore, Own: w.own, TakeOwn: w.takeOwn,
 	}))
 }

@@ -7,13 +7,14 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
 const (
 	// AnySource lets a receive or probe match a message of any rank.
-	AnySource = engine.AnySource
+	AnySource = words.AnySource
 	// AnyTag lets a receive or probe match a message of any tag.
-	AnyTag = engine.AnyTag
+	AnyTag = words.AnyTag
 	// ProcNull is the rank of nobody: what is sent to it vanishes, and a
 	// receive from it returns at once with Source ProcNull and Size 0.
 	ProcNull = -2
@@ -199,7 +200,7 @@ func Count[T Element](s Status) int {
 }
 
 // statusOf returns what the engine says of a message in the terms of c.
-func (c *Comm) statusOf(s engine.Status) Status {
+func (c *Comm) statusOf(s words.Status) Status {
 	return Status{Source: c.rankOf(s.Source), Tag: int(s.Tag), Size: s.Size}
 }
 

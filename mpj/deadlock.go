@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/deadlock"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
 // reportedMost bounds the ranks that a report describes.
@@ -58,12 +58,12 @@ func who(stuck []bool, states []deadlock.State) string {
 
 // describe returns a call of this process in words, and the world ranks that
 // may end it; none when only this process may.
-func (w *World) describe(call engine.Call) (text string, ranks []int) {
+func (w *World) describe(call words.Call) (text string, ranks []int) {
 	c := w.identities.of(call.Context >> 8)
 	if c == nil {
 		c = w.Comm
 	}
-	if call.Kind == engine.Operating {
+	if call.Kind == words.Operating {
 		return "Wait for an operation of its own", nil
 	}
 	if call.Peer == AnySource {
@@ -79,12 +79,12 @@ func (w *World) describe(call engine.Call) (text string, ranks []int) {
 }
 
 // describeMessage describes a call for messages of the program.
-func (c *Comm) describeMessage(call engine.Call) string {
-	if call.Kind == engine.Sending {
+func (c *Comm) describeMessage(call words.Call) string {
+	if call.Kind == words.Sending {
 		return fmt.Sprintf("Send(dest %s, tag %d, %d bytes, %s): no receive matches", c.peerName(call.Peer), call.Tag, call.Size, c.title())
 	}
 	name := "Recv"
-	if call.Kind == engine.Probing {
+	if call.Kind == words.Probing {
 		name = "Probe"
 	}
 	text := fmt.Sprintf("%s(source %s, tag %s, %s)", name, c.peerName(call.Peer), tagName(call.Tag), c.title())

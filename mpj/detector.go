@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/deadlock"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
 // With P2PMPI_CHECK=1 and without replicas, ranks that wait for each other for
@@ -249,7 +249,7 @@ func (d *detector) state() deadlock.State {
 }
 
 // look returns what goroutines wait for, and the numbers of their waits.
-func (d *detector) look() (engine.Waiting, []uint64) {
+func (d *detector) look() (words.Waiting, []uint64) {
 	w := d.world.engine.Waiting()
 	numbers := make([]uint64, len(w.Calls))
 	for i, c := range w.Calls {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
 // A distGraph is what a rank knows of a distributed graph: its own edges.
@@ -215,7 +215,7 @@ func (c *Comm) deliverAll(mail [][]int64) ([][]int64, error) {
 	came[c.rank] = mail[c.rank]
 	for k := 1; k < c.size; k++ {
 		dest, source := (c.rank+k)%c.size, (c.rank-k+c.size)%c.size
-		r, err := c.engine.Isend(context, c.worldRank(dest), managementTag, bytesOf(mail[dest]), engine.Standard)
+		r, err := c.engine.Isend(context, c.worldRank(dest), managementTag, bytesOf(mail[dest]), words.Standard)
 		if err != nil {
 			return nil, err
 		}

@@ -15,21 +15,21 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// words are what processes say about messages that replicas have not produced
+// testimony is what processes say about messages that replicas have not produced
 // alike.
-type words struct {
+type testimony struct {
 	mu     sync.Mutex
 	said   map[view.Process][]protection.Divergence
 	want   int           // processes that are to say something
 	enough chan struct{} // closed when so many have
 }
 
-func listen(want int) *words {
-	return &words{said: make(map[view.Process][]protection.Divergence), want: want, enough: make(chan struct{})}
+func listen(want int) *testimony {
+	return &testimony{said: make(map[view.Process][]protection.Divergence), want: want, enough: make(chan struct{})}
 }
 
 // await returns when enough has been said, so that nobody has left until then.
-func (w *words) await() error {
+func (w *testimony) await() error {
 	select {
 	case <-w.enough:
 		return nil
@@ -38,7 +38,7 @@ func (w *words) await() error {
 	}
 }
 
-func (w *words) hear(p view.Process, d protection.Divergence) {
+func (w *testimony) hear(p view.Process, d protection.Divergence) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.said[p] = append(w.said[p], d)
@@ -49,7 +49,7 @@ func (w *words) hear(p view.Process, d protection.Divergence) {
 
 // about returns the processes that say that a receiver has got another message
 // number seq with that tag than they have produced, and agreeing those that deny it.
-func (w *words) about(t *testing.T, seq uint64) (differing, agreeing []view.Process) {
+func (w *testimony) about(t *testing.T, seq uint64) (differing, agreeing []view.Process) {
 	for p, ds := range w.said {
 		for _, d := range ds {
 			if d.Seq != seq {
@@ -132,7 +132,7 @@ func TestDivergingReplicaIsFoundInTheVeryMessage(t *testing.T) {
 
 // check compares what was said with what replica odd of rank 0 has done. The
 // receivers have what the master has sent, so the others differ if it is the odd one.
-func (w *words) check(t *testing.T, replicas, odd int) {
+func (w *testimony) check(t *testing.T, replicas, odd int) {
 	var differ, agree []view.Process
 	for k := range replicas {
 		p := view.Process{Replica: k}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
 // A Class says what kind of thing went wrong, as MPI's error classes do. Test
@@ -94,7 +94,7 @@ func (c *Comm) wrap(op string, err error) error {
 	if err == nil {
 		return nil
 	}
-	var truncated *engine.TruncateError
+	var truncated *words.TruncateError
 	var mismatch *collective.MismatchError
 	var order *collective.OrderError
 	var spoiled *collective.SpoiledError
@@ -116,9 +116,9 @@ func (c *Comm) wrap(op string, err error) error {
 		return c.failf(classOfCause(mismatch), op, "%v", mismatch)
 	case errors.As(err, &truncated):
 		return c.failf(ErrTruncate, op, "%s", c.truncation(truncated))
-	case errors.Is(err, engine.ErrReplicated):
+	case errors.Is(err, words.ErrReplicated):
 		return c.handle(&Error{Class: ErrUnsupported, Op: op, Err: err})
-	case errors.Is(err, engine.ErrClosed):
+	case errors.Is(err, words.ErrClosed):
 		return c.handle(&Error{Class: ErrFinalized, Op: op})
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return c.handle(&Error{Class: ErrOther, Op: op, Detail: "the context of the world ended", Err: err})
@@ -142,7 +142,7 @@ func classOfCause(err error) Class {
 }
 
 // truncation describes a lost message in the ranks of c.
-func (c *Comm) truncation(e *engine.TruncateError) string {
+func (c *Comm) truncation(e *words.TruncateError) string {
 	t := *e
 	t.Status.Source = c.rankOf(e.Status.Source)
 	return t.Error()

@@ -7,6 +7,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/calls"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
 // An exchange is a neighbourhood collective of one rank: a block for each of its
@@ -125,10 +126,10 @@ func (c *Comm) exchangeBlocks(x *exchange, slot uint32) error {
 		if e.rank == ProcNull {
 			continue
 		}
-		r, err := c.engine.Isend(c.context(slot), c.worldRank(e.rank), e.tag, x.send[i], engine.Standard)
+		r, err := c.engine.Isend(c.context(slot), c.worldRank(e.rank), e.tag, x.send[i], words.Standard)
 		if err != nil { // too long, if the engine goes on: nothing, in its place, shows its receiver that it is missing
 			unsent = cmp.Or(unsent, err)
-			r, _ = c.engine.Isend(c.context(slot), c.worldRank(e.rank), e.tag, nil, engine.Standard)
+			r, _ = c.engine.Isend(c.context(slot), c.worldRank(e.rank), e.tag, nil, words.Standard)
 		}
 		sends[i] = r
 	}
@@ -145,7 +146,7 @@ func (c *Comm) complete(x *exchange, receives, sends []*engine.Request, wrong er
 			continue
 		}
 		s, err := c.engine.Wait(r)
-		var long *engine.TruncateError
+		var long *words.TruncateError
 		if err != nil && !errors.As(err, &long) {
 			return err
 		}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"sync"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
 // How a communicator gets its id, which no other one has at any of its members.
@@ -189,11 +189,11 @@ func (w *World) swap(context uint32, tag int32, send []byte, dest int, recv []by
 	if err != nil {
 		return err
 	}
-	if err := w.engine.Send(context, dest, tag, send, engine.Standard); err != nil {
+	if err := w.engine.Send(context, dest, tag, send, words.Standard); err != nil {
 		return err
 	}
 	s, err := w.engine.Wait(r)
-	var truncated *engine.TruncateError
+	var truncated *words.TruncateError
 	if err == nil && s.Size != len(recv) || errors.As(err, &truncated) {
 		err = fmt.Errorf("%w: %d bytes came where %d are expected", errUnlike, s.Size, len(recv))
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
 // An intercommunicator joins two groups that have no process in common. Rank
@@ -282,7 +282,7 @@ func (c *Comm) share(numbers []int64, root int) ([]int64, error) {
 			continue
 		}
 		child := (v + bit + root) % c.size
-		if err := c.engine.Send(c.context(managementSlot), c.worldRank(child), managementTag, b, engine.Standard); err != nil {
+		if err := c.engine.Send(c.context(managementSlot), c.worldRank(child), managementTag, b, words.Standard); err != nil {
 			return nil, err
 		}
 	}

@@ -7,7 +7,7 @@ import (
 	"sync"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
 // What a program has forgotten when it calls Finalize: messages that it never
@@ -100,7 +100,7 @@ func numbered(words []string, what string) string {
 
 // leftOfCollective describes m, a message of a collective, unless another one
 // says it.
-func (c *Comm) leftOfCollective(m engine.Unmatched) []string {
+func (c *Comm) leftOfCollective(m words.Unmatched) []string {
 	switch collective.NewsOf(m.Status.Tag) {
 	case collective.Failure:
 		news := collective.LeftNews(c.engine, m.Context, m.Status.Source)

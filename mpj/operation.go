@@ -3,7 +3,7 @@ package mpj
 import (
 	"sync"
 
-	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
 // A non-blocking collective is the blocking one in a goroutine: it goes on while
@@ -69,7 +69,7 @@ func (c *Comm) start(op string, collective func(slot uint32) error) *Request {
 		if err == nil {
 			err = collective(slot)
 		}
-		c.engine.Finish(r, engine.Status{}, err)
+		c.engine.Finish(r, words.Status{}, err)
 	})
 	c.world.active.Add(1)
 	request := &Request{comm: c, request: r, op: op, collective: true}

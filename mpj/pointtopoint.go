@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
 // The calls here exist for slices, with one type parameter, and share what is
@@ -14,19 +15,19 @@ import (
 // to wait for its receive, so that two ranks that send long messages to each
 // other before they receive wait for ever: Sendrecv and Isend do not.
 func Send[T Element](c *Comm, buf []T, dest, tag int) error {
-	return c.sendBytes("Send", engine.Standard, bytesOf(buf), dest, tag)
+	return c.sendBytes("Send", words.Standard, bytesOf(buf), dest, tag)
 }
 
 // Ssend is Send in synchronous mode: it returns when a receive has matched the
 // message.
 func Ssend[T Element](c *Comm, buf []T, dest, tag int) error {
-	return c.sendBytes("Ssend", engine.Synchronous, bytesOf(buf), dest, tag)
+	return c.sendBytes("Ssend", words.Synchronous, bytesOf(buf), dest, tag)
 }
 
 // Rsend is Send in ready mode, for when the receive is known to be posted
 // already. Here nothing goes wrong when it is not.
 func Rsend[T Element](c *Comm, buf []T, dest, tag int) error {
-	return c.sendBytes("Rsend", engine.Ready, bytesOf(buf), dest, tag)
+	return c.sendBytes("Rsend", words.Ready, bytesOf(buf), dest, tag)
 }
 
 // Recv receives a message of rank source (or AnySource) with tag (or AnyTag)
@@ -51,17 +52,17 @@ func SendrecvReplace[T Element](c *Comm, buf []T, dest, sendTag, source, recvTag
 // Isend is Send without waiting. buf belongs to the request until it is
 // complete: it is not changed until then.
 func Isend[T Element](c *Comm, buf []T, dest, tag int) (*Request, error) {
-	return c.isendBytes("Isend", engine.Standard, bytesOf(buf), dest, tag)
+	return c.isendBytes("Isend", words.Standard, bytesOf(buf), dest, tag)
 }
 
 // Issend is Isend in synchronous mode.
 func Issend[T Element](c *Comm, buf []T, dest, tag int) (*Request, error) {
-	return c.isendBytes("Issend", engine.Synchronous, bytesOf(buf), dest, tag)
+	return c.isendBytes("Issend", words.Synchronous, bytesOf(buf), dest, tag)
 }
 
 // Irsend is Isend in ready mode.
 func Irsend[T Element](c *Comm, buf []T, dest, tag int) (*Request, error) {
-	return c.isendBytes("Irsend", engine.Ready, bytesOf(buf), dest, tag)
+	return c.isendBytes("Irsend", words.Ready, bytesOf(buf), dest, tag)
 }
 
 // Irecv is Recv without waiting. buf belongs to the request until it is
@@ -96,7 +97,7 @@ func Iprobe(c *Comm, source, tag int) (s Status, ok bool, err error) {
 	return c.statusOf(found), ok, c.wrap("Iprobe", err)
 }
 
-func (c *Comm) sendBytes(op string, mode engine.Mode, b []byte, dest, tag int) error {
+func (c *Comm) sendBytes(op string, mode words.Mode, b []byte, dest, tag int) error {
 	if err := c.checkDest(op, dest, tag); err != nil || dest == ProcNull {
 		return err
 	}
@@ -125,13 +126,13 @@ func (c *Comm) exchangeBytes(op string, send []byte, dest, sendTag int, recv []b
 	case dest == ProcNull:
 		return c.recvBytes(op, recv, source, recvTag)
 	case source == ProcNull:
-		return nothing, c.sendBytes(op, engine.Standard, send, dest, sendTag)
+		return nothing, c.sendBytes(op, words.Standard, send, dest, sendTag)
 	}
 	s, err := c.engine.Sendrecv(c.context(messageSlot), c.worldRank(dest), int32(sendTag), send, c.worldRank(source), int32(recvTag), recv)
 	return c.statusOf(s), c.wrap(op, err)
 }
 
-func (c *Comm) isendBytes(op string, mode engine.Mode, b []byte, dest, tag int) (*Request, error) {
+func (c *Comm) isendBytes(op string, mode words.Mode, b []byte, dest, tag int) (*Request, error) {
 	if err := c.checkDest(op, dest, tag); err != nil {
 		return nil, err
 	}
@@ -148,7 +149,7 @@ func (c *Comm) irecvBytes(op string, b []byte, source, tag int) (*Request, error
 }
 
 // startSend begins a send whose arguments have been checked.
-func (c *Comm) startSend(mode engine.Mode, b []byte, dest, tag int) (*engine.Request, error) {
+func (c *Comm) startSend(mode words.Mode, b []byte, dest, tag int) (*engine.Request, error) {
 	if dest == ProcNull {
 		return c.startNothing(), nil
 	}
@@ -167,6 +168,6 @@ func (c *Comm) startRecv(b []byte, source, tag int) (*engine.Request, error) {
 // received from ProcNull is waited for like anything else.
 func (c *Comm) startNothing() *engine.Request {
 	r := c.engine.Begin()
-	c.engine.Finish(r, engine.Status{}, nil)
+	c.engine.Finish(r, words.Status{}, nil)
 	return r
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
 // A Request is an operation under way: a send, a receive or a collective. It is
@@ -72,7 +73,7 @@ func (r *Request) outcome() (Status, error) {
 }
 
 // status returns what Wait says of r when the engine says s.
-func (r *Request) status(s engine.Status) Status {
+func (r *Request) status(s words.Status) Status {
 	switch {
 	case !r.receive:
 		return empty

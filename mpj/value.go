@@ -7,7 +7,7 @@ import (
 	"reflect"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/calls"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
 // SendValue sends any Go value: as its MarshalBinary has it, if V has that and
@@ -21,7 +21,7 @@ func SendValue[V any](c *Comm, v V, dest, tag int) error {
 	if err != nil || dest == ProcNull {
 		return err
 	}
-	return c.wrap("SendValue", c.engine.Send(c.context(messageSlot), c.worldRank(dest), int32(tag), b, engine.Standard))
+	return c.wrap("SendValue", c.engine.Send(c.context(messageSlot), c.worldRank(dest), int32(tag), b, words.Standard))
 }
 
 // RecvValue receives what SendValue sent. V is the type that was sent.

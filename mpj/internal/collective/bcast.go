@@ -1,6 +1,6 @@
 package collective
 
-import "github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
+import "github.com/p2pmpi/p2pmpi/mpj/internal/words"
 
 // Bcast copies root's b to that of every member.
 func (t *Team) Bcast(b []byte, root int) error {
@@ -47,7 +47,7 @@ func (t *Team) BcastWhole(b []byte, root int) ([]byte, error) {
 
 func (t *Team) bcastWhole(b []byte, root int) ([]byte, error) {
 	if parent, ok := t.parent(root); ok {
-		whole, s, err := t.Engine.RecvWhole(t.Context, t.world(parent), engine.AnyTag)
+		whole, s, err := t.Engine.RecvWhole(t.Context, t.world(parent), words.AnyTag)
 		if err != nil {
 			return nil, t.heard(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
 // A collective that fails at one rank fails at those that wait for it:
@@ -35,8 +36,8 @@ import (
 
 // Tags of these messages: no call has them.
 const (
-	spoiledTag = engine.NewsTag // empty, so that it fits every buffer; its reason follows
-	reasonTag  = engine.NewsTag + 1
+	spoiledTag = words.NewsTag // empty, so that it fits every buffer; its reason follows
+	reasonTag  = words.NewsTag + 1
 )
 
 // reasonMost bounds the bytes of a reason.
@@ -116,8 +117,8 @@ func (t *Team) spoil(err error) {
 	reason := s.encode()
 	for k := 1; k < t.Size; k++ { // the requests are the engine's: nobody waits for them
 		dest := t.world(t.up(k))
-		if _, err := t.Engine.Isend(t.Context, dest, spoiledTag, nil, engine.Standard); err == nil {
-			t.Engine.Isend(t.Context, dest, reasonTag, reason, engine.Standard)
+		if _, err := t.Engine.Isend(t.Context, dest, spoiledTag, nil, words.Standard); err == nil {
+			t.Engine.Isend(t.Context, dest, reasonTag, reason, words.Standard)
 		}
 	}
 	t.Engine.Abandon(t.Context)
@@ -127,10 +128,10 @@ func (t *Team) spoil(err error) {
 // heard returns what is behind an error of the engine: where news has ended a
 // wait, that some rank has failed, and why.
 func (t *Team) heard(err error) error {
-	if !errors.Is(err, engine.ErrNews) {
+	if !errors.Is(err, words.ErrNews) {
 		return err
 	}
-	s, err := t.Engine.Recv(t.Context, engine.AnySource, spoiledTag, nil)
+	s, err := t.Engine.Recv(t.Context, words.AnySource, spoiledTag, nil)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
 // A Team is the ranks that run an algorithm together, seen from one of them. It
@@ -93,18 +94,18 @@ func (t *Team) up(k int) int   { return (t.Rank + k) % t.Size }
 func (t *Team) down(k int) int { return (t.Rank - k + t.Size) % t.Size }
 
 func (t *Team) send(b []byte, dest int) error {
-	return t.heard(t.Engine.Send(t.Context, t.world(dest), int32(t.call), b, engine.Standard))
+	return t.heard(t.Engine.Send(t.Context, t.world(dest), int32(t.call), b, words.Standard))
 }
 
 // recv receives exactly len(b) bytes.
 func (t *Team) recv(b []byte, source int) error {
-	s, err := t.Engine.Recv(t.Context, t.world(source), engine.AnyTag, b)
+	s, err := t.Engine.Recv(t.Context, t.world(source), words.AnyTag, b)
 	return t.exact(s, err, b, source)
 }
 
 // recvUpTo receives at most len(b) bytes, and returns how many.
 func (t *Team) recvUpTo(b []byte, source int) (int, error) {
-	s, err := t.Engine.Recv(t.Context, t.world(source), engine.AnyTag, b)
+	s, err := t.Engine.Recv(t.Context, t.world(source), words.AnyTag, b)
 	if err == nil && Call(s.Tag) == t.call {
 		return s.Size, nil
 	}
@@ -120,15 +121,15 @@ func (t *Team) exchange(send []byte, dest int, recv []byte, source int) error {
 
 // exact makes an error of a message of another call, and of one that does not
 // fill its place.
-func (t *Team) exact(s engine.Status, err error, b []byte, source int) error {
+func (t *Team) exact(s words.Status, err error, b []byte, source int) error {
 	if err == nil && s.Size == len(b) && Call(s.Tag) == t.call {
 		return nil
 	}
 	return t.mismatch(s, err, len(b), source)
 }
 
-func (t *Team) mismatch(s engine.Status, err error, expected, source int) error {
-	var long *engine.TruncateError
+func (t *Team) mismatch(s words.Status, err error, expected, source int) error {
+	var long *words.TruncateError
 	if errors.As(err, &long) {
 		s = long.Status
 	} else if err != nil {
@@ -141,7 +142,7 @@ func (t *Team) mismatch(s engine.Status, err error, expected, source int) error 
 }
 
 // sameCall returns an error when the message of s is not of this call.
-func (t *Team) sameCall(s engine.Status, source int) error {
+func (t *Team) sameCall(s words.Status, source int) error {
 	switch {
 	case Call(s.Tag) == t.call:
 		return nil

@@ -49,18 +49,15 @@ func (e *Engine) failed(code int32, text string) error {
 }
 
 // received returns what has come of a receive into a buffer.
-func (e *Engine) received(s *status, capacity int, code int32, text string) (Status, error) {
+func (e *Engine) received(s *status, capacity int, code int32, text string) (words.Status, error) {
 	if code == codeTruncated {
 		return s.status(), &words.TruncateError{Status: s.status(), Capacity: capacity}
 	}
 	if code != codeOK {
-		return Status{}, e.failed(code, text)
+		return words.Status{}, e.failed(code, text)
 	}
 	return s.status(), nil
 }
-
-// Status is the engine's.
-type Status = words.Status
 
 // A status is one as the host writes it.
 type status struct {
@@ -69,8 +66,8 @@ type status struct {
 	cancelled   uint32
 }
 
-func (s *status) status() Status {
-	return Status{Source: int(s.source), Tag: s.tag, Size: int(s.size), Cancelled: s.cancelled != 0}
+func (s *status) status() words.Status {
+	return words.Status{Source: int(s.source), Tag: s.tag, Size: int(s.size), Cancelled: s.cancelled != 0}
 }
 
 // address returns where b begins.

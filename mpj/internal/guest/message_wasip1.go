@@ -8,15 +8,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
-// The calls that programs make most often allocate nothing where a goroutine is alone: an
-// allocation takes a module longer than all that the host does for a short message.
-
 // Send sends payload and returns when it may be used again.
 func (e *Engine) Send(context uint32, dest int, tag int32, payload []byte, mode words.Mode) error {
-	if e.alone() {
-		code := hostSend(context, int32(dest), tag, address(payload), uint32(len(payload)), uint32(mode), 0)
-		return e.failed(code, textOf(code))
-	}
 	code, text := e.call(func(later uint32) int32 {
 		return hostSend(context, int32(dest), tag, address(payload), uint32(len(payload)), uint32(mode), later)
 	})
@@ -24,11 +17,7 @@ func (e *Engine) Send(context uint32, dest int, tag int32, payload []byte, mode 
 }
 
 // Recv receives into buf and waits for it.
-func (e *Engine) Recv(context uint32, source int, tag int32, buf []byte) (Status, error) {
-	if e.alone() {
-		code := hostRecv(context, int32(source), tag, address(buf), uint32(len(buf)), unsafe.Pointer(&e.status), 0)
-		return e.received(&e.status, len(buf), code, textOf(code))
-	}
+func (e *Engine) Recv(context uint32, source int, tag int32, buf []byte) (words.Status, error) {
 	var s status
 	code, text := e.call(func(later uint32) int32 {
 		return hostRecv(context, int32(source), tag, address(buf), uint32(len(buf)), unsafe.Pointer(&s), later)
@@ -37,25 +26,20 @@ func (e *Engine) Recv(context uint32, source int, tag int32, buf []byte) (Status
 }
 
 // RecvWhole receives a message of any length.
-func (e *Engine) RecvWhole(context uint32, source int, tag int32) ([]byte, Status, error) {
+func (e *Engine) RecvWhole(context uint32, source int, tag int32) ([]byte, words.Status, error) {
 	var s status
 	var bytes uint32
 	code, text := e.call(func(later uint32) int32 {
 		return hostRecvWhole(context, int32(source), tag, unsafe.Pointer(&bytes), unsafe.Pointer(&s), later)
 	})
 	if err := e.failed(code, text); err != nil {
-		return nil, Status{}, err
+		return nil, words.Status{}, err
 	}
 	return taken(bytes, s.size), s.status(), nil
 }
 
 // Sendrecv sends to one rank and receives from another at the same time.
-func (e *Engine) Sendrecv(context uint32, dest int, sendTag int32, send []byte, source int, recvTag int32, recv []byte) (Status, error) {
-	if e.alone() {
-		code := hostSendrecv(context, int32(dest), sendTag, address(send), uint32(len(send)),
-			int32(source), recvTag, address(recv), uint32(len(recv)), unsafe.Pointer(&e.status), 0)
-		return e.received(&e.status, len(recv), code, textOf(code))
-	}
+func (e *Engine) Sendrecv(context uint32, dest int, sendTag int32, send []byte, source int, recvTag int32, recv []byte) (words.Status, error) {
 	var s status
 	code, text := e.call(func(later uint32) int32 {
 		return hostSendrecv(context, int32(dest), sendTag, address(send), uint32(len(send)),
@@ -65,12 +49,7 @@ func (e *Engine) Sendrecv(context uint32, dest int, sendTag int32, send []byte, 
 }
 
 // Swap is Sendrecv within a collective.
-func (e *Engine) Swap(context uint32, tag int32, dest int, send []byte, source int, recv []byte) (Status, error) {
-	if e.alone() {
-		code := hostSwap(context, tag, int32(dest), address(send), uint32(len(send)),
-			int32(source), address(recv), uint32(len(recv)), unsafe.Pointer(&e.status), 0)
-		return e.received(&e.status, len(recv), code, textOf(code))
-	}
+func (e *Engine) Swap(context uint32, tag int32, dest int, send []byte, source int, recv []byte) (words.Status, error) {
 	var s status
 	code, text := e.call(func(later uint32) int32 {
 		return hostSwap(context, tag, int32(dest), address(send), uint32(len(send)),
@@ -84,7 +63,7 @@ type Part struct {
 	Rank  int
 	Bytes []byte
 	// Of a receive, once Exchange has returned: what came, and why it failed.
-	Status Status
+	Status words.Status
 	Err    error
 }
 
@@ -124,7 +103,7 @@ func (e *Engine) Exchange(context uint32, tag int32, out, in []Part) error {
 }
 
 // Probe waits for a message that a receive would take, and describes it.
-func (e *Engine) Probe(context uint32, source int, tag int32) (Status, error) {
+func (e *Engine) Probe(context uint32, source int, tag int32) (words.Status, error) {
 	var s status
 	code, text := e.call(func(later uint32) int32 {
 		return hostProbe(context, int32(source), tag, unsafe.Pointer(&s), later)
@@ -133,7 +112,7 @@ func (e *Engine) Probe(context uint32, source int, tag int32) (Status, error) {
 }
 
 // Iprobe describes the message that Probe would describe now, if there is one.
-func (e *Engine) Iprobe(context uint32, source int, tag int32) (Status, bool, error) {
+func (e *Engine) Iprobe(context uint32, source int, tag int32) (words.Status, bool, error) {
 	var s status
 	var found uint32
 	code, text := e.call(func(later uint32) int32 {
@@ -143,7 +122,7 @@ func (e *Engine) Iprobe(context uint32, source int, tag int32) (Status, bool, er
 }
 
 // ProbeContext is Probe that gives up, with false, when ctx ends.
-func (e *Engine) ProbeContext(ctx context.Context, inContext uint32, source int, tag int32) (Status, bool, error) {
+func (e *Engine) ProbeContext(ctx context.Context, inContext uint32, source int, tag int32) (words.Status, bool, error) {
 	var s status
 	var found uint32
 	code, text := e.callUntil(ctx, func(later uint32) int32 {
@@ -166,7 +145,7 @@ func (e *Engine) callUntil(ctx context.Context, f func(later uint32) int32) (int
 type Matched struct{ handle uint32 }
 
 // Mprobe waits for the message that a receive would take, and takes it.
-func (e *Engine) Mprobe(context uint32, source int, tag int32) (*Matched, Status, error) {
+func (e *Engine) Mprobe(context uint32, source int, tag int32) (*Matched, words.Status, error) {
 	var s status
 	m := new(Matched)
 	code, text := e.call(func(later uint32) int32 {
@@ -176,7 +155,7 @@ func (e *Engine) Mprobe(context uint32, source int, tag int32) (*Matched, Status
 }
 
 // Improbe is Mprobe without waiting: ok tells whether there was a message.
-func (e *Engine) Improbe(context uint32, source int, tag int32) (m *Matched, _ Status, ok bool, _ error) {
+func (e *Engine) Improbe(context uint32, source int, tag int32) (m *Matched, _ words.Status, ok bool, _ error) {
 	var s status
 	m = new(Matched)
 	code, text := e.call(func(later uint32) int32 {

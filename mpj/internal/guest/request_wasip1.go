@@ -12,7 +12,7 @@ type Request struct {
 	handle    uint32 // of the host; 0 once the outcome is known
 	buf       []byte // what the host uses until then
 	operation bool   // ends with Finish
-	status    Status
+	status    words.Status
 	err       error
 }
 
@@ -58,7 +58,7 @@ func (e *Engine) Imrecv(m *Matched, buf []byte) (*Request, error) {
 func (e *Engine) Begin() *Request { return &Request{handle: hostBegin(), operation: true} }
 
 // Finish completes a request that Begin made.
-func (e *Engine) Finish(r *Request, s Status, err error) {
+func (e *Engine) Finish(r *Request, s words.Status, err error) {
 	r.status, r.err = s, err
 	hostFinish(r.handle)
 }
@@ -70,14 +70,14 @@ func (e *Engine) Cancel(r *Request) error {
 }
 
 // Wait waits until r is done and returns its result. It may be called again.
-func (e *Engine) Wait(r *Request) (Status, error) {
+func (e *Engine) Wait(r *Request) (words.Status, error) {
 	if r.handle == 0 {
 		return r.status, r.err
 	}
 	var s status
 	code, text := e.call(func(later uint32) int32 { return hostWait(r.handle, unsafe.Pointer(&s), later) })
 	if code == codeClosed || code == codeOther && e.ctx.Err() != nil {
-		return Status{}, e.failed(code, text) // as every later call
+		return words.Status{}, e.failed(code, text) // as every later call
 	}
 	if r.handle != 0 {
 		r.handle = 0
