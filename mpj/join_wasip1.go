@@ -25,11 +25,11 @@ type hostJob struct{ engine *guest.Engine }
 
 func (j hostJob) Finalize(e *guest.Engine) error { return e.Finalize() }
 
-// Printed implements job: a module makes no checkpoints, so nobody asks.
-func (j hostJob) Printed() ([2]uint64, bool) { return [2]uint64{}, false }
+// Printed implements job.
+func (j hostJob) Printed() ([2]uint64, bool) { return j.engine.Printed() }
 
 // Skip implements job.
-func (j hostJob) Skip([2]uint64) error { return nil }
+func (j hostJob) Skip(records [2]uint64) error { return j.engine.Skip(records) }
 
 // Close implements job. It goes with the engine.
 func (j hostJob) Close() {}

@@ -48,6 +48,7 @@ func (p *Process) array(at, n uint32, each uint64) []byte {
 func (w words) get(i int) uint32    { return binary.LittleEndian.Uint32(w[4*i:]) }
 func (w words) set(i int, v uint32) { binary.LittleEndian.PutUint32(w[4*i:], v) }
 
+func (w words) get64() uint64  { return binary.LittleEndian.Uint64(w) }
 func (w words) set64(v uint64) { binary.LittleEndian.PutUint64(w, v) }
 
 func (w words) setBool(v bool) {

@@ -35,11 +35,13 @@
 //	status  {source, tag, size, cancelled}
 //	part    {rank, buf, size, code, status}
 //	info    {rank, replica, ranks, replicated, places, places_size}
+//	records {of output i64, of standard error i64}
+//	step    {what, bytes, size}
 //
 // A handle of 0 stands for a request that is done. The handles called bytes are contents
 // that the host keeps until take(bytes, buf, size) has copied them: the payload of
-// recv_whole, the places of join ({machine, cluster} of each rank) and the messages of
-// unmatched ({context, source, tag, size}).
+// recv_whole, the places of join ({machine, cluster} of each rank), the messages of
+// unmatched ({context, source, tag, size}) and what a checkpoint_end has left.
 //
 //	join(info, later) code                  finalize(later) code    close()
 //	abort(code, text, size)                 fail()
@@ -67,6 +69,19 @@
 //	wtime(*f64, later) code                 random_seed(*i64, later) code
 //	flush(later) code                       unmatched(*bytes, *size) code
 //	forget(context)                         abandon(context)
+//	printed(*records, later) code           skip(*records, later) code
+//	checkpoint(*step, later) code           checkpoint_end(outcome, buf, size, *step, later) code
+//	checkpoint_write(buf, size) code        checkpoint_read(buf, size) size
+//
+// checkpoint says what the module has to do: with step 1 it writes its program's state by
+// checkpoint_write, with 2 it reads it by checkpoint_read, of which 0 bytes are the end and -1
+// an error, and takes the bytes, which are its own. checkpoint_end says how that went, 0 well, 1
+// not, and 2 that it did and there is no checkpoint all the same; its buffer is what the module
+// wants to find in bytes later. The step is then 0: the checkpoint is over.
+//
+// A program begins with join, and ends with flush, finalize and close. One that has no
+// goroutines, such as one in C, needs neither tickets nor next: messages make progress in the
+// host, whatever the module does. e2e/testdata/mpi.h is an example.
 //
 // Each does what the method of that name of package engine does.
 package hostcall

@@ -56,6 +56,12 @@ var Functions = []Function{
 	{"random_seed", "ii", true, (*Process).randomSeed},
 	{"flush", "i", true, (*Process).flush},
 	{"unmatched", "ii", true, (*Process).unmatched},
+	{"checkpoint", "ii", true, (*Process).beginCheckpoint},
+	{"checkpoint_end", "iiiii", true, (*Process).endStep},
+	{"checkpoint_write", "ii", true, (*Process).writeState},
+	{"checkpoint_read", "ii", true, (*Process).readState},
+	{"printed", "ii", true, (*Process).printed},
+	{"skip", "ii", true, (*Process).skip},
 	{"forget", "i", false, (*Process).forget},
 	{"abandon", "i", false, (*Process).abandon},
 }

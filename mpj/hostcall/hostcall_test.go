@@ -10,7 +10,9 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/join"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -21,6 +23,7 @@ type module struct {
 	memory []byte
 	times  []float64
 	waited time.Duration
+	state  []byte // of clock and random numbers
 }
 
 func newModule(t testing.TB, size int) *module {
@@ -35,6 +38,11 @@ func newModule(t testing.TB, size int) *module {
 		Told:   func(seconds float64) { m.times = append(m.times, seconds) },
 		Waited: func(d time.Duration) { m.waited += d },
 		Lost:   func(error) {},
+		Save:   func() []byte { return m.state },
+		Restore: func(b []byte) error {
+			m.state = b
+			return nil
+		},
 	})
 	t.Cleanup(m.Close)
 	return m
@@ -141,6 +149,78 @@ func TestHandlesOutliveTheEngine(t *testing.T) {
 	}
 }
 
+// replica gives m the engine of a replica whose fellow is not there, and which keeps what a
+// new one would need.
+func (m *module) replica(t *testing.T) *module {
+	past, err := engine.NewPast(t.TempDir(), 1<<20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := view.New(1, 2)
+	c := join.Config(view.Process{}, v, false, nil)
+	c.Past = past
+	m.use(engine.New(m.ctx, c), 1)
+	return m
+}
+
+func TestCheckpointTakesTheStateThatTheModuleWrites(t *testing.T) {
+	m := newModule(t, 4096).replica(t)
+	m.state = []byte("clock")
+	for _, outcome := range []uint64{outcomeWell, outcomeNot, outcomeFailed} {
+		if code, err := m.call("checkpoint", 16, 0); code != 0 || err != nil || m.word(16) != stepSave {
+			t.Fatalf("code %d, step %d, %v", code, m.word(16), err)
+		}
+		if _, err := m.call("checkpoint", 16, 0); err == nil {
+			t.Error("a checkpoint within a checkpoint")
+		}
+		if code, err := m.call("checkpoint_write", 100, 50); code != 0 || err != nil {
+			t.Errorf("write: code %d, %v", code, err)
+		}
+		if _, err := m.call("checkpoint_read", 100, 50); err == nil {
+			t.Error("read while the state is to be written")
+		}
+		want := ok
+		if outcome == outcomeFailed {
+			want = other
+		}
+		if code, err := m.call("checkpoint_end", outcome, 200, 5, 16, 0); code != uint64(want) || err != nil || m.word(16) != stepNone {
+			t.Errorf("outcome %d: code %d, step %d, %v", outcome, code, m.word(16), err)
+		}
+		if _, err := m.call("checkpoint_write", 100, 50); err == nil {
+			t.Error("written after the end")
+		}
+	}
+}
+
+// TestCheckpointIsLeft by a module that ends in its midst.
+func TestCheckpointIsLeft(t *testing.T) {
+	m := newModule(t, 4096).replica(t)
+	if code, err := m.call("checkpoint", 16, 0); code != 0 || err != nil || m.word(16) != stepSave {
+		t.Fatalf("code %d, step %d, %v", code, m.word(16), err)
+	}
+	m.Close()
+}
+
+func TestStateOfACheckpoint(t *testing.T) {
+	m := newModule(t, 64)
+	m.state = []byte("clock")
+	b := append(m.appendState(nil), "own"...)
+	m.state = nil
+	if own := m.takeState(b); string(own) != "own" || string(m.state) != "clock" {
+		t.Errorf("own %q, state %q", own, m.state)
+	}
+	for cut := range len("clock") + 1 {
+		func() {
+			defer func() {
+				if _, isFault := recover().(Fault); !isFault {
+					t.Errorf("%d bytes of it are taken", cut)
+				}
+			}()
+			m.takeState(b[:cut])
+		}()
+	}
+}
+
 func TestWtimeIsTold(t *testing.T) {
 	m := newModule(t, 64).alone()
 	if m.call("wtime", 8, 0); len(m.times) != 1 || m.times[0] != math.Float64frombits(binary.LittleEndian.Uint64(m.memory[8:])) || m.times[0] != 5 {
@@ -223,7 +303,7 @@ var blocks = func() map[string]bool {
 	for _, name := range []string{
 		"join", "finalize", "send", "recv", "recv_whole", "sendrecv", "swap", "exchange", "wait", "waitany", "waitsome",
 		"testany", "testsome", "testall", "wait_until", "probe_until", "probe", "iprobe", "mprobe", "improbe",
-		"choose", "wtime", "random_seed", "flush",
+		"choose", "wtime", "random_seed", "flush", "checkpoint", "checkpoint_end", "printed", "skip",
 	} {
 		names[name] = true
 	}

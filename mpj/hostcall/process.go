@@ -21,6 +21,9 @@ type Process struct {
 	waited func(time.Duration)
 	lost   func(error)
 
+	save    func() []byte
+	restore func([]byte) error
+
 	ctx    context.Context
 	cancel context.CancelFunc
 
@@ -34,6 +37,8 @@ type Process struct {
 	messages table[engine.Matched]
 	contents table[[]byte]
 	text     string // of the last error
+
+	checkpoint *checkpoint // nil: the module makes none now
 
 	finished chan finished
 	running  sync.WaitGroup // calls beside the module
@@ -60,13 +65,17 @@ type Config struct {
 	Waited func(time.Duration)
 	// Lost is called when the peer is gone. It does not return.
 	Lost func(error)
+	// Save returns what others than the engine have to know when the module goes on in another
+	// process: how its clock stands. Restore is told there.
+	Save    func() []byte
+	Restore func([]byte) error
 }
 
 // New returns the part of a module that has not joined its job yet. Close must be
 // called in any case.
 func New(c Config) *Process {
 	p := &Process{
-		memory: c.Memory, told: c.Told, waited: c.Waited, lost: c.Lost,
+		memory: c.Memory, told: c.Told, waited: c.Waited, lost: c.Lost, save: c.Save, restore: c.Restore,
 		finished: make(chan finished, 64), bounded: make(map[uint32]context.CancelFunc),
 	}
 	p.ctx, p.cancel = context.WithCancel(context.Background())

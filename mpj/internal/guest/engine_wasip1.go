@@ -18,7 +18,6 @@ type Engine struct {
 	cancel context.CancelFunc
 	shared bool // calls must not hold up what ends parent
 	calls  calls
-	status status // of the call of the only goroutine
 
 	mu       sync.Mutex
 	underWay map[*Request]struct{} // with buffers that the host uses, also if nobody waits for them
@@ -117,7 +116,7 @@ func (e *Engine) Unmatched() []words.Unmatched {
 	const each = 16
 	for b := taken(bytes, size); len(b) >= each; b = b[each:] {
 		le := binary.LittleEndian
-		all = append(all, words.Unmatched{Context: le.Uint32(b), Status: Status{
+		all = append(all, words.Unmatched{Context: le.Uint32(b), Status: words.Status{
 			Source: int(int32(le.Uint32(b[4:]))), Tag: int32(le.Uint32(b[8:])), Size: int(le.Uint32(b[12:])),
 		}})
 	}
@@ -152,7 +151,3 @@ func (e *Engine) Choose(context uint32, choose func() uint64) (uint64, error) {
 	})
 	return out, e.failed(code, text)
 }
-
-// Checkpoint does nothing: replicas that come later do again all that this rank has
-// done, as they do where a checkpoint cannot be made.
-func (e *Engine) Checkpoint(words.Checkpoint) error { return context.Cause(e.ctx) }

@@ -123,3 +123,21 @@ func hostForget(context uint32)
 
 //go:wasmimport p2pmpi_1 abandon
 func hostAbandon(context uint32)
+
+//go:wasmimport p2pmpi_1 checkpoint
+func hostCheckpoint(step unsafe.Pointer, later uint32) int32
+
+//go:wasmimport p2pmpi_1 checkpoint_end
+func hostCheckpointEnd(outcome uint32, buf unsafe.Pointer, size uint32, step unsafe.Pointer, later uint32) int32
+
+//go:wasmimport p2pmpi_1 checkpoint_write
+func hostCheckpointWrite(buf unsafe.Pointer, size uint32) int32
+
+//go:wasmimport p2pmpi_1 checkpoint_read
+func hostCheckpointRead(buf unsafe.Pointer, size uint32) int32
+
+//go:wasmimport p2pmpi_1 printed
+func hostPrinted(records unsafe.Pointer, later uint32) int32
+
+//go:wasmimport p2pmpi_1 skip
+func hostSkip(records unsafe.Pointer, later uint32) int32

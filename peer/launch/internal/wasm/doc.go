@@ -16,21 +16,16 @@
 //     symbolic links, so that no path leads out.
 //   - Arguments and environment as a native program, but HOME and TMPDIR are /.
 //   - Standard input is empty; output goes where a native program's does.
-//   - Memory: at most Config.Memory bytes, which are its to use whole.
+//   - Memory: what of Config.Memory the runner leaves, to use whole; memory.grow refuses more.
 //   - The clock starts at the job's creation, goes on by a microsecond with each reading
 //     and by what the module sleeps, and jumps ahead to each time that Wtime returns. So
 //     it is the same at all replicas, which read it alike. While calls are made beside
 //     the module, which has several goroutines then, it goes on as real time does:
-//     timeouts fire, at each replica when they will.
+//     timeouts fire, at each replica when they will. Who goes on from a checkpoint does so
+//     with the clock of who has made it, who has read it while it did.
 //   - Random numbers follow from the job's ID and the rank: they are the same at all
 //     replicas, and known to everybody who takes part in the job.
 //   - No sockets, no other processes, no threads.
-//
-// # Garbage
-//
-// A module's machine code cannot be interrupted, so the runner's garbage is collected while
-// the module is in a call (collector). Else a module that computes for long would hold up
-// everything else in its process, and its peer would take it for one that hangs.
 //
 // # Compiled once
 //

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 
 	"github.com/tetratelabs/wazero"
 	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
 	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 	"github.com/tetratelabs/wazero/sys"
 
@@ -58,6 +60,7 @@ func run(ctx context.Context, c Config, args []string) int {
 	if err != nil {
 		return tell(exitUnfit, err)
 	}
+	ctx = experimental.WithMemoryAllocator(ctx, experimental.MemoryAllocatorFunc(newLinear))
 	module, err := r.CompileModule(ctx, binary)
 	if err != nil {
 		return tell(exitUnfit, err)
@@ -74,53 +77,46 @@ func run(ctx context.Context, c Config, args []string) int {
 // compiled is where what a module was compiled to lies, in the current folder.
 const compiled = ".p2pmpi-compiled"
 
-// newRuntime returns an engine whose modules have memory that does not move.
+// newRuntime returns an engine that has, with its module, what the slot has of memory.
 func newRuntime(ctx context.Context, c Config) (wazero.Runtime, error) {
+	input, err := os.Stdin.Stat()
+	if err != nil {
+		return nil, err
+	}
 	cache, err := wazero.NewCompilationCacheWithDir(compiled)
 	if err != nil {
 		return nil, err
 	}
-	return wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCompilationCache(cache).
-		WithMemoryLimitPages(pages(c.Memory)).WithMemoryCapacityFromMax(true)), nil
-}
-
-// pageSize is that of WebAssembly, in bytes; maxPages is how many a module can address.
-const (
-	pageSize = 64 << 10
-	maxPages = 1 << 16
-)
-
-// pages returns how many fit into so many bytes.
-func pages(bytes uint64) uint32 {
-	if bytes == 0 {
-		return maxPages
+	pages, own := divide(c.Memory, uint64(input.Size()))
+	if !c.Compile { // which has all of the slot, and had better end than collect garbage all the time
+		debug.SetMemoryLimit(own)
 	}
-	return uint32(max(1, min(bytes/pageSize, maxPages)))
+	return wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCompilationCache(cache).WithMemoryLimitPages(pages)), nil
 }
 
 func execute(ctx context.Context, r wazero.Runtime, module wazero.CompiledModule, c Config, args []string) int {
-	clock, scratch := newClock(c.Created), newScratch(".")
+	clock, random := newClock(c.Created), newRandom(c.Seed)
 	if _, err := wasi_snapshot_preview1.Instantiate(ctx, r); err != nil {
 		return tell(exitUnfit, err)
 	}
 	var memory api.Memory
 	process := hostcall.New(hostcall.Config{
-		Memory: func(at, size uint32) ([]byte, bool) { return memory.Read(at, size) },
-		Told:   clock.reach,
-		Waited: clock.pass,
-		Lost:   lost,
+		Memory:  func(at, size uint32) ([]byte, bool) { return memory.Read(at, size) },
+		Told:    clock.reach,
+		Waited:  clock.pass,
+		Lost:    lost,
+		Save:    func() []byte { return saveState(clock, random) },
+		Restore: func(b []byte) error { return restoreState(clock, random, b) },
 	})
 	defer process.Close()
-	collector := startCollector()
-	defer collector.end()
-	if err := offer(ctx, r, process, collector, &memory); err != nil {
+	if err := offer(ctx, r, process, &memory); err != nil {
 		return tell(exitUnfit, err)
 	}
 	config := wazero.NewModuleConfig().WithName("").WithArgs(args...).
 		WithStdout(os.Stdout).WithStderr(os.Stderr).
-		WithFSConfig(scratch).WithRandSource(newRandom(c.Seed)).
+		WithFSConfig(newScratch(".")).WithRandSource(random).
 		WithWalltime(clock.walltime, tick).WithNanotime(clock.nanotime, tick).
-		WithNanosleep(func(ns int64) { collector.outside(func() { clock.sleep(ns) }) })
+		WithNanosleep(clock.sleep)
 	for _, v := range environment() {
 		config = config.WithEnv(v[0], v[1])
 	}
@@ -148,7 +144,7 @@ func lost(err error) {
 }
 
 // offer gives modules the functions of package hostcall.
-func offer(ctx context.Context, r wazero.Runtime, p *hostcall.Process, c *collector, memory *api.Memory) error {
+func offer(ctx context.Context, r wazero.Runtime, p *hostcall.Process, memory *api.Memory) error {
 	host := r.NewHostModuleBuilder(hostcall.Name)
 	for i := range hostcall.Functions {
 		f := &hostcall.Functions[i]
@@ -160,7 +156,7 @@ func offer(ctx context.Context, r wazero.Runtime, p *hostcall.Process, c *collec
 			if *memory == nil {
 				*memory = m.Memory()
 			}
-			c.outside(func() { p.Call(f, stack) })
+			p.Call(f, stack)
 		}), types(f.Params), results).Export(f.Name)
 	}
 	_, err := host.Instantiate(ctx)

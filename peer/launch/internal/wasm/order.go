@@ -14,7 +14,7 @@ type Config struct {
 	Compile bool      // only compile the module that is the standard input
 	Created time.Time // of the job: where the clock starts
 	Seed    string    // of the random numbers: the same for all replicas of a rank
-	Memory  uint64    // bytes that the module may have; 0: as many as modules can have
+	Memory  uint64    // bytes that the module and its runner have; 0: as many as there are
 }
 
 // Arguments are those of the runner for a module with arguments of its own.

@@ -2,6 +2,7 @@ package wasm
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"errors"
@@ -17,6 +18,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gofrs/flock"
 	"golang.org/x/sys/cpu"
 )
 
@@ -80,6 +82,24 @@ func (s *Store) Take(digest, module string) (bool, error) {
 	return true, nil
 }
 
+// Lock returns when nobody else makes what is to be kept of a module, of all who have locked
+// it in this folder, also in other processes.
+func (s *Store) Lock(ctx context.Context, digest string) (unlock func(), err error) {
+	if err = os.MkdirAll(s.dir, 0o700); err == nil {
+		lock := flock.New(filepath.Join(s.dir, making+digest))
+		if _, err = lock.TryLockContext(ctx, 20*time.Millisecond); err == nil {
+			return func() {
+				_ = os.Remove(lock.Path()) // who waits for it finds what there is then
+				_ = lock.Close()
+			}, nil
+		}
+	}
+	return nil, fmt.Errorf("wait until the module is compiled: %w", err)
+}
+
+// making begins the names of files that are being made.
+const making = "new-"
+
 // duplicate copies a file to where there is none.
 func duplicate(from, to string) error {
 	in, err := os.Open(from)
@@ -112,7 +132,7 @@ func (s *Store) Add(digest, module, folder string) error {
 	err := os.MkdirAll(s.dir, 0o700)
 	var f *os.File
 	if err == nil {
-		f, err = os.CreateTemp(s.dir, "new-")
+		f, err = os.CreateTemp(s.dir, making)
 	}
 	if err != nil {
 		return fmt.Errorf("keep a compiled module: %w", err)
@@ -244,7 +264,7 @@ func (s *Store) prune(digest string) {
 	for _, f := range files {
 		kept += f.Size()
 		superfluous := kept > maxStore && !strings.HasPrefix(f.Name(), digest)
-		if strings.HasPrefix(f.Name(), "new-") {
+		if strings.HasPrefix(f.Name(), making) {
 			superfluous = time.Since(f.ModTime()) > time.Hour
 		}
 		if superfluous {

@@ -2,6 +2,7 @@ package wasm
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -153,6 +154,76 @@ func TestWhatAJobHasTakenStays(t *testing.T) {
 	}
 }
 
+// TestStoreIsBounded adds more than it may have, of which the least recently used goes.
+func TestStoreIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	s := NewStore(dir)
+	for i := range 1 + maxStore/maxEntry {
+		path := s.Path(fmt.Sprint("d", i))
+		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, maxEntry), os.Chtimes(path, time.Time{}, time.Unix(int64(i), 0))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !s.Has("d0") { // which makes it the most recently used
+		t.Fatal("d0 is not there")
+	}
+	s.prune("d4")
+	for i, want := range []bool{true, false, true, true, true} {
+		if digest := fmt.Sprint("d", i); s.Has(digest) != want {
+			t.Errorf("%s is there: %v, want %v", digest, !want, want)
+		}
+	}
+}
+
+// TestOneAtATimeMakesAModule, and who waits for that can give up.
+func TestOneAtATimeMakesAModule(t *testing.T) {
+	s := NewStore(t.TempDir())
+	unlock, err := s.Lock(t.Context(), "d1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	impatient, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := NewStore(s.dir).Lock(impatient, "d1"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a second one: %v", err)
+	}
+	other, err := s.Lock(t.Context(), "d2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other()
+	unlock()
+	again, err := s.Lock(t.Context(), "d1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	again()
+	if left, _ := os.ReadDir(s.dir); len(left) != 0 {
+		t.Errorf("left: %v", left)
+	}
+}
+
+// TestStateIsThatOfWhoHasSavedIt: of clock and random numbers.
+func TestStateIsThatOfWhoHasSavedIt(t *testing.T) {
+	clock, random := newClock(time.Unix(1000, 0)), newRandom("a")
+	clock.pass(time.Minute)
+	io.ReadFull(random, make([]byte, 13))
+	state := saveState(clock, random)
+	there, drawn := newClock(time.Unix(1000, 0)), newRandom("a")
+	if err := restoreState(there, drawn, state); err != nil {
+		t.Fatal(err)
+	}
+	here, next := make([]byte, 64), make([]byte, 64)
+	io.ReadFull(random, here)
+	io.ReadFull(drawn, next)
+	if there.nanotime() != clock.nanotime() || !bytes.Equal(here, next) {
+		t.Error("it goes on otherwise")
+	}
+	if restoreState(there, drawn, state[:7]) == nil || restoreState(there, drawn, state[:len(state)-1]) == nil {
+		t.Error("what is cut off is taken")
+	}
+}
+
 // empty is a module that does nothing.
 const empty = "\x00asm\x01\x00\x00\x00"
 
@@ -203,14 +274,6 @@ func TestCompiledCodeIsTheCompilersOnly(t *testing.T) {
 		}
 		if status := runIn(t, folder, input, c); status != 0 {
 			t.Errorf("%s: exit status %d: it has read the input", mode, status)
-		}
-	}
-}
-
-func TestPages(t *testing.T) {
-	for bytes, want := range map[uint64]uint32{0: maxPages, 1: 1, pageSize: 1, 10*pageSize + 1: 10, 1 << 40: maxPages} {
-		if got := pages(bytes); got != want {
-			t.Errorf("%d bytes: %d pages, want %d", bytes, got, want)
 		}
 	}
 }

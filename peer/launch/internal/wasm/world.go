@@ -2,7 +2,8 @@ package wasm
 
 import (
 	"crypto/sha256"
-	"io"
+	"encoding/binary"
+	"errors"
 	"math/rand/v2"
 	"os"
 	"strings"
@@ -52,7 +53,22 @@ func (c *clock) sleep(ns int64) {
 func (c *clock) pass(d time.Duration) { c.since += max(d, 0) }
 
 // newRandom returns random numbers that follow from seed.
-func newRandom(seed string) io.Reader { return rand.NewChaCha8(sha256.Sum256([]byte(seed))) }
+func newRandom(seed string) *rand.ChaCha8 { return rand.NewChaCha8(sha256.Sum256([]byte(seed))) }
+
+// saveState says how clock and random numbers stand: whoever goes on elsewhere from a
+// checkpoint goes on with them.
+func saveState(c *clock, random *rand.ChaCha8) []byte {
+	b, _ := random.MarshalBinary() // never fails
+	return append(binary.LittleEndian.AppendUint64(nil, uint64(c.since)), b...)
+}
+
+func restoreState(c *clock, random *rand.ChaCha8, b []byte) error {
+	if len(b) < 8 {
+		return errors.New("malformed")
+	}
+	c.since = max(c.since, time.Duration(binary.LittleEndian.Uint64(b)))
+	return random.UnmarshalBinary(b[8:])
+}
 
 // newScratch is all that a module sees of the file system.
 func newScratch(folder string) wazero.FSConfig {

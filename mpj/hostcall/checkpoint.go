@@ -1,0 +1,201 @@
+package hostcall
+
+import (
+	"encoding/binary"
+	"errors"
+	"io"
+	"math"
+	"slices"
+
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+)
+
+// A checkpoint is one that the module makes. The engine's call runs beside the module, and
+// waits for it where the state of its program is to be written or read.
+type checkpoint struct {
+	steps    chan uint32 // what the module has to do
+	done     chan done   // that it has
+	returned chan error  // what the engine's call has returned
+
+	step uint32    // that the module is at
+	to   io.Writer // while it saves
+	from io.Reader // while it restores
+	own  []byte    // what package mpj has to know of itself then
+}
+
+// done is how the module has done its step.
+type done struct {
+	outcome uint32
+	own     []byte
+}
+
+// The steps of a checkpoint.
+const (
+	stepNone    = iota // the checkpoint is over
+	stepSave           // write the state
+	stepRestore        // read it
+)
+
+// The outcomes of a step.
+const (
+	outcomeWell   = iota
+	outcomeFailed // an error of the program's
+	outcomeNot    // the state is saved, and there can be no checkpoint all the same
+)
+
+// errStep is the error of a step that the program has failed at; it knows why.
+var errStep = errors.New("the program has failed to save or restore its state")
+
+func (p *Process) beginCheckpoint(a arguments) uint32 {
+	step := p.words(a.u(0), 3)
+	if p.checkpoint != nil {
+		panic(Fault("checkpoint within a checkpoint"))
+	}
+	c := &checkpoint{steps: make(chan uint32, 1), done: make(chan done), returned: make(chan error, 1)}
+	p.checkpoint = c
+	var own []byte
+	var ok bool
+	p.running.Go(func() { // until the engine's call returns, at the latest when this process closes
+		c.returned <- p.engine.Checkpoint(engine.Checkpoint{
+			Save: func(to io.Writer) (err error) {
+				c.to = to
+				own, ok, err = p.await(c, stepSave)
+				return err
+			},
+			Own: func() ([]byte, bool) { return own, ok },
+			TakeOwn: func(b []byte) error {
+				c.own = b
+				return nil
+			},
+			Restore: func(from io.Reader) error {
+				c.from = from
+				_, _, err := p.await(c, stepRestore)
+				return err
+			},
+		})
+	})
+	return p.nextStep(a, step)
+}
+
+// await has the module do a step.
+func (p *Process) await(c *checkpoint, step uint32) (own []byte, ok bool, err error) {
+	c.steps <- step
+	select {
+	case d := <-c.done:
+		if d.outcome == outcomeFailed {
+			err = errStep
+		}
+		return d.own, d.outcome == outcomeWell, err
+	case <-p.ctx.Done():
+		return nil, false, engine.ErrClosed
+	}
+}
+
+// nextStep tells the module what it has to do.
+func (p *Process) nextStep(a arguments, at words) uint32 {
+	c, step := p.checkpoint, uint32(stepNone)
+	return p.run(a.later(), func() (err error) {
+		select {
+		case step = <-c.steps:
+		case err = <-c.returned:
+		}
+		return err
+	}, func(error) {
+		c.step = step
+		at.set(0, step)
+		at.set(1, 0)
+		at.set(2, 0)
+		switch step {
+		case stepNone:
+			p.checkpoint = nil
+		case stepRestore:
+			own := p.takeState(c.own)
+			at.set(1, p.keep(own))
+			at.set(2, uint32(len(own)))
+		}
+	})
+}
+
+// at returns the checkpoint, of which the module is at a step.
+func (p *Process) at(steps ...uint32) *checkpoint {
+	if p.checkpoint == nil || !slices.Contains(steps, p.checkpoint.step) {
+		panic(Fault("a checkpoint's step that it is not at"))
+	}
+	return p.checkpoint
+}
+
+// endStep says how the module has done its step.
+func (p *Process) endStep(a arguments) uint32 {
+	c, own, at := p.at(stepSave, stepRestore), p.bytes(a.u(1), a.u(2)), p.words(a.u(3), 3)
+	if a.u(0) > outcomeNot {
+		panic(faultf("outcome %d of a step", a.u(0)))
+	}
+	c.step, c.to, c.from, c.own = stepNone, nil, nil, nil
+	select {
+	case c.done <- done{a.u(0), append(p.appendState(nil), own...)}:
+	case <-p.ctx.Done():
+	}
+	return p.nextStep(a, at)
+}
+
+func (p *Process) writeState(a arguments) uint32 {
+	_, err := p.at(stepSave).to.Write(p.bytes(a.u(0), a.u(1)))
+	return p.code(err)
+}
+
+// readState returns how many bytes it has read: none at the end, or -1.
+func (p *Process) readState(a arguments) uint32 {
+	n, err := p.at(stepRestore).from.Read(p.bytes(a.u(0), a.u(1)))
+	if n > 0 || err == nil || errors.Is(err, io.EOF) {
+		return uint32(n)
+	}
+	p.code(err)
+	return math.MaxUint32
+}
+
+var errNotJoined = errors.New("this process has joined no job")
+
+func (p *Process) printed(a arguments) uint32 {
+	at := p.words(a.u(0), 4)
+	var records [2]uint64
+	return p.run(a.later(), func() error {
+		if p.link == nil {
+			return errNotJoined
+		}
+		var ok bool
+		if records, ok = p.link.Printed(); !ok {
+			return errors.New("the user has not got all that was printed")
+		}
+		return nil
+	}, func(error) {
+		at.set64(records[0])
+		at[8:].set64(records[1])
+	})
+}
+
+func (p *Process) skip(a arguments) uint32 {
+	at := p.words(a.u(0), 4)
+	records := [2]uint64{at.get64(), at[8:].get64()}
+	return p.run(a.later(), func() error {
+		if p.link == nil {
+			return errNotJoined
+		}
+		return p.link.Skip(records)
+	}, nothing)
+}
+
+// A checkpoint begins with what the host has to know: its size, and what Config.Save says.
+
+func (p *Process) appendState(b []byte) []byte {
+	state := p.save()
+	return append(binary.AppendUvarint(b, uint64(len(state))), state...)
+}
+
+// takeState takes that from b, and returns the rest.
+func (p *Process) takeState(b []byte) []byte {
+	size, n := binary.Uvarint(b)
+	if n <= 0 || size > uint64(len(b)-n) || p.restore(b[n:n+int(size)]) != nil {
+		panic(Fault("a checkpoint that does not say how its module's clock stands"))
+	}
+	return b[n+int(size):]
+}
