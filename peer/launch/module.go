@@ -42,6 +42,14 @@ func (j *job) bringModule() error {
 	if err != nil || taken {
 		return err
 	}
+	unlock, err := modules.Lock(j.ctx, digest)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if taken, err = modules.Take(digest, module); err != nil || taken {
+		return err
+	}
 	if err := j.compile(module); err != nil {
 		return err
 	}
@@ -52,7 +60,8 @@ func (j *job) bringModule() error {
 }
 
 // compileTimeout bounds how long a module may take to be compiled: large ones need
-// seconds.
+// seconds. The guard watches no compiler: the kernel holds it to memory, processors and the
+// size of its one file.
 const compileTimeout = 2 * time.Minute
 
 // compile compiles the job's module, and has the store keep what comes of it.
@@ -77,7 +86,11 @@ func (j *job) compile(module string) error {
 		return fmt.Errorf("compile: %w", err)
 	}
 	defer compiler.Close() // removes the folder
-	late := time.AfterFunc(compileTimeout, compiler.Kill)
+	patience := compileTimeout
+	if most := j.grant.Slot.Time; most > 0 {
+		patience = min(patience, most)
+	}
+	late := time.AfterFunc(patience, compiler.Kill)
 	defer late.Stop()
 	stop := make(chan struct{})
 	defer close(stop)
@@ -95,7 +108,7 @@ func (j *job) compile(module string) error {
 		return fmt.Errorf("compile %s: its compiler %v", j.spec.Name, x)
 	}
 	if exit.Code != 0 {
-		return fmt.Errorf("compile %s: %w", j.spec.Name, why(exit, <-words))
+		return fmt.Errorf("compile %s: %w", j.spec.Name, why(exit, <-words, patience))
 	}
 	return j.service.modules.Add(j.program.Digest, module, folder)
 }
@@ -168,10 +181,10 @@ func readSome(f *os.File) []byte {
 }
 
 // why says how a compiler has failed.
-func why(e supervisor.Exit, words []byte) error {
+func why(e supervisor.Exit, words []byte, patience time.Duration) error {
 	switch {
 	case e.Signal != "":
-		return fmt.Errorf("its compiler was ended (%s) within %v", e.Signal, compileTimeout)
+		return fmt.Errorf("its compiler was ended (%s) within %v", e.Signal, patience)
 	case len(words) == 0:
 		return fmt.Errorf("its compiler ended with status %d", e.Code)
 	}

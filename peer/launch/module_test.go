@@ -3,10 +3,12 @@ package launch
 import (
 	"bytes"
 	"encoding/binary"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
@@ -19,31 +21,166 @@ import (
 
 // idleModule returns a module with so many functions, none of which does anything.
 func idleModule(functions int) []byte {
-	section := func(id byte, n int, each []byte) []byte {
-		body := append(binary.AppendUvarint(nil, uint64(n)), bytes.Repeat(each, n)...)
-		return append(binary.AppendUvarint([]byte{id}, uint64(len(body))), body...)
-	}
-	return bytes.Join([][]byte{
-		[]byte("\x00asm\x01\x00\x00\x00"),
+	return module(
 		section(1, 1, []byte{0x60, 0, 0}),          // a type of functions: nothing to nothing
 		section(3, functions, []byte{0}),           // are of it
 		section(10, functions, []byte{2, 0, 0x0b}), // have no variables, and end
-	}, nil)
+	)
+}
+
+func module(sections ...[]byte) []byte {
+	return append([]byte("\x00asm\x01\x00\x00\x00"), bytes.Join(sections, nil)...)
+}
+
+// section returns one of n things that are alike.
+func section(id byte, n int, each []byte) []byte {
+	return sized([]byte{id}, append(binary.AppendUvarint(nil, uint64(n)), bytes.Repeat(each, n)...))
+}
+
+// sized appends contents with their size before them.
+func sized(b, contents []byte) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(contents))), contents...)
+}
+
+// doing returns a module with one page of memory that runs a function with so many variables
+// of type i32 when it begins.
+func doing(variables int, code []byte) []byte {
+	variable := append(binary.AppendUvarint([]byte{1}, uint64(variables)), 0x7f)
+	return module(
+		section(1, 1, []byte{0x60, 0, 0}),
+		section(3, 1, []byte{0}),
+		section(5, 1, []byte{0, 1}),
+		[]byte{8, 1, 0}, // begins with the function
+		section(10, 1, sized(nil, append(append(variable, code...), 0x0b))),
+	)
+}
+
+// greedy takes memory until it gets no more, uses all of it, and traps if it has less than
+// 3000 pages, which are 187 MiB.
+var greedy = doing(1, []byte{
+	0x03, 0x40, 0x41, 1, 0x40, 0, 0x41, 0x7f, 0x47, 0x0d, 0, 0x0b, // while grow(1) != -1
+	0x03, 0x40, // for each 4 KiB
+	0x20, 0, 0x41, 1, 0x36, 2, 0, // write there
+	0x20, 0, 0x41, 0x80, 0x20, 0x6a, 0x22, 0, 0x3f, 0, 0x41, 16, 0x74, 0x49, 0x0d, 0, 0x0b,
+	0x3f, 0, 0x41, 0xb8, 0x17, 0x49, 0x04, 0x40, 0x00, 0x0b,
+})
+
+// TestModuleIsRefusedMoreMemory rather than ended.
+func TestModuleIsRefusedMoreMemory(t *testing.T) {
+	j := newModuleJob(t, greedy, limits.Grant{Slot: limits.Limits{Memory: 256 << 20}})
+	j.start()
+	if e := j.links[0].exited(view.Process{}); e.Code != 0 || e.Reason != "" {
+		t.Errorf("ended with %v", e)
+	}
+	j.stop()
+}
+
+// tangle returns a module of a few bytes for each of n loops, one within the other, in whose
+// midst all of n variables are used: each may come from anywhere, which makes n times n cases for
+// a compiler.
+func tangle(n int) []byte {
+	var code []byte
+	for range n {
+		code = append(code, 0x03, 0x40)
+	}
+	for v := range n {
+		get := binary.AppendUvarint([]byte{0x20}, uint64(v))
+		code = append(append(code, get...), 0x41, 1, 0x6a)
+		code = append(code, binary.AppendUvarint([]byte{0x21}, uint64(v))...)
+	}
+	for range n {
+		code = append(code, 0x20, 0, 0x0d, 0, 0x0b)
+	}
+	return doing(n, code)
+}
+
+// TestCompileBomb has modules that keep a compiler busy, and have it take memory: one has
+// 2^29 variables.
+func TestCompileBomb(t *testing.T) {
+	for name, tc := range map[string]struct {
+		module []byte
+		limit  limits.Limits
+		want   string
+	}{
+		"memory": {doing(1<<29, nil), limits.Limits{Memory: 64 << 20}, "exceeded the limit of 64 MiB memory"},
+		"time":   {tangle(4000), limits.Limits{Time: 500 * time.Millisecond}, "within 500ms"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := newModuleJob(t, tc.module, limits.Grant{Slot: tc.limit})
+			l := j.connect(j.peers[0])
+			l.say(j.prepareMessage(0, j.reserve(j.peers[0], 1)))
+			if p := await(l, (*jobpb.FromPeer).GetPrepared); !strings.Contains(p.Error, tc.want) {
+				t.Errorf("prepared, %q", p.Error)
+			}
+			j.gone()
+		})
+	}
+}
+
+// staged returns the module of the only job that a peer has, as its processes read it.
+func (m *member) staged(t *testing.T) fs.FileInfo {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(m.launch.scratch, "*", "*", "prog"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("modules %q are staged (%v)", found, err)
+	}
+	info, err := os.Stat(found[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info
+}
+
+// TestModuleIsCompiledOnce though two peers need it at the same time that keep what they
+// have compiled in one place.
+func TestModuleIsCompiledOnce(t *testing.T) {
+	b := newTestbed(t, 2, 1)
+	b.peers[1].launch.modules = b.peers[0].launch.modules
+	j := newModuleJobOn(t, b, idleModule(20_000), limits.Grant{})
+	j.prepare()
+	if !os.SameFile(b.peers[0].staged(t), b.peers[1].staged(t)) {
+		t.Error("each has compiled it")
+	}
+	j.stop()
+}
+
+// TestModuleOfAJobStays though the peer forgets it before the job begins.
+func TestModuleOfAJobStays(t *testing.T) {
+	j := newModuleJob(t, idleModule(1), limits.Grant{})
+	j.prepare()
+	if err := os.RemoveAll(filepath.Join(j.peers[0].home, "modules")); err != nil {
+		t.Fatal(err)
+	}
+	j.tell(j.startMessage())
+	if s := await(j.links[0], (*jobpb.FromPeer).GetStarted); s.Error != "" {
+		t.Fatalf("not started: %s", s.Error)
+	}
+	if e := j.links[0].exited(view.Process{}); e.Code != 0 || e.Reason != "" {
+		t.Errorf("ended with %v", e)
+	}
+	j.stop()
 }
 
 // newModuleJob returns a job of one process that is a module, on a peer that grants so much.
 func newModuleJob(t *testing.T, module []byte, g limits.Grant) *testJob {
 	t.Helper()
-	b := newTestbed(t, 1, 1)
+	return newModuleJobOn(t, newTestbed(t, 1, 1), module, g)
+}
+
+// newModuleJobOn returns a job with a replica on each peer.
+func newModuleJobOn(t *testing.T, b *testbed, module []byte, g limits.Grant) *testJob {
+	t.Helper()
 	b.program = filepath.Join(t.TempDir(), "m.wasm")
 	if err := os.WriteFile(b.program, module, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	j := b.newJob(t, 1, 1, nil)
+	j := b.newJob(t, 1, len(b.peers), nil)
 	j.spec.Programs[0].OS, j.spec.Programs[0].Arch = jobspec.WasmOS, jobspec.WasmArch
-	here := &j.peers[0].launch.config
-	here.Grant = g
-	here.Decide = func(p2ppeer.ID, []policy.Kind) policy.Decision { return policy.Decision{Kind: policy.Wasm} }
+	for _, peer := range j.peers {
+		here := &peer.launch.config
+		here.Grant = g
+		here.Decide = func(p2ppeer.ID, []policy.Kind) policy.Decision { return policy.Decision{Kind: policy.Wasm} }
+	}
 	return j
 }
 

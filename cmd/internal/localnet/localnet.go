@@ -57,6 +57,9 @@ func Start(ctx context.Context, c Config) (*Net, error) {
 	n := &Net{peers: make(map[string]*child)}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
+	if err := os.Mkdir(filepath.Join(c.Dir, modules), 0o700); err != nil {
+		return nil, fmt.Errorf("start local peers: %w", err)
+	}
 	group, ctx := errgroup.WithContext(ctx)
 	for i := range c.Peers {
 		group.Go(func() error { return n.start(ctx, c, filepath.Join(c.Dir, strconv.Itoa(i))) })
@@ -68,9 +71,19 @@ func Start(ctx context.Context, c Config) (*Net, error) {
 	return n, nil
 }
 
+// modules is where peers keep compiled modules: what one of them has compiled, all take.
+const modules = "modules"
+
 // start starts one peer and waits until it is ready.
 func (n *Net) start(ctx context.Context, c Config, home string) error {
 	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	err = os.Mkdir(home, 0o700)
+	if err == nil {
+		err = os.Symlink(filepath.Join("..", modules), filepath.Join(home, modules))
+	}
 	if err != nil {
 		return err
 	}
