@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -65,4 +66,59 @@ func TestWasmSeesItsScratchOnly(t *testing.T) {
 	if b, err := os.ReadFile(secret); err != nil || string(b) != "secret" {
 		t.Errorf("the secret is now %q, %v", b, err)
 	}
+}
+
+// TestWasmGoesOnFromACheckpoint gives a module that has lost a replica another, which begins
+// with what the last checkpoint has.
+func TestWasmGoesOnFromACheckpoint(t *testing.T) {
+	t.Parallel()
+	peers := grid(t, 3, "--slots", "2")
+	const steps, kill = 1500, 600
+	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "2", "-r", "2", "-a", "concentrate", "-w", "60", "--timeout", "110s",
+		module(t, "./e2e/programs/stepper"), "-steps", fmt.Sprint(steps), "-every", "100", "-work", "0s", "-pause", "5ms", "-pacer",
+		"-save", "50", "-state", "1")
+	j.waitRunning()
+	j.printed(fmt.Sprintf("rank 1 step %d ", kill))
+	killProcess(t, j.peerOf(peers, "1.0"), "1.0", syscall.SIGKILL)
+	process, took, messages := j.awaitHealedBy(1)
+	t.Logf("%s took the place of 1.0 after %v, with %d messages", process, took, messages)
+	if messages >= 2*kill { // each step has two
+		t.Errorf("%s was given %d messages: it has not gone on from a checkpoint", process, messages)
+	}
+	if s := j.wait(); s != 0 {
+		t.Fatalf("exit status %d", s)
+	}
+	expectStepper(t, j, 2, steps, 100)
+	expectNothingLeft(t, peers)
+}
+
+// compiled returns the path of a module made of C; testdata/mpi.h says how.
+func compiled(t *testing.T, name string) string {
+	t.Helper()
+	path, err := filepath.Abs(filepath.Join("testdata", name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// TestWasmFromC runs a program in C, at replicas.
+func TestWasmFromC(t *testing.T) {
+	t.Parallel()
+	j := startJob(t, "--home", t.TempDir(), "--local", "2", "-n", "3", "-r", "2", compiled(t, "sum.wasm"))
+	if s := j.wait(); s != 0 || j.stdout.String() != "the sum is 6\n" {
+		t.Errorf("exit status %d:\n%s\n%s", s, j.stdout, j.stderr)
+	}
+}
+
+// TestWasmStaysSmall runs a module of a million messages in a slot that has memory for little
+// more than a runner.
+func TestWasmStaysSmall(t *testing.T) {
+	t.Parallel()
+	p := boot(t, "--slots", "1", "--slot-limits", "memory=96MiB")
+	j := submit(t, p.home, "-n", "1", "--timeout", "110s", compiled(t, "million.wasm"))
+	if s := j.wait(); s != 0 {
+		t.Errorf("exit status %d", s)
+	}
+	expectNothingLeft(t, []*peerProcess{p})
 }
