@@ -238,7 +238,12 @@ func TestDivergenceThatNobodyReceivesEndsAJob(t *testing.T) {
 				err := runIn(job, func(w *World) error {
 					return program(w, w.Rank() == 0 && w.Replica() == replica)
 				})
-				if err == nil || !strings.Contains(err.Error(), "of rank 0 has diverged: it has sent") {
+				told := err != nil && strings.Contains(err.Error(), "of rank 0 has diverged: it has sent")
+				if name == "a last message more" && err != nil {
+					// Rank 1 may have got it, and leave, before the replica that has sent it does.
+					told = told || strings.Contains(err.Error(), "Finalize at rank 1: never received or waited for: 1 messages")
+				}
+				if !told {
 					t.Errorf("got %v", err)
 				}
 			})
