@@ -4,19 +4,8 @@ import "errors"
 
 // LocalPipe returns both ends of a pipe within this process.
 func LocalPipe() (*PipeWriter, *PipeReader, error) {
-	in, out, err := NewPipe(true)
+	w, r, err := newLocalPipe()
 	if err != nil {
-		return nil, nil, err
-	}
-	defer in.Close()
-	defer out.Close()
-	w, err := OpenPipeWriter(in)
-	if err != nil {
-		return nil, nil, err
-	}
-	r, err := OpenPipeReader(out, false)
-	if err != nil {
-		w.Close()
 		return nil, nil, err
 	}
 	if err := useHeap(w, r); err != nil {

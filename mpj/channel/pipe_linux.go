@@ -29,34 +29,116 @@ import (
 // NewPipe returns the descriptors of both ends of a pipe. With a bell its reader
 // is a peer.
 func NewPipe(bell bool) (writer, reader *os.File, err error) {
-	memory, err := newMemory("p2pmpi-pipe", controlSize+pipeCapacity)
+	p, err := newParts(bell)
 	if err != nil {
 		return nil, nil, err
 	}
-	defer memory.Close()
-	shared := []int{int(memory.Fd())}
+	defer p.closeShared()
+	shared := []int{int(p.memory.Fd())}
+	if bell {
+		shared = append(shared, p.bell)
+	}
+	rights := syscall.UnixRights(shared...)
+	for _, fd := range p.ends {
+		if err = syscall.Sendmsg(fd, []byte{0}, rights, nil, 0); err != nil {
+			p.closeEnds()
+			return nil, nil, fmt.Errorf("channel: pipe: %w", os.NewSyscallError("sendmsg", err))
+		}
+	}
+	return os.NewFile(uintptr(p.ends[0]), "pipe"), os.NewFile(uintptr(p.ends[1]), "pipe"), nil
+}
+
+// parts are what a pipe is made of.
+type parts struct {
+	memory *os.File
+	bell   int    // negative: none
+	ends   [2]int // of the socket: the writer's and the reader's
+}
+
+func newParts(bell bool) (p parts, err error) {
+	p.bell = -1
+	if p.memory, err = newMemory("p2pmpi-pipe", controlSize+pipeCapacity); err != nil {
+		return p, err
+	}
 	if bell {
 		const closeOnExec, nonBlocking = syscall.O_CLOEXEC, syscall.O_NONBLOCK // of eventfd2(2), too
 		fd, _, errno := syscall.Syscall(syscall.SYS_EVENTFD2, 0, closeOnExec|nonBlocking, 0)
 		if errno != 0 {
-			return nil, nil, fmt.Errorf("channel: pipe: %w", os.NewSyscallError("eventfd2", errno))
+			p.closeShared()
+			return p, fmt.Errorf("channel: pipe: %w", os.NewSyscallError("eventfd2", errno))
 		}
-		defer syscall.Close(int(fd))
-		shared = append(shared, int(fd))
+		p.bell = int(fd)
 	}
-	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
+	p.ends, err = syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
 	if err != nil {
-		return nil, nil, fmt.Errorf("channel: pipe: %w", os.NewSyscallError("socketpair", err))
+		p.closeShared()
+		return p, fmt.Errorf("channel: pipe: %w", os.NewSyscallError("socketpair", err))
 	}
-	rights := syscall.UnixRights(shared...)
-	for _, fd := range fds {
-		if err = syscall.Sendmsg(fd, []byte{0}, rights, nil, 0); err != nil {
-			syscall.Close(fds[0])
-			syscall.Close(fds[1])
-			return nil, nil, fmt.Errorf("channel: pipe: %w", os.NewSyscallError("sendmsg", err))
-		}
+	return p, nil
+}
+
+func (p parts) closeShared() {
+	p.memory.Close()
+	if p.bell >= 0 {
+		syscall.Close(p.bell)
 	}
-	return os.NewFile(uintptr(fds[0]), "pipe"), os.NewFile(uintptr(fds[1]), "pipe"), nil
+}
+
+func (p parts) closeEnds() {
+	syscall.Close(p.ends[0])
+	syscall.Close(p.ends[1])
+}
+
+// newLocalPipe opens both ends of a pipe with a bell. Nothing is sent: behind the walls of a
+// program no descriptors are.
+func newLocalPipe() (*PipeWriter, *PipeReader, error) {
+	p, err := newParts(true)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer p.closeShared()
+	defer p.closeEnds()
+	out, ring, err := p.open(p.ends[0])
+	if err != nil {
+		return nil, nil, err
+	}
+	w := newPipeWriter(out, ring)
+	in, ring, err := p.open(p.ends[1])
+	if err != nil {
+		w.Close()
+		return nil, nil, err
+	}
+	return w, newPipeReader(in, ring, false), nil
+}
+
+// open opens an end of the pipe, with descriptors of its own.
+func (p parts) open(end int) (*pipeEnd, *pipeRing, error) {
+	f, err := again(end)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	e, err := newPipeEnd(f)
+	if err != nil {
+		return nil, nil, err
+	}
+	if e.bell, err = again(p.bell); err != nil {
+		return e.complete(nil, err)
+	}
+	m, err := mapShared(p.memory)
+	if err != nil {
+		return e.complete(nil, err)
+	}
+	return e.complete(newPipeRing(m))
+}
+
+// again returns another descriptor of what fd is one of.
+func again(fd int) (*os.File, error) {
+	n, _, errno := syscall.Syscall(syscall.SYS_FCNTL, uintptr(fd), syscall.F_DUPFD_CLOEXEC, 0)
+	if errno != 0 {
+		return nil, fmt.Errorf("channel: pipe: %w", os.NewSyscallError("fcntl", errno))
+	}
+	return os.NewFile(n, "pipe"), nil
 }
 
 // A pipeEnd is what both ends of a pipe have.
@@ -68,17 +150,29 @@ type pipeEnd struct {
 }
 
 func openPipe(f *os.File) (*pipeEnd, *pipeRing, error) {
-	conn, err := FromFile(f)
+	e, err := newPipeEnd(f)
 	if err != nil {
 		return nil, nil, err
 	}
-	e := new(pipeEnd)
-	var ok bool
-	if e.conn, ok = conn.(*net.UnixConn); !ok {
-		conn.Close()
-		return nil, nil, fmt.Errorf("channel: pipe from a %s socket", conn.LocalAddr().Network())
+	return e.complete(e.takeShared())
+}
+
+// newPipeEnd returns an end without memory and bell; the caller still closes f.
+func newPipeEnd(f *os.File) (*pipeEnd, error) {
+	conn, err := FromFile(f)
+	if err != nil {
+		return nil, err
 	}
-	ring, err := e.takeShared()
+	unix, ok := conn.(*net.UnixConn)
+	if !ok {
+		conn.Close()
+		return nil, fmt.Errorf("channel: pipe from a %s socket", conn.LocalAddr().Network())
+	}
+	return &pipeEnd{conn: unix}, nil
+}
+
+// complete completes an end that has got its ring, and closes one that has not.
+func (e *pipeEnd) complete(ring *pipeRing, err error) (*pipeEnd, *pipeRing, error) {
 	if err == nil {
 		e.socket, err = e.conn.SyscallConn()
 		e.ringer = e.socket

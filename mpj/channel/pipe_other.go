@@ -28,6 +28,25 @@ func NewPipe(bool) (writer, reader *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "pipe"), os.NewFile(uintptr(fds[1]), "pipe"), nil
 }
 
+func newLocalPipe() (*PipeWriter, *PipeReader, error) {
+	in, out, err := NewPipe(true)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer in.Close()
+	defer out.Close()
+	w, err := OpenPipeWriter(in)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := OpenPipeReader(out, false)
+	if err != nil {
+		w.Close()
+		return nil, nil, err
+	}
+	return w, r, nil
+}
+
 func openPipe(f *os.File) (*net.UnixConn, error) {
 	conn, err := FromFile(f)
 	if err != nil {

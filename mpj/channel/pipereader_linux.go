@@ -32,12 +32,16 @@ func OpenPipeReader(f *os.File, patient bool) (*PipeReader, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newPipeReader(e, ring, patient), nil
+}
+
+func newPipeReader(e *pipeEnd, ring *pipeRing, patient bool) *PipeReader {
 	r := &PipeReader{end: e, ring: pipeOutput{pipeRing: ring}, patient: patient}
 	if r.wait = r.nothingToWaitFor; e.bell != nil {
 		r.wait = r.rung
 		go r.watch() // until either end is closed
 	}
-	return r, nil
+	return r
 }
 
 // Read reads what is there, or waits until something is. The error is io.EOF when

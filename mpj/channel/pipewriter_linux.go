@@ -24,9 +24,13 @@ func OpenPipeWriter(f *os.File) (*PipeWriter, error) {
 	if err != nil {
 		return nil, err
 	}
+	return newPipeWriter(e, ring), nil
+}
+
+func newPipeWriter(e *pipeEnd, ring *pipeRing) *PipeWriter {
 	w := &PipeWriter{end: e, ring: pipeInput{pipeRing: ring}, room: make(chan struct{}, 1), gone: make(chan struct{})}
 	go w.watch() // until either end is closed
-	return w, nil
+	return w
 }
 
 // watch hears what the reader says.

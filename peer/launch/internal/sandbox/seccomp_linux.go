@@ -18,7 +18,7 @@ import (
 // processes' memory, makes namespaces, loads code into the kernel, or sets the clock.
 const allowed = `
 read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 lseek _llseek
-open openat openat2 creat close close_range dup dup2 dup3 fcntl fcntl64 pipe pipe2
+open openat openat2 creat close dup dup2 dup3 fcntl fcntl64 pipe pipe2
 stat fstat lstat stat64 fstat64 lstat64 newfstatat fstatat64 statx statfs fstatfs statfs64 fstatfs64 ustat
 access faccessat faccessat2 readlink readlinkat getdents getdents64 getcwd chdir fchdir
 mkdir mkdirat mknod mknodat rmdir unlink unlinkat rename renameat renameat2 link linkat symlink symlinkat
@@ -51,11 +51,13 @@ time gettimeofday clock_gettime clock_getres clock_nanosleep clock_gettime64 clo
 getitimer setitimer timer_create timer_settime timer_gettime timer_getoverrun timer_delete timer_settime64 timer_gettime64
 landlock_create_ruleset landlock_add_rule landlock_restrict_self riscv_flush_icache riscv_hwprobe`
 
-// An argument has one of these values, or, if there are none, none of these bits of its lower half.
+// An argument has one of these values, or, if there are none, none of some bits of its lower half
+// and the one that it needs.
 type argument struct {
 	index  uint32
 	values []uint64
 	no     uint64
+	has    uint64 // one bit; 0: none is needed
 }
 
 // namespaces are the flags of clone(2) that make them.
@@ -65,19 +67,23 @@ const namespaces = syscall.CLONE_NEWNS | syscall.CLONE_NEWCGROUP | syscall.CLONE
 // guarded are the calls that are allowed with some arguments only. The kernel looks at the
 // lower half of most: who compares the whole for equality can not be deceived by the other.
 var guarded = map[string][]argument{
-	"clone":       {{index: 0, no: namespaces}},
+	"clone":       {{index: 0, no: namespaces | syscall.CLONE_THREAD}},
+	"close_range": {{index: 2, no: unix.CLOSE_RANGE_UNSHARE}},
 	"socketpair":  {{index: 0, values: []uint64{unix.AF_UNIX}}, {index: 1, values: pairs}},
 	"prlimit64":   {{index: 0, values: []uint64{0}}}, // its own: one of no processor time kills
 	"personality": {{index: 0, values: []uint64{0, 0xffffffff}}},
-	// A send that opens a connection would be a connect.
-	"sendto":   {{index: 3, no: unix.MSG_FASTOPEN}},
-	"sendmsg":  {{index: 2, no: unix.MSG_FASTOPEN}},
-	"sendmmsg": {{index: 3, no: unix.MSG_FASTOPEN}},
+	// A send that opens a connection would be a connect. There is none that sends descriptors:
+	// nobody finds the files that are under way.
+	"sendto": {{index: 3, no: unix.MSG_FASTOPEN}},
 	// Not those of network interfaces, and not what speaks to a terminal's driver.
 	"ioctl": {{index: 1, values: []uint64{
 		unix.TCGETS, unix.TIOCGWINSZ, unix.TIOCGPGRP, unix.TIOCINQ, fionbio, fioclex, fionclex, unix.FICLONE,
 	}}},
 }
+
+// thread is what clone(2) of a thread must say: one that had open files or a working folder of its
+// own would hide files from who measures what its process has.
+var thread = []argument{{index: 0, no: namespaces}, {index: 0, has: syscall.CLONE_FILES}, {index: 0, has: syscall.CLONE_FS}}
 
 // pairs are the types of socketpair(2). Datagrams are not among them: who has a socket of
 // those can send to any address.
@@ -170,6 +176,7 @@ func filter(processor uint32, calls map[string]int) []bpf.Instruction {
 			add("setsockopt", one, allow)
 		}
 	}
+	add("clone", thread, allow)
 	add("clone3", nil, absent) // its flags are out of reach; who gets this answer uses clone
 	return append(out, refuse)
 }
@@ -183,6 +190,9 @@ func rule(number uint32, arguments []argument, verdict bpf.Instruction) []bpf.In
 		low := argumentsAt + 2*word*a.index
 		if len(a.values) == 0 {
 			out = append(out, load(low), bpf.JumpIf{Cond: bpf.JumpBitsSet, Val: uint32(a.no)})
+			if a.has != 0 {
+				out = append(out, bpf.JumpIf{Cond: bpf.JumpBitsNotSet, Val: uint32(a.has)})
+			}
 			continue
 		}
 		out = append(out, load(low), bpf.JumpIf{Cond: bpf.JumpNotEqual, Val: uint32(a.values[0])},
