@@ -111,6 +111,34 @@ func wantGone(t *testing.T, c *exec.Cmd, folders []string) {
 	}
 }
 
+// TestVersion1WithTheProcessorsAlone: a process whose only group is that of its job is not taken for
+// all that is in there.
+func TestVersion1WithTheProcessorsAlone(t *testing.T) {
+	root := t.TempDir()
+	k := &v1{folders: map[Controller]string{CPU: root}, usable: []Controller{CPU}}
+	put(t, filepath.Join(root, "p2pmpi-x-0123/cgroup.procs"), strconv.Itoa(os.Getpid()))
+	job := &Group{tree: &Tree{kernel: k}, name: "p2pmpi-x-0123", folders: map[Controller]string{CPU: filepath.Join(root, "p2pmpi-x-0123")}}
+	process, err := job.NewProcess("0.0", Quota{Memory: 1 << 30, Processes: 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := process.Folders(), job.Folders(); !slices.Equal(got, want) {
+		t.Errorf("a process enters %v, want %v", got, want)
+	}
+	if got := process.Processes(); len(got) > 0 {
+		t.Errorf("the process has %v", got)
+	}
+	if got := job.Processes(); !slices.Equal(got, []int{os.Getpid()}) {
+		t.Errorf("the job has %v", got)
+	}
+	if err := process.Remove(); err != nil { // which would kill this test
+		t.Error(err)
+	}
+	if _, err := os.Stat(job.Folders()[0]); err != nil {
+		t.Errorf("the group of the job: %v", err)
+	}
+}
+
 // TestVersion2 is about what is written into which file: a folder stands for the kernel.
 func TestVersion2(t *testing.T) {
 	k := &v2{root: t.TempDir(), own: "user.slice/peer.scope"}
@@ -167,7 +195,8 @@ func TestVersion2(t *testing.T) {
 	put(t, k.folder("p2pmpi-x-0123/0.0/memory.events"), "low 0\noom 1\noom_kill 2\n")
 	put(t, k.folder("p2pmpi-x-0123/0.0/memory.peak"), "67108864\n")
 	put(t, k.folder("p2pmpi-x-0123/0.0/pids.events"), "max 3\n")
-	if got, want := k.usage(process), (Usage{MostMemory: 64 << 20, Killed: 2, Refused: 3}); got != want {
+	put(t, k.folder("p2pmpi-x-0123/0.0/memory.events.local"), "low 0\noom 1\noom_kill 2\n")
+	if got, want := k.usage(process), (Usage{MostMemory: 64 << 20, Short: 1, Killed: 2, Refused: 3}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 }

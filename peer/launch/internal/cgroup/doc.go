@@ -12,6 +12,8 @@
 // to the peer: with others in it, it cannot be divided. What cannot be had is said by
 // Tree.Missing, for each controller with the reason.
 //
+// In version 2 a job also gets its weight of the disks, if somebody has delegated that controller.
+//
 // The processes of a job share one group of the processors' controller. In groups of
 // their own, ranks that share a processor could not hand it to one another by yielding;
 // and what one does not use of its share, another may.

@@ -23,7 +23,8 @@ type Quota struct {
 type Usage struct {
 	Memory, MostMemory       int64 // bytes, now and at most so far; 0: not known
 	Processes, MostProcesses int64 // likewise
-	Killed                   int   // by the kernel, for want of memory
+	Short                    int   // of memory: how often the group itself had no more
+	Killed                   int   // by the kernel, for want of memory, of whatever group
 	Refused                  int   // processes and threads, by the kernel
 }
 

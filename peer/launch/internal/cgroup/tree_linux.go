@@ -5,8 +5,10 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/containerd/cgroups/v3"
@@ -73,7 +75,8 @@ func (t *Tree) Home() []string {
 type Group struct {
 	tree    *Tree
 	name    string
-	folders map[Controller]string
+	folders map[Controller]string // its own
+	job     *Group                // nil: it is that of a job
 }
 
 // NewJob makes the group of a job that has that many processes here.
@@ -85,9 +88,13 @@ func (t *Tree) NewJob(id string, q Quota, slots int) (*Group, error) {
 
 // NewProcess makes the group of a process of the job, for memory and number.
 func (g *Group) NewProcess(name string, q Quota) (*Group, error) {
-	return g.tree.group(name, func(name string) (map[Controller]string, error) {
+	process, err := g.tree.group(name, func(name string) (map[Controller]string, error) {
 		return g.tree.kernel.process(g.name, name, q)
 	})
+	if err == nil {
+		process.job = g
+	}
+	return process, err
 }
 
 func (t *Tree) group(name string, make func(string) (map[Controller]string, error)) (*Group, error) {
@@ -101,17 +108,23 @@ func (t *Tree) group(name string, make func(string) (map[Controller]string, erro
 	return &Group{tree: t, name: name, folders: folders}, nil
 }
 
-// Folders returns the group's, each of which a process has to enter.
+// Folders returns those that each process has to enter: the group's, and for a controller of which
+// it has none of its own the job's.
 func (g *Group) Folders() (all []string) {
-	seen := make(map[string]bool)
 	for _, c := range controllers {
-		if f, ok := g.folders[c]; ok && !seen[f] {
-			seen[f] = true
+		f, ok := g.folders[c]
+		if !ok && g.job != nil {
+			f, ok = g.job.folders[c]
+		}
+		if ok && !slices.Contains(all, f) {
 			all = append(all, f)
 		}
 	}
 	return all
 }
+
+// own returns those that no other process is in.
+func (g *Group) own() []string { return slices.Compact(slices.Sorted(maps.Values(g.folders))) }
 
 // Usage returns what the processes of the group have.
 func (g *Group) Usage() Usage {
@@ -121,9 +134,9 @@ func (g *Group) Usage() Usage {
 	return g.tree.kernel.usage(g.folders)
 }
 
-// Processes returns those in the group and below.
+// Processes returns those in the group and below; none if it has no folder of its own.
 func (g *Group) Processes() []int {
-	for _, f := range g.Folders() {
+	for _, f := range g.own() {
 		return processesIn(f)
 	}
 	return nil
@@ -132,7 +145,7 @@ func (g *Group) Processes() []int {
 // Remove kills what is left in the group, and removes it.
 func (g *Group) Remove() error {
 	var errs []error
-	for _, f := range g.Folders() {
+	for _, f := range g.own() {
 		errs = append(errs, removeTree(f))
 	}
 	return errors.Join(errs...)

@@ -71,12 +71,9 @@ func (k *v1) job(name string, q Quota, slots int) (map[Controller]string, error)
 	return k.make(name, k.usable, q, uint64(slots*niceWeight))
 }
 
+// process makes no group of the processors' controller: its processes are in that of the job.
 func (k *v1) process(job, name string, q Quota) (map[Controller]string, error) {
-	folders, err := k.make(filepath.Join(job, name), slices.DeleteFunc(slices.Clone(k.usable), isCPU), q, 0)
-	if slices.Contains(k.usable, CPU) && err == nil {
-		folders[CPU] = filepath.Join(k.folders[CPU], job)
-	}
-	return folders, err
+	return k.make(filepath.Join(job, name), slices.DeleteFunc(slices.Clone(k.usable), isCPU), q, 0)
 }
 
 func isCPU(c Controller) bool { return c == CPU }
@@ -129,6 +126,7 @@ func (k *v1) usage(folders map[Controller]string) (u Usage) {
 	if f, ok := folders[Memory]; ok {
 		u.Memory = number(f, "memory.usage_in_bytes", "")
 		u.MostMemory = number(f, "memory.max_usage_in_bytes", "")
+		u.Short = int(number(f, "memory.failcnt", ""))
 		u.Killed = int(number(f, "memory.oom_control", "oom_kill"))
 	}
 	if f, ok := folders[Pids]; ok {

@@ -12,6 +12,9 @@ import (
 	"github.com/containerd/cgroups/v3/cgroup2"
 )
 
+// io is the controller of disks, which gives a job its weight there too, if it is to be had.
+const io Controller = "io"
+
 // v2 is version 2: one hierarchy, in which processes are in leaves only.
 type v2 struct {
 	root   string // where it is mounted
@@ -80,7 +83,7 @@ func (k *v2) divide(prefix string) error {
 
 // enable has groups below the peer's own have the controllers that there are.
 func (k *v2) enable() {
-	for _, c := range controllers { // one that is not there does not keep the others away
+	for _, c := range append([]Controller{io}, controllers...) { // one that is not there does not keep the others away
 		_ = write(k.folder(""), "cgroup.subtree_control", "+"+string(c))
 	}
 }
@@ -115,7 +118,7 @@ func (k *v2) home() []string {
 func (k *v2) job(name string, q Quota, slots int) (map[Controller]string, error) {
 	r := k.resources(q)
 	if slices.Contains(k.usable, CPU) {
-		weight := uint64(max(1, slots*niceWeight*100/1024))
+		weight := weight(slots)
 		r.CPU = &cgroup2.CPU{Weight: &weight}
 		if quota := q.CPU * periodMicros / 100; quota > 0 {
 			period := uint64(periodMicros)
@@ -123,11 +126,20 @@ func (k *v2) job(name string, q Quota, slots int) (map[Controller]string, error)
 		}
 	}
 	folders, err := k.make(name, r, k.usable)
-	if err == nil && q.CPU > 0 {
+	if err != nil || len(folders) == 0 {
+		return folders, err
+	}
+	for _, file := range []string{"io.weight", "io.bfq.weight"} { // as the scheduler of each disk goes by them
+		_ = write(k.folder(name), file, fmt.Sprint("default ", weight(slots)))
+	}
+	if q.CPU > 0 {
 		_ = write(k.folder(name), "cpu.max.burst", strconv.FormatInt(q.CPU*periodMicros/200, 10)) // since Linux 5.14
 	}
 	return folders, err
 }
+
+// weight is that of a job with so many slots, where the owner's own groups have 100.
+func weight(slots int) uint64 { return uint64(max(1, slots*niceWeight*100/1024)) }
 
 // process makes a group without the processors' controller, which counts its processes
 // among those of the job.
@@ -175,6 +187,7 @@ func (k *v2) usage(folders map[Controller]string) (u Usage) {
 	if f, ok := folders[Memory]; ok {
 		u.Memory = number(f, "memory.current", "")
 		u.MostMemory = number(f, "memory.peak", "")
+		u.Short = int(number(f, "memory.events.local", "oom"))
 		u.Killed = int(number(f, "memory.events", "oom_kill"))
 	}
 	if f, ok := folders[Pids]; ok {
