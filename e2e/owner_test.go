@@ -57,9 +57,12 @@ func TestS3PolicyIsSaidAtOnce(t *testing.T) {
 	if err := json.Unmarshal(out, &past); err != nil || len(past) != 1 {
 		t.Fatalf("want one job in the history, got %v:\n%s", err, out)
 	}
-	e := past[0]
+	e, least := past[0], int64(0)
+	if groups, _ := os.ReadFile(filepath.Join(third.home, "cgroups")); strings.Contains(string(groups), "/cgroup/memory") {
+		least = 1 << 20 // version 2 of control groups tells it on newer kernels only
+	}
 	if e.Submitter != third.id || e.Class != "mine" || e.Kind != "native" || e.Program != "stepper" || len(e.Digest) != 64 || e.Until == "" || e.Ended == "" ||
-		e.Processes != 1 || e.CPU <= 0 || e.Memory < 0 || e.Staged <= 0 || e.Output != int64(len(own.stdout.String())) {
+		e.Processes != 1 || e.CPU <= 0 || e.Memory < least || e.Staged <= 0 || e.Output != int64(len(own.stdout.String())) {
 		t.Errorf("the history says %+v", e)
 	}
 }

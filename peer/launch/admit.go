@@ -185,7 +185,7 @@ func newJob(s *Service, a admission) *job {
 		since: time.Now(), state: Staging,
 		log: s.config.Log.With().Str("job", a.spec.ID).Logger(),
 
-		grant:     s.config.Grant.Min(limits.Grant{Slot: a.decision.Limits}),
+		grant:     s.Grant().Min(limits.Grant{Slot: a.decision.Limits}),
 		folder:    scratch.At(s.scratch, a.spec.ID),
 		events:    make(chan func()),
 		done:      make(chan struct{}),

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
@@ -53,6 +54,7 @@ type job struct {
 	grant     limits.Grant  // fixed
 	upload    pacer         // fixed
 	group     *cgroup.Group // nil: none
+	halting   atomic.Int32  // of its processes, by the guard
 	folder    scratch.Job
 	local     map[view.Process]*process // fixed
 	board     *os.File                  // shared memory with the bells of the processes here, or nil

@@ -104,7 +104,7 @@ func (j *job) compile(module string) error {
 	words := make(chan []byte, 1)
 	go func() { words <- readSome(said) }() // ends with the compiler
 	exit := compiler.Wait()
-	if x, exceeded := j.grant.Exceeded(killed(group)); exceeded && exit.Code != 0 {
+	if x, exceeded := j.compilerExceeds(group); exceeded && exit.Code != 0 {
 		return fmt.Errorf("compile %s: its compiler %v", j.spec.Name, x)
 	}
 	if exit.Code != 0 {
@@ -121,6 +121,16 @@ func (j *job) confineCompiler() (*cgroup.Group, supervisor.Limits, error) {
 	return j.confine("compiler")
 }
 
+// compilerExceeds says whether the kernel has ended the compiler, in its group or nil, for want of memory.
+func (j *job) compilerExceeds(group *cgroup.Group) (limits.Excess, bool) {
+	if group == nil {
+		return limits.Excess{}, false
+	}
+	u := j.refusals(group)
+	u.Refused, u.Processes = false, 0
+	return j.grant.Exceeded(u)
+}
+
 // removeGroups removes the groups of the compiler and of the job, which is made anew for
 // the processes.
 func (j *job) removeGroups(compiler *cgroup.Group) {
@@ -133,14 +143,6 @@ func (j *job) removeGroups(compiler *cgroup.Group) {
 		}
 	}
 	j.group = nil
-}
-
-// killed says whether the kernel has ended what was in a group, which may be nil.
-func killed(g *cgroup.Group) (u limits.Usage) {
-	if g != nil {
-		u.Killed, _, u.Memory, _ = refusals(g.Usage())
-	}
-	return u
 }
 
 // startCompiler starts a compiler, whose words can be read from said.

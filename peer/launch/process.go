@@ -85,6 +85,7 @@ func (p *process) run(i *instance) {
 // kill ends the process and its descendants, without waiting for that.
 func (p *process) kill() {
 	if p.live != nil {
+		p.live.note() // its supervisor removes the group
 		p.live.program.Kill()
 	}
 }
@@ -163,6 +164,12 @@ func newAliveCheck() aliveCheck {
 // checkAlive asks the programs whether they are there, and ends those that have
 // not answered for too long: one that was stopped, or never yields.
 func (j *job) checkAlive() {
+	if j.excused() {
+		for _, id := range j.order {
+			j.alive.Answered(id)
+			j.watching.Answered(id)
+		}
+	}
 	ask, hung := j.alive.Tick(time.Since(j.alive.since))
 	j.alive.count++
 	for _, id := range ask {

@@ -111,6 +111,10 @@ func program(args []string) int {
 		return upload()
 	case "exceed":
 		return exceed(args[0])
+	case "hide":
+		return hide(args[0])
+	case "inspect":
+		return inspectAs(args[0], args[1])
 	case "old":
 		enter(version.Protocol - 1)
 	}

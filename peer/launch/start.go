@@ -83,7 +83,7 @@ type instance struct {
 	group   *cgroup.Group // nil: none
 	line    *proclink.Conn
 	pipes   [streams]*os.File // standard output, standard error
-	memory  int64             // bytes that group had at most, once it is closed; 0: not known
+	memory  int64             // bytes that group had at most, before it was killed; 0: not known
 }
 
 // stdout is the stream that users get as the output of a rank, streams how many a
@@ -93,10 +93,16 @@ const (
 	streams = 2
 )
 
+// note notes what goes with the group.
+func (i *instance) note() {
+	if i.group != nil {
+		i.memory = max(i.memory, i.group.Usage().MostMemory)
+	}
+}
+
 func (i *instance) close() {
 	i.program.Close()
 	if i.group != nil {
-		i.memory = i.group.Usage().MostMemory
 		_ = i.group.Remove() // that of the job is tried again
 	}
 	i.line.Close()

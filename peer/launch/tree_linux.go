@@ -2,66 +2,248 @@ package launch
 
 import (
 	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // A tree is what some processes have, as /proc tells.
 type tree struct {
-	memory   int64 // bytes, private ones, and those shared of that process that has most
+	memory   int64 // bytes of private and shared memory, of each process that has it
+	opened   int64 // bytes of files in memory that are open, mapped or not
 	threads  int64
 	files    int64 // of that process that has the most open
-	nameless int64 // bytes on disk of files that are open and have no name any more
+	nameless int64 // bytes on disk of files and folders that have no name any more
 }
 
-// treeUsage looks at some processes. Those that end meanwhile have nothing.
-func treeUsage(pids []int, folder string) (t tree) {
+// errHidden is of files that nobody may look at. Who hides them exceeds his limits.
+var errHidden = errors.New("it hides what it has on disk")
+
+// An inspection looks at processes one after another.
+type inspection struct {
+	tree
+	folder string // that they work in
+	device uint64 // its disk
+	seen   map[[2]uint64]bool
+	mapped []mapping
+}
+
+// A mapping is of a file without a name.
+type mapping struct {
+	file [2]uint64
+	path string // that leads to it, for who may go there
+}
+
+// inspect looks at some processes. Those that end meanwhile have nothing. With nameless it also
+// looks for the files that they have on the disk of folder, and no name leads to: such as are open,
+// mapped, run, or worked in.
+func inspect(pids []int, folder string, nameless bool) (tree, error) {
+	i := &inspection{folder: folder, seen: make(map[[2]uint64]bool)}
 	var disk syscall.Stat_t
-	known := syscall.Stat(folder, &disk) == nil
-	seen := make(map[uint64]bool)
-	var shared int64
+	if syscall.Stat(folder, &disk) != nil {
+		nameless = false // there is none any more
+	}
+	i.device = disk.Dev
 	for _, pid := range pids {
-		proc := filepath.Join("/proc", strconv.Itoa(pid))
-		status, _ := os.ReadFile(filepath.Join(proc, "status"))
-		t.memory += field(status, "RssAnon:") << 10
-		shared = max(shared, field(status, "RssShmem:")<<10)
-		t.threads += field(status, "Threads:")
-		files, _ := os.ReadDir(filepath.Join(proc, "fd"))
-		t.files = max(t.files, int64(len(files)))
-		for _, f := range files {
-			var s syscall.Stat_t
-			if !known || syscall.Stat(filepath.Join(proc, "fd", f.Name()), &s) != nil {
-				continue
-			}
-			if s.Nlink == 0 && s.Dev == disk.Dev && s.Mode&syscall.S_IFMT == syscall.S_IFREG && !seen[s.Ino] {
-				seen[s.Ino] = true
-				t.nameless += s.Blocks * 512
+		proc, status := living(pid)
+		if proc == "" {
+			continue
+		}
+		i.memory += field(status, "RssAnon:")<<10 + field(status, "RssShmem:")<<10
+		i.threads += field(status, "Threads:")
+		err := i.lookAtOpen(proc)
+		if nameless && err == nil {
+			i.count(filepath.Join(proc, "cwd"))
+			i.count(filepath.Join(proc, "exe"))
+			err = i.lookAtMapped(proc)
+		}
+		if errors.Is(err, fs.ErrPermission) {
+			if proc, _ = living(pid); proc != "" {
+				return i.tree, fmt.Errorf("%w: %w", errHidden, err)
 			}
 		}
 	}
-	t.memory += shared
-	return t
+	return i.tree, i.countMapped()
+}
+
+// living returns where /proc tells of a process, and its status; nothing if it has ended. Where its
+// first thread has, another is asked: all of a process share what is looked at.
+func living(pid int) (proc string, status []byte) {
+	ask := func(thread string) bool {
+		proc = filepath.Join("/proc", thread)
+		status, _ = os.ReadFile(filepath.Join(proc, "status"))
+		return bytes.Contains(status, []byte("\nVmRSS:"))
+	}
+	if ask(strconv.Itoa(pid)) {
+		return proc, status
+	}
+	threads, _ := os.ReadDir(filepath.Join(proc, "task"))
+	for _, t := range threads {
+		if ask(t.Name()) {
+			return proc, status
+		}
+	}
+	return "", nil
+}
+
+// lookAtOpen counts what a process has open.
+func (i *inspection) lookAtOpen(proc string) error {
+	folder, err := os.Open(filepath.Join(proc, "fd"))
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	names, err := folder.Readdirnames(-1)
+	if err != nil {
+		return err
+	}
+	i.files = max(i.files, int64(len(names)))
+	for _, name := range names {
+		i.count(filepath.Join(proc, "fd", name))
+	}
+	return nil
+}
+
+// count counts a file that has no name and was not seen yet.
+func (i *inspection) count(link string) (err error) {
+	var s syscall.Stat_t
+	if err := syscall.Stat(link, &s); err != nil || s.Nlink > 0 {
+		return err
+	}
+	file := [2]uint64{s.Dev, s.Ino}
+	if i.seen[file] {
+		return nil
+	}
+	i.seen[file] = true
+	if s.Dev == i.device {
+		i.nameless += s.Blocks * 512
+	} else if target, _ := os.Readlink(link); strings.HasPrefix(target, "/memfd:") {
+		i.opened += s.Blocks * 512
+	}
+	return nil
+}
+
+// deleted ends a line of /proc/PID/maps of a file that has lost the name that it was opened by.
+const deleted = " (deleted)"
+
+// lookAtMapped remembers what a process has mapped that may be nowhere else.
+func (i *inspection) lookAtMapped(proc string) error {
+	maps, err := os.ReadFile(filepath.Join(proc, "maps"))
+	if err != nil {
+		return err
+	}
+	for line := range bytes.Lines(maps) {
+		line = bytes.TrimSuffix(line, []byte("\n"))
+		if !bytes.HasSuffix(line, []byte(deleted)) {
+			continue
+		}
+		// from-to rwxp offset major:minor inode path
+		fields := bytes.Fields(line)
+		if len(fields) < 6 {
+			continue
+		}
+		ino, _ := strconv.ParseUint(string(fields[4]), 10, 64)
+		device := device(string(fields[3]))
+		_, path, _ := bytes.Cut(line, []byte("/"))
+		// File systems that make a device of each of their parts tell another one here.
+		if device == i.device || strings.HasPrefix("/"+string(path), i.folder+"/") {
+			i.mapped = append(i.mapped, mapping{[2]uint64{i.device, ino}, filepath.Join(proc, "map_files", span(string(fields[0])))})
+		}
+	}
+	return nil
+}
+
+// device reads a device as /proc/PID/maps writes it.
+func device(text string) uint64 {
+	major, minor, _ := strings.Cut(text, ":")
+	a, _ := strconv.ParseUint(major, 16, 32)
+	b, _ := strconv.ParseUint(minor, 16, 32)
+	return unix.Mkdev(uint32(a), uint32(b))
+}
+
+// span is what a mapping is called in map_files: there are no zeros before its addresses.
+func span(text string) string {
+	from, to, _ := strings.Cut(text, "-")
+	trim := func(s string) string { return strings.TrimLeft(s[:len(s)-1], "0") + s[len(s)-1:] }
+	if from == "" || to == "" {
+		return text
+	}
+	return trim(from) + "-" + trim(to)
+}
+
+// countMapped counts what is mapped and not open. Only a peer that is root may look at that.
+func (i *inspection) countMapped() error {
+	for _, m := range i.mapped {
+		if i.seen[m.file] {
+			continue
+		}
+		if err := i.count(m.path); errors.Is(err, fs.ErrPermission) {
+			return fmt.Errorf("%w: it has mapped a file that has no name and is not open", errHidden)
+		}
+	}
+	return nil
+}
+
+// memoryOf returns the private and shared memory of some processes, of each that has it.
+func memoryOf(pids []int) (bytes int64) {
+	for _, pid := range pids {
+		_, status := living(pid)
+		bytes += field(status, "RssAnon:")<<10 + field(status, "RssShmem:")<<10
+	}
+	return bytes
+}
+
+// sharedMemoryOf returns the same, but what several processes have in common is divided among them.
+func sharedMemoryOf(pids []int) (bytes int64) {
+	for _, pid := range pids {
+		proc, status := living(pid)
+		if proc == "" {
+			continue
+		}
+		rollup, err := os.ReadFile(filepath.Join(proc, "smaps_rollup"))
+		if err != nil {
+			bytes += field(status, "RssAnon:")<<10 + field(status, "RssShmem:")<<10
+			continue
+		}
+		bytes += field(rollup, "Pss_Anon:")<<10 + field(rollup, "Pss_Shmem:")<<10
+	}
+	return bytes
 }
 
 // field returns a number of a status file.
 func field(status []byte, name string) int64 {
 	_, rest, ok := bytes.Cut(status, []byte("\n"+name))
-	if fields := bytes.Fields(rest); ok && len(fields) > 0 {
+	line, _, _ := bytes.Cut(rest, []byte("\n"))
+	if fields := bytes.Fields(line); ok && len(fields) > 0 {
 		n, _ := strconv.ParseInt(string(fields[0]), 10, 64)
 		return n
 	}
 	return 0
 }
 
-// freeBytes returns how much is free on the disk of a folder.
+// leastFile is what each file takes that can still be made, in bytes, as package scratch counts.
+// Some file systems say that there is no end of them.
+const (
+	leastFile = 4 << 10
+	mostFiles = 1 << 40
+)
+
+// freeBytes returns how much is free on the disk of a folder. Files that are empty take
+// something, too.
 func freeBytes(folder string) int64 {
 	var s syscall.Statfs_t
 	if syscall.Statfs(folder, &s) != nil {
 		return 0
 	}
-	return int64(s.Bfree) * int64(s.Bsize) //nolint:unconvert // of 32 bits elsewhere
+	files := min(s.Ffree, mostFiles)
+	return int64(s.Bfree)*int64(s.Bsize) + int64(files)*leastFile //nolint:unconvert // of 32 bits elsewhere
 }
 
 // isStopped reports whether a process stands still already, as its own program wants it.

@@ -1,6 +1,8 @@
 package launch
 
 import (
+	"slices"
+
 	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
 )
@@ -12,20 +14,23 @@ type Unheld struct {
 	Instead string      `json:"instead"` // what is done
 }
 
-// Unheld returns the limits that are granted here and that the kernel does not hold.
-func (s *Service) Unheld() []Unheld {
+// Unheld returns the limits that are granted here, to everybody or to one of some classes, and that the
+// kernel does not hold.
+func (s *Service) Unheld(classes ...limits.Limits) []Unheld {
 	out := []Unheld{} // a list in JSON even when it is empty
 	for _, u := range []struct {
 		kind       limits.Kind
 		controller cgroup.Controller
 		instead    string
 	}{
-		{limits.Memory, cgroup.Memory, "private memory is looked at every " + measureMemoryEvery.String()},
+		{limits.Memory, cgroup.Memory, "private memory is looked at every " + memoryEvery.String()},
 		{limits.CPU, cgroup.CPU, "programs have a low priority"},
-		{limits.Processes, cgroup.Pids, "processes are counted every " + measureEvery.String()},
+		{limits.Processes, cgroup.Pids, "processes are counted every " + countEvery.String()},
 	} {
-		g := s.config.Grant
-		if why := s.groups.Missing(u.controller); why != nil && g.Slot.Of(u.kind)+g.Job.Of(u.kind) > 0 {
+		g := s.Grant()
+		granted := g.Slot.Of(u.kind)+g.Job.Of(u.kind) > 0 ||
+			slices.ContainsFunc(classes, func(l limits.Limits) bool { return l.Of(u.kind) > 0 })
+		if why := s.groups.Missing(u.controller); why != nil && granted {
 			out = append(out, Unheld{u.kind, why.Error(), u.instead})
 		}
 	}
@@ -33,4 +38,15 @@ func (s *Service) Unheld() []Unheld {
 }
 
 // Grant returns what a job may have here.
-func (s *Service) Grant() limits.Grant { return s.config.Grant }
+func (s *Service) Grant() limits.Grant {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.config.Grant
+}
+
+// SetGrant says what jobs may have that come from now on. Those that are here keep what they have.
+func (s *Service) SetGrant(g limits.Grant) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.config.Grant = g
+}

@@ -172,9 +172,6 @@ func (p *Process) Ask() { p.life.Write([]byte{'?'}) } // an error means that it 
 // KillSupervisor ends a supervisor that does not answer, and the program with it.
 func (p *Process) KillSupervisor() { p.cmd.Process.Kill() }
 
-// Descendants returns the program and all that it has started.
-func (p *Process) Descendants() []int { return descendants(p.cmd.Process.Pid) }
-
 // Wait returns how the program ended, as soon as it has.
 func (p *Process) Wait() Exit {
 	<-p.done

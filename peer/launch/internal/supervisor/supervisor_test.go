@@ -130,7 +130,7 @@ func peer(folder string) int {
 // program returns the process of a program that has started no other.
 func (r *running) program(t *testing.T) int {
 	t.Helper()
-	below := descendants(r.cmd.Process.Pid)
+	below := new(Census).Take([]*Process{r.Process})[r.Process]
 	if len(below) != 1 {
 		t.Fatalf("processes of the supervisor: %v", below)
 	}

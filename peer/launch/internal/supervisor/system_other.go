@@ -57,9 +57,6 @@ func sweep(program int, childless <-chan struct{}) {
 	}
 }
 
-// descendants returns none: that is not to be had portably.
-func descendants(int) []int { return nil }
-
 // KillStale does nothing: which processes run in a folder is not to be had
 // portably.
 func KillStale(string) {}

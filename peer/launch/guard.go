@@ -1,0 +1,330 @@
+package launch
+
+import (
+	"fmt"
+	"math"
+	"syscall"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
+)
+
+// How often the guard looks. What it costs the owner is bounded: the longer a look takes,
+// the longer it is until the next.
+const (
+	countEvery  = 500 * time.Millisecond // what processes have
+	memoryEvery = 20 * time.Millisecond  // their memory, where the kernel does not hold it
+	walkEvery   = 10 * time.Second       // what they have on disk, although nobody seems to have written
+
+	idleShare   = 20 // times as long as a look takes, until the next one of its own accord
+	urgentShare = 4  // until the next, when somebody may have exceeded a limit
+)
+
+// A guard ends processes of a job that have more than is granted.
+//
+// Nobody can exceed the limit of disk before as much has been written, by whomever, as he had left:
+// until then nobody looks who has. Then all processes of the job stand still until it is known,
+// so that none hides a file from who looks for it, and none writes on meanwhile.
+type guard struct {
+	job    *job
+	meters []*meter
+	census supervisor.Census // of processes that have no groups
+
+	free    int64 // on the disk, when that was asked last
+	room    int64 // what may be written until it is measured who has
+	written bool  // something was, since then
+	program int64 // bytes that the program has on disk
+
+	count, memory, walk time.Time // when to look again
+	urgent              time.Time // when the disk may be measured again, if somebody may have too much
+	halted              map[int]*meter
+}
+
+// A meter measures what one process has, and all that it has started.
+type meter struct {
+	process *process
+	folder  string
+	group   *cgroup.Group // nil: none
+	program *supervisor.Process
+	began   time.Time
+	usage   limits.Usage
+	opened  int64 // bytes of usage.Memory that are in files in memory
+	over    bool  // it has too much, and is to be killed
+}
+
+// guard ends processes that have more than is granted, until the job ends.
+func (j *job) guard(instances []*instance) {
+	defer j.running.Done()
+	g := &guard{job: j, room: math.MaxInt64, written: true, free: freeBytes(string(j.folder))}
+	for i, id := range j.order {
+		g.meters = append(g.meters, &meter{
+			process: j.local[id], folder: j.folder.Process(id),
+			group: instances[i].group, program: instances[i].program, began: time.Now(),
+		})
+	}
+	for {
+		select {
+		case <-time.After(g.pause()):
+			g.look()
+		case <-j.ctx.Done():
+			return
+		}
+	}
+}
+
+// pause returns how long nothing needs to be looked at.
+func (g *guard) pause() time.Duration {
+	if g.room <= 0 {
+		return time.Until(g.urgent) // all stand still
+	}
+	next := min(time.Until(g.count), limits.Pause(g.room))
+	if g.watchesMemory() {
+		next = min(next, time.Until(g.memory))
+	}
+	return next
+}
+
+// look looks at what is due.
+func (g *guard) look() {
+	free := freeBytes(string(g.job.folder))
+	g.written = g.written || free < g.free
+	g.room -= max(0, g.free-free)
+	g.free = free
+	switch now := time.Now(); {
+	case g.room <= 0:
+		g.halt()
+		if !now.Before(g.urgent) {
+			g.room = g.measure(true) // nobody could hide anything
+			g.resume()
+		}
+	case !now.Before(g.count):
+		g.room = min(g.room, g.measure(g.limitsDisk() && (g.written || !now.Before(g.walk))))
+	case g.watchesMemory() && !now.Before(g.memory):
+		g.measureMemory()
+	}
+}
+
+// limitsDisk reports whether there is a limit of disk.
+func (g *guard) limitsDisk() bool { return g.job.grant.Slot.Disk+g.job.grant.Job.Disk > 0 }
+
+// watchesMemory reports whether there is a limit of memory that the kernel does not hold.
+func (g *guard) watchesMemory() bool {
+	grant := g.job.grant
+	return grant.Slot.Memory+grant.Job.Memory > 0 && g.job.service.groups.Missing(cgroup.Memory) != nil
+}
+
+// measure measures all processes, and ends those that have too much. It returns how many bytes are
+// left on disk for that one that has least left.
+func (g *guard) measure(disk bool) (left int64) {
+	begun := time.Now()
+	if disk {
+		g.program, _ = scratch.Measure(g.job.folder.Program())
+	}
+	all := g.processes()
+	for m, pids := range all {
+		if err := g.measureOne(m, pids, disk); err != nil {
+			m.over = true
+			g.job.do(func() { m.process.end(err.Error()) })
+		}
+	}
+	g.share(all)
+	left, next := g.judge()
+	took := time.Since(begun)
+	g.count, g.memory = after(max(next, idleShare*took)), after(max(memoryEvery, urgentShare*took))
+	if disk {
+		g.urgent, g.walk, g.written = after(urgentShare*took), after(max(walkEvery, idleShare*took)), false
+	}
+	return left
+}
+
+func after(d time.Duration) time.Time { return time.Now().Add(d) }
+
+// measureOne measures one process, which may have ended: its files stay until they are collected.
+func (g *guard) measureOne(m *meter, pids []int, disk bool) (err error) {
+	u := limits.Usage{Disk: m.usage.Disk}
+	defer func() { m.usage = u }()
+	if disk {
+		if u.Disk, err = scratch.Measure(m.folder); err != nil {
+			err = fmt.Errorf("what it has on disk cannot be measured: %w", err)
+		}
+	}
+	if m.process.ctx.Err() != nil {
+		return nil
+	}
+	t, hidden := inspect(pids, m.folder, disk)
+	if hidden != nil {
+		err = hidden
+	}
+	if disk {
+		u.Disk += t.nameless
+	}
+	m.opened = t.opened
+	u.Time, u.Files, u.Memory, u.Processes = time.Since(m.began), t.files, t.memory+t.opened, t.threads
+	if m.group != nil {
+		g.ask(m.group, &u)
+	}
+	return err
+}
+
+// ask has the control group of a process tell what it knows better.
+func (g *guard) ask(group *cgroup.Group, u *limits.Usage) {
+	known, groups := group.Usage(), g.job.service.groups
+	if groups.Missing(cgroup.Memory) == nil {
+		u.Memory = known.Memory
+	}
+	if groups.Missing(cgroup.Pids) == nil {
+		u.Processes = known.Processes
+	}
+	if r := g.job.refusals(group); r.Killed || r.Refused {
+		u.Killed, u.Refused, u.Full, u.Memory, u.Processes = r.Killed, r.Refused, r.Full, r.Memory, r.Processes
+	}
+}
+
+// measureMemory measures their memory alone.
+func (g *guard) measureMemory() {
+	begun := time.Now()
+	all := g.processes()
+	for m, pids := range all {
+		if m.usage.Memory = 0; m.process.ctx.Err() == nil {
+			m.usage.Memory = memoryOf(pids) + m.opened
+		}
+	}
+	g.share(all)
+	g.judge()
+	g.memory = after(max(memoryEvery, urgentShare*time.Since(begun)))
+}
+
+// share has memory that several processes have in common count once, where that decides: it
+// takes the kernel long to tell.
+func (g *guard) share(all map[*meter][]int) {
+	if !g.watchesMemory() {
+		return
+	}
+	over, sum := false, int64(0)
+	for m := range all {
+		sum += m.usage.Memory
+		over = over || exceeds(m.usage.Memory, g.job.grant.Slot.Memory)
+	}
+	if !over && !exceeds(sum, g.job.grant.Job.Memory) {
+		return
+	}
+	for m, pids := range all {
+		m.usage.Memory = sharedMemoryOf(pids) + m.opened
+	}
+}
+
+func exceeds(used, limit int64) bool { return limit > 0 && used > limit }
+
+// judge ends who has too much. It returns how many bytes are left on disk for that one that has
+// least left, and when to count again at the latest.
+func (g *guard) judge() (left int64, next time.Duration) {
+	left, next = math.MaxInt64, countEvery
+	remains := func(l limits.Limits, u limits.Usage) {
+		if l.Disk > 0 {
+			left = min(left, l.Disk-u.Disk)
+		}
+		if l.Time > 0 {
+			next = min(next, l.Time-u.Time)
+		}
+	}
+	grant, all := g.job.grant, limits.Usage{Disk: g.program}
+	for _, m := range g.meters {
+		all = all.Plus(m.usage)
+		if m.process.ctx.Err() != nil {
+			continue // its files stay until they are collected
+		}
+		if x, exceeded := grant.Exceeded(m.usage); exceeded {
+			m.over = true
+			g.job.do(func() { m.process.exceed(x) })
+		}
+		if m.over {
+			continue // it is being ended
+		}
+		remains(grant.Slot, m.usage)
+	}
+	if x, exceeded := grant.Job.Exceeded(all); exceeded {
+		for _, m := range g.meters {
+			m.over = true
+		}
+		x.Job = true
+		g.job.do(func() { g.job.exceed(x) })
+	}
+	remains(grant.Job, all)
+	return left, next
+}
+
+// processes returns those of each meter: the program and what it has started. One that has
+// ended has none.
+func (g *guard) processes() map[*meter][]int {
+	all := make(map[*meter][]int)
+	var supervised []*supervisor.Process
+	for _, m := range g.meters {
+		if all[m] = nil; m.process.ctx.Err() != nil {
+			continue
+		}
+		if m.group != nil {
+			all[m] = m.group.Processes()
+		}
+		if len(all[m]) == 0 {
+			supervised = append(supervised, m.program)
+		}
+	}
+	if len(supervised) == 0 {
+		return all
+	}
+	found := g.census.Take(supervised)
+	for _, m := range g.meters {
+		if below, ok := found[m.program]; ok {
+			all[m] = below
+		}
+	}
+	return all
+}
+
+// halt stops all processes that run. They are being stopped while it looks for them: it ends when
+// it finds no more.
+func (g *guard) halt() {
+	if g.halted == nil {
+		g.halted = make(map[int]*meter)
+	}
+	g.job.halting.Store(stand)
+	for turn, more := 0, true; more && turn < maxHalts; turn++ {
+		more = false
+		for m, pids := range g.processes() {
+			for _, pid := range pids {
+				if g.halted[pid] == nil && !isStopped(pid) && syscall.Kill(pid, syscall.SIGSTOP) == nil {
+					g.halted[pid], more = m, true
+				}
+			}
+		}
+	}
+}
+
+// maxHalts bounds how often it is looked whether somebody has started another process meanwhile.
+const maxHalts = 10
+
+// resume has them go on, but for those that are to be killed.
+func (g *guard) resume() {
+	for pid, m := range g.halted {
+		if !m.over {
+			syscall.Kill(pid, syscall.SIGCONT)
+		}
+	}
+	clear(g.halted)
+	g.job.halting.Store(stood)
+}
+
+// What a job's processes do.
+const (
+	goOn  int32 = iota
+	stand       // still, for the guard
+	stood       // they did, since they were asked last
+)
+
+// excused reports whether processes could not answer, as the guard had them stand still.
+func (j *job) excused() bool {
+	return j.halting.Load() == stand || j.halting.CompareAndSwap(stood, goOn)
+}

@@ -1,0 +1,204 @@
+package launch
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
+)
+
+// hidden is how many bytes hide has where nobody is to see them.
+const hidden = 4 << 20
+
+// hide hides bytes in its working folder, or in memory, and sleeps.
+func hide(how string) int {
+	if err := hideAway(how); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	fmt.Println("hidden")
+	time.Sleep(time.Hour)
+	return 0
+}
+
+func hideAway(how string) error {
+	switch how {
+	case "mapped":
+		return hideMapped("f", hidden)
+	case "mapped by a user":
+		return errors.Join(hideMapped("f", hidden), becomeNobody(), unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0))
+	case "memory":
+		fd, err := unix.MemfdCreate("x", 0)
+		if err == nil {
+			_, err = unix.Write(fd, make([]byte, hidden))
+		}
+		return err
+	}
+	fd, err := unix.Open("f", unix.O_CREAT|unix.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	if _, err := unix.Write(fd, make([]byte, hidden)); err != nil {
+		return err
+	}
+	if how == "twice" {
+		return errors.Join(hideMapped("g", hidden), unix.Unlink("f"))
+	}
+	if err := unix.Unlink("f"); err != nil {
+		return err
+	}
+	switch how {
+	case "behind a thread that has ended":
+		endFirstThread()
+	case "from its peer":
+		return errors.Join(becomeNobody(), unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0))
+	}
+	return nil
+}
+
+// becomeNobody makes this process an ordinary one.
+func becomeNobody() error {
+	if os.Getuid() != 0 {
+		return nil
+	}
+	return errors.Join(syscall.Setresgid(65534, 65534, 65534), syscall.Setresuid(65534, 65534, 65534))
+}
+
+// endFirstThread ends the thread whose files /proc tells of, while others go on.
+func endFirstThread() {
+	debug.SetGCPercent(-1) // which would wait for it
+	for range 64 {
+		go func() { // until this process ends
+			runtime.LockOSThread()
+			if syscall.Gettid() == os.Getpid() {
+				syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0)
+			}
+			time.Sleep(time.Hour)
+		}()
+	}
+	for {
+		status, _ := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/status", os.Getpid()))
+		if strings.Contains(string(status), "\nState:\tZ") {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// hiding starts a process that hides something.
+func hiding(t *testing.T, folder, how string) int {
+	t.Helper()
+	cmd := helper("hide", how)
+	cmd.Dir = folder
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	if said, _ := bufio.NewReader(out).ReadString('\n'); said != "hidden\n" {
+		t.Fatalf("%s: %q", how, said)
+	}
+	return cmd.Process.Pid
+}
+
+func helper(args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), proclink.FDVariable+"=0")
+	return cmd
+}
+
+// TestNamelessFilesAreSeen, wherever a process has them.
+func TestNamelessFilesAreSeen(t *testing.T) {
+	for _, how := range []string{"open", "mapped", "twice", "behind a thread that has ended"} {
+		t.Run(how, func(t *testing.T) {
+			if how == "mapped" && os.Getuid() != 0 {
+				t.Skip("only root may look at mapped files")
+			}
+			folder := t.TempDir()
+			pid := hiding(t, folder, how)
+			got, err := inspect([]int{pid, pid}, folder, true)
+			want := int64(hidden)
+			if how == "twice" {
+				want *= 2
+			}
+			if err != nil || got.nameless < want || got.nameless > want+1<<20 {
+				t.Errorf("got %d bytes, %v; want %d", got.nameless, err, want)
+			}
+			if got, err := inspect([]int{pid}, folder, false); err != nil || got.files == 0 || got.threads == 0 || got.memory == 0 {
+				t.Errorf("got %+v, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestFilesInMemoryAreSeen(t *testing.T) {
+	folder := t.TempDir()
+	got, err := inspect([]int{hiding(t, folder, "memory")}, folder, true)
+	if err != nil || got.opened < hidden || got.opened > hidden+1<<20 || got.nameless != 0 {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+// inspectAs is inspect of an ordinary user.
+func inspectAs(pid, folder string) int {
+	n, _ := strconv.Atoi(pid)
+	if err := becomeNobody(); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	_, err := inspect([]int{n}, folder, true)
+	fmt.Println(err)
+	return 0
+}
+
+// TestWhoHidesFilesIsFound where the peer is an ordinary user, who may not look at all.
+func TestWhoHidesFilesIsFound(t *testing.T) {
+	for how, want := range map[string]string{
+		"mapped by a user": "it hides what it has on disk: it has mapped a file that has no name and is not open",
+		"from its peer":    "it hides what it has on disk: open /proc/",
+	} {
+		t.Run(how, func(t *testing.T) {
+			folder, err := os.MkdirTemp("", "hiding")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { os.RemoveAll(folder) })
+			if err := os.Chmod(folder, 0o711); err != nil {
+				t.Fatal(err)
+			}
+			pid := hiding(t, folder, how)
+			said, err := helper("inspect", strconv.Itoa(pid), folder).CombinedOutput()
+			if err != nil || !strings.HasPrefix(string(said), want) {
+				t.Errorf("got %q, %v; want %s", said, err, want)
+			}
+		})
+	}
+}
+
+func TestSpan(t *testing.T) {
+	for text, want := range map[string]string{
+		"00400000-00452000": "400000-452000", "7f0a-7f0b": "7f0a-7f0b", "00000000-00001000": "0-1000", "": "", "x": "x",
+	} {
+		if got := span(text); got != want {
+			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
