@@ -18,12 +18,12 @@ func (p *Peer) granted() *Granted {
 	if p.launcher == nil {
 		return nil
 	}
-	return &Granted{p.launcher.Grant(), p.launcher.Unheld()}
+	return &Granted{p.launcher.Grant(), p.launcher.Unheld(p.policy.Limits()...)}
 }
 
 // sayUnheld tells the owner at boot which limits do not hold as they should.
 func (p *Peer) sayUnheld() {
-	for _, u := range p.launcher.Unheld() {
+	for _, u := range p.launcher.Unheld(p.policy.Limits()...) {
 		p.log.Warn().Str("limit", string(u.Limit)).Str("why", u.Why).Str("instead", u.Instead).
 			Msg("a limit of programs cannot be enforced here")
 	}

@@ -38,9 +38,27 @@ func TestGranted(t *testing.T) {
 // TestLocalPeersHaveNoLimits: the programs are their user's own.
 func TestLocalPeersHaveNoLimits(t *testing.T) {
 	for want, c := range map[bool]Config{true: LocalConfig(), false: DefaultConfig()} {
-		g, err := c.grant(t.TempDir())
+		g, err := c.grant(t.TempDir(), c.Slots)
 		if err != nil || (g == limits.Grant{}) != want {
 			t.Errorf("got %+v, %v", g, err)
 		}
+	}
+}
+
+// TestMoreSlotsDivideTheMachineAnew: what the machine has is not given away twice.
+func TestMoreSlotsDivideTheMachineAnew(t *testing.T) {
+	p := boot(t, func(c *Config) {
+		c.Slots = 2
+		c.SlotLimits, c.JobLimits = nil, nil
+	})
+	before := p.launcher.Grant().Slot
+	p.resize(8)
+	more := p.launcher.Grant().Slot
+	if before.Memory == 0 || more.Memory > before.Memory/4+1 || more.Disk > before.Disk || more.CPU != before.CPU {
+		t.Errorf("with 2 slots each has %+v, with 8 %+v", before, more)
+	}
+	p.resize(1)
+	if fewer := p.launcher.Grant().Slot; fewer.Memory != before.Memory {
+		t.Errorf("with 2 slots each has %+v, then with 1 %+v", before, fewer)
 	}
 }

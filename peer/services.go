@@ -182,7 +182,7 @@ func (p *Peer) startVolunteer() error {
 	if err != nil {
 		return fmt.Errorf("channels: %w", err)
 	}
-	grant, err := p.cfg.grant(string(p.home))
+	grant, err := p.cfg.grant(string(p.home), p.cfg.Slots)
 	if err != nil {
 		return err
 	}
@@ -242,13 +242,13 @@ func (c Config) dataListen() string {
 	return address
 }
 
-// grant is what a job may have of this machine, whose scratch folders are in home.
-func (c Config) grant(home string) (limits.Grant, error) {
+// grant is what a job may have of this machine of so many slots, whose scratch folders are in home.
+func (c Config) grant(home string, slots int) (limits.Grant, error) {
 	machine := limits.Machine{Disk: diskFree(home)}
 	if m := memoryLimit(); m != 0 && m != unlimited {
 		machine.Memory = int64(m)
 	}
-	return limits.Default(machine, c.Slots).With(c.SlotLimits, c.JobLimits)
+	return limits.Default(machine, slots).With(c.SlotLimits, c.JobLimits)
 }
 
 // startDiscovery joins the network; a submit-only peer does so without being
@@ -355,8 +355,20 @@ func (p *Peer) offer() discovery.Offer {
 // are handed over as far as they can be, and keep them until then.
 func (p *Peer) resize(slots int) {
 	p.log.Info().Int("slots", slots).Msg("slots changed")
+	p.regrant(slots)
 	p.slots.Resize(slots)
 	p.launcher.Trim(slots)
+}
+
+// regrant divides the machine among more slots than there were, for jobs to come. Of fewer, none gets
+// more: jobs that came before still have theirs.
+func (p *Peer) regrant(slots int) {
+	grant, err := p.cfg.grant(string(p.home), max(slots, p.cfg.Slots))
+	if err != nil { // it was read at the start
+		p.log.Error().Err(err).Msg("limits stay as they are")
+		return
+	}
+	p.launcher.SetGrant(grant)
 }
 
 // drain hands over what can go on elsewhere, waits until nothing is left of any job, and lets

@@ -126,6 +126,16 @@ func (p Policy) Decide(m Machine, q Request) Decision {
 	return d
 }
 
+// Limits returns those of the classes of which anything is accepted.
+func (p Policy) Limits() (all []limits.Limits) {
+	for _, rule := range p.Rules {
+		if rule.Kind == Native || rule.Kind == Wasm {
+			all = append(all, rule.Limits)
+		}
+	}
+	return all
+}
+
 // Admits reports whether anything is ever accepted from a submitter.
 func (p Policy) Admits(submitter p2ppeer.ID) bool {
 	rule := p.Rules[p.ClassOf(submitter)]

@@ -162,3 +162,13 @@ func TestQuietHours(t *testing.T) {
 		}
 	}
 }
+
+func TestLimitsOfClassesThatGetNothingAreNone(t *testing.T) {
+	p := Policy{Rules: map[Class]Rule{
+		Members:  {Kind: Native, Limits: limits.Limits{Memory: 1}},
+		Everyone: {Kind: None, Limits: limits.Limits{CPU: 1}},
+	}}
+	if got := p.Limits(); len(got) != 1 || got[0] != (limits.Limits{Memory: 1}) {
+		t.Errorf("got %+v", got)
+	}
+}
