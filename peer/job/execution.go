@@ -336,7 +336,7 @@ func (e *execution) hearOf(p view.Process, h heard) *Result {
 	case *jobpb.FromPeer_Output:
 		return e.output(h, p)
 	case *jobpb.FromPeer_Exited:
-		return e.apply(e.watch.Exited(p, exitOf(b.Exited)))
+		return e.apply(e.watch.Exited(p, exitOf(b.Exited, h.link.peer)))
 	case *jobpb.FromPeer_Aborted:
 		return e.apply(e.watch.Aborted(p, int(b.Aborted.Code), plain(b.Aborted.Reason)))
 	case *jobpb.FromPeer_Collected:

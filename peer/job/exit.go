@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
@@ -15,6 +17,7 @@ type Exit struct {
 	Signal      string // that killed it, or empty
 	Reason      string // why its peer ended it, or empty
 	Limit       string // of the peer's owner that it exceeded, as memory; or empty
+	Peer        string // short, for the user; or empty
 	Initialized bool   // it had called mpj.Init
 	Finalized   bool   // it had finalized
 }
@@ -32,7 +35,7 @@ func (e Exit) byItself() bool { return e.Signal == "" && e.Reason == "" }
 func (e Exit) String() string {
 	switch {
 	case e.Reason != "":
-		return "was ended by its peer: " + e.Reason
+		return "was ended by its peer" + strings.TrimSuffix(" "+e.Peer, " ") + ": " + e.Reason
 	case e.Signal != "":
 		return "was killed by signal " + e.Signal
 	case e.Code != 0:
@@ -89,8 +92,10 @@ func (w *Watch) lost(rank int) Result {
 	return r
 }
 
-func exitOf(m *jobpb.Exited) Exit {
+// exitOf is how a process ended, as the peer says on which it ran.
+func exitOf(m *jobpb.Exited, on p2ppeer.ID) Exit {
 	return Exit{
+		Peer: short(on),
 		Code: int(m.Code), Signal: plain(m.Signal), Reason: plain(m.Reason), Limit: plain(m.Limit),
 		Initialized: m.Initialized, Finalized: m.Finalized,
 	}

@@ -34,8 +34,8 @@ func TestR7RankWithoutReplicaEndsTheJob(t *testing.T) {
 		"own status":         {all(Exit{Code: 3, Initialized: true}), 3, "rank 1 exited with status 3"},
 		"killed":             {all(Exit{Code: -1, Signal: "killed"}), StatusLost, "rank 1 lost all its replicas: replica 0 was killed by signal killed, replica 1 was killed"},
 		"no Finalize":        {all(Exit{Initialized: true}), StatusLost, "replica 0 ended without calling Finalize"},
-		"hung":               {all(Exit{Code: -1, Signal: "killed", Reason: "has not\nanswered"}), StatusLost, "was ended by its peer: has not answered"},
-		"a limit":            {all(Exit{Code: -1, Signal: "killed", Reason: "exceeded the limit of 512 MiB memory: used 513 MiB", Limit: "memory"}), StatusLost, "replica 0 was ended by its peer: exceeded the limit of 512 MiB memory: used 513 MiB, replica 1 was ended by its peer: exceeded"},
+		"hung":               {all(Exit{Code: -1, Signal: "killed", Reason: "has not\nanswered"}), StatusLost, ": has not answered"},
+		"a limit":            {all(Exit{Code: -1, Signal: "killed", Reason: "exceeded the limit of 512 MiB memory: used 513 MiB", Limit: "memory"}), StatusLost, ": exceeded the limit of 512 MiB memory: used 513 MiB, replica 1 was ended by its peer "},
 		"Abort": {func(p *part, q view.Process) {
 			p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Aborted{Aborted: &jobpb.Aborted{Process: jobpb.FromProcess(q), Code: 7, Reason: "no\x1b food"}}})
 			p.closes(q, 0)
@@ -61,6 +61,15 @@ func TestR7RankWithoutReplicaEndsTheJob(t *testing.T) {
 			o.want(c.status, c.says)
 			if helps := name == "its peers are lost" || name == "killed" || name == "hung" || name == "a limit"; helps != (o.Hint != "") {
 				t.Errorf("hint %q", o.Hint)
+			}
+			named := 0
+			for _, m := range b.peers {
+				if strings.Contains(o.Message, "was ended by its peer "+short(m.ID())+": ") {
+					named++
+				}
+			}
+			if ended := name == "hung" || name == "a limit"; ended != (named == 2) {
+				t.Errorf("%q names %d peers", o.Message, named)
 			}
 			if limited := name == "a limit"; limited != (o.Limit == "memory") || limited != strings.Contains(o.Hint, "--min-memory") {
 				t.Errorf("limit %q, hint %q", o.Limit, o.Hint)

@@ -220,7 +220,7 @@ func (e *execution) advance(l *link, m *jobpb.FromPeer) *Result {
 			return e.enter(l)
 		}
 	case *jobpb.FromPeer_Exited:
-		problem = "its process " + exitOf(b.Exited).String()
+		problem = "its process " + exitOf(b.Exited, l.peer).String()
 	case *jobpb.FromPeer_Aborted:
 		problem = "its process called Abort"
 	}
