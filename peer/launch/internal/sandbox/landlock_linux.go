@@ -25,7 +25,7 @@ const leastLandlock = 2
 // each signal, as far as it can. In a root of its own that is a second wall: all that
 // there is may be read.
 func restrictFiles(p Plan) error {
-	readable := []string{"/"}
+	readable := []string{"/", p.Executable()} // which /proc may lead out to
 	if !p.Means.Namespaces {
 		readable = slices.Concat(system, p.Readable, []string{p.Program, "/proc/cpuinfo", "/proc/meminfo", "/proc/self"})
 	}

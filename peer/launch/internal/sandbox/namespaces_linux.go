@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -45,7 +44,7 @@ func HandOver(p Plan) error {
 	if !p.Means.Namespaces || os.Geteuid() == guest {
 		return nil
 	}
-	if !strings.HasPrefix(p.Program, "/proc/") { // the peer's own executable stays as it is
+	if !p.own() { // the peer's own executable stays as it is
 		info, err := os.Stat(p.Program)
 		if err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o005 != 0o005 {
 			err = os.Chmod(p.Program, info.Mode().Perm()|0o055)

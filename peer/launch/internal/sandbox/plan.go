@@ -15,11 +15,14 @@ type Plan struct {
 // owner finds it in lists of processes, but for the peer's own executable, which /proc
 // leads to.
 func (p Plan) Executable() string {
-	if p.Means.Namespaces && strings.HasPrefix(p.Program, "/proc/") {
+	if p.Means.Namespaces && p.own() {
 		return "/program"
 	}
 	return p.Program
 }
+
+// own reports whether the program is the peer's own executable.
+func (p Plan) own() bool { return strings.HasPrefix(p.Program, "/proc/") }
 
 // system is what programs need of the machine, as far as it is there: tools,
 // libraries, and what these read. Nothing of it is the owner's own.

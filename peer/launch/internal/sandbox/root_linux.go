@@ -36,7 +36,8 @@ func enterRoot(p Plan) error {
 	}
 	defer unix.Close(scratch)
 	program, err := take(p.Program)
-	if err != nil {
+	replaced := p.own() && errors.Is(err, fs.ErrNotExist)
+	if err != nil && !replaced {
 		return err
 	}
 	defer unix.Close(program)
@@ -52,7 +53,12 @@ func enterRoot(p Plan) error {
 			return err
 		}
 	}
-	if err := r.put(program, p.Executable(), false, readOnly); err != nil {
+	if replaced {
+		err = r.lead(p)
+	} else {
+		err = r.put(program, p.Executable(), false, readOnly)
+	}
+	if err != nil {
 		return err
 	}
 	if err := r.put(scratch, p.Scratch, true, harmless); err != nil {
@@ -152,6 +158,15 @@ func (r root) put(tree int, to string, folder bool, attributes uint64) (err erro
 		return fmt.Errorf("show %s: %w", to, err)
 	}
 	return nil
+}
+
+// lead has the way to the peer's own executable lead through /proc: the peer has been
+// upgraded, and the file that it runs from has no name any more.
+func (r root) lead(p Plan) error {
+	if _, err := os.Lstat(r.at + p.Program); err != nil {
+		return fmt.Errorf("the file of p2pboot was replaced, and this system has no other way to it: p2pboot has to be started anew: %w", err)
+	}
+	return os.Symlink(p.Program, r.at+p.Executable())
 }
 
 // mountProc shows the processes of the namespace. Where the machine's own is partly covered,

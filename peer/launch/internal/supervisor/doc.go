@@ -11,9 +11,9 @@
 // name: Main, called first thing in main, recognises it. It reads its order
 // from the life pipe and then waits for one of two things.
 //
-//   - The program ends. The supervisor reports how, kills what the program has
-//     left behind, so that its pipes reach their end, and waits for its peer to
-//     let go.
+//   - The program ends. The supervisor kills what the program has left behind, so
+//     that its pipes reach their end and its files stay as they are, reports how it
+//     ended, and waits for its peer to let go.
 //   - The life pipe ends: the peer lets go, or is gone, however it died; the
 //     kernel closes its pipes. The supervisor kills the program and
 //     all its descendants, removes the scratch folder and exits.

@@ -127,6 +127,7 @@ func watch(pid int, asked <-chan struct{}, report func(word)) {
 	for {
 		select {
 		case e := <-c.exited:
+			killAll(pid)           // before its files are collected: nobody is to change them any more
 			report(word{Exit: &e}) // at once (promise F2)
 			sweep(pid, c.childless)
 			for range asked { // what could be answered now would come after the last word

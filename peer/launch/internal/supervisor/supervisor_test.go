@@ -24,8 +24,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
 )
 
-// peerVariable makes this test binary a peer that the test can kill; its value
-// is the scratch folder.
+// peerVariable makes this test binary a peer that the test can kill, or whose file it can
+// replace; its value is the scratch folder.
 const peerVariable = "SUPERVISOR_TEST_PEER"
 
 func TestMain(m *testing.M) {
@@ -36,8 +36,11 @@ func TestMain(m *testing.M) {
 	if os.Getenv(proclink.FDVariable) != "" {
 		syscall.Exit(program(os.Args[1:]))
 	}
+	if os.Getenv(orphanVariable) != "" {
+		syscall.Exit(tellOfOrphan())
+	}
 	if folder := os.Getenv(peerVariable); folder != "" {
-		syscall.Exit(peer(folder))
+		syscall.Exit(peer(folder, os.Args[1:]))
 	}
 	goleak.VerifyTestMain(m)
 }
@@ -108,21 +111,32 @@ func describe() {
 	}
 }
 
-// peer starts a program with an orphan below it, and waits to be killed.
-func peer(folder string) int {
+// peer starts a program with an orphan below it, or a given one from its own executable once it
+// has heard of that and for as long as it runs, and waits to be killed.
+func peer(folder string, own []string) int {
 	self, _ := os.Executable()
+	c := Command{Program: self, Args: []string{"orphan"}}
+	if len(own) > 0 {
+		c = Command{Program: Own, Args: own}
+		os.Stdin.Read(make([]byte, 1))
+	}
 	line, other, err := proclink.Pair()
 	if err != nil {
 		return 1
 	}
 	defer line.Close()
-	p, err := Start(Command{Program: self, Args: []string{"orphan"}, Scratch: folder, Walls: walls(),
-		Line: other, Stdout: os.Stdout, Stderr: os.Stderr})
+	c.Scratch, c.Walls, c.Line, c.Stdout, c.Stderr = folder, walls(), other, os.Stdout, os.Stderr
+	p, err := Start(c)
 	if err != nil {
 		fmt.Println(err)
 		return 1
 	}
 	fmt.Println("supervisor", p.cmd.Process.Pid)
+	if len(own) > 0 {
+		p.Wait()
+		p.Close()
+		return 0
+	}
 	time.Sleep(time.Hour)
 	return 0
 }
@@ -146,7 +160,7 @@ type running struct {
 	answered       chan bool // is the program stopped?
 }
 
-func newScratch(t *testing.T) string {
+func newScratch(t testing.TB) string {
 	t.Helper()
 	job := scratch.At(filepath.Join(t.TempDir(), "scratch"), "job")
 	if err := job.Make(); err != nil {
@@ -159,12 +173,12 @@ func newScratch(t *testing.T) string {
 }
 
 // run starts this test binary as a program, within all walls that there are.
-func run(t *testing.T, args ...string) *running {
+func run(t testing.TB, args ...string) *running {
 	t.Helper()
 	return runWithin(t, walls(), args...)
 }
 
-func runWithin(t *testing.T, walls sandbox.Means, args ...string) *running {
+func runWithin(t testing.TB, walls sandbox.Means, args ...string) *running {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -178,7 +192,7 @@ func runWithin(t *testing.T, walls sandbox.Means, args ...string) *running {
 	return r
 }
 
-func tryRunBy(t *testing.T, deadline time.Time, walls sandbox.Means, path string, args ...string) (*running, error) {
+func tryRunBy(t testing.TB, deadline time.Time, walls sandbox.Means, path string, args ...string) (*running, error) {
 	t.Helper()
 	r := &running{scratch: newScratch(t), answered: make(chan bool, 1)}
 	line, inherited, err := proclink.Pair()
@@ -213,7 +227,7 @@ var walls = sync.OnceValue(func() sandbox.Means {
 	return Probe(folder).Means
 })
 
-func readAll(t *testing.T, f *os.File) string {
+func readAll(t testing.TB, f *os.File) string {
 	t.Helper()
 	b, err := io.ReadAll(f)
 	if err != nil {
@@ -223,7 +237,7 @@ func readAll(t *testing.T, f *os.File) string {
 }
 
 // readLine returns the next line of f.
-func readLine(t *testing.T, f *os.File) string {
+func readLine(t testing.TB, f *os.File) string {
 	t.Helper()
 	line, err := bufio.NewReader(f).ReadString('\n')
 	if err != nil {

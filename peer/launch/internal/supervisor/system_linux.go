@@ -72,9 +72,9 @@ func closeOnExec() error {
 // sweep kills the program and all its descendants, and returns when the last
 // one is reaped. A process that forks faster than it is found is found in a
 // later turn: each turn kills all that there are.
-func sweep(_ int, childless <-chan struct{}) {
+func sweep(program int, childless <-chan struct{}) {
 	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
-		killBelow(os.Getpid())
+		killAll(program)
 		select {
 		case <-childless:
 			return
@@ -83,9 +83,10 @@ func sweep(_ int, childless <-chan struct{}) {
 	}
 }
 
-// killBelow kills the descendants of a supervisor. The first process of a PID namespace has
-// all others there below it, and /proc tells of others.
-func killBelow(supervisor int) {
+// killAll kills this process's descendants, the program among them. The first process of a PID
+// namespace has all others there below it, and /proc tells of others.
+func killAll(int) {
+	supervisor := os.Getpid()
 	if supervisor == 1 {
 		syscall.Kill(-1, syscall.SIGKILL)
 		return

@@ -48,7 +48,7 @@ func closeOnExec() error {
 // reaped. Descendants that left the group stay: see doc.go.
 func sweep(program int, childless <-chan struct{}) {
 	for {
-		syscall.Kill(-program, syscall.SIGKILL)
+		killAll(program)
 		select {
 		case <-childless:
 			return
@@ -56,6 +56,9 @@ func sweep(program int, childless <-chan struct{}) {
 		}
 	}
 }
+
+// killAll kills the program's process group.
+func killAll(program int) { syscall.Kill(-program, syscall.SIGKILL) }
 
 // KillStale does nothing: which processes run in a folder is not to be had
 // portably.
