@@ -71,6 +71,7 @@ func TestO1FilterOfCalls(t *testing.T) {
 		{"setsockopt", arguments{3, unix.SOL_SOCKET, unix.SO_MAX_PACING_RATE}, false},
 		{"personality", arguments{0xffffffff}, true},
 		{"personality", arguments{8}, false},
+		{"fsetxattr", arguments{3}, false},
 		{"io_setup", arguments{}, false},
 		{"inotify_init1", arguments{}, false},
 		{"io_uring_setup", arguments{}, false},

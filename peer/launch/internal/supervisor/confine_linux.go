@@ -26,14 +26,35 @@ func confine(p sandbox.Plan) error {
 			return fmt.Errorf("lower priority: %w", err)
 		}
 	}
-	for name, resource := range map[string]int{
-		"core files":          unix.RLIMIT_CORE, // as large as the program's memory
-		"real-time priority":  unix.RLIMIT_RTPRIO,
-		"priority by request": unix.RLIMIT_NICE, // of an owner who may raise his own
-	} {
-		if err := syscall.Setrlimit(resource, &syscall.Rlimit{}); err != nil {
-			return fmt.Errorf("forbid %s: %w", name, err)
+	for _, r := range allowances {
+		if err := allow(r.resource, r.most); err != nil {
+			return fmt.Errorf("limit %s: %w", r.name, err)
 		}
 	}
 	return sandbox.Enter(p)
+}
+
+// allowances are of what the owner has configured nothing. What counts for all processes of a
+// user would be taken from the owner's own programs where the peer is an ordinary user.
+var allowances = []struct {
+	name     string
+	resource int
+	most     uint64
+}{
+	{"core files", unix.RLIMIT_CORE, 0}, // as large as the program's memory
+	{"real-time priority", unix.RLIMIT_RTPRIO, 0},
+	{"priority by request", unix.RLIMIT_NICE, 0},         // of an owner who may raise his own
+	{"timers and signals", unix.RLIMIT_SIGPENDING, 256},  // of a user
+	{"locked memory", unix.RLIMIT_MEMLOCK, 64 << 10},     // of a user
+	{"bytes of message queues", unix.RLIMIT_MSGQUEUE, 0}, // of a user
+}
+
+// allow lowers a resource limit.
+func allow(resource int, most uint64) error {
+	var now syscall.Rlimit
+	if err := syscall.Getrlimit(resource, &now); err != nil {
+		return err
+	}
+	most = min(most, now.Max)
+	return syscall.Setrlimit(resource, &syscall.Rlimit{Cur: most, Max: most})
 }
