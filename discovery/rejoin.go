@@ -2,6 +2,7 @@ package discovery
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -190,11 +191,16 @@ func (s *Service) again(ctx context.Context, info p2ppeer.AddrInfo) bool {
 	return news
 }
 
-// checkMember returns nil if a connected peer is of our network and serves its DHT.
+// checkMember returns nil if a connected peer is of our network and serves its DHT. The connection
+// with one that is not known to say anything is closed: on the next one it is asked again.
 func (s *Service) checkMember(id p2ppeer.ID) error {
 	protocols, err := s.host.Peerstore().GetProtocols(id)
 	if err != nil {
 		return err
+	}
+	if len(protocols) == 0 { // libp2p asks once in the life of a connection
+		err := errors.New("it answers, but does not say what it is: it may have too much to do")
+		return errors.Join(err, s.host.Network().ClosePeer(id))
 	}
 	return checkNetwork(s.cfg.Network, protocols)
 }

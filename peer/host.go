@@ -28,6 +28,7 @@ import (
 	circuitproto "github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/proto"
 	circuit "github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/relay"
 	"github.com/libp2p/go-libp2p/p2p/protocol/holepunch"
+	"github.com/libp2p/go-libp2p/p2p/protocol/identify"
 	"github.com/libp2p/go-libp2p/p2p/security/noise"
 	libp2ptls "github.com/libp2p/go-libp2p/p2p/security/tls"
 	quic "github.com/libp2p/go-libp2p/p2p/transport/quic"
@@ -269,40 +270,16 @@ const connsPerAddress = 64
 // the peer by another way was refused.
 const connsPerPeer = 8
 
+// connsFromOthers is how many connections all others may have made here, at least.
+const connsFromOthers = 768
+
 // newResourceManager bounds what others can make this peer hold (O4), and leaves
 // room for jobs: a pair of processes has two streams, so two peers with 32
 // processes of a job each have 2,048 between them, all for channels. Of any other
 // protocol a peer needs a few for each job, and a job one or two for each peer.
 // Whoever wants more is named in log.
 func newResourceManager(log zerolog.Logger) (network.ResourceManager, error) {
-	limits := rcmgr.DefaultLimits
-	libp2p.SetDefaultServiceLimits(&limits)
-	raise := func(l *rcmgr.BaseLimit, streams int) {
-		l.Streams, l.StreamsInbound, l.StreamsOutbound = streams, streams, streams
-	}
-	raise(&limits.SystemBaseLimit, 32<<10)
-	raise(&limits.PeerBaseLimit, 4<<10)
-	limits.PeerBaseLimit.ConnsInbound = connsPerPeer
-	limits.PeerBaseLimit.ConnsOutbound = connsPerPeer + swarm.DefaultPerPeerRateLimit
-	limits.PeerBaseLimit.Conns = limits.PeerBaseLimit.ConnsInbound + limits.PeerBaseLimit.ConnsOutbound
-	raise(&limits.ProtocolBaseLimit, 4<<10)
-	raise(&limits.ProtocolPeerBaseLimit, 256)
-	limits.ProtocolPeerLimitIncrease = rcmgr.BaseLimitIncrease{}
-	limits.SystemBaseLimit.Conns = 1024
-	limits.SystemBaseLimit.ConnsInbound = 768
-	limits.SystemBaseLimit.ConnsOutbound = 768
-	limits.ProtocolPeerBaseLimit.Memory = 64 << 20
-	channels, ofPeer := limits.ProtocolBaseLimit, limits.ProtocolPeerBaseLimit
-	raise(&channels, 16<<10)
-	raise(&ofPeer, 4<<10)
-	limits.AddProtocolLimit(launch.ChannelProtocol, channels, limits.ProtocolLimitIncrease)
-	limits.AddProtocolPeerLimit(launch.ChannelProtocol, ofPeer, limits.ProtocolPeerLimitIncrease)
-	relayLimits(&limits)
-	// Of holes both may be at one, and have just been at another.
-	punching := rcmgr.BaseLimit{Streams: 8, StreamsInbound: 4, StreamsOutbound: 4, Memory: 1 << 20}
-	limits.AddServicePeerLimit(holepunch.ServiceName, punching, rcmgr.BaseLimitIncrease{})
-	limits.AddProtocolPeerLimit(holepunch.Protocol, punching, rcmgr.BaseLimitIncrease{})
-
+	limits := resourceLimits()
 	// New connections are rationed by source as well. Loopback is exempt in both.
 	newConns := &rate.Limiter{
 		NetworkPrefixLimits: []rate.PrefixLimit{
@@ -329,6 +306,56 @@ func newResourceManager(log zerolog.Logger) (network.ResourceManager, error) {
 		return nil, fmt.Errorf("resource manager: %w", err)
 	}
 	return circuitsApart{manager}, nil
+}
+
+// resourceLimits are the resource manager's, which grow with the memory of the machine where
+// libp2p's own do.
+func resourceLimits() rcmgr.ScalingLimitConfig {
+	limits := rcmgr.DefaultLimits
+	libp2p.SetDefaultServiceLimits(&limits)
+	raise := func(l *rcmgr.BaseLimit, streams int) {
+		l.Streams, l.StreamsInbound, l.StreamsOutbound = streams, streams, streams
+	}
+	raise(&limits.SystemBaseLimit, 32<<10)
+	raise(&limits.PeerBaseLimit, 4<<10)
+	limits.PeerBaseLimit.ConnsInbound = connsPerPeer
+	limits.PeerBaseLimit.ConnsOutbound = connsPerPeer + swarm.DefaultPerPeerRateLimit
+	limits.PeerBaseLimit.Conns = limits.PeerBaseLimit.ConnsInbound + limits.PeerBaseLimit.ConnsOutbound
+	raise(&limits.ProtocolBaseLimit, 4<<10)
+	raise(&limits.ProtocolPeerBaseLimit, 256)
+	limits.ProtocolPeerLimitIncrease = rcmgr.BaseLimitIncrease{}
+	limits.SystemBaseLimit.Conns = 1024
+	limits.SystemBaseLimit.ConnsInbound = connsFromOthers
+	limits.SystemBaseLimit.ConnsOutbound = 768
+	limits.ProtocolPeerBaseLimit.Memory = 64 << 20
+	channels, ofPeer := limits.ProtocolBaseLimit, limits.ProtocolPeerBaseLimit
+	raise(&channels, 16<<10)
+	raise(&ofPeer, 4<<10)
+	limits.AddProtocolLimit(launch.ChannelProtocol, channels, limits.ProtocolLimitIncrease)
+	limits.AddProtocolPeerLimit(launch.ChannelProtocol, ofPeer, limits.ProtocolPeerLimitIncrease)
+	relayLimits(&limits)
+	identifyLimits(&limits)
+	// Of holes both may be at one, and have just been at another.
+	punching := rcmgr.BaseLimit{Streams: 8, StreamsInbound: 4, StreamsOutbound: 4, Memory: 1 << 20}
+	limits.AddServicePeerLimit(holepunch.ServiceName, punching, rcmgr.BaseLimitIncrease{})
+	limits.AddProtocolPeerLimit(holepunch.Protocol, punching, rcmgr.BaseLimitIncrease{})
+	return limits
+}
+
+// identifyLimits lets every peer that is connected say who it is. libp2p's own limit is 64 streams of
+// all: a few identities that say nothing would keep all newcomers out.
+func identifyLimits(limits *rcmgr.ScalingLimitConfig) {
+	const each, all = connsPerPeer, connsFromOthers * connsPerPeer
+	bound := func(n int, memory int64) rcmgr.BaseLimit {
+		return rcmgr.BaseLimit{Streams: 2 * n, StreamsInbound: n, StreamsOutbound: n, Memory: memory}
+	}
+	none := rcmgr.BaseLimitIncrease{}
+	limits.AddServiceLimit(identify.ServiceName, bound(all, 64<<20), none)
+	limits.AddServicePeerLimit(identify.ServiceName, bound(2*each, 1<<20), none)
+	for _, p := range []protocol.ID{identify.ID, identify.IDPush} {
+		limits.AddProtocolLimit(p, bound(all, 64<<20), none)
+		limits.AddProtocolPeerLimit(p, bound(each, 1<<20), none)
+	}
 }
 
 // relayLimits bounds the circuits through this peer: 64 MiB at most.

@@ -7,9 +7,12 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	rcmgr "github.com/libp2p/go-libp2p/p2p/host/resource-manager"
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 	ma "github.com/multiformats/go-multiaddr"
 	"github.com/rs/zerolog"
+
+	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
 func TestTCPIsDialledBeforeQUICBeforeRelays(t *testing.T) {
@@ -69,6 +72,33 @@ func TestTCPIsDialledBeforeQUICBeforeRelays(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestResourceLimitsAreAsTold: docs/security.md tells owners these figures.
+func TestResourceLimitsAreAsTold(t *testing.T) {
+	type figures struct {
+		connections, fromOthers, ofPeer, fromPeer rcmgr.LimitVal
+		streams, ofProtocol, channels             rcmgr.LimitVal
+		peersStreams, peersOfProtocol             rcmgr.LimitVal
+		memory, peersMemory                       rcmgr.LimitVal64
+	}
+	for gib, want := range map[int64]figures{
+		1:  {1024, 768, 24, 8, 32 << 10, 4096, 16 << 10, 4096, 256, 128 << 20, 64 << 20},
+		16: {1024 + 256, 768 + 128, 24, 8, 36 << 10, 4096 + 1024, 17 << 10, 4096 + 512, 256, 128<<20 + 2<<30, 320 << 20},
+	} {
+		limits := resourceLimits()
+		l := limits.Scale(gib<<30/8, 1024) // as AutoScale does
+		p := l.ToPartialLimitConfig()
+		got := figures{
+			p.System.Conns, p.System.ConnsInbound, p.PeerDefault.Conns, p.PeerDefault.ConnsInbound,
+			p.System.Streams, p.ProtocolDefault.Streams, p.Protocol[launch.ChannelProtocol].Streams,
+			p.PeerDefault.Streams, p.ProtocolPeerDefault.Streams,
+			p.System.Memory, p.PeerDefault.Memory,
+		}
+		if got != want {
+			t.Errorf("with %d GiB: got %+v, want %+v", gib, got, want)
+		}
 	}
 }
 
