@@ -12,9 +12,18 @@ import (
 // oneRank is the view before join.
 var oneRank = view.New(1, 1)
 
-// received writes the status of what a receive has got.
-func received(at words, s *engine.Status) func(error) {
-	return func(err error) { at.setReceived(s, err) }
+// receive makes a call that ends with the status of a message, now or beside the module.
+func (p *Process) receive(a arguments, at words, call func() (engine.Status, error)) uint32 {
+	if a.later() == 0 {
+		s, err := call()
+		at.setReceived(&s, err)
+		return p.code(err)
+	}
+	s := new(engine.Status)
+	return p.run(a.later(), func() (err error) {
+		*s, err = call()
+		return err
+	}, func(err error) { at.setReceived(s, err) })
 }
 
 func (w words) setReceived(s *engine.Status, err error) {
@@ -58,11 +67,7 @@ func (p *Process) recv(a arguments) uint32 {
 		at.setReceived(&s, err)
 		return p.code(err)
 	}
-	s := new(engine.Status)
-	return p.run(a.later(), func() (err error) {
-		*s, err = p.engine.Recv(context, source, tag, b)
-		return err
-	}, received(at, s))
+	return p.receive(a, at, func() (engine.Status, error) { return p.engine.Recv(context, source, tag, b) })
 }
 
 func (p *Process) irecv(a arguments) uint32 {
@@ -89,21 +94,17 @@ func (p *Process) recvWhole(a arguments) uint32 {
 func (p *Process) sendrecv(a arguments) uint32 {
 	context, dest, sendTag, send := p.context(a.u(0)), p.rank(a.i(1)), a.i(2), p.bytes(a.u(3), a.u(4))
 	source, recvTag, recv := p.source(a.i(5)), a.i(6), p.bytes(a.u(7), a.u(8))
-	s := new(engine.Status)
-	return p.run(a.later(), func() (err error) {
-		*s, err = p.engine.Sendrecv(context, dest, sendTag, send, source, recvTag, recv)
-		return err
-	}, received(p.words(a.u(9), statusWords), s))
+	return p.receive(a, p.words(a.u(9), statusWords), func() (engine.Status, error) {
+		return p.engine.Sendrecv(context, dest, sendTag, send, source, recvTag, recv)
+	})
 }
 
 func (p *Process) swap(a arguments) uint32 {
 	context, tag, dest, send := p.context(a.u(0)), a.i(1), p.rank(a.i(2)), p.bytes(a.u(3), a.u(4))
 	source, recv := p.source(a.i(5)), p.bytes(a.u(6), a.u(7))
-	s := new(engine.Status)
-	return p.run(a.later(), func() (err error) {
-		*s, err = p.engine.Swap(context, tag, dest, send, source, recv)
-		return err
-	}, received(p.words(a.u(8), statusWords), s))
+	return p.receive(a, p.words(a.u(8), statusWords), func() (engine.Status, error) {
+		return p.engine.Swap(context, tag, dest, send, source, recv)
+	})
 }
 
 // partWords is the size of a part.
@@ -131,18 +132,14 @@ func (p *Process) exchange(a arguments) uint32 {
 		for i := range in {
 			one := at[4*partWords*i:]
 			one.set(3, p.code(in[i].Err))
-			received(one[16:], &in[i].Status)(in[i].Err)
+			one[16:].setReceived(&in[i].Status, in[i].Err)
 		}
 	})
 }
 
 func (p *Process) probe(a arguments) uint32 {
 	context, source, tag := p.context(a.u(0)), p.source(a.i(1)), a.i(2)
-	s := new(engine.Status)
-	return p.run(a.later(), func() (err error) {
-		*s, err = p.engine.Probe(context, source, tag)
-		return err
-	}, received(p.words(a.u(3), statusWords), s))
+	return p.receive(a, p.words(a.u(3), statusWords), func() (engine.Status, error) { return p.engine.Probe(context, source, tag) })
 }
 
 func (p *Process) iprobe(a arguments) uint32 {

@@ -28,12 +28,11 @@ func (p *Process) wait(a arguments) uint32 {
 	h := a.u(0)
 	r, at := p.request(h), p.words(a.u(1), statusWords)
 	s := new(engine.Status)
-	write := received(at, s)
 	return p.run(a.later(), func() (err error) {
 		*s, err = p.engine.Wait(r)
 		return err
 	}, func(err error) {
-		write(err)
+		at.setReceived(s, err)
 		ended := err != nil && p.engine.Context().Err() != nil
 		if h != 0 && !ended && p.requests.things[h-1] == r { // two may have waited for it
 			p.requests.drop(h)

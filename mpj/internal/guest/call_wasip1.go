@@ -31,10 +31,13 @@ type event struct {
 	code   int32
 }
 
+// alone reports whether calls may block in the host: nobody else wants to run.
+func (e *Engine) alone() bool { return !e.shared && runtime.NumGoroutine() == 1 }
+
 // call makes a call of the host that may block, and returns its code and the text of
 // its error.
 func (e *Engine) call(f func(later uint32) int32) (int32, string) {
-	if !e.shared && runtime.NumGoroutine() == 1 {
+	if e.alone() {
 		code := f(0)
 		return code, textOf(code)
 	}

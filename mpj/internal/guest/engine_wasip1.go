@@ -18,6 +18,7 @@ type Engine struct {
 	cancel context.CancelFunc
 	shared bool // calls must not hold up what ends parent
 	calls  calls
+	status status // of the call of the only goroutine
 
 	mu       sync.Mutex
 	underWay map[*Request]struct{} // with buffers that the host uses, also if nobody waits for them

@@ -27,6 +27,12 @@
 //     replicas, and known to everybody who takes part in the job.
 //   - No sockets, no other processes, no threads.
 //
+// # Garbage
+//
+// A module's machine code cannot be interrupted, so the runner's garbage is collected while
+// the module is in a call (collector). Else a module that computes for long would hold up
+// everything else in its process, and its peer would take it for one that hangs.
+//
 // # Compiled once
 //
 // A peer compiles a module once, by a runner of its own (Compile): a module may be made

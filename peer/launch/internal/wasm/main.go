@@ -109,14 +109,16 @@ func execute(ctx context.Context, r wazero.Runtime, module wazero.CompiledModule
 		Restore: func(b []byte) error { return restoreState(clock, random, b) },
 	})
 	defer process.Close()
-	if err := offer(ctx, r, process, &memory); err != nil {
+	collector := startCollector()
+	defer collector.end()
+	if err := offer(ctx, r, process, collector, &memory); err != nil {
 		return tell(exitUnfit, err)
 	}
 	config := wazero.NewModuleConfig().WithName("").WithArgs(args...).
 		WithStdout(os.Stdout).WithStderr(os.Stderr).
 		WithFSConfig(newScratch(".")).WithRandSource(random).
 		WithWalltime(clock.walltime, tick).WithNanotime(clock.nanotime, tick).
-		WithNanosleep(clock.sleep)
+		WithNanosleep(func(ns int64) { collector.outside(func() { clock.sleep(ns) }) })
 	for _, v := range environment() {
 		config = config.WithEnv(v[0], v[1])
 	}
@@ -144,7 +146,7 @@ func lost(err error) {
 }
 
 // offer gives modules the functions of package hostcall.
-func offer(ctx context.Context, r wazero.Runtime, p *hostcall.Process, memory *api.Memory) error {
+func offer(ctx context.Context, r wazero.Runtime, p *hostcall.Process, c *collector, memory *api.Memory) error {
 	host := r.NewHostModuleBuilder(hostcall.Name)
 	for i := range hostcall.Functions {
 		f := &hostcall.Functions[i]
@@ -156,7 +158,7 @@ func offer(ctx context.Context, r wazero.Runtime, p *hostcall.Process, memory *a
 			if *memory == nil {
 				*memory = m.Memory()
 			}
-			p.Call(f, stack)
+			c.outside(func() { p.Call(f, stack) })
 		}), types(f.Params), results).Export(f.Name)
 	}
 	_, err := host.Instantiate(ctx)
