@@ -73,9 +73,14 @@ func TestWasmSeesItsScratchOnly(t *testing.T) {
 func TestWasmGoesOnFromACheckpoint(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 3, "--slots", "2")
-	const steps, kill = 1500, 600
+	stepper := module(t, "./e2e/programs/stepper")
+	first := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "3", "-r", "2", "-w", "60", "--timeout", "110s", stepper, "-steps", "1", "-every", "1")
+	if s := first.wait(); s != 0 { // all peers have compiled it then
+		t.Fatalf("exit status %d", s)
+	}
+	const steps, kill = 2000, 500
 	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "2", "-r", "2", "-a", "concentrate", "-w", "60", "--timeout", "110s",
-		module(t, "./e2e/programs/stepper"), "-steps", fmt.Sprint(steps), "-every", "100", "-work", "0s", "-pause", "5ms", "-pacer",
+		stepper, "-steps", fmt.Sprint(steps), "-every", "100", "-work", "0s", "-pause", "5ms", "-pacer",
 		"-save", "50", "-state", "1")
 	j.waitRunning()
 	j.printed(fmt.Sprintf("rank 1 step %d ", kill))
