@@ -13,6 +13,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 	"github.com/libp2p/go-msgio/pbio"
+	"github.com/multiformats/go-varint"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
@@ -131,6 +133,13 @@ func (e *execution) strand(l *link, err error) *Result {
 func endedByPeer(err error) bool {
 	reset, ok := errors.AsType[*network.StreamError](err)
 	return errors.Is(err, io.EOF) && !errors.Is(err, network.ErrReset) || ok && reset.Remote
+}
+
+// garbled reports whether err says that what came is no message: its sender does not speak
+// the protocol, and would not on another stream.
+func garbled(err error) bool {
+	return errors.Is(err, proto.Error) || errors.Is(err, io.ErrShortBuffer) || // too long
+		errors.Is(err, varint.ErrOverflow) || errors.Is(err, varint.ErrNotMinimal)
 }
 
 // reopen makes the stream anew, the last of which is nil if there was none. What it hears

@@ -296,6 +296,8 @@ func (e *execution) hear(h heard) *Result {
 		return e.hearRecruit(h)
 	case errors.Is(h.err, errRefused):
 		return e.lose(h.link, "the connection to it broke", h.err)
+	case garbled(h.err):
+		return e.breach(h.link, h.err)
 	case h.err != nil && (e.parted || e.adopted != nil):
 		return e.strand(h.link, h.err)
 	case h.err != nil && e.mendable(h.link, h.err):

@@ -22,9 +22,9 @@ import (
 var errRefused = errors.New("its machine says that it does not run any more")
 
 // mendable reports whether a stream that has broken is worth making anew: the peer has not
-// ended it, and stages the job, or has begun it. In between, which is short, it has failed.
+// ended it nor said garbage, and stages the job, or has begun it. In between, which is short, it has failed.
 func (e *execution) mendable(l *link, err error) bool {
-	return (e.begin != nil || e.staging) && l.recruit == nil && l.stream != nil && l.peer != e.j.s.cfg.Host.ID() && !endedByPeer(err)
+	return (e.begin != nil || e.staging) && l.recruit == nil && l.stream != nil && l.peer != e.j.s.cfg.Host.ID() && !endedByPeer(err) && !garbled(err)
 }
 
 // mend has the stream to a peer made anew.

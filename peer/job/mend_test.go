@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
@@ -77,6 +78,8 @@ func TestWhoHasEndedTheStreamIsNotDialledAgain(t *testing.T) {
 		"the peer has reset it":      {&network.StreamError{Remote: true}, true, false},
 		"this side has":              {&network.StreamError{}, true, true},
 		"the peer has closed it":     {io.EOF, true, false},
+		"the peer has said garbage":  {proto.Error, true, false},
+		"a message without bounds":   {io.ErrShortBuffer, true, false},
 		"the peer closed everything": {&network.ConnError{Remote: true}, true, true},
 	} {
 		if e.begin = nil; c.begun {
