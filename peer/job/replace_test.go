@@ -160,6 +160,7 @@ func TestAttachedFindsAnotherWhereARecruitComesToNothing(t *testing.T) {
 			if err := os.Rename(folder+".away", folder); err != nil {
 				p.Error(err)
 			}
+			p.vanish()
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
