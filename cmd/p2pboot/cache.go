@@ -31,23 +31,11 @@ const cacheExamples = `  p2pboot cache              for people
 func cacheCommand(stdout io.Writer) *cobra.Command {
 	cfg := peer.DefaultConfig()
 	c := command.New("cache [--home DIR] [--json]\n  p2pboot cache trim --to MIB\n  p2pboot cache clear", "Show or trim the cache of staged files.")
-	c.Long, c.Example, c.Args = cacheLong, cacheExamples, noArgs
-	cfg.AddHomeFlags(c.Flags())
-	asJSON := addJSONFlag(c)
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		if err := peer.Fill(c.Flags()); err != nil {
-			return command.Fail(command.Usage, err, "")
-		}
-		cache, err := onCache(c.Context(), cfg.Home, (*peer.Client).Cache, peer.CacheOf)
-		switch {
-		case err != nil:
-			return err
-		case *asJSON:
-			return writeJSON(stdout, cache)
-		}
-		_, err = io.WriteString(stdout, display.Cache(cache, time.Now()))
-		return err
+	c.Long, c.Example = cacheLong, cacheExamples
+	get := func(ctx context.Context) (peer.Cache, error) {
+		return onCache(ctx, cfg.Home, (*peer.Client).Cache, peer.CacheOf)
 	}
+	shows(c, &cfg, stdout, get, func(cache peer.Cache) string { return display.Cache(cache, time.Now()) })
 	c.AddCommand(trimCommand(stdout), clearCommand(stdout))
 	return c
 }
@@ -90,29 +78,15 @@ func clearCommand(stdout io.Writer) *cobra.Command {
 // trimming makes c a command that trims the cache to the bytes that it is told.
 func trimming(c *cobra.Command, stdout io.Writer, bytes func() (int64, error)) *cobra.Command {
 	cfg := peer.DefaultConfig()
-	c.Args = noArgs
-	cfg.AddHomeFlags(c.Flags())
-	asJSON := addJSONFlag(c)
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		if err := peer.Fill(c.Flags()); err != nil {
-			return command.Fail(command.Usage, err, "")
-		}
+	get := func(ctx context.Context) (t peer.Trimmed, err error) {
 		to, err := bytes()
 		if err != nil {
-			return err
+			return t, err
 		}
 		running := func(p *peer.Client, ctx context.Context) (peer.Trimmed, error) { return p.TrimCache(ctx, to) }
-		trimmed, err := onCache(c.Context(), cfg.Home, running, func(home string) (peer.Trimmed, error) { return peer.TrimCacheOf(home, to) })
-		switch {
-		case err != nil:
-			return err
-		case *asJSON:
-			return writeJSON(stdout, trimmed)
-		}
-		_, err = io.WriteString(stdout, display.Trimmed(trimmed))
-		return err
+		return onCache(ctx, cfg.Home, running, func(home string) (peer.Trimmed, error) { return peer.TrimCacheOf(home, to) })
 	}
-	return c
+	return shows(c, &cfg, stdout, get, display.Trimmed)
 }
 
 // onCache has the peer of the home do something with its cache, or does it alone if none runs.

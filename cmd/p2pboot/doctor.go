@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"io"
 
@@ -28,33 +29,23 @@ const doctorExamples = `  p2pboot doctor             for people
 func doctorCommand(stdout io.Writer) *cobra.Command {
 	cfg := peer.DefaultConfig()
 	c := command.New("doctor [--json] [OPTION]...", "Check this machine, and say what to do.")
-	c.Long, c.Example, c.Args = doctorLong, doctorExamples, noArgs
-	cfg.AddHomeFlags(c.Flags())
+	c.Long, c.Example = doctorLong, doctorExamples
+	var findings []peer.Finding
+	get := func(ctx context.Context) ([]peer.Finding, error) {
+		if err := cfg.Validate(); err != nil {
+			return nil, command.Fail(command.Usage, err, "")
+		}
+		symptoms, err := peer.Examine(ctx, cfg)
+		if err != nil {
+			return nil, command.Fail(command.Unavailable, err, "")
+		}
+		findings = peer.Diagnose(symptoms)
+		return findings, nil
+	}
+	shows(c, &cfg, stdout, get, display.Findings)
 	cfg.AddVolunteerFlags(c.Flags())
 	cfg.AddNetworkFlags(c.Flags())
-	asJSON := addJSONFlag(c)
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		if err := peer.Fill(c.Flags()); err != nil {
-			return command.Fail(command.Usage, err, "")
-		}
-		if err := cfg.Validate(); err != nil {
-			return command.Fail(command.Usage, err, "")
-		}
-		symptoms, err := peer.Examine(c.Context(), cfg)
-		if err != nil {
-			return command.Fail(command.Unavailable, err, "")
-		}
-		findings := peer.Diagnose(symptoms)
-		if *asJSON {
-			err = writeJSON(stdout, findings)
-		} else {
-			_, err = io.WriteString(stdout, display.Findings(findings))
-		}
-		if err != nil {
-			return err
-		}
-		return ill(peer.Worst(findings))
-	}
+	c.PostRunE = func(*cobra.Command, []string) error { return ill(peer.Worst(findings)) }
 	return c
 }
 

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"io"
 	"time"
 
@@ -13,8 +14,9 @@ import (
 
 const jobsLong = `Shows the jobs that have slots of the peer of this home: who has signed them, of
 which class of submitters that is (see p2pboot --accept), the program and its
-SHA-256 digest, and since when they run. p2pboot history shows those that are
-over.
+SHA-256 digest, since when they run, and the processor time and memory of their
+processes ("-" where the system does not tell). p2pboot history shows those that
+are over.
 
 Exit status: 0 shown, 64 wrong usage, 69 no peer is running on the home.`
 
@@ -25,24 +27,12 @@ const jobsExamples = `  p2pboot jobs               for people
 func jobsCommand(stdout io.Writer) *cobra.Command {
 	cfg := peer.DefaultConfig()
 	c := command.New("jobs [--home DIR] [--json]", "Show who runs what here.")
-	c.Long, c.Example, c.Args = jobsLong, jobsExamples, noArgs
-	cfg.AddHomeFlags(c.Flags())
-	asJSON := addJSONFlag(c)
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		if err := peer.Fill(c.Flags()); err != nil {
-			return command.Fail(command.Usage, err, "")
-		}
-		s, err := statusOf(c.Context(), cfg.Home)
-		switch {
-		case err != nil:
-			return err
-		case *asJSON:
-			return writeJSON(stdout, s.Hosted)
-		}
-		_, err = io.WriteString(stdout, display.Jobs(s.Hosted, time.Now()))
-		return err
+	c.Long, c.Example = jobsLong, jobsExamples
+	get := func(ctx context.Context) ([]peer.HostedJob, error) {
+		s, err := statusOf(ctx, cfg.Home)
+		return s.Hosted, err
 	}
-	return c
+	return shows(c, &cfg, stdout, get, func(hosted []peer.HostedJob) string { return display.Jobs(hosted, time.Now()) })
 }
 
 const historyLong = `Shows the jobs that the peer of this home has run, newest first: who has signed
@@ -62,22 +52,10 @@ const historyExamples = `  p2pboot history            for people
 func historyCommand(stdout io.Writer) *cobra.Command {
 	cfg := peer.DefaultConfig()
 	c := command.New("history [--home DIR] [--json]", "Show who has run what here.")
-	c.Long, c.Example, c.Args = historyLong, historyExamples, noArgs
-	cfg.AddHomeFlags(c.Flags())
-	asJSON := addJSONFlag(c)
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		if err := peer.Fill(c.Flags()); err != nil {
-			return command.Fail(command.Usage, err, "")
-		}
+	c.Long, c.Example = historyLong, historyExamples
+	get := func(context.Context) ([]peer.Past, error) {
 		past, err := peer.HistoryOf(cfg.Home)
-		switch {
-		case err != nil:
-			return command.Fail(command.Usage, err, "")
-		case *asJSON:
-			return writeJSON(stdout, append([]peer.Past{}, past...)) // a list also when it is empty
-		}
-		_, err = io.WriteString(stdout, display.History(past))
-		return err
+		return append([]peer.Past{}, past...), command.Fail(command.Usage, err, "") // a list also when it is empty
 	}
-	return c
+	return shows(c, &cfg, stdout, get, display.History)
 }

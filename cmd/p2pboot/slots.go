@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"io"
 	"strconv"
 
@@ -26,33 +27,24 @@ func slotsCommand(stdout io.Writer) *cobra.Command {
 	cfg := peer.DefaultConfig()
 	c := command.New("slots N [--home DIR] [--json]", "Lend fewer slots, or more.")
 	c.Long, c.Example = slotsLong, slotsExamples
-	cfg.AddHomeFlags(c.Flags())
-	asJSON := addJSONFlag(c)
-	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := peer.Fill(c.Flags()); err != nil {
-			return command.Fail(command.Usage, err, "")
-		}
+	var n int
+	c.Args = func(_ *cobra.Command, args []string) (err error) {
 		if len(args) != 1 {
 			return command.Misused("want how many slots, such as p2pboot slots 2")
 		}
-		n, err := strconv.Atoi(args[0])
-		if err != nil || n < 0 {
+		if n, err = strconv.Atoi(args[0]); err != nil || n < 0 {
 			return command.Misused("%q: want a number of slots", args[0])
 		}
-		client, err := dialHome(c.Context(), cfg.Home)
+		return nil
+	}
+	get := func(ctx context.Context) (s peer.Slots, err error) {
+		client, err := dialHome(ctx, cfg.Home)
 		if err != nil {
-			return err
+			return s, err
 		}
 		defer client.Close()
-		s, err := client.Resize(c.Context(), n)
-		switch {
-		case err != nil:
-			return command.Fail(command.Unavailable, err, "")
-		case *asJSON:
-			return writeJSON(stdout, s)
-		}
-		_, err = io.WriteString(stdout, display.Slots(s))
-		return err
+		s, err = client.Resize(ctx, n)
+		return s, command.Fail(command.Unavailable, err, "")
 	}
-	return c
+	return shows(c, &cfg, stdout, get, display.Slots)
 }

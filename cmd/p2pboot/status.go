@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -30,35 +29,9 @@ const statusExamples = `  p2pboot status             for people
 func statusCommand(stdout io.Writer) *cobra.Command {
 	cfg := peer.DefaultConfig()
 	c := command.New("status [--home DIR] [--json]", "Show the peer, its jobs and its connections.")
-	c.Long, c.Example, c.Args = statusLong, statusExamples, noArgs
-	cfg.AddHomeFlags(c.Flags())
-	asJSON := addJSONFlag(c)
-	c.RunE = func(c *cobra.Command, _ []string) error {
-		if err := peer.Fill(c.Flags()); err != nil {
-			return command.Fail(command.Usage, err, "")
-		}
-		s, err := statusOf(c.Context(), cfg.Home)
-		switch {
-		case err != nil:
-			return err
-		case *asJSON:
-			return writeJSON(stdout, s)
-		}
-		_, err = io.WriteString(stdout, display.Status(s))
-		return err
-	}
-	return c
-}
-
-// addJSONFlag adds the option --json, which every subcommand has that shows something.
-func addJSONFlag(c *cobra.Command) *bool {
-	return c.Flags().Bool("json", false, "as JSON, on standard output")
-}
-
-func writeJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
+	c.Long, c.Example = statusLong, statusExamples
+	get := func(ctx context.Context) (peer.Status, error) { return statusOf(ctx, cfg.Home) }
+	return shows(c, &cfg, stdout, get, display.Status)
 }
 
 // statusOf asks the peer on home.

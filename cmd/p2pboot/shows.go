@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
+	"github.com/p2pmpi/p2pmpi/peer"
+)
+
+// shows makes c a subcommand that tells something of the home in cfg: what get returns, as text or,
+// with --json, as it is. It takes no arguments unless c says which.
+func shows[T any](c *cobra.Command, cfg *peer.Config, stdout io.Writer, get func(context.Context) (T, error), text func(T) string) *cobra.Command {
+	if c.Args == nil {
+		c.Args = noArgs
+	}
+	cfg.AddHomeFlags(c.Flags())
+	asJSON := addJSONFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := peer.Fill(c.Flags()); err != nil {
+			return command.Fail(command.Usage, err, "")
+		}
+		shown, err := get(c.Context())
+		switch {
+		case err != nil:
+			return err
+		case *asJSON:
+			return writeJSON(stdout, shown)
+		}
+		_, err = io.WriteString(stdout, text(shown))
+		return err
+	}
+	return c
+}
+
+// addJSONFlag adds the option --json, which every subcommand has that shows something.
+func addJSONFlag(c *cobra.Command) *bool {
+	return c.Flags().Bool("json", false, "as JSON, on standard output")
+}
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
