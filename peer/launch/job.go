@@ -49,6 +49,7 @@ type job struct {
 	asked    bool                         // the submitter has said Stop
 	heardAt  time.Time                    // when the submitter said something last
 	ended    error                        // why the job is over, or nil
+	ran      bool                         // its processes have been started, and it stands in the journal
 	refusal  *jobpb.FromPeer
 
 	grant     limits.Grant  // fixed
@@ -119,7 +120,6 @@ func (j *job) run(stream network.Stream, in pbio.Reader) {
 	j.log.Info().Stringer("signed_by", j.submitter).Str("class", string(j.decision.Class)).
 		Str("name", j.spec.Name).Str("kind", string(j.decision.Kind)).Str("digest", j.program.Digest).
 		Int("processes", len(j.order)).Msg("job taken")
-	j.record(j.entry())
 	j.attach(stream, in)
 	j.knock()
 	j.share()
@@ -136,7 +136,9 @@ func (j *job) run(stream network.Stream, in pbio.Reader) {
 	j.leave()
 	j.running.Wait()
 	e := j.finalEntry()
-	j.record(e)
+	if j.ran {
+		j.record(e)
+	}
 	j.log.Info().AnErr("reason", j.ended).Dur("cpu", e.CPU).Int64("memory", e.Memory).Msg("job gone")
 	j.service.forget(j)
 }

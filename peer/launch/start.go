@@ -211,6 +211,8 @@ func (j *job) launched(instances []*instance, distances []*jobpb.Distance) {
 		j.local[id].run(instances[i])
 	}
 	j.enter(Running)
+	j.ran = true // one that never does leaves the room in the journal to others
+	j.record(j.entry())
 	j.running.Add(1)
 	go j.guard(instances) // ends with ctx
 	j.say(started(nil, distances))
