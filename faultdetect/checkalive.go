@@ -52,6 +52,26 @@ func (c *CheckAlive) Answered(p view.Process) {
 	}
 }
 
+// Late returns the processes that have left more than one question without an answer.
+func (c *CheckAlive) Late() (late []view.Process) {
+	for _, w := range c.watched {
+		if c.ran-w.answered >= c.step {
+			late = append(late, w.process)
+		}
+	}
+	return late
+}
+
+// Excuse says that for a while p could not have answered, since nobody let it run: that time
+// does not count.
+func (c *CheckAlive) Excuse(p view.Process, while time.Duration) {
+	for i := range c.watched {
+		if w := &c.watched[i]; w.process == p {
+			w.answered = min(w.answered+while, c.ran)
+		}
+	}
+}
+
 // Tick tells the time since NewCheckAlive, and returns the processes to ask
 // and those that have just been found hung. A hung process is told of once and
 // forgotten.

@@ -41,3 +41,35 @@ func TestCheckAlive(t *testing.T) {
 		t.Errorf("after Forget: ask %v, hung %v", ask, hung)
 	}
 }
+
+// TestExcusedTimeDoesNotCount has one of two processes that do not answer wait for a processor
+// meanwhile: it is found hung once it has had time to answer, and not before.
+func TestExcusedTimeDoesNotCount(t *testing.T) {
+	const s = time.Second
+	p, q := view.Process{Rank: 0}, view.Process{Rank: 1}
+	c := NewCheckAlive(s, DefaultHang)
+	c.Watch(p)
+	c.Watch(q)
+	found := make(map[view.Process]time.Duration)
+	for now := s; now <= 30*s; now += s {
+		late := c.Late()
+		if want := now > 2*s && now <= 5*s; slices.Contains(late, q) != want { // later it is forgotten
+			t.Errorf("at %v these are late: %v", now, late)
+		}
+		if slices.Contains(late, p) && now <= 20*s {
+			c.Excuse(p, s)
+		}
+		_, hung := c.Tick(now)
+		for _, h := range hung {
+			found[h] = now
+		}
+	}
+	if found[q] != 5*s || found[p] != 23*s {
+		t.Errorf("got %v, want q after 5 s, and p 3 s after the last excuse", found)
+	}
+	c.Watch(p)
+	c.Excuse(p, time.Hour)
+	if c.Tick(31 * s); len(c.Late()) != 0 {
+		t.Error("an excuse is for the past only")
+	}
+}

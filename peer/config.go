@@ -84,6 +84,9 @@ type Config struct {
 	// named stays at its default, which depends on the machine.
 	SlotLimits, JobLimits []string
 
+	// Niceness is that of programs, 1 to 19: how far they give way to what else the machine does.
+	Niceness int
+
 	// Allow names submitters that the owner trusts with native programs, Deny those that
 	// never get slots. Both hold peer IDs. Unless Accept says more, those in Allow are then the
 	// only ones that get slots. The owner's lists always win (S3).
@@ -186,6 +189,7 @@ func DefaultConfig() Config {
 		Network:       "public",
 		Slots:         runtime.NumCPU(),
 		PauseWhen:     presence.Default,
+		Niceness:      maxNiceness,
 		MDNS:          true,
 		NAT:           true,
 		Reachability:  Auto,
@@ -215,6 +219,7 @@ func LocalConfig() Config {
 	c.NAT = false
 	c.SlotLimits = limits.None // its user has written the programs
 	c.RequireConfinement = false
+	c.Niceness = 10
 	return c
 }
 
@@ -311,6 +316,9 @@ func (c Config) validateLending(wrong *complaints) {
 	if c.MaxJobs < 0 {
 		wrong.say("max-jobs %d: want 0 (no limit) or more", c.MaxJobs)
 	}
+	if c.Niceness < 1 || c.Niceness > maxNiceness {
+		wrong.say("niceness %d: want 1 to %d", c.Niceness, maxNiceness)
+	}
 	if _, err := limits.Parse(c.SlotLimits); err != nil {
 		wrong.say("slot-limits: %w", err)
 	}
@@ -346,6 +354,9 @@ func (c Config) listen() []string {
 	}
 	return c.Listen
 }
+
+// maxNiceness is the kernel's. There is no niceness 0 for programs: presence.Load goes by that.
+const maxNiceness = 19
 
 // maxSlots is far above what a machine can run, and below what an offer may say.
 const maxSlots = 1 << 12

@@ -59,6 +59,7 @@ func (c *Config) AddVolunteerFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&c.Accept, "accept", c.Accept, "which programs are run of other submitters:\n`KIND` none, wasm (default) or native, or\nCLASS=KIND for mine, allowed, members or everyone; behind it\n\" slots=N\" for no more at once, and limits of\neach process such as \" memory=256MiB\"")
 	flags.StringSliceVar(&c.SlotLimits, "slot-limits", c.SlotLimits, "what each process may have: `LIMITS` such as\nmemory=512MiB,cpu=50%,disk=1GiB,processes=64,\nfiles=1024,time=12h,upload=1MiB, or =none")
 	flags.StringSliceVar(&c.JobLimits, "job-limits", c.JobLimits, "what all processes of a job may have together:\n`LIMITS` likewise")
+	flags.IntVar(&c.Niceness, "niceness", c.Niceness, "`N` of programs, 1 to 19: how far they give way")
 	flags.StringSliceVar(&c.Deny, "deny", c.Deny, "no submitters with these peer `IDS`")
 	flags.StringSliceVar(&c.PauseWhen, "pause-when", c.PauseWhen, "`RULES` to pause by: active (somebody sits here),\nbattery, load (of others than jobs), metered;\nor none")
 	flags.StringSliceVar(&c.QuietHours, "quiet-hours", c.QuietHours, "`FROM-TO`, such as 08:00-18:30, when nothing\nof others is run")

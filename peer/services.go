@@ -203,6 +203,7 @@ func (p *Peer) startVolunteer() error {
 		Readable:     p.cfg.Readable,
 		Journal:      p.journal,
 		Grant:        grant,
+		Niceness:     p.cfg.Niceness,
 		Punches:      p.punches,
 		Mapped:       p.ports.MappedTCP,
 		Log:          p.log,

@@ -71,6 +71,7 @@ type HostedJob struct {
 	Processes []view.Process `json:"processes,omitempty"`
 	Channels  []Channel      `json:"channels,omitempty"` // that they have opened to other peers
 	Since     time.Time      `json:"since,omitzero"`
+	Use       launch.Use     `json:"use,omitzero"` // of the machine, while it runs
 }
 
 // Submitted is a job that was started from here and is not over.
@@ -160,7 +161,7 @@ func (p *Peer) slotStatus(connections []Connection) (Slots, []HostedJob) {
 		if i >= 0 {
 			l := launched[i]
 			h.State, h.Program, h.Processes, h.Since = string(l.State), l.Name, l.Processes, l.Since
-			h.Digest, h.Kind, h.Class = l.Digest, string(l.Kind), string(l.Class)
+			h.Digest, h.Kind, h.Class, h.Use = l.Digest, string(l.Kind), string(l.Class), l.Use
 			h.Channels = channelsOf(channels[j.Job], connections)
 		}
 		jobs = append(jobs, h)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -141,6 +142,9 @@ func (j *job) run(stream network.Stream, in pbio.Reader) {
 	}
 	j.log.Info().AnErr("reason", j.ended).Dur("cpu", e.CPU).Int64("memory", e.Memory).Msg("job gone")
 	j.service.forget(j)
+	if len(j.service.Jobs()) == 0 {
+		debug.FreeOSMemory() // the owner gets back at once what the peer has taken for jobs
+	}
 }
 
 // tickPeriod is how often the job looks at the clock: it asks its processes

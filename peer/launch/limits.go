@@ -2,6 +2,7 @@ package launch
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
@@ -25,14 +26,22 @@ func (j *job) makeGroup() (err error) {
 		return nil
 	}
 	q := cgroup.Quota{Memory: job.Memory, CPU: limits.Min(limits.Limits{CPU: slot.CPU * int64(len(j.order))}, job).CPU, Processes: job.Processes}
-	j.group, err = j.service.groups.NewJob(j.spec.ID, q, len(j.order))
+	q.Weight = weightOf(j.service.config.Niceness) * int64(len(j.order))
+	j.group, err = j.service.groups.NewJob(j.spec.ID, q)
 	return err
+}
+
+// weightOf is that of a process of a niceness, as the kernel has it: 1024 without any, a quarter
+// more or less for each step.
+func weightOf(niceness int) int64 {
+	return int64(math.Round(1024 / math.Pow(1.25, float64(niceness))))
 }
 
 // confine makes the control group of a process and returns what the kernel is to hold its
 // program to. name is that of the process, or of the compiler.
 func (j *job) confine(name string) (group *cgroup.Group, l supervisor.Limits, err error) {
 	slot := j.grant.Slot
+	l.Niceness = j.service.config.Niceness
 	l.Files = uint64(slot.Files)
 	l.FileSize = uint64(slot.Disk + slot.Disk/32) // so that it is seen that there is too much
 	if j.service.groups.Missing(cgroup.Memory) != nil && slot.Memory > 0 {

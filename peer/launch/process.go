@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/faultdetect"
@@ -35,6 +36,8 @@ type process struct {
 	diverged                                 int  // how often it has said that replicas differ
 	aheads                                   int  // times it has said that it is ahead of its master
 	stopped                                  bool // while nobody asks it itself, says its supervisor
+
+	late *turns // what it has had of the processors when it was last found late; nil: it is not
 
 	sums   []protection.Sum // what it has sent in all, says it
 	summed bool             // it has said so
@@ -162,13 +165,18 @@ func newAliveCheck() aliveCheck {
 }
 
 // checkAlive asks the programs whether they are there, and ends those that have
-// not answered for too long: one that was stopped, or never yields.
+// not answered for too long: one that was stopped, or never yields. One that the owner's
+// own work leaves no processor to is neither.
 func (j *job) checkAlive() {
 	if j.excused() {
 		for _, id := range j.order {
 			j.alive.Answered(id)
 			j.watching.Answered(id)
 		}
+	}
+	late := j.alive.Late()
+	for _, id := range j.order {
+		j.local[id].excuse(slices.Contains(late, id))
 	}
 	ask, hung := j.alive.Tick(time.Since(j.alive.since))
 	j.alive.count++
@@ -177,6 +185,19 @@ func (j *job) checkAlive() {
 	}
 	for _, id := range hung {
 		j.local[id].end(fmt.Sprintf("has not answered its peer for %v", faultdetect.DefaultHang))
+	}
+}
+
+// excuse looks, while the process is late with an answer, how much of the processors it gets.
+func (p *process) excuse(late bool) {
+	before := p.late
+	p.late = nil
+	if !late {
+		return
+	}
+	now := turnsOf(p.live.processes(), time.Now())
+	if p.late = &now; before != nil && now.starved(*before) {
+		p.job.alive.Excuse(p.id, now.at.Sub(before.at))
 	}
 }
 

@@ -78,6 +78,8 @@ type Config struct {
 	Journal *journal.Journal
 	// Grant is what a job may have here. None of it is no limit.
 	Grant limits.Grant
+	// Niceness is that of programs, 0 to 19.
+	Niceness int
 	// Punches says why peers are connected as they are; nil: that is not known.
 	Punches *connection.Punches
 	Log     zerolog.Logger
@@ -132,6 +134,9 @@ func NewService(h host.Host, c Config) (*Service, error) {
 		gone:      make(chan struct{}),
 	}
 	s.groups = cgroup.Open(home)
+	if s.groups.Missing(cgroup.CPU) != nil {
+		supervisor.GiveWay()
+	}
 	supervisor.KillStale(s.scratch)
 	if err := scratch.RemoveStale(s.scratch); err != nil {
 		return nil, err
@@ -267,6 +272,7 @@ type JobStatus struct {
 	Processes []view.Process `json:"processes"`
 	Since     time.Time      `json:"since"`
 	State     State          `json:"state"`
+	Use       Use            `json:"use"` // now, while it runs
 }
 
 // A Channel is how messages go from a process here to one of another peer.
@@ -315,14 +321,19 @@ func (j *job) opened() (out []Channel) {
 // Jobs returns the jobs that this peer hosts, oldest first.
 func (s *Service) Jobs() []JobStatus {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	var jobs []JobStatus
+	var hosted []*job
 	for _, j := range s.jobs {
+		hosted = append(hosted, j)
 		jobs = append(jobs, JobStatus{
 			Job: j.spec.ID, Submitter: j.submitter, Name: j.spec.Name, Digest: j.program.Digest,
 			Kind: j.decision.Kind, Class: j.decision.Class,
 			Processes: slices.Clone(j.order), Since: j.since, State: j.state,
 		})
+	}
+	s.mu.Unlock()
+	for i, j := range hosted {
+		jobs[i].Use = j.use()
 	}
 	slices.SortFunc(jobs, func(a, b JobStatus) int {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Job, b.Job))

@@ -17,13 +17,16 @@ func Jobs(hosted []peer.HostedJob, now time.Time) string {
 	}
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "JOB\tOF\tCLASS\tPROGRAM\tKIND\tDIGEST\tSLOTS\tSTATE\tFOR")
+	fmt.Fprintln(w, "JOB\tOF\tCLASS\tPROGRAM\tKIND\tDIGEST\tSLOTS\tSTATE\tFOR\tCPU\tMEMORY")
 	for _, h := range hosted {
-		age := "-"
+		var age, cpu string
 		if !h.Since.IsZero() {
 			age = briefly(now.Sub(h.Since))
 		}
-		fmt.Fprintf(w, "%.8s\t%s\t%s\t%s\t%s\t%.8s\t%d\t%s\t%s\n", h.Job, Short(h.Submitter), dash(h.Class), program(h.Program), dash(h.Kind), dash(h.Digest), h.Slots, h.State, age)
+		if h.Use.CPU > 0 {
+			cpu = briefly(h.Use.CPU)
+		}
+		fmt.Fprintf(w, "%.8s\t%s\t%s\t%s\t%s\t%.8s\t%d\t%s\t%s\t%s\t%s\n", h.Job, Short(h.Submitter), dash(h.Class), program(h.Program), dash(h.Kind), dash(h.Digest), h.Slots, h.State, dash(age), dash(cpu), dash(known(h.Use.Memory)))
 	}
 	w.Flush()
 	return b.String()
@@ -42,12 +45,8 @@ func History(past []peer.Past) string {
 		if !e.Until.IsZero() {
 			took = briefly(e.Until.Sub(e.Since))
 		}
-		memory := ""
-		if e.Memory > 0 {
-			memory = size(e.Memory)
-		}
 		fmt.Fprintf(w, "%s\t%.8s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", e.Since.Local().Format(time.DateTime), e.Job, Short(e.Submitter),
-			program(e.Program), dash(e.Kind), e.Processes, took, briefly(e.CPU), dash(memory), size(e.Staged))
+			program(e.Program), dash(e.Kind), e.Processes, took, briefly(e.CPU), dash(known(e.Memory)), size(e.Staged))
 	}
 	w.Flush()
 	return b.String()
@@ -59,6 +58,14 @@ func briefly(d time.Duration) string {
 		return d.Round(100 * time.Millisecond).String()
 	}
 	return d.Round(time.Second).String()
+}
+
+// known writes a number of bytes; 0 is one that is not known.
+func known(bytes int64) string {
+	if bytes == 0 {
+		return ""
+	}
+	return size(bytes)
 }
 
 // dash stands for what is not known.

@@ -22,7 +22,7 @@ const (
 var rules = []Rule{Active, Battery, Load, Metered}
 
 // Default are the rules of an owner who says nothing. Those who sit at the machine hardly notice
-// jobs, whose niceness is 10 and weight a ninth: that is no reason by itself.
+// jobs, which give way to them: that is no reason by itself.
 var Default = []string{string(Battery), string(Metered)}
 
 // none in place of rules.

@@ -27,7 +27,7 @@ func TestGroupsOfAJob(t *testing.T) {
 	home := t.TempDir()
 	tree := Open(home)
 	needGroups(t, tree)
-	job, err := tree.NewJob("0123", Quota{Memory: 1 << 30, CPU: 150, Processes: 100}, 2)
+	job, err := tree.NewJob("0123", Quota{Memory: 1 << 30, CPU: 150, Processes: 100, Weight: 30})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func TestStaleGroupsGo(t *testing.T) {
 	home := t.TempDir()
 	tree := Open(home)
 	needGroups(t, tree)
-	job, err := tree.NewJob("4567", Quota{Memory: 1 << 30}, 1)
+	job, err := tree.NewJob("4567", Quota{Memory: 1 << 30})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestStaleGroupsGo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := Open(t.TempDir()).NewJob("4567", Quota{}, 1)
+	other, err := Open(t.TempDir()).NewJob("4567", Quota{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestVersion2(t *testing.T) {
 	}
 	put(t, k.folder("cgroup.subtree_control"), "cpu memory pids") // what the kernel makes of "+cpu" and so on
 	k.usable = k.enabled()
-	job, err := k.job("p2pmpi-x-0123", Quota{Memory: 1 << 30, CPU: 150, Processes: 100}, 2)
+	job, err := k.job("p2pmpi-x-0123", Quota{Memory: 1 << 30, CPU: 150, Processes: 100, Weight: 220})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,7 @@ type Quota struct {
 	Memory    int64 // bytes, none of them swapped out
 	CPU       int64 // percent of one processor; of jobs only
 	Processes int64 // and threads
+	Weight    int64 // beside other groups, where 1024 is usual; of jobs only
 }
 
 // Usage is what they have.
@@ -31,6 +32,3 @@ type Usage struct {
 // Period is the time in which a job gets its share of the processors. Half of a share
 // that was not used may be used later on: the threads of a runtime come in bursts.
 const periodMicros = 100_000
-
-// niceWeight is the weight of a process of niceness 10, where one of niceness 0 has 1024.
-const niceWeight = 110

@@ -30,7 +30,7 @@ type kernel interface {
 	// home returns the folders to which the peer belongs.
 	home() []string
 	// job and process make a group and return its folders.
-	job(name string, q Quota, slots int) (map[Controller]string, error)
+	job(name string, q Quota) (map[Controller]string, error)
 	process(job, name string, q Quota) (map[Controller]string, error)
 	usage(folders map[Controller]string) Usage
 }
@@ -79,10 +79,10 @@ type Group struct {
 	job     *Group                // nil: it is that of a job
 }
 
-// NewJob makes the group of a job that has that many processes here.
-func (t *Tree) NewJob(id string, q Quota, slots int) (*Group, error) {
+// NewJob makes the group of a job.
+func (t *Tree) NewJob(id string, q Quota) (*Group, error) {
 	return t.group(t.prefix+"-"+id, func(name string) (map[Controller]string, error) {
-		return t.kernel.job(name, q, slots)
+		return t.kernel.job(name, q)
 	})
 }
 

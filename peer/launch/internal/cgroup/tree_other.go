@@ -17,7 +17,7 @@ func (*Tree) Missing(Controller) error { return errors.New("this system has no c
 func (*Tree) Home() []string { return nil }
 
 // NewJob returns a group that holds nobody.
-func (*Tree) NewJob(string, Quota, int) (*Group, error) { return &Group{}, nil }
+func (*Tree) NewJob(string, Quota) (*Group, error) { return &Group{}, nil }
 
 // A Group is that of a job, or of a process.
 type Group struct{}

@@ -67,8 +67,8 @@ func (k *v1) home() (all []string) {
 	return all
 }
 
-func (k *v1) job(name string, q Quota, slots int) (map[Controller]string, error) {
-	return k.make(name, k.usable, q, uint64(slots*niceWeight))
+func (k *v1) job(name string, q Quota) (map[Controller]string, error) {
+	return k.make(name, k.usable, q, uint64(max(2, q.Weight)))
 }
 
 // process makes no group of the processors' controller: its processes are in that of the job.

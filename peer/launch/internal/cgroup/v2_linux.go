@@ -115,10 +115,10 @@ func (k *v2) home() []string {
 	return []string{k.leaf}
 }
 
-func (k *v2) job(name string, q Quota, slots int) (map[Controller]string, error) {
+func (k *v2) job(name string, q Quota) (map[Controller]string, error) {
 	r := k.resources(q)
 	if slices.Contains(k.usable, CPU) {
-		weight := weight(slots)
+		weight := q.weight()
 		r.CPU = &cgroup2.CPU{Weight: &weight}
 		if quota := q.CPU * periodMicros / 100; quota > 0 {
 			period := uint64(periodMicros)
@@ -130,7 +130,7 @@ func (k *v2) job(name string, q Quota, slots int) (map[Controller]string, error)
 		return folders, err
 	}
 	for _, file := range []string{"io.weight", "io.bfq.weight"} { // as the scheduler of each disk goes by them
-		_ = write(k.folder(name), file, fmt.Sprint("default ", weight(slots)))
+		_ = write(k.folder(name), file, fmt.Sprint("default ", q.weight()))
 	}
 	if q.CPU > 0 {
 		_ = write(k.folder(name), "cpu.max.burst", strconv.FormatInt(q.CPU*periodMicros/200, 10)) // since Linux 5.14
@@ -138,8 +138,8 @@ func (k *v2) job(name string, q Quota, slots int) (map[Controller]string, error)
 	return folders, err
 }
 
-// weight is that of a job with so many slots, where the owner's own groups have 100.
-func weight(slots int) uint64 { return uint64(max(1, slots*niceWeight*100/1024)) }
+// weight is that of version 2, where 100 is usual.
+func (q Quota) weight() uint64 { return uint64(max(1, q.Weight*100/1024)) }
 
 // process makes a group without the processors' controller, which counts its processes
 // among those of the job.

@@ -15,6 +15,8 @@ type Limits struct {
 	Files    uint64 // open at a time, by each process
 	FileSize uint64 // bytes of one file
 	Data     uint64 // bytes of private memory of each process, if no group holds it
+
+	Niceness int // at least
 }
 
 // bear has fork make a process within the limits. The supervisor takes the lesser ones

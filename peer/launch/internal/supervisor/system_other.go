@@ -17,7 +17,10 @@ var executable, _ = os.Executable()
 var Own = executable
 
 // confine does nothing here; see confine_linux.go.
-func confine(sandbox.Plan) error { return nil }
+func confine(sandbox.Plan, int) error { return nil }
+
+// GiveWay does nothing: sessions do not compete here.
+func GiveWay() {}
 
 // adoptOrphans does nothing: only Linux and FreeBSD have subreapers.
 func adoptOrphans() error { return nil }

@@ -1,0 +1,45 @@
+package launch
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// userTick is the unit of times in stat files, whatever the kernel's own.
+const userTick = 10 * time.Millisecond
+
+// cpuTime is what some processes have had, with their children that have ended.
+func cpuTime(pids []int) (sum time.Duration) {
+	for _, pid := range pids {
+		stat, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // the name may hold anything
+		if len(fields) < 15 {
+			continue // it has ended
+		}
+		for _, f := range fields[11:15] { // user, system, children's user, children's system
+			ticks, _ := strconv.ParseInt(string(f), 10, 64)
+			sum += time.Duration(ticks) * userTick
+		}
+	}
+	return sum
+}
+
+// turnsOf says what some processes have had of the processors until now. Where the kernel does
+// not tell that is nothing, and nobody is starved.
+func turnsOf(pids []int, now time.Time) turns {
+	t := turns{at: now}
+	for _, pid := range pids {
+		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+		for _, file := range threads {
+			text, _ := os.ReadFile(file)
+			var ran, waited int64 // nanoseconds
+			fmt.Sscan(string(text), &ran, &waited)
+			t.ran, t.waited = t.ran+time.Duration(ran), t.waited+time.Duration(waited)
+		}
+	}
+	return t
+}
