@@ -9,7 +9,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"time"
 )
 
 // TestS3PolicyIsSaidAtOnce has three owners who each refuse a stranger's native program for a
@@ -33,8 +35,8 @@ func TestS3PolicyIsSaidAtOnce(t *testing.T) {
 	}
 
 	eventually(t, "rule by which the peer pauses", func() error {
-		out, err := exec.Command(filepath.Join(bin, "p2pboot"), "status", "--home", third.home).Output()
-		if err == nil && !strings.Contains(string(out), "paused: quiet hours") {
+		out, err := p2pboot("status", "--home", third.home)
+		if err == nil && !strings.Contains(out, "paused: quiet hours") {
 			err = fmt.Errorf("not in:\n%s", out)
 		}
 		return err
@@ -46,7 +48,7 @@ func TestS3PolicyIsSaidAtOnce(t *testing.T) {
 	expectNothingLeft(t, []*peerProcess{first, second, third})
 	third.kill()
 
-	out, err := exec.Command(filepath.Join(bin, "p2pboot"), "history", "--home", third.home, "--json").Output()
+	out, err := p2pboot("history", "--home", third.home, "--json")
 	if err != nil {
 		t.Fatalf("p2pboot history: %v", err)
 	}
@@ -55,7 +57,7 @@ func TestS3PolicyIsSaidAtOnce(t *testing.T) {
 		Processes                                             int
 		CPU, Memory, Staged, Output                           int64
 	}
-	if err := json.Unmarshal(out, &past); err != nil || len(past) != 1 {
+	if err := json.Unmarshal([]byte(out), &past); err != nil || len(past) != 1 {
 		t.Fatalf("want one job in the history, got %v:\n%s", err, out)
 	}
 	e, least := past[0], int64(0)
@@ -70,7 +72,7 @@ func TestS3PolicyIsSaidAtOnce(t *testing.T) {
 
 // TestO2OwnersTakeTheirMachinesBack has the owners of every peer on which a job of two ranks
 // with two replicas began take it back, the first two at the same time: they may have both
-// replicas of a rank; the last lends no more slots, and stays. Each is free while the job runs, which
+// replicas of a rank; the third ends its peer by a signal, the last lends no more slots, and stays. Each is free while the job runs, which
 // ends as it should.
 func TestO2OwnersTakeTheirMachinesBack(t *testing.T) {
 	t.Parallel()
@@ -97,11 +99,11 @@ func TestO2OwnersTakeTheirMachinesBack(t *testing.T) {
 	halt(began[0], "--drain")
 	halt(began[1], "--drain")
 	leaving.Wait()
-	halt(began[2])
+	began[2].signal(syscall.SIGTERM) // as the system does when it is shut down
 	if out, err := exec.Command(filepath.Join(bin, "p2pboot"), "slots", "0", "--home", began[3].home).CombinedOutput(); err != nil {
 		t.Errorf("p2pboot slots: %v\n%s", err, out)
 	}
-	leaving.Wait()
+	<-began[2].ended
 	eventually(t, "slots that are lent no more", func() error {
 		s, err := began[3].status()
 		if err == nil && (len(s.Hosted) > 0 || s.Slots.Total != 0) {
@@ -125,4 +127,78 @@ func TestO2OwnersTakeTheirMachinesBack(t *testing.T) {
 		t.Errorf("p2pboot slots: %v\n%s", err, out)
 	}
 	expectNothingLeft(t, peers)
+}
+
+// TestO2QuietHoursHandOver has an owner's quiet hours begin, by the clock of his machine, while a
+// job runs there: its processes go on elsewhere, and it is right. When they are over, the peer takes jobs again.
+func TestO2QuietHoursHandOver(t *testing.T) {
+	t.Parallel()
+	begin := time.Now().UTC().Add(10 * time.Minute)
+	hours := begin.Format("15:04") + "-" + begin.Add(20*time.Minute).Format("15:04")
+	wall := &machine{
+		addr: loopback.addr, env: append(slices.Clone(loopback.env), "TZ=UTC"), boot: loopback.boot,
+		clock: filepath.Join(t.TempDir(), "clock"),
+	}
+	owner := wall.startPeer(t, t.TempDir(), "--slots", "2", "--quiet-hours", hours)
+	owner.awaitReady()
+	peers := []*peerProcess{owner, boot(t, "--slots", "2", "--supernode", owner.addr)}
+
+	const steps = 4000
+	j := submit(t, t.TempDir(), "--supernode", owner.addr, "-n", "2", "-r", "2", "-w", "60", "--timeout", "110s",
+		filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "40", "-work", "0s", "-pause", "5ms", "-pacer")
+	j.waitRunning()
+	j.printed("rank 1 step 40 ")
+	peers = append(peers, boot(t, "--slots", "2", "--supernode", owner.addr))
+	eventually(t, "what a job has of the machine", func() error {
+		out, err := p2pboot("jobs", "--home", owner.home, "--json")
+		var hosted []struct{ Use struct{ CPU, Memory int64 } }
+		if err == nil {
+			err = json.Unmarshal([]byte(out), &hosted)
+		}
+		if err == nil && (len(hosted) != 1 || hosted[0].Use.CPU <= 0 || hosted[0].Use.Memory <= 0) {
+			err = fmt.Errorf("got %s", out)
+		}
+		return err
+	})
+
+	mend, ok := wall.stepClock(t, 15*time.Minute)
+	if !ok {
+		lacks(t, "root, and a kernel with seccomp's user notification")
+	}
+	const rule = "paused: quiet hours"
+	eventually(t, "an owner who has quiet", func() error {
+		out, err := p2pboot("status", "--home", owner.home)
+		if err == nil && (!strings.Contains(out, rule) || strings.Contains(out, "job here:")) {
+			err = fmt.Errorf("no %q, or a job, in:\n%s", rule, out)
+		}
+		return err
+	})
+	if s := j.wait(); s != 0 {
+		t.Fatalf("exit status %d:\n%s", s, j.stderr)
+	}
+	expectStepper(t, j, 2, steps, 40)
+	if n := strings.Count(j.stderr.String(), "left with its peer, whose owner takes the machine back"); n != 2 {
+		t.Errorf("%d processes have left with their peer, want 2:\n%s", n, j.stderr)
+	}
+
+	mend()
+	eventually(t, "the end of the quiet hours", func() error {
+		out, err := p2pboot("status", "--home", owner.home)
+		if err == nil && strings.Contains(out, "paused") {
+			err = fmt.Errorf("paused in:\n%s", out)
+		}
+		return err
+	})
+	again := submit(t, t.TempDir(), "--supernode", owner.addr, "--peer", owner.id, "-n", "2", "-w", "60",
+		filepath.Join(bin, "stepper"), "-steps", "20")
+	if s := again.wait(); s != 0 {
+		t.Errorf("a job at the peer that takes jobs again: exit status %d:\n%s", s, again.stderr)
+	}
+	expectNothingLeft(t, peers)
+}
+
+// p2pboot runs one of its subcommands, and returns what it prints.
+func p2pboot(args ...string) (string, error) {
+	out, err := exec.Command(filepath.Join(bin, "p2pboot"), args...).Output()
+	return string(out), err
 }

@@ -1,0 +1,88 @@
+package e2e
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+)
+
+var idleFor = flag.Duration("idle.for", 4*time.Second, "how long idle peers are watched, before a job and after it")
+
+// maxIdle is what a peer that nobody uses may have of the memory, in MiB.
+const maxIdle = 60
+
+// TestIdlePeerIsSmall watches a supernode and the five peers that it has introduced, before a job has
+// run on all of them and afterwards. What they take of the processors is shown only: it depends on the machine.
+func TestIdlePeerIsSmall(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the system does not tell")
+	}
+	t.Parallel()
+	supernode := boot(t, "--slots", "1")
+	peers := []*peerProcess{supernode}
+	for range 5 {
+		peers = append(peers, boot(t, "--slots", "1", "--supernode", supernode.addr))
+	}
+	watch := func(when string) {
+		t.Helper()
+		var memory []int // MiB
+		before := make([]time.Duration, len(peers))
+		for i, p := range peers {
+			before[i] = p.processorTime()
+		}
+		began := time.Now()
+		for each := time.NewTicker(max(time.Second, *idleFor/60)); time.Since(began) < *idleFor; {
+			<-each.C
+			for _, p := range peers {
+				memory = append(memory, p.resident())
+			}
+		}
+		var shares []float64 // percent of a processor
+		for i, p := range peers {
+			shares = append(shares, 100*float64(p.processorTime()-before[i])/float64(time.Since(began)))
+		}
+		slices.Sort(memory)
+		slices.Sort(shares)
+		last := len(memory) - 1
+		t.Logf("%s, %v: %d to %d MiB, in the median %d; %.2f to %.2f %% of a processor", when, *idleFor,
+			memory[0], memory[last], memory[last/2], shares[0], shares[len(shares)-1])
+		if typical := memory[last/2]; typical == 0 || typical > maxIdle {
+			t.Errorf("%s: peers have %d MiB, want at most %d in the median", when, memory, maxIdle)
+		}
+	}
+	watch("nothing has run yet")
+	j := submit(t, t.TempDir(), "--supernode", supernode.addr, "-n", "6", "-w", "60", filepath.Join(bin, "stepper"), "-steps", "50")
+	if s := j.wait(); s != 0 {
+		t.Fatalf("exit status %d:\n%s", s, j.stderr)
+	}
+	expectNothingLeft(t, peers)
+	watch("a job has run")
+}
+
+// resident returns the MiB of memory that p2pboot has, files that it maps included.
+func (p *peerProcess) resident() int {
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
+	_, rest, _ := bytes.Cut(status, []byte("\nVmRSS:"))
+	var kib int
+	fmt.Sscan(string(rest), &kib)
+	return kib >> 10
+}
+
+// processorTime returns what p2pboot has had of the processors.
+func (p *peerProcess) processorTime() (sum time.Duration) {
+	stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.cmd.Process.Pid))
+	if fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]); len(fields) > 12 {
+		for _, f := range fields[11:13] { // user and system
+			ticks, _ := strconv.Atoi(string(f))
+			sum += time.Duration(ticks) * 10 * time.Millisecond
+		}
+	}
+	return sum
+}
