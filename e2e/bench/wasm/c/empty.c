@@ -1,0 +1,2 @@
+/* Nothing: what it takes to start and end a module. */
+int main(void) { return 0; }

@@ -1,0 +1,13 @@
+module github.com/p2pmpi/p2pmpi/e2e/bench/wasm
+
+go 1.26.0
+
+require (
+	github.com/bytecodealliance/wasmtime-go/v39 v39.0.1
+	github.com/p2pmpi/p2pmpi v0.0.0
+	github.com/tetratelabs/wazero v1.12.0
+)
+
+require golang.org/x/sys v0.49.0 // indirect
+
+replace github.com/p2pmpi/p2pmpi => ../../..

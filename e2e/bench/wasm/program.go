@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+)
+
+// A program is one of the programs in one form.
+type program struct {
+	name, language string
+	engine         string // that runs it as a module; empty: it is native
+	simd           bool   // built with vectors of 128 bits, C only
+}
+
+const (
+	inC  = "C"
+	inGo = "Go"
+	// runner is the peers' own, in place of an engine.
+	runner = "the peers' runner"
+)
+
+// form names what programs differ in.
+func (p program) form() string {
+	switch {
+	case p.engine == "":
+		return "native"
+	case p.simd:
+		return p.engine + ", SIMD"
+	}
+	return p.engine
+}
+
+// path is where it is: a file, or the folder of an engine.
+func (p program) path(w *workshop) string {
+	path := filepath.Join(w.dir, p.name+"-"+p.language)
+	switch {
+	case p.engine == runner:
+		return path + ".wasm"
+	case p.simd:
+		return path + "-simd-" + p.engine
+	case p.engine != "":
+		return path + "-" + p.engine
+	}
+	return path
+}
+
+// build builds it, if that has not been done.
+func (p program) build(ctx context.Context, w *workshop) (err error) {
+	out := p.path(w)
+	if _, err := os.Stat(out); err == nil {
+		return nil
+	}
+	defer func() {
+		if err != nil {
+			os.RemoveAll(p.path(w))
+		}
+	}()
+	if p.engine != "" && p.engine != runner {
+		if err := os.Mkdir(out, 0o755); err != nil {
+			return err
+		}
+		out = filepath.Join(out, moduleFile)
+	}
+	if p.language == inC {
+		err = p.buildC(ctx, w, out)
+	} else {
+		err = p.buildGo(ctx, w, out)
+	}
+	if err == nil && filepath.Base(out) == moduleFile {
+		_, err = command(ctx, "", nil, w.self, "host", "compile", p.engine, p.path(w))
+	}
+	return err
+}
+
+func (p program) buildC(ctx context.Context, w *workshop, out string) error {
+	compiler := []string{"gcc"}
+	if p.engine != "" {
+		compiler = []string{"clang", "--target=wasm32-wasi", "-mbulk-memory"}
+	}
+	if p.simd {
+		compiler = append(compiler, "-msimd128")
+	}
+	own := filepath.Join(w.root, "e2e/bench/wasm/c")
+	source := filepath.Join(own, p.name+".c")
+	if _, err := os.Stat(source); err != nil {
+		source = filepath.Join(w.root, "e2e/bench/c", p.name+".c")
+	}
+	args := append(compiler[1:], "-std=c99", "-D_POSIX_C_SOURCE=200809L", "-O3", "-I", own, "-o", out, source, "-lm")
+	_, err := command(ctx, "", nil, compiler[0], args...)
+	return err
+}
+
+func (p program) buildGo(ctx context.Context, w *workshop, out string) error {
+	env := []string{"CGO_ENABLED=0"}
+	if p.engine != "" {
+		env = append(env, "GOOS=wasip1", "GOARCH=wasm")
+	}
+	dir, source := w.root, "./examples/"+p.name
+	if p.name == ping {
+		dir, source = filepath.Join(w.root, "e2e/bench/wasm"), "./ping"
+	}
+	_, err := command(ctx, dir, env, "go", "build", "-o", out, source)
+	return err
+}
+
+// run runs it, a program in Go as a job of so many ranks, and returns what it prints.
+func (p program) run(ctx context.Context, w *workshop, ranks int, args ...string) ([]byte, error) {
+	var options []string
+	words := append([]string{p.path(w)}, args...)
+	if p.engine != "" && p.engine != runner {
+		folder := p.path(w)
+		if ranks > 0 { // then it is where the job puts it
+			folder = filepath.Base(folder)
+			options = []string{"-i", folder}
+		}
+		words = append([]string{w.self, "host", "run", p.engine, folder}, args...)
+	}
+	if ranks > 0 {
+		words = append(append([]string{filepath.Join(w.dir, "p2prun"), "--local", "1", "-n", strconv.Itoa(ranks)}, options...), words...)
+	}
+	return command(ctx, w.dir, nil, words[0], words[1:]...)
+}
+
+// compileAnew compiles its module once more, and returns how long that takes.
+func (p program) compileAnew(ctx context.Context, w *workshop) (seconds float64, err error) {
+	folder, err := os.MkdirTemp(w.dir, "anew")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(folder)
+	if err := os.Link(filepath.Join(p.path(w), moduleFile), filepath.Join(folder, moduleFile)); err != nil {
+		return 0, err
+	}
+	begun := time.Now()
+	_, err = command(ctx, "", nil, w.self, "host", "compile", p.engine, folder)
+	return time.Since(begun).Seconds(), err
+}
+
+// start starts it so that it does nothing, and returns how long it takes to end.
+func (p program) start(ctx context.Context, w *workshop) (seconds float64, err error) {
+	begun := time.Now()
+	if _, err = p.run(ctx, w, 0); err != nil {
+		return 0, fmt.Errorf("start %s: %w", p.name, err)
+	}
+	return time.Since(begun).Seconds(), nil
+}

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// A workshop is where programs are built and run.
+type workshop struct {
+	dir  string // of all that is built
+	root string // of the repository
+	self string // this program
+}
+
+func openWorkshop(ctx context.Context, dir string) (*workshop, error) {
+	root, err := command(ctx, "", nil, "go", "list", "-m", "-f", "{{.Dir}}", "github.com/p2pmpi/p2pmpi")
+	if err != nil {
+		return nil, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, err
+	}
+	w := &workshop{dir: dir, root: string(bytes.TrimSpace(root)), self: self}
+	_, err = command(ctx, w.root, nil, "go", "build", "-o", dir+"/", "./cmd/p2prun")
+	return w, err
+}
+
+// command runs a program in a folder, with more in its environment, and returns what it
+// prints.
+func command(ctx context.Context, dir string, env []string, name string, args ...string) ([]byte, error) {
+	c := exec.CommandContext(ctx, name, args...)
+	var stderr bytes.Buffer
+	c.Dir, c.Stderr, c.Env = dir, &stderr, append(os.Environ(), env...)
+	out, err := c.Output()
+	if err != nil {
+		return out, fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, &stderr)
+	}
+	return out, nil
+}
