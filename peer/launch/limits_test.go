@@ -367,3 +367,23 @@ func TestUploadHolds(t *testing.T) {
 		})
 	}
 }
+
+// TestWhoStandsStillForTheGuardDoesNotHang, and is asked again when it goes on.
+func TestWhoStandsStillForTheGuardDoesNotHang(t *testing.T) {
+	j := new(job)
+	if j.excused() {
+		t.Error("excused before anything has stood still")
+	}
+	g := guard{job: j}
+	g.halt()
+	if !j.excused() || !j.excused() {
+		t.Error("not excused while it stands still")
+	}
+	g.resume()
+	if !j.excused() {
+		t.Error("not excused for the time that it stood still")
+	}
+	if j.excused() {
+		t.Error("excused for ever")
+	}
+}

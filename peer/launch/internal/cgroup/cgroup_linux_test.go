@@ -148,6 +148,7 @@ func TestVersion2(t *testing.T) {
 		"user.slice/peer.scope/cgroup.type":                "domain",
 		"user.slice/peer.scope/cgroup.procs":               strconv.Itoa(os.Getpid()),
 		"user.slice/peer.scope/cgroup.subtree_control":     "cpu memory pids",
+		"user.slice/peer.scope/p2pmpi-x-0123/io.weight":    "",
 		"user.slice/peer.scope/p2pmpi-x-peer/cgroup.procs": "",
 	}
 	for name, text := range files {
@@ -176,6 +177,7 @@ func TestVersion2(t *testing.T) {
 		"p2pmpi-x-0123/cpu.max":              "150000 100000",
 		"p2pmpi-x-0123/cpu.weight":           "21",
 		"p2pmpi-x-0123/pids.max":             "100",
+		"p2pmpi-x-0123/io.weight":            "default 21",
 		"p2pmpi-x-0123/0.0/memory.max":       "67108864",
 		"p2pmpi-x-0123/0.0/pids.max":         "20",
 		"p2pmpi-x-0123/0.0/memory.oom.group": "1",

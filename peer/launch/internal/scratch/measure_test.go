@@ -3,6 +3,7 @@ package scratch
 import (
 	"os"
 	"path/filepath"
+	"strconv"
 	"testing"
 )
 
@@ -47,5 +48,20 @@ func TestMeasure(t *testing.T) {
 	}
 	if info, err := os.Stat(outside); err != nil || info.Mode().Perm() != 0 {
 		t.Errorf("outside: %v, %v", info.Mode(), err)
+	}
+}
+
+// BenchmarkMeasure is of a folder with 25,000 empty files.
+func BenchmarkMeasure(b *testing.B) {
+	folder := b.TempDir()
+	for i := range 25000 {
+		if err := os.WriteFile(filepath.Join(folder, strconv.Itoa(i)), nil, 0o600); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for b.Loop() {
+		if n, err := Measure(folder); err != nil || n < 25000*leastEntry {
+			b.Fatal(n, err)
+		}
 	}
 }
