@@ -313,6 +313,11 @@ func (l *Ledger) live(key Key, now time.Time) *hold {
 	return l.find(key)
 }
 
+// Holds reports whether a submitter has slots, held or in use.
+func (l *Ledger) Holds(submitter p2ppeer.ID) bool {
+	return slices.ContainsFunc(l.holds, func(h *hold) bool { return h.Submitter == submitter })
+}
+
 // waiting finds the one hold of the job that has not started.
 func (l *Ledger) waiting(submitter p2ppeer.ID, job string) *hold {
 	for _, h := range l.holds {

@@ -95,6 +95,14 @@ func (s *Service) Release(key Key) {
 	s.update(func(l *Ledger, _ time.Time) { l.Release(key) })
 }
 
+// Holds reports whether a submitter has slots here, held or in use.
+func (s *Service) Holds(submitter p2ppeer.ID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.expired(s.ledger.Expire(time.Now()))
+	return s.ledger.Holds(submitter)
+}
+
 // Drain refuses whatever is new from now on.
 func (s *Service) Drain() {
 	s.update(func(l *Ledger, _ time.Time) { l.Drain() })

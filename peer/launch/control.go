@@ -30,7 +30,11 @@ const (
 func (s *Service) serveControl(stream network.Stream) {
 	submitter := stream.Conn().RemotePeer()
 	log := s.config.Log.With().Stringer("submitter", submitter).Logger()
-	give, err := s.pending.Take(submitter)
+	places := s.pending
+	if s.config.Reservations.Holds(submitter) {
+		places = s.expected
+	}
+	give, err := places.Take(submitter)
 	if err != nil {
 		s.conduct.Note(submitter, "control streams that say nothing", err)
 		stream.Reset()

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/libp2p/go-libp2p"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-msgio/pbio"
 	"google.golang.org/protobuf/proto"
@@ -266,6 +267,45 @@ func TestO4StrangerWithoutAKeyTakesNoMemory(t *testing.T) {
 
 // TestAJobsIdentifierIsOfNoUseToAnother: a stranger who has heard of a job brings one of its own
 // under the same identifier. It has slots for it, and is refused; the job goes on.
+// TestManyIdentitiesDoNotKeepSubmittersOut has strangers take all the places of control streams that
+// have said nothing. Who has slots comes in all the same.
+func TestManyIdentitiesDoNotKeepSubmittersOut(t *testing.T) {
+	j := newTestJob(t, 1, 1, nil, "sleep")
+	peer := j.peers[0]
+	for range maxPending/maxPendingEach + 1 {
+		stranger, err := libp2p.New(libp2p.NoListenAddrs, libp2p.DisableRelay())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { stranger.Close() })
+		stranger.Peerstore().AddAddrs(peer.ID(), peer.Addrs(), time.Hour)
+		for range maxPendingEach {
+			s, err := stranger.NewStream(t.Context(), peer.ID(), ControlProtocol)
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.Write([]byte{100})
+		}
+	}
+	for end := time.Now().Add(patience); ; <-time.After(time.Millisecond) {
+		give, err := peer.launch.pending.Take("another")
+		if err != nil {
+			break
+		}
+		if give(); time.Now().After(end) {
+			t.Fatal("there are places")
+		}
+	}
+	key := j.reserve(peer, 1)
+	l := j.connect(peer)
+	l.say(j.prepareMessage(0, key))
+	if p := await(l, (*jobpb.FromPeer).GetPrepared); p.Error != "" {
+		t.Errorf("refused: %s", p.Error)
+	}
+	l.stream.Reset()
+	j.gone()
+}
+
 func TestAJobsIdentifierIsOfNoUseToAnother(t *testing.T) {
 	bed := newTestbed(t, 1, 2)
 	j := bed.newJob(t, 1, 1, nil, "sleep")

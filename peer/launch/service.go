@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"net/netip"
 	"path/filepath"
 	"slices"
@@ -93,10 +94,11 @@ type Service struct {
 	groups  *cgroup.Tree
 	modules *wasm.Store
 
-	ctx     context.Context // of everything; ends with Close
-	cancel  context.CancelFunc
-	serving sync.WaitGroup    // streams being handled, hosted jobs among them
-	pending *misconduct.Quota // of control streams that have said nothing yet
+	ctx      context.Context // of everything; ends with Close
+	cancel   context.CancelFunc
+	serving  sync.WaitGroup    // streams being handled, hosted jobs among them
+	pending  *misconduct.Quota // of control streams that have said nothing yet
+	expected *misconduct.Quota // of those whose submitters have slots here
 
 	conduct  *misconduct.Log
 	entrance *entrance // nil: none
@@ -112,7 +114,8 @@ type Service struct {
 const scratchFolder = "scratch"
 
 // maxPending bounds the control streams that have opened and said nothing yet, and
-// maxPendingEach those of one submitter.
+// maxPendingEach those of one submitter. Those of submitters who have slots here, which are
+// few, are counted apart: identities are free, and others would take all the places.
 const (
 	maxPending     = 32
 	maxPendingEach = 8
@@ -129,6 +132,7 @@ func NewService(h host.Host, c Config) (*Service, error) {
 		host: h, config: c, scratch: filepath.Join(home, scratchFolder), modules: wasm.NewStore(filepath.Join(home, "modules")),
 		conduct:   misconduct.New(c.Log),
 		pending:   misconduct.NewQuota(maxPending, maxPendingEach),
+		expected:  misconduct.NewQuota(math.MaxInt, maxPendingEach),
 		jobs:      make(map[string]*job),
 		obstacles: make(map[p2ppeer.ID]obstacle),
 		gone:      make(chan struct{}),
