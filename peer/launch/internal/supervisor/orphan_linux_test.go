@@ -11,10 +11,10 @@ import (
 	"testing"
 )
 
-// orphanVariable makes this test binary a supervisor whose program leaves a child.
-const orphanVariable = "SUPERVISOR_TEST_ORPHAN"
+func init() { roles["orphan"] = tellOfOrphan }
 
-// tellOfOrphan says what state the child is in when the program's end is reported.
+// tellOfOrphan is a supervisor whose program leaves a child, and says whether that has been killed
+// when the program's end is reported.
 func tellOfOrphan() int {
 	out, in, err := os.Pipe()
 	if err == nil {
@@ -63,7 +63,7 @@ func TestNobodyChangesFilesOnceTheProgramsEndIsTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), self)
-	cmd.Env = append(os.Environ(), orphanVariable+"=1")
+	cmd.Env = append(os.Environ(), roleVariable+"=orphan")
 	out, err := cmd.CombinedOutput()
 	if err != nil || string(out) != "true\n" {
 		t.Errorf("it has said %q: %v", out, err)

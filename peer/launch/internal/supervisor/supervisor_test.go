@@ -28,6 +28,11 @@ import (
 // replace; its value is the scratch folder.
 const peerVariable = "SUPERVISOR_TEST_PEER"
 
+// roleVariable makes it something else, which its value names.
+const roleVariable = "SUPERVISOR_TEST_ROLE"
+
+var roles = make(map[string]func() int)
+
 func TestMain(m *testing.M) {
 	// syscall.Exit, as os.Exit of the race detector takes a second.
 	if status, ours := Main(); ours {
@@ -36,8 +41,8 @@ func TestMain(m *testing.M) {
 	if os.Getenv(proclink.FDVariable) != "" {
 		syscall.Exit(program(os.Args[1:]))
 	}
-	if os.Getenv(orphanVariable) != "" {
-		syscall.Exit(tellOfOrphan())
+	if role := roles[os.Getenv(roleVariable)]; role != nil {
+		syscall.Exit(role())
 	}
 	if folder := os.Getenv(peerVariable); folder != "" {
 		syscall.Exit(peer(folder, os.Args[1:]))
