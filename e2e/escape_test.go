@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -33,17 +35,21 @@ type prey struct {
 // secret is in each of the owner's files, and nowhere else.
 const secret = "p2pmpi-the-owners-secret"
 
-// newPrey boots a peer on a home with secrets, and has a neighbour run there. What gets out of a
-// process all the same is still not in the mount namespace of the machine.
-func newPrey(t *testing.T, args ...string) *prey {
+// newPrey boots a peer of a user, 0 being the test's own, on a home with secrets, and has a neighbour
+// run there. What gets out of a process all the same is still not in the mount namespace of the machine.
+func newPrey(t *testing.T, user uint32) *prey {
 	t.Helper()
-	v := &prey{outside: t.TempDir()}
-	home := t.TempDir()
+	v := &prey{outside: folderOf(t, user)}
+	home := folderOf(t, user)
 	for _, path := range []string{filepath.Join(home, ".ssh/id_ed25519"), filepath.Join(v.outside, "secret")} {
 		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(secret), 0o600); err != nil {
+		err := os.WriteFile(path, []byte(secret), 0o600)
+		for ; err == nil && user != 0 && path != home && path != v.outside; path = filepath.Dir(path) {
+			err = os.Chown(path, int(user), int(user))
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -52,14 +58,51 @@ func newPrey(t *testing.T, args ...string) *prey {
 	v.listen(t, "unix", filepath.Join(v.outside, "socket"))
 	v.listen(t, "unix", "@"+v.abstract)
 	m := *loopback
-	m.apart = true
-	v.peer = m.startPeer(t, home, append([]string{"--slots", "16", "--slot-limits", "memory=128MiB,disk=32MiB,processes=64,files=256"}, args...)...)
+	m.apart, m.user = true, user
+	v.peer = m.startPeer(t, home, "--slots", "16", "--slot-limits", "memory=128MiB,disk=32MiB,processes=64,files=256")
 	v.peer.awaitReady()
+	if user != 0 && logged(v.peer, "native programs cannot be confined here")() == nil {
+		v.expectRefusal(t)
+		t.Skip("this machine lets an ordinary user build no walls; he is told, and programs of strangers are refused")
+	}
 	v.neighbour = submit(t, t.TempDir(), "--supernode", v.peer.addr, "-n", "2", "-a", "concentrate", "-w", "60",
 		filepath.Join(bin, "stepper"), "-steps", "1000000", "-every", "10", "-work", "0", "-pause", "10ms")
 	v.neighbour.waitRunning()
 	v.expectNeighbour(t)
 	return v
+}
+
+// ordinary is a user that nobody on the machine is.
+const ordinary = 61234
+
+// folderOf makes a folder of a user, whom the test must be root for.
+func folderOf(t *testing.T, user uint32) string {
+	t.Helper()
+	if user == 0 {
+		return t.TempDir()
+	}
+	if os.Geteuid() != 0 {
+		t.Skip("only root can be another user")
+	}
+	top, err := os.MkdirTemp("", "p2pmpi-e2e-") // those of the test are closed to others
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(top) })
+	folder := filepath.Join(top, "folder")
+	if err := errors.Join(os.Chmod(top, 0o755), os.Mkdir(folder, 0o700), os.Chown(folder, int(user), int(user))); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+// expectRefusal expects that a stranger's program does not run.
+func (v *prey) expectRefusal(t *testing.T) {
+	t.Helper()
+	j := submit(t, t.TempDir(), "--supernode", v.peer.addr, "-n", "1", filepath.Join(bin, "hostile"), "files")
+	if s := j.wait(); s == 0 || !strings.Contains(j.stderr.String(), "unconfined") {
+		t.Errorf("exit status %d, want a refusal: %s", s, j.stderr)
+	}
 }
 
 // listen counts who connects.
@@ -131,6 +174,11 @@ func (v *prey) expectWhole(t *testing.T) {
 	if n := v.heard.Load(); n > 0 {
 		t.Errorf("%d connections", n)
 	}
+	if info, err := os.Stat(filepath.Join(v.outside, "secret")); err != nil {
+		t.Error(err)
+	} else if info.Mode() != 0o600 {
+		t.Errorf("the owner's file has mode %v now", info.Mode())
+	}
 	const planted = "p2pmpi-planted"
 	for _, dir := range []string{v.peer.home, v.outside, "/tmp", "/dev/shm", "/", "/etc", "/usr", "/var/tmp"} {
 		if os.Remove(filepath.Join(dir, planted)) == nil {
@@ -161,21 +209,36 @@ func processesNaming(word string) (pids []int) {
 // gone. Each is stopped; the peer and its neighbour's job do not notice.
 func TestO1Bombs(t *testing.T) {
 	t.Parallel()
-	v := newPrey(t)
+	newPrey(t, 0).bearBombs(t)
+}
+
+// TestO1BombsAtAnOrdinaryUser does so at a peer that has no more rights than its programs had.
+func TestO1BombsAtAnOrdinaryUser(t *testing.T) {
+	t.Parallel()
+	newPrey(t, ordinary).bearBombs(t)
+}
+
+func (v *prey) bearBombs(t *testing.T) {
+	t.Helper()
 	exceeded := func(what string) string { return "exceeded the limit of [^:]* " + what }
+	unmeasured := exceeded("disk") + "|hides what it has on disk"
 	bombs := map[string]struct {
 		options []string
-		status  int
+		status  int    // negative: any
 		says    string // on standard error, a regular expression
 	}{
 		"fork":        {nil, 70, exceeded("processes")},
 		"memory":      {nil, 70, exceeded("memory")},
 		"disk":        {nil, 70, exceeded("disk")},
+		"mapped":      {nil, 70, unmeasured},
+		"undumpable":  {nil, 70, unmeasured},
+		"swap":        {nil, -1, ""}, // it may be ended, as what swaps cannot be measured
 		"descriptors": {nil, 70, exceeded("(open )?files")},
 		"sleep":       {[]string{"--timeout", "5s"}, 75, ""},
 		"daemon":      {nil, 0, ""},
 		"late":        {nil, 0, ""},
 	}
+	module := v.bringModule(t, endless())
 	jobs := make(map[string]*job)
 	for how, b := range bombs {
 		jobs[how] = v.attack(t, how, b.options...)
@@ -183,7 +246,7 @@ func TestO1Bombs(t *testing.T) {
 	for _, how := range slices.Sorted(maps.Keys(bombs)) {
 		t.Run(how, func(t *testing.T) {
 			j, b := jobs[how], bombs[how]
-			if s := j.wait(); s != b.status {
+			if s := j.wait(); s != b.status && b.status >= 0 {
 				t.Errorf("exit status %d, want %d", s, b.status)
 			}
 			if said := j.stderr.String(); !regexp.MustCompile(b.says).MatchString(said) {
@@ -194,16 +257,46 @@ func TestO1Bombs(t *testing.T) {
 			}
 		})
 	}
+	t.Run("compiler", func(t *testing.T) { // there is no other peer that could run the module
+		eventually(t, "the end of the module's compiler", logged(v.peer, "compile hostile.wasm: "))
+		module.cmd.Process.Kill()
+		module.wait()
+	})
 	v.expectWhole(t)
 	v.neighbour.cancel(t)
 	expectNothingLeft(t, []*peerProcess{v.peer})
+}
+
+// bringModule submits a module of a stranger.
+func (v *prey) bringModule(t *testing.T, module []byte) *job {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "hostile.wasm")
+	if err := os.WriteFile(path, module, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return submit(t, t.TempDir(), "--supernode", v.peer.addr, "-n", "1", "-w", "60", path)
+}
+
+// endless is a module of one function, of which a compiler makes much more than it is long.
+func endless() []byte {
+	const additions = 2 << 20
+	add := []byte{0x20, 0, 0x41, 1, 0x6a, 0x21, 0} // of 1 to its local variable
+	body := append([]byte{1, 1, 0x7f}, bytes.Repeat(add, additions)...)
+	body = append(body, 0x0b)
+	code := binary.AppendUvarint([]byte{1}, uint64(len(body)))
+	code = append(code, body...)
+	m := []byte("\x00asm\x01\x00\x00\x00" +
+		"\x01\x04\x01\x60\x00\x00" + // a type: no arguments, no result
+		"\x03\x02\x01\x00" + // a function of it
+		"\x07\x0a\x01\x06_start\x00\x00\x0a") // its name; its code
+	return append(binary.AppendUvarint(m, uint64(len(code))), code...)
 }
 
 // TestO1OutputFlood has a program print without end, for a submitter that reads nothing and then
 // is gone. The peer does not keep it.
 func TestO1OutputFlood(t *testing.T) {
 	t.Parallel()
-	v := newPrey(t)
+	v := newPrey(t, 0)
 	before := memoryOf(t, v.peer)
 	j := v.attack(t, "output")
 	eventually(t, "the flood", func() error {
@@ -244,7 +337,18 @@ func (j *job) cancel(t *testing.T) {
 // neighbour's, in all the ways that it knows. It is stopped in each.
 func TestO1Escapes(t *testing.T) {
 	t.Parallel()
-	v := newPrey(t)
+	newPrey(t, 0).holdEscapes(t)
+}
+
+// TestO1EscapesFromAnOrdinaryUser has it try at a peer whose user has no rights beyond his own: what
+// gets out is him.
+func TestO1EscapesFromAnOrdinaryUser(t *testing.T) {
+	t.Parallel()
+	newPrey(t, ordinary).holdEscapes(t)
+}
+
+func (v *prey) holdEscapes(t *testing.T) {
+	t.Helper()
 	least := map[string]int{"files": 30, "network": 20, "processes": 15, "kernel": 30} // attempts
 	jobs := make(map[string]*job)
 	for group := range least {

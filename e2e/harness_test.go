@@ -44,6 +44,7 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
+	os.Chmod(dir, 0o755) // for peers of another user
 	bin = dir
 	flag.Parse()
 	letWait()
@@ -77,6 +78,7 @@ type machine struct {
 	inside *netns   // its own network; nil on loopback
 	lan    *port    // where it is plugged in, if its switch is the kernel's
 	apart  bool     // its processes have mounts, names and queues of their own, if the test is root
+	user   uint32   // that its processes are of, which the test must be root for; 0: the test's own
 }
 
 // loopback is this machine, from which nothing is sent.
@@ -98,6 +100,9 @@ func (m *machine) prepare(cmd *exec.Cmd, home string) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if m.apart && os.Geteuid() == 0 {
 		cmd.SysProcAttr.Unshareflags = syscall.CLONE_NEWNS | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
+	}
+	if m.user != 0 {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: m.user, Gid: m.user}
 	}
 }
 

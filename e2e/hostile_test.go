@@ -18,16 +18,18 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
 	rcmgr "github.com/libp2p/go-libp2p/p2p/host/resource-manager"
+	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
+	"golang.org/x/sync/errgroup"
 )
 
 // A vandal is a libp2p host without limits of its own.
-func vandal(t *testing.T, key crypto.PrivKey) host.Host {
+func vandal(t *testing.T, key crypto.PrivKey, more ...libp2p.Option) host.Host {
 	t.Helper()
 	unlimited, err := rcmgr.NewResourceManager(rcmgr.NewFixedLimiter(rcmgr.InfiniteLimits), rcmgr.WithMetricsDisabled())
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := libp2p.New(libp2p.Identity(key), libp2p.NoListenAddrs, libp2p.ResourceManager(unlimited), libp2p.DisableMetrics())
+	h, err := libp2p.New(append(more, libp2p.Identity(key), libp2p.NoListenAddrs, libp2p.ResourceManager(unlimited), libp2p.DisableMetrics())...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,6 +143,86 @@ func beRude(ctx context.Context, h host.Host, to p2ppeer.ID, p protocol.ID) {
 			s.Write([]byte{100})
 		}
 	}
+}
+
+const (
+	crowd      = 200 // identities
+	crowdLeave = 4   // streams of each protocol that each of them leaves
+)
+
+// TestHostileCrowd has hundreds of identities connect to a peer, and leave streams of every protocol
+// half-way. Meanwhile it takes a job of a stranger whom it has never seen, and its memory is bounded;
+// when the crowd has gone nothing is left (O4).
+func TestHostileCrowd(t *testing.T) {
+	t.Parallel()
+	victim := boot(t, "--slots", "2")
+	at, err := p2ppeer.AddrInfoFromString(victim.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	idle, err := victim.status()
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := memoryOf(t, victim)
+	ctx, cancel := context.WithTimeout(t.Context(), limit)
+	defer cancel()
+	var all errgroup.Group
+	all.SetLimit(8) // there are two processors
+	enemies := make([]host.Host, crowd)
+	for i := range enemies {
+		key, _, err := crypto.GenerateEd25519Key(rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		enemies[i] = vandal(t, key, libp2p.Transport(tcp.NewTCPTransport), libp2p.DisableRelay())
+		all.Go(func() error { return leaveStreams(ctx, enemies[i], *at) })
+	}
+	if err := all.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	worst, err := victim.status()
+	if err != nil || worst.Use.Streams < crowd {
+		t.Errorf("uses %+v while the crowd is there: %v", worst.Use, err)
+	}
+	j := submit(t, t.TempDir(), "--supernode", victim.addr, "-n", "2", "-w", "60", filepath.Join(bin, "ring"))
+	if s := j.wait(); s != 0 {
+		t.Errorf("a job meanwhile: exit status %d", s)
+	}
+	grown := memoryOf(t, victim) - before
+	t.Logf("%d identities: %d MiB before, %d MiB more; before %+v, at worst %+v", crowd, before>>20, grown>>20, idle.Use, worst.Use)
+	if grown > 256<<20 {
+		t.Errorf("its memory grew by %d MiB", grown>>20)
+	}
+	for _, h := range enemies {
+		all.Go(h.Close)
+	}
+	all.Wait()
+	expectNothingLeft(t, []*peerProcess{victim})
+	eventually(t, "what it uses", func() error {
+		s, err := victim.status()
+		if err == nil && (s.Use.Goroutines > idle.Use.Goroutines+100 || s.Use.Streams > idle.Use.Streams+20) {
+			err = fmt.Errorf("%+v, and %+v before", s.Use, idle.Use)
+		}
+		return err
+	})
+}
+
+// leaveStreams connects, and leaves some streams of each protocol half-way.
+func leaveStreams(ctx context.Context, h host.Host, to p2ppeer.AddrInfo) error {
+	if err := h.Connect(ctx, to); err != nil {
+		return err
+	}
+	speaks, err := h.Peerstore().GetProtocols(to.ID)
+	for _, p := range speaks {
+		for range crowdLeave {
+			if s, err := h.NewStream(ctx, to.ID, p); err == nil {
+				s.SetDeadline(time.Now().Add(limit))
+				s.Write([]byte{100})
+			}
+		}
+	}
+	return err
 }
 
 // vandalism is how long it lasts at most: the other side may hold it up.

@@ -4,6 +4,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -66,6 +67,80 @@ func diskBomb(*mpj.World) error {
 		f.Close()
 	}
 	return stay("disk: got %d MiB", mostDisk>>20)
+}
+
+// mappedBomb writes through memory to files that have neither a name nor a descriptor any more.
+func mappedBomb(*mpj.World) error {
+	const size = 8 << 20
+	for n := 0; n < mostDisk; n += size {
+		f, err := nameless(n, size)
+		if err != nil {
+			return stay("mapped: stopped at %d MiB: %q", n>>20, err)
+		}
+		b, err := unix.Mmap(int(f.Fd()), 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+		if err != nil {
+			return stay("mapped: stopped at %d MiB: %q", n>>20, err)
+		}
+		f.Close()
+		for i := 0; i < len(b); i += 4096 {
+			b[i] = 1
+		}
+	}
+	return stay("mapped: got %d MiB", mostDisk>>20)
+}
+
+// undumpableBomb keeps files without a name open, in a process whose descriptors only root may look at.
+func undumpableBomb(*mpj.World) error {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return stay("undumpable: stopped at once: %q", err)
+	}
+	block := make([]byte, 8<<20)
+	var kept []*os.File
+	for n := 0; n < mostDisk; n += len(block) {
+		f, err := nameless(n, 0)
+		if err == nil {
+			_, err = f.Write(block)
+		}
+		if err != nil {
+			return stay("undumpable: stopped at %d MiB: %q", n>>20, err)
+		}
+		kept = append(kept, f)
+	}
+	return stay("undumpable: got %d MiB in %d files", mostDisk>>20, len(kept))
+}
+
+// nameless returns a file of that size that has no name any more.
+func nameless(n int, size int64) (*os.File, error) {
+	f, err := os.Create(fmt.Sprintf("bomb-%d", n))
+	if err != nil {
+		return nil, err
+	}
+	return f, errors.Join(os.Remove(f.Name()), f.Truncate(size))
+}
+
+// swapFolders has folders that nobody may look into become links to a file of the owner's, and back,
+// while somebody looks whether he may.
+func swapFolders(world *mpj.World) error {
+	const pairs = 100
+	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); {
+		for n := range pairs {
+			if err := errors.Join(os.Mkdir(fmt.Sprint("folder-", n), 0), os.Symlink(*outside+"/secret", fmt.Sprint("way-", n))); err != nil {
+				return err
+			}
+		}
+		for n := range 20 * pairs {
+			n %= pairs
+			if err := unix.Renameat2(unix.AT_FDCWD, fmt.Sprint("folder-", n), unix.AT_FDCWD, fmt.Sprint("way-", n), unix.RENAME_EXCHANGE); err != nil {
+				return err
+			}
+		}
+		for n := range pairs {
+			if err := errors.Join(os.Remove(fmt.Sprint("folder-", n)), os.Remove(fmt.Sprint("way-", n))); err != nil {
+				return err
+			}
+		}
+	}
+	return world.Finalize()
 }
 
 // descriptorBomb opens as many as it can.

@@ -5,7 +5,7 @@
 // its mounts have no file system.
 //
 //	hostile -home DIR -outside DIR -peer PID -victim PID -folder DIR -listener ADDR files|network|processes|kernel
-//	hostile [-home DIR...] fork|memory|disk|descriptors|output|sleep|daemon|late
+//	hostile [-home DIR...] fork|memory|disk|mapped|undumpable|swap|descriptors|output|sleep|daemon|late
 //
 // It does so on Linux.
 package main

@@ -50,6 +50,9 @@ var files = map[string]attempt{
 	"write where all may, /tmp":             func() (string, error) { return private("/tmp") },
 	"write where all may, /dev/shm":         func() (string, error) { return private("/dev/shm") },
 	"open a file by its handle":             byHandle,
+	"keep bytes beside a file": func() (string, error) {
+		return "an attribute", unix.Setxattr("own", "user."+planted, []byte("planted"), 0)
+	},
 }
 
 var slash = "/"

@@ -44,7 +44,7 @@ var kernel = map[string]attempt{
 	"switch swapping":             call("swapoff", raw(unix.SYS_SWAPOFF, 0)),
 	"set the clock":               call("settimeofday", raw(unix.SYS_SETTIMEOFDAY, 1, 0)),
 	"set the machine's name":      call("sethostname", raw(unix.SYS_SETHOSTNAME, 1, 1)),
-	"lock all memory":             lockMemory,
+	"lock the owner's share":      lockMemory,
 	"make a memory segment":       call("shmget", segment),
 	"make a message queue":        queue,
 	"a new session with the keys": call("keyctl", raw(unix.SYS_KEYCTL, 1, 0)),
@@ -123,13 +123,13 @@ func requestKey() error {
 	return err
 }
 
-// lockMemory is refused from some megabytes on, for whoever has no privilege.
+// lockMemory locks what a user may lock in all, on most systems.
 func lockMemory() (string, error) {
-	b, err := unix.Mmap(-1, 0, 256<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	b, err := unix.Mmap(-1, 0, 8<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
 		return "", err
 	}
-	return "256 MiB", unix.Mlock(b)
+	return "8 MiB", unix.Mlock(b)
 }
 
 // segment makes one of System V, which would outlive it.
