@@ -173,7 +173,7 @@ func (s *site) used(ctx context.Context) (time.Duration, error) {
 const spinning = "-spin"
 
 func spin() {
-	for n := 0; ; n++ { //nolint:revive // that is all
+	for n := 0; ; n++ { // that is all
 	}
 }
 
