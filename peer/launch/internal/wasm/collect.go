@@ -32,7 +32,8 @@ func startCollector() *collector {
 	c := &collector{percent: debug.SetGCPercent(-1), stop: make(chan struct{})}
 	runtime.GC()
 	c.computing.Lock()
-	c.stopped.Go(c.run) // until end
+	live := allocated()
+	c.stopped.Go(func() { c.run(live) }) // until end
 	return c
 }
 
@@ -51,10 +52,11 @@ func (c *collector) end() {
 	debug.SetGCPercent(c.percent)
 }
 
-func (c *collector) run() {
+// run collects whenever much has come to what is live.
+func (c *collector) run(live uint64) {
 	tick := time.NewTicker(often)
 	defer tick.Stop()
-	for live := allocated(); ; {
+	for {
 		select {
 		case <-c.stop:
 			return
