@@ -5,59 +5,102 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 )
 
 // leastEntry is what a file or folder counts at least, in bytes: one that is empty takes
 // room too.
 const leastEntry = 4 << 10
 
+// A measurement adds up what is in a folder.
+type measurement struct {
+	folder string
+	root   *os.Root
+	seen   map[[2]uint64]bool // files with several names
+	sum    int64
+}
+
 // Measure returns how much room the files in a folder take on disk, in bytes, while
-// somebody works in it who may not want that known. The error is of a folder that
-// cannot be measured. Files that are open and have no name any more are not seen.
+// somebody works in it who may not want that known: folders that may not be looked into
+// are given permissions. The error is of a folder that cannot be measured, as it changes
+// meanwhile. Files that are open and have no name any more are not seen.
 func Measure(folder string) (int64, error) {
-	var sum int64
-	seen := make(map[[2]uint64]bool) // files with several names
+	m := measurement{folder: folder, seen: make(map[[2]uint64]bool)}
+	if err := m.measure(); err != nil {
+		return m.sum, fmt.Errorf("measure scratch folder: %w", err)
+	}
+	return m.sum, nil
+}
+
+func (m *measurement) measure() error {
 	// What is a folder now may be a link to one of the owner's a moment later: a root leaves
 	// the folder by none.
-	root, err := os.OpenRoot(folder)
+	err := m.permitted(".", func() (err error) { m.root, err = os.OpenRoot(m.folder); return err })
 	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
-	}
-	if errors.Is(err, fs.ErrPermission) {
-		os.Chmod(folder, 0o700) // of the peer's own folder: it cannot be exchanged
-		root, err = os.OpenRoot(folder)
+		return nil
 	}
 	if err != nil {
-		return 0, fmt.Errorf("measure scratch folder: %w", err)
+		return err
 	}
-	defer root.Close()
-	err = fs.WalkDir(root.FS(), ".", func(path string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrPermission) && d != nil && d.IsDir() {
-			root.Chmod(path, 0o700) // it is looked into next time
-			return nil
-		}
+	defer m.root.Close()
+	var info fs.FileInfo
+	if err := m.permitted(".", func() (err error) { info, err = m.root.Lstat("."); return err }); err != nil {
+		return err
+	}
+	m.add(info)
+	return m.walk(".")
+}
+
+// walk adds what is in one folder.
+func (m *measurement) walk(folder string) error {
+	var entries []fs.DirEntry
+	err := m.permitted(folder, func() (err error) { entries, err = fs.ReadDir(m.root.FS(), folder); return err })
+	for i := 0; i < len(entries) && err == nil; i++ {
 		var info fs.FileInfo
+		err = m.permitted(folder, func() (err error) { info, err = entries[i].Info(); return err })
 		if err == nil {
-			info, err = d.Info()
+			m.add(info)
+			if info.IsDir() {
+				err = m.walk(path.Join(folder, entries[i].Name()))
+			}
 		}
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // it has just gone
+			err = nil // it has just gone
 		}
-		if err != nil {
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // likewise the folder
+	}
+	return err
+}
+
+func (m *measurement) add(info fs.FileInfo) {
+	size, id, several := room(info)
+	if several {
+		if m.seen[id] {
+			return
+		}
+		m.seen[id] = true
+	}
+	m.sum += max(size, leastEntry)
+}
+
+// permissions is how often a folder is given permissions, until its program has it that
+// takes them away.
+const permissions = 3
+
+// permitted does something that needs permissions of a folder, and has it get them at once: what
+// is not looked into now is never looked into, if they are taken away again each time.
+func (m *measurement) permitted(folder string, do func() error) (err error) {
+	for range permissions {
+		if err = do(); !errors.Is(err, fs.ErrPermission) {
 			return err
 		}
-		size, id, several := room(info)
-		if several {
-			if seen[id] {
-				return nil
-			}
-			seen[id] = true
+		if folder == "." {
+			os.Chmod(m.folder, 0o700) // of the peer's own folder: it cannot be exchanged
+		} else {
+			m.root.Chmod(folder, 0o700)
 		}
-		sum += max(size, leastEntry)
-		return nil
-	})
-	if err != nil {
-		return sum, fmt.Errorf("measure scratch folder: %w", err)
 	}
-	return sum, nil
+	return err
 }
