@@ -1,13 +1,53 @@
 package supervisor
 
 import (
+	"bytes"
 	"os"
 	"strconv"
+	"strings"
 )
 
 // A Census knows of each process of the machine below which supervisor it is, if any. It asks for
-// that once of each: nobody goes from one to another. The zero Census knows nobody.
-type Census struct{ whose map[int]int } // the supervisor, of each process; 0: none
+// that once of each: nobody goes from one to another. A number that the kernel may have given to
+// somebody else meanwhile is asked again. The zero Census knows nobody.
+type Census struct {
+	whose map[int]int // the supervisor, of each process; 0: none
+	until numbers     // given when they were asked
+}
+
+// numbers tells how far the kernel has come, which gives them to processes and threads one after
+// the other and begins again where there are no more. The zero numbers are not known.
+type numbers struct {
+	last  int // given, in the peer's PID namespace
+	given int // how many, by this kernel
+}
+
+// mostGiven is after how many it may have come round: not before there are this many, less those
+// that are taken, which are passed over.
+const mostGiven = 1 << 12
+
+// givenNow asks the kernel. Where it has no such file, nothing is known.
+func givenNow() (n numbers) {
+	last, _ := os.ReadFile("/proc/sys/kernel/ns_last_pid")
+	stat, _ := os.ReadFile("/proc/stat")
+	_, rest, _ := bytes.Cut(stat, []byte("\nprocesses "))
+	line, _, _ := bytes.Cut(rest, []byte("\n"))
+	n.last, _ = strconv.Atoi(strings.TrimSpace(string(last)))
+	n.given, _ = strconv.Atoi(string(line))
+	return n
+}
+
+// mayHaveGiven reports whether a number may have been given between two times.
+func (n numbers) mayHaveGiven(pid int, until numbers) bool {
+	switch {
+	case n.last == 0 || n.given == 0 || until.last == 0 || until.given-n.given >= mostGiven:
+		return true
+	case n.last <= until.last:
+		return n.last < pid && pid <= until.last
+	default: // they have begun again
+		return n.last < pid || pid <= until.last
+	}
+}
 
 // Take returns the processes below each of some supervisors: the program and all that it has started.
 func (c *Census) Take(of []*Process) map[*Process][]int {
@@ -17,8 +57,10 @@ func (c *Census) Take(of []*Process) map[*Process][]int {
 		supervisors[p.cmd.Process.Pid] = p
 	}
 	parents := make(map[int]int) // of those that are new
+	until := givenNow()
 	for _, pid := range everybody() {
-		if whose, known := c.whose[pid]; known && (whose == 0 || supervisors[whose] != nil) {
+		whose, known := c.whose[pid]
+		if known && (whose == 0 || supervisors[whose] != nil) && !c.until.mayHaveGiven(pid, until) {
 			now[pid] = whose
 		} else if child, of, ok := parent("/proc/" + strconv.Itoa(pid) + "/stat"); ok {
 			parents[child] = of
@@ -27,7 +69,7 @@ func (c *Census) Take(of []*Process) map[*Process][]int {
 	for pid := range parents {
 		settle(pid, parents, now, supervisors)
 	}
-	c.whose = now
+	c.whose, c.until = now, until
 	below := make(map[*Process][]int)
 	for pid, whose := range now {
 		if p := supervisors[whose]; p != nil {

@@ -69,3 +69,63 @@ func TestCensusOfThoseThatChange(t *testing.T) {
 		}
 	}
 }
+
+// TestNumbersThatMayHaveBeenGiven are those between two times, and all after many.
+func TestNumbersThatMayHaveBeenGiven(t *testing.T) {
+	cases := []struct {
+		from, until numbers
+		may, not    []int
+	}{
+		{numbers{100, 5000}, numbers{103, 5003}, []int{101, 103}, []int{1, 100, 104, 32000}},
+		{numbers{32700, 5000}, numbers{310, 5080}, []int{1, 310, 32701, 32767}, []int{311, 32700}},
+		{numbers{100, 5000}, numbers{100, 5000}, nil, []int{99, 100, 101}},
+		{numbers{100, 5000}, numbers{101, 5000 + mostGiven}, []int{1, 100, 32000}, nil},
+		{numbers{}, numbers{103, 5003}, []int{1, 100, 32000}, nil},
+		{numbers{0, 5000}, numbers{0, 5003}, []int{1, 100, 32000}, nil},
+		{numbers{100, 0}, numbers{103, 0}, []int{1, 100, 32000}, nil},
+	}
+	for _, c := range cases {
+		for _, pid := range c.may {
+			if !c.from.mayHaveGiven(pid, c.until) {
+				t.Errorf("%v to %v: %d was not", c.from, c.until, pid)
+			}
+		}
+		for _, pid := range c.not {
+			if c.from.mayHaveGiven(pid, c.until) {
+				t.Errorf("%v to %v: %d may have been", c.from, c.until, pid)
+			}
+		}
+	}
+}
+
+// TestCensusAsksAgainWhoseNumberWasGiven: who has it is not taken for who had it, and others are
+// not asked again.
+func TestCensusAsksAgainWhoseNumberWasGiven(t *testing.T) {
+	child := exec.Command("sleep", "3600")
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		child.Process.Kill()
+		child.Wait()
+	})
+	self, _ := os.FindProcess(os.Getpid())
+	us, pid := &Process{cmd: &exec.Cmd{Process: self}}, child.Process.Pid
+	below := func(from numbers) bool {
+		c := Census{whose: map[int]int{pid: 0}, until: from} // somebody else had it
+		return slices.Contains(c.Take([]*Process{us})[us], pid)
+	}
+	now := givenNow()
+	if now.last == 0 || now.given == 0 {
+		t.Skip("this kernel does not tell which numbers it has given")
+	}
+	if !below(numbers{last: pid - 1, given: now.given}) {
+		t.Error("whose number has been given again is taken for who had it")
+	}
+	for range 5 { // others may start many meanwhile
+		if now := givenNow(); !below(now) {
+			return
+		}
+	}
+	t.Error("who is known is asked again")
+}
