@@ -85,20 +85,24 @@ func (m *measurement) add(info fs.FileInfo) {
 	m.sum += max(size, leastEntry)
 }
 
-// permissions is how often a folder is given permissions, until its program has it that
-// takes them away.
+// permissions is how often a folder is given permissions, until it is its program that
+// takes them away again and again.
 const permissions = 3
 
-// permitted does something that needs permissions of a folder, and has it get them at once: what
-// is not looked into now is never looked into, if they are taken away again each time.
+// permitted does something that needs permissions of a folder, and has it get them at once, with
+// those above it: what is not looked into now is never looked into, if they are taken away again each time.
 func (m *measurement) permitted(folder string, do func() error) (err error) {
 	for range permissions {
 		if err = do(); !errors.Is(err, fs.ErrPermission) {
 			return err
 		}
-		if folder == "." {
-			os.Chmod(m.folder, 0o700) // of the peer's own folder: it cannot be exchanged
-		} else {
+		os.Chmod(m.folder, 0o700) // of the peer's own folder: it cannot be exchanged
+		for i := range folder {
+			if folder[i] == '/' {
+				m.root.Chmod(folder[:i], 0o700)
+			}
+		}
+		if folder != "." {
 			m.root.Chmod(folder, 0o700)
 		}
 	}

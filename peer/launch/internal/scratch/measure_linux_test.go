@@ -11,18 +11,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// measureAsAUser is Measure of an ordinary user, whom folders without permissions keep out.
-func measureAsAUser(folder string) (n int64, err error) {
+// asAUser does something as an ordinary user, whom folders without permissions keep out.
+func asAUser(do func()) {
 	done := make(chan struct{})
-	go func() { // until it has measured
+	go func() { // until that is done
 		defer close(done)
 		runtime.LockOSThread() // and never unlocked: the thread ends with this
 		if os.Getuid() == 0 {
 			unix.SetfsuidRetUid(nobody)
 		}
-		n, err = Measure(folder)
+		do()
 	}()
 	<-done
+}
+
+func measureAsAUser(folder string) (n int64, err error) {
+	asAUser(func() { n, err = Measure(folder) })
 	return n, err
 }
 
@@ -85,7 +89,7 @@ func TestFolderThatIsLockedAgainAndAgain(t *testing.T) {
 			case <-stop:
 				return
 			default:
-				os.Chmod(all[1], 0)
+				os.Chmod(all[1], 0) // while the one below it is looked at, too
 			}
 		}
 	}()
@@ -94,5 +98,25 @@ func TestFolderThatIsLockedAgainAndAgain(t *testing.T) {
 		if n, err := measureAsAUser(folder); err == nil && n < size || err != nil && !errors.Is(err, fs.ErrPermission) {
 			t.Fatalf("got %d, %v; want the file, or that it may not be looked at", n, err)
 		}
+	}
+}
+
+// TestFolderAboveThatIsLockedMeanwhile does not keep out who is in one below it.
+func TestFolderAboveThatIsLockedMeanwhile(t *testing.T) {
+	folder, all := userFolder(t, 1)
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	for i := range all {
+		if err := os.Chmod(all[len(all)-1-i], 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := measurement{folder: folder, root: root, seen: make(map[[2]uint64]bool)}
+	asAUser(func() { err = m.walk("a/b") })
+	if err != nil || m.sum < leastEntry {
+		t.Errorf("got %d, %v; want the file", m.sum, err)
 	}
 }
