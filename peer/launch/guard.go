@@ -51,7 +51,7 @@ type meter struct {
 	program *supervisor.Process
 	began   time.Time
 	usage   limits.Usage
-	opened  int64 // bytes of usage.Memory that are in files in memory
+	unseen  int64 // bytes of usage.Memory that a hasty look overlooks
 	over    bool  // it has too much, and is to be killed
 }
 
@@ -103,7 +103,7 @@ func (g *guard) look() {
 	case !now.Before(g.count):
 		g.room = min(g.room, g.measure(g.limitsDisk() && (g.written || !now.Before(g.walk))))
 	case g.watchesMemory() && !now.Before(g.memory):
-		g.measureMemory()
+		g.watchMemory()
 	}
 }
 
@@ -161,8 +161,11 @@ func (g *guard) measureOne(m *meter, pids []int, disk bool) (err error) {
 	if disk {
 		u.Disk += t.nameless
 	}
-	m.opened = t.opened
-	u.Time, u.Files, u.Memory, u.Processes = time.Since(m.began), t.files, t.memory+t.opened, t.threads
+	if g.watchesMemory() {
+		have := memoryOf(pids, false)
+		u.Memory, m.unseen = have.total(), have.unseen()
+	}
+	u.Time, u.Files, u.Processes = time.Since(m.began), t.files, t.threads
 	if m.group != nil {
 		g.ask(m.group, &u)
 	}
@@ -182,41 +185,6 @@ func (g *guard) ask(group *cgroup.Group, u *limits.Usage) {
 		u.Killed, u.Refused, u.Full, u.Memory, u.Processes = r.Killed, r.Refused, r.Full, r.Memory, r.Processes
 	}
 }
-
-// measureMemory measures their memory alone.
-func (g *guard) measureMemory() {
-	begun := time.Now()
-	all := g.processes()
-	for m, pids := range all {
-		if m.usage.Memory = 0; m.process.ctx.Err() == nil {
-			m.usage.Memory = memoryOf(pids) + m.opened
-		}
-	}
-	g.share(all)
-	g.judge()
-	g.memory = after(max(memoryEvery, urgentShare*time.Since(begun)))
-}
-
-// share has memory that several processes have in common count once, where that decides: it
-// takes the kernel long to tell.
-func (g *guard) share(all map[*meter][]int) {
-	if !g.watchesMemory() {
-		return
-	}
-	over, sum := false, int64(0)
-	for m := range all {
-		sum += m.usage.Memory
-		over = over || exceeds(m.usage.Memory, g.job.grant.Slot.Memory)
-	}
-	if !over && !exceeds(sum, g.job.grant.Job.Memory) {
-		return
-	}
-	for m, pids := range all {
-		m.usage.Memory = sharedMemoryOf(pids) + m.opened
-	}
-}
-
-func exceeds(used, limit int64) bool { return limit > 0 && used > limit }
 
 // judge ends who has too much. It returns how many bytes are left on disk for that one that has
 // least left, and when to count again at the latest.

@@ -42,6 +42,15 @@ func exceed(what string) int {
 			}
 			fmt.Println(had)
 		}
+	case "shared memory":
+		for had := step; had <= 96*step; had += step {
+			if err := hideShared(step); err != nil {
+				fmt.Println(err)
+				return 1
+			}
+			fmt.Println(had)
+		}
+		time.Sleep(time.Hour)
 	case "cpu":
 		for range 3 {
 			go func() {
@@ -197,19 +206,23 @@ func TestLimitsHold(t *testing.T) {
 
 // TestLimitsAreWatchedWithoutControlGroups: they hold less closely, and name what was exceeded.
 func TestLimitsAreWatchedWithoutControlGroups(t *testing.T) {
-	cases := map[string]limits.Limits{
-		"memory":    {Memory: 64 << 20},
-		"processes": {Processes: 20},
+	cases := map[string]struct {
+		kind   limits.Kind
+		limits limits.Limits
+	}{
+		"memory":        {limits.Memory, limits.Limits{Memory: 64 << 20}},
+		"shared memory": {limits.Memory, limits.Limits{Memory: 64 << 20}},
+		"processes":     {limits.Processes, limits.Limits{Processes: 20}},
 	}
-	for name, l := range cases {
+	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			if raceEnabled && name == "memory" {
+			if raceEnabled && c.kind == limits.Memory {
 				t.Skip("the race detector needs more memory than is granted: go test -run WithoutControlGroups ./peer/launch")
 			}
-			j := newLimited(t, limits.Grant{Slot: l}, 1, "exceed", name)
+			j := newLimited(t, limits.Grant{Slot: c.limits}, 1, "exceed", name)
 			j.peers[0].launch.groups = &cgroup.Tree{}
 			j.start()
-			if e, _ := j.last(view.Process{}); e.Limit != name {
+			if e, _ := j.last(view.Process{}); e.Limit != string(c.kind) {
 				t.Errorf("ended with %v", e)
 			}
 			j.stop()

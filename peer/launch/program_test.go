@@ -115,6 +115,8 @@ func program(args []string) int {
 		return hide(args[0])
 	case "inspect":
 		return inspectAs(args[0], args[1])
+	case "weigh":
+		return weighAs(args[0])
 	case "old":
 		enter(version.Protocol - 1)
 	}

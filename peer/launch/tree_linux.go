@@ -16,8 +16,6 @@ import (
 
 // A tree is what some processes have, as /proc tells.
 type tree struct {
-	memory   int64 // bytes of private and shared memory, of each process that has it
-	opened   int64 // bytes of files in memory that are open, mapped or not
 	threads  int64
 	files    int64 // of that process that has the most open
 	nameless int64 // bytes on disk of files and folders that have no name any more
@@ -31,13 +29,13 @@ type inspection struct {
 	tree
 	folder string // that they work in
 	device uint64 // its disk
-	seen   map[[2]uint64]bool
+	seen   map[file]bool
 	mapped []mapping
 }
 
 // A mapping is of a file without a name.
 type mapping struct {
-	file [2]uint64
+	file file
 	path string // that leads to it, for who may go there
 }
 
@@ -45,7 +43,7 @@ type mapping struct {
 // looks for the files that they have on the disk of folder, and no name leads to: such as are open,
 // mapped, run, or worked in.
 func inspect(pids []int, folder string, nameless bool) (tree, error) {
-	i := &inspection{folder: folder, seen: make(map[[2]uint64]bool)}
+	i := &inspection{folder: folder, seen: make(map[file]bool)}
 	var disk syscall.Stat_t
 	if syscall.Stat(folder, &disk) != nil {
 		nameless = false // there is none any more
@@ -56,7 +54,6 @@ func inspect(pids []int, folder string, nameless bool) (tree, error) {
 		if proc == "" {
 			continue
 		}
-		i.memory += field(status, "RssAnon:")<<10 + field(status, "RssShmem:")<<10
 		i.threads += field(status, "Threads:")
 		err := i.lookAtOpen(proc)
 		if nameless && err == nil {
@@ -117,15 +114,13 @@ func (i *inspection) count(link string) (err error) {
 	if err := syscall.Stat(link, &s); err != nil || s.Nlink > 0 {
 		return err
 	}
-	file := [2]uint64{s.Dev, s.Ino}
-	if i.seen[file] {
+	f := file{s.Dev, s.Ino}
+	if i.seen[f] {
 		return nil
 	}
-	i.seen[file] = true
+	i.seen[f] = true
 	if s.Dev == i.device {
 		i.nameless += s.Blocks * 512
-	} else if target, _ := os.Readlink(link); strings.HasPrefix(target, "/memfd:") {
-		i.opened += s.Blocks * 512
 	}
 	return nil
 }
@@ -154,7 +149,7 @@ func (i *inspection) lookAtMapped(proc string) error {
 		_, path, _ := bytes.Cut(line, []byte("/"))
 		// File systems that make a device of each of their parts tell another one here.
 		if device == i.device || strings.HasPrefix("/"+string(path), i.folder+"/") {
-			i.mapped = append(i.mapped, mapping{[2]uint64{i.device, ino}, filepath.Join(proc, "map_files", span(string(fields[0])))})
+			i.mapped = append(i.mapped, mapping{file{i.device, ino}, filepath.Join(proc, "map_files", span(string(fields[0])))})
 		}
 	}
 	return nil
@@ -189,32 +184,6 @@ func (i *inspection) countMapped() error {
 		}
 	}
 	return nil
-}
-
-// memoryOf returns the private and shared memory of some processes, of each that has it.
-func memoryOf(pids []int) (bytes int64) {
-	for _, pid := range pids {
-		_, status := living(pid)
-		bytes += field(status, "RssAnon:")<<10 + field(status, "RssShmem:")<<10
-	}
-	return bytes
-}
-
-// sharedMemoryOf returns the same, but what several processes have in common is divided among them.
-func sharedMemoryOf(pids []int) (bytes int64) {
-	for _, pid := range pids {
-		proc, status := living(pid)
-		if proc == "" {
-			continue
-		}
-		rollup, err := os.ReadFile(filepath.Join(proc, "smaps_rollup"))
-		if err != nil {
-			bytes += field(status, "RssAnon:")<<10 + field(status, "RssShmem:")<<10
-			continue
-		}
-		bytes += field(rollup, "Pss_Anon:")<<10 + field(rollup, "Pss_Shmem:")<<10
-	}
-	return bytes
 }
 
 // field returns a number of a status file.

@@ -23,7 +23,7 @@ func (s *Service) Unheld(classes ...limits.Limits) []Unheld {
 		controller cgroup.Controller
 		instead    string
 	}{
-		{limits.Memory, cgroup.Memory, "private memory is looked at every " + memoryEvery.String()},
+		{limits.Memory, cgroup.Memory, "what programs have is looked at every " + memoryEvery.String() + "; some of it can be hidden (docs/security.md, Limits)"},
 		{limits.CPU, cgroup.CPU, "programs have a low priority"},
 		{limits.Processes, cgroup.Pids, "processes are counted every " + countEvery.String()},
 	} {

@@ -14,7 +14,7 @@ type Usage struct {
 	Time      time.Duration
 
 	Killed  bool // the kernel has killed one of them for want of memory
-	Full    bool // all of the job had no more then, and they themselves would have had
+	Full    bool // all of the job had no more then
 	Refused bool // the kernel has refused a process or thread
 }
 
@@ -68,7 +68,7 @@ func (l Limits) Exceeded(u Usage) (Excess, bool) {
 func (g Grant) Exceeded(u Usage) (Excess, bool) {
 	near := func(used, limit int64) bool { return limit > 0 && used >= limit-limit/20 }
 	switch {
-	case u.Killed && g.Job.Memory > 0 && (u.Full || !near(u.Memory, g.Slot.Memory)):
+	case u.Killed && g.Job.Memory > 0 && u.Full:
 		return Excess{Kind: Memory, Limit: g.Job.Memory, Used: g.Job.Memory, Job: true}, true
 	case u.Refused && g.Job.Processes > 0 && !near(u.Processes, g.Slot.Processes):
 		return Excess{Kind: Processes, Limit: g.Job.Processes, Used: g.Job.Processes, Job: true}, true

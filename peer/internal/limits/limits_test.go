@@ -98,7 +98,7 @@ func TestExceeded(t *testing.T) {
 		"just enough":     {Usage{Memory: 512 << 20, Disk: 1 << 30, Processes: 64, Files: 1023, Time: time.Hour - 1}, ""},
 		"memory":          {Usage{Memory: 513 << 20}, "exceeded the limit of 512 MiB memory: used 513 MiB"},
 		"out of memory":   {Usage{Memory: 512 << 20, Killed: true}, "exceeded the limit of 512 MiB memory: used all of it, and wanted more"},
-		"memory of a job": {Usage{Memory: 100 << 20, Killed: true}, "exceeded the limit of 600 MiB memory for all processes of the job on this peer: used all of it, and wanted more"},
+		"memory of a job": {Usage{Memory: 100 << 20, Killed: true, Full: true}, "exceeded the limit of 600 MiB memory for all processes of the job on this peer: used all of it, and wanted more"},
 		"job is full":     {Usage{Memory: 511 << 20, Killed: true, Full: true}, "exceeded the limit of 600 MiB memory for all processes of the job on this peer: used all of it, and wanted more"},
 		"disk":            {Usage{Disk: 1<<30 + 1<<28}, "exceeded the limit of 1.0 GiB disk: used 1.3 GiB"},
 		"processes":       {Usage{Processes: 64, Refused: true}, "exceeded the limit of 64 processes and threads: used all of it, and wanted more"},
@@ -121,7 +121,7 @@ func TestExceeded(t *testing.T) {
 }
 
 func TestWhatTheMachineLacksIsNoExcess(t *testing.T) {
-	g := Grant{Slot: Limits{Memory: 512 << 20, Processes: 64}}
+	g := Grant{Slot: Limits{Memory: 512 << 20, Processes: 64}, Job: Limits{Memory: 1 << 30}}
 	cases := map[string]struct {
 		usage Usage
 		kind  Kind // that is exceeded; empty: none

@@ -97,6 +97,54 @@ func inGroup(t *testing.T, g *Group) *exec.Cmd {
 	return sleep
 }
 
+// TestVersion1TellsWhoIsShort: a job that fills its limit with what the kernel can get back has memory
+// enough; one that is refused more has not.
+func TestVersion1TellsWhoIsShort(t *testing.T) {
+	tree := Open(t.TempDir())
+	needGroups(t, tree)
+	if _, ok := tree.kernel.(*v1); !ok {
+		t.Skip("version 2 tells by itself")
+	}
+	job, err := tree.NewJob("89ab", Quota{Memory: 16 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { job.Remove() })
+	file := filepath.Join(t.TempDir(), "f")
+	runIn(t, job, "head -c 64M /dev/zero >"+file+" && sync "+file)
+	if hit := number(job.folders[Memory], "memory.failcnt", ""); hit == 0 {
+		t.Skip("the file system keeps nothing in memory")
+	}
+	if u := job.Usage(); u.Short != 0 {
+		t.Errorf("with a full cache: %+v", u)
+	}
+	runIn(t, job, "tail /dev/zero")
+	if u := job.Usage(); u.Short == 0 || u.Killed == 0 {
+		t.Errorf("without memory: %+v", u)
+	}
+}
+
+// runIn runs a command in a group, which may end it.
+func runIn(t *testing.T, g *Group, command string) {
+	t.Helper()
+	cmd := exec.Command("sh", "-c", "read go; "+command)
+	begin, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range g.Folders() {
+		if err := write(f, "cgroup.procs", strconv.Itoa(cmd.Process.Pid)); err != nil {
+			t.Error(err)
+		}
+	}
+	begin.Write([]byte("\n"))
+	begin.Close()
+	cmd.Wait()
+}
+
 // wantGone checks that a process was killed and some folders are no more.
 func wantGone(t *testing.T, c *exec.Cmd, folders []string) {
 	t.Helper()

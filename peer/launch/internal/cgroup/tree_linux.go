@@ -32,7 +32,9 @@ type kernel interface {
 	// job and process make a group and return its folders.
 	job(name string, q Quota) (map[Controller]string, error)
 	process(job, name string, q Quota) (map[Controller]string, error)
+	// usage returns what a group has. Where its Short is not told, alarm's bell of a job rings.
 	usage(folders map[Controller]string) Usage
+	alarm(folders map[Controller]string) (bell *os.File, err error)
 }
 
 // Open returns where the peer of a home makes its groups, and removes what an earlier one
@@ -77,13 +79,18 @@ type Group struct {
 	name    string
 	folders map[Controller]string // its own
 	job     *Group                // nil: it is that of a job
+	bell    *os.File              // see kernel; nil: none
 }
 
 // NewJob makes the group of a job.
 func (t *Tree) NewJob(id string, q Quota) (*Group, error) {
-	return t.group(t.prefix+"-"+id, func(name string) (map[Controller]string, error) {
+	job, err := t.group(t.prefix+"-"+id, func(name string) (map[Controller]string, error) {
 		return t.kernel.job(name, q)
 	})
+	if err == nil && t.kernel != nil {
+		job.bell, _ = t.kernel.alarm(job.folders) // without, nobody says that it was the job that had no more
+	}
+	return job, err
 }
 
 // NewProcess makes the group of a process of the job, for memory and number.
@@ -131,7 +138,11 @@ func (g *Group) Usage() Usage {
 	if len(g.folders) == 0 {
 		return Usage{}
 	}
-	return g.tree.kernel.usage(g.folders)
+	u := g.tree.kernel.usage(g.folders)
+	if g.bell != nil {
+		u.Short = short(g.bell, g.folders)
+	}
+	return u
 }
 
 // Processes returns those in the group and below; none if it has no folder of its own.
@@ -147,6 +158,9 @@ func (g *Group) Remove() error {
 	var errs []error
 	for _, f := range g.own() {
 		errs = append(errs, removeTree(f))
+	}
+	if g.bell != nil {
+		g.bell.Close()
 	}
 	return errors.Join(errs...)
 }

@@ -2,6 +2,7 @@ package cgroup
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/containerd/cgroups/v3/cgroup1"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
 )
 
 // v1 is version 1: each controller has a hierarchy of its own.
@@ -126,7 +128,6 @@ func (k *v1) usage(folders map[Controller]string) (u Usage) {
 	if f, ok := folders[Memory]; ok {
 		u.Memory = number(f, "memory.usage_in_bytes", "")
 		u.MostMemory = number(f, "memory.max_usage_in_bytes", "")
-		u.Short = int(number(f, "memory.failcnt", ""))
 		u.Killed = int(number(f, "memory.oom_control", "oom_kill"))
 	}
 	if f, ok := folders[Pids]; ok {
@@ -135,4 +136,38 @@ func (k *v1) usage(folders map[Controller]string) (u Usage) {
 		u.Refused = int(number(f, "pids.events", "max"))
 	}
 	return u
+}
+
+// alarm has the kernel ring a bell when a group, or one that it is in, has no more memory and gets none
+// back. memory.failcnt counts what it got back, too.
+func (k *v1) alarm(folders map[Controller]string) (bell *os.File, err error) {
+	control, err := os.Open(filepath.Join(folders[Memory], "memory.oom_control"))
+	if err != nil {
+		return nil, err
+	}
+	defer control.Close()
+	fd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
+	if err != nil {
+		return nil, err
+	}
+	bell = os.NewFile(uintptr(fd), "memory alarm")
+	if err := write(folders[Memory], "cgroup.event_control", fmt.Sprintf("%d %d", fd, control.Fd())); err != nil {
+		return nil, errors.Join(err, bell.Close())
+	}
+	return bell, nil
+}
+
+// short returns how often a group itself had no more, if its bell has rung.
+func short(bell *os.File, folders map[Controller]string) (times int) {
+	raw, err := bell.SyscallConn()
+	if err != nil {
+		return 0
+	}
+	_ = raw.Control(func(fd uintptr) {
+		poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		if n, err := unix.Poll(poll, 0); n == 1 && err == nil {
+			times = int(number(folders[Memory], "memory.failcnt", ""))
+		}
+	})
+	return times
 }

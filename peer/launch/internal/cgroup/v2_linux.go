@@ -197,3 +197,6 @@ func (k *v2) usage(folders map[Controller]string) (u Usage) {
 	}
 	return u
 }
+
+// alarm has no bell: usage tells.
+func (k *v2) alarm(map[Controller]string) (*os.File, error) { return nil, errors.ErrUnsupported }

@@ -1,0 +1,143 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// hideShared fills shared memory, and has it in no table.
+func hideShared(size int) error {
+	b, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED|syscall.MAP_ANON)
+	if err != nil {
+		return err
+	}
+	fill(b)
+	return unix.Madvise(b, unix.MADV_DONTNEED)
+}
+
+// hideInFile fills a file in memory, which is open, or mapped and never touched.
+func hideInFile(mapped bool) error {
+	fd, err := unix.MemfdCreate("x", 0)
+	if err != nil {
+		return err
+	}
+	if _, err = unix.Write(fd, make([]byte, hidden)); err != nil || !mapped {
+		return err
+	}
+	_, err = unix.Mmap(fd, 0, hidden, unix.PROT_READ, unix.MAP_SHARED)
+	return errors.Join(err, unix.Close(fd))
+}
+
+// mapNamed maps a file that has a name.
+func mapNamed() error {
+	err := os.WriteFile("f", make([]byte, hidden), 0o600)
+	f, opened := os.OpenFile("f", os.O_RDWR, 0)
+	b, mapped := syscall.Mmap(int(f.Fd()), 0, hidden, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
+	fill(b)
+	return errors.Join(err, opened, mapped)
+}
+
+func fill(b []byte) {
+	for i := 0; i < len(b); i += 4096 {
+		b[i] = 1
+	}
+}
+
+// sharedOf returns the shared memory of a process, which is named twice.
+func sharedOf(pid int) (sum int64) {
+	for _, n := range memoryOf([]int{pid, pid}, false).shared {
+		sum += n
+	}
+	return sum
+}
+
+// TestSharedMemoryCountsOnce, wherever a process has it, in its tables or not; files that have names
+// are not memory.
+func TestSharedMemoryCountsOnce(t *testing.T) {
+	for how, want := range map[string]int64{
+		"memory, open": hidden, "memory, mapped and closed": hidden, "memory, shared": hidden, "a file with a name": 0,
+	} {
+		t.Run(how, func(t *testing.T) {
+			pid := hiding(t, t.TempDir(), how)
+			if got := sharedOf(pid); got != want {
+				t.Errorf("shares %d bytes, want %d", got, want)
+			}
+			for _, divided := range []bool{false, true} {
+				m := memoryOf([]int{pid}, divided)
+				if m.own == 0 || m.total() != m.own+want || want > 0 && m.unseen() < want-m.touched {
+					t.Errorf("got %+v, want %d bytes beside its own", m, want)
+				}
+			}
+			if touchedBy([]int{pid}) == 0 {
+				t.Error("it has touched nothing")
+			}
+		})
+	}
+}
+
+// weighAs says how much shared memory an ordinary user sees that a process has.
+func weighAs(pid string) int {
+	n, _ := strconv.Atoi(pid)
+	if err := becomeNobody(); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	fmt.Println(sharedOf(n))
+	return 0
+}
+
+// TestSharedMemoryCountsAsMapped where the peer may not see how much it is.
+func TestSharedMemoryCountsAsMapped(t *testing.T) {
+	for _, how := range []string{"memory, shared by a user", "memory, closed by a user"} {
+		t.Run(how, func(t *testing.T) {
+			pid := hiding(t, t.TempDir(), how)
+			said, err := helper("weigh", strconv.Itoa(pid)).CombinedOutput()
+			if err != nil || strings.TrimSpace(string(said)) != strconv.Itoa(hidden) {
+				t.Errorf("got %q, %v; want %d", said, err, hidden)
+			}
+		})
+	}
+}
+
+func TestUnionCountsOnce(t *testing.T) {
+	for want, all := range map[int64][]extent{
+		0:  nil,
+		8:  {{0, 8}, {0, 8}},
+		12: {{8, 12}, {0, 8}, {2, 4}},
+		10: {{100, 106}, {0, 4}},
+		20: {{0, 10}, {5, 20}},
+	} {
+		if got := union(all); got != want {
+			t.Errorf("%v: got %d, want %d", all, got, want)
+		}
+	}
+}
+
+// TestPartsOfWhatIsShared: eight processes of a job that share a ring have it once in all.
+func TestPartsOfWhatIsShared(t *testing.T) {
+	ring, alone := file{1, 1}, file{1, 2}
+	have := make(map[int]memory)
+	for i := range 8 {
+		have[i] = memory{own: 10, shared: map[file]int64{ring: 800}}
+	}
+	have[0].shared[alone] = 5
+	got := parts(have)
+	if want := []int64{110, 110, 110, 110, 110, 110, 110, 115}; !slices.Equal(slices.Sorted(maps.Values(got)), want) || got[0] != 115 {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestWhatIsSwappedCounts(t *testing.T) {
+	if got := privateOf([]byte("Name:\tx\nRssAnon:\t     92 kB\nVmSwap:\t      8 kB\n")); got != 100<<10 {
+		t.Errorf("got %d bytes", got)
+	}
+}
