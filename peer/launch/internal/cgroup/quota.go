@@ -24,7 +24,7 @@ type Quota struct {
 type Usage struct {
 	Memory, MostMemory       int64 // bytes, now and at most so far; 0: not known
 	Processes, MostProcesses int64 // likewise
-	Short                    int   // of memory: how often the group itself had no more; in version 1 of jobs only
+	Short                    int   // of memory: how often the group itself had no more; in version 1 whether, and of jobs only
 	Killed                   int   // by the kernel, for want of memory, of whatever group
 	Refused                  int   // processes and threads, by the kernel
 }

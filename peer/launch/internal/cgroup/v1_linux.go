@@ -139,7 +139,7 @@ func (k *v1) usage(folders map[Controller]string) (u Usage) {
 }
 
 // alarm has the kernel ring a bell when a group, or one that it is in, has no more memory and gets none
-// back. memory.failcnt counts what it got back, too.
+// back: a cache that has filled it does not count.
 func (k *v1) alarm(folders map[Controller]string) (bell *os.File, err error) {
 	control, err := os.Open(filepath.Join(folders[Memory], "memory.oom_control"))
 	if err != nil {
@@ -157,7 +157,7 @@ func (k *v1) alarm(folders map[Controller]string) (bell *os.File, err error) {
 	return bell, nil
 }
 
-// short returns how often a group itself had no more, if its bell has rung.
+// short returns 1 if a group itself had no more: its bell has rung, and it was at its limit.
 func short(bell *os.File, folders map[Controller]string) (times int) {
 	raw, err := bell.SyscallConn()
 	if err != nil {
@@ -165,9 +165,15 @@ func short(bell *os.File, folders map[Controller]string) (times int) {
 	}
 	_ = raw.Control(func(fd uintptr) {
 		poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-		if n, err := unix.Poll(poll, 0); n == 1 && err == nil {
-			times = int(number(folders[Memory], "memory.failcnt", ""))
+		if n, err := unix.Poll(poll, 0); n == 1 && err == nil && full(folders[Memory]) {
+			times = 1
 		}
 	})
 	return times
+}
+
+// full reports whether a group ever was at its limit. Not every kernel counts how often (memory.failcnt).
+func full(folder string) bool {
+	limit := number(folder, "memory.limit_in_bytes", "")
+	return number(folder, "memory.max_usage_in_bytes", "") >= limit-limit/20
 }
