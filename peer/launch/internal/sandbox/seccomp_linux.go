@@ -75,6 +75,9 @@ var guarded = map[string][]argument{
 	// A send that opens a connection would be a connect. There is none that sends descriptors:
 	// nobody finds the files that are under way.
 	"sendto": {{index: 3, no: unix.MSG_FASTOPEN}},
+	// All calls of sockets in one, with their arguments out of reach: Go makes them so on 386. Those
+	// that neither make, bind, connect nor address a socket.
+	"socketcall": {{index: 0, values: []uint64{getsockname, getpeername, send, recv, recvfrom, shutdown, getsockopt, recvmsg}}},
 	// Not those of network interfaces, and not what speaks to a terminal's driver.
 	"ioctl": {{index: 1, values: []uint64{
 		unix.TCGETS, unix.TIOCGWINSZ, unix.TIOCGPGRP, unix.TIOCINQ, fionbio, fioclex, fionclex, unix.FICLONE,
@@ -93,6 +96,18 @@ var pairs = []uint64{
 	unix.SOCK_SEQPACKET, unix.SOCK_SEQPACKET | unix.SOCK_CLOEXEC,
 	unix.SOCK_SEQPACKET | unix.SOCK_NONBLOCK, unix.SOCK_SEQPACKET | unix.SOCK_NONBLOCK | unix.SOCK_CLOEXEC,
 }
+
+// Of socketcall(2).
+const (
+	getsockname = 6
+	getpeername = 7
+	send        = 9
+	recv        = 10
+	recvfrom    = 12
+	shutdown    = 13
+	getsockopt  = 15
+	recvmsg     = 17
+)
 
 // Of ioctl(2), on all but historic processors.
 const (
