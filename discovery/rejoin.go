@@ -191,18 +191,27 @@ func (s *Service) again(ctx context.Context, info p2ppeer.AddrInfo) bool {
 	return news
 }
 
-// checkMember returns nil if a connected peer is of our network and serves its DHT. The connection
-// with one that is not known to say anything is closed: on the next one it is asked again.
+// identifiedWithin is how long a connection may be without that its other side is known to say
+// anything. One that refuses this peer says why meanwhile.
+const identifiedWithin = 5 * time.Second
+
+// checkMember returns nil if a connected peer is of our network and serves its DHT. Connections
+// with one that is not known to say anything are closed after a while: on the next one it is asked again.
 func (s *Service) checkMember(id p2ppeer.ID) error {
 	protocols, err := s.host.Peerstore().GetProtocols(id)
 	if err != nil {
 		return err
 	}
-	if len(protocols) == 0 { // libp2p asks once in the life of a connection
-		err := errors.New("it answers, but does not say what it is: it may have too much to do")
-		return errors.Join(err, s.host.Network().ClosePeer(id))
+	if len(protocols) > 0 {
+		return checkNetwork(s.cfg.Network, protocols)
 	}
-	return checkNetwork(s.cfg.Network, protocols)
+	silent := errors.New("it answers, but does not say what it is: it may have too much to do")
+	for _, c := range s.host.Network().ConnsToPeer(id) { // libp2p asks once in the life of each
+		if time.Since(c.Stat().Opened) > identifiedWithin {
+			silent = errors.Join(silent, c.Close())
+		}
+	}
+	return silent
 }
 
 // addrsOf completes what is known of a peer's addresses: those of info first.
