@@ -12,8 +12,9 @@
 // from the life pipe and then waits for one of two things.
 //
 //   - The program ends. The supervisor kills what the program has left behind, so
-//     that its pipes reach their end and its files stay as they are, reports how it
-//     ended, and waits for its peer to let go.
+//     that its pipes reach their end and its files stay as they are. When all of it is
+//     gone, or after most of a second, it reports how the program ended, and waits for
+//     its peer to let go.
 //   - The life pipe ends: the peer lets go, or is gone, however it died; the
 //     kernel closes its pipes. The supervisor kills the program and
 //     all its descendants, removes the scratch folder and exits.

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/sandbox"
@@ -98,7 +99,7 @@ func supervise() int {
 	}
 	report.Encode(started{PID: pid})
 	detach()
-	watch(pid, listen(life), func(w word) { report.Encode(w) })
+	watch(pid, listen(life), lastMoments, func(w word) { report.Encode(w) })
 	o.Limits.remove()
 	scratch.RemoveProcess(o.Plan.Scratch) // nobody is left to tell of an error
 	return 0
@@ -120,16 +121,21 @@ func listen(life io.Reader) <-chan struct{} {
 	return asked
 }
 
+// lastMoments is how long the program's end is not told for the sake of what it has left
+// behind, which may be in a call that takes the kernel longer. It is less than the second in
+// which everybody is to know of the end (promise F2).
+const lastMoments = 800 * time.Millisecond
+
 // watch returns when the program and all its descendants are gone, and the peer
-// has let go.
-func watch(pid int, asked <-chan struct{}, report func(word)) {
+// has let go. It reports the program's end once nobody else is there, or after patience.
+func watch(pid int, asked <-chan struct{}, patience time.Duration, report func(word)) {
 	c := reap(pid)
 	for {
 		select {
 		case e := <-c.exited:
-			killAll(pid)           // before its files are collected: nobody is to change them any more
-			report(word{Exit: &e}) // at once (promise F2)
-			sweep(pid, c.childless)
+			sweep(pid, c.childless, time.After(patience)) // nobody is to change its files while they are collected
+			report(word{Exit: &e})
+			sweep(pid, c.childless, nil)
 			for range asked { // what could be answered now would come after the last word
 			}
 			return
@@ -138,7 +144,7 @@ func watch(pid int, asked <-chan struct{}, report func(word)) {
 				report(word{Stopped: c.stopped.Load()})
 				continue
 			}
-			sweep(pid, c.childless)
+			sweep(pid, c.childless, nil)
 			e := <-c.exited
 			report(word{Exit: &e}) // the peer may only have let go of this process
 			return

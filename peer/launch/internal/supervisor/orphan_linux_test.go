@@ -1,71 +1,88 @@
 package supervisor
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"os/exec"
-	"strconv"
-	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
-func init() { roles["orphan"] = tellOfOrphan }
+func init() { roles["orphan"], roles["patience"] = tellOfOrphans, giveUp }
 
-// tellOfOrphan is a supervisor whose program leaves a child, and says whether that has been killed
-// when the program's end is reported.
-func tellOfOrphan() int {
-	out, in, err := os.Pipe()
-	if err == nil {
-		err = adoptOrphans()
-	}
-	if err != nil {
+// tellOfOrphans is a supervisor whose program leaves a child that goes on writing and starting others.
+// It says whether any is left when the program's end is reported, and whether anything was written
+// later.
+func tellOfOrphans() int {
+	const script = `
+(i=0; while [ $((i += 1)) -lt 10000 ]; do echo more; sleep 1 & done) >written 2>/dev/null &
+until [ -s written ]; do :; done`
+	if err := adoptOrphans(); err != nil {
 		return 1
 	}
-	program, err := syscall.ForkExec("/bin/sh", []string{"sh", "-c", "sleep 3600 </dev/null >/dev/null 2>&1 & echo $!"}, &syscall.ProcAttr{
-		Files: []uintptr{0, in.Fd(), 2},
+	program, err := syscall.ForkExec("/bin/sh", []string{"sh", "-c", script}, &syscall.ProcAttr{
+		Files: []uintptr{0, 1, 2}, Env: os.Environ(),
 	})
-	if err != nil {
-		return 1
-	}
-	orphan, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		return 1
 	}
 	asked := make(chan struct{})
-	watch(program, asked, func(word) {
-		fmt.Println(doomed(strings.TrimSpace(orphan)))
+	var before int64
+	watch(program, asked, time.Hour, func(word) {
+		_, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
+		before = written()
+		fmt.Println(err)
 		close(asked) // the peer lets go
 	})
+	fmt.Println(before > 0, written()-before)
 	return 0
 }
 
-// doomed reports whether a process has got SIGKILL.
-func doomed(pid string) bool {
-	status, _ := os.ReadFile("/proc/" + pid + "/status")
-	if len(status) == 0 || strings.Contains(string(status), "\nState:\tZ") {
-		return true
+func written() int64 {
+	info, err := os.Stat("written")
+	if err != nil {
+		return 0
 	}
-	_, pending, _ := strings.Cut(string(status), "\nShdPnd:\t")
-	pending, _, _ = strings.Cut(pending, "\n")
-	signals, _ := strconv.ParseUint(pending, 16, 64)
-	_, own, _ := strings.Cut(string(status), "\nSigPnd:\t")
-	own, _, _ = strings.Cut(own, "\n")
-	more, _ := strconv.ParseUint(own, 16, 64)
-	return (signals|more)&(1<<(syscall.SIGKILL-1)) != 0
+	return info.Size()
 }
 
-// TestNobodyChangesFilesOnceTheProgramsEndIsTold: the peer may then read them, as itself.
-func TestNobodyChangesFilesOnceTheProgramsEndIsTold(t *testing.T) {
+// giveUp is a supervisor whose children never seem to end.
+func giveUp() int {
+	past := make(chan time.Time)
+	close(past)
+	sweep(os.Getpid(), nil, past)
+	fmt.Println("given up")
+	return 0
+}
+
+// play runs this test binary in a role, and returns what it says.
+func play(t *testing.T, role string) string {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), self)
-	cmd.Env = append(os.Environ(), roleVariable+"=orphan")
+	cmd.Env = append(os.Environ(), roleVariable+"="+role)
+	cmd.Dir = t.TempDir()
 	out, err := cmd.CombinedOutput()
-	if err != nil || string(out) != "true\n" {
-		t.Errorf("it has said %q: %v", out, err)
+	if err != nil {
+		t.Errorf("it has ended with %v", err)
+	}
+	return string(out)
+}
+
+// TestNobodyChangesFilesOnceTheProgramsEndIsTold: the peer may then read them, as itself.
+func TestNobodyChangesFilesOnceTheProgramsEndIsTold(t *testing.T) {
+	if got := play(t, "orphan"); got != "no child processes\ntrue 0\n" {
+		t.Errorf("it has said %q", got)
+	}
+}
+
+// TestProgramsEndIsToldAtLast though what it has started does not end.
+func TestProgramsEndIsToldAtLast(t *testing.T) {
+	if got := play(t, "patience"); got != "given up\n" {
+		t.Errorf("it has said %q", got)
 	}
 }

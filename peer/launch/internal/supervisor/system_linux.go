@@ -70,13 +70,15 @@ func closeOnExec() error {
 }
 
 // sweep kills the program and all its descendants, and returns when the last
-// one is reaped. A process that forks faster than it is found is found in a
-// later turn: each turn kills all that there are.
-func sweep(program int, childless <-chan struct{}) {
+// one is reaped, or when it has been given up. A process that forks faster than it
+// is found is found in a later turn: each turn kills all that there are.
+func sweep(program int, childless <-chan struct{}, givenUp <-chan time.Time) {
 	for wait := time.Millisecond; ; wait = min(2*wait, 100*time.Millisecond) {
 		killAll(program)
 		select {
 		case <-childless:
+			return
+		case <-givenUp:
 			return
 		case <-time.After(wait):
 		}

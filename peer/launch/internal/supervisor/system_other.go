@@ -48,12 +48,14 @@ func closeOnExec() error {
 }
 
 // sweep kills the program's process group and returns when the program is
-// reaped. Descendants that left the group stay: see doc.go.
-func sweep(program int, childless <-chan struct{}) {
+// reaped, or when it has been given up. Descendants that left the group stay: see doc.go.
+func sweep(program int, childless <-chan struct{}, givenUp <-chan time.Time) {
 	for {
 		killAll(program)
 		select {
 		case <-childless:
+			return
+		case <-givenUp:
 			return
 		case <-time.After(10 * time.Millisecond):
 		}
