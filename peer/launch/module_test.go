@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/jobspec"
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/hostcall"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/internal/policy"
@@ -64,6 +66,57 @@ var greedy = doing(1, []byte{
 	0x20, 0, 0x41, 0x80, 0x20, 0x6a, 0x22, 0, 0x3f, 0, 0x41, 16, 0x74, 0x49, 0x0d, 0, 0x0b,
 	0x3f, 0, 0x41, 0xb8, 0x17, 0x49, 0x04, 0x40, 0x00, 0x0b,
 })
+
+// leaver has rank 1 send messages of a MiB for as long as it can, and rank 0 take one, ask for
+// more without waiting for them, and exit with 7.
+var leaver = module(
+	sized([]byte{1}, []byte{5, // types of functions
+		0x60, 0, 0,
+		0x60, 2, 0x7f, 0x7f, 1, 0x7f,
+		0x60, 6, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 1, 0x7f,
+		0x60, 7, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 1, 0x7f,
+		0x60, 1, 0x7f, 0,
+	}),
+	sized([]byte{2}, slices.Concat([]byte{5},
+		imported(hostcall.Name, "join", 1), imported(hostcall.Name, "irecv", 2), imported(hostcall.Name, "recv", 3),
+		imported(hostcall.Name, "send", 3), imported("wasi_snapshot_preview1", "proc_exit", 4))),
+	section(3, 1, []byte{0}),
+	section(5, 1, []byte{0, 32}),
+	[]byte{8, 1, 5}, // begins with the function
+	section(10, 1, sized(nil, slices.Concat([]byte{1, 1, 0x7f,
+		0x41, 0, 0x41, 0, 0x10, 0, 0x1a, // join(0, 0)
+		0x41, 0, 0x28, 2, 0, 0x04, 0x40, // if rank != 0
+		0x03, 0x40}, message(0), []byte{0x41, 0, 0x41, 0, 0x10, 3, 0x45, 0x0d, 0, 0x0b, // while send(...) == 0
+		0x0f, 0x0b}, // return
+		message(1), []byte{0x41, 32, 0x41, 0, 0x10, 2, 0x1a, // recv(...)
+			0x41, 50, 0x21, 0, // for 50 times
+			0x03, 0x40}, message(1), []byte{0x41, 32, 0x10, 1, 0x1a, // irecv(...)
+			0x20, 0, 0x41, 1, 0x6b, 0x22, 0, 0x0d, 0, 0x0b,
+			0x41, 7, 0x10, 4, 0x0b}))),
+)
+
+// message returns code that leaves the first arguments of calls that send or receive one of other.
+func message(other byte) []byte {
+	return []byte{0x41, 0x80, 2, 0x41, other, 0x41, 0, 0x41, 0x80, 0x80, 4, 0x41, 0x80, 0x80, 0xc0, 0}
+}
+
+// imported returns the import of a function of a type.
+func imported(from, name string, kind byte) []byte {
+	return append(sized(sized(nil, []byte(from)), []byte(name)), 0, kind)
+}
+
+// TestModuleLeavesWhatItHasAskedFor while that is coming in: it ends with its own status.
+func TestModuleLeavesWhatItHasAskedFor(t *testing.T) {
+	j := newModuleJobOn(t, newTestbed(t, 1, 2), leaver, limits.Grant{})
+	j.spec.N = 2
+	j.start()
+	j.awaitInitialized()
+	j.begin()
+	if e := j.links[0].exited(view.Process{}); e.Code != 7 || e.Reason != "" {
+		t.Errorf("ended with %v", e)
+	}
+	j.stop()
+}
 
 // TestModuleIsRefusedMoreMemory rather than ended.
 func TestModuleIsRefusedMoreMemory(t *testing.T) {

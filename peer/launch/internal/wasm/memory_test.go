@@ -1,8 +1,15 @@
 package wasm
 
 import (
+	"context"
 	"math"
+	"runtime/debug"
 	"testing"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 )
 
 func TestDivide(t *testing.T) {
@@ -27,7 +34,6 @@ func TestDivide(t *testing.T) {
 
 func TestLinearMemoryDoesNotMove(t *testing.T) {
 	m := newLinear(0, 10*pageSize)
-	defer m.Free()
 	first := m.Reallocate(pageSize)
 	first[0] = 7
 	for pages := uint64(2); pages <= 10; pages++ {
@@ -39,5 +45,37 @@ func TestLinearMemoryDoesNotMove(t *testing.T) {
 	}
 	if m.Reallocate(11*pageSize) != nil {
 		t.Error("more than there may be")
+	}
+}
+
+// exits is a module that calls "receive" of "test", and then exits with 7.
+const exits = "\x00asm\x01\x00\x00\x00\x01\x08\x02\x60\x00\x00\x60\x01\x7f\x00" +
+	"\x02\x33\x02\x04test\x07receive\x00\x00\x16wasi_snapshot_preview1\x09proc_exit\x00\x01" +
+	"\x03\x02\x01\x00\x05\x03\x01\x00\x01\x07\x13\x02\x06memory\x02\x00\x06_start\x00\x02" +
+	"\x0a\x0a\x01\x08\x00\x10\x00\x41\x07\x10\x01\x0b"
+
+// TestMessageMayComeAfterTheEnd of its module, into a buffer that the module has given: the
+// module ends with its own status.
+func TestMessageMayComeAfterTheEnd(t *testing.T) {
+	ctx := experimental.WithMemoryAllocator(context.Background(), experimental.MemoryAllocatorFunc(newLinear))
+	r := wazero.NewRuntime(ctx)
+	defer r.Close(ctx)
+	if _, err := wasi_snapshot_preview1.Instantiate(ctx, r); err != nil {
+		t.Fatal(err)
+	}
+	var buffer []byte
+	_, err := r.NewHostModuleBuilder("test").NewFunctionBuilder().WithGoModuleFunction(api.GoModuleFunc(func(_ context.Context, m api.Module, _ []uint64) {
+		buffer, _ = m.Memory().Read(0, pageSize)
+	}), nil, nil).Export("receive").Instantiate(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = r.Instantiate(ctx, []byte(exits))
+	if got := status(err); got != 7 {
+		t.Errorf("it has ended with %d: %v", got, err)
+	}
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	if n := copy(buffer, "a message"); string(buffer[:n]) != "a message" || len(buffer) != pageSize {
+		t.Errorf("%q is in a buffer of %d bytes", buffer[:n], len(buffer))
 	}
 }
