@@ -141,8 +141,7 @@ func (j *job) run(stream network.Stream, in pbio.Reader) {
 		j.record(e)
 	}
 	j.log.Info().AnErr("reason", j.ended).Dur("cpu", e.CPU).Int64("memory", e.Memory).Msg("job gone")
-	j.service.forget(j)
-	if len(j.service.Jobs()) == 0 {
+	if left := j.service.forget(j); left == 0 {
 		debug.FreeOSMemory() // the owner gets back at once what the peer has taken for jobs
 	}
 }

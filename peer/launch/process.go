@@ -174,10 +174,7 @@ func (j *job) checkAlive() {
 			j.watching.Answered(id)
 		}
 	}
-	late := j.alive.Late()
-	for _, id := range j.order {
-		j.local[id].excuse(slices.Contains(late, id))
-	}
+	j.excuse(j.alive.Late())
 	ask, hung := j.alive.Tick(time.Since(j.alive.since))
 	j.alive.count++
 	for _, id := range ask {
@@ -188,16 +185,23 @@ func (j *job) checkAlive() {
 	}
 }
 
-// excuse looks, while the process is late with an answer, how much of the processors it gets.
-func (p *process) excuse(late bool) {
-	before := p.late
-	p.late = nil
-	if !late {
-		return
+// excuse looks how much of the processors those get that are late with an answer.
+func (j *job) excuse(late []view.Process) {
+	instances := make([]*instance, len(late))
+	for n, id := range late {
+		instances[n] = j.local[id].live
 	}
-	now := turnsOf(p.live.processes(), time.Now())
-	if p.late = &now; before != nil && now.starved(*before) {
-		p.job.alive.Excuse(p.id, now.at.Sub(before.at))
+	pids := processesOf(instances)
+	for _, id := range j.order {
+		p := j.local[id]
+		before := p.late
+		if p.late = nil; !slices.Contains(late, id) {
+			continue
+		}
+		now := turnsOf(pids[p.live], time.Now())
+		if p.late = &now; before != nil && now.starved(*before) {
+			j.alive.Excuse(id, now.at.Sub(before.at))
+		}
 	}
 }
 

@@ -236,13 +236,14 @@ func (s *Service) claim(j *job) error {
 // claimTimeout is how long a job's earlier attempt may take to end.
 const claimTimeout = 5 * time.Second
 
-// forget says that nothing of j is left.
-func (s *Service) forget(j *job) {
+// forget says that nothing of j is left, and returns how many other jobs there are.
+func (s *Service) forget(j *job) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.jobs, j.spec.ID)
 	close(s.gone)
 	s.gone = make(chan struct{})
+	return len(s.jobs)
 }
 
 func (s *Service) lookup(id string) (*job, bool) {
@@ -336,8 +337,8 @@ func (s *Service) Jobs() []JobStatus {
 		})
 	}
 	s.mu.Unlock()
-	for i, j := range hosted {
-		jobs[i].Use = j.use()
+	for i, u := range uses(hosted) {
+		jobs[i].Use = u
 	}
 	slices.SortFunc(jobs, func(a, b JobStatus) int {
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.Job, b.Job))

@@ -12,24 +12,32 @@ type Use struct {
 	Memory int64         `json:"memory"` // bytes now, file cache included where a control group counts it
 }
 
-// use measures what the job has.
-func (j *job) use() (u Use) {
-	told := make(chan []*instance, 1)
-	if !j.do(func() { told <- j.instances() }) {
-		return u
-	}
-	for _, i := range <-told {
-		pids := i.processes()
-		memory := int64(0)
-		if i.group != nil {
-			memory = i.group.Usage().Memory
+// uses measures what each of some jobs has.
+func uses(jobs []*job) []Use {
+	run, all := make([][]*instance, len(jobs)), []*instance(nil)
+	for n, j := range jobs {
+		told := make(chan []*instance, 1)
+		if j.do(func() { told <- j.instances() }) {
+			run[n] = <-told
+			all = append(all, run[n]...)
 		}
-		if memory == 0 {
-			memory = sharedMemoryOf(pids)
-		}
-		u.CPU, u.Memory = u.CPU+cpuTime(pids), u.Memory+memory
 	}
-	return u
+	pids := processesOf(all)
+	out := make([]Use, len(jobs))
+	for n := range out {
+		u := &out[n]
+		for _, i := range run[n] {
+			memory := int64(0)
+			if i.group != nil {
+				memory = i.group.Usage().Memory
+			}
+			if memory == 0 {
+				memory = sharedMemoryOf(pids[i])
+			}
+			u.CPU, u.Memory = u.CPU+cpuTime(pids[i]), u.Memory+memory
+		}
+	}
+	return out
 }
 
 // instances returns what runs of the job.
@@ -42,14 +50,29 @@ func (j *job) instances() (all []*instance) {
 	return all
 }
 
-// processes returns the program's, and what it has started.
-func (i *instance) processes() []int {
-	if i.group != nil {
-		if pids := i.group.Processes(); len(pids) > 0 {
-			return pids
+// processesOf returns the processes of each: its program, and what that has started. Those without
+// groups are looked for among all of the machine, which takes long, once.
+func processesOf(instances []*instance) map[*instance][]int {
+	all := make(map[*instance][]int, len(instances))
+	var supervised []*supervisor.Process
+	for _, i := range instances {
+		if i.group != nil {
+			all[i] = i.group.Processes()
+		}
+		if len(all[i]) == 0 {
+			supervised = append(supervised, i.program)
 		}
 	}
-	return new(supervisor.Census).Take([]*supervisor.Process{i.program})[i.program]
+	if len(supervised) == 0 {
+		return all
+	}
+	found := new(supervisor.Census).Take(supervised)
+	for _, i := range instances {
+		if below, ok := found[i.program]; ok {
+			all[i] = below
+		}
+	}
+	return all
 }
 
 // turns are what some processes have had of the processors.

@@ -89,17 +89,14 @@ func TestProgramsGiveWay(t *testing.T) {
 	service := j.peers[0].launch
 	service.config.Niceness = niceness
 	j.start()
-	here, _ := service.lookup(j.spec.ID)
-	told := make(chan []*instance, 1)
-	here.do(func() { told <- here.instances() })
-	for _, i := range <-told {
-		for _, pid := range i.processes() {
+	for _, pids := range processesOf(j.instances(0)) {
+		for _, pid := range pids {
 			comm, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "comm"))
 			if raw, err := syscall.Getpriority(syscall.PRIO_PROCESS, pid); err != nil || 20-raw != niceness {
 				t.Errorf("%s has niceness %d (%v), want %d", comm, 20-raw, err, niceness)
 			}
 		}
-		if len(i.processes()) == 0 {
+		if len(pids) == 0 {
 			t.Error("nothing runs")
 		}
 	}
@@ -107,6 +104,43 @@ func TestProgramsGiveWay(t *testing.T) {
 		if got := weightOf(n); got != want {
 			t.Errorf("niceness %d has weight %d, want %d", n, got, want)
 		}
+	}
+	j.stop()
+}
+
+// instances returns what runs of the job on one of its peers.
+func (j *testJob) instances(peer int) []*instance {
+	j.Helper()
+	here, ok := j.peers[peer].launch.lookup(j.spec.ID)
+	told := make(chan []*instance, 1)
+	if !ok || !here.do(func() { told <- here.instances() }) {
+		j.Fatal("the job is not here")
+	}
+	return <-told
+}
+
+// TestProcessesAreTheirInstances finds those of several, each its own.
+func TestProcessesAreTheirInstances(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the system does not tell")
+	}
+	j := newTestJob(t, 3, 1, nil, "sleep")
+	j.start()
+	instances := j.instances(0)
+	found, whose := processesOf(instances), make(map[int]*instance)
+	for _, i := range instances {
+		if len(found[i]) == 0 {
+			t.Error("one has no process")
+		}
+		for _, pid := range found[i] {
+			if whose[pid] != nil {
+				t.Errorf("process %d is of two", pid)
+			}
+			whose[pid] = i
+		}
+	}
+	if len(instances) != 3 || len(processesOf(nil)) != 0 {
+		t.Errorf("%d instances, and those of none: %v", len(instances), processesOf(nil))
 	}
 	j.stop()
 }
