@@ -86,10 +86,9 @@ func TestHostilePeer(t *testing.T) {
 	for _, p := range protocols {
 		all.Go(func() { beRude(ctx, enemy, at.ID, p) })
 	}
-	all.Wait()
-	worst, err := victim.status()
-	if err != nil || worst.Use.Streams < idle.Use.Streams+100 {
-		t.Errorf("uses %+v while very many streams are left: %v", worst.Use, err)
+	worst := victim.worstUntil(&all)
+	if worst.Use.Streams < idle.Use.Streams+100 {
+		t.Errorf("uses %+v at most while very many streams are left", worst.Use)
 	}
 	t.Logf("vandalism took %v", time.Since(start))
 	for range 12 { // of one identity
@@ -246,4 +245,21 @@ func memoryOf(t *testing.T, p *peerProcess) int {
 	}
 	t.Fatal("no VmRSS")
 	return 0
+}
+
+// worstUntil returns the status in which the peer had most streams until all are done: those
+// that say nothing end after a while.
+func (p *peerProcess) worstUntil(all *sync.WaitGroup) (worst status) {
+	done := make(chan struct{})
+	go func() { all.Wait(); close(done) }() // ends with the last of them
+	for {
+		if s, err := p.status(); err == nil && s.Use.Streams >= worst.Use.Streams {
+			worst = s
+		}
+		select {
+		case <-done:
+			return worst
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
 }

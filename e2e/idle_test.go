@@ -15,8 +15,12 @@ import (
 
 var idleFor = flag.Duration("idle.for", 4*time.Second, "how long idle peers are watched, before a job and after it")
 
-// maxIdle is what a peer that nobody uses may have of the memory, in MiB.
-const maxIdle = 60
+// What a peer that nobody uses may have of the memory, in MiB: before it has run a job, and
+// after one, when Go's runtime has not given all back yet, the later the more the machine does.
+const (
+	maxIdle       = 60
+	maxAfterwards = 80
+)
 
 // TestIdlePeerIsSmall watches a supernode and the five peers that it has introduced, before a job has
 // run on all of them and afterwards. What they take of the processors is shown only: it depends on the machine.
@@ -30,7 +34,7 @@ func TestIdlePeerIsSmall(t *testing.T) {
 	for range 5 {
 		peers = append(peers, boot(t, "--slots", "1", "--supernode", supernode.addr))
 	}
-	watch := func(when string) {
+	watch := func(when string, most int) {
 		t.Helper()
 		var memory []int // MiB
 		before := make([]time.Duration, len(peers))
@@ -53,17 +57,17 @@ func TestIdlePeerIsSmall(t *testing.T) {
 		last := len(memory) - 1
 		t.Logf("%s, %v: %d to %d MiB, in the median %d; %.2f to %.2f %% of a processor", when, *idleFor,
 			memory[0], memory[last], memory[last/2], shares[0], shares[len(shares)-1])
-		if typical := memory[last/2]; typical == 0 || typical > maxIdle {
-			t.Errorf("%s: peers have %d MiB, want at most %d in the median", when, memory, maxIdle)
+		if typical := memory[last/2]; typical == 0 || typical > most {
+			t.Errorf("%s: peers have %d MiB, want at most %d in the median", when, memory, most)
 		}
 	}
-	watch("nothing has run yet")
+	watch("nothing has run yet", maxIdle)
 	j := submit(t, t.TempDir(), "--supernode", supernode.addr, "-n", "6", "-w", "60", filepath.Join(bin, "stepper"), "-steps", "50")
 	if s := j.wait(); s != 0 {
 		t.Fatalf("exit status %d:\n%s", s, j.stderr)
 	}
 	expectNothingLeft(t, peers)
-	watch("a job has run")
+	watch("a job has run", maxAfterwards)
 }
 
 // resident returns the MiB of memory that p2pboot has, files that it maps included.
