@@ -93,11 +93,13 @@ var loopback = &machine{
 func (m *machine) prepare(cmd *exec.Cmd, home string) {
 	cmd.Env = append([]string{
 		"P2PMPI_ACCEPT=native", // programs of tests are strangers' mostly
-		"P2PMPI_NICENESS=1",    // nor do they give way: all that runs here is tested
+		"P2PMPI_NICENESS=5",    // many peers and their programs share this machine
 		"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + os.TempDir(),
 		"GOCACHE=" + goEnv("GOCACHE"), "GOMODCACHE=" + goEnv("GOMODCACHE"), "GOFLAGS=" + os.Getenv("GOFLAGS"),
 	}, m.env...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	// A session for each, as on machines of their own: sessions compete for the processors (sched_autogroup),
+	// and one for all peers of a test would have as little as one of its programs.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true}
 	if m.apart && os.Geteuid() == 0 {
 		cmd.SysProcAttr.Unshareflags = syscall.CLONE_NEWNS | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
 	}
