@@ -179,8 +179,9 @@ func (g *natGrid) relayInUse(t *testing.T, pairs []pair) *peerProcess {
 
 // TestNATLectureRoom has thirty peers behind one address, and a job from outside that
 // needs them all: each connects to the supernode and to the submitter.
+//
+// Not beside other tests: a machine that is as busy as this makes it has peers taken for silent.
 func TestNATLectureRoom(t *testing.T) {
-	t.Parallel()
 	i := newInternet(t)
 	start := time.Now()
 	g := i.natGrid(i.home(cone, 30))
@@ -260,27 +261,29 @@ func TestNATRouterMapsPorts(t *testing.T) {
 	}
 }
 
-// expectFinding expects what p2pboot doctor says of one thing.
+// expectFinding expects what p2pboot doctor says of one thing, sooner or later: it learns from others.
 func (p *peerProcess) expectFinding(about, level, found string) {
 	p.t.Helper()
-	cmd := exec.Command(filepath.Join(bin, "p2pboot"), "doctor", "--json", "--home", p.home)
-	p.machine.prepare(cmd, p.home)
-	var out bytes.Buffer
-	cmd.Stdout = &out
-	if err := p.machine.start(cmd); err != nil {
-		p.t.Fatal(err)
-	}
-	cmd.Wait() // its status is the worst of all findings
-	var all []struct{ About, Level, Found string }
-	if err := json.Unmarshal(out.Bytes(), &all); err != nil {
-		p.t.Fatalf("p2pboot doctor: %v: %q", err, out.String())
-	}
-	for _, f := range all {
-		if f.About == about && f.Level == level && strings.Contains(f.Found, found) {
-			return
+	eventually(p.t, "p2pboot doctor of "+p.machine.addr, func() error {
+		cmd := exec.Command(filepath.Join(bin, "p2pboot"), "doctor", "--json", "--home", p.home)
+		p.machine.prepare(cmd, p.home)
+		var out bytes.Buffer
+		cmd.Stdout = &out
+		if err := p.machine.start(cmd); err != nil {
+			return err
 		}
-	}
-	p.t.Errorf("p2pboot doctor of %s: want %s, %s: %s; got %s", p.machine.addr, about, level, found, out.String())
+		cmd.Wait() // its status is the worst of all findings
+		var all []struct{ About, Level, Found string }
+		if err := json.Unmarshal(out.Bytes(), &all); err != nil {
+			return fmt.Errorf("%w: %q", err, out.String())
+		}
+		for _, f := range all {
+			if f.About == about && f.Level == level && strings.Contains(f.Found, found) {
+				return nil
+			}
+		}
+		return fmt.Errorf("want %s, %s: %s; got %s", about, level, found, out.String())
+	})
 }
 
 // TestNATPunchedLater has two routers block each other while their peers meet. They stay
