@@ -127,12 +127,15 @@ func (m *meeting) note(c connection, now time.Duration) {
 	}
 }
 
-// bestWays are those in which peers behind routers of two kinds reach each other at last. When a
-// port is mapped, or a peer knows that it is reached from outside, a hole may have been punched
-// already, and one is also made when both happen to dial each other.
+// bestWays are those in which peers behind routers of two kinds reach each other at last. A
+// port may be mapped when a hole has already been punched, and one is also made when both
+// happen to dial each other.
 func bestWays(a, b string) []string {
 	between := func(kind string) bool { return a == kind || b == kind }
-	if between(symmetric) && !between(mapsPorts) && !between(public) {
+	switch {
+	case between(public):
+		return []string{"direct"}
+	case between(symmetric) && !between(mapsPorts):
 		return []string{"relayed"}
 	}
 	return []string{"punched", "direct"}

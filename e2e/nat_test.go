@@ -261,29 +261,27 @@ func TestNATRouterMapsPorts(t *testing.T) {
 	}
 }
 
-// expectFinding expects what p2pboot doctor says of one thing, sooner or later: it learns from others.
+// expectFinding expects what p2pboot doctor says of one thing.
 func (p *peerProcess) expectFinding(about, level, found string) {
 	p.t.Helper()
-	eventually(p.t, "p2pboot doctor of "+p.machine.addr, func() error {
-		cmd := exec.Command(filepath.Join(bin, "p2pboot"), "doctor", "--json", "--home", p.home)
-		p.machine.prepare(cmd, p.home)
-		var out bytes.Buffer
-		cmd.Stdout = &out
-		if err := p.machine.start(cmd); err != nil {
-			return err
+	cmd := exec.Command(filepath.Join(bin, "p2pboot"), "doctor", "--json", "--home", p.home)
+	p.machine.prepare(cmd, p.home)
+	var out bytes.Buffer
+	cmd.Stdout = &out
+	if err := p.machine.start(cmd); err != nil {
+		p.t.Fatal(err)
+	}
+	cmd.Wait() // its status is the worst of all findings
+	var all []struct{ About, Level, Found string }
+	if err := json.Unmarshal(out.Bytes(), &all); err != nil {
+		p.t.Fatalf("p2pboot doctor: %v: %q", err, out.String())
+	}
+	for _, f := range all {
+		if f.About == about && f.Level == level && strings.Contains(f.Found, found) {
+			return
 		}
-		cmd.Wait() // its status is the worst of all findings
-		var all []struct{ About, Level, Found string }
-		if err := json.Unmarshal(out.Bytes(), &all); err != nil {
-			return fmt.Errorf("%w: %q", err, out.String())
-		}
-		for _, f := range all {
-			if f.About == about && f.Level == level && strings.Contains(f.Found, found) {
-				return nil
-			}
-		}
-		return fmt.Errorf("want %s, %s: %s; got %s", about, level, found, out.String())
-	})
+	}
+	p.t.Errorf("p2pboot doctor of %s: want %s, %s: %s; got %s", p.machine.addr, about, level, found, out.String())
 }
 
 // TestNATPunchedLater has two routers block each other while their peers meet. They stay
