@@ -107,6 +107,8 @@ func (p *Protocol) compare(b *backlog, q view.Process, c claim) {
 		for seq := c.first; seq < c.end() && seq <= b.seq; seq++ {
 			if m := b.kept(seq); m != nil {
 				p.check(b, q, &c, &h, m)
+			} else {
+				b.blind[q.Replica] = true // q has left, and its messages were forgotten
 			}
 		}
 		c = c.from(b.seq + 1)

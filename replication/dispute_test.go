@@ -62,6 +62,20 @@ func TestR1DisputeAboutAFailedReceiver(t *testing.T) {
 	}
 }
 
+// What a receiver says when it has left, and the message is forgotten, nobody has compared.
+func TestR1DisputeAboutAReceiverThatHasLeft(t *testing.T) {
+	p, ack := disputing(t)
+	v := p.v
+	for k := range 3 {
+		v, _ = v.With(view.Process{Rank: 1, Replica: k}, view.Finished)
+	}
+	p.View(v)
+	votes(t, p, view.Process{Rank: 1}, ack)
+	if said := votes(t, p, view.Process{Replica: 2}, disputed(0, 1)); len(said) != 0 {
+		t.Errorf("says %v of what it has not compared", said)
+	}
+}
+
 func TestDisputeAboutAReceiverThatIsNotKnownYet(t *testing.T) {
 	p, _ := disputing(t)
 	other := view.Process{Replica: 2}

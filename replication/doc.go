@@ -63,7 +63,8 @@
 // is at fault a process cannot say. It says what it has produced (Output.Diverged)
 // and whoever makes the views judges: peer/job. Of what a replica cannot know it says
 // nothing: not of messages that a receiver has acknowledged on a channel that broke
-// twice, nor of those of a replica that is behind by some millions.
+// twice, or when it had left and they were forgotten, nor of those of a replica that
+// is behind by some millions.
 //
 // What a replica does otherwise is found by the messages it sends. One that calls
 // Recv where its master calls Send lacks a message: its next one to the same
