@@ -11,11 +11,11 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
-	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 	"github.com/libp2p/go-msgio/pbio"
 	"github.com/multiformats/go-varint"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
@@ -212,9 +212,7 @@ func (l *link) rest(d time.Duration) bool {
 
 // resume makes one attempt.
 func (l *link) resume(h host.Host, m *jobpb.ToPeer) (w *wire, answer *jobpb.FromPeer, err error) {
-	if s, ok := h.Network().(interface{ Backoff() *swarm.DialBackoff }); ok {
-		s.Backoff().Clear(l.peer)
-	}
+	connection.ForgetFailures(h, l.peer)
 	ctx, cancel := context.WithTimeout(l.ctx, resumeTimeout)
 	defer cancel()
 	stream, err := h.NewStream(ctx, l.peer, Protocol)

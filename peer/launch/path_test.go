@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/libp2p/go-libp2p/p2p/net/swarm"
+
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
@@ -26,18 +28,27 @@ func (j *testJob) paths(at int) (here, there *jobpb.Path) {
 	return here, there
 }
 
+// failDials has libp2p believe that it has failed to reach another peer.
+func failDials(from, to *member) {
+	for _, a := range to.Addrs() {
+		from.Network().(*swarm.Swarm).Backoff().AddBackoff(to.ID(), a)
+	}
+}
+
 func TestMessagesTakeTheWayThatIsExplained(t *testing.T) {
 	cases := map[string]struct {
 		channels    []string
 		cut         bool // nobody gets in at the second peer
+		failed      bool // the peers have just dialled each other in vain
 		here, there string
 		why         string
 	}{
-		"all allowed":      {nil, false, "shm", "tcp", "on different peers"},
-		"no memory":        {[]string{"tcp", "stream"}, false, "tcp", "tcp", ""},
-		"stream only":      {[]string{"stream"}, false, "stream", "stream", "tcp is not allowed"},
-		"stream preferred": {[]string{"shm", "stream", "tcp"}, false, "shm", "stream", "stream is preferred to tcp"},
-		"no way in":        {nil, true, "shm", "stream", "connection refused"},
+		"all allowed":      {nil, false, false, "shm", "tcp", "on different peers"},
+		"no memory":        {[]string{"tcp", "stream"}, false, false, "tcp", "tcp", ""},
+		"stream only":      {[]string{"stream"}, false, false, "stream", "stream", "tcp is not allowed"},
+		"stream preferred": {[]string{"shm", "stream", "tcp"}, false, false, "shm", "stream", "stream is preferred to tcp"},
+		"no way in":        {nil, true, false, "shm", "stream", "connection refused"},
+		"dialled in vain":  {[]string{"stream"}, false, true, "stream", "stream", "tcp is not allowed"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -45,6 +56,11 @@ func TestMessagesTakeTheWayThatIsExplained(t *testing.T) {
 			j.channels, j.explain = c.channels, true
 			if c.cut {
 				j.peers[1].launch.entrance.listener.Close()
+			}
+			if c.failed {
+				for at, p := range j.peers {
+					failDials(p, j.peers[1-at])
+				}
 			}
 			j.startSpread()
 			j.awaitInitialized()

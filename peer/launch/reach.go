@@ -149,6 +149,7 @@ func (j *job) dial(ctx context.Context, peer p2ppeer.ID, open *pb.Open) (network
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	for pause := dialPause; ; pause *= 2 {
+		connection.ForgetFailures(j.service.host, peer)
 		stream, err := j.service.host.NewStream(network.WithAllowLimitedConn(ctx, "channel"), peer, ChannelProtocol)
 		if err == nil {
 			answer, err := ask(ctx, stream, open)

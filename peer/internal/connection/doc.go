@@ -5,5 +5,6 @@
 //	libp2p's hole puncher -- events --> Punches --.
 //	connections of the host ----------------------+--> Best --> Connection
 //
-// What it says is what is now. Nothing here makes a connection better.
+// What it says is what is now. Nothing here makes a connection better, but that a dial can
+// be had when libp2p would make none yet (ForgetFailures).
 package connection

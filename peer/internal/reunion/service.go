@@ -15,11 +15,12 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
-	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 	"github.com/libp2p/go-libp2p/p2p/protocol/ping"
 	manet "github.com/multiformats/go-multiaddr/net"
 	msmux "github.com/multiformats/go-multistream"
 	"github.com/rs/zerolog"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 )
 
 // Config is what a Service needs.
@@ -234,10 +235,7 @@ func (s *Service) dial(id p2ppeer.ID) {
 		defer s.mu.Unlock()
 		s.watch.dialled(time.Now(), id)
 	}()
-	// libp2p does not dial again for 5 s and more after a failure.
-	if n, ok := s.host.Network().(interface{ Backoff() *swarm.DialBackoff }); ok {
-		n.Backoff().Clear(id)
-	}
+	connection.ForgetFailures(s.host, id)
 	ctx, cancel := context.WithTimeout(s.ctx, dialTimeout)
 	defer cancel()
 	if err := s.host.Connect(ctx, p2ppeer.AddrInfo{ID: id}); err == nil {

@@ -7,10 +7,10 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
-	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 	"github.com/libp2p/go-msgio/pbio"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup/internal/pb"
 )
 
@@ -83,11 +83,7 @@ func (w *writer) send(m *Message) error {
 func (w *writer) open() error {
 	g := w.group
 	h := g.service.host
-	// libp2p does not dial again for 5 s and more after a failure: a link that is
-	// back would not be noticed. One dial at a time is restraint enough.
-	if s, ok := h.Network().(interface{ Backoff() *swarm.DialBackoff }); ok {
-		s.Backoff().Clear(w.to)
-	}
+	connection.ForgetFailures(h, w.to) // one dial at a time is restraint enough
 	ctx, cancel := context.WithTimeout(g.ctx, dialTimeout)
 	defer cancel()
 	stream, err := h.NewStream(network.WithAllowLimitedConn(ctx, "changes of views are few and small"), w.to, Protocol)
