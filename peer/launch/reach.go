@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"time"
@@ -162,7 +163,7 @@ func (j *job) dial(ctx context.Context, peer p2ppeer.ID, open *pb.Open) (network
 		select {
 		case <-ctx.Done():
 			return nil, nil, err
-		case <-time.After(pause):
+		case <-time.After(pause/2 + rand.N(pause)): // the other peer may have dialled at the same instant, too
 		}
 	}
 }
