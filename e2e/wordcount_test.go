@@ -24,7 +24,7 @@ func TestWordcountOverTheGoDistribution(t *testing.T) {
 // was killed boots again on its home, with what it has cached.
 func TestWordcountSurvives(t *testing.T) {
 	t.Parallel()
-	shortest := int64(64 << 10) // they are 2 % of the files with half of the words
+	shortest := int64(512 << 10) // they are ten files, with a seventh of the text
 	if *full {
 		shortest = 0
 	}
