@@ -40,9 +40,16 @@ func withoutMDNS(machines []*machine) []*machine {
 // steady is a job of three ranks twice over, of so many steps of 20 ms and more.
 func (m *machine) steady(t *testing.T, supernode *peerProcess, steps int, options ...string) *job {
 	t.Helper()
+	return m.paced(t, supernode, steps, 20*time.Millisecond, options...)
+}
+
+// paced is steady with another pause in each step. A step takes the processors for as long
+// whatever its pause: a job that is to last gets through with fewer of them.
+func (m *machine) paced(t *testing.T, supernode *peerProcess, steps int, pause time.Duration, options ...string) *job {
+	t.Helper()
 	args := append([]string{"--supernode", supernode.addr, "-n", "3", "-r", "2", "-w", "60", "--timeout", "110s"}, options...)
 	j := m.submit(t, t.TempDir(), append(args,
-		filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "50", "-work", "0", "-pause", "20ms")...)
+		filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "50", "-work", "0", "-pause", pause.String())...)
 	j.waitRunning()
 	return j
 }

@@ -166,21 +166,22 @@ func TestSubmitterUnplugged(t *testing.T) {
 	for name, c := range map[string]struct {
 		away    time.Duration
 		steps   int
+		pause   time.Duration // in each
 		options []string
 		over    bool // before the submitter is back
 		kill    bool // a peer meanwhile
 	}{
-		"the job still runs":                  {away: 15 * time.Second, steps: 1300},
-		"the job is over":                     {away: 15 * time.Second, steps: 400, over: true},
-		"the job has lost a peer and is over": {away: 15 * time.Second, steps: 400, over: true, kill: true},
+		"the job still runs":                  {away: 15 * time.Second, steps: 1300, pause: 20 * time.Millisecond},
+		"the job is over":                     {away: 15 * time.Second, steps: 400, pause: 20 * time.Millisecond, over: true},
+		"the job has lost a peer and is over": {away: 15 * time.Second, steps: 400, pause: 20 * time.Millisecond, over: true, kill: true},
 		// Connections break of themselves, and nobody is found silent.
-		"more silence is tolerated": {away: 45 * time.Second, steps: 2400, options: []string{"--tolerated-hang", "2m"}},
+		"more silence is tolerated": {away: 45 * time.Second, steps: 1200, pause: 50 * time.Millisecond, options: []string{"--tolerated-hang", "2m"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			machines, network := newEther(t, 1, 7)
 			peers := lanGrid(t, machines, "--slots", "1")
-			j := machines[0].steady(t, peers[0], c.steps, c.options...)
+			j := machines[0].paced(t, peers[0], c.steps, c.pause, c.options...)
 			j.printed("rank 1 step 100 ")
 			heal := part(network, len(machines), 0)
 			cut := time.Now()
