@@ -34,8 +34,10 @@ func (j *job) kill() {
 }
 
 // stepperArgs is a steady job of n ranks twice over.
-func stepperArgs(n, steps int) []string {
-	return []string{"-n", fmt.Sprint(n), "-r", "2", filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "50", "-work", "0", "-pause", "20ms"}
+func stepperArgs(n, steps int) []string { return pacedArgs(n, steps, "20ms") }
+
+func pacedArgs(n, steps int, pause string) []string {
+	return []string{"-n", fmt.Sprint(n), "-r", "2", filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "50", "-work", "0", "-pause", pause}
 }
 
 // printsOn waits until the program has printed so many bytes more, while p2prun runs.
@@ -241,10 +243,10 @@ func TestR6AttachInAFlood(t *testing.T) {
 // one of the two that have taken their places is at a peer that had one of the first.
 func TestAttachKnowsRecruits(t *testing.T) {
 	t.Parallel()
-	const steps = 1500
+	const steps = 600
 	peers := grid(t, 5, "--slots", "1")
 	home := t.TempDir()
-	first := keep(t, home, peers, stepperArgs(2, steps)...)
+	first := keep(t, home, peers, pacedArgs(2, steps, "50ms")...)
 	first.printed("rank 1 step 50 ")
 	for _, victim := range []string{"1.0", "1.1"} {
 		killProcess(t, first.peerOf(peers, victim), victim, syscall.SIGKILL)

@@ -171,7 +171,7 @@ func TestSubmitterUnplugged(t *testing.T) {
 		over    bool // before the submitter is back
 		kill    bool // a peer meanwhile
 	}{
-		"the job still runs":                  {away: 15 * time.Second, steps: 1300, pause: 20 * time.Millisecond},
+		"the job still runs":                  {away: 15 * time.Second, steps: 500, pause: 50 * time.Millisecond},
 		"the job is over":                     {away: 15 * time.Second, steps: 400, pause: 20 * time.Millisecond, over: true},
 		"the job has lost a peer and is over": {away: 15 * time.Second, steps: 400, pause: 20 * time.Millisecond, over: true, kill: true},
 		// Connections break of themselves, and nobody is found silent.
@@ -280,12 +280,12 @@ func TestS4SubmitterCancelsWhileCutOff(t *testing.T) {
 // has not seen the time pass.
 func TestSubmitterFrozen(t *testing.T) {
 	t.Parallel()
-	for long, steps := range map[time.Duration]int{5 * time.Second: 1300, 18 * time.Second: 1300, 50 * time.Second: 1600} {
+	for long, steps := range map[time.Duration]int{5 * time.Second: 500, 18 * time.Second: 500, 50 * time.Second: 600} {
 		t.Run(long.String(), func(t *testing.T) {
 			t.Parallel()
 			peers := grid(t, 6, "--slots", "1")
-			j := loopback.steady(t, peers[0], steps)
-			j.printed("rank 1 step 100 ")
+			j := loopback.paced(t, peers[0], steps, 50*time.Millisecond)
+			j.printed("rank 1 step 50 ")
 			j.cmd.Process.Signal(syscall.SIGSTOP)
 			time.Sleep(long) // what is tested
 			j.cmd.Process.Signal(syscall.SIGCONT)
@@ -305,15 +305,15 @@ func TestRecruitsOutliveACut(t *testing.T) {
 			t.Parallel()
 			machines, network := newEther(t, 1, 8)
 			peers := lanGrid(t, machines, "--slots", "1")
-			j := machines[0].steady(t, peers[0], 1500)
-			j.printed("rank 1 step 100 ")
+			j := machines[0].paced(t, peers[0], 600, 50*time.Millisecond)
+			j.printed("rank 1 step 50 ")
 			j.peerOf(peers, "1.0").kill()
 			recruit, took := j.awaitHealed(1)
 			t.Logf("%s is there after %v", recruit, took)
 			heal := part(network, len(machines), 0)
 			time.Sleep(away) // what is tested
 			heal()
-			expectSteady(t, j, 1500)
+			expectSteady(t, j, 600)
 			expectNobodyFailed(t, j)
 			expectNothingLeft(t, peers)
 		})

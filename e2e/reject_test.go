@@ -53,16 +53,16 @@ func TestLANFirewallThatRejects(t *testing.T) {
 			for _, p := range peers {
 				p.awaitReady()
 			}
-			const steps = 500
+			const steps = 250
 			j := machines[1].lasting(t, supernode, setup.replicas, steps, "20s", "--reachability", "private")
-			j.printed("rank 1 step 100 ")
+			j.printed("rank 1 step 50 ")
 			other := machines[1]
 			if !setup.submitter {
 				other = j.peerOf(peers, "0.0").machine
 			}
 			j.peerOf(peers, "1.0").machine.rejects(t, other)
 			closed := time.Now()
-			j.printed("rank 1 step 500 ")
+			j.printed("rank 1 step 250 ")
 			t.Logf("the last step %v after the firewall has closed", time.Since(closed))
 			expectUnharmed(t, j, steps, peers)
 		})

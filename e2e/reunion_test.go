@@ -16,7 +16,7 @@ func (m *machine) moves(t *testing.T, addr string) {
 	m.addr = addr
 }
 
-// lasting is a job of three ranks that bears a silence, of so many steps of 20 ms and more.
+// lasting is a job of three ranks that bears a silence, of so many steps of 50 ms and more.
 func (m *machine) lasting(t *testing.T, supernode *peerProcess, replicas, steps int, bears string, options ...string) *job {
 	t.Helper()
 	args := append([]string{
@@ -24,7 +24,7 @@ func (m *machine) lasting(t *testing.T, supernode *peerProcess, replicas, steps 
 		"--tolerated-hang", bears, "--heal", "off",
 	}, options...)
 	j := m.submit(t, t.TempDir(), append(args,
-		filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "50", "-work", "0", "-pause", "20ms")...)
+		filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "50", "-work", "0", "-pause", "50ms")...)
 	j.waitRunning()
 	return j
 }
@@ -57,16 +57,16 @@ func TestLANAddressChangesUnderAJob(t *testing.T) {
 			t.Parallel()
 			machines := newLAN(t, 1+3*setup.replicas)
 			peers := lanGrid(t, machines, "--slots", "1")
-			const steps = 500
+			const steps = 250
 			j := machines[0].lasting(t, peers[0], setup.replicas, steps, "20s")
-			j.printed("rank 1 step 100 ")
+			j.printed("rank 1 step 50 ")
 			who := machines[0]
 			if !setup.submitter {
 				who = j.peerOf(peers, "1.0").machine
 			}
 			moved := time.Now()
 			who.moves(t, "10.77.0.99")
-			j.printed("rank 1 step 500 ")
+			j.printed("rank 1 step 250 ")
 			t.Logf("the last step %v after the move", time.Since(moved))
 			expectUnharmed(t, j, steps, peers)
 		})
@@ -108,16 +108,16 @@ func TestLANLinkCutWithinWhatIsTolerated(t *testing.T) {
 				m.boot = options
 			}
 			peers := lanGrid(t, machines, "--slots", "1")
-			const steps = 300
+			const steps = 150
 			j := machines[0].lasting(t, peers[0], setup.replicas, steps, "40s", options...)
-			j.printed("rank 1 step 100 ")
+			j.printed("rank 1 step 50 ")
 			away := machines[0].lan
 			if !setup.submitter {
 				away = j.peerOf(peers, "1.0").machine.lan
 			}
 			away.unplug(30 * time.Second)
 			healed := time.Now()
-			j.printed("rank 1 step 300 ")
+			j.printed("rank 1 step 150 ")
 			t.Logf("the last step %v after the link was back", time.Since(healed))
 			expectUnharmed(t, j, steps, peers)
 		})
@@ -133,7 +133,7 @@ func TestLANBetterWayTakesOver(t *testing.T) {
 			t.Parallel()
 			machines := withoutMDNS(newLAN(t, 1+3*replicas))
 			supernode, peers := relayGrid(t, machines)
-			const steps = 1000
+			const steps = 400
 			j := machines[1].lasting(t, supernode, replicas, steps, "20s", "--verbose")
 			e := j.waitFor("the channels", func(e event) bool { return e.Event == "channels" })
 			for _, r := range e.Routes {
@@ -141,7 +141,7 @@ func TestLANBetterWayTakesOver(t *testing.T) {
 					t.Errorf("got a channel of kind %q, %q; want a relayed stream", r.Kind, r.Way)
 				}
 			}
-			j.printed("rank 1 step 100 ")
+			j.printed("rank 1 step 50 ")
 			for _, m := range machines[1:] {
 				m.lan.admit()
 			}
