@@ -12,7 +12,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
-	"github.com/libp2p/go-libp2p/p2p/net/swarm"
+	"github.com/p2pmpi/p2pmpi/internal/redial"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -151,12 +151,10 @@ func (s *Service) meetSupernodes(ctx context.Context) error {
 
 // meet connects to one supernode and makes sure that it is of our network and
 // that the DHT has a peer to begin with.
-// Attempts are spaced by introduceLoop, so the swarm's own backoff, which would
-// also hide the cause of the failure, is lifted.
+// Attempts are spaced by introduceLoop. A pause of libp2p's would also hide the cause
+// of the failure.
 func (s *Service) meet(ctx context.Context, ai p2ppeer.AddrInfo) error {
-	if sw, ok := s.host.Network().(*swarm.Swarm); ok {
-		sw.Backoff().Clear(ai.ID)
-	}
+	redial.Allow(s.host, ai.ID)
 	if err := s.host.Connect(ctx, ai); err != nil {
 		return err
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/p2p/host/eventbus"
-	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 	ma "github.com/multiformats/go-multiaddr"
+	"github.com/p2pmpi/p2pmpi/internal/redial"
 )
 
 // rejoinEvery is how often it is looked whether somebody is to be connected to again.
@@ -169,14 +169,12 @@ func (s *Service) rejoin(ctx context.Context) bool {
 }
 
 // again connects to an acquaintance, and reports whether it is there as it was not before.
-// Its tries are spaced, so the swarm's own backoff is lifted.
+// Its tries are spaced.
 func (s *Service) again(ctx context.Context, info p2ppeer.AddrInfo) bool {
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.AskTimeout)
 	defer cancel()
 	news := s.memory.isNews(info.ID)
-	if sw, ok := s.host.Network().(*swarm.Swarm); ok {
-		sw.Backoff().Clear(info.ID)
-	}
+	redial.Allow(s.host, info.ID)
 	err := s.host.Connect(ctx, info)
 	if err == nil {
 		err = s.checkMember(info.ID)

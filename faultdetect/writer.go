@@ -6,11 +6,11 @@ import (
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
-	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 	"github.com/libp2p/go-msgio/pbio"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/faultdetect/internal/pb"
+	"github.com/p2pmpi/p2pmpi/internal/redial"
 )
 
 // dialTimeout bounds the making of a connection and a stream. It may well take
@@ -71,11 +71,7 @@ func (w *writer) send(ctx context.Context, m Message) error {
 
 func (w *writer) open(ctx context.Context) error {
 	h, to := w.group.service.host, w.group.peers[w.to]
-	// libp2p does not dial again for 5 s and more after a failure, by which
-	// time the member would be failed. One dial at a time is restraint enough.
-	if s, ok := h.Network().(interface{ Backoff() *swarm.DialBackoff }); ok {
-		s.Backoff().Clear(to)
-	}
+	redial.Allow(h, to) // one dial at a time is restraint enough
 	dialCtx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	stream, err := h.NewStream(network.WithAllowLimitedConn(dialCtx, "heartbeats are few and small"), to, Protocol)

@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/p2pmpi/p2pmpi/internal/misconduct"
+	"github.com/p2pmpi/p2pmpi/internal/redial"
 )
 
 const (
@@ -144,6 +145,7 @@ func (s *Service) leaveLink(l link) {
 func (s *Service) openStream(ctx context.Context, to p2ppeer.ID) (link, error) {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
+	redial.Allow(s.host, to)
 	st, err := s.host.NewStream(ctx, to, ProtocolID)
 	if err != nil {
 		return nil, fmt.Errorf("open stream: %w", err)

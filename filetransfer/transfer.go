@@ -189,9 +189,9 @@ func (t *transfer) supplied() bool {
 	return t.plan.supplied(t.now())
 }
 
-// pause waits for d, or for the end of ctx, which is its error.
+// pause waits for about d, at random as both sides may try, or for the end of ctx, which is its error.
 func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
+	timer := time.NewTimer(d/2 + rand.N(d))
 	defer timer.Stop()
 	select {
 	case <-timer.C:

@@ -15,7 +15,7 @@ import (
 	"github.com/multiformats/go-varint"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
+	"github.com/p2pmpi/p2pmpi/internal/redial"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
@@ -212,7 +212,7 @@ func (l *link) rest(d time.Duration) bool {
 
 // resume makes one attempt.
 func (l *link) resume(h host.Host, m *jobpb.ToPeer) (w *wire, answer *jobpb.FromPeer, err error) {
-	connection.ForgetFailures(h, l.peer)
+	redial.Allow(h, l.peer)
 	ctx, cancel := context.WithTimeout(l.ctx, resumeTimeout)
 	defer cancel()
 	stream, err := h.NewStream(ctx, l.peer, Protocol)

@@ -14,6 +14,7 @@ import (
 	"github.com/libp2p/go-msgio/pbio"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/redial"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/pb"
@@ -150,7 +151,7 @@ func (j *job) dial(ctx context.Context, peer p2ppeer.ID, open *pb.Open) (network
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
 	for pause := dialPause; ; pause *= 2 {
-		connection.ForgetFailures(j.service.host, peer)
+		redial.Allow(j.service.host, peer)
 		stream, err := j.service.host.NewStream(network.WithAllowLimitedConn(ctx, "channel"), peer, ChannelProtocol)
 		if err == nil {
 			answer, err := ask(ctx, stream, open)

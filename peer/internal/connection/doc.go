@@ -5,6 +5,5 @@
 //	libp2p's hole puncher -- events --> Punches --.
 //	connections of the host ----------------------+--> Best --> Connection
 //
-// What it says is what is now. Nothing here makes a connection better, but that a dial can
-// be had when libp2p would make none yet (ForgetFailures).
+// What it says is what is now. Nothing here makes a connection better.
 package connection

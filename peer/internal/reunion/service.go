@@ -20,7 +20,7 @@ import (
 	msmux "github.com/multiformats/go-multistream"
 	"github.com/rs/zerolog"
 
-	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
+	"github.com/p2pmpi/p2pmpi/internal/redial"
 )
 
 // Config is what a Service needs.
@@ -235,7 +235,7 @@ func (s *Service) dial(id p2ppeer.ID) {
 		defer s.mu.Unlock()
 		s.watch.dialled(time.Now(), id)
 	}()
-	connection.ForgetFailures(s.host, id)
+	redial.Allow(s.host, id)
 	ctx, cancel := context.WithTimeout(s.ctx, dialTimeout)
 	defer cancel()
 	if err := s.host.Connect(ctx, p2ppeer.AddrInfo{ID: id}); err == nil {

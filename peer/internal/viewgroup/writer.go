@@ -10,7 +10,7 @@ import (
 	"github.com/libp2p/go-msgio/pbio"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
+	"github.com/p2pmpi/p2pmpi/internal/redial"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup/internal/pb"
 )
 
@@ -83,7 +83,7 @@ func (w *writer) send(m *Message) error {
 func (w *writer) open() error {
 	g := w.group
 	h := g.service.host
-	connection.ForgetFailures(h, w.to) // one dial at a time is restraint enough
+	redial.Allow(h, w.to) // one dial at a time is restraint enough
 	ctx, cancel := context.WithTimeout(g.ctx, dialTimeout)
 	defer cancel()
 	stream, err := h.NewStream(network.WithAllowLimitedConn(ctx, "changes of views are few and small"), w.to, Protocol)

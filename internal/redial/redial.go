@@ -1,0 +1,14 @@
+package redial
+
+import (
+	"github.com/libp2p/go-libp2p/core/host"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/p2p/net/swarm"
+)
+
+// Allow has the next dial of h to a peer be a try.
+func Allow(h host.Host, id p2ppeer.ID) {
+	if s, ok := h.Network().(interface{ Backoff() *swarm.DialBackoff }); ok {
+		s.Backoff().Clear(id)
+	}
+}
