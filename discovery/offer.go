@@ -62,6 +62,7 @@ type Offer struct {
 	Position *coordinate.Coordinate
 
 	Site     string              // where the peer stands, in its owner's words; empty when not declared
+	Owner    string              // who owns the peer, by its own account; empty when not declared
 	History  reliability.History // of the peer, by its own account, to the second
 	Protocol int                 // version.Protocol of the peer
 	Release  string
@@ -98,6 +99,7 @@ func (o *Offer) MarshalRecord() ([]byte, error) {
 		Load:         uint32(math.Round(100 * o.Load)),
 		Reachability: uint32(o.Reachability),
 		Site:         o.Site,
+		Owner:        o.Owner,
 		Position:     toPB(o.Position),
 		UpSeconds:    uint64(o.History.Up / time.Second),
 		Ends:         uint32(o.History.Ends),
@@ -134,6 +136,7 @@ func (o *Offer) UnmarshalRecord(data []byte) error {
 		Load:         float64(m.GetLoad()) / 100,
 		Reachability: network.Reachability(m.GetReachability()),
 		Site:         m.GetSite(),
+		Owner:        m.GetOwner(),
 		Position:     fromPB(m.GetPosition()),
 		History:      history(m.GetUpSeconds(), m.GetEnds()),
 		Protocol:     int(m.GetProtocol()),
@@ -237,8 +240,10 @@ func (o *Offer) valid() error {
 		return fmt.Errorf("%d program kinds", len(o.Kinds))
 	}
 	names := append([]string{o.Network, o.OS, o.Arch, o.Release}, o.Kinds...)
-	if o.Site != "" {
-		names = append(names, o.Site)
+	for _, declared := range []string{o.Site, o.Owner} {
+		if declared != "" {
+			names = append(names, declared)
+		}
 	}
 	for _, name := range names {
 		if !validToken(name) {

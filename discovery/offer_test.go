@@ -40,7 +40,7 @@ func testOffer(id p2ppeer.ID) Offer {
 	return Offer{
 		Peer: id, Network: "test", SlotsTotal: 4, SlotsFree: 3, MaxJobs: 2, Jobs: 1,
 		MemoryBytes: 1 << 30, OS: "linux", Arch: "amd64", Kinds: []string{"native"},
-		Speed: 1500, Load: 0.25, Reachability: network.ReachabilityPrivate, Site: "attic",
+		Speed: 1500, Load: 0.25, Reachability: network.ReachabilityPrivate, Site: "attic", Owner: "alice",
 		History:  reliability.History{Up: 90 * time.Minute, Ends: 3},
 		Protocol: version.Protocol, Release: version.Release,
 		Issued: testNow, Expires: testNow.Add(offerLifetime),
@@ -114,6 +114,8 @@ func TestOpenRefuses(t *testing.T) {
 		{"absurd load", func(o *Offer) { o.Load = maxLoad + 1 }, id, 0, BadOffer, "load"},
 		{"unheard-of reachability", func(o *Offer) { o.Reachability = 3 }, id, 0, BadOffer, "reachability"},
 		{"an unprintable site", func(o *Offer) { o.Site = "attic\n" }, id, 0, BadOffer, "name"},
+		{"an unprintable owner", func(o *Offer) { o.Owner = "alice\x1b[2J" }, id, 0, BadOffer, "name"},
+		{"an owner of many words", func(o *Offer) { o.Owner = strings.Repeat("a", maxToken+1) }, id, 0, BadOffer, "name"},
 		{"an unprintable name", func(o *Offer) { o.Release = "1\x1b[2J" }, id, 0, BadOffer, "name"},
 		{"a long name", func(o *Offer) { o.Arch = strings.Repeat("a", maxToken+1) }, id, 0, BadOffer, "name"},
 		{"many kinds", func(o *Offer) { o.Kinds = make([]string, maxKinds+1) }, id, 0, BadOffer, "kinds"},

@@ -382,53 +382,19 @@ func processesIn(home string) (pids []int) {
 	return pids
 }
 
-// workingFolders returns the working folder of every process on the machine, as it is called outside
-// of the process's own root.
+// workingFolders returns the working folder of every process on the machine. Behind walls it has the name
+// that it has outside.
 func workingFolders() map[int]string {
 	dirs := make(map[int]string)
 	entries, _ := os.ReadDir("/proc")
 	for _, e := range entries {
 		if pid, err := strconv.Atoi(e.Name()); err == nil {
 			if cwd, err := os.Readlink(filepath.Join("/proc", e.Name(), "cwd")); err == nil {
-				cwd = strings.TrimSuffix(cwd, " (deleted)")
-				if cwd == walled || strings.HasPrefix(cwd, walled+"/") {
-					cwd = outsideWalls(pid) + strings.TrimPrefix(cwd, walled)
-				}
-				dirs[pid] = cwd
+				dirs[pid] = strings.TrimSuffix(cwd, " (deleted)")
 			}
 		}
 	}
 	return dirs
-}
-
-// walled is where a confined program finds its scratch folder.
-const walled = "/scratch"
-
-// outsideWalls returns where a confined process's scratch folder is.
-func outsideWalls(pid int) string {
-	for _, m := range mounts(pid) {
-		if m.at == walled {
-			for _, outer := range mounts(os.Getpid()) {
-				if rest, below := strings.CutPrefix(m.root, strings.TrimSuffix(outer.root, "/")); below && outer.device == m.device {
-					return filepath.Join(outer.at, rest)
-				}
-			}
-		}
-	}
-	return walled
-}
-
-// A mount is what a process sees at a path: a folder of a device.
-type mount struct{ device, root, at string }
-
-func mounts(pid int) (all []mount) {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/mountinfo", pid))
-	for line := range strings.Lines(string(text)) {
-		if f := strings.Fields(line); len(f) > 4 {
-			all = append(all, mount{f[2], strings.TrimSuffix(f[3], "//deleted"), f[4]})
-		}
-	}
-	return all
 }
 
 // rankProcess returns the program's own process of a rank and replica on p.
@@ -473,8 +439,16 @@ type event struct {
 		Rank, Replica int
 		Peer          string
 	}
-	Routes []route
-	View   *struct {
+	Routes  []route
+	Planned []struct {
+		Peer      string
+		Processes []struct{ Rank, Replica int }
+		Domain    struct {
+			Owner    string
+			Verified bool
+		}
+	}
+	View *struct {
 		R       int
 		Masters []int
 		States  []string

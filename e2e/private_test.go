@@ -169,3 +169,61 @@ func TestPrivateNetworkTakesANewTokenInWithoutARestart(t *testing.T) {
 		})
 	})
 }
+
+// TestReplicasGoToDifferentOwners: whoever the network's owner has invited twice is one owner, whatever its
+// peers say of themselves; in an open network their word counts. All are on this machine, so nothing else
+// tells them apart.
+func TestReplicasGoToDifferentOwners(t *testing.T) {
+	t.Parallel()
+	t.Run("private", func(t *testing.T) {
+		t.Parallel()
+		home := t.TempDir()
+		network(t, home, "create", "lab")
+		m := *loopback
+		m.boot = []string{"--listen", "/ip4/127.0.0.1/tcp/0", "--network", "lab"}
+		first := m.startPeer(t, home, "--slots", "0")
+		first.awaitReady()
+		var peers []*peerProcess
+		for i, name := range []string{"alice", "alice", "bob"} {
+			member := t.TempDir()
+			network(t, member, "join", network(t, home, "invite", "--name", name, "--peer", peerOn(t, member)))
+			peers = append(peers, m.startPeer(t, member, "--slots", "2", "--owner", fmt.Sprint("liar-", i), "--supernode", first.addr))
+		}
+		expectOwners(t, peers, true, "--token", tokenFile(t, network(t, home, "invite")), "--listen", m.boot[1], "--supernode", first.addr)
+	})
+	t.Run("open", func(t *testing.T) {
+		t.Parallel()
+		first := boot(t, "--slots", "0")
+		var peers []*peerProcess
+		for _, name := range []string{"alice", "alice", "bob"} {
+			peers = append(peers, loopback.startPeer(t, t.TempDir(), "--slots", "2", "--owner", name, "--supernode", first.addr))
+		}
+		expectOwners(t, peers, false, "--supernode", first.addr)
+	})
+}
+
+// expectOwners expects that a job of two ranks has one replica of each at bob's only peer, the last one, and that it
+// is told whose the peers are.
+func expectOwners(t *testing.T, peers []*peerProcess, verified bool, args ...string) {
+	t.Helper()
+	for _, p := range peers {
+		p.awaitReady()
+	}
+	j := submit(t, t.TempDir(), append(args, "--dry-run", "-n", "2", "-r", "2", "-w", "60", "--peer", peers[0].id, "--peer", peers[1].id, "--peer", peers[2].id, filepath.Join(bin, "ring"))...)
+	planned := j.waitFor("where it would run", func(e event) bool { return len(e.Planned) > 0 }).Planned
+	for _, p := range planned {
+		want, ranks := "alice", len(p.Processes)
+		if p.Peer == peers[2].id {
+			want = "bob"
+			if ranks != 2 {
+				t.Errorf("%d processes at bob's, want one replica of each of two ranks", ranks)
+			}
+		}
+		if p.Domain.Owner != want || p.Domain.Verified != verified {
+			t.Errorf("peer %s is of %+v, want %s", p.Peer, p.Domain, want)
+		}
+	}
+	if s := j.wait(); s != 0 || len(planned) < 2 {
+		t.Errorf("exit status %d, on %+v", s, planned)
+	}
+}

@@ -111,6 +111,11 @@ type Config struct {
 	// QuietHours are times of the day, such as 08:00-18:30, when others get nothing.
 	QuietHours []string
 
+	// Owner names whose machine this is, so that the replicas of a rank are put on machines of
+	// different owners where there is a choice; empty: not said. In a private network
+	// what its owner has signed counts instead: see Invite.
+	Owner string
+
 	// Site names where the peer stands, such as a building; empty is nowhere in
 	// particular. What is at one site may fail together, so the replicas of a rank are
 	// put at different ones where there is a choice.
@@ -231,7 +236,7 @@ func defaultHome() string {
 	return filepath.Join(dir, ".p2pmpi")
 }
 
-// networkName is what discovery takes as the name of a network, or a site.
+// networkName is what discovery takes as the name of a network, an owner, or a site.
 var networkName = regexp.MustCompile(`^[A-Za-z0-9._+-]{1,64}$`)
 
 // Validate reports every wrong field at once, each by the name of its option.
@@ -290,8 +295,10 @@ func (c Config) validateLinks(wrong *complaints) {
 	if !networkName.MatchString(c.Network) {
 		wrong.say("network %.80q: want 1 to 64 letters, digits or . _ - +", c.Network)
 	}
-	if c.Site != "" && !networkName.MatchString(c.Site) {
-		wrong.say("site %.80q: want 1 to 64 letters, digits or . _ - +", c.Site)
+	for option, name := range map[string]string{"owner": c.Owner, "site": c.Site} {
+		if name != "" && !networkName.MatchString(name) {
+			wrong.say("%s %.80q: want 1 to 64 letters, digits or . _ - +", option, name)
+		}
 	}
 }
 

@@ -13,15 +13,17 @@ import (
 	"github.com/libp2p/go-libp2p/core/crypto"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
+	"github.com/p2pmpi/p2pmpi/discovery"
 	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
 )
 
 // A Membership is what a home has of a private network.
 type Membership struct {
 	Network string    `json:"network"`
-	ID      string    `json:"id"`    // what the network goes by among its members
-	Owner   string    `json:"owner"` // peer ID of the owner's key
-	Owned   bool      `json:"owned"` // the home has that key
+	ID      string    `json:"id"`             // what the network goes by among its members
+	Owner   string    `json:"owner"`          // peer ID of the owner's key
+	Owned   bool      `json:"owned"`          // the home has that key
+	Name    string    `json:"name,omitempty"` // of whom the owner has invited; empty: not said
 	Holder  string    `json:"holder"`
 	Bound   bool      `json:"bound"` // to the holder; else the token is for whoever has it
 	Issued  time.Time `json:"issued"`
@@ -54,8 +56,9 @@ func IDOf(dir string) (p2ppeer.ID, error) {
 }
 
 // CreateNetwork makes a private network that the home dir owns, and takes its peer
-// in for the time lifetime. It goes on where one that was interrupted had made the key.
-func CreateNetwork(dir, name string, lifetime time.Duration) (Membership, error) {
+// in for the time lifetime, as one of person's, if that is not empty. It goes on where one that was interrupted
+// had made the key.
+func CreateNetwork(dir, name, person string, lifetime time.Duration) (Membership, error) {
 	if err := membership.CheckName(name); err != nil {
 		return Membership{}, err
 	}
@@ -75,29 +78,36 @@ func CreateNetwork(dir, name string, lifetime time.Duration) (Membership, error)
 		return Membership{}, &HomeError{dir, err}
 	}
 	now := time.Now()
-	i, err := membership.Invite(key, name, id, now, now.Add(lifetime))
+	i, err := membership.Invite(key, name, person, id, now, now.Add(lifetime))
 	if err != nil {
 		return Membership{}, err
 	}
 	return describe(i, true), keepInvitation(folder, i)
 }
 
+// An Invitee is who is invited to a private network.
+type Invitee struct {
+	// Name is what the network's owner calls the person: the peers of all whom he calls the same are of one
+	// owner. Empty: those that are admitted by this invitation are.
+	Name string
+	Peer string // ID of the only peer that is invited; empty: whoever has the invitation
+}
+
 // Invite returns the text of an invitation to the network name, which the home dir
-// owns: for the peer with an ID, or, if that is empty, for whoever has the text. An
-// empty name is the only network that the home owns.
-func Invite(dir, name, peerID string, lifetime time.Duration) (string, error) {
+// owns. An empty name is the only network that the home owns.
+func Invite(dir, name string, whom Invitee, lifetime time.Duration) (string, error) {
 	name, key, err := ownedNetwork(dir, name)
 	if err != nil {
 		return "", err
 	}
 	var holder p2ppeer.ID
-	if peerID != "" {
-		if holder, err = p2ppeer.Decode(peerID); err != nil {
-			return "", fmt.Errorf("peer %q: not a peer ID, which p2pboot network show tells", peerID)
+	if whom.Peer != "" {
+		if holder, err = p2ppeer.Decode(whom.Peer); err != nil {
+			return "", fmt.Errorf("peer %q: not a peer ID, which p2pboot network show tells", whom.Peer)
 		}
 	}
 	now := time.Now()
-	i, err := membership.Invite(key, name, holder, now, now.Add(lifetime))
+	i, err := membership.Invite(key, name, whom.Name, holder, now, now.Add(lifetime))
 	if err != nil {
 		return "", err
 	}
@@ -202,7 +212,7 @@ func owns(folder networkFolder) bool {
 func describe(i *membership.Invitation, owned bool) Membership {
 	return Membership{
 		Network: i.Network.Name, ID: i.Network.ID(), Owner: i.Network.Owner.String(), Owned: owned,
-		Holder: i.Holder.String(), Bound: i.Bound(), Issued: i.Issued, Expires: i.Expires,
+		Name: i.Name, Holder: i.Holder.String(), Bound: i.Bound(), Issued: i.Issued, Expires: i.Expires,
 	}
 }
 
@@ -306,6 +316,14 @@ func (p *Peer) startMembership() error {
 		return fmt.Errorf("join private network %s: %w; ask its owner for an invitation", cfg.Invitation.Network.Name, err)
 	}
 	return nil
+}
+
+// ownerOf returns whose a peer is: what the owner of a private network has signed, else what its offer says.
+func (p *Peer) ownerOf(id p2ppeer.ID, o discovery.Offer) string {
+	if p.gate.Open() {
+		return o.Owner
+	}
+	return p.gate.Person(id)
 }
 
 // voucher is the key of the home that a submit-only peer belongs to, if it has one.

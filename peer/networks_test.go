@@ -13,7 +13,7 @@ import (
 
 func TestSecretsOfNetworksAreTheOwnersOnly(t *testing.T) {
 	dir := shortDir(t)
-	if _, err := CreateNetwork(dir, "lab", time.Hour); err != nil {
+	if _, err := CreateNetwork(dir, "lab", "", time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	for _, file := range []string{"owner", "token"} {
@@ -22,7 +22,7 @@ func TestSecretsOfNetworksAreTheOwnersOnly(t *testing.T) {
 			t.Errorf("%s: got %v, %v; want mode 0600", file, info.Mode(), err)
 		}
 	}
-	if _, err := CreateNetwork(dir, "lab", time.Hour); err == nil {
+	if _, err := CreateNetwork(dir, "lab", "", time.Hour); err == nil {
 		t.Error("a network was made again, and its key is gone")
 	}
 }
@@ -31,7 +31,7 @@ func TestSecretsOfNetworksAreTheOwnersOnly(t *testing.T) {
 // is left.
 func TestAHomeWithoutItsTokenIsNoOpenNetwork(t *testing.T) {
 	dir := shortDir(t)
-	made, err := CreateNetwork(dir, "lab", time.Hour)
+	made, err := CreateNetwork(dir, "lab", "", time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestAHomeWithoutItsTokenIsNoOpenNetwork(t *testing.T) {
 		}
 		t.Errorf("got %v, want it refused", err)
 	}
-	again, err := CreateNetwork(dir, "lab", time.Hour)
+	again, err := CreateNetwork(dir, "lab", "", time.Hour)
 	if err != nil || again.Owner != made.Owner {
 		t.Errorf("got %+v, %v; want a network of the same owner", again, err)
 	}
@@ -58,7 +58,7 @@ func TestAHomeWithoutItsTokenIsNoOpenNetwork(t *testing.T) {
 
 func TestInvitationsGoToHomes(t *testing.T) {
 	owner, home := shortDir(t), shortDir(t)
-	made, err := CreateNetwork(owner, "lab", time.Hour)
+	made, err := CreateNetwork(owner, "lab", "", time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestInvitationsGoToHomes(t *testing.T) {
 	}
 	invited := func(from, peer string, lifetime time.Duration) string {
 		t.Helper()
-		text, err := Invite(from, "", peer, lifetime)
+		text, err := Invite(from, "", Invitee{Peer: peer}, lifetime)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestInvitationsGoToHomes(t *testing.T) {
 		t.Fatal(err)
 	}
 	stranger := shortDir(t)
-	if _, err := CreateNetwork(stranger, "lab", time.Hour); err != nil {
+	if _, err := CreateNetwork(stranger, "lab", "", time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	refused["of another owner"] = invited(stranger, "", time.Hour)
@@ -103,7 +103,7 @@ func TestInvitationsGoToHomes(t *testing.T) {
 	if got, err := Memberships(home); err != nil || len(got) != 1 || got[0] != later {
 		t.Errorf("got %+v, %v; want %+v", got, err, later)
 	}
-	if _, err := Invite(home, "", "", time.Hour); err == nil || !strings.Contains(err.Error(), "owns no network") {
+	if _, err := Invite(home, "", Invitee{}, time.Hour); err == nil || !strings.Contains(err.Error(), "owns no network") {
 		t.Errorf("one who does not own it invites: %v", err)
 	}
 }
@@ -112,7 +112,7 @@ func TestInvitationsGoToHomes(t *testing.T) {
 // a member too, and one of another home is not.
 func TestAHomeVouchesForSubmitters(t *testing.T) {
 	dir := shortDir(t)
-	if _, err := CreateNetwork(dir, "lab", time.Hour); err != nil {
+	if _, err := CreateNetwork(dir, "lab", "", time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	member := boot(t, func(c *Config) { c.Home, c.Network = dir, "lab" })

@@ -284,6 +284,10 @@ func (p *Peer) startDiscovery() error {
 	if p.role == Volunteer {
 		jobs = JobsOf(string(p.home))
 	}
+	var owner func(p2ppeer.ID) string // that is signed
+	if !p.gate.Open() {
+		owner = p.gate.Person
+	}
 	p.submitter = job.NewSubmitter(job.Config{
 		Host:      p.host,
 		Key:       p.key,
@@ -297,6 +301,7 @@ func (p *Peer) startDiscovery() error {
 		Log:       p.log,
 		Jobs:      jobs,
 		Resident:  p.role == Volunteer,
+		Owner:     owner,
 		Outdated:  func() []p2ppeer.ID { return p.outdated.list(time.Now()) },
 	})
 	return nil
@@ -344,6 +349,7 @@ func (p *Peer) offer() discovery.Offer {
 		Speed:       p.speed,
 		Load:        machineLoad(),
 		Site:        p.cfg.Site,
+		Owner:       p.cfg.Owner,
 		History:     p.history.at(time.Now()),
 	}
 	if s.Draining || p.pausedBy() != "" {

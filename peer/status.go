@@ -93,7 +93,8 @@ type Known struct {
 	Load     float64       `json:"load"`         // running processes for each processor
 	Reached  string        `json:"reachability"` // Public, Private or Unknown
 	Site     string        `json:"site,omitempty"`
-	RTT      time.Duration `json:"rtt"` // nanoseconds
+	Owner    string        `json:"owner,omitempty"` // as the owner of a private network has signed it, else as it says
+	RTT      time.Duration `json:"rtt"`             // nanoseconds
 	Answered time.Time     `json:"answered"`
 }
 
@@ -129,7 +130,7 @@ func (p *Peer) Status(ctx context.Context) Status {
 			OS:   k.Offer.OS, Arch: k.Offer.Arch,
 			Total: k.Offer.SlotsTotal, Free: k.Offer.SlotsFree,
 			Memory: k.Offer.MemoryBytes, Speed: k.Offer.Speed, Load: k.Offer.Load,
-			Reached: k.Offer.Reachability.String(), Site: k.Offer.Site,
+			Reached: k.Offer.Reachability.String(), Site: k.Offer.Site, Owner: p.ownerOf(k.AddrInfo.ID, k.Offer),
 			RTT: k.RTT, Answered: k.Answered,
 		})
 	}

@@ -7,11 +7,15 @@ import (
 	"testing"
 	"time"
 
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// randomPeers are peers in a few machines and sites, of different speeds.
+// randomPeers are peers in a few machines, sites and owners, of different speeds. Owners are verified, or
+// all are by the peers' own word.
 func randomPeers(rnd *rand.Rand, n int) []PeerSlots {
+	verified := rnd.IntN(2) == 0
 	name := func(kind string, of int) string {
 		if i := rnd.IntN(of + 1); i > 0 {
 			return fmt.Sprint(kind, i)
@@ -22,7 +26,7 @@ func randomPeers(rnd *rand.Rand, n int) []PeerSlots {
 	for i := range peers {
 		peers[i] = PeerSlots{
 			Slots: rnd.IntN(n + 2), Cached: rnd.Int64N(3), Speed: rnd.IntN(3) * 1000, RTT: time.Duration(rnd.IntN(3)) * time.Millisecond,
-			Domain: Domain{Addresses: labels("ip", name("a", 4)), Site: name("s", 3)},
+			Domain: Domain{Addresses: labels("ip", name("a", 4)), Site: name("s", 3), Owner: name("o", 4), Verified: verified},
 		}
 	}
 	return peers
@@ -42,27 +46,26 @@ func conflicts(group []int, a Assignment) int {
 	return n
 }
 
-// mostApart is how many processes fit when no group gets more than n: what a placement
-// without conflicts can have at most.
-func mostApart(peers []PeerSlots, group []int, n int) int {
-	room := map[int]int{}
-	for i, p := range peers {
-		room[group[i]] += usable(p.Slots, n)
+// promised are the ways to see which peers fail together of which each is kept to where that is
+// possible: verified owners before sites and addresses, and addresses before owners that are not verified.
+func promised(peers []PeerSlots, n, r int) []width {
+	owners, _ := group(peers, byOwner)
+	switch {
+	case !peers[0].Domain.Verified:
+		return []width{byAll, bySiteOrAddress, byAddress}
+	case apart(peers, owners, n) >= n*r:
+		return []width{byAll, byOwnerOrAddress, byOwner}
 	}
-	sum := 0
-	for _, r := range room {
-		sum += min(r, n)
-	}
-	return sum
+	return []width{bySiteOrAddress, byAddress}
 }
 
-// TestReplicasAreApartWhenThereIsAChoice: for every way to see which peers fail together, if
+// TestReplicasAreApartWhenThereIsAChoice: for every way to see which peers fail together that is promised, if
 // a placement keeps the replicas of all ranks apart, the one chosen does; and a rank's
 // master is its best peer.
 func TestReplicasAreApartWhenThereIsAChoice(t *testing.T) {
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 0))
-	apart := 0
+	choices := map[bool]int{} // with owners that are verified, and not
 	for range 4000 {
 		n, r := 1+rnd.IntN(6), 1+rnd.IntN(3)
 		peers := randomPeers(rnd, n)
@@ -74,12 +77,12 @@ func TestReplicasAreApartWhenThereIsAChoice(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			for width, names := range widths {
+			for width, names := range promised(peers, n, r) {
 				group, _ := group(peers, names)
-				if mostApart(peers, group, n) < n*r {
+				if apart(peers, group, n) < n*r {
 					continue
 				}
-				apart++
+				choices[peers[0].Domain.Verified]++
 				if c := conflicts(group, got); c > 0 {
 					t.Fatalf("seed %d: %v n=%d r=%d %+v: %d conflicts in width %d, in %v", seed, s, n, r, peers, c, width, got)
 				}
@@ -87,8 +90,79 @@ func TestReplicasAreApartWhenThereIsAChoice(t *testing.T) {
 			checkMasters(t, seed, peers, got, n)
 		}
 	}
-	if apart == 0 {
+	if choices[true] == 0 || choices[false] == 0 {
 		t.Fatal("no case had a choice")
+	}
+}
+
+// place says where the replicas of the only rank are.
+func place(t *testing.T, peers ...Domain) (at []int) {
+	t.Helper()
+	slots := make([]PeerSlots, len(peers))
+	for i, d := range peers {
+		slots[i] = PeerSlots{Slots: 1, Domain: d}
+	}
+	got, err := Spread.Assign(slots, 1, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, ps := range got {
+		if len(ps) > 0 {
+			at = append(at, i)
+		}
+	}
+	return at
+}
+
+// TestReplicasGoToDifferentOwners: also to one who is behind the same router; and for lack of a
+// choice nobody is refused.
+func TestReplicasGoToDifferentOwners(t *testing.T) {
+	signed := func(owner, address string) Domain {
+		return Domain{Owner: owner, Verified: true, Addresses: []string{address}}
+	}
+	says := func(owner, address string) Domain { return Domain{Owner: owner, Addresses: []string{address}} }
+	for _, test := range []struct {
+		name  string
+		peers []Domain
+		want  []int
+	}{
+		{"different owners, far away", []Domain{signed("a", "1"), signed("a", "2"), signed("b", "3")}, []int{0, 2}},
+		{"different owners, one router", []Domain{signed("a", "1"), signed("a", "2"), signed("b", "1")}, []int{0, 2}},
+		{"one owner, two routers", []Domain{signed("a", "1"), signed("a", "1"), signed("a", "2")}, []int{0, 2}},
+		{"one owner, one router", []Domain{signed("a", "1"), signed("a", "1")}, []int{0, 1}},
+		{"who says so, far away", []Domain{says("a", "1"), says("a", "2"), says("b", "3")}, []int{0, 2}},
+		{"who says so, one router", []Domain{says("a", "1"), says("a", "1"), says("b", "1")}, []int{0, 2}},
+		{"a machine that says to be of two", []Domain{says("a", "1"), says("b", "1"), says("", "2")}, []int{0, 2}},
+		{"a machine of two, whose owners have tokens", []Domain{signed("a", "1"), signed("b", "1"), signed("", "1")}, []int{0, 1}},
+	} {
+		if got := place(t, test.peers...); !slices.Equal(got, test.want) {
+			t.Errorf("%s: at %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+// TestApartPutsOthersOwnersFirst: who is to take a lost replica's place is apart from the one that is left.
+func TestApartPutsOthersOwnersFirst(t *testing.T) {
+	peer := func(id p2ppeer.ID, d Domain) Candidate { return Candidate{Peer: id, Domain: d} }
+	left := []Domain{{Owner: "a", Verified: true, Addresses: []string{"1"}, Site: "s"}}
+	got := Apart([]Candidate{
+		peer("same owner", Domain{Owner: "a", Verified: true, Addresses: []string{"2"}}),
+		peer("same router", Domain{Owner: "b", Verified: true, Addresses: []string{"1"}}),
+		peer("same site", Domain{Owner: "b", Verified: true, Addresses: []string{"2"}, Site: "s"}),
+		peer("far", Domain{Owner: "b", Verified: true, Addresses: []string{"2"}}),
+		peer("farther", Domain{}),
+	}, left)
+	want := []p2ppeer.ID{"far", "farther", "same site", "same router", "same owner"}
+	if !slices.EqualFunc(got, want, func(c Candidate, id p2ppeer.ID) bool { return c.Peer == id }) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	left[0].Verified = false
+	got = Apart([]Candidate{
+		peer("same router", Domain{Owner: "b", Addresses: []string{"1"}}),
+		peer("says the same owner", Domain{Owner: "a", Addresses: []string{"2"}}),
+	}, left)
+	if got[0].Peer != "says the same owner" {
+		t.Errorf("got %v, want what is seen to count more", got)
 	}
 }
 
@@ -201,11 +275,11 @@ func TestDomainsJoinByWayOfOthers(t *testing.T) {
 		{},
 	}
 	for width, want := range []string{"[0 0 0 0 4 5]", "[0 0 0 3 4 5]"} {
-		if got, _ := group(peers, widths[width]); fmt.Sprint(got) != want {
+		if got, _ := group(peers, []func(Domain) []string{bySiteOrAddress, byAddress}[width]); fmt.Sprint(got) != want {
 			t.Errorf("width %d: got %v, want %v", width, got, want)
 		}
 	}
-	if got := groups(make([]PeerSlots, 3)); got != nil {
+	if got := groups(make([]PeerSlots, 3), 1, 1); got != nil {
 		t.Errorf("peers without domains: %v", got)
 	}
 }

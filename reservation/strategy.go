@@ -72,9 +72,10 @@ type Assignment [][]view.Process
 // several as fast. The fastest peers are masters of most ranks.
 //
 // So replicas of a rank are never on one peer; and if the slots of peers allow for it, no
-// two are in one group. That is tried for groups of the same site and addresses; and where it
-// is impossible, as where peers that lie say to stand at the sites of many, for those of the same
-// addresses. The error is ErrFewPeers or ErrFewSlots, wrapped
+// two are in one group. That is tried for groups of the same owner, site and addresses. Where that
+// is impossible, it is tried for those of the same owner, if owners are verified; and otherwise for those of
+// the same site and addresses, and where that is impossible, too, as where peers that lie say to stand at the sites of
+// many, for those of the same addresses. The error is ErrFewPeers or ErrFewSlots, wrapped
 // with the figures; slots above n are of no use.
 func (s Strategy) Assign(peers []PeerSlots, n, r int) (Assignment, error) {
 	if n < 1 || r < 1 || n > view.MaxProcesses/r {
@@ -89,7 +90,7 @@ func (s Strategy) Assign(peers []PeerSlots, n, r int) (Assignment, error) {
 	if err := suffices(room, n, r); err != nil {
 		return nil, fmt.Errorf("assign n=%d r=%d: %w", n, r, err)
 	}
-	groups := groups(sorted)
+	groups := groups(sorted, n, n*r)
 	counts := s.fill(groups, room, make([]int, len(peers)), n, n*r)
 	out := make(Assignment, len(peers))
 	for i, ps := range number(sorted, groups, counts, n) {

@@ -22,6 +22,11 @@ home that has created it. Others get no connection, whatever they know.
   join TOKEN      takes an invitation in, or a newer one; - reads standard input
   show            lists the networks of this home, and the peer's ID
 
+--name says who is invited, as you know him: give it with each invitation of the
+same person. Peers of one person are those of one owner, and the replicas of a
+rank go to peers of different owners where there is a choice. Without a name,
+peers with the same invitation are.
+
 An invitation with --peer is that peer's alone. One without is for whoever has
 it, such as a lecture room, or p2prun --token FILE: keep it as you would keep a
 password, and join with it by standard input. It cannot be taken back, so let it
@@ -33,6 +38,7 @@ used.`
 const networkExamples = `  p2pboot network create lab                 then: p2pboot --network lab
   p2pboot network invite --peer 12D3KooW... --for 2160h
   p2pboot network join p2pmpi1.CqUB...       then: p2pboot --network lab
+  p2pboot network invite --name alice > alice.token
   p2pboot network invite > lab.token         then: p2prun --token lab.token ...
   p2pboot network join - < lab.token         then: p2pboot --network lab`
 
@@ -40,6 +46,7 @@ const networkExamples = `  p2pboot network create lab                 then: p2pb
 type networkOptions struct {
 	home     string
 	lifetime time.Duration
+	name     string
 	peer     string
 	network  string
 	json     bool
@@ -55,6 +62,7 @@ func networkCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
 	cfg.AddHomeFlags(home)
 	c.Flags().AddFlagSet(home)
 	c.Flags().DurationVar(&o.lifetime, "for", 720*time.Hour, "`TIME` after which the token expires")
+	c.Flags().StringVar(&o.name, "name", "", "`NAME` of who is invited, or creates the network")
 	c.Flags().StringVar(&o.peer, "peer", "", "`ID` of the only peer that is invited")
 	c.Flags().StringVar(&o.network, "network", "", "`NAME` to invite to, if the home owns several")
 	asJSON := addJSONFlag(c)
@@ -86,7 +94,7 @@ func (o networkOptions) run(args []string, stdin io.Reader, stdout io.Writer) er
 }
 
 func (o networkOptions) create(name string, stdout io.Writer) error {
-	m, err := peer.CreateNetwork(o.home, name, o.lifetime)
+	m, err := peer.CreateNetwork(o.home, name, o.name, o.lifetime)
 	if err != nil {
 		return err
 	}
@@ -118,7 +126,7 @@ func (o networkOptions) say(stdout io.Writer, m peer.Membership, done string) er
 }
 
 func (o networkOptions) invite(stdout io.Writer) error {
-	text, err := peer.Invite(o.home, o.network, o.peer, o.lifetime)
+	text, err := peer.Invite(o.home, o.network, peer.Invitee{Name: o.name, Peer: o.peer}, o.lifetime)
 	if err != nil {
 		return err
 	}
@@ -164,6 +172,9 @@ func describeNetwork(m peer.Membership, now time.Time) string {
 	holder := "for peer " + m.Holder
 	if !m.Bound {
 		holder = "for whoever has it"
+	}
+	if m.Name != "" {
+		holder += ", as one of " + m.Name
 	}
 	until := "until"
 	if !now.Before(m.Expires) {

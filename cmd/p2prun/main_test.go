@@ -78,10 +78,10 @@ func TestAPeerOfAnotherNetworkIsNotUsed(t *testing.T) {
 	}
 	defer p.Close()
 	other := t.TempDir()
-	if _, err := peer.CreateNetwork(other, "office", time.Hour); err != nil {
+	if _, err := peer.CreateNetwork(other, "office", "", time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	text, err := peer.Invite(other, "", "", time.Hour)
+	text, err := peer.Invite(other, "", peer.Invitee{}, time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,8 +14,35 @@ import (
 
 // domain says with whom a candidate fails: those of the same public address sit behind one
 // router, those of the same address otherwise on one machine.
-func (j *run) domain(c discovery.Candidate) reservation.Domain {
-	return reservation.Domain{Addresses: j.addresses(c.AddrInfo), Site: c.Offer.Site}
+func (j *run) domain(c p2ppeer.AddrInfo, o discovery.Offer) reservation.Domain {
+	d := reservation.Domain{Owner: o.Owner, Addresses: j.addresses(c), Site: o.Site}
+	if owner := j.s.cfg.Owner; owner != nil {
+		d.Owner, d.Verified = owner(c.ID), true
+	}
+	return d
+}
+
+// domains are those of the peers that run a rank now.
+func (e *execution) domains(rank int) (out []reservation.Domain) {
+	for _, p := range e.watch.View().LiveReplicas(rank) {
+		if l := e.runsOn[p]; l != nil {
+			out = append(out, e.j.domainOf(l.peer))
+		}
+	}
+	return out
+}
+
+// domainOf is that of a peer which has been met before: by this job, or by this peer.
+func (j *run) domainOf(id p2ppeer.ID) reservation.Domain {
+	if c, ok := j.met[id]; ok {
+		return c.Domain
+	}
+	known := j.s.cfg.Discovery.Peers()
+	i := slices.IndexFunc(known, func(k discovery.Known) bool { return k.AddrInfo.ID == id })
+	if i < 0 {
+		return j.domain(p2ppeer.AddrInfo{ID: id}, discovery.Offer{})
+	}
+	return j.domain(known[i].AddrInfo, known[i].Offer)
 }
 
 // addresses names a candidate's machine or router.

@@ -220,7 +220,7 @@ func (j *run) eligible(found []discovery.Candidate, why considered) []reservatio
 		j.s.cfg.Host.Peerstore().AddAddrs(id, c.AddrInfo.Addrs, time.Hour)
 		out = append(out, reservation.Candidate{
 			Peer: id, Slots: c.Offer.Free(), Total: c.Offer.SlotsTotal,
-			Speed: effectiveSpeed(c.Offer), RTT: c.RTT, Domain: j.domain(c),
+			Speed: effectiveSpeed(c.Offer), RTT: c.RTT, Domain: j.domain(c.AddrInfo, c.Offer),
 		})
 	}
 	return out

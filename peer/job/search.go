@@ -45,8 +45,9 @@ func (e *execution) seek(rank int) {
 		// this is for the first attempt.
 		needs = []int{1, 1 + len(without)}
 	}
+	others := e.domains(rank)
 	go func() { // ends with its finding, soon after ctx does
-		l, err := e.recruit(ctx, p, without, needs)
+		l, err := e.recruit(ctx, p, others, without, needs)
 		e.found <- finding{rank, l, err}
 	}()
 }
@@ -77,8 +78,8 @@ var errNoOther = errors.New("no other peer has a slot")
 
 // recruit holds a slot for process p at a peer, and opens a control stream to it. It
 // looks for as many slots as needs says, one number after the other until somebody has
-// one. It runs beside the goroutine that owns e.
-func (e *execution) recruit(ctx context.Context, p view.Process, without map[p2ppeer.ID]bool, needs []int) (*link, error) {
+// one; of those it takes one apart from the others of p's rank, if it can. It runs beside the goroutine that owns e.
+func (e *execution) recruit(ctx context.Context, p view.Process, others []reservation.Domain, without map[p2ppeer.ID]bool, needs []int) (*link, error) {
 	s := e.j.s
 	candidates, err := e.candidates(ctx, without, needs)
 	if err != nil {
@@ -86,7 +87,7 @@ func (e *execution) recruit(ctx context.Context, p view.Process, without map[p2p
 	}
 	asking, cancel := lingering(ctx, s.waits.answers)
 	defer cancel()
-	reserved, err := reservation.Reserve(asking, s.holder, candidates, reservation.Need{
+	reserved, err := reservation.Reserve(asking, s.holder, reservation.Apart(candidates, others), reservation.Need{
 		Job: e.j.spec.ID, N: 1, R: 1, Since: e.j.spec.Created, Kinds: e.j.kinds(),
 	})
 	if err != nil {

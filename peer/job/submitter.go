@@ -34,6 +34,9 @@ type Config struct {
 	Log       zerolog.Logger
 	// Outdated returns the peers that were met lately and speak another version; nil: none are known.
 	Outdated func() []p2ppeer.ID
+	// Owner returns who owns a peer of a private network, as the network's owner has signed it, or "" if
+	// that is not known; nil: the network is an open one.
+	Owner func(p2ppeer.ID) string
 	// Jobs is the folder where a job is kept so that another process of the submitter
 	// can go on with it: see Kept. Empty: it ends with this one.
 	Jobs string

@@ -1,9 +1,12 @@
 package display
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
@@ -25,18 +28,18 @@ func Plan(planned []job.Planned) []string {
 	if len(planned) == 0 {
 		return nil
 	}
-	lines := []string{fmt.Sprintf("%-10s %-15s %8s %7s %-10s %s", "peer", "address", "RTT", "Mflop/s", "site", "processes")}
+	lines := []string{fmt.Sprintf("%-10s %-15s %8s %7s %-10s %-10s %s", "peer", "address", "RTT", "Mflop/s", "owner", "site", "processes")}
 	for _, p := range planned {
 		address := "-"
 		if len(p.Domain.Addresses) > 0 {
 			address = p.Domain.Addresses[0]
 		}
-		site := p.Domain.Site
-		if site == "" {
-			site = "-"
+		owner := p.Domain.Owner
+		if _, err := p2ppeer.Decode(owner); err == nil {
+			owner = Short(owner)
 		}
-		lines = append(lines, fmt.Sprintf("…%-9s %-15s %8s %7d %-10s %s",
-			p.Peer[max(0, len(p.Peer)-8):], address, p.RTT.Round(100*time.Microsecond), p.Speed, site, strings.TrimSpace(names(p.Processes))))
+		lines = append(lines, fmt.Sprintf("%-10s %-15s %8s %7d %-10s %-10s %s",
+			Short(p.Peer), address, p.RTT.Round(100*time.Microsecond), p.Speed, cmp.Or(owner, "-"), cmp.Or(p.Domain.Site, "-"), strings.TrimSpace(names(p.Processes))))
 	}
 	return lines
 }

@@ -1,7 +1,7 @@
 // Package membership keeps everybody out of a private network who has no token
 // signed by its owner.
 //
-//	owner's key -- signs --> Token (network, holder, expiry) -- Invitation, a line of text
+//	owner's key -- signs --> Token (network, holder, name, expiry) -- Invitation, a line of text
 //	                           ^
 //	    holder's key -- signs voucher (another peer's ID)
 //
@@ -15,6 +15,11 @@
 // vouches for a p2prun beside it and for the hosts that libp2p makes besides, such as
 // the one that checks reachability. What is shown is of no use to others: a
 // connection says who is at its other end, and the proof must be for that peer.
+//
+// A token may also name the person whom the owner invites. All peers that such tokens admit are that
+// person's, and all that one without a name admits are of one person, whoever they are (Token.Person): so the
+// replicas of a rank go to peers of different owners, and nobody is several who has not been
+// invited several times.
 //
 // Proofs are exchanged before libp2p has a connection at all: over TCP and through
 // relays at the end of the security handshake (Gate.TLS), over QUIC on the first

@@ -34,14 +34,14 @@ func (g *Gate) ask(p pipe, self, peer p2ppeer.ID) error {
 	if answer.GetVerdict() != pb.Verdict_ADMITTED {
 		return g.refusedBy(peer, answer.GetVerdict())
 	}
-	verdict, until := g.judge(answer.GetProof(), peer)
+	verdict, token := g.judge(answer.GetProof(), peer)
 	if err := writeWord(p, &pb.Word{Verdict: verdict}); err != nil {
 		return fmt.Errorf("say whether it is admitted: %w", err)
 	}
 	if verdict != pb.Verdict_ADMITTED {
 		linger(p)
 	}
-	return g.conclude(peer, verdict, until)
+	return g.conclude(peer, verdict, token)
 }
 
 // turnAway has a peer that does not show a token find out that it would need one.
@@ -50,7 +50,7 @@ func (g *Gate) turnAway(p pipe, peer p2ppeer.ID) error {
 	if writeWord(p, &pb.Word{}) == nil {
 		readWord(p) // then it has heard
 	}
-	return g.conclude(peer, pb.Verdict_NO_TOKEN, time.Time{})
+	return g.conclude(peer, pb.Verdict_NO_TOKEN, Token{})
 }
 
 // answer judges what peer shows, and shows the proof of self only to who is admitted.
@@ -66,11 +66,11 @@ func (g *Gate) answer(p pipe, self, peer p2ppeer.ID) error {
 		linger(p)
 		return g.refusedBy(peer, pb.Verdict_NO_TOKEN)
 	}
-	verdict, until := g.judge(asked.GetProof(), peer)
+	verdict, token := g.judge(asked.GetProof(), peer)
 	if verdict != pb.Verdict_ADMITTED {
 		writeWord(p, &pb.Word{Verdict: verdict})
 		linger(p)
-		return g.conclude(peer, verdict, until)
+		return g.conclude(peer, verdict, token)
 	}
 	if err := writeWord(p, &pb.Word{Verdict: verdict, Proof: g.proof(self)}); err != nil {
 		return fmt.Errorf("show the token: %w", err)
@@ -82,7 +82,7 @@ func (g *Gate) answer(p pipe, self, peer p2ppeer.ID) error {
 	if last.GetVerdict() != pb.Verdict_ADMITTED {
 		return g.refusedBy(peer, last.GetVerdict())
 	}
-	return g.conclude(peer, verdict, until)
+	return g.conclude(peer, verdict, token)
 }
 
 // lingerTimeout is how long who is refused may take to hear of it.

@@ -82,19 +82,19 @@ func (g *Gate) proof(self p2ppeer.ID) *pb.Proof {
 	return p
 }
 
-func (g *Gate) judge(p *pb.Proof, peer p2ppeer.ID) (pb.Verdict, time.Time) {
+func (g *Gate) judge(p *pb.Proof, peer p2ppeer.ID) (pb.Verdict, Token) {
 	if g.Open() {
-		return pb.Verdict_OPEN, time.Time{}
+		return pb.Verdict_OPEN, Token{}
 	}
 	return judge(p, peer, g.cfg.Invitation.Network, time.Now())
 }
 
-// conclude notes what has been found of peer.
-func (g *Gate) conclude(peer p2ppeer.ID, v pb.Verdict, until time.Time) error {
+// conclude notes what has been found of peer, which has shown the token t.
+func (g *Gate) conclude(peer p2ppeer.ID, v pb.Verdict, t Token) error {
 	g.mu.Lock()
 	switch {
 	case v == pb.Verdict_ADMITTED:
-		g.register.admit(peer, until, time.Now())
+		g.register.admit(peer, t, time.Now())
 	case !g.Open():
 		g.register.refuse(peer, time.Now())
 	}
@@ -140,6 +140,17 @@ func (g *Gate) ended(peer p2ppeer.ID, dir network.Direction, err error) {
 	if !refusal {
 		g.conduct.Ended(peer, "tokens not exchanged", err)
 	}
+}
+
+// Person returns whose token has admitted a peer, in a private network: see Token.Person. It is
+// empty for one that has not been connected for a while.
+func (g *Gate) Person(p p2ppeer.ID) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if p == g.cfg.Peer {
+		return g.invitation.Person()
+	}
+	return g.register.person(p, time.Now())
 }
 
 // Refused returns why a peer that this one has called has refused it the last time, or nil.

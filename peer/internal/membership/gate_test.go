@@ -265,7 +265,7 @@ func TestAConnectionEndsWithTheToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.gate.mu.Lock()
-	a.gate.register.admit(b.ID(), time.Now(), time.Now()) // as if b's token had been a shorter one
+	a.gate.register.admit(b.ID(), Token{Expires: time.Now()}, time.Now()) // as if b's token had been a shorter one
 	a.gate.mu.Unlock()
 	await(t, "they part", apart(a, b))
 }
@@ -358,7 +358,7 @@ func TestWhoStallsIsNotLookedAtForAWhile(t *testing.T) {
 	owner, _ := newKey(t)
 	_, id := newKey(t)
 	g := newGate(Config{Peer: id, Invitation: invite(t, owner, "lab", id, time.Now().Add(time.Hour)), Log: zerolog.Nop()})
-	g.register.admit("member", time.Now().Add(time.Hour), time.Now())
+	g.register.admit("member", Token{Expires: time.Now().Add(time.Hour)}, time.Now())
 	for peer, dir := range map[p2ppeer.ID]network.Direction{"caller": network.DirInbound, "member": network.DirInbound, "called": network.DirOutbound} {
 		g.ended(peer, dir, os.ErrDeadlineExceeded)
 		if got, want := g.shunned(peer), peer == "caller"; got != want {

@@ -30,9 +30,9 @@ const maxText = 2 << 10
 
 // Invite returns an invitation to the network name of the owner: for the peer
 // holder, or, if that is empty, for whoever has the invitation, which then
-// holds a secret.
-func Invite(owner crypto.PrivKey, name string, holder p2ppeer.ID, issued, expires time.Time) (*Invitation, error) {
-	if err := CheckName(name); err != nil {
+// holds a secret. It is for a person, if that is not empty.
+func Invite(owner crypto.PrivKey, name, person string, holder p2ppeer.ID, issued, expires time.Time) (*Invitation, error) {
+	if err := errors.Join(CheckName(name), checkPerson(person)); err != nil {
 		return nil, err
 	}
 	i := &Invitation{}
@@ -45,7 +45,7 @@ func Invite(owner crypto.PrivKey, name string, holder p2ppeer.ID, issued, expire
 			return nil, fmt.Errorf("make a key for the invitation: %w", err)
 		}
 	}
-	i.Token = Token{Network: Network{Name: name}, Holder: holder, Issued: issued.Truncate(time.Millisecond), Expires: expires.Truncate(time.Millisecond)}
+	i.Token = Token{Network: Network{Name: name}, Holder: holder, Name: person, Issued: issued.Truncate(time.Millisecond), Expires: expires.Truncate(time.Millisecond)}
 	var err error
 	if i.Network.Owner, err = p2ppeer.IDFromPrivateKey(owner); err != nil {
 		return nil, fmt.Errorf("owner's key: %w", err)

@@ -10,23 +10,23 @@ import (
 )
 
 // judge says whether a member of network n admits the peer from, which its
-// connection has authenticated, and until when.
-func judge(p *pb.Proof, from p2ppeer.ID, n Network, now time.Time) (pb.Verdict, time.Time) {
+// connection has authenticated, and by which token.
+func judge(p *pb.Proof, from p2ppeer.ID, n Network, now time.Time) (pb.Verdict, Token) {
 	if len(p.GetToken()) == 0 {
-		return pb.Verdict_NO_TOKEN, time.Time{}
+		return pb.Verdict_NO_TOKEN, Token{}
 	}
 	t, err := openToken(p.GetToken())
 	switch {
 	case err != nil:
-		return pb.Verdict_MALFORMED, time.Time{}
+		return pb.Verdict_MALFORMED, Token{}
 	case t.Network != n:
-		return pb.Verdict_OTHER_NETWORK, time.Time{}
+		return pb.Verdict_OTHER_NETWORK, Token{}
 	case !now.Before(t.Expires):
-		return pb.Verdict_EXPIRED, time.Time{}
+		return pb.Verdict_EXPIRED, Token{}
 	case from != t.Holder && !vouched(p.GetVoucher(), from, t.Holder):
-		return pb.Verdict_OTHER_PEER, time.Time{}
+		return pb.Verdict_OTHER_PEER, Token{}
 	}
-	return pb.Verdict_ADMITTED, t.Expires
+	return pb.Verdict_ADMITTED, t
 }
 
 // vouched reports whether holder has signed that it is peer that acts for it.

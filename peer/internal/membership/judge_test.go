@@ -2,6 +2,7 @@ package membership
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -58,14 +59,74 @@ func TestWhoIsAdmitted(t *testing.T) {
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, until := judge(test.proof, test.from, lab, test.at)
+			got, token := judge(test.proof, test.from, lab, test.at)
 			if got != test.want {
 				t.Fatalf("got %v, want %v", got, test.want)
 			}
-			if got == pb.Verdict_ADMITTED && !until.Equal(later) {
-				t.Errorf("admitted until %v, want %v", until, later)
+			if got == pb.Verdict_ADMITTED && !token.Expires.Equal(later) {
+				t.Errorf("admitted until %v, want %v", token.Expires, later)
+			}
+			if got != pb.Verdict_ADMITTED && token != (Token{}) {
+				t.Errorf("not admitted, and it is the token of %q", token.Person())
 			}
 		})
+	}
+}
+
+// TestOnePersonIsOneOwner: whatever tokens of one name admit is one person's, whoever else a token that names
+// nobody admits is that token's, and only the network's owner says who somebody is.
+func TestOnePersonIsOneOwner(t *testing.T) {
+	owner, ownerID := newKey(t)
+	_, a := newKey(t)
+	_, b := newKey(t)
+	lab, later := Network{"lab", ownerID}, epoch.Add(time.Hour)
+	person := func(i *Invitation, from p2ppeer.ID) string {
+		t.Helper()
+		v, token := judge(prove(t, i, from, nil), from, lab, epoch)
+		if v != pb.Verdict_ADMITTED {
+			t.Fatalf("got %v", v)
+		}
+		return token.Person()
+	}
+	shared := invitePerson(t, owner, "lab", "alice", "", later)
+	bound := invitePerson(t, owner, "lab", "alice", b, later)
+	if got := []string{person(shared, a), person(shared, b), person(bound, b)}; got[0] != "alice" || got[1] != "alice" || got[2] != "alice" {
+		t.Errorf("got %q, want all of them alice's", got)
+	}
+	room := invite(t, owner, "lab", "", later)
+	if x, y := person(room, a), person(room, b); x != y || x != room.Holder.String() {
+		t.Errorf("with one token that names nobody they are %q and %q", x, y)
+	}
+	if x, y := person(invite(t, owner, "lab", a, later), a), person(invite(t, owner, "lab", b, later), b); x == y {
+		t.Errorf("with two tokens that name nobody both are %q", x)
+	}
+	for _, name := range []string{a.String(), "al ice", "alice\n", strings.Repeat("a", 48)} {
+		if _, err := Invite(owner, "lab", name, "", epoch, later); err == nil {
+			t.Errorf("%q was invited", name)
+		}
+		forged := &Token{Network: lab, Holder: a, Name: name, Issued: epoch, Expires: later}
+		sealed, err := seal(forged, owner)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v, _ := judge(&pb.Proof{Token: sealed}, a, lab, epoch); v != pb.Verdict_MALFORMED {
+			t.Errorf("the token of %q: got %v", name, v)
+		}
+	}
+}
+
+// oldInvitation is one from before tokens had names, bound to a peer.
+const oldInvitation = `p2pmpi1.Cr8BCiQIARIgAv6ffzfzdiEf2gDP8oTaynTHy0dO4nCM4k9ad__hvVgSFS9wMnBtcGkvbmV0d29yay10b2tlbho-CAESA2xhYhomACQIARIgifOIskNOdKNCszsaZOQbwvhtzRrMq-7RCo2OJmlMPiUg2rW0tKA0KNqVib6EkAEqQNvUPzmnKQhOaJHmYlJ5W9fp9kx-GwRYcTmHB9tjsCJtNfAi8aPsMNC8EEzoaL5L0SbfTdL9HWqH5y82TpFZTQQ`
+
+// TestOldTokensStayValid: tokens of version 1 without a name are read as they were.
+func TestOldTokensStayValid(t *testing.T) {
+	i, err := ParseInvitation(oldInvitation)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, token := judge(prove(t, i, i.Holder, nil), i.Holder, i.Network, epoch)
+	if v != pb.Verdict_ADMITTED || token.Name != "" || token.Person() != i.Holder.String() {
+		t.Errorf("got %v, %+v", v, token)
 	}
 }
 
@@ -83,7 +144,7 @@ func TestInvitationsAreReadAsWritten(t *testing.T) {
 	owner, ownerID := newKey(t)
 	_, a := newKey(t)
 	for _, holder := range []p2ppeer.ID{a, ""} {
-		i := invite(t, owner, "lab", holder, epoch.Add(time.Hour))
+		i := invitePerson(t, owner, "lab", strings.Repeat("a", 47), holder, epoch.Add(time.Hour))
 		text, err := i.Text()
 		if err != nil {
 			t.Fatal(err)

@@ -30,7 +30,12 @@ func newKey(t testing.TB) (crypto.PrivKey, p2ppeer.ID) {
 
 func invite(t testing.TB, owner crypto.PrivKey, name string, holder p2ppeer.ID, expires time.Time) *Invitation {
 	t.Helper()
-	i, err := Invite(owner, name, holder, epoch, expires)
+	return invitePerson(t, owner, name, "", holder, expires)
+}
+
+func invitePerson(t testing.TB, owner crypto.PrivKey, name, person string, holder p2ppeer.ID, expires time.Time) *Invitation {
+	t.Helper()
+	i, err := Invite(owner, name, person, holder, epoch, expires)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,6 +30,18 @@ const idBytes = 10 // 16 letters
 // name is what discovery allows as a network's name, less what ID adds.
 var name = regexp.MustCompile(`^[A-Za-z0-9._+-]{1,47}$`)
 
+// checkPerson refuses what is not the name of a person, and not left out. A peer ID is not one: it would be
+// that of a token which names nobody.
+func checkPerson(n string) error {
+	if n == "" {
+		return nil
+	}
+	if _, err := p2ppeer.Decode(n); err == nil || !name.MatchString(n) {
+		return fmt.Errorf("name %.80q of who is invited: want 1 to 47 letters, digits or . _ - +, and no peer ID", n)
+	}
+	return nil
+}
+
 // CheckName refuses names that no private network can have. It is the name of a folder
 // as well.
 func CheckName(n string) error {

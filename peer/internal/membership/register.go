@@ -24,16 +24,17 @@ type register struct {
 }
 
 type admission struct {
-	until time.Time // the token expires
-	seen  time.Time // connected, or admitted
+	person string
+	until  time.Time // the token expires
+	seen   time.Time // connected, or admitted
 }
 
-// admit notes that p has shown a token.
-func (r *register) admit(p p2ppeer.ID, until, now time.Time) {
+// admit notes that p has shown the token t.
+func (r *register) admit(p p2ppeer.ID, t Token, now time.Time) {
 	if r.admitted == nil {
 		r.admitted = make(map[p2ppeer.ID]admission)
 	}
-	r.admitted[p] = admission{until: until, seen: now}
+	r.admitted[p] = admission{person: t.Person(), until: t.Expires, seen: now}
 	delete(r.refused, p)
 }
 
@@ -68,6 +69,14 @@ func (r *register) forget(now time.Time) {
 func (r *register) member(p p2ppeer.ID, now time.Time) bool {
 	a, ok := r.admitted[p]
 	return ok && now.Before(a.until)
+}
+
+// person returns whose token has admitted p; empty if none has.
+func (r *register) person(p p2ppeer.ID, now time.Time) string {
+	if !r.member(p, now) {
+		return ""
+	}
+	return r.admitted[p].person
 }
 
 // shunned reports whether p was refused just now.

@@ -12,13 +12,16 @@ import (
 func TestAdmissionsEnd(t *testing.T) {
 	const a, b = p2ppeer.ID("a"), p2ppeer.ID("b")
 	var r register
-	r.admit(a, epoch.Add(time.Hour), epoch)
-	r.admit(b, epoch.Add(time.Minute), epoch)
+	r.admit(a, Token{Expires: epoch.Add(time.Hour)}, epoch)
+	r.admit(b, Token{Name: "bob", Expires: epoch.Add(time.Minute)}, epoch)
 	here := func(p2ppeer.ID) bool { return true }
 	if !r.member(a, epoch) || !r.member(b, epoch) {
 		t.Fatal("not admitted")
 	}
-	if r.member(b, epoch.Add(time.Minute)) {
+	if got := r.person(b, epoch); got != "bob" {
+		t.Errorf("of %q, want bob", got)
+	}
+	if r.member(b, epoch.Add(time.Minute)) || r.person(b, epoch.Add(time.Minute)) != "" {
 		t.Error("a member whose token has expired")
 	}
 	if got := r.review(here, epoch.Add(time.Minute)); !slices.Equal(got, []p2ppeer.ID{b}) {
@@ -40,7 +43,7 @@ func TestAdmissionsEnd(t *testing.T) {
 func TestRefusalsLastForAMoment(t *testing.T) {
 	const a = p2ppeer.ID("a")
 	var r register
-	r.admit(a, epoch.Add(time.Hour), epoch)
+	r.admit(a, Token{Expires: epoch.Add(time.Hour)}, epoch)
 	r.refuse(a, epoch)
 	if r.member(a, epoch) || !r.shunned(a, epoch) {
 		t.Error("still a member")
@@ -48,7 +51,7 @@ func TestRefusalsLastForAMoment(t *testing.T) {
 	if !r.shunned(a, epoch.Add(refusedFor-1)) || r.shunned(a, epoch.Add(refusedFor)) {
 		t.Error("refused for another time than it should be")
 	}
-	r.admit(a, epoch.Add(time.Hour), epoch)
+	r.admit(a, Token{Expires: epoch.Add(time.Hour)}, epoch)
 	if r.shunned(a, epoch) {
 		t.Error("admitted, and refused")
 	}

@@ -1,6 +1,7 @@
 package membership
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -13,7 +14,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/membership/internal/pb"
 )
 
-// maxSealed bounds an envelope, in bytes: Ed25519 keys and signatures, a name,
+// maxSealed bounds an envelope, in bytes: Ed25519 keys and signatures, two names,
 // an ID and two times.
 const maxSealed = 512
 
@@ -24,6 +25,7 @@ const version = 1
 type Token struct {
 	Network Network    // its owner has signed the token
 	Holder  p2ppeer.ID // whose token it is
+	Name    string     // of who is invited, as the network's owner calls him; empty: not said
 	Issued  time.Time  // to the millisecond
 	Expires time.Time
 }
@@ -44,8 +46,14 @@ func (t *Token) MarshalRecord() ([]byte, error) {
 		Holder:  []byte(t.Holder),
 		Issued:  t.Issued.UnixMilli(),
 		Expires: t.Expires.UnixMilli(),
+		Name:    t.Name,
 	})
 }
+
+// Person is who owns the peers that are admitted by t, as its signer knows them: all tokens that name one are
+// of the same person, and one that names nobody is a person by itself. So nobody is several
+// persons who has not got several tokens.
+func (t *Token) Person() string { return cmp.Or(t.Name, t.Holder.String()) }
 
 // UnmarshalRecord decodes data into t, all but the owner.
 func (t *Token) UnmarshalRecord(data []byte) error {
@@ -63,9 +71,13 @@ func (t *Token) UnmarshalRecord(data []byte) error {
 	if err := CheckName(m.GetNetwork()); err != nil {
 		return fmt.Errorf("decode token: %w", err)
 	}
+	if err := checkPerson(m.GetName()); err != nil {
+		return fmt.Errorf("decode token: %w", err)
+	}
 	*t = Token{
 		Network: Network{Name: m.GetNetwork()},
 		Holder:  holder,
+		Name:    m.GetName(),
 		Issued:  time.UnixMilli(m.GetIssued()),
 		Expires: time.UnixMilli(m.GetExpires()),
 	}

@@ -94,6 +94,7 @@ type Token struct {
 	Holder        []byte                 `protobuf:"bytes,3,opt,name=holder,proto3" json:"holder,omitempty"`  // peer ID
 	Issued        int64                  `protobuf:"varint,4,opt,name=issued,proto3" json:"issued,omitempty"` // Unix time in milliseconds
 	Expires       int64                  `protobuf:"varint,5,opt,name=expires,proto3" json:"expires,omitempty"`
+	Name          string                 `protobuf:"bytes,6,opt,name=name,proto3" json:"name,omitempty"` // of who is invited; may be empty
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -161,6 +162,13 @@ func (x *Token) GetExpires() int64 {
 		return x.Expires
 	}
 	return 0
+}
+
+func (x *Token) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
 }
 
 // A Voucher says that a peer belongs to the holder of a token. It is signed by
@@ -382,13 +390,14 @@ var File_membership_proto protoreflect.FileDescriptor
 
 const file_membership_proto_rawDesc = "" +
 	"\n" +
-	"\x10membership.proto\x12\x11p2pmpi.membership\"\x85\x01\n" +
+	"\x10membership.proto\x12\x11p2pmpi.membership\"\x99\x01\n" +
 	"\x05Token\x12\x18\n" +
 	"\aversion\x18\x01 \x01(\rR\aversion\x12\x18\n" +
 	"\anetwork\x18\x02 \x01(\tR\anetwork\x12\x16\n" +
 	"\x06holder\x18\x03 \x01(\fR\x06holder\x12\x16\n" +
 	"\x06issued\x18\x04 \x01(\x03R\x06issued\x12\x18\n" +
-	"\aexpires\x18\x05 \x01(\x03R\aexpires\"5\n" +
+	"\aexpires\x18\x05 \x01(\x03R\aexpires\x12\x12\n" +
+	"\x04name\x18\x06 \x01(\tR\x04name\"5\n" +
 	"\aVoucher\x12\x12\n" +
 	"\x04peer\x18\x01 \x01(\fR\x04peer\x12\x16\n" +
 	"\x06holder\x18\x02 \x01(\fR\x06holder\"4\n" +
