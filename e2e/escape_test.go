@@ -349,10 +349,21 @@ func TestO1EscapesFromAnOrdinaryUser(t *testing.T) {
 
 func (v *prey) holdEscapes(t *testing.T) {
 	t.Helper()
-	least := map[string]int{"files": 30, "network": 20, "processes": 15, "kernel": 30} // attempts
+	least := map[string]int{"files": 30, "network": 20, "processes": 15, "kernel": 30, "spy": 6} // attempts
+	marked := v.attack(t, "marked")
+	eventually(t, "a neighbour that is marked", func() error {
+		if !strings.Contains(marked.stdout.String(), "marked") {
+			return errors.New("it is not")
+		}
+		return nil
+	})
 	jobs := make(map[string]*job)
 	for group := range least {
-		jobs[group] = v.attack(t, group, "-o", "link-*")
+		options := []string{"-o", "link-*"}
+		if group == "spy" {
+			options = append(options, "-n", "2") // one looks for the other
+		}
+		jobs[group] = v.attack(t, group, options...)
 	}
 	for _, group := range slices.Sorted(maps.Keys(jobs)) {
 		t.Run(group, func(t *testing.T) {
@@ -378,6 +389,7 @@ func (v *prey) holdEscapes(t *testing.T) {
 			j.expectNoLinks(t)
 		})
 	}
+	marked.cancel(t)
 	v.expectWhole(t)
 }
 

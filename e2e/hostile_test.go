@@ -3,7 +3,10 @@ package e2e
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -19,6 +22,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/protocol"
 	rcmgr "github.com/libp2p/go-libp2p/p2p/host/resource-manager"
 	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
+	manet "github.com/multiformats/go-multiaddr/net"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -45,17 +49,64 @@ var garbage = map[string][]byte{
 	"noise":      []byte(strings.Repeat("\x93\x07\xfe", 1000)),
 }
 
-// TestHostilePeer has a peer talk garbage in every protocol, open a thousand streams of
-// each and leave them, and connect over and over. The peer that it does that to names it,
-// in few lines, keeps its memory, runs jobs, and then has no more goroutines and streams than
-// before, though the other has closed nothing (O4).
-func TestHostilePeer(t *testing.T) {
-	t.Parallel()
+// A siege is a peer with two slots, and what it used before it was attacked.
+type siege struct {
+	victim *peerProcess
+	at     p2ppeer.AddrInfo
+	idle   status
+	memory int
+}
+
+func besiege(t *testing.T) siege {
+	t.Helper()
 	victim := boot(t, "--slots", "2")
 	at, err := p2ppeer.AddrInfoFromString(victim.addr)
 	if err != nil {
 		t.Fatal(err)
 	}
+	idle, err := victim.status()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return siege{victim, *at, idle, memoryOf(t, victim)}
+}
+
+// expectService expects that the peer runs a job of one whom it has never seen, and has not grown much.
+func (s siege) expectService(t *testing.T) {
+	t.Helper()
+	j := submit(t, t.TempDir(), "--supernode", s.victim.addr, "-n", "2", "-w", "60", filepath.Join(bin, "ring"))
+	if status := j.wait(); status != 0 {
+		t.Errorf("a job meanwhile: exit status %d", status)
+	}
+	grown := memoryOf(t, s.victim) - s.memory
+	t.Logf("%d MiB before, %d MiB more", s.memory>>20, grown>>20)
+	if grown > 256<<20 {
+		t.Errorf("its memory grew by %d MiB", grown>>20)
+	}
+}
+
+// expectOver expects that the peer uses no more than before.
+func (s siege) expectOver(t *testing.T, worst status) {
+	t.Helper()
+	expectNothingLeft(t, []*peerProcess{s.victim})
+	var now status
+	eventually(t, "what it uses", func() (err error) {
+		now, err = s.victim.status()
+		if err == nil && (now.Use.Goroutines > s.idle.Use.Goroutines+100 || now.Use.Streams > s.idle.Use.Streams+20) {
+			err = fmt.Errorf("%+v, and %+v before", now.Use, s.idle.Use)
+		}
+		return err
+	})
+	t.Logf("before %+v, at worst %+v, in the end %+v", s.idle.Use, worst.Use, now.Use)
+}
+
+// TestHostilePeer has a peer talk garbage in every protocol, open a thousand streams of
+// each and leave them, say what it says byte by byte, and connect over and over. The peer that it does that to names it,
+// in few lines, keeps its memory, runs jobs, and then has no more goroutines and streams than
+// before, though the other has closed nothing and goes on (O4).
+func TestHostilePeer(t *testing.T) {
+	t.Parallel()
+	s := besiege(t)
 	key, _, err := crypto.GenerateEd25519Key(rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -63,11 +114,11 @@ func TestHostilePeer(t *testing.T) {
 	enemy := vandal(t, key)
 	ctx, cancel := context.WithTimeout(t.Context(), vandalism)
 	defer cancel()
-	if err := enemy.Connect(ctx, *at); err != nil {
+	if err := enemy.Connect(ctx, s.at); err != nil {
 		t.Fatal(err)
 	}
 	var protocols []protocol.ID
-	speaks, _ := enemy.Peerstore().GetProtocols(at.ID)
+	speaks, _ := enemy.Peerstore().GetProtocols(s.at.ID)
 	for _, p := range speaks {
 		if strings.HasPrefix(string(p), "/p2pmpi/") {
 			protocols = append(protocols, p)
@@ -76,49 +127,82 @@ func TestHostilePeer(t *testing.T) {
 	if len(protocols) < 8 {
 		t.Fatalf("the peer speaks %v, want all of ours", protocols)
 	}
-	idle, err := victim.status()
-	if err != nil {
-		t.Fatal(err)
-	}
-	before := memoryOf(t, victim)
+	silent := s.connectSilently(t)
 	start := time.Now()
-	var all sync.WaitGroup
+	var all, slow sync.WaitGroup
+	t.Cleanup(slow.Wait) // when the test's context has ended
 	for _, p := range protocols {
-		all.Go(func() { beRude(ctx, enemy, at.ID, p) })
+		all.Go(func() { beRude(ctx, enemy, s.at.ID, p) })
+		slow.Go(func() { beSlow(t.Context(), enemy, s.at.ID, p) })
 	}
-	worst := victim.worstUntil(&all)
-	if worst.Use.Streams < idle.Use.Streams+100 {
+	worst := s.victim.worstUntil(&all)
+	if worst.Use.Streams < s.idle.Use.Streams+100 {
 		t.Errorf("uses %+v at most while very many streams are left", worst.Use)
 	}
-	t.Logf("vandalism took %v", time.Since(start))
+	t.Logf("vandalism in %d protocols took %v", len(protocols), time.Since(start))
 	for range 12 { // of one identity
 		more := vandal(t, key)
-		more.Connect(ctx, *at)
+		more.Connect(ctx, s.at)
 	}
-	grown := memoryOf(t, victim) - before
-	t.Logf("%d protocols: %d MiB before, %d MiB more", len(protocols), before>>20, grown>>20)
-	if grown > 256<<20 {
-		t.Errorf("its memory grew by %d MiB", grown>>20)
-	}
-	eventually(t, "the log", logged(victim, enemy.ID().String()))
-	lines := strings.Count(victim.log.String(), enemy.ID().String())
+	eventually(t, "the log", logged(s.victim, enemy.ID().String()))
+	lines := strings.Count(s.victim.log.String(), enemy.ID().String())
 	if t.Logf("it is named in %d lines", lines); lines > 50 {
 		t.Error("that is a flood")
 	}
-	j := submit(t, t.TempDir(), "--supernode", victim.addr, "-n", "2", "-w", "60", filepath.Join(bin, "ring"))
-	if s := j.wait(); s != 0 {
-		t.Errorf("a job meanwhile: exit status %d", s)
-	}
-	expectNothingLeft(t, []*peerProcess{victim})
-	eventually(t, "what it uses", func() error {
-		s, err := victim.status()
-		if err == nil && (s.Use.Goroutines > idle.Use.Goroutines+100 || s.Use.Streams > idle.Use.Streams+20) {
-			err = fmt.Errorf("%+v, and %+v before", s.Use, idle.Use)
+	s.expectService(t)
+	s.expectOver(t, worst)
+	for _, c := range silent {
+		c.SetDeadline(time.Now().Add(limit))
+		if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Error("a connection on which nothing is said stays open")
 		}
-		return err
-	})
-	if now, err := victim.status(); err == nil {
-		t.Logf("before %+v, at worst %+v, in the end %+v", idle.Use, worst.Use, now.Use)
+	}
+}
+
+// connectSilently makes TCP connections, and says nothing on them.
+func (s siege) connectSilently(t *testing.T) (silent []net.Conn) {
+	t.Helper()
+	for _, a := range s.at.Addrs {
+		network, address, err := manet.DialArgs(a)
+		if err != nil || network != "tcp4" {
+			continue
+		}
+		for range 16 {
+			c, err := new(net.Dialer).DialContext(t.Context(), network, address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { c.Close() })
+			silent = append(silent, c)
+		}
+	}
+	if len(silent) == 0 {
+		t.Fatalf("%v: no address of TCP", s.at)
+	}
+	return silent
+}
+
+// beSlow says the beginning of a message on some streams, a byte now and then, until it is cut off.
+func beSlow(ctx context.Context, h host.Host, to p2ppeer.ID, p protocol.ID) {
+	var all sync.WaitGroup
+	defer all.Wait()
+	for range 8 {
+		s, err := h.NewStream(ctx, to, p)
+		if err != nil {
+			continue
+		}
+		all.Go(func() {
+			defer s.Reset()
+			_, err := s.Write([]byte{0xff, 1}) // so many bytes follow
+			for tick := time.Tick(500 * time.Millisecond); err == nil; {
+				select {
+				case <-tick:
+					_, err = s.Write([]byte{0})
+				case <-ctx.Done():
+					return
+				}
+			}
+		})
 	}
 }
 
@@ -154,16 +238,7 @@ const (
 // when the crowd has gone nothing is left (O4).
 func TestHostileCrowd(t *testing.T) {
 	t.Parallel()
-	victim := boot(t, "--slots", "2")
-	at, err := p2ppeer.AddrInfoFromString(victim.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	idle, err := victim.status()
-	if err != nil {
-		t.Fatal(err)
-	}
-	before := memoryOf(t, victim)
+	s := besiege(t)
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	var all errgroup.Group
@@ -175,36 +250,21 @@ func TestHostileCrowd(t *testing.T) {
 			t.Fatal(err)
 		}
 		enemies[i] = vandal(t, key, libp2p.Transport(tcp.NewTCPTransport), libp2p.DisableRelay())
-		all.Go(func() error { return leaveStreams(ctx, enemies[i], *at) })
+		all.Go(func() error { return leaveStreams(ctx, enemies[i], s.at) })
 	}
 	if err := all.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	worst, err := victim.status()
+	worst, err := s.victim.status()
 	if err != nil || worst.Use.Streams < crowd {
 		t.Errorf("uses %+v while the crowd is there: %v", worst.Use, err)
 	}
-	j := submit(t, t.TempDir(), "--supernode", victim.addr, "-n", "2", "-w", "60", filepath.Join(bin, "ring"))
-	if s := j.wait(); s != 0 {
-		t.Errorf("a job meanwhile: exit status %d", s)
-	}
-	grown := memoryOf(t, victim) - before
-	t.Logf("%d identities: %d MiB before, %d MiB more; before %+v, at worst %+v", crowd, before>>20, grown>>20, idle.Use, worst.Use)
-	if grown > 256<<20 {
-		t.Errorf("its memory grew by %d MiB", grown>>20)
-	}
+	s.expectService(t)
 	for _, h := range enemies {
 		all.Go(h.Close)
 	}
 	all.Wait()
-	expectNothingLeft(t, []*peerProcess{victim})
-	eventually(t, "what it uses", func() error {
-		s, err := victim.status()
-		if err == nil && (s.Use.Goroutines > idle.Use.Goroutines+100 || s.Use.Streams > idle.Use.Streams+20) {
-			err = fmt.Errorf("%+v, and %+v before", s.Use, idle.Use)
-		}
-		return err
-	})
+	s.expectOver(t, worst)
 }
 
 // leaveStreams connects, and leaves some streams of each protocol half-way.

@@ -16,29 +16,71 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
+// TestS4NothingIsLeftWhenTheSubmitterVanishes at any step after its slots were confirmed. Before that they
+// are held by nothing but a lease (TestS2UnconfirmedHoldExpires, TestS4ConfirmedHoldEndsUnlessConfirmedAgain).
 func TestS4NothingIsLeftWhenTheSubmitterVanishes(t *testing.T) {
-	cases := map[string]func(j *testJob){
-		"before files come": func(j *testJob) {
+	hangUp := func(j *testJob) { j.links[0].stream.Reset() }
+	cases := map[string]struct {
+		program string
+		until   func(j *testJob)
+		vanish  func(j *testJob)
+	}{
+		"before files come": {"sleep", func(j *testJob) {
 			l := j.connect(j.peers[0])
+			j.links = append(j.links, l)
 			l.say(j.prepareMessage(0, j.reserve(j.peers[0], 2)))
 			for late := time.Now().Add(patience); len(j.peers[0].launch.Jobs()) == 0; time.Sleep(time.Millisecond) {
 				if time.Now().After(late) {
-					t.Fatal("no job")
+					j.Fatal("no job")
 				}
 			}
-			l.stream.Reset()
-		},
-		"while staging is done": func(j *testJob) { j.prepare(); j.links[0].stream.Reset() },
-		"while running":         func(j *testJob) { j.start(); j.links[0].stream.Reset() },
-		"in good order":         func(j *testJob) { j.start(); j.links[0].stream.Close() },
-		"with its host":         func(j *testJob) { j.start(); j.submitter.Close() },
+		}, hangUp},
+		"when staging is done":   {"sleep", (*testJob).prepare, hangUp},
+		"while starting":         {"sleep", func(j *testJob) { j.prepare(); j.tell(j.startMessage()) }, hangUp},
+		"when started":           {"sleep", (*testJob).start, hangUp},
+		"in good order":          {"sleep", (*testJob).start, func(j *testJob) { j.links[0].stream.Close() }},
+		"while running":          {"wait", (*testJob).run, hangUp},
+		"running, with its host": {"wait", (*testJob).run, func(j *testJob) { j.submitter.Close() }},
+		"when all have ended":    {"files", (*testJob).ended, hangUp},
+		"when it asks for files": {"files", func(j *testJob) { j.ended(); j.tell(collectMessage) }, hangUp},
+		"while collecting": {"files", func(j *testJob) {
+			j.ended()
+			j.tell(collectMessage)
+			if c := await(j.links[0], (*jobpb.FromPeer).GetCollected); c.Error != "" {
+				j.Fatal(c.Error)
+			}
+		}, func(j *testJob) { j.submitter.Close() }},
 	}
-	for name, vanish := range cases {
+	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			j := newTestJob(t, 2, 1, nil, "sleep")
-			vanish(j)
+			j := newTestJob(t, 2, 1, map[string]string{"in/data": "flour"}, c.program)
+			c.until(j)
+			c.vanish(j)
 			j.gone()
 		})
+	}
+}
+
+// collectMessage asks for what role "files" has written.
+var collectMessage = &jobpb.ToPeer{Body: &jobpb.ToPeer_Collect{Collect: &jobpb.Collect{Process: &jobpb.Process{}, Patterns: []string{"*.out"}}}}
+
+// run starts the job, and waits until its processes have left mpj.Init.
+func (j *testJob) run() {
+	j.Helper()
+	j.start()
+	j.awaitInitialized()
+	j.begin()
+	j.begun()
+}
+
+// ended starts the job, and waits until all processes of the first peer have ended.
+func (j *testJob) ended() {
+	j.Helper()
+	j.start()
+	for rank := range j.spec.N {
+		if e := j.links[0].exited(view.Process{Rank: rank}); e.Code != 0 {
+			j.Fatalf("exit of rank %d: %v", rank, e)
+		}
 	}
 }
 

@@ -265,8 +265,6 @@ func TestO4StrangerWithoutAKeyTakesNoMemory(t *testing.T) {
 	peer.checkNothingLeft(t)
 }
 
-// TestAJobsIdentifierIsOfNoUseToAnother: a stranger who has heard of a job brings one of its own
-// under the same identifier. It has slots for it, and is refused; the job goes on.
 // TestManyIdentitiesDoNotKeepSubmittersOut has strangers take all the places of control streams that
 // have said nothing. Who has slots comes in all the same.
 func TestManyIdentitiesDoNotKeepSubmittersOut(t *testing.T) {
@@ -306,6 +304,8 @@ func TestManyIdentitiesDoNotKeepSubmittersOut(t *testing.T) {
 	j.gone()
 }
 
+// TestAJobsIdentifierIsOfNoUseToAnother: a stranger who has heard of a job brings one of its own
+// under the same identifier. It has slots for it, and is refused; the job goes on.
 func TestAJobsIdentifierIsOfNoUseToAnother(t *testing.T) {
 	bed := newTestbed(t, 1, 2)
 	j := bed.newJob(t, 1, 1, nil, "sleep")

@@ -64,6 +64,7 @@ func (j *testJob) prepare() {
 	j.Helper()
 	for k, peer := range j.peers {
 		l := j.connect(peer)
+		l.processes = j.spec.N
 		l.say(j.prepareMessage(k, j.reserve(peer, j.spec.N)))
 		j.links = append(j.links, l)
 	}

@@ -57,6 +57,8 @@ var bombs = map[string]func(*mpj.World) error{
 	"sleep":       sleepOn,
 	"daemon":      daemon,
 	"late":        late,
+	"marked":      marked,
+	"spy":         spy,
 }
 
 // roles are what children do.
