@@ -132,8 +132,10 @@ func TestHostilePeer(t *testing.T) {
 	var all, slow sync.WaitGroup
 	t.Cleanup(slow.Wait) // when the test's context has ended
 	for _, p := range protocols {
+		beSlow(t.Context(), enemy, s.at.ID, p, &slow)
+	}
+	for _, p := range protocols {
 		all.Go(func() { beRude(ctx, enemy, s.at.ID, p) })
-		slow.Go(func() { beSlow(t.Context(), enemy, s.at.ID, p) })
 	}
 	worst := s.victim.worstUntil(&all)
 	if worst.Use.Streams < s.idle.Use.Streams+100 {
@@ -182,11 +184,12 @@ func (s siege) connectSilently(t *testing.T) (silent []net.Conn) {
 	return silent
 }
 
-// beSlow says the beginning of a message on some streams, a byte now and then, until it is cut off.
-func beSlow(ctx context.Context, h host.Host, to p2ppeer.ID, p protocol.ID) {
-	var all sync.WaitGroup
-	defer all.Wait()
-	for range 8 {
+// slowly is on how many streams of each protocol a vandal talks slowly: more than may be left in the end.
+const slowly = 24
+
+// beSlow says the beginning of a message on some streams, a byte now and then, until it is cut off or ctx ends.
+func beSlow(ctx context.Context, h host.Host, to p2ppeer.ID, p protocol.ID, all *sync.WaitGroup) {
+	for range slowly {
 		s, err := h.NewStream(ctx, to, p)
 		if err != nil {
 			continue
