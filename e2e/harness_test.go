@@ -74,6 +74,7 @@ type machine struct {
 	addr   string   // IPv4
 	env    []string // of every process, besides what prepare gives
 	boot   []string // options of every p2pboot
+	named  []string // command that is p2pboot here, if it is not the usual one
 	clock  string   // file that steps the clock of every p2pboot; "" if they have the usual one
 	inside *netns   // its own network; nil on loopback
 	lan    *port    // where it is plugged in, if its switch is the kernel's
@@ -162,7 +163,11 @@ func (m *machine) startPeer(t *testing.T, home string, args ...string) *peerProc
 		t: t, machine: m, home: home, log: &lockedBuffer{},
 		ready: make(chan string, 1), ended: make(chan struct{}),
 	}
-	command := slices.Concat([]string{filepath.Join(bin, "p2pboot"), "--home", home}, m.boot, args)
+	command := m.named
+	if command == nil {
+		command = []string{filepath.Join(bin, "p2pboot")}
+	}
+	command = slices.Concat(command, []string{"--home", home}, m.boot, args)
 	if m.clock != "" {
 		command = slices.Concat([]string{filepath.Join(bin, "stepped"), m.clock}, command)
 	}
