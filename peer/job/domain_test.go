@@ -1,11 +1,17 @@
 package job
 
 import (
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
+
+	"github.com/p2pmpi/p2pmpi/internal/jobspec"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
 // TestAddressesSaidOfOneselfCountLittle: a peer's machine or router is named by where it is connected from,
@@ -45,5 +51,31 @@ func TestAddressesSaidOfOneselfCountLittle(t *testing.T) {
 				t.Errorf("got %v, want %s", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestALostReplicaGoesToAnotherOwner than those of its rank that are left.
+func TestALostReplicaGoesToAnotherOwner(t *testing.T) {
+	b := newBed(t, never, 1, 3, 3, 3, 3)
+	runs, bobs := b.peers[0].ID(), b.peers[4].ID()
+	b.submitter.cfg.Owner = func(id p2ppeer.ID) string {
+		if id == bobs {
+			return "bob"
+		}
+		return "alice"
+	}
+	e := newExecution(newRun(b.submitter, b.healing()), &reservation.Reservation{
+		Placements: []reservation.Placement{{Peer: runs, Processes: []view.Process{proc(0, 0)}}},
+	})
+	e.j.spec.Programs = []jobspec.Program{{OS: runtime.GOOS, Arch: runtime.GOARCH}}
+	for range 3 {
+		l, err := e.recruit(t.Context(), proc(0, 2), e.domains(0), map[p2ppeer.ID]bool{runs: true}, []int{13})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if l.peer != bobs {
+			t.Errorf("it went to %s, of %q", l.peer, b.submitter.cfg.Owner(l.peer))
+		}
+		reservation.Leave(t.Context(), b.submitter.holder, e.j.spec.ID, []p2ppeer.ID{l.peer})
 	}
 }
