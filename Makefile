@@ -4,7 +4,9 @@ LINT_VERSION := v2.15.0
 
 VULN_VERSION := v1.9.0
 
-.PHONY: build test e2e conformance lint vuln generate bench compare
+FUZZTIME := 1m
+
+.PHONY: build test e2e conformance fuzz lint vuln generate bench compare
 
 build:            ## the three commands into bin/
 	go build -trimpath -o bin/ ./cmd/...
@@ -18,6 +20,11 @@ e2e:              ## only the tests with real processes
 conformance:      ## the conformance suite over each channel at every n and r; ten minutes
 	go test -count=1 -run Conformance ./mpj
 	go test -count=1 -v -run Conformance -timeout 30m ./e2e -full
+
+fuzz:             ## every fuzz target for FUZZTIME each, one after the other
+	@grep -rn '^func Fuzz' --include=*_test.go . | sed -E 's/^(.*)\/[^/]*:func (Fuzz[A-Za-z0-9]+).*/\1 \2/' | sort | while read dir target; do \
+		echo "$$dir $$target"; go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) "$$dir" </dev/null || exit 1; \
+	done
 
 lint:             ## go vet and golangci-lint
 	go vet ./...

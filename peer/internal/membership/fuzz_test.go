@@ -2,6 +2,7 @@ package membership
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -28,6 +29,38 @@ func FuzzJudge(f *testing.F) {
 		}
 		if v, _ := judge(&p, b, Network{"lab", ownerID}, epoch); v == pb.Verdict_ADMITTED {
 			t.Errorf("admitted with %x", data)
+		}
+	})
+}
+
+// FuzzToken: what an owner has signed, whoever that is, names nothing that is not short and printable, and is
+// read as it was written.
+func FuzzToken(f *testing.F) {
+	_, a := newKey(f)
+	for _, name := range []string{"", "alice"} {
+		data, err := (&Token{Network: Network{Name: "lab"}, Holder: a, Name: name, Issued: epoch, Expires: epoch}).MarshalRecord()
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var token Token
+		if token.UnmarshalRecord(data) != nil {
+			return
+		}
+		for _, name := range []string{token.Network.Name, token.Name} {
+			if len(name) > 47 || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }) {
+				t.Errorf("named %q", name)
+			}
+		}
+		again, err := token.MarshalRecord()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got Token
+		if err := got.UnmarshalRecord(again); err != nil || got != token {
+			t.Errorf("got %+v, %v; want %+v", got, err, token)
 		}
 	})
 }
