@@ -3,7 +3,6 @@ package launch
 import (
 	"fmt"
 	"math"
-	"syscall"
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
@@ -26,8 +25,9 @@ const (
 // A guard ends processes of a job that have more than is granted.
 //
 // Nobody can exceed the limit of disk before as much has been written, by whomever, as he had left:
-// until then nobody looks who has. Then all processes of the job stand still until it is known,
-// so that none hides a file from who looks for it, and none writes on meanwhile.
+// until then nobody looks who has. Then all processes of the job stand still until it is known (halt.go),
+// so that none hides a file from who looks for it, and none writes on meanwhile. Nobody is ended for what he
+// seemed to have on disk while he ran: a file that is moved is seen twice, or not at all.
 type guard struct {
 	job    *job
 	meters []*meter
@@ -40,31 +40,24 @@ type guard struct {
 
 	count, memory, walk time.Time // when to look again
 	urgent              time.Time // when the disk may be measured again, if somebody may have too much
-	halted              map[int]*meter
 }
 
 // A meter measures what one process has, and all that it has started.
 type meter struct {
 	process *process
 	folder  string
-	group   *cgroup.Group // nil: none
-	program *supervisor.Process
+	live    *instance
 	began   time.Time
 	usage   limits.Usage
-	unseen  int64 // bytes of usage.Memory that a hasty look overlooks
-	over    bool  // it has too much, and is to be killed
+	unseen  int64      // bytes of usage.Memory that a hasty look overlooks
+	over    bool       // it has too much, and is to be killed
+	still   *stillness // while it is to stand still
 }
 
 // guard ends processes that have more than is granted, until the job ends.
 func (j *job) guard(instances []*instance) {
 	defer j.running.Done()
-	g := &guard{job: j, room: math.MaxInt64, written: true, free: freeBytes(string(j.folder))}
-	for i, id := range j.order {
-		g.meters = append(g.meters, &meter{
-			process: j.local[id], folder: j.folder.Process(id),
-			group: instances[i].group, program: instances[i].program, began: time.Now(),
-		})
-	}
+	g := newGuard(j, instances)
 	for {
 		select {
 		case <-time.After(g.pause()):
@@ -75,10 +68,18 @@ func (j *job) guard(instances []*instance) {
 	}
 }
 
+func newGuard(j *job, instances []*instance) *guard {
+	g := &guard{job: j, room: math.MaxInt64, written: true, free: freeBytes(string(j.folder))}
+	for i, id := range j.order {
+		g.meters = append(g.meters, &meter{process: j.local[id], live: instances[i], folder: j.folder.Process(id), began: time.Now()})
+	}
+	return g
+}
+
 // pause returns how long nothing needs to be looked at.
 func (g *guard) pause() time.Duration {
 	if g.room <= 0 {
-		return time.Until(g.urgent) // all stand still
+		return 0
 	}
 	next := min(time.Until(g.count), limits.Pause(g.room))
 	if g.watchesMemory() {
@@ -96,10 +97,10 @@ func (g *guard) look() {
 	switch now := time.Now(); {
 	case g.room <= 0:
 		g.halt()
-		if !now.Before(g.urgent) {
-			g.room = g.measure(true) // nobody could hide anything
-			g.resume()
+		if left, ok := g.measureStill(); ok {
+			g.room = left
 		}
+		g.resume()
 	case !now.Before(g.count):
 		g.room = min(g.room, g.measure(g.limitsDisk() && (g.written || !now.Before(g.walk))))
 	case g.watchesMemory() && !now.Before(g.memory):
@@ -116,28 +117,49 @@ func (g *guard) watchesMemory() bool {
 	return grant.Slot.Memory+grant.Job.Memory > 0 && g.job.service.groups.Missing(cgroup.Memory) != nil
 }
 
-// measure measures all processes, and ends those that have too much. It returns how many bytes are
-// left on disk for that one that has least left.
+// measure measures all processes while they run, and ends those that have too much of what is not on disk.
+// It returns how many bytes are left there for that one that seems to have least left.
 func (g *guard) measure(disk bool) (left int64) {
+	failed := g.survey(disk)
+	if left = g.judge(false); len(failed) > 0 {
+		return 0 // it may just have changed its folders
+	}
+	return left
+}
+
+// survey finds out what all processes have, as far as it can.
+func (g *guard) survey(disk bool) (failed map[*meter]error) {
 	begun := time.Now()
+	failed = make(map[*meter]error)
 	if disk {
 		g.program, _ = scratch.Measure(g.job.folder.Program())
 	}
 	all := g.processes()
 	for m, pids := range all {
 		if err := g.measureOne(m, pids, disk); err != nil {
-			m.over = true
-			g.job.do(func() { m.process.end(err.Error()) })
+			failed[m] = err
 		}
 	}
 	g.share(all)
-	left, next := g.judge()
 	took := time.Since(begun)
-	g.count, g.memory = after(max(next, idleShare*took)), after(max(memoryEvery, urgentShare*took))
+	g.count, g.memory = after(max(g.soon(), idleShare*took)), after(max(memoryEvery, urgentShare*took))
 	if disk {
 		g.urgent, g.walk, g.written = after(urgentShare*took), after(max(walkEvery, idleShare*took)), false
 	}
-	return left
+	return failed
+}
+
+// soon is when to count again at the latest.
+func (g *guard) soon() time.Duration {
+	next := countEvery
+	for _, m := range g.meters {
+		for _, l := range []limits.Limits{g.job.grant.Slot, g.job.grant.Job} {
+			if l.Time > 0 && m.process.ctx.Err() == nil {
+				next = min(next, l.Time-m.usage.Time)
+			}
+		}
+	}
+	return next
 }
 
 func after(d time.Duration) time.Time { return time.Now().Add(d) }
@@ -166,8 +188,8 @@ func (g *guard) measureOne(m *meter, pids []int, disk bool) (err error) {
 		u.Memory, m.unseen = have.total(), have.unseen()
 	}
 	u.Time, u.Files, u.Processes = time.Since(m.began), t.files, t.threads
-	if m.group != nil {
-		g.ask(m.group, &u)
+	if m.live.group != nil {
+		g.ask(m.live.group, &u)
 	}
 	return err
 }
@@ -186,17 +208,20 @@ func (g *guard) ask(group *cgroup.Group, u *limits.Usage) {
 	}
 }
 
-// judge ends who has too much. It returns how many bytes are left on disk for that one that has
-// least left, and when to count again at the latest.
-func (g *guard) judge() (left int64, next time.Duration) {
-	left, next = math.MaxInt64, countEvery
+// judge ends who has too much, on disk only if all have stood while that was measured. It returns how
+// many bytes are left there for that one that has least left.
+func (g *guard) judge(disk bool) (left int64) {
+	left = math.MaxInt64
 	remains := func(l limits.Limits, u limits.Usage) {
 		if l.Disk > 0 {
 			left = min(left, l.Disk-u.Disk)
 		}
-		if l.Time > 0 {
-			next = min(next, l.Time-u.Time)
+	}
+	certain := func(u limits.Usage) limits.Usage {
+		if !disk {
+			u.Disk = 0
 		}
+		return u
 	}
 	grant, all := g.job.grant, limits.Usage{Disk: g.program}
 	for _, m := range g.meters {
@@ -204,7 +229,7 @@ func (g *guard) judge() (left int64, next time.Duration) {
 		if m.process.ctx.Err() != nil {
 			continue // its files stay until they are collected
 		}
-		if x, exceeded := grant.Exceeded(m.usage); exceeded {
+		if x, exceeded := grant.Exceeded(certain(m.usage)); exceeded {
 			m.over = true
 			g.job.do(func() { m.process.exceed(x) })
 		}
@@ -213,7 +238,7 @@ func (g *guard) judge() (left int64, next time.Duration) {
 		}
 		remains(grant.Slot, m.usage)
 	}
-	if x, exceeded := grant.Job.Exceeded(all); exceeded {
+	if x, exceeded := grant.Job.Exceeded(certain(all)); exceeded {
 		for _, m := range g.meters {
 			m.over = true
 		}
@@ -221,78 +246,21 @@ func (g *guard) judge() (left int64, next time.Duration) {
 		g.job.do(func() { g.job.exceed(x) })
 	}
 	remains(grant.Job, all)
-	return left, next
+	return left
 }
 
 // processes returns those of each meter: the program and what it has started. One that has
 // ended has none.
 func (g *guard) processes() map[*meter][]int {
-	all := make(map[*meter][]int)
-	var supervised []*supervisor.Process
+	all, live := make(map[*meter][]int), []*instance(nil)
 	for _, m := range g.meters {
-		if all[m] = nil; m.process.ctx.Err() != nil {
-			continue
-		}
-		if m.group != nil {
-			all[m] = m.group.Processes()
-		}
-		if len(all[m]) == 0 {
-			supervised = append(supervised, m.program)
+		if all[m] = nil; m.process.ctx.Err() == nil {
+			live = append(live, m.live)
 		}
 	}
-	if len(supervised) == 0 {
-		return all
-	}
-	found := g.census.Take(supervised)
+	found := processesOf(&g.census, live)
 	for _, m := range g.meters {
-		if below, ok := found[m.program]; ok {
-			all[m] = below
-		}
+		all[m] = found[m.live]
 	}
 	return all
-}
-
-// halt stops all processes that run. They are being stopped while it looks for them: it ends when
-// it finds no more.
-func (g *guard) halt() {
-	if g.halted == nil {
-		g.halted = make(map[int]*meter)
-	}
-	g.job.halting.Store(stand)
-	for turn, more := 0, true; more && turn < maxHalts; turn++ {
-		more = false
-		for m, pids := range g.processes() {
-			for _, pid := range pids {
-				if g.halted[pid] == nil && !isStopped(pid) && syscall.Kill(pid, syscall.SIGSTOP) == nil {
-					g.halted[pid], more = m, true
-				}
-			}
-		}
-	}
-}
-
-// maxHalts bounds how often it is looked whether somebody has started another process meanwhile.
-const maxHalts = 10
-
-// resume has them go on, but for those that are to be killed.
-func (g *guard) resume() {
-	for pid, m := range g.halted {
-		if !m.over {
-			syscall.Kill(pid, syscall.SIGCONT)
-		}
-	}
-	clear(g.halted)
-	g.job.halting.Store(stood)
-}
-
-// What a job's processes do.
-const (
-	goOn  int32 = iota
-	stand       // still, for the guard
-	stood       // they did, since they were asked last
-)
-
-// excused reports whether processes could not answer, as the guard had them stand still.
-func (j *job) excused() bool {
-	return j.halting.Load() == stand || j.halting.CompareAndSwap(stood, goOn)
 }

@@ -37,7 +37,7 @@ func (g *guard) watchMemory() {
 		}
 	}
 	g.share(all)
-	g.judge()
+	g.judge(false)
 	g.memory = after(max(memoryEvery, urgentShare*time.Since(begun)))
 }
 

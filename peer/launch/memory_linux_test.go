@@ -10,9 +10,29 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
+
+func init() {
+	programs["weigh"] = func(args []string) int { return weighAs(args[0]) }
+	programs["share"] = func([]string) int { return share() }
+}
+
+// share takes ever more shared memory that no table tells of.
+func share() int {
+	const step = 1 << 20
+	for had := step; had <= 96*step; had += step {
+		if err := hideShared(step); err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		fmt.Println(had)
+	}
+	time.Sleep(time.Hour)
+	return 0
+}
 
 // hideShared fills shared memory, and has it in no table.
 func hideShared(size int) error {

@@ -191,7 +191,7 @@ func (j *job) excuse(late []view.Process) {
 	for n, id := range late {
 		instances[n] = j.local[id].live
 	}
-	pids := processesOf(instances)
+	pids := processesOf(new(supervisor.Census), instances)
 	for _, id := range j.order {
 		p := j.local[id]
 		before := p.late

@@ -214,9 +214,3 @@ func freeBytes(folder string) int64 {
 	files := min(s.Ffree, mostFiles)
 	return int64(s.Bfree)*int64(s.Bsize) + int64(files)*leastFile //nolint:unconvert // of 32 bits elsewhere
 }
-
-// isStopped reports whether a process stands still already, as its own program wants it.
-func isStopped(pid int) bool {
-	status, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
-	return bytes.Contains(status, []byte("\nState:\tT"))
-}

@@ -19,6 +19,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 )
 
+func init() {
+	programs["hide"] = func(args []string) int { return hide(args[0]) }
+	programs["inspect"] = func(args []string) int { return inspectAs(args[0], args[1]) }
+}
+
 // hidden is how many bytes hide has where nobody is to see them.
 const hidden = 4 << 20
 

@@ -22,7 +22,7 @@ func uses(jobs []*job) []Use {
 			all = append(all, run[n]...)
 		}
 	}
-	pids := processesOf(all)
+	pids := processesOf(new(supervisor.Census), all)
 	out := make([]Use, len(jobs))
 	for n := range out {
 		u := &out[n]
@@ -52,7 +52,7 @@ func (j *job) instances() (all []*instance) {
 
 // processesOf returns the processes of each: its program, and what that has started. Those without
 // groups are looked for among all of the machine, which takes long, once.
-func processesOf(instances []*instance) map[*instance][]int {
+func processesOf(census *supervisor.Census, instances []*instance) map[*instance][]int {
 	all := make(map[*instance][]int, len(instances))
 	var supervised []*supervisor.Process
 	for _, i := range instances {
@@ -66,7 +66,7 @@ func processesOf(instances []*instance) map[*instance][]int {
 	if len(supervised) == 0 {
 		return all
 	}
-	found := new(supervisor.Census).Take(supervised)
+	found := census.Take(supervised)
 	for _, i := range instances {
 		if below, ok := found[i.program]; ok {
 			all[i] = below

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
 )
 
 // TestO3OwnerSeesWhatJobsHave asks while a program computes.
@@ -89,7 +90,7 @@ func TestProgramsGiveWay(t *testing.T) {
 	service := j.peers[0].launch
 	service.config.Niceness = niceness
 	j.start()
-	for _, pids := range processesOf(j.instances(0)) {
+	for _, pids := range processesOf(new(supervisor.Census), j.instances(0)) {
 		for _, pid := range pids {
 			comm, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "comm"))
 			if raw, err := syscall.Getpriority(syscall.PRIO_PROCESS, pid); err != nil || 20-raw != niceness {
@@ -127,7 +128,7 @@ func TestProcessesAreTheirInstances(t *testing.T) {
 	j := newTestJob(t, 3, 1, nil, "sleep")
 	j.start()
 	instances := j.instances(0)
-	found, whose := processesOf(instances), make(map[int]*instance)
+	found, whose := processesOf(new(supervisor.Census), instances), make(map[int]*instance)
 	for _, i := range instances {
 		if len(found[i]) == 0 {
 			t.Error("one has no process")
@@ -139,8 +140,8 @@ func TestProcessesAreTheirInstances(t *testing.T) {
 			whose[pid] = i
 		}
 	}
-	if len(instances) != 3 || len(processesOf(nil)) != 0 {
-		t.Errorf("%d instances, and those of none: %v", len(instances), processesOf(nil))
+	if len(instances) != 3 || len(processesOf(new(supervisor.Census), nil)) != 0 {
+		t.Errorf("%d instances, and those of none: %v", len(instances), processesOf(new(supervisor.Census), nil))
 	}
 	j.stop()
 }

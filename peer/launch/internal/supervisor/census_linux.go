@@ -28,13 +28,19 @@ const mostGiven = 1 << 12
 
 // givenNow asks the kernel. Where it has no such file, nothing is known.
 func givenNow() (n numbers) {
-	last, _ := os.ReadFile("/proc/sys/kernel/ns_last_pid")
+	n.last = lastGiven()
 	stat, _ := os.ReadFile("/proc/stat")
 	_, rest, _ := bytes.Cut(stat, []byte("\nprocesses "))
 	line, _, _ := bytes.Cut(rest, []byte("\n"))
-	n.last, _ = strconv.Atoi(strings.TrimSpace(string(last)))
 	n.given, _ = strconv.Atoi(string(line))
 	return n
+}
+
+// lastGiven returns the number that was given last in this process's PID namespace.
+func lastGiven() int {
+	text, _ := os.ReadFile("/proc/sys/kernel/ns_last_pid")
+	last, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+	return last
 }
 
 // mayHaveGiven reports whether a number may have been given between two times.

@@ -24,6 +24,9 @@
 // program is stopped, which is all that tells a program that will never join the
 // job from one that takes its time to.
 //
+// And as the first process of a PID namespace it stops all others there at one moment, for a peer that
+// is to measure what they have (Halt).
+//
 // On Linux the supervisor is a subreaper: a descendant that outlives its parent,
 // in whatever session or process group it has put itself, becomes a child of the
 // supervisor and so can be found and killed. A supervisor that was stopped is

@@ -31,8 +31,7 @@ const (
 	reportFD
 )
 
-// An order is what the peer writes into the life pipe. Every byte after it asks
-// whether the supervisor is there.
+// An order is what the peer writes into the life pipe. Every byte after it is a question.
 type order struct {
 	Plan     sandbox.Plan
 	As       string // its own name to the program; empty: its path
@@ -43,6 +42,14 @@ type order struct {
 	Probe    bool // run no program: find out which of the plan's means there are
 }
 
+// A question is what a byte asks of the supervisor.
+type question byte
+
+const (
+	isThere question = '?' // whether it is there
+	halt    question = '!' // to stop all that is in its PID namespace
+)
+
 // started is the supervisor's first report.
 type started struct {
 	PID   int            // as the supervisor sees it
@@ -50,10 +57,11 @@ type started struct {
 	Found sandbox.Report // by a probe
 }
 
-// A word is each of the supervisor's later reports: that it is there, or, as
-// the last, how the program ended.
+// A word is each of the supervisor's later reports: that it is there, that it has stopped
+// all, or, as the last, how the program ended.
 type word struct {
 	Stopped bool  `json:",omitempty"` // the program is, by a signal
+	Halted  *Born `json:",omitempty"`
 	Exit    *Exit `json:",omitempty"`
 }
 
@@ -107,15 +115,15 @@ func supervise() int {
 
 // listen passes on what the peer asks; the channel is closed when the peer lets
 // go, or is gone.
-func listen(life io.Reader) <-chan struct{} {
-	asked := make(chan struct{})
+func listen(life io.Reader) <-chan question {
+	asked := make(chan question)
 	go func() { // ends with the life pipe
 		defer close(asked)
-		for question := make([]byte, 1); ; {
-			if _, err := life.Read(question); err != nil {
+		for b := make([]byte, 1); ; {
+			if _, err := life.Read(b); err != nil {
 				return
 			}
-			asked <- struct{}{}
+			asked <- question(b[0])
 		}
 	}()
 	return asked
@@ -128,7 +136,7 @@ const lastMoments = 800 * time.Millisecond
 
 // watch returns when the program and all its descendants are gone, and the peer
 // has let go. It reports the program's end once nobody else is there, or after patience.
-func watch(pid int, asked <-chan struct{}, patience time.Duration, report func(word)) {
+func watch(pid int, asked <-chan question, patience time.Duration, report func(word)) {
 	c := reap(pid)
 	for {
 		select {
@@ -139,7 +147,12 @@ func watch(pid int, asked <-chan struct{}, patience time.Duration, report func(w
 			for range asked { // what could be answered now would come after the last word
 			}
 			return
-		case _, held := <-asked:
+		case q, held := <-asked:
+			if held && q == halt {
+				born := haltAll()
+				report(word{Halted: &born})
+				continue
+			}
 			if held {
 				report(word{Stopped: c.stopped.Load()})
 				continue

@@ -27,7 +27,7 @@ until [ -s written ]; do :; done`
 	if err != nil {
 		return 1
 	}
-	asked := make(chan struct{})
+	asked := make(chan question)
 	var before int64
 	watch(program, asked, time.Hour, func(word) {
 		_, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)

@@ -55,6 +55,8 @@ type Process struct {
 
 	scratch string
 	group   int // the program's process group, 0 if it is in a PID namespace
+	halted  chan Born
+	silent  bool // it has not answered Halt
 	exit    Exit
 	done    chan struct{} // closed when exit is known
 }
@@ -112,7 +114,7 @@ func fork(c Command) (*Process, error) {
 		reportRead.Close()
 		return nil, err
 	}
-	return &Process{cmd: cmd, life: lifeWrite, report: reportRead, scratch: c.Scratch, done: make(chan struct{})}, nil
+	return &Process{cmd: cmd, life: lifeWrite, report: reportRead, scratch: c.Scratch, halted: make(chan Born, 1), done: make(chan struct{})}, nil
 }
 
 // command gives the supervisor its order and waits until it is carried out.
@@ -153,6 +155,10 @@ func (p *Process) watch(report *json.Decoder, answered func(stopped bool)) {
 			p.exit = *w.Exit
 			return
 		}
+		if w.Halted != nil {
+			p.halted <- *w.Halted // nobody asks before he has the last answer
+			continue
+		}
 		answered(w.Stopped)
 	}
 	// The supervisor was killed, by the program, by the owner, or because it did
@@ -167,7 +173,7 @@ func (p *Process) watch(report *json.Decoder, answered func(stopped bool)) {
 
 // Ask has Command.Answered called, unless the supervisor is stopped: such a one
 // would not notice that the program or the peer ends.
-func (p *Process) Ask() { p.life.Write([]byte{'?'}) } // an error means that it is over
+func (p *Process) Ask() { p.life.Write([]byte{byte(isThere)}) } // an error means that it is over
 
 // KillSupervisor ends a supervisor that does not answer, and the program with it.
 func (p *Process) KillSupervisor() { p.cmd.Process.Kill() }

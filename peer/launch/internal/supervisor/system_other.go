@@ -65,6 +65,9 @@ func sweep(program int, childless <-chan struct{}, givenUp <-chan time.Time) {
 // killAll kills the program's process group.
 func killAll(program int) { syscall.Kill(-program, syscall.SIGKILL) }
 
+// haltAll stops nobody: there are no PID namespaces.
+func haltAll() Born { return 0 }
+
 // KillStale does nothing: which processes run in a folder is not to be had
 // portably.
 func KillStale(string) {}

@@ -36,8 +36,10 @@ func attempts(secret string) map[string]error {
 	return got
 }
 
-func escape(secret string) {
-	for name, err := range attempts(secret) {
+func init() { programs["escape"] = escape }
+
+func escape(args []string) {
+	for name, err := range attempts(args[0]) {
 		if err == nil {
 			fmt.Println("it can", name)
 		}

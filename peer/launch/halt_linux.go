@@ -1,0 +1,85 @@
+package launch
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// sceneOf looks what some processes do.
+func sceneOf(pids []int) scene {
+	s := make(scene)
+	for _, pid := range pids {
+		if p := stanceOf(pid); len(p.threads) > 0 {
+			s[pid] = p
+		}
+	}
+	return s
+}
+
+// stanceOf looks at all threads of a process; those that have ended are none.
+func stanceOf(pid int) stance {
+	s := stance{threads: make(map[int]thread)}
+	tasks := filepath.Join("/proc", strconv.Itoa(pid), "task")
+	folder, err := os.Open(tasks)
+	if err != nil {
+		return s
+	}
+	defer folder.Close()
+	names, _ := folder.Readdirnames(-1)
+	for _, name := range names {
+		status, _ := os.ReadFile(filepath.Join(tasks, name, "status"))
+		does, ok := activityIn(status)
+		if id, err := strconv.Atoi(name); err == nil && ok {
+			s.threads[id] = thread{does, field(status, "voluntary_ctxt_switches:") + field(status, "nonvoluntary_ctxt_switches:")}
+			shared, own := pending(status, "ShdPnd:"), pending(status, "SigPnd:")
+			s.told = s.told || shared&bit(syscall.SIGSTOP) != 0
+			s.ends = s.ends || (shared|own)&bit(syscall.SIGKILL) != 0 || field(status, "CoreDumping:") != 0 ||
+				!bytes.Contains(status, []byte("\nVmSize:"))
+		}
+	}
+	return s
+}
+
+// activityIn reads what a thread does from its status; it is not ok if it has ended.
+func activityIn(status []byte) (a activity, ok bool) {
+	_, state, _ := bytes.Cut(status, []byte("\nState:\t"))
+	if len(state) == 0 {
+		return runs, false
+	}
+	switch state[0] {
+	case 'T', 't':
+		return stands, true
+	case 'D':
+		return waits, true
+	case 'Z', 'X', 'x':
+		return runs, false
+	}
+	return runs, true
+}
+
+// pending reads which signals wait for a process, or for a thread, from its status.
+func pending(status []byte, name string) uint64 {
+	_, rest, _ := bytes.Cut(status, []byte("\n"+name+"\t"))
+	line, _, _ := bytes.Cut(rest, []byte("\n"))
+	signals, _ := strconv.ParseUint(string(line), 16, 64)
+	return signals
+}
+
+func bit(s syscall.Signal) uint64 { return 1 << (s - 1) }
+
+// stop tells a process to stop, and each of its threads that does not stand.
+func stop(pid int, s stance) {
+	syscall.Kill(pid, syscall.SIGSTOP) // an error means that it has ended
+	for id, t := range s.threads {
+		if t.does != stands {
+			unix.Tgkill(pid, id, syscall.SIGSTOP)
+		}
+	}
+}
+
+func goOn(pid int) { syscall.Kill(pid, syscall.SIGCONT) }

@@ -1,0 +1,176 @@
+package launch
+
+import (
+	"maps"
+
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
+)
+
+// A stillness finds out of the processes of one program, which have all been told to stop (SIGSTOP) at one
+// moment, when they stand, and whether somebody has them go on.
+//
+// Who is told to stop does so before his next own instruction; a system call that he is in goes to its end
+// before, which may take long. Once he stands he stays so until somebody sends SIGCONT to him: a timer of
+// his, or another process, which itself has not stopped yet or was woken. A child is told what its parent
+// was told while it was made. So it goes in rounds: all are looked at, and then all are told again.
+//
+//	scene ── told ── (measured) ── scene ── told: nobody has moved if both scenes are the same, and nobody
+//	                                              was born from the telling before to the one after
+//
+// Who moves although he stood is woken. So is who takes what he was told twice: who has, stands, and what he
+// is told again waits until SIGCONT takes it away. And so are those of whom more are born than there are to
+// be making one. An honest process can be hit by a SIGCONT that was under way. It is not, again and again.
+//
+// It is a pure state: what the kernel says goes in, and what follows comes out.
+type stillness struct {
+	first  scene
+	scene  scene
+	born   supervisor.Born
+	births int            // since they were told first
+	takes  map[int]int    // how often each has taken what it was told
+	before map[int]stance // what they did before they were told
+	woken  int            // rounds in which somebody was, for sure
+	moved  int            // rounds in which somebody has moved who was not just late
+}
+
+// A scene is what some processes do, by their numbers.
+type scene map[int]stance
+
+// A stance is what a process does that has not ended.
+type stance struct {
+	threads map[int]thread
+	told    bool // it is yet to take what it was told
+	ends    bool // it is being ended, and takes nothing any more
+}
+
+// A thread does something, and has gone from a processor so many times: as long as the number stays the
+// same, one that did not run has not.
+type thread struct {
+	does  activity
+	turns int64
+}
+
+type activity int8
+
+const (
+	runs   activity = iota // or is to
+	waits                  // in a system call, for what no signal ends
+	stands                 // stopped
+)
+
+// How often honest processes may seem to be woken until they stand. The rounds come after each other the
+// later the longer it takes, see restFor.
+const (
+	mostWoken   = 3
+	mostMoved   = 16
+	spareBirths = 16 // threads of the supervisor
+)
+
+// newStillness begins with what processes did before they were told first; born was last then.
+func newStillness(before scene, born supervisor.Born) *stillness {
+	return &stillness{before: before, born: born, takes: make(map[int]int)}
+}
+
+// see takes what processes do now, and who was born last when they were then told again. It reports
+// whether they have stood ever since they were seen last.
+func (s *stillness) see(now scene, born supervisor.Born) (still bool) {
+	last, first := s.scene, s.scene == nil
+	births := int(born - s.born)
+	if births < 0 { // the numbers have begun again
+		births = int(born)
+	}
+	s.births += births
+	s.scene, s.born = now, born
+	if first {
+		s.first = now
+		return false
+	}
+	changed, late := s.compare(last, now)
+	changed = changed || births > 0
+	if woken := s.wakes(last, now); woken {
+		s.woken++
+	} else if changed && (!late || births > 0) {
+		s.moved++
+	}
+	return !changed && now.quiet()
+}
+
+// restless reports whether they go on in spite of all. Without walls, where they are not told at one
+// moment, that may be by chance.
+func (s *stillness) restless() bool { return s.woken >= mostWoken || s.moved >= mostMoved }
+
+// compare says whether somebody has done something, and whether only those have who may still be in
+// the system call in which they were told first.
+func (s *stillness) compare(last, now scene) (changed, late bool) {
+	late = true
+	for pid, is := range now {
+		was, there := last[pid]
+		if there && was.same(is) {
+			continue
+		}
+		changed = true
+		_, known := s.first[pid]
+		late = late && known && s.takes[pid] < 2
+	}
+	for pid := range last {
+		if _, there := now[pid]; there {
+			continue
+		}
+		changed = true
+		_, known := s.first[pid]
+		late = late && known
+	}
+	return changed, late
+}
+
+// wakes reports whether somebody has gone on for sure, although he was told to stop.
+func (s *stillness) wakes(last, now scene) (woken bool) {
+	threads := 0
+	for pid, is := range now {
+		threads += len(is.threads)
+		was, there := last[pid]
+		if !there || is.ends {
+			continue
+		}
+		if !is.told && !was.same(is) {
+			s.takes[pid]++
+			woken = woken || s.takes[pid] > 1
+		}
+		for id, t := range is.threads {
+			if before, there := was.threads[id]; there && before.does == stands && t != before {
+				woken = true
+			}
+		}
+	}
+	return woken || s.births > threads+spareBirths
+}
+
+// same reports whether a process has done nothing between two times.
+func (s stance) same(o stance) bool { return maps.Equal(s.threads, o.threads) }
+
+// quiet reports whether nobody runs.
+func (s scene) quiet() bool {
+	for _, p := range s {
+		for _, t := range p.threads {
+			if t.does == runs {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// asleep reports whether a process stood before it was told to, and has done nothing since: its own program
+// wants that, and it is not to be woken.
+func (s *stillness) asleep(pid int) bool {
+	before, there := s.before[pid]
+	if !there || !s.scene[pid].same(before) {
+		return false
+	}
+	for _, t := range before.threads {
+		if t.does != stands {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,261 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/unruly"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
+)
+
+func init() {
+	programs["unruly"] = func(args []string) int { return beUnruly(args[0]) }
+	programs["churn"] = func([]string) int { return churn() }
+}
+
+// unrulyLimit is what beUnruly is granted on disk.
+const unrulyLimit = 128 << 20
+
+// beUnruly has nearly all on disk that it may have, which it hides in a way, and then takes ever more.
+func beUnruly(how string) int {
+	if err := errors.Join(os.Mkdir("a", 0o700), os.Mkdir("z", 0o700), writeZeros("a/big", unrulyLimit*3/4)); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	var err error
+	switch how {
+	case "woken by a timer":
+		err = unruly.Wake()
+	case "woken by siblings":
+		err = unruly.Rouse(3)
+	case "one after the other":
+		err = unruly.Hop("a/big", "z/big")
+	case "many, one after the other":
+		for range 3 {
+			err = errors.Join(err, unruly.Hop("a/big", "z/big"))
+		}
+	}
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	fmt.Println("ready")
+	for n := range 128 {
+		if how == "woken by a timer" {
+			os.Rename("a/big", "z/big")
+			os.Rename("z/big", "a/big")
+		}
+		if err := writeZeros(fmt.Sprint("more-", n), 1<<20); err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		fmt.Println(unrulyLimit*3/4 + (n+1)*1<<20)
+		time.Sleep(time.Millisecond)
+	}
+	time.Sleep(time.Hour)
+	return 0
+}
+
+// writeZeros writes a file of that size.
+func writeZeros(name string, size int) error { return os.WriteFile(name, make([]byte, size), 0o600) }
+
+// TestUnrulyLimitsHold for programs that do not stand still while what they have is measured. One of a few
+// tries is to do, as in TestLimitsHold; in each they are ended.
+func TestUnrulyLimitsHold(t *testing.T) {
+	for _, how := range []string{"woken by a timer", "woken by siblings", "one after the other", "many, one after the other"} {
+		t.Run(how, func(t *testing.T) {
+			for try := 1; ; try++ {
+				j := newLimited(t, limits.Grant{Slot: limits.Limits{Disk: unrulyLimit, Processes: 256}}, 1, "unruly", how)
+				if !j.peers[0].launch.config.Walls.Namespaces {
+					t.Skip("nobody can be sure where there are no walls")
+				}
+				j.start()
+				e, had := j.last(view.Process{})
+				if !regexp.MustCompile(`^(exceeded the limit of 128 MiB disk|it does not stand still)`).MatchString(e.Reason) {
+					t.Errorf("ended with %v", e)
+				}
+				t.Logf("had %.1f %% of the limit; %s", had/unrulyLimit*100, e.Reason)
+				j.stop()
+				if had <= unrulyLimit*1.05 {
+					return
+				}
+				if try == 4 {
+					t.Fatalf("had %.4g", had)
+				}
+			}
+		})
+	}
+}
+
+// TestWhoIsWokenIsFound before what he has is measured. The others of TestUnrulyLimitsHold hardly get anybody
+// to go on, as all stop at one moment.
+func TestWhoIsWokenIsFound(t *testing.T) {
+	j := newTestJob(t, 1, 1, nil, "unruly", "woken by a timer")
+	if !j.peers[0].launch.config.Walls.Namespaces {
+		t.Skip("nobody can be sure where there are no walls")
+	}
+	j.start()
+	await(j.links[0], (*jobpb.FromPeer).GetOutput)
+	here, _ := j.peers[0].launch.lookup(j.spec.ID)
+	g := newGuard(here, j.instances(0))
+	for n := 0; n < 20 && !g.meters[0].over; n++ { // one that gets no processor has no timers
+		g.halt()
+		g.measureStill()
+		g.resume()
+	}
+	if !g.meters[0].over {
+		t.Error("nobody notices")
+	} else if e := j.links[0].exited(view.Process{}); e.Reason != errRestless.Error() {
+		t.Errorf("ended with %v", e)
+	}
+	j.stop()
+}
+
+// churn does what Go programs do: it computes, makes garbage, has threads come and go, and runs others.
+func churn() int {
+	for range 3 {
+		go func() { // until this process ends
+			for {
+				_ = make([]byte, 1<<16)
+			}
+		}()
+		go func() { // likewise
+			for {
+				done := make(chan bool)
+				go func() {
+					runtime.LockOSThread() // and ends with it
+					close(done)
+				}()
+				<-done
+			}
+		}()
+	}
+	for {
+		if err := exec.Command("/bin/true").Run(); err != nil {
+			fmt.Println(err)
+			return 1
+		}
+	}
+}
+
+// TestHonestProcessesStandStill, whatever they do otherwise, each time that they are to, and go on afterwards.
+func TestHonestProcessesStandStill(t *testing.T) {
+	for name, args := range map[string][]string{
+		"forks":        {"shell", "while :; do (:); /bin/true; done"},
+		"many at once": {"shell", "for i in 1 2 3 4 5 6 7 8; do (while :; do (:); /bin/true; done) & done; wait"},
+		"writes":       {"shell", "while :; do dd if=/dev/zero of=f bs=1M count=8 conv=fsync 2>/dev/null; mv f g; done"},
+		"job control":  {"shell", "while :; do sleep 60 & kill -STOP $!; kill -CONT $!; kill $!; wait $! 2>/dev/null; done"},
+		"Go":           {"churn"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			j := newTestJob(t, 2, 1, nil, args...)
+			j.start()
+			here, _ := j.peers[0].launch.lookup(j.spec.ID)
+			g := newGuard(here, j.instances(0))
+			rounds := 0
+			for range 30 {
+				g.halt()
+				if _, ok := g.measureStill(); !ok {
+					t.Fatal("the job is over")
+				}
+				for _, m := range g.meters {
+					rounds = max(rounds, m.still.moved+m.still.woken)
+					if m.over {
+						t.Fatal("it is taken for one that does not stand still")
+					}
+				}
+				stood := g.scenes()
+				if !allStand(stood) {
+					t.Errorf("they do not stand: %v", stood)
+				}
+				g.resume()
+				awaitMove(t, g, stood)
+			}
+			t.Logf("moved in %d rounds at most", rounds)
+			j.stop()
+		})
+	}
+}
+
+func allStand(scenes map[*meter]scene) bool {
+	for _, s := range scenes {
+		if len(s) == 0 || !s.quiet() {
+			return false
+		}
+	}
+	return true
+}
+
+// awaitMove returns when some of each have gone on.
+func awaitMove(t *testing.T, g *guard, stood map[*meter]scene) {
+	t.Helper()
+	for late := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+		all := true
+		for m, now := range g.scenes() {
+			changed := len(now) != len(stood[m])
+			for pid, is := range now {
+				changed = changed || !is.same(stood[m][pid])
+			}
+			all = all && changed
+		}
+		if all {
+			return
+		}
+		if time.Now().After(late) {
+			t.Fatal("they do not go on")
+		}
+	}
+}
+
+// TestWhoStoppedHimselfStaysSo when others go on.
+func TestWhoStoppedHimselfStaysSo(t *testing.T) {
+	j := newTestJob(t, 1, 1, nil, "shell", "sleep 3600 & kill -STOP $!; while :; do :; done")
+	j.start()
+	here, _ := j.peers[0].launch.lookup(j.spec.ID)
+	g := newGuard(here, j.instances(0))
+	sleeper := func() (pid int) {
+		for late := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
+			for _, s := range g.scenes() {
+				for pid, p := range s {
+					if p.threads[pid].does == stands {
+						return pid
+					}
+				}
+			}
+			if time.Now().After(late) {
+				t.Fatal("nobody has stopped")
+			}
+		}
+	}
+	pid := sleeper()
+	before := stanceOf(pid)
+	g.halt()
+	if _, ok := g.measureStill(); !ok {
+		t.Fatal("the job is over")
+	}
+	stood := g.scenes()
+	g.resume()
+	awaitMove(t, g, stood)
+	if now := stanceOf(pid); !now.same(before) {
+		t.Errorf("it did %v, and now %v", before, now)
+	}
+	syscall.Kill(pid, syscall.SIGCONT)
+	awaitGone := time.Now().Add(patience)
+	for stanceOf(pid).same(before) {
+		if time.Now().After(awaitGone) {
+			t.Fatal("its own program cannot wake it any more")
+		}
+		time.Sleep(time.Millisecond)
+	}
+	j.stop()
+}
