@@ -6,10 +6,13 @@ VULN_VERSION := v1.9.0
 
 FUZZTIME := 1m
 
-.PHONY: build test e2e conformance fuzz lint vuln generate bench compare
+.PHONY: build wasmtime test e2e conformance fuzz lint vuln generate bench compare
 
 build:            ## the three commands into bin/
 	go build -trimpath -o bin/ ./cmd/...
+
+wasmtime:         ## the faster engine for modules into bin/; needs gcc, see docs/security.md
+	cd peer/launch/p2pmpi-wasmtime && go build -trimpath -o ../../../bin/
 
 test:             ## every test, with the race detector
 	go test -race ./...

@@ -420,10 +420,16 @@ func (p *peerProcess) rankProcess(process string) (pid int, ok bool) {
 // grid boots peers with one supernode, which is killed once all have met.
 func grid(t *testing.T, n int, args ...string) []*peerProcess {
 	t.Helper()
+	return gridOf(t, n, func(int) []string { return args })
+}
+
+// gridOf is grid with options for each.
+func gridOf(t *testing.T, n int, args func(i int) []string) []*peerProcess {
+	t.Helper()
 	supernode := boot(t, "--slots", "0")
 	var peers []*peerProcess
-	for range n {
-		peers = append(peers, loopback.startPeer(t, t.TempDir(), append([]string{"--supernode", supernode.addr}, args...)...))
+	for i := range n {
+		peers = append(peers, loopback.startPeer(t, t.TempDir(), append([]string{"--supernode", supernode.addr}, args(i)...)...))
 	}
 	for _, p := range peers {
 		p.awaitReady()

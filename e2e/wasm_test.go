@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -23,11 +24,37 @@ func module(t *testing.T, pkg string) string {
 	return out
 }
 
-// TestWasmConformance runs the conformance suite as modules with replicas, of which one
-// is lost.
+// otherEngine is the executable of an engine that these tests use beside that which is built
+// in; empty is none.
+var otherEngine = os.Getenv("P2PMPI_TEST_ENGINE")
+
+// mixedGrid is grid, in which every second peer has the other engine, if there is one: it is
+// said to be used.
+func mixedGrid(t *testing.T, n int, args ...string) []*peerProcess {
+	t.Helper()
+	if otherEngine == "" {
+		return grid(t, n, args...)
+	}
+	peers := gridOf(t, n, func(i int) []string {
+		engine := "wazero"
+		if i%2 == 0 {
+			engine = otherEngine
+		}
+		return append(slices.Clone(args), "--wasm-engine", engine)
+	})
+	for i, p := range peers {
+		if log := p.log.String(); strings.Contains(log, "wazero-") == (i%2 == 0) {
+			t.Fatalf("peer %d has not the engine that it was given:\n%s", i, log)
+		}
+	}
+	return peers
+}
+
+// TestWasmConformance runs the conformance suite as modules with replicas, in different engines
+// if there are several, of which one is lost.
 func TestWasmConformance(t *testing.T) {
 	t.Parallel()
-	peers := grid(t, 3, "--slots", "2")
+	peers := mixedGrid(t, 3, "--slots", "2")
 	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "3", "-r", "2", "-w", "60", "--timeout", "110s",
 		module(t, "./e2e/programs/conformance"), "-replicated")
 	j.waitRunning()
@@ -59,7 +86,8 @@ func TestWasmSeesItsScratchOnly(t *testing.T) {
 	if err := os.WriteFile(secret, []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	j := startJob(t, "--home", t.TempDir(), "--local", "1", "-n", "1", module(t, "./e2e/programs/captive"), secret, "/etc/passwd", "/proc/self/environ")
+	p := mixedGrid(t, 1)[0]
+	j := submit(t, p.home, "-n", "1", "--timeout", "110s", module(t, "./e2e/programs/captive"), secret, "/etc/passwd", "/proc/self/environ")
 	if s := j.wait(); s != 0 || j.stdout.String() != "" {
 		t.Errorf("exit status %d:\n%s\n%s", s, j.stdout, j.stderr)
 	}
@@ -72,7 +100,7 @@ func TestWasmSeesItsScratchOnly(t *testing.T) {
 // with what the last checkpoint has.
 func TestWasmGoesOnFromACheckpoint(t *testing.T) {
 	t.Parallel()
-	peers := grid(t, 3, "--slots", "2")
+	peers := mixedGrid(t, 3, "--slots", "2")
 	stepper := module(t, "./e2e/programs/stepper")
 	first := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "3", "-r", "2", "-w", "60", "--timeout", "110s", stepper, "-steps", "1", "-every", "1")
 	if s := first.wait(); s != 0 { // all peers have compiled it then
@@ -110,7 +138,8 @@ func compiled(t *testing.T, name string) string {
 // TestWasmFromC runs a program in C, at replicas.
 func TestWasmFromC(t *testing.T) {
 	t.Parallel()
-	j := startJob(t, "--home", t.TempDir(), "--local", "2", "-n", "3", "-r", "2", compiled(t, "sum.wasm"))
+	peers := mixedGrid(t, 2, "--slots", "3")
+	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "3", "-r", "2", "--timeout", "110s", compiled(t, "sum.wasm"))
 	if s := j.wait(); s != 0 || j.stdout.String() != "the sum is 6\n" {
 		t.Errorf("exit status %d:\n%s\n%s", s, j.stdout, j.stderr)
 	}
@@ -120,7 +149,7 @@ func TestWasmFromC(t *testing.T) {
 // more than a runner.
 func TestWasmStaysSmall(t *testing.T) {
 	t.Parallel()
-	p := boot(t, "--slots", "1", "--slot-limits", "memory=96MiB")
+	p := mixedGrid(t, 1, "--slots", "1", "--slot-limits", "memory=96MiB")[0]
 	j := submit(t, p.home, "-n", "1", "--timeout", "110s", compiled(t, "million.wasm"))
 	if s := j.wait(); s != 0 {
 		t.Errorf("exit status %d", s)

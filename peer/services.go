@@ -200,6 +200,7 @@ func (p *Peer) startVolunteer() error {
 		Channels:     channels,
 		Decide:       p.decide,
 		Walls:        p.walls,
+		Engine:       p.chooseEngine(),
 		Readable:     p.cfg.Readable,
 		Journal:      p.journal,
 		Grant:        grant,

@@ -24,7 +24,7 @@ func (j *job) moduleConfig() wasm.Config {
 func (j *job) chooseModule(p view.Process, c *supervisor.Command) (err error) {
 	config := j.moduleConfig()
 	config.Seed = fmt.Sprintf("%s rank %d", j.spec.ID, p.Rank)
-	c.Program, c.As = supervisor.Own, wasm.Name
+	c.Program, c.As = j.service.config.Engine.program, wasm.Name
 	c.Stdin, err = j.executable()
 	c.Args = config.Arguments(append([]string{j.spec.Name}, j.spec.Args...))
 	return err
@@ -77,9 +77,9 @@ func (j *job) compile(module string) error {
 	}
 	config := j.moduleConfig()
 	config.Compile = true
-	said, compiler, err := j.startCompiler(supervisor.Command{
+	said, compiler, err := startRunner(supervisor.Command{
 		Title:   "job " + j.spec.ID + " compiler",
-		Program: supervisor.Own, As: wasm.Name, Stdin: module, Scratch: folder, Limits: held, Walls: j.service.config.Walls.Means,
+		Program: j.service.config.Engine.program, As: wasm.Name, Stdin: module, Scratch: folder, Limits: held, Walls: j.service.config.Walls.Means,
 		Args: config.Arguments(nil), Answered: func(bool) {},
 	})
 	if err != nil {
@@ -145,8 +145,8 @@ func (j *job) removeGroups(compiler *cgroup.Group) {
 	j.group = nil
 }
 
-// startCompiler starts a compiler, whose words can be read from said.
-func (j *job) startCompiler(c supervisor.Command) (said *os.File, _ *supervisor.Process, err error) {
+// startRunner starts a runner that takes part in no job, whose words can be read from said.
+func startRunner(c supervisor.Command) (said *os.File, _ *supervisor.Process, err error) {
 	line, inherited, err := proclink.Pair()
 	if err != nil {
 		return nil, nil, err
@@ -159,11 +159,11 @@ func (j *job) startCompiler(c supervisor.Command) (said *os.File, _ *supervisor.
 	}
 	defer write.Close()
 	c.Line, c.Stdout, c.Stderr = inherited, write, write
-	compiler, err := supervisor.Start(c)
+	runner, err := supervisor.Start(c)
 	if err != nil {
 		said.Close()
 	}
-	return said, compiler, err
+	return said, runner, err
 }
 
 // maxWords bounds what is told of a compiler's words, in bytes.

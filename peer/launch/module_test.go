@@ -19,7 +19,27 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/internal/policy"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/wasm"
 )
+
+// otherEngine names a variable of the environment: the executable of an engine that these tests
+// are run with, too.
+const otherEngine = "P2PMPI_TEST_ENGINE"
+
+// inEach runs a test with each engine.
+func inEach(t *testing.T, test func(t *testing.T, e Engine)) {
+	t.Run("wazero", func(t *testing.T) { test(t, BuiltIn()) })
+	path := os.Getenv(otherEngine)
+	if path == "" {
+		return
+	}
+	home := t.TempDir()
+	e, err := ExamineEngine(home, path, ExamineWalls(home))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Run(e.Name, func(t *testing.T) { test(t, e) })
+}
 
 // idleModule returns a module with so many functions, none of which does anything.
 func idleModule(functions int) []byte {
@@ -107,25 +127,29 @@ func imported(from, name string, kind byte) []byte {
 
 // TestModuleLeavesWhatItHasAskedFor while that is coming in: it ends with its own status.
 func TestModuleLeavesWhatItHasAskedFor(t *testing.T) {
-	j := newModuleJobOn(t, newTestbed(t, 1, 2), leaver, limits.Grant{})
-	j.spec.N = 2
-	j.start()
-	j.awaitInitialized()
-	j.begin()
-	if e := j.links[0].exited(view.Process{}); e.Code != 7 || e.Reason != "" {
-		t.Errorf("ended with %v", e)
-	}
-	j.stop()
+	inEach(t, func(t *testing.T, e Engine) {
+		j := newModuleJobOn(t, newTestbed(t, 1, 2), e, leaver, limits.Grant{})
+		j.spec.N = 2
+		j.start()
+		j.awaitInitialized()
+		j.begin()
+		if e := j.links[0].exited(view.Process{}); e.Code != 7 || e.Reason != "" {
+			t.Errorf("ended with %v", e)
+		}
+		j.stop()
+	})
 }
 
 // TestModuleIsRefusedMoreMemory rather than ended.
 func TestModuleIsRefusedMoreMemory(t *testing.T) {
-	j := newModuleJob(t, greedy, limits.Grant{Slot: limits.Limits{Memory: 256 << 20}})
-	j.start()
-	if e := j.links[0].exited(view.Process{}); e.Code != 0 || e.Reason != "" {
-		t.Errorf("ended with %v", e)
-	}
-	j.stop()
+	inEach(t, func(t *testing.T, e Engine) {
+		j := newModuleJob(t, e, greedy, limits.Grant{Slot: limits.Limits{Memory: 256 << 20}})
+		j.start()
+		if e := j.links[0].exited(view.Process{}); e.Code != 0 || e.Reason != "" {
+			t.Errorf("ended with %v", e)
+		}
+		j.stop()
+	})
 }
 
 // tangle returns a module of a few bytes for each of n loops, one within the other, in whose
@@ -150,24 +174,26 @@ func tangle(n int) []byte {
 // TestCompileBomb has modules that keep a compiler busy, and have it take memory: one has
 // 2^29 variables.
 func TestCompileBomb(t *testing.T) {
-	for name, tc := range map[string]struct {
-		module []byte
-		limit  limits.Limits
-		want   string
-	}{
-		"memory": {doing(1<<29, nil), limits.Limits{Memory: 64 << 20}, "exceeded the limit of 64 MiB memory"},
-		"time":   {tangle(4000), limits.Limits{Time: 500 * time.Millisecond}, "within 500ms"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			j := newModuleJob(t, tc.module, limits.Grant{Slot: tc.limit})
-			l := j.connect(j.peers[0])
-			l.say(j.prepareMessage(0, j.reserve(j.peers[0], 1)))
-			if p := await(l, (*jobpb.FromPeer).GetPrepared); !strings.Contains(p.Error, tc.want) {
-				t.Errorf("prepared, %q", p.Error)
-			}
-			j.gone()
-		})
-	}
+	inEach(t, func(t *testing.T, e Engine) {
+		for name, tc := range map[string]struct {
+			module []byte
+			limit  limits.Limits
+			want   string
+		}{
+			"memory": {doing(1<<29, nil), limits.Limits{Memory: 64 << 20}, "exceeded the limit of 64 MiB memory"},
+			"time":   {tangle(4000), limits.Limits{Time: 500 * time.Millisecond}, "within 500ms"},
+		} {
+			t.Run(name, func(t *testing.T) {
+				j := newModuleJob(t, e, tc.module, limits.Grant{Slot: tc.limit})
+				l := j.connect(j.peers[0])
+				l.say(j.prepareMessage(0, j.reserve(j.peers[0], 1)))
+				if p := await(l, (*jobpb.FromPeer).GetPrepared); !strings.Contains(p.Error, tc.want) {
+					t.Errorf("prepared, %q", p.Error)
+				}
+				j.gone()
+			})
+		}
+	})
 }
 
 // staged returns the module of the only job that a peer has, as its processes read it.
@@ -187,41 +213,45 @@ func (m *member) staged(t *testing.T) fs.FileInfo {
 // TestModuleIsCompiledOnce though two peers need it at the same time that keep what they
 // have compiled in one place.
 func TestModuleIsCompiledOnce(t *testing.T) {
-	b := newTestbed(t, 2, 1)
-	b.peers[1].launch.modules = b.peers[0].launch.modules
-	j := newModuleJobOn(t, b, idleModule(20_000), limits.Grant{})
-	j.prepare()
-	if !os.SameFile(b.peers[0].staged(t), b.peers[1].staged(t)) {
-		t.Error("each has compiled it")
-	}
-	j.stop()
+	inEach(t, func(t *testing.T, e Engine) {
+		b := newTestbed(t, 2, 1)
+		j := newModuleJobOn(t, b, e, idleModule(20_000), limits.Grant{})
+		b.peers[1].launch.modules = b.peers[0].launch.modules
+		j.prepare()
+		if !os.SameFile(b.peers[0].staged(t), b.peers[1].staged(t)) {
+			t.Error("each has compiled it")
+		}
+		j.stop()
+	})
 }
 
 // TestModuleOfAJobStays though the peer forgets it before the job begins.
 func TestModuleOfAJobStays(t *testing.T) {
-	j := newModuleJob(t, idleModule(1), limits.Grant{})
-	j.prepare()
-	if err := os.RemoveAll(filepath.Join(j.peers[0].home, "modules")); err != nil {
-		t.Fatal(err)
-	}
-	j.tell(j.startMessage())
-	if s := await(j.links[0], (*jobpb.FromPeer).GetStarted); s.Error != "" {
-		t.Fatalf("not started: %s", s.Error)
-	}
-	if e := j.links[0].exited(view.Process{}); e.Code != 0 || e.Reason != "" {
-		t.Errorf("ended with %v", e)
-	}
-	j.stop()
+	inEach(t, func(t *testing.T, e Engine) {
+		j := newModuleJob(t, e, idleModule(1), limits.Grant{})
+		j.prepare()
+		if err := os.RemoveAll(filepath.Join(j.peers[0].home, "modules")); err != nil {
+			t.Fatal(err)
+		}
+		j.tell(j.startMessage())
+		if s := await(j.links[0], (*jobpb.FromPeer).GetStarted); s.Error != "" {
+			t.Fatalf("not started: %s", s.Error)
+		}
+		if e := j.links[0].exited(view.Process{}); e.Code != 0 || e.Reason != "" {
+			t.Errorf("ended with %v", e)
+		}
+		j.stop()
+	})
 }
 
 // newModuleJob returns a job of one process that is a module, on a peer that grants so much.
-func newModuleJob(t *testing.T, module []byte, g limits.Grant) *testJob {
+func newModuleJob(t *testing.T, e Engine, module []byte, g limits.Grant) *testJob {
 	t.Helper()
-	return newModuleJobOn(t, newTestbed(t, 1, 1), module, g)
+	return newModuleJobOn(t, newTestbed(t, 1, 1), e, module, g)
 }
 
 // newModuleJobOn returns a job with a replica on each peer.
-func newModuleJobOn(t *testing.T, b *testbed, module []byte, g limits.Grant) *testJob {
+func newModuleJobOn(t *testing.T, b *testbed, e Engine, module []byte, g limits.Grant) *testJob {
 	t.Helper()
 	b.program = filepath.Join(t.TempDir(), "m.wasm")
 	if err := os.WriteFile(b.program, module, 0o600); err != nil {
@@ -231,7 +261,8 @@ func newModuleJobOn(t *testing.T, b *testbed, module []byte, g limits.Grant) *te
 	j.spec.Programs[0].OS, j.spec.Programs[0].Arch = jobspec.WasmOS, jobspec.WasmArch
 	for _, peer := range j.peers {
 		here := &peer.launch.config
-		here.Grant = g
+		here.Grant, here.Engine = g, e
+		peer.launch.modules = wasm.NewStore(filepath.Join(peer.home, "modules"), e.Name)
 		here.Decide = func(p2ppeer.ID, []policy.Kind) policy.Decision { return policy.Decision{Kind: policy.Wasm} }
 	}
 	return j
@@ -239,22 +270,26 @@ func newModuleJobOn(t *testing.T, b *testbed, module []byte, g limits.Grant) *te
 
 // TestModuleRunsWithinTheGroupsOfItsJob, which its compiler had before.
 func TestModuleRunsWithinTheGroupsOfItsJob(t *testing.T) {
-	j := newModuleJob(t, idleModule(1), limits.Grant{Slot: limits.Limits{Memory: 512 << 20, CPU: 100, Processes: 100}})
-	j.start()
-	if e := j.links[0].exited(view.Process{}); e.Code != 0 || e.Reason != "" {
-		t.Errorf("ended with %v", e)
-	}
-	j.stop()
+	inEach(t, func(t *testing.T, e Engine) {
+		j := newModuleJob(t, e, idleModule(1), limits.Grant{Slot: limits.Limits{Memory: 512 << 20, CPU: 100, Processes: 100}})
+		j.start()
+		if e := j.links[0].exited(view.Process{}); e.Code != 0 || e.Reason != "" {
+			t.Errorf("ended with %v", e)
+		}
+		j.stop()
+	})
 }
 
 // TestCompilerIsWithinTheLimits has a module whose compiled code is larger than any file
 // of the job may be.
 func TestCompilerIsWithinTheLimits(t *testing.T) {
-	j := newModuleJob(t, idleModule(20_000), limits.Grant{Slot: limits.Limits{Disk: 64 << 10}})
-	l := j.connect(j.peers[0])
-	l.say(j.prepareMessage(0, j.reserve(j.peers[0], 1)))
-	if p := await(l, (*jobpb.FromPeer).GetPrepared); !strings.Contains(p.Error, "file too large") {
-		t.Errorf("prepared, %q", p.Error)
-	}
-	j.gone()
+	inEach(t, func(t *testing.T, e Engine) {
+		j := newModuleJob(t, e, idleModule(20_000), limits.Grant{Slot: limits.Limits{Disk: 64 << 10}})
+		l := j.connect(j.peers[0])
+		l.say(j.prepareMessage(0, j.reserve(j.peers[0], 1)))
+		if p := await(l, (*jobpb.FromPeer).GetPrepared); !strings.Contains(p.Error, "file too large") {
+			t.Errorf("prepared, %q", p.Error)
+		}
+		j.gone()
+	})
 }

@@ -46,7 +46,7 @@ const (
 // of every command that may run a Service, and TestMain of every test that
 // does, calls it first thing.
 func Supervise() (status int, isSupervisor bool) {
-	if status, ok := wasm.Main(); ok {
+	if status, ok := wasm.Main(wasm.Wazero{}); ok {
 		return status, true
 	}
 	return supervisor.Main()
@@ -72,6 +72,8 @@ type Config struct {
 	Decide func(submitter p2ppeer.ID, kinds []policy.Kind) policy.Decision
 	// Walls are those that ExamineWalls has found; all of them are built around each program.
 	Walls Walls
+	// Engine runs modules; the zero value is BuiltIn.
+	Engine Engine
 	// Readable are absolute paths of files and folders that programs may read, beside what
 	// belongs to the system.
 	Readable []string
@@ -129,7 +131,7 @@ func NewService(h host.Host, c Config) (*Service, error) {
 		return nil, fmt.Errorf("scratch folder below %q: %w", c.Home, err)
 	}
 	s := &Service{
-		host: h, config: c, scratch: filepath.Join(home, scratchFolder), modules: wasm.NewStore(filepath.Join(home, "modules")),
+		host: h, config: c, scratch: filepath.Join(home, scratchFolder),
 		conduct:   misconduct.New(c.Log),
 		pending:   misconduct.NewQuota(maxPending, maxPendingEach),
 		expected:  misconduct.NewQuota(math.MaxInt, maxPendingEach),
@@ -150,6 +152,10 @@ func NewService(h host.Host, c Config) (*Service, error) {
 			return policy.Decision{Class: policy.Everyone, Kind: policy.Native}
 		}
 	}
+	if c.Engine == (Engine{}) {
+		s.config.Engine = BuiltIn()
+	}
+	s.modules = wasm.NewStore(filepath.Join(home, "modules"), s.config.Engine.Name)
 	if c.Channels == nil {
 		s.config.Channels = proclink.Kinds
 	}

@@ -44,7 +44,7 @@ func HandOver(p Plan) error {
 	if !p.Means.Namespaces || os.Geteuid() == guest {
 		return nil
 	}
-	if !p.own() { // the peer's own executable stays as it is
+	if !p.Tool && !p.own() { // the owner's files stay as they are
 		info, err := os.Stat(p.Program)
 		if err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o005 != 0o005 {
 			err = os.Chmod(p.Program, info.Mode().Perm()|0o055)

@@ -9,13 +9,14 @@ type Plan struct {
 	Program  string   // executable
 	Scratch  string   // working folder
 	Readable []string // further files and folders that it may read, where they are
+	Tool     bool     // the program is the owner's, such as what runs a module
 }
 
 // Executable is the program as it sees itself: where it is on the machine, so that the
-// owner finds it in lists of processes, but for the peer's own executable, which /proc
-// leads to.
+// owner finds it in lists of processes, but for the owner's own, which may lie where nothing
+// can be put.
 func (p Plan) Executable() string {
-	if p.Means.Namespaces && p.own() {
+	if p.Means.Namespaces && (p.Tool || p.own()) {
 		return "/program"
 	}
 	return p.Program

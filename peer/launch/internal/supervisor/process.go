@@ -140,7 +140,7 @@ func (p *Process) command(c Command, report *json.Decoder, deadline time.Time) e
 }
 
 func (c Command) plan() sandbox.Plan {
-	return sandbox.Plan{Means: c.Walls, Program: c.Program, Scratch: c.Scratch, Readable: c.Readable}
+	return sandbox.Plan{Means: c.Walls, Program: c.Program, Scratch: c.Scratch, Readable: c.Readable, Tool: c.As != ""}
 }
 
 // watch waits for the program's end.

@@ -2,13 +2,25 @@
 // which may import the functions of package hostcall to communicate.
 //
 //	peer -- supervisor -- stage (confine) -- execve --> runner: the peer's executable
-//	                                                      module (wazero)
+//	                                                      module (Engine)
 //	                                                        | host functions
 //	                                                      hostcall -> engine, line
 //
 // The runner is the peer's own executable under another name: Main recognises it. It
 // is confined as a native program is, and killed as one; the engine's own way to
 // interrupt a module would cost many times the speed.
+//
+// # Engines
+//
+// What compiles modules and runs them is an Engine: Wazero, which is pure Go and which every peer
+// has, or another one, which is then an executable of its own, with Main and all else of this
+// package: p2pmpi-wasmtime. So p2pboot needs no cgo, and a peer that finds no other engine, or none
+// that works within its walls (Config.Examine), has Wazero all the same. A Store keeps what
+// each has compiled apart.
+//
+// Everything that a module sees is the same in all engines: the system (WASI) is that of wazero in
+// each (Host.Imports). So replicas in different engines agree, and a checkpoint of one is gone
+// on with in another.
 //
 // # What a module sees
 //
@@ -29,7 +41,7 @@
 //
 // # Garbage
 //
-// A module's machine code cannot be interrupted, so the runner's garbage is collected while
+// Wazero's machine code cannot be interrupted, so the runner's garbage is collected while
 // the module is in a call (collector). Else a module that computes for long would hold up
 // everything else in its process, and its peer would take it for one that hangs.
 //

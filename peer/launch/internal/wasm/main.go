@@ -8,10 +8,6 @@ import (
 	"os"
 	"runtime/debug"
 
-	"github.com/tetratelabs/wazero"
-	"github.com/tetratelabs/wazero/api"
-	"github.com/tetratelabs/wazero/experimental"
-	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
 	"github.com/tetratelabs/wazero/sys"
 
 	"github.com/p2pmpi/p2pmpi/mpj/hostcall"
@@ -25,9 +21,9 @@ const (
 	exitLost    = 70 // the peer is gone
 )
 
-// Main does the work of a runner if this process was started as one; its caller then
-// exits with the status.
-func Main() (status int, ours bool) {
+// Main does the work of a runner with that engine, if this process was started as one; its
+// caller then exits with the status.
+func Main(e Engine) (status int, ours bool) {
 	if os.Args[0] != Name {
 		return 0, false
 	}
@@ -35,7 +31,7 @@ func Main() (status int, ours bool) {
 	if err != nil {
 		return tell(exitNoOrder, err), true
 	}
-	return run(context.Background(), c, args), true
+	return run(context.Background(), e, c, args), true
 }
 
 func tell(status int, err error) int {
@@ -44,9 +40,12 @@ func tell(status int, err error) int {
 }
 
 // run runs the module to its end.
-func run(ctx context.Context, c Config, args []string) int {
+func run(ctx context.Context, e Engine, c Config, args []string) int {
 	if err := os.RemoveAll(compiled); err != nil { // inputs of that name are not to be executed
 		return tell(exitUnfit, err)
+	}
+	if c.Examine {
+		return examine(ctx, e)
 	}
 	read := unpack
 	if c.Compile {
@@ -56,12 +55,11 @@ func run(ctx context.Context, c Config, args []string) int {
 	if err != nil {
 		return tell(exitUnfit, fmt.Errorf("read the module: %w", err))
 	}
-	r, err := newRuntime(ctx, c)
+	pages, err := share(c)
 	if err != nil {
 		return tell(exitUnfit, err)
 	}
-	ctx = experimental.WithMemoryAllocator(ctx, experimental.MemoryAllocatorFunc(newLinear))
-	module, err := r.CompileModule(ctx, binary)
+	module, err := e.Load(ctx, binary, compiled, pages)
 	if err != nil {
 		return tell(exitUnfit, err)
 	}
@@ -71,59 +69,26 @@ func run(ctx context.Context, c Config, args []string) int {
 	if err := os.RemoveAll(compiled); err != nil { // it is in memory now
 		return tell(exitUnfit, err)
 	}
-	return execute(ctx, r, module, c, args)
+	h := newHost(c, args)
+	defer h.close()
+	return status(module.Run(ctx, h))
 }
 
 // compiled is where what a module was compiled to lies, in the current folder.
 const compiled = ".p2pmpi-compiled"
 
-// newRuntime returns an engine that has, with its module, what the slot has of memory.
-func newRuntime(ctx context.Context, c Config) (wazero.Runtime, error) {
+// share returns how many pages a module may have, and has the runner keep to the rest of what the
+// slot has of memory.
+func share(c Config) (pages uint32, err error) {
 	input, err := os.Stdin.Stat()
 	if err != nil {
-		return nil, err
-	}
-	cache, err := wazero.NewCompilationCacheWithDir(compiled)
-	if err != nil {
-		return nil, err
+		return 0, err
 	}
 	pages, own := divide(c.Memory, uint64(input.Size()))
 	if !c.Compile { // which has all of the slot, and had better end than collect garbage all the time
 		debug.SetMemoryLimit(own)
 	}
-	return wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCompilationCache(cache).WithMemoryLimitPages(pages)), nil
-}
-
-func execute(ctx context.Context, r wazero.Runtime, module wazero.CompiledModule, c Config, args []string) int {
-	clock, random := newClock(c.Created), newRandom(c.Seed)
-	if _, err := wasi_snapshot_preview1.Instantiate(ctx, r); err != nil {
-		return tell(exitUnfit, err)
-	}
-	var memory api.Memory
-	process := hostcall.New(hostcall.Config{
-		Memory:  func(at, size uint32) ([]byte, bool) { return memory.Read(at, size) },
-		Told:    clock.reach,
-		Waited:  clock.pass,
-		Lost:    lost,
-		Save:    func() []byte { return saveState(clock, random) },
-		Restore: func(b []byte) error { return restoreState(clock, random, b) },
-	})
-	defer process.Close()
-	collector := startCollector()
-	defer collector.end()
-	if err := offer(ctx, r, process, collector, &memory); err != nil {
-		return tell(exitUnfit, err)
-	}
-	config := wazero.NewModuleConfig().WithName("").WithArgs(args...).
-		WithStdout(os.Stdout).WithStderr(os.Stderr).
-		WithFSConfig(newScratch(".")).WithRandSource(random).
-		WithWalltime(clock.walltime, tick).WithNanotime(clock.nanotime, tick).
-		WithNanosleep(func(ns int64) { collector.outside(func() { clock.sleep(ns) }) })
-	for _, v := range environment() {
-		config = config.WithEnv(v[0], v[1])
-	}
-	_, err := r.InstantiateModule(ctx, module, config)
-	return status(err)
+	return pages, nil
 }
 
 // status is what the module has ended with.
@@ -143,35 +108,4 @@ func status(err error) int {
 
 func lost(err error) {
 	os.Exit(tell(exitLost, fmt.Errorf("this process ends with its peer: %w", err)))
-}
-
-// offer gives modules the functions of package hostcall.
-func offer(ctx context.Context, r wazero.Runtime, p *hostcall.Process, c *collector, memory *api.Memory) error {
-	host := r.NewHostModuleBuilder(hostcall.Name)
-	for i := range hostcall.Functions {
-		f := &hostcall.Functions[i]
-		var results []api.ValueType
-		if f.Returns {
-			results = []api.ValueType{api.ValueTypeI32}
-		}
-		host.NewFunctionBuilder().WithName(f.Name).WithGoModuleFunction(api.GoModuleFunc(func(_ context.Context, m api.Module, stack []uint64) {
-			if *memory == nil {
-				*memory = m.Memory()
-			}
-			c.outside(func() { p.Call(f, stack) })
-		}), types(f.Params), results).Export(f.Name)
-	}
-	_, err := host.Instantiate(ctx)
-	return err
-}
-
-func types(params string) []api.ValueType {
-	out := make([]api.ValueType, len(params))
-	for i, p := range params {
-		out[i] = api.ValueTypeI32
-		if p == 'I' {
-			out[i] = api.ValueTypeI64
-		}
-	}
-	return out
 }

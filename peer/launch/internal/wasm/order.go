@@ -12,6 +12,7 @@ const Name = "p2pmpi-wasm"
 // A Config says how a module runs.
 type Config struct {
 	Compile bool      // only compile the module that is the standard input
+	Examine bool      // only say which engine there is, if it works
 	Created time.Time // of the job: where the clock starts
 	Seed    string    // of the random numbers: the same for all replicas of a rank
 	Memory  uint64    // bytes that the module and its runner have; 0: as many as there are

@@ -3,7 +3,6 @@ package wasm
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,20 +10,17 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
 	"github.com/gofrs/flock"
-	"golang.org/x/sys/cpu"
 )
 
 // A Store keeps compiled modules by digest, the most recently used. Several goroutines
 // may use it.
-type Store struct{ dir string }
+type Store struct{ dir, engine string }
 
 // maxStore bounds what a Store keeps, in bytes.
 const maxStore = 512 << 20
@@ -32,26 +28,12 @@ const maxStore = 512 << 20
 // maxEntry bounds a module with what it was compiled to, in bytes: several have room.
 const maxEntry = maxStore / 4
 
-// NewStore returns the store in a folder, which is made when it is needed.
-func NewStore(dir string) *Store { return &Store{dir} }
+// NewStore returns the store in a folder, which is made when it is needed, of what the engine
+// of that name has compiled. Several engines may have one folder.
+func NewStore(dir, engine string) *Store { return &Store{dir, engine} }
 
 // Path returns where a module is, with what it was compiled to.
-func (s *Store) Path(digest string) string { return filepath.Join(s.dir, digest+"-"+engineName) }
-
-// engineName names the engine and the processor that modules are compiled for: what was
-// compiled for another one is of no use.
-var engineName = func() string {
-	version := "unknown"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		for _, d := range info.Deps {
-			if d.Path == "github.com/tetratelabs/wazero" {
-				version = d.Version
-			}
-		}
-	}
-	features := sha256.Sum256(fmt.Append(nil, cpu.X86, cpu.ARM64))
-	return fmt.Sprintf("%s-%s-%x", version, runtime.GOARCH, features[:4])
-}()
+func (s *Store) Path(digest string) string { return filepath.Join(s.dir, digest+"-"+s.engine) }
 
 // Has reports whether a module is there, which counts as a use of it.
 func (s *Store) Has(digest string) bool {

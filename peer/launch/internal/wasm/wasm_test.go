@@ -75,7 +75,7 @@ func TestStoreGivesBackWhatWasAdded(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s := NewStore(filepath.Join(dir, "store"))
+	s := NewStore(filepath.Join(dir, "store"), "engine")
 	if s.Has("d1") {
 		t.Fatal("it has what was not added")
 	}
@@ -109,7 +109,7 @@ func TestStoreTakesNoModuleThatFillsIt(t *testing.T) {
 		os.WriteFile(code, nil, 0o600), os.Truncate(code, maxEntry)); err != nil {
 		t.Fatal(err)
 	}
-	s := NewStore(filepath.Join(dir, "store"))
+	s := NewStore(filepath.Join(dir, "store"), "engine")
 	if err := s.Add("d1", module, made); err == nil || s.Has("d1") {
 		t.Errorf("it is kept (%v)", err)
 	}
@@ -121,7 +121,7 @@ func TestStoreTakesNoModuleThatFillsIt(t *testing.T) {
 // TestWhatAJobHasTakenStays whatever others add, and so does what they are writing.
 func TestWhatAJobHasTakenStays(t *testing.T) {
 	dir := t.TempDir()
-	s, module := NewStore(filepath.Join(dir, "store")), filepath.Join(dir, "m.wasm")
+	s, module := NewStore(filepath.Join(dir, "store"), "engine"), filepath.Join(dir, "m.wasm")
 	if err := os.WriteFile(module, []byte(empty), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestWhatAJobHasTakenStays(t *testing.T) {
 // TestStoreIsBounded adds more than it may have, of which the least recently used goes.
 func TestStoreIsBounded(t *testing.T) {
 	dir := t.TempDir()
-	s := NewStore(dir)
+	s := NewStore(dir, "engine")
 	for i := range 1 + maxStore/maxEntry {
 		path := s.Path(fmt.Sprint("d", i))
 		if err := errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, maxEntry), os.Chtimes(path, time.Time{}, time.Unix(int64(i), 0))); err != nil {
@@ -177,14 +177,14 @@ func TestStoreIsBounded(t *testing.T) {
 
 // TestOneAtATimeMakesAModule, and who waits for that can give up.
 func TestOneAtATimeMakesAModule(t *testing.T) {
-	s := NewStore(t.TempDir())
+	s := NewStore(t.TempDir(), "engine")
 	unlock, err := s.Lock(t.Context(), "d1")
 	if err != nil {
 		t.Fatal(err)
 	}
 	impatient, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if _, err := NewStore(s.dir).Lock(impatient, "d1"); !errors.Is(err, context.DeadlineExceeded) {
+	if _, err := NewStore(s.dir, "engine").Lock(impatient, "d1"); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a second one: %v", err)
 	}
 	other, err := s.Lock(t.Context(), "d2")
@@ -242,7 +242,7 @@ func runIn(t *testing.T, folder, input string, c Config) int {
 	defer f.Close()
 	defer func(before *os.File) { os.Stdin = before }(os.Stdin)
 	os.Stdin = f
-	return run(t.Context(), c, nil)
+	return run(t.Context(), Wazero{}, c, nil)
 }
 
 // TestCompiledCodeIsTheCompilersOnly lays out inputs where compiled code is looked for:

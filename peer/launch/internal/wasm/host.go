@@ -1,0 +1,48 @@
+package wasm
+
+import (
+	"math/rand/v2"
+	"os"
+
+	"github.com/tetratelabs/wazero"
+
+	"github.com/p2pmpi/p2pmpi/mpj/hostcall"
+)
+
+// A Host is what a module has beside its engine: its part in the job, and of a system what it
+// is to see. It is the same in all engines.
+type Host struct {
+	args    []string
+	clock   *clock
+	random  *rand.ChaCha8
+	process *hostcall.Process
+	memory  func(at, size uint32) ([]byte, bool) // the module's, set by its engine
+}
+
+func newHost(c Config, args []string) *Host {
+	h := &Host{args: args, clock: newClock(c.Created), random: newRandom(c.Seed)}
+	h.process = hostcall.New(hostcall.Config{
+		Memory:  func(at, size uint32) ([]byte, bool) { return h.memory(at, size) },
+		Told:    h.clock.reach,
+		Waited:  h.clock.pass,
+		Lost:    lost,
+		Save:    func() []byte { return saveState(h.clock, h.random) },
+		Restore: func(b []byte) error { return restoreState(h.clock, h.random, b) },
+	})
+	return h
+}
+
+func (h *Host) close() { h.process.Close() }
+
+// system is what a module sees of a system; outside makes calls that take long.
+func (h *Host) system(outside func(call func())) wazero.ModuleConfig {
+	config := wazero.NewModuleConfig().WithName("").WithArgs(h.args...).
+		WithStdout(os.Stdout).WithStderr(os.Stderr).
+		WithFSConfig(newScratch(".")).WithRandSource(h.random).
+		WithWalltime(h.clock.walltime, tick).WithNanotime(h.clock.nanotime, tick).
+		WithNanosleep(func(ns int64) { outside(func() { h.clock.sleep(ns) }) })
+	for _, v := range environment() {
+		config = config.WithEnv(v[0], v[1])
+	}
+	return config
+}

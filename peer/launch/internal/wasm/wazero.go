@@ -1,0 +1,80 @@
+package wasm
+
+import (
+	"context"
+
+	"github.com/tetratelabs/wazero"
+	"github.com/tetratelabs/wazero/api"
+	"github.com/tetratelabs/wazero/experimental"
+	"github.com/tetratelabs/wazero/imports/wasi_snapshot_preview1"
+
+	"github.com/p2pmpi/p2pmpi/mpj/hostcall"
+)
+
+// Wazero is the engine that every peer has: it is pure Go.
+type Wazero struct{}
+
+// Name implements Engine.
+func (Wazero) Name() string { return EngineName("wazero", "github.com/tetratelabs/wazero") }
+
+// Load implements Engine.
+func (Wazero) Load(ctx context.Context, binary []byte, folder string, pages uint32) (Module, error) {
+	cache, err := wazero.NewCompilationCacheWithDir(folder)
+	if err != nil {
+		return nil, err
+	}
+	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCompilationCache(cache).WithMemoryLimitPages(pages))
+	compiled, err := r.CompileModule(ctx, binary)
+	return wazeroModule{r, compiled}, err
+}
+
+type wazeroModule struct {
+	runtime  wazero.Runtime
+	compiled wazero.CompiledModule
+}
+
+// Run implements Module.
+func (m wazeroModule) Run(ctx context.Context, h *Host) error {
+	ctx = experimental.WithMemoryAllocator(ctx, experimental.MemoryAllocatorFunc(newLinear))
+	if _, err := wasi_snapshot_preview1.Instantiate(ctx, m.runtime); err != nil {
+		return err
+	}
+	collector := startCollector()
+	defer collector.end()
+	if err := m.offer(ctx, h, collector); err != nil {
+		return err
+	}
+	_, err := m.runtime.InstantiateModule(ctx, m.compiled, h.system(collector.outside))
+	return err
+}
+
+// offer gives the module the functions of package hostcall.
+func (m wazeroModule) offer(ctx context.Context, h *Host, c *collector) error {
+	host := m.runtime.NewHostModuleBuilder(hostcall.Name)
+	for i := range hostcall.Functions {
+		f := &hostcall.Functions[i]
+		var results []api.ValueType
+		if f.Returns {
+			results = []api.ValueType{api.ValueTypeI32}
+		}
+		host.NewFunctionBuilder().WithName(f.Name).WithGoModuleFunction(api.GoModuleFunc(func(_ context.Context, m api.Module, stack []uint64) {
+			if h.memory == nil {
+				h.memory = m.Memory().Read
+			}
+			c.outside(func() { h.process.Call(f, stack) })
+		}), types(f.Params), results).Export(f.Name)
+	}
+	_, err := host.Instantiate(ctx)
+	return err
+}
+
+func types(params string) []api.ValueType {
+	out := make([]api.ValueType, len(params))
+	for i, p := range params {
+		out[i] = api.ValueTypeI32
+		if p == 'I' {
+			out[i] = api.ValueTypeI64
+		}
+	}
+	return out
+}

@@ -1,0 +1,17 @@
+package main
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/wasm"
+)
+
+func main() {
+	status, ok := wasm.Main(wasmtime{})
+	if !ok {
+		fmt.Fprintln(os.Stderr, "p2pmpi-wasmtime is for a peer to start: put it beside p2pboot, or name it with --wasm-engine")
+		status = 64
+	}
+	os.Exit(status)
+}
