@@ -12,15 +12,16 @@ import (
 // A program is one of the programs in one form.
 type program struct {
 	name, language string
-	engine         string // that runs it as a module; empty: it is native
+	engine         string // that runs it as a module, or runner or fastRunner; empty: it is native
 	simd           bool   // built with vectors of 128 bits, C only
 }
 
 const (
 	inC  = "C"
 	inGo = "Go"
-	// runner is the peers' own, in place of an engine.
-	runner = "the peers' runner"
+	// Runners are the peers' own, in place of an engine.
+	runner     = "the peers' runner"
+	fastRunner = "the peers' runner, wasmtime"
 )
 
 // form names what programs differ in.
@@ -38,7 +39,7 @@ func (p program) form() string {
 func (p program) path(w *workshop) string {
 	path := filepath.Join(w.dir, p.name+"-"+p.language)
 	switch {
-	case p.engine == runner:
+	case p.ran():
 		return path + ".wasm"
 	case p.simd:
 		return path + "-simd-" + p.engine
@@ -47,6 +48,9 @@ func (p program) path(w *workshop) string {
 	}
 	return path
 }
+
+// ran reports whether the peers' runner runs it.
+func (p program) ran() bool { return p.engine == runner || p.engine == fastRunner }
 
 // build builds it, if that has not been done.
 func (p program) build(ctx context.Context, w *workshop) (err error) {
@@ -59,7 +63,7 @@ func (p program) build(ctx context.Context, w *workshop) (err error) {
 			os.RemoveAll(p.path(w))
 		}
 	}()
-	if p.engine != "" && p.engine != runner {
+	if p.engine != "" && !p.ran() {
 		if err := os.Mkdir(out, 0o755); err != nil {
 			return err
 		}
@@ -111,7 +115,7 @@ func (p program) buildGo(ctx context.Context, w *workshop, out string) error {
 func (p program) run(ctx context.Context, w *workshop, ranks int, args ...string) ([]byte, error) {
 	var options []string
 	words := append([]string{p.path(w)}, args...)
-	if p.engine != "" && p.engine != runner {
+	if p.engine != "" && !p.ran() {
 		folder := p.path(w)
 		if ranks > 0 { // then it is where the job puts it
 			folder = filepath.Base(folder)
@@ -120,7 +124,11 @@ func (p program) run(ctx context.Context, w *workshop, ranks int, args ...string
 		words = append([]string{w.self, "host", "run", p.engine, folder}, args...)
 	}
 	if ranks > 0 {
-		words = append(append([]string{filepath.Join(w.dir, "p2prun"), "--local", "1", "-n", strconv.Itoa(ranks)}, options...), words...)
+		commands := w.dir
+		if p.engine == fastRunner {
+			commands = w.fast
+		}
+		words = append(append([]string{filepath.Join(commands, "p2prun"), "--local", "1", "-n", strconv.Itoa(ranks)}, options...), words...)
 	}
 	return command(ctx, w.dir, nil, words[0], words[1:]...)
 }

@@ -51,7 +51,7 @@ func trials(quick bool) (all []trial) {
 	if quick {
 		trips = "1000"
 	}
-	for _, engine := range []string{"", runner, "wazero", "wasmtime"} {
+	for _, engine := range []string{"", runner, fastRunner} {
 		all = append(all, trial{message, "half a round trip", program{name: ping, language: inGo, engine: engine}, computes(2, trips)})
 	}
 	for _, p := range []program{{name: "empty", language: inC}, {name: ping, language: inGo}} {

@@ -13,6 +13,7 @@ import (
 // A workshop is where programs are built and run.
 type workshop struct {
 	dir  string // of all that is built
+	fast string // of the commands with wasmtime beside them
 	root string // of the repository
 	self string // this program
 }
@@ -29,8 +30,13 @@ func openWorkshop(ctx context.Context, dir string) (*workshop, error) {
 	if dir, err = filepath.Abs(dir); err != nil {
 		return nil, err
 	}
-	w := &workshop{dir: dir, root: string(bytes.TrimSpace(root)), self: self}
-	_, err = command(ctx, w.root, nil, "go", "build", "-o", dir+"/", "./cmd/p2prun")
+	w := &workshop{dir: dir, fast: filepath.Join(dir, "fast"), root: string(bytes.TrimSpace(root)), self: self}
+	for _, to := range []string{w.dir, w.fast} {
+		if _, err := command(ctx, w.root, nil, "go", "build", "-o", to+"/", "./cmd/p2prun"); err != nil {
+			return nil, err
+		}
+	}
+	_, err = command(ctx, filepath.Join(w.root, "peer/launch/p2pmpi-wasmtime"), nil, "go", "build", "-o", w.fast+"/")
 	return w, err
 }
 

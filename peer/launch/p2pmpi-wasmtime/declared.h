@@ -58,6 +58,12 @@ typedef struct wasmtime_val {
   } of;
 } wasmtime_val_t;
 
+typedef union wasmtime_val_raw {
+  int32_t i32;
+  int64_t i64;
+  uint64_t __others[2];
+} wasmtime_val_raw_t;
+
 enum { WASMTIME_I32, WASMTIME_I64 };
 enum { WASMTIME_EXTERN_FUNC };
 enum { WASMTIME_OPT_LEVEL_SPEED = 1 };
@@ -97,6 +103,8 @@ typedef struct {
   wasmtime_new_stack_memory_callback_t new_stack;
   void (*finalizer)(void *);
 } wasmtime_stack_creator_t;
+
+typedef wasm_trap_t *(*wasmtime_func_unchecked_callback_t)(void *, wasmtime_caller_t *, wasmtime_val_raw_t *, size_t);
 
 typedef bool (*wasmtime_func_async_continuation_callback_t)(void *);
 
@@ -150,6 +158,9 @@ bool wasmtime_instance_export_get(wasmtime_context_t *, const wasmtime_instance_
 wasmtime_error_t *wasmtime_linker_define_async_func(wasmtime_linker_t *, const char *, size_t, const char *, size_t,
                                                     const wasm_functype_t *, wasmtime_func_async_callback_t, void *,
                                                     void (*)(void *));
+wasmtime_error_t *wasmtime_linker_define_func_unchecked(wasmtime_linker_t *, const char *, size_t, const char *, size_t,
+                                                        const wasm_functype_t *, wasmtime_func_unchecked_callback_t,
+                                                        void *, void (*)(void *));
 wasmtime_call_future_t *wasmtime_linker_instantiate_async(const wasmtime_linker_t *, wasmtime_context_t *,
                                                           const wasmtime_module_t *, wasmtime_instance_t *,
                                                           wasm_trap_t **, wasmtime_error_t **);

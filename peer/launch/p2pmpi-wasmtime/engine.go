@@ -1,6 +1,6 @@
 package main
 
-// #cgo CFLAGS: -std=c11 -O2 -Wall
+// #cgo CFLAGS: -std=c11 -O2 -Wall -U_FORTIFY_SOURCE
 // #include "module.h"
 // #include <stdlib.h>
 import "C"
@@ -10,6 +10,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"unsafe"
 
@@ -97,6 +98,8 @@ func (module) Run(ctx context.Context, h *wasm.Host) error {
 			return err
 		}
 	}
+	runtime.LockOSThread() // on which the library has what belongs to the module
+	defer runtime.UnlockOSThread()
 	C.module_instantiate()
 	if err := finish(functions); err != nil {
 		return err
@@ -116,7 +119,17 @@ func define(i int, f wasm.Import) error {
 		texts[i] = C.CString(s)
 		defer C.free(unsafe.Pointer(texts[i]))
 	}
-	return failed(C.module_define(C.int(i), texts[0], texts[1], texts[2], C.bool(f.Returns)))
+	return failed(C.module_define(C.int(i), texts[0], texts[1], texts[2], C.bool(f.Returns), C.bool(f.Waits)))
+}
+
+// call makes a call of the module. Who waits long does so without the thread: otherwise to wake him
+// would take two threads.
+func call(f wasm.Import, stack []uint64) error {
+	if f.Waits {
+		runtime.UnlockOSThread()
+		defer runtime.LockOSThread()
+	}
+	return f.Call(stack)
 }
 
 // finish has the module go on to its end, and makes its calls. Once a call has ended it, it is
@@ -128,7 +141,7 @@ func finish(functions []wasm.Import) error {
 		if i < 0 {
 			return failed(C.module_failed())
 		}
-		if err := functions[i].Call(stack); err != nil {
+		if err := call(functions[i], stack); err != nil {
 			return err
 		}
 	}

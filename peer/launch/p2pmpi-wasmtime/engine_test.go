@@ -195,6 +195,7 @@ int main(void) {
   SIZE(wasmtime_instance_t), AT(wasmtime_instance_t, store_id);
   SIZE(wasmtime_extern_t), AT(wasmtime_extern_t, kind), AT(wasmtime_extern_t, of.func);
   SIZE(wasmtime_val_t), AT(wasmtime_val_t, kind), AT(wasmtime_val_t, of.i32), AT(wasmtime_val_t, of.i64);
+  SIZE(wasmtime_val_raw_t), AT(wasmtime_val_raw_t, i32), AT(wasmtime_val_raw_t, i64);
   SIZE(wasmtime_linear_memory_t), AT(wasmtime_linear_memory_t, get_memory), AT(wasmtime_linear_memory_t, grow_memory);
   SIZE(wasmtime_memory_creator_t), AT(wasmtime_memory_creator_t, new_memory);
   SIZE(wasmtime_stack_memory_t), AT(wasmtime_stack_memory_t, get_stack_memory);

@@ -1,9 +1,11 @@
 #define _GNU_SOURCE
 #include "module.h"
 
+#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <ucontext.h>
 
 #include "declared.h"
 
@@ -135,38 +137,90 @@ char *module_load(const uint8_t *code, size_t size) {
   return told(wasmtime_module_deserialize(configured(), code, size, &module));
 }
 
+// There are three stacks: that of module_resume, which the caller has from thread to thread; one for the
+// library; and that of the module, which the library makes. What runs on the latter two is left
+// here, and gone on with.
+static jmp_buf outside, inside;
+static bool finished;
+
+// leave has module_resume return, and returns when that is called again.
+static void leave(void) {
+  if (_setjmp(inside) == 0) _longjmp(outside, 1);
+}
+
+// library is what runs on the library's stack.
+static void library(void) {
+  for (;;) {
+    finished = wasmtime_call_future_poll(future);
+    leave();
+  }
+}
+
+// enter goes on where it was left, at first with library.
+static void enter(void) {
+  static ucontext_t first;
+  if (_setjmp(outside) != 0) return;
+  if (first.uc_stack.ss_sp != NULL) _longjmp(inside, 1);
+  getcontext(&first);
+  first.uc_stack.ss_size = OWN;
+  first.uc_stack.ss_sp = malloc(OWN);
+  makecontext(&first, library, 0);
+  setcontext(&first);
+}
+
+// Which arguments of a function have 64 bits: one for each.
+static uint32_t wide[FUNCTIONS];
+
+// called is every function of the host that does not wait: the library knows nothing of what becomes of
+// the call, which costs half of waits. So it has to go on on the same thread.
+static wasm_trap_t *called(void *number, wasmtime_caller_t *caller, wasmtime_val_raw_t *values, size_t n) {
+  (void)caller;
+  calls = (int)(intptr_t)number;
+  for (size_t i = 0; i < n; i++)
+    module_stack[i] = wide[calls] >> i & 1 ? (uint64_t)values[i].i64 : (uint32_t)values[i].i32;
+  leave();
+  if (n > 0) values[0].i32 = (int32_t)module_stack[0];
+  return NULL;
+}
+
 // done says whether the call is answered that the module waits for, and has it return.
 static bool done(void *env) {
   if (!answered) return false;
-  answered = false;
   wasmtime_val_t *result = env;
   if (result != NULL) result->kind = WASMTIME_I32, result->of.i32 = (int32_t)module_stack[0];
   return true;
 }
 
-// called is every function of the host: it has the call returned by module_resume.
-static void called(void *number, wasmtime_caller_t *caller, const wasmtime_val_t *args, size_t n, wasmtime_val_t *results,
+// waits is every function of the host that may wait: the library stops the module there, which can go on on any
+// thread.
+static void waits(void *number, wasmtime_caller_t *caller, const wasmtime_val_t *args, size_t n, wasmtime_val_t *results,
                    size_t returns, wasm_trap_t **wrong, wasmtime_async_continuation_t *then) {
   (void)caller, (void)wrong;
+  answered = false;
   for (size_t i = 0; i < n; i++)
     module_stack[i] = args[i].kind == WASMTIME_I64 ? (uint64_t)args[i].of.i64 : (uint32_t)args[i].of.i32;
   calls = (int)(intptr_t)number;
   *then = (wasmtime_async_continuation_t){.callback = done, .env = returns > 0 ? results : NULL};
 }
 
-char *module_define(int number, const char *from, const char *name, const char *params, bool returns) {
+char *module_define(int number, const char *from, const char *name, const char *params, bool returns, bool wait) {
   if (linker == NULL) linker = wasmtime_linker_new(configured());
   wasm_valtype_t *types[WORDS];
   size_t n = strlen(params);
-  if (n > WORDS) return strdup("a function has too many arguments");
-  for (size_t i = 0; i < n; i++) types[i] = wasm_valtype_new(params[i] == 'I' ? WASMTIME_I64 : WASMTIME_I32);
+  if (n > WORDS || number >= FUNCTIONS) return strdup("there are too many functions, or arguments of one");
+  for (size_t i = 0; i < n; i++) {
+    wide[number] |= (uint32_t)(params[i] == 'I') << i;
+    types[i] = wasm_valtype_new(params[i] == 'I' ? WASMTIME_I64 : WASMTIME_I32);
+  }
   wasm_valtype_vec_t takes, gives;
   wasm_valtype_vec_new(&takes, n, types);
   if (returns) types[0] = wasm_valtype_new(WASMTIME_I32);
   wasm_valtype_vec_new(&gives, returns, types);
   wasm_functype_t *type = wasm_functype_new(&takes, &gives);
-  wasmtime_error_t *e = wasmtime_linker_define_async_func(linker, from, strlen(from), name, strlen(name), type, called,
-                                                          (void *)(intptr_t)number, NULL);
+  void *env = (void *)(intptr_t)number;
+  wasmtime_error_t *e =
+      wait ? wasmtime_linker_define_async_func(linker, from, strlen(from), name, strlen(name), type, waits, env, NULL)
+           : wasmtime_linker_define_func_unchecked(linker, from, strlen(from), name, strlen(name), type, called, env, NULL);
   wasm_functype_delete(type);
   return told(e);
 }
@@ -187,9 +241,11 @@ bool module_start(void) {
 }
 
 int module_resume(void) {
-  answered = calls >= 0;
+  answered = true;
   calls = -1;
-  if (!wasmtime_call_future_poll(future)) return calls;
+  finished = false;
+  enter();
+  if (!finished) return calls;
   wasmtime_call_future_delete(future);
   future = NULL;
   return -1;

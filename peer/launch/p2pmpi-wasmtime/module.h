@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { WORDS = 16 }; // more than any function of the host has arguments
+enum { WORDS = 16, FUNCTIONS = 256 }; // more than there are, and than any has arguments
 
 // What the module's memory is now. It does not move.
 extern struct module_memory {
@@ -22,8 +22,9 @@ extern uint64_t module_stack[WORDS];
 char *module_compile(const uint8_t *binary, size_t size, uint8_t **code, size_t *code_size);
 // module_load takes what module_compile has returned.
 char *module_load(const uint8_t *code, size_t size);
-// module_define offers a function of the host, which resume calls by its number.
-char *module_define(int number, const char *module, const char *name, const char *params, bool returns);
+// module_define offers a function of the host, which module_resume calls by its number. Only after a call of
+// one that waits may module_resume be called on another thread.
+char *module_define(int number, const char *module, const char *name, const char *params, bool returns, bool wait);
 // module_instantiate begins to make the module ready, and module_start to run it; false if it
 // has nothing to run. Both go on by module_resume.
 void module_instantiate(void);

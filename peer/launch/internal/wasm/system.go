@@ -18,6 +18,7 @@ type Import struct {
 	Module, Name string
 	Params       string // their types: i for i32, I for i64
 	Returns      bool   // an i32
+	Waits        bool   // a call may take long: it is one to wait, for a message or some time
 	// Call makes a call. The stack has a word for each argument, and room for the result in its
 	// first. An error is the module's end: Run returns it.
 	Call func(stack []uint64) error
@@ -41,7 +42,7 @@ func (h *Host) Imports(ctx context.Context, memory func() []byte) ([]Import, err
 	out, err := h.systemImports(ctx, memory)
 	for i := range hostcall.Functions {
 		f := &hostcall.Functions[i]
-		out = append(out, Import{hostcall.Name, f.Name, f.Params, f.Returns, func(stack []uint64) error { return h.call(f, stack) }})
+		out = append(out, Import{hostcall.Name, f.Name, f.Params, f.Returns, f.Name == "next", func(stack []uint64) error { return h.call(f, stack) }})
 	}
 	return out, err
 }
@@ -89,7 +90,7 @@ func (h *Host) systemImports(ctx context.Context, memory func() []byte) ([]Impor
 	pages := 0 // of the passage
 	for i, f := range functions {
 		enter := p.ExportedFunction(f.Name())
-		out[i] = Import{wasi_snapshot_preview1.ModuleName, f.Name(), letters(f.ParamTypes()), len(f.ResultTypes()) > 0, func(stack []uint64) error {
+		out[i] = Import{wasi_snapshot_preview1.ModuleName, f.Name(), letters(f.ParamTypes()), len(f.ResultTypes()) > 0, f.Name() == "poll_oneoff", func(stack []uint64) error {
 			if now := len(memory()) / pageSize; now > pages {
 				p.Memory().Grow(uint32(now - pages))
 				pages = now
