@@ -11,24 +11,23 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/plan"
 	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/report"
+	"github.com/p2pmpi/p2pmpi/e2e/internal/tool"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	status := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(status)
-}
+func main() { command.Main() }
+
+// called is what the command is called, and its sections are.
+const called = "bench"
+
+var command = tool.Tool[options]{Name: called, Parse: parse, Work: bench}
 
 // options are those of the command line.
 type options struct {
@@ -41,27 +40,9 @@ type options struct {
 	wait    time.Duration
 }
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	o, err := parse(args, stderr)
-	if errors.Is(err, flag.ErrHelp) {
-		return 0
-	}
-	if err != nil {
-		fmt.Fprintln(stderr, "bench:", err)
-		return 64
-	}
-	if err := bench(ctx, o, stdout, stderr); err != nil {
-		fmt.Fprintln(stderr, "bench:", err)
-		return 1
-	}
-	return 0
-}
-
-func parse(args []string, stderr io.Writer) (options, error) {
+func parse(flags *flag.FlagSet, args []string) (options, error) {
 	var o options
 	var only string
-	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.SetOutput(stderr)
 	flags.BoolVar(&o.quick, "quick", false, "a few sizes, few operations")
 	flags.StringVar(&only, "only", "", "only what matches `REGEXP`: \"mpj stream n=2/latency\" is what it is matched with")
 	flags.IntVar(&o.rounds, "rounds", 3, "`N` rounds")

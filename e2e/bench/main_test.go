@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/report"
+	"github.com/p2pmpi/p2pmpi/e2e/internal/tool"
 )
 
 // TestTablesComeOut runs the command as people do, on real peers, and looks at what
@@ -30,7 +31,7 @@ func TestTablesComeOut(t *testing.T) {
 	}
 	var stderr bytes.Buffer
 	args := []string{"-quick", "-rounds", "1", "-only", "^(mpj stream|Open MPI shm|TCP|mpj relay|libp2p TLS, relayed) n=2/(latency|overlaprecv)", "-out", docs}
-	if status := run(ctx, args, new(bytes.Buffer), &stderr); status != 0 {
+	if status := command.Run(ctx, args, new(bytes.Buffer), &stderr); status != 0 {
 		t.Fatalf("exit status %d\n%s", status, &stderr)
 	}
 	t.Logf("%s", &stderr)
@@ -76,8 +77,8 @@ func TestEverySectionHasItsPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range append(sections(report.NewResults(nil)), section{name: "machine"}) {
-		between(t, string(page), s.name)
+	for _, s := range append(sections(report.NewResults(nil)), tool.Section{Name: "machine"}) {
+		between(t, string(page), s.Name)
 	}
 }
 
@@ -113,7 +114,7 @@ func TestWhatIsComparedRunsInARow(t *testing.T) {
 
 func TestUsage(t *testing.T) {
 	for _, args := range [][]string{{"-rounds", "0"}, {"-only", "("}, {"more"}, {"-x"}} {
-		if status := run(t.Context(), args, new(bytes.Buffer), new(bytes.Buffer)); status != 64 {
+		if status := command.Run(t.Context(), args, new(bytes.Buffer), new(bytes.Buffer)); status != 64 {
 			t.Errorf("%q: exit status %d, want 64", args, status)
 		}
 	}

@@ -8,56 +8,42 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/plan"
 	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/report"
-	"github.com/p2pmpi/p2pmpi/e2e/internal/markdown"
+	"github.com/p2pmpi/p2pmpi/e2e/internal/tool"
 )
-
-// A section is a part of docs/benchmarks.md that a run writes. One that has no
-// results in a run stays as it was.
-type section struct {
-	name, text string
-}
 
 // pairColumns are the sizes that tables of pairs show; plots have all.
 var pairColumns = []int{1, 64, 1 << 10, 4 << 10, 64 << 10, 1 << 20, 4 << 20, 64 << 20}
 
-func sections(r *report.Results) []section {
-	return []section{
-		{"targets", r.Targets(targets(), overlapTargets())},
-		{"latency", r.BySize(plan.Latency, 2, report.Micros, pairColumns...)},
-		{"latency-bandwidth", r.BySize(plan.Latency, 2, report.GBytes, 64<<10, 1<<20, 4<<20, 16<<20, 64<<20)},
-		{"crowded", r.BySize(plan.Latency, 4, report.Micros, 1, 1<<10, 64<<10, 1<<20)},
-		{"rate", r.BySize(plan.Rate, 2, report.MRates)},
-		{"bandwidth", r.BySize(plan.Bandwidth, 2, report.GBytes)},
-		{"bidirectional", r.BySize(plan.Bidirectional, 2, report.BothWays)},
-		{"overlap", r.Overlap()},
-		{"allocations", r.Allocations(1, 1<<10, 16<<10, 64<<10)},
-		{"collectives-2", r.Collectives(2)},
-		{"collectives-4", r.Collectives(4)},
-		{"ep-target", r.Targets([]report.Target{epTarget()}, nil)},
-		{"kernel-targets", r.KernelTargets(kernelTargets())},
-		{"kernels", r.Kernels(2)},
+func sections(r *report.Results) []tool.Section {
+	return []tool.Section{
+		{Name: "targets", Text: r.Targets(targets(), overlapTargets())},
+		{Name: "latency", Text: r.BySize(plan.Latency, 2, report.Micros, pairColumns...)},
+		{Name: "latency-bandwidth", Text: r.BySize(plan.Latency, 2, report.GBytes, 64<<10, 1<<20, 4<<20, 16<<20, 64<<20)},
+		{Name: "crowded", Text: r.BySize(plan.Latency, 4, report.Micros, 1, 1<<10, 64<<10, 1<<20)},
+		{Name: "rate", Text: r.BySize(plan.Rate, 2, report.MRates)},
+		{Name: "bandwidth", Text: r.BySize(plan.Bandwidth, 2, report.GBytes)},
+		{Name: "bidirectional", Text: r.BySize(plan.Bidirectional, 2, report.BothWays)},
+		{Name: "overlap", Text: r.Overlap()},
+		{Name: "allocations", Text: r.Allocations(1, 1<<10, 16<<10, 64<<10)},
+		{Name: "collectives-2", Text: r.Collectives(2)},
+		{Name: "collectives-4", Text: r.Collectives(4)},
+		{Name: "ep-target", Text: r.Targets([]report.Target{epTarget()}, nil)},
+		{Name: "kernel-targets", Text: r.KernelTargets(kernelTargets())},
+		{Name: "kernels", Text: r.Kernels(2)},
 	}
 }
 
 // publish writes the results to where they are wanted.
 func publish(r *report.Results, o options, when occasion, stdout io.Writer) error {
-	for _, s := range append(sections(r), section{"machine", when.machine()}) {
-		if s.text == "" {
-			continue
-		}
-		if o.out == "" {
-			fmt.Fprintf(stdout, "## %s\n\n%s\n", s.name, s.text)
-			continue
-		}
-		if s.name != "machine" {
-			s.text += "\n" + when.String() + "\n"
-		}
-		if err := markdown.Insert(filepath.Join(o.out, "benchmarks.md"), "bench:"+s.name, s.text); err != nil {
-			return err
+	all := sections(r)
+	for i, s := range all {
+		if s.Text != "" && o.out != "" {
+			all[i].Text += "\n" + when.String() + "\n"
 		}
 	}
-	if o.out == "" {
-		return nil
+	all = append(all, tool.Section{Name: "machine", Text: when.machine()})
+	if err := tool.Publish(all, called, o.out, "benchmarks.md", stdout); err != nil || o.out == "" {
+		return err
 	}
 	return draw(r, filepath.Join(o.out, "benchmarks"))
 }

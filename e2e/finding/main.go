@@ -1,17 +1,21 @@
 package main
 
 import (
-	"errors"
+	"context"
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 
-	"github.com/p2pmpi/p2pmpi/e2e/internal/markdown"
+	"github.com/p2pmpi/p2pmpi/e2e/internal/tool"
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
+func main() { command.Main() }
+
+// called is what the command is called, and its sections are.
+const called = "finding"
+
+var command = tool.Tool[options]{Name: called, Parse: parse, Work: publish}
 
 // options are those of the command line.
 type options struct {
@@ -21,26 +25,8 @@ type options struct {
 	seed   uint64
 }
 
-func run(args []string, stdout, stderr io.Writer) int {
-	o, err := parse(args, stderr)
-	if errors.Is(err, flag.ErrHelp) {
-		return 0
-	}
-	if err != nil {
-		fmt.Fprintln(stderr, "finding:", err)
-		return 64
-	}
-	if err := publish(o, stdout, stderr); err != nil {
-		fmt.Fprintln(stderr, "finding:", err)
-		return 1
-	}
-	return 0
-}
-
-func parse(args []string, stderr io.Writer) (options, error) {
+func parse(flags *flag.FlagSet, args []string) (options, error) {
 	var o options
-	flags := flag.NewFlagSet("finding", flag.ContinueOnError)
-	flags.SetOutput(stderr)
 	flags.IntVar(&o.worlds, "worlds", 20, "`N` worlds of each kind")
 	flags.IntVar(&o.most, "peers", 30_000, "worlds of at most `N` peers")
 	flags.Uint64Var(&o.seed, "seed", 1, "`SEED` of the first world of each kind")
@@ -55,23 +41,15 @@ func parse(args []string, stderr io.Writer) (options, error) {
 }
 
 // publish measures, and writes tables and plots to where they are wanted.
-func publish(o options, stdout, stderr io.Writer) error {
+func publish(_ context.Context, o options, stdout, stderr io.Writer) error {
 	growth := grow(o, stderr)
-	for _, s := range []struct{ name, text string }{
-		{"growth", growthTable(growth)},
-		{"limits", limitsTable(limits(o, stderr))},
-	} {
-		s.text += fmt.Sprintf("\nMade with `-worlds %d -seed %d`.\n", o.worlds, o.seed)
-		if o.out == "" {
-			fmt.Fprintf(stdout, "## %s\n\n%s\n", s.name, s.text)
-			continue
-		}
-		if err := markdown.Insert(filepath.Join(o.out, "networking.md"), "finding:"+s.name, s.text); err != nil {
-			return err
-		}
+	made := fmt.Sprintf("\nMade with `-worlds %d -seed %d`.\n", o.worlds, o.seed)
+	all := []tool.Section{
+		{Name: "growth", Text: growthTable(growth) + made},
+		{Name: "limits", Text: limitsTable(limits(o, stderr)) + made},
 	}
-	if o.out == "" {
-		return nil
+	if err := tool.Publish(all, called, o.out, "networking.md", stdout); err != nil || o.out == "" {
+		return err
 	}
 	return drawGrowth(growth, filepath.Join(o.out, "networking"))
 }

@@ -19,7 +19,7 @@ func TestTablesAndPlotsOfSmallNetworks(t *testing.T) {
 		t.Fatal(err)
 	}
 	var errs bytes.Buffer
-	if status := run([]string{"-worlds", "1", "-peers", "300", "-out", dir}, nil, &errs); status != 0 {
+	if status := command.Run(t.Context(), []string{"-worlds", "1", "-peers", "300", "-out", dir}, nil, &errs); status != 0 {
 		t.Fatalf("got status %d: %s", status, errs.String())
 	}
 	got, err := os.ReadFile(file)
@@ -40,7 +40,7 @@ func TestTablesAndPlotsOfSmallNetworks(t *testing.T) {
 
 func TestMistakes(t *testing.T) {
 	for _, args := range [][]string{{"-worlds", "0"}, {"-peers", "10"}, {"more"}, {"-x"}} {
-		if status := run(args, &bytes.Buffer{}, &bytes.Buffer{}); status != 64 {
+		if status := command.Run(t.Context(), args, &bytes.Buffer{}, &bytes.Buffer{}); status != 64 {
 			t.Errorf("%v: got status %d, want 64", args, status)
 		}
 	}

@@ -21,7 +21,7 @@ func TestTablesAndPlotsOfSmallGroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	var errs bytes.Buffer
-	if status := run([]string{"-members", "8", "-out", dir}, nil, &errs); status != 0 {
+	if status := command.Run(t.Context(), []string{"-members", "8", "-out", dir}, nil, &errs); status != 0 {
 		t.Fatalf("got status %d: %s", status, errs.String())
 	}
 	got, err := os.ReadFile(file)
@@ -45,7 +45,7 @@ func TestTablesAndPlotsOfSmallGroups(t *testing.T) {
 
 func TestMistakes(t *testing.T) {
 	for _, args := range [][]string{{"-sample", "0"}, {"-members", "3"}, {"-members", "257"}, {"more"}, {"-x"}} {
-		if status := run(args, &bytes.Buffer{}, &bytes.Buffer{}); status != 64 {
+		if status := command.Run(t.Context(), args, &bytes.Buffer{}, &bytes.Buffer{}); status != 64 {
 			t.Errorf("%v: got status %d, want 64", args, status)
 		}
 	}

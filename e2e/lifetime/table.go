@@ -7,20 +7,16 @@ import (
 	"strings"
 
 	"github.com/p2pmpi/p2pmpi/e2e/internal/markdown"
+	"github.com/p2pmpi/p2pmpi/e2e/internal/tool"
 	"github.com/p2pmpi/p2pmpi/faultdetect/lifetime"
 )
 
-// A section is a part of docs/reliability.md.
-type section struct {
-	name, text string
-}
-
-func (r results) sections() []section {
+func (r results) sections() []tool.Section {
 	var cut strings.Builder
 	for _, f := range rates {
 		fmt.Fprintf(&cut, "f = %s:\n\n%s\n", percent(f), r.cut(f))
 	}
-	return []section{{"fewest", r.fewest()}, {"cut", cut.String()}, {"late", r.late()}}
+	return []tool.Section{{Name: "fewest", Text: r.fewest()}, {Name: "cut", Text: cut.String()}, {Name: "late", Text: r.late()}}
 }
 
 // cut compares the application's end with the detectors'.

@@ -8,22 +8,20 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"regexp"
-	"syscall"
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/grid"
-	"github.com/p2pmpi/p2pmpi/e2e/internal/markdown"
+	"github.com/p2pmpi/p2pmpi/e2e/internal/tool"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	status := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(status)
-}
+func main() { command.Main() }
+
+// called is what the command is called, and its sections are.
+const called = "replicas"
+
+var command = tool.Tool[options]{Name: called, Parse: parse, Work: bench}
 
 // options are those of the command line.
 type options struct {
@@ -34,27 +32,9 @@ type options struct {
 	out     string
 }
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	o, err := parse(args, stderr)
-	if errors.Is(err, flag.ErrHelp) {
-		return 0
-	}
-	if err != nil {
-		fmt.Fprintln(stderr, "replicas:", err)
-		return 64
-	}
-	if err := bench(ctx, o, stdout, stderr); err != nil {
-		fmt.Fprintln(stderr, "replicas:", err)
-		return 1
-	}
-	return 0
-}
-
-func parse(args []string, stderr io.Writer) (options, error) {
+func parse(flags *flag.FlagSet, args []string) (options, error) {
 	var o options
 	var only string
-	flags := flag.NewFlagSet("replicas", flag.ContinueOnError)
-	flags.SetOutput(stderr)
 	flags.DurationVar(&o.length, "for", time.Minute, "begin nothing new after this `TIME`; 0 to measure nothing")
 	flags.StringVar(&o.samples, "samples", "", "`FILE` of samples, one in a line: those that are there count too, new ones are added")
 	flags.Uint64Var(&o.seed, "seed", rand.Uint64(), "`SEED` of the order within rounds")
@@ -85,18 +65,8 @@ func bench(ctx context.Context, o options, stdout, stderr io.Writer) error {
 			return err
 		}
 	}
-	for name, text := range map[string]string{"cost": costTable(all), "takeover": takeoverTable(all)} {
-		switch {
-		case text == "":
-		case o.out == "":
-			fmt.Fprintf(stdout, "## %s\n\n%s\n", name, text)
-		default:
-			if err := markdown.Insert(filepath.Join(o.out, "benchmarks.md"), "replicas:"+name, text); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
+	return tool.Publish([]tool.Section{{Name: "cost", Text: costTable(all)}, {Name: "takeover", Text: takeoverTable(all)}},
+		called, o.out, "benchmarks.md", stdout)
 }
 
 // module is the import path of all that is built.

@@ -1,0 +1,70 @@
+package tool
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"github.com/p2pmpi/p2pmpi/e2e/internal/markdown"
+)
+
+// A Tool is such a command, with options of type O.
+type Tool[O any] struct {
+	Name string
+	// Parse reads the options from arguments; its errors are the user's.
+	Parse func(flags *flag.FlagSet, args []string) (O, error)
+	// Work does it, until ctx ends.
+	Work func(ctx context.Context, o O, stdout, stderr io.Writer) error
+}
+
+// Main runs the tool with the arguments of this process, until a signal, and exits.
+func (t Tool[O]) Main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	status := t.Run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(status)
+}
+
+// Run runs the tool and returns the exit status: 0, 64 where it was asked wrongly, 1 where it has failed.
+func (t Tool[O]) Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	flags := flag.NewFlagSet(t.Name, flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	o, err := t.Parse(flags, args)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
+	}
+	if err != nil {
+		fmt.Fprintf(stderr, "%s: %v\n", t.Name, err)
+		return 64
+	}
+	if err := t.Work(ctx, o, stdout, stderr); err != nil {
+		fmt.Fprintf(stderr, "%s: %v\n", t.Name, err)
+		return 1
+	}
+	return 0
+}
+
+// A Section is what belongs between two markers of a page. One without text stays as it was.
+type Section struct{ Name, Text string }
+
+// Publish writes sections of a tool into dir/page, or with no dir to stdout.
+func Publish(sections []Section, name, dir, page string, stdout io.Writer) error {
+	for _, s := range sections {
+		switch {
+		case s.Text == "":
+		case dir == "":
+			fmt.Fprintf(stdout, "## %s\n\n%s\n", s.Name, s.Text)
+		default:
+			if err := markdown.Insert(filepath.Join(dir, page), name+":"+s.Name, s.Text); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
