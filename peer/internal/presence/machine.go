@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/godbus/dbus/v5"
@@ -15,6 +16,7 @@ import (
 type Machine struct {
 	root     string // of /sys and /proc
 	patience time.Duration
+	own      func() uint64 // ticks that this process has computed
 	bus      *dbus.Conn
 	last     times
 }
@@ -23,7 +25,7 @@ type Machine struct {
 const patience = 3 * time.Second
 
 // NewMachine returns this machine.
-func NewMachine() *Machine { return &Machine{root: "/", patience: patience} }
+func NewMachine() *Machine { return &Machine{root: "/", own: ownTicks, patience: patience} }
 
 // Read says how it stands, as far as it is told before ctx ends. Of the load it tells the time
 // since it was last called.
@@ -37,6 +39,7 @@ func (m *Machine) Read(ctx context.Context, wanted []Rule) (r Reading) {
 			r.Battery = onBattery(filepath.Join(m.root, "sys/class/power_supply"))
 		case Load:
 			now := readTimes(filepath.Join(m.root, "proc/stat"))
+			now.peers = m.own()
 			r.Load = now.share(m.last)
 			m.last = now
 		case Metered:
@@ -112,8 +115,22 @@ func onBattery(folder string) bool {
 	return on
 }
 
-// times are those of all processors since the machine started, in ticks.
-type times struct{ usual, all uint64 }
+// times are those of all processors since the machine started, in ticks. What this process has had
+// of the usual ones since it started is peers.
+type times struct{ usual, peers, all uint64 }
+
+// ownTicks are those of this process at usual priority: a peer that encrypts for its jobs is no
+// work of the owner's.
+func ownTicks() uint64 {
+	var u syscall.Rusage
+	if syscall.Getrusage(syscall.RUSAGE_SELF, &u) != nil {
+		return 0
+	}
+	return uint64(time.Duration(u.Utime.Nano()) / tick)
+}
+
+// tick is the unit of /proc/stat, whatever the kernel's own.
+const tick = 10 * time.Millisecond
 
 // readTimes reads the first line of /proc/stat. Programs of jobs are nice, so what users' programs
 // take of usual priority is the owner's.
@@ -132,8 +149,9 @@ func readTimes(file string) (t times) {
 
 // share is what work of usual priority has had since before.
 func (t times) share(before times) float64 {
-	if before.all == 0 || t.all <= before.all || t.usual < before.usual {
+	if before.all == 0 || t.all <= before.all {
 		return 0
 	}
-	return float64(t.usual-before.usual) / float64(t.all-before.all)
+	usual := float64(t.usual) - float64(before.usual) - float64(t.peers-before.peers)
+	return max(0, usual/float64(t.all-before.all))
 }

@@ -98,23 +98,28 @@ func TestBatteryIsTheMachines(t *testing.T) {
 }
 
 func TestLoadIsWhatOthersThanJobsTake(t *testing.T) {
-	m := &Machine{root: t.TempDir()}
+	var own uint64
+	m := &Machine{root: t.TempDir(), own: func() uint64 { return own }}
 	if err := os.Mkdir(filepath.Join(m.root, "proc"), 0o755); err != nil {
 		t.Fatal(err)
 	}
 	for i, tt := range []struct {
 		line string
+		own  uint64
 		want float64
 	}{
-		{"cpu  100 100 100 100 0 0 0 0 0 0", 0}, // since when is not known
-		{"cpu  160 120 110 110 0 0 0 0 0 0", 0.6},
-		{"cpu  160 220 110 110 0 0 0 0 0 0", 0}, // jobs alone
-		{"nonsense", 0},
-		{"cpu  260 220 110 110 0 0 0 0 0 0", 0},
+		{"cpu  100 100 100 100 0 0 0 0 0 0", 50, 0}, // since when is not known
+		{"cpu  160 120 110 110 0 0 0 0 0 0", 50, 0.6},
+		{"cpu  160 220 110 110 0 0 0 0 0 0", 50, 0},    // jobs alone
+		{"cpu  220 240 120 120 0 0 0 0 0 0", 100, 0.1}, // jobs, and the peer for them
+		{"cpu  320 240 120 120 0 0 0 0 0 0", 205, 0},   // the peer, of which not all was counted yet
+		{"nonsense", 205, 0},
+		{"cpu  420 240 120 120 0 0 0 0 0 0", 205, 0},
 	} {
 		if err := os.WriteFile(filepath.Join(m.root, "proc/stat"), []byte(tt.line+"\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
+		own = tt.own
 		if got := m.Read(t.Context(), []Rule{Load}).Load; got != tt.want {
 			t.Errorf("line %d: got %v, want %v", i, got, tt.want)
 		}
