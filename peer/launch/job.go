@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -142,7 +141,7 @@ func (j *job) run(stream network.Stream, in pbio.Reader) {
 	}
 	j.log.Info().AnErr("reason", j.ended).Dur("cpu", e.CPU).Int64("memory", e.Memory).Msg("job gone")
 	if left := j.service.forget(j); left == 0 {
-		debug.FreeOSMemory() // the owner gets back at once what the peer has taken for jobs
+		j.service.rest()
 	}
 }
 

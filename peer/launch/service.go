@@ -110,6 +110,7 @@ type Service struct {
 	obstacles map[p2ppeer.ID]obstacle // to direct connections
 	jobs      map[string]*job
 	gone      chan struct{} // closed and replaced whenever a job has gone
+	resting   *time.Timer   // see rest
 }
 
 // scratchFolder is the folder in a home in which programs run.
@@ -139,6 +140,7 @@ func NewService(h host.Host, c Config) (*Service, error) {
 		obstacles: make(map[p2ppeer.ID]obstacle),
 		gone:      make(chan struct{}),
 	}
+	s.resting = newRest(s)
 	s.groups = cgroup.Open(home)
 	if s.groups.Missing(cgroup.CPU) != nil {
 		supervisor.GiveWay()
@@ -201,6 +203,7 @@ func (s *Service) Close() error {
 	s.host.RemoveStreamHandler(ChannelProtocol)
 	s.mu.Lock()
 	s.closed = true
+	s.resting.Stop()
 	s.mu.Unlock()
 	s.cancel()
 	s.serving.Wait()
