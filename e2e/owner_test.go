@@ -6,12 +6,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/p2pmpi/p2pmpi/peer"
 )
 
 // TestS3PolicyIsSaidAtOnce has three owners who each refuse a stranger's native program for a
@@ -195,6 +198,39 @@ func TestO2QuietHoursHandOver(t *testing.T) {
 		t.Errorf("a job at the peer that takes jobs again: exit status %d:\n%s", s, again.stderr)
 	}
 	expectNothingLeft(t, peers)
+}
+
+// TestProgramsGiveWayByDefault runs a job at the peer of an ordinary user who has made no choice: its
+// programs come last, and where sessions compete so does that of the peer. The job ends as it should.
+func TestProgramsGiveWayByDefault(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the system has no such priorities")
+	}
+	t.Parallel()
+	m := *loopback
+	m.user, m.env = ordinary, append(slices.Clone(loopback.env), fmt.Sprintf("P2PMPI_NICENESS=%d", peer.DefaultConfig().Niceness))
+	p := m.startPeer(t, folderOf(t, ordinary), "--slots", "2", "--require-confinement=false")
+	p.awaitReady()
+	j := submit(t, t.TempDir(), "--supernode", p.addr, "-n", "2", "-w", "60",
+		filepath.Join(bin, "stepper"), "-steps", "200", "-every", "10", "-work", "1ms", "-pause", "5ms")
+	j.waitRunning()
+	pid, ok := p.rankProcess("0.0")
+	if !ok {
+		t.Fatal("rank 0 has no process")
+	}
+	if raw, err := syscall.Getpriority(syscall.PRIO_PROCESS, pid); err != nil || raw != 20-19 {
+		t.Errorf("its niceness is %d, %v", 20-raw, err)
+	}
+	groups, _ := os.ReadFile(filepath.Join(p.home, "cgroups"))
+	session, err := os.ReadFile(fmt.Sprintf("/proc/%d/autogroup", p.cmd.Process.Pid))
+	if err == nil && len(groups) == 0 && !strings.Contains(string(session), " nice 15") {
+		t.Errorf("the session of the peer is %q", session)
+	}
+	if s := j.wait(); s != 0 {
+		t.Fatalf("exit status %d:\n%s", s, j.stderr)
+	}
+	expectStepper(t, j, 2, 200, 10)
+	expectNothingLeft(t, []*peerProcess{p})
 }
 
 // p2pboot runs one of its subcommands, and returns what it prints.

@@ -21,6 +21,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/internal/policy"
 	"github.com/p2pmpi/p2pmpi/peer/internal/presence"
+	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
 // A Config is everything that the owner can choose.
@@ -199,7 +200,7 @@ func DefaultConfig() Config {
 		Network:       "public",
 		Slots:         runtime.NumCPU(),
 		PauseWhen:     presence.Default,
-		Niceness:      maxNiceness,
+		Niceness:      launch.MostNiceness,
 		MDNS:          true,
 		NAT:           true,
 		Reachability:  Auto,
@@ -328,8 +329,8 @@ func (c Config) validateLending(wrong *complaints) {
 	if c.MaxJobs < 0 {
 		wrong.say("max-jobs %d: want 0 (no limit) or more", c.MaxJobs)
 	}
-	if c.Niceness < 1 || c.Niceness > maxNiceness {
-		wrong.say("niceness %d: want 1 to %d", c.Niceness, maxNiceness)
+	if c.Niceness < 1 || c.Niceness > launch.MostNiceness { // not 0: presence.Load goes by that
+		wrong.say("niceness %d: want 1 to %d", c.Niceness, launch.MostNiceness)
 	}
 	if _, err := limits.Parse(c.SlotLimits); err != nil {
 		wrong.say("slot-limits: %w", err)
@@ -369,9 +370,6 @@ func (c Config) listen() []string {
 	}
 	return c.Listen
 }
-
-// maxNiceness is the kernel's. There is no niceness 0 for programs: presence.Load goes by that.
-const maxNiceness = 19
 
 // maxSlots is far above what a machine can run, and below what an offer may say.
 const maxSlots = 1 << 12

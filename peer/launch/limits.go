@@ -26,10 +26,22 @@ func (j *job) makeGroup() (err error) {
 		return nil
 	}
 	q := cgroup.Quota{Memory: job.Memory, CPU: limits.Min(limits.Limits{CPU: slot.CPU * int64(len(j.order))}, job).CPU, Processes: job.Processes}
-	q.Weight = weightOf(j.service.config.Niceness) * int64(len(j.order))
 	j.group, err = j.service.groups.NewJob(j.spec.ID, q)
 	return err
 }
+
+// yield has the job let others go first. Before its processes run it does not, since what starts
+// them then runs there.
+func (j *job) yield() error {
+	if j.group == nil {
+		return nil
+	}
+	niceness := j.service.config.Niceness
+	return j.group.GiveWay(cgroup.Precedence{Weight: weightOf(niceness) * int64(len(j.order)), Idle: niceness == MostNiceness})
+}
+
+// MostNiceness is the kernel's. Of those whose programs have it, a control group is idle.
+const MostNiceness = 19
 
 // weightOf is that of a process of a niceness, as the kernel has it: 1024 without any, a quarter
 // more or less for each step.

@@ -86,6 +86,9 @@ func (j *job) compile(module string) error {
 		return fmt.Errorf("compile: %w", err)
 	}
 	defer compiler.Close() // removes the folder
+	if err := j.yield(); err != nil {
+		return fmt.Errorf("compile: %w", err)
+	}
 	patience := compileTimeout
 	if most := j.grant.Slot.Time; most > 0 {
 		patience = min(patience, most)

@@ -37,7 +37,8 @@ type process struct {
 	aheads                                   int  // times it has said that it is ahead of its master
 	stopped                                  bool // while nobody asks it itself, says its supervisor
 
-	late *turns // what it has had of the processors when it was last found late; nil: it is not
+	late    *turns    // what it has had of the processors when it was last found late; nil: it is not
+	starved time.Time // since when the owner's own work leaves it none; zero: it has some
 
 	sums   []protection.Sum // what it has sent in all, says it
 	summed bool             // it has said so
@@ -196,12 +197,30 @@ func (j *job) excuse(late []view.Process) {
 		p := j.local[id]
 		before := p.late
 		if p.late = nil; !slices.Contains(late, id) {
+			p.fed()
 			continue
 		}
 		now := turnsOf(pids[p.live], time.Now())
 		if p.late = &now; before != nil && now.starved(*before) {
 			j.alive.Excuse(id, now.at.Sub(before.at))
+			p.starves(before.at)
 		}
+	}
+}
+
+// starves says once that the owner's own work leaves a process no processor.
+func (p *process) starves(since time.Time) {
+	if p.starved.IsZero() {
+		p.starved = since
+		p.job.log.Info().Int("rank", p.id.Rank).Int("replica", p.id.Replica).Msg("a process waits: the owner's own work needs all processors")
+	}
+}
+
+// fed says that it has one again.
+func (p *process) fed() {
+	if !p.starved.IsZero() {
+		p.job.log.Info().Int("rank", p.id.Rank).Int("replica", p.id.Replica).Dur("waited", time.Since(p.starved)).Msg("a process goes on")
+		p.starved = time.Time{}
 	}
 }
 

@@ -134,7 +134,9 @@ func (j *job) launchAll(peers []p2ppeer.ID) {
 			return err
 		})
 	}
-	err = errors.Join(err, starting.Wait())
+	if err = errors.Join(err, starting.Wait()); err == nil {
+		err = j.yield()
+	}
 	measuring.Wait()
 	if err == nil && j.do(func() { j.launched(instances, distances) }) {
 		return

@@ -10,20 +10,22 @@ import (
 type Use struct {
 	CPU    time.Duration `json:"cpu"`    // processor time so far, of them and of those that they have waited for
 	Memory int64         `json:"memory"` // bytes now, file cache included where a control group counts it
+	// Starved is how many do not answer, as the owner's own work leaves them no processor.
+	Starved int `json:"starved,omitempty"`
 }
 
 // uses measures what each of some jobs has.
 func uses(jobs []*job) []Use {
-	run, all := make([][]*instance, len(jobs)), []*instance(nil)
+	out, run, all := make([]Use, len(jobs)), make([][]*instance, len(jobs)), []*instance(nil)
 	for n, j := range jobs {
 		told := make(chan []*instance, 1)
-		if j.do(func() { told <- j.instances() }) {
-			run[n] = <-told
+		starved := 0
+		if j.do(func() { starved = j.starved(); told <- j.instances() }) {
+			run[n], out[n].Starved = <-told, starved
 			all = append(all, run[n]...)
 		}
 	}
 	pids := processesOf(new(supervisor.Census), all)
-	out := make([]Use, len(jobs))
 	for n := range out {
 		u := &out[n]
 		for _, i := range run[n] {
@@ -48,6 +50,16 @@ func (j *job) instances() (all []*instance) {
 		}
 	}
 	return all
+}
+
+// starved returns how many of its processes are.
+func (j *job) starved() (n int) {
+	for _, p := range j.local {
+		if !p.starved.IsZero() {
+			n++
+		}
+	}
+	return n
 }
 
 // processesOf returns the processes of each: its program, and what that has started. Those without

@@ -5,11 +5,13 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
 )
 
@@ -89,6 +91,7 @@ func TestProgramsGiveWay(t *testing.T) {
 	j := newTestJob(t, 1, 1, nil, "sleep")
 	service := j.peers[0].launch
 	service.config.Niceness = niceness
+	service.SetGrant(limits.Grant{Slot: limits.Limits{Processes: 512}})
 	j.start()
 	for _, pids := range processesOf(new(supervisor.Census), j.instances(0)) {
 		for _, pid := range pids {
@@ -99,6 +102,14 @@ func TestProgramsGiveWay(t *testing.T) {
 		}
 		if len(pids) == 0 {
 			t.Error("nothing runs")
+		}
+	}
+	here, _ := service.lookup(j.spec.ID)
+	for _, folder := range here.group.Folders() { // they are those of the job for the processors
+		for file, want := range map[string]string{"cpu.shares": "23", "cpu.weight": "2"} {
+			if got, err := os.ReadFile(filepath.Join(folder, file)); err == nil && strings.TrimSpace(string(got)) != want {
+				t.Errorf("%s is %q, want %s", file, got, want)
+			}
 		}
 	}
 	for n, want := range map[int]int64{0: 1024, 1: 819, 10: 110, 19: 15} {

@@ -26,7 +26,11 @@ func Jobs(hosted []peer.HostedJob, now time.Time) string {
 		if h.Use.CPU > 0 {
 			cpu = briefly(h.Use.CPU)
 		}
-		fmt.Fprintf(w, "%.8s\t%s\t%s\t%s\t%s\t%.8s\t%d\t%s\t%s\t%s\t%s\n", h.Job, Short(h.Submitter), dash(h.Class), program(h.Program), dash(h.Kind), dash(h.Digest), h.Slots, h.State, dash(age), dash(cpu), dash(known(h.Use.Memory)))
+		state := h.State
+		if h.Use.Starved > 0 {
+			state += ", starved" // by the owner's own work
+		}
+		fmt.Fprintf(w, "%.8s\t%s\t%s\t%s\t%s\t%.8s\t%d\t%s\t%s\t%s\t%s\n", h.Job, Short(h.Submitter), dash(h.Class), program(h.Program), dash(h.Kind), dash(h.Digest), h.Slots, state, dash(age), dash(cpu), dash(known(h.Use.Memory)))
 	}
 	w.Flush()
 	return b.String()

@@ -27,7 +27,7 @@ func TestGroupsOfAJob(t *testing.T) {
 	home := t.TempDir()
 	tree := Open(home)
 	needGroups(t, tree)
-	job, err := tree.NewJob("0123", Quota{Memory: 1 << 30, CPU: 150, Processes: 100, Weight: 30})
+	job, err := tree.NewJob("0123", Quota{Memory: 1 << 30, CPU: 150, Processes: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -45,6 +45,12 @@ func TestGroupsOfAJob(t *testing.T) {
 	}
 	if u := group.Usage(); u.Processes != 1 || u.Killed != 0 || u.Refused != 0 {
 		t.Errorf("usage %+v", u)
+	}
+	if err := job.GiveWay(Precedence{Weight: 30, Idle: true}); err != nil {
+		t.Error(err)
+	}
+	if idle, err := os.ReadFile(filepath.Join(job.folders[CPU], "cpu.idle")); err == nil && strings.TrimSpace(string(idle)) != "1" {
+		t.Errorf("it gives way, and is not idle: %q", idle)
 	}
 	folders := slices.Concat(group.Folders(), job.Folders())
 	if err := job.Remove(); err != nil {
@@ -211,11 +217,16 @@ func TestVersion2(t *testing.T) {
 	}
 	put(t, k.folder("cgroup.subtree_control"), "cpu memory pids") // what the kernel makes of "+cpu" and so on
 	k.usable = k.enabled()
-	job, err := k.job("p2pmpi-x-0123", Quota{Memory: 1 << 30, CPU: 150, Processes: 100, Weight: 220})
+	job, err := k.job("p2pmpi-x-0123", Quota{Memory: 1 << 30, CPU: 150, Processes: 100})
 	if err != nil {
 		t.Fatal(err)
 	}
-	put(t, k.folder("p2pmpi-x-0123/cgroup.subtree_control"), "")
+	for _, file := range []string{"cgroup.subtree_control", "cpu.weight", "cpu.idle"} {
+		put(t, k.folder("p2pmpi-x-0123/"+file), "")
+	}
+	if err := k.giveWay(job, Precedence{Weight: 220, Idle: true}); err != nil {
+		t.Fatal(err)
+	}
 	process, err := k.process("p2pmpi-x-0123", "0.0", Quota{Memory: 64 << 20, Processes: 20})
 	if err != nil {
 		t.Fatal(err)
@@ -224,6 +235,7 @@ func TestVersion2(t *testing.T) {
 		"p2pmpi-x-0123/memory.max":           "1073741824",
 		"p2pmpi-x-0123/cpu.max":              "150000 100000",
 		"p2pmpi-x-0123/cpu.weight":           "21",
+		"p2pmpi-x-0123/cpu.idle":             "1",
 		"p2pmpi-x-0123/pids.max":             "100",
 		"p2pmpi-x-0123/io.weight":            "default 21",
 		"p2pmpi-x-0123/0.0/memory.max":       "67108864",

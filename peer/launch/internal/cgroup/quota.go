@@ -1,5 +1,7 @@
 package cgroup
 
+import "strconv"
+
 // A Controller is one of the kernel's that are used here.
 type Controller string
 
@@ -17,8 +19,18 @@ type Quota struct {
 	Memory    int64 // bytes, none of them swapped out
 	CPU       int64 // percent of one processor; of jobs only
 	Processes int64 // and threads
-	Weight    int64 // beside other groups, where 1024 is usual; of jobs only
 }
+
+// A Precedence is how far a job lets others go first on the processors and the disks. Where the
+// kernel knows how to, an idle one gets what nobody else wants, whatever its weight: who wakes up
+// runs at once in its place.
+type Precedence struct {
+	Weight int64 // beside other groups, where 1024 is usual
+	Idle   bool
+}
+
+// weight is that of version 2, where 100 is usual.
+func (p Precedence) weight() string { return strconv.FormatInt(max(1, p.Weight*100/1024), 10) }
 
 // Usage is what they have.
 type Usage struct {

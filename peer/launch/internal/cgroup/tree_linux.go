@@ -32,6 +32,8 @@ type kernel interface {
 	// job and process make a group and return its folders.
 	job(name string, q Quota) (map[Controller]string, error)
 	process(job, name string, q Quota) (map[Controller]string, error)
+	// giveWay lets others than a job go first.
+	giveWay(folders map[Controller]string, p Precedence) error
 	// usage returns what a group has. Where its Short is not told, alarm's bell of a job rings.
 	usage(folders map[Controller]string) Usage
 	alarm(folders map[Controller]string) (bell *os.File, err error)
@@ -91,6 +93,14 @@ func (t *Tree) NewJob(id string, q Quota) (*Group, error) {
 		job.bell, _ = t.kernel.alarm(job.folders) // without, nobody says that it was the job that had no more
 	}
 	return job, err
+}
+
+// GiveWay has the job let others go first. Until then it has the usual weight.
+func (g *Group) GiveWay(p Precedence) error {
+	if len(g.folders) == 0 {
+		return nil
+	}
+	return g.tree.kernel.giveWay(g.folders, p)
 }
 
 // NewProcess makes the group of a process of the job, for memory and number.

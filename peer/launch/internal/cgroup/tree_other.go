@@ -22,6 +22,9 @@ func (*Tree) NewJob(string, Quota) (*Group, error) { return &Group{}, nil }
 // A Group is that of a job, or of a process.
 type Group struct{}
 
+// GiveWay does nothing.
+func (*Group) GiveWay(Precedence) error { return nil }
+
 // NewProcess returns a group that holds nobody.
 func (*Group) NewProcess(string, Quota) (*Group, error) { return &Group{}, nil }
 

@@ -70,18 +70,18 @@ func (k *v1) home() (all []string) {
 }
 
 func (k *v1) job(name string, q Quota) (map[Controller]string, error) {
-	return k.make(name, k.usable, q, uint64(max(2, q.Weight)))
+	return k.make(name, k.usable, q)
 }
 
 // process makes no group of the processors' controller: its processes are in that of the job.
 func (k *v1) process(job, name string, q Quota) (map[Controller]string, error) {
-	return k.make(filepath.Join(job, name), slices.DeleteFunc(slices.Clone(k.usable), isCPU), q, 0)
+	return k.make(filepath.Join(job, name), slices.DeleteFunc(slices.Clone(k.usable), isCPU), q)
 }
 
 func isCPU(c Controller) bool { return c == CPU }
 
 // make makes one group for each of some controllers.
-func (k *v1) make(name string, in []Controller, q Quota, shares uint64) (map[Controller]string, error) {
+func (k *v1) make(name string, in []Controller, q Quota) (map[Controller]string, error) {
 	folders := make(map[Controller]string)
 	if len(in) == 0 {
 		return folders, nil
@@ -99,12 +99,9 @@ func (k *v1) make(name string, in []Controller, q Quota, shares uint64) (map[Con
 	if q.Processes > 0 {
 		r.Pids = &specs.LinuxPids{Limit: &q.Processes}
 	}
-	if shares > 0 {
-		r.CPU = &specs.LinuxCPU{Shares: &shares}
-	}
-	if q.CPU > 0 && r.CPU != nil {
+	if q.CPU > 0 {
 		quota, period := q.CPU*periodMicros/100, uint64(periodMicros)
-		r.CPU.Quota, r.CPU.Period = &quota, &period
+		r.CPU = &specs.LinuxCPU{Quota: &quota, Period: &period}
 	}
 	hierarchy := func() (subs []cgroup1.Subsystem, err error) {
 		for _, c := range in {
@@ -122,6 +119,18 @@ func (k *v1) make(name string, in []Controller, q Quota, shares uint64) (map[Con
 		_ = write(f, "cpu.cfs_burst_us", strconv.FormatInt(q.CPU*periodMicros/200, 10)) // since Linux 5.14
 	}
 	return folders, nil
+}
+
+func (k *v1) giveWay(folders map[Controller]string, p Precedence) error {
+	f, ok := folders[CPU]
+	if !ok {
+		return nil
+	}
+	err := write(f, "cpu.shares", strconv.FormatInt(max(2, p.Weight), 10))
+	if p.Idle {
+		_ = write(f, "cpu.idle", "1") // since Linux 5.15
+	}
+	return err
 }
 
 func (k *v1) usage(folders map[Controller]string) (u Usage) {

@@ -118,8 +118,7 @@ func (k *v2) home() []string {
 func (k *v2) job(name string, q Quota) (map[Controller]string, error) {
 	r := k.resources(q)
 	if slices.Contains(k.usable, CPU) {
-		weight := q.weight()
-		r.CPU = &cgroup2.CPU{Weight: &weight}
+		r.CPU = &cgroup2.CPU{}
 		if quota := q.CPU * periodMicros / 100; quota > 0 {
 			period := uint64(periodMicros)
 			r.CPU.Max = cgroup2.NewCPUMax(&quota, &period)
@@ -129,17 +128,28 @@ func (k *v2) job(name string, q Quota) (map[Controller]string, error) {
 	if err != nil || len(folders) == 0 {
 		return folders, err
 	}
-	for _, file := range []string{"io.weight", "io.bfq.weight"} { // as the scheduler of each disk goes by them
-		_ = write(k.folder(name), file, fmt.Sprint("default ", q.weight()))
-	}
 	if q.CPU > 0 {
 		_ = write(k.folder(name), "cpu.max.burst", strconv.FormatInt(q.CPU*periodMicros/200, 10)) // since Linux 5.14
 	}
 	return folders, err
 }
 
-// weight is that of version 2, where 100 is usual.
-func (q Quota) weight() uint64 { return uint64(max(1, q.Weight*100/1024)) }
+func (k *v2) giveWay(folders map[Controller]string, p Precedence) (err error) {
+	for _, f := range folders { // it is the same of each controller
+		for _, file := range []string{"io.weight", "io.bfq.weight"} { // as the scheduler of each disk goes by them
+			_ = write(f, file, "default "+p.weight())
+		}
+	}
+	f, ok := folders[CPU]
+	if !ok {
+		return nil
+	}
+	err = write(f, "cpu.weight", p.weight())
+	if p.Idle {
+		_ = write(f, "cpu.idle", "1") // since Linux 5.15
+	}
+	return err
+}
 
 // process makes a group without the processors' controller, which counts its processes
 // among those of the job.
