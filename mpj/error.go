@@ -94,6 +94,11 @@ func (c *Comm) wrap(op string, err error) error {
 	if err == nil {
 		return nil
 	}
+	return c.wrapped(op, err)
+}
+
+// wrapped is wrap of an error that there is: so wrap is inlined, where messages are to cost little.
+func (c *Comm) wrapped(op string, err error) error {
 	var truncated *words.TruncateError
 	var mismatch *collective.MismatchError
 	var order *collective.OrderError

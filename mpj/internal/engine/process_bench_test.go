@@ -23,9 +23,15 @@ type shared struct{ sender channel.Sender }
 
 func (s shared) Open(context.Context, view.Process) (channel.Sender, error) { return s.sender, nil }
 
-// joinShared returns the engine of process rank of two. files are a board, the
+// joinShared returns how an engine of two joins the other over rings, with such a way
+// to each other's memory.
+func joinShared(reading channel.Reading) func(rank int, files []*os.File) (*engine.Engine, error) {
+	return func(rank int, files []*os.File) (*engine.Engine, error) { return joinRings(rank, files, reading) }
+}
+
+// joinRings returns the engine of process rank of two. files are a board, the
 // ring from rank 0 to 1 and that from 1 to 0.
-func joinShared(rank int, files []*os.File) (*engine.Engine, error) {
+func joinRings(rank int, files []*os.File, reading channel.Reading) (*engine.Engine, error) {
 	board, err := channel.MapBoard(files[0])
 	if err != nil {
 		return nil, err
@@ -46,6 +52,7 @@ func joinShared(rank int, files []*os.File) (*engine.Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.SetReading(reading)
 	start := time.Now()
 	e := engine.New(context.Background(), engine.Config{
 		Self: view.Process{Rank: rank}, View: view.New(2, 1), Opener: shared{s}, Bell: own,
@@ -84,6 +91,11 @@ func newSockets() (ours, theirs []*os.File, err error) {
 		ours, theirs = append(ours, a), append(theirs, b)
 	}
 	return ours, theirs, nil
+}
+
+func openShared() (ours, theirs []*os.File, err error) {
+	ours, err = newShared()
+	return ours, ours, err
 }
 
 func newShared() (files []*os.File, err error) {
@@ -178,7 +190,8 @@ func newTCP() (ours, theirs []*os.File, err error) {
 
 var ways = map[string]way{
 	"tcp":    {newTCP, joinTCP},
-	"shm":    {func() (a, b []*os.File, err error) { a, err = newShared(); return a, a, err }, joinShared},
+	"shm":    {openShared, joinShared(channel.ReadOthers)},
+	"walls":  {openShared, joinShared(channel.ReadNone)}, // shm where processes cannot read each other's memory
 	"socket": {newSockets, joinSocket},
 }
 
