@@ -121,7 +121,7 @@ func newAttempt(candidates []Candidate, need Need) *attempt {
 		a.peers = append(a.peers, asked{Candidate: c})
 	}
 	a.sort()
-	a.groups = groups(a.slots(func(p asked) int { return p.Slots }), need.N, slots)
+	a.groups, _ = groups(a.slots(func(p asked) int { return p.Slots }), need.N, slots)
 	return a
 }
 

@@ -194,3 +194,30 @@ func TestRememberKeepsEarlierCandidates(t *testing.T) {
 		t.Errorf("%d candidates are remembered", n)
 	}
 }
+
+// TestARefusingOwnerLeavesTheAddresses: when the only other owner refuses, the replicas are still at two addresses.
+func TestARefusingOwnerLeavesTheAddresses(t *testing.T) {
+	cs := candidates(1, 1, 1, 1, 1, 1, 1, 1)
+	for i := range cs {
+		cs[i].Domain = Domain{Owner: "alice", Verified: true, Addresses: []string{"1"}}
+	}
+	cs[6].Domain.Addresses = []string{"2"}
+	cs[7].Domain = Domain{Owner: "bob", Verified: true, Addresses: []string{"3"}}
+	a := newAttempt(cs, Need{N: 1, R: 2})
+	for asks := a.next(); len(asks) > 0; asks = a.next() {
+		for _, q := range asks {
+			if a.peers[q.index].Domain.Owner == "bob" {
+				a.refused(q.index, Denied)
+			} else {
+				a.granted(q.index, Grant{Slots: q.slots})
+			}
+		}
+	}
+	placed, err := a.place()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(placed) != 2 || placed[0].Peer != "a" || placed[1].Peer != "g" {
+		t.Errorf("got %v, want a and g, of another address", placed)
+	}
+}

@@ -26,7 +26,7 @@ func randomPeers(rnd *rand.Rand, n int) []PeerSlots {
 	for i := range peers {
 		peers[i] = PeerSlots{
 			Slots: rnd.IntN(n + 2), Cached: rnd.Int64N(3), Speed: rnd.IntN(3) * 1000, RTT: time.Duration(rnd.IntN(3)) * time.Millisecond,
-			Domain: Domain{Addresses: labels("ip", name("a", 4)), Site: name("s", 3), Owner: name("o", 4), Verified: verified},
+			Domain: Domain{Addresses: labels("ip", name("a", 4)), Said: name("ip a", 4), Site: name("s", 3), Owner: name("o", 4), Verified: verified},
 		}
 	}
 	return peers
@@ -47,16 +47,21 @@ func conflicts(group []int, a Assignment) int {
 }
 
 // promised are the ways to see which peers fail together of which each is kept to where that is
-// possible: verified owners before sites and addresses, and addresses before owners that are not verified.
+// possible: those of a verified owner before sites and addresses, and owners that are not verified
+// before sites, but never without addresses.
 func promised(peers []PeerSlots, n, r int) []width {
-	owners, _ := group(peers, byOwner)
-	switch {
-	case !peers[0].Domain.Verified:
-		return []width{byAll, bySiteOrAddress, byAddress}
-	case apart(peers, owners, n) >= n*r:
-		return []width{byAll, byOwnerOrAddress, byOwner}
+	all, places := widths[:2], widths[2:4]
+	if peers[0].Domain.Verified {
+		all, places = ownersFirst[:3], ownersFirst[3:]
 	}
-	return []width{bySiteOrAddress, byAddress}
+	owners, _ := group(peers, all[len(all)-1])
+	switch {
+	case apart(peers, owners, n) < n*r:
+		return places
+	case peers[0].Domain.Verified:
+		return all
+	}
+	return append(slices.Clone(all), width{address, saysAt})
 }
 
 // TestReplicasAreApartWhenThereIsAChoice: for every way to see which peers fail together that is promised, if
@@ -77,8 +82,8 @@ func TestReplicasAreApartWhenThereIsAChoice(t *testing.T) {
 			if err != nil {
 				continue
 			}
-			for width, names := range promised(peers, n, r) {
-				group, _ := group(peers, names)
+			for width, w := range promised(peers, n, r) {
+				group, _ := group(peers, w)
 				if apart(peers, group, n) < n*r {
 					continue
 				}
@@ -133,10 +138,63 @@ func TestReplicasGoToDifferentOwners(t *testing.T) {
 		{"who says so, far away", []Domain{says("a", "1"), says("a", "2"), says("b", "3")}, []int{0, 2}},
 		{"who says so, one router", []Domain{says("a", "1"), says("a", "1"), says("b", "1")}, []int{0, 2}},
 		{"a machine that says to be of two", []Domain{says("a", "1"), says("b", "1"), says("", "2")}, []int{0, 2}},
+		{"two of whom nobody knows whose they are, and one more", []Domain{signed("", "1"), signed("", "2"), signed("b", "3")}, []int{0, 2}},
 		{"a machine of two, whose owners have tokens", []Domain{signed("a", "1"), signed("b", "1"), signed("", "1")}, []int{0, 1}},
 	} {
 		if got := place(t, test.peers...); !slices.Equal(got, test.want) {
 			t.Errorf("%s: at %v, want %v", test.name, got, test.want)
+		}
+	}
+}
+
+// TestLiarsJoinNoOthers: whatever some peers say of themselves, three machines of different owners stay apart, and
+// run as much of a job as if those said nothing.
+func TestLiarsJoinNoOthers(t *testing.T) {
+	const n, r = 4, 3
+	at := func(address string, d Domain) Domain {
+		d.Addresses = []string{address}
+		return d
+	}
+	says := func(said, owner, site string) Domain { return Domain{Said: said, Owner: owner, Site: site} }
+	member := func(said, site string) Domain { return Domain{Said: said, Owner: "m", Verified: true, Site: site} }
+	for _, test := range []struct {
+		name  string
+		liars []Domain
+	}{
+		{"one machine of three owners", []Domain{at("l", says("", "a", "")), at("l", says("", "b", "")), at("l", says("", "c", ""))}},
+		{"one machine at three sites", []Domain{at("l", says("", "", "sa")), at("l", says("", "", "sb")), at("l", says("", "", "sc"))}},
+		{"of one's owner and at another's site", []Domain{says("", "a", "sb"), says("", "b", "sc"), says("", "c", "sa")}},
+		{"at one's address and of another's owner", []Domain{says("1", "b", ""), says("2", "c", ""), says("3", "a", "")}},
+		{"at one's address and at another's site", []Domain{says("1", "", "sb"), says("2", "", "sc"), says("3", "", "sa")}},
+		{"one machine at three addresses", []Domain{at("l", says("1", "", "")), at("l", says("2", "", "")), at("l", says("3", "", ""))}},
+		{"a member at three sites", []Domain{member("", "sa"), member("", "sb"), member("", "sc")}},
+		{"a member at three addresses", []Domain{member("1", ""), member("2", ""), member("3", "")}},
+	} {
+		for quiet := range 8 { // which of the three say nothing but where they are
+			verified := test.liars[0].Verified
+			var peers []PeerSlots
+			for _, l := range test.liars {
+				peers = append(peers, PeerSlots{Slots: 1, Domain: l})
+			}
+			for i, o := range []string{"a", "b", "c"} {
+				d := Domain{Owner: o, Verified: verified, Addresses: []string{fmt.Sprint(i + 1)}, Site: "s" + o}
+				if quiet>>i&1 == 1 && !verified {
+					d.Owner, d.Site = "", ""
+				} else if quiet>>i&1 == 1 {
+					d.Site = ""
+				}
+				peers = append(peers, PeerSlots{Slots: n, Domain: d})
+			}
+			for _, o := range []string{"far", "farther"} { // the liars' others
+				peers = append(peers, PeerSlots{Slots: n, Domain: Domain{Owner: o, Verified: verified, Addresses: []string{o}}})
+			}
+			got, err := Spread.Assign(peers, n, r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(got[6]) > 2 || len(got[7]) > 2 {
+				t.Errorf("%s, quiet %03b: %d and %d processes at the liars' far machines, want 2 of %d at most: %v", test.name, quiet, len(got[6]), len(got[7]), n*r, got)
+			}
 		}
 	}
 }
@@ -267,19 +325,22 @@ func TestTheFastestAreMasters(t *testing.T) {
 
 func TestDomainsJoinByWayOfOthers(t *testing.T) {
 	peers := []PeerSlots{
-		{Domain: Domain{Addresses: []string{"1", "2"}}},
+		{Domain: Domain{Addresses: []string{"1", "2"}, Site: "a"}},
 		{Domain: Domain{Addresses: []string{"3"}, Site: "a"}},
-		{Domain: Domain{Addresses: []string{"2", "3"}}},
-		{Domain: Domain{Addresses: []string{"4"}, Site: "a"}},
+		{Domain: Domain{Addresses: []string{"2", "3"}, Site: "a"}},
+		{Domain: Domain{Said: "4", Site: "a"}},
 		{Domain: Domain{Site: "1"}}, // a site is no address
 		{},
+		{Domain: Domain{Addresses: []string{"4"}, Site: "a"}},
+		{Domain: Domain{Addresses: []string{"5"}, Site: "a"}},
+		{Domain: Domain{Addresses: []string{"5"}}}, // does not agree
 	}
-	for width, want := range []string{"[0 0 0 0 4 5]", "[0 0 0 3 4 5]"} {
-		if got, _ := group(peers, []func(Domain) []string{bySiteOrAddress, byAddress}[width]); fmt.Sprint(got) != want {
-			t.Errorf("width %d: got %v, want %v", width, got, want)
+	for i, want := range []string{"[0 0 0 0 4 5 0 7 7]", "[0 0 0 3 4 5 3 7 7]", "[0 0 0 3 4 5 6 7 7]"} {
+		if got, _ := group(peers, []width{{address, saysAt, site}, {address, saysAt}, {address}}[i]); fmt.Sprint(got) != want {
+			t.Errorf("width %d: got %v, want %s", i, got, want)
 		}
 	}
-	if got := groups(make([]PeerSlots, 3), 1, 1); got != nil {
+	if got, _ := groups(make([]PeerSlots, 3), 1, 1); got != nil {
 		t.Errorf("peers without domains: %v", got)
 	}
 }

@@ -72,11 +72,11 @@ type Assignment [][]view.Process
 // several as fast. The fastest peers are masters of most ranks.
 //
 // So replicas of a rank are never on one peer; and if the slots of peers allow for it, no
-// two are in one group. That is tried for groups of the same owner, site and addresses. Where that
-// is impossible, it is tried for those of the same owner, if owners are verified; and otherwise for those of
-// the same site and addresses, and where that is impossible, too, as where peers that lie say to stand at the sites of
-// many, for those of the same addresses. The error is ErrFewPeers or ErrFewSlots, wrapped
-// with the figures; slots above n are of no use.
+// two are in one group of the same owner or addresses. Where that is impossible, it is tried
+// for those of the same owner, if owners are verified, and then for those of the same site or
+// addresses, and of the same addresses. What peers only say of owner, site and address joins
+// none of the others. The error is ErrFewPeers or ErrFewSlots, wrapped with the figures; slots
+// above n are of no use.
 func (s Strategy) Assign(peers []PeerSlots, n, r int) (Assignment, error) {
 	if n < 1 || r < 1 || n > view.MaxProcesses/r {
 		return nil, fmt.Errorf("assign n=%d r=%d: out of range", n, r)
@@ -90,7 +90,7 @@ func (s Strategy) Assign(peers []PeerSlots, n, r int) (Assignment, error) {
 	if err := suffices(room, n, r); err != nil {
 		return nil, fmt.Errorf("assign n=%d r=%d: %w", n, r, err)
 	}
-	groups := groups(sorted, n, n*r)
+	groups, _ := groups(sorted, n, n*r)
 	counts := s.fill(groups, room, make([]int, len(peers)), n, n*r)
 	out := make(Assignment, len(peers))
 	for i, ps := range number(sorted, groups, counts, n) {

@@ -15,7 +15,8 @@ import (
 // domain says with whom a candidate fails: those of the same public address sit behind one
 // router, those of the same address otherwise on one machine.
 func (j *run) domain(c p2ppeer.AddrInfo, o discovery.Offer) reservation.Domain {
-	d := reservation.Domain{Owner: o.Owner, Addresses: j.addresses(c), Site: o.Site}
+	d := reservation.Domain{Owner: o.Owner, Site: o.Site}
+	d.Addresses, d.Said = j.addresses(c)
 	if owner := j.s.cfg.Owner; owner != nil {
 		d.Owner, d.Verified = owner(c.ID), true
 	}
@@ -45,8 +46,8 @@ func (j *run) domainOf(id p2ppeer.ID) reservation.Domain {
 	return j.domain(known[i].AddrInfo, known[i].Offer)
 }
 
-// addresses names a candidate's machine or router.
-func (j *run) addresses(c p2ppeer.AddrInfo) []string {
+// addresses names a candidate's machine or router, as seen and as it says.
+func (j *run) addresses(c p2ppeer.AddrInfo) (seen []string, said string) {
 	if c.ID == j.s.cfg.Host.ID() {
 		return homes(j.s.cfg.Host.Addrs(), nil)
 	}
@@ -59,34 +60,31 @@ func (j *run) addresses(c p2ppeer.AddrInfo) []string {
 
 // homes names the machine or router of one that is connected from some addresses and says to have
 // others. What it says counts only where no connection shows a public address, and then the first of
-// IPv4, or else of IPv6: with two, one liar could have two others seem to fail together, and a chain
-// of liars all. The private ones that it says are of no use, since machines elsewhere have the same.
-func homes(from, says []ma.Multiaddr) (out []string) {
-	add := func(ip netip.Addr) {
-		if name := home(ip); !slices.Contains(out, name) {
-			out = append(out, name)
-		}
-	}
+// IPv4, or else of IPv6: with two, it could have two others seem to fail together. The private ones
+// that it says are of no use, since machines elsewhere have the same.
+func homes(from, says []ma.Multiaddr) (seen []string, said string) {
 	shown := false
 	for _, a := range from {
 		if ip, ok := address(a); ok {
-			add(ip)
+			if name := home(ip); !slices.Contains(seen, name) {
+				seen = append(seen, name)
+			}
 			shown = shown || manet.IsPublicAddr(a)
 		}
 	}
 	if shown {
-		return out
+		return seen, ""
 	}
-	var said netip.Addr
+	var first netip.Addr
 	for _, a := range says {
-		if ip, ok := address(a); ok && manet.IsPublicAddr(a) && (!said.IsValid() || ip.Is4() && !said.Is4()) {
-			said = ip
+		if ip, ok := address(a); ok && manet.IsPublicAddr(a) && (!first.IsValid() || ip.Is4() && !first.Is4()) {
+			first = ip
 		}
 	}
-	if said.IsValid() {
-		add(said)
+	if first.IsValid() {
+		said = home(first)
 	}
-	return out
+	return seen, said
 }
 
 // address returns the IP address of a, unless that is a relay's.

@@ -23,16 +23,16 @@ func TestAddressesSaidOfOneselfCountLittle(t *testing.T) {
 		relay         = "/ip4/130.79.9.9/tcp/4001/p2p/QmYyQSo1c1Ym7orWxLYvCrM2EmxFTANf8wXmmE7DWjhx5N/p2p-circuit"
 		private       = "/ip4/192.168.1.5/tcp/4001"
 	)
-	tests := []struct{ name, from, says, want string }{
-		{"connected from a public address", four, fourToo + " " + six, "130.79.1.1"},
-		{"connected from two", four + " " + six, sixToo, "130.79.1.1 2001:660:1::/64"},
-		{"connected by a relay, one liar who names all", relay, relay + " " + four + " " + fourToo + " " + six + " " + sixToo, "130.79.1.1"},
-		{"not connected", "", private + " " + four, "130.79.1.1"},
-		{"not connected, of IPv6", "", six + " " + sixToo, "2001:660:1::/64"},
-		{"not connected, of IPv6 first", "", six + " " + four, "130.79.1.1"},
-		{"neighbour behind the same router", private, four + " " + fourToo, "192.168.1.5 130.79.1.1"},
-		{"neighbour who says nothing", private, "", "192.168.1.5"},
-		{"says private addresses only", "", private, ""},
+	tests := []struct{ name, from, says, seen, said string }{
+		{"connected from a public address", four, fourToo + " " + six, "130.79.1.1", ""},
+		{"connected from two", four + " " + six, sixToo, "130.79.1.1 2001:660:1::/64", ""},
+		{"connected by a relay, one liar who names all", relay, relay + " " + four + " " + fourToo + " " + six + " " + sixToo, "", "130.79.1.1"},
+		{"not connected", "", private + " " + four, "", "130.79.1.1"},
+		{"not connected, of IPv6", "", six + " " + sixToo, "", "2001:660:1::/64"},
+		{"not connected, of IPv6 first", "", six + " " + four, "", "130.79.1.1"},
+		{"neighbour behind the same router", private, four + " " + fourToo, "192.168.1.5", "130.79.1.1"},
+		{"neighbour who says nothing", private, "", "192.168.1.5", ""},
+		{"says private addresses only", "", private, "", ""},
 	}
 	parse := func(t *testing.T, list string) (out []ma.Multiaddr) {
 		for _, s := range strings.Fields(list) {
@@ -46,9 +46,9 @@ func TestAddressesSaidOfOneselfCountLittle(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := homes(parse(t, tt.from), parse(t, tt.says))
-			if !slices.Equal(got, strings.Fields(tt.want)) {
-				t.Errorf("got %v, want %s", got, tt.want)
+			seen, said := homes(parse(t, tt.from), parse(t, tt.says))
+			if !slices.Equal(seen, strings.Fields(tt.seen)) || said != tt.said {
+				t.Errorf("got %v and %q, want %s and %q", seen, said, tt.seen, tt.said)
 			}
 		})
 	}

@@ -3,6 +3,7 @@ package display
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,13 +31,13 @@ func Plan(planned []job.Planned) []string {
 	}
 	lines := []string{fmt.Sprintf("%-10s %-15s %8s %7s %-10s %-10s %s", "peer", "address", "RTT", "Mflop/s", "owner", "site", "processes")}
 	for _, p := range planned {
-		address := "-"
-		if len(p.Domain.Addresses) > 0 {
-			address = p.Domain.Addresses[0]
-		}
+		address := cmp.Or(slices.Concat(p.Domain.Addresses, []string{p.Domain.Said, "-"})...)
 		owner := p.Domain.Owner
 		if _, err := p2ppeer.Decode(owner); err == nil {
 			owner = Short(owner)
+		}
+		if owner != "" && !p.Domain.Verified {
+			owner += "?" // by its own word
 		}
 		lines = append(lines, fmt.Sprintf("%-10s %-15s %8s %7d %-10s %-10s %s",
 			Short(p.Peer), address, p.RTT.Round(100*time.Microsecond), p.Speed, cmp.Or(owner, "-"), cmp.Or(p.Domain.Site, "-"), strings.TrimSpace(names(p.Processes))))

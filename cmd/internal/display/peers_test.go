@@ -37,10 +37,10 @@ func TestPlanNamesPeers(t *testing.T) {
 		Peer: "12D3KooWabcdefgh", Processes: []view.Process{{Rank: 0}, {Rank: 1}}, RTT: 12345 * time.Microsecond, Speed: 1500,
 		Domain: reservation.Domain{Addresses: []string{"192.0.2.1"}, Site: "attic", Owner: "alice", Verified: true},
 	}, {Peer: "x", Domain: reservation.Domain{Owner: "12D3KooWQYhTNQdmr3ArTeUHRYzFg94BKyTkoWBDWez9kSCVe2Xo"}}})
-	if len(lines) != 3 || !strings.Contains(lines[2], " …kSCVe2Xo ") {
+	if len(lines) != 3 || !strings.Contains(lines[2], " …kSCVe2Xo? ") {
 		t.Fatalf("got %q", lines)
 	}
-	for _, want := range []string{"abcdefgh", "192.0.2.1", "12.3ms", "1500", "alice", "attic", "0.0 1.0"} {
+	for _, want := range []string{"abcdefgh", "192.0.2.1", "12.3ms", "1500", " alice ", "attic", "0.0 1.0"} {
 		if !strings.Contains(lines[1], want) {
 			t.Errorf("got %q, want %q", lines[1], want)
 		}
