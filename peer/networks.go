@@ -59,7 +59,7 @@ func IDOf(dir string) (p2ppeer.ID, error) {
 // in for the time lifetime, as one of person's, if that is not empty. It goes on where one that was interrupted
 // had made the key.
 func CreateNetwork(dir, name, person string, lifetime time.Duration) (Membership, error) {
-	if err := membership.CheckName(name); err != nil {
+	if err := errors.Join(membership.CheckName(name), membership.CheckPerson(person)); err != nil {
 		return Membership{}, err
 	}
 	id, err := IDOf(dir)

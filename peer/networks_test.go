@@ -2,6 +2,8 @@ package peer
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -146,5 +148,15 @@ func TestAHomeVouchesForSubmitters(t *testing.T) {
 	copied.Token = filepath.Join(dir, "networks", "lab", "token")
 	if _, err := New(t.Context(), copied, SubmitOnly, zerolog.Nop()); err == nil || !strings.Contains(err.Error(), "bound to peer") {
 		t.Errorf("got %v; want a token refused that is another's", err)
+	}
+}
+
+func TestAWrongNameLeavesNoNetwork(t *testing.T) {
+	dir := t.TempDir()
+	if m, err := CreateNetwork(dir, "lab", "not a name", time.Hour); err == nil {
+		t.Errorf("made %+v", m)
+	}
+	if _, err := os.Stat(string(home(dir).network("lab"))); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("got %v, want no folder", err)
 	}
 }

@@ -88,6 +88,7 @@ type attempt struct {
 	target int
 	peers  []asked // in the order of the strategy
 	groups [][]int // of peers
+	best   []int   // of groups, that in which the candidates could be all apart; nil: they could not, or are anyway
 	took   []time.Duration
 }
 
@@ -121,7 +122,7 @@ func newAttempt(candidates []Candidate, need Need) *attempt {
 		a.peers = append(a.peers, asked{Candidate: c})
 	}
 	a.sort()
-	a.groups, _ = groups(a.slots(func(p asked) int { return p.Slots }), need.N, slots)
+	a.groups, a.best = groups(a.slots(func(p asked) int { return p.Slots }), need.N, slots)
 	return a
 }
 
@@ -162,7 +163,7 @@ func (a *attempt) slots(count func(asked) int) []PeerSlots {
 // asked yet, dealt out as the strategy deals out processes, then more from
 // those that gave all they were asked for.
 func (a *attempt) next() []ask {
-	if a.enough() {
+	if a.enough() && !a.waits() {
 		return nil
 	}
 	asks := a.deal(func(p asked) int {
@@ -325,6 +326,24 @@ func (a *attempt) found() (peers, slots int) {
 func (a *attempt) enough() bool {
 	_, slots := a.found() // n at most on each, so they are on r peers at least
 	return slots >= a.need.N*a.need.R
+}
+
+// waits reports whether it is worth waiting for other answers though there is room for every process: what is
+// granted has replicas of a rank together, and what is awaited, or was not asked yet, may part them.
+func (a *attempt) waits() bool {
+	parts := func(count func(asked) int) bool {
+		return apart(a.slots(count), a.best, a.need.N) >= a.need.N*a.need.R
+	}
+	if a.best == nil || parts(func(p asked) int { return p.granted }) {
+		return false
+	}
+	more := a.expected() < a.target
+	return parts(func(p asked) int {
+		if p.pending || p.wanted == 0 && more {
+			return max(p.wanted, p.Slots)
+		}
+		return p.granted
+	})
 }
 
 // place deals out the processes to what is granted, peers without any left out.

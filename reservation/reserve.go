@@ -137,17 +137,15 @@ func (a *attempt) take(got answer) {
 }
 
 // holdSlots sends what the attempt asks, until every answer is in but for those of the
-// unheard that are late, or enough are and the others have had as long again. Those that it
-// then stops waiting for count as silent, unless their grant comes in at the last moment.
+// unheard that are late, or enough are and the others have had as long again. Where the others may
+// part the replicas of a rank, they have maxPatience. Those that it then stops waiting for count as silent, unless their grant comes in at the last moment.
 func holdSlots(ctx context.Context, r Requester, a *attempt) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	h := &asking{a: a, r: r, answers: make(chan answer, len(a.peers)), began: time.Now()}
 	h.send(ctx)
 	for a.hoped() && ctx.Err() == nil {
-		if h.grace == nil && a.enough() {
-			h.grace = time.After(max(minGrace, time.Since(h.began)))
-		}
+		h.suffice()
 		if h.grace != nil && !a.awaited() {
 			break // who is late already has had as long
 		}
@@ -158,6 +156,8 @@ func holdSlots(ctx context.Context, r Requester, a *attempt) {
 		case <-h.lateness():
 			h.hedge()
 		case <-h.grace:
+			stop()
+		case <-h.choice:
 			stop()
 		case <-ctx.Done():
 		}
@@ -175,8 +175,22 @@ type asking struct {
 	r       Requester
 	answers chan answer
 	began   time.Time
-	sent    []sending // whose answers may be awaited, in order
-	grace   <-chan time.Time
+	sent    []sending        // whose answers may be awaited, in order
+	grace   <-chan time.Time // begins when there is nothing better to wait for
+	choice  <-chan time.Time // begins when every process can be placed
+}
+
+// suffice begins the last waiting once every process can be placed.
+func (h *asking) suffice() {
+	if h.grace != nil || !h.a.enough() {
+		return
+	}
+	if h.choice == nil {
+		h.choice = time.After(maxPatience)
+	}
+	if !h.a.waits() {
+		h.grace = time.After(max(minGrace, time.Since(h.began)))
+	}
 }
 
 // A sending is when a peer was asked.

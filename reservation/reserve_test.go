@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -114,6 +115,61 @@ func TestSilentPeersCostLittleWhenOthersSuffice(t *testing.T) {
 			t.Errorf("took %v", took)
 		}
 	})
+}
+
+// slowly is a submitter that one peer answers late.
+type slowly struct {
+	submitter
+	peer p2ppeer.ID
+	by   time.Duration
+}
+
+func (s slowly) Hold(ctx context.Context, peer p2ppeer.ID, q Request) (Grant, error) {
+	if peer == s.peer {
+		select {
+		case <-time.After(s.by): // virtual
+		case <-ctx.Done():
+			return Grant{}, ctx.Err()
+		}
+	}
+	return s.submitter.Hold(ctx, peer, q)
+}
+
+// TestTheOtherOwnerIsWaitedFor: for up to a second when only he can part the replicas of a rank, and not at all when
+// he cannot.
+func TestTheOtherOwnerIsWaitedFor(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		owners string // of the peers a, b, c, d, of which the last answers late
+		by     time.Duration
+		found  bool
+		most   time.Duration
+	}{
+		{"he answers later", "aaab", 400 * time.Millisecond, true, 700 * time.Millisecond},
+		{"he does not answer", "aaab", time.Hour, false, maxPatience + 500*time.Millisecond},
+		{"there is another", "abcb", time.Hour, false, 500 * time.Millisecond},
+		{"nobody parts them", "aaaa", time.Hour, false, 500 * time.Millisecond},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				net := newMemoryNet(1, 5*time.Millisecond, 2, 2, 2, 2)
+				cs := net.offers()
+				for i := range cs {
+					cs[i].Domain = Domain{Owner: tt.owners[i : i+1], Verified: true}
+				}
+				began := time.Now()
+				res, err := Reserve(t.Context(), slowly{submitter{net, alice}, "d", tt.by}, cs, Need{Job: "j", N: 2, R: 2})
+				if err != nil {
+					t.Fatal(err)
+				}
+				took := time.Since(began)
+				got := slices.ContainsFunc(res.Placements, func(p Placement) bool { return p.Peer == "d" && len(p.Processes) == 2 })
+				if got != tt.found || took > tt.most {
+					t.Errorf("after %v: %v, want %t for one replica of each rank at d, within %v", took, res.Placements, tt.found, tt.most)
+				}
+			})
+		})
+	}
 }
 
 // TestOthersAreAskedInPlaceOfTheSilent: more peers are silent than the overbooking makes up for.

@@ -32,7 +32,7 @@ const maxText = 2 << 10
 // holder, or, if that is empty, for whoever has the invitation, which then
 // holds a secret. It is for a person, if that is not empty.
 func Invite(owner crypto.PrivKey, name, person string, holder p2ppeer.ID, issued, expires time.Time) (*Invitation, error) {
-	if err := errors.Join(CheckName(name), checkPerson(person)); err != nil {
+	if err := errors.Join(CheckName(name), CheckPerson(person)); err != nil {
 		return nil, err
 	}
 	i := &Invitation{}

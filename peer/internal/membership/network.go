@@ -30,9 +30,9 @@ const idBytes = 10 // 16 letters
 // name is what discovery allows as a network's name, less what ID adds.
 var name = regexp.MustCompile(`^[A-Za-z0-9._+-]{1,47}$`)
 
-// checkPerson refuses what is not the name of a person, and not left out. A peer ID is not one: it would be
+// CheckPerson refuses what is not the name of a person, and not left out. A peer ID is not one: it would be
 // that of a token which names nobody.
-func checkPerson(n string) error {
+func CheckPerson(n string) error {
 	if n == "" {
 		return nil
 	}

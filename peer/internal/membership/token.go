@@ -71,7 +71,7 @@ func (t *Token) UnmarshalRecord(data []byte) error {
 	if err := CheckName(m.GetNetwork()); err != nil {
 		return fmt.Errorf("decode token: %w", err)
 	}
-	if err := checkPerson(m.GetName()); err != nil {
+	if err := CheckPerson(m.GetName()); err != nil {
 		return fmt.Errorf("decode token: %w", err)
 	}
 	*t = Token{
