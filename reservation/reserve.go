@@ -137,8 +137,9 @@ func (a *attempt) take(got answer) {
 }
 
 // holdSlots sends what the attempt asks, until every answer is in but for those of the
-// unheard that are late, or enough are and the others have had as long again. Where the others may
-// part the replicas of a rank, they have maxPatience. Those that it then stops waiting for count as silent, unless their grant comes in at the last moment.
+// unheard that are late, or enough are and the others have had as long again, or maxPatience where
+// they may part the replicas of a rank. Those that it then stops waiting for count as silent, unless
+// their grant comes in at the last moment.
 func holdSlots(ctx context.Context, r Requester, a *attempt) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
