@@ -8,95 +8,94 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"os/signal"
 	"runtime"
-	"syscall"
 	"time"
+
+	"github.com/p2pmpi/p2pmpi/e2e/internal/tool"
 )
 
 func main() {
 	if len(os.Args) == 2 && os.Args[1] == spinning {
 		spin()
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	status := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	stop()
-	os.Exit(status)
+	tool.Tool[options]{Name: called, Parse: parse, Work: bench}.Main()
 }
+
+// called is what the command is called, and its sections are.
+const called = "owner"
 
 // options are those of the command line.
 type options struct {
-	rounds int
-	starve time.Duration
-	seed   uint64
+	length   time.Duration
+	niceness int
+	starve   time.Duration
+	seed     uint64
+	out      string
 }
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	o, err := parse(args, stderr)
-	if errors.Is(err, flag.ErrHelp) {
-		return 0
-	}
-	if err != nil {
-		fmt.Fprintln(stderr, "owner:", err)
-		return 64
-	}
-	if err := bench(ctx, o, stdout, stderr); err != nil {
-		fmt.Fprintln(stderr, "owner:", err)
-		return 1
-	}
-	return 0
-}
-
-func parse(args []string, stderr io.Writer) (o options, err error) {
-	flags := flag.NewFlagSet("owner", flag.ContinueOnError)
-	flags.SetOutput(stderr)
-	flags.IntVar(&o.rounds, "rounds", 1, "`N` rounds")
-	flags.DurationVar(&o.starve, "starve", 30*time.Second, "`TIME` for which the owner needs all processors in the end; 0 to leave that out")
+func parse(flags *flag.FlagSet, args []string) (o options, err error) {
+	flags.DurationVar(&o.length, "for", time.Minute, "begin no round after this `TIME`; 0 to build nothing")
+	flags.IntVar(&o.niceness, "niceness", 10, "`N` of the peer that gives way less")
+	flags.DurationVar(&o.starve, "starve", 20*time.Second, "`TIME` for which the owner needs all processors in the end; 0 to leave that out")
 	flags.Uint64Var(&o.seed, "seed", rand.Uint64(), "`SEED` of the order within rounds")
+	flags.StringVar(&o.out, "out", "", "write tables into `DIR`/benchmarks.md, not to standard output")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
-	if flags.NArg() > 0 || o.rounds < 0 {
-		return o, errors.New("usage: owner [OPTION]..., and no less than 0 rounds")
+	if flags.NArg() > 0 {
+		return o, errors.New("usage: owner [OPTION]...")
 	}
 	return o, nil
 }
 
 func bench(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
-	dir, err := os.MkdirTemp("", "p2pmpi-owner-")
+	s, err := openSite(ctx, o.niceness)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
-	s, err := openSite(ctx, dir)
+	defer func() { err = errors.Join(err, s.close()) }()
+	builds, err := s.rounds(ctx, o, stderr)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, s.grid.Close()) }()
-	all := make(results)
-	random := rand.New(rand.NewPCG(o.seed, 0))
-	for round := range o.rounds {
-		for _, i := range random.Perm(len(ways)) {
-			took, err := s.during(ctx, ways[i])
-			if err != nil {
-				return fmt.Errorf("%s: %w", ways[i].name, err)
-			}
-			fmt.Fprintf(stderr, "owner: round %d/%d  %-10s %6.2f s\n", round+1, o.rounds, ways[i].name, took.Seconds())
-			all[ways[i].name] = append(all[ways[i].name], took.Seconds())
-		}
-	}
+	var parts []part
 	for _, each := range []int{1, 4} {
 		if o.starve == 0 {
 			break
 		}
-		part, err := s.starve(ctx, each*runtime.NumCPU(), o.starve)
+		p, err := s.starve(ctx, each*runtime.NumCPU(), o.starve)
 		if err != nil {
 			return fmt.Errorf("a job that gets no processor: %w", err)
 		}
-		fmt.Fprintf(stderr, "owner: beside %d processes for each processor, for %v, a job went on with %.1f %% of the time\n", each, o.starve, 100*part)
+		parts = append(parts, part{each, p})
 	}
-	if o.rounds > 0 {
-		_, err = io.WriteString(stdout, all.table())
+	sections := []tool.Section{{Name: "builds", Text: s.buildTable(builds)}, {Name: "starving", Text: starveTable(parts)}}
+	return tool.Publish(sections, called, o.out, "benchmarks.md", stdout)
+}
+
+// rareEvery is in which rounds the rare ways are gone.
+const rareEvery = 4
+
+// rounds builds in every way, again and again.
+func (s *site) rounds(ctx context.Context, o options, stderr io.Writer) (all results, err error) {
+	all = make(results)
+	if _, err := s.build(ctx); err != nil { // which fills the cache
+		return nil, err
 	}
-	return err
+	random, begun := rand.New(rand.NewPCG(o.seed, 0)), time.Now()
+	for round := 0; time.Since(begun) < o.length; round++ {
+		for _, i := range random.Perm(len(s.ways)) {
+			w := s.ways[i]
+			if w.rare && round%rareEvery > 0 {
+				continue
+			}
+			b, err := s.during(ctx, w)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", w.name, err)
+			}
+			fmt.Fprintf(stderr, "owner: round %d  %-12s %6.2f s, %6.2f s of processors\n", round+1, w.name, b.took, b.used)
+			all.add(round, w.name, b)
+		}
+	}
+	return all, nil
 }

@@ -2,27 +2,85 @@ package main
 
 import (
 	"fmt"
+	"math"
+	"slices"
+	"strconv"
 
-	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/report"
 	"github.com/p2pmpi/p2pmpi/e2e/internal/markdown"
 )
 
-// results are the seconds of each round, by way.
-type results map[string][]float64
+// A build is how long one took, and what it had of the processors, in seconds.
+type build struct{ took, used float64 }
 
-// table has medians, with the least and the greatest, and ratios within rounds.
-func (r results) table() string {
-	rows := [][]string{{"meanwhile", "build, s", "slower by, %"}}
-	for _, w := range ways {
-		var slower []float64
-		for round, took := range r[w.name] {
-			slower = append(slower, 100*(took/r[alone][round]-1))
+// results are the builds of each round, by way.
+type results map[string]map[int]build
+
+func (r results) add(round int, way string, b build) {
+	if r[way] == nil {
+		r[way] = make(map[int]build)
+	}
+	r[way][round] = b
+}
+
+// buildTable has medians, and how they compare with those of the same round alone.
+func (s *site) buildTable(r results) string {
+	if len(r) == 0 {
+		return ""
+	}
+	rows := [][]string{{"meanwhile", "rounds", "build, s", "slower by, %", "its processor time, s", "more by, %"}}
+	took, used := func(b build) float64 { return b.took }, func(b build) float64 { return b.used }
+	for _, w := range s.ways {
+		cells := []string{w.name, strconv.Itoa(len(r[w.name]))}
+		for _, what := range []func(build) float64{took, used} {
+			var all, more []float64
+			for round, b := range r[w.name] {
+				all = append(all, what(b))
+				more = append(more, 100*(what(b)/what(r[alone][round])-1))
+			}
+			compared := ""
+			if w.name != alone {
+				compared = likely(more)
+			}
+			cells = append(cells, fmt.Sprintf("%.2f", median(all)), compared)
 		}
-		rows = append(rows, []string{w.name, report.FigureOf(r[w.name]).String(), percent(report.FigureOf(slower))})
+		rows = append(rows, cells)
 	}
 	return markdown.Table(rows)
 }
 
-func percent(f report.Figure) string {
-	return fmt.Sprintf("%.1f (%.1f to %.1f)", f.Median, f.Min, f.Max)
+// likely is the median of samples, and between which of them that of all there could be is, with a
+// probability of 95 %.
+func likely(samples []float64) string {
+	if len(samples) == 0 {
+		return ""
+	}
+	slices.Sort(samples)
+	n := float64(len(samples))
+	low := max(0, int(math.Floor(n/2-0.98*math.Sqrt(n))))
+	return fmt.Sprintf("%.1f (%.1f to %.1f)", median(samples), samples[low], samples[len(samples)-1-low])
+}
+
+func median(samples []float64) float64 {
+	s := slices.Sorted(slices.Values(samples))
+	if len(s) == 0 {
+		return math.NaN()
+	}
+	return (s[(len(s)-1)/2] + s[len(s)/2]) / 2
+}
+
+// A part is what a job had of the time beside so many processes for each processor.
+type part struct {
+	each int
+	had  float64
+}
+
+func starveTable(parts []part) string {
+	if len(parts) == 0 {
+		return ""
+	}
+	rows := [][]string{{"the owner's processes for each processor", "the job had, %"}}
+	for _, p := range parts {
+		rows = append(rows, []string{strconv.Itoa(p.each), fmt.Sprintf("%.1f", 100*p.had)})
+	}
+	return markdown.Table(rows)
 }

@@ -50,9 +50,9 @@ type peerProcess struct {
 }
 
 // Boot boots so many peers of so many slots each, with the commands in bin and
-// their homes in dir. The first introduces the others.
-func Boot(ctx context.Context, bin, dir string, peers, slots int) (*Grid, error) {
-	args := []string{"--listen", onLoopback, "--slots", strconv.Itoa(slots)}
+// their homes in dir. The first introduces the others. More are options of each.
+func Boot(ctx context.Context, bin, dir string, peers, slots int, more ...string) (*Grid, error) {
+	args := append([]string{"--listen", onLoopback, "--slots", strconv.Itoa(slots)}, more...)
 	return boot(ctx, bin, dir, peers, args, args)
 }
 
