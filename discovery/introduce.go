@@ -12,8 +12,9 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
-	"github.com/p2pmpi/p2pmpi/internal/redial"
 	"golang.org/x/sync/errgroup"
+
+	"github.com/p2pmpi/p2pmpi/internal/redial"
 )
 
 // advertiseRetry is how soon a failed announcement is tried again. Failing is

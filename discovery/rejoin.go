@@ -11,6 +11,7 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/p2p/host/eventbus"
 	ma "github.com/multiformats/go-multiaddr"
+
 	"github.com/p2pmpi/p2pmpi/internal/redial"
 )
 

@@ -56,8 +56,8 @@ func IDOf(dir string) (p2ppeer.ID, error) {
 }
 
 // CreateNetwork makes a private network that the home dir owns, and takes its peer
-// in for the time lifetime, as one of person's, if that is not empty. It goes on where one that was interrupted
-// had made the key.
+// in for the time lifetime, as one of person's, if that is not empty. It goes on where one
+// that was interrupted had made the key.
 func CreateNetwork(dir, name, person string, lifetime time.Duration) (Membership, error) {
 	if err := errors.Join(membership.CheckName(name), membership.CheckPerson(person)); err != nil {
 		return Membership{}, err
@@ -87,8 +87,8 @@ func CreateNetwork(dir, name, person string, lifetime time.Duration) (Membership
 
 // An Invitee is who is invited to a private network.
 type Invitee struct {
-	// Name is what the network's owner calls the person: the peers of all whom he calls the same are of one
-	// owner. Empty: those that are admitted by this invitation are.
+	// Name is what the network's owner calls the person: the peers of all whom he calls the
+	// same are of one owner. Empty: those that are admitted by this invitation are.
 	Name string
 	Peer string // ID of the only peer that is invited; empty: whoever has the invitation
 }

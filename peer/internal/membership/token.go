@@ -50,9 +50,9 @@ func (t *Token) MarshalRecord() ([]byte, error) {
 	})
 }
 
-// Person is who owns the peers that are admitted by t, as its signer knows them: all tokens that name one are
-// of the same person, and one that names nobody is a person by itself. So nobody is several
-// persons who has not got several tokens.
+// Person is who owns the peers that are admitted by t, as its signer knows them: all tokens
+// that name one are of the same person, and one that names nobody is a person by itself. So
+// nobody is several persons who has not got several tokens.
 func (t *Token) Person() string { return cmp.Or(t.Name, t.Holder.String()) }
 
 // UnmarshalRecord decodes data into t, all but the owner.
