@@ -11,7 +11,7 @@ FUZZTIME := 1m
 build:            ## the three commands into bin/
 	go build -trimpath -o bin/ ./cmd/...
 
-wasmtime:         ## the faster engine for modules into bin/; needs gcc, see docs/security.md
+wasmtime:         ## another engine for modules into bin/, faster, without fixes: see docs/security.md; needs gcc
 	cd peer/launch/p2pmpi-wasmtime && go build -trimpath -o ../../../bin/
 
 test:             ## every test, with the race detector

@@ -36,11 +36,10 @@ func mixedGrid(t *testing.T, n int, args ...string) []*peerProcess {
 		return grid(t, n, args...)
 	}
 	peers := gridOf(t, n, func(i int) []string {
-		engine := "wazero"
-		if i%2 == 0 {
-			engine = otherEngine
+		if i%2 == 1 {
+			return args
 		}
-		return append(slices.Clone(args), "--wasm-engine", engine)
+		return append(slices.Clone(args), "--wasm-engine", otherEngine)
 	})
 	for i, p := range peers {
 		if log := p.log.String(); strings.Contains(log, "wazero-") == (i%2 == 0) {

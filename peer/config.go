@@ -109,9 +109,8 @@ type Config struct {
 	// beside the system's own tools and libraries: a library in /opt, a data set.
 	Readable []string
 
-	// WasmEngine is the absolute path of the engine that runs modules, or wazero for the one
-	// that is built in. Empty is p2pmpi-wasmtime in the folder of this program, if it is there.
-	// One that does not work is not used.
+	// WasmEngine is the absolute path of an engine that runs modules in place of wazero, which is
+	// built in. One that does not work is not used.
 	WasmEngine string
 
 	// QuietHours are times of the day, such as 08:00-18:30, when others get nothing.
@@ -349,8 +348,8 @@ func (c Config) validateLending(wrong *complaints) {
 			wrong.say("readable: %w", err)
 		}
 	}
-	if c.WasmEngine != "" && c.WasmEngine != builtIn && !filepath.IsAbs(c.WasmEngine) {
-		wrong.say("wasm-engine: %q is no absolute path, nor wazero", c.WasmEngine)
+	if c.WasmEngine != "" && !filepath.IsAbs(c.WasmEngine) {
+		wrong.say("wasm-engine: %q is no absolute path", c.WasmEngine)
 	}
 	_, err := policy.ParseRules(c.Accept, len(c.Allow) > 0)
 	wrong.add(err)

@@ -1,22 +1,12 @@
 package peer
 
-import (
-	"os"
-	"path/filepath"
+import "github.com/p2pmpi/p2pmpi/peer/launch"
 
-	"github.com/p2pmpi/p2pmpi/peer/launch"
-)
-
-// builtIn is the value of Config.WasmEngine for none but the engine that is built in.
-const builtIn = "wazero"
-
-// engineBeside is the name of the engine that is looked for beside this program.
-const engineBeside = "p2pmpi-wasmtime"
-
-// chooseEngine finds the engine that runs modules here, and says which one it is.
+// chooseEngine returns the engine that runs modules here, and says which one it is: that which the
+// owner has named, if it works, else the one that is built in.
 func (p *Peer) chooseEngine() launch.Engine {
 	engine := launch.BuiltIn()
-	if path := p.cfg.engine(); path != "" {
+	if path := p.cfg.WasmEngine; path != "" {
 		other, err := launch.ExamineEngine(string(p.home), path, p.walls)
 		if err == nil {
 			engine = other
@@ -26,24 +16,4 @@ func (p *Peer) chooseEngine() launch.Engine {
 	}
 	p.log.Info().Str("engine", engine.Name).Msg("runs WebAssembly modules")
 	return engine
-}
-
-// engine is the executable of the engine to try; empty is none.
-func (c Config) engine() string {
-	switch c.WasmEngine {
-	case builtIn:
-		return ""
-	case "":
-	default:
-		return c.WasmEngine
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return ""
-	}
-	path := filepath.Join(filepath.Dir(self), engineBeside)
-	if _, err := os.Stat(path); err != nil {
-		return ""
-	}
-	return path
 }

@@ -4,31 +4,27 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
-// TestEngineIsLookedForBesideThisProgram unless its owner says which one it is to be.
-func TestEngineIsLookedForBesideThisProgram(t *testing.T) {
+// TestEngineIsBuiltInUnlessNamed: whatever lies beside this program.
+func TestEngineIsBuiltInUnlessNamed(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	beside := filepath.Join(filepath.Dir(self), engineBeside)
-	for _, there := range []bool{false, true} {
-		if there {
-			if err := os.WriteFile(beside, nil, 0o600); err != nil {
-				t.Skipf("beside this program: %v", err)
-			}
-			defer os.Remove(beside)
-		}
-		for named, want := range map[string]string{builtIn: "", "": map[bool]string{true: beside}[there], "/opt/engine": "/opt/engine"} {
-			if got := (Config{WasmEngine: named}).engine(); got != want {
-				t.Errorf("named %q, one is beside: %v: %q, want %q", named, there, got, want)
-			}
-		}
+	beside := filepath.Join(filepath.Dir(self), "p2pmpi-wasmtime")
+	if err := os.WriteFile(beside, []byte("#!/bin/sh\necho another\n"), 0o755); err != nil {
+		t.Skipf("beside this program: %v", err)
 	}
-	c := DefaultConfig()
-	c.WasmEngine = "bin/engine"
-	if c.Validate() == nil {
+	defer os.Remove(beside)
+	p := &Peer{cfg: DefaultConfig(), home: home(t.TempDir())}
+	if got := p.chooseEngine(); got != launch.BuiltIn() {
+		t.Errorf("the engine is %q", got.Name)
+	}
+	p.cfg.WasmEngine = "bin/engine"
+	if p.cfg.Validate() == nil {
 		t.Error("a relative path is taken: of what folder?")
 	}
 }

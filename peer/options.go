@@ -66,7 +66,7 @@ func (c *Config) AddVolunteerFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&c.Readable, "readable", c.Readable, "let native programs read these `PATHS`, too,\nsuch as a library in /opt")
 	flags.BoolVar(&c.RequireConfinement, "require-confinement", c.RequireConfinement, "refuse strangers' native programs where this\nmachine cannot keep them from its files, network\nand processes")
 	flags.StringVar(&c.Owner, "owner", c.Owner, "`NAME` of whose machine this is: give it to all\nof yours; replicas go to different owners")
-	flags.StringVar(&c.WasmEngine, "wasm-engine", c.WasmEngine, "have modules run by the engine at `PATH`, or wazero,\nwhich is built in (default p2pmpi-wasmtime beside\nthis program, if it is there)")
+	flags.StringVar(&c.WasmEngine, "wasm-engine", c.WasmEngine, "have modules run by the engine at `PATH`, whose\ncompiler you trust (default wazero, which is\nbuilt in)")
 	flags.StringVar(&c.Site, "site", c.Site, "`NAME` of the place where this peer stands")
 	flags.StringVar(&c.DataListen, "data-listen", c.DataListen, "`ADDR` (host:port) for messages of programs,\nor none (default a free port beside --listen)")
 	flags.BoolVar(&c.Relay, "relay", c.Relay, "have others reach peers through this one")

@@ -3,10 +3,11 @@
 //
 //	cd peer/launch/p2pmpi-wasmtime && go build -o ../../../bin/
 //
-// A peer looks for it beside p2pboot, or where --wasm-engine says, and tries it within its walls
-// when it starts: what works is used, and the peer's log says which engine that is. It is a
-// Go module and an executable of its own, since it needs cgo and a library of 50 MB, for Linux
-// on amd64 and arm64. p2pboot has neither, whichever engine it finds.
+// A peer whose owner names it by --wasm-engine tries it within its walls when it starts: if it works
+// it is used, and the peer's log says which engine that is. Nobody has it unasked: this version of
+// wasmtime gets no more fixes (docs/security.md). It is a Go module and an executable of its own, since
+// it needs cgo and a library, which make 30 MB of it; p2pboot has neither. It is for Linux on amd64,
+// where it is tested; built for others it only says so.
 //
 //	peer -- supervisor -- stage (confine) -- execve --> runner: p2pmpi-wasmtime
 //	                                                      module (wasmtime)

@@ -1,3 +1,5 @@
+//go:build linux && amd64 && cgo
+
 package main
 
 // #cgo CFLAGS: -std=c11 -O2 -Wall -U_FORTIFY_SOURCE

@@ -1,3 +1,5 @@
+//go:build linux && amd64 && cgo
+
 package main
 
 import (
@@ -10,7 +12,7 @@ import (
 func main() {
 	status, ok := wasm.Main(wasmtime{})
 	if !ok {
-		fmt.Fprintln(os.Stderr, "p2pmpi-wasmtime is for a peer to start: put it beside p2pboot, or name it with --wasm-engine")
+		fmt.Fprintln(os.Stderr, "p2pmpi-wasmtime is for a peer to start: name it with --wasm-engine")
 		status = 64
 	}
 	os.Exit(status)

@@ -1,3 +1,5 @@
+//go:build linux && amd64 && cgo
+
 #define _GNU_SOURCE
 #include "module.h"
 

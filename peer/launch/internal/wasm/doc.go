@@ -14,9 +14,9 @@
 //
 // What compiles modules and runs them is an Engine: Wazero, which is pure Go and which every peer
 // has, or another one, which is then an executable of its own, with Main and all else of this
-// package: p2pmpi-wasmtime. So p2pboot needs no cgo, and a peer that finds no other engine, or none
-// that works within its walls (Config.Examine), has Wazero all the same. A Store keeps what
-// each has compiled apart.
+// package: p2pmpi-wasmtime, for owners who name it. So p2pboot needs no cgo, and a peer whose engine does
+// not work within its walls (Config.Examine) has Wazero all the same. A Store keeps what each has
+// compiled apart.
 //
 // Everything that a module sees is the same in all engines: the system (WASI) is that of wazero in
 // each (Host.Imports). So replicas in different engines agree, and a checkpoint of one is gone
