@@ -4,9 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
@@ -17,7 +18,7 @@ import (
 type Engine struct {
 	// Name is that of the engine, with its version and what processor it compiles for.
 	Name    string
-	program string // an executable that runs a module: see package wasm
+	program string // an executable that runs a module, in a home: see package wasm
 }
 
 // BuiltIn is the engine that every peer has.
@@ -27,25 +28,58 @@ func BuiltIn() Engine { return Engine{wasm.Wazero{}.Name(), supervisor.Own} }
 // usual.
 const examineTimeout = 20 * time.Second
 
-// ExamineEngine tries the engine that is an executable file, at an absolute path, within the
-// walls of the peer of a home. It takes some ten milliseconds, and a process that begins with
-// Supervise.
+// engineFile is the engine in a home that has another one than that which is built in.
+const engineFile = "engine"
+
+// ExamineEngine copies an executable file, at an absolute path, into a home, and tries it as an
+// engine within the walls of the peer there. What becomes of the file later is all the same: the peer runs
+// what was tried. It takes some ten milliseconds, and a process that begins with Supervise. Only one
+// peer may use a home.
 func ExamineEngine(home, path string, walls Walls) (Engine, error) {
-	name, err := examineEngine(home, path, walls)
+	home, err := filepath.Abs(home)
 	if err != nil {
 		return Engine{}, fmt.Errorf("the engine %s: %w", path, err)
 	}
-	return Engine{name, path}, nil
+	program := filepath.Join(home, engineFile)
+	var name string
+	if err = copyEngine(path, program); err == nil {
+		name, err = examineEngine(home, program, walls)
+	}
+	if err != nil {
+		os.Remove(program)
+		return Engine{}, fmt.Errorf("the engine %s: %w", path, err)
+	}
+	return Engine{name, program}, nil
 }
 
-// engineName is what engines may be called: it is part of a file's name.
-var engineName = regexp.MustCompile(`^[a-z0-9][a-zA-Z0-9._+-]{0,99}$`)
-
-func examineEngine(home, path string, walls Walls) (name string, err error) {
-	root, err := filepath.Abs(filepath.Join(home, scratchFolder))
+// copyEngine copies a file to where no other name leads, and which everybody may execute who gets there:
+// a program may have another user than its peer.
+func copyEngine(from, to string) error {
+	in, err := os.Open(from)
 	if err != nil {
-		return "", err
+		return err
 	}
+	defer in.Close()
+	if err := os.Remove(to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o700)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Chmod(0o555), out.Close())
+}
+
+// forgetEngine removes that which an earlier peer has left in a home whose peer has e.
+func forgetEngine(home string, e Engine) {
+	if kept := filepath.Join(home, engineFile); e.program != kept {
+		_ = os.Remove(kept) // it is not there, or does no harm
+	}
+}
+
+func examineEngine(home, program string, walls Walls) (name string, err error) {
+	root := filepath.Join(home, scratchFolder)
 	if err := os.MkdirAll(root, 0o700); err != nil {
 		return "", err
 	}
@@ -55,7 +89,7 @@ func examineEngine(home, path string, walls Walls) (name string, err error) {
 	}
 	defer os.RemoveAll(folder) // unless its process has
 	said, runner, err := startRunner(supervisor.Command{
-		Title: "examine " + filepath.Base(path), Program: path, As: wasm.Name, Scratch: folder, Walls: walls.Means,
+		Title: "examine the engine", Program: program, As: wasm.Name, Scratch: folder, Walls: walls.Means,
 		Args: wasm.Config{Examine: true}.Arguments(nil), Answered: func(bool) {},
 	})
 	if err != nil {
@@ -71,8 +105,6 @@ func examineEngine(home, path string, walls Walls) (name string, err error) {
 		return "", errors.New(string(words))
 	case exit.Code != 0:
 		return "", fmt.Errorf("its process ended with %s", cmp.Or(exit.Signal, fmt.Sprintf("status %d", exit.Code)))
-	case !engineName.Match(words):
-		return "", fmt.Errorf("it is none: it says %q", words)
 	}
-	return string(words), nil
+	return wasm.Examined(string(words))
 }

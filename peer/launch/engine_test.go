@@ -5,6 +5,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 )
 
 // TestEngineIsTried within the walls: what does not work, or is none, is told.
@@ -22,6 +25,7 @@ func TestEngineIsTried(t *testing.T) {
 		"silent":     {"#!/bin/sh\nexit 3", "status 3"},
 		"in trouble": {"#!/bin/sh\necho no library; exit 1", "no library"},
 		"none":       {"#!/bin/sh\necho ../../etc/passwd", "it is none"},
+		"older":      {"#!/bin/sh\necho wasmtime-v39", "another version"},
 		"no program": {"nothing", "execute"},
 	} {
 		path := filepath.Join(t.TempDir(), "engine")
@@ -37,5 +41,55 @@ func TestEngineIsTried(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(filepath.Join(home, scratchFolder)); len(left) != 0 {
 		t.Errorf("left: %v", left)
+	}
+	if _, err := os.Stat(filepath.Join(home, engineFile)); err == nil {
+		t.Error("what does not work stays")
+	}
+}
+
+// TestEngineThatWasReplacedGoesOn as it was tried: its owner has built another one, or has removed it.
+func TestEngineThatWasReplacedGoesOn(t *testing.T) {
+	self, err := os.ReadFile("/proc/self/exe")
+	if err != nil {
+		t.Skip(err)
+	}
+	path := filepath.Join(t.TempDir(), "engine")
+	if err := os.WriteFile(path, self, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	e, err := ExamineEngine(home, path, ExamineWalls(home))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte("#!/bin/sh\nexit 3"), 0o755); err != nil { // the same file
+		t.Fatal(err)
+	}
+	for _, change := range []func() error{func() error { return nil }, func() error { return os.Remove(path) }} {
+		if err := change(); err != nil {
+			t.Fatal(err)
+		}
+		j := newModuleJob(t, e, idleModule(1), limits.Grant{})
+		j.start()
+		if e := j.links[0].exited(view.Process{}); e.Code != 0 || e.Reason != "" {
+			t.Errorf("ended with %v", e)
+		}
+		j.stop()
+	}
+}
+
+// TestEngineOfAnEarlierPeerGoes when its home has a peer without it.
+func TestEngineOfAnEarlierPeerGoes(t *testing.T) {
+	kept := filepath.Join(t.TempDir(), engineFile)
+	if err := os.WriteFile(kept, nil, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	forgetEngine(filepath.Dir(kept), Engine{"another", kept})
+	if _, err := os.Stat(kept); err != nil {
+		t.Errorf("the peer's own is gone: %v", err)
+	}
+	forgetEngine(filepath.Dir(kept), BuiltIn())
+	if _, err := os.Stat(kept); err == nil {
+		t.Error("it stays")
 	}
 }

@@ -157,6 +157,7 @@ func NewService(h host.Host, c Config) (*Service, error) {
 	if c.Engine == (Engine{}) {
 		s.config.Engine = BuiltIn()
 	}
+	forgetEngine(home, s.config.Engine)
 	s.modules = wasm.NewStore(filepath.Join(home, "modules"), s.config.Engine.Name)
 	if c.Channels == nil {
 		s.config.Channels = proclink.Kinds

@@ -24,9 +24,12 @@ import (
 // wasmtime is the engine.
 type wasmtime struct{}
 
+// configuration is the number of what module.c makes of the library: see wasm.EngineName.
+const configuration = 1
+
 // Name implements wasm.Engine.
 func (wasmtime) Name() string {
-	return wasm.EngineName("wasmtime", "github.com/bytecodealliance/wasmtime-go/v39")
+	return wasm.EngineName("wasmtime", "github.com/bytecodealliance/wasmtime-go/v39", configuration)
 }
 
 // codeFile is what a module was compiled to, in its folder.

@@ -28,8 +28,9 @@ type Module interface {
 	Run(ctx context.Context, h *Host) error
 }
 
-// EngineName returns an engine's name, whose version is that of a Go module.
-func EngineName(engine, path string) string {
+// EngineName returns an engine's name, whose version is that of a Go module. The configuration is a number
+// that changes whenever the engine is made to compile, or to take, anything else.
+func EngineName(engine, path string, configuration int) string {
 	version := "unknown"
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, d := range info.Deps {
@@ -39,5 +40,5 @@ func EngineName(engine, path string) string {
 		}
 	}
 	features := sha256.Sum256(fmt.Append(nil, cpu.X86, cpu.ARM64))
-	return fmt.Sprintf("%s-%s-%s-%x", engine, version, runtime.GOARCH, features[:4])
+	return fmt.Sprintf("%s-%s-%d-%s-%x", engine, version, configuration, runtime.GOARCH, features[:4])
 }

@@ -5,15 +5,27 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
+	"strings"
 
 	"github.com/tetratelabs/wazero/sys"
+
+	"github.com/p2pmpi/p2pmpi/internal/version"
 )
 
-// strays is a module that reads beyond its memory.
-const strays = "\x00asm\x01\x00\x00\x00\x01\x04\x01\x60\x00\x00\x03\x02\x01\x00\x05\x03\x01\x00\x01" +
-	"\x07\x0a\x01\x06_start\x00\x00\x0a\x0a\x01\x08\x00\x41\x70\x28\x02\x00\x1a\x0b"
+// strays is a module that makes a call that does not wait, for the time, and one that may, for
+// nothing; traps if there is no time; and reads beyond its memory.
+const strays = "\x00asm\x01\x00\x00\x00" +
+	"\x01\x13\x03\x60\x00\x00\x60\x03\x7f\x7e\x7f\x01\x7f\x60\x04\x7f\x7f\x7f\x7f\x01\x7f" +
+	"\x02\x4e\x02\x16wasi_snapshot_preview1\x0eclock_time_get\x00\x01\x16wasi_snapshot_preview1\x0bpoll_oneoff\x00\x02" +
+	"\x03\x02\x01\x00\x05\x03\x01\x00\x01\x07\x0a\x01\x06_start\x00\x02\x0a\x2b\x01\x29\x00" +
+	"\x41\x01\x42\x00\x41\x00\x10\x00\x04\x40\x00\x0b" + // if clock_time_get(1, 0, 0) != 0 then trap
+	"\x41\x00\x29\x03\x00\x50\x04\x40\x00\x0b" + // if the time is 0 then trap
+	"\x41\x00\x41\x00\x41\x00\x41\x00\x10\x01\x1a" + // poll_oneoff(0, 0, 0, 0)
+	"\x41\x70\x28\x02\x00\x1a\x0b" // read at -16
 
-// examine tries the engine within the walls that this process has, and says its name.
+// examine tries the engine within the walls that this process has, and says its name and what it was
+// built from.
 func examine(ctx context.Context, e Engine) int {
 	defer os.RemoveAll(compiled)
 	var module Module
@@ -26,9 +38,36 @@ func examine(ctx context.Context, e Engine) int {
 	h := newHost(Config{}, nil)
 	defer h.close()
 	var exit *sys.ExitError
-	if err := module.Run(ctx, h); err == nil || errors.As(err, &exit) {
+	err := module.Run(ctx, h)
+	if err == nil || errors.As(err, &exit) {
 		return tell(exitUnfit, errors.New("modules may read beyond their memory"))
 	}
-	fmt.Println(e.Name())
+	if !strings.Contains(err.Error(), "out of bounds") {
+		return tell(exitUnfit, fmt.Errorf("a module that was to read beyond its memory has ended before: %w", err))
+	}
+	fmt.Println(e.Name(), source)
 	return 0
+}
+
+// runner is the number of what a peer and its runners tell each other beside what version.Protocol
+// counts: Config, what comes as standard input, exit statuses. It changes whenever that does.
+const runner = 1
+
+// source says what an engine was built from.
+var source = fmt.Sprintf("protocol %d runner %d", version.Protocol, runner)
+
+// engineName is what engines may be called: it is part of a file's name.
+var engineName = regexp.MustCompile(`^[a-z0-9][a-zA-Z0-9._+-]{0,99}$`)
+
+// Examined returns the name of the engine that has said so when it was tried. One that was built from
+// another version of this project is none.
+func Examined(said string) (name string, err error) {
+	name, from, _ := strings.Cut(said, " ")
+	switch {
+	case !engineName.MatchString(name):
+		return "", fmt.Errorf("it is none: it says %q", said)
+	case from != source:
+		return "", fmt.Errorf("it was built from another version of this project (%q, and this is %q): build it anew", from, source)
+	}
+	return name, nil
 }

@@ -3,6 +3,7 @@ package wasm
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -29,5 +30,7 @@ func parse(args []string) (c Config, rest []string, err error) {
 	if len(args) == 0 {
 		return c, nil, fmt.Errorf("%s is for a peer to start", Name)
 	}
-	return c, args[1:], json.Unmarshal([]byte(args[0]), &c)
+	order := json.NewDecoder(strings.NewReader(args[0]))
+	order.DisallowUnknownFields()
+	return c, args[1:], order.Decode(&c)
 }

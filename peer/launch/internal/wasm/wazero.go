@@ -15,7 +15,7 @@ import (
 type Wazero struct{}
 
 // Name implements Engine.
-func (Wazero) Name() string { return EngineName("wazero", "github.com/tetratelabs/wazero") }
+func (Wazero) Name() string { return EngineName("wazero", "github.com/tetratelabs/wazero", 1) }
 
 // Load implements Engine.
 func (Wazero) Load(ctx context.Context, binary []byte, folder string, pages uint32) (Module, error) {

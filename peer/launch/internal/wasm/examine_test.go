@@ -1,0 +1,84 @@
+package wasm
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/version"
+)
+
+// TestEngineOfAnotherVersionIsNone: what it takes and leaves may be something else.
+func TestEngineOfAnotherVersionIsNone(t *testing.T) {
+	for said, want := range map[string]string{
+		fmt.Sprintf("engine-1 protocol %d runner %d", version.Protocol, runner): "",
+		"engine-1": "another version",
+		fmt.Sprintf("engine-1 protocol %d runner %d", version.Protocol-1, runner): "another version",
+		fmt.Sprintf("engine-1 protocol %d runner %d", version.Protocol, runner+1): "another version",
+		fmt.Sprintf("../x protocol %d runner %d", version.Protocol, runner):       "it is none",
+		"": "it is none",
+	} {
+		name, err := Examined(said)
+		if want == "" && (err != nil || name != "engine-1") {
+			t.Errorf("%q: %q (%v)", said, name, err)
+		}
+		if want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %q (%v), want %q", said, name, err, want)
+		}
+	}
+}
+
+// TestExaminedModuleMakesCalls, and strays after that only.
+func TestExaminedModuleMakesCalls(t *testing.T) {
+	t.Chdir(t.TempDir())
+	said := stdout(t, func() {
+		if status := examine(t.Context(), Wazero{}); status != 0 {
+			t.Errorf("exit status %d", status)
+		}
+	})
+	if name, err := Examined(strings.TrimSpace(said)); err != nil || name != (Wazero{}).Name() {
+		t.Errorf("%q: %q (%v)", said, name, err)
+	}
+	module, err := Wazero{}.Load(t.Context(), []byte(strays), compiled, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := newHost(Config{}, nil)
+	defer h.close()
+	module.Run(t.Context(), h)
+	if h.clock.since == 0 {
+		t.Error("it has not asked for the time")
+	}
+}
+
+// stdout returns what is written there meanwhile: little.
+func stdout(t *testing.T, during func()) string {
+	t.Helper()
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer read.Close()
+	before := os.Stdout
+	os.Stdout = write
+	during()
+	os.Stdout = before
+	write.Close()
+	b, err := io.ReadAll(read)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// TestUnknownOrderIsNone: it means something that this runner does not know.
+func TestUnknownOrderIsNone(t *testing.T) {
+	if _, _, err := parse([]string{`{"Compile":true,"Fuel":7}`}); err == nil {
+		t.Error("it is taken")
+	}
+	if c, rest, err := parse(Config{Compile: true}.Arguments([]string{"a"})); err != nil || !c.Compile || len(rest) != 1 {
+		t.Errorf("its own is %+v, %q (%v)", c, rest, err)
+	}
+}
