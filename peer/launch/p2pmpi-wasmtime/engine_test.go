@@ -59,17 +59,30 @@ func start(t *testing.T, engine, folder, input string, c wasm.Config, args ...st
 	return ended{cmd.ProcessState.ExitCode(), out.String(), wrong.String()}
 }
 
+// compiler has an engine compile a module in a folder, and returns where the module is.
+func compiler(t *testing.T, engine, folder string, module []byte) (path string, e ended) {
+	t.Helper()
+	path = filepath.Join(folder, "module")
+	if err := os.WriteFile(path, module, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path, start(t, engine, folder, path, wasm.Config{Compile: true})
+}
+
 // compiled returns a file with a module and what an engine has compiled it to.
 func compiled(t *testing.T, engine string, module []byte) string {
 	t.Helper()
 	folder := t.TempDir()
-	path := filepath.Join(folder, "module")
-	if err := os.WriteFile(path, module, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if e := start(t, engine, folder, path, wasm.Config{Compile: true}); e.status != 0 {
+	path, e := compiler(t, engine, folder, module)
+	if e.status != 0 {
 		t.Fatalf("the compiler has ended with %+v", e)
 	}
+	return kept(t, engine, path, folder)
+}
+
+// kept returns a file with a module and what is in a folder in which one was compiled.
+func kept(t *testing.T, engine, path, folder string) string {
+	t.Helper()
 	s := wasm.NewStore(t.TempDir(), engine)
 	if err := s.Add("digest", path, folder); err != nil {
 		t.Fatal(err)
@@ -158,29 +171,86 @@ func TestUnknownFunctions(t *testing.T) {
 	}
 }
 
-// TestOtherCodeIsNotRun has a runner read what the library has not compiled: it compiles the module
-// itself.
+// TestOtherCodeIsNotRun has a runner read, beside a module that ends well, what one was compiled to that
+// does not: the library runs it if it has compiled it, and else compiles the module itself.
 func TestOtherCodeIsNotRun(t *testing.T) {
-	for name, spoil := range map[string]func([]byte) []byte{
-		"no code":         func(b []byte) []byte { return make([]byte, len(b)) },
-		"another version": func(b []byte) []byte { return bytes.Replace(b, []byte("\x0239"), []byte("\x0238"), 1) },
+	for name, tc := range map[string]struct {
+		spoil  func([]byte) []byte
+		status int
+	}{
+		"its own":         {bytes.Clone, 134},
+		"no code":         {func(b []byte) []byte { return make([]byte, len(b)) }, 0},
+		"another version": {func(b []byte) []byte { return bytes.Replace(b, []byte("\x0239"), []byte("\x0238"), 1) }, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			path := compiled(t, "wasmtime", function("\x41\x00"))
-			b, err := os.ReadFile(path)
+			folder := t.TempDir()
+			path, e := compiler(t, "wasmtime", folder, function("\x00")) // which traps
+			found, err := filepath.Glob(filepath.Join(folder, ".*", codeFile))
+			if e.status != 0 || err != nil || len(found) != 1 {
+				t.Fatalf("the compiler has left %q: %+v (%v)", found, e, err)
+			}
+			code, err := os.ReadFile(found[0])
 			if err != nil {
 				t.Fatal(err)
 			}
-			cut := bytes.Index(b, []byte("\x7fELF"))
-			spoilt := append(bytes.Clone(b[:cut]), spoil(b[cut:])...)
-			if bytes.Equal(spoilt, b) {
+			spoilt := tc.spoil(code)
+			if tc.status == 0 && bytes.Equal(spoilt, code) {
 				t.Fatal("nothing is spoilt")
 			}
-			if err := os.WriteFile(path, spoilt, 0o600); err != nil {
+			if err := errors.Join(os.WriteFile(found[0], spoilt, 0o600), os.WriteFile(path, function("\x41\x00"), 0o600)); err != nil {
 				t.Fatal(err)
 			}
-			if e := start(t, "wasmtime", t.TempDir(), path, wasm.Config{}); e != (ended{}) {
-				t.Errorf("it has ended with %+v", e)
+			if e := start(t, "wasmtime", t.TempDir(), kept(t, "wasmtime", path, folder), wasm.Config{}); e.status != tc.status {
+				t.Errorf("it has ended with %+v, want status %d", e, tc.status)
+			}
+		})
+	}
+}
+
+// section returns a module's.
+func section(id byte, contents string) string { return string(rune(id)) + counted(contents) }
+
+// using returns a module with one page of memory and two types, of functions that return none and two
+// i32: its function is of the first, with that code; there are further sections before that.
+func using(code string, further ...string) []byte {
+	return []byte("\x00asm\x01\x00\x00\x00" + section(1, "\x02\x60\x00\x00\x60\x00\x02\x7f\x7f") + section(3, "\x01\x00") +
+		section(5, "\x01\x00\x01") + strings.Join(further, "") + section(10, "\x01"+counted("\x00"+code+"\x0b")))
+}
+
+// TestEnginesTakeTheSame of what has come to WebAssembly, one by one.
+func TestEnginesTakeTheSame(t *testing.T) {
+	const global, export = 6, 7
+	for name, tc := range map[string]struct {
+		module []byte
+		taken  bool
+	}{
+		"sign extension":          {using("\x41\x00\xc0\x1a"), true},
+		"saturating conversions":  {using("\x43\x00\x00\x00\x00\xfc\x00\x1a"), true},
+		"bulk memory":             {using("\x41\x00\x41\x00\x41\x00\xfc\x0b\x00"), true},
+		"several values":          {using("\x02\x01\x41\x00\x41\x00\x0b\x1a\x1a"), true},
+		"references":              {using("\xd0\x70\x1a"), true},
+		"vectors":                 {using("\xfd\x0c" + strings.Repeat("\x00", 16) + "\x1a"), true},
+		"mutable globals":         {using("", section(global, "\x01\x7f\x01\x41\x00\x0b"), section(export, "\x01\x01g\x03\x00")), true},
+		"sums in constants":       {using("", section(global, "\x01\x7f\x00\x41\x01\x41\x01\x6a\x0b")), true},
+		"threads: atomic":         {using("\x41\x00\xfe\x10\x02\x00\x1a"), false},
+		"threads: shared memory":  {[]byte("\x00asm\x01\x00\x00\x00" + section(5, "\x01\x03\x01\x01")), false},
+		"tail calls":              {using("\x12\x00"), false},
+		"several memories":        {[]byte("\x00asm\x01\x00\x00\x00" + section(5, "\x02\x00\x01\x00\x01")), false},
+		"memory of 64 bits":       {[]byte("\x00asm\x01\x00\x00\x00" + section(5, "\x01\x04\x01")), false},
+		"pages of other sizes":    {[]byte("\x00asm\x01\x00\x00\x00" + section(5, "\x01\x08\x01\x00")), false},
+		"relaxed vectors":         {using("\xfd\x0c" + strings.Repeat("\x00", 16) + "\xfd\x81\x02\x1a"), false},
+		"exceptions":              {using("\x1f\x40\x00\x0b"), false},
+		"exceptions: tags":        {[]byte("\x00asm\x01\x00\x00\x00" + section(1, "\x01\x60\x00\x00") + section(13, "\x01\x00\x00")), false},
+		"references to functions": {using("\xd0\x00\x1a"), false},
+		"garbage collection":      {using("\x41\x00\xfb\x1c\x1a"), false},
+		"numbers of 128 bits":     {using("\x42\x00\x42\x00\xfc\x15\x1a\x1a"), false},
+		"a component":             {[]byte("\x00asm\x0d\x00\x01\x00"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, engine := range []string{"wazero", "wasmtime"} {
+				if _, e := compiler(t, engine, t.TempDir(), tc.module); (e.status == 0) != tc.taken {
+					t.Errorf("%s: taken is to be %v: %+v", engine, tc.taken, e)
+				}
 			}
 		})
 	}

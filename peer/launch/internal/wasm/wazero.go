@@ -15,7 +15,7 @@ import (
 type Wazero struct{}
 
 // Name implements Engine.
-func (Wazero) Name() string { return EngineName("wazero", "github.com/tetratelabs/wazero", 1) }
+func (Wazero) Name() string { return EngineName("wazero", "github.com/tetratelabs/wazero", 2) }
 
 // Load implements Engine.
 func (Wazero) Load(ctx context.Context, binary []byte, folder string, pages uint32) (Module, error) {
@@ -23,10 +23,13 @@ func (Wazero) Load(ctx context.Context, binary []byte, folder string, pages uint
 	if err != nil {
 		return nil, err
 	}
-	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCompilationCache(cache).WithMemoryLimitPages(pages))
+	r := wazero.NewRuntimeWithConfig(ctx, wazero.NewRuntimeConfig().WithCoreFeatures(features).WithCompilationCache(cache).WithMemoryLimitPages(pages))
 	compiled, err := r.CompileModule(ctx, binary)
 	return wazeroModule{r, compiled}, err
 }
+
+// features are what modules may use: WebAssembly 2.0 and, as other engines have it, arithmetic in constants.
+const features = api.CoreFeaturesV2 | experimental.CoreFeaturesExtendedConst
 
 type wazeroModule struct {
 	runtime  wazero.Runtime
