@@ -21,7 +21,7 @@ import (
 
 // markAt is where each process that is marked has its mark in memory: a word, and a number of its own.
 const (
-	markAt   = 64 << 30
+	markAt   = 1 << 30
 	markWord = "p2pmpi-mark-"
 	markLen  = len(markWord) + 16
 )
