@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"os"
 	"os/exec"
@@ -129,7 +130,7 @@ func function(code string) []byte {
 		"\x07\x0a\x01\x06_start\x00\x00\x0a" + counted("\x02"+counted("\x00\x41\xa0\xc2\x1e\x10\x01\x1a\x0b")+counted(body)))
 }
 
-func counted(s string) string { return string(rune(len(s))) + s }
+func counted(s string) string { return string(binary.AppendUvarint(nil, uint64(len(s)))) + s }
 
 // TestWhatNoModuleMay ends it as in wazero, and says why in few words.
 func TestWhatNoModuleMay(t *testing.T) {
@@ -160,6 +161,23 @@ func TestDepth(t *testing.T) {
 	deep := function("\x20\x00\x04\x7f\x20\x00\x41\x01\x6b\x10\x01\x05\x41\x00\x0b") // if n then f(n-1) else 0
 	if e := run(t, "wasmtime", deep, wasm.Config{}); e != (ended{}) {
 		t.Errorf("it has ended with %+v", e)
+	}
+}
+
+// TestModulesHaveTheSameMemory in both engines, of one size in a slot, whatever they are compiled to: each takes what
+// it gets, and ends with how many pages those are.
+func TestModulesHaveTheSameMemory(t *testing.T) {
+	const functions = 5000 // whose code has not the same size in both
+	n := string(binary.AppendUvarint(nil, functions))
+	grow := "\x03\x40\x41\x01\x40\x00\x41\x7f\x47\x0d\x00\x0b\x3f\x00\x10\x00" // while grow(1) != -1; proc_exit(size)
+	module := []byte("\x00asm\x01\x00\x00\x00" + section(1, "\x02\x60\x00\x00\x60\x01\x7f\x00") +
+		section(2, "\x01"+counted("wasi_snapshot_preview1")+counted("proc_exit")+"\x00\x01") +
+		section(3, n+strings.Repeat("\x00", functions)) + section(5, "\x01\x00\x01") + section(7, "\x01"+counted("_start")+"\x00\x01") +
+		section(10, n+counted("\x00"+grow+"\x0b")+strings.Repeat("\x02\x00\x0b", functions-1)))
+	c := wasm.Config{Memory: 128 << 20}
+	here, there := run(t, "wasmtime", module, c), run(t, "wazero", module, c)
+	if here != there || here.stderr != "" || here.status == 0 {
+		t.Errorf("it has ended with %+v here, and with %+v in wazero", here, there)
 	}
 }
 

@@ -55,9 +55,9 @@ func run(ctx context.Context, e Engine, c Config, args []string) int {
 	if err != nil {
 		return tell(exitUnfit, fmt.Errorf("read the module: %w", err))
 	}
-	pages, err := share(c)
-	if err != nil {
-		return tell(exitUnfit, err)
+	pages, own := divide(c.Memory, uint64(len(binary)))
+	if !c.Compile { // which has all of the slot, and had better end than collect garbage all the time
+		debug.SetMemoryLimit(own)
 	}
 	module, err := e.Load(ctx, binary, compiled, pages)
 	if err != nil {
@@ -76,20 +76,6 @@ func run(ctx context.Context, e Engine, c Config, args []string) int {
 
 // compiled is where what a module was compiled to lies, in the current folder.
 const compiled = ".p2pmpi-compiled"
-
-// share returns how many pages a module may have, and has the runner keep to the rest of what the
-// slot has of memory.
-func share(c Config) (pages uint32, err error) {
-	input, err := os.Stdin.Stat()
-	if err != nil {
-		return 0, err
-	}
-	pages, own := divide(c.Memory, uint64(input.Size()))
-	if !c.Compile { // which has all of the slot, and had better end than collect garbage all the time
-		debug.SetMemoryLimit(own)
-	}
-	return pages, nil
-}
 
 // status is what the module has ended with.
 func status(err error) int {

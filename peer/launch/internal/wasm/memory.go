@@ -19,14 +19,18 @@ const (
 // runtime, the engine, what is on its way. See TestWasmStaysSmall of e2e.
 const runnerMemory = 48 << 20
 
-// divide says what a module may have of the memory of its slot, none meaning no limit: what
-// the runner itself leaves, but half at least. code is what a module was compiled to, with
-// the module, in bytes.
-func divide(memory, code uint64) (pages uint32, runner int64) {
+// codeFactor times a module's size is what it and the code that it was compiled to take, in each
+// engine, as long as both are there twice: that code has three to four times its size.
+const codeFactor = 10
+
+// divide says what a module of a size in bytes may have of the memory of its slot, none meaning no
+// limit: what the runner itself leaves, but half at least. It is the same in all engines, on all
+// processors.
+func divide(memory, module uint64) (pages uint32, runner int64) {
 	if memory == 0 {
 		return maxPages, math.MaxInt64
 	}
-	own := min(runnerMemory+2*code, memory/2)
+	own := min(runnerMemory+codeFactor*module, memory/2)
 	return uint32(max(1, min((memory-own)/pageSize, maxPages))), int64(own)
 }
 

@@ -15,19 +15,19 @@ import (
 func TestDivide(t *testing.T) {
 	const mib = 1 << 20
 	for _, tc := range []struct {
-		memory, code uint64
-		pages        uint32
-		runner       int64
+		memory, module uint64
+		pages          uint32
+		runner         int64
 	}{
 		{0, 5 * mib, maxPages, math.MaxInt64},
-		{512 * mib, 4 * mib, (512 - 48 - 8) * mib / pageSize, 56 * mib},
+		{512 * mib, 4 * mib, (512 - 48 - 40) * mib / pageSize, 88 * mib},
 		{64 * mib, 4 * mib, 32 * mib / pageSize, 32 * mib},
 		{512 * mib, 1 << 40, 256 * mib / pageSize, 256 * mib},
 		{1, 0, 1, 0},
 		{1 << 40, 0, maxPages, 48 * mib},
 	} {
-		if pages, runner := divide(tc.memory, tc.code); pages != tc.pages || runner != tc.runner {
-			t.Errorf("%d bytes, code of %d: %d pages and %d bytes, want %d and %d", tc.memory, tc.code, pages, runner, tc.pages, tc.runner)
+		if pages, runner := divide(tc.memory, tc.module); pages != tc.pages || runner != tc.runner {
+			t.Errorf("%d bytes, a module of %d: %d pages and %d bytes, want %d and %d", tc.memory, tc.module, pages, runner, tc.pages, tc.runner)
 		}
 	}
 }
