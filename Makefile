@@ -29,9 +29,10 @@ fuzz:             ## every fuzz target for FUZZTIME each, one after the other
 		echo "$$dir $$target"; go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZTIME) "$$dir" </dev/null || exit 1; \
 	done
 
-lint:             ## go vet and golangci-lint
+lint:             ## go vet and golangci-lint; the other engine needs gcc
 	go vet ./...
 	go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION) run
+	cd peer/launch/p2pmpi-wasmtime && go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION) run
 
 vuln:             ## known vulnerabilities that the commands can reach; asks vuln.go.dev
 	go run golang.org/x/vuln/cmd/govulncheck@$(VULN_VERSION) $(VULNFLAGS) ./cmd/... ./mpj/...

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -33,6 +34,9 @@ var otherEngine = os.Getenv("P2PMPI_TEST_ENGINE")
 func mixedGrid(t *testing.T, n int, args ...string) []*peerProcess {
 	t.Helper()
 	if otherEngine == "" {
+		if mustTest() && runtime.GOOS == "linux" && runtime.GOARCH == "amd64" {
+			t.Fatal("P2PMPI_TEST_ENGINE names no other engine")
+		}
 		return grid(t, n, args...)
 	}
 	peers := gridOf(t, n, func(i int) []string {

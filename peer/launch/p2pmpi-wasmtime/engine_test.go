@@ -274,6 +274,27 @@ func TestEnginesTakeTheSame(t *testing.T) {
 	}
 }
 
+// library returns what the go command says of the library's module.
+func library(t *testing.T, format string) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", format, "github.com/bytecodealliance/wasmtime-go/v39").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// TestNotice is that of the library in this version.
+func TestNotice(t *testing.T) {
+	licence, err := os.ReadFile(filepath.Join(library(t, "{{.Dir}}"), "LICENSE"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if version := strings.TrimPrefix(library(t, "{{.Version}}"), "v"); !strings.Contains(notice, "wasmtime "+version+" ") || !strings.HasSuffix(notice, string(licence)) {
+		t.Errorf("it is not that of version %s:\n%s", version, notice)
+	}
+}
+
 // declared prints what the types in declared.h are.
 const declared = `
 #define SIZE(t) printf(#t " %zu\n", sizeof(t))
@@ -298,11 +319,7 @@ int main(void) {
 // TestDeclarations compares those of declared.h with the library's own: functions by having a
 // compiler read both, types by what it makes of each.
 func TestDeclarations(t *testing.T) {
-	folder, err := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Dir}}", "github.com/bytecodealliance/wasmtime-go/v39").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	library := []string{"-I", filepath.Join(strings.TrimSpace(string(folder)), "build", "include"), "-include", "wasmtime.h"}
+	library := []string{"-I", filepath.Join(library(t, "{{.Dir}}"), "build", "include"), "-include", "wasmtime.h"}
 	print := func(name string, more ...string) string {
 		source, program := filepath.Join(t.TempDir(), name+".c"), filepath.Join(t.TempDir(), name)
 		if err := os.WriteFile(source, []byte("#include <stdio.h>\n"+declared), 0o600); err != nil {

@@ -3,16 +3,26 @@
 package main
 
 import (
+	_ "embed"
 	"fmt"
 	"os"
 
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/wasm"
 )
 
+// notice goes with the executable: what it contains of others, and their licence.
+//
+//go:embed NOTICE
+var notice string
+
 func main() {
 	status, ok := wasm.Main(wasmtime{})
-	if !ok {
-		fmt.Fprintln(os.Stderr, "p2pmpi-wasmtime is for a peer to start: name it with --wasm-engine")
+	switch {
+	case ok:
+	case len(os.Args) == 2 && os.Args[1] == "--notice":
+		fmt.Print(notice)
+	default:
+		fmt.Fprintln(os.Stderr, "p2pmpi-wasmtime is for a peer to start: name it with --wasm-engine. With --notice it prints the licence of what it contains")
 		status = 64
 	}
 	os.Exit(status)
