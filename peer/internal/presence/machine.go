@@ -25,7 +25,13 @@ type Machine struct {
 const patience = 3 * time.Second
 
 // NewMachine returns this machine.
-func NewMachine() *Machine { return &Machine{root: "/", own: ownTicks, patience: patience} }
+func NewMachine() *Machine {
+	m := &Machine{root: "/", own: ownTicks, patience: patience}
+	if isNice() {
+		m.own = func() uint64 { return 0 }
+	}
+	return m
+}
 
 // Read says how it stands, as far as it is told before ctx ends. Of the load it tells the time
 // since it was last called.
@@ -128,6 +134,15 @@ func ownTicks() uint64 {
 	}
 	return uint64(time.Duration(u.Utime.Nano()) / tick)
 }
+
+// isNice reports whether this process has a lower priority than usual, as jobs have.
+func isNice() bool {
+	raw, err := syscall.Getpriority(syscall.PRIO_PROCESS, 0)
+	return err == nil && raw < rawUsual
+}
+
+// rawUsual is what Linux returns for niceness 0; it is the only system that has a /proc/stat.
+const rawUsual = 20
 
 // tick is the unit of /proc/stat, whatever the kernel's own.
 const tick = 10 * time.Millisecond

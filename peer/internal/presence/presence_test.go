@@ -7,7 +7,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -123,6 +125,31 @@ func TestLoadIsWhatOthersThanJobsTake(t *testing.T) {
 		if got := m.Read(t.Context(), []Rule{Load}).Load; got != tt.want {
 			t.Errorf("line %d: got %v, want %v", i, got, tt.want)
 		}
+	}
+}
+
+// TestNicePeerIsNotTheOwner: what a peer takes that is itself nice is not among what the kernel counts as
+// of usual priority, and is not to be taken off.
+func TestNicePeerIsNotTheOwner(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("the system has no /proc/stat")
+	}
+	for ownTicks() == 0 { // computes until it has had one
+	}
+	usual := !isNice()
+	if got := NewMachine().own() > 0; got != usual {
+		t.Errorf("at usual priority (%v) its own work is taken off: %v", usual, got)
+	}
+	told := make(chan uint64)
+	go func() { // ends at once, with its thread
+		runtime.LockOSThread()
+		if err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, 19); err != nil {
+			t.Error(err)
+		}
+		told <- NewMachine().own()
+	}()
+	if own := <-told; own != 0 {
+		t.Errorf("of a nice one %d ticks are taken off", own)
 	}
 }
 
