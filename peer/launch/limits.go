@@ -19,25 +19,38 @@ import (
 //	        memory, number                where there are no control groups
 //	pace.go: upload
 
-// makeGroup makes the control group of the job, if something is granted that it can hold.
+// makeGroup makes the control group of the job, if something is granted that it can hold. It has
+// the weight of the processes' niceness.
 func (j *job) makeGroup() (err error) {
 	slot, job := j.grant.Slot, j.grant.Job
 	if slot.Memory+slot.CPU+slot.Processes+job.Memory+job.CPU+job.Processes == 0 {
 		return nil
 	}
 	q := cgroup.Quota{Memory: job.Memory, CPU: limits.Min(limits.Limits{CPU: slot.CPU * int64(len(j.order))}, job).CPU, Processes: job.Processes}
-	j.group, err = j.service.groups.NewJob(j.spec.ID, q)
-	return err
+	if j.group, err = j.service.groups.NewJob(j.spec.ID, q); err != nil {
+		return err
+	}
+	return j.group.GiveWay(cgroup.Precedence{Weight: j.weight()})
 }
 
-// yield has the job let others go first. Before its processes run it does not, since what starts
-// them then runs there.
+// weight is that of the job's control group: of as many processes as run here.
+func (j *job) weight() int64 { return weightOf(j.service.config.Niceness) * int64(len(j.order)) }
+
+// yield has the job let all others go first, if its processes are as nice as can be. Before they run
+// it does not: what starts them runs there too, and has to be done in time.
 func (j *job) yield() error {
 	if j.group == nil {
 		return nil
 	}
-	niceness := j.service.config.Niceness
-	return j.group.GiveWay(cgroup.Precedence{Weight: weightOf(niceness) * int64(len(j.order)), Idle: niceness == MostNiceness})
+	return j.group.GiveWay(cgroup.Precedence{Weight: j.weight(), Idle: j.service.config.Niceness == MostNiceness})
+}
+
+// hurry has what was killed in the job's group be gone soon, also where the owner needs all processors. Nobody
+// computes there any more.
+func (j *job) hurry() {
+	if j.group != nil {
+		j.group.Hurry()
+	}
 }
 
 // MostNiceness is the kernel's. Of those whose programs have it, a control group is idle.

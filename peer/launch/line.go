@@ -119,6 +119,7 @@ func (j *job) hearProcess(p *process, m proclink.Message) {
 		j.open(p, *m.Process, m.Kind)
 	case m.Type == proclink.Pong:
 		j.alive.Answered(p.id)
+		p.fed()
 	case m.Type == proclink.Diverged && p.initialized && m.Divergence != nil:
 		j.hearDiverged(p, *m.Divergence)
 	case m.Type == proclink.Unkept && p.greeted && j.heal:
@@ -137,6 +138,7 @@ func (j *job) hearProcess(p *process, m proclink.Message) {
 		}
 		p.finalized, p.sums, p.summed = true, m.Sums, m.Summed
 		j.alive.Forget(p.id) // it may take its time to exit
+		p.fed()
 		j.say(finalized(p.id))
 		p.tell(proclink.Message{Type: proclink.Bye}, nil)
 	case m.Type == proclink.Abort && p.greeted && !p.aborted:

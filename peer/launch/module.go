@@ -2,9 +2,11 @@ package launch
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
@@ -60,9 +62,13 @@ func (j *job) bringModule() error {
 }
 
 // compileTimeout bounds how long a module may take to be compiled: large ones need
-// seconds. The guard watches no compiler: the kernel holds it to memory, processors and the
+// seconds. Up to starvedMost, time does not count in which the owner's own work leaves its compiler no processor.
+// The guard watches no compiler: the kernel holds it to memory, processors and the
 // size of its one file.
-const compileTimeout = 2 * time.Minute
+const (
+	compileTimeout = 2 * time.Minute
+	starvedMost    = 10 * time.Minute
+)
 
 // compile compiles the job's module, and has the store keep what comes of it.
 func (j *job) compile(module string) error {
@@ -86,24 +92,17 @@ func (j *job) compile(module string) error {
 		return fmt.Errorf("compile: %w", err)
 	}
 	defer compiler.Close() // removes the folder
-	if err := j.yield(); err != nil {
-		return fmt.Errorf("compile: %w", err)
-	}
 	patience := compileTimeout
 	if most := j.grant.Slot.Time; most > 0 {
 		patience = min(patience, most)
 	}
-	late := time.AfterFunc(patience, compiler.Kill)
-	defer late.Stop()
-	stop := make(chan struct{})
-	defer close(stop)
-	go func() { // ends with this call
-		select {
-		case <-j.ctx.Done():
-			compiler.Kill()
-		case <-stop:
-		}
-	}()
+	var watching sync.WaitGroup
+	over, stop := context.WithCancel(j.ctx)
+	watching.Go(func() {
+		j.watchCompiler(over, &instance{program: compiler, group: group}, allowance{patience, starvedMost})
+	})
+	defer watching.Wait()
+	defer stop()
 	words := make(chan []byte, 1)
 	go func() { words <- readSome(said) }() // ends with the compiler
 	exit := compiler.Wait()
@@ -114,6 +113,37 @@ func (j *job) compile(module string) error {
 		return fmt.Errorf("compile %s: %w", j.spec.Name, why(exit, <-words, patience))
 	}
 	return j.service.modules.Add(j.program.Digest, module, folder)
+}
+
+// watchCompiler waits until the compiler is over, or has taken all that it may, and ends it.
+func (j *job) watchCompiler(over context.Context, compiler *instance, may allowance) {
+	var census supervisor.Census
+	look := func() turns { return turnsOf(processesOf(&census, []*instance{compiler})[compiler], time.Now()) }
+	for before := look(); may.left > 0 && over.Err() == nil; {
+		select {
+		case <-time.After(max(min(may.left, tickPeriod), tickPeriod/4)):
+			now := look()
+			may.spend(before, now)
+			before = now
+		case <-over.Done():
+		}
+	}
+	compiler.program.Kill()
+	j.hurry()
+}
+
+// An allowance is the time that somebody may still take, and how much of it he may starve besides.
+type allowance struct{ left, starved time.Duration }
+
+// spend takes what he has had of the processors since before.
+func (a *allowance) spend(before, now turns) {
+	took := now.at.Sub(before.at)
+	if now.starved(before) {
+		excused := min(took, a.starved)
+		a.starved -= excused
+		took -= excused
+	}
+	a.left -= took
 }
 
 // confineCompiler is confine for the compiler, which runs alone in the job's group.

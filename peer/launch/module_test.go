@@ -20,6 +20,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/internal/policy"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/wasm"
 )
 
@@ -300,4 +301,64 @@ func TestCompilerIsWithinTheLimits(t *testing.T) {
 		}
 		j.gone()
 	})
+}
+
+// TestCompilerIsNotIdle: at the lowest priority it has the weight of that, which is enough to be
+// done some time.
+func TestCompilerIsNotIdle(t *testing.T) {
+	j := newModuleJob(t, BuiltIn(), tangle(4000), limits.Grant{Slot: limits.Limits{CPU: 100}})
+	service := j.peers[0].launch
+	if why := service.groups.Missing(cgroup.CPU); why != nil {
+		t.Skip(why)
+	}
+	service.config.Niceness = MostNiceness
+	group := func() string {
+		for _, home := range service.groups.Home() {
+			for _, parent := range []string{home, filepath.Dir(home)} { // as the versions have it
+				if found, _ := filepath.Glob(filepath.Join(parent, "p2pmpi-*-"+j.spec.ID, "cpu.stat")); len(found) > 0 {
+					return filepath.Dir(found[0])
+				}
+			}
+		}
+		return ""
+	}
+	l := j.connect(j.peers[0])
+	l.say(j.prepareMessage(0, j.reserve(j.peers[0], 1)))
+	var begun time.Time
+	for late := time.Now().Add(patience); begun.IsZero() || time.Since(begun) < 500*time.Millisecond; time.Sleep(time.Millisecond) {
+		folder := group()
+		if folder != "" && begun.IsZero() {
+			begun = time.Now()
+		}
+		if idle, _ := os.ReadFile(filepath.Join(folder, "cpu.idle")); folder != "" && strings.TrimSpace(string(idle)) == "1" {
+			t.Fatal("the compiler is idle")
+		}
+		if time.Now().After(late) {
+			t.Fatal("nothing is compiled")
+		}
+	}
+	l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Stop{Stop: &jobpb.Stop{Reason: "test"}}})
+	await(l, (*jobpb.FromPeer).GetStopped)
+	j.gone()
+}
+
+func TestAllowanceIsForTimeWithAProcessor(t *testing.T) {
+	const s = time.Second
+	a, now := allowance{left: 3 * s, starved: 2 * s}, turns{at: time.Now()}
+	for i, tt := range []struct {
+		ran, waited time.Duration // in a second
+		left        time.Duration
+	}{
+		{s, 0, 2 * s},
+		{0, s, 2 * s},
+		{0, 0, s}, // it waits for something else
+		{0, s, s},
+		{0, s, 0}, // it has starved enough
+	} {
+		before := now
+		now = turns{before.at.Add(s), before.ran + tt.ran, before.waited + tt.waited}
+		if a.spend(before, now); a.left != tt.left {
+			t.Errorf("second %d: %v are left, want %v", i, a.left, tt.left)
+		}
+	}
 }

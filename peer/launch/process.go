@@ -47,8 +47,9 @@ type process struct {
 
 	flushing *flush // nil: it has asked nothing
 	out      [streams]output
-	speaks   bool             // for its rank, in the current view
-	expelled bool             // failed in the view: nothing is said of it any more
+	speaks   bool // for its rank, in the current view
+	expelled bool // failed in the view: nothing is said of it any more
+	killed   bool
 	exit     *supervisor.Exit // not nil: it has ended
 	reason   string           // why this peer ended it, or empty
 	upload   pacer            // fixed
@@ -86,12 +87,21 @@ func (p *process) run(i *instance) {
 	}
 }
 
-// kill ends the process and its descendants, without waiting for that.
+// kill ends the process and its descendants, without waiting for that. The last of the job's hurries:
+// others would compute meanwhile.
 func (p *process) kill() {
-	if p.live != nil {
-		p.live.note() // its supervisor removes the group
-		p.live.program.Kill()
+	if p.live == nil {
+		return
 	}
+	p.live.note() // its supervisor removes the group
+	p.live.program.Kill()
+	p.killed = true
+	for _, other := range p.job.local {
+		if !other.killed && other.exit == nil {
+			return
+		}
+	}
+	p.job.hurry()
 }
 
 // close ends the process and returns when nothing of it is left.
@@ -134,7 +144,7 @@ func (p *process) await(heard <-chan struct{}) {
 }
 
 func (j *job) exited(p *process, e supervisor.Exit) {
-	p.exit = &e
+	p.exit, p.starved = &e, time.Time{}
 	p.cancel()
 	j.alive.Forget(p.id)
 	j.watching.Forget(p.id)
@@ -195,16 +205,25 @@ func (j *job) excuse(late []view.Process) {
 	pids := processesOf(new(supervisor.Census), instances)
 	for _, id := range j.order {
 		p := j.local[id]
-		before := p.late
-		if p.late = nil; !slices.Contains(late, id) {
-			p.fed()
+		if !slices.Contains(late, id) {
+			p.late = nil // whether it goes on its answer says: it may be that it stands still for the guard
 			continue
 		}
-		now := turnsOf(pids[p.live], time.Now())
-		if p.late = &now; before != nil && now.starved(*before) {
-			j.alive.Excuse(id, now.at.Sub(before.at))
-			p.starves(before.at)
-		}
+		p.weigh(turnsOf(pids[p.live], time.Now()))
+	}
+}
+
+// weigh takes what the process, which is late with an answer, has had of the processors until now.
+func (p *process) weigh(now turns) {
+	before := p.late
+	p.late = &now
+	switch {
+	case before == nil:
+	case now.starved(*before):
+		p.job.alive.Excuse(p.id, now.at.Sub(before.at))
+		p.starves(before.at)
+	default:
+		p.fed()
 	}
 }
 

@@ -141,12 +141,19 @@ func (j *job) launchAll(peers []p2ppeer.ID) {
 	if err == nil && j.do(func() { j.launched(instances, distances) }) {
 		return
 	}
-	for _, i := range instances {
-		if i != nil {
-			i.close()
-		}
-	}
+	j.abandon(slices.DeleteFunc(instances, func(i *instance) bool { return i == nil }))
 	j.do(func() { j.refuse(started(err, nil), err) })
+}
+
+// abandon ends processes that are not watched yet.
+func (j *job) abandon(instances []*instance) {
+	for _, i := range instances {
+		i.program.Kill() // all at once, before waiting for each
+	}
+	j.hurry()
+	for _, i := range instances {
+		i.close()
+	}
 }
 
 // launch starts one process.

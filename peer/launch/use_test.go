@@ -2,6 +2,7 @@ package launch
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -10,8 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/internal/jobspec"
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
 )
 
@@ -87,7 +91,18 @@ func TestProgramsGiveWay(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("programs have the usual priority here")
 	}
-	const niceness = 17
+	t.Run("niceness 17", func(t *testing.T) {
+		giveWay(t, 17, map[string]string{"cpu.shares": "23", "cpu.weight": "2", "cpu.idle": "0"})
+	})
+	t.Run("niceness 19", func(t *testing.T) { giveWay(t, MostNiceness, map[string]string{"cpu.idle": "1"}) })
+	for n, want := range map[int]int64{0: 1024, 1: 819, 10: 110, 19: 15} {
+		if got := weightOf(n); got != want {
+			t.Errorf("niceness %d has weight %d, want %d", n, got, want)
+		}
+	}
+}
+
+func giveWay(t *testing.T, niceness int, want map[string]string) {
 	j := newTestJob(t, 1, 1, nil, "sleep")
 	service := j.peers[0].launch
 	service.config.Niceness = niceness
@@ -105,19 +120,122 @@ func TestProgramsGiveWay(t *testing.T) {
 		}
 	}
 	here, _ := service.lookup(j.spec.ID)
-	for _, folder := range here.group.Folders() { // they are those of the job for the processors
-		for file, want := range map[string]string{"cpu.shares": "23", "cpu.weight": "2"} {
+	wantFiles(t, here.group.Folders(), want)
+	j.stop()
+}
+
+// wantFiles checks those that the kernel has in some folders.
+func wantFiles(t *testing.T, folders []string, want map[string]string) {
+	t.Helper()
+	for _, folder := range folders {
+		for file, want := range want {
 			if got, err := os.ReadFile(filepath.Join(folder, file)); err == nil && strings.TrimSpace(string(got)) != want {
 				t.Errorf("%s is %q, want %s", file, got, want)
 			}
 		}
 	}
-	for n, want := range map[int]int64{0: 1024, 1: 819, 10: 110, 19: 15} {
-		if got := weightOf(n); got != want {
-			t.Errorf("niceness %d has weight %d, want %d", n, got, want)
+}
+
+// TestGroupHasItsWeightFromTheBeginning: what starts programs competes with their weight, and is not idle.
+func TestGroupHasItsWeightFromTheBeginning(t *testing.T) {
+	groups := cgroup.Open(t.TempDir())
+	if why := groups.Missing(cgroup.CPU); why != nil {
+		t.Skip(why)
+	}
+	j := &job{
+		admission: admission{spec: &jobspec.Spec{ID: "0123"}}, order: make([]view.Process, 4),
+		service: &Service{groups: groups, config: Config{Niceness: MostNiceness}}, grant: limits.Grant{Slot: limits.Limits{CPU: 100}},
+	}
+	if err := j.makeGroup(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { j.group.Remove() })
+	wantFiles(t, j.group.Folders(), map[string]string{"cpu.shares": "60", "cpu.weight": "5", "cpu.idle": "0"})
+	if err := j.yield(); err != nil {
+		t.Error(err)
+	}
+	wantFiles(t, j.group.Folders(), map[string]string{"cpu.idle": "1"})
+}
+
+// TestWhoIsKilledHurries once nobody else computes in the job's group.
+func TestWhoIsKilledHurries(t *testing.T) {
+	j := newTestJob(t, 2, 1, nil, "sleep")
+	service := j.peers[0].launch
+	if why := service.groups.Missing(cgroup.CPU); why != nil {
+		t.Skip(why)
+	}
+	service.config.Niceness = MostNiceness
+	service.SetGrant(limits.Grant{Slot: limits.Limits{Processes: 512}})
+	j.start()
+	here, _ := service.lookup(j.spec.ID)
+	folders := here.group.Folders()
+	stays := exec.Command("sleep", "3600") // so that the group is not gone at once
+	if err := stays.Start(); err != nil {
+		t.Fatal(err)
+	}
+	reaped := make(chan struct{})
+	go func() { // ends with it
+		defer close(reaped)
+		stays.Wait()
+	}()
+	t.Cleanup(func() { stays.Process.Kill(); <-reaped })
+	beside, err := here.group.NewProcess("stays", cgroup.Quota{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range beside.Folders() {
+		if err := os.WriteFile(filepath.Join(f, "cgroup.procs"), []byte(strconv.Itoa(stays.Process.Pid)), 0); err != nil {
+			t.Fatal(err)
 		}
 	}
+	checked := make(chan struct{})
+	here.do(func() {
+		defer close(checked)
+		here.local[view.Process{Rank: 0}].kill()
+		wantFiles(t, folders, map[string]string{"cpu.idle": "1"})
+		here.local[view.Process{Rank: 1}].kill()
+		wantFiles(t, folders, map[string]string{"cpu.idle": "0", "cpu.shares": "1024", "cpu.weight": "100"})
+	})
+	<-checked
 	j.stop()
+}
+
+// TestStarvedIsSaidAsItIs: a process is starved until it answers, has a processor again, or ends; not
+// until the guard has had it stand still.
+func TestStarvedIsSaidAsItIs(t *testing.T) {
+	now := time.Now()
+	for _, tt := range []struct {
+		name string
+		then func(j *job, p *process, now turns)
+		want bool
+	}{
+		{"it stands still for the guard", func(j *job, _ *process, _ turns) { j.excuse(nil) }, true},
+		{"it answers", func(j *job, p *process, _ turns) { j.hearProcess(p, proclink.Message{Type: proclink.Pong}) }, false},
+		{"it goes on starving", func(_ *job, p *process, now turns) {
+			p.weigh(turns{at: now.at.Add(time.Second), waited: now.waited + time.Second})
+		}, true},
+		{"it hangs", func(_ *job, p *process, now turns) { p.weigh(turns{at: now.at.Add(time.Second), waited: now.waited}) }, false},
+		{"it ends", func(j *job, p *process, _ turns) { j.exited(p, supervisor.Exit{}) }, false},
+	} {
+		id := view.Process{}
+		j := &job{order: []view.Process{id}, alive: newAliveCheck(), watching: newAliveCheck()}
+		p := &process{job: j, id: id, cancel: func() {}}
+		j.local = map[view.Process]*process{id: p}
+		begin, later := turns{at: now}, turns{at: now.Add(time.Second), waited: time.Second}
+		p.weigh(begin)
+		if j.starved() != 0 {
+			t.Errorf("%s: starved before anything is known", tt.name)
+		}
+		p.weigh(later)
+		if j.starved() != 1 {
+			t.Errorf("%s: not starved in the beginning", tt.name)
+		}
+		p.expelled = tt.name == "it ends" // there is nobody to say it to
+		tt.then(j, p, later)
+		if got := j.starved() == 1; got != tt.want {
+			t.Errorf("%s: starved is %v", tt.name, got)
+		}
+	}
 }
 
 // instances returns what runs of the job on one of its peers.

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/containerd/cgroups/v3/cgroup1"
 )
 
 // needGroups skips where the kernel, or whoever runs the tests, lets nobody make groups.
@@ -46,17 +48,30 @@ func TestGroupsOfAJob(t *testing.T) {
 	if u := group.Usage(); u.Processes != 1 || u.Killed != 0 || u.Refused != 0 {
 		t.Errorf("usage %+v", u)
 	}
-	if err := job.GiveWay(Precedence{Weight: 30, Idle: true}); err != nil {
-		t.Error(err)
+	for range 2 { // an idle one too
+		if err := job.GiveWay(Precedence{Weight: 30, Idle: true}); err != nil {
+			t.Error(err)
+		}
+		wantPrecedence(t, job, "1", "")
 	}
-	if idle, err := os.ReadFile(filepath.Join(job.folders[CPU], "cpu.idle")); err == nil && strings.TrimSpace(string(idle)) != "1" {
-		t.Errorf("it gives way, and is not idle: %q", idle)
-	}
+	job.Hurry()
+	wantPrecedence(t, job, "0", "1024")
 	folders := slices.Concat(group.Folders(), job.Folders())
 	if err := job.Remove(); err != nil {
 		t.Fatal(err)
 	}
 	wantGone(t, sleep, folders)
+}
+
+// wantPrecedence checks what the kernel says of a group, as far as it knows that. The weight, if any, is that
+// of version 1.
+func wantPrecedence(t *testing.T, g *Group, idle, shares string) {
+	t.Helper()
+	for file, want := range map[string]string{"cpu.idle": idle, "cpu.shares": shares} {
+		if got, err := os.ReadFile(filepath.Join(g.folders[CPU], file)); err == nil && want != "" && strings.TrimSpace(string(got)) != want {
+			t.Errorf("%s is %q, want %s", file, got, want)
+		}
+	}
 }
 
 // TestStaleGroupsGo: those that a peer and its supervisors have left, who were killed together.
@@ -190,6 +205,33 @@ func TestVersion1WithTheProcessorsAlone(t *testing.T) {
 	}
 	if _, err := os.Stat(job.Folders()[0]); err != nil {
 		t.Errorf("the group of the job: %v", err)
+	}
+}
+
+// A mounted controller of version 1 has its groups in a folder.
+type mounted string
+
+func (m mounted) Name() cgroup1.Name { return cgroup1.Name(CPU) }
+func (m mounted) Path(string) string { return string(m) }
+
+// TestVersion1KeepsWhatCanBeUsed: where no group can be made there is no folder for one, and the peer is
+// not told to have groups.
+func TestVersion1KeepsWhatCanBeUsed(t *testing.T) {
+	if _, ok := Open(t.TempDir()).kernel.(*v1); !ok {
+		t.Skip("this is not version 1")
+	}
+	for name, tt := range map[string]struct {
+		folder string
+		keeps  int
+	}{
+		"a folder": {t.TempDir(), 1},
+		"none":     {filepath.Join(t.TempDir(), "none"), 0},
+	} {
+		k := newV1()
+		err := k.try("p2pmpi-x", CPU, mounted(tt.folder))
+		if len(k.folders) != tt.keeps || (err == nil) != (tt.keeps > 0) {
+			t.Errorf("%s: folders %v, %v", name, k.folders, err)
+		}
 	}
 }
 

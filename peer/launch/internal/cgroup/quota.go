@@ -25,12 +25,15 @@ type Quota struct {
 // kernel knows how to, an idle one gets what nobody else wants, whatever its weight: who wakes up
 // runs at once in its place.
 type Precedence struct {
-	Weight int64 // beside other groups, where 1024 is usual
+	Weight int64 // beside other groups
 	Idle   bool
 }
 
+// usual is the weight of groups of which nothing else is said.
+const usual = 1024
+
 // weight is that of version 2, where 100 is usual.
-func (p Precedence) weight() string { return strconv.FormatInt(max(1, p.Weight*100/1024), 10) }
+func (p Precedence) weight() string { return strconv.FormatInt(max(1, p.Weight*100/usual), 10) }
 
 // Usage is what they have.
 type Usage struct {

@@ -103,6 +103,10 @@ func (g *Group) GiveWay(p Precedence) error {
 	return g.tree.kernel.giveWay(g.folders, p)
 }
 
+// Hurry gives the job the usual weight again: for one whose processes have all been killed, which
+// need a processor to be gone.
+func (g *Group) Hurry() { _ = g.GiveWay(Precedence{Weight: usual}) } // an error means that it is gone
+
 // NewProcess makes the group of a process of the job, for memory and number.
 func (g *Group) NewProcess(name string, q Quota) (*Group, error) {
 	process, err := g.tree.group(name, func(name string) (map[Controller]string, error) {

@@ -25,6 +25,9 @@ type Group struct{}
 // GiveWay does nothing.
 func (*Group) GiveWay(Precedence) error { return nil }
 
+// Hurry does nothing.
+func (*Group) Hurry() {}
+
 // NewProcess returns a group that holds nobody.
 func (*Group) NewProcess(string, Quota) (*Group, error) { return &Group{}, nil }
 

@@ -16,7 +16,7 @@ import (
 
 // v1 is version 1: each controller has a hierarchy of its own.
 type v1 struct {
-	folders map[Controller]string // of the peer's own groups
+	folders map[Controller]string // of the peer's own groups, of controllers that can be used
 	subs    map[Controller]cgroup1.Subsystem
 	usable  []Controller
 }
@@ -54,12 +54,15 @@ func (k *v1) try(prefix string, c Controller, sub cgroup1.Subsystem) error {
 		return err
 	}
 	folder := sub.(interface{ Path(string) string }).Path(own)
-	k.folders[c] = folder
 	probe := filepath.Join(folder, prefix+"-probe")
 	if err := os.Mkdir(probe, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 		return err
 	}
-	return os.Remove(probe)
+	if err := os.Remove(probe); err != nil {
+		return err
+	}
+	k.folders[c] = folder
+	return nil
 }
 
 func (k *v1) home() (all []string) {
@@ -126,9 +129,10 @@ func (k *v1) giveWay(folders map[Controller]string, p Precedence) error {
 	if !ok {
 		return nil
 	}
+	_ = write(f, "cpu.idle", "0") // since Linux 5.15; an idle one takes no weight
 	err := write(f, "cpu.shares", strconv.FormatInt(max(2, p.Weight), 10))
 	if p.Idle {
-		_ = write(f, "cpu.idle", "1") // since Linux 5.15
+		_ = write(f, "cpu.idle", "1")
 	}
 	return err
 }

@@ -144,9 +144,10 @@ func (k *v2) giveWay(folders map[Controller]string, p Precedence) (err error) {
 	if !ok {
 		return nil
 	}
+	_ = write(f, "cpu.idle", "0") // since Linux 5.15; an idle one takes no weight
 	err = write(f, "cpu.weight", p.weight())
 	if p.Idle {
-		_ = write(f, "cpu.idle", "1") // since Linux 5.15
+		_ = write(f, "cpu.idle", "1")
 	}
 	return err
 }
