@@ -41,12 +41,15 @@ func parse(flags *flag.FlagSet, args []string) (options, error) {
 }
 
 // publish measures, and writes tables and plots to where they are wanted.
-func publish(_ context.Context, o options, stdout, stderr io.Writer) error {
-	growth := grow(o, stderr)
+func publish(ctx context.Context, o options, stdout, stderr io.Writer) error {
+	growth, others := grow(ctx, o, stderr), limits(ctx, o, stderr)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	made := fmt.Sprintf("\nMade with `-worlds %d -seed %d`.\n", o.worlds, o.seed)
 	all := []tool.Section{
 		{Name: "growth", Text: growthTable(growth) + made},
-		{Name: "limits", Text: limitsTable(limits(o, stderr)) + made},
+		{Name: "limits", Text: limitsTable(others) + made},
 	}
 	if err := tool.Publish(all, called, o.out, "networking.md", stdout); err != nil || o.out == "" {
 		return err

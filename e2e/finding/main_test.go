@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,6 +36,16 @@ func TestTablesAndPlotsOfSmallNetworks(t *testing.T) {
 		if info, err := os.Stat(filepath.Join(dir, "networking", plot)); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v", plot, err)
 		}
+	}
+}
+
+// TestSignalEndsIt without tables of what was not measured.
+func TestSignalEndsIt(t *testing.T) {
+	ctx, told := context.WithCancel(t.Context())
+	told()
+	var out, errs bytes.Buffer
+	if status := command.Run(ctx, []string{"-worlds", "1", "-peers", "300"}, &out, &errs); status != 1 || out.Len() > 0 || !strings.Contains(errs.String(), "canceled") {
+		t.Errorf("got status %d, %q, %q", status, &out, &errs)
 	}
 }
 

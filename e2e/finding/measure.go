@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -26,9 +27,13 @@ type sample struct {
 	outcomes [2][]sim.Outcome // by kinds
 }
 
-func measure(o options, c sim.Config) sample {
+// measure searches in worlds of one kind; in fewer than are wanted once ctx has ended.
+func measure(ctx context.Context, o options, c sim.Config) sample {
 	s := sample{live: c.Live}
 	for i := range uint64(o.worlds) {
+		if ctx.Err() != nil {
+			break
+		}
 		c.Seed = o.seed + i
 		w := sim.New(c)
 		for k := range kinds {
@@ -39,22 +44,22 @@ func measure(o options, c sim.Config) sample {
 }
 
 // grow measures networks of each size.
-func grow(o options, progress io.Writer) []sample {
+func grow(ctx context.Context, o options, progress io.Writer) []sample {
 	var all []sample
 	for _, n := range sizes {
-		if n > o.most {
+		if n > o.most || ctx.Err() != nil {
 			break
 		}
 		fmt.Fprintf(progress, "%d peers\n", n)
 		c := sim.DefaultConfig()
 		c.Live = n
-		all = append(all, measure(o, c))
+		all = append(all, measure(ctx, o, c))
 	}
 	return all
 }
 
 // limits measures what other settings would do.
-func limits(o options, progress io.Writer) []sample {
+func limits(ctx context.Context, o options, progress io.Writer) []sample {
 	var all []sample
 	for _, tt := range []struct {
 		name   string
@@ -71,11 +76,14 @@ func limits(o options, progress io.Writer) []sample {
 		{"half as many peers suit and are idle", func(c *sim.Config) { c.Suitable /= 2 }},
 		{"peers are up for a tenth of the time", func(c *sim.Config) { c.Habits.UpScale /= 10 }},
 	} {
+		if ctx.Err() != nil {
+			break
+		}
 		fmt.Fprintln(progress, tt.name)
 		c := sim.DefaultConfig()
 		c.Live = min(10_000, o.most)
 		tt.change(&c)
-		s := measure(o, c)
+		s := measure(ctx, o, c)
 		s.name = tt.name
 		all = append(all, s)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 
@@ -32,18 +33,21 @@ type detector struct {
 	late   lifetime.Profile // a survivor looks failed
 }
 
-// compute measures every job of at most so many members.
-func compute(e lifetime.Effort, most int, progress io.Writer) results {
+// compute measures every job of at most so many members; fewer once ctx has ended.
+func compute(ctx context.Context, e lifetime.Effort, most int, progress io.Writer) results {
 	var r results
 	for _, replicas := range []int{2, 3} {
 		for _, n := range ranks {
 			job := lifetime.Job{Ranks: n, Replicas: replicas}
-			if job.Members() > most {
+			if job.Members() > most || ctx.Err() != nil {
 				break
 			}
 			fmt.Fprintf(progress, "n=%d r=%d\n", n, replicas)
 			g := group{job: job}
 			for _, s := range schemes {
+				if ctx.Err() != nil {
+					break
+				}
 				g.detectors = append(g.detectors, measure(s, job, e))
 			}
 			r = append(r, g)

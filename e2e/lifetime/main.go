@@ -43,9 +43,12 @@ func parse(flags *flag.FlagSet, args []string) (options, error) {
 }
 
 // publish computes, and writes tables and plots to where they are wanted.
-func publish(_ context.Context, o options, stdout, stderr io.Writer) error {
+func publish(ctx context.Context, o options, stdout, stderr io.Writer) error {
 	effort := lifetime.Effort{Enumerate: 1 << 16, Sample: o.sample, Rand: rand.New(rand.NewPCG(o.seed, 0))}
-	r := compute(effort, o.most, stderr)
+	r := compute(ctx, effort, o.most, stderr)
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	all := r.sections()
 	for i, s := range all {
 		if s.Name != "fewest" && o.out != "" { // which is exact

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,6 +41,16 @@ func TestTablesAndPlotsOfSmallGroups(t *testing.T) {
 		if info, err := os.Stat(filepath.Join(dir, "reliability", plot)); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v", plot, err)
 		}
+	}
+}
+
+// TestSignalEndsIt without tables of what was not measured.
+func TestSignalEndsIt(t *testing.T) {
+	ctx, told := context.WithCancel(t.Context())
+	told()
+	var out, errs bytes.Buffer
+	if status := command.Run(ctx, []string{"-members", "8"}, &out, &errs); status != 1 || out.Len() > 0 || !strings.Contains(errs.String(), "canceled") {
+		t.Errorf("got status %d, %q, %q", status, &out, &errs)
 	}
 }
 

@@ -23,9 +23,11 @@ type Tool[O any] struct {
 	Work func(ctx context.Context, o O, stdout, stderr io.Writer) error
 }
 
-// Main runs the tool with the arguments of this process, until a signal, and exits.
+// Main runs the tool with the arguments of this process, until a signal, and exits. A second signal ends
+// it at once.
 func (t Tool[O]) Main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
 	status := t.Run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(status)

@@ -1,15 +1,20 @@
 package tool
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 func TestExitStatuses(t *testing.T) {
@@ -43,6 +48,64 @@ func TestExitStatuses(t *testing.T) {
 		if status != tt.status || stdout.String() != tt.stdout || !strings.Contains(stderr.String(), tt.stderr) {
 			t.Errorf("%q: exit status %d, %q, %q", tt.args, status, &stdout, &stderr)
 		}
+	}
+}
+
+// stubborn names a variable of the environment: this binary is a tool that does not look at its signals.
+const stubborn = "TOOL_TEST_STUBBORN"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(stubborn) != "" {
+		Tool[bool]{
+			Parse: func(*flag.FlagSet, []string) (bool, error) { return true, nil },
+			Work: func(ctx context.Context, _ bool, stdout, _ io.Writer) error {
+				fmt.Fprintln(stdout, "begins")
+				<-ctx.Done()
+				fmt.Fprintln(stdout, "goes on")
+				select {}
+			},
+		}.Main()
+	}
+	os.Exit(m.Run())
+}
+
+// TestSecondSignalEnds a tool that is still at work after the first.
+func TestSecondSignalEnds(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, os.Args[0])
+	cmd.Env = append(os.Environ(), stubborn+"=1")
+	said, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(said)
+	for _, want := range []string{"begins", "goes on"} {
+		if !lines.Scan() || lines.Text() != want {
+			t.Fatalf("it says %q, want %q", lines.Text(), want)
+		}
+		cmd.Process.Signal(syscall.SIGTERM)
+	}
+	ended := make(chan struct{})
+	go func() { // ends with the tool
+		defer close(ended)
+		lines.Scan()
+	}()
+	for again := time.Tick(time.Millisecond); ; { // until it is the system that handles it
+		select {
+		case <-again:
+			cmd.Process.Signal(syscall.SIGTERM)
+			continue
+		case <-ended:
+		}
+		break
+	}
+	cmd.Wait()
+	if s := cmd.ProcessState.Sys().(syscall.WaitStatus); !s.Signaled() || s.Signal() != syscall.SIGTERM {
+		t.Errorf("it ended with %v", cmd.ProcessState)
 	}
 }
 
