@@ -1,7 +1,9 @@
 package supervisor
 
 import (
+	"errors"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,7 +17,13 @@ const sessionNiceness = "15"
 // treats each session as one competitor, and the niceness of programs counts within theirs only.
 // Without that, there is nothing to do.
 func GiveWay() {
-	if leader, err := unix.Getsid(0); err == nil && leader == os.Getpid() {
-		_ = os.WriteFile("/proc/self/autogroup", []byte(sessionNiceness), 0)
+	if leader, err := unix.Getsid(0); err != nil || leader != os.Getpid() {
+		return
+	}
+	for range 5 { // of all who are not root the kernel hears one in a tenth of a second
+		if err := os.WriteFile("/proc/self/autogroup", []byte(sessionNiceness), 0); !errors.Is(err, unix.EAGAIN) {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
 	}
 }
