@@ -43,7 +43,7 @@ func parse(flags *flag.FlagSet, args []string) (o options, err error) {
 		return o, err
 	}
 	if flags.NArg() > 0 {
-		return o, errors.New("usage: owner [OPTION]...")
+		return o, errors.New("usage: owner [OPTION]..., and nothing else")
 	}
 	return o, nil
 }
