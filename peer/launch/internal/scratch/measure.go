@@ -16,7 +16,7 @@ const leastEntry = 4 << 10
 type measurement struct {
 	folder string
 	root   *os.Root
-	seen   map[[2]uint64]bool // files with several names
+	seen   map[[2]uint64]bool // files that may be found again
 	sum    int64
 }
 

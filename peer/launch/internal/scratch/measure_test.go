@@ -1,6 +1,7 @@
 package scratch
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -60,5 +61,29 @@ func BenchmarkMeasure(b *testing.B) {
 		if n, err := Measure(folder); err != nil || n < 25000*leastEntry {
 			b.Fatal(n, err)
 		}
+	}
+}
+
+// TestMovedFileCountsOnce, although it is found in two folders.
+func TestMovedFileCountsOnce(t *testing.T) {
+	const size = 2 * largeFile
+	folder := t.TempDir()
+	for _, name := range []string{"a", "z"} {
+		if err := os.Mkdir(filepath.Join(folder, name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	from, to := filepath.Join(folder, "a", "file"), filepath.Join(folder, "z", "file")
+	if err := os.WriteFile(from, make([]byte, size), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	m := measurement{folder: folder, root: root, seen: make(map[[2]uint64]bool)}
+	if err := errors.Join(m.walk("a"), os.Rename(from, to), m.walk("z")); err != nil || m.sum < size || m.sum >= 2*size {
+		t.Errorf("got %d, %v; want the file once", m.sum, err)
 	}
 }

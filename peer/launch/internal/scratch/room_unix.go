@@ -7,12 +7,16 @@ import (
 	"syscall"
 )
 
-// room returns what a file takes on disk, and whether it has several names, and which
-// file it is then.
+// largeFile is what a file takes, in bytes, that is worth remembering: it may be moved while it is looked for.
+const largeFile = 64 << 10
+
+// room returns what a file takes on disk, and whether it may be found several times, since it has several
+// names or may be given another, and which file it is then.
 func room(info fs.FileInfo) (bytes int64, id [2]uint64, several bool) {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return info.Size(), id, false
 	}
-	return int64(s.Blocks) * 512, [2]uint64{uint64(s.Dev), uint64(s.Ino)}, s.Nlink > 1 && !info.IsDir() //nolint:unconvert // types differ from system to system
+	bytes = int64(s.Blocks) * 512
+	return bytes, [2]uint64{uint64(s.Dev), uint64(s.Ino)}, !info.IsDir() && (s.Nlink > 1 || bytes > largeFile) //nolint:unconvert // types differ from system to system
 }
