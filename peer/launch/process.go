@@ -182,7 +182,6 @@ func (j *job) checkAlive() {
 	if j.excused() {
 		for _, id := range j.order {
 			j.alive.Answered(id)
-			j.watching.Answered(id)
 		}
 	}
 	j.excuse(j.alive.Late())
@@ -265,10 +264,11 @@ func (j *job) checkSupervisors() {
 }
 
 // attended takes a supervisor's answer. A program that has said hello and has not
-// finished is asked by checkAlive, whether it is stopped or hangs in another way.
+// finished is asked by checkAlive, whether it is stopped or hangs in another way. One that stands for the guard
+// is as if it ran.
 func (j *job) attended(id view.Process, stopped bool) {
 	p := j.local[id]
-	p.stopped = stopped && (!p.greeted || p.finalized)
+	p.stopped = stopped && j.halting.Load() == free && (!p.greeted || p.finalized)
 	if !p.stopped {
 		j.watching.Answered(id)
 	}

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"bufio"
 	"errors"
 	"syscall"
 	"testing"
@@ -10,7 +11,12 @@ import (
 // TestHaltStopsAll, and says who was born last among them.
 func TestHaltStopsAll(t *testing.T) {
 	r := run(t, "orphan")
-	readLine(t, r.stdout)
+	for said, text := bufio.NewReader(r.stdout), ""; text != "ready\n"; { // the one in the middle has been waited for
+		var err error
+		if text, err = said.ReadString('\n'); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if !r.Walled() {
 		t.Skip("there is no PID namespace")
 	}
@@ -25,8 +31,15 @@ func TestHaltStopsAll(t *testing.T) {
 	for _, pid := range all {
 		stop(t, pid) // it is already
 	}
-	if again, err := r.Halt(); err != nil || again != first {
-		t.Errorf("born last: %d, %v; before: %d", again, err, first)
+	for last, late := first, time.Now().Add(20*time.Second); ; { // a thread may have been under way
+		again, err := r.Halt()
+		if err == nil && again == last {
+			break
+		}
+		if err != nil || time.Now().After(late) {
+			t.Fatalf("born last: %d, %v; before: %d", again, err, last)
+		}
+		last = again
 	}
 	for _, pid := range all {
 		syscall.Kill(pid, syscall.SIGCONT)
@@ -40,5 +53,24 @@ func TestHaltStopsAll(t *testing.T) {
 	r.Wait()
 	if _, err := r.Halt(); !errors.Is(err, ErrEnded) {
 		t.Errorf("of one that has ended: %v", err)
+	}
+}
+
+// TestHaltEndsWithItsSupervisor that does not answer.
+func TestHaltEndsWithItsSupervisor(t *testing.T) {
+	r := run(t, "sleep")
+	readLine(t, r.stdout)
+	if !r.Walled() {
+		t.Skip("there is no PID namespace")
+	}
+	stop(t, r.cmd.Process.Pid)
+	ended := make(chan error)
+	go func() { // ends with the supervisor
+		_, err := r.Halt()
+		ended <- err
+	}()
+	r.KillSupervisor()
+	if err := <-ended; !errors.Is(err, ErrEnded) {
+		t.Errorf("got %v", err)
 	}
 }

@@ -56,7 +56,6 @@ type Process struct {
 	scratch string
 	group   int // the program's process group, 0 if it is in a PID namespace
 	halted  chan Born
-	silent  bool // it has not answered Halt
 	exit    Exit
 	done    chan struct{} // closed when exit is known
 }
