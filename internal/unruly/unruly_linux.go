@@ -1,21 +1,25 @@
 package unruly
 
 import (
+	"os"
+	"os/signal"
 	"runtime"
 	"syscall"
 	"time"
 	"unsafe"
 )
 
-// Wake has timers wake this process, whoever stops it, until it ends. They are many, for those that have
-// sent their signal already when it is stopped send none any more.
+// Wake has timers wake this process, whoever stops it, until it ends. Each does so again when its signal was
+// taken; they are many, for those whose signals are pending when it is told to stop do so no more.
 func Wake() error {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGCONT) // or nobody would take them
 	var timers [64]timer
 	for i := range timers {
 		timers[i].event.signal = int32(syscall.SIGCONT)
 		if errno := timers[i].make(); errno != 0 {
 			return errno
 		}
+		timers[i].after[1] = int64(i+1) * 300_000
 	}
 	go func() { // until this process ends
 		for ; ; time.Sleep(time.Millisecond) {
@@ -112,7 +116,7 @@ func (t *timer) make() syscall.Errno {
 	return errno
 }
 
-// start has it send its signal once after some nanoseconds.
+// start has it send its signal after some nanoseconds.
 //
 //go:norace
 func (t *timer) start(after int64) {

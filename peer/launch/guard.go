@@ -50,6 +50,7 @@ type meter struct {
 	began   time.Time
 	usage   limits.Usage
 	unseen  int64      // bytes of usage.Memory that a hasty look overlooks
+	before  int64      // bytes of usage.Disk the last time that it did not stand for sure, in this halt
 	over    bool       // it has too much, and is to be killed
 	still   *stillness // while it is to stand still
 }
@@ -81,7 +82,12 @@ func (g *guard) pause() time.Duration {
 	if g.room <= 0 {
 		return 0
 	}
-	next := min(time.Until(g.count), limits.Pause(g.room))
+	return g.due(g.room)
+}
+
+// due returns how long nothing needs to be looked at if so many bytes may be written meanwhile.
+func (g *guard) due(room int64) time.Duration {
+	next := min(time.Until(g.count), limits.Pause(room))
 	if g.watchesMemory() {
 		next = min(next, time.Until(g.memory))
 	}
@@ -94,15 +100,22 @@ func (g *guard) look() {
 	g.written = g.written || free < g.free
 	g.room -= max(0, g.free-free)
 	g.free = free
+	if g.room > 0 {
+		g.watch(g.limitsDisk() && (g.written || !time.Now().Before(g.walk)))
+		return
+	}
+	g.halt()
+	if left, ok := g.measureStill(); ok {
+		g.room = left
+	}
+	g.resume()
+}
+
+// watch looks at what is due, and with disk at what is on disk, too.
+func (g *guard) watch(disk bool) {
 	switch now := time.Now(); {
-	case g.room <= 0:
-		g.halt()
-		if left, ok := g.measureStill(); ok {
-			g.room = left
-		}
-		g.resume()
 	case !now.Before(g.count):
-		g.room = min(g.room, g.measure(g.limitsDisk() && (g.written || !now.Before(g.walk))))
+		g.room = min(g.room, g.measure(disk))
 	case g.watchesMemory() && !now.Before(g.memory):
 		g.watchMemory()
 	}
@@ -121,7 +134,7 @@ func (g *guard) watchesMemory() bool {
 // It returns how many bytes are left there for that one that seems to have least left.
 func (g *guard) measure(disk bool) (left int64) {
 	failed := g.survey(disk)
-	if left = g.judge(false); len(failed) > 0 {
+	if left = g.judge(notKnown); len(failed) > 0 {
 		return 0 // it may just have changed its folders
 	}
 	return left
@@ -208,28 +221,32 @@ func (g *guard) ask(group *cgroup.Group, u *limits.Usage) {
 	}
 }
 
-// judge ends who has too much, on disk only if all have stood while that was measured. It returns how
-// many bytes are left there for that one that has least left.
-func (g *guard) judge(disk bool) (left int64) {
+// What a process has on disk for certain,
+func notKnown(*meter) int64   { return 0 }            // while it runs,
+func measured(m *meter) int64 { return m.usage.Disk } // and when it has stood.
+
+// leastRoom is what one has left who has all that he may and not more, in bytes: no file grows by less.
+const leastRoom = 4 << 10
+
+// judge ends who has too much, on disk only what he has there for certain. It returns how many bytes are left
+// there for that one that has least left, as far as is known.
+func (g *guard) judge(certain func(*meter) int64) (left int64) {
 	left = math.MaxInt64
 	remains := func(l limits.Limits, u limits.Usage) {
 		if l.Disk > 0 {
 			left = min(left, l.Disk-u.Disk)
 		}
 	}
-	certain := func(u limits.Usage) limits.Usage {
-		if !disk {
-			u.Disk = 0
-		}
-		return u
-	}
 	grant, all := g.job.grant, limits.Usage{Disk: g.program}
+	sure := all
 	for _, m := range g.meters {
-		all = all.Plus(m.usage)
+		u := m.usage
+		u.Disk = certain(m)
+		all, sure = all.Plus(m.usage), sure.Plus(u)
 		if m.process.ctx.Err() != nil {
 			continue // its files stay until they are collected
 		}
-		if x, exceeded := grant.Exceeded(certain(m.usage)); exceeded {
+		if x, exceeded := grant.Exceeded(u); exceeded {
 			m.over = true
 			g.job.do(func() { m.process.exceed(x) })
 		}
@@ -238,7 +255,7 @@ func (g *guard) judge(disk bool) (left int64) {
 		}
 		remains(grant.Slot, m.usage)
 	}
-	if x, exceeded := grant.Job.Exceeded(certain(all)); exceeded {
+	if x, exceeded := grant.Job.Exceeded(sure); exceeded {
 		for _, m := range g.meters {
 			m.over = true
 		}
@@ -246,6 +263,9 @@ func (g *guard) judge(disk bool) (left int64) {
 		g.job.do(func() { g.job.exceed(x) })
 	}
 	remains(grant.Job, all)
+	if left >= 0 {
+		left = max(left, leastRoom)
+	}
 	return left
 }
 

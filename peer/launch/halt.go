@@ -2,6 +2,7 @@ package launch
 
 import (
 	"errors"
+	"math"
 	"sync"
 	"time"
 
@@ -27,6 +28,9 @@ func (j *job) excused() bool {
 // namespace; others one after the other.
 func (g *guard) halt() {
 	g.job.halting.Store(stand)
+	for _, m := range g.meters {
+		m.before = 0
+	}
 	scenes := g.scenes()
 	for m, r := range tell(scenes) {
 		m.still = newStillness(scenes[m], r.born)
@@ -36,7 +40,7 @@ func (g *guard) halt() {
 // resume has them go on, but for those that are to be killed, and those that stood before.
 func (g *guard) resume() {
 	for _, m := range g.live() {
-		for pid := range m.still.scene {
+		for pid := range m.still.known {
 			if !m.still.asleep(pid) {
 				goOn(pid)
 			}
@@ -64,6 +68,9 @@ func (g *guard) scenes() map[*meter]scene {
 	return all
 }
 
+// freshFor is how long a scene is told from: later its numbers may be those of others, of the owner's own programs.
+const freshFor = time.Second
+
 // A reply is that of a supervisor who was to stop all.
 type reply struct {
 	born supervisor.Born
@@ -79,11 +86,14 @@ func tell(scenes map[*meter]scene) map[*meter]reply {
 	for m, s := range scenes {
 		telling.Go(func() {
 			var r reply
+			begun := time.Now()
 			if m.live.program.Walled() {
 				r.born, r.err = m.live.program.Halt()
 			}
-			for pid, p := range s {
-				stop(pid, p)
+			if r.err == nil && time.Since(begun) < freshFor {
+				for pid, p := range s {
+					stop(pid, p)
+				}
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -95,26 +105,55 @@ func tell(scenes map[*meter]scene) map[*meter]reply {
 }
 
 // measureStill measures what all have on disk while they stand, and ends who has too much. What is measured
-// counts if nobody has moved meanwhile. It returns how many bytes are left for that one that has least
-// left; ok is false if the job is over before.
+// counts if nobody has moved meanwhile. Until then all other limits are watched, and who has too much twice is
+// ended: calls that are under way may write for long. It returns how many bytes are left for that one that has
+// least left; ok is false if the job is over before.
 func (g *guard) measureStill() (left int64, ok bool) {
 	var failed map[*meter]error
-	for round, measured := 0, false; ; round++ {
-		still := g.round()
-		if still && measured {
-			break
+	left = math.MaxInt64
+	for round, still, surveyed := 0, false, false; ; round++ {
+		begun, stood := time.Now(), still
+		if still = g.round(); surveyed {
+			if stood && still {
+				break
+			}
+			left = g.suspect()
 		}
-		if measured = still && !time.Now().Before(g.urgent); measured {
+		took := time.Since(begun)
+		g.watch(false)
+		if surveyed = (still || round >= soonRounds) && !time.Now().Before(g.urgent); surveyed {
 			failed = g.survey(true)
-		} else if !g.rest(round) {
+		}
+		if !(surveyed && still) && !g.rest(round, took, left) {
 			return 0, false
 		}
 	}
 	for m, err := range failed {
 		g.give(m, err)
 	}
-	return g.judge(true), true
+	return g.judge(measured), true
 }
+
+// suspect ends who has too much on disk although not all have stood while that was measured, if it was found twice
+// in this halt. Who is only late with a call can make a file that he moves seem two, and does so once. Of one who
+// was woken meanwhile nothing is certain. It returns how many bytes seem to be left.
+func (g *guard) suspect() (left int64) {
+	left = g.judge(func(m *meter) int64 {
+		if m.roused() {
+			return 0
+		}
+		return min(m.before, m.usage.Disk)
+	})
+	for _, m := range g.meters {
+		if !m.roused() {
+			m.before = m.usage.Disk
+		}
+	}
+	return left
+}
+
+// roused reports whether somebody was woken in the last round.
+func (m *meter) roused() bool { return m.still != nil && m.still.roused }
 
 // give ends a process that cannot be measured.
 func (g *guard) give(m *meter, err error) {
@@ -129,12 +168,13 @@ func (g *guard) round() (still bool) {
 	still = true
 	scenes := g.scenes()
 	for m, r := range tell(scenes) {
-		if errors.Is(r.err, supervisor.ErrEnded) {
+		if r.err != nil { // it has ended
 			continue
 		}
-		stands := m.still.see(scenes[m], r.born) && r.err == nil
+		walled := m.live.program.Walled()
+		stands := m.still.see(scenes[m], r.born) && (len(scenes[m]) > 0 || !walled) // or nobody could look
 		if !stands && m.still.restless() {
-			if stands = !m.live.program.Walled(); !stands {
+			if stands = !walled; !stands {
 				g.give(m, errRestless)
 				continue
 			}
@@ -147,10 +187,17 @@ func (g *guard) round() (still bool) {
 // soonRounds come one after the other as fast as can be: they find who is woken.
 const soonRounds = 6
 
-// rest lets some time pass after a round. It reports whether the job goes on.
-func (g *guard) rest(round int) bool {
+// rest lets some time pass after a round, the more the later it is and the longer that took, unless a limit may
+// be exceeded meanwhile. left are the bytes that seem to be left on disk. It reports whether the job goes on.
+func (g *guard) rest(round int, took time.Duration, left int64) bool {
+	const most = time.Second
+	pause := time.Millisecond
+	if late := round - soonRounds; late >= 0 {
+		pause = min(time.Millisecond<<min(late, 10), g.due(left))
+		pause = min(max(pause, urgentShare*took), most)
+	}
 	select {
-	case <-time.After(min(time.Millisecond<<max(0, round-soonRounds), time.Second)):
+	case <-time.After(pause):
 		return true
 	case <-g.job.ctx.Done():
 		return false

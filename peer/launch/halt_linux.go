@@ -2,6 +2,7 @@ package launch
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -14,7 +15,7 @@ import (
 func sceneOf(pids []int) scene {
 	s := make(scene)
 	for _, pid := range pids {
-		if p := stanceOf(pid); len(p.threads) > 0 {
+		if p := stanceOf(pid); len(p.threads) > 0 || p.unseen {
 			s[pid] = p
 		}
 	}
@@ -27,12 +28,15 @@ func stanceOf(pid int) stance {
 	tasks := filepath.Join("/proc", strconv.Itoa(pid), "task")
 	folder, err := os.Open(tasks)
 	if err != nil {
+		s.unseen = short(err)
 		return s
 	}
 	defer folder.Close()
-	names, _ := folder.Readdirnames(-1)
+	names, err := folder.Readdirnames(-1)
+	s.unseen = short(err)
 	for _, name := range names {
-		status, _ := os.ReadFile(filepath.Join(tasks, name, "status"))
+		status, err := os.ReadFile(filepath.Join(tasks, name, "status"))
+		s.unseen = s.unseen || short(err)
 		does, ok := activityIn(status)
 		if id, err := strconv.Atoi(name); err == nil && ok {
 			s.threads[id] = thread{does, field(status, "voluntary_ctxt_switches:") + field(status, "nonvoluntary_ctxt_switches:")}
@@ -43,6 +47,11 @@ func stanceOf(pid int) stance {
 		}
 	}
 	return s
+}
+
+// short reports whether this peer could not look for want of something: who is looked for may be there.
+func short(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.ENOMEM)
 }
 
 // activityIn reads what a thread does from its status; it is not ok if it has ended.

@@ -395,3 +395,78 @@ func TestWhoStandsStillForTheGuardDoesNotHang(t *testing.T) {
 		t.Error("excused for ever")
 	}
 }
+
+// TestStoppedByTheGuardIsNotStopped for who watches over supervisors.
+func TestStoppedByTheGuardIsNotStopped(t *testing.T) {
+	p := &process{}
+	j := &job{local: map[view.Process]*process{{}: p}, watching: newAliveCheck()}
+	for _, does := range []int32{free, stand, stood} {
+		j.halting.Store(does)
+		if j.attended(view.Process{}, true); p.stopped != (does == free) {
+			t.Errorf("stopped is %v when its job does %d", p.stopped, does)
+		}
+	}
+}
+
+// newJudge returns a guard of one process that may have so much on disk.
+func newJudge(grant limits.Grant) (*guard, *meter) {
+	over := make(chan struct{})
+	close(over)
+	m := &meter{process: &process{ctx: context.Background()}, still: newStillness(nil, 100)}
+	return &guard{job: &job{grant: grant, done: over}, meters: []*meter{m}}, m
+}
+
+// TestWhoHasAllThatHeMayGoesOn, until more is written.
+func TestWhoHasAllThatHeMayGoesOn(t *testing.T) {
+	const most = 1 << 20
+	for used, want := range map[int64]int64{0: most, most - 1: leastRoom, most: leastRoom, most + 1: -1} {
+		for name, grant := range map[string]limits.Grant{
+			"slot": {Slot: limits.Limits{Disk: most}}, "job": {Job: limits.Limits{Disk: most}},
+		} {
+			g, m := newJudge(grant)
+			m.usage.Disk = used
+			if got := g.judge(notKnown); got != want || m.over {
+				t.Errorf("%s: %d are used, and %d left, want %d; is over: %v", name, used, got, want, m.over)
+			}
+			if g.judge(measured); m.over != (used > most) {
+				t.Errorf("%s: %d are used, and it is over: %v", name, used, m.over)
+			}
+		}
+	}
+}
+
+// TestWhoHasTooMuchTwiceIsEnded although he does not stand.
+func TestWhoHasTooMuchTwiceIsEnded(t *testing.T) {
+	const most, more = 1 << 20, 2 << 20
+	type survey struct {
+		used   int64
+		roused bool
+	}
+	for name, c := range map[string]struct {
+		surveys []survey
+		over    bool
+	}{
+		"never":                       {[]survey{{most, false}, {most, false}}, false},
+		"once":                        {[]survey{{more, false}}, false},
+		"twice":                       {[]survey{{more, false}, {more, false}}, true},
+		"not twice running":           {[]survey{{more, false}, {most, false}, {more, false}}, false},
+		"woken meanwhile":             {[]survey{{more, false}, {more, true}}, false},
+		"woken at first":              {[]survey{{more, true}, {more, false}}, false},
+		"twice, and woken in between": {[]survey{{more, false}, {most, true}, {more, false}}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for of, grant := range map[string]limits.Grant{
+				"slot": {Slot: limits.Limits{Disk: most}}, "job": {Job: limits.Limits{Disk: most}},
+			} {
+				g, m := newJudge(grant)
+				for _, s := range c.surveys {
+					m.usage.Disk, m.still.roused = s.used, s.roused
+					g.suspect()
+				}
+				if m.over != c.over {
+					t.Errorf("%s: is over: %v, want %v", of, m.over, c.over)
+				}
+			}
+		})
+	}
+}

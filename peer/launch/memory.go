@@ -37,7 +37,7 @@ func (g *guard) watchMemory() {
 		}
 	}
 	g.share(all)
-	g.judge(false)
+	g.judge(notKnown)
 	g.memory = after(max(memoryEvery, urgentShare*time.Since(begun)))
 }
 

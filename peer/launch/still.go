@@ -19,18 +19,24 @@ import (
 //
 // Who moves although he stood is woken. So is who takes what he was told twice: who has, stands, and what he
 // is told again waits until SIGCONT takes it away. And so are those of whom more are born than there are to
-// be making one. An honest process can be hit by a SIGCONT that was under way. It is not, again and again.
+// be making one. An honest process can be hit by a SIGCONT that was under way. It is not, again and again. Where
+// nobody knows who was born, so is who moves again and again and was not there when all were told.
 //
 // It is a pure state: what the kernel says goes in, and what follows comes out.
 type stillness struct {
-	first  scene
-	scene  scene
-	born   supervisor.Born
-	births int            // since they were told first
-	takes  map[int]int    // how often each has taken what it was told
-	before map[int]stance // what they did before they were told
-	woken  int            // rounds in which somebody was, for sure
-	moved  int            // rounds in which somebody has moved who was not just late
+	seen    bool // they were, once
+	first   scene
+	scene   scene
+	born    supervisor.Born
+	births  int            // since they were told first, or since there were too many
+	threads int            // the most that there were
+	takes   map[int]int    // how often each has taken what it was told
+	slips   map[int]int    // how often each thread has gone from a processor although it stood
+	before  map[int]stance // what they did before they were told
+	known   map[int]bool   // all that were ever seen, or were there before
+	woken   int            // rounds in which somebody was, for sure
+	roused  bool           // so he was in the last
+	moved   int            // rounds in which somebody has moved who was not just late
 }
 
 // A scene is what some processes do, by their numbers.
@@ -41,6 +47,7 @@ type stance struct {
 	threads map[int]thread
 	told    bool // it is yet to take what it was told
 	ends    bool // it is being ended, and takes nothing any more
+	unseen  bool // this peer could not look at all of it
 }
 
 // A thread does something, and has gone from a processor so many times: as long as the number stays the
@@ -68,26 +75,31 @@ const (
 
 // newStillness begins with what processes did before they were told first; born was last then.
 func newStillness(before scene, born supervisor.Born) *stillness {
-	return &stillness{before: before, born: born, takes: make(map[int]int)}
+	s := &stillness{before: before, born: born, takes: make(map[int]int), slips: make(map[int]int), known: make(map[int]bool)}
+	s.meet(before)
+	return s
+}
+
+func (s *stillness) meet(all scene) {
+	for pid := range all {
+		s.known[pid] = true
+	}
 }
 
 // see takes what processes do now, and who was born last when they were then told again. It reports
 // whether they have stood ever since they were seen last.
 func (s *stillness) see(now scene, born supervisor.Born) (still bool) {
-	last, first := s.scene, s.scene == nil
-	births := int(born - s.born)
-	if births < 0 { // the numbers have begun again
-		births = int(born)
-	}
+	last, first, births := s.scene, !s.seen, birthsSince(s.born, born)
 	s.births += births
-	s.scene, s.born = now, born
+	s.seen, s.scene, s.born = true, now, born
+	s.meet(now)
 	if first {
 		s.first = now
 		return false
 	}
 	changed, late := s.compare(last, now)
 	changed = changed || births > 0
-	if woken := s.wakes(last, now); woken {
+	if s.roused = s.wakes(last, now); s.roused {
 		s.woken++
 	} else if changed && (!late || births > 0) {
 		s.moved++
@@ -95,9 +107,21 @@ func (s *stillness) see(now scene, born supervisor.Born) (still bool) {
 	return !changed && now.quiet()
 }
 
+// birthsSince is how many were born between two times; one, if nobody knows how many: the numbers have begun
+// again, or could not be read.
+func birthsSince(last, now supervisor.Born) int {
+	if now < last || last == 0 && now > 0 {
+		return 1
+	}
+	return int(now - last)
+}
+
 // restless reports whether they go on in spite of all. Without walls, where they are not told at one
-// moment, that may be by chance.
-func (s *stillness) restless() bool { return s.woken >= mostWoken || s.moved >= mostMoved }
+// moment, that may be by chance. Where births are counted, only so many move as are woken or born; it can take
+// long on a busy machine until the last of them has.
+func (s *stillness) restless() bool {
+	return s.woken >= mostWoken || s.born == 0 && s.moved >= mostMoved
+}
 
 // compare says whether somebody has done something, and whether only those have who may still be in
 // the system call in which they were told first.
@@ -138,11 +162,15 @@ func (s *stillness) wakes(last, now scene) (woken bool) {
 		}
 		for id, t := range is.threads {
 			if before, there := was.threads[id]; there && before.does == stands && t != before {
-				woken = true
+				s.slips[id]++ // it stands for others a moment before it goes from the processor
+				woken = woken || t.does != stands || s.slips[id] > 1
 			}
 		}
 	}
-	return woken || s.births > threads+spareBirths
+	if s.threads = max(s.threads, threads); s.births > s.threads+spareBirths {
+		s.births, woken = 0, true
+	}
+	return woken
 }
 
 // same reports whether a process has done nothing between two times.
@@ -151,6 +179,9 @@ func (s stance) same(o stance) bool { return maps.Equal(s.threads, o.threads) }
 // quiet reports whether nobody runs.
 func (s scene) quiet() bool {
 	for _, p := range s {
+		if p.unseen {
+			return false
+		}
 		for _, t := range p.threads {
 			if t.does == runs {
 				return false

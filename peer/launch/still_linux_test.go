@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"regexp"
 	"runtime"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -15,10 +16,12 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
 )
 
 func init() {
 	programs["unruly"] = func(args []string) int { return beUnruly(args[0]) }
+	programs["flood"] = func([]string) int { return flood() }
 	programs["churn"] = func([]string) int { return churn() }
 }
 
@@ -96,6 +99,95 @@ func TestUnrulyLimitsHold(t *testing.T) {
 	}
 }
 
+// A flood is so many files, of all that one may have, each written with one call.
+const (
+	floods     = 24
+	floodLimit = 64 << 20
+)
+
+func flood() int {
+	zeros := make([]byte, floodLimit) // takes no memory as long as nobody writes there
+	for n := range floods {
+		fd, err := syscall.Open(fmt.Sprint(n), syscall.O_CREAT|syscall.O_WRONLY, 0o600) // no os.File, which would be collected
+		if err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		go syscall.Write(fd, zeros) // ends with this process
+	}
+	time.Sleep(time.Hour)
+	return 0
+}
+
+// TestLateCallsAreBrokenOff: nobody stands before they have written all, which is far too much. One of a few
+// tries is to do, as in TestLimitsHold.
+func TestLateCallsAreBrokenOff(t *testing.T) {
+	for try := 1; ; try++ {
+		j := newLimited(t, limits.Grant{Slot: limits.Limits{Disk: floodLimit}}, 1, "flood")
+		j.start()
+		here, _ := j.peers[0].launch.lookup(j.spec.ID)
+		most := make(chan int64, 1)
+		go func() { most <- mostIn(here.folder.Process(view.Process{})) }() // ends with the process
+		e := j.links[0].exited(view.Process{})
+		if e.Limit != string(limits.Disk) {
+			t.Errorf("ended with %v", e)
+		}
+		j.stop()
+		had := <-most
+		t.Logf("had %.1f times the limit; %s", float64(had)/floodLimit, e.Reason)
+		if had < floods/2*floodLimit {
+			return
+		}
+		if try == 4 {
+			t.Fatalf("had %d", had)
+		}
+	}
+}
+
+// mostIn returns how much is in a folder at most, until there is nothing any more.
+func mostIn(folder string) (most int64) {
+	for ; ; time.Sleep(time.Millisecond) {
+		n, err := scratch.Measure(folder)
+		if most = max(most, n); n == 0 && err == nil {
+			return most
+		}
+	}
+}
+
+// TestSupervisorIsWatchedWhileAllStand: one that does not answer the guard is ended, and its program with it.
+func TestSupervisorIsWatchedWhileAllStand(t *testing.T) {
+	j := newTestJob(t, 1, 1, nil, "shell", "echo ready; exec sleep 3600")
+	if !j.peers[0].launch.config.Walls.Namespaces {
+		t.Skip("nobody asks it where there are no walls")
+	}
+	j.start()
+	await(j.links[0], (*jobpb.FromPeer).GetOutput)
+	here, _ := j.peers[0].launch.lookup(j.spec.ID)
+	g := newGuard(here, j.instances(0))
+	for _, pids := range g.processes() {
+		syscall.Kill(supervisorOf(t, pids), syscall.SIGSTOP)
+	}
+	g.halt()
+	g.resume()
+	if e := j.links[0].exited(view.Process{}); e.Reason != "its supervisor has not answered for 5s" {
+		t.Errorf("ended with %v", e)
+	}
+	j.stop()
+}
+
+// supervisorOf returns who has started some processes.
+func supervisorOf(t *testing.T, pids []int) int {
+	t.Helper()
+	for _, pid := range pids {
+		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if parent := int(field(status, "PPid:")); parent > 0 && !slices.Contains(pids, parent) {
+			return parent
+		}
+	}
+	t.Fatalf("nobody has started %v", pids)
+	return 0
+}
+
 // TestWhoIsWokenIsFound before what he has is measured. The others of TestUnrulyLimitsHold hardly get anybody
 // to go on, as all stop at one moment.
 func TestWhoIsWokenIsFound(t *testing.T) {
@@ -107,7 +199,7 @@ func TestWhoIsWokenIsFound(t *testing.T) {
 	await(j.links[0], (*jobpb.FromPeer).GetOutput)
 	here, _ := j.peers[0].launch.lookup(j.spec.ID)
 	g := newGuard(here, j.instances(0))
-	for n := 0; n < 20 && !g.meters[0].over; n++ { // one that gets no processor has no timers
+	for n := 0; n < 100 && !g.meters[0].over; n++ { // one that gets no processor has no timers
 		g.halt()
 		g.measureStill()
 		g.resume()

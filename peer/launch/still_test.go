@@ -44,18 +44,26 @@ func TestStillness(t *testing.T) {
 		"a thread writes":          {looks(scene{1: two(thread{stands, 5}, thread{waits, 7}, true)}, scene{1: two(thread{stands, 5}, thread{waits, 8}, true)}), ran, 0, 0},
 		"ends":                     {looks(scene{1: one(runs, 5, false), 2: one(stands, 1, true)}, scene{2: one(stands, 1, true)}), ran, 0, 0},
 		"a child was under way":    {looks(scene{1: one(runs, 5, true)}, scene{1: one(stands, 6, false), 2: one(runs, 0, true)}), ran, 0, 1},
-		"was woken":                {looks(scene{1: one(stands, 5, true)}, scene{1: one(stands, 7, false)}), ran, 1, 0},
+		"was woken":                {looks(scene{1: one(stands, 5, true)}, scene{1: one(stands, 7, false)}), ran, 0, 0},
+		"was woken twice":          {looks(scene{1: one(stands, 5, true)}, scene{1: one(stands, 7, false)}, scene{1: one(stands, 9, false)}), ran, 1, 0},
+		"seems to stand already":   {looks(scene{1: one(stands, 5, true)}, scene{1: one(stands, 6, true)}, scene{1: one(stands, 6, true)}), stood, 0, 0},
+		"stops of its own accord":  {looks(scene{1: one(stands, 5, true)}, scene{1: one(stands, 6, true)}, scene{1: one(stands, 7, true)}), ran, 1, 0},
+		"cannot be looked at":      {looks(scene{1: {unseen: true}}, scene{1: {unseen: true}}), ran, 0, 0},
+		"nobody is ever looked at": {looks(nil, nil), stood, 0, 0},
 		"runs although it stood":   {looks(scene{1: one(stands, 5, true)}, scene{1: one(runs, 5, false)}), ran, 1, 0},
 		"takes it again and again": {looks(scene{1: one(runs, 5, true)}, scene{1: one(runs, 7, false)}, scene{1: one(runs, 9, false)}, scene{1: one(runs, 11, false)}), ran, 2, 0},
 		"is killed as it stands":   {looks(scene{1: one(stands, 5, true)}, scene{1: {threads: map[int]thread{1: {runs, 5}}, ends: true}}), ran, 0, 0},
 		"dies for long":            {looks(scene{1: {threads: map[int]thread{1: {runs, 5}}, ends: true}}, scene{1: {threads: map[int]thread{1: {runs, 6}}, ends: true}}, scene{1: {threads: map[int]thread{1: {runs, 7}}, ends: true}}), ran, 0, 0},
 		"one that nobody saw":      {[]look{{scene{1: one(stands, 5, true)}, 100}, {scene{1: one(stands, 5, true)}, 101}}, ran, 0, 1},
 		"many that nobody saw":     {[]look{{scene{1: one(stands, 5, true)}, 100}, {scene{1: one(stands, 5, true)}, 200}}, ran, 1, 0},
-		"numbers begin again":      {[]look{{scene{1: one(stands, 5, true)}, 100}, {scene{1: one(stands, 5, true)}, 2}}, ran, 0, 1},
+		"many, but once":           {[]look{{scene{1: one(stands, 5, true)}, 100}, {scene{1: one(stands, 5, true)}, 200}, {scene{1: one(stands, 5, true)}, 200}}, stood, 1, 0},
+		"numbers begin again":      {[]look{{scene{1: one(stands, 5, true)}, 32767}, {scene{1: one(stands, 5, true)}, 300}, {scene{1: one(stands, 5, true)}, 300}}, stood, 0, 1},
+		"there are no numbers":     {[]look{{scene{1: one(stands, 5, true)}, 0}, {scene{1: one(stands, 5, true)}, 0}}, stood, 0, 0},
+		"numbers come late":        {[]look{{scene{1: one(stands, 5, true)}, 0}, {scene{1: one(stands, 5, true)}, 5000}, {scene{1: one(stands, 5, true)}, 5000}}, stood, 0, 1},
 		"another number":           {looks(scene{1: one(stands, 5, true)}, scene{2: one(stands, 5, true)}), ran, 0, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, still := newStillness(nil, 100), false
+			s, still := newStillness(nil, c.looks[0].born), false
 			for _, l := range c.looks {
 				still = s.see(l.scene, l.born)
 			}
@@ -74,8 +82,10 @@ func TestRestlessIsWhoGoesOnAgainAndAgain(t *testing.T) {
 	}{
 		"writes":         {func(n int) look { return look{scene{1: one(waits, int64(n), true)}, 100} }, 0},
 		"woken once":     {func(n int) look { return look{scene{1: one(stands, int64(min(n, 1)), n < 1)}, 100} }, 0},
-		"woken":          {func(n int) look { return look{scene{1: one(stands, int64(n), false)}, 100} }, 1 + mostWoken},
-		"always another": {func(n int) look { return look{scene{n: one(runs, 0, true)}, 100} }, 1 + mostMoved},
+		"woken":          {func(n int) look { return look{scene{1: one(stands, int64(n), false)}, 100} }, 2 + mostWoken},
+		"one by one":     {func(n int) look { return look{crowd(min(n, 30)), supervisor.Born(100 + min(n, 30))} }, 0},
+		"always another": {func(n int) look { return look{scene{n: one(runs, 0, true)}, supervisor.Born(100 + n)} }, 1 + mostWoken*(2+spareBirths)},
+		"not counted":    {func(n int) look { return look{scene{n: one(runs, 0, true)}, 0} }, 1 + mostMoved},
 		"never seen":     {func(n int) look { return look{scene{}, supervisor.Born(100 + 1000*n)} }, 1 + mostWoken},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -95,6 +105,15 @@ func TestRestlessIsWhoGoesOnAgainAndAgain(t *testing.T) {
 			}
 		})
 	}
+}
+
+// crowd is so many that stand.
+func crowd(n int) scene {
+	s := make(scene)
+	for pid := range n {
+		s[pid] = one(stands, 5, true)
+	}
+	return s
 }
 
 func TestWhoIsAsleepIsLeftSo(t *testing.T) {

@@ -14,7 +14,7 @@ func touchedBy([]int) int64 { return 0 }
 func memoryOf([]int, bool) memory { return memory{} }
 
 // sceneOf sees nobody, so that nobody is stopped.
-func sceneOf([]int) scene { return nil }
+func sceneOf([]int) scene { return scene{} }
 
 func stop(int, stance) {}
 
