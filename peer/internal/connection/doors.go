@@ -22,6 +22,7 @@ const (
 	// refusedTimeout bounds one time of asking, and refusedPause is between two.
 	refusedTimeout = time.Second
 	refusedPause   = 500 * time.Millisecond
+	goesPause      = 20 * time.Millisecond // between two looks whether connections have broken
 	// relayPatience is how long a peer must be refused that may be reached through a relay.
 	relayPatience = 5 * time.Second
 )
@@ -44,7 +45,7 @@ type door struct {
 
 // Knock finds out which doors of a peer are open, of those that it is known to have on the
 // machines where it is connected now. It takes 3 s at most. What was found before is
-// forgotten, unless all that comes of it is that time runs out.
+// forgotten, unless all that comes of it is that time runs out, or the peer goes meanwhile.
 //
 // It costs the peer's listener a connection of the few that it takes from one address in a
 // second: see Known.
@@ -55,14 +56,34 @@ func (d *Doors) Knock(ctx context.Context, h host.Host, peer p2ppeer.ID) {
 	d.knocking++
 	d.mu.Unlock()
 	var known []door
-	for _, c := range h.Network().ConnsToPeer(peer) {
+	conns := h.Network().ConnsToPeer(peer)
+	for _, c := range conns {
 		known = append(known, doors(h.Peerstore().Addrs(peer), c.RemoteMultiaddr())...)
 	}
 	answers := dialAll(ctx, known[:min(len(known), maxDoors)])
+	gone := len(conns) == 0 || len(answers) > 0 && !slices.ContainsFunc(answers, answer.letIn) && goes(ctx, conns)
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.knocking--
-	d.open = opened(answers, d.open)
+	if d.knocking--; !gone {
+		d.open = opened(answers, d.open)
+	}
+}
+
+// goes reports whether all connections break within a moment: their peer ends just now, and its doors
+// have been shut first.
+func goes(ctx context.Context, conns []network.Conn) bool {
+	ctx, cancel := context.WithTimeout(ctx, refusedTimeout)
+	defer cancel()
+	for {
+		if !slices.ContainsFunc(conns, func(c network.Conn) bool { return !c.IsClosed() }) {
+			return true
+		}
+		select {
+		case <-time.After(goesPause):
+		case <-ctx.Done():
+			return false
+		}
+	}
 }
 
 // opened returns the doors that are open as far as is known, where those before were. Of what was

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
 )
@@ -124,6 +125,37 @@ func TestF2APeerThatIsGoneIsRefused(t *testing.T) {
 	h.Network().ClosePeer(peer.ID())
 	if d.Known(h, peer.ID()) {
 		t.Error("a door is known of a peer that is not connected")
+	}
+}
+
+// TestF2APeerThatGoesWhileItIsAskedIsRefused: its doors are shut a moment before its connections
+// break, and it is asked in between.
+func TestF2APeerThatGoesWhileItIsAskedIsRefused(t *testing.T) {
+	t.Parallel()
+	for name, goes := range map[string]bool{"it goes": true, "it only takes no more": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, peer := newHost(t), newHost(t)
+			if err := h.Connect(t.Context(), *host.InfoFromHost(peer)); err != nil {
+				t.Fatal(err)
+			}
+			last := h.Network().ConnsToPeer(peer.ID())[0].RemoteMultiaddr()
+			var d Doors
+			d.Knock(t.Context(), h, peer.ID())
+			peer.Network().(*swarm.Swarm).ListenClose(peer.Network().ListenAddresses()...)
+			asked := make(chan struct{})
+			go func() { // ends within seconds
+				d.Knock(t.Context(), h, peer.ID())
+				close(asked)
+			}()
+			if goes {
+				h.Network().ClosePeer(peer.ID())
+			}
+			<-asked
+			if got := d.AwaitRefused(t.Context(), last, nil); got != goes {
+				t.Errorf("refused: %v, want %v", got, goes)
+			}
+		})
 	}
 }
 
