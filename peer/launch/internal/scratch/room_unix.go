@@ -17,6 +17,6 @@ func room(info fs.FileInfo) (bytes int64, id [2]uint64, several bool) {
 	if !ok {
 		return info.Size(), id, false
 	}
-	bytes = int64(s.Blocks) * 512 //nolint:unconvert // types differ from system to system
-	return bytes, [2]uint64{uint64(s.Dev), uint64(s.Ino)}, !info.IsDir() && (s.Nlink > 1 || bytes > largeFile)
+	bytes = int64(s.Blocks) * 512                                                                              //nolint:unconvert // types differ from system to system
+	return bytes, [2]uint64{uint64(s.Dev), uint64(s.Ino)}, !info.IsDir() && (s.Nlink > 1 || bytes > largeFile) //nolint:unconvert // likewise
 }
