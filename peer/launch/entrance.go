@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/netip"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -19,13 +20,15 @@ import (
 )
 
 // An entrance is where other peers connect directly, for the processes of both.
-// Whoever connects shows a token that the peers have agreed on over their
+// Whoever connects shows half of the token that he has sent over the peers'
 // authenticated stream, and is shown the rest of it in return: an address may
-// well be that of another machine. A token opens once. Strangers cost a
+// well be that of another machine. He who connects has drawn the token, so that
+// nobody has him send what another service takes for its own, or takes what one
+// says for an entrance. A token opens once. Strangers cost a
 // connection for a moment, and there are never many.
 //
 //	asking peer                       entrance
-//	   |== stream: Open, Answer ======|  token agreed on
+//	   |== stream: Open, Answer ======|  token, addresses
 //	   |-- TCP: first half ---------->|
 //	   |<---------------- last half --|
 //	   |                              |  both hand the connection to their processes
@@ -148,23 +151,39 @@ func (e *entrance) meet(ctx context.Context, conn net.Conn) {
 	g.arrived(conn)
 }
 
-// expect returns a token that opens until ctx ends or expectTimeout is over.
-// arrived takes over the connection.
-func (e *entrance) expect(ctx context.Context, arrived func(net.Conn)) []byte {
+// newToken returns one that nobody knows.
+func newToken() []byte {
 	token := make([]byte, tokenSize)
 	rand.Read(token) // never fails
+	return token
+}
+
+// expect has a token open until ctx ends or expectTimeout is over. arrived takes over the
+// connection.
+func (e *entrance) expect(ctx context.Context, token []byte, arrived func(net.Conn)) error {
+	if len(token) != tokenSize {
+		return fmt.Errorf("token of %d bytes", len(token))
+	}
 	shown, g := half(token[:tokenSize/2]), &guest{half(token[tokenSize/2:]), arrived}
 	e.mu.Lock()
-	e.expected[shown] = g
+	_, known := e.expected[shown]
+	if !known {
+		e.expected[shown] = g
+	}
 	e.mu.Unlock()
+	if known {
+		return errors.New("the token is another channel's")
+	}
 	ctx, cancel := context.WithTimeout(ctx, expectTimeout)
 	context.AfterFunc(ctx, func() {
 		cancel()
 		e.mu.Lock()
-		delete(e.expected, shown)
+		if e.expected[shown] == g {
+			delete(e.expected, shown)
+		}
 		e.mu.Unlock()
 	})
-	return token
+	return nil
 }
 
 // addresses returns where the peer at the other end of c may reach the
@@ -203,15 +222,17 @@ func (e *entrance) addressOutside() []string {
 	return []string{at.String()}
 }
 
-// connect connects to the first of some addresses that knows the token.
-func connect(ctx context.Context, addresses []string, token []byte) (*net.TCPConn, error) {
-	switch {
-	case len(addresses) == 0:
-		return nil, errors.New("the other peer has no address for direct connections")
-	case len(token) != tokenSize:
-		return nil, fmt.Errorf("token of %d bytes", len(token))
-	}
+// connect connects to the first of some addresses that knows the token. The peer that names them
+// is at the addresses of known; what it may not name is left out.
+func connect(ctx context.Context, addresses []string, known []netip.Addr, token []byte) (*net.TCPConn, error) {
 	addresses = addresses[:min(len(addresses), maxAddresses)]
+	addresses = slices.DeleteFunc(slices.Clone(addresses), func(a string) bool {
+		at, err := netip.ParseAddrPort(a) // no names: they would be looked up
+		return err != nil || !mayName(at.Addr(), known)
+	})
+	if len(addresses) == 0 {
+		return nil, errNoAddress
+	}
 	ctx, cancel := context.WithTimeout(ctx, directTimeout)
 	defer cancel()
 	type result struct {
@@ -241,6 +262,43 @@ func connect(ctx context.Context, addresses []string, token []byte) (*net.TCPCon
 	return found.conn, found.err
 }
 
+// errNoAddress says that the other peer expects nobody, or where nobody looks for it.
+var errNoAddress = errors.New("the other peer has no address for direct connections")
+
+// mayName reports whether a peer that is at some addresses may have others connect to one: to where it is,
+// and to what anybody reaches. Only who is in a private network may name another machine there,
+// and nobody the services of this one, unless he is on it.
+func mayName(one netip.Addr, known []netip.Addr) bool {
+	one = one.Unmap().WithZone("")
+	private := func(a netip.Addr) bool { return a.IsPrivate() || carriers.Contains(a) }
+	switch {
+	case slices.Contains(known, one):
+		return true
+	case private(one):
+		return slices.ContainsFunc(known, func(a netip.Addr) bool { return private(a) || a.IsLoopback() })
+	}
+	return one.IsGlobalUnicast()
+}
+
+// carriers is the network of providers' customers behind shared addresses (RFC 6598).
+var carriers = netip.MustParsePrefix("100.64.0.0/10")
+
+// ipsOf returns where this peer is connected with another directly.
+func ipsOf(conns []network.Conn) (out []netip.Addr) {
+	for _, c := range conns {
+		a := c.RemoteMultiaddr()
+		if _, relay := a.ValueForProtocol(ma.P_CIRCUIT); relay == nil {
+			continue
+		}
+		if ip, err := manet.ToIP(a); err == nil {
+			if one, ok := netip.AddrFromSlice(ip); ok {
+				out = append(out, one.Unmap())
+			}
+		}
+	}
+	return out
+}
+
 // errTurnedAway says that somebody listens there who does not know the token:
 // another machine with the same private address, or the other peer, whose end of
 // the job is over already.
@@ -248,11 +306,7 @@ var errTurnedAway = errors.New("turned away")
 
 // connectAt connects to one address and shows the token.
 func connectAt(ctx context.Context, address string, token []byte) (*net.TCPConn, error) {
-	at, err := netip.ParseAddrPort(address) // no names: they would be looked up
-	if err != nil {
-		return nil, err
-	}
-	conn, err := (&net.Dialer{KeepAliveConfig: keepAlive}).DialContext(ctx, "tcp", at.String())
+	conn, err := (&net.Dialer{KeepAliveConfig: keepAlive}).DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
 	}

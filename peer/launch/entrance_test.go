@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"strings"
 	"testing"
 
 	ma "github.com/multiformats/go-multiaddr"
@@ -28,11 +27,23 @@ func newTestEntrance(t testing.TB) (*entrance, context.Context) {
 
 func (e *entrance) address() string { return e.listener.Addr().String() }
 
+// here is where peers are that meet in tests.
+var here = []netip.Addr{netip.MustParseAddr("127.0.0.1")}
+
+// awaits has e expect somebody with a token of its own.
+func (e *entrance) awaits(ctx context.Context, arrived func(net.Conn)) []byte {
+	token := newToken()
+	if err := e.expect(ctx, token, arrived); err != nil {
+		panic(err)
+	}
+	return token
+}
+
 func TestTokenOpensTheEntranceOnce(t *testing.T) {
 	e, ctx := newTestEntrance(t)
 	came := make(chan net.Conn, 1)
-	token := e.expect(ctx, func(c net.Conn) { came <- c })
-	conn, err := connect(ctx, []string{e.address()}, token)
+	token := e.awaits(ctx, func(c net.Conn) { came <- c })
+	conn, err := connect(ctx, []string{e.address()}, here, token)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +54,7 @@ func TestTokenOpensTheEntranceOnce(t *testing.T) {
 	if got, err := io.ReadAll(conn); string(got) != "hello" || err != nil {
 		t.Errorf("read %q, %v", got, err)
 	}
-	if again, err := connect(ctx, []string{e.address()}, token); err == nil {
+	if again, err := connect(ctx, []string{e.address()}, here, token); err == nil {
 		again.Close()
 		t.Error("the token opened twice")
 	}
@@ -51,9 +62,9 @@ func TestTokenOpensTheEntranceOnce(t *testing.T) {
 
 func TestNobodyEntersWithoutAToken(t *testing.T) {
 	e, ctx := newTestEntrance(t)
-	token := e.expect(ctx, func(net.Conn) { t.Error("a stranger is in") })
+	token := e.awaits(ctx, func(net.Conn) { t.Error("a stranger is in") })
 	gone, cancel := context.WithCancel(ctx)
-	late := e.expect(gone, func(net.Conn) { t.Error("somebody is in who was not expected any more") })
+	late := e.awaits(gone, func(net.Conn) { t.Error("somebody is in who was not expected any more") })
 	cancel()
 	for e.expects(late) {
 	}
@@ -62,7 +73,7 @@ func TestNobodyEntersWithoutAToken(t *testing.T) {
 	for name, shown := range map[string][]byte{
 		"another token": wrong, "no token any more": late, "its other half": append(token[tokenSize/2:], token[:tokenSize/2]...),
 	} {
-		if conn, err := connect(ctx, []string{e.address()}, shown); err == nil {
+		if conn, err := connect(ctx, []string{e.address()}, here, shown); err == nil {
 			conn.Close()
 			t.Errorf("%s: connected", name)
 		} else if !errors.Is(err, errTurnedAway) {
@@ -96,8 +107,8 @@ func TestO4StrangersCostNothing(t *testing.T) {
 			t.Error("a stranger was told something")
 		}
 	}
-	token := e.expect(ctx, func(c net.Conn) { c.Close() })
-	conn, err := connect(ctx, []string{e.address()}, token)
+	token := e.awaits(ctx, func(c net.Conn) { c.Close() })
+	conn, err := connect(ctx, []string{e.address()}, here, token)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,21 +125,96 @@ func TestRightAddressIsFoundAmongWrongOnes(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer mute.Close()
-	wrong := []string{other.address(), mute.Addr().String(), "127.0.0.1:1", "localhost:80", "", "[::1%lo]:0"}
-	token := e.expect(ctx, func(c net.Conn) { c.Close() })
-	conn, err := connect(ctx, append(wrong, e.address()), token)
+	talker, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	talking := make(chan struct{})
+	go func() {
+		defer close(talking)
+		for {
+			c, err := talker.Accept()
+			if err != nil {
+				return
+			}
+			c.Write([]byte("SSH-2.0-OpenSSH_9.2\r\n")) // as long as what an entrance answers
+			c.Close()
+		}
+	}()
+	defer func() {
+		talker.Close()
+		<-talking
+	}()
+	wrong := []string{other.address(), mute.Addr().String(), talker.Addr().String(), "127.0.0.1:1", "localhost:80", "", "[::1%lo]:0"}
+	token := e.awaits(ctx, func(c net.Conn) { c.Close() })
+	conn, err := connect(ctx, append(wrong, e.address()), here, token)
 	if err != nil {
 		t.Fatal(err)
 	}
 	conn.Close()
-	if _, err := connect(ctx, wrong, token); err == nil {
+	if _, err := connect(ctx, wrong, here, token); err == nil {
 		t.Error("connected to somebody else")
 	}
-	if _, err := connect(ctx, []string{e.address()}, token[:3]); err == nil || !strings.Contains(err.Error(), "token of 3 bytes") {
-		t.Errorf("short token: %v", err)
+	for what, addresses := range map[string][]string{"nowhere": nil, "where it may not name": {e.address()}} {
+		if _, err := connect(ctx, addresses, nil, token); !errors.Is(err, errNoAddress) {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
-	if _, err := connect(ctx, nil, token); err == nil {
-		t.Error("connected to nowhere")
+}
+
+func TestTokensThatAreNone(t *testing.T) {
+	e, ctx := newTestEntrance(t)
+	token := e.awaits(ctx, func(c net.Conn) { c.Close() })
+	never := func(net.Conn) { t.Error("somebody is in") }
+	for what, bad := range map[string][]byte{"none": nil, "short": token[:3], "long": append(bytes.Clone(token), 0), "another's": token} {
+		if err := e.expect(ctx, bad, never); err == nil {
+			t.Errorf("%s: taken", what)
+		}
+	}
+	conn, err := connect(ctx, []string{e.address()}, here, token)
+	if err != nil {
+		t.Fatalf("the token that was there before: %v", err)
+	}
+	conn.Close()
+}
+
+// What another peer names is connected to by this machine, which reaches more than that peer does: its
+// own services, and those of its network.
+func TestPeersMayNameTheirOwnAddresses(t *testing.T) {
+	for _, c := range []struct {
+		name, known string
+		may         bool
+	}{
+		{"127.0.0.1", "", false},
+		{"127.0.0.1", "192.0.2.7", false},
+		{"127.0.0.1", "10.1.2.3", false},
+		{"127.0.0.2", "127.0.0.1", false},
+		{"127.0.0.1", "127.0.0.1", true},
+		{"::ffff:127.0.0.1", "192.0.2.7", false},
+		{"::1", "192.0.2.7", false},
+		{"10.1.2.3", "", false},
+		{"10.1.2.3", "192.0.2.7", false},
+		{"::ffff:10.1.2.3", "192.0.2.7", false},
+		{"10.1.2.3", "192.168.1.2", true}, // another network of theirs
+		{"10.1.2.3", "127.0.0.1", true},
+		{"100.64.0.1", "192.0.2.7", false},
+		{"fd00::1", "192.0.2.7", false},
+		{"169.254.169.254", "192.0.2.7", false},
+		{"169.254.169.254", "10.1.2.3", false},
+		{"169.254.1.1", "169.254.1.1", true},
+		{"fe80::1%eth0", "fe80::2", false},
+		{"0.0.0.0", "192.0.2.7", false},
+		{"224.0.0.1", "10.1.2.3", false},
+		{"192.0.2.7", "", true},
+		{"2001:db8::1", "192.0.2.7", true},
+	} {
+		var known []netip.Addr
+		if c.known != "" {
+			known = append(known, netip.MustParseAddr(c.known))
+		}
+		if got := mayName(netip.MustParseAddr(c.name), known); got != c.may {
+			t.Errorf("who is at %q names %s: %v", c.known, c.name, got)
+		}
 	}
 }
 
@@ -138,7 +224,7 @@ func FuzzPreface(f *testing.F) {
 	f.Add([]byte("GET / HTTP/1.1\r\n\r\n"))
 	f.Add(make([]byte, tokenSize))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		e.expect(ctx, func(c net.Conn) { c.Close(); t.Error("a stranger is in") })
+		e.awaits(ctx, func(c net.Conn) { c.Close(); t.Error("a stranger is in") })
 		c, err := net.Dial("tcp", e.address())
 		if err != nil {
 			t.Fatal(err)

@@ -158,7 +158,7 @@ func FuzzOpenChannel(f *testing.F) {
 
 // FuzzOpened: whatever is answered to who asks for a channel, it is an error, or can be gone by.
 func FuzzOpened(f *testing.F) {
-	f.Add(recording.Of(f, &pb.Answer{Token: make([]byte, tokenSize), Addrs: []string{"127.0.0.1:9", "localhost:9", "[::1]:99999"}}))
+	f.Add(recording.Of(f, &pb.Answer{Direct: true, Addrs: []string{"127.0.0.1:9", "localhost:9", "[::1]:99999"}}))
 	f.Add(recording.Of(f, &pb.Answer{Error: "no"}))
 	f.Add([]byte{0xff, 0xff, 0xff, 0x7f})
 	over, cancel := context.WithCancel(context.Background())
@@ -171,7 +171,7 @@ func FuzzOpened(f *testing.F) {
 		if answer.Error != "" {
 			t.Errorf("%q is no error", answer.Error)
 		}
-		if conn, err := connect(over, answer.Addrs, answer.Token); conn != nil || err == nil {
+		if conn, err := connect(over, answer.Addrs, nil, newToken()); conn != nil || err == nil {
 			t.Errorf("connected to %v", answer.Addrs)
 		}
 	})

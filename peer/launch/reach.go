@@ -115,7 +115,10 @@ func (j *job) reach(ctx context.Context, peer p2ppeer.ID, open *pb.Open, s situa
 			w.err = errors.New(w.why)
 			return w
 		}
-		open.Tcp = w.kind == proclink.TCP
+		open.Tcp, open.Token = w.kind == proclink.TCP, nil
+		if open.Tcp {
+			open.Token = newToken()
+		}
 		stream, answer, err := j.dial(ctx, peer, open)
 		switch {
 		case err != nil:
@@ -127,7 +130,7 @@ func (j *job) reach(ctx context.Context, peer p2ppeer.ID, open *pb.Open, s situa
 			return w
 		}
 		stream.Close()
-		if w.conn, err = connect(ctx, answer.Addrs, answer.Token); err == nil {
+		if w.conn, err = connect(ctx, answer.Addrs, ipsOf(j.service.host.Network().ConnsToPeer(peer)), open.Token); err == nil {
 			w.how = connection.Direct
 			return w
 		}

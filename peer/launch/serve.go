@@ -73,7 +73,7 @@ func answer(stream network.Stream, m *pb.Answer) bool {
 	switch {
 	case err != nil:
 		stream.Reset()
-	case m.Error != "" || m.Token != nil:
+	case m.Error != "" || m.Direct:
 		stream.Close()
 	}
 	return err == nil
@@ -92,7 +92,7 @@ func (j *job) accept(from network.Conn, open *pb.Open) acceptance {
 	case j.members.peerOf[c.from] != from.RemotePeer():
 		err = fmt.Errorf("process %v does not run at %s", c.from, from.RemotePeer())
 	case open.Tcp:
-		return j.acceptDirect(from, c, q, open.Probe)
+		return j.acceptDirect(from, c, q, open)
 	case !slices.Contains(j.kinds, proclink.Stream):
 		err = errors.New("the other peer allows no stream")
 	case open.Probe:
@@ -111,21 +111,21 @@ func (j *job) accept(from network.Conn, open *pb.Open) acceptance {
 }
 
 // acceptDirect expects the other peer at the entrance. Where there is none for
-// it, the answer has a token without addresses.
-func (j *job) acceptDirect(from network.Conn, c channelID, q *process, probe bool) acceptance {
+// it, the answer has no addresses.
+func (j *job) acceptDirect(from network.Conn, c channelID, q *process, open *pb.Open) acceptance {
 	e := j.service.entrance
 	if e == nil || j.limitsUpload() || !slices.Contains(j.kinds, proclink.TCP) {
-		return acceptance{answer: &pb.Answer{Token: []byte{0}}}
+		return acceptance{answer: &pb.Answer{Direct: true}}
 	}
 	ctx, arrived := j.ctx, func(conn net.Conn) { conn.Close() }
-	if !probe {
+	if !open.Probe {
 		ctx = j.replace(c)
 		arrived = func(conn net.Conn) {
 			j.handOver(ctx, q, proclink.Message{Type: proclink.Accept, Process: &c.from}, conn.(*net.TCPConn))
 		}
 	}
-	return acceptance{answer: &pb.Answer{
-		Token: e.expect(ctx, arrived),
-		Addrs: e.addresses(from, j.service.host.Addrs()),
-	}}
+	if err := e.expect(ctx, open.Token, arrived); err != nil {
+		return acceptance{err: err}
+	}
+	return acceptance{answer: &pb.Answer{Direct: true, Addrs: e.addresses(from, j.service.host.Addrs())}}
 }
