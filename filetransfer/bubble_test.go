@@ -90,7 +90,7 @@ func TestPeerThatTakesNothingIsNotBlamed(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "file")
 		writeFile(t, path, b)
 		w := WantOf(b)
-		defer submitter.Serve(job, []p2ppeer.ID{"fellow"}, map[Digest]string{w.Digest: path})()
+		defer submitter.Serve(job, []p2ppeer.ID{"fellow"}, map[Digest]Source{w.Digest: {From: path}})()
 		ask := []*pb.Ask{encodeOpen(opening{job: job, units: 1}), encodeRequest(request{items: []pieceID{{digest: w.Digest}}})}
 		if err := submitter.serveTo("fellow", ask...); err != nil {
 			t.Fatal(err)
@@ -134,7 +134,7 @@ func TestO4PartsOfFellowsWaitForRoom(t *testing.T) {
 				peer := newOffline(t, "peer", zerolog.Nop())
 				b := content(1, 6*PieceBytes)
 				w, path := offer(t, submitter, fellow, b)
-				defer submitter.Serve(job, []p2ppeer.ID{"peer"}, map[Digest]string{w.Digest: path})()
+				defer submitter.Serve(job, []p2ppeer.ID{"peer"}, map[Digest]Source{w.Digest: {From: path}})()
 				all := map[p2ppeer.ID]*Service{"origin": submitter, "fellow": fellow, "peer": peer}
 				put(t, fellow.store, "earlier job", b)
 				for _, s := range []*Service{fellow, peer} {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"syscall"
 
 	"golang.org/x/sync/errgroup"
 )
@@ -19,11 +20,15 @@ const hashers = 2
 type Source struct {
 	Path string // staged path, as in Entry
 	From string // local path
+	// Within is a folder that From is relative to and cannot lead out of, whatever symbolic
+	// links there are: of files that somebody else may exchange for others at any time.
+	// Empty: there is none, and links are followed.
+	Within string `json:",omitempty"`
 }
 
 // Build hashes the files and returns their manifest. The error names the first
-// file that is not a readable regular file (symbolic links are followed), or
-// the first staged path that Manifest.Validate refuses.
+// file that is not a readable regular file, or the first staged path that
+// Manifest.Validate refuses.
 //
 // A file may still change between Build and its transfer. The receiver then
 // refuses it by its digest (promise T1).
@@ -52,22 +57,22 @@ func Build(ctx context.Context, files []Source) (Manifest, error) {
 
 // Locate returns where the content of each entry of m is on this machine, as
 // Service.Serve takes it. The files are those that m was built from.
-func Locate(m Manifest, files []Source) map[Digest]string {
-	from := make(map[string]string, len(files))
+func Locate(m Manifest, files []Source) map[Digest]Source {
+	from := make(map[string]Source, len(files))
 	for _, f := range files {
-		from[f.Path] = f.From
+		from[f.Path] = f
 	}
-	paths := make(map[Digest]string, len(m))
+	at := make(map[Digest]Source, len(m))
 	for _, e := range m {
-		if p, ok := from[e.Path]; ok {
-			paths[e.Digest] = p
+		if s, ok := from[e.Path]; ok {
+			at[e.Digest] = s
 		}
 	}
-	return paths
+	return at
 }
 
 func entryOf(ctx context.Context, s Source) (Entry, error) {
-	f, info, err := openRegular(s.From)
+	f, info, err := s.open()
 	if err != nil {
 		return Entry{}, err
 	}
@@ -79,26 +84,36 @@ func entryOf(ctx context.Context, s Source) (Entry, error) {
 	return Entry{Path: s.Path, Size: w.Size, Mode: info.Mode().Perm(), Digest: w.Digest, Pieces: w.Pieces}, nil
 }
 
-// openRegular opens a regular file for reading. It looks before it opens,
-// because opening a named pipe would wait for its writer. Its errors carry the
+// open opens the file for reading, if it is a regular one. It does not wait for
+// the writer of a named pipe that has come into its place. Its errors carry the
 // path.
-func openRegular(path string) (*os.File, fs.FileInfo, error) {
-	info, err := os.Stat(path)
+func (s Source) open() (*os.File, fs.FileInfo, error) {
+	const flags = os.O_RDONLY | syscall.O_NONBLOCK | syscall.O_NOCTTY
+	f, err := s.openAs(flags)
 	if err != nil {
 		return nil, nil, err
 	}
-	if !info.Mode().IsRegular() {
-		return nil, nil, &fs.PathError{Op: "open", Path: path, Err: errNotRegular}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "open", Path: s.From, Err: errNotRegular}
 	}
-	f, err := os.Open(path)
 	if err != nil {
-		return nil, nil, err
-	}
-	if info, err = f.Stat(); err != nil {
 		f.Close()
 		return nil, nil, err
 	}
 	return f, info, nil
+}
+
+func (s Source) openAs(flags int) (*os.File, error) {
+	if s.Within == "" {
+		return os.OpenFile(s.From, flags, 0)
+	}
+	root, err := os.OpenRoot(s.Within)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return root.OpenFile(s.From, flags, 0)
 }
 
 var errNotRegular = errors.New("not a regular file")

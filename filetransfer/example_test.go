@@ -63,7 +63,7 @@ func stage(ctx context.Context) error {
 	}
 	defer submitter.Store().Unpin(job)
 	files := filetransfer.Locate(m, sources)
-	files[name] = submitter.Store().Path(name)
+	files[name] = filetransfer.Source{From: submitter.Store().Path(name)}
 	defer submitter.Serve(job, []p2ppeer.ID{slot.ID()}, files)()
 
 	// The peer.

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
 	"strings"
 )
 
@@ -25,7 +24,8 @@ const (
 // sockets and devices.
 //
 // Call it once the job's processes are gone: a process that still runs could
-// exchange what was matched for something else before it is read.
+// exchange what was matched for something else before it is read, though for
+// nothing outside of dir.
 func Match(ctx context.Context, dir string, patterns []string) ([]Source, error) {
 	if err := validPatterns(patterns); err != nil {
 		return nil, err
@@ -82,7 +82,7 @@ func (c *collection) visit(name string, d fs.DirEntry, err error) error {
 	if len(c.found) == MaxEntries {
 		return fmt.Errorf("more than %d files match", MaxEntries)
 	}
-	c.found = append(c.found, Source{Path: name, From: filepath.Join(c.dir, filepath.FromSlash(name))})
+	c.found = append(c.found, Source{Path: name, From: name, Within: c.dir})
 	return nil
 }
 

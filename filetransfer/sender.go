@@ -273,7 +273,7 @@ func (sd *sender) offers(r request) bool {
 // readServed reads from a file that may change at any time: what it reads is of
 // the file that was offered.
 func readServed(f served, piece int, buf []byte) ([]byte, pb.Refusal, error) {
-	file, info, err := openRegular(f.path)
+	file, info, err := f.from.open()
 	if err != nil {
 		return nil, pb.Refusal_REFUSAL_UNREADABLE, err
 	}

@@ -19,7 +19,7 @@ type serving struct {
 
 // A served file, as it was when Serve was called.
 type served struct {
-	path    string
+	from    Source
 	size    int64
 	modTime time.Time
 }
@@ -30,9 +30,9 @@ func (f served) is(info os.FileInfo) bool {
 
 // Serve answers the allowed peers' requests for these contents of the job, and
 // no others, until stop is called; a peer that fetches from itself has to be
-// allowed too. The paths are local. A file that changes from now on is refused,
-// and so is one that cannot be read. Several servings of a job add up.
-func (s *Service) Serve(job string, allowed []p2ppeer.ID, files map[Digest]string) (stop func()) {
+// allowed too. A file that changes from now on is refused, and so is one that
+// cannot be read. Several servings of a job add up.
+func (s *Service) Serve(job string, allowed []p2ppeer.ID, files map[Digest]Source) (stop func()) {
 	sv := &serving{
 		allowed: make(map[p2ppeer.ID]struct{}, len(allowed)),
 		files:   make(map[Digest]served, len(files)),
@@ -41,9 +41,10 @@ func (s *Service) Serve(job string, allowed []p2ppeer.ID, files map[Digest]strin
 	for _, id := range allowed {
 		sv.allowed[id] = struct{}{}
 	}
-	for d, path := range files {
-		f := served{path: path}
-		if info, err := os.Stat(path); err == nil { // if not, opening it fails later
+	for d, from := range files {
+		f := served{from: from}
+		if file, info, err := from.open(); err == nil { // if not, opening it fails later
+			file.Close()
 			f.size, f.modTime = info.Size(), info.ModTime()
 		}
 		sv.files[d] = f

@@ -67,7 +67,7 @@ func offer(t testing.TB, from, to *Service, b []byte) (w Want, path string) {
 	writeFile(t, path, b)
 	w = WantOf(b)
 	w.Name = "file"
-	t.Cleanup(from.Serve(job, []p2ppeer.ID{to.host.ID()}, map[Digest]string{w.Digest: path}))
+	t.Cleanup(from.Serve(job, []p2ppeer.ID{to.host.ID()}, map[Digest]Source{w.Digest: {From: path}}))
 	return w, path
 }
 
@@ -108,7 +108,7 @@ func TestT1WhatArrivesIsWhatWasSubmitted(t *testing.T) {
 	src := t.TempDir()
 	big := content(1, 3*PieceBytes+17)
 	writeFile(t, filepath.Join(src, "prog"), big)
-	files := append(tree(t, filepath.Join(src, "in"), 4*maxBatch+10), Source{"prog", filepath.Join(src, "prog")})
+	files := append(tree(t, filepath.Join(src, "in"), 4*maxBatch+10), Source{Path: "prog", From: filepath.Join(src, "prog")})
 	m, err := Build(t.Context(), files)
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func TestT1WhatArrivesIsWhatWasSubmitted(t *testing.T) {
 	}
 	at := Locate(m, files)
 	name := put(t, submitter.store, job, enc)
-	at[name] = submitter.store.Path(name)
+	at[name] = Source{From: submitter.store.Path(name)}
 	defer submitter.Serve(job, []p2ppeer.ID{peer.host.ID()}, at)()
 
 	got, err := peer.FetchManifest(t.Context(), submitter.host.ID(), job, Want{Digest: name, Size: int64(len(enc))})
@@ -164,7 +164,7 @@ func TestT1WrongBytesAreAnErrorThatNamesPeerAndContent(t *testing.T) {
 	_, path := offer(t, submitter, peer, bad)
 	w := WantOf(good)
 	w.Name = "prog"
-	defer submitter.Serve(job, []p2ppeer.ID{peer.host.ID()}, map[Digest]string{w.Digest: path})()
+	defer submitter.Serve(job, []p2ppeer.ID{peer.host.ID()}, map[Digest]Source{w.Digest: {From: path}})()
 	err := peer.Fetch(t.Context(), submitter.host.ID(), job, []Want{w}, nil)
 	if err == nil {
 		t.Fatal("wrong bytes were taken")
@@ -234,7 +234,7 @@ func TestT2NextProcessFetchesOnlyTheRest(t *testing.T) {
 	next := newService(t, 1<<30) // another process on the same cache
 	next.store = openStore(t, peer.store.dir, 1<<30)
 	next.host.Peerstore().AddAddrs(submitter.host.ID(), submitter.host.Addrs(), peerstore.PermanentAddrTTL)
-	sv := submitter.Serve(job, []p2ppeer.ID{next.host.ID()}, submitter.servedPaths())
+	sv := submitter.Serve(job, []p2ppeer.ID{next.host.ID()}, submitter.servedFiles())
 	defer sv()
 	before := submitter.Stats().BytesSent
 	if err := next.Fetch(t.Context(), submitter.host.ID(), job, []Want{w}, nil); err != nil {
@@ -246,19 +246,19 @@ func TestT2NextProcessFetchesOnlyTheRest(t *testing.T) {
 	wantFile(t, next.store.Path(w.Digest), b)
 }
 
-// servedPaths lists what is on offer, to offer it to somebody else.
-func (s *Service) servedPaths() map[Digest]string {
+// servedFiles lists what is on offer, to offer it to somebody else.
+func (s *Service) servedFiles() map[Digest]Source {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	paths := map[Digest]string{}
+	files := map[Digest]Source{}
 	for _, svs := range s.servings {
 		for _, sv := range svs {
 			for d, f := range sv.files {
-				paths[d] = f.path
+				files[d] = f.from
 			}
 		}
 	}
-	return paths
+	return files
 }
 
 // Pieces that the disk has lost are fetched anew, and no others.
@@ -326,8 +326,8 @@ func TestServeAnswersOnlyTheAllowed(t *testing.T) {
 	submitter, peer := newPair(t)
 	w, path := offer(t, submitter, peer, content(1, 100))
 	secret := Want{Digest: DigestOf([]byte("secret")), Size: 6}
-	defer submitter.Serve(job, []p2ppeer.ID{submitter.host.ID()}, map[Digest]string{secret.Digest: path})()
-	stop := submitter.Serve("over", []p2ppeer.ID{peer.host.ID()}, map[Digest]string{w.Digest: path})
+	defer submitter.Serve(job, []p2ppeer.ID{submitter.host.ID()}, map[Digest]Source{secret.Digest: {From: path}})()
+	stop := submitter.Serve("over", []p2ppeer.ID{peer.host.ID()}, map[Digest]Source{w.Digest: {From: path}})
 	stop()
 	stop() // twice is as good as once
 	tests := []struct {

@@ -115,7 +115,7 @@ func TestPeersWithContentsInTheirCacheServeThem(t *testing.T) {
 	w := WantOf(b)
 	path := t.TempDir() + "/f"
 	writeFile(t, path, b)
-	defer c.submitter.Serve(job, c.ids, map[Digest]string{w.Digest: path})()
+	defer c.submitter.Serve(job, c.ids, map[Digest]Source{w.Digest: {From: path}})()
 	c.fetchOne(t, 2, []Want{w})
 	if got := c.submitter.Stats().BytesSent; got != 0 {
 		t.Fatalf("the submitter has sent %d bytes of what was there", got)
@@ -181,7 +181,7 @@ func TestCollectingStaysOutOfTheSwarm(t *testing.T) {
 	path := t.TempDir() + "/output"
 	writeFile(t, path, b)
 	list := []Want{WantOf(b)}
-	files := map[Digest]string{list[0].Digest: path}
+	files := map[Digest]Source{list[0].Digest: {From: path}}
 	defer c.submitter.Serve(job, c.ids, files)()
 	c.fetchOne(t, 2, list) // as staged, and shared
 	defer ran.Serve(job, c.ids[:1], files)()

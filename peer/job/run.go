@@ -30,8 +30,8 @@ type run struct {
 	spec       jobspec.Spec
 	envelope   []byte
 	inputs     filetransfer.Manifest
-	local      map[filetransfer.Digest]string // where the job's contents are here
-	downloaded []filetransfer.Digest          // those of them that were downloaded
+	local      map[filetransfer.Digest]filetransfer.Source // where the job's contents are here
+	downloaded []filetransfer.Digest                       // those of them that were downloaded
 
 	status   Status
 	excluded map[p2ppeer.ID]bool                  // peers that could not stage or start the job
@@ -167,7 +167,7 @@ func (j *run) describe(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("keep list of input files: %w", err)
 	}
-	j.local[digest] = store.Path(digest)
+	j.local[digest] = filetransfer.Source{From: store.Path(digest)}
 	list := filetransfer.WantOf(encoded)
 	j.spec.Inputs, j.spec.InputsLen, j.spec.InputsPieces = digest.String(), list.Size, list.Pieces
 	j.envelope, err = j.spec.Sign(j.s.cfg.Key)
@@ -233,7 +233,7 @@ func (j *run) stow(ctx context.Context, program string, e filetransfer.Entry) {
 		j.log.Info().Err(err).Msg("the program stays where it is")
 		return
 	}
-	j.local[e.Digest] = store.Path(e.Digest)
+	j.local[e.Digest] = filetransfer.Source{From: store.Path(e.Digest)}
 }
 
 // maxStowed is how large a program may be to be read into memory for that.

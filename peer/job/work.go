@@ -61,20 +61,20 @@ func (k *keeper) writeWork(j *run) error {
 		err = os.MkdirAll(filepath.Join(k.dir, "contents"), 0o700)
 	}
 	w := keptWork{Spec: j.envelope, Inputs: make(map[string]string)}
-	for d, path := range j.local {
-		absolute, wrong := filepath.Abs(path)
+	for d, s := range j.local {
+		absolute, wrong := filepath.Abs(s.From)
 		w.Inputs[d.String()], err = absolute, errors.Join(err, wrong)
 	}
 	for _, d := range whole {
 		delete(w.Inputs, d.String())
 		if err == nil {
-			err = copyFile(k.content(d), j.local[d])
+			err = copyFile(k.content(d), j.local[d].From)
 		}
 	}
 	for _, d := range j.downloaded {
 		w.Inputs[d.String()] = k.content(d)
 		if err == nil {
-			err = linkFile(k.content(d), j.local[d])
+			err = linkFile(k.content(d), j.local[d].From)
 		}
 	}
 	text, wrong := json.Marshal(w)
@@ -129,16 +129,16 @@ func (k *keeper) readWork(j *run) error {
 	if spec.ID != j.spec.ID || spec.Submitter != j.spec.Submitter {
 		return fmt.Errorf("what was kept is job %s of %s", spec.ID, spec.Submitter)
 	}
-	local := make(map[filetransfer.Digest]string)
+	local := make(map[filetransfer.Digest]filetransfer.Source)
 	for name, path := range w.Inputs {
 		d, wrong := filetransfer.ParseDigest(name)
-		local[d], err = path, errors.Join(err, wrong)
+		local[d], err = filetransfer.Source{From: path}, errors.Join(err, wrong)
 	}
 	whole, wrong := contents(*spec)
 	err = errors.Join(err, wrong)
 	for _, d := range whole {
-		local[d] = k.content(d)
-		_, wrong := os.Stat(local[d])
+		local[d] = filetransfer.Source{From: k.content(d)}
+		_, wrong := os.Stat(local[d].From)
 		err = errors.Join(err, wrong)
 	}
 	if err != nil {

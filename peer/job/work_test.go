@@ -35,7 +35,8 @@ func TestWhatPeersAreGivenIsKept(t *testing.T) {
 		t.Errorf("job %+v with %v", j.spec, j.local)
 	}
 	var sources []filetransfer.Source
-	for d, path := range j.local {
+	for d, s := range j.local {
+		path := s.From
 		sources = append(sources, filetransfer.Source{Path: d.String(), From: path})
 		if text, err := os.ReadFile(path); err == nil && string(text) == "what it reads" && path != data {
 			t.Errorf("the input is at %s", path)

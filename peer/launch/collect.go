@@ -3,6 +3,7 @@ package launch
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 
@@ -33,14 +34,27 @@ func (j *job) collect(m *jobpb.Collect) error {
 	j.working.Add(1)
 	go func() { // ends with ctx
 		defer j.working.Done()
-		manifest, files, err := match(j.ctx, j.folder.Process(id), m.Patterns)
+		manifest, files, err := p.match(m.Patterns)
 		j.do(func() { j.offer(id, manifest, files, err) })
 	}()
 	return nil
 }
 
-// match finds and hashes the files that the patterns name.
-func match(ctx context.Context, folder string, patterns []string) ([]byte, map[filetransfer.Digest]string, error) {
+// leftTimeout is how long the files of a process that has ended wait for what it has left behind to be gone,
+// which may be in a call that takes the kernel as long.
+const leftTimeout = 10 * time.Second
+
+// match finds and hashes the files that the patterns name, once nobody can change them any more.
+func (p *process) match(patterns []string) ([]byte, map[filetransfer.Digest]filetransfer.Source, error) {
+	ctx, cancel := context.WithTimeout(p.job.ctx, leftTimeout)
+	defer cancel()
+	if err := p.live.program.Gone(ctx); err != nil {
+		return nil, nil, fmt.Errorf("what process %v has started is still there: %w", p.id, err)
+	}
+	return match(p.job.ctx, p.job.folder.Process(p.id), patterns)
+}
+
+func match(ctx context.Context, folder string, patterns []string) ([]byte, map[filetransfer.Digest]filetransfer.Source, error) {
 	sources, err := filetransfer.Match(ctx, folder, patterns)
 	if err != nil {
 		return nil, nil, err
@@ -57,7 +71,7 @@ func match(ctx context.Context, folder string, patterns []string) ([]byte, map[f
 }
 
 // offer serves what match found, until the job ends.
-func (j *job) offer(p view.Process, manifest []byte, files map[filetransfer.Digest]string, err error) {
+func (j *job) offer(p view.Process, manifest []byte, files map[filetransfer.Digest]filetransfer.Source, err error) {
 	if err == nil {
 		stop := j.service.config.Files.Serve(j.spec.ID, []p2ppeer.ID{j.submitter}, files)
 		j.serving = append(j.serving, stop)

@@ -348,7 +348,7 @@ func TestT3ManifestWithPathsThatLeadOutEndsTheJob(t *testing.T) {
 		if digest, err = store.Put(t.Context(), j.spec.ID, forged); err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(j.submitter.files.Serve(j.spec.ID, []p2ppeer.ID{bed.peers[0].ID()}, map[filetransfer.Digest]string{digest: store.Path(digest)}))
+		t.Cleanup(j.submitter.files.Serve(j.spec.ID, []p2ppeer.ID{bed.peers[0].ID()}, map[filetransfer.Digest]filetransfer.Source{digest: {From: store.Path(digest)}}))
 		j.spec.Inputs = digest.String()
 		l := j.connect(bed.peers[0])
 		l.say(j.prepareMessage(0, j.reserve(bed.peers[0], 1)))

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"maps"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -134,15 +135,13 @@ func (b *testbed) newJob(t *testing.T, n, r int, inputs map[string]string, args 
 		}
 		sources = append(sources, filetransfer.Source{Path: path, From: from})
 	}
-	files := make(map[filetransfer.Digest]string)
+	files := make(map[filetransfer.Digest]filetransfer.Source)
 	build := func(s ...filetransfer.Source) filetransfer.Manifest {
 		m, err := filetransfer.Build(t.Context(), s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for d, path := range filetransfer.Locate(m, s) {
-			files[d] = path
-		}
+		maps.Copy(files, filetransfer.Locate(m, s))
 		return m
 	}
 	p := build(program)[0]
@@ -156,7 +155,7 @@ func (b *testbed) newJob(t *testing.T, n, r int, inputs map[string]string, args 
 	if err != nil {
 		t.Fatal(err)
 	}
-	files[digest] = store.Path(digest)
+	files[digest] = filetransfer.Source{From: store.Path(digest)}
 	j.spec.Inputs, j.spec.InputsLen = digest.String(), int64(len(encoded))
 	var ids []p2ppeer.ID
 	for _, peer := range b.peers {

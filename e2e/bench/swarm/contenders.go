@@ -64,7 +64,7 @@ func own(ctx context.Context, dir string, hosts []*limited, content []byte) (fun
 		end()
 		return nil, nil, err
 	}
-	services[0].Serve(job, ids, map[filetransfer.Digest]string{m[0].Digest: path})
+	services[0].Serve(job, ids, map[filetransfer.Digest]filetransfer.Source{m[0].Digest: {From: path}})
 	for i := range ids {
 		var fellows []p2ppeer.ID
 		for _, j := range filetransfer.Neighbours(i, len(ids)) {

@@ -58,11 +58,12 @@ type started struct {
 }
 
 // A word is each of the supervisor's later reports: that it is there, that it has stopped
-// all, or, as the last, how the program ended.
+// all, how the program ended, or, as the last, that nobody is left whom it has started.
 type word struct {
 	Stopped bool  `json:",omitempty"` // the program is, by a signal
 	Halted  *Born `json:",omitempty"`
 	Exit    *Exit `json:",omitempty"`
+	Gone    bool  `json:",omitempty"`
 }
 
 // Main does the work of a supervisor if this process was started as one; its
@@ -144,6 +145,7 @@ func watch(pid int, asked <-chan question, patience time.Duration, report func(w
 			sweep(pid, c.childless, time.After(patience)) // nobody is to change its files while they are collected
 			report(word{Exit: &e})
 			sweep(pid, c.childless, nil)
+			report(word{Gone: true})
 			for range asked { // what could be answered now would come after the last word
 			}
 			return

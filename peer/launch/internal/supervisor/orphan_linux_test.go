@@ -29,11 +29,15 @@ until [ -s written ]; do :; done`
 	}
 	asked := make(chan question)
 	var before int64
-	watch(program, asked, time.Hour, func(word) {
+	watch(program, asked, time.Hour, func(w word) {
+		if w.Exit == nil {
+			fmt.Println(w.Gone)
+			close(asked) // the peer lets go
+			return
+		}
 		_, err := syscall.Wait4(-1, nil, syscall.WNOHANG, nil)
 		before = written()
 		fmt.Println(err)
-		close(asked) // the peer lets go
 	})
 	fmt.Println(before > 0, written()-before)
 	return 0
@@ -75,7 +79,7 @@ func play(t *testing.T, role string) string {
 
 // TestNobodyChangesFilesOnceTheProgramsEndIsTold: the peer may then read them, as itself.
 func TestNobodyChangesFilesOnceTheProgramsEndIsTold(t *testing.T) {
-	if got := play(t, "orphan"); got != "no child processes\ntrue 0\n" {
+	if got := play(t, "orphan"); got != "no child processes\ntrue\ntrue 0\n" {
 		t.Errorf("it has said %q", got)
 	}
 }

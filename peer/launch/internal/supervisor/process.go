@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -58,6 +59,8 @@ type Process struct {
 	halted  chan Born
 	exit    Exit
 	done    chan struct{} // closed when exit is known
+	gone    bool          // nobody is left whom the program has started, says the supervisor
+	over    chan struct{} // closed when it says nothing any more
 }
 
 // Start starts a program and returns when it runs, or when it is certain that
@@ -113,7 +116,7 @@ func fork(c Command) (*Process, error) {
 		reportRead.Close()
 		return nil, err
 	}
-	return &Process{cmd: cmd, life: lifeWrite, report: reportRead, scratch: c.Scratch, halted: make(chan Born, 1), done: make(chan struct{})}, nil
+	return &Process{cmd: cmd, life: lifeWrite, report: reportRead, scratch: c.Scratch, halted: make(chan Born, 1), done: make(chan struct{}), over: make(chan struct{})}, nil
 }
 
 // command gives the supervisor its order and waits until it is carried out.
@@ -142,24 +145,32 @@ func (c Command) plan() sandbox.Plan {
 	return sandbox.Plan{Means: c.Walls, Program: c.Program, Scratch: c.Scratch, Readable: c.Readable, Tool: c.As != ""}
 }
 
-// watch waits for the program's end.
+// watch waits for the end of the program, and of all that it has started.
 func (p *Process) watch(report *json.Decoder, answered func(stopped bool)) {
-	defer close(p.done)
+	defer close(p.over)
+	exited := false
 	for {
 		var w word
 		if report.Decode(&w) != nil {
 			break
 		}
-		if w.Exit != nil {
-			p.exit = *w.Exit
+		switch {
+		case w.Exit != nil:
+			p.exit, exited = *w.Exit, true
+			close(p.done)
+		case w.Gone:
+			p.gone = true
 			return
-		}
-		if w.Halted != nil {
+		case w.Halted != nil:
 			p.halted <- *w.Halted // nobody asks before he has the last answer
-			continue
+		default:
+			answered(w.Stopped)
 		}
-		answered(w.Stopped)
 	}
+	if exited {
+		return
+	}
+	defer close(p.done)
 	// The supervisor was killed, by the program, by the owner, or because it did
 	// not answer. The kernel kills the program then; what it has started may
 	// still be there, unless the supervisor was the first process of their namespace.
@@ -183,6 +194,22 @@ func (p *Process) Wait() Exit {
 	return p.exit
 }
 
+// Gone waits until nobody is left whom the program has started, as far as the system tells. The error
+// is that of ctx, or says that nobody knows: the supervisor is gone.
+func (p *Process) Gone(ctx context.Context) error {
+	select {
+	case <-p.over:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if !p.gone {
+		return errUnknown
+	}
+	return nil
+}
+
+var errUnknown = errors.New("the supervisor has gone first")
+
 // Kill lets go of the program: its supervisor, which is woken if it was stopped,
 // kills it and whatever it started, and removes its scratch folder. Kill does not
 // wait for that.
@@ -204,6 +231,6 @@ func (p *Process) Close() {
 	force := time.AfterFunc(sweepTimeout, func() { p.cmd.Process.Kill() })
 	p.cmd.Wait() // its status says nothing that the report did not
 	force.Stop()
-	<-p.done
+	<-p.over
 	p.report.Close()
 }

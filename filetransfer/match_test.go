@@ -1,0 +1,123 @@
+package filetransfer
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/filetransfer/internal/pb"
+)
+
+// exchanges are what somebody may put into the place of out/file once it was matched; outside is a
+// folder of the owner's, with a file of that name.
+var exchanges = map[string]func(dir, outside string) error{
+	"a link in place of its folder": func(dir, outside string) error {
+		folder := filepath.Join(dir, "out")
+		return errors.Join(os.RemoveAll(folder), os.Symlink(outside, folder))
+	},
+	"a link": func(dir, outside string) error {
+		file := filepath.Join(dir, "out/file")
+		return errors.Join(os.Remove(file), os.Symlink(filepath.Join(outside, "file"), file))
+	},
+	"a link that begins in the folder": func(dir, outside string) error {
+		file := filepath.Join(dir, "out/file")
+		to, err := filepath.Rel(filepath.Join(dir, "out"), filepath.Join(outside, "file"))
+		return errors.Join(err, os.Remove(file), os.Symlink(to, file))
+	},
+	"a named pipe": func(dir, _ string) error {
+		file := filepath.Join(dir, "out/file")
+		return errors.Join(os.Remove(file), syscall.Mkfifo(file, 0o600))
+	},
+	"a folder": func(dir, _ string) error {
+		file := filepath.Join(dir, "out/file")
+		return errors.Join(os.Remove(file), os.Mkdir(file, 0o700))
+	},
+}
+
+// TestT3FilesThatAreExchangedAreNotRead, neither before they are hashed nor before they are sent:
+// nothing of the owner's is, and nobody waits for who writes into a pipe.
+func TestT3FilesThatAreExchangedAreNotRead(t *testing.T) {
+	for name, exchange := range exchanges {
+		t.Run(name, func(t *testing.T) {
+			top := t.TempDir()
+			dir, outside := filepath.Join(top, "scratch"), filepath.Join(top, "owner")
+			for _, d := range []string{filepath.Join(dir, "out"), outside} {
+				writeFile(t, filepath.Join(d, "file"), []byte("of one size"))
+			}
+			found, err := Match(t.Context(), dir, []string{"out"})
+			if err != nil || len(found) != 1 {
+				t.Fatalf("matched %v, %v", found, err)
+			}
+			f, info, err := found[0].open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			f.Close()
+			if err := exchange(dir, outside); err != nil {
+				t.Fatal(err)
+			}
+			if m, err := Build(t.Context(), found); err == nil {
+				t.Errorf("it was hashed: %v", m)
+			}
+			offered := served{from: found[0], size: info.Size(), modTime: info.ModTime()}
+			b, refusal, err := readServed(offered, 0, make([]byte, PieceBytes))
+			if b != nil || refusal != pb.Refusal_REFUSAL_UNREADABLE || err == nil {
+				t.Errorf("read %q, %v, %v", b, refusal, err)
+			}
+		})
+	}
+}
+
+func TestMatch(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a.out", "b.txt", "res/a.out", "res/deep/c.out", "other/d.out"} {
+		writeFile(t, filepath.Join(dir, name), nil)
+	}
+	outside := t.TempDir()
+	writeFile(t, filepath.Join(outside, "secret.out"), nil)
+	for link, to := range map[string]string{"link.out": filepath.Join(outside, "secret.out"), "res/out": outside} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tests := []struct {
+		name     string
+		patterns []string
+		want     []string
+	}{
+		{"none", nil, nil},
+		{"top only", []string{"*.out"}, []string{"a.out"}},
+		{"in a folder", []string{"res/*.out"}, []string{"res/a.out"}},
+		{"a folder", []string{"res"}, []string{"res/a.out", "res/deep/c.out"}},
+		{"folders", []string{"*/*.out"}, []string{"other/d.out", "res/a.out"}},
+		{"several, each file once", []string{"a.*", "*.out", "b.txt"}, []string{"a.out", "b.txt"}},
+		{"everything but links", []string{"*"}, []string{"a.out", "b.txt", "other/d.out", "res/a.out", "res/deep/c.out"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			found, err := Match(t.Context(), dir, tt.patterns)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, f := range found {
+				got = append(got, f.Path)
+				if f.Within != dir || f.From != f.Path {
+					t.Errorf("%s is said to be %s in %s", f.Path, f.From, f.Within)
+				}
+			}
+			slices.Sort(got)
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+	for _, bad := range []string{"", "/etc/*", "../*", "[", "a//b"} {
+		if _, err := Match(t.Context(), dir, []string{bad}); err == nil {
+			t.Errorf("pattern %q was taken", bad)
+		}
+	}
+}
