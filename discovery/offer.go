@@ -43,15 +43,15 @@ const (
 type Offer struct {
 	Peer        p2ppeer.ID // who offers, and the only one who may sign this
 	Network     string
-	SlotsTotal  int    // slots that the owner donates
-	SlotsFree   int    // of those, not held by any job
-	MaxJobs     int    // jobs at once, 0 for no limit
-	Jobs        int    // jobs that hold slots now
-	MemoryBytes uint64 // of the machine; 0 when unknown
-	OS, Arch    string // in Go's words: linux, amd64
-	Kinds       []string
-	Speed       int     // of one processor, measured in Mflop/s; 0 when unknown
-	Load        float64 // running processes for each processor, over a minute; 0 when unknown, too
+	SlotsTotal  int      // slots that the owner donates
+	SlotsFree   int      // of those, not held by any job
+	MaxJobs     int      // jobs at once, 0 for no limit
+	Jobs        int      // jobs that hold slots now
+	MemoryBytes uint64   // of the machine; 0 when unknown
+	OS, Arch    string   // in Go's words: linux, amd64
+	Kinds       []string // of programs that are accepted of everybody: native, wasm
+	Speed       int      // of one processor, measured in Mflop/s; 0 when unknown
+	Load        float64  // running processes for each processor, over a minute; 0 when unknown, too
 
 	// Reachability is whether others can connect to the peer directly, as far as it
 	// knows. A private one is reached through relays and holes.

@@ -22,9 +22,20 @@ func (c Config) policy(self p2ppeer.ID, private bool) (policy.Policy, error) {
 	}, errors.Join(err1, err2, err3, err4)
 }
 
+// confines reports whether every wall around native programs stands.
+func (p *Peer) confines() bool { return len(p.walls.Lacks()) == 0 }
+
+// announced are the kinds of programs that this peer's offer names.
+func (p *Peer) announced() (names []string) {
+	for _, kind := range p.policy.Announced(p.confines()) {
+		names = append(names, string(kind))
+	}
+	return names
+}
+
 // machine is what holds here now.
 func (p *Peer) machine(now time.Time) policy.Machine {
-	return policy.Machine{Confined: len(p.walls.Lacks()) == 0, Wasm: true, Paused: p.pausedBy() != "", Now: now}
+	return policy.Machine{Confined: p.confines(), Paused: p.pausedBy() != "", Now: now}
 }
 
 // decide asks the owner's policy about the kinds of programs that a submitter's job has for this

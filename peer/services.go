@@ -346,7 +346,7 @@ func (p *Peer) offer() discovery.Offer {
 		MaxJobs:     p.cfg.MaxJobs,
 		Jobs:        len(s.Jobs),
 		MemoryBytes: memory.TotalMemory(),
-		Kinds:       []string{"native", "wasm"},
+		Kinds:       p.announced(),
 		Speed:       p.speed,
 		Load:        machineLoad(),
 		Site:        p.cfg.Site,

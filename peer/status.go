@@ -86,6 +86,7 @@ type Known struct {
 	Peer     string        `json:"peer"` // ID
 	OS       string        `json:"os"`
 	Arch     string        `json:"arch"`
+	Kinds    []string      `json:"kinds,omitempty"` // of programs that it accepts of everybody: native, wasm
 	Total    int           `json:"slotsTotal"`
 	Free     int           `json:"slotsFree"`
 	Memory   uint64        `json:"memory"`       // of the machine, in bytes; 0: unknown
@@ -127,7 +128,7 @@ func (p *Peer) Status(ctx context.Context) Status {
 	for _, k := range p.discovery.Peers() {
 		s.Known = append(s.Known, Known{
 			Peer: k.AddrInfo.ID.String(),
-			OS:   k.Offer.OS, Arch: k.Offer.Arch,
+			OS:   k.Offer.OS, Arch: k.Offer.Arch, Kinds: k.Offer.Kinds,
 			Total: k.Offer.SlotsTotal, Free: k.Offer.SlotsFree,
 			Memory: k.Offer.MemoryBytes, Speed: k.Offer.Speed, Load: k.Offer.Load,
 			Reached: k.Offer.Reachability.String(), Site: k.Offer.Site, Owner: p.ownerOf(k.AddrInfo.ID, k.Offer),

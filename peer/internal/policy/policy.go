@@ -54,7 +54,6 @@ type Policy struct {
 // A Machine is what holds here now.
 type Machine struct {
 	Confined bool // every wall around a native program stands
-	Wasm     bool // there is an engine for modules
 	Paused   bool // the owner needs the machine, see package presence
 	Now      time.Time
 }
@@ -85,8 +84,8 @@ type Decision struct {
 	Limits  limits.Limits // of each process, beside those for everybody
 }
 
-// ClassOf returns what a submitter is. It says nothing of Deny.
-func (p Policy) ClassOf(submitter p2ppeer.ID) Class {
+// classOf returns what a submitter is. It says nothing of Deny.
+func (p Policy) classOf(submitter p2ppeer.ID) Class {
 	switch {
 	case submitter == p.Self:
 		return Mine
@@ -100,14 +99,14 @@ func (p Policy) ClassOf(submitter p2ppeer.ID) Class {
 
 // Decide judges a request.
 func (p Policy) Decide(m Machine, q Request) Decision {
-	class := p.ClassOf(q.Submitter)
+	class := p.classOf(q.Submitter)
 	rule := p.Rules[class]
 	d := Decision{Class: class, Kind: None, Slots: rule.Slots, Limits: rule.Limits}
 	asked := q.Kinds
 	if len(asked) == 0 {
 		asked = []Kind{Native}
 	}
-	native, wasm := slices.Contains(asked, Native), slices.Contains(asked, Wasm) && m.Wasm
+	native, wasm := slices.Contains(asked, Native), slices.Contains(asked, Wasm)
 	walled := m.Confined || p.Unconfined || class == Mine || class == Allowed
 	switch {
 	case slices.Contains(p.Deny, q.Submitter), rule.Kind != Wasm && rule.Kind != Native:
@@ -126,6 +125,18 @@ func (p Policy) Decide(m Machine, q Request) Decision {
 	return d
 }
 
+// Announced returns the kinds that are accepted of a submitter of whom nothing is known: what an
+// offer says, to all alike. Pauses are left out: they are over before long.
+func (p Policy) Announced(confined bool) (kinds []Kind) {
+	p.Quiet = nil
+	for _, kind := range []Kind{Wasm, Native} {
+		if p.Decide(Machine{Confined: confined}, Request{Kinds: []Kind{kind}}).Refused == "" {
+			kinds = append(kinds, kind)
+		}
+	}
+	return kinds
+}
+
 // Limits returns those of the classes of which anything is accepted.
 func (p Policy) Limits() (all []limits.Limits) {
 	for _, rule := range p.Rules {
@@ -138,6 +149,6 @@ func (p Policy) Limits() (all []limits.Limits) {
 
 // Admits reports whether anything is ever accepted from a submitter.
 func (p Policy) Admits(submitter p2ppeer.ID) bool {
-	rule := p.Rules[p.ClassOf(submitter)]
+	rule := p.Rules[p.classOf(submitter)]
 	return !slices.Contains(p.Deny, submitter) && (rule.Kind == Wasm || rule.Kind == Native)
 }

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,11 +30,10 @@ func rules(t testing.TB, listed bool, texts ...string) map[Class]Rule {
 }
 
 func TestS3PolicyDecides(t *testing.T) {
-	walls := Machine{Confined: true, Wasm: true, Now: at(12, 0)}
-	bare := Machine{Wasm: true, Now: at(12, 0)}
-	noEngine := Machine{Confined: true, Now: at(12, 0)}
-	paused := Machine{Confined: true, Wasm: true, Paused: true, Now: at(12, 0)}
-	night := Machine{Confined: true, Wasm: true, Now: at(23, 30)}
+	walls := Machine{Confined: true, Now: at(12, 0)}
+	bare := Machine{Now: at(12, 0)}
+	paused := Machine{Confined: true, Paused: true, Now: at(12, 0)}
+	night := Machine{Confined: true, Now: at(23, 30)}
 
 	stranger := Policy{Self: self, Allow: []p2ppeer.ID{friend}, Rules: rules(t, true, "wasm slots=2")}
 	careful := Policy{Self: self, Allow: []p2ppeer.ID{friend}, Rules: rules(t, true)}
@@ -71,7 +71,6 @@ func TestS3PolicyDecides(t *testing.T) {
 		{"native of everyone, and no walls", generous, bare, other, native, Decision{Everyone, Unconfined, None, 0, unlimited}},
 		{"no walls, but there is a module", generous, bare, other, both, Decision{Everyone, "", Wasm, 0, unlimited}},
 		{"no walls, and none wanted", reckless, bare, other, native, Decision{Everyone, "", Native, 0, unlimited}},
-		{"module, and no engine", generous, noEngine, other, wasm, Decision{Everyone, WasmOnly, None, 0, unlimited}},
 		{"member's native program", lab, walls, other, native, Decision{Members, "", Native, 0, unlimited}},
 		{"member's native program, and no walls", lab, bare, other, native, Decision{Members, Unconfined, None, 0, unlimited}},
 		{"a rule for everyone is one for members", closed, walls, other, wasm, Decision{Members, Denied, None, 0, unlimited}},
@@ -97,6 +96,29 @@ func TestS3PolicyDecides(t *testing.T) {
 			}
 			if ever := tt.policy.Admits(tt.from); ever != (tt.want.Refused != Denied) {
 				t.Errorf("admits: %v, with %+v", ever, got)
+			}
+		})
+	}
+}
+
+func TestOffersSayWhatIsAccepted(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		policy   Policy
+		confined bool
+		want     []Kind
+	}{
+		{"by default", Policy{Self: self, Rules: rules(t, false)}, true, []Kind{Wasm}},
+		{"native of everyone", Policy{Self: self, Rules: rules(t, false, "native")}, true, []Kind{Wasm, Native}},
+		{"native, and no walls", Policy{Self: self, Rules: rules(t, false, "native")}, false, []Kind{Wasm}},
+		{"native, and no walls wanted", Policy{Self: self, Rules: rules(t, false, "native"), Unconfined: true}, false, []Kind{Wasm, Native}},
+		{"of members", Policy{Self: self, Private: true, Rules: rules(t, false)}, true, []Kind{Wasm, Native}},
+		{"nothing", Policy{Self: self, Allow: []p2ppeer.ID{friend}, Rules: rules(t, true, "none")}, true, nil},
+		{"at any hour", Policy{Self: self, Rules: rules(t, false), Quiet: Hours{{0, 24 * time.Hour}}}, true, []Kind{Wasm}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := tt.policy.Announced(tt.confined); !slices.Equal(got, tt.want) {
+				t.Errorf("got %v, want %v", got, tt.want)
 			}
 		})
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 )
 
-// ByDefault is the rule of everyone when the owner says nothing.
-const ByDefault = Wasm
+// byDefault is the rule of everyone when the owner says nothing.
+const byDefault = Wasm
 
 // maxSlots bounds the slots in a rule.
 const maxSlots = 1 << 12
@@ -20,7 +20,7 @@ const maxSlots = 1 << 12
 // (see limits.Parse). KIND alone is of everyone, members included. What
 // no rule names is decided so: all of mine and of those allowed;
 // native programs of members, since the network's owner has invited each; and of everyone
-// ByDefault, but nothing once the owner has listed who is allowed: a list that lets in others
+// byDefault, but nothing once the owner has listed who is allowed: a list that lets in others
 // as well would surprise.
 func ParseRules(texts []string, listed bool) (map[Class]Rule, error) {
 	rules := make(map[Class]Rule)
@@ -42,7 +42,7 @@ func ParseRules(texts []string, listed bool) (map[Class]Rule, error) {
 	case listed:
 		others, members = Rule{Kind: None}, Rule{Kind: None}
 	default:
-		others = Rule{Kind: ByDefault}
+		others = Rule{Kind: byDefault}
 	}
 	for class, rule := range map[Class]Rule{Mine: {Kind: Native}, Allowed: {Kind: Native}, Members: members, Everyone: others} {
 		if _, given := rules[class]; !given {
