@@ -1,6 +1,7 @@
 package peer
 
 import (
+	"cmp"
 	"slices"
 	"sync"
 
@@ -114,9 +115,7 @@ func (a *audience) preface() []line {
 
 // upTo returns how many lines wait up to that of the number. mu is held.
 func (a *audience) upTo(number uint64) int {
-	i, found := slices.BinarySearchFunc(a.waiting, number, func(l line, n uint64) int {
-		return int(int64(l.Number) - int64(n))
-	})
+	i, found := slices.BinarySearchFunc(a.waiting, number, func(l line, n uint64) int { return cmp.Compare(l.Number, n) })
 	if found {
 		i++
 	}

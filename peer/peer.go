@@ -234,9 +234,11 @@ func (p *Peer) Halt(how Halt) {
 	}
 	p.asked = how
 	switch {
+	case p.launcher == nil: // no volunteer: there is nothing to wait for
+		p.haltNow()
 	case how == Drain:
 		p.draining.Go(p.drain) // ends when the jobs have, or with the peer's life
-	case how == Orderly && p.launcher != nil && p.failed == nil:
+	case how == Orderly && p.failed == nil:
 		p.draining.Go(p.handOver) // ends within handOverTimeout, or with the peer's life
 	default:
 		p.haltNow()

@@ -429,6 +429,12 @@ func TestSubmitOnlyPeerLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.Halt(Drain) // nothing of others runs here
+	select {
+	case <-p.Halted():
+	default:
+		t.Error("waits for jobs that it cannot have")
+	}
 	if err := p.Close(); err != nil {
 		t.Error(err)
 	}
