@@ -11,6 +11,8 @@ import (
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
+
+	"github.com/p2pmpi/p2pmpi/internal/atomicfile"
 )
 
 // maxRememberedFile bounds the file of acquaintances: it is read as a whole.
@@ -81,21 +83,8 @@ func (q *acquaintances) remember(file string) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return fmt.Errorf("remember the peers met: %w", err)
 	}
-	if err := replaceFile(file, append(data, '\n')); err != nil {
+	if err := atomicfile.Write(file, append(data, '\n')); err != nil {
 		return fmt.Errorf("remember the peers met: %w", err)
 	}
 	return nil
-}
-
-func replaceFile(file string, data []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(file), ".peers") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name()) // no longer there once renamed
-	_, err = tmp.Write(data)
-	if err = errors.Join(err, tmp.Close()); err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), file)
 }

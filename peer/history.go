@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/internal/atomicfile"
 	"github.com/p2pmpi/p2pmpi/internal/reliability"
 )
 
@@ -63,10 +64,7 @@ func (h *history) save(now time.Time, running bool) error {
 	if err != nil {
 		return fmt.Errorf("write history: %w", err)
 	}
-	if err := os.WriteFile(h.file+".new", append(data, '\n'), 0o600); err != nil {
-		return fmt.Errorf("write history: %w", err)
-	}
-	if err := os.Rename(h.file+".new", h.file); err != nil {
+	if err := atomicfile.Write(h.file, append(data, '\n')); err != nil {
 		return fmt.Errorf("write history: %w", err)
 	}
 	return nil

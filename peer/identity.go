@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/libp2p/go-libp2p/core/crypto"
+
+	"github.com/p2pmpi/p2pmpi/internal/atomicfile"
 )
 
 // newIdentity returns a key that nobody has had before.
@@ -57,21 +58,8 @@ func createIdentity(file string) (crypto.PrivKey, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode identity: %w", err)
 	}
-	if err := writeAtomically(file, encoded); err != nil {
+	if err := atomicfile.Write(file, encoded); err != nil {
 		return nil, fmt.Errorf("keep identity: %w", err)
 	}
 	return key, nil
-}
-
-func writeAtomically(file string, content []byte) error {
-	tmp, err := os.CreateTemp(filepath.Dir(file), ".identity") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name()) // no longer there once renamed
-	_, err = tmp.Write(content)
-	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), file)
 }

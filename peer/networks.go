@@ -14,6 +14,7 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/p2pmpi/p2pmpi/discovery"
+	"github.com/p2pmpi/p2pmpi/internal/atomicfile"
 	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
 )
 
@@ -221,7 +222,7 @@ func keepInvitation(folder networkFolder, i *membership.Invitation) error {
 	if err != nil {
 		return err
 	}
-	if err := writeAtomically(folder.token(), []byte(text+"\n")); err != nil {
+	if err := atomicfile.Write(folder.token(), []byte(text+"\n")); err != nil {
 		return fmt.Errorf("keep the invitation: %w", err)
 	}
 	return nil

@@ -17,6 +17,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/net/netutil"
+
+	"github.com/p2pmpi/p2pmpi/internal/atomicfile"
 )
 
 //go:embed page.html
@@ -121,7 +123,7 @@ func loadPassword(file string) (string, error) {
 	b, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		password := rand.Text()
-		return password, writeAtomically(file, []byte(password))
+		return password, atomicfile.Write(file, []byte(password))
 	}
 	if err != nil {
 		return "", plainPathError(err)

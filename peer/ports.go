@@ -6,6 +6,8 @@ import (
 	"os"
 
 	ma "github.com/multiformats/go-multiaddr"
+
+	"github.com/p2pmpi/p2pmpi/internal/atomicfile"
 )
 
 // Peers that were met look for this one where they met it. So a port of the system's choice
@@ -43,7 +45,7 @@ func keepPorts(file string, asked []string, listens []ma.Multiaddr) error {
 	}
 	data, err := json.Marshal(kept)
 	if err == nil {
-		err = writeAtomically(file, append(data, '\n'))
+		err = atomicfile.Write(file, append(data, '\n'))
 	}
 	if err != nil {
 		return fmt.Errorf("keep the ports: %w", err)

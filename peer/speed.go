@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/klauspost/cpuid/v2"
+
+	"github.com/p2pmpi/p2pmpi/internal/atomicfile"
 )
 
 // A speed is how fast one processor of this machine is.
@@ -27,7 +29,7 @@ func loadSpeed(file string) (int, error) {
 		return kept.Mflops, nil
 	}
 	if data, err = json.Marshal(now); err == nil {
-		err = writeAtomically(file, append(data, '\n'))
+		err = atomicfile.Write(file, append(data, '\n'))
 	}
 	if err != nil {
 		return now.Mflops, fmt.Errorf("keep the processor's speed: %w", err)

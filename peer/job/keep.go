@@ -20,6 +20,7 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/p2pmpi/p2pmpi/internal/atomicfile"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
@@ -250,16 +251,7 @@ func (k *keeper) write() error {
 	if err != nil {
 		return fmt.Errorf("keep the job: %w", err)
 	}
-	file, err := os.CreateTemp(k.dir, ".job") // mode 0600
-	if err != nil {
-		return fmt.Errorf("keep the job: %w", err)
-	}
-	_, err = file.Write(text)
-	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
-		err = os.Rename(file.Name(), filepath.Join(k.dir, "job"))
-	}
-	if err != nil {
-		os.Remove(file.Name())
+	if err := atomicfile.Write(filepath.Join(k.dir, "job"), text); err != nil {
 		return fmt.Errorf("keep the job: %w", err)
 	}
 	return nil

@@ -10,6 +10,8 @@ import (
 	"os"
 	"sync"
 	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/atomicfile"
 )
 
 // An Entry is one job's part on this peer.
@@ -118,10 +120,7 @@ func (j *Journal) shorten() error {
 	if len(keep) < len(data) {
 		_, keep, _ = bytes.Cut(keep, []byte{'\n'}) // the first line may be half a one
 	}
-	if err := os.WriteFile(j.path+".new", keep, 0o600); err != nil {
-		return fmt.Errorf("shorten the journal: %w", err)
-	}
-	if err := os.Rename(j.path+".new", j.path); err != nil {
+	if err := atomicfile.Write(j.path, keep); err != nil {
 		return fmt.Errorf("shorten the journal: %w", err)
 	}
 	if err := j.file.Close(); err != nil {
