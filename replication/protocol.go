@@ -167,7 +167,9 @@ func (p *Protocol) receive(from view.Process, f channel.Frame) error {
 	if !p.active() || state == view.Failed {
 		return nil
 	}
-	if own := from.Rank == p.self.Rank; own == (f.Kind == channel.Data || f.Kind == channel.Ack) && f.Kind != channel.Greet {
+	sameRank := from.Rank == p.self.Rank
+	ofMessages := f.Kind == channel.Data || f.Kind == channel.Ack // and so between ranks
+	if f.Kind != channel.Greet && sameRank == ofMessages {
 		return fmt.Errorf("kind does not belong between rank %d and rank %d", from.Rank, p.self.Rank)
 	}
 	// What a finished process sent last may still be under way. Its messages count,

@@ -167,12 +167,20 @@ func (p *printer) settle(err error) {
 	if err == nil && i.event.Record > 0 {
 		p.receive(i)
 	}
-	for p.handed[0], p.handed = (item{}), p.handed[1:]; len(p.handed) > 0 && p.handed[0].drained != nil; p.handed = p.handed[1:] {
+	p.dropFirst()
+	for len(p.handed) > 0 && p.handed[0].drained != nil {
 		p.receive(p.handed[0])
+		p.dropFirst()
 	}
 	if len(p.handed) == 0 {
 		signal(p.wake)
 	}
+}
+
+// dropFirst forgets the first of what was handed to the sink. mu is held.
+func (p *printer) dropFirst() {
+	p.handed[0] = item{}
+	p.handed = p.handed[1:]
 }
 
 // check takes the sink's word about an event.

@@ -190,46 +190,56 @@ func (e *execution) hearRecruit(h heard) *Result {
 
 // advance takes a recruit from phase to phase, by what its peer says.
 func (e *execution) advance(l *link, m *jobpb.FromPeer) *Result {
-	r, problem := l.recruit, "?"
+	phase := l.recruit.phase
 	switch b := m.Body.(type) {
 	case *jobpb.FromPeer_Staging:
 		return nil
 	case *jobpb.FromPeer_Prepared:
-		if r.phase != recruitStaging {
-			break
-		}
-		if problem = b.Prepared.Error; problem == "" {
-			l.redeemed = true
-			l.machine = string(b.Prepared.Machine[:min(len(b.Prepared.Machine), maxMachine)])
-			r.phase = recruitStarting
-			e.startRecruit(l)
+		if phase == recruitStaging {
+			e.preparedRecruit(l, b.Prepared)
 			return nil
 		}
 	case *jobpb.FromPeer_Started:
-		if r.phase != recruitStarting {
-			break
-		}
-		if problem = b.Started.Error; problem == "" {
-			r.phase = recruitEntering
-			e.guard(l)
+		if phase == recruitStarting {
+			e.startedRecruit(l, b.Started)
 			return nil
 		}
 	case *jobpb.FromPeer_Initialized:
-		if r.phase == recruitEntering && b.Initialized.GetProcess().View() == r.process && len(b.Initialized.Key) == proclink.KeySize {
+		if phase == recruitEntering && b.Initialized.GetProcess().View() == l.recruit.process && len(b.Initialized.Key) == proclink.KeySize {
 			l.key = b.Initialized.Key
 			return e.enter(l)
 		}
 	case *jobpb.FromPeer_Exited:
-		problem = "its process " + exitOf(b.Exited, l.peer).String()
+		e.giveUp(l, errors.New(plain("its process "+exitOf(b.Exited, l.peer).String())))
+		return nil
 	case *jobpb.FromPeer_Aborted:
-		problem = "its process called Abort"
-	}
-	if problem == "?" {
-		e.giveUp(l, unexpected(m))
+		e.giveUp(l, errors.New("its process called Abort"))
 		return nil
 	}
-	e.giveUp(l, errors.New(plain(problem)))
+	e.giveUp(l, unexpected(m))
 	return nil
+}
+
+// preparedRecruit goes on with a recruit whose peer has all files, or says why not.
+func (e *execution) preparedRecruit(l *link, m *jobpb.Prepared) {
+	if m.Error != "" {
+		e.giveUp(l, errors.New(plain(m.Error)))
+		return
+	}
+	l.redeemed = true
+	l.machine = string(m.Machine[:min(len(m.Machine), maxMachine)])
+	l.recruit.phase = recruitStarting
+	e.startRecruit(l)
+}
+
+// startedRecruit goes on with a recruit whose process runs, or whose peer says why it does not.
+func (e *execution) startedRecruit(l *link, m *jobpb.Started) {
+	if m.Error != "" {
+		e.giveUp(l, errors.New(plain(m.Error)))
+		return
+	}
+	l.recruit.phase = recruitEntering
+	e.guard(l)
 }
 
 var errEarly = errors.New("it broke the protocol: it spoke before its process had joined")

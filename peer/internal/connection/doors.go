@@ -90,18 +90,20 @@ func goes(ctx context.Context, conns []network.Conn) bool {
 // not tried again nothing is known: a peer that has begun anew has other doors.
 func opened(answers []answer, before []door) (open []door) {
 	var silent []door
+	refused := false
 	for _, a := range answers {
 		timeout, ok := errors.AsType[net.Error](a.err)
-		switch i := slices.IndexFunc(before, func(b door) bool { return b.address == a.address }); {
+		was := slices.IndexFunc(before, func(b door) bool { return b.address == a.address })
+		switch {
 		case a.letIn():
 			open = append(open, a.door)
 		case !ok || !timeout.Timeout():
-			before = nil
-		case i >= 0:
-			silent = append(silent, before[i])
+			refused = true
+		case was >= 0:
+			silent = append(silent, before[was])
 		}
 	}
-	if len(open) == 0 && before != nil {
+	if len(open) == 0 && !refused {
 		return silent
 	}
 	return open
