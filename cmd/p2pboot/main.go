@@ -50,7 +50,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	cfg := peer.DefaultConfig()
 	c := command.New("p2pboot [OPTION]...\n  p2pboot COMMAND [OPTION]...", "Donate this machine to a network.")
 	c.Long, c.Example = long, examples
-	c.Args = noArgs
+	c.Args = command.NoArgs
 	cfg.AddHomeFlags(c.Flags())
 	cfg.AddVolunteerFlags(c.Flags())
 	cfg.AddNetworkFlags(c.Flags())
@@ -68,13 +68,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	c.AddCommand(statusCommand(stdout), jobsCommand(stdout), historyCommand(stdout), slotsCommand(stdout), doctorCommand(stdout), cacheCommand(stdout), networkCommand(os.Stdin, stdout))
 	return command.Run(ctx, c, args, stdout, stderr)
-}
-
-func noArgs(_ *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return command.Misused("unexpected argument %q", args[0])
-	}
-	return nil
 }
 
 // boot runs a peer until it is told to end.

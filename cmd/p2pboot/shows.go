@@ -15,7 +15,7 @@ import (
 // with --json, as it is. It takes no arguments unless c says which.
 func shows[T any](c *cobra.Command, cfg *peer.Config, stdout io.Writer, get func(context.Context) (T, error), text func(T) string) *cobra.Command {
 	if c.Args == nil {
-		c.Args = noArgs
+		c.Args = command.NoArgs
 	}
 	cfg.AddHomeFlags(c.Flags())
 	asJSON := addJSONFlag(c)

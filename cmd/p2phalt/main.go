@@ -47,12 +47,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	c.Long, c.Example = long, examples
 	cfg.AddHomeFlags(c.Flags())
 	peer.AddHaltFlags(c.Flags())
-	c.Args = func(_ *cobra.Command, args []string) error {
-		if len(args) > 0 {
-			return command.Misused("unexpected argument %q", args[0])
-		}
-		return nil
-	}
+	c.Args = command.NoArgs
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := peer.Fill(c.Flags()); err != nil {
 			return command.Fail(command.Usage, err, "")

@@ -49,6 +49,14 @@ func Misused(format string, args ...any) error {
 	return &Failure{Status: Usage, Err: fmt.Errorf(format, args...)}
 }
 
+// NoArgs is Args of a command that takes options only.
+func NoArgs(_ *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return Misused("unexpected argument %q", args[0])
+	}
+	return nil
+}
+
 // New returns a command that takes its errors and its help from here.
 func New(use, short string) *cobra.Command {
 	c := &cobra.Command{
