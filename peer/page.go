@@ -19,13 +19,14 @@ import (
 	"golang.org/x/net/netutil"
 
 	"github.com/p2pmpi/p2pmpi/internal/atomicfile"
+	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
 //go:embed page.html
 var pageText string
 
 var page = template.Must(template.New("page").Funcs(template.FuncMap{
-	"short": func(id string) string { return id[max(0, len(id)-8):] },
+	"short": job.ShortPeer,
 	"ago":   func(t time.Time) time.Duration { return time.Since(t).Round(time.Second) },
 	"rtt":   func(d time.Duration) time.Duration { return d.Round(10 * time.Microsecond) },
 }).Parse(pageText))

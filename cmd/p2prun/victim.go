@@ -43,7 +43,7 @@ func (v *victim) kill(net *localnet.Net, show *display.Display) {
 		show.Say("nothing was lost: rank 0 had ended already")
 		return
 	}
-	show.Say("killing peer …%s, which runs the master of rank 0 (replica %d)", id[max(0, len(id)-6):], master.Replica)
+	show.Say("killing peer %s, which runs the master of rank 0 (replica %d)", job.ShortPeer(id), master.Replica)
 	if err := net.Kill(id); err != nil {
 		show.Say("nothing was lost: %v", err)
 	}

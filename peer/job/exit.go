@@ -101,6 +101,12 @@ func exitOf(m *jobpb.Exited, on p2ppeer.ID) Exit {
 	}
 }
 
+// ShortPeer is a peer ID as people can compare it: its last digits, since all begin alike.
+func ShortPeer(id string) string { return "…" + id[max(0, len(id)-8):] }
+
+// short is ShortPeer of an ID.
+func short(p p2ppeer.ID) string { return ShortPeer(p.String()) }
+
 // maxText bounds, in bytes, what a peer can have the user read in one sentence.
 const maxText = 1 << 10
 

@@ -101,10 +101,3 @@ func (e *execution) detach(l *link) {
 		e.views.Gone(l.peer)
 	}
 }
-
-// short is a peer ID as people can compare it: its last digits, since all
-// begin alike.
-func short(p p2ppeer.ID) string {
-	s := p.String()
-	return "…" + s[max(0, len(s)-6):]
-}

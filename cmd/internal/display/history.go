@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
 // Jobs says in a line each which jobs of whom have slots of a peer now.
@@ -30,7 +31,7 @@ func Jobs(hosted []peer.HostedJob, now time.Time) string {
 		if h.Use.Starved > 0 {
 			state += ", starved" // by the owner's own work
 		}
-		fmt.Fprintf(w, "%.8s\t%s\t%s\t%s\t%s\t%.8s\t%d\t%s\t%s\t%s\t%s\n", h.Job, Short(h.Submitter), dash(h.Class), program(h.Program), dash(h.Kind), dash(h.Digest), h.Slots, state, dash(age), dash(cpu), dash(known(h.Use.Memory)))
+		fmt.Fprintf(w, "%.8s\t%s\t%s\t%s\t%s\t%.8s\t%d\t%s\t%s\t%s\t%s\n", h.Job, job.ShortPeer(h.Submitter), dash(h.Class), program(h.Program), dash(h.Kind), dash(h.Digest), h.Slots, state, dash(age), dash(cpu), dash(known(h.Use.Memory)))
 	}
 	w.Flush()
 	return b.String()
@@ -49,7 +50,7 @@ func History(past []peer.Past) string {
 		if !e.Until.IsZero() {
 			took = briefly(e.Until.Sub(e.Since))
 		}
-		fmt.Fprintf(w, "%s\t%.8s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", e.Since.Local().Format(time.DateTime), e.Job, Short(e.Submitter),
+		fmt.Fprintf(w, "%s\t%.8s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", e.Since.Local().Format(time.DateTime), e.Job, job.ShortPeer(e.Submitter),
 			program(e.Program), dash(e.Kind), e.Processes, took, briefly(e.CPU), dash(known(e.Memory)), size(e.Staged))
 	}
 	w.Flush()

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
@@ -17,7 +18,7 @@ func TestO3OwnerSeesWhoRunsAndRanWhat(t *testing.T) {
 		{Job: "77", Submitter: who, Slots: 1, State: "running", Use: launch.Use{Starved: 1}},
 		{Job: "99", Submitter: who, Slots: 1, State: "held"},
 	}, now)
-	for _, want := range []string{"3f2b8c1e", Short(who), "everyone", "heat", "wasm", "0a1b2c3d", "running", "1m30s", "2m50s", "40.0 MiB", "running, starved", "held"} {
+	for _, want := range []string{"3f2b8c1e", job.ShortPeer(who), "everyone", "heat", "wasm", "0a1b2c3d", "running", "1m30s", "2m50s", "40.0 MiB", "running, starved", "held"} {
 		if !strings.Contains(running, want) {
 			t.Errorf("no %q in\n%s", want, running)
 		}

@@ -34,13 +34,13 @@ func Plan(planned []job.Planned) []string {
 		address := cmp.Or(slices.Concat(p.Domain.Addresses, []string{p.Domain.Said, "-"})...)
 		owner := p.Domain.Owner
 		if _, err := p2ppeer.Decode(owner); err == nil {
-			owner = Short(owner)
+			owner = job.ShortPeer(owner)
 		}
 		if owner != "" && !p.Domain.Verified {
 			owner += "?" // by its own word
 		}
 		lines = append(lines, fmt.Sprintf("%-10s %-15s %8s %7d %-10s %-10s %s",
-			Short(p.Peer), address, p.RTT.Round(100*time.Microsecond), p.Speed, cmp.Or(owner, "-"), cmp.Or(p.Domain.Site, "-"), strings.TrimSpace(names(p.Processes))))
+			job.ShortPeer(p.Peer), address, p.RTT.Round(100*time.Microsecond), p.Speed, cmp.Or(owner, "-"), cmp.Or(p.Domain.Site, "-"), strings.TrimSpace(names(p.Processes))))
 	}
 	return lines
 }

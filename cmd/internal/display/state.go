@@ -116,7 +116,7 @@ func (s *State) pace() (text string) {
 		text += fmt.Sprintf("  %d:%02d left", int(left.Minutes()), int(left.Seconds())%60)
 	}
 	if s.slowest != "" {
-		text += "  slowest …" + s.slowest[max(0, len(s.slowest)-8):]
+		text += "  slowest " + job.ShortPeer(s.slowest)
 	}
 	return text
 }

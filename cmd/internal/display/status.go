@@ -9,6 +9,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
 	"github.com/p2pmpi/p2pmpi/peer"
+	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
 // Status says in lines of 80 columns at most what a peer does and with whom it is
@@ -77,7 +78,7 @@ func writeHosted(b *strings.Builder, h peer.HostedJob) {
 		name = number(int64(h.Slots), "slot", "slots")
 	}
 	b.WriteString(command.Sentence("job here", fmt.Sprintf("%.8s %s, %s, of %s",
-		h.Job, name, h.State, Short(h.Submitter)), routeWidth))
+		h.Job, name, h.State, job.ShortPeer(h.Submitter)), routeWidth))
 	for _, group := range alike(h.Channels) {
 		c := group[0]
 		b.WriteString(command.Sentence("  "+pairs(group), fmt.Sprintf("%s, %s, %s", c.Kind, howGoes(c.Way, c.Relay), roundTrip(c.RTT)), routeWidth))
@@ -112,7 +113,7 @@ func pairs(group []peer.Channel) string {
 	if len(group) > most {
 		b = append(b, fmt.Sprintf("%d more", len(group)-most))
 	}
-	return strings.Join(b, ", ") + " at " + Short(group[0].Peer)
+	return strings.Join(b, ", ") + " at " + job.ShortPeer(group[0].Peer)
 }
 
 // writeConnections writes a table, with why a connection is no better below its line.
@@ -124,7 +125,7 @@ func writeConnections(b *strings.Builder, connections []peer.Connection) {
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "PEER\tWAY\tTRANSPORT\tROUND TRIP")
 	for _, c := range connections {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", Short(c.Peer), howGoes(c.Way, c.Relay), c.Transport, roundTrip(c.RTT))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", job.ShortPeer(c.Peer), howGoes(c.Way, c.Relay), c.Transport, roundTrip(c.RTT))
 	}
 	w.Flush()
 	lines := strings.Split(strings.TrimSuffix(table.String(), "\n"), "\n")
@@ -140,7 +141,7 @@ func writeConnections(b *strings.Builder, connections []peer.Connection) {
 // howGoes is the way of a connection, and the relay if there is one.
 func howGoes(way, relay string) string {
 	if relay != "" {
-		return way + " through " + Short(relay)
+		return way + " through " + job.ShortPeer(relay)
 	}
 	return way
 }
@@ -161,6 +162,3 @@ func rounded(d time.Duration) time.Duration {
 }
 
 func ago(t time.Time) time.Duration { return time.Since(t).Round(time.Second) }
-
-// Short is a peer ID as people can compare it: its last digits, since all begin alike.
-func Short(id string) string { return "…" + id[max(0, len(id)-8):] }
