@@ -134,13 +134,3 @@ func natKinds(all []sighting, own []netip.Addr) map[string]string {
 	}
 	return kinds
 }
-
-func ownAddresses() (own []netip.Addr) {
-	addrs, _ := net.InterfaceAddrs() // without them all are taken for translated
-	for _, a := range addrs {
-		if p, err := netip.ParsePrefix(a.String()); err == nil {
-			own = append(own, p.Addr().Unmap())
-		}
-	}
-	return own
-}

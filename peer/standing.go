@@ -8,6 +8,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 
 	"github.com/p2pmpi/p2pmpi/discovery"
+	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 )
 
 // Standing is how a peer stands among others.
@@ -32,7 +33,7 @@ func (p *Peer) standing(ctx context.Context) Standing {
 		Addresses:    len(p.Addresses()),
 		Connected:    len(p.host.Network().Peers()),
 		Reachability: Auto,
-		NAT:          natKinds(p.sightings.all(), ownAddresses()),
+		NAT:          natKinds(p.sightings.all(), connection.OwnAddresses()),
 	}
 	switch p.discovery.Reachability() {
 	case network.ReachabilityPublic:

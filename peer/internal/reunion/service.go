@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/netip"
 	"slices"
 	"sync"
@@ -21,6 +20,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/p2pmpi/p2pmpi/internal/redial"
+	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 )
 
 // Config is what a Service needs.
@@ -120,7 +120,7 @@ func (s *Service) look(now time.Time) {
 		seen[id] = of
 	}
 	s.mu.Lock()
-	orders := s.watch.look(now, seen, ownAddresses())
+	orders := s.watch.look(now, seen, connection.OwnAddresses())
 	s.mu.Unlock()
 	for id, end := range s.asking {
 		if conns[id] == nil || slices.Contains(orders.ask, id) {
@@ -159,23 +159,6 @@ func localOf(c network.Conn) netip.Addr {
 	}
 	a, _ := netip.AddrFromSlice(ip)
 	return a.Unmap()
-}
-
-// ownAddresses returns those of this machine's interfaces, or none if they cannot be had.
-func ownAddresses() []netip.Addr {
-	all, err := net.InterfaceAddrs()
-	if err != nil {
-		return nil
-	}
-	var out []netip.Addr
-	for _, a := range all {
-		if n, ok := a.(*net.IPNet); ok {
-			if ip, ok := netip.AddrFromSlice(n.IP); ok {
-				out = append(out, ip.Unmap())
-			}
-		}
-	}
-	return out
 }
 
 // ask asks on one connection, until ctx ends.
