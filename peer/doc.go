@@ -26,6 +26,9 @@
 //	identity       Ed25519 private key, mode 0600; the peer ID follows from it
 //	history        how long the peer has run, and how often it ended with no
 //	               regard to jobs; docs/reliability.md says what for
+//	speed          of one processor, as it was measured best
+//	ports          that the peer listens on, where the system has chosen them
+//	peers-NETWORK.json  the peers of a network that it has met
 //	journal        which jobs have run here, whose, and what they had of the machine
 //	lock           held while a peer runs; says which
 //	control.sock   control socket, mode 0600, while a peer runs
@@ -34,6 +37,8 @@
 //	               owner: its owner's private key, where it was created
 //	cache/         staged files by digest
 //	scratch/       folders of running processes
+//	modules/       WebAssembly modules, compiled, by digest
+//	engine         copy of the engine of modules, where the owner has named one
 //	jobs/          jobs that another process can go on with: see package peer/job
 //	log            messages of a peer that was started with --detach
 //
@@ -48,7 +53,8 @@
 //
 //	GET  /v1/status               Status
 //	GET  /v1/symptoms             Symptoms, see Examine; takes some seconds
-//	GET  /v1/candidates           [job.Candidate, ...], the peers found now
+//	GET  /v1/candidates           [job.Candidate, ...], the peers found now;
+//	                              filter=JSON: those that a discovery.Filter lets through
 //	GET  /v1/cache                Cache
 //	POST /v1/cache/trim?to=BYTES  evicts what no job uses: Trimmed
 //	POST /v1/jobs                 job.Request -> lines of job.Event with a number,

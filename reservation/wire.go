@@ -88,7 +88,7 @@ func holdRequest(q Request) *pb.Request {
 	return &pb.Request{Protocol: version.Protocol, Call: &pb.Request_Hold{Hold: hold}}
 }
 
-// requestOf reads a Hold of submitter, who asks from origin. No time is nonsense: see seniority.
+// requestOf reads a Hold of submitter, who asks from origin. Any time is taken: Ledger.believed bounds it.
 func requestOf(hold *pb.Hold, submitter p2ppeer.ID, origin string) Request {
 	q := Request{
 		Job: hold.GetJob(), Submitter: submitter, Origin: origin,

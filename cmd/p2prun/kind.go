@@ -29,7 +29,8 @@ func platforms(opt peer.RunOptions, prog *program.Program) ([]job.Platform, erro
 	return []job.Platform{program.Local}, nil
 }
 
-// wantModule reports whether a job lacked peers that would run a module.
+// wantModule reports whether a job found too few peers because they refuse its native program, so
+// that a module may find more.
 func wantModule(opt peer.RunOptions, prog *program.Program, r job.Result) bool {
 	return opt.As == peer.AsAuto && prog.Portable() && r.Shortage != nil &&
 		slices.ContainsFunc(r.Shortage.Tallies, func(t job.Tally) bool {
@@ -37,7 +38,7 @@ func wantModule(opt peer.RunOptions, prog *program.Program, r job.Result) bool {
 		})
 }
 
-// again runs a job once more as a module, if it lacked peers that would run that.
+// again runs a job once more as a module, if too few peers took it as native.
 func again(ctx context.Context, s *session, opt peer.RunOptions, prog *program.Program, built string, req job.Request, show *display.Display, r job.Result) (job.Result, error) {
 	if !wantModule(opt, prog, r) {
 		return r, nil

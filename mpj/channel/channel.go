@@ -16,7 +16,7 @@ type Sender interface {
 	// Broken is closed when the receiver is gone, or the way to it. A sender
 	// that has nothing to send learns so that what it sent may not have arrived.
 	Broken() <-chan struct{}
-	// Limits says which messages are worth to ask the receiver for first.
+	// Limits says which messages go at once, and which wait to be asked for.
 	Limits() Limits
 	// Close tells the receiver that no frame follows.
 	Close() error

@@ -20,10 +20,11 @@
 // replicas, its peer and some of the job's agree on them (package viewgroup), and
 // without their majority the job stops and says so (V2). A job without replicas, or
 // on one peer beside the submitter's, has no such group: the submitter's word is
-// the view. The job does not outlive its submitter; the peers end it when the
-// control stream ends. Where views are agreed on, they go on without one that is only
+// the view. The job ends at the peers when the submitter says so, and when they find out that it has
+// failed. Where views are agreed on, they go on without one that is only
 // silent, which comes back to its job, and without one that was killed and has kept what
-// another process needs to go on with it: keep.go, adopt.go.
+// another process needs to go on with it: keep.go, adopt.go. A control stream that breaks
+// while the job is staged or runs is made anew: mend.go.
 //
 // Watch and Emission are pure cores. Submitter is the thin service that owns the
 // streams and the clock. One goroutine, that of Submitter.Run, owns each job. It

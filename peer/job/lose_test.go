@@ -79,8 +79,6 @@ func TestR7RankWithoutReplicaEndsTheJob(t *testing.T) {
 	b.in(t)
 }
 
-// TestInitIsLeftTogether: Begin comes when the last live process has called
-// mpj.Init, and the failed are not waited for.
 // A new replica that comes to nothing because its rank is done is not said to have exited
 // with some status, as if the program had: only one that ends before that is.
 func TestNewReplicaThatItsRankDidNotNeedIsNoFailureOfTheProgram(t *testing.T) {
@@ -99,6 +97,8 @@ func TestNewReplicaThatItsRankDidNotNeedIsNoFailureOfTheProgram(t *testing.T) {
 	}
 }
 
+// TestInitIsLeftTogether: Begin comes when the last live process has called
+// mpj.Init, and the failed are not waited for.
 func TestInitIsLeftTogether(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1)
 	b.play(func(p *part) {

@@ -6,7 +6,7 @@
 //	      |
 //	Team.Allreduce        choice.go: which algorithm for this size and n
 //	      |
-//	recursiveDoubling     who sends what to whom, step by step
+//	doublingAllreduce     who sends what to whom, step by step
 //	      |
 //	Team.send, exchange   named receives in one context of the engine
 //

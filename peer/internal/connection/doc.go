@@ -6,4 +6,7 @@
 //	connections of the host ----------------------+--> Best --> Connection
 //
 // What it says is what is now. Nothing here makes a connection better.
+//
+// It also finds out, by Doors, whether a peer that is not connected any more has ended (F2): its
+// machine refuses connections where the peer was seen to take them. A link that is cut does not.
 package connection
