@@ -16,6 +16,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/protect"
 )
 
 func TestMain(m *testing.M) {
@@ -248,7 +249,7 @@ func (nobody) Open(ctx context.Context, to view.Process) (channel.Sender, error)
 func newEngine(t *testing.T, self view.Process, v view.View) *engine.Engine {
 	t.Helper()
 	e := engine.New(context.Background(), engine.Config{
-		Self: self, View: v, Protocol: localworld.Protect(self, v, false), Opener: nobody{},
+		Self: self, View: v, Protocol: protect.For(self, v, false), Opener: nobody{},
 	})
 	t.Cleanup(e.Close)
 	return e

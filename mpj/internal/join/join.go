@@ -13,7 +13,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/link"
-	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/protect"
 )
 
 // joined takes the place of the descriptor's number, so that neither a second
@@ -39,7 +39,7 @@ func Job(ctx context.Context, lost func(error)) (*engine.Engine, *link.Link, err
 	config.Diverged, config.Ahead = l.Diverged, l.Ahead
 	config.Joined, config.Unkept = l.Joined, l.Unkept
 	if l.Heal() {
-		if config.Past, err = engine.NewPast(".", pastLimit); err != nil {
+		if config.Past, err = engine.NewPast(".", protect.PastLimit); err != nil {
 			l.Unkept(err.Error(), true) // the job goes on without
 		}
 	}
@@ -84,15 +84,12 @@ func oneMoreProcessor() {
 	}
 }
 
-// pastLimit bounds what a process keeps for new replicas of its rank, in bytes.
-const pastLimit = 1 << 30
-
 // Config returns what every engine has. joining says that self is new in a rank
 // that runs.
 func Config(self view.Process, v view.View, joining bool, o channel.Opener) engine.Config {
 	start := time.Now()
 	return engine.Config{
-		Self: self, View: v, Protocol: localworld.Protect(self, v, joining), Opener: o,
+		Self: self, View: v, Protocol: protect.For(self, v, joining), Opener: o,
 		Clock: func() time.Duration { return time.Since(start) },
 	}
 }

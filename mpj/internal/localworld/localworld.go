@@ -2,7 +2,6 @@ package localworld
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"maps"
@@ -15,7 +14,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
-	"github.com/p2pmpi/p2pmpi/replication"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/protect"
 )
 
 // A Config describes a job.
@@ -83,7 +82,7 @@ func New(ctx context.Context, c Config) *World {
 
 func (w *World) engineConfig(p view.Process, v view.View) engine.Config {
 	c := engine.Config{
-		Self: p, View: v, Protocol: Protect(p, v, false), Opener: opener{w, p},
+		Self: p, View: v, Protocol: protect.For(p, v, false), Opener: opener{w, p},
 		Clock:    func() time.Duration { return time.Since(w.start) },
 		Crowded:  w.config.Ranks*w.config.Replicas > runtime.NumCPU(),
 		Diverged: func(d protection.Divergence) { w.diverged(p, d) },
@@ -98,7 +97,7 @@ func (w *World) engineConfig(p view.Process, v view.View) engine.Config {
 // begin makes the engine of a process.
 func (w *World) begin(c engine.Config) *engine.Engine {
 	if w.config.Heal != "" && c.Protocol != nil {
-		past, err := engine.NewPast(w.config.Heal, pastLimit)
+		past, err := engine.NewPast(w.config.Heal, protect.PastLimit)
 		if err != nil {
 			w.failed = err
 		}
@@ -107,9 +106,6 @@ func (w *World) begin(c engine.Config) *engine.Engine {
 	w.engines[c.Self] = engine.New(w.ctx, c)
 	return w.engines[c.Self]
 }
-
-// pastLimit bounds what a process keeps for others to join, in bytes.
-const pastLimit = 1 << 30
 
 // hangBells returns a bell for each process.
 func hangBells(processes []view.Process) (map[view.Process]*channel.Bell, error) {
@@ -134,20 +130,6 @@ func hangBells(processes []view.Process) (map[view.Process]*channel.Bell, error)
 
 // Ranks returns n.
 func (w *World) Ranks() int { return w.config.Ranks }
-
-// Protect returns the protocol for a process of a job with view v: none when
-// there are no replicas. joining says that its rank runs already.
-func Protect(self view.Process, v view.View, joining bool) protection.Protocol {
-	if v.R == 1 {
-		return nil
-	}
-	var secret replication.Secret
-	rand.Read(secret[:]) // never fails
-	if joining {
-		return replication.NewJoining(self, v, secret)
-	}
-	return replication.New(self, v, secret)
-}
 
 // Run runs program as every process, and returns when all have returned. The
 // first error of a process that has not been killed ends the job and is
@@ -182,7 +164,7 @@ func (w *World) Join(rank int, joined func(messages, bytes uint64)) (view.Proces
 		return p, fmt.Errorf("no process can join rank %d", rank)
 	}
 	c := w.engineConfig(p, next)
-	c.Protocol, c.Joined = Protect(p, next, true), joined
+	c.Protocol, c.Joined = protect.For(p, next, true), joined
 	w.view = next
 	e := w.begin(c)
 	w.running.Go(func() { w.run(p, e) })

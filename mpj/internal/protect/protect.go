@@ -1,0 +1,26 @@
+package protect
+
+import (
+	"crypto/rand"
+
+	"github.com/p2pmpi/p2pmpi/internal/protection"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/replication"
+)
+
+// PastLimit bounds what a process keeps for new replicas of its rank, in bytes.
+const PastLimit = 1 << 30
+
+// For returns the protocol for a process of a job with view v: none when there are no
+// replicas. joining says that its rank runs already.
+func For(self view.Process, v view.View, joining bool) protection.Protocol {
+	if v.R == 1 {
+		return nil
+	}
+	var secret replication.Secret
+	rand.Read(secret[:]) // never fails
+	if joining {
+		return replication.NewJoining(self, v, secret)
+	}
+	return replication.New(self, v, secret)
+}
