@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
-	"github.com/p2pmpi/p2pmpi/cmd/internal/display"
 	"github.com/p2pmpi/p2pmpi/peer"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
@@ -38,7 +37,8 @@ const lookAgain = 500 * time.Millisecond
 // chooseReplicas sets the job's number of replicas by the peers that there are.
 // When these are too few, and stay so as long as the job may wait, it returns
 // that as the job's result.
-func chooseReplicas(ctx context.Context, s *session, opt peer.RunOptions, req *job.Request, show *display.Display) (*job.Result, error) {
+func (j *submission) chooseReplicas(ctx context.Context, s *session) (*job.Result, error) {
+	opt, req := j.opt, &j.req
 	expect := opt.Expect
 	if expect == 0 {
 		expect = opt.Timeout
@@ -55,7 +55,7 @@ func chooseReplicas(ctx context.Context, s *session, opt peer.RunOptions, req *j
 		choice, err := job.ChooseReplicas(req.N, opt.Success, expect, platforms, candidates)
 		if err == nil {
 			req.R = choice.Replicas
-			return nil, failure(ctx, show.Event(choice.Event()))
+			return nil, failure(ctx, j.show.Event(choice.Event()))
 		}
 		left := time.Until(deadline)
 		if left <= 0 {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/p2pmpi/p2pmpi/cmd/internal/display"
 	"github.com/p2pmpi/p2pmpi/cmd/internal/program"
 	"github.com/p2pmpi/p2pmpi/peer"
 	"github.com/p2pmpi/p2pmpi/peer/job"
@@ -38,19 +37,12 @@ func wantModule(opt peer.RunOptions, prog *program.Program, r job.Result) bool {
 		})
 }
 
-// again runs a job once more as a module, if too few peers took it as native.
-func again(ctx context.Context, s *session, opt peer.RunOptions, prog *program.Program, built string, req job.Request, show *display.Display, r job.Result) (job.Result, error) {
-	if !wantModule(opt, prog, r) {
-		return r, nil
-	}
-	show.Say("too few peers take a native program of yours: building a WebAssembly module, which more of them may take (--as wasm does so at once)")
+// runAsModule runs the job once more, as a module.
+func (j *submission) runAsModule(ctx context.Context, s *session) (job.Result, error) {
+	j.show.Say("too few peers take a native program of yours: building a WebAssembly module, which more of them may take (--as wasm does so at once)")
 	var err error
-	if req.Programs, err = build(ctx, prog, []job.Platform{program.Wasm}, built); err != nil {
-		return r, err
+	if j.req.Programs, err = build(ctx, j.prog, []job.Platform{program.Wasm}, j.built); err != nil {
+		return job.Result{}, err
 	}
-	r, err = s.run(ctx, req, watchdog(s, opt.Lose, req, show))
-	if err != nil {
-		err = failure(ctx, err)
-	}
-	return r, err
+	return j.run(ctx, s)
 }

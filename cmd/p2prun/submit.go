@@ -20,46 +20,43 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
+// A submission is one job: what the user asks for, and what is made of it for its peers.
+type submission struct {
+	opt  peer.RunOptions
+	prog *program.Program
+	here []job.Platform // that the program is built for before any peer is asked
+	req  job.Request
+
+	built string // folder of what is built
+	show  *display.Display
+}
+
 // submit runs one job and returns its exit status. An error is a failure that
 // has yet to be reported; it is the user's mistake unless it says otherwise.
 func submit(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []string, stdout, stderr io.Writer) (int, error) {
-	req, err := request(cfg, opt, args)
-	if err == nil {
-		err = cfg.Validate()
-	}
+	j, err := prepare(ctx, cfg, opt, args)
 	if err != nil {
-		return 0, command.Fail(command.Usage, err, hintHelp)
+		return 0, err
 	}
-	prog, err := program.Find(ctx, args[0])
-	if err != nil {
-		return 0, command.Fail(command.Usage, err, "")
-	}
-	first, err := platforms(opt, prog)
-	if err != nil {
-		return 0, command.Fail(command.Usage, err, "")
-	}
-	req.Name = prog.Name
-	prog.TrimPath = opt.Local == 0 // else it does not leave this machine
 	work, err := workdir.New()
 	if err != nil {
 		return 0, command.Fail(command.Unavailable, err, "name a folder with room in TMPDIR")
 	}
 	defer work.Close()
-	built, err := work.Sub("build")
-	if err != nil {
+	if j.built, err = work.Sub("build"); err != nil {
 		return 0, command.Fail(command.Unavailable, err, "")
 	}
-	show := display.New(display.Config{
+	j.show = display.New(display.Config{
 		Name: "p2prun", Stdout: stdout, Stderr: stderr,
-		Ranks: opt.Ranks, Replicas: req.R, Tag: opt.TagOutput, JSON: opt.JSON,
+		Ranks: opt.Ranks, Replicas: j.req.R, Tag: opt.TagOutput, JSON: opt.JSON,
 	})
-	defer show.Close()
+	defer j.show.Close()
 	// This machine's platform comes first, so that mistakes come to light before
 	// any peer is asked.
-	if prog.Portable() {
-		show.Say("building %s", args[0])
+	if j.prog.Portable() {
+		j.show.Say("building %s", args[0])
 	}
-	if req.Programs, err = build(ctx, prog, first, built); err != nil {
+	if j.req.Programs, err = build(ctx, j.prog, j.here, j.built); err != nil {
 		return 0, err
 	}
 	s, err := open(ctx, cfg, opt, work, stderr)
@@ -67,27 +64,64 @@ func submit(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []st
 		return 0, err
 	}
 	defer s.close()
-	if opt.OnlyMine {
-		if err := s.mine(ctx, &req.Filter); err != nil {
+	return j.carryOut(ctx, s)
+}
+
+// prepare judges what the user asks for, as far as this can be done without building and without
+// peers.
+func prepare(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []string) (*submission, error) {
+	req, err := request(cfg, opt, args)
+	if err == nil {
+		err = cfg.Validate()
+	}
+	if err != nil {
+		return nil, command.Fail(command.Usage, err, hintHelp)
+	}
+	prog, err := program.Find(ctx, args[0])
+	if err != nil {
+		return nil, command.Fail(command.Usage, err, "")
+	}
+	here, err := platforms(opt, prog)
+	if err != nil {
+		return nil, command.Fail(command.Usage, err, "")
+	}
+	req.Name = prog.Name
+	prog.TrimPath = opt.Local == 0 // else it does not leave this machine
+	return &submission{opt: opt, prog: prog, here: here, req: req}, nil
+}
+
+// carryOut runs the job in a session, and returns its exit status, as submit does.
+func (j *submission) carryOut(ctx context.Context, s *session) (int, error) {
+	if j.opt.OnlyMine {
+		if err := s.mine(ctx, &j.req.Filter); err != nil {
 			return 0, err
 		}
 	}
-	if err := buildForPeers(ctx, s, prog, &req, built); err != nil {
+	if err := j.buildForPeers(ctx, s); err != nil {
 		return 0, err
 	}
-	if opt.Replicas == peer.AutoReplicas {
-		if lacking, err := chooseReplicas(ctx, s, opt, &req, show); err != nil || lacking != nil {
-			return finish(s, show, lacking), err
+	if j.opt.Replicas == peer.AutoReplicas {
+		if lacking, err := j.chooseReplicas(ctx, s); err != nil || lacking != nil {
+			return finish(s, j.show, lacking), err
 		}
 	}
-	result, err := s.run(ctx, req, watchdog(s, opt.Lose, req, show))
-	if err != nil {
-		return 0, failure(ctx, err)
+	result, err := j.run(ctx, s)
+	if err == nil && wantModule(j.opt, j.prog, result) {
+		result, err = j.runAsModule(ctx, s)
 	}
-	if result, err = again(ctx, s, opt, prog, built, req, show, result); err != nil {
+	if err != nil {
 		return 0, err
 	}
-	return finish(s, show, &result), nil
+	return finish(s, j.show, &result), nil
+}
+
+// run runs the job with the programs that are built, to a result.
+func (j *submission) run(ctx context.Context, s *session) (job.Result, error) {
+	r, err := s.run(ctx, j.req, watchdog(s, j.opt.Lose, j.req, j.show))
+	if err != nil {
+		return r, failure(ctx, err)
+	}
+	return r, nil
 }
 
 // finish shows how a job has ended.
@@ -182,11 +216,11 @@ func build(ctx context.Context, prog *program.Program, platforms []job.Platform,
 
 // buildForPeers builds a Go package for the platforms of the peers that can be
 // found, beside this machine's own.
-func buildForPeers(ctx context.Context, s *session, prog *program.Program, req *job.Request, into string) error {
-	if req.Programs[0].Platform == program.Wasm || !prog.Portable() || s.net != nil { // local peers are of this platform
+func (j *submission) buildForPeers(ctx context.Context, s *session) error {
+	if j.req.Programs[0].Platform == program.Wasm || !j.prog.Portable() || s.net != nil { // local peers are of this platform
 		return nil
 	}
-	candidates, err := s.candidates(ctx, req.Filter)
+	candidates, err := s.candidates(ctx, j.req.Filter)
 	if err != nil {
 		return failure(ctx, err)
 	}
@@ -196,8 +230,8 @@ func buildForPeers(ctx context.Context, s *session, prog *program.Program, req *
 			others = append(others, c.Platform)
 		}
 	}
-	more, err := build(ctx, prog, others, into)
-	req.Programs = append(req.Programs, more...)
+	more, err := build(ctx, j.prog, others, j.built)
+	j.req.Programs = append(j.req.Programs, more...)
 	return err
 }
 
