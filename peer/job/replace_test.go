@@ -6,7 +6,6 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -215,7 +214,6 @@ func TestAttachedSaysThatItReplacesNothing(t *testing.T) {
 			o := b.attach(k, map[view.Process]func(*part){
 				proc(0, 0): func(p *part) {
 					p.back(agreedOn(2, proc(0, 1), view.Failed))
-					time.Sleep(3 * healPeriod) // somebody could be asked now
 					p.ends(proc(0, 0), "a\n")
 					p.say(agreedOn(3, proc(0, 0), view.Finished))
 				},
@@ -224,5 +222,28 @@ func TestAttachedSaysThatItReplacesNothing(t *testing.T) {
 			o.want(StatusOK, "")
 			o.told("replicas that are lost from now on are not replaced")
 		})
+	}
+}
+
+// TestNobodyIsAskedWhileANumberIsMissing, however often is looked: a peer that comes could get it.
+func TestNobodyIsAskedWhileANumberIsMissing(t *testing.T) {
+	e := newBed(t, never, 1, 1).partedOn()
+	e.parted, e.adopted, e.healing = false, &adopted{caughtUp: true}, newTestHealing(2)
+	for i, l := range e.links {
+		l.number = i // the first has none
+	}
+	w := sole{e.watch}
+	for _, p := range w.View().Processes() {
+		w.Initialized(p)
+	}
+	w.Lost([]view.Process{proc(0, 1)}, "is lost")
+	if !w.Lacks(0) {
+		t.Fatal("nothing is to be replaced")
+	}
+	for range 3 {
+		e.heal()
+	}
+	if e.search != nil || e.healing.Served(0) {
+		t.Error("a peer is looked for")
 	}
 }
