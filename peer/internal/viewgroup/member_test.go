@@ -236,6 +236,40 @@ func TestWhoIsCutOffHasNobodyLeave(t *testing.T) {
 	}
 }
 
+// TestWhoLeadsHandsThatOnBeforeItVotesNoMore: of two members the submitter's is left, and the other one leads. Were that
+// one to take its own vote, nobody might ever lead again.
+func TestWhoLeadsHandsThatOnBeforeItVotesNoMore(t *testing.T) {
+	w := newWorld(t, 8, 3)
+	w.ticks(3)
+	w.members[0].node.TransferLeader(2)
+	w.until("another one leads", func() bool { return w.members[1].Leads() })
+	w.members[1].followed = 1000 // and does not hand that back before
+	w.crash(2)
+	w.propose(1, 1, view.Failed)
+	w.until("it votes no more", func() bool { return !w.members[1].Votes(1) })
+	if !w.members[0].Leads() {
+		t.Errorf("nobody leads who votes: %s", w.state())
+	}
+}
+
+func TestWhoIsNotThereVotesNoMoreBeforeOthers(t *testing.T) {
+	w := newWorld(t, 9, 7)
+	m := w.members[1]
+	m.conf.Voters, m.now = []uint64{1, 2, 3, 4, 5}, 100
+	for _, c := range []struct {
+		there []uint64
+		want  uint64
+	}{{[]uint64{1, 3, 4, 5}, 5}, {[]uint64{1, 4, 5}, 3}, {[]uint64{3, 4, 5}, 5}, {[]uint64{1}, 5}} {
+		clear(m.heard)
+		for _, id := range c.there {
+			m.heard[id] = m.now
+		}
+		if got := m.leastWanted(); got != c.want {
+			t.Errorf("%v are there: %d votes no more, want %d", c.there, got, c.want)
+		}
+	}
+}
+
 // TestSubmitterIsNeverReplaced, although it has no process that has not failed.
 func TestSubmitterIsNeverReplaced(t *testing.T) {
 	w := newWorld(t, 5, 5)

@@ -17,9 +17,31 @@ func (m *Member) tend() {
 	if !m.Leads() || m.tended > 0 && m.now-m.tended < electionTicks {
 		return
 	}
-	if c := m.wantedMembership(); c != nil {
-		m.tended = max(m.now, 1)
+	c := m.wantedMembership()
+	switch {
+	case c == nil:
+		return
+	case c.GetNodeId() == m.id():
+		m.handOn()
+	default:
 		_ = m.node.ProposeConfChange(c) // again, when this one is lost
+	}
+	m.tended = max(m.now, 1)
+}
+
+// id is how the log calls this peer.
+func (m *Member) id() uint64 { return uint64(m.config.Self) + 1 }
+
+// handOn has the best of the others that vote lead, if any of them is there: that one will have this peer vote
+// no more. Who leads and does so itself stops leading when that is committed, and before the others know that it is: of
+// two, the other one still asks for this one's vote then, and does not get it while this one's log goes on with what
+// nobody else has.
+func (m *Member) handOn() {
+	others := slices.DeleteFunc(slices.Clone(m.conf.GetVoters()), func(id uint64) bool {
+		return id == m.id() || !m.isThere(id) || !m.follows(id)
+	})
+	if len(others) > 0 {
+		m.node.TransferLeader(slices.MinFunc(others, m.byRank))
 	}
 }
 
@@ -71,9 +93,21 @@ func (m *Member) wantedMembership() *raftpb.ConfChange {
 		}
 	}
 	if len(voters) > want(answering) {
-		return &raftpb.ConfChange{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: new(last)}
+		return &raftpb.ConfChange{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: new(m.leastWanted())}
 	}
 	return nil
+}
+
+// leastWanted returns which of those who vote is to do so no more: one that is not there, since those who are have
+// to be a majority of the others, and else the last. Of the submitter's, silence says little.
+func (m *Member) leastWanted() uint64 {
+	absent := slices.DeleteFunc(slices.Clone(m.conf.GetVoters()), func(id uint64) bool {
+		return id == submitter || id == m.id() || m.isThere(id)
+	})
+	if len(absent) > 0 {
+		return slices.MaxFunc(absent, m.byRank)
+	}
+	return slices.MaxFunc(m.conf.GetVoters(), m.byRank)
 }
 
 // rank says how much a peer is wanted as a member, 0 the most: the submitter's, which finds
