@@ -52,7 +52,7 @@
 //
 //	shm     a ring of shared memory, if both run on this peer
 //	tcp     a TCP connection, if one peer can connect to the other's entrance
-//	        (entrance.go); the processes speak TLS on it, with the keys that the
+//	        (package internal/entrance); the processes speak TLS on it, with the keys that the
 //	        membership table has of them
 //	stream  one end of a pipe, whose other end goes to the other process
 //	        when it is on this peer too, and is bridged to a libp2p stream to its

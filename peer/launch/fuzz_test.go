@@ -18,6 +18,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/entrance"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/pb"
 )
 
@@ -171,7 +172,7 @@ func FuzzOpened(f *testing.F) {
 		if answer.Error != "" {
 			t.Errorf("%q is no error", answer.Error)
 		}
-		if conn, err := connect(over, answer.Addrs, nil, newToken()); conn != nil || err == nil {
+		if conn, err := entrance.Connect(over, answer.Addrs, nil, entrance.NewToken()); conn != nil || err == nil {
 			t.Errorf("connected to %v", answer.Addrs)
 		}
 	})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/entrance"
 )
 
 // paths returns the kinds of the ways that a peer tells of, to itself and to the
@@ -55,7 +56,7 @@ func TestMessagesTakeTheWayThatIsExplained(t *testing.T) {
 			j := newSpread(t, 3, "ring")
 			j.channels, j.explain = c.channels, true
 			if c.cut {
-				j.peers[1].launch.entrance.listener.Close()
+				j.peers[1].launch.entrance.Close()
 			}
 			if c.failed {
 				for at, p := range j.peers {
@@ -108,7 +109,7 @@ func newWire(t *testing.T, peer *member) *wire {
 	w := &wire{Listener: front, to: back.Addr().String()}
 	ctx, cancel := context.WithCancel(context.Background())
 	before := peer.launch.entrance
-	behind := serveEntrance(ctx, announced{back, front.Addr()}, nil)
+	behind := entrance.Serve(ctx, announced{back, front.Addr()}, nil)
 	peer.launch.entrance = behind
 	w.serving.Go(w.serve)
 	t.Cleanup(func() {
@@ -116,7 +117,7 @@ func newWire(t *testing.T, peer *member) *wire {
 		w.Close()
 		w.cut()
 		cancel()
-		behind.close()
+		behind.Close()
 		w.serving.Wait()
 	})
 	return w

@@ -17,6 +17,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/redial"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/entrance"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/pb"
 )
 
@@ -117,7 +118,7 @@ func (j *job) reach(ctx context.Context, peer p2ppeer.ID, open *pb.Open, s situa
 		}
 		open.Tcp, open.Token = w.kind == proclink.TCP, nil
 		if open.Tcp {
-			open.Token = newToken()
+			open.Token = entrance.NewToken()
 		}
 		stream, answer, err := j.dial(ctx, peer, open)
 		switch {
@@ -130,11 +131,11 @@ func (j *job) reach(ctx context.Context, peer p2ppeer.ID, open *pb.Open, s situa
 			return w
 		}
 		stream.Close()
-		if w.conn, err = connect(ctx, answer.Addrs, ipsOf(j.service.host.Network().ConnsToPeer(peer)), open.Token); err == nil {
+		if w.conn, err = entrance.Connect(ctx, answer.Addrs, entrance.IPsOf(j.service.host.Network().ConnsToPeer(peer)), open.Token); err == nil {
 			w.how = connection.Direct
 			return w
 		}
-		if s.noDirect = err.Error(); ctx.Err() == nil && !errors.Is(err, errTurnedAway) {
+		if s.noDirect = err.Error(); ctx.Err() == nil && !errors.Is(err, entrance.ErrTurnedAway) {
 			j.service.avoid(peer, s.noDirect) // not because a job ends, which says nothing about the next
 		}
 	}

@@ -124,8 +124,8 @@ func (j *job) acceptDirect(from network.Conn, c channelID, q *process, open *pb.
 			j.handOver(ctx, q, proclink.Message{Type: proclink.Accept, Process: &c.from}, conn.(*net.TCPConn))
 		}
 	}
-	if err := e.expect(ctx, open.Token, arrived); err != nil {
+	if err := e.Expect(ctx, open.Token, arrived); err != nil {
 		return acceptance{err: err}
 	}
-	return acceptance{answer: &pb.Answer{Direct: true, Addrs: e.addresses(from, j.service.host.Addrs())}}
+	return acceptance{answer: &pb.Answer{Direct: true, Addrs: e.Addresses(from, j.service.host.Addrs())}}
 }

@@ -29,6 +29,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/policy"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/entrance"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/wasm"
@@ -103,7 +104,7 @@ type Service struct {
 	expected *misconduct.Quota // of those whose submitters have slots here
 
 	conduct  *misconduct.Log
-	entrance *entrance // nil: none
+	entrance *entrance.Entrance // nil: none
 
 	mu        sync.Mutex
 	closed    bool
@@ -164,7 +165,7 @@ func NewService(h host.Host, c Config) (*Service, error) {
 	}
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	if c.DataListen != "" {
-		if s.entrance, err = newEntrance(s.ctx, c.DataListen, c.Mapped); err != nil {
+		if s.entrance, err = entrance.Listen(s.ctx, c.DataListen, c.Mapped); err != nil {
 			s.cancel()
 			return nil, err
 		}
@@ -209,7 +210,7 @@ func (s *Service) Close() error {
 	s.cancel()
 	s.serving.Wait()
 	if s.entrance != nil {
-		s.entrance.close()
+		s.entrance.Close()
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package launch
+package entrance
 
 import (
 	"context"
@@ -19,20 +19,8 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 )
 
-// An entrance is where other peers connect directly, for the processes of both.
-// Whoever connects shows half of the token that he has sent over the peers'
-// authenticated stream, and is shown the rest of it in return: an address may
-// well be that of another machine. He who connects has drawn the token, so that
-// nobody has him send what another service takes for its own, or takes what one
-// says for an entrance. A token opens once. Strangers cost a
-// connection for a moment, and there are never many.
-//
-//	asking peer                       entrance
-//	   |== stream: Open, Answer ======|  token, addresses
-//	   |-- TCP: first half ---------->|
-//	   |<---------------- last half --|
-//	   |                              |  both hand the connection to their processes
-type entrance struct {
+// An Entrance listens, and knows who is expected.
+type Entrance struct {
 	listener net.Listener
 	port     uint16
 	any      bool // it listens on all addresses of this machine
@@ -68,19 +56,20 @@ type guest struct {
 	arrived func(net.Conn) // takes over the connection
 }
 
-// newEntrance listens on address, host:port.
-func newEntrance(ctx context.Context, address string, mapped func(uint16) (netip.AddrPort, bool)) (*entrance, error) {
+// Listen listens on address, host:port, and serves there, see Serve.
+func Listen(ctx context.Context, address string, mapped func(uint16) (netip.AddrPort, bool)) (*Entrance, error) {
 	l, err := (&net.ListenConfig{KeepAliveConfig: keepAlive}).Listen(ctx, "tcp", address)
 	if err != nil {
 		return nil, fmt.Errorf("listen for direct connections: %w", err)
 	}
-	return serveEntrance(ctx, l, mapped), nil
+	return Serve(ctx, l, mapped), nil
 }
 
-// serveEntrance takes over l. Mapped says where the router leads others to it, if anywhere.
-func serveEntrance(ctx context.Context, l net.Listener, mapped func(uint16) (netip.AddrPort, bool)) *entrance {
+// Serve takes over l, which listens on TCP. Mapped says where the router leads others to it, if anywhere; nil: there
+// is none. When ctx ends, so do all connections that have not been handed over.
+func Serve(ctx context.Context, l net.Listener, mapped func(uint16) (netip.AddrPort, bool)) *Entrance {
 	at := l.Addr().(*net.TCPAddr)
-	e := &entrance{
+	e := &Entrance{
 		listener: l, port: uint16(at.Port), any: at.IP.IsUnspecified(),
 		pending:  make(chan struct{}, maxStrangers),
 		expected: make(map[half]*guest),
@@ -95,13 +84,14 @@ func serveEntrance(ctx context.Context, l net.Listener, mapped func(uint16) (net
 // breaks within about ten seconds.
 var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 4 * time.Second, Interval: 2 * time.Second, Count: 3}
 
-// close ends all connections that have not been handed over. ctx must have ended.
-func (e *entrance) close() {
+// Close listens no more, and returns when all connections have ended that have not been handed over: at once if the
+// context of Serve has ended, and within directTimeout otherwise.
+func (e *Entrance) Close() {
 	e.listener.Close()
 	e.serving.Wait()
 }
 
-func (e *entrance) accept(ctx context.Context) {
+func (e *Entrance) accept(ctx context.Context) {
 	for {
 		conn, err := e.listener.Accept()
 		if errors.Is(err, net.ErrClosed) {
@@ -125,7 +115,7 @@ func (e *entrance) accept(ctx context.Context) {
 }
 
 // meet has a stranger show its token.
-func (e *entrance) meet(ctx context.Context, conn net.Conn) {
+func (e *Entrance) meet(ctx context.Context, conn net.Conn) {
 	defer func() { <-e.pending }()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
@@ -151,16 +141,16 @@ func (e *entrance) meet(ctx context.Context, conn net.Conn) {
 	g.arrived(conn)
 }
 
-// newToken returns one that nobody knows.
-func newToken() []byte {
+// NewToken returns one that nobody knows.
+func NewToken() []byte {
 	token := make([]byte, tokenSize)
 	rand.Read(token) // never fails
 	return token
 }
 
-// expect has a token open until ctx ends or expectTimeout is over. arrived takes over the
-// connection.
-func (e *entrance) expect(ctx context.Context, token []byte, arrived func(net.Conn)) error {
+// Expect has a token open until ctx ends or expectTimeout is over. Arrived takes over the
+// connection. A token of another size is an error, and one that is expected already.
+func (e *Entrance) Expect(ctx context.Context, token []byte, arrived func(net.Conn)) error {
 	if len(token) != tokenSize {
 		return fmt.Errorf("token of %d bytes", len(token))
 	}
@@ -186,10 +176,10 @@ func (e *entrance) expect(ctx context.Context, token []byte, arrived func(net.Co
 	return nil
 }
 
-// addresses returns where the peer at the other end of c may reach the
-// entrance: first through a router, if one maps ports, and where it has reached this peer already. Loopback is for those who
-// came that way; elsewhere it would lead them to themselves.
-func (e *entrance) addresses(c network.ConnMultiaddrs, own []ma.Multiaddr) []string {
+// Addresses returns where the peer at the other end of c may reach the entrance, host:port: first through a router,
+// if one maps ports, then where it has reached this peer already, then at its own addresses. Loopback is for those
+// who came that way; elsewhere it would lead them to themselves.
+func (e *Entrance) Addresses(c network.ConnMultiaddrs, own []ma.Multiaddr) []string {
 	if !e.any {
 		return []string{e.listener.Addr().String()}
 	}
@@ -211,7 +201,7 @@ func (e *entrance) addresses(c network.ConnMultiaddrs, own []ma.Multiaddr) []str
 }
 
 // addressOutside returns where a router leads others to the entrance, if one does.
-func (e *entrance) addressOutside() []string {
+func (e *Entrance) addressOutside() []string {
 	if e.mapped == nil || !e.any {
 		return nil
 	}
@@ -222,9 +212,9 @@ func (e *entrance) addressOutside() []string {
 	return []string{at.String()}
 }
 
-// connect connects to the first of some addresses that knows the token. The peer that names them
-// is at the addresses of known; what it may not name is left out.
-func connect(ctx context.Context, addresses []string, known []netip.Addr, token []byte) (*net.TCPConn, error) {
+// Connect connects to the first of some addresses, host:port, that knows the token, which is to answer within
+// directTimeout. The peer that names them is at the addresses of known; what it may not name is left out.
+func Connect(ctx context.Context, addresses []string, known []netip.Addr, token []byte) (*net.TCPConn, error) {
 	addresses = addresses[:min(len(addresses), maxAddresses)]
 	addresses = slices.DeleteFunc(slices.Clone(addresses), func(a string) bool {
 		at, err := netip.ParseAddrPort(a) // no names: they would be looked up
@@ -283,8 +273,8 @@ func mayName(one netip.Addr, known []netip.Addr) bool {
 // carriers is the network of providers' customers behind shared addresses (RFC 6598).
 var carriers = netip.MustParsePrefix("100.64.0.0/10")
 
-// ipsOf returns where this peer is connected with another directly.
-func ipsOf(conns []network.Conn) (out []netip.Addr) {
+// IPsOf returns where this peer is connected with another directly.
+func IPsOf(conns []network.Conn) (out []netip.Addr) {
 	for _, c := range conns {
 		a := c.RemoteMultiaddr()
 		if _, relay := a.ValueForProtocol(ma.P_CIRCUIT); relay == nil {
@@ -299,10 +289,10 @@ func ipsOf(conns []network.Conn) (out []netip.Addr) {
 	return out
 }
 
-// errTurnedAway says that somebody listens there who does not know the token:
+// ErrTurnedAway says that somebody listens there who does not know the token:
 // another machine with the same private address, or the other peer, whose end of
 // the job is over already.
-var errTurnedAway = errors.New("turned away")
+var ErrTurnedAway = errors.New("turned away")
 
 // connectAt connects to one address and shows the token.
 func connectAt(ctx context.Context, address string, token []byte) (*net.TCPConn, error) {
@@ -319,7 +309,7 @@ func connectAt(ctx context.Context, address string, token []byte) (*net.TCPConn,
 		_, err = io.ReadFull(conn, reply[:])
 	}
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) {
-		err = errTurnedAway
+		err = ErrTurnedAway
 	}
 	if err == nil && reply != half(token[tokenSize/2:]) {
 		err = errors.New("somebody else answers")

@@ -1,4 +1,4 @@
-package launch
+package entrance
 
 import (
 	"bytes"
@@ -14,26 +14,26 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 )
 
-func newTestEntrance(t testing.TB) (*entrance, context.Context) {
+func newTestEntrance(t testing.TB) (*Entrance, context.Context) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	e, err := newEntrance(ctx, "127.0.0.1:0", nil)
+	e, err := Listen(ctx, "127.0.0.1:0", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { cancel(); e.close() })
+	t.Cleanup(func() { cancel(); e.Close() })
 	return e, ctx
 }
 
-func (e *entrance) address() string { return e.listener.Addr().String() }
+func (e *Entrance) address() string { return e.listener.Addr().String() }
 
 // here is where peers are that meet in tests.
 var here = []netip.Addr{netip.MustParseAddr("127.0.0.1")}
 
 // awaits has e expect somebody with a token of its own.
-func (e *entrance) awaits(ctx context.Context, arrived func(net.Conn)) []byte {
-	token := newToken()
-	if err := e.expect(ctx, token, arrived); err != nil {
+func (e *Entrance) awaits(ctx context.Context, arrived func(net.Conn)) []byte {
+	token := NewToken()
+	if err := e.Expect(ctx, token, arrived); err != nil {
 		panic(err)
 	}
 	return token
@@ -43,7 +43,7 @@ func TestTokenOpensTheEntranceOnce(t *testing.T) {
 	e, ctx := newTestEntrance(t)
 	came := make(chan net.Conn, 1)
 	token := e.awaits(ctx, func(c net.Conn) { came <- c })
-	conn, err := connect(ctx, []string{e.address()}, here, token)
+	conn, err := Connect(ctx, []string{e.address()}, here, token)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestTokenOpensTheEntranceOnce(t *testing.T) {
 	if got, err := io.ReadAll(conn); string(got) != "hello" || err != nil {
 		t.Errorf("read %q, %v", got, err)
 	}
-	if again, err := connect(ctx, []string{e.address()}, here, token); err == nil {
+	if again, err := Connect(ctx, []string{e.address()}, here, token); err == nil {
 		again.Close()
 		t.Error("the token opened twice")
 	}
@@ -73,17 +73,17 @@ func TestNobodyEntersWithoutAToken(t *testing.T) {
 	for name, shown := range map[string][]byte{
 		"another token": wrong, "no token any more": late, "its other half": append(token[tokenSize/2:], token[:tokenSize/2]...),
 	} {
-		if conn, err := connect(ctx, []string{e.address()}, here, shown); err == nil {
+		if conn, err := Connect(ctx, []string{e.address()}, here, shown); err == nil {
 			conn.Close()
 			t.Errorf("%s: connected", name)
-		} else if !errors.Is(err, errTurnedAway) {
+		} else if !errors.Is(err, ErrTurnedAway) {
 			t.Errorf("%s: %v, which sounds as if nobody could be reached", name, err)
 		}
 	}
 }
 
 // expects reports whether a token opens.
-func (e *entrance) expects(token []byte) bool {
+func (e *Entrance) expects(token []byte) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.expected[half(token[:tokenSize/2])] != nil
@@ -108,7 +108,7 @@ func TestO4StrangersCostNothing(t *testing.T) {
 		}
 	}
 	token := e.awaits(ctx, func(c net.Conn) { c.Close() })
-	conn, err := connect(ctx, []string{e.address()}, here, token)
+	conn, err := Connect(ctx, []string{e.address()}, here, token)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,16 +147,16 @@ func TestRightAddressIsFoundAmongWrongOnes(t *testing.T) {
 	}()
 	wrong := []string{other.address(), mute.Addr().String(), talker.Addr().String(), "127.0.0.1:1", "localhost:80", "", "[::1%lo]:0"}
 	token := e.awaits(ctx, func(c net.Conn) { c.Close() })
-	conn, err := connect(ctx, append(wrong, e.address()), here, token)
+	conn, err := Connect(ctx, append(wrong, e.address()), here, token)
 	if err != nil {
 		t.Fatal(err)
 	}
 	conn.Close()
-	if _, err := connect(ctx, wrong, here, token); err == nil {
+	if _, err := Connect(ctx, wrong, here, token); err == nil {
 		t.Error("connected to somebody else")
 	}
 	for what, addresses := range map[string][]string{"nowhere": nil, "where it may not name": {e.address()}} {
-		if _, err := connect(ctx, addresses, nil, token); !errors.Is(err, errNoAddress) {
+		if _, err := Connect(ctx, addresses, nil, token); !errors.Is(err, errNoAddress) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -167,11 +167,11 @@ func TestTokensThatAreNone(t *testing.T) {
 	token := e.awaits(ctx, func(c net.Conn) { c.Close() })
 	never := func(net.Conn) { t.Error("somebody is in") }
 	for what, bad := range map[string][]byte{"none": nil, "short": token[:3], "long": append(bytes.Clone(token), 0), "another's": token} {
-		if err := e.expect(ctx, bad, never); err == nil {
+		if err := e.Expect(ctx, bad, never); err == nil {
 			t.Errorf("%s: taken", what)
 		}
 	}
-	conn, err := connect(ctx, []string{e.address()}, here, token)
+	conn, err := Connect(ctx, []string{e.address()}, here, token)
 	if err != nil {
 		t.Fatalf("the token that was there before: %v", err)
 	}
@@ -243,25 +243,25 @@ func TestARouterLeadsToTheEntrance(t *testing.T) {
 	outside := netip.MustParseAddrPort("11.0.1.1:5001")
 	asked, leads := uint16(0), false
 	ctx, cancel := context.WithCancel(t.Context())
-	e, err := newEntrance(ctx, "0.0.0.0:0", func(port uint16) (netip.AddrPort, bool) {
+	e, err := Listen(ctx, "0.0.0.0:0", func(port uint16) (netip.AddrPort, bool) {
 		asked = port
 		return outside, leads
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer e.close()
+	defer e.Close()
 	defer cancel()
 	if asked != e.port {
 		t.Errorf("port %d is asked for before anybody comes, want %d", asked, e.port)
 	}
 	own := ma.StringCast("/ip4/192.168.1.2/tcp/1")
 	inside := fmt.Sprintf("192.168.1.2:%d", e.port)
-	if got := e.addresses(at{own}, nil); !slices.Equal(got, []string{inside}) {
+	if got := e.Addresses(at{own}, nil); !slices.Equal(got, []string{inside}) {
 		t.Errorf("without a router: %v", got)
 	}
 	leads = true
-	if got := e.addresses(at{own}, nil); !slices.Equal(got, []string{outside.String(), inside}) {
+	if got := e.Addresses(at{own}, nil); !slices.Equal(got, []string{outside.String(), inside}) {
 		t.Errorf("with one: %v", got)
 	}
 }
