@@ -1,3 +1,3 @@
-// Package unruly is of hostile programs in tests that do not stand still when they are stopped. It
-// works on Linux.
+// Package unruly is what hostile programs in tests do: they hide what they have, and, on Linux, do not
+// stand still when they are stopped.
 package unruly

@@ -7,6 +7,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/proc"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
 )
@@ -49,10 +50,11 @@ type meter struct {
 	live    *instance
 	began   time.Time
 	usage   limits.Usage
-	unseen  int64      // bytes of usage.Memory that a hasty look overlooks
-	before  int64      // bytes of usage.Disk the last time that it did not stand for sure, in this halt
-	over    bool       // it has too much, and is to be killed
-	still   *stillness // while it is to stand still
+	unseen  int64           // bytes of usage.Memory that a hasty look overlooks
+	before  int64           // bytes of usage.Disk the last time that it did not stand for sure, in this halt
+	over    bool            // it has too much, and is to be killed
+	still   *proc.Stillness // while it is to stand still
+	roused  bool            // somebody was woken in the last round
 }
 
 // guard ends processes that have more than is granted, until the job ends.
@@ -70,7 +72,7 @@ func (j *job) guard(instances []*instance) {
 }
 
 func newGuard(j *job, instances []*instance) *guard {
-	g := &guard{job: j, room: math.MaxInt64, written: true, free: freeBytes(string(j.folder))}
+	g := &guard{job: j, room: math.MaxInt64, written: true, free: proc.FreeBytes(string(j.folder))}
 	for i, id := range j.order {
 		g.meters = append(g.meters, &meter{process: j.local[id], live: instances[i], folder: j.folder.Process(id), began: time.Now()})
 	}
@@ -96,7 +98,7 @@ func (g *guard) due(room int64) time.Duration {
 
 // look looks at what is due.
 func (g *guard) look() {
-	free := freeBytes(string(g.job.folder))
+	free := proc.FreeBytes(string(g.job.folder))
 	g.written = g.written || free < g.free
 	g.room -= max(0, g.free-free)
 	g.free = free
@@ -189,18 +191,18 @@ func (g *guard) measureOne(m *meter, pids []int, disk bool) (err error) {
 	if m.process.ctx.Err() != nil {
 		return nil
 	}
-	t, hidden := inspect(pids, m.folder, disk)
+	t, hidden := proc.Inspect(pids, m.folder, disk)
 	if hidden != nil {
 		err = hidden
 	}
 	if disk {
-		u.Disk += t.nameless
+		u.Disk += t.Nameless
 	}
 	if g.watchesMemory() {
-		have := memoryOf(pids, false)
-		u.Memory, m.unseen = have.total(), have.unseen()
+		have := proc.MemoryOf(pids, false)
+		u.Memory, m.unseen = have.Total(), have.Unseen()
 	}
-	u.Time, u.Files, u.Processes = time.Since(m.began), t.files, t.threads
+	u.Time, u.Files, u.Processes = time.Since(m.began), t.Files, t.Threads
 	if m.live.group != nil {
 		g.ask(m.live.group, &u)
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/proc"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
 )
 
@@ -29,22 +30,18 @@ func (j *job) excused() bool {
 func (g *guard) halt() {
 	g.job.halting.Store(stand)
 	for _, m := range g.meters {
-		m.before = 0
+		m.before, m.roused = 0, false
 	}
 	scenes := g.scenes()
 	for m, r := range tell(scenes) {
-		m.still = newStillness(scenes[m], r.born)
+		m.still = proc.NewStillness(scenes[m], r.born)
 	}
 }
 
 // resume has them go on, but for those that are to be killed, and those that stood before.
 func (g *guard) resume() {
 	for _, m := range g.live() {
-		for pid := range m.still.known {
-			if !m.still.asleep(pid) {
-				goOn(pid)
-			}
-		}
+		proc.GoOn(m.still.Halted())
 	}
 	g.job.halting.Store(stood)
 }
@@ -60,10 +57,10 @@ func (g *guard) live() (all []*meter) {
 }
 
 // scenes returns what the processes of each do.
-func (g *guard) scenes() map[*meter]scene {
-	pids, all := g.processes(), make(map[*meter]scene)
+func (g *guard) scenes() map[*meter]proc.Scene {
+	pids, all := g.processes(), make(map[*meter]proc.Scene)
 	for _, m := range g.live() {
-		all[m] = sceneOf(pids[m])
+		all[m] = proc.SceneOf(pids[m])
 	}
 	return all
 }
@@ -78,8 +75,8 @@ type reply struct {
 }
 
 // tell tells all processes to stop: all of a program at one moment where that can be, and each thread that
-// does not stand. Of threads that are told together one takes it for all, and that one may be waiting.
-func tell(scenes map[*meter]scene) map[*meter]reply {
+// does not stand.
+func tell(scenes map[*meter]proc.Scene) map[*meter]reply {
 	replies := make(map[*meter]reply)
 	var mu sync.Mutex
 	var telling sync.WaitGroup
@@ -91,9 +88,7 @@ func tell(scenes map[*meter]scene) map[*meter]reply {
 				r.born, r.err = m.live.program.Halt()
 			}
 			if r.err == nil && time.Since(begun) < freshFor {
-				for pid, p := range s {
-					stop(pid, p)
-				}
+				s.Stop()
 			}
 			mu.Lock()
 			defer mu.Unlock()
@@ -139,21 +134,18 @@ func (g *guard) measureStill() (left int64, ok bool) {
 // was woken meanwhile nothing is certain. It returns how many bytes seem to be left.
 func (g *guard) suspect() (left int64) {
 	left = g.judge(func(m *meter) int64 {
-		if m.roused() {
+		if m.roused {
 			return 0
 		}
 		return min(m.before, m.usage.Disk)
 	})
 	for _, m := range g.meters {
-		if !m.roused() {
+		if !m.roused {
 			m.before = m.usage.Disk
 		}
 	}
 	return left
 }
-
-// roused reports whether somebody was woken in the last round.
-func (m *meter) roused() bool { return m.still != nil && m.still.roused }
 
 // give ends a process that cannot be measured.
 func (g *guard) give(m *meter, err error) {
@@ -172,8 +164,9 @@ func (g *guard) round() (still bool) {
 			continue
 		}
 		walled := m.live.program.Walled()
-		stands := m.still.see(scenes[m], r.born) && (len(scenes[m]) > 0 || !walled) // or nobody could look
-		if !stands && m.still.restless() {
+		stands, roused := m.still.See(scenes[m], r.born)
+		stands, m.roused = stands && (len(scenes[m]) > 0 || !walled), roused // or nobody could look
+		if !stands && m.still.Restless() {
 			if stands = !walled; !stands {
 				g.give(m, errRestless)
 				continue

@@ -15,6 +15,7 @@ import (
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
+	"github.com/p2pmpi/p2pmpi/internal/unruly"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
@@ -43,7 +44,7 @@ func exceed(what string) int {
 			fmt.Println(had)
 		}
 	case "shared memory":
-		return programs["share"](nil)
+		return share()
 	case "cpu":
 		for range 3 {
 			go func() {
@@ -91,7 +92,7 @@ func exceed(what string) int {
 		}
 	case "mapped": // files that have neither a name nor a descriptor
 		for had := 0; had < 4<<30; had += 8 * step {
-			if err := hideMapped(strconv.Itoa(had), 8*step); err != nil {
+			if err := unruly.HideMapped(strconv.Itoa(had), 8*step); err != nil {
 				fmt.Println(err)
 				return 1
 			}
@@ -105,21 +106,18 @@ func exceed(what string) int {
 	return 100
 }
 
-// hideMapped fills a file that only a mapping leads to.
-func hideMapped(name string, size int) error {
-	f, err := os.Create(name)
-	if err != nil {
-		return err
+// share takes ever more shared memory that no table tells of.
+func share() int {
+	const step = 1 << 20
+	for had := step; had <= 96*step; had += step {
+		if err := unruly.HideShared(step); err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		fmt.Println(had)
 	}
-	defer f.Close()
-	if err := errors.Join(os.Remove(name), f.Truncate(int64(size))); err != nil {
-		return err
-	}
-	b, err := syscall.Mmap(int(f.Fd()), 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
-	for i := 0; i < len(b); i += 4096 {
-		b[i] = 1
-	}
-	return err
+	time.Sleep(time.Hour)
+	return 0
 }
 
 // newLimited returns a job of one process on a peer that grants so much.
@@ -412,7 +410,7 @@ func TestStoppedByTheGuardIsNotStopped(t *testing.T) {
 func newJudge(grant limits.Grant) (*guard, *meter) {
 	over := make(chan struct{})
 	close(over)
-	m := &meter{process: &process{ctx: context.Background()}, still: newStillness(nil, 100)}
+	m := &meter{process: &process{ctx: context.Background()}}
 	return &guard{job: &job{grant: grant, done: over}, meters: []*meter{m}}, m
 }
 
@@ -460,7 +458,7 @@ func TestWhoHasTooMuchTwiceIsEnded(t *testing.T) {
 			} {
 				g, m := newJudge(grant)
 				for _, s := range c.surveys {
-					m.usage.Disk, m.still.roused = s.used, s.roused
+					m.usage.Disk, m.roused = s.used, s.roused
 					g.suspect()
 				}
 				if m.over != c.over {

@@ -13,6 +13,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/proc"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/wasm"
 )
@@ -118,7 +119,9 @@ func (j *job) compile(module string) error {
 // watchCompiler waits until the compiler is over, or has taken all that it may, and ends it.
 func (j *job) watchCompiler(over context.Context, compiler *instance, may allowance) {
 	var census supervisor.Census
-	look := func() turns { return turnsOf(processesOf(&census, []*instance{compiler})[compiler], time.Now()) }
+	look := func() proc.Turns {
+		return proc.TurnsOf(processesOf(&census, []*instance{compiler})[compiler], time.Now())
+	}
 	for before := look(); may.left > 0 && over.Err() == nil; {
 		select {
 		case <-time.After(max(min(may.left, tickPeriod), tickPeriod/4)):
@@ -136,9 +139,9 @@ func (j *job) watchCompiler(over context.Context, compiler *instance, may allowa
 type allowance struct{ left, starved time.Duration }
 
 // spend takes what he has had of the processors since before.
-func (a *allowance) spend(before, now turns) {
-	took := now.at.Sub(before.at)
-	if now.starved(before) {
+func (a *allowance) spend(before, now proc.Turns) {
+	took := now.At.Sub(before.At)
+	if now.Starved(before) {
 		excused := min(took, a.starved)
 		a.starved -= excused
 		took -= excused

@@ -21,6 +21,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/internal/policy"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/proc"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/wasm"
 )
 
@@ -344,7 +345,7 @@ func TestCompilerIsNotIdle(t *testing.T) {
 
 func TestAllowanceIsForTimeWithAProcessor(t *testing.T) {
 	const s = time.Second
-	a, now := allowance{left: 3 * s, starved: 2 * s}, turns{at: time.Now()}
+	a, now := allowance{left: 3 * s, starved: 2 * s}, proc.Turns{At: time.Now()}
 	for i, tt := range []struct {
 		ran, waited time.Duration // in a second
 		left        time.Duration
@@ -356,7 +357,7 @@ func TestAllowanceIsForTimeWithAProcessor(t *testing.T) {
 		{0, s, 0}, // it has starved enough
 	} {
 		before := now
-		now = turns{before.at.Add(s), before.ran + tt.ran, before.waited + tt.waited}
+		now = proc.Turns{At: before.At.Add(s), Ran: before.Ran + tt.ran, Waited: before.Waited + tt.waited}
 		if a.spend(before, now); a.left != tt.left {
 			t.Errorf("second %d: %v are left, want %v", i, a.left, tt.left)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/proc"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
 )
 
@@ -37,8 +38,8 @@ type process struct {
 	aheads                                   int  // times it has said that it is ahead of its master
 	stopped                                  bool // while nobody asks it itself, says its supervisor
 
-	late    *turns    // what it has had of the processors when it was last found late; nil: it is not
-	starved time.Time // since when the owner's own work leaves it none; zero: it has some
+	late    *proc.Turns // what it has had of the processors when it was last found late; nil: it is not
+	starved time.Time   // since when the owner's own work leaves it none; zero: it has some
 
 	sums   []protection.Sum // what it has sent in all, says it
 	summed bool             // it has said so
@@ -208,19 +209,19 @@ func (j *job) excuse(late []view.Process) {
 			p.late = nil // whether it goes on its answer says: it may be that it stands still for the guard
 			continue
 		}
-		p.weigh(turnsOf(pids[p.live], time.Now()))
+		p.weigh(proc.TurnsOf(pids[p.live], time.Now()))
 	}
 }
 
 // weigh takes what the process, which is late with an answer, has had of the processors until now.
-func (p *process) weigh(now turns) {
+func (p *process) weigh(now proc.Turns) {
 	before := p.late
 	p.late = &now
 	switch {
 	case before == nil:
-	case now.starved(*before):
-		p.job.alive.Excuse(p.id, now.at.Sub(before.at))
-		p.starves(before.at)
+	case now.Starved(*before):
+		p.job.alive.Excuse(p.id, now.At.Sub(before.At))
+		p.starves(before.At)
 	default:
 		p.fed()
 	}

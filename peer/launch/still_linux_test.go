@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -16,6 +18,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/proc"
 )
 
 func init() {
@@ -194,7 +197,9 @@ func supervisorOf(t *testing.T, pids []int) int {
 	t.Helper()
 	for _, pid := range pids {
 		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-		if parent := int(field(status, "PPid:")); parent > 0 && !slices.Contains(pids, parent) {
+		_, rest, _ := strings.Cut(string(status), "\nPPid:\t")
+		line, _, _ := strings.Cut(rest, "\n")
+		if parent, _ := strconv.Atoi(line); parent > 0 && !slices.Contains(pids, parent) {
 			return parent
 		}
 	}
@@ -268,14 +273,12 @@ func TestHonestProcessesStandStill(t *testing.T) {
 			j.start()
 			here, _ := j.peers[0].launch.lookup(j.spec.ID)
 			g := newGuard(here, j.instances(0))
-			rounds := 0
 			for range 30 {
 				g.halt()
 				if _, ok := g.measureStill(); !ok {
 					t.Fatal("the job is over")
 				}
 				for _, m := range g.meters {
-					rounds = max(rounds, m.still.moved+m.still.woken)
 					if m.over {
 						t.Fatal("it is taken for one that does not stand still")
 					}
@@ -289,32 +292,35 @@ func TestHonestProcessesStandStill(t *testing.T) {
 				g.resume()
 				awaitMove(t, g, stood)
 			}
-			t.Logf("moved in %d rounds at most", rounds)
 			j.stop()
 		})
 	}
 }
 
-func allStand(scenes map[*meter]scene) bool {
+func allStand(scenes map[*meter]proc.Scene) bool {
 	for _, s := range scenes {
-		if len(s) == 0 || !s.quiet() {
+		if len(s) == 0 || !stay(s, s) {
 			return false
 		}
 	}
 	return true
 }
 
+// stay reports whether some processes stand, and have not moved between two scenes.
+func stay(before, now proc.Scene) bool {
+	s := proc.NewStillness(nil, 0)
+	s.See(before, 0)
+	still, _ := s.See(now, 0)
+	return still
+}
+
 // awaitMove returns when some of each have gone on.
-func awaitMove(t *testing.T, g *guard, stood map[*meter]scene) {
+func awaitMove(t *testing.T, g *guard, stood map[*meter]proc.Scene) {
 	t.Helper()
 	for late := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 		all := true
 		for m, now := range g.scenes() {
-			changed := len(now) != len(stood[m])
-			for pid, is := range now {
-				changed = changed || !is.same(stood[m][pid])
-			}
-			all = all && changed
+			all = all && !stay(stood[m], now)
 		}
 		if all {
 			return
@@ -334,8 +340,10 @@ func TestWhoStoppedHimselfStaysSo(t *testing.T) {
 	sleeper := func() (pid int) {
 		for late := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
 			for _, s := range g.scenes() {
-				for pid, p := range s {
-					if p.threads[pid].does == stands {
+				still := proc.NewStillness(s, 0)
+				still.See(s, 0)
+				for pid := range s {
+					if !slices.Contains(still.Halted(), pid) {
 						return pid
 					}
 				}
@@ -346,7 +354,7 @@ func TestWhoStoppedHimselfStaysSo(t *testing.T) {
 		}
 	}
 	pid := sleeper()
-	before := stanceOf(pid)
+	before := proc.SceneOf([]int{pid})
 	g.halt()
 	if _, ok := g.measureStill(); !ok {
 		t.Fatal("the job is over")
@@ -354,12 +362,12 @@ func TestWhoStoppedHimselfStaysSo(t *testing.T) {
 	stood := g.scenes()
 	g.resume()
 	awaitMove(t, g, stood)
-	if now := stanceOf(pid); !now.same(before) {
+	if now := proc.SceneOf([]int{pid}); !stay(before, now) {
 		t.Errorf("it did %v, and now %v", before, now)
 	}
 	syscall.Kill(pid, syscall.SIGCONT)
 	awaitGone := time.Now().Add(patience)
-	for stanceOf(pid).same(before) {
+	for stay(before, proc.SceneOf([]int{pid})) {
 		if time.Now().After(awaitGone) {
 			t.Fatal("its own program cannot wake it any more")
 		}

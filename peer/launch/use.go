@@ -3,6 +3,7 @@ package launch
 import (
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/proc"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
 )
 
@@ -34,9 +35,9 @@ func uses(jobs []*job) []Use {
 				memory = i.group.Usage().Memory
 			}
 			if memory == 0 {
-				memory = sharedMemoryOf(pids[i])
+				memory = proc.SharedMemoryOf(pids[i])
 			}
-			u.CPU, u.Memory = u.CPU+cpuTime(pids[i]), u.Memory+memory
+			u.CPU, u.Memory = u.CPU+proc.CPUTime(pids[i]), u.Memory+memory
 		}
 	}
 	return out
@@ -85,17 +86,4 @@ func processesOf(census *supervisor.Census, instances []*instance) map[*instance
 		}
 	}
 	return all
-}
-
-// turns are what some processes have had of the processors.
-type turns struct {
-	at          time.Time
-	ran, waited time.Duration // of all their threads
-}
-
-// starved reports whether they have wanted to run ever since before, and hardly could: with what
-// they got nobody answers in time.
-func (t turns) starved(before turns) bool {
-	took := t.at.Sub(before.at)
-	return t.waited-before.waited > took/2 && t.ran-before.ran < took/20
 }

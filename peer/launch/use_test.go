@@ -16,6 +16,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/proc"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
 )
 
@@ -42,48 +43,6 @@ func TestO3OwnerSeesWhatJobsHave(t *testing.T) {
 	}
 	j.links[0].exited(view.Process{})
 	j.stop()
-}
-
-func TestStarvedIsWhoWantsToRunAndCannot(t *testing.T) {
-	const s, ms = time.Second, time.Millisecond
-	for _, tt := range []struct {
-		name             string
-		took, ran, waits time.Duration
-		want             bool
-	}{
-		{"starved", s, 3 * ms, 997 * ms, true},
-		{"two threads, starved", s, 6 * ms, 2 * s, true},
-		{"stopped, or waits for something else", s, 0, 0, false},
-		{"has a tenth of a processor", s, 100 * ms, 900 * ms, false},
-		{"computes", s, s, 0, false},
-		{"runs now and then", s, ms, ms, false},
-		{"a thread has ended", s, -s, -s, false},
-	} {
-		begin := turns{at: time.Now(), ran: time.Minute, waited: time.Hour}
-		end := turns{at: begin.at.Add(tt.took), ran: begin.ran + tt.ran, waited: begin.waited + tt.waits}
-		if got := end.starved(begin); got != tt.want {
-			t.Errorf("%s: got %v", tt.name, got)
-		}
-	}
-}
-
-// TestTurnsAreCounted looks at this process, which computes.
-func TestTurnsAreCounted(t *testing.T) {
-	if _, err := os.Stat("/proc/self/schedstat"); err != nil {
-		t.Skip("the kernel does not count them")
-	}
-	before := turnsOf([]int{os.Getpid()}, time.Now())
-	for late := time.Now().Add(patience); ; {
-		if now := turnsOf([]int{os.Getpid()}, time.Now()); now.ran-before.ran > 10*time.Millisecond {
-			break
-		}
-		if time.Now().After(late) {
-			t.Fatal("it has computed, and not run")
-		}
-	}
-	if none := turnsOf([]int{1 << 30}, time.Now()); none.ran != 0 || none.waited != 0 {
-		t.Errorf("nobody has had %+v", none)
-	}
 }
 
 // TestProgramsGiveWay as far as the owner wants, also with a weight of their control group.
@@ -206,22 +165,24 @@ func TestStarvedIsSaidAsItIs(t *testing.T) {
 	now := time.Now()
 	for _, tt := range []struct {
 		name string
-		then func(j *job, p *process, now turns)
+		then func(j *job, p *process, now proc.Turns)
 		want bool
 	}{
-		{"it stands still for the guard", func(j *job, _ *process, _ turns) { j.excuse(nil) }, true},
-		{"it answers", func(j *job, p *process, _ turns) { j.hearProcess(p, proclink.Message{Type: proclink.Pong}) }, false},
-		{"it goes on starving", func(_ *job, p *process, now turns) {
-			p.weigh(turns{at: now.at.Add(time.Second), waited: now.waited + time.Second})
+		{"it stands still for the guard", func(j *job, _ *process, _ proc.Turns) { j.excuse(nil) }, true},
+		{"it answers", func(j *job, p *process, _ proc.Turns) { j.hearProcess(p, proclink.Message{Type: proclink.Pong}) }, false},
+		{"it goes on starving", func(_ *job, p *process, now proc.Turns) {
+			p.weigh(proc.Turns{At: now.At.Add(time.Second), Waited: now.Waited + time.Second})
 		}, true},
-		{"it hangs", func(_ *job, p *process, now turns) { p.weigh(turns{at: now.at.Add(time.Second), waited: now.waited}) }, false},
-		{"it ends", func(j *job, p *process, _ turns) { j.exited(p, supervisor.Exit{}) }, false},
+		{"it hangs", func(_ *job, p *process, now proc.Turns) {
+			p.weigh(proc.Turns{At: now.At.Add(time.Second), Waited: now.Waited})
+		}, false},
+		{"it ends", func(j *job, p *process, _ proc.Turns) { j.exited(p, supervisor.Exit{}) }, false},
 	} {
 		id := view.Process{}
 		j := &job{order: []view.Process{id}, alive: newAliveCheck(), watching: newAliveCheck()}
 		p := &process{job: j, id: id, cancel: func() {}}
 		j.local = map[view.Process]*process{id: p}
-		begin, later := turns{at: now}, turns{at: now.Add(time.Second), waited: time.Second}
+		begin, later := proc.Turns{At: now}, proc.Turns{At: now.Add(time.Second), Waited: time.Second}
 		p.weigh(begin)
 		if j.starved() != 0 {
 			t.Errorf("%s: starved before anything is known", tt.name)

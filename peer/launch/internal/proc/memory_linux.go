@@ -1,4 +1,4 @@
-package launch
+package proc
 
 import (
 	"bytes"
@@ -15,9 +15,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// touchedBy returns the private memory of some processes, and the shared memory that is in their
-// tables, of each that has it: a hasty look.
-func touchedBy(pids []int) (sum int64) {
+// TouchedBy returns the private memory of some processes, and the shared memory that is in their
+// tables, of each that has it: a hasty look. In bytes.
+func TouchedBy(pids []int) (sum int64) {
 	for _, pid := range pids {
 		_, status := living(pid)
 		sum += privateOf(status) + field(status, "RssShmem:")<<10
@@ -29,13 +29,13 @@ func privateOf(status []byte) int64 {
 	return (field(status, "RssAnon:") + field(status, "VmSwap:")) << 10
 }
 
-// memoryOf returns what some processes have. Private memory that several have in common, as a child
+// MemoryOf returns what some processes have. Private memory that several have in common, as a child
 // has its parent's, counts for each; with divided, for each its part, which takes the kernel long to tell.
 //
 // Shared memory has pages whether or not a process has them in its tables: it may have let go of them
 // (MADV_DONTNEED), or only have written to the file. So it is the files that count, each once.
-func memoryOf(pids []int, divided bool) memory {
-	s := &survey{memory: memory{shared: make(map[file]int64)}, exact: make(map[file]bool)}
+func MemoryOf(pids []int, divided bool) Memory {
+	s := &survey{Memory: Memory{shared: make(map[file]int64)}, exact: make(map[file]bool)}
 	for _, pid := range pids {
 		proc, status := living(pid)
 		if proc == "" {
@@ -52,12 +52,12 @@ func memoryOf(pids []int, divided bool) memory {
 		s.lookAtOpen(proc)
 		s.lookAtMapped(proc)
 	}
-	return s.memory
+	return s.Memory
 }
 
 // A survey looks at the memory of processes one after another.
 type survey struct {
-	memory
+	Memory
 	exact map[file]bool // what of shared is known, and not supposed
 }
 
@@ -65,7 +65,7 @@ type survey struct {
 func (s *survey) lookAtOpen(proc string) {
 	folder, err := os.Open(filepath.Join(proc, "fd"))
 	if err != nil {
-		return // it has ended, or inspect says that it hides
+		return // it has ended, or Inspect says that it hides
 	}
 	defer folder.Close()
 	names, _ := folder.Readdirnames(-1)

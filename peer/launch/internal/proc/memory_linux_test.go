@@ -1,4 +1,4 @@
-package launch
+package proc
 
 import (
 	"errors"
@@ -10,38 +10,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 )
 
 func init() {
-	programs["weigh"] = func(args []string) int { return weighAs(args[0]) }
-	programs["share"] = func([]string) int { return share() }
-}
-
-// share takes ever more shared memory that no table tells of.
-func share() int {
-	const step = 1 << 20
-	for had := step; had <= 96*step; had += step {
-		if err := hideShared(step); err != nil {
-			fmt.Println(err)
-			return 1
-		}
-		fmt.Println(had)
-	}
-	time.Sleep(time.Hour)
-	return 0
-}
-
-// hideShared fills shared memory, and has it in no table.
-func hideShared(size int) error {
-	b, err := syscall.Mmap(-1, 0, size, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED|syscall.MAP_ANON)
-	if err != nil {
-		return err
-	}
-	fill(b)
-	return unix.Madvise(b, unix.MADV_DONTNEED)
+	roles["weigh"] = func(args []string) int { return weighAs(args[0]) }
 }
 
 // hideInFile fills a file in memory, which is open, or mapped and never touched.
@@ -62,19 +36,15 @@ func mapNamed() error {
 	err := os.WriteFile("f", make([]byte, hidden), 0o600)
 	f, opened := os.OpenFile("f", os.O_RDWR, 0)
 	b, mapped := syscall.Mmap(int(f.Fd()), 0, hidden, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_SHARED)
-	fill(b)
-	return errors.Join(err, opened, mapped)
-}
-
-func fill(b []byte) {
 	for i := 0; i < len(b); i += 4096 {
 		b[i] = 1
 	}
+	return errors.Join(err, opened, mapped)
 }
 
 // sharedOf returns the shared memory of a process, which is named twice.
 func sharedOf(pid int) (sum int64) {
-	for _, n := range memoryOf([]int{pid, pid}, false).shared {
+	for _, n := range MemoryOf([]int{pid, pid}, false).shared {
 		sum += n
 	}
 	return sum
@@ -92,12 +62,12 @@ func TestSharedMemoryCountsOnce(t *testing.T) {
 				t.Errorf("shares %d bytes, want %d", got, want)
 			}
 			for _, divided := range []bool{false, true} {
-				m := memoryOf([]int{pid}, divided)
-				if m.own == 0 || m.total() != m.own+want || want > 0 && m.unseen() < want-m.touched {
+				m := MemoryOf([]int{pid}, divided)
+				if m.own == 0 || m.Total() != m.own+want || want > 0 && m.Unseen() < want-m.touched {
 					t.Errorf("got %+v, want %d bytes beside its own", m, want)
 				}
 			}
-			if touchedBy([]int{pid}) == 0 {
+			if TouchedBy([]int{pid}) == 0 {
 				t.Error("it has touched nothing")
 			}
 		})
@@ -145,12 +115,12 @@ func TestUnionCountsOnce(t *testing.T) {
 // TestPartsOfWhatIsShared: eight processes of a job that share a ring have it once in all.
 func TestPartsOfWhatIsShared(t *testing.T) {
 	ring, alone := file{1, 1}, file{1, 2}
-	have := make(map[int]memory)
+	have := make(map[int]Memory)
 	for i := range 8 {
-		have[i] = memory{own: 10, shared: map[file]int64{ring: 800}}
+		have[i] = Memory{own: 10, shared: map[file]int64{ring: 800}}
 	}
 	have[0].shared[alone] = 5
-	got := parts(have)
+	got := Parts(have)
 	if want := []int64{110, 110, 110, 110, 110, 110, 110, 115}; !slices.Equal(slices.Sorted(maps.Values(got)), want) || got[0] != 115 {
 		t.Errorf("got %v", got)
 	}

@@ -1,4 +1,4 @@
-package launch
+package proc
 
 import (
 	"bytes"
@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sceneOf looks what some processes do.
-func sceneOf(pids []int) scene {
-	s := make(scene)
+// SceneOf looks what some processes do.
+func SceneOf(pids []int) Scene {
+	s := make(Scene)
 	for _, pid := range pids {
 		if p := stanceOf(pid); len(p.threads) > 0 || p.unseen {
 			s[pid] = p
@@ -81,14 +81,22 @@ func pending(status []byte, name string) uint64 {
 
 func bit(s syscall.Signal) uint64 { return 1 << (s - 1) }
 
-// stop tells a process to stop, and each of its threads that does not stand.
-func stop(pid int, s stance) {
-	syscall.Kill(pid, syscall.SIGSTOP) // an error means that it has ended
-	for id, t := range s.threads {
-		if t.does != stands {
-			unix.Tgkill(pid, id, syscall.SIGSTOP)
+// Stop tells each process to stop, and each of its threads that does not stand. Of threads that are told together one
+// takes it for all, and that one may be waiting.
+func (s Scene) Stop() {
+	for pid, does := range s {
+		syscall.Kill(pid, syscall.SIGSTOP) // an error means that it has ended
+		for id, t := range does.threads {
+			if t.does != stands {
+				unix.Tgkill(pid, id, syscall.SIGSTOP)
+			}
 		}
 	}
 }
 
-func goOn(pid int) { syscall.Kill(pid, syscall.SIGCONT) }
+// GoOn has processes go on that were told to stop.
+func GoOn(pids []int) {
+	for _, pid := range pids {
+		syscall.Kill(pid, syscall.SIGCONT)
+	}
+}

@@ -1,4 +1,4 @@
-package launch
+package proc
 
 import (
 	"bufio"
@@ -16,12 +16,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/unruly"
 )
 
 func init() {
-	programs["hide"] = func(args []string) int { return hide(args[0]) }
-	programs["inspect"] = func(args []string) int { return inspectAs(args[0], args[1]) }
+	roles["hide"] = func(args []string) int { return hide(args[0]) }
+	roles["inspect"] = func(args []string) int { return inspectAs(args[0], args[1]) }
 }
 
 // hidden is how many bytes hide has where nobody is to see them.
@@ -41,15 +41,15 @@ func hide(how string) int {
 func hideAway(how string) error {
 	switch how {
 	case "mapped":
-		return hideMapped("f", hidden)
+		return unruly.HideMapped("f", hidden)
 	case "mapped by a user":
-		return errors.Join(hideMapped("f", hidden), becomeNobody(), unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0))
+		return errors.Join(unruly.HideMapped("f", hidden), becomeNobody(), unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0))
 	case "memory, open", "memory, mapped and closed":
 		return hideInFile(how != "memory, open")
 	case "memory, shared":
-		return hideShared(hidden)
+		return unruly.HideShared(hidden)
 	case "memory, shared by a user":
-		return errors.Join(hideShared(hidden), becomeNobody(), unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0))
+		return errors.Join(unruly.HideShared(hidden), becomeNobody(), unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0))
 	case "memory, closed by a user":
 		return errors.Join(hideInFile(true), becomeNobody(), unix.Prctl(unix.PR_SET_DUMPABLE, 1, 0, 0, 0))
 	case "a file with a name":
@@ -63,7 +63,7 @@ func hideAway(how string) error {
 		return err
 	}
 	if how == "twice" {
-		return errors.Join(hideMapped("g", hidden), unix.Unlink("f"))
+		return errors.Join(unruly.HideMapped("g", hidden), unix.Unlink("f"))
 	}
 	if err := unix.Unlink("f"); err != nil {
 		return err
@@ -128,9 +128,10 @@ func hiding(t *testing.T, folder, how string) int {
 	return cmd.Process.Pid
 }
 
-func helper(args ...string) *exec.Cmd {
+// helper is this binary in a role.
+func helper(role string, args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
-	cmd.Env = append(os.Environ(), proclink.FDVariable+"=0")
+	cmd.Env = append(os.Environ(), roleVariable+"="+role)
 	return cmd
 }
 
@@ -143,29 +144,29 @@ func TestNamelessFilesAreSeen(t *testing.T) {
 			}
 			folder := t.TempDir()
 			pid := hiding(t, folder, how)
-			got, err := inspect([]int{pid, pid}, folder, true)
+			got, err := Inspect([]int{pid, pid}, folder, true)
 			want := int64(hidden)
 			if how == "twice" {
 				want *= 2
 			}
-			if err != nil || got.nameless < want || got.nameless > want+1<<20 {
-				t.Errorf("got %d bytes, %v; want %d", got.nameless, err, want)
+			if err != nil || got.Nameless < want || got.Nameless > want+1<<20 {
+				t.Errorf("got %d bytes, %v; want %d", got.Nameless, err, want)
 			}
-			if got, err := inspect([]int{pid}, folder, false); err != nil || got.files == 0 || got.threads == 0 {
+			if got, err := Inspect([]int{pid}, folder, false); err != nil || got.Files == 0 || got.Threads == 0 {
 				t.Errorf("got %+v, %v", got, err)
 			}
 		})
 	}
 }
 
-// inspectAs is inspect of an ordinary user.
+// inspectAs is Inspect of an ordinary user.
 func inspectAs(pid, folder string) int {
 	n, _ := strconv.Atoi(pid)
 	if err := becomeNobody(); err != nil {
 		fmt.Println(err)
 		return 1
 	}
-	_, err := inspect([]int{n}, folder, true)
+	_, err := Inspect([]int{n}, folder, true)
 	fmt.Println(err)
 	return 0
 }

@@ -1,4 +1,4 @@
-package launch
+package proc
 
 import (
 	"maps"
@@ -6,7 +6,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
 )
 
-// A stillness finds out of the processes of one program, which have all been told to stop (SIGSTOP) at one
+// A Stillness finds out of the processes of one program, which have all been told to stop (SIGSTOP) at one
 // moment, when they stand, and whether somebody has them go on.
 //
 // Who is told to stop does so before his next own instruction; a system call that he is in goes to its end
@@ -23,10 +23,10 @@ import (
 // nobody knows who was born, so is who moves again and again and was not there when all were told.
 //
 // It is a pure state: what the kernel says goes in, and what follows comes out.
-type stillness struct {
+type Stillness struct {
 	seen    bool // they were, once
-	first   scene
-	scene   scene
+	first   Scene
+	scene   Scene
 	born    supervisor.Born
 	births  int            // since they were told first, or since there were too many
 	threads int            // the most that there were
@@ -35,12 +35,11 @@ type stillness struct {
 	before  map[int]stance // what they did before they were told
 	known   map[int]bool   // all that were ever seen, or were there before
 	woken   int            // rounds in which somebody was, for sure
-	roused  bool           // so he was in the last
 	moved   int            // rounds in which somebody has moved who was not just late
 }
 
-// A scene is what some processes do, by their numbers.
-type scene map[int]stance
+// A Scene is what some processes do, by their numbers.
+type Scene map[int]stance
 
 // A stance is what a process does that has not ended.
 type stance struct {
@@ -65,46 +64,46 @@ const (
 	stands                 // stopped
 )
 
-// How often honest processes may seem to be woken until they stand. The rounds come after each other the
-// later the longer it takes, see restFor.
+// How often honest processes may seem to be woken until they stand. The rounds are to come after each other
+// the later the longer it takes.
 const (
 	mostWoken   = 3
 	mostMoved   = 16
 	spareBirths = 16 // threads of the supervisor
 )
 
-// newStillness begins with what processes did before they were told first; born was last then.
-func newStillness(before scene, born supervisor.Born) *stillness {
-	s := &stillness{before: before, born: born, takes: make(map[int]int), slips: make(map[int]int), known: make(map[int]bool)}
+// NewStillness begins with what processes did before they were told first; born was last then.
+func NewStillness(before Scene, born supervisor.Born) *Stillness {
+	s := &Stillness{before: before, born: born, takes: make(map[int]int), slips: make(map[int]int), known: make(map[int]bool)}
 	s.meet(before)
 	return s
 }
 
-func (s *stillness) meet(all scene) {
+func (s *Stillness) meet(all Scene) {
 	for pid := range all {
 		s.known[pid] = true
 	}
 }
 
-// see takes what processes do now, and who was born last when they were then told again. It reports
-// whether they have stood ever since they were seen last.
-func (s *stillness) see(now scene, born supervisor.Born) (still bool) {
+// See takes what processes do now, and who was born last when they were then told again. It reports
+// whether they have stood ever since they were seen last, and whether somebody was woken since, for sure.
+func (s *Stillness) See(now Scene, born supervisor.Born) (still, roused bool) {
 	last, first, births := s.scene, !s.seen, birthsSince(s.born, born)
 	s.births += births
 	s.seen, s.scene, s.born = true, now, born
 	s.meet(now)
 	if first {
 		s.first = now
-		return false
+		return false, false
 	}
 	changed, late := s.compare(last, now)
 	changed = changed || births > 0
-	if s.roused = s.wakes(last, now); s.roused {
+	if roused = s.wakes(last, now); roused {
 		s.woken++
 	} else if changed && (!late || births > 0) {
 		s.moved++
 	}
-	return !changed && now.quiet()
+	return !changed && now.quiet(), roused
 }
 
 // birthsSince is how many were born between two times; one, if nobody knows how many: the numbers have begun
@@ -116,16 +115,16 @@ func birthsSince(last, now supervisor.Born) int {
 	return int(now - last)
 }
 
-// restless reports whether they go on in spite of all. Without walls, where they are not told at one
+// Restless reports whether they go on in spite of all. Without walls, where they are not told at one
 // moment, that may be by chance. Where births are counted, only so many move as are woken or born; it can take
 // long on a busy machine until the last of them has.
-func (s *stillness) restless() bool {
+func (s *Stillness) Restless() bool {
 	return s.woken >= mostWoken || s.born == 0 && s.moved >= mostMoved
 }
 
 // compare says whether somebody has done something, and whether only those have who may still be in
 // the system call in which they were told first.
-func (s *stillness) compare(last, now scene) (changed, late bool) {
+func (s *Stillness) compare(last, now Scene) (changed, late bool) {
 	late = true
 	for pid, is := range now {
 		was, there := last[pid]
@@ -148,7 +147,7 @@ func (s *stillness) compare(last, now scene) (changed, late bool) {
 }
 
 // wakes reports whether somebody has gone on for sure, although he was told to stop.
-func (s *stillness) wakes(last, now scene) (woken bool) {
+func (s *Stillness) wakes(last, now Scene) (woken bool) {
 	threads := 0
 	for pid, is := range now {
 		threads += len(is.threads)
@@ -177,7 +176,7 @@ func (s *stillness) wakes(last, now scene) (woken bool) {
 func (s stance) same(o stance) bool { return maps.Equal(s.threads, o.threads) }
 
 // quiet reports whether nobody runs.
-func (s scene) quiet() bool {
+func (s Scene) quiet() bool {
 	for _, p := range s {
 		if p.unseen {
 			return false
@@ -191,9 +190,19 @@ func (s scene) quiet() bool {
 	return true
 }
 
+// Halted returns those that stand because they were told to, or have been there since they were: all but who is asleep.
+func (s *Stillness) Halted() (pids []int) {
+	for pid := range s.known {
+		if !s.asleep(pid) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
 // asleep reports whether a process stood before it was told to, and has done nothing since: its own program
 // wants that, and it is not to be woken.
-func (s *stillness) asleep(pid int) bool {
+func (s *Stillness) asleep(pid int) bool {
 	before, there := s.before[pid]
 	if !there || !s.scene[pid].same(before) {
 		return false

@@ -1,4 +1,4 @@
-package launch
+package proc
 
 import (
 	"bytes"
@@ -12,8 +12,8 @@ import (
 // userTick is the unit of times in stat files, whatever the kernel's own.
 const userTick = 10 * time.Millisecond
 
-// cpuTime is what some processes have had, with their children that have ended.
-func cpuTime(pids []int) (sum time.Duration) {
+// CPUTime is what some processes have had of the processors, with their children that have ended.
+func CPUTime(pids []int) (sum time.Duration) {
 	for _, pid := range pids {
 		stat, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
 		fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:]) // the name may hold anything
@@ -28,17 +28,17 @@ func cpuTime(pids []int) (sum time.Duration) {
 	return sum
 }
 
-// turnsOf says what some processes have had of the processors until now. Where the kernel does
+// TurnsOf says what some processes have had of the processors until now. Where the kernel does
 // not tell that is nothing, and nobody is starved.
-func turnsOf(pids []int, now time.Time) turns {
-	t := turns{at: now}
+func TurnsOf(pids []int, now time.Time) Turns {
+	t := Turns{At: now}
 	for _, pid := range pids {
 		threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 		for _, file := range threads {
 			text, _ := os.ReadFile(file)
 			var ran, waited int64 // nanoseconds
 			fmt.Sscan(string(text), &ran, &waited)
-			t.ran, t.waited = t.ran+time.Duration(ran), t.waited+time.Duration(waited)
+			t.Ran, t.Waited = t.Ran+time.Duration(ran), t.Waited+time.Duration(waited)
 		}
 	}
 	return t

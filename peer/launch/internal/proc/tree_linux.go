@@ -1,4 +1,4 @@
-package launch
+package proc
 
 import (
 	"bytes"
@@ -14,19 +14,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A tree is what some processes have, as /proc tells.
-type tree struct {
-	threads  int64
-	files    int64 // of that process that has the most open
-	nameless int64 // bytes on disk of files and folders that have no name any more
-}
-
 // errHidden is of files that nobody may look at. Who hides them exceeds his limits.
 var errHidden = errors.New("it hides what it has on disk")
 
 // An inspection looks at processes one after another.
 type inspection struct {
-	tree
+	Tree
 	folder string // that they work in
 	device uint64 // its disk
 	seen   map[file]bool
@@ -39,10 +32,10 @@ type mapping struct {
 	path string // that leads to it, for who may go there
 }
 
-// inspect looks at some processes. Those that end meanwhile have nothing. With nameless it also
+// Inspect looks at some processes. Those that end meanwhile have nothing. With nameless it also
 // looks for the files that they have on the disk of folder, and no name leads to: such as are open,
-// mapped, run, or worked in.
-func inspect(pids []int, folder string, nameless bool) (tree, error) {
+// mapped, run, or worked in. Who hides them from this peer is an error.
+func Inspect(pids []int, folder string, nameless bool) (Tree, error) {
 	i := &inspection{folder: folder, seen: make(map[file]bool)}
 	var disk syscall.Stat_t
 	if syscall.Stat(folder, &disk) != nil {
@@ -54,7 +47,7 @@ func inspect(pids []int, folder string, nameless bool) (tree, error) {
 		if proc == "" {
 			continue
 		}
-		i.threads += field(status, "Threads:")
+		i.Threads += field(status, "Threads:")
 		err := i.lookAtOpen(proc)
 		if nameless && err == nil {
 			i.count(filepath.Join(proc, "cwd"))
@@ -63,11 +56,11 @@ func inspect(pids []int, folder string, nameless bool) (tree, error) {
 		}
 		if errors.Is(err, fs.ErrPermission) {
 			if proc, _ = living(pid); proc != "" {
-				return i.tree, fmt.Errorf("%w: %w", errHidden, err)
+				return i.Tree, fmt.Errorf("%w: %w", errHidden, err)
 			}
 		}
 	}
-	return i.tree, i.countMapped()
+	return i.Tree, i.countMapped()
 }
 
 // living returns where /proc tells of a process, and its status; nothing if it has ended. Where its
@@ -101,7 +94,7 @@ func (i *inspection) lookAtOpen(proc string) error {
 	if err != nil {
 		return err
 	}
-	i.files = max(i.files, int64(len(names)))
+	i.Files = max(i.Files, int64(len(names)))
 	for _, name := range names {
 		i.count(filepath.Join(proc, "fd", name))
 	}
@@ -120,7 +113,7 @@ func (i *inspection) count(link string) (err error) {
 	}
 	i.seen[f] = true
 	if s.Dev == i.device {
-		i.nameless += s.Blocks * 512
+		i.Nameless += s.Blocks * 512
 	}
 	return nil
 }
@@ -204,9 +197,9 @@ const (
 	mostFiles = 1 << 40
 )
 
-// freeBytes returns how much is free on the disk of a folder. Files that are empty take
+// FreeBytes returns how many bytes are free on the disk of a folder. Files that are empty take
 // something, too.
-func freeBytes(folder string) int64 {
+func FreeBytes(folder string) int64 {
 	var s syscall.Statfs_t
 	if syscall.Statfs(folder, &s) != nil {
 		return 0

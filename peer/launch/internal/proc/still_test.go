@@ -1,0 +1,128 @@
+package proc
+
+import (
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
+)
+
+// one is a process of one thread that has gone from a processor so many times.
+func one(does activity, turns int64, told bool) stance {
+	return stance{threads: map[int]thread{1: {does, turns}}, told: told}
+}
+
+// A look is what stillness sees in a round.
+type look struct {
+	scene Scene
+	born  supervisor.Born
+}
+
+func TestStillness(t *testing.T) {
+	const stood, ran = true, false
+	looks := func(scenes ...Scene) (all []look) {
+		for _, s := range scenes {
+			all = append(all, look{s, 100})
+		}
+		return all
+	}
+	two := func(first, second thread, told bool) stance {
+		return stance{threads: map[int]thread{1: first, 2: second}, told: told}
+	}
+	for name, c := range map[string]struct {
+		looks []look
+		still bool // at last
+		woken int
+		moved int
+	}{
+		"nobody is there":          {looks(Scene{}, Scene{}), stood, 0, 0},
+		"stands at once":           {looks(Scene{1: one(stands, 5, false)}, Scene{1: one(stands, 5, true)}), stood, 0, 0},
+		"is seen once":             {looks(Scene{1: one(stands, 5, false)}), ran, 0, 0},
+		"comes to it late":         {looks(Scene{1: one(runs, 5, true)}, Scene{1: one(stands, 6, false)}), ran, 0, 0},
+		"waits for a child":        {looks(Scene{1: one(waits, 5, true)}, Scene{1: one(waits, 5, true)}), stood, 0, 0},
+		"writes, and writes":       {looks(Scene{1: one(waits, 5, true)}, Scene{1: one(waits, 6, true)}, Scene{1: one(waits, 7, true)}), ran, 0, 0},
+		"gets no processor":        {looks(Scene{1: one(runs, 5, true)}, Scene{1: one(runs, 5, true)}), ran, 0, 0},
+		"a thread writes":          {looks(Scene{1: two(thread{stands, 5}, thread{waits, 7}, true)}, Scene{1: two(thread{stands, 5}, thread{waits, 8}, true)}), ran, 0, 0},
+		"ends":                     {looks(Scene{1: one(runs, 5, false), 2: one(stands, 1, true)}, Scene{2: one(stands, 1, true)}), ran, 0, 0},
+		"a child was under way":    {looks(Scene{1: one(runs, 5, true)}, Scene{1: one(stands, 6, false), 2: one(runs, 0, true)}), ran, 0, 1},
+		"was woken":                {looks(Scene{1: one(stands, 5, true)}, Scene{1: one(stands, 7, false)}), ran, 0, 0},
+		"was woken twice":          {looks(Scene{1: one(stands, 5, true)}, Scene{1: one(stands, 7, false)}, Scene{1: one(stands, 9, false)}), ran, 1, 0},
+		"seems to stand already":   {looks(Scene{1: one(stands, 5, true)}, Scene{1: one(stands, 6, true)}, Scene{1: one(stands, 6, true)}), stood, 0, 0},
+		"stops of its own accord":  {looks(Scene{1: one(stands, 5, true)}, Scene{1: one(stands, 6, true)}, Scene{1: one(stands, 7, true)}), ran, 1, 0},
+		"cannot be looked at":      {looks(Scene{1: {unseen: true}}, Scene{1: {unseen: true}}), ran, 0, 0},
+		"nobody is ever looked at": {looks(nil, nil), stood, 0, 0},
+		"runs although it stood":   {looks(Scene{1: one(stands, 5, true)}, Scene{1: one(runs, 5, false)}), ran, 1, 0},
+		"takes it again and again": {looks(Scene{1: one(runs, 5, true)}, Scene{1: one(runs, 7, false)}, Scene{1: one(runs, 9, false)}, Scene{1: one(runs, 11, false)}), ran, 2, 0},
+		"is killed as it stands":   {looks(Scene{1: one(stands, 5, true)}, Scene{1: {threads: map[int]thread{1: {runs, 5}}, ends: true}}), ran, 0, 0},
+		"dies for long":            {looks(Scene{1: {threads: map[int]thread{1: {runs, 5}}, ends: true}}, Scene{1: {threads: map[int]thread{1: {runs, 6}}, ends: true}}, Scene{1: {threads: map[int]thread{1: {runs, 7}}, ends: true}}), ran, 0, 0},
+		"one that nobody saw":      {[]look{{Scene{1: one(stands, 5, true)}, 100}, {Scene{1: one(stands, 5, true)}, 101}}, ran, 0, 1},
+		"many that nobody saw":     {[]look{{Scene{1: one(stands, 5, true)}, 100}, {Scene{1: one(stands, 5, true)}, 200}}, ran, 1, 0},
+		"many, but once":           {[]look{{Scene{1: one(stands, 5, true)}, 100}, {Scene{1: one(stands, 5, true)}, 200}, {Scene{1: one(stands, 5, true)}, 200}}, stood, 1, 0},
+		"numbers begin again":      {[]look{{Scene{1: one(stands, 5, true)}, 32767}, {Scene{1: one(stands, 5, true)}, 300}, {Scene{1: one(stands, 5, true)}, 300}}, stood, 0, 1},
+		"there are no numbers":     {[]look{{Scene{1: one(stands, 5, true)}, 0}, {Scene{1: one(stands, 5, true)}, 0}}, stood, 0, 0},
+		"numbers come late":        {[]look{{Scene{1: one(stands, 5, true)}, 0}, {Scene{1: one(stands, 5, true)}, 5000}, {Scene{1: one(stands, 5, true)}, 5000}}, stood, 0, 1},
+		"another number":           {looks(Scene{1: one(stands, 5, true)}, Scene{2: one(stands, 5, true)}), ran, 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, still := NewStillness(nil, c.looks[0].born), false
+			for _, l := range c.looks {
+				still, _ = s.See(l.scene, l.born)
+			}
+			if still != c.still || s.woken != c.woken || s.moved != c.moved {
+				t.Errorf("still %v, woken %d, moved %d; want %v, %d, %d", still, s.woken, s.moved, c.still, c.woken, c.moved)
+			}
+		})
+	}
+}
+
+// TestRestlessIsWhoGoesOnAgainAndAgain, and nobody who does once or is late.
+func TestRestlessIsWhoGoesOnAgainAndAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		next  func(round int) look
+		after int // rounds; 0: never
+	}{
+		"writes":         {func(n int) look { return look{Scene{1: one(waits, int64(n), true)}, 100} }, 0},
+		"woken once":     {func(n int) look { return look{Scene{1: one(stands, int64(min(n, 1)), n < 1)}, 100} }, 0},
+		"woken":          {func(n int) look { return look{Scene{1: one(stands, int64(n), false)}, 100} }, 2 + mostWoken},
+		"one by one":     {func(n int) look { return look{crowd(min(n, 30)), supervisor.Born(100 + min(n, 30))} }, 0},
+		"always another": {func(n int) look { return look{Scene{n: one(runs, 0, true)}, supervisor.Born(100 + n)} }, 1 + mostWoken*(2+spareBirths)},
+		"not counted":    {func(n int) look { return look{Scene{n: one(runs, 0, true)}, 0} }, 1 + mostMoved},
+		"never seen":     {func(n int) look { return look{Scene{}, supervisor.Born(100 + 1000*n)} }, 1 + mostWoken},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := NewStillness(nil, 100)
+			for n := range 100 {
+				l := c.next(n)
+				s.See(l.scene, l.born)
+				if s.Restless() {
+					if n+1 != c.after {
+						t.Errorf("after %d rounds, want %d", n+1, c.after)
+					}
+					return
+				}
+			}
+			if c.after > 0 {
+				t.Error("nobody notices")
+			}
+		})
+	}
+}
+
+// crowd is so many that stand.
+func crowd(n int) Scene {
+	s := make(Scene)
+	for pid := range n {
+		s[pid] = one(stands, 5, true)
+	}
+	return s
+}
+
+func TestWhoIsAsleepIsLeftSo(t *testing.T) {
+	before := Scene{1: one(stands, 5, false), 2: one(runs, 5, false), 3: one(stands, 5, false)}
+	s := NewStillness(before, 100)
+	s.See(Scene{1: one(stands, 5, true), 2: one(stands, 6, true), 3: one(stands, 6, true), 4: one(stands, 1, true)}, 100)
+	for pid, want := range map[int]bool{1: true, 2: false, 3: false, 4: false} {
+		if got := s.asleep(pid); got != want {
+			t.Errorf("%d: asleep %v", pid, got)
+		}
+	}
+}

@@ -1,0 +1,49 @@
+package proc
+
+import (
+	"os"
+	"testing"
+	"time"
+)
+
+func TestStarvedIsWhoWantsToRunAndCannot(t *testing.T) {
+	const s, ms = time.Second, time.Millisecond
+	for _, tt := range []struct {
+		name             string
+		took, ran, waits time.Duration
+		want             bool
+	}{
+		{"starved", s, 3 * ms, 997 * ms, true},
+		{"two threads, starved", s, 6 * ms, 2 * s, true},
+		{"stopped, or waits for something else", s, 0, 0, false},
+		{"has a tenth of a processor", s, 100 * ms, 900 * ms, false},
+		{"computes", s, s, 0, false},
+		{"runs now and then", s, ms, ms, false},
+		{"a thread has ended", s, -s, -s, false},
+	} {
+		begin := Turns{At: time.Now(), Ran: time.Minute, Waited: time.Hour}
+		end := Turns{At: begin.At.Add(tt.took), Ran: begin.Ran + tt.ran, Waited: begin.Waited + tt.waits}
+		if got := end.Starved(begin); got != tt.want {
+			t.Errorf("%s: got %v", tt.name, got)
+		}
+	}
+}
+
+// TestTurnsAreCounted looks at this process, which computes.
+func TestTurnsAreCounted(t *testing.T) {
+	if _, err := os.Stat("/proc/self/schedstat"); err != nil {
+		t.Skip("the kernel does not count them")
+	}
+	before := TurnsOf([]int{os.Getpid()}, time.Now())
+	for late := time.Now().Add(20 * time.Second); ; {
+		if now := TurnsOf([]int{os.Getpid()}, time.Now()); now.Ran-before.Ran > 10*time.Millisecond {
+			break
+		}
+		if time.Now().After(late) {
+			t.Fatal("it has computed, and not run")
+		}
+	}
+	if none := TurnsOf([]int{1 << 30}, time.Now()); none.Ran != 0 || none.Waited != 0 {
+		t.Errorf("nobody has had %+v", none)
+	}
+}
