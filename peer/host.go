@@ -79,7 +79,7 @@ func newHost(cfg Config, key crypto.PrivKey, gate *membership.Gate, reg promethe
 	if err != nil {
 		return nil, err
 	}
-	conns, err := connmgr.NewConnManager(256, 384, connmgr.WithGracePeriod(time.Minute))
+	conns, err := connmgr.NewConnManager(fewConns, manyConns, connmgr.WithGracePeriod(time.Minute))
 	if err != nil {
 		return nil, fmt.Errorf("connection manager: %w", err)
 	}
@@ -260,10 +260,19 @@ func isDirect(a ma.Multiaddr, transport int) bool {
 	return err == nil && !isRelayed(a)
 }
 
+// Of more than manyConns connections the least useful are closed, until fewConns are left.
+const (
+	fewConns  = 256
+	manyConns = 384
+)
+
 // connsPerAddress is how many connections one address may hold. libp2p allows
 // eight, but a laboratory of machines behind one translated address is one
-// address here.
-const connsPerAddress = 64
+// address here. It may make twice as many at once, and then connsPerSecond.
+const (
+	connsPerAddress = 64
+	connsPerSecond  = 2
+)
 
 // connsPerPeer is how many connections a peer may have made here: what libp2p allows in all.
 // There it counts the dials, of which it makes as many at a time, so that one which had met
@@ -281,14 +290,15 @@ const connsFromOthers = 768
 func newResourceManager(log zerolog.Logger) (network.ResourceManager, error) {
 	limits := resourceLimits()
 	// New connections are rationed by source as well. Loopback is exempt in both.
+	newOnes := rate.Limit{RPS: connsPerSecond, Burst: 2 * connsPerAddress}
 	newConns := &rate.Limiter{
 		NetworkPrefixLimits: []rate.PrefixLimit{
 			{Prefix: netip.MustParsePrefix("127.0.0.0/8")},
 			{Prefix: netip.MustParsePrefix("::1/128")},
 		},
 		SubnetRateLimiter: rate.SubnetLimiter{
-			IPv4SubnetLimits: []rate.SubnetLimit{{PrefixLength: 32, Limit: rate.Limit{RPS: 2, Burst: 2 * connsPerAddress}}},
-			IPv6SubnetLimits: []rate.SubnetLimit{{PrefixLength: 56, Limit: rate.Limit{RPS: 2, Burst: 2 * connsPerAddress}}},
+			IPv4SubnetLimits: []rate.SubnetLimit{{PrefixLength: 32, Limit: newOnes}},
+			IPv6SubnetLimits: []rate.SubnetLimit{{PrefixLength: 56, Limit: newOnes}},
 			GracePeriod:      time.Minute,
 		},
 	}

@@ -3,12 +3,14 @@ package peer
 import (
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	rcmgr "github.com/libp2p/go-libp2p/p2p/host/resource-manager"
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
+	circuit "github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/relay"
 	ma "github.com/multiformats/go-multiaddr"
 	"github.com/rs/zerolog"
 
@@ -82,10 +84,12 @@ func TestResourceLimitsAreAsTold(t *testing.T) {
 		streams, ofProtocol, channels             rcmgr.LimitVal
 		peersStreams, peersOfProtocol             rcmgr.LimitVal
 		memory, peersMemory                       rcmgr.LimitVal64
+		circuits                                  rcmgr.LimitVal // of two streams each
+		circuitsMemory                            rcmgr.LimitVal64
 	}
 	for gib, want := range map[int64]figures{
-		1:  {1024, 768, 24, 8, 32 << 10, 4096, 16 << 10, 4096, 256, 128 << 20, 64 << 20},
-		16: {1024 + 256, 768 + 128, 24, 8, 36 << 10, 4096 + 1024, 17 << 10, 4096 + 512, 256, 128<<20 + 2<<30, 320 << 20},
+		1:  {1024, 768, 24, 8, 32 << 10, 4096, 16 << 10, 4096, 256, 128 << 20, 64 << 20, 512, 64 << 20},
+		16: {1024 + 256, 768 + 128, 24, 8, 36 << 10, 4096 + 1024, 17 << 10, 4096 + 512, 256, 128<<20 + 2<<30, 320 << 20, 512, 64 << 20},
 	} {
 		limits := resourceLimits()
 		l := limits.Scale(gib<<30/8, 1024) // as AutoScale does
@@ -95,10 +99,55 @@ func TestResourceLimitsAreAsTold(t *testing.T) {
 			p.System.Streams, p.ProtocolDefault.Streams, p.Protocol[launch.ChannelProtocol].Streams,
 			p.PeerDefault.Streams, p.ProtocolPeerDefault.Streams,
 			p.System.Memory, p.PeerDefault.Memory,
+			p.Service[circuit.ServiceName].Streams / 2, p.Service[circuit.ServiceName].Memory,
 		}
 		if got != want {
 			t.Errorf("with %d GiB: got %+v, want %+v", gib, got, want)
 		}
+	}
+	if fewConns != 256 || manyConns != 384 {
+		t.Errorf("of more than %d connections %d are kept", manyConns, fewConns)
+	}
+}
+
+// TestConnectionsOfAnAddressAreRationed: as docs/security.md tells, 64 at a time, 128 new ones in a burst,
+// and then 2 a second, each address by itself.
+func TestConnectionsOfAnAddressAreRationed(t *testing.T) {
+	for name, addresses := range map[string][]string{ // those of one source
+		"IPv4": {"/ip4/11.0.0.1/tcp/1"}, "of an IPv6 /56": {"/ip6/2a00:0:0:101::1/tcp/1", "/ip6/2a00:0:0:102::1/tcp/1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				manager, err := newResourceManager(zerolog.Nop())
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer manager.Close()
+				// flood has so many connections made at once, and returns those that are let in.
+				flood := func(tries int, from ...string) (open []network.ConnManagementScope) {
+					for i := range tries {
+						if c, err := manager.OpenConnection(network.DirInbound, true, ma.StringCast(from[i%len(from)])); err == nil {
+							open = append(open, c)
+						}
+					}
+					return open
+				}
+				expect := func(what string, open []network.ConnManagementScope, want int) {
+					t.Helper()
+					if len(open) != want {
+						t.Errorf("%s: %d connections, want %d", what, len(open), want)
+					}
+					for _, c := range open {
+						c.Done()
+					}
+				}
+				expect("at a time", flood(100, addresses...), 64)
+				expect("in a burst, of which 100 have come", flood(100, addresses...), 28)
+				expect("from elsewhere meanwhile", flood(1, "/ip4/11.0.0.2/tcp/1"), 1)
+				time.Sleep(3 * time.Second)
+				expect("3 s later", flood(100, addresses...), 6)
+			})
+		})
 	}
 }
 
