@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -21,7 +22,6 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
 	rcmgr "github.com/libp2p/go-libp2p/p2p/host/resource-manager"
-	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
 	manet "github.com/multiformats/go-multiaddr/net"
 	"golang.org/x/sync/errgroup"
 )
@@ -41,6 +41,16 @@ func vandal(t *testing.T, key crypto.PrivKey, more ...libp2p.Option) host.Host {
 	return h
 }
 
+// newKey makes an identity.
+func newKey(t *testing.T) crypto.PrivKey {
+	t.Helper()
+	key, _, err := crypto.GenerateEd25519Key(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
 // garbage is what a vandal says, each on streams of its own.
 var garbage = map[string][]byte{
 	"too long":   {0xff, 0xff, 0xff, 0x7f, 1, 2, 3},
@@ -54,12 +64,13 @@ type siege struct {
 	victim *peerProcess
 	at     p2ppeer.AddrInfo
 	idle   status
-	memory int
+	memory int // bytes
 }
 
-func besiege(t *testing.T) siege {
+func besiege(t *testing.T, where *machine) siege {
 	t.Helper()
-	victim := boot(t, "--slots", "2")
+	victim := where.startPeer(t, t.TempDir(), "--slots", "2")
+	victim.awaitReady()
 	at, err := p2ppeer.AddrInfoFromString(victim.addr)
 	if err != nil {
 		t.Fatal(err)
@@ -71,17 +82,22 @@ func besiege(t *testing.T) siege {
 	return siege{victim, *at, idle, memoryOf(t, victim)}
 }
 
-// expectService expects that the peer runs a job of one whom it has never seen, and has not grown much.
-func (s siege) expectService(t *testing.T) {
+// expectService expects that the peer runs a job of one whom it has never seen.
+func (s siege) expectService(t *testing.T, stranger *machine) {
 	t.Helper()
-	j := submit(t, t.TempDir(), "--supernode", s.victim.addr, "-n", "2", "-w", "60", filepath.Join(bin, "ring"))
+	j := stranger.submit(t, t.TempDir(), "--supernode", s.victim.addr, "-n", "2", "-w", "60", filepath.Join(bin, "ring"))
 	if status := j.wait(); status != 0 {
 		t.Errorf("a job meanwhile: exit status %d", status)
 	}
-	grown := memoryOf(t, s.victim) - s.memory
-	t.Logf("%d MiB before, %d MiB more", s.memory>>20, grown>>20)
-	if grown > 256<<20 {
-		t.Errorf("its memory grew by %d MiB", grown>>20)
+}
+
+// expectGrowth expects that at no moment the peer had more memory than so many bytes above what it had before.
+func (p *peerProcess) expectGrowth(t *testing.T, before, most int) {
+	t.Helper()
+	grown := peakOf(t, p) - before
+	t.Logf("%d MiB before, %d MiB more at the most", before>>20, grown>>20)
+	if grown > most {
+		t.Errorf("its memory grew by %d MiB, want at most %d", grown>>20, most>>20)
 	}
 }
 
@@ -107,11 +123,8 @@ func (s siege) expectOver(t *testing.T, worst status) {
 // before, though the other has closed nothing and goes on (O4).
 func TestHostilePeer(t *testing.T) {
 	t.Parallel()
-	s := besiege(t)
-	key, _, err := crypto.GenerateEd25519Key(rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := besiege(t, loopback)
+	key := newKey(t)
 	enemy := vandal(t, key)
 	ctx, cancel := context.WithTimeout(t.Context(), vandalism)
 	defer cancel()
@@ -143,16 +156,14 @@ func TestHostilePeer(t *testing.T) {
 		t.Errorf("uses %+v at most while very many streams are left", worst.Use)
 	}
 	t.Logf("vandalism in %d protocols took %v", len(protocols), time.Since(start))
-	for range 12 { // of one identity
-		more := vandal(t, key)
-		more.Connect(ctx, s.at)
-	}
+	s.expectFewOfOne(t, append(vandals(t, key), enemy))
 	eventually(t, "the log", logged(s.victim, enemy.ID().String()))
 	lines := strings.Count(s.victim.log.String(), enemy.ID().String())
 	if t.Logf("it is named in %d lines", lines); lines > 50 {
 		t.Error("that is a flood")
 	}
-	s.expectService(t)
+	s.expectService(t, loopback)
+	s.victim.expectGrowth(t, s.memory, 96<<20)
 	s.expectOver(t, worst)
 	for _, c := range silent {
 		c.SetDeadline(time.Now().Add(limit))
@@ -234,26 +245,26 @@ func beRude(ctx context.Context, h host.Host, to p2ppeer.ID, p protocol.ID) {
 
 const (
 	crowd      = 200 // identities
+	homes      = 4   // addresses that they have, none with more than may come from one
 	crowdLeave = 4   // streams of each protocol that each of them leaves
 )
 
 // TestHostileCrowd has hundreds of identities connect to a peer, and leave streams of every protocol
-// half-way. Meanwhile it takes a job of a stranger whom it has never seen, and its memory is bounded;
+// half-way, while somebody floods it with connections from one address more. Of these it takes no more than are
+// allowed. Meanwhile it takes a job of a stranger whom it has never seen, and its memory is bounded;
 // when the crowd has gone nothing is left (O4).
 func TestHostileCrowd(t *testing.T) {
 	t.Parallel()
-	s := besiege(t)
+	machines := withoutMDNS(newLAN(t, 3)) // on loopback no address is limited
+	s := besiege(t, machines[0])
+	origins := machines[1].addresses(t, 1+homes)
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	var all errgroup.Group
 	all.SetLimit(8) // there are two processors
 	enemies := make([]host.Host, crowd)
 	for i := range enemies {
-		key, _, err := crypto.GenerateEd25519Key(rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
-		enemies[i] = vandal(t, key, libp2p.Transport(tcp.NewTCPTransport), libp2p.DisableRelay())
+		enemies[i] = vandal(t, newKey(t), origins[1+i%homes].option())
 		all.Go(func() error { return leaveStreams(ctx, enemies[i], s.at) })
 	}
 	if err := all.Wait(); err != nil {
@@ -263,12 +274,81 @@ func TestHostileCrowd(t *testing.T) {
 	if err != nil || worst.Use.Streams < crowd {
 		t.Errorf("uses %+v while the crowd is there: %v", worst.Use, err)
 	}
-	s.expectService(t)
+	s.expectFewOfOne(t, vandals(t, newKey(t), origins[0].option()))
+	s.expectFewFromOne(t, origins[0])
+	s.expectService(t, machines[2])
+	s.victim.expectGrowth(t, s.memory, 256<<20)
 	for _, h := range enemies {
 		all.Go(h.Close)
 	}
 	all.Wait()
 	s.expectOver(t, worst)
+}
+
+// What docs/security.md says that a peer has of connections from others.
+const (
+	connsOfPeer    = 8
+	connsOfAddress = 64
+)
+
+// vandals are of one identity, half as many again as may be connected.
+func vandals(t *testing.T, key crypto.PrivKey, options ...libp2p.Option) (all []host.Host) {
+	t.Helper()
+	for range connsOfPeer * 3 / 2 {
+		all = append(all, vandal(t, key, options...))
+	}
+	return all
+}
+
+// expectFewOfOne connects hosts of one identity, and expects that so many stay connected as may.
+func (s siege) expectFewOfOne(t *testing.T, hosts []host.Host) {
+	t.Helper()
+	for _, h := range hosts {
+		h.Connect(t.Context(), s.at)
+	}
+	eventually(t, "the connections of an identity", func() error {
+		there := 0
+		for _, h := range hosts {
+			there += len(h.Network().ConnsToPeer(s.at.ID))
+		}
+		if there != connsOfPeer {
+			return fmt.Errorf("%d are there, want %d", there, connsOfPeer)
+		}
+		return nil
+	})
+}
+
+// expectFewFromOne makes 200 connections from an address, where one identity has connected before, and
+// expects that so many are answered as it may have.
+func (s siege) expectFewFromOne(t *testing.T, from origin) {
+	t.Helper()
+	_, address, err := manet.DialArgs(s.at.Addrs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all errgroup.Group
+	all.SetLimit(8)
+	var answered atomic.Int32
+	for range 200 {
+		all.Go(func() error {
+			c, err := from.DialContext(t.Context(), "tcp", address)
+			if err != nil {
+				return err
+			}
+			t.Cleanup(func() { c.Close() })
+			c.SetDeadline(time.Now().Add(limit))
+			if _, err := c.Read(make([]byte, 1)); err == nil { // the name of a protocol
+				answered.Add(1)
+			}
+			return nil
+		})
+	}
+	if err := all.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := answered.Load(), int32(connsOfAddress-connsOfPeer); got != want {
+		t.Errorf("%d connections of an address are answered, want %d", got, want)
+	}
 }
 
 // leaveStreams connects, and leaves some streams of each protocol half-way.
@@ -291,15 +371,18 @@ func leaveStreams(ctx context.Context, h host.Host, to p2ppeer.AddrInfo) error {
 // vandalism is how long it lasts at most: the other side may hold it up.
 const vandalism = 10 * time.Second
 
-// memoryOf is the resident memory of a p2pboot, in bytes.
-func memoryOf(t *testing.T, p *peerProcess) int {
+// memoryOf is the resident memory of a p2pboot, in bytes, and peakOf the most that it has ever had.
+func memoryOf(t *testing.T, p *peerProcess) int { return p.memory(t, "VmRSS:") }
+func peakOf(t *testing.T, p *peerProcess) int   { return p.memory(t, "VmHWM:") }
+
+func (p *peerProcess) memory(t *testing.T, field string) int {
 	t.Helper()
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(status)) {
-		if rest, ok := strings.CutPrefix(line, "VmRSS:"); ok {
+		if rest, ok := strings.CutPrefix(line, field); ok {
 			kib, err := strconv.Atoi(strings.Fields(rest)[0])
 			if err != nil {
 				t.Fatal(err)
@@ -307,7 +390,7 @@ func memoryOf(t *testing.T, p *peerProcess) int {
 			return kib << 10
 		}
 	}
-	t.Fatal("no VmRSS")
+	t.Fatal("no " + field)
 	return 0
 }
 

@@ -1,8 +1,10 @@
 package e2e
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"runtime"
@@ -10,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/libp2p/go-libp2p"
+	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
+	ma "github.com/multiformats/go-multiaddr"
 	"golang.org/x/sys/unix"
 
 	"github.com/p2pmpi/p2pmpi/e2e/internal/ether"
@@ -152,6 +157,40 @@ func (ns netns) configure(t *testing.T, addr string) {
 		ip addr add %s/24 dev eth0
 		ip link set eth0 up
 		ip route add default dev eth0`, addr))
+}
+
+// addresses gives a machine of newLAN so many addresses, its own among them, and returns where to dial from.
+func (m *machine) addresses(t *testing.T, n int) []origin {
+	t.Helper()
+	all := []origin{{*m.inside, m.addr}}
+	for i := range n - 1 {
+		addr := fmt.Sprintf("10.77.0.%d", 100+i)
+		m.inside.run(t, "ip", "addr", "add", addr+"/24", "dev", "eth0")
+		all = append(all, origin{*m.inside, addr})
+	}
+	return all
+}
+
+// An origin is an address in a namespace, from which the test itself dials TCP.
+type origin struct {
+	inside netns
+	addr   string
+}
+
+// DialContext implements tcp.ContextDialer.
+func (o origin) DialContext(ctx context.Context, network, address string) (conn net.Conn, err error) {
+	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(o.addr)}}
+	err = o.inside.do(func() (err error) { // one address is dialled on the thread itself
+		conn, err = dialer.DialContext(ctx, network, address)
+		return err
+	})
+	return conn, err
+}
+
+// option has a libp2p host dial from there only.
+func (o origin) option() libp2p.Option {
+	dialer := func(ma.Multiaddr) (tcp.ContextDialer, error) { return o, nil }
+	return libp2p.ChainOptions(libp2p.Transport(tcp.NewTCPTransport, tcp.WithDialerForAddr(dialer)), libp2p.DisableRelay())
 }
 
 // newEther makes so many machines with the addresses of newLAN, on a switch that can
