@@ -30,9 +30,8 @@ sendfile sendfile64 splice tee vmsplice copy_file_range
 select _newselect pselect6 pselect6_time64 poll ppoll ppoll_time64
 epoll_create epoll_create1 epoll_ctl epoll_ctl_old epoll_wait epoll_wait_old epoll_pwait epoll_pwait2
 eventfd eventfd2 signalfd signalfd4 timerfd_create timerfd_settime timerfd_gettime timerfd_settime64 timerfd_gettime64
-memfd_create
 recvfrom recvmsg recvmmsg recv send shutdown getsockname getpeername getsockopt
-brk mmap mmap2 munmap mremap mprotect msync madvise mincore mlock mlock2 munlock mlockall munlockall
+brk munmap mremap mprotect msync madvise mincore mlock mlock2 munlock mlockall munlockall
 pkey_alloc pkey_free pkey_mprotect mseal cachestat map_shadow_stack
 mbind get_mempolicy set_mempolicy set_mempolicy_home_node
 fork vfork execve execveat exit exit_group wait4 waitid waitpid pidfd_open pidfd_send_signal
@@ -42,8 +41,8 @@ restart_syscall futex futex_time64 futex_waitv futex_wake futex_wait futex_reque
 set_tid_address set_thread_area get_thread_area arch_prctl set_tls get_tls cacheflush breakpoint membarrier rseq
 sched_yield sched_setaffinity sched_getaffinity sched_getparam sched_setparam sched_getscheduler sched_setscheduler
 sched_get_priority_max sched_get_priority_min sched_rr_get_interval sched_rr_get_interval_time64 sched_setattr sched_getattr
-getpriority setpriority ioprio_get ioprio_set nice
-getpid getppid gettid getpgid getpgrp setpgid getsid setsid getcpu
+getpriority setpriority ioprio_get nice
+getpid getppid gettid getpgid getpgrp setpgid getsid getcpu
 getuid geteuid getgid getegid getresuid getresgid getgroups setuid setgid setreuid setregid setresuid setresgid setfsuid setfsgid
 getuid32 geteuid32 getgid32 getegid32 getresuid32 getresgid32 getgroups32 setuid32 setgid32 setreuid32 setregid32 setresuid32 setresgid32
 capget capset prctl getrlimit ugetrlimit setrlimit getrusage times uname sysinfo getrandom
@@ -72,6 +71,12 @@ var guarded = map[string][]argument{
 	"socketpair":  {{index: 0, values: []uint64{unix.AF_UNIX}}, {index: 1, values: pairs}},
 	"prlimit64":   {{index: 0, values: []uint64{0}}}, // its own: one of no processor time kills
 	"personality": {{index: 0, values: []uint64{0, 0xffffffff}}},
+	// Huge pages that the machine has set aside are the owner's, and count as nobody's memory.
+	"mmap":         {{index: 3, no: unix.MAP_HUGETLB}},
+	"mmap2":        {{index: 3, no: unix.MAP_HUGETLB}},
+	"memfd_create": {{index: 1, no: unix.MFD_HUGETLB}},
+	// Behind others at the disk, and never before them.
+	"ioprio_set": {{index: 2, values: []uint64{lastOfAll, idleAtDisk}}},
 	// A send that opens a connection would be a connect. There is none that sends descriptors:
 	// nobody finds the files that are under way.
 	"sendto": {{index: 3, no: unix.MSG_FASTOPEN}},
@@ -107,6 +112,12 @@ const (
 	shutdown    = 13
 	getsockopt  = 15
 	recvmsg     = 17
+)
+
+// Of ioprio_set(2): the last level of those that take turns, and who waits for all others.
+const (
+	lastOfAll  = 2<<13 | 7
+	idleAtDisk = 3 << 13
 )
 
 // Of ioctl(2), on all but historic processors.
@@ -168,6 +179,7 @@ var (
 	refuse = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)}
 	absent = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)}
 	unable = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO | uint32(unix.EOPNOTSUPP)}
+	ignore = bpf.RetConstant{Val: unix.SECCOMP_RET_ERRNO} // it does nothing, and says that it has
 )
 
 // filter is the program that judges calls, of those that there are, with their numbers. Each rule
@@ -194,6 +206,9 @@ func filter(processor uint32, calls map[string]int) []bpf.Instruction {
 	}
 	add("clone", thread, allow)
 	add("clone3", nil, absent) // its flags are out of reach; who gets this answer uses clone
+	// A scheduler may have sessions compete, whatever the niceness of who is in them (sched_autogroup).
+	// Who makes one wants to outlive a terminal, which there is not.
+	add("setsid", nil, ignore)
 	// Attributes of files take room on disk that some file systems count nowhere. Who copies
 	// files does without on one that has none.
 	for _, name := range []string{"setxattr", "lsetxattr", "fsetxattr"} {

@@ -72,6 +72,14 @@ func TestO1FilterOfCalls(t *testing.T) {
 		{"personality", arguments{0xffffffff}, true},
 		{"personality", arguments{8}, false},
 		{"fsetxattr", arguments{3}, false},
+		{"mmap", arguments{0, 4096, unix.PROT_READ, unix.MAP_PRIVATE | unix.MAP_ANONYMOUS}, true},
+		{"mmap", arguments{0, 1 << 21, unix.PROT_READ, unix.MAP_PRIVATE | unix.MAP_ANONYMOUS | unix.MAP_HUGETLB}, false},
+		{"memfd_create", arguments{0, unix.MFD_CLOEXEC}, true},
+		{"memfd_create", arguments{0, unix.MFD_HUGETLB}, false},
+		{"ioprio_set", arguments{1, 0, idleAtDisk}, true},
+		{"ioprio_set", arguments{1, 0, 2 << 13}, false}, // before others
+		{"ioprio_set", arguments{1, 0, 1 << 13}, false}, // before all
+		{"setsid", arguments{}, false},
 		{"io_setup", arguments{}, false},
 		{"inotify_init1", arguments{}, false},
 		{"io_uring_setup", arguments{}, false},
