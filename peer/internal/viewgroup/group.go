@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
@@ -34,7 +33,8 @@ type Group struct {
 	wake   chan struct{} // gone, introduced or proposed has grown
 
 	mu         sync.Mutex             // also held to end ctx
-	peers      []peer                 // by number
+	peers      map[int]*peer          // by number: a submitter may leave most of them out
+	numbers    map[p2ppeer.ID]int     // of peers, the last if one has come again
 	gone       []int                  // peers, not told to the member yet
 	introduced []Newcomer             // likewise
 	proposed   []Change               // likewise
@@ -48,7 +48,7 @@ type Group struct {
 
 // A peer is one of the job's, and what the member knows of it.
 type peer struct {
-	id      p2ppeer.ID // empty: it has yet to come
+	id      p2ppeer.ID
 	votes   bool
 	silence int // in ticks
 }
@@ -65,11 +65,13 @@ func newGroup(s *Service, c GroupConfig, m *Member) *Group {
 		log:     s.log.With().Str("job", c.Job).Logger(),
 		inbox:   make(chan received, 64),
 		wake:    make(chan struct{}, 1),
+		peers:   make(map[int]*peer),
+		numbers: make(map[p2ppeer.ID]int),
 		inbound: make(map[int]network.Stream),
 		writers: make(map[int]*writer),
 	}
 	for i, id := range c.Peers {
-		g.peers = append(g.peers, peer{id: id, votes: m.Votes(i)})
+		g.add(i, id).votes = m.Votes(i)
 	}
 	g.ctx, g.cancel = context.WithCancel(s.ctx)
 	g.wg.Go(g.run) // ends with ctx
@@ -105,13 +107,21 @@ func (g *Group) Gone(p p2ppeer.ID) {
 	}
 }
 
+// add takes note of a peer. The caller holds mu, if anybody else has g.
+func (g *Group) add(number int, id p2ppeer.ID) *peer {
+	p := &peer{id: id}
+	g.peers[number] = p
+	if last, ok := g.numbers[id]; !ok || last < number {
+		g.numbers[id] = number
+	}
+	return p
+}
+
 // numberOf returns the number of a peer, the last if it has come again, or -1. The
 // caller holds mu.
 func (g *Group) numberOf(p p2ppeer.ID) int {
-	for i, known := range slices.Backward(g.peers) {
-		if known.id == p && p != "" {
-			return i
-		}
+	if number, ok := g.numbers[p]; ok {
+		return number
 	}
 	return -1
 }
@@ -127,7 +137,7 @@ func (g *Group) find(p p2ppeer.ID) (known peer, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if i := g.numberOf(p); i >= 0 {
-		return g.peers[i], true
+		return *g.peers[i], true
 	}
 	return peer{}, false
 }
@@ -254,8 +264,7 @@ func (g *Group) carryOut(out Output) {
 		g.came(n)
 	}
 	g.mu.Lock()
-	for i := range g.peers {
-		p := &g.peers[i]
+	for i, p := range g.peers {
 		p.votes, p.silence = g.member.Votes(i), g.member.Silence(i)
 	}
 	g.mu.Unlock()
@@ -273,10 +282,7 @@ func (g *Group) carryOut(out Output) {
 // came takes note of a peer that has come.
 func (g *Group) came(n Newcomer) {
 	g.mu.Lock()
-	for len(g.peers) <= n.Peer {
-		g.peers = append(g.peers, peer{})
-	}
-	g.peers[n.Peer].id = n.ID
+	g.add(n.Peer, n.ID)
 	g.mu.Unlock()
 	g.log.Debug().Int("number", n.Peer).Msg("peer has come")
 	g.config.Came(n)
@@ -290,10 +296,11 @@ func (g *Group) writerTo(number int) *writer {
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if number < 0 || number >= len(g.peers) || g.peers[number].id == "" {
+	p := g.peers[number]
+	if p == nil {
 		return nil
 	}
-	w = g.newWriter(g.peers[number].id)
+	w = g.newWriter(p.id)
 	g.writers[number] = w
 	return w
 }
