@@ -18,10 +18,16 @@ import (
 // the view and the places of view.MaxProcesses processes.
 const MaxMessage = 4 << 20
 
+// MaxFromProcess bounds one that a process sends, in bytes. The largest is a Finalized with all its sums.
+const MaxFromProcess = 128 << 10
+
 // A Conn is one end of the line. Send may be called by several goroutines,
 // Receive by one.
 type Conn struct {
 	unix *net.UnixConn
+
+	most uint32 // bytes of a message that are taken
+	last int    // bytes of the last that was received
 
 	sending sync.Mutex
 
@@ -41,6 +47,7 @@ func Pair() (*Conn, *os.File, error) {
 		theirs.Close()
 		return nil, nil, err
 	}
+	conn.most = MaxFromProcess
 	return conn, theirs, nil
 }
 
@@ -71,7 +78,7 @@ func FromFile(f *os.File) (*Conn, error) {
 		c.Close()
 		return nil, fmt.Errorf("line to the peer: descriptor is a %s socket, not a Unix one", c.LocalAddr().Network())
 	}
-	return &Conn{unix: unix}, nil
+	return &Conn{unix: unix, most: MaxMessage}, nil
 }
 
 // Send writes m. With a Channel or Accept message, and with a Setup of Kind
@@ -123,9 +130,10 @@ func (c *Conn) Receive() (Message, *os.File, error) {
 		return Message{}, nil, err
 	}
 	size := binary.BigEndian.Uint32(head[:])
-	if size > MaxMessage {
-		return Message{}, nil, fmt.Errorf("message of %d bytes, at most %d are taken", size, MaxMessage)
+	if size > c.most {
+		return Message{}, nil, fmt.Errorf("message of %d bytes, at most %d are taken", size, c.most)
 	}
+	c.last = int(size)
 	body := make([]byte, size)
 	if err := c.readFull(body); err != nil {
 		if errors.Is(err, io.EOF) {
@@ -135,6 +143,9 @@ func (c *Conn) Receive() (Message, *os.File, error) {
 	}
 	return c.decode(body)
 }
+
+// Last returns how many bytes the last message had that was received.
+func (c *Conn) Last() int { return c.last }
 
 func (c *Conn) decode(body []byte) (Message, *os.File, error) {
 	var m Message

@@ -294,7 +294,7 @@ func TestProcessThatMisbehavesIsEnded(t *testing.T) {
 		role   string
 		reason string
 	}{
-		"writes nonsense to its line":   {"babble", "broke the protocol of its line: message of 1952999795 bytes, at most 4194304 are taken"},
+		"writes nonsense to its line":   {"babble", "broke the protocol of its line: message of 1952999795 bytes, at most 131072 are taken"},
 		"speaks an older protocol":      {"old", fmt.Sprintf("the program speaks protocol %d, its peer %d", version.Protocol-1, version.Protocol)},
 		"does not answer (V3: in 5 s)":  {"hang", "has not answered its peer for 5s"},
 		"stops its supervisor and ends": {"stop", "its supervisor has not answered for 5s"},
@@ -315,6 +315,27 @@ func TestProcessThatMisbehavesIsEnded(t *testing.T) {
 			j.stop()
 		})
 	}
+}
+
+// O4: a program's messages cost its peer a little of a processor, however many it sends.
+func TestO4ChatterWaits(t *testing.T) {
+	t.Parallel()
+	j := newTestJob(t, 1, 1, nil, "chatter")
+	j.start()
+	j.begin()
+	var said, seconds float64
+	out := j.links[0].output(view.Process{}, 1)
+	if _, err := fmt.Sscan(out, &said, &seconds); err != nil {
+		t.Fatalf("%q: %v", out, err)
+	}
+	const underWay = 2048 // in the socket
+	if most := linePace*(seconds+1)/leastSaid + underWay; said > most {
+		t.Errorf("it was heard %.0f times in %.1f s, want %.0f at most", said, seconds, most)
+	}
+	if e := j.links[0].exited(view.Process{}); e.Code != 0 {
+		t.Error(e)
+	}
+	j.stop()
 }
 
 func TestAbortReachesTheSubmitter(t *testing.T) {

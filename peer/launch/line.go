@@ -7,6 +7,8 @@ import (
 	"net"
 	"os"
 
+	"golang.org/x/time/rate"
+
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/version"
@@ -27,6 +29,7 @@ func (p *process) listen(heard chan<- struct{}) {
 	defer p.job.running.Done()
 	defer close(heard)
 	defer p.live.line.CloseUnclaimed()
+	pace := newLinePace(p.job.spec.N)
 	for {
 		m, f, err := p.live.line.Receive()
 		if f != nil {
@@ -35,7 +38,7 @@ func (p *process) listen(heard chan<- struct{}) {
 		var broken *net.OpError
 		switch {
 		case err == nil:
-			if !p.job.do(func() { p.job.hearProcess(p, m) }) {
+			if !p.job.do(func() { p.job.hearProcess(p, m) }) || pace.wait(p.job.ctx, max(p.live.line.Last(), leastSaid)) != nil {
 				return
 			}
 			continue
@@ -45,6 +48,18 @@ func (p *process) listen(heard chan<- struct{}) {
 		}
 		return
 	}
+}
+
+// A process that talks without end waits for its peer, which has better things to do than to read: at
+// a few per cent of a processor.
+const (
+	linePace  = 4 << 20 // bytes a second
+	leastSaid = 1 << 10 // that a message counts as, however short
+)
+
+// newLinePace returns what holds a process of a job of n ranks, which opens a channel to each, maybe all at once.
+func newLinePace(n int) pacer {
+	return pacer{rate.NewLimiter(linePace, linePace+n*leastSaid)}
 }
 
 // babbles ends a process that does not keep to the protocol of its line.

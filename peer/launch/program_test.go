@@ -73,6 +73,8 @@ func program(args []string) int {
 		f := os.NewFile(3, "line")
 		f.WriteString("this is not a message, and it is long enough to be seen as one")
 		time.Sleep(time.Hour)
+	case "chatter":
+		return chatter()
 	case "ring":
 		return ring()
 	case "count":
@@ -124,6 +126,20 @@ func program(args []string) int {
 		enter(version.Protocol - 1)
 	}
 	return 100
+}
+
+// chatter says for a while what nobody has asked for, as often as it can, and prints how often that was.
+func chatter() int {
+	l := enter(version.Protocol)
+	l.say(proclink.Init, withKey)
+	begun, said := time.Now(), 0
+	for ; time.Since(begun) < time.Second; said++ {
+		l.say(proclink.Pong, nil)
+	}
+	fmt.Println(said, time.Since(begun).Seconds())
+	l.say(proclink.Finalized, nil)
+	l.await(proclink.Bye)
+	return 0
 }
 
 // stopSelf stops this process. The thread that calls may get a little further.

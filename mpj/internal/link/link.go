@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -339,9 +340,11 @@ func (l *Link) Finalize(ctx context.Context, sums []protection.Sum, summed bool)
 	}
 }
 
-// Abort asks the peer to end the whole job. The peer then ends this process
-// too.
+// Abort asks the peer to end the whole job, of whose reason it takes a few KiB. The peer then
+// ends this process too.
 func (l *Link) Abort(code int, reason string) error {
+	const most = 4 << 10
+	reason = strings.ToValidUTF8(reason[:min(len(reason), most)], "")
 	return l.conn.Send(proclink.Message{Type: proclink.Abort, Code: code, Text: reason}, nil)
 }
 
