@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"go.etcd.io/raft/v3/raftpb"
 
 	"github.com/p2pmpi/p2pmpi/internal/misconduct"
@@ -29,8 +30,11 @@ func FuzzStream(f *testing.F) {
 	cancel() // nobody waits for a group that may come
 	f.Fuzz(func(t *testing.T, b []byte) {
 		g := &Group{
-			peers: []peer{{id: "a"}, {id: "b"}, {id: "c"}}, ctx: context.Background(),
+			peers: make(map[int]*peer), numbers: make(map[p2ppeer.ID]int), ctx: context.Background(),
 			inbox: make(chan received, maxRate+1), inbound: make(map[int]network.Stream),
+		}
+		for number, id := range []p2ppeer.ID{"a", "b", "c"} {
+			g.add(number, id)
 		}
 		s := &Service{ctx: over, waiting: misconduct.NewQuota(1, 1), groups: map[string]*Group{"job": g}}
 		st := recording.New("b", b)
