@@ -100,10 +100,8 @@ func TestSubmitterComesBackToAJobThatWentOnWithoutIt(t *testing.T) {
 func TestR6WhatWasHeardIsNotRepeated(t *testing.T) {
 	t.Parallel()
 	j := startAlone(t, "print", "line", "3", "0")
-	job := j.peers[0].launch.jobs[j.spec.ID]
-	counted := make(chan int, 1)
-	job.do(func() { counted <- len(job.said) })
-	said := <-counted
+	job := j.hosted(0)
+	said := answered(t, job, func() int { return len(job.said) })
 	first, r := j.resume(j.submitter.Host, j.peers[0], j.spec.ID, uint64(said))
 	if r.Error != "" {
 		t.Fatal(r.Error)
@@ -195,14 +193,10 @@ func (j *testJob) startKept() *testJob {
 // begun waits until all peers have heard that processes may leave mpj.Init.
 func (j *testJob) begun() {
 	j.Helper()
-	late, begun := time.Now().Add(patience), make(chan bool, 1)
-	for _, peer := range j.peers {
-		job := peer.launch.jobs[j.spec.ID]
-		for {
-			job.do(func() { begun <- job.keys != nil })
-			if <-begun {
-				break
-			}
+	late := time.Now().Add(patience)
+	for k := range j.peers {
+		job := j.hosted(k)
+		for !answered(j, job, func() bool { return job.keys != nil }) {
 			if time.Now().After(late) {
 				j.Fatal("the job does not begin")
 			}
@@ -296,7 +290,7 @@ func TestNewSubmitterHearsTheLastWordsOfAProgramThatFails(t *testing.T) {
 		}
 		j.links[k] = l
 	}
-	job := j.peers[0].launch.jobs[j.spec.ID]
+	job := j.hosted(0)
 	job.do(job.standIn) // a second has passed
 	other := viewgroup.Change{Process: view.Process{Replica: 1}, To: view.Failed}
 	j.links[0].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Propose{Propose: jobpb.FromChange(other, 0)}})

@@ -207,10 +207,13 @@ func (s *Service) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume)
 	j, ok := s.lookup(m.Job)
 	err := errors.New("no such job here")
 	if ok && j.submitter == stream.Conn().RemotePeer() {
-		answer := make(chan error, 1)
 		var missed time.Time
-		if j.do(func() { missed = j.missed; answer <- j.resume(stream, in, m) }) {
-			err = <-answer
+		answer, ok := query(j, func() error {
+			missed = j.missed
+			return j.resume(stream, in, m)
+		})
+		if ok {
+			err = answer
 		}
 		if err == nil && !m.Anew { // who was there before it is to hear that it is replaced
 			s.dropBefore(missed, stream.Conn())

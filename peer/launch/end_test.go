@@ -122,17 +122,10 @@ func TestS4StagedPeerDoesNotWaitForLong(t *testing.T) {
 // it has noticed.
 func (j *testJob) cut() *job {
 	j.Helper()
-	hosted, ok := j.peers[0].launch.lookup(j.spec.ID)
-	if !ok {
-		j.Fatal("no job")
-	}
+	hosted := j.hosted(0)
 	j.links[0].stream.Conn().Close()
-	cut := make(chan bool, 1)
 	for late := time.Now().Add(patience); ; time.Sleep(time.Millisecond) {
-		if !hosted.do(func() { cut <- !hosted.cutAt.IsZero() }) {
-			j.Fatal("the job has ended")
-		}
-		if <-cut {
+		if answered(j, hosted, func() bool { return !hosted.cutAt.IsZero() }) {
 			return hosted
 		}
 		if time.Now().After(late) {
@@ -370,10 +363,7 @@ func TestSilentSubmitterKeepsNoSlots(t *testing.T) {
 	t.Parallel()
 	j := newTestJob(t, 1, 1, nil, "sleep")
 	j.prepare()
-	hosted, ok := j.peers[0].launch.lookup(j.spec.ID)
-	if !ok {
-		t.Fatal("the job is not here")
-	}
+	hosted := j.hosted(0)
 	heard := func(ago time.Duration) {
 		if !hosted.do(func() { hosted.heardAt = time.Now().Add(-ago) }) {
 			t.Fatal("the job has ended")
@@ -381,13 +371,7 @@ func TestSilentSubmitterKeepsNoSlots(t *testing.T) {
 	}
 	heard(startTimeout / 2)
 	j.links[0].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Emitted{Emitted: &jobpb.Emitted{}}})
-	for heardNow := make(chan bool, 1); ; {
-		if !hosted.do(func() { heardNow <- time.Since(hosted.heardAt) < startTimeout/4 }) {
-			t.Fatal("the job has ended, though its submitter says that it waits")
-		}
-		if <-heardNow {
-			break
-		}
+	for !answered(t, hosted, func() bool { return time.Since(hosted.heardAt) < startTimeout/4 }) {
 	}
 	heard(2 * startTimeout)
 	j.links[0].awaitEnd()

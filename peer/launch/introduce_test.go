@@ -3,6 +3,8 @@ package launch
 import (
 	"testing"
 
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
@@ -49,10 +51,9 @@ func TestPeersTakeInWhomANewSubmitterHasFound(t *testing.T) {
 			t.Errorf("peer %d: agreed on %v (%v) in view %d", k, c, err, m.Epoch)
 		}
 	}
-	for k, peer := range j.peers {
-		job, at := peer.launch.jobs[j.spec.ID], make(chan string, 1)
-		job.do(func() { at <- string(job.members.peerOf[p]) })
-		if id := <-at; id != string(third.ID()) {
+	for k := range j.peers {
+		job := j.hosted(k)
+		if id := answered(t, job, func() p2ppeer.ID { return job.members.peerOf[p] }); id != third.ID() {
 			t.Errorf("peer %d has it at %q", k, id)
 		}
 	}

@@ -27,7 +27,7 @@ import (
 )
 
 // A job is this peer's part of a job. The goroutine that calls run owns all
-// that is not said to be fixed; others reach it through do.
+// that is not said to be fixed; others reach it through do and query.
 type job struct {
 	admission          // fixed
 	progress  progress // of staging
@@ -112,6 +112,15 @@ func (j *job) do(event func()) bool {
 	case <-j.done:
 		return false
 	}
+}
+
+// query asks the owner of a job, and returns what it answers. It is not ok when the job is over.
+func query[T any](j *job, ask func() T) (answer T, ok bool) {
+	answered := make(chan T, 1)
+	if !j.do(func() { answered <- ask() }) {
+		return answer, false
+	}
+	return <-answered, true
 }
 
 // run is the job from its admission to its end. It closes the stream, and those by

@@ -31,7 +31,6 @@ func (p *process) drain(stream int) {
 	defer p.job.running.Done()
 	buf := make([]byte, readSize)
 	o := &p.out[stream]
-	full := make(chan bool, 1)
 	for {
 		n, err := p.live.pipes[stream].Read(buf)
 		if errors.Is(err, os.ErrDeadlineExceeded) {
@@ -40,18 +39,18 @@ func (p *process) drain(stream int) {
 			}
 			continue
 		}
-		ok := p.job.do(func() {
+		full, ok := query(p.job, func() bool {
 			o.append(buf[:n])
 			if err != nil {
 				o.eof = true
 				p.settle(stream)
 			}
-			full <- o.box.Full()
+			return o.box.Full()
 		})
 		if !ok || err != nil {
 			return
 		}
-		if <-full {
+		if full {
 			select {
 			case <-o.room:
 			case <-p.job.done:

@@ -42,13 +42,11 @@ func (s *Service) serveChannel(stream network.Stream) {
 		answer(stream, &pb.Answer{Error: "job is not here"})
 		return
 	}
-	var a acceptance
-	taken := make(chan struct{})
-	if !j.do(func() { a = j.accept(stream.Conn(), &open); close(taken) }) {
+	a, ok := query(j, func() acceptance { return j.accept(stream.Conn(), &open) })
+	if !ok {
 		answer(stream, &pb.Answer{Error: "job has ended here"})
 		return
 	}
-	<-taken
 	if a.err != nil {
 		s.config.Log.Debug().Stringer("asked_by", stream.Conn().RemotePeer()).Str("job", open.Job).Err(a.err).Msg("channel refused")
 		a.answer = &pb.Answer{Error: text(a.err)}

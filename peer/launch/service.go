@@ -308,9 +308,8 @@ func (s *Service) Channels() map[string][]Channel {
 	s.mu.Unlock()
 	out := make(map[string][]Channel)
 	for _, j := range jobs {
-		told := make(chan []Channel, 1)
-		if j.do(func() { told <- j.opened() }) {
-			out[j.spec.ID] = <-told
+		if opened, ok := query(j, j.opened); ok {
+			out[j.spec.ID] = opened
 		}
 	}
 	return out

@@ -130,6 +130,26 @@ func (j *testJob) gone() {
 	}
 }
 
+// hosted returns the part of one of the peers.
+func (j *testJob) hosted(peer int) *job {
+	j.Helper()
+	here, ok := j.peers[peer].launch.lookup(j.spec.ID)
+	if !ok {
+		j.Fatalf("peer %d does not have the job", peer)
+	}
+	return here
+}
+
+// answered is query of a job that is not to be over.
+func answered[T any](t testing.TB, j *job, ask func() T) T {
+	t.Helper()
+	answer, ok := query(j, ask)
+	if !ok {
+		t.Fatal("the job is over")
+	}
+	return answer
+}
+
 // A testLink is the submitter's end of one control stream.
 type testLink struct {
 	*testing.T

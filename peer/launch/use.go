@@ -19,12 +19,11 @@ type Use struct {
 func uses(jobs []*job) []Use {
 	out, run, all := make([]Use, len(jobs)), make([][]*instance, len(jobs)), []*instance(nil)
 	for n, j := range jobs {
-		told := make(chan []*instance, 1)
-		starved := 0
-		if j.do(func() { starved = j.starved(); told <- j.instances() }) {
-			run[n], out[n].Starved = <-told, starved
-			all = append(all, run[n]...)
-		}
+		run[n], _ = query(j, func() []*instance {
+			out[n].Starved = j.starved()
+			return j.instances()
+		})
+		all = append(all, run[n]...)
 	}
 	pids := processesOf(new(supervisor.Census), all)
 	for n := range out {

@@ -147,15 +147,13 @@ func TestWhoIsKilledHurries(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	checked := make(chan struct{})
-	here.do(func() {
-		defer close(checked)
+	answered(t, here, func() bool {
 		here.local[view.Process{Rank: 0}].kill()
 		wantFiles(t, folders, map[string]string{"cpu.idle": "1"})
 		here.local[view.Process{Rank: 1}].kill()
 		wantFiles(t, folders, map[string]string{"cpu.idle": "0", "cpu.shares": "1024", "cpu.weight": "100"})
+		return true
 	})
-	<-checked
 	j.stop()
 }
 
@@ -202,12 +200,8 @@ func TestStarvedIsSaidAsItIs(t *testing.T) {
 // instances returns what runs of the job on one of its peers.
 func (j *testJob) instances(peer int) []*instance {
 	j.Helper()
-	here, ok := j.peers[peer].launch.lookup(j.spec.ID)
-	told := make(chan []*instance, 1)
-	if !ok || !here.do(func() { told <- here.instances() }) {
-		j.Fatal("the job is not here")
-	}
-	return <-told
+	here := j.hosted(peer)
+	return answered(j, here, here.instances)
 }
 
 // TestProcessesAreTheirInstances finds those of several, each its own.
