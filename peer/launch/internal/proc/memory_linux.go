@@ -1,14 +1,11 @@
 package proc
 
 import (
-	"bytes"
 	"cmp"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 
@@ -49,8 +46,9 @@ func MemoryOf(pids []int, divided bool) Memory {
 		}
 		s.own += private
 		s.touched += field(status, "RssShmem:") << 10
-		s.lookAtOpen(proc)
-		s.lookAtMapped(proc)
+		// An error of either means that it has ended, or Inspect says that it hides.
+		_ = eachOpen(proc, func(link string) { s.measure(link) })
+		_ = s.lookAtMapped(proc)
 	}
 	return s.Memory
 }
@@ -59,19 +57,6 @@ func MemoryOf(pids []int, divided bool) Memory {
 type survey struct {
 	Memory
 	exact map[file]bool // what of shared is known, and not supposed
-}
-
-// lookAtOpen counts files in memory that a process has open.
-func (s *survey) lookAtOpen(proc string) {
-	folder, err := os.Open(filepath.Join(proc, "fd"))
-	if err != nil {
-		return // it has ended, or Inspect says that it hides
-	}
-	defer folder.Close()
-	names, _ := folder.Readdirnames(-1)
-	for _, name := range names {
-		s.measure(filepath.Join(proc, "fd", name))
-	}
 }
 
 // measure counts a file if it is in memory, and reports whether it could be looked at.
@@ -92,34 +77,19 @@ type extent struct{ from, to uint64 }
 
 // lookAtMapped counts shared memory that a process has mapped, and nobody has open. Only a peer that is
 // root may see how much it is: to others it is as large as what of it is mapped.
-func (s *survey) lookAtMapped(proc string) {
-	maps, _ := os.ReadFile(filepath.Join(proc, "maps"))
+func (s *survey) lookAtMapped(proc string) error {
 	extents := make(map[file][]extent)
-	for line := range bytes.Lines(maps) {
-		// from-to rwxp offset major:minor inode path
-		fields := bytes.Fields(line)
-		if len(fields) < 5 || device(string(fields[3])) != memoryDevice() {
-			continue
+	err := eachMapping(proc, func(m mapping) {
+		f := m.file
+		if f.device != memoryDevice() || s.exact[f] || extents[f] == nil && s.measure(m.link(proc)) {
+			return
 		}
-		number, _ := strconv.ParseUint(string(fields[4]), 10, 64)
-		f, at := file{memoryDevice(), number}, string(fields[0])
-		if s.exact[f] || extents[f] == nil && s.measure(filepath.Join(proc, "map_files", span(at))) {
-			continue
-		}
-		offset, _ := strconv.ParseUint(string(fields[2]), 16, 64)
-		extents[f] = append(extents[f], extent{offset, offset + length(at)})
-	}
+		extents[f] = append(extents[f], extent{m.offset, m.offset + m.length()})
+	})
 	for f, all := range extents {
 		s.shared[f] = max(s.shared[f], union(all))
 	}
-}
-
-// length is that of a mapping, whose addresses are from-to.
-func length(at string) uint64 {
-	from, to, _ := strings.Cut(at, "-")
-	a, _ := strconv.ParseUint(from, 16, 64)
-	b, _ := strconv.ParseUint(to, 16, 64)
-	return b - a
+	return err
 }
 
 // union is how many bytes are in some extents, each counted once.

@@ -8,10 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
-
-	"golang.org/x/sys/unix"
 )
 
 // errHidden is of files that nobody may look at. Who hides them exceeds his limits.
@@ -23,13 +20,13 @@ type inspection struct {
 	folder string // that they work in
 	device uint64 // its disk
 	seen   map[file]bool
-	mapped []mapping
+	mapped []remnant
 }
 
-// A mapping is of a file without a name.
-type mapping struct {
+// A remnant is a file without a name.
+type remnant struct {
 	file file
-	path string // that leads to it, for who may go there
+	link string // that leads to it, for who may go there
 }
 
 // Inspect looks at some processes. Those that end meanwhile have nothing. With nameless it also
@@ -85,20 +82,13 @@ func living(pid int) (proc string, status []byte) {
 
 // lookAtOpen counts what a process has open.
 func (i *inspection) lookAtOpen(proc string) error {
-	folder, err := os.Open(filepath.Join(proc, "fd"))
-	if err != nil {
-		return err
-	}
-	defer folder.Close()
-	names, err := folder.Readdirnames(-1)
-	if err != nil {
-		return err
-	}
-	i.Files = max(i.Files, int64(len(names)))
-	for _, name := range names {
-		i.count(filepath.Join(proc, "fd", name))
-	}
-	return nil
+	n := int64(0)
+	err := eachOpen(proc, func(link string) {
+		n++
+		i.count(link)
+	})
+	i.Files = max(i.Files, n)
+	return err
 }
 
 // count counts a file that has no name and was not seen yet.
@@ -118,52 +108,17 @@ func (i *inspection) count(link string) (err error) {
 	return nil
 }
 
-// deleted ends a line of /proc/PID/maps of a file that has lost the name that it was opened by.
-const deleted = " (deleted)"
-
 // lookAtMapped remembers what a process has mapped that may be nowhere else.
 func (i *inspection) lookAtMapped(proc string) error {
-	maps, err := os.ReadFile(filepath.Join(proc, "maps"))
-	if err != nil {
-		return err
-	}
-	for line := range bytes.Lines(maps) {
-		line = bytes.TrimSuffix(line, []byte("\n"))
-		if !bytes.HasSuffix(line, []byte(deleted)) {
-			continue
+	return eachMapping(proc, func(m mapping) {
+		if !m.deleted() {
+			return
 		}
-		// from-to rwxp offset major:minor inode path
-		fields := bytes.Fields(line)
-		if len(fields) < 6 {
-			continue
-		}
-		ino, _ := strconv.ParseUint(string(fields[4]), 10, 64)
-		device := device(string(fields[3]))
-		_, path, _ := bytes.Cut(line, []byte("/"))
 		// File systems that make a device of each of their parts tell another one here.
-		if device == i.device || strings.HasPrefix("/"+string(path), i.folder+"/") {
-			i.mapped = append(i.mapped, mapping{file{i.device, ino}, filepath.Join(proc, "map_files", span(string(fields[0])))})
+		if m.file.device == i.device || bytes.HasPrefix(m.name, []byte(i.folder+"/")) {
+			i.mapped = append(i.mapped, remnant{file{i.device, m.file.number}, m.link(proc)})
 		}
-	}
-	return nil
-}
-
-// device reads a device as /proc/PID/maps writes it.
-func device(text string) uint64 {
-	major, minor, _ := strings.Cut(text, ":")
-	a, _ := strconv.ParseUint(major, 16, 32)
-	b, _ := strconv.ParseUint(minor, 16, 32)
-	return unix.Mkdev(uint32(a), uint32(b))
-}
-
-// span is what a mapping is called in map_files: there are no zeros before its addresses.
-func span(text string) string {
-	from, to, _ := strings.Cut(text, "-")
-	trim := func(s string) string { return strings.TrimLeft(s[:len(s)-1], "0") + s[len(s)-1:] }
-	if from == "" || to == "" {
-		return text
-	}
-	return trim(from) + "-" + trim(to)
+	})
 }
 
 // countMapped counts what is mapped and not open. Only a peer that is root may look at that.
@@ -172,7 +127,7 @@ func (i *inspection) countMapped() error {
 		if i.seen[m.file] {
 			continue
 		}
-		if err := i.count(m.path); errors.Is(err, fs.ErrPermission) {
+		if err := i.count(m.link); errors.Is(err, fs.ErrPermission) {
 			return fmt.Errorf("%w: it has mapped a file that has no name and is not open", errHidden)
 		}
 	}

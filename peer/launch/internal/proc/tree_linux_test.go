@@ -194,13 +194,3 @@ func TestWhoHidesFilesIsFound(t *testing.T) {
 		})
 	}
 }
-
-func TestSpan(t *testing.T) {
-	for text, want := range map[string]string{
-		"00400000-00452000": "400000-452000", "7f0a-7f0b": "7f0a-7f0b", "00000000-00001000": "0-1000", "": "", "x": "x",
-	} {
-		if got := span(text); got != want {
-			t.Errorf("%q: got %q, want %q", text, got, want)
-		}
-	}
-}
