@@ -107,11 +107,12 @@ func (g *guard) measureStill() (left int64, ok bool) {
 	var failed map[*meter]error
 	left = math.MaxInt64
 	for round, still, surveyed := 0, false, false; ; round++ {
-		begun, stood := time.Now(), still
-		if still = g.round(); surveyed {
-			if stood && still {
-				break
-			}
+		begun, stoodBefore := time.Now(), still
+		still = g.round()
+		switch {
+		case surveyed && stoodBefore && still:
+			return g.conclude(failed), true
+		case surveyed:
 			left = g.suspect()
 		}
 		took := time.Since(begun)
@@ -123,10 +124,15 @@ func (g *guard) measureStill() (left int64, ok bool) {
 			return 0, false
 		}
 	}
+}
+
+// conclude ends who could not be measured and who has too much on disk, now that all have stood. It returns how
+// many bytes are left for that one that has least left.
+func (g *guard) conclude(failed map[*meter]error) (left int64) {
 	for m, err := range failed {
 		g.give(m, err)
 	}
-	return g.judge(measured), true
+	return g.judge(measured)
 }
 
 // suspect ends who has too much on disk although not all have stood while that was measured, if it was found twice
