@@ -42,9 +42,9 @@ func (p passage) best(allowed []proclink.Kind) bool {
 
 // A seeking is when a better passage to a peer is looked for.
 type seeking struct {
-	under bool          // way
-	due   time.Time     // the next time, at the latest
-	pause time.Duration // after that
+	looking bool          // a look is under way
+	due     time.Time     // the next time, at the latest
+	pause   time.Duration // after that
 
 	failed time.Duration // how long TCP is avoided, since the processes could not use it
 	until  time.Time     // when that ends
@@ -66,15 +66,15 @@ func newSeeking(now time.Time) *seeking {
 
 // begin reports whether to look now. A connection that has become better says so.
 func (s *seeking) begin(now time.Time, hint bool) bool {
-	if s.under || !hint && now.Before(s.due) {
+	if s.looking || !hint && now.Before(s.due) {
 		return false
 	}
-	s.under = true
+	s.looking = true
 	return true
 }
 
 func (s *seeking) end(now time.Time) {
-	s.under, s.due = false, now.Add(s.pause)
+	s.looking, s.due = false, now.Add(s.pause)
 	s.pause = min(2*s.pause, seekMost)
 }
 

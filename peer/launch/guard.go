@@ -223,11 +223,13 @@ func (g *guard) ask(group *cgroup.Group, u *limits.Usage) {
 	}
 }
 
-// What a process has on disk for certain,
-func notKnown(*meter) int64   { return 0 }            // while it runs,
-func measured(m *meter) int64 { return m.usage.Disk } // and when it has stood.
+// notKnown: what a running process has on disk is certain to be at least nothing.
+func notKnown(*meter) int64 { return 0 }
 
-// leastRoom is what one has left who has all that he may and not more, in bytes: no file grows by less.
+// measured: once all have stood, what was measured is certain.
+func measured(m *meter) int64 { return m.usage.Disk }
+
+// leastRoom is what is left, in bytes, to one who has exactly his limit: no file grows by less.
 const leastRoom = 4 << 10
 
 // judge ends who has too much, on disk only what he has there for certain. It returns how many bytes are left
