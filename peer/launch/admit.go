@@ -30,13 +30,13 @@ type admission struct {
 	fellows   []p2ppeer.AddrInfo // with whom it shares what it fetches
 }
 
-// A judge is the owner's policy about the kinds of programs that a submitter's job has for this
+// A decider is the owner's policy about the kinds of programs that a submitter's job has for this
 // machine.
-type judge func(submitter p2ppeer.ID, kinds []policy.Kind) policy.Decision
+type decider func(submitter p2ppeer.ID, kinds []policy.Kind) policy.Decision
 
 // checkPrepare says whether a first message is a Prepare that this machine can
 // do and its owner lets it do, sent by the job's own submitter. It changes nothing.
-func checkPrepare(m *jobpb.ToPeer, submitter p2ppeer.ID, os, arch string, decide judge) (a admission, err error) {
+func checkPrepare(m *jobpb.ToPeer, submitter p2ppeer.ID, os, arch string, decide decider) (a admission, err error) {
 	p := m.GetPrepare()
 	if p == nil {
 		return a, errors.New("the first message was not Prepare")
@@ -66,7 +66,7 @@ func checkPrepare(m *jobpb.ToPeer, submitter p2ppeer.ID, os, arch string, decide
 }
 
 // choose takes the best program for this machine that its owner lets run.
-func (a *admission) choose(os, arch string, decide judge) error {
+func (a *admission) choose(os, arch string, decide decider) error {
 	native, hasNative := a.spec.Program(os, arch)
 	module, hasModule := a.spec.Program(jobspec.WasmOS, jobspec.WasmArch)
 	var kinds []policy.Kind

@@ -100,7 +100,7 @@ func (j *job) standIn() {
 			j.views.Propose(viewgroup.Change{Process: p, To: to})
 		}
 	}
-	j.rest()
+	j.windDown()
 }
 
 // waits reports whether the process here is to join the job, and waits in mpj.Init. Where
@@ -141,10 +141,10 @@ func (j *job) listensTo(p view.Process) bool {
 	return j.orphaned && j.attached != nil && here != nil && here.speaks && !here.drained()
 }
 
-// rest gives the slots back when nothing runs here any more, and ends the job when
+// windDown gives the slots back when nothing runs here any more, and ends the job when
 // nothing of it will be asked for, and nobody waits for this peer's vote. Of a job that has
 // lost a rank, the submitter is to hear how.
-func (j *job) rest() {
+func (j *job) windDown() {
 	over, needed := true, false
 	for rank := range j.view.N {
 		if _, ok := j.view.Speaker(rank); !ok {
@@ -160,8 +160,8 @@ func (j *job) rest() {
 	switch {
 	case !needed && !j.voting():
 		j.end(errors.New("all its processes have failed"))
-	case over && !j.resting:
-		j.resting = true
+	case over && !j.onlyKeeps:
+		j.onlyKeeps = true
 		j.service.config.Reservations.Release(j.key)
 		j.log.Info().Msg("its processes have ended; their output waits for the submitter")
 	}

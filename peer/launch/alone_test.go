@@ -435,12 +435,12 @@ func TestS4RecruitThatIsNeverLetInEnds(t *testing.T) {
 // keeps what its processes have said.
 func TestPartThatIsCutOffSaysSo(t *testing.T) {
 	t.Parallel()
-	j := &job{service: &Service{}, resting: true, orphaned: true}
+	j := &job{service: &Service{}, onlyKeeps: true, orphaned: true}
 	j.cutOff()
 	if j.ended != nil || len(j.said) != 1 || j.said[0].GetOutside() == nil {
 		t.Errorf("it says %v, and ends with %v", j.said, j.ended)
 	}
-	j.resting = false
+	j.onlyKeeps = false
 	if j.cutOff(); !errors.Is(j.ended, errCutOff) {
 		t.Errorf("with a process it ends with %v", j.ended)
 	}

@@ -74,7 +74,7 @@ func (j *job) tellPaths(probes []probe) {
 			j.distances[p.peer] = found[i].rtt
 		}
 		j.told = make(map[p2ppeer.ID]passage)
-		j.tell(ways)
+		j.sayPaths(ways)
 		j.release()
 	})
 }
@@ -104,11 +104,12 @@ func (j *job) reached(id channelID, peer p2ppeer.ID, w way) {
 	}
 	if said, ok := j.told[peer]; ok && said != w.passage {
 		w.rtt = j.distances[peer]
-		j.tell(map[p2ppeer.ID]way{peer: w})
+		j.sayPaths(map[p2ppeer.ID]way{peer: w})
 	}
 }
 
-func (j *job) tell(ways map[p2ppeer.ID]way) {
+// sayPaths tells the submitter how other peers are reached.
+func (j *job) sayPaths(ways map[p2ppeer.ID]way) {
 	m := &jobpb.Paths{}
 	for _, peer := range slices.Sorted(maps.Keys(ways)) {
 		w := ways[peer]

@@ -110,7 +110,7 @@ func (g *guard) look() {
 	if left, ok := g.measureStill(); ok {
 		g.room = left
 	}
-	g.resume()
+	g.letGoOn()
 }
 
 // watch looks at what is due, and with disk at what is on disk, too.
@@ -136,7 +136,7 @@ func (g *guard) watchesMemory() bool {
 // It returns how many bytes are left there for that one that seems to have least left.
 func (g *guard) measure(disk bool) (left int64) {
 	failed := g.survey(disk)
-	if left = g.judge(notKnown); len(failed) > 0 {
+	if left = g.enforce(notKnown); len(failed) > 0 {
 		return 0 // it may just have changed its folders
 	}
 	return left
@@ -155,7 +155,7 @@ func (g *guard) survey(disk bool) (failed map[*meter]error) {
 			failed[m] = err
 		}
 	}
-	g.share(all)
+	g.countSharedOnce(all)
 	took := time.Since(begun)
 	g.count, g.memory = after(max(g.soon(), idleShare*took)), after(max(memoryEvery, urgentShare*took))
 	if disk {
@@ -232,9 +232,9 @@ func measured(m *meter) int64 { return m.usage.Disk }
 // leastRoom is what is left, in bytes, to one who has exactly his limit: no file grows by less.
 const leastRoom = 4 << 10
 
-// judge ends who has too much, on disk only what he has there for certain. It returns how many bytes are left
+// enforce ends who has too much, on disk only what he has there for certain. It returns how many bytes are left
 // there for that one that has least left, as far as is known.
-func (g *guard) judge(certain func(*meter) int64) (left int64) {
+func (g *guard) enforce(certain func(*meter) int64) (left int64) {
 	left = math.MaxInt64
 	remains := func(l limits.Limits, u limits.Usage) {
 		if l.Disk > 0 {

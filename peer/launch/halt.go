@@ -15,14 +15,14 @@ var errRestless = errors.New("it does not stand still while what it has on disk 
 
 // What a job's processes do.
 const (
-	free  int32 = iota
-	stand       // still, for the guard
-	stood       // they did, since they were asked last
+	moving int32 = iota
+	stand        // still, for the guard
+	stood        // they did, since they were asked last
 )
 
 // excused reports whether processes could not answer, as the guard had them stand still.
 func (j *job) excused() bool {
-	return j.halting.Load() == stand || j.halting.CompareAndSwap(stood, free)
+	return j.halting.Load() == stand || j.halting.CompareAndSwap(stood, moving)
 }
 
 // halt stops all processes. Those behind walls are stopped at one moment, by the first process of their
@@ -33,13 +33,13 @@ func (g *guard) halt() {
 		m.before, m.roused = 0, false
 	}
 	scenes := g.scenes()
-	for m, r := range tell(scenes) {
+	for m, r := range stopAll(scenes) {
 		m.still = proc.NewStillness(scenes[m], r.born)
 	}
 }
 
-// resume has them go on, but for those that are to be killed, and those that stood before.
-func (g *guard) resume() {
+// letGoOn has them go on, but for those that are to be killed, and those that stood before.
+func (g *guard) letGoOn() {
 	for _, m := range g.live() {
 		proc.GoOn(m.still.Halted())
 	}
@@ -74,9 +74,9 @@ type reply struct {
 	err  error
 }
 
-// tell tells all processes to stop: all of a program at one moment where that can be, and each thread that
+// stopAll tells all processes to stop: all of a program at one moment where that can be, and each thread that
 // does not stand.
-func tell(scenes map[*meter]proc.Scene) map[*meter]reply {
+func stopAll(scenes map[*meter]proc.Scene) map[*meter]reply {
 	replies := make(map[*meter]reply)
 	var mu sync.Mutex
 	var telling sync.WaitGroup
@@ -113,14 +113,14 @@ func (g *guard) measureStill() (left int64, ok bool) {
 		case surveyed && stoodBefore && still:
 			return g.conclude(failed), true
 		case surveyed:
-			left = g.suspect()
+			left = g.enforceUnsure()
 		}
 		took := time.Since(begun)
 		g.watch(false)
 		if surveyed = (still || round >= soonRounds) && !time.Now().Before(g.urgent); surveyed {
 			failed = g.survey(true)
 		}
-		if !(surveyed && still) && !g.rest(round, took, left) {
+		if !(surveyed && still) && !g.pauseAfter(round, took, left) {
 			return 0, false
 		}
 	}
@@ -130,16 +130,16 @@ func (g *guard) measureStill() (left int64, ok bool) {
 // many bytes are left for that one that has least left.
 func (g *guard) conclude(failed map[*meter]error) (left int64) {
 	for m, err := range failed {
-		g.give(m, err)
+		g.endUnmeasurable(m, err)
 	}
-	return g.judge(measured)
+	return g.enforce(measured)
 }
 
-// suspect ends who has too much on disk although not all have stood while that was measured, if it was found twice
-// in this halt. Who is only late with a call can make a file that he moves seem two, and does so once. Of one who
-// was woken meanwhile nothing is certain. It returns how many bytes seem to be left.
-func (g *guard) suspect() (left int64) {
-	left = g.judge(func(m *meter) int64 {
+// enforceUnsure ends who has too much on disk although not all have stood while that was measured, if it was found
+// twice in this halt. Who is only late with a call can make a file that he moves seem two, and does so once. Of one
+// who was woken meanwhile nothing is certain. It returns how many bytes seem to be left.
+func (g *guard) enforceUnsure() (left int64) {
+	left = g.enforce(func(m *meter) int64 {
 		if m.roused {
 			return 0
 		}
@@ -153,8 +153,8 @@ func (g *guard) suspect() (left int64) {
 	return left
 }
 
-// give ends a process that cannot be measured.
-func (g *guard) give(m *meter, err error) {
+// endUnmeasurable ends a process that cannot be measured.
+func (g *guard) endUnmeasurable(m *meter, err error) {
 	m.over = true
 	g.job.do(func() { m.process.end(err.Error()) })
 }
@@ -165,7 +165,7 @@ func (g *guard) give(m *meter, err error) {
 func (g *guard) round() (still bool) {
 	still = true
 	scenes := g.scenes()
-	for m, r := range tell(scenes) {
+	for m, r := range stopAll(scenes) {
 		if r.err != nil { // it has ended
 			continue
 		}
@@ -174,7 +174,7 @@ func (g *guard) round() (still bool) {
 		stands, m.roused = stands && (len(scenes[m]) > 0 || !walled), roused // or nobody could look
 		if !stands && m.still.Restless() {
 			if stands = !walled; !stands {
-				g.give(m, errRestless)
+				g.endUnmeasurable(m, errRestless)
 				continue
 			}
 		}
@@ -186,9 +186,9 @@ func (g *guard) round() (still bool) {
 // soonRounds come one after the other as fast as can be: they find who is woken.
 const soonRounds = 6
 
-// rest lets some time pass after a round, the more the later it is and the longer that took, unless a limit may
-// be exceeded meanwhile. left are the bytes that seem to be left on disk. It reports whether the job goes on.
-func (g *guard) rest(round int, took time.Duration, left int64) bool {
+// pauseAfter lets some time pass after a round, the more the later it is and the longer that took, unless a limit
+// may be exceeded meanwhile. left are the bytes that seem to be left on disk. It reports whether the job goes on.
+func (g *guard) pauseAfter(round int, took time.Duration, left int64) bool {
 	const most = time.Second
 	pause := time.Millisecond
 	if late := round - soonRounds; late >= 0 {

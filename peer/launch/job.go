@@ -83,21 +83,21 @@ type job struct {
 	channels  map[channelID]*openChannel // to and from other peers
 	serving   []func()                   // take collected files off offer
 
-	away     time.Duration // that the job goes on without its submitter, beyond missFor
-	until    time.Time     // when the job has taken as long as it may; zero: never
-	returns  bool          // the submitter may come back as a new process
-	orphaned bool          // it has: the peers make the views
-	changes  []viewgroup.Committed
-	resting  bool               // it goes on so, and nothing of it runs here any more
-	attached *attachment        // the submitter's stream, or nil
-	doors    connection.Doors   // of the submitter
-	adrift   time.Time          // since when this peer is cut off from the majority of those who agree on views; zero: it is not
-	cutAt    time.Time          // since when there is none, and the submitter may come back; else zero
-	asking   context.CancelFunc // ends asking whether it does
-	said     []*jobpb.FromPeer  // all but output, from the first on: it may have to be repeated
-	sent     int                // how many of them are on their way
-	head     *jobpb.FromPeer    // offered to the writer
-	turn     int                // which process may send output next
+	away      time.Duration // that the job goes on without its submitter, beyond missFor
+	until     time.Time     // when the job has taken as long as it may; zero: never
+	returns   bool          // the submitter may come back as a new process
+	orphaned  bool          // it has: the peers make the views
+	changes   []viewgroup.Committed
+	onlyKeeps bool               // nothing runs here any more; what was printed waits for the submitter
+	attached  *attachment        // the submitter's stream, or nil
+	doors     connection.Doors   // of the submitter
+	adrift    time.Time          // since when this peer is cut off from the majority of those who agree on views; zero: it is not
+	cutAt     time.Time          // since when there is none, and the submitter may come back; else zero
+	asking    context.CancelFunc // ends asking whether it does
+	said      []*jobpb.FromPeer  // all but output, from the first on: it may have to be repeated
+	sent      int                // how many of them are on their way
+	head      *jobpb.FromPeer    // offered to the writer
+	turn      int                // which process may send output next
 
 	leaving bool      // the owner takes the machine back, see HandOver
 	empty   time.Time // since when nothing of it is in the view any more, while it leaves
@@ -131,7 +131,7 @@ func (j *job) run(stream network.Stream, in pbio.Reader) {
 		Int("processes", len(j.order)).Msg("job taken")
 	j.attach(stream, in)
 	j.knock()
-	j.share()
+	j.shareFiles()
 	j.working.Add(1)
 	go j.stage()
 	j.loop()
@@ -150,7 +150,7 @@ func (j *job) run(stream network.Stream, in pbio.Reader) {
 	}
 	j.log.Info().AnErr("reason", j.ended).Dur("cpu", e.CPU).Int64("memory", e.Memory).Msg("job gone")
 	if left := j.service.forget(j); left == 0 {
-		j.service.rest()
+		j.service.giveMemoryBack()
 	}
 }
 

@@ -385,7 +385,7 @@ func TestWhoStandsStillForTheGuardDoesNotHang(t *testing.T) {
 			t.Error("not excused while it stands still")
 		}
 	}
-	g.resume()
+	g.letGoOn()
 	if !j.excused() {
 		t.Error("not excused for the time that it stood still")
 	}
@@ -398,9 +398,9 @@ func TestWhoStandsStillForTheGuardDoesNotHang(t *testing.T) {
 func TestStoppedByTheGuardIsNotStopped(t *testing.T) {
 	p := &process{}
 	j := &job{local: map[view.Process]*process{{}: p}, watching: newAliveCheck()}
-	for _, does := range []int32{free, stand, stood} {
+	for _, does := range []int32{moving, stand, stood} {
 		j.halting.Store(does)
-		if j.attended(view.Process{}, true); p.stopped != (does == free) {
+		if j.attended(view.Process{}, true); p.stopped != (does == moving) {
 			t.Errorf("stopped is %v when its job does %d", p.stopped, does)
 		}
 	}
@@ -423,10 +423,10 @@ func TestWhoHasAllThatHeMayGoesOn(t *testing.T) {
 		} {
 			g, m := newJudge(grant)
 			m.usage.Disk = used
-			if got := g.judge(notKnown); got != want || m.over {
+			if got := g.enforce(notKnown); got != want || m.over {
 				t.Errorf("%s: %d are used, and %d left, want %d; is over: %v", name, used, got, want, m.over)
 			}
-			if g.judge(measured); m.over != (used > most) {
+			if g.enforce(measured); m.over != (used > most) {
 				t.Errorf("%s: %d are used, and it is over: %v", name, used, m.over)
 			}
 		}
@@ -459,7 +459,7 @@ func TestWhoHasTooMuchTwiceIsEnded(t *testing.T) {
 				g, m := newJudge(grant)
 				for _, s := range c.surveys {
 					m.usage.Disk, m.roused = s.used, s.roused
-					g.suspect()
+					g.enforceUnsure()
 				}
 				if m.over != c.over {
 					t.Errorf("%s: is over: %v, want %v", of, m.over, c.over)

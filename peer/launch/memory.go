@@ -15,14 +15,14 @@ func (g *guard) watchMemory() {
 			m.usage.Memory = proc.TouchedBy(pids) + m.unseen
 		}
 	}
-	g.share(all)
-	g.judge(notKnown)
+	g.countSharedOnce(all)
+	g.enforce(notKnown)
 	g.memory = after(max(memoryEvery, urgentShare*time.Since(begun)))
 }
 
-// share has memory that several processes have in common count once, where that decides: it
+// countSharedOnce has memory that several processes have in common count once, where that decides: it
 // takes the kernel long to tell.
-func (g *guard) share(all map[*meter][]int) {
+func (g *guard) countSharedOnce(all map[*meter][]int) {
 	if !g.watchesMemory() {
 		return
 	}

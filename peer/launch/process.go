@@ -269,7 +269,7 @@ func (j *job) checkSupervisors() {
 // is as if it ran.
 func (j *job) attended(id view.Process, stopped bool) {
 	p := j.local[id]
-	p.stopped = stopped && j.halting.Load() == free && (!p.greeted || p.finalized)
+	p.stopped = stopped && j.halting.Load() == moving && (!p.greeted || p.finalized)
 	if !p.stopped {
 		j.watching.Answered(id)
 	}

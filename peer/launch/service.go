@@ -111,7 +111,7 @@ type Service struct {
 	obstacles map[p2ppeer.ID]obstacle // to direct connections
 	jobs      map[string]*job
 	gone      chan struct{} // closed and replaced whenever a job has gone
-	resting   *time.Timer   // see rest
+	idleTimer *time.Timer   // see giveMemoryBack
 }
 
 // scratchFolder is the folder in a home in which programs run.
@@ -141,7 +141,7 @@ func NewService(h host.Host, c Config) (*Service, error) {
 		obstacles: make(map[p2ppeer.ID]obstacle),
 		gone:      make(chan struct{}),
 	}
-	s.resting = newRest(s)
+	s.idleTimer = newIdleTimer(s)
 	s.groups = cgroup.Open(home)
 	if s.groups.Missing(cgroup.CPU) != nil {
 		supervisor.GiveWay()
@@ -205,7 +205,7 @@ func (s *Service) Close() error {
 	s.host.RemoveStreamHandler(ChannelProtocol)
 	s.mu.Lock()
 	s.closed = true
-	s.resting.Stop()
+	s.idleTimer.Stop()
 	s.mu.Unlock()
 	s.cancel()
 	s.serving.Wait()

@@ -18,9 +18,9 @@ import (
 // progress counts the bytes of a job's contents.
 type progress struct{ here, total atomic.Int64 }
 
-// share has this peer pass on what it fetches for the job to some others of the
+// shareFiles has this peer pass on what it fetches for the job to some others of the
 // job's peers, and take from them what they have, until the job ends.
-func (j *job) share() {
+func (j *job) shareFiles() {
 	var ids []p2ppeer.ID
 	for _, f := range j.fellows {
 		ids = append(ids, f.ID)

@@ -294,15 +294,15 @@ func (j *job) watchGroup(m *jobpb.Join) (group faultdetect.GroupConfig, err erro
 	}
 	group.Verdict = func(v faultdetect.Verdict) {
 		if v.State == faultdetect.Failed {
-			j.do(func() { j.judge(group.Members[v.Member], m.Generation) })
+			j.do(func() { j.peerFailed(group.Members[v.Member], m.Generation) })
 		}
 	}
 	return group, nil
 }
 
-// judge acts on what the fault detector says of a peer that has failed. The submitter's
+// peerFailed acts on what the fault detector says of a peer that has failed. The submitter's
 // may be cut off; where others agree on views with it, it may come back.
-func (j *job) judge(peer p2ppeer.ID, generation uint32) {
+func (j *job) peerFailed(peer p2ppeer.ID, generation uint32) {
 	if generation != j.watchers {
 		return
 	}

@@ -185,7 +185,7 @@ func TestSupervisorIsWatchedWhileAllStand(t *testing.T) {
 		syscall.Kill(supervisorOf(t, pids), syscall.SIGSTOP)
 	}
 	g.halt()
-	g.resume()
+	g.letGoOn()
 	if e := j.links[0].exited(view.Process{}); e.Reason != "its supervisor has not answered for 5s" {
 		t.Errorf("ended with %v", e)
 	}
@@ -221,7 +221,7 @@ func TestWhoIsWokenIsFound(t *testing.T) {
 	for n := 0; n < 100 && !g.meters[0].over; n++ { // one that gets no processor has no timers
 		g.halt()
 		g.measureStill()
-		g.resume()
+		g.letGoOn()
 	}
 	if !g.meters[0].over {
 		t.Error("nobody notices")
@@ -289,7 +289,7 @@ func TestHonestProcessesStandStill(t *testing.T) {
 						t.Fatalf("they do not stand: %v", stood)
 					}
 				}
-				g.resume()
+				g.letGoOn()
 				awaitMove(t, g, stood)
 			}
 			j.stop()
@@ -360,7 +360,7 @@ func TestWhoStoppedHimselfStaysSo(t *testing.T) {
 		t.Fatal("the job is over")
 	}
 	stood := g.scenes()
-	g.resume()
+	g.letGoOn()
 	awaitMove(t, g, stood)
 	if now := proc.SceneOf([]int{pid}); !stay(before, now) {
 		t.Errorf("it did %v, and now %v", before, now)

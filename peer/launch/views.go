@@ -37,7 +37,7 @@ func (j *job) drift() {
 // what that has printed. Who asks it for views is not to wait for its word.
 func (j *job) cutOff() {
 	switch {
-	case !j.resting:
+	case !j.onlyKeeps:
 		j.end(errCutOff)
 	case j.orphaned:
 		j.say(outside())
