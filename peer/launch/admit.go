@@ -185,13 +185,15 @@ func newJob(s *Service, a admission) *job {
 		since: time.Now(), state: Staging,
 		log: s.config.Log.With().Str("job", a.spec.ID).Logger(),
 
-		grant:     s.Grant().Min(limits.Grant{Slot: a.decision.Limits}),
-		folder:    scratch.At(s.scratch, a.spec.ID),
-		events:    make(chan func()),
-		done:      make(chan struct{}),
-		local:     make(map[view.Process]*process),
-		channels:  make(map[channelID]*openChannel),
-		distances: make(map[p2ppeer.ID]time.Duration), seekings: make(map[p2ppeer.ID]*seeking),
+		grant:  s.Grant().Min(limits.Grant{Slot: a.decision.Limits}),
+		folder: scratch.At(s.scratch, a.spec.ID),
+		events: make(chan func()),
+		done:   make(chan struct{}),
+		local:  make(map[view.Process]*process),
+		ways: ways{
+			channels: make(map[channelID]*openChannel),
+			seekings: make(map[p2ppeer.ID]*seeking), distances: make(map[p2ppeer.ID]time.Duration),
+		},
 		alive:    newAliveCheck(),
 		watching: newAliveCheck(),
 	}

@@ -127,8 +127,8 @@ func (j *job) becomes(p view.Process) view.State {
 // be for a link that is cut: then others have its tables, and the detector asks it through them.
 func (j *job) elsewhere(peer p2ppeer.ID) view.State {
 	silence, ok := j.views.Silence(peer)
-	found, watched := j.found[peer]
-	if !ok || silence > silentFor+j.hang && (found || !watched) {
+	failed, watched := j.failed[peer]
+	if !ok || silence > silentFor+j.hang && (failed || !watched) {
 		return view.Failed
 	}
 	return view.Live

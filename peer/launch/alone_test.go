@@ -399,7 +399,7 @@ func TestNewSubmitterOutlivesAnotherLoss(t *testing.T) {
 func TestRecruitThatIsNeverLetInHasFailed(t *testing.T) {
 	t.Parallel()
 	p := view.Process{Replica: 2}
-	j := &job{admission: admission{joining: true}, local: map[view.Process]*process{p: {}}, missed: time.Now()}
+	j := &job{admission: admission{joining: true}, local: map[view.Process]*process{p: {}}, submitterSide: submitterSide{missed: time.Now()}}
 	if is := j.becomes(p); is != view.Live {
 		t.Errorf("while it may be let in it is %v", is)
 	}
@@ -419,8 +419,8 @@ func TestS4RecruitThatIsNeverLetInEnds(t *testing.T) {
 	t.Parallel()
 	for _, attached := range []bool{false, true} {
 		j := &job{
-			admission: admission{joining: true}, service: &Service{}, returns: true, away: maxAway, state: Running,
-			missed: time.Now().Add(-missFor - time.Second), orphaned: attached,
+			admission: admission{joining: true}, service: &Service{}, state: Running,
+			submitterSide: submitterSide{missed: time.Now().Add(-missFor - time.Second), away: maxAway, returns: true, orphaned: attached},
 		}
 		if attached {
 			j.attached = &attachment{}
@@ -435,7 +435,7 @@ func TestS4RecruitThatIsNeverLetInEnds(t *testing.T) {
 // keeps what its processes have said.
 func TestPartThatIsCutOffSaysSo(t *testing.T) {
 	t.Parallel()
-	j := &job{service: &Service{}, onlyKeeps: true, orphaned: true}
+	j := &job{service: &Service{}, onlyKeeps: true, submitterSide: submitterSide{orphaned: true}}
 	j.cutOff()
 	if j.ended != nil || len(j.said) != 1 || j.said[0].GetOutside() == nil {
 		t.Errorf("it says %v, and ends with %v", j.said, j.ended)

@@ -11,6 +11,7 @@ import (
 	"github.com/libp2p/go-msgio/pbio"
 	ma "github.com/multiformats/go-multiaddr"
 
+	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
@@ -31,6 +32,28 @@ type attachment struct {
 	out     chan *jobpb.FromPeer
 	pace    func(*jobpb.FromPeer)
 	written chan struct{} // closed when nothing is written any more
+}
+
+// A submitterSide is what a job knows of its submitter, and has said to it.
+type submitterSide struct {
+	attached *attachment      // its stream, or nil
+	doors    connection.Doors // where it takes connections
+	heardAt  time.Time        // when it said something last
+	asked    bool             // it has said Stop
+
+	missed   time.Time          // since when it is silent; zero: it is not
+	cutAt    time.Time          // since when the control stream is broken and may be made anew; zero: it is not
+	asking   context.CancelFunc // ends asking its machine whether it still runs
+	away     time.Duration      // how long the job goes on without it, beyond missFor
+	until    time.Time          // when the job has taken as long as it may; zero: never
+	returns  bool               // it may come back as a new process
+	orphaned bool               // it is a new process without a log: the peers make the views
+
+	said    []*jobpb.FromPeer // all but output, from the first on: it may have to be repeated
+	sent    int               // how many of them are on their way
+	head    *jobpb.FromPeer   // offered to the writer
+	turn    int               // which process may send output next
+	refusal *jobpb.FromPeer   // the last word
 }
 
 // attach makes stream the one by which the job hears of its submitter and speaks to it.
@@ -258,7 +281,7 @@ func (j *job) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume) err
 		j.attached.stream.ResetWithError(jobpb.Replaced)
 	}
 	j.stopAsking()
-	if !m.Anew && !j.found[j.submitter] {
+	if !m.Anew && !j.failed[j.submitter] {
 		j.missed = time.Time{} // it was taken for gone, and nobody has found it silent
 	}
 	j.detach()

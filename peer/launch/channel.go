@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
@@ -22,6 +23,19 @@ type openChannel struct {
 	breakOff context.CancelFunc
 	way      way // how it goes; no kind: not known yet, or it was opened elsewhere
 	peer     p2ppeer.ID
+}
+
+// ways are how messages go from the processes here to others.
+type ways struct {
+	kinds     []proclink.Kind // of channels that the user and the owner allow, best first
+	keys      []byte          // of the processes that were there at the start, rank by rank; nil: they have not begun
+	waiting   []func()        // for keys
+	channels  map[channelID]*openChannel
+	board     *os.File                     // shared memory with the bells of the processes here, or nil
+	seekings  map[p2ppeer.ID]*seeking      // for better ways to other peers
+	distances map[p2ppeer.ID]time.Duration // round trips to other peers, as far as they were measured
+	explain   bool                         // the submitter is told how other peers are reached
+	told      map[p2ppeer.ID]passage       // what it was told; nil: nothing yet
 }
 
 const (

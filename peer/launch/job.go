@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -18,7 +17,6 @@ import (
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
-	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
@@ -44,63 +42,40 @@ type job struct {
 	running sync.WaitGroup // goroutines that end with ctx, done or their process
 	working sync.WaitGroup // goroutines that still make something: files, processes
 
-	state    State                        // written under service.mu
-	partners map[p2ppeer.ID]time.Duration // whom it needs, and how long each may be silent; under service.mu
-	asked    bool                         // the submitter has said Stop
-	heardAt  time.Time                    // when the submitter said something last
-	ended    error                        // why the job is over, or nil
-	ran      bool                         // its processes have been started, and it stands in the journal
-	refusal  *jobpb.FromPeer
+	state     State                        // written under service.mu
+	partners  map[p2ppeer.ID]time.Duration // whom it needs, and how long each may be silent; under service.mu
+	begun     bool                         // mpj.Init has returned, or may
+	onlyKeeps bool                         // nothing runs here any more; what was printed waits for the submitter
+	ran       bool                         // its processes have been started, and it stands in the journal
+	leaving   bool                         // the owner takes the machine back, see HandOver
+	empty     time.Time                    // since when none of its processes here is in the view, while it leaves
+	ended     error                        // why the job is over, or nil
 
-	grant     limits.Grant  // fixed
-	upload    pacer         // fixed
-	group     *cgroup.Group // nil: none
-	halting   atomic.Int32  // of its processes, by the guard
-	folder    scratch.Job
-	local     map[view.Process]*process // fixed
-	board     *os.File                  // shared memory with the bells of the processes here, or nil
-	members   membership
-	kinds     []proclink.Kind              // of channels that the user and the owner allow, best first
-	waiting   []func()                     // for keys
-	explain   bool                         // tell the submitter how the peers reach each other
-	heal      bool                         // replicas that are lost are replaced
-	told      map[p2ppeer.ID]passage       // what has been said of that
-	distances map[p2ppeer.ID]time.Duration // round trips to other peers, as far as they were measured
-	seekings  map[p2ppeer.ID]*seeking      // for better ways to other peers
-	keys      []byte                       // of the processes that were there at the start, rank by rank, once they have begun
-	places    [][2]int                     // machine and cluster of each rank, likewise
-	view      view.View
-	ahead     view.View // newer, with a process that is not in the membership table yet; epoch 0: none
-	begun     bool
-	detector  *faultdetect.Group
-	watchers  uint32                     // generation of the detector's group
-	hang      time.Duration              // that the detector tolerates
-	found     map[p2ppeer.ID]bool        // to have failed, by the detector, of those in its group
-	missed    time.Time                  // since when the submitter is silent; zero: it is not
-	views     *viewgroup.Group           // nil: the submitter alone makes them
-	alive     aliveCheck                 // of the programs
-	watching  aliveCheck                 // of their supervisors
-	channels  map[channelID]*openChannel // to and from other peers
-	serving   []func()                   // take collected files off offer
+	grant   limits.Grant  // fixed
+	upload  pacer         // fixed
+	group   *cgroup.Group // nil: none
+	halting atomic.Int32  // what its processes do for the guard
+	folder  scratch.Job
+	local   map[view.Process]*process // fixed
+	serving []func()                  // take collected files off offer
 
-	away      time.Duration // that the job goes on without its submitter, beyond missFor
-	until     time.Time     // when the job has taken as long as it may; zero: never
-	returns   bool          // the submitter may come back as a new process
-	orphaned  bool          // it has: the peers make the views
-	changes   []viewgroup.Committed
-	onlyKeeps bool               // nothing runs here any more; what was printed waits for the submitter
-	attached  *attachment        // the submitter's stream, or nil
-	doors     connection.Doors   // of the submitter
-	adrift    time.Time          // since when this peer is cut off from the majority of those who agree on views; zero: it is not
-	cutAt     time.Time          // since when there is none, and the submitter may come back; else zero
-	asking    context.CancelFunc // ends asking whether it does
-	said      []*jobpb.FromPeer  // all but output, from the first on: it may have to be repeated
-	sent      int                // how many of them are on their way
-	head      *jobpb.FromPeer    // offered to the writer
-	turn      int                // which process may send output next
+	members  membership
+	places   [][2]int // machine and cluster of each rank, once they have begun
+	heal     bool     // replicas that are lost are replaced
+	view     view.View
+	ahead    view.View             // newer, with a process that is not in the membership table yet; epoch 0: none
+	views    *viewgroup.Group      // nil: the submitter alone makes them
+	changes  []viewgroup.Committed // all that were agreed on, for a submitter without a log of them
+	adrift   time.Time             // since when this peer is cut off from the majority of those who agree on views; zero: it is not
+	detector *faultdetect.Group
+	watchers uint32              // generation of the detector's group
+	hang     time.Duration       // how long a peer may be silent, by the detector
+	failed   map[p2ppeer.ID]bool // says the detector, of those in its group
+	alive    aliveCheck          // of the programs
+	watching aliveCheck          // of their supervisors
 
-	leaving bool      // the owner takes the machine back, see HandOver
-	empty   time.Time // since when nothing of it is in the view any more, while it leaves
+	submitterSide
+	ways
 }
 
 // do hands the owner an event and returns once it is being handled. It is false

@@ -258,9 +258,9 @@ func (j *job) join(m *jobpb.Join) error {
 		j.running.Go(before.Close) // it may be about to tell a verdict, which waits for us
 	}
 	j.detector, j.watchers, j.hang, j.missed = detector, m.Generation, group.Hang, time.Time{}
-	j.found = make(map[p2ppeer.ID]bool)
+	j.failed = make(map[p2ppeer.ID]bool)
 	for _, member := range group.Members {
-		j.found[member] = false
+		j.failed[member] = false
 	}
 	return j.joinViews(m.Views, group.Members)
 }
@@ -313,6 +313,6 @@ func (j *job) peerFailed(peer p2ppeer.ID, generation uint32) {
 		}
 		j.miss()
 	}
-	j.found[peer] = true
+	j.failed[peer] = true
 	j.say(suspect([]byte(peer), generation))
 }
