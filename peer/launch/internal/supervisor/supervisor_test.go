@@ -333,8 +333,11 @@ func TestSupervisorAnswers(t *testing.T) {
 	}
 	r.Kill()
 	r.Ask()
-	r.Wait()
+	r.Wait() // it has been heard to its end
 	r.Ask()
+	if n := len(r.answered); n > 0 {
+		t.Errorf("%d answers too many", n)
+	}
 }
 
 // TestSupervisorAnswersLongAfterItsStart: what bounds the start does not bound
