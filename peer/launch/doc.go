@@ -25,13 +25,12 @@
 //	running   Started was said; processes meet in mpj.Init, then Begin
 //	ending    processes killed, scratch removed, slots free
 //
-// A job ends when the submitter says Stop, when the control stream ends, for
-// whatever reason, when the fault detector says that the submitter's peer has
-// failed, when this peer is cut off from the majority of those who agree on the job's
+// A job ends when the submitter says Stop or leaves, when it turns out that the submitter's process has ended or
+// its peer has failed, when this peer is cut off from the majority of those who agree on the job's
 // views (package viewgroup, V2), when the submitter breaks the order above, and when
-// this peer closes. Where peers agree on the job's views it goes on without a submitter
-// that is silent, or was killed and has said that it may come back (alone.go), which it does
-// on another stream (attachment.go); that
+// this peer closes. A control stream that just breaks is made anew, and the submitter's machine is asked
+// meanwhile whether it still runs (attachment.go). Where peers agree on the job's views it goes on without a
+// submitter that is silent, or was killed and has said that it may come back (alone.go); that
 // ends too, after a time that the submitter has asked for, of an hour at most.
 // Nothing of it is left then (S4): no process, no descendant of one, no file, no
 // stream, no pin, no slot. If this peer is killed instead, the supervisors do
@@ -77,7 +76,7 @@
 //
 // What the owner grants a job and each of its processes (package limits) is held by
 // control groups (package internal/cgroup), by resource limits that the supervisor sets, by a
-// guard that measures (limits.go), and by having all that goes to other machines go through
+// guard that measures (guard.go), and by having all that goes to other machines go through
 // this peer (pace.go). Who exceeds a limit is ended, and the submitter reads which.
 //
 // # Not promised
