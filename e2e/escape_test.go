@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"github.com/p2pmpi/p2pmpi/e2e/internal/nemesis"
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
 // A prey is what a hostile program is after: a peer, its owner's files, and a neighbour's job.
@@ -63,7 +64,7 @@ func newPrey(t *testing.T, user uint32) *prey {
 	v.peer.awaitReady()
 	if user != 0 && logged(v.peer, "native programs cannot be confined here")() == nil {
 		v.expectRefusal(t)
-		t.Skip("this machine lets an ordinary user build no walls; he is told, and programs of strangers are refused")
+		skip.Lacks(t, "walls that an ordinary user can build; he is told, and programs of strangers are refused")
 	}
 	v.neighbour = submit(t, t.TempDir(), "--supernode", v.peer.addr, "-n", "2", "-a", "concentrate", "-w", "60",
 		filepath.Join(bin, "stepper"), "-steps", "1000000", "-every", "10", "-work", "0", "-pause", "10ms")
@@ -82,7 +83,7 @@ func folderOf(t *testing.T, user uint32) string {
 		return t.TempDir()
 	}
 	if os.Geteuid() != 0 {
-		t.Skip("only root can be another user")
+		skip.Lacks(t, "root, to be another user")
 	}
 	top, err := os.MkdirTemp("", "p2pmpi-e2e-") // those of the test are closed to others
 	if err != nil {

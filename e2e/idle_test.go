@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
 var idleFor = flag.Duration("idle.for", 4*time.Second, "how long idle peers are watched, before a job and after it")
@@ -26,7 +28,7 @@ const (
 // run on all of them and afterwards.
 func TestIdlePeerIsSmall(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("the system does not tell")
+		skip.Lacks(t, "Linux, which tells")
 	}
 	t.Parallel()
 	supernode := boot(t, "--slots", "1")

@@ -18,6 +18,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/e2e/internal/ether"
 	"github.com/p2pmpi/p2pmpi/e2e/internal/igd"
 	"github.com/p2pmpi/p2pmpi/e2e/internal/natpmp"
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
 // An internet is a switch on which everybody has an address that looks public, and homes
@@ -51,7 +52,7 @@ func needs(t *testing.T, commands ...string) {
 	t.Helper()
 	for _, c := range commands {
 		if _, err := exec.LookPath(c); err != nil {
-			lacks(t, c+" (Debian: apt-get install nftables iproute2)")
+			skip.Lacks(t, c+" (Debian: apt-get install nftables iproute2)")
 		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
 // stepClock makes the clock of a machine's peers wrong, as a time service does that
@@ -54,7 +56,7 @@ func TestClocksCanBeStepped(t *testing.T) {
 	}
 	mend, ok := m.stepClock(t, -time.Hour)
 	if !ok {
-		lacks(t, "root, and a kernel with seccomp's user notification")
+		skip.Lacks(t, "root, and a kernel with seccomp's user notification")
 	}
 	if off := date(); (off - time.Hour).Abs() > limit {
 		t.Errorf("the clock is late by %v, want an hour", off)

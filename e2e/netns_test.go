@@ -18,25 +18,13 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/p2pmpi/p2pmpi/e2e/internal/ether"
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
 // A netns is a network namespace: interfaces, addresses and routes of its own.
 // It has no name. It lives as long as this file is open or a process runs in
 // it, so nothing is left of it even after a test that was killed.
 type netns struct{ file *os.File }
-
-// mustTest reports whether nothing may be skipped that the system does not allow: where CI is
-// set nothing passes because it was not tried.
-func mustTest() bool { return os.Getenv("CI") != "" }
-
-// lacks skips a test that needs what is not here, or fails it where nothing may be skipped.
-func lacks(t *testing.T, need string) {
-	t.Helper()
-	if mustTest() {
-		t.Fatalf("this needs %s; where CI is set it is not skipped", need)
-	}
-	t.Skip("this needs " + need)
-}
 
 // newNetns makes an empty namespace for the time of the test. Without the right
 // to make one the test is skipped, or fails where it must not be.
@@ -51,7 +39,7 @@ func newNetns(t *testing.T) netns {
 		return err
 	})
 	if errors.Is(err, unix.EPERM) {
-		lacks(t, "root, or a user namespace: unshare --user --map-root-user --net go test ./e2e/ -run LAN")
+		skip.Lacks(t, "root, or a user namespace: unshare --user --map-root-user --net go test ./e2e/ -run LAN")
 	}
 	if err != nil {
 		t.Fatalf("make a network namespace: %v", err)

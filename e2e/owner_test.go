@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/peer"
 )
 
@@ -166,7 +167,7 @@ func TestO2QuietHoursHandOver(t *testing.T) {
 
 	mend, ok := wall.stepClock(t, 15*time.Minute)
 	if !ok {
-		lacks(t, "root, and a kernel with seccomp's user notification")
+		skip.Lacks(t, "root, and a kernel with seccomp's user notification")
 	}
 	const rule = "paused: quiet hours"
 	eventually(t, "an owner who has quiet", func() error {
@@ -204,7 +205,7 @@ func TestO2QuietHoursHandOver(t *testing.T) {
 // programs come last, and where sessions compete so does that of the peer. The job ends as it should.
 func TestProgramsGiveWayByDefault(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("the system has no such priorities")
+		skip.Lacks(t, "Linux, which has such priorities")
 	}
 	t.Parallel()
 	m := *loopback

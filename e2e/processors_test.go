@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
 // A foreign is a kind of processor whose programs this machine runs, by itself or by an
@@ -94,7 +96,7 @@ func (f foreign) emulated(t *testing.T) []string {
 	t.Helper()
 	emulator, err := exec.LookPath(f.emulator)
 	if err != nil {
-		lacks(t, fmt.Sprintf("%s: apt-get install qemu-user", f.emulator))
+		skip.Lacks(t, fmt.Sprintf("%s: apt-get install qemu-user", f.emulator))
 	}
 	const script = `mount -t binfmt_misc none /proc/sys/fs/binfmt_misc && printf %s "$1" >/proc/sys/fs/binfmt_misc/register && shift && exec "$@"`
 	command := []string{
@@ -102,7 +104,7 @@ func (f foreign) emulated(t *testing.T) []string {
 		"setpriv", "--pdeathsig", "KILL",
 	}
 	if text, err := exec.CommandContext(t.Context(), command[0], append(slices.Clone(command[1:]), "true")...).CombinedOutput(); err != nil {
-		lacks(t, fmt.Sprintf("binfmt_misc in user namespaces, which Linux has since 6.7: %v\n%s", err, text))
+		skip.Lacks(t, fmt.Sprintf("binfmt_misc in user namespaces, which Linux has since 6.7: %v\n%s", err, text))
 	}
 	return command
 }

@@ -11,6 +11,8 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
 // BenchmarkFetch measures one large file over loopback, hashed and written.
@@ -140,7 +142,7 @@ func BenchmarkSmallFiles(b *testing.B) {
 func BenchmarkPacked(b *testing.B) {
 	program, err := os.ReadFile("/proc/self/exe")
 	if err != nil {
-		b.Skip(err)
+		skip.Lacks(b, err)
 	}
 	contents := map[string][]byte{"program": program[:min(len(program), 16<<20)], "text": text(16 << 20), "random": content(1, 16<<20)}
 	for _, mbit := range []float64{10, 100, 1000} {

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
@@ -16,7 +17,7 @@ func TestEngineIsBuiltInUnlessNamed(t *testing.T) {
 	}
 	beside := filepath.Join(filepath.Dir(self), "p2pmpi-wasmtime")
 	if err := os.WriteFile(beside, []byte("#!/bin/sh\necho another\n"), 0o755); err != nil {
-		t.Skipf("beside this program: %v", err)
+		skip.Lacks(t, err)
 	}
 	defer os.Remove(beside)
 	p := &Peer{cfg: DefaultConfig(), home: home(t.TempDir())}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
 // asNobody calls f on a thread that is another user's from then on, and ends with it.
@@ -28,7 +30,7 @@ func asNobody(t *testing.T, f func() error) error {
 // TestControlSocketAsksWhoConnects where the owner has opened the home and the socket to all.
 func TestControlSocketAsksWhoConnects(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("needs root, to be somebody else")
+		skip.Lacks(t, "root, to be somebody else")
 	}
 	p := boot(t, nil)
 	for dir, mode := range map[string]os.FileMode{string(p.home): 0o755, p.home.socket(): 0o666} {

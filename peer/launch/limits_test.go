@@ -15,6 +15,7 @@ import (
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/unruly"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj"
@@ -174,7 +175,7 @@ func TestLimitsHold(t *testing.T) {
 				j := newLimited(t, limits.Grant{Slot: c.limits}, 1, "exceed", name)
 				if c.needs != "" {
 					if why := j.peers[0].launch.groups.Missing(c.needs); why != nil {
-						t.Skip(why)
+						skip.Lacks(t, why)
 					}
 				}
 				j.start()
@@ -230,7 +231,7 @@ func TestLimitsOfAJob(t *testing.T) {
 			j := newLimited(t, limits.Grant{Job: l}, 2, "exceed", name)
 			if name == "memory" || name == "processes" {
 				if why := errors.Join(j.peers[0].launch.groups.Missing(cgroup.Memory), j.peers[0].launch.groups.Missing(cgroup.Pids)); why != nil {
-					t.Skip(why)
+					skip.Lacks(t, why)
 				}
 			}
 			j.start()

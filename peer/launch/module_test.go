@@ -15,6 +15,7 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/p2pmpi/p2pmpi/internal/jobspec"
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/hostcall"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
@@ -34,7 +35,7 @@ func inEach(t *testing.T, test func(t *testing.T, e Engine)) {
 	t.Run("wazero", func(t *testing.T) { test(t, BuiltIn()) })
 	path := os.Getenv(otherEngine)
 	if path == "" {
-		if os.Getenv("CI") != "" && runtime.GOOS == "linux" && runtime.GOARCH == "amd64" {
+		if skip.Forbidden() && runtime.GOOS == "linux" && runtime.GOARCH == "amd64" {
 			t.Fatal(otherEngine + " names no other engine")
 		}
 		return
@@ -310,7 +311,7 @@ func TestCompilerIsNotIdle(t *testing.T) {
 	j := newModuleJob(t, BuiltIn(), tangle(4000), limits.Grant{Slot: limits.Limits{CPU: 100}})
 	service := j.peers[0].launch
 	if why := service.groups.Missing(cgroup.CPU); why != nil {
-		t.Skip(why)
+		skip.Lacks(t, why)
 	}
 	service.config.Niceness = MostNiceness
 	group := func() string {

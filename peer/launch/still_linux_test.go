@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/unruly"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
@@ -81,7 +82,7 @@ func TestUnrulyLimitsHold(t *testing.T) {
 			for try := 1; ; try++ {
 				j := newLimited(t, limits.Grant{Slot: limits.Limits{Disk: unrulyLimit, Processes: 256}}, 1, "unruly", how)
 				if !j.peers[0].launch.config.Walls.Namespaces {
-					t.Skip("nobody can be sure where there are no walls")
+					skip.Lacks(t, "walls: nobody can be sure without them")
 				}
 				j.start()
 				e, had := j.last(view.Process{})
@@ -175,7 +176,7 @@ func mostIn(folder string) (most, files int64) {
 func TestSupervisorIsWatchedWhileAllStand(t *testing.T) {
 	j := newTestJob(t, 1, 1, nil, "shell", "echo ready; exec sleep 3600")
 	if !j.peers[0].launch.config.Walls.Namespaces {
-		t.Skip("nobody asks it where there are no walls")
+		skip.Lacks(t, "walls: nobody asks it without them")
 	}
 	j.start()
 	await(j.links[0], (*jobpb.FromPeer).GetOutput)
@@ -212,7 +213,7 @@ func supervisorOf(t *testing.T, pids []int) int {
 func TestWhoIsWokenIsFound(t *testing.T) {
 	j := newTestJob(t, 1, 1, nil, "unruly", "woken by a timer")
 	if !j.peers[0].launch.config.Walls.Namespaces {
-		t.Skip("nobody can be sure where there are no walls")
+		skip.Lacks(t, "walls: nobody can be sure without them")
 	}
 	j.start()
 	await(j.links[0], (*jobpb.FromPeer).GetOutput)

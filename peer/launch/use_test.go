@@ -13,6 +13,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/jobspec"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
@@ -23,7 +24,7 @@ import (
 // TestO3OwnerSeesWhatJobsHave asks while a program computes.
 func TestO3OwnerSeesWhatJobsHave(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("the system does not tell")
+		skip.Lacks(t, "Linux, which tells")
 	}
 	t.Parallel()
 	j := newTestJob(t, 1, 1, nil, "exceed", "cpu")
@@ -48,7 +49,7 @@ func TestO3OwnerSeesWhatJobsHave(t *testing.T) {
 // TestProgramsGiveWay as far as the owner wants, also with a weight of their control group.
 func TestProgramsGiveWay(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("programs have the usual priority here")
+		skip.Lacks(t, "Linux: programs have the usual priority elsewhere")
 	}
 	t.Run("niceness 17", func(t *testing.T) {
 		giveWay(t, 17, map[string]string{"cpu.shares": "23", "cpu.weight": "2", "cpu.idle": "0"})
@@ -99,7 +100,7 @@ func wantFiles(t *testing.T, folders []string, want map[string]string) {
 func TestGroupHasItsWeightFromTheBeginning(t *testing.T) {
 	groups := cgroup.Open(t.TempDir())
 	if why := groups.Missing(cgroup.CPU); why != nil {
-		t.Skip(why)
+		skip.Lacks(t, why)
 	}
 	j := &job{
 		admission: admission{spec: &jobspec.Spec{ID: "0123"}}, order: make([]view.Process, 4),
@@ -121,7 +122,7 @@ func TestWhoIsKilledHurries(t *testing.T) {
 	j := newTestJob(t, 2, 1, nil, "sleep")
 	service := j.peers[0].launch
 	if why := service.groups.Missing(cgroup.CPU); why != nil {
-		t.Skip(why)
+		skip.Lacks(t, why)
 	}
 	service.config.Niceness = MostNiceness
 	service.SetGrant(limits.Grant{Slot: limits.Limits{Processes: 512}})
@@ -207,7 +208,7 @@ func (j *testJob) instances(peer int) []*instance {
 // TestProcessesAreTheirInstances finds those of several, each its own.
 func TestProcessesAreTheirInstances(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("the system does not tell")
+		skip.Lacks(t, "Linux, which tells")
 	}
 	j := newTestJob(t, 3, 1, nil, "sleep")
 	j.start()

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
@@ -237,7 +238,7 @@ func BenchmarkTwoProcesses(b *testing.B) {
 func twoProcesses(b *testing.B, way string, size int) {
 	ours, theirs, err := ways[way].open()
 	if err != nil {
-		b.Skip(err) // not on this system
+		skip.Lacks(b, err)
 	}
 	other := exec.Command(os.Args[0])
 	other.Env = append(os.Environ(), partnerVariable+"="+way, sizeVariable+"="+strconv.Itoa(size))

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/godbus/dbus/v5"
+
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
 func TestWatchPausesAtOnceAndGoesOnLater(t *testing.T) {
@@ -132,7 +134,7 @@ func TestLoadIsWhatOthersThanJobsTake(t *testing.T) {
 // of usual priority, and is not to be taken off.
 func TestNicePeerIsNotTheOwner(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("the system has no /proc/stat")
+		skip.Lacks(t, "Linux and its /proc/stat")
 	}
 	for ownTicks() == 0 { // computes until it has had one
 	}

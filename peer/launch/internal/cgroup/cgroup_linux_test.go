@@ -13,13 +13,15 @@ import (
 	"testing"
 
 	"github.com/containerd/cgroups/v3/cgroup1"
+
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
 // needGroups skips where the kernel, or whoever runs the tests, lets nobody make groups.
 func needGroups(t *testing.T, tree *Tree) {
 	t.Helper()
 	if why := errors.Join(tree.Missing(Memory), tree.Missing(CPU), tree.Missing(Pids)); why != nil {
-		t.Skip(why)
+		skip.Lacks(t, why)
 	}
 }
 
@@ -134,7 +136,7 @@ func TestVersion1TellsWhoIsShort(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "f")
 	runIn(t, job, "head -c 64M /dev/zero >"+file+" && sync "+file)
 	if !full(job.folders[Memory]) {
-		t.Skip("the file system keeps nothing in memory")
+		skip.Lacks(t, "a file system that keeps something in memory")
 	}
 	if u := job.Usage(); u.Short != 0 {
 		t.Errorf("with a full cache: %+v", u)

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/unruly"
 )
 
@@ -140,7 +141,7 @@ func TestNamelessFilesAreSeen(t *testing.T) {
 	for _, how := range []string{"open", "mapped", "twice", "behind a thread that has ended"} {
 		t.Run(how, func(t *testing.T) {
 			if how == "mapped" && os.Getuid() != 0 {
-				t.Skip("only root may look at mapped files")
+				skip.Lacks(t, "root, who may look at mapped files")
 			}
 			folder := t.TempDir()
 			pid := hiding(t, folder, how)

@@ -4,6 +4,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
 func TestStarvedIsWhoWantsToRunAndCannot(t *testing.T) {
@@ -32,7 +34,7 @@ func TestStarvedIsWhoWantsToRunAndCannot(t *testing.T) {
 // TestTurnsAreCounted looks at this process, which computes.
 func TestTurnsAreCounted(t *testing.T) {
 	if _, err := os.Stat("/proc/self/schedstat"); err != nil {
-		t.Skip("the kernel does not count them")
+		skip.Lacks(t, "a kernel that counts them")
 	}
 	before := TurnsOf([]int{os.Getpid()}, time.Now())
 	for late := time.Now().Add(20 * time.Second); ; {

@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"slices"
 	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
 // TestCensus: those below a supervisor, with their children, and nobody else.
@@ -117,7 +119,7 @@ func TestCensusAsksAgainWhoseNumberWasGiven(t *testing.T) {
 	}
 	now := givenNow()
 	if now.last == 0 || now.given == 0 {
-		t.Skip("this kernel does not tell which numbers it has given")
+		skip.Lacks(t, "a kernel that tells which numbers it has given")
 	}
 	if !below(numbers{last: pid - 1, given: now.given}) {
 		t.Error("whose number has been given again is taken for who had it")

@@ -6,6 +6,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
 // TestHaltStopsAll, and says who was born last among them.
@@ -18,7 +20,7 @@ func TestHaltStopsAll(t *testing.T) {
 		}
 	}
 	if !r.Walled() {
-		t.Skip("there is no PID namespace")
+		skip.Lacks(t, "a PID namespace")
 	}
 	first, err := r.Halt()
 	if err != nil || first == 0 {
@@ -61,7 +63,7 @@ func TestHaltEndsWithItsSupervisor(t *testing.T) {
 	r := run(t, "sleep")
 	readLine(t, r.stdout)
 	if !r.Walled() {
-		t.Skip("there is no PID namespace")
+		skip.Lacks(t, "a PID namespace")
 	}
 	stop(t, r.cmd.Process.Pid)
 	ended := make(chan error)

@@ -1,0 +1,103 @@
+package skip
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// meant are the skips that are none for want of something: what a test skips with these words is done
+// elsewhere, or has nothing to show.
+var meant = map[string]string{
+	"the race detector needs more memory than is granted": "CI runs it once more without that",
+	"version 2 tells by itself":                           "there is nothing to find out",
+	"this is not version 1":                               "a machine has one version",
+	"with -mutants":                                       "it is for who changes the rules",
+}
+
+// TestNothingElseIsSkipped: whatever a test needs, it says so by Lacks, and so fails in CI.
+func TestNothingElseIsSkipped(t *testing.T) {
+	found := make(map[string]bool)
+	err := filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		files := token.NewFileSet()
+		f, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, d := range f.Decls {
+			for _, call := range skipsIn(d) {
+				if words := meantBy(call); words != "" {
+					found[words] = true
+				} else {
+					t.Errorf("%s: say what it needs by skip.Lacks", files.Position(call.Pos()))
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for words, why := range meant {
+		if !found[words] {
+			t.Errorf("nothing is skipped because %q (%s)", words, why)
+		}
+	}
+}
+
+// skipsIn are the calls by which tests in a declaration skip themselves.
+func skipsIn(d ast.Decl) (calls []*ast.CallExpr) {
+	tests := make(map[string]bool) // names of what is a test there
+	ast.Inspect(d, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.Field:
+			if isTest(n.Type) {
+				for _, name := range n.Names {
+					tests[name.Name] = true
+				}
+			}
+		case *ast.CallExpr:
+			if f, ok := n.Fun.(*ast.SelectorExpr); ok && strings.HasPrefix(f.Sel.Name, "Skip") {
+				if of, ok := f.X.(*ast.Ident); ok && tests[of.Name] {
+					calls = append(calls, n)
+				}
+			}
+		}
+		return true
+	})
+	return calls
+}
+
+// isTest reports whether a type is *testing.T or another of that package.
+func isTest(of ast.Expr) bool {
+	if p, ok := of.(*ast.StarExpr); ok {
+		of = p.X
+	}
+	s, ok := of.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	from, ok := s.X.(*ast.Ident)
+	return ok && from.Name == "testing"
+}
+
+// meantBy returns the words of meant that a call says, or "".
+func meantBy(call *ast.CallExpr) string {
+	for _, a := range call.Args {
+		if said, ok := a.(*ast.BasicLit); ok {
+			for words := range meant {
+				if strings.Contains(said.Value, words) {
+					return words
+				}
+			}
+		}
+	}
+	return ""
+}
