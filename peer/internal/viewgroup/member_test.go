@@ -384,7 +384,10 @@ func (w *world) survivesWithout(i int) bool {
 		return false
 	}
 	voters := w.members[i].conf.GetVoters()
-	n := 0
+	n, of := 0, len(voters)
+	if !slices.Contains(voters, uint64(i)+1) {
+		of++ // it may be made one just now: who leads has heard it a moment ago
+	}
 	for k, m := range w.members {
 		if m == nil {
 			continue
@@ -396,7 +399,7 @@ func (w *world) survivesWithout(i int) bool {
 			n++
 		}
 	}
-	return 2*n > len(voters)
+	return 2*n > of
 }
 
 // settle heals everything, tells all of those who have come, and waits until all who are in the group agree, and nobody
