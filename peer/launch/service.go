@@ -126,7 +126,7 @@ const (
 )
 
 // NewService removes what an earlier peer that was killed has left in
-// <Home>/scratch, and begins to host jobs. Only one Service may use a home.
+// <Home>/scratch, as far as it can, and begins to host jobs. Only one Service may use a home.
 func NewService(h host.Host, c Config) (*Service, error) {
 	home, err := filepath.Abs(c.Home)
 	if err != nil {
@@ -148,7 +148,7 @@ func NewService(h host.Host, c Config) (*Service, error) {
 	}
 	supervisor.KillStale(s.scratch)
 	if err := scratch.RemoveStale(s.scratch); err != nil {
-		return nil, err
+		c.Log.Error().Err(err).Msg("scratch folders of an earlier peer stay")
 	}
 	if c.Decide == nil {
 		s.config.Decide = func(p2ppeer.ID, []policy.Kind) policy.Decision {

@@ -5,7 +5,7 @@
 //	<root>/<job>/<rank>.<replica>/  working folder of one process: its inputs, its output files
 //
 // Nothing outside <root> is ever removed, and nothing that a process leaves in
-// its folder, such as folders without permissions or symbolic links, keeps it
-// from being removed or leads out of it. Whoever removes has made sure that the
+// its folder, such as folders without permissions, folders in folders without end,
+// or symbolic links, keeps it from being removed or leads out of it. Whoever removes has made sure that the
 // processes are gone.
 package scratch

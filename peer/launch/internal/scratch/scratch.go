@@ -82,20 +82,3 @@ func RemoveStale(root string) error {
 	}
 	return errors.Join(errs...)
 }
-
-// remove is os.RemoveAll, also of folders that deny their owner.
-func remove(folder string) error {
-	if os.RemoveAll(folder) == nil {
-		return nil
-	}
-	filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
-		if d != nil && d.IsDir() {
-			os.Chmod(path, 0o700) // before its entries are read; WalkDir follows no links
-		}
-		return nil
-	})
-	if err := os.RemoveAll(folder); err != nil {
-		return fmt.Errorf("remove scratch folder: %w", err)
-	}
-	return nil
-}

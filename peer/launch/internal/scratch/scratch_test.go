@@ -1,8 +1,11 @@
 package scratch
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -85,5 +88,47 @@ func TestTwoJobsNeverShareAFolder(t *testing.T) {
 func TestRemoveStaleWithoutScratch(t *testing.T) {
 	if err := RemoveStale(filepath.Join(t.TempDir(), "none")); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestDeepFoldersAreRemoved with few descriptors, although some of them deny their owner.
+func TestDeepFoldersAreRemoved(t *testing.T) {
+	const depth, most = 300, 64
+	j, root := newJob(t)
+	p := view.Process{}
+	if err := j.MakeProcess(p); err != nil {
+		t.Fatal(err)
+	}
+	at, err := os.OpenRoot(j.Process(p))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range depth {
+		name := strings.Repeat("n", 200)
+		if err := errors.Join(at.WriteFile("file", nil, 0o600), at.Mkdir("beside", 0), at.Mkdir(name, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		next, err := at.OpenRoot(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(at.Chmod(".", 0o500), at.Close()); err != nil {
+			t.Fatal(err)
+		}
+		at = next
+	}
+	at.Close()
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	few := before
+	few.Cur = most
+	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
+		t.Fatal(err)
+	}
+	err = RemoveStale(root)
+	if err := errors.Join(err, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before)); err != nil || exists(string(j)) {
+		t.Errorf("job's folder is still there: %v", err)
 	}
 }

@@ -1,0 +1,23 @@
+package launch
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestPeerStartsThoughFoldersOfAnEarlierOneStay.
+func TestPeerStartsThoughFoldersOfAnEarlierOneStay(t *testing.T) {
+	m := newMember(t, 1)
+	m.launch.Close()
+	stale := filepath.Join(m.home, scratchFolder)
+	if err := errors.Join(os.RemoveAll(stale), os.WriteFile(stale, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	s, err := NewService(m.Host, m.launch.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+}
