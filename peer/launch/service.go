@@ -94,6 +94,7 @@ type Service struct {
 	host    host.Host
 	config  Config
 	scratch string
+	retains bool // its file system: what files no longer hold
 	groups  *cgroup.Tree
 	modules *wasm.Store
 
@@ -141,6 +142,7 @@ func NewService(h host.Host, c Config) (*Service, error) {
 		obstacles: make(map[p2ppeer.ID]obstacle),
 		gone:      make(chan struct{}),
 	}
+	s.retains = scratch.Retains(home)
 	s.idleTimer = newIdleTimer(s)
 	s.groups = cgroup.Open(home)
 	if s.groups.Missing(cgroup.CPU) != nil {

@@ -18,6 +18,11 @@ type Unheld struct {
 // kernel does not hold.
 func (s *Service) Unheld(classes ...limits.Limits) []Unheld {
 	out := []Unheld{} // a list in JSON even when it is empty
+	granted := func(kind limits.Kind) bool {
+		g := s.Grant()
+		return g.Slot.Of(kind)+g.Job.Of(kind) > 0 ||
+			slices.ContainsFunc(classes, func(l limits.Limits) bool { return l.Of(kind) > 0 })
+	}
 	for _, u := range []struct {
 		kind       limits.Kind
 		controller cgroup.Controller
@@ -27,12 +32,12 @@ func (s *Service) Unheld(classes ...limits.Limits) []Unheld {
 		{limits.CPU, cgroup.CPU, "programs have a low priority"},
 		{limits.Processes, cgroup.Pids, "processes are counted every " + countEvery.String()},
 	} {
-		g := s.Grant()
-		granted := g.Slot.Of(u.kind)+g.Job.Of(u.kind) > 0 ||
-			slices.ContainsFunc(classes, func(l limits.Limits) bool { return l.Of(u.kind) > 0 })
-		if why := s.groups.Missing(u.controller); why != nil && granted {
+		if why := s.groups.Missing(u.controller); why != nil && granted(u.kind) {
 			out = append(out, Unheld{u.kind, why.Error(), u.instead})
 		}
+	}
+	if s.retains && granted(limits.Disk) {
+		out = append(out, Unheld{limits.Disk, "btrfs keeps what files no longer hold (docs/security.md, Limits)", "what files hold is measured"})
 	}
 	return out
 }

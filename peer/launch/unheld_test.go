@@ -1,0 +1,24 @@
+package launch
+
+import (
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
+)
+
+// TestLimitOfDiskThatIsNotHeldIsSaid, if it is set.
+func TestLimitOfDiskThatIsNotHeldIsSaid(t *testing.T) {
+	s := &Service{groups: &cgroup.Tree{}, retains: true}
+	if got := s.Unheld(); len(got) != 0 {
+		t.Errorf("it is not set, and got %v", got)
+	}
+	for name, got := range map[string][]Unheld{
+		"to a class": s.Unheld(limits.Limits{Disk: 1 << 30}),
+		"to all":     (&Service{groups: s.groups, retains: true, config: Config{Grant: limits.Grant{Job: limits.Limits{Disk: 1}}}}).Unheld(),
+	} {
+		if len(got) != 1 || got[0].Limit != limits.Disk {
+			t.Errorf("granted %s: got %v", name, got)
+		}
+	}
+}
