@@ -57,7 +57,7 @@ func (c *Config) AddVolunteerFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&c.MaxJobs, "max-jobs", c.MaxJobs, "`N` jobs at once, 0 for no limit")
 	flags.StringSliceVar(&c.Allow, "allow", c.Allow, "submitters with these peer `IDS`, whose native\nprograms are run; nobody else's, without --accept")
 	flags.StringSliceVar(&c.Accept, "accept", c.Accept, "which programs are run of other submitters:\n`KIND` none, wasm (default) or native, or\nCLASS=KIND for mine, allowed, members or everyone; behind it\n\" slots=N\" for no more at once, and limits of\neach process such as \" memory=256MiB\"")
-	flags.StringSliceVar(&c.SlotLimits, "slot-limits", c.SlotLimits, "what each process may have: `LIMITS` such as\nmemory=512MiB,cpu=50%,disk=1GiB,processes=64,\nfiles=1024,time=12h,upload=1MiB, or =none")
+	flags.StringSliceVar(&c.SlotLimits, "slot-limits", c.SlotLimits, "what each process may have: `LIMITS` such as\nmemory=512MiB,cpu=50%,disk=1GiB,processes=64,\nfiles=1024,time=12h,upload=1MiB, or =none; what\none does not use of cpu, others of its job may")
 	flags.StringSliceVar(&c.JobLimits, "job-limits", c.JobLimits, "what all processes of a job may have together:\n`LIMITS` likewise")
 	flags.IntVar(&c.Niceness, "niceness", c.Niceness, "`N` of programs, 1 to 19: how far they give way")
 	flags.StringSliceVar(&c.Deny, "deny", c.Deny, "no submitters with these peer `IDS`")
