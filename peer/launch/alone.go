@@ -26,7 +26,7 @@ import (
 // taken in that it has found to replace who was lost.
 //
 // What the processes print waits for the submitter, as far as there is room, and so do
-// the files of those that have ended; their slots do not.
+// the files of those that have ended; their slots do not, unless that is much (kept.go).
 
 const (
 	// missFor is how long a job bears a silent submitter in any case: longer than one
@@ -162,8 +162,7 @@ func (j *job) windDown() {
 		j.end(errors.New("all its processes have failed"))
 	case over && !j.onlyKeeps:
 		j.onlyKeeps = true
-		j.service.config.Reservations.Release(j.key)
-		j.log.Info().Msg("its processes have ended; their output waits for the submitter")
+		j.working.Go(j.giveSlotsBack) // ends when what they have left is measured
 	}
 }
 

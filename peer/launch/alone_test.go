@@ -9,6 +9,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
+	"github.com/p2pmpi/p2pmpi/internal/jobspec"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
@@ -428,6 +429,37 @@ func TestS4RecruitThatIsNeverLetInEnds(t *testing.T) {
 		if j.standIn(); !errors.Is(j.ended, errSubmitterFailed) {
 			t.Errorf("attached %v: it ends with %v", attached, j.ended)
 		}
+	}
+}
+
+// TestS4LittleIsKeptBesideTheSlots: else jobs whose submitters have gone, one after the other, would fill the owner's
+// disk and memory.
+func TestS4LittleIsKeptBesideTheSlots(t *testing.T) {
+	s := &Service{kept: make(map[*job]int64), gone: make(chan struct{})}
+	one := func(processes int) *job {
+		return &job{admission: admission{spec: &jobspec.Spec{}}, order: make([]view.Process, processes)}
+	}
+	large, wide := one(1), one(maxKeptProcesses-1)
+	for _, step := range []struct {
+		what  string
+		job   *job
+		bytes int64
+		want  bool
+	}{
+		{"more than there may be", one(1), maxKept + 1, false},
+		{"all that there may be", large, maxKept, true},
+		{"beyond", one(1), 1, false},
+		{"nothing, many processes", wide, 0, true},
+		{"beyond", one(1), 0, false},
+	} {
+		if got := s.keep(step.job, step.bytes); got != step.want {
+			t.Errorf("%s: kept %v", step.what, got)
+		}
+	}
+	s.forget(wide)
+	s.forget(large)
+	if !s.keep(one(maxKeptProcesses), maxKept) {
+		t.Error("nothing is kept any more")
 	}
 }
 

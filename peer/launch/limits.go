@@ -133,7 +133,10 @@ func (j *job) refusals(g *cgroup.Group) limits.Usage {
 	}
 }
 
-// checkInputs says whether the job's inputs fit into what its processes may have on disk.
+// freeProgram is how large a program may be in any case, in bytes: it lies beside what a slot may have.
+const freeProgram = 256 << 20
+
+// checkInputs says whether the job's program and inputs fit into what its processes may have on disk.
 func (j *job) checkInputs(inputs filetransfer.Manifest) error {
 	var size int64
 	for _, f := range inputs {
@@ -142,6 +145,9 @@ func (j *job) checkInputs(inputs filetransfer.Manifest) error {
 	slot, job := j.grant.Slot.Exceeded, j.grant.Job.Exceeded
 	if x, exceeded := slot(limits.Usage{Disk: size}); exceeded {
 		return fmt.Errorf("the input files: %v", x)
+	}
+	if x, exceeded := slot(limits.Usage{Disk: j.program.Size}); exceeded && j.program.Size > freeProgram {
+		return fmt.Errorf("the program: %v", x)
 	}
 	if x, exceeded := job(limits.Usage{Disk: j.program.Size + size*int64(len(j.order))}); exceeded {
 		x.Job = true

@@ -290,6 +290,24 @@ func TestInputsThatDoNotFit(t *testing.T) {
 	}
 }
 
+// TestProgramThatIsTooLarge is not fetched either, as nobody would say how much disk it may take.
+func TestProgramThatIsTooLarge(t *testing.T) {
+	for size, want := range map[int64]string{
+		freeProgram:     "",
+		freeProgram + 1: "the program: exceeded the limit of 1.0 MiB disk: used 256 MiB",
+	} {
+		j := &job{grant: limits.Grant{Slot: limits.Limits{Disk: 1 << 20}}}
+		j.program.Size = size
+		got := ""
+		if err := j.checkInputs(nil); err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%d bytes: got %q, want %q", size, got, want)
+		}
+	}
+}
+
 // TestUnheldLimitsAreSaid, and only those that are set.
 func TestUnheldLimitsAreSaid(t *testing.T) {
 	s := &Service{groups: &cgroup.Tree{}}

@@ -111,8 +111,9 @@ type Service struct {
 	closed    bool
 	obstacles map[p2ppeer.ID]obstacle // to direct connections
 	jobs      map[string]*job
-	gone      chan struct{} // closed and replaced whenever a job has gone
-	idleTimer *time.Timer   // see giveMemoryBack
+	kept      map[*job]int64 // bytes of files of jobs that have given their slots back
+	gone      chan struct{}  // closed and replaced whenever a job has gone
+	idleTimer *time.Timer    // see giveMemoryBack
 }
 
 // scratchFolder is the folder in a home in which programs run.
@@ -139,6 +140,7 @@ func NewService(h host.Host, c Config) (*Service, error) {
 		pending:   misconduct.NewQuota(maxPending, maxPendingEach),
 		expected:  misconduct.NewQuota(math.MaxInt, maxPendingEach),
 		jobs:      make(map[string]*job),
+		kept:      make(map[*job]int64),
 		obstacles: make(map[p2ppeer.ID]obstacle),
 		gone:      make(chan struct{}),
 	}
@@ -254,6 +256,7 @@ func (s *Service) forget(j *job) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.jobs, j.spec.ID)
+	delete(s.kept, j)
 	close(s.gone)
 	s.gone = make(chan struct{})
 	return len(s.jobs)
