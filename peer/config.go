@@ -89,8 +89,8 @@ type Config struct {
 	Niceness int
 
 	// Allow names submitters that the owner trusts with native programs, Deny those that
-	// never get slots. Both hold peer IDs. Unless Accept says more, those in Allow are then the
-	// only ones that get slots. The owner's lists always win (S3).
+	// never get slots. Both hold peer IDs. Who is in neither is judged by Accept. The owner's
+	// lists always win (S3).
 	Allow, Deny []string
 
 	// Accept says which programs of which class of submitters are run, and on how many
@@ -351,7 +351,7 @@ func (c Config) validateLending(wrong *complaints) {
 	if c.WasmEngine != "" && !filepath.IsAbs(c.WasmEngine) {
 		wrong.say("wasm-engine: %q is no absolute path", c.WasmEngine)
 	}
-	_, err := policy.ParseRules(c.Accept, len(c.Allow) > 0)
+	_, err := policy.ParseRules(c.Accept)
 	wrong.add(err)
 	_, err = policy.ParseHours(c.QuietHours)
 	wrong.add(err)

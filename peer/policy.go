@@ -14,7 +14,7 @@ import (
 func (c Config) policy(self p2ppeer.ID, private bool) (policy.Policy, error) {
 	allow, err1 := peerIDs("allow", c.Allow)
 	deny, err2 := peerIDs("deny", c.Deny)
-	rules, err3 := policy.ParseRules(c.Accept, len(allow) > 0)
+	rules, err3 := policy.ParseRules(c.Accept)
 	quiet, err4 := policy.ParseHours(c.QuietHours)
 	return policy.Policy{
 		Self: self, Private: private, Allow: allow, Deny: deny, Rules: rules, Quiet: quiet,
@@ -31,6 +31,15 @@ func (p *Peer) announced() (names []string) {
 		names = append(names, string(kind))
 	}
 	return names
+}
+
+// sayPolicy tells the owner which programs of whom this peer takes.
+func (p *Peer) sayPolicy() {
+	line := p.log.Info().Int("allow", len(p.policy.Allow)).Int("deny", len(p.policy.Deny))
+	for _, class := range policy.Classes {
+		line = line.Str(string(class), string(p.policy.Rules[class].Kind))
+	}
+	line.Msg("who may run what")
 }
 
 // machine is what holds here now.

@@ -170,6 +170,7 @@ func (p *Peer) startVolunteer() error {
 	if p.policy, err = p.cfg.policy(p.ID(), !p.gate.Open()); err != nil {
 		return err
 	}
+	p.sayPolicy()
 	if err := p.startJournal(); err != nil {
 		return err
 	}

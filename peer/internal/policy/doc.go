@@ -10,7 +10,8 @@
 // The first class that fits counts. Mine is this peer itself, and so its owner's p2prun.
 // Allowed are those whom the owner has listed. Members are those of a private network,
 // of whom its owner has invited each; everyone is the rest. Denied submitters have
-// no class: nothing is accepted from them, whatever other lists say (S3).
+// no class: nothing is accepted from them, whatever other lists say (S3). To list somebody as
+// allowed takes nothing from anybody else.
 //
 // A native program can do whatever its walls let it do; a WebAssembly module can name
 // nothing outside of its memory and its scratch folder. So the rules are levels: none,

@@ -20,6 +20,9 @@ const (
 	Everyone Class = "everyone" // else
 )
 
+// Classes are all of them, in that order.
+var Classes = []Class{Mine, Allowed, Members, Everyone}
+
 // A Kind is a kind of programs.
 type Kind string
 

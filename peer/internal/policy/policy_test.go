@@ -20,9 +20,9 @@ const (
 // at is a time of a day, on the wall of whoever reads it.
 func at(hour, minute int) time.Time { return time.Date(2026, 3, 1, hour, minute, 0, 0, time.Local) }
 
-func rules(t testing.TB, listed bool, texts ...string) map[Class]Rule {
+func rules(t testing.TB, texts ...string) map[Class]Rule {
 	t.Helper()
-	r, err := ParseRules(texts, listed)
+	r, err := ParseRules(texts)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,17 +35,20 @@ func TestS3PolicyDecides(t *testing.T) {
 	paused := Machine{Confined: true, Paused: true, Now: at(12, 0)}
 	night := Machine{Confined: true, Now: at(23, 30)}
 
-	stranger := Policy{Self: self, Allow: []p2ppeer.ID{friend}, Rules: rules(t, true, "wasm slots=2")}
-	careful := Policy{Self: self, Allow: []p2ppeer.ID{friend}, Rules: rules(t, true)}
-	generous := Policy{Self: self, Rules: rules(t, false, "native")}
-	reckless := Policy{Self: self, Rules: rules(t, false, "native"), Unconfined: true}
-	lab := Policy{Self: self, Private: true, Rules: rules(t, false)}
-	closed := Policy{Self: self, Private: true, Rules: rules(t, false, "none")}
-	strict := Policy{Self: self, Allow: []p2ppeer.ID{friend}, Deny: []p2ppeer.ID{friend, self}, Rules: rules(t, true, "native")}
-	sleeper := Policy{Self: self, Allow: []p2ppeer.ID{friend}, Rules: rules(t, true), Quiet: Hours{{22 * time.Hour, 6 * time.Hour}}}
-	mineOnly := Policy{Self: self, Rules: rules(t, false, "none", "mine=wasm")}
+	stranger := Policy{Self: self, Allow: []p2ppeer.ID{friend}, Rules: rules(t, "wasm slots=2")}
+	careful := Policy{Self: self, Allow: []p2ppeer.ID{friend}, Rules: rules(t)}
+	secluded := Policy{Self: self, Allow: []p2ppeer.ID{friend}, Rules: rules(t, "none")}
+	secludedLab := Policy{Self: self, Private: true, Allow: []p2ppeer.ID{friend}, Rules: rules(t, "none")}
+	tutored := Policy{Self: self, Private: true, Allow: []p2ppeer.ID{friend}, Rules: rules(t)}
+	generous := Policy{Self: self, Rules: rules(t, "native")}
+	reckless := Policy{Self: self, Rules: rules(t, "native"), Unconfined: true}
+	lab := Policy{Self: self, Private: true, Rules: rules(t)}
+	closed := Policy{Self: self, Private: true, Rules: rules(t, "none")}
+	strict := Policy{Self: self, Allow: []p2ppeer.ID{friend}, Deny: []p2ppeer.ID{friend, self}, Rules: rules(t, "native")}
+	sleeper := Policy{Self: self, Allow: []p2ppeer.ID{friend}, Rules: rules(t), Quiet: Hours{{22 * time.Hour, 6 * time.Hour}}}
+	mineOnly := Policy{Self: self, Rules: rules(t, "none", "mine=wasm")}
 
-	small := Policy{Self: self, Rules: rules(t, false, "wasm memory=64MiB", "mine=native memory=1GiB")}
+	small := Policy{Self: self, Rules: rules(t, "wasm memory=64MiB", "mine=native memory=1GiB")}
 
 	var unlimited limits.Limits
 	native, wasm, both := []Kind{Native}, []Kind{Wasm}, []Kind{Wasm, Native}
@@ -66,7 +69,12 @@ func TestS3PolicyDecides(t *testing.T) {
 		{"one who says nothing has a native program", stranger, walls, other, nil, Decision{Everyone, WasmOnly, None, 2, unlimited}},
 		{"stranger with both runs the module", stranger, walls, other, both, Decision{Everyone, "", Wasm, 2, unlimited}},
 		{"friend with both runs the native program", stranger, walls, friend, both, Decision{Allowed, "", Native, 0, unlimited}},
-		{"a list alone lets nobody else in", careful, walls, other, wasm, Decision{Everyone, Denied, None, 0, unlimited}},
+		{"a list leaves modules to everyone", careful, walls, other, wasm, Decision{Everyone, "", Wasm, 0, unlimited}},
+		{"a list lets no other native program in", careful, walls, other, native, Decision{Everyone, WasmOnly, None, 0, unlimited}},
+		{"a list leaves members what they have", tutored, walls, other, native, Decision{Members, "", Native, 0, unlimited}},
+		{"a list, and nobody else", secluded, walls, other, wasm, Decision{Everyone, Denied, None, 0, unlimited}},
+		{"a list, and nobody else of the network", secludedLab, walls, other, wasm, Decision{Members, Denied, None, 0, unlimited}},
+		{"a friend of whoever lets nobody else in", secluded, walls, friend, native, Decision{Allowed, "", Native, 0, unlimited}},
 		{"native of everyone, confined", generous, walls, other, native, Decision{Everyone, "", Native, 0, unlimited}},
 		{"native of everyone, and no walls", generous, bare, other, native, Decision{Everyone, Unconfined, None, 0, unlimited}},
 		{"no walls, but there is a module", generous, bare, other, both, Decision{Everyone, "", Wasm, 0, unlimited}},
@@ -81,7 +89,7 @@ func TestS3PolicyDecides(t *testing.T) {
 		{"paused", generous, paused, other, native, Decision{Everyone, Paused, None, 0, unlimited}},
 		{"paused for friends too", stranger, paused, friend, native, Decision{Allowed, Paused, None, 0, unlimited}},
 		{"not for the owner", stranger, paused, self, native, Decision{Mine, "", Native, 0, unlimited}},
-		{"who is denied does not learn of the pause", careful, paused, other, wasm, Decision{Everyone, Denied, None, 0, unlimited}},
+		{"who is denied does not learn of the pause", secluded, paused, other, wasm, Decision{Everyone, Denied, None, 0, unlimited}},
 		{"quiet hours", sleeper, night, friend, native, Decision{Allowed, Paused, None, 0, unlimited}},
 		{"no quiet hours", sleeper, walls, friend, native, Decision{Allowed, "", Native, 0, unlimited}},
 		{"quiet hours are not for the owner", sleeper, night, self, native, Decision{Mine, "", Native, 0, unlimited}},
@@ -108,13 +116,13 @@ func TestOffersSayWhatIsAccepted(t *testing.T) {
 		confined bool
 		want     []Kind
 	}{
-		{"by default", Policy{Self: self, Rules: rules(t, false)}, true, []Kind{Wasm}},
-		{"native of everyone", Policy{Self: self, Rules: rules(t, false, "native")}, true, []Kind{Wasm, Native}},
-		{"native, and no walls", Policy{Self: self, Rules: rules(t, false, "native")}, false, []Kind{Wasm}},
-		{"native, and no walls wanted", Policy{Self: self, Rules: rules(t, false, "native"), Unconfined: true}, false, []Kind{Wasm, Native}},
-		{"of members", Policy{Self: self, Private: true, Rules: rules(t, false)}, true, []Kind{Wasm, Native}},
-		{"nothing", Policy{Self: self, Allow: []p2ppeer.ID{friend}, Rules: rules(t, true, "none")}, true, nil},
-		{"at any hour", Policy{Self: self, Rules: rules(t, false), Quiet: Hours{{0, 24 * time.Hour}}}, true, []Kind{Wasm}},
+		{"by default", Policy{Self: self, Rules: rules(t)}, true, []Kind{Wasm}},
+		{"native of everyone", Policy{Self: self, Rules: rules(t, "native")}, true, []Kind{Wasm, Native}},
+		{"native, and no walls", Policy{Self: self, Rules: rules(t, "native")}, false, []Kind{Wasm}},
+		{"native, and no walls wanted", Policy{Self: self, Rules: rules(t, "native"), Unconfined: true}, false, []Kind{Wasm, Native}},
+		{"of members", Policy{Self: self, Private: true, Rules: rules(t)}, true, []Kind{Wasm, Native}},
+		{"nothing", Policy{Self: self, Allow: []p2ppeer.ID{friend}, Rules: rules(t, "none")}, true, nil},
+		{"at any hour", Policy{Self: self, Rules: rules(t), Quiet: Hours{{0, 24 * time.Hour}}}, true, []Kind{Wasm}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if got := tt.policy.Announced(tt.confined); !slices.Equal(got, tt.want) {
@@ -126,22 +134,20 @@ func TestOffersSayWhatIsAccepted(t *testing.T) {
 
 func TestS3DefaultRules(t *testing.T) {
 	for _, tt := range []struct {
-		name   string
-		listed bool
-		texts  []string
-		want   map[Class]Rule
+		name  string
+		texts []string
+		want  map[Class]Rule
 	}{
-		{"nothing said", false, nil, map[Class]Rule{Mine: {Kind: Native}, Allowed: {Kind: Native}, Members: {Kind: Native}, Everyone: {Kind: Wasm}}},
-		{"a list", true, nil, map[Class]Rule{Mine: {Kind: Native}, Allowed: {Kind: Native}, Members: {Kind: None}, Everyone: {Kind: None}}},
-		{"limits", false, []string{"everyone=wasm slots=3 memory=256MiB time=1h", "members=native"}, map[Class]Rule{
+		{"nothing said", nil, map[Class]Rule{Mine: {Kind: Native}, Allowed: {Kind: Native}, Members: {Kind: Native}, Everyone: {Kind: Wasm}}},
+		{"limits", []string{"everyone=wasm slots=3 memory=256MiB time=1h", "members=native"}, map[Class]Rule{
 			Mine: {Kind: Native}, Allowed: {Kind: Native}, Members: {Kind: Native},
 			Everyone: {Kind: Wasm, Slots: 3, Limits: limits.Limits{Memory: 256 << 20, Time: time.Hour}},
 		}},
-		{"a list and others", true, []string{"wasm slots=3"}, map[Class]Rule{Mine: {Kind: Native}, Allowed: {Kind: Native}, Members: {Kind: Wasm, Slots: 3}, Everyone: {Kind: Wasm, Slots: 3}}},
-		{"each", false, []string{"mine=wasm", "allowed=none", "members=wasm", "everyone=none"}, map[Class]Rule{Mine: {Kind: Wasm}, Allowed: {Kind: None}, Members: {Kind: Wasm}, Everyone: {Kind: None}}},
+		{"everyone, members included", []string{"wasm slots=3"}, map[Class]Rule{Mine: {Kind: Native}, Allowed: {Kind: Native}, Members: {Kind: Wasm, Slots: 3}, Everyone: {Kind: Wasm, Slots: 3}}},
+		{"each", []string{"mine=wasm", "allowed=none", "members=wasm", "everyone=none"}, map[Class]Rule{Mine: {Kind: Wasm}, Allowed: {Kind: None}, Members: {Kind: Wasm}, Everyone: {Kind: None}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			got := rules(t, tt.listed, tt.texts...)
+			got := rules(t, tt.texts...)
 			for class, want := range tt.want {
 				if got[class] != want {
 					t.Errorf("%s: got %+v, want %+v", class, got[class], want)
@@ -153,11 +159,11 @@ func TestS3DefaultRules(t *testing.T) {
 
 func TestRulesThatAreNone(t *testing.T) {
 	for _, text := range []string{"", " ", "all", "friends=wasm", "wasm=everyone", "everyone=", "wasm slots", "wasm slots=0", "wasm slots=-1", "wasm slots=9999999", "native memory=256MiB ram=1", "native memory=1"} {
-		if _, err := ParseRules([]string{text}, false); err == nil || !strings.Contains(err.Error(), "accept") {
+		if _, err := ParseRules([]string{text}); err == nil || !strings.Contains(err.Error(), "accept") {
 			t.Errorf("%q: got %v, want an error that names the option", text, err)
 		}
 	}
-	if _, err := ParseRules([]string{"wasm", "everyone=native"}, false); err == nil {
+	if _, err := ParseRules([]string{"wasm", "everyone=native"}); err == nil {
 		t.Error("two rules of one class were taken")
 	}
 }

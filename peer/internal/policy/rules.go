@@ -9,9 +9,6 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 )
 
-// byDefault is the rule of everyone when the owner says nothing.
-const byDefault = Wasm
-
 // maxSlots bounds the slots in a rule.
 const maxSlots = 1 << 12
 
@@ -20,9 +17,8 @@ const maxSlots = 1 << 12
 // (see limits.Parse). KIND alone is of everyone, members included. What
 // no rule names is decided so: all of mine and of those allowed;
 // native programs of members, since the network's owner has invited each; and of everyone
-// byDefault, but nothing once the owner has listed who is allowed: a list that lets in others
-// as well would surprise.
-func ParseRules(texts []string, listed bool) (map[Class]Rule, error) {
+// modules only.
+func ParseRules(texts []string) (map[Class]Rule, error) {
 	rules := make(map[Class]Rule)
 	for _, text := range texts {
 		class, rule, err := parseRule(text)
@@ -35,14 +31,9 @@ func ParseRules(texts []string, listed bool) (map[Class]Rule, error) {
 		rules[class] = rule
 	}
 	others, given := rules[Everyone]
-	members := Rule{Kind: Native}
-	switch {
-	case given:
-		members = others
-	case listed:
-		others, members = Rule{Kind: None}, Rule{Kind: None}
-	default:
-		others = Rule{Kind: byDefault}
+	members := others
+	if !given {
+		others, members = Rule{Kind: Wasm}, Rule{Kind: Native}
 	}
 	for class, rule := range map[Class]Rule{Mine: {Kind: Native}, Allowed: {Kind: Native}, Members: members, Everyone: others} {
 		if _, given := rules[class]; !given {
@@ -61,7 +52,7 @@ func parseRule(text string) (Class, Rule, error) {
 	if !given {
 		class, kind = string(Everyone), words[0]
 	}
-	if !slices.Contains([]Class{Mine, Allowed, Members, Everyone}, Class(class)) {
+	if !slices.Contains(Classes, Class(class)) {
 		return "", Rule{}, fmt.Errorf("class %q: want mine, allowed, members or everyone", class)
 	}
 	if !slices.Contains([]Kind{None, Wasm, Native}, Kind(kind)) {
