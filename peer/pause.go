@@ -24,21 +24,22 @@ func (p *Peer) startPresence() error {
 	done := make(chan struct{})
 	go func() { // ends with the peer's life
 		defer close(done)
-		p.watchOwner(rules)
+		tick := time.NewTicker(presenceEvery)
+		defer tick.Stop()
+		p.watchOwner(presence.NewMachine("/"), rules, tick.C)
 	}()
 	p.owns("presence", func() error { <-done; return nil })
 	return nil
 }
 
-func (p *Peer) watchOwner(rules []presence.Rule) {
-	machine, watch := presence.NewMachine(), presence.NewWatch(rules)
+// watchOwner looks at the machine now and with each tick, pauses by the rules, and goes on. It
+// closes the machine when the peer's life ends.
+func (p *Peer) watchOwner(machine *presence.Machine, rules []presence.Rule, ticks <-chan time.Time) {
 	defer machine.Close()
-	tick := time.NewTicker(presenceEvery)
-	defer tick.Stop()
+	watch, now := presence.NewWatch(rules), time.Now()
 	goOn := func() {} // ends handing over
 	defer func() { goOn() }()
 	for before := presence.Rule(""); ; {
-		now := time.Now()
 		reading := machine.Read(p.life, rules)
 		reading.Quiet = p.policy.Quiet.Contain(now)
 		rule := watch.Step(reading, now)
@@ -61,7 +62,7 @@ func (p *Peer) watchOwner(rules []presence.Rule) {
 		}
 		before = rule
 		select {
-		case <-tick.C:
+		case now = <-ticks:
 		case <-p.life.Done():
 			return
 		}

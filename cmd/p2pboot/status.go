@@ -13,7 +13,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer"
 )
 
-const statusLong = `Shows the peer that runs on this home: its slots, what it uses of the machine
+const statusLong = `Shows the peer that runs on this home: its slots, and by which rule it pauses if
+it does (see p2pboot --pause-when, --quiet-hours); what it uses of the machine
 itself, the jobs that run here and those started from here, and each peer it is
 connected with: directly, through a hole punched into the routers between, or
 through a relay; the round-trip time; and why the way is no better. For each

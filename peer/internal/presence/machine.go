@@ -24,9 +24,10 @@ type Machine struct {
 // patience is how long a service on the system's bus is waited for, which may hang.
 const patience = 3 * time.Second
 
-// NewMachine returns this machine.
-func NewMachine() *Machine {
-	m := &Machine{root: "/", own: ownTicks, patience: patience}
+// NewMachine returns this machine, whose /sys and /proc are in root. The system's bus is where
+// DBUS_SYSTEM_BUS_ADDRESS says, or else where it always is.
+func NewMachine(root string) *Machine {
+	m := &Machine{root: root, own: ownTicks, patience: patience}
 	if isNice() {
 		m.own = func() uint64 { return 0 }
 	}

@@ -1,10 +1,7 @@
 package presence
 
 import (
-	"bufio"
 	"context"
-	"encoding/binary"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -16,6 +13,7 @@ import (
 	"github.com/godbus/dbus/v5"
 
 	"github.com/p2pmpi/p2pmpi/internal/skip"
+	"github.com/p2pmpi/p2pmpi/peer/internal/presence/bustest"
 )
 
 func TestWatchPausesAtOnceAndGoesOnLater(t *testing.T) {
@@ -139,7 +137,7 @@ func TestNicePeerIsNotTheOwner(t *testing.T) {
 	for ownTicks() == 0 { // computes until it has had one
 	}
 	usual := !isNice()
-	if got := NewMachine().own() > 0; got != usual {
+	if got := NewMachine("/").own() > 0; got != usual {
 		t.Errorf("at usual priority (%v) its own work is taken off: %v", usual, got)
 	}
 	told := make(chan uint64)
@@ -148,7 +146,7 @@ func TestNicePeerIsNotTheOwner(t *testing.T) {
 		if err := syscall.Setpriority(syscall.PRIO_PROCESS, 0, 19); err != nil {
 			t.Error(err)
 		}
-		told <- NewMachine().own()
+		told <- NewMachine("/").own()
 	}()
 	if own := <-told; own != 0 {
 		t.Errorf("of a nice one %d ticks are taken off", own)
@@ -157,81 +155,10 @@ func TestNicePeerIsNotTheOwner(t *testing.T) {
 
 func TestMachineWithoutABusIsNoReasonToPause(t *testing.T) {
 	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path="+filepath.Join(t.TempDir(), "none"))
-	m := NewMachine()
+	m := NewMachine("/")
 	defer m.Close()
 	if r := m.Read(t.Context(), []Rule{Active, Metered}); r.Active || r.Metered {
 		t.Errorf("got %+v", r)
-	}
-}
-
-// bus is a system's bus of its own, which stops answering at the line or method named hangs, and
-// else says of each property that it is 1. It returns the flags of the questions.
-func bus(t *testing.T, hangs string) <-chan dbus.Flags {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "bus")
-	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path="+path)
-	listener, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	asked := make(chan dbus.Flags, 1)
-	served := make(chan struct{})
-	go func() { // ends with its only connection
-		defer close(served)
-		conn, err := listener.Accept()
-		if err != nil {
-			return
-		}
-		defer conn.Close()
-		serve(conn, hangs, asked)
-	}()
-	t.Cleanup(func() { listener.Close(); <-served })
-	return asked
-}
-
-func serve(conn net.Conn, hangs string, asked chan<- dbus.Flags) {
-	in := bufio.NewReader(conn)
-	for line := ""; line != "BEGIN"; {
-		text, err := in.ReadString('\n')
-		if err != nil {
-			return
-		}
-		line = strings.TrimRight(strings.TrimLeft(text, "\x00"), "\r\n")
-		if line == hangs {
-			continue
-		}
-		switch line {
-		case "BEGIN":
-		case "AUTH":
-			conn.Write([]byte("REJECTED EXTERNAL\r\n"))
-		case "AUTH EXTERNAL":
-			conn.Write([]byte("DATA\r\n"))
-		case "DATA":
-			conn.Write([]byte("OK 0123\r\n"))
-		default:
-			conn.Write([]byte("ERROR\r\n"))
-		}
-	}
-	for {
-		m, err := dbus.DecodeMessage(in)
-		if err != nil {
-			return
-		}
-		body := []any{":1.1"}
-		method, _ := m.Headers[dbus.FieldMember].Value().(string)
-		if method == "Get" {
-			asked <- m.Flags
-			body = []any{dbus.MakeVariant(uint32(1))}
-		}
-		if method == hangs {
-			continue
-		}
-		reply := &dbus.Message{Type: dbus.TypeMethodReply, Body: body, Headers: map[dbus.HeaderField]dbus.Variant{
-			dbus.FieldReplySerial: dbus.MakeVariant(m.Serial()), dbus.FieldSignature: dbus.MakeVariant(dbus.SignatureOf(body...)),
-		}}
-		if reply.EncodeTo(conn, binary.LittleEndian) != nil {
-			return
-		}
 	}
 }
 
@@ -244,7 +171,7 @@ func TestServiceThatHangsIsNotWaitedFor(t *testing.T) {
 		{"AUTH", time.Millisecond}, {"Hello", time.Millisecond}, {"Get", time.Second}, {"AUTH", time.Hour}, {"Get", time.Hour},
 	} {
 		t.Run(tt.hangs+" "+tt.patience.String(), func(t *testing.T) {
-			bus(t, tt.hangs)
+			bustest.Start(t).Hang(tt.hangs)
 			ctx, end := context.WithCancel(t.Context())
 			defer end()
 			if tt.patience == time.Hour {
@@ -265,14 +192,43 @@ func TestServiceThatHangsIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-func TestServiceThatAnswersIsBelieved(t *testing.T) {
-	asked := bus(t, "")
-	m := &Machine{patience: time.Minute}
-	defer m.Close()
-	if r := m.Read(t.Context(), []Rule{Metered}); !r.Metered {
-		t.Fatalf("got %+v", r)
-	}
-	if <-asked&dbus.FlagNoAutoStart == 0 {
-		t.Error("the question starts a service that does not run")
+// TestServicesAreBelieved: NetworkManager's word for a link that is paid for by the byte, sure and
+// guessed, and logind's for nobody there.
+func TestServicesAreBelieved(t *testing.T) {
+	const metered, idle = "org.freedesktop.NetworkManager.Metered", "org.freedesktop.login1.Manager.IdleHint"
+	for _, tt := range []struct {
+		name, property string
+		value          any
+		want           Reading
+	}{
+		{"unknown", metered, uint32(0), Reading{}},
+		{"yes", metered, uint32(1), Reading{Metered: true}},
+		{"no", metered, uint32(2), Reading{}},
+		{"guess: yes", metered, uint32(3), Reading{Metered: true}},
+		{"guess: no", metered, uint32(4), Reading{}},
+		{"not a number", metered, true, Reading{}},
+		{"somebody there", idle, false, Reading{Active: true}},
+		{"nobody there", idle, true, Reading{}},
+		{"not a truth", idle, uint32(0), Reading{}},
+		{"another's word", "org.example.Metered", uint32(1), Reading{}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			bus := bustest.Start(t)
+			bus.Say(tt.property, tt.value)
+			m := NewMachine(t.TempDir())
+			defer m.Close()
+			if got := m.Read(t.Context(), []Rule{Active, Metered}); got != tt.want {
+				t.Errorf("got %+v, want %+v", got, tt.want)
+			}
+			asked := bus.Asked()
+			if len(asked) != 2 {
+				t.Errorf("%d questions", len(asked))
+			}
+			for _, flags := range asked {
+				if flags&dbus.FlagNoAutoStart == 0 {
+					t.Error("a question starts a service that does not run")
+				}
+			}
+		})
 	}
 }

@@ -1,0 +1,122 @@
+package peer
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/presence"
+	"github.com/p2pmpi/p2pmpi/peer/internal/presence/bustest"
+	"github.com/p2pmpi/p2pmpi/reservation"
+)
+
+// A scene is a machine as the kernel and the services on its bus describe it.
+type scene struct {
+	t    *testing.T
+	root string
+	bus  *bustest.Bus
+}
+
+func (s scene) write(name, text string) {
+	s.t.Helper()
+	name = filepath.Join(s.root, name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text+"\n"), 0o644)); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// TestS3EachRulePauses: what fires a rule on the machine is refused to others by, not to the owner, and
+// is told by its name in status and on the page; a minute later all is as before.
+func TestS3EachRulePauses(t *testing.T) {
+	const metered, idle = "org.freedesktop.NetworkManager.Metered", "org.freedesktop.login1.Manager.IdleHint"
+	for _, tt := range []struct {
+		rule        presence.Rule
+		quiet, busy func(s scene)
+	}{
+		{presence.Battery,
+			func(s scene) { s.write("sys/class/power_supply/BAT0/status", "Charging") },
+			func(s scene) { s.write("sys/class/power_supply/BAT0/status", "Discharging") }},
+		{presence.Metered,
+			func(s scene) { s.bus.Say(metered, uint32(4)) },
+			func(s scene) { s.bus.Say(metered, uint32(3)) }},
+		{presence.Active,
+			func(s scene) { s.bus.Say(idle, true) },
+			func(s scene) { s.bus.Say(idle, false) }},
+		{presence.Load,
+			func(s scene) { s.write("proc/stat", "cpu  1000000000 0 0 1000000000 0 0 0 0") },
+			func(s scene) { s.write("proc/stat", "cpu  1900000000 0 0 1100000000 0 0 0 0") }},
+	} {
+		t.Run(string(tt.rule), func(t *testing.T) {
+			s := scene{t, t.TempDir(), bustest.Start(t)}
+			s.write("sys/class/power_supply/BAT0/type", "Battery")
+			tt.quiet(s)
+			p := boot(t, func(c *Config) { c.PauseWhen = []string{"none"} }) // the test is its clock
+			ticks, over := make(chan time.Time), make(chan struct{})
+			go func() { // ends with the peer's life
+				defer close(over)
+				p.watchOwner(presence.NewMachine(s.root), []presence.Rule{presence.Active, presence.Battery, presence.Load, presence.Metered}, ticks)
+			}()
+			t.Cleanup(func() { p.Close(); <-over })
+			stranger := boot(t, func(c *Config) { c.Supernodes = p.Addresses() })
+
+			now := time.Now()
+			// pass has the peer look at the machine so much later.
+			pass := func(d time.Duration) {
+				now = now.Add(d)
+				for range 2 { // whoever takes the second has seen to the first
+					select {
+					case ticks <- now:
+					case <-time.After(deadline):
+						t.Fatal("the peer does not look at the machine")
+					}
+				}
+			}
+			expect := func(rule presence.Rule) {
+				t.Helper()
+				status := p.Status(t.Context())
+				if got := status.Slots.Paused; got != string(rule) {
+					t.Errorf("it says to pause by %q, want %q", got, rule)
+				}
+				var html bytes.Buffer
+				if err := page.Execute(&html, status); err != nil || strings.Contains(html.String(), "paused: "+string(rule)) != (rule != "") {
+					t.Errorf("with rule %q, got %v and the page\n%s", rule, err, html.String())
+				}
+				var refused error
+				if rule != "" {
+					refused = reservation.Paused
+				}
+				if err := ask(t, stranger, p); !errors.Is(err, refused) {
+					t.Errorf("with rule %q, others hear %v", rule, err)
+				}
+				if err := ask(t, p, p); err != nil {
+					t.Errorf("with rule %q, the owner hears %v", rule, err)
+				}
+			}
+			pass(0)
+			expect("")
+			tt.busy(s)
+			pass(10 * time.Second)
+			expect(tt.rule)
+			tt.quiet(s)
+			pass(10 * time.Second)
+			expect(tt.rule)
+			pass(time.Minute)
+			expect("")
+		})
+	}
+}
+
+// ask asks p for a slot for a native program of from, and gives it back.
+func ask(t *testing.T, from, p *Peer) error {
+	t.Helper()
+	client := reservation.NewClient(from.host)
+	_, err := client.Hold(t.Context(), p.ID(), reservation.Request{Job: "job", Slots: 1, Kinds: []string{"native"}})
+	if err != nil {
+		return err
+	}
+	return client.Release(t.Context(), p.ID(), "job", false)
+}
