@@ -83,20 +83,29 @@ func (l ownersListener) Accept() (net.Conn, error) {
 
 func (c *control) routes() http.Handler {
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /v1/status", func(w http.ResponseWriter, r *http.Request) {
-		reply(w, http.StatusOK, c.peer.Status(r.Context()))
-	})
-	mux.HandleFunc("GET /v1/candidates", c.candidates)
-	mux.HandleFunc("GET /v1/symptoms", c.symptoms)
-	mux.HandleFunc("GET /v1/cache", c.cache)
-	mux.HandleFunc("POST /v1/cache/trim", c.trimCache)
-	mux.HandleFunc("POST /v1/jobs", c.runJob)
-	mux.HandleFunc("POST /v1/jobs/{id}/attach", c.attachJob)
-	mux.HandleFunc("POST /v1/jobs/{id}/shown", c.shownJob)
-	mux.HandleFunc("DELETE /v1/jobs/{id}", c.cancelJob)
-	mux.HandleFunc("POST /v1/slots", c.resize)
-	mux.HandleFunc("POST /v1/halt", c.halt)
+	for pattern, handle := range c.calls() {
+		mux.HandleFunc(pattern, handle)
+	}
 	return mux
+}
+
+// calls are what can be asked for on the socket, and nowhere else but for the status.
+func (c *control) calls() map[string]http.HandlerFunc {
+	return map[string]http.HandlerFunc{
+		"GET /v1/status": func(w http.ResponseWriter, r *http.Request) {
+			reply(w, http.StatusOK, c.peer.Status(r.Context()))
+		},
+		"GET /v1/candidates":        c.candidates,
+		"GET /v1/symptoms":          c.symptoms,
+		"GET /v1/cache":             c.cache,
+		"POST /v1/cache/trim":       c.trimCache,
+		"POST /v1/jobs":             c.runJob,
+		"POST /v1/jobs/{id}/attach": c.attachJob,
+		"POST /v1/jobs/{id}/shown":  c.shownJob,
+		"DELETE /v1/jobs/{id}":      c.cancelJob,
+		"POST /v1/slots":            c.resize,
+		"POST /v1/halt":             c.halt,
+	}
 }
 
 // close ends the jobs handed to this peer, whose cancelled context is the peer's

@@ -331,7 +331,6 @@ func TestStatusPage(t *testing.T) {
 		"status":           {"/v1/status", addr, 200, p.ID().String()},
 		"localhost":        {"/", "localhost", 200, p.ID().String()},
 		"foreign name":     {"/", "evil.example", 403, "address"},
-		"nothing to do":    {"/v1/halt", addr, 404, ""},
 		"nothing but root": {"/x", addr, 404, ""},
 	}
 	for name, test := range tests {
@@ -374,6 +373,64 @@ func TestStatusPage(t *testing.T) {
 		if resp.StatusCode != http.StatusUnauthorized || strings.Contains(string(body), p.ID().String()) {
 			t.Errorf("%s with password %q: got %d %.200s", path, given, resp.StatusCode, body)
 		}
+	}
+}
+
+// TestNothingCanBeDoneOnTheStatusPage: who has the password gets none of what the control socket can
+// do, by whichever method, and reads only.
+func TestNothingCanBeDoneOnTheStatusPage(t *testing.T) {
+	free, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr := free.Addr().String()
+	free.Close()
+	p := boot(t, func(c *Config) { c.HTTP = addr })
+	secret, err := os.ReadFile(p.home.password())
+	if err != nil {
+		t.Fatal(err)
+	}
+	try := func(method, path string) {
+		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), method, "http://"+addr+path, strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.SetBasicAuth("owner", string(secret))
+		req.Close = true
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != http.StatusNotFound && resp.StatusCode != http.StatusMethodNotAllowed {
+			t.Errorf("%s %s: got %d", method, path, resp.StatusCode)
+		}
+	}
+	tried := 0
+	for pattern := range p.control.calls() {
+		method, path, _ := strings.Cut(pattern, " ")
+		path = strings.ReplaceAll(path, "{id}", "other")
+		if pattern != "GET /v1/status" {
+			try(method, path+"?total=0&mode=now")
+			tried++
+		}
+	}
+	if tried < 10 {
+		t.Errorf("%d calls were tried", tried)
+	}
+	for _, method := range []string{"POST", "PUT", "PATCH", "DELETE"} {
+		for _, path := range []string{"/", "/v1/status", "/metrics"} {
+			try(method, path)
+		}
+	}
+	if s := p.Status(t.Context()); s.Slots.Total != 2 || s.Slots.Draining {
+		t.Errorf("afterwards: %+v", s.Slots)
+	}
+	select {
+	case <-p.Halted():
+		t.Error("the peer halts")
+	default:
 	}
 }
 
