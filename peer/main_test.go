@@ -1,11 +1,13 @@
 package peer
 
 import (
+	"crypto/rand"
 	"os"
 	"testing"
 
 	"go.uber.org/goleak"
 
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
@@ -13,6 +15,10 @@ func TestMain(m *testing.M) {
 	if status, ok := launch.Supervise(); ok {
 		os.Exit(status)
 	}
+	if os.Getenv(proclink.FDVariable) != "" { // a job's program
+		os.Exit(exchange())
+	}
+	rand.Reader = drawn
 	os.Setenv("GORACE", "atexit_sleep_ms=0") // or each process lingers for a second
 	goleak.VerifyTestMain(m)
 }
