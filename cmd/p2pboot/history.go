@@ -36,17 +36,18 @@ func jobsCommand(stdout io.Writer) *cobra.Command {
 }
 
 const historyLong = `Shows the jobs that the peer of this home has run, newest first: who has signed
-them, the program, for how long they were here, the processor time of their
+them, of which class of submitters that is (see p2pboot --accept), the program
+and its SHA-256 digest; for how long they were here, the processor time of their
 processes, the memory of the largest process at its largest, file cache
-included ("-" where no control group has counted it), and the bytes of program
-and inputs. A "?" in place of how long stands for a job that runs, or one whose
-peer was killed. The peer need not run. The journal is the file journal in the
-home, of 2 MiB at most: the oldest jobs are forgotten.
+included ("-" where no control group has counted it), the bytes of program and
+inputs, those printed; and how they ended. --json also tells the SHA-256 digest
+of each job as its submitter has signed it. The peer need not run. The journal
+is the file journal in the home, of 2 MiB at most: the oldest jobs are forgotten.
 
 Exit status: 0 shown, 64 wrong usage or home.`
 
 const historyExamples = `  p2pboot history            for people
-  p2pboot history --json     all of it, digests included, for scripts`
+  p2pboot history --json     all of it, digests in full, for scripts`
 
 // historyCommand is p2pboot history.
 func historyCommand(stdout io.Writer) *cobra.Command {

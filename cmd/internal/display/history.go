@@ -7,6 +7,7 @@ import (
 	"time"
 	"unicode"
 
+	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
 	"github.com/p2pmpi/p2pmpi/peer"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
@@ -37,24 +38,51 @@ func Jobs(hosted []peer.HostedJob, now time.Time) string {
 	return b.String()
 }
 
-// History says in a line each which jobs a peer has run, and what they have had of it.
+// History says in lines of 80 columns at most which jobs of whom a peer has run, what each has had of
+// it, and how it ended.
 func History(past []peer.Past) string {
 	if len(past) == 0 {
 		return "no jobs yet\n"
 	}
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "BEGAN\tJOB\tOF\tPROGRAM\tKIND\tPROCESSES\tFOR\tCPU\tMEMORY\tFILES")
+	var table, b strings.Builder
+	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "BEGAN\tJOB\tOF\tCLASS\tPROGRAM\tKIND\tDIGEST")
 	for _, e := range past {
-		took := "?" // it runs, or the peer was killed
-		if !e.Until.IsZero() {
-			took = briefly(e.Until.Sub(e.Since))
-		}
-		fmt.Fprintf(w, "%s\t%.8s\t%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", e.Since.Local().Format(time.DateTime), e.Job, job.ShortPeer(e.Submitter),
-			program(e.Program), dash(e.Kind), e.Processes, took, briefly(e.CPU), dash(known(e.Memory)), size(e.Staged))
+		fmt.Fprintf(w, "%s\t%.8s\t%s\t%s\t%s\t%s\t%.8s\n", e.Since.Local().Format("2006-01-02 15:04"), e.Job, job.ShortPeer(e.Submitter),
+			dash(e.Class), dash(printable(e.Program, briefProgram)), dash(e.Kind), dash(e.Digest))
 	}
 	w.Flush()
+	for i, line := range strings.Split(strings.TrimSuffix(table.String(), "\n"), "\n") {
+		fmt.Fprintln(&b, line)
+		if i > 0 {
+			writeHad(&b, past[i-1])
+		}
+	}
 	return b.String()
+}
+
+// unbroken is a space at which no line ends.
+const unbroken = "\u00a0"
+
+// writeHad writes what a job has had of a peer, and how it ended.
+func writeHad(b *strings.Builder, e peer.Past) {
+	processes := "  " + number(int64(e.Processes), "process", "processes")
+	if e.Until.IsZero() {
+		b.WriteString(command.Sentence(processes, "running, or the peer was killed meanwhile", routeWidth))
+		return
+	}
+	had := []string{
+		briefly(e.Until.Sub(e.Since)), "CPU " + briefly(e.CPU), "memory " + dash(known(e.Memory)), "files " + size(e.Staged), "output " + size(e.Output),
+	}
+	for i, text := range had {
+		had[i] = strings.ReplaceAll(text, " ", unbroken)
+	}
+	b.WriteString(strings.ReplaceAll(command.Sentence(processes, strings.Join(had, ", "), routeWidth), unbroken, " "))
+	words := strings.Fields(printable(e.Ended, maxEnded))
+	for i, word := range words {
+		words[i] = printable(word, routeWidth/2)
+	}
+	b.WriteString(command.Sentence("  ended", dash(strings.Join(words, " ")), routeWidth))
 }
 
 // briefly writes a time with as much as people want to know of it.
@@ -81,21 +109,29 @@ func dash(s string) string {
 	return s
 }
 
-// maxProgram bounds the name of a program in a table, in characters.
-const maxProgram = 16
+// Bounds of what strangers have written, in characters: of the name of a program in a table, of one with
+// many columns, and of how a job ended.
+const (
+	maxProgram   = 16
+	briefProgram = 12
+	maxEnded     = 240
+)
 
-// program is the name of a program, which a stranger has chosen, as it can be shown: a terminal
+// program is the name of a program as it can be shown.
+func program(name string) string { return dash(printable(name, maxProgram)) }
+
+// printable is what a stranger has written as it can be shown, in so many characters: a terminal
 // obeys what is not printable.
-func program(name string) string {
+func printable(text string, most int) string {
 	var out []rune
-	for _, r := range name {
-		if len(out) == maxProgram {
-			return string(out[:maxProgram-1]) + "…"
+	for _, r := range text {
+		if len(out) == most {
+			return string(out[:most-1]) + "…"
 		}
 		if !unicode.IsPrint(r) {
 			r = '?'
 		}
 		out = append(out, r)
 	}
-	return dash(string(out))
+	return string(out)
 }

@@ -24,24 +24,19 @@ func TestO3OwnerSeesWhoRunsAndRanWhat(t *testing.T) {
 		}
 	}
 	past := History([]peer.Past{
-		{Job: "3f2b8c1e77", Submitter: who, Program: "\x1b]0;owned\x07" + strings.Repeat("x", 300), Kind: "native", Processes: 2, Since: now.Add(-time.Hour), Until: now, CPU: 90 * time.Minute, Memory: 64 << 20, Staged: 3 << 20},
-		{Job: "99", Submitter: who, Program: "cut", Since: now},
+		{Job: "3f2b8c1e77", Submitter: who, Class: "everyone", Program: "\x1b]0;owned\x07" + strings.Repeat("x", 300), Kind: "native", Digest: digest, Processes: 2,
+			Since: now.Add(-time.Hour), Until: now, CPU: 90 * time.Minute, Memory: 64 << 20, Staged: 3 << 20, Output: 5 << 10,
+			Ended: "stopped by the submitter: \x1b[2J" + strings.Repeat("y", 300)},
+		{Job: "98", Submitter: who, Class: "mine", Program: "quick", Processes: 1, Since: now, Until: now, Ended: "this peer is closing"},
+		{Job: "99", Submitter: who, Program: "cut", Processes: 1, Since: now},
 	})
-	for _, want := range []string{"1h0m0s", "1h30m0s", "64.0 MiB", "3.0 MiB", "cut", "?]0;owned?"} {
-		if !strings.Contains(past, want) {
-			t.Errorf("no %q in\n%s", want, past)
-		}
-	}
-	if !strings.HasSuffix(strings.Join(strings.Fields(past), " "), " 0s - 0.0 KiB") {
-		t.Errorf("memory that is not known is told in\n%s", past)
-	}
+	expectFits(t, past, "  everyone  ", "  native  0a1b2c3d\n", "  ?]0;owned?x…  ",
+		"  2 processes: 1h0m0s, CPU 1h30m0s, memory 64.0 MiB, files 3.0 MiB,\n               output 5.0 KiB\n",
+		"  ended: stopped by the submitter: ?[2Jyyy",
+		"  1 process: 0s, CPU 0s, memory -, files 0.0 KiB, output 0.0 KiB\n  ended: this peer is closing\n",
+		"  1 process: running, or the peer was killed meanwhile\n")
 	if strings.ContainsAny(past, "\x1b\x07") {
-		t.Errorf("the terminal obeys a program's name: %q", past)
-	}
-	for line := range strings.Lines(past) {
-		if len(line) > 130 {
-			t.Errorf("%d characters: %s", len(line), line)
-		}
+		t.Errorf("the terminal obeys a stranger: %q", past)
 	}
 	if Jobs(nil, now) == "" || History(nil) == "" {
 		t.Error("nothing is said of nothing")
