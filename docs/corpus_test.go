@@ -36,7 +36,7 @@ func TestCorporaAreSmallAndOfTargets(t *testing.T) {
 		t.Fatal(err)
 	}
 	for folder, n := range seeds {
-		if name := filepath.Base(folder); !tests[name] {
+		if name := filepath.Base(folder); tests[name] == nil {
 			t.Errorf("%s: there is no %s", folder, name)
 		}
 		if n > maxSeeds {

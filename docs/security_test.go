@@ -8,13 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
 
-var testName = regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9_]+)[^`]*`")
+var testName = regexp.MustCompile("`((?:Test|Fuzz)[A-Za-z0-9_]+)(?:/([^`]+))?`")
 
-// TestAttacksHaveTheirTests: what security.md names is there.
+// TestAttacksHaveTheirTests: what security.md names is there, subtests too.
 func TestAttacksHaveTheirTests(t *testing.T) {
 	text, err := os.ReadFile("security.md")
 	if err != nil {
@@ -26,8 +27,11 @@ func TestAttacksHaveTheirTests(t *testing.T) {
 	}
 	tests := allTests(t)
 	for _, name := range named {
-		if !tests[name[1]] {
+		words, ok := tests[name[1]]
+		if !ok {
 			t.Errorf("there is no %s", name[1])
+		} else if name[2] != "" && !words[name[2]] {
+			t.Errorf("where %s is, no test is called %q", name[1], name[2])
 		}
 	}
 	for line := range strings.Lines(string(text)) {
@@ -38,10 +42,11 @@ func TestAttacksHaveTheirTests(t *testing.T) {
 	}
 }
 
-// allTests are the names of the module's tests and fuzz targets.
-func allTests(t *testing.T) map[string]bool {
+// allTests are the module's tests and fuzz targets by name, each with all words that are quoted in its file: what its
+// subtests may be called.
+func allTests(t *testing.T) map[string]map[string]bool {
 	t.Helper()
-	tests := make(map[string]bool)
+	tests := make(map[string]map[string]bool)
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, "_test.go") {
 			return err
@@ -50,9 +55,10 @@ func allTests(t *testing.T) map[string]bool {
 		if err != nil {
 			return err
 		}
+		words := quotedIn(f)
 		for _, d := range f.Decls {
 			if fn, ok := d.(*ast.FuncDecl); ok && fn.Recv == nil {
-				tests[fn.Name.Name] = true
+				tests[fn.Name.Name] = words
 			}
 		}
 		return nil
@@ -61,4 +67,18 @@ func allTests(t *testing.T) map[string]bool {
 		t.Fatal(err)
 	}
 	return tests
+}
+
+// quotedIn are the strings in a file.
+func quotedIn(f *ast.File) map[string]bool {
+	words := make(map[string]bool)
+	ast.Inspect(f, func(n ast.Node) bool {
+		if l, ok := n.(*ast.BasicLit); ok && l.Kind == token.STRING {
+			if text, err := strconv.Unquote(l.Value); err == nil {
+				words[text] = true
+			}
+		}
+		return true
+	})
+	return words
 }

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -22,45 +23,99 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
+// A bait is an owner's files, and where somebody listens.
+type bait struct {
+	user     uint32 // the owner; 0 is the test's own
+	home     string
+	outside  string // a folder of the owner's beside the home
+	listener net.Listener
+	abstract string
+	setuid   string       // a copy of id(1) that gives everybody root's rights; "" if nobody can make it
+	heard    atomic.Int32 // connections that were made from wherever
+}
+
 // A prey is what a hostile program is after: a peer, its owner's files, and a neighbour's job.
 type prey struct {
+	*bait
 	peer      *peerProcess
-	outside   string // a folder of the owner's beside the home
-	neighbour *job   // of another submitter
-	steps     int    // that the neighbour has been seen to take
-	listener  net.Listener
-	abstract  string
-	heard     atomic.Int32 // connections that were made from wherever
+	neighbour *job // of another submitter
+	steps     int  // that the neighbour has been seen to take
 }
 
 // secret is in each of the owner's files, and nowhere else.
 const secret = "p2pmpi-the-owners-secret"
 
+// layBait makes secrets of a user.
+func layBait(t *testing.T, user uint32) *bait {
+	t.Helper()
+	b := &bait{user: user, home: folderOf(t, user), outside: folderOf(t, user)}
+	b.write(t, b.home, ".ssh/id_ed25519")
+	b.write(t, b.outside, "secret")
+	b.abstract = strings.ReplaceAll(b.home, "/", "-")
+	b.listener = b.listen(t, "tcp", "127.0.0.1:0")
+	socket := filepath.Join(b.outside, "socket")
+	b.listen(t, "unix", socket)
+	b.give(t, socket)
+	b.listen(t, "unix", "@"+b.abstract)
+	if os.Geteuid() == 0 {
+		b.setuid = rootsProgram(t)
+	}
+	return b
+}
+
+// write makes a file of the owner's with the secret in it, by its name below a folder of his.
+func (b *bait) write(t *testing.T, folder, name string) {
+	t.Helper()
+	path := filepath.Join(folder, name)
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(secret), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for ; name != "."; name = filepath.Dir(name) {
+		b.give(t, filepath.Join(folder, name))
+	}
+}
+
+// give gives a file to the owner.
+func (b *bait) give(t *testing.T, path string) {
+	t.Helper()
+	if b.user == 0 {
+		return
+	}
+	if err := os.Chown(path, int(b.user), int(b.user)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// rootsProgram makes one that tells whose rights it has, and gives everybody those of root, whom the test must be.
+func rootsProgram(t *testing.T) string {
+	t.Helper()
+	id, err := exec.LookPath("id")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(openFolder(t), "id")
+	if err := errors.Join(os.WriteFile(path, text, 0o755), os.Chmod(path, 0o755|fs.ModeSetuid)); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
 // newPrey boots a peer of a user, 0 being the test's own, on a home with secrets, and has a neighbour
 // run there. What gets out of a process all the same is still not in the mount namespace of the machine.
 func newPrey(t *testing.T, user uint32) *prey {
 	t.Helper()
-	v := &prey{outside: folderOf(t, user)}
-	home := folderOf(t, user)
-	for _, path := range []string{filepath.Join(home, ".ssh/id_ed25519"), filepath.Join(v.outside, "secret")} {
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		err := os.WriteFile(path, []byte(secret), 0o600)
-		for ; err == nil && user != 0 && path != home && path != v.outside; path = filepath.Dir(path) {
-			err = os.Chown(path, int(user), int(user))
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	v.abstract = strings.ReplaceAll(home, "/", "-")
-	v.listener = v.listen(t, "tcp", "127.0.0.1:0")
-	v.listen(t, "unix", filepath.Join(v.outside, "socket"))
-	v.listen(t, "unix", "@"+v.abstract)
+	v := &prey{bait: layBait(t, user)}
 	m := *loopback
 	m.apart, m.user = true, user
-	v.peer = m.startPeer(t, home, "--slots", "16", "--slot-limits", "memory=128MiB,disk=32MiB,processes=64,files=256")
+	args := []string{"--slots", "16", "--slot-limits", "memory=128MiB,disk=32MiB,processes=64,files=256"}
+	if v.setuid != "" {
+		args = append(args, "--readable", v.setuid)
+	}
+	v.peer = m.startPeer(t, v.home, args...)
 	v.peer.awaitReady()
 	if user != 0 && logged(v.peer, "native programs cannot be confined here")() == nil {
 		v.expectRefusal(t)
@@ -85,13 +140,22 @@ func folderOf(t *testing.T, user uint32) string {
 	if os.Geteuid() != 0 {
 		skip.Lacks(t, "root, to be another user")
 	}
-	top, err := os.MkdirTemp("", "p2pmpi-e2e-") // those of the test are closed to others
+	folder := filepath.Join(openFolder(t), "folder")
+	if err := errors.Join(os.Mkdir(folder, 0o700), os.Chown(folder, int(user), int(user))); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+// openFolder makes a folder that everybody may look into, as those of the test are closed to others.
+func openFolder(t *testing.T) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "p2pmpi-e2e-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { os.RemoveAll(top) })
-	folder := filepath.Join(top, "folder")
-	if err := errors.Join(os.Chmod(top, 0o755), os.Mkdir(folder, 0o700), os.Chown(folder, int(user), int(user))); err != nil {
+	t.Cleanup(func() { os.RemoveAll(folder) })
+	if err := os.Chmod(folder, 0o755); err != nil {
 		t.Fatal(err)
 	}
 	return folder
@@ -107,7 +171,7 @@ func (v *prey) expectRefusal(t *testing.T) {
 }
 
 // listen counts who connects.
-func (v *prey) listen(t *testing.T, network, at string) net.Listener {
+func (b *bait) listen(t *testing.T, network, at string) net.Listener {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), network, at)
 	if err != nil {
@@ -120,7 +184,7 @@ func (v *prey) listen(t *testing.T, network, at string) net.Listener {
 			if err != nil {
 				return
 			}
-			v.heard.Add(1)
+			b.heard.Add(1)
 			c.Close()
 		}
 	}()
@@ -135,9 +199,17 @@ func (v *prey) attack(t *testing.T, how string, options ...string) *job {
 		t.Fatal("the neighbour has no process")
 	}
 	args := append([]string{"--supernode", v.peer.addr, "-n", "1", "-w", "60"}, options...)
-	return submit(t, t.TempDir(), append(args, filepath.Join(bin, "hostile"),
-		"-home="+v.peer.home, "-outside="+v.outside, "-peer="+strconv.Itoa(v.peer.cmd.Process.Pid),
-		"-victim="+strconv.Itoa(pid), "-folder="+workingFolders()[pid], "-listener="+v.listener.Addr().String(), "-abstract="+v.abstract, how)...)
+	args = append(args, filepath.Join(bin, "hostile"))
+	args = append(args, v.tell(v.peer.cmd.Process.Pid, pid, workingFolders()[pid])...)
+	return submit(t, t.TempDir(), append(args, how)...)
+}
+
+// tell is what the hostile program has found out before: its arguments.
+func (b *bait) tell(peer, victim int, folder string) []string {
+	return []string{
+		"-home=" + b.home, "-outside=" + b.outside, "-peer=" + strconv.Itoa(peer), "-victim=" + strconv.Itoa(victim),
+		"-folder=" + folder, "-listener=" + b.listener.Addr().String(), "-abstract=" + b.abstract, "-setuid=" + b.setuid,
+	}
 }
 
 var stepLine = regexp.MustCompile(`(?m)^rank 1 step ([0-9]+) `)
@@ -233,7 +305,7 @@ func (v *prey) bearBombs(t *testing.T) {
 		"disk":        {nil, 70, exceeded("disk")},
 		"mapped":      {nil, 70, unmeasured},
 		"undumpable":  {nil, 70, unmeasured},
-		"swap":        {nil, -1, ""}, // it may be ended, as what swaps cannot be measured
+		"swap":        {nil, -1, ""}, // see expectSwap
 		"descriptors": {nil, 70, exceeded("(open )?files")},
 		"sleep":       {[]string{"--timeout", "5s"}, 75, ""},
 		"daemon":      {nil, 0, ""},
@@ -256,16 +328,44 @@ func (v *prey) bearBombs(t *testing.T) {
 			if got := j.stdout.String(); strings.Contains(got, how+": got ") {
 				t.Error(got)
 			}
+			if how == "swap" {
+				v.expectSwap(t, j)
+			}
 		})
 	}
 	t.Run("compiler", func(t *testing.T) { // there is no other peer that could run the module
-		eventually(t, "the end of the module's compiler", logged(v.peer, "compile hostile.wasm: "))
+		ended := regexp.MustCompile(`compile hostile\.wasm: its compiler (exceeded the limit of [^:]* memory|was ended \([a-z]+\) within )`)
+		eventually(t, "the end of the module's compiler", func() error {
+			if !ended.MatchString(v.peer.log.String()) {
+				return errors.New("it is not ended")
+			}
+			return nil
+		})
 		module.cmd.Process.Kill()
 		module.wait()
 	})
 	v.expectWhole(t)
 	v.neighbour.cancel(t)
 	expectNothingLeft(t, []*peerProcess{v.peer})
+}
+
+var swapLine = regexp.MustCompile(`swap: ([0-9]+) exchanges, ([0-9]+) folders were looked into`)
+
+// expectSwap expects that a job has exchanged folders, also such as the peer has looked into, if it is not root and so
+// has to give itself the right to. Then it ends by itself, or is ended, as what swaps cannot be measured.
+func (v *prey) expectSwap(t *testing.T, j *job) {
+	t.Helper()
+	ended := regexp.MustCompile("cannot be measured|hides what it has on disk").MatchString(j.stderr.String())
+	if s := j.wait(); s != 0 && !(s == 70 && ended) {
+		t.Errorf("exit status %d: %s", s, j.stderr)
+	}
+	said := swapLine.FindAllStringSubmatch(j.stdout.String(), -1)
+	if len(said) == 0 {
+		t.Fatalf("it says %q", j.stdout)
+	}
+	if last := said[len(said)-1]; last[1] == "0" || last[2] == "0" && !ended && v.user != 0 {
+		t.Error(last[0])
+	}
 }
 
 // bringModule submits a module of a stranger.
@@ -297,7 +397,17 @@ func endless() []byte {
 // is gone. The peer does not keep it.
 func TestO1OutputFlood(t *testing.T) {
 	t.Parallel()
-	v := newPrey(t, 0)
+	newPrey(t, 0).bearOutput(t)
+}
+
+// TestO1OutputFloodAtAnOrdinaryUser has it do so at a peer that has no more rights than the program had.
+func TestO1OutputFloodAtAnOrdinaryUser(t *testing.T) {
+	t.Parallel()
+	newPrey(t, ordinary).bearOutput(t)
+}
+
+func (v *prey) bearOutput(t *testing.T) {
+	t.Helper()
 	before := memoryOf(t, v.peer)
 	j := v.attack(t, "output")
 	eventually(t, "the flood", func() error {
@@ -368,17 +478,22 @@ func (v *prey) holdEscapes(t *testing.T) {
 			if s := j.wait(); s != 0 {
 				t.Errorf("exit status %d", s)
 			}
-			stopped := 0
+			stopped, works := 0, false
 			for line := range strings.Lines(j.stdout.String()) {
-				name, what, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": ")
-				if strings.HasPrefix(what, "stopped: ") {
+				switch name, what, _ := strings.Cut(strings.TrimSuffix(line, "\n"), ": "); {
+				case strings.HasPrefix(what, "stopped: "):
 					stopped++
-				} else {
+				case name == "own child" && what == "works":
+					works = true
+				default:
 					t.Errorf("%s: %s", name, what)
 				}
 			}
 			if stopped < least[group] {
 				t.Errorf("%d attempts were stopped, of at least %d", stopped, least[group])
+			}
+			if !works && group != "spy" { // it tries by itself
+				t.Error("children cannot even do what they may")
 			}
 			if out := j.stdout.String() + j.stderr.String(); strings.Contains(out, secret) {
 				t.Error("it has a secret of the owner's")

@@ -119,28 +119,53 @@ func nameless(n int, size int64) (*os.File, error) {
 }
 
 // swapFolders has folders that nobody may look into become links to a file of the owner's, and back,
-// while somebody looks whether he may.
+// while somebody looks whether he may. It writes, so that somebody does. It says how often he has given himself the
+// right to, which root need not.
 func swapFolders(world *mpj.World) error {
-	const pairs = 100
-	for end := time.Now().Add(3 * time.Second); time.Now().Before(end); {
-		for n := range pairs {
-			if err := errors.Join(os.Mkdir(fmt.Sprint("folder-", n), 0), os.Symlink(*outside+"/secret", fmt.Sprint("way-", n))); err != nil {
-				return err
-			}
+	exchanges, opened := 0, 0
+	begun := time.Now()
+	for took := time.Duration(0); took < 3*time.Second || opened == 0 && took < 10*time.Second; took = time.Since(begun) {
+		if err := os.WriteFile("room", make([]byte, 8<<20), 0o600); err != nil {
+			return err
 		}
-		for n := range 20 * pairs {
-			n %= pairs
-			if err := unix.Renameat2(unix.AT_FDCWD, fmt.Sprint("folder-", n), unix.AT_FDCWD, fmt.Sprint("way-", n), unix.RENAME_EXCHANGE); err != nil {
-				return err
-			}
+		n, m, err := swapOnce()
+		if err != nil {
+			return err
 		}
-		for n := range pairs {
-			if err := errors.Join(os.Remove(fmt.Sprint("folder-", n)), os.Remove(fmt.Sprint("way-", n))); err != nil {
-				return err
-			}
+		exchanges, opened = exchanges+n, opened+m
+		fmt.Printf("swap: %d exchanges, %d folders were looked into\n", exchanges, opened)
+		if err := os.Remove("room"); err != nil {
+			return err
 		}
 	}
 	return world.Finalize()
+}
+
+// swapOnce makes folders and links, exchanges them for a while, and removes them.
+func swapOnce() (exchanges, opened int, err error) {
+	const pairs = 100
+	for n := range pairs {
+		if err := errors.Join(os.Mkdir(fmt.Sprint("folder-", n), 0), os.Symlink(*outside+"/secret", fmt.Sprint("way-", n))); err != nil {
+			return exchanges, opened, err
+		}
+	}
+	for n := range 20 * pairs {
+		n %= pairs
+		if err := unix.Renameat2(unix.AT_FDCWD, fmt.Sprint("folder-", n), unix.AT_FDCWD, fmt.Sprint("way-", n), unix.RENAME_EXCHANGE); err != nil {
+			return exchanges, opened, err
+		}
+		exchanges++
+	}
+	for n := range pairs {
+		folder := fmt.Sprint("folder-", n)
+		if info, err := os.Lstat(folder); err == nil && info.Mode().Perm() != 0 {
+			opened++
+		}
+		if err := errors.Join(os.Remove(folder), os.Remove(fmt.Sprint("way-", n))); err != nil {
+			return exchanges, opened, err
+		}
+	}
+	return exchanges, opened, nil
 }
 
 // descriptorBomb opens as many as it can.

@@ -30,7 +30,7 @@ var files = map[string]attempt{
 	"write into a neighbour's folder":       plant(folder, ""),
 	"write into the system's folders":       plantAny("/", "/etc", "/usr", "/usr/bin", "/usr/lib", "/root", "/var", "/var/tmp", "/home", "/run", "/dev", "/proc", "/sys"),
 	"write beside the program":              func() (string, error) { return plantIn(filepath.Dir(self())) },
-	"overwrite the program":                 func() (string, error) { return openToWrite(self()) },
+	"overwrite the program":                 overwriteSelf,
 	"read through a symbolic link":          throughLink,
 	"write through a symbolic link":         writeThroughLink,
 	"read through a hard link":              throughHardLink,
@@ -137,6 +137,20 @@ func openToWrite(path string) (string, error) {
 		f.Close()
 	}
 	return path, err
+}
+
+// overwriteSelf sets the length that the program has. As long as it runs the system lets nobody do so who
+// else might.
+func overwriteSelf() (string, error) {
+	info, err := os.Stat(self())
+	if err != nil {
+		return "", err
+	}
+	err = os.Truncate(self(), info.Size())
+	if errors.Is(err, unix.ETXTBSY) {
+		err = nil
+	}
+	return self(), err
 }
 
 // writable opens files, and writes nothing.

@@ -14,9 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// bySetuid is the name of an attempt that needs what only root can give.
+const bySetuid = "be root by a setuid program"
+
 var kernel = map[string]attempt{
-	"be root by su":               root("su", "root", "-c"),
-	"be root by sudo":             root("sudo", "-n", "sh", "-c"),
+	bySetuid:                      becomeRoot,
 	"own privileges":              privileges,
 	"become the owner":            becomeOwner,
 	"mount a file system":         mount("mount", func() error { return unix.Mount("none", ".", "no-such-file-system", 0, "") }),
@@ -63,15 +65,17 @@ func mount(name string, f func() error) attempt {
 	}
 }
 
-// root has a setuid program read the owner's key.
-func root(command ...string) attempt {
-	return func() (string, error) {
-		out, err := exec.CommandContext(context.Background(), command[0], append(command[1:], "cat '"+*home+"/.ssh/id_ed25519'")...).CombinedOutput()
-		if err != nil {
-			return "", fmt.Errorf("%w: %s", err, out)
-		}
-		return string(out), nil
+// becomeRoot runs a program that is root for everybody who may be, and says who it is.
+func becomeRoot() (string, error) {
+	out, err := exec.CommandContext(context.Background(), *setuid, "-u").CombinedOutput()
+	said := strings.TrimSpace(string(out))
+	if err != nil {
+		return "", fmt.Errorf("%w: %w: %s", errUntried, err, said)
 	}
+	if said != "0" {
+		return "", fmt.Errorf("it is user %s", said)
+	}
+	return "user 0", nil
 }
 
 // privileges are what its status says.

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -29,11 +30,18 @@ var (
 	folder   = flag.String("folder", "/nonexistent", "the neighbour's folder")
 	listener = flag.String("listener", "127.0.0.1:1", "where somebody listens with TCP")
 	abstract = flag.String("abstract", "", "an abstract socket on which somebody listens")
+	setuid   = flag.String("setuid", "", "a copy of id(1) that is root's and gives its rights; none if empty")
 	only     = flag.String("only", "", "the one attempt that this child makes")
 )
 
 // An attempt says what it got, or returns why nothing.
 type attempt func() (got string, err error)
+
+// errUntried is of an attempt that could not be made, and so proves nothing.
+var errUntried = errors.New("not tried")
+
+// ownChild is no attempt: children can work.
+const ownChild = "own child"
 
 // groups are the attempts that leave the machine in peace. Each is made in a child, which may be
 // killed for it, but those that look at what the process itself has got.
@@ -62,7 +70,7 @@ var bombs = map[string]func(*mpj.World) error{
 }
 
 // roles are what children do.
-var roles = map[string]func(){"child": child, "ghost": ghost}
+var roles = map[string]func(){"child": child, "ghost": ghost, "decoy": decoy}
 
 func main() {
 	flag.Parse()
@@ -78,8 +86,7 @@ func run(word string) error {
 		return nil
 	}
 	if *only != "" {
-		report(*only, groups[word][*only])
-		return nil
+		return alone(groups[word])
 	}
 	world, err := mpj.Init(context.Background())
 	if err != nil {
@@ -96,6 +103,10 @@ func run(word string) error {
 	if !ok {
 		return fmt.Errorf("no attack %q", word)
 	}
+	if *setuid == "" {
+		delete(kernel, bySetuid)
+	}
+	inChild(ownChild)
 	for _, name := range slices.Sorted(maps.Keys(group)) {
 		if strings.HasPrefix(name, "own ") {
 			report(name, group[name])
@@ -106,19 +117,36 @@ func run(word string) error {
 	return world.Finalize()
 }
 
-// report prints one line.
-func report(name string, try attempt) {
-	got, err := try()
-	if err != nil {
-		fmt.Printf("%s: stopped: %q\n", name, err)
-		return
+// alone makes one attempt of a group.
+func alone(group map[string]attempt) error {
+	if *only == ownChild {
+		fmt.Println(ownChild + ": works")
+		return nil
 	}
-	fmt.Printf("%s: got %.200q\n", name, got)
+	try, ok := group[*only]
+	if !ok {
+		return fmt.Errorf("no attempt %q", *only)
+	}
+	report(*only, try)
+	return nil
 }
 
-// inChild makes an attempt in a process of its own: a system that kills for it has stopped it.
+// report prints one line.
+func report(name string, try attempt) {
+	switch got, err := try(); {
+	case errors.Is(err, errUntried):
+		fmt.Printf("%s: %v\n", name, err)
+	case err != nil:
+		fmt.Printf("%s: stopped: %q\n", name, err)
+	default:
+		fmt.Printf("%s: got %.200q\n", name, got)
+	}
+}
+
+// inChild makes an attempt in a process of its own: a system that kills for the call has stopped it. A
+// child that ends in any other way without a word has not tried.
 func inChild(name string) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	c := exec.CommandContext(ctx, self(), append([]string{"-only=" + name}, os.Args[1:]...)...)
 	var out, errs bytes.Buffer
@@ -128,9 +156,20 @@ func inChild(name string) {
 	switch text := out.String(); {
 	case strings.HasPrefix(text, name+": "):
 		fmt.Print(text)
+	case killedForCall(c.ProcessState):
+		fmt.Printf("%s: stopped: %q\n", name, err)
 	default:
-		fmt.Printf("%s: stopped: %q\n", name, fmt.Sprint("killed: ", err, " ", errs.String()))
+		fmt.Printf("%s: %v: %q\n", name, errUntried, fmt.Sprint(err, " ", errs.String()))
 	}
+}
+
+// killedForCall reports whether a process was killed for a system call that it made.
+func killedForCall(p *os.ProcessState) bool {
+	if p == nil {
+		return false
+	}
+	s, ok := p.Sys().(syscall.WaitStatus)
+	return ok && s.Signaled() && s.Signal() == unix.SIGSYS
 }
 
 func self() string {

@@ -1,0 +1,171 @@
+package e2e
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/p2pmpi/p2pmpi/internal/skip"
+)
+
+// unwalled are the attempts of the hostile program that get something where it has no walls, whoever runs it,
+// from an owner who is the same user. They do no harm to what is not bait. The others would, or need what not every
+// machine has.
+var unwalled = map[string][]string{
+	"files": {
+		"list the owner's home", "read the owner's SSH key", "read the peer's identity", "read the peer's lock", "list the peer's cache",
+		"read another file of the owner's", "list a neighbour's folder", "write into the owner's home", "write into the peer's cache",
+		"write elsewhere of the owner's", "write into a neighbour's folder", "write beside the program", "overwrite the program",
+		"read through a symbolic link", "write through a symbolic link", "read through a hard link", "climb out of the folder",
+		"read through the peer's /proc/PID", "write through the peer's /proc/PID", "write into a neighbour by /proc/PID",
+		"read the peer's environment", "open the peer's files by /proc/PID/fd", "own descriptors that lead out", "keep bytes beside a file",
+	},
+	"network": {
+		"connect with TCP", "send with UDP", "listen with TCP", "listen on an abstract name", "listen in its folder", "connect to a path",
+		"connect to an abstract name", "use the control socket", "socket of IPv4", "socket of IPv4, datagrams", "socket of this machine", "socket to the kernel",
+	},
+	"processes": {
+		"see other processes", "signal the peer", "signal a neighbour", "trace the peer", "trace a neighbour", "read the peer's memory",
+		"read a neighbour's memory", "read a neighbour's memory by file", "read a neighbour's map", "get a handle of the peer",
+		"get a handle of a neighbour", "slow the peer down", "send a descriptor", "take all of the owner's timers",
+	},
+	"kernel": {"own privileges", "add a key", "look for keys", "a new session with the keys", "make a memory segment", "make a message queue"},
+}
+
+// unwalledRoot are those that get something when root runs them, and do no harm to a machine whose mounts and name
+// they do not have.
+var unwalledRoot = map[string][]string{
+	"files":     {"open a file by its handle"},
+	"processes": {"enter the peer's namespaces", "get in front of all others"},
+	"kernel": {
+		"become the owner", "mount a file system", "mount by the newer calls", "bind a folder", "change the root", "swap the root",
+		"new mount namespace", "new network namespace", "set the machine's name",
+	},
+}
+
+// TestO1EscapesSucceedWithoutWalls: what nobody stops gets what it is after. Or that it gets nothing within
+// walls would prove nothing.
+func TestO1EscapesSucceedWithoutWalls(t *testing.T) {
+	t.Parallel()
+	user := uint32(ordinary)
+	if os.Geteuid() != 0 {
+		user = 0
+	}
+	l := newLair(t, user)
+	for group, names := range unwalled {
+		for _, name := range names {
+			l.expectGot(t, group, name)
+		}
+	}
+	t.Run("setuid", func(t *testing.T) {
+		var at unix.Statfs_t
+		if err := unix.Statfs(os.TempDir(), &at); l.setuid == "" || err != nil || at.Flags&unix.ST_NOSUID != 0 {
+			skip.Lacks(t, "root, and a TMPDIR where files can be setuid")
+		}
+		l.expectGot(t, "kernel", "be root by a setuid program")
+	})
+	t.Run("root", func(t *testing.T) {
+		if os.Geteuid() != 0 {
+			skip.Lacks(t, "root")
+		}
+		l := newLair(t, 0)
+		l.flags = syscall.CLONE_NEWNS | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS
+		for group, names := range unwalledRoot {
+			for _, name := range names {
+				l.expectGot(t, group, name)
+			}
+		}
+	})
+}
+
+// A lair is where the hostile program runs without walls, as the user who has laid the bait.
+type lair struct {
+	*bait
+	program string // a copy of it, which is the user's
+	folder  string // its working folder
+	beside  *os.File
+	decoy   *exec.Cmd // in place of the peer and of a neighbour
+	flags   uintptr   // namespaces of its own
+}
+
+func newLair(t *testing.T, user uint32) *lair {
+	t.Helper()
+	l := &lair{bait: layBait(t, user), folder: folderOf(t, user)}
+	for _, name := range []string{"identity", "lock", "cache/piece"} {
+		l.write(t, l.home, name)
+	}
+	l.listen(t, "unix", filepath.Join(l.home, "control.sock"))
+	text, err := os.ReadFile(filepath.Join(bin, "hostile"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.program = filepath.Join(folderOf(t, user), "hostile")
+	if err := os.WriteFile(l.program, text, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if l.beside, err = os.Open(l.outside); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.beside.Close() })
+	l.write(t, l.folder, "own")
+	for _, path := range []string{l.program, filepath.Join(l.outside, "socket"), filepath.Join(l.home, "control.sock")} {
+		l.give(t, path)
+	}
+	l.startDecoy(t)
+	return l
+}
+
+// startDecoy starts a process that can be got hold of, and looks like one of a job. It ends with the test.
+func (l *lair) startDecoy(t *testing.T) {
+	t.Helper()
+	l.decoy = l.command(t, "decoy", "p2prun")
+	l.decoy.Dir = folderOf(t, l.user)
+	l.write(t, l.decoy.Dir, "result")
+	in, err := l.decoy.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	said, err := l.decoy.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.decoy.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		in.Close()
+		l.decoy.Wait()
+	})
+	if line, err := bufio.NewReader(said).ReadString('\n'); err != nil {
+		t.Fatalf("the decoy says %q: %v", line, err)
+	}
+}
+
+// command is the hostile program, as the user.
+func (l *lair) command(t *testing.T, args ...string) *exec.Cmd {
+	c := exec.CommandContext(t.Context(), l.program, args...)
+	c.Dir, c.Env = l.folder, []string{"HOME=" + l.home}
+	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Unshareflags: l.flags}
+	if l.user != 0 {
+		c.SysProcAttr.Credential = &syscall.Credential{Uid: l.user, Gid: l.user}
+	}
+	return c
+}
+
+// expectGot expects that an attempt of a group gets something. The program makes that one only.
+func (l *lair) expectGot(t *testing.T, group, name string) {
+	t.Helper()
+	pid := l.decoy.Process.Pid
+	c := l.command(t, append(append([]string{"-only=" + name}, l.tell(pid, pid, l.decoy.Dir)...), group)...)
+	c.ExtraFiles = []*os.File{l.beside}
+	out, err := c.CombinedOutput()
+	if err != nil || !strings.HasPrefix(string(out), name+": got ") {
+		t.Errorf("%s: %v, %s", name, err, out)
+	}
+}
