@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"sync"
 	"time"
 
@@ -107,11 +108,12 @@ func (j *job) compile(module string) error {
 	words := make(chan []byte, 1)
 	go func() { words <- readSome(said) }() // ends with the compiler
 	exit := compiler.Wait()
-	if x, exceeded := j.compilerExceeds(group); exceeded && exit.Code != 0 {
-		return fmt.Errorf("compile %s: its compiler %v", j.spec.Name, x)
-	}
 	if exit.Code != 0 {
-		return fmt.Errorf("compile %s: %w", j.spec.Name, why(exit, <-words, patience))
+		last := <-words
+		if x, exceeded := j.compilerExceeds(group, last); exceeded {
+			return fmt.Errorf("compile %s: its compiler %v", j.spec.Name, x)
+		}
+		return fmt.Errorf("compile %s: %w", j.spec.Name, why(exit, last, patience))
 	}
 	return j.service.modules.Add(j.program.Digest, module, folder)
 }
@@ -157,15 +159,22 @@ func (j *job) confineCompiler() (*cgroup.Group, supervisor.Limits, error) {
 	return j.confine("compiler")
 }
 
-// compilerExceeds says whether the kernel has ended the compiler, in its group or nil, for want of memory.
-func (j *job) compilerExceeds(group *cgroup.Group) (limits.Excess, bool) {
-	if group == nil {
-		return limits.Excess{}, false
+// compilerExceeds says whether the compiler has ended for want of memory: the kernel has killed it in its group, which
+// may be nil, or has given it no more, as its last words say.
+func (j *job) compilerExceeds(group *cgroup.Group, words []byte) (limits.Excess, bool) {
+	var u limits.Usage
+	if group != nil {
+		u = j.refusals(group)
+		u.Refused, u.Processes = false, 0
 	}
-	u := j.refusals(group)
-	u.Refused, u.Processes = false, 0
+	if j.service.groups.Missing(cgroup.Memory) != nil {
+		u.Killed, u.Memory = noMemory.Match(words), 0
+	}
 	return j.grant.Exceeded(u)
 }
+
+// noMemory is what a runtime says that has got no more, Go's or Rust's.
+var noMemory = regexp.MustCompile("^fatal error: runtime: (out of|cannot allocate) memory|memory allocation of [0-9]+ bytes failed")
 
 // removeGroups removes the groups of the compiler and of the job, which is made anew for
 // the processes.
