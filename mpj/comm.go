@@ -3,7 +3,6 @@ package mpj
 import (
 	"math"
 	"sync"
-	"sync/atomic"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/seam/engine"
@@ -47,7 +46,7 @@ type Comm struct {
 	inverse []int32
 	local   *Comm // of an intercommunicator: the local group, with the same id
 
-	freed atomic.Bool
+	freed latch
 
 	making  sync.Mutex // held while a communicator is made of this one
 	lineage lineage
@@ -209,6 +208,12 @@ var nothing = Status{Source: ProcNull, Tag: AnyTag}
 
 // empty is the status of what received nothing.
 var empty = Status{Source: AnySource, Tag: AnyTag}
+
+// plain reports that there is nothing to refuse, and no rank or tag that means something else:
+// so is nearly every message. It is inlined, since within a module each call costs.
+func (c *Comm) plain(rank, tag int) bool {
+	return c != nil && uint(rank) < uint(c.named) && uint(tag) <= MaxTag && !c.freed.Load()
+}
 
 // checkDest refuses a message that cannot be sent. dest may be ProcNull.
 func (c *Comm) checkDest(op string, dest, tag int) error {

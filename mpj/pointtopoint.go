@@ -98,18 +98,22 @@ func Iprobe(c *Comm, source, tag int) (s Status, ok bool, err error) {
 }
 
 func (c *Comm) sendBytes(op string, mode words.Mode, b []byte, dest, tag int) error {
-	if err := c.checkDest(op, dest, tag); err != nil || dest == ProcNull {
-		return err
+	if !c.plain(dest, tag) {
+		if err := c.checkDest(op, dest, tag); err != nil || dest == ProcNull {
+			return err
+		}
 	}
 	return c.wrap(op, c.engine.Send(c.context(messageSlot), c.worldRank(dest), int32(tag), b, mode))
 }
 
 func (c *Comm) recvBytes(op string, b []byte, source, tag int) (Status, error) {
-	if err := c.checkSource(op, source, tag); err != nil {
-		return Status{}, err
-	}
-	if source == ProcNull {
-		return nothing, nil
+	if !c.plain(source, tag) {
+		if err := c.checkSource(op, source, tag); err != nil {
+			return Status{}, err
+		}
+		if source == ProcNull {
+			return nothing, nil
+		}
 	}
 	s, err := c.engine.Recv(c.context(messageSlot), c.worldRank(source), int32(tag), b)
 	return c.statusOf(s), c.wrap(op, err)

@@ -1,0 +1,8 @@
+//go:build !wasm
+
+package mpj
+
+import "sync/atomic"
+
+// A latch is set once, and read with every call.
+type latch = atomic.Bool
