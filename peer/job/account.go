@@ -10,29 +10,29 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// An Account is what a replica that has finished has done in all. Messages that
-// others have got are compared while the job runs (Watch.Diverged); a message that one
+// An account is what a replica that has finished has done in all. Messages that
+// others have got are compared while the job runs (watch.Diverged); a message that one
 // replica sends and the other does not, those to its own rank, and what is printed are
 // in the account.
-type Account struct {
+type account struct {
 	Summed   bool // Sums are known
 	Sums     []protection.Sum
 	Digested bool // Printed is known
-	Printed  Printed
+	Printed  printed
 }
 
-// Printed stands for what a process has written to its standard output, or the user
+// printed stands for what a process has written to its standard output, or the user
 // has got of a rank's.
-type Printed struct {
+type printed struct {
 	Bytes  uint64
 	Digest [sha256.Size]byte
 }
 
-func (p Printed) String() string { return fmt.Sprintf("%d bytes, digest %x", p.Bytes, p.Digest[:8]) }
+func (p printed) String() string { return fmt.Sprintf("%d bytes, digest %x", p.Bytes, p.Digest[:8]) }
 
 // accountOf reads what a peer says of one of its processes in a job with view v.
-func accountOf(m *jobpb.Account, v view.View) (a Account, err error) {
-	a = Account{Summed: m.Summed, Digested: m.Digested, Printed: Printed{Bytes: m.Printed}}
+func accountOf(m *jobpb.Account, v view.View) (a account, err error) {
+	a = account{Summed: m.Summed, Digested: m.Digested, Printed: printed{Bytes: m.Printed}}
 	if a.Sums, err = m.Sent(v); err != nil {
 		return a, err
 	}
@@ -44,41 +44,41 @@ func accountOf(m *jobpb.Account, v view.View) (a Account, err error) {
 
 // An aspect is one of the things that an account is about.
 type aspect struct {
-	known func(Account) bool
+	known func(account) bool
 	// unlike says in words what b has done, and then a, where they are not the same;
 	// both are known.
-	unlike func(a, b Account) (as, bs string, unlike bool)
+	unlike func(a, b account) (as, bs string, unlike bool)
 }
 
 var aspects = []aspect{
 	{
-		func(a Account) bool { return a.Summed },
-		func(a, b Account) (as, bs string, unlike bool) {
+		func(a account) bool { return a.Summed },
+		func(a, b account) (as, bs string, unlike bool) {
 			x, y, unlike := protection.Unlike(a.Sums, b.Sums)
 			return fmt.Sprintf("sent %v", x), fmt.Sprintf("sent %v", y), unlike
 		},
 	},
 	{
-		func(a Account) bool { return a.Digested },
-		func(a, b Account) (as, bs string, unlike bool) {
+		func(a account) bool { return a.Digested },
+		func(a, b account) (as, bs string, unlike bool) {
 			return fmt.Sprintf("printed %v", a.Printed), fmt.Sprintf("printed %v", b.Printed), a.Printed != b.Printed
 		},
 	},
 }
 
-// Accounts compares those of the replicas of each rank. It is pure, like Watch.
-type Accounts struct {
-	of       map[view.Process]Account
+// accounts compares those of the replicas of each rank. It is pure, like watch.
+type accounts struct {
+	of       map[view.Process]account
 	odd      map[view.Process]bool         // most of their rank have done something else
 	name     func(p view.Process) string   // for people
 	tolerant bool                          // differences are told and nothing else
-	shown    func(rank int) (p Printed)    // what the user has got by now; nil: nobody knows
+	shown    func(rank int) (p printed)    // what the user has got by now; nil: nobody knows
 	counting func(rank int) []view.Process // the replicas that count
 }
 
 // Add takes the first account of p. It returns a sentence if another replica has done
 // something else.
-func (a *Accounts) Add(p view.Process, account Account) (note string) {
+func (a *accounts) Add(p view.Process, account account) (note string) {
 	if _, again := a.of[p]; again {
 		return ""
 	}
@@ -95,7 +95,7 @@ func (a *Accounts) Add(p view.Process, account Account) (note string) {
 }
 
 // difference says in what p and q have not done the same, if that is known.
-func (a *Accounts) difference(p, q view.Process) string {
+func (a *accounts) difference(p, q view.Process) string {
 	x, ok := a.of[p]
 	y, too := a.of[q]
 	for _, s := range aspects {
@@ -112,7 +112,7 @@ func (a *Accounts) difference(p, q view.Process) string {
 // Judge says what becomes of the job: nil if it goes on, or is right. Of three replicas
 // or more, one that has done something else than most does no harm any more. final
 // says that no more accounts are to come, and the user has got all output.
-func (a *Accounts) Judge(n int, final bool) (notes []string, r *Result) {
+func (a *accounts) Judge(n int, final bool) (notes []string, r *Result) {
 	for rank := range n {
 		if a.tolerant {
 			break
@@ -138,7 +138,7 @@ func (a *Accounts) Judge(n int, final bool) (notes []string, r *Result) {
 
 // compare returns those of a rank that have done something else than most; or why
 // nobody can say who is right.
-func (a *Accounts) compare(rank int, s aspect, final bool) (odd []view.Process, why string) {
+func (a *accounts) compare(rank int, s aspect, final bool) (odd []view.Process, why string) {
 	counting := a.counting(rank)
 	known := slices.DeleteFunc(slices.Clone(counting), func(p view.Process) bool {
 		x, ok := a.of[p]
@@ -165,7 +165,7 @@ func (a *Accounts) compare(rank int, s aspect, final bool) (odd []view.Process, 
 
 // misled says why the user has not got what the replicas of a rank have printed that
 // are not odd; nothing if that is right, or not known.
-func (a *Accounts) misled(rank int) string {
+func (a *accounts) misled(rank int) string {
 	for _, p := range a.counting(rank) {
 		x, ok := a.of[p]
 		if a.shown == nil || !ok || !x.Digested || a.odd[p] {

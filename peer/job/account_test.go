@@ -13,11 +13,11 @@ import (
 
 // accountsOf returns those of a job of one rank, so many of whose replicas count. The
 // user has got got.
-func accountsOf(counting int, got Printed) *Accounts {
-	return &Accounts{
-		of: make(map[view.Process]Account), odd: make(map[view.Process]bool),
+func accountsOf(counting int, got printed) *accounts {
+	return &accounts{
+		of: make(map[view.Process]account), odd: make(map[view.Process]bool),
 		name:  func(p view.Process) string { return p.String() },
-		shown: func(int) Printed { return got },
+		shown: func(int) printed { return got },
 		counting: func(int) (ps []view.Process) {
 			for k := range counting {
 				ps = append(ps, proc(0, k))
@@ -30,44 +30,44 @@ func accountsOf(counting int, got Printed) *Accounts {
 // TestAccounts lets replicas of one rank say what they have done in all, and expects
 // what follows when no more is to come.
 func TestAccounts(t *testing.T) {
-	sent := func(counts ...uint64) (a Account) {
+	sent := func(counts ...uint64) (a account) {
 		a.Summed = true
 		for i, n := range counts {
 			a.Sums = append(a.Sums, protection.Sum{Context: 256, Dest: i, Count: n, Digest: n})
 		}
 		return a
 	}
-	printed := func(n uint64) Account { return Account{Digested: true, Printed: Printed{Bytes: n}} }
-	unknown := Account{}
+	wrote := func(n uint64) account { return account{Digested: true, Printed: printed{Bytes: n}} }
+	unknown := account{}
 	tests := []struct {
 		name     string
 		counting int
-		said     []Account // of replicas 0, 1, ...
+		said     []account // of replicas 0, 1, ...
 		stops    string    // what the result says; empty: the job is right
 		odd      []int
 		told     int // notes of differences
 	}{
 		{"nobody has said anything", 2, nil, "", nil, 0},
-		{"one has", 2, []Account{sent(1)}, "", nil, 0},
-		{"two agree", 2, []Account{sent(1, 2), sent(1, 2)}, "", nil, 0},
-		{"one of two has sent more", 2, []Account{sent(1, 2), sent(1, 3)}, "0.0 has sent 2 messages to rank 1 on communicator 1 (slot 0)", nil, 1},
-		{"one of two has sent to one rank more", 2, []Account{sent(1), sent(1, 3)}, "sent 0 messages to rank 1", nil, 1},
-		{"one does not know", 2, []Account{sent(1), unknown}, "", nil, 0},
-		{"one of three has sent less", 3, []Account{sent(2), sent(1), sent(2)}, "", []int{1}, 2},
-		{"the first of three", 3, []Account{sent(1), sent(2), sent(2)}, "", []int{0}, 2},
-		{"three different ones", 3, []Account{sent(1), sent(2), sent(3)}, "have diverged", nil, 2},
-		{"two of three differ, and one says nothing", 3, []Account{sent(1), sent(2)}, "have diverged", nil, 1},
-		{"two of three agree, and one says nothing", 3, []Account{sent(1), sent(1)}, "", nil, 0},
-		{"two of five", 5, []Account{sent(1), sent(1), sent(2), sent(3), sent(1)}, "", []int{2, 3}, 3},
-		{"printed alike", 2, []Account{printed(7), printed(7)}, "", nil, 0},
-		{"printed something else", 2, []Account{printed(7), printed(8)}, "0.0 has printed 7 bytes", nil, 1},
-		{"one of three prints something else", 3, []Account{printed(8), printed(7), printed(7)}, "", []int{0}, 2},
-		{"the user has got what most have not printed", 3, []Account{printed(7), printed(8), printed(8)}, "the user has got 7 bytes", nil, 2},
-		{"the user has got what nobody has printed", 2, []Account{printed(8), printed(8)}, "the user has got 7 bytes", nil, 0},
+		{"one has", 2, []account{sent(1)}, "", nil, 0},
+		{"two agree", 2, []account{sent(1, 2), sent(1, 2)}, "", nil, 0},
+		{"one of two has sent more", 2, []account{sent(1, 2), sent(1, 3)}, "0.0 has sent 2 messages to rank 1 on communicator 1 (slot 0)", nil, 1},
+		{"one of two has sent to one rank more", 2, []account{sent(1), sent(1, 3)}, "sent 0 messages to rank 1", nil, 1},
+		{"one does not know", 2, []account{sent(1), unknown}, "", nil, 0},
+		{"one of three has sent less", 3, []account{sent(2), sent(1), sent(2)}, "", []int{1}, 2},
+		{"the first of three", 3, []account{sent(1), sent(2), sent(2)}, "", []int{0}, 2},
+		{"three different ones", 3, []account{sent(1), sent(2), sent(3)}, "have diverged", nil, 2},
+		{"two of three differ, and one says nothing", 3, []account{sent(1), sent(2)}, "have diverged", nil, 1},
+		{"two of three agree, and one says nothing", 3, []account{sent(1), sent(1)}, "", nil, 0},
+		{"two of five", 5, []account{sent(1), sent(1), sent(2), sent(3), sent(1)}, "", []int{2, 3}, 3},
+		{"printed alike", 2, []account{wrote(7), wrote(7)}, "", nil, 0},
+		{"printed something else", 2, []account{wrote(7), wrote(8)}, "0.0 has printed 7 bytes", nil, 1},
+		{"one of three prints something else", 3, []account{wrote(8), wrote(7), wrote(7)}, "", []int{0}, 2},
+		{"the user has got what most have not printed", 3, []account{wrote(7), wrote(8), wrote(8)}, "the user has got 7 bytes", nil, 2},
+		{"the user has got what nobody has printed", 2, []account{wrote(8), wrote(8)}, "the user has got 7 bytes", nil, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			a := accountsOf(tt.counting, Printed{Bytes: 7})
+			a := accountsOf(tt.counting, printed{Bytes: 7})
 			told := 0
 			for k, x := range tt.said {
 				if a.Add(proc(0, k), x) != "" {
@@ -96,9 +96,9 @@ func TestAccounts(t *testing.T) {
 // Where there are three replicas the third decides, so nothing is decided before.
 func TestAccountsWaitForTheThird(t *testing.T) {
 	for counting, stops := range map[int]bool{2: true, 3: false} {
-		a := accountsOf(counting, Printed{})
-		a.Add(proc(0, 0), Account{Summed: true})
-		a.Add(proc(0, 1), Account{Summed: true, Sums: []protection.Sum{{Count: 1}}})
+		a := accountsOf(counting, printed{})
+		a.Add(proc(0, 0), account{Summed: true})
+		a.Add(proc(0, 1), account{Summed: true, Sums: []protection.Sum{{Count: 1}}})
 		if _, r := a.Judge(1, false); (r != nil) != stops {
 			t.Errorf("of %d replicas two differ: result %+v", counting, r)
 		}
@@ -106,10 +106,10 @@ func TestAccountsWaitForTheThird(t *testing.T) {
 }
 
 func TestAccountsAreOnlyToldWhenTheUserWantsThat(t *testing.T) {
-	a := accountsOf(2, Printed{})
+	a := accountsOf(2, printed{})
 	a.tolerant = true
-	a.Add(proc(0, 0), Account{Summed: true})
-	note := a.Add(proc(0, 1), Account{Summed: true, Sums: []protection.Sum{{Count: 1}}})
+	a.Add(proc(0, 0), account{Summed: true})
+	note := a.Add(proc(0, 1), account{Summed: true, Sums: []protection.Sum{{Count: 1}}})
 	if _, r := a.Judge(1, true); note == "" || r != nil {
 		t.Errorf("note %q, result %+v", note, r)
 	}

@@ -30,7 +30,7 @@ import (
 //	 |                         |<-- output not acknowledged -------|
 //	 |<-- shown ---------------|-- Emitted, Collect, Propose ----->|
 //
-// So Watch gets to know all that the other one knew, in the same order for each peer. The
+// So the watch gets to know all that the other one knew, in the same order for each peer. The
 // changes are taken once each peer is back, or late: they follow from what the peers say.
 // This process is not one of those who agree on views, for it does not have their log: it
 // makes none, tells none, and asks for changes through the peers, which find out by
@@ -131,7 +131,7 @@ func newAdopted(j *run, shown [][2]uint64, begin *jobpb.ToPeer) *execution {
 	}
 	e := newExecution(j, r)
 	e.adopted = &adopted{collected: make(map[view.Process]*jobpb.Collected), early: make(map[view.Process]backlog)}
-	e.emission, e.begin, e.watch.begun = GoOn(shown), begin, begin != nil
+	e.emission, e.begin, e.watch.begun = goOn(shown), begin, begin != nil
 	for rank := range shown {
 		e.flows[rank] = [2]flow{{shown: shown[rank][0]}, {shown: shown[rank][1]}}
 	}
@@ -281,7 +281,7 @@ func (e *execution) numbered() bool {
 }
 
 // letIn asks for process p to join, which runs on l, where that is to be agreed on as s says.
-func (e *execution) letIn(l *link, p view.Process, s Step) *Result {
+func (e *execution) letIn(l *link, p view.Process, s step) *Result {
 	if l.number > 0 {
 		e.ask(e.introduceMessage(l, p))
 	}

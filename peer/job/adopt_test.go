@@ -121,7 +121,7 @@ func agreedOn(epoch uint64, q view.Process, to view.State) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Agreed{Agreed: jobpb.FromChange(c, epoch)}}
 }
 
-func exitedMessage(q view.Process, e Exit) *jobpb.FromPeer {
+func exitedMessage(q view.Process, e exit) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Exited{Exited: &jobpb.Exited{
 		Process: jobpb.FromProcess(q), Code: int32(e.Code), Initialized: e.Initialized, Finalized: e.Finalized,
 	}}}

@@ -109,7 +109,7 @@ func TestR6FilesComeFromAnotherReplica(t *testing.T) {
 				if c.late {
 					p.until(m, view.Finished)
 				}
-				p.exits(q, Exit{})
+				p.exits(q, exit{})
 				p.offers(q, map[string]string{"a.out": "right"})
 			})
 			req := b.request(1, 2)
@@ -140,7 +140,7 @@ func TestR6FetchFromALostPeerIsGivenUp(t *testing.T) {
 			<-asked
 			p.vanish()
 		}
-		p.exits(q, Exit{})
+		p.exits(q, exit{})
 		p.offers(q, map[string]string{"a.out": "right"})
 	})
 	req := b.request(1, 2)
@@ -159,7 +159,7 @@ func TestFilesThatNobodyCanGiveAreALoss(t *testing.T) {
 			p.until(proc(0, 1), view.Finished)
 			p.ends(q)
 		} else {
-			p.exits(q, Exit{})
+			p.exits(q, exit{})
 		}
 		await(p, (*jobpb.ToPeer).GetCollect)
 		p.say(collectedMessage(p.processes[0], nil, fmt.Sprintf("no %v", p.processes[0])))

@@ -84,8 +84,8 @@ func (e *execution) evidence(p view.Process, d protection.Divergence) string {
 // Diverged says what p has produced as a message that replicas of its rank have not
 // produced alike; text is the same in words, about the message that p has
 // produced.
-func (w *Watch) Diverged(p view.Process, d protection.Divergence, text string) Step {
-	var s Step
+func (w *watch) Diverged(p view.Process, d protection.Divergence, text string) step {
+	var s step
 	if w.over || !w.has(p) {
 		return s
 	}
@@ -106,7 +106,7 @@ func (w *Watch) Diverged(p view.Process, d protection.Divergence, text string) S
 }
 
 // about returns the dispute about a message.
-func (w *Watch) about(m disputed) *dispute {
+func (w *watch) about(m disputed) *dispute {
 	for _, d := range w.disputes {
 		if d.disputed == m {
 			return d
@@ -119,7 +119,7 @@ func (w *Watch) about(m disputed) *dispute {
 
 // arbitrate decides the disputes that can be decided, each time anew when one has
 // voted somebody out.
-func (w *Watch) arbitrate(s *Step) {
+func (w *watch) arbitrate(s *step) {
 	for before := -1; before != len(s.Propose); {
 		before = len(s.Propose)
 		for _, d := range w.disputes {
@@ -132,7 +132,7 @@ func (w *Watch) arbitrate(s *Step) {
 
 // open reports whether a replica that still counts says that the receiver has got
 // something else, and nothing has followed from that yet.
-func (w *Watch) open(d *dispute) bool {
+func (w *watch) open(d *dispute) bool {
 	return !w.tolerant && !d.settled && slices.ContainsFunc(w.counting(d.source), func(p view.Process) bool {
 		said, ok := d.words[p.Replica]
 		return ok && said.Differs()
@@ -141,7 +141,7 @@ func (w *Watch) open(d *dispute) bool {
 
 // counting returns the replicas of a rank that have not failed, nor are about to, and
 // do not lag.
-func (w *Watch) counting(rank int) (ps []view.Process) {
+func (w *watch) counting(rank int) (ps []view.Process) {
 	for k := range w.view.R {
 		if p := (view.Process{Rank: rank, Replica: k}); w.has(p) && !w.lags(p) {
 			ps = append(ps, p)
@@ -159,7 +159,7 @@ const quorum = 3
 // and than the receivers have got, is voted out. When the receivers have got what
 // most have not produced, they have computed with it, and nobody's going can undo
 // that; only a receiver that all replicas of the source contradict can go itself.
-func (w *Watch) decide(s *Step, d *dispute) {
+func (w *watch) decide(s *step, d *dispute) {
 	counting := w.counting(d.source)
 	said := make(map[uint64]int) // how many have produced each
 	for _, p := range counting {
@@ -209,7 +209,7 @@ func (d *dispute) delivered(counting []view.Process, most uint64) bool {
 }
 
 // voteOut fails those that have produced something else than most have.
-func (w *Watch) voteOut(s *Step, d *dispute, counting []view.Process, most uint64) {
+func (w *watch) voteOut(s *step, d *dispute, counting []view.Process, most uint64) {
 	d.settled = true
 	for _, p := range counting {
 		if said, ok := d.words[p.Replica]; ok && said.Produced != most {
@@ -221,7 +221,7 @@ func (w *Watch) voteOut(s *Step, d *dispute, counting []view.Process, most uint6
 const divergedHint = "a program must not depend on the clock, random numbers, the environment or the order of maps (docs/mpj.md); if this one does not, a peer changes data: try -r 3"
 
 // irreconcilable is the result of a job that cannot go on because of d.
-func (w *Watch) irreconcilable(d *dispute) Result {
+func (w *watch) irreconcilable(d *dispute) Result {
 	r := Result{
 		Status: StatusDiverged,
 		Hint:   divergedHint,
@@ -237,7 +237,7 @@ func (w *Watch) irreconcilable(d *dispute) Result {
 
 // answer is the result of a job all of whose ranks are done: good unless there is a
 // dispute that nobody has decided.
-func (w *Watch) answer() Result {
+func (w *watch) answer() Result {
 	for _, d := range w.disputes {
 		if w.open(d) {
 			return w.irreconcilable(d)

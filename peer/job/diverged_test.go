@@ -12,7 +12,7 @@ import (
 
 // says has replica k of rank 0 say that it has produced one thing as its first
 // message to a receiver, and the receiver has got another.
-func says(w sole, k int, receiver view.Process, produced, received uint64) Step {
+func says(w sole, k int, receiver view.Process, produced, received uint64) step {
 	d := protection.Divergence{Receiver: receiver, Context: 256, Seq: 1, Produced: produced, Received: received}
 	return w.Diverged(proc(0, k), d, "evidence of 0."+string(rune('0'+k)))
 }
@@ -48,7 +48,7 @@ func TestDivergence(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			w := running(t, 2, tt.replicas)
-			var last Step
+			var last step
 			for _, x := range tt.said {
 				if last.Result != nil {
 					t.Fatalf("stopped before %+v", x)

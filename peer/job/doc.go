@@ -9,10 +9,10 @@
 //	   control streams of the job's peers ---------+   one each, open all the time
 //	   fault detector (gossip among the peers) ----+
 //	                                               v
-//	                        Watch (who lives, who is done) -> changes -> view group
+//	                        watch (who lives, who is done) -> changes -> view group
 //	                          ^                                              |
 //	                          +------- views, agreed on <--------------------+--> peers
-//	                        Emission (output once) -> printer -> the user
+//	                        emission (output once) -> printer -> the user
 //
 // Whatever is heard of a process, from its peer, from a broken control stream or
 // from the detector, becomes true for the job only by a new view, and views are
@@ -26,7 +26,7 @@
 // another process needs to go on with it: keep.go, adopt.go. A control stream that breaks
 // while the job is staged or runs is made anew: mend.go.
 //
-// Watch and Emission are pure cores. Submitter is the thin service that owns the
+// The types watch and emission are pure cores. Submitter is the thin service that owns the
 // streams and the clock. One goroutine, that of Submitter.Run, owns each job. It
 // waits for nothing but the next event, and for the disk when it keeps the job: a peer
 // that does not read, a user who does not, a file that is long on its way hold up
@@ -52,12 +52,12 @@
 // Another peer is looked for, as at the beginning, and a new replica started there,
 // which the others bring up to date:
 //
-//	Lacks -> Healing -> search -> recruit -> Watch.Join -> view -> Healed
+//	Lacks -> healing -> search -> recruit -> watch.Join -> view -> Healed
 //
 // # When replicas do not do the same
 //
 // Processes say when a receiver has got another message than they have produced
-// (package replication). What follows is Watch's to decide, by the number of
+// (package replication). What follows is the watch's to decide, by the number of
 // replicas that have produced each: diverged.go. Replicas that have ended account for
 // all that they have sent and printed, and their peer says so: account.go. A job that
 // is done waits for those a moment (hearout.go). Files of another replica than the one

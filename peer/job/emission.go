@@ -7,13 +7,13 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// An Emission makes sure that each record of a rank's output reaches the user
+// An emission makes sure that each record of a rank's output reaches the user
 // once, whichever replica it comes from (R6). Replicas write the same records,
 // so a record is known by its number.
 //
 // An unfinished last line is held back: when its process was killed in the
 // middle of it, another replica will write the line whole.
-type Emission struct {
+type emission struct {
 	ranks [][2]emitted
 }
 
@@ -31,14 +31,14 @@ type tail struct {
 	data   []byte
 }
 
-// NewEmission returns the emission of a job of n ranks.
-func NewEmission(n int) *Emission { return &Emission{ranks: make([][2]emitted, n)} }
+// newEmission returns the emission of a job of n ranks.
+func newEmission(n int) *emission { return &emission{ranks: make([][2]emitted, n)} }
 
-// GoOn returns the emission of a job of which the user has got so many records of each
+// goOn returns the emission of a job of which the user has got so many records of each
 // stream of each rank already, and perhaps a few more, that nobody has noted: a peer keeps
 // none of those that were acknowledged.
-func GoOn(shown [][2]uint64) *Emission {
-	e := NewEmission(len(shown))
+func goOn(shown [][2]uint64) *emission {
+	e := newEmission(len(shown))
 	for rank := range shown {
 		for s, count := range shown[rank] {
 			e.ranks[rank][s] = emitted{next: count, loose: true}
@@ -51,7 +51,7 @@ func GoOn(shown [][2]uint64) *Emission {
 // process that speaks for its rank, or has spoken, and returns those that the user has not
 // got yet. ok is false when the peer broke the protocol: there is a gap, or more
 // after an unfinished line.
-func (e *Emission) Add(p view.Process, s Stream, first uint64, records [][]byte) (fresh [][]byte, ok bool) {
+func (e *emission) Add(p view.Process, s Stream, first uint64, records [][]byte) (fresh [][]byte, ok bool) {
 	o := &e.ranks[p.Rank][s-1]
 	if first > o.next && !o.loose {
 		return nil, false
@@ -77,12 +77,12 @@ func unfinished(record []byte) bool {
 }
 
 // Next returns how many records of a rank's stream the user has got.
-func (e *Emission) Next(rank int, s Stream) uint64 { return e.ranks[rank][s-1].next }
+func (e *emission) Next(rank int, s Stream) uint64 { return e.ranks[rank][s-1].next }
 
 // Tail returns the unfinished last line of a rank's stream once the job is over
 // in view v, or nil: that of a replica that has finished, or of the speaker, or
 // of whoever was the last to speak.
-func (e *Emission) Tail(v view.View, rank int, s Stream) []byte {
+func (e *emission) Tail(v view.View, rank int, s Stream) []byte {
 	o := &e.ranks[rank][s-1]
 	speaker, ok := v.Speaker(rank)
 	for i := len(o.tails) - 1; i >= 0; i-- {

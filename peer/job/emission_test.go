@@ -18,7 +18,7 @@ func records(lines ...string) [][]byte {
 }
 
 func TestR6RecordsAreEmittedOnceAcrossReplicas(t *testing.T) {
-	e := NewEmission(1)
+	e := newEmission(1)
 	steps := []struct {
 		from  view.Process
 		first uint64
@@ -47,7 +47,7 @@ func TestR6RecordsAreEmittedOnceAcrossReplicas(t *testing.T) {
 }
 
 func TestEmissionRefusesAGap(t *testing.T) {
-	e := NewEmission(1)
+	e := newEmission(1)
 	if _, ok := e.Add(proc(0, 0), Stderr, 1, records("b\n")); ok {
 		t.Error("record 1 was taken before record 0")
 	}
@@ -63,7 +63,7 @@ func TestR6RandomFailovers(t *testing.T) {
 		for range rng.IntN(20) {
 			all = append(all, []byte(strings.Repeat("x", rng.IntN(5))+"\n"))
 		}
-		e := NewEmission(1)
+		e := newEmission(1)
 		var got []byte
 		take := func(k int, from, to uint64) {
 			fresh, ok := e.Add(proc(0, k), Stdout, from, all[from:to])
@@ -85,7 +85,7 @@ func TestR6RandomFailovers(t *testing.T) {
 }
 
 func TestR6EmissionGoesOnWhereAnotherProcessHasStopped(t *testing.T) {
-	e := GoOn([][2]uint64{{2, 0}, {5, 0}})
+	e := goOn([][2]uint64{{2, 0}, {5, 0}})
 	steps := []struct {
 		rank  int
 		first uint64

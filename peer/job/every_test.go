@@ -19,10 +19,10 @@ var deep = flag.Bool("deep", false, "go through the states of larger jobs too")
 // A whole is a job at its submitter: the watch and the emission, and the
 // processes behind them, each of which writes two lines and ends.
 //
-//	process -- output, exit --> peer --> Emission, Watch --> views, lines, result
+//	process -- output, exit --> peer --> emission, watch --> views, lines, result
 type whole struct {
-	watch    Watch
-	emission Emission
+	watch    watch
+	emission emission
 	procs    []actor
 	faults   int          // still allowed
 	joins    int          // likewise
@@ -36,7 +36,7 @@ type whole struct {
 type actor struct {
 	written int   // lines
 	torn    bool  // it was killed in the middle of the next one
-	exit    *Exit // it has ended
+	exit    *exit // it has ended
 	lost    bool  // with its peer
 	spoke   bool  // for its rank, in a view so far: then its output is taken
 	said    bool  // the submitter has heard of its exit
@@ -50,7 +50,7 @@ type actor struct {
 // text is what each process writes. The second line is not finished.
 var text = []string{"one\n", "two"}
 
-var killedExit = &Exit{Code: -1, Signal: "killed", Initialized: true}
+var killedExit = &exit{Code: -1, Signal: "killed", Initialized: true}
 
 // records are what the peer of a has of its output. It keeps a line that is
 // not finished until the process has ended.
@@ -68,7 +68,7 @@ func (a actor) records() [][]byte {
 }
 
 func startWhole(n, r, faults, joins, moves int) whole {
-	j := whole{watch: *NewWatch(n, r), emission: *NewEmission(n), faults: faults, joins: joins, moves: moves, lines: make([]string, n)}
+	j := whole{watch: *newWatch(n, r), emission: *newEmission(n), faults: faults, joins: joins, moves: moves, lines: make([]string, n)}
 	j.procs = make([]actor, n*r)
 	for i, p := range j.watch.View().Processes() {
 		j.watch.Initialized(p)
@@ -232,7 +232,7 @@ func (j *whole) output(p view.Process, a *actor) error {
 }
 
 // follow holds the promises against a step of the watch that was about p.
-func (j *whole) follow(s Step, p view.Process) error {
+func (j *whole) follow(s step, p view.Process) error {
 	v := j.watch.View()
 	for _, c := range s.Propose {
 		j.procs[c.Process.Rank*v.R+c.Process.Replica].wanted[c.To] = true

@@ -24,8 +24,8 @@ import (
 type execution struct {
 	j          *run
 	reserved   *reservation.Reservation
-	watch      *Watch
-	emission   *Emission
+	watch      *watch
+	emission   *emission
 	links      []*link // in the order of the placements
 	runsOn     map[view.Process]*link
 	flows      [][2]flow // of each rank's streams to the user
@@ -49,7 +49,7 @@ type execution struct {
 	kept       []viewgroup.Change                // agreed on meanwhile
 	generation uint32                            // of the group
 	grouped    time.Time                         // when it began
-	accounts   *Accounts                         // of what replicas have done in all; nil: there are none
+	accounts   *accounts                         // of what replicas have done in all; nil: there are none
 	printed    []printedHash                     // by rank: what the user has got
 	views      *viewgroup.Group                  // agrees on views; nil: the submitter alone makes them
 	agreed     *agreed                           // what it has agreed on
@@ -60,7 +60,7 @@ type execution struct {
 	staging    bool                              // its peers fetch what they lack: one that is disconnected may come back
 	begin      *jobpb.ToPeer                     // what lets processes leave mpj.Init; nil until all have called it
 
-	healing    *Healing // nil: what is lost is not replaced
+	healing    *healing // nil: what is lost is not replaced
 	looks      <-chan time.Time
 	touches    <-chan time.Time         // nil: the job is not kept
 	pulse      <-chan time.Time         // nil: it does not matter whether this process runs all the time
@@ -81,8 +81,8 @@ type execution struct {
 func newExecution(j *run, reserved *reservation.Reservation) *execution {
 	e := &execution{
 		j: j, reserved: reserved,
-		watch:    NewWatch(j.req.N, j.req.R),
-		emission: NewEmission(j.req.N),
+		watch:    newWatch(j.req.N, j.req.R),
+		emission: newEmission(j.req.N),
 		runsOn:   make(map[view.Process]*link),
 		flows:    make([][2]flow, j.req.N),
 		unsaid:   make(map[int]bool),
@@ -100,7 +100,7 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 		done:     make(chan struct{}),
 	}
 	if j.req.Heal && j.req.R > 1 {
-		e.healing = NewHealing(j.req.N, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
+		e.healing = newHealing(j.req.N, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64())))
 	}
 	var peers []p2ppeer.ID
 	for _, p := range reserved.Placements {
@@ -402,7 +402,7 @@ func processOf(m *jobpb.FromPeer) (p view.Process, ok bool) {
 
 // apply carries out what the watch asks for. Without a group, what it proposes is
 // agreed on at once: the submitter's is the only opinion.
-func (e *execution) apply(s Step) *Result {
+func (e *execution) apply(s step) *Result {
 	r := e.carryOut(s)
 	if s.Joined != nil {
 		r = cmp.Or(r, e.joined(*s.Joined))
@@ -421,7 +421,7 @@ func (e *execution) apply(s Step) *Result {
 	return r
 }
 
-func (e *execution) carryOut(s Step) *Result {
+func (e *execution) carryOut(s step) *Result {
 	if s.View != nil {
 		e.hearSpeakers(*s.View)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// An Exit is how a process ended, as its peer saw it.
-type Exit struct {
+// An exit is how a process ended, as its peer saw it.
+type exit struct {
 	Code        int    // exit status, or -1
 	Signal      string // that killed it, or empty
 	Reason      string // why its peer ended it, or empty
@@ -24,15 +24,15 @@ type Exit struct {
 
 // good reports whether the process did what a process should: it ended with
 // status 0, and finalized if it was a message-passing program at all.
-func (e Exit) good() bool {
+func (e exit) good() bool {
 	return e.Code == 0 && e.byItself() && e.Initialized == e.Finalized
 }
 
 // byItself reports whether the process ended because its program did.
-func (e Exit) byItself() bool { return e.Signal == "" && e.Reason == "" }
+func (e exit) byItself() bool { return e.Signal == "" && e.Reason == "" }
 
 // String says how the process ended, as the rest of a sentence.
-func (e Exit) String() string {
+func (e exit) String() string {
 	switch {
 	case e.Reason != "":
 		return "was ended by its peer" + strings.TrimSuffix(" "+e.Peer, " ") + ": " + e.Reason
@@ -49,7 +49,7 @@ func (e Exit) String() string {
 // lost is the result of a job whose rank has no replica left (R7). When the
 // replicas that ended by themselves agree on an exit status, that status is
 // the program's own and the job's.
-func (w *Watch) lost(rank int) Result {
+func (w *watch) lost(rank int) Result {
 	var ends []string
 	statuses := make(map[int]int) // how many replicas exited with each
 	status, byItself := 0, 0
@@ -93,8 +93,8 @@ func (w *Watch) lost(rank int) Result {
 }
 
 // exitOf is how a process ended, as the peer says on which it ran.
-func exitOf(m *jobpb.Exited, on p2ppeer.ID) Exit {
-	return Exit{
+func exitOf(m *jobpb.Exited, on p2ppeer.ID) exit {
+	return exit{
 		Peer: short(on),
 		Code: int(m.Code), Signal: plain(m.Signal), Reason: plain(m.Reason), Limit: plain(m.Limit),
 		Initialized: m.Initialized, Finalized: m.Finalized,

@@ -7,14 +7,14 @@ import (
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
-// A Healing decides which rank that has lost a replica gets a new one next, and
+// A healing decides which rank that has lost a replica gets a new one next, and
 // how long it was without. It starts no goroutine and reads no clock: now is the
 // time since the job began.
 //
 //	whole --- a replica fails ---> ailing --- Next ---> served --- Healed ---> whole
 //	                                 ^                    |
 //	                                 +----- GaveUp -------+   not before a pause
-type Healing struct {
+type healing struct {
 	ranks []ailing
 	rnd   *rand.Rand
 }
@@ -28,13 +28,13 @@ type ailing struct {
 	next   time.Duration // not to be served before
 }
 
-// NewHealing returns the healing of a job of n ranks, all whole.
-func NewHealing(n int, rnd *rand.Rand) *Healing {
-	return &Healing{ranks: make([]ailing, n), rnd: rnd}
+// newHealing returns the healing of a job of n ranks, all whole.
+func newHealing(n int, rnd *rand.Rand) *healing {
+	return &healing{ranks: make([]ailing, n), rnd: rnd}
 }
 
 // Observe says whether a rank lacks a replica, and reports whether it begins to.
-func (h *Healing) Observe(rank int, lacks bool, now time.Duration) (begins bool) {
+func (h *healing) Observe(rank int, lacks bool, now time.Duration) (begins bool) {
 	a := &h.ranks[rank]
 	if begins = lacks && !a.lacks; begins {
 		a.since, a.failed, a.next = now, 0, 0
@@ -45,7 +45,7 @@ func (h *Healing) Observe(rank int, lacks bool, now time.Duration) (begins bool)
 
 // Next returns the rank that has waited longest of those whose turn it is. Whoever
 // serves it says so by Serve.
-func (h *Healing) Next(now time.Duration) (rank int, ok bool) {
+func (h *healing) Next(now time.Duration) (rank int, ok bool) {
 	for i, a := range h.ranks {
 		if a.lacks && !a.served && a.next <= now && (!ok || a.since < h.ranks[rank].since) {
 			rank, ok = i, true
@@ -55,18 +55,18 @@ func (h *Healing) Next(now time.Duration) (rank int, ok bool) {
 }
 
 // Serve says that a replica is being looked for.
-func (h *Healing) Serve(rank int) { h.ranks[rank].served = true }
+func (h *healing) Serve(rank int) { h.ranks[rank].served = true }
 
 // Served reports whether Serve has been said, and neither GaveUp nor Healed since.
-func (h *Healing) Served(rank int) bool { return h.ranks[rank].served }
+func (h *healing) Served(rank int) bool { return h.ranks[rank].served }
 
 // Failed returns how many attempts for a rank have come to nothing since it began to
 // lack a replica.
-func (h *Healing) Failed(rank int) int { return h.ranks[rank].failed }
+func (h *healing) Failed(rank int) int { return h.ranks[rank].failed }
 
 // GaveUp says that this came to nothing. The next attempt has to wait, the longer
 // the more of them have failed.
-func (h *Healing) GaveUp(rank int, now time.Duration) {
+func (h *healing) GaveUp(rank int, now time.Duration) {
 	a := &h.ranks[rank]
 	a.served = false
 	a.next = now + reservation.Backoff(a.failed, h.rnd)
@@ -74,7 +74,7 @@ func (h *Healing) GaveUp(rank int, now time.Duration) {
 }
 
 // Healed says that the rank has got a replica, and returns how long it was without.
-func (h *Healing) Healed(rank int, now time.Duration) time.Duration {
+func (h *healing) Healed(rank int, now time.Duration) time.Duration {
 	a := &h.ranks[rank]
 	a.served, a.failed = false, 0
 	return now - a.since

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func newTestHealing(n int) *Healing { return NewHealing(n, rand.New(rand.NewPCG(1, 2))) }
+func newTestHealing(n int) *healing { return newHealing(n, rand.New(rand.NewPCG(1, 2))) }
 
 func TestRankThatHasWaitedLongestIsServedFirst(t *testing.T) {
 	h := newTestHealing(3)

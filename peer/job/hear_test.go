@@ -20,7 +20,7 @@ func newHearing(t testing.TB) *execution {
 	j.printer = newPrinter("job", Showing(func(Event) error { return nil }), func(error) {}, nil, false)
 	t.Cleanup(j.printer.close)
 	e := &execution{
-		j: j, watch: NewWatch(2, 2), emission: NewEmission(2),
+		j: j, watch: newWatch(2, 2), emission: newEmission(2),
 		spoke: make(map[view.Process]bool), runsOn: make(map[view.Process]*link), flows: make([][2]flow, 2), unsaid: make(map[int]bool),
 		avoided:  make(map[p2ppeer.ID]time.Time),
 		unspoken: make(map[view.Process]backlog), foretold: make(foretold),

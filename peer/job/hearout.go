@@ -22,13 +22,13 @@ const (
 )
 
 // newAccounts returns the accounts of the job; nothing is known.
-func (e *execution) newAccounts() *Accounts {
+func (e *execution) newAccounts() *accounts {
 	e.printed = make([]printedHash, e.j.req.N)
 	for rank := range e.printed {
 		e.printed[rank].Hash = sha256.New()
 	}
-	return &Accounts{
-		of: make(map[view.Process]Account), odd: make(map[view.Process]bool),
+	return &accounts{
+		of: make(map[view.Process]account), odd: make(map[view.Process]bool),
 		tolerant: e.j.req.OnDivergence == Warn, shown: e.printedBy, counting: e.watch.counting,
 		name: func(p view.Process) string {
 			return fmt.Sprintf("rank %d replica %d on peer %s", p.Rank, p.Replica, short(e.runsOn[p].peer))
@@ -49,7 +49,7 @@ func (h *printedHash) add(b []byte) {
 
 // printedBy returns what the user has got of a rank's standard output, and would get if
 // the job were over.
-func (e *execution) printedBy(rank int) Printed {
+func (e *execution) printedBy(rank int) printed {
 	h := e.printed[rank]
 	tail := e.emission.Tail(e.watch.View(), rank, Stdout)
 	all := sha256.New()
@@ -59,7 +59,7 @@ func (e *execution) printedBy(rank int) Printed {
 		all = clone
 		all.Write(tail)
 	}
-	return Printed{Bytes: h.bytes + uint64(len(tail)), Digest: [sha256.Size]byte(all.Sum(nil))}
+	return printed{Bytes: h.bytes + uint64(len(tail)), Digest: [sha256.Size]byte(all.Sum(nil))}
 }
 
 // account takes what a peer says that process p has done in all.

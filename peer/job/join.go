@@ -12,7 +12,7 @@ import (
 // another one. One that is nearly done cannot, nor one whose master has not kept what a
 // new replica has to be told; and a process that ended by itself, or exceeded a limit of
 // its peer's owner, is not replaced, since the next would do so too.
-func (w *Watch) Lacks(rank int) bool {
+func (w *watch) Lacks(rank int) bool {
 	master, ok := w.view.Master(rank)
 	if !w.begun || w.over || !ok || w.at(master).unkept {
 		return false
@@ -38,8 +38,8 @@ func (w *Watch) Lacks(rank int) bool {
 
 // Join lets process p join its rank, if that is agreed on: it has been started, and has
 // called mpj.Init.
-func (w *Watch) Join(p view.Process) Step {
-	var s Step
+func (w *watch) Join(p view.Process) step {
+	var s step
 	if next, ok := w.view.Joiner(p.Rank); ok && next == p && w.Lacks(p.Rank) && !w.Expects(p.Rank) {
 		w.expected = append(slices.Clone(w.expected), p.Rank)
 		s.Propose = []viewgroup.Change{{Process: p, To: view.Live}}
@@ -48,15 +48,15 @@ func (w *Watch) Join(p view.Process) Step {
 }
 
 // Forgo says that no process may join rank any more that Join has let: nobody was told of it.
-func (w *Watch) Forgo(rank int) {
+func (w *watch) Forgo(rank int) {
 	w.expected = slices.DeleteFunc(slices.Clone(w.expected), func(r int) bool { return r == rank })
 }
 
 // Expects reports whether a process may join rank that has yet to be agreed on.
-func (w *Watch) Expects(rank int) bool { return slices.Contains(w.expected, rank) }
+func (w *watch) Expects(rank int) bool { return slices.Contains(w.expected, rank) }
 
 // joined takes p in, which has joined in the next view.
-func (w *Watch) joined(s *Step, p view.Process, next view.View) {
+func (w *watch) joined(s *step, p view.Process, next view.View) {
 	before := *w
 	w.view, w.procs = next, make([]watched, next.N*next.R)
 	for _, q := range before.view.Processes() {
@@ -68,8 +68,8 @@ func (w *Watch) joined(s *Step, p view.Process, next view.View) {
 }
 
 // Healed says that p, which has joined, has caught up with the others of its rank.
-func (w *Watch) Healed(p view.Process) Step {
-	var s Step
+func (w *watch) Healed(p view.Process) step {
+	var s step
 	if w.lags(p) {
 		w.at(p).joining = false
 		s.Healed = true
@@ -79,8 +79,8 @@ func (w *Watch) Healed(p view.Process) Step {
 }
 
 // Unkept says that p can bring no new replica of its rank up to date any more.
-func (w *Watch) Unkept(p view.Process, why string) Step {
-	var s Step
+func (w *watch) Unkept(p view.Process, why string) step {
+	var s step
 	if a := w.at(p); w.view.Live(p) && !a.unkept {
 		a.unkept = true
 		s.Notes = append(s.Notes, fmt.Sprintf("rank %d replica %d cannot help to replace a lost replica any more: %s", p.Rank, p.Replica, why))
@@ -90,8 +90,8 @@ func (w *Watch) Unkept(p view.Process, why string) Step {
 
 // Lapsed says that p can bring no new replica of its rank up to date until the program's
 // next checkpoint. That is noted once for each rank.
-func (w *Watch) Lapsed(p view.Process, why string) Step {
-	var s Step
+func (w *watch) Lapsed(p view.Process, why string) step {
+	var s step
 	if w.view.Live(p) && !w.lapsed[p.Rank] {
 		w.lapsed[p.Rank] = true
 		s.Notes = append(s.Notes, fmt.Sprintf("rank %d cannot replace a lost replica from its last checkpoint before it has made another: %s", p.Rank, why))
@@ -101,18 +101,18 @@ func (w *Watch) Lapsed(p view.Process, why string) Step {
 
 // lags reports whether p is live and has yet to catch up with the others of its
 // rank. One that has ended well must have.
-func (w *Watch) lags(p view.Process) bool {
+func (w *watch) lags(p view.Process) bool {
 	return w.view.Live(p) && w.at(p).joining && w.at(p).exit == nil
 }
 
 // Lags reports whether a process has joined rank that has yet to catch up.
-func (w *Watch) Lags(rank int) bool {
+func (w *watch) Lags(rank int) bool {
 	return slices.ContainsFunc(w.view.LiveReplicas(rank), w.lags)
 }
 
 // forsake fails the processes that lag when nobody is left who could bring them up to date.
 // Before that is agreed on, one may yet say that it is up to date.
-func (w *Watch) forsake(s *Step, rank int) {
+func (w *watch) forsake(s *step, rank int) {
 	var lagging []view.Process
 	for k := range w.view.R {
 		p := view.Process{Rank: rank, Replica: k}

@@ -70,8 +70,8 @@ type KeptPeer struct {
 	Key       []byte         `json:"key,omitempty"`    // public, of a process that came later than the job began
 }
 
-// ErrNotKept says that there is no such job to go on with.
-var ErrNotKept = errors.New("no such job is kept")
+// errNotKept says that there is no such job to go on with.
+var errNotKept = errors.New("no such job is kept")
 
 // Keeping returns the jobs that are kept in dir, oldest first. It removes those that nobody
 // can go on with any more.
@@ -194,17 +194,17 @@ func (s *Submitter) keep(j *run) (*keeper, error) {
 	return k, nil
 }
 
-// Kept returns a job that this submitter can go on with. The error wraps ErrNotKept.
+// Kept returns a job that this submitter can go on with. The error wraps errNotKept.
 func (s *Submitter) Kept(id string) (Kept, error) {
 	if s.cfg.Jobs == "" || id == "" || strings.ContainsAny(id, `/\.`) {
-		return Kept{}, ErrNotKept
+		return Kept{}, errNotKept
 	}
 	k, err := readKept(filepath.Join(s.cfg.Jobs, id))
 	if err != nil {
-		return Kept{}, fmt.Errorf("%w: %s", ErrNotKept, id)
+		return Kept{}, fmt.Errorf("%w: %s", errNotKept, id)
 	}
 	if k.Handed() != s.cfg.Resident {
-		return Kept{}, fmt.Errorf("%w for this identity: %s", ErrNotKept, id)
+		return Kept{}, fmt.Errorf("%w for this identity: %s", errNotKept, id)
 	}
 	return k, nil
 }
@@ -219,7 +219,7 @@ func (s *Submitter) reopen(id string) (*keeper, error) {
 	if err == nil {
 		if k.kept, err = readKept(k.dir); err != nil { // it was over meanwhile
 			k.close()
-			err = fmt.Errorf("%w: %s", ErrNotKept, id)
+			err = fmt.Errorf("%w: %s", errNotKept, id)
 		}
 	}
 	if err != nil {

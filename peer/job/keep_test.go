@@ -38,7 +38,7 @@ func keeping(t *testing.T) (*Submitter, *keeper) {
 func TestAKeptJobIsAsItWas(t *testing.T) {
 	s, k := keeping(t)
 	id := k.kept.Job
-	if _, err := s.reopen(id); err == nil || errors.Is(err, ErrNotKept) {
+	if _, err := s.reopen(id); err == nil || errors.Is(err, errNotKept) {
 		t.Errorf("two follow it: %v", err)
 	}
 	for rank, counts := range [][2]uint64{{1 << 40, 0}, {0, 7}} {
@@ -99,7 +99,7 @@ func TestWhatIsNotKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, id := range []string{"", "other", "bad", ".", "..", "../jobs/" + k.kept.Job} {
-		if _, err := s.reopen(id); !errors.Is(err, ErrNotKept) {
+		if _, err := s.reopen(id); !errors.Is(err, errNotKept) {
 			t.Errorf("%q: %v", id, err)
 		}
 	}
@@ -382,11 +382,11 @@ func TestAHandedJobKeepsNoKey(t *testing.T) {
 	if _, err := kept.Key(); err == nil {
 		t.Error("it has a key")
 	}
-	if _, err := s.Kept(own.kept.Job); !errors.Is(err, ErrNotKept) {
+	if _, err := s.Kept(own.kept.Job); !errors.Is(err, errNotKept) {
 		t.Errorf("another's job: %v", err)
 	}
 	s.cfg.Resident = false
-	if _, err := s.reopen(j.spec.ID); !errors.Is(err, ErrNotKept) {
+	if _, err := s.reopen(j.spec.ID); !errors.Is(err, errNotKept) {
 		t.Errorf("the home's job: %v", err)
 	}
 }

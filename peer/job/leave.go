@@ -7,8 +7,8 @@ import (
 // Leaves says that the owner of p's peer takes the machine back. P goes when another replica
 // of its rank is there that has caught up and stays; until then the rank lacks one. So of
 // two that leave at the same time the second waits for the first to be replaced.
-func (w *Watch) Leaves(p view.Process) Step {
-	var s Step
+func (w *watch) Leaves(p view.Process) step {
+	var s step
 	if state := w.state(p); w.over || state != view.Live && state != view.Finished {
 		return s
 	}
@@ -18,7 +18,7 @@ func (w *Watch) Leaves(p view.Process) Step {
 }
 
 // dismiss lets those replicas of a rank go that leave, if one stays.
-func (w *Watch) dismiss(s *Step, rank int) {
+func (w *watch) dismiss(s *step, rank int) {
 	counting := w.counting(rank)
 	for _, q := range counting {
 		if a := w.at(q); !a.leaving && a.aborted == nil && (a.exit == nil || a.exit.good()) {

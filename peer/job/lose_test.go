@@ -16,7 +16,7 @@ import (
 // TestR7RankWithoutReplicaEndsTheJob is about the exit status and the sentence.
 func TestR7RankWithoutReplicaEndsTheJob(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1, 1)
-	all := func(e Exit) func(*part, view.Process) {
+	all := func(e exit) func(*part, view.Process) {
 		return func(p *part, q view.Process) {
 			p.exits(q, e)
 			if q.Replica > 0 {
@@ -31,16 +31,16 @@ func TestR7RankWithoutReplicaEndsTheJob(t *testing.T) {
 		says   string
 	}{
 		"its peers are lost": {func(p *part, _ view.Process) { p.vanish() }, StatusLost, "rank "},
-		"own status":         {all(Exit{Code: 3, Initialized: true}), 3, "rank 1 exited with status 3"},
-		"killed":             {all(Exit{Code: -1, Signal: "killed"}), StatusLost, "rank 1 lost all its replicas: replica 0 was killed by signal killed, replica 1 was killed"},
-		"no Finalize":        {all(Exit{Initialized: true}), StatusLost, "replica 0 ended without calling Finalize"},
-		"hung":               {all(Exit{Code: -1, Signal: "killed", Reason: "has not\nanswered"}), StatusLost, ": has not answered"},
-		"a limit":            {all(Exit{Code: -1, Signal: "killed", Reason: "exceeded the limit of 512 MiB memory: used 513 MiB", Limit: "memory"}), StatusLost, ": exceeded the limit of 512 MiB memory: used 513 MiB, replica 1 was ended by its peer "},
+		"own status":         {all(exit{Code: 3, Initialized: true}), 3, "rank 1 exited with status 3"},
+		"killed":             {all(exit{Code: -1, Signal: "killed"}), StatusLost, "rank 1 lost all its replicas: replica 0 was killed by signal killed, replica 1 was killed"},
+		"no Finalize":        {all(exit{Initialized: true}), StatusLost, "replica 0 ended without calling Finalize"},
+		"hung":               {all(exit{Code: -1, Signal: "killed", Reason: "has not\nanswered"}), StatusLost, ": has not answered"},
+		"a limit":            {all(exit{Code: -1, Signal: "killed", Reason: "exceeded the limit of 512 MiB memory: used 513 MiB", Limit: "memory"}), StatusLost, ": exceeded the limit of 512 MiB memory: used 513 MiB, replica 1 was ended by its peer "},
 		"Abort": {func(p *part, q view.Process) {
 			p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Aborted{Aborted: &jobpb.Aborted{Process: jobpb.FromProcess(q), Code: 7, Reason: "no\x1b food"}}})
 			p.closes(q, 0)
 		}, 7, "rank 1 called Abort: no  food"},
-		"never in Init, others wait there": {all(Exit{}), StatusLost, "rank 1 ended without calling mpj.Init, while rank 0 waits in it"},
+		"never in Init, others wait there": {all(exit{}), StatusLost, "rank 1 ended without calling mpj.Init, while rank 0 waits in it"},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -89,7 +89,7 @@ func TestNewReplicaThatItsRankDidNotNeedIsNoFailureOfTheProgram(t *testing.T) {
 		if done {
 			finish(w, proc(0, 0))
 		}
-		s := w.Exited(proc(0, 2), Exit{Code: 1, Initialized: true})
+		s := w.Exited(proc(0, 2), exit{Code: 1, Initialized: true})
 		want := map[bool]string{false: "rank 0 replica 2 exited with status 1", true: "rank 0 replica 2 had yet to be brought up to date when its rank was done"}[done]
 		if !slices.Contains(s.Notes, want) {
 			t.Errorf("its rank was done: %v; the user was told %q, want %q", done, s.Notes, want)
@@ -137,7 +137,7 @@ func TestSuspectReportLeadsToAQuestionOnly(t *testing.T) {
 		for _, id := range [][]byte{[]byte((<-accused).ID()), []byte(b.own.ID()), []byte("nonsense"), nil} {
 			p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Suspect{Suspect: &jobpb.Suspect{Peer: id}}})
 		}
-		p.exits(q, Exit{})
+		p.exits(q, exit{})
 	})
 	o := b.run(b.request(1, 2), nil)
 	o.want(StatusOK, "")

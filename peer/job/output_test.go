@@ -17,12 +17,12 @@ var unlucky = map[string]struct {
 }{
 	"exits come before output": {
 		func(p *part) {
-			p.exits(master, Exit{})
+			p.exits(master, exit{})
 			p.until(other, view.Finished)
 			p.writes(master, 0, "a\n")
 			p.closes(master, 1)
 		},
-		func(p *part) { p.exits(other, Exit{}) },
+		func(p *part) { p.exits(other, exit{}) },
 		"a\n",
 	},
 	"records come twice": {
@@ -30,7 +30,7 @@ var unlucky = map[string]struct {
 			p.writes(master, 0, "a\n", "b\n")
 			p.writes(master, 1, "b\n", "c\n")
 			p.closes(master, 3)
-			p.exits(master, Exit{})
+			p.exits(master, exit{})
 		},
 		func(p *part) {},
 		"a\nb\nc\n",
@@ -47,14 +47,14 @@ var unlucky = map[string]struct {
 			p.until(master, view.Failed)
 			p.writes(other, 2, "c\n")
 			p.closes(other, 3)
-			p.exits(other, Exit{})
+			p.exits(other, exit{})
 		},
 		"a\nb\nc\n",
 	},
 	"the master is lost after its exit and before its output": {
-		func(p *part) { p.exits(master, Exit{}); p.until(other, view.Finished); p.vanish() },
+		func(p *part) { p.exits(master, exit{}); p.until(other, view.Finished); p.vanish() },
 		func(p *part) {
-			p.exits(other, Exit{})
+			p.exits(other, exit{})
 			p.until(master, view.Failed)
 			p.writes(other, 0, "a\n")
 			p.closes(other, 1)
@@ -68,7 +68,7 @@ var unlucky = map[string]struct {
 	},
 	"the master is killed and its last words count": {
 		func(p *part) {
-			p.exits(master, Exit{Code: -1, Signal: "killed"})
+			p.exits(master, exit{Code: -1, Signal: "killed"})
 			p.writes(master, 0, "a\n")
 			p.closes(master, 1)
 		},
@@ -122,7 +122,7 @@ func TestR6OutputIsThereOnce(t *testing.T) {
 // when the user had ten records more than it had noted, all of which peers have dropped.
 func TestR6WhatWasNotNotedIsAcknowledgedAsWhatItIs(t *testing.T) {
 	e := newHearing(t)
-	e.emission, e.flows[0][0].shown = GoOn([][2]uint64{{90, 0}, {}}), 90
+	e.emission, e.flows[0][0].shown = goOn([][2]uint64{{90, 0}, {}}), 90
 	e.hearSpeakers(e.watch.View())
 	if r := e.hear(heard{link: e.links[0], msg: outputMessage(master, Stdout, 100, false, "a\n", "b\n")}); r != nil || e.links[0].err != nil {
 		t.Fatalf("result %v, link %v", r, e.links[0].err)
@@ -156,8 +156,8 @@ func TestPeerThatBreaksTheProtocolIsLost(t *testing.T) {
 		"more after an unfinished line":    func(p *part) { p.writes(m, 0, "a", "b\n") },
 		"output after its end":             func(p *part) { p.closes(m, 0); p.writes(m, 0, "b\n") },
 		"a third stream":                   func(p *part) { p.say(outputMessage(m, 3, 0, false, "a\n")) },
-		"another peer's process":           func(p *part) { p.exits(q, Exit{}) },
-		"a process that is none":           func(p *part) { p.exits(proc(1<<31, 1<<31), Exit{}) },
+		"another peer's process":           func(p *part) { p.exits(q, exit{}) },
+		"a process that is none":           func(p *part) { p.exits(proc(1<<31, 1<<31), exit{}) },
 		"output of nobody":                 func(p *part) { p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Output{}}) },
 		"files that nobody asked for":      func(p *part) { p.say(collectedMessage(m, nil, "")) },
 		"an answer that is due no more":    func(p *part) { p.say(startedMessage("")) },

@@ -145,7 +145,7 @@ func (p *part) closes(q view.Process, count uint64) {
 }
 
 // exits says how q ended.
-func (p *part) exits(q view.Process, e Exit) {
+func (p *part) exits(q view.Process, e exit) {
 	p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Exited{Exited: &jobpb.Exited{
 		Process: jobpb.FromProcess(q), Code: int32(e.Code), Signal: e.Signal, Reason: e.Reason, Limit: e.Limit,
 		Initialized: e.Initialized, Finalized: e.Finalized,
@@ -156,7 +156,7 @@ func (p *part) exits(q view.Process, e Exit) {
 func (p *part) ends(q view.Process, lines ...string) {
 	p.say(outputMessage(q, Stdout, 0, true, lines...))
 	p.say(outputMessage(q, Stderr, 0, true))
-	p.exits(q, Exit{})
+	p.exits(q, exit{})
 }
 
 // offers answers Collect for q with files of these contents.

@@ -317,8 +317,8 @@ func TestF1SilentRecruitFails(t *testing.T) {
 }
 
 func TestLacks(t *testing.T) {
-	killed := Exit{Code: -1, Signal: "killed", Initialized: true}
-	overLimit := Exit{Code: -1, Signal: "killed", Initialized: true, Reason: "exceeded the limit", Limit: "memory"}
+	killed := exit{Code: -1, Signal: "killed", Initialized: true}
+	overLimit := exit{Code: -1, Signal: "killed", Initialized: true, Reason: "exceeded the limit", Limit: "memory"}
 	cases := map[string]struct {
 		do   func(sole)
 		want bool
@@ -326,7 +326,7 @@ func TestLacks(t *testing.T) {
 		"nothing has happened":      {func(sole) {}, false},
 		"a replica is lost":         {func(w sole) { w.Lost([]view.Process{proc(0, 1)}, "is lost") }, true},
 		"a replica is killed":       {func(w sole) { w.Exited(proc(0, 1), killed) }, true},
-		"a replica ends by itself":  {func(w sole) { w.Exited(proc(0, 1), Exit{Code: 3, Initialized: true}) }, false},
+		"a replica ends by itself":  {func(w sole) { w.Exited(proc(0, 1), exit{Code: 3, Initialized: true}) }, false},
 		"a replica exceeds a limit": {func(w sole) { w.Exited(proc(0, 1), overLimit) }, false},
 		"one has joined and then exceeds a limit": {func(w sole) {
 			w.Lost([]view.Process{proc(0, 1)}, "is lost")
@@ -354,7 +354,7 @@ func TestLacks(t *testing.T) {
 		"one has joined and then ended": {func(w sole) {
 			w.Lost([]view.Process{proc(0, 1)}, "is lost")
 			w.Join(proc(0, 2))
-			w.Exited(proc(0, 2), Exit{Code: 1, Initialized: true})
+			w.Exited(proc(0, 2), exit{Code: 1, Initialized: true})
 		}, true},
 		"one has joined": {func(w sole) {
 			w.Lost([]view.Process{proc(0, 1)}, "is lost")
@@ -381,7 +381,7 @@ func TestLacks(t *testing.T) {
 }
 
 func TestALogThatLapsesIsNotedOnceForEachRank(t *testing.T) {
-	w := NewWatch(2, 2)
+	w := newWatch(2, 2)
 	for _, tt := range []struct {
 		p    view.Process
 		want int

@@ -69,7 +69,7 @@ func lies(r int) (all []lie) {
 // A trial is how far the submitter has come with a lie.
 type trial struct {
 	lie
-	w       Watch
+	w       watch
 	said    [3][2]bool // by source and receiver
 	agreed  []viewgroup.Change
 	crashes int
@@ -80,7 +80,7 @@ type trial struct {
 var nobody = proc(-1, 0)
 
 func (l lie) try(t *testing.T, r, crashes int) trial {
-	return trial{lie: l, w: *running(t, 2, r).Watch, crashes: crashes, crashed: nobody}
+	return trial{lie: l, w: *running(t, 2, r).watch, crashes: crashes, crashed: nobody}
 }
 
 func (c trial) clone() trial {
@@ -113,7 +113,7 @@ func (c *trial) word(k, j int) (s saying, can, must bool) {
 }
 
 // follow takes what the watch asks for.
-func (c *trial) follow(s Step) error {
+func (c *trial) follow(s step) error {
 	c.agreed = append(c.agreed, s.Propose...)
 	if s.Result != nil {
 		c.result = s.Result
@@ -140,7 +140,7 @@ func (c trial) afterwards(met map[string]bool) (int, error) {
 		return 1, c.judge()
 	}
 	states, pressing := 1, false
-	then := func(next trial, s Step) error {
+	then := func(next trial, s step) error {
 		err := next.follow(s)
 		if err == nil {
 			var more int

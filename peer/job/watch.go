@@ -7,13 +7,13 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
-// A Watch follows the processes of a running job and decides: what becomes of them in
+// A watch follows the processes of a running job and decides: what becomes of them in
 // the view, when all may leave mpj.Init, and the result. It starts no goroutine, reads
 // no clock and opens nothing; its owner hands it one event at a time and carries
-// out the Step. The view is changed by Committed only: the Watch asks for changes, and
+// out the step. The view is changed by Committed only: the watch asks for changes, and
 // goes on when they have been agreed on (V1). There is one Result. The view follows
 // what happens after it too, since output files may still be collected.
-type Watch struct {
+type watch struct {
 	view  view.View
 	procs []watched
 	r     int // replicas of each rank at first, and as many as possible always
@@ -33,7 +33,7 @@ type watched struct {
 	unkept      bool // it can bring no new replica up to date
 	leaving     bool // its owner takes the machine back, see Leaves
 	joining     bool // it has joined the job late, and has yet to say that it does what its rank does
-	exit        *Exit
+	exit        *exit
 	aborted     *Result // of the job, since it called Abort
 	drained     bool    // the user has all its output
 	words       int     // of divergence, see Diverged
@@ -42,8 +42,8 @@ type watched struct {
 	why   string     // it is, or will be, not live, as the rest of a sentence
 }
 
-// A Step is what follows from an event.
-type Step struct {
+// A step is what follows from an event.
+type step struct {
 	Propose []viewgroup.Change // to be agreed on
 	View    *view.View         // new: to be told to every peer
 	Begin   bool               // every live process has called mpj.Init: let them go on
@@ -53,28 +53,28 @@ type Step struct {
 	Result  *Result            // the job is over
 }
 
-// NewWatch returns the watch of a job whose processes have all been started.
-func NewWatch(n, r int) *Watch {
-	return &Watch{view: view.New(n, r), r: r, procs: make([]watched, n*r), moves: make([]int, n), lapsed: make([]bool, n)}
+// newWatch returns the watch of a job whose processes have all been started.
+func newWatch(n, r int) *watch {
+	return &watch{view: view.New(n, r), r: r, procs: make([]watched, n*r), moves: make([]int, n), lapsed: make([]bool, n)}
 }
 
 // View returns the current view: the latest that has been agreed on.
-func (w *Watch) View() view.View { return w.view }
+func (w *watch) View() view.View { return w.view }
 
-func (w *Watch) at(p view.Process) *watched { return &w.procs[p.Rank*w.view.R+p.Replica] }
+func (w *watch) at(p view.Process) *watched { return &w.procs[p.Rank*w.view.R+p.Replica] }
 
 // state returns what the view says of p, or will say when all that was asked for has
 // been agreed on. Asking is in vain only if the whole job ends.
-func (w *Watch) state(p view.Process) view.State { return max(w.view.State(p), w.at(p).asked) }
+func (w *watch) state(p view.Process) view.State { return max(w.view.State(p), w.at(p).asked) }
 
 // has reports whether p counts, and will when all that was asked for has been agreed on.
-func (w *Watch) has(p view.Process) bool {
+func (w *watch) has(p view.Process) bool {
 	s := w.state(p)
 	return s == view.Live || s == view.Finished
 }
 
 // Asked returns what was asked for of processes that end, and has yet to be agreed on.
-func (w *Watch) Asked() (changes []viewgroup.Change) {
+func (w *watch) Asked() (changes []viewgroup.Change) {
 	for _, p := range w.view.Processes() {
 		if to := w.at(p).asked; to > w.view.State(p) {
 			changes = append(changes, viewgroup.Change{Process: p, To: to})
@@ -84,8 +84,8 @@ func (w *Watch) Asked() (changes []viewgroup.Change) {
 }
 
 // Initialized says that p has called mpj.Init.
-func (w *Watch) Initialized(p view.Process) Step {
-	var s Step
+func (w *watch) Initialized(p view.Process) step {
+	var s step
 	if !w.view.Live(p) {
 		return s
 	}
@@ -95,8 +95,8 @@ func (w *Watch) Initialized(p view.Process) Step {
 }
 
 // Exited says that p has ended, as its peer tells (F2).
-func (w *Watch) Exited(p view.Process, e Exit) Step {
-	var s Step
+func (w *watch) Exited(p view.Process, e exit) step {
+	var s step
 	if !w.view.Live(p) || w.at(p).exit != nil {
 		return s
 	}
@@ -108,8 +108,8 @@ func (w *Watch) Exited(p view.Process, e Exit) Step {
 
 // Drained says that the user has got everything that p wrote, and p's streams are
 // closed. It is said only of processes that speak, or have spoken.
-func (w *Watch) Drained(p view.Process) Step {
-	var s Step
+func (w *watch) Drained(p view.Process) step {
+	var s step
 	if !w.view.Contains(p) {
 		return s
 	}
@@ -121,8 +121,8 @@ func (w *Watch) Drained(p view.Process) Step {
 
 // Lost says that the processes ps are gone with their peer; why is the rest of a
 // sentence that begins with the process.
-func (w *Watch) Lost(ps []view.Process, why string) Step {
-	var s Step
+func (w *watch) Lost(ps []view.Process, why string) step {
+	var s step
 	for _, p := range ps {
 		if !w.view.Contains(p) { // it has yet to join
 			continue
@@ -138,8 +138,8 @@ func (w *Watch) Lost(ps []view.Process, why string) Step {
 
 // Aborted says that p has called Abort, which ends the whole job once what its
 // rank has written before is out.
-func (w *Watch) Aborted(p view.Process, code int, reason string) Step {
-	var s Step
+func (w *watch) Aborted(p view.Process, code int, reason string) step {
+	var s step
 	if !w.view.Live(p) || w.over {
 		return s
 	}
@@ -161,8 +161,8 @@ const maxMoves = 32
 
 // Ahead says that p has long been ahead of its rank's master: it is to be the master,
 // if it runs. That it lies does no harm: any replica that is up to date may be master.
-func (w *Watch) Ahead(p view.Process) Step {
-	var s Step
+func (w *watch) Ahead(p view.Process) step {
+	var s step
 	if !w.begun || w.over || !w.view.Live(p) || w.lags(p) || w.at(p).exit != nil || w.at(p).aborted != nil {
 		return s
 	}
@@ -175,7 +175,7 @@ func (w *Watch) Ahead(p view.Process) Step {
 
 // working returns the processes that take part in the job, or have, and have not ended
 // otherwise than well: what they have done can be compared.
-func (w *Watch) working() (ps []view.Process) {
+func (w *watch) working() (ps []view.Process) {
 	for rank := range w.view.N {
 		for _, p := range w.counting(rank) {
 			if x := w.at(p); x.initialized && (x.exit == nil || x.exit.good()) {
@@ -190,7 +190,7 @@ func (w *Watch) working() (ps []view.Process) {
 // well, for it needs nothing any more. The speaker of a rank that did not is
 // judged only when its output is out, so that what it wrote before it ended is
 // not lost. A process that called Abort is judged only as the speaker.
-func (w *Watch) judge(s *Step, p view.Process) {
+func (w *watch) judge(s *step, p view.Process) {
 	e, aborted := w.at(p).exit, w.at(p).aborted
 	speaks, drained := w.view.Speaks(p), w.at(p).drained
 	switch {
@@ -209,7 +209,7 @@ func (w *Watch) judge(s *Step, p view.Process) {
 
 // cause says how p has ended, as the rest of a sentence. One that is new in its rank
 // ends when nobody is left who could tell it the rest.
-func (w *Watch) cause(p view.Process) string {
+func (w *watch) cause(p view.Process) string {
 	at := w.at(p)
 	for k := range w.view.R {
 		if at.joining && at.exit.byItself() && w.view.State(view.Process{Rank: p.Rank, Replica: k}) == view.Finished {
@@ -221,7 +221,7 @@ func (w *Watch) cause(p view.Process) string {
 
 // judgeOthers judges the other replicas of p's rank, which may have ended long ago
 // and only waited for somebody else to speak or to be silent.
-func (w *Watch) judgeOthers(s *Step, p view.Process) {
+func (w *watch) judgeOthers(s *step, p view.Process) {
 	for k := range w.view.R {
 		if k != p.Replica {
 			w.judge(s, view.Process{Rank: p.Rank, Replica: k})
@@ -230,7 +230,7 @@ func (w *Watch) judgeOthers(s *Step, p view.Process) {
 }
 
 // ask wants p to become something.
-func (w *Watch) ask(s *Step, p view.Process, to view.State, why string) {
+func (w *watch) ask(s *step, p view.Process, to view.State, why string) {
 	if w.state(p) < to {
 		w.at(p).asked, w.at(p).why = to, why
 		s.Propose = append(s.Propose, viewgroup.Change{Process: p, To: to})
@@ -238,8 +238,8 @@ func (w *Watch) ask(s *Step, p view.Process, to view.State, why string) {
 }
 
 // Committed says that a change of the view has been agreed on.
-func (w *Watch) Committed(c viewgroup.Change) Step {
-	var s Step
+func (w *watch) Committed(c viewgroup.Change) step {
+	var s step
 	wasMaster := w.view.IsMaster(c.Process)
 	next, changed := c.Apply(w.view)
 	if !changed {
@@ -266,7 +266,7 @@ func (w *Watch) Committed(c viewgroup.Change) Step {
 }
 
 // obituary says that p has failed, and who is the master of its rank now.
-func (w *Watch) obituary(p view.Process, wasMaster bool) string {
+func (w *watch) obituary(p view.Process, wasMaster bool) string {
 	note := fmt.Sprintf("rank %d replica %d %s", p.Rank, p.Replica, w.at(p).why)
 	if m, ok := w.view.Master(p.Rank); ok && wasMaster {
 		note += fmt.Sprintf("; replica %d is its master now", m.Replica)
@@ -276,8 +276,8 @@ func (w *Watch) obituary(p view.Process, wasMaster bool) string {
 
 // CutOff says that nothing can be agreed on any more: the majority of those who agree
 // is out of reach, and goes on without this peer or not at all (V2).
-func (w *Watch) CutOff() Step {
-	var s Step
+func (w *watch) CutOff() step {
+	var s step
 	if w.over {
 		return s
 	}
@@ -296,7 +296,7 @@ func (w *Watch) CutOff() Step {
 }
 
 // settle draws the conclusions from what has changed.
-func (w *Watch) settle(s *Step) {
+func (w *watch) settle(s *step) {
 	if w.arbitrate(s); w.over {
 		return
 	}
@@ -321,7 +321,7 @@ func (w *Watch) settle(s *Step) {
 
 // done reports whether the user has got all that rank has to say: one replica has
 // finished, and its output is out.
-func (w *Watch) done(rank int) bool {
+func (w *watch) done(rank int) bool {
 	for k := range w.view.R {
 		p := view.Process{Rank: rank, Replica: k}
 		if w.view.State(p) == view.Finished && w.at(p).drained {
@@ -332,7 +332,7 @@ func (w *Watch) done(rank int) bool {
 }
 
 // settleInit lets everybody leave mpj.Init, or finds out that they never will.
-func (w *Watch) settleInit(s *Step) {
+func (w *watch) settleInit(s *step) {
 	if w.begun {
 		return
 	}
@@ -363,14 +363,14 @@ func (w *Watch) settleInit(s *Step) {
 	}
 }
 
-func (w *Watch) end(s *Step, r Result) {
+func (w *watch) end(s *step, r Result) {
 	w.over = true
 	s.Result = &r
 }
 
 // Uninitialized reports whether the job ran without any process calling
 // mpj.Init: every rank did the same work alone.
-func (w *Watch) Uninitialized() bool {
+func (w *watch) Uninitialized() bool {
 	for i := range w.procs {
 		if w.procs[i].initialized {
 			return false

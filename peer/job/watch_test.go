@@ -12,16 +12,16 @@ import (
 
 func proc(rank, replica int) view.Process { return view.Process{Rank: rank, Replica: replica} }
 
-var wellEnded = Exit{Initialized: true, Finalized: true}
+var wellEnded = exit{Initialized: true, Finalized: true}
 
 // A sole is a watch all of whose proposals are agreed on at once, as those of a
 // submitter are who has nobody to ask.
-type sole struct{ *Watch }
+type sole struct{ *watch }
 
-func newSole(n, r int) sole { return sole{NewWatch(n, r)} }
+func newSole(n, r int) sole { return sole{newWatch(n, r)} }
 
 // agree commits what s proposes, and what follows from that; the view is the last.
-func (w sole) agree(s Step) Step {
+func (w sole) agree(s step) step {
 	for _, c := range s.Propose {
 		next := w.agree(w.Committed(c))
 		if next.View != nil {
@@ -37,20 +37,20 @@ func (w sole) agree(s Step) Step {
 	return s
 }
 
-func (w sole) Initialized(p view.Process) Step    { return w.agree(w.Watch.Initialized(p)) }
-func (w sole) Exited(p view.Process, e Exit) Step { return w.agree(w.Watch.Exited(p, e)) }
-func (w sole) Drained(p view.Process) Step        { return w.agree(w.Watch.Drained(p)) }
-func (w sole) Lost(ps []view.Process, why string) Step {
-	return w.agree(w.Watch.Lost(ps, why))
+func (w sole) Initialized(p view.Process) step    { return w.agree(w.watch.Initialized(p)) }
+func (w sole) Exited(p view.Process, e exit) step { return w.agree(w.watch.Exited(p, e)) }
+func (w sole) Drained(p view.Process) step        { return w.agree(w.watch.Drained(p)) }
+func (w sole) Lost(ps []view.Process, why string) step {
+	return w.agree(w.watch.Lost(ps, why))
 }
-func (w sole) Aborted(p view.Process, code int, reason string) Step {
-	return w.agree(w.Watch.Aborted(p, code, reason))
+func (w sole) Aborted(p view.Process, code int, reason string) step {
+	return w.agree(w.watch.Aborted(p, code, reason))
 }
-func (w sole) Join(p view.Process) Step   { return w.agree(w.Watch.Join(p)) }
-func (w sole) Ahead(p view.Process) Step  { return w.agree(w.Watch.Ahead(p)) }
-func (w sole) Healed(p view.Process) Step { return w.agree(w.Watch.Healed(p)) }
-func (w sole) Diverged(p view.Process, d protection.Divergence, text string) Step {
-	return w.agree(w.Watch.Diverged(p, d, text))
+func (w sole) Join(p view.Process) step   { return w.agree(w.watch.Join(p)) }
+func (w sole) Ahead(p view.Process) step  { return w.agree(w.watch.Ahead(p)) }
+func (w sole) Healed(p view.Process) step { return w.agree(w.watch.Healed(p)) }
+func (w sole) Diverged(p view.Process, d protection.Divergence, text string) step {
+	return w.agree(w.watch.Diverged(p, d, text))
 }
 
 // running returns the watch of a job in which every process has left mpj.Init.
@@ -67,7 +67,7 @@ func running(t *testing.T, n, r int) sole {
 }
 
 // finish ends p well, with all its output out.
-func finish(w sole, p view.Process) Step {
+func finish(w sole, p view.Process) step {
 	w.Exited(p, wellEnded)
 	return w.Drained(p)
 }
@@ -95,7 +95,7 @@ func TestV1EachChangeHasItsOwnEpoch(t *testing.T) {
 
 func TestR6OutputOfAProcessThatExitedIsAwaited(t *testing.T) {
 	w := running(t, 1, 2)
-	if s := w.Exited(proc(0, 0), Exit{Code: 3, Initialized: true}); s.View != nil {
+	if s := w.Exited(proc(0, 0), exit{Code: 3, Initialized: true}); s.View != nil {
 		t.Fatal("the speaker was judged before its output was out")
 	}
 	s := w.Drained(proc(0, 0))
@@ -114,7 +114,7 @@ func TestReplicaThatIsAheadBecomesMaster(t *testing.T) {
 	if s.View == nil || !s.View.IsMaster(proc(0, 1)) || !s.View.Live(proc(0, 0)) || len(s.Notes) != 0 {
 		t.Fatalf("got %+v, want 0.1 as master, and nothing that the user has to know", s)
 	}
-	w.Exited(proc(0, 2), Exit{Code: 3, Initialized: true})
+	w.Exited(proc(0, 2), exit{Code: 3, Initialized: true})
 	for _, p := range []view.Process{proc(0, 1), proc(0, 2), proc(0, 3), proc(1, 0)} {
 		if s := w.Ahead(p); s.View != nil {
 			t.Errorf("%v: a master, a failed process or none became master: %+v", p, s.View)
@@ -135,7 +135,7 @@ func TestMastershipMovesNotForEver(t *testing.T) {
 
 func TestR6MasterThatWasKilledNeedNotSpeakOnceAnotherIsMaster(t *testing.T) {
 	w := running(t, 1, 2)
-	w.Exited(proc(0, 0), Exit{Code: -1, Signal: "killed", Initialized: true})
+	w.Exited(proc(0, 0), exit{Code: -1, Signal: "killed", Initialized: true})
 	if s := w.Ahead(proc(0, 1)); s.View == nil || s.View.State(proc(0, 0)) != view.Failed || s.Result != nil {
 		t.Errorf("got %+v, want 0.0 failed", s)
 	}
@@ -153,7 +153,7 @@ func TestWhoEndsFirstSpeaks(t *testing.T) {
 
 func TestR6SpeakerThatWasKilledNeedNotSpeakOnceAnotherHasEnded(t *testing.T) {
 	w := running(t, 1, 2)
-	w.Exited(proc(0, 0), Exit{Code: -1, Signal: "killed", Initialized: true})
+	w.Exited(proc(0, 0), exit{Code: -1, Signal: "killed", Initialized: true})
 	if !w.View().Live(proc(0, 0)) {
 		t.Fatal("the speaker was judged before its output was out")
 	}
@@ -179,48 +179,48 @@ func TestR6FinishedSpeakerIsReplacedWhenItsPeerGoesBeforeItsOutputIsOut(t *testi
 }
 
 func TestR7RankWithoutReplicaFailsTheJob(t *testing.T) {
-	killed := Exit{Code: -1, Signal: "killed", Initialized: true}
+	killed := exit{Code: -1, Signal: "killed", Initialized: true}
 	cases := []struct {
 		name   string
 		r      int
-		do     func(sole) Step
+		do     func(sole) step
 		status int
 		says   string
 	}{
-		{"both peers lost", 2, func(w sole) Step {
+		{"both peers lost", 2, func(w sole) step {
 			w.Lost([]view.Process{proc(1, 0)}, "is lost with its peer A")
 			return w.Lost([]view.Process{proc(1, 1)}, "is lost with its peer B")
 		}, StatusLost, "rank 1 lost all its replicas: replica 0 is lost with its peer A, replica 1 is lost with its peer B"},
-		{"killed", 1, func(w sole) Step {
+		{"killed", 1, func(w sole) step {
 			w.Exited(proc(1, 0), killed)
 			return w.Drained(proc(1, 0))
 		}, StatusLost, "killed by signal killed"},
-		{"own status on all", 2, func(w sole) Step {
+		{"own status on all", 2, func(w sole) step {
 			for k := range 2 {
-				w.Exited(proc(1, k), Exit{Code: 3, Initialized: true})
+				w.Exited(proc(1, k), exit{Code: 3, Initialized: true})
 			}
 			return w.Drained(proc(1, 0))
 		}, 3, "rank 1 exited with status 3"},
-		{"one lost, then own status", 2, func(w sole) Step {
+		{"one lost, then own status", 2, func(w sole) step {
 			w.Lost([]view.Process{proc(1, 1)}, "is lost")
-			w.Exited(proc(1, 0), Exit{Code: 3, Initialized: true})
+			w.Exited(proc(1, 0), exit{Code: 3, Initialized: true})
 			return w.Drained(proc(1, 0))
 		}, 3, "replica 1 is lost"},
-		{"statuses differ", 2, func(w sole) Step {
-			w.Exited(proc(1, 1), Exit{Code: 4, Initialized: true})
-			w.Exited(proc(1, 0), Exit{Code: 3, Initialized: true})
+		{"statuses differ", 2, func(w sole) step {
+			w.Exited(proc(1, 1), exit{Code: 4, Initialized: true})
+			w.Exited(proc(1, 0), exit{Code: 3, Initialized: true})
 			return w.Drained(proc(1, 0))
 		}, StatusLost, "status 4"},
-		{"status that p2prun cannot have", 1, func(w sole) Step {
-			w.Exited(proc(1, 0), Exit{Code: 255, Initialized: true})
+		{"status that p2prun cannot have", 1, func(w sole) step {
+			w.Exited(proc(1, 0), exit{Code: 255, Initialized: true})
 			return w.Drained(proc(1, 0))
 		}, StatusLost, "status 255"},
-		{"no Finalize", 1, func(w sole) Step {
-			w.Exited(proc(1, 0), Exit{Initialized: true})
+		{"no Finalize", 1, func(w sole) step {
+			w.Exited(proc(1, 0), exit{Initialized: true})
 			return w.Drained(proc(1, 0))
 		}, StatusLost, "without calling Finalize"},
-		{"hung", 1, func(w sole) Step {
-			w.Exited(proc(1, 0), Exit{Code: -1, Signal: "killed", Reason: "no answer for 5s", Initialized: true})
+		{"hung", 1, func(w sole) step {
+			w.Exited(proc(1, 0), exit{Code: -1, Signal: "killed", Reason: "no answer for 5s", Initialized: true})
 			return w.Drained(proc(1, 0))
 		}, StatusLost, "no answer for 5s"},
 	}
@@ -249,7 +249,7 @@ func TestMasterOfTheRankIsNamedWhenItChanges(t *testing.T) {
 func TestInitWithoutSomebodyIsNotWaitedFor(t *testing.T) {
 	w := newSole(2, 1)
 	w.Initialized(proc(0, 0))
-	w.Exited(proc(1, 0), Exit{})
+	w.Exited(proc(1, 0), exit{})
 	s := w.Drained(proc(1, 0))
 	if s.Result == nil || s.Result.Status != StatusLost || !strings.Contains(s.Result.Message, "rank 1 ended without calling mpj.Init") {
 		t.Errorf("got %+v", s.Result)
@@ -259,7 +259,7 @@ func TestInitWithoutSomebodyIsNotWaitedFor(t *testing.T) {
 func TestProgramsThatNeverInitAreRun(t *testing.T) {
 	w := newSole(2, 1)
 	for i := range 2 {
-		w.Exited(proc(i, 0), Exit{})
+		w.Exited(proc(i, 0), exit{})
 	}
 	w.Drained(proc(0, 0))
 	if s := w.Drained(proc(1, 0)); s.Result == nil || s.Result.Status != StatusOK || !w.Uninitialized() {
@@ -285,7 +285,7 @@ func TestAbortEndsTheJobWithItsStatus(t *testing.T) {
 		if s := w.Aborted(proc(1, 0), code, "no food"); s.Result != nil {
 			t.Fatalf("Abort(%d): over before its output is out", code)
 		}
-		w.Exited(proc(1, 0), Exit{Code: -1, Signal: "killed", Reason: "has called Abort", Initialized: true})
+		w.Exited(proc(1, 0), exit{Code: -1, Signal: "killed", Reason: "has called Abort", Initialized: true})
 		if s := w.Drained(proc(1, 0)); s.Result == nil || s.Result.Status != want || !strings.Contains(s.Result.Message, "no food") {
 			t.Errorf("Abort(%d): %+v, want %d", code, s.Result, want)
 		}
@@ -295,7 +295,7 @@ func TestAbortEndsTheJobWithItsStatus(t *testing.T) {
 func TestR6AbortOfAReplicaWaitsForTheSpeaker(t *testing.T) {
 	w := running(t, 1, 2)
 	w.Aborted(proc(0, 1), 7, "")
-	if s := w.Exited(proc(0, 1), Exit{Code: -1, Signal: "killed", Initialized: true}); s.Result != nil || s.View != nil {
+	if s := w.Exited(proc(0, 1), exit{Code: -1, Signal: "killed", Initialized: true}); s.Result != nil || s.View != nil {
 		t.Fatalf("a replica that is ahead ended the job: %+v", s)
 	}
 	if s := w.Lost([]view.Process{proc(0, 0)}, "is lost"); s.Result != nil {
@@ -324,7 +324,7 @@ func TestThereIsOneResultAndTheViewGoesOn(t *testing.T) {
 // TestV1NothingIsSoBeforeItIsAgreedOn: what the watch asks for changes neither the view
 // nor what the user is told, until it is committed.
 func TestV1NothingIsSoBeforeItIsAgreedOn(t *testing.T) {
-	w := running(t, 1, 2).Watch
+	w := running(t, 1, 2).watch
 	s := w.Lost([]view.Process{proc(0, 0)}, "is lost")
 	want := []viewgroup.Change{{Process: proc(0, 0), To: view.Failed}}
 	if !slices.Equal(s.Propose, want) || s.View != nil || s.Notes != nil || w.View().Epoch != 1 {
@@ -344,7 +344,7 @@ func TestV1NothingIsSoBeforeItIsAgreedOn(t *testing.T) {
 
 // TestV2CutOffJobStopsAndSaysSo, with what could not be agreed on any more.
 func TestV2CutOffJobStopsAndSaysSo(t *testing.T) {
-	w := running(t, 1, 2).Watch
+	w := running(t, 1, 2).watch
 	w.Lost([]view.Process{proc(0, 0), proc(0, 1)}, "is lost")
 	r := w.CutOff().Result
 	if r == nil || r.Status != StatusLost || !strings.Contains(r.Message, "cut off from the majority of the job's peers") ||
@@ -362,7 +362,7 @@ func TestAbortWhileNobodyHeard(t *testing.T) {
 	w := running(t, 2, 2)
 	for k := range 2 {
 		w.Aborted(proc(1, k), 7, "no food")
-		w.Exited(proc(1, k), Exit{Code: -1, Signal: "killed", Reason: "has called Abort", Initialized: true})
+		w.Exited(proc(1, k), exit{Code: -1, Signal: "killed", Reason: "has called Abort", Initialized: true})
 	}
 	w.Committed(viewgroup.Change{Process: proc(1, 0), To: view.Failed})
 	if s := w.Committed(viewgroup.Change{Process: proc(1, 1), To: view.Failed}); s.Result == nil || s.Result.Status != 7 {
@@ -371,7 +371,7 @@ func TestAbortWhileNobodyHeard(t *testing.T) {
 }
 
 func TestWatchAsksUntilThatIsAgreedOn(t *testing.T) {
-	w := NewWatch(1, 2)
+	w := newWatch(1, 2)
 	if len(w.Asked()) > 0 {
 		t.Error("it asks for something at first")
 	}
@@ -393,7 +393,7 @@ func TestLossOfOneThatHasYetToJoin(t *testing.T) {
 	}
 }
 
-func (w sole) Leaves(p view.Process) Step { return w.agree(w.Watch.Leaves(p)) }
+func (w sole) Leaves(p view.Process) step { return w.agree(w.watch.Leaves(p)) }
 
 func TestO2ReplicaThatLeavesGoesWhenAnotherStays(t *testing.T) {
 	w := running(t, 2, 2)
@@ -444,7 +444,7 @@ func TestO2ReplicaThatHasFinishedLeavesItsWordToAnother(t *testing.T) {
 
 func TestO2NobodyLeavesToOneThatFails(t *testing.T) {
 	w := running(t, 1, 2)
-	w.Exited(proc(0, 0), Exit{Code: 3, Initialized: true}) // the speaker, whose output is not out
+	w.Exited(proc(0, 0), exit{Code: 3, Initialized: true}) // the speaker, whose output is not out
 	if s := w.Leaves(proc(0, 1)); s.View != nil || s.Result != nil {
 		t.Errorf("got %+v, want it to wait", s)
 	}
