@@ -10,9 +10,6 @@ import (
 // Walls are those that a machine lets its peer build around a native program.
 type Walls = sandbox.Report
 
-// A Lack is a wall that does not stand.
-type Lack = sandbox.Lack
-
 // ExamineWalls finds out which walls there are for the peer of a home, by building them. It
 // takes some ten milliseconds, and a process that begins with Supervise.
 func ExamineWalls(home string) Walls {
