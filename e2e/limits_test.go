@@ -31,6 +31,32 @@ func TestO1WhatExceedsALimitIsNamed(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
+// spinner is a module that computes for ever.
+const spinner = "\x00asm\x01\x00\x00\x00" +
+	"\x01\x04\x01\x60\x00\x00" + // a function takes nothing, and returns nothing
+	"\x03\x02\x01\x00\x08\x01\x00" + // there is one, which begins
+	"\x0a\x09\x01\x07\x00\x03\x40\x0c\x00\x0b\x0b" // it loops
+
+// TestO1WhatAModuleExceedsIsNamed as of a native program.
+func TestO1WhatAModuleExceedsIsNamed(t *testing.T) {
+	t.Parallel()
+	p := boot(t, "--slots", "1", "--slot-limits", "time=2s")
+	module := filepath.Join(t.TempDir(), "spinner.wasm")
+	if err := os.WriteFile(module, []byte(spinner), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	j := submit(t, t.TempDir(), "--supernode", p.addr, "-n", "1", "-w", "30", module)
+	if s := j.wait(); s != 70 {
+		t.Errorf("ended with %d, want 70", s)
+	}
+	for _, want := range []string{"exceeded the limit of 2s time", `"limit":"time"`} {
+		if !strings.Contains(j.stderr.String(), want) {
+			t.Errorf("the submitter does not read %q:\n%s", want, j.stderr)
+		}
+	}
+	expectNothingLeft(t, []*peerProcess{p})
+}
+
 // TestS4GroupsGoWhenThePeerIsKilled: the supervisors remove them.
 func TestS4GroupsGoWhenThePeerIsKilled(t *testing.T) {
 	t.Parallel()

@@ -244,18 +244,28 @@ func TestFilesGoInAndComeBack(t *testing.T) {
 	if e := j.links[0].exited(p); e.Code != 0 {
 		t.Fatalf("%v %q", e, j.links[0].output(p, 1))
 	}
-	j.links[0].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Collect{Collect: &jobpb.Collect{
-		Process: jobpb.FromProcess(p), Patterns: []string{"*.out"},
-	}}})
-	c := await(j.links[0], (*jobpb.FromPeer).GetCollected)
-	m, err := filetransfer.UnmarshalManifest(c.Manifest)
-	if err != nil || c.Error != "" || len(m) != 1 || m[0].Path != "result.out" {
-		t.Fatalf("collected %v, %q, %v", m, c.Error, err)
+	m := j.collected(p, "*.out")
+	if len(m) != 1 || m[0].Path != "result.out" {
+		t.Fatalf("collected %v", m)
 	}
 	if err := j.submitter.files.Fetch(t.Context(), j.peers[0].ID(), j.spec.ID, m.Wants(), nil); err != nil {
 		t.Fatal(err)
 	}
 	j.stop()
+}
+
+// collected returns which output files of a process are on offer.
+func (j *testJob) collected(p view.Process, pattern string) filetransfer.Manifest {
+	j.Helper()
+	j.links[0].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Collect{Collect: &jobpb.Collect{
+		Process: jobpb.FromProcess(p), Patterns: []string{pattern},
+	}}})
+	c := await(j.links[0], (*jobpb.FromPeer).GetCollected)
+	m, err := filetransfer.UnmarshalManifest(c.Manifest)
+	if err != nil || c.Error != "" {
+		j.Fatalf("collected %q, %v", c.Error, err)
+	}
+	return m
 }
 
 func TestR6OnlyTheSpeakerSendsOutputAndTheNextTakesOver(t *testing.T) {

@@ -122,6 +122,70 @@ var leaver = module(
 			0x41, 7, 0x10, 4, 0x0b}))),
 )
 
+// spinner computes for ever.
+var spinner = doing(0, []byte{0x03, 0x40, 0x0c, 0, 0x0b})
+
+// scribbler writes files of a MiB, which it never closes, and traps if it has written 62.
+var scribbler = module(
+	sized([]byte{1}, []byte{3, // types of functions
+		0x60, 0, 0,
+		0x60, 9, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7e, 0x7e, 0x7f, 0x7f, 1, 0x7f,
+		0x60, 4, 0x7f, 0x7f, 0x7f, 0x7f, 1, 0x7f,
+	}),
+	sized([]byte{2}, slices.Concat([]byte{2},
+		imported("wasi_snapshot_preview1", "path_open", 1), imported("wasi_snapshot_preview1", "fd_write", 2))),
+	section(3, 1, []byte{0}),
+	section(5, 1, []byte{0, 32}),
+	[]byte{8, 1, 2}, // begins with the function
+	section(10, 1, sized(nil, slices.Concat([]byte{1, 1, 0x7f},
+		[]byte{0x41, 4, 0x41, 0x80, 0x80, 0xc0, 0, 0x36, 2, 0}, // what is written: a MiB, from 0 on
+		[]byte{0x41, 0xc1, 0, 0x21, 0},                         // names are letters, from A on
+		[]byte{0x03, 0x40, 0x41, 16, 0x20, 0, 0x36, 2, 0},
+		[]byte{0x41, 3, 0x41, 0, 0x41, 16, 0x41, 1, 0x41, 1, 0x42, 0xc0, 0, 0x42, 0, 0x41, 0, 0x41, 8, 0x10, 0}, // path_open(3, 0, name, 1, create, to write, 0, 0, where to)
+		[]byte{0x04, 0x40, 0x00, 0x0b},                                                                          // which succeeds
+		[]byte{0x41, 8, 0x28, 2, 0, 0x41, 0, 0x41, 1, 0x41, 12, 0x10, 1, 0x1a},                                  // fd_write(file, list, 1, where to)
+		[]byte{0x20, 0, 0x41, 1, 0x6a, 0x22, 0, 0x41, 0xff, 0, 0x49, 0x0d, 0, 0x0b, 0x00, 0x0b},                 // while the name < 127
+	))),
+)
+
+// TestModuleIsWithinTheLimits of time and disk while it runs, and is told which it has exceeded.
+func TestModuleIsWithinTheLimits(t *testing.T) {
+	inEach(t, func(t *testing.T, e Engine) {
+		for limit, tc := range map[limits.Kind]struct {
+			module []byte
+			grant  limits.Limits
+			named  string
+		}{
+			limits.Time: {spinner, limits.Limits{Time: 2 * time.Second}, "2s time"},
+			limits.Disk: {scribbler, limits.Limits{Disk: 32 << 20}, "32 MiB disk"},
+		} {
+			t.Run(string(limit), func(t *testing.T) {
+				j := newModuleJob(t, e, tc.module, limits.Grant{Slot: tc.grant})
+				j.start()
+				ended := j.links[0].exited(view.Process{})
+				if !strings.HasPrefix(ended.Reason, "exceeded the limit of "+tc.named+": ") || ended.Limit != string(limit) {
+					t.Errorf("ended with %v", ended)
+				}
+				t.Log(ended.Reason)
+				j.stop()
+			})
+		}
+	})
+}
+
+// TestProcessorsHoldForModules as for native programs.
+func TestProcessorsHoldForModules(t *testing.T) {
+	inEach(t, func(t *testing.T, e Engine) {
+		t.Parallel()
+		const most = 50
+		j := newModuleJob(t, e, spinner, limits.Grant{Slot: limits.Limits{CPU: most}})
+		j.need(cgroup.CPU)
+		j.start()
+		j.computes(most)
+		j.stop()
+	})
+}
+
 // message returns code that leaves the first arguments of calls that send or receive one of other.
 func message(other byte) []byte {
 	return []byte{0x41, 0x80, 2, 0x41, other, 0x41, 0, 0x41, 0x80, 0x80, 4, 0x41, 0x80, 0x80, 0xc0, 0}

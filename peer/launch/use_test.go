@@ -42,7 +42,6 @@ func TestO3OwnerSeesWhatJobsHave(t *testing.T) {
 			t.Fatalf("got %+v, want processor time and memory", jobs[0].Use)
 		}
 	}
-	j.links[0].exited(view.Process{})
 	j.stop()
 }
 
