@@ -4,9 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"strings"
+
+	"github.com/p2pmpi/p2pmpi/internal/walk"
 )
 
 // Bounds of Match. Patterns come from the submitter, and the folder was filled
@@ -21,7 +22,7 @@ const (
 // (path.Match) relative to dir in which "*" does not match "/": "*.out" takes
 // files at the top only, "out/*.txt" those in out. A pattern that names a
 // folder takes everything below it. Symbolic links are ignored, as are pipes,
-// sockets and devices.
+// sockets and devices. Folders that may not be looked into are given permissions.
 //
 // Call it once the job's processes are gone: a process that still runs could
 // exchange what was matched for something else before it is read, though for
@@ -30,13 +31,8 @@ func Match(ctx context.Context, dir string, patterns []string) ([]Source, error)
 	if err := validPatterns(patterns); err != nil {
 		return nil, err
 	}
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return nil, fmt.Errorf("match files: %w", err)
-	}
-	defer root.Close()
 	c := collection{ctx: ctx, dir: dir, patterns: patterns}
-	if err := fs.WalkDir(root.FS(), ".", c.visit); err != nil {
+	if err := walk.Walk(dir, c.visit); err != nil {
 		return nil, fmt.Errorf("match files in %q: %w", dir, err)
 	}
 	return c.found, nil
@@ -64,23 +60,30 @@ type collection struct {
 	patterns []string
 	visited  int
 	found    []Source
+	bytes    int // of their paths
 }
 
-func (c *collection) visit(name string, d fs.DirEntry, err error) error {
-	if err != nil {
-		return err
-	}
+func (c *collection) visit(e *walk.Entry) error {
 	if c.visited++; c.visited > maxWalk {
 		return fmt.Errorf("more than %d names", maxWalk)
 	}
 	if err := c.ctx.Err(); err != nil {
 		return err
 	}
-	if !d.Type().IsRegular() || !c.matches(name) {
+	switch {
+	case e.Depth() > MaxPathDepth && !e.IsFolder():
+		return fmt.Errorf("a file that matches is in more than %d folders", MaxPathDepth-1)
+	case e.IsFolder() && e.Depth() == MaxPathDepth && !c.matches(e.Path()):
+		return fs.SkipDir
+	case !e.IsRegular():
 		return nil
 	}
-	if len(c.found) == MaxEntries {
-		return fmt.Errorf("more than %d files match", MaxEntries)
+	name := e.Path()
+	if !c.matches(name) {
+		return nil
+	}
+	if c.bytes += len(name); len(c.found) == MaxEntries || c.bytes > MaxManifestBytes {
+		return fmt.Errorf("more than %d files match, or their paths have more than %d bytes", MaxEntries, MaxManifestBytes)
 	}
 	c.found = append(c.found, Source{Path: name, From: name, Within: c.dir})
 	return nil

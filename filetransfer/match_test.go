@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
 
@@ -119,5 +120,22 @@ func TestMatch(t *testing.T) {
 		if _, err := Match(t.Context(), dir, []string{bad}); err == nil {
 			t.Errorf("pattern %q was taken", bad)
 		}
+	}
+}
+
+// TestMatchInDeepFolders leaves out what no pattern names, however deep, and says so of the rest.
+func TestMatchInDeepFolders(t *testing.T) {
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "a.out"), nil)
+	writeFile(t, filepath.Join(dir, "deep", strings.Repeat("d/", MaxPathDepth-2), "at the bound"), nil)
+	if found, err := Match(t.Context(), dir, []string{"*"}); err != nil || len(found) != 2 {
+		t.Errorf("at the bound: %v, %v", found, err)
+	}
+	writeFile(t, filepath.Join(dir, "deep", strings.Repeat("d/", MaxPathDepth-1), "beyond"), nil)
+	if found, err := Match(t.Context(), dir, []string{"*.out"}); err != nil || len(found) != 1 {
+		t.Errorf("beside a deep folder: %v, %v", found, err)
+	}
+	if _, err := Match(t.Context(), dir, []string{"deep"}); err == nil {
+		t.Error("a file was matched that is too deep to be sent")
 	}
 }

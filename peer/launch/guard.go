@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"time"
@@ -38,6 +39,8 @@ type guard struct {
 	room    int64 // what may be written until it is measured who has
 	written bool  // something was, since then
 	program int64 // bytes that the program has on disk
+	least   int64 // bytes that a name counts there at least
+	hasty   bool  // that was not found out to the end, as too much was written meanwhile
 
 	count, memory, walk time.Time // when to look again
 	urgent              time.Time // when the disk may be measured again, if somebody may have too much
@@ -50,6 +53,7 @@ type meter struct {
 	live    *instance
 	began   time.Time
 	usage   limits.Usage
+	named   int64           // bytes on disk of files that have names
 	unseen  int64           // bytes of usage.Memory that a hasty look overlooks
 	before  int64           // bytes of usage.Disk the last time that it did not stand for sure, in this halt
 	over    bool            // it has too much, and is to be killed
@@ -72,7 +76,8 @@ func (j *job) guard(instances []*instance) {
 }
 
 func newGuard(j *job, instances []*instance) *guard {
-	g := &guard{job: j, room: math.MaxInt64, written: true, free: proc.FreeBytes(string(j.folder))}
+	g := &guard{job: j, room: math.MaxInt64, written: true, least: scratch.LeastEntry(string(j.folder))}
+	g.free = g.freeBytes()
 	for i, id := range j.order {
 		g.meters = append(g.meters, &meter{process: j.local[id], live: instances[i], folder: j.folder.Process(id), began: time.Now()})
 	}
@@ -98,7 +103,7 @@ func (g *guard) due(room int64) time.Duration {
 
 // look looks at what is due.
 func (g *guard) look() {
-	free := proc.FreeBytes(string(g.job.folder))
+	free := g.freeBytes()
 	g.written = g.written || free < g.free
 	g.room -= max(0, g.free-free)
 	g.free = free
@@ -136,7 +141,7 @@ func (g *guard) watchesMemory() bool {
 // It returns how many bytes are left there for that one that seems to have least left.
 func (g *guard) measure(disk bool) (left int64) {
 	failed := g.survey(disk)
-	if left = g.enforce(notKnown); len(failed) > 0 {
+	if left = g.enforce(notKnown); len(failed) > 0 || g.hasty {
 		return 0 // it may just have changed its folders
 	}
 	return left
@@ -147,8 +152,9 @@ func (g *guard) survey(disk bool) (failed map[*meter]error) {
 	begun := time.Now()
 	failed = make(map[*meter]error)
 	if disk {
-		g.program, _ = scratch.Measure(g.job.folder.Program())
+		g.measureFolders(failed)
 	}
+	counted := time.Now()
 	all := g.processes()
 	for m, pids := range all {
 		if err := g.measureOne(m, pids, disk); err != nil {
@@ -156,13 +162,47 @@ func (g *guard) survey(disk bool) (failed map[*meter]error) {
 		}
 	}
 	g.countSharedOnce(all)
-	took := time.Since(begun)
+	took := time.Since(counted)
 	g.count, g.memory = after(max(g.soon(), idleShare*took)), after(max(memoryEvery, urgentShare*took))
 	if disk {
-		g.urgent, g.walk, g.written = after(urgentShare*took), after(max(walkEvery, idleShare*took)), false
+		took = time.Since(begun)
+		g.urgent, g.walk = after(urgentShare*took), after(max(walkEvery, idleShare*took))
 	}
 	return failed
 }
+
+// measureFolders finds out what is in all folders.
+func (g *guard) measureFolders(failed map[*meter]error) {
+	g.written, g.hasty = false, false
+	most := g.leastDisk() + g.leastDisk()/4 // to say how much was used, if it is little more
+	ruler := scratch.Ruler{Least: g.least, Most: most, Pause: g.between}
+	g.program, _ = scratch.Measure(g.job.folder.Program(), ruler)
+	for _, m := range g.meters {
+		var err error
+		if m.named, err = scratch.Measure(m.folder, ruler); err != nil && m.process.ctx.Err() == nil {
+			failed[m] = fmt.Errorf("what it has on disk cannot be measured: %w", err)
+		}
+	}
+}
+
+// leastDisk is the least limit of disk.
+func (g *guard) leastDisk() int64 { return limits.Min(g.job.grant.Slot, g.job.grant.Job).Disk }
+
+// between is called while files are measured, which may take long. All other limits are watched. Nobody goes on
+// measuring while the job runs and has written as much as it may have at most: it is to stand first.
+func (g *guard) between() error {
+	g.watch(false)
+	may := min(g.room, g.leastDisk())
+	g.hasty = g.job.halting.Load() != stand && g.free-g.freeBytes() >= may
+	if g.hasty {
+		return errHasty
+	}
+	return g.job.ctx.Err()
+}
+
+var errHasty = errors.New("too much is written meanwhile")
+
+func (g *guard) freeBytes() int64 { return proc.FreeBytes(string(g.job.folder), g.least) }
 
 // soon is when to count again at the latest.
 func (g *guard) soon() time.Duration {
@@ -184,9 +224,7 @@ func (g *guard) measureOne(m *meter, pids []int, disk bool) (err error) {
 	u := limits.Usage{Disk: m.usage.Disk}
 	defer func() { m.usage = u }()
 	if disk {
-		if u.Disk, err = scratch.Measure(m.folder); err != nil {
-			err = fmt.Errorf("what it has on disk cannot be measured: %w", err)
-		}
+		u.Disk = m.named
 	}
 	if m.process.ctx.Err() != nil {
 		return nil

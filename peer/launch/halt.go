@@ -6,6 +6,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/internal/walk"
+	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/proc"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
 )
@@ -153,10 +155,16 @@ func (g *guard) enforceUnsure() (left int64) {
 	return left
 }
 
-// endUnmeasurable ends a process that cannot be measured.
+// endUnmeasurable ends a process that cannot be measured. Folders in folders without end are too much on disk.
 func (g *guard) endUnmeasurable(m *meter, err error) {
 	m.over = true
-	g.job.do(func() { m.process.end(err.Error()) })
+	g.job.do(func() {
+		if errors.Is(err, walk.ErrDeep) {
+			m.process.exceed(limits.Excess{Kind: limits.Disk, Limit: g.leastDisk(), How: walk.ErrDeep.Error()})
+			return
+		}
+		m.process.end(err.Error())
+	})
 }
 
 // round looks at all processes, and tells them again to stop. It reports whether all have stood since the

@@ -114,7 +114,9 @@ func (p *process) autopsy(e supervisor.Exit) (limits.Excess, bool) {
 		u.Memory = e.Memory // it may have been refused more before anybody measured
 	}
 	if p.job.grant.Slot.Disk > 0 { // one that was held to the size of one file has that much
-		u.Disk, _ = scratch.Measure(p.job.folder.Process(p.id))
+		u.Disk, _ = scratch.Measure(p.job.folder.Process(p.id), scratch.Ruler{
+			Least: scratch.LeastEntry(string(p.job.folder)), Most: 2 * p.job.grant.Slot.Disk,
+		})
 	}
 	if g := p.live.group; g != nil {
 		r := p.job.refusals(g)

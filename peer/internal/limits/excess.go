@@ -23,7 +23,8 @@ type Excess struct {
 	Kind  Kind
 	Limit int64
 	Used  int64
-	Job   bool // it is of a job, and not of a slot
+	Job   bool   // it is of a job, and not of a slot
+	How   string // what was too much, if it cannot be said how much was used
 }
 
 // nouns end the sentence that tells of an excess.
@@ -35,11 +36,14 @@ func (x Excess) String() string {
 	if x.Job {
 		of = " for all processes of the job on this peer"
 	}
-	used := Format(x.Kind, x.Used)
-	if x.Used <= x.Limit { // it was held
-		used = "all of it, and wanted more"
+	how := "used " + Format(x.Kind, x.Used)
+	switch {
+	case x.How != "":
+		how = x.How
+	case x.Used <= x.Limit: // it was held
+		how = "used all of it, and wanted more"
 	}
-	return fmt.Sprintf("exceeded the limit of %s %s%s: used %s", Format(x.Kind, x.Limit), nouns[x.Kind], of, used)
+	return fmt.Sprintf("exceeded the limit of %s %s%s: %s", Format(x.Kind, x.Limit), nouns[x.Kind], of, how)
 }
 
 // Exceeded returns the first limit that is exceeded. Where the kernel holds a

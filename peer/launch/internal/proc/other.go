@@ -29,4 +29,4 @@ func CPUTime([]int) time.Duration { return 0 }
 func TurnsOf(_ []int, now time.Time) Turns { return Turns{At: now} }
 
 // FreeBytes is not known: what is on disk is measured from time to time.
-func FreeBytes(string) int64 { return 0 }
+func FreeBytes(string, int64) int64 { return 0 }

@@ -145,20 +145,16 @@ func field(status []byte, name string) int64 {
 	return 0
 }
 
-// leastFile is what each file takes that can still be made, in bytes, as package scratch counts.
-// Some file systems say that there is no end of them.
-const (
-	leastFile = 4 << 10
-	mostFiles = 1 << 40
-)
+// mostFiles is what can still be made of files where the file system says that there is no end of them.
+const mostFiles = 1 << 40
 
 // FreeBytes returns how many bytes are free on the disk of a folder. Files that are empty take
-// something, too.
-func FreeBytes(folder string) int64 {
+// something, too: each that can still be made counts least bytes.
+func FreeBytes(folder string, least int64) int64 {
 	var s syscall.Statfs_t
 	if syscall.Statfs(folder, &s) != nil {
 		return 0
 	}
 	files := min(s.Ffree, mostFiles)
-	return int64(s.Bfree)*int64(s.Bsize) + int64(files)*leastFile //nolint:unconvert // of 32 bits elsewhere
+	return int64(s.Bfree)*int64(s.Bsize) + int64(files)*least //nolint:unconvert // of 32 bits elsewhere
 }

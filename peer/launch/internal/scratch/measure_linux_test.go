@@ -26,7 +26,7 @@ func asAUser(do func()) {
 }
 
 func measureAsAUser(folder string) (n int64, err error) {
-	asAUser(func() { n, err = Measure(folder) })
+	asAUser(func() { n, err = Measure(folder, ruler) })
 	return n, err
 }
 
@@ -98,25 +98,5 @@ func TestFolderThatIsLockedAgainAndAgain(t *testing.T) {
 		if n, err := measureAsAUser(folder); err == nil && n < size || err != nil && !errors.Is(err, fs.ErrPermission) {
 			t.Fatalf("got %d, %v; want the file, or that it may not be looked at", n, err)
 		}
-	}
-}
-
-// TestFolderAboveThatIsLockedMeanwhile does not keep out who is in one below it.
-func TestFolderAboveThatIsLockedMeanwhile(t *testing.T) {
-	folder, all := userFolder(t, 1)
-	root, err := os.OpenRoot(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer root.Close()
-	for i := range all {
-		if err := os.Chmod(all[len(all)-1-i], 0); err != nil {
-			t.Fatal(err)
-		}
-	}
-	m := measurement{folder: folder, root: root, seen: make(map[[2]uint64]bool)}
-	asAUser(func() { err = m.walk("a/b") })
-	if err != nil || m.sum < leastEntry {
-		t.Errorf("got %d, %v; want the file", m.sum, err)
 	}
 }

@@ -6,12 +6,17 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/walk"
 )
+
+// ruler measures a folder to its end.
+var ruler = Ruler{Least: leastEntry}
 
 func TestMeasure(t *testing.T) {
 	top := t.TempDir()
 	folder, outside := filepath.Join(top, "scratch"), filepath.Join(top, "outside")
-	if n, err := Measure(folder); n != 0 || err != nil {
+	if n, err := Measure(folder, ruler); n != 0 || err != nil {
 		t.Errorf("of no folder: %d, %v", n, err)
 	}
 	locked := filepath.Join(folder, "locked")
@@ -20,7 +25,7 @@ func TestMeasure(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	const size = 64 << 10
+	const size = 2 * largeFile
 	for _, f := range []string{filepath.Join(locked, "file"), filepath.Join(outside, "file")} {
 		if err := os.WriteFile(f, make([]byte, size), 0o600); err != nil {
 			t.Fatal(err)
@@ -40,7 +45,7 @@ func TestMeasure(t *testing.T) {
 		}
 	}
 	t.Cleanup(func() { os.Chmod(outside, 0o700) })
-	n, err := Measure(folder) // it opens what denies it, at once
+	n, err := Measure(folder, ruler) // it opens what denies it, at once
 	if err != nil || n < size+4*leastEntry || n >= 2*size {
 		t.Errorf("got %d, %v; want the file once, and what else there is", n, err)
 	}
@@ -58,7 +63,7 @@ func BenchmarkMeasure(b *testing.B) {
 		}
 	}
 	for b.Loop() {
-		if n, err := Measure(folder); err != nil || n < 25000*leastEntry {
+		if n, err := Measure(folder, ruler); err != nil || n < 25000*leastEntry {
 			b.Fatal(n, err)
 		}
 	}
@@ -68,22 +73,79 @@ func BenchmarkMeasure(b *testing.B) {
 func TestMovedFileCountsOnce(t *testing.T) {
 	const size = 2 * largeFile
 	folder := t.TempDir()
-	for _, name := range []string{"a", "z"} {
+	other := map[string]string{"a": "z", "z": "a"}
+	for name := range other {
 		if err := os.Mkdir(filepath.Join(folder, name), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	from, to := filepath.Join(folder, "a", "file"), filepath.Join(folder, "z", "file")
-	if err := os.WriteFile(from, make([]byte, size), 0o600); err != nil {
+	m := measurement{Ruler: ruler, seen: make(map[[2]uint64]bool)}
+	first, found := "", 0
+	err := walk.Walk(folder, func(e *walk.Entry) error {
+		at := func(in string) string { return filepath.Join(folder, in, "file") }
+		err := m.add(e)
+		switch {
+		case other[e.Name] != "" && first == "":
+			first = e.Name
+			err = errors.Join(err, os.WriteFile(at(first), make([]byte, size), 0o600))
+		case e.Name == "file":
+			if found++; found == 1 {
+				err = errors.Join(err, os.Rename(at(first), at(other[first])))
+			}
+		}
+		return err
+	})
+	if err != nil || found != 2 || m.sum < size || m.sum >= 2*size {
+		t.Errorf("got %d, %v, found %d times; want the file once", m.sum, err, found)
+	}
+}
+
+// TestEachNameCounts, although all are of one file, and no more are looked at than it takes to know
+// that there are too many.
+func TestEachNameCounts(t *testing.T) {
+	const names, least = 5000, 3 * leastEntry
+	folder := t.TempDir()
+	file := filepath.Join(folder, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	root, err := os.OpenRoot(folder)
-	if err != nil {
-		t.Fatal(err)
+	for i := range names - 1 {
+		if err := os.Link(file, filepath.Join(folder, strconv.Itoa(i))); err != nil {
+			t.Fatal(err)
+		}
 	}
-	defer root.Close()
-	m := measurement{folder: folder, root: root, seen: make(map[[2]uint64]bool)}
-	if err := errors.Join(m.walk("a"), os.Rename(from, to), m.walk("z")); err != nil || m.sum < size || m.sum >= 2*size {
-		t.Errorf("got %d, %v; want the file once", m.sum, err)
+	if n, err := Measure(folder, Ruler{Least: least}); err != nil || n < names*least {
+		t.Errorf("got %d, %v; want %d at least", n, err, names*least)
+	}
+	most := int64(names / 2 * least)
+	if n, err := Measure(folder, Ruler{Least: least, Most: most}); err != nil || n <= most || n > most+least {
+		t.Errorf("got %d, %v; want little more than %d", n, err, most)
+	}
+	enough, asked := errors.New("enough"), 0
+	_, err := Measure(folder, Ruler{Least: least, Pause: func() error {
+		if asked++; asked == 2 {
+			return enough
+		}
+		return nil
+	}})
+	if !errors.Is(err, enough) || asked != 2 {
+		t.Errorf("got %v, asked %d times", err, asked)
+	}
+}
+
+func TestEntryCountsAsMuchAsThereIsForIt(t *testing.T) {
+	for name, c := range map[string]struct{ bytes, files, want int64 }{
+		"ext4, as it is made":   {100 << 30, 100 << 30 / (16 << 10), 16 << 10},
+		"more files than bytes": {1 << 30, 1 << 40, leastEntry},
+		"without end":           {100 << 30, 0, leastEntry},
+		"next to no files left": {100 << 30, 10, mostEntry},
+		"full":                  {0, 1000, leastEntry},
+	} {
+		if got := perFile(c.bytes, c.files); got != c.want {
+			t.Errorf("%s: got %d, want %d", name, got, c.want)
+		}
+	}
+	if n := LeastEntry(t.TempDir()); n < leastEntry || n > mostEntry {
+		t.Errorf("here: %d", n)
 	}
 }

@@ -1,0 +1,95 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/internal/walk"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
+)
+
+func init() {
+	programs["nest"] = func([]string) int { return nest() }
+	programs["link"] = func([]string) int { return link() }
+}
+
+// nest makes folders in folders, and waits.
+func nest() int {
+	for range walk.MaxDepth + 100 {
+		if err := errors.Join(os.Mkdir("folder", 0o700), os.Chdir("folder")); err != nil {
+			fmt.Println(err)
+			return 1
+		}
+	}
+	time.Sleep(time.Hour)
+	return 0
+}
+
+// link gives one file ever more names.
+func link() int {
+	err := os.WriteFile("file", nil, 0o600)
+	for i := 0; i < 1<<20 && err == nil; i++ {
+		err = os.Link("file", strconv.Itoa(i))
+	}
+	fmt.Println(err) // as on file systems that bound the names of a file
+	time.Sleep(time.Hour)
+	return 0
+}
+
+// TestNamesAreHeldToTheLimitOfDisk, although they take next to no room there: to look at them takes time.
+func TestNamesAreHeldToTheLimitOfDisk(t *testing.T) {
+	for name, want := range map[string]string{
+		"nest": "exceeded the limit of 64 GiB disk: " + walk.ErrDeep.Error(),
+		"link": "exceeded the limit of 64 MiB disk: used ",
+	} {
+		t.Run(name, func(t *testing.T) {
+			disk := int64(64 << 20)
+			if name == "nest" {
+				disk = 64 << 30
+			}
+			j := newLimited(t, limits.Grant{Slot: limits.Limits{Disk: disk}}, 1, name)
+			j.start()
+			e := j.links[0].exited(view.Process{})
+			if e.Limit != string(limits.Disk) || len(e.Reason) < len(want) || e.Reason[:len(want)] != want {
+				t.Errorf("ended with %v", e)
+			}
+			j.stop()
+		})
+	}
+}
+
+// TestMeasuringIsBrokenOff when as much is written meanwhile as may be, so that the job stands, and while it stands
+// it is not. All other limits are watched.
+func TestMeasuringIsBrokenOff(t *testing.T) {
+	j := newLimited(t, limits.Grant{Slot: limits.Limits{Disk: 1 << 40}}, 1, "shell", "echo ready; exec sleep 3600")
+	j.start()
+	await(j.links[0], (*jobpb.FromPeer).GetOutput)
+	here, _ := j.peers[0].launch.lookup(j.spec.ID)
+	g := newGuard(here, j.instances(0))
+	if err := g.between(); err != nil || g.hasty {
+		t.Errorf("nothing is written, and it ends with %v", err)
+	}
+	if g.meters[0].usage.Time == 0 {
+		t.Error("nobody watches the other limits")
+	}
+	g.room = 1 << 20
+	if err := os.WriteFile(filepath.Join(here.folder.Process(view.Process{}), "file"), make([]byte, 16<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	here.halting.Store(stand)
+	if err := g.between(); err != nil || g.hasty {
+		t.Errorf("all stand, and it ends with %v", err)
+	}
+	here.halting.Store(moving)
+	if err := g.between(); g.freeBytes() > 0 && (!errors.Is(err, errHasty) || !g.hasty) {
+		t.Errorf("too much is written, and it ends with %v", err)
+	}
+	j.stop()
+}
