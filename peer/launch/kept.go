@@ -16,9 +16,10 @@ const (
 // giveSlotsBack lets others have the slots, if little of the job is kept here. Else it keeps them until it ends.
 func (j *job) giveSlotsBack() {
 	bytes := j.program.Size
+	ruler := scratch.Ruler{Least: scratch.LeastEntry(string(j.folder)), Most: maxKept}
 	var errs []error
 	for _, p := range j.order {
-		n, err := scratch.Measure(j.folder.Process(p))
+		n, err := scratch.Measure(j.folder.Process(p), ruler)
 		bytes, errs = bytes+n, append(errs, err)
 	}
 	err := errors.Join(errs...)
