@@ -21,6 +21,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/proc"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
 )
 
@@ -73,6 +74,7 @@ type job struct {
 	failed   map[p2ppeer.ID]bool // says the detector, of those in its group
 	alive    aliveCheck          // of the programs
 	watching aliveCheck          // of their supervisors
+	own      *proc.Turns         // what this peer had of the processors when somebody was last late; nil: nobody is
 
 	submitterSide
 	ways
@@ -268,6 +270,7 @@ func (j *job) tick() {
 	case Staged:
 		j.awaitStart()
 	case Running:
+		j.excuseAll()
 		j.checkAlive()
 		j.checkSupervisors()
 		j.drift()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"os"
 	"slices"
 	"time"
 
@@ -39,6 +40,7 @@ type process struct {
 	stopped                                  bool // while nobody asks it itself, says its supervisor
 
 	late    *proc.Turns // what it has had of the processors when it was last found late; nil: it is not
+	unheard *proc.Turns // likewise its supervisor
 	starved time.Time   // since when the owner's own work leaves it none; zero: it has some
 
 	sums   []protection.Sum // what it has sent in all, says it
@@ -196,6 +198,27 @@ func (j *job) checkAlive() {
 	}
 }
 
+// excuseAll looks how much of the processors this peer gets itself, while somebody is late with an answer: it may be
+// this peer that has not read it.
+func (j *job) excuseAll() {
+	if len(j.alive.Late())+len(j.watching.Late()) == 0 {
+		j.own = nil
+		return
+	}
+	j.weighPeer(proc.TurnsOf([]int{os.Getpid()}, time.Now()))
+}
+
+// weighPeer takes what this peer has had of the processors until now.
+func (j *job) weighPeer(now proc.Turns) {
+	if j.own != nil && now.Starved(*j.own) {
+		for _, id := range j.order {
+			j.alive.Excuse(id, now.At.Sub(j.own.At))
+			j.watching.Excuse(id, now.At.Sub(j.own.At))
+		}
+	}
+	j.own = &now
+}
+
 // excuse looks how much of the processors those get that are late with an answer.
 func (j *job) excuse(late []view.Process) {
 	instances := make([]*instance, len(late))
@@ -211,6 +234,27 @@ func (j *job) excuse(late []view.Process) {
 		}
 		p.weigh(proc.TurnsOf(pids[p.live], time.Now()))
 	}
+}
+
+// excuseSupervisors does the same with those that watch over programs.
+func (j *job) excuseSupervisors(late []view.Process) {
+	for _, id := range j.order {
+		p := j.local[id]
+		if !slices.Contains(late, id) {
+			p.unheard = nil
+			continue
+		}
+		p.weighSupervisor(proc.TurnsOf([]int{p.live.program.Supervisor()}, time.Now()))
+	}
+}
+
+// weighSupervisor takes what the supervisor, which is late with an answer, has had until now. One that a program
+// has stopped wants no processor.
+func (p *process) weighSupervisor(now proc.Turns) {
+	if p.unheard != nil && now.Starved(*p.unheard) {
+		p.job.watching.Excuse(p.id, now.At.Sub(p.unheard.At))
+	}
+	p.unheard = &now
 }
 
 // weigh takes what the process, which is late with an answer, has had of the processors until now.
@@ -248,6 +292,7 @@ func (p *process) fed() {
 // stopped, nobody would ever hear how the program ended; and a program that was
 // stopped before it joined the job would not be asked anything by checkAlive.
 func (j *job) checkSupervisors() {
+	j.excuseSupervisors(j.watching.Late())
 	ask, hung := j.watching.Tick(time.Since(j.watching.since))
 	for _, id := range ask {
 		j.local[id].live.program.Ask()

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/internal/jobspec"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/skip"
@@ -193,6 +194,33 @@ func TestStarvedIsSaidAsItIs(t *testing.T) {
 		tt.then(j, p, later)
 		if got := j.starved() == 1; got != tt.want {
 			t.Errorf("%s: starved is %v", tt.name, got)
+		}
+	}
+}
+
+// TestSupervisorThatStarvesIsNotEnded: it cannot answer either, as whose peer starves is not heard. One that is stopped could.
+func TestSupervisorThatStarvesIsNotEnded(t *testing.T) {
+	for name, tt := range map[string]struct{ own, peer time.Duration }{ // wait for a processor, in a second
+		"starves":         {time.Second, 0},
+		"has a weak peer": {0, time.Second},
+		"is stopped":      {0, 0},
+	} {
+		id := view.Process{}
+		j := &job{order: []view.Process{id}, alive: newAliveCheck(), watching: newAliveCheck()}
+		p := &process{job: j, id: id}
+		j.watching.Watch(id)
+		own := proc.Turns{At: time.Now()}
+		peer, ended := own, false
+		for passed := time.Duration(0); passed < 2*faultdetect.DefaultHang; passed += time.Second {
+			p.weighSupervisor(own)
+			j.weighPeer(peer)
+			_, hung := j.watching.Tick(passed)
+			ended = ended || len(hung) > 0
+			own.At, own.Waited = own.At.Add(time.Second), own.Waited+tt.own
+			peer.At, peer.Waited = own.At, peer.Waited+tt.peer
+		}
+		if ended != (tt.own+tt.peer == 0) {
+			t.Errorf("one that %s: ended is %v", name, ended)
 		}
 	}
 }

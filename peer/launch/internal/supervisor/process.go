@@ -185,6 +185,9 @@ func (p *Process) watch(report *json.Decoder, answered func(stopped bool)) {
 // would not notice that the program or the peer ends.
 func (p *Process) Ask() { p.life.Write([]byte{byte(isThere)}) } // an error means that it is over
 
+// Supervisor is the number of the supervisor's process, until Close has returned.
+func (p *Process) Supervisor() int { return p.cmd.Process.Pid }
+
 // KillSupervisor ends a supervisor that does not answer, and the program with it.
 func (p *Process) KillSupervisor() { p.cmd.Process.Kill() }
 
