@@ -27,10 +27,10 @@ type Entrance struct {
 	mapped   func(uint16) (netip.AddrPort, bool)
 
 	serving sync.WaitGroup
-	pending chan struct{} // a token for each connection that has shown nothing yet
 
-	mu       sync.Mutex
-	expected map[half]*guest
+	mu        sync.Mutex
+	expected  map[half]*guest
+	strangers strangers
 }
 
 const (
@@ -44,8 +44,7 @@ const (
 	// before.
 	expectTimeout = 2 * directTimeout
 
-	maxStrangers = 64 // that have connected and shown nothing yet
-	maxAddresses = 8  // of one peer that are tried
+	maxAddresses = 8 // of one peer that are tried
 )
 
 type half [tokenSize / 2]byte
@@ -71,7 +70,6 @@ func Serve(ctx context.Context, l net.Listener, mapped func(uint16) (netip.AddrP
 	at := l.Addr().(*net.TCPAddr)
 	e := &Entrance{
 		listener: l, port: uint16(at.Port), any: at.IP.IsUnspecified(),
-		pending:  make(chan struct{}, maxStrangers),
 		expected: make(map[half]*guest),
 		mapped:   mapped,
 	}
@@ -105,29 +103,27 @@ func (e *Entrance) accept(ctx context.Context) {
 				return
 			}
 		}
-		select {
-		case e.pending <- struct{}{}:
-			e.serving.Go(func() { e.meet(ctx, conn) }) // ends within directTimeout
-		default:
-			conn.Close()
-		}
+		e.mu.Lock()
+		e.strangers.add(conn)
+		e.mu.Unlock()
+		e.serving.Go(func() { e.meet(ctx, conn) }) // ends within directTimeout
 	}
 }
 
 // meet has a stranger show its token.
 func (e *Entrance) meet(ctx context.Context, conn net.Conn) {
-	defer func() { <-e.pending }()
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	defer stop()
 	conn.SetDeadline(time.Now().Add(directTimeout))
 	var shown half
-	if _, err := io.ReadFull(conn, shown[:]); err != nil {
-		conn.Close()
-		return
-	}
+	_, err := io.ReadFull(conn, shown[:])
 	e.mu.Lock()
-	g := e.expected[shown]
-	delete(e.expected, shown)
+	e.strangers.remove(conn)
+	var g *guest
+	if err == nil {
+		g = e.expected[shown]
+		delete(e.expected, shown)
+	}
 	e.mu.Unlock()
 	if g == nil {
 		conn.Close()

@@ -89,8 +89,7 @@ func (e *Entrance) expects(token []byte) bool {
 	return e.expected[half(token[:tokenSize/2])] != nil
 }
 
-// O4: however many connect and say nothing, they are let go, and after them the
-// one who is expected is let in.
+// O4: however many connect and say nothing, the one who is expected is let in at once, and they are let go.
 func TestO4StrangersCostNothing(t *testing.T) {
 	e, ctx := newTestEntrance(t)
 	var strangers []net.Conn
@@ -102,17 +101,27 @@ func TestO4StrangersCostNothing(t *testing.T) {
 		defer c.Close()
 		strangers = append(strangers, c)
 	}
-	for _, c := range strangers {
-		if n, err := c.Read(make([]byte, 1)); n > 0 || err == nil {
-			t.Error("a stranger was told something")
-		}
-	}
 	token := e.awaits(ctx, func(c net.Conn) { c.Close() })
 	conn, err := Connect(ctx, []string{e.address()}, here, token)
 	if err != nil {
 		t.Fatal(err)
 	}
 	conn.Close()
+	e.mu.Lock()
+	if n := len(e.strangers); n > maxStrangers {
+		t.Errorf("%d strangers are there", n)
+	}
+	e.mu.Unlock()
+	for _, c := range strangers {
+		if n, err := c.Read(make([]byte, 1)); n > 0 || err == nil {
+			t.Error("a stranger was told something")
+		}
+	}
+	e.mu.Lock()
+	if n := len(e.strangers); n > 0 {
+		t.Errorf("%d strangers are still there", n)
+	}
+	e.mu.Unlock()
 }
 
 // An address may be that of another machine, which says something else, or

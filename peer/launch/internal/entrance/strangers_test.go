@@ -1,0 +1,69 @@
+package entrance
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"testing"
+)
+
+// from is a connection from somewhere.
+type from struct {
+	net.Conn
+	at     string
+	closed bool
+}
+
+func (f *from) RemoteAddr() net.Addr { return net.TCPAddrFromAddrPort(netip.MustParseAddrPort(f.at)) }
+func (f *from) Close() error         { f.closed = true; return nil }
+
+// TestNobodyTakesThePlacesOfOthers has many connections come from some places, and others from elsewhere.
+func TestNobodyTakesThePlacesOfOthers(t *testing.T) {
+	tests := map[string]struct {
+		flood, lone []string // in turns; each once, in the middle of it
+	}{
+		"one address":              {[]string{"11.0.0.1:1"}, []string{"11.0.0.2:1", "[2a00::1]:1"}},
+		"one, through both stacks": {[]string{"11.0.0.1:1", "[::ffff:11.0.0.1]:1"}, []string{"11.0.0.2:1"}},
+		"three addresses":          {[]string{"11.0.0.1:1", "11.0.0.3:1", "11.0.0.4:1"}, []string{"11.0.0.2:1"}},
+		"a network of IPv6":        {[]string{"[2a00:0:0:101::1]:1", "[2a00:0:0:102::2]:1"}, []string{"[2a00:0:0:201::1]:1", "11.0.0.2:1"}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			var s strangers
+			var lone []*from
+			for i := range 3 * maxStrangers {
+				s.add(&from{at: test.flood[i%len(test.flood)]})
+				if i == maxStrangers {
+					for _, at := range test.lone {
+						lone = append(lone, &from{at: at})
+						s.add(lone[len(lone)-1])
+					}
+				}
+			}
+			for _, c := range lone {
+				if c.closed {
+					t.Errorf("%s has to go", c.at)
+				}
+				s.remove(c)
+			}
+			if want := maxStrangers - len(lone); len(s) != want {
+				t.Errorf("%d are left, want %d", len(s), want)
+			}
+		})
+	}
+}
+
+// TestTheNewestStay: of those of one place, who has waited longest goes first.
+func TestTheNewestStay(t *testing.T) {
+	var s strangers
+	var all []*from
+	for i := range 2 * maxStrangers {
+		all = append(all, &from{at: fmt.Sprintf("11.0.0.1:%d", i+1)})
+		s.add(all[i])
+	}
+	for i, c := range all {
+		if want := i < maxStrangers; c.closed != want {
+			t.Errorf("connection %d: closed is %v, want %v", i+1, c.closed, want)
+		}
+	}
+}
