@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/containerd/cgroups/v3/cgroup1"
 
@@ -144,6 +145,40 @@ func TestVersion1TellsWhoIsShort(t *testing.T) {
 	runIn(t, job, "tail /dev/zero")
 	if u := job.Usage(); u.Short == 0 || u.Killed == 0 {
 		t.Errorf("without memory: %+v", u)
+	}
+}
+
+// TestQuotasHold has processes want more than their group may have: of memory, of their number, of the processors.
+func TestQuotasHold(t *testing.T) {
+	tree := Open(t.TempDir())
+	needGroups(t, tree)
+	job, err := tree.NewJob("cdef", Quota{Memory: 128 << 20, CPU: 20, Processes: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { job.Remove() })
+	const memory, processes = 16 << 20, 10
+	group, err := job.NewProcess("0.0", Quota{Memory: memory, Processes: processes})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runIn(t, group, "dd if=/dev/zero of=/dev/null bs=64M count=1")
+	if u := group.Usage(); u.Killed == 0 || u.MostMemory > memory || job.Usage().Short > 0 {
+		t.Errorf("with 64 MiB of memory: %+v, its job %+v", u, job.Usage())
+	}
+	runIn(t, group, "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 3600 & done >/dev/null 2>&1")
+	if u := group.Usage(); u.Refused == 0 || u.Processes > processes || u.MostProcesses > processes {
+		t.Errorf("with 12 processes: %+v", u)
+	}
+	stay, err := job.NewProcess("1.0", Quota{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runIn(t, stay, "while :; do :; done &")
+	for late := time.Now().Add(20 * time.Second); number(job.folders[CPU], "cpu.stat", "nr_throttled") == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(late) {
+			t.Fatal("who computes has all of a processor")
+		}
 	}
 }
 
