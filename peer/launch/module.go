@@ -173,8 +173,8 @@ func (j *job) compilerExceeds(group *cgroup.Group, words []byte) (limits.Excess,
 	return j.grant.Exceeded(u)
 }
 
-// noMemory is what a runtime says that has got no more, Go's or Rust's.
-var noMemory = regexp.MustCompile("^fatal error: runtime: (out of|cannot allocate) memory|memory allocation of [0-9]+ bytes failed")
+// noMemory is what a runtime says that has got no more: Go's has many words for it, Rust's one.
+var noMemory = regexp.MustCompile(`(?m)^(fatal error|runtime): .*(out of memory|cannot (allocate|map|remap) |failed to (allocate|reserve) )|memory allocation of [0-9]+ bytes failed`)
 
 // removeGroups removes the groups of the compiler and of the job, which is made anew for
 // the processes.

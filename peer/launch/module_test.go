@@ -271,6 +271,26 @@ func TestCompileBomb(t *testing.T) {
 	})
 }
 
+// TestWordsOfWhoHasNoMemory are known: without a control group nothing else tells why a compiler has ended.
+func TestWordsOfWhoHasNoMemory(t *testing.T) {
+	for words, want := range map[string]bool{
+		"fatal error: runtime: out of memory\n\nruntime stack:\n":                                  true,
+		"fatal error: out of memory allocating heap arena metadata\n":                              true,
+		"runtime: out of memory: cannot allocate 4194304-byte block\nfatal error: out of memory\n": true,
+		"fatal error: pageAlloc: out of memory":                                                    true,
+		"fatal error: runtime: cannot map pages in arena address space":                            true,
+		"fatal error: failed to reserve page summary memory":                                       true,
+		"memory allocation of 65536 bytes failed":                                                  true,
+		"panic: runtime error: invalid memory address or nil pointer dereference":                  false,
+		"fatal error: unexpected signal during runtime execution":                                  false,
+		"a function of the module is named out of memory":                                          false,
+	} {
+		if got := noMemory.MatchString(words); got != want {
+			t.Errorf("%q: %v", words, got)
+		}
+	}
+}
+
 // staged returns the module of the only job that a peer has, as its processes read it.
 func (m *member) staged(t *testing.T) fs.FileInfo {
 	t.Helper()
