@@ -1,7 +1,10 @@
 package docs
 
 import (
+	"go/parser"
+	"go/token"
 	"io/fs"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,13 +17,13 @@ const (
 	maxSeeds   = 24
 )
 
-// TestCorporaAreSmallAndOfTargets: inputs that are kept belong to a fuzz target of their package, or nobody runs them.
+// TestCorporaAreSmallAndOfTargets: each fuzz target has inputs that are kept, and those belong to a target of their
+// package, or nobody runs them.
 func TestCorporaAreSmallAndOfTargets(t *testing.T) {
-	tests := allTests(t)
+	seeds := make(map[string]int) // in each folder that has any
 	var size int64
-	seeds := make(map[string]int) // of each target's folder
-	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
-		folder := filepath.ToSlash(filepath.Dir(path))
+	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
+		folder := filepath.ToSlash(filepath.Dir(name))
 		if err != nil || d.IsDir() || !strings.Contains(folder, "/testdata/fuzz/") {
 			return err
 		}
@@ -35,15 +38,39 @@ func TestCorporaAreSmallAndOfTargets(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for folder, n := range seeds {
-		if name := filepath.Base(folder); tests[name] == nil {
-			t.Errorf("%s: there is no %s", folder, name)
+	targets := corpora(t)
+	for _, folder := range targets {
+		if n := seeds[folder]; n < 1 || n > maxSeeds {
+			t.Errorf("%s has %d inputs, want 1 to %d", folder, n, maxSeeds)
 		}
-		if n > maxSeeds {
-			t.Errorf("%s has %d inputs, more than %d", folder, n, maxSeeds)
+		delete(seeds, folder)
+	}
+	for folder := range seeds {
+		t.Errorf("%s: there is no %s", folder, path.Base(folder))
+	}
+	if len(targets) < 60 || size > maxCorpora {
+		t.Errorf("%d targets have %d bytes", len(targets), size)
+	}
+}
+
+// corpora are the folders in which go test looks for the inputs of the module's fuzz targets.
+func corpora(t *testing.T) (folders []string) {
+	t.Helper()
+	err := filepath.WalkDir("..", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(name, "_test.go") {
+			return err
 		}
+		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		for _, target := range fuzzTargets(f) {
+			folders = append(folders, filepath.ToSlash(filepath.Dir(name))+"/testdata/fuzz/"+target)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if len(seeds) < 30 || size > maxCorpora {
-		t.Errorf("%d targets have %d bytes", len(seeds), size)
-	}
+	return folders
 }

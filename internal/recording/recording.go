@@ -36,14 +36,15 @@ type stream struct {
 	said           *bytes.Reader
 }
 
-func (s stream) Read(b []byte) (int, error)       { return s.said.Read(b) }
-func (s stream) Write(b []byte) (int, error)      { return len(b), nil }
-func (s stream) Close() error                     { return nil }
-func (s stream) Reset() error                     { return nil }
-func (s stream) SetDeadline(time.Time) error      { return nil }
-func (s stream) SetReadDeadline(time.Time) error  { return nil }
-func (s stream) SetWriteDeadline(time.Time) error { return nil }
-func (s stream) Conn() network.Conn               { return s.conn }
+func (s stream) Read(b []byte) (int, error)                   { return s.said.Read(b) }
+func (s stream) Write(b []byte) (int, error)                  { return len(b), nil }
+func (s stream) Close() error                                 { return nil }
+func (s stream) Reset() error                                 { return nil }
+func (s stream) ResetWithError(network.StreamErrorCode) error { return nil }
+func (s stream) SetDeadline(time.Time) error                  { return nil }
+func (s stream) SetReadDeadline(time.Time) error              { return nil }
+func (s stream) SetWriteDeadline(time.Time) error             { return nil }
+func (s stream) Conn() network.Conn                           { return s.conn }
 
 type conn struct {
 	network.Conn // likewise

@@ -68,6 +68,7 @@ func (h hosting) part(t *testing.T) *job {
 func (j *job) over() {
 	j.cancel()
 	close(j.done)
+	j.detach()
 	if j.detector != nil {
 		j.detector.Close()
 	}
@@ -121,6 +122,46 @@ func FuzzOrders(f *testing.F) {
 		}
 		if err := j.view.Valid(); err != nil || j.view.N != 2 {
 			t.Errorf("view %+v: %v", j.view, err)
+		}
+	})
+}
+
+// FuzzResume: whatever somebody says who comes back to a job, it is only its submitter's, and whoever has heard
+// more than was said is not let in.
+func FuzzResume(f *testing.F) {
+	h := newHosting(f)
+	job := strings.Repeat("ab", 16)
+	for _, m := range []*jobpb.Resume{
+		{Job: job}, {Job: job, Heard: 2}, {Job: job, Heard: 3}, {Job: job, Heard: 1 << 63}, {Job: job, Anew: true}, {},
+	} {
+		f.Add(recording.Of(f, &jobpb.ToPeer{Body: &jobpb.ToPeer_Resume{Resume: m}}))
+	}
+	join := &jobpb.Join{Group: [][]byte{[]byte(h.other), []byte(h.host.ID())}, Views: []uint32{0, 1}}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		in := pbio.NewDelimitedReader(bytes.NewReader(b), maxPrepare)
+		var first jobpb.ToPeer
+		if in.ReadMsg(&first) != nil || first.GetResume() == nil {
+			return
+		}
+		j := h.part(t)
+		defer j.over()
+		if err := j.join(join); err != nil {
+			t.Fatal(err)
+		}
+		j.keys = make([]byte, 2*proclink.KeySize)
+		j.say(staging(1, 2))
+		j.say(staging(2, 2))
+		h.jobs[j.spec.ID] = j
+		h.resume(recording.New("stranger", nil), in, first.GetResume())
+		if j.attached != nil {
+			t.Fatal("the job is a stranger's")
+		}
+		before := recording.New(h.other, nil)
+		j.attach(before, pbio.NewDelimitedReader(before, maxPrepare))
+		heard, stream := first.GetResume().Heard, recording.New(h.other, nil)
+		err := j.resume(stream, in, first.GetResume())
+		if back := j.attached.stream == stream; back != (err == nil) || back && heard > 2 || !back && j.attached.stream != before {
+			t.Errorf("the submitter has heard %d messages of 2, and is back: %v, %v", heard, back, err)
 		}
 	})
 }
