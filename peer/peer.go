@@ -19,6 +19,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/discovery"
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/filetransfer"
+	"github.com/p2pmpi/p2pmpi/internal/misconduct"
 	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 	"github.com/p2pmpi/p2pmpi/peer/internal/journal"
 	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
@@ -110,6 +111,8 @@ type Peer struct {
 	isHalted bool     // halted is closed
 	failed   error    // see Failed
 	outdated outdated // peers of another version
+
+	oldTalk misconduct.Pace // of lines about them
 }
 
 // A part is something to close.

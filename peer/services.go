@@ -144,9 +144,11 @@ func (p *Peer) checkVersion(e event.EvtPeerIdentificationCompleted) {
 	}
 	p.outdated.note(e.Peer, time.Now())
 	err := p.host.Network().ClosePeer(e.Peer)
-	p.log.Warn().Err(err).Stringer("from", e.Peer).Msgf(
-		"refused a peer that speaks %.40q; this one speaks %q: the older of the two has to be renewed",
-		e.ProtocolVersion, protocolVersion)
+	if say, _ := p.oldTalk.Due(e.Peer); say {
+		p.log.Warn().Err(err).Stringer("from", e.Peer).Msgf(
+			"refused a peer that speaks %.40q; this one speaks %q: the older of the two has to be renewed",
+			e.ProtocolVersion, protocolVersion)
+	}
 }
 
 // startServices starts what every peer needs to submit jobs.

@@ -84,7 +84,7 @@ func (s *Service) Close() error {
 func (s *Service) Redeem(key Key, job string, submitter p2ppeer.ID) (slots int, err error) {
 	s.update(func(l *Ledger, now time.Time) { slots, err = l.Redeem(key, job, submitter, now) })
 	if err == nil {
-		s.log.Info().Str("job", job).Stringer("peer", submitter).Int("slots", slots).Msg("slots redeemed")
+		s.log.Debug().Str("job", job).Stringer("peer", submitter).Int("slots", slots).Msg("slots redeemed")
 	}
 	return slots, err
 }
@@ -127,7 +127,17 @@ func (s *Service) Changed() <-chan struct{} { return s.changed }
 
 // hold, confirm and withdraw are the calls of a submitter, remote or local.
 func (s *Service) hold(q Request) (g Grant, err error) {
-	s.update(func(l *Ledger, now time.Time) { g, err = l.Hold(q, newKey(), now) })
+	var v Verdict
+	s.update(func(l *Ledger, now time.Time) {
+		if g, err = l.Hold(q, newKey(), now); err != nil {
+			v = l.limits.judge(q, now)
+		}
+	})
+	if v.Refused != 0 && errors.Is(err, v.Refused) {
+		s.conduct.Refused(q.Submitter, "slots refused by the owner's policy", err, func(e *zerolog.Event) {
+			e.Str("job", q.Job).Str("class", v.Class).Strs("kinds", q.Kinds)
+		})
+	}
 	s.log.Debug().Str("job", q.Job).Stringer("peer", q.Submitter).Int("slots", g.Slots).AnErr("refusal", err).Msg("hold")
 	return g, err
 }

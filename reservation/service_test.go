@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/libp2p/go-msgio/pbio"
 	"github.com/rs/zerolog"
 
+	"github.com/p2pmpi/p2pmpi/internal/logtest"
 	"github.com/p2pmpi/p2pmpi/internal/loopback"
 	"github.com/p2pmpi/p2pmpi/internal/version"
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -345,3 +347,32 @@ type noNetwork struct{ host.Host }
 
 func (noNetwork) SetStreamHandler(protocol.ID, network.StreamHandler) {}
 func (noNetwork) RemoveStreamHandler(protocol.ID)                     {}
+
+// TestPolicysRefusalsAreLogged: who asked for what, and why he does not get it, once however often he
+// asks; that slots are busy is no news.
+func TestPolicysRefusalsAreLogged(t *testing.T) {
+	server := newHost(t)
+	client := newHost(t, server)
+	log := new(logtest.Log)
+	s := NewService(server, Config{Log: zerolog.New(log).Level(zerolog.InfoLevel), Limits: Limits{
+		Judge: judging(Verdict{Refused: WasmOnly, Class: "everyone"}),
+	}})
+	t.Cleanup(func() { s.Close() })
+	for range 20 {
+		_, err := NewClient(client).Hold(t.Context(), server.ID(), Request{Job: "j", Slots: 1, Kinds: []string{"native"}})
+		if !errors.Is(err, WasmOnly) {
+			t.Fatalf("got %v", err)
+		}
+	}
+	for _, want := range []string{client.ID().String(), `"job":"j"`, `"class":"everyone"`, `"kinds":["native"]`, "wasm only"} {
+		if n := strings.Count(log.String(), want); n != 1 {
+			t.Errorf("%q stands %d times in\n%s", want, n, log)
+		}
+	}
+	busy := new(logtest.Log)
+	other := NewService(client, Config{Log: zerolog.New(busy).Level(zerolog.InfoLevel)})
+	t.Cleanup(func() { other.Close() })
+	if _, err := NewClient(client).Hold(t.Context(), client.ID(), Request{Job: "j", Slots: 1}); !errors.Is(err, Busy) || busy.String() != "" {
+		t.Errorf("got %v, and the log\n%s", err, busy)
+	}
+}

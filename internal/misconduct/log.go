@@ -18,10 +18,8 @@ import (
 
 // A Log writes about peers. Its methods are safe for concurrent use.
 type Log struct {
-	log zerolog.Logger
-
-	mu      sync.Mutex
-	limiter limiter
+	log            zerolog.Logger
+	wrong, refused Pace
 }
 
 // New returns a Log that writes to log.
@@ -39,13 +37,21 @@ func (l *Log) Ended(p p2ppeer.ID, what string, err error) {
 
 // Note says that a peer does what no peer should, unless it was said just now.
 func (l *Log) Note(p p2ppeer.ID, what string, err error) {
-	l.mu.Lock()
-	say, unsaid, crowd := l.limiter.due(p, time.Now())
-	l.mu.Unlock()
+	l.say(zerolog.WarnLevel, &l.wrong, p, what, err, func(*zerolog.Event) {})
+}
+
+// Refused says that a peer does not get what it has asked for, and why, unless that was said just
+// now. That is no misconduct, but anybody can ask.
+func (l *Log) Refused(p p2ppeer.ID, what string, why error, details func(*zerolog.Event)) {
+	l.say(zerolog.InfoLevel, &l.refused, p, what, why, details)
+}
+
+func (l *Log) say(level zerolog.Level, pace *Pace, p p2ppeer.ID, what string, err error, details func(*zerolog.Event)) {
+	say, unsaid, crowd := pace.due(p)
 	if !say {
 		return
 	}
-	line := l.log.Warn().Err(err).Stringer("peer", p)
+	line := l.log.WithLevel(level).Err(err).Stringer("peer", p).Func(details)
 	if unsaid > 0 {
 		line = line.Int("more", unsaid)
 	}
@@ -53,6 +59,29 @@ func (l *Log) Note(p p2ppeer.ID, what string, err error) {
 		what += "; others too, more than are named"
 	}
 	line.Msg(what)
+}
+
+// A Pace bounds how often each peer is named within a minute. Its methods are safe for concurrent
+// use.
+type Pace struct {
+	Times int // fixed; 0 is once
+
+	mu      sync.Mutex
+	limiter limiter
+}
+
+// Due reports whether something that a peer does is to be said now, and how often it did such a thing
+// before and it was not said.
+func (p *Pace) Due(peer p2ppeer.ID) (say bool, unsaid int) {
+	say, unsaid, _ = p.due(peer)
+	return say, unsaid
+}
+
+func (p *Pace) due(peer p2ppeer.ID) (say bool, unsaid int, crowd bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.limiter.times = p.Times
+	return p.limiter.due(peer, time.Now())
 }
 
 // Is reports whether err, of reading what a peer sends, is that peer's misconduct.

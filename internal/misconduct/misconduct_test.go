@@ -45,6 +45,25 @@ func TestAPeerIsNamedOnceAMinute(t *testing.T) {
 	}
 }
 
+func TestAPaceBoundsALotOfLines(t *testing.T) {
+	l := limiter{times: 3}
+	for i, s := range []struct {
+		at     time.Duration
+		say    bool
+		unsaid int
+	}{{0, true, 0}, {1, true, 0}, {2, true, 0}, {3, false, 0}, {4, false, 0}, {every, true, 2}, {every + 1, true, 0}} {
+		if say, unsaid, crowd := l.due("a", epoch.Add(s.at)); say != s.say || unsaid != s.unsaid || crowd {
+			t.Errorf("step %d: got %v, %d, %v", i, say, unsaid, crowd)
+		}
+	}
+	p := Pace{Times: 3}
+	for i, want := range []bool{true, true, true, false} {
+		if got, _ := p.Due("a"); got != want {
+			t.Errorf("line %d is due: %v", i, got)
+		}
+	}
+}
+
 func TestACrowdGetsOneLine(t *testing.T) {
 	var l limiter
 	lines := 0
@@ -96,9 +115,15 @@ func TestTheLogIsNotFlooded(t *testing.T) {
 	for range 10_000 {
 		l.Ended(p, "a stream ended", io.ErrShortBuffer)
 		l.Ended(p, "a stream ended", io.EOF)
+		l.Refused(p, "refused", errors.New("wasm only"), func(e *zerolog.Event) { e.Str("class", "everyone") })
 	}
-	if n := strings.Count(b.String(), "\n"); n > 2 || !strings.Contains(b.String(), p.String()) {
-		t.Errorf("got %d lines, want one that names %s:\n%s", n, p, b.String())
+	if n := strings.Count(b.String(), "\n"); n > 4 || strings.Count(b.String(), p.String()) != n {
+		t.Errorf("got %d lines, want one of each kind that names %s:\n%s", n, p, b.String())
+	}
+	for _, want := range []string{`"level":"warn"`, `"level":"info","error":"wasm only"`, `"class":"everyone"`} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %s in\n%s", want, b.String())
+		}
 	}
 }
 

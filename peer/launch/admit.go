@@ -2,12 +2,15 @@ package launch
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"runtime"
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/rs/zerolog"
 
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/internal/jobspec"
@@ -22,6 +25,8 @@ import (
 // An admission is what a valid Prepare asks for.
 type admission struct {
 	spec      *jobspec.Spec
+	signed    string          // SHA-256 of spec as its submitter has signed it, signature included
+	brings    []policy.Kind   // kinds of its programs for this machine
 	program   jobspec.Program // for this machine
 	decision  policy.Decision // why it may run here
 	key       reservation.Key
@@ -44,6 +49,8 @@ func checkPrepare(m *jobpb.ToPeer, submitter p2ppeer.ID, os, arch string, decide
 	if a.spec, err = jobspec.Verify(p.Spec); err != nil {
 		return a, err
 	}
+	sum := sha256.Sum256(p.Spec)
+	a.signed = hex.EncodeToString(sum[:])
 	if a.spec.Submitter != submitter {
 		return a, fmt.Errorf("job of %s was brought by %s", a.spec.Submitter, submitter)
 	}
@@ -69,26 +76,32 @@ func checkPrepare(m *jobpb.ToPeer, submitter p2ppeer.ID, os, arch string, decide
 func (a *admission) choose(os, arch string, decide decider) error {
 	native, hasNative := a.spec.Program(os, arch)
 	module, hasModule := a.spec.Program(jobspec.WasmOS, jobspec.WasmArch)
-	var kinds []policy.Kind
 	if hasNative {
-		kinds = append(kinds, policy.Native)
+		a.brings, a.program = append(a.brings, policy.Native), native
 	}
 	if hasModule {
-		kinds = append(kinds, policy.Wasm)
+		a.brings = append(a.brings, policy.Wasm)
 	}
-	if len(kinds) == 0 {
+	if len(a.brings) == 0 {
 		return fmt.Errorf("job has no program for %s/%s", os, arch)
 	}
-	a.decision = decide(a.spec.Submitter, kinds)
-	switch {
-	case a.decision.Refused != "":
-		return fmt.Errorf("its owner's policy: %s", a.decision.Refused)
-	case a.decision.Kind == policy.Wasm:
+	a.decision = decide(a.spec.Submitter, a.brings)
+	if !hasNative || a.decision.Kind == policy.Wasm {
 		a.program = module
-	default:
-		a.program = native
+	}
+	if a.decision.Refused != "" {
+		return fmt.Errorf("its owner's policy: %s", a.decision.Refused)
 	}
 	return nil
+}
+
+// describe adds to a line of the log what is known of a job that is not taken.
+func (a *admission) describe(line *zerolog.Event) {
+	if a.spec == nil {
+		return
+	}
+	line.Str("job", a.spec.ID).Str("class", string(a.decision.Class)).Str("name", a.spec.Name).
+		Any("kinds", a.brings).Str("digest", a.program.Digest).Str("signed", a.signed)
 }
 
 // readFellows reads with whom this peer is to share what it fetches.
@@ -144,29 +157,40 @@ func checkJoiner(ps []*jobpb.Process, n, r int) ([]view.Process, error) {
 }
 
 // admit takes the job in: its key is redeemed and its ID claimed. An error
-// leaves nothing, and is for the submitter.
-func (s *Service) admit(m *jobpb.ToPeer, submitter p2ppeer.ID) (*job, error) {
+// leaves nothing, and is for the submitter; what the job asked for is then known as far as it was read.
+func (s *Service) admit(m *jobpb.ToPeer, submitter p2ppeer.ID) (*job, admission, error) {
 	a, err := checkPrepare(m, submitter, runtime.GOOS, runtime.GOARCH, s.config.Decide)
 	if err != nil {
-		return nil, err
+		return nil, a, err
 	}
 	j := newJob(s, a)
 	if err := s.claim(j); err != nil {
 		j.cancel()
-		return nil, err
+		return nil, a, err
 	}
 	slots, err := s.config.Reservations.Redeem(a.key, a.spec.ID, submitter)
 	if err != nil {
 		s.dismiss(j)
-		return nil, fmt.Errorf("redeem reservation key: %w", err)
+		return nil, a, fmt.Errorf("redeem reservation key: %w", err)
 	}
 	if slots < len(a.processes) {
 		s.config.Reservations.Release(a.key)
 		s.dismiss(j)
-		return nil, fmt.Errorf("%d processes for %d slots", len(a.processes), slots)
+		return nil, a, fmt.Errorf("%d processes for %d slots", len(a.processes), slots)
 	}
 	j.populate()
-	return j, nil
+	j.bound()
+	return j, a, nil
+}
+
+// bound has little said about the job if its submitter brings one after the other.
+func (j *job) bound() {
+	switch say, unsaid := j.service.told.Due(j.submitter); {
+	case !say:
+		j.log = j.log.Level(max(zerolog.WarnLevel, j.log.GetLevel()))
+	case unsaid > 0:
+		j.log.Info().Stringer("submitter", j.submitter).Int("jobs", unsaid).Msg("jobs of this submitter before this one are not in the log")
+	}
 }
 
 // dismiss ends a job that has been claimed and does not begin.

@@ -152,7 +152,9 @@ func (j *job) broke(reason error) {
 	case silent || byOther || j.keys == nil && !j.preparing() || j.submitter == j.service.host.ID():
 		j.lose(reason)
 	default:
-		j.log.Info().Err(reason).Msg("the control stream broke; the submitter may come back")
+		if say, _ := j.service.returned.Due(j.submitter); say {
+			j.log.Info().Err(reason).Msg("the control stream broke; the submitter may come back")
+		}
 		j.detach()
 		j.cutAt = time.Now()
 		var ctx context.Context
@@ -293,6 +295,8 @@ func (j *job) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume) err
 			p.out[s].box.Rewind()
 		}
 	}
-	j.log.Info().Uint64("heard", m.Heard).Bool("anew", m.Anew).Int("said", len(j.said)).Msg("the submitter is back")
+	if say, _ := j.service.returned.Due(j.submitter); say {
+		j.log.Info().Uint64("heard", m.Heard).Bool("anew", m.Anew).Int("said", len(j.said)).Msg("the submitter is back")
+	}
 	return nil
 }

@@ -29,7 +29,6 @@ const (
 // stream to the job that it is to be of.
 func (s *Service) serveControl(stream network.Stream) {
 	submitter := stream.Conn().RemotePeer()
-	log := s.config.Log.With().Stringer("submitter", submitter).Logger()
 	places := s.pending
 	if s.config.Reservations.Holds(submitter) {
 		places = s.expected
@@ -56,9 +55,9 @@ func (s *Service) serveControl(stream network.Stream) {
 		s.resume(stream, pbio.NewDelimitedReader(in, jobpb.MaxMessage), m)
 		return
 	}
-	j, err := s.admit(&first, submitter)
+	j, a, err := s.admit(&first, submitter)
 	if err != nil {
-		log.Info().Err(err).Msg("job refused")
+		s.conduct.Refused(submitter, "job refused", err, a.describe)
 		refuse(stream, prepared(err, nil))
 		return
 	}

@@ -255,7 +255,7 @@ func TestO4StrangerWithoutAKeyTakesNoMemory(t *testing.T) {
 	peer, m := j.peers[0], j.prepareMessage(0, reservation.Key{})
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	if _, err := peer.launch.admit(m, j.submitter.ID()); err == nil {
+	if _, _, err := peer.launch.admit(m, j.submitter.ID()); err == nil {
 		t.Error("admitted")
 	}
 	runtime.ReadMemStats(&after)

@@ -10,7 +10,7 @@ import (
 func (j *job) entry() journal.Entry {
 	return journal.Entry{
 		Job: j.spec.ID, Submitter: j.submitter.String(), Class: string(j.decision.Class),
-		Kind: string(j.decision.Kind), Program: j.spec.Name, Digest: j.program.Digest,
+		Kind: string(j.decision.Kind), Program: j.spec.Name, Digest: j.program.Digest, Signed: j.signed,
 		Processes: len(j.order), Since: j.since.UTC().Round(0),
 	}
 }

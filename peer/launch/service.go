@@ -105,6 +105,8 @@ type Service struct {
 	expected *misconduct.Quota // of those whose submitters have slots here
 
 	conduct  *misconduct.Log
+	told     misconduct.Pace    // of lines about the jobs of each submitter
+	returned misconduct.Pace    // of lines about their coming back
 	entrance *entrance.Entrance // nil: none
 
 	mu        sync.Mutex
@@ -127,6 +129,10 @@ const (
 	maxPendingEach = 8
 )
 
+// maxTold bounds the jobs of a submitter that the log tells of, and how often it comes back to
+// one, in a minute: what comes faster is no work, and the log is not to fill the disk.
+const maxTold = 60
+
 // NewService removes what an earlier peer that was killed has left in
 // <Home>/scratch, as far as it can, and begins to host jobs. Only one Service may use a home.
 func NewService(h host.Host, c Config) (*Service, error) {
@@ -137,6 +143,8 @@ func NewService(h host.Host, c Config) (*Service, error) {
 	s := &Service{
 		host: h, config: c, scratch: filepath.Join(home, scratchFolder),
 		conduct:   misconduct.New(c.Log),
+		told:      misconduct.Pace{Times: maxTold},
+		returned:  misconduct.Pace{Times: maxTold},
 		pending:   misconduct.NewQuota(maxPending, maxPendingEach),
 		expected:  misconduct.NewQuota(math.MaxInt, maxPendingEach),
 		jobs:      make(map[string]*job),

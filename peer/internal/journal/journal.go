@@ -22,6 +22,7 @@ type Entry struct {
 	Kind      string    `json:"kind"`      // of the program
 	Program   string    `json:"program"`   // name
 	Digest    string    `json:"digest"`    // SHA-256 of the program, hexadecimal
+	Signed    string    `json:"signed"`    // SHA-256 of the job as its submitter has signed it, hexadecimal
 	Processes int       `json:"processes"`
 	Since     time.Time `json:"since"`
 	Until     time.Time `json:"until,omitzero"` // zero: it runs, or the peer was killed before it ended

@@ -241,7 +241,7 @@ func (g *Group) takeTold() {
 func (g *Group) receive(r received) {
 	out, err := g.member.Step(r.from, r.msg)
 	if err != nil {
-		g.log.Warn().Err(err).Int("peer", r.from).Msg("message about views refused")
+		g.service.conduct.Note(g.peers[r.from].id, "message about views refused", err)
 	}
 	g.carryOut(out)
 }
