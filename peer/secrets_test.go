@@ -206,7 +206,7 @@ func tells(text string, secret []byte) bool {
 		parts = append(parts, secret[:len(secret)/2], secret[len(secret)/2:])
 	}
 	for _, p := range parts {
-		list := strings.Trim(fmt.Sprint(p), "[]")
+		list := strings.Trim(fmt.Sprintf("%d", p), "[]") // as fmt prints bytes
 		for _, form := range []string{
 			string(p), hex.EncodeToString(p), strings.ToUpper(hex.EncodeToString(p)),
 			base64.RawStdEncoding.EncodeToString(p), base64.RawURLEncoding.EncodeToString(p),
