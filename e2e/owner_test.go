@@ -133,6 +133,131 @@ func TestO2OwnersTakeTheirMachinesBack(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
+// TestO3OwnerStopsOneJob of two on one peer: without replicas it ends, and its submitter reads why, while the
+// other one goes on; with replicas another peer takes over, and the one that was told has nothing of it any more.
+func TestO3OwnerStopsOneJob(t *testing.T) {
+	t.Parallel()
+	peers := grid(t, 3, "--slots", "2")
+	owner := peers[0]
+	const steps = 2000
+	start := func(args ...string) *job {
+		args = append([]string{"--supernode", peers[1].addr, "-w", "60", "--timeout", "110s"}, args...)
+		j := submit(t, t.TempDir(), append(args, filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "20", "-work", "0s", "-pause", "5ms", "-pacer")...)
+		j.waitRunning()
+		j.printed("rank 0 step 20 ")
+		return j
+	}
+	stop := func(p *peerProcess, job, how string) {
+		t.Helper()
+		if out, err := p2pboot("stop", job[:8], "--home", p.home); err != nil || out != fmt.Sprintf("job %s: %s\n", job[:8], how) {
+			t.Errorf("p2pboot stop: %v, prints %q", err, out)
+		}
+	}
+
+	unwanted := start("-n", "1", "--peer", owner.id)
+	id := owner.jobs()[0]
+	neighbour := start("-n", "1", "--peer", owner.id)
+	stop(owner, id, "ended")
+	if s := unwanted.wait(); s != 70 || !strings.Contains(unwanted.stderr.String(), "its owner has stopped the job here") {
+		t.Errorf("the job that was stopped: exit status %d:\n%s", s, unwanted.stderr)
+	}
+	if left := owner.jobs(); len(left) != 1 || left[0] == id {
+		t.Errorf("jobs that are left: %q", left)
+	}
+	if s := neighbour.wait(); s != 0 {
+		t.Errorf("the other job: exit status %d:\n%s", s, neighbour.stderr)
+	}
+	expectStepper(t, neighbour, 1, steps, 20)
+
+	moved := start("-n", "1", "-r", "2")
+	began := moved.peerOf(peers, "0.0")
+	id = began.jobs()[0]
+	stop(began, id, "handed over")
+	if left := began.jobs(); len(left) != 0 {
+		t.Errorf("jobs that are left: %q", left)
+	}
+	select {
+	case <-moved.ended:
+		t.Error("the peer was left when the job had ended")
+	default:
+	}
+	if s := moved.wait(); s != 0 {
+		t.Fatalf("the job that was handed over: exit status %d:\n%s", s, moved.stderr)
+	}
+	expectStepper(t, moved, 1, steps, 20)
+	expectNothingLeft(t, peers)
+}
+
+// jobs returns the IDs of those that have slots of a peer.
+func (p *peerProcess) jobs() (ids []string) {
+	p.t.Helper()
+	out, err := p2pboot("jobs", "--home", p.home, "--json")
+	var hosted []struct{ Job string }
+	if err == nil {
+		err = json.Unmarshal([]byte(out), &hosted)
+	}
+	if err != nil {
+		p.t.Fatalf("p2pboot jobs: %v\n%s", err, out)
+	}
+	for _, j := range hosted {
+		ids = append(ids, j.Job)
+	}
+	return ids
+}
+
+// TestO2HaltOfAPeerWithAJobWithoutReplicas: with --drain the peer is gone when the job is done, and not before;
+// without, the job ends with the peer, and its submitter reads so.
+func TestO2HaltOfAPeerWithAJobWithoutReplicas(t *testing.T) {
+	t.Parallel()
+	const steps = 2000
+	for name, c := range map[string]struct {
+		args   []string
+		status int
+	}{
+		"drain":   {[]string{"--drain"}, 0},
+		"orderly": {nil, 70},
+		"now":     {[]string{"--now"}, 70},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := boot(t, "--slots", "1")
+			j := submit(t, t.TempDir(), "--supernode", p.addr, "-n", "1", "-w", "60", "--timeout", "110s",
+				filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "20", "-work", "0s", "-pause", "5ms", "-pacer")
+			j.waitRunning()
+			j.printed("rank 0 step 20 ")
+			halted := make(chan error, 1)
+			go func() { // ends with p2phalt, which ends with the peer
+				out, err := exec.Command(filepath.Join(bin, "p2phalt"), append(c.args, "--home", p.home)...).CombinedOutput()
+				if err != nil {
+					err = fmt.Errorf("%w\n%s", err, out)
+				}
+				halted <- err
+			}()
+			if c.status == 0 {
+				eventually(t, "a peer that drains", func() error {
+					if out, err := p2pboot("status", "--home", p.home); err != nil || !strings.Contains(out, "draining") {
+						return fmt.Errorf("%w in:\n%s", err, out)
+					}
+					return nil
+				})
+			}
+			if s := j.wait(); s != c.status {
+				t.Errorf("exit status %d, want %d:\n%s", s, c.status, j.stderr)
+			}
+			if err := <-halted; err != nil {
+				t.Errorf("p2phalt %v: %v", c.args, err)
+			}
+			<-p.ended
+			if text := j.stderr.String(); c.status == 0 {
+				expectStepper(t, j, 1, steps, 20)
+			} else if !strings.Contains(text, "rank 0 lost all its replicas: replica 0 failed with its peer") {
+				t.Errorf("the submitter reads:\n%s", text)
+			}
+			expectNothingLeft(t, []*peerProcess{p})
+		})
+	}
+}
+
 // TestO2QuietHoursHandOver has an owner's quiet hours begin, by the clock of his machine, while a
 // job runs there: its processes go on elsewhere, and it is right. When they are over, the peer takes jobs again.
 func TestO2QuietHoursHandOver(t *testing.T) {

@@ -82,6 +82,12 @@ func (c *Client) Resize(ctx context.Context, slots int) (s Slots, err error) {
 	return s, c.call(ctx, http.MethodPost, fmt.Sprintf("/v1/slots?total=%d", slots), &s)
 }
 
+// Stop has a job be gone from the peer, by the beginning of its ID: handed over where that can be, unless now,
+// or else ended. It returns when that is done. The error wraps a *RefusedError if there is no such job, or several.
+func (c *Client) Stop(ctx context.Context, id string, now bool) (s Stopped, err error) {
+	return s, c.call(ctx, http.MethodDelete, fmt.Sprintf("/v1/hosted/%s?now=%t", url.PathEscape(id), now), &s)
+}
+
 // maxEvent bounds a line of a job's event stream: 64 KiB of output in base64
 // and its surroundings, or the placement or view of the largest job.
 const maxEvent = 16 << 20

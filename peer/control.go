@@ -103,6 +103,7 @@ func (c *control) calls() map[string]http.HandlerFunc {
 		"POST /v1/jobs/{id}/attach": c.attachJob,
 		"POST /v1/jobs/{id}/shown":  c.shownJob,
 		"DELETE /v1/jobs/{id}":      c.cancelJob,
+		"DELETE /v1/hosted/{id}":    c.stopHosted,
 		"POST /v1/slots":            c.resize,
 		"POST /v1/halt":             c.halt,
 	}

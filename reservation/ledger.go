@@ -94,6 +94,7 @@ type Ledger struct {
 	draining bool
 	holds    []*hold // in the order of their making; at most limits.Slots of them
 	queue    queue
+	barred   []string // jobs that get nothing any more, at most maxBarred
 	// lapses is when submitters and origins last did nothing with slots that they had, as long as
 	// that matters: each had one for HoldBase and more, so they are few for each slot.
 	lapses map[string]time.Time
@@ -136,6 +137,8 @@ func (l *Ledger) Hold(q Request, key Key, now time.Time) (Grant, error) {
 	case v.Refused != 0:
 		l.queue.leave(q.Submitter, q.Job)
 		return Grant{}, v.Refused
+	case slices.Contains(l.barred, q.Job):
+		return Grant{}, Denied
 	case l.draining:
 		return Grant{}, Draining
 	case left < 1 && l.waiting(q.Submitter, q.Job) == nil:
@@ -252,6 +255,20 @@ func (l *Ledger) Withdraw(job string, submitter p2ppeer.ID, waits bool) {
 	}
 	if !waits {
 		l.queue.leave(submitter, job)
+	}
+}
+
+// maxBarred is how many jobs are remembered that get nothing any more. A submitter can give the next
+// one another name anyway.
+const maxBarred = 256
+
+// Bar frees what a job holds and has not started, whoever brings it, and gives it nothing any more: its
+// owner does not want it. Barring again does nothing.
+func (l *Ledger) Bar(job string) {
+	l.holds = slices.DeleteFunc(l.holds, func(h *hold) bool { return h.Job == job && h.state != Running })
+	l.queue = slices.DeleteFunc(l.queue, func(w *waiter) bool { return w.job == job })
+	if !slices.Contains(l.barred, job) {
+		l.barred = append(l.barred[max(0, len(l.barred)+1-maxBarred):], job)
 	}
 }
 

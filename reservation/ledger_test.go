@@ -310,3 +310,48 @@ func TestS3LoweredSlotsAreNotGivenAway(t *testing.T) {
 		t.Errorf("status %+v", s)
 	}
 }
+
+// TestS3BarredJobGetsNothing, whoever brings it; what it has and has not started, others get. What runs goes on
+// until the peer has ended it.
+func TestS3BarredJobGetsNothing(t *testing.T) {
+	l := NewLedger(Limits{Slots: 4})
+	mustHold(t, l, "unwanted", 1, keyOf(1), start)
+	mustConfirm(t, l, keyOf(1), 1, start)
+	if _, err := l.Redeem(keyOf(1), "unwanted", alice, start); err != nil {
+		t.Fatal(err)
+	}
+	mustHold(t, l, "unwanted", 1, keyOf(2), start)
+	mustConfirm(t, l, keyOf(2), 1, start)
+	if _, err := l.Hold(Request{Job: "unwanted", Submitter: bob, Slots: 2}, keyOf(3), start); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Hold(Request{Job: "unwanted", Submitter: "carol", Slots: 1, Waits: true}, keyOf(4), start); err == nil {
+		t.Fatal("a job that is to wait got slots")
+	}
+	mustBe := func(running, free int) {
+		t.Helper()
+		if s := l.Snapshot(); s.Running != running || s.Held+s.Confirmed+s.Waiting != 0 || s.Free != free {
+			t.Errorf("got %+v; want %d running and %d free", s, running, free)
+		}
+	}
+	l.Bar("unwanted")
+	l.Bar("unwanted")
+	mustBe(1, 3)
+	if _, err := l.Redeem(keyOf(2), "unwanted", alice, start); err == nil {
+		t.Error("it starts with the key that it had")
+	}
+	for _, who := range []p2ppeer.ID{alice, bob} {
+		if _, err := l.Hold(Request{Job: "unwanted", Submitter: who, Slots: 1, Waits: true}, keyOf(5), start); !errors.Is(err, Denied) {
+			t.Errorf("%s: got %v, want Denied", who, err)
+		}
+	}
+	mustBe(1, 3)
+	mustHold(t, l, "another", 3, keyOf(6), start)
+	l.Release(keyOf(1))
+	for n := range 2 * maxBarred {
+		l.Bar(strings.Repeat("x", n))
+	}
+	if n := len(l.barred); n != maxBarred {
+		t.Errorf("%d jobs are remembered", n)
+	}
+}

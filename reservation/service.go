@@ -108,6 +108,11 @@ func (s *Service) Drain() {
 	s.update(func(l *Ledger, _ time.Time) { l.Drain() })
 }
 
+// Bar has a job get nothing any more: see Ledger.Bar.
+func (s *Service) Bar(job string) {
+	s.update(func(l *Ledger, _ time.Time) { l.Bar(job) })
+}
+
 // Resize changes how many slots there are: see Ledger.Resize.
 func (s *Service) Resize(slots int) {
 	s.update(func(l *Ledger, _ time.Time) { l.Resize(slots) })

@@ -16,7 +16,7 @@ const jobsLong = `Shows the jobs that have slots of the peer of this home: who h
 which class of submitters that is (see p2pboot --accept), the program and its
 SHA-256 digest, since when they run, and the processor time and memory of their
 processes ("-" where the system does not tell). p2pboot history shows those that
-are over.
+are over, p2pboot stop ends one.
 
 Exit status: 0 shown, 64 wrong usage, 69 no peer is running on the home.`
 

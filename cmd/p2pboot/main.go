@@ -66,7 +66,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		return boot(ctx, cfg, stdout, stderr)
 	}
-	c.AddCommand(statusCommand(stdout), jobsCommand(stdout), historyCommand(stdout), slotsCommand(stdout), doctorCommand(stdout), cacheCommand(stdout), networkCommand(os.Stdin, stdout))
+	c.AddCommand(statusCommand(stdout), jobsCommand(stdout), historyCommand(stdout), slotsCommand(stdout), stopCommand(stdout), doctorCommand(stdout), cacheCommand(stdout), networkCommand(os.Stdin, stdout))
 	return command.Run(ctx, c, args, stdout, stderr)
 }
 

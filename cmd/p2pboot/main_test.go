@@ -31,7 +31,7 @@ const asCommand = "P2PMPI_TEST_P2PBOOT"
 
 func TestHelpFitsATerminal(t *testing.T) {
 	var out, errs bytes.Buffer
-	for _, args := range [][]string{{"--help"}, {"status", "--help"}, {"doctor", "--help"}, {"network", "--help"}, {"cache", "--help"}, {"cache", "trim", "--help"}, {"cache", "clear", "--help"}} {
+	for _, args := range [][]string{{"--help"}, {"status", "--help"}, {"doctor", "--help"}, {"network", "--help"}, {"slots", "--help"}, {"stop", "--help"}, {"cache", "--help"}, {"cache", "trim", "--help"}, {"cache", "clear", "--help"}} {
 		if status := run(t.Context(), args, &out, &errs); status != 0 || errs.Len() > 0 {
 			t.Fatalf("%v: got status %d, %s", args, status, errs.String())
 		}
@@ -65,6 +65,8 @@ func TestMistakes(t *testing.T) {
 		"status of what": {[]string{"status", "now"}, 64, `unexpected argument "now"`},
 		"doctor of what": {[]string{"doctor", "now"}, 64, `unexpected argument "now"`},
 		"doctor wrong":   {[]string{"doctor", "--slots", "-1"}, 64, "slots -1: want 0 to"},
+		"stop what":      {[]string{"stop"}, 64, "want which job"},
+		"stop of none":   {[]string{"stop", "3f2b8c1e", "--home", t.TempDir()}, 69, "p2pboot: error: no peer is running on home"},
 		"trim to what":   {[]string{"cache", "trim"}, 64, "error: --to MIB: say how much"},
 		"trim below":     {[]string{"cache", "trim", "--to", "-5"}, 64, "--to MIB: say how much"},
 		"cache of what":  {[]string{"cache", "now"}, 64, `unexpected argument "now"`},

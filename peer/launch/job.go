@@ -50,6 +50,8 @@ type job struct {
 	ran       bool                         // its processes have been started, and it stands in the journal
 	leaving   bool                         // the owner takes the machine back, see HandOver
 	empty     time.Time                    // since when none of its processes here is in the view, while it leaves
+	stopBy    time.Time                    // when the owner wants it to be gone, see Stop; zero: he has not said so
+	isCut     bool                         // its processes were ended for that
 	ended     error                        // why the job is over, or nil
 
 	grant   limits.Grant  // fixed
@@ -263,6 +265,7 @@ func errOrder(m any) error { return fmt.Errorf("%T out of order", m) }
 // tick lets a second pass.
 func (j *job) tick() {
 	j.awaitCut()
+	j.overstay()
 	j.shareNeeds()
 	switch j.state {
 	case Staging:

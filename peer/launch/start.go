@@ -25,6 +25,10 @@ import (
 
 // start takes the membership table and starts the processes.
 func (j *job) start(m *jobpb.Start) {
+	if j.isCut {
+		j.refuse(started(errStopped, nil), errStopped)
+		return
+	}
 	members, err := newMembership(m.Members, j.place())
 	var kinds []proclink.Kind
 	if err == nil {

@@ -38,6 +38,9 @@ func Jobs(hosted []peer.HostedJob, now time.Time) string {
 	return b.String()
 }
 
+// Stopped says in a line how a job has gone that the owner has stopped.
+func Stopped(s peer.Stopped) string { return fmt.Sprintf("job %.8s: %s\n", s.Job, s.How) }
+
 // History says in lines of 80 columns at most which jobs of whom a peer has run, what each has had of
 // it, and how it ended.
 func History(past []peer.Past) string {

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
+	"github.com/p2pmpi/p2pmpi/cmd/internal/display"
+	"github.com/p2pmpi/p2pmpi/peer"
+)
+
+const stopLong = `Ends one job on the peer of this home; all others go on. JOB is its ID, or as
+much of the beginning as p2pboot jobs shows. Where it has replicas it is handed
+over to other peers, as p2phalt does, for 10 s at most; otherwise its processes
+are ended, and its submitter reads that the owner has stopped it. Returns when
+nothing of it is left here. --now hands nothing over. The job gets no slots of
+this peer again until that is started anew; who is never to have any belongs
+into --deny.
+
+Exit status: 0 it has gone, 64 wrong usage, 69 no peer is running on the home,
+or it has no such job, 130 interrupted while waiting.`
+
+const stopExamples = `  p2pboot jobs               which there are
+  p2pboot stop 3f2b8c1e      hand it over, or end it
+  p2pboot stop 3f2b8c1e --now`
+
+// stopCommand is p2pboot stop.
+func stopCommand(stdout io.Writer) *cobra.Command {
+	cfg := peer.DefaultConfig()
+	c := command.New("stop JOB [--home DIR] [--now] [--json]", "End one job here.")
+	c.Long, c.Example = stopLong, stopExamples
+	id := ""
+	c.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) != 1 || args[0] == "" {
+			return command.Misused("want which job: p2pboot jobs shows them")
+		}
+		id = args[0]
+		return nil
+	}
+	now := c.Flags().Bool("now", false, "hand nothing over")
+	get := func(ctx context.Context) (s peer.Stopped, err error) {
+		client, err := dialHome(ctx, cfg.Home)
+		if err != nil {
+			return s, err
+		}
+		defer client.Close()
+		s, err = client.Stop(ctx, id, *now)
+		if err != nil && ctx.Err() != nil {
+			return s, command.Fail(command.Cancelled, errors.New("interrupted; the job is stopped all the same"), "")
+		}
+		return s, command.Fail(command.Unavailable, err, "")
+	}
+	return shows(c, &cfg, stdout, get, display.Stopped)
+}

@@ -1,0 +1,98 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// A Departure is how a job has gone from here.
+type Departure string
+
+// The departures.
+const (
+	HandedOver Departure = "handed over" // others do what its processes here did
+	CutShort   Departure = "ended"       // its processes here were ended
+	Over       Departure = "over"        // it was already, or had nothing here
+)
+
+// errStopped is what people read whose job an owner does not want any more, after who says so.
+var errStopped = errors.New("its owner has stopped the job here")
+
+// Stop has a job be gone from here, and returns when nothing of it is left. One that runs with replicas
+// is handed over, if that can be within so long; else its processes are ended, and its submitter is told why.
+// When ctx ends before, the job goes all the same.
+//
+//	owner --> Stop -- handed over? -- yes ----------------------> gone
+//	                       '-- no --> Exited(why) --> submitter --> Stop, or 5 s --> gone
+func (s *Service) Stop(ctx context.Context, id string, within time.Duration) (Departure, error) {
+	j, ok := s.lookup(id)
+	if !ok {
+		return Over, nil
+	}
+	j.do(func() { j.stop(within) })
+	for {
+		s.mu.Lock()
+		here, gone := s.jobs[id] == j, s.gone
+		s.mu.Unlock()
+		if !here {
+			return j.departure(), nil
+		}
+		select {
+		case <-gone:
+		case <-ctx.Done():
+			return "", ctx.Err()
+		}
+	}
+}
+
+// stop ends the job here after so long at the latest, or at once if nobody else does what it does.
+func (j *job) stop(within time.Duration) {
+	if within <= 0 || j.spec.R == 1 || !j.begun {
+		j.cutShort()
+		return
+	}
+	if j.stopBy.IsZero() {
+		j.stopBy = time.Now().Add(within)
+	}
+	j.moveAway()
+}
+
+// cutShort ends what runs here, and tells the submitter why. One that has staged the job hears it when it
+// starts it: before, it expects no word.
+func (j *job) cutShort() {
+	if j.isCut {
+		return
+	}
+	j.isCut, j.stopBy = true, time.Now()
+	switch j.state {
+	case Staging:
+		j.refuse(prepared(errStopped, nil), errStopped)
+	case Starting:
+		j.refuse(started(errStopped, nil), errStopped)
+	case Running:
+		j.endAll(errStopped.Error())
+	}
+}
+
+// overstay ends a job that is here longer than its owner wants. The submitter has had time to end it.
+func (j *job) overstay() {
+	switch late := time.Since(j.stopBy); {
+	case j.stopBy.IsZero() || late < 0:
+	case !j.isCut:
+		j.cutShort()
+	case late > dismissTimeout:
+		j.end(errStopped)
+	}
+}
+
+// departure says how the job has gone, once nothing of it is left.
+func (j *job) departure() Departure {
+	switch {
+	case j.isCut:
+		return CutShort
+	case j.leaving:
+		return HandedOver
+	}
+	return Over
+}
