@@ -326,6 +326,62 @@ func TestO2QuietHoursHandOver(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
+// TestO2QuietHoursStopWhatCannotBeHandedOver: a rank without replicas stands still where an owner has quiet hours,
+// for longer than one may hang, and the job is right once they are over; or it ends, if its owner wants that.
+func TestO2QuietHoursStopWhatCannotBeHandedOver(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		jobs   string // --pause-jobs
+		status int
+		says   string
+	}{
+		"wait": {"1h", 0, "needs it (quiet hours): what the job runs there stands still, and ends if that takes longer than 1h0m0s"},
+		"end":  {"end", 70, "its owner needs the machine: quiet hours"},
+		"soon": {"1s", 70, "its owner needs the machine: quiet hours"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			begin := time.Now().UTC().Add(10 * time.Minute)
+			hours := begin.Format("15:04") + "-" + begin.Add(20*time.Minute).Format("15:04")
+			wall := &machine{
+				addr: loopback.addr, env: append(slices.Clone(loopback.env), "TZ=UTC"), boot: loopback.boot,
+				clock: filepath.Join(t.TempDir(), "clock"),
+			}
+			owner := wall.startPeer(t, t.TempDir(), "--slots", "1", "--quiet-hours", hours, "--pause-jobs", c.jobs)
+			owner.awaitReady()
+			peers := []*peerProcess{owner, boot(t, "--slots", "1", "--supernode", owner.addr)}
+			const steps = 2000
+			j := submit(t, t.TempDir(), "--supernode", owner.addr, "-n", "2", "-w", "60", "--timeout", "200s",
+				filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "40", "-work", "0s", "-pause", "5ms", "-pacer")
+			j.waitRunning()
+			j.printed("rank 1 step 40 ")
+			mend, ok := wall.stepClock(t, 15*time.Minute)
+			if !ok {
+				skip.Lacks(t, "root, and a kernel with seccomp's user notification")
+			}
+			if c.status == 0 {
+				j.waitFor("an owner who needs his machine", func(e event) bool { return strings.Contains(e.Text, c.says) })
+				eventually(t, "a job that stands still", func() error {
+					out, err := p2pboot("jobs", "--home", owner.home)
+					if err == nil && !strings.Contains(out, "running, paused") {
+						err = fmt.Errorf("got %s", out)
+					}
+					return err
+				})
+				mend() // the rule holds for a minute more
+				j.waitFor("an owner who does not", func(e event) bool { return strings.Contains(e.Text, "goes on with the job") })
+			}
+			if s := j.wait(); s != c.status || !strings.Contains(j.stderr.String(), c.says) {
+				t.Fatalf("exit status %d:\n%s", s, j.stderr)
+			}
+			if c.status == 0 {
+				expectStepper(t, j, 2, steps, 40)
+			}
+			expectNothingLeft(t, peers)
+		})
+	}
+}
+
 // TestProgramsGiveWayByDefault runs a job at the peer of an ordinary user who has made no choice: its
 // programs come last, and where sessions compete so does that of the peer. The job ends as it should.
 func TestProgramsGiveWayByDefault(t *testing.T) {

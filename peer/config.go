@@ -101,6 +101,10 @@ type Config struct {
 	// alone is none of them. See package presence.
 	PauseWhen []string
 
+	// PauseJobs is what becomes of others' jobs meanwhile that cannot be handed over: go-on, end, or a
+	// time for which they stand still at most; then they end.
+	PauseJobs string
+
 	// RequireConfinement refuses native programs of all but this peer's own user and those in
 	// Allow where a wall around them is missing.
 	RequireConfinement bool
@@ -199,6 +203,7 @@ func DefaultConfig() Config {
 		Network:       "public",
 		Slots:         runtime.NumCPU(),
 		PauseWhen:     presence.Default,
+		PauseJobs:     "1h",
 		Niceness:      launch.MostNiceness,
 		MDNS:          true,
 		NAT:           true,
@@ -356,6 +361,8 @@ func (c Config) validateLending(wrong *complaints) {
 	_, err = policy.ParseHours(c.QuietHours)
 	wrong.add(err)
 	_, err = presence.ParseRules(c.PauseWhen)
+	wrong.add(err)
+	_, _, err = parsePauseJobs(c.PauseJobs)
 	wrong.add(err)
 }
 

@@ -62,6 +62,7 @@ func (c *Config) AddVolunteerFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&c.Niceness, "niceness", c.Niceness, "`N` of programs, 1 to 19: how far they give way")
 	flags.StringSliceVar(&c.Deny, "deny", c.Deny, "no submitters with these peer `IDS`")
 	flags.StringSliceVar(&c.PauseWhen, "pause-when", c.PauseWhen, "`RULES` to pause by: active (somebody sits here),\nbattery, load (of others than jobs), metered;\nor none")
+	flags.StringVar(&c.PauseJobs, "pause-jobs", c.PauseJobs, "what others' jobs `DO` then that cannot be handed\nover: go-on, end, or stand still for TIME\nat most, and end")
 	flags.StringSliceVar(&c.QuietHours, "quiet-hours", c.QuietHours, "`FROM-TO`, such as 08:00-18:30, when nothing\nof others is run")
 	flags.StringSliceVar(&c.Readable, "readable", c.Readable, "let native programs read these `PATHS`, too,\nsuch as a library in /opt")
 	flags.BoolVar(&c.RequireConfinement, "require-confinement", c.RequireConfinement, "refuse strangers' native programs where this\nmachine cannot keep them from its files, network\nand processes")

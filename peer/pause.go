@@ -2,17 +2,38 @@ package peer
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/peer/internal/presence"
+	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
 // presenceEvery is how often the machine is asked whether its owner needs it.
 const presenceEvery = 10 * time.Second
 
+// What becomes of jobs that cannot be handed over, beside a time: see Config.PauseJobs.
+const (
+	pauseGoOn = "go-on"
+	pauseEnd  = "end"
+)
+
+// parsePauseJobs reads what becomes of them: they go on, or stand still for so long at most.
+func parsePauseJobs(text string) (goOn bool, most time.Duration, err error) {
+	switch text {
+	case pauseGoOn:
+		return true, 0, nil
+	case pauseEnd:
+		return false, 0, nil
+	}
+	if most, err = time.ParseDuration(text); err != nil || most < 0 {
+		return false, 0, fmt.Errorf("pause-jobs %q: want %s, %s, or a time such as 30m", text, pauseGoOn, pauseEnd)
+	}
+	return false, most, nil
+}
+
 // startPresence has the peer pause when its owner needs the machine: nothing new is taken of
-// others, and jobs with replicas are handed over. Others go on, at a low priority: a process
-// that is stopped would be taken for one that hangs, and a job without replicas would be lost.
+// others, and jobs with replicas are handed over. What becomes of others is the owner's choice.
 func (p *Peer) startPresence() error {
 	rules, err := presence.ParseRules(p.cfg.PauseWhen)
 	if err != nil {
@@ -35,6 +56,7 @@ func (p *Peer) startPresence() error {
 // watchOwner looks at the machine now and with each tick, pauses by the rules, and goes on. It
 // closes the machine when the peer's life ends.
 func (p *Peer) watchOwner(machine *presence.Machine, rules []presence.Rule, ticks <-chan time.Time) {
+	jobsGoOn, most, _ := parsePauseJobs(p.cfg.PauseJobs) // which was validated
 	defer machine.Close()
 	watch, now := presence.NewWatch(rules), time.Now()
 	goOn := func() {} // ends handing over
@@ -46,6 +68,9 @@ func (p *Peer) watchOwner(machine *presence.Machine, rules []presence.Rule, tick
 		if rule != before {
 			p.log.Info().Str("rule", string(rule)).Msg("pause")
 			p.paused.Store(string(rule))
+			if !jobsGoOn {
+				p.launcher.Pause(launch.Pause{Rule: string(rule), Most: most})
+			}
 		}
 		switch {
 		case before == "" && rule != "":

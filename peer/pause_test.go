@@ -120,3 +120,24 @@ func ask(t *testing.T, from, p *Peer) error {
 	}
 	return client.Release(t.Context(), p.ID(), "job", false)
 }
+
+func TestParsePauseJobs(t *testing.T) {
+	for text, want := range map[string]struct {
+		goOn bool
+		most time.Duration
+		bad  bool
+	}{
+		"go-on": {goOn: true},
+		"end":   {},
+		"0s":    {},
+		"30m":   {most: 30 * time.Minute},
+		"-1s":   {bad: true},
+		"stop":  {bad: true},
+		"":      {bad: true},
+	} {
+		goOn, most, err := parsePauseJobs(text)
+		if goOn != want.goOn || most != want.most || (err != nil) != want.bad {
+			t.Errorf("%q: got %v, %v, %v", text, goOn, most, err)
+		}
+	}
+}

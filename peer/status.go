@@ -72,6 +72,8 @@ type HostedJob struct {
 	Channels  []Channel      `json:"channels,omitempty"` // that they have opened to other peers
 	Since     time.Time      `json:"since,omitzero"`
 	Use       launch.Use     `json:"use,omitzero"` // of the machine, while it runs
+	// Paused is since when its processes stand still, as the owner needs the machine.
+	Paused time.Time `json:"paused,omitzero"`
 }
 
 // Submitted is a job that was started from here and is not over.
@@ -164,6 +166,7 @@ func (p *Peer) slotStatus(connections []Connection) (Slots, []HostedJob) {
 			l := launched[i]
 			h.State, h.Program, h.Processes, h.Since = string(l.State), l.Name, l.Processes, l.Since
 			h.Digest, h.Kind, h.Class, h.Use = l.Digest, string(l.Kind), string(l.Class), l.Use
+			h.Paused = l.Paused
 			h.Channels = channelsOf(channels[j.Job], connections)
 		}
 		jobs = append(jobs, h)

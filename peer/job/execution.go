@@ -319,6 +319,10 @@ func (e *execution) hear(h heard) *Result {
 	if b, ok := h.msg.Body.(*jobpb.FromPeer_Paths); ok {
 		return e.heardPaths(h.link, b.Paths)
 	}
+	if b, ok := h.msg.Body.(*jobpb.FromPeer_Paused); ok {
+		e.paused(h.link, b.Paused)
+		return nil
+	}
 	p, ok := processOf(h.msg)
 	if !ok || e.runsOn[p] != h.link {
 		return e.breach(h.link, fmt.Errorf("unexpected %T of process %v", h.msg.Body, p))

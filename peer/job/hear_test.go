@@ -70,6 +70,7 @@ func FuzzHear(f *testing.F) {
 		{Body: &jobpb.FromPeer_Aborted{Aborted: &jobpb.Aborted{Process: &jobpb.Process{Rank: 1 << 31}, Code: -1}}},
 		{Body: &jobpb.FromPeer_Collected{Collected: &jobpb.Collected{Manifest: []byte("x")}}},
 		{Body: &jobpb.FromPeer_Initialized{}},
+		{Body: &jobpb.FromPeer_Paused{Paused: &jobpb.Paused{Rule: "battery", MostNs: 1}}},
 		{Body: &jobpb.FromPeer_Account{Account: &jobpb.Account{Summed: true, Sums: []*jobpb.Sum{{Context: 1, Count: 1}}}}},
 		{Body: &jobpb.FromPeer_Account{Account: &jobpb.Account{Digested: true, Digest: []byte("short")}}},
 		{Body: &jobpb.FromPeer_Diverged{Diverged: &jobpb.Diverged{Receiver: &jobpb.Process{Rank: 1}, Seq: 1, Produced: 1}}},

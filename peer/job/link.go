@@ -54,6 +54,7 @@ type link struct {
 	err           error                        // not nil: the peer is lost to the job
 	retired       bool                         // it was told to stop before the job is over
 	retiredAt     time.Time
+	pauses        int    // times that it has said so, or that it goes on
 	count         uint64 // messages that it has said, but for output
 	backAt        time.Time
 	owes          uint64 // count of what it had said when its stream was last made anew

@@ -27,8 +27,8 @@
 //
 // A job ends when the submitter says Stop or leaves, when it turns out that the submitter's process has ended or
 // its peer has failed, when this peer is cut off from the majority of those who agree on the job's
-// views (package viewgroup, V2), when the submitter breaks the order above, and when
-// this peer closes. A control stream that just breaks is made anew, and the submitter's machine is asked
+// views (package viewgroup, V2), when the submitter breaks the order above, when its owner stops
+// it or needs the machine (stop.go, pause.go), and when this peer closes. A control stream that just breaks is made anew, and the submitter's machine is asked
 // meanwhile whether it still runs (attachment.go). Where peers agree on the job's views it goes on without a
 // submitter that is silent, or was killed and has said that it may come back (alone.go); that
 // ends too, after a time that the submitter has asked for, of an hour at most.

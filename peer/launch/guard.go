@@ -68,6 +68,10 @@ func (j *job) guard(instances []*instance) {
 	for {
 		select {
 		case <-time.After(g.pause()):
+			if j.stands.Load() {
+				g.standBy()
+				continue
+			}
 			g.look()
 		case <-j.ctx.Done():
 			return
@@ -103,11 +107,7 @@ func (g *guard) due(room int64) time.Duration {
 
 // look looks at what is due.
 func (g *guard) look() {
-	free := g.freeBytes()
-	g.written = g.written || free < g.free
-	g.room -= max(0, g.free-free)
-	g.free = free
-	if g.room > 0 {
+	if g.spend(); g.room > 0 {
 		g.watch(g.limitsDisk() && (g.written || !time.Now().Before(g.walk)))
 		return
 	}
@@ -116,6 +116,14 @@ func (g *guard) look() {
 		g.room = left
 	}
 	g.letGoOn()
+}
+
+// spend takes note of what has been written.
+func (g *guard) spend() {
+	free := g.freeBytes()
+	g.written = g.written || free < g.free
+	g.room -= max(0, g.free-free)
+	g.free = free
 }
 
 // watch looks at what is due, and with disk at what is on disk, too.

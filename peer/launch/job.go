@@ -51,7 +51,10 @@ type job struct {
 	leaving   bool                         // the owner takes the machine back, see HandOver
 	empty     time.Time                    // since when none of its processes here is in the view, while it leaves
 	stopBy    time.Time                    // when the owner wants it to be gone, see Stop; zero: he has not said so
-	isCut     bool                         // its processes were ended for that
+	cut       error                        // why its processes were ended for the owner, or nil
+	pausedAt  time.Time                    // since when the owner needs the machine, see Pause; zero: he does not; written under service.mu
+	stands    atomic.Bool                  // its processes are to stand still for that
+	saidStand bool                         // the submitter has been told so
 	ended     error                        // why the job is over, or nil
 
 	grant   limits.Grant  // fixed
@@ -266,6 +269,7 @@ func errOrder(m any) error { return fmt.Errorf("%T out of order", m) }
 func (j *job) tick() {
 	j.awaitCut()
 	j.overstay()
+	j.heed()
 	j.shareNeeds()
 	switch j.state {
 	case Staging:

@@ -76,6 +76,10 @@ func leaving(p view.Process) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Leaving{Leaving: &jobpb.Leaving{Process: jobpb.FromProcess(p)}}}
 }
 
+func paused(p Pause) *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Paused{Paused: &jobpb.Paused{Rule: p.Rule, MostNs: int64(p.Most)}}}
+}
+
 func ahead(p view.Process) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Ahead{Ahead: &jobpb.Ahead{Process: jobpb.FromProcess(p)}}}
 }

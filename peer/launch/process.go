@@ -182,13 +182,17 @@ func newAliveCheck() aliveCheck {
 // not answered for too long: one that was stopped, or never yields. One that the owner's
 // own work leaves no processor to is neither.
 func (j *job) checkAlive() {
-	if j.excused() {
+	excused := j.excused()
+	if excused {
 		for _, id := range j.order {
 			j.alive.Answered(id)
 		}
 	}
 	j.excuse(j.alive.Late())
 	ask, hung := j.alive.Tick(time.Since(j.alive.since))
+	if excused {
+		ask = nil // it would find many questions when it goes on
+	}
 	j.alive.count++
 	for _, id := range ask {
 		j.local[id].tell(proclink.Message{Type: proclink.Ping, Count: j.alive.count}, nil)

@@ -113,6 +113,7 @@ type Service struct {
 	closed    bool
 	obstacles map[p2ppeer.ID]obstacle // to direct connections
 	jobs      map[string]*job
+	paused    Pause
 	kept      map[*job]int64 // bytes of files of jobs that have given their slots back
 	gone      chan struct{}  // closed and replaced whenever a job has gone
 	idleTimer *time.Timer    // see giveMemoryBack
@@ -301,7 +302,8 @@ type JobStatus struct {
 	Processes []view.Process `json:"processes"`
 	Since     time.Time      `json:"since"`
 	State     State          `json:"state"`
-	Use       Use            `json:"use"` // now, while it runs
+	Paused    time.Time      `json:"paused,omitzero"` // since when its processes stand still, see Pause
+	Use       Use            `json:"use"`             // now, while it runs
 }
 
 // A Channel is how messages go from a process here to one of another peer.
@@ -353,8 +355,12 @@ func (s *Service) Jobs() []JobStatus {
 	var hosted []*job
 	for _, j := range s.jobs {
 		hosted = append(hosted, j)
+		var stands time.Time
+		if j.state == Running && j.stands.Load() {
+			stands = j.pausedAt
+		}
 		jobs = append(jobs, JobStatus{
-			Job: j.spec.ID, Submitter: j.submitter, Name: j.spec.Name, Digest: j.program.Digest,
+			Job: j.spec.ID, Paused: stands, Submitter: j.submitter, Name: j.spec.Name, Digest: j.program.Digest,
 			Kind: j.decision.Kind, Class: j.decision.Class,
 			Processes: slices.Clone(j.order), Since: j.since, State: j.state,
 		})

@@ -25,8 +25,8 @@ import (
 
 // start takes the membership table and starts the processes.
 func (j *job) start(m *jobpb.Start) {
-	if j.isCut {
-		j.refuse(started(errStopped, nil), errStopped)
+	if j.cut != nil {
+		j.refuse(started(j.cut, nil), j.cut)
 		return
 	}
 	members, err := newMembership(m.Members, j.place())

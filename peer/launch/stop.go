@@ -49,7 +49,7 @@ func (s *Service) Stop(ctx context.Context, id string, within time.Duration) (De
 // stop ends the job here after so long at the latest, or at once if nobody else does what it does.
 func (j *job) stop(within time.Duration) {
 	if within <= 0 || j.spec.R == 1 || !j.begun {
-		j.cutShort()
+		j.cutShort(errStopped)
 		return
 	}
 	if j.stopBy.IsZero() {
@@ -60,18 +60,18 @@ func (j *job) stop(within time.Duration) {
 
 // cutShort ends what runs here, and tells the submitter why. One that has staged the job hears it when it
 // starts it: before, it expects no word.
-func (j *job) cutShort() {
-	if j.isCut {
+func (j *job) cutShort(why error) {
+	if j.cut != nil {
 		return
 	}
-	j.isCut, j.stopBy = true, time.Now()
+	j.cut, j.stopBy = why, time.Now()
 	switch j.state {
 	case Staging:
-		j.refuse(prepared(errStopped, nil), errStopped)
+		j.refuse(prepared(why, nil), why)
 	case Starting:
-		j.refuse(started(errStopped, nil), errStopped)
+		j.refuse(started(why, nil), why)
 	case Running:
-		j.endAll(errStopped.Error())
+		j.endAll(why.Error())
 	}
 }
 
@@ -79,17 +79,17 @@ func (j *job) cutShort() {
 func (j *job) overstay() {
 	switch late := time.Since(j.stopBy); {
 	case j.stopBy.IsZero() || late < 0:
-	case !j.isCut:
-		j.cutShort()
+	case j.cut == nil:
+		j.cutShort(errStopped)
 	case late > dismissTimeout:
-		j.end(errStopped)
+		j.end(j.cut)
 	}
 }
 
 // departure says how the job has gone, once nothing of it is left.
 func (j *job) departure() Departure {
 	switch {
-	case j.isCut:
+	case j.cut != nil:
 		return CutShort
 	case j.leaving:
 		return HandedOver

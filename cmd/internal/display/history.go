@@ -28,14 +28,22 @@ func Jobs(hosted []peer.HostedJob, now time.Time) string {
 		if h.Use.CPU > 0 {
 			cpu = briefly(h.Use.CPU)
 		}
-		state := h.State
-		if h.Use.Starved > 0 {
-			state += ", starved" // by the owner's own work
-		}
+		state := hostedState(h)
 		fmt.Fprintf(w, "%.8s\t%s\t%s\t%s\t%s\t%.8s\t%d\t%s\t%s\t%s\t%s\n", h.Job, job.ShortPeer(h.Submitter), dash(h.Class), program(h.Program), dash(h.Kind), dash(h.Digest), h.Slots, state, dash(age), dash(cpu), dash(known(h.Use.Memory)))
 	}
 	w.Flush()
 	return b.String()
+}
+
+// hostedState is how far a job is here, and whether its processes get anything done.
+func hostedState(h peer.HostedJob) string {
+	switch {
+	case !h.Paused.IsZero():
+		return h.State + ", paused" // by one of the owner's rules
+	case h.Use.Starved > 0:
+		return h.State + ", starved" // by the owner's own work
+	}
+	return h.State
 }
 
 // Stopped says in a line how a job has gone that the owner has stopped.

@@ -16,9 +16,10 @@ func TestO3OwnerSeesWhoRunsAndRanWhat(t *testing.T) {
 	running := Jobs([]peer.HostedJob{
 		{Job: "3f2b8c1e77", Submitter: who, Class: "everyone", Program: "heat", Kind: "wasm", Digest: digest, Slots: 2, State: "running", Since: now.Add(-90 * time.Second), Use: launch.Use{CPU: 170 * time.Second, Memory: 40 << 20}},
 		{Job: "77", Submitter: who, Slots: 1, State: "running", Use: launch.Use{Starved: 1}},
+		{Job: "78", Submitter: who, Slots: 1, State: "running", Paused: now},
 		{Job: "99", Submitter: who, Slots: 1, State: "held"},
 	}, now)
-	for _, want := range []string{"3f2b8c1e", job.ShortPeer(who), "everyone", "heat", "wasm", "0a1b2c3d", "running", "1m30s", "2m50s", "40.0 MiB", "running, starved", "held"} {
+	for _, want := range []string{"3f2b8c1e", job.ShortPeer(who), "everyone", "heat", "wasm", "0a1b2c3d", "running", "1m30s", "2m50s", "40.0 MiB", "running, starved", "running, paused", "held"} {
 		if !strings.Contains(running, want) {
 			t.Errorf("no %q in\n%s", want, running)
 		}

@@ -78,7 +78,7 @@ func writeHosted(b *strings.Builder, h peer.HostedJob) {
 		name = number(int64(h.Slots), "slot", "slots")
 	}
 	b.WriteString(command.Sentence("job here", fmt.Sprintf("%.8s %s, %s, of %s",
-		h.Job, name, h.State, job.ShortPeer(h.Submitter)), routeWidth))
+		h.Job, name, hostedState(h), job.ShortPeer(h.Submitter)), routeWidth))
 	for _, group := range alike(h.Channels) {
 		c := group[0]
 		b.WriteString(command.Sentence("  "+pairs(group), fmt.Sprintf("%s, %s, %s", c.Kind, howGoes(c.Way, c.Relay), roundTrip(c.RTT)), routeWidth))

@@ -1390,6 +1390,7 @@ type FromPeer struct {
 	//	*FromPeer_Agreed
 	//	*FromPeer_Outside
 	//	*FromPeer_Leaving
+	//	*FromPeer_Paused
 	Body          isFromPeer_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1621,6 +1622,15 @@ func (x *FromPeer) GetLeaving() *Leaving {
 	return nil
 }
 
+func (x *FromPeer) GetPaused() *Paused {
+	if x != nil {
+		if x, ok := x.Body.(*FromPeer_Paused); ok {
+			return x.Paused
+		}
+	}
+	return nil
+}
+
 type isFromPeer_Body interface {
 	isFromPeer_Body()
 }
@@ -1709,6 +1719,10 @@ type FromPeer_Leaving struct {
 	Leaving *Leaving `protobuf:"bytes,23,opt,name=leaving,proto3,oneof"`
 }
 
+type FromPeer_Paused struct {
+	Paused *Paused `protobuf:"bytes,24,opt,name=paused,proto3,oneof"`
+}
+
 func (*FromPeer_Staging) isFromPeer_Body() {}
 
 func (*FromPeer_Prepared) isFromPeer_Body() {}
@@ -1750,6 +1764,8 @@ func (*FromPeer_Agreed) isFromPeer_Body() {}
 func (*FromPeer_Outside) isFromPeer_Body() {}
 
 func (*FromPeer_Leaving) isFromPeer_Body() {}
+
+func (*FromPeer_Paused) isFromPeer_Body() {}
 
 type Staging struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2234,6 +2250,60 @@ func (x *Leaving) GetProcess() *Process {
 	return nil
 }
 
+// Paused says that the owner of this peer needs the machine for a while: the job's processes here stand still. It
+// is said again when they go on.
+type Paused struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Rule          string                 `protobuf:"bytes,1,opt,name=rule,proto3" json:"rule,omitempty"`                    // that has fired, as battery; empty: they go on
+	MostNs        int64                  `protobuf:"varint,2,opt,name=most_ns,json=mostNs,proto3" json:"most_ns,omitempty"` // after which they end
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Paused) Reset() {
+	*x = Paused{}
+	mi := &file_job_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Paused) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Paused) ProtoMessage() {}
+
+func (x *Paused) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Paused.ProtoReflect.Descriptor instead.
+func (*Paused) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *Paused) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *Paused) GetMostNs() int64 {
+	if x != nil {
+		return x.MostNs
+	}
+	return 0
+}
+
 // Ahead says that a process has long been ahead of its rank's master.
 type Ahead struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2244,7 +2314,7 @@ type Ahead struct {
 
 func (x *Ahead) Reset() {
 	*x = Ahead{}
-	mi := &file_job_proto_msgTypes[27]
+	mi := &file_job_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2256,7 +2326,7 @@ func (x *Ahead) String() string {
 func (*Ahead) ProtoMessage() {}
 
 func (x *Ahead) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[27]
+	mi := &file_job_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2269,7 +2339,7 @@ func (x *Ahead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ahead.ProtoReflect.Descriptor instead.
 func (*Ahead) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{27}
+	return file_job_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Ahead) GetProcess() *Process {
@@ -2291,7 +2361,7 @@ type Healed struct {
 
 func (x *Healed) Reset() {
 	*x = Healed{}
-	mi := &file_job_proto_msgTypes[28]
+	mi := &file_job_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2303,7 +2373,7 @@ func (x *Healed) String() string {
 func (*Healed) ProtoMessage() {}
 
 func (x *Healed) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[28]
+	mi := &file_job_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2316,7 +2386,7 @@ func (x *Healed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Healed.ProtoReflect.Descriptor instead.
 func (*Healed) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{28}
+	return file_job_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Healed) GetProcess() *Process {
@@ -2353,7 +2423,7 @@ type Unkept struct {
 
 func (x *Unkept) Reset() {
 	*x = Unkept{}
-	mi := &file_job_proto_msgTypes[29]
+	mi := &file_job_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2365,7 +2435,7 @@ func (x *Unkept) String() string {
 func (*Unkept) ProtoMessage() {}
 
 func (x *Unkept) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[29]
+	mi := &file_job_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2378,7 +2448,7 @@ func (x *Unkept) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unkept.ProtoReflect.Descriptor instead.
 func (*Unkept) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{29}
+	return file_job_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Unkept) GetProcess() *Process {
@@ -2417,7 +2487,7 @@ type Output struct {
 
 func (x *Output) Reset() {
 	*x = Output{}
-	mi := &file_job_proto_msgTypes[30]
+	mi := &file_job_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2429,7 +2499,7 @@ func (x *Output) String() string {
 func (*Output) ProtoMessage() {}
 
 func (x *Output) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[30]
+	mi := &file_job_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2442,7 +2512,7 @@ func (x *Output) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Output.ProtoReflect.Descriptor instead.
 func (*Output) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{30}
+	return file_job_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Output) GetProcess() *Process {
@@ -2496,7 +2566,7 @@ type Exited struct {
 
 func (x *Exited) Reset() {
 	*x = Exited{}
-	mi := &file_job_proto_msgTypes[31]
+	mi := &file_job_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2508,7 +2578,7 @@ func (x *Exited) String() string {
 func (*Exited) ProtoMessage() {}
 
 func (x *Exited) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[31]
+	mi := &file_job_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2521,7 +2591,7 @@ func (x *Exited) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exited.ProtoReflect.Descriptor instead.
 func (*Exited) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{31}
+	return file_job_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Exited) GetProcess() *Process {
@@ -2585,7 +2655,7 @@ type Aborted struct {
 
 func (x *Aborted) Reset() {
 	*x = Aborted{}
-	mi := &file_job_proto_msgTypes[32]
+	mi := &file_job_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2597,7 +2667,7 @@ func (x *Aborted) String() string {
 func (*Aborted) ProtoMessage() {}
 
 func (x *Aborted) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[32]
+	mi := &file_job_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2610,7 +2680,7 @@ func (x *Aborted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Aborted.ProtoReflect.Descriptor instead.
 func (*Aborted) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{32}
+	return file_job_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Aborted) GetProcess() *Process {
@@ -2653,7 +2723,7 @@ type Diverged struct {
 
 func (x *Diverged) Reset() {
 	*x = Diverged{}
-	mi := &file_job_proto_msgTypes[33]
+	mi := &file_job_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2665,7 +2735,7 @@ func (x *Diverged) String() string {
 func (*Diverged) ProtoMessage() {}
 
 func (x *Diverged) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[33]
+	mi := &file_job_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2678,7 +2748,7 @@ func (x *Diverged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Diverged.ProtoReflect.Descriptor instead.
 func (*Diverged) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{33}
+	return file_job_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Diverged) GetProcess() *Process {
@@ -2753,7 +2823,7 @@ type Account struct {
 
 func (x *Account) Reset() {
 	*x = Account{}
-	mi := &file_job_proto_msgTypes[34]
+	mi := &file_job_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2765,7 +2835,7 @@ func (x *Account) String() string {
 func (*Account) ProtoMessage() {}
 
 func (x *Account) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[34]
+	mi := &file_job_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2778,7 +2848,7 @@ func (x *Account) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Account.ProtoReflect.Descriptor instead.
 func (*Account) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{34}
+	return file_job_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Account) GetProcess() *Process {
@@ -2836,7 +2906,7 @@ type Sum struct {
 
 func (x *Sum) Reset() {
 	*x = Sum{}
-	mi := &file_job_proto_msgTypes[35]
+	mi := &file_job_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2848,7 +2918,7 @@ func (x *Sum) String() string {
 func (*Sum) ProtoMessage() {}
 
 func (x *Sum) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[35]
+	mi := &file_job_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2861,7 +2931,7 @@ func (x *Sum) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sum.ProtoReflect.Descriptor instead.
 func (*Sum) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{35}
+	return file_job_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Sum) GetContext() uint32 {
@@ -2904,7 +2974,7 @@ type Suspect struct {
 
 func (x *Suspect) Reset() {
 	*x = Suspect{}
-	mi := &file_job_proto_msgTypes[36]
+	mi := &file_job_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2916,7 +2986,7 @@ func (x *Suspect) String() string {
 func (*Suspect) ProtoMessage() {}
 
 func (x *Suspect) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[36]
+	mi := &file_job_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2929,7 +2999,7 @@ func (x *Suspect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Suspect.ProtoReflect.Descriptor instead.
 func (*Suspect) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{36}
+	return file_job_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Suspect) GetPeer() []byte {
@@ -2958,7 +3028,7 @@ type Collected struct {
 
 func (x *Collected) Reset() {
 	*x = Collected{}
-	mi := &file_job_proto_msgTypes[37]
+	mi := &file_job_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2970,7 +3040,7 @@ func (x *Collected) String() string {
 func (*Collected) ProtoMessage() {}
 
 func (x *Collected) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[37]
+	mi := &file_job_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2983,7 +3053,7 @@ func (x *Collected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collected.ProtoReflect.Descriptor instead.
 func (*Collected) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{37}
+	return file_job_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Collected) GetProcess() *Process {
@@ -3015,7 +3085,7 @@ type Stopped struct {
 
 func (x *Stopped) Reset() {
 	*x = Stopped{}
-	mi := &file_job_proto_msgTypes[38]
+	mi := &file_job_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3027,7 +3097,7 @@ func (x *Stopped) String() string {
 func (*Stopped) ProtoMessage() {}
 
 func (x *Stopped) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[38]
+	mi := &file_job_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3040,7 +3110,7 @@ func (x *Stopped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stopped.ProtoReflect.Descriptor instead.
 func (*Stopped) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{38}
+	return file_job_proto_rawDescGZIP(), []int{39}
 }
 
 // Outside: this peer hears no more of what those agree on who agree on views, unless it says
@@ -3053,7 +3123,7 @@ type Outside struct {
 
 func (x *Outside) Reset() {
 	*x = Outside{}
-	mi := &file_job_proto_msgTypes[39]
+	mi := &file_job_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3065,7 +3135,7 @@ func (x *Outside) String() string {
 func (*Outside) ProtoMessage() {}
 
 func (x *Outside) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[39]
+	mi := &file_job_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3078,7 +3148,7 @@ func (x *Outside) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outside.ProtoReflect.Descriptor instead.
 func (*Outside) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{39}
+	return file_job_proto_rawDescGZIP(), []int{40}
 }
 
 // Resumed answers Resume. With an error, there is no such part of a job here.
@@ -3092,7 +3162,7 @@ type Resumed struct {
 
 func (x *Resumed) Reset() {
 	*x = Resumed{}
-	mi := &file_job_proto_msgTypes[40]
+	mi := &file_job_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3104,7 +3174,7 @@ func (x *Resumed) String() string {
 func (*Resumed) ProtoMessage() {}
 
 func (x *Resumed) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[40]
+	mi := &file_job_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3117,7 +3187,7 @@ func (x *Resumed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resumed.ProtoReflect.Descriptor instead.
 func (*Resumed) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{40}
+	return file_job_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Resumed) GetError() string {
@@ -3231,7 +3301,7 @@ const file_job_proto_rawDesc = "" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x1a\n" +
 	"\bpatterns\x18\x02 \x03(\tR\bpatterns\"\x1e\n" +
 	"\x04Stop\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\"\x9a\b\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\"\xc8\b\n" +
 	"\bFromPeer\x12/\n" +
 	"\astaging\x18\x01 \x01(\v2\x13.p2pmpi.job.StagingH\x00R\astaging\x122\n" +
 	"\bprepared\x18\x02 \x01(\v2\x14.p2pmpi.job.PreparedH\x00R\bprepared\x12;\n" +
@@ -3254,7 +3324,8 @@ const file_job_proto_rawDesc = "" +
 	"\aresumed\x18\x14 \x01(\v2\x13.p2pmpi.job.ResumedH\x00R\aresumed\x12,\n" +
 	"\x06agreed\x18\x15 \x01(\v2\x12.p2pmpi.job.ChangeH\x00R\x06agreed\x12/\n" +
 	"\aoutside\x18\x16 \x01(\v2\x13.p2pmpi.job.OutsideH\x00R\aoutside\x12/\n" +
-	"\aleaving\x18\x17 \x01(\v2\x13.p2pmpi.job.LeavingH\x00R\aleavingB\x06\n" +
+	"\aleaving\x18\x17 \x01(\v2\x13.p2pmpi.job.LeavingH\x00R\aleaving\x12,\n" +
+	"\x06paused\x18\x18 \x01(\v2\x12.p2pmpi.job.PausedH\x00R\x06pausedB\x06\n" +
 	"\x04body\"5\n" +
 	"\aStaging\x12\x14\n" +
 	"\x05bytes\x18\x01 \x01(\x03R\x05bytes\x12\x14\n" +
@@ -3283,7 +3354,10 @@ const file_job_proto_rawDesc = "" +
 	"\tFinalized\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\"8\n" +
 	"\aLeaving\x12-\n" +
-	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\"6\n" +
+	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\"5\n" +
+	"\x06Paused\x12\x12\n" +
+	"\x04rule\x18\x01 \x01(\tR\x04rule\x12\x17\n" +
+	"\amost_ns\x18\x02 \x01(\x03R\x06mostNs\"6\n" +
 	"\x05Ahead\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\"i\n" +
 	"\x06Healed\x12-\n" +
@@ -3360,7 +3434,7 @@ func file_job_proto_rawDescGZIP() []byte {
 	return file_job_proto_rawDescData
 }
 
-var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
+var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
 var file_job_proto_goTypes = []any{
 	(*Process)(nil),     // 0: p2pmpi.job.Process
 	(*ToPeer)(nil),      // 1: p2pmpi.job.ToPeer
@@ -3389,20 +3463,21 @@ var file_job_proto_goTypes = []any{
 	(*Path)(nil),        // 24: p2pmpi.job.Path
 	(*Finalized)(nil),   // 25: p2pmpi.job.Finalized
 	(*Leaving)(nil),     // 26: p2pmpi.job.Leaving
-	(*Ahead)(nil),       // 27: p2pmpi.job.Ahead
-	(*Healed)(nil),      // 28: p2pmpi.job.Healed
-	(*Unkept)(nil),      // 29: p2pmpi.job.Unkept
-	(*Output)(nil),      // 30: p2pmpi.job.Output
-	(*Exited)(nil),      // 31: p2pmpi.job.Exited
-	(*Aborted)(nil),     // 32: p2pmpi.job.Aborted
-	(*Diverged)(nil),    // 33: p2pmpi.job.Diverged
-	(*Account)(nil),     // 34: p2pmpi.job.Account
-	(*Sum)(nil),         // 35: p2pmpi.job.Sum
-	(*Suspect)(nil),     // 36: p2pmpi.job.Suspect
-	(*Collected)(nil),   // 37: p2pmpi.job.Collected
-	(*Stopped)(nil),     // 38: p2pmpi.job.Stopped
-	(*Outside)(nil),     // 39: p2pmpi.job.Outside
-	(*Resumed)(nil),     // 40: p2pmpi.job.Resumed
+	(*Paused)(nil),      // 27: p2pmpi.job.Paused
+	(*Ahead)(nil),       // 28: p2pmpi.job.Ahead
+	(*Healed)(nil),      // 29: p2pmpi.job.Healed
+	(*Unkept)(nil),      // 30: p2pmpi.job.Unkept
+	(*Output)(nil),      // 31: p2pmpi.job.Output
+	(*Exited)(nil),      // 32: p2pmpi.job.Exited
+	(*Aborted)(nil),     // 33: p2pmpi.job.Aborted
+	(*Diverged)(nil),    // 34: p2pmpi.job.Diverged
+	(*Account)(nil),     // 35: p2pmpi.job.Account
+	(*Sum)(nil),         // 36: p2pmpi.job.Sum
+	(*Suspect)(nil),     // 37: p2pmpi.job.Suspect
+	(*Collected)(nil),   // 38: p2pmpi.job.Collected
+	(*Stopped)(nil),     // 39: p2pmpi.job.Stopped
+	(*Outside)(nil),     // 40: p2pmpi.job.Outside
+	(*Resumed)(nil),     // 41: p2pmpi.job.Resumed
 }
 var file_job_proto_depIdxs = []int32{
 	2,  // 0: p2pmpi.job.ToPeer.prepare:type_name -> p2pmpi.job.Prepare
@@ -3430,45 +3505,46 @@ var file_job_proto_depIdxs = []int32{
 	18, // 22: p2pmpi.job.FromPeer.staging:type_name -> p2pmpi.job.Staging
 	19, // 23: p2pmpi.job.FromPeer.prepared:type_name -> p2pmpi.job.Prepared
 	22, // 24: p2pmpi.job.FromPeer.initialized:type_name -> p2pmpi.job.Initialized
-	30, // 25: p2pmpi.job.FromPeer.output:type_name -> p2pmpi.job.Output
-	31, // 26: p2pmpi.job.FromPeer.exited:type_name -> p2pmpi.job.Exited
-	32, // 27: p2pmpi.job.FromPeer.aborted:type_name -> p2pmpi.job.Aborted
-	36, // 28: p2pmpi.job.FromPeer.suspect:type_name -> p2pmpi.job.Suspect
-	37, // 29: p2pmpi.job.FromPeer.collected:type_name -> p2pmpi.job.Collected
-	38, // 30: p2pmpi.job.FromPeer.stopped:type_name -> p2pmpi.job.Stopped
+	31, // 25: p2pmpi.job.FromPeer.output:type_name -> p2pmpi.job.Output
+	32, // 26: p2pmpi.job.FromPeer.exited:type_name -> p2pmpi.job.Exited
+	33, // 27: p2pmpi.job.FromPeer.aborted:type_name -> p2pmpi.job.Aborted
+	37, // 28: p2pmpi.job.FromPeer.suspect:type_name -> p2pmpi.job.Suspect
+	38, // 29: p2pmpi.job.FromPeer.collected:type_name -> p2pmpi.job.Collected
+	39, // 30: p2pmpi.job.FromPeer.stopped:type_name -> p2pmpi.job.Stopped
 	25, // 31: p2pmpi.job.FromPeer.finalized:type_name -> p2pmpi.job.Finalized
 	20, // 32: p2pmpi.job.FromPeer.started:type_name -> p2pmpi.job.Started
 	23, // 33: p2pmpi.job.FromPeer.paths:type_name -> p2pmpi.job.Paths
-	33, // 34: p2pmpi.job.FromPeer.diverged:type_name -> p2pmpi.job.Diverged
-	28, // 35: p2pmpi.job.FromPeer.healed:type_name -> p2pmpi.job.Healed
-	27, // 36: p2pmpi.job.FromPeer.ahead:type_name -> p2pmpi.job.Ahead
-	29, // 37: p2pmpi.job.FromPeer.unkept:type_name -> p2pmpi.job.Unkept
-	34, // 38: p2pmpi.job.FromPeer.account:type_name -> p2pmpi.job.Account
-	40, // 39: p2pmpi.job.FromPeer.resumed:type_name -> p2pmpi.job.Resumed
+	34, // 34: p2pmpi.job.FromPeer.diverged:type_name -> p2pmpi.job.Diverged
+	29, // 35: p2pmpi.job.FromPeer.healed:type_name -> p2pmpi.job.Healed
+	28, // 36: p2pmpi.job.FromPeer.ahead:type_name -> p2pmpi.job.Ahead
+	30, // 37: p2pmpi.job.FromPeer.unkept:type_name -> p2pmpi.job.Unkept
+	35, // 38: p2pmpi.job.FromPeer.account:type_name -> p2pmpi.job.Account
+	41, // 39: p2pmpi.job.FromPeer.resumed:type_name -> p2pmpi.job.Resumed
 	6,  // 40: p2pmpi.job.FromPeer.agreed:type_name -> p2pmpi.job.Change
-	39, // 41: p2pmpi.job.FromPeer.outside:type_name -> p2pmpi.job.Outside
+	40, // 41: p2pmpi.job.FromPeer.outside:type_name -> p2pmpi.job.Outside
 	26, // 42: p2pmpi.job.FromPeer.leaving:type_name -> p2pmpi.job.Leaving
-	21, // 43: p2pmpi.job.Started.distances:type_name -> p2pmpi.job.Distance
-	0,  // 44: p2pmpi.job.Initialized.process:type_name -> p2pmpi.job.Process
-	24, // 45: p2pmpi.job.Paths.paths:type_name -> p2pmpi.job.Path
-	0,  // 46: p2pmpi.job.Finalized.process:type_name -> p2pmpi.job.Process
-	0,  // 47: p2pmpi.job.Leaving.process:type_name -> p2pmpi.job.Process
-	0,  // 48: p2pmpi.job.Ahead.process:type_name -> p2pmpi.job.Process
-	0,  // 49: p2pmpi.job.Healed.process:type_name -> p2pmpi.job.Process
-	0,  // 50: p2pmpi.job.Unkept.process:type_name -> p2pmpi.job.Process
-	0,  // 51: p2pmpi.job.Output.process:type_name -> p2pmpi.job.Process
-	0,  // 52: p2pmpi.job.Exited.process:type_name -> p2pmpi.job.Process
-	0,  // 53: p2pmpi.job.Aborted.process:type_name -> p2pmpi.job.Process
-	0,  // 54: p2pmpi.job.Diverged.process:type_name -> p2pmpi.job.Process
-	0,  // 55: p2pmpi.job.Diverged.receiver:type_name -> p2pmpi.job.Process
-	0,  // 56: p2pmpi.job.Account.process:type_name -> p2pmpi.job.Process
-	35, // 57: p2pmpi.job.Account.sums:type_name -> p2pmpi.job.Sum
-	0,  // 58: p2pmpi.job.Collected.process:type_name -> p2pmpi.job.Process
-	59, // [59:59] is the sub-list for method output_type
-	59, // [59:59] is the sub-list for method input_type
-	59, // [59:59] is the sub-list for extension type_name
-	59, // [59:59] is the sub-list for extension extendee
-	0,  // [0:59] is the sub-list for field type_name
+	27, // 43: p2pmpi.job.FromPeer.paused:type_name -> p2pmpi.job.Paused
+	21, // 44: p2pmpi.job.Started.distances:type_name -> p2pmpi.job.Distance
+	0,  // 45: p2pmpi.job.Initialized.process:type_name -> p2pmpi.job.Process
+	24, // 46: p2pmpi.job.Paths.paths:type_name -> p2pmpi.job.Path
+	0,  // 47: p2pmpi.job.Finalized.process:type_name -> p2pmpi.job.Process
+	0,  // 48: p2pmpi.job.Leaving.process:type_name -> p2pmpi.job.Process
+	0,  // 49: p2pmpi.job.Ahead.process:type_name -> p2pmpi.job.Process
+	0,  // 50: p2pmpi.job.Healed.process:type_name -> p2pmpi.job.Process
+	0,  // 51: p2pmpi.job.Unkept.process:type_name -> p2pmpi.job.Process
+	0,  // 52: p2pmpi.job.Output.process:type_name -> p2pmpi.job.Process
+	0,  // 53: p2pmpi.job.Exited.process:type_name -> p2pmpi.job.Process
+	0,  // 54: p2pmpi.job.Aborted.process:type_name -> p2pmpi.job.Process
+	0,  // 55: p2pmpi.job.Diverged.process:type_name -> p2pmpi.job.Process
+	0,  // 56: p2pmpi.job.Diverged.receiver:type_name -> p2pmpi.job.Process
+	0,  // 57: p2pmpi.job.Account.process:type_name -> p2pmpi.job.Process
+	36, // 58: p2pmpi.job.Account.sums:type_name -> p2pmpi.job.Sum
+	0,  // 59: p2pmpi.job.Collected.process:type_name -> p2pmpi.job.Process
+	60, // [60:60] is the sub-list for method output_type
+	60, // [60:60] is the sub-list for method input_type
+	60, // [60:60] is the sub-list for extension type_name
+	60, // [60:60] is the sub-list for extension extendee
+	0,  // [0:60] is the sub-list for field type_name
 }
 
 func init() { file_job_proto_init() }
@@ -3513,6 +3589,7 @@ func file_job_proto_init() {
 		(*FromPeer_Agreed)(nil),
 		(*FromPeer_Outside)(nil),
 		(*FromPeer_Leaving)(nil),
+		(*FromPeer_Paused)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -3520,7 +3597,7 @@ func file_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_proto_rawDesc), len(file_job_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   41,
+			NumMessages:   42,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -33,7 +33,7 @@ type Stillness struct {
 	takes   map[int]int    // how often each has taken what it was told
 	slips   map[int]int    // how often each thread has gone from a processor although it stood
 	before  map[int]stance // what they did before they were told
-	known   map[int]bool   // all that were ever seen, or were there before
+	known   map[int]bool   // all that were ever seen, or were there before, but for those that ended before all stood
 	woken   int            // rounds in which somebody was, for sure
 	moved   int            // rounds in which somebody has moved who was not just late
 }
@@ -103,7 +103,19 @@ func (s *Stillness) See(now Scene, born supervisor.Born) (still, roused bool) {
 	} else if changed && (!late || births > 0) {
 		s.moved++
 	}
-	return !changed && now.quiet(), roused
+	if still = !changed && now.quiet(); still && len(now) > 0 {
+		s.forget()
+	}
+	return still, roused
+}
+
+// forget forgets those that have ended while the others stood: in an hour their numbers may be those of others, of
+// the owner's own programs.
+func (s *Stillness) forget() {
+	maps.DeleteFunc(s.known, func(pid int, _ bool) bool {
+		_, there := s.scene[pid]
+		return !there
+	})
 }
 
 // birthsSince is how many were born between two times; one, if nobody knows how many: the numbers have begun

@@ -1,6 +1,7 @@
 package proc
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
@@ -124,5 +125,25 @@ func TestWhoIsAsleepIsLeftSo(t *testing.T) {
 		if got := s.asleep(pid); got != want {
 			t.Errorf("%d: asleep %v", pid, got)
 		}
+	}
+}
+
+// TestWhoHasEndedIsNotWoken: his number may be another's by then. Who was just not seen is.
+func TestWhoHasEndedIsNotWoken(t *testing.T) {
+	s := NewStillness(Scene{1: one(runs, 5, false), 2: one(runs, 5, false)}, 100)
+	for _, now := range []Scene{{1: one(stands, 6, true), 2: one(stands, 6, true)}, {1: one(stands, 6, true), 2: one(stands, 6, true)}, {1: one(stands, 6, true)}} {
+		s.See(now, 100)
+		if n := len(s.Halted()); n != 2 {
+			t.Fatalf("%d are to be woken", n)
+		}
+	}
+	if still, _ := s.See(Scene{1: one(stands, 6, true)}, 100); !still || !slices.Equal(s.Halted(), []int{1}) {
+		t.Errorf("still %v; to be woken: %v", still, s.Halted())
+	}
+	for range 2 {
+		s.See(Scene{}, 100)
+	}
+	if !slices.Equal(s.Halted(), []int{1}) {
+		t.Errorf("nobody could look, and to be woken are %v", s.Halted())
 	}
 }

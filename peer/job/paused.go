@@ -1,0 +1,24 @@
+package job
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+)
+
+// maxPauses bounds how often the user is told of one peer that its owner needs it.
+const maxPauses = 64
+
+// paused tells the user that the processes of a peer stand still, or go on. Nothing else follows from it: they
+// answer for nothing to the submitter, and their peer is there.
+func (e *execution) paused(l *link, m *jobpb.Paused) {
+	switch l.pauses++; {
+	case l.pauses > maxPauses:
+	case m.Rule == "":
+		e.j.warn(fmt.Sprintf("peer %s goes on with the job", short(l.peer)))
+	default:
+		e.j.warn(fmt.Sprintf("the owner of peer %s needs it (%s): what the job runs there stands still, and ends if that takes longer than %v",
+			short(l.peer), plain(m.Rule), max(0, time.Duration(m.MostNs))))
+	}
+}
