@@ -233,6 +233,7 @@ func LocalConfig() Config {
 	c.MDNS = false
 	c.NAT = false
 	c.SlotLimits = limits.None // its user has written the programs
+	c.PauseWhen = nil
 	c.RequireConfinement = false
 	c.Niceness = 10
 	return c

@@ -141,3 +141,12 @@ func TestParsePauseJobs(t *testing.T) {
 		}
 	}
 }
+
+// TestLocalPeersDoNotPause: whoever starts a job on peers of his own laptop wants it to run, on its battery too.
+func TestLocalPeersDoNotPause(t *testing.T) {
+	for want, c := range map[bool]Config{false: LocalConfig(), true: DefaultConfig()} {
+		if rules, err := presence.ParseRules(c.PauseWhen); err != nil || (len(rules) > 0) != want {
+			t.Errorf("got %v, %v", rules, err)
+		}
+	}
+}
