@@ -55,10 +55,10 @@ func (c *Config) AddVolunteerFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&c.Slots, "slots", c.Slots, "`N` processes that may run here at once\n(default one for each processor)")
 	flags.Lookup("slots").DefValue = "0" // differs from machine to machine
 	flags.IntVar(&c.MaxJobs, "max-jobs", c.MaxJobs, "`N` jobs at once, 0 for no limit")
-	flags.StringSliceVar(&c.Allow, "allow", c.Allow, "run native programs of submitters with these peer\n`IDS`; of others what --accept says")
-	flags.StringSliceVar(&c.Accept, "accept", c.Accept, "which programs are run of other submitters:\n`KIND` none, wasm (default) or native, or\nCLASS=KIND for mine, allowed, members (of a\nprivate network; default native) or everyone;\nbehind it \" slots=N\" for no more at once, and\nlimits of each process such as \" memory=256MiB\"")
+	flags.StringSliceVar(&c.Allow, "allow", c.Allow, "run native programs of submitters with these peer `IDS`; of others what --accept says")
+	flags.StringSliceVar(&c.Accept, "accept", c.Accept, "which programs are run of other submitters: `KIND` none, wasm (default) or native, or CLASS=KIND for mine, allowed, members (of a private network; default native) or everyone; behind it \" slots=N\" for no more at once, and limits of each process such as \" memory=256MiB\"")
 	flags.StringSliceVar(&c.SlotLimits, "slot-limits", c.SlotLimits, "what each process may have: `LIMITS` such as\nmemory=512MiB,cpu=50%,disk=1GiB,processes=64,\nfiles=1024,time=12h,upload=1MiB, or =none; what\none does not use of cpu, others of its job may")
-	flags.StringSliceVar(&c.JobLimits, "job-limits", c.JobLimits, "what all processes of a job may have together:\n`LIMITS` likewise")
+	flags.StringSliceVar(&c.JobLimits, "job-limits", c.JobLimits, "what all processes of a job may have together: `LIMITS` likewise")
 	flags.IntVar(&c.Niceness, "niceness", c.Niceness, "`N` of programs, 1 to 19: how far they give way")
 	flags.StringSliceVar(&c.Deny, "deny", c.Deny, "no submitters with these peer `IDS`")
 	flags.StringSliceVar(&c.PauseWhen, "pause-when", c.PauseWhen, "`RULES` to pause by: active (somebody sits here),\nbattery, load (of others than jobs), metered;\nor none")

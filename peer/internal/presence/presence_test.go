@@ -54,6 +54,9 @@ func TestRulesByName(t *testing.T) {
 			t.Errorf("%q: %v", names, err)
 		}
 	}
+	if _, err := ParseRules([]string{"battery", "none"}); err == nil || err.Error() != "pause-when battery,none: none stands alone" {
+		t.Errorf("got %v", err)
+	}
 	if _, err := ParseRules(Default); err != nil {
 		t.Error(err)
 	}

@@ -3,6 +3,7 @@ package presence
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -35,6 +36,9 @@ func ParseRules(names []string) ([]Rule, error) {
 	}
 	var out []Rule
 	for _, n := range names {
+		if n == none {
+			return nil, fmt.Errorf("pause-when %s: none stands alone", strings.Join(names, ","))
+		}
 		if !slices.Contains(rules, Rule(n)) {
 			return nil, fmt.Errorf("pause-when %.40q: want active, battery, load, metered, or none", n)
 		}
