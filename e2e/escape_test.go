@@ -306,6 +306,8 @@ func (v *prey) bearBombs(t *testing.T) {
 		"mapped":      {nil, 70, unmeasured},
 		"undumpable":  {nil, 70, unmeasured},
 		"swap":        {nil, -1, ""}, // see expectSwap
+		"woken":       {nil, 70, exceeded("disk") + "|does not stand still"},
+		"hop":         {nil, 70, exceeded("(disk|processes)") + "|does not stand still"}, // who has ended is a process until he is waited for
 		"descriptors": {nil, 70, exceeded("(open )?files")},
 		"sleep":       {[]string{"--timeout", "5s"}, 75, ""},
 		"daemon":      {nil, 0, ""},

@@ -46,9 +46,10 @@ func Rouse(n int) error {
 	return nil
 }
 
-// Hop starts a process that moves a file to and fro between two names, until it is killed. In truth it is
-// ever another one: each moves it, has timers wake itself, starts the next, and ends.
-func Hop(from, to string) error {
+// Hop starts a process that moves a file to and fro between two names, each time after it has written so
+// much more at its end, so many times or until it is killed. In truth it is ever another one: each does it once, has timers
+// wake itself, starts the next, and ends.
+func Hop(from, to string, more []byte, times int) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	a, err := syscall.BytePtrFromString(from)
@@ -59,9 +60,9 @@ func Hop(from, to string) error {
 	if err != nil {
 		return err
 	}
-	var t [4]timer
-	for i := range t {
-		t[i].event.signal = int32(syscall.SIGCONT)
+	h := hopper{from: a, to: b, more: more, left: times}
+	for i := range h.timers {
+		h.timers[i].event.signal = int32(syscall.SIGCONT)
 	}
 	if child, errno := fork(); child != 0 || errno != 0 {
 		if errno != 0 {
@@ -69,25 +70,50 @@ func Hop(from, to string) error {
 		}
 		return nil
 	}
-	hop(a, b, &t)
+	h.hop()
 	return nil
 }
 
-// hop makes raw calls only: there is but one thread in a child.
+// A hopper is what one process hands on to the next.
+type hopper struct {
+	from, to *byte
+	more     []byte
+	left     int
+	timers   [4]timer
+}
+
+// hop makes raw calls only, and changes nothing but what is on its stack: there is but one thread in a child.
 //
 //go:norace
-func hop(a, b *byte, t *[4]timer) {
-	for {
-		for i := range t {
-			t[i].make()
-			t[i].start(100_000 << (2 * i))
+func (h hopper) hop() {
+	for ; h.left > 0; h.left-- {
+		for i := range h.timers {
+			h.timers[i].make()
+			h.timers[i].start(100_000 << (2 * i))
 		}
+		write(h.from, h.more)
 		at := -100 // AT_FDCWD
-		syscall.RawSyscall6(syscall.SYS_RENAMEAT, uintptr(at), uintptr(unsafe.Pointer(a)), uintptr(at), uintptr(unsafe.Pointer(b)), 0, 0)
-		a, b = b, a
+		syscall.RawSyscall6(syscall.SYS_RENAMEAT, uintptr(at), uintptr(unsafe.Pointer(h.from)), uintptr(at), uintptr(unsafe.Pointer(h.to)), 0, 0)
+		h.from, h.to = h.to, h.from
 		if child, errno := fork(); child != 0 && errno == 0 {
-			syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 0, 0, 0)
+			break
 		}
+	}
+	syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 0, 0, 0)
+}
+
+// write writes more at the end of a file.
+//
+//go:norace
+func write(file *byte, more []byte) {
+	if len(more) == 0 {
+		return
+	}
+	at := -100 // AT_FDCWD
+	fd, _, errno := syscall.RawSyscall6(syscall.SYS_OPENAT, uintptr(at), uintptr(unsafe.Pointer(file)), syscall.O_WRONLY|syscall.O_APPEND, 0, 0, 0)
+	if errno == 0 {
+		syscall.RawSyscall(syscall.SYS_WRITE, fd, uintptr(unsafe.Pointer(&more[0])), uintptr(len(more)))
+		syscall.RawSyscall(syscall.SYS_CLOSE, fd, 0, 0)
 	}
 }
 

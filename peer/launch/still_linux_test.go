@@ -3,6 +3,7 @@ package launch
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"regexp"
@@ -44,10 +45,10 @@ func beUnruly(how string) int {
 	case "woken by siblings":
 		err = unruly.Rouse(3)
 	case "one after the other":
-		err = unruly.Hop("a/big", "z/big")
+		err = unruly.Hop("a/big", "z/big", nil, math.MaxInt)
 	case "many, one after the other":
 		for range 3 {
-			err = errors.Join(err, unruly.Hop("a/big", "z/big"))
+			err = errors.Join(err, unruly.Hop("a/big", "z/big", nil, math.MaxInt))
 		}
 	}
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/p2pmpi/p2pmpi/internal/unruly"
 	"github.com/p2pmpi/p2pmpi/mpj"
 )
 
@@ -166,6 +167,44 @@ func swapOnce() (exchanges, opened int, err error) {
 		}
 	}
 	return exchanges, opened, nil
+}
+
+// wokenBomb writes ever more, in one file that it moves all the time, while timers and other processes wake all of it
+// whenever somebody has them stand.
+func wokenBomb(*mpj.World) error {
+	err := errors.Join(os.Mkdir("a", 0o700), os.Mkdir("z", 0o700), os.WriteFile("a/big", nil, 0o600), unruly.Wake(), unruly.Rouse(2))
+	if err != nil {
+		return err
+	}
+	f, err := os.OpenFile("a/big", os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	block := make([]byte, 64<<10)
+	for n := 0; n < mostDisk; n += len(block) {
+		if _, err := f.Write(block); err != nil {
+			return stay("woken: stopped at %d KiB: %q", n>>10, err)
+		}
+		if err := errors.Join(os.Rename("a/big", "z/big"), os.Rename("z/big", "a/big")); err != nil {
+			return stay("woken: stopped at %d KiB: %q", n>>10, err)
+		}
+	}
+	return stay("woken: got %d MiB", mostDisk>>20)
+}
+
+// hopBomb has processes that each write a little, move it, start the next one, and end.
+func hopBomb(*mpj.World) error {
+	const chains = 4
+	block := make([]byte, 4<<10)
+	err := errors.Join(os.Mkdir("a", 0o700), os.Mkdir("z", 0o700))
+	for n := range chains {
+		from, to := fmt.Sprint("a/", n), fmt.Sprint("z/", n)
+		err = errors.Join(err, os.WriteFile(from, nil, 0o600), unruly.Hop(from, to, block, mostDisk/chains/len(block)))
+	}
+	if err != nil {
+		return err
+	}
+	return stay("hop: they hop")
 }
 
 // descriptorBomb opens as many as it can.

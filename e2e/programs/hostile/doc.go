@@ -6,7 +6,7 @@
 //
 //	hostile -home DIR -outside DIR -peer PID -victim PID -folder DIR -listener ADDR files|network|processes|kernel
 //	hostile -only ATTEMPT -home DIR ... files|network|processes|kernel
-//	hostile [-home DIR...] fork|memory|disk|mapped|undumpable|swap|descriptors|output|sleep|daemon|late
+//	hostile [-home DIR...] fork|memory|disk|mapped|undumpable|swap|woken|hop|descriptors|output|sleep|daemon|late
 //	hostile marked & hostile spy: the second one looks for what the first one, and its own other ranks, have in memory
 //
 // It does so on Linux.

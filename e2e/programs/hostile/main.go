@@ -60,6 +60,8 @@ var bombs = map[string]func(*mpj.World) error{
 	"mapped":      mappedBomb,
 	"undumpable":  undumpableBomb,
 	"swap":        swapFolders,
+	"woken":       wokenBomb,
+	"hop":         hopBomb,
 	"descriptors": descriptorBomb,
 	"output":      outputFlood,
 	"sleep":       sleepOn,
