@@ -71,11 +71,13 @@ func (c *collection) visit(e *walk.Entry) error {
 		return err
 	}
 	switch {
+	case !e.IsFolder() && !e.IsRegular():
+		return nil
 	case e.Depth() > MaxPathDepth && !e.IsFolder():
 		return fmt.Errorf("a file that matches is in more than %d folders", MaxPathDepth-1)
 	case e.IsFolder() && e.Depth() == MaxPathDepth && !c.matches(e.Path()):
 		return fs.SkipDir
-	case !e.IsRegular():
+	case e.IsFolder():
 		return nil
 	}
 	name := e.Path()

@@ -160,9 +160,10 @@ func (j *job) windDown() {
 	switch {
 	case !needed && !j.voting():
 		j.end(errors.New("all its processes have failed"))
-	case over && !j.onlyKeeps:
-		j.onlyKeeps = true
-		j.working.Go(j.giveSlotsBack) // ends when what they have left is measured
+	case over && (!j.onlyKeeps || !j.weighAt.IsZero() && time.Now().After(j.weighAt)):
+		first := !j.onlyKeeps
+		j.onlyKeeps, j.weighAt = true, time.Time{}
+		j.working.Go(func() { j.giveSlotsBack(first) }) // ends when what they have left is measured
 	}
 }
 

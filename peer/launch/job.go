@@ -47,6 +47,7 @@ type job struct {
 	partners  map[p2ppeer.ID]time.Duration // whom it needs, and how long each may be silent; under service.mu
 	begun     bool                         // mpj.Init has returned, or may
 	onlyKeeps bool                         // nothing runs here any more; what was printed waits for the submitter
+	weighAt   time.Time                    // when what it keeps is measured again; zero: it has no slots to give back, or it is being measured
 	ran       bool                         // its processes have been started, and it stands in the journal
 	leaving   bool                         // the owner takes the machine back, see HandOver
 	empty     time.Time                    // since when none of its processes here is in the view, while it leaves

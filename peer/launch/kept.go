@@ -2,6 +2,7 @@ package launch
 
 import (
 	"errors"
+	"time"
 
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
 )
@@ -11,10 +12,13 @@ import (
 const (
 	maxKept          = 256 << 20 // bytes of files, programs among them
 	maxKeptProcesses = 32        // of which output is kept, each in memory
+
+	// weighAgain is after what time a job that keeps its slots tries again: others may have gone.
+	weighAgain = time.Minute
 )
 
-// giveSlotsBack lets others have the slots, if little of the job is kept here. Else it keeps them until it ends.
-func (j *job) giveSlotsBack() {
+// giveSlotsBack lets others have the slots, if little of the job is kept here. Else it keeps them for now.
+func (j *job) giveSlotsBack(first bool) {
 	bytes := j.program.Size
 	ruler := scratch.Ruler{Least: scratch.LeastEntry(string(j.folder)), Most: maxKept}
 	var errs []error
@@ -28,7 +32,10 @@ func (j *job) giveSlotsBack() {
 		j.log.Info().Msg("its processes have ended; their output waits for the submitter")
 		return
 	}
-	j.log.Info().AnErr("reason", err).Int64("bytes", bytes).Msg("its processes have ended, and it keeps its slots: much waits for the submitter")
+	if first {
+		j.log.Info().AnErr("reason", err).Int64("bytes", bytes).Msg("its processes have ended, and it keeps its slots: much waits for the submitter")
+	}
+	j.do(func() { j.weighAt = time.Now().Add(weighAgain) })
 }
 
 // keep takes note of what a job keeps, and is false when all jobs together would keep too much.

@@ -140,9 +140,9 @@ const freeProgram = 256 << 20
 
 // checkInputs says whether the job's program and inputs fit into what its processes may have on disk.
 func (j *job) checkInputs(inputs filetransfer.Manifest) error {
-	var size int64
+	size, least := int64(0), scratch.LeastEntry(string(j.folder))
 	for _, f := range inputs {
-		size += f.Size
+		size += max(f.Size, least)
 	}
 	slot, job := j.grant.Slot.Exceeded, j.grant.Job.Exceeded
 	if x, exceeded := slot(limits.Usage{Disk: size}); exceeded {

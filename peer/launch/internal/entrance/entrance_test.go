@@ -190,6 +190,7 @@ func TestTokensThatAreNone(t *testing.T) {
 // What another peer names is connected to by this machine, which reaches more than that peer does: its
 // own services, and those of its network.
 func TestPeersMayNameTheirOwnAddresses(t *testing.T) {
+	own := []netip.Prefix{netip.MustParsePrefix("127.0.0.1/8"), netip.MustParsePrefix("172.16.5.5/24"), netip.MustParsePrefix("203.0.113.5/32")}
 	for _, c := range []struct {
 		name, known string
 		may         bool
@@ -199,6 +200,13 @@ func TestPeersMayNameTheirOwnAddresses(t *testing.T) {
 		{"127.0.0.1", "10.1.2.3", false},
 		{"127.0.0.2", "127.0.0.1", false},
 		{"127.0.0.1", "127.0.0.1", true},
+		{"203.0.113.5", "192.0.2.7", false}, // this machine's own
+		{"203.0.113.5", "192.168.1.2", false},
+		{"203.0.113.5", "127.0.0.1", true},
+		{"172.16.5.5", "172.16.5.6", false},
+		{"172.16.5.5", "203.0.113.5", true}, // it is here, too
+		{"172.16.5.7", "192.0.2.7", true},   // next to this machine
+		{"172.16.6.7", "192.0.2.7", false},
 		{"::ffff:127.0.0.1", "192.0.2.7", false},
 		{"::1", "192.0.2.7", false},
 		{"10.1.2.3", "", false},
@@ -221,7 +229,7 @@ func TestPeersMayNameTheirOwnAddresses(t *testing.T) {
 		if c.known != "" {
 			known = append(known, netip.MustParseAddr(c.known))
 		}
-		if got := mayName(netip.MustParseAddr(c.name), known); got != c.may {
+		if got := mayName(netip.MustParseAddr(c.name), known, own); got != c.may {
 			t.Errorf("who is at %q names %s: %v", c.known, c.name, got)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"time"
 )
 
 // remove removes a folder and all that is in it, also folders that deny their owner. However
@@ -36,20 +37,21 @@ func empty(folder string) error {
 		return err
 	}
 	defer root.Close()
-	return each(root, ".", func(name string) error {
+	until := time.Now().Add(longest)
+	return each(root, ".", until, func(name string) error {
 		if root.Remove(name) == nil {
 			return nil
 		}
-		return dissolve(root, name)
+		return dissolve(root, name, until)
 	})
 }
 
 // dissolve removes a subfolder. The folders in it that are not empty are moved to the top.
-func dissolve(root *os.Root, folder string) error {
+func dissolve(root *os.Root, folder string, until time.Time) error {
 	if err := root.Chmod(folder, 0o700); err != nil {
 		return err
 	}
-	err := each(root, folder, func(name string) error {
+	err := each(root, folder, until, func(name string) error {
 		name = path.Join(folder, name)
 		if root.Remove(name) == nil {
 			return nil
@@ -65,13 +67,19 @@ func dissolve(root *os.Root, folder string) error {
 	return root.Remove(folder)
 }
 
+// longest is how long a folder is emptied: somebody may be left who fills it meanwhile.
+const longest = 10 * time.Minute
+
 // each has all names of a folder taken out of it, those too that come meanwhile. The error is of one
 // that cannot be.
-func each(root *os.Root, folder string, take func(name string) error) error {
+func each(root *os.Root, folder string, until time.Time, take func(name string) error) error {
 	for {
 		taken, failed, err := pass(root, folder, take)
 		if err != nil || taken == 0 {
 			return errors.Join(err, failed)
+		}
+		if time.Now().After(until) {
+			return errors.New("it is being filled")
 		}
 	}
 }
