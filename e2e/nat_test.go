@@ -324,7 +324,10 @@ func TestNATSlowAndLossy(t *testing.T) {
 	expectStepper(t, j, 2, 50, 10)
 	expectNobodyFailed(t, j)
 	g.peers[0].awaitWay(behind, "punched", "direct")
-	g.peers[1].awaitWay(behind, "punched", "direct")
+	// Where both have dialled each other at one instant before, an end of that may be left in the kernel of the one that is
+	// far, for minutes: then it cannot dial from the port that its router knows, and no hole is punched.
+	tried := regexp.MustCompile(`no hole was punched \(tried ([3-9]|\d\d+) times\)`)
+	g.peers[1].awaitConnection(behind, func(c connection) bool { return c.Way != "relayed" || tried.MatchString(c.Why) })
 	g.relays[0].awaitWay(behind, "direct")
 	expectNothingLeft(t, g.peers)
 }
