@@ -3,6 +3,7 @@ package discovery
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -175,7 +176,8 @@ func namespace(network string) string { return "p2pmpi/" + network + "/offers" }
 
 // near returns the peers to ask that are known without a lookup: the local
 // peer, those that have answered before, those connected that speak the offer
-// protocol, mDNS neighbours, and the DHT's routing table.
+// protocol or have yet to say what they speak, mDNS neighbours, and the DHT's routing
+// table.
 func (s *Service) near() []p2ppeer.AddrInfo {
 	var infos []p2ppeer.AddrInfo
 	if s.cfg.Offer != nil {
@@ -185,7 +187,8 @@ func (s *Service) near() []p2ppeer.AddrInfo {
 		infos = append(infos, k.AddrInfo)
 	}
 	for _, id := range s.host.Network().Peers() {
-		if speaks, err := s.host.Peerstore().SupportsProtocols(id, offerProtocol); err == nil && len(speaks) > 0 {
+		known, err := s.host.Peerstore().GetProtocols(id)
+		if err == nil && (len(known) == 0 || slices.Contains(known, offerProtocol)) {
 			infos = append(infos, p2ppeer.AddrInfo{ID: id})
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/protocol"
+	"github.com/libp2p/go-libp2p/p2p/protocol/identify"
 )
 
 // wantAll fails unless s finds exactly the peers of want as candidates.
@@ -268,6 +269,28 @@ func TestNeighboursMeetWithoutSupernode(t *testing.T) {
 		}
 	}
 	wantAll(t, b, []*Service{a, b})
+}
+
+// TestConnectedPeerIsAskedBeforeItIsIdentified: libp2p hears what a peer speaks some time after
+// it is connected, and who looks for candidates meanwhile does not miss it.
+func TestConnectedPeerIsAskedBeforeItIsIdentified(t *testing.T) {
+	late := newHost(t)
+	other := newService(t, late, testConfig())
+	looked := make(chan struct{})
+	late.SetStreamHandler(identify.ID, func(st network.Stream) {
+		<-looked
+		st.Reset()
+	})
+	cfg := testConfig()
+	cfg.Offer = sync.OnceValue(func() Offer { // who is near has been looked for before
+		close(looked)
+		return offering(2, 2)()
+	})
+	s := newService(t, newHost(t), cfg)
+	if err := late.Connect(testContext(t), addrInfo(s.host)); err != nil {
+		t.Fatal(err)
+	}
+	wantAll(t, s, []*Service{other, s})
 }
 
 func TestCloseDoesNotWaitForHostileStreams(t *testing.T) {

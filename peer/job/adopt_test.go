@@ -102,9 +102,11 @@ func (p *part) back(said ...*jobpb.FromPeer) {
 	}
 }
 
-// says answers that the part does not go on.
+// says answers that the part does not go on, and ends the stream as a peer does: a reset could
+// overtake the answer.
 func (p *part) says(problem string) {
 	p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Resumed{Resumed: &jobpb.Resumed{Error: problem}}})
+	p.stream.CloseWrite()
 }
 
 // ended says that the part has ended, and closes lost when that has been heard.

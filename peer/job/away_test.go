@@ -187,9 +187,7 @@ func TestSubmitterWhosePeersHaveEndedWaitsForNobody(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1, 1)
 	e := b.partedOn()
 	for _, m := range b.peers {
-		b.resuming(m, func(p *part) {
-			p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Resumed{Resumed: &jobpb.Resumed{Error: "no such job here"}}})
-		})
+		b.resuming(m, func(p *part) { p.says("no such job here") })
 	}
 	b.agreeing(e)
 	for e.views.Contact() == viewgroup.InTouch {
