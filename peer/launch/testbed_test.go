@@ -16,6 +16,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/host"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/p2p/net/connmgr"
+	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
 	"github.com/rs/zerolog"
 
 	"github.com/p2pmpi/p2pmpi/faultdetect"
@@ -54,7 +55,8 @@ func newMember(t *testing.T, slots int) *member {
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Host, err = libp2p.New(libp2p.Identity(key), libp2p.ListenAddrStrings("/ip4/127.0.0.1/tcp/0"), libp2p.DisableRelay(), libp2p.ConnectionManager(conns))
+	m.Host, err = libp2p.New(libp2p.Identity(key), libp2p.ListenAddrStrings("/ip4/127.0.0.1/tcp/0"), libp2p.DisableRelay(), libp2p.ConnectionManager(conns),
+		libp2p.Transport(tcp.NewTCPTransport, tcp.DisableReuseport())) // those who play a submitter dial once: see internal/redial
 	if err != nil {
 		t.Fatal(err)
 	}
