@@ -86,7 +86,6 @@ func newHost(cfg Config, key crypto.PrivKey, gate *membership.Gate, reg promethe
 	options := []libp2p.Option{
 		libp2p.Identity(key),
 		libp2p.NoListenAddrs, // yet: New would leave goroutines behind if it could not
-		libp2p.Transport(tcp.NewTCPTransport),
 		libp2p.Muxer(yamux.ID, reunion.Counting(yamux.DefaultTransport)),
 		libp2p.SwarmOpts(swarm.WithDialRanker(rankingFor(listen).rank)),
 		libp2p.ProtocolVersion(protocolVersion),
@@ -175,9 +174,9 @@ func probePort(network, address string) error {
 // get through neither asks them nor the router.
 func reachability(cfg Config, puncher *punch.Puncher, mapper *portmap.Mapper) []libp2p.Option {
 	if !cfg.NAT {
-		return []libp2p.Option{libp2p.DisableRelay()}
+		return []libp2p.Option{libp2p.DisableRelay(), libp2p.Transport(tcp.NewTCPTransport)}
 	}
-	options := []libp2p.Option{libp2p.EnableRelay(), puncher.Option()}
+	options := []libp2p.Option{libp2p.EnableRelay(), libp2p.Transport(puncher.TCP), puncher.Option()}
 	switch cfg.Reachability {
 	case Public:
 		return append(options, libp2p.ForceReachabilityPublic(), libp2p.EnableAutoNATv2())

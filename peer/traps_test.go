@@ -24,6 +24,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
 	"github.com/p2pmpi/p2pmpi/peer/internal/punch"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
@@ -49,7 +50,7 @@ func newHostOf(t *testing.T, cfg Config) host.Host {
 	if err != nil {
 		t.Fatal(err)
 	}
-	puncher := punch.New(prometheus.NewRegistry(), nil, zerolog.Nop())
+	puncher := punch.New(prometheus.NewRegistry(), connection.NewPunches(), zerolog.Nop())
 	h, err := newHost(cfg, key, gate, prometheus.NewRegistry(), puncher, nil, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,8 @@
 // tries for as long as a pair has nothing but circuits, more and more rarely, and at once
 // when this peer's own addresses change. When is decided by a pure core, plan.
 //
+// A host dials over the Puncher's TCP, so that no dial before it is in a hole's way.
+//
 // Not promised: that it succeeds. Two routers that give every destination another port
 // cannot be got through so.
 package punch

@@ -25,7 +25,7 @@ type Puncher struct {
 	log     zerolog.Logger
 	libp2p  *holepunch.Service
 	metrics holepunch.MetricsTracer
-	events  holepunch.EventTracer
+	holes   *holes
 	host    host.Host
 	changes event.Subscription
 	over    chan try
@@ -46,7 +46,7 @@ type try struct {
 func New(reg prometheus.Registerer, events holepunch.EventTracer, log zerolog.Logger) *Puncher {
 	p := &Puncher{
 		log:     log,
-		events:  events,
+		holes:   newHoles(events),
 		metrics: holepunch.NewMetricsTracer(holepunch.WithRegisterer(reg)),
 		over:    make(chan try),
 	}
@@ -61,7 +61,7 @@ func (p *Puncher) Option() libp2p.Option {
 		p.libp2p = s
 		return nil
 	}
-	return libp2p.EnableHolePunching(holepunch.WithMetricsAndEventTracer(p.metrics, p.events), take)
+	return libp2p.EnableHolePunching(holepunch.WithMetricsAndEventTracer(p.metrics, p.holes), take)
 }
 
 // Start begins to try again where there are circuits only. The host is the one that was

@@ -1,0 +1,128 @@
+package punch
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/libp2p/go-libp2p"
+	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/core/peerstore"
+	"github.com/libp2p/go-libp2p/core/transport"
+	"github.com/libp2p/go-libp2p/p2p/protocol/holepunch"
+	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
+	ma "github.com/multiformats/go-multiaddr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/rs/zerolog"
+)
+
+// heard is an event tracer that remembers how many events there were.
+type heard int
+
+func (h *heard) Trace(*holepunch.Event) { *h++ }
+
+func newHost(t *testing.T, opts ...libp2p.Option) host.Host {
+	t.Helper()
+	h, err := libp2p.New(append(opts, libp2p.ListenAddrStrings("/ip4/127.0.0.1/tcp/0"))...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.Close() })
+	return h
+}
+
+// TestPortThatIsDialledFrom is the listening one's, but for who has relays and is dialled without
+// a hole.
+func TestPortThatIsDialledFrom(t *testing.T) {
+	p := New(prometheus.NewRegistry(), new(heard), zerolog.Nop())
+	from := newHost(t, libp2p.Transport(p.TCP))
+	listening, err := from.Addrs()[0].ValueForProtocol(ma.P_TCP)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct{ relays, punched, same bool }{
+		"who has no relays":        {false, false, true},
+		"who has relays":           {true, false, false},
+		"who has, through a hole":  {true, true, true},
+		"none, but through a hole": {false, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			to := newHost(t)
+			ctx := t.Context()
+			if c.relays {
+				relay := ma.StringCast("/ip4/127.0.0.1/tcp/1/p2p/" + to.ID().String() + "/p2p-circuit")
+				from.Peerstore().AddAddr(to.ID(), relay, peerstore.PermanentAddrTTL)
+			}
+			if c.punched {
+				ctx = network.WithSimultaneousConnect(ctx, true, "test")
+			}
+			from.Peerstore().AddAddrs(to.ID(), to.Addrs(), peerstore.PermanentAddrTTL)
+			conn, err := from.Network().DialPeer(network.WithForceDirectDial(ctx, "test"), to.ID())
+			if err != nil {
+				t.Fatal(err)
+			}
+			port, err := conn.LocalMultiaddr().ValueForProtocol(ma.P_TCP)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if (port == listening) != c.same {
+				t.Errorf("dialled from port %s, listening at %s, want the same: %v", port, listening, c.same)
+			}
+		})
+	}
+}
+
+// TestDialGoesOnFromTheHole when one is punched meanwhile, and only then.
+func TestDialGoesOnFromTheHole(t *testing.T) {
+	const id, another = p2ppeer.ID("a"), p2ppeer.ID("b")
+	begin, end := &holepunch.StartHolePunchEvt{}, &holepunch.EndHolePunchEvt{}
+	failed := errors.New("connection refused")
+	tests := map[string]struct {
+		before, meanwhile []holepunch.Event
+		moves             bool
+	}{
+		"none is":               {moves: false},
+		"one is":                {meanwhile: []holepunch.Event{{Remote: id, Evt: begin}}, moves: true},
+		"one is already":        {before: []holepunch.Event{{Remote: id, Evt: begin}}, moves: true},
+		"one was":               {before: []holepunch.Event{{Remote: id, Evt: begin}, {Remote: id, Evt: end}}, moves: false},
+		"one of two is":         {before: []holepunch.Event{{Remote: id, Evt: begin}, {Remote: id, Evt: begin}, {Remote: id, Evt: end}}, moves: true},
+		"another peer's is":     {meanwhile: []holepunch.Event{{Remote: another, Evt: begin}}, moves: false},
+		"its end alone is told": {before: []holepunch.Event{{Remote: id, Evt: end}}, moves: false},
+	}
+	for name, c := range tests {
+		t.Run(name, func(t *testing.T) {
+			var events heard
+			p := New(prometheus.NewRegistry(), &events, zerolog.Nop())
+			tr := &TCP{new(tcp.TcpTransport), new(tcp.TcpTransport), newHost(t).Peerstore(), p.holes}
+			tr.known.AddAddr(id, ma.StringCast("/ip4/192.0.2.1/tcp/1/p2p-circuit"), peerstore.PermanentAddrTTL)
+			for i := range c.before {
+				p.holes.Trace(&c.before[i])
+			}
+			var from []*tcp.TcpTransport
+			_, err := tr.dial(t.Context(), id, func(ctx context.Context, by *tcp.TcpTransport) (transport.CapableConn, error) {
+				from = append(from, by)
+				if by == tr.TcpTransport {
+					return nil, nil
+				}
+				for i := range c.meanwhile {
+					p.holes.Trace(&c.meanwhile[i])
+				}
+				if ctx.Err() != nil {
+					return nil, ctx.Err()
+				}
+				return nil, failed
+			})
+			if moved := len(from) == 2 && from[1] == tr.TcpTransport; from[0] != tr.elsewhere || moved != c.moves || moved != (err == nil) {
+				t.Errorf("moved: %v, want %v; error %v", moved, c.moves, err)
+			}
+			if want := len(c.before) + len(c.meanwhile); int(events) != want {
+				t.Errorf("%d events are passed on, want %d", events, want)
+			}
+			if len(p.holes.dialled) != 0 {
+				t.Error("the dial is still noted")
+			}
+		})
+	}
+}
