@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/peer/launch"
+	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
 // A Stopped is a job that the owner has stopped.
@@ -46,47 +47,47 @@ func (c *control) stopHosted(w http.ResponseWriter, r *http.Request) {
 // stopHosted ends the part here of the job whose ID begins so: it gets no slots here any more, and what
 // runs is handed over, if that can be within so long, or ended. When ctx ends before, it goes all the same.
 func (p *Peer) stopHosted(ctx context.Context, prefix string, within time.Duration) (Stopped, error) {
-	id, err := nameIn(p.hostedIDs(), prefix)
+	job, err := nameIn(p.hosted(), prefix)
 	if err != nil {
 		return Stopped{}, fmt.Errorf("job %.80q: %w", prefix, err)
 	}
-	p.log.Info().Str("job", id).Dur("within", within).Msg("stopped by the owner")
-	p.slots.Bar(id)
-	how, err := p.launcher.Stop(ctx, id, within)
+	p.log.Info().Str("job", job.Job).Stringer("submitter", job.Submitter).Dur("within", within).Msg("stopped by the owner")
+	p.slots.Bar(job)
+	how, err := p.launcher.Stop(ctx, job.Job, job.Submitter, within)
 	if err != nil {
-		return Stopped{}, fmt.Errorf("job %.80q has yet to go: %w", id, err)
+		return Stopped{}, fmt.Errorf("job %.80q has yet to go: %w", job.Job, err)
 	}
-	return Stopped{Job: id, How: how}, nil
+	return Stopped{Job: job.Job, How: how}, nil
 }
 
-// hostedIDs are those of the jobs that have slots here, or what waits for their submitters.
-func (p *Peer) hostedIDs() (ids []string) {
-	for _, j := range p.slots.Snapshot().Jobs {
-		ids = append(ids, j.Job)
-	}
+// hosted are the jobs that are here, or what of them waits for their submitters; then those that have slots.
+func (p *Peer) hosted() (jobs []reservation.Name) {
 	for _, j := range p.launcher.Jobs() {
-		ids = append(ids, j.Job)
+		jobs = append(jobs, reservation.Name{Job: j.Job, Submitter: j.Submitter})
 	}
-	return ids
+	for _, j := range p.slots.Snapshot().Jobs {
+		jobs = append(jobs, reservation.Name{Job: j.Job, Submitter: j.Submitter})
+	}
+	return jobs
 }
 
-// nameIn returns that one of some IDs that begins with prefix, or is it.
-func nameIn(ids []string, prefix string) (string, error) {
-	if slices.Contains(ids, prefix) {
-		return prefix, nil
+// nameIn returns that one of some jobs whose ID begins with prefix, or is it. Of several submitters' under one ID it
+// is the first: what is here is of one of them, and who only has slots is no hindrance to stopping that.
+func nameIn(jobs []reservation.Name, prefix string) (found reservation.Name, err error) {
+	if i := slices.IndexFunc(jobs, func(n reservation.Name) bool { return n.Job == prefix }); i >= 0 {
+		return jobs[i], nil
 	}
-	found := ""
-	for _, id := range ids {
+	for _, n := range jobs {
 		switch {
-		case prefix == "" || !strings.HasPrefix(id, prefix):
-		case found == "" || found == id:
-			found = id
+		case prefix == "" || !strings.HasPrefix(n.Job, prefix) || found.Job == n.Job:
+		case found.Job == "":
+			found = n
 		default:
-			return "", errAmbiguous
+			return reservation.Name{}, errAmbiguous
 		}
 	}
-	if found == "" {
-		return "", errNotHosted
+	if found.Job == "" {
+		return reservation.Name{}, errNotHosted
 	}
 	return found, nil
 }

@@ -3,24 +3,26 @@ package peer
 import (
 	"errors"
 	"testing"
+
+	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
 func TestOwnersNameJobsByTheirBeginning(t *testing.T) {
-	ids := []string{"3f2b8c1e77", "3f2b9000", "77", "7777", "77"}
+	jobs := []reservation.Name{{Job: "3f2b8c1e77", Submitter: "a"}, {Job: "3f2b9000", Submitter: "a"}, {Job: "77", Submitter: "b"}, {Job: "7777", Submitter: "c"}, {Job: "77", Submitter: "d"}, {Job: "3f2b8c1e77", Submitter: "e"}}
 	for prefix, want := range map[string]struct {
-		id  string
+		job reservation.Name
 		err error
 	}{
-		"3f2b8c1e77": {"3f2b8c1e77", nil},
-		"3f2b8c1e":   {"3f2b8c1e77", nil},
-		"3f2b":       {"", errAmbiguous},
-		"77":         {"77", nil}, // all of it, twice
-		"777":        {"7777", nil},
-		"9":          {"", errNotHosted},
-		"":           {"", errNotHosted},
+		"3f2b8c1e77": {jobs[0], nil},
+		"3f2b8c1e":   {jobs[0], nil}, // of two submitters the one whose job is here
+		"3f2b":       {reservation.Name{}, errAmbiguous},
+		"77":         {jobs[2], nil}, // all of it, twice
+		"777":        {jobs[3], nil},
+		"9":          {reservation.Name{}, errNotHosted},
+		"":           {reservation.Name{}, errNotHosted},
 	} {
-		if id, err := nameIn(ids, prefix); id != want.id || !errors.Is(err, want.err) {
-			t.Errorf("%q: got %q, %v; want %q, %v", prefix, id, err, want.id, want.err)
+		if job, err := nameIn(jobs, prefix); job != want.job || !errors.Is(err, want.err) {
+			t.Errorf("%q: got %v, %v; want %v, %v", prefix, job, err, want.job, want.err)
 		}
 	}
 }

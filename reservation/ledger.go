@@ -78,6 +78,14 @@ func (q Request) valid() bool {
 	return q.Job != "" && len(q.Job) <= maxJobName && q.Slots >= 1 && q.Slots <= maxSlots && len(q.Kinds) <= maxKinds
 }
 
+// A Name names a job: others than its submitter may use its ID for one of theirs.
+type Name struct {
+	Job       string
+	Submitter p2ppeer.ID
+}
+
+func (q Request) name() Name { return Name{q.Job, q.Submitter} }
+
 // A Grant answers a Request: 1..Request.Slots slots, held until Expires.
 type Grant struct {
 	Key     Key
@@ -94,7 +102,7 @@ type Ledger struct {
 	draining bool
 	holds    []*hold // in the order of their making; at most limits.Slots of them
 	queue    queue
-	barred   []string // jobs that get nothing any more, at most maxBarred
+	barred   []Name // jobs that get nothing any more, at most maxBarred
 	// lapses is when submitters and origins last did nothing with slots that they had, as long as
 	// that matters: each had one for HoldBase and more, so they are few for each slot.
 	lapses map[string]time.Time
@@ -137,7 +145,7 @@ func (l *Ledger) Hold(q Request, key Key, now time.Time) (Grant, error) {
 	case v.Refused != 0:
 		l.queue.leave(q.Submitter, q.Job)
 		return Grant{}, v.Refused
-	case slices.Contains(l.barred, q.Job):
+	case slices.Contains(l.barred, q.name()):
 		return Grant{}, Denied
 	case l.draining:
 		return Grant{}, Draining
@@ -262,11 +270,11 @@ func (l *Ledger) Withdraw(job string, submitter p2ppeer.ID, waits bool) {
 // one another name anyway.
 const maxBarred = 256
 
-// Bar frees what a job holds and has not started, whoever brings it, and gives it nothing any more: its
-// owner does not want it. Barring again does nothing.
-func (l *Ledger) Bar(job string) {
-	l.holds = slices.DeleteFunc(l.holds, func(h *hold) bool { return h.Job == job && h.state != Running })
-	l.queue = slices.DeleteFunc(l.queue, func(w *waiter) bool { return w.job == job })
+// Bar frees what a job holds and has not started, and gives it nothing any more: the peer's owner does not want
+// it. Barring again does nothing.
+func (l *Ledger) Bar(job Name) {
+	l.holds = slices.DeleteFunc(l.holds, func(h *hold) bool { return h.name() == job && h.state != Running })
+	l.queue = slices.DeleteFunc(l.queue, func(w *waiter) bool { return w.job == job.Job && w.submitter == job.Submitter })
 	if !slices.Contains(l.barred, job) {
 		l.barred = append(l.barred[max(0, len(l.barred)+1-maxBarred):], job)
 	}
@@ -348,20 +356,16 @@ func (l *Ledger) waiting(submitter p2ppeer.ID, job string) *hold {
 // full reports whether one more job would be one too many, those ahead in the queue for which
 // slots are kept included; a job that already has slots here is not one more.
 func (l *Ledger) full(q Request, ahead claims) bool {
-	type name struct {
-		submitter p2ppeer.ID
-		job       string
-	}
-	jobs := map[name]bool{}
+	jobs := map[Name]bool{}
 	for _, h := range l.holds {
-		jobs[name{h.Submitter, h.Job}] = true
+		jobs[h.name()] = true
 	}
-	if l.limits.MaxJobs == 0 || jobs[name{q.Submitter, q.Job}] {
+	if l.limits.MaxJobs == 0 || jobs[q.name()] {
 		return false
 	}
 	for _, c := range ahead {
 		if c.slots > 0 {
-			jobs[name{c.submitter, c.job}] = true
+			jobs[Name{c.job, c.submitter}] = true
 		}
 	}
 	return len(jobs) >= l.limits.MaxJobs

@@ -311,8 +311,8 @@ func TestS3LoweredSlotsAreNotGivenAway(t *testing.T) {
 	}
 }
 
-// TestS3BarredJobGetsNothing, whoever brings it; what it has and has not started, others get. What runs goes on
-// until the peer has ended it.
+// TestS3BarredJobGetsNothing; what it has and has not started, others get. What runs goes on until the peer has
+// ended it. Another submitter's job under the same ID is another job.
 func TestS3BarredJobGetsNothing(t *testing.T) {
 	l := NewLedger(Limits{Slots: 4})
 	mustHold(t, l, "unwanted", 1, keyOf(1), start)
@@ -325,31 +325,35 @@ func TestS3BarredJobGetsNothing(t *testing.T) {
 	if _, err := l.Hold(Request{Job: "unwanted", Submitter: bob, Slots: 2}, keyOf(3), start); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := l.Hold(Request{Job: "unwanted", Submitter: "carol", Slots: 1, Waits: true}, keyOf(4), start); err == nil {
-		t.Fatal("a job that is to wait got slots")
-	}
-	mustBe := func(running, free int) {
-		t.Helper()
-		if s := l.Snapshot(); s.Running != running || s.Held+s.Confirmed+s.Waiting != 0 || s.Free != free {
-			t.Errorf("got %+v; want %d running and %d free", s, running, free)
+	for _, who := range []p2ppeer.ID{alice, "carol"} {
+		if _, err := l.Hold(Request{Job: "unwanted", Submitter: who, Slots: 4, Waits: true}, keyOf(4), start); err == nil && who != alice {
+			t.Fatal("a job that is to wait got slots")
 		}
 	}
-	l.Bar("unwanted")
-	l.Bar("unwanted")
-	mustBe(1, 3)
+	mustBe := func(running, held, waiting int) {
+		t.Helper()
+		if s := l.Snapshot(); s.Running != running || s.Held != held || s.Waiting != waiting || s.Confirmed != 0 {
+			t.Errorf("got %+v; want %d running, %d held and %d that wait", s, running, held, waiting)
+		}
+	}
+	unwanted := Name{Job: "unwanted", Submitter: alice}
+	l.Bar(unwanted)
+	l.Bar(unwanted)
+	mustBe(1, 2, 1)
 	if _, err := l.Redeem(keyOf(2), "unwanted", alice, start); err == nil {
 		t.Error("it starts with the key that it had")
 	}
-	for _, who := range []p2ppeer.ID{alice, bob} {
-		if _, err := l.Hold(Request{Job: "unwanted", Submitter: who, Slots: 1, Waits: true}, keyOf(5), start); !errors.Is(err, Denied) {
-			t.Errorf("%s: got %v, want Denied", who, err)
-		}
+	if _, err := l.Hold(Request{Job: "unwanted", Submitter: alice, Slots: 1, Waits: true}, keyOf(5), start); !errors.Is(err, Denied) {
+		t.Errorf("got %v, want Denied", err)
 	}
-	mustBe(1, 3)
-	mustHold(t, l, "another", 3, keyOf(6), start)
+	if err := l.Confirm(keyOf(3), bob, 2, start); err != nil {
+		t.Errorf("another submitter's job under the same ID: %v", err)
+	}
+	l.Bar(Name{Job: "unwanted", Submitter: "carol"})
+	mustHold(t, l, "another", 1, keyOf(6), start)
 	l.Release(keyOf(1))
 	for n := range 2 * maxBarred {
-		l.Bar(strings.Repeat("x", n))
+		l.Bar(Name{Job: strings.Repeat("x", n)})
 	}
 	if n := len(l.barred); n != maxBarred {
 		t.Errorf("%d jobs are remembered", n)

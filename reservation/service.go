@@ -109,7 +109,7 @@ func (s *Service) Drain() {
 }
 
 // Bar has a job get nothing any more: see Ledger.Bar.
-func (s *Service) Bar(job string) {
+func (s *Service) Bar(job Name) {
 	s.update(func(l *Ledger, _ time.Time) { l.Bar(job) })
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
 // A Departure is how a job has gone from here.
@@ -19,15 +21,15 @@ const (
 // errStopped is what people read whose job an owner does not want any more, after who says so.
 var errStopped = errors.New("its owner has stopped the job here")
 
-// Stop has a job be gone from here, and returns when nothing of it is left. One that runs with replicas
+// Stop has a job of that submitter be gone from here, and returns when nothing of it is left. One that runs with replicas
 // is handed over, if that can be within so long; else its processes are ended, and its submitter is told why.
 // When ctx ends before, the job goes all the same.
 //
 //	owner --> Stop -- handed over? -- yes ----------------------> gone
 //	                       '-- no --> Exited(why) --> submitter --> Stop, or 5 s --> gone
-func (s *Service) Stop(ctx context.Context, id string, within time.Duration) (Departure, error) {
+func (s *Service) Stop(ctx context.Context, id string, submitter p2ppeer.ID, within time.Duration) (Departure, error) {
 	j, ok := s.lookup(id)
-	if !ok {
+	if !ok || j.submitter != submitter {
 		return Over, nil
 	}
 	j.do(func() { j.stop(within) })

@@ -40,6 +40,9 @@ func TestO3OwnerStopsAJob(t *testing.T) {
 			other.run()
 			j := bed.newJob(t, 2, 1, nil, "wait")
 			c.until(j)
+			if how, err := bed.peers[0].launch.Stop(t.Context(), j.spec.ID, bed.peers[0].ID(), 0); how != Over || err != nil {
+				t.Errorf("another's under the same ID: %q, %v", how, err)
+			}
 			gone := j.stopAt(0, time.Minute) // of a job without replicas that is of no concern
 			if got := c.says(j); got != why {
 				t.Errorf("the submitter reads %q", got)
@@ -48,7 +51,7 @@ func TestO3OwnerStopsAJob(t *testing.T) {
 				t.Errorf("gone: %q", how)
 			}
 			j.links[0].awaitEnd()
-			if how, err := bed.peers[0].launch.Stop(t.Context(), j.spec.ID, 0); how != Over || err != nil {
+			if how, err := bed.peers[0].launch.Stop(t.Context(), j.spec.ID, j.submitter.ID(), 0); how != Over || err != nil {
 				t.Errorf("once more: %q, %v", how, err)
 			}
 			if jobs := bed.peers[0].launch.Jobs(); len(jobs) != 1 || jobs[0].Job != other.spec.ID || jobs[0].State != Running {
@@ -103,7 +106,7 @@ func (j *testJob) stopAt(peer int, within time.Duration) <-chan Departure {
 	}
 	gone := make(chan Departure, 1)
 	go func() { // ends with the job, or the test
-		how, err := j.peers[peer].launch.Stop(j.Context(), j.spec.ID, within)
+		how, err := j.peers[peer].launch.Stop(j.Context(), j.spec.ID, j.submitter.ID(), within)
 		if err != nil {
 			j.Error(err)
 		}
