@@ -50,6 +50,7 @@ func Diagnose(s Symptoms) []Finding {
 		out = append(out, judgeSupernodes(*p), judgeReachability(*p, s.Machine), judgeNAT(*p), judgeClock(*p))
 	}
 	out = append(out, judgeGranted(s.Granted)...)
+	out = append(out, judgeRules(s.Unread)...)
 	m := s.Machine
 	out = append(out, judgePortMapping(m, s.Standing), judgeDisk(m), judgeFiles(m), judgeProcesses(m), judgeMemory(m), judgeKernel(m))
 	return append(out, judgeWalls(m.Walls)...)

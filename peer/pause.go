@@ -3,6 +3,7 @@ package peer
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/peer/internal/presence"
@@ -64,6 +65,7 @@ func (p *Peer) watchOwner(machine *presence.Machine, rules []presence.Rule, tick
 	for before := presence.Rule(""); ; {
 		reading := machine.Read(p.life, rules)
 		reading.Quiet = p.policy.Quiet.Contain(now)
+		p.sayUnread(reading.Unread)
 		rule := watch.Step(reading, now)
 		if rule != before {
 			p.log.Info().Str("rule", string(rule)).Msg("pause")
@@ -92,6 +94,32 @@ func (p *Peer) watchOwner(machine *presence.Machine, rules []presence.Rule, tick
 			return
 		}
 	}
+}
+
+// sayUnread notes by which rules the peer cannot pause, and tells the owner of those that are new.
+func (p *Peer) sayUnread(all []presence.Unread) {
+	before := p.unread()
+	p.unreadRules.Store(all)
+	for _, u := range all {
+		if !slices.ContainsFunc(before, func(b presence.Unread) bool { return b.Rule == u.Rule }) {
+			p.log.Warn().Str("rule", string(u.Rule)).Str("why", u.Why).Msg("a rule of pausing cannot be read here")
+		}
+	}
+}
+
+// unread returns the rules by which the peer is to pause and cannot tell whether they are so.
+func (p *Peer) unread() []presence.Unread {
+	all, _ := p.unreadRules.Load().([]presence.Unread)
+	return all
+}
+
+// judgeRules gives a finding for each rule of pausing that cannot be read.
+func judgeRules(all []presence.Unread) (out []Finding) {
+	for _, u := range all {
+		out = append(out, Finding{"rule " + string(u.Rule), Warning, "cannot be read here, so that the peer does not pause by it: " + u.Why,
+			"leave it out of pause-when, if it is not needed on this machine"})
+	}
+	return out
 }
 
 // pausedBy returns the rule by which the peer pauses; empty: it does not.

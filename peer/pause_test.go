@@ -98,6 +98,15 @@ func TestS3EachRulePauses(t *testing.T) {
 			}
 			pass(0)
 			expect("")
+			unread := p.symptoms(t.Context()).Unread
+			for _, u := range unread {
+				if u.Rule == tt.rule || u.Why == "" {
+					t.Errorf("it says that it cannot read %+v", u)
+				}
+			}
+			if len(unread) == 0 || len(judgeRules(unread)) != len(unread) || len(p.Status(t.Context()).Unread) != len(unread) {
+				t.Errorf("of a machine that says little it says that it cannot read %+v", unread)
+			}
 			tt.busy(s)
 			pass(10 * time.Second)
 			expect(tt.rule)

@@ -99,12 +99,13 @@ type Peer struct {
 	end   context.CancelCauseFunc
 	parts []part // in the order of starting
 
-	halted   chan struct{} // closed when the peer is to be closed
-	draining sync.WaitGroup
-	paused   atomic.Value // string, see pausedBy
-	drained  atomic.Bool  // ended because nothing was left of any job
-	closing  sync.Once
-	closed   error
+	halted      chan struct{} // closed when the peer is to be closed
+	draining    sync.WaitGroup
+	paused      atomic.Value // string, see pausedBy
+	unreadRules atomic.Value // []presence.Unread, see unread
+	drained     atomic.Bool  // ended because nothing was left of any job
+	closing     sync.Once
+	closed      error
 
 	mu       sync.Mutex
 	asked    Halt     // the strongest halt asked for

@@ -11,6 +11,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/version"
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/presence"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
@@ -29,6 +30,7 @@ type Status struct {
 	Granted     *Granted     `json:"granted,omitempty"` // to jobs; nil: none run here
 	Use         Use          `json:"use"`               // of the machine, by the peer itself
 	Unwalled    []Unwalled   `json:"unwalled"`          // from what native programs are not kept here
+	Unread      []Unread     `json:"unread,omitempty"`  // rules by which it is to pause and cannot tell
 	Hosted      []HostedJob  `json:"hosted"`            // jobs that hold slots here
 	Submitted   []Submitted  `json:"submitted"`         // jobs started from here
 	Connections []Connection `json:"connections"`       // peers with a connection
@@ -47,6 +49,9 @@ type Slots struct {
 	// Paused is the rule by which nothing of others is taken, and what can be is handed over.
 	Paused string `json:"paused,omitempty"`
 }
+
+// Unread is a rule of pausing of which the machine does not say whether it is so.
+type Unread = presence.Unread
 
 // Use is what a peer costs its machine, the processes of jobs left out. Where nothing happens it
 // does not grow.
@@ -116,6 +121,7 @@ func (p *Peer) Status(ctx context.Context) Status {
 		Granted:     p.granted(),
 		Use:         p.use(),
 		Unwalled:    p.unwalled(),
+		Unread:      p.unread(),
 		Hosted:      []HostedJob{}, // a list in JSON even when it is empty
 		Submitted:   []Submitted{},
 		Connections: p.connections(ctx),

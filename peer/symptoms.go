@@ -21,6 +21,7 @@ type Symptoms struct {
 	Ports    string    `json:"ports,omitempty"`    // why it cannot listen, if none runs
 	Machine  Machine   `json:"machine"`
 	Granted  *Granted  `json:"granted,omitempty"` // to jobs, if a peer runs
+	Unread   []Unread  `json:"unread,omitempty"`  // rules by which it is to pause and cannot tell, if one runs
 }
 
 // A Machine is what a peer, or its doctor, may use of one.
@@ -71,7 +72,7 @@ func (p *Peer) symptoms(ctx context.Context) Symptoms {
 		m.Walls = launch.ExamineWalls(string(p.home))
 	}
 	m.CacheUsed, m.CacheLimit = store.Bytes(), store.Limit()
-	return Symptoms{Standing: &standing, Machine: m, Granted: p.granted()}
+	return Symptoms{Standing: &standing, Machine: m, Granted: p.granted(), Unread: p.unread()}
 }
 
 // examineWithout is for a home on which no peer runs.

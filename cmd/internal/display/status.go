@@ -38,6 +38,9 @@ func Status(s peer.Status) string {
 	for _, u := range s.Unwalled {
 		say("native programs are not kept from", "%s: %s", u.Wall, u.Why)
 	}
+	for _, u := range s.Unread {
+		say("does not pause by", "%s: %s", u.Rule, u.Why)
+	}
 	say("uses", "%s of memory, %s, %s", size(int64(s.Use.Memory)), number(int64(s.Use.Streams), "stream", "streams"), number(int64(s.Use.Goroutines), "goroutine", "goroutines"))
 	for _, a := range s.Addresses {
 		fmt.Fprintf(&b, "address: %s\n", a)

@@ -2,7 +2,9 @@ package presence
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -38,23 +40,54 @@ func NewMachine(root string) *Machine {
 // since it was last called.
 func (m *Machine) Read(ctx context.Context, wanted []Rule) (r Reading) {
 	for _, rule := range wanted {
+		var err error
 		switch rule {
 		case Active:
-			idle, ok := m.property(ctx, "org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager", "IdleHint").(bool)
-			r.Active = ok && !idle
+			r.Active, err = m.active(ctx)
 		case Battery:
-			r.Battery = onBattery(filepath.Join(m.root, "sys/class/power_supply"))
+			r.Battery, err = onBattery(filepath.Join(m.root, "sys/class/power_supply"))
 		case Load:
-			now := readTimes(filepath.Join(m.root, "proc/stat"))
-			now.peers = m.own()
-			r.Load = now.share(m.last)
-			m.last = now
+			r.Load, err = m.load()
 		case Metered:
-			kind, _ := m.property(ctx, "org.freedesktop.NetworkManager", "/org/freedesktop/NetworkManager", "org.freedesktop.NetworkManager", "Metered").(uint32)
-			r.Metered = kind == 1 || kind == 3 // yes, and guessed so
+			r.Metered, err = m.metered(ctx)
+		}
+		if err != nil {
+			r.Unread = append(r.Unread, Unread{rule, err.Error()})
 		}
 	}
 	return r
+}
+
+func (m *Machine) active(ctx context.Context) (bool, error) {
+	v, err := m.property(ctx, "org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager", "IdleHint")
+	idle, ok := v.(bool)
+	if err == nil && !ok {
+		err = fmt.Errorf("logind says %.40q of whether anybody is idle", fmt.Sprint(v))
+	}
+	return ok && !idle, err
+}
+
+func (m *Machine) metered(ctx context.Context) (bool, error) {
+	const yes, no, guessYes, guessNo = 1, 2, 3, 4
+	v, err := m.property(ctx, "org.freedesktop.NetworkManager", "/org/freedesktop/NetworkManager", "org.freedesktop.NetworkManager", "Metered")
+	if err != nil {
+		return false, err
+	}
+	switch kind, _ := v.(uint32); kind {
+	case yes, guessYes:
+		return true, nil
+	case no, guessNo:
+		return false, nil
+	}
+	return false, errors.New("NetworkManager does not know; it may have no link")
+}
+
+func (m *Machine) load() (float64, error) {
+	now, err := readTimes(filepath.Join(m.root, "proc/stat"))
+	now.peers = m.own()
+	share := now.share(m.last)
+	m.last = now
+	return share, err
 }
 
 // Close lets go of the system's bus.
@@ -65,21 +98,21 @@ func (m *Machine) Close() {
 	}
 }
 
-// property asks a service on the system's bus; nil where there is no bus, no such service, or no
+// property asks a service on the system's bus, which is an error where there is no bus, no such service, or no
 // answer in time. A service that does not run is not started by that.
-func (m *Machine) property(ctx context.Context, service, path, of, name string) any {
+func (m *Machine) property(ctx context.Context, service, path, of, name string) (any, error) {
 	ctx, cancel := context.WithTimeout(ctx, m.patience)
 	defer cancel()
 	if err := m.connect(ctx); err != nil {
-		return nil
+		return nil, err
 	}
 	var v dbus.Variant
 	err := m.bus.Object(service, dbus.ObjectPath(path)).
 		CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", dbus.FlagNoAutoStart, of, name).Store(&v)
 	if err != nil {
-		return nil
+		return nil, fmt.Errorf("ask %s: %w", service, err)
 	}
-	return v.Value()
+	return v.Value(), nil
 }
 
 // connect has the system's bus connected before ctx ends; the connection lasts beyond that.
@@ -103,23 +136,28 @@ func (m *Machine) connect(ctx context.Context) error {
 }
 
 // onBattery reports whether a battery of the machine, not one of a mouse, is being used up.
-func onBattery(folder string) bool {
-	supplies, _ := filepath.Glob(filepath.Join(folder, "*"))
-	on := false
+func onBattery(folder string) (on bool, err error) {
+	supplies, err := os.ReadDir(folder)
+	if err != nil {
+		return false, err
+	}
 	for _, s := range supplies {
-		is := func(file, value string) bool {
-			text, _ := os.ReadFile(filepath.Join(s, file))
-			return strings.TrimSpace(string(text)) == value
+		read := func(file string) string {
+			text, failed := os.ReadFile(filepath.Join(folder, s.Name(), file))
+			if failed != nil && !errors.Is(failed, fs.ErrNotExist) { // not each has all
+				err = failed
+			}
+			return strings.TrimSpace(string(text))
 		}
-		switch {
-		case is("scope", "Device"):
-		case !is("type", "Battery") && is("online", "1"):
-			return false
-		case is("type", "Battery") && is("status", "Discharging"):
+		switch kind := read("type"); {
+		case read("scope") == "Device":
+		case kind != "Battery" && read("online") == "1":
+			return false, nil
+		case kind == "Battery" && read("status") == "Discharging":
 			on = true
 		}
 	}
-	return on
+	return on, err
 }
 
 // times are those of all processors since the machine started, in ticks. What this process has had
@@ -150,17 +188,20 @@ const tick = 10 * time.Millisecond
 
 // readTimes reads the first line of /proc/stat. Programs of jobs are nice, so what users' programs
 // take of usual priority is the owner's.
-func readTimes(file string) (t times) {
-	text, _ := os.ReadFile(file)
+func readTimes(file string) (t times, err error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return times{}, err
+	}
 	var n [8]uint64 // user, nice, system, idle, iowait, irq, softirq, steal
 	if _, err := fmt.Sscanf(string(text), "cpu %d %d %d %d %d %d %d %d", &n[0], &n[1], &n[2], &n[3], &n[4], &n[5], &n[6], &n[7]); err != nil {
-		return times{}
+		return times{}, fmt.Errorf("%s: %w", file, err)
 	}
 	for _, ticks := range n {
 		t.all += ticks
 	}
 	t.usual = n[0]
-	return t
+	return t, nil
 }
 
 // share is what work of usual priority has had since before.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -37,6 +38,41 @@ func TestWatchPausesAtOnceAndGoesOnLater(t *testing.T) {
 				if got := w.Step(r, start.Add(time.Duration(i)*10*time.Second)); got != tt.want[i] {
 					t.Errorf("step %d: got %q, want %q", i, got, tt.want[i])
 				}
+			}
+		})
+	}
+}
+
+// TestWhatCannotBeReadIsAsItWas, for a while: what was not read before does not fire.
+func TestWhatCannotBeReadIsAsItWas(t *testing.T) {
+	unread := Reading{Unread: []Unread{{Metered, "no bus"}}}
+	for _, tt := range []struct {
+		name   string
+		before Reading
+		gone   time.Duration // that it cannot be read
+		want   Rule
+	}{
+		{"metered, then the bus is gone for ten minutes", Reading{Metered: true}, 10 * time.Minute, Metered},
+		{"metered, then the bus is gone for good", Reading{Metered: true}, recallFor + 2*holdFor, ""},
+		{"not metered", Reading{}, 10 * time.Minute, ""},
+		{"another rule, which is not so any more", Reading{Battery: true}, 10 * time.Minute, ""},
+		{"never read", unread, 10 * time.Minute, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w, now := NewWatch([]Rule{Battery, Metered}), time.Unix(1000, 0)
+			w.Step(tt.before, now)
+			var got Rule
+			for until := now.Add(tt.gone); now.Before(until); {
+				now = now.Add(10 * time.Second)
+				got = w.Step(unread, now)
+			}
+			if got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+			now = now.Add(10 * time.Second)
+			w.Step(Reading{}, now)
+			if got := w.Step(Reading{}, now.Add(holdFor)); got != "" {
+				t.Errorf("once it is read that it is not so: got %q", got)
 			}
 		})
 	}
@@ -95,8 +131,11 @@ func TestBatteryIsTheMachines(t *testing.T) {
 			for i, files := range tt.supplies {
 				supply(t, m.root, string(rune('a'+i)), files)
 			}
-			if got := m.Read(t.Context(), []Rule{Battery}).Battery; got != tt.want {
-				t.Errorf("got %v", got)
+			if err := os.MkdirAll(filepath.Join(m.root, "sys/class/power_supply"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if got := m.Read(t.Context(), []Rule{Battery}); got.Battery != tt.want || got.Unread != nil {
+				t.Errorf("got %+v", got)
 			}
 		})
 	}
@@ -160,9 +199,32 @@ func TestMachineWithoutABusIsNoReasonToPause(t *testing.T) {
 	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path="+filepath.Join(t.TempDir(), "none"))
 	m := NewMachine("/")
 	defer m.Close()
-	if r := m.Read(t.Context(), []Rule{Active, Metered}); r.Active || r.Metered {
+	if r := m.Read(t.Context(), []Rule{Active, Metered}); r.Active || r.Metered || !slices.Equal(rulesOf(r.Unread), []Rule{Active, Metered}) {
 		t.Errorf("got %+v", r)
 	}
+}
+
+// TestMachineThatSaysNothing: each rule that cannot be read is named, with why.
+func TestMachineThatSaysNothing(t *testing.T) {
+	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path="+filepath.Join(t.TempDir(), "none"))
+	m := NewMachine(t.TempDir())
+	defer m.Close()
+	r := m.Read(t.Context(), rules)
+	if !slices.Equal(rulesOf(r.Unread), rules) {
+		t.Errorf("got %+v", r)
+	}
+	for _, u := range r.Unread {
+		if u.Why == "" {
+			t.Errorf("%s: nobody says why", u.Rule)
+		}
+	}
+}
+
+func rulesOf(all []Unread) (rules []Rule) {
+	for _, u := range all {
+		rules = append(rules, u.Rule)
+	}
+	return rules
 }
 
 // TestServiceThatHangsIsNotWaitedFor: neither for long, nor beyond the end of the peer.
@@ -185,7 +247,7 @@ func TestServiceThatHangsIsNotWaitedFor(t *testing.T) {
 			go func() { read <- m.Read(ctx, []Rule{Metered}); m.Close() }() // ends with m.Read
 			select {
 			case r := <-read:
-				if r.Metered {
+				if r.Metered || len(r.Unread) != 1 {
 					t.Errorf("got %+v", r)
 				}
 			case <-time.After(time.Minute):
@@ -203,25 +265,27 @@ func TestServicesAreBelieved(t *testing.T) {
 		name, property string
 		value          any
 		want           Reading
+		unread         []Rule
 	}{
-		{"unknown", metered, uint32(0), Reading{}},
-		{"yes", metered, uint32(1), Reading{Metered: true}},
-		{"no", metered, uint32(2), Reading{}},
-		{"guess: yes", metered, uint32(3), Reading{Metered: true}},
-		{"guess: no", metered, uint32(4), Reading{}},
-		{"not a number", metered, true, Reading{}},
-		{"somebody there", idle, false, Reading{Active: true}},
-		{"nobody there", idle, true, Reading{}},
-		{"not a truth", idle, uint32(0), Reading{}},
-		{"another's word", "org.example.Metered", uint32(1), Reading{}},
+		{"unknown", metered, uint32(0), Reading{}, []Rule{Active, Metered}},
+		{"yes", metered, uint32(1), Reading{Metered: true}, []Rule{Active}},
+		{"no", metered, uint32(2), Reading{}, []Rule{Active}},
+		{"guess: yes", metered, uint32(3), Reading{Metered: true}, []Rule{Active}},
+		{"guess: no", metered, uint32(4), Reading{}, []Rule{Active}},
+		{"not a number", metered, true, Reading{}, []Rule{Active, Metered}},
+		{"somebody there", idle, false, Reading{Active: true}, []Rule{Metered}},
+		{"nobody there", idle, true, Reading{}, []Rule{Metered}},
+		{"not a truth", idle, uint32(0), Reading{}, []Rule{Active, Metered}},
+		{"another's word", "org.example.Metered", uint32(1), Reading{}, []Rule{Active, Metered}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			bus := bustest.Start(t)
 			bus.Say(tt.property, tt.value)
 			m := NewMachine(t.TempDir())
 			defer m.Close()
-			if got := m.Read(t.Context(), []Rule{Active, Metered}); got != tt.want {
-				t.Errorf("got %+v, want %+v", got, tt.want)
+			got := m.Read(t.Context(), []Rule{Active, Metered})
+			if got.Active != tt.want.Active || got.Metered != tt.want.Metered || !slices.Equal(rulesOf(got.Unread), tt.unread) {
+				t.Errorf("got %+v, want %+v, unread %v", got, tt.want, tt.unread)
 			}
 			asked := bus.Asked()
 			if len(asked) != 2 {

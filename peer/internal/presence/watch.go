@@ -54,6 +54,14 @@ type Reading struct {
 	Metered bool
 	Quiet   bool
 	Load    float64 // share of all processors that work of usual priority takes, 0 to 1
+
+	Unread []Unread // of the rules that were asked for
+}
+
+// Unread is a rule of which the machine does not say whether it is so.
+type Unread struct {
+	Rule Rule   `json:"rule"`
+	Why  string `json:"why"`
 }
 
 const (
@@ -61,23 +69,27 @@ const (
 	busyShare = 0.5
 	// holdFor is how long a rule must not have been so before the pause ends.
 	holdFor = time.Minute
+	// recallFor is how long a rule that cannot be read any more is taken to be as it was: a service that is
+	// restarted, or hangs while the link changes, is back by then.
+	recallFor = 30 * time.Minute
 )
 
 // A Watch decides when to pause, a pure core: it reads nothing and has no clock.
 type Watch struct {
 	rules []Rule
-	fired Rule // the last one that was so
+	was   map[Rule]time.Time // when it was last read that a rule is so, and not since that it is not
+	fired Rule               // the last one that was so
 	last  time.Time
 }
 
 // NewWatch returns the watch of an owner with those rules; quiet hours always count.
-func NewWatch(rules []Rule) *Watch { return &Watch{rules: rules} }
+func NewWatch(rules []Rule) *Watch { return &Watch{rules: rules, was: make(map[Rule]time.Time)} }
 
 // Step takes a reading, and returns the rule by which to pause; empty: none.
 func (w *Watch) Step(r Reading, now time.Time) Rule {
-	holds := map[Rule]bool{Active: r.Active, Battery: r.Battery, Load: r.Load > busyShare, Metered: r.Metered}
+	w.learn(r, now)
 	for _, rule := range w.rules {
-		if holds[rule] {
+		if at, is := w.was[rule]; is && now.Sub(at) < recallFor {
 			w.fired, w.last = rule, now
 			return rule
 		}
@@ -89,4 +101,19 @@ func (w *Watch) Step(r Reading, now time.Time) Rule {
 		w.fired = ""
 	}
 	return w.fired
+}
+
+// learn notes which rules are so; of one that was not read nothing is new.
+func (w *Watch) learn(r Reading, now time.Time) {
+	holds := map[Rule]bool{Active: r.Active, Battery: r.Battery, Load: r.Load > busyShare, Metered: r.Metered}
+	for _, u := range r.Unread {
+		delete(holds, u.Rule)
+	}
+	for rule, is := range holds {
+		if is {
+			w.was[rule] = now
+		} else {
+			delete(w.was, rule)
+		}
+	}
 }
