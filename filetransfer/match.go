@@ -2,6 +2,7 @@ package filetransfer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -15,6 +16,7 @@ import (
 const (
 	MaxPatterns = 256
 	maxWalk     = 1_000_000 // names looked at
+	maxWork     = 1 << 35   // bytes of patterns times bytes of names: about a minute of a processor at the worst
 )
 
 // Match returns the regular files below dir that any of the patterns names,
@@ -31,7 +33,7 @@ func Match(ctx context.Context, dir string, patterns []string) ([]Source, error)
 	if err := validPatterns(patterns); err != nil {
 		return nil, err
 	}
-	c := collection{ctx: ctx, dir: dir, patterns: patterns}
+	c := collection{ctx: ctx, dir: dir, patterns: patterns, work: maxWork}
 	if err := walk.Walk(dir, c.visit); err != nil {
 		return nil, fmt.Errorf("match files in %q: %w", dir, err)
 	}
@@ -59,6 +61,7 @@ type collection struct {
 	dir      string
 	patterns []string
 	visited  int
+	work     int64 // that may still be done
 	found    []Source
 	bytes    int // of their paths
 }
@@ -75,13 +78,17 @@ func (c *collection) visit(e *walk.Entry) error {
 		return nil
 	case e.Depth() > MaxPathDepth && !e.IsFolder():
 		return fmt.Errorf("a file that matches is in more than %d folders", MaxPathDepth-1)
-	case e.IsFolder() && e.Depth() == MaxPathDepth && !c.matches(e.Path()):
-		return fs.SkipDir
-	case e.IsFolder():
+	case e.IsFolder() && e.Depth() != MaxPathDepth:
 		return nil
 	}
 	name := e.Path()
-	if !c.matches(name) {
+	named, err := c.matches(name)
+	switch {
+	case err != nil:
+		return err
+	case e.IsFolder() && !named:
+		return fs.SkipDir
+	case e.IsFolder() || !named:
 		return nil
 	}
 	if c.bytes += len(name); len(c.found) == MaxEntries || c.bytes > MaxManifestBytes {
@@ -91,14 +98,21 @@ func (c *collection) visit(e *walk.Entry) error {
 	return nil
 }
 
-// matches reports whether a pattern names the file or a folder that it is in.
-func (c *collection) matches(name string) bool {
+// errWork is of patterns that would be compared with names for hours.
+var errWork = errors.New("there are too many names for so many patterns of that length: name fewer, or folders")
+
+// matches reports whether a pattern names the file or a folder that it is in. Its error is errWork.
+func (c *collection) matches(name string) (bool, error) {
 	for _, p := range c.patterns {
-		if ok, _ := path.Match(p, ancestor(name, strings.Count(p, "/")+1)); ok {
-			return true
+		part := ancestor(name, strings.Count(p, "/")+1)
+		if c.work -= int64(len(p)+1) * int64(len(part)+1); c.work < 0 {
+			return false, errWork
+		}
+		if ok, _ := path.Match(p, part); ok {
+			return true, nil
 		}
 	}
-	return false
+	return false, nil
 }
 
 // ancestor returns the first depth names of a path, or all of a shorter one.

@@ -5,11 +5,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/p2pmpi/p2pmpi/filetransfer/internal/pb"
+	"github.com/p2pmpi/p2pmpi/internal/walk"
 )
 
 // exchanges are what somebody may put into the place of out/file once it was matched; outside is a
@@ -137,5 +139,24 @@ func TestMatchInDeepFolders(t *testing.T) {
 	}
 	if _, err := Match(t.Context(), dir, []string{"deep"}); err == nil {
 		t.Error("a file was matched that is too deep to be sent")
+	}
+}
+
+// TestO4MatchingIsBounded by the work that it is, not by names and patterns alone.
+func TestO4MatchingIsBounded(t *testing.T) {
+	dir, name := t.TempDir(), strings.Repeat("a", 240)
+	const files = 100
+	for i := range files {
+		writeFile(t, filepath.Join(dir, name+strconv.Itoa(i)), nil)
+	}
+	patterns := slices.Repeat([]string{"*" + strings.Repeat("?", 100) + "b"}, MaxPatterns)
+	work := int64(len(patterns)) * int64(len(patterns[0])+1) * int64(len(name)+1) * files / 10
+	c := collection{ctx: t.Context(), dir: dir, patterns: patterns, work: work}
+	if err := walk.Walk(dir, c.visit); !errors.Is(err, errWork) || c.visited > files/5 {
+		t.Errorf("it has looked at %d names of %d: %v", c.visited, files, err)
+	}
+	// What is usual is far from that.
+	if usual := int64(len("results/*.out")+1) * int64(len("results/part-000.out")+1) * maxWalk * 64; usual > maxWork {
+		t.Errorf("64 patterns of usual names are too much: %d", usual)
 	}
 }
