@@ -40,6 +40,13 @@ func (p *Peer) sayPolicy() {
 		line = line.Str(string(class), string(p.policy.Rules[class].Kind))
 	}
 	line.Msg("who may run what")
+	if also := p.policy.Beside(p.cfg.Accept); len(also) > 0 {
+		log := p.log.Warn()
+		for class, kind := range also {
+			log = log.Str(string(class), string(kind))
+		}
+		log.Msg("a list of whom to allow keeps nobody out: to take nothing from others, set accept: [none]")
+	}
 }
 
 // machine is what holds here now.

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -198,5 +199,33 @@ func TestLimitsOfClassesThatGetNothingAreNone(t *testing.T) {
 	}}
 	if got := p.Limits(); len(got) != 1 || got[0] != (limits.Limits{Memory: 1}) {
 		t.Errorf("got %+v", got)
+	}
+}
+
+// TestOwnersListsAreNotTakenForMore: who lists friends and says nothing of others is told who comes beside them.
+func TestOwnersListsAreNotTakenForMore(t *testing.T) {
+	for name, c := range map[string]struct {
+		private bool
+		friends bool
+		rules   []string
+		want    map[Class]Kind
+	}{
+		"friends":                         {false, true, nil, map[Class]Kind{Everyone: Wasm}},
+		"friends in a private network":    {true, true, nil, map[Class]Kind{Members: Native, Everyone: Wasm}},
+		"friends, and members as he says": {true, true, []string{"members=none"}, map[Class]Kind{Everyone: Wasm}},
+		"friends alone":                   {true, true, []string{"none"}, nil},
+		"friends, and others as he says":  {false, true, []string{"everyone=wasm slots=1"}, nil},
+		"friends, of whom he says what":   {false, true, []string{"allowed=wasm"}, map[Class]Kind{Everyone: Wasm}},
+		"nobody":                          {true, false, nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := Policy{Self: self, Private: c.private, Rules: rules(t, c.rules...)}
+			if c.friends {
+				p.Allow = []p2ppeer.ID{friend}
+			}
+			if got := p.Beside(c.rules); !maps.Equal(got, c.want) {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+		})
 	}
 }

@@ -43,6 +43,29 @@ func ParseRules(texts []string) (map[Class]Rule, error) {
 	return rules, nil
 }
 
+// Beside returns what others may run beside those whom the owner has listed, if he has listed some and said
+// nothing of all others: he may take his list for the only ones.
+func (p Policy) Beside(texts []string) map[Class]Kind {
+	if len(p.Allow) == 0 {
+		return nil
+	}
+	also := make(map[Class]Kind)
+	for _, class := range []Class{Members, Everyone} {
+		if kind := p.Rules[class].Kind; kind != None && (class != Members || p.Private) {
+			also[class] = kind
+		}
+	}
+	for _, text := range texts {
+		switch class, _, _ := parseRule(text); class {
+		case Everyone:
+			return nil
+		default:
+			delete(also, class)
+		}
+	}
+	return also
+}
+
 func parseRule(text string) (Class, Rule, error) {
 	words := strings.Fields(text)
 	if len(words) == 0 {
