@@ -206,12 +206,16 @@ func (j *testJob) begun() {
 }
 
 // TestNewSubmitterHearsAll: each that comes after one that was killed hears all that was
-// said, and what has been agreed on, once; and can ask for changes.
+// said, and what has been agreed on, once; and can ask for changes. Each peer runs two ranks, so
+// that one that loses a process still has another: else it may end before it has said so.
 func TestNewSubmitterHearsAll(t *testing.T) {
 	t.Parallel()
-	j := startKept(t, "print", "line", "3", "0")
+	const ranks = 2
+	j := newTestJob(t, ranks, 2, nil, "print", "line", "3", "0").startKept()
 	for k, l := range j.links {
-		l.exited(view.Process{Replica: k})
+		for rank := range ranks {
+			l.exited(view.Process{Rank: rank, Replica: k})
+		}
 	}
 	for range 2 {
 		for _, l := range j.links {
@@ -225,8 +229,10 @@ func TestNewSubmitterHearsAll(t *testing.T) {
 			if p := await(l, (*jobpb.FromPeer).GetPrepared); p.Error != "" {
 				t.Errorf("not prepared: %s", p.Error)
 			}
-			if e := l.exited(view.Process{Replica: k}); e.Code != 0 {
-				t.Errorf("exit %v", e)
+			for rank := range ranks {
+				if e := l.exited(view.Process{Rank: rank, Replica: k}); e.Code != 0 {
+					t.Errorf("exit %v", e)
+				}
 			}
 			j.links[k] = l
 		}
@@ -234,7 +240,7 @@ func TestNewSubmitterHearsAll(t *testing.T) {
 			t.Errorf("output %q", got)
 		}
 		epochs := make(map[uint64]bool)
-		for len(epochs) < 2 { // both finish: the peers have asked for that
+		for len(epochs) < 2*ranks { // all finish: the peers have asked for that
 			m := await(j.links[0], (*jobpb.FromPeer).GetAgreed)
 			if epochs[m.Epoch] || view.State(m.To) != view.Finished {
 				t.Errorf("agreed %v", m)
