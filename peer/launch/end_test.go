@@ -191,6 +191,10 @@ func TestNewServiceRemovesWhatAKilledPeerLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
+	(&testJob{T: t}).eventually("all is gone", func() bool {
+		left, _ := os.ReadDir(filepath.Join(m.home, "scratch"))
+		return len(left) == 0
+	})
 	m.checkNothingLeft(t)
 }
 

@@ -1,8 +1,10 @@
 package launch
 
 import (
+	"errors"
 	"fmt"
 	"math"
+	"time"
 
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
@@ -114,15 +116,32 @@ func (p *process) autopsy(e supervisor.Exit) (limits.Excess, bool) {
 		u.Memory = e.Memory // it may have been refused more before anybody measured
 	}
 	if p.job.grant.Slot.Disk > 0 { // one that was held to the size of one file has that much
-		u.Disk, _ = scratch.Measure(p.job.folder.Process(p.id), scratch.Ruler{
-			Least: scratch.LeastEntry(string(p.job.folder)), Most: 2 * p.job.grant.Slot.Disk,
-		})
+		u.Disk, _ = scratch.Measure(p.job.folder.Process(p.id), p.hasty(time.Now))
 	}
 	if g := p.live.group; g != nil {
 		r := p.job.refusals(g)
 		u.Killed, u.Refused, u.Full, u.Memory, u.Processes = r.Killed, r.Refused, r.Full, max(u.Memory, r.Memory), r.Processes
 	}
 	return p.job.grant.Exceeded(u)
+}
+
+// autopsyTime is how long it is looked for what a process has left: its rank fails over once it is told.
+const autopsyTime = 300 * time.Millisecond
+
+var errLate = errors.New("others wait")
+
+// hasty measures what a process has on disk for so long only: what is found by then is what counts.
+func (p *process) hasty(now func() time.Time) scratch.Ruler {
+	until := now().Add(autopsyTime)
+	return scratch.Ruler{
+		Least: scratch.LeastEntry(string(p.job.folder)), Most: 2 * p.job.grant.Slot.Disk,
+		Pause: func() error {
+			if now().After(until) {
+				return errLate
+			}
+			return nil
+		},
+	}
 }
 
 // refusals returns what the kernel has done to hold a process's group, or its job's, to its

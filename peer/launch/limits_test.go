@@ -2,6 +2,7 @@ package launch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -25,6 +26,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/policy"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/proc"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
 )
 
 // exceed takes ever more of something, and says after each step how much it has. Where no
@@ -650,4 +652,32 @@ func TestWhoHasTooMuchTwiceIsEnded(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestF2ManyFilesDoNotDelayTheNews that a process has failed: what it has left is looked at for a while only.
+func TestF2ManyFilesDoNotDelayTheNews(t *testing.T) {
+	j := newTestJob(t, 1, 1, nil, "wait")
+	j.prepare()
+	p := j.hosted(0).local[view.Process{}]
+	folder := p.job.folder.Process(p.id)
+	const names = 5000
+	for i := range names {
+		if err := os.WriteFile(filepath.Join(folder, strconv.Itoa(i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now, looks := time.Unix(1000, 0), 0
+	r := p.hasty(func() time.Time {
+		if looks++; looks > 1 { // some names take so long
+			now = now.Add(autopsyTime)
+		}
+		return now
+	})
+	r.Least, r.Most = 1<<12, 0
+	found, err := scratch.Measure(folder, r)
+	if !errors.Is(err, errLate) || found <= 0 || found >= names*r.Least/2 {
+		t.Errorf("it has looked at %d names: %v", found/r.Least, err)
+	}
+	j.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Stop{Stop: &jobpb.Stop{Reason: "test"}}})
+	j.gone()
 }

@@ -134,8 +134,8 @@ const (
 // one, in a minute: what comes faster is no work, and the log is not to fill the disk.
 const maxTold = 60
 
-// NewService removes what an earlier peer that was killed has left in
-// <Home>/scratch, as far as it can, and begins to host jobs. Only one Service may use a home.
+// NewService has removed what an earlier peer that was killed has left in
+// <Home>/scratch, as far as that can be, without waiting for it, and begins to host jobs. Only one Service may use a home.
 func NewService(h host.Host, c Config) (*Service, error) {
 	home, err := filepath.Abs(c.Home)
 	if err != nil {
@@ -160,7 +160,7 @@ func NewService(h host.Host, c Config) (*Service, error) {
 		supervisor.GiveWay()
 	}
 	supervisor.KillStale(s.scratch)
-	if err := scratch.RemoveStale(s.scratch); err != nil {
+	if err := scratch.SetAside(s.scratch); err != nil {
 		c.Log.Error().Err(err).Msg("scratch folders of an earlier peer stay")
 	}
 	if c.Decide == nil {
@@ -183,9 +183,17 @@ func NewService(h host.Host, c Config) (*Service, error) {
 			return nil, err
 		}
 	}
+	s.serving.Go(s.removeStale) // ends with ctx
 	h.SetStreamHandler(ControlProtocol, s.handle(s.serveControl))
 	h.SetStreamHandler(ChannelProtocol, s.handle(s.serveChannel))
 	return s, nil
+}
+
+// removeStale removes what an earlier peer has left. There may be much.
+func (s *Service) removeStale() {
+	if err := scratch.RemoveStale(s.ctx, s.scratch); err != nil && s.ctx.Err() == nil {
+		s.config.Log.Error().Err(err).Msg("scratch folders of an earlier peer stay")
+	}
 }
 
 // handle runs serve for each incoming stream until Close, which resets them.

@@ -3,6 +3,7 @@
 //	<root>/<job>/program/<name>     the executable, shared by the job's processes here
 //	<root>/<job>/compile/           working folder of the compiler of a module
 //	<root>/<job>/<rank>.<replica>/  working folder of one process: its inputs, its output files
+//	<root>/.stale-<random>/         what an earlier peer has left of a job
 //
 // Nothing outside <root> is ever removed, and nothing that a process leaves in
 // its folder, such as folders without permissions, folders in folders without end,

@@ -1,6 +1,7 @@
 package scratch
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -12,9 +13,9 @@ import (
 )
 
 // remove removes a folder and all that is in it, also folders that deny their owner. However
-// deep they are nested, few are open: what is in a subfolder is moved up.
-func remove(folder string) error {
-	err := empty(folder)
+// deep they are nested, few are open: what is in a subfolder is moved up. Others may remove it at the same time.
+func remove(ctx context.Context, folder string) error {
+	err := empty(folder, patience(ctx, time.Now))
 	if err == nil {
 		err = os.Remove(folder)
 	}
@@ -24,8 +25,22 @@ func remove(folder string) error {
 	return nil
 }
 
-// empty removes what is in a folder, if it is one.
-func empty(folder string) error {
+// longest is how long a folder is emptied: somebody may be left who fills it meanwhile.
+const longest = 10 * time.Minute
+
+// patience returns why no more is to be removed, or nil: it has taken too long, or ctx has ended.
+func patience(ctx context.Context, now func() time.Time) (late func() error) {
+	until := now().Add(longest)
+	return func() error {
+		if now().After(until) {
+			return errors.New("it is being filled")
+		}
+		return ctx.Err()
+	}
+}
+
+// empty removes what is in a folder, if it is one, until it is late.
+func empty(folder string, late func() error) error {
 	if info, err := os.Lstat(folder); err != nil || !info.IsDir() {
 		return err
 	}
@@ -37,21 +52,20 @@ func empty(folder string) error {
 		return err
 	}
 	defer root.Close()
-	until := time.Now().Add(longest)
-	return each(root, ".", until, func(name string) error {
+	return each(root, ".", late, func(name string) error {
 		if root.Remove(name) == nil {
 			return nil
 		}
-		return dissolve(root, name, until)
+		return dissolve(root, name, late)
 	})
 }
 
 // dissolve removes a subfolder. The folders in it that are not empty are moved to the top.
-func dissolve(root *os.Root, folder string, until time.Time) error {
+func dissolve(root *os.Root, folder string, late func() error) error {
 	if err := root.Chmod(folder, 0o700); err != nil {
 		return err
 	}
-	err := each(root, folder, until, func(name string) error {
+	err := each(root, folder, late, func(name string) error {
 		name = path.Join(folder, name)
 		if root.Remove(name) == nil {
 			return nil
@@ -67,26 +81,23 @@ func dissolve(root *os.Root, folder string, until time.Time) error {
 	return root.Remove(folder)
 }
 
-// longest is how long a folder is emptied: somebody may be left who fills it meanwhile.
-const longest = 10 * time.Minute
-
 // each has all names of a folder taken out of it, those too that come meanwhile. The error is of one
-// that cannot be.
-func each(root *os.Root, folder string, until time.Time, take func(name string) error) error {
+// that cannot be, or that of late.
+func each(root *os.Root, folder string, late func() error, take func(name string) error) error {
 	for {
-		taken, failed, err := pass(root, folder, take)
+		taken, failed, err := pass(root, folder, late, take)
 		if err != nil || taken == 0 {
 			return errors.Join(err, failed)
-		}
-		if time.Now().After(until) {
-			return errors.New("it is being filled")
 		}
 	}
 }
 
+// portion is how many names are taken before it is asked again whether it is late: a folder that is filled
+// meanwhile has no end.
+const portion = 1024
+
 // pass has the names taken that it finds. failed is of the last that could not be.
-func pass(root *os.Root, folder string, take func(name string) error) (taken int, failed, err error) {
-	const portion = 1024
+func pass(root *os.Root, folder string, late func() error, take func(name string) error) (taken int, failed, err error) {
 	f, err := root.Open(folder)
 	if err != nil {
 		return 0, nil, err
@@ -95,16 +106,21 @@ func pass(root *os.Root, folder string, take func(name string) error) (taken int
 	for {
 		names, err := f.Readdirnames(portion)
 		for _, name := range names {
-			if wrong := take(name); wrong != nil {
+			switch wrong := take(name); {
+			case errors.Is(wrong, fs.ErrNotExist): // somebody else was faster
+			case wrong != nil:
 				failed = wrong
-				continue
+			default:
+				taken++
 			}
-			taken++
 		}
-		if len(names) == 0 {
-			if errors.Is(err, io.EOF) {
-				err = nil
-			}
+		switch {
+		case errors.Is(err, io.EOF), err == nil && len(names) == 0:
+			return taken, failed, nil
+		case err == nil:
+			err = late()
+		}
+		if err != nil {
 			return taken, failed, err
 		}
 	}

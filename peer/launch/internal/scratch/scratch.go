@@ -1,11 +1,14 @@
 package scratch
 
 import (
+	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
@@ -52,33 +55,50 @@ func (j Job) MakeProcess(p view.Process) error {
 }
 
 // Remove removes the job's folder and all that is in it.
-func (j Job) Remove() error { return remove(string(j)) }
+func (j Job) Remove() error { return remove(context.Background(), string(j)) }
 
 // RemoveProcess removes the folder of one process and, with the last one, that
 // of its job. It serves supervisors whose peer is gone: no one else will.
 func RemoveProcess(folder string) error {
-	err := remove(folder)
+	err := remove(context.Background(), folder)
 	job := filepath.Dir(folder)
 	rest, readErr := os.ReadDir(job)
 	if readErr != nil || len(rest) > 1 || len(rest) == 1 && rest[0].Name() != programFolder {
 		return err // others are still there, or were faster
 	}
-	return errors.Join(err, remove(job))
+	return errors.Join(err, remove(context.Background(), job))
 }
 
-// RemoveStale removes every job's folder below root, left over by a peer that
-// was killed together with its supervisors.
-func RemoveStale(root string) error {
+// aside begins the name of what was set aside. No job is called so.
+const aside = ".stale-"
+
+// SetAside moves every job's folder below root out of the way of new jobs, left over by a peer that was killed
+// together with its supervisors. It takes no longer if there is much in them. RemoveStale removes them.
+func SetAside(root string) error {
 	jobs, err := os.ReadDir(root)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("set stale scratch folders aside: %w", err)
 	}
-	if err != nil {
+	var errs []error
+	for _, j := range jobs {
+		if !strings.HasPrefix(j.Name(), aside) {
+			errs = append(errs, os.Rename(filepath.Join(root, j.Name()), filepath.Join(root, aside+rand.Text())))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// RemoveStale removes what was set aside below root, until ctx ends. The rest is left for the next time.
+func RemoveStale(ctx context.Context, root string) error {
+	jobs, err := os.ReadDir(root)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("remove stale scratch folders: %w", err)
 	}
 	var errs []error
 	for _, j := range jobs {
-		errs = append(errs, remove(filepath.Join(root, j.Name())))
+		if strings.HasPrefix(j.Name(), aside) && ctx.Err() == nil {
+			errs = append(errs, remove(ctx, filepath.Join(root, j.Name())))
+		}
 	}
 	return errors.Join(errs...)
 }

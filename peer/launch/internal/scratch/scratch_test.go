@@ -1,12 +1,15 @@
 package scratch
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
@@ -77,17 +80,64 @@ func TestTwoJobsNeverShareAFolder(t *testing.T) {
 	if err := j.Make(); err == nil {
 		t.Error("the folder was given twice")
 	}
-	if err := RemoveStale(root); err != nil {
+	if err := SetAside(root); err != nil {
 		t.Fatal(err)
 	}
 	if err := j.Make(); err != nil {
-		t.Errorf("after RemoveStale: %v", err)
+		t.Errorf("after SetAside: %v", err)
+	}
+	if err := RemoveStale(t.Context(), root); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(root); err != nil || len(left) != 1 || !exists(string(j)) {
+		t.Errorf("after RemoveStale: %v, %v", left, err)
 	}
 }
 
 func TestRemoveStaleWithoutScratch(t *testing.T) {
-	if err := RemoveStale(filepath.Join(t.TempDir(), "none")); err != nil {
+	none := filepath.Join(t.TempDir(), "none")
+	if err := errors.Join(SetAside(none), RemoveStale(t.Context(), none)); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestFolderThatIsFilledIsGivenUp after a number of names, not when there are no more of them; and whoever closes
+// waits for no more either.
+func TestFolderThatIsFilledIsGivenUp(t *testing.T) {
+	for name, c := range map[string]struct {
+		ctx   func() context.Context
+		takes time.Duration // each look at the clock
+	}{
+		"late":   {context.Background, longest / 2},
+		"closed": {func() context.Context { ctx, cancel := context.WithCancel(context.Background()); cancel(); return ctx }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			root, err := os.OpenRoot(dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer root.Close()
+			made := 0
+			more := func() error {
+				made++
+				return os.WriteFile(filepath.Join(dir, strconv.Itoa(made)), nil, 0o600)
+			}
+			for range 8 * portion {
+				if err := more(); err != nil {
+					t.Fatal(err)
+				}
+			}
+			now, taken := time.Unix(1000, 0), 0
+			late := patience(c.ctx(), func() time.Time { now = now.Add(c.takes); return now })
+			err = each(root, ".", late, func(name string) error {
+				taken++
+				return errors.Join(root.Remove(name), more())
+			})
+			if err == nil || taken > 4*portion {
+				t.Errorf("%d names were taken: %v", taken, err)
+			}
+		})
 	}
 }
 
@@ -127,7 +177,7 @@ func TestDeepFoldersAreRemoved(t *testing.T) {
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &few); err != nil {
 		t.Fatal(err)
 	}
-	err = RemoveStale(root)
+	err = errors.Join(SetAside(root), RemoveStale(t.Context(), root))
 	if err := errors.Join(err, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &before)); err != nil || exists(string(j)) {
 		t.Errorf("job's folder is still there: %v", err)
 	}
