@@ -145,7 +145,7 @@ func (j *job) listensTo(p view.Process) bool {
 // nothing of it will be asked for, and nobody waits for this peer's vote. Of a job that has
 // lost a rank, the submitter is to hear how.
 func (j *job) windDown() {
-	over, needed := true, false
+	needed := false
 	for rank := range j.view.N {
 		if _, ok := j.view.Speaker(rank); !ok {
 			needed = true
@@ -154,16 +154,13 @@ func (j *job) windDown() {
 		}
 	}
 	for _, p := range j.local {
-		over = over && p.exit != nil
 		needed = needed || !p.expelled
 	}
 	switch {
 	case !needed && !j.voting():
 		j.end(errors.New("all its processes have failed"))
-	case over && (!j.onlyKeeps || !j.weighAt.IsZero() && time.Now().After(j.weighAt)):
-		first := !j.onlyKeeps
-		j.onlyKeeps, j.weighAt = true, time.Time{}
-		j.working.Go(func() { j.giveSlotsBack(first) }) // ends when what they have left is measured
+	default:
+		j.keepOnly()
 	}
 }
 

@@ -118,6 +118,40 @@ func TestS4StagedPeerDoesNotWaitForLong(t *testing.T) {
 	j.gone()
 }
 
+// TestS4StagedPeerIsNotKeptWaiting by a submitter that says something now and then, and starts nothing.
+func TestS4StagedPeerIsNotKeptWaiting(t *testing.T) {
+	t.Parallel()
+	j := newTestJob(t, 2, 1, nil, "sleep")
+	j.prepare()
+	hosted := j.hosted(0)
+	hosted.do(func() { hosted.stagedAt = hosted.stagedAt.Add(-maxStaged) })
+	j.links[0].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Emitted{Emitted: &jobpb.Emitted{}}})
+	j.gone()
+}
+
+// TestS4SlotsAreGivenBackWithoutAProcess although the submitter is there; what is left waits for it, but not for ever.
+func TestS4SlotsAreGivenBackWithoutAProcess(t *testing.T) {
+	t.Parallel()
+	j := newTestJob(t, 1, 1, nil, "shell", "echo done")
+	j.start()
+	peer, p := j.peers[0], view.Process{}
+	j.links[0].exited(p)
+	hosted := j.hosted(0)
+	j.eventually("it is seen that nothing runs", func() bool {
+		return answered(t, hosted, func() bool { return !hosted.restsAt.IsZero() })
+	})
+	if s := peer.reservations.Snapshot(); s.Running != 1 {
+		t.Errorf("the slots are given back at once: %+v", s)
+	}
+	hosted.do(func() { hosted.restsAt = hosted.restsAt.Add(-lingerFor) })
+	j.eventually("the slots are given back", func() bool { return peer.reservations.Snapshot().Running == 0 })
+	if text := j.links[0].output(p, 1); text != "done\n" {
+		t.Errorf("it has printed %q", text)
+	}
+	hosted.do(func() { hosted.since = hosted.since.Add(-maxLinger - 2*lingerFor) })
+	j.gone()
+}
+
 // cut breaks the connection with the first peer of a job that is staged, and returns its part once
 // it has noticed.
 func (j *testJob) cut() *job {

@@ -49,6 +49,8 @@ type job struct {
 	onlyKeeps bool                         // nothing runs here any more; what was printed waits for the submitter
 	weighAt   time.Time                    // when what it keeps is measured again; zero: it has no slots to give back, or it is being measured
 	ran       bool                         // its processes have been started, and it stands in the journal
+	stagedAt  time.Time                    // since when everything is here
+	restsAt   time.Time                    // since when all its processes here have ended; zero: some run
 	leaving   bool                         // the owner takes the machine back, see HandOver
 	empty     time.Time                    // since when none of its processes here is in the view, while it leaves
 	stopBy    time.Time                    // when the owner wants it to be gone, see Stop; zero: he has not said so
@@ -284,6 +286,7 @@ func (j *job) tick() {
 		j.drift()
 		j.seek()
 		j.standIn()
+		j.linger()
 		j.depart()
 	}
 }

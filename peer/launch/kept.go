@@ -1,13 +1,15 @@
 package launch
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
 )
 
-// What is kept for submitters that are away takes room that others are granted, once a job has given
+// What is kept for submitters takes room that others are granted, once a job has given
 // its slots back. So only little is kept beside the slots.
 const (
 	maxKept          = 256 << 20 // bytes of files, programs among them
@@ -15,7 +17,48 @@ const (
 
 	// weighAgain is after what time a job that keeps its slots tries again: others may have gone.
 	weighAgain = time.Minute
+
+	// lingerFor is how long a job whose processes here have all ended has its slots while its submitter is there:
+	// so long it may take what they have left.
+	lingerFor = 10 * time.Minute
+	// maxLinger is how old a job may be of which nothing runs here, if its processes have no limit of time.
+	maxLinger = 7 * 24 * time.Hour
 )
+
+// linger lets others have the slots of a job whose processes here have all ended, although its submitter is there.
+// Where much is kept, it has them until its processes would have had to end.
+func (j *job) linger() {
+	switch {
+	case !j.rests():
+		j.restsAt = time.Time{}
+	case j.restsAt.IsZero():
+		j.restsAt = time.Now()
+	case time.Since(j.since) > cmp.Or(limits.Min(j.grant.Slot, j.grant.Job).Time, maxLinger)+lingerFor && time.Since(j.restsAt) > lingerFor:
+		j.end(errors.New("its processes have ended long since"))
+	case time.Since(j.restsAt) > lingerFor:
+		j.keepOnly()
+	}
+}
+
+// rests reports whether all processes here have ended.
+func (j *job) rests() bool {
+	for _, p := range j.local {
+		if p.exit == nil {
+			return false
+		}
+	}
+	return true
+}
+
+// keepOnly has the job keep no more than what its processes have left, once all have ended.
+func (j *job) keepOnly() {
+	if !j.rests() || j.onlyKeeps && (j.weighAt.IsZero() || time.Now().Before(j.weighAt)) {
+		return
+	}
+	first := !j.onlyKeeps
+	j.onlyKeeps, j.weighAt = true, time.Time{}
+	j.working.Go(func() { j.giveSlotsBack(first) }) // ends when what they have left is measured
+}
 
 // giveSlotsBack lets others have the slots, if little of the job is kept here. Else it keeps them for now.
 func (j *job) giveSlotsBack(first bool) {

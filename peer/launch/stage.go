@@ -51,20 +51,27 @@ func (j *job) staged(err error) {
 		return
 	}
 	j.reportStaging()
-	j.heardAt = time.Now()
+	j.heardAt, j.stagedAt = time.Now(), time.Now()
 	j.enter(Staged)
 	j.say(prepared(nil, machineOf(j.spec.ID)))
 }
 
-// startTimeout is how long a submitter may say nothing once everything is here: many times as
-// long as one lets others wait that still hears of staging elsewhere.
-const startTimeout = 2 * time.Minute
+const (
+	// startTimeout is how long a submitter may say nothing once everything is here: many times as
+	// long as one lets others wait that still hears of staging elsewhere.
+	startTimeout = 2 * time.Minute
+	// maxStaged is how long it may have others wait in all, whatever it says.
+	maxStaged = time.Hour
+)
 
 // awaitStart gives up a submitter that is connected, and neither starts the job nor says that it
-// waits for others: its slots are not to be kept for ever.
+// waits for others, or says so for too long: its slots are not to be kept for ever.
 func (j *job) awaitStart() {
-	if time.Since(j.heardAt) > startTimeout {
+	switch {
+	case time.Since(j.heardAt) > startTimeout:
 		j.end(fmt.Errorf("the submitter has said nothing for %v after staging", startTimeout))
+	case time.Since(j.stagedAt) > maxStaged:
+		j.end(fmt.Errorf("the submitter has not started the job for %v after staging", maxStaged))
 	}
 }
 
