@@ -26,5 +26,6 @@
 //
 // The tests build the commands and the programs once, into a temporary folder, and
 // without the race detector. Tests that mostly wait run at once, twice as many as
-// there are processors; -full runs all of them in all their shapes and sizes.
+// there are processors; -full runs all of them in all their shapes and sizes. Where there
+// is no compiler, -bin names a folder with all that they run.
 package e2e

@@ -32,6 +32,9 @@ const limit = 2 * time.Minute
 // bin is the folder of the built commands and programs.
 var bin string
 
+// built is for machines without a compiler.
+var built = flag.String("bin", "", "folder of the commands and programs, if they need not be built")
+
 // full is for whoever has an hour.
 var full = flag.Bool("full", false, "run every test in all its shapes and sizes")
 
@@ -48,6 +51,10 @@ func testMain(m *testing.M) int {
 	bin = dir
 	flag.Parse()
 	letWait()
+	if *built != "" {
+		bin = *built
+		return m.Run()
+	}
 	build := exec.Command("go", "build", "-ldflags=-w", "-o", dir+"/", "./cmd/...", "./examples/...", "./e2e/programs/...") // nobody debugs them
 	build.Dir = ".."
 	if out, err := build.CombinedOutput(); err != nil {
@@ -80,6 +87,7 @@ type machine struct {
 	lan    *port    // where it is plugged in, if its switch is the kernel's
 	apart  bool     // its processes have mounts, names and queues of their own, if the test is root
 	user   uint32   // that its processes are of, which the test must be root for; 0: the test's own
+	group  string   // folder of the control group of version 2 in which its p2pboot begins; "": the test's own
 }
 
 // loopback is this machine, from which nothing is sent.
@@ -178,6 +186,14 @@ func (m *machine) startPeer(t *testing.T, home string, args ...string) *peerProc
 	if err != nil {
 		t.Fatal(err)
 	}
+	if m.group != "" {
+		group, err := os.Open(m.group)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer group.Close()
+		p.cmd.SysProcAttr.UseCgroupFD, p.cmd.SysProcAttr.CgroupFD = true, int(group.Fd())
+	}
 	if err := m.start(p.cmd); err != nil {
 		t.Fatal(err)
 	}
@@ -263,10 +279,19 @@ func (p *peerProcess) alive() bool {
 type status struct {
 	Slots     struct{ Total, Free, Held, Confirmed int }
 	Use       struct{ Memory, Goroutines, Streams int }
-	Hosted    []json.RawMessage
+	Hosted    []hosted
 	Submitted []struct{ Unheard time.Time }
 	// Connections are the best with each peer.
 	Connections []connection
+	Granted     struct {
+		Unheld []struct{ Limit, Why string }
+	}
+}
+
+// hosted is a job that has slots.
+type hosted struct {
+	Job, State string
+	Use        struct{ CPU time.Duration }
 }
 
 type connection struct {
@@ -356,7 +381,7 @@ func (p *peerProcess) idle() error {
 		return err
 	}
 	if s.Slots.Free != s.Slots.Total || s.Slots.Total == 0 || len(s.Hosted) != 0 {
-		return fmt.Errorf("%d of %d slots free, jobs %s", s.Slots.Free, s.Slots.Total, s.Hosted)
+		return fmt.Errorf("%d of %d slots free, jobs %+v", s.Slots.Free, s.Slots.Total, s.Hosted)
 	}
 	left, err := os.ReadDir(filepath.Join(p.home, "scratch"))
 	if err != nil && !os.IsNotExist(err) {

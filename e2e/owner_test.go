@@ -111,7 +111,7 @@ func TestO2OwnersTakeTheirMachinesBack(t *testing.T) {
 	eventually(t, "slots that are lent no more", func() error {
 		s, err := began[3].status()
 		if err == nil && (len(s.Hosted) > 0 || s.Slots.Total != 0) {
-			err = fmt.Errorf("%d slots, jobs %s", s.Slots.Total, s.Hosted)
+			err = fmt.Errorf("%d slots, jobs %+v", s.Slots.Total, s.Hosted)
 		}
 		return err
 	})

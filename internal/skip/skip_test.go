@@ -16,6 +16,7 @@ var meant = map[string]string{
 	"the race detector needs more memory than is granted": "CI runs it once more without that",
 	"version 2 tells by itself":                           "there is nothing to find out",
 	"this is not version 1":                               "a machine has one version",
+	"this is not version 2":                               "CI runs it in an emulated machine (.ci/version2)",
 	"with -mutants":                                       "it is for who changes the rules",
 }
 

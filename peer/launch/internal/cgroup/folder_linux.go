@@ -20,6 +20,14 @@ func Enter(folders []string) error {
 	return errors.Join(errs...)
 }
 
+// probe finds out whether a group can be made, and removes it.
+func probe(folder string) error {
+	if err := os.Mkdir(folder, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return err
+	}
+	return os.Remove(folder)
+}
+
 // write writes a value of a group. It makes no file: one that is not there means that the
 // kernel does not know the value.
 func write(folder, name, value string) error {

@@ -54,11 +54,7 @@ func (k *v1) try(prefix string, c Controller, sub cgroup1.Subsystem) error {
 		return err
 	}
 	folder := sub.(interface{ Path(string) string }).Path(own)
-	probe := filepath.Join(folder, prefix+"-probe")
-	if err := os.Mkdir(probe, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
-		return err
-	}
-	if err := os.Remove(probe); err != nil {
+	if err := probe(filepath.Join(folder, prefix+"-probe")); err != nil {
 		return err
 	}
 	k.folders[c] = folder

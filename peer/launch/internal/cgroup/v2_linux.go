@@ -45,6 +45,9 @@ func (k *v2) parents(prefix string) (map[Controller]string, map[Controller]error
 	return parents, missing
 }
 
+// delegate is what an owner may do whose peer can make no groups.
+const delegate = "start it in one of its own: systemd-run --user --scope -p Delegate=yes p2pboot, or Delegate=yes in its service"
+
 // folder returns that of a group below the peer's own.
 func (k *v2) folder(name string) string { return filepath.Join(k.root, k.own, name) }
 
@@ -63,11 +66,14 @@ func (k *v2) find() error {
 // controllers that it has to those below.
 func (k *v2) divide(prefix string) error {
 	if _, err := os.Stat(filepath.Join(k.folder(""), "cgroup.type")); errors.Is(err, os.ErrNotExist) {
-		k.enable() // the root of all: it may have processes beside groups
+		if err := probe(k.folder(prefix + "-probe")); err != nil { // not everybody's, though its controllers are on for others
+			return fmt.Errorf("the root of all control groups is not the peer's; %s: %w", delegate, err)
+		}
+		k.enable() // it may have processes beside groups
 		return nil
 	}
 	if all := processesAt(k.folder("")); slices.ContainsFunc(all, func(pid int) bool { return pid != os.Getpid() }) {
-		return fmt.Errorf("others are in the peer's control group %s; start it in one of its own: systemd-run --user --scope -p Delegate=yes p2pboot, or Delegate=yes in its service", k.own)
+		return fmt.Errorf("others are in the peer's control group %s; %s", k.own, delegate)
 	}
 	leaf := k.folder(prefix + "-peer")
 	if err := os.Mkdir(leaf, 0o755); err != nil && !errors.Is(err, os.ErrExist) {

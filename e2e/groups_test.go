@@ -1,0 +1,221 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/skip"
+)
+
+// controlGroups is where version 2 is mounted.
+const controlGroups = "/sys/fs/cgroup"
+
+// A delegation is what a peer may do with control groups of version 2.
+type delegation struct {
+	user        uint32
+	controllers []string // of the group that it has to itself; nil: it begins where the test is
+	unheld      []string // limits that the kernel does not hold there
+}
+
+// delegations are those that owners have: of a service, of a scope of one's own (systemd-run --user --scope), of one where users
+// get few controllers, and none, though others have groups.
+var delegations = map[string]delegation{
+	"root":     {0, []string{"cpu", "memory", "pids"}, nil},
+	"user":     {ordinary, []string{"cpu", "memory", "pids"}, nil},
+	"user few": {ordinary, []string{"memory", "pids"}, []string{"cpu"}},
+	"user not": {ordinary, nil, []string{"memory", "cpu", "processes"}},
+}
+
+// TestO1JobsInGroupsOfVersion2: at peers to whom more or less is delegated a job computes what it is to, and programs
+// that want more than they may have are ended, or get no more of the processors. What does not hold is said at boot.
+// Peers that are killed leave no groups.
+func TestO1JobsInGroupsOfVersion2(t *testing.T) {
+	if _, err := os.Stat(filepath.Join(controlGroups, "cgroup.controllers")); err != nil {
+		t.Skip("this is not version 2")
+	}
+	if os.Geteuid() != 0 {
+		skip.Lacks(t, "root, to delegate control groups to others")
+	}
+	held, supernode := bootDelegated(t)
+	peers := slices.Collect(maps.Keys(held))
+	run := func(n, r string, program ...string) *job {
+		return submit(t, t.TempDir(), append([]string{"--supernode", supernode.addr, "-n", n, "-r", r, "-w", "60"}, program...)...)
+	}
+
+	j := run("2", "2", filepath.Join(bin, "stepper"), "-steps", "100", "-every", "10", "-work", "0")
+	if s := j.wait(); s != 0 {
+		t.Fatalf("exit status %d:\n%s", s, j.stderr)
+	}
+	expectStepper(t, j, 2, 100, 10)
+	expectNothingLeft(t, peers)
+
+	for text, named := range map[string]string{filler: "64 MiB memory", many: "24 processes and threads"} {
+		j := run("1", "4", script(t, text))
+		if s := j.wait(); s != 70 {
+			t.Errorf("exit status %d, want 70:\n%s", s, j.stderr)
+		}
+		for replica := range 4 {
+			want := fmt.Sprintf("replica %d was ended by its peer [^ ]*: exceeded the limit of %s: ", replica, named)
+			if !regexp.MustCompile(want).MatchString(j.stderr.String()) {
+				t.Errorf("the submitter does not read %q:\n%s", want, j.stderr)
+			}
+		}
+		expectNothingLeft(t, peers)
+	}
+
+	j = run("1", "4", script(t, spinners))
+	j.waitRunning()
+	expectProcessors(t, held, 30)
+	for _, p := range peers {
+		p.kill()
+	}
+	expectNothingLeft(t, peers)
+	if s := j.wait(); s != 70 {
+		t.Errorf("ended with %d, want 70", s)
+	}
+}
+
+// bootDelegated boots a peer for each of delegations, and one that introduces them.
+func bootDelegated(t *testing.T) (held map[*peerProcess]delegation, supernode *peerProcess) {
+	t.Helper()
+	supernode = boot(t, "--slots", "0")
+	held = make(map[*peerProcess]delegation)
+	for name, d := range delegations {
+		m := *loopback
+		m.user, m.group = d.user, d.delegate(t, "p2pmpi-e2e-"+strings.ReplaceAll(name, " ", "-"))
+		held[m.startPeer(t, folderOf(t, d.user), "--supernode", supernode.addr, "--slots", "1",
+			"--slot-limits", "memory=64MiB,processes=24,cpu=30%", "--require-confinement=false")] = d
+	}
+	for p, d := range held {
+		p.awaitReady()
+		p.expectUnheld(t, d.unheld)
+	}
+	return held, supernode
+}
+
+// Programs that want more than they may have: of memory, at once; of processes; of the processors.
+const (
+	filler   = "#!/bin/sh\nexec dd if=/dev/zero of=/dev/null bs=200M\n"
+	many     = "#!/bin/sh\ni=0; while [ $i -lt 32 ]; do sleep 3600 & i=$((i+1)); done; wait\n"
+	spinners = "#!/bin/sh\nwhile :; do :; done & while :; do :; done\n"
+)
+
+// script makes one that everybody may run.
+func script(t *testing.T, text string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "script")
+	if err := os.WriteFile(program, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	return program
+}
+
+// delegate makes a group with the controllers of d and gives it to the user, as systemd does (Delegate=yes). It goes with
+// the test.
+func (d delegation) delegate(t *testing.T, name string) string {
+	t.Helper()
+	if d.controllers == nil {
+		return ""
+	}
+	slice := filepath.Join(controlGroups, name)
+	t.Cleanup(func() { removeGroups(t, slice) })
+	scope := filepath.Join(slice, "peer")
+	if err := os.MkdirAll(scope, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, folder := range []string{controlGroups, slice} {
+		for _, c := range d.controllers {
+			if err := os.WriteFile(filepath.Join(folder, "cgroup.subtree_control"), []byte("+"+c), 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, name := range []string{"", "cgroup.procs", "cgroup.subtree_control", "cgroup.threads"} {
+		if err := os.Chown(filepath.Join(scope, name), int(d.user), int(d.user)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return scope
+}
+
+// removeGroups removes a group in which nobody is, with those below it.
+func removeGroups(t *testing.T, folder string) {
+	t.Helper()
+	var folders []string
+	err := filepath.WalkDir(folder, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			folders = append(folders, path)
+		}
+		return err
+	})
+	for _, f := range slices.Backward(folders) {
+		err = errors.Join(err, os.Remove(f))
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// expectUnheld expects that the owner is told that the kernel does not hold these limits, and no others.
+func (p *peerProcess) expectUnheld(t *testing.T, want []string) {
+	t.Helper()
+	s, err := p.status()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, u := range s.Granted.Unheld {
+		got = append(got, u.Limit)
+		t.Logf("%s is not held: %s", u.Limit, u.Why)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%v are said not to be held, want %v", got, want)
+	}
+	if said := strings.Count(p.log.String(), "a limit of programs cannot be enforced here"); said != len(want) {
+		t.Errorf("the log has %d limits that do not hold, want %d", said, len(want))
+	}
+}
+
+// expectProcessors expects that the job has no more of the processors, in percent of one, than it may where the kernel
+// holds it to that. Its quota is of each tenth of a second, of which half of one may be had later.
+func expectProcessors(t *testing.T, held map[*peerProcess]delegation, most float64) {
+	t.Helper()
+	begun := time.Now()
+	before := make(map[*peerProcess]time.Duration)
+	for p := range held {
+		before[p] = p.computed(t)
+	}
+	time.Sleep(4 * time.Second)
+	for p, d := range held {
+		had := (p.computed(t) - before[p]).Seconds() / time.Since(begun).Seconds() * 100
+		t.Logf("had %.1f %% of the limit; %v are not held", had/most*100, d.unheld)
+		if !slices.Contains(d.unheld, "cpu") && had > most*1.05 || had <= 0 {
+			t.Errorf("had %.1f %% of a processor, want %.0f %% at most", had, most)
+		}
+	}
+}
+
+// computed is how long the processes of the peer's only job have had a processor.
+func (p *peerProcess) computed(t *testing.T) (had time.Duration) {
+	t.Helper()
+	eventually(t, "a job at peer "+p.id, func() error {
+		s, err := p.status()
+		if err == nil && len(s.Hosted) != 1 {
+			err = fmt.Errorf("it has %+v", s.Hosted)
+		}
+		if err == nil {
+			had = s.Hosted[0].Use.CPU
+		}
+		return err
+	})
+	return had
+}
