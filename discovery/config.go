@@ -6,6 +6,7 @@ import (
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
 	"github.com/rs/zerolog"
 )
 
@@ -26,6 +27,13 @@ type Config struct {
 	// MDNS finds and announces peers on the LAN. A host that listens on
 	// loopback addresses only stays off the LAN all the same.
 	MDNS bool
+
+	// Neighbour hears of each peer that the LAN tells of, before it is dialled; it must not block. Nil: nobody does.
+	Neighbour func(p2ppeer.AddrInfo)
+
+	// MayDial says whether the host dials a peer at an address that others have named: no other is
+	// kept. Nil: any.
+	MayDial func(p2ppeer.ID, ma.Multiaddr) bool
 
 	// DHTServer makes this peer answer the DHT's queries: true for peers,
 	// false for a submit-only peer, which is gone too soon to be relied on.

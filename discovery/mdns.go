@@ -8,10 +8,13 @@ import (
 	"slices"
 	"time"
 
+	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/p2p/discovery/mdns"
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
+
+	"github.com/p2pmpi/p2pmpi/internal/redial"
 )
 
 const (
@@ -71,8 +74,31 @@ func (l *lan) start() io.Closer {
 // HandlePeerFound takes a neighbour in. It never blocks, because mdns calls it
 // on goroutines that outlive Close.
 func (l *lan) HandlePeerFound(info p2ppeer.AddrInfo) {
-	if info.ID != l.s.host.ID() && !l.s.connected(info.ID) {
+	if info.ID == l.s.host.ID() {
+		return
+	}
+	if l.s.cfg.Neighbour != nil {
+		l.s.cfg.Neighbour(info)
+	}
+	switch l.s.host.Network().Connectedness(info.ID) {
+	case network.Connected:
+	case network.Limited: // through a relay: it may have been met so before the LAN told of it
+		if l.s.enter() {
+			go l.approach(info) // ends within AskTimeout, or with the service
+		}
+	default:
 		l.s.memory.heard(info)
+	}
+}
+
+// approach connects to a neighbour directly that is connected through a relay.
+func (l *lan) approach(info p2ppeer.AddrInfo) {
+	defer l.s.wg.Done()
+	ctx, cancel := context.WithTimeout(network.WithForceDirectDial(l.s.ctx, "a neighbour"), l.s.cfg.AskTimeout)
+	defer cancel()
+	redial.Allow(l.s.host, info.ID)
+	if err := l.s.host.Connect(ctx, info); err != nil {
+		l.s.log.Debug().Err(err).Stringer("peer", info.ID).Msg("neighbour not reached directly")
 	}
 }
 

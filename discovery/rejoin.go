@@ -3,6 +3,7 @@ package discovery
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -213,9 +214,14 @@ func (s *Service) checkMember(id p2ppeer.ID) error {
 	return silent
 }
 
-// addrsOf completes what is known of a peer's addresses: those of info first.
+// addrsOf completes what is known of a peer's addresses: those of info first. Others than it may have
+// named them: one at which it is not dialled now is not to be dialled after a restart.
 func (s *Service) addrsOf(info p2ppeer.AddrInfo) p2ppeer.AddrInfo {
-	info.Addrs = mergeAddrs(info.Addrs, s.host.Peerstore().Addrs(info.ID))
+	known := s.host.Peerstore().Addrs(info.ID)
+	if s.cfg.MayDial != nil {
+		known = slices.DeleteFunc(known, func(a ma.Multiaddr) bool { return !s.cfg.MayDial(info.ID, a) })
+	}
+	info.Addrs = mergeAddrs(info.Addrs, known)
 	return info
 }
 

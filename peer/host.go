@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/libp2p/go-libp2p"
+	coreconnmgr "github.com/libp2p/go-libp2p/core/connmgr"
 	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
@@ -35,6 +36,7 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/transport/tcp"
 	"github.com/libp2p/go-libp2p/x/rate"
 	ma "github.com/multiformats/go-multiaddr"
+	madns "github.com/multiformats/go-multiaddr-dns"
 	manet "github.com/multiformats/go-multiaddr/net"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
@@ -42,6 +44,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/misconduct"
 	"github.com/p2pmpi/p2pmpi/internal/version"
 	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
+	"github.com/p2pmpi/p2pmpi/peer/internal/dialrule"
 	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
 	"github.com/p2pmpi/p2pmpi/peer/internal/portmap"
 	"github.com/p2pmpi/p2pmpi/peer/internal/punch"
@@ -64,9 +67,9 @@ const observers = 2
 var wantObservers = sync.OnceFunc(func() { observedaddrs.ActivationThresh = observers })
 
 // newHost starts the libp2p host that cfg describes. Its metrics go to reg, a
-// registry of its own since several peers can share a process. Without cfg.NAT it needs no
-// puncher, and without a mapper no ports are mapped.
-func newHost(cfg Config, key crypto.PrivKey, gate *membership.Gate, reg prometheus.Registerer, puncher *punch.Puncher, mapper *portmap.Mapper, log zerolog.Logger) (host.Host, error) {
+// registry of its own since several peers can share a process. Without dials it dials wherever
+// others say. Without cfg.NAT it needs no puncher, and without a mapper no ports are mapped.
+func newHost(cfg Config, key crypto.PrivKey, gate *membership.Gate, dials *dialrule.Rule, reg prometheus.Registerer, puncher *punch.Puncher, mapper *portmap.Mapper, log zerolog.Logger) (host.Host, error) {
 	wantObservers()
 	listen, err := listenAddrs(cfg)
 	if err != nil {
@@ -94,7 +97,7 @@ func newHost(cfg Config, key crypto.PrivKey, gate *membership.Gate, reg promethe
 		libp2p.ConnectionManager(conns),
 		libp2p.PrometheusRegisterer(reg),
 	}
-	options = append(append(options, admission(gate)...), reachability(cfg, puncher, mapper)...)
+	options = append(append(options, admission(gate, dials)...), reachability(cfg, puncher, mapper)...)
 	h, err := libp2p.New(options...)
 	if err != nil {
 		return nil, fmt.Errorf("start libp2p: %w", err)
@@ -107,22 +110,33 @@ func newHost(cfg Config, key crypto.PrivKey, gate *membership.Gate, reg promethe
 }
 
 // admission is how connections are secured, and who gets any.
-func admission(gate *membership.Gate) []libp2p.Option {
+func admission(gate *membership.Gate, dials *dialrule.Rule) []libp2p.Option {
+	var gater coreconnmgr.ConnectionGater
 	if !gate.Open() {
-		return []libp2p.Option{
-			libp2p.ConnectionGater(gate),
+		gater = gate
+	}
+	var options []libp2p.Option
+	if dials != nil {
+		gater = dials.Gater(gater)
+		options = append(options, libp2p.MultiaddrResolver(dials.Resolver(swarm.ResolverFromMaDNS{Resolver: madns.DefaultResolver})))
+	}
+	if gater != nil {
+		options = append(options, libp2p.ConnectionGater(gater))
+	}
+	if !gate.Open() {
+		return append(options,
 			libp2p.Transport(gate.QUIC),
 			libp2p.Security(membership.SecurityID, gate.TLS),
-		}
+		)
 	}
-	return []libp2p.Option{
+	return append(options,
 		libp2p.Transport(quic.NewTransport),
 		// TLS first: in bulk it is twice as fast as Noise.
 		libp2p.Security(libp2ptls.ID, libp2ptls.New),
 		libp2p.Security(noise.ID, noise.New),
 		// Last, where a member of a private network speaks nothing else: it says why.
 		libp2p.Security(membership.SecurityID, gate.TLS),
-	}
+	)
 }
 
 // listenAddrs returns the addresses to listen on of cfg, which Validate has passed.

@@ -1,11 +1,15 @@
 package peer
 
 import (
+	"crypto/rand"
+	"fmt"
+	"net"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	rcmgr "github.com/libp2p/go-libp2p/p2p/host/resource-manager"
@@ -14,6 +18,8 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 	"github.com/rs/zerolog"
 
+	"github.com/p2pmpi/p2pmpi/peer/internal/dialrule"
+	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
@@ -201,5 +207,77 @@ func TestAnyPort(t *testing.T) {
 	want := []string{"/ip4/127.0.0.1/tcp/0", "/ip6/::/udp/0/quic-v1"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// farAway is a connection with a peer at a public address.
+type farAway struct{ network.Conn }
+
+func (farAway) RemotePeer() p2ppeer.ID        { return "somebody" }
+func (farAway) RemoteMultiaddr() ma.Multiaddr { return ma.StringCast("/ip4/192.0.2.7/tcp/1") }
+
+func newPeer(t *testing.T) (crypto.PrivKey, p2ppeer.ID) {
+	t.Helper()
+	key, _, err := crypto.GenerateEd25519Key(rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := p2ppeer.IDFromPrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key, id
+}
+
+// TestOwnersServicesAreNotDialled has a stranger name what listens on this machine, in an open
+// network and in a private one.
+func TestOwnersServicesAreNotDialled(t *testing.T) {
+	for name, private := range map[string]bool{"open": false, "private": true} {
+		t.Run(name, func(t *testing.T) {
+			key, id := newPeer(t)
+			members := membership.Config{Peer: id, Home: key}
+			if private {
+				owner, _ := newPeer(t)
+				var err error
+				if members.Invitation, err = membership.Invite(owner, "lab", "", id, time.Now(), time.Now().Add(time.Hour)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			gate, err := membership.NewGate(members)
+			if err != nil {
+				t.Fatal(err)
+			}
+			dials := dialrule.New()
+			h := newHostBehind(t, LocalConfig(), key, gate, dials)
+			dials.Met(farAway{})
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			came := make(chan net.Conn, 64)
+			go func() { // ends with l
+				for {
+					c, err := l.Accept()
+					if err != nil {
+						close(came)
+						return
+					}
+					c.Close()
+					came <- c
+				}
+			}()
+			port := l.Addr().(*net.TCPAddr).Port
+			for _, ip := range []string{"/ip4/127.0.0.1", "/ip6/::ffff:127.0.0.1", "/ip4/0.0.0.0", "/dns4/localhost"} {
+				_, id := newPeer(t)
+				h.Peerstore().AddAddr(id, ma.StringCast(fmt.Sprintf("%s/tcp/%d", ip, port)), time.Hour)
+				if _, err := h.NewStream(t.Context(), id, "/test/1.0.0"); err == nil {
+					t.Errorf("%s: reached", ip)
+				}
+			}
+			l.Close()
+			for range came {
+				t.Error("the owner's service was connected to")
+			}
+		})
 	}
 }

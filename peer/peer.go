@@ -21,6 +21,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/internal/misconduct"
 	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
+	"github.com/p2pmpi/p2pmpi/peer/internal/dialrule"
 	"github.com/p2pmpi/p2pmpi/peer/internal/journal"
 	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
 	"github.com/p2pmpi/p2pmpi/peer/internal/policy"
@@ -77,6 +78,7 @@ type Peer struct {
 	host      host.Host
 	registry  *prometheus.Registry
 	punches   *connection.Punches
+	dials     *dialrule.Rule  // nil unless a volunteer
 	ports     *portmap.Mapper // nil: none is mapped
 	sightings sightings
 	slots     *reservation.Service // nil unless a volunteer, as are launcher, control and history

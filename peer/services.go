@@ -9,6 +9,7 @@ import (
 
 	"github.com/libp2p/go-libp2p/core/event"
 	"github.com/libp2p/go-libp2p/core/host"
+	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/p2p/host/eventbus"
 	ma "github.com/multiformats/go-multiaddr"
@@ -20,6 +21,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/internal/loopback"
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/peer/internal/dialrule"
 	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
 	"github.com/p2pmpi/p2pmpi/peer/internal/portmap"
@@ -41,12 +43,15 @@ func (p *Peer) startHost() error {
 		// Ports belong to the volunteer that this machine may have as well.
 		p.cfg.Listen = anyPort(p.cfg.Listen)
 	}
+	if err := p.startDialRule(); err != nil {
+		return err
+	}
 	puncher := punch.New(p.registry, p.punches, p.log)
 	if p.cfg.mapsPorts() {
 		p.ports = portmap.New(p.log)
 		p.owns("port mapping", p.ports.Close)
 	}
-	h, err := newHost(p.cfg, p.key, p.gate, p.registry, puncher, p.ports, p.log)
+	h, err := newHost(p.cfg, p.key, p.gate, p.dials, p.registry, puncher, p.ports, p.log)
 	if err != nil {
 		return err
 	}
@@ -54,6 +59,9 @@ func (p *Peer) startHost() error {
 		if err := keepPorts(p.home.ports(), asked, h.Network().ListenAddresses()); err != nil {
 			return errors.Join(&HomeError{string(p.home), err}, h.Close())
 		}
+	}
+	if p.dials != nil {
+		h.Network().Notify(&network.NotifyBundle{DisconnectedF: func(_ network.Network, c network.Conn) { p.dials.Met(c) }})
 	}
 	wrapped := loopback.Wrap(h) // a submitter may use its own slots
 	p.host = wrapped
@@ -69,6 +77,22 @@ func (p *Peer) startHost() error {
 		return err
 	}
 	return p.startRelays(h)
+}
+
+// startDialRule has a volunteer, which runs the jobs of others, not dial wherever they say.
+func (p *Peer) startDialRule() error {
+	if p.role != Volunteer {
+		return nil
+	}
+	supernodes, err := addrInfos(p.cfg.Supernodes)
+	if err != nil {
+		return err
+	}
+	p.dials = dialrule.New()
+	for _, info := range supernodes {
+		p.dials.Name(info)
+	}
+	return nil
 }
 
 // mapsPorts reports whether a router is asked for ports: not where the owner has said whether
@@ -208,6 +232,7 @@ func (p *Peer) startVolunteer() error {
 		Journal:      p.journal,
 		Grant:        grant,
 		Niceness:     p.cfg.Niceness,
+		Dials:        p.dials,
 		Punches:      p.punches,
 		Mapped:       p.ports.MappedTCP,
 		Log:          p.log,
@@ -270,6 +295,9 @@ func (p *Peer) startDiscovery() error {
 	cfg.PeersFile = p.cfg.PeersFile
 	if p.role == Volunteer {
 		cfg.PeersFile = PeersOf(string(p.home), p.network)
+	}
+	if p.dials != nil {
+		cfg.Neighbour, cfg.MayDial = p.dials.Neighbour, p.dials.MayDial
 	}
 	cfg.DHTServer = p.role != SubmitOnly
 	cfg.Log = p.log

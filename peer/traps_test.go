@@ -25,6 +25,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
+	"github.com/p2pmpi/p2pmpi/peer/internal/dialrule"
 	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
 	"github.com/p2pmpi/p2pmpi/peer/internal/punch"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
@@ -50,8 +51,13 @@ func newHostOf(t *testing.T, cfg Config) host.Host {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return newHostBehind(t, cfg, key, gate, dialrule.New())
+}
+
+func newHostBehind(t *testing.T, cfg Config, key crypto.PrivKey, gate *membership.Gate, dials *dialrule.Rule) host.Host {
+	t.Helper()
 	puncher := punch.New(prometheus.NewRegistry(), connection.NewPunches(), zerolog.Nop())
-	h, err := newHost(cfg, key, gate, prometheus.NewRegistry(), puncher, nil, zerolog.Nop())
+	h, err := newHost(cfg, key, gate, dials, prometheus.NewRegistry(), puncher, nil, zerolog.Nop())
 	if err != nil {
 		t.Fatal(err)
 	}

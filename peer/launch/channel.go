@@ -47,7 +47,8 @@ const (
 
 	dialPause = 200 * time.Millisecond // between two tries, at first
 
-	directPause = 30 * time.Second // after a direct connection that could not be made
+	directPause     = 30 * time.Second // after a direct connection that could not be made
+	turnedAwayPause = time.Second      // and after one to somebody else
 )
 
 // open answers a process that wants a channel, of a kind if that is not empty.
@@ -117,7 +118,7 @@ func (j *job) openable(c channelID) error {
 }
 
 func (p *process) refuse(to view.Process, err error) {
-	p.tell(proclink.Message{Type: proclink.Refused, Process: &to, Text: clip(err.Error())}, nil)
+	p.tell(proclink.Message{Type: proclink.Refused, Process: &to, Text: text(err)}, nil)
 }
 
 // replace breaks the channel c if there is one, and returns the context of the

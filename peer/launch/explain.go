@@ -114,7 +114,7 @@ func (j *job) sayPaths(ways map[p2ppeer.ID]way) {
 	for _, peer := range slices.Sorted(maps.Keys(ways)) {
 		w := ways[peer]
 		if w.err != nil {
-			w.passage, w.why = passage{}, w.err.Error()
+			w.passage, w.why = passage{}, text(w.err)
 		}
 		j.told[peer] = w.passage
 		m.Paths = append(m.Paths, &jobpb.Path{Peer: []byte(peer), Kind: string(w.kind), Relay: []byte(w.relay), Why: clip(w.why),

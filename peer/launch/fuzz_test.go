@@ -5,6 +5,7 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/libp2p/go-libp2p"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
@@ -16,6 +17,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/recording"
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/dialrule"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/entrance"
@@ -40,8 +42,8 @@ func newHosting(f *testing.F) hosting {
 		f.Fatal(err)
 	}
 	return hosting{&Service{
-		config: Config{Detector: detector, Views: views, Log: zerolog.Nop()}, host: h, ctx: context.Background(),
-		jobs: make(map[string]*job), obstacles: make(map[p2ppeer.ID]obstacle),
+		config: Config{Detector: detector, Views: views, Dials: dialrule.New(), Log: zerolog.Nop()}, host: h, ctx: context.Background(),
+		jobs: make(map[string]*job), obstacles: make(map[p2ppeer.ID]time.Time),
 	}, other}
 }
 

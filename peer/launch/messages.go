@@ -1,7 +1,11 @@
 package launch
 
 import (
+	"errors"
+	"fmt"
 	"strings"
+
+	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -20,7 +24,16 @@ func text(err error) string {
 	if err == nil {
 		return ""
 	}
-	return clip(err.Error())
+	return clip(withoutAddresses(err))
+}
+
+// withoutAddresses is the text of an error without what came of each address at which libp2p has dialled a
+// peer: others have named them, and would read what there is in this machine's network.
+func withoutAddresses(err error) string {
+	if dialled, ok := errors.AsType[*swarm.DialError](err); ok {
+		return strings.ReplaceAll(err.Error(), dialled.Error(), fmt.Sprintf("peer %s was not reached", dialled.Peer))
+	}
+	return err.Error()
 }
 
 // clip makes a text that a program or a file name had a part in fit for the wire.

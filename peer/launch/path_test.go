@@ -48,7 +48,7 @@ func TestMessagesTakeTheWayThatIsExplained(t *testing.T) {
 		"no memory":        {[]string{"tcp", "stream"}, false, false, "tcp", "tcp", ""},
 		"stream only":      {[]string{"stream"}, false, false, "stream", "stream", "tcp is not allowed"},
 		"stream preferred": {[]string{"shm", "stream", "tcp"}, false, false, "shm", "stream", "stream is preferred to tcp"},
-		"no way in":        {nil, true, false, "shm", "stream", "connection refused"},
+		"no way in":        {nil, true, false, "shm", "stream", "no tcp: tried in vain"},
 		"dialled in vain":  {[]string{"stream"}, false, true, "stream", "stream", "tcp is not allowed"},
 	}
 	for name, c := range cases {

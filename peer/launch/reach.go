@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"net/netip"
 	"os"
 	"time"
 
@@ -131,21 +132,36 @@ func (j *job) reach(ctx context.Context, peer p2ppeer.ID, open *pb.Open, s situa
 			return w
 		}
 		stream.Close()
-		if w.conn, err = entrance.Connect(ctx, answer.Addrs, entrance.IPsOf(j.service.host.Network().ConnsToPeer(peer)), open.Token); err == nil {
+		if w.conn, err = entrance.Connect(ctx, answer.Addrs, j.service.mayDial(peer), open.Token); err == nil {
 			w.how = connection.Direct
 			return w
 		}
-		if s.noDirect = err.Error(); ctx.Err() == nil && !errors.Is(err, entrance.ErrTurnedAway) {
-			j.service.avoid(peer, s.noDirect) // not because a job ends, which says nothing about the next
+		j.log.Debug().Err(err).Stringer("peer", peer).Msg("no direct connection for processes")
+		if s.noDirect = notDirect; ctx.Err() == nil { // not because a job ends, which says nothing about the next
+			j.service.avoid(peer, pauseAfter(err))
 		}
 	}
+}
+
+// What is told of a peer that was not reached. What came of each address is not: others name
+// addresses, and would read what there is in this machine's network.
+const notDirect = "tried in vain"
+
+var errNotReached = errors.New("its peer was not reached")
+
+// mayDial tells where this peer connects to another for its processes.
+func (s *Service) mayDial(peer p2ppeer.ID) func(netip.Addr) bool {
+	for _, c := range s.host.Network().ConnsToPeer(peer) {
+		s.config.Dials.Met(c)
+	}
+	return func(at netip.Addr) bool { return s.config.Dials.May(peer, at) }
 }
 
 // goesOver notes what a stream goes over.
 func (w *way) goesOver(c connection.Connection) {
 	w.how, w.relay = c.Way, c.Relay
-	if c.Why != "" {
-		w.why += "; " + c.Why
+	if why := c.Outline(); why != "" {
+		w.why += "; " + why
 	}
 }
 
@@ -167,7 +183,8 @@ func (j *job) dial(ctx context.Context, peer p2ppeer.ID, open *pb.Open) (network
 		}
 		select {
 		case <-ctx.Done():
-			return nil, nil, err
+			j.log.Debug().Err(err).Stringer("peer", peer).Msg("peer not reached for a channel")
+			return nil, nil, errNotReached
 		case <-time.After(pause/2 + rand.N(pause)): // the other peer may have dialled at the same instant, too
 		}
 	}
@@ -193,23 +210,26 @@ func ask(ctx context.Context, stream network.Stream, open *pb.Open) (*pb.Answer,
 	return answer, nil
 }
 
-// An obstacle is why a peer could not be reached directly.
-type obstacle struct {
-	why   string
-	until time.Time
+// pauseAfter returns for how long a peer is not tried directly after it was not reached. One who listens,
+// and does not know the token, may have begun to a moment ago, or be about to end.
+func pauseAfter(err error) time.Duration {
+	if errors.Is(err, entrance.ErrTurnedAway) {
+		return turnedAwayPause
+	}
+	return directPause
 }
 
 // avoid remembers that a peer cannot be reached directly, so that the next
 // channel need not find out again.
-func (s *Service) avoid(peer p2ppeer.ID, why string) {
+func (s *Service) avoid(peer p2ppeer.ID, pause time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for p, o := range s.obstacles {
-		if time.Now().After(o.until) {
+	for p, until := range s.obstacles {
+		if time.Now().After(until) {
 			delete(s.obstacles, p)
 		}
 	}
-	s.obstacles[peer] = obstacle{why, time.Now().Add(directPause)}
+	s.obstacles[peer] = time.Now().Add(pause)
 }
 
 // retry has the next channel to a peer try again to reach it directly.
@@ -223,8 +243,8 @@ func (s *Service) retry(peer p2ppeer.ID) {
 func (s *Service) obstacle(peer p2ppeer.ID) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if o, ok := s.obstacles[peer]; ok && time.Now().Before(o.until) {
-		return o.why
+	if until, ok := s.obstacles[peer]; ok && time.Now().Before(until) {
+		return notDirect
 	}
 	return ""
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
+	"github.com/p2pmpi/p2pmpi/peer/internal/dialrule"
 	"github.com/p2pmpi/p2pmpi/peer/internal/journal"
 	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/internal/policy"
@@ -84,6 +85,8 @@ type Config struct {
 	Grant limits.Grant
 	// Niceness is that of programs, 0 to 19.
 	Niceness int
+	// Dials says where the peer connects that others name; nil: all are met on this machine.
+	Dials *dialrule.Rule
 	// Punches says why peers are connected as they are; nil: that is not known.
 	Punches *connection.Punches
 	Log     zerolog.Logger
@@ -111,7 +114,7 @@ type Service struct {
 
 	mu        sync.Mutex
 	closed    bool
-	obstacles map[p2ppeer.ID]obstacle // to direct connections
+	obstacles map[p2ppeer.ID]time.Time // until when they are not connected to directly
 	jobs      map[string]*job
 	paused    Pause
 	kept      map[*job]int64 // bytes of files of jobs that have given their slots back
@@ -150,8 +153,11 @@ func NewService(h host.Host, c Config) (*Service, error) {
 		expected:  misconduct.NewQuota(math.MaxInt, maxPendingEach),
 		jobs:      make(map[string]*job),
 		kept:      make(map[*job]int64),
-		obstacles: make(map[p2ppeer.ID]obstacle),
+		obstacles: make(map[p2ppeer.ID]time.Time),
 		gone:      make(chan struct{}),
+	}
+	if c.Dials == nil {
+		s.config.Dials = dialrule.New()
 	}
 	s.retains = scratch.Retains(home)
 	s.idleTimer = newIdleTimer(s)

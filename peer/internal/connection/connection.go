@@ -51,6 +51,15 @@ func Of(h host.Host, c network.Conn, punches *Punches) Connection {
 	return out
 }
 
+// Outline is Why without what came of each address, which others are not to read: they have named
+// the addresses.
+func (c Connection) Outline() string {
+	if c.Way == Relayed {
+		return "no direct connection"
+	}
+	return c.Why
+}
+
 // Best describes the best connection with a peer, and is false when there is none.
 func Best(h host.Host, peer p2ppeer.ID, punches *Punches) (Connection, bool) {
 	conns := h.Network().ConnsToPeer(peer)

@@ -209,13 +209,12 @@ func (e *Entrance) addressOutside() []string {
 }
 
 // Connect connects to the first of some addresses, host:port, that knows the token, which is to answer within
-// directTimeout. The peer that names them is at the addresses of known; what it may not name is left out.
-func Connect(ctx context.Context, addresses []string, known []netip.Addr, token []byte) (*net.TCPConn, error) {
+// directTimeout. Another peer names them; where may says no is left out.
+func Connect(ctx context.Context, addresses []string, may func(netip.Addr) bool, token []byte) (*net.TCPConn, error) {
 	addresses = addresses[:min(len(addresses), maxAddresses)]
-	own := ownNetworks()
 	addresses = slices.DeleteFunc(slices.Clone(addresses), func(a string) bool {
 		at, err := netip.ParseAddrPort(a) // no names: they would be looked up
-		return err != nil || !mayName(at.Addr(), known, own)
+		return err != nil || !may(at.Addr())
 	})
 	if len(addresses) == 0 {
 		return nil, errNoAddress
@@ -251,60 +250,6 @@ func Connect(ctx context.Context, addresses []string, known []netip.Addr, token 
 
 // errNoAddress says that the other peer expects nobody, or where nobody looks for it.
 var errNoAddress = errors.New("the other peer has no address for direct connections")
-
-// mayName reports whether a peer that is known at some addresses may have this one connect to another: to where it is,
-// and to what anybody reaches. In private networks it may name what is next to this machine, in a network of its own, and who is
-// met at a private address anything; and nobody the services of this machine, unless he is on it.
-func mayName(one netip.Addr, known []netip.Addr, own []netip.Prefix) bool {
-	one = one.Unmap().WithZone("")
-	private := func(a netip.Addr) bool { return a.IsPrivate() || carriers.Contains(a) }
-	ours := func(a netip.Addr) bool {
-		return a.IsLoopback() || slices.ContainsFunc(own, func(p netip.Prefix) bool { return p.Addr() == a })
-	}
-	switch {
-	case slices.Contains(known, one):
-		return true
-	case ours(one):
-		return !one.IsLoopback() && slices.ContainsFunc(known, ours)
-	case private(one):
-		return slices.ContainsFunc(known, func(a netip.Addr) bool { return private(a) || a.IsLoopback() }) ||
-			slices.ContainsFunc(own, func(p netip.Prefix) bool { return p.Contains(one) })
-	}
-	return one.IsGlobalUnicast()
-}
-
-// ownNetworks returns the addresses of this machine, each with the network that it is in.
-func ownNetworks() (own []netip.Prefix) {
-	all, err := net.InterfaceAddrs()
-	if err != nil {
-		return nil
-	}
-	for _, a := range all {
-		if p, err := netip.ParsePrefix(a.String()); err == nil {
-			own = append(own, p)
-		}
-	}
-	return own
-}
-
-// carriers is the network of providers' customers behind shared addresses (RFC 6598).
-var carriers = netip.MustParsePrefix("100.64.0.0/10")
-
-// IPsOf returns where this peer is connected with another directly.
-func IPsOf(conns []network.Conn) (out []netip.Addr) {
-	for _, c := range conns {
-		a := c.RemoteMultiaddr()
-		if _, relay := a.ValueForProtocol(ma.P_CIRCUIT); relay == nil {
-			continue
-		}
-		if ip, err := manet.ToIP(a); err == nil {
-			if one, ok := netip.AddrFromSlice(ip); ok {
-				out = append(out, one.Unmap())
-			}
-		}
-	}
-	return out
-}
 
 // ErrTurnedAway says that somebody listens there who does not know the token:
 // another machine with the same private address, or the other peer, whose end of

@@ -1,0 +1,50 @@
+package dialrule
+
+import (
+	"github.com/libp2p/go-libp2p/core/connmgr"
+	"github.com/libp2p/go-libp2p/core/control"
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
+)
+
+// Gater returns inner as one that has the rule kept too, and who is met taken in. Nil lets
+// everybody through.
+func (r *Rule) Gater(inner connmgr.ConnectionGater) connmgr.ConnectionGater {
+	if inner == nil {
+		inner = everybody{}
+	}
+	return gater{inner, r}
+}
+
+type gater struct {
+	connmgr.ConnectionGater
+	rule *Rule
+}
+
+// InterceptAddrDial keeps the rule.
+func (g gater) InterceptAddrDial(p p2ppeer.ID, a ma.Multiaddr) bool {
+	return g.rule.MayDial(p, a) && g.ConnectionGater.InterceptAddrDial(p, a)
+}
+
+// InterceptUpgraded implements connmgr.ConnectionGater.
+func (g gater) InterceptUpgraded(c network.Conn) (bool, control.DisconnectReason) {
+	ok, why := g.ConnectionGater.InterceptUpgraded(c)
+	if ok {
+		g.rule.Met(c)
+	}
+	return ok, why
+}
+
+// everybody is a gater that lets all through.
+type everybody struct{}
+
+func (everybody) InterceptPeerDial(p2ppeer.ID) bool               { return true }
+func (everybody) InterceptAddrDial(p2ppeer.ID, ma.Multiaddr) bool { return true }
+func (everybody) InterceptAccept(network.ConnMultiaddrs) bool     { return true }
+
+func (everybody) InterceptSecured(network.Direction, p2ppeer.ID, network.ConnMultiaddrs) bool {
+	return true
+}
+
+func (everybody) InterceptUpgraded(network.Conn) (bool, control.DisconnectReason) { return true, 0 }

@@ -1,0 +1,68 @@
+package dialrule
+
+import (
+	"context"
+	"slices"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
+)
+
+// Resolver returns inner as one that looks up only names that the owner has given, and those
+// that they lead to. What comes of them is where the owner has named the peer.
+func (r *Rule) Resolver(inner network.MultiaddrDNSResolver) network.MultiaddrDNSResolver {
+	return resolver{inner, r}
+}
+
+type resolver struct {
+	inner network.MultiaddrDNSResolver
+	rule  *Rule
+}
+
+// ResolveDNSAddr implements network.MultiaddrDNSResolver.
+func (r resolver) ResolveDNSAddr(ctx context.Context, p p2ppeer.ID, a ma.Multiaddr, depth, most int) ([]ma.Multiaddr, error) {
+	ids := r.rule.givenFor(a)
+	if !slices.Contains(ids, p) {
+		return nil, nil
+	}
+	found, err := r.inner.ResolveDNSAddr(ctx, p, a, depth, most)
+	r.rule.Name(p2ppeer.AddrInfo{ID: p, Addrs: found})
+	return found, err
+}
+
+// ResolveDNSComponent implements network.MultiaddrDNSResolver.
+func (r resolver) ResolveDNSComponent(ctx context.Context, a ma.Multiaddr, most int) ([]ma.Multiaddr, error) {
+	ids := r.rule.givenFor(a)
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	found, err := r.inner.ResolveDNSComponent(ctx, a, most)
+	for _, id := range ids {
+		r.rule.Name(p2ppeer.AddrInfo{ID: id, Addrs: found})
+	}
+	return found, err
+}
+
+// givenFor returns of whom the owner has given the name that an address begins with.
+func (r *Rule) givenFor(a ma.Multiaddr) []p2ppeer.ID {
+	name, ok := nameOf(a)
+	if !ok {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.names[name])
+}
+
+// nameOf returns the name that an address begins with, if it does with one.
+func nameOf(a ma.Multiaddr) (string, bool) {
+	if len(a) == 0 {
+		return "", false
+	}
+	switch a[0].Protocol().Code {
+	case ma.P_DNS, ma.P_DNS4, ma.P_DNS6, ma.P_DNSADDR:
+		return a[0].Value(), true
+	}
+	return "", false
+}

@@ -1,0 +1,56 @@
+package dialrule
+
+import (
+	"context"
+	"net/netip"
+	"testing"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
+)
+
+// A book is a resolver that knows some names, and counts what it is asked for.
+type book struct {
+	leads map[string]string
+	asked int
+}
+
+func (b *book) look(a ma.Multiaddr) []ma.Multiaddr {
+	b.asked++
+	return []ma.Multiaddr{ma.StringCast(b.leads[a.String()])}
+}
+
+func (b *book) ResolveDNSAddr(_ context.Context, _ p2ppeer.ID, a ma.Multiaddr, _, _ int) ([]ma.Multiaddr, error) {
+	return b.look(a), nil
+}
+
+func (b *book) ResolveDNSComponent(_ context.Context, a ma.Multiaddr, _ int) ([]ma.Multiaddr, error) {
+	return b.look(a), nil
+}
+
+func TestOnlyTheOwnersNamesAreLookedUp(t *testing.T) {
+	const entry, name = "/dnsaddr/lab.example", "/dns4/node.lab.example/tcp/1"
+	b := &book{leads: map[string]string{entry: name, name: "/ip4/10.1.2.3/tcp/1"}}
+	r := newRule()
+	r.meets(third, ip("192.0.2.7"))
+	look := r.Resolver(b)
+	ask := func(id p2ppeer.ID) (out []ma.Multiaddr) {
+		found, _ := look.ResolveDNSAddr(t.Context(), id, ma.StringCast(entry), 4, 4)
+		last, _ := look.ResolveDNSComponent(t.Context(), ma.StringCast(name), 4)
+		return append(found, last...)
+	}
+	if got := ask(other); len(got) > 0 || b.asked > 0 {
+		t.Errorf("of others' names came %v, %d were looked up", got, b.asked)
+	}
+	r.Name(info(other, entry))
+	if got := ask(third); len(got) > 0 || b.asked > 0 {
+		t.Errorf("of another's name came %v, %d were looked up", got, b.asked)
+	}
+	if got := ask(other); len(got) != 2 || b.asked != 2 {
+		t.Errorf("of the owner's names came %v, %d were looked up", got, b.asked)
+	}
+	at := netip.MustParseAddr("10.1.2.3")
+	if !r.May(other, at) || r.May(third, at) {
+		t.Error("where a name leads is for whom the owner has named by it")
+	}
+}

@@ -1,0 +1,248 @@
+package dialrule
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
+)
+
+const (
+	remembered = 24 * time.Hour // where a peer was met, after it was there
+	maxPeers   = 4096           // that were met somewhere near
+	maxPlaces  = 16             // of one of them
+	ownFor     = time.Second    // how long the addresses of this machine are taken to be the same
+)
+
+// A Rule is that of one peer. Make one with New. Its methods are safe for concurrent use.
+type Rule struct {
+	addresses func() ([]net.Addr, error) // of this machine
+
+	mu       sync.Mutex
+	met      map[p2ppeer.ID]*places
+	names    map[string][]p2ppeer.ID // that the owner has given, of whom
+	farthest distance                // of all who were met since the start
+	own      []netip.Prefix          // addresses of this machine, each with the network that it is in
+	ownAt    time.Time
+}
+
+// New returns the rule of a peer that has met nobody.
+func New() *Rule {
+	return &Rule{addresses: net.InterfaceAddrs, met: make(map[p2ppeer.ID]*places), names: make(map[string][]p2ppeer.ID)}
+}
+
+// Places are where a peer was met that is near, or that the owner has named.
+type places struct {
+	at    map[netip.Addr]time.Time // the last time
+	named []netip.Addr             // by the owner: for ever
+	last  time.Time
+}
+
+// A distance is how far away somebody was met.
+type distance int
+
+const (
+	nobody distance = iota
+	here            // on this machine
+	near            // at a private address
+	far             // at a public one
+)
+
+// Name takes in a peer that the owner has named, and where.
+func (r *Rule) Name(info p2ppeer.AddrInfo) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, a := range info.Addrs {
+		who := info.ID
+		if relay := connection.RelayOf(a); relay != "" {
+			who = relay
+		}
+		if ip, ok := ipOf(a); ok {
+			r.give(who, ip)
+		} else if name, ok := nameOf(a); ok {
+			r.giveName(who, name)
+		}
+	}
+}
+
+// Neighbour takes in a peer of which the local network has told: it is in a network that this
+// machine is in, too.
+func (r *Rule) Neighbour(info p2ppeer.AddrInfo) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	own := r.ownNetworks()
+	for _, a := range info.Addrs {
+		ip, ok := ipOf(a)
+		if ok && !isCircuit(a) && !ip.IsLoopback() && slices.ContainsFunc(own, func(p netip.Prefix) bool { return p.Contains(ip) }) {
+			r.note(info.ID, ip)
+		}
+	}
+}
+
+// Met takes in that a peer is connected, or was until now.
+func (r *Rule) Met(c network.Conn) {
+	ip, ok := ipOf(c.RemoteMultiaddr())
+	if !ok {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	d := r.distanceOf(ip)
+	r.farthest = max(r.farthest, d)
+	if d != far && !isCircuit(c.RemoteMultiaddr()) {
+		r.note(c.RemotePeer(), ip)
+	}
+}
+
+// MayDial is May of a multiaddr. A relay on the way is dialled by itself, and looked at then.
+func (r *Rule) MayDial(peer p2ppeer.ID, at ma.Multiaddr) bool {
+	if isCircuit(at) {
+		return true
+	}
+	ip, ok := ipOf(at)
+	return ok && r.May(peer, ip)
+}
+
+// May reports whether this peer dials another at an address that others have named.
+func (r *Rule) May(peer p2ppeer.ID, at netip.Addr) bool {
+	at = plain(at)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	met := r.metAt(peer)
+	within := func(most distance) bool { // the peer was met there
+		return slices.ContainsFunc(met, func(a netip.Addr) bool { return r.distanceOf(a) <= most })
+	}
+	switch {
+	case slices.Contains(met, at):
+		return true
+	case at.IsLoopback():
+		return r.farthest <= here
+	case !at.IsGlobalUnicast():
+		return false
+	case r.distanceOf(at) == here:
+		return within(here) || r.farthest <= here || isPrivate(at) && len(met) == 0 && r.farthest <= near
+	case isPrivate(at):
+		return within(near) || r.farthest <= near
+	}
+	return true
+}
+
+// give notes that the owner has named a peer at an address. Mu is held, as in all below.
+func (r *Rule) give(peer p2ppeer.ID, at netip.Addr) {
+	if p := r.placesOf(peer); !slices.Contains(p.named, at) {
+		p.named = append(p.named, at)
+	}
+}
+
+func (r *Rule) giveName(peer p2ppeer.ID, name string) {
+	if !slices.Contains(r.names[name], peer) {
+		r.names[name] = append(r.names[name], peer)
+	}
+}
+
+// metAt returns where a peer was met, or is by the owner's word.
+func (r *Rule) metAt(peer p2ppeer.ID) []netip.Addr {
+	p := r.met[peer]
+	if p == nil {
+		return nil
+	}
+	out := slices.Clone(p.named)
+	for a, last := range p.at {
+		if time.Since(last) < remembered {
+			out = append(out, a)
+		}
+	}
+	return out
+}
+
+// note remembers that a peer was met at an address.
+func (r *Rule) note(peer p2ppeer.ID, at netip.Addr) {
+	p := r.placesOf(peer)
+	if _, known := p.at[at]; !known && len(p.at) >= maxPlaces {
+		oldest := at
+		for a, last := range p.at {
+			if oldest == at || last.Before(p.at[oldest]) {
+				oldest = a
+			}
+		}
+		delete(p.at, oldest)
+	}
+	p.last = time.Now()
+	p.at[at] = p.last
+}
+
+// placesOf returns those of a peer. For a new one the one is forgotten that was met the longest time
+// ago, if there are too many.
+func (r *Rule) placesOf(peer p2ppeer.ID) *places {
+	if p := r.met[peer]; p != nil {
+		return p
+	}
+	if len(r.met) >= maxPeers {
+		var oldest p2ppeer.ID
+		for id, p := range r.met {
+			if len(p.named) == 0 && (oldest == "" || p.last.Before(r.met[oldest].last)) {
+				oldest = id
+			}
+		}
+		delete(r.met, oldest)
+	}
+	p := &places{at: make(map[netip.Addr]time.Time)}
+	r.met[peer] = p
+	return p
+}
+
+// distanceOf returns how far away an address is.
+func (r *Rule) distanceOf(a netip.Addr) distance {
+	switch {
+	case a.IsLoopback() || slices.ContainsFunc(r.ownNetworks(), func(p netip.Prefix) bool { return p.Addr() == a }):
+		return here
+	case isPrivate(a) || a.IsLinkLocalUnicast():
+		return near
+	}
+	return far
+}
+
+func (r *Rule) ownNetworks() []netip.Prefix {
+	if !r.ownAt.IsZero() && time.Since(r.ownAt) < ownFor {
+		return r.own
+	}
+	all, err := r.addresses()
+	if err != nil {
+		return r.own
+	}
+	r.own, r.ownAt = nil, time.Now()
+	for _, a := range all {
+		if p, err := netip.ParsePrefix(a.String()); err == nil {
+			r.own = append(r.own, netip.PrefixFrom(plain(p.Addr()), p.Bits()))
+		}
+	}
+	return r.own
+}
+
+// carriers is the network of providers' customers behind shared addresses (RFC 6598).
+var carriers = netip.MustParsePrefix("100.64.0.0/10")
+
+func isPrivate(a netip.Addr) bool { return a.IsPrivate() || carriers.Contains(a) }
+
+// plain returns an address without a zone, and one of IPv4 as such.
+func plain(a netip.Addr) netip.Addr { return a.Unmap().WithZone("") }
+
+// ipOf returns the IP address that a multiaddr begins with: a relay's, if it leads through one.
+func ipOf(a ma.Multiaddr) (netip.Addr, bool) {
+	ip, err := manet.ToIP(a)
+	if err != nil {
+		return netip.Addr{}, false
+	}
+	at, ok := netip.AddrFromSlice(ip)
+	return plain(at), ok
+}
+
+func isCircuit(a ma.Multiaddr) bool { return connection.RelayOf(a) != "" }
