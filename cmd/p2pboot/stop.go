@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http/httptrace"
+	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -47,11 +49,32 @@ func stopCommand(stdout io.Writer) *cobra.Command {
 			return s, err
 		}
 		defer client.Close()
-		s, err = client.Stop(ctx, id, *now)
-		if err != nil && ctx.Err() != nil {
-			return s, command.Fail(command.Cancelled, errors.New("interrupted; the job is stopped all the same"), "")
-		}
-		return s, command.Fail(command.Unavailable, err, "")
+		asked, said := whenSaid(ctx)
+		s, err = client.Stop(asked, id, *now)
+		return s, stopFailed(ctx, err, said())
 	}
 	return shows(c, &cfg, stdout, get, display.Stopped)
+}
+
+// whenSaid returns ctx for one request, and whether it has been sent.
+func whenSaid(ctx context.Context) (context.Context, func() bool) {
+	var sent atomic.Bool
+	return httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{WroteRequest: func(w httptrace.WroteRequestInfo) {
+		if w.Err == nil {
+			sent.Store(true)
+		}
+	}}), sent.Load
+}
+
+// stopFailed says what has come of a request that gave err, if ctx may have ended meanwhile: a peer that has
+// been told stops the job without anybody to wait for it.
+func stopFailed(ctx context.Context, err error, said bool) error {
+	_, refused := errors.AsType[*peer.RefusedError](err)
+	switch {
+	case err == nil || refused || ctx.Err() == nil:
+		return command.Fail(command.Unavailable, err, "")
+	case said:
+		return command.Fail(command.Cancelled, errors.New("interrupted; the job is stopped all the same"), "")
+	}
+	return command.Fail(command.Cancelled, errors.New("interrupted; nothing was said to the peer"), "")
 }
