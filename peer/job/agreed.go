@@ -27,9 +27,11 @@ type agreed struct {
 
 func newAgreed() *agreed { return &agreed{news: make(chan struct{}, 1)} }
 
-func (a *agreed) committed(c viewgroup.Committed) {
+func (a *agreed) committed(cs []viewgroup.Committed, _ view.View) {
 	a.mu.Lock()
-	a.changes = append(a.changes, c.Change)
+	for _, c := range cs {
+		a.changes = append(a.changes, c.Change)
+	}
 	a.mu.Unlock()
 	signal(a.news)
 }

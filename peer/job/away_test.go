@@ -58,7 +58,7 @@ func (b *bed) agreeing(e *execution, with ...*member) {
 	c := viewgroup.GroupConfig{
 		Job: "job", First: 1 + len(b.peers), Members: viewgroup.Members(1 + len(b.peers)), Peers: []p2ppeer.ID{b.own.ID()},
 		View: e.watch.View(), RunsOn: make(map[view.Process]int),
-		Committed: func(viewgroup.Committed) {}, Contact: func(viewgroup.Contact) {}, Came: func(viewgroup.Newcomer) {},
+		Committed: func([]viewgroup.Committed, view.View) {}, Contact: func(viewgroup.Contact) {}, Came: func(viewgroup.Newcomer) {},
 	}
 	for i, m := range b.peers {
 		c.Peers = append(c.Peers, m.ID())

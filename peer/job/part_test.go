@@ -71,7 +71,7 @@ func (p *part) agreeLate() {
 func (p *part) vote(peers [][]byte, first int) {
 	c := viewgroup.GroupConfig{
 		Job: p.spec.ID, First: first, Members: viewgroup.Members(first), View: view.New(p.spec.N, p.spec.R),
-		Committed: func(viewgroup.Committed) {}, Came: func(viewgroup.Newcomer) {}, Contact: func(viewgroup.Contact) {},
+		Committed: func([]viewgroup.Committed, view.View) {}, Came: func(viewgroup.Newcomer) {}, Contact: func(viewgroup.Contact) {},
 	}
 	for i, b := range peers {
 		id := p2ppeer.ID(b)

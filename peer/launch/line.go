@@ -21,7 +21,8 @@ type letter struct {
 }
 
 // maxLetters bounds those that wait for a process. There is one for each
-// channel and each view, so one that leaves so many unread never reads.
+// channel, so one that leaves so many unread never reads. Of the views, which are of the size
+// of the job, only the latest waits: each says all that those before have said.
 const maxLetters = 4096
 
 // listen turns what the process says into events, until its line ends.
@@ -71,6 +72,9 @@ func (p *process) deliver() {
 	for {
 		select {
 		case l := <-p.toLine:
+			if l.message.Type == proclink.Update {
+				l.message.View = p.unread.Swap(nil)
+			}
 			p.live.line.Send(l.message, l.descriptor) // an error means that the process is gone
 			l.drop()
 		case <-p.ctx.Done():

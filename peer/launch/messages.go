@@ -133,7 +133,7 @@ func resumed(err error, said int) *jobpb.FromPeer {
 }
 
 func agreed(c viewgroup.Committed) *jobpb.FromPeer {
-	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Agreed{Agreed: jobpb.FromChange(c.Change, c.View.Epoch)}}
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Agreed{Agreed: jobpb.FromChange(c.Change, c.Epoch)}}
 }
 
 func outside() *jobpb.FromPeer {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/faultdetect"
@@ -31,7 +32,8 @@ type process struct {
 	ctx    context.Context // ends with the process
 	cancel context.CancelFunc
 	toLine chan letter
-	early  []letter // for a process that has not said hello
+	early  []letter                  // for a process that has not said hello
+	unread atomic.Pointer[view.View] // what the Update in toLine is to say; nil: there is none
 
 	greeted, initialized, finalized, aborted bool // what it has said
 	healed, unkept, lapsed                   bool // likewise

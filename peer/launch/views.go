@@ -107,7 +107,7 @@ func (j *job) vote(c viewgroup.GroupConfig) error {
 			c.Self = i // its last, if it has been in the job before
 		}
 	}
-	c.Committed = func(c viewgroup.Committed) { j.do(func() { j.committed(c) }) }
+	c.Committed = func(cs []viewgroup.Committed, v view.View) { j.do(func() { j.committed(cs, v) }) }
 	c.Came = func(n viewgroup.Newcomer) { j.do(func() { j.came(n) }) }
 	c.Contact = func(c viewgroup.Contact) { j.do(func() { j.contact(c) }) }
 	var err error
@@ -115,14 +115,16 @@ func (j *job) vote(c viewgroup.GroupConfig) error {
 	return err
 }
 
-// committed takes a change that is agreed on, and tells a submitter that has no part in
-// that.
-func (j *job) committed(c viewgroup.Committed) {
-	j.changes = append(j.changes, c)
+// committed takes changes that are agreed on, and tells a submitter that has no part in
+// that. v is the view after them.
+func (j *job) committed(cs []viewgroup.Committed, v view.View) {
+	j.changes = append(j.changes, cs...)
 	if j.orphaned {
-		j.say(agreed(c))
+		for _, c := range cs {
+			j.say(agreed(c))
+		}
 	}
-	j.take(c.View)
+	j.take(v)
 }
 
 // propose asks for a change for a submitter that has no part in agreeing on views.
@@ -218,9 +220,12 @@ func (j *job) take(v view.View) {
 // knows reports whether the membership table says where each process is that has
 // joined in v. The group may be faster with the view than the submitter with the row.
 func (j *job) knows(v view.View) bool {
-	for _, p := range v.Processes() {
-		if _, ok := j.members.peerOf[p]; !ok && p.Replica >= j.spec.R && v.Has(p) {
-			return false
+	for rank := range v.N {
+		for k := j.spec.R; k < v.R; k++ {
+			p := view.Process{Rank: rank, Replica: k}
+			if _, ok := j.members.peerOf[p]; !ok && v.Has(p) {
+				return false
+			}
 		}
 	}
 	return true
@@ -237,8 +242,8 @@ func (p *process) adopt(v view.View) {
 		p.kill()
 		return
 	}
-	if p.greeted {
-		p.tell(proclink.Message{Type: proclink.Update, View: &v}, nil)
+	if p.greeted && p.unread.Swap(&v) == nil {
+		p.tell(proclink.Message{Type: proclink.Update}, nil) // deliver has the view
 	}
 	if speaks := v.Speaks(p.id); speaks != p.speaks {
 		p.speaks = speaks

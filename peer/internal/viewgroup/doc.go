@@ -42,6 +42,7 @@
 // members of three that crash at the same moment end the job.
 //
 // A peer of the job that lies, while it is in the group. Those in it believe each other's
-// log; what none of them can say is refused, or breaks the membership here and nothing else.
+// log; what none of them can say is refused, or breaks the membership here and nothing else, as does
+// a log that is longer than theirs can be.
 // A peer that has left is not believed any more by who knows that.
 package viewgroup

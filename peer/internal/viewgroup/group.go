@@ -274,8 +274,10 @@ func (g *Group) carryOut(out Output) {
 		}
 	}
 	for _, c := range out.Committed {
-		g.log.Debug().Uint64("epoch", c.View.Epoch).Stringer("change", c.Change).Msg("view agreed")
-		g.config.Committed(c)
+		g.log.Debug().Uint64("epoch", c.Epoch).Stringer("change", c.Change).Msg("view agreed")
+	}
+	if len(out.Committed) > 0 {
+		g.config.Committed(out.Committed, g.member.View())
 	}
 }
 

@@ -58,8 +58,8 @@ type Config struct {
 
 // A Member is one peer's part in agreeing on a job's views. It starts no goroutine,
 // reads no clock and opens nothing; its owner hands it one event at a time and
-// carries out the Output. A Member never forgets the log: a job changes its view but
-// a few times for each process.
+// carries out the Output. A Member never forgets the log, which has a bound: a job changes
+// its view but a few times for each process.
 type Member struct {
 	config Config
 	store  *raft.MemoryStorage
@@ -71,7 +71,7 @@ type Member struct {
 	held   bool            // some of it has not been offered, until the membership is as it should be
 	gone   map[uint64]bool // peers that are known to have left the job
 	former map[uint64]bool // peers that have been in the group
-	count  int             // changes that have been committed, those that changed nothing too
+	logged int             // bytes that the log has taken
 
 	newcomers []Newcomer // introduced here and not taken in yet
 
@@ -89,17 +89,18 @@ type Member struct {
 // A Message goes to, or has come from, another peer's Member.
 type Message = raftpb.Message
 
-// A Committed is a change that all peers agree on, and the view after it.
+// A Committed is a change that all peers agree on, and the epoch of the view that it has made. That
+// view itself is of the size of the job: who needs it has the one before.
 type Committed struct {
 	Change Change
-	View   view.View
+	Epoch  uint64
 }
 
 // Output is what follows from an event.
 type Output struct {
-	Send      []*Message // each to the peer To - 1
-	Came      []Newcomer // before Committed, and all others too
-	Committed []Committed
+	Send      []*Message  // each to the peer To - 1
+	Came      []Newcomer  // before Committed, and all others too
+	Committed []Committed // the last of them has made the Member's View
 }
 
 // New returns the part of peer c.Self. All peers of the job must have the same
@@ -299,6 +300,9 @@ func (m *Member) ready() (out Output) {
 			if !raft.IsEmptyHardState(r.HardState) {
 				_ = m.store.SetHardState(r.HardState) // never fails
 			}
+			if m.weigh(r.Entries); m.broken != nil {
+				return nil
+			}
 			if err := m.store.Append(r.Entries); err != nil {
 				return err
 			}
@@ -340,11 +344,10 @@ func (m *Member) apply(out *Output, e *raftpb.Entry) {
 	if err != nil {
 		return // the empty entry of a new leader; for all peers alike
 	}
-	m.count++
 	m.wanted = slices.DeleteFunc(m.wanted, func(w Change) bool { return w == c })
 	if next, changed := c.Apply(m.view); changed {
 		m.view = next
-		out.Committed = append(out.Committed, Committed{c, next})
+		out.Committed = append(out.Committed, Committed{c, next.Epoch})
 	}
 }
 
@@ -366,8 +369,8 @@ func (m *Member) acceptable(from int, msg *Message) error {
 		if len(msg.GetEntries()) == 0 {
 			return fmt.Errorf("%w: an empty proposal", errForeign)
 		}
-		if m.count > m.maxChanges() {
-			return fmt.Errorf("%w: the log has %d changes", errForeign, m.count)
+		if m.logged > m.maxLog()/2 { // what this peer itself has to say still finds room
+			return fmt.Errorf("%w: the log has %d bytes", errForeign, m.logged)
 		}
 		for _, e := range msg.GetEntries() {
 			c, err := decodeChange(e.GetData())
@@ -379,11 +382,4 @@ func (m *Member) acceptable(from int, msg *Message) error {
 		return fmt.Errorf("%w: %v", errForeign, msg.GetType())
 	}
 	return nil
-}
-
-// maxChanges is more than an honest group ever puts into its log: each process joins at
-// most, finishes and fails, each change may be proposed by a few at a time and again after
-// an election. Elections do not count: a link that flaps makes any number of them.
-func (m *Member) maxChanges() int {
-	return 1<<12 + 16*view.MaxReplicas*m.config.View.N
 }

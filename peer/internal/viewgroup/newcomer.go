@@ -47,7 +47,11 @@ func (m *Member) Introduce(n Newcomer) Output {
 
 // canCome reports whether n means something, and nobody has its number or its process.
 func (m *Member) canCome(n Newcomer) bool {
-	if !m.canBe(n) || m.gone[uint64(n.Peer)+1] || len(m.newcomers) == m.view.N+view.MaxReplicas {
+	rows := len(n.Row)
+	for _, other := range m.newcomers {
+		rows += len(other.Row)
+	}
+	if !m.canBe(n) || m.gone[uint64(n.Peer)+1] || len(m.newcomers) == m.view.N+view.MaxReplicas || rows > m.maxLog()/4 {
 		return false // a few are on their way at a time, to one rank each
 	}
 	for p, peer := range m.config.RunsOn {

@@ -85,12 +85,12 @@ type GroupConfig struct {
 	View    view.View            // the job's first
 	RunsOn  map[view.Process]int // at first
 
-	// Committed is told of every change of the view, in order, Came of every peer that
-	// comes later, before its process is in the view, and Contact how this
+	// Committed is told of every change of the view, in order, as many at a time as are known at once,
+	// and of the view after them, Came of every peer that comes later, before its process is in the view, and Contact how this
 	// peer stands to the majority, whenever that changes; it is in touch at first. All
 	// are called by the goroutine that keeps the group: they must return promptly
 	// and must not call Close.
-	Committed func(Committed)
+	Committed func([]Committed, view.View)
 	Came      func(Newcomer)
 	Contact   func(Contact)
 }

@@ -74,13 +74,21 @@ func (g *testGroup) join(self int) {
 	var err error
 	g.groups[self], err = g.services[self].Join(GroupConfig{
 		Job: "a job", Peers: g.ids[:max(n, self+1)], First: n, Members: Members(n), Self: self, View: view.New(n-1, 1), RunsOn: runsOn(n),
-		Committed: func(c Committed) {
+		Committed: func(cs []Committed, v view.View) {
 			g.mu.Lock()
 			defer g.mu.Unlock()
-			if _, changed := c.Change.Apply(g.views[self]); g.views[self].N > 0 && !changed {
-				g.t.Errorf("peer %d: epoch %d comes twice", self, c.View.Epoch)
+			after := g.views[self]
+			for _, c := range cs {
+				if next, changed := c.Change.Apply(after); after.N > 0 && !changed {
+					g.t.Errorf("peer %d: epoch %d comes twice", self, c.Epoch)
+				} else {
+					after = next
+				}
 			}
-			g.views[self] = c.View
+			if after.N > 0 && !reflect.DeepEqual(after, v) {
+				g.t.Errorf("peer %d: %v, told of as %v", self, after, v)
+			}
+			g.views[self] = v
 		},
 		Came: func(n Newcomer) {
 			g.mu.Lock()

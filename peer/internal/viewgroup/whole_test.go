@@ -72,14 +72,14 @@ type whole struct {
 	alone   int        // the member that is cut off, or -1
 	queues  [][]string // by from*peers+to: encoded messages
 	agreed  map[uint64]view.View
-	epochs  []uint64 // by member, of its view
-	frozen  uint64   // epoch of the one that is cut off, when it was
-	first   int      // peers that there are at first
-	unmet   []bool   // by member: it has not been introduced
-	words   []int    // members that have yet to be told of the newcomer
-	knows   []bool   // by member: it has been
-	come    []bool   // by member: the newcomer has been taken in there
-	broken  error    // a promise
+	views   []view.View // by member
+	frozen  uint64      // epoch of the one that is cut off, when it was
+	first   int         // peers that there are at first
+	unmet   []bool      // by member: it has not been introduced
+	words   []int       // members that have yet to be told of the newcomer
+	knows   []bool      // by member: it has been
+	come    []bool      // by member: the newcomer has been taken in there
+	broken  error       // a promise
 }
 
 const nobody = -1
@@ -88,17 +88,17 @@ const nobody = -1
 func newWhole(sc scenario) *whole {
 	all := sc.peers + min(len(sc.told), 1)
 	g := &whole{
-		left: sc.allowed, wishes: slices.Clone(sc.wishes), alone: nobody, crashed: make([]bool, all), epochs: make([]uint64, all),
+		left: sc.allowed, wishes: slices.Clone(sc.wishes), alone: nobody, crashed: make([]bool, all), views: make([]view.View, all),
 		queues: make([][]string, all*all), agreed: make(map[uint64]view.View), first: sc.peers, unmet: make([]bool, all),
 		words: slices.Clone(sc.told), knows: make([]bool, all), come: make([]bool, all),
 	}
 	for self := range all {
-		g.epochs[self], g.unmet[self] = 1, self >= sc.peers
+		g.unmet[self] = self >= sc.peers
 		m, err := New(Config{View: view.New(sc.peers-1, 1), Peers: sc.peers, Members: Members(sc.peers), Self: self, RunsOn: runsOn(sc.peers)})
 		if err != nil {
 			panic(err)
 		}
-		g.members = append(g.members, m)
+		g.members, g.views[self] = append(g.members, m), m.View()
 		g.carry(self, m.ready())
 	}
 	g.quieten()
@@ -158,33 +158,23 @@ func (g *whole) carry(i int, out Output) {
 		if c.Change.To == view.Live && c.Change.Since == 0 && g.members[i].config.RunsOn[c.Change.Process] < g.first {
 			g.fail("peer %d does not know where %v is, which is in the view", i, c.Change.Process)
 		}
-		if g.epochs[i]++; c.View.Epoch != g.epochs[i] {
-			g.fail("peer %d comes to epoch %d, not %d", i, c.View.Epoch, g.epochs[i])
+		v, changed := c.Change.Apply(g.views[i])
+		if !changed || v.Epoch != c.Epoch {
+			g.fail("peer %d: epoch %d does not follow from %v by %v", i, c.Epoch, g.views[i], c.Change)
 		}
-		first, known := g.agreed[c.View.Epoch]
+		g.views[i] = v
+		first, known := g.agreed[v.Epoch]
 		if !known {
-			g.agreed[c.View.Epoch] = c.View
-			g.follows(c)
-		} else if !reflect.DeepEqual(first, c.View) {
-			g.fail("V1: epoch %d is %v at peer %d, and %v elsewhere", c.View.Epoch, c.View, i, first)
+			g.agreed[v.Epoch] = v
+		} else if !reflect.DeepEqual(first, v) {
+			g.fail("V1: epoch %d is %v at peer %d, and %v elsewhere", v.Epoch, v, i, first)
 		}
 	}
-	if v := g.members[i].View(); v.Epoch > 1 && !reflect.DeepEqual(v, g.agreed[v.Epoch]) {
-		g.fail("V1: peer %d has view %v, which nobody has agreed on", i, v)
+	if v := g.members[i].View(); !reflect.DeepEqual(v, g.views[i]) {
+		g.fail("peer %d has %v, which does not follow from what it is told", i, v)
 	}
 	if i == g.alone && g.members[i].View().Epoch > g.frozen {
 		g.fail("V2: peer %d alone goes on to epoch %d", i, g.members[i].View().Epoch)
-	}
-}
-
-// follows holds that a view is the next one after that of the epoch before.
-func (g *whole) follows(c Committed) {
-	before, known := g.agreed[c.View.Epoch-1]
-	if c.View.Epoch == 2 {
-		before, known = view.New(c.View.N, 1), true
-	}
-	if next, changed := c.Change.Apply(before); !known || !changed || !reflect.DeepEqual(next, c.View) {
-		g.fail("epoch %d is %v, which does not follow from %v by %v", c.View.Epoch, c.View, before, c.Change)
 	}
 }
 

@@ -25,6 +25,7 @@ type world struct {
 	delay   int     // ticks, at most
 	now     int
 	agreed  map[uint64]view.View // by epoch
+	views   []view.View          // that each had last
 	words   []Newcomer           // of those who have come
 }
 
@@ -52,7 +53,7 @@ func newWorld(t *testing.T, seed uint64, peers int) *world {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.members = append(w.members, m)
+		w.members, w.views = append(w.members, m), append(w.views, m.View())
 	}
 	return w
 }
@@ -86,7 +87,7 @@ func (w *world) comesAs(p view.Process, told ...int) (number int) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	w.members, w.side = append(w.members, m), append(w.side, w.side[told[0]])
+	w.members, w.views, w.side = append(w.members, m), append(w.views, m.View()), append(w.side, w.side[told[0]])
 	w.words = append(w.words, Newcomer{Peer: number, Process: p})
 	for _, i := range told {
 		w.tell(i, w.words[len(w.words)-1])
@@ -129,13 +130,21 @@ func (w *world) carry(i int, out Output) {
 		w.flying = append(w.flying, flight{i, int(m.GetTo()) - 1, w.now + w.random.IntN(w.delay+1), b})
 	}
 	for _, c := range out.Committed {
-		first, known := w.agreed[c.View.Epoch]
+		v, changed := c.Change.Apply(w.views[i])
+		if !changed || v.Epoch != c.Epoch {
+			w.Fatalf("peer %d: epoch %d does not follow from %v by %v", i, c.Epoch, w.views[i], c.Change)
+		}
+		w.views[i] = v
+		first, known := w.agreed[v.Epoch]
 		if !known {
-			w.agreed[c.View.Epoch] = c.View
+			w.agreed[v.Epoch] = v
 		}
-		if known && !reflect.DeepEqual(first, c.View) {
-			w.Fatalf("V1: epoch %d is %v at peer %d, and %v elsewhere", c.View.Epoch, c.View, i, first)
+		if known && !reflect.DeepEqual(first, v) {
+			w.Fatalf("V1: epoch %d is %v at peer %d, and %v elsewhere", v.Epoch, v, i, first)
 		}
+	}
+	if v := w.members[i].View(); !reflect.DeepEqual(v, w.views[i]) {
+		w.Fatalf("peer %d has %v, which does not follow from what it is told", i, v)
 	}
 }
 

@@ -1,0 +1,137 @@
+package viewgroup
+
+import (
+	"runtime"
+	"testing"
+
+	"go.etcd.io/raft/v3/raftpb"
+	"google.golang.org/protobuf/encoding/protowire"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+// heap returns how many bytes there are on it that are in use.
+func heap() int {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int(m.HeapAlloc)
+}
+
+// widest is a job that has as many processes as there can be, of a submitter that alone votes, and a peer that is
+// told of its views.
+func widest(t *testing.T) (submitter, told *Member) {
+	t.Helper()
+	c := Config{View: view.New(view.MaxProcesses, 1), Peers: 2, Members: 1, RunsOn: map[view.Process]int{{}: 1}}
+	submitter, err := New(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Self = 1
+	if told, err = New(c); err != nil {
+		t.Fatal(err)
+	}
+	return submitter, told
+}
+
+// TestO4WhatIsAgreedOnTakesNoMoreThanItsWords: changes of the view of a job that is as large as there can be. The
+// view itself has more than a megabyte.
+func TestO4WhatIsAgreedOnTakesNoMoreThanItsWords(t *testing.T) {
+	const changes, most = 500, 8 << 20
+	submitter, told := widest(t)
+	var kept []Committed
+	var carry func(from, to *Member, self int, out Output)
+	carry = func(from, to *Member, self int, out Output) {
+		if self == 1 {
+			kept = append(kept, out.Committed...)
+		}
+		for _, msg := range out.Send {
+			answer, err := to.Step(self, proto.CloneOf(msg))
+			if err != nil {
+				t.Fatal(err)
+			}
+			carry(to, from, 1-self, answer)
+		}
+	}
+	tick := func() {
+		carry(submitter, told, 0, submitter.Tick())
+		carry(told, submitter, 1, told.Tick())
+	}
+	for range 20 {
+		tick()
+	}
+	before := heap()
+	for i := range changes {
+		carry(submitter, told, 0, submitter.Propose(Change{Process: view.Process{Rank: i + 1}, To: view.Finished}))
+	}
+	for range 10 {
+		tick()
+	}
+	if grown := heap() - before; grown > most {
+		t.Errorf("%d changes take %d bytes, want at most %d", len(kept), grown, most)
+	}
+	if last := kept[len(kept)-1]; len(kept) != changes || last.Epoch != 1+changes || told.View().Epoch != last.Epoch {
+		t.Errorf("%d changes, the last of %+v, and view %d", len(kept), last, told.View().Epoch)
+	}
+	runtime.KeepAlive(submitter)
+}
+
+// TestO4TheLogOfOneWhoLiesHasAnEnd, whatever is in it, agreed on or not: who is sent more takes part no more, and
+// lets go of nothing else.
+func TestO4TheLogOfOneWhoLiesHasAnEnd(t *testing.T) {
+	unknown := protowire.AppendBytes(protowire.AppendTag(nil, 99, protowire.BytesType), make([]byte, 1<<10))
+	changes, err := proto.Marshal(&raftpb.ConfChange{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: new(uint64(2))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct {
+		entry   func() *raftpb.Entry
+		commits bool
+	}{
+		"nothing":              {func() *raftpb.Entry { return &raftpb.Entry{} }, true},
+		"nothing, for later":   {func() *raftpb.Entry { return &raftpb.Entry{} }, false},
+		"what changes nothing": {func() *raftpb.Entry { return &raftpb.Entry{Data: Change{To: view.Live}.encode()} }, true},
+		"members":              {func() *raftpb.Entry { return &raftpb.Entry{Type: raftpb.EntryConfChange.Enum(), Data: changes} }, true},
+		"long":                 {func() *raftpb.Entry { return &raftpb.Entry{Data: make([]byte, 1<<10)} }, true},
+		"of another kind": {func() *raftpb.Entry {
+			e := &raftpb.Entry{}
+			e.ProtoReflect().SetUnknown(unknown)
+			return e
+		}, true},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			const each = 200
+			_, told := widest(t)
+			before, most := heap(), told.maxLog()
+			for last := uint64(1); told.broken == nil; last += each {
+				if last > 2*uint64(most)/entryCost {
+					t.Fatalf("%d entries, and no end of them", last)
+				}
+				msg := &Message{
+					Type: raftpb.MsgApp.Enum(), From: new(uint64(1)), To: new(uint64(2)), Term: new(uint64(2)),
+					Index: new(last), LogTerm: new(min(last, 2)), Commit: new(uint64(1)),
+				}
+				for i := range uint64(each) {
+					e := c.entry()
+					e.Index, e.Term = new(last+i+1), new(uint64(2))
+					msg.Entries = append(msg.Entries, e)
+				}
+				if c.commits {
+					msg.Commit = new(last + each)
+				}
+				if _, err := told.Step(0, msg); err != nil && told.broken == nil {
+					t.Fatal(err)
+				}
+			}
+			if grown := heap() - before; grown > most {
+				t.Errorf("a log of at most %d bytes takes %d", most, grown)
+			}
+			if told.Contact() != CutOff {
+				t.Error("it takes part")
+			}
+			runtime.KeepAlive(told)
+		})
+	}
+}

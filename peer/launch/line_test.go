@@ -1,0 +1,48 @@
+package launch
+
+import (
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/jobspec"
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+// TestO4OfTheViewsOnlyTheLatestWaits for a program that does not read its line. When it reads, it has that one.
+func TestO4OfTheViewsOnlyTheLatestWaits(t *testing.T) {
+	j := &job{ctx: t.Context()}
+	j.spec = &jobspec.Spec{N: 2, R: 1}
+	p := newProcess(j, view.Process{}, 0)
+	p.greeted = true
+	v := view.New(2, 1)
+	for range 2 * maxLetters {
+		v.Epoch++
+		p.adopt(v)
+	}
+	if len(p.toLine) != 1 || p.reason != "" {
+		t.Fatalf("%d messages wait, and the process %q", len(p.toLine), p.reason)
+	}
+	line, inherited, err := proclink.Pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer line.Close()
+	program, err := proclink.FromFile(inherited)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer program.Close()
+	p.live = &instance{line: line}
+	j.running.Add(1)
+	go p.deliver() // ends with the process
+	defer j.running.Wait()
+	defer p.cancel()
+	for range 2 { // those after it come, too
+		m, _, err := program.Receive()
+		if err != nil || m.Type != proclink.Update || m.View == nil || m.View.Epoch != v.Epoch {
+			t.Fatalf("read %+v (%v), want view %d", m, err, v.Epoch)
+		}
+		v.Epoch++
+		p.adopt(v)
+	}
+}
