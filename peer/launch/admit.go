@@ -115,7 +115,7 @@ func readFellows(in []*jobpb.Fellow) ([]p2ppeer.AddrInfo, error) {
 		if err != nil {
 			return nil, fmt.Errorf("files shared with a peer that has no ID: %w", err)
 		}
-		fellows = append(fellows, p2ppeer.AddrInfo{ID: id, Addrs: readAddrs(f.GetAddrs())})
+		fellows = append(fellows, p2ppeer.AddrInfo{ID: id, Addrs: readAddrs(f.GetAddrs(), jobpb.MaxAddrs)})
 	}
 	return fellows, nil
 }

@@ -19,7 +19,16 @@ type membership struct {
 	addrs  map[p2ppeer.ID][]ma.Multiaddr
 	keys   map[view.Process][]byte // of those that have joined
 	here   int                     // processes on this machine, those of its other peers too
+	taken  int                     // of the room for addresses
 }
+
+// Bounds of a table that comes from outside.
+const (
+	// maxTableAddrs bounds the addresses in a table. The peers of a job with many have fewer each.
+	maxTableAddrs = 1 << 14
+	// maxID bounds a peer's ID, in bytes.
+	maxID = 128
+)
 
 // A place is what a table must say the truth about: this peer, its machine, the
 // processes here, and of how many ranks the job is.
@@ -28,6 +37,11 @@ type place struct {
 	machine []byte
 	local   map[view.Process]*process
 	n, r    int
+}
+
+// hasRoom reports whether the job can have a process p, now or when it has joined its rank (view.Joiner).
+func (at place) hasRoom(p view.Process) bool {
+	return p.Rank < at.n && (p.Replica < at.r || p.Replica < view.MaxReplicas && at.n <= view.MaxProcesses/(p.Replica+1))
 }
 
 // newMembership reads the table of a Start. It must name this peer for the local
@@ -41,8 +55,9 @@ func newMembership(members []*jobpb.Member, at place) (membership, error) {
 	if len(members) > view.MaxProcesses {
 		return m, fmt.Errorf("membership table of %d processes", len(members))
 	}
+	each := maxTableAddrs / max(1, len(members))
 	for _, row := range members {
-		if err := m.add(row, at); err != nil {
+		if err := m.add(row, at, each); err != nil {
 			return m, fmt.Errorf("membership table: %w", err)
 		}
 	}
@@ -54,18 +69,23 @@ func newMembership(members []*jobpb.Member, at place) (membership, error) {
 	return m, nil
 }
 
-// add adds a row.
-func (m *membership) add(row *jobpb.Member, at place) error {
+// add adds a row, and as many of its addresses at most.
+func (m *membership) add(row *jobpb.Member, at place, addrs int) error {
 	p := row.GetProcess().View()
+	if n := len(row.GetPeer()); n > maxID {
+		return fmt.Errorf("peer of process %v: ID of %d bytes", p, n)
+	}
 	peer, err := p2ppeer.IDFromBytes(row.GetPeer())
 	if err != nil {
 		return fmt.Errorf("peer of process %v: %w", p, err)
 	}
-	if _, twice := m.peerOf[p]; twice || p.Rank >= at.n || p.Replica >= max(at.r, view.MaxReplicas) || (peer == at.self) != (at.local[p] != nil) {
+	if _, twice := m.peerOf[p]; twice || !at.hasRoom(p) || (peer == at.self) != (at.local[p] != nil) {
 		return fmt.Errorf("process %v on peer %s", p, peer)
 	}
 	m.peerOf[p] = peer
-	m.addrs[peer] = readAddrs(row.GetAddrs())
+	m.taken -= len(m.addrs[peer])
+	m.addrs[peer] = readAddrs(row.GetAddrs(), min(addrs, maxTableAddrs-m.taken))
+	m.taken += len(m.addrs[peer])
 	m.learn(p, row.GetKey())
 	if peer == at.self || len(at.machine) > 0 && bytes.Equal(row.GetMachine(), at.machine) {
 		m.here++
@@ -92,7 +112,7 @@ func (j *job) joined(row *jobpb.Member) error {
 		j.members.learn(p, row.GetKey())
 		return nil
 	}
-	if err := j.members.add(row, j.place()); err != nil {
+	if err := j.members.add(row, j.place(), jobpb.MaxAddrs); err != nil {
 		return fmt.Errorf("membership table: %w", err)
 	}
 	j.protectPeer(p2ppeer.ID(row.GetPeer()))
@@ -100,11 +120,13 @@ func (j *job) joined(row *jobpb.Member) error {
 	return nil
 }
 
-// readAddrs reads the addresses that can be read: those of a newer kind are of
-// no use, and no reason to refuse the job.
-func readAddrs(in [][]byte) []ma.Multiaddr {
-	var out []ma.Multiaddr
+// readAddrs reads the addresses that can be read, as many at most: those of a newer kind, or that are
+// too long, are of no use, and no reason to refuse the job.
+func readAddrs(in [][]byte, most int) (out []ma.Multiaddr) {
 	for _, b := range in[:min(len(in), jobpb.MaxAddrs)] {
+		if len(b) > jobpb.MaxAddr || len(out) >= most {
+			continue
+		}
 		if a, err := ma.NewMultiaddrBytes(b); err == nil {
 			out = append(out, a)
 		}

@@ -112,6 +112,8 @@ type Service struct {
 	returned misconduct.Pace    // of lines about their coming back
 	entrance *entrance.Entrance // nil: none
 
+	protecting sync.Mutex // what jobs say of peers to the connection manager and the address book
+
 	mu        sync.Mutex
 	closed    bool
 	obstacles map[p2ppeer.ID]time.Time // until when they are not connected to directly

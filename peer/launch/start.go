@@ -12,7 +12,6 @@ import (
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
-	"github.com/libp2p/go-libp2p/core/peerstore"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/p2pmpi/p2pmpi/faultdetect"
@@ -61,18 +60,32 @@ func (j *job) protect() {
 	}
 }
 
+// tableTTL is how long the addresses of a table are remembered. Nobody else has the same, so that they can be told
+// from those that come from elsewhere.
+const tableTTL = time.Hour + time.Nanosecond
+
 func (j *job) protectPeer(peer p2ppeer.ID) {
-	if h := j.service.host; peer != h.ID() {
-		h.Peerstore().AddAddrs(peer, j.members.addrs[peer], peerstore.AddressTTL)
-		h.ConnManager().Protect(peer, j.tag())
+	h := j.service.host
+	if peer == h.ID() {
+		return
 	}
+	j.service.protecting.Lock()
+	defer j.service.protecting.Unlock()
+	h.Peerstore().AddAddrs(peer, j.members.addrs[peer], tableTTL)
+	h.ConnManager().Protect(peer, j.tag())
 }
 
+// unprotect forgets where the job's peers are, too, as far as only its table said so: room in the address book
+// is for those that there are.
 func (j *job) unprotect() {
 	h := j.service.host
 	h.ConnManager().Unprotect(j.submitter, j.tag())
 	for peer := range j.members.addrs {
-		h.ConnManager().Unprotect(peer, j.tag())
+		j.service.protecting.Lock()
+		if !h.ConnManager().Unprotect(peer, j.tag()) { // else another job may need them
+			h.Peerstore().UpdateAddrs(peer, tableTTL, 0)
+		}
+		j.service.protecting.Unlock()
 	}
 }
 

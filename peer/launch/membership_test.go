@@ -1,0 +1,110 @@
+package launch
+
+import (
+	"encoding/binary"
+	"slices"
+	"strings"
+	"testing"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
+
+	"github.com/p2pmpi/p2pmpi/internal/jobspec"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+)
+
+// invented returns the row of process p at a peer that there is not, with as many addresses as one can tell.
+func invented(p view.Process, number int) *jobpb.Member {
+	row := &jobpb.Member{Process: jobpb.FromProcess(p), Peer: binary.BigEndian.AppendUint32([]byte{0, 4}, uint32(number))}
+	for port := range jobpb.MaxAddrs {
+		row.Addrs = append(row.Addrs, []byte{4, 192, 0, 2, byte(port), 6, 16, byte(port)})
+	}
+	return row
+}
+
+// addresses returns how many the table has.
+func (m *membership) addresses() (n int) {
+	for _, as := range m.addrs {
+		n += len(as)
+	}
+	return n
+}
+
+// TestO4ATableHasNoMoreThanAJobCan: of a wide one each peer has fewer addresses, and of those that join no more are
+// taken than can.
+func TestO4ATableHasNoMoreThanAJobCan(t *testing.T) {
+	const n = 4096
+	var rows []*jobpb.Member
+	for i := range n {
+		rows = append(rows, invented(view.Process{Rank: i}, i))
+	}
+	at := place{self: "self", n: n, r: 1}
+	table, err := newMembership(rows, at)
+	if err != nil || table.addresses() != maxTableAddrs || len(table.addrs[p2ppeer.ID(rows[n-1].Peer)]) != maxTableAddrs/n {
+		t.Fatalf("%d addresses, %v", table.addresses(), err)
+	}
+	joined := 0
+	for i := range 100_000 {
+		p := view.Process{Rank: i % n, Replica: 1 + i/n}
+		if err = table.add(invented(p, n+i), at, jobpb.MaxAddrs); err != nil {
+			break
+		}
+		joined++
+	}
+	if err == nil || n+joined != view.MaxProcesses || table.addresses() > maxTableAddrs {
+		t.Errorf("%d have joined, with %d addresses in all: %v", joined, table.addresses(), err)
+	}
+}
+
+// TestO4OfAPeerNoMoreIsReadThanOneTells: addresses that are too long are left out, and of an ID that is, nothing is.
+func TestO4OfAPeerNoMoreIsReadThanOneTells(t *testing.T) {
+	at := place{self: "self", n: 1, r: 1}
+	long, err := ma.NewMultiaddr("/dns4/" + strings.Repeat("a", jobpb.MaxAddr) + "/tcp/1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := invented(view.Process{}, 1)
+	row.Addrs[0] = long.Bytes()
+	table, err := newMembership([]*jobpb.Member{row}, at)
+	if err != nil || table.addresses() != jobpb.MaxAddrs-1 || slices.ContainsFunc(table.addrs[p2ppeer.ID(row.Peer)], long.Equal) {
+		t.Errorf("read %v (%v)", table.addrs, err)
+	}
+	row.Peer = append([]byte{0, maxID}, make([]byte, maxID)...)
+	if _, err := newMembership([]*jobpb.Member{row}, at); err == nil {
+		t.Error("a long ID is taken")
+	}
+}
+
+// TestO4NothingOfATableStaysInTheAddressBook when the job has gone, but of peers that another one has.
+func TestO4NothingOfATableStaysInTheAddressBook(t *testing.T) {
+	m := newMember(t, 0)
+	book := m.Peerstore()
+	before := len(book.PeersWithAddrs())
+	job := func(id string, peers int) *job {
+		j := &job{service: m.launch, submitter: "submitter"}
+		j.spec = &jobspec.Spec{ID: id, N: peers, R: 1}
+		var rows []*jobpb.Member
+		for i := range peers {
+			rows = append(rows, invented(view.Process{Rank: i}, i))
+		}
+		var err error
+		if j.members, err = newMembership(rows, j.place()); err != nil {
+			t.Fatal(err)
+		}
+		j.protect()
+		return j
+	}
+	wide, narrow := job("wide", 1000), job("narrow", 1)
+	if n := len(book.PeersWithAddrs()); n != before+1000 {
+		t.Fatalf("%d peers are in it, before %d", n, before)
+	}
+	wide.unprotect()
+	if n := len(book.PeersWithAddrs()); n != before+1 {
+		t.Errorf("%d peers are in it while one is left, before %d", n, before)
+	}
+	narrow.unprotect()
+	if n := len(book.PeersWithAddrs()); n != before {
+		t.Errorf("%d peers are in it, before %d", n, before)
+	}
+}
