@@ -383,7 +383,7 @@ func TestO2QuietHoursStopWhatCannotBeHandedOver(t *testing.T) {
 }
 
 // TestProgramsGiveWayByDefault runs a job at the peer of an ordinary user who has made no choice: its
-// programs come last, and where sessions compete so does that of the peer. The job ends as it should.
+// programs come last, and where sessions compete so does theirs, but not the peer's. The job ends as it should.
 func TestProgramsGiveWayByDefault(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		skip.Lacks(t, "Linux, which has such priorities")
@@ -404,15 +404,95 @@ func TestProgramsGiveWayByDefault(t *testing.T) {
 		t.Errorf("its niceness is %d, %v", 20-raw, err)
 	}
 	groups, _ := os.ReadFile(filepath.Join(p.home, "cgroups"))
-	session, err := os.ReadFile(fmt.Sprintf("/proc/%d/autogroup", p.cmd.Process.Pid))
-	if err == nil && len(groups) == 0 && !strings.Contains(string(session), " nice 15") {
-		t.Errorf("the session of the peer is %q", session)
+	own, err := os.ReadFile(fmt.Sprintf("/proc/%d/autogroup", p.cmd.Process.Pid))
+	programs, _ := os.ReadFile(fmt.Sprintf("/proc/%d/autogroup", pid))
+	if err == nil && len(groups) == 0 && (strings.Contains(string(own), " nice 15") || !strings.Contains(string(programs), " nice 15")) {
+		t.Errorf("the session of the peer is %q, that of programs %q", own, programs)
 	}
 	if s := j.wait(); s != 0 {
 		t.Fatalf("exit status %d:\n%s", s, j.stderr)
 	}
 	expectStepper(t, j, 2, 200, 10)
 	expectNothingLeft(t, []*peerProcess{p})
+}
+
+// TestO2PeerIsHeardBesideItsOwnersWork has an owner need his processors many times over at a peer
+// that can make no control groups: it gets its turns nearly as soon as the submitter, who is a stranger to it, and who has
+// not given it up when the owner is done. The job goes on, and ends as it should.
+func TestO2PeerIsHeardBesideItsOwnersWork(t *testing.T) {
+	m := *loopback
+	m.user, m.env = ordinary, append(slices.Clone(loopback.env), fmt.Sprintf("P2PMPI_NICENESS=%d", peer.DefaultConfig().Niceness))
+	p := m.startPeer(t, folderOf(t, ordinary), "--slots", "2", "--require-confinement=false")
+	p.awaitReady()
+	const need = 15 * time.Second // nearly twice what a peer may be silent for
+	j := submit(t, t.TempDir(), "--supernode", p.addr, "-n", "2", "-w", "60",
+		filepath.Join(bin, "stepper"), "-for", need.String(), "-every", "1000", "-work", "1ms")
+	j.waitRunning()
+	done := compute(t, 17*runtime.NumCPU())
+	peers, submitters := turnsOf(p.cmd.Process.Pid), turnsOf(j.cmd.Process.Pid)
+	if peers.count == 0 {
+		skip.Lacks(t, "a kernel that counts turns")
+	}
+	select {
+	case <-time.After(need):
+	case <-j.ended:
+		t.Fatalf("the job has not borne it:\n%s", j.stderr)
+	}
+	late, usual := turnsOf(p.cmd.Process.Pid).wait(peers), turnsOf(j.cmd.Process.Pid).wait(submitters)
+	done()
+	if s := j.wait(); s != 0 {
+		t.Fatalf("exit status %d:\n%s", s, j.stderr)
+	}
+	t.Logf("for a turn the peer waits %v, the submitter %v", late, usual)
+	if late > 10*max(usual, 100*time.Microsecond) {
+		t.Errorf("for a turn the peer waits %v, the submitter %v", late, usual)
+	}
+	expectNothingLeft(t, []*peerProcess{p})
+}
+
+// compute has so many processes compute, as from terminals of the owner's, until done.
+func compute(t *testing.T, n int) (done func()) {
+	t.Helper()
+	var all []*exec.Cmd
+	done = func() {
+		for _, c := range all {
+			c.Process.Kill()
+			c.Wait()
+		}
+		all = nil
+	}
+	t.Cleanup(func() { done() })
+	for range n {
+		c := exec.CommandContext(t.Context(), "sh", "-c", "while :; do :; done")
+		c.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, c)
+	}
+	return done
+}
+
+// turns are how often the threads of a process have got a processor, and how long they have waited for it.
+type turns struct {
+	waited time.Duration
+	count  int64
+}
+
+func turnsOf(pid int) (sum turns) {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
+	for _, file := range threads {
+		text, _ := os.ReadFile(file)
+		var ran, waited, count int64 // nanoseconds
+		fmt.Sscan(string(text), &ran, &waited, &count)
+		sum.waited, sum.count = sum.waited+time.Duration(waited), sum.count+count
+	}
+	return sum
+}
+
+// wait is how long a turn has been waited for since before.
+func (s turns) wait(before turns) time.Duration {
+	return (s.waited - before.waited) / time.Duration(max(1, s.count-before.count))
 }
 
 // p2pboot runs one of its subcommands, and returns what it prints.

@@ -35,6 +35,7 @@ func newIdleTimer(s *Service) *time.Timer {
 		defer s.serving.Done()
 		if s.idle() {
 			freeMemory()
+			s.session.Close()
 		}
 	})
 	t.Stop()

@@ -88,7 +88,7 @@ func (j *job) compile(module string) error {
 	said, compiler, err := startRunner(supervisor.Command{
 		Title:   "job " + j.spec.ID + " compiler",
 		Program: j.service.config.Engine.program, As: wasm.Name, Stdin: module, Scratch: folder, Limits: held, Walls: j.service.config.Walls.Means,
-		Args: config.Arguments(nil), Answered: func(bool) {},
+		Args: config.Arguments(nil), Session: j.service.session, Answered: func(bool) {},
 	})
 	if err != nil {
 		return fmt.Errorf("compile: %w", err)

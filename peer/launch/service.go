@@ -99,6 +99,7 @@ type Service struct {
 	scratch string
 	retains bool // its file system: what files no longer hold
 	groups  *cgroup.Tree
+	session *supervisor.Session // of programs; nil: this peer's
 	modules *wasm.Store
 
 	ctx      context.Context // of everything; ends with Close
@@ -165,7 +166,7 @@ func NewService(h host.Host, c Config) (*Service, error) {
 	s.idleTimer = newIdleTimer(s)
 	s.groups = cgroup.Open(home)
 	if s.groups.Missing(cgroup.CPU) != nil {
-		supervisor.GiveWay()
+		s.session = supervisor.NewSession()
 	}
 	supervisor.KillStale(s.scratch)
 	if err := scratch.SetAside(s.scratch); err != nil {
@@ -238,6 +239,7 @@ func (s *Service) Close() error {
 	s.mu.Unlock()
 	s.cancel()
 	s.serving.Wait()
+	s.session.Close()
 	if s.entrance != nil {
 		s.entrance.Close()
 	}

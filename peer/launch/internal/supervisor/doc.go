@@ -42,6 +42,9 @@
 // The supervisor forks within the program's control groups, and under its limits of open
 // files and of the size of files, so that there is no moment without them (limits.go).
 //
+// Where a session is for programs (Session), its leader is another such process: it forks the supervisors for the
+// peer, and ends with it. A supervisor leaves the session once its program, which stays there, runs.
+//
 // The program gets no standard input but a file that it may be given, its pipes, its line to the peer as the
 // descriptor that proclink.FDVariable names, and an environment that tells
 // nothing about the owner.

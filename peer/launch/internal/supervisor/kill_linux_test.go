@@ -33,11 +33,11 @@ func awaitExit(t *testing.T, pidfd int) {
 }
 
 // TestS4NothingOutlivesAKilledPeer: the peer gets no chance to clean up, and a
-// supervisor that is stopped none to notice.
+// supervisor that is stopped none to notice, nor has the leader of its session.
 func TestS4NothingOutlivesAKilledPeer(t *testing.T) {
-	for name, prepare := range map[string]func(t *testing.T, supervisor int){
-		"supervisor runs":       func(*testing.T, int) {},
-		"supervisor is stopped": stop,
+	for name, prepare := range map[string]func(t *testing.T, child int){
+		"its children run":         func(*testing.T, int) {},
+		"its children are stopped": stop,
 	} {
 		t.Run(name, func(t *testing.T) { testKilledPeer(t, prepare) })
 	}
@@ -46,6 +46,9 @@ func TestS4NothingOutlivesAKilledPeer(t *testing.T) {
 // stop returns when the process is stopped.
 func stop(t *testing.T, pid int) {
 	t.Helper()
+	if pid <= 1 { // -1 is everybody
+		t.Fatalf("process %d is not to be stopped", pid)
+	}
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +63,7 @@ func stop(t *testing.T, pid int) {
 	}
 }
 
-func testKilledPeer(t *testing.T, prepare func(t *testing.T, supervisor int)) {
+func testKilledPeer(t *testing.T, prepare func(t *testing.T, child int)) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -88,18 +91,27 @@ func testKilledPeer(t *testing.T, prepare func(t *testing.T, supervisor int)) {
 		fmt.Sscanf(line, "supervisor %d", &supervisor)
 		ready = ready || line == "ready\n"
 	}
-	pidfd, err := unix.PidfdOpen(supervisor, 0)
-	if err != nil {
-		t.Fatal(err)
+	var pidfds []int
+	for _, pid := range everybody() {
+		if _, of, ok := parent(fmt.Sprintf("/proc/%d/stat", pid)); !ok || of != cmd.Process.Pid {
+			continue // neither a supervisor nor the leader of a session
+		}
+		pidfd, err := unix.PidfdOpen(pid, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		prepare(t, pid)
+		pidfds = append(pidfds, pidfd)
 	}
-	prepare(t, supervisor)
 	cmd.Process.Signal(syscall.SIGKILL)
 	stdout.(*os.File).SetReadDeadline(time.Now().Add(20 * time.Second))
 	// The program and its orphan hold the pipe; it ends with the last of them.
 	if _, err := io.Copy(io.Discard, out); err != nil {
 		t.Fatal(err)
 	}
-	awaitExit(t, pidfd)
+	for _, pidfd := range pidfds {
+		awaitExit(t, pidfd)
+	}
 	cmd.Wait()
 	if left, _ := os.ReadDir(filepath.Dir(filepath.Dir(folder))); len(left) > 0 {
 		t.Errorf("scratch folder is left: %v", left)

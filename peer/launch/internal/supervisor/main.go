@@ -21,6 +21,7 @@ import (
 const (
 	superviseName = "p2pmpi-supervisor"
 	stageName     = "p2pmpi-stage"
+	leadName      = "p2pmpi-session"
 )
 
 // The supervisor's descriptors beside the three that every process has. The
@@ -39,6 +40,7 @@ type order struct {
 	Args     []string
 	Settings []string
 	Limits   Limits
+	Apart    bool // leave the program's session once it runs
 	Probe    bool // run no program: find out which of the plan's means there are
 }
 
@@ -75,6 +77,8 @@ func Main() (status int, ours bool) {
 		return supervise(), true
 	case stageName:
 		return stage(), true
+	case leadName:
+		return lead(), true
 	}
 	return 0, false
 }
@@ -105,6 +109,9 @@ func supervise() int {
 	if err != nil {
 		report.Encode(started{Error: err.Error()})
 		return 1
+	}
+	if o.Apart {
+		leaveSession()
 	}
 	report.Encode(started{PID: pid})
 	detach()

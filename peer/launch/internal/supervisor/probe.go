@@ -50,7 +50,8 @@ func probeWith(root string, means sandbox.Means) (r sandbox.Report, err error) {
 	}
 	defer line.Close()
 	defer inherited.Close()
-	p, err := fork(Command{Title: "probe", Line: inherited, Walls: means})
+	late := time.Now().Add(startTimeout)
+	p, err := fork(Command{Title: "probe", Line: inherited, Walls: means}, late)
 	if err != nil {
 		return r, err
 	}
@@ -58,7 +59,7 @@ func probeWith(root string, means sandbox.Means) (r sandbox.Report, err error) {
 	defer p.cmd.Wait()
 	defer p.cmd.Process.Kill() // it may hang, as a folder of the network's does that is not there
 	defer p.life.Close()
-	p.report.SetReadDeadline(time.Now().Add(startTimeout))
+	p.report.SetReadDeadline(late)
 	o := order{Plan: sandbox.Plan{Means: means, Program: program, Scratch: folder}, Stdin: os.DevNull, Probe: true}
 	if err := json.NewEncoder(p.life).Encode(o); err != nil {
 		return r, err

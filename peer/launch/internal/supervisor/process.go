@@ -34,6 +34,7 @@ type Command struct {
 	Walls sandbox.Means
 	// Readable are further files and folders of the machine that the program may read.
 	Readable []string
+	Session  *Session // that the program is in; nil: the peer's
 
 	Line, Stdout, Stderr *os.File // the process's ends; Start leaves them open
 
@@ -69,7 +70,7 @@ type Process struct {
 func Start(c Command) (*Process, error) { return startBy(c, time.Now().Add(startTimeout)) }
 
 func startBy(c Command, deadline time.Time) (*Process, error) {
-	p, err := fork(c)
+	p, err := fork(c, deadline)
 	if err != nil {
 		return nil, fmt.Errorf("start supervisor: %w", err)
 	}
@@ -86,7 +87,7 @@ func startBy(c Command, deadline time.Time) (*Process, error) {
 }
 
 // fork starts the supervisor with its two pipes.
-func fork(c Command) (*Process, error) {
+func fork(c Command, deadline time.Time) (*Process, error) {
 	lifeRead, lifeWrite, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -98,20 +99,9 @@ func fork(c Command) (*Process, error) {
 		return nil, err
 	}
 	defer reportWrite.Close()
-	cmd := &exec.Cmd{
-		Path:        executable,
-		Args:        []string{superviseName, c.Title},
-		Env:         []string{"GOMAXPROCS=1"}, // nothing of the owner's; it only waits
-		Dir:         "/",                      // keeps no file system busy
-		Stdout:      c.Stdout,
-		Stderr:      c.Stderr,
-		ExtraFiles:  []*os.File{c.Line, lifeRead, reportWrite},
-		SysProcAttr: supervisorAttributes(),
-	}
-	if c.Walls.Namespaces {
-		sandbox.Outer(cmd.SysProcAttr)
-	}
-	if err := cmd.Start(); err != nil {
+	b := birth{Title: c.Title, Namespaces: c.Walls.Namespaces}
+	cmd, err := c.Session.start(b, [supervisorFiles]*os.File{c.Stdout, c.Stderr, c.Line, lifeRead, reportWrite}, deadline)
+	if err != nil {
 		lifeWrite.Close()
 		reportRead.Close()
 		return nil, err
@@ -119,11 +109,38 @@ func fork(c Command) (*Process, error) {
 	return &Process{cmd: cmd, life: lifeWrite, report: reportRead, scratch: c.Scratch, halted: make(chan Born, 1), done: make(chan struct{}), over: make(chan struct{})}, nil
 }
 
+// A birth is that of a supervisor.
+type birth struct {
+	Title      string
+	Namespaces bool // the first process of a PID namespace
+}
+
+// supervisorFiles is how many it has: standard output and error, its line, life and report.
+const supervisorFiles = 5
+
+// supervisor returns one to be started.
+func (b birth) supervisor(files [supervisorFiles]*os.File) *exec.Cmd {
+	cmd := &exec.Cmd{
+		Path:        executable,
+		Args:        []string{superviseName, b.Title},
+		Env:         []string{"GOMAXPROCS=1"}, // nothing of the owner's; it only waits
+		Dir:         "/",                      // keeps no file system busy
+		Stdout:      files[0],
+		Stderr:      files[1],
+		ExtraFiles:  files[2:],
+		SysProcAttr: supervisorAttributes(),
+	}
+	if b.Namespaces {
+		sandbox.Outer(cmd.SysProcAttr)
+	}
+	return cmd
+}
+
 // command gives the supervisor its order and waits until it is carried out.
 func (p *Process) command(c Command, report *json.Decoder, deadline time.Time) error {
 	p.life.SetWriteDeadline(deadline)
 	p.report.SetReadDeadline(deadline)
-	o := order{Plan: c.plan(), As: c.As, Stdin: cmp.Or(c.Stdin, os.DevNull), Args: c.Args, Settings: c.Settings, Limits: c.Limits}
+	o := order{Plan: c.plan(), As: c.As, Stdin: cmp.Or(c.Stdin, os.DevNull), Args: c.Args, Settings: c.Settings, Limits: c.Limits, Apart: c.Session != nil}
 	if err := json.NewEncoder(p.life).Encode(o); err != nil {
 		return err
 	}

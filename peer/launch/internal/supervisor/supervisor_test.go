@@ -28,6 +28,12 @@ import (
 // replace; its value is the scratch folder.
 const peerVariable = "SUPERVISOR_TEST_PEER"
 
+// sessionVariable has that peer's program in a session of its own.
+const sessionVariable = "SUPERVISOR_TEST_SESSION"
+
+// session is that of the programs under test; nil: this process's.
+var session *Session
+
 // roleVariable makes it something else, which its value names.
 const roleVariable = "SUPERVISOR_TEST_ROLE"
 
@@ -134,6 +140,9 @@ func peer(folder string, own []string) int {
 		return 1
 	}
 	defer line.Close()
+	if os.Getenv(sessionVariable) != "" {
+		c.Session = NewSession()
+	}
 	c.Scratch, c.Walls, c.Line, c.Stdout, c.Stderr = folder, walls(), other, os.Stdout, os.Stderr
 	p, err := Start(c)
 	if err != nil {
@@ -210,7 +219,7 @@ func tryRunBy(t testing.TB, deadline time.Time, walls sandbox.Means, path string
 	}
 	t.Cleanup(func() { line.Close() })
 	r.line = line
-	c := Command{Title: "test", Program: path, Args: args, Scratch: r.scratch, Limits: Limits{Niceness: 10}, Walls: walls, Line: inherited,
+	c := Command{Title: "test", Program: path, Args: args, Scratch: r.scratch, Limits: Limits{Niceness: 10}, Walls: walls, Session: session, Line: inherited,
 		Answered: func(stopped bool) { r.answered <- stopped }}
 	for _, pipe := range []struct{ read, write **os.File }{{&r.stdout, &c.Stdout}, {&r.stderr, &c.Stderr}} {
 		if *pipe.read, *pipe.write, err = os.Pipe(); err != nil {

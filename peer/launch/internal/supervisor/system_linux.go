@@ -30,10 +30,9 @@ func adoptOrphans() error {
 // supervisorAttributes keeps the terminal's Ctrl-C from the supervisor, and has
 // the kernel wake it when its peer ends: one that is stopped would not see that.
 //
-// A process group, not a session: the scheduler (sched_autogroup, see sched(7))
-// treats each session as one competitor. With one each, ranks that share a
-// processor could not hand it to one another by yielding, a message between them
-// would take a time slice, and their niceness would count for nothing.
+// A process group, not a session, for the program's sake, which is born into the same: see Session.
+// With one each, ranks that share a processor could not hand it to one another by yielding, a message between
+// them would take a time slice, and their niceness would count for nothing.
 func supervisorAttributes() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGCONT}
 }

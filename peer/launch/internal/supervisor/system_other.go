@@ -4,6 +4,7 @@ package supervisor
 
 import (
 	"os"
+	"os/exec"
 	"syscall"
 	"time"
 
@@ -19,8 +20,24 @@ var Own = executable
 // confine does nothing here; see confine_linux.go.
 func confine(sandbox.Plan, int) error { return nil }
 
-// GiveWay does nothing: sessions do not compete here.
-func GiveWay() {}
+// A Session is none: sessions do not compete here.
+type Session struct{}
+
+// NewSession returns nil.
+func NewSession() *Session { return nil }
+
+// Close does nothing.
+func (*Session) Close() {}
+
+// start starts a supervisor.
+func (*Session) start(b birth, files [supervisorFiles]*os.File, _ time.Time) (*exec.Cmd, error) {
+	cmd := b.supervisor(files)
+	return cmd, cmd.Start()
+}
+
+func lead() int { return 1 }
+
+func leaveSession() {}
 
 // adoptOrphans does nothing: only Linux and FreeBSD have subreapers.
 func adoptOrphans() error { return nil }

@@ -1,0 +1,109 @@
+package supervisor
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/p2pmpi/p2pmpi/internal/skip"
+)
+
+// apart has the programs of a test in a session of their own.
+func apart(t *testing.T) {
+	t.Helper()
+	if session = NewSession(); session == nil {
+		skip.Lacks(t, "a kernel that has sessions compete")
+	}
+	t.Cleanup(func() {
+		session.Close()
+		session = nil
+	})
+}
+
+// sessionOf returns the session of a process and what the kernel says of how nice that is.
+func sessionOf(t *testing.T, pid int) (id int, competitor string) {
+	t.Helper()
+	id, err := unix.Getsid(pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/autogroup", pid))
+	if err != nil && !os.IsPermission(err) {
+		t.Fatal(err)
+	}
+	return id, strings.TrimSpace(string(text))
+}
+
+// TestProgramsGiveWayTogether, and neither their peer nor their supervisors with them.
+func TestProgramsGiveWayTogether(t *testing.T) {
+	apart(t)
+	own, ownCompetitor := sessionOf(t, os.Getpid())
+	programs := make(map[int]bool)
+	for range 2 {
+		r := run(t, "sleep")
+		readLine(t, r.stdout)
+		id, competitor := sessionOf(t, r.program(t))
+		if id == own || competitor == ownCompetitor || !strings.HasSuffix(competitor, " nice "+sessionNiceness) {
+			t.Errorf("the program is in session %d, %q; its peer in %d, %q", id, competitor, own, ownCompetitor)
+		}
+		programs[id] = true
+		if supervisors, competitor := sessionOf(t, r.Supervisor()); supervisors == id || strings.Contains(competitor, " nice "+sessionNiceness) {
+			t.Errorf("the supervisor is in session %d, %q, the program in %d", supervisors, competitor, id)
+		}
+	}
+	if len(programs) != 1 {
+		t.Errorf("ranks that yield have to be in one session, and are in %v", programs)
+	}
+}
+
+// TestSessionBeginsAnew when somebody has killed its leader, or its peer had no programs; those that run go on.
+func TestSessionBeginsAnew(t *testing.T) {
+	apart(t)
+	before := run(t, "sleep")
+	readLine(t, before.stdout)
+	for name, end := range map[string]func(){
+		"killed": func() {
+			if err := session.leader.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			awaitExitOf(t, session.leader.Pid)
+		},
+		"closed": session.Close,
+	} {
+		end()
+		r := run(t, "exit", "3")
+		if got := r.Wait(); got.Code != 3 {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+	before.ask(t)
+}
+
+// awaitExitOf waits until a child has ended, and leaves it to others to hear of that.
+func awaitExitOf(t *testing.T, pid int) {
+	t.Helper()
+	if err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestSessionIsNoMatter to what is promised of programs otherwise. What a terminal's stop signals do there is: nobody
+// is there who could have them go on.
+func TestSessionIsNoMatter(t *testing.T) {
+	apart(t)
+	t.Setenv(sessionVariable, "1")
+	for name, test := range map[string]func(*testing.T){
+		"exit": TestExitIsReported, "nothing of the peer": TestO1ProgramSeesNothingOfItsPeer,
+		"killed with its descendants": TestKillTakesDescendantsAndScratchAlong, "orphans": TestOrphansEndWithTheProgram,
+		"answers": TestSupervisorAnswers, "cannot run": TestProgramThatCannotRun, "halt": TestHaltStopsAll,
+		"killed peer": TestS4NothingOutlivesAKilledPeer, "killed supervisor": TestProgramEndsWithItsSupervisor,
+		"stopped supervisor": TestKillWakesAStoppedSupervisor, "stopped supervisor, killed": TestKillSupervisorThatIsStopped,
+		"stale": TestKillStaleFindsProgramsByFolder, "census": TestCensus, "walls": TestO1WallsHold,
+		"upgraded": TestPeerThatWasReplacedRunsItself,
+	} {
+		t.Run(name, test)
+	}
+}
