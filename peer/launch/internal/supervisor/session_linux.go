@@ -49,7 +49,7 @@ func (s *Session) start(b birth, files [supervisorFiles]*os.File, deadline time.
 		s.end() // its answer may still come, and would be taken for another
 		return nil, fmt.Errorf("the session of programs: %w", err)
 	}
-	if n.PID == 0 {
+	if n.PID <= 0 { // -1 is everybody
 		return cmd, cmd.Start()
 	}
 	cmd.Process, err = os.FindProcess(n.PID)
