@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
 
 	"github.com/p2pmpi/p2pmpi/peer"
@@ -102,7 +103,7 @@ func TestReadyLineThenOrderlyEnd(t *testing.T) {
 	args := []string{"--home", home, "--listen", "/ip4/127.0.0.1/tcp/0", "--nat=false", "--mdns=false"}
 	var errs bytes.Buffer
 	go func() { // ends after terminate
-		ended <- run(ctx, args, w, &errs)
+		ended <- run(ctx, args, w, zerolog.SyncWriter(&errs)) // a peer logs from where it works
 		w.Close()
 	}()
 	out := bufio.NewReader(r)

@@ -3,6 +3,7 @@ package launch
 import (
 	"bytes"
 	"context"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -215,7 +216,7 @@ func FuzzOpened(f *testing.F) {
 		if answer.Error != "" {
 			t.Errorf("%q is no error", answer.Error)
 		}
-		if conn, err := entrance.Connect(over, answer.Addrs, nil, entrance.NewToken()); conn != nil || err == nil {
+		if conn, err := entrance.Connect(over, answer.Addrs, func(netip.Addr) bool { return true }, entrance.NewToken()); conn != nil || err == nil {
 			t.Errorf("connected to %v", answer.Addrs)
 		}
 	})
