@@ -2,6 +2,7 @@ package launch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -46,7 +47,7 @@ func TestSubmittersDoNotReadWhatCameOfAddresses(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 2*dialPause)
 		defer cancel()
 		j := &job{service: from.launch, log: zerolog.Nop()}
-		if _, _, err := j.dial(ctx, other, &pb.Open{}); err != errNotReached {
+		if _, _, err := j.dial(ctx, other, &pb.Open{}); !errors.Is(err, errNotReached) {
 			t.Errorf("of a channel is told %q", err)
 		}
 	}
