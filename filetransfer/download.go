@@ -275,11 +275,11 @@ func (l *download) finish(ctx context.Context, resumed bool) (Digest, error) {
 		}
 		return d, err
 	}
-	if _, err := l.spool.commit(ctx, l.job); err != nil {
+	l.page.Digest = d.String()
+	if err := l.store.writePage(l.key(), l.page); err != nil { // before others get the spool, who go by it
 		return d, err
 	}
-	l.page.Digest = d.String()
-	return d, l.store.writePage(l.key(), l.page)
+	return l.spool.commit(ctx, l.job)
 }
 
 // NewWebClient returns the client for what a user downloads to his own machine: it goes wherever he
