@@ -121,9 +121,12 @@ func comparePoints(a, b protection.Point) int {
 	return cmp.Or(cmp.Compare(a.Context, b.Context), cmp.Compare(a.Index, b.Index))
 }
 
-// Decider implements protection.Protocol: the master decides, once it knows
+// Decider implements protection.Protocol: the master decides, once all know
 // what its predecessors decided, and until the view names another.
-func (p *Protocol) Decider() bool { return p.takeover.promoted() && !p.takeover.syncing }
+func (p *Protocol) Decider() bool { return p.leads() && !p.takeover.settling }
+
+// leads reports whether this process makes outcomes stable: it is the master, and knows what its predecessors decided.
+func (p *Protocol) leads() bool { return p.takeover.promoted() && !p.takeover.syncing }
 
 // Decide implements protection.Protocol. A point that already has an outcome
 // keeps it, and that one is what Decided shows, if it has not yet. The outcome
@@ -209,8 +212,9 @@ func (p *Protocol) receiveDeterminantAck(from view.Process, f channel.Frame) err
 	}
 	if h := p.decisions.held[pt]; h != nil {
 		h.has[from.Replica] = true
-		if p.Decider() {
+		if p.leads() {
 			p.settle(h)
+			p.settled()
 		}
 	}
 	p.answerRecalls()

@@ -115,7 +115,7 @@ func (o *outbox) admit(q view.Process) {
 // is not stable.
 func (p *Protocol) meet(q view.Process) {
 	p.greet(q)
-	if q.Rank != p.self.Rank || !p.Decider() {
+	if q.Rank != p.self.Rank || !p.leads() {
 		return
 	}
 	for _, h := range p.decisions.inOrder() {
@@ -191,7 +191,7 @@ func (p *Protocol) receiveRecall(from view.Process, f channel.Frame) {
 // then has q all outcomes that may have been seen and are not in its past.
 func (p *Protocol) answerRecall(q view.Process) {
 	r, ok := p.recalls[q.Replica]
-	if !ok || r.answered || !p.Decider() {
+	if !ok || r.answered || !p.leads() {
 		return
 	}
 	if r.position == 0 && !p.decisions.reached(q.Replica) {

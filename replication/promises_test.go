@@ -300,8 +300,31 @@ func TestR4MasterIsNoneBeforeItAnswersTheNext(t *testing.T) {
 	if _, err := p.Receive(view.Process{Replica: 1}, frame(channel.SyncReply, 0, 1, "")); err != nil || p.Decider() {
 		t.Errorf("decider %v, %v after an answer of an earlier term", p.Decider(), err)
 	}
-	if _, err := p.Receive(view.Process{Replica: 1}, frame(channel.SyncReply, 0, 3, "")); err != nil || !p.Decider() {
-		t.Errorf("decider %v, %v after the answer", p.Decider(), err)
+	if _, err := p.Receive(view.Process{Replica: 1}, frame(channel.SyncReply, 0, 3, "")); err != nil || p.Decider() {
+		t.Errorf("decider %v, %v after the answer, and what it has decided before is not stable", p.Decider(), err)
+	}
+	if out, err := p.Receive(view.Process{Replica: 1}, frame(channel.DeterminantAck, 0, 1, "")); err != nil || !p.Decider() || len(out.Decided) != 1 {
+		t.Errorf("decider %v, decided %v, %v when it is", p.Decider(), out.Decided, err)
+	}
+}
+
+// TestR4NewMasterDecidesNothingBesideWhatItHolds: the next of two receives that take any message could get the one that
+// the outcome of the first, which the program has not seen yet, has given away.
+func TestR4NewMasterDecidesNothingBesideWhatItHolds(t *testing.T) {
+	p := New(view.Process{Replica: 1}, view.New(1, 3), Secret{})
+	if _, err := p.Receive(view.Process{}, channel.Frame{Header: channel.Header{Kind: channel.Determinant, Seq: 1}, Payload: []byte("a")}); err != nil {
+		t.Fatal(err)
+	}
+	v, _ := view.New(1, 3).With(view.Process{}, view.Failed)
+	p.View(v)
+	if _, err := p.Receive(view.Process{Replica: 2}, frame(channel.SyncReply, 0, v.Since[0], "")); err != nil || p.Decider() {
+		t.Fatalf("decider %v, %v while it holds what another may lack", p.Decider(), err)
+	}
+	if out := p.Decide(protection.Determinant{Point: protection.Point{Index: 2}, Outcome: []byte("b")}); len(out.Send)+len(out.Decided) != 0 {
+		t.Errorf("it decides: %+v", out)
+	}
+	if out, err := p.Receive(view.Process{Replica: 2}, frame(channel.DeterminantAck, 0, 1, "")); err != nil || !p.Decider() || len(out.Decided) != 1 {
+		t.Errorf("decider %v, decided %v, %v once nobody lacks it", p.Decider(), out.Decided, err)
 	}
 }
 

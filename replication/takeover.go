@@ -13,14 +13,19 @@ import (
 // began to name it, so that one whose mastership has moved away and come back has
 // a new term, even if it has missed the views in between.
 //
-//	replica --- view ---> syncing --- all answered ---> decider
-//	   ^                     |                             |
-//	   +--- view, which names another ---------------------+
+//	replica --- view ---> syncing --- all answered ---> settling --- all is stable ---> decider
+//	   ^                     |                             |                               |
+//	   +--- view, which names another ---------------------+-------------------------------+
+//
+// What predecessors have decided, and not everybody has yet, the program does not see before it is
+// stable. Nothing else is decided meanwhile: two outcomes could depend on each other, as those
+// of two receives do that both take any message.
 type takeover struct {
-	term    uint64   // 0: the view names another master
-	syncing bool     // someone has not answered yet
-	awaited []bool   // by replica: its SyncReply of this term is still to come
-	asked   []uint64 // as a replica, by replica: the last term in which it has asked
+	term     uint64   // 0: the view names another master
+	syncing  bool     // someone has not answered yet
+	settling bool     // something of a predecessor's is not stable yet
+	awaited  []bool   // by replica: its SyncReply of this term is still to come
+	asked    []uint64 // as a replica, by replica: the last term in which it has asked
 }
 
 // newTakeover returns the state of a replica. The first master takes over from
@@ -52,13 +57,13 @@ func (p *Protocol) termOf() uint64 { return p.v.Since[p.self.Rank] }
 func (p *Protocol) promote() (begun bool) {
 	t := &p.takeover
 	if !p.v.IsMaster(p.self) {
-		t.term, t.syncing = 0, false
+		t.term, t.syncing, t.settling = 0, false, false
 		return false
 	}
 	if t.term == p.termOf() || p.partial() {
 		return false
 	}
-	t.term, t.syncing = p.termOf(), true
+	t.term, t.syncing, t.settling = p.termOf(), true, true
 	p.flush()
 	for _, q := range p.others {
 		t.awaited[q.Replica] = true
@@ -84,8 +89,12 @@ func (p *Protocol) advance() {
 		for _, h := range p.decisions.inOrder() {
 			p.settle(h)
 		}
+		p.settled()
 	}
 }
+
+// settled ends the takeover when all is stable that predecessors have decided: nothing else is held until then.
+func (p *Protocol) settled() { p.takeover.settling = p.takeover.settling && len(p.decisions.held) > 0 }
 
 // awaiting reports whether a live replica has still to answer Sync.
 func (p *Protocol) awaiting() bool {
