@@ -18,7 +18,10 @@ import (
 // wait for others.
 const idleStalls = 10
 
-var errStranger = errors.New("nothing is served to it for this job")
+var (
+	errStranger = errors.New("nothing is served to it for this job")
+	errOverHere = errors.New("this peer shares nothing of the job any more")
+)
 
 // A sender answers what is asked on one link.
 type sender struct {
@@ -183,7 +186,7 @@ func (sd *sender) tell() (changed <-chan struct{}, err error) {
 		sh, changed, over := sd.swarm.find(sd.list)
 		switch {
 		case over:
-			return nil, errors.New("this peer shares nothing of the job any more")
+			return nil, errOverHere
 		case sh == nil:
 			return changed, nil
 		case len(sh.units) != sd.units:
@@ -191,7 +194,10 @@ func (sd *sender) tell() (changed <-chan struct{}, err error) {
 		}
 		sd.share = sh
 	}
-	have, changed := sd.share.snapshot()
+	have, changed, over := sd.share.snapshot()
+	if over {
+		return nil, errOverHere
+	}
 	msg := sd.news(have)
 	if msg == nil {
 		return changed, nil

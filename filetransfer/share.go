@@ -31,13 +31,14 @@ type share struct {
 
 	mu      sync.Mutex
 	have    bitset
-	changed chan struct{} // closed when it has more
+	over    bool          // nothing of it is passed on any more
+	changed chan struct{} // closed when it has more, or is over
 }
 
 // Share has this peer and its fellows pass on to each other what they fetch for
 // the job of peer from: each such Fetch from now on takes part, until stop is
-// called; those from others, as of output files, do not. The fellows have been
-// named by that peer, and have to share with this one in turn.
+// called, after which nothing more goes to them; those from others, as of output files, do not.
+// The fellows have been named by that peer, and have to share with this one in turn.
 func (s *Service) Share(job string, from p2ppeer.ID, fellows []p2ppeer.ID) (stop func()) {
 	fellows = slices.DeleteFunc(slices.Clone(fellows), func(p p2ppeer.ID) bool { return p == s.host.ID() })
 	sw := &swarm{from: from, fellows: fellows[:min(len(fellows), MaxFellows)], shares: map[Digest]*share{}, changed: make(chan struct{})}
@@ -54,6 +55,9 @@ func (s *Service) Share(job string, from p2ppeer.ID, fellows []p2ppeer.ID) (stop
 		defer sw.mu.Unlock()
 		sw.over = true
 		close(sw.changed)
+		for _, sh := range sw.shares {
+			sh.end()
+		}
 	})
 }
 
@@ -92,7 +96,7 @@ func (sw *swarm) find(id Digest) (sh *share, changed <-chan struct{}, over bool)
 func (sh *share) covers(r request) (contents []Want) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if r.unit >= len(sh.units) || !sh.have.has(r.unit) {
+	if sh.over || r.unit >= len(sh.units) || !sh.have.has(r.unit) {
 		return nil
 	}
 	u := sh.units[r.unit]
@@ -115,7 +119,7 @@ func (sh *share) add(units ...int) {
 	}
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if len(units) == 0 {
+	if len(units) == 0 || sh.over {
 		return
 	}
 	for _, u := range units {
@@ -139,9 +143,17 @@ func (sh *share) addComplete(store *Store) {
 	sh.add(here...)
 }
 
-// snapshot returns the units that are here. changed is closed when there are more.
-func (sh *share) snapshot() (have bitset, changed <-chan struct{}) {
+// snapshot returns the units that are here. changed is closed when there are more, or when it is over.
+func (sh *share) snapshot() (have bitset, changed <-chan struct{}, over bool) {
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	return slices.Clone(sh.have), sh.changed
+	return slices.Clone(sh.have), sh.changed, sh.over
+}
+
+// end has nothing of the list be passed on any more.
+func (sh *share) end() {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	sh.over = true
+	close(sh.changed)
 }

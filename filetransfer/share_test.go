@@ -260,6 +260,48 @@ func TestT2FellowsBringWhatAnUnreachableOriginDoesNot(t *testing.T) {
 	}
 }
 
+// TestWhoSharesNoMoreSendsNoMore: not on links either that are there already. The fellow takes the rest elsewhere.
+func TestWhoSharesNoMoreSendsNoMore(t *testing.T) {
+	c := newCrowd(t, 2)
+	sharer, p := c.peers[0], c.peers[1]
+	stop := sharer.Share(job, c.submitter.host.ID(), c.ids[1:])
+	const many = 4 * (fellowWindow + 1)
+	b := content(1, many*PieceBytes)
+	w := WantOf(b)
+	put(t, sharer.store, "earlier job", b)
+	c.fetchOne(t, 0, []Want{w}) // which shares it
+	path := t.TempDir() + "/f"
+	writeFile(t, path, b)
+	defer c.submitter.Serve(job, c.ids, map[Digest]Source{w.Digest: {From: path}})()
+	stopped, ended := make(chan struct{}), make(chan struct{})
+	end := sync.OnceFunc(func() { close(ended) })
+	p.open = func(ctx context.Context, to p2ppeer.ID) (link, error) {
+		if to == c.submitter.host.ID() {
+			select { // the link to the fellow has ended
+			case <-ended:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+			return p.openStream(ctx, to)
+		}
+		l, err := p.openStream(ctx, to)
+		g := &gatedLink{link: l, budget: PieceBytes + 1<<16, gate: stopped, ended: make(chan struct{})}
+		go func() { // ends with the link
+			<-g.ended
+			end()
+		}()
+		return g, err
+	}
+	begun := sync.OnceFunc(func() { stop(); close(stopped) })
+	if err := p.Fetch(t.Context(), c.submitter.host.ID(), job, []Want{w}, func(int64) { begun() }); err != nil {
+		t.Fatal(err)
+	}
+	wantFile(t, p.store.Path(w.Digest), b)
+	if sent := sharer.Stats().BytesSent; sent > (fellowWindow+1)*PieceBytes {
+		t.Errorf("it has sent %d pieces of %d", sent/PieceBytes, many)
+	}
+}
+
 func sizeOf(m Manifest) (size int64) {
 	for _, w := range m.Wants() {
 		size += w.Size

@@ -66,7 +66,8 @@ type job struct {
 	halting atomic.Int32  // what its processes do for the guard
 	folder  scratch.Job
 	local   map[view.Process]*process // fixed
-	serving []func()                  // take collected files off offer
+	serving []func()                  // take files off offer
+	unshare func()                    // does so with those that its fellows may have, for good
 
 	members  membership
 	places   [][2]int // machine and cluster of each rank, once they have begun

@@ -4,10 +4,14 @@ import (
 	"fmt"
 	"runtime"
 	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A Pause is what the owner has said for while he needs the machine. Jobs with replicas are handed over
-// meanwhile (HandOver); the processes of others stand still, and end if it takes too long. His own jobs go on.
+// A Pause is what the owner has said for while he needs the machine. Jobs that do not run yet end here, since they
+// can begin elsewhere; those with replicas are handed over meanwhile (HandOver); the processes of all others, and of
+// those that cannot be handed over soon, stand still, and end if it takes too long. Nothing is fetched, nor passed on
+// to others. His own jobs go on.
 //
 //	owner --> Pause(rule) --> guard: all stand --> Paused(rule) --> submitter
 //	                             |-- Pause() ----> they go on ----> Paused() --'
@@ -24,8 +28,14 @@ type Pause struct {
 // they end.
 const canStand = runtime.GOOS == "linux"
 
-// moveTimeout is how long a job may take, at the least, to be handed over.
-const moveTimeout = 10 * time.Second
+const (
+	// moveTimeout is how long a job that may go on elsewhere has for that before it stands still, and before it
+	// ends at the least.
+	moveTimeout = 10 * time.Second
+	// updateTimeout is how long the owner bears in all that processes go on to bring those up to date that come
+	// in their place. Who comes in whose place is the submitter's word.
+	updateTimeout = 5 * time.Minute
+)
 
 // Pause says what jobs of others are to do from now on, those included that come later.
 func (s *Service) Pause(p Pause) {
@@ -46,31 +56,73 @@ func (j *job) heed() {
 	if j.submitter == j.service.host.ID() {
 		return
 	}
-	switch {
-	case p.Rule == "" && j.pausedAt.IsZero():
-	case p.Rule == "":
-		j.stand(time.Time{})
-	case j.pausedAt.IsZero():
-		j.stand(time.Now())
+	if needs := p.Rule != ""; needs == j.pausedAt.IsZero() {
+		j.pauseFrom(needs)
 	}
+	if p.Rule != "" {
+		j.spare(p)
+	}
+	j.stands.Store(j.mustStand())
+	j.sayPaused(p)
+}
+
+// pauseFrom notes that from now on the owner needs the machine, or does not any more.
+func (j *job) pauseFrom(needs bool) {
+	j.service.mu.Lock()
+	defer j.service.mu.Unlock()
+	j.pausedAt = time.Time{}
+	if needs {
+		j.pausedAt = time.Now()
+	}
+}
+
+// spare ends what the job does here for others, and the job where it is not to wait any longer.
+func (j *job) spare(p Pause) {
+	j.unshare()
 	most := p.Most
 	if j.service.movable(j) {
 		most = max(most, moveTimeout)
 	}
-	needed := j.state != Running || len(j.instances()) > 0 // else nothing of it runs here
-	if needed && !j.pausedAt.IsZero() && time.Since(j.pausedAt) >= most {
+	ends := false
+	switch j.state {
+	case Staging, Staged:
+		ends = true
+	case Starting:
+		ends = time.Since(j.pausedAt) >= most
+	case Running:
+		ends = time.Since(j.pausedAt) >= most && len(j.instances()) > 0 // else nothing of it runs here
+	}
+	if ends {
 		j.cutShort(fmt.Errorf("its owner needs the machine: %s", p.Rule))
 	}
-	j.sayPaused(p)
 }
 
-// stand notes since when the owner needs the machine; zero: he does not any more. What cannot be handed over
-// stands still then, or goes on, as soon as the guard has seen it.
-func (j *job) stand(since time.Time) {
-	j.service.mu.Lock()
-	j.pausedAt = since
-	j.service.mu.Unlock()
-	j.stands.Store(canStand && !since.IsZero() && !j.service.movable(j))
+// mustStand reports whether the processes are to stand still now. What cannot be handed over stands from the
+// beginning, as soon as the guard has seen it.
+func (j *job) mustStand() bool {
+	switch {
+	case !canStand || j.pausedAt.IsZero():
+		return false
+	case !j.service.movable(j):
+		return true
+	}
+	since := time.Since(j.pausedAt)
+	return since >= moveTimeout && (since >= updateTimeout || !j.succeeded())
+}
+
+// succeeded reports whether a process has come to take the place of one here, which may have to bring it up to date.
+func (j *job) succeeded() bool {
+	for p := range j.members.peerOf {
+		if state := j.view.State(p); p.Replica < j.spec.R || j.local[p] != nil || state == view.Failed || state == view.Finished {
+			continue
+		}
+		for id, here := range j.local {
+			if id.Rank == p.Rank && !here.expelled {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // sayPaused tells the submitter, once the processes run, that they stand still, or go on.
@@ -81,6 +133,9 @@ func (j *job) sayPaused(p Pause) {
 	}
 	j.saidStand = stands
 	j.log.Info().Str("rule", p.Rule).Bool("stands", stands).Msg("pause of a job")
+	if !stands {
+		p = Pause{}
+	}
 	j.say(paused(p))
 }
 

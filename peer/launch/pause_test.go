@@ -2,14 +2,18 @@ package launch
 
 import (
 	"bytes"
+	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/faultdetect"
+	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
@@ -60,7 +64,7 @@ func TestO2PausedJobStandsStill(t *testing.T) {
 	}
 }
 
-// TestO2PausedJobEnds when it has stood for as long as the owner bears it, also before it runs, and reads why.
+// TestO2PausedJobEnds when it has stood for as long as the owner bears it, and reads why.
 func TestO2PausedJobEnds(t *testing.T) {
 	const why = "its owner needs the machine: metered"
 	for name, most := range map[string]time.Duration{"at once": 0, "soon": time.Second} {
@@ -77,12 +81,32 @@ func TestO2PausedJobEnds(t *testing.T) {
 			j.gone() // although the submitter says nothing
 		})
 	}
+}
+
+// TestO2PausedPeerPreparesNothing: what does not run yet ends at once, however long others may stand, and its
+// submitter reads why. Nothing more is fetched, by the byte or on battery.
+func TestO2PausedPeerPreparesNothing(t *testing.T) {
+	pause, why := Pause{Rule: "metered", Most: time.Hour}, "its owner needs the machine: metered"
+	t.Run("staging", func(t *testing.T) {
+		t.Parallel()
+		j := newTestJob(t, 2, 1, nil, "wait")
+		wait := func(ctx context.Context, _ int) error { <-ctx.Done(); return ctx.Err() }
+		t.Cleanup(j.submitter.files.Pace(j.spec.ID, wait)) // nothing comes
+		l := j.connect(j.peers[0])
+		l.say(j.prepareMessage(0, j.reserve(j.peers[0], j.spec.N)))
+		await(l, (*jobpb.FromPeer).GetStaging)
+		j.peers[0].launch.Pause(pause)
+		if p := await(l, (*jobpb.FromPeer).GetPrepared); p.Error != why {
+			t.Errorf("the submitter reads %v", p)
+		}
+		j.gone()
+	})
 	t.Run("staged", func(t *testing.T) {
 		t.Parallel()
 		j := newTestJob(t, 2, 1, nil, "wait")
 		j.prepare()
-		j.peers[0].launch.Pause(Pause{Rule: "metered"})
-		hosted, _ := j.peers[0].launch.lookup(j.spec.ID)
+		j.peers[0].launch.Pause(pause)
+		hosted := j.hosted(0)
 		hosted.do(hosted.heed)
 		j.tell(j.startMessage())
 		if s := await(j.links[0], (*jobpb.FromPeer).GetStarted); s.Error != why {
@@ -92,14 +116,63 @@ func TestO2PausedJobEnds(t *testing.T) {
 	})
 }
 
-// TestO2PauseIsNotForEveryJob: those with replicas go on until they are handed over, and those that came
-// later stand from the beginning.
+// TestO2PausedPeerPassesNothingOn to the others of a job, one that stands still included.
+func TestO2PausedPeerPassesNothingOn(t *testing.T) {
+	t.Parallel()
+	bed := newTestbed(t, 2, 1)
+	j := bed.newJob(t, 1, 1, map[string]string{"input": strings.Repeat("input", 1<<18)}, "wait")
+	fellow := bed.peers[1]
+	fellow.meet(bed.peers[0])
+	l := j.connect(bed.peers[0])
+	m := j.prepareMessage(0, j.reserve(bed.peers[0], 1))
+	m.GetPrepare().Fellows = []*jobpb.Fellow{{Peer: []byte(fellow.ID())}}
+	l.processes = 1
+	l.say(m)
+	if p := await(l, (*jobpb.FromPeer).GetPrepared); p.Error != "" {
+		t.Fatal(p.Error)
+	}
+	j.links = append(j.links, l)
+	j.tell(j.startMessage())
+	await(l, (*jobpb.FromPeer).GetStarted)
+
+	digest, err := filetransfer.ParseDigest(j.spec.Inputs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inputs, err := bed.peers[0].files.Store().Manifest(t.Context(), digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// ask takes the peer for the submitter, who never says that it shares.
+	ask := func() string {
+		return fmt.Sprint(fellow.files.Fetch(t.Context(), bed.peers[0].ID(), j.spec.ID, inputs.Wants(), nil))
+	}
+	const shares = "it says what it has"
+	if said := ask(); !strings.Contains(said, shares) {
+		t.Fatalf("a fellow hears %s", said)
+	}
+	bed.peers[0].launch.Pause(Pause{Rule: "metered", Most: time.Hour})
+	hosted := j.hosted(0)
+	answered(t, hosted, func() bool { hosted.heed(); return true })
+	if said := ask(); strings.Contains(said, shares) || said == "<nil>" {
+		t.Errorf("a fellow hears %s", said)
+	}
+	if sent := bed.peers[0].files.Stats().BytesSent; sent != 0 {
+		t.Errorf("it was sent %d bytes", sent)
+	}
+	j.stop()
+}
+
+// TestO2PauseIsNotForEveryJob: those with replicas go on to be handed over, for a while; then they stand still too,
+// whatever their submitter does, unless somebody has come who has to be brought up to date.
 func TestO2PauseIsNotForEveryJob(t *testing.T) {
 	t.Parallel()
-	j := newTestJob(t, 1, 2, nil, "wait")
+	bed := newTestbed(t, 3, 1)
+	j := bed.newJob(t, 1, 2, nil, "wait")
 	j.run()
+	pause := Pause{Rule: "battery", Most: time.Hour}
 	for _, peer := range j.peers {
-		peer.launch.Pause(Pause{Rule: "battery", Most: time.Hour})
+		peer.launch.Pause(pause)
 	}
 	<-time.After(2 * tickPeriod)
 	for _, peer := range j.peers {
@@ -107,13 +180,28 @@ func TestO2PauseIsNotForEveryJob(t *testing.T) {
 			t.Errorf("the owner sees %+v", all)
 		}
 	}
+	if !canStand {
+		j.stop()
+		return
+	}
+	for _, l := range j.links {
+		if m := await(l, (*jobpb.FromPeer).GetPaused); m.Rule != pause.Rule {
+			t.Errorf("the submitter reads %v", m)
+		}
+	}
+	j.eventually("all stand", func() bool { return j.standing() == 1 })
+
+	row := j.member(view.Process{Replica: 2}, bed.peers[2])
+	j.links[0].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: row}})
+	if m := await(j.links[0], (*jobpb.FromPeer).GetPaused); m.Rule != "" {
+		t.Errorf("the submitter reads %v", m)
+	}
+	hosted := j.hosted(0)
+	hosted.do(func() { hosted.pausedAt = hosted.pausedAt.Add(-updateTimeout) })
+	if m := await(j.links[0], (*jobpb.FromPeer).GetPaused); m.Rule != pause.Rule {
+		t.Errorf("the submitter reads %v", m)
+	}
 	j.stop()
-	bed := newTestbed(t, 1, 1)
-	bed.peers[0].launch.Pause(Pause{Rule: "battery", Most: time.Hour})
-	late := bed.newJob(t, 1, 1, nil, "wait")
-	late.start()
-	await(late.links[0], (*jobpb.FromPeer).GetPaused)
-	late.stop()
 }
 
 // standing counts the programs of the first peer that stand still, with all that they have started.

@@ -19,7 +19,7 @@ import (
 type progress struct{ here, total atomic.Int64 }
 
 // shareFiles has this peer pass on what it fetches for the job to some others of the
-// job's peers, and take from them what they have, until the job ends.
+// job's peers, and take from them what they have, until the job ends or its owner needs the machine.
 func (j *job) shareFiles() {
 	var ids []p2ppeer.ID
 	for _, f := range j.fellows {
@@ -29,7 +29,8 @@ func (j *job) shareFiles() {
 	if j.limitsUpload() {
 		j.serving = append(j.serving, j.service.config.Files.Pace(j.spec.ID, j.pacing))
 	}
-	j.serving = append(j.serving, j.service.config.Files.Share(j.spec.ID, j.submitter, ids))
+	j.unshare = j.service.config.Files.Share(j.spec.ID, j.submitter, ids)
+	j.serving = append(j.serving, j.unshare)
 }
 
 // stage fetches the job's contents and lays them out.
