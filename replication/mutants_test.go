@@ -53,8 +53,6 @@ var mutants = []mutant{
 		"\t\tp.emit(q, p.control(channel.Stable, h.Context, h.Index, nil))\n", "\t\t_ = q\n", "decisions, r=3"},
 	{"an outcome is seen once", "decisions.go",
 		"d.hold(det, !first)", "_ = first\n\t\td.hold(det, false)", "decisions, r=3, two crashes"},
-	{"an outcome is not decided twice", "decisions.go",
-		"|| p.decisions.has(d.Point) {", "{", "decisions, r=3, two crashes"},
 	{"what is proposed again is held again", "decisions.go",
 		"if d.held[det.Point] == nil {", "if !d.has(det.Point) {", "decisions, n=1, r=3, a crash, channel lost"},
 	{"a new master decides only after it has asked the others", "takeover.go",

@@ -326,6 +326,9 @@ func TestR4NewMasterDecidesNothingBesideWhatItHolds(t *testing.T) {
 	if out, err := p.Receive(view.Process{Replica: 2}, frame(channel.DeterminantAck, 0, 1, "")); err != nil || !p.Decider() || len(out.Decided) != 1 {
 		t.Errorf("decider %v, decided %v, %v once nobody lacks it", p.Decider(), out.Decided, err)
 	}
+	if out := p.Decide(protection.Determinant{Point: protection.Point{Index: 1}, Outcome: []byte("b")}); len(out.Send)+len(out.Decided) != 0 {
+		t.Errorf("it decides once more: %+v", out)
+	}
 }
 
 func TestContextsFromOneRankAreBounded(t *testing.T) {
