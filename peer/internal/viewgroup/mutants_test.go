@@ -59,7 +59,7 @@ var mutants = []mutant{
 // core are the files that exploring takes, without those of the service: a mutant is
 // built in a second.
 var core = []string{
-	"doc.go", "change.go", "member.go", "membership.go", "newcomer.go", "logger.go",
+	"doc.go", "change.go", "member.go", "membership.go", "newcomer.go", "log.go", "logger.go",
 	"world_test.go", "whole_test.go", "explore_test.go", "norace_test.go",
 }
 
