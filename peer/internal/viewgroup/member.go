@@ -38,6 +38,10 @@ const (
 	CutOff          // for so long that it has to stop (V2)
 )
 
+// MaxPeers bounds those that a job begins with and agrees on views at, and those that come later: who leads sends to
+// each, and whoever submits a job may invent peers.
+const MaxPeers = 1 << 12
+
 // MaxMembers bounds those that vote. Of five, two can be lost at the same moment.
 const MaxMembers = 5
 
@@ -106,6 +110,9 @@ type Output struct {
 // New returns the part of peer c.Self. All peers of the job must have the same
 // Config but for that, those that come later too.
 func New(c Config) (*Member, error) {
+	if c.Peers > MaxPeers {
+		return nil, fmt.Errorf("view group of %d peers, at most %d are taken", c.Peers, MaxPeers)
+	}
 	if c.Peers < 1 || c.Members < 1 || c.Members > min(c.Peers, MaxMembers) || c.Self < 0 || c.Self >= c.maxPeers() {
 		return nil, fmt.Errorf("view group: peer %d of %d, with %d members", c.Self, c.Peers, c.Members)
 	}

@@ -106,4 +106,4 @@ func (m *Member) welcome(out *Output, c *raftpb.ConfChange) {
 
 // maxPeers bounds the peers that a job has in all: each that comes has a process that no
 // other has had.
-func (c Config) maxPeers() int { return c.Peers + view.MaxReplicas*c.View.N }
+func (c Config) maxPeers() int { return c.Peers + min(MaxPeers, view.MaxReplicas*c.View.N) }

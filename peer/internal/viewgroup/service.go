@@ -126,6 +126,8 @@ func (s *Service) validate(c GroupConfig) error {
 		return fmt.Errorf("job name of %d bytes: want 1 to %d", len(c.Job), maxHello/2)
 	case c.Self < 0 || c.Self >= len(c.Peers) || c.Peers[c.Self] != s.host.ID():
 		return fmt.Errorf("this peer does not have index %d", c.Self)
+	case len(c.Peers) > 2*MaxPeers:
+		return fmt.Errorf("%d peers have been in it, at most %d are taken", len(c.Peers), 2*MaxPeers)
 	case c.First < 1 || c.First > len(c.Peers):
 		return fmt.Errorf("%d of %d peers are the first", c.First, len(c.Peers))
 	}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -217,6 +218,15 @@ func TestO4StrangersAreRefused(t *testing.T) {
 	})
 }
 
+// invented returns so many peers, of which some are.
+func invented(are []p2ppeer.ID, n int) []p2ppeer.ID {
+	all := slices.Clone(are)
+	for i := len(are); i < n; i++ {
+		all = append(all, p2ppeer.ID(strconv.Itoa(i)))
+	}
+	return all
+}
+
 func TestJoinRefusesWhatIsNoGroup(t *testing.T) {
 	inGroup(t, 3, func(g *testGroup) {
 		good := func() GroupConfig {
@@ -227,6 +237,8 @@ func TestJoinRefusesWhatIsNoGroup(t *testing.T) {
 			"not this peer":  func(c *GroupConfig) { c.Self = 1 },
 			"nobody":         func(c *GroupConfig) { c.Self = 3 },
 			"a peer twice":   func(c *GroupConfig) { c.Peers = []p2ppeer.ID{g.ids[0], g.ids[1], g.ids[1]} },
+			"many peers":     func(c *GroupConfig) { c.Peers = invented(c.Peers, MaxPeers+1); c.First = MaxPeers + 1 },
+			"many that come": func(c *GroupConfig) { c.Peers = invented(c.Peers, 2*MaxPeers+1) },
 			"no members":     func(c *GroupConfig) { c.Members = 0 },
 			"many members":   func(c *GroupConfig) { c.Members = 4 },
 			"no view":        func(c *GroupConfig) { c.View = view.View{} },
