@@ -194,7 +194,15 @@ func (j *run) shortage(c considered, err error) *Result {
 	if len(told.Tallies) > 0 {
 		text += "; passed over: " + told.counts()
 	}
-	return &Result{Status: StatusShortage, Message: text, Hint: hintMorePeers, Shortage: told}
+	return &Result{Status: StatusShortage, Message: text, Hint: told.hint(), Shortage: told}
+}
+
+// hint says what could help: where owners take no native program of the user's, a module first.
+func (s *Shortage) hint() string {
+	if slices.ContainsFunc(s.Tallies, func(t Tally) bool { return t.Reason == WasmOnly }) {
+		return "give a Go package or a WebAssembly module as PROGRAM (--as wasm), or have owners allow you; or " + hintMorePeers
+	}
+	return hintMorePeers
 }
 
 const hintMorePeers = "boot more peers with p2pboot, wait longer with -w, or lower -n or -r"

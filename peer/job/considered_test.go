@@ -2,6 +2,7 @@ package job
 
 import (
 	"maps"
+	"strings"
 	"testing"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
@@ -48,5 +49,14 @@ func TestLaterAttemptCorrectsEarlierOne(t *testing.T) {
 				t.Errorf("got %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+func TestShortageHintsAtModulesWhereTheyWouldHelp(t *testing.T) {
+	for _, reason := range []Reason{Busy, WasmOnly} {
+		s := considered{"a": {Busy, ""}, "b": {reason, ""}}.tell(1, 0)
+		if got := strings.Contains(s.hint(), "--as wasm"); got != (reason == WasmOnly) || !strings.HasSuffix(s.hint(), hintMorePeers) {
+			t.Errorf("%s: hint %q", reason, s.hint())
+		}
 	}
 }
