@@ -125,6 +125,28 @@ func fork() (child uintptr, errno syscall.Errno) {
 	return child, errno
 }
 
+// Bear has children, one after the other, that end at once, until it cannot have one. It does nothing unruly, but
+// the kernel's work for each is the longer the more memory this process has.
+func Bear() error {
+	for {
+		child, errno := bear()
+		if errno != 0 {
+			return errno
+		}
+		if _, err := syscall.Wait4(int(child), nil, 0, nil); err != nil && err != syscall.EINTR {
+			return err
+		}
+	}
+}
+
+//go:norace
+func bear() (child uintptr, errno syscall.Errno) {
+	if child, errno = fork(); child == 0 && errno == 0 {
+		syscall.RawSyscall(syscall.SYS_EXIT_GROUP, 0, 0, 0)
+	}
+	return child, errno
+}
+
 // A timer sends SIGCONT.
 type timer struct {
 	event struct { // struct sigevent

@@ -44,6 +44,8 @@ type guard struct {
 
 	count, memory, walk time.Time // when to look again
 	urgent              time.Time // when the disk may be measured again, if somebody may have too much
+	wentOn              time.Time // when all went on last that had stood
+	late                time.Time // when to look whether those stand by now who were late; zero: nobody was
 }
 
 // A meter measures what one process has, and all that it has started.
@@ -90,10 +92,14 @@ func newGuard(j *job, instances []*instance) *guard {
 
 // pause returns how long nothing needs to be looked at.
 func (g *guard) pause() time.Duration {
-	if g.room <= 0 {
+	switch {
+	case g.room <= 0:
 		return 0
+	case !g.late.IsZero():
+		return min(g.due(g.room), time.Until(g.late))
+	default:
+		return g.due(g.room)
 	}
-	return g.due(g.room)
 }
 
 // due returns how long nothing needs to be looked at if so many bytes may be written meanwhile.
@@ -107,6 +113,9 @@ func (g *guard) due(room int64) time.Duration {
 
 // look looks at what is due.
 func (g *guard) look() {
+	if !g.late.IsZero() && !time.Now().Before(g.late) {
+		g.raise()
+	}
 	if g.spend(); g.room > 0 {
 		g.watch(g.limitsDisk() && (g.written || !time.Now().Before(g.walk)))
 		return

@@ -31,12 +31,17 @@ func (j *job) excused() bool {
 // namespace; others one after the other.
 func (g *guard) halt() {
 	g.job.halting.Store(stand)
+	g.late = time.Time{}
 	for _, m := range g.meters {
 		m.before, m.roused = 0, false
 	}
 	scenes := g.scenes()
 	for m, r := range stopAll(scenes) {
-		m.still = proc.NewStillness(scenes[m], r.born)
+		before := scenes[m]
+		if m.still != nil {
+			before = m.still.Awake(before)
+		}
+		m.still = proc.NewStillness(before, r.born)
 	}
 }
 
@@ -46,6 +51,23 @@ func (g *guard) letGoOn() {
 		proc.GoOn(m.still.Halted())
 	}
 	g.job.halting.Store(stood)
+	g.wentOn = time.Now()
+	g.raise()
+}
+
+// raise has those go on who were late to stand, once they do. Soon after the others have gone on it looks often.
+func (g *guard) raise() {
+	begun, scenes, late := time.Now(), g.scenes(), false
+	for _, m := range g.live() {
+		if m.still != nil {
+			proc.GoOn(m.still.Stood(scenes[m]))
+			late = late || m.still.Late()
+		}
+	}
+	if g.late = (time.Time{}); late {
+		took, since := time.Since(begun), time.Since(g.wentOn)
+		g.late = after(min(max(time.Millisecond, since/urgentShare, urgentShare*took), countEvery))
+	}
 }
 
 // live returns those whose processes run, or stand, and are not to be killed.

@@ -209,18 +209,25 @@ func (j *testJob) standing() (n int) {
 	j.Helper()
 	instances := j.instances(0)
 	for _, pids := range processesOf(new(supervisor.Census), instances) {
-		all := len(pids) > 0
-		for _, pid := range pids {
-			stat, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-			_, state, _ := bytes.Cut(stat, []byte(") "))
-			ended := err != nil || bytes.HasPrefix(state, []byte("Z")) // and who would wait for it stands
-			all = all && (ended || bytes.HasPrefix(state, []byte("T")))
-		}
-		if all {
+		states := statesOf(pids)
+		// Who has ended is waited for by one who stands, and who waits (D) for a child that does cannot do else.
+		if strings.Contains(states, "T") && strings.Trim(states, "TZD") == "" {
 			n++
 		}
 	}
 	return n
+}
+
+// statesOf are the states that the kernel tells of some processes, a letter for each that there is.
+func statesOf(pids []int) string {
+	var all []byte
+	for _, pid := range pids {
+		stat, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+		if _, state, ok := bytes.Cut(stat, []byte(") ")); ok {
+			all = append(all, state[0])
+		}
+	}
+	return string(all)
 }
 
 // eventually waits for what no event tells.

@@ -11,9 +11,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/unruly"
@@ -27,6 +30,7 @@ func init() {
 	programs["unruly"] = func(args []string) int { return beUnruly(args[0]) }
 	programs["flood"] = func([]string) int { return flood() }
 	programs["churn"] = func([]string) int { return churn() }
+	programs["breed"] = func([]string) int { return breed() }
 }
 
 // unrulyLimit is what beUnruly is granted on disk.
@@ -325,6 +329,60 @@ func awaitMove(t *testing.T, g *guard, stood map[*meter]proc.Scene) {
 			t.Fatal("they do not go on")
 		}
 	}
+}
+
+// breed has children for whom the kernel has to copy much.
+func breed() int {
+	_, err := unix.Mmap(-1, 0, 1<<30, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_POPULATE)
+	fmt.Println(errors.Join(err, unruly.Bear()))
+	return 1
+}
+
+// TestWhoIsBeingMadeGoesOn: a child whose parent was in the midst of making it when all were told to stop, and
+// waited for its memory, which somebody else was looking at.
+func TestWhoIsBeingMadeGoesOn(t *testing.T) {
+	t.Parallel()
+	j := newTestJob(t, 1, 1, nil, "breed")
+	j.start()
+	here, _ := j.peers[0].launch.lookup(j.spec.ID)
+	g := newGuard(here, j.instances(0))
+	everybody := func() (pids []int) {
+		for _, of := range g.processes() {
+			pids = append(pids, of...)
+		}
+		return pids
+	}
+	j.eventually("it has a child", func() bool { return len(everybody()) > 1 })
+	parent := slices.Min(everybody())
+	looked := make(chan bool)
+	var lookers sync.WaitGroup
+	defer lookers.Wait()
+	defer close(looked)
+	for range 2 {
+		lookers.Go(func() {
+			for {
+				os.ReadFile(fmt.Sprintf("/proc/%d/smaps", parent))
+				select {
+				case <-looked:
+					return
+				default:
+				}
+			}
+		})
+	}
+	for range 80 {
+		g.halt()
+		if _, ok := g.measureStill(); !ok {
+			t.Fatal("the job is over")
+		}
+		g.letGoOn()
+		<-time.After(40 * time.Millisecond) // it may be anywhere in what it does
+		j.eventually("all go on", func() bool {
+			g.look()
+			return !strings.Contains(statesOf(everybody()), "T")
+		})
+	}
+	j.stop()
 }
 
 // TestWhoStoppedHimselfStaysSo when others go on.

@@ -41,6 +41,7 @@ func stanceOf(pid int) stance {
 		if id, err := strconv.Atoi(name); err == nil && ok {
 			s.threads[id] = thread{does, field(status, "voluntary_ctxt_switches:") + field(status, "nonvoluntary_ctxt_switches:")}
 			shared, own := pending(status, "ShdPnd:"), pending(status, "SigPnd:")
+			s.parent = int(field(status, "PPid:"))
 			s.told = s.told || shared&bit(syscall.SIGSTOP) != 0
 			s.ends = s.ends || (shared|own)&bit(syscall.SIGKILL) != 0 || field(status, "CoreDumping:") != 0 ||
 				!bytes.Contains(status, []byte("\nVmSize:"))

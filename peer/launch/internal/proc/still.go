@@ -22,6 +22,9 @@ import (
 // be making one. An honest process can be hit by a SIGCONT that was under way. It is not, again and again. Where
 // nobody knows who was born, so is who moves again and again and was not there when all were told.
 //
+// Who may be making a child is let go on only once he stands, and the child with him: it was told what he was,
+// but SIGCONT to him would not reach it, and nobody knows it yet.
+//
 // It is a pure state: what the kernel says goes in, and what follows comes out.
 type Stillness struct {
 	seen    bool // they were, once
@@ -36,6 +39,7 @@ type Stillness struct {
 	known   map[int]bool   // all that were ever seen, or were there before, but for those that ended before all stood
 	woken   int            // rounds in which somebody was, for sure
 	moved   int            // rounds in which somebody has moved who was not just late
+	late    map[int]bool   // who are to go on once they stand
 }
 
 // A Scene is what some processes do, by their numbers.
@@ -44,6 +48,7 @@ type Scene map[int]stance
 // A stance is what a process does that has not ended.
 type stance struct {
 	threads map[int]thread
+	parent  int
 	told    bool // it is yet to take what it was told
 	ends    bool // it is being ended, and takes nothing any more
 	unseen  bool // this peer could not look at all of it
@@ -72,7 +77,8 @@ const (
 	spareBirths = 16 // threads of the supervisor
 )
 
-// NewStillness begins with what processes did before they were told first; born was last then.
+// NewStillness begins with what processes did before they were told first; born was last then. Whoever stands is
+// asleep: his own program wants that.
 func NewStillness(before Scene, born supervisor.Born) *Stillness {
 	s := &Stillness{before: before, born: born, takes: make(map[int]int), slips: make(map[int]int), known: make(map[int]bool)}
 	s.meet(before)
@@ -184,6 +190,17 @@ func (s *Stillness) wakes(last, now Scene) (woken bool) {
 	return woken
 }
 
+// late reports whether a process has yet to stand: it was told to, or some of its threads do already.
+func (s stance) late() bool {
+	standing := 0
+	for _, t := range s.threads {
+		if t.does == stands {
+			standing++
+		}
+	}
+	return standing < len(s.threads) && (s.told || standing > 0)
+}
+
 // same reports whether a process has done nothing between two times.
 func (s stance) same(o stance) bool { return maps.Equal(s.threads, o.threads) }
 
@@ -202,10 +219,56 @@ func (s Scene) quiet() bool {
 	return true
 }
 
-// Halted returns those that stand because they were told to, or have been there since they were: all but who is asleep.
+// Halted returns those that are to go on: who stands because he was told to, or has been there since they were; all
+// but who is asleep, and who is late.
 func (s *Stillness) Halted() (pids []int) {
+	s.late = make(map[int]bool)
 	for pid := range s.known {
-		if !s.asleep(pid) {
+		switch {
+		case s.asleep(pid):
+		case s.scene[pid].late():
+			s.late[pid] = true
+		default:
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// Late reports whether some are yet to stand before they go on.
+func (s *Stillness) Late() bool { return len(s.late) > 0 }
+
+// Stood returns those that are to go on now as they were late, and what each was making.
+func (s *Stillness) Stood(now Scene) (pids []int) {
+	for pid := range s.late {
+		is, there := now[pid]
+		if is.late() {
+			continue
+		}
+		if there {
+			pids = append(append(pids, pid), s.children(pid, now)...)
+		}
+		delete(s.late, pid)
+	}
+	return pids
+}
+
+// Awake is a scene without those who stand only because they were late, or are their children.
+func (s *Stillness) Awake(now Scene) Scene {
+	awake := maps.Clone(now)
+	for pid := range s.late {
+		delete(awake, pid)
+		for _, child := range s.children(pid, now) {
+			delete(awake, child)
+		}
+	}
+	return awake
+}
+
+// children are those of a process that nobody has seen before.
+func (s *Stillness) children(parent int, now Scene) (pids []int) {
+	for pid, is := range now {
+		if is.parent == parent && !s.known[pid] {
 			pids = append(pids, pid)
 		}
 	}

@@ -128,6 +128,70 @@ func TestWhoIsAsleepIsLeftSo(t *testing.T) {
 	}
 }
 
+// TestWhoMayBeMakingAChildGoesOnWithIt: SIGCONT to the parent does not take from the child what it was told.
+func TestWhoMayBeMakingAChildGoesOnWithIt(t *testing.T) {
+	const parent, other, child, others = 1, 2, 3, 4
+	childOf := func(parent int, is stance) stance { is.parent = parent; return is }
+	waiting := Scene{parent: one(waits, 5, true), other: one(stands, 6, true)}
+	s := NewStillness(Scene{parent: one(waits, 5, false), other: one(runs, 5, false)}, 100)
+	s.See(waiting, 100)
+	if still, _ := s.See(waiting, 100); !still || !slices.Equal(s.Halted(), []int{other}) || !s.Late() {
+		t.Fatalf("still %v; at once go on %v", still, s.Halted())
+	}
+	ran := Scene{parent: one(waits, 5, true), other: one(runs, 7, false), others: childOf(other, one(stands, 1, false))}
+	if early := s.Stood(ran); len(early) > 0 || !s.Late() {
+		t.Fatalf("while it waits go on %v", early)
+	}
+	ran[parent], ran[child] = one(stands, 6, false), childOf(parent, one(stands, 1, false))
+	before := s.Awake(ran)
+	if _, there := before[others]; len(before) != 2 || !there {
+		t.Errorf("before the next time %v do of their own accord what they do", before)
+	}
+	again := NewStillness(before, 102)
+	again.See(ran, 102)
+	for _, pid := range []int{parent, child} {
+		if !slices.Contains(again.Halted(), pid) {
+			t.Errorf("%d stays asleep", pid)
+		}
+	}
+	if slices.Contains(again.Halted(), others) {
+		t.Error("who stopped himself is woken")
+	}
+	stood := s.Stood(ran)
+	slices.Sort(stood)
+	if !slices.Equal(stood, []int{parent, child}) || s.Late() {
+		t.Errorf("then go on %v", stood)
+	}
+}
+
+// TestWhoIsLate has yet to take what it was told, or some of its threads have.
+func TestWhoIsLate(t *testing.T) {
+	both := func(first, second activity, told bool) stance {
+		return stance{threads: map[int]thread{1: {first, 5}, 2: {second, 5}}, told: told}
+	}
+	for name, c := range map[string]struct {
+		is   stance
+		late bool
+	}{
+		"has ended":               {stance{}, false},
+		"stands":                  {both(stands, stands, true), false},
+		"waits":                   {both(waits, waits, true), true},
+		"runs, and has not heard": {both(runs, runs, true), true},
+		"a thread stands":         {both(stands, waits, false), true},
+		"was woken":               {both(runs, waits, false), false},
+	} {
+		if late := c.is.late(); late != c.late {
+			t.Errorf("%s: late %v", name, late)
+		}
+	}
+	s := NewStillness(nil, 100)
+	s.See(Scene{1: one(waits, 5, true)}, 100)
+	s.Halted()
+	if ended := s.Stood(Scene{}); len(ended) > 0 || s.Late() {
+		t.Errorf("it has ended, and go on %v", ended)
+	}
+}
+
 // TestWhoHasEndedIsNotWoken: his number may be another's by then. Who was just not seen is.
 func TestWhoHasEndedIsNotWoken(t *testing.T) {
 	s := NewStillness(Scene{1: one(runs, 5, false), 2: one(runs, 5, false)}, 100)

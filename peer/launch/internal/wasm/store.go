@@ -227,29 +227,32 @@ func layOut(from io.Reader, c content) error {
 }
 
 // prune removes what was not used for longest, but not the module with that digest, nor
-// what is being written, but what a peer that was killed has left half-written.
+// what is being written, which needs its room, but what a peer that was killed has left half-written.
 func (s *Store) prune(digest string) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		return
 	}
+	var kept int64
 	var files []fs.FileInfo
 	for _, e := range entries {
-		if info, err := e.Info(); err == nil {
+		info, err := e.Info()
+		switch {
+		case err != nil: // it is gone
+		case !strings.HasPrefix(info.Name(), making):
 			files = append(files, info)
+		case time.Since(info.ModTime()) > time.Hour:
+			os.Remove(filepath.Join(s.dir, info.Name()))
+		default:
+			kept += info.Size()
 		}
 	}
 	slices.SortFunc(files, func(a, b fs.FileInfo) int {
 		return cmp.Or(b.ModTime().Compare(a.ModTime()), cmp.Compare(a.Name(), b.Name()))
 	})
-	var kept int64
 	for _, f := range files {
 		kept += f.Size()
-		superfluous := kept > maxStore && !strings.HasPrefix(f.Name(), digest)
-		if strings.HasPrefix(f.Name(), making) {
-			superfluous = time.Since(f.ModTime()) > time.Hour
-		}
-		if superfluous {
+		if kept > maxStore && !strings.HasPrefix(f.Name(), digest) {
 			kept -= f.Size()
 			os.Remove(filepath.Join(s.dir, f.Name()))
 		}
