@@ -20,11 +20,11 @@ import (
 // is over here the listener answers; but the router takes the answer for part of what was
 // dialled, which it does not fit, and drops it. The connection stays half open, and as long as
 // it does the kernel refuses every dial from this port to there: no hole can be punched. So a
-// peer that has relays, whom a dial reaches in vain as a rule, is dialled from any other port
+// peer that has relays, whom a dial reaches in vain as a rule, is dialled from another port
 // unless a hole is punched.
 type TCP struct {
 	*tcp.TcpTransport
-	elsewhere *tcp.TcpTransport // dials from any port
+	elsewhere *tcp.TcpTransport // dials from another port
 	known     peerstore.AddrBook
 	holes     *holes
 }
@@ -37,7 +37,7 @@ func (p *Puncher) TCP(s *swarm.Swarm, upgrader transport.Upgrader, resources net
 	if err != nil {
 		return nil, err
 	}
-	elsewhere, err := tcp.NewTCPTransport(upgrader, resources, nil, tcp.DisableReuseport())
+	elsewhere, err := tcp.NewTCPTransport(upgrader, resources, nil, tcp.WithDialerForAddr(new(port).dialer))
 	if err != nil {
 		return nil, err
 	}

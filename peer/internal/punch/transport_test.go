@@ -3,6 +3,8 @@ package punch
 import (
 	"context"
 	"errors"
+	"net"
+	"syscall"
 	"testing"
 
 	"github.com/libp2p/go-libp2p"
@@ -71,6 +73,49 @@ func TestPortThatIsDialledFrom(t *testing.T) {
 				t.Errorf("dialled from port %s, listening at %s, want the same: %v", port, listening, c.same)
 			}
 		})
+	}
+}
+
+// TestOtherPortIsOneForAll, so that others can tell how routers translate it: but where it cannot be.
+func TestOtherPortIsOneForAll(t *testing.T) {
+	var p port
+	at := func(to net.Listener) (net.Conn, int) {
+		t.Helper()
+		c, err := p.DialContext(t.Context(), "tcp4", to.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { c.Close() })
+		return c, c.LocalAddr().(*net.TCPAddr).Port
+	}
+	listen := func() net.Listener {
+		t.Helper()
+		l, err := net.Listen("tcp4", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		return l
+	}
+	_, one := at(listen())
+	to := listen()
+	if _, another := at(to); another != one {
+		t.Errorf("others are dialled from port %d, and from %d", one, another)
+	}
+	if _, again := at(to); again == one {
+		t.Errorf("two connections to one address are from port %d", one)
+	}
+	if _, then := at(listen()); then != one {
+		t.Errorf("then from port %d, not %d", then, one)
+	}
+	taken := listen().Addr().(*net.TCPAddr).Port // who listens there has it alone
+	p.number["tcp4"] = taken
+	_, other := at(listen())
+	if _, now := at(listen()); other == taken || now == taken || now != p.of("tcp4") {
+		t.Errorf("from ports %d and %d, where %d is taken", other, now, taken)
+	}
+	if _, err := p.DialContext(t.Context(), "tcp4", "127.0.0.1:1"); !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("who refuses: %v", err)
 	}
 }
 
