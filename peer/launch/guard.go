@@ -45,7 +45,7 @@ type guard struct {
 	count, memory, walk time.Time // when to look again
 	urgent              time.Time // when the disk may be measured again, if somebody may have too much
 	wentOn              time.Time // when all went on last that had stood
-	late                time.Time // when to look whether those stand by now who were late; zero: nobody was
+	late                time.Time // when to look for those that were being made meanwhile; zero: nobody is late
 }
 
 // A meter measures what one process has, and all that it has started.

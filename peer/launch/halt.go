@@ -51,22 +51,25 @@ func (g *guard) letGoOn() {
 		proc.GoOn(m.still.Halted())
 	}
 	g.job.halting.Store(stood)
-	g.wentOn = time.Now()
-	g.raise()
+	g.wentOn, g.late = time.Now(), after(time.Millisecond)
 }
 
-// raise has those go on who were late to stand, once they do. Soon after the others have gone on it looks often.
+// raise has those go on who were being made as all went on. At first it looks often.
 func (g *guard) raise() {
-	begun, scenes, late := time.Now(), g.scenes(), false
+	begun, late := time.Now(), false
+	pids := g.processes()
 	for _, m := range g.live() {
-		if m.still != nil {
-			proc.GoOn(m.still.Stood(scenes[m]))
-			late = late || m.still.Late()
+		if !m.still.Late() {
+			continue
 		}
+		if scene := proc.SceneOf(pids[m]); time.Since(begun) < freshFor {
+			proc.GoOn(m.still.Made(scene))
+		}
+		late = late || m.still.Late()
 	}
 	if g.late = (time.Time{}); late {
-		took, since := time.Since(begun), time.Since(g.wentOn)
-		g.late = after(min(max(time.Millisecond, since/urgentShare, urgentShare*took), countEvery))
+		next := min(time.Since(g.wentOn)/urgentShare, countEvery)
+		g.late = after(max(time.Millisecond, next, idleShare*time.Since(begun)))
 	}
 }
 

@@ -55,7 +55,14 @@ func TestO2PausedJobStandsStill(t *testing.T) {
 			if m := await(j.links[0], (*jobpb.FromPeer).GetPaused); m.Rule != "" {
 				t.Errorf("the submitter reads %v", m)
 			}
-			j.eventually("all go on", func() bool { return j.standing() == 0 })
+			j.eventually("all go on", func() bool {
+				for _, pids := range processesOf(new(supervisor.Census), j.instances(0)) {
+					if strings.Contains(statesOf(pids), "T") {
+						return false
+					}
+				}
+				return true
+			})
 			if all := service.Jobs(); len(all) != 1 || !all[0].Paused.IsZero() {
 				t.Errorf("the owner sees %+v", all)
 			}
@@ -209,9 +216,20 @@ func (j *testJob) standing() (n int) {
 	j.Helper()
 	instances := j.instances(0)
 	for _, pids := range processesOf(new(supervisor.Census), instances) {
-		states := statesOf(pids)
-		// Who has ended is waited for by one who stands, and who waits (D) for a child that does cannot do else.
-		if strings.Contains(states, "T") && strings.Trim(states, "TZD") == "" {
+		states, parents := make(map[int]byte), make(map[int]bool)
+		for _, pid := range pids {
+			if stat := statOf(pid); len(stat) > 1 {
+				states[pid] = stat[0][0]
+				parent, _ := strconv.Atoi(stat[1])
+				parents[parent] = parents[parent] || states[pid] == 'T'
+			}
+		}
+		all := len(states) > 0
+		for pid, state := range states {
+			// Who has ended is waited for by one who stands, and one who waits for a child that does can do nothing else.
+			all = all && (state == 'T' || state == 'Z' || state == 'D' && parents[pid])
+		}
+		if all {
 			n++
 		}
 	}
@@ -219,15 +237,20 @@ func (j *testJob) standing() (n int) {
 }
 
 // statesOf are the states that the kernel tells of some processes, a letter for each that there is.
-func statesOf(pids []int) string {
-	var all []byte
+func statesOf(pids []int) (all string) {
 	for _, pid := range pids {
-		stat, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-		if _, state, ok := bytes.Cut(stat, []byte(") ")); ok {
-			all = append(all, state[0])
+		if stat := statOf(pid); len(stat) > 0 {
+			all += stat[0]
 		}
 	}
-	return string(all)
+	return all
+}
+
+// statOf is what the kernel tells of a process, from its state on; nothing of one that there is not.
+func statOf(pid int) []string {
+	stat, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	_, rest, _ := bytes.Cut(stat, []byte(") "))
+	return strings.Fields(string(rest))
 }
 
 // eventually waits for what no event tells.

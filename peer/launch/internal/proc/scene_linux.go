@@ -66,6 +66,8 @@ func activityIn(status []byte) (a activity, ok bool) {
 		return stands, true
 	case 'D':
 		return waits, true
+	case 'S':
+		return rests, true
 	case 'Z', 'X', 'x':
 		return runs, false
 	}

@@ -22,8 +22,8 @@ import (
 // be making one. An honest process can be hit by a SIGCONT that was under way. It is not, again and again. Where
 // nobody knows who was born, so is who moves again and again and was not there when all were told.
 //
-// Who may be making a child is let go on only once he stands, and the child with him: it was told what he was,
-// but SIGCONT to him would not reach it, and nobody knows it yet.
+// Who does not stand yet when they go on may be making a child. It was told what he was, the kernel stops it as
+// soon as it is there, and SIGCONT to him does not reach it: it is looked for until he is through with that.
 //
 // It is a pure state: what the kernel says goes in, and what follows comes out.
 type Stillness struct {
@@ -39,7 +39,7 @@ type Stillness struct {
 	known   map[int]bool   // all that were ever seen, or were there before, but for those that ended before all stood
 	woken   int            // rounds in which somebody was, for sure
 	moved   int            // rounds in which somebody has moved who was not just late
-	late    map[int]bool   // who are to go on once they stand
+	late    map[int]int    // who went on before they stood: looks in a row in which each did not wait
 }
 
 // A Scene is what some processes do, by their numbers.
@@ -65,6 +65,7 @@ type activity int8
 
 const (
 	runs   activity = iota // or is to
+	rests                  // until something happens, or a signal comes
 	waits                  // in a system call, for what no signal ends
 	stands                 // stopped
 )
@@ -75,6 +76,7 @@ const (
 	mostWoken   = 3
 	mostMoved   = 16
 	spareBirths = 16 // threads of the supervisor
+	mostLooks   = 24 // ever later ones, in which who makes a child runs
 )
 
 // NewStillness begins with what processes did before they were told first; born was last then. Whoever stands is
@@ -190,15 +192,19 @@ func (s *Stillness) wakes(last, now Scene) (woken bool) {
 	return woken
 }
 
-// late reports whether a process has yet to stand: it was told to, or some of its threads do already.
-func (s stance) late() bool {
-	standing := 0
+// some reports whether a thread does that.
+func (s stance) some(does activity) bool {
 	for _, t := range s.threads {
-		if t.does == stands {
-			standing++
+		if t.does == does {
+			return true
 		}
 	}
-	return standing < len(s.threads) && (s.told || standing > 0)
+	return false
+}
+
+// stood reports whether a process was seen to stand.
+func (s stance) stood() bool {
+	return len(s.threads) > 0 && !s.unseen && !s.some(runs) && !s.some(rests) && !s.some(waits)
 }
 
 // same reports whether a process has done nothing between two times.
@@ -211,7 +217,7 @@ func (s Scene) quiet() bool {
 			return false
 		}
 		for _, t := range p.threads {
-			if t.does == runs {
+			if t.does == runs || t.does == rests {
 				return false
 			}
 		}
@@ -220,55 +226,65 @@ func (s Scene) quiet() bool {
 }
 
 // Halted returns those that are to go on: who stands because he was told to, or has been there since they were; all
-// but who is asleep, and who is late.
+// but who is asleep.
 func (s *Stillness) Halted() (pids []int) {
-	s.late = make(map[int]bool)
+	s.late = make(map[int]int)
 	for pid := range s.known {
-		switch {
-		case s.asleep(pid):
-		case s.scene[pid].late():
-			s.late[pid] = true
-		default:
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
-
-// Late reports whether some are yet to stand before they go on.
-func (s *Stillness) Late() bool { return len(s.late) > 0 }
-
-// Stood returns those that are to go on now as they were late, and what each was making.
-func (s *Stillness) Stood(now Scene) (pids []int) {
-	for pid := range s.late {
-		is, there := now[pid]
-		if is.late() {
+		if s.asleep(pid) {
 			continue
 		}
-		if there {
-			pids = append(append(pids, pid), s.children(pid, now)...)
+		pids = append(pids, pid)
+		if !s.scene[pid].stood() {
+			s.late[pid] = 0
 		}
-		delete(s.late, pid)
 	}
 	return pids
 }
 
-// Awake is a scene without those who stand only because they were late, or are their children.
+// Late reports whether some went on before they stood, and may still be making a child.
+func (s *Stillness) Late() bool { return len(s.late) > 0 }
+
+// Made returns the children that are to go on now, which were made by those who were late. It takes what processes
+// do by then, as often as somebody is late.
+func (s *Stillness) Made(now Scene) (pids []int) {
+	pids = s.children(now)
+	for _, pid := range pids {
+		s.known[pid] = true
+	}
+	for pid := range s.late {
+		switch is := now[pid]; {
+		case is.unseen || is.some(waits):
+			s.late[pid] = 0
+		case is.some(runs):
+			s.late[pid]++
+		default:
+			s.late[pid] += mostLooks / 2 // a list of processes is older than what is seen of them
+		}
+	}
+	maps.DeleteFunc(s.late, func(_, looks int) bool { return looks >= mostLooks })
+	return pids
+}
+
+// Awake is a scene without those who stand because somebody was late.
 func (s *Stillness) Awake(now Scene) Scene {
 	awake := maps.Clone(now)
-	for pid := range s.late {
+	for _, pid := range s.children(now) {
 		delete(awake, pid)
-		for _, child := range s.children(pid, now) {
-			delete(awake, child)
-		}
 	}
 	return awake
 }
 
-// children are those of a process that nobody has seen before.
-func (s *Stillness) children(parent int, now Scene) (pids []int) {
+// children are those who stand, or are told to, whom nobody has seen before, and whom somebody has made who is late.
+func (s *Stillness) children(now Scene) (pids []int) {
+	gone := false
+	for pid := range s.late {
+		_, there := now[pid]
+		gone = gone || !there
+	}
 	for pid, is := range now {
-		if is.parent == parent && !s.known[pid] {
+		_, late := s.late[is.parent]
+		_, there := now[is.parent]
+		if (late || gone && !there) && !s.known[pid] && (is.told || is.some(stands)) {
 			pids = append(pids, pid)
 		}
 	}
@@ -279,7 +295,7 @@ func (s *Stillness) children(parent int, now Scene) (pids []int) {
 // wants that, and it is not to be woken.
 func (s *Stillness) asleep(pid int) bool {
 	before, there := s.before[pid]
-	if !there || !s.scene[pid].same(before) {
+	if !there || s.seen && !s.scene[pid].same(before) {
 		return false
 	}
 	for _, t := range before.threads {

@@ -128,67 +128,78 @@ func TestWhoIsAsleepIsLeftSo(t *testing.T) {
 	}
 }
 
-// TestWhoMayBeMakingAChildGoesOnWithIt: SIGCONT to the parent does not take from the child what it was told.
-func TestWhoMayBeMakingAChildGoesOnWithIt(t *testing.T) {
-	const parent, other, child, others = 1, 2, 3, 4
+// TestChildOfWhoWasLateGoesOn: SIGCONT to the parent does not take from it what it was told.
+func TestChildOfWhoWasLateGoesOn(t *testing.T) {
+	const parent, other, child, its = 1, 2, 3, 4
 	childOf := func(parent int, is stance) stance { is.parent = parent; return is }
-	waiting := Scene{parent: one(waits, 5, true), other: one(stands, 6, true)}
-	s := NewStillness(Scene{parent: one(waits, 5, false), other: one(runs, 5, false)}, 100)
-	s.See(waiting, 100)
-	if still, _ := s.See(waiting, 100); !still || !slices.Equal(s.Halted(), []int{other}) || !s.Late() {
-		t.Fatalf("still %v; at once go on %v", still, s.Halted())
-	}
-	ran := Scene{parent: one(waits, 5, true), other: one(runs, 7, false), others: childOf(other, one(stands, 1, false))}
-	if early := s.Stood(ran); len(early) > 0 || !s.Late() {
-		t.Fatalf("while it waits go on %v", early)
-	}
-	ran[parent], ran[child] = one(stands, 6, false), childOf(parent, one(stands, 1, false))
-	before := s.Awake(ran)
-	if _, there := before[others]; len(before) != 2 || !there {
-		t.Errorf("before the next time %v do of their own accord what they do", before)
-	}
-	again := NewStillness(before, 102)
-	again.See(ran, 102)
-	for _, pid := range []int{parent, child} {
-		if !slices.Contains(again.Halted(), pid) {
-			t.Errorf("%d stays asleep", pid)
-		}
-	}
-	if slices.Contains(again.Halted(), others) {
-		t.Error("who stopped himself is woken")
-	}
-	stood := s.Stood(ran)
-	slices.Sort(stood)
-	if !slices.Equal(stood, []int{parent, child}) || s.Late() {
-		t.Errorf("then go on %v", stood)
+	stood := one(stands, 1, false)
+	for name, c := range map[string]struct {
+		later []Scene // besides other, which goes on
+		wakes int     // the look in which the child goes on; 0: none
+		late  bool    // at last
+	}{
+		"it is born later":           {[]Scene{{parent: one(waits, 5, false)}, {parent: one(runs, 6, false), child: childOf(parent, stood)}}, 2, true},
+		"it has not heard yet":       {[]Scene{{parent: one(runs, 5, false), child: childOf(parent, one(runs, 0, true))}}, 1, true},
+		"it is waited for":           {[]Scene{{parent: one(waits, 5, false), child: childOf(parent, stood)}}, 1, true}, // vfork
+		"no list has it at first":    {[]Scene{{parent: one(rests, 6, false)}, {parent: one(rests, 6, false), child: childOf(parent, stood)}}, 2, false},
+		"nobody lists the parent":    {[]Scene{{}, {parent: one(waits, 5, false)}, {parent: one(waits, 5, false)}, {parent: one(rests, 6, false), child: childOf(parent, stood)}}, 4, true},
+		"the parent cannot be seen":  {[]Scene{{parent: {unseen: true}}, {parent: {unseen: true}}, {parent: one(rests, 6, false), child: childOf(parent, stood)}}, 3, true},
+		"the parent has ended":       {[]Scene{{child: childOf(99, stood)}}, 1, true},
+		"there is none":              {[]Scene{{parent: one(rests, 6, false)}, {parent: one(rests, 6, false)}}, 0, false},
+		"one that runs":              {[]Scene{{parent: one(runs, 6, false), child: childOf(parent, one(rests, 1, false))}}, 0, true},
+		"another's, of its own will": {[]Scene{{parent: one(waits, 5, false), its: childOf(other, stood)}}, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			halted := Scene{parent: one(waits, 5, true), other: one(stands, 6, true)}
+			s := NewStillness(Scene{parent: one(waits, 5, false), other: one(runs, 5, false)}, 100)
+			s.See(halted, 100)
+			if still, _ := s.See(halted, 100); !still || len(s.Halted()) != 2 || !s.Late() {
+				t.Fatalf("still %v; %v go on, late %v", still, s.Halted(), s.Late())
+			}
+			woken := 0
+			for n, now := range c.later {
+				now[other] = one(runs, 7, false)
+				asleep := s.Awake(now)
+				if _, there := asleep[child]; there == (n+1 == c.wakes) && now[child].threads != nil && c.wakes > 0 {
+					t.Errorf("look %d: before the next time these do what they do of their own accord: %v", n+1, asleep)
+				}
+				if made := s.Made(now); slices.Equal(made, []int{child}) {
+					woken = n + 1
+				} else if len(made) > 0 {
+					t.Errorf("look %d: %v go on", n+1, made)
+				}
+				if again := s.children(now); len(again) > 0 {
+					t.Errorf("look %d: %v go on again and again", n+1, again)
+				}
+			}
+			if woken != c.wakes || s.Late() != c.late {
+				t.Errorf("it goes on in look %d, want %d; late %v", woken, c.wakes, s.Late())
+			}
+		})
 	}
 }
 
-// TestWhoIsLate has yet to take what it was told, or some of its threads have.
-func TestWhoIsLate(t *testing.T) {
-	both := func(first, second activity, told bool) stance {
-		return stance{threads: map[int]thread{1: {first, 5}, 2: {second, 5}}, told: told}
-	}
-	for name, c := range map[string]struct {
-		is   stance
-		late bool
-	}{
-		"has ended":               {stance{}, false},
-		"stands":                  {both(stands, stands, true), false},
-		"waits":                   {both(waits, waits, true), true},
-		"runs, and has not heard": {both(runs, runs, true), true},
-		"a thread stands":         {both(stands, waits, false), true},
-		"was woken":               {both(runs, waits, false), false},
-	} {
-		if late := c.is.late(); late != c.late {
-			t.Errorf("%s: late %v", name, late)
+// TestNobodyIsLateForEver who does something: not who computes, but who waits.
+func TestNobodyIsLateForEver(t *testing.T) {
+	for does, want := range map[activity]int{runs: mostLooks, rests: 2, stands: 2, waits: 100} {
+		s := NewStillness(nil, 100)
+		s.See(Scene{1: one(waits, 5, true)}, 100)
+		s.Halted()
+		looks := 0
+		for ; s.Late() && looks < 100; looks++ {
+			s.Made(Scene{1: one(does, 6, false)})
+		}
+		if looks != want {
+			t.Errorf("of who does %d: %d looks, want %d", does, looks, want)
 		}
 	}
-	s := NewStillness(nil, 100)
-	s.See(Scene{1: one(waits, 5, true)}, 100)
-	s.Halted()
-	if ended := s.Stood(Scene{}); len(ended) > 0 || s.Late() {
-		t.Errorf("it has ended, and go on %v", ended)
+}
+
+// TestWhoStoodBeforeIsAsleep although nobody has looked since.
+func TestWhoStoodBeforeIsAsleep(t *testing.T) {
+	s := NewStillness(Scene{1: one(stands, 5, false), 2: one(runs, 5, false)}, 100)
+	if halted := s.Halted(); !slices.Equal(halted, []int{2}) || !s.Late() {
+		t.Errorf("go on %v", halted)
 	}
 }
 
