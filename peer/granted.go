@@ -4,12 +4,14 @@ import (
 	"fmt"
 
 	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
+	"github.com/p2pmpi/p2pmpi/peer/internal/policy"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
 // Granted is what a job may have here.
 type Granted struct {
 	limits.Grant
+	Terms  []policy.Terms  `json:"terms"`  // of each class of submitters
 	Unheld []launch.Unheld `json:"unheld"` // limits that the kernel does not hold programs to
 }
 
@@ -18,7 +20,7 @@ func (p *Peer) granted() *Granted {
 	if p.launcher == nil {
 		return nil
 	}
-	return &Granted{p.launcher.Grant(), p.launcher.Unheld(p.policy.Limits()...)}
+	return &Granted{p.launcher.Grant(), p.policy.Terms(p.confines()), p.launcher.Unheld(p.policy.Limits()...)}
 }
 
 // sayUnheld tells the owner at boot which limits do not hold as they should.
@@ -27,19 +29,6 @@ func (p *Peer) sayUnheld() {
 		p.log.Warn().Str("limit", string(u.Limit)).Str("why", u.Why).Str("instead", u.Instead).
 			Msg("a limit of programs cannot be enforced here")
 	}
-}
-
-// Each returns the limits that there are, for people, each with its kind.
-func (g Granted) Each() (slot, job []string) {
-	for _, k := range limits.Kinds {
-		if n := g.Slot.Of(k); n > 0 {
-			slot = append(slot, fmt.Sprintf("%s %s", k, limits.Format(k, n)))
-		}
-		if n := g.Job.Of(k); n > 0 {
-			job = append(job, fmt.Sprintf("%s %s", k, limits.Format(k, n)))
-		}
-	}
-	return slot, job
 }
 
 // judgeGranted gives a finding for each limit that does not hold; g is nil if no peer runs.

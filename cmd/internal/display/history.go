@@ -3,7 +3,6 @@ package display
 import (
 	"fmt"
 	"strings"
-	"text/tabwriter"
 	"time"
 	"unicode"
 
@@ -12,27 +11,25 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
-// Jobs says in a line each which jobs of whom have slots of a peer now.
+// Jobs says in lines of 80 columns at most which jobs of whom have slots of a peer now, and what each has of it.
 func Jobs(hosted []peer.HostedJob, now time.Time) string {
 	if len(hosted) == 0 {
 		return "no jobs\n"
 	}
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "JOB\tOF\tCLASS\tPROGRAM\tKIND\tDIGEST\tSLOTS\tSTATE\tFOR\tCPU\tMEMORY")
+	rows := [][]string{{"JOB", "OF", "CLASS", "PROGRAM", "KIND", "DIGEST"}}
 	for _, h := range hosted {
-		var age, cpu string
-		if !h.Since.IsZero() {
-			age = briefly(now.Sub(h.Since))
-		}
-		if h.Use.CPU > 0 {
-			cpu = briefly(h.Use.CPU)
-		}
-		state := hostedState(h)
-		fmt.Fprintf(w, "%.8s\t%s\t%s\t%s\t%s\t%.8s\t%d\t%s\t%s\t%s\t%s\n", h.Job, job.ShortPeer(h.Submitter), dash(h.Class), program(h.Program), dash(h.Kind), dash(h.Digest), h.Slots, state, dash(age), dash(cpu), dash(known(h.Use.Memory)))
+		rows = append(rows, []string{brief(h.Job), job.ShortPeer(h.Submitter), dash(h.Class), program(h.Program), dash(h.Kind), dash(brief(h.Digest))})
 	}
-	w.Flush()
-	return b.String()
+	return table(rows, func(b *strings.Builder, row int) { writeHas(b, hosted[row], now) })
+}
+
+// writeHas writes how far a job is on a peer, and what it has of it.
+func writeHas(b *strings.Builder, h peer.HostedJob, now time.Time) {
+	has := []string{number(int64(h.Slots), "slot", "slots")}
+	if !h.Since.IsZero() {
+		has = append(has, briefly(now.Sub(h.Since)), "CPU "+briefly(h.Use.CPU), "memory "+dash(known(h.Use.Memory)))
+	}
+	writeAmounts(b, "  "+hostedState(h), has)
 }
 
 // hostedState is how far a job is here, and whether its processes get anything done.
@@ -55,21 +52,12 @@ func History(past []peer.Past) string {
 	if len(past) == 0 {
 		return "no jobs yet\n"
 	}
-	var table, b strings.Builder
-	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "BEGAN\tJOB\tOF\tCLASS\tPROGRAM\tKIND\tDIGEST")
+	rows := [][]string{{"BEGAN", "JOB", "OF", "CLASS", "PROGRAM", "KIND", "DIGEST"}}
 	for _, e := range past {
-		fmt.Fprintf(w, "%s\t%.8s\t%s\t%s\t%s\t%s\t%.8s\n", e.Since.Local().Format("2006-01-02 15:04"), e.Job, job.ShortPeer(e.Submitter),
-			dash(e.Class), dash(printable(e.Program, briefProgram)), dash(e.Kind), dash(e.Digest))
+		rows = append(rows, []string{e.Since.Local().Format("2006-01-02 15:04"), brief(e.Job), job.ShortPeer(e.Submitter),
+			dash(e.Class), dash(printable(e.Program, briefProgram)), dash(e.Kind), dash(brief(e.Digest))})
 	}
-	w.Flush()
-	for i, line := range strings.Split(strings.TrimSuffix(table.String(), "\n"), "\n") {
-		fmt.Fprintln(&b, line)
-		if i > 0 {
-			writeHad(&b, past[i-1])
-		}
-	}
-	return b.String()
+	return table(rows, func(b *strings.Builder, row int) { writeHad(b, past[row]) })
 }
 
 // unbroken is a space at which no line ends.
@@ -85,16 +73,24 @@ func writeHad(b *strings.Builder, e peer.Past) {
 	had := []string{
 		briefly(e.Until.Sub(e.Since)), "CPU " + briefly(e.CPU), "memory " + dash(known(e.Memory)), "files " + size(e.Staged), "output " + size(e.Output),
 	}
-	for i, text := range had {
-		had[i] = strings.ReplaceAll(text, " ", unbroken)
-	}
-	b.WriteString(strings.ReplaceAll(command.Sentence(processes, strings.Join(had, ", "), routeWidth), unbroken, " "))
+	writeAmounts(b, processes, had)
 	words := strings.Fields(printable(e.Ended, maxEnded))
 	for i, word := range words {
 		words[i] = printable(word, routeWidth/2)
 	}
 	b.WriteString(command.Sentence("  ended", dash(strings.Join(words, " ")), routeWidth))
 }
+
+// writeAmounts writes what somebody has, none of which is broken at the end of a line.
+func writeAmounts(b *strings.Builder, who string, amounts []string) {
+	for i, text := range amounts {
+		amounts[i] = strings.ReplaceAll(text, " ", unbroken)
+	}
+	b.WriteString(strings.ReplaceAll(command.Sentence(who, strings.Join(amounts, ", "), routeWidth), unbroken, " "))
+}
+
+// brief is the beginning of a number that is known well enough by it.
+func brief(number string) string { return fmt.Sprintf("%.8s", number) }
 
 // briefly writes a time with as much as people want to know of it.
 func briefly(d time.Duration) string {

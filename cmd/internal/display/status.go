@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
@@ -24,12 +23,14 @@ func Status(s peer.Status) string {
 	say("up", "%v, process %d, home %s", ago(s.Since), s.Process, s.Home)
 	say("slots", "%s", slots(s.Slots))
 	if s.Granted != nil {
-		slot, job := s.Granted.Each()
-		if len(slot) > 0 {
+		if slot := s.Granted.Slot.Each(); len(slot) > 0 {
 			say("a process may have", "%s", strings.Join(slot, ", "))
 		}
-		if len(job) > 0 {
+		if job := s.Granted.Job.Each(); len(job) > 0 {
 			say("a job may have", "%s", strings.Join(job, ", "))
+		}
+		for _, t := range s.Granted.Terms {
+			say("class "+string(t.Class), "%s", strings.Join(t.Each(), ", "))
 		}
 		for _, u := range s.Granted.Unheld {
 			say("not enforced", "limit of %s: %s; instead, %s", u.Limit, u.Why, u.Instead)
@@ -124,21 +125,15 @@ func writeConnections(b *strings.Builder, connections []peer.Connection) {
 	if len(connections) == 0 {
 		return
 	}
-	var table strings.Builder
-	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "PEER\tWAY\tTRANSPORT\tROUND TRIP")
+	rows := [][]string{{"PEER", "WAY", "TRANSPORT", "ROUND TRIP"}}
 	for _, c := range connections {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", job.ShortPeer(c.Peer), howGoes(c.Way, c.Relay), c.Transport, roundTrip(c.RTT))
+		rows = append(rows, []string{job.ShortPeer(c.Peer), howGoes(c.Way, c.Relay), c.Transport, roundTrip(c.RTT)})
 	}
-	w.Flush()
-	lines := strings.Split(strings.TrimSuffix(table.String(), "\n"), "\n")
-	fmt.Fprintln(b, lines[0])
-	for i, c := range connections {
-		fmt.Fprintln(b, strings.TrimRight(lines[i+1], " "))
-		if c.Why != "" {
-			b.WriteString(command.Sentence("  why", c.Why, routeWidth))
+	b.WriteString(table(rows, func(b *strings.Builder, row int) {
+		if why := connections[row].Why; why != "" {
+			b.WriteString(command.Sentence("  why", why, routeWidth))
 		}
-	}
+	}))
 }
 
 // howGoes is the way of a connection, and the relay if there is one.

@@ -18,6 +18,9 @@ func TestStatusFitsATerminal(t *testing.T) {
 	const other, relay = "12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf", "12D3KooWA9GnzYbTBxnnfLbTnHPC48SxuYhKWTHtBNz7J4kSGsaB"
 	why := strings.Repeat("no tcp: dial tcp4 11.0.0.7:38181: i/o timeout; ", 4) + "w"
 	granted := &peer.Granted{Unheld: []launch.Unheld{{Limit: "cpu", Why: "this controller is not delegated to the peer's control group", Instead: "programs have a low priority"}}}
+	if err := json.Unmarshal([]byte(`{"terms":[{"class":"mine","kinds":["wasm","native"]},{"class":"everyone","kinds":["wasm"],"slots":2}]}`), granted); err != nil {
+		t.Fatal(err)
+	}
 	granted.Slot.Memory, granted.Slot.CPU, granted.Slot.Disk, granted.Job.Upload = 512<<20, 50, 4<<30, 1<<20
 	s := peer.Status{
 		Peer: "12D3KooWRqGLrMJzoTKpVSjUhUtFa8M8FkGzZyxnqRSeL6kXeb7y", Network: "public", Home: "/srv/p2pmpi", Since: time.Now(),
@@ -42,6 +45,7 @@ func TestStatusFitsATerminal(t *testing.T) {
 	expectFits(t, text,
 		"slots: 1 of 4 free; 0 held, 0 confirmed, 3 running; draining",
 		"a process may have: memory 512 MiB, cpu 50 % of a processor, disk 4.0 GiB\n", "a job may have: upload 1.0 MiB/s\n",
+		"class mine: wasm, native\nclass everyone: wasm, slots 2\n",
 		"not enforced: limit of cpu: this controller is not delegated",
 		"native programs are not kept from: network: no namespaces: operation",
 		"uses: 34.0 MiB of memory, 1 stream, 210 goroutines\n",

@@ -1,6 +1,7 @@
 package limits
 
 import (
+	"fmt"
 	"time"
 )
 
@@ -30,6 +31,16 @@ type Limits struct {
 	Files     int64         `json:"files,omitempty"`     // open at a time, by any one process
 	Time      time.Duration `json:"time,omitempty"`      // from their start, on the clock (nanoseconds)
 	Upload    int64         `json:"upload,omitempty"`    // bytes a second to other machines
+}
+
+// Each returns the limits that there are, for people, each with its kind.
+func (l Limits) Each() (all []string) {
+	for _, k := range Kinds {
+		if n := l.Of(k); n > 0 {
+			all = append(all, fmt.Sprintf("%s %s", k, Format(k, n)))
+		}
+	}
+	return all
 }
 
 // A Grant is what a job may have on one machine.

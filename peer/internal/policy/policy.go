@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -103,16 +104,24 @@ func (p Policy) classOf(submitter p2ppeer.ID) Class {
 // Decide judges a request.
 func (p Policy) Decide(m Machine, q Request) Decision {
 	class := p.classOf(q.Submitter)
+	d := p.judge(class, m, q.Kinds)
+	if slices.Contains(p.Deny, q.Submitter) {
+		d.Kind, d.Refused = None, Denied
+	}
+	return d
+}
+
+// judge judges what somebody of a class asks for. It says nothing of Deny.
+func (p Policy) judge(class Class, m Machine, asked []Kind) Decision {
 	rule := p.Rules[class]
 	d := Decision{Class: class, Kind: None, Slots: rule.Slots, Limits: rule.Limits}
-	asked := q.Kinds
 	if len(asked) == 0 {
 		asked = []Kind{Native}
 	}
 	native, wasm := slices.Contains(asked, Native), slices.Contains(asked, Wasm)
 	walled := m.Confined || p.Unconfined || class == Mine || class == Allowed
 	switch {
-	case slices.Contains(p.Deny, q.Submitter), rule.Kind != Wasm && rule.Kind != Native:
+	case rule.Kind != Wasm && rule.Kind != Native:
 		d.Refused = Denied
 	case class != Mine && (m.Paused || p.Quiet.Contain(m.Now)):
 		d.Refused = Paused
@@ -131,13 +140,53 @@ func (p Policy) Decide(m Machine, q Request) Decision {
 // Announced returns the kinds that are accepted of a submitter of whom nothing is known: what an
 // offer says, to all alike. Pauses are left out: they are over before long.
 func (p Policy) Announced(confined bool) (kinds []Kind) {
+	return p.accepted(p.classOf(""), confined)
+}
+
+// accepted returns the kinds that are accepted of a class when nothing pauses.
+func (p Policy) accepted(class Class, confined bool) (kinds []Kind) {
 	p.Quiet = nil
 	for _, kind := range []Kind{Wasm, Native} {
-		if p.Decide(Machine{Confined: confined}, Request{Kinds: []Kind{kind}}).Refused == "" {
+		if p.judge(class, Machine{Confined: confined}, []Kind{kind}).Refused == "" {
 			kinds = append(kinds, kind)
 		}
 	}
 	return kinds
+}
+
+// Terms are what a class gets on a machine.
+type Terms struct {
+	Class  Class         `json:"class"`
+	Kinds  []Kind        `json:"kinds"`           // of programs that are accepted, if nothing pauses
+	Slots  int           `json:"slots,omitempty"` // of the class at once; 0: as many as there are
+	Limits limits.Limits `json:"limits"`          // of each process, if that is less than what everybody is granted
+}
+
+// Each returns them for people, each with what it is of.
+func (t Terms) Each() (all []string) {
+	if len(t.Kinds) == 0 {
+		return []string{"nothing"}
+	}
+	for _, kind := range t.Kinds {
+		all = append(all, string(kind))
+	}
+	if t.Slots > 0 {
+		all = append(all, fmt.Sprintf("slots %d", t.Slots))
+	}
+	return append(all, t.Limits.Each()...)
+}
+
+// Terms returns what each class gets that somebody can be in.
+func (p Policy) Terms(confined bool) (all []Terms) {
+	for _, class := range Classes {
+		switch {
+		case class == Allowed && len(p.Allow) == 0, class == Members && !p.Private, class == Everyone && p.Private:
+			continue
+		}
+		rule := p.Rules[class]
+		all = append(all, Terms{class, p.accepted(class, confined), rule.Slots, rule.Limits})
+	}
+	return all
 }
 
 // Limits returns those of the classes of which anything is accepted.

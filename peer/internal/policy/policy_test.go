@@ -30,6 +30,33 @@ func rules(t testing.TB, texts ...string) map[Class]Rule {
 	return r
 }
 
+// TestS3TermsAreWhatIsDecided for each class that somebody can be in.
+func TestS3TermsAreWhatIsDecided(t *testing.T) {
+	tests := []struct {
+		name     string
+		policy   Policy
+		confined bool
+		want     string
+	}{
+		{"default", Policy{Rules: rules(t)}, true, "mine: wasm, native; everyone: wasm"},
+		{"allowed", Policy{Allow: []p2ppeer.ID{friend}, Rules: rules(t, "wasm slots=2 memory=64MiB")}, true,
+			"mine: wasm, native; allowed: wasm, native; everyone: wasm, slots 2, memory 64 MiB"},
+		{"without walls", Policy{Allow: []p2ppeer.ID{friend}, Rules: rules(t, "native")}, false,
+			"mine: wasm, native; allowed: wasm, native; everyone: wasm"},
+		{"private", Policy{Private: true, Rules: rules(t, "none")}, true, "mine: wasm, native; members: nothing"},
+		{"at night", Policy{Rules: rules(t), Quiet: Hours{{0, 24 * time.Hour}}}, true, "mine: wasm, native; everyone: wasm"},
+	}
+	for _, c := range tests {
+		var all []string
+		for _, terms := range c.policy.Terms(c.confined) {
+			all = append(all, string(terms.Class)+": "+strings.Join(terms.Each(), ", "))
+		}
+		if got := strings.Join(all, "; "); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
 func TestS3PolicyDecides(t *testing.T) {
 	walls := Machine{Confined: true, Now: at(12, 0)}
 	bare := Machine{Now: at(12, 0)}
