@@ -162,17 +162,3 @@ func AwaitGone(ctx context.Context, dir string) error {
 	}
 	return nil
 }
-
-// OpenLog opens the file for the messages of a detached peer, to append to,
-// and makes the home if need be. The error is a *HomeError.
-func OpenLog(dir string) (*os.File, error) {
-	h, err := openHome(dir)
-	if err != nil {
-		return nil, err
-	}
-	f, err := os.OpenFile(filepath.Join(string(h), "log"), os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o600)
-	if err != nil {
-		return nil, &HomeError{string(h), plainPathError(err)}
-	}
-	return f, nil
-}

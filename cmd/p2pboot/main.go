@@ -72,7 +72,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // boot runs a peer until it is told to end.
 func boot(ctx context.Context, cfg peer.Config, stdout, stderr io.Writer) error {
-	log, err := command.Logger(stderr, cfg.LogLevel)
+	log, err := command.Logger(peer.BoundLog(cfg.Home, stderr), cfg.LogLevel)
 	if err != nil {
 		return err
 	}

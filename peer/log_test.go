@@ -1,0 +1,101 @@
+package peer
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestLogIsBounded: what is older is in the old log, and what others write stays.
+func TestLogIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	f, err := OpenLog(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	const most, lines = 4096, 1000
+	w, ok := BoundLog(dir, f).(*boundLog)
+	if !ok {
+		t.Fatal("the log has no bound")
+	}
+	w.most = most
+	for n := range lines {
+		fmt.Fprintf(w, "line %d\n", n)
+	}
+	fmt.Fprintln(f, "panic: of the runtime")
+	fmt.Fprintf(w, "line %d\n", lines)
+
+	kept := read(t, w.old) + read(t, filepath.Join(dir, "log"))
+	if n := len(kept); n > 2*most+100 || n < most {
+		t.Errorf("%d bytes are kept", n)
+	}
+	all := strings.Split(kept, "\n")
+	first := 0
+	fmt.Sscanf(all[0], "line %d", &first)
+	var want bytes.Buffer
+	for n := first; n < lines; n++ {
+		fmt.Fprintf(&want, "line %d\n", n)
+	}
+	fmt.Fprintf(&want, "panic: of the runtime\nline %d\n", lines)
+	if kept != want.String() {
+		t.Errorf("from line %d on, it is\n%s", first, kept)
+	}
+}
+
+// TestLogGoesOnWhereTheOldOneCannotBeKept, and says so.
+func TestLogGoesOnWhereTheOldOneCannotBeKept(t *testing.T) {
+	dir := t.TempDir()
+	f, err := OpenLog(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	w := BoundLog(dir, f).(*boundLog)
+	w.most = 100
+	if err := os.MkdirAll(filepath.Join(w.old, "inside"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintln(w, strings.Repeat("z", 90))
+	fmt.Fprintln(w, strings.Repeat("y", 20))
+	if got := read(t, filepath.Join(dir, "log")); !strings.Contains(got, "is lost") || !strings.HasSuffix(got, strings.Repeat("y", 20)+"\n") || strings.Contains(got, "zz") {
+		t.Errorf("got %s", got)
+	}
+}
+
+// TestOnlyTheLogOfTheHomeIsBounded: no other file of the owner's is emptied.
+func TestOnlyTheLogOfTheHomeIsBounded(t *testing.T) {
+	dir := t.TempDir()
+	other, err := os.Create(filepath.Join(dir, "other"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	if w := BoundLog(dir, other); w != other {
+		t.Errorf("got %T where there is no log", w)
+	}
+	log, err := OpenLog(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	if w := BoundLog(dir, other); w != other {
+		t.Errorf("got %T of another file", w)
+	}
+	var b bytes.Buffer
+	if w := BoundLog(dir, &b); w != &b {
+		t.Errorf("got %T of what is no file", w)
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
