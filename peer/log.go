@@ -1,9 +1,11 @@
 package peer
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"sync"
@@ -28,9 +30,9 @@ func OpenLog(dir string) (*os.File, error) {
 	return f, nil
 }
 
-// BoundLog returns a writer to w, or, if that is the log of a home as OpenLog opens it, one that keeps it from
-// filling the disk: once it has 8 MiB, it becomes log.old. Several goroutines may write to it. What others write
-// to the file, as the runtime does when the program crashes, stays in it.
+// BoundLog returns a writer to w, or, if that is the log of a home, one that keeps it from filling the disk: once it
+// has 8 MiB, it becomes log.old. Several goroutines may write to it, but one process: what others write in the
+// moment in which that becomes of it is lost.
 func BoundLog(dir string, w io.Writer) io.Writer {
 	f, ok := w.(*os.File)
 	if !ok {
@@ -44,9 +46,14 @@ func BoundLog(dir string, w io.Writer) io.Writer {
 	if is, err := f.Stat(); err != nil || !os.SameFile(there, is) {
 		return w
 	}
-	return &boundLog{file: f, old: path + ".old", most: maxLog}
+	own, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0) // however w was opened
+	if err != nil {
+		return w
+	}
+	return &boundLog{file: own, old: path + ".old", most: maxLog}
 }
 
+// A boundLog is open for as long as this process runs.
 type boundLog struct {
 	old  string
 	most int64
@@ -60,7 +67,8 @@ func (l *boundLog) Write(line []byte) (int, error) {
 	defer l.mu.Unlock()
 	if is, err := l.file.Stat(); err == nil && is.Size()+int64(len(line)) > l.most {
 		if err := l.begin(is.Size()); err != nil {
-			fmt.Fprintf(l.file, "{\"level\":\"warn\",\"error\":%q,\"message\":\"what was in the log is lost\"}\n", err)
+			why, _ := json.Marshal(err.Error())
+			fmt.Fprintf(l.file, `{"level":"warn","error":%s,"message":"the log does not go on in a new file as it should"}`+"\n", why)
 		}
 	}
 	return l.file.Write(line)
@@ -73,5 +81,9 @@ func (l *boundLog) begin(size int64) error {
 	if err == nil {
 		err = atomicfile.Write(l.old, text)
 	}
-	return errors.Join(err, l.file.Truncate(0))
+	wrong := l.file.Truncate(0)
+	if wrong != nil {
+		l.most = math.MaxInt64 // it would be tried with each line
+	}
+	return errors.Join(err, wrong)
 }

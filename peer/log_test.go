@@ -22,6 +22,7 @@ func TestLogIsBounded(t *testing.T) {
 	if !ok {
 		t.Fatal("the log has no bound")
 	}
+	defer w.file.Close()
 	w.most = most
 	for n := range lines {
 		fmt.Fprintf(w, "line %d\n", n)
@@ -55,13 +56,14 @@ func TestLogGoesOnWhereTheOldOneCannotBeKept(t *testing.T) {
 	}
 	defer f.Close()
 	w := BoundLog(dir, f).(*boundLog)
+	defer w.file.Close()
 	w.most = 100
 	if err := os.MkdirAll(filepath.Join(w.old, "inside"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	fmt.Fprintln(w, strings.Repeat("z", 90))
 	fmt.Fprintln(w, strings.Repeat("y", 20))
-	if got := read(t, filepath.Join(dir, "log")); !strings.Contains(got, "is lost") || !strings.HasSuffix(got, strings.Repeat("y", 20)+"\n") || strings.Contains(got, "zz") {
+	if got := read(t, filepath.Join(dir, "log")); !strings.Contains(got, "does not go on") || !strings.HasSuffix(got, strings.Repeat("y", 20)+"\n") || strings.Contains(got, "zz") {
 		t.Errorf("got %s", got)
 	}
 }

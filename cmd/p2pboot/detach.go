@@ -57,6 +57,9 @@ func runDetached(ctx context.Context, home string, args []string, stdout, stderr
 // failedDetached passes on what the child has said and its status.
 func failedDetached(child *exec.Cmd, log *os.File, start int64, stderr io.Writer) error {
 	err := cmp.Or(child.Wait(), errors.New("it exited without a word"))
+	if is, statErr := log.Stat(); statErr == nil && is.Size() < start {
+		start = 0 // it has begun anew, see peer.BoundLog
+	}
 	io.Copy(stderr, io.NewSectionReader(log, start, 1<<20))
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	if ok && exit.ExitCode() > 0 {

@@ -113,9 +113,7 @@ func (g *guard) due(room int64) time.Duration {
 
 // look looks at what is due.
 func (g *guard) look() {
-	if !g.late.IsZero() && !time.Now().Before(g.late) {
-		g.raise()
-	}
+	g.raise()
 	if g.spend(); g.room > 0 {
 		g.watch(g.limitsDisk() && (g.written || !time.Now().Before(g.walk)))
 		return

@@ -49,23 +49,26 @@ func (g *guard) halt() {
 func (g *guard) letGoOn() {
 	for _, m := range g.live() {
 		proc.GoOn(m.still.Halted())
+		if m.still.Late() {
+			g.late = after(time.Millisecond)
+		}
 	}
 	g.job.halting.Store(stood)
-	g.wentOn, g.late = time.Now(), after(time.Millisecond)
+	g.wentOn = time.Now()
 }
 
-// raise has those go on who were being made as all went on. At first it looks often.
+// raise has those go on who were being made as all went on, if it is time to look for them: often at first.
 func (g *guard) raise() {
+	if g.late.IsZero() || time.Now().Before(g.late) {
+		return
+	}
 	begun, late := time.Now(), false
 	pids := g.processes()
 	for _, m := range g.live() {
-		if !m.still.Late() {
-			continue
+		if m.still.Late() {
+			proc.GoOn(m.still.Made(proc.SceneOf(pids[m])))
+			late = late || m.still.Late()
 		}
-		if scene := proc.SceneOf(pids[m]); time.Since(begun) < freshFor {
-			proc.GoOn(m.still.Made(scene))
-		}
-		late = late || m.still.Late()
 	}
 	if g.late = (time.Time{}); late {
 		next := min(time.Since(g.wentOn)/urgentShare, countEvery)

@@ -56,12 +56,13 @@ func TestO2PausedJobStandsStill(t *testing.T) {
 				t.Errorf("the submitter reads %v", m)
 			}
 			j.eventually("all go on", func() bool {
-				for _, pids := range processesOf(new(supervisor.Census), j.instances(0)) {
-					if strings.Contains(statesOf(pids), "T") {
+				all := processesOf(new(supervisor.Census), j.instances(0))
+				for _, pids := range all {
+					if states := statesOf(pids); states == "" || strings.Contains(states, "T") {
 						return false
 					}
 				}
-				return true
+				return len(all) == 2
 			})
 			if all := service.Jobs(); len(all) != 1 || !all[0].Paused.IsZero() {
 				t.Errorf("the owner sees %+v", all)

@@ -27,7 +27,11 @@ func Jobs(hosted []peer.HostedJob, now time.Time) string {
 func writeHas(b *strings.Builder, h peer.HostedJob, now time.Time) {
 	has := []string{number(int64(h.Slots), "slot", "slots")}
 	if !h.Since.IsZero() {
-		has = append(has, briefly(now.Sub(h.Since)), "CPU "+briefly(h.Use.CPU), "memory "+dash(known(h.Use.Memory)))
+		cpu := ""
+		if h.Use.CPU > 0 {
+			cpu = briefly(h.Use.CPU)
+		}
+		has = append(has, briefly(now.Sub(h.Since)), "CPU "+dash(cpu), "memory "+dash(known(h.Use.Memory)))
 	}
 	writeAmounts(b, "  "+hostedState(h), has)
 }

@@ -144,8 +144,9 @@ func (p Policy) Announced(confined bool) (kinds []Kind) {
 }
 
 // accepted returns the kinds that are accepted of a class when nothing pauses.
-func (p Policy) accepted(class Class, confined bool) (kinds []Kind) {
+func (p Policy) accepted(class Class, confined bool) []Kind {
 	p.Quiet = nil
+	kinds := []Kind{} // a list in JSON even when it is empty
 	for _, kind := range []Kind{Wasm, Native} {
 		if p.judge(class, Machine{Confined: confined}, []Kind{kind}).Refused == "" {
 			kinds = append(kinds, kind)

@@ -29,20 +29,21 @@ func (p *port) dialer(ma.Multiaddr) (tcp.ContextDialer, error) { return p, nil }
 // DialContext dials from the port, or from any other where that cannot be: a connection from there to the same
 // address may not have been forgotten yet.
 func (p *port) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	var any net.Dialer
 	from := p.of(network)
-	c, err := dialFrom(ctx, from, network, address)
-	if call, ok := errors.AsType[*os.SyscallError](err); ok && (call.Syscall == "bind" || errors.Is(err, syscall.EADDRNOTAVAIL)) {
-		if call.Syscall == "bind" {
-			p.isTaken(network, from)
-		}
-		return dialFrom(ctx, 0, network, address)
+	if from == 0 {
+		return any.DialContext(ctx, network, address)
+	}
+	d := net.Dialer{LocalAddr: &net.TCPAddr{Port: from}, Control: reuseport.Control}
+	c, err := d.DialContext(ctx, network, address)
+	if call, ok := errors.AsType[*os.SyscallError](err); ok && call.Syscall == "bind" {
+		p.isTaken(network, from)
+		return any.DialContext(ctx, network, address)
+	}
+	if errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EADDRINUSE) {
+		return any.DialContext(ctx, network, address)
 	}
 	return c, err
-}
-
-func dialFrom(ctx context.Context, port int, network, address string) (net.Conn, error) {
-	d := net.Dialer{LocalAddr: &net.TCPAddr{Port: port}, Control: reuseport.Control}
-	return d.DialContext(ctx, network, address)
 }
 
 // of returns the number of the port; 0: none is free.

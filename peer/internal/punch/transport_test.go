@@ -108,7 +108,12 @@ func TestOtherPortIsOneForAll(t *testing.T) {
 	if _, then := at(listen()); then != one {
 		t.Errorf("then from port %d, not %d", then, one)
 	}
-	taken := listen().Addr().(*net.TCPAddr).Port // who listens there has it alone
+	all, err := net.Listen("tcp4", ":0") // who listens there has it alone
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer all.Close()
+	taken := all.Addr().(*net.TCPAddr).Port
 	p.number["tcp4"] = taken
 	_, other := at(listen())
 	if _, now := at(listen()); other == taken || now == taken || now != p.of("tcp4") {

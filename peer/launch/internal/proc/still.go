@@ -39,6 +39,7 @@ type Stillness struct {
 	known   map[int]bool   // all that were ever seen, or were there before, but for those that ended before all stood
 	woken   int            // rounds in which somebody was, for sure
 	moved   int            // rounds in which somebody has moved who was not just late
+	still   bool           // all have stood since they were seen last but one
 	late    map[int]int    // who went on before they stood: looks in a row in which each did not wait
 }
 
@@ -76,7 +77,8 @@ const (
 	mostWoken   = 3
 	mostMoved   = 16
 	spareBirths = 16 // threads of the supervisor
-	mostLooks   = 24 // ever later ones, in which who makes a child runs
+	mostLooks   = 64 // ever later ones, in which who may be making a child runs
+	lastLook    = 32 // a list of processes is older than what is seen of them: who has made one may not have been on it
 )
 
 // NewStillness begins with what processes did before they were told first; born was last then. Whoever stands is
@@ -111,10 +113,10 @@ func (s *Stillness) See(now Scene, born supervisor.Born) (still, roused bool) {
 	} else if changed && (!late || births > 0) {
 		s.moved++
 	}
-	if still = !changed && now.quiet(); still && len(now) > 0 {
+	if s.still = !changed && now.quiet(); s.still && len(now) > 0 {
 		s.forget()
 	}
-	return still, roused
+	return s.still, roused
 }
 
 // forget forgets those that have ended while the others stood: in an hour their numbers may be those of others, of
@@ -234,8 +236,11 @@ func (s *Stillness) Halted() (pids []int) {
 			continue
 		}
 		pids = append(pids, pid)
-		if !s.scene[pid].stood() {
+		switch {
+		case !s.scene[pid].stood():
 			s.late[pid] = 0
+		case !s.still:
+			s.late[pid] = lastLook
 		}
 	}
 	return pids
@@ -248,21 +253,34 @@ func (s *Stillness) Late() bool { return len(s.late) > 0 }
 // do by then, as often as somebody is late.
 func (s *Stillness) Made(now Scene) (pids []int) {
 	pids = s.children(now)
-	for _, pid := range pids {
-		s.known[pid] = true
-	}
 	for pid := range s.late {
-		switch is := now[pid]; {
+		switch is := now[pid].without(s.scene[pid]); {
 		case is.unseen || is.some(waits):
 			s.late[pid] = 0
 		case is.some(runs):
 			s.late[pid]++
 		default:
-			s.late[pid] += mostLooks / 2 // a list of processes is older than what is seen of them
+			s.late[pid] += mostLooks - lastLook
 		}
 	}
 	maps.DeleteFunc(s.late, func(_, looks int) bool { return looks >= mostLooks })
+	for _, pid := range pids {
+		s.known[pid], s.late[pid] = true, 0 // it may have been told as it made one itself
+	}
 	return pids
+}
+
+// without leaves out the threads that stood, and those that came later.
+func (s stance) without(stood stance) stance {
+	if len(stood.threads) == 0 || stood.unseen {
+		return s
+	}
+	s.threads = maps.Clone(s.threads)
+	maps.DeleteFunc(s.threads, func(id int, _ thread) bool {
+		was, there := stood.threads[id]
+		return !there || was.does == stands
+	})
+	return s
 }
 
 // Awake is a scene without those who stand because somebody was late.

@@ -141,7 +141,7 @@ func TestChildOfWhoWasLateGoesOn(t *testing.T) {
 		"it is born later":           {[]Scene{{parent: one(waits, 5, false)}, {parent: one(runs, 6, false), child: childOf(parent, stood)}}, 2, true},
 		"it has not heard yet":       {[]Scene{{parent: one(runs, 5, false), child: childOf(parent, one(runs, 0, true))}}, 1, true},
 		"it is waited for":           {[]Scene{{parent: one(waits, 5, false), child: childOf(parent, stood)}}, 1, true}, // vfork
-		"no list has it at first":    {[]Scene{{parent: one(rests, 6, false)}, {parent: one(rests, 6, false), child: childOf(parent, stood)}}, 2, false},
+		"no list has it at first":    {[]Scene{{parent: one(rests, 6, false)}, {parent: one(rests, 6, false), child: childOf(parent, stood)}}, 2, true},
 		"nobody lists the parent":    {[]Scene{{}, {parent: one(waits, 5, false)}, {parent: one(waits, 5, false)}, {parent: one(rests, 6, false), child: childOf(parent, stood)}}, 4, true},
 		"the parent cannot be seen":  {[]Scene{{parent: {unseen: true}}, {parent: {unseen: true}}, {parent: one(rests, 6, false), child: childOf(parent, stood)}}, 3, true},
 		"the parent has ended":       {[]Scene{{child: childOf(99, stood)}}, 1, true},
@@ -176,6 +176,56 @@ func TestChildOfWhoWasLateGoesOn(t *testing.T) {
 				t.Errorf("it goes on in look %d, want %d; late %v", woken, c.wakes, s.Late())
 			}
 		})
+	}
+}
+
+// TestWhoStoodMayHaveMadeAChildJustBefore: a list of processes is older than what is seen of them, and only who was
+// seen to stand twice has been on one since.
+func TestWhoStoodMayHaveMadeAChildJustBefore(t *testing.T) {
+	const parent, child = 1, 2
+	made := one(stands, 1, false)
+	made.parent = parent
+	s := NewStillness(nil, 100)
+	s.See(Scene{parent: one(stands, 5, true)}, 100)
+	if halted := s.Halted(); !slices.Equal(halted, []int{parent}) || !s.Late() {
+		t.Fatalf("%v go on, late %v", halted, s.Late())
+	}
+	if got := s.Made(Scene{parent: one(rests, 6, false), child: made}); !slices.Equal(got, []int{child}) {
+		t.Errorf("then %v go on", got)
+	}
+}
+
+// TestWhatMadeGoesOnToo: it may have been told as it made one itself.
+func TestWhatMadeGoesOnToo(t *testing.T) {
+	const parent, child, its = 1, 2, 3
+	s := NewStillness(nil, 100)
+	s.See(Scene{parent: one(waits, 5, true)}, 100)
+	s.Halted()
+	first, second := one(waits, 1, true), one(stands, 1, false)
+	first.parent, second.parent = parent, child
+	for n, now := range []Scene{{parent: one(rests, 6, false), child: first}, {parent: one(rests, 6, false), child: first, its: second}} {
+		if got, want := s.Made(now), []int{child, its}[n:n+1]; !slices.Equal(got, want) {
+			t.Errorf("look %d: %v go on, want %v", n+1, got, want)
+		}
+	}
+}
+
+// TestOtherThreadsMakeNobodyLate: those that stood, and those that came later.
+func TestOtherThreadsMakeNobodyLate(t *testing.T) {
+	of := func(threads ...activity) stance {
+		s := stance{threads: make(map[int]thread)}
+		for id, does := range threads {
+			s.threads[id] = thread{does, 5}
+		}
+		return s
+	}
+	s := NewStillness(nil, 100)
+	s.See(Scene{1: of(waits, stands)}, 100)
+	s.Halted()
+	for looks := range 2 {
+		if s.Made(Scene{1: of(rests, waits, waits)}); s.Late() == (looks == 1) {
+			t.Errorf("look %d: late %v", looks+1, s.Late())
+		}
 	}
 }
 
