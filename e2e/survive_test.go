@@ -95,7 +95,7 @@ var losses = []loss{
 // the same answer, printed once, and nothing left behind.
 func TestSurvives(t *testing.T) {
 	t.Parallel()
-	const steps = 800 // last longer than a silent peer is borne with: who has all answers waits for nobody
+	const steps = 600 // last longer than a silent peer is borne with: who has all answers waits for nobody
 	for _, c := range losses {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
