@@ -11,26 +11,15 @@ import (
 
 // TestLogIsBounded: what is older is in the old log, and what others write stays.
 func TestLogIsBounded(t *testing.T) {
-	dir := t.TempDir()
-	f, err := OpenLog(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
 	const most, lines = 4096, 1000
-	w, ok := BoundLog(dir, f).(*boundLog)
-	if !ok {
-		t.Fatal("the log has no bound")
-	}
-	defer w.file.Close()
-	w.most = most
+	w, f := openBound(t, most)
 	for n := range lines {
 		fmt.Fprintf(w, "line %d\n", n)
 	}
 	fmt.Fprintln(f, "panic: of the runtime")
 	fmt.Fprintf(w, "line %d\n", lines)
 
-	kept := read(t, w.old) + read(t, filepath.Join(dir, "log"))
+	kept := read(t, w.old) + read(t, f.Name())
 	if n := len(kept); n > 2*most+100 || n < most {
 		t.Errorf("%d bytes are kept", n)
 	}
@@ -49,21 +38,13 @@ func TestLogIsBounded(t *testing.T) {
 
 // TestLogGoesOnWhereTheOldOneCannotBeKept, and says so.
 func TestLogGoesOnWhereTheOldOneCannotBeKept(t *testing.T) {
-	dir := t.TempDir()
-	f, err := OpenLog(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	w := BoundLog(dir, f).(*boundLog)
-	defer w.file.Close()
-	w.most = 100
+	w, f := openBound(t, 100)
 	if err := os.MkdirAll(filepath.Join(w.old, "inside"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	fmt.Fprintln(w, strings.Repeat("z", 90))
 	fmt.Fprintln(w, strings.Repeat("y", 20))
-	if got := read(t, filepath.Join(dir, "log")); !strings.Contains(got, "does not go on") || !strings.HasSuffix(got, strings.Repeat("y", 20)+"\n") || strings.Contains(got, "zz") {
+	if got := read(t, f.Name()); !strings.Contains(got, "does not go on") || !strings.HasSuffix(got, strings.Repeat("y", 20)+"\n") || strings.Contains(got, "zz") {
 		t.Errorf("got %s", got)
 	}
 }
@@ -91,6 +72,24 @@ func TestOnlyTheLogOfTheHomeIsBounded(t *testing.T) {
 	if w := BoundLog(dir, &b); w != &b {
 		t.Errorf("got %T of what is no file", w)
 	}
+}
+
+// openBound returns a log of so many bytes at most, and the file as others write to it.
+func openBound(t *testing.T, most int64) (*boundLog, *os.File) {
+	t.Helper()
+	dir := t.TempDir()
+	f, err := OpenLog(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	w, ok := BoundLog(dir, f).(*boundLog)
+	if !ok {
+		t.Fatal("the log has no bound")
+	}
+	t.Cleanup(func() { w.file.Close() })
+	w.most = most
+	return w, f
 }
 
 func read(t *testing.T, path string) string {

@@ -29,19 +29,19 @@ func (p *port) dialer(ma.Multiaddr) (tcp.ContextDialer, error) { return p, nil }
 // DialContext dials from the port, or from any other where that cannot be: a connection from there to the same
 // address may not have been forgotten yet.
 func (p *port) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
-	var any net.Dialer
+	var elsewhere net.Dialer
 	from := p.of(network)
 	if from == 0 {
-		return any.DialContext(ctx, network, address)
+		return elsewhere.DialContext(ctx, network, address)
 	}
 	d := net.Dialer{LocalAddr: &net.TCPAddr{Port: from}, Control: reuseport.Control}
 	c, err := d.DialContext(ctx, network, address)
 	if call, ok := errors.AsType[*os.SyscallError](err); ok && call.Syscall == "bind" {
 		p.isTaken(network, from)
-		return any.DialContext(ctx, network, address)
+		return elsewhere.DialContext(ctx, network, address)
 	}
 	if errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EADDRINUSE) {
-		return any.DialContext(ctx, network, address)
+		return elsewhere.DialContext(ctx, network, address)
 	}
 	return c, err
 }
