@@ -7,12 +7,15 @@ import (
 	"reflect"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/calls"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/canonical"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
-// SendValue sends any Go value: as its MarshalBinary has it, if V has that and
-// UnmarshalBinary, else as package encoding/gob does. It is slower than Send
-// and meant for what is not a slice of elements.
+// SendValue sends any Go value that encoding/gob encodes, or whose type has
+// MarshalBinary and UnmarshalBinary. Equal values are equal messages, at all
+// replicas: maps are sorted, and types numbered as the value uses them. A type
+// with an encoding of its own has to encode equal values equally. SendValue is
+// slower than Send and meant for values that are no slices of elements.
 func SendValue[V any](c *Comm, v V, dest, tag int) error {
 	if err := c.checkDest("SendValue", dest, tag); err != nil {
 		return err
@@ -75,9 +78,7 @@ func marshal[V any](v V) ([]byte, error) {
 	if own, ok := any(&v).(binaryValue); ok {
 		return own.MarshalBinary()
 	}
-	var b bytes.Buffer
-	err := gob.NewEncoder(&b).Encode(v)
-	return b.Bytes(), err
+	return canonical.Append(nil, v)
 }
 
 func encode[V any](c *Comm, op string, v V) ([]byte, error) {

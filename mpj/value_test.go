@@ -1,8 +1,11 @@
 package mpj
 
 import (
+	"bytes"
+	"encoding/gob"
 	"fmt"
 	"net/netip"
+	"reflect"
 	"testing"
 )
 
@@ -44,4 +47,89 @@ func TestValuesMayEncodeThemselves(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// A figure is a value with what encoding/gob writes differently at each
+// process: maps, and types behind interfaces.
+type figure struct {
+	Names map[string]int
+	Any   map[int]any
+}
+
+func aFigure(rank int) figure {
+	f := figure{Names: make(map[string]int), Any: make(map[int]any)}
+	for i := range 20 {
+		f.Names[fmt.Sprint("name ", i)] = rank + i
+		f.Any[i] = fmt.Sprint(i)
+	}
+	f.Any[-1], f.Any[-2] = []int{rank}, map[string]any{"a": 1, "b": "c", "d": nil}
+	return f
+}
+
+// Maps travel sorted, so that replicas, which range over them in different
+// orders, send the same message.
+func TestReplicasSendEqualMaps(t *testing.T) {
+	gob.Register(map[string]any{})
+	gob.Register([]int{})
+	inEveryShape(t, func(w *World) error {
+		to, from := (w.Rank()+1)%w.Size(), (w.Rank()+w.Size()-1)%w.Size()
+		if err := SendValue(w.Comm, aFigure(w.Rank()), to, 0); err != nil {
+			return err
+		}
+		got, _, err := RecvValue[figure](w.Comm, from, 0)
+		if err == nil && !reflect.DeepEqual(got, aFigure(from)) {
+			err = fmt.Errorf("got %v of rank %d", got, from)
+		}
+		return err
+	})
+}
+
+// encoding/gob numbers types as the process meets them. That must not show in
+// messages: goroutines meet types in any order, and a process that starts from
+// a checkpoint meets fewer of them.
+func TestValuesDoNotDependOnTypesMetBefore(t *testing.T) {
+	type later struct{ X, Y int }
+	v := figure{Names: map[string]int{"a": 1}}
+	before, err := encode(new(Comm), "SendValue", v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := encode(new(Comm), "SendValue", []later{{1, 2}}); err != nil {
+		t.Fatal(err)
+	}
+	type equal struct {
+		Names map[string]int
+		Any   map[int]any
+	}
+	after, err := encode(new(Comm), "SendValue", equal(v))
+	if err != nil || !bytes.Equal(after, before) {
+		t.Errorf("%q, %v; before another type was sent, an equal value was %q", after, err, before)
+	}
+}
+
+func BenchmarkValue(b *testing.B) {
+	short := struct {
+		Rank int
+		Name string
+	}{7, "seven"}
+	b.Run("short", func(b *testing.B) { benchmarkValue(b, short) })
+	b.Run("figure", func(b *testing.B) {
+		gob.Register(map[string]any{})
+		gob.Register([]int{})
+		benchmarkValue(b, aFigure(1))
+	})
+	b.Run("floats", func(b *testing.B) { benchmarkValue(b, make([]float64, 1000)) })
+}
+
+func benchmarkValue[V any](b *testing.B, v V) {
+	b.ReportAllocs()
+	for b.Loop() {
+		m, err := encode(new(Comm), "SendValue", v)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := decode[V](new(Comm), "RecvValue", m); err != nil {
+			b.Fatal(err)
+		}
+	}
 }
