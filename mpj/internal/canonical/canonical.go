@@ -30,13 +30,16 @@ func rewrite(b, stream []byte) (_ []byte, err error) {
 	}()
 	r := reader{rest: stream, message: len(stream), types: make(map[int]definition)}
 	root := r.typeSequence()
-	value := r.value(root)
-	if len(r.rest) != 0 {
-		panic(malformed("gob: more than one value"))
-	}
 	w := writer{types: r.types, numbers: make(map[int]int)}
 	w.use(root)
-	w.number(value)
+	value := []piece{{raw: r.rest}}
+	if root == interfaceID || w.varies() {
+		value = r.value(root)
+		if len(r.rest) != 0 {
+			panic(malformed("gob: more than one value"))
+		}
+		w.number(value)
+	}
 	for _, id := range w.order {
 		w.scratch = w.definition(w.scratch[:0], id)
 		b = appendUint(b, uint64(len(w.scratch)))
@@ -93,6 +96,15 @@ func (w *writer) use(id int) {
 	for _, f := range d.fields {
 		w.use(f.id)
 	}
+}
+
+// varies reports whether values of the types that are numbered may contain maps
+// or interfaces. The encoding of other values is canonical already.
+func (w *writer) varies() bool {
+	return slices.ContainsFunc(w.order, func(id int) bool {
+		d := w.types[id]
+		return d.kind == mapKind || slices.ContainsFunc(d.fields, func(f field) bool { return f.id == interfaceID })
+	})
 }
 
 // number numbers the types that pieces use.
