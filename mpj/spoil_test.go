@@ -149,24 +149,92 @@ func TestAFailedCollectiveNamesTheFirst(t *testing.T) {
 	}
 }
 
-// A rank that has what it needs learns at Finalize that others have not.
+// A rank that has what it needs learns at Finalize that others have not, and why.
 func TestFinalizeNamesACollectiveThatFailedElsewhere(t *testing.T) {
-	_, err := outcomes(localworld.Config{Ranks: 2, Replicas: 1}, func(w *World) error {
-		err := Bcast(w.Comm, make([]byte, either(w.Rank() == 1, 16, 8)), 0)
-		if w.Rank() == 1 {
-			return first(Send(w.Comm, []byte{1}, 0, 0), err)
-		}
-		if _, err := Recv(w.Comm, make([]byte, 1), 1, 0); err != nil {
+	for _, replicas := range []int{1, 2} {
+		_, err := outcomes(localworld.Config{Ranks: 2, Replicas: replicas}, func(w *World) error {
+			err := Bcast(w.Comm, make([]byte, either(w.Rank() == 1, 16, 8)), 0)
+			if w.Rank() == 1 {
+				return first(Send(w.Comm, []byte{1}, 0, 0), err)
+			}
+			if _, err := Recv(w.Comm, make([]byte, 1), 1, 0); err != nil {
+				t.Error(err)
+			}
+			const says = `the news in communicator "world" that bcast with root 0 has failed at rank 1: rank 0 sent 8 bytes where rank 1 expects 16`
+			if err := w.Finalize(); err == nil || !strings.Contains(err.Error(), says) {
+				t.Errorf("r=%d: got %q, want %s", replicas, err, says)
+			}
+			return nil
+		})
+		if err != nil {
 			t.Error(err)
 		}
-		const says = `the news in communicator "world" that bcast with root 0 has failed at rank 1: rank 0 sent 8 bytes where rank 1 expects 16`
-		if err := w.Finalize(); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("got %v, want %s", err, says)
+	}
+}
+
+// Calls that would wait for ever for a rank that has finalized fail, and say so.
+func TestNobodyWaitsForARankThatHasFinalized(t *testing.T) {
+	calls := []struct {
+		name string
+		call func(w *World) error
+	}{
+		{"Recv", func(w *World) error { _, err := Recv(w.Comm, make([]byte, 1), 0, 7); return err }},
+		{"Probe", func(w *World) error { _, err := Probe(w.Comm, 0, 7); return err }},
+		{"Mprobe", func(w *World) error { _, _, err := Mprobe(w.Comm, 0, 7); return err }},
+		{"Scatter", func(w *World) error { return Scatter(w.Comm, nil, make([]byte, 3), 0) }},
+		{"Bcast", func(w *World) error { return Bcast(w.Comm, make([]byte, 3), 0) }},
+		{"Ibcast", func(w *World) error {
+			r, err := Ibcast(w.Comm, make([]int, 1), 0)
+			if err != nil {
+				return err
+			}
+			_, err = r.Wait()
+			return err
+		}},
+		{"Waitany", func(w *World) error {
+			r, err := Irecv(w.Comm, make([]byte, 1), 0, 7)
+			if err != nil {
+				return err
+			}
+			_, _, err = Waitany(r)
+			return err
+		}},
+		{"a wildcard before", func(w *World) error {
+			any, err := Irecv(w.Comm, make([]byte, 1), AnySource, 5)
+			if err != nil {
+				return err
+			}
+			named, err := Irecv(w.Comm, make([]byte, 1), 0, 5)
+			if err != nil {
+				return err
+			}
+			if _, err := any.Wait(); err != nil { // takes the message of rank 0
+				return fmt.Errorf("the wildcard: %w", err)
+			}
+			_, err = named.Wait()
+			return err
+		}},
+	}
+	for _, c := range calls {
+		for _, shape := range []localworld.Config{{Replicas: 1}, {Replicas: 1, Rings: true}, {Replicas: 1, Sockets: true}, {Replicas: 2}, {Replicas: 2, Sockets: true}} {
+			shape.Ranks = 2
+			said, err := outcomes(shape, func(w *World) error {
+				if w.Rank() == 0 {
+					return first(Send(w.Comm, []byte{1}, 1, 5), w.Finalize())
+				}
+				err := c.call(w)
+				if c.name != "a wildcard before" {
+					if _, err := Recv(w.Comm, make([]byte, 1), 0, 5); err != nil {
+						t.Errorf("%s, %+v: a message that was sent before: %v", c.name, shape, err)
+					}
+				}
+				return err
+			})
+			const says = "rank 0 of the world has finalized"
+			if err != nil || said[0] != nil || said[1] == nil || !strings.Contains(said[1].Error(), says) {
+				t.Errorf("%s, %+v: %v, %q, want %s", c.name, shape, err, said, says)
+			}
 		}
-		return nil
-	})
-	if err != nil {
-		t.Error(err)
 	}
 }
 

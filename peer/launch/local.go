@@ -90,8 +90,9 @@ func (j *job) openRing(p, q *process) error {
 		ring.Close()
 		return err
 	}
-	p.tell(proclink.Message{Type: proclink.Channel, Process: &q.id, Kind: proclink.Shm, Cell: q.cell}, ring)
+	// The receiver first: it has the ring before a view says that p has finished.
 	q.tell(proclink.Message{Type: proclink.Accept, Process: &p.id, Kind: proclink.Shm, Cell: p.cell}, same)
+	p.tell(proclink.Message{Type: proclink.Channel, Process: &q.id, Kind: proclink.Shm, Cell: q.cell}, ring)
 	return nil
 }
 

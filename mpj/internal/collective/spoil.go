@@ -37,11 +37,8 @@ import (
 // Tags of these messages: no call has them.
 const (
 	spoiledTag = words.NewsTag // empty, so that it fits every buffer; its reason follows
-	reasonTag  = words.NewsTag + 1
+	reasonTag  = words.ReasonTag
 )
-
-// reasonMost bounds the bytes of a reason.
-const reasonMost = 1 << 10
 
 // A SpoiledError says that a collective has failed at another rank, or earlier.
 type SpoiledError struct {
@@ -149,7 +146,7 @@ func LeftNews(e *engine.Engine, context uint32, world int) error {
 
 // reason receives why a rank of the world has failed, which it has just said.
 func (t *Team) reason(world int) error {
-	b := make([]byte, reasonMost)
+	b := make([]byte, words.ReasonMost)
 	s, err := t.Engine.Recv(t.Context, world, reasonTag, b)
 	if err != nil {
 		return fmt.Errorf("a collective has failed elsewhere, for a reason that cannot be read: %w", err)
@@ -188,7 +185,7 @@ func (e *SpoiledError) encode() []byte {
 	if kind == causeText {
 		b = append(b, e.Cause.Error()...)
 	}
-	return b[:min(len(b), reasonMost)]
+	return b[:min(len(b), words.ReasonMost)]
 }
 
 var errReason = errors.New("its reason is malformed")

@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
 func reasons() []*SpoiledError {
@@ -22,9 +24,9 @@ func TestReasonsArriveAsTheyWere(t *testing.T) {
 			t.Errorf("got %v and %v, want %v", got, err, e)
 		}
 	}
-	long := &SpoiledError{Cause: errors.New(strings.Repeat("x", 2*reasonMost))}
-	if got := long.encode(); len(got) != reasonMost {
-		t.Errorf("a long reason has %d bytes, want %d", len(got), reasonMost)
+	long := &SpoiledError{Cause: errors.New(strings.Repeat("x", 2*words.ReasonMost))}
+	if got := long.encode(); len(got) != words.ReasonMost {
+		t.Errorf("a long reason has %d bytes, want %d", len(got), words.ReasonMost)
 	}
 }
 
@@ -41,7 +43,7 @@ func FuzzSpoiled(f *testing.F) {
 			return
 		}
 		again, err := decodeSpoiled(e.encode())
-		if err != nil || len(b) < reasonMost/4 && again.Error() != e.Error() {
+		if err != nil || len(b) < words.ReasonMost/4 && again.Error() != e.Error() {
 			t.Errorf("%q became %v, then %v (%v)", b, e, again, err)
 		}
 	})

@@ -119,6 +119,9 @@ func (e *Engine) decided(det protection.Determinant) {
 		e.complete(d.request, d.request.bound)
 	}
 	e.settle(b)
+	if e.anyFinished {
+		b.wakePosts()
+	}
 }
 
 // decodeName reads the outcome of a wildcard receive.

@@ -120,7 +120,10 @@ type Engine struct {
 	telling  int // calls of it that have not returned
 
 	// Without a protocol:
-	bodies    int  // payloads that wait for their receive, or are on their way
+	bodies      int    // payloads that wait for their receive, or are on their way
+	finished    []bool // by rank: it sends nothing more
+	anyFinished bool
+
 	ending    bool // in Flush: the program receives nothing more
 	refused   []Unmatched
 	selfSeq   uint64 // messages of this process to itself
@@ -208,6 +211,7 @@ func (e *Engine) View(v view.View) {
 		}
 	}
 	if e.protocol == nil {
+		e.meetFinished()
 		return
 	}
 	if rank := e.self.Rank; v.Since[rank] != before.Since[rank] {
@@ -218,6 +222,7 @@ func (e *Engine) View(v view.View) {
 	e.queryAll(noRank)
 	e.relieve()
 	e.armTick()
+	e.meetFinished()
 }
 
 // grow makes room for the processes of v. e.mu is held.

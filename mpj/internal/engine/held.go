@@ -4,6 +4,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
 )
 
 // newFlows returns the flows of an engine with a protocol. In a job that runs already
@@ -150,6 +151,7 @@ func (e *Engine) becomeWhole() {
 	for rank := range e.flows {
 		e.tellTaken(rank)
 	}
+	e.meetFinished()
 }
 
 // meetFlows makes room for the processes of the view that were not in the one before,
@@ -179,8 +181,12 @@ func (e *Engine) endFlows() {
 	}
 }
 
-// forgo lets go of the payload of a message that is not received any more.
+// forgo lets go of the payload of a message that is not received any more. The
+// reason of a failure stays: Finalize reports it.
 func (e *Engine) forgo(m *message) {
 	e.takeUnreceived(*m)
+	if m.Tag == words.ReasonTag && len(m.Payload) <= words.ReasonMost {
+		return
+	}
 	m.announced, m.full, m.Payload = true, len(m.Payload), nil
 }

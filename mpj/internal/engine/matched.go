@@ -11,6 +11,9 @@ func (e *Engine) Mprobe(context uint32, source int, tag int32) (*Matched, Status
 	if err := e.receiveNow(r, context, source, tag); err != nil {
 		return nil, Status{}, err
 	}
+	if r.err != nil {
+		return nil, Status{}, r.err
+	}
 	return &Matched{r}, r.status, nil
 }
 

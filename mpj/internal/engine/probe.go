@@ -1,6 +1,10 @@
 package engine
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+)
 
 // Probe waits for a message that a receive from source with tag would take,
 // and describes it. With a named source that is the same message at all
@@ -21,7 +25,14 @@ func (e *Engine) Probe(context uint32, source int, tag int32) (Status, error) {
 	defer b.forgetProbe(w)
 	w.probe = Call{Kind: Probing, Context: context, Peer: source, Tag: tag}
 	if source != AnySource {
-		err := e.await(w, func() bool { return look(b) })
+		there := false
+		err := e.await(w, func() bool {
+			there = look(b)
+			return there || e.over(source)
+		})
+		if err == nil && !there {
+			err = &words.FinalizedError{Rank: source}
+		}
 		return found, err
 	}
 	values, err := e.decide(e.nextPoint(context), w, func() ([]uint64, bool) {

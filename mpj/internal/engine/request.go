@@ -91,6 +91,9 @@ func (e *Engine) wait(r *Request) error {
 			r.waiter = nil
 			return e.err
 		}
+		if e.anyFinished && e.failHopeless(r) {
+			break
+		}
 		if in := e.lender(r); in != nil {
 			e.poller.watch()
 			e.borrow(in, w)

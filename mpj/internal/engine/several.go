@@ -12,6 +12,9 @@ func (e *Engine) Waitany(rs []*Request) (int, error) {
 	}
 	done, err := e.decideRequests(rs, func() ([]uint64, bool) {
 		done := firstDone(rs)
+		if done == nil && e.allHopeless(rs) {
+			done = []uint64{0} // Wait then fails
+		}
 		return done, len(done) > 0
 	})
 	if err != nil || len(done) != 1 {
@@ -31,7 +34,9 @@ func (e *Engine) waitDirect(rs []*Request) (int, error) {
 	}
 	found := -1
 	err := e.await(w, func() bool {
-		found = indexDone(rs)
+		if found = indexDone(rs); found < 0 && e.allHopeless(rs) {
+			found = 0
+		}
 		return found >= 0
 	})
 	for _, r := range rs {
@@ -56,6 +61,9 @@ func indexDone(rs []*Request) int {
 func (e *Engine) Waitsome(rs []*Request) ([]int, error) {
 	return e.decideRequests(rs, func() ([]uint64, bool) {
 		done := allDone(rs)
+		if done == nil && e.allHopeless(rs) {
+			done = []uint64{0}
+		}
 		return done, len(done) > 0
 	})
 }

@@ -56,9 +56,24 @@ type Unmatched struct {
 // that would depend on timing: there it is a message like others.
 const NewsTag = math.MinInt32
 
+// ReasonTag is the tag of the message, of at most ReasonMost bytes, that follows
+// news and says why. It can be received until the engine is closed.
+const (
+	ReasonTag  = NewsTag + 1
+	ReasonMost = 1 << 10
+)
+
 // ErrNews is the error of a receive that news has ended. The news is still to be
 // received.
 var ErrNews = errors.New("there is news")
+
+// A FinalizedError is the error of a receive or probe that would wait for ever.
+type FinalizedError struct{ Rank int } // of the world
+
+// Error names the rank.
+func (e *FinalizedError) Error() string {
+	return fmt.Sprintf("rank %d of the world has finalized and sends nothing more", e.Rank)
+}
 
 // ErrClosed is the error of every call on an engine that was closed.
 var ErrClosed = errors.New("engine is closed")

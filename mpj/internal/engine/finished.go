@@ -1,0 +1,86 @@
+package engine
+
+import (
+	"slices"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/words"
+)
+
+// A rank that has finalized sends nothing more, and its Flush has waited until its
+// messages were here or in a ring. So a program that waits for a receive from it
+// that has found no message would wait for ever: the receive fails. A receive that
+// nobody waits for stays, since the program may cancel it. All replicas of a rank
+// fail in the same receives, since all have the same messages.
+
+// meetFinished takes the ranks that have finalized in the view. e.mu is held.
+func (e *Engine) meetFinished() {
+	e.finished = slices.Grow(e.finished[:0], e.view.N)[:e.view.N]
+	e.anyFinished = false
+	for rank := range e.finished {
+		e.finished[rank] = rank != e.self.Rank && hasFinished(e.view, rank)
+		e.anyFinished = e.anyFinished || e.finished[rank]
+	}
+	if !e.anyFinished {
+		return
+	}
+	for e.progress() && e.err == nil { // their last messages may still be in rings
+	}
+	for _, w := range e.sleepers {
+		w.wake()
+	}
+	e.poller.awaited.wake()
+}
+
+// hasFinished reports whether some replica of a rank has finished and none is live.
+func hasFinished(v view.View, rank int) bool {
+	finished := false
+	for k := range v.R {
+		switch v.State(view.Process{Rank: rank, Replica: k}) {
+		case view.Live:
+			return false
+		case view.Finished:
+			finished = true
+		}
+	}
+	return finished
+}
+
+// over reports whether nothing comes from source any more. A process that joins
+// receives messages of finished ranks from other processes.
+func (e *Engine) over(source int) bool {
+	return e.anyFinished && source >= 0 && e.finished[source] && (e.protocol == nil || e.whole)
+}
+
+// hopeless reports whether the message of receive r will not come.
+func (e *Engine) hopeless(r *Request) bool {
+	if !r.posted || r.wildcard || r.exact || !e.over(r.source) {
+		return false
+	}
+	return !slices.ContainsFunc(e.mailbox(r.context).unexpected, func(m message) bool {
+		return r.takes(m.Message) // an earlier wildcard may take it, or leave it
+	})
+}
+
+// allHopeless reports whether a program that waits for any of some requests
+// waits for ever.
+func (e *Engine) allHopeless(rs []*Request) bool {
+	return e.anyFinished && !slices.ContainsFunc(rs, func(r *Request) bool { return !e.hopeless(r) })
+}
+
+// failHopeless fails receive r, for which the program waits, if it is hopeless.
+func (e *Engine) failHopeless(r *Request) (failed bool) {
+	if failed = e.hopeless(r); failed {
+		e.mailbox(r.context).remove(r)
+		r.err = &words.FinalizedError{Rank: r.source}
+		r.done = true
+	}
+	return failed
+}
+
+// wakePosts lets those who wait for receives look again.
+func (b *mailbox) wakePosts() {
+	for _, r := range b.posts {
+		r.waiter.wake()
+	}
+}
