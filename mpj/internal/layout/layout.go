@@ -38,7 +38,8 @@ func Basic(size int) *Layout {
 // Size returns the bytes of data in one item, gaps not counted.
 func (l *Layout) Size() int { return l.size }
 
-// Extent returns the distance in bytes from one item to the next.
+// Extent returns the distance in bytes from one item to the next; it may be
+// negative.
 func (l *Layout) Extent() int { return l.ub - l.lb }
 
 // LB returns the lower bound in bytes; it may be negative.
@@ -139,15 +140,19 @@ func Subarray(sizes, subsizes, starts []int, t *Layout) (*Layout, error) {
 	return Resized(l, 0, whole)
 }
 
-// Resized returns t with the given lower bound and extent in bytes.
+// Resized returns t with the given lower bound and extent in bytes. With a
+// negative extent each item lies before the one that precedes it.
 func Resized(t *Layout, lb, extent int) (*Layout, error) {
-	if extent < 0 || extent > limit || lb < -limit || lb > limit {
+	if !within(lb) || !within(extent) || !within(lb+extent) {
 		return nil, fmt.Errorf("extent %d from %d on", extent, lb)
 	}
 	l := *t
 	l.lb, l.ub = lb, lb+extent
 	return &l, nil
 }
+
+// within reports whether x is a size, displacement or extent that can be.
+func within(x int) bool { return -limit <= x && x <= limit }
 
 // product returns a*b, or an error when it is over the limit.
 func product(a, b int) (int, error) {

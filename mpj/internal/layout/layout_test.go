@@ -50,6 +50,8 @@ func TestTypeMapsOfTheStandard(t *testing.T) {
 		{"subarray", must(Subarray([]int{3, 4}, []int{2, 2}, []int{1, 1}, double)), 32, 0, 96, 40, 48, []segment{{40, 16, 2, 32}}},
 		{"subarray that is all", must(Subarray([]int{2, 3, 4}, []int{2, 3, 4}, []int{0, 0, 0}, double)), 192, 0, 192, 0, 192, []segment{{0, 192, 1, 8}}},
 		{"resized", must(Resized(must(Hvector(4, 1, 64, double)), -8, 16)), 32, -8, 16, 0, 200, []segment{{0, 8, 4, 64}}},
+		{"negative extent", must(Contiguous(3, must(Resized(double, 0, -8)))), 24, -16, 8, -16, 24, []segment{{0, 8, 3, -8}}},
+		{"negative extent of one", must(Resized(double, 8, -24)), 8, 8, -24, 0, 8, []segment{{0, 8, 1, 0}}},
 		{"nothing", must(Contiguous(0, double)), 0, 0, 0, 0, 0, nil},
 	}
 	for _, c := range cases {
@@ -89,7 +91,8 @@ func TestWrongDatatypesAreRefused(t *testing.T) {
 		{"array too large", func() (*Layout, error) {
 			return Subarray([]int{math.MaxInt, math.MaxInt}, []int{1, 1}, []int{math.MaxInt - 1, 0}, double)
 		}, "2^47"},
-		{"negative extent", func() (*Layout, error) { return Resized(double, 0, -8) }, "extent -8"},
+		{"negative extent too large", func() (*Layout, error) { return Resized(double, 0, math.MinInt) }, "extent -"},
+		{"negative bound too large", func() (*Layout, error) { return Resized(double, -1<<46, -1<<47) }, "extent -"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -118,6 +121,9 @@ func TestCheckKnowsTheBounds(t *testing.T) {
 		{"backwards from the beginning", back, 0, 1, 40, false},
 		{"last gap may be outside", must(Contiguous(2, doubleChar)), 0, 1, 25, true},
 		{"but not between items", must(Contiguous(2, doubleChar)), 0, 2, 50, false},
+		{"items backwards", must(Resized(double, 0, -8)), 24, 4, 32, true},
+		{"items backwards, one too many", must(Resized(double, 0, -8)), 24, 5, 32, false},
+		{"items backwards, beyond the end", must(Resized(double, 0, -8)), 32, 1, 32, false},
 		{"negative count", double, 0, -1, 32, false},
 		{"count that overflows", double, 0, math.MaxInt, 32, false},
 		{"origin that overflows", double, math.MaxInt - 4, 1, 32, false},
@@ -202,7 +208,7 @@ func random(r *rand.Rand, depth int) (*Layout, model) {
 		out.add(count, 0, stride, inner)
 		return must(Hvector(count, block, stride, t)), out
 	case 1:
-		lb, extent := r.IntN(40)-20, r.IntN(80)
+		lb, extent := r.IntN(40)-20, r.IntN(120)-40
 		m.lb, m.ub = lb, lb+extent
 		return must(Resized(t, lb, extent)), m
 	case 2:

@@ -21,10 +21,10 @@ func (l *Layout) Check(origin, count, memory int) error {
 	if _, err := product(count, l.size); err != nil {
 		return err
 	}
-	if origin < -limit || origin > limit {
+	if !within(origin) {
 		return errTooLarge
 	}
-	if low, high := origin+l.low, origin+span+l.high; low < 0 || high > memory {
+	if low, high := origin+min(0, span)+l.low, origin+max(0, span)+l.high; low < 0 || high > memory {
 		return fmt.Errorf("%d items would touch bytes %d to %d of a buffer of %d bytes", count, low, high-1, memory)
 	}
 	return nil

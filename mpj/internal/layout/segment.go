@@ -72,7 +72,7 @@ func (b *builder) strided(n, displacement, stride int, t *Layout) error {
 	if n == 0 {
 		return nil
 	}
-	if displacement < -limit || displacement > limit {
+	if !within(displacement) {
 		return errTooLarge
 	}
 	span, err := product(n-1, stride)
@@ -106,7 +106,7 @@ func (b *builder) widen(first, last int, t *Layout) error {
 		}
 		b.low, b.high, b.data = low, high, true
 	}
-	if b.lb < -limit || b.ub > limit || b.low < -limit || b.high > limit {
+	if !within(b.lb) || !within(b.ub) || !within(b.low) || !within(b.high) {
 		return errTooLarge
 	}
 	return nil
