@@ -3,8 +3,8 @@ package mpj
 // An Op combines two vectors of equal length element by element:
 // inout[i] = in[i] op inout[i]. It must be associative. Whether it commutes
 // does not matter and is said nowhere: in always holds the values of lower ranks
-// than inout. It may be called on parts of the vectors, several times or never
-// for one of them. Reductions take the predefined operations without
+// than inout. It may be called on any parts of the vectors, several times or never
+// for one of them; Items keeps elements together that belong together. Reductions take the predefined operations without
 // instantiating them:
 //
 //	mpj.Allreduce(comm, send, recv, mpj.Sum)

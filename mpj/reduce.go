@@ -15,10 +15,11 @@ func elementsOf[T Element](b []byte) []T {
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/sizeOf[T]())
 }
 
-// reductionOf returns op for bytes.
-func reductionOf[T Element](op Op[T]) collective.Reduction {
+// reductionOf returns op, whose items have so many elements, for bytes. It is
+// short enough to be inlined, so that the result stays on the stack.
+func reductionOf[T Element](op Op[T], item int) collective.Reduction {
 	return collective.Reduction{
-		Size:    sizeOf[T](),
+		Size:    sizeOf[T]() * item,
 		Combine: func(in, inout []byte) { op(elementsOf[T](in), elementsOf[T](inout)) },
 	}
 }
@@ -30,7 +31,7 @@ func checkReduction[T Element](c *Comm, op string, send, recv []T, combine Op[T]
 	}
 	from, err := contribution(c, op, send, recv)
 	if err == nil {
-		err = c.checkOp(op, combine == nil)
+		err = checkOp(c, op, combine, len(from))
 	}
 	if c.world.checks {
 		err = c.agree(op, placed(reductionCall(calls.None, len(from), combine), send, len(from)), err)
@@ -50,14 +51,6 @@ func contribution[T Element](c *Comm, op string, send, recv []T) ([]T, error) {
 	return send, nil
 }
 
-// checkOp refuses a reduction whose operation is nil.
-func (c *Comm) checkOp(op string, missing bool) error {
-	if missing {
-		return c.failf(ErrOp, op, "it is nil")
-	}
-	return nil
-}
-
 // Reduce combines the send of all ranks with op, element by element and in
 // rank order, into root's recv. Elsewhere recv is not used and may be nil. send
 // and recv may be the same slice; at root, send may be nil for that.
@@ -67,7 +60,7 @@ func Reduce[T Element](c *Comm, send, recv []T, op Op[T], root int) error {
 		return err
 	}
 	t := c.team(collectiveSlot)
-	return c.wrap("Reduce", t.Reduce(bytesOf(send), bytesOf(recv), reductionOf(op), root))
+	return c.wrap("Reduce", t.Reduce(bytesOf(send), bytesOf(recv), reductionOf(op, itemLength(op)), root))
 }
 
 // Ireduce is Reduce without waiting.
@@ -77,7 +70,7 @@ func Ireduce[T Element](c *Comm, send, recv []T, op Op[T], root int) (*Request, 
 		return nil, err
 	}
 	return c.background("Ireduce", func(t *collective.Team) error {
-		return t.Reduce(bytesOf(send), bytesOf(recv), reductionOf(op), root)
+		return t.Reduce(bytesOf(send), bytesOf(recv), reductionOf(op, itemLength(op)), root)
 	})
 }
 
@@ -90,7 +83,7 @@ func checkReduce[T Element](c *Comm, op string, send, recv []T, combine Op[T], r
 		from, err = contribution(c, op, send, recv)
 	}
 	if err == nil {
-		err = c.checkOp(op, combine == nil)
+		err = checkOp(c, op, combine, len(from))
 	}
 	if c.world.checks {
 		err = c.agree(op, reductionCall(root, len(from), combine), err)
@@ -106,7 +99,7 @@ func Allreduce[T Element](c *Comm, send, recv []T, op Op[T]) error {
 		return err
 	}
 	t := c.team(collectiveSlot)
-	return c.wrap("Allreduce", t.Allreduce(bytesOf(send), bytesOf(recv), reductionOf(op)))
+	return c.wrap("Allreduce", t.Allreduce(bytesOf(send), bytesOf(recv), reductionOf(op, itemLength(op))))
 }
 
 // Iallreduce is Allreduce without waiting.
@@ -116,7 +109,7 @@ func Iallreduce[T Element](c *Comm, send, recv []T, op Op[T]) (*Request, error) 
 		return nil, err
 	}
 	return c.background("Iallreduce", func(t *collective.Team) error {
-		return t.Allreduce(bytesOf(send), bytesOf(recv), reductionOf(op))
+		return t.Allreduce(bytesOf(send), bytesOf(recv), reductionOf(op, itemLength(op)))
 	})
 }
 
@@ -129,7 +122,7 @@ func Scan[T Element](c *Comm, send, recv []T, op Op[T]) error {
 	}
 	copy(recv, send)
 	t := c.team(collectiveSlot)
-	return c.wrap("Scan", t.Scan(bytesOf(recv), reductionOf(op)))
+	return c.wrap("Scan", t.Scan(bytesOf(recv), reductionOf(op, itemLength(op))))
 }
 
 // Iscan is Scan without waiting.
@@ -140,7 +133,7 @@ func Iscan[T Element](c *Comm, send, recv []T, op Op[T]) (*Request, error) {
 	}
 	return c.background("Iscan", func(t *collective.Team) error {
 		copy(recv, send)
-		return t.Scan(bytesOf(recv), reductionOf(op))
+		return t.Scan(bytesOf(recv), reductionOf(op, itemLength(op)))
 	})
 }
 
@@ -152,7 +145,7 @@ func Exscan[T Element](c *Comm, send, recv []T, op Op[T]) error {
 		return err
 	}
 	t := c.team(collectiveSlot)
-	return c.wrap("Exscan", t.Exscan(bytesOf(send), bytesOf(recv), reductionOf(op)))
+	return c.wrap("Exscan", t.Exscan(bytesOf(send), bytesOf(recv), reductionOf(op, itemLength(op))))
 }
 
 // Iexscan is Exscan without waiting.
@@ -162,7 +155,7 @@ func Iexscan[T Element](c *Comm, send, recv []T, op Op[T]) (*Request, error) {
 		return nil, err
 	}
 	return c.background("Iexscan", func(t *collective.Team) error {
-		return t.Exscan(bytesOf(send), bytesOf(recv), reductionOf(op))
+		return t.Exscan(bytesOf(send), bytesOf(recv), reductionOf(op, itemLength(op)))
 	})
 }
 
@@ -175,6 +168,11 @@ func ReduceLocal[T Element](in, inout []T, op Op[T]) error {
 	if op == nil {
 		return failf(ErrOp, "ReduceLocal", "it is nil")
 	}
-	op(in, inout)
+	if n, length := unfit(op, len(in)); length != 0 {
+		return failf(ErrCount, "ReduceLocal", "%d elements, and the operation's items have %d", length, n)
+	}
+	if len(in) > 0 {
+		op(in, inout)
+	}
 	return nil
 }

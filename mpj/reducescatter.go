@@ -15,7 +15,7 @@ func ReduceScatterBlock[T Element](c *Comm, send, recv []T, op Op[T]) error {
 		return err
 	}
 	t := c.team(collectiveSlot)
-	return c.wrap("ReduceScatterBlock", t.ReduceScatter(bytesOf(send), evenBytes[T](len(recv)), bytesOf(recv), reductionOf(op)))
+	return c.wrap("ReduceScatterBlock", t.ReduceScatter(bytesOf(send), evenBytes[T](len(recv)), bytesOf(recv), reductionOf(op, itemLength(op))))
 }
 
 // IreduceScatterBlock is ReduceScatterBlock without waiting.
@@ -25,7 +25,7 @@ func IreduceScatterBlock[T Element](c *Comm, send, recv []T, op Op[T]) (*Request
 		return nil, err
 	}
 	return c.background("IreduceScatterBlock", func(t *collective.Team) error {
-		return t.ReduceScatter(bytesOf(send), evenBytes[T](len(recv)), bytesOf(recv), reductionOf(op))
+		return t.ReduceScatter(bytesOf(send), evenBytes[T](len(recv)), bytesOf(recv), reductionOf(op, itemLength(op)))
 	})
 }
 
@@ -41,7 +41,7 @@ func checkReduceScatterBlock[T Element](c *Comm, op string, send, recv []T, comb
 		err = c.failf(ErrBuffer, op, "send has %d elements and recv %d for %d ranks", len(send), len(recv), c.size)
 	}
 	if err == nil {
-		err = c.checkOp(op, combine == nil)
+		err = checkOp(c, op, combine, len(to))
 	}
 	if c.world.checks {
 		err = c.agree(op, placed(reductionCall(calls.None, len(to), combine), send, len(to)), err)
@@ -58,7 +58,7 @@ func ReduceScatter[T Element](c *Comm, send, recv []T, counts []int, op Op[T]) e
 		return err
 	}
 	t := c.team(collectiveSlot)
-	return c.wrap("ReduceScatter", t.ReduceScatter(bytesOf(send), inBytes[T](b), bytesOf(recv), reductionOf(op)))
+	return c.wrap("ReduceScatter", t.ReduceScatter(bytesOf(send), inBytes[T](b), bytesOf(recv), reductionOf(op, itemLength(op))))
 }
 
 // IreduceScatter is ReduceScatter without waiting.
@@ -68,7 +68,7 @@ func IreduceScatter[T Element](c *Comm, send, recv []T, counts []int, op Op[T]) 
 		return nil, err
 	}
 	return c.background("IreduceScatter", func(t *collective.Team) error {
-		return t.ReduceScatter(bytesOf(send), inBytes[T](b), bytesOf(recv), reductionOf(op))
+		return t.ReduceScatter(bytesOf(send), inBytes[T](b), bytesOf(recv), reductionOf(op, itemLength(op)))
 	})
 }
 
@@ -78,7 +78,7 @@ func checkReduceScatter[T Element](c *Comm, op string, send, recv []T, counts []
 	}
 	from, to, b, err = scattering(c, op, send, recv, counts)
 	if err == nil {
-		err = c.checkOp(op, combine == nil)
+		err = checkOp(c, op, combine, counts...)
 	}
 	if c.world.checks {
 		k := reductionCall(calls.None, calls.None, combine)
