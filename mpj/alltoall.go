@@ -106,7 +106,8 @@ func alltoallBlocks[T Element](c *Comm, op string, send []T, sendCounts, sendDis
 }
 
 // Alltoallw is Alltoall for items of datatypes: send[j] goes to rank j, and
-// what rank i sends to recv[i].
+// what rank i sends to recv[i]. With nil send, recv[j] is sent to rank j, and
+// replaced; all ranks then give nil.
 func Alltoallw(c *Comm, send, recv []Typed) error {
 	if err := checkAlltoallw(c, "Alltoallw", send, recv); err != nil {
 		return err
@@ -130,7 +131,10 @@ func checkAlltoallw(c *Comm, op string, send, recv []Typed) error {
 	err := c.checkItems(op, send, recv)
 	if c.world.checks {
 		k := plainCall("")
-		k.Type, k.Out, k.In = "bytes", typedParts(send), typedParts(recv)
+		k.Type, k.Out, k.In, k.Place = "bytes", typedParts(send), typedParts(recv), calls.Apart
+		if send == nil {
+			k.Out, k.Place = k.In, calls.InPlace
+		}
 		err = c.agree(op, k, err)
 	}
 	return err
@@ -138,6 +142,9 @@ func checkAlltoallw(c *Comm, op string, send, recv []Typed) error {
 
 // checkItems refuses items that are not one for each rank.
 func (c *Comm) checkItems(op string, send, recv []Typed) error {
+	if send == nil {
+		send = recv
+	}
 	if len(send) != c.size || len(recv) != c.size {
 		return c.failf(ErrCount, op, "send has %d items and recv %d for %d ranks", len(send), len(recv), c.size)
 	}
@@ -156,6 +163,10 @@ func (c *Comm) checkItems(op string, send, recv []Typed) error {
 
 // alltoallw packs everything, exchanges bytes, and unpacks.
 func alltoallw(t *collective.Team, send, recv []Typed) error {
+	inPlace := send == nil
+	if inPlace {
+		send = recv
+	}
 	out, in := make([]int, len(send)), make([]int, len(recv))
 	var packing []byte
 	total := 0
@@ -164,9 +175,15 @@ func alltoallw(t *collective.Team, send, recv []Typed) error {
 		packing = send[i].of.Append(packing, send[i].memory, send[i].origin, send[i].count)
 		total += in[i]
 	}
-	arrived := make([]byte, total)
-	b := packed(in)
-	if err := t.Alltoall(packing, inBytes[byte](packed(out)), arrived, inBytes[byte](b)); err != nil {
+	b, arrived := packed(in), packing
+	var err error
+	if inPlace {
+		err = t.AlltoallInPlace(packing, inBytes[byte](b))
+	} else {
+		arrived = make([]byte, total)
+		err = t.Alltoall(packing, inBytes[byte](packed(out)), arrived, inBytes[byte](b))
+	}
+	if err != nil {
 		return err
 	}
 	for i := range recv {

@@ -10,9 +10,9 @@ import (
 )
 
 // A Request is an operation under way: a send, a receive or a collective. It is
-// active until a Wait or Test has reported it complete; after that every Wait
-// and Test returns the same result at once. A nil Request counts as one that is
-// not active. The Status of what received nothing, such as a send, is empty:
+// active until a Wait or Test has reported it complete. Wait and Test of a
+// request that is not active, or nil, return an empty Status and no error at
+// once. The Status of a call that received nothing, such as a send, is empty too:
 // Source is AnySource, Tag is AnyTag, and its length 0.
 //
 // A persistent request, which SendInit and RecvInit return, is active from
@@ -50,16 +50,14 @@ func (r *Request) active() bool { return r != nil && r.request != nil && !r.repo
 
 // result reports r, which is complete.
 func (r *Request) result() (Status, error) {
-	if r == nil || r.request == nil {
+	if !r.active() {
 		return empty, nil
 	}
 	s, err := r.outcome()
-	if !r.reported {
-		if r.reported = true; !r.freed {
-			r.comm.world.active.Add(-1)
-		}
-		r.settle()
+	if r.reported = true; !r.freed {
+		r.comm.world.active.Add(-1)
 	}
+	r.settle()
 	return s, err
 }
 

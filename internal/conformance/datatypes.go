@@ -41,6 +41,8 @@ func layoutCases() []layoutCase {
 		{"indexed", one.Indexed([]int{2, 0, 1}, []int{5, 1, 0}), []int{5, 6, 0}},
 		{"hindexed", one.Hindexed([]int{1, 2}, []int{8, 16}), []int{2, 4, 5}},
 		{"indexed block", one.IndexedBlock(2, []int{6, 1}), []int{6, 7, 1, 2}},
+		{"negative extent", one.Resized(0, -8), []int{0}},
+		{"contiguous of a negative extent", one.Resized(0, -8).Contiguous(3), []int{0, -2, -4}},
 		{"vector of vectors", one.Vector(2, 1, 3).Vector(2, 1, 2), []int{0, 3, 8, 11}},
 	}
 }

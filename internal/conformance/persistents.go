@@ -12,6 +12,7 @@ var persistents = []Test{
 	{"persistent requests in every mode start again", 1, true, restart},
 	{"a persistent receive may have wildcards", 1, true, restartWild},
 	{"a persistent request that was not started is complete", 1, true, unstarted},
+	{"a persistent request that is inactive again has an empty status", 1, true, inactiveAgain},
 	{"wrong uses of persistent requests are errors", 1, true, restartWrong},
 }
 
@@ -72,6 +73,31 @@ func unstarted(w *mpj.World) error {
 	_, waited := r.Wait()
 	_, done, tested := r.Test()
 	return cmp.Or(waited, tested, equal("complete", done, true))
+}
+
+func inactiveAgain(w *mpj.World) error {
+	got := make([]int, 1)
+	r, err := mpj.RecvInit(w.Comm, got, left(w.Comm), 3)
+	if err := cmp.Or(err, r.Start(), mpj.Send(w.Comm, []int{5}, right(w.Comm), 3)); err != nil {
+		return err
+	}
+	s, err := r.Wait()
+	return cmp.Or(err, equal("source", s.Source, left(w.Comm)), equal("size", s.Size, 8), noStatus(r))
+}
+
+// noStatus checks that a request that is not active is complete, with an empty
+// status, in every call.
+func noStatus(r *mpj.Request) error {
+	empty := mpj.Status{Source: mpj.AnySource, Tag: mpj.AnyTag}
+	waited, err1 := r.Wait()
+	tested, done, err2 := r.Test()
+	got, also, err3 := r.GetStatus()
+	all, err4 := mpj.Waitall(r)
+	if err := cmp.Or(err1, err2, err3, err4); err != nil {
+		return err
+	}
+	return cmp.Or(equal("Wait", waited, empty), equal("Test", tested, empty), equal("GetStatus", got, empty), equal("Waitall", all[0], empty),
+		equal("complete", done && also, true))
 }
 
 func restartWrong(w *mpj.World) error {

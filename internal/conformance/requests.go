@@ -17,6 +17,7 @@ var requests = []Test{
 	{"testany, testsome and testall see the end", 1, true, tests},
 	{"test does not wait", 2, true, test},
 	{"requests that are not active are complete", 1, true, inactive},
+	{"a request that was waited for has an empty status", 1, true, waitedFor},
 	{"get-status leaves the request", 1, true, getStatus},
 	{"an error of one request is that of waitall", 1, true, waitError},
 	{"a wait may give up and be repeated", 2, true, waitContext},
@@ -54,6 +55,15 @@ func whole(bufs [][]int) error {
 		}
 	}
 	return nil
+}
+
+func waitedFor(w *mpj.World) error {
+	rs, bufs, err := posted(w, 1)
+	if err != nil {
+		return err
+	}
+	_, err = mpj.Waitall(rs...)
+	return cmp.Or(err, whole(bufs), noStatus(rs[0]), noStatus(rs[1]))
 }
 
 func waitall(w *mpj.World) error {

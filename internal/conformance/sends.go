@@ -321,8 +321,9 @@ func values(w *mpj.World) error {
 	type tree struct {
 		Name string
 		Kids []tree
+		Tags map[string]any // which replicas range over in different orders
 	}
-	v := tree{Name: fmt.Sprint("root ", w.Rank()), Kids: []tree{{Name: "a"}, {Name: "b", Kids: []tree{{Name: "c"}}}}}
+	v := tree{Tags: map[string]any{"a": 1, "b": "two", "c": 3.5, "d": []byte("four"), "e": uint8(5), "f": nil}, Name: fmt.Sprint("root ", w.Rank()), Kids: []tree{{Name: "a"}, {Name: "b", Kids: []tree{{Name: "c"}}}}}
 	if err := mpj.SendValue(w.Comm, v, right(w.Comm), 0); err != nil {
 		return err
 	}
@@ -332,5 +333,6 @@ func values(w *mpj.World) error {
 	}
 	all, err := mpj.BcastValue(w.Comm, v.Name, w.Size()-1)
 	return cmp.Or(err, equal("name", got.Name, fmt.Sprint("root ", left(w.Comm))), equal("leaf", got.Kids[1].Kids[0].Name, "c"),
+		equal("tags", fmt.Sprint(got.Tags), fmt.Sprint(v.Tags)),
 		equal("source", s.Source, left(w.Comm)), equal("broadcast", all, fmt.Sprint("root ", w.Size()-1)))
 }

@@ -12,6 +12,7 @@ var vectors = []Test{
 	{"gatherv, scatterv and allgatherv work in place", 1, true, gapsInPlace},
 	{"alltoallv gives each rank its part", 1, true, triangle},
 	{"alltoallw takes a datatype for each rank", 1, true, alltoallw},
+	{"alltoallw works in place", 1, true, alltoallwInPlace},
 }
 
 // blocks are of different lengths, one of them 0, with a gap behind each.
@@ -118,6 +119,38 @@ func alltoallw(w *mpj.World) error {
 		source, row := i/n, i%n
 		if err := equal("Alltoallw", to[i], int64(1000*source+row*n+w.Rank())); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// alltoallwInPlace transposes a matrix of which each rank has a row: with gaps,
+// and as a collective that does not wait.
+func alltoallwInPlace(w *mpj.World) error {
+	n, rank := w.Size(), w.Rank()
+	for _, wait := range []bool{true, false} {
+		row := make([]int64, 2*n)
+		items := make([]mpj.Typed, n)
+		for j := range n {
+			row[2*j], row[2*j+1] = int64(100*rank+j), -1
+			items[j] = mpj.TypeOf[int64]().Resized(0, 16).At(row, 2*j, 1)
+		}
+		var err error
+		if wait {
+			err = mpj.Alltoallw(w.Comm, nil, items)
+		} else {
+			var r *mpj.Request
+			if r, err = mpj.Ialltoallw(w.Comm, nil, items); err == nil {
+				_, err = r.Wait()
+			}
+		}
+		if err != nil {
+			return err
+		}
+		for j := range n {
+			if err := cmp.Or(equal("block", row[2*j], int64(100*j+rank)), equal("gap", row[2*j+1], -1)); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
