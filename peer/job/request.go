@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/discovery"
@@ -106,6 +107,9 @@ func (r Request) Validate() error {
 	}
 	if _, err := proclink.ParseKinds(r.Channels); err != nil {
 		wrong("--channels: %w", err)
+	}
+	if r.R > 1 && slices.Equal(r.Channels, []string{string(proclink.Shm)}) {
+		wrong("--channels shm: replicas of a rank run on different peers, which share no memory: give -r 1, or other channels too")
 	}
 	if d := r.OnDivergence; d != "" && d != Stop && d != Warn {
 		wrong("--on-divergence %.20q: want %s or %s", d, Stop, Warn)

@@ -23,6 +23,7 @@ type quest struct {
 	deadline   time.Time
 	candidates []reservation.Candidate
 	considered considered
+	turn       int       // which of the candidates is asked, if one is to have all processes
 	hopeless   bool      // these would not suffice even if they were free
 	looked     time.Time // when these were found; zero: never
 	found      chan sighting
@@ -56,6 +57,10 @@ func (j *run) reserve(ctx context.Context, deadline time.Time) (*reservation.Res
 			return reserved, nil
 		}
 		left := time.Until(deadline)
+		if errors.Is(err, errApart) {
+			q.leave(ctx)
+			return nil, j.refuseApart()
+		}
 		if ctx.Err() == nil && left <= 0 {
 			q.leave(ctx)
 			return nil, j.shortage(q.considered, err)
@@ -84,14 +89,21 @@ func (q *quest) attempt(ctx context.Context) (*reservation.Reservation, *reserva
 	if err := q.look(ctx); err != nil {
 		return nil, nil, err
 	}
-	for _, c := range q.candidates {
+	candidates := q.candidates
+	if j.req.together() {
+		if candidates = onePeer(candidates, j.req.N, q.turn); len(candidates) == 0 {
+			return nil, nil, errApart
+		}
+		q.turn++
+	}
+	for _, c := range candidates {
 		q.asked[c.Peer] = struct{}{}
 	}
 	// Slots whose holder does not hear the answer stay held until the lease ends,
 	// so the user's impatience does not end the asking at once (S4).
 	asking, cancel := lingering(ctx, j.s.waits.answers)
 	defer cancel()
-	reserved, err := reservation.Reserve(asking, j.s.holder, q.candidates, reservation.Need{
+	reserved, err := reservation.Reserve(asking, j.s.holder, candidates, reservation.Need{
 		Job: j.spec.ID, N: j.req.N, R: j.req.R, Strategy: q.strategy,
 		Since: j.spec.Created, Kinds: j.kinds(), Waits: !q.hopeless && time.Now().Before(q.deadline),
 	})
@@ -130,7 +142,7 @@ func (q *quest) look(ctx context.Context) error {
 // search begins to look for candidates.
 func (q *quest) search(ctx context.Context) {
 	ctx, q.looking = context.WithCancel(ctx)
-	need := discovery.Need{Slots: q.j.req.N * q.j.req.R, PerPeer: q.j.req.N, Busy: true, Filter: q.j.req.Filter}
+	need := discovery.Need{Slots: q.j.req.N * q.j.req.R, PerPeer: q.j.req.N, Busy: true, All: q.j.req.together(), Filter: q.j.req.Filter}
 	if q.byData() {
 		need.Wide = q.j.s.waits.wide
 	}

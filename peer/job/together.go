@@ -1,0 +1,50 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/reservation"
+)
+
+// Processes share memory on one peer only. So a job whose channels are all of
+// shared memory runs on one peer, or is refused before it gets slots.
+
+// together reports whether all processes of r have to run on one peer.
+func (r Request) together() bool {
+	return r.N > 1 && slices.Equal(r.Channels, []string{string(proclink.Shm)})
+}
+
+// onePeer returns the candidate to ask for all of n slots: at each turn another
+// one, those with n free slots first. There is none if no candidate has n slots.
+func onePeer(candidates []reservation.Candidate, n, turn int) []reservation.Candidate {
+	var free, later []reservation.Candidate
+	for _, c := range candidates {
+		switch {
+		case c.Slots >= n:
+			free = append(free, c)
+		case c.Total >= n:
+			later = append(later, c)
+		}
+	}
+	all := append(free, later...)
+	if len(all) == 0 {
+		return nil
+	}
+	i := turn % len(all)
+	return all[i : i+1]
+}
+
+// errApart says that no candidate has slots enough for a job that runs on one peer.
+var errApart = errors.New("no peer has room for all processes")
+
+// refuseApart is the end of a job for which no peer has slots enough.
+func (j *run) refuseApart() *Result {
+	return &Result{
+		Status:  StatusShortage,
+		Message: fmt.Sprintf("no peer has the %d slots needed: with --channels shm all processes run on one peer", j.req.N),
+		Hint:    "allow other channels (--channels shm,tcp,stream), or lower -n",
+	}
+}
