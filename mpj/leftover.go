@@ -1,6 +1,8 @@
 package mpj
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -71,9 +73,11 @@ func (l *ledger) all() []string {
 }
 
 // leftOver returns an error that names what is left of this process's messages
-// and requests.
+// and requests. A collective that has failed elsewhere comes first, in the words
+// and with the class that ranks get that wait in it.
 func (w *World) leftOver() error {
-	messages, requests := w.unmatched(), w.ledger.all()
+	failures, messages := w.unmatched()
+	requests := w.ledger.all()
 	var parts []string
 	if len(messages) > 0 {
 		parts = append(parts, numbered(messages, "messages"))
@@ -81,10 +85,35 @@ func (w *World) leftOver() error {
 	if len(requests) > 0 {
 		parts = append(parts, numbered(requests, "requests"))
 	}
-	if parts == nil {
-		return nil
+	left := strings.Join(parts, "; ")
+	if len(failures) == 0 {
+		if left == "" {
+			return nil
+		}
+		return failf(ErrPending, "Finalize", "%s", left)
 	}
-	return failf(ErrPending, "Finalize", "%s", strings.Join(parts, "; "))
+	first := slices.MinFunc(failures, func(a, b failure) int { return cmp.Compare(a.rank, b.rank) })
+	if left != "" {
+		return failf(first.class, "Finalize", "%s; %s: %s", first.text, ErrPending, left)
+	}
+	return failf(first.class, "Finalize", "%s", first.text)
+}
+
+// A failure is a collective that has failed first at another rank.
+type failure struct {
+	rank  int
+	class Class
+	text  string
+}
+
+// failed returns the failure of which m, which came from a rank of the world, is news.
+func (c *Comm) failed(m words.Unmatched) failure {
+	err := collective.LeftNews(c.engine, m.Context, m.Status.Source)
+	f := failure{rank: c.rankOf(m.Status.Source), class: ErrOther, text: fmt.Sprintf("in communicator %q %v", c.Name(), err)}
+	if spoiled, ok := errors.AsType[*collective.SpoiledError](err); ok {
+		f.rank, f.class = spoiled.Rank, classOfCause(spoiled.Cause)
+	}
+	return f
 }
 
 // namedMost bounds what is named of one kind.
@@ -98,23 +127,9 @@ func numbered(words []string, what string) string {
 	return s
 }
 
-// leftOfCollective describes m, a message of a collective, unless another one
-// says it.
-func (c *Comm) leftOfCollective(m words.Unmatched) []string {
-	switch collective.NewsOf(m.Status.Tag) {
-	case collective.Failure:
-		news := collective.LeftNews(c.engine, m.Context, m.Status.Source)
-		return []string{fmt.Sprintf("the news in communicator %q that %v", c.Name(), news)}
-	case collective.Reason:
-		return nil
-	}
-	s := c.statusOf(m.Status)
-	return []string{fmt.Sprintf("%d bytes of a %v that rank %d calls in communicator %q and this rank does not", s.Size, collective.Call(s.Tag), s.Source, c.Name())}
-}
-
 // unmatched describes the messages that were never received. One of a
-// collective is there when the ranks did not call the same ones.
-func (w *World) unmatched() (words []string) {
+// collective is there when the ranks did not call the same ones, or one failed.
+func (w *World) unmatched() (failures []failure, words []string) {
 	for _, m := range w.engine.Unmatched() {
 		slot := m.Context & 0xff
 		c := w.identities.of(m.Context >> 8)
@@ -129,8 +144,14 @@ func (w *World) unmatched() (words []string) {
 		case slot == messageSlot:
 			words = append(words, fmt.Sprintf("%d bytes from rank %d with tag %d in communicator %q", s.Size, s.Source, s.Tag, c.Name()))
 		case slot == collectiveSlot || slot >= operationSlot && c.topology == nil:
-			words = append(words, c.leftOfCollective(m)...)
+			switch collective.NewsOf(m.Status.Tag) {
+			case collective.Failure:
+				failures = append(failures, c.failed(m))
+			case collective.Nothing:
+				words = append(words, fmt.Sprintf("%d bytes of a %v that rank %d calls in communicator %q and this rank does not",
+					s.Size, collective.Call(s.Tag), s.Source, c.Name()))
+			}
 		}
 	}
-	return words
+	return failures, words
 }

@@ -3,13 +3,17 @@ package mpj
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
 // Misuse that only several ranks together can see. Every case ends, by the
-// error of a rank, which names the call, the ranks and what they gave. Those
-// that one rank sees by itself are in package conformance.
+// error of a rank, which names the call, the ranks and what they gave: the same
+// whether it is of the rank at which the call failed, of one that waited for that
+// rank, or of Finalize. Those that one rank sees by itself are in package conformance.
 var misuses = []struct {
 	name  string
 	ranks int
@@ -22,7 +26,7 @@ var misuses = []struct {
 			return first(Bcast(w.Comm, []int{1}, 0), Barrier(w.Comm))
 		}
 		return first(Barrier(w.Comm), Bcast(w.Comm, []int{1}, 0))
-	}, ErrComm, []string{"mpj.Barrier at rank 1", `communicator "world"`, "rank 0 calls bcast with root 0 where rank 1 calls barrier"}},
+	}, ErrComm, []string{"at rank 1", `communicator "world"`, "rank 0 calls bcast with root 0 where rank 1 calls barrier"}},
 	{"non-blocking collectives in different order", 2, func(w *World) error {
 		sum := make([]int, 1)
 		start := []func() (*Request, error){
@@ -35,7 +39,7 @@ var misuses = []struct {
 		return first(err1, err2, err)
 	}, ErrComm, []string{"calls barrier", "calls allreduce"}},
 	{"different roots", 4, func(w *World) error { return Bcast(w.Comm, []int{1}, w.Rank()/3*2) },
-		ErrComm, []string{"mpj.Bcast at rank 3", "rank 2 calls bcast with root 0 where rank 3 calls bcast with root 2"}},
+		ErrComm, []string{"at rank 3", `communicator "world"`, "rank 2 calls bcast with root 0 where rank 3 calls bcast with root 2"}},
 	{"a reduction to a root and to all", 4, func(w *World) error {
 		if w.Rank() == 0 {
 			return Allreduce(w.Comm, []int{1}, make([]int, 1), Sum)
@@ -45,11 +49,11 @@ var misuses = []struct {
 	{"different lengths", 2, func(w *World) error {
 		buf := make([]int, 2+w.Rank())
 		return Allreduce(w.Comm, buf, make([]int, len(buf)), Sum)
-	}, "", []string{"mpj.Allreduce at rank ", "bytes where rank"}},
+	}, "", []string{"at rank ", "bytes where rank"}},
 	{"counts that do not fit", 2, func(w *World) error {
 		counts := []int{1, 1 + w.Rank()}
 		return Allgatherv(w.Comm, make([]int, counts[w.Rank()]), make([]int, 3), counts, nil)
-	}, "", []string{"mpj.Allgatherv at rank 0", "rank 1 sent 16 bytes where rank 0 expects 8"}},
+	}, "", []string{"at rank 0", "rank 1 sent 16 bytes where rank 0 expects 8"}},
 	{"neighbours with different lengths", 2, func(w *World) error {
 		line, err := w.CartCreate([]int{2}, []bool{false}, false)
 		if err != nil {
@@ -143,5 +147,42 @@ func TestMisuseEndsWithItsName(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// All ranks that learn of a failure, in whatever call, report it alike.
+func TestEveryRankReportsAFailedCollectiveAlike(t *testing.T) {
+	const says = "rank 2 calls bcast with root 0 where rank 3 calls bcast with root 2"
+	for _, replicas := range []int{1, 2} {
+		said, err := outcomes(localworld.Config{Ranks: 4, Replicas: replicas}, func(w *World) error {
+			failed := Bcast(w.Comm, []int{1}, w.Rank()/3*2)
+			if w.Rank() == 3 { // the news is on its way before this message
+				return first(Send(w.Comm, []int{1}, 0, 0), Send(w.Comm, []int{1}, 2, 0), failed)
+			}
+			if w.Rank() == 1 {
+				return nil
+			}
+			if _, err := Recv(w.Comm, make([]int, 1), 3, 0); err != nil {
+				return err
+			}
+			if w.Rank() == 0 {
+				return Barrier(w.Comm)
+			}
+			if err := w.Finalize(); err != nil { // which ends the job
+				return err
+			}
+			return failed
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for rank, err := range said {
+			if rank != 1 && (!strings.Contains(fmt.Sprint(err), "at rank 3") || !strings.Contains(fmt.Sprint(err), says)) {
+				t.Errorf("r=%d, rank %d: got %v, want one that says %q", replicas, rank, err, says)
+			}
+			if rank == 3 && !errors.Is(err, ErrComm) {
+				t.Errorf("r=%d: got %v, want class %q", replicas, err, ErrComm)
+			}
+		}
 	}
 }

@@ -75,7 +75,8 @@ func (w *World) Self() *Comm { return w.self }
 // meant for it; only then is its rank done. Messages that came and were never
 // received are an error, ErrPending, that names them, and so are, with
 // P2PMPI_CHECK, requests that nobody has waited for; the rank is done all the
-// same.
+// same. A collective that has failed at another rank, of which this one has not
+// heard, is an error, too: the one that a rank gets that waits in it.
 func (w *World) Finalize() error {
 	w.finalize.Do(func() {
 		err := w.engine.Flush()
