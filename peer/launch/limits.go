@@ -74,6 +74,9 @@ func (j *job) confine(name string) (group *cgroup.Group, l supervisor.Limits, er
 	if j.service.groups.Missing(cgroup.Memory) != nil && slot.Memory > 0 {
 		l.Data = uint64(slot.Memory + slot.Memory/4 + dataSlack)
 	}
+	if most := limits.Min(slot, j.grant.Job).Processes; most > 0 {
+		l.Processes = uint64(most + processSlack)
+	}
 	if j.group == nil {
 		return nil, l, nil
 	}
@@ -87,6 +90,9 @@ func (j *job) confine(name string) (group *cgroup.Group, l supervisor.Limits, er
 // dataSlack is what may be had beyond the limit until the guard sees that, and what Go's
 // runtime reserves of private memory and does not use.
 const dataSlack = 256 << 20
+
+// processSlack is what a program may start beyond the limit until the guard counts it, and the supervisor's threads.
+const processSlack = 64
 
 // exceed ends a process that has more than it may.
 func (p *process) exceed(x limits.Excess) {

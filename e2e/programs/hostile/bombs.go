@@ -192,10 +192,11 @@ func wokenBomb(*mpj.World) error {
 	return stay("woken: got %d MiB", mostDisk>>20)
 }
 
-// hopBomb has processes that each write a little, move it, start the next one, and end.
+// hopBomb has processes that each write a little, move it, start the next one, and end. A block is large enough
+// for a few hundred hops to exceed the limit: on a busy machine, programs get a small share of the processors.
 func hopBomb(*mpj.World) error {
 	const chains = 4
-	block := make([]byte, 4<<10)
+	block := make([]byte, 64<<10)
 	err := errors.Join(os.Mkdir("a", 0o700), os.Mkdir("z", 0o700))
 	for n := range chains {
 		from, to := fmt.Sprint("a/", n), fmt.Sprint("z/", n)

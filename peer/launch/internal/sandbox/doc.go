@@ -14,7 +14,7 @@
 //	/usr /bin /lib ...  the machine's programs and libraries, read-only
 //	/etc                what those read, and a user of its own in passwd and group
 //	/dev                null, zero, full, random, urandom
-//	/proc               its own processes, read-only
+//	/proc               its own processes, read-only; not what the machine was booted with
 //
 // It has what descriptors it was born with: connected ones go on working, as no wall
 // asks where they lead. It is an ordinary user without capabilities, and can get none.

@@ -38,6 +38,18 @@ func Inner(a *syscall.SysProcAttr) {
 	a.Cloneflags |= syscall.CLONE_NEWNS | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS | syscall.CLONE_NEWCGROUP
 }
 
+// CountsProcesses reports whether the kernel counts the processes of each user namespace by themselves, as it does
+// since Linux 5.14.
+func CountsProcesses() bool {
+	var u unix.Utsname
+	if unix.Uname(&u) != nil {
+		return false
+	}
+	var major, minor int
+	fmt.Sscanf(unix.ByteSliceToString(u.Release[:]), "%d.%d", &major, &minor) // 0 if it says something else
+	return major > 5 || major == 5 && minor >= 14
+}
+
 // HandOver gives the program's files to the user who it runs as, if that is another one
 // than the peer. The supervisor calls it, within its namespace, before it forks.
 func HandOver(p Plan) error {

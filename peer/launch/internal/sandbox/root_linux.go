@@ -182,6 +182,17 @@ func (r root) mountProc() error {
 			break
 		}
 	}
+	return r.hideBoot()
+}
+
+// hideBoot hides what the machine was booted with: it can name disks and hold secrets.
+func (r root) hideBoot() error {
+	for _, name := range []string{"/proc/cmdline", "/proc/bootconfig"} {
+		err := unix.Mount(r.at+"/dev/null", r.at+name, "", unix.MS_BIND, "")
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("hide %s: %w", name, err)
+		}
+	}
 	return nil
 }
 

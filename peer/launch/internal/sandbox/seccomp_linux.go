@@ -18,13 +18,13 @@ import (
 // processes' memory, makes namespaces, loads code into the kernel, or sets the clock.
 const allowed = `
 read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 lseek _llseek
-open openat openat2 creat close dup dup2 dup3 fcntl fcntl64 pipe pipe2
+open openat openat2 creat close dup dup2 dup3 pipe pipe2
 stat fstat lstat stat64 fstat64 lstat64 newfstatat fstatat64 statx statfs fstatfs statfs64 fstatfs64 ustat
 access faccessat faccessat2 readlink readlinkat getdents getdents64 getcwd chdir fchdir
 mkdir mkdirat mknod mknodat rmdir unlink unlinkat rename renameat renameat2 link linkat symlink symlinkat
 chmod fchmod fchmodat fchmodat2 chown fchown lchown fchownat chown32 fchown32 lchown32 umask
-utime utimes utimensat utimensat_time64 futimesat truncate ftruncate truncate64 ftruncate64 fallocate
-fsync fdatasync sync sync_file_range syncfs flock fadvise64 fadvise64_64 readahead
+utime utimes utimensat utimensat_time64 futimesat truncate ftruncate truncate64 ftruncate64
+fsync fdatasync sync sync_file_range syncfs fadvise64 fadvise64_64 readahead
 getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr removexattr lremovexattr fremovexattr
 sendfile sendfile64 splice tee vmsplice copy_file_range
 select _newselect pselect6 pselect6_time64 poll ppoll ppoll_time64
@@ -45,7 +45,7 @@ getpriority setpriority ioprio_get nice
 getpid getppid gettid getpgid getpgrp setpgid getsid getcpu
 getuid geteuid getgid getegid getresuid getresgid getgroups setuid setgid setreuid setregid setresuid setresgid setfsuid setfsgid
 getuid32 geteuid32 getgid32 getegid32 getresuid32 getresgid32 getgroups32 setuid32 setgid32 setreuid32 setregid32 setresuid32 setresgid32
-capget capset prctl getrlimit ugetrlimit setrlimit getrusage times uname sysinfo getrandom
+capget capset prctl getrlimit ugetrlimit getrusage times uname sysinfo getrandom
 time gettimeofday clock_gettime clock_getres clock_nanosleep clock_gettime64 clock_getres_time64 clock_nanosleep_time64 nanosleep
 getitimer setitimer timer_create timer_settime timer_gettime timer_getoverrun timer_delete timer_settime64 timer_gettime64
 landlock_create_ruleset landlock_add_rule landlock_restrict_self riscv_flush_icache riscv_hwprobe`
@@ -69,7 +69,13 @@ var guarded = map[string][]argument{
 	"clone":       {{index: 0, no: namespaces | syscall.CLONE_THREAD}},
 	"close_range": {{index: 2, no: unix.CLOSE_RANGE_UNSHARE}},
 	"socketpair":  {{index: 0, values: []uint64{unix.AF_UNIX}}, {index: 1, values: pairs}},
-	"prlimit64":   {{index: 0, values: []uint64{0}}}, // its own: one of no processor time kills
+	"fcntl":       {{index: 1, values: fileCommands}},
+	"fcntl64":     {{index: 1, values: fileCommands}},
+	// To reserve space is refused, to give it back is not.
+	"fallocate": {{index: 1, values: []uint64{unix.FALLOC_FL_PUNCH_HOLE | unix.FALLOC_FL_KEEP_SIZE}}},
+	// Its own limits: a limit of no processor time kills a process.
+	"prlimit64":   {{index: 0, values: []uint64{0}}, {index: 1, values: resources}},
+	"setrlimit":   {{index: 0, values: resources}},
 	"personality": {{index: 0, values: []uint64{0, 0xffffffff}}},
 	// Huge pages that the machine has set aside are the owner's, and count as nobody's memory.
 	"mmap":         {{index: 3, no: unix.MAP_HUGETLB}},
@@ -87,6 +93,26 @@ var guarded = map[string][]argument{
 	"ioctl": {{index: 1, values: []uint64{
 		unix.TCGETS, unix.TIOCGWINSZ, unix.TIOCGPGRP, unix.TIOCINQ, fionbio, fioclex, fionclex, unix.FICLONE,
 	}}},
+}
+
+// fileCommands are those of fcntl(2) that a program needs. Locks and leases are not among them: they work on
+// every file that can be read, and would keep the owner's programs waiting.
+var fileCommands = []uint64{
+	unix.F_DUPFD, unix.F_DUPFD_CLOEXEC, unix.F_GETFD, unix.F_SETFD, unix.F_GETFL, unix.F_SETFL,
+	unix.F_GETOWN, unix.F_SETOWN, unix.F_GETOWN_EX, unix.F_SETOWN_EX, unix.F_GETSIG, unix.F_SETSIG,
+	unix.F_GETPIPE_SZ, unix.F_SETPIPE_SZ, unix.F_ADD_SEALS, unix.F_GET_SEALS,
+	unix.F_GET_RW_HINT, unix.F_SET_RW_HINT, unix.F_GET_FILE_RW_HINT, unix.F_SET_FILE_RW_HINT, unix.F_DUPFD_QUERY,
+}
+
+// lockCommands are the commands of fcntl(2) that lock files, by their numbers on all processors but MIPS, PA-RISC
+// and SPARC. The numbers 12 to 14 are those of fcntl64.
+var lockCommands = []uint64{5, 6, 7, 12, 13, 14, unix.F_OFD_GETLK, unix.F_OFD_SETLK, unix.F_OFD_SETLKW}
+
+// resources are those of setrlimit(2) but RLIMIT_CORE: see filter.
+var resources = []uint64{
+	unix.RLIMIT_CPU, unix.RLIMIT_FSIZE, unix.RLIMIT_DATA, unix.RLIMIT_STACK, unix.RLIMIT_RSS, unix.RLIMIT_NPROC,
+	unix.RLIMIT_NOFILE, unix.RLIMIT_MEMLOCK, unix.RLIMIT_AS, unix.RLIMIT_LOCKS, unix.RLIMIT_SIGPENDING,
+	unix.RLIMIT_MSGQUEUE, unix.RLIMIT_NICE, unix.RLIMIT_RTPRIO, unix.RLIMIT_RTTIME,
 }
 
 // thread is what clone(2) of a thread must say: one that had open files or a working folder of its
@@ -215,9 +241,23 @@ func filter(processor uint32, calls map[string]int) []bpf.Instruction {
 	add("setsid", nil, ignore)
 	// Attributes of files take room on disk that some file systems count nowhere. Who copies
 	// files does without on one that has none.
-	for _, name := range []string{"setxattr", "lsetxattr", "fsetxattr"} {
+	//
+	// fallocate reserves gigabytes in a millisecond: beyond the limit of file size (FALLOC_FL_KEEP_SIZE), or
+	// within it in many files, faster than the guard can measure. posix_fallocate(3) writes zeros instead.
+	for _, name := range []string{"setxattr", "lsetxattr", "fsetxattr", "fallocate", "flock"} {
 		add(name, nil, unable)
 	}
+	for _, command := range lockCommands {
+		for _, name := range []string{"fcntl", "fcntl64"} {
+			add(name, []argument{{index: 1, values: []uint64{command}}}, unable)
+		}
+	}
+	// The limit of core files is 1 byte, which keeps the kernel from starting the owner's core handler; a program
+	// that lowers it to 0 would have that started again. The call succeeds without effect: no core file is written.
+	core := []argument{{index: 0, values: []uint64{0}}, {index: 1, values: []uint64{unix.RLIMIT_CORE}}}
+	add("prlimit64", append(slices.Clone(core), argument{index: 2, values: []uint64{0}}), allow) // it only reads
+	add("prlimit64", core, ignore)
+	add("setrlimit", []argument{{index: 0, values: []uint64{unix.RLIMIT_CORE}}}, ignore)
 	return append(out, refuse)
 }
 

@@ -15,6 +15,9 @@ type Limits struct {
 	Files    uint64 // open at a time, by each process
 	FileSize uint64 // bytes of one file
 	Data     uint64 // bytes of private memory of each process, if no group holds it
+	// Processes is the number of processes and threads, the supervisor's threads among them. The kernel counts them
+	// for each user namespace since Linux 5.14. Before that it counts all of a user, and there is no such limit.
+	Processes uint64
 
 	Niceness int // at least
 }

@@ -35,7 +35,7 @@ func stage() int {
 		json.NewEncoder(failure).Encode(sandbox.Try(o.Plan))
 		return 0
 	}
-	if err := confine(o.Plan, o.Limits.Niceness); err != nil {
+	if err := confine(o.Plan, o.Limits); err != nil {
 		fmt.Fprintf(failure, "confine: %v", err)
 		return 1
 	}

@@ -169,6 +169,9 @@ func (r *running) program(t *testing.T) int {
 	return below[0]
 }
 
+// mostProcesses is the limit of processes of programs under test.
+const mostProcesses = 100
+
 // running is a program under test and the test's ends of its pipes.
 type running struct {
 	*Process
@@ -219,7 +222,7 @@ func tryRunBy(t testing.TB, deadline time.Time, walls sandbox.Means, path string
 	}
 	t.Cleanup(func() { line.Close() })
 	r.line = line
-	c := Command{Title: "test", Program: path, Args: args, Scratch: r.scratch, Limits: Limits{Niceness: 10}, Walls: walls, Session: session, Line: inherited,
+	c := Command{Title: "test", Program: path, Args: args, Scratch: r.scratch, Limits: Limits{Niceness: 10, Processes: mostProcesses}, Walls: walls, Session: session, Line: inherited,
 		Answered: func(stopped bool) { r.answered <- stopped }}
 	for _, pipe := range []struct{ read, write **os.File }{{&r.stdout, &c.Stdout}, {&r.stderr, &c.Stderr}} {
 		if *pipe.read, *pipe.write, err = os.Pipe(); err != nil {

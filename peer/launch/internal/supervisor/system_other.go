@@ -18,7 +18,7 @@ var executable, _ = os.Executable()
 var Own = executable
 
 // confine does nothing here; see confine_linux.go.
-func confine(sandbox.Plan, int) error { return nil }
+func confine(sandbox.Plan, Limits) error { return nil }
 
 // A Session is none: sessions do not compete here.
 type Session struct{}

@@ -34,10 +34,72 @@ func attempts(secret string) map[string]error {
 	_, got["read the supervisor's environment"] = os.ReadFile("/proc/1/environ")
 	got["trace"] = unix.PtraceAttach(1)
 	got["become root"] = syscall.Setuid(0)
+	got["reserve disk space beyond the size of a file"] = fallocate(unix.FALLOC_FL_KEEP_SIZE)
+	got["reserve disk space"] = fallocate(0)
+	got["reserve disk space for zeros"] = fallocate(unix.FALLOC_FL_ZERO_RANGE)
+	got["lock a file of the machine"], got["lock part of a file of the machine"], got["lease a file of the machine"] = lock("/usr")
+	if b, err := os.ReadFile("/proc/cmdline"); err == nil && len(b) == 0 {
+		got["read how the machine was booted"] = syscall.EACCES
+	} else {
+		got["read how the machine was booted"] = err
+	}
+	unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}) // with a limit of 0, the kernel starts a core handler
+	if err := unix.Getrlimit(unix.RLIMIT_CORE, &limit); err != nil || limit.Max == 1 && limit.Cur == 1 {
+		got["have a core handler started"] = syscall.EACCES
+	} else {
+		got["have a core handler started"] = nil
+	}
 	return got
 }
 
-func init() { programs["escape"] = escape }
+// fallocate tries to have room on disk reserved in a new file.
+func fallocate(mode uint32) error {
+	f, err := os.CreateTemp(".", "reserved-")
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return unix.Fallocate(int(f.Fd()), mode, 0, 1<<20)
+}
+
+// lock tries to lock what can be read only, in three ways.
+func lock(path string) (whole, part, lease error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return err, err, err
+	}
+	defer f.Close()
+	whole = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	part = unix.FcntlFlock(f.Fd(), unix.F_SETLK, &unix.Flock_t{Type: unix.F_RDLCK})
+	_, lease = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
+	return whole, part, lease
+}
+
+func init() { programs["escape"], programs["multiply"] = escape, multiply }
+
+// multiply starts processes until the kernel refuses one.
+func multiply([]string) {
+	for n := range 3 * mostProcesses {
+		_, err := syscall.ForkExec("/bin/sleep", []string{"sleep", "3600"}, nil)
+		if err != nil {
+			fmt.Println(n, err)
+			return
+		}
+	}
+	fmt.Println("all")
+}
+
+// TestKernelLimitsProcesses does without control groups: the limit is that of the program's user namespace.
+func TestKernelLimitsProcesses(t *testing.T) {
+	if !walls().Namespaces || !sandbox.CountsProcesses() {
+		skip.Lacks(t, "a kernel that counts the processes of each user namespace")
+	}
+	var started int
+	out := readLine(t, run(t, "multiply").stdout)
+	if _, err := fmt.Sscanf(out, "%d resource temporarily unavailable", &started); err != nil || started == 0 || started >= mostProcesses {
+		t.Errorf("it started %s, with a limit of %d", out, mostProcesses)
+	}
+}
 
 func escape(args []string) {
 	for name, err := range attempts(args[0]) {
