@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
-	"slices"
+	"os"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -19,9 +19,12 @@ import (
 //	process -- "line" --> pipe --> drain --> box --> user
 //	   |                             ^        |
 //	   +-- Flush --> interrupt ------+        +-- all acknowledged --> Flushed
+//
+// A full box holds up drain all the same: the answer then waits until the user has got more.
 
 // A flush is the question of a process, until it is answered.
 type flush struct {
+	number  uint64 // of this process's questions, from 1
 	count   uint64
 	behind  *[2]uint64 // it goes on behind these records; nil: it asks
 	drained [streams]bool
@@ -29,7 +32,7 @@ type flush struct {
 
 // flush takes the question. The one before has had no answer in time.
 func (p *process) flush(m proclink.Message) {
-	p.flushing = &flush{count: m.Count, behind: m.Records}
+	p.flushing = &flush{number: p.flushes.Add(1), count: m.Count, behind: m.Records}
 	for s := range p.out {
 		if p.out[s].eof {
 			p.flushing.drained[s] = true
@@ -40,31 +43,45 @@ func (p *process) flush(m proclink.Message) {
 	p.answerFlush()
 }
 
-// empty takes what is in the pipe of a stream now.
-func (p *process) empty(stream int, buf []byte) error {
-	pipe := p.live.pipes[stream]
-	if err := pipe.SetReadDeadline(time.Time{}); err != nil {
-		return err
-	}
-	raw, err := pipe.SyscallConn()
-	if err != nil {
-		return err
-	}
-	for {
-		n, err := readNow(raw, buf)
-		if n <= 0 || err != nil {
-			return err
-		}
-		piece := slices.Clone(buf[:n]) // the owner may still read it when buf is filled again
-		if !p.job.do(func() { p.out[stream].append(piece) }) {
-			return io.ErrClosedPipe
-		}
-	}
+// A drainer reads an output stream of a process. A Flush interrupts it; it then reads without waiting until the
+// pipe is empty.
+type drainer struct {
+	pipe  *os.File
+	raw   syscall.RawConn
+	asked *atomic.Uint64 // number of the latest Flush, which is counted before the deadline is set
+	flush uint64         // number of the Flush that it reads for; 0: none
 }
 
-// emptied takes note that a stream's pipe has been empty since the process asked.
-func (p *process) emptied(stream int) {
-	if p.flushing != nil {
+func newDrainer(pipe *os.File, asked *atomic.Uint64) (*drainer, error) {
+	raw, err := pipe.SyscallConn()
+	return &drainer{pipe: pipe, raw: raw, asked: asked}, err
+}
+
+// read reads the next bytes. If empty is not 0, the pipe has been empty since the Flush of that number.
+func (d *drainer) read(buf []byte) (n int, empty uint64, err error) {
+	for {
+		if d.flush == 0 {
+			n, err = d.pipe.Read(buf)
+		} else {
+			n, err = readNow(d.raw, buf)
+		}
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			break
+		}
+		if err := d.pipe.SetReadDeadline(time.Time{}); err != nil {
+			return 0, 0, err
+		}
+		d.flush = d.asked.Load()
+	}
+	if n == 0 && err == nil { // there is nothing, or the end, which the next read finds
+		empty, d.flush = d.flush, 0
+	}
+	return n, empty, err
+}
+
+// emptied records that a stream's pipe has been empty since the Flush of that number.
+func (p *process) emptied(stream int, number uint64) {
+	if p.flushing != nil && p.flushing.number == number {
 		p.flushing.drained[stream] = true
 		p.answerFlush()
 	}
@@ -117,5 +134,5 @@ func readNow(raw syscall.RawConn, buf []byte) (n int, err error) {
 	if errors.Is(err, syscall.EAGAIN) {
 		n, err = 0, nil
 	}
-	return n, cmp.Or(failed, err)
+	return max(n, 0), cmp.Or(failed, err)
 }

@@ -1,14 +1,21 @@
 package launch
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/version"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/outbox"
 )
 
 // flusher prints more than a pipe holds, asks what the user has, then within a line,
@@ -40,6 +47,130 @@ func flusher() int {
 	l.say(proclink.Finalized, nil)
 	l.await(proclink.Bye)
 	return 0
+}
+
+// floodSize is how many bytes flooder prints: more than a box holds.
+const floodSize = 3 << 20
+
+// flooder prints, and asks all the time what the user has.
+func flooder() int {
+	l := enter(version.Protocol)
+	l.say(proclink.Init, withKey)
+	l.await(proclink.Start)
+	printed := make(chan struct{})
+	go func() {
+		defer close(printed)
+		line := []byte(strings.Repeat("x", 1023) + "\n")
+		for range floodSize / len(line) {
+			os.Stdout.Write(line)
+		}
+	}()
+	for asked := uint64(1); ; asked++ {
+		select {
+		case <-printed:
+			l.say(proclink.Finalized, nil)
+			l.await(proclink.Bye)
+			return 0
+		case <-time.After(time.Millisecond):
+			l.say(proclink.Flush, func(m *proclink.Message) { m.Count = asked })
+		}
+	}
+}
+
+// TestFlushDoesNotOverfillTheBox has a submitter read late.
+func TestFlushDoesNotOverfillTheBox(t *testing.T) {
+	j := newTestJob(t, 1, 1, nil, "flush often")
+	j.start()
+	j.awaitInitialized()
+	j.begin()
+	here, ok := j.peers[0].launch.lookup(j.spec.ID)
+	if !ok {
+		t.Fatal("no job")
+	}
+	p, l := here.local[view.Process{}], j.links[0]
+	for filled, asked, end := false, uint64(0), time.Now().Add(patience); ; {
+		full, _ := query(here, func() bool { return p.out[stdout].box.Full() })
+		if full && !filled {
+			filled, asked = true, p.flushes.Load()
+		}
+		if filled && p.flushes.Load() > asked+10 {
+			break
+		}
+		if <-time.After(time.Millisecond); time.Now().After(end) {
+			t.Fatal("the box is not full, or nothing was asked")
+		}
+	}
+	if all, _ := query(here, func() uint64 { return p.out[stdout].all }); all > outbox.Limit+readSize {
+		t.Errorf("%d bytes were read before the user got any", all)
+	}
+	size := 0
+	for end := false; !end; {
+		o := await(l, (*jobpb.FromPeer).GetOutput)
+		if o.Stream != 1 {
+			continue
+		}
+		for _, r := range o.Records {
+			size += len(r)
+		}
+		l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Emitted{Emitted: &jobpb.Emitted{Stdout: o.First + uint64(len(o.Records))}}})
+		end = o.End
+	}
+	if size != floodSize {
+		t.Errorf("%d bytes of %d came", size, floodSize)
+	}
+	l.exited(view.Process{})
+	j.stop()
+}
+
+// TestFrequentFlushLosesNoOutput interrupts a drainer all the time.
+func TestFrequentFlushLosesNoOutput(t *testing.T) {
+	in, out, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	var asked atomic.Uint64
+	d, err := newDrainer(in, &asked)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const writes = 2000
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		defer out.Close()
+		for range writes {
+			out.Write([]byte("line\n"))
+		}
+	}()
+	var flushing sync.WaitGroup
+	flushing.Go(func() {
+		for {
+			select {
+			case <-written:
+				return
+			default:
+				asked.Add(1)
+				in.SetReadDeadline(time.Now())
+			}
+		}
+	})
+	size, last := 0, uint64(0)
+	for buf := make([]byte, 64); ; {
+		n, empty, err := d.read(buf)
+		size += n
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil || empty != 0 && empty < last {
+			t.Fatalf("after %d bytes, empty for %d after %d: %v", size, empty, last, err)
+		}
+		last = max(last, empty)
+	}
+	flushing.Wait()
+	if size != writes*len("line\n") {
+		t.Errorf("%d bytes of %d came", size, writes*len("line\n"))
+	}
 }
 
 // TestWhoGoesOnFromACheckpointPrintsBehindWhatTheUserHas holds R6 of a process that has

@@ -1,9 +1,7 @@
 package launch
 
 import (
-	"errors"
 	"hash"
-	"os"
 
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/outbox"
@@ -31,20 +29,21 @@ func (p *process) drain(stream int) {
 	defer p.job.running.Done()
 	buf := make([]byte, readSize)
 	o := &p.out[stream]
+	d, err := newDrainer(p.live.pipes[stream], &p.flushes)
 	for {
-		n, err := p.live.pipes[stream].Read(buf)
-		if errors.Is(err, os.ErrDeadlineExceeded) {
-			if p.empty(stream, buf) != nil || !p.job.do(func() { p.emptied(stream) }) {
-				return
-			}
-			continue
+		var n int
+		var empty uint64
+		if err == nil {
+			n, empty, err = d.read(buf)
 		}
 		full, ok := query(p.job, func() bool {
 			o.append(buf[:n])
 			if err != nil {
 				o.eof = true
 				p.settle(stream)
+				empty = p.flushes.Load()
 			}
+			p.emptied(stream, empty)
 			return o.box.Full()
 		})
 		if !ok || err != nil {

@@ -51,6 +51,7 @@ type process struct {
 	accounted bool // the submitter has been told
 
 	flushing *flush // nil: it has asked nothing
+	flushes  atomic.Uint64
 	out      [streams]output
 	speaks   bool // for its rank, in the current view
 	expelled bool // failed in the view: nothing is said of it any more

@@ -92,6 +92,8 @@ func program(args []string) int {
 		return 0
 	case "flush":
 		return flusher()
+	case "flush often":
+		return flooder()
 	case "abort":
 		l := enter(version.Protocol)
 		l.say(proclink.Abort, func(m *proclink.Message) { m.Code, m.Text = 7, "enough" })
