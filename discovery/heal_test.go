@@ -13,6 +13,8 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-libp2p/x/simlibp2p"
 	"github.com/marcopolo/simnet"
+
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
 // A simulated network of peers at virtual time. Its packets can be lost.
@@ -139,6 +141,7 @@ func TestEverybodyLearnsWhereItStands(t *testing.T) {
 
 // TestSplitNetworksJoinAgain splits a network in two for a while.
 func TestSplitNetworksJoinAgain(t *testing.T) {
+	skip.Long(t)
 	simulate(t, 6, func(t *testing.T, sim *simulated) {
 		wantSeen(t, sim.peers)
 		left := map[string]bool{simIP(0): true, simIP(1): true, simIP(2): true}

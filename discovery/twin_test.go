@@ -12,6 +12,7 @@ import (
 	"github.com/libp2p/go-msgio/pbio"
 
 	"github.com/p2pmpi/p2pmpi/discovery/internal/pb"
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
 // twinBooted starts a peer of an identity, and returns it with what it is told of twins.
@@ -61,6 +62,7 @@ func ipConnected(h host.Host, addr string) bool {
 // TestRestartIsNoCopy leaves the supernode a connection of a process that does not answer any
 // more, as after a power cut, and several of the new one.
 func TestRestartIsNoCopy(t *testing.T) {
+	skip.Long(t)
 	super := newHost(t)
 	newService(t, super, testConfig())
 	key, _ := newKey(t)

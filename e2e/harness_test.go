@@ -51,6 +51,9 @@ func testMain(m *testing.M) int {
 	bin = dir
 	flag.Parse()
 	letWait()
+	if testing.Short() {
+		chooseShort()
+	}
 	if *built != "" {
 		bin = *built
 		return m.Run()
@@ -62,6 +65,18 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	return m.Run()
+}
+
+// shortTests are the tests with real processes that run with -short. They need neither root nor
+// network namespaces, and take some seconds each.
+const shortTests = "^(TestDemonstration|TestMistakes|TestR7BothReplicasKilled|TestCollectsOutputFiles|TestAnswersAreNotRightByChance)$"
+
+// chooseShort restricts the run to shortTests, unless -run names tests.
+func chooseShort() {
+	if f := flag.Lookup("test.run"); f.Value.String() == "" {
+		flag.Set("test.run", shortTests)
+		fmt.Println("-short: of the tests with real processes only", shortTests, "run; make test-all runs all")
+	}
 }
 
 // letWait has tests run at once that mostly wait, unless -parallel says how many.

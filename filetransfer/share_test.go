@@ -14,6 +14,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/p2pmpi/p2pmpi/internal/logtest"
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
 // A crowd is a submitter and peers that share what they fetch.
@@ -84,6 +85,7 @@ func (c *crowd) offerTree(t testing.TB, large int) (m Manifest, files []Source) 
 }
 
 func TestSubmitterSendsEverythingAboutOnce(t *testing.T) {
+	skip.Long(t)
 	c := newCrowd(t, 6)
 	m, files := c.offerTree(t, 12*PieceBytes+5)
 	c.fetch(t, m.Wants())
@@ -129,6 +131,7 @@ func TestPeersWithContentsInTheirCacheServeThem(t *testing.T) {
 // T1: a fellow that sends wrong bytes is named in the log and not asked again, and
 // everything comes from others.
 func TestT1LyingFellowIsNamedAndLeftOut(t *testing.T) {
+	skip.Long(t)
 	c := newCrowd(t, 3)
 	m, _ := c.offerTree(t, 6*PieceBytes)
 	liar := c.peers[0]

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
@@ -84,6 +85,7 @@ func checkpointedRound(w *World, c *Comm, round int) (string, error) {
 // TestANewReplicaGoesOnFromACheckpoint holds R1 and R2 of a rank that loses all the
 // replicas that it began with, after a new one has gone on from the checkpoint of one.
 func TestANewReplicaGoesOnFromACheckpoint(t *testing.T) {
+	skip.Long(t)
 	shapes := []localworld.Config{{Ranks: 3, Replicas: 2}, {Ranks: 2, Replicas: 3}, {Ranks: 3, Replicas: 2, Sockets: true}}
 	for _, shape := range shapes {
 		for _, victim := range []view.Process{{Rank: 0}, {Rank: 0, Replica: 1}, {Rank: 1}, {Rank: 1, Replica: 1}} {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/p2pmpi/p2pmpi/internal/conformance"
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/mpj"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
@@ -39,7 +40,7 @@ func TestConformance(t *testing.T) {
 	for _, way := range ways {
 		for _, n := range []int{1, 2, 3, 4, 7, 8} {
 			for _, r := range []int{1, 2} {
-				if !*fullConformance && !chosen(way.name, n, r) {
+				if (!*fullConformance || testing.Short()) && !chosen(way.name, n, r) {
 					continue
 				}
 				t.Run(fmt.Sprintf("%s,n=%d,r=%d", way.name, n, r), func(t *testing.T) {
@@ -59,6 +60,7 @@ func TestConformance(t *testing.T) {
 // The check changes nothing for programs that are right. With replicas it
 // compares collectives only.
 func TestConformanceUnderCheck(t *testing.T) {
+	skip.Long(t)
 	t.Setenv("P2PMPI_CHECK", "1")
 	shapes := []localworld.Config{{Ranks: 3, Replicas: 1}}
 	if *fullConformance {

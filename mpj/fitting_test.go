@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/collective"
 )
 
@@ -175,6 +176,7 @@ var wrongs = []wrong{
 // With the check every misuse is told to all ranks, with both calls. After one
 // of calls that wait the world is as good as before.
 func TestCheckFindsEveryMisuse(t *testing.T) {
+	skip.Long(t)
 	t.Setenv(checkVariable, "1")
 	all, others := subjects[int64](Sum, Prod), subjects[float64](Sum, Prod)
 	for n := 2; n <= 5; n++ {

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
@@ -122,6 +123,7 @@ func mixed(d *drill, w *World) error {
 // TestANewReplicaTakesTheRankOver holds R1 and R2 of a rank that loses all the
 // replicas that it began with, after a new one has joined it.
 func TestANewReplicaTakesTheRankOver(t *testing.T) {
+	skip.Long(t)
 	shapes := []localworld.Config{
 		{Ranks: 3, Replicas: 2}, {Ranks: 2, Replicas: 3}, {Ranks: 3, Replicas: 2, Sockets: true}, {Ranks: 3, Replicas: 2, Rings: true},
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
@@ -85,6 +86,7 @@ func ordeals(n int) (all []ordeal) {
 // Every random program gets what it has to, over every channel, whatever
 // breaks: R1, R2 and R4.
 func TestRandomPrograms(t *testing.T) {
+	skip.Long(t)
 	base := rand.Uint64()
 	if *planSeed != 0 {
 		base = *planSeed

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
@@ -34,6 +35,7 @@ func outcomes(shape localworld.Config, program func(*World) error) ([]error, err
 // Whoever gives a collective another length than the others, by whatever
 // algorithm, all ranks are told of it: in that call, or in the next one.
 func TestNobodyWaitsForACollectiveThatFailed(t *testing.T) {
+	skip.Long(t)
 	all := subjects[int64](Sum, Prod)
 	for k, forced := range forcedInTurn() {
 		t.Setenv(collectiveVariable, forced)

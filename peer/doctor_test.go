@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
@@ -144,6 +145,7 @@ func TestWorst(t *testing.T) {
 
 // TestPeerTellsItsSymptoms asks a peer that has a supernode, and a home without one.
 func TestPeerTellsItsSymptoms(t *testing.T) {
+	skip.Long(t)
 	const nobody = "/ip4/127.0.0.1/tcp/1/p2p/12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf"
 	super := boot(t, nil)
 	p := boot(t, func(c *Config) { c.Supernodes = []string{super.Addresses()[0], nobody} })

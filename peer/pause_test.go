@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/peer/internal/presence"
 	"github.com/p2pmpi/p2pmpi/peer/internal/presence/bustest"
 	"github.com/p2pmpi/p2pmpi/reservation"
@@ -32,6 +33,7 @@ func (s scene) write(name, text string) {
 // TestS3EachRulePauses: what fires a rule on the machine is refused to others by, not to the owner, and
 // is told by its name in status and on the page; a minute later all is as before.
 func TestS3EachRulePauses(t *testing.T) {
+	skip.Long(t)
 	const metered, idle = "org.freedesktop.NetworkManager.Metered", "org.freedesktop.login1.Manager.IdleHint"
 	for _, tt := range []struct {
 		rule        presence.Rule

@@ -14,6 +14,7 @@ import (
 
 // TestDoctorEndsWithTheWorst runs it where no peer runs, and where none could.
 func TestDoctorEndsWithTheWorst(t *testing.T) {
+	skip.Long(t)
 	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -7,11 +7,13 @@ import (
 	"testing"
 
 	"github.com/p2pmpi/p2pmpi/cmd/internal/program"
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/peer"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
 func TestAsSaysWhatIsBuilt(t *testing.T) {
+	skip.Long(t)
 	dir := t.TempDir()
 	module, script := filepath.Join(dir, "x.wasm"), filepath.Join(dir, "x")
 	for name, content := range map[string]string{module: "\x00asm\x01\x00\x00\x00", script: "#!/bin/sh\n"} {

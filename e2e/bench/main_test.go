@@ -13,11 +13,13 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/e2e/bench/internal/report"
 	"github.com/p2pmpi/p2pmpi/e2e/internal/tool"
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
 // TestTablesComeOut runs the command as people do, on real peers, and looks at what
 // it writes: a table of what ran, the sections of what did not run as they were.
 func TestTablesComeOut(t *testing.T) {
+	skip.Long(t)
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	docs := t.TempDir()

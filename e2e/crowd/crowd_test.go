@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/e2e/internal/markdown"
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/reservation/sim"
 )
 
@@ -35,6 +36,7 @@ func base() sim.Crowd {
 }
 
 func TestCrowd(t *testing.T) {
+	skip.Long(t)
 	rows := [][]string{{"crowd", "utilisation", "held", "one list, in order", "one list, lengths known", "jobs", "median wait", "95 %", "longest",
 		"large jobs wait as small ones", "S1–S4 broken"}}
 	for i, tt := range []struct {

@@ -1,4 +1,5 @@
-// Package skip is of tests that cannot be done on a machine.
+// Package skip decides which tests do not run: those that need something that the machine
+// lacks, and with -short those that take long.
 package skip
 
 import (
@@ -6,15 +7,32 @@ import (
 	"testing"
 )
 
-// Forbidden reports whether nothing may be skipped for what a machine lacks: where CI is set, nothing
-// passes because it was not tried.
+// Forbidden reports whether a test that lacks something fails instead of being skipped. It does
+// where the environment variable CI is set, so that no test passes there without having run.
 func Forbidden() bool { return os.Getenv("CI") != "" }
 
-// Lacks skips a test that needs what is not here, or fails it where that is forbidden.
+// Lacks skips a test that needs something that the machine lacks, or fails it where Forbidden says so.
 func Lacks(t testing.TB, need any) {
 	t.Helper()
 	if Forbidden() {
 		t.Fatalf("this needs %v; where CI is set it is not skipped", need)
 	}
 	t.Skipf("this needs %v", need)
+}
+
+// Long skips a test with -short. It is for tests that take more than a second or two, or that wait
+// for real time to pass: README's test command has five minutes on a loaded machine.
+func Long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("this takes long: run it without -short (make test-all)")
+	}
+}
+
+// Fewer is a number of random or enumerated cases to try: all, or with -short at most few.
+func Fewer(all, few int) int {
+	if testing.Short() {
+		return min(all, few)
+	}
+	return all
 }

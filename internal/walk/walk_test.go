@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
 func write(t *testing.T, dir string, files ...string) {
@@ -91,6 +93,7 @@ func heap() int64 {
 
 // TestDeepFoldersTakeLittle memory and few descriptors, and all that is in them is visited once.
 func TestDeepFoldersTakeLittle(t *testing.T) {
+	skip.Long(t)
 	dir := t.TempDir()
 	nest(t, dir, MaxDepth, strings.Repeat("n", 255))
 	before, open := heap(), descriptors()
@@ -128,6 +131,7 @@ func descriptors() int {
 }
 
 func TestTooDeepFolders(t *testing.T) {
+	skip.Long(t)
 	dir := t.TempDir()
 	nest(t, dir, MaxDepth+1, "n")
 	if err := Walk(dir, func(*Entry) error { return nil }); !errors.Is(err, ErrDeep) {

@@ -14,6 +14,7 @@ import (
 	"github.com/libp2p/go-msgio/pbio"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
@@ -143,6 +144,7 @@ func (p *part) asked(q view.Process, to view.State) {
 // failed by those who agree on views, for nothing runs there, but their output was theirs to
 // give. One of them is lost before the job is gone on with, another one after that.
 func TestR6AttachedDoesWithoutPeersThatAreLostWhenTheyHaveFinished(t *testing.T) {
+	skip.Long(t)
 	b := newBed(t, never, 1, 1, 1)
 	gone := make(chan struct{})
 	finished := []*jobpb.FromPeer{
@@ -177,6 +179,7 @@ func TestR6AttachedDoesWithoutPeersThatAreLostWhenTheyHaveFinished(t *testing.T)
 // TestS4ResultThatNotAllHaveHeardOf: the process that had it was killed before it told the
 // job's peers to stop. Some of them have gone.
 func TestS4ResultThatNotAllHaveHeardOf(t *testing.T) {
+	skip.Long(t)
 	b := newBed(t, never, 1, 1, 1)
 	k := b.keptOn(3)
 	b.submitter.waits.tell = 3 * time.Second // one is tried for so long, and the others come in time
@@ -206,6 +209,7 @@ func TestS4ResultThatNotAllHaveHeardOf(t *testing.T) {
 // TestAttachedFailsNobodyWhoIsNotKnown: a process the peer of which could not be kept may be
 // all that is left of its rank.
 func TestAttachedFailsNobodyWhoIsNotKnown(t *testing.T) {
+	skip.Long(t)
 	b := newBed(t, never, 1, 1)
 	o := b.attach(b.keptOn(2), map[view.Process]func(*part){
 		proc(0, 1): func(p *part) {
@@ -233,6 +237,7 @@ func TestAttachedFailsNobodyWhoIsNotKnown(t *testing.T) {
 // their rank. What they have said comes before it is agreed on that they are there, and they
 // are let in once it is.
 func TestAttachedHearsProcessesThatCameLater(t *testing.T) {
+	skip.Long(t)
 	b := newBed(t, never, 1, 1, 1)
 	late := proc(0, 2)
 	lost := make(chan struct{})
@@ -291,6 +296,7 @@ func TestAttachedKnowsAPeerThatHasComeTwice(t *testing.T) {
 // TestAttachedDoesNotWaitForAProcessThatNeverJoined: its peer was kept, and who would have
 // told of it was killed. It waits in mpj.Init, or has ended.
 func TestAttachedDoesNotWaitForAProcessThatNeverJoined(t *testing.T) {
+	skip.Long(t)
 	for name, late := range map[string]func(*part){
 		"gone":      nil,
 		"ended":     func(p *part) { p.says("no such job here") },

@@ -9,6 +9,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 
 	"github.com/p2pmpi/p2pmpi/faultdetect"
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
@@ -149,6 +150,7 @@ func TestSuspectReportLeadsToAQuestionOnly(t *testing.T) {
 
 // TestF1SilentPeerFails: it keeps its streams open and sends no heartbeat.
 func TestF1SilentPeerFails(t *testing.T) {
+	skip.Long(t)
 	m, q := proc(0, 0), proc(0, 1)
 	b := newBed(t, 250*time.Millisecond, 1, 1)
 	b.play(func(p *part) {

@@ -9,6 +9,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 	"github.com/libp2p/go-msgio/pbio"
 
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
@@ -20,6 +21,7 @@ func stagingMessage(bytes, total int64) *jobpb.FromPeer {
 // TestPeerAtFaultIsReplaced: whatever a peer does wrong before the job runs, the
 // job begins anew at another one, and the user gets nothing twice.
 func TestPeerAtFaultIsReplaced(t *testing.T) {
+	skip.Long(t)
 	b := newBed(t, never, 1, 1)
 	cases := map[string]struct {
 		fault func(*part)

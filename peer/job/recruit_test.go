@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
@@ -143,6 +144,7 @@ func TestRecruitIsToldOfOneThatEnters(t *testing.T) {
 }
 
 func TestRecruitThatComesToNothingIsFollowedByAnother(t *testing.T) {
+	skip.Long(t)
 	b := newBed(t, never, 1, 1, 1, 1)
 	cases := map[string]func(*part, view.Process){
 		"it cannot stage":      func(p *part, _ view.Process) { p.prepared("no room") },
@@ -293,6 +295,7 @@ func TestS4JobThatEndsWhileARecruitIsOnItsWayLeavesNothing(t *testing.T) {
 
 // TestF1SilentRecruitFails: it keeps its stream open and sends no heartbeat.
 func TestF1SilentRecruitFails(t *testing.T) {
+	skip.Long(t)
 	b := newBed(t, 250*time.Millisecond, 1, 1, 1)
 	b.play(func(p *part) {
 		p.start()

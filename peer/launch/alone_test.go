@@ -10,6 +10,7 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/p2pmpi/p2pmpi/internal/jobspec"
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
@@ -64,6 +65,7 @@ func startAlone(t *testing.T, args ...string) *testJob {
 // TestSubmitterComesBackToAJobThatWentOnWithoutIt: the processes end, their slots are
 // given back, and what they have said and printed is there when it is back.
 func TestSubmitterComesBackToAJobThatWentOnWithoutIt(t *testing.T) {
+	skip.Long(t)
 	t.Parallel()
 	j := startAlone(t, "print", "line", "3", "0")
 	for _, l := range j.links {
@@ -99,6 +101,7 @@ func TestSubmitterComesBackToAJobThatWentOnWithoutIt(t *testing.T) {
 // TestR6WhatWasHeardIsNotRepeated, and what was not is, as often as the submitter comes
 // back; and so is output that was not acknowledged.
 func TestR6WhatWasHeardIsNotRepeated(t *testing.T) {
+	skip.Long(t)
 	t.Parallel()
 	j := startAlone(t, "print", "line", "3", "0")
 	job := j.hosted(0)
@@ -130,6 +133,7 @@ func TestR6WhatWasHeardIsNotRepeated(t *testing.T) {
 }
 
 func TestNobodyComesBackToAJobThatIsNotTheirs(t *testing.T) {
+	skip.Long(t)
 	t.Parallel()
 	j := startAlone(t, "sleep")
 	stranger := newMember(t, 0)
@@ -155,6 +159,7 @@ func TestNobodyComesBackToAJobThatIsNotTheirs(t *testing.T) {
 
 // TestJobThatHasNotBegunDoesNotGoOn: nobody but the submitter can let it begin.
 func TestJobThatHasNotBegunDoesNotGoOn(t *testing.T) {
+	skip.Long(t)
 	t.Parallel()
 	j := newTestJob(t, 1, 2, nil, "sleep")
 	j.start()
@@ -284,6 +289,7 @@ func TestSubmitterThatNobodyHasMissedComesBack(t *testing.T) {
 // TestNewSubmitterHearsTheLastWordsOfAProgramThatFails: it is not agreed on that the process
 // has failed, which then says nothing any more, before the user has them.
 func TestNewSubmitterHearsTheLastWordsOfAProgramThatFails(t *testing.T) {
+	skip.Long(t)
 	t.Parallel()
 	j := startKept(t, "print", "line", "3", "5")
 	j.begun()
@@ -373,6 +379,7 @@ func TestOnlyOneWithoutALogAsksForChanges(t *testing.T) {
 // process that has failed counts among those who agree on views once there are better ones,
 // and until then that part stays.
 func TestNewSubmitterOutlivesAnotherLoss(t *testing.T) {
+	skip.Long(t)
 	t.Parallel()
 	j := startKept(t, "sleep")
 	for k, peer := range j.peers {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/faultdetect"
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/version"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
@@ -19,6 +20,7 @@ import (
 // TestS4NothingIsLeftWhenTheSubmitterVanishes at any step after its slots were confirmed. Before that they
 // are held by nothing but a lease (TestS2UnconfirmedHoldExpires, TestS4ConfirmedHoldEndsUnlessConfirmedAgain).
 func TestS4NothingIsLeftWhenTheSubmitterVanishes(t *testing.T) {
+	skip.Long(t)
 	hangUp := func(j *testJob) { j.links[0].stream.Reset() }
 	cases := map[string]struct {
 		program string
@@ -290,6 +292,7 @@ func TestProcessesHearWhatTheJobBears(t *testing.T) {
 // TestJobGoesOnForAWhileWithoutItsSubmitter where others agree on views with it, and
 // goes on when it is back.
 func TestJobGoesOnForAWhileWithoutItsSubmitter(t *testing.T) {
+	skip.Long(t)
 	t.Parallel()
 	j := newTestJob(t, 1, 2, nil, "sleep")
 	j.start()

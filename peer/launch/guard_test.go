@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/internal/walk"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
@@ -45,6 +46,7 @@ func link() int {
 
 // TestNamesAreHeldToTheLimitOfDisk, although they take next to no room there: to look at them takes time.
 func TestNamesAreHeldToTheLimitOfDisk(t *testing.T) {
+	skip.Long(t)
 	for name, want := range map[string]string{
 		"nest": "exceeded the limit of 64 GiB disk: " + walk.ErrDeep.Error(),
 		"link": "exceeded the limit of 64 MiB disk: used ",

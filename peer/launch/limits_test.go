@@ -175,6 +175,7 @@ const diskSlack = 5 * time.Millisecond
 
 // TestLimitsHold: no process gets more than 5 % above a limit, and what it exceeded is said.
 func TestLimitsHold(t *testing.T) {
+	skip.Long(t)
 	for name, x := range excesses() {
 		t.Run(name, func(t *testing.T) {
 			holds(t, x.slack, x.most, func() float64 {
@@ -194,6 +195,7 @@ func TestLimitsHold(t *testing.T) {
 
 // TestLimitsOfAJobHold: two processes get no more than 5 % above a limit together.
 func TestLimitsOfAJobHold(t *testing.T) {
+	skip.Long(t)
 	for name, x := range excesses() {
 		if x.limits.Files > 0 || name == "one file" { // which are of one process
 			continue
@@ -328,6 +330,7 @@ func (j *testJob) computes(most float64) {
 // TestLimitsAreWatchedWithoutControlGroups: they hold less closely, and name what was exceeded. Of private memory the
 // kernel gives no more than is told.
 func TestLimitsAreWatchedWithoutControlGroups(t *testing.T) {
+	skip.Long(t)
 	const memory = 64 << 20
 	cases := map[string]struct {
 		kind   limits.Kind
@@ -656,6 +659,7 @@ func TestWhoHasTooMuchTwiceIsEnded(t *testing.T) {
 
 // TestF2ManyFilesDoNotDelayTheNews that a process has failed: what it has left is looked at for a while only.
 func TestF2ManyFilesDoNotDelayTheNews(t *testing.T) {
+	skip.Long(t)
 	j := newTestJob(t, 1, 1, nil, "wait")
 	j.prepare()
 	p := j.hosted(0).local[view.Process{}]

@@ -150,6 +150,7 @@ var scribbler = module(
 
 // TestModuleIsWithinTheLimits of time and disk while it runs, and is told which it has exceeded.
 func TestModuleIsWithinTheLimits(t *testing.T) {
+	skip.Long(t)
 	inEach(t, func(t *testing.T, e Engine) {
 		for limit, tc := range map[limits.Kind]struct {
 			module []byte

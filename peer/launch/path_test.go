@@ -10,6 +10,7 @@ import (
 
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/entrance"
@@ -197,6 +198,7 @@ func (j *testJob) endsWell(ranks int) {
 // TestNothingIsLostOrDoubledWhenChannelsAreMadeAnew: while everything works, and nobody waits
 // for what is under way.
 func TestNothingIsLostOrDoubledWhenChannelsAreMadeAnew(t *testing.T) {
+	skip.Long(t)
 	for _, kind := range []string{"tcp", "stream"} {
 		t.Run(kind, func(t *testing.T) {
 			j := newSpread(t, 2, "count")

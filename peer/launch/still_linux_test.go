@@ -81,6 +81,7 @@ func writeZeros(name string, size int) error { return os.WriteFile(name, make([]
 // TestUnrulyLimitsHold for programs that do not stand still while what they have is measured. One of a few
 // tries is to do, as in TestLimitsHold; in each they are ended.
 func TestUnrulyLimitsHold(t *testing.T) {
+	skip.Long(t)
 	for _, how := range []string{"woken by a timer", "woken by siblings", "one after the other", "many, one after the other"} {
 		t.Run(how, func(t *testing.T) {
 			holds(t, diskSlack, unrulyLimit, func() float64 {
@@ -172,6 +173,7 @@ func mostIn(folder string) (most, files int64) {
 
 // TestSupervisorIsWatchedWhileAllStand: one that does not answer the guard is ended, and its program with it.
 func TestSupervisorIsWatchedWhileAllStand(t *testing.T) {
+	skip.Long(t)
 	j := newTestJob(t, 1, 1, nil, "shell", "echo ready; exec sleep 3600")
 	if !j.peers[0].launch.config.Walls.Namespaces {
 		skip.Lacks(t, "walls: nobody asks it without them")

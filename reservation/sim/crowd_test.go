@@ -5,11 +5,14 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
 // TestCrowdKeepsPromises is a quarter of the crowd that docs/networking.md tells of,
 // with peers that do not answer and submitters that are killed.
 func TestCrowdKeepsPromises(t *testing.T) {
+	skip.Long(t)
 	synctest.Test(t, func(t *testing.T) {
 		o := Crowd{
 			Seed: 1, Submitters: 10, Peers: 25, Slots: 2, Demand: 3, Replicas: 2, Run: time.Minute, RTT: 50 * time.Millisecond,
@@ -54,6 +57,7 @@ func TestSchedulersUseWhatThereIs(t *testing.T) {
 // TestFewSubmittersLoseLittleToTheNetwork: six submitters who want three times 20 slots, of jobs that start in
 // order, use nearly as many as one list for all would; what it costs to hear that slots are free is little.
 func TestFewSubmittersLoseLittleToTheNetwork(t *testing.T) {
+	skip.Long(t)
 	c := Crowd{
 		Seed: 1, Submitters: 6, Peers: 10, Slots: 2, Demand: 3, Replicas: 2, Run: 40 * time.Second, RTT: 50 * time.Millisecond,
 		For: 45 * time.Minute, Warmup: 4 * time.Minute,

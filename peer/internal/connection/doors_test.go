@@ -13,6 +13,8 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 	ma "github.com/multiformats/go-multiaddr"
 	manet "github.com/multiformats/go-multiaddr/net"
+
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
 func TestWhereAPeerIsAskedForAfterItIsGone(t *testing.T) {
@@ -88,6 +90,7 @@ func TestRefusedIfNobodyListensAnyMore(t *testing.T) {
 
 // TestF2APeerThatIsGoneIsRefused: where it was let in before.
 func TestF2APeerThatIsGoneIsRefused(t *testing.T) {
+	skip.Long(t)
 	t.Parallel()
 	h, peer := newHost(t), newHost(t)
 	if err := h.Connect(t.Context(), *host.InfoFromHost(peer)); err != nil {

@@ -23,6 +23,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"github.com/p2pmpi/p2pmpi/internal/logtest"
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
 const (
@@ -256,6 +257,7 @@ func TestRelayedConnectionsAreLookedAt(t *testing.T) {
 }
 
 func TestAConnectionEndsWithTheToken(t *testing.T) {
+	skip.Long(t)
 	owner, _ := newKey(t)
 	aKey, _ := newKey(t)
 	bKey, _ := newKey(t)

@@ -17,6 +17,8 @@ import (
 	"github.com/libp2p/go-libp2p/p2p/protocol/circuitv2/client"
 	ma "github.com/multiformats/go-multiaddr"
 	"github.com/rs/zerolog"
+
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
 // deadline bounds what a test waits for.
@@ -187,6 +189,7 @@ func TestACircuitEnds(t *testing.T) {
 
 // TestAReservationIsMadeAgain after the relay has gone and come back.
 func TestAReservationIsMadeAgain(t *testing.T) {
+	skip.Long(t)
 	relay, s := newMember(t, "a", Limits{Peers: 8})
 	at := relay.Addrs()[0]
 	key := relay.Peerstore().PrivKey(relay.ID())

@@ -21,6 +21,8 @@ import (
 	manet "github.com/multiformats/go-multiaddr/net"
 	"github.com/rs/zerolog"
 	"go.uber.org/goleak"
+
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -124,6 +126,7 @@ func (w *wire) hush() {
 
 // TestAConnectionThatHasFallenSilentIsMadeAnew: neither end is told.
 func TestAConnectionThatHasFallenSilentIsMadeAnew(t *testing.T) {
+	skip.Long(t)
 	t.Parallel()
 	a, b := newHost(t), newHost(t)
 	w := newWire(t, b)

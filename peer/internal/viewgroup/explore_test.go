@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
@@ -102,7 +103,7 @@ func TestEveryInterleaving(t *testing.T) {
 	for _, sc := range scenarios {
 		t.Run(sc.name, func(t *testing.T) {
 			t.Parallel()
-			explore(t, sc, *states)
+			explore(t, sc, skip.Fewer(*states, 40))
 		})
 	}
 }

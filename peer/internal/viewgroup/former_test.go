@@ -7,6 +7,7 @@ import (
 	"go.etcd.io/raft/v3/raftpb"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
@@ -69,6 +70,7 @@ func TestHeartbeatOfWhatIsNotThere(t *testing.T) {
 // TestElectionsEndNoJob, however many there are: each leaves an entry in the log. Of the
 // changes that others ask for there is an end.
 func TestElectionsEndNoJob(t *testing.T) {
+	skip.Long(t)
 	w := newWorld(t, 22, 3)
 	w.ticks(3)
 	m := w.members[0]

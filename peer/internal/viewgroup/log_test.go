@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
@@ -80,6 +81,7 @@ func TestO4WhatIsAgreedOnTakesNoMoreThanItsWords(t *testing.T) {
 // TestO4TheLogOfOneWhoLiesHasAnEnd, whatever is in it, agreed on or not: who is sent more takes part no more, and
 // lets go of nothing else.
 func TestO4TheLogOfOneWhoLiesHasAnEnd(t *testing.T) {
+	skip.Long(t)
 	unknown := protowire.AppendBytes(protowire.AppendTag(nil, 99, protowire.BytesType), make([]byte, 1<<10))
 	changes, err := proto.Marshal(&raftpb.ConfChange{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: new(uint64(2))})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
@@ -104,6 +105,7 @@ func TestRemoveStaleWithoutScratch(t *testing.T) {
 // TestFolderThatIsFilledIsGivenUp after a number of names, not when there are no more of them; and whoever closes
 // waits for no more either.
 func TestFolderThatIsFilledIsGivenUp(t *testing.T) {
+	skip.Long(t)
 	for name, c := range map[string]struct {
 		ctx   func() context.Context
 		takes time.Duration // each look at the clock

@@ -19,6 +19,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/sandbox"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
@@ -355,6 +356,7 @@ func TestSupervisorAnswers(t *testing.T) {
 // TestSupervisorAnswersLongAfterItsStart: what bounds the start does not bound
 // the life of the program.
 func TestSupervisorAnswersLongAfterItsStart(t *testing.T) {
+	skip.Long(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
