@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/discovery/internal/pb"
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
 // A world of peers in a plane, each behind an access link, with distances that are off by up
@@ -63,6 +64,7 @@ var measurements = flag.Int("measurements", 200, "how often each peer of TestNea
 // TestNearestAreAskedFirst finds 64 slots among 1,000 peers of which the searcher has heard
 // in any order, and looks how near the chosen are.
 func TestNearestAreAskedFirst(t *testing.T) {
+	skip.Long(t)
 	const n, slots, searcher = 1000, 64, 0
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)

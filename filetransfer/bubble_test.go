@@ -22,6 +22,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/filetransfer/internal/pb"
 	"github.com/p2pmpi/p2pmpi/internal/logtest"
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
 // A noHost is the host of a peer that has no network: its time may be virtual.
@@ -172,6 +173,7 @@ func TestO4PartsOfFellowsWaitForRoom(t *testing.T) {
 // T1: a source that talks garbage is named and not asked again. A link that is cut in the
 // middle of a message is tried again.
 func TestT1SourceThatTalksGarbageIsNamedAndLeftOut(t *testing.T) {
+	skip.Long(t)
 	tests := map[string]struct {
 		says  []byte
 		wrong bool

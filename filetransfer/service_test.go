@@ -26,6 +26,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/filetransfer/internal/pb"
 	"github.com/p2pmpi/p2pmpi/internal/logtest"
 	"github.com/p2pmpi/p2pmpi/internal/loopback"
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
 const job = "job"
@@ -104,6 +105,7 @@ func cutLinks(s *Service, budgets ...int) {
 }
 
 func TestT1WhatArrivesIsWhatWasSubmitted(t *testing.T) {
+	skip.Long(t)
 	submitter, peer := newPair(t)
 	src := t.TempDir()
 	big := content(1, 3*PieceBytes+17)

@@ -24,6 +24,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/rs/zerolog"
 
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 	"github.com/p2pmpi/p2pmpi/peer/internal/dialrule"
 	"github.com/p2pmpi/p2pmpi/peer/internal/membership"
@@ -163,6 +164,7 @@ func (c *seenConn) IsClosed() bool                { return false }
 // TestWhoListensOnOneDialsThat has a relay be slow to answer over what a host listens on. The
 // host waits for it: over the other one it would not learn its own address.
 func TestWhoListensOnOneDialsThat(t *testing.T) {
+	skip.Long(t)
 	const overTCP, overQUIC = "/ip4/127.0.0.1/tcp/0", "/ip4/127.0.0.1/udp/0/quic-v1"
 	mute, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
 	if err != nil {

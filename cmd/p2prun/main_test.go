@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/p2pmpi/p2pmpi/cmd/internal/localnet"
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/peer"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 	"github.com/p2pmpi/p2pmpi/peer/launch"
@@ -103,6 +104,7 @@ func TestAPeerOfAnotherNetworkIsNotUsed(t *testing.T) {
 }
 
 func TestMistakes(t *testing.T) {
+	skip.Long(t)
 	alone(t)
 	const nobody = "/ip4/127.0.0.1/tcp/1/p2p/12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf"
 	tests := map[string]struct {
@@ -203,6 +205,7 @@ func TestAutoTakesTheReplicasThatItTakesAndSaysWhy(t *testing.T) {
 }
 
 func TestLocalJobEndsAsTheProgramDoes(t *testing.T) {
+	skip.Long(t)
 	tests := map[string]struct {
 		script string
 		status int
@@ -314,6 +317,7 @@ func TestCompileErrorsAreShown(t *testing.T) {
 }
 
 func TestR6JobSurvivesTheLossOfAPeerAndAnswersOnce(t *testing.T) {
+	skip.Long(t)
 	alone(t)
 	var out, errs bytes.Buffer
 	args := []string{"--local", "2", "-n", "1", "-r", "2", "--lose", "100ms", "sh", "-c", "sleep 2; echo answer"}

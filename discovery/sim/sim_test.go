@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 )
 
 const need = 64
@@ -31,6 +33,7 @@ func total(outcomes []Outcome, of func(Outcome) int) (sum int) {
 // TestSearchesGrowSlowly: ten times as many peers may cost two more steps of the
 // lookup, and the few more that are asked because they are farther away.
 func TestSearchesGrowSlowly(t *testing.T) {
+	skip.Long(t)
 	small, newSmall := searches(1000, 4)
 	large, newLarge := searches(10_000, 4)
 	growsSlowly(t, "peer", small, large)

@@ -214,6 +214,7 @@ func (j *testJob) begun() {
 // said, and what has been agreed on, once; and can ask for changes. Each peer runs two ranks, so
 // that one that loses a process still has another: else it may end before it has said so.
 func TestNewSubmitterHearsAll(t *testing.T) {
+	skip.Long(t)
 	t.Parallel()
 	const ranks = 2
 	j := newTestJob(t, ranks, 2, nil, "print", "line", "3", "0").startKept()
@@ -358,6 +359,7 @@ func TestSubmitterThatLeavesIsNotWaitedFor(t *testing.T) {
 
 // TestOnlyOneWithoutALogAsksForChanges: the first process of a submitter has the log itself.
 func TestOnlyOneWithoutALogAsksForChanges(t *testing.T) {
+	skip.Long(t)
 	t.Parallel()
 	for name, m := range map[string]*jobpb.ToPeer{
 		"not anew":       {Body: &jobpb.ToPeer_Propose{Propose: jobpb.FromChange(viewgroup.Change{To: view.Failed}, 0)}},

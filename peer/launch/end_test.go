@@ -133,6 +133,7 @@ func TestS4StagedPeerIsNotKeptWaiting(t *testing.T) {
 
 // TestS4SlotsAreGivenBackWithoutAProcess although the submitter is there; what is left waits for it, but not for ever.
 func TestS4SlotsAreGivenBackWithoutAProcess(t *testing.T) {
+	skip.Long(t)
 	t.Parallel()
 	j := newTestJob(t, 1, 1, nil, "shell", "echo done")
 	j.start()
@@ -195,6 +196,7 @@ func TestNextAttemptTakesThePlaceOfTheFirst(t *testing.T) {
 
 // TestS1JobThatHasBegunGivesWayToNone of its own submitter either.
 func TestS1JobThatHasBegunGivesWayToNone(t *testing.T) {
+	skip.Long(t)
 	t.Parallel()
 	j := newTestbed(t, 1, 2).newJob(t, 1, 1, nil, "sleep")
 	j.start()
@@ -265,6 +267,7 @@ func (j *testJob) joinGroup(m *jobpb.Join, submitterToo bool) {
 }
 
 func TestJobEndsWhenTheSubmittersPeerHasFailed(t *testing.T) {
+	skip.Long(t)
 	t.Parallel()
 	j := newTestJob(t, 1, 2, nil, "sleep")
 	j.start()
@@ -324,6 +327,7 @@ func TestFailureOfAnotherPeerIsTold(t *testing.T) {
 }
 
 func TestProcessThatMisbehavesIsEnded(t *testing.T) {
+	skip.Long(t)
 	cases := map[string]struct {
 		role   string
 		reason string

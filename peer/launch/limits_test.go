@@ -290,6 +290,7 @@ func (j *testJob) need(c cgroup.Controller) {
 // TestProcessorsHold: programs that compute with as many threads as they can have no more of the processors than
 // they may.
 func TestProcessorsHold(t *testing.T) {
+	skip.Long(t)
 	half := limits.Limits{CPU: 50}
 	for name, c := range map[string]struct {
 		grant limits.Grant
@@ -478,6 +479,7 @@ const mostUpload = 1 << 20
 // TestUploadHolds: messages to another machine, of a process or of all of a job, are no
 // faster than the owner wants.
 func TestUploadHolds(t *testing.T) {
+	skip.Long(t)
 	for name, g := range uploadGrants() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -522,6 +524,7 @@ func (j *testJob) uploads(rate float64) {
 
 // TestOutputIsUploadedAsSlowly as messages are, on its way to a submitter who reads it as fast as he can.
 func TestOutputIsUploadedAsSlowly(t *testing.T) {
+	skip.Long(t)
 	for name, g := range uploadGrants() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -541,6 +544,7 @@ func TestOutputIsUploadedAsSlowly(t *testing.T) {
 
 // TestFilesAreUploadedAsSlowly when the submitter collects what a program has written.
 func TestFilesAreUploadedAsSlowly(t *testing.T) {
+	skip.Long(t)
 	for name, g := range uploadGrants() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -176,6 +176,7 @@ func TestModuleIsWithinTheLimits(t *testing.T) {
 
 // TestProcessorsHoldForModules as for native programs.
 func TestProcessorsHoldForModules(t *testing.T) {
+	skip.Long(t)
 	inEach(t, func(t *testing.T, e Engine) {
 		t.Parallel()
 		const most = 50

@@ -23,6 +23,7 @@ import (
 // TestO2PausedJobStandsStill: neither a program that answers questions nor one that never joined the job is
 // taken for hung meanwhile, and both go on afterwards.
 func TestO2PausedJobStandsStill(t *testing.T) {
+	skip.Long(t)
 	if runtime.GOOS != "linux" {
 		skip.Lacks(t, "a system that tells what processes do")
 	}
@@ -74,6 +75,7 @@ func TestO2PausedJobStandsStill(t *testing.T) {
 
 // TestO2PausedJobEnds when it has stood for as long as the owner bears it, and reads why.
 func TestO2PausedJobEnds(t *testing.T) {
+	skip.Long(t)
 	const why = "its owner needs the machine: metered"
 	for name, most := range map[string]time.Duration{"at once": 0, "soon": time.Second} {
 		t.Run(name, func(t *testing.T) {
@@ -94,6 +96,7 @@ func TestO2PausedJobEnds(t *testing.T) {
 // TestO2PausedPeerPreparesNothing: what does not run yet ends at once, however long others may stand, and its
 // submitter reads why. Nothing more is fetched, by the byte or on battery.
 func TestO2PausedPeerPreparesNothing(t *testing.T) {
+	skip.Long(t)
 	pause, why := Pause{Rule: "metered", Most: time.Hour}, "its owner needs the machine: metered"
 	t.Run("staging", func(t *testing.T) {
 		t.Parallel()
@@ -174,6 +177,7 @@ func TestO2PausedPeerPassesNothingOn(t *testing.T) {
 // TestO2PauseIsNotForEveryJob: those with replicas go on to be handed over, for a while; then they stand still too,
 // whatever their submitter does, unless somebody has come who has to be brought up to date.
 func TestO2PauseIsNotForEveryJob(t *testing.T) {
+	skip.Long(t)
 	t.Parallel()
 	bed := newTestbed(t, 3, 1)
 	j := bed.newJob(t, 1, 2, nil, "wait")

@@ -261,6 +261,7 @@ func churn() int {
 
 // TestHonestProcessesStandStill, whatever they do otherwise, each time that they are to, and go on afterwards.
 func TestHonestProcessesStandStill(t *testing.T) {
+	skip.Long(t)
 	for name, args := range map[string][]string{
 		"forks":        {"shell", "while :; do (:); /bin/true; done"},
 		"many at once": {"shell", "for i in 1 2 3 4 5 6 7 8; do (while :; do (:); /bin/true; done) & done; wait"},
@@ -350,6 +351,7 @@ func breed() int {
 // TestWhoIsBeingMadeGoesOn: a child that its parent is in the midst of making when all are told to stop, and when
 // they go on.
 func TestWhoIsBeingMadeGoesOn(t *testing.T) {
+	skip.Long(t)
 	t.Parallel()
 	j := newTestJob(t, 1, 1, nil, "breed")
 	j.start()

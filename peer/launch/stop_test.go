@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
@@ -11,6 +12,7 @@ import (
 // TestO3OwnerStopsAJob at any step: its submitter reads why, and nothing of it is left, whether the submitter
 // does anything about it or not. Another job at the same peer goes on.
 func TestO3OwnerStopsAJob(t *testing.T) {
+	skip.Long(t)
 	const why = "its owner has stopped the job here"
 	ended := func(j *testJob) string {
 		for rank := range j.spec.N {
@@ -64,6 +66,7 @@ func TestO3OwnerStopsAJob(t *testing.T) {
 
 // TestO3StoppedJobIsHandedOver where others can do what its processes here do.
 func TestO3StoppedJobIsHandedOver(t *testing.T) {
+	skip.Long(t)
 	t.Parallel()
 	j := newTestJob(t, 1, 2, nil, "wait")
 	j.run()
@@ -81,6 +84,7 @@ func TestO3StoppedJobIsHandedOver(t *testing.T) {
 
 // TestO3StoppedJobIsNotWaitedForLonger than its owner says, or at all if he wants that.
 func TestO3StoppedJobIsNotWaitedForLonger(t *testing.T) {
+	skip.Long(t)
 	for name, within := range map[string]time.Duration{"now": 0, "soon": time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

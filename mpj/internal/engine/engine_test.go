@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
@@ -105,6 +106,7 @@ func TestR2IdleChannelMayBreak(t *testing.T) {
 }
 
 func TestChannelsMayBreak(t *testing.T) {
+	skip.Long(t)
 	for seed := range uint64(8) {
 		var mu sync.Mutex
 		random := rand.New(rand.NewPCG(seed, 0))

@@ -124,6 +124,7 @@ func inGroup(t *testing.T, g *Group) *exec.Cmd {
 // TestVersion1TellsWhoIsShort: a job that fills its limit with what the kernel can get back has memory
 // enough; one that is refused more has not.
 func TestVersion1TellsWhoIsShort(t *testing.T) {
+	skip.Long(t)
 	tree := Open(t.TempDir())
 	needGroups(t, tree)
 	if _, ok := tree.kernel.(*v1); !ok {
