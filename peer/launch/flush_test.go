@@ -57,22 +57,33 @@ func flooder() int {
 	l := enter(version.Protocol)
 	l.say(proclink.Init, withKey)
 	l.await(proclink.Start)
+	var mu sync.Mutex
+	asked := uint64(0)
+	ask := func() {
+		mu.Lock()
+		defer mu.Unlock()
+		asked++
+		l.say(proclink.Flush, func(m *proclink.Message) { m.Count = asked })
+	}
 	printed := make(chan struct{})
 	go func() {
 		defer close(printed)
 		line := []byte(strings.Repeat("x", 1023) + "\n")
-		for range floodSize / len(line) {
+		for i := range floodSize / len(line) {
+			if i%32 == 0 {
+				ask()
+			}
 			os.Stdout.Write(line)
 		}
 	}()
-	for asked := uint64(1); ; asked++ {
+	for {
 		select {
 		case <-printed:
 			l.say(proclink.Finalized, nil)
 			l.await(proclink.Bye)
 			return 0
 		case <-time.After(time.Millisecond):
-			l.say(proclink.Flush, func(m *proclink.Message) { m.Count = asked })
+			ask()
 		}
 	}
 }
