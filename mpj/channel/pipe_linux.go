@@ -25,6 +25,9 @@ import (
 // calls each time, for the runtime's poller tells of each ring though nobody
 // reads the counter. A process is woken through the socket, because to ring a bell
 // could block a peer: whoever shares it may make it do so.
+//
+// Both ends bound what an untrusted other end can make them do: a byte in the socket that was not asked for ends
+// the pipe, and so do rings without bytes.
 
 // NewPipe returns the descriptors of both ends of a pipe. With a bell its reader
 // is a peer.

@@ -200,16 +200,9 @@ func TestWarmPipeAllocatesNothing(t *testing.T) {
 	}
 }
 
-// The socket of a pipe may bring anything: a peer that floods this side with
-// wake-ups, or a process that does, is not believed.
+// The socket of a pipe may bring anything: a process is not misled by a peer that floods it with wake-ups.
 func TestPipeReaderSleepsOnWhenWokenForNothing(t *testing.T) {
-	for _, patient := range []bool{false, true} {
-		sleepsOn(t, patient)
-	}
-}
-
-func sleepsOn(t *testing.T, patient bool) {
-	w, r := pipe(t, patient)
+	w, r := pipe(t, true)
 	done := start(func() error {
 		_, err := r.Read(make([]byte, 1))
 		return err
@@ -225,6 +218,56 @@ func sleepsOn(t *testing.T, patient bool) {
 	w.Write([]byte("x"))
 	if err := ended(t, done); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestPipeEndsWhenTheOtherSideBreaksItsProtocol has a program waste its peer's processor time.
+func TestPipeEndsWhenTheOtherSideBreaksItsProtocol(t *testing.T) {
+	t.Run("bytes to a reader with a bell", func(t *testing.T) {
+		w, r := pipe(t, false)
+		read := start(func() error { _, err := r.Read(make([]byte, 1)); return err })
+		w.end.wake()
+		if err := ended(t, read); !errors.Is(err, errRogue) {
+			t.Error(err)
+		}
+	})
+	t.Run("rings without bytes", func(t *testing.T) {
+		w, r := pipe(t, false)
+		read := start(func() error { _, err := r.Read(make([]byte, 1)); return err })
+		for {
+			w.end.wakeReader()
+			select {
+			case err := <-read:
+				if !errors.Is(err, errRogue) {
+					t.Error(err)
+				}
+				return
+			case <-t.Context().Done():
+				return
+			default:
+			}
+		}
+	})
+	t.Run("bytes to a writer that has not asked to be woken", func(t *testing.T) {
+		w, r := pipe(t, true)
+		r.end.wake()
+		select {
+		case <-w.Gone():
+		case <-time.After(10 * time.Second):
+			t.Error("it goes on")
+		}
+	})
+}
+
+// TestPipeReaderThatIsWokenTooOftenPauses holds the cost of rings with a byte each.
+func TestPipeReaderThatIsWokenTooOftenPauses(t *testing.T) {
+	r := &PipeReader{since: time.Now()}
+	begun := time.Now()
+	for range 5 * wakesAtOnce {
+		r.pace()
+	}
+	if took := time.Since(begun); took < 5*wakeTime {
+		t.Errorf("%d wake-ups took %v", 5*wakesAtOnce, took)
 	}
 }
 

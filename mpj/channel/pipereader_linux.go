@@ -20,6 +20,10 @@ type PipeReader struct {
 	expired atomic.Bool // the read deadline is over
 	closed  atomic.Bool
 	over    atomic.Bool // of one with a bell: nothing follows
+	rogue   atomic.Bool // of one with a bell: the writer breaks the protocol
+	idle    int         // rings since sleep began that brought nothing
+	woken   int         // times since the clock was last looked at
+	since   time.Time   // when that was
 	rest    [64]byte    // of wake-ups
 	wait    func(fd uintptr) bool
 }
@@ -106,9 +110,12 @@ func (r *PipeReader) await(n int) ([]byte, error) {
 
 // sleep returns when there are bytes, or none will come.
 func (r *PipeReader) sleep() error {
+	r.idle = 0
 	r.ring.doze()
 	switch err := r.end.ringer.Read(r.wait); {
 	case r.closed.Load():
+	case r.rogue.Load():
+		return errRogue
 	case err == nil || r.over.Load():
 		return nil
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -117,21 +124,49 @@ func (r *PipeReader) sleep() error {
 	return net.ErrClosed
 }
 
+var errRogue = errors.New("channel: the writer of a pipe breaks its protocol")
+
 // watch waits for the end of the socket, on which nothing comes to a reader that
-// has a bell.
+// has a bell. It does not read what an untrusted writer sends all the same.
 func (r *PipeReader) watch() {
-	io.Copy(io.Discard, r.end.conn)
+	if n, _ := r.end.conn.Read(r.rest[:1]); n > 0 {
+		r.rogue.Store(true)
+	}
 	r.over.Store(true)
 	r.end.bell.SetReadDeadline(time.Unix(1, 0)) // to ring it could block
 }
 
 // rung reports whether sleep is over, at the bell.
 func (r *PipeReader) rung(uintptr) bool {
+	r.pace()
 	if r.ring.ready() {
+		return true
+	}
+	if r.idle++; r.idle > mostIdle {
+		r.rogue.Store(true)
 		return true
 	}
 	r.ring.doze() // whoever rang for bytes that are taken already believes this side awake
 	return r.ring.ready() || r.over.Load()
+}
+
+// mostIdle bounds how often sleep looks in vain. An honest writer rings once too often at most.
+const mostIdle = 100
+
+// A reader with a bell that is woken wakesAtOnce times pauses until wakeTime has passed since: it takes a program less
+// to ring than its peer to wake up. Meanwhile the bytes collect in the ring, which takes 256 KiB.
+const (
+	wakesAtOnce = 128
+	wakeTime    = 2 * time.Millisecond
+)
+
+// pace pauses a reader that is woken too often.
+func (r *PipeReader) pace() {
+	if r.woken++; r.woken < wakesAtOnce {
+		return
+	}
+	time.Sleep(wakeTime - time.Since(r.since)) // not at all if it is negative
+	r.woken, r.since = 0, time.Now()
 }
 
 // nothingToWaitFor reports whether sleep is over, at the socket. It empties that,

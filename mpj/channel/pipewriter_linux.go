@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"runtime"
+	"sync/atomic"
 )
 
 // A PipeWriter is the writing end of a pipe. One goroutine at a time may write;
@@ -15,7 +16,9 @@ type PipeWriter struct {
 	end  *pipeEnd
 	ring pipeInput
 	room chan struct{} // of capacity 1: the reader says that there is room
-	gone chan struct{} // closed when the reader has closed, or this end
+	// wants counts how often this end has asked to be woken. The reader sends one byte each time at most.
+	wants atomic.Uint64
+	gone  chan struct{} // closed when the reader has closed, or this end
 }
 
 // OpenPipeWriter opens the writing end of a pipe; the caller still closes f.
@@ -33,12 +36,14 @@ func newPipeWriter(e *pipeEnd, ring *pipeRing) *PipeWriter {
 	return w
 }
 
-// watch hears what the reader says.
+// watch hears what the reader says. A reader that sends more than it was asked for is treated as one that has closed:
+// to read all that an untrusted program writes would take more processor time than it takes to write it.
 func (w *PipeWriter) watch() {
 	defer close(w.gone)
 	var wakeUps [64]byte
-	for {
-		if _, err := w.end.conn.Read(wakeUps[:]); err != nil {
+	for received := uint64(0); ; {
+		n, err := w.end.conn.Read(wakeUps[:])
+		if received += uint64(n); err != nil || received > w.wants.Load() {
 			return
 		}
 		select {
@@ -132,6 +137,7 @@ func (w *PipeWriter) awaitRoom() ([]byte, error) {
 		if err != nil || len(b) > 0 {
 			return b, err
 		}
+		w.wants.Add(1)
 		w.ring.want()
 		if b, err = w.ring.room(); err != nil || len(b) > 0 {
 			return b, err
