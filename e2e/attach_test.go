@@ -209,12 +209,21 @@ func (j *job) expectHeard(peers []*peerProcess, status int, attach func() *job) 
 		t.Errorf("exit status %d, want %d", s, status)
 	}
 	for rank := range 2 {
-		_, err := os.Stat(filepath.Join(j.cmd.Dir, fmt.Sprintf("rank%d", rank), "sum.txt"))
+		_, err := os.Stat(filepath.Join(j.results(), fmt.Sprintf("rank%d", rank), "sum.txt"))
 		if (err == nil) != (status == 0) {
 			t.Errorf("file of rank %d: %v", rank, err)
 		}
 	}
 	expectNothingLeft(t, peers)
+}
+
+// results returns the folder that the job's files were collected into.
+func (j *job) results() string {
+	found, err := filepath.Glob(filepath.Join(j.cmd.Dir, "results-*"))
+	if err != nil || len(found) != 1 {
+		return filepath.Join(j.cmd.Dir, "no-results")
+	}
+	return found[0]
 }
 
 // TestR6AttachInAFlood kills p2prun several times while much is printed: no line is

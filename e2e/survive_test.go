@@ -191,7 +191,7 @@ func TestCollectsOutputFiles(t *testing.T) {
 		t.Fatalf("exit status %d", s)
 	}
 	for rank := range 2 {
-		got, err := os.ReadFile(filepath.Join(j.cmd.Dir, fmt.Sprintf("rank%d", rank), "sum.txt"))
+		got, err := os.ReadFile(filepath.Join(j.results(), fmt.Sprintf("rank%d", rank), "sum.txt"))
 		want := fmt.Sprintf("rank %d sum %d\n", rank, 40*39/2)
 		if err != nil || string(got) != want {
 			t.Errorf("rank %d: %q, %v; want %q", rank, got, err, want)

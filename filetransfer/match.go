@@ -23,7 +23,8 @@ const (
 // for Build and Serve: the -o option of p2prun. A pattern is a shell glob
 // (path.Match) relative to dir in which "*" does not match "/": "*.out" takes
 // files at the top only, "out/*.txt" those in out. A pattern that names a
-// folder takes everything below it. Symbolic links are ignored, as are pipes,
+// folder takes everything below it. A leading dot is matched only by a pattern that
+// has it at the same level. Symbolic links are ignored, as are pipes,
 // sockets and devices. Folders that may not be looked into are given permissions.
 //
 // Call it once the job's processes are gone: a process that still runs could
@@ -108,11 +109,37 @@ func (c *collection) matches(name string) (bool, error) {
 		if c.work -= int64(len(p)+1) * int64(len(part)+1); c.work < 0 {
 			return false, errWork
 		}
-		if ok, _ := path.Match(p, part); ok {
+		if ok, _ := path.Match(p, part); ok && hiddenNamed(p, name) {
 			return true, nil
 		}
 	}
 	return false, nil
+}
+
+// Named reports whether one of the patterns names the file or a folder that contains it, as
+// Match does.
+func Named(patterns []string, file string) bool {
+	for _, p := range patterns {
+		if ok, _ := path.Match(p, ancestor(file, strings.Count(p, "/")+1)); ok && hiddenNamed(p, file) {
+			return true
+		}
+	}
+	return false
+}
+
+// hiddenNamed reports whether the pattern has a leading dot at every level at which the file's
+// path has one. A volunteer must not add hidden files to what "*" or a folder's name collects.
+func hiddenNamed(pattern, file string) bool {
+	levels := strings.Split(pattern, "/")
+	level := 0
+	for name := range strings.SplitSeq(file, "/") {
+		if strings.HasPrefix(name, ".") &&
+			(level >= len(levels) || !strings.HasPrefix(strings.TrimPrefix(levels[level], `\`), ".")) {
+			return false
+		}
+		level++
+	}
+	return true
 }
 
 // ancestor returns the first depth names of a path, or all of a shorter one.

@@ -27,6 +27,20 @@ import (
 // their entry, as far as the umask allows, and are readable and writable for
 // the owner always.
 func (s *Store) Materialize(ctx context.Context, m Manifest, dir string) error {
+	return s.layOut(ctx, m, dir, replaceFile)
+}
+
+// MaterializeNew is like Materialize, but replaces nothing. A file that exists with the same
+// content is kept; another one, a link or a folder in its place is an error that wraps
+// fs.ErrExist.
+func (s *Store) MaterializeNew(ctx context.Context, m Manifest, dir string) error {
+	return s.layOut(ctx, m, dir, addFile)
+}
+
+// A putFunc moves the file temp to the path of its entry.
+type putFunc func(ctx context.Context, root *os.Root, temp string, e Entry) error
+
+func (s *Store) layOut(ctx context.Context, m Manifest, dir string, put putFunc) error {
 	if err := m.Validate(); err != nil {
 		return fmt.Errorf("lay out files in %q: %w", dir, err)
 	}
@@ -41,7 +55,7 @@ func (s *Store) Materialize(ctx context.Context, m Manifest, dir string) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(hashers)
 	for _, e := range m {
-		g.Go(func() error { return s.place(ctx, root, e) })
+		g.Go(func() error { return s.place(ctx, root, e, put) })
 	}
 	if err := g.Wait(); err != nil {
 		return fmt.Errorf("lay out files in %q: %w", dir, err)
@@ -68,7 +82,7 @@ func makeFolders(root *os.Root, m Manifest) error {
 
 // place writes one file under a name of its own first, so that what stands at
 // e.Path is at every moment the old file or the new one.
-func (s *Store) place(ctx context.Context, root *os.Root, e Entry) error {
+func (s *Store) place(ctx context.Context, root *os.Root, e Entry, put putFunc) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -81,13 +95,52 @@ func (s *Store) place(ctx context.Context, root *os.Root, e Entry) error {
 	if err := s.copyVerified(ctx, root, temp, from, e); err != nil {
 		return errors.Join(fmt.Errorf("%q: %w", e.Path, err), discard(root, temp))
 	}
-	if err := root.Rename(temp, e.Path); err != nil {
-		if info, serr := root.Lstat(e.Path); serr == nil && info.IsDir() {
-			err = fmt.Errorf("a folder is in its place: %w", syscall.EISDIR)
-		}
+	if err := put(ctx, root, temp, e); err != nil {
 		return errors.Join(fmt.Errorf("%q: %w", e.Path, err), discard(root, temp))
 	}
 	return nil
+}
+
+// replaceFile puts temp in the place of any file.
+func replaceFile(_ context.Context, root *os.Root, temp string, e Entry) error {
+	err := root.Rename(temp, e.Path)
+	if err != nil {
+		if info, serr := root.Lstat(e.Path); serr == nil && info.IsDir() {
+			return fmt.Errorf("a folder is in its place: %w", syscall.EISDIR)
+		}
+	}
+	return err
+}
+
+// addFile puts temp where no file is. A file with the same content stays: an interrupted
+// collection that is resumed has written it.
+func addFile(ctx context.Context, root *os.Root, temp string, e Entry) error {
+	info, err := root.Lstat(e.Path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		if err = root.Link(temp, e.Path); err == nil {
+			return discard(root, temp)
+		}
+		if errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		return root.Rename(temp, e.Path) // the file system has no hard links
+	case err != nil:
+		return err
+	case info.Mode().IsRegular() && info.Size() == e.Size && sameContent(ctx, root, e):
+		return discard(root, temp)
+	}
+	return fmt.Errorf("it is not replaced: %w", fs.ErrExist)
+}
+
+func sameContent(ctx context.Context, root *os.Root, e Entry) bool {
+	f, err := root.Open(e.Path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	d, _, err := digestReader(ctx, f)
+	return err == nil && d == e.Digest
 }
 
 // copyVerified copies content out of the store and checks what it has copied.

@@ -2,6 +2,7 @@ package filetransfer
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -49,6 +50,36 @@ func TestMaterializeLaysOutFiles(t *testing.T) {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) != 2 {
 		t.Errorf("left over: %v, %v", entries, err)
+	}
+}
+
+// TestMaterializeNewReplacesNothing, neither a file nor a link, and accepts what an interrupted
+// collection has written.
+func TestMaterializeNewReplacesNothing(t *testing.T) {
+	s := openStore(t, t.TempDir(), 1<<20)
+	m := staged(t, s, map[string][]byte{"d/a": content(1, 300)})
+	dir := t.TempDir()
+	for range 2 {
+		if err := s.MaterializeNew(t.Context(), m, dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantFile(t, filepath.Join(dir, "d/a"), content(1, 300))
+	for name, plant := range map[string]func(string) error{
+		"file": func(p string) error { return os.WriteFile(p, []byte("mine"), 0o600) },
+		"link": func(p string) error { return os.Symlink("../elsewhere", p) },
+	} {
+		dir := t.TempDir()
+		err := os.Mkdir(filepath.Join(dir, "d"), 0o700)
+		if err := errors.Join(err, plant(filepath.Join(dir, "d/a"))); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.MaterializeNew(t.Context(), m, dir); !errors.Is(err, fs.ErrExist) {
+			t.Errorf("%s: got %v, want one that says that it exists", name, err)
+		}
+		if left, err := os.ReadDir(filepath.Join(dir, "d")); err != nil || len(left) != 1 {
+			t.Errorf("%s: left over: %v, %v", name, left, err)
+		}
 	}
 }
 

@@ -96,6 +96,8 @@ type RunOptions struct {
 	Files        string        // -l, a file that lists inputs
 	Inputs       []string      // -i, inputs: files, folders and URLs
 	Outputs      []string      // -o, patterns of files to collect
+	OutputDir    string        // an empty or new folder for them; none: results-<job>, or the current one for exactly one named file
+	Executable   bool          // collected files keep their executable bits
 	Wait         int           // -w, seconds to wait for enough peers
 	MinMemory    Bytes         // for each process, 0 for any
 	OS, Arch     string        // of the peers, in Go's words; empty for any
@@ -206,7 +208,9 @@ func (o *RunOptions) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.As, "as", o.As, "build a Go package as `KIND`: native, wasm, or auto:\nwasm if too few peers take it as native")
 	flags.StringVarP(&o.Files, "files", "l", o.Files, "`FILE` that lists input files, folders and URLs")
 	flags.StringArrayVarP(&o.Inputs, "input", "i", o.Inputs, "input `FILE`, folder or URL to stage")
-	flags.StringArrayVarP(&o.Outputs, "output", "o", o.Outputs, "`PATTERN` of output files to collect")
+	flags.StringArrayVarP(&o.Outputs, "output", "o", o.Outputs, "`PATTERN` of output files to collect, into a new\nfolder results-JOB unless it names one file")
+	flags.StringVar(&o.OutputDir, "output-dir", o.OutputDir, "new or empty `FOLDER` for the collected files")
+	flags.BoolVar(&o.Executable, "output-executable", o.Executable, "collected files keep their executable bits")
 	flags.IntVarP(&o.Wait, "wait", "w", o.Wait, "`SECONDS` to wait for enough peers")
 	flags.Var(&o.MinMemory, "min-memory", "`SIZE` of memory for each process, such as 2GiB")
 	flags.StringVar(&o.OS, "os", o.OS, "only peers of this operating `SYSTEM`, such as linux")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -146,9 +147,14 @@ func request(cfg peer.Config, opt peer.RunOptions, args []string) (job.Request, 
 	req := job.Request{
 		Name: args[0], Args: args[1:], Settings: proclink.Settings(os.Getenv),
 		N: opt.Ranks, R: int(opt.Replicas), Strategy: opt.Strategy, DryRun: opt.DryRun,
-		Outputs: opt.Outputs, OutputDir: cwd,
+		Outputs: opt.Outputs, OutputDir: cwd, NewFolder: opt.OutputDir == "", Executable: opt.Executable,
 		Channels: cfg.Channels, Explain: opt.Verbose, OnDivergence: opt.OnDivergence, Heal: opt.Heal == peer.On,
 		Wait: time.Duration(opt.Wait) * time.Second, Timeout: opt.Timeout, Away: opt.Away,
+	}
+	if opt.OutputDir != "" {
+		if req.OutputDir, err = filepath.Abs(opt.OutputDir); err != nil {
+			return job.Request{}, fmt.Errorf("--output-dir: %w", err)
+		}
 	}
 	var errFilter error
 	req.Filter, errFilter = opt.Filter()

@@ -3,7 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,6 +41,10 @@ func on(pick func(*workshop) *grid.Grid, n, r int, options ...string) runner {
 		}
 		if w.profile == "" {
 			return grid.Run(ctx, w.dir, append(append(args, w.built("prog")), items...)...)
+		}
+		// p2prun replaces no file.
+		if err := os.Remove(filepath.Join(w.profile, "cpu.pprof")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, err
 		}
 		args = append(args, "-o", "cpu.pprof", w.built("prog"), "-profile", "cpu.pprof")
 		return grid.Run(ctx, w.profile, append(args, items...)...)

@@ -1,7 +1,7 @@
 // Mandelbrot paints the Mandelbrot set, or a part of it, into a PNG file.
 //
 //	p2prun -n 4 -r 2 -o mandelbrot.png ./examples/mandelbrot
-//	p2prun -n 4 -o '*.png' ./examples/mandelbrot -x -0.7436 -y 0.1318 -span 0.0012 -limit 5000
+//	p2prun -n 4 -o mandelbrot.png ./examples/mandelbrot -x -0.7436 -y 0.1318 -span 0.0012 -limit 5000
 //
 // It is a task farm. A row of pixels takes from no time at all to very long,
 // and nobody knows beforehand, nor how fast each machine is. So rank 0 does not

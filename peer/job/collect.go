@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 	"time"
@@ -83,16 +82,6 @@ func (e *execution) uncollected(ctx context.Context, err error, status int, what
 	return Result{Status: status, Message: fmt.Sprintf("the job succeeded, but %s: %v", what, err)}
 }
 
-// layOut writes what was collected into the user's folder.
-func (e *execution) layOut(ctx context.Context, manifests []filetransfer.Manifest) error {
-	for _, m := range manifests {
-		if err := e.j.s.cfg.Files.Store().Materialize(ctx, m, e.j.req.OutputDir); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // collectRank fetches a rank's files from the first of its finished processes
 // that can give them. It waits for those that have yet to end when no other is
 // left.
@@ -159,7 +148,7 @@ func (e *execution) collectFrom(ctx context.Context, p view.Process) (filetransf
 	}
 	for _, f := range m {
 		// Nothing else may appear in the user's folder, whoever says so.
-		if !named(e.j.req.Outputs, f.Path) {
+		if !filetransfer.Named(e.j.req.Outputs, f.Path) {
 			return nil, fmt.Errorf("its peer offers the file %q, which no pattern names", plain(f.Path))
 		}
 	}
@@ -218,19 +207,6 @@ func (e *execution) collected(l *link, p view.Process, m *jobpb.Collected) *Resu
 	}
 	e.answers[p] = m
 	return nil
-}
-
-// named reports whether one of the patterns names the file or a folder that it
-// is in, as filetransfer.Match does.
-func named(patterns []string, file string) bool {
-	for _, p := range patterns {
-		names := strings.Split(file, "/")
-		depth := min(len(names), strings.Count(p, "/")+1)
-		if ok, _ := path.Match(p, strings.Join(names[:depth], "/")); ok {
-			return true
-		}
-	}
-	return false
 }
 
 // meanwhile handles what happens while work runs in a goroutine of its own, so

@@ -56,21 +56,6 @@ func TestR6FilesOfRanksAreArrangedOnceAndNoneIsLost(t *testing.T) {
 	}
 }
 
-func TestPatternsNameFilesAsMatchDoes(t *testing.T) {
-	cases := []struct {
-		pattern, file string
-		want          bool
-	}{
-		{"a", "a", true}, {"a", "a/b/c", true}, {"a/*", "a/b/c", true}, {"*.out", "x.out", true},
-		{"*.out", "d/x.out", false}, {"a/b", "a", false}, {"a", "b/a", false}, {"?", ".bashrc", false},
-	}
-	for _, c := range cases {
-		if got := named([]string{"none", c.pattern}, c.file); got != c.want {
-			t.Errorf("pattern %q, file %q: got %v", c.pattern, c.file, got)
-		}
-	}
-}
-
 // TestR6FilesComeFromAnotherReplica: of a rank that has finished, one replica
 // fails to give its files; the other gives them.
 func TestR6FilesComeFromAnotherReplica(t *testing.T) {
@@ -171,14 +156,14 @@ func TestFilesThatNobodyCanGiveAreALoss(t *testing.T) {
 
 func TestFilesThatCannotBeWrittenAreSaid(t *testing.T) {
 	b := newBed(t, never, 1)
+	req := b.request(1, 1)
+	req.Outputs, req.OutputDir = []string{"a"}, b.TempDir()
 	b.play(func(p *part) {
 		p.start()
+		b.write(req.OutputDir+"/a", "a file where a folder is to go")
 		p.ends(proc(0, 0))
 		p.offers(proc(0, 0), map[string]string{"a/b": "1"})
 	})
-	req := b.request(1, 1)
-	req.Outputs, req.OutputDir = []string{"a"}, b.TempDir()
-	b.write(req.OutputDir+"/a", "a file where a folder is to go")
 	b.run(req, nil).want(StatusUsage, "its output files could not be written")
 }
 

@@ -262,10 +262,13 @@ func TestAttachWantsTheOutputFolder(t *testing.T) {
 func TestR6FilesThatCannotBeWrittenWaitForAttach(t *testing.T) {
 	b := newBed(t, never, 1, 1)
 	b.submitter.cfg.Jobs = t.TempDir()
+	req := b.request(1, 2)
+	req.Outputs, req.OutputDir, req.Away = []string{"a"}, t.TempDir(), time.Minute
 	b.play(func(p *part) {
 		p.start()
 		p.enter()
 		if q := p.processes[0]; q == proc(0, 0) {
+			b.write(req.OutputDir+"/a", "a file where a folder is to go")
 			p.ends(q, "unfinished")
 			p.offers(q, map[string]string{"a/b": "1"})
 		}
@@ -281,9 +284,6 @@ func TestR6FilesThatCannotBeWrittenWaitForAttach(t *testing.T) {
 		}
 		p.vanish()
 	})
-	req := b.request(1, 2)
-	req.Outputs, req.OutputDir, req.Away = []string{"a"}, t.TempDir(), time.Minute
-	b.write(req.OutputDir+"/a", "a file where a folder is to go")
 	o := b.run(req, nil)
 	o.want(StatusUsage, "its output files could not be written")
 	o.wrote(0, Stdout, "") // who attaches gets it

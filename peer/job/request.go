@@ -30,7 +30,9 @@ type Request struct {
 	Inputs       []filetransfer.Source   `json:"inputs"`       // files to stage
 	Downloads    []filetransfer.Download `json:"downloads"`    // files to stage that are still in the web
 	Outputs      []string                `json:"outputs"`      // patterns of files to collect
-	OutputDir    string                  `json:"outputDir"`    // where they go
+	OutputDir    string                  `json:"outputDir"`    // where they go; must be empty unless NewFolder is set
+	NewFolder    bool                    `json:"newFolder"`    // they go to a new folder in OutputDir; exactly one file that is named goes to OutputDir itself
+	Executable   bool                    `json:"executable"`   // collected files keep their executable bits
 	Channels     []string                `json:"channels"`     // kinds of channels, best first; none: all
 	Explain      bool                    `json:"explain"`      // tell which way messages go: a ChannelsEvent
 	OnDivergence string                  `json:"onDivergence"` // Stop or Warn; empty: Stop

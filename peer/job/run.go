@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -142,7 +143,7 @@ func (j *run) exclude(e *execution) {
 
 // describe hashes what the job needs and signs the job.
 func (j *run) describe(ctx context.Context) error {
-	err := checkOutputDir(j.req)
+	err := errors.Join(checkOutputDir(j.req), checkUnused(j.req))
 	if err != nil {
 		return err
 	}
@@ -179,21 +180,6 @@ func (j *run) describe(ctx context.Context) error {
 	}
 	if err := j.keeper.writeWork(j); err != nil {
 		j.warn(unreplaced(err))
-	}
-	return nil
-}
-
-// checkOutputDir finds out in time what would spoil the end of a long job.
-func checkOutputDir(req Request) error {
-	if len(req.Outputs) == 0 {
-		return nil
-	}
-	info, err := os.Stat(req.OutputDir)
-	if err == nil && !info.IsDir() {
-		err = fmt.Errorf("%s is not a folder", req.OutputDir)
-	}
-	if err != nil {
-		return fmt.Errorf("output folder: %w", err)
 	}
 	return nil
 }
