@@ -145,6 +145,30 @@ func TestKillWakesAStoppedSupervisor(t *testing.T) {
 	readAll(t, r.stdout)
 }
 
+// TestKillEndsAProgramWhoseSupervisorDoesNotRun: whoever keeps the supervisor from running does not save the program.
+func TestKillEndsAProgramWhoseSupervisorDoesNotRun(t *testing.T) {
+	r := run(t, "orphan")
+	readLine(t, r.stdout)
+	stop(t, r.cmd.Process.Pid)
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		for r.cmd.Process.Signal(syscall.SIGSTOP) == nil {
+			select {
+			case <-r.done:
+				return
+			default:
+			}
+		}
+	}()
+	r.killWithin(10 * time.Millisecond)
+	if got := r.Wait(); got.Signal != "killed" {
+		t.Errorf("got %+v", got)
+	}
+	<-over
+	readAll(t, r.stdout)
+}
+
 // TestKillSupervisorThatIsStopped: it can do nothing by itself any more.
 func TestKillSupervisorThatIsStopped(t *testing.T) {
 	r := run(t, "orphan")

@@ -232,11 +232,19 @@ var errUnknown = errors.New("the supervisor has gone first")
 
 // Kill lets go of the program: its supervisor, which is woken if it was stopped,
 // kills it and whatever it started, and removes its scratch folder. Kill does not
-// wait for that.
-func (p *Process) Kill() {
+// wait for that. A supervisor that has not ended the program within sweepTimeout is killed: the kernel then kills
+// the program, and in a PID namespace all that it has started, whatever they do.
+func (p *Process) Kill() { p.killWithin(sweepTimeout) }
+
+func (p *Process) killWithin(timeout time.Duration) {
 	p.letGo.Do(func() {
 		p.life.Close()
 		p.cmd.Process.Signal(syscall.SIGCONT) // an error means that it is gone
+		force := time.AfterFunc(timeout, p.KillSupervisor)
+		go func() { // ends with the program
+			<-p.done
+			force.Stop()
+		}()
 	})
 }
 
