@@ -71,8 +71,10 @@ func (e *Engine) conclude(p *Part) error {
 	if err := e.wait(p.request); err != nil {
 		return err
 	}
-	if p.request.payload == nil {
-		p.Status, p.Err = p.request.result()
+	if b := p.request.payload; len(b) <= shortPayload { // as in received
+		if p.Status, p.Err = p.request.result(); b != nil && p.request.payload == nil {
+			e.giveBack(b)
+		}
 	} else {
 		e.mu.Unlock()
 		p.Status, p.Err = p.request.result()

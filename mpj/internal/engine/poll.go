@@ -45,6 +45,7 @@ type poller struct {
 	fetches  []*fetch
 	polls    uint64 // passes so far
 	spinning bool
+	slow     int     // waits that are not to yield, since a yield took long
 	awaited  *waiter // of whoever spins
 	watching bool
 	pumping  bool          // the pump is at the bell, or has not left it yet

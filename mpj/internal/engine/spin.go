@@ -15,7 +15,8 @@ import (
 // To yield hands the processor to a rank that has something to do, for a third
 // of what it costs to sleep and be woken. It does no good where the scheduler
 // keeps the ranks apart in groups (sched_autogroup, cgroups), or when the others
-// compute: hence the bell.
+// compute: hence the bell. Where other programs compute, each yield costs their
+// time slices: after one that took slowYield the next waits sleep at once.
 const (
 	spinTime    = 30 * time.Microsecond
 	yieldTime   = 300 * time.Microsecond
@@ -27,6 +28,8 @@ const (
 	// yieldLooks is the same with a yield every time, which may take long.
 	yieldLooks  = 4
 	yieldRounds = 32
+	slowYield   = time.Millisecond // less than a time slice, more than the looks of many ranks
+	slowWaits   = 256              // waits without yields after that
 	// allRounds is how often rings other than that of the rank that is waited for
 	// get a look: each is a page or two that a process that has just come to the
 	// processor has to fetch anew.
@@ -55,6 +58,10 @@ func (e *Engine) pollFor(w *waiter) bool {
 	}
 	var start time.Time
 	var waited time.Duration
+	slow := p.slow > 0
+	if slow {
+		p.slow--
+	}
 	for round := 1; ; round++ {
 		first := e.expected(w)
 		if e.progressFrom(first, round) {
@@ -63,7 +70,7 @@ func (e *Engine) pollFor(w *waiter) bool {
 		if w.woken.Load() || e.err != nil {
 			return true
 		}
-		if waited > limit {
+		if waited > limit || slow && (p.crowded || waited > spinTime) {
 			if p.pumping || p.bell == nil || e.ringOf(w) == nil {
 				return false
 			}
@@ -75,6 +82,8 @@ func (e *Engine) pollFor(w *waiter) bool {
 		}
 		switch {
 		case e.lookAway(first, w, round, p.crowded || waited > spinTime):
+		case !slow && p.slow == slowWaits: // a yield was slow just now
+			slow = true
 		case start.IsZero():
 			start = time.Now()
 		default:
@@ -123,8 +132,12 @@ func (e *Engine) progressFrom(first *inlet, round int) (moved bool) {
 func (e *Engine) lookAway(first *inlet, w *waiter, round int, yield bool) (found bool) {
 	inlets := e.poller.inlets
 	e.mu.Unlock()
+	slow := false
 	if yield {
-		found = look(inlets, first, w, yieldLooks, yieldProcessor)
+		found = look(inlets, first, w, yieldLooks, func() bool {
+			slow = !yielded()
+			return !slow
+		})
 		if round%yieldRounds == 0 {
 			runtime.Gosched() // other goroutines of this process, too; it may wake a thread
 		}
@@ -132,13 +145,23 @@ func (e *Engine) lookAway(first *inlet, w *waiter, round int, yield bool) (found
 		found = look(inlets, first, w, spinLooks, nil)
 	}
 	e.mu.Lock()
+	if slow {
+		e.poller.slow = slowWaits
+	}
 	return found
+}
+
+// yielded lets another process run, and reports whether that took no time slice.
+func yielded() bool {
+	start := time.Now()
+	yieldProcessor()
+	return time.Since(start) < slowYield
 }
 
 // look looks at the ring of first, or at all if that is nil, so many times, and
 // reports whether there is something to do. Between two looks it calls pause, if
-// that is not nil.
-func look(inlets []*inlet, first *inlet, w *waiter, times int, pause func()) bool {
+// that is not nil, and ends early when that returns false.
+func look(inlets []*inlet, first *inlet, w *waiter, times int, pause func() bool) bool {
 	for range times {
 		if first == nil {
 			for _, in := range inlets {
@@ -152,8 +175,8 @@ func look(inlets []*inlet, first *inlet, w *waiter, times int, pause func()) boo
 		if w.woken.Load() {
 			return true
 		}
-		if pause != nil {
-			pause()
+		if pause != nil && !pause() {
+			break
 		}
 	}
 	return false

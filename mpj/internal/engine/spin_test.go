@@ -1,0 +1,31 @@
+package engine
+
+import (
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
+)
+
+// A silentRing never has anything.
+type silentRing struct{ looks int }
+
+func (r *silentRing) Ready() bool   { r.looks++; return false }
+func (r *silentRing) Arrived() bool { return r.Ready() }
+func (r *silentRing) TryReceive(func(channel.Header) []byte) (f channel.Frame, ok bool, err error) {
+	return f, false, nil
+}
+
+// A wait whose yields cost time slices of other programs stops to yield: it
+// sleeps instead.
+func TestASlowYieldIsTheLast(t *testing.T) {
+	for _, tt := range []struct{ slowAt, yields int }{{1, 1}, {3, 3}, {99, yieldLooks}} {
+		ring, yields := new(silentRing), 0
+		found := look([]*inlet{{ring: ring}}, nil, new(waiter), yieldLooks, func() bool {
+			yields++
+			return yields < tt.slowAt
+		})
+		if found || yields != tt.yields || ring.looks != tt.yields {
+			t.Errorf("slow at %d: found %v, %d yields, %d looks", tt.slowAt, found, yields, ring.looks)
+		}
+	}
+}
