@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
 	"github.com/p2pmpi/p2pmpi/cmd/internal/display"
@@ -16,7 +17,7 @@ import (
 )
 
 // attach goes on with a job whose p2prun was killed, and returns the job's exit status.
-func attach(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []string, stdout, stderr io.Writer) (int, error) {
+func attach(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []string, stdout, stderr *command.Output) (int, error) {
 	if err := cfg.Validate(); err != nil {
 		return 0, command.Fail(command.Usage, err, hintHelp)
 	}
@@ -29,6 +30,10 @@ func attach(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []st
 		Ranks: kept.Request.N, Replicas: kept.Request.R, Tag: opt.TagOutput, JSON: opt.JSON,
 	})
 	defer show.Close()
+	if !kept.Ends.IsZero() {
+		late := time.AfterFunc(time.Until(kept.Ends), func() { interrupt(stdout, stderr) })
+		defer late.Stop()
+	}
 	follow := attachOwn
 	if kept.Handed() {
 		follow = attachHanded

@@ -85,7 +85,10 @@ const examples = `  p2prun --local 6 -n 3 -r 2 ./examples/ep W
 
 const hintHelp = "p2prun --help lists the options"
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+func run(ctx context.Context, args []string, out, errs io.Writer) int {
+	// A command that is to end does so although nobody reads its output.
+	stdout, stderr := command.NewOutput(out), command.NewOutput(errs)
+	defer context.AfterFunc(ctx, func() { interrupt(stdout, stderr) })()
 	cfg := peer.DefaultConfig()
 	cfg.LogLevel = "warn"
 	opt := peer.DefaultRunOptions()
@@ -144,4 +147,11 @@ func ofBeginning(flags *pflag.FlagSet) (names []string) {
 		}
 	})
 	return names
+}
+
+// interrupt bounds how long writes to the outputs may block.
+func interrupt(outputs ...*command.Output) {
+	for _, o := range outputs {
+		o.Interrupt()
+	}
 }

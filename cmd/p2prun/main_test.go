@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -330,4 +331,30 @@ func TestR6JobSurvivesTheLossOfAPeerAndAnswersOnce(t *testing.T) {
 		}
 	}
 	nothingLeft(t)
+}
+
+// TestEndsAlthoughNobodyReads its standard output, which the job has filled.
+func TestEndsAlthoughNobodyReads(t *testing.T) {
+	for name, want := range map[string]int{"timeout": 75, "signal": 130} {
+		t.Run(name, func(t *testing.T) {
+			alone(t)
+			r, out := io.Pipe()
+			ctx, interrupt := context.WithCancel(t.Context())
+			defer interrupt()
+			args := []string{"--local", "1", "-n", "1", "--timeout", "3s", "yes"}
+			if name == "signal" {
+				args[5] = "1h"
+				go func() { // ends with the first byte
+					r.Read(make([]byte, 1))
+					interrupt()
+				}()
+			}
+			var errs bytes.Buffer
+			if status := run(ctx, args, out, &errs); status != want {
+				t.Errorf("got status %d, want %d: %s", status, want, errs.String())
+			}
+			r.Close() // for the write that nobody waits for
+			nothingLeft(t)
+		})
+	}
 }

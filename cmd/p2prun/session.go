@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"sync"
 	"time"
 
@@ -115,7 +114,7 @@ func (s *session) join(ctx context.Context, cfg peer.Config, opt peer.RunOptions
 		Network:      cfg.Network,
 		GossipPeriod: cfg.GossipPeriod,
 		LogLevel:     "error", // of peers that may be killed; warnings would be noise
-		Stderr:       file(stderr),
+		Stderr:       command.File(stderr),
 	})
 	return err
 }
@@ -127,12 +126,6 @@ func localSlots(opt peer.RunOptions) int {
 		return opt.Ranks
 	}
 	return (opt.Ranks*int(opt.Replicas) + opt.Local - 1) / opt.Local
-}
-
-// file returns w if it is one that a child process can have, else nothing.
-func file(w io.Writer) *os.File {
-	f, _ := w.(*os.File)
-	return f
 }
 
 func (s *session) candidates(ctx context.Context, wanted discovery.Filter) ([]job.Candidate, error) {

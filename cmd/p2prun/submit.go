@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,11 +29,12 @@ type submission struct {
 
 	built string // folder of what is built
 	show  *display.Display
+	out   []*command.Output // that show writes to
 }
 
 // submit runs one job and returns its exit status. An error is a failure that
 // has yet to be reported; it is the user's mistake unless it says otherwise.
-func submit(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []string, stdout, stderr io.Writer) (int, error) {
+func submit(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []string, stdout, stderr *command.Output) (int, error) {
 	j, err := prepare(ctx, cfg, opt, args)
 	if err != nil {
 		return 0, err
@@ -51,6 +51,7 @@ func submit(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []st
 		Name: "p2prun", Stdout: stdout, Stderr: stderr,
 		Ranks: opt.Ranks, Replicas: j.req.R, Tag: opt.TagOutput, JSON: opt.JSON,
 	})
+	j.out = []*command.Output{stdout, stderr}
 	defer j.show.Close()
 	// This machine's platform comes first, so that mistakes come to light before
 	// any peer is asked.
@@ -118,7 +119,14 @@ func (j *submission) carryOut(ctx context.Context, s *session) (int, error) {
 
 // run runs the job with the programs that are built, to a result.
 func (j *submission) run(ctx context.Context, s *session) (job.Result, error) {
+	if j.req.Timeout > 0 {
+		late := time.AfterFunc(j.req.Timeout, func() { interrupt(j.out...) })
+		defer late.Stop()
+	}
 	r, err := s.run(ctx, j.req, watchdog(s, j.opt.Lose, j.req, j.show))
+	if errors.Is(err, command.ErrUnread) && ctx.Err() == nil {
+		return job.Result{Status: job.StatusTimeout, Message: fmt.Sprintf("the job was ended after %v, as --timeout says: %v", j.req.Timeout, err)}, nil
+	}
 	if err != nil {
 		return r, failure(ctx, err)
 	}

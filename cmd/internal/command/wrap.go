@@ -2,7 +2,6 @@ package command
 
 import (
 	"io"
-	"os"
 	"strings"
 	"unicode/utf8"
 
@@ -12,8 +11,8 @@ import (
 // Width returns how many characters fit on a line of w, or 0 if w is no
 // terminal.
 func Width(w io.Writer) int {
-	f, ok := w.(*os.File)
-	if !ok || !term.IsTerminal(int(f.Fd())) {
+	f := File(w)
+	if f == nil || !term.IsTerminal(int(f.Fd())) {
 		return 0
 	}
 	if width, _, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {

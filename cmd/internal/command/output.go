@@ -1,0 +1,80 @@
+package command
+
+import (
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"time"
+)
+
+// ErrUnread is the error of writes to an interrupted Output that has no reader.
+var ErrUnread = errors.New("its output is not read")
+
+// unreadTimeout is how long a write to an interrupted Output may block.
+const unreadTimeout = time.Second
+
+// An Output is standard output or standard error. A write to it blocks while nobody reads, as
+// any write to a pipe, but not for ever once the command is to end. Writes must not overlap.
+type Output struct {
+	w           io.Writer
+	interrupt   sync.Once
+	interrupted chan struct{}
+
+	mu     sync.Mutex
+	unread bool // a write is blocked, and nobody waits for it
+}
+
+// NewOutput returns an Output that writes to w.
+func NewOutput(w io.Writer) *Output {
+	return &Output{w: w, interrupted: make(chan struct{})}
+}
+
+// Unwrap returns the writer that is written to.
+func (o *Output) Unwrap() io.Writer { return o.w }
+
+// Interrupt bounds the time of the write that is under way, and of later ones. Once a write has
+// not ended in time, all fail with ErrUnread.
+func (o *Output) Interrupt() { o.interrupt.Do(func() { close(o.interrupted) }) }
+
+type written struct {
+	n   int
+	err error
+}
+
+// Write writes p, which must not change after a write that fails with ErrUnread.
+func (o *Output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.unread {
+		return 0, ErrUnread
+	}
+	done := make(chan written, 1)
+	go func() { // ends when p is written, or with the process
+		n, err := o.w.Write(p)
+		done <- written{n, err}
+	}()
+	select {
+	case r := <-done:
+		return r.n, r.err
+	case <-o.interrupted:
+	}
+	late := time.NewTimer(unreadTimeout)
+	defer late.Stop()
+	select {
+	case r := <-done:
+		return r.n, r.err
+	case <-late.C:
+		o.unread = true
+		return 0, ErrUnread
+	}
+}
+
+// File returns the file that w writes to, directly or as an Output, or nil.
+func File(w io.Writer) *os.File {
+	if o, ok := w.(*Output); ok {
+		w = o.w
+	}
+	f, _ := w.(*os.File)
+	return f
+}
