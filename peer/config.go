@@ -64,6 +64,9 @@ type Config struct {
 	// a private one if there is a token for it in Home.
 	Network string
 
+	// Open says that Network is meant to be an open one, which anybody may join.
+	Open bool
+
 	// Token is a file with an invitation to a private network, in place of that in
 	// Home. Network may then be left at its default.
 	Token string

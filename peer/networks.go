@@ -285,6 +285,16 @@ func (c Config) NetworkID() (string, error) {
 	return i.Network.ID(), nil
 }
 
+// OpenWarning warns of a network that was named as private ones are, and which anybody may join,
+// since the home has no invitation to a private network of that name. It is empty if Open
+// says that this is meant.
+func (c Config) OpenWarning() string {
+	if file, err := c.tokenFile(); c.Open || c.Network == DefaultConfig().Network || err != nil || file != "" {
+		return ""
+	}
+	return fmt.Sprintf("network %s is open: this home has no invitation to a private network of that name, so anybody may join, run jobs and receive their inputs; --open says that this is meant", c.Network)
+}
+
 // startMembership finds out whether the network is a private one, and makes the gate
 // that keeps others out.
 func (p *Peer) startMembership() error {
@@ -297,8 +307,8 @@ func (p *Peer) startMembership() error {
 	if p.token, err = p.cfg.tokenFile(); err != nil {
 		return err
 	}
-	if p.token == "" && p.role == Volunteer && p.network != DefaultConfig().Network {
-		p.log.Info().Msgf("network %s is open: anybody may join", p.network)
+	if warning := p.cfg.OpenWarning(); warning != "" && p.role == Volunteer {
+		p.log.Warn().Msg(warning)
 	}
 	if p.token != "" {
 		if cfg.Invitation, err = readInvitation(p.token); err != nil {

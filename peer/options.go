@@ -37,6 +37,7 @@ func (c *Config) AddHomeFlags(flags *pflag.FlagSet) {
 func (c *Config) AddNetworkFlags(flags *pflag.FlagSet) {
 	flags.StringSliceVar(&c.Supernodes, "supernode", c.Supernodes, "`ADDR` of a peer that introduces this one")
 	flags.StringVar(&c.Network, "network", c.Network, "`NAME` of the network to join")
+	flags.BoolVar(&c.Open, "open", c.Open, "the network of --network is meant to be open to anybody")
 	flags.StringVar(&c.Token, "token", c.Token, "`FILE` with an invitation to a private network\n(default that taken with p2pboot network join)")
 	flags.StringSliceVar(&c.Listen, "listen", c.Listen, "multiaddr `ADDR` to listen on, or none\n(default TCP and QUIC on all interfaces)")
 	flags.Lookup("listen").DefValue = "[]" // too long a word for the help

@@ -98,9 +98,14 @@ func TestAPeerOfAnotherNetworkIsNotUsed(t *testing.T) {
 			t.Errorf("%s: got status %d, %s", name, status, errs.String())
 		}
 	}
-	var out, errs bytes.Buffer
-	if status := run(t.Context(), []string{"--network", "lab", "-n", "1", "/bin/true"}, &out, &errs); status != 0 {
-		t.Errorf("its own network: got status %d, %s", status, errs.String())
+	for _, open := range []string{"--open", "--open=false"} {
+		var out, errs bytes.Buffer
+		if status := run(t.Context(), []string{"--network", "lab", open, "-n", "1", "/bin/true"}, &out, &errs); status != 0 {
+			t.Errorf("its own network: got status %d, %s", status, errs.String())
+		}
+		if warned := strings.Contains(errs.String(), "network lab is open"); warned != (open != "--open") {
+			t.Errorf("%s: warned %v: %s", open, warned, errs.String())
+		}
 	}
 }
 

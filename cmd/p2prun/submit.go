@@ -61,6 +61,9 @@ func submit(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []st
 	if j.req.Programs, err = build(ctx, j.prog, j.here, j.built); err != nil {
 		return 0, err
 	}
+	if warning := cfg.OpenWarning(); warning != "" && opt.Local == 0 {
+		j.show.Say("warning: %s", warning)
+	}
 	s, err := open(ctx, cfg, opt, work, stderr)
 	if err != nil {
 		return 0, err
