@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/libp2p/go-libp2p/core/crypto"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-libp2p/core/peerstore"
 	ma "github.com/multiformats/go-multiaddr"
@@ -293,12 +294,31 @@ func (e *execution) vouch(to *link, p view.Process) {
 	if l := e.runsOn[p]; l.number > 0 {
 		to.say(e.introduceMessage(l, p))
 	}
-	to.say(proposeMessage(viewgroup.Change{Process: p, To: view.Live}))
+	to.say(e.proposeMessage(viewgroup.Change{Process: p, To: view.Live}))
 }
 
 // introduceMessage asks for the peer of l, where p runs, to be taken in.
 func (e *execution) introduceMessage(l *link, p view.Process) *jobpb.ToPeer {
-	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Introduce{Introduce: &jobpb.Introduce{Number: uint32(l.number), Member: e.row(l, p)}}}
+	n := e.newcomer(l, p)
+	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Introduce{Introduce: &jobpb.Introduce{Number: uint32(l.number), Row: n.Row, Signature: n.Signature}}}
+}
+
+// proposeMessage asks for a change, signed by the submitter's peer, whose word counts although
+// this process has no part in the group.
+func (e *execution) proposeMessage(c viewgroup.Change) *jobpb.ToPeer {
+	m := jobpb.FromChange(c, 0)
+	p, err := viewgroup.Sign(e.key(), e.j.spec.ID, 0, c)
+	if err != nil { // the peers refuse it, and the user hears why nothing is agreed on
+		e.j.warn(err.Error())
+	}
+	m.Signature = p.Signature
+	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Propose{Propose: m}}
+}
+
+// key returns the key of the submitter's peer.
+func (e *execution) key() crypto.PrivKey {
+	h := e.j.s.cfg.Host
+	return h.Peerstore().PrivKey(h.ID())
 }
 
 // ask says something to the peers that agree on views, in which this process has no part.

@@ -2,8 +2,10 @@ package job
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,7 +22,7 @@ type agreed struct {
 	news chan struct{} // holds a token when there may be something
 
 	mu      sync.Mutex
-	changes []viewgroup.Change
+	changes []viewgroup.Committed
 	contact viewgroup.Contact // with the majority
 	turned  bool              // that is new
 }
@@ -29,9 +31,7 @@ func newAgreed() *agreed { return &agreed{news: make(chan struct{}, 1)} }
 
 func (a *agreed) committed(cs []viewgroup.Committed, _ view.View) {
 	a.mu.Lock()
-	for _, c := range cs {
-		a.changes = append(a.changes, c.Change)
-	}
+	a.changes = append(a.changes, cs...)
 	a.mu.Unlock()
 	signal(a.news)
 }
@@ -43,7 +43,7 @@ func (a *agreed) contacted(c viewgroup.Contact) {
 	signal(a.news)
 }
 
-func (a *agreed) take() (changes []viewgroup.Change, contact viewgroup.Contact, turned bool) {
+func (a *agreed) take() (changes []viewgroup.Committed, contact viewgroup.Contact, turned bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	changes, turned = a.changes, a.turned
@@ -59,7 +59,7 @@ func (e *execution) takeAgreed() (r *Result) {
 		changes = nil
 	}
 	for _, c := range changes {
-		r = cmp.Or(r, e.apply(e.watch.Committed(c)))
+		r = cmp.Or(r, e.applyAgreed(c))
 	}
 	switch {
 	case !turned:
@@ -80,6 +80,50 @@ func (e *execution) takeAgreed() (r *Result) {
 		r = cmp.Or(r, e.apply(e.watch.CutOff()))
 	}
 	return r
+}
+
+// applyAgreed takes a change that is agreed on. The user hears on whose word, unless it is this
+// peer's own.
+func (e *execution) applyAgreed(c viewgroup.Committed) *Result {
+	switch p := c.Change.Process; c.Change.To {
+	case view.Failed:
+		e.watch.Attribute(p, e.accusation(c))
+	case view.Finished:
+		if e.watch.Unexplained(p) && e.owing == nil {
+			e.owing = time.After(e.j.s.waits.back)
+		}
+	}
+	return e.apply(e.watch.Committed(c.Change))
+}
+
+// demand gives up the peers that have had their process finish without saying that it has ended, for
+// as long as it takes one that was out of reach to come back: nobody else can, and the rank would
+// wait for its output for ever.
+func (e *execution) demand() (r *Result) {
+	e.owing = nil
+	for _, l := range e.links {
+		if l.err == nil && !isAway(l) && slices.ContainsFunc(l.processes, e.watch.Silent) {
+			r = cmp.Or(r, e.breach(l, errors.New("its process has finished, and it does not say how")))
+		}
+	}
+	return r
+}
+
+// accusation says who has failed a process, as the rest of a sentence, or "" if it is not known.
+func (e *execution) accusation(c viewgroup.Committed) string {
+	var names []string
+	for _, number := range c.By {
+		if id, ok := e.views.IDOf(number); ok {
+			names = append(names, short(id))
+		}
+	}
+	switch l := e.runsOn[c.Change.Process]; {
+	case len(names) == 0:
+		return ""
+	case l != nil && len(c.By) == 1 && c.By[0] == l.number:
+		return fmt.Sprintf("failed, says its own peer %s", names[0])
+	}
+	return fmt.Sprintf("failed, say the peers %s", strings.Join(names, ", "))
 }
 
 // joinViews makes the job's peers agree on its views, the submitter's with them, and
@@ -126,12 +170,21 @@ func (e *execution) introduce(l *link, p view.Process) {
 	if l.number == 0 {
 		return
 	}
+	e.views.Introduce(e.newcomer(l, p))
+	l.say(e.agreeMessage())
+}
+
+// newcomer describes the peer of l, where p runs, to those who agree on views, and signs that.
+func (e *execution) newcomer(l *link, p view.Process) viewgroup.Newcomer {
 	encoded, err := proto.Marshal(e.row(l, p))
 	if err != nil {
 		panic(err) // of a text that is not UTF-8; it has none
 	}
-	e.views.Introduce(viewgroup.Newcomer{Peer: l.number, ID: l.peer, Process: p, Row: encoded})
-	l.say(e.agreeMessage())
+	n := viewgroup.Newcomer{Peer: l.number, ID: l.peer, Process: p, Row: encoded}
+	if err := n.Sign(e.key(), e.j.spec.ID); err != nil {
+		e.j.warn(err.Error())
+	}
+	return n
 }
 
 // agreeMessage tells a peer that comes later who agrees on views, itself among them.

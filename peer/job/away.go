@@ -284,7 +284,7 @@ func (e *execution) remind(l *link) {
 			}
 		}
 		for _, c := range e.watch.Asked() {
-			l.say(proposeMessage(c))
+			l.say(e.proposeMessage(c))
 		}
 	} else {
 		for p, on := range e.runsOn {
@@ -316,7 +316,7 @@ func (e *execution) rejoin() (r *Result) {
 	changes := e.kept
 	e.kept = nil
 	for _, c := range changes {
-		r = cmp.Or(r, e.apply(e.watch.Committed(c)))
+		r = cmp.Or(r, e.applyAgreed(c))
 	}
 	e.regroup()
 	return r

@@ -115,7 +115,7 @@ func (e *execution) giver(rank int) (p view.Process, ok, wait bool) {
 		p = view.Process{Rank: rank, Replica: k}
 		_, asked := e.answers[p]
 		switch state := v.State(p); {
-		case state == view.Vacant || e.runsOn[p].err != nil || asked || e.accounts != nil && e.accounts.odd[p]:
+		case state == view.Vacant || !e.reaches(p) || asked || e.accounts != nil && e.accounts.odd[p]:
 		case state == view.Finished:
 			return p, true, false
 		case state == view.Live:
@@ -126,7 +126,7 @@ func (e *execution) giver(rank int) (p view.Process, ok, wait bool) {
 }
 
 func (e *execution) collectFrom(ctx context.Context, p view.Process) (filetransfer.Manifest, error) {
-	l := e.runsOn[p]
+	l := e.runsOn[p] // it has one: see giver
 	if e.answers[p] == nil {
 		e.askFiles(p)
 	}

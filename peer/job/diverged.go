@@ -78,7 +78,7 @@ func (e *execution) hearForetold(receiver view.Process) (r *Result) {
 // evidence says in words what process p says, with the peers that are concerned.
 func (e *execution) evidence(p view.Process, d protection.Divergence) string {
 	return fmt.Sprintf("rank %d replica %d on peer %s has produced another message than rank %d replica %d on peer %s has got: %v",
-		p.Rank, p.Replica, short(e.runsOn[p].peer), d.Receiver.Rank, d.Receiver.Replica, short(e.runsOn[d.Receiver].peer), d)
+		p.Rank, p.Replica, e.peerOf(p), d.Receiver.Rank, d.Receiver.Replica, e.peerOf(d.Receiver), d)
 }
 
 // Diverged says what p has produced as a message that replicas of its rank have not

@@ -46,7 +46,8 @@ type execution struct {
 	parted     bool                              // those who agree on views may go on without this peer: see away.go
 	patience   <-chan time.Time                  // then: when it waits for them no more
 	overdue    <-chan time.Time                  // when those must be back that are away, once this peer is in touch
-	kept       []viewgroup.Change                // agreed on meanwhile
+	owing      <-chan time.Time                  // when peers must have said that a process of theirs has ended, see demand
+	kept       []viewgroup.Committed             // agreed on meanwhile
 	generation uint32                            // of the group
 	grouped    time.Time                         // when it began
 	accounts   *accounts                         // of what replicas have done in all; nil: there are none
@@ -247,6 +248,8 @@ func (e *execution) next(ctx context.Context, also <-chan struct{}) func() *Resu
 	case <-e.overdue:
 		e.overdue = nil
 		return e.late
+	case <-e.owing:
+		return e.demand
 	case <-e.quiet:
 		return e.hearSilence
 	case <-e.agreed.news:
@@ -415,7 +418,7 @@ func (e *execution) apply(s step) *Result {
 	for _, c := range s.Propose {
 		switch {
 		case e.adopted != nil:
-			e.ask(proposeMessage(c))
+			e.ask(e.proposeMessage(c))
 		case e.views != nil:
 			e.views.Propose(c)
 		default:
@@ -459,6 +462,20 @@ func (e *execution) carryOut(s step) *Result {
 		e.heal()
 	}
 	return s.Result
+}
+
+// peerOf names the peer that runs p, for the user.
+func (e *execution) peerOf(p view.Process) string {
+	if l := e.runsOn[p]; l != nil {
+		return short(l.peer)
+	}
+	return "that is not known here"
+}
+
+// reaches reports whether the peer that runs p is known here and has not been given up.
+func (e *execution) reaches(p view.Process) bool {
+	l := e.runsOn[p]
+	return l != nil && l.err == nil
 }
 
 // tell says the same to every peer that has been told to start.

@@ -61,7 +61,7 @@ func (e *execution) otherLists(ctx context.Context, begun time.Time, collected [
 	for rank, l := range collected {
 		lists[rank] = []fileList{l}
 		for _, p := range e.watch.counting(rank) {
-			if _, before := e.answers[p]; !before && e.watch.View().State(p) == view.Finished && e.accounts.of[p].Summed && e.runsOn[p].err == nil {
+			if _, before := e.answers[p]; !before && e.watch.View().State(p) == view.Finished && e.accounts.of[p].Summed && e.reaches(p) {
 				e.askFiles(p)
 				asked = append(asked, p)
 			}
@@ -70,7 +70,7 @@ func (e *execution) otherLists(ctx context.Context, begun time.Time, collected [
 	late, cancel := context.WithTimeout(ctx, max(time.Since(begun), e.j.s.waits.files))
 	defer cancel()
 	for _, p := range asked {
-		for e.answers[p] == nil && e.runsOn[p].err == nil && late.Err() == nil {
+		for e.answers[p] == nil && e.reaches(p) && late.Err() == nil {
 			if err := e.attend(ctx, late.Done()); err != nil {
 				return nil, err
 			}

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/libp2p/go-libp2p"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"google.golang.org/protobuf/proto"
 
@@ -16,7 +17,12 @@ import (
 // newHearing returns a running job of 2 ranks and 2 replicas, each process on a
 // peer of its own, of which nothing is there but what they say.
 func newHearing(t testing.TB) *execution {
-	j := &run{req: Request{N: 2, R: 2, Outputs: []string{"*"}}}
+	h, err := libp2p.New(libp2p.NoListenAddrs, libp2p.DisableRelay(), libp2p.DisableMetrics())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { h.Close() })
+	j := &run{s: &Submitter{cfg: Config{Host: h}}, req: Request{N: 2, R: 2, Outputs: []string{"*"}}}
 	j.printer = newPrinter("job", Showing(func(Event) error { return nil }), func(error) {}, nil, false)
 	t.Cleanup(j.printer.close)
 	e := &execution{

@@ -31,7 +31,7 @@ func (e *execution) newAccounts() *accounts {
 		of: make(map[view.Process]account), odd: make(map[view.Process]bool),
 		tolerant: e.j.req.OnDivergence == Warn, shown: e.printedBy, counting: e.watch.counting,
 		name: func(p view.Process) string {
-			return fmt.Sprintf("rank %d replica %d on peer %s", p.Rank, p.Replica, short(e.runsOn[p].peer))
+			return fmt.Sprintf("rank %d replica %d on peer %s", p.Rank, p.Replica, e.peerOf(p))
 		},
 	}
 }
@@ -109,7 +109,7 @@ func (e *execution) hearOut(ctx context.Context, begun time.Time) Result {
 // owed reports whether a replica that has done its work has not accounted for it.
 func (e *execution) owed() bool {
 	for _, p := range e.watch.working() {
-		if _, ok := e.accounts.of[p]; !ok && e.runsOn[p].err == nil {
+		if _, ok := e.accounts.of[p]; !ok && e.reaches(p) {
 			return true
 		}
 	}

@@ -16,7 +16,6 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
-	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
@@ -186,10 +185,6 @@ func (l *link) say(m *jobpb.ToPeer) {
 	if l.err == nil && !l.away {
 		l.out.put(m)
 	}
-}
-
-func proposeMessage(c viewgroup.Change) *jobpb.ToPeer {
-	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Propose{Propose: jobpb.FromChange(c, 0)}}
 }
 
 // hears counts a message, and reports whether it came on the link's present wire.

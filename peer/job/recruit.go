@@ -318,6 +318,10 @@ func (e *execution) enter(l *link) *Result {
 // meanwhile.
 func (e *execution) joined(p view.Process) *Result {
 	l := e.runsOn[p]
+	if l == nil { // another submitter with this one's key has had it join
+		e.j.warn(fmt.Sprintf("rank %d replica %d has joined on a peer that is not known here", p.Rank, p.Replica))
+		return nil
+	}
 	l.recruit = nil
 	if errors.Is(l.err, errUnknown) {
 		e.j.warn(fmt.Sprintf("rank %d replica %d came later than the job began, on a peer that is not known here, since that could not be kept: what it prints is not seen, and replicas that are lost are not replaced", p.Rank, p.Replica))

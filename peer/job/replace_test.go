@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
@@ -17,9 +19,12 @@ import (
 // introduced waits until this part is asked to have the peer of q taken in, and q in its rank.
 func (p *part) introduced(q view.Process, by *member, number uint32) {
 	m := await(p, (*jobpb.ToPeer).GetIntroduce)
-	row := m.Member
-	if row.Process.View() != q || !bytes.Equal(row.Peer, []byte(by.ID())) || m.Number != number || len(row.Key) != proclink.KeySize || len(row.Addrs) == 0 {
-		p.Errorf("introduced are %v as %d, want %v as %d", row, m.Number, q, number)
+	var row jobpb.Member
+	if err := proto.Unmarshal(m.Row, &row); err != nil {
+		p.Fatal(err)
+	}
+	if len(m.Signature) == 0 || row.Process.View() != q || !bytes.Equal(row.Peer, []byte(by.ID())) || m.Number != number || len(row.Key) != proclink.KeySize || len(row.Addrs) == 0 {
+		p.Errorf("introduced are %v as %d, want %v as %d", &row, m.Number, q, number)
 	}
 	p.asked(q, view.Live)
 }

@@ -237,6 +237,24 @@ func (w *watch) ask(s *step, p view.Process, to view.State, why string) {
 	}
 }
 
+// Attribute says why p is to fail, as the rest of a sentence, unless that is known already.
+func (w *watch) Attribute(p view.Process, why string) {
+	if w.view.Contains(p) && w.at(p).why == "" {
+		w.at(p).why = why
+	}
+}
+
+// Unexplained reports whether p is to finish on the word of its peer alone, which has not said
+// that it has ended.
+func (w *watch) Unexplained(p view.Process) bool {
+	return w.view.Contains(p) && w.at(p).asked < view.Finished && w.at(p).exit == nil
+}
+
+// Silent reports whether p has finished, and its peer has not said so.
+func (w *watch) Silent(p view.Process) bool {
+	return w.view.State(p) == view.Finished && w.at(p).exit == nil
+}
+
 // Committed says that a change of the view has been agreed on.
 func (w *watch) Committed(c viewgroup.Change) step {
 	var s step

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -16,8 +17,9 @@ import (
 // then ask for the changes that the submitter would ask for:
 //
 //	a process here has ended            each peer, of its own
-//	a peer does not answer              who leads the group, when it is in touch with the majority, and
-//	                                      its fault detector finds that peer silent, too
+//	a peer does not answer              each peer whose fault detector finds that peer silent; the one that
+//	                                      leads the group only if it gets no answer itself. A majority
+//	                                      of its jurors has to say so (package viewgroup)
 //	a process came later, and its peer  every peer: it is the submitter's own
 //	  is not known
 //
@@ -128,10 +130,22 @@ func (j *job) becomes(p view.Process) view.State {
 func (j *job) elsewhere(peer p2ppeer.ID) view.State {
 	silence, ok := j.views.Silence(peer)
 	failed, watched := j.failed[peer]
-	if !ok || silence > silentFor+j.hang && (failed || !watched) {
+	switch {
+	case !ok: // it is the submitter's own, which is gone
 		return view.Failed
+	case watched && !failed:
+		return view.Live
+	case j.views.Leads() && silence <= silentFor+j.hang:
+		return view.Live
+	case !watched && !j.views.Leads() && j.reaches(peer):
+		return view.Live
 	}
-	return view.Live
+	return view.Failed
+}
+
+// reaches reports whether this peer is connected with another one.
+func (j *job) reaches(peer p2ppeer.ID) bool {
+	return j.service.host.Network().Connectedness(peer) == network.Connected
 }
 
 // listensTo reports whether a submitter that is here, as a new process, is to have the last

@@ -255,7 +255,7 @@ func TestNewSubmitterHearsAll(t *testing.T) {
 		}
 	}
 	failed := viewgroup.Change{Process: view.Process{Replica: 1}, To: view.Failed}
-	j.links[1].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Propose{Propose: jobpb.FromChange(failed, 0)}})
+	j.links[1].say(j.proposal(failed))
 	for _, l := range j.links {
 		for {
 			m := await(l, (*jobpb.FromPeer).GetAgreed)
@@ -307,7 +307,7 @@ func TestNewSubmitterHearsTheLastWordsOfAProgramThatFails(t *testing.T) {
 	job := j.hosted(0)
 	job.do(job.standIn) // a second has passed
 	other := viewgroup.Change{Process: view.Process{Replica: 1}, To: view.Failed}
-	j.links[0].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Propose{Propose: jobpb.FromChange(other, 0)}})
+	j.links[0].say(j.proposal(other))
 	for {
 		c, err := await(j.links[0], (*jobpb.FromPeer).GetAgreed).Change()
 		if err != nil || c.Process == (view.Process{}) {
@@ -368,8 +368,8 @@ func TestOnlyOneWithoutALogAsksForChanges(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			j := startKept(t, "sleep")
-			if i := m.GetIntroduce(); i != nil {
-				i.Member = j.member(view.Process{Replica: 2}, j.peers[0])
+			if m.GetIntroduce() != nil {
+				m = &jobpb.ToPeer{Body: &jobpb.ToPeer_Introduce{Introduce: j.introduction(3, j.member(view.Process{Replica: 2}, j.peers[0]))}}
 			}
 			j.tell(m)
 			j.gone()
@@ -398,7 +398,7 @@ func TestNewSubmitterOutlivesAnotherLoss(t *testing.T) {
 		{Process: view.Process{Replica: 1}, To: view.Failed},
 		{Process: view.Process{}, To: view.Failed},
 	} {
-		j.links[0].say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Propose{Propose: jobpb.FromChange(c, 0)}})
+		j.links[0].say(j.proposal(c))
 		if got, err := await(j.links[0], (*jobpb.FromPeer).GetAgreed).Change(); err != nil || got != c {
 			t.Fatalf("agreed %v (%v), want %v", got, err, c)
 		}

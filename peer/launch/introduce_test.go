@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
@@ -18,6 +19,34 @@ func (j *testJob) resumeAnew(peer *member) *testLink {
 		j.Fatal(r.Error)
 	}
 	return l
+}
+
+// proposal asks for a change as a submitter does that has no part in agreeing on views.
+func (j *testJob) proposal(c viewgroup.Change) *jobpb.ToPeer {
+	j.Helper()
+	h := j.submitter.Host
+	p, err := viewgroup.Sign(h.Peerstore().PrivKey(h.ID()), j.spec.ID, 0, c)
+	if err != nil {
+		j.Fatal(err)
+	}
+	m := jobpb.FromChange(c, 0)
+	m.Signature = p.Signature
+	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Propose{Propose: m}}
+}
+
+// introduction has the peer of a row taken in, as such a submitter does.
+func (j *testJob) introduction(number int, row *jobpb.Member) *jobpb.Introduce {
+	j.Helper()
+	encoded, err := proto.Marshal(row)
+	if err != nil {
+		j.Fatal(err)
+	}
+	h := j.submitter.Host
+	n := viewgroup.Newcomer{Peer: number, ID: p2ppeer.ID(row.Peer), Process: row.GetProcess().View(), Row: encoded}
+	if err := n.Sign(h.Peerstore().PrivKey(h.ID()), j.spec.ID); err != nil {
+		j.Fatal(err)
+	}
+	return &jobpb.Introduce{Number: uint32(number), Row: encoded, Signature: n.Signature}
 }
 
 // TestPeersTakeInWhomANewSubmitterHasFound, which has no part in agreeing on views: all hear of
@@ -41,8 +70,8 @@ func TestPeersTakeInWhomANewSubmitterHasFound(t *testing.T) {
 	joins := viewgroup.Change{Process: p, To: view.Live}
 	for range 2 { // the second time is for who may have missed the first
 		for _, l := range []*testLink{j.links[0], j.links[1], late} {
-			l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Introduce{Introduce: &jobpb.Introduce{Number: 3, Member: row}}})
-			l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Propose{Propose: jobpb.FromChange(joins, 0)}})
+			l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Introduce{Introduce: j.introduction(3, row)}})
+			l.say(j.proposal(joins))
 		}
 	}
 	for k, l := range []*testLink{j.links[0], j.links[1], late} {

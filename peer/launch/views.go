@@ -136,7 +136,7 @@ func (j *job) propose(m *jobpb.Change) error {
 	if !j.orphaned {
 		return errOrder(m)
 	}
-	j.views.Propose(c)
+	j.views.Forward(viewgroup.Proposal{Change: c, Signature: m.GetSignature()})
 	return nil
 }
 
@@ -147,19 +147,21 @@ const maxRow = 16 << 10
 // introduce has a peer taken in that was found by a submitter that has no part in agreeing on
 // views. All hear of it from the log: so they all have the same row, and before the process joins.
 func (j *job) introduce(m *jobpb.Introduce) error {
-	row := m.GetMember()
 	if !j.orphaned {
 		return errOrder(m)
+	}
+	if len(m.GetRow()) > maxRow {
+		return fmt.Errorf("peer %d is to be taken in: row of %d bytes", m.Number, len(m.GetRow()))
+	}
+	var row jobpb.Member
+	if err := proto.Unmarshal(m.GetRow(), &row); err != nil {
+		return fmt.Errorf("peer %d is to be taken in: %w", m.Number, err)
 	}
 	id, err := p2ppeer.IDFromBytes(row.GetPeer())
 	if err != nil {
 		return fmt.Errorf("peer %d is to be taken in: %w", m.Number, err)
 	}
-	encoded, err := proto.Marshal(row)
-	if err != nil || len(encoded) > maxRow {
-		return fmt.Errorf("peer %d is to be taken in: row of %d bytes", m.Number, len(encoded))
-	}
-	j.views.Introduce(viewgroup.Newcomer{Peer: int(m.Number), ID: id, Process: row.GetProcess().View(), Row: encoded})
+	j.views.Introduce(viewgroup.Newcomer{Peer: int(m.Number), ID: id, Process: row.GetProcess().View(), Row: m.GetRow(), Signature: m.GetSignature()})
 	return nil
 }
 

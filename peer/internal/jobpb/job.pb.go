@@ -643,9 +643,10 @@ func (x *Resume) GetAnew() bool {
 type Change struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Process       *Process               `protobuf:"bytes,1,opt,name=process,proto3" json:"process,omitempty"`
-	To            uint32                 `protobuf:"varint,2,opt,name=to,proto3" json:"to,omitempty"`       // view.State
-	Since         uint64                 `protobuf:"varint,3,opt,name=since,proto3" json:"since,omitempty"` // not 0: the process becomes master of its rank, see viewgroup.Change
-	Epoch         uint64                 `protobuf:"varint,4,opt,name=epoch,proto3" json:"epoch,omitempty"` // of the view after it, once it is agreed on
+	To            uint32                 `protobuf:"varint,2,opt,name=to,proto3" json:"to,omitempty"`              // view.State
+	Since         uint64                 `protobuf:"varint,3,opt,name=since,proto3" json:"since,omitempty"`        // not 0: the process becomes master of its rank, see viewgroup.Change
+	Epoch         uint64                 `protobuf:"varint,4,opt,name=epoch,proto3" json:"epoch,omitempty"`        // of the view after it, once it is agreed on
+	Signature     []byte                 `protobuf:"bytes,5,opt,name=signature,proto3" json:"signature,omitempty"` // of the submitter, when it is asked for: see viewgroup.Proposal
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -706,6 +707,13 @@ func (x *Change) GetEpoch() uint64 {
 		return x.Epoch
 	}
 	return 0
+}
+
+func (x *Change) GetSignature() []byte {
+	if x != nil {
+		return x.Signature
+	}
+	return nil
 }
 
 // Join makes the peer a member of the job's fault detection. It is sent to all
@@ -881,8 +889,9 @@ func (x *Agree) GetAnew() bool {
 // taken in once.
 type Introduce struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Number        uint32                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"` // as in Agree
-	Member        *Member                `protobuf:"bytes,2,opt,name=member,proto3" json:"member,omitempty"`  // the row of its process, which is to join
+	Number        uint32                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`      // as in Agree
+	Row           []byte                 `protobuf:"bytes,2,opt,name=row,proto3" json:"row,omitempty"`             // a Member, encoded: that of its process, which is to join
+	Signature     []byte                 `protobuf:"bytes,3,opt,name=signature,proto3" json:"signature,omitempty"` // of the submitter: see viewgroup.Newcomer
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -924,9 +933,16 @@ func (x *Introduce) GetNumber() uint32 {
 	return 0
 }
 
-func (x *Introduce) GetMember() *Member {
+func (x *Introduce) GetRow() []byte {
 	if x != nil {
-		return x.Member
+		return x.Row
+	}
+	return nil
+}
+
+func (x *Introduce) GetSignature() []byte {
+	if x != nil {
+		return x.Signature
 	}
 	return nil
 }
@@ -3249,12 +3265,13 @@ const file_job_proto_rawDesc = "" +
 	"\x06Resume\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x14\n" +
 	"\x05heard\x18\x02 \x01(\x04R\x05heard\x12\x12\n" +
-	"\x04anew\x18\x03 \x01(\bR\x04anew\"s\n" +
+	"\x04anew\x18\x03 \x01(\bR\x04anew\"\x91\x01\n" +
 	"\x06Change\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\rR\x02to\x12\x14\n" +
 	"\x05since\x18\x03 \x01(\x04R\x05since\x12\x14\n" +
-	"\x05epoch\x18\x04 \x01(\x04R\x05epoch\"\xc7\x01\n" +
+	"\x05epoch\x18\x04 \x01(\x04R\x05epoch\x12\x1c\n" +
+	"\tsignature\x18\x05 \x01(\fR\tsignature\"\xc7\x01\n" +
 	"\x04Join\x12\x14\n" +
 	"\x05group\x18\x01 \x03(\fR\x05group\x12\x1c\n" +
 	"\theartbeat\x18\x02 \x01(\x04R\theartbeat\x12\x1b\n" +
@@ -3270,10 +3287,11 @@ const file_job_proto_rawDesc = "" +
 	"\x05peers\x18\x01 \x03(\fR\x05peers\x12\x14\n" +
 	"\x05first\x18\x02 \x01(\rR\x05first\x12\x17\n" +
 	"\aruns_on\x18\x03 \x03(\rR\x06runsOn\x12\x12\n" +
-	"\x04anew\x18\x04 \x01(\bR\x04anew\"O\n" +
+	"\x04anew\x18\x04 \x01(\bR\x04anew\"S\n" +
 	"\tIntroduce\x12\x16\n" +
-	"\x06number\x18\x01 \x01(\rR\x06number\x12*\n" +
-	"\x06member\x18\x02 \x01(\v2\x12.p2pmpi.job.MemberR\x06member\"\x8d\x01\n" +
+	"\x06number\x18\x01 \x01(\rR\x06number\x12\x10\n" +
+	"\x03row\x18\x02 \x01(\fR\x03row\x12\x1c\n" +
+	"\tsignature\x18\x03 \x01(\fR\tsignature\"\x8d\x01\n" +
 	"\x06Member\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\fR\x04peer\x12\x14\n" +
@@ -3498,53 +3516,52 @@ var file_job_proto_depIdxs = []int32{
 	10, // 15: p2pmpi.job.Start.members:type_name -> p2pmpi.job.Member
 	13, // 16: p2pmpi.job.Start.view:type_name -> p2pmpi.job.View
 	0,  // 17: p2pmpi.job.Change.process:type_name -> p2pmpi.job.Process
-	10, // 18: p2pmpi.job.Introduce.member:type_name -> p2pmpi.job.Member
-	0,  // 19: p2pmpi.job.Member.process:type_name -> p2pmpi.job.Process
-	12, // 20: p2pmpi.job.Begin.places:type_name -> p2pmpi.job.Place
-	0,  // 21: p2pmpi.job.Collect.process:type_name -> p2pmpi.job.Process
-	18, // 22: p2pmpi.job.FromPeer.staging:type_name -> p2pmpi.job.Staging
-	19, // 23: p2pmpi.job.FromPeer.prepared:type_name -> p2pmpi.job.Prepared
-	22, // 24: p2pmpi.job.FromPeer.initialized:type_name -> p2pmpi.job.Initialized
-	31, // 25: p2pmpi.job.FromPeer.output:type_name -> p2pmpi.job.Output
-	32, // 26: p2pmpi.job.FromPeer.exited:type_name -> p2pmpi.job.Exited
-	33, // 27: p2pmpi.job.FromPeer.aborted:type_name -> p2pmpi.job.Aborted
-	37, // 28: p2pmpi.job.FromPeer.suspect:type_name -> p2pmpi.job.Suspect
-	38, // 29: p2pmpi.job.FromPeer.collected:type_name -> p2pmpi.job.Collected
-	39, // 30: p2pmpi.job.FromPeer.stopped:type_name -> p2pmpi.job.Stopped
-	25, // 31: p2pmpi.job.FromPeer.finalized:type_name -> p2pmpi.job.Finalized
-	20, // 32: p2pmpi.job.FromPeer.started:type_name -> p2pmpi.job.Started
-	23, // 33: p2pmpi.job.FromPeer.paths:type_name -> p2pmpi.job.Paths
-	34, // 34: p2pmpi.job.FromPeer.diverged:type_name -> p2pmpi.job.Diverged
-	29, // 35: p2pmpi.job.FromPeer.healed:type_name -> p2pmpi.job.Healed
-	28, // 36: p2pmpi.job.FromPeer.ahead:type_name -> p2pmpi.job.Ahead
-	30, // 37: p2pmpi.job.FromPeer.unkept:type_name -> p2pmpi.job.Unkept
-	35, // 38: p2pmpi.job.FromPeer.account:type_name -> p2pmpi.job.Account
-	41, // 39: p2pmpi.job.FromPeer.resumed:type_name -> p2pmpi.job.Resumed
-	6,  // 40: p2pmpi.job.FromPeer.agreed:type_name -> p2pmpi.job.Change
-	40, // 41: p2pmpi.job.FromPeer.outside:type_name -> p2pmpi.job.Outside
-	26, // 42: p2pmpi.job.FromPeer.leaving:type_name -> p2pmpi.job.Leaving
-	27, // 43: p2pmpi.job.FromPeer.paused:type_name -> p2pmpi.job.Paused
-	21, // 44: p2pmpi.job.Started.distances:type_name -> p2pmpi.job.Distance
-	0,  // 45: p2pmpi.job.Initialized.process:type_name -> p2pmpi.job.Process
-	24, // 46: p2pmpi.job.Paths.paths:type_name -> p2pmpi.job.Path
-	0,  // 47: p2pmpi.job.Finalized.process:type_name -> p2pmpi.job.Process
-	0,  // 48: p2pmpi.job.Leaving.process:type_name -> p2pmpi.job.Process
-	0,  // 49: p2pmpi.job.Ahead.process:type_name -> p2pmpi.job.Process
-	0,  // 50: p2pmpi.job.Healed.process:type_name -> p2pmpi.job.Process
-	0,  // 51: p2pmpi.job.Unkept.process:type_name -> p2pmpi.job.Process
-	0,  // 52: p2pmpi.job.Output.process:type_name -> p2pmpi.job.Process
-	0,  // 53: p2pmpi.job.Exited.process:type_name -> p2pmpi.job.Process
-	0,  // 54: p2pmpi.job.Aborted.process:type_name -> p2pmpi.job.Process
-	0,  // 55: p2pmpi.job.Diverged.process:type_name -> p2pmpi.job.Process
-	0,  // 56: p2pmpi.job.Diverged.receiver:type_name -> p2pmpi.job.Process
-	0,  // 57: p2pmpi.job.Account.process:type_name -> p2pmpi.job.Process
-	36, // 58: p2pmpi.job.Account.sums:type_name -> p2pmpi.job.Sum
-	0,  // 59: p2pmpi.job.Collected.process:type_name -> p2pmpi.job.Process
-	60, // [60:60] is the sub-list for method output_type
-	60, // [60:60] is the sub-list for method input_type
-	60, // [60:60] is the sub-list for extension type_name
-	60, // [60:60] is the sub-list for extension extendee
-	0,  // [0:60] is the sub-list for field type_name
+	0,  // 18: p2pmpi.job.Member.process:type_name -> p2pmpi.job.Process
+	12, // 19: p2pmpi.job.Begin.places:type_name -> p2pmpi.job.Place
+	0,  // 20: p2pmpi.job.Collect.process:type_name -> p2pmpi.job.Process
+	18, // 21: p2pmpi.job.FromPeer.staging:type_name -> p2pmpi.job.Staging
+	19, // 22: p2pmpi.job.FromPeer.prepared:type_name -> p2pmpi.job.Prepared
+	22, // 23: p2pmpi.job.FromPeer.initialized:type_name -> p2pmpi.job.Initialized
+	31, // 24: p2pmpi.job.FromPeer.output:type_name -> p2pmpi.job.Output
+	32, // 25: p2pmpi.job.FromPeer.exited:type_name -> p2pmpi.job.Exited
+	33, // 26: p2pmpi.job.FromPeer.aborted:type_name -> p2pmpi.job.Aborted
+	37, // 27: p2pmpi.job.FromPeer.suspect:type_name -> p2pmpi.job.Suspect
+	38, // 28: p2pmpi.job.FromPeer.collected:type_name -> p2pmpi.job.Collected
+	39, // 29: p2pmpi.job.FromPeer.stopped:type_name -> p2pmpi.job.Stopped
+	25, // 30: p2pmpi.job.FromPeer.finalized:type_name -> p2pmpi.job.Finalized
+	20, // 31: p2pmpi.job.FromPeer.started:type_name -> p2pmpi.job.Started
+	23, // 32: p2pmpi.job.FromPeer.paths:type_name -> p2pmpi.job.Paths
+	34, // 33: p2pmpi.job.FromPeer.diverged:type_name -> p2pmpi.job.Diverged
+	29, // 34: p2pmpi.job.FromPeer.healed:type_name -> p2pmpi.job.Healed
+	28, // 35: p2pmpi.job.FromPeer.ahead:type_name -> p2pmpi.job.Ahead
+	30, // 36: p2pmpi.job.FromPeer.unkept:type_name -> p2pmpi.job.Unkept
+	35, // 37: p2pmpi.job.FromPeer.account:type_name -> p2pmpi.job.Account
+	41, // 38: p2pmpi.job.FromPeer.resumed:type_name -> p2pmpi.job.Resumed
+	6,  // 39: p2pmpi.job.FromPeer.agreed:type_name -> p2pmpi.job.Change
+	40, // 40: p2pmpi.job.FromPeer.outside:type_name -> p2pmpi.job.Outside
+	26, // 41: p2pmpi.job.FromPeer.leaving:type_name -> p2pmpi.job.Leaving
+	27, // 42: p2pmpi.job.FromPeer.paused:type_name -> p2pmpi.job.Paused
+	21, // 43: p2pmpi.job.Started.distances:type_name -> p2pmpi.job.Distance
+	0,  // 44: p2pmpi.job.Initialized.process:type_name -> p2pmpi.job.Process
+	24, // 45: p2pmpi.job.Paths.paths:type_name -> p2pmpi.job.Path
+	0,  // 46: p2pmpi.job.Finalized.process:type_name -> p2pmpi.job.Process
+	0,  // 47: p2pmpi.job.Leaving.process:type_name -> p2pmpi.job.Process
+	0,  // 48: p2pmpi.job.Ahead.process:type_name -> p2pmpi.job.Process
+	0,  // 49: p2pmpi.job.Healed.process:type_name -> p2pmpi.job.Process
+	0,  // 50: p2pmpi.job.Unkept.process:type_name -> p2pmpi.job.Process
+	0,  // 51: p2pmpi.job.Output.process:type_name -> p2pmpi.job.Process
+	0,  // 52: p2pmpi.job.Exited.process:type_name -> p2pmpi.job.Process
+	0,  // 53: p2pmpi.job.Aborted.process:type_name -> p2pmpi.job.Process
+	0,  // 54: p2pmpi.job.Diverged.process:type_name -> p2pmpi.job.Process
+	0,  // 55: p2pmpi.job.Diverged.receiver:type_name -> p2pmpi.job.Process
+	0,  // 56: p2pmpi.job.Account.process:type_name -> p2pmpi.job.Process
+	36, // 57: p2pmpi.job.Account.sums:type_name -> p2pmpi.job.Sum
+	0,  // 58: p2pmpi.job.Collected.process:type_name -> p2pmpi.job.Process
+	59, // [59:59] is the sub-list for method output_type
+	59, // [59:59] is the sub-list for method input_type
+	59, // [59:59] is the sub-list for extension type_name
+	59, // [59:59] is the sub-list for extension extendee
+	0,  // [0:59] is the sub-list for field type_name
 }
 
 func init() { file_job_proto_init() }

@@ -9,8 +9,9 @@
 //	             v                 v              v          v
 //	           view              view           view       view
 //
-// The log is that of Raft, by go.etcd.io/raft. Each of its entries is one Change: a
-// process finishes, or fails. A view is what the committed changes make of
+// The log is that of Raft, by go.etcd.io/raft. Each of its entries is one Proposal, signed by its author:
+// a process finishes, or fails. What it does depends on the author (see Proposal): the submitter decides, and
+// a peer about its own processes; that another peer has failed takes a majority of jurors (V4). A view is what the committed changes make of
 // the job's first view, one epoch for each that changes something, so equal logs
 // are equal views. All peers of the job have the log; a few of them, the members,
 // vote: the submitter's and those that were named next, as many as make an odd
@@ -41,8 +42,7 @@
 // has no group for that reason, and the submitter alone makes its views. Two
 // members of three that crash at the same moment end the job.
 //
-// A peer of the job that lies, while it is in the group. Those in it believe each other's
-// log; what none of them can say is refused, or breaks the membership here and nothing else, as does
-// a log that is longer than theirs can be.
-// A peer that has left is not believed any more by who knows that.
+// Equal views where the peer that leads the log lies about its order: Raft tolerates crashes, not
+// a leader that sends different peers different logs, or removes members that are there. It can
+// withhold entries, but not forge one: every member checks each entry's signature.
 package viewgroup

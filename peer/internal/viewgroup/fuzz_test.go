@@ -52,7 +52,7 @@ func FuzzStep(f *testing.F) {
 		if proto.Unmarshal(b, &msg) != nil {
 			return
 		}
-		m, err := New(Config{View: view.New(2, 1), Peers: 3, Members: 3, RunsOn: runsOn(3)})
+		m, err := New(Config{View: view.New(2, 1), Peers: 3, Members: 3, RunsOn: runsOn(3), IDs: idsOf(3), Verify: verify})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -62,6 +62,6 @@ func FuzzStep(f *testing.F) {
 		for range 2 * electionTicks {
 			m.Tick()
 		}
-		m.Propose(Change{To: view.Failed})
+		m.Propose(signed(submitterPeer, Change{To: view.Failed}))
 	})
 }

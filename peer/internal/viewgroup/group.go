@@ -37,9 +37,10 @@ type Group struct {
 	numbers    map[p2ppeer.ID]int     // of peers, the last if one has come again
 	gone       []int                  // peers, not told to the member yet
 	introduced []Newcomer             // likewise
-	proposed   []Change               // likewise
+	proposed   []Proposal             // likewise
 	inbound    map[int]network.Stream // one per peer
 	contact    Contact                // as far as the member knows
+	leads      bool                   // likewise
 
 	// Only run touches these.
 	member  *Member
@@ -78,11 +79,23 @@ func newGroup(s *Service, c GroupConfig, m *Member) *Group {
 	return g
 }
 
-// Propose asks for a change of the view, again and again until it is committed. It
-// does not block.
+// Propose asks for a change of the view, in this peer's name, again and again until it is
+// committed. It does not block.
 func (g *Group) Propose(c Change) {
+	key := g.service.host.Peerstore().PrivKey(g.service.host.ID())
+	p, err := Sign(key, g.config.Job, g.config.Self, c)
+	if err != nil { // of a key that cannot sign
+		g.log.Error().Err(err).Msg("change of the view not proposed")
+		return
+	}
+	g.Forward(p)
+}
+
+// Forward asks for a change in the name of another peer, which has signed it: a submitter that
+// has no part in the group. It does not block.
+func (g *Group) Forward(p Proposal) {
 	g.mu.Lock()
-	g.proposed = append(g.proposed, c)
+	g.proposed = append(g.proposed, p)
 	g.mu.Unlock()
 	g.ring()
 }
@@ -140,6 +153,23 @@ func (g *Group) find(p p2ppeer.ID) (known peer, ok bool) {
 		return *g.peers[i], true
 	}
 	return peer{}, false
+}
+
+// IDOf returns the peer with a number, if it is known here.
+func (g *Group) IDOf(number int) (id p2ppeer.ID, ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if p := g.peers[number]; p != nil {
+		return p.id, true
+	}
+	return "", false
+}
+
+// Leads reports whether this peer leads the group, as far as the owner has been told.
+func (g *Group) Leads() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.leads
 }
 
 // Votes reports whether a peer votes on the views: were it to leave at once, and others
@@ -233,8 +263,8 @@ func (g *Group) takeTold() {
 	for _, peer := range gone {
 		g.carryOut(g.member.Gone(peer))
 	}
-	for _, c := range proposed {
-		g.carryOut(g.member.Propose(c))
+	for _, p := range proposed {
+		g.carryOut(g.member.Propose(p))
 	}
 }
 
@@ -264,6 +294,7 @@ func (g *Group) carryOut(out Output) {
 		g.came(n)
 	}
 	g.mu.Lock()
+	g.leads = g.member.Leads()
 	for i, p := range g.peers {
 		p.votes, p.silence = g.member.Votes(i), g.member.Silence(i)
 	}
@@ -274,7 +305,7 @@ func (g *Group) carryOut(out Output) {
 		}
 	}
 	for _, c := range out.Committed {
-		g.log.Debug().Uint64("epoch", c.Epoch).Stringer("change", c.Change).Msg("view agreed")
+		g.log.Debug().Uint64("epoch", c.Epoch).Stringer("change", c.Change).Ints("by", c.By).Msg("view agreed")
 	}
 	if len(out.Committed) > 0 {
 		g.config.Committed(out.Committed, g.member.View())

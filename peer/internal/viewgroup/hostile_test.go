@@ -66,13 +66,13 @@ func FuzzStream(f *testing.F) {
 // FuzzNewcomer: what a member that lies writes into the log of who has come either brings a peer
 // that the job has room for, or ends the member, and not this process.
 func FuzzNewcomer(f *testing.F) {
-	good := Newcomer{Peer: 3, ID: "d", Process: view.Process{Replica: 1}, Row: []byte("row")}.introduction()
+	good := invite(Newcomer{Peer: 3, ID: idOf(3), Process: view.Process{Replica: 1}, Row: []byte("row")}).introduction()
 	f.Add(uint64(4), good.GetContext())
 	f.Add(uint64(0), good.GetContext())
 	f.Add(uint64(1<<63), good.GetContext())
 	f.Add(uint64(4), []byte{0xff})
 	f.Fuzz(func(t *testing.T, id uint64, context []byte) {
-		m, err := New(Config{View: view.New(2, 1), Peers: 3, Members: 3, RunsOn: runsOn(3)})
+		m, err := New(Config{View: view.New(2, 1), Peers: 3, Members: 3, RunsOn: runsOn(3), IDs: idsOf(3), Verify: verify})
 		if err != nil {
 			t.Fatal(err)
 		}

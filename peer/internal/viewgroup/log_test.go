@@ -24,7 +24,7 @@ func heap() int {
 // told of its views.
 func widest(t *testing.T) (submitter, told *Member) {
 	t.Helper()
-	c := Config{View: view.New(view.MaxProcesses, 1), Peers: 2, Members: 1, RunsOn: map[view.Process]int{{}: 1}}
+	c := Config{View: view.New(view.MaxProcesses, 1), Peers: 2, Members: 1, RunsOn: map[view.Process]int{{}: 1}, IDs: idsOf(2), Verify: verify}
 	submitter, err := New(c)
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +64,7 @@ func TestO4WhatIsAgreedOnTakesNoMoreThanItsWords(t *testing.T) {
 	}
 	before := heap()
 	for i := range changes {
-		carry(submitter, told, 0, submitter.Propose(Change{Process: view.Process{Rank: i + 1}, To: view.Finished}))
+		carry(submitter, told, 0, submitter.Propose(signed(submitterPeer, Change{Process: view.Process{Rank: i + 1}, To: view.Finished})))
 	}
 	for range 10 {
 		tick()

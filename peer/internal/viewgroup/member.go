@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"go.etcd.io/raft/v3"
 	"go.etcd.io/raft/v3/raftpb"
 
@@ -58,6 +59,8 @@ type Config struct {
 	Members int                  // how many vote at a time
 	Self    int                  // Peers or more: it is a Newcomer
 	RunsOn  map[view.Process]int // which peer runs which process, at first
+	IDs     map[int]p2ppeer.ID   // of the first peers, by number; those of newcomers are in the log
+	Verify  Verify               // of signatures
 }
 
 // A Member is one peer's part in agreeing on a job's views. It starts no goroutine,
@@ -71,13 +74,14 @@ type Member struct {
 	conf   *raftpb.ConfState
 
 	view   view.View
-	wanted []Change        // proposed here and not committed yet
+	wanted []Proposal      // proposed here and not committed yet
 	held   bool            // some of it has not been offered, until the membership is as it should be
 	gone   map[uint64]bool // peers that are known to have left the job
 	former map[uint64]bool // peers that have been in the group
 	logged int             // bytes that the log has taken
 
-	newcomers []Newcomer // introduced here and not taken in yet
+	accusers  map[view.Process]map[int]bool // jurors, and others, that have proposed that it fails
+	newcomers []Newcomer                    // introduced here and not taken in yet
 
 	now      int            // ticks
 	touched  int            // when it was last known to be in touch with the majority
@@ -98,6 +102,7 @@ type Message = raftpb.Message
 type Committed struct {
 	Change Change
 	Epoch  uint64
+	By     []int // numbers of the peers whose word it is
 }
 
 // Output is what follows from an event.
@@ -123,8 +128,11 @@ func New(c Config) (*Member, error) {
 	}
 	runsOn := make(map[view.Process]int) // it grows
 	maps.Copy(runsOn, c.RunsOn)
-	c.RunsOn = runsOn
-	m := &Member{config: c, view: c.View, store: raft.NewMemoryStorage(), conf: &raftpb.ConfState{}, gone: make(map[uint64]bool), former: make(map[uint64]bool), heard: make(map[uint64]int)}
+	c.RunsOn, c.IDs = runsOn, maps.Clone(c.IDs)
+	if c.IDs == nil || c.Verify == nil {
+		return nil, errors.New("view group: without the identities of its peers")
+	}
+	m := &Member{config: c, view: c.View, store: raft.NewMemoryStorage(), conf: &raftpb.ConfState{}, gone: make(map[uint64]bool), former: make(map[uint64]bool), accusers: make(map[view.Process]map[int]bool), heard: make(map[uint64]int)}
 	for id := range uint64(c.Peers) {
 		if id < uint64(c.Members) {
 			m.conf.Voters = append(m.conf.Voters, id+1)
@@ -189,13 +197,19 @@ func (m *Member) Contact() Contact {
 	return InTouch
 }
 
-// Propose asks for a change. It is proposed again until it is committed.
-func (m *Member) Propose(c Change) Output {
-	if _, changes := c.Apply(m.view); changes && !slices.Contains(m.wanted, c) {
-		m.wanted = append(m.wanted, c)
-		m.attempt(func() error { m.offer(c); return nil })
+// Propose asks for a change, in the name of the proposal's author, who may be another peer. It is
+// proposed again until it is committed. A proposal that can have no effect now is dropped.
+func (m *Member) Propose(p Proposal) Output {
+	if m.matters(p) && !slices.ContainsFunc(m.wanted, p.repeats) {
+		m.wanted = append(m.wanted, p)
+		m.attempt(func() error { m.offer(p); return nil })
 	}
 	return m.ready()
+}
+
+// repeats reports whether p asks for what another proposal of its author asks for.
+func (p Proposal) repeats(other Proposal) bool {
+	return p.Change == other.Change && p.Author == other.Author
 }
 
 // Gone says that another peer has left the job for good, or is about to, as who has its
@@ -214,17 +228,17 @@ func (m *Member) Gone(peer int) Output {
 // offer proposes a change once. Where there is no leader, or it has no room, the
 // change waits for a later tick. A leader first gets the membership into order: so
 // whoever sees in the view that a peer has been lost may be lost next.
-func (m *Member) offer(c Change) {
-	if m.holds(c) {
+func (m *Member) offer(p Proposal) {
+	if m.holds(p) {
 		m.held = true
 		return
 	}
-	_ = m.node.Propose(c.encode())
+	_ = m.node.Propose(p.encode())
 }
 
 // holds reports whether something has to be in the log before a change of the view.
-func (m *Member) holds(c Change) bool {
-	return m.Leads() && m.wantedMembership() != nil || m.awaits(c.Process)
+func (m *Member) holds(p Proposal) bool {
+	return m.Leads() && m.wantedMembership() != nil || m.awaits(p.Change.Process)
 }
 
 // awaits reports whether p runs on a peer that has been introduced here and not taken in yet.
@@ -253,8 +267,8 @@ func (m *Member) insist() {
 		return
 	}
 	m.leader, m.proposed, m.held = leader, m.now, false
-	for _, c := range m.wanted {
-		m.offer(c)
+	for _, p := range m.wanted {
+		m.offer(p)
 	}
 }
 
@@ -347,15 +361,12 @@ func (m *Member) apply(out *Output, e *raftpb.Entry) {
 		m.reconfigure(out, e)
 		return
 	}
-	c, err := decodeChange(e.GetData())
+	p, err := decodeProposal(e.GetData())
 	if err != nil {
 		return // the empty entry of a new leader; for all peers alike
 	}
-	m.wanted = slices.DeleteFunc(m.wanted, func(w Change) bool { return w == c })
-	if next, changed := c.Apply(m.view); changed {
-		m.view = next
-		out.Committed = append(out.Committed, Committed{c, next.Epoch})
-	}
+	m.accept(out, p)
+	m.wanted = slices.DeleteFunc(m.wanted, func(w Proposal) bool { return w.repeats(p) || !m.matters(w) })
 }
 
 var errForeign = errors.New("a message that no member sends")
@@ -380,8 +391,8 @@ func (m *Member) acceptable(from int, msg *Message) error {
 			return fmt.Errorf("%w: the log has %d bytes", errForeign, m.logged)
 		}
 		for _, e := range msg.GetEntries() {
-			c, err := decodeChange(e.GetData())
-			if err != nil || e.GetType() != raftpb.EntryNormal || c.Process.Rank >= m.view.N {
+			p, err := decodeProposal(e.GetData())
+			if err != nil || e.GetType() != raftpb.EntryNormal || m.forged(p) {
 				return fmt.Errorf("%w: proposal %.40q", errForeign, e.GetData())
 			}
 		}

@@ -164,7 +164,7 @@ func TestNewcomersReplaceThoseWhoAreLost(t *testing.T) {
 		}
 		w.crash(lost)
 		w.carry(0, w.members[0].Gone(lost))
-		w.carry(0, w.members[0].Propose(Change{Process: gone, To: view.Failed}))
+		w.carry(0, w.members[0].Propose(signed(submitterPeer, Change{Process: gone, To: view.Failed})))
 		here = append(slices.DeleteFunc(here, func(i int) bool { return i == lost }), w.comes(0))
 		w.until("the newcomer has joined", func() bool {
 			v := w.members[0].View()
@@ -198,7 +198,7 @@ func TestNewcomerThatIsLostHoldsNobodyUp(t *testing.T) {
 		if w.members[0].Votes(number) {
 			t.Error("who has never been heard votes")
 		}
-		w.carry(0, w.members[0].Propose(Change{Process: view.Process{Replica: 1}, To: view.Failed}))
+		w.carry(0, w.members[0].Propose(signed(submitterPeer, Change{Process: view.Process{Replica: 1}, To: view.Failed})))
 		w.until("it has left", func() bool { return !slices.Contains(w.members[0].conf.GetLearners(), uint64(number)+1) })
 	}
 }

@@ -23,21 +23,21 @@ var mutants = []mutant{
 	{"what is in the log is true when it is committed", "member.go",
 		"range r.CommittedEntries {", "range r.Entries {", "two wishes, a cut"},
 	{"what a member wants is not true for that", "member.go",
-		"m.wanted = append(m.wanted, c)", "m.wanted = append(m.wanted, c)\n\t\tm.view, _ = c.Apply(m.view)", "two wishes"},
-	{"a change that changes nothing makes no view", "member.go",
+		"m.wanted = append(m.wanted, p)", "m.wanted = append(m.wanted, p)\n\t\tm.view, _ = p.Change.Apply(m.view)", "two wishes"},
+	{"a change that changes nothing makes no view", "proposal.go",
 		"if next, changed := c.Apply(m.view); changed {", "if next, _ := c.Apply(m.view); true {", "two wishes"},
 	{"what has been lost is proposed again", "member.go",
-		"\t\tm.offer(c)\n", "\t\t_ = c\n", "an old leader comes back"},
+		"\t\tm.offer(p)\n\t}\n}", "\t\t_ = p\n\t}\n}", "an old leader comes back"},
 	{"what is agreed on is wanted no more", "member.go",
-		"func(w Change) bool { return w == c }", "func(w Change) bool { return false }", "two wishes"},
+		"return w.repeats(p) || !m.matters(w)", "return false", "two wishes"},
 	{"who reaches no majority says so", "member.go",
 		"case m.broken != nil || silence > cutOffTicks:", "case m.broken != nil:", "two wishes, a cut"},
 	{"what a member has been sent it keeps", "member.go",
 		"if err := m.store.Append(r.Entries); err != nil {", "if err := m.store.Append(nil); err != nil {", "two wishes"},
 	{"who comes is taken in before its process is in the view", "member.go",
-		"return m.Leads() && m.wantedMembership() != nil || m.awaits(c.Process)", "return m.Leads() && m.wantedMembership() != nil && len(m.newcomers) == 0", "a newcomer is introduced while a member is lost"},
+		"return m.Leads() && m.wantedMembership() != nil || m.awaits(p.Change.Process)", "return m.Leads() && m.wantedMembership() != nil && len(m.newcomers) == 0", "a newcomer is introduced while a member is lost"},
 	{"who hears of one that comes waits for who leads", "member.go",
-		" || m.awaits(c.Process)", "", "a peer comes, as several are told"},
+		" || m.awaits(p.Change.Process)", "", "a peer comes, as several are told"},
 	{"who has come does not come again, whoever is told how late", "newcomer.go",
 		"if p == n.Process || peer == n.Peer {", "if p == n.Process && peer != n.Peer {", "a peer comes, as one is told who leads later"},
 	{"who has been taken in is not taken in again", "newcomer.go",
@@ -59,7 +59,7 @@ var mutants = []mutant{
 // core are the files that exploring takes, without those of the service: a mutant is
 // built in a second.
 var core = []string{
-	"doc.go", "change.go", "member.go", "membership.go", "newcomer.go", "log.go", "logger.go",
+	"doc.go", "change.go", "proposal.go", "member.go", "membership.go", "newcomer.go", "log.go", "logger.go",
 	"world_test.go", "whole_test.go", "explore_test.go", "norace_test.go",
 }
 

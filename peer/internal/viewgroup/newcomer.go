@@ -32,6 +32,8 @@ type Newcomer struct {
 	ID      p2ppeer.ID
 	Process view.Process
 	Row     []byte // all that others have to know of it; means nothing here
+
+	Signature []byte // of the submitter's peer, without which nobody comes
 }
 
 // Introduce asks for a peer to be taken in, which only a submitter finds: its peer, if that is
@@ -51,7 +53,7 @@ func (m *Member) canCome(n Newcomer) bool {
 	for _, other := range m.newcomers {
 		rows += len(other.Row)
 	}
-	if !m.canBe(n) || m.gone[uint64(n.Peer)+1] || len(m.newcomers) == m.view.N+view.MaxReplicas || rows > m.maxLog()/4 {
+	if !m.canBe(n) || !m.invited(n) || m.gone[uint64(n.Peer)+1] || len(m.newcomers) == m.view.N+view.MaxReplicas || rows > m.maxLog()/4 {
 		return false // a few are on their way at a time, to one rank each
 	}
 	for p, peer := range m.config.RunsOn {
@@ -60,6 +62,11 @@ func (m *Member) canCome(n Newcomer) bool {
 		}
 	}
 	return !slices.ContainsFunc(m.newcomers, n.excludes)
+}
+
+// invited reports whether the submitter has signed n.
+func (m *Member) invited(n Newcomer) bool {
+	return m.config.Verify(m.config.IDs[submitterPeer], n.statement(), n.Signature)
 }
 
 // canBe reports whether the job has room for a newcomer of that number and process.
@@ -76,7 +83,7 @@ func (n Newcomer) excludes(other Newcomer) bool {
 // introduction is the change of the membership that takes n in.
 func (n Newcomer) introduction() *raftpb.ConfChange {
 	context, err := proto.Marshal(&pb.Newcomer{
-		Peer: []byte(n.ID), Rank: uint32(n.Process.Rank), Replica: uint32(n.Process.Replica), Row: n.Row,
+		Peer: []byte(n.ID), Rank: uint32(n.Process.Rank), Replica: uint32(n.Process.Replica), Row: n.Row, Signature: n.Signature,
 	})
 	if err != nil {
 		panic(err) // of a text that is not UTF-8; it has none
@@ -84,8 +91,8 @@ func (n Newcomer) introduction() *raftpb.ConfChange {
 	return &raftpb.ConfChange{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: new(uint64(n.Peer) + 1), Context: context}
 }
 
-// welcome takes note of a newcomer, if c brings one. A message of a member that lies
-// ends here.
+// welcome takes note of a newcomer, if c brings one that the submitter has signed. Any other
+// is ignored, by all members alike: a leader that lies made it up.
 func (m *Member) welcome(out *Output, c *raftpb.ConfChange) {
 	if c.GetType() != raftpb.ConfChangeAddLearnerNode || len(c.GetContext()) == 0 {
 		return
@@ -94,11 +101,12 @@ func (m *Member) welcome(out *Output, c *raftpb.ConfChange) {
 	err := proto.Unmarshal(c.GetContext(), &told)
 	n := Newcomer{
 		Peer: int(c.GetNodeId()) - 1, ID: p2ppeer.ID(told.Peer),
-		Process: view.Process{Rank: int(told.Rank), Replica: int(told.Replica)}, Row: told.Row,
+		Process: view.Process{Rank: int(told.Rank), Replica: int(told.Replica)}, Row: told.Row, Signature: told.Signature,
 	}
-	if err != nil || !m.canBe(n) {
-		panic("a newcomer that nobody introduces")
+	if err != nil || !m.canBe(n) || !m.invited(n) {
+		return
 	}
+	m.config.IDs[n.Peer] = n.ID
 	m.config.RunsOn[n.Process] = n.Peer
 	m.newcomers = slices.DeleteFunc(m.newcomers, n.excludes)
 	out.Came = append(out.Came, n)

@@ -101,7 +101,13 @@ func (s *Service) Join(c GroupConfig) (*Group, error) {
 	if err := s.validate(c); err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}
-	m, err := New(Config{View: c.View, Peers: c.First, Members: c.Members, Self: c.Self, RunsOn: c.RunsOn})
+	ids := make(map[int]p2ppeer.ID)
+	for i, id := range c.Peers[:c.First] {
+		ids[i] = id
+	}
+	m, err := New(Config{
+		View: c.View, Peers: c.First, Members: c.Members, Self: c.Self, RunsOn: c.RunsOn, IDs: ids, Verify: verifier(c.Job),
+	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", doing, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/libp2p/go-libp2p/core/crypto"
 	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
@@ -34,6 +35,7 @@ type testGroup struct {
 	ids      []p2ppeer.ID
 	services []*Service
 	groups   []*Group
+	keys     []crypto.PrivKey
 	first    int // peers that there are at first
 
 	mu    sync.Mutex
@@ -57,6 +59,7 @@ func inGroup(t *testing.T, n int, test func(*testGroup)) {
 		g := &testGroup{t: t, hosts: meta.Nodes, views: make([]view.View, n), told: make([][]Contact, n), rows: make([][]byte, n), first: n, groups: make([]*Group, n)}
 		for _, h := range g.hosts {
 			g.ids = append(g.ids, h.ID())
+			g.keys = append(g.keys, h.Peerstore().PrivKey(h.ID()))
 			for _, other := range g.hosts {
 				h.Peerstore().AddAddrs(other.ID(), other.Addrs(), time.Hour)
 			}
@@ -115,8 +118,14 @@ func (g *testGroup) leave(i int) {
 	_ = g.hosts[i].Close()
 }
 
+// fail has peer i forward that the submitter wants a rank to fail.
 func (g *testGroup) fail(i, rank int) {
-	g.groups[i].Propose(Change{Process: view.Process{Rank: rank}, To: view.Failed})
+	g.t.Helper()
+	p, err := Sign(g.keys[0], "a job", submitterPeer, Change{Process: view.Process{Rank: rank}, To: view.Failed})
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	g.groups[i].Forward(p)
 }
 
 // wantAgreed checks that these peers have one view, in which just so many
@@ -268,7 +277,11 @@ func TestNewcomerGetsTheViews(t *testing.T) {
 		g.leave(2)
 		g.groups[0].Gone(g.ids[2])
 		p := view.Process{Replica: 1}
-		g.groups[0].Introduce(Newcomer{Peer: 3, ID: g.ids[3], Process: p, Row: []byte("row")})
+		n := Newcomer{Peer: 3, ID: g.ids[3], Process: p, Row: []byte("row")}
+		if err := n.Sign(g.keys[0], "a job"); err != nil {
+			t.Fatal(err)
+		}
+		g.groups[0].Introduce(n)
 		g.groups[0].Propose(Change{Process: p})
 		g.join(3)
 		time.Sleep(2 * time.Second)
@@ -302,6 +315,37 @@ func TestPeerThatHasComeAgainIsHeard(t *testing.T) {
 		_ = stream.SetReadDeadline(time.Now().Add(time.Minute))
 		if _, err := stream.Read(make([]byte, 1)); !errors.Is(err, network.ErrReset) {
 			g.t.Errorf("the stream goes on: %v", err)
+		}
+	})
+}
+
+// TestV4NobodySpeaksForOthers: with the keys of real peers, one of them proposes that others fail and
+// that a process finishes, in its own name and in the submitter's, and nothing comes of it.
+func TestV4NobodySpeaksForOthers(t *testing.T) {
+	inGroup(t, 4, func(g *testGroup) {
+		for i := range 4 {
+			g.join(i)
+		}
+		time.Sleep(time.Second)
+		for _, c := range []Change{
+			{Process: view.Process{Rank: 1}, To: view.Failed}, {Process: view.Process{Rank: 2}, To: view.Failed},
+			{Process: view.Process{Rank: 1}, To: view.Finished}, {Process: view.Process{Replica: 1}},
+		} {
+			g.groups[1].Propose(c)
+			forged, err := Sign(g.keys[1], "a job", submitterPeer, c)
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.groups[1].Forward(forged)
+		}
+		time.Sleep(time.Second)
+		g.fail(0, 0) // the first change that everybody hears of
+		time.Sleep(time.Second)
+		g.wantAgreed(1, 0, 1, 2, 3)
+		for i, v := range g.views {
+			if v.Epoch != 2 {
+				t.Errorf("peer %d is at epoch %d", i, v.Epoch)
+			}
 		}
 	})
 }

@@ -13,10 +13,11 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// A wish is a change that a member proposes at some time.
+// A wish is a change that a member proposes at some time, in the name of author.
 type wish struct {
 	member int
 	change Change
+	author int
 }
 
 // A scenario is a small group and what may go wrong with it.
@@ -94,7 +95,7 @@ func newWhole(sc scenario) *whole {
 	}
 	for self := range all {
 		g.unmet[self] = self >= sc.peers
-		m, err := New(Config{View: view.New(sc.peers-1, 1), Peers: sc.peers, Members: Members(sc.peers), Self: self, RunsOn: runsOn(sc.peers)})
+		m, err := New(Config{View: view.New(sc.peers-1, 1), Peers: sc.peers, Members: Members(sc.peers), Self: self, RunsOn: runsOn(sc.peers), IDs: idsOf(sc.peers), Verify: verify})
 		if err != nil {
 			panic(err)
 		}
@@ -226,7 +227,7 @@ func (g *whole) apply(e event) {
 	case proposes:
 		w := g.wishes[e.from]
 		g.wishes[e.from].member = nobody
-		g.carry(w.member, g.members[w.member].Propose(w.change))
+		g.carry(w.member, g.members[w.member].Propose(signed(w.author, w.change)))
 	case arrives:
 		g.arrive(e.from, e.to)
 	case waits:
@@ -251,7 +252,7 @@ func (g *whole) apply(e event) {
 		k := slices.Index(g.words, e.to)
 		g.words = slices.Delete(g.words, k, k+1)
 		g.unmet[e.from], g.knows[e.to] = false, true
-		g.carry(e.to, g.members[e.to].Introduce(Newcomer{Peer: e.from, Process: joins().Process}))
+		g.carry(e.to, g.members[e.to].Introduce(invite(Newcomer{Peer: e.from, ID: idOf(e.from), Process: joins().Process})))
 	case tells:
 		g.carry(e.from, m.Gone(e.to))
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"testing"
 
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -27,6 +28,7 @@ type world struct {
 	agreed  map[uint64]view.View // by epoch
 	views   []view.View          // that each had last
 	words   []Newcomer           // of those who have come
+	liar    int                  // peer whose messages may be refused; 0: none is
 }
 
 // A flight is a message that arrives at some tick.
@@ -49,7 +51,7 @@ func newWorld(t *testing.T, seed uint64, peers int) *world {
 		side: make([]int, peers), agreed: make(map[uint64]view.View),
 	}
 	for self := range peers {
-		m, err := New(Config{View: view.New(peers-1, 1), Peers: peers, Members: Members(peers), Self: self, RunsOn: runsOn(peers)})
+		m, err := New(Config{View: view.New(peers-1, 1), Peers: peers, Members: Members(peers), Self: self, RunsOn: runsOn(peers), IDs: idsOf(peers), Verify: verify})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,6 +67,35 @@ func runsOn(peers int) map[view.Process]int {
 		at[view.Process{Rank: i}] = i + 1
 	}
 	return at
+}
+
+// idOf is the ID of the peer with a number.
+func idOf(number int) p2ppeer.ID { return p2ppeer.ID(fmt.Sprint("peer ", number)) }
+
+func idsOf(peers int) map[int]p2ppeer.ID {
+	ids := make(map[int]p2ppeer.ID)
+	for i := range peers {
+		ids[i] = idOf(i)
+	}
+	return ids
+}
+
+// verify knows the signatures of signed and invite.
+func verify(by p2ppeer.ID, statement, signature []byte) bool {
+	return string(signature) == string(by)+" says "+string(statement)
+}
+
+// signed returns a proposal of a peer.
+func signed(author int, c Change) Proposal {
+	p := Proposal{Change: c, Author: author}
+	p.Signature = fmt.Appendf(nil, "%s says %s", string(idOf(author)), p.statement())
+	return p
+}
+
+// invite signs n as the submitter does.
+func invite(n Newcomer) Newcomer {
+	n.Signature = fmt.Appendf(nil, "%s says %s", string(idOf(submitterPeer)), n.statement())
+	return n
 }
 
 // comes brings a peer with another replica of a rank, which is to join it as the submitter's
@@ -83,12 +114,12 @@ func (w *world) comesAs(p view.Process, told ...int) (number int) {
 	w.Helper()
 	number = len(w.members)
 	c := w.members[told[0]].config
-	m, err := New(Config{View: view.New(c.Peers-1, 1), Peers: c.Peers, Members: c.Members, Self: number, RunsOn: runsOn(c.Peers)})
+	m, err := New(Config{View: view.New(c.Peers-1, 1), Peers: c.Peers, Members: c.Members, Self: number, RunsOn: runsOn(c.Peers), IDs: idsOf(c.Peers), Verify: verify})
 	if err != nil {
 		w.Fatal(err)
 	}
 	w.members, w.views, w.side = append(w.members, m), append(w.views, m.View()), append(w.side, w.side[told[0]])
-	w.words = append(w.words, Newcomer{Peer: number, Process: p})
+	w.words = append(w.words, invite(Newcomer{Peer: number, ID: idOf(number), Process: p}))
 	for _, i := range told {
 		w.tell(i, w.words[len(w.words)-1])
 	}
@@ -99,7 +130,7 @@ func (w *world) comesAs(p view.Process, told ...int) (number int) {
 func (w *world) tell(i int, n Newcomer) {
 	w.Helper()
 	w.carry(i, w.members[i].Introduce(n))
-	w.carry(i, w.members[i].Propose(Change{Process: n.Process}))
+	w.carry(i, w.members[i].Propose(signed(submitterPeer, Change{Process: n.Process})))
 }
 
 // joiner returns the process that may join a rank next, if nobody has been found for it.
@@ -187,7 +218,7 @@ func (w *world) arrive(f flight) {
 		w.Fatal(err)
 	}
 	out, err := w.members[f.to].Step(f.from, &m)
-	if err != nil {
+	if err != nil && (w.liar == 0 || f.from != w.liar) {
 		w.Fatalf("peer %d refuses %v: %v", f.to, &m, err)
 	}
 	w.carry(f.to, out)
@@ -201,9 +232,11 @@ func (w *world) ticks(n int) {
 	}
 }
 
+// propose has member i ask for a change in the submitter's name, as a submitter does that has no
+// part in the group.
 func (w *world) propose(i, rank int, to view.State) {
 	w.Helper()
-	w.carry(i, w.members[i].Propose(Change{Process: view.Process{Rank: rank}, To: to}))
+	w.carry(i, w.members[i].Propose(signed(submitterPeer, Change{Process: view.Process{Rank: rank}, To: to})))
 }
 
 // crash takes a peer away for good.

@@ -74,7 +74,8 @@ type Newcomer struct {
 	Peer          []byte                 `protobuf:"bytes,1,opt,name=peer,proto3" json:"peer,omitempty"` // ID
 	Rank          uint32                 `protobuf:"varint,2,opt,name=rank,proto3" json:"rank,omitempty"`
 	Replica       uint32                 `protobuf:"varint,3,opt,name=replica,proto3" json:"replica,omitempty"`
-	Row           []byte                 `protobuf:"bytes,4,opt,name=row,proto3" json:"row,omitempty"` // of its process in the membership table; means nothing here
+	Row           []byte                 `protobuf:"bytes,4,opt,name=row,proto3" json:"row,omitempty"`             // of its process in the membership table; means nothing here
+	Signature     []byte                 `protobuf:"bytes,5,opt,name=signature,proto3" json:"signature,omitempty"` // of the submitter's peer
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -137,18 +138,91 @@ func (x *Newcomer) GetRow() []byte {
 	return nil
 }
 
+func (x *Newcomer) GetSignature() []byte {
+	if x != nil {
+		return x.Signature
+	}
+	return nil
+}
+
+// Proposal is an entry of the log.
+type Proposal struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Change        []byte                 `protobuf:"bytes,1,opt,name=change,proto3" json:"change,omitempty"`
+	Author        uint32                 `protobuf:"varint,2,opt,name=author,proto3" json:"author,omitempty"` // number of the peer
+	Signature     []byte                 `protobuf:"bytes,3,opt,name=signature,proto3" json:"signature,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Proposal) Reset() {
+	*x = Proposal{}
+	mi := &file_viewgroup_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Proposal) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Proposal) ProtoMessage() {}
+
+func (x *Proposal) ProtoReflect() protoreflect.Message {
+	mi := &file_viewgroup_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Proposal.ProtoReflect.Descriptor instead.
+func (*Proposal) Descriptor() ([]byte, []int) {
+	return file_viewgroup_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Proposal) GetChange() []byte {
+	if x != nil {
+		return x.Change
+	}
+	return nil
+}
+
+func (x *Proposal) GetAuthor() uint32 {
+	if x != nil {
+		return x.Author
+	}
+	return 0
+}
+
+func (x *Proposal) GetSignature() []byte {
+	if x != nil {
+		return x.Signature
+	}
+	return nil
+}
+
 var File_viewgroup_proto protoreflect.FileDescriptor
 
 const file_viewgroup_proto_rawDesc = "" +
 	"\n" +
 	"\x0fviewgroup.proto\x12\x10p2pmpi.viewgroup\"\x19\n" +
 	"\x05Hello\x12\x10\n" +
-	"\x03job\x18\x01 \x01(\tR\x03job\"^\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\"|\n" +
 	"\bNewcomer\x12\x12\n" +
 	"\x04peer\x18\x01 \x01(\fR\x04peer\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\rR\x04rank\x12\x18\n" +
 	"\areplica\x18\x03 \x01(\rR\areplica\x12\x10\n" +
-	"\x03row\x18\x04 \x01(\fR\x03rowB>Z<github.com/p2pmpi/p2pmpi/peer/internal/viewgroup/internal/pbb\x06proto3"
+	"\x03row\x18\x04 \x01(\fR\x03row\x12\x1c\n" +
+	"\tsignature\x18\x05 \x01(\fR\tsignature\"X\n" +
+	"\bProposal\x12\x16\n" +
+	"\x06change\x18\x01 \x01(\fR\x06change\x12\x16\n" +
+	"\x06author\x18\x02 \x01(\rR\x06author\x12\x1c\n" +
+	"\tsignature\x18\x03 \x01(\fR\tsignatureB>Z<github.com/p2pmpi/p2pmpi/peer/internal/viewgroup/internal/pbb\x06proto3"
 
 var (
 	file_viewgroup_proto_rawDescOnce sync.Once
@@ -162,10 +236,11 @@ func file_viewgroup_proto_rawDescGZIP() []byte {
 	return file_viewgroup_proto_rawDescData
 }
 
-var file_viewgroup_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_viewgroup_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_viewgroup_proto_goTypes = []any{
 	(*Hello)(nil),    // 0: p2pmpi.viewgroup.Hello
 	(*Newcomer)(nil), // 1: p2pmpi.viewgroup.Newcomer
+	(*Proposal)(nil), // 2: p2pmpi.viewgroup.Proposal
 }
 var file_viewgroup_proto_depIdxs = []int32{
 	0, // [0:0] is the sub-list for method output_type
@@ -186,7 +261,7 @@ func file_viewgroup_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_viewgroup_proto_rawDesc), len(file_viewgroup_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   2,
+			NumMessages:   3,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

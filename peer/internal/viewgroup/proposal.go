@@ -1,0 +1,215 @@
+package viewgroup
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/libp2p/go-libp2p/core/crypto"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup/internal/pb"
+)
+
+// A Proposal is a change that a peer of the job asks for, with that peer's signature. The log
+// holds proposals, not changes, so that no member, and no leader either, can propose in the name
+// of another one. What a committed proposal does depends on its author (V4):
+//
+//	author                          change           effect
+//	the submitter's peer            any              at once
+//	the peer that hosts Process     finished, failed at once
+//	a juror of Process              failed           once a majority of the jurors has proposed it
+//	any other                       any              none
+//
+// The jurors of a process are at most MaxMembers peers, those with the lowest numbers, that host
+// processes of the view which have not failed, other than the process's own peer; and the
+// submitter's peer while it votes. All members count alike, since all have the same log.
+type Proposal struct {
+	Change    Change
+	Author    int // number of the peer
+	Signature []byte
+}
+
+// submitterPeer is the number of the submitter's peer.
+const submitterPeer = 0
+
+// A Verify function reports whether a peer has signed a statement.
+type Verify func(by p2ppeer.ID, statement, signature []byte) bool
+
+// statement returns what the author of p signs, but for the name of the job.
+func (p Proposal) statement() []byte {
+	return fmt.Appendf(p.Change.encode(), "by %d", p.Author)
+}
+
+// statement returns what the submitter signs of a newcomer, but for the name of the job.
+func (n Newcomer) statement() []byte {
+	return fmt.Appendf([]byte("newcomer "), "%d %x %v %x", n.Peer, []byte(n.ID), n.Process, n.Row)
+}
+
+// Sign returns a proposal of the peer with number author and this key, for the given job.
+func Sign(key crypto.PrivKey, job string, author int, c Change) (Proposal, error) {
+	p := Proposal{Change: c, Author: author}
+	var err error
+	if p.Signature, err = key.Sign(about(job, p.statement())); err != nil {
+		return p, fmt.Errorf("sign a change of the view: %w", err)
+	}
+	return p, nil
+}
+
+// Sign signs n with the key of the submitter's peer, for the given job.
+func (n *Newcomer) Sign(key crypto.PrivKey, job string) error {
+	var err error
+	if n.Signature, err = key.Sign(about(job, n.statement())); err != nil {
+		return fmt.Errorf("sign the introduction of a peer: %w", err)
+	}
+	return nil
+}
+
+// about returns a statement that means nothing in another job.
+func about(job string, statement []byte) []byte {
+	return append(fmt.Appendf(nil, "p2pmpi view of job %q: ", job), statement...)
+}
+
+// verifier returns the Verify function of a job: with the key that each peer ID is made of.
+func verifier(job string) Verify {
+	return func(by p2ppeer.ID, statement, signature []byte) bool {
+		key, err := by.ExtractPublicKey()
+		if err != nil {
+			return false
+		}
+		ok, err := key.Verify(about(job, statement), signature)
+		return ok && err == nil
+	}
+}
+
+// maxProposal bounds an encoded Proposal, in bytes.
+const maxProposal = 1 << 10
+
+var errProposal = errors.New("not a proposal")
+
+func (p Proposal) encode() []byte {
+	b, err := proto.Marshal(&pb.Proposal{Change: p.Change.encode(), Author: uint32(p.Author), Signature: p.Signature})
+	if err != nil {
+		panic(err) // of a text that is not UTF-8; it has none
+	}
+	return b
+}
+
+func decodeProposal(b []byte) (p Proposal, err error) {
+	if len(b) == 0 || len(b) > maxProposal {
+		return p, fmt.Errorf("%w: %d bytes", errProposal, len(b))
+	}
+	var m pb.Proposal
+	if err := proto.Unmarshal(b, &m); err != nil {
+		return p, fmt.Errorf("%w: %w", errProposal, err)
+	}
+	c, err := decodeChange(m.GetChange())
+	if err != nil {
+		return p, err
+	}
+	return Proposal{Change: c, Author: int(m.GetAuthor()), Signature: m.GetSignature()}, nil
+}
+
+// forged reports whether p is known not to be its author's. Who is not known here may have come
+// while this peer's log is behind.
+func (m *Member) forged(p Proposal) bool {
+	_, known := m.config.IDs[p.Author]
+	return known && !m.genuine(p)
+}
+
+// genuine reports whether p is its author's, and about a process that the job can have.
+func (m *Member) genuine(p Proposal) bool {
+	id, known := m.config.IDs[p.Author]
+	return known && p.Change.Process.Rank < m.view.N && m.config.Verify(id, p.statement(), p.Signature)
+}
+
+// decides reports whether the word of p's author alone is enough.
+func (m *Member) decides(p Proposal) bool {
+	host, known := m.config.RunsOn[p.Change.Process]
+	return p.Author == submitterPeer || known && host == p.Author && p.Change.To != view.Live
+}
+
+// matters reports whether p has an effect now, or may have one with the word of other jurors.
+func (m *Member) matters(p Proposal) bool {
+	if _, changes := p.Change.Apply(m.view); !changes {
+		return false
+	}
+	return m.decides(p) || p.Change.To == view.Failed && slices.Contains(m.jurors(p.Change.Process), p.Author) &&
+		!m.accusers[p.Change.Process][p.Author]
+}
+
+// jurors returns the numbers of the peers a majority of which can fail process p.
+func (m *Member) jurors(p view.Process) (peers []int) {
+	host, known := m.config.RunsOn[p]
+	for process, peer := range m.config.RunsOn {
+		if m.view.Has(process) && !(known && peer == host) && peer != submitterPeer && !slices.Contains(peers, peer) {
+			peers = append(peers, peer)
+		}
+	}
+	slices.Sort(peers)
+	peers = peers[:min(len(peers), MaxMembers)]
+	if m.Votes(submitterPeer) && !(known && host == submitterPeer) {
+		peers = append(peers, submitterPeer)
+	}
+	return peers
+}
+
+// accept carries out a proposal that is committed.
+func (m *Member) accept(out *Output, p Proposal) {
+	if !m.genuine(p) {
+		return
+	}
+	switch {
+	case m.decides(p):
+		m.commit(out, p.Change, []int{p.Author})
+	case p.Change.To == view.Failed && m.view.Has(p.Change.Process):
+		if m.accusers[p.Change.Process] == nil {
+			m.accusers[p.Change.Process] = make(map[int]bool)
+		}
+		m.accusers[p.Change.Process][p.Author] = true
+	}
+	m.convict(out)
+}
+
+// commit makes the view after c, which the peers by have asked for.
+func (m *Member) commit(out *Output, c Change, by []int) {
+	if next, changed := c.Apply(m.view); changed {
+		m.view = next
+		out.Committed = append(out.Committed, Committed{Change: c, Epoch: next.Epoch, By: by})
+	}
+}
+
+// convict fails the processes that a majority of their jurors accuses: each that fails may make
+// that of another one smaller.
+func (m *Member) convict(out *Output) {
+	for again := true; again; {
+		again = false
+		for _, p := range m.view.Processes() {
+			if by := m.majority(p); by != nil {
+				before := m.view.Epoch
+				m.commit(out, Change{Process: p, To: view.Failed}, by)
+				again = again || m.view.Epoch != before
+			}
+		}
+	}
+}
+
+// majority returns the jurors that accuse process p, if they are a majority and it has not failed.
+func (m *Member) majority(p view.Process) (by []int) {
+	accusers := m.accusers[p]
+	if len(accusers) == 0 || !m.view.Has(p) {
+		return nil
+	}
+	jurors := m.jurors(p)
+	for _, peer := range jurors {
+		if accusers[peer] {
+			by = append(by, peer)
+		}
+	}
+	if 2*len(by) <= len(jurors) {
+		return nil
+	}
+	return by
+}
