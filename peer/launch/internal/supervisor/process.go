@@ -70,6 +70,7 @@ type Process struct {
 func Start(c Command) (*Process, error) { return startBy(c, time.Now().Add(startTimeout)) }
 
 func startBy(c Command, deadline time.Time) (*Process, error) {
+	defer c.Session.hurry()()
 	p, err := fork(c, deadline)
 	if err != nil {
 		return nil, fmt.Errorf("start supervisor: %w", err)
@@ -80,6 +81,9 @@ func startBy(c Command, deadline time.Time) (*Process, error) {
 		p.cmd.Wait()
 		p.life.Close()
 		p.report.Close()
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			err = fmt.Errorf("it did not run within %v, as on a machine that is too busy: %w", startTimeout, err)
+		}
 		return nil, fmt.Errorf("start program: %w", err)
 	}
 	go p.watch(report, c.Answered) // ends with the supervisor

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -24,6 +25,13 @@ type Session struct {
 	mu     sync.Mutex
 	leader *os.Process // nil: it has not begun
 	asks   *net.UnixConn
+
+	weight struct {
+		sync.Mutex
+		pid      int    // of the leader; 0: there is none
+		late     int    // starts that take long
+		niceness string // that the kernel knows
+	}
 }
 
 // NewSession returns one that begins with its first program. It is nil where sessions do not
@@ -33,6 +41,57 @@ func NewSession() *Session {
 		return nil
 	}
 	return new(Session)
+}
+
+// lateAfter is how long a start takes on a machine with processors to spare, and more.
+const lateAfter = time.Second
+
+// hurry is called when a start begins; it returns what is to be called at its end. The start of a program takes
+// little, but on a busy machine the programs' session gets so little that many starts at once would take minutes. So
+// the session does not give way while a start takes long. Programs that run gain by that, for as long.
+func (s *Session) hurry() (settled func()) {
+	if s == nil {
+		return func() {}
+	}
+	late := time.AfterFunc(lateAfter, func() { s.late(1) })
+	return func() {
+		if !late.Stop() {
+			s.late(-1)
+		}
+	}
+}
+
+// late counts starts that take long.
+func (s *Session) late(change int) {
+	s.weight.Lock()
+	defer s.weight.Unlock()
+	s.weight.late += change
+	s.weigh()
+}
+
+// weigh tells the kernel how nice the session is, and tries again when it does not listen: of all who are not root it
+// hears one in a tenth of a second. The caller has locked weight.
+func (s *Session) weigh() {
+	want := sessionNiceness
+	if s.weight.late > 0 {
+		want = "0"
+	}
+	if s.weight.pid == 0 || s.weight.niceness == want {
+		return
+	}
+	err := os.WriteFile(fmt.Sprintf("/proc/%d/autogroup", s.weight.pid), []byte(want), 0)
+	if errors.Is(err, syscall.EAGAIN) {
+		time.AfterFunc(100*time.Millisecond, func() { s.late(0) })
+		return
+	}
+	s.weight.niceness = want
+}
+
+// lead sets the leader's process, 0 if there is none. The leader itself has its session give way.
+func (s *Session) lead(pid int) {
+	s.weight.Lock()
+	defer s.weight.Unlock()
+	s.weight.pid, s.weight.niceness = pid, sessionNiceness
 }
 
 // start starts a supervisor there, or in the peer's session where its leader can have none, as with an emulator of
@@ -113,6 +172,7 @@ func (s *Session) begin() error {
 		return err
 	}
 	s.leader, s.asks = cmd.Process, asks.(*net.UnixConn)
+	s.lead(cmd.Process.Pid)
 	return nil
 }
 
@@ -130,6 +190,7 @@ func (s *Session) end() {
 	if s.leader == nil {
 		return
 	}
+	s.lead(0)
 	s.asks.Close()
 	s.leader.Kill()
 	s.leader.Wait()

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -37,6 +38,38 @@ func sessionOf(t *testing.T, pid int) (id int, competitor string) {
 	return id, strings.TrimSpace(string(text))
 }
 
+// awaitNiceness waits until the session of a process is as nice as that.
+func awaitNiceness(t *testing.T, pid int, niceness string) {
+	t.Helper()
+	for end := time.Now().Add(20 * time.Second); ; <-time.After(time.Millisecond) {
+		_, competitor := sessionOf(t, pid)
+		if strings.HasSuffix(competitor, " nice "+niceness) {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the session is %q, not nice %s", competitor, niceness)
+		}
+	}
+}
+
+// TestSessionDoesNotGiveWayWhileAStartTakesLong has two starts take long, of which one ends first.
+func TestSessionDoesNotGiveWayWhileAStartTakesLong(t *testing.T) {
+	apart(t)
+	r := run(t, "sleep")
+	readLine(t, r.stdout)
+	pid := r.program(t)
+	awaitNiceness(t, pid, sessionNiceness)
+	session.late(1)
+	session.late(1)
+	awaitNiceness(t, pid, "0")
+	session.late(-1)
+	if _, competitor := sessionOf(t, pid); !strings.HasSuffix(competitor, " nice 0") {
+		t.Errorf("it is %q while a start takes long", competitor)
+	}
+	session.late(-1)
+	awaitNiceness(t, pid, sessionNiceness)
+}
+
 // TestProgramsGiveWayTogether, and neither their peer nor their supervisors with them.
 func TestProgramsGiveWayTogether(t *testing.T) {
 	apart(t)
@@ -45,8 +78,9 @@ func TestProgramsGiveWayTogether(t *testing.T) {
 	for range 2 {
 		r := run(t, "sleep")
 		readLine(t, r.stdout)
+		awaitNiceness(t, r.program(t), sessionNiceness)
 		id, competitor := sessionOf(t, r.program(t))
-		if id == own || competitor == ownCompetitor || !strings.HasSuffix(competitor, " nice "+sessionNiceness) {
+		if id == own || competitor == ownCompetitor {
 			t.Errorf("the program is in session %d, %q; its peer in %d, %q", id, competitor, own, ownCompetitor)
 		}
 		programs[id] = true
