@@ -6,7 +6,7 @@ VULN_VERSION := v1.9.0
 
 FUZZTIME := 1m
 
-.PHONY: build wasmtime test e2e conformance fuzz lint vuln generate bench compare
+.PHONY: build wasmtime test test-all e2e conformance fuzz lint vuln generate bench compare
 
 build:            ## the three commands into bin/
 	go build -trimpath -o bin/ ./cmd/...
@@ -14,8 +14,11 @@ build:            ## the three commands into bin/
 wasmtime:         ## another engine for modules into bin/, faster, without fixes: see docs/security.md; needs gcc
 	cd peer/launch/p2pmpi-wasmtime && go build -trimpath -o ../../../bin/
 
-test:             ## every test, with the race detector
-	go test -race ./...
+test:             ## the tests that need nothing but Go, within five minutes
+	go test -short ./...
+
+test-all:         ## every test, with the race detector, and long explorations; half an hour; needs gcc, and root for some
+	.ci/test-all
 
 e2e:              ## only the tests with real processes
 	go test -race -count=1 -v ./e2e/...
