@@ -88,16 +88,23 @@ func checkFile(name string, info fs.FileInfo) (*Program, error) {
 		return nil, fmt.Errorf("program %s: %w", name, err)
 	}
 	p := &Program{Name: filepath.Base(name), file: abs, platform: Local}
-	start, err := startOf(name)
+	f, start, err := startOf(name)
+	if err != nil {
+		return nil, fmt.Errorf("program %s: %w", name, err)
+	}
+	defer f.Close()
 	switch {
 	case isModule(start):
 		p.platform = Wasm
-	case err == nil && filepath.Ext(name) == ".wasm":
+		err = checkModule(f)
+	case filepath.Ext(name) == ".wasm":
 		err = errors.New("not a WebAssembly module")
 	case info.Mode().Perm()&0o111 == 0:
 		err = errors.New("not executable; chmod +x makes it so")
-	case err == nil:
-		err = checkStart(start)
+	default:
+		if err = checkExecutable(f, start, Local); err == nil {
+			err = checkStart(start)
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("program %s: %w", name, err)
@@ -108,22 +115,22 @@ func checkFile(name string, info fs.FileInfo) (*Program, error) {
 // isModule reports whether a file that begins so is a module of WebAssembly's version 1.
 func isModule(start []byte) bool { return bytes.Equal(start, []byte("\x00asm\x01\x00\x00\x00")) }
 
-// startOf returns how a file begins.
-func startOf(name string) ([]byte, error) {
+// startOf opens a file, and returns how it begins.
+func startOf(name string) (*os.File, []byte, error) {
 	f, err := os.Open(name)
 	if errors.Is(err, fs.ErrPermission) {
-		return nil, errors.New("not readable, so it cannot be brought to peers")
+		return nil, nil, errors.New("not readable, so it cannot be brought to peers")
 	}
 	if err != nil {
-		return nil, command.Cause(err)
+		return nil, nil, command.Cause(err)
 	}
-	defer f.Close()
 	start := make([]byte, 8)
-	n, err := io.ReadFull(f, start)
-	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
-		return nil, command.Cause(err)
+	n, err := f.ReadAt(start, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		f.Close()
+		return nil, nil, command.Cause(err)
 	}
-	return start[:n], nil
+	return f, start[:n], nil
 }
 
 // checkStart looks at how a file begins. Only what the system itself can execute
