@@ -252,12 +252,9 @@ func filter(processor uint32, calls map[string]int) []bpf.Instruction {
 			add(name, []argument{{index: 1, values: []uint64{command}}}, unable)
 		}
 	}
-	// The limit of core files is 1 byte, which keeps the kernel from starting the owner's core handler; a program
-	// that lowers it to 0 would have that started again. The call succeeds without effect: no core file is written.
-	core := []argument{{index: 0, values: []uint64{0}}, {index: 1, values: []uint64{unix.RLIMIT_CORE}}}
-	add("prlimit64", append(slices.Clone(core), argument{index: 2, values: []uint64{0}}), allow) // it only reads
-	add("prlimit64", core, ignore)
-	add("setrlimit", []argument{{index: 0, values: []uint64{unix.RLIMIT_CORE}}}, ignore)
+	// The limit of core files is 1 byte, which keeps the kernel from starting the owner's core handler. A program that
+	// lowers it to 0 would have that started again, so it may only read it.
+	add("prlimit64", []argument{{index: 0, values: []uint64{0}}, {index: 1, values: []uint64{unix.RLIMIT_CORE}}, {index: 2, values: []uint64{0}}}, allow)
 	return append(out, refuse)
 }
 
