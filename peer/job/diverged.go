@@ -243,5 +243,10 @@ func (w *watch) answer() Result {
 			return w.irreconcilable(d)
 		}
 	}
+	for rank := range w.view.N {
+		if w.disputedAbort(rank) {
+			return w.disagreement(rank)
+		}
+	}
 	return Result{Status: StatusOK}
 }

@@ -347,7 +347,7 @@ func (e *execution) hearOf(p view.Process, h heard) *Result {
 	case *jobpb.FromPeer_Exited:
 		return e.apply(e.watch.Exited(p, exitOf(b.Exited, h.link.peer)))
 	case *jobpb.FromPeer_Aborted:
-		return e.apply(e.watch.Aborted(p, int(b.Aborted.Code), plain(b.Aborted.Reason)))
+		return e.apply(e.watch.Aborted(p, int(b.Aborted.Code), plain(b.Aborted.Reason), e.peerOf(p)))
 	case *jobpb.FromPeer_Collected:
 		return e.collected(h.link, p, b.Collected)
 	case *jobpb.FromPeer_Ahead:

@@ -29,6 +29,8 @@ func (w *watch) Lacks(rank int) bool {
 			if !a.leaving {
 				staying++
 			}
+		case state == view.Failed && a.aborted != nil:
+			done++
 		case state == view.Failed && a.exit != nil && (a.exit.byItself() && !a.joining || a.exit.Limit != ""):
 			done++
 		}

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -56,4 +57,56 @@ func TestV4TheUserHearsWhoHasFailedAPeer(t *testing.T) {
 	if len(s.Notes) != 1 || s.Notes[0] != "rank 0 replica 1 failed, say the peers A, B" {
 		t.Errorf("notes %q", s.Notes)
 	}
+}
+
+// TestV4AbortOfOneReplicaIsNoVerdict: a replica becomes the master and calls Abort. The job ends with
+// what it says only if the other replicas of its rank say so too.
+func TestV4AbortOfOneReplicaIsNoVerdict(t *testing.T) {
+	killed := exit{Code: -1, Signal: "killed", Reason: "has called Abort", Initialized: true}
+	aborts := func(w sole, p view.Process, code int) step {
+		w.Aborted(p, code, "no food")
+		w.Exited(p, killed)
+		return w.Drained(p)
+	}
+	t.Run("the others finish", func(t *testing.T) {
+		w := running(t, 1, 2)
+		if s := aborts(w, proc(0, 0), 7); s.Result != nil {
+			t.Fatalf("it is believed: %+v", s.Result)
+		}
+		if m, _ := w.View().Master(0); m != proc(0, 1) || w.Lacks(0) {
+			t.Errorf("master %v, a third replica wanted: %v", m, w.Lacks(0))
+		}
+		s := finish(w, proc(0, 1))
+		if s.Result == nil || s.Result.Status != StatusDiverged || !strings.Contains(s.Result.Message, "replica 0 on peer P0.0") {
+			t.Errorf("got %+v, want a divergence that names the peer of replica 0", s.Result)
+		}
+	})
+	t.Run("most finish", func(t *testing.T) {
+		w := running(t, 1, 3)
+		aborts(w, proc(0, 0), 7)
+		if s := finish(w, proc(0, 1)); s.Result == nil || s.Result.Status != StatusOK {
+			t.Errorf("got %+v, want status 0: two of three go on", s.Result)
+		}
+	})
+	t.Run("the others abort", func(t *testing.T) {
+		w := running(t, 1, 2)
+		aborts(w, proc(0, 0), 7)
+		if s := aborts(w, proc(0, 1), 7); s.Result == nil || s.Result.Status != 7 {
+			t.Errorf("got %+v, want status 7", s.Result)
+		}
+	})
+	t.Run("the others abort otherwise", func(t *testing.T) {
+		w := running(t, 1, 2)
+		aborts(w, proc(0, 0), 7)
+		if s := aborts(w, proc(0, 1), 8); s.Result == nil || s.Result.Status != StatusDiverged {
+			t.Errorf("got %+v, want a divergence", s.Result)
+		}
+	})
+	t.Run("the others are lost", func(t *testing.T) {
+		w := running(t, 1, 2)
+		w.Lost([]view.Process{proc(0, 1)}, "is lost")
+		if s := aborts(w, proc(0, 0), 7); s.Result == nil || s.Result.Status != 7 {
+			t.Errorf("got %+v, want status 7", s.Result)
+		}
+	})
 }

@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
@@ -35,6 +36,7 @@ type watched struct {
 	joining     bool // it has joined the job late, and has yet to say that it does what its rank does
 	exit        *exit
 	aborted     *Result // of the job, since it called Abort
+	host        string  // name of its peer, once it has called Abort
 	drained     bool    // the user has all its output
 	words       int     // of divergence, see Diverged
 
@@ -136,9 +138,9 @@ func (w *watch) Lost(ps []view.Process, why string) step {
 	return s
 }
 
-// Aborted says that p has called Abort, which ends the whole job once what its
+// Aborted says that p, on the peer named host, has called Abort, which ends the whole job once what its
 // rank has written before is out.
-func (w *watch) Aborted(p view.Process, code int, reason string) step {
+func (w *watch) Aborted(p view.Process, code int, reason, host string) step {
 	var s step
 	if !w.view.Live(p) || w.over {
 		return s
@@ -150,7 +152,7 @@ func (w *watch) Aborted(p view.Process, code int, reason string) step {
 	if reason != "" {
 		text += ": " + reason
 	}
-	w.at(p).aborted = &Result{Status: code, Message: text}
+	w.at(p).aborted, w.at(p).host = &Result{Status: code, Message: text}, host
 	w.judge(&s, p)
 	return s
 }
@@ -197,13 +199,72 @@ func (w *watch) judge(s *step, p view.Process) {
 	case w.state(p) != view.Live:
 	case aborted != nil:
 		if speaks && drained && !w.over {
-			w.end(s, *aborted)
+			w.believe(s, p)
 		}
 	case e == nil:
 	case e.good():
 		w.ask(s, p, view.Finished, e.String())
 	case !speaks || drained:
 		w.ask(s, p, view.Failed, w.cause(p))
+	}
+}
+
+// believe ends the job as p wants, which has called Abort, once no other replica of its rank can
+// contradict it: one replica alone may lie. While another one runs, that goes on without p, and
+// comes to the same call if it is what the program does.
+func (w *watch) believe(s *step, p view.Process) {
+	verdict := w.at(p).aborted
+	for k := range w.view.R {
+		q := view.Process{Rank: p.Rank, Replica: k}
+		if q == p || w.view.State(q) == view.Vacant {
+			continue
+		}
+		switch other := w.at(q); {
+		case w.state(q) == view.Live && !w.lags(q) && other.exit == nil && other.aborted == nil:
+			w.ask(s, p, view.Failed, "called Abort, and another replica of its rank goes on")
+			return
+		case other.aborted != nil && other.aborted.Status != verdict.Status && !w.tolerant:
+			w.end(s, w.disagreement(p.Rank))
+			return
+		}
+	}
+	w.end(s, *verdict)
+}
+
+// disputedAbort reports whether a replica of rank, which is done, has called Abort, and those that
+// have not are no majority of a quorum.
+func (w *watch) disputedAbort(rank int) bool {
+	aborted, others := 0, 0
+	for k := range w.view.R {
+		switch p := (view.Process{Rank: rank, Replica: k}); {
+		case w.view.State(p) == view.Vacant:
+		case w.at(p).aborted != nil:
+			aborted++
+		case w.view.Has(p):
+			others++
+		}
+	}
+	return !w.tolerant && aborted > 0 && (others <= aborted || aborted+others < quorum)
+}
+
+// disagreement is the result of a job in which some replicas of a rank have called Abort, and
+// others have not, or otherwise.
+func (w *watch) disagreement(rank int) Result {
+	var ends []string
+	for k := range w.view.R {
+		p := view.Process{Rank: rank, Replica: k}
+		switch {
+		case w.view.State(p) == view.Vacant:
+		case w.at(p).aborted != nil:
+			ends = append(ends, fmt.Sprintf("replica %d on peer %s: %s (status %d)", k, w.at(p).host, w.at(p).aborted.Message, w.at(p).aborted.Status))
+		case w.view.State(p) == view.Finished:
+			ends = append(ends, fmt.Sprintf("replica %d finished", k))
+		}
+	}
+	return Result{
+		Status:  StatusDiverged,
+		Message: fmt.Sprintf("the replicas of rank %d have diverged: %s", rank, strings.Join(ends, "; ")),
+		Hint:    divergedHint,
 	}
 }
 

@@ -44,7 +44,7 @@ func (w sole) Lost(ps []view.Process, why string) step {
 	return w.agree(w.watch.Lost(ps, why))
 }
 func (w sole) Aborted(p view.Process, code int, reason string) step {
-	return w.agree(w.watch.Aborted(p, code, reason))
+	return w.agree(w.watch.Aborted(p, code, reason, "P"+p.String()))
 }
 func (w sole) Join(p view.Process) step   { return w.agree(w.watch.Join(p)) }
 func (w sole) Ahead(p view.Process) step  { return w.agree(w.watch.Ahead(p)) }
