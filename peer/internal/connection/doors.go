@@ -19,10 +19,13 @@ import (
 
 const (
 	knockTimeout = 3 * time.Second
-	// refusedTimeout bounds one time of asking, and refusedPause is between two.
-	refusedTimeout = time.Second
-	refusedPause   = 500 * time.Millisecond
-	goesPause      = 20 * time.Millisecond // between two looks whether connections have broken
+	// refusedTimeout bounds one attempt. The pauses between attempts double, from refusedPause to
+	// maxRefusedPause: the listener of a process that is dying closes milliseconds after its
+	// connections have broken.
+	refusedTimeout  = time.Second
+	refusedPause    = 10 * time.Millisecond
+	maxRefusedPause = 500 * time.Millisecond
+	goesPause       = 20 * time.Millisecond // between two looks whether connections have broken
 	// relayPatience is how long a peer must be refused that may be reached through a relay.
 	relayPatience = 5 * time.Second
 )
@@ -152,7 +155,7 @@ func (d *Doors) AwaitRefused(ctx context.Context, last ma.Multiaddr, addrs []ma.
 		patience = relayPatience
 	}
 	var since time.Time // when it was refused first, and not let in after
-	for len(at) > 0 {
+	for pause := refusedPause; len(at) > 0; pause = min(2*pause, maxRefusedPause) {
 		switch yes := refused(ctx, at); {
 		case !yes:
 			since = time.Time{}
@@ -163,7 +166,7 @@ func (d *Doors) AwaitRefused(ctx context.Context, last ma.Multiaddr, addrs []ma.
 			return true
 		}
 		select {
-		case <-time.After(refusedPause):
+		case <-time.After(pause):
 		case <-ctx.Done():
 			return false
 		}

@@ -2,6 +2,7 @@ package connection
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"slices"
@@ -223,5 +224,42 @@ func TestWhatIsKnownOfDoorsThatDoNotAnswer(t *testing.T) {
 				t.Errorf("known: %v, want %v", got, test.want)
 			}
 		})
+	}
+}
+
+// TestF2AListenerThatStillListensIsAskedAgainSoon: that of a dying process closes a moment after its
+// connections have broken.
+func TestF2AListenerThatStillListensIsAskedAgainSoon(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().(*net.TCPAddr)
+	asked := make(chan struct{}, 100)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			c.Close()
+			asked <- struct{}{}
+			if len(asked) == 3 {
+				listener.Close()
+			}
+		}
+	}()
+	d := Doors{open: []door{{machine: address.AddrPort().Addr(), address: address.String()}}}
+	ctx, cancel := context.WithTimeout(t.Context(), maxRefusedPause)
+	defer cancel()
+	last := ma.StringCast(fmt.Sprintf("/ip4/127.0.0.1/tcp/%d", address.Port))
+	d.AwaitRefused(ctx, last, nil)
+	listener.Close()
+	<-ended
+	if len(asked) < 2 {
+		t.Errorf("asked %d times within %v", len(asked), maxRefusedPause)
 	}
 }
