@@ -210,8 +210,9 @@ func (l *Ledger) wait(q Request, why Reason) error {
 }
 
 // Confirm keeps slots of what key holds, frees the rest, and starts the
-// ConfirmedLease. Done again, it starts the lease anew, and may give back more.
-// The error is a Reason.
+// ConfirmedLease. A repeated Confirm, after an answer that was lost, may give back more
+// slots and does not extend the lease: a submitter that redeems nothing cannot hold slots
+// without end. The error is a Reason.
 func (l *Ledger) Confirm(key Key, submitter p2ppeer.ID, slots int, now time.Time) error {
 	h := l.live(key, now)
 	switch {
@@ -222,7 +223,10 @@ func (l *Ledger) Confirm(key Key, submitter p2ppeer.ID, slots int, now time.Time
 	case slots < 1 || slots > h.Slots:
 		return Malformed
 	}
-	h.Slots, h.state, h.expires = slots, Confirmed, now.Add(ConfirmedLease)
+	if h.state == Held {
+		h.state, h.expires = Confirmed, now.Add(ConfirmedLease)
+	}
+	h.Slots = slots
 	l.queue.leave(h.Submitter, h.Job)
 	return nil
 }

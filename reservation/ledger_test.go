@@ -126,22 +126,29 @@ func TestConfirmKeepsSomeAndFreesTheRest(t *testing.T) {
 	if s := l.Snapshot(); s.Confirmed != 3 || s.Free != 1 {
 		t.Errorf("%+v, want 3 confirmed and 1 free", s)
 	}
-	if over := l.Expire(start.Add(time.Second + ConfirmedLease - 1)); len(over) != 0 {
+	if over := l.Expire(start.Add(ConfirmedLease - 1)); len(over) != 0 {
 		t.Error("a confirmed hold ended before its lease")
 	}
 }
 
-func TestS4ConfirmedHoldEndsUnlessConfirmedAgain(t *testing.T) {
+// TestS4ConfirmingAgainDoesNotExtendTheLease: a submitter that never redeems its key would hold the
+// slots without end.
+func TestS4ConfirmingAgainDoesNotExtendTheLease(t *testing.T) {
 	l := NewLedger(Limits{Slots: 2})
 	g := mustHold(t, l, "j", 2, keyOf(1), start)
 	mustConfirm(t, l, g.Key, 2, start)
-	again := start.Add(ConfirmedLease - time.Second)
-	mustConfirm(t, l, g.Key, 2, again)
-	if at, ok := l.NextExpiry(); !ok || !at.Equal(again.Add(ConfirmedLease)) {
+	for after := time.Second; after < ConfirmedLease; after += time.Second {
+		mustConfirm(t, l, g.Key, 2, start.Add(after))
+	}
+	end := start.Add(ConfirmedLease)
+	if at, ok := l.NextExpiry(); !ok || !at.Equal(end) {
 		t.Errorf("next expiry %v %v", at, ok)
 	}
-	if over := l.Expire(again.Add(ConfirmedLease)); len(over) != 1 || over[0] != g.Key {
+	if over := l.Expire(end); len(over) != 1 || over[0] != g.Key {
 		t.Errorf("ended %v, want %v", over, g.Key)
+	}
+	if err := l.Confirm(g.Key, alice, 2, end); !errors.Is(err, UnknownKey) {
+		t.Errorf("confirmed after the lease: %v, want %v", err, UnknownKey)
 	}
 }
 

@@ -58,7 +58,10 @@ func (m *model) step(l *Ledger, rnd *rand.Rand, fresh Key, now time.Time) error 
 			return fmt.Errorf("confirm %d of %+v by %s: allowed %v", n, b, submitter, err == nil)
 		}
 		if err == nil {
-			b.slots, b.state, b.until = n, Confirmed, now.Add(ConfirmedLease)
+			if b.state == Held {
+				b.state, b.until = Confirmed, now.Add(ConfirmedLease)
+			}
+			b.slots = n
 		}
 	case 4:
 		_, err := l.Redeem(key, b.job, submitter, now)

@@ -113,7 +113,10 @@ func (a *account) judge(op Operation) []Violation {
 		a.granted(op)
 	case Confirmed:
 		if c := a.known(op); c != nil {
-			c.state, c.slots, c.until = reservation.Confirmed, op.Slots, op.At.Add(reservation.ConfirmedLease)
+			if c.state != reservation.Confirmed {
+				c.state, c.until = reservation.Confirmed, op.At.Add(reservation.ConfirmedLease)
+			}
+			c.slots = op.Slots
 		}
 	case Redeemed:
 		if c := a.known(op); c != nil {
