@@ -30,6 +30,7 @@ func (m *machine) rejects(t *testing.T, other *machine) {
 // between one and the submitter. It refuses connections, as the machine of a peer that has ended
 // would. They reach each other through a relay, and nobody fails (V3).
 func TestLANFirewallThatRejects(t *testing.T) {
+	needs(t, "nft")
 	t.Parallel()
 	type setup struct {
 		replicas  int
