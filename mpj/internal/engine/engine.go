@@ -123,6 +123,7 @@ type Engine struct {
 	bodies      int    // payloads that wait for their receive, or are on their way
 	finished    []bool // by rank: it sends nothing more
 	anyFinished bool
+	undrained   bool // messages of theirs may still be in rings
 
 	ending    bool // in Flush: the program receives nothing more
 	refused   []Unmatched

@@ -24,12 +24,23 @@ func (e *Engine) meetFinished() {
 	if !e.anyFinished {
 		return
 	}
-	for e.progress() && e.err == nil { // their last messages may still be in rings
+	e.undrained = true
+	if e.poller.spinning { // it looks at the rings without e.mu, and drains them when it ends
+		e.poller.awaited.wake()
+		return
 	}
+	e.drainFinished()
+}
+
+// drainFinished takes the last messages of ranks that have finalized out of the rings, before any
+// receive from them is given up. e.mu is held, and no goroutine spins.
+func (e *Engine) drainFinished() {
+	for e.progress() && e.err == nil {
+	}
+	e.undrained = false
 	for _, w := range e.sleepers {
 		w.wake()
 	}
-	e.poller.awaited.wake()
 }
 
 // hasFinished reports whether some replica of a rank has finished and none is live.
@@ -49,7 +60,7 @@ func hasFinished(v view.View, rank int) bool {
 // over reports whether nothing comes from source any more. A process that joins
 // receives messages of finished ranks from other processes.
 func (e *Engine) over(source int) bool {
-	return e.anyFinished && source >= 0 && e.finished[source] && (e.protocol == nil || e.whole)
+	return e.anyFinished && !e.undrained && source >= 0 && e.finished[source] && (e.protocol == nil || e.whole)
 }
 
 // hopeless reports whether the message of receive r will not come.

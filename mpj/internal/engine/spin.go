@@ -44,6 +44,9 @@ func (e *Engine) spin(w *waiter) bool {
 	p.spinning, w.spinning, p.awaited, w.number = true, true, w, 0
 	woken := e.pollFor(w)
 	p.spinning, w.spinning, p.awaited = false, false, nil
+	if e.undrained {
+		e.drainFinished()
+	}
 	e.leave()
 	return woken
 }
