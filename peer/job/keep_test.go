@@ -246,7 +246,7 @@ func TestAttachWantsTheOutputFolder(t *testing.T) {
 	}
 	k.close()
 	for range 2 {
-		r := s.Attach(t.Context(), k.kept.Job, Showing(nil))
+		r := s.Attach(t.Context(), k.kept.Job, Showing(func(Event) error { return nil }))
 		if r.Status != StatusUsage || !strings.Contains(r.Hint, "make the folder "+k.kept.Request.OutputDir) {
 			t.Errorf("attached: %+v", r)
 		}
