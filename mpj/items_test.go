@@ -94,7 +94,7 @@ func TestPartsOfItemsAreRefused(t *testing.T) {
 			"no item":            Allreduce(w.Comm, nil, three, Items(0, multiply)),
 		} {
 			if !errors.Is(err, ErrCount) {
-				return fmt.Errorf("%s: %v", name, err)
+				return fmt.Errorf("%s: want ErrCount, got: %w", name, err)
 			}
 		}
 		return first(want("nil", []bool{Items[int](2, nil) == nil}, []bool{true}), ReduceLocal(three[:0], three[:0], product))

@@ -66,7 +66,7 @@ type everything struct {
 	Address map[[2]int8]struct{ X, Y int }
 	NaN     map[float64]int
 	Rooms   struct{}
-	private int
+	_       int // not exported: gob leaves it out
 }
 
 func init() {
