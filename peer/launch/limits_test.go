@@ -137,7 +137,13 @@ func (j *testJob) last(p view.Process) (*jobpb.Exited, float64) {
 // lastSaid returns the last number that a process said until it ended.
 func (j *testJob) lastSaid(p view.Process) float64 {
 	j.Helper()
-	lines := strings.Fields(j.links[0].output(p, 1))
+	return j.lastOf(p, j.links[0].output(p, 1))
+}
+
+// lastOf returns the last number in a process's output.
+func (j *testJob) lastOf(p view.Process, output string) float64 {
+	j.Helper()
+	lines := strings.Fields(output)
 	for _, line := range slices.Backward(lines[max(0, len(lines)-2):]) { // one may be torn
 		if n, err := strconv.ParseFloat(line, 64); err == nil {
 			return n
@@ -151,10 +157,11 @@ func (j *testJob) lastSaid(p view.Process) float64 {
 // of both before this one began.
 func (j *testJob) saidIfAny(p view.Process) float64 {
 	j.Helper()
-	if j.links[0].output(p, 1) == "" {
+	output := j.links[0].output(p, 1)
+	if output == "" {
 		return 0
 	}
-	return j.lastSaid(p)
+	return j.lastOf(p, output)
 }
 
 // A way to exceed a limit.
