@@ -237,24 +237,32 @@ func TestAResultOfItsOwnThatTheUserHasNotGotIsKept(t *testing.T) {
 	}
 }
 
-// TestAttachWantsTheOutputFolder: before it goes on with a job that it could only lose.
+// TestAttachWantsTheOutputFolder: a job whose files have nowhere to go is not resumed, and stays
+// kept. A named folder is made, so only the folder that it is to be in has to exist.
 func TestAttachWantsTheOutputFolder(t *testing.T) {
-	s, k := keeping(t)
-	k.kept.Request.Outputs, k.kept.Request.OutputDir = []string{"*"}, filepath.Join(t.TempDir(), "gone")
-	if err := k.write(); err != nil {
-		t.Fatal(err)
-	}
-	k.close()
-	for range 2 {
-		r := s.Attach(t.Context(), k.kept.Job, Showing(func(Event) error { return nil }))
-		if r.Status != StatusUsage || !strings.Contains(r.Hint, "make the folder "+k.kept.Request.OutputDir) {
-			t.Errorf("attached: %+v", r)
-		}
-	}
-	over, cancel := context.WithCancel(t.Context())
-	cancel()
-	if r := s.Attach(over, k.kept.Job, Showing(func(Event) error { return nil })); r.Status != StatusCancelled {
-		t.Errorf("cancelled: %+v", r)
+	for name, req := range map[string]Request{
+		"the folder of a new folder": {OutputDir: filepath.Join(t.TempDir(), "gone"), NewFolder: true},
+		"the parent of a named one":  {OutputDir: filepath.Join(t.TempDir(), "gone", "results")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, k := keeping(t)
+			k.kept.Request.Outputs, k.kept.Request.OutputDir, k.kept.Request.NewFolder = []string{"*"}, req.OutputDir, req.NewFolder
+			if err := k.write(); err != nil {
+				t.Fatal(err)
+			}
+			k.close()
+			for range 2 {
+				r := s.Attach(t.Context(), k.kept.Job, Showing(nil))
+				if r.Status != StatusUsage || !strings.Contains(r.Hint, "make the folder "+k.kept.Request.OutputDir) {
+					t.Errorf("attached: %+v", r)
+				}
+			}
+			over, cancel := context.WithCancel(t.Context())
+			cancel()
+			if r := s.Attach(over, k.kept.Job, Showing(func(Event) error { return nil })); r.Status != StatusCancelled {
+				t.Errorf("cancelled: %+v", r)
+			}
+		})
 	}
 }
 
