@@ -121,7 +121,8 @@ func TestBadRequestIsWrongUsage(t *testing.T) {
 		"strategy":          {func(r *Request) { r.Strategy = "fastest" }, `strategy "fastest"`},
 		"pattern":           {func(r *Request) { r.Outputs, r.OutputDir = []string{"["}, "/" }, `-o "["`},
 		"pattern leads out": {func(r *Request) { r.Outputs, r.OutputDir = []string{"../x"}, "/" }, `-o "../x": want a path below`},
-		"folder is gone":    {func(r *Request) { r.Outputs, r.OutputDir = []string{"x"}, "/nowhere" }, "output folder: stat /nowhere"},
+		"folder is gone":    {func(r *Request) { r.Outputs, r.OutputDir, r.NewFolder = []string{"x"}, "/nowhere", true }, "output folder: stat /nowhere"},
+		"parent is gone":    {func(r *Request) { r.Outputs, r.OutputDir = []string{"x"}, "/nowhere/results" }, "output folder: stat /nowhere"},
 		"arguments":         {func(r *Request) { r.Args = []string{strings.Repeat("x", 1<<20)} }, "description has"},
 	}
 	for name, c := range cases {
