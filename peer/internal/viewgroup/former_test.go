@@ -16,9 +16,9 @@ func lies(from, to int) []*Message {
 	all := []*Message{
 		{Type: raftpb.MsgHeartbeat.Enum(), Commit: new(uint64(1 << 40))},
 		{Type: raftpb.MsgApp.Enum(), Index: new(uint64(1)), LogTerm: new(uint64(1)), Commit: new(uint64(2)), Entries: []*raftpb.Entry{
-			{Index: new(uint64(2)), Term: new(uint64(99)), Data: fails(1).encode()},
+			{Index: new(uint64(2)), Term: new(uint64(99)), Data: signed(from, fails(1)).encode()},
 		}},
-		{Type: raftpb.MsgProp.Enum(), Entries: []*raftpb.Entry{{Data: fails(1).encode()}}},
+		{Type: raftpb.MsgProp.Enum(), Entries: []*raftpb.Entry{{Data: signed(from, fails(1)).encode()}}},
 	}
 	for _, m := range all {
 		m.From, m.To = new(uint64(from)+1), new(uint64(to)+1)
@@ -82,7 +82,7 @@ func TestElectionsEndNoJob(t *testing.T) {
 	w.until("failed", w.failed(0, 0, 1, 2))
 	ask := lies(2, 0)[2]
 	for range 200 {
-		ask.Entries = append(ask.Entries, &raftpb.Entry{Data: fails(1).encode()})
+		ask.Entries = append(ask.Entries, &raftpb.Entry{Data: signed(2, fails(1)).encode()})
 	}
 	taken := 0
 	for ; taken*len(ask.Entries) < logOfAll/entryCost; taken++ {

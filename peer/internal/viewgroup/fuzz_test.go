@@ -65,3 +65,30 @@ func FuzzStep(f *testing.F) {
 		m.Propose(signed(submitterPeer, Change{To: view.Failed}))
 	})
 }
+
+// FuzzProposal: what is read as a proposal says the same when it is written again, and has an effect
+// only if its author has signed it.
+func FuzzProposal(f *testing.F) {
+	f.Add(signed(1, Change{To: view.Failed}).encode())
+	f.Add(signed(submitterPeer, Change{Process: view.Process{Replica: 1}}).encode())
+	f.Add(Proposal{Change: Change{To: view.Failed}, Author: 1 << 31}.encode())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		p, err := decodeProposal(b)
+		if err != nil {
+			return
+		}
+		again, err := decodeProposal(p.encode())
+		if err != nil || again.Change != p.Change || again.Author != p.Author || !bytes.Equal(again.Signature, p.Signature) {
+			t.Fatalf("%+v is read again as %+v: %v", p, again, err)
+		}
+		m, err := New(Config{View: view.New(2, 1), Peers: 3, Members: 3, RunsOn: runsOn(3), IDs: idsOf(3), Verify: verify})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out Output
+		m.accept(&out, p)
+		if len(out.Committed) > 0 && string(p.Signature) != string(signed(p.Author, p.Change).Signature) {
+			t.Errorf("%+v has an effect", p)
+		}
+	})
+}
