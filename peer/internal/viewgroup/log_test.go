@@ -91,11 +91,13 @@ func TestO4TheLogOfOneWhoLiesHasAnEnd(t *testing.T) {
 		entry   func() *raftpb.Entry
 		commits bool
 	}{
-		"nothing":              {func() *raftpb.Entry { return &raftpb.Entry{} }, true},
-		"nothing, for later":   {func() *raftpb.Entry { return &raftpb.Entry{} }, false},
-		"what changes nothing": {func() *raftpb.Entry { return &raftpb.Entry{Data: signed(submitterPeer, Change{To: view.Live}).encode()} }, true},
-		"members":              {func() *raftpb.Entry { return &raftpb.Entry{Type: raftpb.EntryConfChange.Enum(), Data: changes} }, true},
-		"long":                 {func() *raftpb.Entry { return &raftpb.Entry{Data: make([]byte, 1<<10)} }, true},
+		"nothing":            {func() *raftpb.Entry { return &raftpb.Entry{} }, true},
+		"nothing, for later": {func() *raftpb.Entry { return &raftpb.Entry{} }, false},
+		"what changes nothing": {func() *raftpb.Entry {
+			return &raftpb.Entry{Data: signed(submitterPeer, Change{To: view.Live}).encode()}
+		}, true},
+		"members": {func() *raftpb.Entry { return &raftpb.Entry{Type: raftpb.EntryConfChange.Enum(), Data: changes} }, true},
+		"long":    {func() *raftpb.Entry { return &raftpb.Entry{Data: make([]byte, 1<<10)} }, true},
 		"of another kind": {func() *raftpb.Entry {
 			e := &raftpb.Entry{}
 			e.ProtoReflect().SetUnknown(unknown)

@@ -161,16 +161,26 @@ func (m *Member) accept(out *Output, p Proposal) {
 	if !m.genuine(p) {
 		return
 	}
+	if _, changes := p.Change.Apply(m.view); !changes {
+		return
+	}
 	switch {
 	case m.decides(p):
 		m.commit(out, p.Change, []int{p.Author})
-	case p.Change.To == view.Failed && m.view.Has(p.Change.Process):
-		if m.accusers[p.Change.Process] == nil {
-			m.accusers[p.Change.Process] = make(map[int]bool)
-		}
-		m.accusers[p.Change.Process][p.Author] = true
+	case p.Change.To == view.Failed && !m.accusers[p.Change.Process][p.Author]:
+		m.accuse(p)
+	default:
+		return
 	}
 	m.convict(out)
+}
+
+// accuse keeps the accusation p, also of a peer that is no juror yet.
+func (m *Member) accuse(p Proposal) {
+	if m.accusers[p.Change.Process] == nil {
+		m.accusers[p.Change.Process] = make(map[int]bool)
+	}
+	m.accusers[p.Change.Process][p.Author] = true
 }
 
 // commit makes the view after c, which the peers by have asked for.
