@@ -25,7 +25,7 @@ var mutants = []mutant{
 	{"what a member wants is not true for that", "member.go",
 		"m.wanted = append(m.wanted, p)", "m.wanted = append(m.wanted, p)\n\t\tm.view, _ = p.Change.Apply(m.view)", "two wishes"},
 	{"a change that changes nothing makes no view", "proposal.go",
-		"if next, changed := c.Apply(m.view); changed {", "if next, _ := c.Apply(m.view); true {", "two wishes"},
+		"p.Change.Apply(m.view); !changes {\n\t\treturn\n", "p.Change.Apply(m.view); !changes && false {\n\t\treturn\n", "two wishes"},
 	{"what has been lost is proposed again", "member.go",
 		"\t\tm.offer(p)\n\t}\n}", "\t\t_ = p\n\t}\n}", "an old leader comes back"},
 	{"what is agreed on is wanted no more", "member.go",

@@ -183,12 +183,10 @@ func (m *Member) accuse(p Proposal) {
 	m.accusers[p.Change.Process][p.Author] = true
 }
 
-// commit makes the view after c, which the peers by have asked for.
+// commit makes the view after c, which changes the view and which the peers by have asked for.
 func (m *Member) commit(out *Output, c Change, by []int) {
-	if next, changed := c.Apply(m.view); changed {
-		m.view = next
-		out.Committed = append(out.Committed, Committed{Change: c, Epoch: next.Epoch, By: by})
-	}
+	m.view, _ = c.Apply(m.view)
+	out.Committed = append(out.Committed, Committed{Change: c, Epoch: m.view.Epoch, By: by})
 }
 
 // convict fails the processes that a majority of their jurors accuses: each that fails may make
@@ -198,9 +196,8 @@ func (m *Member) convict(out *Output) {
 		again = false
 		for _, p := range m.view.Processes() {
 			if by := m.majority(p); by != nil {
-				before := m.view.Epoch
 				m.commit(out, Change{Process: p, To: view.Failed}, by)
-				again = again || m.view.Epoch != before
+				again = true
 			}
 		}
 	}
