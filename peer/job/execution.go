@@ -63,14 +63,15 @@ type execution struct {
 
 	healing    *healing // nil: what is lost is not replaced
 	looks      <-chan time.Time
-	touches    <-chan time.Time         // nil: the job is not kept
-	pulse      <-chan time.Time         // nil: it does not matter whether this process runs all the time
-	awake      time.Duration            // uptime when it was last known to run
-	search     context.CancelFunc       // of the search for a peer that is under way, or nil
-	searched   int                      // the rank that it is for
-	found      chan finding             // what came of it
-	avoided    map[p2ppeer.ID]time.Time // peers that were of no use, and until when
-	recoveries []time.Duration          // how long ranks were without a replica
+	touches    <-chan time.Time   // nil: the job is not kept
+	pulse      <-chan time.Time   // nil: it does not matter whether this process runs all the time
+	awake      time.Duration      // uptime when it was last known to run
+	search     context.CancelFunc // of the search for a peer that is under way, or nil
+	searched   int                // the rank that it is for
+	found      chan finding       // what came of it
+	avoided    avoidance
+	waits      map[int][]string // reasons that the user was told why a rank still lacks a replica
+	recoveries []time.Duration  // how long ranks were without a replica
 
 	inbox       chan heard
 	done        chan struct{} // closed when nobody reads inbox any more
@@ -96,7 +97,8 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 		agreed:   newAgreed(),
 		quiet:    make(chan struct{}, 1),
 		found:    make(chan finding, 1),
-		avoided:  make(map[p2ppeer.ID]time.Time),
+		avoided:  make(avoidance),
+		waits:    make(map[int][]string),
 		inbox:    make(chan heard),
 		done:     make(chan struct{}),
 	}

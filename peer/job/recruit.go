@@ -141,10 +141,7 @@ func (e *execution) giveUp(l *link, err error) {
 	e.retire(l, err.Error())
 }
 
-// avoidFor is how long a peer that was of no use is not asked again.
-const avoidFor = 30 * time.Second
-
-func (e *execution) avoid(p p2ppeer.ID) { e.avoided[p] = time.Now().Add(avoidFor) }
+func (e *execution) avoid(p p2ppeer.ID) { e.avoided.Failed(p, time.Now()) }
 
 // hearRetired takes the last words of a part that has been retired.
 func (e *execution) hearRetired(h heard) {
@@ -372,6 +369,7 @@ func (e *execution) healed(p view.Process, m *jobpb.Healed) *Result {
 		return e.apply(s)
 	}
 	took := e.healing.Healed(p.Rank, e.elapsed())
+	delete(e.waits, p.Rank)
 	e.recoveries = append(e.recoveries, took)
 	v := e.watch.View()
 	e.j.emit(Event{

@@ -64,11 +64,10 @@ func (e *execution) unwanted() map[p2ppeer.ID]bool {
 			out[l.peer] = true
 		}
 	}
-	for p, until := range e.avoided {
-		if time.Now().Before(until) {
+	now := time.Now()
+	for p := range e.avoided {
+		if e.avoided.Avoids(p, now) {
 			out[p] = true
-		} else {
-			delete(e.avoided, p)
 		}
 	}
 	return out
@@ -124,6 +123,7 @@ func (e *execution) take(f finding) {
 	e.search = nil
 	if f.link == nil {
 		e.j.log.Debug().Int("rank", f.rank).Err(f.err).Msg("no recruit")
+		e.tellWait(f.rank, f.err)
 		e.healing.GaveUp(f.rank, e.elapsed())
 		return
 	}
@@ -138,6 +138,19 @@ func (e *execution) take(f finding) {
 		Spec: e.j.envelope, Key: l.slots.Key[:], Joining: true,
 		Processes: []*jobpb.Process{jobpb.FromProcess(l.recruit.process)},
 	}}})
+}
+
+// tellWait tells the user why a rank still lacks a replica, once for each reason.
+func (e *execution) tellWait(rank int, err error) {
+	why := "no peer that is asked grants a slot"
+	if errors.Is(err, errNoOther) {
+		why = "no peer without a part in the job has a free slot"
+	}
+	if slices.Contains(e.waits[rank], why) {
+		return
+	}
+	e.waits[rank] = append(e.waits[rank], why)
+	e.j.emit(Event{Kind: HealEvent, Rank: rank, Text: fmt.Sprintf("rank %d still lacks a replica: %s; the search goes on", rank, why)})
 }
 
 // endSearch ends the search for a peer, if there is one. What it has found all the

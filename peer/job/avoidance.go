@@ -1,0 +1,35 @@
+package job
+
+import (
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+)
+
+// An avoidance keeps which peers a job does not ask for slots for a while, because they were lost
+// or of no use. A peer that has failed once may have been restarted, so it is asked again soon;
+// the pause doubles with each further failure. The pauses need no clock: the caller says what time
+// it is.
+type avoidance map[p2ppeer.ID]avoided
+
+// avoided is what an avoidance keeps of one peer.
+type avoided struct {
+	failures int
+	until    time.Time
+}
+
+// The pause after a peer's first failure, and the longest.
+const (
+	avoidFirst = 2 * time.Second // long enough for the job's peers to agree that it is lost
+	avoidMost  = 32 * time.Second
+)
+
+// Failed notes that p was lost, or of no use.
+func (a avoidance) Failed(p p2ppeer.ID, now time.Time) {
+	at := a[p]
+	pause := min(avoidMost, avoidFirst<<min(at.failures, 8))
+	a[p] = avoided{failures: at.failures + 1, until: now.Add(pause)}
+}
+
+// Avoids reports whether p is not to be asked now.
+func (a avoidance) Avoids(p p2ppeer.ID, now time.Time) bool { return now.Before(a[p].until) }
