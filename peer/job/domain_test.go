@@ -69,7 +69,7 @@ func TestALostReplicaGoesToAnotherOwner(t *testing.T) {
 	})
 	e.j.spec.Programs = []jobspec.Program{{OS: runtime.GOOS, Arch: runtime.GOARCH}}
 	for range 3 {
-		l, err := e.recruit(t.Context(), proc(0, 2), e.domains(0), map[p2ppeer.ID]bool{runs: true}, []int{13})
+		l, err := e.recruit(t.Context(), proc(0, 2), e.domains(0), map[p2ppeer.ID]bool{runs: true}, 13)
 		if err != nil {
 			t.Fatal(err)
 		}

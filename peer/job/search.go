@@ -39,15 +39,10 @@ func (e *execution) seek(rank int) {
 	ctx, cancel := context.WithCancel(context.Background())
 	e.search, e.searched = cancel, rank
 	without := e.unwanted()
-	needs := []int{1 + len(without)}
-	if e.healing.Failed(rank) == 0 {
-		// One slot is found sooner. It may be at a peer that is not wanted, or refuses: so
-		// this is for the first attempt.
-		needs = []int{1, 1 + len(without)}
-	}
+	slots := 1 << min(e.healing.Failed(rank), 6) // one is found soonest, but its peer may refuse
 	others := e.domains(rank)
 	go func() { // ends with its finding, soon after ctx does
-		l, err := e.recruit(ctx, p, others, without, needs)
+		l, err := e.recruit(ctx, p, others, without, slots)
 		e.found <- finding{rank, l, err}
 	}()
 }
@@ -75,12 +70,12 @@ func (e *execution) unwanted() map[p2ppeer.ID]bool {
 
 var errNoOther = errors.New("no other peer has a slot")
 
-// recruit holds a slot for process p at a peer, and opens a control stream to it. It
-// looks for as many slots as needs says, one number after the other until somebody has
-// one; of those it takes one apart from the others of p's rank, if it can. It runs beside the goroutine that owns e.
-func (e *execution) recruit(ctx context.Context, p view.Process, others []reservation.Domain, without map[p2ppeer.ID]bool, needs []int) (*link, error) {
+// recruit holds a slot for process p at a peer that is not in without, and opens a control stream
+// to it. The search ends when so many slots are found; of those it takes one in another failure
+// domain than those of p's rank, if it can. It runs beside the goroutine that owns e.
+func (e *execution) recruit(ctx context.Context, p view.Process, others []reservation.Domain, without map[p2ppeer.ID]bool, slots int) (*link, error) {
 	s := e.j.s
-	candidates, err := e.candidates(ctx, without, needs)
+	candidates, err := e.candidates(ctx, without, slots)
 	if err != nil {
 		return nil, err
 	}
@@ -100,22 +95,19 @@ func (e *execution) recruit(ctx context.Context, p view.Process, others []reserv
 	return l, nil
 }
 
-// candidates returns the peers that a search for so many slots finds, but for those
-// in without.
-func (e *execution) candidates(ctx context.Context, without map[p2ppeer.ID]bool, needs []int) ([]reservation.Candidate, error) {
-	for _, slots := range needs {
-		found, _, err := e.j.s.cfg.Discovery.Candidates(ctx, discovery.Need{Slots: slots, PerPeer: 1, Filter: e.j.req.Filter})
-		if err != nil {
-			return nil, err
-		}
-		candidates := slices.DeleteFunc(e.j.eligible(found, make(considered)), func(c reservation.Candidate) bool {
-			return without[c.Peer]
-		})
-		if len(candidates) > 0 {
-			return candidates, nil
-		}
+// candidates returns the peers that a search finds outside without. count is how many slots the search ends at.
+func (e *execution) candidates(ctx context.Context, without map[p2ppeer.ID]bool, count int) ([]reservation.Candidate, error) {
+	filter := e.j.req.Filter
+	filter.Not = slices.Concat(filter.Not, slices.Collect(maps.Keys(without)))
+	found, _, err := e.j.s.cfg.Discovery.Candidates(ctx, discovery.Need{Slots: count, PerPeer: 1, Filter: filter})
+	if err != nil {
+		return nil, err
 	}
-	return nil, errNoOther
+	candidates := e.j.eligible(found, make(considered))
+	if len(candidates) == 0 {
+		return nil, errNoOther
+	}
+	return candidates, nil
 }
 
 // take goes on with what a search has found.
