@@ -1,7 +1,6 @@
 package job
 
 import (
-	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -150,14 +149,41 @@ func TestEveryPeerAtFaultIsLeftOutAtOnce(t *testing.T) {
 	}
 }
 
+// TestAttemptsAreBounded: three attempts that found no peer at fault are enough, and one that
+// excluded a peer counts as well once the time to wait for slots is over.
 func TestAttemptsAreBounded(t *testing.T) {
-	b := newBed(t, never, 1, 1, 1, 1)
-	b.play(func(p *part) { p.prepared(fmt.Sprint("no room, part ", p.number)) })
-	o := b.run(b.request(1, 1), nil)
-	o.want(StatusShortage, "gave up after 3 attempts: stage the job at")
-	if b.stage.parts != stageAttempts {
-		t.Errorf("%d attempts, want %d", b.stage.parts, stageAttempts)
+	for name, c := range map[string]struct {
+		excluded, waits bool
+		want            int
+	}{
+		"no peer at fault":              {false, true, fruitlessAttempts},
+		"no more time to wait":          {true, false, fruitlessAttempts},
+		"a further peer at fault, time": {true, true, 1000},
+	} {
+		var a attempts
+		for a.all < 1000 && a.again(c.excluded, c.waits) {
+		}
+		if a.all != c.want {
+			t.Errorf("%s: %d attempts, want %d", name, a.all, c.want)
+		}
 	}
+}
+
+// TestPeersThatFailStagingCostNoAttempt: four peers that grant slots and then cannot stage are left
+// out one after the other, and the job runs on the fifth (V4).
+func TestPeersThatFailStagingCostNoAttempt(t *testing.T) {
+	b := newBed(t, never, 1, 1, 1, 1, 1)
+	b.play(func(p *part) {
+		if p.number < 4 {
+			p.prepared("no room")
+			return
+		}
+		p.start()
+		for _, q := range p.processes {
+			p.ends(q)
+		}
+	})
+	b.run(b.request(1, 1), nil).want(StatusOK, "")
 }
 
 func TestShortageAfterAFaultSaysSo(t *testing.T) {

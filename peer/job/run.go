@@ -92,9 +92,23 @@ func (j *run) unkeep(err error) {
 	j.keeper = nil
 }
 
-// stageAttempts bounds how often a job whose peers cannot stage or start it
-// looks for others.
-const stageAttempts = 3
+// fruitlessAttempts bounds how often a job that its peers cannot stage or start looks for other
+// peers without having found any that was at fault.
+const fruitlessAttempts = 3
+
+// attempts counts how often a job has been started in vain.
+type attempts struct{ all, fruitless int }
+
+// again counts an attempt that failed, and reports whether there is to be another. An attempt that
+// excluded a peer does not count as long as the job may wait for slots: there are only so many peers, and
+// those that fail on purpose must not use up the attempts of a job that others could run.
+func (a *attempts) again(excluded, waits bool) bool {
+	a.all++
+	if !excluded || !waits {
+		a.fruitless++
+	}
+	return a.fruitless < fruitlessAttempts
+}
 
 func (j *run) run(ctx context.Context) Result {
 	defer j.s.cfg.Files.Store().Unpin(j.spec.ID)
@@ -106,7 +120,7 @@ func (j *run) run(ctx context.Context) Result {
 	}
 	j.phase(Discovering, 0, 0)
 	deadline := time.Now().Add(j.req.Wait)
-	for attempt := 1; ; attempt++ {
+	for made := (attempts{}); ; {
 		reserved, result := j.reserve(ctx, deadline)
 		if result != nil {
 			return *result
@@ -119,26 +133,28 @@ func (j *run) run(ctx context.Context) Result {
 		if err == nil {
 			return e.finish(ctx)
 		}
-		j.exclude(e)
+		excluded := j.exclude(e)
 		e.stop("could not be started everywhere")
 		e.close()
 		switch {
 		case ctx.Err() != nil:
 			return stoppedBy(ctx, j.req)
-		case attempt == stageAttempts:
-			return Result{Status: StatusShortage, Message: fmt.Sprintf("gave up after %d attempts: %v", attempt, err)}
+		case !made.again(excluded, time.Now().Before(deadline)):
+			return Result{Status: StatusShortage, Message: fmt.Sprintf("gave up after %d attempts: %v", made.all, err)}
 		}
 		j.warn(err.Error())
 	}
 }
 
-// exclude leaves the peers that were at fault out of the next attempt.
-func (j *run) exclude(e *execution) {
+// exclude leaves the peers that were at fault out of the next attempt, and reports whether there are
+// any.
+func (j *run) exclude(e *execution) (any bool) {
 	for _, l := range e.links {
 		if l.err != nil {
-			j.excluded[l.peer] = true
+			j.excluded[l.peer], any = true, true
 		}
 	}
+	return any
 }
 
 // describe hashes what the job needs and signs the job.
