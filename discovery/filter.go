@@ -25,6 +25,7 @@ type Filter struct {
 var (
 	errNotOnly = errors.New("it is not among the peers that were asked for")
 	errNot     = errors.New("it was asked to be left out")
+	errNoSlots = errors.New("it donates no slots")
 )
 
 // chosen returns nil if id may be asked, or why not.

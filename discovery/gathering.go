@@ -161,6 +161,10 @@ func (g *gathering) taken(c Candidate, now time.Time) {
 		g.considered = append(g.considered, Considered{c.AddrInfo.ID, r.Reason, r.Err})
 		return
 	}
+	if c.Offer.SlotsTotal == 0 { // a supernode that donates nothing
+		g.considered = append(g.considered, Considered{c.AddrInfo.ID, OffersNothing, errNoSlots})
+		return
+	}
 	if why := c.Offer.full(); why != "" && !g.need.Busy {
 		g.considered = append(g.considered, Considered{c.AddrInfo.ID, Full, refuse(Full, "%s", why).Err})
 		return

@@ -197,3 +197,16 @@ func TestGatheringAlwaysEnds(t *testing.T) {
 		}
 	}
 }
+
+// TestPeerWithoutSlotsOffersNothing: a supernode that donates no slots is not passed over as busy.
+func TestPeerWithoutSlotsOffersNothing(t *testing.T) {
+	g := hearing(Need{Slots: 1}, 8, 1)
+	g.ask()
+	c := offerFrom(0, 0, 1)
+	c.Offer.SlotsTotal = 0
+	g.taken(c, time.Time{})
+	candidates, considered := g.result()
+	if len(candidates) != 0 || len(considered) != 1 || considered[0].Reason != OffersNothing {
+		t.Errorf("candidates %v, considered %v; want one that offers nothing", candidates, considered)
+	}
+}

@@ -17,7 +17,7 @@ const (
 	NotChosen                   // the submitter wants others
 	OtherVersion                // speaks another protocol version
 	OtherNetwork                // belongs to another network
-	OffersNothing               // does not speak the offer protocol: a submit-only peer
+	OffersNothing               // a submit-only peer, which does not speak the offer protocol, or one without slots
 	Silent                      // connected, but gave no answer in time
 	Unreachable                 // no connection
 	Expired                     // its offer has expired, or a clock is wrong

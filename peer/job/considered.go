@@ -29,7 +29,9 @@ const (
 	TooSmall     Reason = "too small"
 	NotChosen    Reason = "not chosen"
 	Unreachable  Reason = "unreachable"
-	Gone         Reason = "gone"
+	NoAnswer     Reason = "no answer"
+	Leaving      Reason = "leaving"
+	HoldEnded    Reason = "hold ended"
 	Unfit        Reason = "could not run it"
 	OtherNetwork Reason = "other network"
 	Nonsense     Reason = "bad offer"
@@ -50,7 +52,9 @@ var meanings = []struct {
 	{TooSmall, "has less memory for a slot than --min-memory"},
 	{NotChosen, "left out by --peer, --not-peer, --only-mine"},
 	{Unreachable, "no connection to it"},
-	{Gone, "does not answer, or its owner takes it back"},
+	{NoAnswer, "connected, but did not answer in time"},
+	{Leaving, "its owner takes it back"},
+	{HoldEnded, "its slots were held too long before use"},
 	{Unfit, "could not stage or start the job"},
 	{OtherNetwork, "belongs to another network"},
 	{Nonsense, "its offer is wrong, or its clock"},
@@ -72,14 +76,14 @@ var (
 	ofDiscovery = map[discovery.Reason]Reason{
 		discovery.Full: Busy, discovery.TooSmall: TooSmall, discovery.OtherPlatform: Platforms,
 		discovery.NotChosen: NotChosen, discovery.OtherVersion: Versions, discovery.OtherNetwork: OtherNetwork,
-		discovery.Silent: Gone, discovery.Unreachable: Unreachable,
+		discovery.Silent: NoAnswer, discovery.Unreachable: Unreachable,
 		discovery.Expired: Nonsense, discovery.BadOffer: Nonsense,
 	}
 	ofReservation = map[reservation.Reason]Reason{
 		reservation.Busy: Busy, reservation.MaxJobs: Busy, reservation.Denied: Denied,
 		reservation.WasmOnly: WasmOnly, reservation.Unconfined: Unconfined, reservation.Paused: Paused,
-		reservation.Draining: Gone, reservation.Version: Versions, reservation.UnknownKey: Gone,
-		reservation.Malformed: Nonsense, reservation.Unreachable: Unreachable, reservation.Silent: Gone,
+		reservation.Draining: Leaving, reservation.Version: Versions, reservation.UnknownKey: HoldEnded,
+		reservation.Malformed: Nonsense, reservation.Unreachable: Unreachable, reservation.Silent: NoAnswer,
 	}
 )
 
@@ -207,7 +211,7 @@ func (s *Shortage) hint() string {
 
 const hintMorePeers = "boot more peers with p2pboot, wait longer with -w, or lower -n or -r"
 
-// counts writes "3 busy, 1 gone", the most frequent first.
+// counts writes "3 busy, 1 no answer", the most frequent first.
 func (s *Shortage) counts() string {
 	sorted := slices.Clone(s.Tallies)
 	slices.SortStableFunc(sorted, func(a, b Tally) int { return cmp.Compare(b.Peers, a.Peers) })
