@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/url"
@@ -20,6 +21,9 @@ import (
 // ErrNoPeer says that no peer runs on a home.
 var ErrNoPeer = errors.New("no peer is running")
 
+// ErrNotAllowed says that the peer on a home, if one runs there, takes no requests of this user.
+var ErrNotAllowed = errors.New("only the user that runs the peer, or root, may ask it")
+
 // A Client talks to a running peer through the control socket of its home.
 type Client struct {
 	home string
@@ -27,7 +31,7 @@ type Client struct {
 }
 
 // Dial returns a client of the peer that runs on the home dir. The error wraps
-// ErrNoPeer when there is none. Close it after use.
+// ErrNoPeer when there is none, or ErrNotAllowed when the home is another user's. Close it after use.
 func Dial(ctx context.Context, dir string) (*Client, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -39,10 +43,18 @@ func Dial(ctx context.Context, dir string) (*Client, error) {
 	}
 	conn, err := connect(ctx, "", "")
 	if err != nil {
-		return nil, fmt.Errorf("%w on home %s (%w)", ErrNoPeer, abs, plainDialError(err))
+		return nil, dialError(abs, plainDialError(err))
 	}
 	conn.Close()
 	return &Client{abs, &http.Client{Transport: &http.Transport{DialContext: connect}}}, nil
+}
+
+// dialError says why the control socket of a home could not be connected to.
+func dialError(home string, err error) error {
+	if errors.Is(err, fs.ErrPermission) {
+		return &HomeError{home, fmt.Errorf("%w (%w)", ErrNotAllowed, err)}
+	}
+	return fmt.Errorf("%w on home %s (%w)", ErrNoPeer, home, err)
 }
 
 func plainDialError(err error) error {

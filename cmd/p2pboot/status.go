@@ -21,7 +21,8 @@ through a relay; the round-trip time; and why the way is no better. For each
 job that runs here, how its processes reach those of other peers, and how far
 away those are.
 
-Exit status: 0 shown, 64 wrong usage, 69 no peer is running on the home.`
+Exit status: 0 shown, 64 wrong usage, 69 no peer is running on the home,
+or it may not be asked by this user.`
 
 const statusExamples = `  p2pboot status             for people
   p2pboot status --json      all of it, for scripts`
@@ -53,6 +54,9 @@ func dialHome(ctx context.Context, home string) (*peer.Client, error) {
 	client, err := peer.Dial(ctx, home)
 	if errors.Is(err, peer.ErrNoPeer) {
 		return nil, command.Fail(command.Unavailable, err, "start one with p2pboot, or name its folder with --home or P2PMPI_HOME")
+	}
+	if errors.Is(err, peer.ErrNotAllowed) {
+		return nil, command.Fail(command.Unavailable, err, command.HintNotAllowed)
 	}
 	if err != nil {
 		return nil, command.Fail(command.Usage, fmt.Errorf("home %s: %w", home, err), "")

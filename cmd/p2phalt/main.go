@@ -35,7 +35,7 @@ Every option is also a configuration key and an environment variable
 P2PMPI_...; see p2pboot --help.
 
 Exit status: 0 the peer has gone, 64 wrong usage, 69 no peer is running on the
-home, 130 interrupted while waiting.`
+home, or it may not be asked by this user, 130 interrupted while waiting.`
 
 const examples = `  p2phalt            hand over what can be, and end within seconds
   p2phalt --drain    harm no job: wait for those that cannot be handed over
@@ -73,6 +73,9 @@ func halt(ctx context.Context, home string, drain, now bool) error {
 	client, err := peer.Dial(ctx, home)
 	if errors.Is(err, peer.ErrNoPeer) {
 		return command.Fail(command.Unavailable, err, "name the peer's folder with --home or P2PMPI_HOME")
+	}
+	if errors.Is(err, peer.ErrNotAllowed) {
+		return command.Fail(command.Unavailable, err, command.HintNotAllowed)
 	}
 	if err != nil {
 		return command.Fail(command.Usage, err, "")

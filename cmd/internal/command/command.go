@@ -23,6 +23,9 @@ const (
 	Cancelled   = 130 // by the user
 )
 
+// HintNotAllowed says what a user can do whom a running peer does not answer (peer.ErrNotAllowed).
+const HintNotAllowed = "run this as that user, for example with sudo -u, or name a home of your own with --home"
+
 // A Failure is an error that knows how the command ends.
 type Failure struct {
 	Status int
