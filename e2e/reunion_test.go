@@ -3,6 +3,7 @@ package e2e
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 )
@@ -16,13 +17,16 @@ func (m *machine) moves(t *testing.T, addr string) {
 	m.addr = addr
 }
 
-// lasting is a job of three ranks that bears a silence, of so many steps of 50 ms and more.
+// lasting starts a job of three ranks, of so many steps of 50 ms and more. Empty bears leaves
+// --tolerated-hang at its default.
 func (m *machine) lasting(t *testing.T, supernode *peerProcess, replicas, steps int, bears string, options ...string) *job {
 	t.Helper()
 	args := append([]string{
-		"--supernode", supernode.addr, "-n", "3", "-r", fmt.Sprint(replicas), "-w", "60", "--timeout", "110s",
-		"--tolerated-hang", bears, "--heal", "off",
+		"--supernode", supernode.addr, "-n", "3", "-r", fmt.Sprint(replicas), "-w", "60", "--timeout", "110s", "--heal", "off",
 	}, options...)
+	if bears != "" {
+		args = append(args, "--tolerated-hang", bears)
+	}
 	j := m.submit(t, t.TempDir(), append(args,
 		filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "50", "-work", "0", "-pause", "50ms")...)
 	j.waitRunning()
@@ -119,6 +123,35 @@ func TestLANLinkCutWithinWhatIsTolerated(t *testing.T) {
 			healed := time.Now()
 			j.printed("rank 1 step 150 ")
 			t.Logf("the last step %v after the link was back", time.Since(healed))
+			expectUnharmed(t, j, steps, peers)
+		})
+	}
+}
+
+// TestLANLinkCutWithoutReplicas unplugs a machine for 5 s in the middle of a job without replicas, at
+// default settings: the user reads which machine is waited for, and the job goes on.
+func TestLANLinkCutWithoutReplicas(t *testing.T) {
+	t.Parallel()
+	for name, setup := range map[string]struct {
+		submitter bool // is cut off
+		says      string
+	}{
+		"a peer":        {false, "stopped or cut off; waiting up to 30s"},
+		"the submitter": {true, "this machine is cut off; waiting up to 30s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			machines := newLAN(t, 4)
+			peers := lanGrid(t, machines, "--slots", "1")
+			const steps = 150
+			j := machines[0].lasting(t, peers[0], 1, steps, "")
+			j.printed("rank 1 step 50 ")
+			away := machines[0].lan
+			if !setup.submitter {
+				away = j.peerOf(peers, "1.0").machine.lan
+			}
+			away.unplug(5 * time.Second)
+			j.waitFor("the warning", func(e event) bool { return e.Event == "warning" && strings.Contains(e.Text, setup.says) })
 			expectUnharmed(t, j, steps, peers)
 		})
 	}

@@ -167,7 +167,8 @@ type Config struct {
 
 	// ToleratedHang is how much longer than needed the peers of a job bear with
 	// one that is silent. More forgives longer pauses of machines and networks,
-	// and finds a silent peer later by as much.
+	// and finds a silent peer later by as much. Jobs without replicas wait longer
+	// than the default.
 	ToleratedHang time.Duration
 
 	// Detector says what makes a silent peer suspect: fast, or gossip as in the

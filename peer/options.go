@@ -46,7 +46,7 @@ func (c *Config) AddNetworkFlags(flags *pflag.FlagSet) {
 	flags.BoolVar(&c.NAT, "nat", c.NAT, "map ports, use relays and hole punching")
 	flags.StringVar((*string)(&c.Reachability), "reachability", string(c.Reachability), "auto, or public or private if you know `IT`")
 	flags.DurationVar(&c.GossipPeriod, "gossip-period", c.GossipPeriod, "`TIME` between two signs of life")
-	flags.DurationVar(&c.ToleratedHang, "tolerated-hang", c.ToleratedHang, "`TIME` to bear with a peer that is silent")
+	flags.DurationVar(&c.ToleratedHang, "tolerated-hang", c.ToleratedHang, "`TIME` for which a silent peer is tolerated; the\ndefault without replicas (-r 1) is as long as the\njob has run, 30s to 10m")
 	flags.StringVar(&c.Detector, "detector", c.Detector, "`KIND` of failure detector: fast or gossip")
 	flags.Int64Var(&c.CacheLimit, "cache-limit", c.CacheLimit, "`MIB` of staged files to keep")
 }

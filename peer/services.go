@@ -329,6 +329,7 @@ func (p *Peer) startDiscovery() error {
 		Views:     p.views,
 		Period:    p.cfg.GossipPeriod,
 		Hang:      p.cfg.ToleratedHang,
+		Patient:   p.cfg.ToleratedHang == faultdetect.DefaultGroupHang, // nothing else was asked for
 		Mode:      mode,
 		Log:       p.log,
 		Jobs:      jobs,

@@ -129,10 +129,10 @@ func (e *execution) strand(l *link, err error) *Result {
 }
 
 // endedByPeer reports whether err says of a stream that its other side has ended it: not
-// the connection, whose end resets all its streams.
+// the connection, whose end resets all its streams, or which takes nothing any more.
 func endedByPeer(err error) bool {
 	reset, ok := errors.AsType[*network.StreamError](err)
-	return errors.Is(err, io.EOF) && !errors.Is(err, network.ErrReset) || ok && reset.Remote
+	return errors.Is(err, io.EOF) && !errors.Is(err, network.ErrReset) || ok && reset.Remote && reset.ErrorCode != jobpb.Unwritten
 }
 
 // garbled reports whether err says that what came is no message: its sender does not speak

@@ -51,6 +51,8 @@ func (e *execution) stop(reason string) {
 					l.lose(errSilent)
 				}
 			}
+		case <-e.pulse:
+			e.giveUpSilent()
 		case <-tried:
 			e.leaveAway()
 		case <-timeout.C:
@@ -71,6 +73,10 @@ func (e *execution) leaveAway() {
 	}
 	if e.begin == nil { // they wait for no more than missFor of package launch
 		e.j.warn(fmt.Sprintf("%s could not be told that the job is over, and will end by themselves within half a minute", many(uint64(left), "peer")))
+		return
+	}
+	if e.views == nil { // their fault detectors tell them
+		e.j.warn(fmt.Sprintf("%s could not be told that the job is over, and will end within %v", many(uint64(left), "peer"), e.hang()))
 		return
 	}
 	e.j.keeper.leave(left)

@@ -65,6 +65,8 @@ type execution struct {
 	looks      <-chan time.Time
 	touches    <-chan time.Time   // nil: the job is not kept
 	pulse      <-chan time.Time   // nil: it does not matter whether this process runs all the time
+	begun      time.Time          // when all its peers had started it
+	warned     bool               // the user knows which peers are out of reach, see patience.go
 	awake      time.Duration      // uptime when it was last known to run
 	search     context.CancelFunc // of the search for a peer that is under way, or nil
 	searched   int                // the rank that it is for
@@ -148,12 +150,12 @@ func (e *execution) finish(ctx context.Context) Result {
 		defer touch.Stop()
 		e.touches = touch.C
 	}
-	if e.views != nil {
+	e.begun = time.Now()
+	if e.views != nil || e.j.req.R == 1 {
 		pulse := time.NewTicker(pulsePeriod)
 		defer pulse.Stop()
 		e.pulse = pulse.C
 	}
-	begun := time.Now()
 	e.awake = uptime()
 	result := e.follow(ctx)
 	if e.replaced {
@@ -161,7 +163,7 @@ func (e *execution) finish(ctx context.Context) Result {
 	}
 	e.sumUp()
 	if result.Status == StatusOK {
-		result = e.hearOut(ctx, begun)
+		result = e.hearOut(ctx, e.begun)
 	}
 	if result.Status == StatusOK && len(e.j.req.Outputs) > 0 {
 		result = e.collect(ctx)
@@ -266,8 +268,9 @@ func (e *execution) next(ctx context.Context, also <-chan struct{}) func() *Resu
 		return e.shown
 	case <-ctx.Done():
 		return func() *Result { r := stoppedBy(ctx, e.j.req); return &r }
-	case <-also:
 	case <-e.pulse:
+		return e.reviewSilence
+	case <-also:
 	}
 	return quietly(func() {})
 }

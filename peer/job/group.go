@@ -26,10 +26,10 @@ func (e *execution) form(links []*link) error {
 	}
 	detector, err := cfg.Detector.Join(faultdetect.GroupConfig{
 		Job: jobpb.GroupAgain(e.j.spec.ID, e.generation), Members: group, Self: self,
-		Period: cfg.Period, Offset: firstHeartbeat, Hang: cfg.Hang, Mode: cfg.Mode,
+		Period: cfg.Period, Offset: firstHeartbeat, Hang: e.hang(), Mode: cfg.Mode,
 		Verdict: func(v faultdetect.Verdict) {
-			if v.State == faultdetect.Failed && v.Member < len(links) {
-				e.silence(links[v.Member])
+			if v.Member < len(links) {
+				e.verdict(links[v.Member], v.State)
 			}
 		},
 	})

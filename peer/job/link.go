@@ -61,8 +61,9 @@ type link struct {
 	awayAt        time.Time
 	mended        context.CancelFunc // ends the asking whether the peer still runs, or nil
 
-	silent atomic.Bool // says the fault detector
-	doors  connection.Doors
+	silent  atomic.Bool  // says the fault detector
+	suspect atomic.Int64 // since when the fault detector suspects it, in ns since 1970; 0: it does not
+	doors   connection.Doors
 
 	testimony testimony // of the views, where another process has begun the job
 
@@ -172,7 +173,7 @@ func (w *wire) write() {
 		for _, m := range w.out.take() {
 			w.stream.SetWriteDeadline(time.Now().Add(writeTimeout))
 			if err := writer.WriteMsg(m); err != nil {
-				w.stream.Reset() // read then reports the loss
+				w.stream.ResetWithError(jobpb.Unwritten) // read then reports the loss
 				return
 			}
 		}

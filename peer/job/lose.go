@@ -60,7 +60,12 @@ func (e *execution) miss(l *link) *Result {
 	if l.err != nil || l.retired { // of a retired peer detach has said it
 		return nil
 	}
-	return e.lose(l, "it has been silent for too long", errSilent)
+	cs, _ := e.contacts()
+	r := e.lose(l, "it has been silent for too long", errSilent)
+	if r != nil && r.Status == StatusLost && e.j.req.R == 1 && len(cs) > 0 {
+		*r = outOfReach(cs)
+	}
+	return r
 }
 
 func (e *execution) linkTo(id p2ppeer.ID) *link {

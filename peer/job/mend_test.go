@@ -76,6 +76,7 @@ func TestWhoHasEndedTheStreamIsNotDialledAgain(t *testing.T) {
 		"the connection broke":       {network.ErrReset, true, true},
 		"before the job began":       {network.ErrReset, false, false},
 		"the peer has reset it":      {&network.StreamError{Remote: true}, true, false},
+		"the peer could not write":   {&network.StreamError{Remote: true, ErrorCode: jobpb.Unwritten}, true, true},
 		"this side has":              {&network.StreamError{}, true, true},
 		"the peer has closed it":     {io.EOF, true, false},
 		"the peer has said garbage":  {proto.Error, true, false},

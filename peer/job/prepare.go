@@ -248,7 +248,7 @@ func (e *execution) join() error {
 func (e *execution) joinMessage(group ...p2ppeer.ID) *jobpb.ToPeer {
 	cfg := e.j.s.cfg
 	m := &jobpb.Join{
-		Heartbeat: firstHeartbeat, PeriodNs: int64(cfg.Period), HangNs: int64(cfg.Hang),
+		Heartbeat: firstHeartbeat, PeriodNs: int64(cfg.Period), HangNs: int64(e.hang()),
 		GossipOnly: cfg.Mode == faultdetect.Gossip, Generation: e.generation,
 	}
 	for _, id := range group {

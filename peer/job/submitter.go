@@ -30,6 +30,7 @@ type Config struct {
 	Views     *viewgroup.Service
 	Period    time.Duration // of the fault detector's gossip; 0 for its default
 	Hang      time.Duration // that it tolerates
+	Patient   bool          // of a peer of a job without replicas it tolerates more: see patience.go
 	Mode      faultdetect.Mode
 	Log       zerolog.Logger
 	// Outdated returns the peers that were met lately and speak another version; nil: none are known.

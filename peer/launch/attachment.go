@@ -130,7 +130,7 @@ func (a *attachment) write() {
 		a.stream.SetWriteDeadline(time.Now().Add(writeTimeout))
 		if err := w.WriteMsg(m); err != nil {
 			broken = true
-			a.stream.Reset()
+			a.stream.ResetWithError(jobpb.Unwritten)
 		}
 	}
 }
@@ -144,7 +144,7 @@ func (a *attachment) write() {
 func (j *job) broke(reason error) {
 	last := j.attached.stream.Conn().RemoteMultiaddr()
 	ended, ok := errors.AsType[*network.StreamError](reason)
-	byOther := ok && ended.Remote || errors.Is(reason, errClosed)
+	byOther := ok && ended.Remote && ended.ErrorCode != jobpb.Unwritten || errors.Is(reason, errClosed)
 	silent := !j.missed.IsZero() && j.keys != nil
 	switch {
 	case ok && ended.Remote && ended.ErrorCode == jobpb.Left:

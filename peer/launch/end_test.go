@@ -63,6 +63,26 @@ func TestS4NothingIsLeftWhenTheSubmitterVanishes(t *testing.T) {
 	}
 }
 
+// TestSubmitterThatCouldNotWriteComesBack to a job without replicas: it resets a control stream
+// when its link is cut for longer than a write may take, and has not ended the job.
+func TestSubmitterThatCouldNotWriteComesBack(t *testing.T) {
+	j := newTestJob(t, 1, 1, nil, "wait")
+	j.run()
+	hosted := j.hosted(0)
+	j.links[0].stream.ResetWithError(jobpb.Unwritten)
+	for late := time.Now().Add(patience); answered(t, hosted, func() bool { return hosted.attached != nil }); {
+		if time.Now().After(late) {
+			t.Fatal("the end of the stream is not noticed")
+		}
+	}
+	l, r := j.resume(j.submitter.Host, j.peers[0], j.spec.ID, 0)
+	if r.Error != "" {
+		t.Fatal(r.Error)
+	}
+	j.links[0] = l
+	j.stop()
+}
+
 // collectMessage asks for what role "files" has written.
 var collectMessage = &jobpb.ToPeer{Body: &jobpb.ToPeer_Collect{Collect: &jobpb.Collect{Process: &jobpb.Process{}, Patterns: []string{"*.out"}}}}
 

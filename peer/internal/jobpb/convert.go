@@ -39,6 +39,10 @@ const Left network.StreamErrorCode = 0x1ef7
 // another process of it goes on with the job.
 const Replaced network.StreamErrorCode = 0x1ef8
 
+// Unwritten is the code with which either side resets a control stream that it could not write
+// to in time: the connection does not work, and the other side has not ended the job.
+const Unwritten network.StreamErrorCode = 0x1ef9
+
 // GroupAgain names the fault detector's group of a job, of a generation.
 func GroupAgain(job string, generation uint32) string {
 	if generation == 0 {

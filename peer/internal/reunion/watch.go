@@ -10,10 +10,11 @@ import (
 const (
 	// askPeriod is how often a connection is asked whether it works: at every other look, also
 	// at a late one, since the question is what the other end hears of a connection that is
-	// full in its direction. askAtLeast is how long it may be silent after that at least. A
-	// quarter of what the job bears leaves time to come back.
+	// full in its direction. askAtLeast is how long it may be silent after that at least,
+	// askAtMost at most. A quarter of what the job bears leaves time to come back.
 	askPeriod  = 3 * time.Second / 2
 	askAtLeast = 3 * time.Second
+	askAtMost  = 10 * time.Second
 	askPart    = 4
 
 	// Between two dials of a peer, at first and at most.
@@ -167,7 +168,9 @@ func (c *conn) due(now time.Time) bool {
 }
 
 // patience is how long a connection may be silent that was asked.
-func patience(bears time.Duration) time.Duration { return max(askAtLeast, bears/askPart) }
+func patience(bears time.Duration) time.Duration {
+	return min(max(askAtLeast, bears/askPart), askAtMost)
+}
 
 // meet has a peer dialled to which there is no connection any more.
 func (p *partner) meet(now time.Time, id p2ppeer.ID, left int, out *orders) {

@@ -1,0 +1,172 @@
+package job
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/faultdetect"
+)
+
+// A job without replicas ends when it gives up one peer, so failing a silent peer early gains
+// nothing. Unless the user has set --tolerated-hang, such a job waits for a silent peer as
+// long as it has run so far, within these bounds. Its peers wait for the submitter for
+// maxPatience.
+const (
+	minPatience = 30 * time.Second
+	maxPatience = 10 * time.Minute
+)
+
+// unreachableAfter is how long the fault detector suspects a peer before the user is told.
+const unreachableAfter = 3 * time.Second
+
+// patient reports whether the job waits longer for a silent peer than the tolerated hang.
+func (e *execution) patient() bool { return e.j.req.R == 1 && e.j.s.cfg.Patient }
+
+// hang returns the silence that the job's fault detector tolerates.
+func (e *execution) hang() time.Duration {
+	switch cfg := e.j.s.cfg; {
+	case !e.patient():
+		return cfg.Hang
+	case cfg.Mode == faultdetect.Gossip: // it suspects a peer only then
+		return minPatience
+	}
+	return maxPatience
+}
+
+// patienceFor returns how long a job that has run for a time waits for a silent peer.
+func patienceFor(ran time.Duration) time.Duration {
+	return min(max(ran, minPatience), maxPatience)
+}
+
+// verdict takes what the fault detector says of a peer. It may be called at any time.
+func (e *execution) verdict(l *link, s faultdetect.State) {
+	switch s {
+	case faultdetect.Suspect:
+		l.suspect.Store(time.Now().UnixNano())
+	case faultdetect.Live:
+		l.suspect.Store(0)
+	case faultdetect.Failed:
+		e.silence(l)
+	}
+}
+
+// A contact is how a peer other than the submitter's can be reached: what it is called, and for
+// how long the fault detector has suspected it, 0 if it does not.
+type contact struct {
+	peer   string
+	silent time.Duration
+}
+
+// contacts returns the contacts of a job's peers, in the order of the links that it returns too.
+func (e *execution) contacts() (cs []contact, links []*link) {
+	for _, l := range e.links {
+		if l.retired || l.peer == e.j.s.cfg.Host.ID() {
+			continue
+		}
+		c := contact{peer: short(l.peer)}
+		if since := l.suspect.Load(); since != 0 {
+			c.silent = time.Since(time.Unix(0, since))
+		}
+		cs, links = append(cs, c), append(links, l)
+	}
+	return cs, links
+}
+
+// longest returns the index of the contact that has been silent for longest.
+func longest(cs []contact) int {
+	at := 0
+	for i, c := range cs {
+		if c.silent > cs[at].silent {
+			at = i
+		}
+	}
+	return at
+}
+
+// blame names the machine that is cut off, as far as can be told: this one where none of
+// several peers is in reach, else the peers that have been silent about as long as any.
+func blame(cs []contact) string {
+	var silent []string
+	most := cs[longest(cs)].silent
+	for _, c := range cs {
+		if c.silent > most/2 {
+			silent = append(silent, c.peer)
+		}
+	}
+	switch {
+	case len(cs) == 1:
+		return fmt.Sprintf("the job's only peer %s: that machine or this one is cut off", cs[0].peer)
+	case len(silent) == len(cs):
+		return "any of the job's peers: this machine is cut off"
+	}
+	return fmt.Sprintf("peer %s: stopped or cut off", strings.Join(silent, ", "))
+}
+
+// An outage is what a job without replicas makes of its contacts.
+type outage struct {
+	note   string // for the user, or empty
+	lost   int    // index of the contact that is given up; -1: none
+	warned bool   // the user knows that peers are out of reach
+}
+
+// judgeOutage judges the contacts of a job that has run for a time.
+func judgeOutage(cs []contact, ran time.Duration, warned bool) outage {
+	o := outage{lost: -1, warned: warned}
+	if len(cs) == 0 {
+		return o
+	}
+	at := longest(cs)
+	patience := patienceFor(ran)
+	switch o.warned = cs[at].silent >= unreachableAfter; {
+	case o.warned && !warned:
+		o.note = fmt.Sprintf("no word from %s; waiting up to %v", blame(cs), patience.Round(time.Second))
+	case !o.warned && warned:
+		o.note = "in touch with the job's peers again"
+	}
+	if cs[at].silent >= patience {
+		o.lost = at
+	}
+	return o
+}
+
+// outOfReach is the result of a job without replicas that gives up silent peers.
+func outOfReach(cs []contact) Result {
+	return Result{
+		Status:  StatusLost,
+		Message: fmt.Sprintf("no word for %v from %s", cs[longest(cs)].silent.Round(time.Second), blame(cs)),
+		Hint:    "check the network of that machine, and start the job again; --tolerated-hang waits longer, and with -r 2 a job survives the loss of a peer",
+	}
+}
+
+// reviewSilence tells the user which peers a job without replicas waits for, and gives up one
+// that has been silent for too long.
+func (e *execution) reviewSilence() *Result {
+	if !e.patient() {
+		return nil
+	}
+	cs, links := e.contacts()
+	o := judgeOutage(cs, time.Since(e.begun), e.warned)
+	e.warned = o.warned
+	if o.note != "" {
+		e.j.warn(o.note)
+	}
+	if o.lost < 0 {
+		return nil
+	}
+	return e.miss(links[o.lost])
+}
+
+// giveUpSilent gives up the peers of a job without replicas that are out of reach, since the
+// job is over.
+func (e *execution) giveUpSilent() {
+	if e.j.req.R > 1 {
+		return
+	}
+	cs, links := e.contacts()
+	for i, c := range cs {
+		if c.silent >= unreachableAfter {
+			links[i].lose(errSilent)
+		}
+	}
+}
