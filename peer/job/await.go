@@ -18,7 +18,7 @@ func (e *execution) await(ctx context.Context, doing string, take func(heard) er
 		last[l] = time.Now()
 	}
 	var grace <-chan time.Time
-	look := time.NewTicker(min(e.j.s.waits.silence, e.j.s.waits.apart) / 8)
+	look := time.NewTicker(min(e.j.s.waits.silence, e.j.s.waits.apart, e.lull()) / 8)
 	defer look.Stop()
 	for e.unanswered() > 0 || e.mending() {
 		select {
@@ -40,6 +40,9 @@ func (e *execution) await(ctx context.Context, doing string, take func(heard) er
 				h.link.lose(h.err)
 			}
 		case <-look.C:
+			for _, note := range e.replaceQuiet(last) {
+				e.j.warn(note)
+			}
 			e.loseSilent(last)
 		case <-grace:
 			return e.fault(doing)
@@ -75,6 +78,37 @@ func (e *execution) loseSilent(last map[*link]time.Time) {
 			l.lose(fmt.Errorf("no word for %v", e.j.s.waits.silence))
 		}
 	}
+}
+
+// replaceQuiet gives up the peers that have not said a word for as long as the fault detector
+// would wait, if another peer can take their place. It returns what the user is to know if none can.
+func (e *execution) replaceQuiet(last map[*link]time.Time) (notes []string) {
+	quiet, spare := e.lull(), e.spare()
+	for _, l := range e.links {
+		switch {
+		case l.err != nil || l.peer == e.j.s.cfg.Host.ID() || l.answered && !e.staging || time.Since(last[l]) <= quiet:
+		case spare:
+			l.lose(fmt.Errorf("no word for %v", quiet))
+		case !l.quiet:
+			l.quiet = true
+			notes = append(notes, fmt.Sprintf("no word from peer %s for %v; waiting for it, since no other peer is known to have free slots", short(l.peer), quiet))
+		}
+	}
+	return notes
+}
+
+// lull returns how long a peer that stages or starts the job may say nothing, where another
+// one can take its place: as long as the fault detector would wait.
+func (e *execution) lull() time.Duration { return e.j.s.cfg.Hang + e.j.s.waits.lull }
+
+// spare reports whether a peer is known that may take the place of one that the job uses.
+func (e *execution) spare() bool {
+	for id, c := range e.j.met {
+		if c.Slots > 0 && !e.j.excluded[id] && e.linkTo(id) == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // mending reports whether a stream to a peer is being made anew.

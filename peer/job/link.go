@@ -42,6 +42,7 @@ type link struct {
 
 	// Owned by the goroutine that runs the job.
 	answered      bool                         // what it was last asked for: to stage, or to start
+	quiet         bool                         // the user knows that it says nothing while it stages or starts
 	redeemed      bool                         // its reservation key; its slots are its own to free now
 	stopped       bool                         // nothing of the job is left there
 	staged, total int64                        // bytes

@@ -17,7 +17,8 @@ import (
 //	                    +-- its machine says that nobody
 //	                    |     listens there any more -------> lost, at once (F2)
 //	                    '-- the detector finds it silent ---> lost, after the tolerated hang;
-//	                        while it stages, when there is no detector yet: after waits.apart
+//	                        while it stages, when there is no detector yet: after lull() if
+//	                        another peer is free, else after waits.apart
 
 var errRefused = errors.New("its machine says that it does not run any more")
 

@@ -83,12 +83,12 @@ func (e *execution) hearStaging(h heard, t *transfer) error {
 	l := h.link
 	switch b := h.msg.Body.(type) {
 	case *jobpb.FromPeer_Staging:
-		if !l.answered {
+		if !l.answered { // else it only shows that it is there
 			l.staged, l.total = sane(b.Staging.Bytes), sane(b.Staging.Total)
 			e.reassure()
 			e.showStaging(l, t)
-			return nil
 		}
+		return nil
 	case *jobpb.FromPeer_Prepared:
 		if !l.answered {
 			l.redeemed = b.Prepared.Error == ""
@@ -195,6 +195,9 @@ func (e *execution) hearStarting(h heard) error {
 		return l.answer(b.Started.Error)
 	}
 	if !l.answered {
+		if h.msg.GetStaging() != nil { // it is there
+			return nil
+		}
 		return unexpected(h.msg)
 	}
 	if l.early += weight(h.msg); l.early > len(l.processes)*maxEarly {

@@ -1,15 +1,18 @@
 package job
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"github.com/libp2p/go-msgio/pbio"
 
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
 // stagingMessage reports progress.
@@ -267,4 +270,45 @@ func TestFloodBeforeTheJobRunsIsBounded(t *testing.T) {
 	o := b.run(b.request(1, 2), nil)
 	o.want(StatusOK, "")
 	o.told("bytes before the job was running")
+}
+
+// TestQuietPeerIsReplacedSoon while it stages or starts, if another one is known to be free: after
+// the time of the fault detector. If none is, the user reads what the job waits for.
+func TestQuietPeerIsReplacedSoon(t *testing.T) {
+	const hang, lull = 2 * time.Second, time.Second
+	b := newBed(t, never)
+	b.submitter.cfg.Hang, b.submitter.waits.lull = hang, lull
+	used, free, busy, unfit := p2ppeer.ID("used"), p2ppeer.ID("free"), p2ppeer.ID("busy"), p2ppeer.ID("unfit")
+	for name, c := range map[string]struct {
+		silent   time.Duration
+		answered bool
+		staging  bool
+		spare    bool
+		lost     bool
+		notes    int
+	}{
+		"it has just spoken": {silent: lull, staging: true, spare: true},
+		"while it stages":    {silent: hang + lull + 1, staging: true, spare: true, lost: true},
+		"while others stage": {silent: hang + lull + 1, answered: true, staging: true, spare: true, lost: true},
+		"while it starts":    {silent: hang + lull + 1, spare: true, lost: true},
+		"it has started":     {silent: hang + lull + 1, answered: true, spare: true},
+		"no other is free":   {silent: hang + lull + 1, staging: true, notes: 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j := newRun(b.submitter, b.request(1, 1))
+			j.excluded[unfit] = true
+			j.met = map[p2ppeer.ID]reservation.Candidate{used: {Slots: 1}, busy: {}, unfit: {Slots: 1}}
+			if c.spare {
+				j.met[free] = reservation.Candidate{Slots: 1}
+			}
+			l := newLink(reservation.Placement{Peer: used}, proc(0, 0))
+			l.answered = c.answered
+			e := &execution{j: j, links: []*link{l}, staging: c.staging}
+			last := map[*link]time.Time{l: time.Now().Add(-c.silent)}
+			notes := slices.Concat(e.replaceQuiet(last), e.replaceQuiet(last))
+			if lost := l.err != nil; lost != c.lost || len(notes) != c.notes {
+				t.Errorf("lost: %v, the user is told %q", l.err, notes)
+			}
+		})
+	}
 }

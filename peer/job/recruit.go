@@ -101,8 +101,8 @@ func (e *execution) dismiss() {
 			}
 		case !e.watch.Lacks(r.process.Rank):
 			e.giveUp(l, errors.New("it is not needed any more"))
-		case r.phase != recruitEntering && time.Since(r.heard) > e.j.s.waits.silence:
-			e.giveUp(l, fmt.Errorf("no word for %v", e.j.s.waits.silence))
+		case r.phase != recruitEntering && time.Since(r.heard) > e.lull():
+			e.giveUp(l, fmt.Errorf("no word for %v", e.lull()))
 		}
 	}
 }

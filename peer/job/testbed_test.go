@@ -52,6 +52,7 @@ func (b *bed) serve(period time.Duration) {
 	})
 	b.submitter.waits.grace = 50 * time.Millisecond
 	b.submitter.waits.files = patience
+	b.submitter.waits.lull = patience
 	b.submitter.waits.wide = patience
 }
 

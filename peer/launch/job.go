@@ -276,9 +276,10 @@ func (j *job) tick() {
 	j.heed()
 	j.shareNeeds()
 	switch j.state {
-	case Staging:
+	case Staging, Starting:
 		j.reportStaging()
 	case Staged:
+		j.reportStaging()
 		j.awaitStart()
 	case Running:
 		j.excuseAll()

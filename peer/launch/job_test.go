@@ -337,3 +337,12 @@ func TestBackPressureHoldsTheProgramBack(t *testing.T) {
 	}
 	j.stop()
 }
+
+// TestPeerThatWaitsForTheStartShowsThatItIsThere: a submitter cannot tell silence from loss else.
+func TestPeerThatWaitsForTheStartShowsThatItIsThere(t *testing.T) {
+	j := newTestJob(t, 1, 1, nil, "sleep")
+	j.prepare()
+	j.links[0].kept = nil
+	await(j.links[0], (*jobpb.FromPeer).GetStaging)
+	j.stop()
+}

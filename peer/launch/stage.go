@@ -76,7 +76,7 @@ func (j *job) awaitStart() {
 	}
 }
 
-// reportStaging also tells a submitter that waits that this peer is at work.
+// reportStaging also tells the submitter that this peer is there, until its processes run.
 func (j *job) reportStaging() { j.say(staging(j.progress.here.Load(), j.progress.total.Load())) }
 
 func (j *job) makeFolders() error {
