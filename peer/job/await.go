@@ -15,7 +15,7 @@ func (e *execution) await(ctx context.Context, doing string, take func(heard) er
 	last := make(map[*link]time.Time) // word of each
 	for _, l := range e.links {
 		l.answered = false
-		last[l] = time.Now()
+		last[l], l.progressed = time.Now(), time.Now()
 	}
 	var grace <-chan time.Time
 	look := time.NewTicker(min(e.j.s.waits.silence, e.j.s.waits.apart, e.lull()) / 8)
@@ -67,8 +67,8 @@ func (e *execution) unanswered() int {
 	return n
 }
 
-// loseSilent gives up the peers that owe an answer and have not said a word
-// for too long, and those that have been disconnected for too long.
+// loseSilent gives up the peers that owe an answer and have not said a word, or have made no
+// progress, for too long, and those that have been disconnected for too long.
 func (e *execution) loseSilent(last map[*link]time.Time) {
 	for _, l := range e.links {
 		switch {
@@ -76,6 +76,8 @@ func (e *execution) loseSilent(last map[*link]time.Time) {
 			l.lose(fmt.Errorf("disconnected for %v", e.j.s.waits.apart))
 		case !l.answered && time.Since(last[l]) > e.j.s.waits.silence:
 			l.lose(fmt.Errorf("no word for %v", e.j.s.waits.silence))
+		case !l.answered && time.Since(l.progressed) > e.j.s.waits.progress:
+			l.lose(fmt.Errorf("no progress for %v", e.j.s.waits.progress))
 		}
 	}
 }

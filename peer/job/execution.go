@@ -61,7 +61,9 @@ type execution struct {
 	staging    bool                              // its peers fetch what they lack: one that is disconnected may come back
 	begin      *jobpb.ToPeer                     // what lets processes leave mpj.Init; nil until all have called it
 
-	healing    *healing // nil: what is lost is not replaced
+	entry      *entry           // nil: another process has begun the job
+	entering   <-chan time.Time // until the job has begun
+	healing    *healing         // nil: what is lost is not replaced
 	looks      <-chan time.Time
 	touches    <-chan time.Time   // nil: the job is not kept
 	pulse      <-chan time.Time   // nil: it does not matter whether this process runs all the time
@@ -140,6 +142,10 @@ func (e *execution) tag() string { return "job " + e.j.spec.ID }
 // finish runs the job to its end on peers that have all started it.
 func (e *execution) finish(ctx context.Context) Result {
 	e.announce()
+	e.entry = newEntry(time.Now())
+	entering := time.NewTicker(entryPeriod)
+	defer entering.Stop()
+	e.entering = entering.C
 	if e.healing != nil {
 		look := time.NewTicker(healPeriod)
 		defer look.Stop()
@@ -256,6 +262,8 @@ func (e *execution) next(ctx context.Context, also <-chan struct{}) func() *Resu
 		return e.demand
 	case <-e.quiet:
 		return e.hearSilence
+	case <-e.entering:
+		return e.awaitEntry
 	case <-e.agreed.news:
 		return e.takeAgreed
 	case f := <-e.found:
@@ -346,6 +354,9 @@ func (e *execution) hearOf(p view.Process, h heard) *Result {
 	switch b := h.msg.Body.(type) {
 	case *jobpb.FromPeer_Initialized:
 		e.keep(p, b.Initialized.Key)
+		if e.entry != nil {
+			e.entry.initialized(p, time.Now())
+		}
 		return e.apply(e.watch.Initialized(p))
 	case *jobpb.FromPeer_Output:
 		return e.output(h, p)

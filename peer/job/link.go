@@ -46,6 +46,8 @@ type link struct {
 	redeemed      bool                         // its reservation key; its slots are its own to free now
 	stopped       bool                         // nothing of the job is left there
 	staged, total int64                        // bytes
+	counted       int64                        // of the staged ones, when progressed was set
+	progressed    time.Time                    // when it last had more of them, or began
 	pace          pace                         // of the staged ones
 	routes        []Route                      // how its processes reach others; nil until it says
 	machine       string                       // on which it is; empty: unknown

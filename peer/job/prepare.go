@@ -85,6 +85,7 @@ func (e *execution) hearStaging(h heard, t *transfer) error {
 	case *jobpb.FromPeer_Staging:
 		if !l.answered { // else it only shows that it is there
 			l.staged, l.total = sane(b.Staging.Bytes), sane(b.Staging.Total)
+			l.advance(e.j.contents(), time.Now())
 			e.reassure()
 			e.showStaging(l, t)
 		}
@@ -97,6 +98,26 @@ func (e *execution) hearStaging(h heard, t *transfer) error {
 		}
 	}
 	return unexpected(h.msg)
+}
+
+// advance notes whether a peer that stages contents of so many bytes has made progress: by another
+// thousandth of them. So reports that grow byte by byte keep no job waiting for long.
+func (l *link) advance(contents int64, now time.Time) {
+	staged := min(l.staged, contents)
+	if staged >= l.counted+max(contents/1000, 1) {
+		l.counted, l.progressed = staged, now
+	}
+}
+
+// contents is how many bytes a peer has to stage at most: all inputs and the largest program.
+func (j *run) contents() (bytes int64) {
+	for _, p := range j.spec.Programs {
+		bytes = max(bytes, p.Size)
+	}
+	for _, f := range j.inputs {
+		bytes += f.Size
+	}
+	return bytes
 }
 
 // reassureEvery is how often peers that have staged the job hear that others are at it.

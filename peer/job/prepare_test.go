@@ -20,6 +20,39 @@ func stagingMessage(bytes, total int64) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Staging{Staging: &jobpb.Staging{Bytes: bytes, Total: total}}}
 }
 
+// trickle reports again and again how far staging is, which is always the same.
+func (p *part) trickle() {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for range 100 {
+		<-tick.C
+		p.say(stagingMessage(1, 1000))
+	}
+}
+
+// TestProgressOfStaging: only another thousandth of what is to be staged is progress, however much
+// the peer says there is.
+func TestProgressOfStaging(t *testing.T) {
+	const contents = 1 << 20
+	begun := time.Unix(0, 0)
+	l := &link{progressed: begun}
+	for i := range 100_000 {
+		l.staged, l.total = int64(i), 1<<46
+		l.advance(contents, begun.Add(time.Duration(i)*time.Second))
+	}
+	if steps := l.counted / (contents / 1000); steps > 100 || l.progressed.Before(begun.Add(time.Hour)) {
+		t.Errorf("%d bytes counted, last at %v", l.counted, l.progressed)
+	}
+	before := l.progressed
+	for i := range 1000 {
+		l.staged = contents + int64(i)<<20
+		l.advance(contents, before.Add(time.Duration(1+i)*time.Hour))
+	}
+	if l.progressed.After(before.Add(time.Hour)) {
+		t.Error("more bytes than there are to be staged count as progress")
+	}
+}
+
 // TestPeerAtFaultIsReplaced: whatever a peer does wrong before the job runs, the
 // job begins anew at another one, and the user gets nothing twice.
 func TestPeerAtFaultIsReplaced(t *testing.T) {
@@ -32,6 +65,7 @@ func TestPeerAtFaultIsReplaced(t *testing.T) {
 		"vanishes when asked to stage":        {(*part).vanish, "stage the job at"},
 		"cannot stage":                        {func(p *part) { p.prepared("disk\x1b full") }, "disk  full"},
 		"says nothing while staging":          {func(*part) {}, "no word for 1s"},
+		"makes no progress while staging":     {(*part).trickle, "no progress for 1s"},
 		"starts before it has staged":         {func(p *part) { p.say(startedMessage("")) }, "unexpected *jobpb.FromPeer_Started"},
 		"runs before it has staged":           {func(p *part) { p.ends(proc(0, 0), "early\n") }, "unexpected *jobpb.FromPeer_Output"},
 		"vanishes between staged and started": {func(p *part) { p.prepared(""); await(p, (*jobpb.ToPeer).GetStart); p.vanish() }, "start the job at"},
@@ -43,7 +77,10 @@ func TestPeerAtFaultIsReplaced(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			b.submitter.waits.silence = defaultWaits.silence
+			b.submitter.waits.silence, b.submitter.waits.progress = defaultWaits.silence, defaultWaits.progress
+			if strings.HasPrefix(c.says, "no progress") {
+				b.submitter.waits.progress = time.Second
+			}
 			if strings.HasPrefix(c.says, "no word") {
 				b.submitter.waits.silence = time.Second
 			}

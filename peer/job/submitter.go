@@ -70,6 +70,8 @@ type waits struct {
 	// lull is how long a peer may say nothing meanwhile, beside the tolerated hang, if another
 	// can take its place: it says something every second.
 	lull time.Duration
+	// progress is how long a peer may stage or start without any progress, whatever it says.
+	progress time.Duration
 	// apart is how long a peer that stages may be disconnected. It waits a little longer.
 	apart time.Duration
 	// grace is how long peers that stage or start have to say that they fail
@@ -94,7 +96,7 @@ type waits struct {
 }
 
 var defaultWaits = waits{
-	answers: 2 * time.Second, silence: time.Minute, lull: 3 * time.Second / 2, apart: 15 * time.Second, grace: time.Second, files: time.Second, stop: 30 * time.Second, tell: 10 * time.Second,
+	answers: 2 * time.Second, silence: time.Minute, progress: 5 * time.Minute, lull: 3 * time.Second / 2, apart: 15 * time.Second, grace: time.Second, files: time.Second, stop: 30 * time.Second, tell: 10 * time.Second,
 	back: 10 * time.Second, wide: time.Second, locate: 2 * time.Second,
 }
 

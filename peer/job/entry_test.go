@@ -1,0 +1,81 @@
+package job
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+// TestV4ReplicaThatWithholdsItsEntryIsOverdue: a process that does not call mpj.Init is given up
+// when another replica of its rank has waited there for many times as long as it took, and
+// never because of other ranks.
+func TestV4ReplicaThatWithholdsItsEntryIsOverdue(t *testing.T) {
+	start := time.Unix(0, 0)
+	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
+	v := view.New(2, 2)
+	n := newEntry(start)
+	n.initialized(proc(0, 0), at(30))
+	n.initialized(proc(1, 0), at(1))
+	for _, c := range []struct {
+		seconds int
+		want    []view.Process
+	}{
+		{60, nil},
+		{61, []view.Process{proc(1, 1)}},
+		{149, []view.Process{proc(1, 1)}},
+		{150, []view.Process{proc(0, 1), proc(1, 1)}},
+	} {
+		if got := n.overdue(v, time.Minute, at(c.seconds)); !slices.Equal(got, c.want) {
+			t.Errorf("after %d s %v are overdue, want %v", c.seconds, got, c.want)
+		}
+	}
+	n = newEntry(start)
+	n.initialized(proc(0, 0), at(1))
+	n.initialized(proc(0, 1), at(1))
+	if got := n.overdue(v, time.Minute, at(1e6)); got != nil {
+		t.Errorf("%v are overdue, none of whose rank has come", got)
+	}
+}
+
+// TestWhomTheJobWaitsForIsTold once, and only of a program that calls mpj.Init.
+func TestWhomTheJobWaitsForIsTold(t *testing.T) {
+	start := time.Unix(0, 0)
+	v, n := view.New(2, 1), newEntry(start)
+	if got := n.toTell(v, time.Minute, start.Add(time.Hour)); got != nil {
+		t.Errorf("told of %v, although the program does not use mpj", got)
+	}
+	n.initialized(proc(0, 0), start.Add(time.Second))
+	if got := n.toTell(v, time.Minute, start.Add(59*time.Second)); got != nil {
+		t.Errorf("told of %v early", got)
+	}
+	if got := n.toTell(v, time.Minute, start.Add(time.Minute)); !slices.Equal(got, []view.Process{proc(1, 0)}) {
+		t.Errorf("told of %v, want 1.0", got)
+	}
+	if got := n.toTell(v, time.Minute, start.Add(time.Hour)); got != nil {
+		t.Errorf("told of %v again", got)
+	}
+}
+
+// TestV4PeerThatWithholdsItsEntryFailsByName: the job begins without it.
+func TestV4PeerThatWithholdsItsEntryFailsByName(t *testing.T) {
+	b := newBed(t, never, 1, 1)
+	b.submitter.waits.silence = time.Second
+	b.play(func(p *part) {
+		q := p.processes[0]
+		p.start()
+		if q.Replica == 1 {
+			p.until(q, view.Failed)
+			return
+		}
+		p.enter()
+		p.writes(q, 0, "right\n")
+		p.closes(q, 1)
+		p.exits(q, wellEnded)
+	})
+	o := b.run(b.request(1, 2), nil)
+	o.want(StatusOK, "")
+	o.wrote(0, Stdout, "right\n")
+	o.told("did not call mpj.Init long after another replica of its rank had (rank 0 replica 1 on peer …")
+}
