@@ -97,6 +97,7 @@ func (s *Submitter) Attach(ctx context.Context, id string, sink Sink) Result {
 		j.warn(fmt.Sprintf("replicas that are lost from now on are not replaced: %v", lacks))
 	}
 	if over := k.kept.Result; over != nil { // not all peers may have heard
+		s.setOver(j.spec.ID)
 		e.stop(cmp.Or(over.Message, "done"))
 		e.close()
 		j.printRest(shown)

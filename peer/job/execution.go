@@ -185,6 +185,7 @@ func (e *execution) finish(ctx context.Context) Result {
 	if err := e.j.keeper.writeResult(result, e.j.printer.rest()); err != nil {
 		e.j.warn(err.Error())
 	}
+	e.j.s.setOver(e.j.spec.ID)
 	e.stop(cmp.Or(result.Message, "done"))
 	e.close()
 	if result.Status == StatusOK && e.watch.Uninitialized() && e.j.req.N*e.j.req.R > 1 {

@@ -16,6 +16,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/discovery"
 	"github.com/p2pmpi/p2pmpi/faultdetect"
 	"github.com/p2pmpi/p2pmpi/filetransfer"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
@@ -56,6 +57,7 @@ type Submitter struct {
 	mu       sync.Mutex
 	jobs     map[string]Status
 	partners map[string][]p2ppeer.ID // of each that has begun
+	over     []string                // the latest jobs that are over
 }
 
 // waits is how long a Submitter waits for peers. Constant but for tests, which
@@ -115,10 +117,12 @@ func NewSubmitter(cfg Config) *Submitter {
 	if cfg.Period == 0 {
 		cfg.Period = faultdetect.DefaultPeriod
 	}
-	return &Submitter{
+	s := &Submitter{
 		cfg: cfg, holder: reservation.NewClient(cfg.Host), waits: defaultWaits,
 		jobs: make(map[string]Status), partners: make(map[string][]p2ppeer.ID),
 	}
+	jobpb.AnswerOver(cfg.Host, s.isOver)
+	return s
 }
 
 // Jobs returns the jobs that are running, oldest first.

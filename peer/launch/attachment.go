@@ -42,6 +42,8 @@ type submitterSide struct {
 	asked    bool             // it has said Stop
 
 	missed   time.Time          // since when it is silent; zero: it is not
+	askAt    time.Time          // when it is next asked whether the job is over, see askOver
+	askPause time.Duration      // after that
 	cutAt    time.Time          // since when the control stream is broken and may be made anew; zero: it is not
 	asking   context.CancelFunc // ends asking its machine whether it still runs
 	away     time.Duration      // how long the job goes on without it, beyond missFor
@@ -226,6 +228,31 @@ func (j *job) awaitCut() {
 		j.lose(errSubmitterFailed)
 	}
 }
+
+// maxAskPause bounds the time between two questions whether the job is over.
+const maxAskPause = time.Minute
+
+// askOver asks a submitter that is connected, and was out of reach, whether it has ended the job or
+// goes on without this peer: what it said then has not arrived. One that is a new process, or has yet
+// to come back to the job, does not say so, and is asked less and less often.
+func (j *job) askOver() {
+	if j.cutAt.IsZero() && j.missed.IsZero() || j.orphaned {
+		j.askPause = 0
+		return
+	}
+	if time.Now().Before(j.askAt) || !j.reaches(j.submitter) {
+		return
+	}
+	j.askPause = min(max(tickPeriod, 2*j.askPause), maxAskPause)
+	j.askAt = time.Now().Add(j.askPause)
+	j.running.Go(func() { // ends with ctx, or within 5 s
+		if over, _ := jobpb.AskOver(j.ctx, j.service.host, j.submitter, j.spec.ID); over {
+			j.do(func() { j.end(errOver) })
+		}
+	})
+}
+
+var errOver = errors.New("the submitter has ended this peer's part of the job")
 
 // resume brings a submitter back to its job.
 func (s *Service) resume(stream network.Stream, in pbio.Reader, m *jobpb.Resume) {

@@ -83,6 +83,33 @@ func TestSubmitterThatCouldNotWriteComesBack(t *testing.T) {
 	j.stop()
 }
 
+// TestS4PeerThatIsBackAsksWhetherTheJobIsOver: it missed the end of the job, or that it was given up,
+// and is connected to the submitter again. It keeps process and slot only as long as the job goes on.
+func TestS4PeerThatIsBackAsksWhetherTheJobIsOver(t *testing.T) {
+	j := newTestJob(t, 1, 1, nil, "wait")
+	j.run()
+	asked := make(chan struct{}, 1)
+	jobpb.AnswerOver(j.submitter.Host, func(peer p2ppeer.ID, job string) bool {
+		if peer != j.peers[0].ID() || job != j.spec.ID {
+			t.Errorf("peer %s asks about job %q", peer, job)
+		}
+		asked <- struct{}{}
+		return true
+	})
+	if err := j.submitter.Network().ClosePeer(j.peers[0].ID()); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.submitter.Connect(t.Context(), p2ppeer.AddrInfo{ID: j.peers[0].ID(), Addrs: j.peers[0].Addrs()}); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-asked:
+	case <-time.After(patience):
+		t.Fatal("it does not ask")
+	}
+	j.gone()
+}
+
 // collectMessage asks for what role "files" has written.
 var collectMessage = &jobpb.ToPeer{Body: &jobpb.ToPeer_Collect{Collect: &jobpb.Collect{Process: &jobpb.Process{}, Patterns: []string{"*.out"}}}}
 

@@ -272,6 +272,7 @@ func errOrder(m any) error { return fmt.Errorf("%T out of order", m) }
 // tick lets a second pass.
 func (j *job) tick() {
 	j.awaitCut()
+	j.askOver()
 	j.overstay()
 	j.heed()
 	j.shareNeeds()
