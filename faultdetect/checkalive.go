@@ -7,7 +7,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// DefaultHang is how long a process may leave its peer without an answer.
+// DefaultHang is how long a process may leave its peer without an answer, unless its job says otherwise.
 const DefaultHang = 5 * time.Second
 
 // A CheckAlive watches over the processes of one job on this machine: each is
@@ -32,6 +32,12 @@ type watch struct {
 func NewCheckAlive(period, hang time.Duration) *CheckAlive {
 	return &CheckAlive{hang: hang, step: 2 * period}
 }
+
+// Tolerate sets how long a process may leave its peer without an answer.
+func (c *CheckAlive) Tolerate(hang time.Duration) { c.hang = hang }
+
+// Hang returns how long a process may leave its peer without an answer.
+func (c *CheckAlive) Hang() time.Duration { return c.hang }
 
 // Watch begins to ask p. It must not be watched yet.
 func (c *CheckAlive) Watch(p view.Process) {

@@ -218,8 +218,8 @@ func newJob(s *Service, a admission) *job {
 			channels: make(map[channelID]*openChannel),
 			seekings: make(map[p2ppeer.ID]*seeking), distances: make(map[p2ppeer.ID]time.Duration),
 		},
-		alive:    newAliveCheck(),
-		watching: newAliveCheck(),
+		alive:    newAliveCheck(alivePeriod),
+		watching: newAliveCheck(tickPeriod),
 	}
 	j.upload = newPacer(jobUpload(j.grant, len(j.order)))
 	j.ctx, j.cancel = context.WithCancel(s.ctx)

@@ -140,7 +140,7 @@ func (j *job) run(stream network.Stream, in pbio.Reader) {
 	}
 }
 
-// tickPeriod is how often the job looks at the clock: it asks its processes
+// tickPeriod is how often the job looks at the clock: it asks its supervisors
 // whether they are alive, and tells that staging goes on.
 const tickPeriod = time.Second
 
@@ -148,6 +148,8 @@ const tickPeriod = time.Second
 func (j *job) loop() {
 	tick := time.NewTicker(tickPeriod)
 	defer tick.Stop()
+	alive := time.NewTicker(alivePeriod)
+	defer alive.Stop()
 	for j.ended == nil {
 		var ready chan<- *jobpb.FromPeer
 		if j.attached != nil && j.next() {
@@ -160,6 +162,11 @@ func (j *job) loop() {
 			event()
 		case <-tick.C:
 			j.tick()
+		case <-alive.C:
+			if j.state == Running {
+				j.excuseAll()
+				j.checkAlive()
+			}
 		case <-j.ctx.Done():
 			j.end(errors.New("this peer is closing"))
 		}
@@ -283,8 +290,6 @@ func (j *job) tick() {
 		j.reportStaging()
 		j.awaitStart()
 	case Running:
-		j.excuseAll()
-		j.checkAlive()
 		j.checkSupervisors()
 		j.drift()
 		j.seek()

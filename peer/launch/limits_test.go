@@ -609,7 +609,7 @@ func TestWhoStandsStillForTheGuardDoesNotHang(t *testing.T) {
 // TestStoppedByTheGuardIsNotStopped for who watches over supervisors.
 func TestStoppedByTheGuardIsNotStopped(t *testing.T) {
 	p := &process{}
-	j := &job{local: map[view.Process]*process{{}: p}, watching: newAliveCheck()}
+	j := &job{local: map[view.Process]*process{{}: p}, watching: newAliveCheck(tickPeriod)}
 	for _, does := range []int32{moving, stand, stood} {
 		j.halting.Store(does)
 		if j.attended(view.Process{}, true); p.stopped != (does == moving) {

@@ -177,8 +177,26 @@ type aliveCheck struct {
 	count uint64
 }
 
-func newAliveCheck() aliveCheck {
-	return aliveCheck{CheckAlive: faultdetect.NewCheckAlive(tickPeriod, faultdetect.DefaultHang), since: time.Now()}
+func newAliveCheck(period time.Duration) aliveCheck {
+	return aliveCheck{CheckAlive: faultdetect.NewCheckAlive(period, faultdetect.DefaultHang), since: time.Now()}
+}
+
+const (
+	// alivePeriod is how often programs are asked whether they are alive.
+	alivePeriod = 500 * time.Millisecond
+	// minProgramHang leaves time to see whether a program that does not answer lacks a processor.
+	minProgramHang = 2 * time.Second
+)
+
+// programHang returns how long a program may leave its peer without an answer, in a job that tolerates
+// silence of its peers for hang. A job without replicas tolerates that of peers for long, since a cut link
+// heals; a hung program does not.
+func programHang(hang time.Duration, replicas int) time.Duration {
+	hang = max(hang+alivePeriod, minProgramHang) // the last answer may be one period old
+	if replicas == 1 {
+		return min(hang, faultdetect.DefaultHang)
+	}
+	return hang
 }
 
 // checkAlive asks the programs whether they are there, and ends those that have
@@ -201,7 +219,7 @@ func (j *job) checkAlive() {
 		j.local[id].tell(proclink.Message{Type: proclink.Ping, Count: j.alive.count}, nil)
 	}
 	for _, id := range hung {
-		j.local[id].end(fmt.Sprintf("has not answered its peer for %v", faultdetect.DefaultHang))
+		j.local[id].end(fmt.Sprintf("has not answered its peer for %v", j.alive.Hang()))
 	}
 }
 

@@ -261,6 +261,7 @@ func (j *job) join(m *jobpb.Join) error {
 	}
 	if j.submitter == j.service.host.ID() {
 		j.hang = time.Duration(m.HangNs)
+		j.alive.Tolerate(programHang(j.hang, j.spec.R))
 		return nil
 	}
 	group, err := j.watchGroup(m)
@@ -275,6 +276,7 @@ func (j *job) join(m *jobpb.Join) error {
 		j.running.Go(before.Close) // it may be about to tell a verdict, which waits for us
 	}
 	j.detector, j.watchers, j.hang, j.missed = detector, m.Generation, group.Hang, time.Time{}
+	j.alive.Tolerate(programHang(j.hang, j.spec.R))
 	j.failed = make(map[p2ppeer.ID]bool)
 	for _, member := range group.Members {
 		j.failed[member] = false

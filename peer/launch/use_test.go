@@ -178,7 +178,7 @@ func TestStarvedIsSaidAsItIs(t *testing.T) {
 		{"it ends", func(j *job, p *process, _ proc.Turns) { j.exited(p, supervisor.Exit{}) }, false},
 	} {
 		id := view.Process{}
-		j := &job{order: []view.Process{id}, alive: newAliveCheck(), watching: newAliveCheck()}
+		j := &job{order: []view.Process{id}, alive: newAliveCheck(alivePeriod), watching: newAliveCheck(tickPeriod)}
 		p := &process{job: j, id: id, cancel: func() {}}
 		j.local = map[view.Process]*process{id: p}
 		begin, later := proc.Turns{At: now}, proc.Turns{At: now.Add(time.Second), Waited: time.Second}
@@ -206,7 +206,7 @@ func TestSupervisorThatStarvesIsNotEnded(t *testing.T) {
 		"is stopped":      {0, 0},
 	} {
 		id := view.Process{}
-		j := &job{order: []view.Process{id}, alive: newAliveCheck(), watching: newAliveCheck()}
+		j := &job{order: []view.Process{id}, alive: newAliveCheck(alivePeriod), watching: newAliveCheck(tickPeriod)}
 		p := &process{job: j, id: id}
 		j.watching.Watch(id)
 		own := proc.Turns{At: time.Now()}
@@ -256,4 +256,52 @@ func TestProcessesAreTheirInstances(t *testing.T) {
 		t.Errorf("%d instances, and those of none: %v", len(instances), processesOf(new(supervisor.Census), nil))
 	}
 	j.stop()
+}
+
+// TestProgramHangFollowsTheToleratedHang of its job, within bounds.
+func TestProgramHangFollowsTheToleratedHang(t *testing.T) {
+	const s = time.Second
+	for _, c := range []struct {
+		hang     time.Duration
+		replicas int
+		want     time.Duration
+	}{
+		{2 * s, 2, 2500 * time.Millisecond},
+		{0, 2, 2 * s},
+		{time.Minute, 2, time.Minute + alivePeriod},
+		{2 * s, 1, 2500 * time.Millisecond},
+		{10 * time.Minute, 1, faultdetect.DefaultHang}, // as the submitter asks by default
+	} {
+		if got := programHang(c.hang, c.replicas); got != c.want {
+			t.Errorf("a job of %d replicas that tolerates %v: %v, want %v", c.replicas, c.hang, got, c.want)
+		}
+	}
+}
+
+// TestFrozenProgramIsFoundWithinTheToleratedHang, and one that lacks a processor is not taken for one.
+func TestFrozenProgramIsFoundWithinTheToleratedHang(t *testing.T) {
+	id := view.Process{}
+	for name, starves := range map[string]bool{"frozen": false, "starves": true} {
+		j := &job{order: []view.Process{id}, alive: newAliveCheck(alivePeriod), watching: newAliveCheck(tickPeriod)}
+		p := &process{job: j, id: id, starved: time.Now()} // so that nothing is logged
+		j.alive.Tolerate(programHang(2*time.Second, 2))
+		j.alive.Watch(id)
+		turns, found := proc.Turns{At: time.Now()}, time.Duration(0)
+		for passed := alivePeriod; passed < time.Minute && found == 0; passed += alivePeriod {
+			turns.At = turns.At.Add(alivePeriod)
+			if starves {
+				turns.Waited += alivePeriod
+			}
+			if len(j.alive.Late()) > 0 {
+				p.starved = turns.At
+				p.weigh(turns)
+			}
+			if _, hung := j.alive.Tick(passed); len(hung) > 0 {
+				found = passed
+			}
+		}
+		if want := map[bool]time.Duration{false: 2500 * time.Millisecond, true: 0}[starves]; found != want {
+			t.Errorf("%s: found after %v, want %v", name, found, want)
+		}
+	}
 }
