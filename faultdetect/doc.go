@@ -53,7 +53,8 @@
 // table from it, a newer heartbeat through others, the word of one of the two.
 // Without one it is failed, for good: after a period and twice its round trip,
 // which makes 3 periods since it fell silent, or 2⌈log₂ n⌉ + 1 by gossip alone
-// (promise F1); plus the tolerated hang. Eight questions and four through others
+// (promise F1). A longer tolerated hang takes the place of that period, counted
+// from when the missing table was due; by gossip it is added. Eight questions and four through others
 // are what keeps 5 % of lost messages from ever failing a member (V3).
 //
 // Whoever fails a suspect says so to all others, along the two binary trees

@@ -60,7 +60,7 @@ func (d *Detector) doubtTheLate(out *Output) {
 		case d.now < d.deadline(e):
 			kept = append(kept, e)
 		default:
-			d.suspect(out, inquiry{member: e.from, why: missing, refute: e.round, span: d.askFor(e.from)})
+			d.suspect(out, inquiry{member: e.from, why: missing, refute: e.round, span: d.askFor(e)})
 		}
 	}
 	d.due = kept
@@ -71,17 +71,29 @@ func (d *Detector) doubtTheLate(out *Output) {
 // TCP's retransmission timer (Jacobson 1988), at least a quarter of a period,
 // at most a whole one; and more when this member has reason to doubt itself.
 func (d *Detector) deadline(e expected) time.Duration {
-	due := d.members[e.from].phase + time.Duration(e.round-d.offset)*d.period
 	allowance := d.period / 4
 	if l := d.links[e.from]; l != nil {
 		allowance = min(max(allowance, 4*l.deviation), d.period)
 	}
-	return max(due, d.health.woke) + d.health.scale(allowance)
+	return d.dueAt(e) + d.health.scale(allowance)
 }
 
-// askFor is how long a member is asked whose table is missing.
-func (d *Detector) askFor(i int) time.Duration {
-	return d.health.scale(d.period) + d.hang + 2*d.rtt(i)
+// askFor is how long a member is asked whose table is missing: until the tolerated hang is over,
+// which began before the table was due, and for a period at least; longer when this member has reason
+// to doubt itself.
+func (d *Detector) askFor(e expected) time.Duration {
+	hang := d.dueAt(e) + d.hang - d.now
+	if l := d.links[e.from]; l != nil {
+		hang += 4 * l.deviation // tables come so late in any case
+	}
+	doubt := d.health.scale(d.period) - d.period
+	return max(d.period, hang) + doubt + 2*d.rtt(e.from)
+}
+
+// dueAt is when a table should come: by what its sender's heartbeats have told so far, or when
+// this member woke.
+func (d *Detector) dueAt(e expected) time.Duration {
+	return max(d.members[e.from].phase+time.Duration(e.round-d.offset)*d.period, d.health.woke)
 }
 
 func (d *Detector) rtt(i int) time.Duration {

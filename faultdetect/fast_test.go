@@ -57,6 +57,21 @@ func TestF1FastDoesNotGrowWithTheGroup(t *testing.T) {
 	}
 }
 
+// TestF1HangIsCountedFromTheMissingTable: with the default period and tolerated hang a silent host is
+// failed after 2.5 s or little more in the mean, and a member that hangs for less than that never (TestV3FastFailsNobodyFalsely).
+func TestF1HangIsCountedFromTheMissingTable(t *testing.T) {
+	hang := simPeriod * faultdetect.DefaultGroupHang / faultdetect.DefaultPeriod
+	second := float64(time.Second) / float64(faultdetect.DefaultPeriod)
+	for _, n := range fastSizes {
+		got := afterCrash(t, n, faultdetect.Config{Period: simPeriod, Hang: hang}, (*sim.World).Crash)
+		if m, last := mean(got)/second, slices.Max(got)/second; m > 2.7 || last > 2.9 {
+			t.Errorf("n=%d: failed after %.2f s in the mean and %.2f s at the last, want at most 2.7 s and 2.9 s", n, m, last)
+		} else {
+			t.Logf("n=%d: %.2f s in the mean, %.2f s at the last", n, m, last)
+		}
+	}
+}
+
 // TestF2KilledMemberIsKnownAtOnce: its host resets connections. A period is the
 // second that F2 allows.
 func TestF2KilledMemberIsKnownAtOnce(t *testing.T) {
