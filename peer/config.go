@@ -304,6 +304,9 @@ func (c Config) validateLinks(wrong *complaints) {
 	if _, _, err := net.SplitHostPort(c.DataListen); err != nil && c.DataListen != "" && c.DataListen != "none" {
 		wrong.say("data-listen %q: want host:port, or none", c.DataListen)
 	}
+	if _, err := net.ResolveTCPAddr("tcp", c.HTTP); err != nil && c.HTTP != "" {
+		wrong.say("http %q: want host:port, such as 127.0.0.1:8080", c.HTTP)
+	}
 	if _, err := proclink.ParseKinds(c.Channels); err != nil {
 		wrong.say("channels: %w", err)
 	}

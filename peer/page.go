@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"golang.org/x/net/netutil"
 
 	"github.com/p2pmpi/p2pmpi/internal/atomicfile"
 	"github.com/p2pmpi/p2pmpi/peer/job"
@@ -60,14 +59,18 @@ func (p *Peer) startPage() error {
 	server := &http.Server{
 		Handler:      knownHost(withPassword(password, mux)),
 		ReadTimeout:  10 * time.Second,
+		ConnState:    newVisitors(maxReaders).changed,
 		IdleTimeout:  idleReader,
 		WriteTimeout: 30 * time.Second,
 	}
 	done := make(chan struct{})
 	go func() { // ends with Shutdown
 		defer close(done)
-		server.Serve(netutil.LimitListener(listener, maxReaders))
+		server.Serve(listener)
 	}()
+	if at, ok := listener.Addr().(*net.TCPAddr); ok && !at.IP.IsLoopback() {
+		p.log.Warn().Str("http", at.String()).Msg("the status page is served over plain HTTP: whoever can listen on the network reads its password; use 127.0.0.1 and a tunnel, or a proxy with TLS")
+	}
 	p.log.Info().Str("http", "http://"+listener.Addr().String()).Str("password", "in "+p.home.password()).Msg("status page")
 	p.owns("status page", func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)

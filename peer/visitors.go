@@ -1,0 +1,35 @@
+package peer
+
+import (
+	"net"
+	"net/http"
+	"slices"
+	"sync"
+)
+
+// visitors bounds the connections to the status page. A new one displaces the oldest, so that
+// whoever opens many and sends nothing cannot lock the owner out.
+type visitors struct {
+	most int
+
+	mu   sync.Mutex
+	open []net.Conn // oldest first
+}
+
+func newVisitors(most int) *visitors { return &visitors{most: most} }
+
+// changed is the server's ConnState.
+func (v *visitors) changed(c net.Conn, s http.ConnState) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	switch s {
+	case http.StateNew:
+		if len(v.open) >= v.most {
+			v.open[0].Close() // the server then says that it is closed
+			v.open = v.open[1:]
+		}
+		v.open = append(v.open, c)
+	case http.StateClosed, http.StateHijacked:
+		v.open = slices.DeleteFunc(v.open, func(other net.Conn) bool { return other == c })
+	}
+}

@@ -1,0 +1,44 @@
+package peer
+
+import (
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+)
+
+// TestO4HalfOpenConnectionsLockNoOneOut: more connections that send nothing than the page admits do
+// not keep a request from being answered, and the oldest of them are closed.
+func TestO4HalfOpenConnectionsLockNoOneOut(t *testing.T) {
+	const most = 8
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
+	v := newVisitors(most)
+	server.Config.ConnState = v.changed
+	server.Start()
+	defer server.Close()
+	var silent []net.Conn
+	for range 3 * most {
+		c, err := net.Dial("tcp", server.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		silent = append(silent, c)
+	}
+	resp, err := http.Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusNoContent {
+		t.Errorf("got %v", resp.Status)
+	}
+	if _, err := silent[0].Read(make([]byte, 1)); err == nil {
+		t.Error("the oldest silent connection is still open")
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.open) > most {
+		t.Errorf("%d connections are open, want at most %d", len(v.open), most)
+	}
+}
