@@ -82,7 +82,7 @@ func TestMistakes(t *testing.T) {
 		})
 	}
 	t.Run("home that cannot be written", func(t *testing.T) {
-		expectBootFails(t, 64, notFolder, "--home", filepath.Join(notFolder, "home"))
+		expectBootFails(t, 73, notFolder, "--home", filepath.Join(notFolder, "home"))
 	})
 	t.Run("second boot on one home", func(t *testing.T) {
 		expectBootFails(t, 64, "already", "--home", peers[0].home)

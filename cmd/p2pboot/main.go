@@ -37,9 +37,9 @@ Every option --some-thing is also the key some-thing of the configuration file
 and the environment variable P2PMPI_SOME_THING. An option wins over the
 environment, and that over the file.
 
-Exit status: 0 ended as asked, 64 wrong usage, configuration or home, or a peer
+Exit status: 0 ended as asked, 64 wrong usage or configuration, or a peer
 is running on the home already or has its identity elsewhere, 69 the peer could
-not start.`
+not start, 73 the home cannot be made or written.`
 
 const examples = `  p2pboot                                    donate every processor
   p2pboot --slots 2 --max-jobs 1             no more than two, for one job
@@ -108,7 +108,7 @@ func explain(ctx context.Context, err error) error {
 		return command.Fail(command.Usage, running, "give each peer a --home of its own, or end that one with p2phalt")
 	}
 	if home, ok := errors.AsType[*peer.HomeError](err); ok {
-		return command.Fail(command.Usage, home, "choose another folder with --home or P2PMPI_HOME")
+		return command.Fail(command.HomeUnusable, home, "choose another folder with --home or P2PMPI_HOME")
 	}
 	if ctx.Err() != nil { // told to end while starting
 		return nil

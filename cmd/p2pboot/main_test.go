@@ -59,8 +59,11 @@ func TestMistakes(t *testing.T) {
 		status int
 		want   string
 	}{
-		"unknown option": {[]string{"--slotz", "1"}, 64, "p2pboot: error: unknown flag: --slotz\np2pboot: hint:"},
+		"unknown option": {[]string{"--slotz", "1"}, 64, "p2pboot: error: unknown flag: --slotz\np2pboot: hint: did you mean --slots?"},
 		"no number":      {[]string{"--slots", "many"}, 64, `p2pboot: error: --slots "many": want a whole number`},
+		"mistyped":       {[]string{"stauts"}, 64, "did you mean p2pboot status?"},
+		"no port":        {[]string{"--http", "127.0.0.1"}, 64, `http "127.0.0.1": want host:port`},
+		"no such port":   {[]string{"--http", "127.0.0.1:99999"}, 64, `http "127.0.0.1:99999": want host:port`},
 		"argument":       {[]string{"now"}, 64, `unexpected argument "now"`},
 		"status of none": {[]string{"status", "--home", t.TempDir()}, 69, "p2pboot: error: no peer is running on home"},
 		"status of what": {[]string{"status", "now"}, 64, `unexpected argument "now"`},
@@ -74,7 +77,7 @@ func TestMistakes(t *testing.T) {
 		"cache nowhere":  {[]string{"cache", "--home", filepath.Join(file, "x")}, 64, "home " + file},
 		"negative":       {[]string{"--slots", "-1"}, 64, "slots -1: want 0 to"},
 		"corrupt file":   {[]string{"--config", file}, 64, "configuration file " + file + ": line"},
-		"unusable home":  {[]string{"--home", filepath.Join(file, "x")}, 64, "p2pboot: error: home " + file},
+		"unusable home":  {[]string{"--home", filepath.Join(file, "x")}, 73, "p2pboot: error: home " + file},
 		"address in use": {[]string{"--home", t.TempDir(), "--nat=false", "--mdns=false", "--listen", "/ip4/192.0.2.1/tcp/1"}, 69, "192.0.2.1"},
 	}
 	for name, test := range tests {

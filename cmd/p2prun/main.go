@@ -100,6 +100,7 @@ func run(ctx context.Context, args []string, out, errs io.Writer) int {
 	cfg.AddHomeFlags(flags)
 	cfg.AddNetworkFlags(flags)
 	c.Args = cobra.ArbitraryArgs
+	c.SetFlagErrorFunc(explainNP(c.FlagErrorFunc()))
 	status := command.OK
 	c.RunE = func(c *cobra.Command, args []string) error {
 		begins := ofBeginning(flags)
@@ -153,5 +154,16 @@ func ofBeginning(flags *pflag.FlagSet) (names []string) {
 func interrupt(outputs ...*command.Output) {
 	for _, o := range outputs {
 		o.Interrupt()
+	}
+}
+
+// explainNP tells those who write -np, as the commands of other MPIs want it, how to write it here.
+func explainNP(rest func(*cobra.Command, error) error) func(*cobra.Command, error) error {
+	return func(c *cobra.Command, err error) error {
+		invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
+		if ok && invalid.GetFlag().Shorthand == "n" && invalid.GetValue() == "p" {
+			return command.Fail(command.Usage, errors.New("unknown option -np"), "the number of ranks is -n N")
+		}
+		return rest(c, err)
 	}
 }

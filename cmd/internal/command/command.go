@@ -17,10 +17,11 @@ import (
 // Exit statuses of commands, those of sysexits.h where it has one. A job's own
 // are in package peer/job.
 const (
-	OK          = 0
-	Usage       = 64  // wrong usage, configuration or input, or a home that cannot be used
-	Unavailable = 69  // not enough peers, or no peer where one was needed
-	Cancelled   = 130 // by the user
+	OK           = 0
+	Usage        = 64  // wrong usage, configuration or input, or a home that is in use
+	Unavailable  = 69  // not enough peers, or no peer where one was needed
+	HomeUnusable = 73  // a home that cannot be made or written
+	Cancelled    = 130 // by the user
 )
 
 // HintNotAllowed says what a user can do whom a running peer does not answer (peer.ErrNotAllowed).
@@ -53,11 +54,19 @@ func Misused(format string, args ...any) error {
 }
 
 // NoArgs is Args of a command that takes options only.
-func NoArgs(_ *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return Misused("unexpected argument %q", args[0])
+func NoArgs(c *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
 	}
-	return nil
+	f := &Failure{Status: Usage, Err: fmt.Errorf("unexpected argument %q", args[0])}
+	var names []string
+	for _, sub := range c.Commands() {
+		names = append(names, sub.Name())
+	}
+	if near := Nearest(args[0], names); near != "" {
+		f.Hint = fmt.Sprintf("did you mean %s %s?", c.CommandPath(), near)
+	}
+	return f
 }
 
 // New returns a command that takes its errors and its help from here.
@@ -74,10 +83,37 @@ func New(use, short string) *cobra.Command {
 	c.SetHelpTemplate(helpTemplate)
 	c.CompletionOptions.DisableDefaultCmd = true
 	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return &Failure{Usage, plainFlagError(err), c.Name() + " --help lists the options"}
+		return &Failure{Usage, plainFlagError(err), flagHint(c, err)}
 	})
 	c.Flags().SortFlags = false
 	return c
+}
+
+// flagHint says which option was probably meant, and where all are listed.
+func flagHint(c *cobra.Command, err error) string {
+	all := c.CommandPath() + " --help lists the options"
+	unknown, ok := errors.AsType[*pflag.NotExistError](err)
+	if !ok {
+		return all
+	}
+	var names []string
+	c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	if near := Nearest(unknown.GetSpecifiedName(), names); near != "" {
+		return "did you mean --" + near + "? " + all
+	}
+	return all
+}
+
+// Nearest returns the name that was probably meant by one that was mistyped, or "".
+func Nearest(typed string, names []string) string {
+	typo := &cobra.Command{SuggestionsMinimumDistance: 2} // cobra measures the distance to commands
+	for _, name := range names {
+		typo.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
+	}
+	if near := typo.SuggestionsFor(typed); len(near) > 0 && len(typed) > 1 {
+		return near[0]
+	}
+	return ""
 }
 
 // plainFlagError leaves strconv's words out of pflag's error.

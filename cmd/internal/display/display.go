@@ -164,11 +164,26 @@ func (d *Display) writeRests() (any bool) {
 // WriteResult writes the last event of a job as --json does, for a job that
 // failed before there was a display.
 func WriteResult(w io.Writer, r job.Result) error {
-	return json.NewEncoder(w).Encode(job.Event{Kind: job.ResultEvent, Time: time.Now(), Result: &r})
+	line, err := encode(job.Event{Kind: job.ResultEvent, Time: time.Now(), Result: &r})
+	if err == nil {
+		_, err = w.Write(append(line, '\n'))
+	}
+	return err
+}
+
+// encode returns e as --json writes it: without a rank if it is about none, or about several.
+func encode(e job.Event) ([]byte, error) {
+	if e.Kind == job.OutputEvent || e.Kind == job.HealEvent && (e.Took == 0 || e.Placed != nil) {
+		return json.Marshal(e)
+	}
+	return json.Marshal(struct {
+		job.Event
+		Rank int `json:"rank,omitempty"`
+	}{Event: e})
 }
 
 func (d *Display) writeJSON(e job.Event) {
-	line, err := json.Marshal(e)
+	line, err := encode(e)
 	if err != nil {
 		d.err = err
 		return
