@@ -128,7 +128,7 @@ func TestLANLinkCutWithinWhatIsTolerated(t *testing.T) {
 	}
 }
 
-// TestLANLinkCutWithoutReplicas unplugs a machine for 5 s in the middle of a job without replicas, at
+// TestLANLinkCutWithoutReplicas unplugs a machine for 8 s in the middle of a job without replicas, at
 // default settings: the user reads which machine is waited for, and the job goes on.
 func TestLANLinkCutWithoutReplicas(t *testing.T) {
 	t.Parallel()
@@ -150,7 +150,7 @@ func TestLANLinkCutWithoutReplicas(t *testing.T) {
 			if !setup.submitter {
 				away = j.peerOf(peers, "1.0").machine.lan
 			}
-			away.unplug(5 * time.Second)
+			away.unplug(8 * time.Second)
 			j.waitFor("the warning", func(e event) bool { return e.Event == "warning" && strings.Contains(e.Text, setup.says) })
 			expectUnharmed(t, j, steps, peers)
 		})

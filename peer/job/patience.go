@@ -17,8 +17,9 @@ const (
 	maxPatience = 10 * time.Minute
 )
 
-// unreachableAfter is how long the fault detector suspects a peer before the user is told.
-const unreachableAfter = 3 * time.Second
+// unreachableAfter is how long the fault detector suspects a peer before the user is told. The
+// submitter suspects it some rounds after the link was cut, when its next table is missing.
+const unreachableAfter = 2 * time.Second
 
 // patient reports whether the job waits longer for a silent peer than the tolerated hang.
 func (e *execution) patient() bool { return e.j.req.R == 1 && e.j.s.cfg.Patient }
