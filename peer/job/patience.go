@@ -18,8 +18,9 @@ const (
 )
 
 // unreachableAfter is how long the fault detector suspects a peer before the user is told. The
-// submitter suspects it some rounds after the link was cut, when its next table is missing.
-const unreachableAfter = 2 * time.Second
+// submitter suspects each peer some rounds after a cut, when its next table is missing: by then it
+// suspects all that are cut off.
+const unreachableAfter = 3 * time.Second
 
 // patient reports whether the job waits longer for a silent peer than the tolerated hang.
 func (e *execution) patient() bool { return e.j.req.R == 1 && e.j.s.cfg.Patient }
@@ -86,12 +87,11 @@ func longest(cs []contact) int {
 }
 
 // blame names the machine that is cut off, as far as can be told: this one where none of
-// several peers is in reach, else the peers that have been silent about as long as any.
+// several peers is in reach, else the suspected peers.
 func blame(cs []contact) string {
 	var silent []string
-	most := cs[longest(cs)].silent
 	for _, c := range cs {
-		if c.silent > most/2 {
+		if c.silent > 0 {
 			silent = append(silent, c.peer)
 		}
 	}

@@ -25,7 +25,7 @@ func TestJobWithoutReplicasWaitsForSilentPeers(t *testing.T) {
 		"a new job":                  {ran: 31 * time.Second, silent: []time.Duration{0, 31 * time.Second, 0}, told: "no word from peer ", ends: "stopped or cut off"},
 		"a job that has run an hour": {ran: time.Hour, silent: []time.Duration{0, 9 * time.Minute, 0}, told: "waiting up to 10m0s"},
 		"it has waited long":         {ran: time.Hour, silent: []time.Duration{0, 10 * time.Minute, 0}, told: "waiting up to 10m0s", ends: "no word for 10m0s from peer "},
-		"this machine is cut":        {ran: time.Minute, silent: []time.Duration{9 * time.Second, 5 * time.Second, 8 * time.Second}, told: any},
+		"this machine is cut":        {ran: time.Minute, silent: []time.Duration{4 * time.Second, time.Second, 3 * time.Second}, told: any},
 		"this machine stays cut":     {ran: time.Minute, silent: []time.Duration{61 * time.Second, 62 * time.Second, 61 * time.Second}, told: any, ends: any},
 		"the only peer":              {ran: time.Minute, silent: []time.Duration{5 * time.Second}, told: only},
 		"the only peer stays silent": {ran: time.Minute, silent: []time.Duration{time.Hour}, told: only, ends: only},
