@@ -285,6 +285,10 @@ func TestVersion2(t *testing.T) {
 		"user.slice/peer.scope/p2pmpi-x-0123/io.weight":    "",
 		"user.slice/peer.scope/p2pmpi-x-peer/cgroup.procs": "",
 	}
+	// The kernel makes the files of a group. They would be made without rights here.
+	for _, name := range []string{"memory.max", "cpu.max", "pids.max", "0.0/memory.max", "0.0/pids.max", "0.0/memory.oom.group"} {
+		files["user.slice/peer.scope/p2pmpi-x-0123/"+name] = ""
+	}
 	for name, text := range files {
 		put(t, filepath.Join(k.root, name), text)
 	}
