@@ -201,12 +201,27 @@ func (j *run) shortage(c considered, err error) *Result {
 	return &Result{Status: StatusShortage, Message: text, Hint: told.hint(), Shortage: told}
 }
 
-// hint says what could help: where owners take no native program of the user's, a module first.
+// hint says what could help: where owners take no native program of the user's, a module first; where
+// no peer has the right platform, another program.
 func (s *Shortage) hint() string {
 	if slices.ContainsFunc(s.Tallies, func(t Tally) bool { return t.Reason == WasmOnly }) {
 		return "give a Go package or a WebAssembly module as PROGRAM (--as wasm), or have owners allow you; or " + hintMorePeers
 	}
+	if len(s.Tallies) == 1 && s.Tallies[0].Reason == Platforms {
+		return "no peer that was found has a system and processor that the program is for, or that --os and --arch ask for; there is " + s.details()
+	}
 	return hintMorePeers
+}
+
+// details lists what is known of the peers one by one, each text once, and the first few.
+func (s *Shortage) details() string {
+	var texts []string
+	for _, p := range s.Peers {
+		if len(texts) < 4 && !slices.Contains(texts, p.Detail) {
+			texts = append(texts, p.Detail)
+		}
+	}
+	return strings.Join(texts, ", ")
 }
 
 const hintMorePeers = "boot more peers with p2pboot, wait longer with -w, or lower -n or -r"

@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -31,6 +32,15 @@ func (e exit) good() bool {
 // byItself reports whether the process ended because its program did.
 func (e exit) byItself() bool { return e.Signal == "" && e.Reason == "" }
 
+// crashes are the signals by which a program ends that has done something wrong, in Go's words.
+var crashes = []string{
+	"segmentation fault", "bus error", "aborted", "abort trap", "floating point exception",
+	"illegal instruction", "trace/breakpoint trap", "bad system call",
+}
+
+// crashed reports whether the process ended by a mistake of its program.
+func (e exit) crashed() bool { return e.Reason == "" && slices.Contains(crashes, e.Signal) }
+
 // String says how the process ended, as the rest of a sentence.
 func (e exit) String() string {
 	switch {
@@ -54,6 +64,7 @@ func (w *watch) lost(rank int) Result {
 	statuses := make(map[int]int) // how many replicas exited with each
 	status, byItself := 0, 0
 	exceeded, limit := 0, "" // how many have, and which
+	crashed := 0
 	for k := range w.view.R {
 		id := view.Process{Rank: rank, Replica: k}
 		if w.view.State(id) == view.Vacant {
@@ -66,6 +77,9 @@ func (w *watch) lost(rank int) Result {
 		ends = append(ends, fmt.Sprintf("replica %d %s", k, p.why))
 		if p.exit != nil && p.exit.Limit != "" {
 			exceeded, limit = exceeded+1, p.exit.Limit
+		}
+		if p.exit != nil && p.exit.crashed() {
+			crashed++
 		}
 		if p.exit != nil && p.exit.byItself() {
 			byItself++
@@ -86,6 +100,8 @@ func (w *watch) lost(rank int) Result {
 	case exceeded == len(ends):
 		r.Limit = limit
 		r.Hint = "the program needs more than the owners of these peers give: have each rank do less, or choose other peers with --peer, --not-peer or --min-memory"
+	case crashed == len(ends):
+		r.Hint = "the program crashed in each replica: look for the mistake with p2prun --local, where it runs on this machine"
 	case byItself < len(ends):
 		r.Hint = "start it again, with a larger -r if peers are unreliable"
 	}
