@@ -170,3 +170,18 @@ func TestValidateReportsEveryWrongField(t *testing.T) {
 		}
 	}
 }
+
+// TestUsagesAreWrappedOnce: a usage with line breaks of its own is broken again where it is wrapped.
+func TestUsagesAreWrappedOnce(t *testing.T) {
+	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+	c, o := DefaultConfig(), RunOptions{}
+	c.AddHomeFlags(flags)
+	c.AddNetworkFlags(flags)
+	c.AddVolunteerFlags(flags)
+	o.AddFlags(flags)
+	flags.VisitAll(func(f *pflag.Flag) {
+		if strings.Contains(f.Usage, "\n") {
+			t.Errorf("--%s: %q", f.Name, f.Usage)
+		}
+	})
+}
