@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/crypto"
@@ -261,7 +262,7 @@ func (c Config) tokenFile() (string, error) {
 		return "", nil
 	}
 	folder := home(cmp.Or(c.MemberOf, c.Home)).network(c.Network)
-	if _, err := os.Stat(string(folder)); errors.Is(err, fs.ErrNotExist) {
+	if _, err := os.Stat(string(folder)); errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return "", nil
 	}
 	if _, err := os.Stat(folder.token()); err != nil {

@@ -30,6 +30,6 @@ func refuse(sink Sink, r Result) Result {
 
 // conclude says how the job has ended.
 func (j *run) conclude(r Result) Result {
-	j.emit(Event{Kind: ResultEvent, Job: j.spec.ID, Result: &r})
+	j.emit(Event{Kind: ResultEvent, Result: &r})
 	return r
 }

@@ -35,6 +35,7 @@ type Display struct {
 	drawer  sync.WaitGroup
 
 	mu    sync.Mutex
+	job   string // its ID, once an event has named it
 	lines Lines
 	state *State
 	said  map[job.Phase]bool // once each: a search may be repeated many times
@@ -65,6 +66,9 @@ func New(cfg Config) *Display {
 func (d *Display) Event(e job.Event) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if e.Job != "" {
+		d.job = e.Job
+	}
 	if e.Kind == job.OutputEvent && (e.Stream == job.Stdout || !d.cfg.JSON) {
 		d.write(d.stream(e.Stream), d.lines.Add(e.Rank, int(e.Stream), e.Data))
 		return d.err
@@ -132,7 +136,7 @@ func (d *Display) Result(r job.Result) {
 	}
 	switch {
 	case d.cfg.JSON:
-		d.err = errors.Join(d.err, WriteResult(d.cfg.Stderr, r))
+		d.err = errors.Join(d.err, writeResult(d.cfg.Stderr, d.job, r))
 	case r.Status == command.OK:
 		d.say(fmt.Sprintf("done in %v", time.Since(d.started).Round(100*time.Millisecond)))
 	default:
@@ -163,8 +167,11 @@ func (d *Display) writeRests() (any bool) {
 
 // WriteResult writes the last event of a job as --json does, for a job that
 // failed before there was a display.
-func WriteResult(w io.Writer, r job.Result) error {
-	line, err := encode(job.Event{Kind: job.ResultEvent, Time: time.Now(), Result: &r})
+func WriteResult(w io.Writer, r job.Result) error { return writeResult(w, "", r) }
+
+// writeResult writes how the job with this ID has ended; the ID is empty if none was begun.
+func writeResult(w io.Writer, id string, r job.Result) error {
+	line, err := encode(job.Event{Kind: job.ResultEvent, Time: time.Now(), Job: id, Result: &r})
 	if err == nil {
 		_, err = w.Write(append(line, '\n'))
 	}

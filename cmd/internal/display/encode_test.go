@@ -1,6 +1,7 @@
 package display
 
 import (
+	"bytes"
 	"strings"
 	"testing"
 
@@ -28,5 +29,20 @@ func TestRankIsWrittenWhereItMeansSomething(t *testing.T) {
 		if got := strings.Contains(string(line), `"rank":0`); got != c.want || !strings.Contains(string(line), `"event":"`) {
 			t.Errorf("%s: rank %v, want %v", line, got, c.want)
 		}
+	}
+}
+
+// TestResultNamesTheJob: scripts find the job that a result is of in the result itself.
+func TestResultNamesTheJob(t *testing.T) {
+	var out bytes.Buffer
+	d := New(Config{Stdout: &out, Stderr: &out, JSON: true, Ranks: 1, Replicas: 1})
+	if err := d.Event(job.Event{Kind: job.PhaseEvent, Phase: job.Discovering, Job: "0123"}); err != nil {
+		t.Fatal(err)
+	}
+	d.Result(job.Result{Status: 70})
+	d.Close()
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if last := lines[len(lines)-1]; !strings.Contains(last, `"event":"result"`) || !strings.Contains(last, `"job":"0123"`) {
+		t.Errorf("got %s", last)
 	}
 }
