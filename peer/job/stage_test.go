@@ -144,11 +144,12 @@ func (p *part) perform(script func(*part)) {
 	script(p)
 }
 
-// leave ends a part. That the stream has ended is no fault of the test's.
+// leave ends a part. That the stream or the job has ended is no fault of the test's, also before the
+// peer has been told what to prepare: a recruit may be found just as the job ends.
 func (p *part) leave() {
 	p.free()
 	p.stream.Reset()
-	if r := recover(); r != nil && r != any(errOver) {
+	if r := recover(); r != nil && r != any(errOver) && r != any(errStopped) {
 		panic(r)
 	}
 }
