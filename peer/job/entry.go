@@ -8,19 +8,20 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// An entry keeps which processes of a job that has been started wait in mpj.Init for the others. It
-// reads no clock. A peer that never reports Initialized would keep a job from beginning for ever; the
-// replicas of a rank do the same work before mpj.Init, so one that needs many times as long as
-// another replica of its rank is given up. A rank none of whose replicas has come may have work
-// to do: the user is told that the job waits for it.
+// An entry keeps which processes of a job that has been started have called mpj.Init. It reads no
+// clock. A peer that never reports Initialized would keep a job from beginning for ever. The replicas
+// of a rank do the same work before mpj.Init, so one that needs many times as long as most replicas of
+// its rank is failed. One of two replicas is not: the peer that reports Initialized too early could be the
+// one that lies, and the honest replica would be failed (V4). Then, and where no replica of a
+// rank has called mpj.Init, the user is told which processes are missing.
 type entry struct {
-	started time.Time                  // the processes
-	since   map[view.Process]time.Time // that each waits
-	told    bool                       // whom the job waits for
+	started time.Time                  // when all processes had been started
+	since   map[view.Process]time.Time // when each process called mpj.Init
+	told    bool                       // the user knows which processes are missing
 }
 
 const (
-	// entryFactor is how many times as long as the first replica of its rank a process may take.
+	// entryFactor is how many times as long as most replicas of its rank a process may take.
 	entryFactor = 4
 	// entryPeriod is how often it is checked which processes are missing.
 	entryPeriod = time.Second
@@ -30,23 +31,26 @@ func newEntry(started time.Time) *entry {
 	return &entry{started: started, since: make(map[view.Process]time.Time)}
 }
 
-// initialized notes that p waits in mpj.Init.
+// initialized notes that p has called mpj.Init.
 func (n *entry) initialized(p view.Process, now time.Time) {
 	if _, known := n.since[p]; !known {
 		n.since[p] = now
 	}
 }
 
-// overdue returns the live processes of v that have not called mpj.Init although another replica of
-// their rank has been waiting there for at least the given time, and for entryFactor times what it took.
+// overdue returns the live processes of v that have not called mpj.Init although most live replicas of
+// their rank have been waiting there for at least the given time, and for entryFactor times what
+// they took.
 func (n *entry) overdue(v view.View, least time.Duration, now time.Time) (out []view.Process) {
 	for _, p := range n.missing(v) {
-		for _, q := range v.LiveReplicas(p.Rank) {
-			since, waits := n.since[q]
-			if waits && now.Sub(since) >= max(least, entryFactor*since.Sub(n.started)) {
-				out = append(out, p)
-				break
+		replicas, waiting := v.LiveReplicas(p.Rank), 0
+		for _, q := range replicas {
+			if since, called := n.since[q]; called && now.Sub(since) >= max(least, entryFactor*since.Sub(n.started)) {
+				waiting++
 			}
+		}
+		if 2*waiting > len(replicas) {
+			out = append(out, p)
 		}
 	}
 	return out
@@ -55,15 +59,15 @@ func (n *entry) overdue(v view.View, least time.Duration, now time.Time) (out []
 // missing returns the live processes of v that have not called mpj.Init.
 func (n *entry) missing(v view.View) (out []view.Process) {
 	for _, p := range v.Processes() {
-		if _, waits := n.since[p]; !waits && v.Live(p) {
+		if _, called := n.since[p]; !called && v.Live(p) {
 			out = append(out, p)
 		}
 	}
 	return out
 }
 
-// toTell returns the processes that the user is to read of, once: some wait for these, and have for
-// the given time.
+// toTell returns, once, the processes that are missing although the job was started at least the given
+// time ago. It returns none while no process has called mpj.Init: the program may not use it.
 func (n *entry) toTell(v view.View, least time.Duration, now time.Time) []view.Process {
 	if n.told || len(n.since) == 0 || now.Sub(n.started) < least {
 		return nil
@@ -84,7 +88,7 @@ func (e *execution) awaitEntry() *Result {
 		e.j.warn("the job waits for mpj.Init, which has not been called by " + e.whereAll(missing))
 	}
 	if late := e.entry.overdue(v, least, now); len(late) > 0 {
-		return e.apply(e.watch.Lost(late, fmt.Sprintf("did not call mpj.Init long after another replica of its rank had (%s)", e.whereAll(late))))
+		return e.apply(e.watch.Lost(late, fmt.Sprintf("did not call mpj.Init long after most replicas of its rank had (%s)", e.whereAll(late))))
 	}
 	return nil
 }

@@ -8,34 +8,51 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-// TestV4ReplicaThatWithholdsItsEntryIsOverdue: a process that does not call mpj.Init is given up
-// when another replica of its rank has waited there for many times as long as it took, and
+// TestV4ReplicaThatWithholdsItsEntryIsOverdue: a process that does not call mpj.Init is failed
+// when most replicas of its rank have waited there for many times as long as they took, and
 // never because of other ranks.
 func TestV4ReplicaThatWithholdsItsEntryIsOverdue(t *testing.T) {
 	start := time.Unix(0, 0)
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
-	v := view.New(2, 2)
+	v := view.New(2, 3)
 	n := newEntry(start)
 	n.initialized(proc(0, 0), at(30))
+	n.initialized(proc(0, 1), at(30))
 	n.initialized(proc(1, 0), at(1))
+	n.initialized(proc(1, 1), at(1))
 	for _, c := range []struct {
 		seconds int
 		want    []view.Process
 	}{
 		{60, nil},
-		{61, []view.Process{proc(1, 1)}},
-		{149, []view.Process{proc(1, 1)}},
-		{150, []view.Process{proc(0, 1), proc(1, 1)}},
+		{61, []view.Process{proc(1, 2)}},
+		{149, []view.Process{proc(1, 2)}},
+		{150, []view.Process{proc(0, 2), proc(1, 2)}},
 	} {
 		if got := n.overdue(v, time.Minute, at(c.seconds)); !slices.Equal(got, c.want) {
 			t.Errorf("after %d s %v are overdue, want %v", c.seconds, got, c.want)
 		}
 	}
 	n = newEntry(start)
-	n.initialized(proc(0, 0), at(1))
-	n.initialized(proc(0, 1), at(1))
+	for k := range 3 {
+		n.initialized(proc(0, k), at(1))
+	}
 	if got := n.overdue(v, time.Minute, at(1e6)); got != nil {
 		t.Errorf("%v are overdue, none of whose rank has come", got)
+	}
+}
+
+// TestV4EarlyEntryOfALiarFailsNoReplica: a replica that reports mpj.Init at once does not make an
+// honest one that takes its time overdue, so that it would be alone in its rank.
+func TestV4EarlyEntryOfALiarFailsNoReplica(t *testing.T) {
+	start := time.Unix(0, 0)
+	for r := 2; r <= 3; r++ {
+		v, n := view.New(2, r), newEntry(start)
+		n.initialized(proc(0, 0), start)
+		n.initialized(proc(1, 0), start)
+		if got := n.overdue(v, time.Minute, start.Add(time.Hour)); got != nil {
+			t.Errorf("with %d replicas, %v are overdue by the word of one", r, got)
+		}
 	}
 }
 
@@ -60,12 +77,12 @@ func TestWhomTheJobWaitsForIsTold(t *testing.T) {
 
 // TestV4PeerThatWithholdsItsEntryFailsByName: the job begins without it.
 func TestV4PeerThatWithholdsItsEntryFailsByName(t *testing.T) {
-	b := newBed(t, never, 1, 1)
+	b := newBed(t, never, 1, 1, 1)
 	b.submitter.waits.silence = time.Second
 	b.play(func(p *part) {
 		q := p.processes[0]
 		p.start()
-		if q.Replica == 1 {
+		if q.Replica == 2 {
 			p.until(q, view.Failed)
 			return
 		}
@@ -74,8 +91,8 @@ func TestV4PeerThatWithholdsItsEntryFailsByName(t *testing.T) {
 		p.closes(q, 1)
 		p.exits(q, wellEnded)
 	})
-	o := b.run(b.request(1, 2), nil)
+	o := b.run(b.request(1, 3), nil)
 	o.want(StatusOK, "")
 	o.wrote(0, Stdout, "right\n")
-	o.told("did not call mpj.Init long after another replica of its rank had (rank 0 replica 1 on peer …")
+	o.told("did not call mpj.Init long after most replicas of its rank had (rank 0 replica 2 on peer …")
 }

@@ -74,7 +74,7 @@ type execution struct {
 	searched   int                // the rank that it is for
 	found      chan finding       // what came of it
 	avoided    avoidance
-	waits      map[int][]string // reasons that the user was told why a rank still lacks a replica
+	lacking    map[int][]string // reasons that the user was told why a rank lacks a replica
 	recoveries []time.Duration  // how long ranks were without a replica
 
 	inbox       chan heard
@@ -102,7 +102,7 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 		quiet:    make(chan struct{}, 1),
 		found:    make(chan finding, 1),
 		avoided:  make(avoidance),
-		waits:    make(map[int][]string),
+		lacking:  make(map[int][]string),
 		inbox:    make(chan heard),
 		done:     make(chan struct{}),
 	}
@@ -142,10 +142,12 @@ func (e *execution) tag() string { return "job " + e.j.spec.ID }
 // finish runs the job to its end on peers that have all started it.
 func (e *execution) finish(ctx context.Context) Result {
 	e.announce()
-	e.entry = newEntry(time.Now())
-	entering := time.NewTicker(entryPeriod)
-	defer entering.Stop()
-	e.entering = entering.C
+	e.begun = time.Now()
+	if e.adopted == nil {
+		entering := time.NewTicker(entryPeriod)
+		defer entering.Stop()
+		e.entry, e.entering = newEntry(e.begun), entering.C
+	}
 	if e.healing != nil {
 		look := time.NewTicker(healPeriod)
 		defer look.Stop()
@@ -156,7 +158,6 @@ func (e *execution) finish(ctx context.Context) Result {
 		defer touch.Stop()
 		e.touches = touch.C
 	}
-	e.begun = time.Now()
 	if e.views != nil || e.j.req.R == 1 {
 		pulse := time.NewTicker(pulsePeriod)
 		defer pulse.Stop()

@@ -29,7 +29,7 @@ func newHearing(t testing.TB) *execution {
 		j: j, watch: newWatch(2, 2), emission: newEmission(2),
 		spoke: make(map[view.Process]bool), runsOn: make(map[view.Process]*link), flows: make([][2]flow, 2), unsaid: make(map[int]bool),
 		avoided:  make(avoidance),
-		waits:    make(map[int][]string),
+		lacking:  make(map[int][]string),
 		unspoken: make(map[view.Process]backlog), foretold: make(foretold),
 		ended: make(map[view.Process][2]bool), answers: make(map[view.Process]*jobpb.Collected),
 	}

@@ -369,7 +369,7 @@ func (e *execution) healed(p view.Process, m *jobpb.Healed) *Result {
 		return e.apply(s)
 	}
 	took := e.healing.Healed(p.Rank, e.elapsed())
-	delete(e.waits, p.Rank)
+	delete(e.lacking, p.Rank)
 	e.recoveries = append(e.recoveries, took)
 	v := e.watch.View()
 	e.j.emit(Event{

@@ -95,11 +95,12 @@ func (e *execution) recruit(ctx context.Context, p view.Process, others []reserv
 	return l, nil
 }
 
-// candidates returns the peers that a search finds outside without. count is how many slots the search ends at.
-func (e *execution) candidates(ctx context.Context, without map[p2ppeer.ID]bool, count int) ([]reservation.Candidate, error) {
+// candidates returns the peers outside without that a search finds, which ends as soon as it has found
+// the given number of slots.
+func (e *execution) candidates(ctx context.Context, without map[p2ppeer.ID]bool, slots int) ([]reservation.Candidate, error) {
 	filter := e.j.req.Filter
 	filter.Not = slices.Concat(filter.Not, slices.Collect(maps.Keys(without)))
-	found, _, err := e.j.s.cfg.Discovery.Candidates(ctx, discovery.Need{Slots: count, PerPeer: 1, Filter: filter})
+	found, _, err := e.j.s.cfg.Discovery.Candidates(ctx, discovery.Need{Slots: slots, PerPeer: 1, Filter: filter})
 	if err != nil {
 		return nil, err
 	}
@@ -138,10 +139,10 @@ func (e *execution) tellWait(rank int, err error) {
 	if errors.Is(err, errNoOther) {
 		why = "no peer without a part in the job has a free slot"
 	}
-	if slices.Contains(e.waits[rank], why) {
+	if slices.Contains(e.lacking[rank], why) {
 		return
 	}
-	e.waits[rank] = append(e.waits[rank], why)
+	e.lacking[rank] = append(e.lacking[rank], why)
 	e.j.emit(Event{Kind: HealEvent, Rank: rank, Text: fmt.Sprintf("rank %d still lacks a replica: %s; the search goes on", rank, why)})
 }
 
