@@ -157,12 +157,12 @@ func (g *gathering) taken(c Candidate, now time.Time) {
 	if !g.settle(c.AddrInfo.ID) {
 		return
 	}
-	if r := g.need.suits(&c.Offer); r != nil {
-		g.considered = append(g.considered, Considered{c.AddrInfo.ID, r.Reason, r.Err})
-		return
-	}
 	if c.Offer.SlotsTotal == 0 { // a supernode that donates nothing
 		g.considered = append(g.considered, Considered{c.AddrInfo.ID, OffersNothing, errNoSlots})
+		return
+	}
+	if r := g.need.suits(&c.Offer); r != nil {
+		g.considered = append(g.considered, Considered{c.AddrInfo.ID, r.Reason, r.Err})
 		return
 	}
 	if why := c.Offer.full(); why != "" && !g.need.Busy {

@@ -200,7 +200,7 @@ func TestGatheringAlwaysEnds(t *testing.T) {
 
 // TestPeerWithoutSlotsOffersNothing: a supernode that donates no slots is not passed over as busy.
 func TestPeerWithoutSlotsOffersNothing(t *testing.T) {
-	g := hearing(Need{Slots: 1}, 8, 1)
+	g := hearing(Need{Slots: 1, Filter: Filter{OS: "another"}}, 8, 1)
 	g.ask()
 	c := offerFrom(0, 0, 1)
 	c.Offer.SlotsTotal = 0
