@@ -1,10 +1,13 @@
 package peer
 
 import (
+	"errors"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"testing"
+	"time"
 )
 
 // TestO4HalfOpenConnectionsLockNoOneOut: more connections that send nothing than the page admits do
@@ -23,9 +26,10 @@ func TestO4HalfOpenConnectionsLockNoOneOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer c.Close()
+		c.SetDeadline(time.Now().Add(deadline))
 		silent = append(silent, c)
 	}
-	resp, err := http.Get(server.URL)
+	resp, err := (&http.Client{Timeout: deadline}).Get(server.URL)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +37,7 @@ func TestO4HalfOpenConnectionsLockNoOneOut(t *testing.T) {
 	if resp.StatusCode != http.StatusNoContent {
 		t.Errorf("got %v", resp.Status)
 	}
-	if _, err := silent[0].Read(make([]byte, 1)); err == nil {
+	if _, err := silent[0].Read(make([]byte, 1)); errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Error("the oldest silent connection is still open")
 	}
 	v.mu.Lock()
