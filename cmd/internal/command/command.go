@@ -24,7 +24,7 @@ const (
 	Cancelled    = 130 // by the user
 )
 
-// HintNotAllowed says what a user can do whom a running peer does not answer (peer.ErrNotAllowed).
+// HintNotAllowed is the hint for a user who may not ask a running peer (peer.ErrNotAllowed).
 const HintNotAllowed = "run this as that user, for example with sudo -u, or name a home of your own with --home"
 
 // A Failure is an error that knows how the command ends.
