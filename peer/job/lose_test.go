@@ -12,6 +12,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 )
 
 // TestR7RankWithoutReplicaEndsTheJob is about the exit status and the sentence.
@@ -95,6 +96,20 @@ func TestNewReplicaThatItsRankDidNotNeedIsNoFailureOfTheProgram(t *testing.T) {
 		if !slices.Contains(s.Notes, want) {
 			t.Errorf("its rank was done: %v; the user was told %q, want %q", done, s.Notes, want)
 		}
+	}
+}
+
+// A submitter that is back may read of the exit of a new replica before it reads, in the order that
+// the job's peers agreed on, that the others of its rank had finished by then.
+func TestNewReplicaThatItsRankDidNotNeedIsNoFailureAfterAnAbsence(t *testing.T) {
+	w := running(t, 2, 2)
+	w.Lost([]view.Process{proc(0, 1)}, "is lost")
+	w.Join(proc(0, 2))
+	w.watch.Exited(proc(0, 2), exit{Code: 1, Initialized: true})
+	w.Committed(viewgroup.Change{Process: proc(0, 0), To: view.Finished})
+	s := w.Committed(viewgroup.Change{Process: proc(0, 2), To: view.Failed})
+	if want := "rank 0 replica 2 had yet to be brought up to date when its rank was done"; !slices.Contains(s.Notes, want) {
+		t.Errorf("the user was told %q, want %q", s.Notes, want)
 	}
 }
 

@@ -334,8 +334,11 @@ func (w *watch) Committed(c viewgroup.Change) step {
 	}
 	w.view = next
 	if c.To == view.Failed {
-		if at := w.at(c.Process); at.why == "" {
+		switch at := w.at(c.Process); {
+		case at.why == "":
 			at.why = "failed, say the job's peers" // who have asked for it while the submitter was away
+		case at.joining && at.exit != nil:
+			at.why = w.cause(c.Process) // its rank may have finished since it was asked for
 		}
 		s.Notes = append(s.Notes, w.obituary(c.Process, wasMaster))
 	}
