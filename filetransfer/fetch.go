@@ -26,11 +26,7 @@ func (s *Service) Fetch(ctx context.Context, from p2ppeer.ID, job string, want [
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ctx, cancel)()
-	err := s.fetch(ctx, from, job, want, progress)
-	if err == nil {
-		err = s.ctx.Err() // closed so near the end that ctx was not cancelled before it
-	}
-	if err != nil {
+	if err := s.fetch(ctx, from, job, want, progress); err != nil {
 		return fmt.Errorf("fetch from %s: %w", from, err)
 	}
 	return nil

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -465,6 +464,28 @@ func TestCloseEndsLinksThatAreServed(t *testing.T) {
 	_ = l.Reset()
 }
 
+// A heldLink brings nothing more once held is done, and its reader waits until it is reset.
+type heldLink struct {
+	link
+	held, reset context.Context
+	end         context.CancelFunc // of reset
+}
+
+func (l heldLink) Read(b []byte) (int, error) {
+	if l.held.Err() == nil {
+		return l.link.Read(b)
+	}
+	<-l.reset.Done()
+	return 0, net.ErrClosed
+}
+
+func (l heldLink) Reset() error {
+	l.end()
+	return l.link.Reset()
+}
+
+// TestFetchEndsWithItsContextAndWithClose: the rest of the contents never comes, so that what is
+// fetched cannot be complete before the end is noticed.
 func TestFetchEndsWithItsContextAndWithClose(t *testing.T) {
 	for _, end := range []string{"context", "close"} {
 		t.Run(end, func(t *testing.T) {
@@ -472,16 +493,22 @@ func TestFetchEndsWithItsContextAndWithClose(t *testing.T) {
 			w, _ := offer(t, submitter, peer, content(1, 4*PieceBytes))
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			var once atomic.Bool
+			held, hold := context.WithCancel(context.Background())
+			peer.open = func(ctx context.Context, to p2ppeer.ID) (link, error) {
+				l, err := peer.openStream(ctx, to)
+				reset, end := context.WithCancel(context.Background())
+				return heldLink{l, held, reset, end}, err
+			}
+			var once sync.Once
 			err := peer.Fetch(ctx, submitter.host.ID(), job, []Want{w}, func(int64) {
-				if !once.Swap(true) {
+				once.Do(func() {
+					hold()
 					if end == "context" {
 						cancel()
 					} else {
 						go peer.Close() // waits for this Fetch; the cleanup waits for it
-						<-peer.ctx.Done()
 					}
-				}
+				})
 			})
 			if !errors.Is(err, context.Canceled) {
 				t.Errorf("got %v", err)
