@@ -61,13 +61,13 @@ func (c *chronicle) compare(at time.Duration, replicas int, states []string) {
 	for i, s := range states {
 		p := nemesis.Process{Rank: i / replicas, Replica: i % replicas}
 		if _, known := c.failure(p); s == "failed" && !known {
-			c.failures = append(c.failures, nemesis.Failure{Process: p, At: at, Why: c.obituary(p)})
+			c.failures = append(c.failures, nemesis.Failure{Process: p, At: at, Why: c.failureNotice(p)})
 		}
 	}
 }
 
-// obituary is what was said last of a process.
-func (c *chronicle) obituary(p nemesis.Process) string {
+// failureNotice is what was said last of a process.
+func (c *chronicle) failureNotice(p nemesis.Process) string {
 	for i := len(c.notes) - 1; i >= 0; i-- {
 		if strings.Contains(c.notes[i], fmt.Sprintf(": rank %d replica %d ", p.Rank, p.Replica)) {
 			return c.notes[i]

@@ -69,7 +69,9 @@ func (b *battle) latecomers() map[nemesis.Process]time.Duration {
 		id, known := b.chronicle.placed[f.Process]
 		if since, struck := b.since[id]; struck {
 			harmed[f.Process] = since
-		} else if !known || b.early != nil && id == b.early.id || strings.Contains(f.Why, "had yet to be brought up to date") { // it has never done what its rank does
+		} else if !known || b.early != nil && id == b.early.id ||
+			strings.Contains(f.Why, "had yet to be brought up to date when its rank was done") {
+			// It has never done what its rank does.
 			harmed[f.Process] = 0
 		}
 	}

@@ -205,7 +205,7 @@ func (w *watch) judge(s *step, p view.Process) {
 	case e.good():
 		w.ask(s, p, view.Finished, e.String())
 	case !speaks || drained:
-		w.ask(s, p, view.Failed, w.cause(p))
+		w.ask(s, p, view.Failed, w.at(p).exit.String())
 	}
 }
 
@@ -268,18 +268,6 @@ func (w *watch) disagreement(rank int) Result {
 	}
 }
 
-// cause says how p has ended, as the rest of a sentence. One that is new in its rank
-// ends when nobody is left who could tell it the rest.
-func (w *watch) cause(p view.Process) string {
-	at := w.at(p)
-	for k := range w.view.R {
-		if at.joining && at.exit.byItself() && w.view.State(view.Process{Rank: p.Rank, Replica: k}) == view.Finished {
-			return "had yet to be brought up to date when its rank was done"
-		}
-	}
-	return at.exit.String()
-}
-
 // judgeOthers judges the other replicas of p's rank, which may have ended long ago
 // and only waited for somebody else to speak or to be silent.
 func (w *watch) judgeOthers(s *step, p view.Process) {
@@ -334,26 +322,37 @@ func (w *watch) Committed(c viewgroup.Change) step {
 	}
 	w.view = next
 	if c.To == view.Failed {
-		switch at := w.at(c.Process); {
-		case at.why == "":
+		if at := w.at(c.Process); at.why == "" {
 			at.why = "failed, say the job's peers" // who have asked for it while the submitter was away
-		case at.joining && at.exit != nil:
-			at.why = w.cause(c.Process) // its rank may have finished since it was asked for
 		}
-		s.Notes = append(s.Notes, w.obituary(c.Process, wasMaster))
+		s.Notes = append(s.Notes, w.failureNotice(c.Process, wasMaster))
 	}
 	w.judgeOthers(&s, c.Process) // it may have taken the word from one that has ended, or left it to one
 	w.settle(&s)
 	return s
 }
 
-// obituary says that p has failed, and who is the master of its rank now.
-func (w *watch) obituary(p view.Process, wasMaster bool) string {
-	note := fmt.Sprintf("rank %d replica %d %s", p.Rank, p.Replica, w.at(p).why)
+// failureNotice says that p has failed, and who is the master of its rank now.
+func (w *watch) failureNotice(p view.Process, wasMaster bool) string {
+	note := fmt.Sprintf("rank %d replica %d %s", p.Rank, p.Replica, w.reason(p))
 	if m, ok := w.view.Master(p.Rank); ok && wasMaster {
 		note += fmt.Sprintf("; replica %d is its master now", m.Replica)
 	}
 	return note
+}
+
+// reason says why p has failed, as the rest of a sentence. A process that has joined its rank late ends
+// by itself if the rank is done before p is up to date: its program is not to blame for that.
+func (w *watch) reason(p view.Process) string {
+	at := w.at(p)
+	if at.joining && at.exit != nil && at.exit.byItself() {
+		for k := range w.view.R {
+			if w.view.State(view.Process{Rank: p.Rank, Replica: k}) == view.Finished {
+				return "had yet to be brought up to date when its rank was done"
+			}
+		}
+	}
+	return at.why
 }
 
 // CutOff says that nothing can be agreed on any more: the majority of those who agree
