@@ -4,9 +4,12 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/spf13/viper"
 )
 
 // TestHomeOfAnotherUser: a control socket that may not be connected to does not mean that no peer
@@ -21,5 +24,29 @@ func TestHomeOfAnotherUser(t *testing.T) {
 	}
 	if err := dialError("/home/donor/.p2pmpi", syscall.ENOENT); !errors.Is(err, ErrNoPeer) {
 		t.Errorf("got %v, want ErrNoPeer", err)
+	}
+}
+
+// TestConfigurationInTheHomeOfAnotherUser: a home that may not be entered has no configuration file for
+// this user, so that what is asked of its peer ends with ErrNotAllowed. A file that may not be read
+// in a home that may be entered is an error.
+func TestConfigurationInTheHomeOfAnotherUser(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may enter every home: run go test ./peer -run ConfigurationInTheHome as another user")
+	}
+	home := t.TempDir()
+	file := filepath.Join(home, "config.yaml")
+	if err := os.WriteFile(file, []byte("slots: 1\n"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := readFile(viper.New(), "", home); err == nil || !strings.Contains(err.Error(), file) {
+		t.Errorf("a file that may not be read: got %v, want an error that names it", err)
+	}
+	if err := os.Chmod(home, 0); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Chmod(home, 0o700)
+	if err := readFile(viper.New(), "", home); err != nil {
+		t.Errorf("a home that may not be entered: %v", err)
 	}
 }
