@@ -104,7 +104,7 @@ type Config struct {
 	// alone is none of them. See package presence.
 	PauseWhen []string
 
-	// PauseJobs is what becomes of others' jobs meanwhile that cannot be handed over: go-on, end, or a
+	// PauseJobs is what becomes of others' jobs meanwhile that cannot be migrated: go-on, end, or a
 	// time for which they stand still at most; then they end.
 	PauseJobs string
 

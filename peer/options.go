@@ -63,7 +63,7 @@ func (c *Config) AddVolunteerFlags(flags *pflag.FlagSet) {
 	flags.IntVar(&c.Niceness, "niceness", c.Niceness, "`N` of programs, 1 to 19: how far they give way")
 	flags.StringSliceVar(&c.Deny, "deny", c.Deny, "no submitters with these peer `IDS`")
 	flags.StringSliceVar(&c.PauseWhen, "pause-when", c.PauseWhen, "`RULES` to pause by: active (the owner uses the machine), battery, load (of programs other than jobs), metered; or none")
-	flags.StringVar(&c.PauseJobs, "pause-jobs", c.PauseJobs, "what jobs of other submitters `DO` then if they cannot be handed over: go-on, end, or stand still for TIME at most, and end")
+	flags.StringVar(&c.PauseJobs, "pause-jobs", c.PauseJobs, "what to `DO` then with jobs of other submitters that cannot be migrated: go-on, end, or stand still for TIME at most, and end")
 	flags.StringSliceVar(&c.QuietHours, "quiet-hours", c.QuietHours, "`FROM-TO`, such as 08:00-18:30, when no jobs of other submitters run")
 	flags.StringSliceVar(&c.Readable, "readable", c.Readable, "let native programs read these `PATHS`, too, such as a library in /opt")
 	flags.BoolVar(&c.RequireConfinement, "require-confinement", c.RequireConfinement, "refuse strangers' native programs where this machine cannot keep them from its files, network and processes")
@@ -81,7 +81,7 @@ func (c *Config) AddVolunteerFlags(flags *pflag.FlagSet) {
 
 // AddHaltFlags adds p2phalt's own options to flags.
 func AddHaltFlags(flags *pflag.FlagSet) {
-	flags.Bool("drain", false, "wait for jobs that cannot be handed over")
+	flags.Bool("drain", false, "wait for jobs that cannot be migrated")
 	flags.Bool("now", false, "hand nothing over, and do not wait for anybody")
 }
 

@@ -13,7 +13,7 @@ import (
 // presenceEvery is how often the machine is asked whether its owner needs it.
 const presenceEvery = 10 * time.Second
 
-// What becomes of jobs that cannot be handed over, beside a time: see Config.PauseJobs.
+// What becomes of jobs that cannot be migrated, beside a time: see Config.PauseJobs.
 const (
 	pauseGoOn = "go-on"
 	pauseEnd  = "end"

@@ -25,7 +25,7 @@ when it has gone. Jobs that run here with replicas are handed over first:
 another replica of each rank takes over, or one is made on another peer. That
 takes a second or two, and ten at most; then what is left ends with the peer.
 
---drain waits for what cannot be handed over: jobs without replicas, those whose
+--drain waits for what cannot be migrated: jobs without replicas, those whose
 submitter is out of reach, and those that were handed to this peer by p2prun,
 also one whose p2prun was killed, to which p2prun --attach may come back for as
 long as the job's --away says. Without --drain these are cancelled. --now hands
@@ -38,7 +38,7 @@ Exit status: 0 the peer has gone, 64 wrong usage, 69 no peer is running on the
 home, or it may not be asked by this user, 130 interrupted while waiting.`
 
 const examples = `  p2phalt            hand over what can be, and end within seconds
-  p2phalt --drain    harm no job: wait for those that cannot be handed over
+  p2phalt --drain    harm no job: wait for those that cannot be migrated
   p2phalt --now      end at once`
 
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {

@@ -10,7 +10,7 @@ import (
 
 // A Pause is what the owner has said for while he needs the machine. Jobs that do not run yet end here, since they
 // can begin elsewhere; those with replicas are handed over meanwhile (HandOver); the processes of all others, and of
-// those that cannot be handed over soon, stand still, and end if it takes too long. Nothing is fetched, nor passed on
+// those that cannot be migrated soon, stand still, and end if it takes too long. Nothing is fetched, nor passed on
 // to others. His own jobs go on.
 //
 //	owner --> Pause(rule) --> guard: all stand --> Paused(rule) --> submitter
@@ -97,7 +97,7 @@ func (j *job) spare(p Pause) {
 	}
 }
 
-// mustStand reports whether the processes are to stand still now. What cannot be handed over stands from the
+// mustStand reports whether the processes are to stand still now. What cannot be migrated stands from the
 // beginning, as soon as the guard has seen it.
 func (j *job) mustStand() bool {
 	switch {
