@@ -2,6 +2,7 @@ package peer
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"net/netip"
 	"runtime"
@@ -19,7 +20,8 @@ type Level string
 // The levels.
 const (
 	Well    Level = "ok"
-	Warning Level = "warning" // it works, and could be better; or it is not known whether it does
+	Unknown Level = "unknown" // it could not be found out
+	Warning Level = "warning" // it works, and could be better
 	Failing Level = "failure" // it does not work
 )
 
@@ -58,7 +60,7 @@ func Diagnose(s Symptoms) []Finding {
 
 // Worst is the level of the worst of some findings.
 func Worst(all []Finding) Level {
-	levels := []Level{Well, Warning, Failing}
+	levels := []Level{Well, Unknown, Warning, Failing}
 	worst := 0
 	for _, f := range all {
 		worst = max(worst, slices.Index(levels, f.Level))
@@ -111,12 +113,19 @@ func judgeReachability(p Standing, m Machine) Finding {
 	switch {
 	case p.Reachability == Public:
 		return well("reachability", "others reach this machine directly")
-	case p.Reachability != Private:
-		return well("reachability", "not known (yet): only peers elsewhere, whom others reach, can find out")
-	case p.Relayed:
-		return Finding{"reachability", Warning, "others reach this machine through a relay, or a hole punched into its router", "direct is faster: " + forward}
+	case p.Reachability == Private && p.Relayed:
+		return Finding{"reachability", Warning, "others reach this machine through a relay, or a hole punched into its router; " + p.ways(), "direct is faster: " + forward}
+	case p.Reachability == Private:
+		return Finding{"reachability", Failing, "no other peer can reach this machine; " + p.ways(), forward + ", or name a --supernode that others reach: it relays"}
+	case p.Indirect > 0:
+		return Finding{"reachability", Warning, "not known, and some peers are reached through a relay only; " + p.ways(), "direct is faster: " + forward}
 	}
-	return Finding{"reachability", Failing, "nobody reaches this machine", forward + ", or name a --supernode that others reach: it relays"}
+	return Finding{"reachability", Unknown, "not known: only peers outside this machine's network can find out, and none has yet; " + p.ways(), "name a --supernode outside this network, and ask again after a minute"}
+}
+
+// ways says how the connected peers are reached.
+func (p Standing) ways() string {
+	return fmt.Sprintf("connected directly with %s, through a relay only with %d", english.Plural(p.Connected-p.Indirect, "peer", ""), p.Indirect)
 }
 
 func judgeNAT(p Standing) Finding {
@@ -132,10 +141,15 @@ func judgeNAT(p Standing) Finding {
 	switch {
 	case len(independent) > 0:
 		return well("NAT", "the router keeps the port of %s for all destinations (endpoint-independent): holes can be punched", strings.Join(independent, " and "))
-	case len(symmetric) == 0:
-		return well("NAT", "none is seen; to know its kind takes connections to two peers beyond the router")
-	case p.Reachability == Public:
+	case len(symmetric) > 0 && p.Reachability == Public:
 		return well("NAT", "symmetric, which does not matter: others reach this machine directly")
+	case len(symmetric) > 0:
+	case slices.Contains(slices.Collect(maps.Values(p.NAT)), noNAT):
+		return well("NAT", "none: other peers see this machine's own public address")
+	case p.Reachability == Public:
+		return well("NAT", "not known, and not needed: others reach this machine directly")
+	default:
+		return Finding{"NAT", Unknown, "the kind of router is not known: it takes connections made from here to two peers outside this network, at different addresses", "name two supernodes outside this network with --supernode, and ask again"}
 	}
 	return Finding{"NAT", Warning, "the router takes another port for each destination (symmetric): between two such routers no hole can be punched, and a relay is used", "forward the port of --listen at the router, or switch on full-cone (endpoint-independent) translation there"}
 }
@@ -149,7 +163,7 @@ func judgeClock(p Standing) Finding {
 		return Finding{"clock", Failing, fmt.Sprintf("%d of %s have another time, by minutes", p.Doubted, english.Plural(p.Doubted+n, "peer", "")), do}
 	}
 	if n == 0 {
-		return well("clock", "no peer has answered that it could be compared with")
+		return Finding{"clock", Unknown, "no peer has answered that it could be compared with", "ask again once peers are connected"}
 	}
 	ahead := slices.Sorted(slices.Values(p.Ahead))
 	skew, direction := ahead[n/2], "ahead of"
@@ -190,7 +204,7 @@ func judgeDisk(m Machine) Finding {
 	const do = "make room, put the --home elsewhere, lower --cache-limit, or empty the cache: p2pboot cache clear"
 	switch {
 	case m.DiskFree < 0:
-		return well("disk", "how much is free is not known on this system")
+		return Finding{"disk", Unknown, "how much is free cannot be read on this system", "look whether the folder given with --home has room for --cache-limit"}
 	case m.DiskFree < leastDisk:
 		return Finding{"disk", Failing, found, do}
 	case m.DiskFree < grow+leastDisk:
@@ -215,7 +229,7 @@ func judgeMemory(m Machine) Finding {
 func judgeLimit(about string, has, least uint64, format func(uint64) string, do string) Finding {
 	switch {
 	case has == 0:
-		return well(about, "the limit is not known on this system")
+		return Finding{about, Unknown, "the limit cannot be read on this system", fmt.Sprintf("look whether it is at least %s, or ", format(least)) + do}
 	case has == unlimited:
 		return well(about, "no limit")
 	case has < least:

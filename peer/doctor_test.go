@@ -63,20 +63,23 @@ func TestDiagnose(t *testing.T) {
 		"none needed":          {standing(func(s *Standing) { s.Supernodes, s.Met = 0, 0 }), "supernodes", Well, "nor needed", ""},
 		"all alone":            {standing(func(s *Standing) { s.Supernodes, s.Met, s.Connected = 0, 0, 0 }), "supernodes", Warning, "no peer is connected", "--supernode"},
 		"public":               {func(*Symptoms) {}, "reachability", Well, "directly", ""},
-		"unknown":              {standing(func(s *Standing) { s.Reachability = Auto }), "reachability", Well, "not known", ""},
+		"unknown":              {standing(func(s *Standing) { s.Reachability = Auto }), "reachability", Unknown, "directly with 3 peers, through a relay only with 0", "--supernode"},
+		"unknown, relay only":  {standing(func(s *Standing) { s.Reachability, s.Indirect = Auto, 3 }), "reachability", Warning, "directly with 0 peers, through a relay only with 3", "forward the port"},
 		"relayed":              {standing(func(s *Standing) { s.Reachability, s.Relayed = Private, true }), "reachability", Warning, "relay", "forward the port"},
-		"out of reach":         {standing(func(s *Standing) { s.Reachability = Private }), "reachability", Failing, "nobody", "relays"},
+		"out of reach":         {standing(func(s *Standing) { s.Reachability = Private }), "reachability", Failing, "no other peer", "relays"},
 		"independent":          {func(*Symptoms) {}, "NAT", Well, "endpoint-independent", ""},
 		"independent by one":   {standing(func(s *Standing) { s.NAT["udp"] = symmetricNAT; s.Reachability = Private }), "NAT", Well, "port of tcp for", ""},
 		"symmetric":            {standing(func(s *Standing) { s.NAT["tcp"] = symmetricNAT; s.Reachability, s.Relayed = Private, true }), "NAT", Warning, "symmetric", "full-cone"},
 		"symmetric, mapped":    {standing(func(s *Standing) { s.NAT["tcp"] = symmetricNAT }), "NAT", Well, "does not matter", ""},
-		"no translation seen":  {standing(func(s *Standing) { s.NAT = nil }), "NAT", Well, "none is seen", ""},
+		"translation unneeded": {standing(func(s *Standing) { s.NAT = nil }), "NAT", Well, "not needed", ""},
+		"translation unknown":  {standing(func(s *Standing) { s.NAT, s.Reachability = nil, Auto }), "NAT", Unknown, "not known", "two supernodes"},
+		"no translation":       {standing(func(s *Standing) { s.NAT, s.Reachability, s.Relayed = map[string]string{"tcp": noNAT}, Private, true }), "NAT", Well, "own public address", ""},
 		"clock right":          {func(*Symptoms) {}, "clock", Well, "2 peers", ""},
 		"clock ahead":          {standing(func(s *Standing) { s.Ahead = []time.Duration{0, time.Minute, time.Minute} }), "clock", Warning, "1m0s ahead of the middle one of 3 peers", "NTP"},
 		"clock behind":         {standing(func(s *Standing) { s.Ahead = []time.Duration{-time.Minute} }), "clock", Warning, "1m0s behind the middle one of 1 peer", "NTP"},
 		"one clock is wrong":   {standing(func(s *Standing) { s.Ahead[0], s.Doubted = 0, 1 }), "clock", Well, "2 peers", ""},
 		"clock far off":        {standing(func(s *Standing) { s.Ahead, s.Doubted = nil, 2 }), "clock", Failing, "2 of 2 peers", "NTP"},
-		"no clock to compare":  {standing(func(s *Standing) { s.Ahead = nil }), "clock", Well, "no peer has answered", ""},
+		"no clock to compare":  {standing(func(s *Standing) { s.Ahead = nil }), "clock", Unknown, "no peer has answered", "ask again"},
 		"ports are mapped":     {func(*Symptoms) {}, "port mapping", Well, "maps ports (UPnP), at 11.0.1.1", ""},
 		"none is, and no need": {machine(func(m *Machine) { m.PortMapping = "" }), "port mapping", Well, "no router", ""},
 		"none is": {func(s *Symptoms) {
@@ -90,10 +93,10 @@ func TestDiagnose(t *testing.T) {
 		"disk may fill":     {machine(func(m *Machine) { m.DiskFree = 9 << 30 }), "disk", Warning, "9.0 GiB free", "--cache-limit"},
 		"disk, cache full":  {machine(func(m *Machine) { m.DiskFree, m.CacheUsed = 1<<30, 11<<30 }), "disk", Well, "0 B more", ""},
 		"disk full":         {machine(func(m *Machine) { m.DiskFree = 0 }), "disk", Failing, "0 B free", "cache clear"},
-		"disk unknown":      {machine(func(m *Machine) { m.DiskFree = -1 }), "disk", Well, "not known", ""},
+		"disk unknown":      {machine(func(m *Machine) { m.DiskFree = -1 }), "disk", Unknown, "cannot be read", "--home"},
 		"files":             {func(*Symptoms) {}, "open files", Well, "at most 4096", ""},
 		"few files":         {machine(func(m *Machine) { m.OpenFiles = leastFiles - 1 }), "open files", Warning, "at most 4095, which is less than 4096", "ulimit -n"},
-		"files unknown":     {machine(func(m *Machine) { m.OpenFiles = 0 }), "open files", Well, "not known", ""},
+		"files unknown":     {machine(func(m *Machine) { m.OpenFiles = 0 }), "open files", Unknown, "cannot be read", "at least 4096"},
 		"processes":         {func(*Symptoms) {}, "processes", Well, "no limit", ""},
 		"few processes":     {machine(func(m *Machine) { m.Processes = 10 }), "processes", Warning, "at most 10", "TasksMax"},
 		"memory":            {func(*Symptoms) {}, "memory", Well, "8.0 GiB", ""},
@@ -135,7 +138,10 @@ func TestWorst(t *testing.T) {
 	if got := Worst(of(Well, Failing, Warning)); got != Failing {
 		t.Errorf("got %s", got)
 	}
-	if got := Worst(of(Warning, Well)); got != Warning {
+	if got := Worst(of(Unknown, Well)); got != Unknown {
+		t.Errorf("got %s", got)
+	}
+	if got := Worst(of(Warning, Unknown)); got != Warning {
 		t.Errorf("got %s", got)
 	}
 	if got := Worst(Diagnose(fit())); got != Well {

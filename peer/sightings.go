@@ -16,6 +16,7 @@ import (
 const (
 	independentNAT = "endpoint-independent" // one port for all destinations
 	symmetricNAT   = "symmetric"            // another port for each destination
+	noNAT          = "none"                 // the machine's own public address is seen
 )
 
 // sightings are under which addresses others see this peer, on the connections that it has
@@ -97,17 +98,22 @@ func socket(a ma.Multiaddr) (transport string, at netip.AddrPort, ok bool) {
 }
 
 // natKinds returns the kind of translation of each transport of which it is known, from the
-// sightings by others of a machine that has its own addresses. Observers that see one of
-// those are not beyond the router. Of the others, two at different addresses that see one
-// socket as the same have it from a router that keeps ports; if all see others, it is symmetric.
+// sightings by others of a machine that has its own addresses. An observer that sees one of those
+// is on this side of the router or, if that address is public, there is no router. Of the other
+// observers, if two at different addresses see one socket as the same, the router keeps ports; if
+// each sees another, it is symmetric.
 func natKinds(all []sighting, own []netip.Addr) map[string]string {
 	type from struct {
 		transport string
 		local     netip.AddrPort
 	}
 	views := make(map[from]map[netip.Addr]netip.AddrPort)
+	direct := make(map[string]bool) // transports by which an own public address was seen
 	for _, s := range all {
-		if slices.Contains(own, s.seen.Addr()) {
+		if at := s.seen.Addr(); slices.Contains(own, at) {
+			if isPublic(at) {
+				direct[s.transport] = true
+			}
 			continue
 		}
 		f := from{s.transport, s.local}
@@ -130,6 +136,11 @@ func natKinds(all []sighting, own []netip.Addr) map[string]string {
 			kinds[f.transport] = independentNAT
 		case kinds[f.transport] == "":
 			kinds[f.transport] = symmetricNAT
+		}
+	}
+	for transport := range direct {
+		if kinds[transport] == "" {
+			kinds[transport] = noNAT
 		}
 	}
 	return kinds

@@ -8,7 +8,7 @@ import (
 )
 
 func TestNATKinds(t *testing.T) {
-	const home, elsewhere = "192.168.1.5:7400", "192.168.1.5:7401"
+	const home, elsewhere, public = "192.168.1.5:7400", "192.168.1.5:7401", "203.0.113.50:7400"
 	at := func(transport, local, observer, seen string) sighting {
 		return sighting{transport, netip.MustParseAddrPort(local), netip.MustParseAddr(observer), netip.MustParseAddrPort(seen)}
 	}
@@ -42,14 +42,19 @@ func TestNATKinds(t *testing.T) {
 		"a neighbour and one beyond": {[]sighting{
 			at("tcp", home, "192.168.1.6", home), at("tcp", home, "203.0.113.1", "198.51.100.7:5000"),
 		}, nil},
+		"a public address of its own": {[]sighting{
+			at("tcp", public, "203.0.113.1", public), at("udp", public, "192.168.1.6", public),
+			at("udp", home, "203.0.113.1", "198.51.100.7:5000"), at("udp", home, "203.0.113.2", "198.51.100.7:5001"),
+		}, map[string]string{"tcp": noNAT, "udp": symmetricNAT}},
 		"each transport": {[]sighting{
 			at("udp", home, "203.0.113.1", "198.51.100.7:5000"), at("udp", home, "203.0.113.2", "198.51.100.7:5001"),
 			at("tcp", home, "203.0.113.1", "198.51.100.7:6000"), at("tcp", home, "203.0.113.2", "198.51.100.7:6000"),
 		}, map[string]string{"tcp": independentNAT, "udp": symmetricNAT}},
 	}
+	own := []netip.Addr{netip.MustParseAddr("192.168.1.5"), netip.MustParseAddr("203.0.113.50")}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
-			if got := natKinds(test.all, []netip.Addr{netip.MustParseAddr("192.168.1.5")}); !maps.Equal(got, test.want) {
+			if got := natKinds(test.all, own); !maps.Equal(got, test.want) {
 				t.Errorf("got %v, want %v", got, test.want)
 			}
 		})

@@ -15,11 +15,12 @@ import (
 type Standing struct {
 	Addresses    int               `json:"addresses"`     // that it announces
 	Connected    int               `json:"connected"`     // peers
+	Indirect     int               `json:"indirect"`      // of these, reached through a relay only
 	Supernodes   int               `json:"supernodes"`    // others that are configured
 	Met          int               `json:"met"`           // of these, connected
 	Reachability Reachability      `json:"reachability"`  // public or private; auto: not known
 	Relayed      bool              `json:"relayed"`       // others can reach it through a relay
-	NAT          map[string]string `json:"nat,omitempty"` // of tcp and udp, where known: endpoint-independent or symmetric
+	NAT          map[string]string `json:"nat,omitempty"` // of tcp and udp, where known: endpoint-independent, symmetric or none
 	Ahead        []time.Duration   `json:"ahead"`         // its clock, in nanoseconds, of that of each peer that has answered
 	Doubted      int               `json:"doubted"`       // peers whose offers do not hold by its clock
 }
@@ -40,6 +41,11 @@ func (p *Peer) standing(ctx context.Context) Standing {
 		s.Reachability = Public
 	case network.ReachabilityPrivate:
 		s.Reachability = Private
+	}
+	for _, other := range p.host.Network().Peers() {
+		if c, ok := connection.Best(p.host, other, nil); ok && c.Way == connection.Relayed {
+			s.Indirect++
+		}
 	}
 	s.Relayed = slices.ContainsFunc(p.host.Addrs(), isRelayed)
 	supernodes, _ := addrInfos(p.cfg.Supernodes) // Validate has passed them

@@ -2,14 +2,17 @@ package connection
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/libp2p/go-libp2p/core/host"
 	"github.com/libp2p/go-libp2p/core/network"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
+	manet "github.com/multiformats/go-multiaddr/net"
 )
 
 // A Way is how the packets of a connection go.
@@ -134,6 +137,41 @@ func hasDirect(addrs []ma.Multiaddr) bool {
 
 // maxReason bounds a reason, in bytes: libp2p lists what came of each address.
 const maxReason = 160
+
+// dialFailure makes one short line of a swarm.DialError's text, which lists what came of each address.
+// A public address says most, and a loopback address, at which others do not find the peer, least.
+func dialFailure(text string) string {
+	best, rank, count := "", math.MaxInt, 0
+	for line := range strings.Lines(text) {
+		address, cause, ok := strings.Cut(strings.TrimPrefix(strings.TrimSpace(line), "* ["), "] ")
+		a, err := ma.NewMultiaddr(address)
+		if !ok || err != nil {
+			continue
+		}
+		count++
+		if r := remoteness(a); r < rank {
+			best, rank = address+": "+cause, r
+		}
+	}
+	switch count {
+	case 0:
+		return brief(text)
+	case 1:
+		return brief(best)
+	}
+	return fmt.Sprintf("%s (and %s)", brief(best), english.Plural(count-1, "other address", "other addresses"))
+}
+
+// remoteness is 0 for a public address, 1 for another, and 2 for one of this machine only.
+func remoteness(a ma.Multiaddr) int {
+	switch {
+	case manet.IsPublicAddr(a):
+		return 0
+	case manet.IsIPLoopback(a):
+		return 2
+	}
+	return 1
+}
 
 // brief makes one short line of a reason.
 func brief(reason string) string {

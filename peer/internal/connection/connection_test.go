@@ -11,6 +11,7 @@ import (
 	"github.com/libp2p/go-libp2p"
 	"github.com/libp2p/go-libp2p/core/host"
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 	"github.com/libp2p/go-libp2p/p2p/protocol/holepunch"
 	ma "github.com/multiformats/go-multiaddr"
 	"go.uber.org/goleak"
@@ -136,5 +137,28 @@ func TestTwoHostsThatAreConnected(t *testing.T) {
 	cancel()
 	if rtt, ok := RoundTrip(ended, a, b.ID()); ok {
 		t.Errorf("got a round trip of %v in no time", rtt)
+	}
+}
+
+// TestDialFailureNamesTheTellingAddress: the text is libp2p's own.
+func TestDialFailureNamesTheTellingAddress(t *testing.T) {
+	failed := func(addrs ...string) string {
+		e := swarm.DialError{Peer: "peer", Cause: swarm.ErrAllDialsFailed, Skipped: 3}
+		for _, a := range addrs {
+			e.DialErrors = append(e.DialErrors, swarm.TransportError{Address: ma.StringCast(a), Cause: errors.New("refused")})
+		}
+		return e.Error()
+	}
+	const loopback, private, public = "/ip4/127.0.0.1/tcp/1", "/ip4/10.0.0.2/tcp/2", "/ip4/8.8.8.8/tcp/3"
+	for text, want := range map[string]string{
+		failed(loopback, private, public): public + ": refused (and 2 other addresses)",
+		failed(loopback, private):         private + ": refused (and 1 other address)",
+		failed(loopback):                  loopback + ": refused",
+		"no addresses":                    "no addresses",
+		"* [no address] refused":          "* [no address] refused",
+	} {
+		if got := dialFailure(text); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }

@@ -48,7 +48,7 @@ func (a attempt) after(e *holepunch.Event) attempt {
 	case *holepunch.DirectDialEvt:
 		a.dialled = ""
 		if !what.Success {
-			a.dialled = brief(what.Error)
+			a.dialled = dialFailure(what.Error)
 		}
 	case *holepunch.ProtocolErrorEvt:
 		a.punching, a.failed = false, brief(what.Error)
