@@ -16,11 +16,12 @@ const doctorLong = `Checks this machine and the peer that runs on this home: whe
 with its supernodes, and others reach it; which kind of address translation its
 router does, and whether it maps ports; the clock against those of other peers;
 room on disk; limits of open files, processes and memory; and the kernel. Says
-of each that is not well or not known what to do. If no peer runs, give the options that
-p2pboot is to get: it says whether the home can be used and the ports are free.
+what to do about each that is not well or not known. If no peer runs, give the
+options that p2pboot is to get: it says whether the home can be used and the
+ports are free.
 
-Exit status: 0 nothing found is wrong, 1 there are warnings, 2 something does not
-work, 64 wrong usage or configuration, 69 the peer does not answer.`
+Exit status: 0 nothing found is wrong, 1 there are warnings, 2 something fails,
+64 wrong usage or configuration, 69 the peer does not answer.`
 
 const doctorExamples = `  p2pboot doctor             for people
   p2pboot doctor --json      for scripts`

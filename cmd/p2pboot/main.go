@@ -29,10 +29,10 @@ func main() {
 
 const long = `Donates this machine to a network: starts a peer that takes processes of other
 people's jobs. Prints one line "ready PEER-ID ADDRESS..." when it can; give one
-of the addresses to others as their --supernode. Behind a router, those that work
-from outside come a little later: p2pboot status lists all. Runs until p2phalt,
-SIGTERM or Ctrl-C, which migrate jobs as p2phalt does, within 10 s; a second one
-ends it at once.
+of the addresses to others as their --supernode. Behind a router, those that
+work from outside come a little later: p2pboot status lists all. Runs until
+p2phalt, SIGTERM or Ctrl-C, which migrate jobs as p2phalt does, within 10 s; a
+second one ends it at once.
 
 Every option --some-thing is also the key some-thing of the configuration file
 and the environment variable P2PMPI_SOME_THING. An option wins over the
