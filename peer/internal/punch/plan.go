@@ -94,7 +94,7 @@ func (p *plan) first() (first p2ppeer.ID, ok bool) {
 	return first, ok
 }
 
-// tried notes that a try is over, or that there was none, since libp2p is at it itself.
+// tried notes that a try is over. If there really was none (see try.really), the next one comes soon.
 // Whether it has succeeded is noted by settled.
 func (p *plan) tried(id p2ppeer.ID, really bool, now time.Time) {
 	r := p.pairs[id]

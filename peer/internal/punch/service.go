@@ -38,7 +38,7 @@ type Puncher struct {
 // A try is over.
 type try struct {
 	peer   p2ppeer.ID
-	really bool // libp2p was not at it anyway
+	really bool // there was a public address, and libp2p was not trying already
 }
 
 // New returns a Puncher for the host that its Option is given to; metrics go to reg, and
@@ -133,15 +133,16 @@ func isCircuit(c network.Conn) bool {
 	return err == nil
 }
 
-// try has libp2p try to reach a peer directly.
+// try has libp2p try to reach a peer directly. Without a public address nothing is tried yet.
 func (p *Puncher) try(id p2ppeer.ID) {
 	var err error
-	if p.ready() {
+	ready := p.ready()
+	if ready {
 		err = p.libp2p.DirectConnect(id)
 		p.log.Debug().Err(err).Stringer("peer", id).Msg("tried to reach a peer directly that was reached through a relay")
 	}
 	select {
-	case p.over <- try{id, !errors.Is(err, holepunch.ErrHolePunchActive)}:
+	case p.over <- try{id, ready && !errors.Is(err, holepunch.ErrHolePunchActive)}:
 	case <-p.ctx.Done():
 	}
 }
