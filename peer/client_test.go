@@ -32,7 +32,7 @@ func TestHomeOfAnotherUser(t *testing.T) {
 // in a home that may be entered is an error.
 func TestConfigurationInTheHomeOfAnotherUser(t *testing.T) {
 	if os.Geteuid() == 0 {
-		t.Skip("root may enter every home: run go test ./peer -run ConfigurationInTheHome as another user")
+		t.Skip("root may enter every home: run it as another user")
 	}
 	home := t.TempDir()
 	file := filepath.Join(home, "config.yaml")

@@ -17,6 +17,7 @@ var meant = map[string]string{
 	"version 2 tells by itself":                           "there is nothing to find out",
 	"this is not version 1":                               "a machine has one version",
 	"this is not version 2":                               "CI runs it in an emulated machine (.ci/version2)",
+	"root may enter every home: run it as another user":   "CI runs README's test command as another user, too (.ci/short)",
 	"with -mutants":                                       "it is for who changes the rules",
 }
 

@@ -11,6 +11,6 @@ func TestFindingsFitATerminal(t *testing.T) {
 	text := Findings(peer.Diagnose(peer.Symptoms{Standing: &peer.Standing{Supernodes: 2, Reachability: peer.Private}}))
 	expectFits(t, text,
 		"ok       peer: runs, announces 0 addresses",
-		"\nfailure  reachability: nobody reaches this machine\n         do: forward the port",
+		"\nfailure  reachability: no other peer can reach this machine; connected directly\n ",
 	)
 }
