@@ -48,21 +48,31 @@ func expectUnharmed(t *testing.T, j *job, steps int, peers []*peerProcess) {
 // a peer, and that of the submitter. Nobody is told, and nobody fails (V3).
 func TestLANAddressChangesUnderAJob(t *testing.T) {
 	t.Parallel()
+	const quic = "/ip4/0.0.0.0/udp/0/quic-v1"
 	for name, setup := range map[string]struct {
 		replicas  int
-		submitter bool // moves
+		submitter bool   // moves
+		listen    string // "": to both
 	}{
-		"a peer, r=1":        {1, false},
-		"a peer, r=2":        {2, false},
-		"the submitter, r=1": {1, true},
-		"the submitter, r=2": {2, true},
+		"a peer, r=1":        {1, false, ""},
+		"a peer, r=1, QUIC":  {1, false, quic},
+		"a peer, r=2":        {2, false, ""},
+		"the submitter, r=1": {1, true, ""},
+		"the submitter, r=2": {2, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			machines := newLAN(t, 1+3*setup.replicas)
+			var options []string
+			if setup.listen != "" {
+				options = []string{"--listen", setup.listen}
+			}
+			for _, m := range machines {
+				m.boot = options
+			}
 			peers := lanGrid(t, machines, "--slots", "1")
 			const steps = 250
-			j := machines[0].lasting(t, peers[0], setup.replicas, steps, "20s")
+			j := machines[0].lasting(t, peers[0], setup.replicas, steps, "20s", options...)
 			j.printed("rank 1 step 50 ")
 			who := machines[0]
 			if !setup.submitter {

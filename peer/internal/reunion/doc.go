@@ -9,9 +9,12 @@
 // has another address now: what is sent waits, for ever longer, and after the link is back
 // for about as long again as it was cut. So a connection over which nothing arrives though it
 // was asked is dropped (an answer may wait behind a file: other bytes count as well),
-// as is one from an address that this machine does not have any more, and the peer is
-// dialled until it answers, or nobody has a job with it any more. Who dials a peer that
-// believes to be connected with it makes that one look after the older connection.
+// as is one that is, or may be, from an address that this machine does not have any more, and
+// the peer is dialled until it answers, or no job needs it any more. A peer that is dialled
+// while it has an older connection with the dialler checks whether that one still works.
+//
+// Processes have connections of their own, between the same two addresses. So whenever one
+// between their peers has gone, even if another has stayed, Config.Back is told.
 //
 // What was under way on a dropped connection is the business of whose it was: streams are
 // opened anew, and what may be lost is said again. That a peer does not answer says nothing

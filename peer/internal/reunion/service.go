@@ -30,7 +30,8 @@ type Config struct {
 	Partners func() map[p2ppeer.ID]time.Duration
 	// Locate looks up where a peer is; nil: that cannot be found out.
 	Locate func(context.Context, p2ppeer.ID) error
-	// Back is told of each peer that is connected again. It must return promptly.
+	// Back is told of each peer with which a connection was lost and there is one now. It must
+	// return promptly.
 	Back func(p2ppeer.ID)
 	Log  zerolog.Logger
 }

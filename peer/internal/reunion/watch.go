@@ -2,6 +2,7 @@ package reunion
 
 import (
 	"net/netip"
+	"slices"
 	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
@@ -34,7 +35,7 @@ type partner struct {
 	conns   map[string]*conn // by ID
 	met     bool             // there has been a connection
 	apart   bool             // there is none, after there was one
-	parted  bool             // one has gone, and what went over it may wait for another
+	parted  bool             // one has gone, and what went beside it may wait: processes' own connections
 	dialing bool
 	due     time.Time // of the next dial
 	pause   time.Duration
@@ -57,7 +58,7 @@ type sight struct {
 // A line is one connection.
 type line struct {
 	id      string
-	local   netip.Addr // not valid: not known
+	local   netip.Addr // this machine's; unspecified: whichever it has (QUIC); not valid: through a relay
 	arrived uint64     // grows when something arrives; always 0: not known
 }
 
@@ -80,14 +81,14 @@ func (w *watch) look(now time.Time, seen map[p2ppeer.ID]sight, own []netip.Addr)
 			delete(w.peers, id)
 		}
 	}
-	w.own(own)
+	lost := w.own(own)
 	for id, s := range seen {
 		p := w.peers[id]
 		if p == nil {
 			p = &partner{conns: make(map[string]*conn)}
 			w.peers[id] = p
 		}
-		left := p.tend(now, s, w.gone, &out)
+		left := p.tend(now, s, func(local netip.Addr) bool { return w.gone[local] || mayBeFrom(local, lost) }, &out)
 		p.meet(now, id, left, &out)
 	}
 	return out
@@ -96,34 +97,49 @@ func (w *watch) look(now time.Time, seen map[p2ppeer.ID]sight, own []netip.Addr)
 // maxGone bounds the addresses that are remembered.
 const maxGone = 1024
 
-// own takes this machine's addresses; none: they are not known. Only one that it is seen to
-// lose is gone: connections may be from others that no interface lists.
-func (w *watch) own(now []netip.Addr) {
+// own takes this machine's addresses; none: they are not known. It returns those that were lost
+// since the last look. Only one that it is seen to lose is gone: connections may be from others
+// that no interface lists.
+func (w *watch) own(now []netip.Addr) (lost []netip.Addr) {
 	if len(now) == 0 {
-		return
+		return nil
 	}
 	if len(w.gone) > maxGone {
 		clear(w.gone)
 	}
 	for _, a := range w.had {
-		if !a.IsLoopback() {
+		if !a.IsLoopback() && !slices.Contains(now, a) {
 			w.gone[a] = true
+			lost = append(lost, a)
 		}
 	}
 	for _, a := range now {
 		delete(w.gone, a)
 	}
 	w.had = now
+	return lost
 }
 
-// tend asks and drops connections, and returns how many are left.
-func (p *partner) tend(now time.Time, s sight, gone map[netip.Addr]bool, out *orders) (left int) {
-	newcomer, stayed := false, false
+// mayBeFrom reports whether a connection from whichever address the machine has may be from one
+// of those: they are of its family, IPv4 or IPv6.
+func mayBeFrom(local netip.Addr, those []netip.Addr) bool {
+	return slices.ContainsFunc(those, func(a netip.Addr) bool {
+		return local.IsUnspecified() && a.Is4() == local.Is4()
+	})
+}
+
+// tend asks and drops connections, and returns how many are left. gone reports whether one from
+// an address cannot work any more.
+func (p *partner) tend(now time.Time, s sight, gone func(netip.Addr) bool, out *orders) (left int) {
+	newcomer, stayed := false, 0
 	for _, l := range s.conns {
-		newcomer = newcomer || p.conns[l.id] == nil
-		stayed = stayed || p.conns[l.id] != nil
+		if p.conns[l.id] == nil {
+			newcomer = true
+		} else {
+			stayed++
+		}
 	}
-	p.parted = p.parted || len(p.conns) > 0 && !stayed
+	p.parted = p.parted || stayed < len(p.conns) // also by the other end, which may have moved
 	asked := false
 	conns := make(map[string]*conn, len(s.conns))
 	for _, l := range s.conns {
@@ -135,7 +151,7 @@ func (p *partner) tend(now time.Time, s sight, gone map[netip.Addr]bool, out *or
 			c.arrived, c.lived = l.arrived, now
 		}
 		switch {
-		case gone[l.local], c.silent(now) >= patience(s.bears):
+		case gone(l.local), c.silent(now) >= patience(s.bears):
 			p.parted = true
 			out.drop = append(out.drop, l.id)
 			continue // if it is still there the next time it is a new one

@@ -71,6 +71,20 @@ func TestWhatIsDoneAboutAConnection(t *testing.T) {
 			{after: time.Second, conns: all(a), own: moved, want: orders{drop: []string{"a"}, dial: []p2ppeer.ID{other}}},
 			{after: 2 * time.Second, conns: all(line{"b", moved, 1}), own: moved, want: orders{back: []p2ppeer.ID{other}}},
 		},
+		"one from any address may be from one that is no more": {
+			{after: 0, conns: all(line{"a", netip.IPv4Unspecified(), 1})},
+			{after: time.Second, conns: all(line{"a", netip.IPv4Unspecified(), 1}), own: moved, want: orders{drop: []string{"a"}, dial: []p2ppeer.ID{other}}},
+			{after: 2 * time.Second, conns: all(line{"b", netip.IPv4Unspecified(), 1}), own: moved, want: orders{back: []p2ppeer.ID{other}}},
+			{after: 3 * time.Second, conns: all(line{"b", netip.IPv4Unspecified(), 1}), own: moved},
+		},
+		"one from any address of another family": {
+			{after: 0, conns: all(line{"a", netip.IPv6Unspecified(), 1})},
+			{after: time.Second, conns: all(line{"a", netip.IPv6Unspecified(), 1}), own: moved},
+		},
+		"the other end has closed one of two": {
+			{after: 0, conns: all(a, b)},
+			{after: time.Second, conns: all(b), want: orders{back: []p2ppeer.ID{other}}},
+		},
 		"one through a relay is from no address": {
 			{after: 0, conns: all(line{id: "a"})},
 			{after: time.Second, conns: all(line{id: "a"}), own: moved},
