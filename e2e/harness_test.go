@@ -190,7 +190,8 @@ func (m *machine) startPeer(t *testing.T, home string, args ...string) *peerProc
 	if command == nil {
 		command = []string{filepath.Join(bin, "p2pboot")}
 	}
-	command = slices.Concat(command, []string{"--home", home}, m.boot, args)
+	// Peers count as on machines of their own; what a test gives instead comes later, and holds.
+	command = slices.Concat(command, []string{"--home", home, "--machine", "none"}, m.boot, args)
 	if m.clock != "" {
 		command = slices.Concat([]string{filepath.Join(bin, "stepped"), m.clock}, command)
 	}

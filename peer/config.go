@@ -133,6 +133,11 @@ type Config struct {
 	// put at different ones where there is a choice.
 	Site string
 
+	// Machine names the physical machine: no two replicas of a rank are on peers of the same one. It is told to
+	// no submitter as it is: see reservation.Config. "auto" is the running system, where it can be
+	// told (Linux); "none" is not said.
+	Machine string
+
 	// HTTP is the host:port of the status page and the metrics; empty is none.
 	HTTP string
 
@@ -205,6 +210,7 @@ func DefaultConfig() Config {
 			"/ip6/::/tcp/0", "/ip6/::/udp/0/quic-v1", // passed over where there is no IPv6
 		},
 		Network:       "public",
+		Machine:       thisMachine,
 		Slots:         runtime.NumCPU(),
 		PauseWhen:     presence.Default,
 		PauseJobs:     "1h",
@@ -233,6 +239,7 @@ func LocalConfig() Config {
 	c := DefaultConfig()
 	c.Listen = []string{"/ip4/127.0.0.1/tcp/0"}
 	c.Network = "local"
+	c.Machine = noMachine                      // all its peers are on this one
 	c.Accept = []string{string(policy.Native)} // the user's own program
 	c.MDNS = false
 	c.NAT = false
@@ -313,7 +320,7 @@ func (c Config) validateLinks(wrong *complaints) {
 	if !networkName.MatchString(c.Network) {
 		wrong.say("network %.80q: want 1 to 64 letters, digits or . _ - +", c.Network)
 	}
-	for option, name := range map[string]string{"owner": c.Owner, "site": c.Site} {
+	for option, name := range map[string]string{"machine": c.Machine, "owner": c.Owner, "site": c.Site} {
 		if name != "" && !networkName.MatchString(name) {
 			wrong.say("%s %.80q: want 1 to 64 letters, digits or . _ - +", option, name)
 		}

@@ -70,6 +70,7 @@ func (c *Config) AddVolunteerFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&c.Owner, "owner", c.Owner, "`NAME` of whose machine this is: give it to all of yours; replicas go to different owners")
 	flags.StringVar(&c.WasmEngine, "wasm-engine", c.WasmEngine, "have modules run by the engine at `PATH`, whose compiler you trust (default wazero, which is built in)")
 	flags.StringVar(&c.Site, "site", c.Site, "`NAME` of the place where this peer stands")
+	flags.StringVar(&c.Machine, "machine", c.Machine, "`NAME` of the physical machine, if several virtual ones with a peer run on it: never two replicas of a rank; auto: this system; none: not said")
 	flags.StringVar(&c.DataListen, "data-listen", c.DataListen, "`ADDR` (host:port) for messages of programs, or none (default a free port beside --listen)")
 	flags.BoolVar(&c.Relay, "relay", c.Relay, "have others reach peers through this one")
 	flags.IntVar(&c.RelayPeers, "relay-peers", c.RelayPeers, "`N` peers that are reached so")

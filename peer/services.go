@@ -213,7 +213,7 @@ func (p *Peer) startVolunteer() error {
 	if err != nil {
 		return err
 	}
-	p.slots = reservation.NewService(p.host, reservation.Config{Limits: limits, Log: p.log})
+	p.slots = reservation.NewService(p.host, reservation.Config{Limits: limits, Log: p.log, Machine: p.cfg.machineIdentity()})
 	p.owns("reservation", p.slots.Close)
 	stop := p.files.Tell(p.policy.Admits)
 	p.owns("answers about cached files", func() error { stop(); return nil })

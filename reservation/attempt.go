@@ -26,6 +26,8 @@ type Need struct {
 	Waits bool
 	// Kinds are those of the job's programs, for the policies of the peers' owners.
 	Kinds []string
+	// NotOn are machines that run none of the processes, by their Grant.Machine.
+	NotOn []string
 }
 
 func (n Need) validate() error {
@@ -98,6 +100,7 @@ type asked struct {
 	wanted  int // slots last asked for; 0 is not asked yet
 	granted int // slots that it holds for us
 	key     Key
+	machine string // empty: unknown
 	pending bool   // its answer is awaited
 	late    bool   // for longer than others take
 	reason  Reason // why it is out; 0 while it is not
@@ -154,7 +157,7 @@ func (a *attempt) sort() {
 func (a *attempt) slots(count func(asked) int) []PeerSlots {
 	ps := make([]PeerSlots, len(a.peers))
 	for i, p := range a.peers {
-		ps[i] = PeerSlots{Slots: count(p), Cached: p.Cached, Speed: p.Speed, RTT: p.RTT, Domain: p.Domain}
+		ps[i] = PeerSlots{Slots: count(p), Cached: p.Cached, Speed: p.Speed, RTT: p.RTT, Domain: p.Domain, Machine: p.machine}
 	}
 	return ps
 }
@@ -269,7 +272,8 @@ func (a *attempt) answered(took time.Duration) { a.took = append(a.took, took) }
 // overdue takes that a peer's answer is late. It still counts when it comes.
 func (a *attempt) overdue(index int) { a.peers[index].late = true }
 
-// granted takes a peer's answer. What goes beyond the question is ignored.
+// granted takes a peer's answer. What goes beyond the question is ignored, and what goes beyond N slots
+// on one machine: it is given back.
 func (a *attempt) granted(index int, g Grant) {
 	if g.Slots < 1 {
 		a.refused(index, Malformed)
@@ -277,7 +281,29 @@ func (a *attempt) granted(index int, g Grant) {
 	}
 	p := &a.peers[index]
 	p.pending, p.late = false, false
-	p.granted, p.key = min(g.Slots, p.wanted), g.Key
+	p.key, p.machine = g.Key, g.Machine
+	p.granted = min(g.Slots, p.wanted, a.roomFor(index))
+	if p.granted == 0 {
+		p.reason = SameMachine
+	}
+}
+
+// roomFor is how many processes a peer may run beside those of other peers on its machine.
+func (a *attempt) roomFor(index int) int {
+	machine := a.peers[index].machine
+	if machine == "" {
+		return a.need.N
+	}
+	if slices.Contains(a.need.NotOn, machine) {
+		return 0
+	}
+	room := a.need.N
+	for i, p := range a.peers {
+		if i != index && p.machine == machine {
+			room -= p.granted
+		}
+	}
+	return max(0, room)
 }
 
 // refused takes a peer's refusal, or its silence. A peer that was asked for more
@@ -355,7 +381,7 @@ func (a *attempt) place() ([]Placement, error) {
 	var placed []Placement
 	for i, ps := range assignment {
 		if len(ps) > 0 {
-			placed = append(placed, Placement{Peer: a.peers[i].Peer, Key: a.peers[i].key, Processes: ps})
+			placed = append(placed, Placement{Peer: a.peers[i].Peer, Key: a.peers[i].key, Processes: ps, Machine: a.peers[i].machine})
 		}
 	}
 	return placed, nil

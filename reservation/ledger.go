@@ -91,6 +91,9 @@ type Grant struct {
 	Key     Key
 	Slots   int
 	Expires time.Time
+	// Machine names the peer's machine to this job only: peers with the same name are on one
+	// machine. Empty: unknown. The Service adds it.
+	Machine string
 }
 
 // A Ledger is the record of one peer's slots, a pure core: it starts no

@@ -11,7 +11,7 @@ import (
 // be counted.
 type Reason byte
 
-// The reasons. The last two are the submitter's own finding, not an answer.
+// The reasons. The last three are the submitter's own finding, not an answer.
 const (
 	Busy        Reason = iota + 1 // no slot is free
 	MaxJobs                       // the owner's limit of jobs is reached
@@ -25,6 +25,7 @@ const (
 	Paused                        // the owner needs the machine now
 	Unreachable                   // no connection
 	Silent                        // connected, but no answer in time
+	SameMachine                   // on the machine of another peer, which runs all that may run there
 )
 
 var reasonNames = [...]string{
@@ -40,6 +41,7 @@ var reasonNames = [...]string{
 	Paused:      "paused",
 	Unreachable: "unreachable",
 	Silent:      "silent",
+	SameMachine: "same machine",
 }
 
 // String names the reason in one or two words.

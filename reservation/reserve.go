@@ -46,6 +46,7 @@ type Placement struct {
 	Peer      p2ppeer.ID
 	Key       Key
 	Processes []view.Process
+	Machine   string // see Grant.Machine
 }
 
 // A Reservation is confirmed slots for every process of a job. Keys that are not

@@ -24,6 +24,9 @@ const streamTimeout = 5 * time.Second
 type Config struct {
 	Limits Limits
 	Log    zerolog.Logger
+	// Machine is what tells this machine from all others, known to its peers only; see machineName.
+	// Empty: submitters are not told.
+	Machine string
 }
 
 // A Service answers remote submitters out of a Ledger, ends leases when they
@@ -32,6 +35,7 @@ type Config struct {
 type Service struct {
 	host    host.Host
 	log     zerolog.Logger
+	machine string
 	conduct *misconduct.Log
 	changed chan struct{} // holds one token when something has changed
 	rearm   chan struct{} // holds one token when the next expiry may be sooner
@@ -49,6 +53,7 @@ func NewService(h host.Host, c Config) *Service {
 	s := &Service{
 		host:    h,
 		log:     c.Log,
+		machine: c.Machine,
 		conduct: misconduct.New(c.Log),
 		changed: make(chan struct{}, 1),
 		rearm:   make(chan struct{}, 1),
@@ -144,6 +149,9 @@ func (s *Service) hold(q Request) (g Grant, err error) {
 		})
 	}
 	s.log.Debug().Str("job", q.Job).Stringer("peer", q.Submitter).Int("slots", g.Slots).AnErr("refusal", err).Msg("hold")
+	if err == nil {
+		g.Machine = machineName(s.machine, q.name())
+	}
 	return g, err
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // A Strategy says how a job's processes are dealt out to peers. The strategies
-// are those of P2P-MPI (seed 004). Whichever it is, no peer gets two replicas
+// are those of P2P-MPI (seed 004). Whichever it is, no machine gets two replicas
 // of one rank.
 type Strategy byte
 
@@ -46,7 +46,7 @@ func ParseStrategy(name string) (Strategy, error) {
 
 // The two ways in which peers do not suffice for n ranks of r replicas.
 var (
-	ErrFewPeers = errors.New("fewer peers than replicas of a rank")
+	ErrFewPeers = errors.New("fewer machines than replicas of a rank")
 	ErrFewSlots = errors.New("too few slots")
 )
 
@@ -57,12 +57,16 @@ type PeerSlots struct {
 	Speed  int           // of a processor, in any unit; 0: unknown
 	RTT    time.Duration // between it and the submitter
 	Domain Domain
+	// Machine is equal for peers on one machine; empty: unknown, and taken for one of its own.
+	Machine string
 }
 
 // An Assignment holds, for each peer in the order given, its processes.
 type Assignment [][]view.Process
 
 // Assign deals out the n*r processes to peers, given nearest first.
+//
+// Peers on one machine are dealt with as one peer, and share what it gets in order.
 //
 // How many each peer gets is up to the strategy, with one exception: a group of peers that
 // may fail together (see Domain) gets more than n only when the others do not have room
@@ -71,7 +75,7 @@ type Assignment [][]view.Process
 // the master of a rank (replica 0) is the fastest of its peers, the nearest of
 // several as fast. The fastest peers are masters of most ranks.
 //
-// So replicas of a rank are never on one peer; and if the slots of peers allow for it, no
+// So replicas of a rank are never on one machine; and if the slots of peers allow for it, no
 // two are in one group of the same owner or addresses. Where that is impossible, it is tried
 // for those of the same owner, if owners are verified, and then for those of the same site or
 // addresses, and of the same addresses. What peers only say of owner, site and address joins
@@ -81,11 +85,12 @@ func (s Strategy) Assign(peers []PeerSlots, n, r int) (Assignment, error) {
 	if n < 1 || r < 1 || n > view.MaxProcesses/r {
 		return nil, fmt.Errorf("assign n=%d r=%d: out of range", n, r)
 	}
-	order := s.order(peers)
-	sorted := make([]PeerSlots, len(peers))
-	room := make([]int, len(peers))
-	for i, p := range order {
-		sorted[i], room[i] = peers[p], usable(peers[p].Slots, n)
+	merged, of := merge(peers, n)
+	order := s.order(merged)
+	sorted := make([]PeerSlots, len(merged))
+	room := make([]int, len(merged))
+	for i, k := range order {
+		sorted[i], room[i] = merged[k], merged[k].Slots
 	}
 	if err := suffices(room, n, r); err != nil {
 		return nil, fmt.Errorf("assign n=%d r=%d: %w", n, r, err)
@@ -94,7 +99,7 @@ func (s Strategy) Assign(peers []PeerSlots, n, r int) (Assignment, error) {
 	counts := s.fill(groups, room, make([]int, len(peers)), n, n*r)
 	out := make(Assignment, len(peers))
 	for i, ps := range number(sorted, groups, counts, n) {
-		out[order[i]] = ps
+		out.share(ps, of[order[i]], peers)
 	}
 	return out, nil
 }

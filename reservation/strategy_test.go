@@ -39,6 +39,9 @@ func TestAssign(t *testing.T) {
 		{"fewer peers than replicas", Spread, peersWith(9, 9), 1, 3, "", ErrFewPeers},
 		{"peers without slots do not count", Spread, peersWith(9, 0), 1, 2, "", ErrFewPeers},
 		{"too few slots", Spread, peersWith(3, 2), 3, 2, "", ErrFewSlots},
+		{"one machine is no two", Spread, []PeerSlots{{Slots: 9, Machine: "m"}, {Slots: 9, Machine: "m"}}, 1, 2, "", ErrFewPeers},
+		{"peers of a machine share what it gets", Concentrate,
+			[]PeerSlots{{Slots: 1, Machine: "m"}, {Slots: 2}, {Slots: 1, Machine: "m"}}, 2, 2, "[[0.0] [0.1 1.1] [1.0]]", nil},
 		{"slots above n are of no use", Concentrate, peersWith(99, 2), 3, 2, "", ErrFewSlots},
 	}
 	for _, tt := range tests {
@@ -62,8 +65,8 @@ func TestAssignRefusesNonsense(t *testing.T) {
 	}
 }
 
-// TestNoTwoReplicasOfARankOnOnePeer tries every small job on random peers.
-func TestNoTwoReplicasOfARankOnOnePeer(t *testing.T) {
+// TestNoTwoReplicasOfARankOnOneMachine tries every small job on random peers, of which some share machines.
+func TestNoTwoReplicasOfARankOnOneMachine(t *testing.T) {
 	seed := rand.Uint64()
 	rnd := rand.New(rand.NewPCG(seed, 0))
 	for n := 1; n <= 9; n++ {
@@ -72,6 +75,10 @@ func TestNoTwoReplicasOfARankOnOnePeer(t *testing.T) {
 				peers := make([]PeerSlots, rnd.IntN(12))
 				for i := range peers {
 					peers[i] = PeerSlots{Slots: rnd.IntN(n + 3), Cached: rnd.Int64N(3)}
+					if m := rnd.IntN(10); m < 5 {
+						peers[i].Machine = fmt.Sprint(m)
+						peers[i].Domain.Addresses = []string{fmt.Sprint(rnd.IntN(3))} // by which it may be seen elsewhere
+					}
 				}
 				for s := Spread; s <= DataConcentrate; s++ {
 					if err := checkAssignment(s, peers, n, r); err != nil {
@@ -84,9 +91,12 @@ func TestNoTwoReplicasOfARankOnOnePeer(t *testing.T) {
 }
 
 func checkAssignment(s Strategy, peers []PeerSlots, n, r int) error {
-	usableSlots := 0
-	for _, p := range peers {
-		usableSlots += min(p.Slots, n)
+	usableSlots, ofMachine := 0, map[string]int{}
+	for i, p := range peers {
+		ofMachine[machineAt(peers, i)] += max(0, p.Slots)
+	}
+	for _, slots := range ofMachine {
+		usableSlots += min(slots, n)
 	}
 	got, err := s.Assign(peers, n, r)
 	if (err == nil) != (usableSlots >= n*r) {
@@ -96,13 +106,18 @@ func checkAssignment(s Strategy, peers []PeerSlots, n, r int) error {
 		return nil
 	}
 	var all []view.Process
+	type place struct {
+		machine string
+		rank    int
+	}
+	taken := map[place]bool{}
 	for i, ps := range got {
-		ranks := map[int]bool{}
 		for _, p := range ps {
-			ranks[p.Rank] = true
-		}
-		if len(ranks) != len(ps) || len(ps) > peers[i].Slots {
-			return fmt.Errorf("peer %d got %v", i, ps)
+			at := place{machineAt(peers, i), p.Rank}
+			if taken[at] || len(ps) > max(0, peers[i].Slots) {
+				return fmt.Errorf("peer %d got %v: %v", i, ps, got)
+			}
+			taken[at] = true
 		}
 		all = append(all, ps...)
 	}
@@ -111,6 +126,14 @@ func checkAssignment(s Strategy, peers []PeerSlots, n, r int) error {
 		return fmt.Errorf("placed %v", all)
 	}
 	return nil
+}
+
+// machineAt names the machine of a peer, also where it is unknown.
+func machineAt(peers []PeerSlots, i int) string {
+	if m := peers[i].Machine; m != "" {
+		return "machine " + m
+	}
+	return fmt.Sprint("of peer ", i)
 }
 
 func TestStrategyNames(t *testing.T) {

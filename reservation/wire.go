@@ -1,6 +1,7 @@
 package reservation
 
 import (
+	"encoding/hex"
 	"errors"
 	"time"
 
@@ -63,7 +64,10 @@ func answerError(a *pb.Answer) error {
 }
 
 func grantAnswer(g Grant, now time.Time) *pb.Answer {
-	return &pb.Answer{Key: g.Key[:], Slots: uint32(g.Slots), LeaseMillis: uint32(max(0, g.Expires.Sub(now).Milliseconds()))}
+	machine, _ := hex.DecodeString(g.Machine) // of machineName
+	return &pb.Answer{
+		Key: g.Key[:], Slots: uint32(g.Slots), LeaseMillis: uint32(max(0, g.Expires.Sub(now).Milliseconds())), Machine: machine,
+	}
 }
 
 // grantOf reads an answer to a request that was sent at the time asked: the
@@ -73,11 +77,12 @@ func grantOf(a *pb.Answer, asked time.Time) (Grant, error) {
 		return Grant{}, err
 	}
 	key, err := keyFromBytes(a.GetKey())
-	if err != nil || a.GetSlots() < 1 || a.GetSlots() > maxSlots {
+	machine := a.GetMachine()
+	if err != nil || a.GetSlots() < 1 || a.GetSlots() > maxSlots || len(machine) != 0 && len(machine) != machineSize {
 		return Grant{}, Malformed
 	}
 	lease := time.Duration(a.GetLeaseMillis()) * time.Millisecond
-	return Grant{Key: key, Slots: int(a.GetSlots()), Expires: asked.Add(lease)}, nil
+	return Grant{Key: key, Slots: int(a.GetSlots()), Expires: asked.Add(lease), Machine: hex.EncodeToString(machine)}, nil
 }
 
 func holdRequest(q Request) *pb.Request {

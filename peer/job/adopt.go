@@ -128,7 +128,7 @@ func (s *Submitter) runAgain(k *keeper) (j *run, lacks error) {
 func newAdopted(j *run, shown [][2]uint64, begin *jobpb.ToPeer) *execution {
 	r := &reservation.Reservation{Job: j.spec.ID}
 	for _, p := range j.keeper.kept.Peers {
-		r.Placements = append(r.Placements, reservation.Placement{Peer: p.Peer, Processes: p.Processes})
+		r.Placements = append(r.Placements, reservation.Placement{Peer: p.Peer, Processes: p.Processes, Machine: p.SlotsOn})
 		j.s.cfg.Host.Peerstore().AddAddrs(p.Peer, readAddrs(p.Addrs), peerstore.PermanentAddrTTL)
 	}
 	e := newExecution(j, r)

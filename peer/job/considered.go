@@ -34,6 +34,7 @@ const (
 	HoldEnded    Reason = "hold ended"
 	Unfit        Reason = "could not run it"
 	OtherNetwork Reason = "other network"
+	SameMachine  Reason = "same machine"
 	Nonsense     Reason = "bad offer"
 )
 
@@ -57,6 +58,7 @@ var meanings = []struct {
 	{HoldEnded, "its slots were held too long before use"},
 	{Unfit, "could not stage or start the job"},
 	{OtherNetwork, "belongs to another network"},
+	{SameMachine, "another peer of its machine takes part"},
 	{Nonsense, "its offer is wrong, or its clock"},
 }
 
@@ -83,7 +85,7 @@ var (
 		reservation.Busy: Busy, reservation.MaxJobs: Busy, reservation.Denied: Denied,
 		reservation.WasmOnly: WasmOnly, reservation.Unconfined: Unconfined, reservation.Paused: Paused,
 		reservation.Draining: Leaving, reservation.Version: Versions, reservation.UnknownKey: HoldEnded,
-		reservation.Malformed: Nonsense, reservation.Unreachable: Unreachable, reservation.Silent: NoAnswer,
+		reservation.Malformed: Nonsense, reservation.SameMachine: SameMachine, reservation.Unreachable: Unreachable, reservation.Silent: NoAnswer,
 	}
 )
 
@@ -191,7 +193,7 @@ func (j *run) shortage(c considered, err error) *Result {
 	text := fmt.Sprintf("found %d of the %d slots needed (-n %d -r %d) within %v",
 		short.FoundSlots, j.req.N*j.req.R, j.req.N, j.req.R, j.req.Wait)
 	if short.FoundPeers > 0 && short.FoundPeers < j.req.R {
-		text = fmt.Sprintf("found slots on %d peers within %v: the %d replicas of a rank (-r) must be on different peers",
+		text = fmt.Sprintf("found slots on %d peers within %v: the %d replicas of a rank (-r) must be on different machines",
 			short.FoundPeers, j.req.Wait, j.req.R)
 	}
 	told := c.tell(j.req.N*j.req.R, short.FoundSlots)

@@ -33,6 +33,16 @@ func (e *execution) domains(rank int) (out []reservation.Domain) {
 	return out
 }
 
+// slotMachines are those that the peers that run a rank now have named with their slots.
+func (e *execution) slotMachines(rank int) (out []string) {
+	for _, p := range e.watch.View().LiveReplicas(rank) {
+		if l := e.runsOn[p]; l != nil && l.slots.Machine != "" {
+			out = append(out, l.slots.Machine)
+		}
+	}
+	return out
+}
+
 // domainOf is that of a peer which has been met before: by this job, or by this peer.
 func (j *run) domainOf(id p2ppeer.ID) reservation.Domain {
 	if c, ok := j.met[id]; ok {

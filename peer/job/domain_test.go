@@ -1,10 +1,12 @@
 package job
 
 import (
+	"errors"
 	"runtime"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	ma "github.com/multiformats/go-multiaddr"
@@ -69,7 +71,7 @@ func TestALostReplicaGoesToAnotherOwner(t *testing.T) {
 	})
 	e.j.spec.Programs = []jobspec.Program{{OS: runtime.GOOS, Arch: runtime.GOARCH}}
 	for range 3 {
-		l, err := e.recruit(t.Context(), proc(0, 2), e.domains(0), map[p2ppeer.ID]bool{runs: true}, 13)
+		l, err := e.recruit(t.Context(), proc(0, 2), e.domains(0), nil, map[p2ppeer.ID]bool{runs: true}, 13)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,4 +80,63 @@ func TestALostReplicaGoesToAnotherOwner(t *testing.T) {
 		}
 		reservation.Leave(t.Context(), b.submitter.holder, e.j.spec.ID, []p2ppeer.ID{l.peer})
 	}
+}
+
+// TestALostReplicaGoesToAnotherMachine than those of its rank that are left; if there is none, the user
+// is told so.
+func TestALostReplicaGoesToAnotherMachine(t *testing.T) {
+	b := newBed(t, never, 1, 1, 1)
+	for i, machine := range []string{"one", "one", "another"} {
+		b.peers[i].standsOn(machine, 1)
+	}
+	e := newExecution(newRun(b.submitter, b.healing()), &reservation.Reservation{})
+	e.j.spec.Programs = []jobspec.Program{{OS: runtime.GOOS, Arch: runtime.GOARCH}}
+	own, err := e.recruit(t.Context(), proc(0, 0), nil, nil, idsOf(b.peers[1], b.peers[2]), 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	machines := []string{own.slots.Machine}
+	l, err := e.recruit(t.Context(), proc(0, 1), nil, machines, idsOf(b.peers[0]), 13)
+	if err != nil || l.peer != b.peers[2].ID() {
+		t.Errorf("it went to %v: %v", l, err)
+	}
+	reservation.Leave(t.Context(), b.submitter.holder, e.j.spec.ID, []p2ppeer.ID{b.peers[2].ID()})
+	_, err = e.recruit(t.Context(), proc(0, 1), nil, machines, idsOf(b.peers[0], b.peers[2]), 13)
+	if short, ok := errors.AsType[*reservation.ShortageError](err); !ok || short.Reasons[reservation.SameMachine] != 1 {
+		t.Errorf("without another machine: %v", err)
+	}
+}
+
+func idsOf(members ...*member) map[p2ppeer.ID]bool {
+	out := make(map[p2ppeer.ID]bool)
+	for _, m := range members {
+		out[m.ID()] = true
+	}
+	return out
+}
+
+// TestPeersOfOneMachineWidenTheSearch: it would end at the same near peers again.
+func TestPeersOfOneMachineWidenTheSearch(t *testing.T) {
+	b := newBed(t, never, 2, 2)
+	for _, p := range b.peers {
+		p.standsOn("one", 2)
+	}
+	q := &quest{
+		j: newRun(b.submitter, b.request(2, 2)), began: time.Now(), deadline: time.Now().Add(time.Minute),
+		found: make(chan sighting, 1), asked: make(map[p2ppeer.ID]struct{}),
+	}
+	q.j.printer = newPrinter("job", Showing(func(Event) error { return nil }), func(error) {}, nil, false)
+	defer q.j.printer.close()
+	q.j.spec.Programs = []jobspec.Program{{OS: runtime.GOOS, Arch: runtime.GOARCH}}
+	defer q.endLooking()
+	if got := q.need().Slots; got != 4 {
+		t.Errorf("looks for %d slots at first, want 4", got)
+	}
+	if _, short, err := q.attempt(t.Context()); short == nil {
+		t.Fatalf("got %v, want a shortage", err)
+	}
+	if got := q.need().Slots; got != 6 {
+		t.Errorf("looks for %d slots then, want 6", got)
+	}
+	q.leave(t.Context())
 }

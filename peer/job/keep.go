@@ -65,6 +65,7 @@ type KeptPeer struct {
 	Peer      p2ppeer.ID     `json:"peer"`
 	Addrs     []string       `json:"addrs"`
 	Machine   string         `json:"machine"`
+	SlotsOn   string         `json:"slots_on,omitempty"` // the machine by its grant: see reservation.Placement.Machine
 	Processes []view.Process `json:"processes"`
 	Number    int            `json:"number,omitempty"` // among those who agree on views
 	Key       []byte         `json:"key,omitempty"`    // public, of a process that came later than the job began
@@ -268,7 +269,7 @@ func (k *keeper) writePeers(e *execution) error {
 		if l.recruit != nil && l.recruit.phase != recruitJoining {
 			continue
 		}
-		p := KeptPeer{Peer: l.peer, Machine: l.machine, Processes: l.processes, Number: l.number, Key: l.key}
+		p := KeptPeer{Peer: l.peer, Machine: l.machine, SlotsOn: l.slots.Machine, Processes: l.processes, Number: l.number, Key: l.key}
 		for _, b := range e.addrs(l.peer) {
 			if a, err := ma.NewMultiaddrBytes(b); err == nil {
 				p.Addrs = append(p.Addrs, a.String())

@@ -72,6 +72,12 @@ func newMember(t *testing.T, slots int) *member {
 	return m
 }
 
+// standsOn has m name the machine that it stands on.
+func (m *member) standsOn(machine string, slots int) {
+	m.slots.Close()
+	m.slots = reservation.NewService(m.Host, reservation.Config{Limits: reservation.Limits{Slots: slots}, Log: zerolog.Nop(), Machine: machine})
+}
+
 // discovers makes m find others, and be found if it offers slots; and others through it, if it
 // introduces them.
 func (m *member) discovers(t *testing.T, offers, introduces bool) {

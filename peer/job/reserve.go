@@ -24,6 +24,7 @@ type quest struct {
 	candidates []reservation.Candidate
 	considered considered
 	turn       int       // which of the candidates is asked, if one is to have all processes
+	sharing    int       // peers that were refused in the last attempt for the machine that they share
 	hopeless   bool      // these would not suffice even if they were free
 	looked     time.Time // when these were found; zero: never
 	found      chan sighting
@@ -108,7 +109,7 @@ func (q *quest) attempt(ctx context.Context) (*reservation.Reservation, *reserva
 		Since: j.spec.Created, Kinds: j.kinds(), Waits: !q.hopeless && time.Now().Before(q.deadline),
 	})
 	if short, ok := errors.AsType[*reservation.ShortageError](err); ok {
-		q.considered, q.hopeless = q.considered.with(short), short.Hopeless
+		q.considered, q.hopeless, q.sharing = q.considered.with(short), short.Hopeless, short.Reasons[reservation.SameMachine]
 		short.Unheard(q.candidates)
 		return nil, short, err
 	}
@@ -142,15 +143,24 @@ func (q *quest) look(ctx context.Context) error {
 // search begins to look for candidates.
 func (q *quest) search(ctx context.Context) {
 	ctx, q.looking = context.WithCancel(ctx)
-	need := discovery.Need{Slots: q.j.req.N * q.j.req.R, PerPeer: q.j.req.N, Busy: true, All: q.j.req.together(), Filter: q.j.req.Filter}
-	if q.byData() {
-		need.Wide = q.j.s.waits.wide
-	}
+	need := q.need()
 	go func() { // ends soon after ctx does
 		var f sighting
 		f.candidates, f.passed, f.err = q.j.s.cfg.Discovery.Candidates(ctx, need)
 		q.found <- f
 	}()
+}
+
+// need is what a search looks for. It ends when it has found slots enough: those of peers whose machine
+// another peer had already taken were of no use.
+func (q *quest) need() discovery.Need {
+	need := discovery.Need{
+		Slots: q.j.req.N * (q.j.req.R + q.sharing), PerPeer: q.j.req.N, Busy: true, All: q.j.req.together(), Filter: q.j.req.Filter,
+	}
+	if q.byData() {
+		need.Wide = q.j.s.waits.wide
+	}
+	return need
 }
 
 // see takes what came of a search.

@@ -145,7 +145,7 @@ func TestShortageSaysWhatWasFoundAndWhy(t *testing.T) {
 		says string
 	}{
 		"too few slots":    {b.request(2, 2), "found 2 of the 4 slots needed (-n 2 -r 2) within 0s"},
-		"too few peers":    {b.request(1, 3), "found slots on 2 peers within 0s: the 3 replicas of a rank (-r) must be on different peers"},
+		"too few peers":    {b.request(1, 3), "found slots on 2 peers within 0s: the 3 replicas of a rank (-r) must be on different machines"},
 		"another platform": {other, "found 0 of the 4 slots needed (-n 2 -r 2) within 0s; passed over: 2 other platform"},
 	}
 	for name, c := range cases {

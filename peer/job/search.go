@@ -40,9 +40,9 @@ func (e *execution) seek(rank int) {
 	e.search, e.searched = cancel, rank
 	without := e.unwanted()
 	slots := 1 << min(e.healing.Failed(rank), 6) // one is found soonest, but its peer may refuse
-	others := e.domains(rank)
+	others, machines := e.domains(rank), e.slotMachines(rank)
 	go func() { // ends with its finding, soon after ctx does
-		l, err := e.recruit(ctx, p, others, without, slots)
+		l, err := e.recruit(ctx, p, others, machines, without, slots)
 		e.found <- finding{rank, l, err}
 	}()
 }
@@ -70,10 +70,10 @@ func (e *execution) unwanted() map[p2ppeer.ID]bool {
 
 var errNoOther = errors.New("no other peer has a slot")
 
-// recruit holds a slot for process p at a peer that is not in without, and opens a control stream
-// to it. The search ends when so many slots are found; of those it takes one in another failure
+// recruit holds a slot for process p at a peer that is not in without and on none of the machines, and opens
+// a control stream to it. The search ends when so many slots are found; of those it takes one in another failure
 // domain than those of p's rank, if it can. It runs beside the goroutine that owns e.
-func (e *execution) recruit(ctx context.Context, p view.Process, others []reservation.Domain, without map[p2ppeer.ID]bool, slots int) (*link, error) {
+func (e *execution) recruit(ctx context.Context, p view.Process, others []reservation.Domain, machines []string, without map[p2ppeer.ID]bool, slots int) (*link, error) {
 	s := e.j.s
 	candidates, err := e.candidates(ctx, without, slots)
 	if err != nil {
@@ -82,7 +82,7 @@ func (e *execution) recruit(ctx context.Context, p view.Process, others []reserv
 	asking, cancel := lingering(ctx, s.waits.answers)
 	defer cancel()
 	reserved, err := reservation.Reserve(asking, s.holder, reservation.Apart(candidates, others), reservation.Need{
-		Job: e.j.spec.ID, N: 1, R: 1, Since: e.j.spec.Created, Kinds: e.j.kinds(),
+		Job: e.j.spec.ID, N: 1, R: 1, Since: e.j.spec.Created, Kinds: e.j.kinds(), NotOn: machines,
 	})
 	if err != nil {
 		return nil, err
@@ -138,6 +138,9 @@ func (e *execution) tellWait(rank int, err error) {
 	why := "no peer that is asked grants a slot"
 	if errors.Is(err, errNoOther) {
 		why = "no peer without a part in the job has a free slot"
+	}
+	if short, ok := errors.AsType[*reservation.ShortageError](err); ok && short.Reasons[reservation.SameMachine] == short.Considered {
+		why = "the peers with a free slot are on machines that run the rank already"
 	}
 	if slices.Contains(e.lacking[rank], why) {
 		return

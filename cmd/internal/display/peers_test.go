@@ -14,7 +14,7 @@ func TestReasonsFitTheScreen(t *testing.T) {
 	s := &job.Shortage{Wanted: 8, Available: 5}
 	for _, r := range []job.Reason{
 		job.Busy, job.Denied, job.WasmOnly, job.Unconfined, job.Paused, job.Versions, job.Platforms, job.TooSmall, job.NotChosen, job.Unreachable, job.NoAnswer, job.Leaving, job.HoldEnded,
-		job.Unfit, job.OtherNetwork, job.Nonsense,
+		job.Unfit, job.OtherNetwork, job.SameMachine, job.Nonsense,
 	} {
 		s.Tallies = append(s.Tallies, job.Tally{Reason: r, Peers: 1000})
 	}

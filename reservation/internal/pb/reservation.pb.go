@@ -395,8 +395,11 @@ type Answer struct {
 	LeaseMillis uint32 `protobuf:"varint,4,opt,name=lease_millis,json=leaseMillis,proto3" json:"lease_millis,omitempty"`
 	// With BUSY or MAX_JOBS: the job's place in the peer's queue, from 1 on, and how
 	// many jobs are in it; 0: it is not in it.
-	Place         uint32 `protobuf:"varint,5,opt,name=place,proto3" json:"place,omitempty"`
-	Of            uint32 `protobuf:"varint,6,opt,name=of,proto3" json:"of,omitempty"`
+	Place uint32 `protobuf:"varint,5,opt,name=place,proto3" json:"place,omitempty"`
+	Of    uint32 `protobuf:"varint,6,opt,name=of,proto3" json:"of,omitempty"`
+	// With a grant: a name of the peer's machine, of 16 bytes, which its peers have in common and which
+	// differs for each job. Empty: unknown.
+	Machine       []byte `protobuf:"bytes,7,opt,name=machine,proto3" json:"machine,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -473,6 +476,13 @@ func (x *Answer) GetOf() uint32 {
 	return 0
 }
 
+func (x *Answer) GetMachine() []byte {
+	if x != nil {
+		return x.Machine
+	}
+	return nil
+}
+
 var File_reservation_proto protoreflect.FileDescriptor
 
 const file_reservation_proto_rawDesc = "" +
@@ -495,14 +505,15 @@ const file_reservation_proto_rawDesc = "" +
 	"\x05slots\x18\x02 \x01(\rR\x05slots\"1\n" +
 	"\aRelease\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x14\n" +
-	"\x05waits\x18\x02 \x01(\bR\x05waits\"\xad\x01\n" +
+	"\x05waits\x18\x02 \x01(\bR\x05waits\"\xc7\x01\n" +
 	"\x06Answer\x122\n" +
 	"\x06reason\x18\x01 \x01(\x0e2\x1a.p2pmpi.reservation.ReasonR\x06reason\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x12\x14\n" +
 	"\x05slots\x18\x03 \x01(\rR\x05slots\x12!\n" +
 	"\flease_millis\x18\x04 \x01(\rR\vleaseMillis\x12\x14\n" +
 	"\x05place\x18\x05 \x01(\rR\x05place\x12\x0e\n" +
-	"\x02of\x18\x06 \x01(\rR\x02of*\x9c\x01\n" +
+	"\x02of\x18\x06 \x01(\rR\x02of\x12\x18\n" +
+	"\amachine\x18\a \x01(\fR\amachine*\x9c\x01\n" +
 	"\x06Reason\x12\b\n" +
 	"\x04NONE\x10\x00\x12\b\n" +
 	"\x04BUSY\x10\x01\x12\f\n" +

@@ -98,7 +98,7 @@ func (g *Grid) boot(ctx context.Context, name string, args []string) (*peerProce
 	if err := os.MkdirAll(p.home, 0o700); err != nil {
 		return nil, err
 	}
-	p.cmd = g.command(ctx, "p2pboot", append([]string{"--home", p.home}, args...)...)
+	p.cmd = g.command(ctx, "p2pboot", append([]string{"--home", p.home, "--machine", "none"}, args...)...)
 	p.cmd.Stderr = &p.log
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {

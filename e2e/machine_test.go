@@ -1,0 +1,30 @@
+package e2e
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestReplicasAreOnDifferentMachines: two peers of this machine do not take both replicas of a rank; a
+// peer of another machine takes one.
+func TestReplicasAreOnDifferentMachines(t *testing.T) {
+	t.Parallel()
+	peers := grid(t, 2, "--slots", "1", "--machine", "auto")
+	args := []string{"--home", t.TempDir(), "--supernode", peers[0].addr, "-w", "2", "-n", "1", "-r", "2", filepath.Join(bin, "stepper"), "-steps", "6"}
+	j := startJob(t, args...)
+	if s := j.wait(); s != 69 {
+		t.Errorf("exit status %d of a job on one machine, want 69", s)
+	}
+	for _, says := range []string{"must be on different machines", "same machine"} {
+		if text := strings.Join(strings.Fields(j.stderr.String()), " "); !strings.Contains(text, says) {
+			t.Errorf("%q is not in:\n%s", says, text)
+		}
+	}
+	peers = append(peers, boot(t, "--slots", "1", "--machine", "another", "--supernode", peers[0].addr))
+	args[1] = t.TempDir()
+	if j := startJob(t, args...); j.wait() != 0 {
+		t.Errorf("with a peer of another machine: %s", j.stderr.String())
+	}
+	expectNothingLeft(t, peers)
+}

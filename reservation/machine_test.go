@@ -1,0 +1,81 @@
+package reservation
+
+import (
+	"testing"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+)
+
+// TestMachineNames are the same for the peers of one machine, and tell two jobs nothing.
+func TestMachineNames(t *testing.T) {
+	job := Name{Job: "job", Submitter: "submitter"}
+	name := machineName("boot", job)
+	if len(name) != 2*machineSize || machineName("boot", job) != name {
+		t.Errorf("got %q", name)
+	}
+	for what, other := range map[string]string{
+		"machine":   machineName("another", job),
+		"job":       machineName("boot", Name{Job: "another", Submitter: "submitter"}),
+		"submitter": machineName("boot", Name{Job: "job", Submitter: "another"}),
+	} {
+		if other == name {
+			t.Errorf("another %s has the same name", what)
+		}
+	}
+	if got := machineName("", job); got != "" {
+		t.Errorf("an unknown machine is named %q", got)
+	}
+}
+
+// TestMachineIsToldWithAGrant over the network, to each job by another name.
+func TestMachineIsToldWithAGrant(t *testing.T) {
+	peer := newHost(t)
+	submitter := newHost(t, peer)
+	s := newService(t, peer, Limits{Slots: 4})
+	s.machine = "boot"
+
+	var names []string
+	for _, job := range []string{"a", "b"} {
+		g, err := NewClient(submitter).Hold(t.Context(), peer.ID(), Request{Job: job, Slots: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = append(names, g.Machine)
+	}
+	if names[0] == "" || names[0] == names[1] {
+		t.Errorf("got %q", names)
+	}
+}
+
+// TestOneMachineRunsARankOnce: what its peers grant beyond N slots, or on a machine that the job
+// avoids, is given back, and others are asked instead.
+func TestOneMachineRunsARankOnce(t *testing.T) {
+	a := newAttempt(candidates(2, 2, 2, 2), Need{Job: "job", N: 2, R: 2, Strategy: Concentrate, NotOn: []string{"avoided"}})
+	grant := func(peer int, machine string) {
+		index := -1
+		for i, p := range a.peers {
+			if p.Peer == p2ppeer.ID(rune('a'+peer)) {
+				index = i
+			}
+		}
+		a.next()
+		a.granted(index, Grant{Key: Key{byte(peer + 1)}, Slots: a.peers[index].wanted, Machine: machine})
+	}
+	grant(0, "m")
+	grant(1, "m")
+	grant(2, "avoided")
+	if peers, slots := a.found(); peers != 1 || slots != 2 || a.enough() {
+		t.Errorf("%d slots of %d peers count, enough: %v", slots, peers, a.enough())
+	}
+	if short := a.shortage(); short.Reasons[SameMachine] != 2 {
+		t.Errorf("got %v", short)
+	}
+	grant(3, "")
+	placed, err := a.place()
+	if err != nil || len(placed) != 2 || placed[0].Machine != "m" {
+		t.Fatalf("got %v, %v", placed, err)
+	}
+	if back, _ := a.unused(placed); len(back) != 2 {
+		t.Errorf("%v give back what they hold", back)
+	}
+}
