@@ -204,7 +204,7 @@ type gatedLink struct {
 	link
 	budget int
 	gate   <-chan struct{}
-	ended  chan struct{} // by Reset
+	ended  chan struct{} // by Reset or Close
 	once   sync.Once
 }
 
@@ -225,6 +225,11 @@ func (g *gatedLink) Read(b []byte) (int, error) {
 func (g *gatedLink) Reset() error {
 	g.once.Do(func() { close(g.ended) })
 	return g.link.Reset()
+}
+
+func (g *gatedLink) Close() error {
+	g.once.Do(func() { close(g.ended) })
+	return g.link.Close()
 }
 
 // T2: an origin that is out of reach for longer than it would be given ends nothing
@@ -288,12 +293,16 @@ func TestWhoSharesNoMoreSendsNoMore(t *testing.T) {
 			return p.openStream(ctx, to)
 		}
 		l, err := p.openStream(ctx, to)
+		if err != nil {
+			end()
+			return nil, err
+		}
 		g := &gatedLink{link: l, budget: PieceBytes + 1<<16, gate: stopped, ended: make(chan struct{})}
 		go func() { // ends with the link
 			<-g.ended
 			end()
 		}()
-		return g, err
+		return g, nil
 	}
 	begun := sync.OnceFunc(func() { stop(); close(stopped) })
 	if err := p.Fetch(t.Context(), c.submitter.host.ID(), job, []Want{w}, func(int64) { begun() }); err != nil {
