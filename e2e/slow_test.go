@@ -47,7 +47,7 @@ func heatLines(j *job) string {
 	return lines
 }
 
-var slowSteps = flag.Int("slow.steps", 3000, "steps of heat in the test of slow masters")
+var slowSteps = flag.Int("slow.steps", 10000, "steps of heat in the test of slow masters")
 
 // A heatRun is one run of heat.
 type heatRun struct {
