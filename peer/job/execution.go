@@ -30,12 +30,13 @@ type execution struct {
 	runsOn     map[view.Process]*link
 	flows      [][2]flow // of each rank's streams to the user
 	unsaid     map[int]bool
-	explained  bool                              // the user knows the routes
-	keys       []byte                            // public key of each process, rank by rank; zeros for none
-	spoke      map[view.Process]bool             // for its rank, in a view so far
-	unspoken   map[view.Process]backlog          // output that others have sent
-	foretold   foretold                          // words about receivers that have yet to join
-	ended      map[view.Process][2]bool          // streams that the process has closed
+	explained  bool                     // the user knows the routes
+	keys       []byte                   // public key of each process, rank by rank; zeros for none
+	spoke      map[view.Process]bool    // for its rank, in a view so far
+	unspoken   map[view.Process]backlog // output that others have sent
+	foretold   foretold                 // words about receivers that have yet to join
+	ended      map[view.Process][2]bool // streams that the process has closed
+	withheld   withheld
 	answers    map[view.Process]*jobpb.Collected // of those that were asked for their files; nil until they answer
 	unwritten  bool                              // the user's folder has not taken the files
 	early      []heard                           // said before the last peer had started
@@ -66,7 +67,7 @@ type execution struct {
 	healing    *healing         // nil: what is lost is not replaced
 	looks      <-chan time.Time
 	touches    <-chan time.Time   // nil: the job is not kept
-	pulse      <-chan time.Time   // nil: it does not matter whether this process runs all the time
+	pulse      <-chan time.Time   // every pulsePeriod
 	begun      time.Time          // when all its peers had started it
 	warned     bool               // the user knows which peers are out of reach, see patience.go
 	awake      time.Duration      // uptime when it was last known to run
@@ -97,6 +98,7 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 		unspoken: make(map[view.Process]backlog),
 		foretold: make(foretold),
 		ended:    make(map[view.Process][2]bool),
+		withheld: make(withheld),
 		answers:  make(map[view.Process]*jobpb.Collected),
 		agreed:   newAgreed(),
 		quiet:    make(chan struct{}, 1),
@@ -158,11 +160,9 @@ func (e *execution) finish(ctx context.Context) Result {
 		defer touch.Stop()
 		e.touches = touch.C
 	}
-	if e.views != nil || e.j.req.R == 1 {
-		pulse := time.NewTicker(pulsePeriod)
-		defer pulse.Stop()
-		e.pulse = pulse.C
-	}
+	pulse := time.NewTicker(pulsePeriod)
+	defer pulse.Stop()
+	e.pulse = pulse.C
 	e.awake = uptime()
 	result := e.follow(ctx)
 	if e.replaced {
@@ -279,7 +279,7 @@ func (e *execution) next(ctx context.Context, also <-chan struct{}) func() *Resu
 	case <-ctx.Done():
 		return func() *Result { r := stoppedBy(ctx, e.j.req); return &r }
 	case <-e.pulse:
-		return e.reviewSilence
+		return func() *Result { return cmp.Or(e.reviewSilence(), e.demandOutput()) }
 	case <-also:
 	}
 	return quietly(func() {})

@@ -31,7 +31,7 @@ func newHearing(t testing.TB) *execution {
 		avoided:  make(avoidance),
 		lacking:  make(map[int][]string),
 		unspoken: make(map[view.Process]backlog), foretold: make(foretold),
-		ended: make(map[view.Process][2]bool), answers: make(map[view.Process]*jobpb.Collected),
+		ended: make(map[view.Process][2]bool), withheld: make(withheld), answers: make(map[view.Process]*jobpb.Collected),
 	}
 	e.accounts = e.newAccounts()
 	for _, p := range e.watch.View().Processes() {

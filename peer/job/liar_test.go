@@ -48,6 +48,42 @@ func TestV4APeerThatHidesAnExitIsGivenUp(t *testing.T) {
 	}
 }
 
+// TestV4APeerThatWithholdsOutputIsGivenUp: the process that speaks for its rank has ended, and its
+// peer sends no more of what it has printed. The other replica speaks. A peer from which the user
+// has yet to read something is not blamed.
+func TestV4APeerThatWithholdsOutputIsGivenUp(t *testing.T) {
+	e := newHearing(t)
+	e.j.s.waits.output = time.Minute
+	p, other := proc(1, 0), proc(1, 1)
+	e.watch.Initialized(p)
+	e.apply(e.watch.Exited(p, wellEnded))
+	waited := func(d time.Duration) {
+		t.Helper()
+		e.withheld[p] = e.withheld[p].Add(-d)
+		if r := e.demandOutput(); r != nil {
+			t.Fatal(r)
+		}
+	}
+	if e.demandOutput(); len(e.withheld) != 1 {
+		t.Fatalf("output is expected of %v, want %v", e.withheld, p)
+	}
+	if waited(59 * time.Second); !e.reaches(p) {
+		t.Fatal("its peer is given up early")
+	}
+	e.flows[1][0].unread = 100
+	if waited(2 * time.Second); !e.reaches(p) {
+		t.Fatal("its peer is given up although the user has yet to read what came")
+	}
+	e.flows[1][0].unread = 0
+	e.demandOutput()
+	if waited(time.Minute); e.reaches(p) || !e.reaches(other) {
+		t.Errorf("reached are the peer %v and the other's %v", e.reaches(p), e.reaches(other))
+	}
+	if s, _ := e.watch.View().Speaker(1); s != other {
+		t.Errorf("%v speaks, want %v", s, other)
+	}
+}
+
 // TestV4TheUserHearsWhoHasFailedAPeer.
 func TestV4TheUserHearsWhoHasFailedAPeer(t *testing.T) {
 	w := newWatch(1, 3)

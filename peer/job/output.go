@@ -45,6 +45,9 @@ func (e *execution) output(h heard, p view.Process) *Result {
 	if ended[s-1] && len(fresh) > 0 {
 		return e.breach(l, fmt.Errorf("output of %v after its end", p))
 	}
+	if len(fresh) > 0 || m.End {
+		delete(e.withheld, p)
+	}
 	f := &e.flows[p.Rank][s-1]
 	for i, r := range fresh {
 		if s == Stdout && e.accounts != nil {

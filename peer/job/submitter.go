@@ -74,6 +74,8 @@ type waits struct {
 	lull time.Duration
 	// progress is how long a peer may stage or start without any progress, whatever it says.
 	progress time.Duration
+	// output is how long nothing more may come of the output of a process that has ended.
+	output time.Duration
 	// apart is how long a peer that stages may be disconnected. It waits a little longer.
 	apart time.Duration
 	// grace is how long peers that stage or start have to say that they fail
@@ -98,7 +100,7 @@ type waits struct {
 }
 
 var defaultWaits = waits{
-	answers: 2 * time.Second, silence: time.Minute, progress: 5 * time.Minute, lull: 3 * time.Second / 2, apart: 15 * time.Second, grace: time.Second, files: time.Second, stop: 30 * time.Second, tell: 10 * time.Second,
+	answers: 2 * time.Second, silence: time.Minute, progress: 5 * time.Minute, output: time.Minute, lull: 3 * time.Second / 2, apart: 15 * time.Second, grace: time.Second, files: time.Second, stop: 30 * time.Second, tell: 10 * time.Second,
 	back: 10 * time.Second, wide: time.Second, locate: 2 * time.Second,
 }
 

@@ -304,6 +304,20 @@ func (w *watch) Silent(p view.Process) bool {
 	return w.view.State(p) == view.Finished && w.at(p).exit == nil
 }
 
+// Undrained returns the speakers that have ended, or called Abort, and of whose output the user lacks
+// something.
+func (w *watch) Undrained() (ps []view.Process) {
+	for rank := range w.view.N {
+		if p, ok := w.view.Speaker(rank); ok {
+			at := w.at(p)
+			if ended := w.view.State(p) == view.Finished || at.exit != nil || at.aborted != nil; ended && !at.drained {
+				ps = append(ps, p)
+			}
+		}
+	}
+	return ps
+}
+
 // Committed says that a change of the view has been agreed on.
 func (w *watch) Committed(c viewgroup.Change) step {
 	var s step

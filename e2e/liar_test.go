@@ -1,0 +1,147 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// edits are where a p2pboot that lies differs from one that does not: in a file of package launch
+// a text, which is there once, is replaced. What they call is in testdata/liar/lie.go.
+var edits = []struct{ file, text, by string }{
+	{
+		"job.go", "func (j *job) say(m *jobpb.FromPeer) {\n",
+		"func (j *job) say(m *jobpb.FromPeer) {\n\tfor _, m := range j.lieAbout(m) {\n\t\tj.sayTruly(m)\n\t}\n}\n\nfunc (j *job) sayTruly(m *jobpb.FromPeer) {\n",
+	},
+	{"job.go", "func (j *job) tick() {\n", "func (j *job) tick() {\n\tj.lieAtTick()\n"},
+	{
+		"output.go", "\t\t\tj.head = outputOf(p.id, s+1, b)\n",
+		"\t\t\tif j.head = lieAboutOutput(outputOf(p.id, s+1, b)); j.head == nil {\n\t\t\t\tcontinue\n\t\t\t}\n",
+	},
+}
+
+// liar builds a p2pboot that lies as the file says whose name is in LIE, once for all tests.
+var liar = sync.OnceValues(func() (string, error) {
+	dir, err := filepath.Abs("../peer/launch")
+	if err != nil {
+		return "", err
+	}
+	lies, err := filepath.Abs("testdata/liar/lie.go")
+	if err != nil {
+		return "", err
+	}
+	changed := make(map[string]string)
+	replace := map[string]string{filepath.Join(dir, "lie.go"): lies}
+	for _, e := range edits {
+		if changed[e.file] == "" {
+			b, err := os.ReadFile(filepath.Join(dir, e.file))
+			if err != nil {
+				return "", err
+			}
+			changed[e.file] = string(b)
+		}
+		before, after, found := strings.Cut(changed[e.file], e.text)
+		if !found || strings.Contains(after, e.text) {
+			return "", &os.PathError{Op: "find once what a liar does otherwise in", Path: e.file, Err: os.ErrNotExist}
+		}
+		changed[e.file] = before + e.by + after
+	}
+	for file, text := range changed {
+		replace[filepath.Join(dir, file)] = filepath.Join(bin, "liar-"+file)
+		if err := os.WriteFile(filepath.Join(bin, "liar-"+file), []byte(text), 0o600); err != nil {
+			return "", err
+		}
+	}
+	overlay, err := json.Marshal(map[string]any{"Replace": replace})
+	if err != nil {
+		return "", err
+	}
+	if err := os.WriteFile(filepath.Join(bin, "liar.json"), overlay, 0o600); err != nil {
+		return "", err
+	}
+	out := filepath.Join(bin, "p2pboot-that-lies")
+	build := exec.Command("go", "build", "-ldflags=-w", "-overlay", filepath.Join(bin, "liar.json"), "-o", out, "./cmd/p2pboot")
+	build.Dir = ".."
+	if said, err := build.CombinedOutput(); err != nil {
+		return "", &os.PathError{Op: "build", Path: string(said), Err: err}
+	}
+	return out, nil
+})
+
+// lies are what a peer of a job does otherwise than an honest one: see testdata/liar/lie.go.
+var lies = []string{
+	"nothing", "staging fails", "aborts", "is ahead and aborts", "exits with another status", "never exits",
+	"has another account", "prints something else", "prints nothing", "never ends its output",
+	"fails its rank", "fails all", "finishes all", "has a process join", "accuses all peers",
+}
+
+// TestV4LiarFailsItself has one peer of a job lie, among two or three replicas. The user gets the right
+// answer, or reads that replicas have diverged, with the name of the liar; no honest peer is blamed (V4).
+func TestV4LiarFailsItself(t *testing.T) {
+	t.Parallel()
+	command, err := liar()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for r, honest := range map[int]int{2: 3, 3: 5} {
+		t.Run(fmt.Sprintf("r=%d", r), func(t *testing.T) {
+			t.Parallel()
+			told := filepath.Join(t.TempDir(), "lie")
+			lying := *loopback
+			lying.named, lying.env = []string{command}, append([]string{"LIE=" + told}, loopback.env...)
+			supernode := boot(t, "--slots", "0")
+			bad := lying.startPeer(t, t.TempDir(), "--supernode", supernode.addr, "--slots", "1")
+			peers := []*peerProcess{bad}
+			for range honest {
+				peers = append(peers, loopback.startPeer(t, t.TempDir(), "--supernode", supernode.addr, "--slots", "2"))
+			}
+			for _, p := range peers {
+				p.awaitReady()
+			}
+			for _, lie := range lies {
+				t.Run(lie, func(t *testing.T) {
+					if err := os.WriteFile(told, []byte(lie), 0o600); err != nil {
+						t.Fatal(err)
+					}
+					j := submit(t, t.TempDir(), "--supernode", supernode.addr, "-n", "2", "-r", fmt.Sprint(r), "-w", "60", "--timeout", "110s",
+						filepath.Join(bin, "stepper"), "-steps", "100", "-every", "50", "-work", "0", "-pause", "20ms")
+					j.wait()
+					expectLiarFailsAlone(t, j, bad, lie != "staging fails")
+					expectNothingLeft(t, peers)
+				})
+			}
+		})
+	}
+}
+
+// expectLiarFailsAlone reads what p2prun has said of a job with a peer that lies, and may run a process
+// of it.
+func expectLiarFailsAlone(t *testing.T, j *job, liar *peerProcess, runs bool) {
+	t.Helper()
+	process := ""
+	for e := range j.events {
+		switch {
+		case e.Event == "placed":
+			for _, p := range e.Placed {
+				if p.Peer == liar.id {
+					process = fmt.Sprintf("rank %d replica %d ", p.Rank, p.Replica)
+				}
+			}
+		case e.Event == "view" && e.Text != "" && (process == "" || !strings.Contains(e.Text, process)):
+			t.Errorf("an honest peer is blamed: %s; the liar runs %q", e.Text, process)
+		case e.Result == nil:
+		case e.Result.Status == 0:
+			expectStepper(t, j, 2, 100, 50)
+		case e.Result.Status != 65 || !strings.Contains(e.Result.Message, liar.id[len(liar.id)-8:]):
+			t.Errorf("status %d: %s; the liar is %s", e.Result.Status, e.Result.Message, liar.id)
+		}
+	}
+	if runs != (process != "") {
+		t.Errorf("the liar runs %q", process)
+	}
+}

@@ -1,0 +1,91 @@
+package launch
+
+import (
+	"os"
+	"slices"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
+)
+
+// What a p2pboot that lies does otherwise than one that does not: this file is added to the package
+// when the test builds it. say and tick of a job begin with a call of these functions, as does
+// the sending of output.
+
+// lie returns what this peer lies about now: what is in the file that LIE names.
+func lie() string {
+	b, _ := os.ReadFile(os.Getenv("LIE"))
+	return string(b)
+}
+
+// lieAbout returns what the job says in place of m.
+func (j *job) lieAbout(m *jobpb.FromPeer) (said []*jobpb.FromPeer) {
+	switch b := m.Body.(type) {
+	case *jobpb.FromPeer_Prepared:
+		if lie() == "staging fails" {
+			b.Prepared.Error = "the disk is full"
+		}
+	case *jobpb.FromPeer_Initialized:
+		switch lie() {
+		case "aborts":
+			return []*jobpb.FromPeer{m, aborted(b.Initialized.Process.View(), 3, "a verdict of the liar")}
+		case "is ahead and aborts":
+			p := b.Initialized.Process.View()
+			return []*jobpb.FromPeer{m, ahead(p), aborted(p, 3, "a verdict of the liar")}
+		}
+	case *jobpb.FromPeer_Exited:
+		switch lie() {
+		case "exits with another status":
+			b.Exited.Code = 3
+		case "never exits":
+			return nil
+		}
+	case *jobpb.FromPeer_Account:
+		if lie() == "has another account" && len(b.Account.Digest) > 0 {
+			b.Account.Digest[0] ^= 1
+		}
+	}
+	return []*jobpb.FromPeer{m}
+}
+
+// lieAboutOutput returns what the job sends in place of m; nil: nothing.
+func lieAboutOutput(m *jobpb.FromPeer) *jobpb.FromPeer {
+	switch o := m.GetOutput(); {
+	case lie() == "prints nothing", lie() == "never ends its output" && o.End:
+		return nil
+	case lie() == "prints something else":
+		for i := range o.Records {
+			o.Records[i] = []byte("a line of the liar\n")
+		}
+	}
+	return m
+}
+
+// lieAtTick is called every second.
+func (j *job) lieAtTick() {
+	if j.views == nil || !j.begun {
+		return
+	}
+	for _, p := range j.view.Processes() {
+		if _, own := j.local[p]; own || !j.view.Has(p) {
+			continue
+		}
+		sameRank := slices.ContainsFunc(j.order, func(o view.Process) bool { return o.Rank == p.Rank })
+		switch {
+		case lie() == "fails its rank" && sameRank, lie() == "fails all":
+			j.views.Propose(viewgroup.Change{Process: p, To: view.Failed})
+		case lie() == "finishes all":
+			j.views.Propose(viewgroup.Change{Process: p, To: view.Finished})
+		}
+	}
+	if lie() == "has a process join" {
+		j.views.Propose(viewgroup.Change{Process: view.Process{Rank: j.order[0].Rank, Replica: j.spec.R}})
+		j.views.Propose(viewgroup.Change{Process: view.Process{Rank: (j.order[0].Rank + 1) % j.spec.N, Replica: j.spec.R}})
+	}
+	if lie() == "accuses all peers" {
+		for _, p := range j.members.peerOf {
+			j.say(suspect([]byte(p), j.watchers))
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package job
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+// withheld keeps since when nothing more has come of the output of speakers that have ended. A rank
+// is done once the user has all of it, so a peer that withholds some would have the job wait for
+// ever (V4).
+type withheld map[view.Process]time.Time
+
+// overdue returns those of the given speakers of whose output nothing has come for so long.
+func (w withheld) overdue(speakers []view.Process, most time.Duration, now time.Time) (out []view.Process) {
+	maps.DeleteFunc(w, func(p view.Process, _ time.Time) bool { return !slices.Contains(speakers, p) })
+	for _, p := range speakers {
+		since, known := w[p]
+		switch {
+		case !known:
+			w[p] = now
+		case now.Sub(since) >= most:
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+var errWithheld = errors.New("its process has ended, and the rest of its output does not come")
+
+// demandOutput gives up the peers that withhold output of speakers that have ended: another replica
+// speaks then. While the user has yet to read what has come, a peer may have no leave to send more.
+func (e *execution) demandOutput() *Result {
+	var speakers []view.Process
+	for _, p := range e.watch.Undrained() {
+		f := e.flows[p.Rank]
+		if l := e.runsOn[p]; l != nil && l.err == nil && !isAway(l) && f[0].unread+f[1].unread == 0 && e.ended[p] != [2]bool{true, true} {
+			speakers = append(speakers, p)
+		}
+	}
+	for _, p := range e.withheld.overdue(speakers, e.j.s.waits.output, time.Now()) {
+		if l := e.runsOn[p]; l.err == nil {
+			if r := e.lose(l, "it withholds output", errWithheld); r != nil {
+				return r
+			}
+		}
+	}
+	return nil
+}
