@@ -219,9 +219,9 @@ func DefaultConfig() Config {
 		NAT:           true,
 		Reachability:  Auto,
 		Relay:         true,
-		RelayPeers:    256,
-		RelayData:     64 << 10,
-		RelayTime:     24 * time.Hour,
+		RelayPeers:    64,
+		RelayData:     4 << 10,
+		RelayTime:     6 * time.Hour,
 		GossipPeriod:  faultdetect.DefaultPeriod,
 		ToleratedHang: faultdetect.DefaultGroupHang,
 		Detector:      faultdetect.Fast.String(),
@@ -371,7 +371,7 @@ func (c Config) validateLending(wrong *complaints) {
 	if c.WasmEngine != "" && !filepath.IsAbs(c.WasmEngine) {
 		wrong.say("wasm-engine: %q is no absolute path", c.WasmEngine)
 	}
-	_, err := policy.ParseRules(c.Accept)
+	_, err := policy.ParseRules(c.Accept, limits.Limits{})
 	wrong.add(err)
 	_, err = policy.ParseHours(c.QuietHours)
 	wrong.add(err)

@@ -6,20 +6,22 @@ import (
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
+	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/internal/policy"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
 // policy is what the owner has decided for the peer self, of a private network or not.
-func (c Config) policy(self p2ppeer.ID, private bool) (policy.Policy, error) {
+func (c Config) policy(self p2ppeer.ID, private bool, m limits.Machine) (policy.Policy, error) {
 	allow, err1 := peerIDs("allow", c.Allow)
 	deny, err2 := peerIDs("deny", c.Deny)
-	rules, err3 := policy.ParseRules(c.Accept)
-	quiet, err4 := policy.ParseHours(c.QuietHours)
+	strangers, err3 := limits.Strangers(m, c.Slots).With(c.SlotLimits)
+	rules, err4 := policy.ParseRules(c.Accept, strangers)
+	quiet, err5 := policy.ParseHours(c.QuietHours)
 	return policy.Policy{
 		Self: self, Private: private, Allow: allow, Deny: deny, Rules: rules, Quiet: quiet,
 		Unconfined: !c.RequireConfinement,
-	}, errors.Join(err1, err2, err3, err4)
+	}, errors.Join(err1, err2, err3, err4, err5)
 }
 
 // confines reports whether every wall around native programs stands.

@@ -193,7 +193,7 @@ func (p *Peer) startServices() error {
 // startVolunteer starts what donates slots.
 func (p *Peer) startVolunteer() error {
 	var err error
-	if p.policy, err = p.cfg.policy(p.ID(), !p.gate.Open()); err != nil {
+	if p.policy, err = p.cfg.policy(p.ID(), !p.gate.Open(), machineAt(string(p.home))); err != nil {
 		return err
 	}
 	p.sayPolicy()
@@ -201,7 +201,7 @@ func (p *Peer) startVolunteer() error {
 		return err
 	}
 	p.examineWalls()
-	limits := reservation.Limits{Slots: p.cfg.Slots, MaxJobs: p.cfg.MaxJobs, Judge: p.judge}
+	slots := reservation.Limits{Slots: p.cfg.Slots, MaxJobs: p.cfg.MaxJobs, Judge: p.judge}
 	if p.speed, err = loadSpeed(p.home.speed()); err != nil {
 		return &HomeError{string(p.home), err}
 	}
@@ -213,7 +213,7 @@ func (p *Peer) startVolunteer() error {
 	if err != nil {
 		return err
 	}
-	p.slots = reservation.NewService(p.host, reservation.Config{Limits: limits, Log: p.log, Machine: p.cfg.machineIdentity()})
+	p.slots = reservation.NewService(p.host, reservation.Config{Limits: slots, Log: p.log, Machine: p.cfg.machineIdentity()})
 	p.owns("reservation", p.slots.Close)
 	stop := p.files.Tell(p.policy.Admits)
 	p.owns("answers about cached files", func() error { stop(); return nil })
@@ -274,11 +274,16 @@ func (c Config) dataListen() string {
 
 // grant is what a job may have of this machine of so many slots, whose scratch folders are in home.
 func (c Config) grant(home string, slots int) (limits.Grant, error) {
-	machine := limits.Machine{Disk: diskFree(home)}
-	if m := memoryLimit(); m != 0 && m != unlimited {
-		machine.Memory = int64(m)
+	return limits.Default(machineAt(home), slots).With(c.SlotLimits, c.JobLimits)
+}
+
+// machineAt is what there is of this machine to be limited, with the disk of a home.
+func machineAt(home string) limits.Machine {
+	m := limits.Machine{Disk: diskFree(home)}
+	if memory := memoryLimit(); memory != 0 && memory != unlimited {
+		m.Memory = int64(memory)
 	}
-	return limits.Default(machine, slots).With(c.SlotLimits, c.JobLimits)
+	return m
 }
 
 // startDiscovery joins the network; a submit-only peer does so without being

@@ -102,9 +102,13 @@ const (
 	defaultProcesses = 512
 	defaultFiles     = 4096
 	defaultTime      = 7 * 24 * time.Hour
+
+	leastOfStrangers = 256 << 20 // memory
+	strangersDisk    = 1 << 30
+	strangersTime    = 12 * time.Hour
 )
 
-// Default returns what a machine of that many slots grants strangers: a process gets its
+// Default returns what a machine of that many slots grants at most: a process gets its
 // share of three quarters of the memory and of a quarter of the free disk, one processor,
 // and a week. So a machine of 1 GiB that has one slot gives it 768 MiB, and keeps the rest
 // for its owner.
@@ -118,4 +122,15 @@ func Default(m Machine, slots int) Grant {
 		g.Slot.Disk = min(max(m.Disk/4/n, leastDiskDefault), mostDisk)
 	}
 	return g
+}
+
+// Strangers returns what a machine of that many slots grants each process of submitters that its
+// owner knows nothing of: its share of a quarter of the memory, 256 MiB at least, so that the
+// owner's own programs stay in memory; 1 GiB of disk; and 12 hours.
+func Strangers(m Machine, slots int) Limits {
+	l := Limits{Disk: strangersDisk, Time: strangersTime}
+	if m.Memory > 0 {
+		l.Memory = max(m.Memory/4/int64(max(1, slots)), leastOfStrangers)
+	}
+	return l
 }

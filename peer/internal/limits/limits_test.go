@@ -158,3 +158,21 @@ func TestPlus(t *testing.T) {
 		t.Errorf("got %+v, want %+v", plus, want)
 	}
 }
+
+func TestStrangersKeepTheOwnersMachineQuick(t *testing.T) {
+	for _, c := range []struct {
+		machine Machine
+		slots   int
+		memory  int64
+	}{
+		{Machine{16 << 30, -1}, 4, 1 << 30},
+		{Machine{2 << 30, -1}, 8, 256 << 20}, // no program of use fits into less
+		{Machine{0, -1}, 2, 0},
+		{Machine{4 << 30, -1}, 0, 1 << 30},
+	} {
+		want := Limits{Memory: c.memory, Disk: 1 << 30, Time: 12 * time.Hour}
+		if got := Strangers(c.machine, c.slots); got != want {
+			t.Errorf("%+v with %d slots: got %+v, want %+v", c.machine, c.slots, got, want)
+		}
+	}
+}

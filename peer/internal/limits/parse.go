@@ -23,9 +23,7 @@ var None = []string{"memory=none", "cpu=none", "disk=none", "processes=none", "f
 // Parse reads the limits of a slot as the owner has written them, such as memory=512MiB or
 // time=none. The error names every wrong one.
 func Parse(settings []string) (Limits, error) {
-	var l Limits
-	err := l.set(settings)
-	return l, err
+	return Limits{}.With(settings)
 }
 
 // ParseJob reads those of a job. Files are those of any one process, so a job has no such
@@ -35,6 +33,12 @@ func ParseJob(settings []string) (Limits, error) {
 	if l.Files != 0 {
 		err = errors.Join(err, errors.New("files: a limit of each slot only"))
 	}
+	return l, err
+}
+
+// With returns l with some limits as the owner has written them.
+func (l Limits) With(settings []string) (Limits, error) {
+	err := l.set(settings)
 	return l, err
 }
 

@@ -23,7 +23,7 @@ func at(hour, minute int) time.Time { return time.Date(2026, 3, 1, hour, minute,
 
 func rules(t testing.TB, texts ...string) map[Class]Rule {
 	t.Helper()
-	r, err := ParseRules(texts)
+	r, err := ParseRules(texts, limits.Limits{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,11 +187,11 @@ func TestS3DefaultRules(t *testing.T) {
 
 func TestRulesThatAreNone(t *testing.T) {
 	for _, text := range []string{"", " ", "all", "friends=wasm", "wasm=everyone", "everyone=", "wasm slots", "wasm slots=0", "wasm slots=-1", "wasm slots=9999999", "native memory=256MiB ram=1", "native memory=1"} {
-		if _, err := ParseRules([]string{text}); err == nil || !strings.Contains(err.Error(), "accept") {
+		if _, err := ParseRules([]string{text}, limits.Limits{}); err == nil || !strings.Contains(err.Error(), "accept") {
 			t.Errorf("%q: got %v, want an error that names the option", text, err)
 		}
 	}
-	if _, err := ParseRules([]string{"wasm", "everyone=native"}); err == nil {
+	if _, err := ParseRules([]string{"wasm", "everyone=native"}, limits.Limits{}); err == nil {
 		t.Error("two rules of one class were taken")
 	}
 }
@@ -254,5 +254,35 @@ func TestOwnersListsAreNotTakenForMore(t *testing.T) {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
 		})
+	}
+}
+
+// TestO1StrangersGetLessByDefault: a limit of everyone that no rule names is that of strangers, and
+// nobody else has it.
+func TestO1StrangersGetLessByDefault(t *testing.T) {
+	strangers := limits.Limits{Memory: 1 << 30, Time: 12 * time.Hour}
+	for _, c := range []struct {
+		rules             []string
+		everyone, members limits.Limits
+	}{
+		{nil, strangers, limits.Limits{}},
+		{[]string{"wasm slots=2"}, strangers, limits.Limits{}},
+		{[]string{"members=wasm"}, strangers, limits.Limits{}},
+		{[]string{"everyone=wasm time=1h"}, limits.Limits{Memory: 1 << 30, Time: time.Hour}, limits.Limits{Time: time.Hour}},
+		{[]string{"everyone=wasm memory=none time=none"}, limits.Limits{}, limits.Limits{}},
+	} {
+		r, err := ParseRules(c.rules, strangers)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := r[Everyone].Limits; got != c.everyone {
+			t.Errorf("%q: everyone has %+v, want %+v", c.rules, got, c.everyone)
+		}
+		if got := r[Members].Limits; got != c.members {
+			t.Errorf("%q: members have %+v, want %+v", c.rules, got, c.members)
+		}
+		if got := r[Mine].Limits; got != (limits.Limits{}) {
+			t.Errorf("%q: the owner has %+v", c.rules, got)
+		}
 	}
 }

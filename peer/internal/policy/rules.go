@@ -17,11 +17,12 @@ const maxSlots = 1 << 12
 // (see limits.Parse). KIND alone is of everyone, members included. What
 // no rule names is decided so: all of mine and of those allowed;
 // native programs of members, since the network's owner has invited each; and of everyone
-// modules only.
-func ParseRules(texts []string) (map[Class]Rule, error) {
+// modules only. A limit of everyone that no rule names is that of strangers.
+func ParseRules(texts []string, strangers limits.Limits) (map[Class]Rule, error) {
 	rules := make(map[Class]Rule)
+	others, members := Rule{Kind: Wasm, Limits: strangers}, Rule{Kind: Native}
 	for _, text := range texts {
-		class, rule, err := parseRule(text)
+		class, rule, err := parseRule(text, limits.Limits{})
 		if err != nil {
 			return nil, fmt.Errorf("accept %.80q: %w", text, err)
 		}
@@ -29,13 +30,13 @@ func ParseRules(texts []string) (map[Class]Rule, error) {
 			return nil, fmt.Errorf("accept %.80q: there is a rule for %s already", text, class)
 		}
 		rules[class] = rule
+		if class == Everyone {
+			members = rule
+			_, others, _ = parseRule(text, strangers) // without an error above
+		}
 	}
-	others, given := rules[Everyone]
-	members := others
-	if !given {
-		others, members = Rule{Kind: Wasm}, Rule{Kind: Native}
-	}
-	for class, rule := range map[Class]Rule{Mine: {Kind: Native}, Allowed: {Kind: Native}, Members: members, Everyone: others} {
+	rules[Everyone] = others
+	for class, rule := range map[Class]Rule{Mine: {Kind: Native}, Allowed: {Kind: Native}, Members: members} {
 		if _, given := rules[class]; !given {
 			rules[class] = rule
 		}
@@ -56,7 +57,7 @@ func (p Policy) Beside(texts []string) map[Class]Kind {
 		}
 	}
 	for _, text := range texts {
-		switch class, _, _ := parseRule(text); class {
+		switch class, _, _ := parseRule(text, limits.Limits{}); class {
 		case Everyone:
 			return nil
 		default:
@@ -66,7 +67,8 @@ func (p Policy) Beside(texts []string) map[Class]Kind {
 	return also
 }
 
-func parseRule(text string) (Class, Rule, error) {
+// parseRule reads one rule. What it does not limit has the limits of unnamed.
+func parseRule(text string, unnamed limits.Limits) (Class, Rule, error) {
 	words := strings.Fields(text)
 	if len(words) == 0 {
 		return "", Rule{}, fmt.Errorf("want KIND or CLASS=KIND")
@@ -81,16 +83,15 @@ func parseRule(text string) (Class, Rule, error) {
 	if !slices.Contains([]Kind{None, Wasm, Native}, Kind(kind)) {
 		return "", Rule{}, fmt.Errorf("kind %q: want none, wasm or native", kind)
 	}
-	rule := Rule{Kind: Kind(kind)}
-	var settings []string
+	rule := Rule{Kind: Kind(kind), Limits: unnamed}
 	for _, word := range words[1:] {
 		number, ok := strings.CutPrefix(word, "slots=")
 		if !ok {
-			l, err := limits.Parse(append(settings, word))
+			l, err := rule.Limits.With([]string{word})
 			if err != nil {
 				return "", Rule{}, fmt.Errorf("slots=, or a limit of each process: %w", err)
 			}
-			settings, rule.Limits = append(settings, word), l
+			rule.Limits = l
 			continue
 		}
 		n, err := strconv.Atoi(number)
