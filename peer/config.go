@@ -186,6 +186,9 @@ type Config struct {
 
 	// LogLevel is the least level of messages: trace, debug, info, warn, error.
 	LogLevel string
+
+	// diskFree returns how many bytes are free where a folder is, or will be; -1: not known.
+	diskFree func(dir string) int64
 }
 
 // A Reachability says whether others can connect to a peer.
@@ -229,6 +232,7 @@ func DefaultConfig() Config {
 		LogLevel:      "info",
 
 		RequireConfinement: true,
+		diskFree:           diskFree,
 	}
 }
 

@@ -41,7 +41,7 @@ const (
 	leastFiles     = 4096
 	leastProcesses = 256
 	leastMemory    = 512 << 20
-	leastDisk      = 256 << 20
+	spareDisk      = 256 << 20 // beside what the cache may take
 	mostSkew       = 30 * time.Second
 )
 
@@ -206,8 +206,8 @@ func judgeDisk(m Machine) Finding {
 	case m.DiskFree < 0:
 		return Finding{"disk", Unknown, "how much is free cannot be read on this system", "look whether the folder given with --home has room for --cache-limit"}
 	case m.DiskFree < leastDisk:
-		return Finding{"disk", Failing, found, do}
-	case m.DiskFree < grow+leastDisk:
+		return Finding{"disk", Failing, found + "; no job of others is taken", do}
+	case m.DiskFree < grow+spareDisk:
 		return Finding{"disk", Warning, found, do}
 	}
 	return well("disk", "%s", found)

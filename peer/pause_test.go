@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -118,6 +119,37 @@ func TestS3EachRulePauses(t *testing.T) {
 			pass(time.Minute)
 			expect("")
 		})
+	}
+}
+
+// TestFullDiskIsNotOffered: a peer without room for a job's files takes none of others, says so, and
+// does again once there is room.
+func TestFullDiskIsNotOffered(t *testing.T) {
+	var free atomic.Int64
+	p := boot(t, func(c *Config) { c.diskFree = func(string) int64 { return free.Load() } })
+	stranger := boot(t, func(c *Config) { c.Supernodes = p.Addresses() })
+	for _, c := range []struct {
+		free  int64
+		slots int
+		want  error
+	}{
+		{6 << 20, 0, reservation.NoDisk},
+		{leastDisk, 2, nil},
+		{-1, 2, nil}, // not known
+	} {
+		free.Store(c.free)
+		if got := p.offer().SlotsFree; got != c.slots {
+			t.Errorf("with %d bytes free it offers %d slots, want %d", c.free, got, c.slots)
+		}
+		if got := p.Status(t.Context()).Slots.NoDisk; got != (c.want != nil) {
+			t.Errorf("with %d bytes free, its status says that there is too little: %v", c.free, got)
+		}
+		if err := ask(t, stranger, p); !errors.Is(err, c.want) {
+			t.Errorf("with %d bytes free, others hear %v, want %v", c.free, err, c.want)
+		}
+		if err := ask(t, p, p); err != nil {
+			t.Errorf("with %d bytes free, the owner hears %v", c.free, err)
+		}
 	}
 }
 

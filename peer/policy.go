@@ -51,9 +51,19 @@ func (p *Peer) sayPolicy() {
 	}
 }
 
+// leastDisk is how much disk has to be free for a job of others to be taken, in bytes: its files, what
+// its processes write, and the journal.
+const leastDisk = 64 << 20
+
+// fullDisk reports whether less than that is free where the home is.
+func (p *Peer) fullDisk() bool {
+	free := p.cfg.diskFree(string(p.home))
+	return free >= 0 && free < leastDisk
+}
+
 // machine is what holds here now.
 func (p *Peer) machine(now time.Time) policy.Machine {
-	return policy.Machine{Confined: p.confines(), Paused: p.pausedBy() != "", Now: now}
+	return policy.Machine{Confined: p.confines(), Paused: p.pausedBy() != "", NoDisk: p.fullDisk(), Now: now}
 }
 
 // decide asks the owner's policy about the kinds of programs that a submitter's job has for this
@@ -78,4 +88,5 @@ var refusals = map[policy.Refusal]reservation.Reason{
 	policy.WasmOnly:   reservation.WasmOnly,
 	policy.Unconfined: reservation.Unconfined,
 	policy.Paused:     reservation.Paused,
+	policy.NoDisk:     reservation.NoDisk,
 }

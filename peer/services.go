@@ -390,7 +390,7 @@ func (p *Peer) offer() discovery.Offer {
 		Owner:       p.cfg.Owner,
 		History:     p.history.at(time.Now()),
 	}
-	if s.Draining || p.pausedBy() != "" {
+	if s.Draining || p.pausedBy() != "" || p.fullDisk() {
 		o.SlotsFree = 0
 	}
 	return o

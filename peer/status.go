@@ -48,6 +48,8 @@ type Slots struct {
 
 	// Paused is the rule by which nothing of others is taken, and what can be is handed over.
 	Paused string `json:"paused,omitempty"`
+	// NoDisk says that too little disk is free for a job of others.
+	NoDisk bool `json:"no_disk,omitempty"`
 }
 
 // Unread is a rule of pausing of which the machine does not say whether it is so.
@@ -179,6 +181,6 @@ func (p *Peer) slotStatus(connections []Connection) (Slots, []HostedJob) {
 	}
 	return Slots{
 		Total: s.Total, Free: s.Free, Held: s.Held, Confirmed: s.Confirmed, Running: s.Running,
-		Draining: s.Draining, Paused: p.pausedBy(),
+		Draining: s.Draining, Paused: p.pausedBy(), NoDisk: p.fullDisk(),
 	}, jobs
 }

@@ -23,6 +23,7 @@ const (
 	WasmOnly                      // the owner admits no native program of this submitter
 	Unconfined                    // native programs would run there without walls, which the owner does not allow
 	Paused                        // the owner needs the machine now
+	NoDisk                        // too little disk is free for any job
 	Unreachable                   // no connection
 	Silent                        // connected, but no answer in time
 	SameMachine                   // on the machine of another peer, which runs all that may run there
@@ -39,6 +40,7 @@ var reasonNames = [...]string{
 	WasmOnly:    "wasm only",
 	Unconfined:  "unconfined",
 	Paused:      "paused",
+	NoDisk:      "no disk",
 	Unreachable: "unreachable",
 	Silent:      "silent",
 	SameMachine: "same machine",

@@ -29,6 +29,7 @@ var wireReasons = map[Reason]pb.Reason{
 	WasmOnly:   pb.Reason_WASM_ONLY,
 	Unconfined: pb.Reason_UNCONFINED,
 	Paused:     pb.Reason_PAUSED,
+	NoDisk:     pb.Reason_NO_DISK,
 }
 
 // refusal is the answer that carries err, which is nil or a Reason.

@@ -24,6 +24,7 @@ const (
 	WasmOnly     Reason = "wasm only"
 	Unconfined   Reason = "unconfined"
 	Paused       Reason = "paused"
+	NoDisk       Reason = "no disk"
 	Versions     Reason = "version"
 	Platforms    Reason = "other platform"
 	TooSmall     Reason = "too small"
@@ -48,6 +49,7 @@ var meanings = []struct {
 	{WasmOnly, "its owner takes no native program of yours"},
 	{Unconfined, "cannot confine programs as its owner wants"},
 	{Paused, "its owner needs it now"},
+	{NoDisk, "has too little free disk for a job"},
 	{Versions, "speaks another version: renew the older one"},
 	{Platforms, "no program for its system, or not asked for"},
 	{TooSmall, "has less memory for a slot than --min-memory"},
@@ -83,7 +85,7 @@ var (
 	}
 	ofReservation = map[reservation.Reason]Reason{
 		reservation.Busy: Busy, reservation.MaxJobs: Busy, reservation.Denied: Denied,
-		reservation.WasmOnly: WasmOnly, reservation.Unconfined: Unconfined, reservation.Paused: Paused,
+		reservation.WasmOnly: WasmOnly, reservation.Unconfined: Unconfined, reservation.Paused: Paused, reservation.NoDisk: NoDisk,
 		reservation.Draining: Leaving, reservation.Version: Versions, reservation.UnknownKey: HoldEnded,
 		reservation.Malformed: Nonsense, reservation.SameMachine: SameMachine, reservation.Unreachable: Unreachable, reservation.Silent: NoAnswer,
 	}

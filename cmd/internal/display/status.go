@@ -69,6 +69,9 @@ func slots(s peer.Slots) string {
 	if s.Paused != "" {
 		text += "; paused: " + s.Paused
 	}
+	if s.NoDisk {
+		text += "; too little disk is free for jobs of others, see p2pboot doctor"
+	}
 	if s.Draining {
 		text += "; draining, nothing new is taken"
 	}

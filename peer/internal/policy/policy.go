@@ -59,6 +59,7 @@ type Policy struct {
 type Machine struct {
 	Confined bool // every wall around a native program stands
 	Paused   bool // the owner needs the machine, see package presence
+	NoDisk   bool // too little disk is free for any job
 	Now      time.Time
 }
 
@@ -77,6 +78,7 @@ const (
 	WasmOnly   Refusal = "wasm only"  // no native program of this submitter
 	Unconfined Refusal = "unconfined" // a native program would be, and must not
 	Paused     Refusal = "paused"     // not now
+	NoDisk     Refusal = "no disk"    // not until there is more room
 )
 
 // A Decision is what comes of a request.
@@ -125,6 +127,8 @@ func (p Policy) judge(class Class, m Machine, asked []Kind) Decision {
 		d.Refused = Denied
 	case class != Mine && (m.Paused || p.Quiet.Contain(m.Now)):
 		d.Refused = Paused
+	case class != Mine && m.NoDisk:
+		d.Refused = NoDisk
 	case rule.Kind == Native && native && walled:
 		d.Kind = Native
 	case wasm:

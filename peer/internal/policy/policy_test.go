@@ -62,6 +62,7 @@ func TestS3PolicyDecides(t *testing.T) {
 	bare := Machine{Now: at(12, 0)}
 	paused := Machine{Confined: true, Paused: true, Now: at(12, 0)}
 	night := Machine{Confined: true, Now: at(23, 30)}
+	full := Machine{Confined: true, NoDisk: true, Now: at(12, 0)}
 
 	stranger := Policy{Self: self, Allow: []p2ppeer.ID{friend}, Rules: rules(t, "wasm slots=2")}
 	careful := Policy{Self: self, Allow: []p2ppeer.ID{friend}, Rules: rules(t)}
@@ -90,6 +91,9 @@ func TestS3PolicyDecides(t *testing.T) {
 	}{
 		{"own job", stranger, walls, self, native, Decision{Mine, "", Native, 0, unlimited}},
 		{"own job where nothing is confined", stranger, bare, self, native, Decision{Mine, "", Native, 0, unlimited}},
+		{"own job on a full disk", stranger, full, self, native, Decision{Mine, "", Native, 0, unlimited}},
+		{"friend's on a full disk", stranger, full, friend, native, Decision{Allowed, NoDisk, None, 0, unlimited}},
+		{"stranger's on a full disk", stranger, full, other, wasm, Decision{Everyone, NoDisk, None, 2, unlimited}},
 		{"friend's native program", stranger, walls, friend, native, Decision{Allowed, "", Native, 0, unlimited}},
 		{"friend's native program where nothing is confined", stranger, bare, friend, native, Decision{Allowed, "", Native, 0, unlimited}},
 		{"stranger's module", stranger, walls, other, wasm, Decision{Everyone, "", Wasm, 2, unlimited}},

@@ -35,6 +35,7 @@ const (
 	Reason_WASM_ONLY   Reason = 8
 	Reason_UNCONFINED  Reason = 9
 	Reason_PAUSED      Reason = 10
+	Reason_NO_DISK     Reason = 11
 )
 
 // Enum value maps for Reason.
@@ -51,6 +52,7 @@ var (
 		8:  "WASM_ONLY",
 		9:  "UNCONFINED",
 		10: "PAUSED",
+		11: "NO_DISK",
 	}
 	Reason_value = map[string]int32{
 		"NONE":        0,
@@ -64,6 +66,7 @@ var (
 		"WASM_ONLY":   8,
 		"UNCONFINED":  9,
 		"PAUSED":      10,
+		"NO_DISK":     11,
 	}
 )
 
@@ -513,7 +516,7 @@ const file_reservation_proto_rawDesc = "" +
 	"\flease_millis\x18\x04 \x01(\rR\vleaseMillis\x12\x14\n" +
 	"\x05place\x18\x05 \x01(\rR\x05place\x12\x0e\n" +
 	"\x02of\x18\x06 \x01(\rR\x02of\x12\x18\n" +
-	"\amachine\x18\a \x01(\fR\amachine*\x9c\x01\n" +
+	"\amachine\x18\a \x01(\fR\amachine*\xa9\x01\n" +
 	"\x06Reason\x12\b\n" +
 	"\x04NONE\x10\x00\x12\b\n" +
 	"\x04BUSY\x10\x01\x12\f\n" +
@@ -529,7 +532,8 @@ const file_reservation_proto_rawDesc = "" +
 	"UNCONFINED\x10\t\x12\n" +
 	"\n" +
 	"\x06PAUSED\x10\n" +
-	"B2Z0github.com/p2pmpi/p2pmpi/reservation/internal/pbb\x06proto3"
+	"\x12\v\n" +
+	"\aNO_DISK\x10\vB2Z0github.com/p2pmpi/p2pmpi/reservation/internal/pbb\x06proto3"
 
 var (
 	file_reservation_proto_rawDescOnce sync.Once
