@@ -213,10 +213,12 @@ func TestO2HaltOfAPeerWithAJobWithoutReplicas(t *testing.T) {
 	for name, c := range map[string]struct {
 		args   []string
 		status int
+		prints string // the owner reads
+		says   string // the submitter reads, if the job does not end well
 	}{
-		"drain":   {[]string{"--drain"}, 0},
-		"orderly": {nil, 70},
-		"now":     {[]string{"--now"}, 70},
+		"drain":   {[]string{"--drain"}, 0, "stepper, 0.0: waited for\n", ""},
+		"orderly": {nil, 70, "stepper, 0.0: cancelled\n", "its owner has taken the machine back"},
+		"now":     {[]string{"--now"}, 70, "stepper, 0.0: cancelled\n", "rank 0 lost all its replicas: replica 0 failed with its peer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -228,7 +230,7 @@ func TestO2HaltOfAPeerWithAJobWithoutReplicas(t *testing.T) {
 			halted := make(chan error, 1)
 			go func() { // ends with p2phalt, which ends with the peer
 				out, err := exec.Command(filepath.Join(bin, "p2phalt"), append(c.args, "--home", p.home)...).CombinedOutput()
-				if err != nil {
+				if err != nil || !strings.HasSuffix(string(out), c.prints) {
 					err = fmt.Errorf("%w\n%s", err, out)
 				}
 				halted <- err
@@ -250,7 +252,7 @@ func TestO2HaltOfAPeerWithAJobWithoutReplicas(t *testing.T) {
 			<-p.ended
 			if text := j.stderr.String(); c.status == 0 {
 				expectStepper(t, j, 1, steps, 20)
-			} else if !strings.Contains(text, "rank 0 lost all its replicas: replica 0 failed with its peer") {
+			} else if !strings.Contains(text, c.says) {
 				t.Errorf("the submitter reads:\n%s", text)
 			}
 			expectNothingLeft(t, []*peerProcess{p})

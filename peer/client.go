@@ -81,12 +81,9 @@ func (c *Client) Candidates(ctx context.Context, wanted discovery.Filter) (found
 	return found, c.call(ctx, http.MethodGet, "/v1/candidates?filter="+url.QueryEscape(string(filter)), &found)
 }
 
-// Halt asks the peer to end and returns when it has gone.
-func (c *Client) Halt(ctx context.Context, how Halt) error {
-	if err := c.call(ctx, http.MethodPost, "/v1/halt?mode="+string(how), nil); err != nil {
-		return err
-	}
-	return AwaitGone(ctx, c.home)
+// Halt asks the peer to end, and returns what becomes of its jobs. AwaitGone waits for the end.
+func (c *Client) Halt(ctx context.Context, how Halt) (h Halting, err error) {
+	return h, c.call(ctx, http.MethodPost, "/v1/halt?mode="+string(how), &h)
 }
 
 // Resize changes how many slots the peer has until it ends.

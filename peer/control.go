@@ -176,21 +176,6 @@ func (c *control) resize(w http.ResponseWriter, r *http.Request) {
 	reply(w, http.StatusOK, slots)
 }
 
-// halt answers before it acts, so that the answer gets out.
-func (c *control) halt(w http.ResponseWriter, r *http.Request) {
-	how := Halt(r.URL.Query().Get("mode"))
-	switch how {
-	case "":
-		how = Orderly
-	case Orderly, Drain, Now:
-	default:
-		fail(w, http.StatusBadRequest, fmt.Errorf("mode %.40q: want orderly, drain or now", how))
-		return
-	}
-	reply(w, http.StatusAccepted, map[string]string{"peer": c.peer.ID().String(), "mode": string(how)})
-	c.peer.Halt(how)
-}
-
 // A problem is the body of an answer that is not 2xx.
 type problem struct {
 	Error string `json:"error"`

@@ -69,7 +69,7 @@
 //	DELETE /v1/hosted/ID          has a job be gone from here, by the beginning of its
 //	                              ID: handed over, or ended; now=true ends it: Stopped
 //	POST /v1/slots?total=N        how many slots there are from now on: Slots
-//	POST /v1/halt?mode=orderly    answers at once; the peer is gone when the
+//	POST /v1/halt?mode=orderly    answers at once: Halting; the peer is gone when the
 //	               drain|now      lock is free. Orderly and drain hand jobs over first, and
 //	                              drain waits for those that cannot be
 //

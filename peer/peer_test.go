@@ -230,7 +230,10 @@ func TestHaltReturnsWhenThePeerHasGone(t *testing.T) {
 			}()
 			ctx, cancel := context.WithTimeout(t.Context(), deadline)
 			defer cancel()
-			if err := client.Halt(ctx, how); err != nil {
+			if _, err := client.Halt(ctx, how); err != nil {
+				t.Error(err)
+			}
+			if err := AwaitGone(ctx, string(p.home)); err != nil {
 				t.Fatal(err)
 			}
 			if err := <-closed; err != nil {

@@ -430,12 +430,19 @@ func (p *Peer) drain() {
 	}
 }
 
-// handOver gives the jobs here some time to go on elsewhere, and lets the peer be closed.
+// tellTimeout is how long submitters have to hear why their jobs end, and to let them go.
+const tellTimeout = 2 * time.Second
+
+// handOver gives the jobs here some time to go on elsewhere, ends the others, and lets the peer be
+// closed.
 func (p *Peer) handOver() {
 	p.slots.Drain()
 	ctx, cancel := context.WithTimeout(p.life, handOverTimeout)
 	defer cancel()
 	p.launcher.HandOver(ctx)
+	told, cancelTold := context.WithTimeout(p.life, tellTimeout)
+	defer cancelTold()
+	p.launcher.EndAll(told)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.haltNow()

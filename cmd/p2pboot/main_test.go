@@ -154,7 +154,10 @@ func TestDetachedPeerIsReadyAndSaysWhyWhenItIsNot(t *testing.T) {
 	if status := run(t.Context(), args, io.Discard, &errs); status != 64 || !strings.Contains(errs.String(), "already running") {
 		t.Errorf("second: got status %d, %q; want 64 and the reason", status, errs.String())
 	}
-	if err := client.Halt(t.Context(), peer.Now); err != nil {
+	if _, err := client.Halt(t.Context(), peer.Now); err != nil {
+		t.Fatal(err)
+	}
+	if err := peer.AwaitGone(t.Context(), home); err != nil {
 		t.Error(err)
 	}
 }

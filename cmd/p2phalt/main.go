@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
+	"github.com/p2pmpi/p2pmpi/cmd/internal/display"
 	"github.com/p2pmpi/p2pmpi/peer"
 )
 
@@ -24,6 +26,7 @@ const long = `Takes this machine back: ends the peer that p2pboot has started, a
 when it has gone. Jobs that run here with replicas are handed over first:
 another replica of each rank takes over, or one is made on another peer. That
 takes a second or two, and ten at most; then what is left ends with the peer.
+A line for each job says what becomes of it.
 
 --drain waits for what cannot be migrated: jobs without replicas, those whose
 submitter is out of reach, and those that were handed to this peer by p2prun,
@@ -47,6 +50,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	c.Long, c.Example = long, examples
 	cfg.AddHomeFlags(c.Flags())
 	peer.AddHaltFlags(c.Flags())
+	asJSON := c.Flags().Bool("json", false, "what becomes of the jobs as JSON, on standard output")
 	c.Args = command.NoArgs
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := peer.Fill(c.Flags()); err != nil {
@@ -54,13 +58,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		}
 		drain, _ := c.Flags().GetBool("drain")
 		now, _ := c.Flags().GetBool("now")
-		return halt(ctx, cfg.Home, drain, now)
+		return halt(ctx, stdout, cfg.Home, drain, now, *asJSON)
 	}
 	return command.Run(ctx, c, args, stdout, stderr)
 }
 
-// halt ends the peer on home.
-func halt(ctx context.Context, home string, drain, now bool) error {
+// halt ends the peer on home, and tells stdout what becomes of its jobs.
+func halt(ctx context.Context, stdout io.Writer, home string, drain, now, asJSON bool) error {
 	how := peer.Orderly
 	switch {
 	case drain && now:
@@ -81,11 +85,29 @@ func halt(ctx context.Context, home string, drain, now bool) error {
 		return command.Fail(command.Usage, err, "")
 	}
 	defer client.Close()
-	if err := client.Halt(ctx, how); err != nil {
+	halting, err := client.Halt(ctx, how)
+	if err == nil {
+		if err := tell(stdout, halting, asJSON); err != nil {
+			return err
+		}
+		err = peer.AwaitGone(ctx, home)
+	}
+	if err != nil {
 		if ctx.Err() != nil {
 			return command.Fail(command.Cancelled, errors.New("interrupted; the peer was asked to end, and still may"), "")
 		}
 		return command.Fail(command.Unavailable, err, "")
 	}
 	return nil
+}
+
+// tell writes what becomes of the jobs.
+func tell(w io.Writer, h peer.Halting, asJSON bool) error {
+	if !asJSON {
+		_, err := io.WriteString(w, display.Partings(h))
+		return err
+	}
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	return e.Encode(h)
 }

@@ -321,6 +321,7 @@ type JobStatus struct {
 	Since     time.Time      `json:"since"`
 	State     State          `json:"state"`
 	Paused    time.Time      `json:"paused,omitzero"` // since when its processes stand still, see Pause
+	Movable   bool           `json:"movable"`         // it may go on without this peer
 	Use       Use            `json:"use"`             // now, while it runs
 }
 
@@ -380,7 +381,7 @@ func (s *Service) Jobs() []JobStatus {
 		jobs = append(jobs, JobStatus{
 			Job: j.spec.ID, Paused: stands, Submitter: j.submitter, Name: j.spec.Name, Digest: j.program.Digest,
 			Kind: j.decision.Kind, Class: j.decision.Class,
-			Processes: slices.Clone(j.order), Since: j.since, State: j.state,
+			Processes: slices.Clone(j.order), Since: j.since, State: j.state, Movable: s.movable(j),
 		})
 	}
 	s.mu.Unlock()

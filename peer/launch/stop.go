@@ -21,6 +21,35 @@ const (
 // errStopped is what people read whose job an owner does not want any more, after who says so.
 var errStopped = errors.New("its owner has stopped the job here")
 
+// errTakenBack is what people read whose job has to end since the owner takes the machine back.
+var errTakenBack = errors.New("its owner has taken the machine back")
+
+// EndAll ends what runs here for other peers, tells their submitters why, and returns when nothing of it is
+// left, or when ctx ends.
+func (s *Service) EndAll(ctx context.Context) {
+	for {
+		s.mu.Lock()
+		gone, left := s.gone, []*job(nil)
+		for _, j := range s.jobs {
+			if j.submitter != s.host.ID() {
+				left = append(left, j)
+			}
+		}
+		s.mu.Unlock()
+		for _, j := range left {
+			j.do(func() { j.cutShort(errTakenBack) })
+		}
+		if len(left) == 0 {
+			return
+		}
+		select {
+		case <-gone:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
 // Stop has a job of that submitter be gone from here, and returns when nothing of it is left. One that runs with replicas
 // is handed over, if that can be within so long; else its processes are ended, and its submitter is told why.
 // When ctx ends before, the job goes all the same.

@@ -1,0 +1,21 @@
+package display
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/p2pmpi/p2pmpi/peer"
+)
+
+// Partings says in a line for each job what becomes of it when its peer ends.
+func Partings(h peer.Halting) string {
+	var b strings.Builder
+	for _, j := range h.Jobs {
+		where := names(j.Processes)
+		if where == "" {
+			where = "submitted from here"
+		}
+		fmt.Fprintf(&b, "job %.8s %s, %s: %s\n", j.Job, program(j.Program), where, j.Fate)
+	}
+	return b.String()
+}
