@@ -10,8 +10,9 @@ import (
 
 // A line is an event on its way to whoever listens to a job on the control socket.
 type line struct {
-	Number uint64 `json:"number"`           // to be acknowledged with all before it; 0: not
-	Record uint64 `json:"record,omitempty"` // see job.Event
+	Number  uint64 `json:"number"`            // to be acknowledged with all before it; 0: not
+	Record  uint64 `json:"record,omitempty"`  // see job.Event
+	Records uint64 `json:"records,omitempty"` // likewise
 	job.Event
 	done func(error) // nil of an event that may be lost
 }
@@ -67,7 +68,7 @@ func (a *audience) add(e job.Event, done func(error), waited bool) bool {
 		done = nil
 	}
 	a.said++
-	a.waiting = append(a.waiting, line{Number: a.said, Record: e.Record, Event: e, done: done})
+	a.waiting = append(a.waiting, line{Number: a.said, Record: e.Record, Records: e.Records, Event: e, done: done})
 	select {
 	case a.wake <- struct{}{}:
 	default:

@@ -117,7 +117,7 @@ func (l *listener) read(ctx context.Context, resp *http.Response) (job.Result, e
 		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
 			return job.Result{}, fmt.Errorf("read job's events: %w", err)
 		}
-		m.Event.Record = m.Record
+		m.Event.Record, m.Event.Records = m.Record, m.Records
 		if m.Kind == job.ResultEvent && m.Result != nil {
 			l.client.acknowledge(ctx, l.id, m.Number)
 			return *m.Result, nil
@@ -138,10 +138,11 @@ func (l *listener) show(e job.Event) error {
 	l.kept = l.kept || e.Kind == job.KeptEvent
 	if e.Record > 0 {
 		from := source{e.Rank, e.Stream}
-		if e.Record <= l.shown[from] {
+		fresh, ok := e.After(l.shown[from])
+		if !ok {
 			return nil
 		}
-		l.shown[from] = e.Record
+		e, l.shown[from] = fresh, e.Record
 	}
 	return l.emit(e)
 }

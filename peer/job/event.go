@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
 // A Kind says what an Event tells.
@@ -63,12 +64,31 @@ type Event struct {
 	Routes  []Route    `json:"routes,omitempty"`
 	Choice  *Choice    `json:"choice,omitempty"`
 	View    *view.View `json:"view,omitempty"`
-	// Record is the number of a whole record of output in its rank's stream, from 1 on.
-	Record uint64 `json:"-"`
+	// Record is the number of the last whole record of output in Data, in its rank's stream, from 1
+	// on; Records is how many there are. Record 0: Data is the end of an unfinished line.
+	Record  uint64 `json:"-"`
+	Records uint64 `json:"-"`
 	// Took is how long a rank was without one of its replicas, in nanoseconds.
 	Took   time.Duration `json:"took,omitempty"`
 	Text   string        `json:"text,omitempty"`
 	Result *Result       `json:"result,omitempty"`
+}
+
+// After returns the event without the records of output up to a number, which the user has. It is
+// not ok if nothing is left. What is no whole record is left as it is.
+func (e Event) After(shown uint64) (rest Event, ok bool) {
+	switch first := e.Record - max(1, e.Records) + 1; {
+	case e.Record == 0 || shown < first:
+		return e, true
+	case shown >= e.Record:
+		return e, false
+	default:
+		for range shown - first + 1 {
+			e.Data = e.Data[jobpb.RecordLen(e.Data):]
+		}
+		e.Records = e.Record - shown
+		return e, true
+	}
 }
 
 // A Queue is how a job that waits for slots stands in the queues of peers.

@@ -53,10 +53,11 @@ type Kept struct {
 
 // An Output is something that a rank has printed.
 type Output struct {
-	Rank   int    `json:"rank"`
-	Stream Stream `json:"stream"`
-	Record uint64 `json:"record,omitempty"` // number of a whole record
-	Data   []byte `json:"data"`
+	Rank    int    `json:"rank"`
+	Stream  Stream `json:"stream"`
+	Record  uint64 `json:"record,omitempty"`  // see Event
+	Records uint64 `json:"records,omitempty"` // likewise
+	Data    []byte `json:"data"`
 }
 
 // A KeptPeer is a peer that runs processes of a kept job. One that was found again after

@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
@@ -49,13 +50,13 @@ func (e *execution) output(h heard, p view.Process) *Result {
 		delete(e.withheld, p)
 	}
 	f := &e.flows[p.Rank][s-1]
-	for i, r := range fresh {
+	if len(fresh) > 0 {
+		event := outputEvent(p.Rank, s, slices.Concat(fresh...))
+		event.Record, event.Records = next+uint64(len(fresh)), uint64(len(fresh))
 		if s == Stdout && e.accounts != nil {
-			e.printed[p.Rank].add(r)
+			e.printed[p.Rank].add(event.Data)
 		}
-		f.unread += len(r) + recordOverhead
-		event := outputEvent(p.Rank, s, r)
-		event.Record = next + uint64(i) + 1
+		f.unread += unreadSize(event)
 		e.j.printer.print(item{event: event})
 	}
 	if f.unread > maxUnread {
@@ -111,6 +112,9 @@ func (e *execution) hearSpeakers(v view.View) {
 	}
 }
 
+// unreadSize is what an event counts of the bytes that may wait for the user.
+func unreadSize(e Event) int { return len(e.Data) + int(e.Records)*recordOverhead }
+
 func outputEvent(rank int, s Stream, data []byte) Event {
 	return Event{Kind: OutputEvent, Rank: rank, Stream: s, Data: data}
 }
@@ -119,9 +123,9 @@ func outputEvent(rank int, s Stream, data []byte) Event {
 // to be shown.
 func (j *run) printRest(shown [][2]uint64) {
 	for _, o := range j.keeper.kept.Rest {
-		if o.Record == 0 || o.Record > shown[o.Rank][o.Stream-1] {
-			event := outputEvent(o.Rank, o.Stream, o.Data)
-			event.Record = o.Record
+		event := outputEvent(o.Rank, o.Stream, o.Data)
+		event.Record, event.Records = o.Record, o.Records
+		if event, ok := event.After(shown[o.Rank][o.Stream-1]); ok {
 			j.emit(event)
 		}
 	}
@@ -138,7 +142,7 @@ func (e *execution) shown() *Result {
 		}
 		f := &e.flows[i.event.Rank][i.event.Stream-1]
 		f.shown = i.event.Record
-		f.unread -= len(i.event.Data) + recordOverhead
+		f.unread -= unreadSize(i.event)
 		e.unsaid[i.event.Rank] = true
 	}
 	return nil

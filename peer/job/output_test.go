@@ -1,6 +1,7 @@
 package job
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -233,7 +234,7 @@ func TestUserWhoDoesNotReadHoldsUpNoView(t *testing.T) {
 		p.ends(q, "a\n", "b\n", "c\n")
 	})
 	o := b.run(b.request(1, 2), func(e Event) error {
-		if string(e.Data) == "a\n" {
+		if strings.HasPrefix(string(e.Data), "a\n") {
 			close(reading)
 			select {
 			case <-heard:
@@ -245,4 +246,48 @@ func TestUserWhoDoesNotReadHoldsUpNoView(t *testing.T) {
 	})
 	o.want(StatusOK, "")
 	o.wrote(0, Stdout, "a\nb\nc\n")
+}
+
+// TestLinesThatComeTogetherAreShownTogether: one event, and so one write, for all lines of a message.
+func TestLinesThatComeTogetherAreShownTogether(t *testing.T) {
+	m := proc(0, 0)
+	b := newBed(t, never, 1)
+	b.play(func(p *part) {
+		p.start()
+		p.ends(m, slices.Repeat([]string{"a line\n"}, 1000)...)
+	})
+	events := 0
+	o := b.run(b.request(1, 1), func(e Event) error {
+		if e.Kind == OutputEvent {
+			events++
+		}
+		return nil
+	})
+	o.want(StatusOK, "")
+	o.wrote(0, Stdout, strings.Repeat("a line\n", 1000))
+	if events != 1 {
+		t.Errorf("%d events for one message", events)
+	}
+}
+
+// TestOutputThatTheUserHasInPart is cut where the records are that the user lacks.
+func TestOutputThatTheUserHasInPart(t *testing.T) {
+	long := strings.Repeat("x", jobpb.MaxRecord)
+	e := outputEvent(0, Stdout, []byte("one\n"+long+"three\n\n"))
+	e.Record, e.Records = 14, 4
+	for shown, want := range map[uint64]string{10: "one\n" + long + "three\n\n", 11: long + "three\n\n", 12: "three\n\n", 13: "\n", 14: "", 99: ""} {
+		rest, ok := e.After(shown)
+		if ok != (want != "") || ok && (string(rest.Data) != want || rest.Record != 14 || rest.Records != uint64(14-max(10, shown))) {
+			t.Errorf("after %d: got %.20q and %d records, %v", shown, rest.Data, rest.Records, ok)
+		}
+	}
+	tail := outputEvent(0, Stdout, []byte("unfinished"))
+	if rest, ok := tail.After(99); !ok || string(rest.Data) != "unfinished" {
+		t.Error("an unfinished line is no record, and was cut")
+	}
+	wrong := outputEvent(0, Stdout, []byte("one\n"))
+	wrong.Record, wrong.Records = 14, 9 // by a peer that lies
+	if rest, ok := wrong.After(12); !ok || len(rest.Data) != 0 {
+		t.Errorf("got %q, %v", rest.Data, ok)
+	}
 }

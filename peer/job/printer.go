@@ -143,7 +143,7 @@ func (p *printer) rest() (rest []Output) {
 	defer p.mu.Unlock()
 	for _, i := range slices.Concat(p.handed, p.queue) {
 		if e := i.event; i.drained == nil && e.Kind == OutputEvent {
-			rest = append(rest, Output{e.Rank, e.Stream, e.Record, e.Data})
+			rest = append(rest, Output{e.Rank, e.Stream, e.Record, e.Records, e.Data})
 		}
 	}
 	return rest

@@ -1,6 +1,7 @@
 package jobpb
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 
@@ -15,6 +16,16 @@ import (
 // that is longer is cut. A shorter record without a newline at its end is the
 // last that a process wrote.
 const MaxRecord = 64 << 10
+
+// RecordLen returns the length of the first record of output that b begins with: a line, a piece of a
+// longer one, or all that there is.
+func RecordLen(b []byte) int {
+	b = b[:min(len(b), MaxRecord)]
+	if i := bytes.IndexByte(b, '\n'); i >= 0 {
+		return i + 1
+	}
+	return len(b)
+}
 
 // MaxMeasured bounds the peers of a job among which distances are measured: each
 // asks each.

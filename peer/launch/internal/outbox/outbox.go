@@ -42,13 +42,14 @@ type Batch struct {
 // Append takes the next bytes of the stream. It takes them even when the Box is
 // full; the owner is to ask first.
 func (b *Box) Append(p []byte) {
-	for len(p) > 0 {
-		piece := p[:min(len(p), MaxRecord-len(b.tail))]
-		if i := bytes.IndexByte(piece, '\n'); i >= 0 {
-			piece = piece[:i+1]
+	for p = bytes.Clone(p); len(p) > 0; { // the records share one copy
+		n := jobpb.RecordLen(p[:min(len(p), MaxRecord-len(b.tail))])
+		if len(b.tail) == 0 {
+			b.tail = p[:n:n]
+		} else {
+			b.tail = append(b.tail, p[:n]...)
 		}
-		b.tail = append(b.tail, piece...)
-		p = p[len(piece):]
+		p = p[n:]
 		if len(b.tail) == MaxRecord || b.tail[len(b.tail)-1] == '\n' {
 			b.cut()
 		}
@@ -59,7 +60,7 @@ func (b *Box) Append(p []byte) {
 func (b *Box) cut() {
 	if b.next() < b.acked {
 		b.first++
-		b.tail = b.tail[:0]
+		b.tail = nil
 		return
 	}
 	b.records = append(b.records, b.tail)
