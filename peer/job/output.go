@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -50,14 +51,17 @@ func (e *execution) output(h heard, p view.Process) *Result {
 		delete(e.withheld, p)
 	}
 	f := &e.flows[p.Rank][s-1]
-	if len(fresh) > 0 {
-		event := outputEvent(p.Rank, s, slices.Concat(fresh...))
-		event.Record, event.Records = next+uint64(len(fresh)), uint64(len(fresh))
+	for next, left := next, fresh; len(left) > 0; {
+		n := together(left, e.mostTogether())
+		next += uint64(n)
+		event := outputEvent(p.Rank, s, slices.Concat(left[:n]...))
+		event.Record, event.Records = next, uint64(n)
 		if s == Stdout && e.accounts != nil {
 			e.printed[p.Rank].add(event.Data)
 		}
 		f.unread += unreadSize(event)
 		e.j.printer.print(item{event: event})
+		left = left[n:]
 	}
 	if f.unread > maxUnread {
 		return e.breach(l, fmt.Errorf("%d bytes of output of %v without an acknowledgement", f.unread, p))
@@ -71,6 +75,25 @@ func (e *execution) output(h heard, p view.Process) *Result {
 		e.j.printer.print(item{drained: &p})
 	}
 	return nil
+}
+
+// mostTogether returns how many bytes of records are shown at once. Where it is noted what the user
+// has got, that is one record: what was shown and not noted comes twice if this process is killed.
+func (e *execution) mostTogether() int {
+	if e.j.keeper == nil {
+		return math.MaxInt
+	}
+	return 0
+}
+
+// together returns how many of the first records have no more bytes than most, and at least 1.
+func together(records [][]byte, most int) (n int) {
+	for size := 0; n < len(records); n++ {
+		if size += len(records[n]); size > most && n > 0 {
+			break
+		}
+	}
+	return n
 }
 
 // untimely keeps what a process sends that has not spoken: its peer may have heard before

@@ -291,3 +291,20 @@ func TestOutputThatTheUserHasInPart(t *testing.T) {
 		t.Errorf("got %q, %v", rest.Data, ok)
 	}
 }
+
+func TestRecordsShownTogether(t *testing.T) {
+	records := func(sizes ...int) (rs [][]byte) {
+		for _, n := range sizes {
+			rs = append(rs, make([]byte, n))
+		}
+		return rs
+	}
+	for _, c := range []struct {
+		records [][]byte
+		want    int
+	}{{records(5), 1}, {records(5, 5), 2}, {records(5, 5, 1), 2}, {records(11, 1), 1}, {records(0, 0, 10, 0), 4}} {
+		if got := together(c.records, 10); got != c.want {
+			t.Errorf("got %d of %d records", got, len(c.records))
+		}
+	}
+}
