@@ -277,7 +277,7 @@ func TestOutputThatTheUserHasInPart(t *testing.T) {
 	e.Record, e.Records = 14, 4
 	for shown, want := range map[uint64]string{10: "one\n" + long + "three\n\n", 11: long + "three\n\n", 12: "three\n\n", 13: "\n", 14: "", 99: ""} {
 		rest, ok := e.After(shown)
-		if ok != (want != "") || ok && (string(rest.Data) != want || rest.Record != 14 || rest.Records != uint64(14-max(10, shown))) {
+		if ok != (want != "") || ok && (string(rest.Data) != want || rest.Record != 14 || rest.Records != 14-max(10, shown)) {
 			t.Errorf("after %d: got %.20q and %d records, %v", shown, rest.Data, rest.Records, ok)
 		}
 	}
