@@ -124,6 +124,18 @@ func TestV4AbortOfOneReplicaIsNoVerdict(t *testing.T) {
 			t.Errorf("got %+v, want status 0: two of three go on", s.Result)
 		}
 	})
+	t.Run("most finish, which is not agreed on yet", func(t *testing.T) {
+		w := running(t, 1, 3)
+		w.Aborted(proc(0, 0), 7, "no food")
+		asked := append(w.watch.Exited(proc(0, 1), wellEnded).Propose, w.watch.Exited(proc(0, 2), wellEnded).Propose...)
+		if s := w.Drained(proc(0, 0)); s.Result != nil {
+			t.Fatalf("it is believed: %+v", s.Result)
+		}
+		w.agree(step{Propose: asked})
+		if s := w.Drained(proc(0, 1)); s.Result == nil || s.Result.Status != StatusOK {
+			t.Errorf("got %+v, want status 0: two of three have finished", s.Result)
+		}
+	})
 	t.Run("the others abort", func(t *testing.T) {
 		w := running(t, 1, 2)
 		aborts(w, proc(0, 0), 7)

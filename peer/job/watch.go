@@ -209,9 +209,10 @@ func (w *watch) judge(s *step, p view.Process) {
 	}
 }
 
-// believe ends the job as p wants, which has called Abort, once no other replica of its rank can
-// contradict it: one replica alone may lie. While another one runs, that goes on without p, and
-// comes to the same call if it is what the program does.
+// believe ends the job as p wants, which has called Abort, unless another replica of its rank can still
+// contradict it, or does: one replica alone may lie. A replica that runs continues without p and comes
+// to the same call if that is what the program does. A replica that has ended well contradicts p, also
+// while the job's peers have yet to agree that it has finished; see disputedAbort.
 func (w *watch) believe(s *step, p view.Process) {
 	verdict := w.at(p).aborted
 	for k := range w.view.R {
@@ -220,8 +221,8 @@ func (w *watch) believe(s *step, p view.Process) {
 			continue
 		}
 		switch other := w.at(q); {
-		case w.state(q) == view.Live && !w.lags(q) && other.exit == nil && other.aborted == nil:
-			w.ask(s, p, view.Failed, "called Abort, and another replica of its rank goes on")
+		case w.has(q) && !w.lags(q) && (other.exit == nil || other.exit.good()) && other.aborted == nil:
+			w.ask(s, p, view.Failed, "called Abort, and another replica of its rank did not")
 			return
 		case other.aborted != nil && other.aborted.Status != verdict.Status && !w.tolerant:
 			w.end(s, w.disagreement(p.Rank))
