@@ -18,6 +18,8 @@ import (
 	"github.com/spf13/viper"
 
 	"github.com/p2pmpi/p2pmpi/discovery"
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/spelling"
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
@@ -256,7 +258,7 @@ func Fill(flags *pflag.FlagSet) error {
 	if err := readFile(v, early("config"), early("home")); err != nil {
 		return err
 	}
-	var errs []error
+	errs := checkVariables(os.Environ())
 	flags.VisitAll(func(f *pflag.Flag) {
 		if f.Changed || !v.IsSet(f.Name) || f.Name == "help" || f.Name == "version" {
 			return
@@ -318,12 +320,54 @@ func checkKeys(keys []string, asked bool) error {
 	unknown := slices.DeleteFunc(slices.Clone(keys), func(k string) bool { return slices.Contains(known, k) })
 	if len(unknown) > 0 {
 		slices.Sort(unknown)
-		return fmt.Errorf("unknown key %s", strings.Join(unknown, ", "))
+		err := fmt.Errorf("unknown key %s", strings.Join(unknown, ", "))
+		for _, k := range unknown {
+			if near := spelling.Nearest(k, known); near != "" {
+				return fmt.Errorf("%w (did you mean %s?)", err, near)
+			}
+		}
+		return err
 	}
 	if slices.Contains(keys, "home") && !asked {
 		return errors.New("a home cannot say that it is somewhere else; use --home")
 	}
 	return nil
+}
+
+// checkVariables refuses variables of the environment that are an option's but for their spelling. Others
+// that no option has may be another program's.
+func checkVariables(environment []string) (errs []error) {
+	known := []string{proclink.CheckVariable, proclink.CollectiveVariable, variableOf("config")}
+	for _, key := range allKeys() {
+		known = append(known, variableOf(key))
+	}
+	for _, setting := range environment {
+		name, _, _ := strings.Cut(setting, "=")
+		if !strings.HasPrefix(name, envPrefix+"_") || slices.Contains(known, name) {
+			continue
+		}
+		if near := nearestVariable(name, known); near != "" {
+			errs = append(errs, fmt.Errorf("environment variable %s: no option has that name (did you mean %s?)", name, near))
+		}
+	}
+	return errs
+}
+
+// nearestVariable compares what follows the prefix, which all have.
+func nearestVariable(name string, known []string) string {
+	ends := make([]string, len(known))
+	for i, k := range known {
+		ends[i] = strings.TrimPrefix(k, envPrefix+"_")
+	}
+	if near := spelling.Nearest(strings.TrimPrefix(name, envPrefix+"_"), ends); near != "" {
+		return envPrefix + "_" + near
+	}
+	return ""
+}
+
+// variableOf is the variable of the environment that sets an option.
+func variableOf(option string) string {
+	return envPrefix + "_" + strings.ToUpper(strings.ReplaceAll(option, "-", "_"))
 }
 
 // allKeys returns the names of every command's options.
@@ -372,7 +416,7 @@ func set(f *pflag.Flag, value any) error {
 
 // origin says where the value of an option comes from, for an error message.
 func origin(v *viper.Viper, name string) string {
-	env := envPrefix + "_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+	env := variableOf(name)
 	if _, ok := os.LookupEnv(env); ok {
 		return "environment variable " + env
 	}

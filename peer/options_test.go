@@ -114,7 +114,9 @@ func TestWrongConfigurationIsOneClearSentence(t *testing.T) {
 		args []string
 		want []string
 	}{
-		"unknown key":        {file: "slotz: 3\nother:\n  deep: 1\n", want: []string{"config.yaml", "unknown key other.deep, slotz"}},
+		"unknown key":        {file: "slotz: 3\nother:\n  deep: 1\n", want: []string{"config.yaml", "unknown key other.deep, slotz (did you mean slots?)"}},
+		"mistyped variable":  {env: map[string]string{"P2PMPI_MAX_JOB": "3"}, want: []string{"P2PMPI_MAX_JOB:", "did you mean P2PMPI_MAX_JOBS?"}},
+		"of mpj":             {env: map[string]string{"P2PMPI_CHEKC": "1"}, want: []string{"did you mean P2PMPI_CHECK?"}},
 		"corrupt":            {file: "slots: 3\nnetwork: [oops\n", want: []string{"config.yaml", "line "}},
 		"not YAML's map":     {file: "just words\n", want: []string{"config.yaml"}},
 		"type in file":       {file: "slots: many\n", want: []string{"config.yaml", "key slots", `"many"`}},
@@ -137,6 +139,13 @@ func TestWrongConfigurationIsOneClearSentence(t *testing.T) {
 				t.Errorf("got several lines: %q", err)
 			}
 		})
+	}
+}
+
+// TestVariablesOfOthersAreLeftAlone: only what is nearly an option's name is a mistake.
+func TestVariablesOfOthersAreLeftAlone(t *testing.T) {
+	if errs := checkVariables([]string{"P2PMPI_HOME=/x", "P2PMPI_CONFIG=x", "P2PMPI_COLL=x", "P2PMPI_CHECK=1", "P2PMPI_BUILD_SERVER=x", "P2PMPI_FD=3", "P2PMPI_LOCAL_PEER=1", "SLOTZ=3", "P2PMPI=x"}); len(errs) > 0 {
+		t.Errorf("got %v", errs)
 	}
 }
 

@@ -78,8 +78,12 @@ func (p *Peer) symptoms(ctx context.Context) Symptoms {
 // examineWithout is for a home on which no peer runs.
 func examineWithout(ctx context.Context, cfg Config) Symptoms {
 	s := Symptoms{Machine: examineMachine(cfg.Home, findRouter(ctx))}
-	s.Machine.Walls = launch.ExamineWalls(cfg.Home)
-	cache, err := CacheOf(cfg.Home)
+	var cache Cache
+	_, err := openHome(cfg.Home)
+	if err == nil {
+		s.Machine.Walls = launch.ExamineWalls(cfg.Home)
+		cache, err = CacheOf(cfg.Home)
+	}
 	if err != nil {
 		s.Home = err.Error()
 	}

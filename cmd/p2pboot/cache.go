@@ -19,7 +19,8 @@ use, the jobs that use it, and its URL if it was downloaded. The peer need not
 run. It keeps the cache below --cache-limit by itself; p2pboot cache trim and
 p2pboot cache clear do so now. What a job uses always stays.
 
-Exit status: 0 shown, 64 wrong usage or home, 69 the peer does not answer.`
+Exit status: 0 shown, 64 wrong usage, 69 the peer does not answer, 73 the home
+cannot be read or written.`
 
 const cacheExamples = `  p2pboot cache              for people
   p2pboot cache --json       all of it, for scripts
@@ -45,14 +46,15 @@ const trimExamples = `  p2pboot cache trim --to 512`
 const trimLong = `Removes from the cache what no job uses, what was used longest ago first, until
 no more than so many MiB are left. The peer need not run.
 
-Exit status: 0 done, 64 wrong usage or home, 69 the peer does not answer.`
+Exit status: 0 done, 64 wrong usage, 69 the peer does not answer, 73 the home
+cannot be read or written.`
 
 // trimCommand is p2pboot cache trim.
 func trimCommand(stdout io.Writer) *cobra.Command {
 	c := command.New("trim [--home DIR] --to MIB [--json]", "Remove what was used longest ago.")
 	c.Long, c.Example = trimLong, trimExamples
 	to := c.Flags().Int64("to", -1, "`MIB` to keep at most (required)")
-	c.Flags().Lookup("to").DefValue = ""
+	c.Flags().Lookup("to").DefValue = "0" // there is none
 	return trimming(c, stdout, func() (int64, error) {
 		if *to < 0 || *to > maxTrim {
 			return 0, command.Misused("--to MIB: say how much to keep, such as 512")
@@ -66,7 +68,8 @@ const maxTrim = 1 << 40
 
 const clearLong = `Removes from the cache all that no job uses. The peer need not run.
 
-Exit status: 0 done, 64 wrong usage or home, 69 the peer does not answer.`
+Exit status: 0 done, 64 wrong usage, 69 the peer does not answer, 73 the home
+cannot be read or written.`
 
 // clearCommand is p2pboot cache clear.
 func clearCommand(stdout io.Writer) *cobra.Command {
@@ -94,7 +97,7 @@ func onCache[T any](ctx context.Context, home string, running func(*peer.Client,
 	client, err := peer.Dial(ctx, home)
 	if errors.Is(err, peer.ErrNoPeer) {
 		result, err = alone(home)
-		return result, command.Fail(command.Usage, err, "")
+		return result, unusable(err)
 	}
 	if err != nil {
 		return result, command.Fail(command.Usage, err, "")

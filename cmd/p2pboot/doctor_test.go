@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -47,5 +49,20 @@ func TestDoctorEndsWithTheWorst(t *testing.T) {
 				t.Errorf("got %+v, want %s: %s", all, test.level, test.about)
 			}
 		})
+	}
+}
+
+// TestDoctorSaysThatTheHomeCannotBeUsed and does not blame the machine for what follows from that.
+func TestDoctorSaysThatTheHomeCannotBeUsed(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, errs bytes.Buffer
+	if status := run(t.Context(), []string{"doctor", "--nat=false", "--home", filepath.Join(file, "x"), "--listen", "/ip4/127.0.0.1/tcp/0"}, &out, &errs); status != 2 || errs.Len() > 0 {
+		t.Errorf("got status %d, want 2; %s", status, errs.String())
+	}
+	if text := out.String(); !strings.Contains(text, "failure  home: ") || strings.Contains(text, "confinement") {
+		t.Errorf("got %s", text)
 	}
 }

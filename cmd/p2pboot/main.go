@@ -52,6 +52,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	c := command.New("p2pboot [OPTION]...\n  p2pboot COMMAND [OPTION]...", "Donate this machine to a network.")
 	c.Long, c.Example = long, examples
 	c.Args = command.NoArgs
+	c.CompletionOptions.DisableDefaultCmd = false
 	cfg.AddHomeFlags(c.Flags())
 	cfg.AddVolunteerFlags(c.Flags())
 	cfg.AddNetworkFlags(c.Flags())
@@ -108,11 +109,19 @@ func explain(ctx context.Context, err error) error {
 	if running, ok := errors.AsType[*peer.RunningError](err); ok {
 		return command.Fail(command.Usage, running, "give each peer a --home of its own, or end that one with p2phalt")
 	}
-	if home, ok := errors.AsType[*peer.HomeError](err); ok {
-		return command.Fail(command.HomeUnusable, home, "choose another folder with --home or P2PMPI_HOME")
+	if _, ok := errors.AsType[*peer.HomeError](err); ok {
+		return unusable(err)
 	}
 	if ctx.Err() != nil { // told to end while starting
 		return nil
 	}
 	return command.Fail(command.Unavailable, err, "")
+}
+
+// unusable gives the status that a command ends with whose home cannot be used, or else of wrong usage.
+func unusable(err error) error {
+	if home, ok := errors.AsType[*peer.HomeError](err); ok {
+		return command.Fail(command.HomeUnusable, home, "choose another folder with --home or P2PMPI_HOME")
+	}
+	return command.Fail(command.Usage, err, "")
 }

@@ -32,7 +32,7 @@ const asCommand = "P2PMPI_TEST_P2PBOOT"
 
 func TestHelpFitsATerminal(t *testing.T) {
 	var out, errs bytes.Buffer
-	for _, args := range [][]string{{"--help"}, {"status", "--help"}, {"doctor", "--help"}, {"network", "--help"}, {"slots", "--help"}, {"stop", "--help"}, {"cache", "--help"}, {"cache", "trim", "--help"}, {"cache", "clear", "--help"}} {
+	for _, args := range [][]string{{"--help"}, {"status", "--help"}, {"doctor", "--help"}, {"network", "--help"}, {"network", "create", "--help"}, {"network", "invite", "--help"}, {"network", "join", "--help"}, {"network", "show", "--help"}, {"completion", "--help"}, {"slots", "--help"}, {"stop", "--help"}, {"cache", "--help"}, {"cache", "trim", "--help"}, {"cache", "clear", "--help"}} {
 		if status := run(t.Context(), args, &out, &errs); status != 0 || errs.Len() > 0 {
 			t.Fatalf("%v: got status %d, %s", args, status, errs.String())
 		}
@@ -45,6 +45,22 @@ func TestHelpFitsATerminal(t *testing.T) {
 	for _, want := range []string{"Examples:", "Exit status:", "--supernode", "Commands:", "--json"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %s", want)
+		}
+	}
+}
+
+// TestEveryCommandHasItsOwnHelp: none shows that of another.
+func TestEveryCommandHasItsOwnHelp(t *testing.T) {
+	for _, args := range [][]string{
+		{"network", "create"}, {"network", "invite"}, {"network", "join"}, {"network", "show"}, {"network"},
+		{"cache", "trim"}, {"cache", "clear"}, {"cache"}, {"completion"}, {"completion", "zsh"}, {"status"}, {"doctor"},
+	} {
+		var out, errs bytes.Buffer
+		if status := run(t.Context(), append(args, "--help"), &out, &errs); status != 0 {
+			t.Errorf("%v: got status %d, %s", args, status, errs.String())
+		}
+		if want := "\n  p2pboot " + strings.Join(args, " "); !strings.Contains(out.String(), want) || strings.Contains(out.String(), "(default )") {
+			t.Errorf("%v: %q is not in:\n%s", args, want, out.String())
 		}
 	}
 }
@@ -62,6 +78,11 @@ func TestMistakes(t *testing.T) {
 		"unknown option": {[]string{"--slotz", "1"}, 64, "p2pboot: error: unknown flag: --slotz\np2pboot: hint: did you mean --slots?"},
 		"no number":      {[]string{"--slots", "many"}, 64, `p2pboot: error: --slots "many": want a whole number`},
 		"mistyped":       {[]string{"stauts"}, 64, "did you mean p2pboot status?"},
+		"mistyped below": {[]string{"network", "invit"}, 64, "did you mean p2pboot network invite?"},
+		"without dashes": {[]string{"detach"}, 64, "did you mean p2pboot --detach?"},
+		"network of no":  {[]string{"network"}, 64, "want create NAME, invite, join TOKEN or show"},
+		"create what":    {[]string{"network", "create"}, 64, "want the NAME of the network"},
+		"create nowhere": {[]string{"network", "--home", filepath.Join(file, "x"), "create", "lab"}, 73, "p2pboot: error: home " + file},
 		"no port":        {[]string{"--http", "127.0.0.1"}, 64, `http "127.0.0.1": want host:port`},
 		"no such port":   {[]string{"--http", "127.0.0.1:99999"}, 64, `http "127.0.0.1:99999": want host:port`},
 		"argument":       {[]string{"now"}, 64, `unexpected argument "now"`},
@@ -74,7 +95,7 @@ func TestMistakes(t *testing.T) {
 		"trim to what":   {[]string{"cache", "trim"}, 64, "error: --to MIB: say how much"},
 		"trim below":     {[]string{"cache", "trim", "--to", "-5"}, 64, "--to MIB: say how much"},
 		"cache of what":  {[]string{"cache", "now"}, 64, `unexpected argument "now"`},
-		"cache nowhere":  {[]string{"cache", "--home", filepath.Join(file, "x")}, 64, "home " + file},
+		"cache nowhere":  {[]string{"cache", "--home", filepath.Join(file, "x")}, 73, "home " + file},
 		"negative":       {[]string{"--slots", "-1"}, 64, "slots -1: want 0 to"},
 		"corrupt file":   {[]string{"--config", file}, 64, "configuration file " + file + ": line"},
 		"unusable home":  {[]string{"--home", filepath.Join(file, "x")}, 73, "p2pboot: error: home " + file},

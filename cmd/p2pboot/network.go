@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,10 +18,47 @@ import (
 const networkLong = `A private network admits only peers that have an invitation of its owner: the
 home that has created it. Others get no connection, whatever they know.
 
-  create NAME     makes a network, and takes the peer of this home in
-  invite          prints an invitation: one line of text
-  join TOKEN      takes an invitation in, or a newer one; - reads standard input
-  show            lists the networks of this home, and the peer's ID
+p2pboot network COMMAND --help tells more of each command.
+
+Exit status: 0 done, 64 wrong usage, or an invitation that cannot be used,
+73 the home cannot be made, read or written.`
+
+const networkExamples = `  p2pboot network create lab                 then: p2pboot --network lab
+  p2pboot network invite > lab.token         then: p2prun --token lab.token ...
+  p2pboot network join - < lab.token         then: p2pboot --network lab
+  p2pboot network show`
+
+// networkCommand is p2pboot network.
+func networkCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
+	cfg := peer.DefaultConfig()
+	c := command.New("network COMMAND [OPTION]...", "Make or join a private network.")
+	c.Long, c.Example = networkLong, networkExamples
+	cfg.AddHomeFlags(c.Flags())
+	addJSONFlag(c)
+	c.Args = command.NoArgs
+	c.RunE = func(*cobra.Command, []string) error {
+		return command.Misused("want create NAME, invite, join TOKEN or show; p2pboot network --help tells more")
+	}
+	c.AddCommand(createCommand(stdout), inviteCommand(stdout), joinCommand(stdin, stdout), showCommand(stdout))
+	return c
+}
+
+const createLong = `Makes a private network that this home owns, and takes the peer of this home in.
+Only this home can invite others. --name says who you are: give it with the
+invitations of your other machines, which then count as one owner's.
+
+Exit status: 0 done, 64 wrong usage, 73 the home cannot be made or written.`
+
+func createCommand(stdout io.Writer) *cobra.Command {
+	c := command.New("create NAME [--name PERSON] [--for TIME] [--json]", "Make a private network.")
+	c.Long, c.Example = createLong, "  p2pboot network create --name bob lab      then: p2pboot --network lab"
+	o := newNetworkOptions(c)
+	o.addLifetime(c)
+	c.Flags().StringVar(&o.name, "name", "", "`PERSON` who creates the network")
+	return o.does(c, "the NAME of the network", func(name string) error { return o.create(name, stdout) })
+}
+
+const inviteLong = `Prints an invitation to a network that this home owns: one line of text.
 
 --name says who is invited, as you know him: give it with each invitation of the
 same person. Peers of one person are those of one owner, and the replicas of a
@@ -32,76 +70,108 @@ it, such as a lecture room, or p2prun --token FILE: keep it as you would keep a
 password, and join with it by standard input. It cannot be taken back, so let it
 expire.
 
-Exit status: 0 done, 64 wrong usage, or a home or an invitation that cannot be
-used.`
+Exit status: 0 done, 64 wrong usage, 73 the home cannot be read.`
 
-const networkExamples = `  p2pboot network create lab                 then: p2pboot --network lab
+const inviteExamples = `  p2pboot network invite --name alice > alice.token
   p2pboot network invite --peer 12D3KooW... --for 2160h
-  p2pboot network join p2pmpi1.CqUB...       then: p2pboot --network lab
-  p2pboot network invite --name alice > alice.token
-  p2pboot network invite > lab.token         then: p2prun --token lab.token ...
+  p2pboot network invite > lab.token         then: p2prun --token lab.token ...`
+
+func inviteCommand(stdout io.Writer) *cobra.Command {
+	c := command.New("invite [--name PERSON] [--peer ID] [OPTION]...", "Print an invitation: one line of text.")
+	c.Long, c.Example = inviteLong, inviteExamples
+	o := newNetworkOptions(c)
+	o.addLifetime(c)
+	c.Flags().StringVar(&o.name, "name", "", "`PERSON` who is invited")
+	c.Flags().StringVar(&o.peer, "peer", "", "`ID` of the only peer that is invited; network show tells its ID there")
+	c.Flags().StringVar(&o.network, "network", "", "`NAME` to invite to, if the home owns several")
+	return o.does(c, "", func(string) error { return o.invite(stdout) })
+}
+
+const joinLong = `Takes an invitation in, or a newer one, also while the peer runs. TOKEN is the
+line that p2pboot network invite has printed; - reads it from standard input,
+which is needed for an invitation without --peer, as others can read command
+lines.
+
+Exit status: 0 done, 64 wrong usage, or an invitation that cannot be used,
+73 the home cannot be made or written.`
+
+const joinExamples = `  p2pboot network join p2pmpi1.CqUB...       then: p2pboot --network lab
   p2pboot network join - < lab.token         then: p2pboot --network lab`
 
-// networkOptions are those of p2pboot network's commands.
+func joinCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
+	c := command.New("join TOKEN [--json]", "Take an invitation in.")
+	c.Long, c.Example = joinLong, joinExamples
+	o := newNetworkOptions(c)
+	return o.does(c, "the TOKEN, or - to read it from standard input", func(token string) error { return o.join(token, stdin, stdout) })
+}
+
+const showLong = `Lists the networks of this home, and the peer's ID.
+
+Exit status: 0 shown, 64 wrong usage, 73 the home cannot be made or read.`
+
+func showCommand(stdout io.Writer) *cobra.Command {
+	c := command.New("show [--json]", "List the networks of this home, and the peer's ID.")
+	c.Long, c.Example = showLong, "  p2pboot network show"
+	o := newNetworkOptions(c)
+	return o.does(c, "", func(string) error { return o.show(stdout) })
+}
+
+// networkOptions are those of p2pboot network's commands, each of which has some.
 type networkOptions struct {
-	home     string
+	cfg      peer.Config
+	home     *pflag.FlagSet // those of cfg, which the environment and the configuration file can set
 	lifetime time.Duration
 	name     string
 	peer     string
 	network  string
-	json     bool
+	json     *bool
 }
 
-// networkCommand is p2pboot network.
-func networkCommand(stdin io.Reader, stdout io.Writer) *cobra.Command {
-	cfg := peer.DefaultConfig()
-	var o networkOptions
-	c := command.New("network create|invite|join|show [OPTION]...", "Make or join a private network.")
-	c.Long, c.Example = networkLong, networkExamples
-	home := pflag.NewFlagSet("", pflag.ContinueOnError)
-	cfg.AddHomeFlags(home)
-	c.Flags().AddFlagSet(home)
-	c.Flags().DurationVar(&o.lifetime, "for", 720*time.Hour, "`TIME` after which the token expires")
-	c.Flags().StringVar(&o.name, "name", "", "`NAME` of who is invited, or creates the network")
-	c.Flags().StringVar(&o.peer, "peer", "", "`ID` of the only peer that is invited")
-	c.Flags().StringVar(&o.network, "network", "", "`NAME` to invite to, if the home owns several")
-	asJSON := addJSONFlag(c)
+// newNetworkOptions adds the options to c that all commands of p2pboot network have.
+func newNetworkOptions(c *cobra.Command) *networkOptions {
+	o := &networkOptions{cfg: peer.DefaultConfig(), home: pflag.NewFlagSet("", pflag.ContinueOnError), json: addJSONFlag(c)}
+	o.cfg.AddHomeFlags(o.home)
+	c.Flags().AddFlagSet(o.home)
+	return o
+}
+
+func (o *networkOptions) addLifetime(c *cobra.Command) {
+	o.lifetime = 720 * time.Hour
+	c.Flags().DurationVar(&o.lifetime, "for", o.lifetime, "`TIME` after which the token expires")
+}
+
+// does makes c do something with its one argument, or without any if wants is empty.
+func (o *networkOptions) does(c *cobra.Command, wants string, do func(arg string) error) *cobra.Command {
+	c.Args = func(c *cobra.Command, args []string) error {
+		if wants == "" {
+			return command.NoArgs(c, args)
+		}
+		if len(args) != 1 {
+			return command.Misused("want %s; %s --help tells more", wants, c.CommandPath())
+		}
+		return nil
+	}
 	c.RunE = func(c *cobra.Command, args []string) error {
-		if err := peer.Fill(home); err != nil { // the other options are this command's alone
+		if err := peer.Fill(o.home); err != nil { // the other options are this command's alone
 			return command.Fail(command.Usage, err, "")
 		}
-		o.home, o.json = cfg.Home, *asJSON
-		return command.Fail(command.Usage, o.run(args, stdin, stdout), "")
+		if c.Flags().Lookup("for") != nil && o.lifetime <= 0 {
+			return command.Misused("--for %v: want more than 0", o.lifetime)
+		}
+		return unusable(do(strings.Join(args, "")))
 	}
 	return c
 }
 
-func (o networkOptions) run(args []string, stdin io.Reader, stdout io.Writer) error {
-	if o.lifetime <= 0 {
-		return command.Misused("--for %v: want more than 0", o.lifetime)
-	}
-	switch {
-	case len(args) == 2 && args[0] == "create":
-		return o.create(args[1], stdout)
-	case len(args) == 2 && args[0] == "join":
-		return o.join(args[1], stdin, stdout)
-	case len(args) == 1 && args[0] == "invite":
-		return o.invite(stdout)
-	case len(args) == 1 && args[0] == "show":
-		return o.show(stdout)
-	}
-	return command.Misused("want create NAME, invite, join TOKEN or show; p2pboot network --help tells more")
-}
-
-func (o networkOptions) create(name string, stdout io.Writer) error {
-	m, err := peer.CreateNetwork(o.home, name, o.name, o.lifetime)
+func (o *networkOptions) create(name string, stdout io.Writer) error {
+	m, err := peer.CreateNetwork(o.cfg.Home, name, o.name, o.lifetime)
 	if err != nil {
 		return err
 	}
 	return o.say(stdout, m, "created")
 }
 
-func (o networkOptions) join(text string, stdin io.Reader, stdout io.Writer) error {
+func (o *networkOptions) join(text string, stdin io.Reader, stdout io.Writer) error {
 	if text == "-" {
 		var err error
 		if text, err = bufio.NewReaderSize(io.LimitReader(stdin, 4<<10), 4<<10).ReadString('\n'); err != nil && err != io.EOF {
@@ -110,27 +180,27 @@ func (o networkOptions) join(text string, stdin io.Reader, stdout io.Writer) err
 	} else if peer.IsSecret(text) {
 		return errors.New("this invitation is for whoever has it, and others can read command lines: give it as p2pboot network join - < FILE")
 	}
-	m, err := peer.JoinNetwork(o.home, text)
+	m, err := peer.JoinNetwork(o.cfg.Home, text)
 	if err != nil {
 		return err
 	}
 	return o.say(stdout, m, "joined")
 }
 
-func (o networkOptions) say(stdout io.Writer, m peer.Membership, done string) error {
-	if o.json {
+func (o *networkOptions) say(stdout io.Writer, m peer.Membership, done string) error {
+	if *o.json {
 		return writeJSON(stdout, m)
 	}
 	_, err := fmt.Fprintf(stdout, "%s %s, until %s: start with p2pboot --network %s\n", done, m.Network, m.Expires.Format(time.DateTime), m.Network)
 	return err
 }
 
-func (o networkOptions) invite(stdout io.Writer) error {
-	text, err := peer.Invite(o.home, o.network, peer.Invitee{Name: o.name, Peer: o.peer}, o.lifetime)
+func (o *networkOptions) invite(stdout io.Writer) error {
+	text, err := peer.Invite(o.cfg.Home, o.network, peer.Invitee{Name: o.name, Peer: o.peer}, o.lifetime)
 	if err != nil {
 		return err
 	}
-	if o.json {
+	if *o.json {
 		return writeJSON(stdout, map[string]string{"invitation": text})
 	}
 	_, err = fmt.Fprintln(stdout, text)
@@ -143,18 +213,18 @@ type networksOf struct {
 	Networks []peer.Membership `json:"networks"`
 }
 
-func (o networkOptions) show(stdout io.Writer) error {
-	id, err := peer.IDOf(o.home)
+func (o *networkOptions) show(stdout io.Writer) error {
+	id, err := peer.IDOf(o.cfg.Home)
 	if err != nil {
 		return err
 	}
 	n := networksOf{Peer: id.String(), Networks: []peer.Membership{}}
-	all, err := peer.Memberships(o.home)
+	all, err := peer.Memberships(o.cfg.Home)
 	if err != nil {
 		return err
 	}
 	n.Networks = append(n.Networks, all...)
-	if o.json {
+	if *o.json {
 		return writeJSON(stdout, n)
 	}
 	fmt.Fprintln(stdout, "peer", n.Peer)

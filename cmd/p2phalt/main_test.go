@@ -21,6 +21,15 @@ func TestHelpFitsATerminal(t *testing.T) {
 	}
 }
 
+// TestMistypedVariableIsRefused as the other commands do.
+func TestMistypedVariableIsRefused(t *testing.T) {
+	t.Setenv("P2PMPI_HOEM", t.TempDir())
+	var out, errs bytes.Buffer
+	if status := run(t.Context(), nil, &out, &errs); status != 64 || !strings.Contains(errs.String(), "did you mean P2PMPI_HOME?") {
+		t.Errorf("got status %d, %q", status, errs.String())
+	}
+}
+
 func TestMistakes(t *testing.T) {
 	tests := map[string]struct {
 		args   []string
@@ -30,6 +39,8 @@ func TestMistakes(t *testing.T) {
 		"no peer":      {[]string{"--home", t.TempDir()}, 69, "p2phalt: error: no peer is running on home"},
 		"both":         {[]string{"--drain", "--now"}, 64, "exclude each other"},
 		"argument":     {[]string{"please"}, 64, `unexpected argument "please"`},
+		"mistyped":     {[]string{"--drian"}, 64, "p2phalt: hint: did you mean --drain?"},
+		"no dashes":    {[]string{"now"}, 64, "p2phalt: hint: did you mean p2phalt --now?"},
 		"unknown flag": {[]string{"--force"}, 64, "unknown flag"},
 	}
 	for name, test := range tests {

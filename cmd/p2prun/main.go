@@ -160,9 +160,13 @@ func interrupt(outputs ...*command.Output) {
 // explainNP tells those who write -np, as the commands of other MPIs want it, how to write it here.
 func explainNP(rest func(*cobra.Command, error) error) func(*cobra.Command, error) error {
 	return func(c *cobra.Command, err error) error {
-		invalid, ok := errors.AsType[*pflag.InvalidValueError](err)
-		if ok && invalid.GetFlag().Shorthand == "n" && invalid.GetValue() == "p" {
+		invalid, isValue := errors.AsType[*pflag.InvalidValueError](err)
+		unknown, isName := errors.AsType[*pflag.NotExistError](err)
+		switch {
+		case isValue && invalid.GetFlag().Shorthand == "n" && strings.HasPrefix(invalid.GetValue(), "p"):
 			return command.Fail(command.Usage, errors.New("unknown option -np"), "the number of ranks is -n N")
+		case isName && unknown.GetSpecifiedName() == "np":
+			return command.Fail(command.Usage, errors.New("unknown option --np"), "the number of ranks is -n N")
 		}
 		return rest(c, err)
 	}

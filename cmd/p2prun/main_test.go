@@ -171,6 +171,23 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
+func TestMistypedOptions(t *testing.T) {
+	for args, want := range map[string]string{
+		"-np 4 prog":           "error: unknown option -np\np2prun: hint: the number of ranks is -n N",
+		"-np4 prog":            "hint: the number of ranks is -n N",
+		"--np 4 prog":          "hint: the number of ranks is -n N",
+		"-N 4 prog":            "hint: did you mean -n?",
+		"--replica 2 prog":     "hint: did you mean --replicas?",
+		"--verbos -n 2 prog":   "hint: did you mean --verbose?",
+		"--nonsense -n 2 prog": "hint: p2prun --help lists the options",
+	} {
+		var out, errs bytes.Buffer
+		if status := run(t.Context(), strings.Fields(args), &out, &errs); status != 64 || !strings.Contains(errs.String(), want) {
+			t.Errorf("%s: got status %d and %q, want %q", args, status, errs.String(), want)
+		}
+	}
+}
+
 func TestMistakesAreEventsWithJSON(t *testing.T) {
 	alone(t)
 	var out, errs bytes.Buffer

@@ -206,13 +206,23 @@ func (j *run) shortage(c considered, err error) *Result {
 }
 
 // hint says what could help: where owners take no native program of the user's, a module first; where
-// no peer has the right platform, another program.
+// all peers lack one thing, that.
 func (s *Shortage) hint() string {
 	if slices.ContainsFunc(s.Tallies, func(t Tally) bool { return t.Reason == WasmOnly }) {
 		return "give a Go package or a WebAssembly module as PROGRAM (--as wasm), or have owners allow you; or " + hintMorePeers
 	}
-	if len(s.Tallies) == 1 && s.Tallies[0].Reason == Platforms {
+	if len(s.Tallies) != 1 || s.Available > 0 {
+		return hintMorePeers
+	}
+	switch s.Tallies[0].Reason {
+	case Platforms:
 		return "no peer that was found has a system and processor that the program is for, or that --os and --arch ask for; there is " + s.details()
+	case TooSmall:
+		return "no peer that was found has so much memory for a slot: lower --min-memory, or boot peers with more memory or fewer --slots"
+	case NotChosen:
+		return "no peer that was found is one that --peer, --not-peer or --only-mine leave: name others, or boot those"
+	case Versions:
+		return "all peers that were found speak another version: renew what is older, this p2prun or those"
 	}
 	return hintMorePeers
 }

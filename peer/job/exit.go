@@ -32,14 +32,14 @@ func (e exit) good() bool {
 // byItself reports whether the process ended because its program did.
 func (e exit) byItself() bool { return e.Signal == "" && e.Reason == "" }
 
-// crashes are the signals by which a program ends that has done something wrong, in Go's words.
-var crashes = []string{
-	"segmentation fault", "bus error", "aborted", "abort trap", "floating point exception",
-	"illegal instruction", "trace/breakpoint trap", "bad system call",
-}
+// fromOutside are the signals by which others end a program, in Go's words: its system, for want of memory,
+// or who runs it.
+var fromOutside = []string{"killed", "terminated", "hangup", "interrupt", "quit", "CPU time limit exceeded", "file size limit exceeded"}
 
 // crashed reports whether the process ended by a mistake of its program.
-func (e exit) crashed() bool { return e.Reason == "" && slices.Contains(crashes, e.Signal) }
+func (e exit) crashed() bool {
+	return e.Signal != "" && e.Reason == "" && !slices.Contains(fromOutside, e.Signal)
+}
 
 // String says how the process ended, as the rest of a sentence.
 func (e exit) String() string {

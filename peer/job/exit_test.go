@@ -12,6 +12,7 @@ func TestHintOfALostRank(t *testing.T) {
 		want    string
 	}{
 		{[2]string{"segmentation fault", "aborted"}, "the program crashed in each replica"},
+		{[2]string{"broken pipe", "alarm clock"}, "the program crashed in each replica"},
 		{[2]string{"segmentation fault", "killed"}, "larger -r"},
 		{[2]string{"killed", "killed"}, "larger -r"},
 	} {
@@ -34,5 +35,16 @@ func TestHintOfTheWrongPlatform(t *testing.T) {
 	c["d"] = verdict{Busy, ""}
 	if hint := c.tell(1, 0).hint(); hint != hintMorePeers {
 		t.Errorf("got %q, want that of busy peers", hint)
+	}
+}
+
+// TestHintOfTooMuchMemory: neither are they to one that asks for more memory than any has, unless some have it.
+func TestHintOfTooMuchMemory(t *testing.T) {
+	c := considered{"a": {TooSmall, ""}, "b": {TooSmall, ""}}
+	if hint := c.tell(4, 0).hint(); !strings.Contains(hint, "lower --min-memory") || strings.Contains(hint, hintMorePeers) {
+		t.Errorf("got %q", hint)
+	}
+	if hint := c.tell(4, 2).hint(); hint != hintMorePeers {
+		t.Errorf("got %q with two slots found", hint)
 	}
 }

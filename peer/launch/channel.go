@@ -57,21 +57,21 @@ func (j *job) open(p *process, to view.Process, want proclink.Kind) {
 		p.refuse(to, err)
 		return
 	}
-	allowed := j.kinds
-	if want != "" {
-		allowed = both(allowed, []proclink.Kind{want})
-	}
 	if q, ok := j.local[to]; ok {
+		allowed := j.kinds
+		if want != "" {
+			allowed = both(allowed, []proclink.Kind{want})
+		}
 		j.openLocal(p, q, allowed)
 		return
 	}
 	peer := j.members.peerOf[to]
-	if want == proclink.Stream { // a process says so when it could not use TCP
+	if want == proclink.Stream { // a process says so when it could not use TCP, which situation then knows
 		now := time.Now()
 		j.seekingOf(peer, now).fail(now)
 	}
 	j.running.Add(1)
-	go j.openRemote(j.replace(channelID{p.id, to}), p, to, peer, j.situation(p.id, to), allowed)
+	go j.openRemote(j.replace(channelID{p.id, to}), p, to, peer, j.situation(p.id, to))
 }
 
 // situation is that of two processes on different peers, as far as it is known

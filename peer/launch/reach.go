@@ -36,10 +36,10 @@ type way struct {
 
 // openRemote joins a process of this peer with one of another peer, and carries its
 // bytes where the processes cannot do that themselves.
-func (j *job) openRemote(ctx context.Context, p *process, to view.Process, peer p2ppeer.ID, s situation, allowed []proclink.Kind) {
+func (j *job) openRemote(ctx context.Context, p *process, to view.Process, peer p2ppeer.ID, s situation) {
 	defer j.running.Done()
 	open := &pb.Open{Job: j.spec.ID, From: pbProcess(p.id), To: pbProcess(to)}
-	w := j.reach(ctx, peer, open, s, allowed)
+	w := j.reach(ctx, peer, open, s, j.kinds)
 	if w.err == nil {
 		j.do(func() { j.reached(channelID{p.id, to}, peer, w) })
 		if w.conn != nil {

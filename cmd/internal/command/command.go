@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/p2pmpi/p2pmpi/internal/spelling"
 	"github.com/p2pmpi/p2pmpi/internal/version"
 )
 
@@ -59,12 +60,14 @@ func NoArgs(c *cobra.Command, args []string) error {
 		return nil
 	}
 	f := &Failure{Status: Usage, Err: fmt.Errorf("unexpected argument %q", args[0])}
-	var names []string
+	names := []string{}
 	for _, sub := range c.Commands() {
 		names = append(names, sub.Name())
 	}
-	if near := Nearest(args[0], names); near != "" {
+	if near := spelling.Nearest(args[0], names); near != "" {
 		f.Hint = fmt.Sprintf("did you mean %s %s?", c.CommandPath(), near)
+	} else if c.Flags().Lookup(args[0]) != nil {
+		f.Hint = fmt.Sprintf("did you mean %s --%s?", c.CommandPath(), args[0])
 	}
 	return f
 }
@@ -98,22 +101,14 @@ func flagHint(c *cobra.Command, err error) string {
 	}
 	var names []string
 	c.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	if near := Nearest(unknown.GetSpecifiedName(), names); near != "" {
+	name := unknown.GetSpecifiedName()
+	if near := spelling.Nearest(name, names); near != "" {
 		return "did you mean --" + near + "? " + all
 	}
+	if other := strings.ToLower(name); len(name) == 1 && c.Flags().ShorthandLookup(other) != nil {
+		return "did you mean -" + other + "? " + all
+	}
 	return all
-}
-
-// Nearest returns the name that was probably meant by one that was mistyped, or "".
-func Nearest(typed string, names []string) string {
-	typo := &cobra.Command{SuggestionsMinimumDistance: 2} // cobra measures the distance to commands
-	for _, name := range names {
-		typo.AddCommand(&cobra.Command{Use: name, Run: func(*cobra.Command, []string) {}})
-	}
-	if near := typo.SuggestionsFor(typed); len(near) > 0 && len(typed) > 1 {
-		return near[0]
-	}
-	return ""
 }
 
 // plainFlagError leaves strconv's words out of pflag's error.
@@ -150,9 +145,10 @@ Commands:{{range .Commands}}{{if .IsAvailableCommand}}
 {{end}}
 Options:
 {{.LocalFlags.FlagUsagesWrapped 80 | trimTrailingWhitespaces}}
+{{with .Example}}
 
 Examples:
-{{.Example}}
+{{.}}{{end}}
 `
 
 // Run carries out c with args, says on stderr what went wrong, and returns the

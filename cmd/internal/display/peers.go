@@ -10,6 +10,7 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 
 	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
 // Reasons says in a table, by reason, how many peers give nothing to a job that cannot start.
@@ -24,23 +25,64 @@ func Reasons(s *job.Shortage) []string {
 	return lines
 }
 
-// Plan says in a table on which peers a job would run.
+// planRow is a line of Plan.
+const planRow = "%-9s %-15s %7s %7s %-10s %-8s %s"
+
+// Plan says in a table on which peers a job would run. Behind the command's name it fits 80 columns: what
+// is too long is cut, and many processes take several lines.
 func Plan(planned []job.Planned) []string {
 	if len(planned) == 0 {
 		return nil
 	}
-	lines := []string{fmt.Sprintf("%-10s %-15s %8s %7s %-10s %-10s %s", "peer", "address", "RTT", "Mflop/s", "owner", "site", "processes")}
+	lines := []string{fmt.Sprintf(planRow, "peer", "address", "RTT", "Mflop/s", "owner", "site", "processes")}
 	for _, p := range planned {
 		address := cmp.Or(slices.Concat(p.Domain.Addresses, []string{p.Domain.Said, "-"})...)
-		owner := p.Domain.Owner
-		if _, err := p2ppeer.Decode(owner); err == nil {
-			owner = job.ShortPeer(owner)
+		processes := inLines(names(p.Processes), 10)
+		lines = append(lines, fmt.Sprintf(planRow, job.ShortPeer(p.Peer), cut(address, 15), p.RTT.Round(100*time.Microsecond),
+			fmt.Sprint(p.Speed), ownerOf(p.Domain), cmp.Or(cut(p.Domain.Site, 8), "-"), processes[0]))
+		for _, more := range processes[1:] {
+			lines = append(lines, fmt.Sprintf(planRow, "", "", "", "", "", "", more))
 		}
-		if owner != "" && !p.Domain.Verified {
-			owner += "?" // by its own word
+	}
+	return lines
+}
+
+// ownerOf writes an owner in 10 columns, with a question mark if that is the peer's own word.
+func ownerOf(d reservation.Domain) string {
+	owner := d.Owner
+	if _, err := p2ppeer.Decode(owner); err == nil {
+		owner = job.ShortPeer(owner)
+	}
+	switch {
+	case owner == "":
+		return "-"
+	case d.Verified:
+		return cut(owner, 10)
+	}
+	return cut(owner, 9) + "?"
+}
+
+// cut shortens a text to so many characters.
+func cut(text string, most int) string {
+	if r := []rune(text); len(r) > most {
+		return string(r[:most-1]) + "…"
+	}
+	return text
+}
+
+// inLines breaks a text between words into lines of so many characters, at least one; longer words stay whole.
+func inLines(text string, width int) []string {
+	lines := []string{""}
+	for _, word := range strings.Fields(text) {
+		last := &lines[len(lines)-1]
+		switch {
+		case *last == "":
+			*last = word
+		case len(*last)+1+len(word) <= width:
+			*last += " " + word
+		default:
+			lines = append(lines, word)
 		}
-		lines = append(lines, fmt.Sprintf("%-10s %-15s %8s %7d %-10s %-10s %s",
-			job.ShortPeer(p.Peer), address, p.RTT.Round(100*time.Microsecond), p.Speed, cmp.Or(owner, "-"), cmp.Or(p.Domain.Site, "-"), strings.TrimSpace(names(p.Processes))))
 	}
 	return lines
 }

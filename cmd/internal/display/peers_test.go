@@ -46,3 +46,22 @@ func TestPlanNamesPeers(t *testing.T) {
 		}
 	}
 }
+
+func TestPlanFitsTheScreen(t *testing.T) {
+	p := job.Planned{
+		Peer: "12D3KooWabcdefgh", RTT: 1234567 * time.Microsecond, Speed: 1234567,
+		Domain: reservation.Domain{Addresses: []string{"2001:db8:1234:5678::/64"}, Site: "the attic of the house", Owner: "alice and bob"},
+	}
+	for rank := range 12 {
+		p.Processes = append(p.Processes, view.Process{Rank: 100 + rank})
+	}
+	lines := Plan([]job.Planned{p})
+	for _, l := range lines {
+		if n := len([]rune("p2prun: " + l)); n > 80 {
+			t.Errorf("%d columns: %q", n, l)
+		}
+	}
+	if all := strings.Join(lines, "\n"); !strings.Contains(all, "100.0\n") || !strings.Contains(all, "2001:db8:1234:…") || !strings.Contains(all, "alice an…?") {
+		t.Errorf("got %s", all)
+	}
+}

@@ -1,0 +1,59 @@
+// Package spelling finds the name that a mistyped one was probably meant to be.
+package spelling
+
+import "strings"
+
+// Nearest returns the name that is nearest to typed, or "" if none is near: one mistake in a short word, two
+// in a longer one, or a name cut short. Case does not count. Of several the first is taken.
+func Nearest(typed string, names []string) string {
+	most := 1
+	if len(typed) >= 5 {
+		most = 2
+	}
+	if len(typed) < 3 || len(typed) > maxLength {
+		return ""
+	}
+	typed = strings.ToLower(typed)
+	nearest, least := "", most+1
+	for _, name := range names {
+		lower := strings.ToLower(name)
+		d := distance(typed, lower)
+		if d > most && strings.HasPrefix(lower, typed) {
+			d = most
+		}
+		if d < least {
+			nearest, least = name, d
+		}
+	}
+	return nearest
+}
+
+// maxLength bounds, in bytes, what is compared.
+const maxLength = 100
+
+// distance counts the mistakes that make b of a: a letter left out, added, replaced, or two that
+// changed places.
+func distance(a, b string) int {
+	rows := make([][]int, len(a)+1)
+	for i := range rows {
+		rows[i] = make([]int, len(b)+1)
+		rows[i][0] = i
+	}
+	for j := range b {
+		rows[0][j+1] = j + 1
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
+			replaced := rows[i-1][j-1]
+			if a[i-1] != b[j-1] {
+				replaced++
+			}
+			d := min(replaced, rows[i-1][j]+1, rows[i][j-1]+1)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d = min(d, rows[i-2][j-2]+1)
+			}
+			rows[i][j] = d
+		}
+	}
+	return rows[len(a)][len(b)]
+}
