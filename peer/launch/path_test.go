@@ -10,6 +10,7 @@ import (
 
 	"github.com/libp2p/go-libp2p/p2p/net/swarm"
 
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/skip"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
@@ -234,6 +235,27 @@ func TestNothingIsLostOrDoubledWhenTheWireIsCut(t *testing.T) {
 	j.endsWell(2)
 	if w.cuts < 2 {
 		t.Errorf("%d connections were cut, want more", w.cuts)
+	}
+	j.stop()
+}
+
+// TestBridgeThatAProcessAsksForIsExplained: TCP is allowed, but the process could not use it.
+func TestBridgeThatAProcessAsksForIsExplained(t *testing.T) {
+	j := newSpread(t, 2, "hang")
+	j.explain = true
+	j.startSpread()
+	j.awaitInitialized()
+	j.begin()
+	if _, there := j.paths(0); there.GetKind() != "tcp" {
+		t.Fatalf("got %v at first, want tcp", there)
+	}
+	job, ok := j.peers[0].launch.lookup(j.spec.ID)
+	if !ok {
+		t.Fatal("no job")
+	}
+	job.do(func() { job.open(job.local[view.Process{}], view.Process{Rank: 1}, proclink.Stream) })
+	if _, there := j.paths(0); there.GetKind() != "stream" || !strings.Contains(there.GetWhy(), "no tcp: the processes could not agree on keys over it") || strings.Contains(there.GetWhy(), "not allowed") {
+		t.Errorf("got %v then, want stream, and why not tcp", there)
 	}
 	j.stop()
 }
