@@ -140,7 +140,7 @@ func TestO4PartsOfFellowsWaitForRoom(t *testing.T) {
 				put(t, fellow.store, "earlier job", b)
 				for _, s := range []*Service{fellow, peer} {
 					s.connect(all)
-					defer s.Share(job, "origin", []p2ppeer.ID{"fellow", "peer"})()
+					defer s.Share(job, "origin", []p2ppeer.ID{"fellow", "peer"}, nil)()
 				}
 				begun, open := time.Now(), peer.open
 				peer.open = func(ctx context.Context, p p2ppeer.ID) (link, error) {
@@ -195,7 +195,7 @@ func TestT1SourceThatTalksGarbageIsNamedAndLeftOut(t *testing.T) {
 					var log logtest.Log
 					submitter, peer := newOffline(t, "origin", zerolog.Nop()), newOffline(t, "peer", zerolog.New(&log))
 					w, _ := offer(t, submitter, peer, content(1, PieceBytes))
-					defer peer.Share(job, "origin", []p2ppeer.ID{"fellow"})()
+					defer peer.Share(job, "origin", []p2ppeer.ID{"fellow"}, nil)()
 					peer.connect(map[p2ppeer.ID]*Service{"origin": submitter})
 					tried, open := 0, peer.open
 					peer.open = func(ctx context.Context, p p2ppeer.ID) (link, error) {

@@ -59,18 +59,18 @@ func (s *Service) fetch(ctx context.Context, from p2ppeer.ID, job string, want [
 		return fmt.Errorf("%d contents in %d units, at most %d are taken", len(want), len(units), maxUnits)
 	}
 	s.store.Pin(job, digests)
-	var fellows []p2ppeer.ID
+	var fellows, near []p2ppeer.ID
 	var sh *share
 	id := listID(want)
 	if sw := s.swarmOf(job); sw != nil && from == sw.from && from != s.host.ID() && worthSharing(want) {
-		fellows, sh = without(sw.fellows, from), sw.join(id, want, units)
+		fellows, near, sh = without(sw.fellows, from), sw.near, sw.join(id, want, units)
 	}
 	sh.addComplete(s.store)
 	defer func() { sh.addComplete(s.store) }() // also what others have brought
 	return s.store.obtain(ctx, want, func(c *claim) error {
 		t := &transfer{
 			svc: s, job: job, id: id, list: want, units: units, claim: c, share: sh, progress: progress,
-			from: from, fellows: fellows,
+			from: from, fellows: fellows, near: near,
 		}
 		return t.run(ctx)
 	})

@@ -69,6 +69,12 @@ type plan struct {
 	held   []int16         // how many fellows have a unit
 	shared int             // fellows that have said what they have
 
+	key    uint64            // of this peer at its site: see near.go
+	near   map[int]*neighbor // the sources at its site
+	local  []int16           // how many of these have a unit
+	usual  time.Duration     // how long other sites take to send what they are asked for; 0: not known
+	ticked time.Duration
+
 	sources map[int]*source
 }
 
@@ -82,6 +88,7 @@ type source struct {
 
 type asking struct {
 	unit    int
+	at      time.Duration
 	counted bool // in plan.asked
 }
 
@@ -92,6 +99,7 @@ func newPlan(units int, done bitset, fellows int, seed uint64, now time.Duration
 		rng: rand.New(rand.NewPCG(seed, 0)), fellows: fellows, begun: now, came: now,
 		done: done, left: units - done.count(), taken: newBitset(units),
 		asked: make([]int8, units), since: make([]time.Duration, units), held: make([]int16, units),
+		near: make(map[int]*neighbor), local: make([]int16, units), ticked: now,
 		sources: make(map[int]*source),
 	}
 	if fellows > 0 {
@@ -128,20 +136,27 @@ func (p *plan) parted(id int) {
 		p.shared--
 	}
 	if !s.silent {
-		p.count(s, -1)
+		p.count(id, s, -1)
 	}
 	delete(p.sources, id)
 }
 
 // count adds n to the number of fellows that have a unit, for all that s has.
-func (p *plan) count(s *source, n int16) {
+func (p *plan) count(id int, s *source, n int16) {
 	if s.has == nil {
 		return
 	}
 	for u := range p.held {
 		if s.has.has(u) {
-			p.held[u] += n
+			p.countUnit(id, u, n)
 		}
+	}
+}
+
+func (p *plan) countUnit(id, u int, n int16) {
+	p.held[u] += n
+	if p.near[id] != nil {
+		p.local[u] += n
 	}
 }
 
@@ -169,53 +184,54 @@ func (p *plan) has(id int, all bitset, more []uint32) (news bool) {
 	}
 	for u := range p.held {
 		if all.has(u) {
-			news = p.holds(s, u) || news
+			news = p.holds(id, s, u) || news
 		}
 	}
 	for _, u := range more {
-		news = p.holds(s, int(u)) || news
+		news = p.holds(id, s, int(u)) || news
 	}
 	return news
 }
 
-func (p *plan) holds(s *source, u int) (news bool) {
+func (p *plan) holds(id int, s *source, u int) (news bool) {
 	if s.has.has(u) {
 		return false
 	}
 	s.has.add(u)
 	if !s.silent {
-		p.held[u]++
+		p.countUnit(id, u, 1)
 	}
 	return true
 }
 
 // sending takes note that a source has sent some bytes of what it was asked for.
 func (p *plan) sending(id int, now time.Duration) {
-	p.alive(p.sources[id], now)
+	p.alive(id, p.sources[id], now)
 	if id == origin {
 		p.came = now
 	}
 }
 
 // alive takes note of a sign of life: what a source has counts again.
-func (p *plan) alive(s *source, now time.Duration) {
+func (p *plan) alive(id int, s *source, now time.Duration) {
 	s.heard = now
 	if s.silent {
 		s.silent = false
-		p.count(s, 1)
+		p.count(id, s, 1)
 	}
 }
 
 // tick takes note of the time, which moves on without anything happening. What a
 // silent fellow has counts as had by nobody, until it sends some of it or answers.
 func (p *plan) tick(now time.Duration) {
-	for _, s := range p.sources {
+	for id, s := range p.sources {
 		if len(s.asked) > 0 && !s.silent && now-s.heard > silence {
 			s.silent = true
 			p.forget(s)
-			p.count(s, -1)
+			p.count(id, s, -1)
 		}
 	}
+	p.chargeNeighbors(now)
 }
 
 // arrived takes note that the unit that the source was asked for first is here and
@@ -223,7 +239,20 @@ func (p *plan) tick(now time.Duration) {
 func (p *plan) arrived(id int, now time.Duration) {
 	p.wait(now)
 	p.came = now
+	p.took(id, now-p.sources[id].asked[0].at)
 	p.finish(p.answered(id, now))
+}
+
+// took takes note of how long a source took to send a unit.
+func (p *plan) took(id int, d time.Duration) {
+	switch n := p.near[id]; {
+	case n != nil:
+		n.units++
+	case p.usual == 0:
+		p.usual = d
+	default:
+		p.usual += (min(d, 2*p.usual) - p.usual) / 4
+	}
 }
 
 // found takes note that the unit that next has just returned is here already,
@@ -260,7 +289,7 @@ func (p *plan) declined(taken bitset, now time.Duration) {
 // have come long ago, and waited for the disk while the source was taken for silent.
 func (p *plan) answered(id int, now time.Duration) int {
 	s := p.sources[id]
-	p.alive(s, now)
+	p.alive(id, s, now)
 	a := s.asked[0]
 	s.asked = s.asked[1:]
 	if a.counted {
@@ -279,7 +308,7 @@ func (p *plan) next(id int, now time.Duration) (u int, fresh, ok bool) {
 	}
 	switch {
 	case id != origin:
-		u = p.ofFellow(s, now)
+		u = p.ofFellow(id, s, now)
 	case p.sharing(now):
 		u, fresh = p.ofOrigin(now), true
 	default:
@@ -291,7 +320,7 @@ func (p *plan) next(id int, now time.Duration) (u int, fresh, ok bool) {
 	if len(s.asked) == 0 {
 		s.heard = now
 	}
-	s.asked = append(s.asked, asking{unit: u, counted: true})
+	s.asked = append(s.asked, asking{unit: u, at: now, counted: true})
 	p.asked[u]++
 	p.since[u] = now
 	return u, fresh, true
@@ -347,11 +376,11 @@ func (p *plan) ofOrigin(now time.Duration) int {
 	if u := p.fresh(); u >= 0 {
 		return u
 	}
-	if u := p.find(p.start, func(u int) bool { return p.asked[u] == 0 }); u >= 0 {
+	if u := p.find(p.start, func(u int) bool { return p.asked[u] == 0 && p.enters(u) }); u >= 0 {
 		return u
 	}
 	asked := p.sources[origin].asked
-	return p.find(p.start, func(u int) bool { return now-p.since[u] > endgame && !isAsked(asked, u) })
+	return p.find(p.start, func(u int) bool { return p.asked[u] > 0 && p.late(u, false, now) && !isAsked(asked, u) })
 }
 
 // fresh returns the next unit that nobody has, as far as is known, or -1.
@@ -366,18 +395,19 @@ func (p *plan) fresh() int {
 // ofFellow chooses the unit that fewest fellows have, one of them by chance.
 // When all that the fellow has is under way, it chooses one that has been so for
 // long.
-func (p *plan) ofFellow(s *source, now time.Duration) int {
+func (p *plan) ofFellow(id int, s *source, now time.Duration) int {
 	if s.has == nil {
 		return -1
 	}
+	near := p.near[id] != nil
 	best, ties := -1, 0
 	late := -1
 	for u := p.first; u < len(p.held); u++ {
-		if p.done.has(u) || !s.has.has(u) {
+		if p.done.has(u) || !s.has.has(u) || !near && !p.enters(u) {
 			continue
 		}
 		switch {
-		case p.asked[u] == 1 && best < 0 && now-p.since[u] > endgame && (late < 0 || p.since[u] < p.since[late]):
+		case p.asked[u] == 1 && best < 0 && p.late(u, near, now) && (late < 0 || p.since[u] < p.since[late]):
 			if !isAsked(s.asked, u) {
 				late = u
 			}
@@ -394,6 +424,15 @@ func (p *plan) ofFellow(s *source, now time.Duration) int {
 		return late
 	}
 	return best
+}
+
+// late reports whether a unit was requested so long ago that it is requested once more: from a
+// neighbor, or from another site.
+func (p *plan) late(u int, near bool, now time.Duration) bool {
+	if near {
+		return now-p.since[u] > endgame
+	}
+	return now-p.since[u] > max(endgame, 2*p.usual)
 }
 
 func isAsked(asked []asking, u int) bool {

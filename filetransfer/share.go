@@ -17,6 +17,7 @@ const maxShares = 16
 type swarm struct {
 	from    p2ppeer.ID // the origin of what is shared
 	fellows []p2ppeer.ID
+	near    []p2ppeer.ID // those of them that are at this peer's site
 
 	mu      sync.Mutex
 	shares  map[Digest]*share // by list
@@ -38,10 +39,11 @@ type share struct {
 // Share has this peer and its fellows pass on to each other what they fetch for
 // the job of peer from: each such Fetch from now on takes part, until stop is
 // called, after which nothing more goes to them; those from others, as of output files, do not.
-// The fellows have been named by that peer, and have to share with this one in turn.
-func (s *Service) Share(job string, from p2ppeer.ID, fellows []p2ppeer.ID) (stop func()) {
+// The fellows have been named by that peer, and have to share with this one in turn. near lists those
+// of them that are at this peer's site: each unit enters the site about once.
+func (s *Service) Share(job string, from p2ppeer.ID, fellows, near []p2ppeer.ID) (stop func()) {
 	fellows = slices.DeleteFunc(slices.Clone(fellows), func(p p2ppeer.ID) bool { return p == s.host.ID() })
-	sw := &swarm{from: from, fellows: fellows[:min(len(fellows), MaxFellows)], shares: map[Digest]*share{}, changed: make(chan struct{})}
+	sw := &swarm{from: from, fellows: fellows[:min(len(fellows), MaxFellows)], near: near, shares: map[Digest]*share{}, changed: make(chan struct{})}
 	s.mu.Lock()
 	s.swarms[job] = sw
 	s.mu.Unlock()

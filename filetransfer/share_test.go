@@ -42,7 +42,7 @@ func newCrowd(t testing.TB, n int) *crowd {
 		for _, j := range Neighbours(i, n) {
 			fellows = append(fellows, c.ids[j])
 		}
-		t.Cleanup(p.Share(job, c.submitter.host.ID(), fellows))
+		t.Cleanup(p.Share(job, c.submitter.host.ID(), fellows, nil))
 	}
 	return c
 }
@@ -272,7 +272,7 @@ func TestT2FellowsBringWhatAnUnreachableOriginDoesNot(t *testing.T) {
 func TestWhoSharesNoMoreSendsNoMore(t *testing.T) {
 	c := newCrowd(t, 2)
 	sharer, p := c.peers[0], c.peers[1]
-	stop := sharer.Share(job, c.submitter.host.ID(), c.ids[1:])
+	stop := sharer.Share(job, c.submitter.host.ID(), c.ids[1:], nil)
 	const many = 4 * (fellowWindow + 1)
 	b := content(1, many*PieceBytes)
 	w := WantOf(b)

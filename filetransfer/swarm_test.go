@@ -30,6 +30,14 @@ type world struct {
 	sent   int // slices that the origin has sent
 	done   int // peers that are complete
 	took   time.Duration
+	sites  []*simSite
+}
+
+// A simSite is a place with one uplink, which its hosts share.
+type simSite struct {
+	up, down       float64 // bytes per second
+	upFree, inFree time.Duration
+	sent           int // slices that have left it
 }
 
 type simHost struct {
@@ -42,10 +50,13 @@ type simHost struct {
 	have     bitset
 	peers    []int // hosts by source: 0 is the origin
 	banned   map[int]bool
+	site     *simSite      // nil: one of its own
+	idle     bool          // it asks for nothing, and says that it fetches
+	pause    time.Duration // before each slice that it sends
 
 	queue  [][]*sending // to each host, by turns
-	turn   int
-	busy   bool
+	turn   [2]int
+	busy   [2]bool       // its link within the site, and the way out of it
 	inFree time.Duration // when its link in is free
 	doneAt time.Duration
 }
@@ -100,6 +111,38 @@ func newWorld(peers, units int, seed uint64, originUp float64) *world {
 		h.plan = newPlan(units, newBitset(units), len(h.peers)-1, seed+uint64(i), 0)
 	}
 	return w
+}
+
+// atSites places the origin at a site of its own, and so many peers at each of the others, all
+// with links to each other of the same rates. The plans know of it, unless they are blind.
+func (w *world) atSites(each int, up, down float64, blind bool) {
+	for i, h := range w.hosts {
+		if i == origin || (i-1)%each == 0 {
+			w.sites = append(w.sites, &simSite{up: up, down: down})
+		}
+		h.site = w.sites[len(w.sites)-1]
+		h.up = 1000 * mbit
+	}
+	for _, h := range w.hosts[1:] {
+		near := map[int]uint64{}
+		for id, n := range h.peers {
+			if w.hosts[n].site == h.site {
+				near[id] = siteKey(holderOf(n).peer)
+			}
+		}
+		if !blind {
+			h.plan.place(siteKey(holderOf(h.number).peer), near)
+		}
+	}
+}
+
+// copiesOut is how often everything has left a site, or all sites.
+func (w *world) copiesOut(sites ...*simSite) float64 {
+	sent := 0
+	for _, s := range sites {
+		sent += s.sent
+	}
+	return float64(sent) * sliceSize / (float64(w.units) * PieceBytes)
 }
 
 // run runs until every peer has everything, or for as long as it may take.
@@ -166,7 +209,7 @@ func (h *simHost) pump() {
 }
 
 func (h *simHost) ask(id int) {
-	for {
+	for !h.idle {
 		u, fresh, ok := h.plan.next(id, h.w.now)
 		if !ok {
 			return
@@ -179,24 +222,61 @@ func (h *simHost) ask(id int) {
 	}
 }
 
-// serve sends the next slice to whose turn it is.
+// serve sends the next slices.
 func (h *simHost) serve() {
+	for way := range h.busy {
+		h.serveWay(way)
+	}
+}
+
+// way is 0 from a host to one at its site, else 1.
+func (h *simHost) way(to *simHost) int {
+	if h.site != nil && h.site == to.site {
+		return 0
+	}
+	return 1
+}
+
+// send takes note that a slice is sent now, and returns how long the sender is busy with it, and
+// when it has come in.
+func (h *simHost) send(to *simHost) (out, in time.Duration) {
+	now := h.w.now
+	took := func(rate float64) time.Duration { return time.Duration(sliceSize / rate * float64(time.Second)) }
+	out, delay := took(h.up)+h.pause, latency
+	if h.way(to) == 0 {
+		delay = latency / 100
+	} else if h.site != nil {
+		h.site.upFree = max(h.site.upFree, now) + took(h.site.up)
+		h.site.sent++
+		out = max(out, h.site.upFree-now)
+	}
+	in = now + out + delay
+	if h.way(to) == 1 && to.site != nil {
+		to.site.inFree = max(to.site.inFree+took(to.site.down), in)
+		in = to.site.inFree
+	}
+	to.inFree = max(to.inFree+took(to.down), in)
+	return out, to.inFree
+}
+
+// serveWay sends the next slice that goes one way to whose turn it is.
+func (h *simHost) serveWay(way int) {
 	w := h.w
 	for range h.queue {
-		if h.busy || h.stalls {
+		if h.busy[way] || h.stalls {
 			return
 		}
-		h.turn = (h.turn + 1) % len(h.queue)
-		to := w.hosts[h.turn]
-		if len(h.queue[h.turn]) == 0 {
+		h.turn[way] = (h.turn[way] + 1) % len(h.queue)
+		to := w.hosts[h.turn[way]]
+		if len(h.queue[to.number]) == 0 || h.way(to) != way {
 			continue
 		}
-		s := h.queue[h.turn][0]
+		s := h.queue[to.number][0]
 		if h.number == origin && s.slices == 0 && !s.fresh {
 			w.ledger.book(s.unit, holderOf(to.number), w.now)
 		}
 		if s.fresh && s.slices == 0 && !w.ledger.grant(s.unit, holderOf(to.number), w.now) {
-			h.queue[h.turn] = h.queue[h.turn][1:]
+			h.queue[to.number] = h.queue[to.number][1:]
 			taken := w.ledger.taken(w.units, w.now)
 			w.after(max(latency, to.inFree-w.now), func() { to.plan.declined(taken, w.now); to.ask(origin) })
 			continue
@@ -204,7 +284,7 @@ func (h *simHost) serve() {
 		s.slices++
 		last := s.slices*sliceSize == PieceBytes
 		if last {
-			h.queue[h.turn] = h.queue[h.turn][1:]
+			h.queue[to.number] = h.queue[to.number][1:]
 		}
 		if h.number == origin {
 			w.sent++
@@ -213,11 +293,10 @@ func (h *simHost) serve() {
 				w.ledger.delivered(s.unit, holderOf(to.number), w.now)
 			}
 		}
-		h.busy = true
-		out := time.Duration(sliceSize / h.up * float64(time.Second))
-		w.after(out, func() { h.busy = false; h.serve() })
-		to.inFree = max(to.inFree+time.Duration(sliceSize/to.down*float64(time.Second)), w.now+out+latency)
-		w.after(to.inFree-w.now, func() { to.take(h, s, last) })
+		h.busy[way] = true
+		out, in := h.send(to)
+		w.after(out, func() { h.busy[way] = false; h.serve() })
+		w.after(in-w.now, func() { to.take(h, s, last) })
 		return
 	}
 }
@@ -322,6 +401,55 @@ func TestSwarm(t *testing.T) {
 			}
 			if got := w.took.Seconds() / one.Seconds(); tt.times > 0 && got > tt.times {
 				t.Errorf("it took %.2f times as long as one copy, at most %.2f are asked", got, tt.times)
+			}
+		})
+	}
+}
+
+// TestSwarmAtSites has peers at sites with slow uplinks: one copy enters each site, and the rest of
+// the site takes it from there.
+func TestSwarmAtSites(t *testing.T) {
+	const up = 10 * mbit
+	tests := []struct {
+		name               string
+		sites, each, units int
+		copies             float64 // that leave all sites, for each that has to
+		times              float64 // what one copy takes
+		blind              bool
+		change             func(w *world)
+	}{
+		{name: "three of two", sites: 3, each: 2, units: 64, copies: 1.3, times: 1.4},
+		{name: "three of two, a small file", sites: 3, each: 2, units: 16, copies: 1.3, times: 2.2},
+		{name: "three of two, a large file", sites: 3, each: 2, units: 512, copies: 1.1, times: 1.1},
+		{name: "two of eight", sites: 2, each: 8, units: 64, copies: 1.3, times: 1.4},
+		{name: "five of three", sites: 5, each: 3, units: 64, copies: 1.3, times: 1.5},
+		{name: "blind", sites: 3, each: 2, units: 64, copies: 9, times: 9, blind: true},
+		{name: "one never answers", sites: 3, each: 2, units: 64, copies: 1.6, times: 2.5, change: func(w *world) { w.hosts[3].stalls = true }},
+		{name: "one lies", sites: 3, each: 2, units: 64, copies: 1.5, times: 2, change: func(w *world) { w.hosts[3].lies = true }},
+		{name: "one fetches nothing", sites: 3, each: 2, units: 64, copies: 1.3, times: 2, change: func(w *world) { w.hosts[3].idle = true; w.done++ }},
+		{name: "one sends slowly", sites: 3, each: 2, units: 64, copies: 1.6, times: 2.5, change: func(w *world) { w.hosts[3].pause = 900 * time.Millisecond }},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			seed := rand.Uint64()
+			w := newWorld(tt.sites*tt.each, tt.units, seed, up)
+			w.atSites(tt.each, up, 2*up, tt.blind)
+			if tt.change != nil {
+				tt.change(w)
+			}
+			one := time.Duration(float64(tt.units) * PieceBytes / up * float64(time.Second))
+			w.run(100 * one)
+			copies := w.copiesOut(w.sites...) / float64(tt.sites)
+			t.Logf("seed %d: %v, one copy takes %v: %.2f of it; %.2f copies leave the origin's site, %.2f all sites for each that is needed",
+				seed, w.took, one, w.took.Seconds()/one.Seconds(), w.copiesOut(w.sites[0]), copies)
+			if w.done < tt.sites*tt.each {
+				t.Fatalf("%d of %d peers are complete after %v", w.done, tt.sites*tt.each, w.now)
+			}
+			if copies > tt.copies {
+				t.Errorf("%.2f copies left the sites for each that has to, want at most %.2f", copies, tt.copies)
+			}
+			if got := w.took.Seconds() / one.Seconds(); got > tt.times {
+				t.Errorf("it took %.2f times as long as one copy, want at most %.2f", got, tt.times)
 			}
 		})
 	}

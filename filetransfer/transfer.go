@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,6 +32,7 @@ type transfer struct {
 	svc      *Service
 	from     p2ppeer.ID   // the origin
 	fellows  []p2ppeer.ID // source i+1 of the plan is fellows[i]
+	near     []p2ppeer.ID // fellows at this peer's site
 	job      string
 	id       Digest // of list
 	list     []Want
@@ -67,6 +69,7 @@ func (t *transfer) run(ctx context.Context) error {
 	if t.plan.complete() {
 		return nil
 	}
+	t.place()
 	g, ctx := errgroup.WithContext(ctx)
 	ctx, t.finish = context.WithCancel(ctx)
 	defer t.finish()
@@ -82,6 +85,17 @@ func (t *transfer) run(ctx context.Context) error {
 		return err
 	}
 	return nil // the origin may just have been out of reach
+}
+
+// place tells the plan which fellows are at this peer's site.
+func (t *transfer) place() {
+	near := map[int]uint64{}
+	for i, p := range t.fellows {
+		if slices.Contains(t.near, p) {
+			near[i+1] = siteKey(p)
+		}
+	}
+	t.plan.place(siteKey(t.svc.host.ID()), near)
 }
 
 // giveUp takes note that a fellow is not asked any more, and logs why.

@@ -12,7 +12,6 @@ import (
 	ma "github.com/multiformats/go-multiaddr"
 
 	"github.com/p2pmpi/p2pmpi/faultdetect"
-	"github.com/p2pmpi/p2pmpi/filetransfer"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
@@ -57,8 +56,9 @@ func (e *execution) stage(ctx context.Context) error {
 		e.staging = false
 		e.j.s.setPartners(e.j.spec.ID, nil) // until it has begun
 	}()
+	sites := e.sites()
 	for i, l := range e.links {
-		m := &jobpb.Prepare{Spec: e.j.envelope, Key: l.slots.Key[:], Fellows: e.fellows(i)}
+		m := &jobpb.Prepare{Spec: e.j.envelope, Key: l.slots.Key[:], Fellows: e.fellows(i, sites)}
 		for _, p := range l.processes {
 			m.Processes = append(m.Processes, jobpb.FromProcess(p))
 		}
@@ -69,12 +69,12 @@ func (e *execution) stage(ctx context.Context) error {
 	return e.await(ctx, "stage the job at", func(h heard) error { return e.hearStaging(h, t) })
 }
 
-// fellows returns with whom the peer of a link shares what it fetches, so that the
-// submitter sends everything about once.
-func (e *execution) fellows(link int) (fellows []*jobpb.Fellow) {
-	for _, i := range filetransfer.Neighbours(link, len(e.links)) {
+// fellows returns the peers with which the peer of a link shares what it fetches, so that the
+// submitter sends everything about once. sites numbers the site of each link.
+func (e *execution) fellows(link int, sites []int) (fellows []*jobpb.Fellow) {
+	for _, i := range sharers(link, sites) {
 		p := e.links[i].peer
-		fellows = append(fellows, &jobpb.Fellow{Peer: []byte(p), Addrs: e.addrs(p)})
+		fellows = append(fellows, &jobpb.Fellow{Peer: []byte(p), Addrs: e.addrs(p), Near: sites[i] == sites[link]})
 	}
 	return fellows
 }

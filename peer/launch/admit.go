@@ -31,8 +31,14 @@ type admission struct {
 	decision  policy.Decision // why it may run here
 	key       reservation.Key
 	processes []view.Process
-	joining   bool               // the one process joins a rank of a job that runs
-	fellows   []p2ppeer.AddrInfo // with whom it shares what it fetches
+	joining   bool     // the one process joins a rank of a job that runs
+	fellows   []fellow // peers with which it shares what it fetches
+}
+
+// A fellow is another of the job's peers.
+type fellow struct {
+	p2ppeer.AddrInfo
+	near bool // at this peer's site
 }
 
 // A decider is the owner's policy about the kinds of programs that a submitter's job has for this
@@ -105,17 +111,18 @@ func (a *admission) describe(line *zerolog.Event) {
 }
 
 // readFellows reads with whom this peer is to share what it fetches.
-func readFellows(in []*jobpb.Fellow) ([]p2ppeer.AddrInfo, error) {
+func readFellows(in []*jobpb.Fellow) ([]fellow, error) {
 	if len(in) > filetransfer.MaxFellows {
 		return nil, fmt.Errorf("files shared with %d peers, at most %d are taken", len(in), filetransfer.MaxFellows)
 	}
-	var fellows []p2ppeer.AddrInfo
+	var fellows []fellow
 	for _, f := range in {
 		id, err := p2ppeer.IDFromBytes(f.GetPeer())
 		if err != nil {
 			return nil, fmt.Errorf("files shared with a peer that has no ID: %w", err)
 		}
-		fellows = append(fellows, p2ppeer.AddrInfo{ID: id, Addrs: readAddrs(f.GetAddrs(), jobpb.MaxAddrs)})
+		info := p2ppeer.AddrInfo{ID: id, Addrs: readAddrs(f.GetAddrs(), jobpb.MaxAddrs)}
+		fellows = append(fellows, fellow{info, f.GetNear()})
 	}
 	return fellows, nil
 }

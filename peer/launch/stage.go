@@ -21,15 +21,18 @@ type progress struct{ here, total atomic.Int64 }
 // shareFiles has this peer pass on what it fetches for the job to some others of the
 // job's peers, and take from them what they have, until the job ends or its owner needs the machine.
 func (j *job) shareFiles() {
-	var ids []p2ppeer.ID
+	var ids, near []p2ppeer.ID
 	for _, f := range j.fellows {
 		ids = append(ids, f.ID)
+		if f.near {
+			near = append(near, f.ID)
+		}
 		j.service.host.Peerstore().AddAddrs(f.ID, f.Addrs, peerstore.TempAddrTTL)
 	}
 	if j.limitsUpload() {
 		j.serving = append(j.serving, j.service.config.Files.Pace(j.spec.ID, j.pacing))
 	}
-	j.unshare = j.service.config.Files.Share(j.spec.ID, j.submitter, ids)
+	j.unshare = j.service.config.Files.Share(j.spec.ID, j.submitter, ids, near)
 	j.serving = append(j.serving, j.unshare)
 }
 

@@ -70,7 +70,7 @@ func own(ctx context.Context, dir string, hosts []*limited, content []byte) (fun
 		for _, j := range filetransfer.Neighbours(i, len(ids)) {
 			fellows = append(fellows, ids[j])
 		}
-		services[i+1].Share(job, hosts[0].ID(), fellows)
+		services[i+1].Share(job, hosts[0].ID(), fellows, nil)
 	}
 	return func() error {
 		g, ctx := errgroup.WithContext(ctx)

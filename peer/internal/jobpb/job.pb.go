@@ -425,6 +425,7 @@ type Fellow struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Peer          []byte                 `protobuf:"bytes,1,opt,name=peer,proto3" json:"peer,omitempty"`
 	Addrs         [][]byte               `protobuf:"bytes,2,rep,name=addrs,proto3" json:"addrs,omitempty"`
+	Near          bool                   `protobuf:"varint,3,opt,name=near,proto3" json:"near,omitempty"` // it is at the receiver's site, as far as the submitter knows
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -471,6 +472,13 @@ func (x *Fellow) GetAddrs() [][]byte {
 		return x.Addrs
 	}
 	return nil
+}
+
+func (x *Fellow) GetNear() bool {
+	if x != nil {
+		return x.Near
+	}
+	return false
 }
 
 // Start starts the processes. It carries the membership table.
@@ -3249,10 +3257,11 @@ const file_job_proto_rawDesc = "" +
 	"\x03key\x18\x02 \x01(\fR\x03key\x121\n" +
 	"\tprocesses\x18\x03 \x03(\v2\x13.p2pmpi.job.ProcessR\tprocesses\x12\x18\n" +
 	"\ajoining\x18\x04 \x01(\bR\ajoining\x12,\n" +
-	"\afellows\x18\x05 \x03(\v2\x12.p2pmpi.job.FellowR\afellows\"2\n" +
+	"\afellows\x18\x05 \x03(\v2\x12.p2pmpi.job.FellowR\afellows\"F\n" +
 	"\x06Fellow\x12\x12\n" +
 	"\x04peer\x18\x01 \x01(\fR\x04peer\x12\x14\n" +
-	"\x05addrs\x18\x02 \x03(\fR\x05addrs\"\xf1\x01\n" +
+	"\x05addrs\x18\x02 \x03(\fR\x05addrs\x12\x12\n" +
+	"\x04near\x18\x03 \x01(\bR\x04near\"\xf1\x01\n" +
 	"\x05Start\x12,\n" +
 	"\amembers\x18\x01 \x03(\v2\x12.p2pmpi.job.MemberR\amembers\x12$\n" +
 	"\x04view\x18\x02 \x01(\v2\x10.p2pmpi.job.ViewR\x04view\x12\x1a\n" +

@@ -1,0 +1,142 @@
+package filetransfer
+
+import (
+	"encoding/binary"
+	"time"
+
+	"crypto/sha256"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+)
+
+// This file is the part of a plan that knows sites. Peers at one site share a slow link to the
+// rest of the network, and reach each other over a fast one. So each unit enters a site once: one
+// peer of the site, its owner, may request it from fellows at other sites, and the others get it
+// from their neighbors. The origin needs no owners, because it gives each unit to one peer only.
+//
+// Neighbors compute the owner from their peer IDs (rendezvous hashing), so they agree without a
+// message. Where they see different neighbors, a unit enters more than once, but no two peers wait
+// for each other: a peer waits only for an owner of greater weight.
+
+const (
+	// waitShare is the part of a fetch's time that it may spend waiting for one neighbor.
+	waitShare = 4
+	// unitTime is the time per unit that a neighbor may take in addition to that: 4 MiB/s.
+	unitTime = 250 * time.Millisecond
+)
+
+// A neighbor is a fellow at this peer's site.
+type neighbor struct {
+	key    uint64
+	waited time.Duration // how long nothing could be requested from other sites because of it
+	units  int           // that it has sent
+}
+
+// siteKey is what decides, with a unit's number, which units a peer owns.
+func siteKey(p p2ppeer.ID) uint64 {
+	sum := sha256.Sum256([]byte(p))
+	return binary.BigEndian.Uint64(sum[:])
+}
+
+// weight mixes a peer's key and a unit (the finalizer of SplitMix64).
+func weight(key uint64, unit int) uint64 {
+	x := key + uint64(unit+1)*0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}
+
+// place tells the plan its own key, and those of the sources at its own site. It is called before
+// any source joins. Without it, every source is at another site.
+func (p *plan) place(key uint64, near map[int]uint64) {
+	p.key = key
+	for id, k := range near {
+		p.near[id] = &neighbor{key: k}
+	}
+}
+
+// owner returns the source that requests the unit from other sites, or itself for this peer.
+// Only neighbors that can be reached, and take part, are counted.
+func (p *plan) owner(unit int) int {
+	best, most := itself, weight(p.key, unit)
+	for id, n := range p.near {
+		if s := p.sources[id]; s == nil || s.has == nil || s.silent {
+			continue
+		}
+		if w := weight(n.key, unit); w > most {
+			best, most = id, w
+		}
+	}
+	return best
+}
+
+// itself is this peer, among sources.
+const itself = -1
+
+// enters reports whether this peer may request the unit from another site, if a fellow has it: no
+// neighbor has it, and no neighbor is to request it.
+func (p *plan) enters(unit int) bool {
+	return len(p.near) == 0 || p.local[unit] == 0 && p.owner(unit) == itself
+}
+
+// wait charges neighbors for the time since the last tick if this peer could only wait for them:
+// nothing is under way from other sites, and units that are there must come through a neighbor.
+// A neighbor that has kept this peer waiting for too long is treated as a fellow at another site.
+func (p *plan) chargeNeighbors(now time.Duration) {
+	since := now - p.ticked
+	p.ticked = now
+	if len(p.near) == 0 || p.crossing() {
+		return
+	}
+	for id := range p.blocking() {
+		n := p.near[id]
+		if n.waited += since; n.waited > patience+(now-p.begun)/waitShare+time.Duration(n.units)*unitTime {
+			p.distrust(id)
+		}
+	}
+}
+
+// crossing reports whether something is under way from another site.
+func (p *plan) crossing() bool {
+	for id, s := range p.sources {
+		if p.near[id] == nil && !s.silent && len(s.asked) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// blocking returns the neighbors that have, or own, a missing unit that a fellow has and that this
+// peer must not request from another site.
+func (p *plan) blocking() map[int]bool {
+	ids := map[int]bool{}
+	for u := p.first; u < len(p.held); u++ {
+		if p.done.has(u) || p.held[u] == 0 {
+			continue
+		}
+		if p.local[u] == 0 {
+			if id := p.owner(u); id != itself {
+				ids[id] = true
+			}
+			continue
+		}
+		for id := range p.near {
+			if s := p.sources[id]; s != nil && !s.silent && s.has != nil && s.has.has(u) {
+				ids[id] = true
+			}
+		}
+	}
+	return ids
+}
+
+// distrust treats a neighbor as a fellow at another site from now on.
+func (p *plan) distrust(id int) {
+	if s := p.sources[id]; s != nil && !s.silent && s.has != nil {
+		for u := range p.local {
+			if s.has.has(u) {
+				p.local[u]--
+			}
+		}
+	}
+	delete(p.near, id)
+}
