@@ -122,19 +122,71 @@ type port struct {
 //	└───────┘   veth: a cable
 func newLAN(t *testing.T, machines int) []*machine {
 	t.Helper()
-	hub := newNetns(t)
-	hub.runAll(t, `ip link add lan type bridge
-		ip link set lan up`)
+	hub := newSwitch(t)
 	var all []*machine
 	for i := range machines {
 		p := &port{t: t, hub: hub, name: fmt.Sprintf("p%d", i), inside: newNetns(t)}
-		m := &machine{addr: fmt.Sprintf("10.77.0.%d", i+1), inside: &p.inside, lan: p}
-		hub.runAll(t, fmt.Sprintf(`ip link add %s type veth peer name eth0 netns %s
-			ip link set %[1]s master lan up`, p.name, p.inside.path()))
-		p.inside.configure(t, m.addr)
-		all = append(all, m)
+		all = append(all, p.machine(i+1))
 	}
 	return all
+}
+
+// A site is a switch with some machines, and one uplink to all other sites.
+type site struct {
+	uplink   *port // inside it, the switch's eth0
+	machines []*machine
+}
+
+// newSites makes sites of so many machines, with the addresses of newLAN, which are the submitter's first.
+//
+//	   hub         site 0         machine 0
+//	┌───────┐     ┌────────┐     ┌──────────────┐
+//	│ lan   │  ┌──┤ eth0   │  ┌──┤ eth0  .1     │
+//	│  ├ p0─┼──┘  │ lan    │  │  └──────────────┘
+//	│  └ p1 │     │  └ p0 ─┼──┘
+//	└───────┘     └────────┘
+func newSites(t *testing.T, sizes ...int) (sites []*site) {
+	t.Helper()
+	hub := newSwitch(t)
+	number := 0
+	for i, size := range sizes {
+		inside := newSwitch(t)
+		s := &site{uplink: &port{t: t, hub: hub, name: fmt.Sprintf("p%d", i), inside: inside}}
+		s.uplink.plug()
+		inside.runAll(t, `ip link set eth0 master lan up`)
+		for range size {
+			number++
+			p := &port{t: t, hub: inside, name: fmt.Sprintf("p%d", number), inside: newNetns(t)}
+			s.machines = append(s.machines, p.machine(number))
+		}
+		sites = append(sites, s)
+	}
+	return sites
+}
+
+// newSwitch makes a namespace with a bridge, lan.
+func newSwitch(t *testing.T) netns {
+	t.Helper()
+	ns := newNetns(t)
+	ns.runAll(t, `ip link add lan type bridge
+		ip link set lan up`)
+	return ns
+}
+
+// plug connects the port's name at the switch with eth0 inside.
+func (p *port) plug() {
+	p.t.Helper()
+	p.hub.runAll(p.t, fmt.Sprintf(`ip link add %s type veth peer name eth0 netns %s
+		ip link set %[1]s master lan up`, p.name, p.inside.path()))
+}
+
+// machine plugs a machine into the port, which has this number among all.
+func (p *port) machine(number int) *machine {
+	p.t.Helper()
+	m := &machine{addr: fmt.Sprintf("10.77.0.%d", number), inside: &p.inside, lan: p}
+	p.plug()
+	p.inside.configure(p.t, m.addr)
+	return m
 }
 
 // configure gives the namespace's eth0 an address, and a default route, so that

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,6 +19,8 @@ import (
 var (
 	stagingPeers = flag.Int("staging.peers", 6, "peers in the test of staging over a slow uplink")
 	stagingMiB   = flag.Int("staging.mib", 12, "size of the file in that test, and in that of a killed submitter")
+	sitesMiB     = flag.Int("sites.mib", 32, "size of the file in the test of staging at sites")
+	sitesMbit    = flag.Int("sites.mbit", 20, "rate of each site's uplink in that test, in Mbit/s")
 	stagingMbit  = flag.Int("staging.mbit", 100, "rate of the submitter's link in that test, in Mbit/s; of the peers' it is 1000")
 )
 
@@ -62,6 +65,69 @@ func TestLANStagingOverASlowUplink(t *testing.T) {
 		t.Errorf("the submitter has sent %d bytes for a file of %.0f, more than 1.6 copies", sent, size)
 	}
 	expectNothingLeft(t, peers)
+}
+
+// TestLANStagingAtSites stages a file from a submitter at a site of its own to peers at three sites of
+// two, whose uplinks are as slow as the submitter's. The uplinks carry one copy into each site, and it
+// takes about as long as staging the file at one peer, which is measured in the same run. The peers
+// name their sites.
+func TestLANStagingAtSites(t *testing.T) {
+	t.Parallel()
+	const sites, each = 3, 2
+	all := newSites(t, append([]int{1}, slices.Repeat([]int{each}, sites)...)...)
+	var machines []*machine
+	for i, s := range all {
+		s.uplink.slow(*sitesMbit)
+		for _, m := range s.machines {
+			if i > 0 {
+				m.boot = append(m.boot, "--site", fmt.Sprintf("site-%d", i))
+			}
+			machines = append(machines, m)
+		}
+	}
+	peers := lanGrid(t, machines, "--slots", "1")
+	one, _ := stageAtSites(t, machines[0], peers[0], all, 1)
+	took, copies := stageAtSites(t, machines[0], peers[0], all, sites*each)
+	var sum float64
+	for _, c := range copies {
+		sum += c
+	}
+	t.Logf("%d MiB to %d sites of %d peers, uplinks of %d Mbit/s: %.1f s, one copy to one peer %.1f s (%.2f times that); "+
+		"the submitter's uplink carried %.2f copies, all uplinks %.2f (%.2f for each site)",
+		*sitesMiB, sites, each, *sitesMbit, took.Seconds(), one.Seconds(), took.Seconds()/one.Seconds(), copies[0], sum, sum/sites)
+	if sum > 1.3*sites {
+		t.Errorf("the uplinks carried %.2f copies (%.2f), want at most 1.3 for each of %d sites", sum, copies, sites)
+	}
+	if took > one*14/10 {
+		t.Errorf("staging took %.2f times as long as one copy, want at most 1.4", took.Seconds()/one.Seconds())
+	}
+	expectNothingLeft(t, peers)
+}
+
+// stageAtSites runs a job of n processes that stages a new file. It returns how long staging took, and how
+// many copies of the file left each site meanwhile.
+func stageAtSites(t *testing.T, submitter *machine, supernode *peerProcess, sites []*site, n int) (took time.Duration, copies []float64) {
+	t.Helper()
+	input, digest := randomFile(t, *sitesMiB<<20)
+	before := make([]int64, len(sites))
+	for i, s := range sites {
+		before[i] = s.uplink.inside.sent(t)
+	}
+	j := submitter.submit(t, t.TempDir(), "--supernode", supernode.addr, "-n", fmt.Sprint(n), "-w", "60",
+		"-i", input, "sha256sum", strings.TrimPrefix(input, "/"))
+	begun := j.waitFor("staging", func(e event) bool { return e.Phase == "staging" }).Time
+	took = j.waitFor("its end", func(e event) bool { return e.Phase == "starting" }).Time.Sub(begun)
+	for i, s := range sites {
+		copies = append(copies, float64(s.uplink.inside.sent(t)-before[i])/float64(*sitesMiB<<20))
+	}
+	if s := j.wait(); s != 0 {
+		t.Fatalf("exit status %d", s)
+	}
+	want := strings.Repeat(fmt.Sprintf("%x  %s\n", digest, strings.TrimPrefix(input, "/")), n)
+	if got := j.stdout.String(); got != want {
+		t.Errorf("output %q, want %q", got, want)
+	}
+	return took, copies
 }
 
 // TestT2LANStagingAfterTheSubmitterWasKilled kills p2prun in the middle of a file: the next one sends what is
@@ -173,9 +239,15 @@ func processorTime(t *testing.T, cmds []*exec.Cmd) (sum time.Duration) {
 }
 
 // sent is how many bytes have left the machine.
-func (m *machine) sent(t *testing.T) (bytes int64) {
+func (m *machine) sent(t *testing.T) int64 {
 	t.Helper()
-	err := m.inside.do(func() error {
+	return m.inside.sent(t)
+}
+
+// sent is how many bytes have left the namespace through eth0.
+func (ns netns) sent(t *testing.T) (bytes int64) {
+	t.Helper()
+	err := ns.do(func() error {
 		b, err := os.ReadFile("/proc/thread-self/net/dev")
 		if err != nil {
 			return err
