@@ -23,7 +23,8 @@
 // What is wanted is asked for in units of at most a mebibyte: a piece of a large
 // file, or several small files. Peers that Share ask each other for what they have,
 // and the origin for what nobody has yet, so that it sends everything about once
-// however many they are.
+// however many they are. Peers at one site take from each other what one of them has fetched, so
+// that each byte crosses the site's uplink about once: near.go.
 //
 // Over a link that is slower than compressing, pieces go compressed if that makes them
 // smaller: pack.go.

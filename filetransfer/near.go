@@ -1,15 +1,14 @@
 package filetransfer
 
 import (
+	"crypto/sha256"
 	"encoding/binary"
 	"time"
-
-	"crypto/sha256"
 
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-// This file is the part of a plan that knows sites. Peers at one site share a slow link to the
+// This file holds what a plan decides by site. Peers at one site share a slow link to the
 // rest of the network, and reach each other over a fast one. So each unit enters a site once: one
 // peer of the site, its owner, may request it from fellows at other sites, and the others get it
 // from their neighbors. The origin needs no owners, because it gives each unit to one peer only.
@@ -19,9 +18,9 @@ import (
 // for each other: a peer waits only for an owner of greater weight.
 
 const (
-	// waitShare is the part of a fetch's time that it may spend waiting for one neighbor.
+	// waitShare bounds the time that a fetch waits for one neighbor: 1/waitShare of its own.
 	waitShare = 4
-	// unitTime is the time per unit that a neighbor may take in addition to that: 4 MiB/s.
+	// unitTime is the wait allowed in addition for each unit that the neighbor sends: 4 MiB/s.
 	unitTime = 250 * time.Millisecond
 )
 
@@ -79,7 +78,7 @@ func (p *plan) enters(unit int) bool {
 	return len(p.near) == 0 || p.local[unit] == 0 && p.owner(unit) == itself
 }
 
-// wait charges neighbors for the time since the last tick if this peer could only wait for them:
+// chargeNeighbors charges neighbors for the time since the last tick if this peer could only wait for them:
 // nothing is under way from other sites, and units that are there must come through a neighbor.
 // A neighbor that has kept this peer waiting for too long is treated as a fellow at another site.
 func (p *plan) chargeNeighbors(now time.Duration) {

@@ -49,7 +49,7 @@ const origin = 0
 // fresh: it refuses those that it has given to others and says which these are.
 // So it sends each unit about once, and to ever other peers. When nothing comes
 // for a while, or no fellow can be reached at all, the origin is asked for
-// anything that is missing.
+// anything that is missing. Fellows at this peer's site are preferred: see near.go.
 type plan struct {
 	rng      *rand.Rand
 	fellows  int           // that are not given up, in reach or not
@@ -72,8 +72,8 @@ type plan struct {
 	key    uint64            // of this peer at its site: see near.go
 	near   map[int]*neighbor // the sources at its site
 	local  []int16           // how many of these have a unit
-	usual  time.Duration     // how long other sites take to send what they are asked for; 0: not known
-	ticked time.Duration
+	usual  time.Duration     // mean time in which sources at other sites answer a request; 0: not known
+	ticked time.Duration     // when the last tick was
 
 	sources map[int]*source
 }
