@@ -102,7 +102,7 @@ func TestR6WhatIsRepeatedAfterEachCutIsKeptOnce(t *testing.T) {
 	b.resuming(b.peers[1], func(p *part) {
 		p.back()
 		for i := range uint64(lines) {
-			p.writes(other, i, strings.Repeat("x", maxUnread/4-1)+"\n")
+			p.writes(other, i*(maxUnread/4/jobpb.MaxRecord), strings.Repeat("x", maxUnread/4-1)+"\n")
 		}
 		select {
 		case <-heardAll:

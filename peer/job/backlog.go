@@ -16,7 +16,7 @@ type backlog struct {
 
 const (
 	// maxEarly bounds a backlog. An honest peer has less to say of a process: two full
-	// streams of empty lines, each in a message of its own, come to 19 MB.
+	// streams of empty lines, each in a message of its own, come to 15 MB.
 	maxEarly = 20 << 20
 
 	// messageOverhead is counted for each message beside its bytes, so that empty ones
@@ -26,7 +26,7 @@ const (
 
 // weight returns how many bytes a message takes while it is kept, about.
 func weight(m *jobpb.FromPeer) int {
-	return messageOverhead + proto.Size(m) + recordOverhead*len(m.GetOutput().GetRecords())
+	return messageOverhead + proto.Size(m)
 }
 
 // add returns b with one more message, and an error if that is too much.

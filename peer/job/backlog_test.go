@@ -1,6 +1,7 @@
 package job
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -39,7 +40,7 @@ func TestWhatIsSaidTooEarlyIsBounded(t *testing.T) {
 // TestOutputBeforeItsTimeFitsWhole: all that a peer holds of both streams of a process, when
 // the lines are empty and came one by one.
 func TestOutputBeforeItsTimeFitsWhole(t *testing.T) {
-	const lines, lastRead = (1 << 20) / (1 + recordOverhead), 32 << 10
+	const lines, lastRead = (1 << 20) / (1 + outputOverhead), 64 << 10
 	e := newHearing(t)
 	l := e.runsOn[other]
 	for _, s := range []Stream{Stdout, Stderr} {
@@ -47,7 +48,7 @@ func TestOutputBeforeItsTimeFitsWhole(t *testing.T) {
 			e.hear(heard{link: l, msg: outputMessage(other, s, i, false, "\n")})
 		}
 		e.hear(heard{link: l, msg: &jobpb.FromPeer{Body: &jobpb.FromPeer_Output{Output: &jobpb.Output{
-			Process: jobpb.FromProcess(other), Stream: uint32(s), First: lines, Records: manyRecords(lastRead),
+			Process: jobpb.FromProcess(other), Stream: uint32(s), First: lines, Data: bytes.Repeat([]byte("\n"), lastRead),
 		}}}})
 	}
 	e.spoke[other] = true
@@ -59,12 +60,4 @@ func TestOutputBeforeItsTimeFitsWhole(t *testing.T) {
 			t.Errorf("the user gets %d lines, want %d", got, lines+lastRead)
 		}
 	}
-}
-
-func manyRecords(n int) [][]byte {
-	all := make([][]byte, n)
-	for i := range all {
-		all[i] = []byte("\n")
-	}
-	return all
 }

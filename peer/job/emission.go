@@ -1,6 +1,7 @@
 package job
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -49,31 +50,21 @@ func goOn(shown [][2]uint64) *emission {
 
 // Add takes consecutive records, the first of which has number first, of the
 // process that speaks for its rank, or has spoken, and returns those that the user has not
-// got yet. ok is false when the peer broke the protocol: there is a gap, or more
-// after an unfinished line.
-func (e *emission) Add(p view.Process, s Stream, first uint64, records [][]byte) (fresh [][]byte, ok bool) {
+// got yet, and their count. ok is false when the peer broke the protocol: there is a gap, or
+// more after an unfinished line.
+func (e *emission) Add(p view.Process, s Stream, first uint64, data []byte) (fresh []byte, records uint64, ok bool) {
 	o := &e.ranks[p.Rank][s-1]
 	if first > o.next && !o.loose {
-		return nil, false
+		return nil, 0, false
 	}
 	o.next, o.loose = max(o.next, first), false
-	for i, r := range records {
-		switch number := first + uint64(i); {
-		case number < o.next:
-		case number > o.next:
-			return nil, false
-		case unfinished(r):
-			o.tails = append(without(o.tails, p), tail{from: p, number: number, data: r})
-		default:
-			fresh = append(fresh, r)
-			o.next++
-		}
+	data = data[jobpb.RecordsLen(data, o.next-first):]
+	records, size := jobpb.WholeRecords(data)
+	o.next += records
+	if size < len(data) {
+		o.tails = append(without(o.tails, p), tail{from: p, number: o.next, data: bytes.Clone(data[size:])})
 	}
-	return fresh, true
-}
-
-func unfinished(record []byte) bool {
-	return len(record) < jobpb.MaxRecord && (len(record) == 0 || record[len(record)-1] != '\n')
+	return data[:size], records, true
 }
 
 // Next returns how many records of a rank's stream the user has got.

@@ -9,20 +9,14 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
-func records(lines ...string) [][]byte {
-	var rs [][]byte
-	for _, l := range lines {
-		rs = append(rs, []byte(l))
-	}
-	return rs
-}
+func records(lines ...string) []byte { return []byte(strings.Join(lines, "")) }
 
 func TestR6RecordsAreEmittedOnceAcrossReplicas(t *testing.T) {
 	e := newEmission(1)
 	steps := []struct {
 		from  view.Process
 		first uint64
-		in    [][]byte
+		in    []byte
 		want  string
 	}{
 		{proc(0, 0), 0, records("a\n", "b\n"), "a\nb\n"},
@@ -32,8 +26,8 @@ func TestR6RecordsAreEmittedOnceAcrossReplicas(t *testing.T) {
 		{proc(0, 1), 4, records("tail"), ""},
 	}
 	for i, s := range steps {
-		fresh, ok := e.Add(s.from, Stdout, s.first, s.in)
-		if got := string(bytes.Join(fresh, nil)); got != s.want || !ok {
+		fresh, _, ok := e.Add(s.from, Stdout, s.first, s.in)
+		if got := string(fresh); got != s.want || !ok {
 			t.Errorf("step %d: got %q %v, want %q", i, got, ok, s.want)
 		}
 	}
@@ -48,7 +42,7 @@ func TestR6RecordsAreEmittedOnceAcrossReplicas(t *testing.T) {
 
 func TestEmissionRefusesAGap(t *testing.T) {
 	e := newEmission(1)
-	if _, ok := e.Add(proc(0, 0), Stderr, 1, records("b\n")); ok {
+	if _, _, ok := e.Add(proc(0, 0), Stderr, 1, records("b\n")); ok {
 		t.Error("record 1 was taken before record 0")
 	}
 }
@@ -66,11 +60,11 @@ func TestR6RandomFailovers(t *testing.T) {
 		e := newEmission(1)
 		var got []byte
 		take := func(k int, from, to uint64) {
-			fresh, ok := e.Add(proc(0, k), Stdout, from, all[from:to])
+			fresh, _, ok := e.Add(proc(0, k), Stdout, from, bytes.Join(all[from:to], nil))
 			if !ok {
 				t.Fatalf("seed %d: gap at %d", seed, from)
 			}
-			got = append(got, bytes.Join(fresh, nil)...)
+			got = append(got, fresh...)
 		}
 		for k := range 5 {
 			next := e.Next(0, Stdout)
@@ -89,7 +83,7 @@ func TestR6EmissionGoesOnWhereAnotherProcessHasStopped(t *testing.T) {
 	steps := []struct {
 		rank  int
 		first uint64
-		in    [][]byte
+		in    []byte
 		want  string
 		bad   bool
 	}{
@@ -100,8 +94,8 @@ func TestR6EmissionGoesOnWhereAnotherProcessHasStopped(t *testing.T) {
 		{1, 7, records("h\n"), "h\n", false},
 	}
 	for i, s := range steps {
-		fresh, ok := e.Add(proc(s.rank, 0), Stdout, s.first, s.in)
-		if got := string(bytes.Join(fresh, nil)); got != s.want || ok == s.bad {
+		fresh, _, ok := e.Add(proc(s.rank, 0), Stdout, s.first, s.in)
+		if got := string(fresh); got != s.want || ok == s.bad {
 			t.Errorf("step %d: got %q %v, want %q", i, got, ok, s.want)
 		}
 	}

@@ -54,17 +54,16 @@ var killedExit = &exit{Code: -1, Signal: "killed", Initialized: true}
 
 // records are what the peer of a has of its output. It keeps a line that is
 // not finished until the process has ended.
-func (a actor) records() [][]byte {
-	var rs [][]byte
+func (a actor) records() (data []byte) {
 	for _, line := range text[:a.written] {
 		if a.exit != nil || strings.HasSuffix(line, "\n") {
-			rs = append(rs, []byte(line))
+			data = append(data, line...)
 		}
 	}
 	if a.torn {
-		rs = append(rs, []byte(text[a.written][:1]))
+		data = append(data, text[a.written][:1]...)
 	}
-	return rs
+	return data
 }
 
 func startWhole(n, r, faults, joins, moves int) whole {
@@ -217,13 +216,11 @@ func (a *actor) runs() bool { return a.exit == nil && !a.lost }
 // output brings what p has written to the submitter, from the beginning, as a
 // peer may send it that has not heard what the user has got.
 func (j *whole) output(p view.Process, a *actor) error {
-	fresh, ok := j.emission.Add(p, Stdout, 0, a.records())
+	fresh, _, ok := j.emission.Add(p, Stdout, 0, a.records())
 	if !ok {
 		return fmt.Errorf("R6: the output of %v is refused", p)
 	}
-	for _, r := range fresh {
-		j.lines[p.Rank] += string(r)
-	}
+	j.lines[p.Rank] += string(fresh)
 	a.told, a.ended = a.written, a.exit != nil
 	if all := strings.Join(text, ""); !strings.HasPrefix(all, j.lines[p.Rank]) {
 		return fmt.Errorf("R6: the user has got %q of rank %d, which wrote %q", j.lines[p.Rank], p.Rank, all)

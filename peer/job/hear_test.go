@@ -72,7 +72,7 @@ func TestNobodySpeaksForAProcessOfAnotherPeer(t *testing.T) {
 // nor takes a process of another peer out of the view.
 func FuzzHear(f *testing.F) {
 	for _, m := range []*jobpb.FromPeer{
-		{Body: &jobpb.FromPeer_Output{Output: &jobpb.Output{Stream: 1, Records: [][]byte{[]byte("line\n"), []byte("tail")}, End: true}}},
+		{Body: &jobpb.FromPeer_Output{Output: &jobpb.Output{Stream: 1, Data: []byte("line\ntail"), End: true}}},
 		{Body: &jobpb.FromPeer_Exited{Exited: &jobpb.Exited{Code: 3, Reason: strings.Repeat("\x1b", 99)}}},
 		{Body: &jobpb.FromPeer_Aborted{Aborted: &jobpb.Aborted{Process: &jobpb.Process{Rank: 1 << 31}, Code: -1}}},
 		{Body: &jobpb.FromPeer_Collected{Collected: &jobpb.Collected{Manifest: []byte("x")}}},

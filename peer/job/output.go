@@ -2,8 +2,6 @@ package job
 
 import (
 	"fmt"
-	"math"
-	"slices"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
@@ -12,7 +10,7 @@ import (
 // A flow is one stream of a rank on its way to the user.
 type flow struct {
 	shown  uint64 // records that the user has
-	unread int    // bytes of records that wait for the user, with their overhead
+	unread int    // bytes of output that wait for the user, with their overhead
 }
 
 const (
@@ -21,9 +19,9 @@ const (
 	// first; nobody needs as much as this.
 	maxUnread = 4 << 20
 
-	// recordOverhead is counted for each record beside its bytes, so that empty
-	// lines have a limit too.
-	recordOverhead = 40
+	// outputOverhead is counted for each message of output beside its bytes, so
+	// that many short ones have a limit too.
+	outputOverhead = 40
 )
 
 // output handles records that the speaker of a rank wrote. What one sends that
@@ -39,29 +37,27 @@ func (e *execution) output(h heard, p view.Process) *Result {
 		return e.breach(l, fmt.Errorf("output stream %d", m.Stream))
 	}
 	ended := e.ended[p]
-	fresh, ok := e.emission.Add(p, s, m.First, m.Records)
-	next := e.emission.Next(p.Rank, s) - uint64(len(fresh))
+	fresh, records, ok := e.emission.Add(p, s, m.First, m.Data)
+	next := e.emission.Next(p.Rank, s)
 	if !ok {
 		return e.breach(l, fmt.Errorf("output of %v from record %d, want %d", p, m.First, next))
 	}
-	if ended[s-1] && len(fresh) > 0 {
+	if ended[s-1] && records > 0 {
 		return e.breach(l, fmt.Errorf("output of %v after its end", p))
 	}
-	if len(fresh) > 0 || m.End {
+	if records > 0 || m.End {
 		delete(e.withheld, p)
 	}
 	f := &e.flows[p.Rank][s-1]
-	for next, left := next, fresh; len(left) > 0; {
-		n := together(left, e.mostTogether())
-		next += uint64(n)
-		event := outputEvent(p.Rank, s, slices.Concat(left[:n]...))
-		event.Record, event.Records = next, uint64(n)
+	if records > 0 {
+		event := outputEvent(p.Rank, s, fresh)
+		event.Record, event.Records = next, records
 		if s == Stdout && e.accounts != nil {
-			e.printed[p.Rank].add(event.Data)
+			e.printed[p.Rank].add(fresh)
 		}
-		f.unread += unreadSize(event)
-		e.j.printer.print(item{event: event})
-		left = left[n:]
+		i := item{event: event, weight: len(fresh) + outputOverhead}
+		f.unread += i.weight
+		e.j.printer.print(i)
 	}
 	if f.unread > maxUnread {
 		return e.breach(l, fmt.Errorf("%d bytes of output of %v without an acknowledgement", f.unread, p))
@@ -75,25 +71,6 @@ func (e *execution) output(h heard, p view.Process) *Result {
 		e.j.printer.print(item{drained: &p})
 	}
 	return nil
-}
-
-// mostTogether returns how many bytes of records are shown at once. Where it is noted what the user
-// has got, that is one record: what was shown and not noted comes twice if this process is killed.
-func (e *execution) mostTogether() int {
-	if e.j.keeper == nil {
-		return math.MaxInt
-	}
-	return 0
-}
-
-// together returns how many of the first records have no more bytes than most, and at least 1.
-func together(records [][]byte, most int) (n int) {
-	for size := 0; n < len(records); n++ {
-		if size += len(records[n]); size > most && n > 0 {
-			break
-		}
-	}
-	return n
 }
 
 // untimely keeps what a process sends that has not spoken: its peer may have heard before
@@ -135,9 +112,6 @@ func (e *execution) hearSpeakers(v view.View) {
 	}
 }
 
-// unreadSize is what an event counts of the bytes that may wait for the user.
-func unreadSize(e Event) int { return len(e.Data) + int(e.Records)*recordOverhead }
-
 func outputEvent(rank int, s Stream, data []byte) Event {
 	return Event{Kind: OutputEvent, Rank: rank, Stream: s, Data: data}
 }
@@ -165,7 +139,7 @@ func (e *execution) shown() *Result {
 		}
 		f := &e.flows[i.event.Rank][i.event.Stream-1]
 		f.shown = i.event.Record
-		f.unread -= unreadSize(i.event)
+		f.unread -= i.weight
 		e.unsaid[i.event.Rank] = true
 	}
 	return nil

@@ -154,7 +154,7 @@ func TestPeerThatBreaksTheProtocolIsLost(t *testing.T) {
 	cases := map[string]func(*part){
 		"a gap in the output":              func(p *part) { p.writes(m, 1, "b\n") },
 		"an end after a gap":               func(p *part) { p.closes(m, 1) },
-		"more after an unfinished line":    func(p *part) { p.writes(m, 0, "a", "b\n") },
+		"more after an unfinished line":    func(p *part) { p.writes(m, 0, "a"); p.writes(m, 1, "b\n") },
 		"output after its end":             func(p *part) { p.closes(m, 0); p.writes(m, 0, "b\n") },
 		"a third stream":                   func(p *part) { p.say(outputMessage(m, 3, 0, false, "a\n")) },
 		"another peer's process":           func(p *part) { p.exits(q, exit{}) },
@@ -173,7 +173,7 @@ func TestPeerThatBreaksTheProtocolIsLost(t *testing.T) {
 			if breach == nil {
 				breach = func(p *part) {
 					for i := range uint64(5) {
-						p.writes(m, i, strings.Repeat("x", 1<<20-1)+"\n")
+						p.writes(m, i*(1<<20/jobpb.MaxRecord), strings.Repeat("x", 1<<20-1)+"\n")
 					}
 				}
 			} else {
@@ -289,22 +289,5 @@ func TestOutputThatTheUserHasInPart(t *testing.T) {
 	wrong.Record, wrong.Records = 14, 9 // by a peer that lies
 	if rest, ok := wrong.After(12); !ok || len(rest.Data) != 0 {
 		t.Errorf("got %q, %v", rest.Data, ok)
-	}
-}
-
-func TestRecordsShownTogether(t *testing.T) {
-	records := func(sizes ...int) (rs [][]byte) {
-		for _, n := range sizes {
-			rs = append(rs, make([]byte, n))
-		}
-		return rs
-	}
-	for _, c := range []struct {
-		records [][]byte
-		want    int
-	}{{records(5), 1}, {records(5, 5), 2}, {records(5, 5, 1), 2}, {records(11, 1), 1}, {records(0, 0, 10, 0), 4}} {
-		if got := together(c.records, 10); got != c.want {
-			t.Errorf("got %d of %d records", got, len(c.records))
-		}
 	}
 }

@@ -127,7 +127,7 @@ func initializedMessage(q view.Process) *jobpb.FromPeer {
 
 func outputMessage(q view.Process, s Stream, first uint64, end bool, lines ...string) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Output{Output: &jobpb.Output{
-		Process: jobpb.FromProcess(q), Stream: uint32(s), First: first, End: end, Records: records(lines...),
+		Process: jobpb.FromProcess(q), Stream: uint32(s), First: first, End: end, Data: records(lines...),
 	}}}
 }
 

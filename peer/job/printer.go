@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
 // A printer hands events to the user in a goroutine of its own, so that a user
@@ -19,6 +20,7 @@ type printer struct {
 	failed func(error) // called once, after which nothing more is shown
 	keeper *keeper     // of what has been shown
 	ahead  bool        // the end of output is reached when the sink has it all
+	single bool        // records are shown one by one
 
 	wake  chan struct{} // gets a token when there is something to do for run
 	news  chan struct{} // gets a token when there is a receipt
@@ -37,13 +39,17 @@ type printer struct {
 // An item waits for the user: an event, or the end of a process's output.
 type item struct {
 	event   Event
+	weight  int           // of output: what it counts of the bytes that may be unread
 	drained *view.Process // no event: all that this process wrote has been shown
 }
 
 func newPrinter(job string, sink Sink, failed func(error), keeper *keeper, ahead bool) *printer {
 	p := &printer{
 		job: job, sink: sink, failed: failed, keeper: keeper, ahead: ahead,
-		wake: make(chan struct{}, 1), news: make(chan struct{}, 1), ended: make(chan struct{}),
+		// What was shown and not noted comes twice if this process is killed. What was handed
+		// to a listener and not acknowledged comes twice in any case.
+		single: keeper != nil && !ahead,
+		wake:   make(chan struct{}, 1), news: make(chan struct{}, 1), ended: make(chan struct{}),
 	}
 	go p.run() // ends with close
 	return p
@@ -53,9 +59,12 @@ func newPrinter(job string, sink Sink, failed func(error), keeper *keeper, ahead
 func (p *printer) print(i item) {
 	i.event.Time, i.event.Job = time.Now(), p.job
 	p.mu.Lock()
-	if last := len(p.queue) - 1; last >= 0 && samePhase(p.queue[last].event, i.event) {
+	last := len(p.queue) - 1
+	switch {
+	case last >= 0 && samePhase(p.queue[last].event, i.event):
 		p.queue[last] = i
-	} else {
+	case last >= 0 && p.queue[last].extend(i):
+	default:
 		p.queue = append(p.queue, i)
 	}
 	p.mu.Unlock()
@@ -64,6 +73,38 @@ func (p *printer) print(i item) {
 
 func samePhase(a, b Event) bool {
 	return a.Kind == PhaseEvent && b.Kind == PhaseEvent && a.Phase == b.Phase
+}
+
+// mostTogether is how many bytes of output that wait are put together.
+const mostTogether = 64 << 10
+
+// extend adds output that follows on i's, so that what waits is shown at once, and reports
+// whether it could be.
+func (i *item) extend(next item) bool {
+	a, b := &i.event, next.event
+	follows := a.Kind == OutputEvent && b.Kind == OutputEvent && a.Rank == b.Rank && a.Stream == b.Stream &&
+		a.Record > 0 && b.Record == a.Record+b.Records
+	if !follows || len(a.Data)+len(b.Data) > mostTogether {
+		return false
+	}
+	a.Data = append(a.Data, b.Data...)
+	a.Record, a.Records = b.Record, a.Records+b.Records
+	i.weight += next.weight
+	return true
+}
+
+// split takes the first record off output that has several.
+func (i *item) split() (first item, ok bool) {
+	e := &i.event
+	if e.Kind != OutputEvent || e.Records < 2 {
+		return item{}, false
+	}
+	n := jobpb.RecordLen(e.Data)
+	first = item{event: *e}
+	first.event.Data, e.Data = e.Data[:n:n], e.Data[n:]
+	first.event.Record, first.event.Records = e.Record-e.Records+1, 1
+	e.Records--
+	return first, true
 }
 
 // signal leaves a token in c unless there is one.
@@ -112,8 +153,7 @@ func (p *printer) hand() bool {
 		p.mu.Unlock()
 		return false
 	}
-	i := p.queue[0]
-	p.queue[0], p.queue = item{}, p.queue[1:]
+	i := p.takeFirst()
 	done := p.check
 	switch k := i.event.Kind; {
 	case i.drained != nil && (p.ahead || len(p.handed) == 0):
@@ -129,12 +169,28 @@ func (p *printer) hand() bool {
 	return true
 }
 
-// receive makes out a receipt. mu is held.
-func (p *printer) receive(i item) {
-	if !p.broken {
-		p.shown = append(p.shown, i)
-		signal(p.news)
+// takeFirst takes what is to be shown next off the queue. mu is held.
+func (p *printer) takeFirst() item {
+	if p.single {
+		if first, ok := p.queue[0].split(); ok {
+			return first
+		}
 	}
+	i := p.queue[0]
+	p.queue[0], p.queue = item{}, p.queue[1:]
+	return i
+}
+
+// receive makes out a receipt, one for all output that follows on each other. mu is held.
+func (p *printer) receive(i item) {
+	if p.broken {
+		return
+	}
+	i.event.Data = nil
+	if last := len(p.shown) - 1; last < 0 || !p.shown[last].extend(i) {
+		p.shown = append(p.shown, i)
+	}
+	signal(p.news)
 }
 
 // rest returns the output that the user may not have yet.

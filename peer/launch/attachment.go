@@ -122,7 +122,7 @@ func (j *job) read(a *attachment, in pbio.Reader) {
 // reader notices, it only drains.
 func (a *attachment) write() {
 	defer close(a.written)
-	w := pbio.NewDelimitedWriter(a.stream)
+	w := jobpb.NewWriter(a.stream)
 	broken := false
 	for m := range a.out {
 		if broken {
@@ -130,7 +130,7 @@ func (a *attachment) write() {
 		}
 		a.pace(m)
 		a.stream.SetWriteDeadline(time.Now().Add(writeTimeout))
-		if err := w.WriteMsg(m); err != nil {
+		if err := w.Write(m); err != nil {
 			broken = true
 			a.stream.ResetWithError(jobpb.Unwritten)
 		}

@@ -333,8 +333,8 @@ func TestProcessesHearWhatTheJobBears(t *testing.T) {
 	j.awaitInitialized()
 	j.begin()
 	o := await(j.links[0], (*jobpb.FromPeer).GetOutput)
-	if len(o.Records) != 1 || string(o.Records[0]) != "bears 40s\n" {
-		t.Errorf("a process says %q of a job that bears 40 s", o.Records)
+	if string(o.Data) != "bears 40s\n" {
+		t.Errorf("a process says %q of a job that bears 40 s", o.Data)
 	}
 	j.stop()
 }

@@ -120,10 +120,8 @@ func TestFlushDoesNotOverfillTheBox(t *testing.T) {
 		if o.Stream != 1 {
 			continue
 		}
-		for _, r := range o.Records {
-			size += len(r)
-		}
-		l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Emitted{Emitted: &jobpb.Emitted{Stdout: o.First + uint64(len(o.Records))}}})
+		size += len(o.Data)
+		l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Emitted{Emitted: &jobpb.Emitted{Stdout: o.First + recordsIn(o)}}})
 		end = o.End
 	}
 	if size != floodSize {
@@ -198,10 +196,12 @@ func TestWhoGoesOnFromACheckpointPrintsBehindWhatTheUserHas(t *testing.T) {
 		if o.Stream != 1 {
 			continue
 		}
-		for i, r := range o.Records {
-			texts[o.First+uint64(i)] = strings.TrimSuffix(string(r), "\n")
+		next := o.First
+		for r := range strings.Lines(string(o.Data)) {
+			texts[next] = strings.TrimSuffix(r, "\n")
+			next++
 		}
-		shown := o.First + uint64(len(o.Records))
+		shown := o.First + recordsIn(o)
 		l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Emitted{Emitted: &jobpb.Emitted{Stdout: shown}}})
 		end = o.End
 	}

@@ -106,7 +106,7 @@ func exited(p *process, e supervisor.Exit) *jobpb.FromPeer {
 
 func outputOf(p view.Process, stream int, b outbox.Batch) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Output{Output: &jobpb.Output{
-		Process: jobpb.FromProcess(p), Stream: uint32(stream), First: b.First, Records: b.Records, End: b.End,
+		Process: jobpb.FromProcess(p), Stream: uint32(stream), First: b.First, Data: b.Data, End: b.End,
 	}}}
 }
 

@@ -18,10 +18,8 @@ type output struct {
 	room    chan struct{} // gets a token when a full box has room again
 }
 
-const (
-	readSize  = 32 << 10  // of the pipe at a time
-	batchSize = 128 << 10 // of records in one message
-)
+// readSize is how many bytes of a pipe are read at a time: as many as it holds.
+const readSize = 64 << 10
 
 // drain reads one output stream of the process to its end. While the box is
 // full it does not read, the pipe fills, and the program waits in its write.
@@ -137,7 +135,7 @@ func (j *job) next() bool {
 		if !p.speaks || p.live == nil {
 			continue
 		}
-		if b, ok := p.out[s].box.Next(batchSize); ok {
+		if b, ok := p.out[s].box.Next(); ok {
 			j.head = outputOf(p.id, s+1, b)
 			return true
 		}

@@ -59,11 +59,7 @@ func (j *job) pacing(ctx context.Context, n int) error { return j.upload.wait(ct
 
 // pacePrinted makes output wait that is on its way to the submitter.
 func (j *job) pacePrinted(m *jobpb.FromPeer) {
-	n := 0
-	for _, r := range m.GetOutput().GetRecords() {
-		n += len(r)
-	}
-	_ = j.upload.wait(j.ctx, n) // what is left when the job ends is not much
+	_ = j.upload.wait(j.ctx, len(m.GetOutput().GetData())) // what is left when the job ends is not much
 }
 
 // A pacedSource makes the reader of a process's messages wait.

@@ -174,8 +174,8 @@ func (j *testJob) counted(also func(said int)) {
 		if o.Process.View() != p || o.Stream != 1 {
 			continue
 		}
-		for _, line := range o.Records {
-			if !strings.HasPrefix(string(line), "at ") {
+		for line := range strings.Lines(string(o.Data)) {
+			if !strings.HasPrefix(line, "at ") {
 				j.Fatalf("rank 1 says %q", line)
 			}
 			said++

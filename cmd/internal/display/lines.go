@@ -22,7 +22,10 @@ type Lines struct {
 // Add takes the next piece of a stream and returns what can be written now.
 func (l *Lines) Add(rank, stream int, piece []byte) []byte {
 	from := source{rank, stream}
-	line := append(l.open[from], piece...)
+	line := piece
+	if open := l.open[from]; len(open) > 0 {
+		line = append(open, piece...)
+	}
 	end := bytes.LastIndexByte(line, '\n') + 1
 	if len(line)-end > maxLine {
 		end = len(line)
@@ -64,9 +67,10 @@ func (l *Lines) tagged(rank int, text []byte) []byte {
 	if !l.Tag || len(text) == 0 {
 		return text
 	}
-	var out []byte
+	tag := fmt.Appendf(nil, "[%d] ", rank)
+	out := make([]byte, 0, len(text)+len(tag)*(bytes.Count(text, []byte("\n"))+1))
 	for line := range bytes.Lines(text) {
-		out = fmt.Appendf(out, "[%d] %s", rank, line)
+		out = append(append(out, tag...), line...)
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"bytes"
 	"os"
 	"slices"
 
@@ -55,9 +56,8 @@ func lieAboutOutput(m *jobpb.FromPeer) *jobpb.FromPeer {
 	case lie() == "prints nothing", lie() == "never ends its output" && o.End:
 		return nil
 	case lie() == "prints something else":
-		for i := range o.Records {
-			o.Records[i] = []byte("a line of the liar\n")
-		}
+		records, _ := jobpb.WholeRecords(o.Data)
+		o.Data = bytes.Repeat([]byte("a line of the liar\n"), int(records))
 	}
 	return m
 }

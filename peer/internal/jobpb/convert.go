@@ -27,6 +27,28 @@ func RecordLen(b []byte) int {
 	return len(b)
 }
 
+// RecordsLen returns the length of the first n records that b begins with, or of all of b if it has fewer.
+func RecordsLen(b []byte, n uint64) (size int) {
+	for ; n > 0 && size < len(b); n-- {
+		size += RecordLen(b[size:])
+	}
+	return size
+}
+
+// WholeRecords returns how many records b begins with that nothing can be added to, and their length.
+// What follows is an unfinished line.
+func WholeRecords(b []byte) (records uint64, size int) {
+	for size < len(b) {
+		n := RecordLen(b[size:])
+		if n < MaxRecord && b[size+n-1] != '\n' {
+			break
+		}
+		records++
+		size += n
+	}
+	return records, size
+}
+
 // MaxMeasured bounds the peers of a job among which distances are measured: each
 // asks each.
 const MaxMeasured = 64

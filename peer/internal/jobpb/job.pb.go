@@ -2503,8 +2503,8 @@ type Output struct {
 	Process       *Process               `protobuf:"bytes,1,opt,name=process,proto3" json:"process,omitempty"`
 	Stream        uint32                 `protobuf:"varint,2,opt,name=stream,proto3" json:"stream,omitempty"` // 1 standard output, 2 standard error
 	First         uint64                 `protobuf:"varint,3,opt,name=first,proto3" json:"first,omitempty"`   // number of the first record, from 0
-	Records       [][]byte               `protobuf:"bytes,4,rep,name=records,proto3" json:"records,omitempty"`
-	End           bool                   `protobuf:"varint,5,opt,name=end,proto3" json:"end,omitempty"` // nothing follows: the stream is closed
+	Data          []byte                 `protobuf:"bytes,4,opt,name=data,proto3" json:"data,omitempty"`      // records, one after the other
+	End           bool                   `protobuf:"varint,5,opt,name=end,proto3" json:"end,omitempty"`       // nothing follows: the stream is closed
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2560,9 +2560,9 @@ func (x *Output) GetFirst() uint64 {
 	return 0
 }
 
-func (x *Output) GetRecords() [][]byte {
+func (x *Output) GetData() []byte {
 	if x != nil {
-		return x.Records
+		return x.Data
 	}
 	return nil
 }
@@ -3394,12 +3394,12 @@ const file_job_proto_rawDesc = "" +
 	"\x06Unkept\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x16\n" +
 	"\x06reason\x18\x02 \x01(\tR\x06reason\x12\x16\n" +
-	"\x06lapsed\x18\x03 \x01(\bR\x06lapsed\"\x91\x01\n" +
+	"\x06lapsed\x18\x03 \x01(\bR\x06lapsed\"\x8b\x01\n" +
 	"\x06Output\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x16\n" +
 	"\x06stream\x18\x02 \x01(\rR\x06stream\x12\x14\n" +
-	"\x05first\x18\x03 \x01(\x04R\x05first\x12\x18\n" +
-	"\arecords\x18\x04 \x03(\fR\arecords\x12\x10\n" +
+	"\x05first\x18\x03 \x01(\x04R\x05first\x12\x12\n" +
+	"\x04data\x18\x04 \x01(\fR\x04data\x12\x10\n" +
 	"\x03end\x18\x05 \x01(\bR\x03end\"\xd1\x01\n" +
 	"\x06Exited\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x12\n" +

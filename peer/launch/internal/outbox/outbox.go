@@ -1,8 +1,6 @@
 package outbox
 
 import (
-	"bytes"
-
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
@@ -14,62 +12,88 @@ const (
 	// Limit is how many bytes a Box holds before it is Full.
 	Limit = 1 << 20
 
-	// overhead is counted for each record beside its bytes, so that empty lines
-	// fill a Box too: a slice header and the allocator's smallest block.
+	// overhead is counted for each segment beside its bytes, so that short ones
+	// fill a Box too: their header and the allocator's smallest block.
 	overhead = 40
+
+	// maxSegment bounds a segment in bytes, but for one that comes in one piece.
+	maxSegment = 64 << 10
 )
 
 // A Box holds one output stream of one process. The zero Box is empty. It is
 // pure: no goroutine, no pipe, no clock.
 type Box struct {
-	tail    []byte   // line that is not yet complete
-	records [][]byte // not acknowledged
-	first   uint64   // number of records[0], or of the next record to be cut
-	size    int      // of records, with their overhead
-	acked   uint64   // may be ahead of first: another replica was faster
-	sent    uint64   // records below it have been handed out since Rewind
-	closed  bool
-	ended   bool // the end has been handed out since Rewind
+	tail     []byte // line that is not yet complete
+	segments []segment
+	sent     int    // segments that have been handed out since Rewind
+	at       uint64 // number of the first record behind these
+	first    uint64 // number of the first record that is held, or of the next one to come
+	next     uint64 // number of the next record to come
+	size     int    // of the segments, with their overhead
+	acked    uint64 // may be ahead of next: another replica was faster
+	closed   bool
+	ended    bool // the end has been handed out since Rewind
+}
+
+// A segment is a run of records that the user may not have got yet. Nothing is
+// added to one that has been handed out.
+type segment struct {
+	data    []byte
+	records uint64
 }
 
 // A Batch is a run of consecutive records on their way to the submitter.
 type Batch struct {
-	First   uint64 // number of Records[0]
-	Records [][]byte
-	End     bool // nothing follows
+	First uint64 // number of its first record
+	Data  []byte // records, one after the other
+	End   bool   // nothing follows
 }
 
 // Append takes the next bytes of the stream. It takes them even when the Box is
 // full; the owner is to ask first.
 func (b *Box) Append(p []byte) {
-	for p = bytes.Clone(p); len(p) > 0; { // the records share one copy
-		n := jobpb.RecordLen(p[:min(len(p), MaxRecord-len(b.tail))])
-		if len(b.tail) == 0 {
-			b.tail = p[:n:n]
-		} else {
-			b.tail = append(b.tail, p[:n]...)
-		}
-		p = p[n:]
-		if len(b.tail) == MaxRecord || b.tail[len(b.tail)-1] == '\n' {
-			b.cut()
-		}
+	if len(b.tail) > 0 {
+		p = p[b.finish(p):]
 	}
+	records, size := jobpb.WholeRecords(p)
+	b.add(p[:size], records)
+	b.tail = append(b.tail, p[size:]...)
 }
 
-// cut makes a record of the tail, unless the user has it already.
-func (b *Box) cut() {
-	if b.next() < b.acked {
-		b.first++
-		b.tail = nil
+// finish adds the first bytes of p to the tail, up to the end of its record, and returns how many.
+func (b *Box) finish(p []byte) int {
+	n := jobpb.RecordLen(p[:min(len(p), MaxRecord-len(b.tail))])
+	b.tail = append(b.tail, p[:n]...)
+	if records, size := jobpb.WholeRecords(b.tail); records > 0 {
+		b.add(b.tail[:size], records)
+		b.tail = b.tail[:0]
+	}
+	return n
+}
+
+// add holds a copy of some records, but for those that the user has already.
+func (b *Box) add(data []byte, records uint64) {
+	had := min(records, b.acked-min(b.acked, b.next))
+	data = data[jobpb.RecordsLen(data, had):]
+	b.next += records
+	if len(b.segments) == 0 {
+		b.first = b.next - (records - had)
+		b.at = b.first
+	}
+	if records == had {
 		return
 	}
-	b.records = append(b.records, b.tail)
-	b.size += len(b.tail) + overhead
-	b.tail = nil
+	last := len(b.segments) - 1
+	if last < b.sent || len(b.segments[last].data)+len(data) > maxSegment {
+		b.segments = append(b.segments, segment{})
+		b.size += overhead
+		last++
+	}
+	s := &b.segments[last]
+	s.data = append(s.data, data...)
+	s.records += records - had
+	b.size += len(data)
 }
-
-// next is the number of the record that will be cut next.
-func (b *Box) next() uint64 { return b.first + uint64(len(b.records)) }
 
 // Close says that the stream has ended. An unfinished last line becomes a
 // record only if whole is set: a process that was killed may have been in the
@@ -79,46 +103,59 @@ func (b *Box) Close(whole bool) {
 		return
 	}
 	if whole && len(b.tail) > 0 {
-		b.cut()
+		b.add(b.tail, 1)
 	}
 	b.tail, b.closed = nil, true
 }
 
-// Next returns the records that were not handed out yet, up to about max bytes
-// but at least one, and marks them as handed out. ok is false when there is
-// nothing to send.
-func (b *Box) Next(max int) (batch Batch, ok bool) {
+// Next returns records that were not handed out yet, and marks them as handed out.
+// ok is false when there is nothing to send.
+func (b *Box) Next() (batch Batch, ok bool) {
 	if b.ended {
 		return Batch{}, false
 	}
-	batch.First = b.sent
-	for size := 0; b.sent < b.next(); b.sent++ {
-		record := b.records[b.sent-b.first]
-		if size += len(record) + overhead; size > max && len(batch.Records) > 0 {
-			break
-		}
-		batch.Records = append(batch.Records, record)
+	batch.First = max(b.next, b.acked)
+	if b.sent < len(b.segments) {
+		s := b.segments[b.sent]
+		batch.First, batch.Data = b.at, s.data
+		b.at += s.records
+		b.sent++
 	}
-	batch.End = b.closed && b.sent >= b.next()
+	batch.End = b.closed && b.sent == len(b.segments)
 	b.ended = batch.End
-	return batch, batch.End || len(batch.Records) > 0
+	return batch, batch.End || len(batch.Data) > 0
 }
 
 // Rewind makes Next begin again at the first record that was not acknowledged:
 // the process has come to speak for its rank.
-func (b *Box) Rewind() { b.sent, b.ended = max(b.first, b.acked), false }
+func (b *Box) Rewind() { b.sent, b.at, b.ended = 0, b.first, false }
 
 // Acknowledge says that the user has got the first count records of the rank,
 // from whichever replica. They are dropped, also those still to come.
 func (b *Box) Acknowledge(count uint64) {
 	b.acked = max(b.acked, count)
-	b.sent = max(b.sent, b.acked)
-	for len(b.records) > 0 && b.first < b.acked {
-		b.size -= len(b.records[0]) + overhead
-		b.records[0] = nil
-		b.records = b.records[1:]
-		b.first++
+	for len(b.segments) > 0 && b.first < b.acked {
+		s := &b.segments[0]
+		n := min(b.acked-b.first, s.records)
+		size := len(s.data)
+		if n < s.records {
+			size = jobpb.RecordsLen(s.data, n)
+		}
+		b.first += n
+		b.size -= size
+		if s.data, s.records = s.data[size:], s.records-n; s.records == 0 {
+			b.drop()
+		}
 	}
+	b.at = max(b.at, b.first)
+}
+
+// drop forgets the first segment.
+func (b *Box) drop() {
+	b.segments[0] = segment{}
+	b.segments = b.segments[1:]
+	b.sent = max(0, b.sent-1)
+	b.size -= overhead
 }
 
 // Unfinished reports whether the stream ends within a line.
@@ -126,16 +163,16 @@ func (b *Box) Unfinished() bool { return len(b.tail) > 0 }
 
 // Shown returns how many records there have been, and whether the user has got them
 // all.
-func (b *Box) Shown() (count uint64, all bool) { return b.next(), b.next() <= b.acked }
+func (b *Box) Shown() (count uint64, all bool) { return b.next, b.next <= b.acked }
 
 // Skip says that the process goes on behind the first count records of its rank, which
 // the user has got. It reports whether that can be: it has not printed more.
 func (b *Box) Skip(count uint64) bool {
-	if b.next() > count || len(b.tail) > 0 {
+	if b.next > count || len(b.tail) > 0 {
 		return false
 	}
 	b.Acknowledge(count)
-	b.first = count
+	b.first, b.next, b.at = count, count, count
 	return true
 }
 

@@ -8,13 +8,17 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
 // texts returns a batch's records as strings.
 func texts(b Batch) []string {
 	var ts []string
-	for _, r := range b.Records {
-		ts = append(ts, string(r))
+	for data := b.Data; len(data) > 0; {
+		n := jobpb.RecordLen(data)
+		ts = append(ts, string(data[:n]))
+		data = data[n:]
 	}
 	return ts
 }
@@ -43,11 +47,18 @@ func TestRecordsAreLinesOrPieces(t *testing.T) {
 				b.Append([]byte(s))
 			}
 			b.Close(c.whole)
-			got, ok := b.Next(10 * MaxRecord)
-			if !ok || !got.End || got.First != 0 || !reflect.DeepEqual(texts(got), c.want) {
-				t.Errorf("got %d records %.40q, end %v, ok %v; want %.40q", len(got.Records), texts(got), got.End, ok, c.want)
+			var got []string
+			end := false
+			for batch, ok := b.Next(); ok; batch, ok = b.Next() {
+				if batch.First != uint64(len(got)) || end {
+					t.Errorf("record %d comes after %d, end %v", batch.First, len(got), end)
+				}
+				got, end = append(got, texts(batch)...), batch.End
 			}
-			if again, ok := b.Next(10 * MaxRecord); ok {
+			if !end || !reflect.DeepEqual(got, c.want) {
+				t.Errorf("got %d records %.40q, end %v; want %.40q", len(got), got, end, c.want)
+			}
+			if again, ok := b.Next(); ok {
 				t.Errorf("handed out twice: %+v", again)
 			}
 		})
@@ -57,10 +68,10 @@ func TestRecordsAreLinesOrPieces(t *testing.T) {
 func TestR6TakeOverBeginsAtTheFirstUnacknowledged(t *testing.T) {
 	var b Box
 	b.Append([]byte("0\n1\n2\n3\n"))
-	b.Next(1 << 20)
+	b.Next()
 	b.Acknowledge(2)
 	b.Rewind()
-	got, _ := b.Next(1 << 20)
+	got, _ := b.Next()
 	if want := []string{"2\n", "3\n"}; got.First != 2 || !reflect.DeepEqual(texts(got), want) {
 		t.Errorf("got %d: %q, want 2: %q", got.First, texts(got), want)
 	}
@@ -73,7 +84,7 @@ func TestR6SlowReplicaDropsWhatTheUserHasAlready(t *testing.T) {
 	b.Append([]byte("\n2\n3\n"))
 	b.Close(true)
 	b.Rewind()
-	got, ok := b.Next(1 << 20)
+	got, ok := b.Next()
 	if !ok || got.First != 3 || !reflect.DeepEqual(texts(got), []string{"3\n"}) || !got.End {
 		t.Errorf("got %+v %q, %v; want record 3 and the end", got, texts(got), ok)
 	}
@@ -82,13 +93,13 @@ func TestR6SlowReplicaDropsWhatTheUserHasAlready(t *testing.T) {
 func TestEndComesAloneWhenAllWasTaken(t *testing.T) {
 	var b Box
 	b.Append([]byte("0\n"))
-	b.Next(1 << 20)
-	if _, ok := b.Next(1 << 20); ok {
+	b.Next()
+	if _, ok := b.Next(); ok {
 		t.Error("an end before Close")
 	}
 	b.Close(true)
-	got, ok := b.Next(1 << 20)
-	if !ok || !got.End || len(got.Records) != 0 || got.First != 1 {
+	got, ok := b.Next()
+	if !ok || !got.End || len(texts(got)) != 0 || got.First != 1 {
 		t.Errorf("got %+v, %v; want the end alone", got, ok)
 	}
 }
@@ -99,15 +110,30 @@ func TestFullUntilAcknowledged(t *testing.T) {
 	for ; !b.Full(); lines++ {
 		b.Append([]byte("\n"))
 	}
-	if lines > Limit/overhead {
-		t.Errorf("%d empty lines went in", lines)
+	for _, ok := b.Next(); ok; _, ok = b.Next() {
 	}
-	b.Next(Limit * 2)
 	if !b.Full() {
 		t.Error("sending made room; only the user's getting it may")
 	}
 	b.Acknowledge(uint64(lines))
 	if b.Full() || b.size != 0 {
+		t.Errorf("size %d after everything was acknowledged", b.size)
+	}
+}
+
+// TestShortSegmentsFillABox: lines that are sent one by one take more memory than their bytes.
+func TestShortSegmentsFillABox(t *testing.T) {
+	var b Box
+	lines := 0
+	for ; !b.Full(); lines++ {
+		b.Append([]byte("\n"))
+		b.Next()
+	}
+	if lines > Limit/overhead {
+		t.Errorf("%d empty lines went in", lines)
+	}
+	b.Acknowledge(uint64(lines))
+	if b.size != 0 {
 		t.Errorf("size %d after everything was acknowledged", b.size)
 	}
 }
@@ -146,11 +172,11 @@ func fuzzOnce(r *rand.Rand) error {
 		if w.left = w.left[n:]; len(w.left) == 0 {
 			w.Close(true)
 		}
-		batch, ok := replicas[speaker].Next(1 + r.IntN(200))
+		batch, ok := replicas[speaker].Next()
 		if ok && batch.First > count {
 			return fmt.Errorf("records %d..%d were lost", count, batch.First-1)
 		}
-		for i, record := range batch.Records {
+		for i, record := range texts(batch) {
 			if batch.First+uint64(i) == count {
 				got = append(got, record...)
 				count++
@@ -198,13 +224,14 @@ func FuzzBox(f *testing.F) {
 		}
 		b.Close(true)
 		var out []byte
-		for batch, ok := b.Next(100); ok; batch, ok = b.Next(100) {
-			for _, record := range batch.Records {
-				if len(record) > MaxRecord || bytes.IndexByte(record[:len(record)-1], '\n') >= 0 {
-					t.Fatalf("record of %d bytes with a newline inside", len(record))
-				}
-				out = append(out, record...)
+		var count uint64
+		for batch, ok := b.Next(); ok; batch, ok = b.Next() {
+			if records := uint64(len(texts(batch))); batch.First != count {
+				t.Fatalf("record %d comes, want %d", batch.First, count)
+			} else {
+				count += records
 			}
+			out = append(out, batch.Data...)
 		}
 		if !bytes.Equal(out, in) {
 			t.Fatalf("got %q, want %q", out, in)
@@ -233,7 +260,7 @@ func TestWhoSkipsGoesOnBehindWhatTheUserHas(t *testing.T) {
 	}
 	b.Append([]byte("f\n"))
 	b.Rewind()
-	if batch, _ := b.Next(1000); batch.First != 5 || !reflect.DeepEqual(texts(batch), []string{"f\n"}) {
+	if batch, _ := b.Next(); batch.First != 5 || !reflect.DeepEqual(texts(batch), []string{"f\n"}) {
 		t.Errorf("then comes %d %v", batch.First, texts(batch))
 	}
 }

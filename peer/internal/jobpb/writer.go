@@ -1,0 +1,35 @@
+package jobpb
+
+import (
+	"encoding/binary"
+	"io"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// keptBuffer is the size in bytes from which on a Writer does not keep its buffer.
+const keptBuffer = 256 << 10
+
+// A Writer writes messages to a control stream, each after its length. Unlike the writer of package
+// pbio it writes each at once, and from memory that it keeps: output comes in many messages.
+type Writer struct {
+	to     io.Writer
+	buffer []byte
+}
+
+// NewWriter returns a Writer to a stream.
+func NewWriter(to io.Writer) *Writer { return &Writer{to: to} }
+
+// Write writes a message.
+func (w *Writer) Write(m proto.Message) error {
+	b := binary.AppendUvarint(w.buffer[:0], uint64(proto.Size(m)))
+	b, err := proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(b, m)
+	if err != nil {
+		return err
+	}
+	if cap(b) <= keptBuffer {
+		w.buffer = b
+	}
+	_, err = w.to.Write(b)
+	return err
+}
