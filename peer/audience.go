@@ -8,11 +8,13 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
-// A line is an event on its way to whoever listens to a job on the control socket.
+// A line is an event on its way to the p2prun that follows a job on the control socket: a line of
+// JSON, and behind it the Data of an output event as it is.
 type line struct {
 	Number  uint64 `json:"number"`            // to be acknowledged with all before it; 0: not
 	Record  uint64 `json:"record,omitempty"`  // see job.Event
 	Records uint64 `json:"records,omitempty"` // likewise
+	Size    int    `json:"size,omitempty"`    // of the Data behind the line
 	job.Event
 	done func(error) // nil of an event that may be lost
 }

@@ -97,10 +97,6 @@ func (c *Client) Stop(ctx context.Context, id string, now bool) (s Stopped, err 
 	return s, c.call(ctx, http.MethodDelete, fmt.Sprintf("/v1/hosted/%s?now=%t", url.PathEscape(id), now), &s)
 }
 
-// maxEvent bounds a line of a job's event stream: 64 KiB of output in base64
-// and its surroundings, or the placement or view of the largest job.
-const maxEvent = 16 << 20
-
 // Run has the peer run a job, and tells emit of its events, but not of the
 // last: that is the result. When ctx ends the job is cancelled; Run then returns
 // without waiting for its end.

@@ -1,8 +1,8 @@
 package peer
 
 import (
+	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -194,8 +194,8 @@ func TestR6HandedJobOutlivesItsListener(t *testing.T) {
 		t.Errorf("two listen: %v", err)
 	}
 	var told line
-	for d := json.NewDecoder(resp.Body); told.Record < 300 && err == nil; {
-		err = d.Decode(&told)
+	for in := bufio.NewReader(resp.Body); told.Record < 300 && err == nil; {
+		told, err = readLine(in)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -129,7 +129,7 @@ func (c *control) unheard(id string) time.Time {
 	return time.Time{}
 }
 
-// speak tells who asks what the job says, a line each, until the result is told or the
+// speak tells who asks what the job says, a line each (see line), until the result is told or the
 // listener hangs up.
 func (c *control) speak(w http.ResponseWriter, r *http.Request, h *handed) {
 	defer h.hangUp()
@@ -162,9 +162,8 @@ func write(w http.ResponseWriter, lines []line) bool {
 	if id := lines[0].Job; id != "" {
 		w.Header().Set("Location", "/v1/jobs/"+id) // counts before the first only
 	}
-	encoder := json.NewEncoder(w)
 	for _, l := range lines {
-		if encoder.Encode(l) != nil || l.Kind == job.ResultEvent {
+		if l.write(w) != nil || l.Kind == job.ResultEvent {
 			return false
 		}
 	}

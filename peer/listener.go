@@ -3,7 +3,6 @@ package peer
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -109,15 +108,12 @@ func (l *listener) hear(ctx context.Context, begin func(context.Context) (*http.
 func (l *listener) read(ctx context.Context, resp *http.Response) (job.Result, error) {
 	acks := l.client.acknowledging(ctx, l.id)
 	defer acks.close()
-	lines := bufio.NewScanner(resp.Body)
-	lines.Buffer(nil, maxEvent)
-	lines.Split(func(data []byte, _ bool) (int, []byte, error) { return bufio.ScanLines(data, false) }) // whole ones
-	for lines.Scan() {
-		var m line
-		if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
-			return job.Result{}, fmt.Errorf("read job's events: %w", err)
+	in := bufio.NewReaderSize(resp.Body, readAhead)
+	for {
+		m, err := readLine(in)
+		if err != nil {
+			return job.Result{}, err
 		}
-		m.Event.Record, m.Event.Records = m.Record, m.Records
 		if m.Kind == job.ResultEvent && m.Result != nil {
 			l.client.acknowledge(ctx, l.id, m.Number)
 			return *m.Result, nil
@@ -127,10 +123,6 @@ func (l *listener) read(ctx context.Context, resp *http.Response) (job.Result, e
 		}
 		acks.upTo(m.Number)
 	}
-	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
-		return job.Result{}, fmt.Errorf("read job's events: %w", err)
-	}
-	return job.Result{}, errBroken
 }
 
 // show shows an event, unless it is output that another peer has brought.

@@ -96,13 +96,13 @@ func (e *execution) nextHeard(t *testing.T) heard {
 // though nobody has found it silent. Each time it brings all that the user has not got of a
 // process that does not speak here yet, which counts against the peer once.
 func TestR6WhatIsRepeatedAfterEachCutIsKeptOnce(t *testing.T) {
-	const lines, cuts = 3, 4
+	const lines, cuts, records = 3, 4, maxUnread / 4 / jobpb.MaxRecord // of a line
 	b := newBed(t, never, 1, 1)
 	heardAll := make(chan struct{})
 	b.resuming(b.peers[1], func(p *part) {
 		p.back()
 		for i := range uint64(lines) {
-			p.writes(other, i*(maxUnread/4/jobpb.MaxRecord), strings.Repeat("x", maxUnread/4-1)+"\n")
+			p.writes(other, i*records, strings.Repeat("x", maxUnread/4-1)+"\n")
 		}
 		select {
 		case <-heardAll:
@@ -134,8 +134,8 @@ func TestR6WhatIsRepeatedAfterEachCutIsKeptOnce(t *testing.T) {
 	}
 	e.apply(e.watch.Lost([]view.Process{master}, "is lost"))
 	e.hearUntimely()
-	if got := e.emission.Next(0, Stdout); got != lines {
-		t.Errorf("the user gets %d lines, want %d", got, lines)
+	if got := e.emission.Next(0, Stdout); got != lines*records {
+		t.Errorf("the user gets %d records, want %d", got, lines*records)
 	}
 }
 

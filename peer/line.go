@@ -1,0 +1,80 @@
+package peer
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/p2pmpi/p2pmpi/peer/job"
+)
+
+const (
+	// maxEvent bounds a line of a job's event stream, such as the placement or view of the largest
+	// job, and the output behind it.
+	maxEvent = 16 << 20
+
+	// readAhead is how many bytes of a job's event stream are read at a time.
+	readAhead = 128 << 10
+)
+
+var errLongLine = errors.New("a line is too long")
+
+// write writes the line, and behind it the data of an output event: as JSON that would take several
+// times as long.
+func (l line) write(w io.Writer) error {
+	var data []byte
+	if l.Kind == job.OutputEvent {
+		data, l.Data, l.Size = l.Data, nil, len(l.Data)
+	}
+	if err := json.NewEncoder(w).Encode(l); err != nil || len(data) == 0 {
+		return err
+	}
+	_, err := w.Write(data)
+	return err
+}
+
+// readLine reads what write has written. The error is errBroken at the end of the stream.
+func readLine(r *bufio.Reader) (l line, err error) {
+	text, err := readText(r)
+	if err != nil {
+		return line{}, err
+	}
+	if err := json.Unmarshal(text, &l); err != nil {
+		return line{}, fmt.Errorf("read job's events: %w", err)
+	}
+	l.Event.Record, l.Event.Records = l.Record, l.Records
+	if l.Size < 0 || l.Size > maxEvent {
+		return line{}, fmt.Errorf("read job's events: output of %d bytes", l.Size)
+	}
+	if l.Size > 0 {
+		l.Data = make([]byte, l.Size)
+		if _, err := io.ReadFull(r, l.Data); err != nil {
+			return line{}, errBroken
+		}
+	}
+	return l, nil
+}
+
+// readText reads a whole line of text, which is there until the next read.
+func readText(r *bufio.Reader) ([]byte, error) {
+	text, err := r.ReadSlice('\n')
+	if !errors.Is(err, bufio.ErrBufferFull) {
+		if err != nil {
+			err = errBroken
+		}
+		return text, err
+	}
+	long := append([]byte(nil), text...)
+	for errors.Is(err, bufio.ErrBufferFull) {
+		if text, err = r.ReadSlice('\n'); len(long)+len(text) > maxEvent {
+			return nil, fmt.Errorf("read job's events: %w", errLongLine)
+		}
+		long = append(long, text...)
+	}
+	if err != nil {
+		err = errBroken
+	}
+	return long, err
+}
