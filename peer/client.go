@@ -46,7 +46,7 @@ func Dial(ctx context.Context, dir string) (*Client, error) {
 		return nil, dialError(abs, plainDialError(err))
 	}
 	conn.Close()
-	return &Client{abs, &http.Client{Transport: &http.Transport{DialContext: connect}}}, nil
+	return &Client{abs, &http.Client{Transport: &http.Transport{DialContext: connect, ReadBufferSize: readAhead}}}, nil
 }
 
 // dialError says why the control socket of a home could not be connected to.

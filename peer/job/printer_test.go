@@ -2,6 +2,7 @@ package job
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"testing"
@@ -151,4 +152,73 @@ func TestOutgoingKeepsTheLatestWordOnly(t *testing.T) {
 	if queue := o.take(); len(queue) != 1 {
 		t.Errorf("waiting after all was taken: %v", queue)
 	}
+}
+
+// lines is output of rank 0: records number first to last.
+func lines(first, last uint64) item {
+	i := item{event: outputEvent(0, Stdout, nil), weight: 1}
+	for n := first; n <= last; n++ {
+		i.event.Data = fmt.Appendf(i.event.Data, "%d\n", n)
+	}
+	i.event.Record, i.event.Records = last, last-first+1
+	return i
+}
+
+// TestR6WhatIsShownAtOnce of a job that is kept: a p2prun that is killed repeats what it has shown and
+// not noted, so it shows records one by one. A peer that a job was handed to shows all that there is:
+// the listener may get again what it has not acknowledged in any case.
+func TestR6WhatIsShownAtOnce(t *testing.T) {
+	for handed, want := range map[bool]int{false: 1200, true: 2} {
+		s, k := keeping(t)
+		s.cfg.Resident = handed
+		var shown []uint64
+		text := ""
+		begun, goOn := make(chan struct{}), make(chan struct{})
+		p := newPrinter("job", Showing(func(e Event) error {
+			if text == "" {
+				close(begun)
+				<-goOn // all that follows waits
+			}
+			text += string(e.Data)
+			shown = append(shown, e.Record)
+			return nil
+		}), nil, k, handed)
+		p.print(lines(1, 1000))
+		<-begun
+		for n := uint64(1001); n <= 1200; n++ {
+			p.print(lines(n, n))
+		}
+		close(goOn)
+		p.close()
+		if text != string(lines(1, 1200).event.Data) {
+			t.Errorf("handed %v: the user has %.40q", handed, text)
+		}
+		if len(shown) != want {
+			t.Errorf("handed %v: shown by %d events, want %d", handed, len(shown), want)
+		}
+		if at, err := k.positions(); err != nil || at[0][0] != 1200 {
+			t.Errorf("handed %v: noted %v, %v", handed, at, err)
+		}
+		weight := 0
+		for _, r := range p.receipts() {
+			weight += r.weight
+		}
+		if weight != 201 {
+			t.Errorf("handed %v: receipts for %d of 201 messages", handed, weight)
+		}
+		k.close()
+	}
+}
+
+// TestOneLineIsShownWithoutMore: what is put together is what waits, and nothing waits for more.
+func TestOneLineIsShownWithoutMore(t *testing.T) {
+	shown := make(chan string)
+	p := newPrinter("job", Showing(func(e Event) error { shown <- string(e.Data); return nil }), nil, nil, false)
+	for n := uint64(1); n <= 3; n++ {
+		p.print(lines(n, n))
+		if got := <-shown; got != fmt.Sprintf("%d\n", n) {
+			t.Errorf("got %q for line %d", got, n)
+		}
+	}
+	p.close()
 }
