@@ -12,7 +12,7 @@ import (
 
 const (
 	simPeriod  = faultdetect.DefaultPeriod
-	startGrace = 10 // periods
+	startGrace = 20 // periods
 )
 
 // newWorld makes a group of the seed's detectors.

@@ -7,8 +7,9 @@ import (
 )
 
 const (
-	// DefaultPeriod is the gossip period of P2P-MPI.
-	DefaultPeriod = 500 * time.Millisecond
+	// DefaultPeriod is the default gossip period, half of what P2P-MPI has: a silent member is missed
+	// up to a period after its last table.
+	DefaultPeriod = 250 * time.Millisecond
 
 	// TicksPerPeriod is how often Tick is to be called in a period. The first
 	// tick of a period sends the table; each asks the suspects. One question
@@ -21,7 +22,7 @@ const (
 
 	// startGrace is how many periods apart (5 s at the default) the members'
 	// start messages may arrive: so much later may the first heartbeat be.
-	startGrace = 10
+	startGrace = 20
 
 	// catchUpEvery is after how many periods a member that lags behind may
 	// add a heartbeat. Clocks drift apart by far less than 1 in 16, and no
@@ -70,7 +71,7 @@ const maxHeartbeat = 1 << 62
 
 // A Detector judges which members of a group are live, suspect or failed.
 // It starts no goroutine and reads no clock: its caller hands it one event at
-// a time (Tick, Receive, Report, Gone) and carries out the Output. The gossip
+// a time (Tick, Receive, Report, Silent, Gone) and carries out the Output. The gossip
 // is that of van Renesse et al. (1998) with the targets of P2P-MPI's double
 // binary round robin, the asking through others that of SWIM (Das et al. 2002),
 // the doubt in itself that of Lifeguard (Dadgar et al. 2017).

@@ -11,7 +11,7 @@
 //	round    1   2   3   4   5   6   then again       n = 8
 //	target  +1  +2  +4  -1  -2  -4                    2⌈log₂ n⌉ = 6
 //
-//	                 Tick, Receive, Report, Gone
+//	             Tick, Receive, Report, Silent, Gone
 //	 ticker, inbox ------------------------> Detector      pure
 //	      ^                                     |
 //	      |            Send, Verdicts           |
@@ -46,6 +46,8 @@
 //   - No news of a member for 2⌈log₂ n⌉ periods, in mode Gossip the only reason,
 //     and what holds when everything else fails.
 //   - Report: the caller has a reason, such as a connection that closed.
+//   - Silent: the caller has missed other messages of that member, such as the words
+//     of a peer whose job starts.
 //   - An accusation by another member.
 //
 // A suspect is asked, eight times in a period, and through two others (the
@@ -81,8 +83,9 @@
 // member starts its Detector from it on receiving that message. A peer whose
 // clock runs slow, or whose start message was late, catches up by one heartbeat
 // in sixteen periods; until then it is questioned now and then, not failed. A
-// member of which nothing was ever heard is given 10 extra periods to start,
-// and its tables are not missed before.
+// member of which nothing was ever heard is given 20 extra periods to start,
+// and its tables are not missed before. While a job starts its peers also speak on
+// their control streams, so the submitter reports one that does not (Silent).
 //
 // # An observer that is itself in trouble
 //

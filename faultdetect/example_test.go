@@ -16,12 +16,12 @@ func ExampleDetector() {
 		fmt.Println(err)
 		return
 	}
-	for now := time.Duration(0); now < 20*period; now += period / faultdetect.TicksPerPeriod {
+	for now := time.Duration(0); now < 30*period; now += period / faultdetect.TicksPerPeriod {
 		for _, v := range d.Tick(now).Verdicts {
 			fmt.Printf("after %d periods member %d is %v\n", now/period, v.Member, v.State)
 		}
 	}
 	// Output:
-	// after 12 periods member 1 is suspect
-	// after 13 periods member 1 is failed
+	// after 22 periods member 1 is suspect
+	// after 23 periods member 1 is failed
 }

@@ -73,6 +73,12 @@ func (g *Group) index(p p2ppeer.ID) int { return slices.Index(g.peers, p) }
 // within a period. Report does not block.
 func (g *Group) Report(p p2ppeer.ID) { g.report(report{member: g.index(p)}) }
 
+// Silent says that member p has been silent for some time, by what the caller knows. It is asked, and
+// failed unless it answers within a period, or what is left of the tolerated hang. Silent does not block.
+func (g *Group) Silent(p p2ppeer.ID, since time.Duration) {
+	g.report(report{member: g.index(p), silent: since})
+}
+
 // Gone says that member p is known to have failed, for instance because the
 // stream ended by which its job was controlled. The other members are told, and
 // ask it themselves. Gone does not block.
@@ -82,6 +88,7 @@ func (g *Group) Gone(p p2ppeer.ID) { g.report(report{member: g.index(p), gone: t
 type report struct {
 	member int
 	gone   bool
+	silent time.Duration // 0: not known
 }
 
 func (g *Group) report(r report) {
@@ -151,9 +158,12 @@ func (g *Group) takeReports() {
 	g.reported = nil
 	g.mu.Unlock()
 	for _, r := range reported {
-		if r.gone {
+		switch {
+		case r.gone:
 			g.carryOut(g.detector.Gone(r.member))
-		} else {
+		case r.silent > 0:
+			g.carryOut(g.detector.Silent(r.member, r.silent))
+		default:
 			g.carryOut(g.detector.Report(r.member))
 		}
 	}

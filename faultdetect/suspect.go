@@ -139,13 +139,23 @@ func (d *Detector) conclude(out *Output, q *inquiry) {
 // as a connection that closed. It is asked at once; it is failed unless it
 // answers soon, or news of it come that are younger than the report.
 func (d *Detector) Report(member int) Output {
-	var out Output
-	if member < 0 || member >= d.n || member == d.self || d.members[member].state != Live {
-		return out
-	}
 	span := d.period + d.period/TicksPerPeriod
 	if d.mode == Fast {
 		span = d.brief(member) + d.hang
+	}
+	return d.report(member, span)
+}
+
+// Silent is like Report, of a member that is known to have been silent for some time: that counts as a
+// part of the tolerated hang. It is asked for a period at least.
+func (d *Detector) Silent(member int, since time.Duration) Output {
+	return d.report(member, max(d.health.scale(d.period)+2*d.rtt(member), d.hang-since))
+}
+
+func (d *Detector) report(member int, span time.Duration) Output {
+	var out Output
+	if member < 0 || member >= d.n || member == d.self || d.members[member].state != Live {
+		return out
 	}
 	d.suspect(&out, inquiry{member: member, why: reported, refute: d.unheard(), direct: d.periods + 1, span: span})
 	d.ask(&out, d.inquiry(member))

@@ -85,6 +85,11 @@ func (w *World) Kill(i int, at time.Duration) {
 	})
 }
 
+// Silent has member i told at a time that member j has been silent for so long.
+func (w *World) Silent(i, j int, at, since time.Duration) {
+	w.At(at, func() { w.carryOut(i, w.Detectors[i].Silent(j, since)) })
+}
+
 // Pause stops member i for a while. Pauses of a member are to be given in order.
 func (w *World) Pause(i int, from, until time.Duration) {
 	w.pauses[i] = append(w.pauses[i], from, until)

@@ -18,8 +18,10 @@ func (e *execution) await(ctx context.Context, doing string, take func(heard) er
 		last[l], l.progressed = time.Now(), time.Now()
 	}
 	var grace <-chan time.Time
-	look := time.NewTicker(min(e.j.s.waits.silence, e.j.s.waits.apart, e.lull()) / 8)
+	interval := min(e.j.s.waits.silence, e.j.s.waits.apart, e.lull()) / 16
+	look := time.NewTicker(interval)
 	defer look.Stop()
+	looked := time.Now()
 	for e.unanswered() > 0 || e.mending() {
 		select {
 		case h := <-e.inbox:
@@ -40,6 +42,13 @@ func (e *execution) await(ctx context.Context, doing string, take func(heard) er
 				h.link.lose(h.err)
 			}
 		case <-look.C:
+			gap := time.Since(looked)
+			if looked = looked.Add(gap); gap > max(2*interval, reportPeriod) { // this process did not run: words may lie unread
+				for l := range last {
+					last[l] = last[l].Add(gap)
+				}
+				continue
+			}
 			for _, note := range e.replaceQuiet(last) {
 				e.j.warn(note)
 			}

@@ -68,6 +68,8 @@ type execution struct {
 	looks      <-chan time.Time
 	touches    <-chan time.Time   // nil: the job is not kept
 	pulse      <-chan time.Time   // every pulsePeriod
+	presence   <-chan time.Time   // every presencePeriod, for startWindow
+	presenceAt time.Time          // when it ticked last
 	begun      time.Time          // when all its peers had started it
 	warned     bool               // the user knows which peers are out of reach, see patience.go
 	awake      time.Duration      // uptime when it was last known to run
@@ -160,6 +162,9 @@ func (e *execution) finish(ctx context.Context) Result {
 		defer touch.Stop()
 		e.touches = touch.C
 	}
+	presence := time.NewTicker(presencePeriod)
+	defer presence.Stop()
+	e.presence, e.presenceAt = presence.C, e.begun
 	pulse := time.NewTicker(pulsePeriod)
 	defer pulse.Stop()
 	e.pulse = pulse.C
@@ -264,6 +269,8 @@ func (e *execution) next(ctx context.Context, also <-chan struct{}) func() *Resu
 		return e.demand
 	case <-e.quiet:
 		return e.hearSilence
+	case <-e.presence:
+		return quietly(e.reviewPresence)
 	case <-e.entering:
 		return e.awaitEntry
 	case <-e.agreed.news:
@@ -287,6 +294,7 @@ func (e *execution) next(ctx context.Context, also <-chan struct{}) func() *Resu
 
 // receive handles what has come in over a link.
 func (e *execution) receive(h heard) *Result {
+	h.link.heardAt = time.Now()
 	switch {
 	case h.back:
 		return e.resumed(h)
@@ -332,6 +340,9 @@ func (e *execution) hear(h heard) *Result {
 	}
 	if b, ok := h.msg.Body.(*jobpb.FromPeer_Suspect); ok {
 		e.suspect(b.Suspect)
+		return nil
+	}
+	if h.msg.GetStaging() != nil { // it is there, and that has been noted
 		return nil
 	}
 	if b, ok := h.msg.Body.(*jobpb.FromPeer_Paths); ok {

@@ -64,6 +64,8 @@ type link struct {
 	awayAt        time.Time
 	mended        context.CancelFunc // ends the asking whether the peer still runs, or nil
 
+	heardAt time.Time // when it said something last, since it was asked to join the fault detector's group
+
 	silent  atomic.Bool  // says the fault detector
 	suspect atomic.Int64 // since when the fault detector suspects it, in ns since 1970; 0: it does not
 	doors   connection.Doors

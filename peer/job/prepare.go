@@ -264,6 +264,9 @@ func (e *execution) join() error {
 		e.j.warn(unreplaced(err))
 	}
 	e.tell(m)
+	for _, l := range e.links {
+		l.heardAt = e.grouped
+	}
 	return nil
 }
 

@@ -349,3 +349,34 @@ func TestQuietPeerIsReplacedSoon(t *testing.T) {
 		})
 	}
 }
+
+// TestPeerIsQuestionedThatReportsNothingAtTheStart: the fault detector misses no table of a peer from which
+// none has come, so the submitter has it question a peer that has not reported for the tolerated hang.
+func TestPeerIsQuestionedThatReportsNothingAtTheStart(t *testing.T) {
+	const hang, lull = 2 * time.Second, reportPeriod + 100*time.Millisecond
+	b := newBed(t, never)
+	b.submitter.cfg.Hang, b.submitter.waits.lull = hang, lull
+	for name, c := range map[string]struct {
+		silent    time.Duration
+		spoil     func(*link)
+		questions int
+	}{
+		"it hangs for as long as is tolerated": {silent: hang + lull - reportPeriod},
+		"it is silent for longer":              {silent: hang + lull, questions: 1},
+		"it is lost already":                   {silent: hang + lull, spoil: func(l *link) { l.err = errSilent }},
+		"its stream is made anew":              {silent: hang + lull, spoil: func(l *link) { l.away = true }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			now := time.Now()
+			l := newLink(reservation.Placement{Peer: "used"}, proc(0, 0))
+			l.heardAt = now.Add(-c.silent)
+			if c.spoil != nil {
+				c.spoil(l)
+			}
+			e := &execution{j: newRun(b.submitter, b.request(1, 1)), links: []*link{l}}
+			if got := len(e.unheard(now)); got != c.questions {
+				t.Errorf("%d peers are questioned, want %d", got, c.questions)
+			}
+		})
+	}
+}

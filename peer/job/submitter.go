@@ -70,7 +70,7 @@ type waits struct {
 	// reports progress far more often than this.
 	silence time.Duration
 	// lull is how long a peer may say nothing meanwhile, beside the tolerated hang, if another
-	// can take its place: it says something every second.
+	// can take its place: it says something every reportPeriod.
 	lull time.Duration
 	// progress is how long a peer may stage or start without any progress, whatever it says.
 	progress time.Duration
@@ -100,7 +100,7 @@ type waits struct {
 }
 
 var defaultWaits = waits{
-	answers: 2 * time.Second, silence: time.Minute, progress: 5 * time.Minute, output: time.Minute, lull: 3 * time.Second / 2, apart: 15 * time.Second, grace: time.Second, files: time.Second, stop: 30 * time.Second, tell: 10 * time.Second,
+	answers: 2 * time.Second, silence: time.Minute, progress: 5 * time.Minute, output: time.Minute, lull: 350 * time.Millisecond, apart: 15 * time.Second, grace: time.Second, files: time.Second, stop: 30 * time.Second, tell: 10 * time.Second,
 	back: 10 * time.Second, wide: time.Second, locate: 2 * time.Second,
 }
 

@@ -69,21 +69,22 @@ type job struct {
 	serving []func()                  // take files off offer
 	unshare func()                    // does so with those that its fellows may have, for good
 
-	members  membership
-	places   [][2]int // machine and cluster of each rank, once they have begun
-	heal     bool     // replicas that are lost are replaced
-	view     view.View
-	ahead    view.View             // newer, with a process that is not in the membership table yet; epoch 0: none
-	views    *viewgroup.Group      // nil: the submitter alone makes them
-	changes  []viewgroup.Committed // all that were agreed on, for a submitter without a log of them
-	adrift   time.Time             // since when this peer is cut off from the majority of those who agree on views; zero: it is not
-	detector *faultdetect.Group
-	watchers uint32              // generation of the detector's group
-	hang     time.Duration       // how long a peer may be silent, by the detector
-	failed   map[p2ppeer.ID]bool // says the detector, of those in its group
-	alive    aliveCheck          // of the programs
-	watching aliveCheck          // of their supervisors
-	own      *proc.Turns         // what this peer had of the processors when somebody was last late; nil: nobody is
+	members      membership
+	places       [][2]int // machine and cluster of each rank, once they have begun
+	heal         bool     // replicas that are lost are replaced
+	view         view.View
+	ahead        view.View             // newer, with a process that is not in the membership table yet; epoch 0: none
+	views        *viewgroup.Group      // nil: the submitter alone makes them
+	changes      []viewgroup.Committed // all that were agreed on, for a submitter without a log of them
+	adrift       time.Time             // since when this peer is cut off from the majority of those who agree on views; zero: it is not
+	detector     *faultdetect.Group
+	watchers     uint32              // generation of the detector's group
+	hang         time.Duration       // how long a peer may be silent, by the detector
+	reportsUntil time.Time           // how long the job reports its presence after its start
+	failed       map[p2ppeer.ID]bool // says the detector, of those in its group
+	alive        aliveCheck          // of the programs
+	watching     aliveCheck          // of their supervisors
+	own          *proc.Turns         // what this peer had of the processors when somebody was last late; nil: nobody is
 
 	submitterSide
 	ways
@@ -140,9 +141,17 @@ func (j *job) run(stream network.Stream, in pbio.Reader) {
 	}
 }
 
-// tickPeriod is how often the job looks at the clock: it asks its supervisors
-// whether they are alive, and tells that staging goes on.
-const tickPeriod = time.Second
+const (
+	// tickPeriod is how often the job looks at the clock, and asks its supervisors whether they
+	// are alive.
+	tickPeriod = time.Second
+	// reportPeriod is how often the job tells the submitter that this peer is there, until its fault
+	// detector watches it.
+	reportPeriod = 250 * time.Millisecond
+	// reportsFor is how long the job does so after it has joined the fault detector's group: for longer
+	// than the submitter waits for these reports (startWindow of package job).
+	reportsFor = 10 * time.Second
+)
 
 // loop handles events until the job is over.
 func (j *job) loop() {
@@ -150,6 +159,8 @@ func (j *job) loop() {
 	defer tick.Stop()
 	alive := time.NewTicker(alivePeriod)
 	defer alive.Stop()
+	report := time.NewTicker(reportPeriod)
+	defer report.Stop()
 	for j.ended == nil {
 		var ready chan<- *jobpb.FromPeer
 		if j.attached != nil && j.next() {
@@ -162,6 +173,8 @@ func (j *job) loop() {
 			event()
 		case <-tick.C:
 			j.tick()
+		case <-report.C:
+			j.reportPresence()
 		case <-alive.C:
 			if j.state == Running {
 				j.excuseAll()
@@ -206,9 +219,9 @@ func (j *job) say(m *jobpb.FromPeer) {
 }
 
 // maxSaid bounds what a submitter can have a peer keep, in messages: each of its
-// processes says a few things, and of each peer at most one for each time that the group
+// processes says a few things, it tells for hours that it stages, and of each peer at most one for each time that the group
 // of the detector begins anew.
-const maxSaid = 1 << 16
+const maxSaid = 1 << 18
 
 // hear handles one message of the submitter, which may come in any order; only
 // the right one is obeyed.
@@ -284,10 +297,7 @@ func (j *job) tick() {
 	j.heed()
 	j.shareNeeds()
 	switch j.state {
-	case Staging, Starting:
-		j.reportStaging()
 	case Staged:
-		j.reportStaging()
 		j.awaitStart()
 	case Running:
 		j.checkSupervisors()

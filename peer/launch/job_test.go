@@ -346,3 +346,14 @@ func TestPeerThatWaitsForTheStartShowsThatItIsThere(t *testing.T) {
 	await(j.links[0], (*jobpb.FromPeer).GetStaging)
 	j.stop()
 }
+
+// TestPeerReportsThatItIsThereAfterTheStart: the fault detector may not have heard it yet.
+func TestPeerReportsThatItIsThereAfterTheStart(t *testing.T) {
+	j := newTestJob(t, 1, 1, nil, "sleep")
+	j.start()
+	j.joinAll(true)
+	j.links[0].kept = nil
+	await(j.links[0], (*jobpb.FromPeer).GetStaging)
+	await(j.links[0], (*jobpb.FromPeer).GetStaging)
+	j.stop()
+}

@@ -82,6 +82,19 @@ func (j *job) awaitStart() {
 // reportStaging also tells the submitter that this peer is there, until its processes run.
 func (j *job) reportStaging() { j.say(staging(j.progress.here.Load(), j.progress.total.Load())) }
 
+// reportPresence lets the submitter know that this peer is there, while its fault detector does not
+// watch it yet.
+func (j *job) reportPresence() {
+	switch j.state {
+	case Staging, Staged, Starting:
+		j.reportStaging()
+	case Running:
+		if time.Now().Before(j.reportsUntil) {
+			j.reportStaging()
+		}
+	}
+}
+
 func (j *job) makeFolders() error {
 	err := j.folder.Make()
 	for _, p := range j.order {

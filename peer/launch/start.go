@@ -272,6 +272,9 @@ func (j *job) join(m *jobpb.Join) error {
 	if err != nil {
 		return err
 	}
+	if j.detector == nil && !j.joining {
+		j.reportsUntil = time.Now().Add(reportsFor)
+	}
 	if before := j.detector; before != nil {
 		j.running.Go(before.Close) // it may be about to tell a verdict, which waits for us
 	}
