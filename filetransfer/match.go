@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"path"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/p2pmpi/p2pmpi/internal/walk"
 )
@@ -24,7 +26,8 @@ const (
 // (path.Match) relative to dir in which "*" does not match "/": "*.out" takes
 // files at the top only, "out/*.txt" those in out. A pattern that names a
 // folder takes everything below it. A leading dot is matched only by a pattern that
-// has it at the same level. Symbolic links are ignored, as are pipes,
+// has it at the same level. Control characters and bytes that are not UTF-8, which no manifest may have,
+// are matched and named as % and hexadecimal digits. Symbolic links are ignored, as are pipes,
 // sockets and devices. Folders that may not be looked into are given permissions.
 //
 // Call it once the job's processes are gone: a process that still runs could
@@ -82,7 +85,8 @@ func (c *collection) visit(e *walk.Entry) error {
 	case e.IsFolder() && e.Depth() != MaxPathDepth:
 		return nil
 	}
-	name := e.Path()
+	from := e.Path()
+	name := transferable(from)
 	named, err := c.matches(name)
 	switch {
 	case err != nil:
@@ -95,8 +99,29 @@ func (c *collection) visit(e *walk.Entry) error {
 	if c.bytes += len(name); len(c.found) == MaxEntries || c.bytes > MaxManifestBytes {
 		return fmt.Errorf("more than %d files match, or their paths have more than %d bytes", MaxEntries, MaxManifestBytes)
 	}
-	c.found = append(c.found, Source{Path: name, From: name, Within: c.dir})
+	c.found = append(c.found, Source{Path: name, From: from, Within: c.dir})
 	return nil
+}
+
+// transferable returns a path without what validPath refuses: a single odd name must not keep the others from being
+// collected.
+func transferable(name string) string {
+	if utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl) {
+		return name
+	}
+	var b strings.Builder
+	for len(name) > 0 {
+		r, size := utf8.DecodeRuneInString(name)
+		if r == utf8.RuneError && size == 1 || unicode.IsControl(r) {
+			for i := range size {
+				fmt.Fprintf(&b, "%%%02X", name[i])
+			}
+		} else {
+			b.WriteString(name[:size])
+		}
+		name = name[size:]
+	}
+	return b.String()
 }
 
 // errWork is of patterns that would be compared with names for hours.

@@ -160,3 +160,28 @@ func TestO4MatchingIsBounded(t *testing.T) {
 		t.Errorf("64 patterns of usual names are too much: %d", usual)
 	}
 }
+
+// TestMatchTakesNamesThatNoManifestMayHave: one odd name must not keep all other files from being collected.
+func TestMatchTakesNamesThatNoManifestMayHave(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a", "new\nline", "esc\x1b[2J", "latin\xe9"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(name), 0o600); err != nil {
+			t.Skipf("this file system has no such names: %v", err)
+		}
+	}
+	found, err := Match(t.Context(), dir, []string{"*"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Build(t.Context(), found); err != nil {
+		t.Error(err)
+	}
+	var names []string
+	for _, s := range found {
+		names = append(names, s.Path)
+	}
+	slices.Sort(names)
+	if want := []string{"a", "esc%1B[2J", "latin%E9", "new%0Aline"}; !slices.Equal(names, want) {
+		t.Errorf("got %q, want %q", names, want)
+	}
+}

@@ -138,10 +138,14 @@ func reserved(name string) bool {
 	base, _, _ := strings.Cut(strings.ToUpper(name), ".")
 	base = strings.TrimRight(base, " ")
 	switch base {
-	case "CON", "PRN", "AUX", "NUL":
+	case "CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$":
 		return true
 	}
-	return len(base) == 4 && (base[:3] == "COM" || base[:3] == "LPT") && base[3] >= '1' && base[3] <= '9'
+	port, ok := strings.CutPrefix(base, "COM")
+	if !ok {
+		port, ok = strings.CutPrefix(base, "LPT")
+	}
+	return ok && utf8.RuneCountInString(port) == 1 && strings.Contains("123456789¹²³", port)
 }
 
 // checkOutputDir reports, before the job starts or is resumed, what would keep its files from

@@ -15,6 +15,7 @@ func TestHarmlessName(t *testing.T) {
 		"a.out": "a.out", "heat-1.png": "heat-1.png", "naïve": "naïve", "100%": "100%",
 		"--help": "%2D-help", "gnp.\u202eexe": "gnp.%E2%80%AEexe", "a\u200bb": "a%E2%80%8Bb", "a\x1b[2J": "a%1B[2J",
 		"a\u2028b": "a%E2%80%A8b", `..\x`: "..%5Cx", "con": "%63on", "NUL.txt": "%4EUL.txt", "com1": "%63om1",
+		"LPT³.log": "%4CPT³.log", "conout$": "%63onout$", "com0": "com0", "com12": "com12",
 		"console": "console", "com": "com", "%2Dx": "%252Dx",
 	}
 	for name, want := range cases {
