@@ -30,11 +30,12 @@ func (h *health) recover() {
 func (h *health) scale(d time.Duration) time.Duration { return d * time.Duration(1+h.score) }
 
 // notice looks at how long it is since the last tick. After more than two
-// tick's time this member has been starved: suspects get that time back, since
-// their answers may lie unread; after a period they are asked anew.
+// ticks' time this member has been starved: suspects get that time back, since
+// their answers may lie unread; after a period they are asked anew. A gap that is short beside the
+// tolerated hang does no harm.
 func (d *Detector) notice(gap time.Duration) {
 	step := d.period / TicksPerPeriod
-	if gap <= 2*step {
+	if gap <= max(2*step, d.hang/16) {
 		return
 	}
 	d.health.worsen()
