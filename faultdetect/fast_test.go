@@ -249,3 +249,19 @@ func TestF1SilentMemberIsFailedThatNeverStarted(t *testing.T) {
 		}
 	}
 }
+
+// TestF1SilentShortensWhatASuspectIsGiven: the member is suspect already, since its table is missing.
+func TestF1SilentShortensWhatASuspectIsGiven(t *testing.T) {
+	const hang, crash = 8 * simPeriod, 30 * simPeriod
+	for _, n := range fastSizes {
+		w := worldOf(t, n, faultdetect.Config{Period: simPeriod, Hang: hang}, uint64(n))
+		w.Crash(n-1, crash)
+		for i := range n - 1 {
+			w.Silent(i, n-1, crash+4*simPeriod, hang)
+		}
+		w.Run(crash + 6*simPeriod)
+		if _, failed := w.Failed[sim.Pair{Observer: 0, Member: n - 1}]; !failed {
+			t.Errorf("n=%d: not failed two periods after the report", n)
+		}
+	}
+}

@@ -149,7 +149,13 @@ func (d *Detector) Report(member int) Output {
 // Silent is like Report, of a member that is known to have been silent for some time: that counts as a
 // part of the tolerated hang. It is asked for a period at least.
 func (d *Detector) Silent(member int, since time.Duration) Output {
-	return d.report(member, max(d.health.scale(d.period)+2*d.rtt(member), d.hang-since))
+	span := max(d.health.scale(d.period)+2*d.rtt(member), d.hang-since)
+	if member >= 0 && member < d.n && member != d.self {
+		if q := d.inquiry(member); q != nil { // the hang that it is given anyway began before
+			q.until = min(q.until, d.now+span)
+		}
+	}
+	return d.report(member, span)
 }
 
 func (d *Detector) report(member int, span time.Duration) Output {
