@@ -26,6 +26,10 @@
 // however many they are. Peers at one site take from each other what one of them has fetched, so
 // that each byte crosses the site's uplink about once: near.go.
 //
+// Beyond the local network no more is under way at a time than fills the link, so that control
+// traffic, which has to pass the same queues, waits for a moment only: who fetches says how much has come, and
+// flight.go finds out from that how much the link holds.
+//
 // Over a link that is slower than compressing, pieces go compressed if that makes them
 // smaller: pack.go.
 //
@@ -52,6 +56,6 @@
 // evenly with others.
 //
 // The decisions are in pure cores: which unit a Fetch asks of whom in plan.go, what
-// the origin leaves to others in ledger.go, what to evict in evict.go. Service and
+// the origin leaves to others in ledger.go, how much is under way in flight.go, what to evict in evict.go. Service and
 // Store carry them out.
 package filetransfer

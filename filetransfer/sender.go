@@ -40,6 +40,7 @@ type sender struct {
 	told   bitset // of what is shared, that the remote knows
 	packer packer
 	rate   atomic.Uint64 // at which the remote says that parts come; 0: none may be packed
+	ahead  *ahead        // nil: the remote does not say how much has come
 }
 
 func newSender(svc *Service, l link, remote p2ppeer.ID) *sender {
@@ -50,8 +51,20 @@ func newSender(svc *Service, l link, remote p2ppeer.ID) *sender {
 	return sd
 }
 
-// pace returns when so many bytes may go for the job.
-func (sd *sender) pace(n int) error { return sd.svc.pace(sd.job, n) }
+// pace returns how many of so many bytes go next, when they may.
+func (sd *sender) pace(n int) (int, error) {
+	if sd.ahead == nil {
+		return n, sd.svc.pace(sd.job, n)
+	}
+	n, err := sd.ahead.room(n, sd.svc.stall)
+	if err == nil {
+		err = sd.svc.pace(sd.job, n)
+	}
+	if err == nil {
+		sd.ahead.left(n)
+	}
+	return n, err
+}
 
 func (sd *sender) run() error {
 	err := sd.open()
@@ -83,6 +96,9 @@ func (sd *sender) open() error {
 		return wrongError{err}
 	}
 	sd.rate.Store(first.GetRate())
+	if sd.counts {
+		sd.ahead = newAhead()
+	}
 	if !sd.svc.admit(sd) {
 		err := sd.refuse(pieceID{digest: sd.list}, pb.Refusal_REFUSAL_UNKNOWN, nil)
 		return errors.Join(errStranger, err, sd.w.Flush())
@@ -97,6 +113,7 @@ func (sd *sender) converse() error {
 	// Ends when the link does: by the asking peer, or by the Reset below.
 	go func() {
 		defer close(queue)
+		defer sd.ahead.end()
 		broken <- sd.readRequests(queue)
 	}()
 	if err := sd.answer(queue); err != nil {
@@ -123,9 +140,12 @@ func (sd *sender) readRequests(queue chan<- request) error {
 		if msg.GetRate() > 0 {
 			sd.rate.Store(msg.GetRate())
 		}
+		if n := msg.GetReceived(); n > 0 && !sd.ahead.arrived(n) {
+			return wrong("says that %d bytes have come, which cannot be", n)
+		}
 		switch b := msg.Body.(type) {
 		case nil:
-			if msg.GetRate() == 0 {
+			if msg.GetRate() == 0 && msg.GetReceived() == 0 {
 				return wrong("asks for nothing")
 			}
 		case *pb.Ask_Got:

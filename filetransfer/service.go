@@ -41,7 +41,8 @@ type Service struct {
 	// Constant but for tests, which shorten the times and cut the links.
 	stall, backoff, cut time.Duration
 	open                func(context.Context, p2ppeer.ID) (link, error)
-	unpacks             bool // what is fetched may come compressed
+	unpacks             bool            // what is fetched may come compressed
+	far                 func(link) bool // leads beyond the local network
 
 	room chan struct{} // has an element for each part of a fellow that is in memory
 
@@ -73,7 +74,7 @@ type Stats struct {
 // Serve. The store is what Fetch fills.
 func NewService(h host.Host, store *Store, log zerolog.Logger) *Service {
 	s := &Service{
-		host: h, store: store, log: log, conduct: misconduct.New(log), stall: stallTimeout, backoff: firstBackoff, cut: cutFor, unpacks: true,
+		host: h, store: store, log: log, conduct: misconduct.New(log), stall: stallTimeout, backoff: firstBackoff, cut: cutFor, unpacks: true, far: isFar,
 		servings: map[string][]*serving{}, swarms: map[string]*swarm{}, links: map[link]struct{}{}, paces: map[string]Pacing{},
 		room: make(chan struct{}, maxRoom),
 	}

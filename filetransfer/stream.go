@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
@@ -33,8 +34,10 @@ type stream struct {
 
 	link    link
 	answers *answerReader
-	out     chan *pb.Ask // to the writer: has room for all that can be under way
-	parts   chan part    // to the keeper
+	out     chan *pb.Ask  // to the writer: has room for all that can be under way
+	counted chan struct{} // to the writer: it is time to say how much has come
+	came    atomic.Uint64 // bytes over the link
+	parts   chan part     // to the keeper
 
 	// Guarded by t.mu.
 	asked []asked   // not answered in full, oldest first
@@ -46,7 +49,9 @@ type stream struct {
 	units int // that are here
 
 	// Of the reader.
-	inPart bool // the next bytes are of a part
+	inPart bool   // the next bytes are of a part
+	told   uint64 // of what has come; only where the source is to know
+	counts bool
 	rate   rate // at which parts come
 	said   rate // what the source knows of that
 }
@@ -94,7 +99,8 @@ func (st *stream) run(ctx context.Context) error {
 	if st.t.svc.unpacks {
 		st.rate = guess(l)
 	}
-	st.out, st.parts = make(chan *pb.Ask, 4*maxAhead), make(chan part, maxParts)
+	st.counts = st.t.svc.far(l)
+	st.out, st.counted, st.parts = make(chan *pb.Ask, 4*maxAhead), make(chan struct{}, 1), make(chan part, maxParts)
 	var writing sync.WaitGroup
 	writing.Go(func() { st.write(ctx) }) // ends with ctx
 	kept := make(chan error, 1)
@@ -131,7 +137,7 @@ func (st *stream) stop() {
 
 func (st *stream) join() {
 	t := st.t
-	first := encodeOpen(opening{job: t.job, list: t.id, units: len(t.units)})
+	first := encodeOpen(opening{job: t.job, list: t.id, units: len(t.units), counts: st.counts})
 	first.Rate, st.said = uint64(st.rate), st.rate
 	st.out <- first
 	t.mu.Lock()
@@ -154,14 +160,17 @@ func (st *stream) leave() {
 func (st *stream) write(ctx context.Context) {
 	w := pbio.NewDelimitedWriter(timedWriter{link: st.link, stall: st.t.svc.stall})
 	for {
+		var m *pb.Ask
 		select {
 		case <-ctx.Done():
 			return
-		case m := <-st.out:
-			if w.WriteMsg(m) != nil {
-				_ = st.link.Reset() // the reader sees it
-				return
-			}
+		case m = <-st.out:
+		case <-st.counted:
+			m = &pb.Ask{Received: st.came.Load()}
+		}
+		if w.WriteMsg(m) != nil {
+			_ = st.link.Reset() // the reader sees it
+			return
 		}
 	}
 }
@@ -216,12 +225,24 @@ func (st *stream) Read(b []byte) (int, error) {
 		return 0, err
 	}
 	n, err := st.link.Read(b)
+	st.count(n)
 	if n > 0 && st.inPart { // a peer that only talks is as good as silent
 		t.mu.Lock()
 		t.plan.sending(st.id, t.now())
 		t.mu.Unlock()
 	}
 	return n, err
+}
+
+// count counts what has come, and has the source told of it.
+func (st *stream) count(n int) {
+	if came := st.came.Add(uint64(n)); st.counts && came-st.told >= leastChunk {
+		st.told = came
+		select {
+		case st.counted <- struct{}{}:
+		default: // the writer says it anyway
+		}
+	}
 }
 
 // read takes what the source says, until everything is here.
@@ -332,7 +353,7 @@ func (st *stream) take(ctx context.Context, size, packed int) error {
 		}
 		return brokenError{fmt.Errorf("%s at piece %d: %w", w, piece, err)}
 	}
-	st.came(cmp.Or(packed, size), time.Since(begun))
+	st.measure(cmp.Or(packed, size), time.Since(begun))
 	t.svc.bytesReceived.Add(int64(size))
 	t.mu.Lock()
 	if st.part++; p.last {
@@ -376,20 +397,25 @@ const (
 
 // guess is the rate of a link of which nothing is known yet; 0: it may be fast.
 func guess(l link) rate {
-	s, ok := l.(network.Stream)
-	if !ok {
-		return 0
-	}
-	_, err := s.Conn().RemoteMultiaddr().ValueForProtocol(ma.P_CIRCUIT)
-	if err == nil || manet.IsPublicAddr(s.Conn().RemoteMultiaddr()) {
+	if isFar(l) {
 		return guessedLink
 	}
 	return 0
 }
 
-// came takes note that so many bytes of a part took a time, and tells the source when
+// isFar reports whether a link leads beyond the local network.
+func isFar(l link) bool {
+	s, ok := l.(network.Stream)
+	if !ok {
+		return false
+	}
+	_, err := s.Conn().RemoteMultiaddr().ValueForProtocol(ma.P_CIRCUIT)
+	return err == nil || manet.IsPublicAddr(s.Conn().RemoteMultiaddr())
+}
+
+// measure takes note that so many bytes of a part took a time, and tells the source when
 // that is news.
-func (st *stream) came(bytes int, took time.Duration) {
+func (st *stream) measure(bytes int, took time.Duration) {
 	if bytes < measured || !st.t.svc.unpacks {
 		return
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // ProtocolID is the libp2p protocol of the service.
-const ProtocolID = "/p2pmpi/filetransfer/2.0.0"
+const ProtocolID = "/p2pmpi/filetransfer/2.1.0"
 
 // Bounds of what comes over a stream.
 const (
@@ -42,14 +42,15 @@ var errNotTaken = errors.New("the peer has taken nothing for too long")
 type timedWriter struct {
 	link  link
 	stall time.Duration
-	moved func()          // called whenever some bytes have gone; may be nil
-	pace  func(int) error // returns when so many may go; may be nil
+	moved func()                 // called whenever some bytes have gone; may be nil
+	pace  func(int) (int, error) // returns how many of so many go next, when they may; may be nil
 }
 
 func (w timedWriter) Write(b []byte) (n int, err error) {
 	for len(b) > 0 && err == nil {
+		next := min(len(b), maxWrite)
 		if w.pace != nil {
-			if err := w.pace(min(len(b), maxWrite)); err != nil {
+			if next, err = w.pace(next); err != nil {
 				return n, err
 			}
 		}
@@ -57,7 +58,7 @@ func (w timedWriter) Write(b []byte) (n int, err error) {
 			return n, err
 		}
 		var m int
-		m, err = w.link.Write(b[:min(len(b), maxWrite)])
+		m, err = w.link.Write(b[:next])
 		if late, ok := errors.AsType[net.Error](err); ok && late.Timeout() {
 			err = errNotTaken
 		}
@@ -72,9 +73,10 @@ func (w timedWriter) Write(b []byte) (n int, err error) {
 
 // An opening is what a stream is for.
 type opening struct {
-	job   string
-	list  Digest
-	units int
+	job    string
+	list   Digest
+	units  int
+	counts bool // who asks says how much has come
 }
 
 func decodeOpen(msg *pb.Open) (o opening, err error) {
@@ -88,11 +90,11 @@ func decodeOpen(msg *pb.Open) (o opening, err error) {
 	case msg.GetUnits() < 1 || msg.GetUnits() > maxUnits:
 		return o, fmt.Errorf("list of %d units", msg.GetUnits())
 	}
-	return opening{job: msg.GetJob(), list: Digest(msg.GetList()), units: int(msg.GetUnits())}, nil
+	return opening{job: msg.GetJob(), list: Digest(msg.GetList()), units: int(msg.GetUnits()), counts: msg.GetCounts()}, nil
 }
 
 func encodeOpen(o opening) *pb.Ask {
-	return &pb.Ask{Body: &pb.Ask_Open{Open: &pb.Open{Job: o.job, List: o.list[:], Units: uint32(o.units)}}}
+	return &pb.Ask{Body: &pb.Ask_Open{Open: &pb.Open{Job: o.job, List: o.list[:], Units: uint32(o.units), Counts: o.counts}}}
 }
 
 // A request is a pb.Request.

@@ -83,7 +83,8 @@ type Ask struct {
 	//	*Ask_Request
 	//	*Ask_Got
 	Body          isAsk_Body `protobuf_oneof:"body"`
-	Rate          uint64     `protobuf:"varint,4,opt,name=rate,proto3" json:"rate,omitempty"` // bytes a second that come over the link: parts may be packed if that pays; 0: nothing new of that
+	Rate          uint64     `protobuf:"varint,4,opt,name=rate,proto3" json:"rate,omitempty"`         // bytes a second that come over the link: parts may be packed if that pays; 0: nothing new of that
+	Received      uint64     `protobuf:"varint,5,opt,name=received,proto3" json:"received,omitempty"` // bytes that have come over the stream; 0: nothing new of that
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -159,6 +160,13 @@ func (x *Ask) GetRate() uint64 {
 	return 0
 }
 
+func (x *Ask) GetReceived() uint64 {
+	if x != nil {
+		return x.Received
+	}
+	return 0
+}
+
 type isAsk_Body interface {
 	isAsk_Body()
 }
@@ -188,6 +196,7 @@ type Open struct {
 	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
 	List          []byte                 `protobuf:"bytes,2,opt,name=list,proto3" json:"list,omitempty"` // SHA-256, 32 bytes
 	Units         uint32                 `protobuf:"varint,3,opt,name=units,proto3" json:"units,omitempty"`
+	Counts        bool                   `protobuf:"varint,4,opt,name=counts,proto3" json:"counts,omitempty"` // says again and again how many bytes have come: no more go ahead than the way needs
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -241,6 +250,13 @@ func (x *Open) GetUnits() uint32 {
 		return x.Units
 	}
 	return 0
+}
+
+func (x *Open) GetCounts() bool {
+	if x != nil {
+		return x.Counts
+	}
+	return false
 }
 
 // Request asks for a unit, item by item.
@@ -787,17 +803,19 @@ var File_transfer_proto protoreflect.FileDescriptor
 
 const file_transfer_proto_rawDesc = "" +
 	"\n" +
-	"\x0etransfer.proto\x12\x13p2pmpi.filetransfer\"\xba\x01\n" +
+	"\x0etransfer.proto\x12\x13p2pmpi.filetransfer\"\xd6\x01\n" +
 	"\x03Ask\x12/\n" +
 	"\x04open\x18\x01 \x01(\v2\x19.p2pmpi.filetransfer.OpenH\x00R\x04open\x128\n" +
 	"\arequest\x18\x02 \x01(\v2\x1c.p2pmpi.filetransfer.RequestH\x00R\arequest\x12,\n" +
 	"\x03got\x18\x03 \x01(\v2\x18.p2pmpi.filetransfer.GotH\x00R\x03got\x12\x12\n" +
-	"\x04rate\x18\x04 \x01(\x04R\x04rateB\x06\n" +
-	"\x04body\"B\n" +
+	"\x04rate\x18\x04 \x01(\x04R\x04rate\x12\x1a\n" +
+	"\breceived\x18\x05 \x01(\x04R\breceivedB\x06\n" +
+	"\x04body\"Z\n" +
 	"\x04Open\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x12\n" +
 	"\x04list\x18\x02 \x01(\fR\x04list\x12\x14\n" +
-	"\x05units\x18\x03 \x01(\rR\x05units\"d\n" +
+	"\x05units\x18\x03 \x01(\rR\x05units\x12\x16\n" +
+	"\x06counts\x18\x04 \x01(\bR\x06counts\"d\n" +
 	"\aRequest\x12\x12\n" +
 	"\x04unit\x18\x01 \x01(\rR\x04unit\x12\x14\n" +
 	"\x05fresh\x18\x02 \x01(\bR\x05fresh\x12/\n" +

@@ -2,7 +2,9 @@ package reunion
 
 import (
 	"io"
+	"net"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/libp2p/go-libp2p"
@@ -48,4 +50,28 @@ func TestWhatArrivesIsCounted(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestWhatHadToWaitIsCounted: it shows that what was sent before has been taken. What there was room
+// for shows nothing.
+func TestWhatHadToWaitIsCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		defer ours.Close()
+		defer theirs.Close()
+		m := &meter{Conn: ours}
+		for _, wait := range []time.Duration{0, waited, 0, time.Minute} {
+			go func() {
+				time.Sleep(wait)
+				theirs.Read(make([]byte, 100))
+			}()
+			before := m.arrived.Load()
+			if _, err := m.Write(make([]byte, 100)); err != nil {
+				t.Fatal(err)
+			}
+			if counts := m.arrived.Load() != before; counts != (wait > 0) {
+				t.Errorf("after %v it counts: %v", wait, counts)
+			}
+		}
+	})
 }

@@ -115,7 +115,7 @@ func (s *Service) look(now time.Time) {
 		for _, c := range s.host.Network().ConnsToPeer(id) {
 			if !c.IsClosed() {
 				conns[c.ID()] = c
-				of.conns = append(of.conns, line{c.ID(), localOf(c), arrived(c)})
+				of.conns = append(of.conns, s.lineOf(c))
 			}
 		}
 		seen[id] = of
@@ -143,6 +143,9 @@ func (s *Service) look(now time.Time) {
 			s.ask(ctx, conns[id])
 		})
 	}
+	for _, id := range orders.hops {
+		s.running.Go(func() { s.askRelay(id) }) // ends within askAtMost
+	}
 	for _, id := range orders.dial {
 		s.running.Go(func() { s.dial(id) }) // ends within dialTimeout
 	}
@@ -150,6 +153,30 @@ func (s *Service) look(now time.Time) {
 		s.config.Log.Info().Stringer("peer", id).Msg("connected again")
 		s.config.Back(id)
 	}
+}
+
+func (s *Service) lineOf(c network.Conn) line {
+	l := line{id: c.ID(), local: localOf(c), arrived: arrived(c), relay: connection.RelayOf(c.RemoteMultiaddr())}
+	if l.relay != "" {
+		for _, b := range s.host.Network().ConnsToPeer(l.relay) {
+			l.below += arrived(b)
+		}
+	}
+	return l
+}
+
+// askRelay asks on each connection with a relay: which of them a circuit goes over is not known.
+func (s *Service) askRelay(id p2ppeer.ID) {
+	ctx, cancel := context.WithTimeout(s.ctx, askAtMost)
+	defer cancel()
+	there := true
+	for _, c := range s.host.Network().ConnsToPeer(id) {
+		err := question(ctx, c)
+		there = there && (err == nil || gotThere(err))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.watch.heard(time.Now(), id, there)
 }
 
 // localOf returns this machine's address of a connection, if that is its own.
@@ -179,14 +206,18 @@ func (s *Service) ask(ctx context.Context, c network.Conn) {
 // settles reports whether a question that failed is over for the watch: the other end has
 // heard of it, or it was never put. A failure of any other kind is no answer.
 func settles(err error) bool {
+	// The limit is the peer's, for all connections with it: it says nothing about this one.
+	return gotThere(err) || errors.Is(err, network.ErrResourceLimitExceeded)
+}
+
+// gotThere reports whether the other end has heard a question that failed.
+func gotThere(err error) bool {
 	// Who resets a stream has heard of it: libp2p answers two questions of a peer at a time.
 	if reset, ok := errors.AsType[*network.StreamError](err); ok {
 		return reset.Remote
 	}
 	_, other := errors.AsType[msmux.ErrNotSupported[protocol.ID]](err)
-	return other || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
-		// The limit is the peer's, for all connections with it: it says nothing about this one.
-		errors.Is(err, network.ErrResourceLimitExceeded)
+	return other || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
 }
 
 // question has the other end of a connection send something back.

@@ -26,6 +26,7 @@ const (
 // A watch decides which connections to ask, to drop and to make anew. It is a pure core.
 type watch struct {
 	peers map[p2ppeer.ID]*partner
+	hops  map[p2ppeer.ID]*hop // relays that partners are connected through
 	had   []netip.Addr        // this machine's addresses at the last look at which they were known
 	gone  map[netip.Addr]bool // addresses that it had once and has not now
 }
@@ -47,6 +48,17 @@ type conn struct {
 	waiting bool      // for the answer
 	arrived uint64    // at the last look
 	lived   time.Time // when that was last seen to grow
+	below   uint64    // of a circuit: at the last look
+	flowed  time.Time // when that was last seen to grow
+}
+
+// A hop is the way to a relay. All circuits through it share one queue. A question that the relay
+// has answered shows that everything which was sent before has got there.
+type hop struct {
+	asked   time.Time // last
+	waiting bool      // for the answer
+	passed  time.Time // what was sent before that has got to the relay,
+	at      time.Time // at the latest then
 }
 
 // A sight is what there is of one partner now.
@@ -59,19 +71,24 @@ type sight struct {
 type line struct {
 	id      string
 	local   netip.Addr // this machine's; unspecified: whichever it has (QUIC); not valid: through a relay
-	arrived uint64     // grows when something arrives; always 0: not known
+	arrived uint64     // grows when something arrives or is acknowledged; always 0: not known
+	relay   p2ppeer.ID // of a circuit
+	below   uint64     // of a circuit: as arrived, on the way to the relay
 }
 
 // Orders are what is to be done.
 type orders struct {
-	ask  []string // connections, by ID
+	ask  []string     // connections, by ID
+	hops []p2ppeer.ID // relays to ask
 	drop []string
 	dial []p2ppeer.ID
 	back []p2ppeer.ID // peers that are connected again
 }
 
 func newWatch() *watch {
-	return &watch{peers: make(map[p2ppeer.ID]*partner), gone: make(map[netip.Addr]bool)}
+	return &watch{
+		peers: make(map[p2ppeer.ID]*partner), hops: make(map[p2ppeer.ID]*hop), gone: make(map[netip.Addr]bool),
+	}
 }
 
 // look takes what there is now. own are this machine's addresses; none: they are not known.
@@ -81,6 +98,7 @@ func (w *watch) look(now time.Time, seen map[p2ppeer.ID]sight, own []netip.Addr)
 			delete(w.peers, id)
 		}
 	}
+	w.meetRelays(seen)
 	lost := w.own(own)
 	for id, s := range seen {
 		p := w.peers[id]
@@ -88,10 +106,28 @@ func (w *watch) look(now time.Time, seen map[p2ppeer.ID]sight, own []netip.Addr)
 			p = &partner{conns: make(map[string]*conn)}
 			w.peers[id] = p
 		}
-		left := p.tend(now, s, func(local netip.Addr) bool { return w.gone[local] || mayBeFrom(local, lost) }, &out)
+		left := p.tend(now, s, w.hops, func(local netip.Addr) bool { return w.gone[local] || mayBeFrom(local, lost) }, &out)
 		p.meet(now, id, left, &out)
 	}
 	return out
+}
+
+// meetRelays keeps the relays of the circuits that there are.
+func (w *watch) meetRelays(seen map[p2ppeer.ID]sight) {
+	used := make(map[p2ppeer.ID]bool)
+	for _, s := range seen {
+		for _, l := range s.conns {
+			used[l.relay] = true
+			if l.relay != "" && w.hops[l.relay] == nil {
+				w.hops[l.relay] = &hop{}
+			}
+		}
+	}
+	for id := range w.hops {
+		if !used[id] {
+			delete(w.hops, id)
+		}
+	}
 }
 
 // maxGone bounds the addresses that are remembered.
@@ -130,7 +166,7 @@ func mayBeFrom(local netip.Addr, those []netip.Addr) bool {
 
 // tend asks and drops connections, and returns how many are left. gone reports whether one from
 // an address cannot work any more.
-func (p *partner) tend(now time.Time, s sight, gone func(netip.Addr) bool, out *orders) (left int) {
+func (p *partner) tend(now time.Time, s sight, hops map[p2ppeer.ID]*hop, gone func(netip.Addr) bool, out *orders) (left int) {
 	newcomer, stayed := false, 0
 	for _, l := range s.conns {
 		if p.conns[l.id] == nil {
@@ -145,19 +181,21 @@ func (p *partner) tend(now time.Time, s sight, gone func(netip.Addr) bool, out *
 	for _, l := range s.conns {
 		c := p.conns[l.id]
 		if c == nil {
-			c = &conn{asked: now, arrived: l.arrived}
+			c = &conn{asked: now, arrived: l.arrived, below: l.below}
 		}
-		if l.arrived != c.arrived {
-			c.arrived, c.lived = l.arrived, now
-		}
+		c.see(l, now)
+		h := hops[l.relay]
 		switch {
-		case gone(l.local), c.silent(now) >= patience(s.bears):
+		case gone(l.local), c.silent(now, h) >= patience(s.bears):
 			p.parted = true
 			out.drop = append(out.drop, l.id)
 			continue // if it is still there the next time it is a new one
 		case !asked && (c.due(now) || !c.waiting && newcomer && p.conns[l.id] != nil):
 			c.asked, c.waiting, asked = now, true, true // the others later: it answers few questions at a time
 			out.ask = append(out.ask, l.id)
+		case c.lacks(h) && !h.waiting:
+			h.asked, h.waiting = now, true
+			out.hops = append(out.hops, l.relay)
 		}
 		conns[l.id] = c
 	}
@@ -165,16 +203,41 @@ func (p *partner) tend(now time.Time, s sight, gone func(netip.Addr) bool, out *
 	return len(conns)
 }
 
-// silent is for how long nothing has arrived that should have: an answer waits behind all
-// else that goes the same way.
-func (c *conn) silent(now time.Time) time.Duration {
+// see takes note of what has become of a connection since the last look.
+func (c *conn) see(l line, now time.Time) {
+	if l.arrived != c.arrived {
+		c.arrived, c.lived = l.arrived, now
+	}
+	if l.below != c.below {
+		c.below, c.flowed = l.below, now
+	}
+}
+
+// silent is for how long nothing has arrived that should have. An answer waits behind all
+// else that goes the same way, and so does a question: on a circuit behind what goes through the
+// same relay. Until it has got there, what the relay is heard of counts.
+func (c *conn) silent(now time.Time, h *hop) time.Duration {
 	if !c.waiting {
 		return 0
 	}
-	if c.lived.After(c.asked) {
-		return now.Sub(c.lived)
+	since := later(c.asked, c.lived)
+	switch {
+	case c.lacks(h):
+		since = later(since, c.flowed)
+	case h != nil:
+		since = later(since, h.at)
 	}
-	return now.Sub(c.asked)
+	return now.Sub(since)
+}
+
+// lacks reports whether a question on a circuit may not have got to the relay yet.
+func (c *conn) lacks(h *hop) bool { return h != nil && c.waiting && !h.passed.After(c.asked) }
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // due reports whether it is time to ask. One that is full is asked again before it has
@@ -210,6 +273,17 @@ func (p *partner) meet(now time.Time, id p2ppeer.ID, left int, out *orders) {
 func (w *watch) answered(peer p2ppeer.ID, id string) {
 	if p := w.peers[peer]; p != nil && p.conns[id] != nil {
 		p.conns[id].waiting = false
+	}
+}
+
+// heard notes the end of a question to a relay, and whether it has got there.
+func (w *watch) heard(now time.Time, relay p2ppeer.ID, there bool) {
+	h := w.hops[relay]
+	if h == nil {
+		return
+	}
+	if h.waiting = false; there {
+		h.passed, h.at = h.asked, now
 	}
 }
 

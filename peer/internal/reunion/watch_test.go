@@ -9,7 +9,10 @@ import (
 	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 )
 
-const other = p2ppeer.ID("other")
+const (
+	other = p2ppeer.ID("other")
+	relay = p2ppeer.ID("relay")
+)
 
 var (
 	here  = netip.MustParseAddr("10.0.0.1")
@@ -24,14 +27,16 @@ type moment struct {
 	conns    []line // with the other peer
 	own      netip.Addr
 	answered string // a connection that has answered before
+	heard    bool   // the relay has answered before
 	dialled  bool   // a dial has ended before
 	gone     bool   // no job with it any more
 	want     orders
 }
 
 func TestWhatIsDoneAboutAConnection(t *testing.T) {
-	a, b := line{"a", here, 1}, line{"b", here, 1}
-	grown := func(arrived uint64) []line { return []line{{"a", here, arrived}} }
+	a, b := line{id: "a", local: here, arrived: 1}, line{id: "b", local: here, arrived: 1}
+	grown := func(arrived uint64) []line { return []line{{id: "a", local: here, arrived: arrived}} }
+	circuit := func(below uint64) []line { return []line{{id: "a", arrived: 1, relay: relay, below: below}} }
 	all := func(l ...line) []line { return l }
 	ask := func(ids ...string) orders { return orders{ask: ids} }
 	tests := map[string][]moment{
@@ -61,6 +66,22 @@ func TestWhatIsDoneAboutAConnection(t *testing.T) {
 			{after: 3*askPeriod + 2*askAtLeast - 2, conns: grown(4)},
 			{after: 3*askPeriod + 2*askAtLeast - 1, conns: grown(4), want: orders{drop: []string{"a"}, dial: []p2ppeer.ID{other}}},
 		},
+		"a circuit whose question waits at the relay's queue stays, and is judged once it has got there": {
+			{after: 0, conns: circuit(1)},
+			{after: askPeriod, conns: circuit(2), want: ask("a")},
+			{after: askPeriod + time.Second, conns: circuit(3), want: orders{hops: []p2ppeer.ID{relay}}},
+			{after: askPeriod + askAtLeast, conns: circuit(4)},
+			{after: askPeriod + 2*askAtLeast, conns: circuit(5)},
+			{after: askPeriod + 3*askAtLeast, conns: circuit(6), heard: true},
+			{after: askPeriod + 4*askAtLeast - 1, conns: circuit(7)},
+			{after: askPeriod + 4*askAtLeast, conns: circuit(8), want: orders{drop: []string{"a"}, dial: []p2ppeer.ID{other}}},
+		},
+		"a circuit whose relay is silent too is dropped": {
+			{after: 0, conns: circuit(1)},
+			{after: askPeriod, conns: circuit(1), want: ask("a")},
+			{after: askPeriod + time.Second, conns: circuit(1), want: orders{hops: []p2ppeer.ID{relay}}},
+			{after: askPeriod + askAtLeast, conns: circuit(1), want: orders{drop: []string{"a"}, dial: []p2ppeer.ID{other}}},
+		},
 		"what has arrived before it was asked is no answer": {
 			{after: 0, conns: grown(1)},
 			{after: askPeriod, conns: grown(2), want: ask("a")},
@@ -69,17 +90,17 @@ func TestWhatIsDoneAboutAConnection(t *testing.T) {
 		"one from an address that is no more": {
 			{after: 0, conns: all(a)},
 			{after: time.Second, conns: all(a), own: moved, want: orders{drop: []string{"a"}, dial: []p2ppeer.ID{other}}},
-			{after: 2 * time.Second, conns: all(line{"b", moved, 1}), own: moved, want: orders{back: []p2ppeer.ID{other}}},
+			{after: 2 * time.Second, conns: all(line{id: "b", local: moved, arrived: 1}), own: moved, want: orders{back: []p2ppeer.ID{other}}},
 		},
 		"one from any address may be from one that is no more": {
-			{after: 0, conns: all(line{"a", netip.IPv4Unspecified(), 1})},
-			{after: time.Second, conns: all(line{"a", netip.IPv4Unspecified(), 1}), own: moved, want: orders{drop: []string{"a"}, dial: []p2ppeer.ID{other}}},
-			{after: 2 * time.Second, conns: all(line{"b", netip.IPv4Unspecified(), 1}), own: moved, want: orders{back: []p2ppeer.ID{other}}},
-			{after: 3 * time.Second, conns: all(line{"b", netip.IPv4Unspecified(), 1}), own: moved},
+			{after: 0, conns: all(line{id: "a", local: netip.IPv4Unspecified(), arrived: 1})},
+			{after: time.Second, conns: all(line{id: "a", local: netip.IPv4Unspecified(), arrived: 1}), own: moved, want: orders{drop: []string{"a"}, dial: []p2ppeer.ID{other}}},
+			{after: 2 * time.Second, conns: all(line{id: "b", local: netip.IPv4Unspecified(), arrived: 1}), own: moved, want: orders{back: []p2ppeer.ID{other}}},
+			{after: 3 * time.Second, conns: all(line{id: "b", local: netip.IPv4Unspecified(), arrived: 1}), own: moved},
 		},
 		"one from any address of another family": {
-			{after: 0, conns: all(line{"a", netip.IPv6Unspecified(), 1})},
-			{after: time.Second, conns: all(line{"a", netip.IPv6Unspecified(), 1}), own: moved},
+			{after: 0, conns: all(line{id: "a", local: netip.IPv6Unspecified(), arrived: 1})},
+			{after: time.Second, conns: all(line{id: "a", local: netip.IPv6Unspecified(), arrived: 1}), own: moved},
 		},
 		"the other end has closed one of two": {
 			{after: 0, conns: all(a, b)},
@@ -95,12 +116,12 @@ func TestWhatIsDoneAboutAConnection(t *testing.T) {
 			{after: time.Millisecond + askAtLeast, conns: all(a, b), want: orders{ask: []string{"b"}, drop: []string{"a"}, back: []p2ppeer.ID{other}}},
 		},
 		"one from an address that no interface lists": {
-			{after: 0, conns: all(line{"a", moved, 1})},
-			{after: time.Second, conns: all(line{"a", moved, 1})},
+			{after: 0, conns: all(line{id: "a", local: moved, arrived: 1})},
+			{after: time.Second, conns: all(line{id: "a", local: moved, arrived: 1})},
 		},
 		"one within a machine": {
-			{after: 0, conns: all(line{"a", loopback, 1}), own: loopback},
-			{after: time.Second, conns: all(line{"a", loopback, 1}), own: here},
+			{after: 0, conns: all(line{id: "a", local: loopback, arrived: 1}), own: loopback},
+			{after: time.Second, conns: all(line{id: "a", local: loopback, arrived: 1}), own: here},
 		},
 		"two are asked one after the other": {
 			{after: 0, conns: all(a, b)},
@@ -127,6 +148,9 @@ func TestWhatIsDoneAboutAConnection(t *testing.T) {
 				if m.answered != "" {
 					w.answered(other, m.answered)
 				}
+				if m.heard {
+					w.heard(now, relay, true)
+				}
 				if m.dialled {
 					w.dialled(now, other)
 				}
@@ -139,7 +163,7 @@ func TestWhatIsDoneAboutAConnection(t *testing.T) {
 					seen = nil
 				}
 				got := w.look(now, seen, []netip.Addr{own})
-				if !slices.Equal(got.ask, m.want.ask) || !slices.Equal(got.drop, m.want.drop) || !slices.Equal(got.dial, m.want.dial) || !slices.Equal(got.back, m.want.back) {
+				if !slices.Equal(got.ask, m.want.ask) || !slices.Equal(got.hops, m.want.hops) || !slices.Equal(got.drop, m.want.drop) || !slices.Equal(got.dial, m.want.dial) || !slices.Equal(got.back, m.want.back) {
 					t.Fatalf("moment %d: got %+v, want %+v", i, got, m.want)
 				}
 			}
@@ -149,7 +173,7 @@ func TestWhatIsDoneAboutAConnection(t *testing.T) {
 
 func TestDialsGetRarerAndNeverStop(t *testing.T) {
 	w, now := newWatch(), time.Unix(1000, 0)
-	w.look(now, map[p2ppeer.ID]sight{other: {conns: []line{{"a", here, 1}}}}, nil)
+	w.look(now, map[p2ppeer.ID]sight{other: {conns: []line{{id: "a", local: here, arrived: 1}}}}, nil)
 	dials := 0
 	for range 600 { // a minute
 		now = now.Add(100 * time.Millisecond)

@@ -1,0 +1,75 @@
+package filetransfer
+
+import (
+	"errors"
+	"sync"
+	"time"
+)
+
+// An ahead runs a flight for a sender. A nil one, of a remote that does not say how much has come,
+// never has. Its methods are safe for concurrent use.
+type ahead struct {
+	begun time.Time
+	over  chan struct{} // closed when nothing is heard of the remote any more
+
+	mu      sync.Mutex
+	flight  *flight
+	changed chan struct{} // has an element when there may be room
+}
+
+func newAhead() *ahead {
+	return &ahead{begun: time.Now(), over: make(chan struct{}), flight: newFlight(), changed: make(chan struct{}, 1)}
+}
+
+var errLeft = errors.New("the peer has ended the stream")
+
+// room waits until some of n bytes may go, and returns how many.
+func (a *ahead) room(n int, stall time.Duration) (int, error) {
+	late := time.NewTimer(stall)
+	defer late.Stop()
+	for {
+		a.mu.Lock()
+		may := a.flight.room(n)
+		a.mu.Unlock()
+		if may > 0 {
+			return may, nil
+		}
+		select {
+		case <-a.changed:
+		case <-a.over:
+			return 0, errLeft
+		case <-late.C:
+			return 0, errNotTaken
+		}
+	}
+}
+
+func (a *ahead) left(n int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.flight.left(n, time.Since(a.begun))
+}
+
+// arrived takes note of how many bytes the remote has. It is false when that cannot be.
+func (a *ahead) arrived(bytes uint64) bool {
+	if a == nil {
+		return false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.flight.arrived(bytes, time.Since(a.begun)) {
+		return false
+	}
+	select {
+	case a.changed <- struct{}{}:
+	default:
+	}
+	return true
+}
+
+// end takes note that the remote says nothing more.
+func (a *ahead) end() {
+	if a != nil {
+		close(a.over)
+	}
+}
