@@ -6,9 +6,6 @@ import (
 	"net"
 	"os"
 	"syscall"
-	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // ownNiceness is where the kernel is told how nice this process's session is to others, if it has sessions compete.
@@ -30,7 +27,6 @@ func lead() int {
 	if err != nil {
 		return 1
 	}
-	giveWay()
 	asked := conn.(*net.UnixConn)
 	words, rights := make([]byte, maxBirth), make([]byte, syscall.CmsgSpace(supervisorFiles*4))
 	for {
@@ -44,16 +40,6 @@ func lead() int {
 		if _, err := asked.Write(answer); err != nil {
 			return 0
 		}
-	}
-}
-
-// giveWay makes the session of this process, which leads it, give way to others.
-func giveWay() {
-	for range 5 { // of all who are not root the kernel hears one in a tenth of a second
-		if err := os.WriteFile(ownNiceness, []byte(sessionNiceness), 0); !errors.Is(err, unix.EAGAIN) {
-			return
-		}
-		time.Sleep(100 * time.Millisecond)
 	}
 }
 

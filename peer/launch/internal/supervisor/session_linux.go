@@ -30,7 +30,7 @@ type Session struct {
 		sync.Mutex
 		pid      int    // of the leader; 0: there is none
 		late     int    // starts that take long
-		niceness string // that the kernel knows
+		niceness string // that the kernel knows; "": the usual one
 	}
 }
 
@@ -69,8 +69,9 @@ func (s *Session) late(change int) {
 	s.weigh()
 }
 
-// weigh tells the kernel how nice the session is, and tries again when it does not listen: of all who are not root it
-// hears one in a tenth of a second. The caller has locked weight.
+// weigh tells the kernel how nice the session is. The kernel accepts one such change in 100 ms from all
+// processes of all users together, except those of root, so weigh tries again until it is accepted. The caller has
+// locked weight.
 func (s *Session) weigh() {
 	want := sessionNiceness
 	if s.weight.late > 0 {
@@ -87,11 +88,12 @@ func (s *Session) weigh() {
 	s.weight.niceness = want
 }
 
-// lead sets the leader's process, 0 if there is none. The leader itself has its session give way.
+// lead sets the leader's process, 0 if there is none, and has its session give way.
 func (s *Session) lead(pid int) {
 	s.weight.Lock()
 	defer s.weight.Unlock()
-	s.weight.pid, s.weight.niceness = pid, sessionNiceness
+	s.weight.pid, s.weight.niceness = pid, ""
+	s.weigh()
 }
 
 // start starts a supervisor there, or in the peer's session where its leader can have none, as with an emulator of

@@ -70,6 +70,31 @@ func TestSessionDoesNotGiveWayWhileAStartTakesLong(t *testing.T) {
 	awaitNiceness(t, pid, sessionNiceness)
 }
 
+// TestSessionGivesWayThoughTheKernelIsBusy has another session take every change that the kernel accepts of those who
+// are not root, for longer than a session takes to begin.
+func TestSessionGivesWayThoughTheKernelIsBusy(t *testing.T) {
+	apart(t)
+	_, competitor := sessionOf(t, os.Getpid())
+	niceness := competitor[strings.LastIndexByte(competitor, ' ')+1:]
+	enough, ended := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-enough:
+				return
+			default:
+				_ = os.WriteFile(ownNiceness, []byte(niceness), 0)
+			}
+		}
+	}()
+	time.AfterFunc(2*time.Second, func() { close(enough) })
+	r := run(t, "sleep")
+	readLine(t, r.stdout)
+	<-ended
+	awaitNiceness(t, r.program(t), sessionNiceness)
+}
+
 // TestProgramsGiveWayTogether, and neither their peer nor their supervisors with them.
 func TestProgramsGiveWayTogether(t *testing.T) {
 	apart(t)
