@@ -199,6 +199,19 @@ func programHang(hang time.Duration, replicas int) time.Duration {
 	return hang
 }
 
+// tolerate takes how long the job tolerates silence of its peers.
+func (j *job) tolerate(hang time.Duration) {
+	j.hang = hang
+	j.alive.Tolerate(programHang(hang, j.spec.R))
+	j.watching.Tolerate(supervisorHang(hang, j.spec.R))
+}
+
+// supervisorHang returns how long a supervisor may leave its peer without an answer, in a job that tolerates
+// silence of its peers for hang.
+func supervisorHang(hang time.Duration, replicas int) time.Duration {
+	return max(programHang(hang, replicas), faultdetect.DefaultHang)
+}
+
 // checkAlive asks the programs whether they are there, and ends those that have
 // not answered for too long: one that was stopped, or never yields. One that the owner's
 // own work leaves no processor to is neither.
@@ -325,12 +338,12 @@ func (j *job) checkSupervisors() {
 	for _, id := range hung {
 		p := j.local[id]
 		if p.stopped {
-			p.end(fmt.Sprintf("has been stopped for %v", faultdetect.DefaultHang))
+			p.end(fmt.Sprintf("has been stopped for %v", j.watching.Hang()))
 			continue
 		}
 		// First of all: end wakes it, and it could still report another end.
 		p.live.program.KillSupervisor()
-		p.end(fmt.Sprintf("its supervisor has not answered for %v", faultdetect.DefaultHang))
+		p.end(fmt.Sprintf("its supervisor has not answered for %v", j.watching.Hang()))
 	}
 }
 

@@ -260,8 +260,7 @@ func (j *job) join(m *jobpb.Join) error {
 		return errOrder(m)
 	}
 	if j.submitter == j.service.host.ID() {
-		j.hang = time.Duration(m.HangNs)
-		j.alive.Tolerate(programHang(j.hang, j.spec.R))
+		j.tolerate(time.Duration(m.HangNs))
 		return nil
 	}
 	group, err := j.watchGroup(m)
@@ -278,8 +277,8 @@ func (j *job) join(m *jobpb.Join) error {
 	if before := j.detector; before != nil {
 		j.running.Go(before.Close) // it may be about to tell a verdict, which waits for us
 	}
-	j.detector, j.watchers, j.hang, j.missed = detector, m.Generation, group.Hang, time.Time{}
-	j.alive.Tolerate(programHang(j.hang, j.spec.R))
+	j.detector, j.watchers, j.missed = detector, m.Generation, time.Time{}
+	j.tolerate(group.Hang)
 	j.failed = make(map[p2ppeer.ID]bool)
 	for _, member := range group.Members {
 		j.failed[member] = false

@@ -278,6 +278,25 @@ func TestProgramHangFollowsTheToleratedHang(t *testing.T) {
 	}
 }
 
+// TestSupervisorHangFollowsTheToleratedHang where that is long, with replicas.
+func TestSupervisorHangFollowsTheToleratedHang(t *testing.T) {
+	for _, c := range []struct {
+		hang     time.Duration
+		replicas int
+		want     time.Duration
+	}{
+		{2 * time.Second, 2, faultdetect.DefaultHang},
+		{30 * time.Second, 2, 30*time.Second + alivePeriod},
+		{30 * time.Second, 1, faultdetect.DefaultHang},
+	} {
+		j := &job{admission: admission{spec: &jobspec.Spec{R: c.replicas}}, alive: newAliveCheck(alivePeriod), watching: newAliveCheck(tickPeriod)}
+		j.tolerate(c.hang)
+		if got := j.watching.Hang(); got != c.want {
+			t.Errorf("a job of %d replicas that tolerates %v: %v, want %v", c.replicas, c.hang, got, c.want)
+		}
+	}
+}
+
 // TestFrozenProgramIsFoundWithinTheToleratedHang, and one that lacks a processor is not taken for one.
 func TestFrozenProgramIsFoundWithinTheToleratedHang(t *testing.T) {
 	id := view.Process{}
