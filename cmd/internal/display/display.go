@@ -204,7 +204,11 @@ func (d *Display) write(w io.Writer, text []byte) {
 		return
 	}
 	d.erase()
-	_, d.err = w.Write(text)
+	for len(text) > 0 && d.err == nil {
+		n := untorn(text)
+		_, d.err = w.Write(text[:n])
+		text = text[n:]
+	}
 }
 
 // erase takes the live line away. mu is held.

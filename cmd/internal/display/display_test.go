@@ -167,3 +167,32 @@ func TestLineShowsThePlaceInTheQueue(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// pieces keeps what each write wrote.
+type pieces struct{ writes [][]byte }
+
+func (p *pieces) Write(b []byte) (int, error) {
+	p.writes = append(p.writes, bytes.Clone(b))
+	return len(b), nil
+}
+
+// TestR6KilledWriterTearsNoLine: each write of much output has whole lines, and no more than a pipe takes at once
+// unless one line is longer.
+func TestR6KilledWriterTearsNoLine(t *testing.T) {
+	long := strings.Repeat("x", 3*atomicWrite) + "\n"
+	text := strings.Repeat("a line of the output\n", 1000) + long + strings.Repeat("another one\n", 1000)
+	var out pieces
+	d := New(Config{Name: "p2prun", Stdout: &out, Stderr: new(bytes.Buffer)})
+	if err := d.Event(job.Event{Kind: job.OutputEvent, Stream: job.Stdout, Data: []byte(text)}); err != nil {
+		t.Fatal(err)
+	}
+	d.Close()
+	if got := bytes.Join(out.writes, nil); string(got) != text {
+		t.Errorf("%d bytes were written, want %d", len(got), len(text))
+	}
+	for _, b := range out.writes {
+		if !bytes.HasSuffix(b, []byte("\n")) || len(b) > atomicWrite && string(b) != long {
+			t.Errorf("a write of %d bytes that ends with %q", len(b), b[len(b)-1])
+		}
+	}
+}

@@ -9,6 +9,24 @@ import (
 // goes out in pieces, between which other ranks may write.
 const maxLine = 16 << 20
 
+// atomicWrite is how many bytes a write to a pipe takes as a whole (PIPE_BUF, see pipe(7)). A process that is killed
+// in the midst of a longer write leaves a part of a line.
+const atomicWrite = 4096
+
+// untorn returns how many bytes of text go with one write: whole lines of at most atomicWrite bytes, or one longer line.
+func untorn(text []byte) int {
+	if len(text) <= atomicWrite {
+		return len(text)
+	}
+	if end := bytes.LastIndexByte(text[:atomicWrite], '\n'); end >= 0 {
+		return end + 1
+	}
+	if end := bytes.IndexByte(text, '\n'); end >= 0 {
+		return end + 1
+	}
+	return len(text)
+}
+
 // source is one output stream of one rank.
 type source struct{ rank, stream int }
 
