@@ -66,8 +66,10 @@ func FuzzStream(f *testing.F) {
 // FuzzNewcomer: what a member that lies writes into the log of who has come either brings a peer
 // that the job has room for, or ends the member, and not this process.
 func FuzzNewcomer(f *testing.F) {
-	good := invite(Newcomer{Peer: 3, ID: idOf(3), Process: view.Process{Replica: 1}, Row: []byte("row")}).introduction()
+	good := new(Member).introduction(invite(Newcomer{Peer: 3, ID: idOf(3), Process: view.Process{Replica: 1}, Row: []byte("row")}))
+	again := new(Member).introduction(invite(Newcomer{Peer: 1, ID: idOf(1), Process: view.Process{Replica: 1}, Row: []byte("row")}))
 	f.Add(uint64(4), good.GetContext())
+	f.Add(uint64(2), again.GetContext())
 	f.Add(uint64(0), good.GetContext())
 	f.Add(uint64(1<<63), good.GetContext())
 	f.Add(uint64(4), []byte{0xff})

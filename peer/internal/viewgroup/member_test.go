@@ -429,3 +429,43 @@ func (w *world) settle() {
 		return true
 	})
 }
+
+// TestPeerComesAgainWithOneMoreProcess: it votes as before, leads or not, and its word counts for the process that it
+// runs beside its first (V4). Other peers' words do not.
+func TestPeerComesAgainWithOneMoreProcess(t *testing.T) {
+	for again := 1; again < 5; again++ {
+		w := newWorld(t, 13, 5)
+		w.ticks(3)
+		if again == 2 { // it leads
+			w.side[0] = 1
+			w.until("another one leads", func() bool { return !w.members[0].Leads() && w.members[1].Leads() || w.members[2].Leads() })
+			clear(w.side)
+			w.ticks(3)
+		}
+		voted := w.members[1].conf.GetVoters()
+		rank := again % 4
+		_, p, _ := w.members[0].View().Join(rank)
+		w.tell(0, invite(Newcomer{Peer: again, ID: idOf(again), Process: p, Row: []byte("row")}))
+		everywhere := func(s view.State) func() bool {
+			return func() bool {
+				return !slices.ContainsFunc(w.members, func(m *Member) bool { return m.View().State(p) != s || m.config.RunsOn[p] != again })
+			}
+		}
+		w.until("its second process has joined", everywhere(view.Live))
+		w.ticks(2 * silentTicks)
+		if got := w.members[1].conf.GetVoters(); !slices.Equal(slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(voted))) {
+			t.Errorf("peer %d: %v vote, before it were %v", again, got, voted)
+		}
+		other := again%4 + 1
+		w.carry(other, w.members[other].Propose(signed(other, Change{Process: p, To: view.Finished})))
+		w.ticks(10)
+		if s := w.members[0].View().State(p); s != view.Live {
+			t.Errorf("peer %d: the process is %v on another's word", again, s)
+		}
+		w.carry(again, w.members[again].Propose(signed(again, Change{Process: p, To: view.Failed})))
+		w.until("it has failed on its own peer's word", everywhere(view.Failed))
+		if !w.members[0].View().Live(view.Process{Rank: again - 1}) {
+			t.Errorf("peer %d: its first process is gone", again)
+		}
+	}
+}

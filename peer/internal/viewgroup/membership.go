@@ -21,7 +21,7 @@ func (m *Member) tend() {
 	switch {
 	case c == nil:
 		return
-	case c.GetNodeId() == m.id():
+	case c.GetNodeId() == m.id() && c.GetType() != raftpb.ConfChangeUpdateNode:
 		m.handOn()
 	default:
 		_ = m.node.ProposeConfChange(c) // again, when this one is lost
@@ -76,7 +76,7 @@ func (m *Member) wantedMembership() *raftpb.ConfChange {
 		}
 	}
 	if len(m.newcomers) > 0 {
-		return m.newcomers[0].introduction()
+		return m.introduction(m.newcomers[0])
 	}
 	if slices.Contains(voters, submitter) && m.missing(submitter, cutOffTicks) {
 		return &raftpb.ConfChange{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: new(uint64(submitter))}

@@ -12,7 +12,9 @@ import (
 )
 
 // A Newcomer is a peer that comes while the job runs, with a process that is to join its
-// rank. Its number is higher than those of all who came before, even if it has had one.
+// rank. Its number is higher than those of all who came before, even if it has had one. A peer
+// that takes part in the job already, and runs one more process, comes again with the number
+// that it has: who votes stays as it is then, and all know whose word counts for the process.
 //
 //	submitter's peer                    others              newcomer
 //	  Introduce
@@ -28,7 +30,7 @@ import (
 // A submitter that takes no part has several members introduce it. Whoever leads has it taken in,
 // if it was told: once, whoever else is told, how often, and how late.
 type Newcomer struct {
-	Peer    int // number: that nobody else has had, and the least such
+	Peer    int // number: that nobody else has had, and the least such; or that it has
 	ID      p2ppeer.ID
 	Process view.Process
 	Row     []byte // all that others have to know of it; means nothing here
@@ -57,7 +59,7 @@ func (m *Member) canCome(n Newcomer) bool {
 		return false // a few are on their way at a time, to one rank each
 	}
 	for p, peer := range m.config.RunsOn {
-		if p == n.Process || peer == n.Peer {
+		if p == n.Process || peer == n.Peer && !m.has(n) {
 			return false
 		}
 	}
@@ -69,9 +71,15 @@ func (m *Member) invited(n Newcomer) bool {
 	return m.config.Verify(m.config.IDs[submitterPeer], n.statement(), n.Signature)
 }
 
+// has reports whether n is one of those here already, with one more process. Of the submitter's peer,
+// whose word counts for every process, nobody needs to know.
+func (m *Member) has(n Newcomer) bool {
+	return n.Peer != submitterPeer && n.ID != "" && m.config.IDs[n.Peer] == n.ID
+}
+
 // canBe reports whether the job has room for a newcomer of that number and process.
 func (m *Member) canBe(n Newcomer) bool {
-	return n.Peer >= m.config.Peers && n.Peer < m.config.maxPeers() &&
+	return (m.has(n) || n.Peer >= m.config.Peers && n.Peer < m.config.maxPeers()) &&
 		n.Process.Rank >= 0 && n.Process.Rank < m.view.N && n.Process.Replica >= 0 && n.Process.Replica < view.MaxReplicas
 }
 
@@ -80,21 +88,27 @@ func (n Newcomer) excludes(other Newcomer) bool {
 	return n.Peer == other.Peer || n.Process == other.Process
 }
 
-// introduction is the change of the membership that takes n in.
-func (n Newcomer) introduction() *raftpb.ConfChange {
+// introduction is the change of the membership that takes n in. Where it is one of those here it
+// changes nothing else, whether it votes or not.
+func (m *Member) introduction(n Newcomer) *raftpb.ConfChange {
 	context, err := proto.Marshal(&pb.Newcomer{
 		Peer: []byte(n.ID), Rank: uint32(n.Process.Rank), Replica: uint32(n.Process.Replica), Row: n.Row, Signature: n.Signature,
 	})
 	if err != nil {
 		panic(err) // of a text that is not UTF-8; it has none
 	}
-	return &raftpb.ConfChange{Type: raftpb.ConfChangeAddLearnerNode.Enum(), NodeId: new(uint64(n.Peer) + 1), Context: context}
+	kind := raftpb.ConfChangeAddLearnerNode
+	if m.has(n) {
+		kind = raftpb.ConfChangeUpdateNode
+	}
+	return &raftpb.ConfChange{Type: kind.Enum(), NodeId: new(uint64(n.Peer) + 1), Context: context}
 }
 
 // welcome takes note of a newcomer, if c brings one that the submitter has signed. Any other
 // is ignored, by all members alike: a leader that lies made it up.
 func (m *Member) welcome(out *Output, c *raftpb.ConfChange) {
-	if c.GetType() != raftpb.ConfChangeAddLearnerNode || len(c.GetContext()) == 0 {
+	isNew := c.GetType() == raftpb.ConfChangeAddLearnerNode
+	if !isNew && c.GetType() != raftpb.ConfChangeUpdateNode || len(c.GetContext()) == 0 {
 		return
 	}
 	var told pb.Newcomer
@@ -103,7 +117,7 @@ func (m *Member) welcome(out *Output, c *raftpb.ConfChange) {
 		Peer: int(c.GetNodeId()) - 1, ID: p2ppeer.ID(told.Peer),
 		Process: view.Process{Rank: int(told.Rank), Replica: int(told.Replica)}, Row: told.Row, Signature: told.Signature,
 	}
-	if err != nil || !m.canBe(n) || !m.invited(n) {
+	if err != nil || !m.canBe(n) || !m.invited(n) || !isNew && !m.has(n) {
 		return
 	}
 	m.config.IDs[n.Peer] = n.ID
