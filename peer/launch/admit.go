@@ -220,7 +220,7 @@ func newJob(s *Service, a admission) *job {
 		folder: scratch.At(s.scratch, a.spec.ID),
 		events: make(chan func()),
 		done:   make(chan struct{}),
-		local:  make(map[view.Process]*process),
+		local:  make(map[view.Process]*process), letGo: make(map[view.Process]bool), metered: make(chan *meter),
 		ways: ways{
 			channels: make(map[channelID]*openChannel),
 			seekings: make(map[p2ppeer.ID]*seeking), distances: make(map[p2ppeer.ID]time.Duration),
@@ -239,5 +239,6 @@ func (j *job) populate() {
 	j.view.Epoch = 0 // the submitter's first is 1
 	for cell, p := range j.processes {
 		j.local[p] = newProcess(j, p, cell)
+		j.local[p].joining = j.joining
 	}
 }

@@ -168,7 +168,7 @@ func (j *job) windDown() {
 		}
 	}
 	for _, p := range j.local {
-		needed = needed || !p.expelled
+		needed = needed || !p.expelled && !p.waits()
 	}
 	switch {
 	case !needed && !j.voting():

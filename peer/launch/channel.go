@@ -32,6 +32,7 @@ type ways struct {
 	waiting   []func()        // for keys
 	channels  map[channelID]*openChannel
 	board     *os.File                     // shared memory with the bells of the processes here, or nil
+	cells     int                          // of board
 	seekings  map[p2ppeer.ID]*seeking      // for better ways to other peers
 	distances map[p2ppeer.ID]time.Duration // round trips to other peers, as far as they were measured
 	explain   bool                         // the submitter is told how other peers are reached

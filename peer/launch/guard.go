@@ -63,19 +63,21 @@ type meter struct {
 	roused  bool            // somebody was woken in the last round
 }
 
-// guard ends processes that have more than is granted, until the job ends.
-func (j *job) guard(instances []*instance) {
-	defer j.running.Done()
-	g := newGuard(j, instances)
+// run ends processes that have more than is granted, until the job ends.
+func (g *guard) run() {
+	defer g.job.running.Done()
 	for {
 		select {
+		case m := <-g.job.metered: // it was added, and has what was laid out for it
+			g.meters = append(g.meters, m)
+			g.written, g.count = true, time.Time{}
 		case <-time.After(g.pause()):
-			if j.stands.Load() {
+			if g.job.stands.Load() {
 				g.standBy()
 				continue
 			}
 			g.look()
-		case <-j.ctx.Done():
+		case <-g.job.ctx.Done():
 			return
 		}
 	}
@@ -85,9 +87,13 @@ func newGuard(j *job, instances []*instance) *guard {
 	g := &guard{job: j, room: math.MaxInt64, written: true, least: scratch.LeastEntry(string(j.folder))}
 	g.free = g.freeBytes()
 	for i, id := range j.order {
-		g.meters = append(g.meters, &meter{process: j.local[id], live: instances[i], folder: j.folder.Process(id), began: time.Now()})
+		g.meters = append(g.meters, newMeter(j.local[id], instances[i]))
 	}
 	return g
+}
+
+func newMeter(p *process, i *instance) *meter {
+	return &meter{process: p, live: i, folder: p.job.folder.Process(p.id), began: time.Now()}
 }
 
 // pause returns how long nothing needs to be looked at.

@@ -51,14 +51,15 @@ func (s *Service) HandOver(ctx context.Context) {
 func (s *Service) Trim(slots int) {
 	s.mu.Lock()
 	jobs := slices.SortedFunc(maps.Values(s.jobs), func(a, b *job) int { return b.since.Compare(a.since) })
-	s.mu.Unlock()
-	taken := 0
+	taken, of := 0, make(map[*job]int)
 	for _, j := range jobs {
-		taken += len(j.order)
+		of[j] = len(j.order)
+		taken += of[j]
 	}
+	s.mu.Unlock()
 	for _, j := range jobs {
 		if taken > slots && s.movable(j) {
-			taken -= len(j.order)
+			taken -= of[j]
 			j.do(j.moveAway)
 		}
 	}

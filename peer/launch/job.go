@@ -23,6 +23,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/proc"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
+	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
 // A job is this peer's part of a job. The goroutine that calls run owns all
@@ -32,7 +33,7 @@ type job struct {
 	progress  progress // of staging
 	service   *Service
 	submitter p2ppeer.ID
-	order     []view.Process // that run here, as asked for; fixed
+	order     []view.Process // that run here, as asked for; written under service.mu
 	since     time.Time
 	log       zerolog.Logger
 
@@ -65,9 +66,11 @@ type job struct {
 	group   *cgroup.Group // nil: none
 	halting atomic.Int32  // what its processes do for the guard
 	folder  scratch.Job
-	local   map[view.Process]*process // fixed
-	serving []func()                  // take files off offer
-	unshare func()                    // does so with those that its fellows may have, for good
+	local   map[view.Process]*process
+	letGo   map[view.Process]bool // that were added, and are being ended: see add.go
+	metered chan *meter           // of processes that were added, for the guard
+	serving []func()              // take files off offer
+	unshare func()                // does so with those that its fellows may have, for good
 
 	members      membership
 	places       [][2]int // machine and cluster of each rank, once they have begun
@@ -259,6 +262,12 @@ func (j *job) hear(m *jobpb.ToPeer) {
 		if err = j.inOrder(m, Running); err == nil {
 			err = j.collect(b.Collect)
 		}
+	case *jobpb.ToPeer_Add:
+		if err = j.inOrder(m, Running); err == nil {
+			err = j.add(b.Add)
+		}
+	case *jobpb.ToPeer_Drop:
+		j.drop(b.Drop.GetProcess().View())
 	case *jobpb.ToPeer_Introduce:
 		if err = j.inOrder(m, Running); err == nil {
 			err = j.introduce(b.Introduce)
@@ -345,9 +354,7 @@ func (j *job) begin(m *jobpb.Begin) error {
 func (j *job) release() {
 	j.begun = true
 	for _, id := range j.order {
-		if p := j.local[id]; p.initialized {
-			p.start()
-		}
+		j.local[id].begin()
 	}
 }
 
@@ -387,5 +394,18 @@ func (j *job) cleanUp() {
 	if err := j.folder.Remove(); err != nil {
 		j.log.Error().Err(err).Msg("scratch folder stays")
 	}
-	s.Reservations.Release(j.key)
+	for _, key := range j.slots() {
+		s.Reservations.Release(key)
+	}
+}
+
+// slots returns the keys of all slots that the job has here.
+func (j *job) slots() []reservation.Key {
+	keys := []reservation.Key{j.key}
+	for _, p := range j.local {
+		if p.added {
+			keys = append(keys, p.slot)
+		}
+	}
+	return keys
 }

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/scratch"
+	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
 // What is kept for submitters takes room that others are granted, once a job has given
@@ -57,21 +59,24 @@ func (j *job) keepOnly() {
 	}
 	first := !j.onlyKeeps
 	j.onlyKeeps, j.weighAt = true, time.Time{}
-	j.working.Go(func() { j.giveSlotsBack(first) }) // ends when what they have left is measured
+	order, slots := j.order, j.slots()
+	j.working.Go(func() { j.giveSlotsBack(order, slots, first) }) // ends when what they have left is measured
 }
 
 // giveSlotsBack lets others have the slots, if little of the job is kept here. Else it keeps them for now.
-func (j *job) giveSlotsBack(first bool) {
+func (j *job) giveSlotsBack(order []view.Process, slots []reservation.Key, first bool) {
 	bytes := j.program.Size
 	ruler := scratch.Ruler{Least: scratch.LeastEntry(string(j.folder)), Most: maxKept}
 	var errs []error
-	for _, p := range j.order {
+	for _, p := range order {
 		n, err := scratch.Measure(j.folder.Process(p), ruler)
 		bytes, errs = bytes+n, append(errs, err)
 	}
 	err := errors.Join(errs...)
 	if err == nil && j.service.keep(j, bytes) {
-		j.service.config.Reservations.Release(j.key)
+		for _, key := range slots {
+			j.service.config.Reservations.Release(key)
+		}
 		j.log.Info().Msg("its processes have ended; their output waits for the submitter")
 		return
 	}

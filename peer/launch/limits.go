@@ -163,8 +163,8 @@ func (j *job) refusals(g *cgroup.Group) limits.Usage {
 // freeProgram is how large a program may be in any case, in bytes: it lies beside what a slot may have.
 const freeProgram = 256 << 20
 
-// checkInputs says whether the job's program and inputs fit into what its processes may have on disk.
-func (j *job) checkInputs(inputs filetransfer.Manifest) error {
+// checkInputs says whether the job's program and inputs fit into what so many processes may have on disk.
+func (j *job) checkInputs(inputs filetransfer.Manifest, processes int) error {
 	size, least := int64(0), scratch.LeastEntry(string(j.folder))
 	for _, f := range inputs {
 		size += max(f.Size, least)
@@ -176,7 +176,7 @@ func (j *job) checkInputs(inputs filetransfer.Manifest) error {
 	if x, exceeded := slot(limits.Usage{Disk: j.program.Size}); exceeded && j.program.Size > freeProgram {
 		return fmt.Errorf("the program: %v", x)
 	}
-	if x, exceeded := job(limits.Usage{Disk: j.program.Size + size*int64(len(j.order))}); exceeded {
+	if x, exceeded := job(limits.Usage{Disk: j.program.Size + size*int64(processes)}); exceeded {
 		x.Job = true
 		return fmt.Errorf("program and input files: %v", x)
 	}

@@ -433,7 +433,7 @@ func TestProgramThatIsTooLarge(t *testing.T) {
 		j := &job{grant: limits.Grant{Slot: limits.Limits{Disk: 1 << 20}}}
 		j.program.Size = size
 		got := ""
-		if err := j.checkInputs(nil); err != nil {
+		if err := j.checkInputs(nil, 1); err != nil {
 			got = err.Error()
 		}
 		if got != want {

@@ -12,6 +12,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/version"
+	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
 // A letter is a message on its way to a process.
@@ -112,9 +113,14 @@ func (p *process) tell(m proclink.Message, descriptor *os.File) {
 	}
 }
 
-// start lets the process leave mpj.Init.
-func (p *process) start() {
+// begin lets the process leave mpj.Init once it has called that and the job has begun, or, where it was added
+// since, when it is in the view.
+func (p *process) begin() {
 	v := p.job.view
+	if !p.initialized || !p.job.begun || p.begun || p.added && v.State(p.id) == view.Vacant {
+		return
+	}
+	p.begun = true
 	p.tell(proclink.Message{Type: proclink.Start, View: &v, Places: p.job.places, Bears: p.job.hang}, nil)
 }
 
@@ -131,9 +137,7 @@ func (j *job) hearProcess(p *process, m proclink.Message) {
 		}
 		p.initialized, p.key = true, m.Key
 		j.say(initialized(p))
-		if j.begun {
-			p.start()
-		}
+		p.begin()
 	case m.Type == proclink.Open && p.initialized && m.Process != nil:
 		j.open(p, *m.Process, m.Kind)
 	case m.Type == proclink.Pong:
@@ -143,7 +147,7 @@ func (j *job) hearProcess(p *process, m proclink.Message) {
 		j.hearDiverged(p, *m.Divergence)
 	case m.Type == proclink.Unkept && p.greeted && j.heal:
 		j.hearUnkept(p, m)
-	case m.Type == proclink.Healed && p.initialized && j.joining && !p.healed:
+	case m.Type == proclink.Healed && p.initialized && p.joining && !p.healed:
 		p.healed = true
 		j.say(healed(p.id, m.Count, m.Bytes))
 	case m.Type == proclink.Flush && p.initialized && !p.finalized:

@@ -19,18 +19,25 @@ func (j *job) makeBoard() {
 	if len(j.order) < 2 {
 		return
 	}
-	board, err := channel.NewBoard(len(j.order))
+	cells := len(j.order)
+	if j.heal {
+		cells += spareCells
+	}
+	board, err := channel.NewBoard(cells)
 	if err != nil {
 		j.log.Debug().Err(err).Msg("no shared memory for this job")
 		return
 	}
-	j.board = board
+	j.board, j.cells = board, cells
 }
+
+// spareCells are on the board for processes that are added. Those for which there is none speak over pipes.
+const spareCells = 16
 
 // setup tells a process who it is.
 func (j *job) setup(p *process) {
 	v, id := j.view, p.id
-	if j.joining && v.State(id) == view.Vacant {
+	if p.joining && v.State(id) == view.Vacant {
 		next, q, ok := v.Join(id.Rank)
 		if !ok || q != id {
 			p.end(fmt.Sprintf("no process %v can join the job now", id))
@@ -40,10 +47,10 @@ func (j *job) setup(p *process) {
 	}
 	m := proclink.Message{
 		Type: proclink.Setup, Job: j.spec.ID, Process: &id, View: &v, Crowded: j.members.here > runtime.NumCPU(),
-		Heal: j.heal, Joining: j.joining,
+		Heal: j.heal, Joining: p.joining,
 	}
 	var board *os.File
-	if j.board != nil {
+	if j.board != nil && p.cell < j.cells {
 		var err error
 		if board, err = duplicate(j.board); err == nil {
 			m.Kind, m.Cell, p.shares = proclink.Shm, p.cell, true

@@ -112,6 +112,7 @@ func (j *job) joined(row *jobpb.Member) error {
 		j.members.learn(p, row.GetKey())
 		return nil
 	}
+	j.superseded(row)
 	if err := j.members.add(row, j.place(), jobpb.MaxAddrs); err != nil {
 		return fmt.Errorf("membership table: %w", err)
 	}

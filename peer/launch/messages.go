@@ -51,6 +51,10 @@ func started(err error, distances []*jobpb.Distance) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Started{Started: &jobpb.Started{Error: text(err), Distances: distances}}}
 }
 
+func added(p view.Process, err error) *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Added{Added: &jobpb.Added{Process: jobpb.FromProcess(p), Error: text(err)}}}
+}
+
 func initialized(p *process) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Initialized{
 		Initialized: &jobpb.Initialized{Process: jobpb.FromProcess(p.id), Key: p.key},

@@ -16,6 +16,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/proc"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
+	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
 // A process is what the job's owner knows of one of its processes here.
@@ -62,6 +63,11 @@ type process struct {
 	excess   limits.Kind      // that it has ended it for, or empty
 	asked    bool             // its files have been collected
 	leaving  bool             // the submitter has been told that it is to go
+
+	joining bool            // it joins its rank late; fixed
+	added   bool            // to a part of the job that ran already; fixed
+	slot    reservation.Key // of one that was added; fixed
+	begun   bool            // it has left mpj.Init, or may
 }
 
 func newProcess(j *job, id view.Process, cell int) *process {
@@ -80,7 +86,7 @@ func newProcess(j *job, id view.Process, cell int) *process {
 func (p *process) run(i *instance) {
 	p.live = i
 	p.job.watching.Watch(p.id)
-	if p.expelled {
+	if p.expelled || p.reason != "" {
 		p.kill()
 	}
 	p.job.running.Add(3 + streams)
@@ -152,8 +158,10 @@ func (p *process) await(heard <-chan struct{}) {
 func (j *job) exited(p *process, e supervisor.Exit) {
 	p.exit, p.starved = &e, time.Time{}
 	p.cancel()
-	j.alive.Forget(p.id)
-	j.watching.Forget(p.id)
+	if j.local[p.id] == p { // else it was dropped, and there may be another one
+		j.alive.Forget(p.id)
+		j.watching.Forget(p.id)
+	}
 	for _, l := range p.early {
 		l.drop()
 	}
@@ -352,6 +360,9 @@ func (j *job) checkSupervisors() {
 // is as if it ran.
 func (j *job) attended(id view.Process, stopped bool) {
 	p := j.local[id]
+	if p == nil { // it was dropped
+		return
+	}
 	p.stopped = stopped && j.halting.Load() == moving && (!p.greeted || p.finalized)
 	if !p.stopped {
 		j.watching.Answered(id)

@@ -83,6 +83,8 @@ func program(args []string) int {
 		return hold()
 	case "join":
 		return newcomer()
+	case "add":
+		return addition()
 	case "bear":
 		l := enter(version.Protocol)
 		l.say(proclink.Init, withKey)

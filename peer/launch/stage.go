@@ -13,6 +13,7 @@ import (
 	"github.com/libp2p/go-libp2p/core/peerstore"
 
 	"github.com/p2pmpi/p2pmpi/filetransfer"
+	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
 // progress counts the bytes of a job's contents.
@@ -119,14 +120,14 @@ func (j *job) bring(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := j.checkInputs(inputs); err != nil {
+	if err := j.checkInputs(inputs, len(j.order)); err != nil {
 		return err
 	}
 	for attempt := 1; ; attempt++ {
 		if err = j.fetch(ctx, program.Wants(), inputs.Wants()); err != nil {
 			return err
 		}
-		err = j.layOut(ctx, program, inputs)
+		err = j.layOut(ctx, program, inputs, j.order)
 		if !errors.Is(err, filetransfer.ErrMissing) || attempt == layOutAttempts {
 			return err
 		}
@@ -177,14 +178,14 @@ func (j *job) fetch(ctx context.Context, lists ...[]filetransfer.Want) error {
 	return nil
 }
 
-// layOut gives each process files of its own, so that no process can change
+// layOut gives each of some processes files of its own, so that no process can change
 // what another reads.
-func (j *job) layOut(ctx context.Context, program, inputs filetransfer.Manifest) error {
+func (j *job) layOut(ctx context.Context, program, inputs filetransfer.Manifest, processes []view.Process) error {
 	store := j.service.config.Files.Store()
 	if err := store.Materialize(ctx, program, j.folder.Program()); err != nil {
 		return fmt.Errorf("lay out program: %w", err)
 	}
-	for _, p := range j.order {
+	for _, p := range processes {
 		if err := store.Materialize(ctx, inputs, j.folder.Process(p)); err != nil {
 			return fmt.Errorf("lay out inputs of process %v: %w", p, err)
 		}

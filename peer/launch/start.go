@@ -240,7 +240,7 @@ func (j *job) launched(instances []*instance, distances []*jobpb.Distance) {
 	j.ran = true // one that never does leaves the room in the journal to others
 	j.record(j.entry())
 	j.running.Add(1)
-	go j.guard(instances) // ends with ctx
+	go newGuard(j, instances).run() // ends with ctx
 	j.say(started(nil, distances))
 }
 

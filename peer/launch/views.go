@@ -253,4 +253,5 @@ func (p *process) adopt(v view.View) {
 			p.out[s].box.Rewind()
 		}
 	}
+	p.begin()
 }

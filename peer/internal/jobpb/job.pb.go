@@ -99,6 +99,8 @@ type ToPeer struct {
 	//	*ToPeer_Propose
 	//	*ToPeer_Agree
 	//	*ToPeer_Introduce
+	//	*ToPeer_Add
+	//	*ToPeer_Drop
 	Body          isToPeer_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -258,6 +260,24 @@ func (x *ToPeer) GetIntroduce() *Introduce {
 	return nil
 }
 
+func (x *ToPeer) GetAdd() *Add {
+	if x != nil {
+		if x, ok := x.Body.(*ToPeer_Add); ok {
+			return x.Add
+		}
+	}
+	return nil
+}
+
+func (x *ToPeer) GetDrop() *Drop {
+	if x != nil {
+		if x, ok := x.Body.(*ToPeer_Drop); ok {
+			return x.Drop
+		}
+	}
+	return nil
+}
+
 type isToPeer_Body interface {
 	isToPeer_Body()
 }
@@ -314,6 +334,14 @@ type ToPeer_Introduce struct {
 	Introduce *Introduce `protobuf:"bytes,16,opt,name=introduce,proto3,oneof"`
 }
 
+type ToPeer_Add struct {
+	Add *Add `protobuf:"bytes,17,opt,name=add,proto3,oneof"`
+}
+
+type ToPeer_Drop struct {
+	Drop *Drop `protobuf:"bytes,18,opt,name=drop,proto3,oneof"`
+}
+
 func (*ToPeer_Prepare) isToPeer_Body() {}
 
 func (*ToPeer_Start) isToPeer_Body() {}
@@ -339,6 +367,10 @@ func (*ToPeer_Propose) isToPeer_Body() {}
 func (*ToPeer_Agree) isToPeer_Body() {}
 
 func (*ToPeer_Introduce) isToPeer_Body() {}
+
+func (*ToPeer_Add) isToPeer_Body() {}
+
+func (*ToPeer_Drop) isToPeer_Body() {}
 
 // Prepare redeems the reservation key, stages the files and lays them out in
 // the scratch folders, so that start only has to start.
@@ -481,6 +513,107 @@ func (x *Fellow) GetNear() bool {
 	return false
 }
 
+// Add has a peer at which the job runs start one more process, which joins a rank. It
+// redeems another reservation key, lays out the files anew, and answers Added. The process
+// waits in mpj.Init until it is in the view, of which the peer hears as all others do.
+type Add struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Process       *Process               `protobuf:"bytes,1,opt,name=process,proto3" json:"process,omitempty"`
+	Key           []byte                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"` // reservation key
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Add) Reset() {
+	*x = Add{}
+	mi := &file_job_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Add) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Add) ProtoMessage() {}
+
+func (x *Add) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Add.ProtoReflect.Descriptor instead.
+func (*Add) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Add) GetProcess() *Process {
+	if x != nil {
+		return x.Process
+	}
+	return nil
+}
+
+func (x *Add) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+// Drop ends a process that was added and has not joined, and frees its slot. One that is not
+// there means nothing.
+type Drop struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Process       *Process               `protobuf:"bytes,1,opt,name=process,proto3" json:"process,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Drop) Reset() {
+	*x = Drop{}
+	mi := &file_job_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Drop) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Drop) ProtoMessage() {}
+
+func (x *Drop) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Drop.ProtoReflect.Descriptor instead.
+func (*Drop) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *Drop) GetProcess() *Process {
+	if x != nil {
+		return x.Process
+	}
+	return nil
+}
+
 // Start starts the processes. It carries the membership table.
 type Start struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -498,7 +631,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_job_proto_msgTypes[4]
+	mi := &file_job_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -510,7 +643,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[4]
+	mi := &file_job_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -523,7 +656,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{4}
+	return file_job_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *Start) GetMembers() []*Member {
@@ -597,7 +730,7 @@ type Resume struct {
 
 func (x *Resume) Reset() {
 	*x = Resume{}
-	mi := &file_job_proto_msgTypes[5]
+	mi := &file_job_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -609,7 +742,7 @@ func (x *Resume) String() string {
 func (*Resume) ProtoMessage() {}
 
 func (x *Resume) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[5]
+	mi := &file_job_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -622,7 +755,7 @@ func (x *Resume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resume.ProtoReflect.Descriptor instead.
 func (*Resume) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{5}
+	return file_job_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *Resume) GetJob() string {
@@ -661,7 +794,7 @@ type Change struct {
 
 func (x *Change) Reset() {
 	*x = Change{}
-	mi := &file_job_proto_msgTypes[6]
+	mi := &file_job_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -673,7 +806,7 @@ func (x *Change) String() string {
 func (*Change) ProtoMessage() {}
 
 func (x *Change) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[6]
+	mi := &file_job_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -686,7 +819,7 @@ func (x *Change) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Change.ProtoReflect.Descriptor instead.
 func (*Change) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{6}
+	return file_job_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *Change) GetProcess() *Process {
@@ -745,7 +878,7 @@ type Join struct {
 
 func (x *Join) Reset() {
 	*x = Join{}
-	mi := &file_job_proto_msgTypes[7]
+	mi := &file_job_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -757,7 +890,7 @@ func (x *Join) String() string {
 func (*Join) ProtoMessage() {}
 
 func (x *Join) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[7]
+	mi := &file_job_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -770,7 +903,7 @@ func (x *Join) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Join.ProtoReflect.Descriptor instead.
 func (*Join) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{7}
+	return file_job_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Join) GetGroup() [][]byte {
@@ -836,7 +969,7 @@ type Agree struct {
 
 func (x *Agree) Reset() {
 	*x = Agree{}
-	mi := &file_job_proto_msgTypes[8]
+	mi := &file_job_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -848,7 +981,7 @@ func (x *Agree) String() string {
 func (*Agree) ProtoMessage() {}
 
 func (x *Agree) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[8]
+	mi := &file_job_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -861,7 +994,7 @@ func (x *Agree) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Agree.ProtoReflect.Descriptor instead.
 func (*Agree) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{8}
+	return file_job_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Agree) GetPeers() [][]byte {
@@ -906,7 +1039,7 @@ type Introduce struct {
 
 func (x *Introduce) Reset() {
 	*x = Introduce{}
-	mi := &file_job_proto_msgTypes[9]
+	mi := &file_job_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -918,7 +1051,7 @@ func (x *Introduce) String() string {
 func (*Introduce) ProtoMessage() {}
 
 func (x *Introduce) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[9]
+	mi := &file_job_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -931,7 +1064,7 @@ func (x *Introduce) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Introduce.ProtoReflect.Descriptor instead.
 func (*Introduce) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{9}
+	return file_job_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Introduce) GetNumber() uint32 {
@@ -970,7 +1103,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_job_proto_msgTypes[10]
+	mi := &file_job_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -982,7 +1115,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[10]
+	mi := &file_job_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -995,7 +1128,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{10}
+	return file_job_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Member) GetProcess() *Process {
@@ -1047,7 +1180,7 @@ type Begin struct {
 
 func (x *Begin) Reset() {
 	*x = Begin{}
-	mi := &file_job_proto_msgTypes[11]
+	mi := &file_job_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1059,7 +1192,7 @@ func (x *Begin) String() string {
 func (*Begin) ProtoMessage() {}
 
 func (x *Begin) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[11]
+	mi := &file_job_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1072,7 +1205,7 @@ func (x *Begin) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Begin.ProtoReflect.Descriptor instead.
 func (*Begin) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{11}
+	return file_job_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Begin) GetKeys() []byte {
@@ -1101,7 +1234,7 @@ type Place struct {
 
 func (x *Place) Reset() {
 	*x = Place{}
-	mi := &file_job_proto_msgTypes[12]
+	mi := &file_job_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1113,7 +1246,7 @@ func (x *Place) String() string {
 func (*Place) ProtoMessage() {}
 
 func (x *Place) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[12]
+	mi := &file_job_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1126,7 +1259,7 @@ func (x *Place) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Place.ProtoReflect.Descriptor instead.
 func (*Place) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{12}
+	return file_job_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Place) GetMachine() uint32 {
@@ -1157,7 +1290,7 @@ type View struct {
 
 func (x *View) Reset() {
 	*x = View{}
-	mi := &file_job_proto_msgTypes[13]
+	mi := &file_job_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1169,7 +1302,7 @@ func (x *View) String() string {
 func (*View) ProtoMessage() {}
 
 func (x *View) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[13]
+	mi := &file_job_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1182,7 +1315,7 @@ func (x *View) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use View.ProtoReflect.Descriptor instead.
 func (*View) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{13}
+	return file_job_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *View) GetEpoch() uint64 {
@@ -1240,7 +1373,7 @@ type Emitted struct {
 
 func (x *Emitted) Reset() {
 	*x = Emitted{}
-	mi := &file_job_proto_msgTypes[14]
+	mi := &file_job_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1252,7 +1385,7 @@ func (x *Emitted) String() string {
 func (*Emitted) ProtoMessage() {}
 
 func (x *Emitted) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[14]
+	mi := &file_job_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1265,7 +1398,7 @@ func (x *Emitted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Emitted.ProtoReflect.Descriptor instead.
 func (*Emitted) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{14}
+	return file_job_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Emitted) GetRank() uint32 {
@@ -1300,7 +1433,7 @@ type Collect struct {
 
 func (x *Collect) Reset() {
 	*x = Collect{}
-	mi := &file_job_proto_msgTypes[15]
+	mi := &file_job_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1312,7 +1445,7 @@ func (x *Collect) String() string {
 func (*Collect) ProtoMessage() {}
 
 func (x *Collect) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[15]
+	mi := &file_job_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1325,7 +1458,7 @@ func (x *Collect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collect.ProtoReflect.Descriptor instead.
 func (*Collect) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{15}
+	return file_job_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Collect) GetProcess() *Process {
@@ -1353,7 +1486,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_job_proto_msgTypes[16]
+	mi := &file_job_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1365,7 +1498,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[16]
+	mi := &file_job_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1378,7 +1511,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{16}
+	return file_job_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Stop) GetReason() string {
@@ -1415,6 +1548,7 @@ type FromPeer struct {
 	//	*FromPeer_Outside
 	//	*FromPeer_Leaving
 	//	*FromPeer_Paused
+	//	*FromPeer_Added
 	Body          isFromPeer_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1422,7 +1556,7 @@ type FromPeer struct {
 
 func (x *FromPeer) Reset() {
 	*x = FromPeer{}
-	mi := &file_job_proto_msgTypes[17]
+	mi := &file_job_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1434,7 +1568,7 @@ func (x *FromPeer) String() string {
 func (*FromPeer) ProtoMessage() {}
 
 func (x *FromPeer) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[17]
+	mi := &file_job_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1447,7 +1581,7 @@ func (x *FromPeer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FromPeer.ProtoReflect.Descriptor instead.
 func (*FromPeer) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{17}
+	return file_job_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *FromPeer) GetBody() isFromPeer_Body {
@@ -1655,6 +1789,15 @@ func (x *FromPeer) GetPaused() *Paused {
 	return nil
 }
 
+func (x *FromPeer) GetAdded() *Added {
+	if x != nil {
+		if x, ok := x.Body.(*FromPeer_Added); ok {
+			return x.Added
+		}
+	}
+	return nil
+}
+
 type isFromPeer_Body interface {
 	isFromPeer_Body()
 }
@@ -1747,6 +1890,10 @@ type FromPeer_Paused struct {
 	Paused *Paused `protobuf:"bytes,24,opt,name=paused,proto3,oneof"`
 }
 
+type FromPeer_Added struct {
+	Added *Added `protobuf:"bytes,25,opt,name=added,proto3,oneof"`
+}
+
 func (*FromPeer_Staging) isFromPeer_Body() {}
 
 func (*FromPeer_Prepared) isFromPeer_Body() {}
@@ -1791,6 +1938,8 @@ func (*FromPeer_Leaving) isFromPeer_Body() {}
 
 func (*FromPeer_Paused) isFromPeer_Body() {}
 
+func (*FromPeer_Added) isFromPeer_Body() {}
+
 type Staging struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Bytes         int64                  `protobuf:"varint,1,opt,name=bytes,proto3" json:"bytes,omitempty"`
@@ -1801,7 +1950,7 @@ type Staging struct {
 
 func (x *Staging) Reset() {
 	*x = Staging{}
-	mi := &file_job_proto_msgTypes[18]
+	mi := &file_job_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1813,7 +1962,7 @@ func (x *Staging) String() string {
 func (*Staging) ProtoMessage() {}
 
 func (x *Staging) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[18]
+	mi := &file_job_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1826,7 +1975,7 @@ func (x *Staging) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Staging.ProtoReflect.Descriptor instead.
 func (*Staging) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{18}
+	return file_job_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Staging) GetBytes() int64 {
@@ -1854,7 +2003,7 @@ type Prepared struct {
 
 func (x *Prepared) Reset() {
 	*x = Prepared{}
-	mi := &file_job_proto_msgTypes[19]
+	mi := &file_job_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1866,7 +2015,7 @@ func (x *Prepared) String() string {
 func (*Prepared) ProtoMessage() {}
 
 func (x *Prepared) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[19]
+	mi := &file_job_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1879,7 +2028,7 @@ func (x *Prepared) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Prepared.ProtoReflect.Descriptor instead.
 func (*Prepared) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{19}
+	return file_job_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Prepared) GetError() string {
@@ -1907,7 +2056,7 @@ type Started struct {
 
 func (x *Started) Reset() {
 	*x = Started{}
-	mi := &file_job_proto_msgTypes[20]
+	mi := &file_job_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1919,7 +2068,7 @@ func (x *Started) String() string {
 func (*Started) ProtoMessage() {}
 
 func (x *Started) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[20]
+	mi := &file_job_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1932,7 +2081,7 @@ func (x *Started) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Started.ProtoReflect.Descriptor instead.
 func (*Started) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{20}
+	return file_job_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Started) GetError() string {
@@ -1949,6 +2098,59 @@ func (x *Started) GetDistances() []*Distance {
 	return nil
 }
 
+// Added answers Add; error is empty when the process runs. With an error nothing of it is left.
+type Added struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Process       *Process               `protobuf:"bytes,1,opt,name=process,proto3" json:"process,omitempty"`
+	Error         string                 `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Added) Reset() {
+	*x = Added{}
+	mi := &file_job_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Added) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Added) ProtoMessage() {}
+
+func (x *Added) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Added.ProtoReflect.Descriptor instead.
+func (*Added) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *Added) GetProcess() *Process {
+	if x != nil {
+		return x.Process
+	}
+	return nil
+}
+
+func (x *Added) GetError() string {
+	if x != nil {
+		return x.Error
+	}
+	return ""
+}
+
 // Distance is how far away a peer is.
 type Distance struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1960,7 +2162,7 @@ type Distance struct {
 
 func (x *Distance) Reset() {
 	*x = Distance{}
-	mi := &file_job_proto_msgTypes[21]
+	mi := &file_job_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1972,7 +2174,7 @@ func (x *Distance) String() string {
 func (*Distance) ProtoMessage() {}
 
 func (x *Distance) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[21]
+	mi := &file_job_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1985,7 +2187,7 @@ func (x *Distance) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Distance.ProtoReflect.Descriptor instead.
 func (*Distance) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{21}
+	return file_job_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Distance) GetPeer() []byte {
@@ -2012,7 +2214,7 @@ type Initialized struct {
 
 func (x *Initialized) Reset() {
 	*x = Initialized{}
-	mi := &file_job_proto_msgTypes[22]
+	mi := &file_job_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2024,7 +2226,7 @@ func (x *Initialized) String() string {
 func (*Initialized) ProtoMessage() {}
 
 func (x *Initialized) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[22]
+	mi := &file_job_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2037,7 +2239,7 @@ func (x *Initialized) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Initialized.ProtoReflect.Descriptor instead.
 func (*Initialized) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{22}
+	return file_job_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Initialized) GetProcess() *Process {
@@ -2065,7 +2267,7 @@ type Paths struct {
 
 func (x *Paths) Reset() {
 	*x = Paths{}
-	mi := &file_job_proto_msgTypes[23]
+	mi := &file_job_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2077,7 +2279,7 @@ func (x *Paths) String() string {
 func (*Paths) ProtoMessage() {}
 
 func (x *Paths) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[23]
+	mi := &file_job_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2090,7 +2292,7 @@ func (x *Paths) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Paths.ProtoReflect.Descriptor instead.
 func (*Paths) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{23}
+	return file_job_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Paths) GetPaths() []*Path {
@@ -2114,7 +2316,7 @@ type Path struct {
 
 func (x *Path) Reset() {
 	*x = Path{}
-	mi := &file_job_proto_msgTypes[24]
+	mi := &file_job_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2126,7 +2328,7 @@ func (x *Path) String() string {
 func (*Path) ProtoMessage() {}
 
 func (x *Path) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[24]
+	mi := &file_job_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2139,7 +2341,7 @@ func (x *Path) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Path.ProtoReflect.Descriptor instead.
 func (*Path) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{24}
+	return file_job_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Path) GetPeer() []byte {
@@ -2193,7 +2395,7 @@ type Finalized struct {
 
 func (x *Finalized) Reset() {
 	*x = Finalized{}
-	mi := &file_job_proto_msgTypes[25]
+	mi := &file_job_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2205,7 +2407,7 @@ func (x *Finalized) String() string {
 func (*Finalized) ProtoMessage() {}
 
 func (x *Finalized) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[25]
+	mi := &file_job_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2218,7 +2420,7 @@ func (x *Finalized) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Finalized.ProtoReflect.Descriptor instead.
 func (*Finalized) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{25}
+	return file_job_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Finalized) GetProcess() *Process {
@@ -2239,7 +2441,7 @@ type Leaving struct {
 
 func (x *Leaving) Reset() {
 	*x = Leaving{}
-	mi := &file_job_proto_msgTypes[26]
+	mi := &file_job_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2251,7 +2453,7 @@ func (x *Leaving) String() string {
 func (*Leaving) ProtoMessage() {}
 
 func (x *Leaving) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[26]
+	mi := &file_job_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2264,7 +2466,7 @@ func (x *Leaving) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Leaving.ProtoReflect.Descriptor instead.
 func (*Leaving) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{26}
+	return file_job_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Leaving) GetProcess() *Process {
@@ -2286,7 +2488,7 @@ type Paused struct {
 
 func (x *Paused) Reset() {
 	*x = Paused{}
-	mi := &file_job_proto_msgTypes[27]
+	mi := &file_job_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2298,7 +2500,7 @@ func (x *Paused) String() string {
 func (*Paused) ProtoMessage() {}
 
 func (x *Paused) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[27]
+	mi := &file_job_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2311,7 +2513,7 @@ func (x *Paused) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Paused.ProtoReflect.Descriptor instead.
 func (*Paused) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{27}
+	return file_job_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Paused) GetRule() string {
@@ -2338,7 +2540,7 @@ type Ahead struct {
 
 func (x *Ahead) Reset() {
 	*x = Ahead{}
-	mi := &file_job_proto_msgTypes[28]
+	mi := &file_job_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2350,7 +2552,7 @@ func (x *Ahead) String() string {
 func (*Ahead) ProtoMessage() {}
 
 func (x *Ahead) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[28]
+	mi := &file_job_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2363,7 +2565,7 @@ func (x *Ahead) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Ahead.ProtoReflect.Descriptor instead.
 func (*Ahead) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{28}
+	return file_job_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Ahead) GetProcess() *Process {
@@ -2385,7 +2587,7 @@ type Healed struct {
 
 func (x *Healed) Reset() {
 	*x = Healed{}
-	mi := &file_job_proto_msgTypes[29]
+	mi := &file_job_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2397,7 +2599,7 @@ func (x *Healed) String() string {
 func (*Healed) ProtoMessage() {}
 
 func (x *Healed) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[29]
+	mi := &file_job_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2410,7 +2612,7 @@ func (x *Healed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Healed.ProtoReflect.Descriptor instead.
 func (*Healed) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{29}
+	return file_job_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Healed) GetProcess() *Process {
@@ -2447,7 +2649,7 @@ type Unkept struct {
 
 func (x *Unkept) Reset() {
 	*x = Unkept{}
-	mi := &file_job_proto_msgTypes[30]
+	mi := &file_job_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2459,7 +2661,7 @@ func (x *Unkept) String() string {
 func (*Unkept) ProtoMessage() {}
 
 func (x *Unkept) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[30]
+	mi := &file_job_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2472,7 +2674,7 @@ func (x *Unkept) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unkept.ProtoReflect.Descriptor instead.
 func (*Unkept) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{30}
+	return file_job_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Unkept) GetProcess() *Process {
@@ -2511,7 +2713,7 @@ type Output struct {
 
 func (x *Output) Reset() {
 	*x = Output{}
-	mi := &file_job_proto_msgTypes[31]
+	mi := &file_job_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2523,7 +2725,7 @@ func (x *Output) String() string {
 func (*Output) ProtoMessage() {}
 
 func (x *Output) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[31]
+	mi := &file_job_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2536,7 +2738,7 @@ func (x *Output) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Output.ProtoReflect.Descriptor instead.
 func (*Output) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{31}
+	return file_job_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Output) GetProcess() *Process {
@@ -2590,7 +2792,7 @@ type Exited struct {
 
 func (x *Exited) Reset() {
 	*x = Exited{}
-	mi := &file_job_proto_msgTypes[32]
+	mi := &file_job_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2602,7 +2804,7 @@ func (x *Exited) String() string {
 func (*Exited) ProtoMessage() {}
 
 func (x *Exited) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[32]
+	mi := &file_job_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2615,7 +2817,7 @@ func (x *Exited) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exited.ProtoReflect.Descriptor instead.
 func (*Exited) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{32}
+	return file_job_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Exited) GetProcess() *Process {
@@ -2679,7 +2881,7 @@ type Aborted struct {
 
 func (x *Aborted) Reset() {
 	*x = Aborted{}
-	mi := &file_job_proto_msgTypes[33]
+	mi := &file_job_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2691,7 +2893,7 @@ func (x *Aborted) String() string {
 func (*Aborted) ProtoMessage() {}
 
 func (x *Aborted) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[33]
+	mi := &file_job_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2704,7 +2906,7 @@ func (x *Aborted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Aborted.ProtoReflect.Descriptor instead.
 func (*Aborted) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{33}
+	return file_job_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Aborted) GetProcess() *Process {
@@ -2747,7 +2949,7 @@ type Diverged struct {
 
 func (x *Diverged) Reset() {
 	*x = Diverged{}
-	mi := &file_job_proto_msgTypes[34]
+	mi := &file_job_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2759,7 +2961,7 @@ func (x *Diverged) String() string {
 func (*Diverged) ProtoMessage() {}
 
 func (x *Diverged) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[34]
+	mi := &file_job_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2772,7 +2974,7 @@ func (x *Diverged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Diverged.ProtoReflect.Descriptor instead.
 func (*Diverged) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{34}
+	return file_job_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Diverged) GetProcess() *Process {
@@ -2847,7 +3049,7 @@ type Account struct {
 
 func (x *Account) Reset() {
 	*x = Account{}
-	mi := &file_job_proto_msgTypes[35]
+	mi := &file_job_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2859,7 +3061,7 @@ func (x *Account) String() string {
 func (*Account) ProtoMessage() {}
 
 func (x *Account) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[35]
+	mi := &file_job_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2872,7 +3074,7 @@ func (x *Account) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Account.ProtoReflect.Descriptor instead.
 func (*Account) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{35}
+	return file_job_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Account) GetProcess() *Process {
@@ -2930,7 +3132,7 @@ type Sum struct {
 
 func (x *Sum) Reset() {
 	*x = Sum{}
-	mi := &file_job_proto_msgTypes[36]
+	mi := &file_job_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2942,7 +3144,7 @@ func (x *Sum) String() string {
 func (*Sum) ProtoMessage() {}
 
 func (x *Sum) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[36]
+	mi := &file_job_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2955,7 +3157,7 @@ func (x *Sum) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sum.ProtoReflect.Descriptor instead.
 func (*Sum) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{36}
+	return file_job_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Sum) GetContext() uint32 {
@@ -2998,7 +3200,7 @@ type Suspect struct {
 
 func (x *Suspect) Reset() {
 	*x = Suspect{}
-	mi := &file_job_proto_msgTypes[37]
+	mi := &file_job_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3010,7 +3212,7 @@ func (x *Suspect) String() string {
 func (*Suspect) ProtoMessage() {}
 
 func (x *Suspect) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[37]
+	mi := &file_job_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3023,7 +3225,7 @@ func (x *Suspect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Suspect.ProtoReflect.Descriptor instead.
 func (*Suspect) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{37}
+	return file_job_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Suspect) GetPeer() []byte {
@@ -3052,7 +3254,7 @@ type Collected struct {
 
 func (x *Collected) Reset() {
 	*x = Collected{}
-	mi := &file_job_proto_msgTypes[38]
+	mi := &file_job_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3064,7 +3266,7 @@ func (x *Collected) String() string {
 func (*Collected) ProtoMessage() {}
 
 func (x *Collected) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[38]
+	mi := &file_job_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3077,7 +3279,7 @@ func (x *Collected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collected.ProtoReflect.Descriptor instead.
 func (*Collected) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{38}
+	return file_job_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Collected) GetProcess() *Process {
@@ -3109,7 +3311,7 @@ type Stopped struct {
 
 func (x *Stopped) Reset() {
 	*x = Stopped{}
-	mi := &file_job_proto_msgTypes[39]
+	mi := &file_job_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3121,7 +3323,7 @@ func (x *Stopped) String() string {
 func (*Stopped) ProtoMessage() {}
 
 func (x *Stopped) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[39]
+	mi := &file_job_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3134,7 +3336,7 @@ func (x *Stopped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stopped.ProtoReflect.Descriptor instead.
 func (*Stopped) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{39}
+	return file_job_proto_rawDescGZIP(), []int{42}
 }
 
 // Outside: this peer hears no more of what those agree on who agree on views, unless it says
@@ -3147,7 +3349,7 @@ type Outside struct {
 
 func (x *Outside) Reset() {
 	*x = Outside{}
-	mi := &file_job_proto_msgTypes[40]
+	mi := &file_job_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3159,7 +3361,7 @@ func (x *Outside) String() string {
 func (*Outside) ProtoMessage() {}
 
 func (x *Outside) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[40]
+	mi := &file_job_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3172,7 +3374,7 @@ func (x *Outside) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outside.ProtoReflect.Descriptor instead.
 func (*Outside) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{40}
+	return file_job_proto_rawDescGZIP(), []int{43}
 }
 
 // Resumed answers Resume. With an error, there is no such part of a job here.
@@ -3186,7 +3388,7 @@ type Resumed struct {
 
 func (x *Resumed) Reset() {
 	*x = Resumed{}
-	mi := &file_job_proto_msgTypes[41]
+	mi := &file_job_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3198,7 +3400,7 @@ func (x *Resumed) String() string {
 func (*Resumed) ProtoMessage() {}
 
 func (x *Resumed) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[41]
+	mi := &file_job_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3211,7 +3413,7 @@ func (x *Resumed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resumed.ProtoReflect.Descriptor instead.
 func (*Resumed) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{41}
+	return file_job_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Resumed) GetError() string {
@@ -3236,7 +3438,7 @@ const file_job_proto_rawDesc = "" +
 	"p2pmpi.job\"7\n" +
 	"\aProcess\x12\x12\n" +
 	"\x04rank\x18\x01 \x01(\rR\x04rank\x12\x18\n" +
-	"\areplica\x18\x02 \x01(\rR\areplica\"\xdf\x04\n" +
+	"\areplica\x18\x02 \x01(\rR\areplica\"\xac\x05\n" +
 	"\x06ToPeer\x12/\n" +
 	"\aprepare\x18\x01 \x01(\v2\x13.p2pmpi.job.PrepareH\x00R\aprepare\x12)\n" +
 	"\x05start\x18\x02 \x01(\v2\x11.p2pmpi.job.StartH\x00R\x05start\x12)\n" +
@@ -3250,7 +3452,9 @@ const file_job_proto_rawDesc = "" +
 	"\x06resume\x18\r \x01(\v2\x12.p2pmpi.job.ResumeH\x00R\x06resume\x12.\n" +
 	"\apropose\x18\x0e \x01(\v2\x12.p2pmpi.job.ChangeH\x00R\apropose\x12)\n" +
 	"\x05agree\x18\x0f \x01(\v2\x11.p2pmpi.job.AgreeH\x00R\x05agree\x125\n" +
-	"\tintroduce\x18\x10 \x01(\v2\x15.p2pmpi.job.IntroduceH\x00R\tintroduceB\x06\n" +
+	"\tintroduce\x18\x10 \x01(\v2\x15.p2pmpi.job.IntroduceH\x00R\tintroduce\x12#\n" +
+	"\x03add\x18\x11 \x01(\v2\x0f.p2pmpi.job.AddH\x00R\x03add\x12&\n" +
+	"\x04drop\x18\x12 \x01(\v2\x10.p2pmpi.job.DropH\x00R\x04dropB\x06\n" +
 	"\x04body\"\xaa\x01\n" +
 	"\aPrepare\x12\x12\n" +
 	"\x04spec\x18\x01 \x01(\fR\x04spec\x12\x10\n" +
@@ -3261,7 +3465,12 @@ const file_job_proto_rawDesc = "" +
 	"\x06Fellow\x12\x12\n" +
 	"\x04peer\x18\x01 \x01(\fR\x04peer\x12\x14\n" +
 	"\x05addrs\x18\x02 \x03(\fR\x05addrs\x12\x12\n" +
-	"\x04near\x18\x03 \x01(\bR\x04near\"\xf1\x01\n" +
+	"\x04near\x18\x03 \x01(\bR\x04near\"F\n" +
+	"\x03Add\x12-\n" +
+	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\fR\x03key\"5\n" +
+	"\x04Drop\x12-\n" +
+	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\"\xf1\x01\n" +
 	"\x05Start\x12,\n" +
 	"\amembers\x18\x01 \x03(\v2\x12.p2pmpi.job.MemberR\amembers\x12$\n" +
 	"\x04view\x18\x02 \x01(\v2\x10.p2pmpi.job.ViewR\x04view\x12\x1a\n" +
@@ -3328,7 +3537,7 @@ const file_job_proto_rawDesc = "" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x1a\n" +
 	"\bpatterns\x18\x02 \x03(\tR\bpatterns\"\x1e\n" +
 	"\x04Stop\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\"\xc8\b\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\"\xf3\b\n" +
 	"\bFromPeer\x12/\n" +
 	"\astaging\x18\x01 \x01(\v2\x13.p2pmpi.job.StagingH\x00R\astaging\x122\n" +
 	"\bprepared\x18\x02 \x01(\v2\x14.p2pmpi.job.PreparedH\x00R\bprepared\x12;\n" +
@@ -3352,7 +3561,8 @@ const file_job_proto_rawDesc = "" +
 	"\x06agreed\x18\x15 \x01(\v2\x12.p2pmpi.job.ChangeH\x00R\x06agreed\x12/\n" +
 	"\aoutside\x18\x16 \x01(\v2\x13.p2pmpi.job.OutsideH\x00R\aoutside\x12/\n" +
 	"\aleaving\x18\x17 \x01(\v2\x13.p2pmpi.job.LeavingH\x00R\aleaving\x12,\n" +
-	"\x06paused\x18\x18 \x01(\v2\x12.p2pmpi.job.PausedH\x00R\x06pausedB\x06\n" +
+	"\x06paused\x18\x18 \x01(\v2\x12.p2pmpi.job.PausedH\x00R\x06paused\x12)\n" +
+	"\x05added\x18\x19 \x01(\v2\x11.p2pmpi.job.AddedH\x00R\x05addedB\x06\n" +
 	"\x04body\"5\n" +
 	"\aStaging\x12\x14\n" +
 	"\x05bytes\x18\x01 \x01(\x03R\x05bytes\x12\x14\n" +
@@ -3362,7 +3572,10 @@ const file_job_proto_rawDesc = "" +
 	"\amachine\x18\x02 \x01(\fR\amachine\"S\n" +
 	"\aStarted\x12\x14\n" +
 	"\x05error\x18\x01 \x01(\tR\x05error\x122\n" +
-	"\tdistances\x18\x02 \x03(\v2\x14.p2pmpi.job.DistanceR\tdistances\"B\n" +
+	"\tdistances\x18\x02 \x03(\v2\x14.p2pmpi.job.DistanceR\tdistances\"L\n" +
+	"\x05Added\x12-\n" +
+	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x14\n" +
+	"\x05error\x18\x02 \x01(\tR\x05error\"B\n" +
 	"\bDistance\x12\x12\n" +
 	"\x04peer\x18\x01 \x01(\fR\x04peer\x12\"\n" +
 	"\rround_trip_us\x18\x02 \x01(\rR\vroundTripUs\"N\n" +
@@ -3461,116 +3674,125 @@ func file_job_proto_rawDescGZIP() []byte {
 	return file_job_proto_rawDescData
 }
 
-var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 42)
+var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
 var file_job_proto_goTypes = []any{
 	(*Process)(nil),     // 0: p2pmpi.job.Process
 	(*ToPeer)(nil),      // 1: p2pmpi.job.ToPeer
 	(*Prepare)(nil),     // 2: p2pmpi.job.Prepare
 	(*Fellow)(nil),      // 3: p2pmpi.job.Fellow
-	(*Start)(nil),       // 4: p2pmpi.job.Start
-	(*Resume)(nil),      // 5: p2pmpi.job.Resume
-	(*Change)(nil),      // 6: p2pmpi.job.Change
-	(*Join)(nil),        // 7: p2pmpi.job.Join
-	(*Agree)(nil),       // 8: p2pmpi.job.Agree
-	(*Introduce)(nil),   // 9: p2pmpi.job.Introduce
-	(*Member)(nil),      // 10: p2pmpi.job.Member
-	(*Begin)(nil),       // 11: p2pmpi.job.Begin
-	(*Place)(nil),       // 12: p2pmpi.job.Place
-	(*View)(nil),        // 13: p2pmpi.job.View
-	(*Emitted)(nil),     // 14: p2pmpi.job.Emitted
-	(*Collect)(nil),     // 15: p2pmpi.job.Collect
-	(*Stop)(nil),        // 16: p2pmpi.job.Stop
-	(*FromPeer)(nil),    // 17: p2pmpi.job.FromPeer
-	(*Staging)(nil),     // 18: p2pmpi.job.Staging
-	(*Prepared)(nil),    // 19: p2pmpi.job.Prepared
-	(*Started)(nil),     // 20: p2pmpi.job.Started
-	(*Distance)(nil),    // 21: p2pmpi.job.Distance
-	(*Initialized)(nil), // 22: p2pmpi.job.Initialized
-	(*Paths)(nil),       // 23: p2pmpi.job.Paths
-	(*Path)(nil),        // 24: p2pmpi.job.Path
-	(*Finalized)(nil),   // 25: p2pmpi.job.Finalized
-	(*Leaving)(nil),     // 26: p2pmpi.job.Leaving
-	(*Paused)(nil),      // 27: p2pmpi.job.Paused
-	(*Ahead)(nil),       // 28: p2pmpi.job.Ahead
-	(*Healed)(nil),      // 29: p2pmpi.job.Healed
-	(*Unkept)(nil),      // 30: p2pmpi.job.Unkept
-	(*Output)(nil),      // 31: p2pmpi.job.Output
-	(*Exited)(nil),      // 32: p2pmpi.job.Exited
-	(*Aborted)(nil),     // 33: p2pmpi.job.Aborted
-	(*Diverged)(nil),    // 34: p2pmpi.job.Diverged
-	(*Account)(nil),     // 35: p2pmpi.job.Account
-	(*Sum)(nil),         // 36: p2pmpi.job.Sum
-	(*Suspect)(nil),     // 37: p2pmpi.job.Suspect
-	(*Collected)(nil),   // 38: p2pmpi.job.Collected
-	(*Stopped)(nil),     // 39: p2pmpi.job.Stopped
-	(*Outside)(nil),     // 40: p2pmpi.job.Outside
-	(*Resumed)(nil),     // 41: p2pmpi.job.Resumed
+	(*Add)(nil),         // 4: p2pmpi.job.Add
+	(*Drop)(nil),        // 5: p2pmpi.job.Drop
+	(*Start)(nil),       // 6: p2pmpi.job.Start
+	(*Resume)(nil),      // 7: p2pmpi.job.Resume
+	(*Change)(nil),      // 8: p2pmpi.job.Change
+	(*Join)(nil),        // 9: p2pmpi.job.Join
+	(*Agree)(nil),       // 10: p2pmpi.job.Agree
+	(*Introduce)(nil),   // 11: p2pmpi.job.Introduce
+	(*Member)(nil),      // 12: p2pmpi.job.Member
+	(*Begin)(nil),       // 13: p2pmpi.job.Begin
+	(*Place)(nil),       // 14: p2pmpi.job.Place
+	(*View)(nil),        // 15: p2pmpi.job.View
+	(*Emitted)(nil),     // 16: p2pmpi.job.Emitted
+	(*Collect)(nil),     // 17: p2pmpi.job.Collect
+	(*Stop)(nil),        // 18: p2pmpi.job.Stop
+	(*FromPeer)(nil),    // 19: p2pmpi.job.FromPeer
+	(*Staging)(nil),     // 20: p2pmpi.job.Staging
+	(*Prepared)(nil),    // 21: p2pmpi.job.Prepared
+	(*Started)(nil),     // 22: p2pmpi.job.Started
+	(*Added)(nil),       // 23: p2pmpi.job.Added
+	(*Distance)(nil),    // 24: p2pmpi.job.Distance
+	(*Initialized)(nil), // 25: p2pmpi.job.Initialized
+	(*Paths)(nil),       // 26: p2pmpi.job.Paths
+	(*Path)(nil),        // 27: p2pmpi.job.Path
+	(*Finalized)(nil),   // 28: p2pmpi.job.Finalized
+	(*Leaving)(nil),     // 29: p2pmpi.job.Leaving
+	(*Paused)(nil),      // 30: p2pmpi.job.Paused
+	(*Ahead)(nil),       // 31: p2pmpi.job.Ahead
+	(*Healed)(nil),      // 32: p2pmpi.job.Healed
+	(*Unkept)(nil),      // 33: p2pmpi.job.Unkept
+	(*Output)(nil),      // 34: p2pmpi.job.Output
+	(*Exited)(nil),      // 35: p2pmpi.job.Exited
+	(*Aborted)(nil),     // 36: p2pmpi.job.Aborted
+	(*Diverged)(nil),    // 37: p2pmpi.job.Diverged
+	(*Account)(nil),     // 38: p2pmpi.job.Account
+	(*Sum)(nil),         // 39: p2pmpi.job.Sum
+	(*Suspect)(nil),     // 40: p2pmpi.job.Suspect
+	(*Collected)(nil),   // 41: p2pmpi.job.Collected
+	(*Stopped)(nil),     // 42: p2pmpi.job.Stopped
+	(*Outside)(nil),     // 43: p2pmpi.job.Outside
+	(*Resumed)(nil),     // 44: p2pmpi.job.Resumed
 }
 var file_job_proto_depIdxs = []int32{
 	2,  // 0: p2pmpi.job.ToPeer.prepare:type_name -> p2pmpi.job.Prepare
-	4,  // 1: p2pmpi.job.ToPeer.start:type_name -> p2pmpi.job.Start
-	11, // 2: p2pmpi.job.ToPeer.begin:type_name -> p2pmpi.job.Begin
-	13, // 3: p2pmpi.job.ToPeer.view:type_name -> p2pmpi.job.View
-	14, // 4: p2pmpi.job.ToPeer.emitted:type_name -> p2pmpi.job.Emitted
-	15, // 5: p2pmpi.job.ToPeer.collect:type_name -> p2pmpi.job.Collect
-	16, // 6: p2pmpi.job.ToPeer.stop:type_name -> p2pmpi.job.Stop
-	7,  // 7: p2pmpi.job.ToPeer.join:type_name -> p2pmpi.job.Join
-	10, // 8: p2pmpi.job.ToPeer.joined:type_name -> p2pmpi.job.Member
-	5,  // 9: p2pmpi.job.ToPeer.resume:type_name -> p2pmpi.job.Resume
-	6,  // 10: p2pmpi.job.ToPeer.propose:type_name -> p2pmpi.job.Change
-	8,  // 11: p2pmpi.job.ToPeer.agree:type_name -> p2pmpi.job.Agree
-	9,  // 12: p2pmpi.job.ToPeer.introduce:type_name -> p2pmpi.job.Introduce
-	0,  // 13: p2pmpi.job.Prepare.processes:type_name -> p2pmpi.job.Process
-	3,  // 14: p2pmpi.job.Prepare.fellows:type_name -> p2pmpi.job.Fellow
-	10, // 15: p2pmpi.job.Start.members:type_name -> p2pmpi.job.Member
-	13, // 16: p2pmpi.job.Start.view:type_name -> p2pmpi.job.View
-	0,  // 17: p2pmpi.job.Change.process:type_name -> p2pmpi.job.Process
-	0,  // 18: p2pmpi.job.Member.process:type_name -> p2pmpi.job.Process
-	12, // 19: p2pmpi.job.Begin.places:type_name -> p2pmpi.job.Place
-	0,  // 20: p2pmpi.job.Collect.process:type_name -> p2pmpi.job.Process
-	18, // 21: p2pmpi.job.FromPeer.staging:type_name -> p2pmpi.job.Staging
-	19, // 22: p2pmpi.job.FromPeer.prepared:type_name -> p2pmpi.job.Prepared
-	22, // 23: p2pmpi.job.FromPeer.initialized:type_name -> p2pmpi.job.Initialized
-	31, // 24: p2pmpi.job.FromPeer.output:type_name -> p2pmpi.job.Output
-	32, // 25: p2pmpi.job.FromPeer.exited:type_name -> p2pmpi.job.Exited
-	33, // 26: p2pmpi.job.FromPeer.aborted:type_name -> p2pmpi.job.Aborted
-	37, // 27: p2pmpi.job.FromPeer.suspect:type_name -> p2pmpi.job.Suspect
-	38, // 28: p2pmpi.job.FromPeer.collected:type_name -> p2pmpi.job.Collected
-	39, // 29: p2pmpi.job.FromPeer.stopped:type_name -> p2pmpi.job.Stopped
-	25, // 30: p2pmpi.job.FromPeer.finalized:type_name -> p2pmpi.job.Finalized
-	20, // 31: p2pmpi.job.FromPeer.started:type_name -> p2pmpi.job.Started
-	23, // 32: p2pmpi.job.FromPeer.paths:type_name -> p2pmpi.job.Paths
-	34, // 33: p2pmpi.job.FromPeer.diverged:type_name -> p2pmpi.job.Diverged
-	29, // 34: p2pmpi.job.FromPeer.healed:type_name -> p2pmpi.job.Healed
-	28, // 35: p2pmpi.job.FromPeer.ahead:type_name -> p2pmpi.job.Ahead
-	30, // 36: p2pmpi.job.FromPeer.unkept:type_name -> p2pmpi.job.Unkept
-	35, // 37: p2pmpi.job.FromPeer.account:type_name -> p2pmpi.job.Account
-	41, // 38: p2pmpi.job.FromPeer.resumed:type_name -> p2pmpi.job.Resumed
-	6,  // 39: p2pmpi.job.FromPeer.agreed:type_name -> p2pmpi.job.Change
-	40, // 40: p2pmpi.job.FromPeer.outside:type_name -> p2pmpi.job.Outside
-	26, // 41: p2pmpi.job.FromPeer.leaving:type_name -> p2pmpi.job.Leaving
-	27, // 42: p2pmpi.job.FromPeer.paused:type_name -> p2pmpi.job.Paused
-	21, // 43: p2pmpi.job.Started.distances:type_name -> p2pmpi.job.Distance
-	0,  // 44: p2pmpi.job.Initialized.process:type_name -> p2pmpi.job.Process
-	24, // 45: p2pmpi.job.Paths.paths:type_name -> p2pmpi.job.Path
-	0,  // 46: p2pmpi.job.Finalized.process:type_name -> p2pmpi.job.Process
-	0,  // 47: p2pmpi.job.Leaving.process:type_name -> p2pmpi.job.Process
-	0,  // 48: p2pmpi.job.Ahead.process:type_name -> p2pmpi.job.Process
-	0,  // 49: p2pmpi.job.Healed.process:type_name -> p2pmpi.job.Process
-	0,  // 50: p2pmpi.job.Unkept.process:type_name -> p2pmpi.job.Process
-	0,  // 51: p2pmpi.job.Output.process:type_name -> p2pmpi.job.Process
-	0,  // 52: p2pmpi.job.Exited.process:type_name -> p2pmpi.job.Process
-	0,  // 53: p2pmpi.job.Aborted.process:type_name -> p2pmpi.job.Process
-	0,  // 54: p2pmpi.job.Diverged.process:type_name -> p2pmpi.job.Process
-	0,  // 55: p2pmpi.job.Diverged.receiver:type_name -> p2pmpi.job.Process
-	0,  // 56: p2pmpi.job.Account.process:type_name -> p2pmpi.job.Process
-	36, // 57: p2pmpi.job.Account.sums:type_name -> p2pmpi.job.Sum
-	0,  // 58: p2pmpi.job.Collected.process:type_name -> p2pmpi.job.Process
-	59, // [59:59] is the sub-list for method output_type
-	59, // [59:59] is the sub-list for method input_type
-	59, // [59:59] is the sub-list for extension type_name
-	59, // [59:59] is the sub-list for extension extendee
-	0,  // [0:59] is the sub-list for field type_name
+	6,  // 1: p2pmpi.job.ToPeer.start:type_name -> p2pmpi.job.Start
+	13, // 2: p2pmpi.job.ToPeer.begin:type_name -> p2pmpi.job.Begin
+	15, // 3: p2pmpi.job.ToPeer.view:type_name -> p2pmpi.job.View
+	16, // 4: p2pmpi.job.ToPeer.emitted:type_name -> p2pmpi.job.Emitted
+	17, // 5: p2pmpi.job.ToPeer.collect:type_name -> p2pmpi.job.Collect
+	18, // 6: p2pmpi.job.ToPeer.stop:type_name -> p2pmpi.job.Stop
+	9,  // 7: p2pmpi.job.ToPeer.join:type_name -> p2pmpi.job.Join
+	12, // 8: p2pmpi.job.ToPeer.joined:type_name -> p2pmpi.job.Member
+	7,  // 9: p2pmpi.job.ToPeer.resume:type_name -> p2pmpi.job.Resume
+	8,  // 10: p2pmpi.job.ToPeer.propose:type_name -> p2pmpi.job.Change
+	10, // 11: p2pmpi.job.ToPeer.agree:type_name -> p2pmpi.job.Agree
+	11, // 12: p2pmpi.job.ToPeer.introduce:type_name -> p2pmpi.job.Introduce
+	4,  // 13: p2pmpi.job.ToPeer.add:type_name -> p2pmpi.job.Add
+	5,  // 14: p2pmpi.job.ToPeer.drop:type_name -> p2pmpi.job.Drop
+	0,  // 15: p2pmpi.job.Prepare.processes:type_name -> p2pmpi.job.Process
+	3,  // 16: p2pmpi.job.Prepare.fellows:type_name -> p2pmpi.job.Fellow
+	0,  // 17: p2pmpi.job.Add.process:type_name -> p2pmpi.job.Process
+	0,  // 18: p2pmpi.job.Drop.process:type_name -> p2pmpi.job.Process
+	12, // 19: p2pmpi.job.Start.members:type_name -> p2pmpi.job.Member
+	15, // 20: p2pmpi.job.Start.view:type_name -> p2pmpi.job.View
+	0,  // 21: p2pmpi.job.Change.process:type_name -> p2pmpi.job.Process
+	0,  // 22: p2pmpi.job.Member.process:type_name -> p2pmpi.job.Process
+	14, // 23: p2pmpi.job.Begin.places:type_name -> p2pmpi.job.Place
+	0,  // 24: p2pmpi.job.Collect.process:type_name -> p2pmpi.job.Process
+	20, // 25: p2pmpi.job.FromPeer.staging:type_name -> p2pmpi.job.Staging
+	21, // 26: p2pmpi.job.FromPeer.prepared:type_name -> p2pmpi.job.Prepared
+	25, // 27: p2pmpi.job.FromPeer.initialized:type_name -> p2pmpi.job.Initialized
+	34, // 28: p2pmpi.job.FromPeer.output:type_name -> p2pmpi.job.Output
+	35, // 29: p2pmpi.job.FromPeer.exited:type_name -> p2pmpi.job.Exited
+	36, // 30: p2pmpi.job.FromPeer.aborted:type_name -> p2pmpi.job.Aborted
+	40, // 31: p2pmpi.job.FromPeer.suspect:type_name -> p2pmpi.job.Suspect
+	41, // 32: p2pmpi.job.FromPeer.collected:type_name -> p2pmpi.job.Collected
+	42, // 33: p2pmpi.job.FromPeer.stopped:type_name -> p2pmpi.job.Stopped
+	28, // 34: p2pmpi.job.FromPeer.finalized:type_name -> p2pmpi.job.Finalized
+	22, // 35: p2pmpi.job.FromPeer.started:type_name -> p2pmpi.job.Started
+	26, // 36: p2pmpi.job.FromPeer.paths:type_name -> p2pmpi.job.Paths
+	37, // 37: p2pmpi.job.FromPeer.diverged:type_name -> p2pmpi.job.Diverged
+	32, // 38: p2pmpi.job.FromPeer.healed:type_name -> p2pmpi.job.Healed
+	31, // 39: p2pmpi.job.FromPeer.ahead:type_name -> p2pmpi.job.Ahead
+	33, // 40: p2pmpi.job.FromPeer.unkept:type_name -> p2pmpi.job.Unkept
+	38, // 41: p2pmpi.job.FromPeer.account:type_name -> p2pmpi.job.Account
+	44, // 42: p2pmpi.job.FromPeer.resumed:type_name -> p2pmpi.job.Resumed
+	8,  // 43: p2pmpi.job.FromPeer.agreed:type_name -> p2pmpi.job.Change
+	43, // 44: p2pmpi.job.FromPeer.outside:type_name -> p2pmpi.job.Outside
+	29, // 45: p2pmpi.job.FromPeer.leaving:type_name -> p2pmpi.job.Leaving
+	30, // 46: p2pmpi.job.FromPeer.paused:type_name -> p2pmpi.job.Paused
+	23, // 47: p2pmpi.job.FromPeer.added:type_name -> p2pmpi.job.Added
+	24, // 48: p2pmpi.job.Started.distances:type_name -> p2pmpi.job.Distance
+	0,  // 49: p2pmpi.job.Added.process:type_name -> p2pmpi.job.Process
+	0,  // 50: p2pmpi.job.Initialized.process:type_name -> p2pmpi.job.Process
+	27, // 51: p2pmpi.job.Paths.paths:type_name -> p2pmpi.job.Path
+	0,  // 52: p2pmpi.job.Finalized.process:type_name -> p2pmpi.job.Process
+	0,  // 53: p2pmpi.job.Leaving.process:type_name -> p2pmpi.job.Process
+	0,  // 54: p2pmpi.job.Ahead.process:type_name -> p2pmpi.job.Process
+	0,  // 55: p2pmpi.job.Healed.process:type_name -> p2pmpi.job.Process
+	0,  // 56: p2pmpi.job.Unkept.process:type_name -> p2pmpi.job.Process
+	0,  // 57: p2pmpi.job.Output.process:type_name -> p2pmpi.job.Process
+	0,  // 58: p2pmpi.job.Exited.process:type_name -> p2pmpi.job.Process
+	0,  // 59: p2pmpi.job.Aborted.process:type_name -> p2pmpi.job.Process
+	0,  // 60: p2pmpi.job.Diverged.process:type_name -> p2pmpi.job.Process
+	0,  // 61: p2pmpi.job.Diverged.receiver:type_name -> p2pmpi.job.Process
+	0,  // 62: p2pmpi.job.Account.process:type_name -> p2pmpi.job.Process
+	39, // 63: p2pmpi.job.Account.sums:type_name -> p2pmpi.job.Sum
+	0,  // 64: p2pmpi.job.Collected.process:type_name -> p2pmpi.job.Process
+	65, // [65:65] is the sub-list for method output_type
+	65, // [65:65] is the sub-list for method input_type
+	65, // [65:65] is the sub-list for extension type_name
+	65, // [65:65] is the sub-list for extension extendee
+	0,  // [0:65] is the sub-list for field type_name
 }
 
 func init() { file_job_proto_init() }
@@ -3592,8 +3814,10 @@ func file_job_proto_init() {
 		(*ToPeer_Propose)(nil),
 		(*ToPeer_Agree)(nil),
 		(*ToPeer_Introduce)(nil),
+		(*ToPeer_Add)(nil),
+		(*ToPeer_Drop)(nil),
 	}
-	file_job_proto_msgTypes[17].OneofWrappers = []any{
+	file_job_proto_msgTypes[19].OneofWrappers = []any{
 		(*FromPeer_Staging)(nil),
 		(*FromPeer_Prepared)(nil),
 		(*FromPeer_Initialized)(nil),
@@ -3616,6 +3840,7 @@ func file_job_proto_init() {
 		(*FromPeer_Outside)(nil),
 		(*FromPeer_Leaving)(nil),
 		(*FromPeer_Paused)(nil),
+		(*FromPeer_Added)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -3623,7 +3848,7 @@ func file_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_proto_rawDesc), len(file_job_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   42,
+			NumMessages:   45,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

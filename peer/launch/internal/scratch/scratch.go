@@ -54,6 +54,9 @@ func (j Job) MakeProcess(p view.Process) error {
 	return nil
 }
 
+// RemoveProcess removes the folder of one process.
+func (j Job) RemoveProcess(p view.Process) error { return remove(context.Background(), j.Process(p)) }
+
 // Remove removes the job's folder and all that is in it.
 func (j Job) Remove() error { return remove(context.Background(), string(j)) }
 

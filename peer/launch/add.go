@@ -1,0 +1,217 @@
+package launch
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/p2pmpi/p2pmpi/filetransfer"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/reservation"
+)
+
+// A job that runs here may get one more process, in place of a replica that was lost elsewhere. It
+// has a slot, a scratch folder and a supervisor of its own like all others.
+//
+//	submitter                            this peer
+//	    |-- Add(process, key) -------------->|  key redeemed, files laid out
+//	    |<-- Added --------------------------|  it runs
+//	    |<-- Initialized(key) ---------------|  it waits in mpj.Init
+//	    |-- Joined, View ------------------->|  it is in the view, and begins
+//	    |-- Drop --------------------------->|  or is let go before: nothing of it is left
+//
+// Another peer may run it in its place, if the submitter has let it go and that was not heard here.
+
+// add has one more process run here, or says why not.
+func (j *job) add(m *jobpb.Add) error {
+	ids, err := checkJoiner([]*jobpb.Process{m.GetProcess()}, j.spec.N, j.spec.R)
+	key := reservation.Key(slices.Concat(m.GetKey(), make([]byte, len(reservation.Key{})))[:len(reservation.Key{})])
+	switch {
+	case err != nil:
+		return err
+	case !j.heal || len(m.GetKey()) != len(key):
+		return errOrder(m)
+	}
+	if before := j.local[ids[0]]; before != nil && before.waits() {
+		j.letProcessGo(before)
+	}
+	if _, err = j.service.config.Reservations.Redeem(key, j.spec.ID, j.submitter); err != nil {
+		j.say(added(ids[0], fmt.Errorf("redeem reservation key: %w", err)))
+		return nil
+	}
+	if err = j.hasPlace(ids[0]); err != nil {
+		j.service.config.Reservations.Release(key)
+		j.say(added(ids[0], err))
+		return nil
+	}
+	p := newProcess(j, ids[0], j.cellsTaken())
+	p.joining, p.added, p.slot = true, true, key
+	j.local[p.id] = p
+	j.reorder(append(slices.Clone(j.order), p.id))
+	processes := len(j.order)
+	j.working.Go(func() { j.bringProcess(p, processes) }) // ends with its start, or ctx
+	return nil
+}
+
+// hasPlace says why this part of the job cannot have one more process.
+func (j *job) hasPlace(id view.Process) error {
+	switch {
+	case j.cut != nil || j.leaving || !j.stopBy.IsZero():
+		return errTakenBack
+	case !j.pausedAt.IsZero():
+		return errors.New("its owner needs the machine")
+	case j.onlyKeeps || !j.begun:
+		return errors.New("nothing of the job runs here")
+	case j.letGo[id]:
+		return fmt.Errorf("process %v was here, and is being ended", id)
+	}
+	for other, p := range j.local {
+		if other.Rank == id.Rank && !p.expelled {
+			return fmt.Errorf("process %v of the same rank is here", other)
+		}
+	}
+	return nil
+}
+
+// cellsTaken returns how many cells of the board processes here have, or have had.
+func (j *job) cellsTaken() (n int) {
+	for _, p := range j.local {
+		n = max(n, p.cell+1)
+	}
+	return n
+}
+
+// reorder says which processes run here from now on.
+func (j *job) reorder(order []view.Process) {
+	j.service.mu.Lock()
+	j.order = order
+	j.service.mu.Unlock()
+	j.upload.adjust(jobUpload(j.grant, len(order)))
+	if j.group != nil {
+		_ = j.yield() // an error means that it has the weight that it had
+	}
+}
+
+// bringProcess lays out the files of a process that was added, the last of so many, and starts it.
+func (j *job) bringProcess(p *process, processes int) {
+	var i *instance
+	err := j.folder.MakeProcess(p.id)
+	if err == nil {
+		err = j.bringInputs(p.id, processes)
+	}
+	if err == nil {
+		i, err = j.launch(p.id)
+	}
+	if j.do(func() { j.brought(p, i, err) }) {
+		return
+	}
+	if i != nil {
+		j.abandon([]*instance{i})
+	}
+	j.service.config.Reservations.Release(p.slot)
+}
+
+// bringInputs gives a process the input files of the job, which are here as a rule.
+func (j *job) bringInputs(p view.Process, processes int) error {
+	inputs, err := j.fetchManifest(j.ctx)
+	if err == nil {
+		err = j.checkInputs(inputs, processes)
+	}
+	if err != nil {
+		return err
+	}
+	for attempt := 1; ; attempt++ {
+		if err = j.fetch(j.ctx, inputs.Wants()); err != nil {
+			return err
+		}
+		err = j.layOut(j.ctx, nil, inputs, []view.Process{p})
+		if !errors.Is(err, filetransfer.ErrMissing) || attempt == layOutAttempts {
+			return err
+		}
+	}
+}
+
+// brought begins to watch a process that was added, unless it was let go of meanwhile.
+func (j *job) brought(p *process, i *instance, err error) {
+	if j.local[p.id] == p && err == nil {
+		p.run(i)
+		j.running.Go(func() { // ends with ctx at the latest
+			select {
+			case j.metered <- newMeter(p, i):
+			case <-j.ctx.Done():
+			}
+		})
+		j.say(added(p.id, nil))
+		return
+	}
+	if j.local[p.id] == p {
+		j.forgetProcess(p)
+		j.say(added(p.id, err))
+	}
+	j.working.Go(func() { // ends with the process
+		if i != nil {
+			j.abandon([]*instance{i})
+		}
+		j.vacate(p)
+	})
+}
+
+// waits reports whether the process was added, and nobody has been told that it joins.
+func (p *process) waits() bool {
+	_, told := p.job.members.peerOf[p.id]
+	return p.added && !told && p.job.view.State(p.id) == view.Vacant
+}
+
+// drop lets go of a process that was added, if there is one.
+func (j *job) drop(id view.Process) {
+	if p := j.local[id]; p != nil && p.waits() {
+		j.letProcessGo(p)
+	}
+}
+
+// letProcessGo ends a process that was added, as if it had never been here.
+func (j *job) letProcessGo(p *process) {
+	j.forgetProcess(p)
+	p.expelled = true
+	for _, l := range p.early {
+		l.drop()
+	}
+	p.early = nil
+	if p.live == nil {
+		return // brought does the rest
+	}
+	p.kill()
+	j.working.Go(func() { // ends with the process
+		p.live.close()
+		j.vacate(p)
+	})
+}
+
+// forgetProcess has a process that was added not be one of those here any more.
+func (j *job) forgetProcess(p *process) {
+	j.letGo[p.id] = true
+	delete(j.local, p.id)
+	j.reorder(slices.DeleteFunc(slices.Clone(j.order), func(id view.Process) bool { return id == p.id }))
+	j.alive.Forget(p.id)
+	j.watching.Forget(p.id)
+}
+
+// vacate frees what a process had that has been let go of.
+func (j *job) vacate(p *process) {
+	p.cancel()
+	if err := j.folder.RemoveProcess(p.id); err != nil {
+		j.log.Error().Err(err).Msg("scratch folder of a process stays until its job is over")
+	}
+	j.service.config.Reservations.Release(p.slot)
+	j.do(func() { delete(j.letGo, p.id) })
+}
+
+// superseded lets go of a process that was added, if another peer runs it, as row says.
+func (j *job) superseded(row *jobpb.Member) {
+	if p2ppeer.ID(row.GetPeer()) != j.service.host.ID() {
+		j.drop(row.GetProcess().View())
+	}
+}
