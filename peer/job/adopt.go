@@ -53,7 +53,6 @@ type adopted struct {
 	asked     bool // for a change that has yet to be agreed on
 	caughtUp  bool // with what the peers that are here know
 	collected map[view.Process]*jobpb.Collected
-	early     map[view.Process]backlog // of processes that have yet to join
 }
 
 // Attach goes on with a job that is kept, as Run would have. It ends likewise: when ctx ends
@@ -132,7 +131,7 @@ func newAdopted(j *run, shown [][2]uint64, begin *jobpb.ToPeer) *execution {
 		j.s.cfg.Host.Peerstore().AddAddrs(p.Peer, readAddrs(p.Addrs), peerstore.PermanentAddrTTL)
 	}
 	e := newExecution(j, r)
-	e.adopted = &adopted{collected: make(map[view.Process]*jobpb.Collected), early: make(map[view.Process]backlog)}
+	e.adopted = &adopted{collected: make(map[view.Process]*jobpb.Collected)}
 	e.emission, e.begin, e.watch.begun = goOn(shown), begin, begin != nil
 	for rank := range shown {
 		e.flows[rank] = [2]flow{{shown: shown[rank][0]}, {shown: shown[rank][1]}}
@@ -144,7 +143,7 @@ func newAdopted(j *run, shown [][2]uint64, begin *jobpb.ToPeer) *execution {
 	latest := make(map[p2ppeer.ID]*link)
 	for i, l := range e.links {
 		kept := j.keeper.kept.Peers[i]
-		l.redeemed, l.machine, l.number, l.key = true, kept.Machine, kept.Number, kept.Key
+		l.redeemed, l.machine, l.number, l.keys = true, kept.Machine, kept.Number, kept.keysOf()
 		if before := latest[l.peer]; before != nil { // it has come again since
 			before.lose(errRetired)
 		}
@@ -184,22 +183,19 @@ func (a *adopted) hear(l *link, m *jobpb.FromPeer) (meant bool, err error) {
 // putOff keeps what is said of a process that has yet to join, as far as changes have been
 // taken.
 func (e *execution) putOff(h heard, p view.Process) *Result {
-	early, err := e.adopted.early[p].add(h)
+	putOff, err := e.toJoin[p].add(h)
 	if err != nil {
 		return e.breach(h.link, fmt.Errorf("about %v, which has not joined: %w", p, err))
 	}
-	e.adopted.early[p] = early
+	e.toJoin[p] = putOff
 	return nil
 }
 
 // hearPutOff takes what has been kept of a process that has joined.
 func (e *execution) hearPutOff(p view.Process) (r *Result) {
-	if e.adopted == nil {
-		return nil
-	}
-	early := e.adopted.early[p]
-	delete(e.adopted.early, p)
-	for _, h := range early.said {
+	putOff := e.toJoin[p]
+	delete(e.toJoin, p)
+	for _, h := range putOff.said {
 		r = cmp.Or(r, e.hear(h))
 	}
 	return r

@@ -45,7 +45,7 @@ func (b *bed) keptAs(req Request, peers []*member) *keeper {
 	for i, m := range peers {
 		p := KeptPeer{Peer: m.ID(), Processes: []view.Process{proc(0, i)}, Number: i + 1}
 		if i >= req.R {
-			p.Key = make([]byte, proclink.KeySize)
+			p.Keys = [][]byte{make([]byte, proclink.KeySize)}
 		}
 		for _, a := range m.Addrs() {
 			p.Addrs = append(p.Addrs, a.String())

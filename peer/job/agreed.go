@@ -157,21 +157,33 @@ func (e *execution) joinViews() ([]uint32, error) {
 	return order, nil
 }
 
-// enlist gives the peer of a recruit a number among those who agree on views, which nobody has
-// had. The submitter's own is one of them.
-func (e *execution) enlist(l *link) {
-	if (e.views != nil || e.adopted != nil) && l.peer != e.j.s.cfg.Host.ID() {
+// enlist notes the process of a recruit, and gives its peer a number among those who agree on views, which nobody
+// has had. The submitter's own is one of them, and so is one to which the process is added. What is
+// returned undoes that.
+func (e *execution) enlist(l *link, p view.Process, key []byte) (undo func()) {
+	number, processes := l.number, l.processes
+	if l.recruit == nil {
+		l.processes = append(slices.Clone(l.processes), p)
+	} else if (e.views != nil || e.adopted != nil) && l.peer != e.j.s.cfg.Host.ID() {
 		l.number = len(e.agreeMessage().GetAgree().Peers)
+	}
+	l.keys[p] = key
+	return func() {
+		l.number, l.processes = number, processes
+		delete(l.keys, p)
 	}
 }
 
-// introduce makes the peer of a recruit, which has a number, one of those who agree on views.
+// introduce has those who agree on views know who runs the process of a recruit. Its peer, which has a number,
+// becomes one of them, if it is none.
 func (e *execution) introduce(l *link, p view.Process) {
 	if l.number == 0 {
 		return
 	}
 	e.views.Introduce(e.newcomer(l, p))
-	l.say(e.agreeMessage())
+	if l.recruit != nil {
+		l.say(e.agreeMessage())
+	}
 }
 
 // newcomer describes the peer of l, where p runs, to those who agree on views, and signs that.

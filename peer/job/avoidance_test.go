@@ -40,7 +40,7 @@ func TestWaitForAReplicaIsTold(t *testing.T) {
 	}
 	e.j.printer.close()
 	if want := []string{
-		"rank 1 still lacks a replica: no peer without a part in the job has a free slot; the search goes on",
+		"rank 1 still lacks a replica: no free slot on a peer that does not run it already; the search goes on",
 		"rank 1 still lacks a replica: no peer that is asked grants a slot; the search goes on",
 	}; !slices.Equal(texts, want) {
 		t.Errorf("told %q, want %q", texts, want)

@@ -112,6 +112,7 @@ func (e *execution) strand(l *link, err error) *Result {
 	case l.recruit != nil:
 		return e.miss(l)
 	}
+	e.forsakeAdditions(l)
 	l.end()
 	last := l.stream
 	if endedByPeer(err) {
@@ -271,6 +272,9 @@ func (e *execution) resumed(h heard) *Result {
 // remind tells a peer what it may have missed. What it knows means nothing to it.
 func (e *execution) remind(l *link) {
 	v := e.watch.View()
+	for p := range l.dropped {
+		l.say(dropMessage(p))
+	}
 	if e.generation > 0 && slices.Contains(e.group, l.peer) { // a recruit of before joins none
 		l.say(e.joinMessage(e.group...))
 	}

@@ -21,7 +21,7 @@ func TestWhatIsSaidTooEarlyIsBounded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			e := newHearing(t)
-			e.adopted = &adopted{early: make(map[view.Process]backlog)}
+			e.adopted, e.toJoin = &adopted{}, make(map[view.Process]backlog)
 			l := e.runsOn[other]
 			e.runsOn[late] = l
 			said := 0

@@ -71,10 +71,11 @@ func TestALostReplicaGoesToAnotherOwner(t *testing.T) {
 	})
 	e.j.spec.Programs = []jobspec.Program{{OS: runtime.GOOS, Arch: runtime.GOARCH}}
 	for range 3 {
-		l, err := e.recruit(t.Context(), proc(0, 2), e.domains(0), nil, map[p2ppeer.ID]bool{runs: true}, 13)
-		if err != nil {
-			t.Fatal(err)
+		f := e.recruit(t.Context(), vacancy{process: proc(0, 2), others: e.domains(0), without: map[p2ppeer.ID]bool{runs: true}, wide: patience})
+		if f.err != nil {
+			t.Fatal(f.err)
 		}
+		l := f.link
 		if l.peer != bobs {
 			t.Errorf("it went to %s, of %q", l.peer, b.submitter.cfg.Owner(l.peer))
 		}
@@ -91,19 +92,19 @@ func TestALostReplicaGoesToAnotherMachine(t *testing.T) {
 	}
 	e := newExecution(newRun(b.submitter, b.healing()), &reservation.Reservation{})
 	e.j.spec.Programs = []jobspec.Program{{OS: runtime.GOOS, Arch: runtime.GOARCH}}
-	own, err := e.recruit(t.Context(), proc(0, 0), nil, nil, idsOf(b.peers[1], b.peers[2]), 1)
-	if err != nil {
-		t.Fatal(err)
+	own := e.recruit(t.Context(), vacancy{process: proc(0, 0), without: idsOf(b.peers[1], b.peers[2])})
+	if own.err != nil {
+		t.Fatal(own.err)
 	}
-	machines := []string{own.slots.Machine}
-	l, err := e.recruit(t.Context(), proc(0, 1), nil, machines, idsOf(b.peers[0]), 13)
-	if err != nil || l.peer != b.peers[2].ID() {
-		t.Errorf("it went to %v: %v", l, err)
+	machines := []string{own.link.slots.Machine}
+	f := e.recruit(t.Context(), vacancy{process: proc(0, 1), machines: machines, without: idsOf(b.peers[0]), wide: patience})
+	if f.err != nil || f.link.peer != b.peers[2].ID() {
+		t.Errorf("it went to %v: %v", f.link, f.err)
 	}
 	reservation.Leave(t.Context(), b.submitter.holder, e.j.spec.ID, []p2ppeer.ID{b.peers[2].ID()})
-	_, err = e.recruit(t.Context(), proc(0, 1), nil, machines, idsOf(b.peers[0], b.peers[2]), 13)
-	if short, ok := errors.AsType[*reservation.ShortageError](err); !ok || short.Reasons[reservation.SameMachine] != 1 {
-		t.Errorf("without another machine: %v", err)
+	f = e.recruit(t.Context(), vacancy{process: proc(0, 1), machines: machines, without: idsOf(b.peers[0], b.peers[2]), wide: patience})
+	if short, ok := errors.AsType[*reservation.ShortageError](f.err); !ok || short.Reasons[reservation.SameMachine] != 1 {
+		t.Errorf("without another machine: %v", f.err)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"github.com/libp2p/go-libp2p/core/network"
 
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
-	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
 // stop ends the job on every peer and waits until they have said that nothing
@@ -142,7 +141,10 @@ func (e *execution) close() {
 	for _, stop := range e.stopServing {
 		stop()
 	}
-	var unused []reservation.Placement
+	for _, l := range e.links {
+		e.forsakeAdditions(l)
+	}
+	unused := e.unused
 	for _, l := range e.links {
 		l.close()
 		if l.group != nil {

@@ -35,6 +35,7 @@ type execution struct {
 	spoke      map[view.Process]bool    // for its rank, in a view so far
 	unspoken   map[view.Process]backlog // output that others have sent
 	foretold   foretold                 // words about receivers that have yet to join
+	toJoin     map[view.Process]backlog // said of processes that have yet to join
 	ended      map[view.Process][2]bool // streams that the process has closed
 	withheld   withheld
 	answers    map[view.Process]*jobpb.Collected // of those that were asked for their files; nil until they answer
@@ -77,8 +78,9 @@ type execution struct {
 	searched   int                // the rank that it is for
 	found      chan finding       // what came of it
 	avoided    avoidance
-	lacking    map[int][]string // reasons that the user was told why a rank lacks a replica
-	recoveries []time.Duration  // how long ranks were without a replica
+	unused     []reservation.Placement // of processes that were to be added, whose peer may not have heard of it
+	lacking    map[int][]string        // reasons that the user was told why a rank lacks a replica
+	recoveries []time.Duration         // how long ranks were without a replica
 
 	inbox       chan heard
 	done        chan struct{} // closed when nobody reads inbox any more
@@ -99,6 +101,7 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 		spoke:    make(map[view.Process]bool),
 		unspoken: make(map[view.Process]backlog),
 		foretold: make(foretold),
+		toJoin:   make(map[view.Process]backlog),
 		ended:    make(map[view.Process][2]bool),
 		withheld: make(withheld),
 		answers:  make(map[view.Process]*jobpb.Collected),
@@ -353,10 +356,13 @@ func (e *execution) hear(h heard) *Result {
 		return nil
 	}
 	p, ok := processOf(h.msg)
+	if meant, r := e.hearAddition(h, p); meant {
+		return r
+	}
 	if !ok || e.runsOn[p] != h.link {
 		return e.breach(h.link, fmt.Errorf("unexpected %T of process %v", h.msg.Body, p))
 	}
-	if e.adopted != nil && h.msg.GetOutput() == nil && e.watch.View().State(p) == view.Vacant {
+	if (e.adopted != nil || h.link.added[p] != nil) && h.msg.GetOutput() == nil && e.watch.View().State(p) == view.Vacant {
 		return e.putOff(h, p)
 	}
 	return e.hearOf(p, h)
@@ -410,6 +416,8 @@ func processOf(m *jobpb.FromPeer) (p view.Process, ok bool) {
 	switch b := m.Body.(type) {
 	case *jobpb.FromPeer_Initialized:
 		return b.Initialized.GetProcess().View(), true
+	case *jobpb.FromPeer_Added:
+		return b.Added.GetProcess().View(), true
 	case *jobpb.FromPeer_Finalized:
 		return b.Finalized.GetProcess().View(), true
 	case *jobpb.FromPeer_Output:

@@ -64,12 +64,16 @@ func (h *healing) Served(rank int) bool { return h.ranks[rank].served }
 // lack a replica.
 func (h *healing) Failed(rank int) int { return h.ranks[rank].failed }
 
+// longestPause bounds the pause between two attempts for a rank: that a slot is free now is found out by
+// asking.
+const longestPause = 2 * time.Second
+
 // GaveUp says that this came to nothing. The next attempt has to wait, the longer
 // the more of them have failed.
 func (h *healing) GaveUp(rank int, now time.Duration) {
 	a := &h.ranks[rank]
 	a.served = false
-	a.next = now + reservation.Backoff(a.failed, h.rnd)
+	a.next = now + min(reservation.Backoff(a.failed, h.rnd), longestPause)
 	a.failed++
 }
 

@@ -69,7 +69,26 @@ type KeptPeer struct {
 	SlotsOn   string         `json:"slots_on,omitempty"` // the machine by its grant: see reservation.Placement.Machine
 	Processes []view.Process `json:"processes"`
 	Number    int            `json:"number,omitempty"` // among those who agree on views
-	Key       []byte         `json:"key,omitempty"`    // public, of a process that came later than the job began
+	Keys      [][]byte       `json:"keys,omitempty"`   // public, of its processes in their order; empty for those that were there at first
+}
+
+// keptKeys returns the keys of the processes of a peer, as they are kept.
+func keptKeys(l *link) (keys [][]byte) {
+	for _, p := range l.processes {
+		keys = append(keys, l.keys[p])
+	}
+	return keys
+}
+
+// keysOf returns them as a link has them.
+func (k KeptPeer) keysOf() map[view.Process][]byte {
+	keys := make(map[view.Process][]byte)
+	for i, p := range k.Processes {
+		if i < len(k.Keys) && len(k.Keys[i]) > 0 {
+			keys[p] = k.Keys[i]
+		}
+	}
+	return keys
 }
 
 // errNotKept says that there is no such job to go on with.
@@ -270,7 +289,7 @@ func (k *keeper) writePeers(e *execution) error {
 		if l.recruit != nil && l.recruit.phase != recruitJoining {
 			continue
 		}
-		p := KeptPeer{Peer: l.peer, Machine: l.machine, SlotsOn: l.slots.Machine, Processes: l.processes, Number: l.number, Key: l.key}
+		p := KeptPeer{Peer: l.peer, Machine: l.machine, SlotsOn: l.slots.Machine, Processes: l.processes, Number: l.number, Keys: keptKeys(l)}
 		for _, b := range e.addrs(l.peer) {
 			if a, err := ma.NewMultiaddrBytes(b); err == nil {
 				p.Addrs = append(p.Addrs, a.String())

@@ -17,6 +17,9 @@ func (w *watch) Leaves(p view.Process) step {
 	return s
 }
 
+// Leaving reports whether the owner of p's peer takes the machine back.
+func (w *watch) Leaving(p view.Process) bool { return w.view.Contains(p) && w.at(p).leaving }
+
 // dismiss lets those replicas of a rank go that leave, if one stays.
 func (w *watch) dismiss(s *step, rank int) {
 	counting := w.counting(rank)

@@ -76,8 +76,12 @@ type link struct {
 
 	// Of a peer that was found while the job ran:
 	recruit *recruit           // until its process is in the view
-	key     []byte             // public, of its process
 	group   *faultdetect.Group // that watches it until all are watched anew
+
+	// Of processes that have come later than the job began: see addition.go.
+	keys    map[view.Process][]byte   // public
+	added   map[view.Process]*recruit // beside others that run there, until they are in the view
+	dropped map[view.Process]bool     // it may yet have to hear so, or to do it
 }
 
 // A wire is one stream of a link, and what waits to be said on it.
@@ -125,7 +129,10 @@ func (h heard) late() bool {
 
 // newLink returns the link to the peer of slots, which is to run processes there.
 func newLink(slots reservation.Placement, processes ...view.Process) *link {
-	l := &link{peer: slots.Peer, slots: slots, processes: processes, wire: newWire()}
+	l := &link{
+		peer: slots.Peer, slots: slots, processes: processes, wire: newWire(),
+		keys: make(map[view.Process][]byte), added: make(map[view.Process]*recruit), dropped: make(map[view.Process]bool),
+	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/proclink"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
 // A recruit is a process that is to join a rank, while it is not in the view.
@@ -32,10 +33,13 @@ import (
 // So nobody keeps anything for a process before it is there. A submitter that has no part in
 // agreeing on views says Agree first, and Introduce in place of Joined; others have views and rows
 // from each other.
+//
+// A peer that takes part in the job already gets it as addition.go says.
 type recruit struct {
 	process view.Process
 	phase   recruitPhase
-	heard   time.Time // last word of its peer
+	heard   time.Time             // last word of its peer
+	slots   reservation.Placement // where it is added to a part that runs
 }
 
 type recruitPhase int
@@ -79,7 +83,7 @@ func (e *execution) heal() {
 func (e *execution) serving(rank int) bool {
 	return e.search != nil && e.searched == rank || e.watch.Lags(rank) || e.watch.Expects(rank) ||
 		slices.ContainsFunc(e.links, func(l *link) bool {
-			return l.recruit != nil && l.recruit.process.Rank == rank && l.err == nil && !l.retired
+			return l.err == nil && !l.retired && (l.recruit != nil && l.recruit.process.Rank == rank || l.adds(rank))
 		})
 }
 
@@ -88,12 +92,14 @@ func (e *execution) serving(rank int) bool {
 // can be recruited anew.
 func (e *execution) dismiss() {
 	for _, l := range e.links {
+		e.dismissAdditions(l)
 		switch r := l.recruit; {
 		case l.err != nil || r != nil && r.phase == recruitJoining:
 		case l.retired:
 			if time.Since(l.retiredAt) > retireFor {
 				l.lose(fmt.Errorf("no word for %v that it has stopped", retireFor))
 			}
+		case len(l.added) > 0:
 		case r == nil && e.adopted != nil: // they end by themselves, when nobody waits for their votes
 		case r == nil:
 			if !slices.ContainsFunc(l.processes, e.watch.View().Has) && e.spared(l) {
@@ -203,8 +209,7 @@ func (e *execution) advance(l *link, m *jobpb.FromPeer) *Result {
 		}
 	case *jobpb.FromPeer_Initialized:
 		if phase == recruitEntering && b.Initialized.GetProcess().View() == l.recruit.process && len(b.Initialized.Key) == proclink.KeySize {
-			l.key = b.Initialized.Key
-			return e.enter(l)
+			return e.enter(l, l.recruit, b.Initialized.Key)
 		}
 	case *jobpb.FromPeer_Exited:
 		e.giveUp(l, errors.New(plain("its process "+exitOf(b.Exited, l.peer).String())))
@@ -277,25 +282,26 @@ func (e *execution) keyOf(l *link, p view.Process) []byte {
 	if p.Replica < e.j.req.R {
 		return nil
 	}
-	return l.key
+	return l.keys[p]
 }
 
-// enter asks for a recruit, which waits in mpj.Init, to become a process of the job,
+// enter asks for a recruit, which waits in mpj.Init and has a key, to become a process of the job,
 // and tells everybody where the process is that one of the next views names.
-func (e *execution) enter(l *link) *Result {
-	p := l.recruit.process
+func (e *execution) enter(l *link, r *recruit, key []byte) *Result {
+	p := r.process
 	s := e.watch.Join(p)
 	if s.Propose == nil {
-		e.giveUp(l, fmt.Errorf("process %v cannot join the view any more", p))
+		e.letGo(l, r, fmt.Errorf("process %v cannot join the view any more", p))
 		return nil
 	}
-	l.recruit.phase = recruitJoining
-	e.enlist(l)
+	r.phase = recruitJoining
+	undo := e.enlist(l, p, key)
 	err := e.j.keeper.writePeers(e)
 	if err != nil && e.adopted != nil { // the next process would give its number to another peer
-		l.recruit.phase, l.number = recruitEntering, 0
+		r.phase = recruitEntering
+		undo()
 		e.watch.Forgo(p.Rank)
-		e.giveUp(l, err)
+		e.letGo(l, r, err)
 		return nil
 	}
 	if err != nil {
@@ -303,7 +309,9 @@ func (e *execution) enter(l *link) *Result {
 	}
 	e.runsOn[p] = l
 	if e.adopted != nil {
-		l.say(e.agreeMessage())
+		if l.recruit != nil {
+			l.say(e.agreeMessage())
+		}
 		return e.letIn(l, p, s)
 	}
 	e.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: e.row(l, p)}})
@@ -320,6 +328,7 @@ func (e *execution) joined(p view.Process) *Result {
 		return nil
 	}
 	l.recruit = nil
+	delete(l.added, p)
 	if errors.Is(l.err, errUnknown) {
 		e.j.warn(fmt.Sprintf("rank %d replica %d came later than the job began, on a peer that is not known here, since that could not be kept: what it prints is not seen, and replicas that are lost are not replaced", p.Rank, p.Replica))
 		return nil

@@ -81,7 +81,7 @@ func TestAttachedReplacesALostReplica(t *testing.T) {
 		proc(0, 0): func(p *part) {
 			p.back(history[0])
 			p.introduced(proc(0, 2), b.peers[2], 3)
-			if kept, err := readKept(k.dir); err != nil || len(kept.Peers) != 3 || kept.Peers[2].Number != 3 || len(kept.Peers[2].Key) != proclink.KeySize {
+			if kept, err := readKept(k.dir); err != nil || len(kept.Peers) != 3 || kept.Peers[2].Number != 3 || len(kept.Peers[2].Keys) != 1 || len(kept.Peers[2].Keys[0]) != proclink.KeySize {
 				t.Errorf("kept before anybody hears of it: %+v, %v", kept.Peers, err)
 			}
 			p.say(history[1])

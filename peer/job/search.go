@@ -18,9 +18,10 @@ import (
 
 // A finding is what came of a search for a peer that can run one more process.
 type finding struct {
-	rank int
-	link *link // to it; nil: there is none
-	err  error // why
+	rank  int
+	link  *link    // to it; nil: there is none
+	added *recruit // that it is to run beside others; nil: it has no part in the job
+	err   error    // why
 }
 
 // seek looks for a peer that can run one more replica of a rank. There is one
@@ -38,24 +39,41 @@ func (e *execution) seek(rank int) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	e.search, e.searched = cancel, rank
-	without := e.unwanted()
-	slots := 1 << min(e.healing.Failed(rank), 6) // one is found soonest, but its peer may refuse
-	others, machines := e.domains(rank), e.slotMachines(rank)
-	go func() { // ends with its finding, soon after ctx does
-		l, err := e.recruit(ctx, p, others, machines, without, slots)
-		e.found <- finding{rank, l, err}
-	}()
+	w := vacancy{
+		process: p, hosts: e.hosts(p), others: e.domains(rank), machines: e.slotMachines(rank),
+		wide: time.Duration(min(e.healing.Failed(rank), mostWidened)) * widened,
+	}
+	w.without = e.unwanted(w.hosts)
+	go func() { e.found <- e.recruit(ctx, w) }() // ends with its finding, soon after ctx does
 }
 
-// unwanted are the peers that take part in the job already, and those that were
+// A vacancy is what a search is to fill: it looks for a slot for a process.
+type vacancy struct {
+	process  view.Process
+	hosts    map[p2ppeer.ID]*link // that take part in the job and can run it, too
+	without  map[p2ppeer.ID]bool  // peers that are not asked
+	others   []reservation.Domain // of its rank
+	machines []string             // likewise
+	wide     time.Duration        // for how long more is looked for than one slot
+}
+
+const (
+	// searchFor bounds one look for peers: one that has had nothing free may have now.
+	searchFor = 2 * time.Second
+	// widened is how much longer others are asked after each attempt that has come to nothing, mostWidened
+	// times at most: the peers that answer first may refuse.
+	widened, mostWidened = 100 * time.Millisecond, 10
+)
+
+// unwanted are the peers that take part in the job already and are none of the hosts, and those that were
 // of no use a moment ago.
-func (e *execution) unwanted() map[p2ppeer.ID]bool {
+func (e *execution) unwanted(hosts map[p2ppeer.ID]*link) map[p2ppeer.ID]bool {
 	out := maps.Clone(e.j.excluded)
 	if e.adopted != nil { // its number means the process that was there before
 		out[e.j.s.cfg.Host.ID()] = true
 	}
 	for _, l := range e.links {
-		if l.err == nil {
+		if l.err == nil && hosts[l.peer] == nil {
 			out[l.peer] = true
 		}
 	}
@@ -70,38 +88,48 @@ func (e *execution) unwanted() map[p2ppeer.ID]bool {
 
 var errNoOther = errors.New("no other peer has a slot")
 
-// recruit holds a slot for process p at a peer that is not in without and on none of the machines, and opens
-// a control stream to it. The search ends when so many slots are found; of those it takes one in another failure
-// domain than those of p's rank, if it can. It runs beside the goroutine that owns e.
-func (e *execution) recruit(ctx context.Context, p view.Process, others []reservation.Domain, machines []string, without map[p2ppeer.ID]bool, slots int) (*link, error) {
-	s := e.j.s
-	candidates, err := e.candidates(ctx, without, slots)
+// recruit holds a slot for a process, and opens a control stream to its peer if there is none. It prefers peers
+// without a part in the job, and of those the ones in another failure domain than the rest of the rank. It runs
+// beside the goroutine that owns e.
+func (e *execution) recruit(ctx context.Context, w vacancy) finding {
+	s, f := e.j.s, finding{rank: w.process.Rank}
+	candidates, err := e.candidates(ctx, w)
 	if err != nil {
-		return nil, err
+		f.err = err
+		return f
 	}
 	asking, cancel := lingering(ctx, s.waits.answers)
 	defer cancel()
-	reserved, err := reservation.Reserve(asking, s.holder, reservation.Apart(candidates, others), reservation.Need{
-		Job: e.j.spec.ID, N: 1, R: 1, Since: e.j.spec.Created, Kinds: e.j.kinds(), NotOn: machines,
+	candidates = othersFirst(reservation.Apart(candidates, w.others), w.hosts)
+	reserved, err := reservation.Reserve(asking, s.holder, candidates, reservation.Need{
+		Job: e.j.spec.ID, N: 1, R: 1, Since: e.j.spec.Created, Kinds: e.j.kinds(), NotOn: w.machines,
 	})
 	if err != nil {
-		return nil, err
+		f.err = err
+		return f
 	}
-	l := newLink(reserved.Placements[0], p)
-	l.recruit = &recruit{process: p, heard: time.Now()}
-	if err := l.open(ctx, s.cfg.Host, e.inbox, e.done); err != nil {
-		l.err = fmt.Errorf("open a control stream: %w", err)
+	slots := reserved.Placements[0]
+	r := &recruit{process: w.process, heard: time.Now(), slots: slots}
+	if f.link = w.hosts[slots.Peer]; f.link != nil {
+		f.added = r
+		return f
 	}
-	return l, nil
+	f.link = newLink(slots, w.process)
+	f.link.recruit = r
+	if err := f.link.open(ctx, s.cfg.Host, e.inbox, e.done); err != nil {
+		f.link.err = fmt.Errorf("open a control stream: %w", err)
+	}
+	return f
 }
 
-// candidates returns the peers outside without that a search finds, which ends as soon as it has found
-// the given number of slots.
-func (e *execution) candidates(ctx context.Context, without map[p2ppeer.ID]bool, slots int) ([]reservation.Candidate, error) {
+// candidates returns the peers that a search finds.
+func (e *execution) candidates(ctx context.Context, w vacancy) ([]reservation.Candidate, error) {
 	filter := e.j.req.Filter
-	filter.Not = slices.Concat(filter.Not, slices.Collect(maps.Keys(without)))
-	found, _, err := e.j.s.cfg.Discovery.Candidates(ctx, discovery.Need{Slots: slots, PerPeer: 1, Filter: filter})
-	if err != nil {
+	filter.Not = slices.Concat(filter.Not, slices.Collect(maps.Keys(w.without)))
+	looking, cancel := context.WithTimeout(ctx, searchFor)
+	defer cancel()
+	found, _, err := e.j.s.cfg.Discovery.Candidates(looking, discovery.Need{PerPeer: 1, Wide: w.wide, Filter: filter})
+	if err != nil && (ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded)) {
 		return nil, err
 	}
 	candidates := e.j.eligible(found, make(considered))
@@ -114,6 +142,7 @@ func (e *execution) candidates(ctx context.Context, without map[p2ppeer.ID]bool,
 // take goes on with what a search has found.
 func (e *execution) take(f finding) {
 	e.search = nil
+	defer e.heal() // of the ranks that wait another may be served now
 	if f.link == nil {
 		e.j.log.Debug().Int("rank", f.rank).Err(f.err).Msg("no recruit")
 		e.tellWait(f.rank, f.err)
@@ -121,6 +150,10 @@ func (e *execution) take(f finding) {
 		return
 	}
 	l := f.link
+	if f.added != nil {
+		e.addTo(l, f.added)
+		return
+	}
 	e.links = append(e.links, l)
 	if l.err != nil {
 		e.giveUp(l, l.err)
@@ -137,7 +170,7 @@ func (e *execution) take(f finding) {
 func (e *execution) tellWait(rank int, err error) {
 	why := "no peer that is asked grants a slot"
 	if errors.Is(err, errNoOther) {
-		why = "no peer without a part in the job has a free slot"
+		why = "no free slot on a peer that does not run it already"
 	}
 	if short, ok := errors.AsType[*reservation.ShortageError](err); ok && short.Reasons[reservation.SameMachine] == short.Considered {
 		why = "the peers with a free slot are on machines that run the rank already"
@@ -156,7 +189,10 @@ func (e *execution) endSearch() {
 		return
 	}
 	e.search()
-	if f := <-e.found; f.link != nil {
+	switch f := <-e.found; {
+	case f.added != nil:
+		e.unused = append(e.unused, f.added.slots)
+	case f.link != nil:
 		e.links = append(e.links, f.link)
 	}
 	e.search = nil

@@ -149,14 +149,25 @@ func (j *job) brought(p *process, i *instance, err error) {
 	}
 	if j.local[p.id] == p {
 		j.forgetProcess(p)
-		j.say(added(p.id, err))
+	} else if err == nil {
+		err = errLetGo
 	}
 	j.working.Go(func() { // ends with the process
 		if i != nil {
 			j.abandon([]*instance{i})
 		}
-		j.vacate(p)
+		j.vacate(p, err)
 	})
+}
+
+// reportAdditions tells the submitter that this peer is there, until the processes that are added run.
+func (j *job) reportAdditions() {
+	for _, p := range j.local {
+		if p.added && p.live == nil {
+			j.reportStaging()
+			return
+		}
+	}
 }
 
 // waits reports whether the process was added, and nobody has been told that it joins.
@@ -165,10 +176,15 @@ func (p *process) waits() bool {
 	return p.added && !told && p.job.view.State(p.id) == view.Vacant
 }
 
-// drop lets go of a process that was added, if there is one.
+var errLetGo = errors.New("the submitter has let it go")
+
+// drop lets go of a process that was added, if there is one, and says so when nothing of it is left.
 func (j *job) drop(id view.Process) {
-	if p := j.local[id]; p != nil && p.waits() {
+	switch p := j.local[id]; {
+	case p != nil && p.waits():
 		j.letProcessGo(p)
+	case p == nil && !j.letGo[id]:
+		j.say(added(id, errLetGo))
 	}
 }
 
@@ -186,7 +202,7 @@ func (j *job) letProcessGo(p *process) {
 	p.kill()
 	j.working.Go(func() { // ends with the process
 		p.live.close()
-		j.vacate(p)
+		j.vacate(p, errLetGo)
 	})
 }
 
@@ -199,19 +215,22 @@ func (j *job) forgetProcess(p *process) {
 	j.watching.Forget(p.id)
 }
 
-// vacate frees what a process had that has been let go of.
-func (j *job) vacate(p *process) {
+// vacate frees what a process had that does not run here, and tells why it does not.
+func (j *job) vacate(p *process, why error) {
 	p.cancel()
 	if err := j.folder.RemoveProcess(p.id); err != nil {
 		j.log.Error().Err(err).Msg("scratch folder of a process stays until its job is over")
 	}
 	j.service.config.Reservations.Release(p.slot)
-	j.do(func() { delete(j.letGo, p.id) })
+	j.do(func() {
+		delete(j.letGo, p.id)
+		j.say(added(p.id, why))
+	})
 }
 
 // superseded lets go of a process that was added, if another peer runs it, as row says.
 func (j *job) superseded(row *jobpb.Member) {
-	if p2ppeer.ID(row.GetPeer()) != j.service.host.ID() {
-		j.drop(row.GetProcess().View())
+	if p := j.local[row.GetProcess().View()]; p != nil && p.waits() && p2ppeer.ID(row.GetPeer()) != j.service.host.ID() {
+		j.letProcessGo(p)
 	}
 }

@@ -149,11 +149,17 @@ func TestS4ProcessThatIsLetGoLeavesNothing(t *testing.T) {
 			t.Fatalf("%s: %v", how, a)
 		}
 		letGo[how]()
+		await(j.links[0], func(m *jobpb.FromPeer) *jobpb.Added {
+			if a := m.GetAdded(); a.GetError() != "" {
+				return a
+			}
+			return nil
+		})
+		j.links[0].kept = nil
 		j.freeSlots(0, 1)
 		if left, _ := filepath.Glob(filepath.Join(j.peers[0].home, "scratch", "*", p.String())); len(left) > 0 {
 			t.Errorf("%s: %v is left", how, left)
 		}
-		j.until(func(here *job) bool { return !here.letGo[p] })
 	}
 	v, _, _ = v.Join(0)
 	j.tellView(v)

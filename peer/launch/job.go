@@ -309,6 +309,7 @@ func (j *job) tick() {
 	case Staged:
 		j.awaitStart()
 	case Running:
+		j.reportAdditions()
 		j.checkSupervisors()
 		j.drift()
 		j.seek()

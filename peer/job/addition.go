@@ -1,0 +1,205 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/reservation"
+)
+
+// A process that is to join a rank may run beside others of the job, on a peer that runs none of
+// that rank. It is said on the control stream that there is:
+//
+//	submitter                               peer
+//	    |-- Add(process, key), Emitted ------->|  staging
+//	    |<-- Added ----------------------------|  entering
+//	    |<-- Initialized(key) -----------------|  joining, as in recruit.go: its peer has a number among
+//	    |                                      |  those who agree on views already
+//	    |-- Drop ----------------------------->|  or, before it joins: it is let go of
+//	    |<-- Added(error) ---------------------|  nothing of it is left
+//
+// When the stream breaks before it joins, it is let go of, of which the peer hears when it is back.
+
+// adds reports whether a process is being added that is to join rank.
+func (l *link) adds(rank int) bool {
+	for p := range l.added {
+		if p.Rank == rank {
+			return true
+		}
+	}
+	return false
+}
+
+// takes reports whether the peer of a link can run p beside what it runs.
+func (e *execution) takes(l *link, p view.Process) bool {
+	if l.err != nil || l.retired || l.away || l.recruit != nil || l.dropped[p] || e.adopted != nil && l.peer == e.j.s.cfg.Host.ID() {
+		return false
+	}
+	for _, r := range l.added {
+		if r.phase == recruitStaging || r.process.Rank == p.Rank { // its peer would give the same slot again
+			return false
+		}
+	}
+	v, runs := e.watch.View(), false
+	for _, q := range l.processes {
+		if q.Rank == p.Rank && v.State(q) != view.Failed || e.watch.Leaving(q) {
+			return false
+		}
+		runs = runs || v.Has(q)
+	}
+	return runs // else its part is about to end
+}
+
+// hosts are the links to those of the job's peers that can run p.
+func (e *execution) hosts(p view.Process) map[p2ppeer.ID]*link {
+	out := make(map[p2ppeer.ID]*link)
+	for _, l := range e.links {
+		if e.takes(l, p) {
+			out[l.peer] = l
+		}
+	}
+	return out
+}
+
+// addTo has the peer of a link run one more process, for which it has a slot.
+func (e *execution) addTo(l *link, r *recruit) {
+	if !e.takes(l, r.process) { // what has happened meanwhile
+		e.unused = append(e.unused, r.slots)
+		e.healing.GaveUp(r.process.Rank, e.elapsed())
+		return
+	}
+	l.added[r.process] = r
+	l.say(&jobpb.ToPeer{Body: &jobpb.ToPeer_Add{Add: &jobpb.Add{Process: jobpb.FromProcess(r.process), Key: r.slots.Key[:]}}})
+	l.say(e.emitted(r.process.Rank)) // what the user has got is not to be sent again
+}
+
+// hearAddition takes what is said of process p if that is being added, or was let go of, and reports
+// whether it was that.
+func (e *execution) hearAddition(h heard, p view.Process) (meant bool, _ *Result) {
+	l := h.link
+	switch r := l.added[p]; {
+	case h.msg.GetStaging() != nil:
+		for _, r := range l.added {
+			r.heard = time.Now()
+		}
+		return true, nil
+	case r != nil && r.phase != recruitJoining:
+		r.heard = time.Now()
+		return true, e.advanceAddition(l, r, h.msg)
+	case h.msg.GetAdded() != nil:
+		if h.msg.GetAdded().Error != "" {
+			delete(l.dropped, p)
+		}
+		return true, nil
+	}
+	isLate := p.Replica >= e.j.req.R && e.runsOn[p] != l && (e.adopted != nil || l.dropped[p])
+	return isLate, nil
+}
+
+// advanceAddition takes a process that is being added from phase to phase, by what its peer says.
+func (e *execution) advanceAddition(l *link, r *recruit, m *jobpb.FromPeer) *Result {
+	switch b := m.Body.(type) {
+	case *jobpb.FromPeer_Added:
+		if b.Added.Error != "" { // nothing of it is there
+			delete(l.added, r.process)
+			e.gaveUp(l, r, errors.New(plain(b.Added.Error)))
+			return nil
+		}
+		if r.phase == recruitStaging {
+			r.phase = recruitEntering
+			return nil
+		}
+	case *jobpb.FromPeer_Initialized:
+		if r.phase == recruitEntering && len(b.Initialized.Key) == proclink.KeySize {
+			return e.enter(l, r, b.Initialized.Key)
+		}
+	case *jobpb.FromPeer_Exited:
+		e.letGo(l, r, errors.New(plain("its process "+exitOf(b.Exited, l.peer).String())))
+		return nil
+	case *jobpb.FromPeer_Aborted:
+		e.letGo(l, r, errors.New("its process called Abort"))
+		return nil
+	case *jobpb.FromPeer_Leaving:
+		e.letGo(l, r, errors.New("its owner takes the machine back"))
+		return nil
+	}
+	e.letGo(l, r, unexpected(m))
+	return nil
+}
+
+// letGo lets go of a recruit that has not joined; another one will be looked for.
+func (e *execution) letGo(l *link, r *recruit, err error) {
+	if r == l.recruit {
+		e.giveUp(l, err)
+		return
+	}
+	e.drop(l, r)
+	e.gaveUp(l, r, err)
+}
+
+// gaveUp notes why a process was not added.
+func (e *execution) gaveUp(l *link, r *recruit, err error) {
+	e.j.log.Info().Stringer("peer", l.peer).Int("rank", r.process.Rank).Err(err).Msg("process not added")
+	e.healing.GaveUp(r.process.Rank, e.elapsed())
+	e.avoid(l.peer)
+}
+
+// drop has a peer let go of a process that was to be added. It may not have heard of it.
+func (e *execution) drop(l *link, r *recruit) {
+	delete(l.added, r.process)
+	l.dropped[r.process] = true
+	if r.phase == recruitStaging {
+		e.unused = append(e.unused, r.slots)
+	}
+	l.say(dropMessage(r.process))
+}
+
+func dropMessage(p view.Process) *jobpb.ToPeer {
+	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Drop{Drop: &jobpb.Drop{Process: jobpb.FromProcess(p)}}}
+}
+
+// dismissAdditions lets go of processes that are not needed any more, or of which nothing is said.
+func (e *execution) dismissAdditions(l *link) {
+	for _, r := range l.added {
+		switch {
+		case l.err != nil || r.phase == recruitJoining:
+		case !e.watch.Lacks(r.process.Rank):
+			e.drop(l, r)
+		case r.phase == recruitStaging && time.Since(r.heard) > e.lull():
+			e.letGo(l, r, fmt.Errorf("no word for %v", e.lull()))
+		}
+	}
+}
+
+// forsakeAdditions lets go of the processes that have yet to join where the stream to their peer has broken,
+// or the job is over.
+func (e *execution) forsakeAdditions(l *link) {
+	for _, r := range l.added {
+		if r.phase != recruitJoining {
+			e.drop(l, r)
+		}
+	}
+}
+
+// othersFirst sorts candidates: those that take part in the job come last, since others have
+// more room.
+func othersFirst(candidates []reservation.Candidate, hosts map[p2ppeer.ID]*link) []reservation.Candidate {
+	out := slices.Clone(candidates)
+	slices.SortStableFunc(out, func(a, b reservation.Candidate) int {
+		switch has, other := hosts[a.Peer] != nil, hosts[b.Peer] != nil; {
+		case has == other:
+			return 0
+		case has:
+			return 1
+		}
+		return -1
+	})
+	return out
+}
