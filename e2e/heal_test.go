@@ -99,6 +99,48 @@ func TestHealsUntilNobodyIsThereWhoBegan(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
+// TestHealsOnPeersOfTheJob has no peer that takes no part in the job: two ranks lose a replica with
+// each peer that is killed, and each gets another one on a peer that runs other ranks. In the end
+// each of the two peers that are left runs every rank (R7, S4).
+func TestHealsOnPeersOfTheJob(t *testing.T) {
+	t.Parallel()
+	peers := grid(t, 4, "--slots", "4")
+	const steps = 3000
+	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "4", "-r", "2", "-w", "60", "--timeout", "110s",
+		filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "20", "-work", "0s", "-pause", "5ms", "-pacer")
+	j.waitRunning()
+	j.printed("rank 1 step 100 ")
+	for _, victim := range []string{"0.0", "0.1"} {
+		gone, lost := j.peerOf(peers, victim), 0
+		gone.kill()
+		for process, peer := range j.placed {
+			if peer == gone.id {
+				delete(j.placed, process)
+				lost++
+			}
+		}
+		if lost < 2 {
+			t.Fatalf("%d processes are lost: %v", lost, j.placed)
+		}
+		for range lost {
+			e := j.waitFor("new replica", func(e event) bool { return e.Event == "heal" && len(e.Placed) == 1 })
+			p := e.Placed[0]
+			for process, peer := range j.placed {
+				if strings.HasPrefix(process, fmt.Sprint(p.Rank, ".")) && peer == p.Peer {
+					t.Errorf("%d.%d is on the peer of %s", p.Rank, p.Replica, process)
+				}
+			}
+			j.placed[fmt.Sprintf("%d.%d", p.Rank, p.Replica)] = p.Peer
+			t.Logf("%d.%d took the place of one of peer %s after %v", p.Rank, p.Replica, victim, e.Took.Round(time.Millisecond))
+		}
+	}
+	if s := j.wait(); s != 0 {
+		t.Fatalf("exit status %d", s)
+	}
+	expectStepper(t, j, 4, steps, 20)
+	expectNothingLeft(t, peers)
+}
+
 // TestHealsFromACheckpoint loses one replica of a rank after the other, whose program
 // has 100 MiB of state and makes checkpoints: a new one is given the last, and little
 // else, and the answer is right.
