@@ -71,7 +71,7 @@ func (e *execution) hosts(p view.Process) map[p2ppeer.ID]*link {
 // addTo has the peer of a link run one more process, for which it has a slot.
 func (e *execution) addTo(l *link, r *recruit) {
 	if !e.takes(l, r.process) { // what has happened meanwhile
-		e.unused = append(e.unused, r.slots)
+		e.giveBack(r)
 		e.healing.GaveUp(r.process.Rank, e.elapsed())
 		return
 	}
@@ -109,6 +109,7 @@ func (e *execution) advanceAddition(l *link, r *recruit, m *jobpb.FromPeer) *Res
 	case *jobpb.FromPeer_Added:
 		if b.Added.Error != "" { // nothing of it is there
 			delete(l.added, r.process)
+			e.giveBack(r)
 			e.gaveUp(l, r, errors.New(plain(b.Added.Error)))
 			return nil
 		}
@@ -155,10 +156,16 @@ func (e *execution) gaveUp(l *link, r *recruit, err error) {
 func (e *execution) drop(l *link, r *recruit) {
 	delete(l.added, r.process)
 	l.dropped[r.process] = true
+	e.giveBack(r)
+	l.say(dropMessage(r.process))
+}
+
+// giveBack has the slot for a process be given back with the job's others, in case its peer has not taken it: else
+// that frees it.
+func (e *execution) giveBack(r *recruit) {
 	if r.phase == recruitStaging {
 		e.unused = append(e.unused, r.slots)
 	}
-	l.say(dropMessage(r.process))
 }
 
 func dropMessage(p view.Process) *jobpb.ToPeer {

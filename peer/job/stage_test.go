@@ -83,6 +83,7 @@ type part struct {
 	spec      *jobspec.Spec
 	key       reservation.Key
 	redeemed  bool
+	more      []reservation.Key // of slots for processes that were added
 	processes []view.Process
 	joining   *jobpb.Join
 	group     *faultdetect.Group
@@ -171,6 +172,10 @@ func (p *part) free() {
 	if p.redeemed {
 		p.peer.slots.Release(p.key)
 	}
+	for _, key := range p.more {
+		p.peer.slots.Release(key)
+	}
+	p.more = nil
 }
 
 func (p *part) say(m *jobpb.FromPeer) {

@@ -1,0 +1,294 @@
+package job
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/proclink"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/reservation"
+)
+
+// Replicas that are lost when no peer is free that takes no part in the job.
+
+// askedToAdd waits until this part is to run q, too, or q has joined elsewhere: then it returns nil.
+func (p *part) askedToAdd(q view.Process) *jobpb.Add {
+	return await(p, func(m *jobpb.ToPeer) *jobpb.ToPeer {
+		if a := m.GetAdd(); a != nil && a.Process.View() == q {
+			return m
+		}
+		if v, err := m.GetView().View(); m.GetView() != nil && err == nil && v.State(q) == view.Live {
+			return m
+		}
+		return nil
+	}).GetAdd()
+}
+
+// redeems takes the slot of a process that is to be added.
+func (p *part) redeems(a *jobpb.Add) {
+	var key reservation.Key
+	copy(key[:], a.Key)
+	if _, err := p.peer.slots.Redeem(key, p.spec.ID, p.spec.Submitter); err != nil {
+		p.Errorf("redeem the key of %v: %v", a.Process, err)
+	}
+	p.more = append(p.more, key)
+}
+
+func (p *part) added(q view.Process, problem string) {
+	p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Added{Added: &jobpb.Added{Process: jobpb.FromProcess(q), Error: problem}}})
+}
+
+// entersAdded is what the peer of q, which is added, says until it has caught up.
+func (p *part) entersAdded(a *jobpb.Add) {
+	q := a.Process.View()
+	p.redeems(a)
+	if e := await(p, (*jobpb.ToPeer).GetEmitted); int(e.Rank) != q.Rank {
+		p.Errorf("it hears what the user has of rank %d", e.Rank)
+	}
+	p.added(q, "")
+	p.initialized(q)
+	row := await(p, func(m *jobpb.ToPeer) *jobpb.Member {
+		if row := m.GetJoined(); row != nil && row.Process.View() == q {
+			return row
+		}
+		return nil
+	})
+	if string(row.Peer) != string(p.peer.ID()) || len(row.Key) != proclink.KeySize {
+		p.Errorf("joined by %v", row)
+	}
+	p.until(q, view.Live)
+	p.caughtUp(q)
+}
+
+// crowded is a job of two ranks and two replicas, whose losses are replaced.
+func (b *bed) crowded() Request {
+	req := b.request(2, 2)
+	req.Heal = true
+	return req
+}
+
+// TestLostReplicaIsReplacedOnAPeerOfTheJob, of which a rank has lost one, and all that are free take part in
+// it: it goes to one that runs none of the rank. Then the other replica of the rank is lost, and the new one
+// has the last word (R7).
+func TestLostReplicaIsReplacedOnAPeerOfTheJob(t *testing.T) {
+	b := newBed(t, never, 2, 2, 2, 2)
+	watch, healed := untilHealed()
+	added := proc(0, 2)
+	var hosts atomic.Int32
+	b.play(func(p *part) {
+		p.start()
+		p.enter()
+		switch q := p.processes[0]; q {
+		case proc(0, 0):
+			p.vanish()
+		case proc(0, 1):
+			p.until(added, view.Live)
+			<-healed
+			p.vanish()
+		default:
+			if a := p.askedToAdd(added); a != nil {
+				hosts.Add(1)
+				p.entersAdded(a)
+				p.until(proc(0, 1), view.Failed)
+				p.ends(added, "a\n")
+			}
+			<-healed
+			p.ends(q)
+		}
+	})
+	o := b.run(b.crowded(), watch)
+	o.want(StatusOK, "")
+	o.wrote(0, Stdout, "a\n")
+	o.told("rank 0 has 2 replicas again (replica 2 on peer …")
+	if hosts.Load() != 1 {
+		t.Errorf("%d peers have added it", hosts.Load())
+	}
+}
+
+// TestTwoRanksAreHealedOnTwoPeersThatRunEachOther: of two peers of each rank one is lost, and those that are left
+// take what the others have run. There is no free slot then but theirs.
+func TestTwoRanksAreHealedOnTwoPeersThatRunEachOther(t *testing.T) {
+	b := newBed(t, never, 2, 2, 2, 2)
+	var lost, whole sync.WaitGroup
+	lost.Add(2)
+	whole.Add(2)
+	watch := func(e Event) error {
+		if e.Kind == HealEvent && e.Placed != nil {
+			whole.Done()
+		}
+		return nil
+	}
+	b.play(func(p *part) {
+		p.start()
+		p.enter()
+		q := p.processes[0]
+		if q.Replica == 0 {
+			lost.Done()
+			lost.Wait()
+			p.vanish()
+		}
+		other := proc(1-q.Rank, 2)
+		a := p.askedToAdd(other)
+		if a == nil {
+			p.Errorf("%v has joined elsewhere", other)
+			return
+		}
+		p.entersAdded(a)
+		whole.Wait()
+		p.ends(q)
+	})
+	o := b.run(b.crowded(), watch)
+	o.want(StatusOK, "")
+	o.told("rank 0 has 2 replicas again (replica 2 on peer …")
+	o.told("rank 1 has 2 replicas again (replica 2 on peer …")
+}
+
+// TestAdditionThatComesToNothingIsFollowedByAnother, at the other peer, whose part goes on meanwhile.
+func TestAdditionThatComesToNothingIsFollowedByAnother(t *testing.T) {
+	b := newBed(t, never, 2, 2, 2, 2)
+	added := proc(0, 2)
+	dropped := func(p *part) {
+		if d := await(p, (*jobpb.ToPeer).GetDrop); d.Process.View() != added {
+			p.Errorf("dropped is %v", d)
+		}
+	}
+	for name, fails := range map[string]func(*part, *jobpb.Add){
+		"it refuses":       func(p *part, _ *jobpb.Add) { p.added(added, "no room") },
+		"its process ends": func(p *part, a *jobpb.Add) { p.redeems(a); p.added(added, ""); p.exits(added, *killedExit); dropped(p) },
+		"its process aborts": func(p *part, a *jobpb.Add) {
+			p.redeems(a)
+			p.added(added, "")
+			p.say(abortedMessage(added))
+			dropped(p)
+		},
+		"it breaks the rules":           func(p *part, a *jobpb.Add) { p.redeems(a); p.added(added, ""); p.caughtUp(added); dropped(p) },
+		"its peer is lost":              func(p *part, _ *jobpb.Add) { p.vanish() },
+		"its peer is lost when it runs": func(p *part, a *jobpb.Add) { p.redeems(a); p.added(added, ""); p.vanish() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			watch, healed := untilHealed()
+			var asked atomic.Int32
+			b.in(t).play(func(p *part) {
+				p.start()
+				p.enter()
+				q := p.processes[0]
+				switch {
+				case q == proc(0, 0):
+					p.vanish()
+				case q.Rank == 1:
+					a := p.askedToAdd(added)
+					switch {
+					case a == nil:
+					case asked.Add(1) == 1:
+						fails(p, a)
+						for _, key := range p.more { // as a peer that has let it go
+							p.peer.slots.Release(key)
+						}
+						p.added(added, "it was let go")
+					default:
+						p.entersAdded(a)
+					}
+				}
+				<-healed
+				p.ends(q)
+			})
+			o := b.run(b.crowded(), watch)
+			o.want(StatusOK, "")
+			o.told("rank 0 has 2 replicas again")
+		})
+	}
+	b.in(t)
+}
+
+func abortedMessage(q view.Process) *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Aborted{Aborted: &jobpb.Aborted{Process: jobpb.FromProcess(q), Code: 1}}}
+}
+
+// TestS4JobThatEndsWhileAProcessIsAddedLeavesNothing, whether its peer has taken the slot or not.
+func TestS4JobThatEndsWhileAProcessIsAddedLeavesNothing(t *testing.T) {
+	b := newBed(t, never, 2, 2, 2, 2)
+	for name, took := range map[string]bool{"asked": false, "started": true} {
+		t.Run(name, func(t *testing.T) {
+			ctx, end := context.WithCancel(t.Context())
+			defer end()
+			b.in(t).play(func(p *part) {
+				p.start()
+				p.enter()
+				switch q := p.processes[0]; {
+				case q == proc(0, 0):
+					p.vanish()
+				case q.Rank == 1:
+					a := p.askedToAdd(proc(0, 2))
+					if took {
+						p.redeems(a)
+						p.added(proc(0, 2), "")
+					}
+					end()
+				}
+			})
+			b.runUntil(ctx, b.crowded(), nil).want(StatusCancelled, "cancelled")
+		})
+	}
+	b.in(t)
+}
+
+// TestPeersWithoutAPartComeFirst: one that takes part in the job runs more only where no other has a slot.
+func TestPeersWithoutAPartComeFirst(t *testing.T) {
+	b := newBed(t, never, 2, 2, 2, 2, 1)
+	watch, healed := untilHealed()
+	b.play(func(p *part) {
+		p.start()
+		p.enter()
+		switch q := p.processes[0]; q {
+		case proc(0, 0):
+			p.vanish()
+		case proc(0, 2):
+			p.caughtUp(q)
+		default:
+			<-healed
+			p.ends(q)
+		}
+	})
+	o := b.run(b.crowded(), watch)
+	o.want(StatusOK, "")
+	o.told("rank 0 has 2 replicas again (replica 2 on peer …")
+}
+
+// TestTakes: a peer that runs a rank, is about to go, or has yet to answer for a slot does not get one more process.
+func TestTakes(t *testing.T) {
+	for name, tt := range map[string]struct {
+		spoil func(e *execution, l *link)
+		want  bool
+	}{
+		"it runs another rank": {func(*execution, *link) {}, true},
+		"it runs the rank":     {func(_ *execution, l *link) { l.processes = append(l.processes, proc(0, 1)) }, false},
+		"it is about to":       {func(_ *execution, l *link) { l.processes = append(l.processes, proc(0, 7)) }, false},
+		"it is lost":           {func(_ *execution, l *link) { l.err = errSilent }, false},
+		"it is away":           {func(_ *execution, l *link) { l.away = true }, false},
+		"it has been retired":  {func(_ *execution, l *link) { l.retired = true }, false},
+		"it adds one for it": {func(_ *execution, l *link) {
+			l.added[proc(0, 2)] = &recruit{process: proc(0, 2), phase: recruitEntering}
+		}, false},
+		"it has yet to answer": {func(_ *execution, l *link) { l.added[proc(2, 2)] = &recruit{process: proc(2, 2)} }, false},
+		"it adds another": {func(_ *execution, l *link) {
+			l.added[proc(2, 2)] = &recruit{process: proc(2, 2), phase: recruitEntering}
+		}, true},
+		"it lets it go":        {func(_ *execution, l *link) { l.dropped[proc(0, 2)] = true }, false},
+		"its owner wants it":   {func(e *execution, l *link) { e.watch.Leaves(proc(1, 0)) }, false},
+		"all there has failed": {func(e *execution, l *link) { sole{e.watch}.Lost([]view.Process{proc(1, 0)}, "is lost") }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := running(t, 3, 2)
+			e := &execution{watch: w.watch}
+			l := newLink(reservation.Placement{}, proc(1, 0))
+			defer l.cancel()
+			tt.spoil(e, l)
+			if got := e.takes(l, proc(0, 2)); got != tt.want {
+				t.Errorf("takes it: %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
