@@ -469,3 +469,24 @@ func TestPeerComesAgainWithOneMoreProcess(t *testing.T) {
 		}
 	}
 }
+
+// TestPeerComesWithTwoProcessesAtOnce: of two ranks that have lost a replica each, the new ones may run on the same
+// peer. Neither has to wait for the other one, nor keeps it out.
+func TestPeerComesWithTwoProcessesAtOnce(t *testing.T) {
+	const peer = 3
+	w := newWorld(t, 13, 5)
+	w.ticks(3)
+	_, first, _ := w.members[0].View().Join(0)
+	_, second, _ := w.members[0].View().Join(1)
+	for _, p := range []view.Process{first, second} {
+		w.tell(0, invite(Newcomer{Peer: peer, ID: idOf(peer), Process: p, Row: []byte("row")}))
+	}
+	w.until("both have joined, on the word of the peer that runs them", func() bool {
+		return !slices.ContainsFunc(w.members, func(m *Member) bool {
+			return !m.View().Live(first) || !m.View().Live(second) || m.config.RunsOn[first] != peer || m.config.RunsOn[second] != peer
+		})
+	})
+	if left := w.members[0].newcomers; len(left) > 0 {
+		t.Errorf("%v are still to come", left)
+	}
+}

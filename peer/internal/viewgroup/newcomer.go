@@ -83,9 +83,9 @@ func (m *Member) canBe(n Newcomer) bool {
 		n.Process.Rank >= 0 && n.Process.Rank < m.view.N && n.Process.Replica >= 0 && n.Process.Replica < view.MaxReplicas
 }
 
-// excludes reports whether only one of both can be taken in.
+// excludes reports whether only one of both can be taken in. A peer may run several processes.
 func (n Newcomer) excludes(other Newcomer) bool {
-	return n.Peer == other.Peer || n.Process == other.Process
+	return n.Peer == other.Peer && n.ID != other.ID || n.Process == other.Process
 }
 
 // introduction is the change of the membership that takes n in. Where it is one of those here it
