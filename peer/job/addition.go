@@ -1,6 +1,7 @@
 package job
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -25,7 +26,8 @@ import (
 //	    |-- Drop ----------------------------->|  or, before it joins: it is let go of
 //	    |<-- Added(error) ---------------------|  nothing of it is left
 //
-// When the stream breaks before it joins, it is let go of, of which the peer hears when it is back.
+// When the stream breaks before the process joins, the submitter drops it, and repeats Drop when the peer is
+// back. The reservation key tells the answers of one attempt from those of the next.
 
 // adds reports whether a process is being added that is to join rank.
 func (l *link) adds(rank int) bool {
@@ -39,7 +41,10 @@ func (l *link) adds(rank int) bool {
 
 // takes reports whether the peer of a link can run p beside what it runs.
 func (e *execution) takes(l *link, p view.Process) bool {
-	if l.err != nil || l.retired || l.away || l.recruit != nil || l.dropped[p] || e.adopted != nil && l.peer == e.j.s.cfg.Host.ID() {
+	if l.err != nil || l.retired || l.away || l.recruit != nil || e.adopted != nil && l.peer == e.j.s.cfg.Host.ID() {
+		return false
+	}
+	if _, ending := l.dropped[p]; ending {
 		return false
 	}
 	for _, r := range l.added {
@@ -80,27 +85,41 @@ func (e *execution) addTo(l *link, r *recruit) {
 	l.say(e.emitted(r.process.Rank)) // what the user has got is not to be sent again
 }
 
-// hearAddition takes what is said of process p if that is being added, or was let go of, and reports
-// whether it was that.
+// hearStaging notes that a peer is still bringing the files of the processes that it adds.
+func (l *link) hearStaging() {
+	for _, r := range l.added {
+		r.heard = time.Now()
+	}
+}
+
+// hearAddition handles a message about process p if that is being added or was dropped, and reports
+// whether it was such a message.
 func (e *execution) hearAddition(h heard, p view.Process) (meant bool, _ *Result) {
-	l := h.link
-	switch r := l.added[p]; {
-	case h.msg.GetStaging() != nil:
-		for _, r := range l.added {
-			r.heard = time.Now()
-		}
+	l, r, answer := h.link, h.link.added[p], h.msg.GetAdded()
+	switch {
+	case answer != nil && (r == nil || !bytes.Equal(answer.Key, r.slots.Key[:])):
+		e.hearDropped(l, p, answer)
 		return true, nil
 	case r != nil && r.phase != recruitJoining:
 		r.heard = time.Now()
 		return true, e.advanceAddition(l, r, h.msg)
-	case h.msg.GetAdded() != nil:
-		if h.msg.GetAdded().Error != "" {
-			delete(l.dropped, p)
-		}
-		return true, nil
 	}
-	isLate := p.Replica >= e.j.req.R && e.runsOn[p] != l && (e.adopted != nil || l.dropped[p])
+	_, dropped := l.dropped[p]
+	isLate := p.Replica >= e.j.req.R && e.runsOn[p] != l && (e.adopted != nil || dropped)
 	return isLate, nil
+}
+
+// hearDropped handles the answer about an attempt to add p that this process does not wait for. If the answer
+// says that the process runs, the submitter that was here before has added it, and nobody will let it join.
+func (e *execution) hearDropped(l *link, p view.Process, m *jobpb.Added) {
+	key, dropped := l.dropped[p]
+	switch {
+	case dropped && m.Error != "" && bytes.Equal(m.Key, key[:]):
+		delete(l.dropped, p)
+	case !dropped && m.Error == "" && e.adopted != nil && e.runsOn[p] != l && len(m.Key) == len(key):
+		l.dropped[p] = reservation.Key(m.Key)
+		l.say(dropMessage(p, l.dropped[p]))
+	}
 }
 
 // advanceAddition takes a process that is being added from phase to phase, by what its peer says.
@@ -155,21 +174,21 @@ func (e *execution) gaveUp(l *link, r *recruit, err error) {
 // drop has a peer let go of a process that was to be added. It may not have heard of it.
 func (e *execution) drop(l *link, r *recruit) {
 	delete(l.added, r.process)
-	l.dropped[r.process] = true
+	l.dropped[r.process] = r.slots.Key
 	e.giveBack(r)
-	l.say(dropMessage(r.process))
+	l.say(dropMessage(r.process, r.slots.Key))
 }
 
-// giveBack has the slot for a process be given back with the job's others, in case its peer has not taken it: else
-// that frees it.
+// giveBack notes that the job may hold a slot that no peer has redeemed. The job gives it back at its end, unless
+// its lease ends before.
 func (e *execution) giveBack(r *recruit) {
 	if r.phase == recruitStaging {
-		e.unused = append(e.unused, r.slots)
+		e.unused[r.slots.Peer] = r.slots
 	}
 }
 
-func dropMessage(p view.Process) *jobpb.ToPeer {
-	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Drop{Drop: &jobpb.Drop{Process: jobpb.FromProcess(p)}}}
+func dropMessage(p view.Process, key reservation.Key) *jobpb.ToPeer {
+	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Drop{Drop: &jobpb.Drop{Process: jobpb.FromProcess(p), Key: key[:]}}}
 }
 
 // dismissAdditions lets go of processes that are not needed any more, or of which nothing is said.

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"bytes"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -37,8 +38,9 @@ func (p *part) redeems(a *jobpb.Add) {
 	p.more = append(p.more, key)
 }
 
-func (p *part) added(q view.Process, problem string) {
-	p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Added{Added: &jobpb.Added{Process: jobpb.FromProcess(q), Error: problem}}})
+// added answers that a process which was to be added runs, or why it does not.
+func (p *part) added(a *jobpb.Add, problem string) {
+	p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Added{Added: &jobpb.Added{Process: a.Process, Key: a.Key, Error: problem}}})
 }
 
 // entersAdded is what the peer of q, which is added, says until it has caught up.
@@ -48,7 +50,7 @@ func (p *part) entersAdded(a *jobpb.Add) {
 	if e := await(p, (*jobpb.ToPeer).GetEmitted); int(e.Rank) != q.Rank {
 		p.Errorf("it hears what the user has of rank %d", e.Rank)
 	}
-	p.added(q, "")
+	p.added(a, "")
 	p.initialized(q)
 	row := await(p, func(m *jobpb.ToPeer) *jobpb.Member {
 		if row := m.GetJoined(); row != nil && row.Process.View() == q {
@@ -70,6 +72,18 @@ func (b *bed) crowded() Request {
 	return req
 }
 
+// crowd gives the peers their script. One whose part has ended is of no use when it is asked again, however long a
+// test takes.
+func (b *bed) crowd(script func(*part)) {
+	b.play(func(p *part) {
+		if p.processes[0].Replica > 1 {
+			p.prepared("no room")
+			return
+		}
+		script(p)
+	})
+}
+
 // TestLostReplicaIsReplacedOnAPeerOfTheJob, of which a rank has lost one, and all that are free take part in
 // it: it goes to one that runs none of the rank. Then the other replica of the rank is lost, and the new one
 // has the last word (R7).
@@ -78,7 +92,7 @@ func TestLostReplicaIsReplacedOnAPeerOfTheJob(t *testing.T) {
 	watch, healed := untilHealed()
 	added := proc(0, 2)
 	var hosts atomic.Int32
-	b.play(func(p *part) {
+	b.crowd(func(p *part) {
 		p.start()
 		p.enter()
 		switch q := p.processes[0]; q {
@@ -121,7 +135,7 @@ func TestTwoRanksAreHealedOnTwoPeersThatRunEachOther(t *testing.T) {
 		}
 		return nil
 	}
-	b.play(func(p *part) {
+	b.crowd(func(p *part) {
 		p.start()
 		p.enter()
 		q := p.processes[0]
@@ -150,28 +164,28 @@ func TestTwoRanksAreHealedOnTwoPeersThatRunEachOther(t *testing.T) {
 func TestAdditionThatComesToNothingIsFollowedByAnother(t *testing.T) {
 	b := newBed(t, never, 2, 2, 2, 2)
 	added := proc(0, 2)
-	dropped := func(p *part) {
-		if d := await(p, (*jobpb.ToPeer).GetDrop); d.Process.View() != added {
+	dropped := func(p *part, a *jobpb.Add) {
+		if d := await(p, (*jobpb.ToPeer).GetDrop); d.Process.View() != added || !bytes.Equal(d.Key, a.Key) {
 			p.Errorf("dropped is %v", d)
 		}
 	}
 	for name, fails := range map[string]func(*part, *jobpb.Add){
-		"it refuses":       func(p *part, _ *jobpb.Add) { p.added(added, "no room") },
-		"its process ends": func(p *part, a *jobpb.Add) { p.redeems(a); p.added(added, ""); p.exits(added, *killedExit); dropped(p) },
+		"it refuses":       func(p *part, a *jobpb.Add) { p.added(a, "no room") },
+		"its process ends": func(p *part, a *jobpb.Add) { p.redeems(a); p.added(a, ""); p.exits(added, *killedExit); dropped(p, a) },
 		"its process aborts": func(p *part, a *jobpb.Add) {
 			p.redeems(a)
-			p.added(added, "")
+			p.added(a, "")
 			p.say(abortedMessage(added))
-			dropped(p)
+			dropped(p, a)
 		},
-		"it breaks the rules":           func(p *part, a *jobpb.Add) { p.redeems(a); p.added(added, ""); p.caughtUp(added); dropped(p) },
+		"it breaks the rules":           func(p *part, a *jobpb.Add) { p.redeems(a); p.added(a, ""); p.caughtUp(added); dropped(p, a) },
 		"its peer is lost":              func(p *part, _ *jobpb.Add) { p.vanish() },
-		"its peer is lost when it runs": func(p *part, a *jobpb.Add) { p.redeems(a); p.added(added, ""); p.vanish() },
+		"its peer is lost when it runs": func(p *part, a *jobpb.Add) { p.redeems(a); p.added(a, ""); p.vanish() },
 	} {
 		t.Run(name, func(t *testing.T) {
 			watch, healed := untilHealed()
 			var asked atomic.Int32
-			b.in(t).play(func(p *part) {
+			b.in(t).crowd(func(p *part) {
 				p.start()
 				p.enter()
 				q := p.processes[0]
@@ -187,7 +201,7 @@ func TestAdditionThatComesToNothingIsFollowedByAnother(t *testing.T) {
 						for _, key := range p.more { // as a peer that has let it go
 							p.peer.slots.Release(key)
 						}
-						p.added(added, "it was let go")
+						p.added(a, "it was let go")
 					default:
 						p.entersAdded(a)
 					}
@@ -214,17 +228,16 @@ func TestS4JobThatEndsWhileAProcessIsAddedLeavesNothing(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ctx, end := context.WithCancel(t.Context())
 			defer end()
-			b.in(t).play(func(p *part) {
+			b.in(t).crowd(func(p *part) {
 				p.start()
 				p.enter()
 				switch q := p.processes[0]; {
 				case q == proc(0, 0):
 					p.vanish()
 				case q.Rank == 1:
-					a := p.askedToAdd(proc(0, 2))
-					if took {
+					if a := p.askedToAdd(proc(0, 2)); took {
 						p.redeems(a)
-						p.added(proc(0, 2), "")
+						p.added(a, "")
 					}
 					end()
 				}
@@ -276,7 +289,7 @@ func TestTakes(t *testing.T) {
 		"it adds another": {func(_ *execution, l *link) {
 			l.added[proc(2, 2)] = &recruit{process: proc(2, 2), phase: recruitEntering}
 		}, true},
-		"it lets it go":        {func(_ *execution, l *link) { l.dropped[proc(0, 2)] = true }, false},
+		"it lets it go":        {func(_ *execution, l *link) { l.dropped[proc(0, 2)] = reservation.Key{} }, false},
 		"its owner wants it":   {func(e *execution, l *link) { e.watch.Leaves(proc(1, 0)) }, false},
 		"all there has failed": {func(e *execution, l *link) { sole{e.watch}.Lost([]view.Process{proc(1, 0)}, "is lost") }, false},
 	} {
@@ -290,5 +303,78 @@ func TestTakes(t *testing.T) {
 				t.Errorf("takes it: %v, want %v", got, tt.want)
 			}
 		})
+	}
+}
+
+// adding is a job of three ranks, on a peer of which a process is being added to rank 0.
+func adding(t *testing.T, phase recruitPhase) (*execution, *link, *recruit) {
+	t.Helper()
+	w := running(t, 3, 2)
+	l := newLink(reservation.Placement{}, proc(1, 0))
+	t.Cleanup(l.cancel)
+	r := &recruit{process: proc(0, 2), phase: phase, slots: reservation.Placement{Key: reservation.Key{2}}}
+	l.added[r.process] = r
+	return &execution{watch: w.watch, runsOn: make(map[view.Process]*link)}, l, r
+}
+
+func addedMessage(q view.Process, key reservation.Key, problem string) *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Added{Added: &jobpb.Added{Process: jobpb.FromProcess(q), Key: key[:], Error: problem}}}
+}
+
+// TestPeerThatBringsFilesIsWaitedFor: input files may take longer than a peer may be silent.
+func TestPeerThatBringsFilesIsWaitedFor(t *testing.T) {
+	for name, a := range map[string]*adopted{"begun here": nil, "attached": {}} {
+		e, l, r := adding(t, recruitStaging)
+		e.adopted = a
+		e.hear(heard{link: l, wire: l.wire, msg: &jobpb.FromPeer{Body: &jobpb.FromPeer_Staging{Staging: &jobpb.Staging{}}}})
+		if r.heard.IsZero() {
+			t.Errorf("%s: its peer counts as silent", name)
+		}
+	}
+}
+
+// TestV3AnswerAboutAnEarlierAttemptIsNotTakenForOneAboutTheNext: a peer that is back answers Drop as often as it has
+// heard it. An honest peer would else break the protocol when its process says more.
+func TestV3AnswerAboutAnEarlierAttemptIsNotTakenForOneAboutTheNext(t *testing.T) {
+	e, l, r := adding(t, recruitStaging)
+	first := reservation.Key{1}
+	l.dropped[r.process] = first
+	for range 2 {
+		e.hear(heard{link: l, wire: l.wire, msg: addedMessage(r.process, first, "it was let go")})
+		if _, left := l.dropped[r.process]; left || l.added[r.process] != r || l.err != nil {
+			t.Fatalf("dropped %v, added %v, lost: %v", l.dropped, l.added, l.err)
+		}
+	}
+	e.hear(heard{link: l, wire: l.wire, msg: addedMessage(r.process, r.slots.Key, "")})
+	if r.phase != recruitEntering {
+		t.Error("the answer about this attempt has no effect")
+	}
+}
+
+// TestS4AttachedSubmitterDropsWhatItDoesNotKnow: a process that the submitter before it has added, and that was not to
+// join yet, waits for nobody.
+func TestS4AttachedSubmitterDropsWhatItDoesNotKnow(t *testing.T) {
+	key := reservation.Key{1}
+	for _, kept := range []bool{false, true} {
+		e, l, r := adding(t, recruitStaging)
+		delete(l.added, r.process)
+		e.adopted = &adopted{}
+		if kept {
+			e.runsOn[r.process] = l
+		}
+		e.hear(heard{link: l, wire: l.wire, msg: addedMessage(r.process, key, "")})
+		drops := 0
+		for _, m := range l.out.take() {
+			if d := m.GetDrop(); d != nil && bytes.Equal(d.Key, key[:]) {
+				drops++
+			}
+		}
+		if want := map[bool]int{false: 1, true: 0}[kept]; drops != want {
+			t.Errorf("kept: %v: dropped %d times, want %d", kept, drops, want)
+		}
+		e.hear(heard{link: l, wire: l.wire, msg: addedMessage(r.process, key, "it was let go")})
+		if len(l.dropped) > 0 || l.err != nil {
+			t.Errorf("kept: %v: dropped %v, lost: %v", kept, l.dropped, l.err)
+		}
 	}
 }

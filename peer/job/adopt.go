@@ -172,7 +172,7 @@ func (a *adopted) hear(l *link, m *jobpb.FromPeer) (meant bool, err error) {
 		return true, l.testimony.add(b.Agreed)
 	case *jobpb.FromPeer_Outside:
 		l.testimony.outside = true
-	case *jobpb.FromPeer_Staging, *jobpb.FromPeer_Prepared, *jobpb.FromPeer_Started,
+	case *jobpb.FromPeer_Prepared, *jobpb.FromPeer_Started,
 		*jobpb.FromPeer_Suspect, *jobpb.FromPeer_Paths:
 	default:
 		return false, nil

@@ -272,8 +272,8 @@ func (e *execution) resumed(h heard) *Result {
 // remind tells a peer what it may have missed. What it knows means nothing to it.
 func (e *execution) remind(l *link) {
 	v := e.watch.View()
-	for p := range l.dropped {
-		l.say(dropMessage(p))
+	for p, key := range l.dropped {
+		l.say(dropMessage(p, key))
 	}
 	if e.generation > 0 && slices.Contains(e.group, l.peer) { // a recruit of before joins none
 		l.say(e.joinMessage(e.group...))

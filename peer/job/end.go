@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/libp2p/go-libp2p/core/network"
@@ -144,7 +146,7 @@ func (e *execution) close() {
 	for _, l := range e.links {
 		e.forsakeAdditions(l)
 	}
-	unused := e.unused
+	unused := slices.Collect(maps.Values(e.unused))
 	for _, l := range e.links {
 		l.close()
 		if l.group != nil {

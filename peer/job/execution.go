@@ -78,9 +78,9 @@ type execution struct {
 	searched   int                // the rank that it is for
 	found      chan finding       // what came of it
 	avoided    avoidance
-	unused     []reservation.Placement // of processes that were to be added, whose peer may not have heard of it
-	lacking    map[int][]string        // reasons that the user was told why a rank lacks a replica
-	recoveries []time.Duration         // how long ranks were without a replica
+	unused     map[p2ppeer.ID]reservation.Placement // slots of processes that were not added, which their peers may not have redeemed
+	lacking    map[int][]string                     // reasons that the user was told why a rank lacks a replica
+	recoveries []time.Duration                      // how long ranks were without a replica
 
 	inbox       chan heard
 	done        chan struct{} // closed when nobody reads inbox any more
@@ -102,6 +102,7 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 		unspoken: make(map[view.Process]backlog),
 		foretold: make(foretold),
 		toJoin:   make(map[view.Process]backlog),
+		unused:   make(map[p2ppeer.ID]reservation.Placement),
 		ended:    make(map[view.Process][2]bool),
 		withheld: make(withheld),
 		answers:  make(map[view.Process]*jobpb.Collected),
@@ -334,6 +335,10 @@ func (e *execution) hear(h heard) *Result {
 	case h.err != nil:
 		return e.lose(h.link, "the connection to it broke", h.err)
 	}
+	if h.msg.GetStaging() != nil { // it is there, and that has been noted
+		h.link.hearStaging()
+		return nil
+	}
 	if e.adopted != nil {
 		if meant, err := e.adopted.hear(h.link, h.msg); err != nil {
 			return e.breach(h.link, err)
@@ -343,9 +348,6 @@ func (e *execution) hear(h heard) *Result {
 	}
 	if b, ok := h.msg.Body.(*jobpb.FromPeer_Suspect); ok {
 		e.suspect(b.Suspect)
-		return nil
-	}
-	if h.msg.GetStaging() != nil { // it is there, and that has been noted
 		return nil
 	}
 	if b, ok := h.msg.Body.(*jobpb.FromPeer_Paths); ok {

@@ -79,9 +79,9 @@ type link struct {
 	group   *faultdetect.Group // that watches it until all are watched anew
 
 	// Of processes that have come later than the job began: see addition.go.
-	keys    map[view.Process][]byte   // public
-	added   map[view.Process]*recruit // beside others that run there, until they are in the view
-	dropped map[view.Process]bool     // it may yet have to hear so, or to do it
+	keys    map[view.Process][]byte          // public
+	added   map[view.Process]*recruit        // beside others that run there, until they are in the view
+	dropped map[view.Process]reservation.Key // until the peer says that nothing of them is left
 }
 
 // A wire is one stream of a link, and what waits to be said on it.
@@ -131,7 +131,7 @@ func (h heard) late() bool {
 func newLink(slots reservation.Placement, processes ...view.Process) *link {
 	l := &link{
 		peer: slots.Peer, slots: slots, processes: processes, wire: newWire(),
-		keys: make(map[view.Process][]byte), added: make(map[view.Process]*recruit), dropped: make(map[view.Process]bool),
+		keys: make(map[view.Process][]byte), added: make(map[view.Process]*recruit), dropped: make(map[view.Process]reservation.Key),
 	}
 	l.ctx, l.cancel = context.WithCancel(context.Background())
 	return l

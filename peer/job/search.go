@@ -191,7 +191,7 @@ func (e *execution) endSearch() {
 	e.search()
 	switch f := <-e.found; {
 	case f.added != nil:
-		e.unused = append(e.unused, f.added.slots)
+		e.giveBack(f.added)
 	case f.link != nil:
 		e.links = append(e.links, f.link)
 	}

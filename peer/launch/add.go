@@ -28,23 +28,26 @@ import (
 // add has one more process run here, or says why not.
 func (j *job) add(m *jobpb.Add) error {
 	ids, err := checkJoiner([]*jobpb.Process{m.GetProcess()}, j.spec.N, j.spec.R)
-	key := reservation.Key(slices.Concat(m.GetKey(), make([]byte, len(reservation.Key{})))[:len(reservation.Key{})])
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
-	case !j.heal || len(m.GetKey()) != len(key):
+	}
+	if !j.heal {
 		return errOrder(m)
+	}
+	key, err := readKey(m.GetKey())
+	if err != nil {
+		return err
 	}
 	if before := j.local[ids[0]]; before != nil && before.waits() {
 		j.letProcessGo(before)
 	}
 	if _, err = j.service.config.Reservations.Redeem(key, j.spec.ID, j.submitter); err != nil {
-		j.say(added(ids[0], fmt.Errorf("redeem reservation key: %w", err)))
+		j.say(added(ids[0], key, fmt.Errorf("redeem reservation key: %w", err)))
 		return nil
 	}
 	if err = j.hasPlace(ids[0]); err != nil {
 		j.service.config.Reservations.Release(key)
-		j.say(added(ids[0], err))
+		j.say(added(ids[0], key, err))
 		return nil
 	}
 	p := newProcess(j, ids[0], j.cellsTaken())
@@ -56,6 +59,14 @@ func (j *job) add(m *jobpb.Add) error {
 	return nil
 }
 
+// readKey reads a reservation key.
+func readKey(b []byte) (key reservation.Key, err error) {
+	if len(b) != len(key) {
+		return key, fmt.Errorf("reservation key of %d bytes", len(b))
+	}
+	return reservation.Key(b), nil
+}
+
 // hasPlace says why this part of the job cannot have one more process.
 func (j *job) hasPlace(id view.Process) error {
 	switch {
@@ -65,8 +76,14 @@ func (j *job) hasPlace(id view.Process) error {
 		return errors.New("its owner needs the machine")
 	case j.onlyKeeps || !j.begun:
 		return errors.New("nothing of the job runs here")
-	case j.letGo[id]:
+	case j.view.State(id) != view.Vacant:
+		return fmt.Errorf("process %v has joined already", id)
+	}
+	if _, ending := j.letGo[id]; ending {
 		return fmt.Errorf("process %v was here, and is being ended", id)
+	}
+	if peer, known := j.members.peerOf[id]; known {
+		return fmt.Errorf("process %v runs on peer %s", id, peer)
 	}
 	for other, p := range j.local {
 		if other.Rank == id.Rank && !p.expelled {
@@ -84,15 +101,21 @@ func (j *job) cellsTaken() (n int) {
 	return n
 }
 
-// reorder says which processes run here from now on.
+// reorder says which processes run here from now on. Limits of the whole part are those of as many slots.
 func (j *job) reorder(order []view.Process) {
 	j.service.mu.Lock()
 	j.order = order
 	j.service.mu.Unlock()
 	j.upload.adjust(jobUpload(j.grant, len(order)))
-	if j.group != nil {
-		_ = j.yield() // an error means that it has the weight that it had
+	if j.group == nil {
+		return
 	}
+	if most := j.processors(); most > 0 {
+		if err := j.group.SetCPU(most); err != nil {
+			j.log.Warn().Err(err).Msg("the job's limit of the processors stays as it was")
+		}
+	}
+	_ = j.yield() // an error means that it has the weight that it had
 }
 
 // bringProcess lays out the files of a process that was added, the last of so many, and starts it.
@@ -109,7 +132,8 @@ func (j *job) bringProcess(p *process, processes int) {
 		return
 	}
 	if i != nil {
-		j.abandon([]*instance{i})
+		i.program.Kill()
+		i.close()
 	}
 	j.service.config.Reservations.Release(p.slot)
 }
@@ -144,7 +168,7 @@ func (j *job) brought(p *process, i *instance, err error) {
 			case <-j.ctx.Done():
 			}
 		})
-		j.say(added(p.id, nil))
+		j.say(added(p.id, p.slot, nil))
 		return
 	}
 	if j.local[p.id] == p {
@@ -153,8 +177,9 @@ func (j *job) brought(p *process, i *instance, err error) {
 		err = errLetGo
 	}
 	j.working.Go(func() { // ends with the process
-		if i != nil {
-			j.abandon([]*instance{i})
+		if i != nil { // the job's other processes go on giving way to the owner's work
+			i.program.Kill()
+			i.close()
 		}
 		j.vacate(p, err)
 	})
@@ -178,14 +203,24 @@ func (p *process) waits() bool {
 
 var errLetGo = errors.New("the submitter has let it go")
 
-// drop lets go of a process that was added, if there is one, and says so when nothing of it is left.
-func (j *job) drop(id view.Process) {
-	switch p := j.local[id]; {
-	case p != nil && p.waits():
-		j.letProcessGo(p)
-	case p == nil && !j.letGo[id]:
-		j.say(added(id, errLetGo))
+// drop lets go of the process that was added with a key, if there is one, and says so when nothing of it is left.
+// It does nothing once others have been told that the process joins.
+func (j *job) drop(m *jobpb.Drop) error {
+	key, err := readKey(m.GetKey())
+	if err != nil {
+		return err
 	}
+	id := m.GetProcess().View()
+	ends, ending := j.letGo[id]
+	switch p := j.local[id]; {
+	case p != nil && p.added && p.slot == key:
+		if p.waits() {
+			j.letProcessGo(p)
+		}
+	case !ending || ends != key: // else vacate says so
+		j.say(added(id, key, errLetGo))
+	}
+	return nil
 }
 
 // letProcessGo ends a process that was added, as if it had never been here.
@@ -208,7 +243,7 @@ func (j *job) letProcessGo(p *process) {
 
 // forgetProcess has a process that was added not be one of those here any more.
 func (j *job) forgetProcess(p *process) {
-	j.letGo[p.id] = true
+	j.letGo[p.id] = p.slot
 	delete(j.local, p.id)
 	j.reorder(slices.DeleteFunc(slices.Clone(j.order), func(id view.Process) bool { return id == p.id }))
 	j.alive.Forget(p.id)
@@ -224,7 +259,7 @@ func (j *job) vacate(p *process, why error) {
 	j.service.config.Reservations.Release(p.slot)
 	j.do(func() {
 		delete(j.letGo, p.id)
-		j.say(added(p.id, why))
+		j.say(added(p.id, p.slot, why))
 	})
 }
 

@@ -12,6 +12,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/version"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
+	"github.com/p2pmpi/p2pmpi/peer/launch/internal/cgroup"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
@@ -41,7 +43,17 @@ func addition() int {
 // startAdding starts a job of two ranks and two replicas of which rank 0 has lost the replica of peer 0.
 func startAdding(t *testing.T) (j *testJob, after view.View) {
 	t.Helper()
-	j = newTestbed(t, 2, 3).newJob(t, 2, 2, map[string]string{"in/data": "inputs"}, "add")
+	return startAddingWith(t, limits.Grant{})
+}
+
+// startAddingWith does so on peers that grant so much.
+func startAddingWith(t *testing.T, grant limits.Grant) (j *testJob, after view.View) {
+	t.Helper()
+	b := newTestbed(t, 2, 3)
+	for _, peer := range b.peers {
+		peer.launch.config.Grant = grant
+	}
+	j = b.newJob(t, 2, 2, map[string]string{"in/data": "inputs"}, "add")
 	start := j.startMessage()
 	start.GetStart().Heal = true
 	j.prepare()
@@ -67,8 +79,8 @@ func (j *testJob) adds(peer int, p view.Process) *jobpb.Added {
 	return await(j.links[peer], (*jobpb.FromPeer).GetAdded)
 }
 
-func dropMessage(p view.Process) *jobpb.ToPeer {
-	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Drop{Drop: &jobpb.Drop{Process: jobpb.FromProcess(p)}}}
+func dropMessage(p view.Process, key reservation.Key) *jobpb.ToPeer {
+	return &jobpb.ToPeer{Body: &jobpb.ToPeer_Drop{Drop: &jobpb.Drop{Process: jobpb.FromProcess(p), Key: key[:]}}}
 }
 
 // freeSlots waits until so many slots of a peer are free.
@@ -82,6 +94,17 @@ func (j *testJob) freeSlots(peer, want int) {
 			j.Fatalf("slots of peer %d: %+v, want %d free", peer, slots.Snapshot(), want)
 		}
 	}
+}
+
+// notAdded waits until peer 0 says that nothing is left of the process that was added with a key.
+func (j *testJob) notAdded(p view.Process, key reservation.Key) {
+	j.Helper()
+	await(j.links[0], func(m *jobpb.FromPeer) *jobpb.Added {
+		if a := m.GetAdded(); a.GetError() != "" && a.Process.View() == p && reservation.Key(a.Key) == key {
+			return a
+		}
+		return nil
+	})
 }
 
 // until waits until something is so at peer 0.
@@ -100,7 +123,8 @@ func (j *testJob) until(ok func(*job) bool) {
 func TestProcessIsAddedToAPartThatRuns(t *testing.T) {
 	j, v := startAdding(t)
 	p := view.Process{Replica: 2}
-	if a := j.adds(0, p); a.Error != "" || a.Process.View() != p {
+	a := j.adds(0, p)
+	if a.Error != "" || a.Process.View() != p {
 		t.Fatalf("added: %v", a)
 	}
 	j.freeSlots(0, 0)
@@ -108,7 +132,7 @@ func TestProcessIsAddedToAPartThatRuns(t *testing.T) {
 	row := j.member(p, j.peers[0])
 	row.Key = i.Key
 	j.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: row}})
-	j.links[0].say(dropMessage(p)) // too late: others have heard of it
+	j.links[0].say(dropMessage(p, reservation.Key(a.Key))) // too late: others have heard of it
 	v, _, _ = v.Join(0)
 	j.tellView(v)
 	if h := await(j.links[0], (*jobpb.FromPeer).GetHealed); h.Process.View() != p || h.Messages != 5 {
@@ -132,29 +156,20 @@ func TestProcessIsAddedToAPartThatRuns(t *testing.T) {
 func TestS4ProcessThatIsLetGoLeavesNothing(t *testing.T) {
 	j, v := startAdding(t)
 	p := view.Process{Replica: 2}
-	letGo := map[string]func(){
-		"dropped": func() { j.links[0].say(dropMessage(p)) },
-		"dropped at once": func() {
-			j.links[0].say(dropMessage(p))
-		},
-		"another peer has it": func() {
-			row := j.member(p, j.submitter)
-			j.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: row}})
-		},
-	}
 	for _, how := range []string{"dropped", "dropped at once", "another peer has it"} {
-		if how == "dropped at once" {
-			j.links[0].say(j.addMessage(p, j.reserve(j.peers[0], 1)))
-		} else if a := j.adds(0, p); a.Error != "" {
-			t.Fatalf("%s: %v", how, a)
-		}
-		letGo[how]()
-		await(j.links[0], func(m *jobpb.FromPeer) *jobpb.Added {
-			if a := m.GetAdded(); a.GetError() != "" {
-				return a
+		key := j.reserve(j.peers[0], 1)
+		j.links[0].say(j.addMessage(p, key))
+		if how != "dropped at once" {
+			if a := await(j.links[0], (*jobpb.FromPeer).GetAdded); a.Error != "" {
+				t.Fatalf("%s: %v", how, a)
 			}
-			return nil
-		})
+		}
+		if how == "another peer has it" {
+			j.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: j.member(p, j.submitter)}})
+		} else {
+			j.links[0].say(dropMessage(p, key))
+		}
+		j.notAdded(p, key)
 		j.links[0].kept = nil
 		j.freeSlots(0, 1)
 		if left, _ := filepath.Glob(filepath.Join(j.peers[0].home, "scratch", "*", p.String())); len(left) > 0 {
@@ -187,6 +202,126 @@ func TestPeerRefusesAProcessThatItCannotAdd(t *testing.T) {
 	if a := await(j.links[0], (*jobpb.FromPeer).GetAdded); !strings.Contains(a.Error, "redeem reservation key") {
 		t.Errorf("with another's key: %q", a.Error)
 	}
+	p := view.Process{Replica: 2}
+	j.tell(&jobpb.ToPeer{Body: &jobpb.ToPeer_Joined{Joined: j.member(p, j.submitter)}})
+	if a := j.adds(0, p); !strings.Contains(a.Error, "process 0.2 runs on peer") {
+		t.Errorf("of another peer: %q", a.Error)
+	}
+	j.freeSlots(0, 1)
+	j.stop()
+}
+
+// TestDropIsAboutOneAttempt: said again, it does not end the process that was added since.
+func TestDropIsAboutOneAttempt(t *testing.T) {
+	j, _ := startAdding(t)
+	p := view.Process{Replica: 2}
+	first := j.reserve(j.peers[0], 1)
+	j.links[0].say(j.addMessage(p, first))
+	j.links[0].say(dropMessage(p, first))
+	j.notAdded(p, first)
+	j.links[0].kept = nil
+	if a := j.adds(0, p); a.Error != "" {
+		t.Fatal(a)
+	}
+	j.links[0].say(dropMessage(p, first))
+	j.notAdded(p, first)
+	here := j.hosted(0)
+	if there := answered(t, here, func() bool { return here.local[p] != nil && !here.local[p].killed }); !there {
+		t.Error("it was ended")
+	}
+	j.stop()
+}
+
+// TestMalformedKeysEndTheJob, since a peer repeats them in its answers (O4).
+func TestMalformedKeysEndTheJob(t *testing.T) {
+	p := jobpb.FromProcess(view.Process{Replica: 2})
+	for name, m := range map[string]*jobpb.ToPeer{
+		"add":  {Body: &jobpb.ToPeer_Add{Add: &jobpb.Add{Process: p, Key: make([]byte, 1<<10)}}},
+		"drop": {Body: &jobpb.ToPeer_Drop{Drop: &jobpb.Drop{Process: p, Key: make([]byte, 1<<10)}}},
+		"none": {Body: &jobpb.ToPeer_Add{Add: &jobpb.Add{}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			j, _ := startAdding(t)
+			here := j.hosted(0)
+			j.links[0].say(m)
+			<-here.done
+			if here.ended == nil {
+				t.Error("it goes on")
+			}
+		})
+	}
+}
+
+// TestWhatWaitsToJoinEndsWithoutASubmitter: it would keep its slot, and those of all others, until the job ends.
+func TestWhatWaitsToJoinEndsWithoutASubmitter(t *testing.T) {
+	j, _ := startAdding(t)
+	p := view.Process{Replica: 2}
+	if a := j.adds(0, p); a.Error != "" {
+		t.Fatal(a)
+	}
+	await(j.links[0], (*jobpb.FromPeer).GetInitialized)
+	here := j.hosted(0)
+	answered(t, here, func() bool {
+		attached := here.attached
+		here.letNoneJoin()
+		ended := here.local[p].killed
+		here.attached = nil
+		here.letNoneJoin()
+		here.attached = attached
+		return ended
+	})
+	if e := j.links[0].exited(p); !strings.Contains(e.Reason, "its submitter is gone") {
+		t.Errorf("ended with %v", e)
+	}
+	j.stop()
+}
+
+// TestLimitsAreThoseOfOneMoreSlot while a process is added, and those of the slots that are left when it is dropped.
+func TestLimitsAreThoseOfOneMoreSlot(t *testing.T) {
+	j, _ := startAddingWith(t, limits.Grant{Slot: limits.Limits{CPU: 150}})
+	j.need(cgroup.CPU)
+	p := view.Process{Replica: 2}
+	key := j.reserve(j.peers[0], 1)
+	quota := func(want string) {
+		t.Helper()
+		here, found := j.hosted(0), false
+		for _, f := range answered(t, here, func() []string { return here.group.Folders() }) {
+			for _, file := range []string{"cpu.max", "cpu.cfs_quota_us"} {
+				if text, err := os.ReadFile(filepath.Join(f, file)); err == nil {
+					found = true
+					if got := strings.Fields(string(text))[0]; got != want {
+						t.Errorf("%s is %s, want %s", file, got, want)
+					}
+				}
+			}
+		}
+		if !found {
+			t.Error("no quota")
+		}
+	}
+	quota("300000")
+	j.links[0].say(j.addMessage(p, key))
+	await(j.links[0], (*jobpb.FromPeer).GetAdded)
+	quota("450000")
+	j.links[0].say(dropMessage(p, key))
+	j.notAdded(p, key)
+	quota("300000")
+	j.stop()
+}
+
+// TestGuardMeasuresAnAddedProcess in place of one of the same folder that was dropped: what is there counts once. It has
+// not stood with the others yet.
+func TestGuardMeasuresAnAddedProcess(t *testing.T) {
+	j, _ := startAdding(t)
+	here, instances := j.hosted(0), j.instances(0)
+	g := newGuard(here, instances)
+	n := len(g.meters)
+	g.add(newMeter(g.meters[0].process, instances[0]))
+	if len(g.meters) != n {
+		t.Errorf("%d meters, want %d", len(g.meters), n)
+	}
+	g.late = time.Now()
+	g.raise()
 	j.stop()
 }
 

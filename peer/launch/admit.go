@@ -60,10 +60,9 @@ func checkPrepare(m *jobpb.ToPeer, submitter p2ppeer.ID, os, arch string, decide
 	if a.spec.Submitter != submitter {
 		return a, fmt.Errorf("job of %s was brought by %s", a.spec.Submitter, submitter)
 	}
-	if len(p.Key) != len(a.key) {
-		return a, fmt.Errorf("reservation key of %d bytes", len(p.Key))
+	if a.key, err = readKey(p.Key); err != nil {
+		return a, err
 	}
-	copy(a.key[:], p.Key)
 	a.joining = p.Joining
 	check := checkProcesses
 	if a.joining {
@@ -220,7 +219,7 @@ func newJob(s *Service, a admission) *job {
 		folder: scratch.At(s.scratch, a.spec.ID),
 		events: make(chan func()),
 		done:   make(chan struct{}),
-		local:  make(map[view.Process]*process), letGo: make(map[view.Process]bool), metered: make(chan *meter),
+		local:  make(map[view.Process]*process), letGo: make(map[view.Process]reservation.Key), metered: make(chan *meter),
 		ways: ways{
 			channels: make(map[channelID]*openChannel),
 			seekings: make(map[p2ppeer.ID]*seeking), distances: make(map[p2ppeer.ID]time.Duration),

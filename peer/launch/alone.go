@@ -102,6 +102,7 @@ func (j *job) standIn() {
 			j.views.Propose(viewgroup.Change{Process: p, To: to})
 		}
 	}
+	j.letNoneJoin()
 	j.windDown()
 }
 
@@ -153,6 +154,19 @@ func (j *job) reaches(peer p2ppeer.ID) bool {
 func (j *job) listensTo(p view.Process) bool {
 	here := j.local[p]
 	return j.orphaned && j.attached != nil && here != nil && here.speaks && !here.drained()
+}
+
+// letNoneJoin ends the processes that wait to join while no submitter is here that could let them. A submitter that
+// has done so before it was lost replaces them once they are in the view.
+func (j *job) letNoneJoin() {
+	if j.attached != nil {
+		return
+	}
+	for _, p := range j.local {
+		if p.waits() {
+			p.end("its submitter is gone, and has not let it join")
+		}
+	}
 }
 
 // windDown gives the slots back when nothing runs here any more, and ends the job when

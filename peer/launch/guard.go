@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/peer/internal/limits"
@@ -68,9 +69,8 @@ func (g *guard) run() {
 	defer g.job.running.Done()
 	for {
 		select {
-		case m := <-g.job.metered: // it was added, and has what was laid out for it
-			g.meters = append(g.meters, m)
-			g.written, g.count = true, time.Time{}
+		case m := <-g.job.metered:
+			g.add(m)
 		case <-time.After(g.pause()):
 			if g.job.stands.Load() {
 				g.standBy()
@@ -90,6 +90,13 @@ func newGuard(j *job, instances []*instance) *guard {
 		g.meters = append(g.meters, newMeter(j.local[id], instances[i]))
 	}
 	return g
+}
+
+// add has the guard measure a process that was added to the job, in place of an earlier one that was dropped and
+// had the same folder.
+func (g *guard) add(m *meter) {
+	g.meters = append(slices.DeleteFunc(g.meters, func(before *meter) bool { return before.folder == m.folder }), m)
+	g.written, g.count = true, time.Time{} // it has its input files on disk
 }
 
 func newMeter(p *process, i *instance) *meter {

@@ -67,10 +67,10 @@ type job struct {
 	halting atomic.Int32  // what its processes do for the guard
 	folder  scratch.Job
 	local   map[view.Process]*process
-	letGo   map[view.Process]bool // that were added, and are being ended: see add.go
-	metered chan *meter           // of processes that were added, for the guard
-	serving []func()              // take files off offer
-	unshare func()                // does so with those that its fellows may have, for good
+	letGo   map[view.Process]reservation.Key // processes that were added and are being ended: see add.go
+	metered chan *meter                      // of processes that were added, for the guard
+	serving []func()                         // take files off offer
+	unshare func()                           // does so with those that its fellows may have, for good
 
 	members      membership
 	places       [][2]int // machine and cluster of each rank, once they have begun
@@ -267,7 +267,7 @@ func (j *job) hear(m *jobpb.ToPeer) {
 			err = j.add(b.Add)
 		}
 	case *jobpb.ToPeer_Drop:
-		j.drop(b.Drop.GetProcess().View())
+		err = j.drop(b.Drop)
 	case *jobpb.ToPeer_Introduce:
 		if err = j.inOrder(m, Running); err == nil {
 			err = j.introduce(b.Introduce)

@@ -28,11 +28,17 @@ func (j *job) makeGroup() (err error) {
 	if slot.Memory+slot.CPU+slot.Processes+job.Memory+job.CPU+job.Processes == 0 {
 		return nil
 	}
-	q := cgroup.Quota{Memory: job.Memory, CPU: limits.Min(limits.Limits{CPU: slot.CPU * int64(len(j.order))}, job).CPU, Processes: job.Processes}
+	q := cgroup.Quota{Memory: job.Memory, CPU: j.processors(), Processes: job.Processes}
 	if j.group, err = j.service.groups.NewJob(j.spec.ID, q); err != nil {
 		return err
 	}
 	return j.group.GiveWay(cgroup.Precedence{Weight: j.weight()})
+}
+
+// processors returns how much of the processors the processes that run here may have together, in percent of one; 0
+// is no limit.
+func (j *job) processors() int64 {
+	return limits.Min(limits.Limits{CPU: j.grant.Slot.CPU * int64(len(j.order))}, j.grant.Job).CPU
 }
 
 // weight is that of the job's control group: of as many processes as run here.

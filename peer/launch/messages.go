@@ -13,6 +13,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/outbox"
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/supervisor"
+	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
 // What a peer says on the control stream.
@@ -51,8 +52,8 @@ func started(err error, distances []*jobpb.Distance) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Started{Started: &jobpb.Started{Error: text(err), Distances: distances}}}
 }
 
-func added(p view.Process, err error) *jobpb.FromPeer {
-	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Added{Added: &jobpb.Added{Process: jobpb.FromProcess(p), Error: text(err)}}}
+func added(p view.Process, key reservation.Key, err error) *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Added{Added: &jobpb.Added{Process: jobpb.FromProcess(p), Key: key[:], Error: text(err)}}}
 }
 
 func initialized(p *process) *jobpb.FromPeer {

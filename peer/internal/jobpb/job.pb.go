@@ -568,11 +568,12 @@ func (x *Add) GetKey() []byte {
 	return nil
 }
 
-// Drop ends a process that was added and has not joined, and frees its slot. One that is not
-// there means nothing.
+// Drop ends the process that was added with a reservation key and has not joined, and frees its slot.
+// Added with an error answers it, also where there is no such process.
 type Drop struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Process       *Process               `protobuf:"bytes,1,opt,name=process,proto3" json:"process,omitempty"`
+	Key           []byte                 `protobuf:"bytes,2,opt,name=key,proto3" json:"key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -610,6 +611,13 @@ func (*Drop) Descriptor() ([]byte, []int) {
 func (x *Drop) GetProcess() *Process {
 	if x != nil {
 		return x.Process
+	}
+	return nil
+}
+
+func (x *Drop) GetKey() []byte {
+	if x != nil {
+		return x.Key
 	}
 	return nil
 }
@@ -2098,11 +2106,13 @@ func (x *Started) GetDistances() []*Distance {
 	return nil
 }
 
-// Added answers Add; error is empty when the process runs. With an error nothing of it is left.
+// Added answers Add and Drop; error is empty when the process runs. With an error nothing of it is left.
+// The key tells which attempt it is about: the same process may be added several times.
 type Added struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Process       *Process               `protobuf:"bytes,1,opt,name=process,proto3" json:"process,omitempty"`
 	Error         string                 `protobuf:"bytes,2,opt,name=error,proto3" json:"error,omitempty"`
+	Key           []byte                 `protobuf:"bytes,3,opt,name=key,proto3" json:"key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2149,6 +2159,13 @@ func (x *Added) GetError() string {
 		return x.Error
 	}
 	return ""
+}
+
+func (x *Added) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
 }
 
 // Distance is how far away a peer is.
@@ -3468,9 +3485,10 @@ const file_job_proto_rawDesc = "" +
 	"\x04near\x18\x03 \x01(\bR\x04near\"F\n" +
 	"\x03Add\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x10\n" +
-	"\x03key\x18\x02 \x01(\fR\x03key\"5\n" +
+	"\x03key\x18\x02 \x01(\fR\x03key\"G\n" +
 	"\x04Drop\x12-\n" +
-	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\"\xf1\x01\n" +
+	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x10\n" +
+	"\x03key\x18\x02 \x01(\fR\x03key\"\xf1\x01\n" +
 	"\x05Start\x12,\n" +
 	"\amembers\x18\x01 \x03(\v2\x12.p2pmpi.job.MemberR\amembers\x12$\n" +
 	"\x04view\x18\x02 \x01(\v2\x10.p2pmpi.job.ViewR\x04view\x12\x1a\n" +
@@ -3572,10 +3590,11 @@ const file_job_proto_rawDesc = "" +
 	"\amachine\x18\x02 \x01(\fR\amachine\"S\n" +
 	"\aStarted\x12\x14\n" +
 	"\x05error\x18\x01 \x01(\tR\x05error\x122\n" +
-	"\tdistances\x18\x02 \x03(\v2\x14.p2pmpi.job.DistanceR\tdistances\"L\n" +
+	"\tdistances\x18\x02 \x03(\v2\x14.p2pmpi.job.DistanceR\tdistances\"^\n" +
 	"\x05Added\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x14\n" +
-	"\x05error\x18\x02 \x01(\tR\x05error\"B\n" +
+	"\x05error\x18\x02 \x01(\tR\x05error\x12\x10\n" +
+	"\x03key\x18\x03 \x01(\fR\x03key\"B\n" +
 	"\bDistance\x12\x12\n" +
 	"\x04peer\x18\x01 \x01(\fR\x04peer\x12\"\n" +
 	"\rround_trip_us\x18\x02 \x01(\rR\vroundTripUs\"N\n" +

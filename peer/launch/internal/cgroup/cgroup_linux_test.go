@@ -59,6 +59,11 @@ func TestGroupsOfAJob(t *testing.T) {
 	}
 	job.Hurry()
 	wantPrecedence(t, job, "0", "1024")
+	for _, percent := range []int64{300, 50} {
+		if err := job.SetCPU(percent); err != nil {
+			t.Errorf("set to %d %%: %v", percent, err)
+		}
+	}
 	folders := slices.Concat(group.Folders(), job.Folders())
 	if err := job.Remove(); err != nil {
 		t.Fatal(err)
@@ -311,13 +316,21 @@ func TestVersion2(t *testing.T) {
 	if err := k.giveWay(job, Precedence{Weight: 220, Idle: true}); err != nil {
 		t.Fatal(err)
 	}
+	for _, file := range []string{"cpu.max", "cpu.max.burst"} {
+		if err := os.Truncate(k.folder("p2pmpi-x-0123/"+file), 0); err != nil && file == "cpu.max" {
+			t.Fatal(err)
+		}
+	}
+	if err := k.setCPU(job, 300); err != nil {
+		t.Fatal(err)
+	}
 	process, err := k.process("p2pmpi-x-0123", "0.0", Quota{Memory: 64 << 20, Processes: 20})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]string{
 		"p2pmpi-x-0123/memory.max":           "1073741824",
-		"p2pmpi-x-0123/cpu.max":              "150000 100000",
+		"p2pmpi-x-0123/cpu.max":              "300000 100000",
 		"p2pmpi-x-0123/cpu.weight":           "21",
 		"p2pmpi-x-0123/cpu.idle":             "1",
 		"p2pmpi-x-0123/pids.max":             "100",

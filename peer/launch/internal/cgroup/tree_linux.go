@@ -34,6 +34,8 @@ type kernel interface {
 	process(job, name string, q Quota) (map[Controller]string, error)
 	// giveWay lets others than a job go first.
 	giveWay(folders map[Controller]string, p Precedence) error
+	// setCPU changes how much of the processors the processes of a job may have together.
+	setCPU(folders map[Controller]string, percent int64) error
 	// usage returns what a group has. Where its Short is not told, alarm's bell of a job rings.
 	usage(folders map[Controller]string) Usage
 	alarm(folders map[Controller]string) (bell *os.File, err error)
@@ -106,6 +108,15 @@ func (g *Group) GiveWay(p Precedence) error {
 // Hurry gives the job the usual weight again: for one whose processes have all been killed, which
 // need a processor to be gone.
 func (g *Group) Hurry() { _ = g.GiveWay(Precedence{Weight: usual}) } // an error means that it is gone
+
+// SetCPU changes how much of the processors the processes of the job may have together, in percent of one. The
+// job must have been made with such a limit.
+func (g *Group) SetCPU(percent int64) error {
+	if len(g.folders) == 0 {
+		return nil
+	}
+	return g.tree.kernel.setCPU(g.folders, percent)
+}
 
 // NewProcess makes the group of a process of the job, for memory and number.
 func (g *Group) NewProcess(name string, q Quota) (*Group, error) {

@@ -28,6 +28,9 @@ func (*Group) GiveWay(Precedence) error { return nil }
 // Hurry does nothing.
 func (*Group) Hurry() {}
 
+// SetCPU does nothing.
+func (*Group) SetCPU(int64) error { return nil }
+
 // NewProcess returns a group that holds nobody.
 func (*Group) NewProcess(string, Quota) (*Group, error) { return &Group{}, nil }
 

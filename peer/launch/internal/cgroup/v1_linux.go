@@ -133,6 +133,17 @@ func (k *v1) giveWay(folders map[Controller]string, p Precedence) error {
 	return err
 }
 
+func (k *v1) setCPU(folders map[Controller]string, percent int64) error {
+	f, ok := folders[CPU]
+	if !ok {
+		return nil
+	}
+	_ = write(f, "cpu.cfs_burst_us", "0") // it may not be above the quota
+	err := write(f, "cpu.cfs_quota_us", strconv.FormatInt(percent*periodMicros/100, 10))
+	_ = write(f, "cpu.cfs_burst_us", strconv.FormatInt(percent*periodMicros/200, 10)) // since Linux 5.14
+	return err
+}
+
 func (k *v1) usage(folders map[Controller]string) (u Usage) {
 	if f, ok := folders[Memory]; ok {
 		u.Memory = number(f, "memory.usage_in_bytes", "")

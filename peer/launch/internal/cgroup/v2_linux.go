@@ -140,6 +140,17 @@ func (k *v2) job(name string, q Quota) (map[Controller]string, error) {
 	return folders, err
 }
 
+func (k *v2) setCPU(folders map[Controller]string, percent int64) error {
+	f, ok := folders[CPU]
+	if !ok {
+		return nil
+	}
+	_ = write(f, "cpu.max.burst", "0") // it may not be above the quota
+	err := write(f, "cpu.max", fmt.Sprintf("%d %d", percent*periodMicros/100, periodMicros))
+	_ = write(f, "cpu.max.burst", strconv.FormatInt(percent*periodMicros/200, 10)) // since Linux 5.14
+	return err
+}
+
 func (k *v2) giveWay(folders map[Controller]string, p Precedence) (err error) {
 	for _, f := range folders { // it is the same of each controller
 		for _, file := range []string{"io.weight", "io.bfq.weight"} { // as the scheduler of each disk goes by them
