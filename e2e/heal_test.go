@@ -141,6 +141,35 @@ func TestHealsOnPeersOfTheJob(t *testing.T) {
 	expectNothingLeft(t, peers)
 }
 
+// TestHealsOnAPeerThatIsBack has no free slot for a rank that has lost a replica: the user is told so, until the peer
+// that was killed has booted again. A second loss soon after that is replaced as well.
+func TestHealsOnAPeerThatIsBack(t *testing.T) {
+	t.Parallel()
+	peers := grid(t, 4, "--slots", "1")
+	const steps = 5000
+	j := submit(t, t.TempDir(), "--supernode", peers[0].addr, "-n", "2", "-r", "2", "-w", "60", "--timeout", "110s",
+		filepath.Join(bin, "stepper"), "-steps", fmt.Sprint(steps), "-every", "20", "-work", "0s", "-pause", "5ms", "-pacer")
+	j.waitRunning()
+	j.printed("rank 1 step 100 ")
+	j.peerOf(peers, "1.0").kill()
+	j.waitFor("why the rank has to wait", func(e event) bool {
+		return e.Event == "heal" && strings.Contains(e.Text, "rank 1 still lacks a replica: ")
+	})
+	j.printed("rank 1 step 1500 ") // some attempts have come to nothing
+	peers = reboot(t, peers)
+	ready := time.Now()
+	process, _ := j.awaitHealed(1)
+	t.Logf("%s is on the peer that has booted again, %v after that was ready", process, time.Since(ready).Round(time.Millisecond))
+	killProcess(t, j.peerOf(peers, "0.0"), "0.0", syscall.SIGKILL)
+	process, took := j.awaitHealed(0)
+	t.Logf("%s took the place of 0.0 after %v", process, took.Round(time.Millisecond))
+	if s := j.wait(); s != 0 {
+		t.Fatalf("exit status %d", s)
+	}
+	expectStepper(t, j, 2, steps, 20)
+	expectNothingLeft(t, peers)
+}
+
 // TestHealsFromACheckpoint loses one replica of a rank after the other, whose program
 // has 100 MiB of state and makes checkpoints: a new one is given the last, and little
 // else, and the answer is right.

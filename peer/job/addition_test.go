@@ -72,10 +72,14 @@ func (b *bed) crowded() Request {
 	return req
 }
 
-// crowd gives the peers their script. One whose part has ended is of no use when it is asked again, however long a
-// test takes.
+// crowd gives the peers their script. Each has one slot when the job looks for peers, so that it begins on all of
+// them, and another one from then on. One whose part has ended is of no use when it is asked again, however long a test takes.
 func (b *bed) crowd(script func(*part)) {
+	for _, peer := range b.peers {
+		peer.slots.Resize(1)
+	}
 	b.play(func(p *part) {
+		p.peer.slots.Resize(2)
 		if p.processes[0].Replica > 1 {
 			p.prepared("no room")
 			return
