@@ -142,7 +142,7 @@ func TestHealsOnPeersOfTheJob(t *testing.T) {
 }
 
 // TestHealsOnAPeerThatIsBack has no free slot for a rank that has lost a replica: the user is told so, until the peer
-// that was killed has booted again. A second loss soon after that is replaced as well.
+// that was killed has booted again. A second loss soon after that is replaced as well, on the peer that had it.
 func TestHealsOnAPeerThatIsBack(t *testing.T) {
 	t.Parallel()
 	peers := grid(t, 4, "--slots", "1")
@@ -160,9 +160,9 @@ func TestHealsOnAPeerThatIsBack(t *testing.T) {
 	ready := time.Now()
 	process, _ := j.awaitHealed(1)
 	t.Logf("%s is on the peer that has booted again, %v after that was ready", process, time.Since(ready).Round(time.Millisecond))
-	killProcess(t, j.peerOf(peers, "0.0"), "0.0", syscall.SIGKILL)
-	process, took := j.awaitHealed(0)
-	t.Logf("%s took the place of 0.0 after %v", process, took.Round(time.Millisecond))
+	killProcess(t, j.peerOf(peers, "1.1"), "1.1", syscall.SIGKILL)
+	process, took := j.awaitHealed(1)
+	t.Logf("%s took the place of 1.1 after %v", process, took.Round(time.Millisecond))
 	if s := j.wait(); s != 0 {
 		t.Fatalf("exit status %d", s)
 	}
