@@ -44,7 +44,7 @@ func (s *Service) serveOffer(stream network.Stream) {
 			s.conduct.Ended(stream.Conn().RemotePeer(), "no more offers are asked for", err)
 			return
 		}
-		resp, err := s.answer(&req)
+		resp, err := s.answer(&req, stream.Conn().RemotePeer())
 		if err == nil {
 			err = w.WriteMsg(resp)
 		}
@@ -56,8 +56,8 @@ func (s *Service) serveOffer(stream network.Stream) {
 	}
 }
 
-// answer makes the Response to req. Another network learns nothing but that.
-func (s *Service) answer(req *pb.Request) (*pb.Response, error) {
+// answer makes the Response to the request of a peer. Another network learns nothing but that.
+func (s *Service) answer(req *pb.Request, asker p2ppeer.ID) (*pb.Response, error) {
 	if req.GetNetwork() != s.cfg.Network {
 		return &pb.Response{Refusal: pb.Response_OTHER_NETWORK}, nil
 	}
@@ -68,7 +68,7 @@ func (s *Service) answer(req *pb.Request) (*pb.Response, error) {
 	if key == nil {
 		return nil, errors.New("seal offer: the host has no private key")
 	}
-	envelope, err := Seal(s.ownOffer(), key)
+	envelope, err := Seal(s.ownOffer(asker), key)
 	if err != nil {
 		return nil, err
 	}

@@ -206,7 +206,7 @@ func (s *Service) offerOf(ctx context.Context, info p2ppeer.AddrInfo) (Candidate
 	if s.cfg.Offer == nil {
 		return Candidate{}, &Refusal{Reason: OffersNothing}
 	}
-	o := s.ownOffer()
+	o := s.ownOffer(info.ID)
 	if err := o.valid(); err != nil {
 		return Candidate{}, &Refusal{BadOffer, err}
 	}

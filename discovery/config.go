@@ -40,9 +40,12 @@ type Config struct {
 	DHTServer bool
 
 	// Offer returns what this peer has for jobs now; it must not block. The
-	// service fills in Peer, Network, Protocol, Release, OS, Arch, Reachability, Position,
+	// service fills in Peer, Network, Protocol, Release, OS, Arch, Machine, Reachability, Position,
 	// Issued and Expires. Nil for a submit-only peer: it offers nothing and is not announced.
 	Offer func() Offer
+
+	// Machine names this machine to a peer that asks for the offer; it must not block. Nil: it is not named.
+	Machine func(asker p2ppeer.ID) string
 
 	// Twin is told, at most once and from any goroutine, that another process has the
 	// identity of this peer and has run for longer: its home may be a copy. It must not

@@ -63,6 +63,7 @@ type Offer struct {
 
 	Site     string              // where the peer stands, in its owner's words; empty when not declared
 	Owner    string              // who owns the peer, by its own account; empty when not declared
+	Machine  string              // equal for the peers of one machine that the same peer asks; empty when not known
 	History  reliability.History // of the peer, by its own account, to the second
 	Protocol int                 // version.Protocol of the peer
 	Release  string
@@ -100,6 +101,7 @@ func (o *Offer) MarshalRecord() ([]byte, error) {
 		Reachability: uint32(o.Reachability),
 		Site:         o.Site,
 		Owner:        o.Owner,
+		Machine:      o.Machine,
 		Position:     toPB(o.Position),
 		UpSeconds:    uint64(o.History.Up / time.Second),
 		Ends:         uint32(o.History.Ends),
@@ -137,6 +139,7 @@ func (o *Offer) UnmarshalRecord(data []byte) error {
 		Reachability: network.Reachability(m.GetReachability()),
 		Site:         m.GetSite(),
 		Owner:        m.GetOwner(),
+		Machine:      m.GetMachine(),
 		Position:     fromPB(m.GetPosition()),
 		History:      history(m.GetUpSeconds(), m.GetEnds()),
 		Protocol:     int(m.GetProtocol()),
@@ -240,7 +243,7 @@ func (o *Offer) valid() error {
 		return fmt.Errorf("%d program kinds", len(o.Kinds))
 	}
 	names := append([]string{o.Network, o.OS, o.Arch, o.Release}, o.Kinds...)
-	for _, declared := range []string{o.Site, o.Owner} {
+	for _, declared := range []string{o.Site, o.Owner, o.Machine} {
 		if declared != "" {
 			names = append(names, declared)
 		}

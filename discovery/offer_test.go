@@ -40,7 +40,7 @@ func testOffer(id p2ppeer.ID) Offer {
 	return Offer{
 		Peer: id, Network: "test", SlotsTotal: 4, SlotsFree: 3, MaxJobs: 2, Jobs: 1,
 		MemoryBytes: 1 << 30, OS: "linux", Arch: "amd64", Kinds: []string{"native"},
-		Speed: 1500, Load: 0.25, Reachability: network.ReachabilityPrivate, Site: "attic", Owner: "alice",
+		Speed: 1500, Load: 0.25, Reachability: network.ReachabilityPrivate, Site: "attic", Owner: "alice", Machine: "0123",
 		History:  reliability.History{Up: 90 * time.Minute, Ends: 3},
 		Protocol: version.Protocol, Release: version.Release,
 		Issued: testNow, Expires: testNow.Add(offerLifetime),
@@ -224,7 +224,7 @@ func FuzzRequest(f *testing.F) {
 		if req.GetNetwork() == s.cfg.Network {
 			return
 		}
-		if resp, err := s.answer(&req); err != nil || len(resp.GetEnvelope()) > 0 {
+		if resp, err := s.answer(&req, "asker"); err != nil || len(resp.GetEnvelope()) > 0 {
 			t.Errorf("another network was told %v, %v", resp, err)
 		}
 	})

@@ -199,9 +199,12 @@ func (s *Service) Peers() []Known {
 // known.
 func (s *Service) Reachability() network.Reachability { return s.reach.now() }
 
-// ownOffer returns the local peer's offer as it is now.
-func (s *Service) ownOffer() Offer {
+// ownOffer returns the local peer's offer to a peer as it is now.
+func (s *Service) ownOffer(asker p2ppeer.ID) Offer {
 	o := s.cfg.Offer()
+	if s.cfg.Machine != nil {
+		o.Machine = s.cfg.Machine(asker)
+	}
 	o.Peer, o.Network = s.host.ID(), s.cfg.Network
 	o.Protocol, o.Release = version.Protocol, version.Release
 	o.OS, o.Arch = runtime.GOOS, runtime.GOARCH

@@ -124,6 +124,30 @@ func TestCandidatesSayWhyNot(t *testing.T) {
 	}
 }
 
+// TestOffersNameTheMachine to who asks, the local peer's own among them.
+func TestOffersNameTheMachine(t *testing.T) {
+	named := func(asker p2ppeer.ID) string { return "of-" + asker.String() }
+	cfg := testConfig()
+	cfg.Machine = named
+	s, other := newService(t, newHost(t), cfg), newService(t, newHost(t), cfg)
+	unnamed := newService(t, newHost(t), testConfig())
+	s.book.hint(addrInfo(other.host), time.Now())
+	s.book.hint(addrInfo(unnamed.host), time.Now())
+	candidates, _, err := s.Candidates(testContext(t), Need{All: true})
+	if err != nil || len(candidates) != 3 {
+		t.Fatalf("got %v, %v", candidates, err)
+	}
+	for _, c := range candidates {
+		want := named(s.host.ID())
+		if c.AddrInfo.ID == unnamed.host.ID() {
+			want = ""
+		}
+		if c.Offer.Machine != want {
+			t.Errorf("%s names its machine %q, want %q", c.AddrInfo.ID, c.Offer.Machine, want)
+		}
+	}
+}
+
 func TestSilentPeerIsNotWaitedForOnceThereIsEnough(t *testing.T) {
 	s := newService(t, newHost(t), testConfig())
 	silent := newHost(t)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestReplicasAreOnDifferentMachines: two peers of this machine do not take both replicas of a rank; a
+// TestReplicasAreOnDifferentMachines: two peers of this machine do not take both replicas of a rank, and count as one for -r auto; a
 // peer of another machine takes one.
 func TestReplicasAreOnDifferentMachines(t *testing.T) {
 	t.Parallel()
@@ -21,10 +21,22 @@ func TestReplicasAreOnDifferentMachines(t *testing.T) {
 			t.Errorf("%q is not in:\n%s", says, text)
 		}
 	}
+	auto := []string{"--home", t.TempDir(), "--supernode", peers[0].addr, "-w", "2", "-n", "1", "-r", "auto", "--success", "0.99", "--expect", "1h", filepath.Join(bin, "stepper"), "-steps", "6"}
+	j = startJob(t, auto...)
+	if s := j.wait(); s != 69 {
+		t.Errorf("exit status %d of -r auto on one machine, want 69", s)
+	}
+	if text := strings.Join(strings.Fields(j.stderr.String()), " "); !strings.Contains(text, "found on 1 machine") {
+		t.Errorf("-r auto on one machine says:\n%s", text)
+	}
 	peers = append(peers, boot(t, "--slots", "1", "--machine", "another", "--supernode", peers[0].addr))
 	args[1] = t.TempDir()
 	if j := startJob(t, args...); j.wait() != 0 {
 		t.Errorf("with a peer of another machine: %s", j.stderr.String())
+	}
+	auto[1] = t.TempDir()
+	if j := startJob(t, auto...); j.wait() != 0 {
+		t.Errorf("-r auto with a peer of another machine: %s", j.stderr.String())
 	}
 	expectNothingLeft(t, peers)
 }

@@ -307,7 +307,7 @@ func (p *Peer) startDiscovery() error {
 	cfg.DHTServer = p.role != SubmitOnly
 	cfg.Log = p.log
 	if p.role == Volunteer {
-		cfg.Offer, cfg.Twin = p.offer, p.twinFound
+		cfg.Offer, cfg.Machine, cfg.Twin = p.offer, p.slots.Machine, p.twinFound
 	}
 	if p.discovery, err = discovery.New(p.life, p.host, cfg); err != nil {
 		return err

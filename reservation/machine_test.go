@@ -79,3 +79,21 @@ func TestOneMachineRunsARankOnce(t *testing.T) {
 		t.Errorf("%v give back what they hold", back)
 	}
 }
+
+// TestMachineIsNamedBeforeSlotsAreHeld: by another name to each submitter, which is none of its jobs' either.
+func TestMachineIsNamedBeforeSlotsAreHeld(t *testing.T) {
+	s := newService(t, newHost(t), Limits{Slots: 4})
+	if got := s.Machine("alice"); got != "" {
+		t.Errorf("an unknown machine is named %q", got)
+	}
+	s.machine = "boot"
+	same := newService(t, newHost(t), Limits{Slots: 4})
+	same.machine = "boot"
+	alice := s.Machine("alice")
+	if alice == "" || same.Machine("alice") != alice {
+		t.Errorf("two peers of a machine name it %q and %q", alice, same.Machine("alice"))
+	}
+	if alice == s.Machine("bob") || alice == machineName("boot", Name{Submitter: "alice", Job: "job"}) {
+		t.Error("submitters, or a job and its submitter, are given the same name")
+	}
+}

@@ -108,6 +108,12 @@ func (s *Service) Holds(submitter p2ppeer.ID) bool {
 	return s.ledger.Holds(submitter)
 }
 
+// Machine names this machine to a submitter before it holds slots here: the same for all of its jobs and for
+// every peer on the machine, and another one for each submitter. Empty: not known.
+func (s *Service) Machine(submitter p2ppeer.ID) string {
+	return machineName(s.machine, Name{Submitter: submitter}) // no job has an empty name
+}
+
 // Drain refuses whatever is new from now on.
 func (s *Service) Drain() {
 	s.update(func(l *Ledger, _ time.Time) { l.Drain() })

@@ -12,7 +12,8 @@ import (
 // A Candidate is a peer that offers slots now.
 type Candidate struct {
 	Platform
-	Slots   int                 `json:"slots"` // free
+	Slots   int                 `json:"slots"`             // free
+	Machine string              `json:"machine,omitempty"` // equal for peers on one machine; empty: unknown, and taken for one of its own
 	History reliability.History `json:"history"`
 }
 
@@ -20,10 +21,11 @@ type Candidate struct {
 type Choice struct {
 	Replicas int           `json:"replicas"`
 	Ranks    int           `json:"ranks"`
-	Peers    int           `json:"peers"`  // that could run it
-	Fails    float64       `json:"fails"`  // probability that one of these ends within Expect, the mean over their slots
-	Expect   time.Duration `json:"expect"` // of the job's run, in nanoseconds
-	Wanted   float64       `json:"wanted"` // probability that the job succeeds
+	Peers    int           `json:"peers"`    // that could run it
+	Machines int           `json:"machines"` // that these are on
+	Fails    float64       `json:"fails"`    // probability that one of these ends within Expect, the mean over their slots
+	Expect   time.Duration `json:"expect"`   // of the job's run, in nanoseconds
+	Wanted   float64       `json:"wanted"`   // probability that the job succeeds
 	Success  float64       `json:"success"`
 }
 
@@ -39,16 +41,23 @@ type Choice struct {
 func ChooseReplicas(n int, wanted float64, expect time.Duration, platforms []Platform, candidates []Candidate) (Choice, error) {
 	c := Choice{Ranks: n, Expect: expect, Wanted: wanted}
 	slots := 0
+	taken := make(map[string]int) // slots of each machine
 	for _, peer := range candidates {
 		if !slices.Contains(platforms, peer.Platform) && !slices.Contains(platforms, anywhere) {
 			continue
 		}
-		usable := min(max(peer.Slots, 0), n) // two replicas of a rank are never on one peer
+		c.Peers++
+		before, known := taken[peer.Machine]
+		if peer.Machine == "" || !known {
+			before = 0
+			c.Machines++
+		}
+		usable := min(max(peer.Slots, 0), n-before) // two replicas of a rank are never on one machine
+		taken[peer.Machine] = before + usable
 		slots += usable
 		c.Fails += float64(usable) * peer.History.Fails(expect)
-		c.Peers++
 	}
-	room := min(c.Peers, slots/n, view.MaxProcesses/n)
+	room := min(c.Machines, slots/n, view.MaxProcesses/n)
 	if room == 0 {
 		return c, fmt.Errorf("-r auto: found %d of the %d slots needed for one replica of each rank (-n %d)", slots, n, n)
 	}
@@ -82,7 +91,13 @@ func (c Choice) reason() string {
 	if c.Peers > 1 {
 		peers = fmt.Sprintf("%d peers", c.Peers)
 	}
-	return fmt.Sprintf("with %s each, %s with probability %s, since of %s found one fails within %v with probability %.2g, by their own account",
+	peers += " found"
+	if c.Machines == 1 && c.Peers > 1 {
+		peers += " on 1 machine"
+	} else if c.Machines < c.Peers {
+		peers += fmt.Sprintf(" on %d machines", c.Machines)
+	}
+	return fmt.Sprintf("with %s each, %s with probability %s, since of %s one fails within %v with probability %.2g, by their own account",
 		replicas, ranks, probability(c.Success), peers, c.Expect, c.Fails)
 }
 

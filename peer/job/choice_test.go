@@ -18,14 +18,22 @@ func alike(peers, slots int) []Candidate {
 	h := reliability.History{Up: time.Duration(-float64(20*time.Hour)/math.Log(0.95)) - day, Ends: 19}
 	out := make([]Candidate, peers)
 	for i := range out {
-		out[i] = Candidate{linux, slots, h}
+		out[i] = Candidate{Platform: linux, Slots: slots, History: h}
 	}
 	return out
 }
 
+// on puts candidates on a machine.
+func on(machine string, candidates []Candidate) []Candidate {
+	for i := range candidates {
+		candidates[i].Machine = machine
+	}
+	return candidates
+}
+
 func TestChooseReplicas(t *testing.T) {
-	others := append(alike(12, 8), Candidate{Platform{"plan9", "arm"}, 100, reliability.History{Ends: 1000}})
-	liar := append(alike(99, 1), Candidate{linux, 1 << 16, reliability.History{Ends: math.MaxInt}})
+	others := append(alike(12, 8), Candidate{Platform: Platform{"plan9", "arm"}, Slots: 100, History: reliability.History{Ends: 1000}})
+	liar := append(alike(99, 1), Candidate{Platform: linux, Slots: 1 << 16, History: reliability.History{Ends: math.MaxInt}})
 	tests := []struct {
 		name       string
 		n          int
@@ -42,6 +50,11 @@ func TestChooseReplicas(t *testing.T) {
 		{"nobody", 8, 0.5, nil, 0, "found 0 of the 8 slots"},
 		{"too few", 8, 0.5, alike(7, 1), 0, "found 7 of the 8 slots"},
 		{"peers that cannot run it do not count", 8, 0.98, others, 2, "of 12 peers"},
+		{"three peers on one machine", 1, 0.99, on("a", alike(3, 4)), 0, "with 1 replica each, 1 rank succeeds with probability 0.950, since of 3 peers found on 1 machine one fails"},
+		{"peers on two machines", 4, 0.98, append(on("a", alike(3, 4)), on("b", alike(3, 4))...), 2, "of 6 peers found on 2 machines"},
+		{"peers on two machines have no room for three", 4, 0.9999, append(on("a", alike(3, 4)), on("b", alike(3, 4))...), 0, "there is room for no more"},
+		{"peers of a machine share what it can run", 4, 0.5, on("a", alike(3, 1)), 0, "found 3 of the 4 slots"},
+		{"peers that name no machine are on one each", 1, 0.99, alike(3, 4), 2, "of 3 peers found one fails"},
 		{"one that makes itself out to be the worst counts for its slot", 1, 0.99, liar, 2, "probability 0.06"},
 	}
 	for _, tt := range tests {

@@ -161,7 +161,7 @@ func (s *Submitter) Candidates(ctx context.Context, wanted discovery.Filter) ([]
 	}
 	out := make([]Candidate, len(found))
 	for i, c := range found {
-		out[i] = Candidate{Platform{c.Offer.OS, c.Offer.Arch}, c.Offer.SlotsFree, c.Offer.History}
+		out[i] = Candidate{Platform{c.Offer.OS, c.Offer.Arch}, c.Offer.SlotsFree, c.Offer.Machine, c.Offer.History}
 	}
 	return out, nil
 }

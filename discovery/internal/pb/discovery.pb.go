@@ -92,6 +92,7 @@ type Offer struct {
 	Site          string                 `protobuf:"bytes,20,opt,name=site,proto3" json:"site,omitempty"`                             // where the owner says that it stands; may be empty
 	Position      *Coordinate            `protobuf:"bytes,21,opt,name=position,proto3" json:"position,omitempty"`                     // in the space of round-trip times
 	Owner         string                 `protobuf:"bytes,22,opt,name=owner,proto3" json:"owner,omitempty"`                           // whose the peer is, as it says; may be empty
+	Machine       string                 `protobuf:"bytes,23,opt,name=machine,proto3" json:"machine,omitempty"`                       // names its machine to the peer that asks; may be empty
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -276,6 +277,13 @@ func (x *Offer) GetPosition() *Coordinate {
 func (x *Offer) GetOwner() string {
 	if x != nil {
 		return x.Owner
+	}
+	return ""
+}
+
+func (x *Offer) GetMachine() string {
+	if x != nil {
+		return x.Machine
 	}
 	return ""
 }
@@ -695,7 +703,7 @@ var File_discovery_proto protoreflect.FileDescriptor
 
 const file_discovery_proto_rawDesc = "" +
 	"\n" +
-	"\x0fdiscovery.proto\x12\x10p2pmpi.discovery\"\xce\x04\n" +
+	"\x0fdiscovery.proto\x12\x10p2pmpi.discovery\"\xe8\x04\n" +
 	"\x05Offer\x12\x1a\n" +
 	"\bprotocol\x18\x01 \x01(\rR\bprotocol\x12\x12\n" +
 	"\x04peer\x18\x02 \x01(\fR\x04peer\x12\x18\n" +
@@ -722,7 +730,8 @@ const file_discovery_proto_rawDesc = "" +
 	"\freachability\x18\x13 \x01(\rR\freachability\x12\x12\n" +
 	"\x04site\x18\x14 \x01(\tR\x04site\x128\n" +
 	"\bposition\x18\x15 \x01(\v2\x1c.p2pmpi.discovery.CoordinateR\bposition\x12\x14\n" +
-	"\x05owner\x18\x16 \x01(\tR\x05owner\"l\n" +
+	"\x05owner\x18\x16 \x01(\tR\x05owner\x12\x18\n" +
+	"\amachine\x18\x17 \x01(\tR\amachine\"l\n" +
 	"\n" +
 	"Coordinate\x12\x10\n" +
 	"\x03vec\x18\x01 \x03(\x02R\x03vec\x12\x14\n" +
