@@ -29,6 +29,10 @@ func TestReplicasAreOnDifferentMachines(t *testing.T) {
 	if text := strings.Join(strings.Fields(j.stderr.String()), " "); !strings.Contains(text, "found on 1 machine") {
 		t.Errorf("-r auto on one machine says:\n%s", text)
 	}
+	j = startJob(t, "--home", t.TempDir(), "--supernode", peers[0].addr, "-n", "2", "--dry-run", filepath.Join(bin, "stepper"))
+	if s := j.wait(); s != 0 || !strings.Contains(j.stderr.String(), "2 slots share a machine") {
+		t.Errorf("--dry-run on one machine: exit status %d\n%s", s, j.stderr.String())
+	}
 	peers = append(peers, boot(t, "--slots", "1", "--machine", "another", "--supernode", peers[0].addr))
 	args[1] = t.TempDir()
 	if j := startJob(t, args...); j.wait() != 0 {

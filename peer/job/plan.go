@@ -6,7 +6,11 @@ import (
 	"slices"
 	"time"
 
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
+	ma "github.com/multiformats/go-multiaddr"
+
 	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/connection"
 	"github.com/p2pmpi/p2pmpi/reservation"
 )
 
@@ -17,21 +21,63 @@ type Planned struct {
 	RTT       time.Duration      `json:"rtt"`   // to it, in nanoseconds
 	Speed     int                `json:"speed"` // of a processor, in Mflop/s, less its load; 0: unknown
 	Domain    reservation.Domain `json:"domain"`
+	Machine   string             `json:"machine,omitempty"` // equal for peers on one machine, different for each job; empty: not known
+	Relay     string             `json:"relay,omitempty"`   // ID of the one relay through which the submitter reaches it
+}
+
+// runs reports whether the peer runs a replica of a rank.
+func (p Planned) runs(rank int) bool {
+	return slices.ContainsFunc(p.Processes, func(q view.Process) bool { return q.Rank == rank })
+}
+
+// planned says on which peers the job runs.
+func (j *run) planned(reserved *reservation.Reservation) (out []Planned) {
+	for _, p := range reserved.Placements {
+		c := j.met[p.Peer]
+		out = append(out, Planned{
+			Peer: p.Peer.String(), Processes: slices.Clone(p.Processes), RTT: c.RTT, Speed: c.Speed, Domain: c.Domain,
+			Machine: p.Machine, Relay: j.relayOf(p.Peer),
+		})
+	}
+	return out
+}
+
+// relayOf returns the ID of the relay through which all connections to a peer go, or "".
+func (j *run) relayOf(id p2ppeer.ID) string {
+	var through []ma.Multiaddr
+	for _, c := range j.s.cfg.Host.Network().ConnsToPeer(id) {
+		through = append(through, c.RemoteMultiaddr())
+	}
+	return onlyRelay(through)
+}
+
+// onlyRelay returns the ID of the relay through which all connections from these addresses go, or "".
+func onlyRelay(from []ma.Multiaddr) (only string) {
+	for _, a := range from {
+		relay := connection.RelayOf(a).String()
+		if relay == "" || only != "" && only != relay {
+			return ""
+		}
+		only = relay
+	}
+	return only
 }
 
 // plan tells the user where the job would run, and gives its slots back.
 func (j *run) plan(ctx context.Context, reserved *reservation.Reservation) Result {
-	var planned []Planned
-	for _, p := range reserved.Placements {
-		c := j.met[p.Peer]
-		planned = append(planned, Planned{
-			Peer: p.Peer.String(), Processes: slices.Clone(p.Processes), RTT: c.RTT, Speed: c.Speed, Domain: c.Domain,
-		})
-	}
+	planned := j.planned(reserved)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
 	reserved.Release(ctx, j.s.holder)
 	text := fmt.Sprintf("the job would start: %d processes on %d peers", j.req.N*j.req.R, len(planned))
 	j.emit(Event{Kind: PlannedEvent, Planned: planned, Text: text})
+	j.warnCorrelated(planned)
 	return Result{Status: StatusOK}
+}
+
+// warnCorrelated warns the user of what may be lost together.
+func (j *run) warnCorrelated(planned []Planned) {
+	if text := correlated(planned, j.req.N, j.req.R); text != "" {
+		j.warn(text)
+	}
 }

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"context"
 	"os"
 	"testing"
 
@@ -54,5 +55,42 @@ func TestDataStrategiesTakeTheCacheFirst(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestUserReadsWhatMayBeLostTogether before the job is staged, and when it is only planned; and on which machine
+// each planned peer is.
+func TestUserReadsWhatMayBeLostTogether(t *testing.T) {
+	const warning = "one failure may take all replicas of a rank: rank 0 is on machines of one owner (alice)"
+	b := newBed(t, never, 1, 1).launching()
+	b.peers[0].standsOn("one", 1)
+	b.peers[1].standsOn("another", 1)
+	b.submitter.cfg.Owner = func(p2ppeer.ID) string { return "alice" }
+	req := b.request(1, 2)
+	req.DryRun = true
+	o := b.run(req, nil)
+	o.want(StatusOK, "")
+	o.told(warning)
+	for _, e := range o.events {
+		if len(e.Planned) == 2 && (e.Planned[0].Machine == "" || e.Planned[0].Machine == e.Planned[1].Machine) {
+			t.Errorf("planned on machines %q and %q", e.Planned[0].Machine, e.Planned[1].Machine)
+		}
+	}
+	req.DryRun = false
+	warned := false
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	o = b.runUntil(ctx, req, func(e Event) error {
+		warned = warned || e.Kind == WarningEvent && e.Text == warning
+		if e.Phase == Staging {
+			if !warned {
+				t.Error("the job is staged before the user is warned")
+			}
+			cancel()
+		}
+		return nil
+	})
+	if !warned {
+		t.Errorf("the user was told %q", o.texts())
 	}
 }

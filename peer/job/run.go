@@ -128,6 +128,7 @@ func (j *run) run(ctx context.Context) Result {
 		if j.req.DryRun {
 			return j.plan(ctx, reserved)
 		}
+		j.warnCorrelated(j.planned(reserved))
 		e := newExecution(j, reserved)
 		err := e.prepare(ctx)
 		if err == nil {

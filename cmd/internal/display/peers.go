@@ -44,6 +44,28 @@ func Plan(planned []job.Planned) []string {
 			lines = append(lines, fmt.Sprintf(planRow, "", "", "", "", "", "", more))
 		}
 	}
+	return append(lines, machines(planned)...)
+}
+
+// machines says which peers of a plan, and how many slots, share a machine.
+func machines(planned []job.Planned) (lines []string) {
+	peers, slots := make(map[string][]string), make(map[string]int)
+	var order []string
+	for _, p := range planned {
+		if p.Machine == "" {
+			continue
+		}
+		if peers[p.Machine] == nil {
+			order = append(order, p.Machine)
+		}
+		peers[p.Machine] = append(peers[p.Machine], job.ShortPeer(p.Peer))
+		slots[p.Machine] += len(p.Processes)
+	}
+	for _, m := range order {
+		if len(peers[m]) > 1 {
+			lines = append(lines, fmt.Sprintf("%d slots share a machine, those of peers %s", slots[m], strings.Join(peers[m], ", ")))
+		}
+	}
 	return lines
 }
 

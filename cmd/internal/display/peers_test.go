@@ -47,6 +47,24 @@ func TestPlanNamesPeers(t *testing.T) {
 	}
 }
 
+// TestPlanSaysWhichSlotsShareAMachine: those of several peers on it, not those of one peer.
+func TestPlanSaysWhichSlotsShareAMachine(t *testing.T) {
+	on := func(peer, machine string, ranks ...int) job.Planned {
+		p := job.Planned{Peer: "12D3KooW" + peer, Machine: machine}
+		for _, rank := range ranks {
+			p.Processes = append(p.Processes, view.Process{Rank: rank})
+		}
+		return p
+	}
+	lines := Plan([]job.Planned{
+		on("aaaaaaaa", "0123", 0, 1), on("bbbbbbbb", "4567", 0, 1), on("cccccccc", "0123", 2), on("dddddddd", "", 2), on("eeeeeeee", "", 3),
+	})
+	got := lines[6:]
+	if len(got) != 1 || got[0] != "3 slots share a machine, those of peers …aaaaaaaa, …cccccccc" {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestPlanFitsTheScreen(t *testing.T) {
 	p := job.Planned{
 		Peer: "12D3KooWabcdefgh", RTT: 1234567 * time.Microsecond, Speed: 1234567,
