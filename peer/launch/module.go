@@ -19,6 +19,9 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/launch/internal/wasm"
 )
 
+// CheckModule reports why no peer can run a WebAssembly module.
+func CheckModule(ctx context.Context, module []byte) error { return wasm.Check(ctx, module) }
+
 // moduleConfig is what runners are told of the job's module.
 func (j *job) moduleConfig() wasm.Config {
 	return wasm.Config{Created: j.spec.Created, Memory: uint64(max(j.grant.Slot.Memory, 0))}

@@ -1,7 +1,6 @@
 package program
 
 import (
-	"bufio"
 	"debug/elf"
 	"debug/macho"
 	"debug/pe"
@@ -9,58 +8,71 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
+	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 
 	"github.com/p2pmpi/p2pmpi/peer/job"
 )
 
+// An image is what an executable says of itself.
+type image struct {
+	of        job.Platform
+	libraries []string // that it needs
+	function  string   // of MPI that it has linked, or imports; empty: none is known
+}
+
 // checkExecutable reports what keeps an executable from running on peers of this machine's
-// platform, before any of them is asked. Files of other kinds pass.
+// platform, before any of them is asked. Files of other kinds pass. A peer's sandbox admits the calls of
+// one processor only, so programs for its predecessor (386 on amd64) do not run either.
 func checkExecutable(f io.ReaderAt, start []byte, local job.Platform) error {
 	if len(start) < 4 {
 		return nil
 	}
-	var of job.Platform
-	var libraries []string
+	var x image
 	var err error
 	switch little, big := binary.LittleEndian.Uint32(start), binary.BigEndian.Uint32(start); {
 	case string(start[:4]) == elf.ELFMAG:
-		of, libraries, err = readELF(f)
+		x, err = readELF(f)
 	case little == macho.Magic32 || little == macho.Magic64:
-		of, libraries, err = readMachO(f)
+		x, err = readMachO(f)
 	case big == macho.MagicFat:
-		of.OS, of.Arch = "darwin", local.Arch // one for each processor
+		x.of = job.Platform{OS: "darwin", Arch: local.Arch} // one for each processor
 	case string(start[:2]) == "MZ":
-		of, libraries, err = readPE(f)
+		x, err = readPE(f)
 	default:
 		return nil
 	}
 	switch {
 	case err != nil:
 		return err
-	case of.OS != local.OS || !runs(local.Arch, of.Arch):
-		return fmt.Errorf("an executable for %s, which peers of this machine's platform, %s, cannot run: name a Go package or a WebAssembly module", of, local)
+	case x.of != local:
+		return fmt.Errorf("an executable for %s, which peers of this machine's platform, %s, cannot run: name a Go package or a WebAssembly module", x.of, local)
 	}
-	return checkLibraries(libraries)
+	return x.checkMPI()
 }
 
-// runs reports whether a processor runs the programs of another.
-func runs(processor, other string) bool {
-	return processor == other || processor == "amd64" && other == "386"
-}
+// foreignMPI are the libraries of other MPIs, without versions.
+var foreignMPI = regexp.MustCompile(`^(libp?mpi(ch(cxx|f90)?|cxx|fort|_(abi|cray|cxx|dbg|ibm|mpifh|mt|usempi|usempi_ignore_tkr|usempif08))?|msmpi|impi)\.`)
 
-// checkLibraries refuses a program that needs the library of another MPI, whose ranks would not
-// find each other.
-func checkLibraries(libraries []string) error {
-	for _, l := range libraries {
-		name := strings.ToLower(l[strings.LastIndexAny(l, `/\`)+1:])
-		if strings.HasPrefix(name, "libmpi") || strings.HasPrefix(name, "libpmpi") || name == "msmpi.dll" || name == "impi.dll" {
-			return fmt.Errorf("a program of another MPI (it needs %s): programs communicate through package mpj, in Go, for now (docs/mpj.md)", l)
+// checkMPI refuses a program of another MPI, whose ranks would not find each other. One that links it
+// statically, or from a library of another name, is known by the function that each must call.
+func (x image) checkMPI() error {
+	why := ""
+	for _, l := range x.libraries {
+		if foreignMPI.MatchString(strings.ToLower(l[strings.LastIndexAny(l, `/\`)+1:])) {
+			why = "it needs " + l
+			break
 		}
 	}
-	return nil
+	if why == "" && x.function != "" {
+		why = "it calls " + x.function
+	}
+	if why == "" {
+		return nil
+	}
+	return fmt.Errorf("a program of another MPI (%s): programs communicate through package mpj, in Go, for now (docs/mpj.md)", why)
 }
 
 func damaged(kind string, err error) error {
@@ -77,50 +89,66 @@ var elfSystems = map[elf.OSABI]string{
 	elf.ELFOSABI_NETBSD: "netbsd", elf.ELFOSABI_OPENBSD: "openbsd", elf.ELFOSABI_SOLARIS: "solaris",
 }
 
-func readELF(r io.ReaderAt) (of job.Platform, libraries []string, err error) {
+func readELF(r io.ReaderAt) (x image, err error) {
 	f, err := elf.NewFile(r)
 	if err != nil {
-		return of, nil, damaged("ELF", err)
+		return x, damaged("ELF", err)
 	}
 	if f.Type != elf.ET_EXEC && f.Type != elf.ET_DYN {
-		return of, nil, errors.New("an ELF file that is not linked into an executable")
+		return x, errors.New("an ELF file that is not linked into an executable")
 	}
-	of = job.Platform{OS: name(elfSystems, f.OSABI), Arch: name(elfProcessors, f.Machine)}
+	x.of = job.Platform{OS: name(elfSystems, f.OSABI), Arch: name(elfProcessors, f.Machine)}
 	switch {
 	case f.Machine == elf.EM_PPC64 && f.ByteOrder == binary.LittleEndian:
-		of.Arch = "ppc64le"
+		x.of.Arch = "ppc64le"
 	case f.Machine == elf.EM_PPC64:
-		of.Arch = "ppc64"
+		x.of.Arch = "ppc64"
 	case f.Machine == elf.EM_MIPS && strings.HasPrefix(runtime.GOARCH, "mips"):
-		of.Arch = runtime.GOARCH // four platforms that the header does not tell apart
+		x.of.Arch = runtime.GOARCH // four platforms that the header does not tell apart
 	}
-	libraries, err = f.ImportedLibraries()
-	if err != nil {
-		return of, nil, damaged("ELF", err)
+	if x.libraries, err = f.ImportedLibraries(); err != nil {
+		return x, damaged("ELF", err)
 	}
-	return of, libraries, nil
+	x.function = mpiFunction(f)
+	return x, nil
+}
+
+// mpiFunction returns the function of MPI that a program has linked, or cannot do without, or "". One
+// that is stripped of its symbols is not told from others.
+func mpiFunction(f *elf.File) string {
+	own, _ := f.Symbols()
+	imported, _ := f.DynamicSymbols()
+	for _, s := range slices.Concat(own, imported) {
+		optional := s.Section == elf.SHN_UNDEF && elf.ST_BIND(s.Info) == elf.STB_WEAK
+		if !optional && (s.Name == "MPI_Init" || s.Name == "MPI_Init_thread") {
+			return s.Name
+		}
+	}
+	return ""
 }
 
 var machoProcessors = map[macho.Cpu]string{macho.CpuAmd64: "amd64", macho.Cpu386: "386", macho.CpuArm64: "arm64", macho.CpuArm: "arm"}
 
-func readMachO(r io.ReaderAt) (of job.Platform, libraries []string, err error) {
+func readMachO(r io.ReaderAt) (x image, err error) {
 	f, err := macho.NewFile(r)
 	if err != nil {
-		return of, nil, damaged("Mach-O", err)
+		return x, damaged("Mach-O", err)
 	}
-	libraries, err = f.ImportedLibraries()
-	return job.Platform{OS: "darwin", Arch: name(machoProcessors, f.Cpu)}, libraries, err
+	x.of = job.Platform{OS: "darwin", Arch: name(machoProcessors, f.Cpu)}
+	x.libraries, err = f.ImportedLibraries()
+	return x, err
 }
 
 var peProcessors = map[uint16]string{pe.IMAGE_FILE_MACHINE_AMD64: "amd64", pe.IMAGE_FILE_MACHINE_I386: "386", pe.IMAGE_FILE_MACHINE_ARM64: "arm64"}
 
-func readPE(r io.ReaderAt) (of job.Platform, libraries []string, err error) {
+func readPE(r io.ReaderAt) (x image, err error) {
 	f, err := pe.NewFile(r)
 	if err != nil {
-		return of, nil, damaged("Windows", err)
+		return x, damaged("Windows", err)
 	}
-	libraries, err = f.ImportedLibraries()
-	return job.Platform{OS: "windows", Arch: name(peProcessors, f.Machine)}, libraries, err
+	x.of = job.Platform{OS: "windows", Arch: name(peProcessors, f.Machine)}
+	x.libraries, err = f.ImportedLibraries()
+	return x, err
 }
 
 // name returns the name of a processor or a system, or the number of an unknown one.
@@ -129,51 +157,4 @@ func name[K interface{ ~uint8 | ~uint16 | ~uint32 }](names map[K]string, k K) st
 		return n
 	}
 	return fmt.Sprintf("unknown(%d)", uint32(k))
-}
-
-// checkModule reports whether the sections of a module are damaged: whether they are known, in
-// order, and as long as the file. Their content is checked by the engine that compiles it.
-func checkModule(f *os.File) error {
-	info, err := f.Stat()
-	if err != nil {
-		return err
-	}
-	// The order of sections 1 to 13 in a module; 12 counts data, 13 declares tags.
-	place := [...]int{1: 1, 2: 2, 3: 3, 4: 4, 5: 5, 13: 6, 6: 7, 7: 8, 8: 9, 9: 10, 12: 11, 10: 12, 11: 13}
-	at, last := int64(len("\x00asm\x01\x00\x00\x00")), 0
-	for at < info.Size() {
-		r := bufio.NewReaderSize(io.NewSectionReader(f, at, info.Size()-at), 16)
-		id, err := r.ReadByte()
-		if err != nil {
-			return err
-		}
-		begin := &counter{r: r}
-		size, err := binary.ReadUvarint(begin)
-		at += 1 + begin.n
-		switch {
-		case err != nil || int64(size) < 0 || size > uint64(info.Size()-at):
-			return fmt.Errorf("a damaged WebAssembly module: section %d does not fit into the file", id)
-		case int(id) >= len(place):
-			return fmt.Errorf("a damaged WebAssembly module: unknown section %d", id)
-		case id != 0 && place[id] <= last:
-			return fmt.Errorf("a damaged WebAssembly module: section %d is out of order", id)
-		}
-		last = max(last, place[id])
-		at += int64(size)
-	}
-	return nil
-}
-
-// A counter counts the bytes that are read.
-type counter struct {
-	r io.ByteReader
-	n int64
-}
-
-func (c *counter) ReadByte() (byte, error) {
-	b, err := c.r.ReadByte()
-	if err == nil {
-		c.n++
-	}
-	return b, err
 }

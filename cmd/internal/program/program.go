@@ -17,6 +17,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/cmd/internal/command"
 	"github.com/p2pmpi/p2pmpi/internal/jobspec"
 	"github.com/p2pmpi/p2pmpi/peer/job"
+	"github.com/p2pmpi/p2pmpi/peer/launch"
 )
 
 // A Program is what is to be run, before it is known where.
@@ -49,11 +50,11 @@ func Find(ctx context.Context, arg string) (*Program, error) {
 	case err == nil && info.IsDir() && (slash || arg == "."):
 		return findPackage(ctx, arg, ".")
 	case err == nil && !info.IsDir() && (slash || filepath.Ext(arg) == ".wasm"):
-		return checkFile(arg, info)
+		return checkFile(ctx, arg, info)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("program %s: %w", arg, command.Cause(err))
 	case !slash:
-		return findInPath(arg)
+		return findInPath(ctx, arg)
 	case strings.HasPrefix(arg, ".") || filepath.IsAbs(arg):
 		return nil, fmt.Errorf("program %s: no such file or folder", arg)
 	}
@@ -62,21 +63,21 @@ func Find(ctx context.Context, arg string) (*Program, error) {
 
 // findInPath finds a bare name as a shell does; a file of that name in the
 // current folder, as mpirun would take it, comes second.
-func findInPath(name string) (*Program, error) {
+func findInPath(ctx context.Context, name string) (*Program, error) {
 	if found, err := exec.LookPath(name); err == nil {
 		info, err := os.Stat(found)
 		if err != nil {
 			return nil, fmt.Errorf("program %s: %w", found, command.Cause(err))
 		}
-		return checkFile(found, info)
+		return checkFile(ctx, found, info)
 	}
 	if info, err := os.Stat(name); err == nil && !info.IsDir() {
-		return checkFile(name, info)
+		return checkFile(ctx, name, info)
 	}
 	return nil, fmt.Errorf("program %s: not in PATH and not in this folder (./%s names a Go package's folder)", name, name)
 }
 
-func checkFile(name string, info fs.FileInfo) (*Program, error) {
+func checkFile(ctx context.Context, name string, info fs.FileInfo) (*Program, error) {
 	if filepath.Ext(name) == ".go" {
 		return nil, fmt.Errorf("program %s: name the folder of the Go package instead of a file in it", name)
 	}
@@ -96,7 +97,7 @@ func checkFile(name string, info fs.FileInfo) (*Program, error) {
 	switch {
 	case isModule(start):
 		p.platform = Wasm
-		err = checkModule(f)
+		err = checkModule(ctx, f)
 	case filepath.Ext(name) == ".wasm":
 		err = errors.New("not a WebAssembly module")
 	case info.Mode().Perm()&0o111 == 0:
@@ -110,6 +111,15 @@ func checkFile(name string, info fs.FileInfo) (*Program, error) {
 		return nil, fmt.Errorf("program %s: %w", name, err)
 	}
 	return p, nil
+}
+
+// checkModule reports why no peer can run a module.
+func checkModule(ctx context.Context, f io.Reader) error {
+	module, err := io.ReadAll(f)
+	if err != nil {
+		return command.Cause(err)
+	}
+	return launch.CheckModule(ctx, module)
 }
 
 // isModule reports whether a file that begins so is a module of WebAssembly's version 1.

@@ -56,21 +56,26 @@ func (m wazeroModule) offer(ctx context.Context, h *Host, c *collector) error {
 	host := m.runtime.NewHostModuleBuilder(hostcall.Name)
 	for i := range hostcall.Functions {
 		f := &hostcall.Functions[i]
-		var results []api.ValueType
-		if f.Returns {
-			results = []api.ValueType{api.ValueTypeI32}
-		}
 		host.NewFunctionBuilder().WithName(f.Name).WithGoModuleFunction(api.GoModuleFunc(func(_ context.Context, m api.Module, stack []uint64) {
 			if h.memory == nil {
 				h.memory = m.Memory().Read
 			}
 			c.outside(func() { h.process.Call(f, stack) })
-		}), types(f.Params), results).Export(f.Name)
+		}), types(f.Params), results(f)).Export(f.Name)
 	}
 	_, err := host.Instantiate(ctx)
 	return err
 }
 
+// results are the types of what a function of package hostcall returns.
+func results(f *hostcall.Function) []api.ValueType {
+	if !f.Returns {
+		return nil
+	}
+	return []api.ValueType{api.ValueTypeI32}
+}
+
+// types are those of parameters as package hostcall writes them.
 func types(params string) []api.ValueType {
 	out := make([]api.ValueType, len(params))
 	for i, p := range params {
