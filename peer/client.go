@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/discovery"
@@ -31,7 +32,8 @@ type Client struct {
 }
 
 // Dial returns a client of the peer that runs on the home dir. The error wraps
-// ErrNoPeer when there is none, or ErrNotAllowed when the home is another user's. Close it after use.
+// ErrNoPeer when there is none, or ErrNotAllowed when the home is another user's; it is a *HomeError when the
+// home cannot be used. Close it after use.
 func Dial(ctx context.Context, dir string) (*Client, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
@@ -51,8 +53,11 @@ func Dial(ctx context.Context, dir string) (*Client, error) {
 
 // dialError says why the control socket of a home could not be connected to.
 func dialError(home string, err error) error {
-	if errors.Is(err, fs.ErrPermission) {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
 		return &HomeError{home, fmt.Errorf("%w (%w)", ErrNotAllowed, err)}
+	case errors.Is(err, syscall.ENOTDIR):
+		return &HomeError{home, fmt.Errorf("%w (%w)", ErrNoPeer, err)}
 	}
 	return fmt.Errorf("%w on home %s (%w)", ErrNoPeer, home, err)
 }

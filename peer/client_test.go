@@ -25,6 +25,10 @@ func TestHomeOfAnotherUser(t *testing.T) {
 	if err := dialError("/home/donor/.p2pmpi", syscall.ENOENT); !errors.Is(err, ErrNoPeer) {
 		t.Errorf("got %v, want ErrNoPeer", err)
 	}
+	err = dialError("/etc/passwd/home", os.NewSyscallError("connect", syscall.ENOTDIR))
+	if _, ok := errors.AsType[*HomeError](err); !ok || !errors.Is(err, ErrNoPeer) {
+		t.Errorf("got %v, want a HomeError without a peer", err)
+	}
 }
 
 // TestConfigurationInTheHomeOfAnotherUser: a home that may not be entered has no configuration file for

@@ -97,10 +97,10 @@ func onCache[T any](ctx context.Context, home string, running func(*peer.Client,
 	client, err := peer.Dial(ctx, home)
 	if errors.Is(err, peer.ErrNoPeer) {
 		result, err = alone(home)
-		return result, unusable(err)
+		return result, command.FailHome(err)
 	}
 	if err != nil {
-		return result, command.Fail(command.Usage, err, "")
+		return result, command.FailHome(err)
 	}
 	defer client.Close()
 	result, err = running(client, ctx)

@@ -18,7 +18,8 @@ SHA-256 digest, since when they run, and the processor time and memory of their
 processes ("-" where the system does not tell). p2pboot history shows those that
 are over, p2pboot stop ends one.
 
-Exit status: 0 shown, 64 wrong usage, 69 no peer is running on the home.`
+Exit status: 0 shown, 64 wrong usage, 69 no peer is running on the home,
+73 the home cannot be used.`
 
 const jobsExamples = `  p2pboot jobs               for people
   p2pboot jobs --json        all of it, for scripts`
@@ -44,7 +45,7 @@ inputs, those printed; and how they ended. --json also tells the SHA-256 digest
 of each job as its submitter has signed it. The peer need not run. The journal
 is the file journal in the home, of 2 MiB at most: the oldest jobs are forgotten.
 
-Exit status: 0 shown, 64 wrong usage or home.`
+Exit status: 0 shown, 64 wrong usage, 73 the home cannot be read.`
 
 const historyExamples = `  p2pboot history            for people
   p2pboot history --json     all of it, digests in full, for scripts`
@@ -56,7 +57,7 @@ func historyCommand(stdout io.Writer) *cobra.Command {
 	c.Long, c.Example = historyLong, historyExamples
 	get := func(context.Context) ([]peer.Past, error) {
 		past, err := peer.HistoryOf(cfg.Home)
-		return append([]peer.Past{}, past...), command.Fail(command.Usage, err, "") // a list also when it is empty
+		return append([]peer.Past{}, past...), command.FailHome(err) // a list also when it is empty
 	}
 	return shows(c, &cfg, stdout, get, display.History)
 }

@@ -110,18 +110,10 @@ func explain(ctx context.Context, err error) error {
 		return command.Fail(command.Usage, running, "give each peer a --home of its own, or end that one with p2phalt")
 	}
 	if _, ok := errors.AsType[*peer.HomeError](err); ok {
-		return unusable(err)
+		return command.FailHome(err)
 	}
 	if ctx.Err() != nil { // told to end while starting
 		return nil
 	}
 	return command.Fail(command.Unavailable, err, "")
-}
-
-// unusable gives the status that a command ends with whose home cannot be used, or else of wrong usage.
-func unusable(err error) error {
-	if home, ok := errors.AsType[*peer.HomeError](err); ok {
-		return command.Fail(command.HomeUnusable, home, "choose another folder with --home or P2PMPI_HOME")
-	}
-	return command.Fail(command.Usage, err, "")
 }

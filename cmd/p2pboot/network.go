@@ -158,7 +158,7 @@ func (o *networkOptions) does(c *cobra.Command, wants string, do func(arg string
 		if c.Flags().Lookup("for") != nil && o.lifetime <= 0 {
 			return command.Misused("--for %v: want more than 0", o.lifetime)
 		}
-		return unusable(do(strings.Join(args, "")))
+		return command.FailHome(do(strings.Join(args, "")))
 	}
 	return c
 }

@@ -18,7 +18,8 @@ jobs with replicas are handed over to other peers, as p2phalt does; the others
 keep theirs until they are done, or p2pboot stop ends them. 0 takes nothing new,
 and introduces and submits on.
 
-Exit status: 0 done, 64 wrong usage, 69 no peer is running on the home.`
+Exit status: 0 done, 64 wrong usage, 69 no peer is running on the home,
+73 the home cannot be used.`
 
 const slotsExamples = `  p2pboot slots 1            before a large build of your own
   p2pboot slots 8            afterwards`

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -22,7 +20,7 @@ job that runs here, how its processes reach those of other peers, and how far
 away those are.
 
 Exit status: 0 shown, 64 wrong usage, 69 no peer is running on the home,
-or it may not be asked by this user.`
+or it may not be asked by this user, 73 the home cannot be used.`
 
 const statusExamples = `  p2pboot status             for people
   p2pboot status --json      all of it, for scripts`
@@ -52,14 +50,8 @@ func statusOf(ctx context.Context, home string) (s peer.Status, err error) {
 // dialHome returns a client of the peer on home, or what the command fails with.
 func dialHome(ctx context.Context, home string) (*peer.Client, error) {
 	client, err := peer.Dial(ctx, home)
-	if errors.Is(err, peer.ErrNoPeer) {
-		return nil, command.Fail(command.Unavailable, err, "start one with p2pboot, or name its folder with --home or P2PMPI_HOME")
-	}
-	if errors.Is(err, peer.ErrNotAllowed) {
-		return nil, command.Fail(command.Unavailable, err, command.HintNotAllowed)
-	}
 	if err != nil {
-		return nil, command.Fail(command.Usage, fmt.Errorf("home %s: %w", home, err), "")
+		return nil, command.FailDial(err, "start one with p2pboot, or name its folder with --home or P2PMPI_HOME")
 	}
 	return client, nil
 }

@@ -38,7 +38,8 @@ Every option is also a configuration key and an environment variable
 P2PMPI_...; see p2pboot --help.
 
 Exit status: 0 the peer has gone, 64 wrong usage, 69 no peer is running on the
-home, or it may not be asked by this user, 130 interrupted while waiting.`
+home, or it may not be asked by this user, 73 the home cannot be used, 130
+interrupted while waiting.`
 
 const examples = `  p2phalt            hand over what can be, and end within seconds
   p2phalt --drain    harm no job: wait for those that cannot be migrated
@@ -75,14 +76,8 @@ func halt(ctx context.Context, stdout io.Writer, home string, drain, now, asJSON
 		how = peer.Now
 	}
 	client, err := peer.Dial(ctx, home)
-	if errors.Is(err, peer.ErrNoPeer) {
-		return command.Fail(command.Unavailable, err, "name the peer's folder with --home or P2PMPI_HOME")
-	}
-	if errors.Is(err, peer.ErrNotAllowed) {
-		return command.Fail(command.Unavailable, err, command.HintNotAllowed)
-	}
 	if err != nil {
-		return command.Fail(command.Usage, err, "")
+		return command.FailDial(err, "name the peer's folder with --home or P2PMPI_HOME")
 	}
 	defer client.Close()
 	halting, err := client.Halt(ctx, how)

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -31,11 +33,16 @@ func TestMistypedVariableIsRefused(t *testing.T) {
 }
 
 func TestMistakes(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	tests := map[string]struct {
 		args   []string
 		status int
 		want   string
 	}{
+		"no folder":    {[]string{"--home", filepath.Join(file, "x")}, 73, "p2phalt: error: home " + file},
 		"no peer":      {[]string{"--home", t.TempDir()}, 69, "p2phalt: error: no peer is running on home"},
 		"both":         {[]string{"--drain", "--now"}, 64, "exclude each other"},
 		"argument":     {[]string{"please"}, 64, `unexpected argument "please"`},

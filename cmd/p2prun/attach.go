@@ -23,7 +23,7 @@ func attach(ctx context.Context, cfg peer.Config, opt peer.RunOptions, args []st
 	}
 	kept, err := choose(ctx, cfg.Home, args)
 	if err != nil {
-		return 0, command.Fail(command.Usage, err, "")
+		return 0, command.FailHome(err)
 	}
 	show := display.New(display.Config{
 		Name: "p2prun", Stdout: stdout, Stderr: stderr,
@@ -79,7 +79,7 @@ func attachHanded(ctx context.Context, cfg peer.Config, cancel bool, kept job.Ke
 			"start p2pboot on that home again, then attach")
 	}
 	if err != nil {
-		return job.Result{}, command.Fail(command.Usage, err, "")
+		return job.Result{}, command.FailHome(err)
 	}
 	defer client.Close()
 	result, err := client.Attach(ctx, kept, cancel, show.Event)
@@ -100,7 +100,7 @@ func choose(ctx context.Context, home string, args []string) (job.Kept, error) {
 	}
 	all, err := job.Keeping(peer.JobsOf(home))
 	if err != nil {
-		return job.Kept{}, err
+		return job.Kept{}, &peer.HomeError{Home: home, Err: err}
 	}
 	prefix := strings.Join(args, "")
 	if prefix == "" {

@@ -70,7 +70,7 @@ Exit status: 0 the job succeeded; 1 to 125 the program's own, when all replicas
 of a rank exited with it; 64 wrong usage; 65 the replicas of a rank have not
 done the same; 69 not enough peers within -w, or no p2pboot that --attach needs;
 70 a rank lost all its replicas, or the job is cut off from most of its peers;
-75 timed out; 130 cancelled.`
+73 the home cannot be used; 75 timed out; 130 cancelled.`
 
 const examples = `  p2prun --local 6 -n 3 -r 2 ./examples/ep W
                                    six throw-away peers on this machine

@@ -109,6 +109,21 @@ func TestAPeerOfAnotherNetworkIsNotUsed(t *testing.T) {
 	}
 }
 
+// TestUnusableHome ends with the status that it has in all commands.
+func TestUnusableHome(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"-n", "1", "-w", "0", "/bin/true"}, {"--attach"}, {"--attach", "3f2b8c1e"}} {
+		var out, errs bytes.Buffer
+		status := run(t.Context(), append([]string{"--home", filepath.Join(file, "x")}, args...), &out, &errs)
+		if status != 73 || !strings.Contains(errs.String(), "p2prun: error: home "+file) || !strings.Contains(errs.String(), "--home") {
+			t.Errorf("%q: got status %d, %s", args, status, errs.String())
+		}
+	}
+}
+
 func TestMistakes(t *testing.T) {
 	skip.Long(t)
 	alone(t)

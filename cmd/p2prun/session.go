@@ -45,8 +45,8 @@ func open(ctx context.Context, cfg peer.Config, opt peer.RunOptions, work *workd
 			}
 			return s, nil
 		}
-		if !errors.Is(err, peer.ErrNoPeer) {
-			return nil, command.Fail(command.Usage, err, "")
+		if _, unusable := errors.AsType[*peer.HomeError](err); unusable || !errors.Is(err, peer.ErrNoPeer) {
+			return nil, command.FailHome(err)
 		}
 	}
 	if err := s.join(ctx, cfg, opt, work, stderr); err != nil {

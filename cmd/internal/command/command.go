@@ -13,6 +13,7 @@ import (
 
 	"github.com/p2pmpi/p2pmpi/internal/spelling"
 	"github.com/p2pmpi/p2pmpi/internal/version"
+	"github.com/p2pmpi/p2pmpi/peer"
 )
 
 // Exit statuses of commands, those of sysexits.h where it has one. A job's own
@@ -21,7 +22,7 @@ const (
 	OK           = 0
 	Usage        = 64  // wrong usage, configuration or input, or a home that is in use
 	Unavailable  = 69  // not enough peers, or no peer where one was needed
-	HomeUnusable = 73  // a home that cannot be made or written
+	HomeUnusable = 73  // a home that cannot be made, read or written
 	Cancelled    = 130 // by the user
 )
 
@@ -47,6 +48,32 @@ func Fail(status int, err error, hint string) error {
 		return nil
 	}
 	return &Failure{status, err, hint}
+}
+
+// FailHome makes err end the command with HomeUnusable if it says that a home cannot be used, and else with
+// Usage.
+func FailHome(err error) error {
+	home, ok := errors.AsType[*peer.HomeError](err)
+	switch {
+	case !ok:
+		return Fail(Usage, err, "")
+	case errors.Is(err, peer.ErrNotAllowed):
+		return Fail(HomeUnusable, home, HintNotAllowed)
+	}
+	return Fail(HomeUnusable, home, "choose another folder with --home or P2PMPI_HOME")
+}
+
+// FailDial makes err of peer.Dial end a command that needs a running peer. The hint says what to do if there
+// is none.
+func FailDial(err error, hint string) error {
+	_, unusable := errors.AsType[*peer.HomeError](err)
+	switch {
+	case errors.Is(err, peer.ErrNotAllowed):
+		return Fail(Unavailable, err, HintNotAllowed)
+	case errors.Is(err, peer.ErrNoPeer) && !unusable:
+		return Fail(Unavailable, err, hint)
+	}
+	return FailHome(err)
 }
 
 // Misused makes a wrong usage of a sentence.
