@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"unicode"
 
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
@@ -135,18 +136,23 @@ func TestRequestsOfAnotherWorldAreRefused(t *testing.T) {
 
 func TestMisuseEndsWithItsName(t *testing.T) {
 	for _, c := range misuses {
-		t.Run(c.name, func(t *testing.T) {
-			err := RunLocal(context.Background(), c.ranks, c.run)
-			if err == nil || c.class != "" && !errors.Is(err, c.class) {
-				t.Errorf("got %v, want class %q", err, c.class)
-				return
-			}
-			for _, says := range c.says {
-				if !strings.Contains(err.Error(), says) {
-					t.Errorf("got %q, which does not say %q", err, says)
+		for _, replicas := range []int{1, 2} {
+			t.Run(fmt.Sprintf("%s, r=%d", c.name, replicas), func(t *testing.T) {
+				err := runIn(localworld.New(t.Context(), localworld.Config{Ranks: c.ranks, Replicas: replicas}), c.run)
+				if err == nil || c.class != "" && !errors.Is(err, c.class) {
+					t.Errorf("got %v, want class %q", err, c.class)
+					return
 				}
-			}
-		})
+				for _, says := range c.says {
+					if !strings.Contains(err.Error(), says) {
+						t.Errorf("got %q, which does not say %q", err, says)
+					}
+				}
+				if strings.ContainsFunc(err.Error(), func(r rune) bool { return unicode.IsControl(r) && r != '\n' }) {
+					t.Errorf("got %q, which is not a text", err)
+				}
+			})
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -151,25 +152,68 @@ func TestAFailedCollectiveNamesTheFirst(t *testing.T) {
 	}
 }
 
-// A rank that has what it needs learns at Finalize that others have not, and why.
+// A rank that has what it needs learns at Finalize that others have not, and why: the ranks disagree on a length.
 func TestFinalizeNamesACollectiveThatFailedElsewhere(t *testing.T) {
-	for _, replicas := range []int{1, 2} {
-		_, err := outcomes(localworld.Config{Ranks: 2, Replicas: replicas}, func(w *World) error {
-			err := Bcast(w.Comm, make([]byte, either(w.Rank() == 1, 16, 8)), 0)
-			if w.Rank() == 1 {
-				return first(Send(w.Comm, []byte{1}, 0, 0), err)
+	calls := []struct {
+		failed int // the rank at which it fails; the other has what it needs
+		call   func(w *World) error
+		class  Class
+		says   string
+	}{
+		{1, func(w *World) error { return Bcast(w.Comm, make([]byte, 8+8*w.Rank()), 0) },
+			ErrCount, "bcast with root 0 has failed at rank 1: rank 0 sent 8 bytes where rank 1 expects 16"},
+		{0, func(w *World) error { return Gather(w.Comm, make([]byte, 8+8*w.Rank()), make([]byte, 16), 0) },
+			ErrTruncate, "gather with root 0 has failed at rank 0: rank 1 sent 16 bytes where rank 0 expects 8"},
+		{0, func(w *World) error {
+			return Reduce(w.Comm, make([]int64, 1+w.Rank()), make([]int64, 1+w.Rank()), Sum, 0)
+		}, ErrTruncate, "reduce with root 0 has failed at rank 0: rank 1 sent 16 bytes where rank 0 expects 8"},
+	}
+	for _, c := range calls {
+		for _, shape := range []localworld.Config{{Replicas: 1}, {Replicas: 1, Sockets: true}, {Replicas: 2}, {Replicas: 2, Sockets: true}} {
+			shape.Ranks = 2
+			says := fmt.Sprintf("mpj.Finalize at rank %d: %v: in communicator \"world\" %s", 1-c.failed, c.class, c.says)
+			_, err := outcomes(shape, func(w *World) error {
+				err := c.call(w)
+				if w.Rank() == c.failed { // its news is on its way before this message
+					return first(Send(w.Comm, []byte{1}, 1-c.failed, 0), err)
+				}
+				_, received := Recv(w.Comm, make([]byte, 1), c.failed, 0)
+				err = first(err, received, w.Finalize())
+				// The other replica may have ended the job by then, with that error.
+				if err == nil || !strings.HasSuffix(err.Error(), says) {
+					t.Errorf("%+v: got %q, want %s", shape, err, says)
+				}
+				return nil
+			})
+			if err != nil {
+				t.Errorf("%+v: %v", shape, err)
 			}
-			if _, err := Recv(w.Comm, make([]byte, 1), 1, 0); err != nil {
-				t.Error(err)
+		}
+	}
+}
+
+// TestNobodyWaitsForRanksThatCalledAnotherCollective: one rank calls Allreduce where the others called Bcast,
+// had what they need, and have finalized. Without P2PMPI_CHECK it learns of that, too.
+func TestNobodyWaitsForRanksThatCalledAnotherCollective(t *testing.T) {
+	for _, shape := range []localworld.Config{{Replicas: 1}, {Replicas: 1, Rings: true}, {Replicas: 1, Sockets: true}, {Replicas: 2}, {Replicas: 2, Sockets: true}} {
+		for shape.Ranks = 2; shape.Ranks <= 5; shape.Ranks++ {
+			for root := range shape.Ranks {
+				odd := (root + 1) % shape.Ranks // nobody has the broadcast from it
+				var others sync.WaitGroup
+				others.Add((shape.Ranks - 1) * shape.Replicas)
+				said, err := outcomes(shape, func(w *World) error {
+					if w.Rank() == odd {
+						others.Wait()
+						return Allreduce(w.Comm, []int{1}, make([]int, 1), Sum)
+					}
+					defer others.Done()
+					return first(Bcast(w.Comm, []int{1}, root), w.Finalize())
+				})
+				// By the message of the other call, or by the end of that rank.
+				if why := fmt.Sprint(said[odd]); err != nil || !strings.Contains(why, "calls bcast") && !strings.Contains(why, "has finalized") {
+					t.Errorf("%+v, root %d: %v, %q", shape, root, err, said)
+				}
 			}
-			const says = `in communicator "world" bcast with root 0 has failed at rank 1: rank 0 sent 8 bytes where rank 1 expects 16`
-			if err := w.Finalize(); !errors.Is(err, ErrCount) || !strings.Contains(err.Error(), says) {
-				t.Errorf("r=%d: got %q, want %s", replicas, err, says)
-			}
-			return nil
-		})
-		if err != nil {
-			t.Error(err)
 		}
 	}
 }
