@@ -425,7 +425,7 @@ func (a *attempt) shortage() *ShortageError {
 	e.FoundPeers, e.FoundSlots = a.found()
 	var places []Place
 	for _, p := range a.peers {
-		o := Outcome{Peer: p.Peer, Slots: p.granted, Reason: p.reason}
+		o := Outcome{Peer: p.Peer, Slots: p.granted, Offers: usable(max(p.Slots, p.Total), a.need.N), Reason: p.reason}
 		if p.reason != 0 {
 			e.Reasons[p.reason]++
 		}

@@ -97,3 +97,14 @@ func TestMachineIsNamedBeforeSlotsAreHeld(t *testing.T) {
 		t.Error("submitters, or a job and its submitter, are given the same name")
 	}
 }
+
+// TestShortageSaysWhatPeersCouldGive: as much as the job can use of their slots, free or not.
+func TestShortageSaysWhatPeersCouldGive(t *testing.T) {
+	a := newAttempt([]Candidate{{Peer: "free", Slots: 1, Total: 1}, {Peer: "taken", Total: 9}, {Peer: "supernode"}}, Need{Job: "job", N: 2, R: 2})
+	want := map[p2ppeer.ID]int{"free": 1, "taken": 2, "supernode": 0}
+	for _, o := range a.shortage().Outcomes {
+		if o.Offers != want[o.Peer] {
+			t.Errorf("%s could give %d slots, want %d", o.Peer, o.Offers, want[o.Peer])
+		}
+	}
+}

@@ -27,6 +27,7 @@ type ShortageError struct {
 type Outcome struct {
 	Peer   p2ppeer.ID
 	Slots  int
+	Offers int // slots, free or not, that the job could use
 	Reason Reason
 }
 

@@ -148,6 +148,8 @@ type Shortage struct {
 	Available int      `json:"available"` // of them, at once
 	Tallies   []Tally  `json:"reasons"`   // peers that gave nothing
 	Peers     []Passed `json:"peers"`     // these one by one; the first maxPassed of them
+
+	module bool // there would be enough of them for a module
 }
 
 // A Tally is how many peers there are of one reason.
@@ -199,16 +201,29 @@ func (j *run) shortage(c considered, err error) *Result {
 			short.FoundPeers, j.req.Wait, j.req.R)
 	}
 	told := c.tell(j.req.N*j.req.R, short.FoundSlots)
+	told.module = c.enoughAsModule(short)
 	if len(told.Tallies) > 0 {
 		text += "; passed over: " + told.counts()
 	}
 	return &Result{Status: StatusShortage, Message: text, Hint: told.hint(), Shortage: told}
 }
 
-// hint says what could help: where owners take no native program of the user's, a module first; where
-// all peers lack one thing, that.
+// enoughAsModule reports whether the job could run as a module: with the slots, free or not, of those peers that
+// take nothing else.
+func (c considered) enoughAsModule(short *reservation.ShortageError) bool {
+	slots, any := short.FoundSlots, false
+	for _, o := range short.Outcomes {
+		if c[o.Peer].reason == WasmOnly {
+			slots += o.Offers
+			any = true
+		}
+	}
+	return any && slots >= short.NeededSlots()
+}
+
+// hint says what could help: a module first, if that suffices; where all peers lack one thing, that.
 func (s *Shortage) hint() string {
-	if slices.ContainsFunc(s.Tallies, func(t Tally) bool { return t.Reason == WasmOnly }) {
+	if s.module {
 		return "give a Go package or a WebAssembly module as PROGRAM (--as wasm), or have owners allow you; or " + hintMorePeers
 	}
 	if len(s.Tallies) != 1 || s.Available > 0 {

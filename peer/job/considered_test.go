@@ -52,11 +52,36 @@ func TestLaterAttemptCorrectsEarlierOne(t *testing.T) {
 	}
 }
 
+// TestShortageHintsAtModulesWhereTheyWouldHelp: where peers that take nothing else have slots enough.
 func TestShortageHintsAtModulesWhereTheyWouldHelp(t *testing.T) {
-	for _, reason := range []Reason{Busy, WasmOnly} {
-		s := considered{"a": {Busy, ""}, "b": {reason, ""}}.tell(1, 0)
-		if got := strings.Contains(s.hint(), "--as wasm"); got != (reason == WasmOnly) || !strings.HasSuffix(s.hint(), hintMorePeers) {
-			t.Errorf("%s: hint %q", reason, s.hint())
+	offers := func(peer p2ppeer.ID, granted, offers int) reservation.Outcome {
+		return reservation.Outcome{Peer: peer, Slots: granted, Offers: offers}
+	}
+	for _, tt := range []struct {
+		name     string
+		reasons  map[p2ppeer.ID]Reason // of those that grant nothing
+		outcomes []reservation.Outcome
+		want     bool
+	}{
+		{"busy only", map[p2ppeer.ID]Reason{"a": Busy, "b": Busy}, []reservation.Outcome{offers("a", 0, 2), offers("b", 0, 2)}, false},
+		{"enough", map[p2ppeer.ID]Reason{"a": WasmOnly, "b": WasmOnly}, []reservation.Outcome{offers("a", 0, 2), offers("b", 0, 2)}, true},
+		{"enough with what was found", map[p2ppeer.ID]Reason{"b": WasmOnly}, []reservation.Outcome{offers("a", 2, 2), offers("b", 0, 2)}, true},
+		{"too few", map[p2ppeer.ID]Reason{"a": Busy, "b": WasmOnly}, []reservation.Outcome{offers("a", 0, 2), offers("b", 0, 2)}, false},
+		{"no slots at all", map[p2ppeer.ID]Reason{"a": WasmOnly, "b": WasmOnly}, []reservation.Outcome{offers("a", 0, 0), offers("b", 0, 0)}, false},
+		{"enough without it", map[p2ppeer.ID]Reason{"b": Busy}, []reservation.Outcome{offers("a", 4, 4), offers("b", 0, 2)}, false},
+	} {
+		c := considered{}
+		for peer, reason := range tt.reasons {
+			c[peer] = verdict{reason: reason}
+		}
+		short := &reservation.ShortageError{Need: reservation.Need{N: 2, R: 2}, Outcomes: tt.outcomes}
+		for _, o := range tt.outcomes {
+			short.FoundSlots += o.Slots
+		}
+		j := &run{req: Request{N: 2, R: 2}}
+		r := j.shortage(c, short)
+		if got := strings.Contains(r.Hint, "--as wasm"); got != tt.want || !strings.HasSuffix(r.Hint, hintMorePeers) {
+			t.Errorf("%s: hint %q", tt.name, r.Hint)
 		}
 	}
 }
