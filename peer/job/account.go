@@ -1,9 +1,12 @@
 package job
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -74,6 +77,7 @@ type accounts struct {
 	tolerant bool                          // differences are told and nothing else
 	shown    func(rank int) (p printed)    // what the user has got by now; nil: nobody knows
 	counting func(rank int) []view.Process // the replicas that count
+	speakers func(rank int) []view.Process // those that have spoken for a rank; nil: nobody knows
 }
 
 // Add takes the first account of p. It returns a sentence if another replica has done
@@ -172,11 +176,66 @@ func (a *accounts) misled(rank int) string {
 			continue
 		}
 		if got := a.shown(rank); got != x.Printed {
-			return fmt.Sprintf("%s has printed %v, and the user has got %v", a.name(p), x.Printed, got)
+			return fmt.Sprintf("%s has printed %v, and the user has got %v%s", a.name(p), x.Printed, got, a.source(rank))
 		}
 		break
 	}
 	return ""
+}
+
+// source says from whom the user has got what a rank has printed, as the end of a sentence.
+func (a *accounts) source(rank int) string {
+	if a.speakers == nil {
+		return ""
+	}
+	return " from " + a.names(a.speakers(rank))
+}
+
+// Owing returns those of the processes that have given no account.
+func (a *accounts) Owing(ps []view.Process) (owing []view.Process) {
+	for _, p := range ps {
+		if _, given := a.of[p]; !given {
+			owing = append(owing, p)
+		}
+	}
+	return owing
+}
+
+// Unconfirmed returns the processes that have given no account, of the ranks of which no more than half of the
+// given processes have given one that counts. One process alone has nobody to confirm what it does.
+func (a *accounts) Unconfirmed(ps []view.Process) (missing []view.Process) {
+	all, confirm := make(map[int]int), make(map[int]int)
+	for _, p := range ps {
+		all[p.Rank]++
+		if _, given := a.of[p]; given && !a.odd[p] {
+			confirm[p.Rank]++
+		}
+	}
+	return slices.DeleteFunc(a.Owing(ps), func(p view.Process) bool { return 2*confirm[p.Rank] > all[p.Rank] })
+}
+
+// unconfirmed is the result of a job whose answer some of the processes have not confirmed for so long.
+func (a *accounts) unconfirmed(ps []view.Process, waited time.Duration) *Result {
+	missing := a.Unconfirmed(ps)
+	rank := missing[0].Rank
+	given := slices.DeleteFunc(slices.Clone(ps), func(p view.Process) bool {
+		return p.Rank != rank || slices.Contains(missing, p)
+	})
+	return &Result{
+		Status: StatusDiverged,
+		Message: fmt.Sprintf("the answer of rank %d is not confirmed: %s ended, and %s gave no account for %v",
+			rank, a.names(given), a.names(missing), waited.Round(time.Second)),
+		Hint: "one of these peers lies or is very slow: with -r 3 most replicas decide; with --on-divergence warn the first answer counts",
+	}
+}
+
+// names names some processes; "no replica" if there are none.
+func (a *accounts) names(ps []view.Process) string {
+	var names []string
+	for _, p := range ps {
+		names = append(names, a.name(p))
+	}
+	return cmp.Or(strings.Join(names, ", "), "no replica")
 }
 
 // diverged is the result of a job that two replicas of a rank have not done alike.

@@ -12,7 +12,7 @@ import (
 // clock. A peer that never reports Initialized would keep a job from beginning for ever. The replicas
 // of a rank do the same work before mpj.Init, so one that needs many times as long as most replicas of
 // its rank is failed. One of two replicas is not: the peer that reports Initialized too early could be the
-// one that lies, and the honest replica would be failed (V4). Then, and where no replica of a
+// one that lies, and the honest replica would be failed (V4). Then the replicas have diverged. Where no replica of a
 // rank has called mpj.Init, the user is told which processes are missing.
 type entry struct {
 	started time.Time                  // when all processes had been started
@@ -43,17 +43,33 @@ func (n *entry) initialized(p view.Process, now time.Time) {
 // they took.
 func (n *entry) overdue(v view.View, least time.Duration, now time.Time) (out []view.Process) {
 	for _, p := range n.missing(v) {
-		replicas, waiting := v.LiveReplicas(p.Rank), 0
-		for _, q := range replicas {
-			if since, called := n.since[q]; called && now.Sub(since) >= max(least, entryFactor*since.Sub(n.started)) {
-				waiting++
-			}
-		}
-		if 2*waiting > len(replicas) {
+		if 2*len(n.waiting(v, p.Rank, least, now)) > len(v.LiveReplicas(p.Rank)) {
 			out = append(out, p)
 		}
 	}
 	return out
+}
+
+// waiting returns the live replicas of a rank that have been waiting in mpj.Init for at least the given time,
+// and for entryFactor times what they took.
+func (n *entry) waiting(v view.View, rank int, least time.Duration, now time.Time) (out []view.Process) {
+	for _, p := range v.LiveReplicas(rank) {
+		if since, called := n.since[p]; called && now.Sub(since) >= max(least, entryFactor*since.Sub(n.started)) {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// undecided returns one process that has not called mpj.Init, and one of its rank that has been waiting there for
+// too long, where these are all live replicas of the rank. ok is false if there are none.
+func (n *entry) undecided(v view.View, least time.Duration, now time.Time) (missing, waiting view.Process, ok bool) {
+	for _, p := range n.missing(v) {
+		if waits := n.waiting(v, p.Rank, least, now); len(waits) == 1 && len(v.LiveReplicas(p.Rank)) == 2 {
+			return p, waits[0], true
+		}
+	}
+	return missing, waiting, false
 }
 
 // missing returns the live processes of v that have not called mpj.Init.
@@ -89,6 +105,14 @@ func (e *execution) awaitEntry() *Result {
 	}
 	if late := e.entry.overdue(v, least, now); len(late) > 0 {
 		return e.apply(e.watch.Lost(late, fmt.Sprintf("did not call mpj.Init long after most replicas of its rank had (%s)", e.whereAll(late))))
+	}
+	if missing, waiting, ok := e.entry.undecided(v, e.j.s.waits.progress, now); ok {
+		return &Result{
+			Status: StatusDiverged,
+			Message: fmt.Sprintf("the replicas of rank %d have diverged: replica %d on peer %s has long called mpj.Init, and replica %d on peer %s has not",
+				missing.Rank, waiting.Replica, e.peerOf(waiting), missing.Replica, e.peerOf(missing)),
+			Hint: "one of these peers lies or is very slow: with -r 3 most replicas decide",
+		}
 	}
 	return nil
 }

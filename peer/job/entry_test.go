@@ -56,6 +56,23 @@ func TestV4EarlyEntryOfALiarFailsNoReplica(t *testing.T) {
 	}
 }
 
+// TestV4TwoReplicasDivergeAtInit: of two replicas one has been waiting in mpj.Init for long, and nobody can tell
+// which of the two peers lies.
+func TestV4TwoReplicasDivergeAtInit(t *testing.T) {
+	start := time.Unix(0, 0)
+	for r := 1; r <= 3; r++ {
+		v, n := view.New(2, r), newEntry(start)
+		n.initialized(proc(1, 0), start.Add(time.Second))
+		if _, _, ok := n.undecided(v, time.Minute, start.Add(time.Minute)); ok {
+			t.Errorf("with %d replicas they have diverged early", r)
+		}
+		missing, waiting, ok := n.undecided(v, time.Minute, start.Add(61*time.Second))
+		if ok != (r == 2) || ok && (missing != proc(1, 1) || waiting != proc(1, 0)) {
+			t.Errorf("with %d replicas %v is missing and %v waits: %v", r, missing, waiting, ok)
+		}
+	}
+}
+
 // TestWhomTheJobWaitsForIsTold once, and only of a program that calls mpj.Init.
 func TestWhomTheJobWaitsForIsTold(t *testing.T) {
 	start := time.Unix(0, 0)

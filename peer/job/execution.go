@@ -127,6 +127,7 @@ func newExecution(j *run, reserved *reservation.Reservation) *execution {
 		peers = append(peers, p.Peer)
 	}
 	e.hearSpeakers(e.watch.View())
+	e.watch.peerOf = e.peerOf
 	e.watch.tolerant = j.req.OnDivergence == Warn
 	if j.req.R > 1 {
 		e.accounts = e.newAccounts()
@@ -382,7 +383,7 @@ func (e *execution) hearOf(p view.Process, h heard) *Result {
 	case *jobpb.FromPeer_Output:
 		return e.output(h, p)
 	case *jobpb.FromPeer_Exited:
-		return e.apply(e.watch.Exited(p, exitOf(b.Exited, h.link.peer)))
+		return e.exited(h.link, p, exitOf(b.Exited, h.link.peer))
 	case *jobpb.FromPeer_Aborted:
 		return e.apply(e.watch.Aborted(p, int(b.Aborted.Code), plain(b.Aborted.Reason), e.peerOf(p)))
 	case *jobpb.FromPeer_Collected:
@@ -404,6 +405,15 @@ func (e *execution) hearOf(p view.Process, h heard) *Result {
 		return e.apply(e.watch.Unkept(p, plain(b.Unkept.Reason)))
 	}
 	return nil
+}
+
+// exited takes that a process has ended. Its peer has said before that it called mpj.Init, which returns only
+// once the job has begun.
+func (e *execution) exited(l *link, p view.Process, x exit) *Result {
+	if e.watch.View().Live(p) && (x.Initialized && !e.watch.at(p).initialized || x.Finalized && !e.watch.begun) {
+		return e.breach(l, fmt.Errorf("process %v ended after mpj.Init, which it has not gone through", p))
+	}
+	return e.apply(e.watch.Exited(p, x))
 }
 
 // keep takes note of the public key of a process, which proves it to others.

@@ -5,20 +5,29 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"hash"
+	"slices"
 	"time"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// A job is done when one replica of each rank has finished. The others are about to,
-// and what they have done is to be compared.
+// A job is done when one replica of each rank has finished. Its answer stands once most replicas of each rank
+// have accounted for the same: else one that lies could end long before the others, and be the only one to be
+// heard (V4). Of two replicas that takes both.
 
-// How long a job that is done waits for the other replicas: as a part of the time that
-// it ran, and at most.
 const (
+	// hearOutPart and hearOutMost are how long a job waits for the other replicas once its answer is confirmed:
+	// as a part of the time that it ran, and at most. They only show which replica lies.
 	hearOutPart = 20
 	hearOutMost = time.Second
+
+	// confirmFactor is how many times as long as the job ran its answer may remain unconfirmed, beyond
+	// waits.confirm. A peer that is so much slower than others cannot be told from one that lies.
+	confirmFactor = 4
+
+	// confirmQuietly is how long the user is not told that an answer is not confirmed.
+	confirmQuietly = 2 * time.Second
 )
 
 // newAccounts returns the accounts of the job; nothing is known.
@@ -29,7 +38,7 @@ func (e *execution) newAccounts() *accounts {
 	}
 	return &accounts{
 		of: make(map[view.Process]account), odd: make(map[view.Process]bool),
-		tolerant: e.j.req.OnDivergence == Warn, shown: e.printedBy, counting: e.watch.counting,
+		tolerant: e.j.req.OnDivergence == Warn, shown: e.printedBy, counting: e.watch.counting, speakers: e.speakers,
 		name: func(p view.Process) string {
 			return fmt.Sprintf("rank %d replica %d on peer %s", p.Rank, p.Replica, e.peerOf(p))
 		},
@@ -62,6 +71,16 @@ func (e *execution) printedBy(rank int) printed {
 	return printed{Bytes: h.bytes + uint64(len(tail)), Digest: [sha256.Size]byte(all.Sum(nil))}
 }
 
+// speakers returns the processes that speak for a rank, or have.
+func (e *execution) speakers(rank int) (ps []view.Process) {
+	for _, p := range e.watch.View().Processes() {
+		if p.Rank == rank && e.spoke[p] {
+			ps = append(ps, p)
+		}
+	}
+	return ps
+}
+
 // account takes what a peer says that process p has done in all.
 func (e *execution) account(l *link, p view.Process, m *jobpb.Account) *Result {
 	a, err := accountOf(m, e.watch.View())
@@ -86,19 +105,20 @@ func (e *execution) judge(final bool) *Result {
 	return r
 }
 
-// hearOut waits a moment for the accounts of the replicas that are about to end, and
-// returns the result of the job, which has begun at a time and is done.
+// hearOut waits for the accounts of the replicas that have yet to end, and returns the result of the job, which
+// has begun at a time and is done.
 func (e *execution) hearOut(ctx context.Context, begun time.Time) Result {
 	done := Result{Status: StatusOK}
 	if e.accounts == nil {
 		return done
 	}
-	late, cancel := context.WithTimeout(ctx, min(time.Since(begun)/hearOutPart, hearOutMost))
-	defer cancel()
-	for e.owed() && late.Err() == nil {
-		if r := e.turn(ctx, late.Done()); r != nil {
-			return *r
-		}
+	ran := time.Since(begun)
+	if r := e.confirm(ctx, e.j.s.waits.confirm+confirmFactor*ran); r != nil {
+		return *r
+	}
+	owed := func() bool { return len(e.accounts.Owing(e.heardOut())) > 0 }
+	if r := e.hearWhile(ctx, min(ran/hearOutPart, hearOutMost), owed); r != nil {
+		return *r
 	}
 	if r := e.judge(true); r != nil {
 		return *r
@@ -106,12 +126,38 @@ func (e *execution) hearOut(ctx context.Context, begun time.Time) Result {
 	return done
 }
 
-// owed reports whether a replica that has done its work has not accounted for it.
-func (e *execution) owed() bool {
-	for _, p := range e.watch.working() {
-		if _, ok := e.accounts.of[p]; !ok && e.reaches(p) {
-			return true
+// confirm waits until most replicas of each rank have accounted for what they have done, for so long at most.
+func (e *execution) confirm(ctx context.Context, most time.Duration) *Result {
+	if e.accounts.tolerant {
+		return nil
+	}
+	unconfirmed := func() bool { return len(e.accounts.Unconfirmed(e.heardOut())) > 0 }
+	if r := e.hearWhile(ctx, min(confirmQuietly, most), unconfirmed); r != nil || !unconfirmed() {
+		return r
+	}
+	e.j.warn("the job is done; its answer is to be confirmed by " + e.whereAll(e.accounts.Unconfirmed(e.heardOut())))
+	if r := e.hearWhile(ctx, most-confirmQuietly, unconfirmed); r != nil || !unconfirmed() {
+		return r
+	}
+	if r := e.judge(true); r != nil {
+		return r
+	}
+	return e.accounts.unconfirmed(e.heardOut(), most)
+}
+
+// hearWhile handles what happens for so long at most, as long as a condition holds.
+func (e *execution) hearWhile(ctx context.Context, most time.Duration, condition func() bool) *Result {
+	late, cancel := context.WithTimeout(ctx, most)
+	defer cancel()
+	for condition() && late.Err() == nil {
+		if r := e.turn(ctx, late.Done()); r != nil {
+			return r
 		}
 	}
-	return false
+	return nil
+}
+
+// heardOut returns the replicas that have done their work, or are at it, and can account for it.
+func (e *execution) heardOut() []view.Process {
+	return slices.DeleteFunc(e.watch.working(), func(p view.Process) bool { return !e.reaches(p) || e.runsOn[p].suspended })
 }

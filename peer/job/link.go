@@ -56,6 +56,7 @@ type link struct {
 	err           error                        // not nil: the peer is lost to the job
 	retired       bool                         // it was told to stop before the job is over
 	retiredAt     time.Time
+	suspended     bool   // its owner needs it, says the peer
 	pauses        int    // times that it has said so, or that it goes on
 	count         uint64 // messages that it has said, but for output
 	backAt        time.Time

@@ -10,9 +10,10 @@ import (
 // maxPauses bounds how often the user is told of one peer that its owner needs it.
 const maxPauses = 64
 
-// paused tells the user that the processes of a peer stand still, or go on. Nothing else follows from it: they
-// answer for nothing to the submitter, and their peer is there.
+// paused tells the user that the processes of a peer stand still, or go on. They
+// answer for nothing to the submitter, and their peer is there. A job that is done does not wait for their accounts.
 func (e *execution) paused(l *link, m *jobpb.Paused) {
+	l.suspended = m.Rule != ""
 	switch l.pauses++; {
 	case l.pauses > maxPauses:
 	case m.Rule == "":

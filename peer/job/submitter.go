@@ -84,6 +84,8 @@ type waits struct {
 	// files is how long replicas have at least for the list of their files, when those of
 	// others are here.
 	files time.Duration
+	// confirm is how long the answer of a job that is done may at least be unconfirmed by most replicas of a rank.
+	confirm time.Duration
 	// stop is how long peers have for freeing everything of a job that is over
 	// before the submitter stops waiting for their word.
 	stop time.Duration
@@ -100,7 +102,7 @@ type waits struct {
 }
 
 var defaultWaits = waits{
-	answers: 2 * time.Second, silence: time.Minute, progress: 5 * time.Minute, output: time.Minute, lull: 350 * time.Millisecond, apart: 15 * time.Second, grace: time.Second, files: time.Second, stop: 30 * time.Second, tell: 10 * time.Second,
+	answers: 2 * time.Second, silence: time.Minute, progress: 5 * time.Minute, output: time.Minute, lull: 350 * time.Millisecond, apart: 15 * time.Second, grace: time.Second, files: time.Second, confirm: time.Minute, stop: 30 * time.Second, tell: 10 * time.Second,
 	back: 10 * time.Second, wide: time.Second, locate: 2 * time.Second,
 }
 

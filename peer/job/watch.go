@@ -26,6 +26,8 @@ type watch struct {
 	lapsed   []bool // by rank: see Lapsed
 	disputes []*dispute
 	tolerant bool // of divergence: it is told and nothing else
+
+	peerOf func(view.Process) string // names the peer of a process for the user; nil: it is not named
 }
 
 // watched is what is known of one process.
@@ -198,8 +200,11 @@ func (w *watch) judge(s *step, p view.Process) {
 	switch {
 	case w.state(p) != view.Live:
 	case aborted != nil:
-		if speaks && drained && !w.over {
+		switch {
+		case speaks && drained && !w.over:
 			w.believe(s, p)
+		case !speaks && !w.begun && e != nil: // the others would wait for it in mpj.Init
+			w.ask(s, p, view.Failed, "called Abort before the job began")
 		}
 	case e == nil:
 	case e.good():
@@ -294,15 +299,20 @@ func (w *watch) Attribute(p view.Process, why string) {
 	}
 }
 
-// Unexplained reports whether p is to finish on the word of its peer alone, which has not said
-// that it has ended.
-func (w *watch) Unexplained(p view.Process) bool {
-	return w.view.Contains(p) && w.at(p).asked < view.Finished && w.at(p).exit == nil
+// endedWell reports whether the peer of p says that p has ended well.
+func (w *watch) endedWell(p view.Process) bool {
+	return w.at(p).exit != nil && w.at(p).exit.good()
 }
 
-// Silent reports whether p has finished, and its peer has not said so.
+// Unexplained reports whether p is to finish on the word of its peer alone, which has not said
+// that it has ended well.
+func (w *watch) Unexplained(p view.Process) bool {
+	return w.view.Contains(p) && w.at(p).asked < view.Finished && !w.endedWell(p)
+}
+
+// Silent reports whether p has finished, and its peer has not said that it has ended well.
 func (w *watch) Silent(p view.Process) bool {
-	return w.view.State(p) == view.Finished && w.at(p).exit == nil
+	return w.view.State(p) == view.Finished && !w.endedWell(p)
 }
 
 // Undrained returns the speakers that have ended, or called Abort, and of whose output the user lacks
@@ -400,6 +410,9 @@ func (w *watch) settle(s *step) {
 	for rank := range w.view.N {
 		w.forsake(s, rank)
 		w.dismiss(s, rank)
+		if w.settleSkipped(s, rank); w.over {
+			return
+		}
 		if _, ok := w.view.Speaker(rank); !ok {
 			w.end(s, w.lost(rank))
 			return
@@ -416,11 +429,12 @@ func (w *watch) settle(s *step) {
 }
 
 // done reports whether the user has got all that rank has to say: one replica has
-// finished, and its output is out.
+// finished, and its output is out. One that has not gone through mpj.Init with all others counts if most have
+// ended so.
 func (w *watch) done(rank int) bool {
 	for k := range w.view.R {
 		p := view.Process{Rank: rank, Replica: k}
-		if w.view.State(p) == view.Finished && w.at(p).drained {
+		if w.view.State(p) == view.Finished && w.at(p).drained && (w.begun && w.at(p).initialized || w.mostSkip(rank)) {
 			return true
 		}
 	}
@@ -440,10 +454,10 @@ func (w *watch) settleInit(s *step) {
 		case w.view.State(p) == view.Finished:
 			missing = true
 		case !w.view.Live(p):
-		case w.at(p).initialized:
-			waiting = p.Rank
-		default:
+		case !w.at(p).initialized:
 			missing = true
+		case w.mostCall(p.Rank):
+			waiting = p.Rank
 		}
 	}
 	switch {

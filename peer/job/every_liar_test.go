@@ -1,0 +1,361 @@
+package job
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
+)
+
+// A deceit is a job of one rank at its submitter, one replica of which runs on a peer that lies about
+// all that a peer says: mpj.Init, its end, its output, its account. All others are honest.
+type deceit struct {
+	watch    watch
+	emission emission
+	liar     int // replica
+	procs    []teller
+	got      string // by the user
+	result   *Result
+	ended    bool // nothing else happens to the job
+}
+
+// A teller is one replica, and what its peer has said of it.
+type teller struct {
+	called, ended, said bool                  // mpj.Init; the program has ended; and its peer has said so
+	printed             string                // as far as it has arrived
+	told, drained       bool                  // its output has arrived; the user has it
+	account             string                // what it accounts for having printed; "": it has not
+	odd, spoke          bool                  // as accounts say; it has spoken for its rank
+	wanted              [view.Failed + 1]bool // what it is to become has yet to be agreed on
+	since               uint64                // as of an actor
+	moved               bool                  // it has been ahead
+}
+
+const truth, untruth = "right\n", "wrong\n"
+
+func deceived(r, liar int) deceit {
+	d := deceit{watch: *newWatch(1, r), emission: *newEmission(1), liar: liar, procs: make([]teller, r)}
+	d.watch.peerOf = hostOf
+	d.hearSpeaker()
+	return d
+}
+
+func hostOf(p view.Process) string { return "P" + p.String() }
+
+func (d *deceit) hearSpeaker() {
+	if p, ok := d.watch.View().Speaker(0); ok {
+		d.procs[p.Replica].spoke = true
+	}
+}
+
+func (d deceit) clone() deceit {
+	d.watch.procs, d.watch.moves = slices.Clone(d.watch.procs), slices.Clone(d.watch.moves)
+	d.emission.ranks, d.procs = slices.Clone(d.emission.ranks), slices.Clone(d.procs)
+	return d
+}
+
+// appendKey appends what is the same for equal states.
+func (d *deceit) appendKey(b []byte) []byte {
+	flags := func(set ...bool) (b byte) {
+		for i, s := range set {
+			if s {
+				b |= 1 << i
+			}
+		}
+		return b
+	}
+	b = append(b, byte(len(d.got)), byte(d.emission.ranks[0][0].next), byte(d.watch.view.Masters[0]), byte(d.watch.view.Since[0]), byte(d.watch.moves[0]))
+	b = append(b, d.got...)
+	b = append(b, flags(d.result != nil, d.ended, d.watch.begun, d.watch.over))
+	for k, p := range d.procs {
+		w := d.watch.procs[k]
+		b = append(b, byte(d.watch.view.States[k]), byte(w.asked), byte(p.since), byte(len(p.account)))
+		b = append(b, p.account...)
+		b = append(b, flags(p.called, p.ended, p.said, p.told, p.drained, p.odd, p.spoke, p.moved))
+		b = append(b, flags(p.wanted[view.Finished], p.wanted[view.Failed], w.initialized, w.drained, w.exit != nil, w.exit != nil && w.exit.good(), w.aborted != nil))
+	}
+	return b
+}
+
+// accounts returns what the submitter knows of the accounts.
+func (d *deceit) accounts() *accounts {
+	a := &accounts{
+		of: make(map[view.Process]account), odd: make(map[view.Process]bool), counting: d.watch.counting,
+		name:  func(p view.Process) string { return "replica on peer " + hostOf(p) },
+		shown: func(int) printed { return printedAs(d.got) },
+		speakers: func(int) (ps []view.Process) {
+			for k, p := range d.procs {
+				if p.spoke {
+					ps = append(ps, proc(0, k))
+				}
+			}
+			return ps
+		},
+	}
+	for k, p := range d.procs {
+		if p.account != "" {
+			a.of[proc(0, k)] = account{Digested: true, Printed: printedAs(p.account)}
+		}
+		if p.odd {
+			a.odd[proc(0, k)] = true
+		}
+	}
+	return a
+}
+
+func printedAs(text string) printed {
+	return printed{Bytes: uint64(len(text)), Digest: sha256.Sum256([]byte(text))}
+}
+
+// judge draws the conclusion from the accounts.
+func (d *deceit) judge(final bool) error {
+	a := d.accounts()
+	_, r := a.Judge(1, final)
+	for k := range d.procs {
+		d.procs[k].odd = a.odd[proc(0, k)]
+		if d.procs[k].odd && k != d.liar {
+			return fmt.Errorf("replica %d is honest and does not count", k)
+		}
+	}
+	if r != nil {
+		return d.end(*r)
+	}
+	return nil
+}
+
+// end holds V4 against the result of the job.
+func (d *deceit) end(r Result) error {
+	d.ended = true
+	switch {
+	case r.Status == StatusOK && d.got != truth:
+		return fmt.Errorf("the user gets %q with status 0", d.got)
+	case r.Status != StatusOK && (r.Status != StatusDiverged || !strings.Contains(r.Message, hostOf(proc(0, d.liar)))):
+		return fmt.Errorf("status %d, and the liar P0.%d is not named: %s", r.Status, d.liar, r.Message)
+	}
+	return nil
+}
+
+func (d *deceit) follow(s step) error {
+	for _, c := range s.Propose {
+		if c.To == view.Failed && c.Process.Replica != d.liar {
+			return fmt.Errorf("replica %d is honest and is to fail: %s", c.Process.Replica, d.watch.at(c.Process).why)
+		}
+		if c.Since != 0 {
+			d.procs[c.Process.Replica].since = c.Since
+			continue
+		}
+		d.procs[c.Process.Replica].wanted[c.To] = true
+	}
+	d.hearSpeaker()
+	if s.Result == nil {
+		return nil
+	}
+	if d.result = s.Result; s.Result.Status != StatusOK {
+		return d.end(*s.Result)
+	}
+	return nil
+}
+
+// heardOut is as that of an execution.
+func (d *deceit) heardOut() []view.Process { return d.watch.working() }
+
+// A happening is something that can happen of replica k. pressing says that it happens some time.
+type happening struct {
+	name     string
+	pressing bool
+	can      func(d *deceit, k int, p *teller) bool
+	do       func(d *deceit, k int, p *teller) error
+}
+
+func honestly(can func(*deceit, int, *teller) bool) func(*deceit, int, *teller) bool {
+	return func(d *deceit, k int, p *teller) bool { return k != d.liar && can(d, k, p) }
+}
+
+func lying(can func(*deceit, int, *teller) bool) func(*deceit, int, *teller) bool {
+	return func(d *deceit, k int, p *teller) bool {
+		return k == d.liar && d.watch.View().Live(proc(0, k)) && can(d, k, p)
+	}
+}
+
+func exits(e exit) func(*deceit, int, *teller) error {
+	return func(d *deceit, k int, p *teller) error {
+		p.ended, p.said = true, true
+		e.Peer = hostOf(proc(0, k))
+		return d.follow(d.watch.Exited(proc(0, k), e))
+	}
+}
+
+func prints(text string) func(*deceit, int, *teller) error {
+	return func(d *deceit, k int, p *teller) error {
+		p.told = true
+		fresh, _, ok := d.emission.Add(proc(0, k), Stdout, 0, []byte(text))
+		if !ok {
+			return fmt.Errorf("R6: the output of replica %d is refused", k)
+		}
+		d.got += string(fresh)
+		return nil
+	}
+}
+
+func accountsFor(text string) func(*deceit, int, *teller) error {
+	return func(d *deceit, k int, p *teller) error {
+		p.account = text
+		return d.judge(false)
+	}
+}
+
+func becomes(to view.State) func(*deceit, int, *teller) error {
+	return func(d *deceit, k int, p *teller) error {
+		p.wanted[to] = false
+		return d.follow(d.watch.Committed(viewgroup.Change{Process: proc(0, k), To: to}))
+	}
+}
+
+func lost(d *deceit, k int, _ *teller) error {
+	return d.follow(d.watch.Lost([]view.Process{proc(0, k)}, "is lost"))
+}
+
+// honestWords are what honest replicas say, and what is agreed on.
+var honestWords = []happening{
+	{"calls mpj.Init", true, honestly(func(_ *deceit, _ int, p *teller) bool { return !p.called }), calls},
+	{"ends well", true, honestly(func(d *deceit, _ int, p *teller) bool { return d.watch.begun && !p.ended }), exits(wellEnded)},
+	{"has its output arrive", true, honestly(func(_ *deceit, _ int, p *teller) bool { return p.ended && p.spoke && !p.told }), prints(truth)},
+	{"accounts for it", true, honestly(func(_ *deceit, _ int, p *teller) bool { return p.ended && p.account == "" }), accountsFor(truth)},
+	{"has its output read", true, func(_ *deceit, _ int, p *teller) bool { return p.told && !p.drained }, func(d *deceit, k int, p *teller) error {
+		p.drained = true
+		return d.follow(d.watch.Drained(proc(0, k)))
+	}},
+	{"is agreed to have finished", true, func(_ *deceit, _ int, p *teller) bool { return p.wanted[view.Finished] }, becomes(view.Finished)},
+	{"is agreed to have failed", true, func(_ *deceit, _ int, p *teller) bool { return p.wanted[view.Failed] }, becomes(view.Failed)},
+	{"is agreed to be master", true, func(_ *deceit, _ int, p *teller) bool { return p.since != 0 }, func(d *deceit, k int, p *teller) error {
+		c := viewgroup.Change{Process: proc(0, k), To: view.Live, Since: p.since}
+		p.since = 0
+		return d.follow(d.watch.Committed(c))
+	}},
+}
+
+// lyingWords are what the liar says, and what the submitter does after some time.
+var lyingWords = []happening{
+	{"lies that it called mpj.Init", false, lying(func(_ *deceit, _ int, p *teller) bool { return !p.called && !p.said }), calls},
+	{"lies that it ended well", false, lying(func(d *deceit, _ int, p *teller) bool { return !p.said && p.called && d.watch.begun }), exits(wellEnded)},
+	{"lies that it ended without mpj.Init", false, lying(func(_ *deceit, _ int, p *teller) bool { return !p.said && !p.called }), exits(exit{})},
+	{"lies that it exited with status 3", false, lying(func(_ *deceit, _ int, p *teller) bool { return !p.said }), func(d *deceit, k int, p *teller) error {
+		return exits(exit{Code: 3, Initialized: p.called})(d, k, p)
+	}},
+	{"lies that it called Abort", false, lying(func(d *deceit, k int, _ *teller) bool { return d.watch.procs[k].aborted == nil }), func(d *deceit, k int, _ *teller) error {
+		return d.follow(d.watch.Aborted(proc(0, k), 3, "a verdict of the liar", hostOf(proc(0, k))))
+	}},
+	{"lies that it is ahead", false, lying(func(_ *deceit, _ int, p *teller) bool { return !p.moved }), func(d *deceit, k int, p *teller) error {
+		p.moved = true
+		return d.follow(d.watch.Ahead(proc(0, k)))
+	}},
+	{"has itself finish", false, lying(func(*deceit, int, *teller) bool { return true }), becomes(view.Finished)},
+	{"has itself fail", false, lying(func(*deceit, int, *teller) bool { return true }), becomes(view.Failed)},
+	{"prints something else", false, lies1(func(_ *deceit, p *teller) bool { return p.spoke && !p.told }), prints(untruth)},
+	{"prints what is right", false, lies1(func(_ *deceit, p *teller) bool { return p.spoke && !p.told }), prints(truth)},
+	{"accounts for something else", false, lies1(func(_ *deceit, p *teller) bool { return p.account == "" }), accountsFor(untruth)},
+	{"accounts for what is right", false, lies1(func(_ *deceit, p *teller) bool { return p.account == "" }), accountsFor(truth)},
+	// See demand, demandOutput, entry and hearOut.
+	{"is lost, as it does not say how it ended", true, withheldBy(func(d *deceit, k int) bool { return d.watch.Silent(proc(0, k)) }), lost},
+	{"is lost, as it withholds output", true, withheldBy(func(d *deceit, k int) bool {
+		return slices.Contains(d.watch.Undrained(), proc(0, k)) && !d.procs[k].told
+	}), lost},
+	{"is lost, as it does not call mpj.Init", true, withheldBy(func(d *deceit, k int) bool {
+		return !d.watch.begun && d.watch.View().Live(proc(0, k)) && !d.procs[k].called && d.watch.mostCall(0)
+	}), lost},
+	{"has the job end, as it does not call mpj.Init", true, withheldBy(func(d *deceit, k int) bool {
+		return !d.watch.begun && d.watch.View().Live(proc(0, k)) && !d.procs[k].called && len(d.procs) == 2
+	}), func(d *deceit, k int, _ *teller) error {
+		return d.end(Result{Status: StatusDiverged, Message: hostOf(proc(0, k))}) // see TestV4TwoReplicasDivergeAtInit
+	}},
+	{"has the job end, as nobody confirms its answer", true, func(d *deceit, k int, _ *teller) bool {
+		return k == d.liar && d.result != nil && d.waitsForLiar() && len(d.accounts().Unconfirmed(d.heardOut())) > 0
+	}, func(d *deceit, _ int, _ *teller) error {
+		if err := d.judge(true); err != nil || d.ended {
+			return err
+		}
+		return d.end(*d.accounts().unconfirmed(d.heardOut(), 0))
+	}},
+	{"has the job end, confirmed", true, func(d *deceit, k int, _ *teller) bool {
+		return k == d.liar && d.result != nil && len(d.accounts().Unconfirmed(d.heardOut())) == 0
+	}, func(d *deceit, _ int, _ *teller) error {
+		if err := d.judge(true); err != nil || d.ended {
+			return err
+		}
+		return d.end(*d.result)
+	}},
+}
+
+func calls(d *deceit, k int, p *teller) error {
+	p.called = true
+	return d.follow(d.watch.Initialized(proc(0, k)))
+}
+
+func lies1(can func(*deceit, *teller) bool) func(*deceit, int, *teller) bool {
+	return func(d *deceit, k int, p *teller) bool { return k == d.liar && can(d, p) }
+}
+
+// withheldBy is of what only the liar has not done, and that has not failed for it yet.
+func withheldBy(can func(*deceit, int) bool) func(*deceit, int, *teller) bool {
+	return func(d *deceit, k int, p *teller) bool {
+		return k == d.liar && d.waitsForLiar() && d.watch.state(proc(0, k)) != view.Failed && can(d, k)
+	}
+}
+
+// waitsForLiar reports whether all that honest replicas can say has been said.
+func (d *deceit) waitsForLiar() bool {
+	for k := range d.procs {
+		for _, h := range honestWords {
+			if h.can(d, k, &d.procs[k]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// everything goes through all that can become of d, which followed on the given events.
+func (d deceit) everything(t *testing.T, met map[string]bool, path []string) {
+	key := string(d.appendKey(nil))
+	if met[key] || d.ended {
+		return
+	}
+	met[key] = true
+	pressing := false
+	for k := range d.procs {
+		for _, h := range slices.Concat(honestWords, lyingWords) {
+			if !h.can(&d, k, &d.procs[k]) {
+				continue
+			}
+			pressing = pressing || h.pressing
+			next, after := d.clone(), append(slices.Clip(path), fmt.Sprintf("%d %s", k, h.name))
+			if err := h.do(&next, k, &next.procs[k]); err != nil {
+				t.Fatalf("V4: %v\nafter %s", err, strings.Join(after, "\n      "))
+			}
+			next.everything(t, met, after)
+		}
+	}
+	if !pressing {
+		t.Fatalf("V4: nothing more happens, and the job has not ended:\n      %s", strings.Join(path, "\n      "))
+	}
+}
+
+// TestV4EveryOrderOfLies holds V4 in every order of what a peer that lies and honest peers say of the replicas
+// of a rank: the user gets the right answer, or status 65 with the name of the liar, and no honest replica
+// fails.
+func TestV4EveryOrderOfLies(t *testing.T) {
+	for r := 2; r <= 3; r++ {
+		for liar := range min(r, 2) { // the first is the master; the others are alike
+			t.Run(fmt.Sprintf("r=%d, replica %d lies", r, liar), func(t *testing.T) {
+				t.Parallel()
+				met := make(map[string]bool)
+				deceived(r, liar).everything(t, met, nil)
+				t.Logf("%d states", len(met))
+			})
+		}
+	}
+}

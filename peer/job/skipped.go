@@ -1,0 +1,86 @@
+package job
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+// A program that uses mpj.Init calls it in all its replicas. A replica that ends well without it, while another
+// one of its rank has called it, is none of the same program's doing: one of the two peers lies (V4).
+
+// skipped reports whether p has ended well without having called mpj.Init.
+func (w *watch) skipped(p view.Process) bool {
+	at := w.at(p)
+	return !at.initialized && at.exit != nil && at.exit.good() && !at.exit.Initialized
+}
+
+// entries sorts the replicas of a rank that count: those that have called mpj.Init, and those that have ended
+// without it. all is how many count.
+func (w *watch) entries(rank int) (called, skipped []view.Process, all int) {
+	for k := range w.view.R {
+		p := view.Process{Rank: rank, Replica: k}
+		switch {
+		case !w.has(p):
+			continue
+		case w.at(p).initialized:
+			called = append(called, p)
+		case w.skipped(p):
+			skipped = append(skipped, p)
+		}
+		all++
+	}
+	return called, skipped, all
+}
+
+// mostSkip reports whether most replicas of rank have ended without calling mpj.Init: the program does not use it.
+func (w *watch) mostSkip(rank int) bool {
+	_, skipped, all := w.entries(rank)
+	return 2*len(skipped) > all
+}
+
+// mostCall reports whether most replicas of rank have called mpj.Init.
+func (w *watch) mostCall(rank int) bool {
+	called, _, all := w.entries(rank)
+	return 2*len(called) > all
+}
+
+// settleSkipped decides between replicas of rank that have called mpj.Init and those that have ended without
+// it, once each has done one of the two: of three or more, most are right.
+func (w *watch) settleSkipped(s *step, rank int) {
+	called, skipped, all := w.entries(rank)
+	if w.begun || len(called) == 0 || len(skipped) == 0 || len(called)+len(skipped) < all {
+		return
+	}
+	switch {
+	case all >= quorum && 2*len(called) > all:
+		for _, p := range skipped {
+			w.ask(s, p, view.Failed, "ended without calling mpj.Init, which most replicas of its rank have called")
+		}
+	case all >= quorum && 2*len(skipped) > all:
+		for _, p := range called {
+			w.ask(s, p, view.Failed, "waits in mpj.Init, and most replicas of its rank have ended without calling it")
+		}
+	default:
+		w.end(s, Result{
+			Status: StatusDiverged,
+			Message: fmt.Sprintf("the replicas of rank %d have diverged: %s ended without calling mpj.Init, and %s called it",
+				rank, w.replicas(skipped), w.replicas(called)),
+			Hint: divergedHint,
+		})
+	}
+}
+
+// replicas names some replicas of a rank, with their peers.
+func (w *watch) replicas(ps []view.Process) string {
+	var names []string
+	for _, p := range ps {
+		name := fmt.Sprintf("replica %d", p.Replica)
+		if w.peerOf != nil {
+			name += " on peer " + w.peerOf(p)
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, " and ")
+}
