@@ -276,7 +276,7 @@ func TestAttachedKnowsAPeerThatHasComeTwice(t *testing.T) {
 	var asked atomic.Int32
 	o := b.attach(k, map[view.Process]func(*part){
 		proc(0, 0): func(p *part) {
-			p.back(history...)
+			p.back(append([]*jobpb.FromPeer{initializedMessage(proc(0, 0))}, history...)...)
 			p.ends(proc(0, 0), "a\n")
 			p.say(agreedOn(4, proc(0, 0), view.Finished))
 		},

@@ -191,6 +191,7 @@ func TestR6NobodyCollectsFromReplicasThatDiffer(t *testing.T) {
 			begun := make(chan struct{})
 			b.in(t).play(func(p *part) {
 				p.start()
+				p.enter()
 				if p.runs(m) {
 					account(p, m, "")
 					p.ends(m)
@@ -198,6 +199,8 @@ func TestR6NobodyCollectsFromReplicasThatDiffer(t *testing.T) {
 					close(begun)
 					return
 				}
+				// What is suspended confirms nothing, and is not waited for.
+				p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Paused{Paused: &jobpb.Paused{Rule: "the owner is there"}}})
 				<-begun
 				account(p, q, "something else")
 			})

@@ -16,7 +16,8 @@ import (
 // rank has called mpj.Init, the user is told which processes are missing.
 type entry struct {
 	started time.Time                  // when all processes had been started
-	since   map[view.Process]time.Time // when each process called mpj.Init
+	since   map[view.Process]time.Time // when each process called mpj.Init, or ended without it
+	called  bool                       // a process has called mpj.Init
 	told    bool                       // the user knows which processes are missing
 }
 
@@ -33,6 +34,12 @@ func newEntry(started time.Time) *entry {
 
 // initialized notes that p has called mpj.Init.
 func (n *entry) initialized(p view.Process, now time.Time) {
+	n.called = true
+	n.arrived(p, now)
+}
+
+// arrived notes that p has called mpj.Init, or has ended.
+func (n *entry) arrived(p view.Process, now time.Time) {
 	if _, known := n.since[p]; !known {
 		n.since[p] = now
 	}
@@ -43,17 +50,27 @@ func (n *entry) initialized(p view.Process, now time.Time) {
 // they took.
 func (n *entry) overdue(v view.View, least time.Duration, now time.Time) (out []view.Process) {
 	for _, p := range n.missing(v) {
-		if 2*len(n.waiting(v, p.Rank, least, now)) > len(v.LiveReplicas(p.Rank)) {
+		if 2*len(n.waiting(v, p.Rank, least, now)) > len(replicasOf(v, p.Rank)) {
 			out = append(out, p)
 		}
 	}
 	return out
 }
 
-// waiting returns the live replicas of a rank that have been waiting in mpj.Init for at least the given time,
+// replicasOf returns the replicas of a rank that have not failed.
+func replicasOf(v view.View, rank int) (ps []view.Process) {
+	for k := range v.R {
+		if p := (view.Process{Rank: rank, Replica: k}); v.Has(p) {
+			ps = append(ps, p)
+		}
+	}
+	return ps
+}
+
+// waiting returns the replicas of a rank that have been waiting in mpj.Init, or have ended, for at least the given time,
 // and for entryFactor times what they took.
 func (n *entry) waiting(v view.View, rank int, least time.Duration, now time.Time) (out []view.Process) {
-	for _, p := range v.LiveReplicas(rank) {
+	for _, p := range replicasOf(v, rank) {
 		if since, called := n.since[p]; called && now.Sub(since) >= max(least, entryFactor*since.Sub(n.started)) {
 			out = append(out, p)
 		}
@@ -61,11 +78,11 @@ func (n *entry) waiting(v view.View, rank int, least time.Duration, now time.Tim
 	return out
 }
 
-// undecided returns one process that has not called mpj.Init, and one of its rank that has been waiting there for
-// too long, where these are all live replicas of the rank. ok is false if there are none.
+// undecided returns one process that has not called mpj.Init, and one of its rank that has been waiting there, or
+// has ended without it, for too long, where these are all replicas of the rank. ok is false if there are none.
 func (n *entry) undecided(v view.View, least time.Duration, now time.Time) (missing, waiting view.Process, ok bool) {
 	for _, p := range n.missing(v) {
-		if waits := n.waiting(v, p.Rank, least, now); len(waits) == 1 && len(v.LiveReplicas(p.Rank)) == 2 {
+		if waits := n.waiting(v, p.Rank, least, now); len(waits) == 1 && len(replicasOf(v, p.Rank)) == 2 {
 			return p, waits[0], true
 		}
 	}
@@ -85,7 +102,7 @@ func (n *entry) missing(v view.View) (out []view.Process) {
 // toTell returns, once, the processes that are missing although the job was started at least the given
 // time ago. It returns none while no process has called mpj.Init: the program may not use it.
 func (n *entry) toTell(v view.View, least time.Duration, now time.Time) []view.Process {
-	if n.told || len(n.since) == 0 || now.Sub(n.started) < least {
+	if n.told || !n.called || now.Sub(n.started) < least {
 		return nil
 	}
 	n.told = true
@@ -109,7 +126,7 @@ func (e *execution) awaitEntry() *Result {
 	if missing, waiting, ok := e.entry.undecided(v, e.j.s.waits.progress, now); ok {
 		return &Result{
 			Status: StatusDiverged,
-			Message: fmt.Sprintf("the replicas of rank %d have diverged: replica %d on peer %s has long called mpj.Init, and replica %d on peer %s has not",
+			Message: fmt.Sprintf("the replicas of rank %d have diverged: replica %d on peer %s has long called mpj.Init or ended, and replica %d on peer %s has not",
 				missing.Rank, waiting.Replica, e.peerOf(waiting), missing.Replica, e.peerOf(missing)),
 			Hint: "one of these peers lies or is very slow: with -r 3 most replicas decide",
 		}

@@ -73,6 +73,23 @@ func TestV4TwoReplicasDivergeAtInit(t *testing.T) {
 	}
 }
 
+// TestV4TwoReplicasDivergeAtTheEnd: of two replicas of a program that does not use mpj one has ended long ago.
+func TestV4TwoReplicasDivergeAtTheEnd(t *testing.T) {
+	start := time.Unix(0, 0)
+	v, n := view.New(1, 2), newEntry(start)
+	v.States[0] = view.Finished
+	n.arrived(proc(0, 0), start.Add(time.Minute))
+	if _, _, ok := n.undecided(v, time.Minute, start.Add(299*time.Second)); ok {
+		t.Error("they have diverged before the other one had four times as long")
+	}
+	if missing, _, ok := n.undecided(v, time.Minute, start.Add(300*time.Second)); !ok || missing != proc(0, 1) {
+		t.Errorf("missing is %v: %v", missing, ok)
+	}
+	if got := n.toTell(v, time.Minute, start.Add(time.Hour)); got != nil {
+		t.Errorf("the user is told that the job waits for mpj.Init of %v", got)
+	}
+}
+
 // TestWhomTheJobWaitsForIsTold once, and only of a program that calls mpj.Init.
 func TestWhomTheJobWaitsForIsTold(t *testing.T) {
 	start := time.Unix(0, 0)

@@ -408,10 +408,13 @@ func (e *execution) hearOf(p view.Process, h heard) *Result {
 }
 
 // exited takes that a process has ended. Its peer has said before that it called mpj.Init, which returns only
-// once the job has begun.
+// once the job has begun. Of a job that another process has begun, not all of that is known.
 func (e *execution) exited(l *link, p view.Process, x exit) *Result {
-	if e.watch.View().Live(p) && (x.Initialized && !e.watch.at(p).initialized || x.Finalized && !e.watch.begun) {
+	if e.adopted == nil && e.watch.View().Live(p) && (x.Initialized && !e.watch.at(p).initialized || x.Finalized && !e.watch.begun) {
 		return e.breach(l, fmt.Errorf("process %v ended after mpj.Init, which it has not gone through", p))
+	}
+	if e.entry != nil && x.good() {
+		e.entry.arrived(p, time.Now())
 	}
 	return e.apply(e.watch.Exited(p, x))
 }

@@ -157,6 +157,14 @@ func (p *part) ends(q view.Process, lines ...string) {
 	p.say(outputMessage(q, Stdout, 0, true, lines...))
 	p.say(outputMessage(q, Stderr, 0, true))
 	p.exits(q, exit{})
+	p.accounts(q)
+}
+
+// accounts has q account for what it has done, as a replica does that has ended well.
+func (p *part) accounts(q view.Process) { p.say(accountMessage(q)) }
+
+func accountMessage(q view.Process) *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Account{Account: &jobpb.Account{Process: jobpb.FromProcess(q)}}}
 }
 
 // offers answers Collect for q with files of these contents.

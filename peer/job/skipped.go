@@ -10,10 +10,15 @@ import (
 // A program that uses mpj.Init calls it in all its replicas. A replica that ends well without it, while another
 // one of its rank has called it, is none of the same program's doing: one of the two peers lies (V4).
 
+// called reports whether p has called mpj.Init, as its peer says.
+func (w *watch) called(p view.Process) bool {
+	at := w.at(p)
+	return at.initialized || at.exit != nil && at.exit.Initialized
+}
+
 // skipped reports whether p has ended well without having called mpj.Init.
 func (w *watch) skipped(p view.Process) bool {
-	at := w.at(p)
-	return !at.initialized && at.exit != nil && at.exit.good() && !at.exit.Initialized
+	return !w.called(p) && w.endedWell(p)
 }
 
 // entries sorts the replicas of a rank that count: those that have called mpj.Init, and those that have ended
@@ -24,7 +29,7 @@ func (w *watch) entries(rank int) (called, skipped []view.Process, all int) {
 		switch {
 		case !w.has(p):
 			continue
-		case w.at(p).initialized:
+		case w.called(p):
 			called = append(called, p)
 		case w.skipped(p):
 			skipped = append(skipped, p)

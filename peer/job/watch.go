@@ -434,7 +434,7 @@ func (w *watch) settle(s *step) {
 func (w *watch) done(rank int) bool {
 	for k := range w.view.R {
 		p := view.Process{Rank: rank, Replica: k}
-		if w.view.State(p) == view.Finished && w.at(p).drained && (w.begun && w.at(p).initialized || w.mostSkip(rank)) {
+		if w.view.State(p) == view.Finished && w.at(p).drained && (w.begun && w.called(p) || w.mostSkip(rank)) {
 			return true
 		}
 	}
