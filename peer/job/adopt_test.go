@@ -97,6 +97,7 @@ func (b *bed) attachAnd(watch func(Event) error, k *keeper, scripts map[view.Pro
 
 // back says that the part goes on, and what it has said so far.
 func (p *part) back(said ...*jobpb.FromPeer) {
+	p.begun = true
 	p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Resumed{Resumed: &jobpb.Resumed{Said: uint64(len(said))}}})
 	for _, m := range said {
 		p.say(m)
@@ -276,7 +277,7 @@ func TestAttachedKnowsAPeerThatHasComeTwice(t *testing.T) {
 	var asked atomic.Int32
 	o := b.attach(k, map[view.Process]func(*part){
 		proc(0, 0): func(p *part) {
-			p.back(append([]*jobpb.FromPeer{initializedMessage(proc(0, 0))}, history...)...)
+			p.back(history...)
 			p.ends(proc(0, 0), "a\n")
 			p.say(agreedOn(4, proc(0, 0), view.Finished))
 		},

@@ -279,6 +279,8 @@ func TestR6FilesThatCannotBeWrittenWaitForAttach(t *testing.T) {
 			b.write(req.OutputDir+"/a", "a file where a folder is to go")
 			p.ends(q, "unfinished")
 			p.offers(q, map[string]string{"a/b": "1"})
+		} else {
+			p.ends(q, "unfinished")
 		}
 		var err error
 		for err == nil {
@@ -431,6 +433,8 @@ func TestWhereARecruitRunsIsKeptBeforeAnybodyHears(t *testing.T) {
 			p.ends(q)
 		default:
 			p.caughtUp(q)
+			<-healed
+			p.ends(q)
 		}
 	})
 	req := b.healing()

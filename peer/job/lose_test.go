@@ -20,6 +20,9 @@ func TestR7RankWithoutReplicaEndsTheJob(t *testing.T) {
 	b := newBed(t, never, 1, 1, 1, 1)
 	all := func(e exit) func(*part, view.Process) {
 		return func(p *part, q view.Process) {
+			if e.Initialized {
+				p.initialized(q)
+			}
 			p.exits(q, e)
 			if q.Replica > 0 {
 				p.until(proc(1, 0), view.Failed)

@@ -33,7 +33,7 @@ var unlucky = map[string]struct {
 			p.closes(master, 3)
 			p.exits(master, exit{})
 		},
-		func(p *part) {},
+		func(p *part) { p.exits(other, exit{}) },
 		"a\nb\nc\n",
 	},
 	"the master is lost and the other begins at the beginning": {
@@ -81,6 +81,7 @@ var unlucky = map[string]struct {
 		func(p *part) {
 			p.writes(other, 0, "x\n")
 			p.until(master, view.Finished)
+			p.exits(other, exit{})
 		},
 		"a\n",
 	},

@@ -111,6 +111,7 @@ func (p *part) enter() {
 		p.initialized(q)
 	}
 	await(p, (*jobpb.ToPeer).GetBegin)
+	p.begun = true
 	p.agreeLate()
 }
 
@@ -144,24 +145,23 @@ func (p *part) closes(q view.Process, count uint64) {
 	p.say(outputMessage(q, Stderr, 0, true))
 }
 
-// exits says how q ended.
+// exits says how q ended, and accounts for what it has done if it ended well, as a peer does.
 func (p *part) exits(q view.Process, e exit) {
 	p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Exited{Exited: &jobpb.Exited{
 		Process: jobpb.FromProcess(q), Code: int32(e.Code), Signal: e.Signal, Reason: e.Reason, Limit: e.Limit,
 		Initialized: e.Initialized, Finalized: e.Finalized,
 	}}})
+	if e.good() {
+		p.say(accountMessage(q))
+	}
 }
 
 // ends has q write lines to an empty standard output, and end well.
 func (p *part) ends(q view.Process, lines ...string) {
 	p.say(outputMessage(q, Stdout, 0, true, lines...))
 	p.say(outputMessage(q, Stderr, 0, true))
-	p.exits(q, exit{})
-	p.accounts(q)
+	p.exits(q, exit{Initialized: p.begun, Finalized: p.begun})
 }
-
-// accounts has q account for what it has done, as a replica does that has ended well.
-func (p *part) accounts(q view.Process) { p.say(accountMessage(q)) }
 
 func accountMessage(q view.Process) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Account{Account: &jobpb.Account{Process: jobpb.FromProcess(q)}}}

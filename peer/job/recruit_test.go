@@ -213,6 +213,8 @@ func TestPeerOfAProcessThatFailedIsRecruitedAnew(t *testing.T) {
 		default:
 			<-told
 			p.caughtUp(q)
+			<-healed
+			p.ends(q)
 		}
 	})
 	o := b.run(b.healing(), watch)

@@ -52,8 +52,10 @@ func (p *part) runsLate(healed <-chan struct{}, said ...*jobpb.FromPeer) {
 		p.say(m)
 	}
 	await(p, (*jobpb.ToPeer).GetBegin)
+	p.begun = true
 	p.caughtUp(p.processes[0])
 	<-healed
+	p.ends(p.processes[0], "a\n")
 	p.say(agreedOn(uint64(2+len(said)), proc(0, 0), view.Finished))
 }
 

@@ -86,6 +86,7 @@ type part struct {
 	more      []reservation.Key // of slots for processes that were added
 	processes []view.Process
 	joining   *jobpb.Join
+	begun     bool // its processes have left mpj.Init
 	group     *faultdetect.Group
 	views     *viewgroup.Group
 	offered   []func()
