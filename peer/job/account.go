@@ -201,17 +201,30 @@ func (a *accounts) Owing(ps []view.Process) (owing []view.Process) {
 	return owing
 }
 
-// Unconfirmed returns the processes that have given no account, of the ranks of which no more than half of the
-// given processes have given one that counts. One process alone has nobody to confirm what it does.
+// Unconfirmed returns those of the given processes that have given no account, and whose rank's answer is not
+// confirmed: there are no equal accounts of more than half of the given processes of that rank. A process that is
+// the only one of its rank confirms its answer alone.
 func (a *accounts) Unconfirmed(ps []view.Process) (missing []view.Process) {
-	all, confirm := make(map[int]int), make(map[int]int)
+	all, agree := make(map[int]int), make(map[int]int)
 	for _, p := range ps {
 		all[p.Rank]++
-		if _, given := a.of[p]; given && !a.odd[p] {
-			confirm[p.Rank]++
+		agree[p.Rank] = max(agree[p.Rank], a.agreeing(p, ps))
+	}
+	return slices.DeleteFunc(a.Owing(ps), func(p view.Process) bool { return 2*agree[p.Rank] > all[p.Rank] })
+}
+
+// agreeing returns how many of the given processes have done the same as p, which counts too if it has given an
+// account.
+func (a *accounts) agreeing(p view.Process, ps []view.Process) (n int) {
+	if _, given := a.of[p]; !given {
+		return 0
+	}
+	for _, q := range ps {
+		if _, given := a.of[q]; given && q.Rank == p.Rank && a.difference(p, q) == "" {
+			n++
 		}
 	}
-	return slices.DeleteFunc(a.Owing(ps), func(p view.Process) bool { return 2*confirm[p.Rank] > all[p.Rank] })
+	return n
 }
 
 // unconfirmed is the result of a job whose answer some of the processes have not confirmed for so long.

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -148,4 +149,34 @@ func FuzzAccount(f *testing.F) {
 			t.Errorf("%v is unlike %v", x, y)
 		}
 	})
+}
+
+// TestV4AnswerIsConfirmedByMost: equal accounts of more than half of the replicas that are alive confirm an answer.
+func TestV4AnswerIsConfirmedByMost(t *testing.T) {
+	wrote := func(n uint64) *account { return &account{Digested: true, Printed: printed{Bytes: n}} }
+	for name, tt := range map[string]struct {
+		said    []*account // of the replicas that are alive; nil: it has not ended
+		missing []view.Process
+	}{
+		"the only one has ended":            {[]*account{wrote(1)}, nil},
+		"one of two has ended":              {[]*account{wrote(1), nil}, []view.Process{proc(0, 1)}},
+		"both have ended":                   {[]*account{wrote(1), wrote(1)}, nil},
+		"both have ended, and differ":       {[]*account{wrote(1), wrote(2)}, nil},
+		"one of three has ended":            {[]*account{nil, wrote(1), nil}, []view.Process{proc(0, 0), proc(0, 2)}},
+		"two of three have ended":           {[]*account{wrote(1), nil, wrote(1)}, nil},
+		"two of three have, and differ":     {[]*account{wrote(1), nil, wrote(2)}, []view.Process{proc(0, 1)}},
+		"two of four have ended":            {[]*account{wrote(1), wrote(1), nil, nil}, []view.Process{proc(0, 2), proc(0, 3)}},
+		"all three have, and two are alike": {[]*account{wrote(1), wrote(2), wrote(1)}, nil},
+	} {
+		a := accountsOf(len(tt.said), printed{Bytes: 1})
+		var alive []view.Process
+		for k, said := range tt.said {
+			if alive = append(alive, proc(0, k)); said != nil {
+				a.Add(proc(0, k), *said)
+			}
+		}
+		if got := a.Unconfirmed(alive); !slices.Equal(got, tt.missing) {
+			t.Errorf("%s: missing are %v, want %v", name, got, tt.missing)
+		}
+	}
 }

@@ -81,7 +81,7 @@ func (b *bed) attachAnd(watch func(Event) error, k *keeper, scripts map[view.Pro
 				return
 			}
 			defer b.stage.acting.Done()
-			p := &part{bed: b, peer: m, stream: s, in: pbio.NewDelimitedReader(s, jobpb.MaxMessage), processes: []view.Process{q}}
+			p := &part{bed: b, peer: m, stream: s, in: pbio.NewDelimitedReader(s, jobpb.MaxMessage), processes: []view.Process{q}, begun: true}
 			defer p.leave()
 			await(p, (*jobpb.ToPeer).GetResume)
 			p.perform(script)
@@ -97,7 +97,6 @@ func (b *bed) attachAnd(watch func(Event) error, k *keeper, scripts map[view.Pro
 
 // back says that the part goes on, and what it has said so far.
 func (p *part) back(said ...*jobpb.FromPeer) {
-	p.begun = true
 	p.say(&jobpb.FromPeer{Body: &jobpb.FromPeer_Resumed{Resumed: &jobpb.Resumed{Said: uint64(len(said))}}})
 	for _, m := range said {
 		p.say(m)

@@ -12,21 +12,26 @@ import (
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
 
-// A job is done when one replica of each rank has finished. Its answer stands once most replicas of each rank
-// have accounted for the same: else one that lies could end long before the others, and be the only one to be
-// heard (V4). Of two replicas that takes both.
+// A job is done when one replica of each rank has finished. Its answer is confirmed when, for each rank, most
+// replicas that are alive have ended with the same account (V4). Without this rule, a replica that lies could end
+// long before the others, and its answer would be the only one. With two replicas both must end.
+//
+// The replicas that are alive are those that count (see counting), that are not suspended by their owner and whose
+// peer has not been given up. While an answer is unconfirmed the job waits for waits.confirm, or confirmFactor times
+// as long as it ran if that is longer. A replica that has not ended by then hangs, runs on a far slower machine, or
+// lies about having begun; or the one that has ended lies. With two replicas the submitter cannot know which, so
+// the job ends with StatusDiverged and a message that names both. With --on-divergence warn nothing is confirmed.
 
 const (
-	// hearOutPart and hearOutMost are how long a job waits for the other replicas once its answer is confirmed:
-	// as a part of the time that it ran, and at most. They only show which replica lies.
+	// hearOutPart and hearOutMost limit how long a job waits for further accounts once its answer is confirmed: a
+	// twentieth of the time that it ran, one second at most. They only show which replica lies.
 	hearOutPart = 20
 	hearOutMost = time.Second
 
-	// confirmFactor is how many times as long as the job ran its answer may remain unconfirmed, beyond
-	// waits.confirm. A peer that is so much slower than others cannot be told from one that lies.
+	// confirmFactor is how many times as long as the job ran it waits for its answer to be confirmed.
 	confirmFactor = 4
 
-	// confirmQuietly is how long the user is not told that an answer is not confirmed.
+	// confirmQuietly is how long the job waits before it tells the user what it waits for.
 	confirmQuietly = 2 * time.Second
 )
 
@@ -105,15 +110,15 @@ func (e *execution) judge(final bool) *Result {
 	return r
 }
 
-// hearOut waits for the accounts of the replicas that have yet to end, and returns the result of the job, which
-// has begun at a time and is done.
+// hearOut waits until the answer of the job, which began at the given time and is done, is confirmed, and returns
+// the result.
 func (e *execution) hearOut(ctx context.Context, begun time.Time) Result {
 	done := Result{Status: StatusOK}
 	if e.accounts == nil {
 		return done
 	}
 	ran := time.Since(begun)
-	if r := e.confirm(ctx, e.j.s.waits.confirm+confirmFactor*ran); r != nil {
+	if r := e.confirm(ctx, max(e.j.s.waits.confirm, confirmFactor*ran)); r != nil {
 		return *r
 	}
 	owed := func() bool { return len(e.accounts.Owing(e.heardOut())) > 0 }
@@ -126,7 +131,7 @@ func (e *execution) hearOut(ctx context.Context, begun time.Time) Result {
 	return done
 }
 
-// confirm waits until most replicas of each rank have accounted for what they have done, for so long at most.
+// confirm waits until the answer is confirmed, for the given time at most. The result is nil if it is.
 func (e *execution) confirm(ctx context.Context, most time.Duration) *Result {
 	if e.accounts.tolerant {
 		return nil
@@ -135,7 +140,8 @@ func (e *execution) confirm(ctx context.Context, most time.Duration) *Result {
 	if r := e.hearWhile(ctx, min(confirmQuietly, most), unconfirmed); r != nil || !unconfirmed() {
 		return r
 	}
-	e.j.warn("the job is done; its answer is to be confirmed by " + e.whereAll(e.accounts.Unconfirmed(e.heardOut())))
+	e.j.warn(fmt.Sprintf("the job is done; waiting up to %v for its answer to be confirmed by %s",
+		most.Round(time.Second), e.whereAll(e.accounts.Unconfirmed(e.heardOut()))))
 	if r := e.hearWhile(ctx, most-confirmQuietly, unconfirmed); r != nil || !unconfirmed() {
 		return r
 	}
@@ -157,7 +163,7 @@ func (e *execution) hearWhile(ctx context.Context, most time.Duration, condition
 	return nil
 }
 
-// heardOut returns the replicas that have done their work, or are at it, and can account for it.
+// heardOut returns the replicas that are alive: those that have done their work, or are at it, and can account for it.
 func (e *execution) heardOut() []view.Process {
 	return slices.DeleteFunc(e.watch.working(), func(p view.Process) bool { return !e.reaches(p) || e.runsOn[p].suspended })
 }

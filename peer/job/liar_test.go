@@ -53,7 +53,7 @@ func TestV4APeerThatHidesAnExitIsGivenUp(t *testing.T) {
 // has yet to read something is not blamed.
 func TestV4APeerThatWithholdsOutputIsGivenUp(t *testing.T) {
 	e := newHearing(t)
-	e.j.s.waits.output = time.Minute
+	e.j.s.waits.output, e.j.s.waits.silence = time.Minute, time.Hour
 	p, other := proc(1, 0), proc(1, 1)
 	e.watch.Initialized(p)
 	e.apply(e.watch.Exited(p, wellEnded))

@@ -74,7 +74,8 @@ type waits struct {
 	lull time.Duration
 	// progress is how long a peer may stage or start without any progress, whatever it says.
 	progress time.Duration
-	// output is how long nothing more may come of the output of a process that has ended.
+	// output is how long nothing more may come of the output of a process that has ended, if another
+	// replica can speak for its rank. If there is none, silence applies.
 	output time.Duration
 	// apart is how long a peer that stages may be disconnected. It waits a little longer.
 	apart time.Duration
@@ -84,7 +85,7 @@ type waits struct {
 	// files is how long replicas have at least for the list of their files, when those of
 	// others are here.
 	files time.Duration
-	// confirm is how long the answer of a job that is done may at least be unconfirmed by most replicas of a rank.
+	// confirm is how long a job that is done waits at least for its answer to be confirmed, see hearOut.
 	confirm time.Duration
 	// stop is how long peers have for freeing everything of a job that is over
 	// before the submitter stops waiting for their word.
@@ -102,7 +103,7 @@ type waits struct {
 }
 
 var defaultWaits = waits{
-	answers: 2 * time.Second, silence: time.Minute, progress: 5 * time.Minute, output: time.Minute, lull: 350 * time.Millisecond, apart: 15 * time.Second, grace: time.Second, files: time.Second, confirm: time.Minute, stop: 30 * time.Second, tell: 10 * time.Second,
+	answers: 2 * time.Second, silence: time.Minute, progress: 5 * time.Minute, output: 15 * time.Second, lull: 350 * time.Millisecond, apart: 15 * time.Second, grace: time.Second, files: time.Second, confirm: time.Minute, stop: 30 * time.Second, tell: 10 * time.Second,
 	back: 10 * time.Second, wide: time.Second, locate: 2 * time.Second,
 }
 

@@ -14,15 +14,15 @@ import (
 // ever (V4).
 type withheld map[view.Process]time.Time
 
-// overdue returns those of the given speakers of whose output nothing has come for so long.
-func (w withheld) overdue(speakers []view.Process, most time.Duration, now time.Time) (out []view.Process) {
+// overdue returns those of the given speakers of whose output nothing has come for longer than most says.
+func (w withheld) overdue(speakers []view.Process, most func(view.Process) time.Duration, now time.Time) (out []view.Process) {
 	maps.DeleteFunc(w, func(p view.Process, _ time.Time) bool { return !slices.Contains(speakers, p) })
 	for _, p := range speakers {
 		since, known := w[p]
 		switch {
 		case !known:
 			w[p] = now
-		case now.Sub(since) >= most:
+		case now.Sub(since) >= most(p):
 			out = append(out, p)
 		}
 	}
@@ -32,7 +32,8 @@ func (w withheld) overdue(speakers []view.Process, most time.Duration, now time.
 var errWithheld = errors.New("its process has ended, and the rest of its output does not come")
 
 // demandOutput gives up the peers that withhold output of speakers that have ended: another replica
-// speaks then. While the user has yet to read what has come, a peer may have no leave to send more.
+// speaks then. A rank without another replica fails with that, so its peer has longer. While the user has yet to
+// read what has come, a peer may not be allowed to send more.
 func (e *execution) demandOutput() *Result {
 	var speakers []view.Process
 	for _, p := range e.watch.Undrained() {
@@ -41,7 +42,7 @@ func (e *execution) demandOutput() *Result {
 			speakers = append(speakers, p)
 		}
 	}
-	for _, p := range e.withheld.overdue(speakers, e.j.s.waits.output, time.Now()) {
+	for _, p := range e.withheld.overdue(speakers, e.outputMay, time.Now()) {
 		if l := e.runsOn[p]; l.err == nil {
 			if r := e.lose(l, "it withholds output", errWithheld); r != nil {
 				return r
@@ -49,4 +50,12 @@ func (e *execution) demandOutput() *Result {
 		}
 	}
 	return nil
+}
+
+// outputMay returns how long nothing more may come of the output of p, which has ended.
+func (e *execution) outputMay(p view.Process) time.Duration {
+	if len(e.watch.counting(p.Rank)) > 1 {
+		return e.j.s.waits.output
+	}
+	return e.j.s.waits.silence
 }
