@@ -76,7 +76,7 @@ var liar = sync.OnceValues(func() (string, error) {
 // lies are what a peer of a job does otherwise than an honest one: see testdata/liar/lie.go.
 var lies = []string{
 	"nothing", "staging fails", "aborts", "is ahead and aborts", "exits with another status", "never exits",
-	"has another account", "prints something else", "prints nothing", "never ends its output",
+	"has another account", "prints something else", "prints nothing", "never ends its output", "ends early",
 	"fails its rank", "fails all", "finishes all", "has a process join", "accuses all peers",
 }
 

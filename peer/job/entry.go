@@ -10,10 +10,10 @@ import (
 
 // An entry keeps which processes of a job that has been started have called mpj.Init. It reads no
 // clock. A peer that never reports Initialized would keep a job from beginning for ever. The replicas
-// of a rank do the same work before mpj.Init, so one that needs many times as long as most replicas of
-// its rank is failed. One of two replicas is not: the peer that reports Initialized too early could be the
-// one that lies, and the honest replica would be failed (V4). Then the replicas have diverged. Where no replica of a
-// rank has called mpj.Init, the user is told which processes are missing.
+// of a rank do the same work before mpj.Init. So a replica may take entryFactor times as long as most replicas of its
+// rank have taken, and waits.silence at least; then it is failed. Of two replicas neither is failed: the peer that
+// reports Initialized too early could be the one that lies, and the honest replica would fail (V4). The job ends with
+// StatusDiverged then. Where no replica of a rank has called mpj.Init, the user is told which processes are missing.
 type entry struct {
 	started time.Time                  // when all processes had been started
 	since   map[view.Process]time.Time // when each process called mpj.Init, or ended without it
@@ -123,10 +123,10 @@ func (e *execution) awaitEntry() *Result {
 	if late := e.entry.overdue(v, least, now); len(late) > 0 {
 		return e.apply(e.watch.Lost(late, fmt.Sprintf("did not call mpj.Init long after most replicas of its rank had (%s)", e.whereAll(late))))
 	}
-	if missing, waiting, ok := e.entry.undecided(v, e.j.s.waits.progress, now); ok {
+	if missing, waiting, ok := e.entry.undecided(v, least, now); ok {
 		return &Result{
 			Status: StatusDiverged,
-			Message: fmt.Sprintf("the replicas of rank %d have diverged: replica %d on peer %s has long called mpj.Init or ended, and replica %d on peer %s has not",
+			Message: fmt.Sprintf("the replicas of rank %d have diverged: replica %d on peer %s called mpj.Init or ended long ago, and replica %d on peer %s has done neither",
 				missing.Rank, waiting.Replica, e.peerOf(waiting), missing.Replica, e.peerOf(missing)),
 			Hint: "one of these peers lies or is very slow: with -r 3 most replicas decide",
 		}

@@ -48,6 +48,24 @@ func TestV4APeerThatHidesAnExitIsGivenUp(t *testing.T) {
 	}
 }
 
+// TestV4TheEndOfAProcessCountsWheneverItIsSaid: it is agreed that a process has finished before its peer says that
+// it has ended, as when the peer comes back late. The peer is not blamed, and the rank is done.
+func TestV4TheEndOfAProcessCountsWheneverItIsSaid(t *testing.T) {
+	w := running(t, 1, 2)
+	p := proc(0, 0)
+	w.Committed(viewgroup.Change{Process: p, To: view.Finished})
+	if !w.Silent(p) {
+		t.Error("its peer owes nothing")
+	}
+	w.Exited(p, wellEnded)
+	if w.Silent(p) {
+		t.Error("its peer has said that it ended, and still owes that")
+	}
+	if s := w.Drained(p); s.Result == nil || s.Result.Status != StatusOK {
+		t.Errorf("the job ends with %+v", s.Result)
+	}
+}
+
 // TestV4APeerThatWithholdsOutputIsGivenUp: the process that speaks for its rank has ended, and its
 // peer sends no more of what it has printed. The other replica speaks. A peer from which the user
 // has yet to read something is not blamed.

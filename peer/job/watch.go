@@ -98,10 +98,10 @@ func (w *watch) Initialized(p view.Process) step {
 	return s
 }
 
-// Exited says that p has ended, as its peer tells (F2).
+// Exited says that p has ended, as its peer tells (F2). The peer may say so after it was agreed that p has finished.
 func (w *watch) Exited(p view.Process, e exit) step {
 	var s step
-	if !w.view.Live(p) || w.at(p).exit != nil {
+	if !w.view.Has(p) || w.at(p).exit != nil {
 		return s
 	}
 	w.at(p).exit = &e

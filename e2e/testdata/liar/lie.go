@@ -2,8 +2,10 @@ package launch
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"os"
 	"slices"
+	"sync"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
@@ -23,12 +25,21 @@ func lie() string {
 // lieAbout returns what the job says in place of m.
 func (j *job) lieAbout(m *jobpb.FromPeer) (said []*jobpb.FromPeer) {
 	switch b := m.Body.(type) {
+	case *jobpb.FromPeer_Account:
+		if lie() == "has another account" && len(b.Account.Digest) > 0 {
+			b.Account.Digest[0] ^= 1
+		}
+		if lie() == "ends early" {
+			return nil
+		}
 	case *jobpb.FromPeer_Prepared:
 		if lie() == "staging fails" {
 			b.Prepared.Error = "the disk is full"
 		}
 	case *jobpb.FromPeer_Initialized:
 		switch lie() {
+		case "never calls mpj.Init":
+			return nil
 		case "aborts":
 			return []*jobpb.FromPeer{m, aborted(b.Initialized.Process.View(), 3, "a verdict of the liar")}
 		case "is ahead and aborts":
@@ -39,12 +50,8 @@ func (j *job) lieAbout(m *jobpb.FromPeer) (said []*jobpb.FromPeer) {
 		switch lie() {
 		case "exits with another status":
 			b.Exited.Code = 3
-		case "never exits":
+		case "never exits", "ends early":
 			return nil
-		}
-	case *jobpb.FromPeer_Account:
-		if lie() == "has another account" && len(b.Account.Digest) > 0 {
-			b.Account.Digest[0] ^= 1
 		}
 	}
 	return []*jobpb.FromPeer{m}
@@ -53,7 +60,7 @@ func (j *job) lieAbout(m *jobpb.FromPeer) (said []*jobpb.FromPeer) {
 // lieAboutOutput returns what the job sends in place of m; nil: nothing.
 func lieAboutOutput(m *jobpb.FromPeer) *jobpb.FromPeer {
 	switch o := m.GetOutput(); {
-	case lie() == "prints nothing", lie() == "never ends its output" && o.End:
+	case lie() == "prints nothing", lie() == "ends early", lie() == "never ends its output" && o.End:
 		return nil
 	case lie() == "prints something else":
 		records, _ := jobpb.WholeRecords(o.Data)
@@ -62,10 +69,36 @@ func lieAboutOutput(m *jobpb.FromPeer) *jobpb.FromPeer {
 	return m
 }
 
+// endEarly says that the processes of the job have ended, with output of the liar. All that is true of
+// them is withheld.
+func (j *job) endEarly() {
+	text := []byte("a line of the liar\n")
+	digest := sha256.Sum256(text)
+	for _, p := range j.order {
+		id := jobpb.FromProcess(p)
+		for _, m := range []*jobpb.FromPeer{
+			{Body: &jobpb.FromPeer_Output{Output: &jobpb.Output{Process: id, Stream: 1, Data: text, End: true}}},
+			{Body: &jobpb.FromPeer_Output{Output: &jobpb.Output{Process: id, Stream: 2, End: true}}},
+			{Body: &jobpb.FromPeer_Account{Account: &jobpb.Account{Process: id, Digested: true, Printed: uint64(len(text)), Digest: digest[:]}}},
+			{Body: &jobpb.FromPeer_Exited{Exited: &jobpb.Exited{Process: id, Initialized: true, Finalized: true}}},
+		} {
+			j.sayTruly(m)
+		}
+	}
+}
+
+// endedEarly are the jobs of which that was said.
+var endedEarly sync.Map
+
 // lieAtTick is called every second.
 func (j *job) lieAtTick() {
 	if j.views == nil || !j.begun {
 		return
+	}
+	if lie() == "ends early" {
+		if _, said := endedEarly.LoadOrStore(j, true); !said {
+			j.endEarly()
+		}
 	}
 	for _, p := range j.view.Processes() {
 		if _, own := j.local[p]; own || !j.view.Has(p) {
