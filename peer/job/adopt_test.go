@@ -340,7 +340,7 @@ func TestAttachedAsksThoseWhoComeLater(t *testing.T) {
 		proc(0, 0): func(p *part) { p.ended(lost) },
 		proc(0, 1): func(p *part) {
 			<-lost
-			p.back(exitedMessage(proc(0, 1), wellEnded), agreedOn(2, proc(0, 0), view.Finished), agreedOn(3, proc(0, 1), view.Finished))
+			p.back(exitedMessage(proc(0, 1), wellEnded), accountMessage(proc(0, 1)), agreedOn(2, proc(0, 0), view.Finished), agreedOn(3, proc(0, 1), view.Finished))
 			p.asked(proc(0, 0), view.Failed)
 			p.say(agreedOn(4, proc(0, 0), view.Failed))
 			p.writes(proc(0, 1), 0, "a\n")
@@ -376,13 +376,14 @@ func TestAttachedFindsAPeerThatHasMoved(t *testing.T) {
 	o := b.attach(k, map[view.Process]func(*part){
 		proc(0, 0): func(p *part) {
 			close(found)
-			p.back(agreedOn(2, proc(0, 0), view.Finished), exitedMessage(proc(0, 0), wellEnded))
+			p.back(agreedOn(2, proc(0, 0), view.Finished), exitedMessage(proc(0, 0), wellEnded), accountMessage(proc(0, 0)))
 			p.writes(proc(0, 0), 0, "a\n")
 			p.closes(proc(0, 0), 1)
 		},
 		proc(0, 1): func(p *part) {
 			<-found
 			p.back(agreedOn(2, proc(0, 0), view.Finished))
+			p.exits(proc(0, 1), wellEnded)
 		},
 	})
 	o.want(StatusOK, "")

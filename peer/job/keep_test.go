@@ -275,11 +275,13 @@ func TestR6FilesThatCannotBeWrittenWaitForAttach(t *testing.T) {
 	b.play(func(p *part) {
 		p.start()
 		p.enter()
-		if q := p.processes[0]; q == proc(0, 0) {
+		q := p.processes[0]
+		if q == proc(0, 0) {
 			b.write(req.OutputDir+"/a", "a file where a folder is to go")
 			p.ends(q, "unfinished")
 			p.offers(q, map[string]string{"a/b": "1"})
-		} else {
+		} else { // its files are not asked for
+			p.until(proc(0, 0), view.Finished)
 			p.ends(q, "unfinished")
 		}
 		var err error

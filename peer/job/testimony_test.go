@@ -74,9 +74,7 @@ func TestHostilePeerDoesNotDeceiveAnAttachedProcess(t *testing.T) {
 			p.back()
 			<-believed
 			p.say(agreedOn(2, proc(0, 1), view.Finished))
-			if k == 1 {
-				p.ends(proc(0, 1), "a\n", "b\n")
-			}
+			p.ends(proc(0, k), "a\n", "b\n")
 		}
 	}
 	o := b.attach(b.keptOn(3), map[view.Process]func(*part){

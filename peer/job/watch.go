@@ -182,7 +182,7 @@ func (w *watch) Ahead(p view.Process) step {
 func (w *watch) working() (ps []view.Process) {
 	for rank := range w.view.N {
 		for _, p := range w.counting(rank) {
-			if x := w.at(p); x.initialized && (x.exit == nil || x.exit.good()) {
+			if x := w.at(p); x.exit == nil || x.exit.good() {
 				ps = append(ps, p)
 			}
 		}

@@ -118,7 +118,7 @@ func (j *job) becomes(p view.Process) view.State {
 			return view.Failed
 		case here.exit == nil:
 			return view.Live
-		case here.exit.Code == 0 && here.exit.Signal == "" && here.reason == "" && here.initialized == here.finalized:
+		case here.endedWell():
 			return view.Finished
 		}
 		return view.Failed

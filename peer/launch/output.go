@@ -78,13 +78,18 @@ func (p *process) settle(stream int) {
 	}
 }
 
-// account tells the submitter what a replica that has finished has done in all. What it
+// account tells the submitter what a replica that has ended well has done in all. What it
 // says on standard error is for people, and may have times and addresses in it.
 func (p *process) account() {
-	if p.finalized && p.exit.Code == 0 && p.job.spec.R > 1 && !p.expelled && !p.accounted {
+	if p.endedWell() && p.job.spec.R > 1 && !p.expelled && !p.accounted {
 		p.accounted = true
 		p.job.say(accountOf(p))
 	}
+}
+
+// endedWell reports whether the process has ended with status 0, and finalized if it called mpj.Init.
+func (p *process) endedWell() bool {
+	return p.exit != nil && p.exit.Code == 0 && p.exit.Signal == "" && p.reason == "" && p.initialized == p.finalized
 }
 
 // drained reports whether the user has got all that the process has written.
