@@ -19,6 +19,7 @@ type tally struct {
 	outcomes map[nemesis.Verdict]int // of jobs
 	wrongs   map[nemesis.Verdict]int // of the product
 	strikes  map[string]int          // carried out, by kind
+	lies     map[string]int          // jobs with a peer that lies, by what it does
 	felled   map[int]int             // peers that were killed while a job ran, by how many ranks ran there
 	woke     map[string]int          // who had been stopped and failed, while the job ran, by kind
 	undone   map[string]int          // strikes that the system does not allow, by kind
@@ -30,7 +31,7 @@ func newTally() *tally {
 	return &tally{
 		begun: time.Now(), jobs: make(map[string]int),
 		outcomes: make(map[nemesis.Verdict]int), wrongs: make(map[nemesis.Verdict]int),
-		strikes: make(map[string]int), felled: make(map[int]int), woke: make(map[string]int), undone: make(map[string]int),
+		strikes: make(map[string]int), lies: make(map[string]int), felled: make(map[int]int), woke: make(map[string]int), undone: make(map[string]int),
 	}
 }
 
@@ -69,6 +70,9 @@ func (t *tally) String() string {
 	rows = append(rows, []string{"faults", fmt.Sprint(sum(t.strikes))})
 	for _, s := range slices.Sorted(maps.Keys(t.strikes)) {
 		rows = append(rows, []string{"– " + s, fmt.Sprint(t.strikes[s])})
+	}
+	for _, l := range slices.Sorted(maps.Keys(t.lies)) {
+		rows = append(rows, []string{"jobs with a peer that lies: it " + l, fmt.Sprint(t.lies[l])})
 	}
 	for _, n := range slices.Sorted(maps.Keys(t.felled)) {
 		rows = append(rows, []string{fmt.Sprintf("peers killed with %d of the ranks on them", n), fmt.Sprint(t.felled[n])})

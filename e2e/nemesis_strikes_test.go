@@ -30,6 +30,9 @@ func (b *battle) fight() {
 	for _, p := range b.aimedAt(func(p *peerProcess) bool { return !p.alive() || p == b.early }) {
 		b.hurt(p, nemesis.Death, 0, true)
 	}
+	if b.plan.Lie != "" {
+		b.deceive()
+	}
 	for _, s := range b.plan.Strikes {
 		b.todo = append(b.todo, moment{at: s.At, do: func() { b.strike(s) }})
 	}
@@ -44,6 +47,17 @@ func (b *battle) fight() {
 		}
 	}
 	b.job.wait()
+}
+
+// deceive takes down that a peer lies: it, and what runs there, may be failed.
+func (b *battle) deceive() {
+	liar := b.peers[nemesis.Liar]
+	b.note("%s %s", liar.id, b.plan.Lie)
+	b.tally.lies[b.plan.Lie]++
+	b.ending.Liar, b.since[liar.id] = "…"+liar.id[len(liar.id)-8:], 0
+	for _, p := range b.aimedAt(func(p *peerProcess) bool { return p == liar }) {
+		b.hurt(p, nemesis.Doubt, 0, true)
+	}
 }
 
 // sleep waits for a moment of the fight and reports whether the job runs still.

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -68,6 +69,7 @@ type field struct {
 	submitter *peerProcess
 	peers     []*peerProcess // peer i is on machine i+1
 	tally     *tally
+	lie       string // file that says what the liar lies about
 
 	disturbances map[int]disturbance // of the network, now
 	disturbed    int
@@ -78,6 +80,13 @@ func runRound(t *testing.T, r nemesis.Round, tally *tally) {
 	f.machines, f.network = newEther(t, r.Network, nemesis.Peers+1)
 	f.submitter = f.startResident(t.TempDir())
 	f.submitter.awaitReady()
+	command, err := liar()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.lie = filepath.Join(t.TempDir(), "lie")
+	deceitful := f.machines[nemesis.Liar+1]
+	deceitful.named, deceitful.env = []string{command}, append(deceitful.env, "LIE="+f.lie)
 	for i := range nemesis.Peers {
 		if i%2 == 0 { // the others are as they always are
 			f.machines[i+1].clock = filepath.Join(t.TempDir(), "clock")
@@ -201,6 +210,9 @@ func (b *battle) note(format string, args ...any) {
 
 // submit hands the job in, at the peer that lives on or as a peer of its own.
 func (b *battle) submit() {
+	if err := os.WriteFile(b.lie, []byte(b.plan.Lie), 0o600); err != nil {
+		b.t.Fatal(err)
+	}
 	args := []string{"-n", strconv.Itoa(b.plan.N), "-r", strconv.Itoa(b.plan.R), "-w", "60", "--timeout", "180s", "--away", "30s"}
 	if b.plan.Concentrate {
 		args = append(args, "-a", "concentrate")

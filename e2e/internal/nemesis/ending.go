@@ -17,6 +17,8 @@ type Ending struct {
 	Severed  bool  // the submitter was cut off from all peers for long
 	Outvoted bool  // the majority of those who agree on views may have been lost
 
+	Liar string // how p2prun names the peer that lies; "" if none does
+
 	Resumed bool // p2prun was killed, or the peer that it had handed the job to, and the job gone on with
 	Kept    bool // before that p2prun said that the job can be gone on with
 	Over    bool // before that the job had ended
@@ -29,6 +31,7 @@ type Verdict string
 const (
 	RightAnswer   Verdict = "right answer"
 	RankLost      Verdict = "a rank lost, and said so"
+	LiarNamed     Verdict = "replicas diverged, and the liar is named" // V4
 	CutOff        Verdict = "submitter cut off, and said so"
 	NoMajority    Verdict = "no majority, and said so"
 	KilledEarly   Verdict = "submitter killed before the job could be gone on with"
@@ -52,12 +55,13 @@ func (v Verdict) Wrong() bool { return slices.Contains(Wrongs, v) }
 
 // The exit statuses of p2prun that are not the program's own.
 const (
-	killed  = -1 // by a signal
-	ok      = 0
-	usage   = 64
-	noPeer  = 69
-	lost    = 70
-	timeout = 75
+	killed   = -1 // by a signal
+	ok       = 0
+	usage    = 64
+	diverged = 65
+	noPeer   = 69
+	lost     = 70
+	timeout  = 75
 )
 
 // Judge says what an ending comes to.
@@ -73,6 +77,8 @@ func (e Ending) Judge() Verdict {
 		return KilledEarly
 	case e.Resumed && e.Over && e.gone() && e.Answer == nil:
 		return KilledTooLate
+	case e.Status == diverged && e.Liar != "" && strings.Contains(e.Said, e.Liar):
+		return LiarNamed
 	case e.Status != lost:
 		return WrongStatus
 	case slices.ContainsFunc(e.Exposed, e.saysLost):

@@ -28,6 +28,8 @@ type Job struct {
 	Concentrate bool
 	Early       Early
 	Strikes     []Strike // by time
+	// Lie is what the peer Liar lies about while the job is there; "" for nothing.
+	Lie string
 }
 
 // An Early strike hits a peer before the job runs; the zero one does nothing.
@@ -43,6 +45,21 @@ const (
 	Peers = 8
 	Slots = 2
 )
+
+// Liar is the number of the peer that lies in some jobs. Whether it runs processes of them depends on where they
+// are placed.
+const Liar = 1
+
+// printsSomethingElse is a lie that is not found in a job that another process of the submitter goes on with: that
+// has not got all that the job has printed.
+const printsSomethingElse = "prints something else"
+
+// Lies are what a peer can lie about, as e2e/testdata/liar/lie.go does.
+var Lies = []string{
+	"staging fails", "never calls mpj.Init", "aborts", "is ahead and aborts", "exits with another status", "never exits",
+	"has another account", printsSomethingElse, "prints nothing", "never ends its output", "ends early",
+	"fails its rank", "fails all", "finishes all", "has a process join", "accuses all peers",
+}
 
 // Programs are the programs of the jobs.
 var Programs = []string{"ep", "is", "farm", "heat", "traffic", "stepper", "flood"}
@@ -79,7 +96,18 @@ func jobOf(random *rand.Rand) Job {
 		j.Strikes = append(j.Strikes, strikeOf(random, j.N, j.R))
 	}
 	slices.SortFunc(j.Strikes, func(a, b Strike) int { return cmp.Compare(a.At, b.At) })
+	if random.IntN(4) == 0 {
+		j.deceive(Lies[random.IntN(len(Lies))])
+	}
 	return j
+}
+
+// deceive has the liar lie. Of each rank an honest replica survives: a liar that is left alone is believed.
+func (j *Job) deceive(lie string) {
+	j.Lie, j.Beyond, j.Early = lie, false, Early{}
+	if lie == printsSomethingElse {
+		j.Strikes = slices.DeleteFunc(j.Strikes, func(s Strike) bool { return s.Kind == KillSubmitter || s.Kind == KillResident })
+	}
 }
 
 func strikeOf(random *rand.Rand, n, r int) Strike {

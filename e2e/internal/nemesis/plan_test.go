@@ -19,10 +19,14 @@ func TestTheSameSeedGivesTheSamePlan(t *testing.T) {
 
 // TestPlansAreWithinBounds also expects that everything is done some time.
 func TestPlansAreWithinBounds(t *testing.T) {
-	struck, run := make(map[Kind]int), make(map[string]int)
+	struck, run, lied := make(map[Kind]int), make(map[string]int), make(map[string]int)
 	for number := range 300 {
 		for _, j := range Of(1, number).Jobs {
 			run[j.Program]++
+			lied[j.Lie]++
+			if j.Lie != "" && (j.Beyond || j.Early != Early{}) {
+				t.Errorf("no honest replica may be left: %+v", j)
+			}
 			if j.N*j.R > (Peers-2)*Slots || j.R > Peers-2 {
 				t.Errorf("there is no room for %d times %d processes", j.N, j.R)
 			}
@@ -45,6 +49,11 @@ func TestPlansAreWithinBounds(t *testing.T) {
 	for _, k := range Kinds() {
 		if struck[k] == 0 {
 			t.Errorf("never: %s", k)
+		}
+	}
+	for _, l := range append([]string{""}, Lies...) {
+		if lied[l] == 0 {
+			t.Errorf("never: the lie %q", l)
 		}
 	}
 	for _, p := range Programs {
