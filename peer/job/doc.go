@@ -60,12 +60,14 @@
 // (package replication). What follows is the watch's to decide, by the number of
 // replicas that have produced each: diverged.go. Replicas that have ended account for
 // all that they have sent and printed, and their peer says so: account.go. A job that
-// is done waits for those a moment (hearout.go). Files of another replica than the one
+// is done waits, in bounded time, until most live replicas of each rank have given the
+// same account (hearout.go). Files of another replica than the one
 // they are collected from are compared by their lists: files.go.
 //
 // # Not promised
 //
-// A peer that is there, answers its detector and never ends its process holds
-// the job up until the user's --timeout. Of replicas that are far behind when the job
-// is done, and of ranks that have one replica left, nothing is compared.
+// A peer that is there, answers its detector and never ends the only process of
+// its rank holds the job up until the user's --timeout. Of a third replica that is far
+// behind when the answer is confirmed, of suspended replicas, and of ranks that have
+// one replica left, nothing is compared.
 package job
