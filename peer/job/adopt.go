@@ -352,7 +352,7 @@ func (e *execution) takeChanges() *Result {
 			break
 		}
 		e.expect(c)
-		if r := e.apply(e.watch.Committed(c)); r != nil {
+		if r := e.commit(c, naming(voices, c)); r != nil {
 			return r
 		}
 	}

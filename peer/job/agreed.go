@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	p2ppeer "github.com/libp2p/go-libp2p/core/peer"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/p2pmpi/p2pmpi/internal/view"
@@ -93,7 +94,29 @@ func (e *execution) applyAgreed(c viewgroup.Committed) *Result {
 			e.owing = time.After(e.j.s.waits.back)
 		}
 	}
-	return e.apply(e.watch.Committed(c.Change))
+	return e.commit(c.Change, e.sources(c))
+}
+
+// commit takes a change of the view that has been made on the word of the given peers.
+func (e *execution) commit(c viewgroup.Change, by []p2ppeer.ID) *Result {
+	s := e.watch.Committed(c)
+	for _, id := range by {
+		s.By = append(s.By, id.String())
+	}
+	if s.View != nil {
+		e.j.log.Info().Stringer("change", c).Strs("by", s.By).Msg("view changed")
+	}
+	return e.apply(s)
+}
+
+// sources returns the peers on whose word a change was agreed on, as far as they are known.
+func (e *execution) sources(c viewgroup.Committed) (ids []p2ppeer.ID) {
+	for _, number := range c.By {
+		if id, ok := e.views.IDOf(number); ok {
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // demand gives up the peers that have had their process finish without saying that it has ended, for
@@ -112,10 +135,8 @@ func (e *execution) demand() (r *Result) {
 // accusation says who has failed a process, as the rest of a sentence, or "" if it is not known.
 func (e *execution) accusation(c viewgroup.Committed) string {
 	var names []string
-	for _, number := range c.By {
-		if id, ok := e.views.IDOf(number); ok {
-			names = append(names, short(id))
-		}
+	for _, id := range e.sources(c) {
+		names = append(names, short(id))
 	}
 	switch l := e.runsOn[c.Change.Process]; {
 	case len(names) == 0:

@@ -17,7 +17,7 @@ const (
 	PlannedEvent  Kind = "planned"  // Planned: where a job that is only tried would run; Text
 	PlacedEvent   Kind = "placed"   // Placed: which process runs on which peer
 	OutputEvent   Kind = "output"   // Rank, Stream, Data
-	ViewEvent     Kind = "view"     // View: a process has failed or finished; Text
+	ViewEvent     Kind = "view"     // View: a process has failed or finished, or is master; By; Text
 	ChannelsEvent Kind = "channels" // Routes: how processes reach each other
 	WarningEvent  Kind = "warning"  // Text
 	HealEvent     Kind = "heal"     // Rank, Text; once it has its replica: Placed, Took
@@ -64,6 +64,8 @@ type Event struct {
 	Routes  []Route    `json:"routes,omitempty"`
 	Choice  *Choice    `json:"choice,omitempty"`
 	View    *view.View `json:"view,omitempty"`
+	// By names the peers on whose word View has changed, by ID; empty if they are not known.
+	By []string `json:"by,omitempty"`
 	// Record is the number of the last whole record of output in Data, in its rank's stream, from 1
 	// on; Records is how many there are. Record 0: Data is the end of an unfinished line.
 	Record  uint64 `json:"-"`

@@ -474,7 +474,7 @@ func (e *execution) apply(s step) *Result {
 		case e.views != nil:
 			e.views.Propose(c)
 		default:
-			r = cmp.Or(r, e.apply(e.watch.Committed(c)))
+			r = cmp.Or(r, e.commit(c, []p2ppeer.ID{e.j.s.cfg.Host.ID()}))
 		}
 	}
 	return r
@@ -510,7 +510,7 @@ func (e *execution) carryOut(s step) *Result {
 		e.j.s.setPartners(e.j.spec.ID, e.partners())
 	}
 	if s.View != nil {
-		e.j.emit(Event{Kind: ViewEvent, View: s.View})
+		e.j.emit(Event{Kind: ViewEvent, View: s.View, By: s.By})
 		e.heal()
 	}
 	return s.Result

@@ -130,7 +130,9 @@ func TestInitIsLeftTogether(t *testing.T) {
 		p.closes(q, 0)
 		p.exits(q, wellEnded)
 	})
-	b.run(b.request(1, 3), nil).want(StatusOK, "")
+	o := b.run(b.request(1, 3), nil)
+	o.want(StatusOK, "")
+	o.changesNameTheirSource()
 }
 
 // TestSuspectReportLeadsToAQuestionOnly: a peer that another one reports as

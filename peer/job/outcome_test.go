@@ -113,3 +113,19 @@ func (o *outcome) view() view.View {
 	}
 	return view.View{}
 }
+
+// changesNameTheirSource expects that the view has changed, and that each event says on whose word.
+func (o *outcome) changesNameTheirSource() {
+	changes := 0
+	for _, e := range o.events {
+		if e.View == nil {
+			continue
+		}
+		if changes++; len(e.By) == 0 {
+			o.bed.Errorf("nobody is named for %+v", *e.View)
+		}
+	}
+	if changes == 0 {
+		o.bed.Error("the view has not changed")
+	}
+}

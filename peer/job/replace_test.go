@@ -95,6 +95,7 @@ func TestAttachedReplacesALostReplica(t *testing.T) {
 	o.wrote(0, Stdout, "a\n")
 	o.told("rank 0 lacks a replica; looking for another peer")
 	o.told("rank 0 has 2 replicas again (replica 2 on peer …")
+	o.changesNameTheirSource()
 }
 
 // TestAttachedLetsInWhomItsPredecessorHadFound, and of whom some may have heard: nobody else

@@ -76,6 +76,16 @@ func decide(voices []voice) (c viewgroup.Change, ok bool, err error) {
 	return c, 2*most > len(voices), err
 }
 
+// naming returns the peers whose voices name a change.
+func naming(voices []voice, c viewgroup.Change) (ids []p2ppeer.ID) {
+	for _, v := range voices {
+		if !v.silent && v.change == c {
+			ids = append(ids, v.peer)
+		}
+	}
+	return ids
+}
+
 // voices returns what those who are here say of the change that follows on v: who runs
 // something in v, and will hear of that change if it has not. Where there is nobody, those
 // who have failed before or have come later say what they know.

@@ -50,6 +50,7 @@ type watched struct {
 type step struct {
 	Propose []viewgroup.Change // to be agreed on
 	View    *view.View         // new: to be told to every peer
+	By      []string           // IDs of the peers on whose word View has changed
 	Begin   bool               // every live process has called mpj.Init: let them go on
 	Notes   []string           // what happened, one sentence each, for the user
 	Joined  *view.Process      // it is in View, and may leave mpj.Init
