@@ -346,10 +346,10 @@ func (d deceit) everything(t *testing.T, met map[string]bool, path []string) {
 
 // TestV4EveryOrderOfLies holds V4 in every order of what a peer that lies and honest peers say of the replicas
 // of a rank: the user gets the right answer, or status 65 with the name of the liar, and no honest replica
-// fails. With -short there are two replicas only.
+// fails. There are three replicas with -deep.
 func TestV4EveryOrderOfLies(t *testing.T) {
 	most := 2
-	if !raceEnabled && !testing.Short() {
+	if *deep {
 		most = 3
 	}
 	for r := 2; r <= most; r++ {
