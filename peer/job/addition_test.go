@@ -63,6 +63,14 @@ func (p *part) entersAdded(a *jobpb.Add) {
 	}
 	p.until(q, view.Live)
 	p.caughtUp(q)
+	p.processes = append(p.processes, q)
+}
+
+// endAll has all processes of the part end well.
+func (p *part) endAll() {
+	for _, q := range p.processes {
+		p.ends(q)
+	}
 }
 
 // crowded is a job of two ranks and two replicas, whose losses are replaced.
@@ -156,7 +164,7 @@ func TestTwoRanksAreHealedOnTwoPeersThatRunEachOther(t *testing.T) {
 		}
 		p.entersAdded(a)
 		whole.Wait()
-		p.ends(q)
+		p.endAll()
 	})
 	o := b.run(b.crowded(), watch)
 	o.want(StatusOK, "")
@@ -211,7 +219,7 @@ func TestAdditionThatComesToNothingIsFollowedByAnother(t *testing.T) {
 					}
 				}
 				<-healed
-				p.ends(q)
+				p.endAll()
 			})
 			o := b.run(b.crowded(), watch)
 			o.want(StatusOK, "")
@@ -264,6 +272,8 @@ func TestPeersWithoutAPartComeFirst(t *testing.T) {
 			p.vanish()
 		case proc(0, 2):
 			p.caughtUp(q)
+			<-healed
+			p.ends(q)
 		default:
 			<-healed
 			p.ends(q)
