@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
@@ -37,6 +38,13 @@ func (w *whole) apply(st state, ev event) (state, error) {
 	case joins:
 		t.joins--
 		w.extend(after, id.Rank)
+	case setsAside:
+		t.asides--
+		v, _ := w.current(st).SetAside(id, w.current(st).AsideChanged(id))
+		w.proclaim(after, v)
+	case returns:
+		v, _ := w.current(st).Return(id, ev.word.Since, ev.word.Term)
+		w.proclaim(after, v)
 	case partitions:
 		t.partitions--
 		for _, q := range w.side {
@@ -49,6 +57,7 @@ func (w *whole) apply(st state, ev event) (state, error) {
 		err = w.lose(after, &t, ev)
 	}
 	w.settle(after, &t)
+	w.withdraw(after)
 	after[atTroubles] = w.trouble(t)
 	if err == nil && slices.Equal(after, st) {
 		return nil, nil
@@ -111,6 +120,9 @@ func (w *whole) let(st state, i int, in incident) error {
 	for _, p := range e.posts {
 		st[w.way(i, p.to)] = w.push(st[w.way(i, p.to)], p.frame)
 	}
+	if e.upToDate != (protection.UpToDate{}) {
+		st[atWords] = w.word(append(slices.Clone(w.words.all[st[atWords]]), word{i, e.upToDate}))
+	}
 	for _, s := range e.sights {
 		var err error
 		if st[atSeen], err = w.saw(st[atSeen], w.ids[i].Rank, s); err != nil {
@@ -144,6 +156,15 @@ func (w *whole) proclaim(st state, v view.View) {
 	st[atHistory] = w.history(append(h, w.viewNumber(v)))
 }
 
+// withdraw drops the words that are out of date: nothing can make them true again.
+func (w *whole) withdraw(st state) {
+	v := w.current(st)
+	st[atWords] = w.word(slices.DeleteFunc(slices.Clone(w.words.all[st[atWords]]), func(said word) bool {
+		_, changes := v.Return(w.ids[said.of], said.Since, said.Term)
+		return !changes
+	}))
+}
+
 // settle makes equal what cannot make a difference any more: the states of
 // processes that take no step, and what is on its way to them. One that has
 // learnt that it is out of the view has stopped like one that has ended.
@@ -165,12 +186,12 @@ func (w *whole) settle(st state, t *troubles) {
 }
 
 // checkShown holds R4 against an outcome that the program of process i sees: it
-// is at every live replica of the rank before it can have any effect.
+// is at every live replica of the rank that is not aside before it can have any effect.
 func (w *whole) checkShown(st state, i int, pt uint64) error {
 	v, t := w.current(st), w.troublesOf(st)
 	for j, q := range w.ids {
 		l := w.local(st, j)
-		if q.Rank == w.ids[i].Rank && v.Live(q) && !t.stopped(j) && l.whole && !l.decided[pt] {
+		if q.Rank == w.ids[i].Rank && v.Counts(q) && !t.stopped(j) && l.whole && !l.decided[pt] {
 			return fmt.Errorf("R4: %v sees the outcome of point %d before %v has it", w.ids[i], pt, q)
 		}
 	}
@@ -187,8 +208,10 @@ func (w *whole) judge(st state) error {
 			continue
 		}
 		l := w.local(st, i)
-		if err := w.checkKnown(st, p.Rank, l); err != nil {
-			return err
+		if v.Counts(p) {
+			if err := w.checkKnown(st, p.Rank, l); err != nil {
+				return err
+			}
 		}
 		if l.decider && decided && decider.Rank == p.Rank {
 			return fmt.Errorf("R4: %v and %v both decide", decider, p)
@@ -248,7 +271,9 @@ func checkKept(p, q view.Process, sender, receiver *local) error {
 func (w *whole) judgeEnd(st state) error {
 	v, t := w.current(st), w.troublesOf(st)
 	for rank := range w.n {
-		if _, ok := v.Speaker(rank); !ok {
+		if _, ok := v.Speaker(rank); !ok && w.loses {
+			return nil
+		} else if !ok {
 			return fmt.Errorf("R7: rank %d has no replica", rank)
 		}
 	}
@@ -263,6 +288,8 @@ func (w *whole) judgeEnd(st state) error {
 			return fmt.Errorf("R3: %v retains %d for ever", p, l.keeps)
 		case l.joining:
 			return fmt.Errorf("%v never catches up with its rank", p)
+		case !v.Counts(p):
+			return fmt.Errorf("%v is aside for ever", p)
 		case v.IsMaster(p) && !l.decider:
 			return fmt.Errorf("R4: %v never decides", p)
 		}

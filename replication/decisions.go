@@ -31,13 +31,15 @@ type decisions struct {
 	// only the point is remembered.
 	held     map[protection.Point]*held
 	retained int // bytes of outcomes held, plus one for each
+	unstable int // of those held, how many are not marked stable
 }
 
 // A held outcome is waiting to become stable.
 type held struct {
 	protection.Determinant
-	has   []bool // by replica: it is known to have this
-	shown bool   // to this process's program, since it was stable before
+	has    []bool // by replica: it is known to have this
+	shown  bool   // to this process's program, since it was stable before
+	stable bool   // this process is master, and has said so: nobody lacks this but replicas that are aside
 }
 
 func newDecisions(replicas int) decisions {
@@ -82,6 +84,7 @@ func (d *decisions) hold(det protection.Determinant, shown bool) *held {
 	h := &held{Determinant: det, has: make([]bool, d.replicas), shown: shown}
 	d.held[det.Point] = h
 	d.retained += len(det.Outcome) + 1
+	d.unstable++
 	return h
 }
 
@@ -89,6 +92,15 @@ func (d *decisions) hold(det protection.Determinant, shown bool) *held {
 func (d *decisions) drop(h *held) {
 	delete(d.held, h.Point)
 	d.retained -= len(h.Outcome) + 1
+	d.mark(h)
+}
+
+// mark notes that an outcome is stable.
+func (d *decisions) mark(h *held) {
+	if !h.stable {
+		h.stable = true
+		d.unstable--
+	}
 }
 
 // check refuses what would contradict an outcome that is held.
@@ -128,6 +140,9 @@ func (p *Protocol) Decider() bool { return p.leads() && !p.takeover.settling }
 // leads reports whether this process makes outcomes stable: it is the master, and knows what its predecessors decided.
 func (p *Protocol) leads() bool { return p.takeover.promoted() && !p.takeover.syncing }
 
+// Waiting implements protection.Protocol.
+func (p *Protocol) Waiting() bool { return p.leads() && p.decisions.unstable > 0 }
+
 // Decide implements protection.Protocol. A point that already has an outcome
 // keeps it, and that one is what Decided shows, if it has not yet. The outcome
 // has at most MaxOutcome bytes and is the protocol's from now on. A process
@@ -154,26 +169,35 @@ func (p *Protocol) propose(h *held) {
 	}
 }
 
-// settle makes an outcome stable if every live replica has it: the programs may
-// see it, here and at the replicas, and nobody needs to keep it.
+// settle makes an outcome stable if every live replica has it that is waited for: the
+// programs may see it, here and at the replicas. Nobody needs to keep it once all have it.
 func (p *Protocol) settle(h *held) {
+	spared := false
 	for _, q := range p.others {
 		if !h.has[q.Replica] {
-			return
+			if !p.spares(q) {
+				return
+			}
+			spared = true
 		}
 	}
+	if spared {
+		p.settleWithout(h)
+		return
+	}
+	p.decisions.drop(h)
 	p.show(h)
 	for _, q := range p.others {
 		p.emit(q, p.control(channel.Stable, h.Context, h.Index, nil))
 	}
 }
 
-// show lets the program see an outcome that is stable, once, and forgets it.
+// show lets the program see an outcome that is stable, once.
 func (p *Protocol) show(h *held) {
-	p.decisions.drop(h)
 	if !h.shown {
 		p.out.Decided = append(p.out.Decided, h.Determinant)
 	}
+	h.shown = true
 }
 
 // receiveDeterminant takes an outcome from the master. One of another replica comes
@@ -215,15 +239,16 @@ func (p *Protocol) receiveDeterminantAck(from view.Process, f channel.Frame) err
 		if p.leads() {
 			p.settle(h)
 			p.settled()
+			p.welcome()
 		}
 	}
 	p.answerRecalls()
 	return nil
 }
 
-// receiveStable shows an outcome that every live replica has. The word of a master
-// that is none any more does not count: its successor may have proposed the outcome
-// anew and wait for it to be held here.
+// receiveStable shows an outcome that is stable, and forgets it if every live replica has it.
+// The word of a master that is none any more does not count: its successor may have proposed
+// the outcome anew and wait for it to be held here.
 func (p *Protocol) receiveStable(from view.Process, f channel.Frame) error {
 	pt := protection.Point{Context: f.Context, Index: f.Seq}
 	if !p.v.IsMaster(from) {
@@ -233,6 +258,9 @@ func (p *Protocol) receiveStable(from view.Process, f channel.Frame) error {
 		return fmt.Errorf("calls a determinant stable that it did not propose")
 	}
 	if h := p.decisions.held[pt]; h != nil {
+		if !f.Sync {
+			p.decisions.drop(h)
+		}
 		p.show(h)
 	}
 	return nil

@@ -79,7 +79,7 @@
 // # Determinants
 //
 // The master decides each nondeterministic call and proposes the outcome to the
-// live replicas of its rank. When all of them have it, the determinant is
+// live replicas of its rank. When all of them that count have it, the determinant is
 // stable: the master shows it to its program and tells the replicas, which show
 // it to theirs. A replica that becomes master first asks the others what they
 // hold (Sync). They answer once their own view names it master too, and from
@@ -93,11 +93,36 @@
 // its own, numbered by the epoch in which it began (View.Since), and questions and
 // answers carry the term: an answer of an earlier one is worth nothing.
 //
+// # A replica that does not answer
+//
+// A replica that is silent would hold up its rank until it has failed. So the view may set it
+// aside: outcomes are then stable without it, at the replicas that count. It stays live; it
+// gets no outcome less, only later. It cannot be master, since it may lack what the others
+// have seen. A view says since which epoch it is aside (View.Aside), and only another view lets it
+// count again:
+//
+//	0.0 master                      0.1, aside since epoch 7
+//	 | ... stable without 0.1, held here and at 0.2 ...
+//	 | <-- Ready 7 -------------------|   it has seen the view in which it is aside
+//	 |--- Determinant, ... ---------->|   outcomes wait for it from now on
+//	 | <-- DeterminantAck, ... -------|
+//	 |--- UpToDate 7, term 1 -------->|   nothing is held that it lacks
+//	view 9: 0.1 counts <--------------|   it passes that on to whoever makes the views
+//
+// What is stable without 0.1 stays held, at the master and at each replica that has it, until
+// 0.1 has it too or has failed; so a process with such outcomes does not finish. If they are
+// more than maxSpared, outcomes wait for 0.1 again. UpToDate stays true: since Ready no
+// outcome has become stable without 0.1, and none does unless it is set aside anew, which makes
+// another epoch; and the view takes the word only in the term of the master that gave it. If
+// the master fails while 0.1 is aside, another replica that counts is the next, and asks 0.1 as it asks
+// all. If none is left, 0.1 fails too and the rank is lost (R7), unless a replica has finished: that one
+// waited until 0.1 lacked nothing.
+//
 // # Why no effect leaves before its determinant is everywhere (R4)
 //
 // No program, of a master or of a replica, sees an outcome before it is stable.
 // So whatever a process does, be it a message, a line of output or a file,
-// depends only on outcomes that every live replica of its rank has, whoever
+// depends only on outcomes that every replica of its rank has that counts, whoever
 // becomes master next and however many fail. A replica could see an outcome on
 // arrival instead, one message earlier, but with r >= 3 it could then become
 // master, print, and fail before a third one has heard of the outcome; that one
@@ -106,10 +131,10 @@
 // No two masters get different outcomes of one point to live replicas. The
 // second waits for the answer, in its own term, of every process that is live in its
 // view. Each of those has refused the first since before it answered, and has told all
-// that it held; so either someone held the first's outcome, and it is taken
+// that it held, those that are aside too; so either someone held the first's outcome, and it is taken
 // over, or no live process has it or ever will. If the first itself is live it has
 // answered too: what it has proposed and not made stable it holds, and what it has
-// made stable everybody has. It decides nothing after its answer, and before it is
+// made stable everybody has that counts; it holds the rest. It decides nothing after its answer, and before it is
 // master in a later term, for which the second has to answer in turn. A process
 // that is handed the view of that term without those in between has answered nobody
 // in between; so nobody has decided.

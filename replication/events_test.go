@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
@@ -12,6 +13,7 @@ type event struct {
 	kind eventKind
 	p    int // process; of tear and mend the channel
 	incident
+	word protection.UpToDate // of returns
 }
 
 type eventKind uint8
@@ -28,6 +30,8 @@ const (
 	promotes                    // the view names p, which was a replica, master
 	partitions                  // the view fails all of a side, which runs
 	joins                       // the view has p, which is new in its rank
+	setsAside                   // the view sets p aside, perhaps anew
+	returns                     // the view has p count again, as it was told
 	heals                       // what is on the channels between the sides is lost; all learn so
 )
 
@@ -35,6 +39,12 @@ const (
 func (w *whole) eventsOf(st state) []event {
 	var evs []event
 	t, v := w.troublesOf(st), w.current(st)
+	if w.loses && w.lost(v) {
+		return nil
+	}
+	for _, said := range w.words.all[st[atWords]] {
+		evs = append(evs, event{kind: returns, p: said.of, word: said.UpToDate})
+	}
 	for i, id := range w.ids {
 		if t.stopped(i) {
 			if v.Live(id) {
@@ -63,12 +73,22 @@ func (w *whole) eventsOf(st state) []event {
 	return evs
 }
 
+// lost reports whether a rank has nothing left, which ends the job.
+func (w *whole) lost(v view.View) bool {
+	for rank := range w.n {
+		if _, ok := v.Speaker(rank); !ok {
+			return true
+		}
+	}
+	return false
+}
+
 // outlives reports whether each rank has something left without a side.
 func (w *whole) outlives(st state) bool {
 	v, t := w.current(st), w.troublesOf(st)
 	left := make(map[int]bool)
 	for i, p := range w.ids {
-		if !slices.Contains(w.side, p) && t.crashed&(1<<i) == 0 && (v.State(p) == view.Finished || v.Live(p) && w.local(st, i).whole) {
+		if !slices.Contains(w.side, p) && t.crashed&(1<<i) == 0 && (v.State(p) == view.Finished || v.Counts(p) && w.local(st, i).whole) {
 			left[p.Rank] = true
 		}
 	}
@@ -125,10 +145,23 @@ func (w *whole) ends(st state, i int, evs []event) []event {
 	if t.promotions > 0 && l.whole && !w.current(st).IsMaster(w.ids[i]) {
 		evs = append(evs, event{kind: promotes, p: i})
 	}
+	if t.asides > 0 && !w.current(st).IsMaster(w.ids[i]) && w.masterRuns(st, w.ids[i].Rank) {
+		evs = append(evs, event{kind: setsAside, p: i})
+	}
 	if w.exits && l.active && l.done && l.keeps == 0 {
 		evs = append(evs, event{kind: exit, p: i})
 	}
 	return evs
+}
+
+// masterRuns reports whether the master of rank has not crashed: while it is silent, nobody is set aside.
+func (w *whole) masterRuns(st state, rank int) bool {
+	for i, p := range w.ids {
+		if p.Rank == rank && w.current(st).IsMaster(p) {
+			return !w.troublesOf(st).stopped(i)
+		}
+	}
+	return false
 }
 
 // spare reports whether the rank of process i has something left without it.
@@ -138,7 +171,7 @@ func (w *whole) spare(st state, i int) bool {
 		if j == i || q.Rank != w.ids[i].Rank || t.crashed&(1<<j) != 0 {
 			continue
 		}
-		if v.State(q) == view.Finished || v.Live(q) && w.local(st, j).whole {
+		if v.State(q) == view.Finished || v.Live(q) && w.local(st, j).whole && (v.Counts(q) || w.loses) {
 			return true
 		}
 	}
@@ -151,7 +184,7 @@ func (w *whole) spare(st state, i int) bool {
 func (w *whole) pressing(st state, ev event) bool {
 	v, t := w.current(st), w.troublesOf(st)
 	switch ev.kind {
-	case conclude, mend:
+	case conclude, mend, returns:
 		return true
 	case happens:
 		from := w.ids[ev.from]
@@ -181,6 +214,10 @@ func (w *whole) describe(ev event) string {
 		return fmt.Sprintf("the last on the channel %v -> %v is lost", p, q)
 	case mend:
 		return fmt.Sprintf("the channel %v -> %v reopens", p, q)
+	case setsAside:
+		return fmt.Sprintf("the view sets %v aside", p)
+	case returns:
+		return fmt.Sprintf("the view has %v count again, as was said in %+v", p, ev.word)
 	case joins:
 		return fmt.Sprintf("the view says that %v joins its rank", p)
 	case partitions:

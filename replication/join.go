@@ -362,6 +362,7 @@ func (p *Protocol) become() {
 		}
 	}
 	p.catchUp()
+	p.report()
 }
 
 // produced takes note that this process has produced another message of b.

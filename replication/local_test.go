@@ -54,7 +54,9 @@ type effect struct {
 	posts  []post
 	sights []sight
 	shown  []uint64 // points whose outcome the program may see from now on
-	err    error    // a promise that this broke
+	// upToDate is what is said for the process to count again; zero: nothing.
+	upToDate protection.UpToDate
+	err      error // a promise that this broke
 }
 
 // A post is a frame for a process.
@@ -182,7 +184,7 @@ func (l *locals) work(state uint32, in incident) *effect {
 	if err := l.let(p, in); err != nil {
 		return &effect{err: err}
 	}
-	e := &effect{posts: rec.posts, shown: rec.shown}
+	e := &effect{posts: rec.posts, shown: rec.shown, upToDate: rec.upToDate}
 	for i, m := range p.log[seen:] {
 		e.sights = append(e.sights, sight{seen + i, m})
 	}
@@ -352,9 +354,10 @@ func flowOf(p *Protocol, context uint32, rank int) flow {
 
 // A recorder writes down what a process does.
 type recorder struct {
-	locals *locals
-	posts  []post
-	shown  []uint64
+	locals   *locals
+	posts    []post
+	shown    []uint64
+	upToDate protection.UpToDate
 }
 
 func (r *recorder) carryOut(p *process, out protection.Output) error {
@@ -366,6 +369,9 @@ func (r *recorder) carryOut(p *process, out protection.Output) error {
 	}
 	if err := p.take(out); err != nil {
 		return err
+	}
+	if out.UpToDate != (protection.UpToDate{}) {
+		r.upToDate = out.UpToDate
 	}
 	for _, e := range append(out.Send, p.pieces(out)...) {
 		f := e.Frame
@@ -380,7 +386,7 @@ func (r *recorder) carryOut(p *process, out protection.Output) error {
 
 func (r *recorder) piece(p *process) int { return cmp.Or(r.locals.scenario.piece, len(p.past)) }
 
-func (r *recorder) forget() { r.posts, r.shown = nil, nil }
+func (r *recorder) forget() { r.posts, r.shown, r.upToDate = nil, nil, protection.UpToDate{} }
 
 // draw returns a number of p's own: another replica would draw another.
 func (r *recorder) draw(p *process) uint64 { return uint64(p.id.Replica) + 1 }

@@ -25,6 +25,7 @@ type Protocol struct {
 	disputed  map[int]int // by replica: how many it has told
 	decisions decisions
 	takeover  takeover
+	asides    asides
 	joining   *joining       // nil: this process knows what its rank knows
 	joined    bool           // it was new in its rank once
 	resumed   bool           // it has gone on from a checkpoint
@@ -51,6 +52,7 @@ func New(self view.Process, v view.View, secret Secret) *Protocol {
 		inbox:     newInbox(),
 		decisions: newDecisions(v.R),
 		takeover:  newTakeover(v.R),
+		asides:    newAsides(v.R),
 		recalls:   make(map[int]recall),
 		disputed:  make(map[int]int),
 	}
@@ -68,6 +70,7 @@ func (p *Protocol) adopt(v view.View) {
 	p.outbox.grow(v.R)
 	p.decisions.grow(v.R)
 	p.takeover.grow(v.R)
+	p.asides.grow(v.R)
 	p.live = make([][]view.Process, v.N)
 	for rank := range p.live {
 		p.live[rank] = v.LiveReplicas(rank)
@@ -195,6 +198,10 @@ func (p *Protocol) receive(from view.Process, f channel.Frame) error {
 		return p.receiveSyncReply(from, f)
 	case channel.Dispute:
 		return p.receiveDispute(from, f)
+	case channel.Ready:
+		return p.receiveReady(from, f)
+	case channel.UpToDate:
+		return p.receiveUpToDate(from, f)
 	case channel.Greet:
 		p.receiveGreet(from, f)
 		return nil
@@ -234,6 +241,7 @@ func (p *Protocol) View(v view.View) protection.Output {
 		p.answerSync(now)
 	}
 	p.answerRecalls()
+	p.report()
 	return p.out
 }
 
@@ -247,6 +255,7 @@ func (p *Protocol) Reopened(q view.Process) protection.Output {
 	if q.Rank == p.self.Rank {
 		p.reconcile(q)
 		p.reconcilePast(q)
+		p.reportAgain(q)
 	} else if p.takeover.promoted() {
 		p.resend(q)
 	}

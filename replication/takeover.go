@@ -90,11 +90,12 @@ func (p *Protocol) advance() {
 			p.settle(h)
 		}
 		p.settled()
+		p.welcome()
 	}
 }
 
 // settled ends the takeover when all is stable that predecessors have decided: nothing else is held until then.
-func (p *Protocol) settled() { p.takeover.settling = p.takeover.settling && len(p.decisions.held) > 0 }
+func (p *Protocol) settled() { p.takeover.settling = p.takeover.settling && p.decisions.unstable > 0 }
 
 // awaiting reports whether a live replica has still to answer Sync.
 func (p *Protocol) awaiting() bool {

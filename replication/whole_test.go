@@ -1,9 +1,11 @@
 package replication
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
+	"github.com/p2pmpi/p2pmpi/internal/protection"
 	"github.com/p2pmpi/p2pmpi/internal/view"
 )
 
@@ -16,6 +18,7 @@ type scenario struct {
 	side    []view.Process // which a partition cuts off
 	piece   int            // bytes of a past that are sent at once; 0: all
 	exits   bool           // processes that are done may end before the others
+	loses   bool           // the last that counts of a rank may crash, which ends the job
 }
 
 // Troubles are what has gone wrong, and what still may.
@@ -23,7 +26,7 @@ type troubles struct {
 	crashed, exited, torn       uint64 // by process; torn by queue
 	crashes, suspicions, resets uint8  // still allowed
 	tears, partitions, joins    uint8
-	promotions                  uint8
+	promotions, asides          uint8
 }
 
 // A whole is the whole job: the states of its processes, and beside them only
@@ -35,7 +38,14 @@ type whole struct {
 	histories register[string, []uint32] // the views that there have been
 	troubles  register[troubles, troubles]
 	seen      register[string, [][]memory] // by rank: what its program has seen
+	words     register[string, []word]     // what has been said, and not come about
 	noted     map[note]uint32
+}
+
+// A word is that process of may count again.
+type word struct {
+	of int
+	protection.UpToDate
 }
 
 // A queue is what is on a channel.
@@ -52,6 +62,7 @@ const (
 	atHistory = iota
 	atTroubles
 	atSeen
+	atWords
 	atProcesses
 )
 
@@ -68,6 +79,7 @@ func (w *whole) start() state {
 	st[atHistory] = w.history([]uint32{w.viewNumber(view.New(w.n, w.r))})
 	st[atTroubles] = w.trouble(w.allowed)
 	st[atSeen] = w.sightings(make([][]memory, w.n))
+	st[atWords] = w.word(nil)
 	copy(st[atProcesses:], w.begin())
 	return st
 }
@@ -124,6 +136,15 @@ func (w *whole) history(views []uint32) uint32 {
 
 func (w *whole) trouble(t troubles) uint32 {
 	return w.troubles.number(t, func() troubles { return t })
+}
+
+// word gives words their number, whatever their order and however often they are said.
+func (w *whole) word(said []word) uint32 {
+	slices.SortFunc(said, func(a, b word) int {
+		return cmp.Or(cmp.Compare(a.of, b.of), cmp.Compare(a.Since, b.Since), cmp.Compare(a.Term, b.Term))
+	})
+	said = slices.Compact(said)
+	return w.words.number(fmt.Sprint(said), func() []word { return said })
 }
 
 func (w *whole) sightings(byRank [][]memory) uint32 {

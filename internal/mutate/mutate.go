@@ -13,7 +13,7 @@ import (
 )
 
 // Overlay returns what the go command is to take as -overlay, for a build in which old
-// is replaced by replacement in a file of the package that is tested. The test fails
+// is replaced by replacement in a file, relative to the package that is tested. The test fails
 // unless old is there once.
 func Overlay(t *testing.T, file, old, replacement string) string {
 	t.Helper()
@@ -29,7 +29,7 @@ func Overlay(t *testing.T, file, old, replacement string) string {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	mutated := filepath.Join(dir, file)
+	mutated := filepath.Join(dir, filepath.Base(file))
 	write(t, mutated, []byte(strings.Replace(string(source), old, replacement, 1)))
 	list, err := json.Marshal(map[string]map[string]string{"Replace": {original: mutated}})
 	if err != nil {

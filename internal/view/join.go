@@ -44,9 +44,18 @@ func (v View) Join(rank int) (next View, p Process, changed bool) {
 
 // grow makes room for one more replica of each rank.
 func (v *View) grow() {
-	states := make([]State, 0, v.N*(v.R+1))
-	for rank := range v.N {
-		states = append(append(states, v.States[rank*v.R:(rank+1)*v.R]...), Vacant)
+	v.States = widened(v.States, v.N, Vacant)
+	if v.Aside != nil {
+		v.Aside, v.Returned = widened(v.Aside, v.N, 0), widened(v.Returned, v.N, 0)
 	}
-	v.States, v.R = states, v.R+1
+	v.R++
+}
+
+// widened returns what is known of the processes of n ranks, rank by rank, with one more of each rank.
+func widened[T any](all []T, n int, more T) []T {
+	wide := make([]T, 0, len(all)+n)
+	for rank := range n {
+		wide = append(append(wide, all[rank*len(all)/n:(rank+1)*len(all)/n]...), more)
+	}
+	return wide
 }

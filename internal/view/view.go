@@ -71,6 +71,12 @@ type View struct {
 	// Since is the epoch in which each rank's master became it. A process that has
 	// missed views learns from it that another was master meanwhile.
 	Since []uint64 `json:"since"`
+	// Aside says of each process, rank by rank, since which epoch it is aside: it is live but may
+	// lack outcomes of its rank, so that it is not its master. 0: it counts. Nil: all do.
+	Aside []uint64 `json:"aside,omitempty"`
+	// Returned says of each process, likewise, in which epoch it was aside no more, for the last time. 0:
+	// it never was aside, or is for the first time. It is nil if Aside is.
+	Returned []uint64 `json:"returned,omitempty"`
 }
 
 // New returns epoch 1 of a job of n ranks with r replicas each, all live;
@@ -85,7 +91,7 @@ func New(n, r int) View {
 
 // Valid reports whether v is well formed: at least one rank and replica, one
 // known state for each process, the vacant places of a rank behind all others, and
-// a live master for each rank that has a live replica.
+// a live master that is not aside for each rank that has a live replica.
 func (v View) Valid() error {
 	if v.N < 1 || v.R < 1 || v.N > MaxProcesses/v.R || len(v.States) != v.N*v.R {
 		return fmt.Errorf("view: n=%d r=%d with %d states", v.N, v.R, len(v.States))
@@ -106,7 +112,7 @@ func (v View) Valid() error {
 			return fmt.Errorf("view: epoch %d with the master of rank %d since %d", v.Epoch, rank, v.Since[rank])
 		}
 	}
-	return nil
+	return v.validAside()
 }
 
 // MaxProcesses bounds n*r of a job that comes in from outside.
@@ -193,23 +199,24 @@ func (v View) LiveReplicas(rank int) []Process {
 // With returns the next epoch, in which p is in state s. States only advance,
 // from Live over Finished to Failed; a change that is none leaves the view as
 // it is, and changed is false. When p was master, its live replica of the lowest
-// index is now.
+// index that is not aside is now; see succeed for a rank without one.
 func (v View) With(p Process, s State) (next View, changed bool) {
 	if s <= v.State(p) {
 		return v, false
 	}
 	next = v.next()
 	next.States[p.Rank*v.R+p.Replica] = s
-	if ps := next.LiveReplicas(p.Rank); len(ps) > 0 && next.Masters[p.Rank] == p.Replica {
-		next.Masters[p.Rank], next.Since[p.Rank] = ps[0].Replica, next.Epoch
+	next.mark(p, 0)
+	if next.Masters[p.Rank] == p.Replica {
+		next.succeed(p.Rank)
 	}
 	return next, true
 }
 
 // Promote returns the next epoch, in which p is the master of its rank. One that
-// is not live, or master already, leaves the view as it is, and changed is false.
+// is not live, or aside, or master already, leaves the view as it is, and changed is false.
 func (v View) Promote(p Process) (next View, changed bool) {
-	if !v.Live(p) || v.IsMaster(p) {
+	if !v.Counts(p) || v.IsMaster(p) {
 		return v, false
 	}
 	next = v.next()
@@ -221,5 +228,6 @@ func (v View) Promote(p Process) (next View, changed bool) {
 func (v View) next() View {
 	v.Epoch++
 	v.States, v.Masters, v.Since = slices.Clone(v.States), slices.Clone(v.Masters), slices.Clone(v.Since)
+	v.Aside, v.Returned = slices.Clone(v.Aside), slices.Clone(v.Returned)
 	return v
 }

@@ -21,7 +21,7 @@ const (
 	Ack                         // messages up to Seq have arrived
 	Determinant                 // the outcome of a nondeterministic call
 	DeterminantAck
-	Stable // a determinant is at every live replica
+	Stable // a determinant is at every live replica; Sync: but for some that are aside
 	Sync   // a new master asks for the determinants of its rank
 	SyncReply
 	Receipt  // a synchronous message has been matched
@@ -35,8 +35,10 @@ const (
 	Past     // brings it; Sync: there is no more
 	Pace     // a replica asks its master, for the Seq-th time, how far its program is
 	PaceReply
-	Taken   // what the program of a process has received from a rank
-	maxKind = Taken
+	Taken    // what the program of a process has received from a rank
+	Ready    // a replica that is aside, since epoch Seq, is there
+	UpToDate // its master says, in a term, that it lacks nothing
+	maxKind  = UpToDate
 )
 
 // A Header is the fixed part of a frame. Its wire form is HeaderSize bytes,

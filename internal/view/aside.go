@@ -1,0 +1,113 @@
+package view
+
+import "fmt"
+
+// AsideSince returns the epoch since which p is aside, or 0 if it is not.
+func (v View) AsideSince(p Process) uint64 {
+	if v.Aside == nil || !v.Contains(p) {
+		return 0
+	}
+	return v.Aside[p.Rank*v.R+p.Replica]
+}
+
+// Counts reports whether p is live and not aside.
+func (v View) Counts(p Process) bool { return v.Live(p) && v.AsideSince(p) == 0 }
+
+// AsideChanged returns the epoch in which p was set aside or returned last, or 0 if it never was
+// aside.
+func (v View) AsideChanged(p Process) uint64 {
+	if v.Aside == nil || !v.Contains(p) {
+		return 0
+	}
+	i := p.Rank*v.R + p.Replica
+	return max(v.Aside[i], v.Returned[i])
+}
+
+// SetAside returns the next epoch, in which p is aside. One that is aside is so anew: it has to
+// show again that it lacks nothing. If that last changed in another epoch than at, this is
+// out of date, or done already: the view is as it was, and changed is false. So it is of a process
+// that is not live, and of a master.
+func (v View) SetAside(p Process, at uint64) (next View, changed bool) {
+	if !v.Live(p) || v.IsMaster(p) || v.AsideChanged(p) != at {
+		return v, false
+	}
+	next = v.next()
+	next.mark(p, next.Epoch)
+	return next, true
+}
+
+// Return returns the next epoch, in which p, which is aside since an epoch, counts again: the
+// master of the epoch term says that p lacks nothing. If p is aside since another epoch, or the
+// master has become it in another one, that is out of date: the view is as it was, and changed
+// is false.
+func (v View) Return(p Process, since, term uint64) (next View, changed bool) {
+	if since == 0 || v.AsideSince(p) != since || v.Since[p.Rank] != term {
+		return v, false
+	}
+	next = v.next()
+	next.mark(p, 0)
+	return next, true
+}
+
+// mark notes since when p is aside, 0 if it is not.
+func (v *View) mark(p Process, since uint64) {
+	if v.Aside == nil {
+		if since == 0 {
+			return
+		}
+		v.Aside, v.Returned = make([]uint64, len(v.States)), make([]uint64, len(v.States))
+	}
+	i := p.Rank*v.R + p.Replica
+	if v.Aside[i] != 0 && since == 0 {
+		v.Returned[i] = v.Epoch
+	}
+	v.Aside[i] = since
+}
+
+// succeed names a new master for rank, which has none that is live. Those that are aside can
+// become it only if some replica has finished: that one has waited until they lacked nothing.
+// Else they are lost with the master, for what they lack nobody can tell them.
+func (v *View) succeed(rank int) {
+	ps := v.LiveReplicas(rank)
+	for _, p := range ps {
+		if v.Counts(p) {
+			v.Masters[rank], v.Since[rank] = p.Replica, v.Epoch
+			return
+		}
+	}
+	for _, p := range ps {
+		v.mark(p, 0)
+		if !v.finished(rank) {
+			v.States[rank*v.R+p.Replica] = Failed
+		}
+	}
+	if len(ps) > 0 && v.finished(rank) {
+		v.Masters[rank], v.Since[rank] = ps[0].Replica, v.Epoch
+	}
+}
+
+// finished reports whether some replica of rank has finished.
+func (v *View) finished(rank int) bool {
+	for k := range v.R {
+		if v.State(Process{Rank: rank, Replica: k}) == Finished {
+			return true
+		}
+	}
+	return false
+}
+
+func (v View) validAside() error {
+	if v.Aside == nil && v.Returned == nil {
+		return nil
+	}
+	if len(v.Aside) != len(v.States) || len(v.Returned) != len(v.States) {
+		return fmt.Errorf("view: %d processes, of which %d are aside or not, %d returned or not", len(v.States), len(v.Aside), len(v.Returned))
+	}
+	for i, since := range v.Aside {
+		p := Process{Rank: i / v.R, Replica: i % v.R}
+		if since > v.Epoch || v.Returned[i] > v.Epoch || since != 0 && (!v.Live(p) || v.IsMaster(p)) {
+			return fmt.Errorf("view: %v cannot be aside since epoch %d", p, since)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,157 @@
+package view
+
+import "testing"
+
+// after applies steps to a view, each of which has to change it.
+func after(t *testing.T, v View, steps ...func(View) (View, bool)) View {
+	t.Helper()
+	for i, step := range steps {
+		next, changed := step(v)
+		if !changed || next.Epoch != v.Epoch+1 {
+			t.Fatalf("step %d: epoch %d after %d, changed %v", i, next.Epoch, v.Epoch, changed)
+		}
+		if err := next.Valid(); err != nil {
+			t.Fatalf("step %d: %v", i, err)
+		}
+		v = next
+	}
+	return v
+}
+
+func aside(k int) func(View) (View, bool) {
+	return func(v View) (View, bool) { return v.SetAside(Process{0, k}, v.AsideChanged(Process{0, k})) }
+}
+
+func with(k int, s State) func(View) (View, bool) {
+	return func(v View) (View, bool) { return v.With(Process{0, k}, s) }
+}
+
+func returned(k int, since, term uint64) func(View) (View, bool) {
+	return func(v View) (View, bool) { return v.Return(Process{0, k}, since, term) }
+}
+
+func joined(v View) (View, bool) {
+	next, _, changed := v.Join(0)
+	return next, changed
+}
+
+// TestR4WhoIsAsideBecomesNoMaster holds who is the master of a rank after its master has gone: a
+// replica that may lack outcomes never is.
+func TestR4WhoIsAsideBecomesNoMaster(t *testing.T) {
+	type steps = []func(View) (View, bool)
+	for name, c := range map[string]struct {
+		r      int
+		steps  steps
+		states string // of rank 0, by the first letters: live, finished, failed (x)
+		master int    // -1: none
+	}{
+		"nobody else is left":                {2, steps{aside(1), with(0, Failed)}, "xx", -1},
+		"another one is left":                {3, steps{aside(1), with(0, Failed)}, "xll", 2},
+		"it counts again":                    {2, steps{aside(1), returned(1, 2, 1), with(0, Failed)}, "xl", 1},
+		"the master has finished":            {2, steps{aside(1), with(0, Finished)}, "fl", 1},
+		"another one had finished":           {3, steps{aside(1), with(2, Finished), with(0, Failed)}, "xlf", 1},
+		"it fails itself":                    {2, steps{aside(1), with(1, Failed)}, "lx", 0},
+		"two are aside":                      {3, steps{aside(1), aside(2), with(0, Failed)}, "xxx", -1},
+		"one that has joined takes over":     {2, steps{aside(1), joined, with(0, Failed)}, "xll", 2},
+		"and fails, before it was told more": {2, steps{aside(1), joined, with(0, Failed), with(2, Failed)}, "xxx", -1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := after(t, New(1, c.r), c.steps...)
+			states := ""
+			for k := range v.R {
+				states += map[State]string{Live: "l", Finished: "f", Failed: "x"}[v.State(Process{0, k})]
+			}
+			master, ok := v.Master(0)
+			if states != c.states || ok != (c.master >= 0) || ok && master.Replica != c.master {
+				t.Errorf("states %s, master %v %v; want %s, %d", states, master, ok, c.states, c.master)
+			}
+			for _, p := range v.Processes() {
+				if _, changed := v.Promote(p); changed && v.AsideSince(p) != 0 {
+					t.Errorf("%v, which is aside, was promoted", p)
+				}
+			}
+		})
+	}
+}
+
+// TestR4OldWordsBringNobodyBack holds that a process returns only on the word of its rank's present
+// master, about the epoch since which it is aside.
+func TestR4OldWordsBringNobodyBack(t *testing.T) {
+	p := Process{0, 1}
+	once := after(t, New(1, 3), aside(1))
+	again := after(t, once, aside(1))
+	moved := after(t, once, with(0, Failed))
+	for name, c := range map[string]struct {
+		v           View
+		since, term uint64
+		want        bool
+	}{
+		"as it is":                    {once, 2, 1, true},
+		"another epoch":               {once, 1, 1, false},
+		"no epoch":                    {New(1, 3), 0, 1, false},
+		"set aside anew since":        {again, 2, 1, false},
+		"the later time":              {again, 3, 1, true},
+		"of a master that has failed": {moved, 2, 1, false},
+		"of its successor":            {moved, 2, 3, true},
+	} {
+		next, changed := c.v.Return(p, c.since, c.term)
+		if changed != c.want || changed != (next.Epoch == c.v.Epoch+1) || next.Counts(p) == (c.v.AsideSince(p) != 0 && !c.want) {
+			t.Errorf("%s: changed %v, want %v", name, changed, c.want)
+		}
+	}
+	if once.AsideSince(p) != 2 || once.Counts(p) || New(1, 3).AsideSince(p) != 0 {
+		t.Error("SetAside or Return changed its receiver")
+	}
+}
+
+// TestV4ProcessIsSetAsideOnce holds that a change that sets a process aside cannot be used again.
+func TestV4ProcessIsSetAsideOnce(t *testing.T) {
+	p := Process{0, 1}
+	once := after(t, New(1, 3), aside(1))
+	back := after(t, once, returned(1, 2, 1))
+	twice := after(t, back, aside(1), joined)
+	for name, c := range map[string]struct {
+		v    View
+		at   uint64
+		want bool
+	}{
+		"the first time":          {New(1, 3), 0, true},
+		"the same once more":      {once, 0, false},
+		"anew":                    {once, 2, true},
+		"after it has returned":   {back, 0, false},
+		"and the second":          {back, 2, false},
+		"a new one":               {back, 3, true},
+		"after others have grown": {twice, 4, true},
+		"an old one, then":        {twice, 3, false},
+	} {
+		if _, changed := c.v.SetAside(p, c.at); changed != c.want {
+			t.Errorf("%s: changed %v, want %v", name, changed, c.want)
+		}
+	}
+}
+
+func TestNobodyElseIsSetAside(t *testing.T) {
+	v := after(t, New(2, 2), with(1, Failed))
+	for _, p := range []Process{{0, 0}, {0, 1}, {2, 0}, {1, 7}} {
+		if _, changed := v.SetAside(p, 0); changed {
+			t.Errorf("%v was set aside: a master, one that has failed, or none", p)
+		}
+	}
+}
+
+func TestAsideIsValid(t *testing.T) {
+	good := after(t, New(1, 2), aside(1))
+	for name, change := range map[string]func(v *View){
+		"too few":              func(v *View) { v.Aside = v.Aside[:1] },
+		"half of it":           func(v *View) { v.Returned = nil },
+		"returned later":       func(v *View) { v.Returned[1] = 9 },
+		"a master":             func(v *View) { v.Aside[0] = 1 },
+		"since a later epoch":  func(v *View) { v.Aside[1] = 9 },
+		"a process that ended": func(v *View) { v.States[1] = Failed },
+	} {
+		v := good.next()
+		if change(&v); v.Valid() == nil {
+			t.Errorf("%s: %+v passed", name, v)
+		}
+	}
+}
