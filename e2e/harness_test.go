@@ -504,6 +504,7 @@ type event struct {
 		R       int
 		Masters []int
 		States  []string
+		Aside   []uint64
 	}
 	Took   time.Duration
 	Choice *struct {

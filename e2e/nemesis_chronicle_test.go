@@ -21,12 +21,15 @@ type chronicle struct {
 	notes    []string
 	placed   map[nemesis.Process]string // peers, also of those that came while the job ran
 	failures []nemesis.Failure          // while the job ran
-	kept     bool                       // another p2prun can go on with the job
-	over     bool                       // the job had its result
+	aside    []bool                     // in the latest view, as its states
+	// abandoned are the processes that were aside when the last that counted of their rank failed.
+	abandoned map[nemesis.Process]bool
+	kept      bool // another p2prun can go on with the job
+	over      bool // the job had its result
 }
 
 func newChronicle(begun time.Time) *chronicle {
-	return &chronicle{begun: begun, placed: make(map[nemesis.Process]string)}
+	return &chronicle{begun: begun, placed: make(map[nemesis.Process]string), abandoned: make(map[nemesis.Process]bool)}
 }
 
 // follow takes down what a p2prun says, until it ends.
@@ -50,6 +53,10 @@ func (c *chronicle) take(e event) {
 	}
 	if e.View != nil && !c.over {
 		c.compare(at, e.View.R, e.View.States)
+		c.aside = make([]bool, len(e.View.States))
+		for i, since := range e.View.Aside {
+			c.aside[i] = since != 0
+		}
 	}
 	c.kept = c.kept || e.Event == "kept"
 	c.over = c.over || e.Phase == "releasing"
@@ -60,7 +67,12 @@ func (c *chronicle) take(e event) {
 func (c *chronicle) compare(at time.Duration, replicas int, states []string) {
 	for i, s := range states {
 		p := nemesis.Process{Rank: i / replicas, Replica: i % replicas}
-		if _, known := c.failure(p); s == "failed" && !known {
+		if _, known := c.failure(p); s != "failed" || known || c.abandoned[p] {
+			continue
+		}
+		if left := states[p.Rank*replicas : (p.Rank+1)*replicas]; len(c.aside) == len(states) && c.aside[i] && !slices.Contains(left, "live") {
+			c.abandoned[p] = true
+		} else {
 			c.failures = append(c.failures, nemesis.Failure{Process: p, At: at, Why: c.failureNotice(p)})
 		}
 	}
@@ -134,6 +146,9 @@ func TestChronicleKnowsWhoWasFailedAndWhen(t *testing.T) {
 	close(j.events)
 	c.follow(j)
 	c.following.Wait()
+	if len(c.abandoned) > 0 {
+		t.Errorf("%v: nobody was aside", c.abandoned)
+	}
 	killed, second := nemesis.Process{Rank: 1, Replica: 0}, nemesis.Process{Rank: 0, Replica: 1}
 	want := []nemesis.Failure{
 		{Process: killed, At: time.Second, Why: "view, at 1s: rank 1 replica 0 was killed"},
@@ -150,5 +165,33 @@ func TestChronicleKnowsWhoWasFailedAndWhen(t *testing.T) {
 	}
 	if _, ok := c.failedBy([]nemesis.Process{killed, {Rank: 1, Replica: 2}}); ok {
 		t.Error("one that was failed when the job was over counts")
+	}
+}
+
+// TestChronicleKnowsWhoWasAside: a rank whose last replica that counts fails is lost with those that are
+// aside; one that is aside and fails by itself has failed.
+func TestChronicleKnowsWhoWasAside(t *testing.T) {
+	t.Parallel()
+	c := newChronicle(time.Now())
+	for _, text := range []string{
+		`{"r": 2, "states": ["live", "live", "live", "live"], "aside": [0, 2, 0, 3]}`,
+		`{"r": 2, "states": ["live", "live", "live", "failed"], "aside": [0, 2, 0, 0]}`,
+		`{"r": 2, "states": ["failed", "failed", "live", "failed"]}`,
+	} {
+		var e event
+		if err := json.Unmarshal([]byte(`{"event": "view", "view": `+text+`}`), &e); err != nil {
+			t.Fatal(err)
+		}
+		c.take(e)
+	}
+	var failed []nemesis.Process
+	for _, f := range c.failures {
+		failed = append(failed, f.Process)
+	}
+	if want := []nemesis.Process{{Rank: 1, Replica: 1}, {Rank: 0, Replica: 0}}; !slices.Equal(failed, want) {
+		t.Errorf("failed: %v, want %v", failed, want)
+	}
+	if want := (nemesis.Process{Rank: 0, Replica: 1}); len(c.abandoned) != 1 || !c.abandoned[want] {
+		t.Errorf("abandoned: %v, want %v", c.abandoned, want)
 	}
 }

@@ -22,6 +22,9 @@ func (b *battle) judge() {
 	}
 	b.note("exit status %d", e.Status)
 	e.Exposed, e.Outvoted = b.exposed(), b.outvoted()
+	for p := range b.chronicle.abandoned { // it did not answer when the others of its rank failed
+		e.Exposed = append(e.Exposed, p.Rank)
+	}
 	for _, j := range b.jobs {
 		e.Said += strings.Join(strings.Fields(j.stderr.String()), " ") + " " // lines are folded
 	}

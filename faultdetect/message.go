@@ -1,6 +1,9 @@
 package faultdetect
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Kind says what a message is for.
 type Kind byte
@@ -64,6 +67,8 @@ type Verdict struct {
 	Member  int
 	State   State
 	Silence int // periods since the last sign of life, as far as this member ran in them
+	// RoundTrip is how long its answers have taken lately; 0: not known.
+	RoundTrip time.Duration
 }
 
 // Output is what one event asks the caller to do.

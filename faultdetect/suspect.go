@@ -52,7 +52,7 @@ func (d *Detector) suspect(out *Output, q inquiry) {
 
 func (d *Detector) enter(out *Output, i int, s State) {
 	d.members[i].state = s
-	out.Verdicts = append(out.Verdicts, Verdict{Member: i, State: s, Silence: d.silence(i)})
+	out.Verdicts = append(out.Verdicts, Verdict{Member: i, State: s, Silence: d.silence(i), RoundTrip: d.rtt(i)})
 	if s != Suspect {
 		d.inquiries = slices.DeleteFunc(d.inquiries, func(q *inquiry) bool { return q.member == i })
 	}

@@ -395,7 +395,7 @@ var errUnknown = errors.New("its peer is not known here")
 // expect has a place for a process that joins in a change, and the peer of which could not be
 // kept. It goes on: it may be all that is left of its rank.
 func (e *execution) expect(c viewgroup.Change) {
-	if _, known := e.runsOn[c.Process]; known || c.To != view.Live || c.Since != 0 {
+	if _, known := e.runsOn[c.Process]; known || !c.Joins() {
 		return
 	}
 	l := newLink(reservation.Placement{}, c.Process)

@@ -390,6 +390,10 @@ func (e *execution) hearOf(p view.Process, h heard) *Result {
 		return e.collected(h.link, p, b.Collected)
 	case *jobpb.FromPeer_Ahead:
 		return e.apply(e.watch.Ahead(p))
+	case *jobpb.FromPeer_Stalled:
+		return e.stalled(p)
+	case *jobpb.FromPeer_UpToDate:
+		return e.apply(e.watch.UpToDate(p, b.UpToDate))
 	case *jobpb.FromPeer_Leaving:
 		return e.apply(e.watch.Leaves(p))
 	case *jobpb.FromPeer_Diverged:
@@ -445,6 +449,10 @@ func processOf(m *jobpb.FromPeer) (p view.Process, ok bool) {
 		return b.Collected.GetProcess().View(), true
 	case *jobpb.FromPeer_Ahead:
 		return b.Ahead.GetProcess().View(), true
+	case *jobpb.FromPeer_Stalled:
+		return b.Stalled.GetProcess().View(), true
+	case *jobpb.FromPeer_UpToDate:
+		return b.UpToDate.GetProcess().View(), true
 	case *jobpb.FromPeer_Leaving:
 		return b.Leaving.GetProcess().View(), true
 	case *jobpb.FromPeer_Diverged:

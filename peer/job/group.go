@@ -29,7 +29,7 @@ func (e *execution) form(links []*link) error {
 		Period: cfg.Period, Offset: firstHeartbeat, Hang: e.hang(), Mode: cfg.Mode,
 		Verdict: func(v faultdetect.Verdict) {
 			if v.Member < len(links) {
-				e.verdict(links[v.Member], v.State)
+				e.verdict(links[v.Member], v)
 			}
 		},
 	})

@@ -20,11 +20,11 @@ func (w *watch) Leaves(p view.Process) step {
 // Leaving reports whether the owner of p's peer takes the machine back.
 func (w *watch) Leaving(p view.Process) bool { return w.view.Contains(p) && w.at(p).leaving }
 
-// dismiss lets those replicas of a rank go that leave, if one stays.
+// dismiss lets those replicas of a rank go that leave, if one stays that may be master.
 func (w *watch) dismiss(s *step, rank int) {
 	counting := w.counting(rank)
 	for _, q := range counting {
-		if a := w.at(q); !a.leaving && a.aborted == nil && (a.exit == nil || a.exit.good()) {
+		if a := w.at(q); w.view.AsideSince(q) == 0 && !a.leaving && a.aborted == nil && (a.exit == nil || a.exit.good()) {
 			for _, p := range counting {
 				if w.at(p).leaving {
 					w.ask(s, p, view.Failed, "left with its peer, whose owner takes the machine back")

@@ -67,8 +67,8 @@ type link struct {
 
 	heardAt time.Time // when it said something last, since it was asked to join the fault detector's group
 
-	silent  atomic.Bool  // says the fault detector
-	suspect atomic.Int64 // since when the fault detector suspects it, in ns since 1970; 0: it does not
+	silent  atomic.Bool // says the fault detector
+	unheard unheard
 	doors   connection.Doors
 
 	testimony testimony // of the views, where another process has begun the job

@@ -42,12 +42,13 @@ func patienceFor(ran time.Duration) time.Duration {
 }
 
 // verdict takes what the fault detector says of a peer. It may be called at any time.
-func (e *execution) verdict(l *link, s faultdetect.State) {
-	switch s {
+func (e *execution) verdict(l *link, v faultdetect.Verdict) {
+	switch v.State {
 	case faultdetect.Suspect:
-		l.suspect.Store(time.Now().UnixNano())
+		l.unheard.trip.Store(int64(v.RoundTrip))
+		l.unheard.since.Store(time.Now().UnixNano())
 	case faultdetect.Live:
-		l.suspect.Store(0)
+		l.unheard.since.Store(0)
 	case faultdetect.Failed:
 		e.silence(l)
 	}
@@ -66,11 +67,7 @@ func (e *execution) contacts() (cs []contact, links []*link) {
 		if l.retired || l.peer == e.j.s.cfg.Host.ID() {
 			continue
 		}
-		c := contact{peer: short(l.peer)}
-		if since := l.suspect.Load(); since != 0 {
-			c.silent = time.Since(time.Unix(0, since))
-		}
-		cs, links = append(cs, c), append(links, l)
+		cs, links = append(cs, contact{peer: short(l.peer), silent: l.unheard.lasts()}), append(links, l)
 	}
 	return cs, links
 }

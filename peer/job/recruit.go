@@ -355,8 +355,8 @@ func (e *execution) guard(l *link) {
 		Job: jobpb.GroupOf(e.j.spec.ID, l.recruit.process), Members: []p2ppeer.ID{l.peer, cfg.Host.ID()}, Self: 1,
 		Period: cfg.Period, Offset: firstHeartbeat, Hang: cfg.Hang, Mode: cfg.Mode,
 		Verdict: func(v faultdetect.Verdict) {
-			if v.State == faultdetect.Failed && v.Member == 0 {
-				e.silence(l)
+			if v.Member == 0 {
+				e.verdict(l, v)
 			}
 		},
 	})

@@ -340,12 +340,13 @@ func (w *watch) Committed(c viewgroup.Change) step {
 	}
 	s.View = &next
 	switch {
-	case c.Since != 0:
+	case c.Promotes():
 		w.moves[c.Process.Rank]++
-	case c.To == view.Live:
+	case c.Joins():
 		w.joined(&s, c.Process, next)
 		return s
 	}
+	w.explainAsides(c.Process, next)
 	w.view = next
 	if c.To == view.Failed {
 		if at := w.at(c.Process); at.why == "" {

@@ -16,7 +16,8 @@ import (
 // A job whose submitter is silent goes on where its peers agree on views without it. They
 // then ask for the changes that the submitter would ask for:
 //
-//	a process here has ended            each peer, of its own
+//	a process here has ended, or        each peer, of its own
+//	  counts again after it was set aside
 //	a peer does not answer              each peer whose fault detector finds that peer silent; the one that
 //	                                      leads the group only if it gets no answer itself. A majority
 //	                                      of its jurors has to say so (package viewgroup)
@@ -103,6 +104,11 @@ func (j *job) standIn() {
 		}
 	}
 	j.letNoneJoin()
+	for _, p := range j.local {
+		if p.upToDate.Since != 0 {
+			j.views.Propose(viewgroup.Change{Process: p.id, To: view.Live, Since: p.upToDate.Term, At: p.upToDate.Since})
+		}
+	}
 	j.windDown()
 }
 

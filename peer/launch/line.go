@@ -154,6 +154,10 @@ func (j *job) hearProcess(p *process, m proclink.Message) {
 		p.flush(m)
 	case m.Type == proclink.Ahead && p.initialized:
 		j.hearAhead(p)
+	case m.Type == proclink.Stalled && p.initialized:
+		j.hearStalled(p)
+	case m.Type == proclink.UpToDate && p.initialized && m.UpToDate != nil:
+		j.hearUpToDate(p, *m.UpToDate)
 	case m.Type == proclink.Finalized && p.initialized && !p.finalized:
 		if err := protection.ValidSums(m.Sums, j.view); err != nil {
 			p.babbles(err)
@@ -215,6 +219,25 @@ const maxAheads = 1024
 func (j *job) hearAhead(p *process) {
 	if p.aheads++; p.aheads <= maxAheads {
 		j.say(ahead(p.id))
+	}
+}
+
+// maxStalls bounds how often a process is heard that says that its rank waits for other replicas.
+const maxStalls = 4096
+
+// hearStalled tells the submitter that a process, a master, waits for other replicas of its rank.
+func (j *job) hearStalled(p *process) {
+	if p.stalls++; p.stalls <= maxStalls {
+		j.say(stalled(p.id))
+	}
+}
+
+// hearUpToDate tells the submitter that a process that is aside lacks nothing any more, once in each
+// view in which it is.
+func (j *job) hearUpToDate(p *process, a protection.UpToDate) {
+	if a.Since == j.view.AsideSince(p.id) && a.Since != 0 && a != p.upToDate {
+		p.upToDate = a
+		j.say(upToDate(p.id, a))
 	}
 }
 

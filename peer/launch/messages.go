@@ -102,6 +102,16 @@ func ahead(p view.Process) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Ahead{Ahead: &jobpb.Ahead{Process: jobpb.FromProcess(p)}}}
 }
 
+func stalled(p view.Process) *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Stalled{Stalled: &jobpb.Stalled{Process: jobpb.FromProcess(p)}}}
+}
+
+func upToDate(p view.Process, a protection.UpToDate) *jobpb.FromPeer {
+	return &jobpb.FromPeer{Body: &jobpb.FromPeer_UpToDate{UpToDate: &jobpb.UpToDate{
+		Process: jobpb.FromProcess(p), Since: a.Since, Term: a.Term,
+	}}}
+}
+
 func exited(p *process, e supervisor.Exit) *jobpb.FromPeer {
 	return &jobpb.FromPeer{Body: &jobpb.FromPeer_Exited{Exited: &jobpb.Exited{
 		Process: jobpb.FromProcess(p.id), Code: int32(e.Code), Signal: e.Signal, Reason: p.reason,

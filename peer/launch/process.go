@@ -38,6 +38,8 @@ type process struct {
 
 	greeted, initialized, finalized, aborted bool // what it has said
 	healed, unkept, lapsed                   bool // likewise
+	upToDate                                 protection.UpToDate
+	stalls                                   int  // times it has said that its rank waits
 	diverged                                 int  // how often it has said that replicas differ
 	aheads                                   int  // times it has said that it is ahead of its master
 	stopped                                  bool // while nobody asks it itself, says its supervisor

@@ -98,6 +98,7 @@ func (e *Engine) propose(r *Request) {
 
 // decided takes an outcome that the program may see from now on.
 func (e *Engine) decided(det protection.Determinant) {
+	e.stall.end()
 	d, ok := e.open[det.Point]
 	if !ok {
 		e.early[det.Point] = det.Outcome

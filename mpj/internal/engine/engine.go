@@ -44,20 +44,29 @@ type Config struct {
 	// Ahead is told, now and then, that the process is ahead of its rank's master. It
 	// may block.
 	Ahead func()
+	// Stalled is told, now and then, that the rank waits for other replicas to have an outcome. It may
+	// block.
+	Stalled func()
+	// UpToDate is told what the protocol says for the process, which is aside, to count again. It may
+	// block.
+	UpToDate func(protection.UpToDate)
 }
 
 // An Engine is the engine of one process. Its methods may be called by several
 // goroutines; of calls whose outcome depends on timing, one at a time.
 type Engine struct {
-	self   view.Process
-	opener channel.Opener
-	clock  func() time.Duration
-	tell   func(protection.Divergence)
-	past   *Past // nil: none
-	unkept func(why string, forGood bool)
-	joined func(messages, bytes uint64) // nil once told
-	state  *draft                       // what has come of the state that this process is to go on from
-	ahead  func()
+	self     view.Process
+	opener   channel.Opener
+	clock    func() time.Duration
+	tell     func(protection.Divergence)
+	past     *Past // nil: none
+	unkept   func(why string, forGood bool)
+	joined   func(messages, bytes uint64) // nil once told
+	state    *draft                       // what has come of the state that this process is to go on from
+	ahead    func()
+	upToDate func(protection.UpToDate)
+	onStall  func()
+	stall    stall
 
 	ctx     context.Context // of everything that blocks; ends with the engine
 	cancel  context.CancelFunc
@@ -143,7 +152,8 @@ type Engine struct {
 func New(ctx context.Context, c Config) *Engine {
 	e := &Engine{
 		self: c.Self, opener: c.Opener, clock: c.Clock, tell: c.Diverged, past: c.Past, unkept: c.Unkept,
-		ahead:     c.Ahead,
+		ahead:    c.Ahead,
+		upToDate: c.UpToDate, onStall: c.Stalled,
 		stopped:   make(chan struct{}),
 		view:      c.View,
 		protocol:  c.Protocol,
@@ -267,6 +277,9 @@ func (e *Engine) apply(out protection.Output) {
 	for _, r := range out.Recalls {
 		e.recall(r)
 	}
+	if out.UpToDate != (protection.UpToDate{}) && e.upToDate != nil {
+		e.running.Go(func() { e.upToDate(out.UpToDate) }) // until that returns
+	}
 	if len(out.State) > 0 {
 		e.takeState(out.State)
 	}
@@ -290,6 +303,9 @@ func (e *Engine) apply(out protection.Output) {
 	clear(e.outcomes)
 	e.deliveries, e.outcomes = e.deliveries[:0], e.outcomes[:0]
 	e.applying = false
+	if e.protocol.Waiting() {
+		e.armTick()
+	}
 	if !e.decider && e.protocol.Decider() {
 		e.decider = true
 		e.takeOver()
@@ -464,4 +480,5 @@ func (e *Engine) onTick() {
 	e.apply(out)
 	e.relieve()
 	e.keepPace()
+	e.reviewStall()
 }

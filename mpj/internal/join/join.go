@@ -36,7 +36,7 @@ func Job(ctx context.Context, lost func(error)) (*engine.Engine, *link.Link, err
 	}
 	self, v := l.Self(), l.View()
 	config := Config(self, v, l.Joining(), l)
-	config.Diverged, config.Ahead = l.Diverged, l.Ahead
+	config.Diverged, config.Ahead, config.Stalled, config.UpToDate = l.Diverged, l.Ahead, l.Stalled, l.UpToDate
 	config.Joined, config.Unkept = l.Joined, l.Unkept
 	if l.Heal() {
 		if config.Past, err = engine.NewPast(".", protect.PastLimit); err != nil {

@@ -371,6 +371,16 @@ func (l *Link) Ahead() {
 	l.conn.Send(proclink.Message{Type: proclink.Ahead}, nil)
 }
 
+// Stalled tells the peer that this process's rank waits for other replicas to have an outcome.
+func (l *Link) Stalled() {
+	l.conn.Send(proclink.Message{Type: proclink.Stalled}, nil)
+}
+
+// UpToDate tells the peer that this process, which is aside, lacks nothing any more.
+func (l *Link) UpToDate(a protection.UpToDate) {
+	l.conn.Send(proclink.Message{Type: proclink.UpToDate, UpToDate: &a}, nil)
+}
+
 // Close ends the line, and returns when its goroutine has ended. It counts as
 // a goodbye: lost is not called.
 func (l *Link) Close() {

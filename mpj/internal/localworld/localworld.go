@@ -38,6 +38,8 @@ type Config struct {
 	// Ahead, if not nil, is told that process p is ahead of its rank's master, in place
 	// of making it master.
 	Ahead func(p view.Process)
+	// Stalled, if not nil, is told that the rank of p, its master, waits for other replicas.
+	Stalled func(p view.Process)
 }
 
 // A World is a job in this process.
@@ -87,6 +89,14 @@ func (w *World) engineConfig(p view.Process, v view.View) engine.Config {
 		Crowded:  w.config.Ranks*w.config.Replicas > runtime.NumCPU(),
 		Diverged: func(d protection.Divergence) { w.diverged(p, d) },
 		Ahead:    func() { w.ahead(p) },
+		Stalled: func() {
+			if w.config.Stalled != nil {
+				w.config.Stalled(p)
+			}
+		},
+		UpToDate: func(said protection.UpToDate) {
+			w.advance(func(v view.View) (view.View, bool) { return v.Return(p, said.Since, said.Term) })
+		},
 	}
 	if bell := w.bells[p]; bell != nil {
 		c.Bell = bell
@@ -246,6 +256,18 @@ func (w *World) ahead(p view.Process) {
 // Promote makes process p the master of its rank, if it is live.
 func (w *World) Promote(p view.Process) {
 	w.advance(func(v view.View) (view.View, bool) { return v.Promote(p) })
+}
+
+// SetAside says that the rank of p is not to wait for it, if it is live and not the master.
+func (w *World) SetAside(p view.Process) {
+	w.advance(func(v view.View) (view.View, bool) { return v.SetAside(p, v.AsideChanged(p)) })
+}
+
+// View returns the present view.
+func (w *World) View() view.View {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.view
 }
 
 func (w *World) killed(p view.Process) bool {

@@ -111,13 +111,13 @@ func FromView(v view.View) *View {
 	}
 	return &View{
 		Epoch: v.Epoch, N: uint32(v.N), R: uint32(v.R), States: states, Masters: masters,
-		Since: slices.Clone(v.Since),
+		Since: slices.Clone(v.Since), Aside: slices.Clone(v.Aside), Returned: slices.Clone(v.Returned),
 	}
 }
 
 // View returns the view, or an error when it is not a valid one.
 func (m *View) View() (view.View, error) {
-	v := view.View{Epoch: m.GetEpoch(), N: int(m.GetN()), R: int(m.GetR()), Since: slices.Clone(m.GetSince())}
+	v := view.View{Epoch: m.GetEpoch(), N: int(m.GetN()), R: int(m.GetR()), Since: slices.Clone(m.GetSince()), Aside: slices.Clone(m.GetAside()), Returned: slices.Clone(m.GetReturned())}
 	for _, s := range m.GetStates() {
 		v.States = append(v.States, view.State(s))
 	}
@@ -132,14 +132,18 @@ func (m *View) View() (view.View, error) {
 
 // FromChange returns c's wire form. The epoch is 0 if c is yet to be agreed on.
 func FromChange(c viewgroup.Change, epoch uint64) *Change {
-	return &Change{Process: FromProcess(c.Process), To: uint32(c.To), Since: c.Since, Epoch: epoch}
+	return &Change{
+		Process: FromProcess(c.Process), To: uint32(c.To), Since: c.Since, Aside: c.Aside, At: c.At, Epoch: epoch,
+	}
 }
 
 // Change returns the change, or an error when it is not one that a job can make.
 func (m *Change) Change() (viewgroup.Change, error) {
-	c := viewgroup.Change{Process: m.GetProcess().View(), To: view.State(m.GetTo()), Since: m.GetSince()}
+	c := viewgroup.Change{
+		Process: m.GetProcess().View(), To: view.State(m.GetTo()), Since: m.GetSince(), Aside: m.GetAside(), At: m.GetAt(),
+	}
 	if c.Process.Rank >= view.MaxProcesses || c.Process.Replica >= view.MaxProcesses ||
-		m.GetTo() > uint32(view.Failed) || c.Since != 0 && c.To != view.Live {
+		m.GetTo() > uint32(view.Failed) || !c.Valid() {
 		return viewgroup.Change{}, fmt.Errorf("change of process %v to %d since %d", c.Process, m.GetTo(), c.Since)
 	}
 	return c, nil

@@ -796,6 +796,8 @@ type Change struct {
 	Since         uint64                 `protobuf:"varint,3,opt,name=since,proto3" json:"since,omitempty"`        // not 0: the process becomes master of its rank, see viewgroup.Change
 	Epoch         uint64                 `protobuf:"varint,4,opt,name=epoch,proto3" json:"epoch,omitempty"`        // of the view after it, once it is agreed on
 	Signature     []byte                 `protobuf:"bytes,5,opt,name=signature,proto3" json:"signature,omitempty"` // of the submitter, when it is asked for: see viewgroup.Proposal
+	Aside         bool                   `protobuf:"varint,6,opt,name=aside,proto3" json:"aside,omitempty"`        // the process is set aside
+	At            uint64                 `protobuf:"varint,7,opt,name=at,proto3" json:"at,omitempty"`              // where aside, the epoch in which that changed last; else not 0: the process, aside since that epoch, counts again
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -863,6 +865,20 @@ func (x *Change) GetSignature() []byte {
 		return x.Signature
 	}
 	return nil
+}
+
+func (x *Change) GetAside() bool {
+	if x != nil {
+		return x.Aside
+	}
+	return false
+}
+
+func (x *Change) GetAt() uint64 {
+	if x != nil {
+		return x.At
+	}
+	return 0
 }
 
 // Join makes the peer a member of the job's fault detection. It is sent to all
@@ -1289,9 +1305,11 @@ type View struct {
 	Epoch         uint64                 `protobuf:"varint,1,opt,name=epoch,proto3" json:"epoch,omitempty"`
 	N             uint32                 `protobuf:"varint,2,opt,name=n,proto3" json:"n,omitempty"`
 	R             uint32                 `protobuf:"varint,3,opt,name=r,proto3" json:"r,omitempty"`
-	States        []byte                 `protobuf:"bytes,4,opt,name=states,proto3" json:"states,omitempty"`           // view.State of each process, rank by rank
-	Masters       []uint32               `protobuf:"varint,5,rep,packed,name=masters,proto3" json:"masters,omitempty"` // by rank, a replica
-	Since         []uint64               `protobuf:"varint,6,rep,packed,name=since,proto3" json:"since,omitempty"`     // by rank, the epoch in which that became master
+	States        []byte                 `protobuf:"bytes,4,opt,name=states,proto3" json:"states,omitempty"`             // view.State of each process, rank by rank
+	Masters       []uint32               `protobuf:"varint,5,rep,packed,name=masters,proto3" json:"masters,omitempty"`   // by rank, a replica
+	Since         []uint64               `protobuf:"varint,6,rep,packed,name=since,proto3" json:"since,omitempty"`       // by rank, the epoch in which that became master
+	Aside         []uint64               `protobuf:"varint,7,rep,packed,name=aside,proto3" json:"aside,omitempty"`       // of each process, as states: since when it is aside, or 0; none: all count
+	Returned      []uint64               `protobuf:"varint,8,rep,packed,name=returned,proto3" json:"returned,omitempty"` // likewise: when it was aside no more
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1364,6 +1382,20 @@ func (x *View) GetMasters() []uint32 {
 func (x *View) GetSince() []uint64 {
 	if x != nil {
 		return x.Since
+	}
+	return nil
+}
+
+func (x *View) GetAside() []uint64 {
+	if x != nil {
+		return x.Aside
+	}
+	return nil
+}
+
+func (x *View) GetReturned() []uint64 {
+	if x != nil {
+		return x.Returned
 	}
 	return nil
 }
@@ -1557,6 +1589,8 @@ type FromPeer struct {
 	//	*FromPeer_Leaving
 	//	*FromPeer_Paused
 	//	*FromPeer_Added
+	//	*FromPeer_UpToDate
+	//	*FromPeer_Stalled
 	Body          isFromPeer_Body `protobuf_oneof:"body"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1806,6 +1840,24 @@ func (x *FromPeer) GetAdded() *Added {
 	return nil
 }
 
+func (x *FromPeer) GetUpToDate() *UpToDate {
+	if x != nil {
+		if x, ok := x.Body.(*FromPeer_UpToDate); ok {
+			return x.UpToDate
+		}
+	}
+	return nil
+}
+
+func (x *FromPeer) GetStalled() *Stalled {
+	if x != nil {
+		if x, ok := x.Body.(*FromPeer_Stalled); ok {
+			return x.Stalled
+		}
+	}
+	return nil
+}
+
 type isFromPeer_Body interface {
 	isFromPeer_Body()
 }
@@ -1902,6 +1954,14 @@ type FromPeer_Added struct {
 	Added *Added `protobuf:"bytes,25,opt,name=added,proto3,oneof"`
 }
 
+type FromPeer_UpToDate struct {
+	UpToDate *UpToDate `protobuf:"bytes,26,opt,name=up_to_date,json=upToDate,proto3,oneof"`
+}
+
+type FromPeer_Stalled struct {
+	Stalled *Stalled `protobuf:"bytes,27,opt,name=stalled,proto3,oneof"`
+}
+
 func (*FromPeer_Staging) isFromPeer_Body() {}
 
 func (*FromPeer_Prepared) isFromPeer_Body() {}
@@ -1947,6 +2007,10 @@ func (*FromPeer_Leaving) isFromPeer_Body() {}
 func (*FromPeer_Paused) isFromPeer_Body() {}
 
 func (*FromPeer_Added) isFromPeer_Body() {}
+
+func (*FromPeer_UpToDate) isFromPeer_Body() {}
+
+func (*FromPeer_Stalled) isFromPeer_Body() {}
 
 type Staging struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2592,6 +2656,112 @@ func (x *Ahead) GetProcess() *Process {
 	return nil
 }
 
+// Stalled says that a master's rank waits for the acknowledgement of an outcome by other replicas.
+type Stalled struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Process       *Process               `protobuf:"bytes,1,opt,name=process,proto3" json:"process,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Stalled) Reset() {
+	*x = Stalled{}
+	mi := &file_job_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Stalled) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Stalled) ProtoMessage() {}
+
+func (x *Stalled) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Stalled.ProtoReflect.Descriptor instead.
+func (*Stalled) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *Stalled) GetProcess() *Process {
+	if x != nil {
+		return x.Process
+	}
+	return nil
+}
+
+// UpToDate says that a process that was set aside lacks nothing any more, as its master has told it.
+type UpToDate struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Process       *Process               `protobuf:"bytes,1,opt,name=process,proto3" json:"process,omitempty"`
+	Since         uint64                 `protobuf:"varint,2,opt,name=since,proto3" json:"since,omitempty"` // the epoch since which it is aside
+	Term          uint64                 `protobuf:"varint,3,opt,name=term,proto3" json:"term,omitempty"`   // the epoch in which the master became it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpToDate) Reset() {
+	*x = UpToDate{}
+	mi := &file_job_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpToDate) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpToDate) ProtoMessage() {}
+
+func (x *UpToDate) ProtoReflect() protoreflect.Message {
+	mi := &file_job_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpToDate.ProtoReflect.Descriptor instead.
+func (*UpToDate) Descriptor() ([]byte, []int) {
+	return file_job_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *UpToDate) GetProcess() *Process {
+	if x != nil {
+		return x.Process
+	}
+	return nil
+}
+
+func (x *UpToDate) GetSince() uint64 {
+	if x != nil {
+		return x.Since
+	}
+	return 0
+}
+
+func (x *UpToDate) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
 // Healed says that a process that has joined does what the others of its rank do.
 type Healed struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -2604,7 +2774,7 @@ type Healed struct {
 
 func (x *Healed) Reset() {
 	*x = Healed{}
-	mi := &file_job_proto_msgTypes[32]
+	mi := &file_job_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2616,7 +2786,7 @@ func (x *Healed) String() string {
 func (*Healed) ProtoMessage() {}
 
 func (x *Healed) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[32]
+	mi := &file_job_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2629,7 +2799,7 @@ func (x *Healed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Healed.ProtoReflect.Descriptor instead.
 func (*Healed) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{32}
+	return file_job_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Healed) GetProcess() *Process {
@@ -2666,7 +2836,7 @@ type Unkept struct {
 
 func (x *Unkept) Reset() {
 	*x = Unkept{}
-	mi := &file_job_proto_msgTypes[33]
+	mi := &file_job_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2678,7 +2848,7 @@ func (x *Unkept) String() string {
 func (*Unkept) ProtoMessage() {}
 
 func (x *Unkept) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[33]
+	mi := &file_job_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2691,7 +2861,7 @@ func (x *Unkept) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Unkept.ProtoReflect.Descriptor instead.
 func (*Unkept) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{33}
+	return file_job_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Unkept) GetProcess() *Process {
@@ -2730,7 +2900,7 @@ type Output struct {
 
 func (x *Output) Reset() {
 	*x = Output{}
-	mi := &file_job_proto_msgTypes[34]
+	mi := &file_job_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2742,7 +2912,7 @@ func (x *Output) String() string {
 func (*Output) ProtoMessage() {}
 
 func (x *Output) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[34]
+	mi := &file_job_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2755,7 +2925,7 @@ func (x *Output) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Output.ProtoReflect.Descriptor instead.
 func (*Output) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{34}
+	return file_job_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Output) GetProcess() *Process {
@@ -2809,7 +2979,7 @@ type Exited struct {
 
 func (x *Exited) Reset() {
 	*x = Exited{}
-	mi := &file_job_proto_msgTypes[35]
+	mi := &file_job_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2821,7 +2991,7 @@ func (x *Exited) String() string {
 func (*Exited) ProtoMessage() {}
 
 func (x *Exited) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[35]
+	mi := &file_job_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2834,7 +3004,7 @@ func (x *Exited) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Exited.ProtoReflect.Descriptor instead.
 func (*Exited) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{35}
+	return file_job_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Exited) GetProcess() *Process {
@@ -2898,7 +3068,7 @@ type Aborted struct {
 
 func (x *Aborted) Reset() {
 	*x = Aborted{}
-	mi := &file_job_proto_msgTypes[36]
+	mi := &file_job_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2910,7 +3080,7 @@ func (x *Aborted) String() string {
 func (*Aborted) ProtoMessage() {}
 
 func (x *Aborted) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[36]
+	mi := &file_job_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2923,7 +3093,7 @@ func (x *Aborted) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Aborted.ProtoReflect.Descriptor instead.
 func (*Aborted) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{36}
+	return file_job_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Aborted) GetProcess() *Process {
@@ -2966,7 +3136,7 @@ type Diverged struct {
 
 func (x *Diverged) Reset() {
 	*x = Diverged{}
-	mi := &file_job_proto_msgTypes[37]
+	mi := &file_job_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2978,7 +3148,7 @@ func (x *Diverged) String() string {
 func (*Diverged) ProtoMessage() {}
 
 func (x *Diverged) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[37]
+	mi := &file_job_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2991,7 +3161,7 @@ func (x *Diverged) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Diverged.ProtoReflect.Descriptor instead.
 func (*Diverged) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{37}
+	return file_job_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Diverged) GetProcess() *Process {
@@ -3066,7 +3236,7 @@ type Account struct {
 
 func (x *Account) Reset() {
 	*x = Account{}
-	mi := &file_job_proto_msgTypes[38]
+	mi := &file_job_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3078,7 +3248,7 @@ func (x *Account) String() string {
 func (*Account) ProtoMessage() {}
 
 func (x *Account) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[38]
+	mi := &file_job_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3091,7 +3261,7 @@ func (x *Account) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Account.ProtoReflect.Descriptor instead.
 func (*Account) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{38}
+	return file_job_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *Account) GetProcess() *Process {
@@ -3149,7 +3319,7 @@ type Sum struct {
 
 func (x *Sum) Reset() {
 	*x = Sum{}
-	mi := &file_job_proto_msgTypes[39]
+	mi := &file_job_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3161,7 +3331,7 @@ func (x *Sum) String() string {
 func (*Sum) ProtoMessage() {}
 
 func (x *Sum) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[39]
+	mi := &file_job_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3174,7 +3344,7 @@ func (x *Sum) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Sum.ProtoReflect.Descriptor instead.
 func (*Sum) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{39}
+	return file_job_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Sum) GetContext() uint32 {
@@ -3217,7 +3387,7 @@ type Suspect struct {
 
 func (x *Suspect) Reset() {
 	*x = Suspect{}
-	mi := &file_job_proto_msgTypes[40]
+	mi := &file_job_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3229,7 +3399,7 @@ func (x *Suspect) String() string {
 func (*Suspect) ProtoMessage() {}
 
 func (x *Suspect) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[40]
+	mi := &file_job_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3242,7 +3412,7 @@ func (x *Suspect) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Suspect.ProtoReflect.Descriptor instead.
 func (*Suspect) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{40}
+	return file_job_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Suspect) GetPeer() []byte {
@@ -3271,7 +3441,7 @@ type Collected struct {
 
 func (x *Collected) Reset() {
 	*x = Collected{}
-	mi := &file_job_proto_msgTypes[41]
+	mi := &file_job_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3283,7 +3453,7 @@ func (x *Collected) String() string {
 func (*Collected) ProtoMessage() {}
 
 func (x *Collected) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[41]
+	mi := &file_job_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3296,7 +3466,7 @@ func (x *Collected) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Collected.ProtoReflect.Descriptor instead.
 func (*Collected) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{41}
+	return file_job_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *Collected) GetProcess() *Process {
@@ -3328,7 +3498,7 @@ type Stopped struct {
 
 func (x *Stopped) Reset() {
 	*x = Stopped{}
-	mi := &file_job_proto_msgTypes[42]
+	mi := &file_job_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3340,7 +3510,7 @@ func (x *Stopped) String() string {
 func (*Stopped) ProtoMessage() {}
 
 func (x *Stopped) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[42]
+	mi := &file_job_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3353,7 +3523,7 @@ func (x *Stopped) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stopped.ProtoReflect.Descriptor instead.
 func (*Stopped) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{42}
+	return file_job_proto_rawDescGZIP(), []int{44}
 }
 
 // Outside: this peer hears no more of what those agree on who agree on views, unless it says
@@ -3366,7 +3536,7 @@ type Outside struct {
 
 func (x *Outside) Reset() {
 	*x = Outside{}
-	mi := &file_job_proto_msgTypes[43]
+	mi := &file_job_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3378,7 +3548,7 @@ func (x *Outside) String() string {
 func (*Outside) ProtoMessage() {}
 
 func (x *Outside) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[43]
+	mi := &file_job_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3391,7 +3561,7 @@ func (x *Outside) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Outside.ProtoReflect.Descriptor instead.
 func (*Outside) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{43}
+	return file_job_proto_rawDescGZIP(), []int{45}
 }
 
 // Resumed answers Resume. With an error, there is no such part of a job here.
@@ -3405,7 +3575,7 @@ type Resumed struct {
 
 func (x *Resumed) Reset() {
 	*x = Resumed{}
-	mi := &file_job_proto_msgTypes[44]
+	mi := &file_job_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3417,7 +3587,7 @@ func (x *Resumed) String() string {
 func (*Resumed) ProtoMessage() {}
 
 func (x *Resumed) ProtoReflect() protoreflect.Message {
-	mi := &file_job_proto_msgTypes[44]
+	mi := &file_job_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3430,7 +3600,7 @@ func (x *Resumed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Resumed.ProtoReflect.Descriptor instead.
 func (*Resumed) Descriptor() ([]byte, []int) {
-	return file_job_proto_rawDescGZIP(), []int{44}
+	return file_job_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *Resumed) GetError() string {
@@ -3501,13 +3671,15 @@ const file_job_proto_rawDesc = "" +
 	"\x06Resume\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x14\n" +
 	"\x05heard\x18\x02 \x01(\x04R\x05heard\x12\x12\n" +
-	"\x04anew\x18\x03 \x01(\bR\x04anew\"\x91\x01\n" +
+	"\x04anew\x18\x03 \x01(\bR\x04anew\"\xb7\x01\n" +
 	"\x06Change\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\rR\x02to\x12\x14\n" +
 	"\x05since\x18\x03 \x01(\x04R\x05since\x12\x14\n" +
 	"\x05epoch\x18\x04 \x01(\x04R\x05epoch\x12\x1c\n" +
-	"\tsignature\x18\x05 \x01(\fR\tsignature\"\xc7\x01\n" +
+	"\tsignature\x18\x05 \x01(\fR\tsignature\x12\x14\n" +
+	"\x05aside\x18\x06 \x01(\bR\x05aside\x12\x0e\n" +
+	"\x02at\x18\a \x01(\x04R\x02at\"\xc7\x01\n" +
 	"\x04Join\x12\x14\n" +
 	"\x05group\x18\x01 \x03(\fR\x05group\x12\x1c\n" +
 	"\theartbeat\x18\x02 \x01(\x04R\theartbeat\x12\x1b\n" +
@@ -3539,14 +3711,16 @@ const file_job_proto_rawDesc = "" +
 	"\x06places\x18\x02 \x03(\v2\x11.p2pmpi.job.PlaceR\x06places\";\n" +
 	"\x05Place\x12\x18\n" +
 	"\amachine\x18\x01 \x01(\rR\amachine\x12\x18\n" +
-	"\acluster\x18\x02 \x01(\rR\acluster\"\x80\x01\n" +
+	"\acluster\x18\x02 \x01(\rR\acluster\"\xb2\x01\n" +
 	"\x04View\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\f\n" +
 	"\x01n\x18\x02 \x01(\rR\x01n\x12\f\n" +
 	"\x01r\x18\x03 \x01(\rR\x01r\x12\x16\n" +
 	"\x06states\x18\x04 \x01(\fR\x06states\x12\x18\n" +
 	"\amasters\x18\x05 \x03(\rR\amasters\x12\x14\n" +
-	"\x05since\x18\x06 \x03(\x04R\x05since\"M\n" +
+	"\x05since\x18\x06 \x03(\x04R\x05since\x12\x14\n" +
+	"\x05aside\x18\a \x03(\x04R\x05aside\x12\x1a\n" +
+	"\breturned\x18\b \x03(\x04R\breturned\"M\n" +
 	"\aEmitted\x12\x12\n" +
 	"\x04rank\x18\x01 \x01(\rR\x04rank\x12\x16\n" +
 	"\x06stdout\x18\x02 \x01(\x04R\x06stdout\x12\x16\n" +
@@ -3555,7 +3729,7 @@ const file_job_proto_rawDesc = "" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x1a\n" +
 	"\bpatterns\x18\x02 \x03(\tR\bpatterns\"\x1e\n" +
 	"\x04Stop\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\"\xf3\b\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\"\xda\t\n" +
 	"\bFromPeer\x12/\n" +
 	"\astaging\x18\x01 \x01(\v2\x13.p2pmpi.job.StagingH\x00R\astaging\x122\n" +
 	"\bprepared\x18\x02 \x01(\v2\x14.p2pmpi.job.PreparedH\x00R\bprepared\x12;\n" +
@@ -3580,7 +3754,10 @@ const file_job_proto_rawDesc = "" +
 	"\aoutside\x18\x16 \x01(\v2\x13.p2pmpi.job.OutsideH\x00R\aoutside\x12/\n" +
 	"\aleaving\x18\x17 \x01(\v2\x13.p2pmpi.job.LeavingH\x00R\aleaving\x12,\n" +
 	"\x06paused\x18\x18 \x01(\v2\x12.p2pmpi.job.PausedH\x00R\x06paused\x12)\n" +
-	"\x05added\x18\x19 \x01(\v2\x11.p2pmpi.job.AddedH\x00R\x05addedB\x06\n" +
+	"\x05added\x18\x19 \x01(\v2\x11.p2pmpi.job.AddedH\x00R\x05added\x124\n" +
+	"\n" +
+	"up_to_date\x18\x1a \x01(\v2\x14.p2pmpi.job.UpToDateH\x00R\bupToDate\x12/\n" +
+	"\astalled\x18\x1b \x01(\v2\x13.p2pmpi.job.StalledH\x00R\astalledB\x06\n" +
 	"\x04body\"5\n" +
 	"\aStaging\x12\x14\n" +
 	"\x05bytes\x18\x01 \x01(\x03R\x05bytes\x12\x14\n" +
@@ -3618,7 +3795,13 @@ const file_job_proto_rawDesc = "" +
 	"\x04rule\x18\x01 \x01(\tR\x04rule\x12\x17\n" +
 	"\amost_ns\x18\x02 \x01(\x03R\x06mostNs\"6\n" +
 	"\x05Ahead\x12-\n" +
-	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\"i\n" +
+	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\"8\n" +
+	"\aStalled\x12-\n" +
+	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\"c\n" +
+	"\bUpToDate\x12-\n" +
+	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x14\n" +
+	"\x05since\x18\x02 \x01(\x04R\x05since\x12\x12\n" +
+	"\x04term\x18\x03 \x01(\x04R\x04term\"i\n" +
 	"\x06Healed\x12-\n" +
 	"\aprocess\x18\x01 \x01(\v2\x13.p2pmpi.job.ProcessR\aprocess\x12\x1a\n" +
 	"\bmessages\x18\x02 \x01(\x04R\bmessages\x12\x14\n" +
@@ -3693,7 +3876,7 @@ func file_job_proto_rawDescGZIP() []byte {
 	return file_job_proto_rawDescData
 }
 
-var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
+var file_job_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
 var file_job_proto_goTypes = []any{
 	(*Process)(nil),     // 0: p2pmpi.job.Process
 	(*ToPeer)(nil),      // 1: p2pmpi.job.ToPeer
@@ -3727,19 +3910,21 @@ var file_job_proto_goTypes = []any{
 	(*Leaving)(nil),     // 29: p2pmpi.job.Leaving
 	(*Paused)(nil),      // 30: p2pmpi.job.Paused
 	(*Ahead)(nil),       // 31: p2pmpi.job.Ahead
-	(*Healed)(nil),      // 32: p2pmpi.job.Healed
-	(*Unkept)(nil),      // 33: p2pmpi.job.Unkept
-	(*Output)(nil),      // 34: p2pmpi.job.Output
-	(*Exited)(nil),      // 35: p2pmpi.job.Exited
-	(*Aborted)(nil),     // 36: p2pmpi.job.Aborted
-	(*Diverged)(nil),    // 37: p2pmpi.job.Diverged
-	(*Account)(nil),     // 38: p2pmpi.job.Account
-	(*Sum)(nil),         // 39: p2pmpi.job.Sum
-	(*Suspect)(nil),     // 40: p2pmpi.job.Suspect
-	(*Collected)(nil),   // 41: p2pmpi.job.Collected
-	(*Stopped)(nil),     // 42: p2pmpi.job.Stopped
-	(*Outside)(nil),     // 43: p2pmpi.job.Outside
-	(*Resumed)(nil),     // 44: p2pmpi.job.Resumed
+	(*Stalled)(nil),     // 32: p2pmpi.job.Stalled
+	(*UpToDate)(nil),    // 33: p2pmpi.job.UpToDate
+	(*Healed)(nil),      // 34: p2pmpi.job.Healed
+	(*Unkept)(nil),      // 35: p2pmpi.job.Unkept
+	(*Output)(nil),      // 36: p2pmpi.job.Output
+	(*Exited)(nil),      // 37: p2pmpi.job.Exited
+	(*Aborted)(nil),     // 38: p2pmpi.job.Aborted
+	(*Diverged)(nil),    // 39: p2pmpi.job.Diverged
+	(*Account)(nil),     // 40: p2pmpi.job.Account
+	(*Sum)(nil),         // 41: p2pmpi.job.Sum
+	(*Suspect)(nil),     // 42: p2pmpi.job.Suspect
+	(*Collected)(nil),   // 43: p2pmpi.job.Collected
+	(*Stopped)(nil),     // 44: p2pmpi.job.Stopped
+	(*Outside)(nil),     // 45: p2pmpi.job.Outside
+	(*Resumed)(nil),     // 46: p2pmpi.job.Resumed
 }
 var file_job_proto_depIdxs = []int32{
 	2,  // 0: p2pmpi.job.ToPeer.prepare:type_name -> p2pmpi.job.Prepare
@@ -3770,48 +3955,52 @@ var file_job_proto_depIdxs = []int32{
 	20, // 25: p2pmpi.job.FromPeer.staging:type_name -> p2pmpi.job.Staging
 	21, // 26: p2pmpi.job.FromPeer.prepared:type_name -> p2pmpi.job.Prepared
 	25, // 27: p2pmpi.job.FromPeer.initialized:type_name -> p2pmpi.job.Initialized
-	34, // 28: p2pmpi.job.FromPeer.output:type_name -> p2pmpi.job.Output
-	35, // 29: p2pmpi.job.FromPeer.exited:type_name -> p2pmpi.job.Exited
-	36, // 30: p2pmpi.job.FromPeer.aborted:type_name -> p2pmpi.job.Aborted
-	40, // 31: p2pmpi.job.FromPeer.suspect:type_name -> p2pmpi.job.Suspect
-	41, // 32: p2pmpi.job.FromPeer.collected:type_name -> p2pmpi.job.Collected
-	42, // 33: p2pmpi.job.FromPeer.stopped:type_name -> p2pmpi.job.Stopped
+	36, // 28: p2pmpi.job.FromPeer.output:type_name -> p2pmpi.job.Output
+	37, // 29: p2pmpi.job.FromPeer.exited:type_name -> p2pmpi.job.Exited
+	38, // 30: p2pmpi.job.FromPeer.aborted:type_name -> p2pmpi.job.Aborted
+	42, // 31: p2pmpi.job.FromPeer.suspect:type_name -> p2pmpi.job.Suspect
+	43, // 32: p2pmpi.job.FromPeer.collected:type_name -> p2pmpi.job.Collected
+	44, // 33: p2pmpi.job.FromPeer.stopped:type_name -> p2pmpi.job.Stopped
 	28, // 34: p2pmpi.job.FromPeer.finalized:type_name -> p2pmpi.job.Finalized
 	22, // 35: p2pmpi.job.FromPeer.started:type_name -> p2pmpi.job.Started
 	26, // 36: p2pmpi.job.FromPeer.paths:type_name -> p2pmpi.job.Paths
-	37, // 37: p2pmpi.job.FromPeer.diverged:type_name -> p2pmpi.job.Diverged
-	32, // 38: p2pmpi.job.FromPeer.healed:type_name -> p2pmpi.job.Healed
+	39, // 37: p2pmpi.job.FromPeer.diverged:type_name -> p2pmpi.job.Diverged
+	34, // 38: p2pmpi.job.FromPeer.healed:type_name -> p2pmpi.job.Healed
 	31, // 39: p2pmpi.job.FromPeer.ahead:type_name -> p2pmpi.job.Ahead
-	33, // 40: p2pmpi.job.FromPeer.unkept:type_name -> p2pmpi.job.Unkept
-	38, // 41: p2pmpi.job.FromPeer.account:type_name -> p2pmpi.job.Account
-	44, // 42: p2pmpi.job.FromPeer.resumed:type_name -> p2pmpi.job.Resumed
+	35, // 40: p2pmpi.job.FromPeer.unkept:type_name -> p2pmpi.job.Unkept
+	40, // 41: p2pmpi.job.FromPeer.account:type_name -> p2pmpi.job.Account
+	46, // 42: p2pmpi.job.FromPeer.resumed:type_name -> p2pmpi.job.Resumed
 	8,  // 43: p2pmpi.job.FromPeer.agreed:type_name -> p2pmpi.job.Change
-	43, // 44: p2pmpi.job.FromPeer.outside:type_name -> p2pmpi.job.Outside
+	45, // 44: p2pmpi.job.FromPeer.outside:type_name -> p2pmpi.job.Outside
 	29, // 45: p2pmpi.job.FromPeer.leaving:type_name -> p2pmpi.job.Leaving
 	30, // 46: p2pmpi.job.FromPeer.paused:type_name -> p2pmpi.job.Paused
 	23, // 47: p2pmpi.job.FromPeer.added:type_name -> p2pmpi.job.Added
-	24, // 48: p2pmpi.job.Started.distances:type_name -> p2pmpi.job.Distance
-	0,  // 49: p2pmpi.job.Added.process:type_name -> p2pmpi.job.Process
-	0,  // 50: p2pmpi.job.Initialized.process:type_name -> p2pmpi.job.Process
-	27, // 51: p2pmpi.job.Paths.paths:type_name -> p2pmpi.job.Path
-	0,  // 52: p2pmpi.job.Finalized.process:type_name -> p2pmpi.job.Process
-	0,  // 53: p2pmpi.job.Leaving.process:type_name -> p2pmpi.job.Process
-	0,  // 54: p2pmpi.job.Ahead.process:type_name -> p2pmpi.job.Process
-	0,  // 55: p2pmpi.job.Healed.process:type_name -> p2pmpi.job.Process
-	0,  // 56: p2pmpi.job.Unkept.process:type_name -> p2pmpi.job.Process
-	0,  // 57: p2pmpi.job.Output.process:type_name -> p2pmpi.job.Process
-	0,  // 58: p2pmpi.job.Exited.process:type_name -> p2pmpi.job.Process
-	0,  // 59: p2pmpi.job.Aborted.process:type_name -> p2pmpi.job.Process
-	0,  // 60: p2pmpi.job.Diverged.process:type_name -> p2pmpi.job.Process
-	0,  // 61: p2pmpi.job.Diverged.receiver:type_name -> p2pmpi.job.Process
-	0,  // 62: p2pmpi.job.Account.process:type_name -> p2pmpi.job.Process
-	39, // 63: p2pmpi.job.Account.sums:type_name -> p2pmpi.job.Sum
-	0,  // 64: p2pmpi.job.Collected.process:type_name -> p2pmpi.job.Process
-	65, // [65:65] is the sub-list for method output_type
-	65, // [65:65] is the sub-list for method input_type
-	65, // [65:65] is the sub-list for extension type_name
-	65, // [65:65] is the sub-list for extension extendee
-	0,  // [0:65] is the sub-list for field type_name
+	33, // 48: p2pmpi.job.FromPeer.up_to_date:type_name -> p2pmpi.job.UpToDate
+	32, // 49: p2pmpi.job.FromPeer.stalled:type_name -> p2pmpi.job.Stalled
+	24, // 50: p2pmpi.job.Started.distances:type_name -> p2pmpi.job.Distance
+	0,  // 51: p2pmpi.job.Added.process:type_name -> p2pmpi.job.Process
+	0,  // 52: p2pmpi.job.Initialized.process:type_name -> p2pmpi.job.Process
+	27, // 53: p2pmpi.job.Paths.paths:type_name -> p2pmpi.job.Path
+	0,  // 54: p2pmpi.job.Finalized.process:type_name -> p2pmpi.job.Process
+	0,  // 55: p2pmpi.job.Leaving.process:type_name -> p2pmpi.job.Process
+	0,  // 56: p2pmpi.job.Ahead.process:type_name -> p2pmpi.job.Process
+	0,  // 57: p2pmpi.job.Stalled.process:type_name -> p2pmpi.job.Process
+	0,  // 58: p2pmpi.job.UpToDate.process:type_name -> p2pmpi.job.Process
+	0,  // 59: p2pmpi.job.Healed.process:type_name -> p2pmpi.job.Process
+	0,  // 60: p2pmpi.job.Unkept.process:type_name -> p2pmpi.job.Process
+	0,  // 61: p2pmpi.job.Output.process:type_name -> p2pmpi.job.Process
+	0,  // 62: p2pmpi.job.Exited.process:type_name -> p2pmpi.job.Process
+	0,  // 63: p2pmpi.job.Aborted.process:type_name -> p2pmpi.job.Process
+	0,  // 64: p2pmpi.job.Diverged.process:type_name -> p2pmpi.job.Process
+	0,  // 65: p2pmpi.job.Diverged.receiver:type_name -> p2pmpi.job.Process
+	0,  // 66: p2pmpi.job.Account.process:type_name -> p2pmpi.job.Process
+	41, // 67: p2pmpi.job.Account.sums:type_name -> p2pmpi.job.Sum
+	0,  // 68: p2pmpi.job.Collected.process:type_name -> p2pmpi.job.Process
+	69, // [69:69] is the sub-list for method output_type
+	69, // [69:69] is the sub-list for method input_type
+	69, // [69:69] is the sub-list for extension type_name
+	69, // [69:69] is the sub-list for extension extendee
+	0,  // [0:69] is the sub-list for field type_name
 }
 
 func init() { file_job_proto_init() }
@@ -3860,6 +4049,8 @@ func file_job_proto_init() {
 		(*FromPeer_Leaving)(nil),
 		(*FromPeer_Paused)(nil),
 		(*FromPeer_Added)(nil),
+		(*FromPeer_UpToDate)(nil),
+		(*FromPeer_Stalled)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -3867,7 +4058,7 @@ func file_job_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_job_proto_rawDesc), len(file_job_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   45,
+			NumMessages:   47,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

@@ -17,11 +17,42 @@ type Change struct {
 	// of the rank in the view that this was asked for in. Once there is another master it
 	// means nothing any more.
 	Since uint64
+	// Aside says that Process, which is live, is set aside, if it was set aside or returned last in the
+	// epoch At, or never and At is 0 (see view.View.SetAside).
+	Aside bool
+	// At, where Process is not set aside, is not 0 if Process, which is aside since that epoch,
+	// counts again, as the master says that became it in Since.
+	At uint64
+}
+
+// Joins reports whether a process joins its rank.
+func (c Change) Joins() bool { return c.To == view.Live && c.Since == 0 && !c.Aside }
+
+// Returns reports whether a process that is aside counts again.
+func (c Change) Returns() bool { return c.At != 0 && !c.Aside }
+
+// Promotes reports whether a process becomes the master of its rank.
+func (c Change) Promotes() bool { return c.Since != 0 && c.At == 0 }
+
+// Valid reports whether c is a change that some view can make.
+func (c Change) Valid() bool {
+	switch {
+	case c.To > view.Failed || c.To != view.Live && (c.Since != 0 || c.Aside):
+		return false
+	case c.Aside:
+		return c.Since == 0
+	}
+	return c.At == 0 || c.Since != 0
 }
 
 // String says what happens, as a sentence without its end.
 func (c Change) String() string {
-	if c.Since != 0 {
+	switch {
+	case c.Aside:
+		return fmt.Sprintf("%v is aside", c.Process)
+	case c.Returns():
+		return fmt.Sprintf("%v counts again", c.Process)
+	case c.Since != 0:
 		return fmt.Sprintf("%v is master", c.Process)
 	}
 	return fmt.Sprintf("%v is %v", c.Process, c.To)
@@ -30,6 +61,10 @@ func (c Change) String() string {
 // Apply returns the view after c. changed is false when v is it already.
 func (c Change) Apply(v view.View) (next view.View, changed bool) {
 	switch {
+	case c.Aside:
+		return v.SetAside(c.Process, c.At)
+	case c.Returns():
+		return v.Return(c.Process, c.At, c.Since)
 	case c.Since != 0:
 		if !v.Contains(c.Process) || v.Since[c.Process.Rank] != c.Since {
 			return v, false
@@ -45,16 +80,27 @@ func (c Change) Apply(v view.View) (next view.View, changed bool) {
 }
 
 // maxChange bounds an encoded Change, in bytes.
-const maxChange = 1 + 2*binary.MaxVarintLen32 + binary.MaxVarintLen64
+const maxChange = 1 + 2*binary.MaxVarintLen32 + 2*binary.MaxVarintLen64
+
+// aside is added to the state in the first byte of a change that sets a process aside.
+const aside = 1 << 4
 
 var errChange = errors.New("not a change of a view")
 
 // encode returns the one form of c in the log.
 func (c Change) encode() []byte {
-	b := append(make([]byte, 0, maxChange), byte(c.To))
+	first := byte(c.To)
+	if c.Aside {
+		first |= aside
+	}
+	b := append(make([]byte, 0, maxChange), first)
 	b = binary.AppendUvarint(b, uint64(c.Process.Rank))
 	b = binary.AppendUvarint(b, uint64(c.Process.Replica))
-	return binary.AppendUvarint(b, c.Since)
+	b = binary.AppendUvarint(b, c.Since)
+	if c.At != 0 {
+		b = binary.AppendUvarint(b, c.At)
+	}
+	return b
 }
 
 // decodeChange reads what encode writes, and nothing else.
@@ -74,8 +120,11 @@ func decodeChange(b []byte) (c Change, err error) {
 	if k <= 0 {
 		return c, errChange
 	}
-	c = Change{view.Process{Rank: int(rank), Replica: int(replica)}, view.State(b[0]), since}
-	if c.To > view.Failed || c.Since != 0 && c.To != view.Live || string(c.encode()) != string(b) {
+	c = Change{Process: view.Process{Rank: int(rank), Replica: int(replica)}, To: view.State(b[0] &^ aside), Since: since, Aside: b[0]&aside != 0}
+	if rest := b[1+n+m+k:]; len(rest) > 0 {
+		c.At, _ = binary.Uvarint(rest)
+	}
+	if !c.Valid() || string(c.encode()) != string(b) {
 		return Change{}, errChange
 	}
 	return c, nil

@@ -15,6 +15,8 @@ func FuzzDecodeChange(f *testing.F) {
 	f.Add(Change{Process: view.Process{Rank: 300, Replica: 2}, To: view.Failed}.encode())
 	f.Add(Change{Process: view.Process{}, To: view.Finished}.encode())
 	f.Add(Change{Process: view.Process{Replica: 1}, Since: 1 << 40}.encode())
+	f.Add(Change{Process: view.Process{Replica: 1}, Aside: true, At: 9}.encode())
+	f.Add(Change{Process: view.Process{Replica: 1}, Since: 3, At: 1 << 40}.encode())
 	f.Add([]byte{1, 0x80, 0, 0, 0})
 	f.Add([]byte{0, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, b []byte) {

@@ -20,6 +20,7 @@ import (
 //	author                          change           effect
 //	the submitter's peer            any              at once
 //	the peer that hosts Process     finished, failed at once
+//	                                or counts again
 //	a juror of Process              failed           once a majority of the jurors has proposed it
 //	any other                       any              none
 //
@@ -128,7 +129,7 @@ func (m *Member) genuine(p Proposal) bool {
 // decides reports whether the word of p's author alone is enough.
 func (m *Member) decides(p Proposal) bool {
 	host, known := m.config.RunsOn[p.Change.Process]
-	return p.Author == submitterPeer || known && host == p.Author && p.Change.To != view.Live
+	return p.Author == submitterPeer || known && host == p.Author && (p.Change.To != view.Live || p.Change.Returns())
 }
 
 // matters reports whether p has an effect now, or may have one with the word of other jurors.

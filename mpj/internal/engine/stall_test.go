@@ -1,0 +1,78 @@
+package engine_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/mpj/channel"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/engine"
+	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
+)
+
+// A held sender sends nothing before its gate is open.
+type held struct {
+	channel.Sender
+	gate chan struct{}
+}
+
+func (h held) Send(frames ...channel.Frame) error {
+	<-h.gate
+	return h.Sender.Send(frames...)
+}
+
+// TestR4RankGoesOnWithoutAReplicaThatIsAside: nothing gets from or to a replica. Its master says so, goes
+// on once the replica is aside, and decides a hundred times. Then the replica is back: it sees the same
+// outcomes, counts again, and takes over when its master is killed.
+func TestR4RankGoesOnWithoutAReplicaThatIsAside(t *testing.T) {
+	master, silent := view.Process{}, view.Process{Replica: 1}
+	cut, gate := make(chan struct{}), make(chan struct{})
+	var job *localworld.World
+	var once sync.Once
+	job = localworld.New(context.Background(), localworld.Config{
+		Ranks: 1, Replicas: 2,
+		Wrap:    func(_, _ view.Process, s channel.Sender) channel.Sender { return held{s, gate} },
+		Ahead:   func(view.Process) {},
+		Stalled: func(view.Process) { once.Do(func() { close(cut) }); job.SetAside(silent) },
+	})
+	const decisions = 100
+	await := func(done func() bool) {
+		for !done() {
+			time.Sleep(time.Millisecond)
+		}
+	}
+	var times [2][decisions]float64
+	there := make(chan struct{})
+	err := job.Run(func(p view.Process, e *engine.Engine) error {
+		for i := range decisions {
+			times[p.Replica][i] = e.Wtime()
+		}
+		if p == master {
+			select {
+			case <-cut:
+			default:
+				t.Error("the master has not said that its rank waits")
+			}
+			close(gate)
+			<-there
+			job.Kill(p)
+			return nil
+		}
+		await(func() bool { return job.View().Counts(p) })
+		close(there)
+		await(func() bool { return job.View().IsMaster(p) })
+		if now := e.Wtime(); now < times[1][decisions-1] {
+			t.Errorf("the new master's time is %v, after %v", now, times[1][decisions-1])
+		}
+		job.Finish(p)
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if times[0] != times[1] {
+		t.Errorf("the master has seen %v, the other replica %v", times[0], times[1])
+	}
+}

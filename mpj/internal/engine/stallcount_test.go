@@ -1,0 +1,42 @@
+package engine
+
+import "testing"
+
+// TestStallIsSaidEverMoreRarely holds when a wait for an outcome is said: after 20 ticks or four times
+// what is usual, and after twice as long each time.
+func TestStallIsSaidEverMoreRarely(t *testing.T) {
+	said := func(s *stall, ticks int) (at []int) {
+		for i := 1; i <= ticks; i++ {
+			if s.tick() {
+				at = append(at, i)
+			}
+		}
+		return at
+	}
+	want := func(what string, got []int, want ...int) {
+		t.Helper()
+		if len(got) != len(want) {
+			t.Fatalf("%s: said at ticks %v, want %v", what, got, want)
+		}
+		for i := range want {
+			if d := got[i] - want[i]; d < -want[i]/10 || d > want[i]/10 {
+				t.Errorf("%s: said at ticks %v, want about %v", what, got, want)
+			}
+		}
+	}
+	var s stall
+	want("at first", said(&s, 100), 20, 40, 80)
+	s = stall{}
+	for range 100 {
+		want("an outcome that takes 30 ticks, as ever", said(&s, 0))
+		for range 30 {
+			s.tick()
+		}
+		s.end()
+	}
+	want("where outcomes take 30 ticks", said(&s, 300), 120, 240)
+	for range 100 {
+		s.end()
+	}
+	want("where they are quick again", said(&s, 50), 20, 40)
+}

@@ -1,0 +1,77 @@
+package viewgroup
+
+import (
+	"testing"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+)
+
+// TestV4WhoSetsProcessesAsideAndHasThemReturn: the submitter does both, the peer that hosts a process
+// only has it return, and all others neither.
+func TestV4WhoSetsProcessesAsideAndHasThemReturn(t *testing.T) {
+	const host, other = 2, 1
+	p := view.Process{Replica: 1}
+	member := func(t *testing.T) *Member {
+		m, err := New(Config{View: view.New(1, 2), Peers: 3, Members: 3, RunsOn: map[view.Process]int{{}: other, p: host}, IDs: idsOf(3), Verify: verify})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	aside, returns := Change{Process: p, Aside: true}, Change{Process: p, Since: 1, At: 2}
+	for name, c := range map[string]struct {
+		author int
+		change Change
+		want   bool
+	}{
+		"the submitter sets it aside":    {submitterPeer, aside, true},
+		"its host sets it aside":         {host, aside, false},
+		"the other peer sets it aside":   {other, aside, false},
+		"the submitter has it return":    {submitterPeer, returns, true},
+		"its host has it return":         {host, returns, true},
+		"the other peer has it return":   {other, returns, false},
+		"its host makes it the master":   {host, Change{Process: p, Since: 1}, false},
+		"its host has it join once more": {host, Change{Process: view.Process{Replica: 2}}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := member(t)
+			if c.change == returns {
+				m.accept(new(Output), signed(submitterPeer, aside))
+			}
+			before := m.View().Epoch
+			if got := m.matters(signed(c.author, c.change)); got != c.want {
+				t.Errorf("matters: %v, want %v", got, c.want)
+			}
+			m.accept(new(Output), signed(c.author, c.change))
+			if got := m.View().Epoch > before; got != c.want {
+				t.Errorf("carried out: %v, want %v", got, c.want)
+			}
+		})
+	}
+}
+
+// TestV4OldProposalsSetNobodyAside: a leader that lies writes the submitter's proposals into the log again.
+func TestV4OldProposalsSetNobodyAside(t *testing.T) {
+	p := view.Process{Replica: 1}
+	m, err := New(Config{View: view.New(1, 2), Peers: 3, Members: 3, RunsOn: map[view.Process]int{{}: 1, p: 2}, IDs: idsOf(3), Verify: verify})
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := []Proposal{
+		signed(submitterPeer, Change{Process: p, Aside: true}),
+		signed(submitterPeer, Change{Process: p, Since: 1, At: 2}),
+		signed(submitterPeer, Change{Process: p, Aside: true, At: 3}),
+		signed(submitterPeer, Change{Process: p, Since: 1, At: 4}),
+	}
+	for i, s := range said {
+		m.accept(new(Output), s)
+		for range 2 {
+			for _, old := range said[:i+1] {
+				m.accept(new(Output), old)
+			}
+		}
+		if want := uint64(i + 2); m.View().Epoch != want || m.View().Counts(p) != (i%2 == 1) {
+			t.Errorf("after proposal %d: epoch %d, want %d; counts: %v", i, m.View().Epoch, want, m.View().Counts(p))
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package job
+
+import (
+	"cmp"
+	"sync/atomic"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/faultdetect"
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+	"github.com/p2pmpi/p2pmpi/peer/internal/viewgroup"
+)
+
+// A replica that is silent holds up its rank: outcomes wait until each replica that counts has them.
+// It may be back before its peer is failed. So when a master says that its rank waits, the submitter
+// sets aside those replicas of the rank whose peers do not answer it either, and the rank goes on
+// without them. A replica that is back counts again once its master says that it lacks nothing
+// (package replication). Until then it cannot take over: if its master fails meanwhile and no other
+// replica is left, the rank is lost. A rank whose outcomes do not wait sets nobody aside.
+
+const (
+	// asideAfter is for how much of a gossip period, beside two round trips, a peer does not answer
+	// before its processes are set aside: it has been asked four times.
+	asideAfter = 2
+	// asideRest is how long the processes of a peer are not set aside again, times how often they have
+	// been: a link that flaps does not fill the log of the views.
+	asideRest = 10 * time.Second
+)
+
+// An unheard peer is what its link knows of its silence.
+type unheard struct {
+	since atomic.Int64 // when the fault detector began to suspect it, in ns since 1970; 0: it does not
+	trip  atomic.Int64 // its round trip then, in ns; 0: not known
+
+	asides   int       // how often processes of it were set aside
+	asideIn  int64     // the latest value of since in which they were
+	asideEnd time.Time // before which they are not again, in another one
+}
+
+// lasts returns for how long the peer has been suspected, 0 if it is not.
+func (u *unheard) lasts() time.Duration {
+	if since := u.since.Load(); since != 0 {
+		return time.Since(time.Unix(0, since))
+	}
+	return 0
+}
+
+// long reports whether the peer has not answered for long enough that its processes are set aside.
+func (u *unheard) long(period time.Duration) bool {
+	return u.lasts() >= period/asideAfter+2*time.Duration(u.trip.Load()) && u.since.Load() != 0
+}
+
+// setAside reports whether a process of the peer is to be set aside, which is aside or not.
+func (u *unheard) setAside(is bool, now time.Time) bool {
+	if since := u.since.Load(); since != u.asideIn {
+		if now.Before(u.asideEnd) {
+			return false
+		}
+		u.asides++
+		u.asideIn, u.asideEnd = since, now.Add(time.Duration(u.asides)*asideRest)
+		return true
+	}
+	return !is
+}
+
+// stalled takes the word of a process that its rank waits for other replicas.
+func (e *execution) stalled(p view.Process) (r *Result) {
+	v := e.watch.View()
+	if !v.IsMaster(p) || e.detector == nil || e.parted || e.adopted != nil || e.views != nil && e.views.Contact() != viewgroup.InTouch {
+		return nil
+	}
+	for _, q := range v.LiveReplicas(p.Rank) {
+		l := e.runsOn[q]
+		switch {
+		case q == p || l == nil || l.err != nil || l.peer == e.j.s.cfg.Host.ID():
+		case l.unheard.lasts() == 0:
+			cmp.Or(l.group, e.detector).Report(l.peer)
+		case l.unheard.long(cmp.Or(e.j.s.cfg.Period, faultdetect.DefaultPeriod)) && l.unheard.setAside(v.AsideSince(q) != 0, time.Now()):
+			e.j.log.Info().Stringer("peer", l.peer).Int("rank", q.Rank).Int("replica", q.Replica).Msg("set aside: its rank waits for it, and its peer does not answer")
+			r = cmp.Or(r, e.apply(e.watch.SetAside(q)))
+		}
+	}
+	return r
+}
+
+// SetAside has p, the peer of which is silent, not count for what its rank decides, unless it is
+// its master.
+func (w *watch) SetAside(p view.Process) step {
+	return w.wish(viewgroup.Change{Process: p, To: view.Live, Aside: true, At: w.view.AsideChanged(p)})
+}
+
+// UpToDate says that p, which is aside, lacks nothing any more.
+func (w *watch) UpToDate(p view.Process, m *jobpb.UpToDate) step {
+	if m.GetSince() == 0 || m.GetTerm() == 0 {
+		return step{}
+	}
+	return w.wish(viewgroup.Change{Process: p, To: view.Live, Since: m.GetTerm(), At: m.GetSince()})
+}
+
+// wish asks for c if it changes something, while the job runs.
+func (w *watch) wish(c viewgroup.Change) (s step) {
+	if _, changes := c.Apply(w.view); changes && w.begun && !w.over && w.state(c.Process) == view.Live {
+		s.Propose = []viewgroup.Change{c}
+	}
+	return s
+}
+
+// explainAsides says why the replicas of p's rank fail that do so with it in the next view.
+func (w *watch) explainAsides(p view.Process, next view.View) {
+	for _, q := range w.view.LiveReplicas(p.Rank) {
+		if q != p && next.State(q) == view.Failed && w.at(q).why == "" {
+			w.at(q).why = "did not answer when its master failed, and may lack what its rank had decided"
+		}
+	}
+}

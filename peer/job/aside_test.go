@@ -1,0 +1,108 @@
+package job
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/p2pmpi/p2pmpi/internal/view"
+	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
+)
+
+func (w sole) SetAside(p view.Process) step { return w.agree(w.watch.SetAside(p)) }
+func (w sole) UpToDate(p view.Process, since, term uint64) step {
+	return w.agree(w.watch.UpToDate(p, &jobpb.UpToDate{Since: since, Term: term}))
+}
+
+// TestR4ProcessIsSetAsideAndReturns follows a process through the views, and holds that it leads only
+// when it counts again.
+func TestR4ProcessIsSetAsideAndReturns(t *testing.T) {
+	w, p := running(t, 1, 2), proc(0, 1)
+	if s := w.SetAside(proc(0, 0)); s.View != nil {
+		t.Fatalf("the master was set aside: %v", s.View)
+	}
+	s := w.SetAside(p)
+	if s.View == nil || s.View.AsideSince(p) != s.View.Epoch || len(s.Notes) > 0 {
+		t.Fatalf("got %+v, want the view in which 0.1 is aside", s)
+	}
+	if s := w.Ahead(p); s.View != nil {
+		t.Errorf("it became master: %v", s.View)
+	}
+	if s := w.UpToDate(p, s.View.Epoch+1, 1); s.View != nil {
+		t.Errorf("it came back on a word about another epoch: %v", s.View)
+	}
+	if s := w.UpToDate(p, s.View.Epoch, 1); s.View == nil || !s.View.Counts(p) {
+		t.Fatalf("it did not come back: %+v", s)
+	}
+	if s := w.Lost([]view.Process{proc(0, 0)}, "failed"); s.Result != nil || !w.View().IsMaster(p) {
+		t.Errorf("it did not take over: %v, result %v", w.View(), s.Result)
+	}
+}
+
+func TestNobodyIsSetAsideBeforeTheJobBegins(t *testing.T) {
+	w := newSole(1, 2)
+	if s := w.SetAside(proc(0, 1)); s.View != nil {
+		t.Errorf("0.1 was set aside: %v", s.View)
+	}
+}
+
+// TestR7RankIsLostWithTheLastThatCounts: the user reads why the replica that is aside is no help.
+func TestR7RankIsLostWithTheLastThatCounts(t *testing.T) {
+	w := running(t, 2, 2)
+	w.SetAside(proc(1, 1))
+	s := w.Lost([]view.Process{proc(1, 0)}, "failed with its peer")
+	if s.Result == nil || s.Result.Status != StatusLost || !strings.Contains(s.Result.Message, "replica 0 failed with its peer, replica 1 did not answer when its master failed") {
+		t.Errorf("got %+v", s.Result)
+	}
+}
+
+// TestO2NobodyLeavesToOneThatIsAside: it could not take over.
+func TestO2NobodyLeavesToOneThatIsAside(t *testing.T) {
+	w := running(t, 1, 2)
+	since := w.SetAside(proc(0, 1)).View.Epoch
+	if s := w.Leaves(proc(0, 0)); s.View != nil || s.Result != nil {
+		t.Fatalf("the master has left to a replica that is aside: %+v", s)
+	}
+	if s := w.UpToDate(proc(0, 1), since, 1); s.Result != nil || !w.View().IsMaster(proc(0, 1)) {
+		t.Errorf("the master did not leave once the other counted again: %v", w.View())
+	}
+}
+
+// TestUnheardPeer holds when processes of a peer are set aside: once in each suspicion, and ever more
+// rarely.
+func TestUnheardPeer(t *testing.T) {
+	var u unheard
+	if u.long(0) {
+		t.Error("a peer that answers is unheard for long")
+	}
+	silentFor := func(d time.Duration) { u.since.Store(time.Now().Add(-d).UnixNano()) }
+	silentFor(time.Hour)
+	if u.trip.Store(int64(time.Hour)); u.long(time.Second) {
+		t.Error("its answer may be under way")
+	}
+	if u.trip.Store(0); !u.long(time.Second) {
+		t.Error("a peer that has been silent for an hour is not unheard for long")
+	}
+	begun := time.Now()
+	for i, c := range []struct {
+		suspicion int64
+		is        bool // aside
+		at        time.Duration
+		want      bool
+	}{
+		{1, false, 0, true},
+		{1, true, time.Second, false},
+		{1, false, time.Second, true}, // another process of the peer
+		{2, false, asideRest - 1, false},
+		{2, false, asideRest, true},
+		{3, true, 3*asideRest - 1, false},
+		{3, true, 3 * asideRest, true}, // it came back for a moment, and does not answer again
+		{4, true, 6*asideRest - 1, false},
+		{5, true, 6 * asideRest, true},
+	} {
+		u.since.Store(c.suspicion)
+		if got := u.setAside(c.is, begun.Add(c.at)); got != c.want {
+			t.Errorf("case %d: %v, want %v", i, got, c.want)
+		}
+	}
+}
