@@ -16,6 +16,7 @@ type avoidance map[p2ppeer.ID]avoided
 type avoided struct {
 	failures int
 	until    time.Time
+	distrust bool // it is avoided for as long as the job runs
 }
 
 // The pause after a peer's first failure, and the longest.
@@ -28,8 +29,18 @@ const (
 func (a avoidance) Failed(p p2ppeer.ID, now time.Time) {
 	at := a[p]
 	pause := min(avoidMost, avoidFirst<<min(at.failures, 8))
-	a[p] = avoided{failures: at.failures + 1, until: now.Add(pause)}
+	a[p] = avoided{failures: at.failures + 1, until: now.Add(pause), distrust: at.distrust}
+}
+
+// Distrust notes that p broke the protocol, or that its process did otherwise than most replicas of its
+// rank: the next process there might, too.
+func (a avoidance) Distrust(p p2ppeer.ID) {
+	at := a[p]
+	at.distrust = true
+	a[p] = at
 }
 
 // Avoids reports whether p is not to be asked now.
-func (a avoidance) Avoids(p p2ppeer.ID, now time.Time) bool { return now.Before(a[p].until) }
+func (a avoidance) Avoids(p p2ppeer.ID, now time.Time) bool {
+	return a[p].distrust || now.Before(a[p].until)
+}

@@ -26,6 +26,19 @@ func TestAvoidancePauses(t *testing.T) {
 	}
 }
 
+// TestV4DistrustLasts: a peer that lied gets no other process of the job, however long it waits.
+func TestV4DistrustLasts(t *testing.T) {
+	a, now := make(avoidance), time.Unix(0, 0)
+	a.Distrust("x")
+	a.Failed("x", now)
+	if !a.Avoids("x", now.Add(24*time.Hour)) {
+		t.Error("a peer that lied is not avoided any more")
+	}
+	if a.Avoids("y", now) {
+		t.Error("another peer is avoided")
+	}
+}
+
 // TestWaitForAReplicaIsTold: the user reads each reason why a rank still lacks a replica once.
 func TestWaitForAReplicaIsTold(t *testing.T) {
 	e := newHearing(t)

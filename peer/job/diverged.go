@@ -180,7 +180,7 @@ func (w *watch) decide(s *step, d *dispute) {
 	case all < len(counting):
 	case ok && said[most] == all && len(w.counting(d.receiver.Rank)) >= quorum:
 		d.settled = true
-		w.ask(s, d.receiver, view.Failed, fmt.Sprintf("was voted out: all replicas of rank %d have produced another message than it says it has got", d.source))
+		w.outvote(s, d.receiver, fmt.Sprintf("was voted out: all replicas of rank %d have produced another message than it says it has got", d.source))
 	default:
 		w.end(s, w.irreconcilable(d))
 	}
@@ -213,7 +213,7 @@ func (w *watch) voteOut(s *step, d *dispute, counting []view.Process, most uint6
 	d.settled = true
 	for _, p := range counting {
 		if said, ok := d.words[p.Replica]; ok && said.Produced != most {
-			w.ask(s, p, view.Failed, "was voted out: most replicas of its rank have produced another message")
+			w.outvote(s, p, "was voted out: most replicas of its rank have produced another message")
 		}
 	}
 }

@@ -475,6 +475,11 @@ func (e *execution) apply(s step) *Result {
 		r = cmp.Or(r, e.joined(*s.Joined))
 		r = cmp.Or(r, e.hearForetold(*s.Joined))
 	}
+	for _, p := range s.Outvoted {
+		if l := e.runsOn[p]; l != nil {
+			e.avoided.Distrust(l.peer)
+		}
+	}
 	for _, c := range s.Propose {
 		switch {
 		case e.adopted != nil:

@@ -79,6 +79,7 @@ func (e *execution) linkTo(id p2ppeer.ID) *link {
 
 // breach gives up a peer that said what no peer says.
 func (e *execution) breach(l *link, err error) *Result {
+	e.avoided.Distrust(l.peer)
 	return e.lose(l, "it broke the protocol", err)
 }
 

@@ -61,11 +61,11 @@ func (w *watch) settleSkipped(s *step, rank int) {
 	switch {
 	case all >= quorum && 2*len(called) > all:
 		for _, p := range skipped {
-			w.ask(s, p, view.Failed, "ended without calling mpj.Init, which most replicas of its rank have called")
+			w.outvote(s, p, "ended without calling mpj.Init, which most replicas of its rank have called")
 		}
 	case all >= quorum && 2*len(skipped) > all:
 		for _, p := range called {
-			w.ask(s, p, view.Failed, "waits in mpj.Init, and most replicas of its rank have ended without calling it")
+			w.outvote(s, p, "waits in mpj.Init, and most replicas of its rank have ended without calling it")
 		}
 	default:
 		w.end(s, Result{

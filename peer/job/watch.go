@@ -56,6 +56,8 @@ type step struct {
 	Joined  *view.Process      // it is in View, and may leave mpj.Init
 	Healed  bool               // a process that has joined counts as much as any other now
 	Result  *Result            // the job is over
+
+	Outvoted []view.Process // did otherwise than most replicas of their rank
 }
 
 // newWatch returns the watch of a job whose processes have all been started.
@@ -228,7 +230,7 @@ func (w *watch) believe(s *step, p view.Process) {
 		}
 		switch other := w.at(q); {
 		case w.has(q) && !w.lags(q) && (other.exit == nil || other.exit.good()) && other.aborted == nil:
-			w.ask(s, p, view.Failed, "called Abort, and another replica of its rank did not")
+			w.outvote(s, p, "called Abort, and another replica of its rank did not")
 			return
 		case other.aborted != nil && other.aborted.Status != verdict.Status && !w.tolerant:
 			w.end(s, w.disagreement(p.Rank))
@@ -291,6 +293,12 @@ func (w *watch) ask(s *step, p view.Process, to view.State, why string) {
 		w.at(p).asked, w.at(p).why = to, why
 		s.Propose = append(s.Propose, viewgroup.Change{Process: p, To: to})
 	}
+}
+
+// outvote fails p, which did otherwise than most replicas of its rank.
+func (w *watch) outvote(s *step, p view.Process, why string) {
+	w.ask(s, p, view.Failed, why)
+	s.Outvoted = append(s.Outvoted, p)
 }
 
 // Attribute says why p is to fail, as the rest of a sentence, unless that is known already.
