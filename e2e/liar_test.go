@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -98,6 +99,7 @@ func TestV4LiarFailsItself(t *testing.T) {
 			for _, p := range peers {
 				p.awaitReady()
 			}
+			expectPlanned(t, bad, supernode, r)
 			for _, lie := range append([]string{"nothing"}, nemesis.Lies...) {
 				if lie == "never calls mpj.Init" {
 					continue // it takes a minute: TestV4PeerThatWithholdsItsEntryFailsByName
@@ -115,6 +117,25 @@ func TestV4LiarFailsItself(t *testing.T) {
 			}
 		})
 	}
+}
+
+// expectPlanned waits until a job of two ranks is planned to run on the peer, too: others may not have met it yet.
+func expectPlanned(t *testing.T, p, supernode *peerProcess, replicas int) {
+	t.Helper()
+	eventually(t, "a plan with the peer", func() error {
+		j := submit(t, t.TempDir(), "--supernode", supernode.addr, "-n", "2", "-r", fmt.Sprint(replicas), "--dry-run", filepath.Join(bin, "stepper"))
+		if s := j.wait(); s != 0 {
+			return fmt.Errorf("exit status %d", s)
+		}
+		for e := range j.events {
+			for _, planned := range e.Planned {
+				if planned.Peer == p.id {
+					return nil
+				}
+			}
+		}
+		return errors.New("it is not in the plan")
+	})
 }
 
 // expectLiarFailsAlone reads what p2prun has said of a job with a peer that lies, and may run a process
