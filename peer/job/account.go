@@ -213,6 +213,20 @@ func (a *accounts) Unconfirmed(ps []view.Process) (missing []view.Process) {
 	return slices.DeleteFunc(a.Owing(ps), func(p view.Process) bool { return 2*agree[p.Rank] > all[p.Rank] })
 }
 
+// Premature reports whether of three or more of the given processes of a rank more than half have given no account.
+func (a *accounts) Premature(ps []view.Process) bool {
+	all, owing := make(map[int]int), make(map[int]int)
+	for _, p := range ps {
+		all[p.Rank]++
+	}
+	for _, p := range a.Owing(ps) {
+		if owing[p.Rank]++; all[p.Rank] >= quorum && 2*owing[p.Rank] > all[p.Rank] {
+			return true
+		}
+	}
+	return false
+}
+
 // agreeing returns how many of the given processes have done the same as p, which counts too if it has given an
 // account.
 func (a *accounts) agreeing(p view.Process, ps []view.Process) (n int) {

@@ -86,7 +86,7 @@ func (e *execution) evidence(p view.Process, d protection.Divergence) string {
 // produced.
 func (w *watch) Diverged(p view.Process, d protection.Divergence, text string) step {
 	var s step
-	if w.over || !w.has(p) {
+	if !w.has(p) {
 		return s
 	}
 	if w.at(p).words++; w.at(p).words > maxWords {
@@ -161,12 +161,7 @@ const quorum = 3
 // that; only a receiver that all replicas of the source contradict can go itself.
 func (w *watch) decide(s *step, d *dispute) {
 	counting := w.counting(d.source)
-	said := make(map[uint64]int) // how many have produced each
-	for _, p := range counting {
-		if x, ok := d.words[p.Replica]; ok {
-			said[x.Produced]++
-		}
-	}
+	said := d.produced(counting)
 	all := 0
 	for _, n := range said {
 		all += n
@@ -184,6 +179,24 @@ func (w *watch) decide(s *step, d *dispute) {
 	default:
 		w.end(s, w.irreconcilable(d))
 	}
+}
+
+// produced returns how many of the given replicas have produced each message.
+func (d *dispute) produced(counting []view.Process) map[uint64]int {
+	said := make(map[uint64]int)
+	for _, p := range counting {
+		if x, ok := d.words[p.Replica]; ok {
+			said[x.Produced]++
+		}
+	}
+	return said
+}
+
+// harmless reports whether the receivers have got what most replicas of the source, a quorum, have produced.
+func (w *watch) harmless(d *dispute) bool {
+	counting := w.counting(d.source)
+	most, ok := majority(d.produced(counting), len(counting))
+	return ok && len(counting) >= quorum && d.delivered(counting, most)
 }
 
 // majority returns what more than half of so many have produced.
@@ -236,10 +249,11 @@ func (w *watch) irreconcilable(d *dispute) Result {
 }
 
 // answer is the result of a job all of whose ranks are done: good unless there is a
-// dispute that nobody has decided.
+// dispute that nobody has decided. Replicas may still say so when the job is over and its answer
+// is yet to be confirmed.
 func (w *watch) answer() Result {
 	for _, d := range w.disputes {
-		if w.open(d) {
+		if w.open(d) && !w.harmless(d) {
 			return w.irreconcilable(d)
 		}
 	}

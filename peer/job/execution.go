@@ -180,7 +180,7 @@ func (e *execution) finish(ctx context.Context) Result {
 	}
 	e.sumUp()
 	if result.Status == StatusOK {
-		result = e.hearOut(ctx, e.begun)
+		result = e.hearOut(ctx)
 	}
 	if result.Status == StatusOK && len(e.j.req.Outputs) > 0 {
 		result = e.collect(ctx)

@@ -17,8 +17,9 @@ import (
 // long before the others, and its answer would be the only one. With two replicas both must end.
 //
 // The replicas that are alive are those that count (see counting), that are not suspended by their owner and whose
-// peer has not been given up. While an answer is unconfirmed the job waits for waits.confirm, or confirmFactor times
-// as long as it ran if that is longer. A replica that has not ended by then hangs, runs on a far slower machine, or
+// peer has not been given up. Of three or more, one that ends long before most proves nothing, so the job goes on until
+// half of them have ended. From then on it waits for waits.confirm, or confirmFactor times as long as it ran if that is
+// longer. A replica that has not ended by then hangs, runs on a far slower machine, or
 // lies about having begun; or the one that has ended lies. With two replicas the submitter cannot know which, so
 // the job ends with StatusDiverged and a message that names both. With --on-divergence warn nothing is confirmed.
 
@@ -110,39 +111,50 @@ func (e *execution) judge(final bool) *Result {
 	return r
 }
 
-// hearOut waits until the answer of the job, which began at the given time and is done, is confirmed, and returns
-// the result.
-func (e *execution) hearOut(ctx context.Context, begun time.Time) Result {
-	done := Result{Status: StatusOK}
+// hearOut waits until the answer of the job, which is done, is confirmed, and returns the result.
+func (e *execution) hearOut(ctx context.Context) Result {
 	if e.accounts == nil {
-		return done
+		return e.watch.answer()
 	}
-	ran := time.Since(begun)
-	if r := e.confirm(ctx, max(e.j.s.waits.confirm, confirmFactor*ran)); r != nil {
+	if r := e.confirm(ctx); r != nil {
 		return *r
 	}
 	owed := func() bool { return len(e.accounts.Owing(e.heardOut())) > 0 }
-	if r := e.hearWhile(ctx, min(ran/hearOutPart, hearOutMost), owed); r != nil {
+	if r := e.hearWhile(ctx, min(e.ran()/hearOutPart, hearOutMost), owed); r != nil {
 		return *r
 	}
 	if r := e.judge(true); r != nil {
 		return *r
 	}
-	return done
+	return e.watch.answer()
 }
 
-// confirm waits until the answer is confirmed, for the given time at most. The result is nil if it is.
-func (e *execution) confirm(ctx context.Context, most time.Duration) *Result {
+// ran is how long the processes have been running; after an attachment, how long the job has existed.
+func (e *execution) ran() time.Duration {
+	if e.adopted != nil {
+		return e.elapsed()
+	}
+	return time.Since(e.begun)
+}
+
+// confirm waits until the answer is confirmed. The result is nil if it is.
+func (e *execution) confirm(ctx context.Context) *Result {
 	if e.accounts.tolerant {
 		return nil
 	}
 	unconfirmed := func() bool { return len(e.accounts.Unconfirmed(e.heardOut())) > 0 }
-	if r := e.hearWhile(ctx, min(confirmQuietly, most), unconfirmed); r != nil || !unconfirmed() {
+	if r := e.hearWhile(ctx, confirmQuietly, unconfirmed); r != nil || !unconfirmed() {
 		return r
 	}
-	e.j.warn(fmt.Sprintf("the job is done; waiting up to %v for its answer to be confirmed by %s",
-		most.Round(time.Second), e.whereAll(e.accounts.Unconfirmed(e.heardOut()))))
-	if r := e.hearWhile(ctx, most-confirmQuietly, unconfirmed); r != nil || !unconfirmed() {
+	e.j.warn("the job is done; waiting for its answer to be confirmed by " + e.whereAll(e.accounts.Unconfirmed(e.heardOut())))
+	premature := func() bool { return e.accounts.Premature(e.heardOut()) }
+	for premature() {
+		if r := e.hearWhile(ctx, pulsePeriod, premature); r != nil {
+			return r
+		}
+	}
+	most := max(e.j.s.waits.confirm, confirmFactor*e.ran())
+	if r := e.hearWhile(ctx, most, unconfirmed); r != nil || !unconfirmed() {
 		return r
 	}
 	if r := e.judge(true); r != nil {
@@ -151,13 +163,22 @@ func (e *execution) confirm(ctx context.Context, most time.Duration) *Result {
 	return e.accounts.unconfirmed(e.heardOut(), most)
 }
 
-// hearWhile handles what happens for so long at most, as long as a condition holds.
+// hearWhile handles what happens for so long at most, as long as a condition holds. Time in which this process
+// did not run, or was cut off, does not count: nobody could be heard.
 func (e *execution) hearWhile(ctx context.Context, most time.Duration, condition func() bool) *Result {
-	late, cancel := context.WithTimeout(ctx, most)
-	defer cancel()
-	for condition() && late.Err() == nil {
-		if r := e.turn(ctx, late.Done()); r != nil {
+	for condition() && most > 0 {
+		before := time.Now()
+		late, cancel := context.WithTimeout(ctx, most)
+		r := e.turn(ctx, late.Done())
+		cancel()
+		switch {
+		case r != nil:
 			return r
+		case ctx.Err() != nil:
+			r := stoppedBy(ctx, e.j.req)
+			return &r
+		case !e.parted:
+			most -= min(time.Since(before), 2*pulsePeriod)
 		}
 	}
 	return nil

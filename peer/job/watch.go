@@ -147,7 +147,7 @@ func (w *watch) Lost(ps []view.Process, why string) step {
 // rank has written before is out.
 func (w *watch) Aborted(p view.Process, code int, reason, host string) step {
 	var s step
-	if !w.view.Live(p) || w.over {
+	if !w.view.Live(p) {
 		return s
 	}
 	if code < 1 || code > maxStatus {
