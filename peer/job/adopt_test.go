@@ -157,13 +157,13 @@ func TestR6AttachedDoesWithoutPeersThatAreLostWhenTheyHaveFinished(t *testing.T)
 				p.vanish()
 			default:
 			}
-			p.back(append(finished, exitedMessage(proc(0, 1), wellEnded))...)
+			p.back(append(finished, exitedMessage(proc(0, 1), wellEnded), accountMessage(proc(0, 1)))...)
 			p.asked(proc(0, 0), view.Failed)
 			close(gone)
 			p.vanish()
 		},
 		proc(0, 2): func(p *part) {
-			p.back(append(finished, exitedMessage(proc(0, 2), wellEnded))...)
+			p.back(append(finished, exitedMessage(proc(0, 2), wellEnded), accountMessage(proc(0, 2)))...)
 			for k := range 2 {
 				p.asked(proc(0, k), view.Failed)
 				p.say(agreedOn(uint64(5+k), proc(0, k), view.Failed))
@@ -245,7 +245,7 @@ func TestAttachedHearsProcessesThatCameLater(t *testing.T) {
 		proc(0, 1): func(p *part) { p.ended(lost) },
 		late: func(p *part) {
 			<-lost
-			p.back(initializedMessage(late), healedMessage(late), exitedMessage(late, wellEnded),
+			p.back(initializedMessage(late), healedMessage(late), exitedMessage(late, wellEnded), accountMessage(late),
 				agreedOn(2, proc(0, 0), view.Failed), agreedOn(3, late, view.Live), agreedOn(4, proc(0, 1), view.Failed))
 			await(p, (*jobpb.ToPeer).GetBegin)
 			if reminders := len(p.kept); reminders < 2 {
@@ -308,7 +308,7 @@ func TestAttachedDoesNotWaitForAProcessThatNeverJoined(t *testing.T) {
 			scripts := make(map[view.Process]func(*part))
 			for i := range 2 {
 				scripts[proc(0, i)] = func(p *part) {
-					p.back(exitedMessage(proc(0, i), wellEnded), agreedOn(2, proc(0, 0), view.Finished), agreedOn(3, proc(0, 1), view.Finished))
+					p.back(exitedMessage(proc(0, i), wellEnded), accountMessage(proc(0, i)), agreedOn(2, proc(0, 0), view.Finished), agreedOn(3, proc(0, 1), view.Finished))
 					p.writes(proc(0, i), 0, "a\n")
 					p.closes(proc(0, i), 1)
 				}

@@ -184,8 +184,9 @@ func lying(can func(*deceit, int, *teller) bool) func(*deceit, int, *teller) boo
 func exits(e exit) func(*deceit, int, *teller) error {
 	return func(d *deceit, k int, p *teller) error {
 		p.ended, p.said = true, true
-		e.Peer = hostOf(proc(0, k))
-		return d.follow(d.watch.Exited(proc(0, k), e))
+		here := e
+		here.Peer = hostOf(proc(0, k))
+		return d.follow(d.watch.Exited(proc(0, k), here))
 	}
 }
 

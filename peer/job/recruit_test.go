@@ -183,6 +183,8 @@ func TestRecruitThatComesToNothingIsFollowedByAnother(t *testing.T) {
 				p.start()
 				p.enter()
 				p.caughtUp(q)
+				<-healed
+				p.ends(q)
 			})
 			o := b.run(b.healing(), watch)
 			o.want(StatusOK, "")
