@@ -39,12 +39,15 @@ func (p *Protocol) spares(q view.Process) bool {
 	return since != 0 && p.asides.ready[q.Replica] != since
 }
 
-// maxSpared bounds what is held for those that are aside: more waits for them.
-const maxSpared = maxHeldBytes / 2
+// maxSpared bounds what is held for those that are aside, sparedCost included: more waits for them.
+const (
+	maxSpared  = 4 << 20
+	sparedCost = 256 // about what it costs to hold an outcome and its backlog, apart from its bytes
+)
 
 // settleWithout makes an outcome stable that only replicas lack that are aside. It is kept for them.
 func (p *Protocol) settleWithout(h *held) {
-	if h.stable || p.decisions.retained+heldCost*len(p.decisions.held) > maxSpared {
+	if h.stable || p.decisions.retained+sparedCost*len(p.decisions.held) > maxSpared {
 		return
 	}
 	p.decisions.mark(h)

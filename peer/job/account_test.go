@@ -180,3 +180,22 @@ func TestV4AnswerIsConfirmedByMost(t *testing.T) {
 		}
 	}
 }
+
+// TestV4OneOfThreeThatEndsEarlyProvesNothing: the job goes on until half of three or more replicas have ended.
+func TestV4OneOfThreeThatEndsEarlyProvesNothing(t *testing.T) {
+	for _, c := range []struct {
+		alive, ended int
+		premature    bool
+	}{{1, 1, false}, {2, 1, false}, {3, 1, true}, {3, 2, false}, {4, 1, true}, {4, 2, false}} {
+		a := accountsOf(c.alive, printed{})
+		var alive []view.Process
+		for k := range c.alive {
+			if alive = append(alive, proc(0, k)); k < c.ended {
+				a.Add(proc(0, k), account{Digested: true})
+			}
+		}
+		if got := a.Premature(alive); got != c.premature {
+			t.Errorf("%d of %d have ended: premature is %v, want %v", c.ended, c.alive, got, c.premature)
+		}
+	}
+}

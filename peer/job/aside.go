@@ -74,7 +74,7 @@ func (e *execution) stalled(p view.Process) (r *Result) {
 		switch {
 		case q == p || l == nil || l.err != nil || l.peer == e.j.s.cfg.Host.ID():
 		case l.unheard.lasts() == 0:
-			cmp.Or(l.group, e.detector).Report(l.peer)
+			cmp.Or(l.group, e.detector).Silent(l.peer, 1) // that may have begun just now
 		case l.unheard.long(cmp.Or(e.j.s.cfg.Period, faultdetect.DefaultPeriod)) && l.unheard.setAside(v.AsideSince(q) != 0, time.Now()):
 			e.j.log.Info().Stringer("peer", l.peer).Int("rank", q.Rank).Int("replica", q.Replica).Msg("set aside: its rank waits for it, and its peer does not answer")
 			r = cmp.Or(r, e.apply(e.watch.SetAside(q)))
@@ -86,7 +86,15 @@ func (e *execution) stalled(p view.Process) (r *Result) {
 // SetAside has p, the peer of which is silent, not count for what its rank decides, unless it is
 // its master.
 func (w *watch) SetAside(p view.Process) step {
-	return w.wish(viewgroup.Change{Process: p, To: view.Live, Aside: true, At: w.view.AsideChanged(p)})
+	w.at(p).setAside = viewgroup.Change{Process: p, To: view.Live, Aside: true, At: w.view.AsideChanged(p)}
+	return w.wish(w.at(p).setAside)
+}
+
+// mayCount reports whether p counts for what its rank decides, and is not asked to be set aside.
+func (w *watch) mayCount(p view.Process) bool {
+	c := w.at(p).setAside
+	_, pending := c.Apply(w.view)
+	return w.view.AsideSince(p) == 0 && !(c.Aside && pending)
 }
 
 // UpToDate says that p, which is aside, lacks nothing any more.
@@ -94,7 +102,18 @@ func (w *watch) UpToDate(p view.Process, m *jobpb.UpToDate) step {
 	if m.GetSince() == 0 || m.GetTerm() == 0 {
 		return step{}
 	}
-	return w.wish(viewgroup.Change{Process: p, To: view.Live, Since: m.GetTerm(), At: m.GetSince()})
+	w.at(p).upToDate = viewgroup.Change{Process: p, To: view.Live, Since: m.GetTerm(), At: m.GetSince()}
+	return w.wish(w.at(p).upToDate)
+}
+
+// wishAgain asks that those replicas of a rank count again whose word came before the change that it is about.
+func (w *watch) wishAgain(s *step, rank int) {
+	for k := range w.view.R {
+		p := view.Process{Rank: rank, Replica: k}
+		if c := w.at(p).upToDate; c.At != 0 {
+			s.Propose = append(s.Propose, w.wish(c).Propose...)
+		}
+	}
 }
 
 // wish asks for c if it changes something, while the job runs.

@@ -68,6 +68,32 @@ func TestO2NobodyLeavesToOneThatIsAside(t *testing.T) {
 	}
 }
 
+// TestO2NobodyLeavesToOneThatIsAboutToBeAside: what both ask for is agreed on in that order.
+func TestO2NobodyLeavesToOneThatIsAboutToBeAside(t *testing.T) {
+	w := running(t, 1, 2)
+	asked := w.watch.SetAside(proc(0, 1)).Propose
+	if s := w.Leaves(proc(0, 0)); s.View != nil {
+		t.Fatalf("the master has left to a replica that is about to be set aside: %v", s.View)
+	}
+	if s := w.agree(step{Propose: asked}); s.Result != nil || s.View == nil || !s.View.IsMaster(proc(0, 0)) {
+		t.Errorf("got %+v", s)
+	}
+}
+
+// TestWordThatComesBeforeItsViewIsKept: a process says that it lacks nothing any more before it is known here that it was
+// set aside.
+func TestWordThatComesBeforeItsViewIsKept(t *testing.T) {
+	w := running(t, 1, 2)
+	asked := w.watch.SetAside(proc(0, 1)).Propose
+	next, _ := asked[0].Apply(w.View())
+	if s := w.UpToDate(proc(0, 1), next.Epoch, 1); s.View != nil {
+		t.Fatalf("got %v", s.View)
+	}
+	if w.agree(step{Propose: asked}); !w.View().Counts(proc(0, 1)) {
+		t.Errorf("it is still aside: %v", w.View())
+	}
+}
+
 // TestUnheardPeer holds when processes of a peer are set aside: once in each suspicion, and ever more
 // rarely.
 func TestUnheardPeer(t *testing.T) {

@@ -169,3 +169,39 @@ func TestWordAboutAReceiverThatHasYetToJoinIsHeardOnceItHas(t *testing.T) {
 		t.Errorf("once it has joined: %+v", r)
 	}
 }
+
+// TestV4LateWordsSpoilTheAnswer: a liar sent a wrong message, with which all ranks have computed to the end. The honest
+// replica of its rank comes to that message while the answer is being confirmed. Of three, a liar whose message nobody
+// has got is harmless.
+func TestV4LateWordsSpoilTheAnswer(t *testing.T) {
+	for r, status := range map[int]int{2: StatusDiverged, 3: StatusOK} {
+		w := running(t, 2, r)
+		finish(w, proc(0, 0))
+		if s := finish(w, proc(1, 0)); s.Result == nil || s.Result.Status != StatusOK {
+			t.Fatalf("result %+v", s.Result)
+		}
+		received := uint64(7) // what the liar has produced
+		if r == 3 {
+			received = 5
+		}
+		says(w, 0, proc(1, 0), 7, received)
+		for k := 1; k < r; k++ {
+			says(w, k, proc(1, 0), 5, received)
+		}
+		if got := w.answer(); got.Status != status {
+			t.Errorf("%d replicas: result %+v, want status %d", r, got, status)
+		}
+	}
+}
+
+// TestV4LateAbortSpoilsTheAnswer: the honest replica calls Abort while the answer of the other one is being confirmed.
+func TestV4LateAbortSpoilsTheAnswer(t *testing.T) {
+	w := running(t, 1, 2)
+	if s := finish(w, proc(0, 0)); s.Result == nil || s.Result.Status != StatusOK {
+		t.Fatalf("result %+v", s.Result)
+	}
+	w.Aborted(proc(0, 1), 3, "no convergence")
+	if got := w.answer(); got.Status != StatusDiverged {
+		t.Errorf("result %+v, want status %d", got, StatusDiverged)
+	}
+}

@@ -2,6 +2,7 @@ package job
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ type entry struct {
 	since   map[view.Process]time.Time // when each process called mpj.Init, or ended without it
 	called  bool                       // a process has called mpj.Init
 	told    bool                       // the user knows which processes are missing
+	looked  time.Time                  // at what is missing
 }
 
 const (
@@ -29,7 +31,20 @@ const (
 )
 
 func newEntry(started time.Time) *entry {
-	return &entry{started: started, since: make(map[view.Process]time.Time)}
+	return &entry{started: started, since: make(map[view.Process]time.Time), looked: started}
+}
+
+// look notes the time, once in entryPeriod. Time in which a missing process is suspended does not count, nor does time
+// in which nobody looked, because this process did not run.
+func (n *entry) look(now time.Time, suspended bool) {
+	lost := now.Sub(n.looked)
+	if n.looked = now; !suspended {
+		lost = max(0, lost-2*entryPeriod)
+	}
+	n.started = n.started.Add(lost)
+	for p := range n.since {
+		n.since[p] = n.since[p].Add(lost)
+	}
 }
 
 // initialized notes that p has called mpj.Init.
@@ -117,13 +132,14 @@ func (e *execution) awaitEntry() *Result {
 		return nil
 	}
 	now, v, least := time.Now(), e.watch.View(), e.j.s.waits.silence
+	e.entry.look(now, slices.ContainsFunc(e.entry.missing(v), e.suspended))
 	if missing := e.entry.toTell(v, least, now); len(missing) > 0 {
 		e.j.warn("the job waits for mpj.Init, which has not been called by " + e.whereAll(missing))
 	}
 	if late := e.entry.overdue(v, least, now); len(late) > 0 {
 		return e.apply(e.watch.Lost(late, fmt.Sprintf("did not call mpj.Init long after most replicas of its rank had (%s)", e.whereAll(late))))
 	}
-	if missing, waiting, ok := e.entry.undecided(v, least, now); ok {
+	if missing, waiting, ok := e.entry.undecided(v, least, now); ok && e.j.req.OnDivergence != Warn {
 		return &Result{
 			Status: StatusDiverged,
 			Message: fmt.Sprintf("the replicas of rank %d have diverged: replica %d on peer %s called mpj.Init or ended long ago, and replica %d on peer %s has done neither",

@@ -130,3 +130,31 @@ func TestV4PeerThatWithholdsItsEntryFailsByName(t *testing.T) {
 	o.wrote(0, Stdout, "right\n")
 	o.told("did not call mpj.Init long after most replicas of its rank had (rank 0 replica 2 on peer …")
 }
+
+// TestTimeThatAProcessCannotUseIsNotCounted at mpj.Init: while it is suspended, and while this process did not run.
+func TestTimeThatAProcessCannotUseIsNotCounted(t *testing.T) {
+	start := time.Unix(0, 0)
+	for name, lost := range map[string]bool{"suspended": true, "this process did not run": false} {
+		v, n, now := view.New(1, 2), newEntry(start), start
+		n.initialized(proc(0, 0), start.Add(time.Second))
+		if lost {
+			for range 3600 {
+				now = now.Add(entryPeriod)
+				n.look(now, true)
+			}
+		} else {
+			now = now.Add(time.Hour)
+			n.look(now, false)
+		}
+		if _, _, ok := n.undecided(v, time.Minute, now); ok {
+			t.Errorf("%s: the time was counted", name)
+		}
+		for range 70 {
+			now = now.Add(entryPeriod)
+			n.look(now, false)
+		}
+		if _, _, ok := n.undecided(v, time.Minute, now); !ok {
+			t.Errorf("%s: the time after that was not counted", name)
+		}
+	}
+}

@@ -72,6 +72,7 @@ func (e *execution) regroup() {
 			l.group = nil
 		}
 		l.silent.Store(false)
+		l.unheard.since.Store(0) // the new group begins with all live
 		l.say(m)
 	}
 	e.j.log.Info().Uint32("generation", e.generation).Int("peers", len(links)).Msg("in touch with the job's peers again")

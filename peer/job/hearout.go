@@ -186,5 +186,5 @@ func (e *execution) hearWhile(ctx context.Context, most time.Duration, condition
 
 // heardOut returns the replicas that are alive: those that have done their work, or are at it, and can account for it.
 func (e *execution) heardOut() []view.Process {
-	return slices.DeleteFunc(e.watch.working(), func(p view.Process) bool { return !e.reaches(p) || e.runsOn[p].suspended })
+	return slices.DeleteFunc(e.watch.working(), func(p view.Process) bool { return !e.reaches(p) || e.suspended(p) })
 }

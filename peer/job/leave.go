@@ -24,7 +24,7 @@ func (w *watch) Leaving(p view.Process) bool { return w.view.Contains(p) && w.at
 func (w *watch) dismiss(s *step, rank int) {
 	counting := w.counting(rank)
 	for _, q := range counting {
-		if a := w.at(q); w.view.AsideSince(q) == 0 && !a.leaving && a.aborted == nil && (a.exit == nil || a.exit.good()) {
+		if a := w.at(q); w.mayCount(q) && !a.leaving && a.aborted == nil && (a.exit == nil || a.exit.good()) {
 			for _, p := range counting {
 				if w.at(p).leaving {
 					w.ask(s, p, view.Failed, "left with its peer, whose owner takes the machine back")

@@ -4,8 +4,15 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/p2pmpi/p2pmpi/internal/view"
 	"github.com/p2pmpi/p2pmpi/peer/internal/jobpb"
 )
+
+// suspended reports whether the owner of p's peer has suspended it.
+func (e *execution) suspended(p view.Process) bool {
+	l := e.runsOn[p]
+	return l != nil && l.suspended
+}
 
 // maxPauses bounds how often the user is told of one peer that its owner needs it.
 const maxPauses = 64

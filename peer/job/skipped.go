@@ -45,6 +45,13 @@ func (w *watch) mostSkip(rank int) bool {
 	return 2*len(skipped) > all
 }
 
+// skips reports whether the program does not use mpj: most replicas of rank have ended without calling mpj.Init, or
+// some have, none has called it, and the first answer counts.
+func (w *watch) skips(rank int) bool {
+	called, skipped, _ := w.entries(rank)
+	return w.mostSkip(rank) || w.tolerant && len(skipped) > 0 && len(called) == 0
+}
+
 // mostCall reports whether most replicas of rank have called mpj.Init.
 func (w *watch) mostCall(rank int) bool {
 	called, _, all := w.entries(rank)
@@ -67,7 +74,7 @@ func (w *watch) settleSkipped(s *step, rank int) {
 		for _, p := range called {
 			w.outvote(s, p, "waits in mpj.Init, and most replicas of its rank have ended without calling it")
 		}
-	default:
+	case !w.tolerant:
 		w.end(s, Result{
 			Status: StatusDiverged,
 			Message: fmt.Sprintf("the replicas of rank %d have diverged: %s ended without calling mpj.Init, and %s called it",

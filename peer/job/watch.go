@@ -42,6 +42,9 @@ type watched struct {
 	drained     bool    // the user has all its output
 	words       int     // of divergence, see Diverged
 
+	setAside viewgroup.Change // that has been asked for last
+	upToDate viewgroup.Change // by which it counts again, as it has said last
+
 	asked view.State // what it is to become, if that is agreed on
 	why   string     // it is, or will be, not live, as the rest of a sentence
 }
@@ -362,6 +365,7 @@ func (w *watch) Committed(c viewgroup.Change) step {
 		}
 		s.Notes = append(s.Notes, w.failureNotice(c.Process, wasMaster))
 	}
+	w.wishAgain(&s, c.Process.Rank)
 	w.judgeOthers(&s, c.Process) // it may have taken the word from one that has ended, or left it to one
 	w.settle(&s)
 	return s
@@ -444,7 +448,7 @@ func (w *watch) settle(s *step) {
 func (w *watch) done(rank int) bool {
 	for k := range w.view.R {
 		p := view.Process{Rank: rank, Replica: k}
-		if w.view.State(p) == view.Finished && w.at(p).drained && (w.begun && w.called(p) || w.mostSkip(rank)) {
+		if w.view.State(p) == view.Finished && w.at(p).drained && (w.begun && w.called(p) || w.skips(rank)) {
 			return true
 		}
 	}

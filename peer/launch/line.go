@@ -222,7 +222,8 @@ func (j *job) hearAhead(p *process) {
 	}
 }
 
-// maxStalls bounds how often a process is heard that says that its rank waits for other replicas.
+// maxStalls bounds how often a process is heard that says that its rank waits for other replicas, or that it
+// lacks nothing any more.
 const maxStalls = 4096
 
 // hearStalled tells the submitter that a process, a master, waits for other replicas of its rank.
@@ -235,8 +236,9 @@ func (j *job) hearStalled(p *process) {
 // hearUpToDate tells the submitter that a process that is aside lacks nothing any more, once in each
 // view in which it is.
 func (j *job) hearUpToDate(p *process, a protection.UpToDate) {
-	if a.Since == j.view.AsideSince(p.id) && a.Since != 0 && a != p.upToDate {
+	if a.Since == j.view.AsideSince(p.id) && a.Since != 0 && a != p.upToDate && p.stalls < maxStalls {
 		p.upToDate = a
+		p.stalls++
 		j.say(upToDate(p.id, a))
 	}
 }

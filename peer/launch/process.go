@@ -39,7 +39,7 @@ type process struct {
 	greeted, initialized, finalized, aborted bool // what it has said
 	healed, unkept, lapsed                   bool // likewise
 	upToDate                                 protection.UpToDate
-	stalls                                   int  // times it has said that its rank waits
+	stalls                                   int  // times it has been heard that its rank waits, or that it lacks nothing any more
 	diverged                                 int  // how often it has said that replicas differ
 	aheads                                   int  // times it has said that it is ahead of its master
 	stopped                                  bool // while nobody asks it itself, says its supervisor
