@@ -99,7 +99,7 @@ func (w *watch) mayCount(p view.Process) bool {
 
 // UpToDate says that p, which is aside, lacks nothing any more.
 func (w *watch) UpToDate(p view.Process, m *jobpb.UpToDate) step {
-	if m.GetSince() == 0 || m.GetTerm() == 0 {
+	if !w.view.Live(p) || m.GetSince() == 0 || m.GetTerm() == 0 {
 		return step{}
 	}
 	w.at(p).upToDate = viewgroup.Change{Process: p, To: view.Live, Since: m.GetTerm(), At: m.GetSince()}

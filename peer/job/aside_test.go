@@ -94,6 +94,14 @@ func TestWordThatComesBeforeItsViewIsKept(t *testing.T) {
 	}
 }
 
+// TestO4UpToDateOfAProcessThatIsNotInTheView: a peer that has yet to join says so.
+func TestO4UpToDateOfAProcessThatIsNotInTheView(t *testing.T) {
+	w := running(t, 1, 2)
+	if s := w.UpToDate(proc(0, 2), 1, 1); s.View != nil || s.Result != nil {
+		t.Errorf("got %+v", s)
+	}
+}
+
 // TestUnheardPeer holds when processes of a peer are set aside: once in each suspicion, and ever more
 // rarely.
 func TestUnheardPeer(t *testing.T) {
