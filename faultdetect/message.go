@@ -67,7 +67,7 @@ type Verdict struct {
 	Member  int
 	State   State
 	Silence int // periods since the last sign of life, as far as this member ran in them
-	// RoundTrip is how long its answers have taken lately; 0: not known.
+	// RoundTrip is the recent round-trip time of its answers; 0: unknown.
 	RoundTrip time.Duration
 }
 

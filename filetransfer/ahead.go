@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// An ahead runs a flight for a sender. A nil one, of a remote that does not say how much has come,
-// never has. Its methods are safe for concurrent use.
+// An ahead runs a flight for a sender. It is nil if the remote does not report how much has arrived; then
+// arrived always returns false. Its methods are safe for concurrent use.
 type ahead struct {
 	begun time.Time
-	over  chan struct{} // closed when nothing is heard of the remote any more
+	over  chan struct{} // closed when the remote reports nothing more
 
 	mu      sync.Mutex
 	flight  *flight
@@ -23,7 +23,7 @@ func newAhead() *ahead {
 
 var errLeft = errors.New("the peer has ended the stream")
 
-// room waits until some of n bytes may go, and returns how many.
+// room waits until some of n bytes may be sent, and returns how many.
 func (a *ahead) room(n int, stall time.Duration) (int, error) {
 	late := time.NewTimer(stall)
 	defer late.Stop()
@@ -50,7 +50,7 @@ func (a *ahead) left(n int) {
 	a.flight.left(n, time.Since(a.begun))
 }
 
-// arrived takes note of how many bytes the remote has. It is false when that cannot be.
+// arrived records how many bytes the remote has. It returns false if that number is impossible.
 func (a *ahead) arrived(bytes uint64) bool {
 	if a == nil {
 		return false
@@ -67,7 +67,7 @@ func (a *ahead) arrived(bytes uint64) bool {
 	return true
 }
 
-// end takes note that the remote says nothing more.
+// end records that the remote reports nothing more.
 func (a *ahead) end() {
 	if a != nil {
 		close(a.over)

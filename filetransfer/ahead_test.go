@@ -15,8 +15,8 @@ import (
 	"github.com/p2pmpi/p2pmpi/internal/logtest"
 )
 
-// TestNoMoreIsUnderWayThanIsAcknowledged: over a link beyond the local network a file arrives, and a peer
-// that does not say what has come gets the first bytes only.
+// TestNoMoreIsUnderWayThanIsAcknowledged: a file arrives over a link beyond the local network, and a peer that
+// does not report what has arrived gets only the first bytes.
 func TestNoMoreIsUnderWayThanIsAcknowledged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		submitter, peer := newOffline(t, "origin", zerolog.Nop()), newOffline(t, "peer", zerolog.Nop())
@@ -37,7 +37,7 @@ func TestNoMoreIsUnderWayThanIsAcknowledged(t *testing.T) {
 			t.Fatal(err)
 		}
 		begun := time.Now()
-		n, _ := io.Copy(io.Discard, theirs) // until it is given up
+		n, _ := io.Copy(io.Discard, theirs) // until the sender gives up
 		if n == 0 || n > firstWindow {
 			t.Errorf("%d bytes came, want some, and at most %d", n, firstWindow)
 		}
@@ -47,7 +47,7 @@ func TestNoMoreIsUnderWayThanIsAcknowledged(t *testing.T) {
 	})
 }
 
-// TestO4PeerThatSaysWhatCannotHaveComeIsNamed.
+// TestO4PeerThatSaysWhatCannotHaveComeIsNamed: the log names a peer that reports an impossible number of bytes.
 func TestO4PeerThatSaysWhatCannotHaveComeIsNamed(t *testing.T) {
 	for name, counts := range map[string]bool{"more than was sent": true, "which it has not announced": false} {
 		t.Run(name, func(t *testing.T) {
@@ -55,8 +55,8 @@ func TestO4PeerThatSaysWhatCannotHaveComeIsNamed(t *testing.T) {
 				var log logtest.Log
 				submitter := newOffline(t, "origin", zerolog.New(&log))
 				defer submitter.Serve(job, []p2ppeer.ID{"liar"}, nil)()
-				_ = submitter.serveTo("liar", encodeOpen(opening{job: job, units: 1, counts: counts}), &pb.Ask{Received: 1}) // the last may be cut
-				if got := log.String(); !strings.Contains(got, `"warn"`) || !strings.Contains(got, "which cannot be") {
+				_ = submitter.serveTo("liar", encodeOpen(opening{job: job, units: 1, counts: counts}), &pb.Ask{Received: 1}) // the last may be cut off
+				if got := log.String(); !strings.Contains(got, `"warn"`) || !strings.Contains(got, "which is impossible") {
 					t.Errorf("the log says %s", got)
 				}
 			})

@@ -26,9 +26,9 @@
 // however many they are. Peers at one site take from each other what one of them has fetched, so
 // that each byte crosses the site's uplink about once: near.go.
 //
-// Beyond the local network no more is under way at a time than fills the link, so that control
-// traffic, which has to pass the same queues, waits for a moment only: who fetches says how much has come, and
-// flight.go finds out from that how much the link holds.
+// Beyond the local network no more bytes are in flight than fill the link, so that control traffic, which
+// passes the same queues, waits only briefly. The fetching peer reports how much has arrived, and flight.go
+// derives from these reports how much the link holds.
 //
 // Over a link that is slower than compressing, pieces go compressed if that makes them
 // smaller: pack.go.
@@ -55,7 +55,7 @@
 // was asked of it to others. Each job has streams of its own, and shares the link
 // evenly with others.
 //
-// The decisions are in pure cores: which unit a Fetch asks of whom in plan.go, what
-// the origin leaves to others in ledger.go, how much is under way in flight.go, what to evict in evict.go. Service and
-// Store carry them out.
+// The decisions are in pure cores: which unit a Fetch asks of whom in plan.go, what the origin leaves to others
+// in ledger.go, how much is in flight in flight.go, what to evict in evict.go. Service and Store carry them
+// out.
 package filetransfer

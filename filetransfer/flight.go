@@ -3,41 +3,42 @@ package filetransfer
 import "time"
 
 const (
-	// queued is how much longer than over an empty way what is under way may take to arrive, as in
-	// RFC 6817: all else that goes the same way waits so long.
+	// queued is how much longer bytes in flight may take to arrive than over an empty link, as in RFC 6817. All
+	// other traffic over the link waits that long.
 	queued = 100 * time.Millisecond
-	// Bytes that may be under way, at first, at least and at most.
+	// Bytes that may be in flight: at first, at least and at most.
 	firstWindow = 16 << 10
 	leastWindow = 8 << 10
 	mostWindow  = 32 << 20
-	// leastChunk is how many bytes go at a time at least, and are acknowledged together; maxWrite is
-	// the most.
+	// leastChunk is the least number of bytes that are sent at a time, and acknowledged together; maxWrite is
+	// the most that are sent at a time.
 	leastChunk = leastWindow / 4
-	// emptyFor is for how long at least the shortest delay counts as that of an empty way: routes change.
+	// emptyFor is the least time for which the shortest delay counts as that of an empty link: routes change.
 	emptyFor = time.Minute
 )
 
-// A flight says how much may be under way on a link beyond the local network: so much that the
-// link is full, and no more, as the rest would lie in a queue that control traffic has to pass. It
-// is a pure core.
+// A flight says how many bytes may be in flight on a link beyond the local network: enough to fill the link and
+// no more, because the rest would wait in a queue that control traffic has to pass. It is a pure core. The
+// window is
 //
-//	window = rate at which bytes arrive * (delay over an empty way + queued)
+//	window = arrival rate * (delay of the empty link + queued)
 //
-// once a round trip, if it was in the way. The delay over an empty way is the shortest that was seen.
+// computed once per round trip, if the window limited the sender. The delay of the empty link is the shortest
+// that was measured.
 type flight struct {
 	sent, acked int64 // bytes since the beginning
 	window      float64
-	marks       []mark // of what is under way, oldest first
+	marks       []mark // of the bytes in flight, oldest first
 
-	until   int64   // the round is over when more is acknowledged
-	rate    float64 // the best of the round, in bytes a nanosecond
-	limited bool    // the window was in the way
+	until   int64   // the round ends when more than this is acknowledged
+	rate    float64 // the best of the round, in bytes per nanosecond
+	limited bool    // the window limited the sender
 
-	empty, before time.Duration // shortest delay of this emptyFor, and of the one before; 0: none
-	since         time.Duration // this emptyFor
+	empty, before time.Duration // shortest delay of the current period emptyFor, and of the one before; 0: none
+	since         time.Duration // start of the current period
 }
 
-// A mark is when bytes up to a number were sent, and how many were acknowledged then.
+// A mark records when the bytes up to a number were sent, and how many were acknowledged by then.
 type mark struct {
 	end, acked int64
 	at         time.Duration
@@ -45,7 +46,7 @@ type mark struct {
 
 func newFlight() *flight { return &flight{window: firstWindow, until: firstWindow} }
 
-// room returns how many of n bytes may go now.
+// room returns how many of n bytes may be sent now.
 func (f *flight) room(n int) int {
 	n = min(n, max(leastChunk, min(int(f.window)/8, maxWrite)))
 	if free := int64(f.window) - (f.sent - f.acked); int64(n) > free {
@@ -55,13 +56,13 @@ func (f *flight) room(n int) int {
 	return n
 }
 
-// left takes note that n bytes go.
+// left records that n bytes are sent.
 func (f *flight) left(n int, now time.Duration) {
 	f.sent += int64(n)
 	f.marks = append(f.marks, mark{f.sent, f.acked, now})
 }
 
-// arrived takes note of how many bytes the other end has. It is false when that cannot be.
+// arrived records how many bytes the other end has. It returns false if that number is impossible.
 func (f *flight) arrived(bytes uint64, now time.Duration) bool {
 	if bytes > uint64(f.sent) || int64(bytes) < f.acked {
 		return false
@@ -80,7 +81,7 @@ func (f *flight) arrived(bytes uint64, now time.Duration) bool {
 	return true
 }
 
-// took takes note that what was sent at a mark has arrived.
+// took records that the bytes sent at a mark have arrived.
 func (f *flight) took(m mark, now time.Duration) {
 	delay := max(now-m.at, 1)
 	f.rate = max(f.rate, float64(f.acked-m.acked)/float64(delay))
@@ -92,7 +93,7 @@ func (f *flight) took(m mark, now time.Duration) {
 	}
 }
 
-// fit fits the window to what was seen in a round.
+// fit adjusts the window to the measurements of a round.
 func (f *flight) fit() {
 	base := f.empty
 	if f.before > 0 {

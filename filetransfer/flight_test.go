@@ -5,22 +5,23 @@ import (
 	"time"
 )
 
-// A bottleneck is a link of some bytes a second that all share, and on which all have to queue.
+// A bottleneck is a link with a rate in bytes per second, which all flights share and queue for.
 type bottleneck struct {
 	rate  float64
-	delay time.Duration // of an answer, after the bytes have gone
-	free  time.Duration // when all that was sent has gone
+	delay time.Duration // of an acknowledgement, after the bytes have left
+	free  time.Duration // when everything sent so far has left
 }
 
-// An ack is on its way back to a flight.
+// An ack is an acknowledgement on its way back to a flight.
 type ack struct {
 	of    int
 	bytes uint64
 	at    time.Duration
 }
 
-// carry has flights, each from its own time on, send all that they may until some time. It returns how many
-// bytes each has sent, and of the last half of the time the longest wait in the queue and how long the link was busy.
+// carry makes flights, each from its own start, send all that they may until a given time. It returns how many
+// bytes each has sent. For the last half of the time it returns the longest wait in the queue and how long the
+// link was busy.
 func (b *bottleneck) carry(flights []*flight, from []time.Duration, until time.Duration) (wait, busy time.Duration) {
 	var acks []ack // in the order of their times
 	for now := time.Duration(0); now < until; now += time.Millisecond {
@@ -43,7 +44,7 @@ func (b *bottleneck) carry(flights []*flight, from []time.Duration, until time.D
 	return wait, busy
 }
 
-// TestFlightsFillALinkAndLeaveItPassable, however fast and far it is, and however many share it: other
+// TestFlightsFillALinkAndLeaveItPassable, whatever its rate and delay, and however many flights share it: other
 // traffic waits for much less than the 3 s after which a connection without an answer is dropped.
 func TestFlightsFillALinkAndLeaveItPassable(t *testing.T) {
 	const mbit = 1e6 / 8
@@ -51,8 +52,8 @@ func TestFlightsFillALinkAndLeaveItPassable(t *testing.T) {
 		rate    float64
 		delay   time.Duration
 		flights int
-		apart   time.Duration // they begin one after the other
-		wait    time.Duration // at most
+		apart   time.Duration // interval between their starts
+		wait    time.Duration // longest allowed
 	}{
 		"2 Mbit/s":                       {2 * mbit, 60 * time.Millisecond, 1, 0, 2 * queued},
 		"2 Mbit/s for three":             {2 * mbit, 60 * time.Millisecond, 3, 0, 3 * queued},
@@ -87,7 +88,7 @@ func TestFlightsFillALinkAndLeaveItPassable(t *testing.T) {
 	}
 }
 
-// TestO4WhatCannotHaveArrivedIsRefused.
+// TestO4WhatCannotHaveArrivedIsRefused: an impossible number of arrived bytes is refused.
 func TestO4WhatCannotHaveArrivedIsRefused(t *testing.T) {
 	f := newFlight()
 	f.left(1000, 0)

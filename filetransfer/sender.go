@@ -40,7 +40,7 @@ type sender struct {
 	told   bitset // of what is shared, that the remote knows
 	packer packer
 	rate   atomic.Uint64 // at which the remote says that parts come; 0: none may be packed
-	ahead  *ahead        // nil: the remote does not say how much has come
+	ahead  *ahead        // nil: the remote does not report how much has arrived
 }
 
 func newSender(svc *Service, l link, remote p2ppeer.ID) *sender {
@@ -51,7 +51,7 @@ func newSender(svc *Service, l link, remote p2ppeer.ID) *sender {
 	return sd
 }
 
-// pace returns how many of so many bytes go next, when they may.
+// pace waits until some of so many bytes may be sent, and returns how many.
 func (sd *sender) pace(n int) (int, error) {
 	if sd.ahead == nil {
 		return n, sd.svc.pace(sd.job, n)
@@ -141,7 +141,7 @@ func (sd *sender) readRequests(queue chan<- request) error {
 			sd.rate.Store(msg.GetRate())
 		}
 		if n := msg.GetReceived(); n > 0 && !sd.ahead.arrived(n) {
-			return wrong("says that %d bytes have come, which cannot be", n)
+			return wrong("says that %d bytes have arrived, which is impossible", n)
 		}
 		switch b := msg.Body.(type) {
 		case nil:

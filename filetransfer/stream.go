@@ -35,8 +35,8 @@ type stream struct {
 	link    link
 	answers *answerReader
 	out     chan *pb.Ask  // to the writer: has room for all that can be under way
-	counted chan struct{} // to the writer: it is time to say how much has come
-	came    atomic.Uint64 // bytes over the link
+	counted chan struct{} // to the writer: it is time to report how much has arrived
+	came    atomic.Uint64 // bytes that have arrived over the link
 	parts   chan part     // to the keeper
 
 	// Guarded by t.mu.
@@ -50,7 +50,7 @@ type stream struct {
 
 	// Of the reader.
 	inPart bool   // the next bytes are of a part
-	told   uint64 // of what has come; only where the source is to know
+	told   uint64 // arrived bytes that the source was told of; only if it asks for that
 	counts bool
 	rate   rate // at which parts come
 	said   rate // what the source knows of that
@@ -234,13 +234,13 @@ func (st *stream) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// count counts what has come, and has the source told of it.
+// count adds arrived bytes, and makes the writer report them to the source.
 func (st *stream) count(n int) {
 	if came := st.came.Add(uint64(n)); st.counts && came-st.told >= leastChunk {
 		st.told = came
 		select {
 		case st.counted <- struct{}{}:
-		default: // the writer says it anyway
+		default: // the writer reports it anyway
 		}
 	}
 }
@@ -413,7 +413,7 @@ func isFar(l link) bool {
 	return err == nil || manet.IsPublicAddr(s.Conn().RemoteMultiaddr())
 }
 
-// measure takes note that so many bytes of a part took a time, and tells the source when
+// measure records how long so many bytes of a part took, and tells the source when
 // that is news.
 func (st *stream) measure(bytes int, took time.Duration) {
 	if bytes < measured || !st.t.svc.unpacks {

@@ -43,7 +43,7 @@ type timedWriter struct {
 	link  link
 	stall time.Duration
 	moved func()                 // called whenever some bytes have gone; may be nil
-	pace  func(int) (int, error) // returns how many of so many go next, when they may; may be nil
+	pace  func(int) (int, error) // waits until some of so many bytes may be sent, and returns how many; may be nil
 }
 
 func (w timedWriter) Write(b []byte) (n int, err error) {
@@ -76,7 +76,7 @@ type opening struct {
 	job    string
 	list   Digest
 	units  int
-	counts bool // who asks says how much has come
+	counts bool // the asking peer reports how much has arrived
 }
 
 func decodeOpen(msg *pb.Open) (o opening, err error) {

@@ -152,10 +152,11 @@ func TestAFailedCollectiveNamesTheFirst(t *testing.T) {
 	}
 }
 
-// A rank that has what it needs learns at Finalize that others have not, and why: the ranks disagree on a length.
+// A rank that has its data learns at Finalize that another rank has not, and why: the ranks disagree on a
+// length.
 func TestFinalizeNamesACollectiveThatFailedElsewhere(t *testing.T) {
 	calls := []struct {
-		failed int // the rank at which it fails; the other has what it needs
+		failed int // the rank at which it fails; the other has its data
 		call   func(w *World) error
 		class  Class
 		says   string
@@ -174,7 +175,7 @@ func TestFinalizeNamesACollectiveThatFailedElsewhere(t *testing.T) {
 			says := fmt.Sprintf("mpj.Finalize at rank %d: %v: in communicator \"world\" %s", 1-c.failed, c.class, c.says)
 			_, err := outcomes(shape, func(w *World) error {
 				err := c.call(w)
-				if w.Rank() == c.failed { // its news is on its way before this message
+				if w.Rank() == c.failed { // its failure notice is on its way before this message
 					return first(Send(w.Comm, []byte{1}, 1-c.failed, 0), err)
 				}
 				_, received := Recv(w.Comm, make([]byte, 1), c.failed, 0)
@@ -193,12 +194,12 @@ func TestFinalizeNamesACollectiveThatFailedElsewhere(t *testing.T) {
 }
 
 // TestNobodyWaitsForRanksThatCalledAnotherCollective: one rank calls Allreduce where the others called Bcast,
-// had what they need, and have finalized. Without P2PMPI_CHECK it learns of that, too.
+// got their data, and have finalized. Without P2PMPI_CHECK it learns of that, too.
 func TestNobodyWaitsForRanksThatCalledAnotherCollective(t *testing.T) {
 	for _, shape := range []localworld.Config{{Replicas: 1}, {Replicas: 1, Rings: true}, {Replicas: 1, Sockets: true}, {Replicas: 2}, {Replicas: 2, Sockets: true}} {
 		for shape.Ranks = 2; shape.Ranks <= 5; shape.Ranks++ {
 			for root := range shape.Ranks {
-				odd := (root + 1) % shape.Ranks // nobody has the broadcast from it
+				odd := (root + 1) % shape.Ranks // no rank gets the broadcast from it
 				var others sync.WaitGroup
 				others.Add((shape.Ranks - 1) * shape.Replicas)
 				said, err := outcomes(shape, func(w *World) error {
@@ -209,7 +210,7 @@ func TestNobodyWaitsForRanksThatCalledAnotherCollective(t *testing.T) {
 					defer others.Done()
 					return first(Bcast(w.Comm, []int{1}, root), w.Finalize())
 				})
-				// By the message of the other call, or by the end of that rank.
+				// Either through the message of the other call or through the end of that rank.
 				if why := fmt.Sprint(said[odd]); err != nil || !strings.Contains(why, "calls bcast") && !strings.Contains(why, "has finalized") {
 					t.Errorf("%+v, root %d: %v, %q", shape, root, err, said)
 				}

@@ -156,7 +156,7 @@ func (w *whole) proclaim(st state, v view.View) {
 	st[atHistory] = w.history(append(h, w.viewNumber(v)))
 }
 
-// withdraw drops the words that are out of date: nothing can make them true again.
+// withdraw drops the outdated statements: nothing can make them true again.
 func (w *whole) withdraw(st state) {
 	v := w.current(st)
 	st[atWords] = w.word(slices.DeleteFunc(slices.Clone(w.words.all[st[atWords]]), func(said word) bool {
@@ -185,8 +185,8 @@ func (w *whole) settle(st state, t *troubles) {
 	}
 }
 
-// checkShown holds R4 against an outcome that the program of process i sees: it
-// is at every live replica of the rank that is not aside before it can have any effect.
+// checkShown checks R4 for an outcome that the program of process i sees: it is at every live replica of the
+// rank that is not set aside before it can have any effect.
 func (w *whole) checkShown(st state, i int, pt uint64) error {
 	v, t := w.current(st), w.troublesOf(st)
 	for j, q := range w.ids {
@@ -289,7 +289,7 @@ func (w *whole) judgeEnd(st state) error {
 		case l.joining:
 			return fmt.Errorf("%v never catches up with its rank", p)
 		case !v.Counts(p):
-			return fmt.Errorf("%v is aside for ever", p)
+			return fmt.Errorf("%v stays aside forever", p)
 		case v.IsMaster(p) && !l.decider:
 			return fmt.Errorf("R4: %v never decides", p)
 		}

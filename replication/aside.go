@@ -9,17 +9,17 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/channel"
 )
 
-// Asides are what is known of replicas of the own rank that are aside.
+// Asides records what is known of the replicas of this process's rank that are set aside.
 //
 //	counts --- view: aside ---> spared --- Ready ---> waited for --- lacks nothing: UpToDate ---> view: counts
 //	                              ^                       |
-//	                              +----- view: aside anew-+
+//	                              +---- view: aside again-+
 type asides struct {
-	// ready is, by replica, the epoch since which it was aside when it was last heard to be
-	// there. While it is aside since then, outcomes wait for it again.
+	// ready is, by replica, the epoch in which it was set aside when it last reported to be present. As long as
+	// it is set aside since then, outcomes wait for it again.
 	ready []uint64
-	// upToDate is, by replica, what this process has said last as its master, and reported
-	// what it has said last itself, in Since: that it is there.
+	// upToDate is, by replica, the last statement of this process as its master. reported is the last statement
+	// of this process itself, in Since, that it is present.
 	upToDate []protection.UpToDate
 	reported protection.UpToDate
 }
@@ -33,19 +33,20 @@ func (a *asides) grow(replicas int) {
 	a.ready, a.upToDate = grown(a.ready, replicas), grown(a.upToDate, replicas)
 }
 
-// spares reports whether outcomes do not wait for q: it is aside, and has not been heard since.
+// spares reports whether outcomes do not wait for q: it is set aside, and has not been heard since.
 func (p *Protocol) spares(q view.Process) bool {
 	since := p.v.AsideSince(q)
 	return since != 0 && p.asides.ready[q.Replica] != since
 }
 
-// maxSpared bounds what is held for those that are aside, sparedCost included: more waits for them.
+// maxSpared bounds the bytes held for replicas that are set aside, sparedCost included. Beyond that,
+// outcomes wait for them.
 const (
 	maxSpared  = 4 << 20
-	sparedCost = 256 // about what it costs to hold an outcome and its backlog, apart from its bytes
+	sparedCost = 256 // approximate cost of holding an outcome and its backlog, apart from its bytes
 )
 
-// settleWithout makes an outcome stable that only replicas lack that are aside. It is kept for them.
+// settleWithout makes an outcome stable that only replicas lack that are set aside. It is kept for them.
 func (p *Protocol) settleWithout(h *held) {
 	if h.stable || p.decisions.retained+sparedCost*len(p.decisions.held) > maxSpared {
 		return
@@ -61,7 +62,7 @@ func (p *Protocol) settleWithout(h *held) {
 	}
 }
 
-// report tells the master that this process is there, which is aside, once in each of its terms.
+// report tells the master, once in each of its terms, that this process, which is set aside, is present.
 func (p *Protocol) report() {
 	now := protection.UpToDate{Since: p.v.AsideSince(p.self), Term: p.termOf()}
 	if now.Since == 0 || now == p.asides.reported || p.partial() || !p.active() {
@@ -73,7 +74,7 @@ func (p *Protocol) report() {
 	}
 }
 
-// reportAgain does so once more if the channel to q, the master, may have lost it.
+// reportAgain repeats the report if the channel to q, the master, may have lost it.
 func (p *Protocol) reportAgain(q view.Process) {
 	if p.v.IsMaster(q) {
 		p.asides.reported = protection.UpToDate{}
@@ -85,7 +86,7 @@ func (p *Protocol) reportAgain(q view.Process) {
 	}
 }
 
-// receiveReady takes note that from, which is aside, is there: outcomes wait for it from now on.
+// receiveReady records that from, which is set aside, is present: outcomes wait for it from now on.
 func (p *Protocol) receiveReady(from view.Process, f channel.Frame) error {
 	if f.Seq == 0 {
 		return fmt.Errorf("is aside since no epoch")
@@ -98,8 +99,8 @@ func (p *Protocol) receiveReady(from view.Process, f channel.Frame) error {
 	return nil
 }
 
-// welcome tells those that are aside, and that outcomes wait for, that they lack nothing any more,
-// once they do not.
+// welcome tells replicas that are set aside, and that outcomes wait for, that they lack nothing any more, once
+// that is so.
 func (p *Protocol) welcome() {
 	for _, q := range p.others {
 		now := protection.UpToDate{Since: p.v.AsideSince(q), Term: p.takeover.term}
@@ -111,8 +112,8 @@ func (p *Protocol) welcome() {
 	}
 }
 
-// receiveUpToDate passes on the master's word that this process, which is aside, lacks nothing. One
-// that does not fit this process's view is out of date, or the answer to a report yet to come.
+// receiveUpToDate passes on the master's statement that this process, which is set aside, lacks nothing. A
+// statement that does not fit this process's view is out of date, or answers a report yet to come.
 func (p *Protocol) receiveUpToDate(from view.Process, f channel.Frame) error {
 	if len(f.Payload) != 8 {
 		return fmt.Errorf("term of %d bytes", len(f.Payload))

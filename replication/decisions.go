@@ -31,7 +31,7 @@ type decisions struct {
 	// only the point is remembered.
 	held     map[protection.Point]*held
 	retained int // bytes of outcomes held, plus one for each
-	unstable int // of those held, how many are not marked stable
+	unstable int // number of held outcomes that are not marked stable
 }
 
 // A held outcome is waiting to become stable.
@@ -39,7 +39,7 @@ type held struct {
 	protection.Determinant
 	has    []bool // by replica: it is known to have this
 	shown  bool   // to this process's program, since it was stable before
-	stable bool   // this process is master, and has said so: nobody lacks this but replicas that are aside
+	stable bool   // this process is master, and has announced it: only replicas that are set aside lack this
 }
 
 func newDecisions(replicas int) decisions {
@@ -95,7 +95,7 @@ func (d *decisions) drop(h *held) {
 	d.mark(h)
 }
 
-// mark notes that an outcome is stable.
+// mark records that an outcome is stable.
 func (d *decisions) mark(h *held) {
 	if !h.stable {
 		h.stable = true
@@ -169,8 +169,8 @@ func (p *Protocol) propose(h *held) {
 	}
 }
 
-// settle makes an outcome stable if every live replica has it that is waited for: the
-// programs may see it, here and at the replicas. Nobody needs to keep it once all have it.
+// settle makes an outcome stable if every live replica that is waited for has it: the programs may see it, here
+// and at the replicas. It need not be kept once all replicas have it.
 func (p *Protocol) settle(h *held) {
 	spared := false
 	for _, q := range p.others {
@@ -246,9 +246,9 @@ func (p *Protocol) receiveDeterminantAck(from view.Process, f channel.Frame) err
 	return nil
 }
 
-// receiveStable shows an outcome that is stable, and forgets it if every live replica has it.
-// The word of a master that is none any more does not count: its successor may have proposed
-// the outcome anew and wait for it to be held here.
+// receiveStable shows an outcome that is stable, and forgets it if every live replica has it. A message of a
+// former master does not count: its successor may have proposed the outcome again and wait for it to be held
+// here.
 func (p *Protocol) receiveStable(from view.Process, f channel.Frame) error {
 	pt := protection.Point{Context: f.Context, Index: f.Seq}
 	if !p.v.IsMaster(from) {

@@ -95,11 +95,10 @@
 //
 // # A replica that does not answer
 //
-// A replica that is silent would hold up its rank until it has failed. So the view may set it
-// aside: outcomes are then stable without it, at the replicas that count. It stays live; it
-// gets no outcome less, only later. It cannot be master, since it may lack what the others
-// have seen. A view says since which epoch it is aside (View.Aside), and only another view lets it
-// count again:
+// A silent replica would hold up its rank until it has failed. So the view may set it aside: outcomes are then
+// stable without it, at the replicas that count. It stays live, and gets every outcome, only later. It cannot
+// be master, since it may lack outcomes that the others have seen. A view records the epoch in which it was set
+// aside (View.Aside), and only another view lets it count again:
 //
 //	0.0 master                      0.1, aside since epoch 7
 //	 | ... stable without 0.1, held here and at 0.2 ...
@@ -107,22 +106,24 @@
 //	 |--- Determinant, ... ---------->|   outcomes wait for it from now on
 //	 | <-- DeterminantAck, ... -------|
 //	 |--- UpToDate 7, term 1 -------->|   nothing is held that it lacks
-//	view 9: 0.1 counts <--------------|   it passes that on to whoever makes the views
+//	view 9: 0.1 counts <--------------|   it requests that with the statement
 //
-// What is stable without 0.1 stays held, at the master and at each replica that has it, until
-// 0.1 has it too or has failed; so a process with such outcomes does not finish. If they are
-// more than maxSpared, outcomes wait for 0.1 again. UpToDate stays true: since Ready no
-// outcome has become stable without 0.1, and none does unless it is set aside anew, which makes
-// another epoch; and the view takes the word only in the term of the master that gave it. If
-// the master fails while 0.1 is aside, another replica that counts is the next, and asks 0.1 as it asks
-// all. If none is left, 0.1 fails too and the rank is lost (R7), unless a replica has finished: that one
+// Outcomes that are stable without 0.1 stay held, at the master and at each replica that has them, until 0.1
+// has them too or has failed; so a process with such outcomes does not finish. If they exceed maxSpared,
+// outcomes wait for 0.1 again.
+//
+// UpToDate stays true: since Ready no outcome has become stable without 0.1, and none does unless 0.1 is set
+// aside again, in another epoch. The view accepts the statement only in the term of the master that made it.
+//
+// If the master fails while 0.1 is set aside, another replica that counts becomes master, and asks 0.1 as it
+// asks all. If none is left, 0.1 fails too and the rank is lost (R7), unless a replica has finished: that one
 // waited until 0.1 lacked nothing.
 //
 // # Why no effect leaves before its determinant is everywhere (R4)
 //
 // No program, of a master or of a replica, sees an outcome before it is stable.
 // So whatever a process does, be it a message, a line of output or a file,
-// depends only on outcomes that every replica of its rank has that counts, whoever
+// depends only on outcomes that each counting replica of its rank has, whichever of them
 // becomes master next and however many fail. A replica could see an outcome on
 // arrival instead, one message earlier, but with r >= 3 it could then become
 // master, print, and fail before a third one has heard of the outcome; that one
@@ -131,10 +132,11 @@
 // No two masters get different outcomes of one point to live replicas. The
 // second waits for the answer, in its own term, of every process that is live in its
 // view. Each of those has refused the first since before it answered, and has told all
-// that it held, those that are aside too; so either someone held the first's outcome, and it is taken
-// over, or no live process has it or ever will. If the first itself is live it has
-// answered too: what it has proposed and not made stable it holds, and what it has
-// made stable everybody has that counts; it holds the rest. It decides nothing after its answer, and before it is
+// that it held, and so have replicas that are set aside. So either a process held the
+// first's outcome, and it is taken over, or no live process has it or ever will. If the
+// first itself is live it has answered too. It holds the outcomes that it has proposed
+// and not made stable. Those that it has made stable are at every replica that counts,
+// and it holds them for the others. It decides nothing after its answer, and before it is
 // master in a later term, for which the second has to answer in turn. A process
 // that is handed the view of that term without those in between has answered nobody
 // in between; so nobody has decided.

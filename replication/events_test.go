@@ -13,7 +13,7 @@ type event struct {
 	kind eventKind
 	p    int // process; of tear and mend the channel
 	incident
-	word protection.UpToDate // of returns
+	word protection.UpToDate // statement of returns
 }
 
 type eventKind uint8
@@ -30,8 +30,8 @@ const (
 	promotes                    // the view names p, which was a replica, master
 	partitions                  // the view fails all of a side, which runs
 	joins                       // the view has p, which is new in its rank
-	setsAside                   // the view sets p aside, perhaps anew
-	returns                     // the view has p count again, as it was told
+	setsAside                   // the view sets p aside, perhaps again
+	returns                     // the view lets p count again, as stated
 	heals                       // what is on the channels between the sides is lost; all learn so
 )
 
@@ -73,7 +73,7 @@ func (w *whole) eventsOf(st state) []event {
 	return evs
 }
 
-// lost reports whether a rank has nothing left, which ends the job.
+// lost reports whether a rank has no replica left, which ends the job.
 func (w *whole) lost(v view.View) bool {
 	for rank := range w.n {
 		if _, ok := v.Speaker(rank); !ok {
@@ -154,7 +154,7 @@ func (w *whole) ends(st state, i int, evs []event) []event {
 	return evs
 }
 
-// masterRuns reports whether the master of rank has not crashed: while it is silent, nobody is set aside.
+// masterRuns reports whether the master of rank has not crashed: while it is silent, no replica is set aside.
 func (w *whole) masterRuns(st state, rank int) bool {
 	for i, p := range w.ids {
 		if p.Rank == rank && w.current(st).IsMaster(p) {
@@ -217,7 +217,7 @@ func (w *whole) describe(ev event) string {
 	case setsAside:
 		return fmt.Sprintf("the view sets %v aside", p)
 	case returns:
-		return fmt.Sprintf("the view has %v count again, as was said in %+v", p, ev.word)
+		return fmt.Sprintf("the view lets %v count again, as stated in %+v", p, ev.word)
 	case joins:
 		return fmt.Sprintf("the view says that %v joins its rank", p)
 	case partitions:

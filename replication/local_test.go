@@ -54,7 +54,7 @@ type effect struct {
 	posts  []post
 	sights []sight
 	shown  []uint64 // points whose outcome the program may see from now on
-	// upToDate is what is said for the process to count again; zero: nothing.
+	// upToDate is the statement that lets the process count again; zero: none.
 	upToDate protection.UpToDate
 	err      error // a promise that this broke
 }

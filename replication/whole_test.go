@@ -18,7 +18,7 @@ type scenario struct {
 	side    []view.Process // which a partition cuts off
 	piece   int            // bytes of a past that are sent at once; 0: all
 	exits   bool           // processes that are done may end before the others
-	loses   bool           // the last that counts of a rank may crash, which ends the job
+	loses   bool           // the last replica of a rank that counts may crash, which ends the job
 }
 
 // Troubles are what has gone wrong, and what still may.
@@ -38,11 +38,11 @@ type whole struct {
 	histories register[string, []uint32] // the views that there have been
 	troubles  register[troubles, troubles]
 	seen      register[string, [][]memory] // by rank: what its program has seen
-	words     register[string, []word]     // what has been said, and not come about
+	words     register[string, []word]     // statements that have been made, and have had no effect yet
 	noted     map[note]uint32
 }
 
-// A word is that process of may count again.
+// A word is the statement that process of may count again.
 type word struct {
 	of int
 	protection.UpToDate
@@ -138,7 +138,7 @@ func (w *whole) trouble(t troubles) uint32 {
 	return w.troubles.number(t, func() troubles { return t })
 }
 
-// word gives words their number, whatever their order and however often they are said.
+// word numbers statements, whatever their order and however often they are made.
 func (w *whole) word(said []word) uint32 {
 	slices.SortFunc(said, func(a, b word) int {
 		return cmp.Or(cmp.Compare(a.of, b.of), cmp.Compare(a.Since, b.Since), cmp.Compare(a.Term, b.Term))

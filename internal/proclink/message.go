@@ -28,8 +28,8 @@ const (
 	Finalized Type = "finalized" // everything it owed to others is delivered; with Summed: Sums
 	Abort     Type = "abort"     // Code, Text: ends the whole job
 	Ahead     Type = "ahead"     // this process has long been ahead of its rank's master
-	Stalled   Type = "stalled"   // this process, a master, waits for other replicas to have an outcome
-	UpToDate  Type = "uptodate"  // UpToDate: this process, which is aside in the view, lacks nothing any more
+	Stalled   Type = "stalled"   // this process, a master, waits for other replicas to receive an outcome
+	UpToDate  Type = "uptodate"  // UpToDate: this process, which is set aside in the view, lacks nothing any more
 	Diverged  Type = "diverged"  // Divergence: this process has produced another message than a receiver has got, or not
 )
 

@@ -58,15 +58,15 @@ type Output struct {
 	State []byte
 	// Lost says why this process, which was to join its rank, never can; empty: it may.
 	Lost string
-	// UpToDate says, if it is not zero, that this process, which is aside, may count again.
+	// UpToDate, if it is not zero, says that this process, which is set aside, may count again.
 	UpToDate UpToDate
 }
 
-// UpToDate is the word of a master that a process of its rank, which is aside in the view, lacks
+// UpToDate is the statement of a master that a process of its rank, which is set aside in the view, lacks
 // nothing that the rank has seen.
 type UpToDate struct {
-	Since uint64 `json:"since"` // the epoch since which the process is aside
-	Term  uint64 `json:"term"`  // the epoch in which the master became it
+	Since uint64 `json:"since"` // the epoch in which the process was set aside
+	Term  uint64 `json:"term"`  // the epoch in which the master became master
 }
 
 // A Recall asks for the past of a process from a position on: so many bytes of its
@@ -147,8 +147,8 @@ type Protocol interface {
 	// and Received that of the last one delivered from a rank, in a context.
 	Sent(context uint32, dest int) uint64
 	Received(context uint32, source int) uint64
-	// Waiting reports whether this process, as the decider, has an outcome that the program may not
-	// see before other replicas have it.
+	// Waiting reports whether this process, as the decider, has an outcome that the program may not see before
+	// other replicas have it.
 	Waiting() bool
 	// Joining reports whether this process, which is new in its rank, has not caught
 	// up yet with what the rank had done. It turns from true to false at most once.

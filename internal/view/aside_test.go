@@ -2,7 +2,7 @@ package view
 
 import "testing"
 
-// after applies steps to a view, each of which has to change it.
+// after applies steps to a view; each step has to change it.
 func after(t *testing.T, v View, steps ...func(View) (View, bool)) View {
 	t.Helper()
 	for i, step := range steps {
@@ -35,8 +35,8 @@ func joined(v View) (View, bool) {
 	return next, changed
 }
 
-// TestR4WhoIsAsideBecomesNoMaster holds who is the master of a rank after its master has gone: a
-// replica that may lack outcomes never is.
+// TestR4WhoIsAsideBecomesNoMaster checks which replica is the master of a rank after its master has gone: never
+// one that may lack outcomes.
 func TestR4WhoIsAsideBecomesNoMaster(t *testing.T) {
 	type steps = []func(View) (View, bool)
 	for name, c := range map[string]struct {
@@ -45,15 +45,15 @@ func TestR4WhoIsAsideBecomesNoMaster(t *testing.T) {
 		states string // of rank 0, by the first letters: live, finished, failed (x)
 		master int    // -1: none
 	}{
-		"nobody else is left":                {2, steps{aside(1), with(0, Failed)}, "xx", -1},
-		"another one is left":                {3, steps{aside(1), with(0, Failed)}, "xll", 2},
-		"it counts again":                    {2, steps{aside(1), returned(1, 2, 1), with(0, Failed)}, "xl", 1},
-		"the master has finished":            {2, steps{aside(1), with(0, Finished)}, "fl", 1},
-		"another one had finished":           {3, steps{aside(1), with(2, Finished), with(0, Failed)}, "xlf", 1},
-		"it fails itself":                    {2, steps{aside(1), with(1, Failed)}, "lx", 0},
-		"two are aside":                      {3, steps{aside(1), aside(2), with(0, Failed)}, "xxx", -1},
-		"one that has joined takes over":     {2, steps{aside(1), joined, with(0, Failed)}, "xll", 2},
-		"and fails, before it was told more": {2, steps{aside(1), joined, with(0, Failed), with(2, Failed)}, "xxx", -1},
+		"no other replica is left":       {2, steps{aside(1), with(0, Failed)}, "xx", -1},
+		"another one is left":            {3, steps{aside(1), with(0, Failed)}, "xll", 2},
+		"it counts again":                {2, steps{aside(1), returned(1, 2, 1), with(0, Failed)}, "xl", 1},
+		"the master has finished":        {2, steps{aside(1), with(0, Finished)}, "fl", 1},
+		"another one had finished":       {3, steps{aside(1), with(2, Finished), with(0, Failed)}, "xlf", 1},
+		"it fails itself":                {2, steps{aside(1), with(1, Failed)}, "lx", 0},
+		"two are aside":                  {3, steps{aside(1), aside(2), with(0, Failed)}, "xxx", -1},
+		"one that has joined takes over": {2, steps{aside(1), joined, with(0, Failed)}, "xll", 2},
+		"that one fails as well":         {2, steps{aside(1), joined, with(0, Failed), with(2, Failed)}, "xxx", -1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := after(t, New(1, c.r), c.steps...)
@@ -74,8 +74,8 @@ func TestR4WhoIsAsideBecomesNoMaster(t *testing.T) {
 	}
 }
 
-// TestR4OldWordsBringNobodyBack holds that a process returns only on the word of its rank's present
-// master, about the epoch since which it is aside.
+// TestR4OldWordsBringNobodyBack checks that a process returns only on the statement of its rank's current
+// master, about the epoch in which the process was set aside.
 func TestR4OldWordsBringNobodyBack(t *testing.T) {
 	p := Process{0, 1}
 	once := after(t, New(1, 3), aside(1))
@@ -89,7 +89,7 @@ func TestR4OldWordsBringNobodyBack(t *testing.T) {
 		"as it is":                    {once, 2, 1, true},
 		"another epoch":               {once, 1, 1, false},
 		"no epoch":                    {New(1, 3), 0, 1, false},
-		"set aside anew since":        {again, 2, 1, false},
+		"set aside again since":       {again, 2, 1, false},
 		"the later time":              {again, 3, 1, true},
 		"of a master that has failed": {moved, 2, 1, false},
 		"of its successor":            {moved, 2, 3, true},
@@ -104,7 +104,7 @@ func TestR4OldWordsBringNobodyBack(t *testing.T) {
 	}
 }
 
-// TestV4ProcessIsSetAsideOnce holds that a change that sets a process aside cannot be used again.
+// TestV4ProcessIsSetAsideOnce checks that a change that sets a process aside cannot be used again.
 func TestV4ProcessIsSetAsideOnce(t *testing.T) {
 	p := Process{0, 1}
 	once := after(t, New(1, 3), aside(1))

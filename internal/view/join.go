@@ -51,7 +51,7 @@ func (v *View) grow() {
 	v.R++
 }
 
-// widened returns what is known of the processes of n ranks, rank by rank, with one more of each rank.
+// widened returns per-process values of n ranks, rank by rank, with one more process in each rank.
 func widened[T any](all []T, n int, more T) []T {
 	wide := make([]T, 0, len(all)+n)
 	for rank := range n {

@@ -71,11 +71,11 @@ type View struct {
 	// Since is the epoch in which each rank's master became it. A process that has
 	// missed views learns from it that another was master meanwhile.
 	Since []uint64 `json:"since"`
-	// Aside says of each process, rank by rank, since which epoch it is aside: it is live but may
-	// lack outcomes of its rank, so that it is not its master. 0: it counts. Nil: all do.
+	// Aside holds, for each process, rank by rank, the epoch in which it was set aside: it is live but may lack
+	// outcomes of its rank, so it is not the master. 0: it counts. Nil: all processes count.
 	Aside []uint64 `json:"aside,omitempty"`
-	// Returned says of each process, likewise, in which epoch it was aside no more, for the last time. 0:
-	// it never was aside, or is for the first time. It is nil if Aside is.
+	// Returned holds, for each process in the same order, the epoch in which it was last allowed to count
+	// again. 0: it was never set aside, or is so for the first time. It is nil if Aside is nil.
 	Returned []uint64 `json:"returned,omitempty"`
 }
 
@@ -91,7 +91,7 @@ func New(n, r int) View {
 
 // Valid reports whether v is well formed: at least one rank and replica, one
 // known state for each process, the vacant places of a rank behind all others, and
-// a live master that is not aside for each rank that has a live replica.
+// a live master that is not set aside for each rank that has a live replica.
 func (v View) Valid() error {
 	if v.N < 1 || v.R < 1 || v.N > MaxProcesses/v.R || len(v.States) != v.N*v.R {
 		return fmt.Errorf("view: n=%d r=%d with %d states", v.N, v.R, len(v.States))
@@ -199,7 +199,7 @@ func (v View) LiveReplicas(rank int) []Process {
 // With returns the next epoch, in which p is in state s. States only advance,
 // from Live over Finished to Failed; a change that is none leaves the view as
 // it is, and changed is false. When p was master, its live replica of the lowest
-// index that is not aside is now; see succeed for a rank without one.
+// index that is not set aside is now; see succeed for a rank without one.
 func (v View) With(p Process, s State) (next View, changed bool) {
 	if s <= v.State(p) {
 		return v, false
@@ -214,7 +214,7 @@ func (v View) With(p Process, s State) (next View, changed bool) {
 }
 
 // Promote returns the next epoch, in which p is the master of its rank. One that
-// is not live, or aside, or master already, leaves the view as it is, and changed is false.
+// is not live, or set aside, or master already, leaves the view as it is, and changed is false.
 func (v View) Promote(p Process) (next View, changed bool) {
 	if !v.Counts(p) || v.IsMaster(p) {
 		return v, false

@@ -21,7 +21,7 @@ const (
 	Ack                         // messages up to Seq have arrived
 	Determinant                 // the outcome of a nondeterministic call
 	DeterminantAck
-	Stable // a determinant is at every live replica; Sync: but for some that are aside
+	Stable // a determinant is at every live replica; with Sync, except at replicas that are set aside
 	Sync   // a new master asks for the determinants of its rank
 	SyncReply
 	Receipt  // a synchronous message has been matched
@@ -36,8 +36,8 @@ const (
 	Pace     // a replica asks its master, for the Seq-th time, how far its program is
 	PaceReply
 	Taken    // what the program of a process has received from a rank
-	Ready    // a replica that is aside, since epoch Seq, is there
-	UpToDate // its master says, in a term, that it lacks nothing
+	Ready    // a replica that was set aside in epoch Seq is reachable again
+	UpToDate // the master, in a term, tells that replica that it lacks nothing
 	maxKind  = UpToDate
 )
 

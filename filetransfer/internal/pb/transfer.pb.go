@@ -84,7 +84,7 @@ type Ask struct {
 	//	*Ask_Got
 	Body          isAsk_Body `protobuf_oneof:"body"`
 	Rate          uint64     `protobuf:"varint,4,opt,name=rate,proto3" json:"rate,omitempty"`         // bytes a second that come over the link: parts may be packed if that pays; 0: nothing new of that
-	Received      uint64     `protobuf:"varint,5,opt,name=received,proto3" json:"received,omitempty"` // bytes that have come over the stream; 0: nothing new of that
+	Received      uint64     `protobuf:"varint,5,opt,name=received,proto3" json:"received,omitempty"` // bytes that have arrived over the stream; 0: not reported
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -196,7 +196,7 @@ type Open struct {
 	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
 	List          []byte                 `protobuf:"bytes,2,opt,name=list,proto3" json:"list,omitempty"` // SHA-256, 32 bytes
 	Units         uint32                 `protobuf:"varint,3,opt,name=units,proto3" json:"units,omitempty"`
-	Counts        bool                   `protobuf:"varint,4,opt,name=counts,proto3" json:"counts,omitempty"` // says again and again how many bytes have come: no more go ahead than the way needs
+	Counts        bool                   `protobuf:"varint,4,opt,name=counts,proto3" json:"counts,omitempty"` // reports repeatedly how many bytes have arrived: no more are in flight than fill the link
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

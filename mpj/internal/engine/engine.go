@@ -44,11 +44,11 @@ type Config struct {
 	// Ahead is told, now and then, that the process is ahead of its rank's master. It
 	// may block.
 	Ahead func()
-	// Stalled is told, now and then, that the rank waits for other replicas to have an outcome. It may
+	// Stalled is called, now and then, while the rank waits for other replicas to receive an outcome. It may
 	// block.
 	Stalled func()
-	// UpToDate is told what the protocol says for the process, which is aside, to count again. It may
-	// block.
+	// UpToDate is called with the statement of the protocol that lets the process, which is set aside, count
+	// again. It may block.
 	UpToDate func(protection.UpToDate)
 }
 

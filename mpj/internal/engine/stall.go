@@ -1,25 +1,25 @@
 package engine
 
-// A rank waits for each outcome until its other replicas have it. One whose machine has fallen silent
-// holds it up until the machine has failed or answers, so the master says when it waits for long: the
-// submitter can set a silent replica aside. How long is long depends on how long outcomes take here.
+// A rank waits for each outcome until its other replicas have it. A silent machine holds up the rank until it
+// has failed or answers, so the master reports a long wait: the submitter can set a silent replica aside. Which
+// wait is long depends on how long outcomes take here.
 
 const (
-	// stallTicks is for how many ticks no outcome has become stable, although one waits, when that is
-	// first said: 0.2 s. It is said again after twice as many, and so on.
+	// stallTicks is the number of ticks without a stable outcome, 0.2 s, after which a wait for one is first
+	// reported. It is reported again after twice as many, and so on.
 	stallTicks = 20
-	// usualParts is how many times longer than usual that is at least.
+	// usualParts is the least ratio of a reported wait to a usual one.
 	usualParts = 4
 )
 
-// A stall is what the master of a rank knows of how long outcomes wait. It is a pure value.
+// A stall measures, for the master of a rank, how long outcomes wait. It is a pure value.
 type stall struct {
 	ticks int // since the last outcome became stable, or the first began to wait
-	limit int // of ticks, at which it is said next; 0: not known yet
-	usual int // ticks that outcomes take, smoothed, times 8*usualParts
+	limit int // ticks after which the wait is next reported; 0: not known yet
+	usual int // smoothed ticks that outcomes take, times 8*usualParts
 }
 
-// tick lets a tick pass in which an outcome waits, and reports whether to say so.
+// tick counts a tick in which an outcome waits, and reports whether to report the wait.
 func (s *stall) tick() (say bool) {
 	if s.limit == 0 {
 		s.limit = max(stallTicks, s.usual/8)
@@ -31,13 +31,13 @@ func (s *stall) tick() (say bool) {
 	return true
 }
 
-// end says that an outcome has become stable.
+// end records that an outcome has become stable.
 func (s *stall) end() {
 	s.usual += (usualParts*8*s.ticks - s.usual) / 8
 	s.ticks, s.limit = 0, 0
 }
 
-// reviewStall says that the rank waits for an outcome, if it has waited for long. e.mu is held.
+// reviewStall reports that the rank waits for an outcome, if it has waited for long. e.mu is held.
 func (e *Engine) reviewStall() {
 	switch {
 	case !e.protocol.Waiting():

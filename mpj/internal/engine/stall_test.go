@@ -12,7 +12,7 @@ import (
 	"github.com/p2pmpi/p2pmpi/mpj/internal/localworld"
 )
 
-// A held sender sends nothing before its gate is open.
+// A held sender sends nothing until its gate is open.
 type held struct {
 	channel.Sender
 	gate chan struct{}
@@ -23,9 +23,9 @@ func (h held) Send(frames ...channel.Frame) error {
 	return h.Sender.Send(frames...)
 }
 
-// TestR4RankGoesOnWithoutAReplicaThatIsAside: nothing gets from or to a replica. Its master says so, goes
-// on once the replica is aside, and decides a hundred times. Then the replica is back: it sees the same
-// outcomes, counts again, and takes over when its master is killed.
+// TestR4RankGoesOnWithoutAReplicaThatIsAside: no message reaches or leaves a replica. Its master reports that,
+// continues once the replica is set aside, and decides a hundred times. Then the replica is connected again: it
+// sees the same outcomes, counts again, and takes over when its master is killed.
 func TestR4RankGoesOnWithoutAReplicaThatIsAside(t *testing.T) {
 	master, silent := view.Process{}, view.Process{Replica: 1}
 	cut, gate := make(chan struct{}), make(chan struct{})

@@ -371,12 +371,12 @@ func (l *Link) Ahead() {
 	l.conn.Send(proclink.Message{Type: proclink.Ahead}, nil)
 }
 
-// Stalled tells the peer that this process's rank waits for other replicas to have an outcome.
+// Stalled tells the peer that this process's rank waits for other replicas to receive an outcome.
 func (l *Link) Stalled() {
 	l.conn.Send(proclink.Message{Type: proclink.Stalled}, nil)
 }
 
-// UpToDate tells the peer that this process, which is aside, lacks nothing any more.
+// UpToDate tells the peer that this process, which is set aside, lacks nothing any more.
 func (l *Link) UpToDate(a protection.UpToDate) {
 	l.conn.Send(proclink.Message{Type: proclink.UpToDate, UpToDate: &a}, nil)
 }

@@ -38,7 +38,7 @@ type Config struct {
 	// Ahead, if not nil, is told that process p is ahead of its rank's master, in place
 	// of making it master.
 	Ahead func(p view.Process)
-	// Stalled, if not nil, is told that the rank of p, its master, waits for other replicas.
+	// Stalled, if not nil, is called when the rank of p, its master, waits for other replicas.
 	Stalled func(p view.Process)
 }
 
@@ -258,12 +258,12 @@ func (w *World) Promote(p view.Process) {
 	w.advance(func(v view.View) (view.View, bool) { return v.Promote(p) })
 }
 
-// SetAside says that the rank of p is not to wait for it, if it is live and not the master.
+// SetAside makes the rank of p stop waiting for p, if p is live and not the master.
 func (w *World) SetAside(p view.Process) {
 	w.advance(func(v view.View) (view.View, bool) { return v.SetAside(p, v.AsideChanged(p)) })
 }
 
-// View returns the present view.
+// View returns the current view.
 func (w *World) View() view.View {
 	w.mu.Lock()
 	defer w.mu.Unlock()
